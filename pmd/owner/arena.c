@@ -7,6 +7,8 @@
  * machine, as huge pages do, and a buffer has to be in one of them: numbers of those that are not
  * are nobody's.
  */
+#include "arena.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/memfd.h>
@@ -31,39 +33,39 @@
 
 uint32_t arena_buffers(const struct server *server)
 {
-	return OWN_BUFFERS + SERVE_SLOTS_MAX * server->held_max;
+	return OWN_BUFFERS + SERVE_SLOTS_MAX * server->arena.held_max;
 }
 
 /* 0 or -errno; what has been made is arena_destroy's. */
 static int arena_map(struct server *server, size_t page_bytes, unsigned int flags)
 {
 	const size_t bytes =
-		RTE_ALIGN_CEIL((size_t)arena_buffers(server) * server->buffer_stride, page_bytes);
+		RTE_ALIGN_CEIL((size_t)arena_buffers(server) * server->arena.stride, page_bytes);
 	void *memory;
 
-	server->arena_fd = memfd_create("uroced-arena", MFD_CLOEXEC | MFD_ALLOW_SEALING | flags);
-	if (server->arena_fd < 0)
+	server->arena.fd = memfd_create("uroced-arena", MFD_CLOEXEC | MFD_ALLOW_SEALING | flags);
+	if (server->arena.fd < 0)
 		return -errno;
 	/* Sealed: nobody who has the descriptor can make it shorter under our feet. */
-	if (ftruncate(server->arena_fd, (off_t)bytes) != 0 ||
-	    fcntl(server->arena_fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0)
+	if (ftruncate(server->arena.fd, (off_t)bytes) != 0 ||
+	    fcntl(server->arena.fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0)
 		return -errno;
-	memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, server->arena_fd, 0);
+	memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, server->arena.fd, 0);
 	if (memory == MAP_FAILED)
 		return -errno;
-	server->arena = memory;
-	server->arena_bytes = bytes;
+	server->arena.memory = memory;
+	server->arena.bytes = bytes;
 	return 0;
 }
 
 static void arena_unmap(struct server *server)
 {
-	if (server->arena)
-		munmap(server->arena, server->arena_bytes);
-	if (server->arena_fd >= 0)
-		close(server->arena_fd);
-	server->arena = NULL;
-	server->arena_fd = -1;
+	if (server->arena.memory)
+		munmap(server->arena.memory, server->arena.bytes);
+	if (server->arena.fd >= 0)
+		close(server->arena.fd);
+	server->arena.memory = NULL;
+	server->arena.fd = -1;
 }
 
 /* Huge pages that are there: a limit that lets none be taken shows now. */
@@ -71,7 +73,7 @@ static int arena_map_huge(struct server *server)
 {
 	int rc = arena_map(server, HUGE_BYTES, MFD_HUGETLB | MFD_HUGE_2MB);
 
-	if (rc == 0 && madvise(server->arena, server->arena_bytes, MADV_POPULATE_WRITE) != 0)
+	if (rc == 0 && madvise(server->arena.memory, server->arena.bytes, MADV_POPULATE_WRITE) != 0)
 		rc = -errno;
 	if (rc != 0)
 		arena_unmap(server);
@@ -84,7 +86,7 @@ static int arena_map_plain(struct server *server)
 
 	/* Where the system gives huge pages to shared memory, they are welcome. */
 	if (rc == 0)
-		madvise(server->arena, server->arena_bytes, MADV_HUGEPAGE);
+		madvise(server->arena.memory, server->arena.bytes, MADV_HUGEPAGE);
 	return rc;
 }
 
@@ -93,25 +95,25 @@ static int arena_create(struct server *server, uint32_t room_bytes, enum port_dm
 	const uint32_t buffers = arena_buffers(server);
 	int rc = -ENOMEM;
 
-	server->buffer_stride = RTE_CACHE_LINE_ROUNDUP(room_bytes);
+	server->arena.stride = RTE_CACHE_LINE_ROUNDUP(room_bytes);
 	if (dma != PORT_COPIES)
 		rc = arena_map_huge(server);
 	if (rc != 0 && dma == PORT_DMA_PHYSICAL) {
 		log_error("a port without an IOMMU has its packet buffers in huge pages of 2 MiB: "
 			  "%zu more of them are needed (fewer with --max-buffers), or bind it to "
 			  "vfio-pci",
-			  (size_t)buffers * server->buffer_stride / HUGE_BYTES + 1);
+			  (size_t)buffers * server->arena.stride / HUGE_BYTES + 1);
 		return rc;
 	}
 	if (rc != 0)
 		rc = arena_map_plain(server);
-	server->mbufs = calloc(buffers, sizeof(server->mbufs[0]));
+	server->arena.mbufs = calloc(buffers, sizeof(server->arena.mbufs[0]));
 	if (rc == 0)
-		rc = server->mbufs
-			     ? ledger_init(&server->ledger, buffers, room_bytes, SERVE_SLOTS_MAX)
-			     : -ENOMEM;
+		rc = server->arena.mbufs ? ledger_init(&server->arena.ledger, buffers, room_bytes,
+						       SERVE_SLOTS_MAX)
+					 : -ENOMEM;
 	if (rc == 0)
-		server->ledger.held_max = server->held_max;
+		server->arena.ledger.held_max = server->arena.held_max;
 	else
 		log_error("no memory for packet buffers: %s", strerror(-rc));
 	return rc;
@@ -121,17 +123,18 @@ static int arena_create(struct server *server, uint32_t room_bytes, enum port_dm
 static uint32_t arena_piece(const struct server *server, size_t begin, size_t end, rte_iova_t iova,
 			    struct rte_pktmbuf_extmem *piece)
 {
-	const size_t first = (begin + server->buffer_stride - 1) / server->buffer_stride;
-	const size_t last = RTE_MIN(end / server->buffer_stride, (size_t)server->ledger.buffers);
-	const size_t at = first * server->buffer_stride;
+	const size_t first = (begin + server->arena.stride - 1) / server->arena.stride;
+	const size_t last =
+		RTE_MIN(end / server->arena.stride, (size_t)server->arena.ledger.buffers);
+	const size_t at = first * server->arena.stride;
 
 	if (last <= first)
 		return 0;
 	*piece = (struct rte_pktmbuf_extmem){
-		.buf_ptr = server->arena + at,
+		.buf_ptr = server->arena.memory + at,
 		.buf_iova = iova + (at - begin),
-		.buf_len = (last - first) * server->buffer_stride,
-		.elt_size = (uint16_t)server->buffer_stride,
+		.buf_len = (last - first) * server->arena.stride,
+		.elt_size = (uint16_t)server->arena.stride,
 	};
 	return (uint32_t)(last - first);
 }
@@ -143,8 +146,8 @@ static uint32_t arena_find_pages(const struct server *server, struct rte_pktmbuf
 	uint32_t buffers = 0, n;
 
 	*count = 0;
-	for (size_t at = 0; at < server->arena_bytes; at += HUGE_BYTES) {
-		const rte_iova_t iova = rte_mem_virt2iova(server->arena + at);
+	for (size_t at = 0; at < server->arena.bytes; at += HUGE_BYTES) {
+		const rte_iova_t iova = rte_mem_virt2iova(server->arena.memory + at);
 
 		if (iova == RTE_BAD_IOVA) {
 			rte_errno = EPERM;
@@ -161,16 +164,16 @@ static uint32_t arena_find_pages(const struct server *server, struct rte_pktmbuf
 static uint32_t arena_find_pieces(const struct server *server, enum port_dma dma,
 				  struct rte_pktmbuf_extmem *pieces, unsigned int *count)
 {
-	rte_iova_t iova = (uintptr_t)server->arena;
+	rte_iova_t iova = (uintptr_t)server->arena.memory;
 
 	if (dma == PORT_DMA_PHYSICAL)
 		return arena_find_pages(server, pieces, count);
 	if (dma == PORT_DMA_IOMMU)
-		iova = dma_map_buffers(server->arena, server->arena_bytes);
+		iova = dma_map_buffers(server->arena.memory, server->arena.bytes);
 	if (iova == RTE_BAD_IOVA)
 		return 0;
 	*count = 1;
-	return arena_piece(server, 0, server->arena_bytes, iova, pieces);
+	return arena_piece(server, 0, server->arena.bytes, iova, pieces);
 }
 
 static void note_mbuf(struct rte_mempool *pool, void *arg, void *object, unsigned int index)
@@ -179,12 +182,12 @@ static void note_mbuf(struct rte_mempool *pool, void *arg, void *object, unsigne
 	struct rte_mbuf *mbuf = object;
 
 	(void)pool, (void)index;
-	server->mbufs[arena_buffer(server, mbuf)] = mbuf;
+	server->arena.mbufs[arena_buffer(server, mbuf)] = mbuf;
 }
 
 static struct rte_mempool *arena_create_pool(const struct server *server, enum port_dma dma)
 {
-	const size_t pieces_max = server->arena_bytes / HUGE_BYTES + 1;
+	const size_t pieces_max = server->arena.bytes / HUGE_BYTES + 1;
 	struct rte_pktmbuf_extmem *pieces = calloc(pieces_max, sizeof(pieces[0]));
 	char name[RTE_MEMPOOL_NAMESIZE];
 	struct rte_mempool *pool = NULL;
@@ -197,7 +200,7 @@ static struct rte_mempool *arena_create_pool(const struct server *server, enum p
 	snprintf(name, sizeof(name), "uroced_%u", server->number);
 	if (buffers > 0)
 		pool = rte_pktmbuf_pool_create_extbuf(name, buffers, POOL_CACHE, 0,
-						      (uint16_t)server->ledger.buffer_bytes,
+						      (uint16_t)server->arena.ledger.buffer_bytes,
 						      SOCKET_ID_ANY, pieces, count);
 	free(pieces);
 	return pool;
@@ -213,7 +216,7 @@ int arena_make_pool(struct port *port)
 		return rc;
 	port->pool = arena_create_pool(server, port->dma);
 	if (!port->pool) {
-		log_error("%u packet buffers cannot be used: %s", server->ledger.buffers,
+		log_error("%u packet buffers cannot be used: %s", server->arena.ledger.buffers,
 			  rte_strerror(rte_errno));
 		return -ENOMEM;
 	}
@@ -224,6 +227,6 @@ int arena_make_pool(struct port *port)
 void arena_destroy(struct server *server)
 {
 	arena_unmap(server);
-	ledger_fini(&server->ledger);
-	free(server->mbufs);
+	ledger_fini(&server->arena.ledger);
+	free(server->arena.mbufs);
 }

@@ -4,6 +4,8 @@
  * a port. What processes hand over passes through none, so there is one for it: a port that leads
  * nowhere, to which a copy is sent.
  */
+#include "capture.h"
+
 #include <stdio.h>
 
 #include <rte_errno.h>
@@ -53,15 +55,15 @@ static int capture_make_port(struct server *server)
 		rc = rte_eth_dev_configure(id, 1, 1, &conf);
 	if (rc == 0)
 		rc = rte_eth_rx_queue_setup(id, 0, DESCRIPTORS, SOCKET_ID_ANY, NULL,
-					    server->link.port.pool);
+					    server->uplink.link.port.pool);
 	if (rc == 0)
 		rc = rte_eth_tx_queue_setup(id, 0, DESCRIPTORS, SOCKET_ID_ANY, NULL);
 	if (rc == 0)
 		rc = rte_eth_dev_start(id);
 	if (rc != 0)
 		return capture_error("no port for what is handed over", rc);
-	server->capture_port = id;
-	server->captures = true;
+	server->capture.port = id;
+	server->capture.on = true;
 	return 0;
 }
 
@@ -78,12 +80,13 @@ int capture_open(struct server *server, const struct settings *settings)
 
 struct rte_mbuf *capture_copy(const struct server *server, const struct rte_mbuf *mbuf)
 {
-	return server->captures ? rte_pktmbuf_copy(mbuf, server->link.port.pool, 0, UINT32_MAX)
-				: NULL;
+	return server->capture.on
+		       ? rte_pktmbuf_copy(mbuf, server->uplink.link.port.pool, 0, UINT32_MAX)
+		       : NULL;
 }
 
 void capture_send(const struct server *server, struct rte_mbuf *copy)
 {
-	if (copy && rte_eth_tx_burst(server->capture_port, 0, &copy, 1) == 0)
+	if (copy && rte_eth_tx_burst(server->capture.port, 0, &copy, 1) == 0)
 		rte_pktmbuf_free(copy);
 }

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What processes ask over their sockets, and what is done for them. */
+#include "control.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,9 +10,18 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "event.h"
+#include "forward.h"
+#include "isolated.h"
+#include "listen.h"
+#include "mads.h"
 #include "memif/socket.h"
+#include "rest.h"
 #include "server.h"
 #include "share/message.h"
+#include "slot.h"
+#include "stranger.h"
+#include "uplink.h"
 
 #define GROUPS_MAX 256 /* of a process */
 /* Groups of an untrusted user, counted once for each network. The kernel takes 20 a socket. */
@@ -50,7 +61,7 @@ static unsigned int count_networks(const struct addresses *addresses)
  * network. */
 static bool control_may_join(const struct server *server, uint16_t number)
 {
-	const struct slot *slot = &server->slots[number];
+	const struct slot *slot = &server->slots.all[number];
 	unsigned int count = 0;
 
 	if (count_groups(server, number) == GROUPS_MAX)
@@ -58,10 +69,10 @@ static bool control_may_join(const struct server *server, uint16_t number)
 	if (!slot->isolated || !user_is_limited(slot->user))
 		return true;
 	for (uint16_t i = 0; i < SERVE_SLOTS_MAX; i++) {
-		if (server->slots[i].isolated && server->slots[i].user == slot->user)
+		if (server->slots.all[i].isolated && server->slots.all[i].user == slot->user)
 			count += count_groups(server, i);
 	}
-	return (count + 1) * count_networks(&server->link.addresses) <= MEMBERSHIPS_USER_MAX;
+	return (count + 1) * count_networks(&server->uplink.link.addresses) <= MEMBERSHIPS_USER_MAX;
 }
 
 /* The port is in a group while one process is. */
@@ -80,7 +91,7 @@ static int control_join(struct server *server, uint16_t number, const uint8_t gi
 	if (!group)
 		return -ENOMEM;
 	if (!find_group(server, -1, gid))
-		rc = link_join(&server->link, gid, server->now_ns);
+		rc = link_join(&server->uplink.link, gid, server->now_ns);
 	if (rc != 0) {
 		free(group);
 		return rc;
@@ -105,12 +116,12 @@ static void control_leave(struct server *server, struct server_group *group)
 	if (find_group(server, -1, gid))
 		return;
 	for (;;) {
-		mbuf = rte_pktmbuf_alloc(server->link.port.pool);
+		mbuf = rte_pktmbuf_alloc(server->uplink.link.port.pool);
 		if (!mbuf) {
 			server->totals.no_buffer++;
 			return;
 		}
-		if (!link_leave(&server->link, gid, server->now_ns,
+		if (!link_leave(&server->uplink.link, gid, server->now_ns,
 				rte_pktmbuf_mtod(mbuf, uint8_t *), &len))
 			break;
 		if (len > 0)
@@ -134,8 +145,8 @@ void control_leave_all(struct server *server, uint16_t number)
 
 static int control_resolve(struct server *server, uint16_t number, struct share_message *message)
 {
-	const uint16_t asker = server->slots[number].isolated ? number : NEIGH_TRUSTED;
-	struct rte_mbuf *mbuf = rte_pktmbuf_alloc(server->link.port.pool);
+	const uint16_t asker = server->slots.all[number].isolated ? number : NEIGH_TRUSTED;
+	struct rte_mbuf *mbuf = rte_pktmbuf_alloc(server->uplink.link.port.pool);
 	size_t len = 0;
 	bool known;
 
@@ -143,8 +154,8 @@ static int control_resolve(struct server *server, uint16_t number, struct share_
 		server->totals.no_buffer++;
 		return 0;
 	}
-	known = link_resolve(&server->link, asker, &message->from, message->gid, server->now_ns,
-			     message->mac, rte_pktmbuf_mtod(mbuf, uint8_t *), &len);
+	known = link_resolve(&server->uplink.link, asker, &message->from, message->gid,
+			     server->now_ns, message->mac, rte_pktmbuf_mtod(mbuf, uint8_t *), &len);
 	if (len > 0)
 		forward_send_own(server, mbuf, len);
 	else
@@ -156,7 +167,7 @@ static int control_resolve(struct server *server, uint16_t number, struct share_
  * networks. */
 static bool control_knows(const struct server *server, struct address *from)
 {
-	const struct addresses *own = &server->link.addresses;
+	const struct addresses *own = &server->uplink.link.addresses;
 
 	for (size_t i = 0; i < own->count; i++) {
 		if (own->list[i].vlan == from->vlan &&
@@ -176,7 +187,8 @@ static int control_answer(struct server *server, uint16_t number, struct share_m
 	case SHARE_ROUTE:
 		if (!control_knows(server, &message->from))
 			return -ENETUNREACH;
-		return link_route(&server->link, &message->from, message->gid, &message->hop);
+		return link_route(&server->uplink.link, &message->from, message->gid,
+				  &message->hop);
 	case SHARE_RESOLVE:
 		if (!control_knows(server, &message->from))
 			return 0;
@@ -200,7 +212,7 @@ static int control_answer(struct server *server, uint16_t number, struct share_m
 /* The next message; of who is not trusted, a descriptor may come with it, for the wire. */
 static int control_receive(struct server *server, uint16_t number, struct share_message *message)
 {
-	const struct slot *slot = &server->slots[number];
+	const struct slot *slot = &server->slots.all[number];
 	int fd, rc;
 
 	if (!slot->isolated)
@@ -231,12 +243,12 @@ static int control_reply(struct server *server, uint16_t number, struct share_me
 
 	message->result = control_answer(server, number, message);
 	message->type = SHARE_REPLY;
-	return is_answered ? message_send(server->slots[number].socket, message, NULL, 0) : 0;
+	return is_answered ? message_send(server->slots.all[number].socket, message, NULL, 0) : 0;
 }
 
 static void control_socket(struct server *server, uint16_t number)
 {
-	struct slot *slot = &server->slots[number];
+	struct slot *slot = &server->slots.all[number];
 	struct share_message message;
 	int rc;
 
@@ -264,11 +276,11 @@ static void control_wire(struct server *server, uint16_t number)
 
 void control_send_addresses(struct server *server, uint16_t number)
 {
-	struct slot *slot = &server->slots[number];
+	struct slot *slot = &server->slots.all[number];
 	const struct share_message message = {.type = SHARE_ADDRESSES,
 					      .version = SHARE_VERSION,
-					      .addresses = server->link.addresses,
-					      .link_up = server->up};
+					      .addresses = server->uplink.link.addresses,
+					      .link_up = server->uplink.up};
 
 	/* A process that has stopped is told when its socket has room again. */
 	slot->addresses_due = message_send(slot->socket, &message, NULL, 0) == -EAGAIN;
@@ -285,11 +297,11 @@ static void control_send_status(struct server *server, int fd)
 
 static void control_listen(struct server *server)
 {
-	const int fd = listen_accept(server, &server->trusted);
+	const int fd = listen_accept(server, &server->newcomers.trusted);
 
 	if (fd < 0)
 		return;
-	if (server_watch(server, fd, EVENT_GREETING, (uint32_t)fd) != 0)
+	if (event_watch(server, fd, EVENT_GREETING, (uint32_t)fd) != 0)
 		close(fd);
 }
 
@@ -328,7 +340,7 @@ static void control_greeting(struct server *server, int fd)
 /* Charge the descriptors that come from an isolated process to its user. */
 static void control_hear(struct server *server, enum server_event event, uint16_t number)
 {
-	memif_socket_charge(server->slots[number].user);
+	memif_socket_charge(server->slots.all[number].user);
 	if (event == EVENT_SOCKET)
 		control_socket(server, number);
 	else
@@ -343,7 +355,7 @@ static void control_do(struct server *server, enum server_event event, uint32_t 
 	case EVENT_PORT:
 		break;
 	case EVENT_TEND:
-		serve_tend(server);
+		uplink_tend(server);
 		break;
 	case EVENT_LISTEN:
 		control_listen(server);
@@ -386,11 +398,11 @@ void control_event(struct server *server, enum server_event event, uint32_t numb
 	bool isolated = false;
 
 	if (event == EVENT_SOCKET || event == EVENT_WIRE || event == EVENT_PIDFD)
-		isolated = server->slots[number].isolated != NULL;
-	server->clock_ns = server_now_ns();
+		isolated = server->slots.all[number].isolated != NULL;
+	server->clock_ns = event_now_ns();
 	control_do(server, event, number);
-	server->clock_ns = server_now_ns();
-	if (isolated && server->slots[number].state == SLOT_LIVE)
+	server->clock_ns = event_now_ns();
+	if (isolated && server->slots.all[number].state == SLOT_LIVE)
 		rest_charge_slot(server, (uint16_t)number, control_worked_ns() - begun_ns);
 	else if (isolated || newcomer)
 		rest_charge_newcomers(server, control_worked_ns() - begun_ns);

@@ -1,13 +1,20 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Packets between the port and the processes, and between processes. */
-#include <errno.h>
+#include "forward.h"
+
 #include <string.h>
-#include <unistd.h>
 
 #include <rte_ether.h>
 
+#include "capture.h"
+#include "isolated.h"
+#include "kernel.h"
+#include "lanes.h"
+#include "mads.h"
 #include "psock/psock.h"
 #include "server.h"
+#include "share/steer.h"
+#include "slot.h"
 #include "wire/mad.h"
 
 #define RETURN_BURST 64
@@ -38,7 +45,7 @@ static bool mbuf_put_tag(struct rte_mbuf *mbuf)
 
 bool forward_give(struct server *server, uint16_t number, struct rte_mbuf *mbuf, uint8_t flags)
 {
-	struct slot *slot = &server->slots[number];
+	struct slot *slot = &server->slots.all[number];
 	const struct share_packet packet = {
 		.buffer = arena_buffer(server, mbuf),
 		.flags = flags,
@@ -49,10 +56,10 @@ bool forward_give(struct server *server, uint16_t number, struct rte_mbuf *mbuf,
 
 	if (slot->isolated)
 		return isolated_give(server, number, mbuf, flags);
-	if (slot->state != SLOT_LIVE || !ledger_give(&server->ledger, packet.buffer, number))
+	if (slot->state != SLOT_LIVE || !ledger_give(&server->arena.ledger, packet.buffer, number))
 		return false;
 	if (share_ring_put(&slot->rings[SHARE_RING_RX], &word, 1) == 0) {
-		ledger_take(&server->ledger, packet.buffer, number);
+		ledger_take(&server->arena.ledger, packet.buffer, number);
 		return false;
 	}
 	slot->rx_packets++;
@@ -66,7 +73,7 @@ void forward_give_or_drop(struct server *server, uint16_t number, struct rte_mbu
 {
 	if (forward_give(server, number, mbuf, flags))
 		return;
-	server->slots[number].rx_dropped++;
+	server->slots.all[number].rx_dropped++;
 	rte_pktmbuf_free(mbuf);
 }
 
@@ -83,7 +90,7 @@ static bool forward_multicast(struct server *server, const uint8_t gid[GID_LEN],
 		if (group->slot == sender || memcmp(group->gid, gid, GID_LEN) != 0)
 			continue;
 		any = true;
-		copy = rte_pktmbuf_copy(mbuf, server->link.port.pool, 0, UINT32_MAX);
+		copy = rte_pktmbuf_copy(mbuf, server->uplink.link.port.pool, 0, UINT32_MAX);
 		if (copy)
 			forward_give_or_drop(server, group->slot, copy, flags);
 		else
@@ -94,14 +101,14 @@ static bool forward_multicast(struct server *server, const uint8_t gid[GID_LEN],
 
 static void forward_own(struct server *server, struct rte_mbuf *mbuf)
 {
-	struct rte_mbuf *answer = rte_pktmbuf_alloc(server->link.port.pool);
+	struct rte_mbuf *answer = rte_pktmbuf_alloc(server->uplink.link.port.pool);
 	size_t len;
 
 	if (!answer) {
 		server->totals.no_buffer++;
 		return;
 	}
-	len = link_input(&server->link, mbuf_frame(mbuf), mbuf->data_len, server->now_ns,
+	len = link_input(&server->uplink.link, mbuf_frame(mbuf), mbuf->data_len, server->now_ns,
 			 mbuf_frame(answer));
 	if (len > 0)
 		forward_send_own(server, answer, len);
@@ -126,7 +133,7 @@ void forward_input(struct server *server, struct rte_mbuf *mbuf)
 		steer = STEER_OTHER;
 	else
 		steer = steer_frame(mbuf_frame(mbuf), mbuf->data_len, &steering);
-	if (steer == STEER_OTHER && server->has_kernel) {
+	if (steer == STEER_OTHER && server->kernel.is_open) {
 		kernel_give(server, mbuf);
 		return;
 	}
@@ -166,34 +173,34 @@ static uint64_t forward_port_drops(const struct port *port)
 
 void forward_flush(struct server *server)
 {
-	const struct port *port = &server->link.port;
+	const struct port *port = &server->uplink.link.port;
 	const uint64_t drops_before = forward_port_drops(port);
 	uint64_t drops;
 	uint32_t sent;
 
-	if (server->pending_count == 0)
+	if (server->uplink.pending_count == 0)
 		return;
-	if (!server->connected) {
-		rte_pktmbuf_free_bulk(server->pending, server->pending_count);
-		server->totals.tx_dropped += server->pending_count;
-		server->pending_count = 0;
+	if (!server->uplink.connected) {
+		rte_pktmbuf_free_bulk(server->uplink.pending, server->uplink.pending_count);
+		server->totals.tx_dropped += server->uplink.pending_count;
+		server->uplink.pending_count = 0;
 		return;
 	}
-	sent = port_tx_burst(port, server->pending, (uint16_t)server->pending_count);
+	sent = port_tx_burst(port, server->uplink.pending, (uint16_t)server->uplink.pending_count);
 	drops = forward_port_drops(port) - drops_before;
 	server->totals.tx_packets += sent - drops;
 	server->totals.tx_dropped += drops;
-	server->pending_count -= sent;
-	memmove(server->pending, server->pending + sent,
-		server->pending_count * sizeof(server->pending[0]));
+	server->uplink.pending_count -= sent;
+	memmove(server->uplink.pending, server->uplink.pending + sent,
+		server->uplink.pending_count * sizeof(server->uplink.pending[0]));
 }
 
 /* Whether the port has room for one more. */
 static bool forward_has_room(struct server *server)
 {
-	if (server->pending_count == SERVER_BURST)
+	if (server->uplink.pending_count == SERVER_BURST)
 		forward_flush(server);
-	return server->pending_count < SERVER_BURST;
+	return server->uplink.pending_count < SERVER_BURST;
 }
 
 void forward_send_own(struct server *server, struct rte_mbuf *mbuf, size_t len)
@@ -202,7 +209,7 @@ void forward_send_own(struct server *server, struct rte_mbuf *mbuf, size_t len)
 	mbuf->pkt_len = (uint32_t)len;
 	/* Whoever asked asks again. */
 	if (forward_has_room(server)) {
-		server->pending[server->pending_count++] = mbuf;
+		server->uplink.pending[server->uplink.pending_count++] = mbuf;
 		return;
 	}
 	rte_pktmbuf_free(mbuf);
@@ -212,8 +219,8 @@ void forward_send_own(struct server *server, struct rte_mbuf *mbuf, size_t len)
 bool forward_hand_over(struct server *server, uint16_t from, uint16_t number, struct rte_mbuf *mbuf,
 		       bool makes_lane)
 {
-	struct slot *slot = &server->slots[number];
-	const bool trusted = server->spares_icrc && !server->slots[from].isolated;
+	struct slot *slot = &server->slots.all[number];
+	const bool trusted = server->lanes.spares_icrc && !server->slots.all[from].isolated;
 	/* Before: afterwards the packet is the process's. */
 	struct rte_mbuf *copy = capture_copy(server, mbuf);
 
@@ -244,12 +251,12 @@ static bool forward_is_mad(const struct rte_mbuf *mbuf)
 
 bool forward_send_on(struct server *server, uint16_t number, struct rte_mbuf *mbuf)
 {
-	const uint8_t flags = server->slots[number].isolated ? 0 : SHARE_FLAG_LOCAL;
+	const uint8_t flags = server->slots.all[number].isolated ? 0 : SHARE_FLAG_LOCAL;
 	struct steering steering = {0};
 	uint16_t to = BLOCK_NONE;
 	enum steer steer;
 
-	if (memcmp(mbuf_frame(mbuf), server->link.port.mac, RTE_ETHER_ADDR_LEN) != 0) {
+	if (memcmp(mbuf_frame(mbuf), server->uplink.link.port.mac, RTE_ETHER_ADDR_LEN) != 0) {
 		if (!forward_has_room(server))
 			return false;
 		steer = mbuf_frame(mbuf)[0] & RTE_ETHER_GROUP_ADDR
@@ -259,7 +266,7 @@ bool forward_send_on(struct server *server, uint16_t number, struct rte_mbuf *mb
 			forward_multicast(server, steering.dgid, mbuf, number, flags);
 		else if (unlikely(forward_is_mad(mbuf)))
 			mads_note(server, number, mbuf_frame(mbuf), mbuf->data_len);
-		server->pending[server->pending_count++] = mbuf;
+		server->uplink.pending[server->uplink.pending_count++] = mbuf;
 		return true;
 	}
 	if (steer_frame(mbuf_frame(mbuf), mbuf->data_len, &steering) == STEER_QP) {
@@ -282,7 +289,7 @@ bool forward_send_on(struct server *server, uint16_t number, struct rte_mbuf *mb
 static bool forward_output(struct server *server, uint16_t number,
 			   const struct share_packet *packet)
 {
-	struct rte_mbuf *mbuf = server->mbufs[packet->buffer];
+	struct rte_mbuf *mbuf = server->arena.mbufs[packet->buffer];
 
 	rte_pktmbuf_reset(mbuf);
 	mbuf->data_off = packet->offset;
@@ -290,24 +297,22 @@ static bool forward_output(struct server *server, uint16_t number,
 	mbuf->pkt_len = packet->len;
 	if (packet->flags & SHARE_FLAG_ALONE)
 		mbuf->port = PSOCK_ALONE;
-	ledger_take(&server->ledger, packet->buffer, number);
+	ledger_take(&server->arena.ledger, packet->buffer, number);
 	if (forward_send_on(server, number, mbuf))
 		return true;
-	ledger_give(&server->ledger, packet->buffer, number);
+	ledger_give(&server->arena.ledger, packet->buffer, number);
 	return false;
 }
 
-/* It is let go of when no packets of it are under way (slot_advance). */
-static void forward_refuse(struct server *server, uint16_t number)
+void forward_refuse(struct server *server, uint16_t number)
 {
 	server->totals.refused++;
-	server->slots[number].broke_rule = true;
+	server->slots.all[number].broke_rule = true;
 }
 
-/* Buffers that a process has done with. Returns how many. */
-static uint32_t forward_take_returns(struct server *server, uint16_t number)
+uint32_t forward_take_returns(struct server *server, uint16_t number)
 {
-	struct slot *slot = &server->slots[number];
+	struct slot *slot = &server->slots.all[number];
 	struct rte_mbuf *mbufs[RETURN_BURST];
 	uint64_t words[RETURN_BURST];
 	uint32_t n, good;
@@ -316,9 +321,9 @@ static uint32_t forward_take_returns(struct server *server, uint16_t number)
 	for (good = 0; good < n; good++) {
 		const uint32_t buffer = share_unpack(words[good]).buffer;
 
-		if (!ledger_take(&server->ledger, buffer, number))
+		if (!ledger_take(&server->arena.ledger, buffer, number))
 			break;
-		mbufs[good] = server->mbufs[buffer];
+		mbufs[good] = server->arena.mbufs[buffer];
 	}
 	if (good > 0)
 		rte_pktmbuf_free_bulk(mbufs, good);
@@ -329,7 +334,7 @@ static uint32_t forward_take_returns(struct server *server, uint16_t number)
 
 uint32_t forward_take(struct server *server, uint16_t number, uint32_t most)
 {
-	struct slot *slot = &server->slots[number];
+	struct slot *slot = &server->slots.all[number];
 	uint64_t words[SERVER_BURST];
 	uint32_t taken, n;
 
@@ -340,7 +345,7 @@ uint32_t forward_take(struct server *server, uint16_t number, uint32_t most)
 	for (taken = 0; taken < n; taken++) {
 		const struct share_packet packet = share_unpack(words[taken]);
 
-		if (!ledger_may_send(&server->ledger, &packet, number)) {
+		if (!ledger_may_send(&server->arena.ledger, &packet, number)) {
 			forward_refuse(server, number);
 			return taken;
 		}
@@ -355,10 +360,11 @@ uint32_t forward_take(struct server *server, uint16_t number, uint32_t most)
 
 void forward_restock(struct server *server, uint16_t number)
 {
-	struct slot *slot = &server->slots[number];
+	struct slot *slot = &server->slots.all[number];
 	struct rte_mbuf *mbufs[SHARE_STOCK_WORDS];
 	uint64_t words[SHARE_STOCK_WORDS];
-	const uint32_t most = server->ledger.held_max, held = server->ledger.held[number];
+	const uint32_t most = server->arena.ledger.held_max,
+		       held = server->arena.ledger.held[number];
 	const uint32_t waiting =
 		SHARE_STOCK_WORDS - share_ring_room(&slot->rings[SHARE_RING_STOCK]);
 	const uint32_t wanted = RTE_MIN((uint32_t)SHARE_STOCK_WORDS, most / STOCK_PART);
@@ -367,139 +373,14 @@ void forward_restock(struct server *server, uint16_t number)
 	/* Some are left for what it receives. */
 	if (waiting < wanted && held + RECEIVE_MIN < most)
 		n = RTE_MIN(wanted - waiting, most - held - RECEIVE_MIN);
-	if (n < RESTOCK_MIN || rte_pktmbuf_alloc_bulk(server->link.port.pool, mbufs, n) != 0)
+	if (n < RESTOCK_MIN || rte_pktmbuf_alloc_bulk(server->uplink.link.port.pool, mbufs, n) != 0)
 		return;
 	for (uint32_t i = 0; i < n; i++) {
 		const struct share_packet packet = {.buffer = arena_buffer(server, mbufs[i])};
 
 		/* It may have that many: asked above. */
-		ledger_give(&server->ledger, packet.buffer, number);
+		ledger_give(&server->arena.ledger, packet.buffer, number);
 		words[i] = share_pack(&packet);
 	}
 	share_ring_put(&slot->rings[SHARE_RING_STOCK], words, n);
-}
-
-static bool slot_is_broken(const struct slot *slot)
-{
-	if (slot->isolated)
-		return isolated_is_broken(slot);
-	for (int kind = 0; kind < SHARE_RINGS; kind++) {
-		if (slot->rings[kind].broken)
-			return true;
-	}
-	return false;
-}
-
-static unsigned int forward_serve_shared(struct server *server, uint16_t number)
-{
-	const struct slot *slot = &server->slots[number];
-	unsigned int work;
-
-	work = forward_take_returns(server, number);
-	if (!slot->broke_rule)
-		work += forward_take(server, number, SERVER_BURST);
-	if (!slot->broke_rule)
-		forward_restock(server, number);
-	return work;
-}
-
-uint32_t forward_drain(struct server *server, uint16_t number)
-{
-	struct slot *slot = &server->slots[number];
-	const uint32_t taken =
-		forward_take(server, number, RTE_MIN(slot->drain_left, (uint32_t)SERVER_BURST));
-
-	slot->drain_left -= taken;
-	return taken;
-}
-
-static unsigned int forward_serve(struct server *server, uint16_t number)
-{
-	const struct slot *slot = &server->slots[number];
-	unsigned int work;
-
-	if (slot->state == SLOT_DRAINING)
-		work = forward_drain(server, number);
-	else if (slot->isolated)
-		work = forward_take(server, number, SERVER_BURST);
-	else
-		work = forward_serve_shared(server, number);
-	if (unlikely(!slot->broke_rule && slot_is_broken(slot)))
-		forward_refuse(server, number);
-	if (unlikely(slot->broke_rule || slot->state == SLOT_DRAINING))
-		slot_advance(server, number);
-	return work;
-}
-
-void forward_wake(struct server *server)
-{
-	const uint64_t one = 1;
-
-	/* Orders the stores of what was put before the loads below. Pairs with client_arm. */
-	__atomic_thread_fence(__ATOMIC_SEQ_CST);
-	for (uint16_t i = 0; i < server->live_count; i++) {
-		struct slot *slot = &server->slots[server->live[i]];
-
-		if (!slot->touched)
-			continue;
-		slot->touched = false;
-		if (__atomic_load_n(&slot->page->process_sleeps, __ATOMIC_RELAXED) == 0)
-			continue;
-		__atomic_store_n(&slot->page->process_sleeps, 0, __ATOMIC_RELAXED);
-		/* The only failure is a counter that is full, and then it is awake. */
-		if (write(slot->process_fd, &one, sizeof(one)) < 0)
-			continue;
-	}
-}
-
-bool forward_slot_waits(struct slot *slot)
-{
-	return slot->isolated ? isolated_waits(slot)
-			      : share_ring_count(&slot->rings[SHARE_RING_TX]) > 0;
-}
-
-bool forward_waits(struct server *server)
-{
-	for (uint16_t i = 0; i < server->live_count; i++) {
-		struct slot *slot = &server->slots[server->live[i]];
-
-		if (slot->state == SLOT_DRAINING || forward_slot_waits(slot) ||
-		    (!slot->isolated && share_ring_count(&slot->rings[SHARE_RING_RETURN]) > 0))
-			return true;
-	}
-	return false;
-}
-
-unsigned int forward_turn(struct server *server)
-{
-	struct rte_mbuf *mbufs[SERVER_BURST];
-	uint16_t numbers[SERVE_SLOTS_MAX];
-	const uint16_t count = server->live_count;
-	unsigned int work;
-
-	server->now_ns = server_now_ns();
-	work = port_rx_burst(&server->link.port, mbufs, SERVER_BURST);
-	server->totals.rx_packets += work;
-	for (unsigned int i = 0; i < work; i++)
-		forward_input(server, mbufs[i]);
-	work += kernel_turn(server);
-	/* Everyone is first in turn, for the room in the port. The list changes meanwhile. */
-	if (count > 0)
-		server->first = (uint16_t)((server->first + 1) % count);
-	for (uint16_t i = 0; i < count; i++)
-		numbers[i] = server->live[(server->first + i) % count];
-	for (uint16_t i = 0; i < count; i++) {
-		if (slot_is_served(&server->slots[numbers[i]]))
-			work += forward_serve(server, numbers[i]);
-	}
-	forward_flush(server);
-	forward_wake(server);
-	if (work > 0)
-		server->worked_ns = server->now_ns;
-	return work;
-}
-
-unsigned int serve_turn(struct server *server)
-{
-	return forward_turn(server);
 }

@@ -4,12 +4,17 @@
  * memif wire, and packets are copied. The wire comes over the process's socket: the process makes
  * both ends of a connection, and passes one of them here.
  */
+#include "isolated.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
 
+#include "event.h"
+#include "forward.h"
+#include "mads.h"
 #include "memif/server_end.h"
 #include "memif/socket.h"
 #include "server.h"
@@ -76,17 +81,17 @@ static bool isolated_is_wire(const struct slot *slot, int fd)
 
 int isolated_plug(struct server *server, uint16_t number, int fd)
 {
-	struct isolated *isolated = server->slots[number].isolated;
+	struct isolated *isolated = server->slots.all[number].isolated;
 	struct memif_message greeting;
 
-	if (fd < 0 || !isolated_is_wire(&server->slots[number], fd)) {
+	if (fd < 0 || !isolated_is_wire(&server->slots.all[number], fd)) {
 		memif_socket_discard(fd);
 		return -EPROTO;
 	}
 	/* All that came over the last one, which has gone. */
 	if (isolated->hung_up)
 		isolated_take(server, number, 1u << MEMIF_ISOLATED_LOG2_MAX);
-	if (isolated_is_broken(&server->slots[number])) {
+	if (isolated_is_broken(&server->slots.all[number])) {
 		memif_socket_discard(fd);
 		return -EPROTO;
 	}
@@ -96,7 +101,7 @@ int isolated_plug(struct server *server, uint16_t number, int fd)
 	memif_server_greet(&isolated->memif, &greeting, "uroced");
 	/* A client that has gone already only tried. If resources are missing here, the client
 	 * sees the end of the connection and tries again. */
-	if (server_watch(server, fd, EVENT_WIRE, number) != 0 ||
+	if (event_watch(server, fd, EVENT_WIRE, number) != 0 ||
 	    memif_socket_send(fd, &greeting, sizeof(greeting)) != 0)
 		isolated_unplug(server, isolated);
 	return 0;
@@ -105,7 +110,7 @@ int isolated_plug(struct server *server, uint16_t number, int fd)
 /* 0; -EBUSY: not now; -ECONNRESET: the wire is no more; -EPROTO: a rule was broken. */
 static int isolated_talk(struct server *server, uint16_t number)
 {
-	struct isolated *isolated = server->slots[number].isolated;
+	struct isolated *isolated = server->slots.all[number].isolated;
 	struct memif_message message, answer;
 	int len, fd, rc;
 
@@ -125,7 +130,7 @@ static int isolated_talk(struct server *server, uint16_t number)
 	if (rc != 0)
 		return rc == -EPROTO ? rc : -ECONNRESET;
 	if (answer.type == MEMIF_CONNECTED &&
-	    server_watch(server, isolated->memif.end.wake_fd, EVENT_BELL, number) != 0)
+	    event_watch(server, isolated->memif.end.wake_fd, EVENT_BELL, number) != 0)
 		return -ECONNRESET;
 	return memif_socket_send(isolated->wire_fd, &answer, sizeof(answer)) == 0 ? 0 : -ECONNRESET;
 }
@@ -140,7 +145,7 @@ void isolated_hang_up(struct server *server, struct slot *slot)
 
 int isolated_hear(struct server *server, uint16_t number)
 {
-	struct slot *slot = &server->slots[number];
+	struct slot *slot = &server->slots.all[number];
 	int rc;
 
 	if (!slot->isolated || slot->isolated->wire_fd < 0)
@@ -164,7 +169,7 @@ static int isolated_send(struct isolated *isolated, const uint8_t *frame, size_t
 
 bool isolated_give(struct server *server, uint16_t number, struct rte_mbuf *mbuf, uint8_t flags)
 {
-	struct slot *slot = &server->slots[number];
+	struct slot *slot = &server->slots.all[number];
 	uint8_t *frame = rte_pktmbuf_mtod(mbuf, uint8_t *);
 	int rc = -EBADMSG;
 
@@ -187,15 +192,15 @@ bool isolated_give(struct server *server, uint16_t number, struct rte_mbuf *mbuf
 /* The next packet that it may send, copied; NULL where there is none, or no buffer. */
 static struct rte_mbuf *isolated_next(struct server *server, uint16_t number, uint32_t *taken)
 {
-	struct slot *slot = &server->slots[number];
+	struct slot *slot = &server->slots.all[number];
 	const struct vet vet = {
-		.mac = server->link.port.mac,
-		.addresses = &server->link.addresses,
+		.mac = server->uplink.link.port.mac,
+		.addresses = &server->uplink.link.addresses,
 		.qpn_first = slot->qpn_first,
 		.qpn_count = slot->qpn_count,
-		.mtu_bytes = server->link.port.mtu_bytes,
+		.mtu_bytes = server->uplink.link.port.mtu_bytes,
 	};
-	struct rte_mbuf *mbuf = rte_pktmbuf_alloc(server->link.port.pool);
+	struct rte_mbuf *mbuf = rte_pktmbuf_alloc(server->uplink.link.port.pool);
 	enum vet_verdict verdict;
 	const uint8_t *frame;
 	int len;
@@ -223,7 +228,7 @@ static struct rte_mbuf *isolated_next(struct server *server, uint16_t number, ui
 
 uint32_t isolated_take(struct server *server, uint16_t number, uint32_t most)
 {
-	struct slot *slot = &server->slots[number];
+	struct slot *slot = &server->slots.all[number];
 	struct isolated *isolated = slot->isolated;
 	struct rte_mbuf *mbuf;
 	uint32_t taken = 0;

@@ -4,6 +4,8 @@
  * gets what is no RoCE, and whose frames go out through the port. The kernel answers ARP, neighbour
  * discovery and pings there, and its addresses are the link's.
  */
+#include "kernel.h"
+
 #include <stdio.h>
 #include <string.h>
 
@@ -23,14 +25,14 @@ static int kernel_share_pool(struct port *kernel)
 {
 	const struct server *server = kernel->make_pool_arg;
 
-	kernel->pool = server->link.port.pool;
+	kernel->pool = server->uplink.link.port.pool;
 	return 0;
 }
 
 static int kernel_open_port(struct server *server, const char *name)
 {
-	const struct port *port = &server->link.port;
-	struct port *kernel = &server->kernel;
+	const struct port *port = &server->uplink.link.port;
+	struct port *kernel = &server->kernel.port;
 	char mac[RTE_ETHER_ADDR_FMT_SIZE], text[128];
 	int rc;
 
@@ -56,8 +58,8 @@ int kernel_open(struct server *server, const struct settings *settings)
 	rc = kernel_open_port(server, settings->kernel);
 	if (rc != 0)
 		return rc;
-	server->has_kernel = true;
-	return link_use_interface(&server->link, settings->kernel);
+	server->kernel.is_open = true;
+	return link_use_interface(&server->uplink.link, settings->kernel);
 }
 
 /* Answers to what processes asked for; nothing is answered here. */
@@ -69,17 +71,18 @@ static void kernel_learn(struct server *server, const struct rte_mbuf *mbuf)
 		return;
 	/* A tag is taken out in place, and the kernel wants it. */
 	memcpy(frame, rte_pktmbuf_mtod(mbuf, const uint8_t *), mbuf->data_len);
-	link_input(&server->link, frame, mbuf->data_len, server->now_ns, reply);
+	link_input(&server->uplink.link, frame, mbuf->data_len, server->now_ns, reply);
 }
 
 static void kernel_flush(struct server *server)
 {
-	const uint32_t count = server->kernel_count;
-	struct rte_mbuf **frames = server->kernel_frames;
+	const uint32_t count = server->kernel.count;
+	struct rte_mbuf **frames = server->kernel.frames;
 	uint16_t taken;
 
 	for (uint32_t done = 0; done < count; done++) {
-		taken = port_tx_burst(&server->kernel, frames + done, (uint16_t)(count - done));
+		taken = port_tx_burst(&server->kernel.port, frames + done,
+				      (uint16_t)(count - done));
 		server->totals.kernel_rx_packets += taken;
 		done += taken;
 		/* The driver stops at a frame that it does not take, as one that is too long. */
@@ -88,15 +91,15 @@ static void kernel_flush(struct server *server)
 			server->totals.kernel_dropped++;
 		}
 	}
-	server->kernel_count = 0;
+	server->kernel.count = 0;
 }
 
 void kernel_give(struct server *server, struct rte_mbuf *mbuf)
 {
 	kernel_learn(server, mbuf);
-	if (server->kernel_count == SERVER_BURST)
+	if (server->kernel.count == SERVER_BURST)
 		kernel_flush(server);
-	server->kernel_frames[server->kernel_count++] = mbuf;
+	server->kernel.frames[server->kernel.count++] = mbuf;
 }
 
 unsigned int kernel_turn(struct server *server)
@@ -105,24 +108,25 @@ unsigned int kernel_turn(struct server *server)
 	uint32_t room;
 	uint16_t n;
 
-	if (!server->has_kernel)
+	if (!server->kernel.is_open)
 		return 0;
 	kernel_flush(server);
 	/* What there is no room for stays in the interface's queue, and what does not fit there the
 	 * kernel knows of. */
-	room = SERVER_BURST - server->pending_count;
-	n = port_rx_burst(&server->kernel, mbufs, (uint16_t)RTE_MIN(room, (uint32_t)KERNEL_BURST));
-	memcpy(server->pending + server->pending_count, mbufs, n * sizeof(mbufs[0]));
-	server->pending_count += n;
+	room = SERVER_BURST - server->uplink.pending_count;
+	n = port_rx_burst(&server->kernel.port, mbufs,
+			  (uint16_t)RTE_MIN(room, (uint32_t)KERNEL_BURST));
+	memcpy(server->uplink.pending + server->uplink.pending_count, mbufs, n * sizeof(mbufs[0]));
+	server->uplink.pending_count += n;
 	server->totals.kernel_tx_packets += n;
 	return n;
 }
 
 void kernel_close(struct server *server)
 {
-	if (!server->has_kernel)
+	if (!server->kernel.is_open)
 		return;
 	kernel_flush(server);
-	port_close(&server->kernel);
-	port_destroy(&server->kernel);
+	port_close(&server->kernel.port);
+	port_destroy(&server->kernel.port);
 }

@@ -3,6 +3,8 @@
  * The owner's part in lanes between processes (share/lane.h): it makes one where packets go from
  * one process to another through it, and reads it once more when one of them has ended.
  */
+#include "lanes.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -69,10 +71,10 @@ static int lane_offer(struct server *server, const struct server_lane *lane, uns
 		      int memory_fd)
 {
 	const uint16_t peer = lane->slots[!side];
-	const struct slot *slot = &server->slots[lane->slots[side]];
+	const struct slot *slot = &server->slots.all[lane->slots[side]];
 	const int fds[SHARE_LANE_FDS] = {
 		[SHARE_LANE_FD_MEMORY] = memory_fd,
-		[SHARE_LANE_FD_PEER] = server->slots[peer].process_fd,
+		[SHARE_LANE_FD_PEER] = server->slots.all[peer].process_fd,
 	};
 	const struct share_message message = {
 		.type = SHARE_LANE,
@@ -82,8 +84,8 @@ static int lane_offer(struct server *server, const struct server_lane *lane, uns
 				.number = lane->number,
 				.peer = peer,
 				.side = (uint16_t)side,
-				.qpn_first = server->slots[peer].qpn_first,
-				.qpn_count = server->slots[peer].qpn_count,
+				.qpn_first = server->slots.all[peer].qpn_first,
+				.qpn_count = server->slots.all[peer].qpn_count,
 			},
 	};
 
@@ -95,7 +97,7 @@ static int lane_offer(struct server *server, const struct server_lane *lane, uns
 static void lane_withdraw(struct server *server, const struct server_lane *lane)
 {
 	for (unsigned int side = 0; side < 2; side++) {
-		const struct slot *slot = &server->slots[lane->slots[side]];
+		const struct slot *slot = &server->slots.all[lane->slots[side]];
 
 		if (!lane->ended[side])
 			__atomic_store_n(&slot->page->lanes[lane->slots[!side]], 0,
@@ -107,7 +109,7 @@ static struct server_lane *lane_find(const struct server *server, uint16_t a, ui
 {
 	struct server_lane *lane;
 
-	LIST_FOREACH (lane, &server->lanes, link) {
+	LIST_FOREACH (lane, &server->lanes.list, link) {
 		if (lane->ended[0] || lane->ended[1])
 			continue;
 		if ((lane->slots[0] == a && lane->slots[1] == b) ||
@@ -122,7 +124,7 @@ static unsigned int lanes_of(const struct server *server, uint16_t number)
 	const struct server_lane *lane;
 	unsigned int count = 0;
 
-	LIST_FOREACH (lane, &server->lanes, link) {
+	LIST_FOREACH (lane, &server->lanes.list, link) {
 		count += (lane->slots[0] == number && !lane->ended[0]) ||
 			 (lane->slots[1] == number && !lane->ended[1]);
 	}
@@ -141,10 +143,10 @@ static int lane_make(struct server *server, uint16_t a, uint16_t b)
 		free(lane);
 		return fd;
 	}
-	lane->number = ++server->lane_number ? server->lane_number : ++server->lane_number;
+	lane->number = ++server->lanes.number ? server->lanes.number : ++server->lanes.number;
 	lane->slots[0] = a;
 	lane->slots[1] = b;
-	LIST_INSERT_HEAD(&server->lanes, lane, link);
+	LIST_INSERT_HEAD(&server->lanes.list, lane, link);
 	rc = lane_offer(server, lane, 0, fd);
 	if (rc == 0)
 		rc = lane_offer(server, lane, 1, fd);
@@ -163,24 +165,25 @@ void lanes_note(struct server *server, uint16_t from, uint16_t to)
 {
 	int rc;
 
-	if (server->passes_all || ++server->handed[from][to] % TRY_EVERY != TRY_AT || from == to)
+	if (server->lanes.passes_all || ++server->lanes.handed[from][to] % TRY_EVERY != TRY_AT ||
+	    from == to)
 		return;
-	if (server->slots[from].state != SLOT_LIVE || server->slots[to].state != SLOT_LIVE ||
-	    server->slots[from].isolated || server->slots[to].isolated ||
-	    lane_find(server, from, to) || lanes_of(server, from) >= SHARE_LANES_MAX ||
-	    lanes_of(server, to) >= SHARE_LANES_MAX)
+	if (server->slots.all[from].state != SLOT_LIVE ||
+	    server->slots.all[to].state != SLOT_LIVE || server->slots.all[from].isolated ||
+	    server->slots.all[to].isolated || lane_find(server, from, to) ||
+	    lanes_of(server, from) >= SHARE_LANES_MAX || lanes_of(server, to) >= SHARE_LANES_MAX)
 		return;
 	rc = lane_make(server, from, to);
 	if (rc != 0 && rc != -EAGAIN)
-		log_info("no lane between processes %d and %d: %s", server->slots[from].pid,
-			 server->slots[to].pid, strerror(-rc));
+		log_info("no lane between processes %d and %d: %s", server->slots.all[from].pid,
+			 server->slots.all[to].pid, strerror(-rc));
 }
 
 void lanes_close(struct server *server, uint16_t number)
 {
 	struct server_lane *lane;
 
-	LIST_FOREACH (lane, &server->lanes, link) {
+	LIST_FOREACH (lane, &server->lanes.list, link) {
 		if ((lane->slots[0] == number && !lane->ended[0]) ||
 		    (lane->slots[1] == number && !lane->ended[1]))
 			lane_withdraw(server, lane);
@@ -190,8 +193,8 @@ void lanes_close(struct server *server, uint16_t number)
 static void lane_retrieve(struct server *server, struct server_lane *lane)
 {
 	for (uint32_t i = 0; i < lane->aside_count; i++) {
-		ledger_take_aside(&server->ledger, lane->aside[i]);
-		rte_pktmbuf_free(server->mbufs[lane->aside[i]]);
+		ledger_take_aside(&server->arena.ledger, lane->aside[i]);
+		rte_pktmbuf_free(server->arena.mbufs[lane->aside[i]]);
 	}
 	lane_free(lane);
 }
@@ -215,7 +218,7 @@ static void lane_set_aside(struct server *server, struct server_lane *lane, unsi
 		/* Killed before it put it. */
 		if (!lane_unpack(word, prod - i, &packet) || (packet.flags & SHARE_FLAG_SHORT))
 			continue;
-		if (ledger_set_aside(&server->ledger, packet.buffer, lane->slots[side]))
+		if (ledger_set_aside(&server->arena.ledger, packet.buffer, lane->slots[side]))
 			lane->aside[lane->aside_count++] = packet.buffer;
 	}
 }
@@ -224,7 +227,7 @@ void lanes_end(struct server *server, uint16_t number)
 {
 	struct server_lane *lane, *next;
 
-	for (lane = LIST_FIRST(&server->lanes); lane; lane = next) {
+	for (lane = LIST_FIRST(&server->lanes.list); lane; lane = next) {
 		const unsigned int side = lane->slots[0] != number;
 
 		next = LIST_NEXT(lane, link);
@@ -247,7 +250,7 @@ void lanes_look(struct server *server)
 {
 	struct server_lane *lane, *next;
 
-	for (lane = LIST_FIRST(&server->lanes); lane; lane = next) {
+	for (lane = LIST_FIRST(&server->lanes.list); lane; lane = next) {
 		const struct lane_ring *ring = lane_ring(lane, lane->ended[1]);
 
 		next = LIST_NEXT(lane, link);
@@ -262,7 +265,7 @@ uint64_t lanes_packets(const struct server *server)
 	const struct server_lane *lane;
 	uint64_t packets = 0;
 
-	LIST_FOREACH (lane, &server->lanes, link) {
+	LIST_FOREACH (lane, &server->lanes.list, link) {
 		for (unsigned int side = 0; side < 2; side++)
 			packets += __atomic_load_n(&lane_ring(lane, side)->prod, __ATOMIC_RELAXED);
 	}
@@ -271,6 +274,6 @@ uint64_t lanes_packets(const struct server *server)
 
 void lanes_destroy(struct server *server)
 {
-	while (!LIST_EMPTY(&server->lanes))
-		lane_free(LIST_FIRST(&server->lanes));
+	while (!LIST_EMPTY(&server->lanes.list))
+		lane_free(LIST_FIRST(&server->lanes.list));
 }

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Sockets that an owner listens on, and who may come to them. */
+#include "listen.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -10,6 +12,8 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "event.h"
+#include "rest.h"
 #include "server.h"
 #include "share/message.h"
 
@@ -82,7 +86,7 @@ int listen_open(struct server *server, const struct listen_config *config, enum 
 	if (chown(address.sun_path, config->owner, config->group) != 0 ||
 	    chmod(address.sun_path, config->mode) != 0 || listen(fd, BACKLOG) != 0)
 		return -errno;
-	return server_watch(server, fd, event, 0);
+	return event_watch(server, fd, event, 0);
 }
 
 /* There are no descriptors, or there is no memory. */
@@ -94,8 +98,8 @@ static bool is_short(int err)
 /* Another thread may have taken the last descriptor while this one was given up. */
 static void listen_keep_spare(struct server *server)
 {
-	if (server->spare_fd < 0)
-		server->spare_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	if (server->newcomers.spare_fd < 0)
+		server->newcomers.spare_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
 }
 
 /* Tell a process that it cannot attach. A socket that is closed with unread messages in it loses
@@ -116,13 +120,13 @@ static void listen_turn_away(struct server *server, const struct listener *liste
 		.type = SHARE_WELCOME, .version = SHARE_VERSION, .result = -EMFILE};
 	int fd;
 
-	if (server->spare_fd < 0)
+	if (server->newcomers.spare_fd < 0)
 		return;
-	close(server->spare_fd);
+	close(server->newcomers.spare_fd);
 	fd = accept4(listener->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 	if (fd >= 0)
 		listen_refuse(fd, &answer);
-	server->spare_fd = -1;
+	server->newcomers.spare_fd = -1;
 	listen_keep_spare(server);
 }
 
@@ -140,7 +144,7 @@ int listen_accept(struct server *server, struct listener *listener)
 	if (server->clock_ns - listener->until_ns > WARN_NS)
 		log_warn("no process can attach just now: %s", strerror(err));
 	/* An untrusted client is not told: closing what it sends may take long. */
-	if (listener == &server->trusted)
+	if (listener == &server->newcomers.trusted)
 		listen_turn_away(server, listener);
 	listener->until_ns = server->clock_ns + PAUSE_NS;
 	rest_listener(server, listener);

@@ -1,13 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Packets to QP 1 of a shared device, and the ports of its connection managers: what the arbiter
  * says is done here. */
+#include "mads.h"
+
 #include <errno.h>
 #include <string.h>
 
 #include <rte_ether.h>
 
+#include "forward.h"
 #include "netdev/manager.h"
+#include "owner/arbiter.h"
 #include "server.h"
+#include "share/blocks.h"
 #include "share/message.h"
 #include "wire/build.h"
 #include "wire/gid.h"
@@ -21,16 +26,16 @@
 
 bool mads_manage(struct server *server)
 {
-	if (server->netdev[0] == '\0')
+	if (server->gsi.netdev[0] == '\0')
 		return true;
-	if (server->manager_fd < 0)
-		server->manager_fd = manager_take(server->netdev);
-	return server->manager_fd >= 0;
+	if (server->gsi.manager_fd < 0)
+		server->gsi.manager_fd = manager_take(server->gsi.netdev);
+	return server->gsi.manager_fd >= 0;
 }
 
 static bool mads_are_ours(const struct server *server)
 {
-	return server->netdev[0] == '\0' || server->manager_fd >= 0;
+	return server->gsi.netdev[0] == '\0' || server->gsi.manager_fd >= 0;
 }
 
 /* A packet to QP 1. The frame is a copy: its sender may go on writing into the buffer. */
@@ -78,7 +83,7 @@ static struct arbiter_mad mads_sent(const struct mads_packet *sent)
 
 static bool mads_is_ours(const struct server *server, const struct arbiter_mad *mad)
 {
-	return addresses_have(&server->link.addresses, vlan_of_tci(mad->vlan_tci), mad->dgid);
+	return addresses_have(&server->uplink.link.addresses, vlan_of_tci(mad->vlan_tci), mad->dgid);
 }
 
 /* A packet to the other side of a path. Returns its length, or 0 where it cannot be made. */
@@ -91,14 +96,14 @@ static size_t mads_build(struct server *server, const struct connections_path *t
 		.opcode = OPCODE_UD | OPCODE_SEND_ONLY,
 		.pkey = WIRE_PKEY_DEFAULT,
 		.dest_qpn = GSI_QPN,
-		.psn = server->gsi_psn,
+		.psn = server->gsi.psn,
 	};
 	struct packet_out out = {.frame = frame};
 	struct path path;
 	struct deth *deth;
 	int len;
 
-	memcpy(attr.src_mac, server->link.port.mac, sizeof(attr.src_mac));
+	memcpy(attr.src_mac, server->uplink.link.port.mac, sizeof(attr.src_mac));
 	memcpy(attr.dst_mac, to->mac, sizeof(attr.dst_mac));
 	memcpy(attr.sgid, to->ours, sizeof(attr.sgid));
 	memcpy(attr.dgid, to->theirs, sizeof(attr.dgid));
@@ -111,7 +116,7 @@ static size_t mads_build(struct server *server, const struct connections_path *t
 	wire_put24(deth->src_qpn, GSI_QPN);
 	packet_payload(&out, FRAG_OWN, mad, MAD_LEN);
 	len = packet_seal(&out);
-	server->gsi_psn = psn_add(server->gsi_psn, 1);
+	server->gsi.psn = psn_add(server->gsi.psn, 1);
 	return len > 0 ? (size_t)len : 0;
 }
 
@@ -119,7 +124,7 @@ static size_t mads_build(struct server *server, const struct connections_path *t
 static bool mads_send(struct server *server, const struct connections_path *to, uint16_t number,
 		      const uint8_t *mad)
 {
-	struct rte_mbuf *mbuf = rte_pktmbuf_alloc(server->link.port.pool);
+	struct rte_mbuf *mbuf = rte_pktmbuf_alloc(server->uplink.link.port.pool);
 	size_t len;
 
 	/* The timers of connection managers make up for it. */
@@ -163,7 +168,7 @@ static uint16_t mads_route(struct server *server, const struct packet *packet, u
 	uint16_t number;
 
 	if (mads_are_ours(server) && mads_is_ours(server, &mad))
-		verdict = arbiter_route(server->arbiter, &mad, server->now_ns, &number, answer);
+		verdict = arbiter_route(server->gsi.arbiter, &mad, server->now_ns, &number, answer);
 	switch (verdict) {
 	case ARBITER_GIVE:
 		return number;
@@ -206,7 +211,7 @@ void mads_note(struct server *server, uint16_t number, const uint8_t *frame, siz
 	if (!mads_read(frame, len, true, &read))
 		return;
 	mad = mads_sent(&read);
-	arbiter_sent(server->arbiter, number, &mad);
+	arbiter_sent(server->gsi.arbiter, number, &mad);
 }
 
 bool mads_send_on(struct server *server, uint16_t number, struct rte_mbuf *mbuf)
@@ -217,7 +222,7 @@ bool mads_send_on(struct server *server, uint16_t number, struct rte_mbuf *mbuf)
 
 	if (mads_read(rte_pktmbuf_mtod(mbuf, const uint8_t *), mbuf->data_len, true, &read)) {
 		mad = mads_sent(&read);
-		arbiter_sent(server->arbiter, number, &mad);
+		arbiter_sent(server->gsi.arbiter, number, &mad);
 		to = mads_route(server, &read.packet, number);
 	} else {
 		server->totals.mads_dropped++;
@@ -234,7 +239,7 @@ bool mads_send_on(struct server *server, uint16_t number, struct rte_mbuf *mbuf)
 
 bool mads_may_send(const struct server *server, uint16_t number, const uint8_t *frame, size_t len)
 {
-	const struct slot *slot = &server->slots[number];
+	const struct slot *slot = &server->slots.all[number];
 	const struct arbiter_sender sender = {
 		.slot = number, .qpn_first = slot->qpn_first, .qpn_count = slot->qpn_count};
 	struct mads_packet read;
@@ -243,7 +248,7 @@ bool mads_may_send(const struct server *server, uint16_t number, const uint8_t *
 	if (!mads_read(frame, len, false, &read))
 		return false;
 	mad = mads_of(&read.packet, true);
-	return arbiter_may_send(server->arbiter, &sender, &mad);
+	return arbiter_may_send(server->gsi.arbiter, &sender, &mad);
 }
 
 /* Find the process of ours that a farewell is for. BLOCK_NONE: that has ended, too, and the answer
@@ -262,14 +267,14 @@ static uint16_t mads_receiver(struct server *server, const struct connections_pa
 	uint16_t number;
 
 	memcpy(mad.mac, to->mac, sizeof(mad.mac));
-	verdict = arbiter_route(server->arbiter, &mad, server->now_ns, &number, answer);
+	verdict = arbiter_route(server->gsi.arbiter, &mad, server->now_ns, &number, answer);
 	if (verdict == ARBITER_GIVE)
 		return number;
 	mad.bytes = answer;
 	mad.sgid = to->theirs;
 	mad.dgid = to->ours;
 	if (verdict == ARBITER_ANSWER)
-		(void)arbiter_route(server->arbiter, &mad, server->now_ns, &number, nothing);
+		(void)arbiter_route(server->gsi.arbiter, &mad, server->now_ns, &number, nothing);
 	return BLOCK_NONE;
 }
 
@@ -280,12 +285,12 @@ void mads_farewell(struct server *server)
 	uint16_t number;
 
 	/* As many as there is room for, so that none is lost here. */
-	for (uint32_t n = server->pending_count; n < SERVER_BURST; n++) {
-		if (!arbiter_farewell(server->arbiter, server->now_ns, &to, mad))
+	for (uint32_t n = server->uplink.pending_count; n < SERVER_BURST; n++) {
+		if (!arbiter_farewell(server->gsi.arbiter, server->now_ns, &to, mad))
 			return;
 		server->totals.mads_farewell++;
 		number = BLOCK_NONE;
-		if (addresses_have(&server->link.addresses, vlan_of_tci(to.vlan_tci), to.theirs)) {
+		if (addresses_have(&server->uplink.link.addresses, vlan_of_tci(to.vlan_tci), to.theirs)) {
 			number = mads_receiver(server, &to, mad);
 			if (number == BLOCK_NONE)
 				continue;
@@ -312,9 +317,9 @@ static int mads_claim(struct server *server, uint16_t number, struct share_claim
 	if (gid_is_loopback(claim.address))
 		claim.vlan_id = VLAN_NONE;
 	else if (!claim.any_address &&
-		 !addresses_have(&server->link.addresses, claim.vlan_id, claim.address))
+		 !addresses_have(&server->uplink.link.addresses, claim.vlan_id, claim.address))
 		return -EADDRNOTAVAIL;
-	rc = arbiter_claim(server->arbiter, number, &claim, &asked->id);
+	rc = arbiter_claim(server->gsi.arbiter, number, &claim, &asked->id);
 	if (rc == 0)
 		asked->port = claim.port;
 	return rc;
@@ -326,8 +331,8 @@ int mads_ports(struct server *server, uint16_t number, struct share_message *mes
 	case SHARE_CLAIM:
 		return mads_claim(server, number, &message->claim);
 	case SHARE_LISTEN:
-		return arbiter_listen(server->arbiter, number, message->claim.id);
+		return arbiter_listen(server->gsi.arbiter, number, message->claim.id);
 	default:
-		return arbiter_release(server->arbiter, number, message->claim.id);
+		return arbiter_release(server->gsi.arbiter, number, message->claim.id);
 	}
 }

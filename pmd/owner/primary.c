@@ -13,6 +13,7 @@
 
 #include "base/log.h"
 #include "config/settings.h"
+#include "forward.h"
 #include "port/guest.h"
 #include "report/set.h"
 #include "report/telemetry.h"
@@ -127,7 +128,7 @@ EXPORTED int uroce_primary_create(const struct uroce_primary_config *config,
 
 EXPORTED struct rte_mempool *uroce_primary_pool(const struct uroce_primary *primary)
 {
-	return primary->server->link.port.pool;
+	return primary->server->uplink.link.port.pool;
 }
 
 /* In a buffer that processes share; NULL where there is none. */
@@ -135,9 +136,9 @@ static struct rte_mbuf *primary_move(struct server *server, struct rte_mbuf *mbu
 {
 	struct rte_mbuf *copy;
 
-	if (mbuf->pool == server->link.port.pool && mbuf->nb_segs == 1)
+	if (mbuf->pool == server->uplink.link.port.pool && mbuf->nb_segs == 1)
 		return mbuf;
-	copy = rte_pktmbuf_copy(mbuf, server->link.port.pool, 0, UINT32_MAX);
+	copy = rte_pktmbuf_copy(mbuf, server->uplink.link.port.pool, 0, UINT32_MAX);
 	rte_pktmbuf_free(mbuf);
 	return copy;
 }
@@ -150,9 +151,9 @@ EXPORTED uint16_t uroce_primary_input(struct uroce_primary *primary, struct rte_
 	uint16_t left = 0;
 
 	for (uint16_t i = 0; i < n; i++) {
-		const enum claim claim = claim_frame(&server->link.addresses, server->link.port.mac,
-						     rte_pktmbuf_mtod(mbufs[i], const uint8_t *),
-						     mbufs[i]->data_len);
+		const enum claim claim = claim_frame(
+			&server->uplink.link.addresses, server->uplink.link.port.mac,
+			rte_pktmbuf_mtod(mbufs[i], const uint8_t *), mbufs[i]->data_len);
 
 		if (claim != CLAIM_ALL)
 			mbufs[left++] = mbufs[i];
@@ -160,7 +161,8 @@ EXPORTED uint16_t uroce_primary_input(struct uroce_primary *primary, struct rte_
 			continue;
 		mbuf = claim == CLAIM_ALL
 			       ? primary_move(server, mbufs[i])
-			       : rte_pktmbuf_copy(mbufs[i], server->link.port.pool, 0, UINT32_MAX);
+			       : rte_pktmbuf_copy(mbufs[i], server->uplink.link.port.pool, 0,
+						  UINT32_MAX);
 		if (!mbuf) {
 			server->totals.no_buffer++;
 			continue;

@@ -5,12 +5,17 @@
  * listening socket rests while nobody can be let in. Messages wait in the kernel meanwhile: nothing
  * is lost, and nothing wakes the owner in vain.
  */
+#include "rest.h"
+
 #include <sys/epoll.h>
 
 #include <rte_common.h>
 
+#include "event.h"
+#include "isolated.h"
 #include "memif/socket.h"
 #include "server.h"
+#include "slot.h"
 
 #define BUSY_NS UINT64_C(100000000) /* after packets, more may come at any time */
 #define LOOK_MS 1		    /* between two looks at those that rest */
@@ -24,7 +29,7 @@ static void rest_fd(struct server *server, int fd)
 
 void rest_slot(struct server *server, uint16_t number)
 {
-	struct slot *slot = &server->slots[number];
+	struct slot *slot = &server->slots.all[number];
 
 	if (slot->rests)
 		return;
@@ -76,25 +81,25 @@ static bool is_stuck(user_t user)
 
 static void wake_slot(struct server *server, uint16_t number)
 {
-	struct slot *slot = &server->slots[number];
+	struct slot *slot = &server->slots.all[number];
 
 	if (!slot->rests || is_stuck(slot->user) ||
 	    budget_is_spent(&slot->budget, server->clock_ns))
 		return;
 	rest_forget_slot(server, slot);
-	if (server_watch(server, slot->socket, EVENT_SOCKET, number) != 0 ||
+	if (event_watch(server, slot->socket, EVENT_SOCKET, number) != 0 ||
 	    (isolated_wire(slot) >= 0 &&
-	     server_watch(server, isolated_wire(slot), EVENT_WIRE, number) != 0))
+	     event_watch(server, isolated_wire(slot), EVENT_WIRE, number) != 0))
 		slot_condemn(server, number);
 }
 
 static void wake_stranger(struct server *server, struct stranger *stranger)
 {
 	if (!stranger->rests || is_stuck(stranger->user) ||
-	    budget_is_spent(&server->newcomers, server->clock_ns))
+	    budget_is_spent(&server->newcomers.budget, server->clock_ns))
 		return;
 	rest_forget_stranger(server, stranger);
-	if (server_watch(server, stranger->fd, EVENT_STRANGER, (uint32_t)stranger->fd) != 0)
+	if (event_watch(server, stranger->fd, EVENT_STRANGER, (uint32_t)stranger->fd) != 0)
 		rest_stranger(server, stranger);
 }
 
@@ -103,11 +108,12 @@ static void wake_listener(struct server *server, struct listener *listener, enum
 	if (!listener->rests || server->clock_ns < listener->until_ns)
 		return;
 	if (event == EVENT_LISTEN_ISOLATED &&
-	    (memif_socket_is_late() || budget_is_spent(&server->newcomers, server->clock_ns)))
+	    (memif_socket_is_late() ||
+	     budget_is_spent(&server->newcomers.budget, server->clock_ns)))
 		return;
 	listener->rests = false;
 	server->resting--;
-	if (server_watch(server, listener->fd, event, 0) != 0)
+	if (event_watch(server, listener->fd, event, 0) != 0)
 		rest_listener(server, listener);
 }
 
@@ -115,13 +121,13 @@ void rest_look(struct server *server)
 {
 	if (server->resting == 0)
 		return;
-	server->clock_ns = server_now_ns();
+	server->clock_ns = event_now_ns();
 	for (uint16_t i = 0; i < SERVE_SLOTS_MAX; i++)
 		wake_slot(server, i);
 	for (int i = 0; i < SERVER_STRANGERS_MAX; i++)
-		wake_stranger(server, &server->strangers[i]);
-	wake_listener(server, &server->trusted, EVENT_LISTEN);
-	wake_listener(server, &server->isolated, EVENT_LISTEN_ISOLATED);
+		wake_stranger(server, &server->newcomers.strangers[i]);
+	wake_listener(server, &server->newcomers.trusted, EVENT_LISTEN);
+	wake_listener(server, &server->newcomers.isolated, EVENT_LISTEN_ISOLATED);
 }
 
 /* While nothing passes, nobody is kept waiting: what is asked then costs nothing. */
@@ -139,7 +145,7 @@ int rest_longest_ms(const struct server *server, int ms)
 
 void rest_charge_slot(struct server *server, uint16_t number, uint64_t took_ns)
 {
-	struct slot *slot = &server->slots[number];
+	struct slot *slot = &server->slots.all[number];
 
 	if (slot->state != SLOT_LIVE || !slot->isolated || !is_busy(server))
 		return;
@@ -152,12 +158,12 @@ void rest_charge_newcomers(struct server *server, uint64_t took_ns)
 {
 	if (!is_busy(server))
 		return;
-	budget_spend(&server->newcomers, server->clock_ns, took_ns);
-	if (!budget_is_spent(&server->newcomers, server->clock_ns))
+	budget_spend(&server->newcomers.budget, server->clock_ns, took_ns);
+	if (!budget_is_spent(&server->newcomers.budget, server->clock_ns))
 		return;
-	rest_listener(server, &server->isolated);
+	rest_listener(server, &server->newcomers.isolated);
 	for (int i = 0; i < SERVER_STRANGERS_MAX; i++) {
-		if (server->strangers[i].fd >= 0)
-			rest_stranger(server, &server->strangers[i]);
+		if (server->newcomers.strangers[i].fd >= 0)
+			rest_stranger(server, &server->newcomers.strangers[i]);
 	}
 }

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* How an owner and its processes stand: as structs, and as JSON. */
+#include "serve_status.h"
+
 #include <errno.h>
 #include <inttypes.h>
 #include <stdarg.h>
@@ -10,20 +12,24 @@
 
 #include "config/settings.h"
 #include "device/device.h"
+#include "lanes.h"
+#include "owner/arbiter.h"
+#include "report/set.h"
+#include "report/write.h"
 #include "server.h"
 
 void serve_totals(const struct server *server, struct serve_totals *totals)
 {
 	*totals = server->totals;
-	totals->buffers = server->ledger.buffers;
-	totals->buffers_free = rte_mempool_avail_count(server->link.port.pool);
-	totals->blocks_used = server->blocks.used;
-	totals->cm_ports = server->arbiter->spaces.count;
-	totals->buffers_held = server->ledger.aside;
+	totals->buffers = server->arena.ledger.buffers;
+	totals->buffers_free = rte_mempool_avail_count(server->uplink.link.port.pool);
+	totals->blocks_used = server->slots.blocks.used;
+	totals->cm_ports = server->gsi.arbiter->spaces.count;
+	totals->buffers_held = server->arena.ledger.aside;
 	totals->lane_packets = lanes_packets(server);
 	for (int i = 0; i < SERVE_SLOTS_MAX; i++) {
-		totals->buffers_held += server->ledger.held[i];
-		totals->processes += server->slots[i].state != SLOT_FREE;
+		totals->buffers_held += server->arena.ledger.held[i];
+		totals->processes += server->slots.all[i].state != SLOT_FREE;
 	}
 }
 
@@ -31,11 +37,11 @@ bool serve_next_slot(const struct server *server, uint16_t number, struct serve_
 {
 	const struct slot *slot;
 
-	while (number < SERVE_SLOTS_MAX && server->slots[number].state == SLOT_FREE)
+	while (number < SERVE_SLOTS_MAX && server->slots.all[number].state == SLOT_FREE)
 		number++;
 	if (number >= SERVE_SLOTS_MAX)
 		return false;
-	slot = &server->slots[number];
+	slot = &server->slots.all[number];
 	*status = (struct serve_slot){
 		.slot = number,
 		.generation = slot->generation,
@@ -43,7 +49,7 @@ bool serve_next_slot(const struct server *server, uint16_t number, struct serve_
 		.uid = slot->uid,
 		.qpn_first = slot->qpn_first,
 		.qpn_count = slot->qpn_count,
-		.held = server->ledger.held[number],
+		.held = server->arena.ledger.held[number],
 		.tx_packets = slot->tx_packets,
 		.rx_packets = slot->rx_packets,
 		.rx_dropped = slot->rx_dropped,
@@ -126,7 +132,7 @@ int serve_status(const struct server *server, char *at, size_t size)
 static void status_fill_facts(const struct server *server, const struct settings *settings,
 			      struct report_facts *facts)
 {
-	const struct port *port = &server->link.port;
+	const struct port *port = &server->uplink.link.port;
 	struct device_config config = {.mac_is_random = port->mac_is_random,
 				       .unique = server->unique};
 
@@ -144,12 +150,12 @@ static void status_fill_facts(const struct server *server, const struct settings
 
 static void status_write_report(struct server *server)
 {
-	struct report *report = server->report;
+	struct report *report = server->status.report;
 	struct serve_totals totals;
 
 	serve_totals(server, &totals);
 	report_begin(report);
-	report->facts.link_up = server->connected;
+	report->facts.link_up = server->uplink.connected;
 	report_add_stat(report, "rx_packets", totals.rx_packets);
 	report_add_stat(report, "tx_packets", totals.tx_packets);
 	report_add_stat(report, "handed_over", totals.handed_over);
@@ -164,7 +170,7 @@ static void status_write_report(struct server *server)
 	report_add_stat(report, "mads_dropped", totals.mads_dropped);
 	report_add_stat(report, "mads_farewell", totals.mads_farewell);
 	report_add_stat(report, "tx_dropped", totals.tx_dropped);
-	if (server->has_kernel) {
+	if (server->kernel.is_open) {
 		report_add_stat(report, "kernel_rx_packets", totals.kernel_rx_packets);
 		report_add_stat(report, "kernel_tx_packets", totals.kernel_tx_packets);
 		report_add_stat(report, "kernel_dropped", totals.kernel_dropped);
@@ -179,30 +185,31 @@ static void status_write_report(struct server *server)
 	report_add_stat(report, "buffers_free", totals.buffers_free);
 	report_add_stat(report, "blocks_used", totals.blocks_used);
 	for (int i = 0; i < SERVE_SLOTS_MAX; i++) {
-		if (server->slots[i].state != SLOT_FREE)
-			report_add_attached(report, server->slots[i].pid);
+		if (server->slots.all[i].state != SLOT_FREE)
+			report_add_attached(report, server->slots.all[i].pid);
 	}
 	report_end(report);
 }
 
 int status_open_report(struct server *server, const struct settings *settings)
 {
-	int rc = report_create(&server->report_fd, &server->report);
+	int rc = report_create(&server->status.report_fd, &server->status.report);
 
 	if (rc != 0)
 		return rc;
-	status_fill_facts(server, settings, &server->report->facts);
+	status_fill_facts(server, settings, &server->status.report->facts);
 	status_write_report(server);
-	rc = report_set_add(server->reports, server->report->pid, 0, server->report);
+	rc = report_set_add(server->status.reports, server->status.report->pid, 0,
+			    server->status.report);
 	if (rc == 0)
 		return 0;
-	report_unmap(server->report);
-	server->report = NULL;
+	report_unmap(server->status.report);
+	server->status.report = NULL;
 	return rc;
 }
 
 void status_answer_report(struct server *server)
 {
-	if (report_is_wanted(server->report))
+	if (report_is_wanted(server->status.report))
 		status_write_report(server);
 }

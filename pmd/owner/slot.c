@@ -5,6 +5,8 @@
  * The page is a new one each time, so whatever is left of an earlier process can touch nothing of a
  * later one.
  */
+#include "slot.h"
+
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -20,10 +22,20 @@
 
 #include "base/log.h"
 #include "config/settings.h"
+#include "control.h"
+#include "event.h"
+#include "forward.h"
+#include "isolated.h"
+#include "lanes.h"
 #include "memif/server_end.h"
 #include "memif/socket.h"
+#include "owner/arbiter.h"
+#include "report/set.h"
+#include "report/write.h"
+#include "rest.h"
 #include "server.h"
 #include "share/message.h"
+#include "turn.h"
 
 #define SLOTS_BEFORE_MAX 4		    /* that a process had, and hung up */
 #define SLOT_DRAIN_NS	 UINT64_C(50000000) /* a receiver is waited for less, and so is the port */
@@ -31,9 +43,9 @@
 /* Take now what a slot would give in turns to come: there is no time for them. */
 static void slot_finish_draining(struct server *server, uint16_t number)
 {
-	struct slot *slot = &server->slots[number];
+	struct slot *slot = &server->slots.all[number];
 
-	while (slot->drain_left > 0 && forward_drain(server, number) > 0)
+	while (slot->drain_left > 0 && turn_drain(server, number) > 0)
 		forward_flush(server);
 	slot->drain_left = 0;
 	slot_advance(server, number);
@@ -54,7 +66,7 @@ static int slot_check_others(struct server *server, int socket)
 	if (peer.pid == 0)
 		return 0;
 	for (uint16_t i = 0; i < SERVE_SLOTS_MAX; i++) {
-		const struct slot *slot = &server->slots[i];
+		const struct slot *slot = &server->slots.all[i];
 		struct pollfd other_end = {.fd = slot->socket};
 
 		if (slot->state == SLOT_FREE || slot->pid != peer.pid)
@@ -77,10 +89,10 @@ static int slot_check_others(struct server *server, int socket)
 
 uint16_t slot_of(const struct server *server, uint32_t qpn)
 {
-	const uint16_t number = blocks_find(&server->blocks, qpn);
+	const uint16_t number = blocks_find(&server->slots.blocks, qpn);
 
 	if (number == BLOCK_NONE ||
-	    qpn - server->slots[number].qpn_first >= server->slots[number].qpn_count)
+	    qpn - server->slots.all[number].qpn_first >= server->slots.all[number].qpn_count)
 		return BLOCK_NONE;
 	return number;
 }
@@ -88,7 +100,7 @@ uint16_t slot_of(const struct server *server, uint32_t qpn)
 static int slot_find_free(const struct server *server)
 {
 	for (int i = 0; i < SERVE_SLOTS_MAX; i++) {
-		if (server->slots[i].state == SLOT_FREE)
+		if (server->slots.all[i].state == SLOT_FREE)
 			return i;
 	}
 	return -ENOSPC;
@@ -145,8 +157,8 @@ static int slot_make_page(struct slot *slot, int *page_fd)
 static void slot_welcome(const struct server *server, uint16_t number,
 			 struct share_message *message)
 {
-	const struct slot *slot = &server->slots[number];
-	const struct port *port = &server->link.port;
+	const struct slot *slot = &server->slots.all[number];
+	const struct port *port = &server->uplink.link.port;
 	struct share_welcome *welcome = &message->welcome;
 
 	welcome->slot = number;
@@ -155,31 +167,31 @@ static void slot_welcome(const struct server *server, uint16_t number,
 	welcome->qpn_count = slot->qpn_count;
 	welcome->id_mask = IDS_MASK;
 	welcome->id_value = slot->id_value;
-	welcome->buffers = server->ledger.buffers;
-	welcome->buffer_bytes = server->ledger.buffer_bytes;
-	welcome->buffer_stride = server->buffer_stride;
+	welcome->buffers = server->arena.ledger.buffers;
+	welcome->buffer_bytes = server->arena.ledger.buffer_bytes;
+	welcome->buffer_stride = server->arena.stride;
 	memcpy(welcome->mac, port->mac, sizeof(welcome->mac));
 	welcome->mac_is_random = port->mac_is_random;
 	welcome->mtu_bytes = port->mtu_bytes;
 	welcome->link_mbps = port->link_mbps;
 	welcome->tsc_hz = rte_get_tsc_hz();
-	welcome->spares_icrc = server->spares_icrc;
+	welcome->spares_icrc = server->lanes.spares_icrc;
 	welcome->ports = server->ports;
 	memcpy(welcome->name, server->name, sizeof(welcome->name));
-	welcome->max_qp = server->max_qp;
-	welcome->max_memory = server->max_memory;
+	welcome->max_qp = server->slots.max_qp;
+	welcome->max_memory = server->slots.max_memory;
 	memcpy(welcome->unique, server->unique, sizeof(welcome->unique));
-	message->addresses = server->link.addresses;
-	message->link_up = server->up;
+	message->addresses = server->uplink.link.addresses;
+	message->link_up = server->uplink.up;
 }
 
 /* Everything that a slot has of its own; what it has not is -1 or NULL. */
 static void slot_release(struct server *server, struct slot *slot)
 {
 	if (slot->qpn_first != 0)
-		blocks_free(&server->blocks, slot->qpn_first, server->now_ns);
-	arbiter_end(server->arbiter, (uint16_t)(slot - server->slots), server->now_ns);
-	report_set_remove(server->reports, slot->report);
+		blocks_free(&server->slots.blocks, slot->qpn_first, server->now_ns);
+	arbiter_end(server->gsi.arbiter, (uint16_t)(slot - server->slots.all), server->now_ns);
+	report_set_remove(server->status.reports, slot->report);
 	if (slot->page)
 		munmap(slot->page, share_ring_offset(SHARE_RINGS));
 	if (slot->process_fd >= 0)
@@ -191,7 +203,7 @@ static void slot_release(struct server *server, struct slot *slot)
 	}
 	if (slot->pidfd >= 0)
 		close(slot->pidfd);
-	server->isolated_count -= slot->isolated != NULL;
+	server->slots.isolated_count -= slot->isolated != NULL;
 	rest_forget_slot(server, slot);
 	isolated_destroy(server, slot);
 	slot->state = SLOT_FREE;
@@ -200,7 +212,7 @@ static void slot_release(struct server *server, struct slot *slot)
 /* What only those have who share memory. */
 static int slot_make_shared(struct server *server, uint16_t number, int *page_fd)
 {
-	struct slot *slot = &server->slots[number];
+	struct slot *slot = &server->slots.all[number];
 	const int rc = slot_make_page(slot, page_fd);
 
 	if (rc != 0)
@@ -209,7 +221,7 @@ static int slot_make_shared(struct server *server, uint16_t number, int *page_fd
 	slot->bell_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (slot->process_fd < 0 || slot->bell_fd < 0)
 		return -errno;
-	return server_watch(server, slot->bell_fd, EVENT_BELL, number);
+	return event_watch(server, slot->bell_fd, EVENT_BELL, number);
 }
 
 /* No user takes all from the others, but the superuser, who could anyway. */
@@ -220,7 +232,7 @@ static bool slot_user_has_all(const struct server *server, user_t user)
 	if (!user_is_limited(user))
 		return false;
 	for (int i = 0; i < SERVE_SLOTS_MAX; i++)
-		count += server->slots[i].isolated && server->slots[i].user == user;
+		count += server->slots.all[i].isolated && server->slots.all[i].user == user;
 	return count >= SERVER_ISOLATED_USER_MAX;
 }
 
@@ -228,10 +240,11 @@ static int slot_make_isolated(struct server *server, struct slot *slot)
 {
 	int rc;
 
-	if (server->isolated_count == SERVER_ISOLATED_MAX || slot_user_has_all(server, slot->user))
+	if (server->slots.isolated_count == SERVER_ISOLATED_MAX ||
+	    slot_user_has_all(server, slot->user))
 		return -ENOSPC;
 	rc = isolated_create(slot);
-	server->isolated_count += rc == 0;
+	server->slots.isolated_count += rc == 0;
 	return rc;
 }
 
@@ -239,7 +252,7 @@ static int slot_make_isolated(struct server *server, struct slot *slot)
 static int slot_prepare(struct server *server, uint16_t number, int socket, bool isolated,
 			int *page_fd)
 {
-	struct slot *slot = &server->slots[number];
+	struct slot *slot = &server->slots.all[number];
 	int rc;
 
 	rc = slot_identify(slot, socket, isolated);
@@ -248,30 +261,31 @@ static int slot_prepare(struct server *server, uint16_t number, int socket, bool
 			      : slot_make_shared(server, number, page_fd);
 	if (rc != 0)
 		return rc;
-	rc = blocks_alloc(&server->blocks, number, server->now_ns, slot->user);
+	rc = blocks_alloc(&server->slots.blocks, number, server->now_ns, slot->user);
 	if (rc < 0)
 		return rc;
 	slot->qpn_first = (uint32_t)rc;
-	rc = arbiter_begin(server->arbiter, number, slot->user, server->now_ns, &slot->id_value);
+	rc = arbiter_begin(server->gsi.arbiter, number, slot->user, server->now_ns,
+			   &slot->id_value);
 	if (rc != 0)
 		return rc;
 	/* Twice as many numbers as queue pairs: one that was destroyed rests. */
 	static_assert(2 * SETTINGS_QP_MAX == BLOCK_QPNS, "no more than a block has numbers for");
 	slot->qpn_count = BLOCK_QPNS;
-	if (server->max_qp > 0)
-		slot->qpn_count = RTE_MIN(2 * server->max_qp, BLOCK_QPNS);
-	rc = server_rewatch(server, socket, EVENT_SOCKET, number);
+	if (server->slots.max_qp > 0)
+		slot->qpn_count = RTE_MIN(2 * server->slots.max_qp, BLOCK_QPNS);
+	rc = event_rewatch(server, socket, EVENT_SOCKET, number);
 	if (rc != 0 || slot->pidfd < 0)
 		return rc;
-	return server_watch(server, slot->pidfd, EVENT_PIDFD, number);
+	return event_watch(server, slot->pidfd, EVENT_PIDFD, number);
 }
 
 static int slot_tell(struct server *server, uint16_t number, int page_fd,
 		     struct share_message *message)
 {
-	struct slot *slot = &server->slots[number];
+	struct slot *slot = &server->slots.all[number];
 	const int fds[SHARE_FDS] = {
-		[SHARE_FD_ARENA] = server->arena_fd,
+		[SHARE_FD_ARENA] = server->arena.fd,
 		[SHARE_FD_PAGE] = page_fd,
 		[SHARE_FD_OWNER] = slot->bell_fd,
 		[SHARE_FD_PROCESS] = slot->process_fd,
@@ -281,7 +295,7 @@ static int slot_tell(struct server *server, uint16_t number, int page_fd,
 	slot_welcome(server, number, message);
 	if (slot->isolated)
 		return message_send(slot->socket, message, NULL, 0);
-	slot->page->link_up = server->connected;
+	slot->page->link_up = server->uplink.connected;
 	forward_restock(server, number);
 	return message_send(slot->socket, message, fds, SHARE_FDS);
 }
@@ -289,7 +303,7 @@ static int slot_tell(struct server *server, uint16_t number, int page_fd,
 static int slot_open(struct server *server, uint16_t number, int socket, bool isolated,
 		     struct share_message *message)
 {
-	struct slot *slot = &server->slots[number];
+	struct slot *slot = &server->slots.all[number];
 	int page_fd = -1;
 	int rc;
 
@@ -310,7 +324,7 @@ static void free_buffer(uint32_t buffer, void *arg)
 {
 	const struct server *server = arg;
 
-	rte_pktmbuf_free(server->mbufs[buffer]);
+	rte_pktmbuf_free(server->arena.mbufs[buffer]);
 }
 
 /* A process that shows nothing of itself is not seen, that is all. */
@@ -321,7 +335,7 @@ static void slot_take_report(struct server *server, struct slot *slot, int fd)
 	/* Of another PID namespace: nobody would know whose it is. */
 	if (slot->pid == 0 || report_map(fd, &report) != 0)
 		return;
-	if (report_set_add(server->reports, slot->pid, getpid(), report) == 0)
+	if (report_set_add(server->status.reports, slot->pid, getpid(), report) == 0)
 		slot->report = report;
 	else
 		report_unmap(report);
@@ -333,23 +347,23 @@ int slot_begin(struct server *server, int socket, int report_fd, bool isolated)
 	struct slot *slot;
 	int number, rc;
 
-	number = server->lost ? -ENODEV : slot_check_others(server, socket);
+	number = server->uplink.lost ? -ENODEV : slot_check_others(server, socket);
 	if (number == 0)
 		number = slot_find_free(server);
 	rc = number;
 
 	if (number >= 0) {
-		slot = &server->slots[number];
+		slot = &server->slots.all[number];
 		rc = slot_open(server, (uint16_t)number, socket, isolated, &message);
 		if (rc == 0) {
-			server->live[server->live_count++] = (uint16_t)number;
+			server->slots.live[server->slots.live_count++] = (uint16_t)number;
 			server->totals.attached++;
 			slot_take_report(server, slot, report_fd);
 			log_info("process %d attaches%s: slot %d, queue pairs from %#x", slot->pid,
 				 isolated ? ", isolated" : "", number, slot->qpn_first);
 			return 0;
 		}
-		ledger_reclaim(&server->ledger, (uint16_t)number, free_buffer, server);
+		ledger_reclaim(&server->arena.ledger, (uint16_t)number, free_buffer, server);
 		slot_release(server, slot);
 	}
 	message.result = rc;
@@ -360,9 +374,9 @@ int slot_begin(struct server *server, int socket, int report_fd, bool isolated)
 
 static void slot_leave_live(struct server *server, uint16_t number)
 {
-	for (uint16_t i = 0; i < server->live_count; i++) {
-		if (server->live[i] == number) {
-			server->live[i] = server->live[--server->live_count];
+	for (uint16_t i = 0; i < server->slots.live_count; i++) {
+		if (server->slots.live[i] == number) {
+			server->slots.live[i] = server->slots.live[--server->slots.live_count];
 			return;
 		}
 	}
@@ -384,7 +398,7 @@ static void slot_drain(struct server *server, struct slot *slot)
 {
 	slot->state = SLOT_DRAINING;
 	slot->drain_left = slot->isolated ? 1u << MEMIF_ISOLATED_LOG2_MAX : SHARE_TX_WORDS;
-	slot->drain_end_ns = server_now_ns() + SLOT_DRAIN_NS;
+	slot->drain_end_ns = event_now_ns() + SLOT_DRAIN_NS;
 	slot_close_socket(server, slot);
 	if (slot->isolated)
 		isolated_hang_up(server, slot);
@@ -393,17 +407,17 @@ static void slot_drain(struct server *server, struct slot *slot)
 static bool slot_is_drained(const struct server *server, struct slot *slot)
 {
 	return slot->drain_left == 0 || server->now_ns >= slot->drain_end_ns ||
-	       !forward_slot_waits(slot);
+	       !turn_slot_waits(slot);
 }
 
 static void slot_withdraw(struct server *server, uint16_t number)
 {
-	struct slot *slot = &server->slots[number];
+	struct slot *slot = &server->slots.all[number];
 
 	slot->state = SLOT_CONDEMNED;
 	slot_leave_live(server, number);
 	control_leave_all(server, number);
-	arbiter_end(server->arbiter, number, server->now_ns);
+	arbiter_end(server->gsi.arbiter, number, server->now_ns);
 	lanes_close(server, number);
 	slot_close_socket(server, slot);
 	/* It shares nothing that would have to be waited for. */
@@ -414,23 +428,23 @@ static void slot_withdraw(struct server *server, uint16_t number)
 static void slot_take_back(struct server *server, uint16_t number)
 {
 	lanes_end(server, number);
-	ledger_reclaim(&server->ledger, number, free_buffer, server);
-	slot_release(server, &server->slots[number]);
+	ledger_reclaim(&server->arena.ledger, number, free_buffer, server);
+	slot_release(server, &server->slots.all[number]);
 }
 
 static void slot_free(struct server *server, uint16_t number)
 {
-	struct slot *slot = &server->slots[number];
+	struct slot *slot = &server->slots.all[number];
 
 	log_info("process %d has ended: slot %u is free, %u buffers come back", slot->pid, number,
-		 server->ledger.held[number]);
+		 server->arena.ledger.held[number]);
 	slot_take_back(server, number);
 	server->totals.ended++;
 }
 
 void slot_advance(struct server *server, uint16_t number)
 {
-	struct slot *slot = &server->slots[number];
+	struct slot *slot = &server->slots.all[number];
 	/* The owner may be hearing another user just now, who is charged again after this. */
 	const user_t before = memif_socket_charge(slot->user);
 
@@ -446,19 +460,19 @@ void slot_advance(struct server *server, uint16_t number)
 
 void slot_condemn(struct server *server, uint16_t number)
 {
-	server->slots[number].broke_rule = true;
+	server->slots.all[number].broke_rule = true;
 	slot_advance(server, number);
 }
 
 void slot_hang_up(struct server *server, uint16_t number)
 {
-	server->slots[number].hung_up = true;
+	server->slots.all[number].hung_up = true;
 	slot_advance(server, number);
 }
 
 void slot_end(struct server *server, uint16_t number)
 {
-	struct slot *slot = &server->slots[number];
+	struct slot *slot = &server->slots.all[number];
 
 	/* It says so as long as it is watched. */
 	if (slot->state != SLOT_FREE && slot->pidfd >= 0) {
@@ -471,9 +485,9 @@ void slot_end(struct server *server, uint16_t number)
 
 void slot_abandon(struct server *server, uint16_t number)
 {
-	if (server->slots[number].state == SLOT_FREE)
+	if (server->slots.all[number].state == SLOT_FREE)
 		return;
 	slot_condemn(server, number);
-	if (server->slots[number].state != SLOT_FREE)
+	if (server->slots.all[number].state != SLOT_FREE)
 		slot_take_back(server, number);
 }

@@ -3,20 +3,26 @@
  * The socket of those who are not trusted, and what they ask over theirs: descriptors that come are
  * looked at before anything is done with them, and not many wait to be heard.
  */
+#include "stranger.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
 #include <sys/socket.h>
 
 #include "base/log.h"
+#include "event.h"
+#include "listen.h"
 #include "memif/socket.h"
+#include "rest.h"
 #include "server.h"
 #include "share/message.h"
+#include "slot.h"
 
 void stranger_init(struct server *server)
 {
 	for (int i = 0; i < SERVER_STRANGERS_MAX; i++)
-		server->strangers[i].fd = -1;
+		server->newcomers.strangers[i].fd = -1;
 }
 
 /* Whichever of the two came first; NULL is none. */
@@ -33,7 +39,7 @@ static struct stranger *stranger_place(struct server *server, user_t user)
 	uint32_t count = 0;
 
 	for (int i = 0; i < SERVER_STRANGERS_MAX; i++) {
-		struct stranger *stranger = &server->strangers[i];
+		struct stranger *stranger = &server->newcomers.strangers[i];
 
 		if (stranger->fd < 0) {
 			place = stranger;
@@ -67,25 +73,25 @@ void stranger_accept(struct server *server)
 	int fd;
 
 	if (memif_socket_is_late()) {
-		rest_listener(server, &server->isolated);
+		rest_listener(server, &server->newcomers.isolated);
 		return;
 	}
-	fd = listen_accept(server, &server->isolated);
+	fd = listen_accept(server, &server->newcomers.isolated);
 	if (fd < 0)
 		return;
 	user = user_of(fd);
 	place = stranger_place(server, user);
 	stranger_end(server, place);
-	*place = (struct stranger){.fd = fd, .user = user, .number = server->stranger_next++};
-	if (server_watch(server, fd, EVENT_STRANGER, (uint32_t)fd) != 0)
+	*place = (struct stranger){.fd = fd, .user = user, .number = server->newcomers.next++};
+	if (event_watch(server, fd, EVENT_STRANGER, (uint32_t)fd) != 0)
 		stranger_end(server, place);
 }
 
 static struct stranger *stranger_find(struct server *server, int fd)
 {
 	for (int i = 0; i < SERVER_STRANGERS_MAX; i++) {
-		if (server->strangers[i].fd == fd)
-			return &server->strangers[i];
+		if (server->newcomers.strangers[i].fd == fd)
+			return &server->newcomers.strangers[i];
 	}
 	return NULL;
 }
@@ -156,5 +162,5 @@ void stranger_greeting(struct server *server, int fd)
 void stranger_close_all(struct server *server)
 {
 	for (int i = 0; i < SERVER_STRANGERS_MAX; i++)
-		stranger_end(server, &server->strangers[i]);
+		stranger_end(server, &server->newcomers.strangers[i]);
 }

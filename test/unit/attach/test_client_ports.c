@@ -18,8 +18,15 @@
 #include "base/own.h"
 #include "client.h"
 #include "cm/ports.h"
+#include "control.h"
+#include "event.h"
 #include "memif/socket.h"
+#include "owner/arbiter.h"
+#include "report/set.h"
+#include "rest.h"
 #include "server.h"
+#include "slot.h"
+#include "stranger.h"
 #include "test.h"
 #include "wire/gid.h"
 
@@ -68,8 +75,8 @@ static void attach(int n, uid_t uid)
 	const int end = attach_rig(&server, uid, &message);
 
 	clients[n].slot = message.welcome.slot;
-	server.slots[clients[n].slot].pid = 1 + n;
-	server.arbiter->slots[clients[n].slot].user = user_of_uid(uid);
+	server.slots.all[clients[n].slot].pid = 1 + n;
+	server.gsi.arbiter->slots[clients[n].slot].user = user_of_uid(uid);
 	memset(&clients[n].link, 0, sizeof(clients[n].link));
 	memset(client, 0, sizeof(*client));
 	pthread_mutex_init(&client->lock, NULL);
@@ -88,20 +95,20 @@ static int setup(TEST_STATE)
 
 	memset(&server, 0, sizeof(server));
 	LIST_INIT(&server.groups);
-	LIST_INIT(&server.lanes);
+	LIST_INIT(&server.lanes.list);
 	stranger_init(&server);
-	server.trusted.fd = server.isolated.fd = server.spare_fd = -1;
+	server.newcomers.trusted.fd = server.newcomers.isolated.fd = server.newcomers.spare_fd = -1;
 	report_set_init(&reports);
-	server.reports = &reports;
+	server.status.reports = &reports;
 	server.epoll_fd = epoll_create1(EPOLL_CLOEXEC);
 	stop_fd = server.wake_fd = eventfd(0, EFD_CLOEXEC);
-	server.arena_fd = server.epoll_fd;
-	assert_int_equal(server_watch(&server, stop_fd, EVENT_WAKE, 0), 0);
-	assert_int_equal(blocks_init(&server.blocks), 0);
-	assert_int_equal(arbiter_create(&server.arbiter), 0);
-	assert_int_equal(ledger_init(&server.ledger, 1, 256, SERVE_SLOTS_MAX), 0);
+	server.arena.fd = server.epoll_fd;
+	assert_int_equal(event_watch(&server, stop_fd, EVENT_WAKE, 0), 0);
+	assert_int_equal(blocks_init(&server.slots.blocks), 0);
+	assert_int_equal(arbiter_create(&server.gsi.arbiter), 0);
+	assert_int_equal(ledger_init(&server.arena.ledger, 1, 256, SERVE_SLOTS_MAX), 0);
 	memcpy(address.gid, host, GID_LEN);
-	assert_int_equal(addresses_add(&server.link.addresses, &address), 0);
+	assert_int_equal(addresses_add(&server.uplink.link.addresses, &address), 0);
 	for (int i = 0; i < CLIENTS; i++)
 		attach(i, (uid_t)(1000 + i));
 	assert_int_equal(pthread_create(&owner, NULL, run_owner, NULL), 0);
@@ -125,11 +132,11 @@ static int teardown(TEST_STATE)
 	stop_owner();
 	for (uint16_t i = 0; i < SERVE_SLOTS_MAX; i++)
 		slot_end(&server, i);
-	assert_int_equal(server.arbiter->spaces.count, 0);
+	assert_int_equal(server.gsi.arbiter->spaces.count, 0);
 	for (int i = 0; i < CLIENTS; i++)
 		close(clients[i].client.socket);
-	ledger_fini(&server.ledger);
-	arbiter_destroy(server.arbiter);
+	ledger_fini(&server.arena.ledger);
+	arbiter_destroy(server.gsi.arbiter);
 	close(server.epoll_fd);
 	return 0;
 }
@@ -226,7 +233,7 @@ TEST(release__waits_for_room)
 		clients[0].ops->release(clients[0].user, ids[i]);
 	assert_int_equal(claim(0, any(0)), 0);
 	stop_owner();
-	assert_int_equal(server.arbiter->spaces.count, 1);
+	assert_int_equal(server.gsi.arbiter->spaces.count, 1);
 }
 
 TEST(ids__are_those_of_the_slot)
@@ -236,7 +243,7 @@ TEST(ids__are_those_of_the_slot)
 
 		assert_int_equal(clients[i].ops->ids(clients[i].user, &mask, &value), 0);
 		assert_int_equal(mask, IDS_MASK);
-		assert_int_equal(ids_find(&server.arbiter->ids, value), clients[i].slot);
+		assert_int_equal(ids_find(&server.gsi.arbiter->ids, value), clients[i].slot);
 	}
 }
 

@@ -10,8 +10,11 @@
 #include <rte_mbuf.h>
 
 #include "arbiter_mads.h"
+#include "arena.h"
 #include "eal/runtime.h"
+#include "event.h"
 #include "share/message.h"
+#include "slot.h"
 #include "test.h"
 #include "wire/build.h"
 
@@ -29,30 +32,30 @@ int port_rig_group_setup(void)
 {
 	const struct runtime_config config = {.memory_bytes = MEMORY};
 	struct address address = {.vlan = VLAN_NONE, .prefix_len = 24};
-	struct port *port = &server.link.port;
+	struct port *port = &server.uplink.link.port;
 
 	if (runtime_start(&config) != 0)
 		return -1;
-	server.held_max = PORT_RIG_BUFFERS;
+	server.arena.held_max = PORT_RIG_BUFFERS;
 	memcpy(port->mac, our_mac, sizeof(our_mac));
 	port->mtu_bytes = 4200;
 	port->mbuf_bytes = PACKET_FRAME_MAX;
 	port->make_pool_arg = &server;
 	memcpy(address.gid, host, GID_LEN);
-	addresses_add(&server.link.addresses, &address);
-	server.connected = true;
+	addresses_add(&server.uplink.link.addresses, &address);
+	server.uplink.connected = true;
 	return arena_make_pool(port);
 }
 
 void port_rig_group_teardown(void)
 {
-	rte_mempool_free(server.link.port.pool);
+	rte_mempool_free(server.uplink.link.port.pool);
 	arena_destroy(&server);
 }
 
 static void find_ring(struct share_ring *ring, uint16_t n, enum share_ring_kind kind)
 {
-	share_ring_init(ring, (uint8_t *)server.slots[n].page + share_ring_offset(kind),
+	share_ring_init(ring, (uint8_t *)server.slots.all[n].page + share_ring_offset(kind),
 			share_ring_words(kind));
 }
 
@@ -63,14 +66,14 @@ static void attach(uint16_t n)
 	int fds[SHARE_FDS], pair[2];
 
 	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, pair), 0);
-	assert_int_equal(server_watch(&server, pair[0], EVENT_GREETING, 0), 0);
+	assert_int_equal(event_watch(&server, pair[0], EVENT_GREETING, 0), 0);
 	assert_int_equal(slot_begin(&server, pair[0], -1, false), 0);
 	assert_int_equal(message_receive(pair[1], &message, fds), 0);
 	assert_int_equal(message.welcome.slot, n);
 	for (int i = 0; i < SHARE_FDS; i++)
 		close(fds[i]);
 	/* Else this process has a slot already. */
-	server.slots[n].pid = 1 + n;
+	server.slots.all[n].pid = 1 + n;
 	sockets[n] = pair[1];
 	ids[n] = message.welcome.id_value | 3;
 	find_ring(&rx[n], n, SHARE_RING_RX);
@@ -80,15 +83,15 @@ static void attach(uint16_t n)
 void port_rig_setup(void)
 {
 	LIST_INIT(&server.groups);
-	LIST_INIT(&server.lanes);
+	LIST_INIT(&server.lanes.list);
 	report_set_init(&reports);
-	server.reports = &reports;
+	server.status.reports = &reports;
 	server.epoll_fd = epoll_create1(EPOLL_CLOEXEC);
-	assert_int_equal(blocks_init(&server.blocks), 0);
-	assert_int_equal(arbiter_create(&server.arbiter), 0);
+	assert_int_equal(blocks_init(&server.slots.blocks), 0);
+	assert_int_equal(arbiter_create(&server.gsi.arbiter), 0);
 	memset(&server.totals, 0, sizeof(server.totals));
-	memset(server.handed, 0, sizeof(server.handed));
-	server.spares_icrc = true;
+	memset(server.lanes.handed, 0, sizeof(server.lanes.handed));
+	server.lanes.spares_icrc = true;
 	for (uint16_t n = 0; n < PORT_RIG_PROCESSES; n++)
 		attach(n);
 }
@@ -100,9 +103,9 @@ void port_rig_teardown(void)
 		slot_end(&server, n);
 		close(sockets[n]);
 	}
-	arbiter_destroy(server.arbiter);
-	rte_pktmbuf_free_bulk(server.pending, server.pending_count);
-	server.pending_count = 0;
+	arbiter_destroy(server.gsi.arbiter);
+	rte_pktmbuf_free_bulk(server.uplink.pending, server.uplink.pending_count);
+	server.uplink.pending_count = 0;
 	close(server.epoll_fd);
-	assert_int_equal(rte_mempool_in_use_count(server.link.port.pool), 0);
+	assert_int_equal(rte_mempool_in_use_count(server.uplink.link.port.pool), 0);
 }

@@ -5,6 +5,8 @@
 
 #include <stdint.h>
 
+#include "owner/arbiter.h"
+#include "report/set.h"
 #include "server.h"
 
 #define PORT_RIG_PROCESSES 2

@@ -16,9 +16,18 @@
 #include <unistd.h>
 
 #include "attach_rig.h"
+#include "control.h"
+#include "event.h"
+#include "isolated.h"
+#include "listen.h"
 #include "memif/socket.h"
+#include "owner/arbiter.h"
+#include "report/set.h"
+#include "rest.h"
 #include "server.h"
 #include "share/message.h"
+#include "slot.h"
+#include "stranger.h"
 #include "test.h"
 
 #define USER	    54321
@@ -50,25 +59,25 @@ static int setup(TEST_STATE)
 {
 	memset(&server, 0, sizeof(server));
 	LIST_INIT(&server.groups);
-	LIST_INIT(&server.lanes);
+	LIST_INIT(&server.lanes.list);
 	stranger_init(&server);
-	server.trusted.fd = server.isolated.fd = server.spare_fd = -1;
+	server.newcomers.trusted.fd = server.newcomers.isolated.fd = server.newcomers.spare_fd = -1;
 	report_set_init(&reports);
-	server.reports = &reports;
-	server.arena_fd = server.wake_fd = server.epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+	server.status.reports = &reports;
+	server.arena.fd = server.wake_fd = server.epoll_fd = epoll_create1(EPOLL_CLOEXEC);
 	assert_true(server.epoll_fd >= 0);
-	assert_int_equal(blocks_init(&server.blocks), 0);
-	assert_int_equal(arbiter_create(&server.arbiter), 0);
-	assert_int_equal(ledger_init(&server.ledger, 1, 256, SERVE_SLOTS_MAX), 0);
-	groups_init(&server.link.groups);
-	pthread_mutex_init(&server.link.addresses_lock, NULL);
+	assert_int_equal(blocks_init(&server.slots.blocks), 0);
+	assert_int_equal(arbiter_create(&server.gsi.arbiter), 0);
+	assert_int_equal(ledger_init(&server.arena.ledger, 1, 256, SERVE_SLOTS_MAX), 0);
+	groups_init(&server.uplink.link.groups);
+	pthread_mutex_init(&server.uplink.link.addresses_lock, NULL);
 	stuck = false;
 	return 0;
 }
 
 static int teardown(TEST_STATE)
 {
-	struct link *link = &server.link;
+	struct link *link = &server.uplink.link;
 	uint8_t frame[GROUPS_FRAME_MAX];
 	struct server_group *group;
 	size_t len;
@@ -82,8 +91,8 @@ static int teardown(TEST_STATE)
 	}
 	for (uint16_t i = 0; i < SERVE_SLOTS_MAX; i++)
 		slot_end(&server, i);
-	ledger_fini(&server.ledger);
-	arbiter_destroy(server.arbiter);
+	ledger_fini(&server.arena.ledger);
+	arbiter_destroy(server.gsi.arbiter);
 	close(server.epoll_fd);
 	close(own);
 	return 0;
@@ -105,7 +114,7 @@ static void add_networks(void)
 	for (int i = 0; i < NETWORKS; i++) {
 		struct address address = {.vlan = i, .gid = {0xfe, 0x80, [15] = 1}};
 
-		assert_int_equal(addresses_add(&server.link.addresses, &address), 0);
+		assert_int_equal(addresses_add(&server.uplink.link.addresses, &address), 0);
 	}
 }
 
@@ -160,7 +169,7 @@ TEST(rest_charge_slot__has_who_had_its_part_wait)
 	assert_int_equal(message_send(own, &message, NULL, 0), 0);
 	assert_true(is_heard(slot));
 	/* Nobody is waited for: it costs nothing. */
-	server.clock_ns = server_now_ns();
+	server.clock_ns = event_now_ns();
 	rest_charge_slot(&server, slot, 2 * BUDGET_BURST_NS);
 	assert_true(is_heard(slot));
 	server.worked_ns = server.clock_ns;
@@ -174,7 +183,7 @@ TEST(rest_charge_slot__has_who_had_its_part_wait)
 	assert_int_equal(rest_longest_ms(&server, 1000), 1);
 	server.worked_ns = server.clock_ns - UINT64_C(1000000000);
 	assert_in_range(rest_longest_ms(&server, 1000), 10, 100);
-	memset(&server.slots[slot].budget, 0, sizeof(struct budget));
+	memset(&server.slots.all[slot].budget, 0, sizeof(struct budget));
 	rest_look(&server);
 	assert_true(is_heard(slot));
 	assert_int_equal(server.resting, 0);
@@ -190,7 +199,7 @@ TEST(control_event__of_one_that_has_gone_is_no_refusal)
 	close(own);
 	control_event(&server, EVENT_SOCKET, slot);
 	assert_int_equal(server.totals.refused, 0);
-	assert_int_not_equal(server.slots[slot].state, SLOT_LIVE);
+	assert_int_not_equal(server.slots.all[slot].state, SLOT_LIVE);
 }
 
 /* The others' descriptors are being closed: that is no fault of this one's. */
@@ -204,7 +213,7 @@ TEST(control_event__tries_again_when_descriptors_can_be_closed)
 	assert_int_equal(message_send(own, &message, &wire[0], 1), 0);
 	stuck = true;
 	control_event(&server, EVENT_SOCKET, slot);
-	assert_int_equal(server.slots[slot].state, SLOT_LIVE);
+	assert_int_equal(server.slots.all[slot].state, SLOT_LIVE);
 	assert_false(is_heard(slot));
 	rest_look(&server);
 	assert_false(is_heard(slot));
@@ -212,8 +221,8 @@ TEST(control_event__tries_again_when_descriptors_can_be_closed)
 	rest_look(&server);
 	assert_true(is_heard(slot));
 	control_event(&server, EVENT_SOCKET, slot);
-	assert_int_equal(server.slots[slot].state, SLOT_LIVE);
-	assert_true(isolated_wire(&server.slots[slot]) >= 0);
+	assert_int_equal(server.slots.all[slot].state, SLOT_LIVE);
+	assert_true(isolated_wire(&server.slots.all[slot]) >= 0);
 	close(wire[0]);
 	close(wire[1]);
 }
@@ -227,7 +236,7 @@ TEST(slot_end__of_one_that_rests)
 	assert_int_equal(server.resting, 1);
 	slot_end(&server, slot);
 	assert_int_equal(server.resting, 0);
-	assert_int_equal(server.slots[slot].state, SLOT_FREE);
+	assert_int_equal(server.slots.all[slot].state, SLOT_FREE);
 }
 
 /* One that comes may be the end of another slot of its process. */
@@ -245,11 +254,11 @@ static struct rlimit take_all_descriptors(void)
 {
 	struct rlimit before, limit;
 
-	server.spare_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
-	assert_true(server.spare_fd >= 0);
+	server.newcomers.spare_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	assert_true(server.newcomers.spare_fd >= 0);
 	assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
 	limit = before;
-	limit.rlim_cur = (rlim_t)server.spare_fd + 1;
+	limit.rlim_cur = (rlim_t)server.newcomers.spare_fd + 1;
 	assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
 	return before;
 }
@@ -262,7 +271,7 @@ TEST(listen_accept__tells_who_is_turned_away)
 	struct rlimit before;
 	int fd;
 
-	fd = server.trusted.fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK, 0);
+	fd = server.newcomers.trusted.fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK, 0);
 	assert_int_equal(bind(fd, (struct sockaddr *)&address, len), 0);
 	assert_int_equal(listen(fd, 1), 0);
 	len = sizeof(address);
@@ -272,12 +281,12 @@ TEST(listen_accept__tells_who_is_turned_away)
 	/* It is faster than the owner. */
 	assert_int_equal(message_send(own, &message, NULL, 0), 0);
 	before = take_all_descriptors();
-	assert_int_equal(listen_accept(&server, &server.trusted), -EMFILE);
+	assert_int_equal(listen_accept(&server, &server.newcomers.trusted), -EMFILE);
 	assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
 	assert_int_equal(message_receive(own, &message, NULL), 0);
 	assert_int_equal(message.type, SHARE_WELCOME);
 	assert_int_equal(message.result, -EMFILE);
-	assert_true(server.spare_fd >= 0);
-	close(server.spare_fd);
+	assert_true(server.newcomers.spare_fd >= 0);
+	close(server.newcomers.spare_fd);
 	close(fd);
 }

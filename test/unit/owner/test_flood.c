@@ -17,13 +17,20 @@
 #include <rte_mbuf.h>
 
 #include "arbiter_mads.h"
+#include "arena.h"
 #include "cm/cm.h"
 #include "eal/runtime.h"
+#include "event.h"
+#include "forward.h"
+#include "owner/arbiter.h"
+#include "report/set.h"
 #include "server.h"
 #include "share/message.h"
+#include "slot.h"
+#include "test.h"
+#include "turn.h"
 #include "wire/build.h"
 #include "wire/packet.h"
-#include "test.h"
 
 #define MEMORY	     (32 << 20)
 #define BUFFERS_MAX  256 /* of the process */
@@ -71,24 +78,24 @@ static int group_setup(TEST_STATE)
 {
 	const struct runtime_config config = {.memory_bytes = MEMORY};
 	struct address address = {.vlan = VLAN_NONE, .prefix_len = 24};
-	struct port *port = &server.link.port;
+	struct port *port = &server.uplink.link.port;
 
 	if (runtime_start(&config) != 0)
 		return -1;
-	server.held_max = BUFFERS_MAX;
+	server.arena.held_max = BUFFERS_MAX;
 	memcpy(port->mac, our_mac, sizeof(our_mac));
 	port->mbuf_bytes = PACKET_FRAME_MAX;
 	port->mtu_bytes = 1500;
 	port->make_pool_arg = &server;
 	memcpy(address.gid, host, GID_LEN);
-	addresses_add(&server.link.addresses, &address);
-	server.connected = true;
+	addresses_add(&server.uplink.link.addresses, &address);
+	server.uplink.connected = true;
 	return arena_make_pool(port);
 }
 
 static int group_teardown(TEST_STATE)
 {
-	rte_mempool_free(server.link.port.pool);
+	rte_mempool_free(server.uplink.link.port.pool);
 	arena_destroy(&server);
 	return 0;
 }
@@ -110,7 +117,7 @@ static struct rte_mbuf *packet(const uint8_t *from, const uint8_t *to, uint32_t 
 							: OPCODE_RC | OPCODE_SEND_ONLY,
 				       .pkey = WIRE_PKEY_DEFAULT,
 				       .dest_qpn = dest_qpn};
-	struct rte_mbuf *mbuf = rte_pktmbuf_alloc(server.link.port.pool);
+	struct rte_mbuf *mbuf = rte_pktmbuf_alloc(server.uplink.link.port.pool);
 	struct packet_out out = {.frame = rte_pktmbuf_mtod(mbuf, uint8_t *)};
 	struct path path;
 
@@ -136,8 +143,8 @@ static struct rte_mbuf *packet(const uint8_t *from, const uint8_t *to, uint32_t 
 /* Take what the port is to send; the honest peer gets what is for it. */
 static void take_sent(void)
 {
-	for (uint32_t i = 0; i < server.pending_count; i++) {
-		struct rte_mbuf *mbuf = server.pending[i];
+	for (uint32_t i = 0; i < server.uplink.pending_count; i++) {
+		struct rte_mbuf *mbuf = server.uplink.pending[i];
 		struct packet parsed;
 
 		assert_int_equal(packet_parse(rte_pktmbuf_mtod(mbuf, uint8_t *), mbuf->data_len,
@@ -149,7 +156,7 @@ static void take_sent(void)
 		}
 		rte_pktmbuf_free(mbuf);
 	}
-	server.pending_count = 0;
+	server.uplink.pending_count = 0;
 }
 
 static void process_sends(struct cm_sink *sink, const struct gsi_address *to, const uint8_t *mad)
@@ -180,11 +187,11 @@ static void attach(void)
 	int pair[2];
 
 	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, pair), 0);
-	assert_int_equal(server_watch(&server, pair[0], EVENT_GREETING, 0), 0);
+	assert_int_equal(event_watch(&server, pair[0], EVENT_GREETING, 0), 0);
 	assert_int_equal(slot_begin(&server, pair[0], -1, false), 0);
 	assert_int_equal(message_receive(pair[1], &message, NULL), 0);
 	assert_int_equal(message.welcome.slot, 0);
-	page = (uint8_t *)server.slots[0].page;
+	page = (uint8_t *)server.slots.all[0].page;
 	process.socket = pair[1];
 	process.qpn = message.welcome.qpn_first + 1;
 	process.sink.send = process_sends;
@@ -194,8 +201,8 @@ static void attach(void)
 	config.id_value = message.welcome.id_value;
 	assert_int_equal(cm_create(&config, &process.cm), 0);
 	assert_int_equal(cm_listen(process.cm, &attr, &process.listener), 0);
-	assert_int_equal(arbiter_claim(server.arbiter, 0, &claim, &id), 0);
-	assert_int_equal(arbiter_listen(server.arbiter, 0, id), 0);
+	assert_int_equal(arbiter_claim(server.gsi.arbiter, 0, &claim, &id), 0);
+	assert_int_equal(arbiter_listen(server.gsi.arbiter, 0, id), 0);
 }
 
 static int setup(TEST_STATE)
@@ -206,12 +213,12 @@ static int setup(TEST_STATE)
 	memset(&honest, 0, sizeof(honest));
 	now_ns = 1000000000;
 	LIST_INIT(&server.groups);
-	LIST_INIT(&server.lanes);
+	LIST_INIT(&server.lanes.list);
 	report_set_init(&reports);
-	server.reports = &reports;
+	server.status.reports = &reports;
 	server.epoll_fd = epoll_create1(EPOLL_CLOEXEC);
-	assert_int_equal(blocks_init(&server.blocks), 0);
-	assert_int_equal(arbiter_create(&server.arbiter), 0);
+	assert_int_equal(blocks_init(&server.slots.blocks), 0);
+	assert_int_equal(arbiter_create(&server.gsi.arbiter), 0);
 	attach();
 	honest.sink.send = honest_sends;
 	return cm_create(&config, &honest.cm);
@@ -223,10 +230,10 @@ static int teardown(TEST_STATE)
 	cm_destroy(honest.cm);
 	slot_end(&server, 0);
 	close(process.socket);
-	arbiter_destroy(server.arbiter);
+	arbiter_destroy(server.gsi.arbiter);
 	close(server.epoll_fd);
 	/* Nothing keeps a buffer. */
-	assert_int_equal(rte_mempool_in_use_count(server.link.port.pool), 0);
+	assert_int_equal(rte_mempool_in_use_count(server.uplink.link.port.pool), 0);
 	return 0;
 }
 
@@ -251,7 +258,7 @@ static void process_hears(void)
 static void process_receives(const struct share_packet *word)
 {
 	const uint8_t *frame =
-		server.arena + (size_t)word->buffer * server.buffer_stride + word->offset;
+		server.arena.memory + (size_t)word->buffer * server.arena.stride + word->offset;
 	struct gsi_address from = {.vlan_id = -1, .mac_known = true};
 	struct packet parsed;
 
@@ -304,7 +311,7 @@ static void all_poll(void)
 {
 	for (int i = 0; i < 4; i++) {
 		process_polls();
-		forward_turn(&server);
+		turn_run(&server);
 		honest_polls();
 	}
 }

@@ -15,11 +15,17 @@
 
 #include "arbiter_mads.h"
 #include "attach_rig.h"
+#include "control.h"
+#include "event.h"
+#include "forward.h"
+#include "isolated.h"
 #include "memif/client_end.h"
 #include "memif/socket.h"
 #include "port_rig.h"
 #include "share/message.h"
+#include "slot.h"
 #include "test.h"
+#include "turn.h"
 #include "wire/build.h"
 #include "wire/headers.h"
 #include "wire/opcode.h"
@@ -64,7 +70,7 @@ static uint16_t build(uint8_t *frame, bool to_peer, uint16_t n)
 	struct path_attr attr = {.vlan_tci = -1, .udp_sport = 0xc000, .hop_limit = 64};
 	const struct bth_fields bth = {.opcode = OPCODE_RC | OPCODE_SEND_ONLY,
 				       .pkey = WIRE_PKEY_DEFAULT,
-				       .dest_qpn = server.slots[n].qpn_first};
+				       .dest_qpn = server.slots.all[n].qpn_first};
 	struct packet_out out = {.frame = frame};
 	static const uint8_t payload[PAYLOAD];
 	struct path path;
@@ -83,7 +89,7 @@ static uint16_t build(uint8_t *frame, bool to_peer, uint16_t n)
 static void send_by(uint16_t from, bool to_peer, uint16_t to, int count)
 {
 	while (count-- > 0) {
-		struct rte_mbuf *mbuf = rte_pktmbuf_alloc(server.link.port.pool);
+		struct rte_mbuf *mbuf = rte_pktmbuf_alloc(server.uplink.link.port.pool);
 		struct share_packet packet;
 		uint64_t word;
 
@@ -92,7 +98,7 @@ static void send_by(uint16_t from, bool to_peer, uint16_t to, int count)
 			.buffer = arena_buffer(&server, mbuf),
 			.offset = mbuf->data_off,
 			.len = build(rte_pktmbuf_mtod(mbuf, uint8_t *), to_peer, to)};
-		assert_true(ledger_give(&server.ledger, packet.buffer, from));
+		assert_true(ledger_give(&server.arena.ledger, packet.buffer, from));
 		word = share_pack(&packet);
 		assert_int_equal(share_ring_put(&tx[from], &word, 1), 1);
 	}
@@ -111,11 +117,11 @@ static int receive_by(uint16_t n)
 
 static void turn_until_free(uint16_t n)
 {
-	const uint64_t begun_ns = server_now_ns();
+	const uint64_t begun_ns = event_now_ns();
 
-	while (server.slots[n].state != SLOT_FREE) {
-		assert_true(server_now_ns() - begun_ns < DRAIN_NS_MAX);
-		forward_turn(&server);
+	while (server.slots.all[n].state != SLOT_FREE) {
+		assert_true(event_now_ns() - begun_ns < DRAIN_NS_MAX);
+		turn_run(&server);
 	}
 }
 
@@ -124,18 +130,18 @@ TEST(slot_hang_up__has_turns_take_what_was_sent)
 {
 	send_by(0, false, 1, MANY);
 	slot_hang_up(&server, 0);
-	assert_int_equal(server.slots[0].state, SLOT_DRAINING);
+	assert_int_equal(server.slots.all[0].state, SLOT_DRAINING);
 	assert_int_equal(receive_by(1), 0);
-	assert_true(forward_waits(&server));
-	forward_turn(&server);
-	assert_int_equal(server.slots[0].state, SLOT_DRAINING);
+	assert_true(turn_waits(&server));
+	turn_run(&server);
+	assert_int_equal(server.slots.all[0].state, SLOT_DRAINING);
 	assert_int_equal(receive_by(1), SERVER_BURST);
-	forward_turn(&server);
+	turn_run(&server);
 	assert_int_equal(receive_by(1), MANY - SERVER_BURST);
-	assert_int_equal(server.slots[0].state, SLOT_CONDEMNED);
-	assert_false(forward_waits(&server));
+	assert_int_equal(server.slots.all[0].state, SLOT_CONDEMNED);
+	assert_false(turn_waits(&server));
 	slot_end(&server, 0);
-	assert_int_equal(server.slots[0].state, SLOT_FREE);
+	assert_int_equal(server.slots.all[0].state, SLOT_FREE);
 	assert_int_equal(server.totals.ended, 1);
 }
 
@@ -143,7 +149,7 @@ TEST(slot_end__has_turns_take_what_was_sent)
 {
 	send_by(0, false, 1, MANY);
 	slot_end(&server, 0);
-	assert_int_equal(server.slots[0].state, SLOT_DRAINING);
+	assert_int_equal(server.slots.all[0].state, SLOT_DRAINING);
 	turn_until_free(0);
 	assert_int_equal(receive_by(1), MANY);
 }
@@ -153,22 +159,22 @@ TEST(slot_hang_up__gives_it_nothing)
 {
 	send_by(0, true, 0, MANY);
 	slot_hang_up(&server, 0);
-	assert_int_equal(server.slots[0].state, SLOT_DRAINING);
+	assert_int_equal(server.slots.all[0].state, SLOT_DRAINING);
 	send_by(1, false, 0, 1);
-	forward_turn(&server);
+	turn_run(&server);
 	assert_int_equal(receive_by(0), 0);
-	assert_int_equal(server.slots[0].rx_dropped, 1);
+	assert_int_equal(server.slots.all[0].rx_dropped, 1);
 }
 
 /* The port takes nothing, so neither does the owner: it does not wait without end. */
 TEST(slot_end__waits_for_the_port_for_a_while)
 {
-	server.pending_count = 0;
-	server.link.port.started = false;
+	server.uplink.pending_count = 0;
+	server.uplink.link.port.started = false;
 	send_by(0, true, 0, MANY);
 	slot_end(&server, 0);
 	turn_until_free(0);
-	assert_int_equal(server.pending_count, SERVER_BURST);
+	assert_int_equal(server.uplink.pending_count, SERVER_BURST);
 }
 
 /* A rule that it breaks then ends it at once. */
@@ -181,9 +187,9 @@ TEST(slot_advance__of_one_that_breaks_a_rule)
 	assert_int_equal(share_ring_put(&tx[0], &word, 1), 1);
 	send_by(0, false, 1, 1);
 	slot_hang_up(&server, 0);
-	forward_turn(&server);
+	turn_run(&server);
 	assert_int_equal(receive_by(1), 1);
-	assert_int_equal(server.slots[0].state, SLOT_CONDEMNED);
+	assert_int_equal(server.slots.all[0].state, SLOT_CONDEMNED);
 	assert_int_equal(server.totals.refused, 1);
 }
 
@@ -226,7 +232,7 @@ static uint16_t attach_isolated(int *own, int *wire, struct memif_client *client
 	struct share_message welcome;
 	int ends[2];
 
-	server.slots[0].pid = server.slots[1].pid = 1;
+	server.slots.all[0].pid = server.slots.all[1].pid = 1;
 	*own = attach_rig(&server, USER, &welcome);
 	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK, 0, ends), 0);
 	assert_int_equal(message_send(*own, &plug, &ends[1], 1), 0);
@@ -248,12 +254,12 @@ TEST(slot_hang_up__of_an_isolated_one_takes_from_no_other)
 	send_by(0, false, 1, 1);
 	close(own);
 	control_event(&server, EVENT_SOCKET, slot);
-	assert_int_equal(server.slots[slot].state, SLOT_DRAINING);
-	assert_int_equal(share_ring_count(&server.slots[0].rings[SHARE_RING_TX]), 1);
+	assert_int_equal(server.slots.all[slot].state, SLOT_DRAINING);
+	assert_int_equal(share_ring_count(&server.slots.all[0].rings[SHARE_RING_TX]), 1);
 	turn_until_free(slot);
 	assert_int_equal(receive_by(1), MANY + 1);
 	assert_int_equal(server.totals.refused, 0);
-	assert_int_equal(server.isolated_count, 0);
+	assert_int_equal(server.slots.isolated_count, 0);
 	memif_client_fini(&client);
 	close(wire);
 }
@@ -269,9 +275,9 @@ TEST(isolated_hear__looks_for_broken_rules_in_what_came_over_a_wire_that_ends)
 	client.end.tx.memory->head = 1;
 	close(wire);
 	control_event(&server, EVENT_WIRE, slot);
-	forward_turn(&server);
+	turn_run(&server);
 	assert_int_equal(server.totals.refused, 1);
-	assert_int_equal(server.slots[slot].state, SLOT_FREE);
+	assert_int_equal(server.slots.all[slot].state, SLOT_FREE);
 	memif_client_fini(&client);
 	close(own);
 }
@@ -286,15 +292,15 @@ TEST(isolated_hear__takes_what_came_over_a_wire_that_ends)
 	send_over(&client, MANY);
 	close(wire);
 	control_event(&server, EVENT_WIRE, slot);
-	assert_int_equal(isolated_wire(&server.slots[slot]), -1);
+	assert_int_equal(isolated_wire(&server.slots.all[slot]), -1);
 	assert_int_equal(receive_by(1), 0);
-	forward_turn(&server);
-	forward_turn(&server);
+	turn_run(&server);
+	turn_run(&server);
 	assert_int_equal(receive_by(1), MANY);
-	assert_int_equal(server.slots[slot].state, SLOT_LIVE);
-	assert_false(isolated_waits(&server.slots[slot]));
+	assert_int_equal(server.slots.all[slot].state, SLOT_LIVE);
+	assert_false(isolated_waits(&server.slots.all[slot]));
 	slot_end(&server, slot);
-	assert_int_equal(server.slots[slot].state, SLOT_FREE);
+	assert_int_equal(server.slots.all[slot].state, SLOT_FREE);
 	memif_client_fini(&client);
 	close(own);
 }
@@ -302,7 +308,7 @@ TEST(isolated_hear__takes_what_came_over_a_wire_that_ends)
 /* A frame from the port, to a queue pair. */
 static struct rte_mbuf *frame_to(uint32_t qpn)
 {
-	struct rte_mbuf *mbuf = rte_pktmbuf_alloc(server.link.port.pool);
+	struct rte_mbuf *mbuf = rte_pktmbuf_alloc(server.uplink.link.port.pool);
 	uint8_t *frame;
 
 	assert_non_null(mbuf);
@@ -338,7 +344,8 @@ TEST(forward_input__counts_what_it_cannot_take_in)
 /* An answer of the owner's own. */
 TEST(forward_input__counts_answers_without_a_buffer)
 {
-	struct rte_mbuf *others[BUFFERS_MAX], *mbuf = rte_pktmbuf_alloc(server.link.port.pool);
+	struct rte_mbuf *others[BUFFERS_MAX],
+		*mbuf = rte_pktmbuf_alloc(server.uplink.link.port.pool);
 	uint32_t count = 0;
 
 	memset(rte_pktmbuf_append(mbuf, 64), 0, 64);
@@ -353,15 +360,15 @@ TEST(forward_input__counts_answers_without_a_buffer)
 TEST(forward_send_own__counts_what_the_port_has_no_room_for)
 {
 	for (int i = 0; i < SERVER_BURST + 1; i++)
-		forward_send_own(&server, rte_pktmbuf_alloc(server.link.port.pool), 64);
-	assert_int_equal(server.pending_count, SERVER_BURST);
+		forward_send_own(&server, rte_pktmbuf_alloc(server.uplink.link.port.pool), 64);
+	assert_int_equal(server.uplink.pending_count, SERVER_BURST);
 	assert_int_equal(server.totals.own_dropped, 1);
 }
 
 static uint16_t drop_burst(void *arg, struct rte_mbuf **mbufs, uint16_t n)
 {
 	(void)arg;
-	server.link.port.tx_unconnected.packets += n - 1u;
+	server.uplink.link.port.tx_unconnected.packets += n - 1u;
 	rte_pktmbuf_free_bulk(mbufs, n);
 	return n;
 }
@@ -369,7 +376,7 @@ static uint16_t drop_burst(void *arg, struct rte_mbuf **mbufs, uint16_t n)
 TEST(forward_flush__counts_what_the_port_drops)
 {
 	static const struct port_ops ops = {.tx_burst = drop_burst};
-	struct port *port = &server.link.port;
+	struct port *port = &server.uplink.link.port;
 
 	for (int i = 0; i < 3; i++)
 		forward_send_own(&server, rte_pktmbuf_alloc(port->pool), 64);

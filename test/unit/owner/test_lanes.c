@@ -10,6 +10,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "lanes.h"
 #include "server.h"
 #include "share/lane.h"
 #include "share/message.h"
@@ -35,16 +36,16 @@ static int setup(void **state)
 
 	assert_non_null(rig);
 	memset(rig, 0, sizeof(*rig));
-	LIST_INIT(&server->lanes);
-	assert_int_equal(ledger_init(&server->ledger, BUFFERS, 256, SERVE_SLOTS_MAX), 0);
-	server->mbufs = test_calloc(BUFFERS, sizeof(server->mbufs[0]));
+	LIST_INIT(&server->lanes.list);
+	assert_int_equal(ledger_init(&server->arena.ledger, BUFFERS, 256, SERVE_SLOTS_MAX), 0);
+	server->arena.mbufs = test_calloc(BUFFERS, sizeof(server->arena.mbufs[0]));
 	for (int i = 0; i < BUFFERS; i++) {
 		/* One reference more, so that what is given back goes nowhere, and is seen. */
-		server->mbufs[i] = &rig->mbufs[i];
-		rte_mbuf_refcnt_set(server->mbufs[i], 2);
+		server->arena.mbufs[i] = &rig->mbufs[i];
+		rte_mbuf_refcnt_set(server->arena.mbufs[i], 2);
 	}
 	for (int i = 0; i < PROCESSES; i++) {
-		struct slot *slot = &server->slots[i];
+		struct slot *slot = &server->slots.all[i];
 
 		assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, pair), 0);
 		slot->state = SLOT_LIVE;
@@ -65,10 +66,10 @@ static int teardown(void **state)
 	lanes_destroy(&rig->server);
 	for (int i = 0; i < PROCESSES; i++) {
 		close(rig->sockets[i]);
-		close(rig->server.slots[i].socket);
+		close(rig->server.slots.all[i].socket);
 	}
-	ledger_fini(&rig->server.ledger);
-	test_free(rig->server.mbufs);
+	ledger_fini(&rig->server.arena.ledger);
+	test_free(rig->server.arena.mbufs);
 	free(rig);
 	return 0;
 }
@@ -118,7 +119,7 @@ static void put(struct rig *rig, struct lane_tx *tx, uint16_t holder, uint32_t f
 		const uint8_t *frame = NULL;
 
 		if (i < BUFFERS)
-			ledger_give(&rig->server.ledger, i, holder);
+			ledger_give(&rig->server.arena.ledger, i, holder);
 		assert_int_equal(lane_put(tx, &packet, &frame, 1), 1);
 	}
 }
@@ -136,8 +137,8 @@ static uint32_t end(struct rig *rig, uint16_t number)
 
 	lanes_close(&rig->server, number);
 	lanes_end(&rig->server, number);
-	ledger_reclaim(&rig->server.ledger, number, count_buffer, &count);
-	rig->server.slots[number].state = SLOT_FREE;
+	ledger_reclaim(&rig->server.arena.ledger, number, count_buffer, &count);
+	rig->server.slots.all[number].state = SLOT_FREE;
 	return count;
 }
 
@@ -176,7 +177,7 @@ TEST(lanes_note__none_where_all_passes_the_owner)
 	struct share_message message;
 	struct lane_memory *memory;
 
-	rig->server.passes_all = true;
+	rig->server.lanes.passes_all = true;
 	for (int i = 0; i < 10 * PACKETS; i++)
 		lanes_note(&rig->server, 0, 1);
 	assert_false(take_offer(rig, 0, &message, &memory));
@@ -212,7 +213,7 @@ TEST(lanes_end__sets_aside_what_is_lent_until_it_is_given_back)
 	/* Of the four one is given back, one is being read, and two wait. */
 	assert_int_equal(end(rig, 0), 1);
 	assert_int_equal(rig->pages[1].lanes[0], 0);
-	assert_int_equal(rig->server.ledger.aside, 3);
+	assert_int_equal(rig->server.arena.ledger.aside, 3);
 	lanes_look(&rig->server);
 	assert_int_equal(come_back(rig), 0);
 	assert_int_equal(lane_take(&rx, packets, 2, &first), 2);
@@ -221,7 +222,7 @@ TEST(lanes_end__sets_aside_what_is_lent_until_it_is_given_back)
 	lane_give_back(&rx);
 	lanes_look(&rig->server);
 	assert_int_equal(come_back(rig), 3);
-	assert_int_equal(rig->server.ledger.aside, 0);
+	assert_int_equal(rig->server.arena.ledger.aside, 0);
 }
 
 /* What is beside its word names no buffer, nor does what was announced and not put. */
@@ -237,11 +238,11 @@ TEST(lanes_end__leaves_out_what_is_in_no_buffer)
 
 	talk(rig, 0, 1, &tx, &rx);
 	put(rig, &tx, 0, 0, 1);
-	ledger_give(&rig->server.ledger, 1, 0);
+	ledger_give(&rig->server.arena.ledger, 1, 0);
 	assert_int_equal(lane_put(&tx, &packet, &frame, 1), 1);
 	tx.ring->prod = 4;
 	assert_int_equal(end(rig, 0), 1);
-	assert_int_equal(rig->server.ledger.aside, 1);
+	assert_int_equal(rig->server.arena.ledger.aside, 1);
 	lane_end(&rx);
 	assert_int_equal(lane_take(&rx, packets, 4, &first), 2);
 	for (uint32_t i = 0; i < 2; i++)
@@ -262,9 +263,9 @@ TEST(lanes_end__of_the_other_takes_back_all)
 	assert_int_equal(end(rig, 0), 0);
 	assert_int_equal(end(rig, 1), 0);
 	assert_int_equal(come_back(rig), 4);
-	assert_int_equal(rig->server.ledger.aside, 0);
+	assert_int_equal(rig->server.arena.ledger.aside, 0);
 	/* What a reader had been lent is still its sender's. */
-	assert_true(LIST_EMPTY(&rig->server.lanes));
+	assert_true(LIST_EMPTY(&rig->server.lanes.list));
 }
 
 TEST(lanes_end__of_the_receiver_leaves_all_to_the_sender)
@@ -277,8 +278,8 @@ TEST(lanes_end__of_the_receiver_leaves_all_to_the_sender)
 	put(rig, &tx, 0, 0, 4);
 	assert_int_equal(end(rig, 1), 0);
 	assert_int_equal(rig->pages[0].lanes[1], 0);
-	assert_int_equal(rig->server.ledger.held[0], 4);
-	assert_int_equal(rig->server.ledger.aside, 0);
+	assert_int_equal(rig->server.arena.ledger.held[0], 4);
+	assert_int_equal(rig->server.arena.ledger.aside, 0);
 	assert_int_equal(end(rig, 0), 4);
 }
 
@@ -295,14 +296,15 @@ TEST(lanes_end__does_not_believe_the_ring)
 	put(rig, &tx, 0, 0xfffff0, 2);
 	put(rig, &tx, 0, 1, 1);
 	for (int i = 0; i < BUFFERS; i++)
-		rig->server.ledger.holders[i] = i < 2 ? 0 : i == 2 ? 1 : LEDGER_OWNER;
-	memset(rig->server.ledger.held, 0, SERVE_SLOTS_MAX * sizeof(rig->server.ledger.held[0]));
-	rig->server.ledger.held[0] = 2;
-	rig->server.ledger.held[1] = 1;
+		rig->server.arena.ledger.holders[i] = i < 2 ? 0 : i == 2 ? 1 : LEDGER_OWNER;
+	memset(rig->server.arena.ledger.held, 0,
+	       SERVE_SLOTS_MAX * sizeof(rig->server.arena.ledger.held[0]));
+	rig->server.arena.ledger.held[0] = 2;
+	rig->server.arena.ledger.held[1] = 1;
 	tx.ring->prod = 0x80000006;
 	assert_int_equal(end(rig, 0), 0);
-	assert_int_equal(rig->server.ledger.aside, 2);
-	assert_int_equal(rig->server.ledger.held[1], 1);
+	assert_int_equal(rig->server.arena.ledger.aside, 2);
+	assert_int_equal(rig->server.arena.ledger.held[1], 1);
 	assert_int_equal(end(rig, 1), 1);
 	assert_int_equal(come_back(rig), 2);
 }
@@ -317,13 +319,13 @@ TEST(lanes_note__offers_anew_in_a_slot_that_is_given_again)
 	talk(rig, 0, 1, &old_tx, &old_rx);
 	put(rig, &old_tx, 0, 0, 4);
 	end(rig, 0);
-	rig->server.slots[0].state = SLOT_LIVE;
+	rig->server.slots.all[0].state = SLOT_LIVE;
 	talk(rig, 0, 1, &tx, &rx);
 	put(rig, &tx, 0, 10, 2);
-	assert_int_equal(rig->server.ledger.aside, 4);
+	assert_int_equal(rig->server.arena.ledger.aside, 4);
 	assert_int_equal(end(rig, 0), 0);
-	assert_int_equal(rig->server.ledger.aside, 6);
+	assert_int_equal(rig->server.arena.ledger.aside, 6);
 	assert_int_equal(end(rig, 1), 0);
 	assert_int_equal(come_back(rig), 6);
-	assert_int_equal(rig->server.ledger.aside, 0);
+	assert_int_equal(rig->server.arena.ledger.aside, 0);
 }

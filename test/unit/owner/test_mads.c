@@ -10,8 +10,13 @@
 #include <rte_mbuf.h>
 
 #include "arbiter_mads.h"
+#include "forward.h"
+#include "mads.h"
+#include "owner/arbiter.h"
 #include "port_rig.h"
+#include "report/set.h"
 #include "share/message.h"
+#include "slot.h"
 #include "test.h"
 #include "wire/build.h"
 #include "wire/packet.h"
@@ -51,8 +56,8 @@ static void serve(uint16_t slot, uint16_t port)
 		.space = CM_PS_TCP, .port = port, .any_address = true, .vlan_id = -1};
 	uint32_t id;
 
-	assert_int_equal(arbiter_claim(server.arbiter, slot, &claim, &id), 0);
-	assert_int_equal(arbiter_listen(server.arbiter, slot, id), 0);
+	assert_int_equal(arbiter_claim(server.gsi.arbiter, slot, &claim, &id), 0);
+	assert_int_equal(arbiter_listen(server.gsi.arbiter, slot, id), 0);
 }
 
 /* What a packet is to be. */
@@ -79,7 +84,7 @@ static struct rte_mbuf *packet(const struct wish *wish, const struct cm_mad *mad
 	struct path_attr attr = {.vlan_tci = -1, .udp_sport = 0xc000, .hop_limit = 64};
 	const struct bth_fields bth = {
 		.opcode = wish->opcode, .pkey = wish->pkey, .dest_qpn = GSI_QPN};
-	struct rte_mbuf *mbuf = rte_pktmbuf_alloc(server.link.port.pool);
+	struct rte_mbuf *mbuf = rte_pktmbuf_alloc(server.uplink.link.port.pool);
 	struct packet_out out = {.frame = rte_pktmbuf_mtod(mbuf, uint8_t *)};
 	uint8_t bytes[MAD_LEN];
 	struct path path;
@@ -121,7 +126,7 @@ static bool take(uint16_t n, struct cm_mad *mad, struct packet *parsed)
 	if (share_ring_take(&rx[n], &value, 1) == 0)
 		return false;
 	word = share_unpack(value);
-	data = server.arena + (size_t)word.buffer * server.buffer_stride + word.offset;
+	data = server.arena.memory + (size_t)word.buffer * server.arena.stride + word.offset;
 	memcpy(frame, data, word.len);
 	assert_int_equal(packet_parse(frame, word.len, word.flags & SHARE_FLAG_LOCAL, parsed),
 			 PACKET_OK);
@@ -150,7 +155,7 @@ TEST(mads_input__gives_a_request_to_who_listens)
 	come(&from_peer, req_to(PORT, PEER_ID));
 	assert_true(takes(1, CM_REQ));
 	assert_true(takes_nothing(0));
-	assert_int_equal(server.pending_count, 0);
+	assert_int_equal(server.uplink.pending_count, 0);
 	assert_int_equal(server.totals.mads, 1);
 }
 
@@ -160,14 +165,14 @@ TEST(mads_input__answers_for_nobody)
 	struct cm_mad mad;
 
 	come(&from_peer, req_to(PORT, PEER_ID));
-	assert_int_equal(server.pending_count, 1);
-	assert_int_equal(packet_parse(rte_pktmbuf_mtod(server.pending[0], uint8_t *),
-				      server.pending[0]->data_len, false, &parsed),
+	assert_int_equal(server.uplink.pending_count, 1);
+	assert_int_equal(packet_parse(rte_pktmbuf_mtod(server.uplink.pending[0], uint8_t *),
+				      server.uplink.pending[0]->data_len, false, &parsed),
 			 PACKET_OK);
 	assert_true(packet_icrc_ok(&parsed));
 	assert_memory_equal(parsed.dgid, peer, GID_LEN);
 	assert_memory_equal(parsed.sgid, host, GID_LEN);
-	assert_memory_equal(rte_pktmbuf_mtod(server.pending[0], uint8_t *), peer_mac, 6);
+	assert_memory_equal(rte_pktmbuf_mtod(server.uplink.pending[0], uint8_t *), peer_mac, 6);
 	assert_int_equal(parsed.dest_qpn, GSI_QPN);
 	assert_int_equal(parsed.src_qpn, GSI_QPN);
 	assert_int_equal(parsed.qkey, GSI_QKEY);
@@ -186,7 +191,7 @@ TEST(mads_input__gives_the_rest_by_id)
 	come(&from_peer, mad_of(CM_RTU, PEER_ID, ids[1] ^ 0x80000000));
 	assert_true(takes_nothing(0) && takes_nothing(1));
 	assert_int_equal(server.totals.mads_dropped, 1);
-	assert_int_equal(server.pending_count, 0);
+	assert_int_equal(server.uplink.pending_count, 0);
 }
 
 static void dropped(struct wish wish)
@@ -196,7 +201,7 @@ static void dropped(struct wish wish)
 	come(&wish, req_to(PORT, PEER_ID));
 	assert_int_equal(server.totals.mads_dropped, before + 1);
 	assert_true(takes_nothing(0) && takes_nothing(1));
-	assert_int_equal(server.pending_count, 0);
+	assert_int_equal(server.uplink.pending_count, 0);
 }
 
 TEST(mads_input__drops_what_is_no_management_datagram)
@@ -227,15 +232,15 @@ TEST(mads_input__drops_what_is_no_management_datagram)
 
 TEST(mads_input__is_for_addresses_of_ours)
 {
-	struct address kept = server.link.addresses.list[0];
+	struct address kept = server.uplink.link.addresses.list[0];
 
 	serve(0, PORT);
-	server.link.addresses.list[0].gid[GID_LEN - 1]++;
+	server.uplink.link.addresses.list[0].gid[GID_LEN - 1]++;
 	dropped(from_peer);
-	server.link.addresses.list[0] = kept;
-	server.link.addresses.list[0].vlan = 5;
+	server.uplink.link.addresses.list[0] = kept;
+	server.uplink.link.addresses.list[0].vlan = 5;
 	dropped(from_peer);
-	server.link.addresses.list[0] = kept;
+	server.uplink.link.addresses.list[0] = kept;
 }
 
 static void send_on(uint16_t from, struct cm_mad mad)
@@ -262,9 +267,9 @@ TEST(mads_send_on__goes_from_process_to_process)
 	mad.rep.qpn = QPN;
 	send_on(1, mad);
 	assert_true(takes(0, CM_REP));
-	assert_int_equal(server.pending_count, 0);
+	assert_int_equal(server.uplink.pending_count, 0);
 	/* A connection does not make a lane; its packets do. */
-	assert_int_equal(server.handed[0][1], 0);
+	assert_int_equal(server.lanes.handed[0][1], 0);
 }
 
 TEST(mads_send_on__goes_back_to_its_process)
@@ -285,7 +290,7 @@ TEST(mads_send_on__is_answered_where_nobody_listens)
 	assert_int_equal(mad.message, CM_REJ);
 	assert_int_equal(mad.remote_id, ids[1]);
 	assert_true(takes_nothing(0));
-	assert_int_equal(server.pending_count, 0);
+	assert_int_equal(server.uplink.pending_count, 0);
 }
 
 /* The connections of a process that has ended are nobody's. */
@@ -300,9 +305,9 @@ TEST(mads_input__answers_for_a_process_that_has_ended)
 	slot_end(&server, 1);
 	come(&from_peer, req_to(PORT, PEER_ID));
 	come(&from_peer, dreq);
-	assert_int_equal(server.pending_count, 2);
-	assert_int_equal(packet_parse(rte_pktmbuf_mtod(server.pending[1], uint8_t *),
-				      server.pending[1]->data_len, false, &parsed),
+	assert_int_equal(server.uplink.pending_count, 2);
+	assert_int_equal(packet_parse(rte_pktmbuf_mtod(server.uplink.pending[1], uint8_t *),
+				      server.uplink.pending[1]->data_len, false, &parsed),
 			 PACKET_OK);
 	assert_int_equal(cm_mad_parse(parsed.payload, parsed.payload_len, &mad), CM_MAD_OK);
 	assert_int_equal(mad.message, CM_DREP);
@@ -315,7 +320,7 @@ TEST(mads_input__of_a_flood_costs_what_a_process_may_hold)
 	serve(0, PORT);
 	for (uint32_t i = 0; i < FLOOD; i++)
 		come(&from_peer, req_to(PORT, i));
-	assert_true(server.ledger.held[0] <= PORT_RIG_BUFFERS);
+	assert_true(server.arena.ledger.held[0] <= PORT_RIG_BUFFERS);
 	assert_int_equal(server.totals.mads, FLOOD);
 	come(&from_peer, mad_of(CM_RTU, PEER_ID, ids[1]));
 	assert_true(takes(1, CM_RTU));

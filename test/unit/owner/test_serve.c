@@ -9,8 +9,12 @@
 #include <unistd.h>
 
 #include "fds.h"
+#include "event.h"
+#include "owner/arbiter.h"
 #include "server.h"
 #include "share/message.h"
+#include "slot.h"
+#include "stranger.h"
 #include "test.h"
 
 static struct report_set reports;
@@ -22,19 +26,19 @@ static struct server *create(void)
 
 	assert_non_null(server);
 	LIST_INIT(&server->groups);
-	LIST_INIT(&server->lanes);
+	LIST_INIT(&server->lanes.list);
 	stranger_init(server);
 	report_set_init(&reports);
-	server->reports = &reports;
-	server->arena_fd = memfd_create("test", MFD_CLOEXEC);
-	server->wake_fd = server->spare_fd = server->port_fd = -1;
-	server->trusted.fd = server->isolated.fd = server->report_fd = -1;
+	server->status.reports = &reports;
+	server->arena.fd = memfd_create("test", MFD_CLOEXEC);
+	server->wake_fd = server->newcomers.spare_fd = server->uplink.port_fd = -1;
+	server->newcomers.trusted.fd = server->newcomers.isolated.fd = server->status.report_fd = -1;
 	server->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
 	assert_true(server->epoll_fd >= 0);
-	assert_int_equal(blocks_init(&server->blocks), 0);
-	assert_int_equal(arbiter_create(&server->arbiter), 0);
-	assert_int_equal(ledger_init(&server->ledger, 1, 256, SERVE_SLOTS_MAX), 0);
-	server->ledger.held_max = 0;
+	assert_int_equal(blocks_init(&server->slots.blocks), 0);
+	assert_int_equal(arbiter_create(&server->gsi.arbiter), 0);
+	assert_int_equal(ledger_init(&server->arena.ledger, 1, 256, SERVE_SLOTS_MAX), 0);
+	server->arena.ledger.held_max = 0;
 	return server;
 }
 
@@ -45,11 +49,11 @@ static int attach(struct server *server, bool isolated)
 	int pair[2];
 
 	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, pair), 0);
-	assert_int_equal(server_watch(server, pair[0], EVENT_GREETING, 0), 0);
+	assert_int_equal(event_watch(server, pair[0], EVENT_GREETING, 0), 0);
 	assert_int_equal(slot_begin(server, pair[0], -1, isolated), 0);
 	assert_int_equal(message_receive(pair[1], &message, NULL), 0);
 	/* Else this process has a slot already. */
-	server->slots[message.welcome.slot].pid = 1;
+	server->slots.all[message.welcome.slot].pid = 1;
 	return pair[1];
 }
 

@@ -10,8 +10,13 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "event.h"
+#include "isolated.h"
+#include "owner/arbiter.h"
+#include "report/set.h"
 #include "server.h"
 #include "share/message.h"
+#include "slot.h"
 #include "test.h"
 
 #define MAX_QP 4
@@ -24,16 +29,16 @@ static int setup(TEST_STATE)
 {
 	memset(&server, 0, sizeof(server));
 	LIST_INIT(&server.groups);
-	LIST_INIT(&server.lanes);
+	LIST_INIT(&server.lanes.list);
 	report_set_init(&reports);
-	server.reports = &reports;
-	server.max_qp = MAX_QP;
-	server.arena_fd = server.wake_fd = server.epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+	server.status.reports = &reports;
+	server.slots.max_qp = MAX_QP;
+	server.arena.fd = server.wake_fd = server.epoll_fd = epoll_create1(EPOLL_CLOEXEC);
 	assert_true(server.epoll_fd >= 0);
-	assert_int_equal(blocks_init(&server.blocks), 0);
-	assert_int_equal(arbiter_create(&server.arbiter), 0);
-	assert_int_equal(ledger_init(&server.ledger, 1, 256, SERVE_SLOTS_MAX), 0);
-	server.ledger.held_max = 0;
+	assert_int_equal(blocks_init(&server.slots.blocks), 0);
+	assert_int_equal(arbiter_create(&server.gsi.arbiter), 0);
+	assert_int_equal(ledger_init(&server.arena.ledger, 1, 256, SERVE_SLOTS_MAX), 0);
+	server.arena.ledger.held_max = 0;
 	return 0;
 }
 
@@ -41,8 +46,8 @@ static int teardown(TEST_STATE)
 {
 	for (uint16_t i = 0; i < SERVE_SLOTS_MAX; i++)
 		slot_end(&server, i);
-	ledger_fini(&server.ledger);
-	arbiter_destroy(server.arbiter);
+	ledger_fini(&server.arena.ledger);
+	arbiter_destroy(server.gsi.arbiter);
 	close(server.epoll_fd);
 	return 0;
 }
@@ -56,7 +61,7 @@ static int attach_with(struct share_message *message, int *rc, int fds[SHARE_FDS
 	int pair[2];
 
 	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, pair), 0);
-	assert_int_equal(server_watch(&server, pair[0], EVENT_GREETING, 0), 0);
+	assert_int_equal(event_watch(&server, pair[0], EVENT_GREETING, 0), 0);
 	*rc = slot_begin(&server, pair[0], -1, false);
 	if (*rc != 0)
 		close(pair[0]);
@@ -119,7 +124,7 @@ TEST(slot_begin__gives_a_whole_block_without_a_limit)
 	struct share_message message;
 	int fd, rc;
 
-	server.max_qp = 0;
+	server.slots.max_qp = 0;
 	fd = attach(&message, &rc);
 	assert_int_equal(rc, 0);
 	assert_int_equal(message.welcome.qpn_count, BLOCK_QPNS);
@@ -135,7 +140,7 @@ TEST(slot_begin__gives_a_process_one_slot)
 	assert_int_equal(rc, 0);
 	fds[1] = attach(&message, &rc);
 	assert_int_equal(rc, -EBUSY);
-	assert_int_equal(server.live_count, 1);
+	assert_int_equal(server.slots.live_count, 1);
 	close(fds[1]);
 	close(fds[0]);
 }
@@ -153,7 +158,7 @@ TEST(slot_begin__gives_another_to_one_that_hung_up_but_not_for_ever)
 	fd = attach(&message, &rc);
 	assert_int_equal(rc, -EUSERS);
 	close(fd);
-	assert_int_equal(server.live_count, 0);
+	assert_int_equal(server.slots.live_count, 0);
 }
 
 static int claim(uint16_t slot)
@@ -162,7 +167,7 @@ static int claim(uint16_t slot)
 		.space = CM_PS_TCP, .port = 7174, .any_address = true, .vlan_id = -1};
 	uint32_t id;
 
-	return arbiter_claim(server.arbiter, slot, &port, &id);
+	return arbiter_claim(server.gsi.arbiter, slot, &port, &id);
 }
 
 TEST(slot_begin__gives_communication_ids)
@@ -173,10 +178,11 @@ TEST(slot_begin__gives_communication_ids)
 	fd = attach(&message, &rc);
 	assert_int_equal(rc, 0);
 	assert_int_equal(message.welcome.id_mask, IDS_MASK);
-	assert_int_equal(ids_find(&server.arbiter->ids, message.welcome.id_value | 7),
+	assert_int_equal(ids_find(&server.gsi.arbiter->ids, message.welcome.id_value | 7),
 			 message.welcome.slot);
 	slot_end(&server, message.welcome.slot);
-	assert_int_equal(ids_find(&server.arbiter->ids, message.welcome.id_value | 7), IDS_NONE);
+	assert_int_equal(ids_find(&server.gsi.arbiter->ids, message.welcome.id_value | 7),
+			 IDS_NONE);
 	close(fd);
 }
 
@@ -190,7 +196,7 @@ TEST(slot_condemn__frees_ports_at_once)
 	assert_int_equal(claim(message.welcome.slot), 0);
 	assert_int_equal(claim(message.welcome.slot), -EADDRINUSE);
 	slot_condemn(&server, message.welcome.slot);
-	assert_int_equal(server.slots[message.welcome.slot].state, SLOT_CONDEMNED);
+	assert_int_equal(server.slots.all[message.welcome.slot].state, SLOT_CONDEMNED);
 	fds[1] = attach(&message, &rc);
 	assert_int_equal(rc, 0);
 	assert_int_equal(claim(message.welcome.slot), 0);
@@ -203,7 +209,7 @@ TEST(slot_begin__gives_nothing_where_the_port_has_gone)
 	struct share_message message;
 	int fd, rc;
 
-	server.lost = true;
+	server.uplink.lost = true;
 	server.ports = 3;
 	fd = attach(&message, &rc);
 	assert_int_equal(rc, -ENODEV);
@@ -219,18 +225,18 @@ static int attach_isolated(uid_t uid, uint32_t count)
 	int pair[2], rc;
 
 	for (uint32_t i = 0; i < count; i++) {
-		server.slots[i] = (struct slot){.state = SLOT_LIVE,
-						.uid = uid,
-						.user = user_of_uid(uid),
-						.socket = -1,
-						.pidfd = -1,
-						.process_fd = -1,
-						.bell_fd = -1};
-		assert_int_equal(isolated_create(&server.slots[i]), 0);
+		server.slots.all[i] = (struct slot){.state = SLOT_LIVE,
+						    .uid = uid,
+						    .user = user_of_uid(uid),
+						    .socket = -1,
+						    .pidfd = -1,
+						    .process_fd = -1,
+						    .bell_fd = -1};
+		assert_int_equal(isolated_create(&server.slots.all[i]), 0);
 	}
-	server.isolated_count = count;
+	server.slots.isolated_count = count;
 	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, pair), 0);
-	assert_int_equal(server_watch(&server, pair[0], EVENT_STRANGER, 0), 0);
+	assert_int_equal(event_watch(&server, pair[0], EVENT_STRANGER, 0), 0);
 	rc = slot_begin(&server, pair[0], -1, true);
 	if (rc != 0)
 		close(pair[0]);
@@ -239,7 +245,7 @@ static int attach_isolated(uid_t uid, uint32_t count)
 	close(pair[1]);
 	for (uint16_t i = 0; i < SERVE_SLOTS_MAX; i++)
 		slot_condemn(&server, i);
-	assert_int_equal(server.isolated_count, 0);
+	assert_int_equal(server.slots.isolated_count, 0);
 	return rc;
 }
 

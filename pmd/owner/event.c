@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Descriptors that wake an owner. */
+#include "event.h"
+
+#include <errno.h>
+#include <sys/epoll.h>
+#include <time.h>
+
+#include "server.h"
+
+uint64_t event_now_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
+
+static int event_control(struct server *server, int operation, int fd, enum server_event event,
+			 uint32_t number)
+{
+	/* What only wakes us says nothing more: it is told of once, and not read. */
+	const bool wakes = event == EVENT_WAKE || event == EVENT_BELL;
+	struct epoll_event watch = {.events = EPOLLIN | (wakes ? EPOLLET : 0),
+				    .data.u64 = (uint64_t)event << 32 | number};
+
+	return epoll_ctl(server->epoll_fd, operation, fd, &watch) == 0 ? 0 : -errno;
+}
+
+int event_watch(struct server *server, int fd, enum server_event event, uint32_t number)
+{
+	return event_control(server, EPOLL_CTL_ADD, fd, event, number);
+}
+
+int event_rewatch(struct server *server, int fd, enum server_event event, uint32_t number)
+{
+	return event_control(server, EPOLL_CTL_MOD, fd, event, number);
+}

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The owner's epoll set. */
+#ifndef OWNER_EVENT_H
+#define OWNER_EVENT_H
+
+#include <stdint.h>
+
+struct server;
+
+/* What a descriptor in the epoll set is. */
+enum server_event {
+	EVENT_WAKE,
+	EVENT_PORT, /* or the kernel's interface */
+	EVENT_TEND, /* the connection of a port that port_tends */
+	EVENT_LISTEN,
+	EVENT_GREETING, /* number: the descriptor of who has not said what it wants */
+	EVENT_SOCKET,	/* number: the slot */
+	EVENT_PIDFD,	/* number: the slot */
+	EVENT_LISTEN_ISOLATED,
+	EVENT_STRANGER, /* number: the descriptor, as of a greeting */
+	EVENT_WIRE,	/* number: the slot */
+	EVENT_BELL,	/* number: the slot; edge-triggered */
+};
+
+/** CLOCK_MONOTONIC. */
+uint64_t event_now_ns(void);
+
+/** Watch a descriptor. 0 or -errno. */
+int event_watch(struct server *server, int fd, enum server_event event, uint32_t number);
+
+/** The same of one that is watched already. */
+int event_rewatch(struct server *server, int fd, enum server_event event, uint32_t number);
+
+#endif

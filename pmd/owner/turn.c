@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A turn of an owner: packets of all, in both directions. */
+#include "turn.h"
+
+#include <unistd.h>
+
+#include "event.h"
+#include "forward.h"
+#include "isolated.h"
+#include "kernel.h"
+#include "server.h"
+#include "slot.h"
+
+static bool turn_is_broken(const struct slot *slot)
+{
+	if (slot->isolated)
+		return isolated_is_broken(slot);
+	for (int kind = 0; kind < SHARE_RINGS; kind++) {
+		if (slot->rings[kind].broken)
+			return true;
+	}
+	return false;
+}
+
+static unsigned int turn_serve_shared(struct server *server, uint16_t number)
+{
+	const struct slot *slot = &server->slots.all[number];
+	unsigned int work;
+
+	work = forward_take_returns(server, number);
+	if (!slot->broke_rule)
+		work += forward_take(server, number, SERVER_BURST);
+	if (!slot->broke_rule)
+		forward_restock(server, number);
+	return work;
+}
+
+uint32_t turn_drain(struct server *server, uint16_t number)
+{
+	struct slot *slot = &server->slots.all[number];
+	const uint32_t taken =
+		forward_take(server, number, RTE_MIN(slot->drain_left, (uint32_t)SERVER_BURST));
+
+	slot->drain_left -= taken;
+	return taken;
+}
+
+static unsigned int turn_serve(struct server *server, uint16_t number)
+{
+	const struct slot *slot = &server->slots.all[number];
+	unsigned int work;
+
+	if (slot->state == SLOT_DRAINING)
+		work = turn_drain(server, number);
+	else if (slot->isolated)
+		work = forward_take(server, number, SERVER_BURST);
+	else
+		work = turn_serve_shared(server, number);
+	if (unlikely(!slot->broke_rule && turn_is_broken(slot)))
+		forward_refuse(server, number);
+	if (unlikely(slot->broke_rule || slot->state == SLOT_DRAINING))
+		slot_advance(server, number);
+	return work;
+}
+
+void turn_wake(struct server *server)
+{
+	const uint64_t one = 1;
+
+	/* Orders the stores of what was put before the loads below. Pairs with client_arm. */
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+	for (uint16_t i = 0; i < server->slots.live_count; i++) {
+		struct slot *slot = &server->slots.all[server->slots.live[i]];
+
+		if (!slot->touched)
+			continue;
+		slot->touched = false;
+		if (__atomic_load_n(&slot->page->process_sleeps, __ATOMIC_RELAXED) == 0)
+			continue;
+		__atomic_store_n(&slot->page->process_sleeps, 0, __ATOMIC_RELAXED);
+		/* The only failure is a counter that is full, and then it is awake. */
+		if (write(slot->process_fd, &one, sizeof(one)) < 0)
+			continue;
+	}
+}
+
+bool turn_slot_waits(struct slot *slot)
+{
+	return slot->isolated ? isolated_waits(slot)
+			      : share_ring_count(&slot->rings[SHARE_RING_TX]) > 0;
+}
+
+bool turn_waits(struct server *server)
+{
+	for (uint16_t i = 0; i < server->slots.live_count; i++) {
+		struct slot *slot = &server->slots.all[server->slots.live[i]];
+
+		if (slot->state == SLOT_DRAINING || turn_slot_waits(slot) ||
+		    (!slot->isolated && share_ring_count(&slot->rings[SHARE_RING_RETURN]) > 0))
+			return true;
+	}
+	return false;
+}
+
+unsigned int turn_run(struct server *server)
+{
+	struct rte_mbuf *mbufs[SERVER_BURST];
+	uint16_t numbers[SERVE_SLOTS_MAX];
+	const uint16_t count = server->slots.live_count;
+	unsigned int work;
+
+	server->now_ns = event_now_ns();
+	work = port_rx_burst(&server->uplink.link.port, mbufs, SERVER_BURST);
+	server->totals.rx_packets += work;
+	for (unsigned int i = 0; i < work; i++)
+		forward_input(server, mbufs[i]);
+	work += kernel_turn(server);
+	/* Everyone is first in turn, for the room in the port. The list changes meanwhile. */
+	if (count > 0)
+		server->slots.first = (uint16_t)((server->slots.first + 1) % count);
+	for (uint16_t i = 0; i < count; i++)
+		numbers[i] = server->slots.live[(server->slots.first + i) % count];
+	for (uint16_t i = 0; i < count; i++) {
+		if (slot_is_served(&server->slots.all[numbers[i]]))
+			work += turn_serve(server, numbers[i]);
+	}
+	forward_flush(server);
+	turn_wake(server);
+	if (work > 0)
+		server->worked_ns = server->now_ns;
+	return work;
+}

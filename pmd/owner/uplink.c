@@ -1,0 +1,208 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The port of an owner: how it is opened, and what becomes of its link. */
+#include "uplink.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <time.h>
+
+#include "arena.h"
+#include "base/log.h"
+#include "capture.h"
+#include "config/settings.h"
+#include "eal/runtime.h"
+#include "event.h"
+#include "forward.h"
+#include "kernel.h"
+#include "mads.h"
+#include "port/drivers.h"
+#include "port/guest.h"
+#include "server.h"
+#include "slot.h"
+#include "turn.h"
+
+#define LINK_PAUSE_NS	 10000000
+#define TEND_TURNS	 64  /* as many packets as a wire's rings usually hold, and more */
+#define LINK_TRIES	 600 /* copper agrees on a speed in some 4 s */
+#define BUFFER_OVERHEAD	 384 /* an mbuf, and what its pool keeps of it */
+#define UPLINK_NS_PER_MS UINT64_C(1000000)
+
+const char *uplink_prefix(const struct settings *settings)
+{
+	return settings->file_prefix[0] ? settings->file_prefix : SETTINGS_DEFAULT_PREFIX;
+}
+
+/* What takes buffers from DPDK's own memory alone, and would send whatever is at their address
+ * there. */
+static int uplink_check_driver(const struct devargs *devargs)
+{
+	if (devargs->bus != DEVARGS_OTHER && !devargs_is(devargs, VIRTIO_USER_DRIVER))
+		return 0;
+	log_error("port '%s' cannot be shared: uroced takes kernel interfaces, PCI devices and "
+		  "virtual devices that copy",
+		  devargs->name);
+	return -EOPNOTSUPP;
+}
+
+/* EAL finds the hardware of all ports when it starts, which is for the first of them. */
+static int uplink_find_hardware(const struct serve_config *config, struct devargs *devices,
+				size_t *count)
+{
+	int rc;
+
+	*count = 0;
+	for (uint32_t i = 0; i < RTE_MAX(config->ports, 1u); i++) {
+		const char *port = config->settings[i].port;
+
+		rc = port[0] != '\0' ? devargs_parse(port, &devices[*count]) : 0;
+		if (rc != 0)
+			return rc;
+		*count += port[0] != '\0' && devices[*count].bus == DEVARGS_PCI;
+	}
+	return 0;
+}
+
+/* A cable's two ends agree on a speed for some seconds: the first programs shall find the link up.
+ */
+static void uplink_wait_for_link(const struct port *port)
+{
+	const struct timespec pause = {.tv_nsec = LINK_PAUSE_NS};
+	int tries = LINK_TRIES;
+
+	if (port->devargs.bus != DEVARGS_PCI)
+		return;
+	while (!port_connected(port) && tries-- > 0)
+		nanosleep(&pause, NULL);
+	if (tries < 0)
+		log_warn("port '%s' has no link yet: is its cable in, and its switch's port on?",
+			 port->devargs.name);
+}
+
+/* Programs that need no rdma_cm do not mind. */
+static void uplink_manage(struct server *server, const struct settings *settings)
+{
+	snprintf(server->gsi.netdev, sizeof(server->gsi.netdev), "%s", settings->netdev);
+	if (!mads_manage(server))
+		log_warn("another program connects by rdma_cm on interface '%s': while it runs, "
+			 "programs of this uroced do not",
+			 settings->netdev);
+}
+
+int uplink_open(struct server *server, const struct serve_config *config)
+{
+	const struct settings *settings = &config->settings[config->number];
+	struct link *link = &server->uplink.link;
+	struct devargs devices[SETTINGS_PORTS_MAX];
+	struct runtime_config runtime = {.devices = devices,
+					 .memory_bytes = (size_t)arena_buffers(server) *
+							 BUFFER_OVERHEAD * server->ports,
+					 .telemetry = true,
+					 .shared = settings->capture != SETTINGS_CAPTURE_NO,
+					 .file_prefix = uplink_prefix(settings)};
+	int rc;
+
+	/* Processes' buffers are its buffers. */
+	link->port.make_pool = arena_make_pool;
+	link->port.make_pool_arg = server;
+	rc = link_prepare(link, settings);
+	if (rc == 0)
+		rc = uplink_check_driver(&link->port.devargs);
+	if (rc == 0)
+		rc = uplink_find_hardware(config, devices, &runtime.device_count);
+	if (rc == 0)
+		rc = runtime_start(&runtime);
+	if (rc != 0)
+		return rc;
+	serve_begin(server);
+	rc = link_open(link, settings);
+	if (rc != 0)
+		return rc;
+	uplink_wait_for_link(&link->port);
+	uplink_manage(server, settings);
+	rc = kernel_open(server, settings);
+	return rc == 0 ? capture_open(server, settings) : rc;
+}
+
+/* The application's lcores are as they are. */
+int uplink_open_guest(struct server *server, const struct serve_config *config)
+{
+	struct link *link = &server->uplink.link;
+	int rc;
+
+	link->port.make_pool = arena_make_pool;
+	link->port.make_pool_arg = server;
+	rc = link_open_guest(link, config->guest, config->settings);
+	snprintf(server->unique, sizeof(server->unique), "%s", link->port.devargs.name);
+	return rc;
+}
+
+int uplink_watch(struct server *server)
+{
+	struct uplink *uplink = &server->uplink;
+	int rc = 0;
+
+	if (uplink->link.port.wake_fd >= 0) {
+		uplink->port_fd = uplink->link.port.wake_fd;
+		rc = event_watch(server, uplink->port_fd, EVENT_PORT, 0);
+	}
+	if (rc == 0 && port_tends(&uplink->link.port))
+		rc = event_watch(server, port_tend_fd(&uplink->link.port), EVENT_TEND, 0);
+	return rc;
+}
+
+void uplink_unwatch(struct server *server)
+{
+	if (server->uplink.port_fd >= 0)
+		epoll_ctl(server->epoll_fd, EPOLL_CTL_DEL, server->uplink.port_fd, NULL);
+	server->uplink.port_fd = -1;
+}
+
+/* The processes are told what they would be told of a port of their own: by the end of their
+ * sockets. */
+static void uplink_lose(struct server *server)
+{
+	struct port *port = &server->uplink.link.port;
+
+	log_error("port '%s' has gone: who was attached is told so", port->devargs.name);
+	__atomic_store_n(&server->uplink.lost, true, __ATOMIC_RELEASE);
+	uplink_unwatch(server);
+	port_lose(port);
+	while (server->slots.live_count > 0)
+		slot_condemn(server, server->slots.live[0]);
+}
+
+void uplink_check(struct server *server)
+{
+	bool up;
+
+	if (!server->uplink.lost && unlikely(port_lost(&server->uplink.link.port)))
+		uplink_lose(server);
+	server->uplink.connected = port_connected(&server->uplink.link.port);
+	up = port_link_up(&server->uplink.link.port, server->uplink.connected);
+	for (uint16_t i = 0; i < server->slots.live_count; i++) {
+		struct slot *slot = &server->slots.all[server->slots.live[i]];
+
+		if (slot->isolated)
+			slot->addresses_due |= up != server->uplink.up;
+		else
+			__atomic_store_n(&slot->page->link_up, up, __ATOMIC_RELAXED);
+	}
+	server->uplink.up = up;
+}
+
+void uplink_tend(struct server *server)
+{
+	const struct port *port = &server->uplink.link.port;
+	int ms;
+
+	/* Packets that a peer sent before it went away are still in its rings, which will be
+	 * unmapped. */
+	for (int i = 0; i < TEND_TURNS && turn_run(server) > 0; i++)
+		;
+	port_tend(port);
+	ms = port_tend_ms(port);
+	server->uplink.tend_due_ns =
+		ms < 0 ? UINT64_MAX : event_now_ns() + (uint64_t)ms * UPLINK_NS_PER_MS;
+	uplink_check(server);
+}
