@@ -45,7 +45,7 @@ static int ask_peer(struct rsocket *s)
 	return rdma_connect(s->id, &param) == 0 ? 0 : -errno;
 }
 
-static int resolve_route(struct rsocket *s)
+static int rs_resolve_route(struct rsocket *s)
 {
 	s->state = RS_ROUTE;
 	if (!s->route)
@@ -100,7 +100,7 @@ static void take_event(struct rsocket *s, const struct rdma_cm_event *event)
 		return;
 	switch (event->event) {
 	case RDMA_CM_EVENT_ADDR_RESOLVED:
-		rc = resolve_route(s);
+		rc = rs_resolve_route(s);
 		break;
 	case RDMA_CM_EVENT_ROUTE_RESOLVED:
 		/* A route of the program's is not waited for. */

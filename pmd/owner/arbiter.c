@@ -168,8 +168,7 @@ static uint16_t find_listener(const struct arbiter *arbiter, const struct arbite
 
 	if (is_for_loopback(mad, parsed, &ip))
 		return spaces_find(&arbiter->spaces, service_id, ip.dst, -1);
-	return spaces_find(&arbiter->spaces, service_id, mad->dgid,
-			   vlan_of_tci(mad->vlan_tci));
+	return spaces_find(&arbiter->spaces, service_id, mad->dgid, vlan_of_tci(mad->vlan_tci));
 }
 
 static void note_request(struct arbiter *arbiter, const struct repeats_peer *peer, uint64_t tid,

@@ -338,9 +338,9 @@ static void connect_peer(uint16_t n)
 	rep.rep.qpn = QPN;
 	wish.from_us = wish.to_peer = true;
 	assert_true(forward_send_on(&server, n, packet(&wish, &rep)));
-	assert_int_equal(server.pending_count, 1);
-	rte_pktmbuf_free(server.pending[0]);
-	server.pending_count = 0;
+	assert_int_equal(server.uplink.pending_count, 1);
+	rte_pktmbuf_free(server.uplink.pending[0]);
+	server.uplink.pending_count = 0;
 }
 
 TEST(mads_farewell__tells_a_peer_beyond_the_port)
@@ -350,15 +350,15 @@ TEST(mads_farewell__tells_a_peer_beyond_the_port)
 
 	connect_peer(0);
 	mads_farewell(&server);
-	assert_int_equal(server.pending_count, 0);
+	assert_int_equal(server.uplink.pending_count, 0);
 	slot_end(&server, 0);
 	mads_farewell(&server);
-	assert_int_equal(server.pending_count, 1);
-	assert_int_equal(packet_parse(rte_pktmbuf_mtod(server.pending[0], uint8_t *),
-				      server.pending[0]->data_len, false, &parsed),
+	assert_int_equal(server.uplink.pending_count, 1);
+	assert_int_equal(packet_parse(rte_pktmbuf_mtod(server.uplink.pending[0], uint8_t *),
+				      server.uplink.pending[0]->data_len, false, &parsed),
 			 PACKET_OK);
 	assert_true(packet_icrc_ok(&parsed));
-	assert_memory_equal(rte_pktmbuf_mtod(server.pending[0], uint8_t *), peer_mac, 6);
+	assert_memory_equal(rte_pktmbuf_mtod(server.uplink.pending[0], uint8_t *), peer_mac, 6);
 	assert_memory_equal(parsed.dgid, peer, GID_LEN);
 	assert_memory_equal(parsed.sgid, host, GID_LEN);
 	assert_int_equal(cm_mad_parse(parsed.payload, parsed.payload_len, &mad), CM_MAD_OK);
@@ -366,7 +366,7 @@ TEST(mads_farewell__tells_a_peer_beyond_the_port)
 	assert_int_equal(mad.remote_id, PEER_ID);
 	assert_int_equal(mad.dreq_qpn, QPN);
 	mads_farewell(&server);
-	assert_int_equal(server.pending_count, 1);
+	assert_int_equal(server.uplink.pending_count, 1);
 	assert_int_equal(server.totals.mads_farewell, 1);
 }
 
@@ -390,14 +390,14 @@ TEST(mads_farewell__tells_a_process_of_ours)
 	connect_both();
 	slot_end(&server, 0);
 	mads_farewell(&server);
-	assert_int_equal(server.pending_count, 0);
+	assert_int_equal(server.uplink.pending_count, 0);
 	assert_true(take(1, &mad, &parsed));
 	assert_int_equal(mad.message, CM_DREQ);
 	assert_int_equal(mad.local_id, ids[0]);
 	assert_int_equal(mad.remote_id, ids[1]);
 	/* Its answer ends that. */
 	send_on(1, mad_of(CM_DREP, ids[1], ids[0]));
-	assert_int_equal(arbiter_due_ns(server.arbiter), UINT64_MAX);
+	assert_int_equal(arbiter_due_ns(server.gsi.arbiter), UINT64_MAX);
 }
 
 TEST(mads_farewell__of_both_sides_ends_at_once)
@@ -406,6 +406,6 @@ TEST(mads_farewell__of_both_sides_ends_at_once)
 	slot_end(&server, 0);
 	slot_end(&server, 1);
 	mads_farewell(&server);
-	assert_int_equal(server.pending_count, 0);
-	assert_int_equal(arbiter_due_ns(server.arbiter), UINT64_MAX);
+	assert_int_equal(server.uplink.pending_count, 0);
+	assert_int_equal(arbiter_due_ns(server.gsi.arbiter), UINT64_MAX);
 }

@@ -11,6 +11,7 @@
 #include "fds.h"
 #include "event.h"
 #include "owner/arbiter.h"
+#include "report/set.h"
 #include "server.h"
 #include "share/message.h"
 #include "slot.h"
@@ -32,7 +33,8 @@ static struct server *create(void)
 	server->status.reports = &reports;
 	server->arena.fd = memfd_create("test", MFD_CLOEXEC);
 	server->wake_fd = server->newcomers.spare_fd = server->uplink.port_fd = -1;
-	server->newcomers.trusted.fd = server->newcomers.isolated.fd = server->status.report_fd = -1;
+	server->newcomers.trusted.fd = server->newcomers.isolated.fd = server->status.report_fd =
+		-1;
 	server->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
 	assert_true(server->epoll_fd >= 0);
 	assert_int_equal(blocks_init(&server->slots.blocks), 0);
