@@ -126,6 +126,8 @@ static int take_hints(const struct rdma_addrinfo *hints, struct rdma_addrinfo *i
 {
 	info->ai_flags = hints->ai_flags;
 	info->ai_family = hints->ai_family;
+	if (info->ai_family == AF_UNSPEC && hints->ai_dst_addr)
+		info->ai_family = hints->ai_dst_addr->sa_family;
 	set_types(info, hints);
 	if (hints->ai_dst_addr && hints->ai_dst_len > 0) {
 		info->ai_dst_addr = copy_address(hints->ai_dst_addr, hints->ai_dst_len);

@@ -83,7 +83,8 @@ static struct arbiter_mad mads_sent(const struct mads_packet *sent)
 
 static bool mads_is_ours(const struct server *server, const struct arbiter_mad *mad)
 {
-	return addresses_have(&server->uplink.link.addresses, vlan_of_tci(mad->vlan_tci), mad->dgid);
+	return addresses_have(&server->uplink.link.addresses, vlan_of_tci(mad->vlan_tci),
+			      mad->dgid);
 }
 
 /* A packet to the other side of a path. Returns its length, or 0 where it cannot be made. */
@@ -290,7 +291,8 @@ void mads_farewell(struct server *server)
 			return;
 		server->totals.mads_farewell++;
 		number = BLOCK_NONE;
-		if (addresses_have(&server->uplink.link.addresses, vlan_of_tci(to.vlan_tci), to.theirs)) {
+		if (addresses_have(&server->uplink.link.addresses, vlan_of_tci(to.vlan_tci),
+				   to.theirs)) {
 			number = mads_receiver(server, &to, mad);
 			if (number == BLOCK_NONE)
 				continue;

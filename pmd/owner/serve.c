@@ -292,7 +292,8 @@ static void close_fd(int fd)
 /* Say to the peers of all connections that these have ended: once, as far as the port takes it. */
 static void serve_tell_peers(struct server *server)
 {
-	for (int i = 0; i < TELL_TURNS && arbiter_due_ns(server->gsi.arbiter) <= server->now_ns; i++) {
+	for (int i = 0; i < TELL_TURNS && arbiter_due_ns(server->gsi.arbiter) <= server->now_ns;
+	     i++) {
 		mads_farewell(server);
 		forward_flush(server);
 	}

@@ -33,6 +33,7 @@ static struct server *create(void)
 	server->status.reports = &reports;
 	server->arena.fd = memfd_create("test", MFD_CLOEXEC);
 	server->wake_fd = server->newcomers.spare_fd = server->uplink.port_fd = -1;
+	server->gsi.manager_fd = -1;
 	server->newcomers.trusted.fd = server->newcomers.isolated.fd = server->status.report_fd =
 		-1;
 	server->epoll_fd = epoll_create1(EPOLL_CLOEXEC);

@@ -22,49 +22,30 @@ TEST(rdma_get_devices__are_those_of_bound_ids)
 	rdma_destroy_id(id);
 }
 
-/* Ids without a domain of the program's share one, which goes with the last. */
-TEST(device_get_pd__is_shared)
+/* Ids without a domain of the program's share one. It stays, since programs register memory in it.
+ */
+TEST(rdma_bind_addr__ids_share_a_domain)
 {
 	struct rdma_cm_id *one = rig_create(RDMA_PS_TCP), *two = rig_create(RDMA_PS_TCP);
-	struct cm_device *device;
+	char buffer[64];
+	struct ibv_mr *mr;
+	struct ibv_pd *pd;
 
 	assert_int_equal(rdma_bind_addr(one, rig_ipv4(0, 0)), 0);
 	assert_int_equal(rdma_bind_addr(two, rig_ipv4(0, 0)), 0);
-	device = cm_id_of(one)->device;
-	assert_null(device->pd);
+	pd = one->pd;
+	assert_non_null(pd);
+	assert_ptr_equal(two->pd, pd);
+	mr = rdma_reg_msgs(one, buffer, sizeof(buffer));
+	assert_non_null(mr);
 	rig_create_qp(one);
-	rig_create_qp(two);
-	assert_ptr_equal(one->pd, two->pd);
+	assert_ptr_equal(one->qp->pd, pd);
 	rdma_destroy_qp(one);
 	rdma_destroy_id(one);
-	assert_ptr_equal(device->pd, two->pd);
-	rdma_destroy_qp(two);
 	rdma_destroy_id(two);
-	assert_null(device->pd);
-}
-
-/* What the program still has in it keeps the domain. */
-TEST(device_put_pd__stays_while_it_is_used)
-{
-	struct rdma_cm_id *id = rig_create(RDMA_PS_TCP);
-	struct cm_device *device;
-	char buffer[64];
-	struct ibv_mr *mr;
-
-	assert_int_equal(rdma_bind_addr(id, rig_ipv4(0, 0)), 0);
-	device = cm_id_of(id)->device;
-	rig_create_qp(id);
-	mr = rdma_reg_msgs(id, buffer, sizeof(buffer));
-	assert_non_null(mr);
-	rdma_destroy_qp(id);
-	rdma_destroy_id(id);
-	assert_non_null(device->pd);
 	assert_int_equal(rdma_dereg_mr(mr), 0);
-	id = rig_create(RDMA_PS_TCP);
-	assert_int_equal(rdma_bind_addr(id, rig_ipv4(0, 0)), 0);
-	rig_create_qp(id);
-	assert_ptr_equal(id->pd, device->pd);
-	rdma_destroy_qp(id);
-	rdma_destroy_id(id);
-	assert_null(device->pd);
+	one = rig_create(RDMA_PS_TCP);
+	assert_int_equal(rdma_bind_addr(one, rig_ipv4(0, 0)), 0);
+	assert_ptr_equal(one->pd, pd);
+	rdma_destroy_id(one);
 }
