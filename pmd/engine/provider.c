@@ -31,7 +31,7 @@
 #include "helper.h"
 #include "net/link.h"
 #include "paging.h"
-#include "port/tend.h"
+#include "port/conn_thread.h"
 #include "report/set.h"
 #include "report/telemetry.h"
 #include "report/write.h"
@@ -76,7 +76,7 @@ static void provider_watch(void)
 		log_warn("no room for an exit handler: packets of the last moment may be lost");
 }
 
-static void provider_tend_enter(void *arg)
+static void provider_conn_enter(void *arg)
 {
 	struct engine *engine = arg;
 
@@ -86,7 +86,7 @@ static void provider_tend_enter(void *arg)
 	engine_empty_port(engine);
 }
 
-static void provider_tend_leave(void *arg)
+static void provider_conn_leave(void *arg)
 {
 	struct engine *engine = arg;
 
@@ -102,9 +102,9 @@ static bool provider_ended(void *arg)
 	return __atomic_load_n(&engine->ended, __ATOMIC_ACQUIRE);
 }
 
-static const struct tend_ops provider_tending = {
-	.enter = provider_tend_enter,
-	.leave = provider_tend_leave,
+static const struct conn_thread_ops provider_conn_ops = {
+	.enter = provider_conn_enter,
+	.leave = provider_conn_leave,
 	.ended = provider_ended,
 };
 
@@ -321,8 +321,8 @@ static int provider_bring_port(const struct settings *settings, uint32_t number,
 	rc = helper_start(engine);
 	if (rc != 0)
 		return rc;
-	if (port_tends(&link->port))
-		rc = tend_start(&link->port, &provider_tending, engine);
+	if (port_has_conn(&link->port))
+		rc = conn_thread_start(&link->port, &provider_conn_ops, engine);
 	if (rc != 0)
 		return rc;
 	provider_wait_for_peer(engine);

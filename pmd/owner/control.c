@@ -354,8 +354,8 @@ static void control_do(struct server *server, enum server_event event, uint32_t 
 	case EVENT_WAKE:
 	case EVENT_PORT:
 		break;
-	case EVENT_TEND:
-		uplink_tend(server);
+	case EVENT_CONN:
+		uplink_conn_run(server);
 		break;
 	case EVENT_LISTEN:
 		control_listen(server);

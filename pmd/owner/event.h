@@ -11,7 +11,7 @@ struct server;
 enum server_event {
 	EVENT_WAKE,
 	EVENT_PORT, /* or the kernel's interface */
-	EVENT_TEND, /* the connection of a port that port_tends */
+	EVENT_CONN, /* the port's connection (port_conn_fd) */
 	EVENT_LISTEN,
 	EVENT_GREETING, /* number: the descriptor of who has not said what it wants */
 	EVENT_SOCKET,	/* number: the slot */

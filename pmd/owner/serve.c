@@ -156,9 +156,9 @@ int serve_create(const struct serve_config *config, struct server **out)
 		log_error("no memory to tell how it stands: %s", strerror(-rc));
 		goto failed;
 	}
-	server->uplink.tend_due_ns = UINT64_MAX;
-	if (port_tends(&server->uplink.link.port))
-		uplink_tend(server);
+	server->uplink.conn_due_ns = UINT64_MAX;
+	if (port_has_conn(&server->uplink.link.port))
+		uplink_conn_run(server);
 	*out = server;
 	return 0;
 failed:
@@ -242,7 +242,7 @@ static int serve_longest_ms(const struct server *server, int ms)
 
 	if (!is_told || (server->kernel.is_open && server->kernel.port.wake_fd < 0))
 		ms = RTE_MIN(ms, POLL_MS);
-	ms = serve_until_ms(server->uplink.tend_due_ns, now_ns, ms);
+	ms = serve_until_ms(server->uplink.conn_due_ns, now_ns, ms);
 	ms = serve_until_ms(arbiter_due_ns(server->gsi.arbiter), now_ns, ms);
 	return rest_longest_ms(server, ms);
 }
@@ -251,8 +251,8 @@ void serve_sleep(struct server *server, int ms)
 {
 	struct epoll_event event;
 
-	if (event_now_ns() >= server->uplink.tend_due_ns)
-		uplink_tend(server);
+	if (event_now_ns() >= server->uplink.conn_due_ns)
+		uplink_conn_run(server);
 	serve_look_around(server);
 	rest_look(server);
 	mads_farewell(server);

@@ -23,7 +23,7 @@
 #include "turn.h"
 
 #define LINK_PAUSE_NS	 10000000
-#define TEND_TURNS	 64  /* as many packets as a wire's rings usually hold, and more */
+#define CONN_TURNS	 64  /* as many packets as a wire's rings usually hold, and more */
 #define LINK_TRIES	 600 /* copper agrees on a speed in some 4 s */
 #define BUFFER_OVERHEAD	 384 /* an mbuf, and what its pool keeps of it */
 #define UPLINK_NS_PER_MS UINT64_C(1000000)
@@ -146,8 +146,8 @@ int uplink_watch(struct server *server)
 		uplink->port_fd = uplink->link.port.wake_fd;
 		rc = event_watch(server, uplink->port_fd, EVENT_PORT, 0);
 	}
-	if (rc == 0 && port_tends(&uplink->link.port))
-		rc = event_watch(server, port_tend_fd(&uplink->link.port), EVENT_TEND, 0);
+	if (rc == 0 && port_has_conn(&uplink->link.port))
+		rc = event_watch(server, port_conn_fd(&uplink->link.port), EVENT_CONN, 0);
 	return rc;
 }
 
@@ -191,18 +191,18 @@ void uplink_check(struct server *server)
 	server->uplink.up = up;
 }
 
-void uplink_tend(struct server *server)
+void uplink_conn_run(struct server *server)
 {
 	const struct port *port = &server->uplink.link.port;
 	int ms;
 
 	/* Packets that a peer sent before it went away are still in its rings, which will be
 	 * unmapped. */
-	for (int i = 0; i < TEND_TURNS && turn_run(server) > 0; i++)
+	for (int i = 0; i < CONN_TURNS && turn_run(server) > 0; i++)
 		;
-	port_tend(port);
-	ms = port_tend_ms(port);
-	server->uplink.tend_due_ns =
+	port_conn_run(port);
+	ms = port_conn_ms(port);
+	server->uplink.conn_due_ns =
 		ms < 0 ? UINT64_MAX : event_now_ns() + (uint64_t)ms * UPLINK_NS_PER_MS;
 	uplink_check(server);
 }

@@ -22,7 +22,7 @@ struct uplink {
 	bool up;	/* likewise */
 	bool lost;	/* atomic: the port has gone for good */
 	uint64_t link_due_ns;
-	uint64_t tend_due_ns; /* when the port's connection is looked at, unless there is news */
+	uint64_t conn_due_ns; /* latest time of the next uplink_conn_run */
 	int port_fd;	      /* the port's, as long as it is watched; or -1 */
 
 	uint32_t pending_count; /* packets that the port has not taken yet */
@@ -48,7 +48,7 @@ void uplink_unwatch(struct server *server);
 /** Look at the link's state, and tell processes of it. */
 void uplink_check(struct server *server);
 
-/** Look what has become of the connection of a port that has one. */
-void uplink_tend(struct server *server);
+/** Handle what has happened to the port's connection. The port must have one. */
+void uplink_conn_run(struct server *server);
 
 #endif

@@ -62,19 +62,19 @@ int memif_conn_watch(const struct memif_port *memif, int fd)
 {
 	struct epoll_event event = {.events = EPOLLIN};
 
-	return epoll_ctl(memif->tend_fd, EPOLL_CTL_ADD, fd, &event) == 0 ? 0 : -errno;
+	return epoll_ctl(memif->conn_epoll_fd, EPOLL_CTL_ADD, fd, &event) == 0 ? 0 : -errno;
 }
 
 void memif_conn_hush(const struct memif_port *memif, int fd, bool on)
 {
 	struct epoll_event event = {.events = on ? 0 : EPOLLIN};
 
-	epoll_ctl(memif->tend_fd, EPOLL_CTL_MOD, fd, &event);
+	epoll_ctl(memif->conn_epoll_fd, EPOLL_CTL_MOD, fd, &event);
 }
 
 void memif_conn_drop(const struct memif_port *memif, int fd)
 {
-	memif_socket_end(memif->tend_fd, fd);
+	memif_socket_end(memif->conn_epoll_fd, fd);
 }
 
 int memif_conn_socket(void)

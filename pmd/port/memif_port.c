@@ -303,11 +303,11 @@ static void memif_close(void *arg)
 	memif_conn_close(arg);
 }
 
-static int memif_tend_fd(const void *arg)
+static int memif_conn_fd(const void *arg)
 {
 	const struct memif_port *memif = arg;
 
-	return memif->tend_fd;
+	return memif->conn_epoll_fd;
 }
 
 static int memif_open(void *arg);
@@ -328,9 +328,9 @@ static const struct port_ops memif_ops = {
 	.connected = memif_connected,
 	.lost = memif_lost,
 	.lose = memif_lose,
-	.tend = memif_conn_look,
-	.tend_fd = memif_tend_fd,
-	.tend_ms = memif_conn_due_ms,
+	.conn_run = memif_conn_look,
+	.conn_fd = memif_conn_fd,
+	.conn_ms = memif_conn_due_ms,
 	.close = memif_close,
 	.destroy = memif_destroy,
 };
@@ -401,12 +401,12 @@ static int memif_make(struct memif_port *memif)
 	struct port *port = memif->port;
 
 	memif->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
-	memif->tend_fd = epoll_create1(EPOLL_CLOEXEC);
+	memif->conn_epoll_fd = epoll_create1(EPOLL_CLOEXEC);
 	memif->alarm_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	if (memif->epoll_fd < 0 || memif->tend_fd < 0 || memif->alarm_fd < 0)
+	if (memif->epoll_fd < 0 || memif->conn_epoll_fd < 0 || memif->alarm_fd < 0)
 		return -errno;
 	own_mark(memif->epoll_fd);
-	own_mark(memif->tend_fd);
+	own_mark(memif->conn_epoll_fd);
 	own_mark(memif->alarm_fd);
 	return port->watched ? stand_in_make(port->devargs.name, port->pool, &memif->stand_in) : 0;
 }
@@ -448,7 +448,7 @@ static void memif_destroy(void *arg)
 	if (memif->spares > 0)
 		rte_pktmbuf_free_bulk(memif->spare, memif->spares);
 	close_fd(memif->epoll_fd);
-	close_fd(memif->tend_fd);
+	close_fd(memif->conn_epoll_fd);
 	close_fd(memif->alarm_fd);
 	free(memif);
 }
@@ -462,7 +462,7 @@ static struct memif_port *memif_new(struct port *port)
 	memif->port = port;
 	/* Processes that share the port look at the ICRC themselves. */
 	memif->copy = tuning.fused_copy && !port->make_pool ? packet_copy : memif_copy_plain;
-	memif->epoll_fd = memif->tend_fd = memif->alarm_fd = -1;
+	memif->epoll_fd = memif->conn_epoll_fd = memif->alarm_fd = -1;
 	memif->listen_fd = memif->wire_fd = -1;
 	for (int i = 0; i < MEMIF_STRANGERS_MAX; i++)
 		memif->strangers[i].fd = -1;

@@ -70,7 +70,7 @@ struct memif_port {
 	uint16_t stand_in; /* where port.watched is set: DPDK's number of the port that is shown all
 			    */
 	int epoll_fd;	   /* to sleep on: the wire's eventfd is in it while there is a wire */
-	int tend_fd;	   /* epoll descriptor of what the connection is looked after by */
+	int conn_epoll_fd; /* epoll descriptor: readable when memif_conn_look has work */
 	int alarm_fd;	   /* eventfd: something is wrong with the wire */
 	int listen_fd;	   /* of a server; or -1 */
 

@@ -56,8 +56,8 @@ static void start(const char *text, bool netdev)
 	/* As engines do: the pool's stack of buffers is that of an lcore. */
 	RTE_PER_LCORE(_lcore_id) = 0;
 	while (!port_connected(&port)) {
-		if (port_tends(&port))
-			port_tend(&port);
+		if (port_has_conn(&port))
+			port_conn_run(&port);
 		usleep(1000);
 	}
 	usleep(100000);
@@ -172,8 +172,8 @@ static void serve(void)
 
 		empty = n > 0 ? 0 : empty + 1;
 		if (empty == EMPTY_LOOKS) {
-			if (port_tends(&port))
-				port_tend(&port);
+			if (port_has_conn(&port))
+				port_conn_run(&port);
 			ended = !port_connected(&port);
 			empty = 0;
 		}

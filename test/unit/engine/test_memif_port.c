@@ -56,11 +56,11 @@ static void open_port(struct port *port, const char *role, const char *more)
 }
 
 /* As many looks as two ends need for all their messages, and some more. */
-static void tend(void)
+static void run_conns(void)
 {
 	for (int i = 0; i < ROUNDS; i++) {
-		port_tend(&client);
-		port_tend(&server);
+		port_conn_run(&client);
+		port_conn_run(&server);
 	}
 }
 
@@ -68,7 +68,7 @@ static void open_both(const char *more)
 {
 	open_port(&server, "server", "");
 	open_port(&client, "client", more);
-	tend();
+	run_conns();
 	assert_true(port_connected(&server) && port_connected(&client));
 }
 
@@ -279,7 +279,7 @@ TEST(memif_port__a_broken_rule_rings_the_alarm)
 		else
 			send_by(&server, 64, 1);
 		assert_true(is_alarmed(&server));
-		tend();
+		run_conns();
 		assert_true(port_connected(&server) && port_connected(&client));
 		close_both();
 	}

@@ -46,7 +46,7 @@ void ends_open(struct port *port, const char *role, const char *more)
 	port->make_pool = ends_make_no_pool;
 	assert_int_equal(port_prepare(port, text, 0), 0);
 	assert_int_equal(port_open(port), 0);
-	assert_true(port_tends(port));
+	assert_true(port_has_conn(port));
 	assert_false(port_connected(port));
 	assert_true(port_link_up(port, false));
 }
@@ -58,11 +58,11 @@ void ends_close(struct port *port)
 }
 
 /* As many looks as two ends need for all their messages, and some more. */
-void ends_tend(struct port *a, struct port *b)
+void ends_run(struct port *a, struct port *b)
 {
 	for (int i = 0; i < ROUNDS; i++) {
-		port_tend(a);
-		port_tend(b);
+		port_conn_run(a);
+		port_conn_run(b);
 	}
 }
 

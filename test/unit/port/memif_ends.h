@@ -21,7 +21,7 @@ int ends_make_no_pool(struct port *port);
 void ends_close(struct port *port);
 
 /** As many looks as two ends need for all their messages, and some more. */
-void ends_tend(struct port *a, struct port *b);
+void ends_run(struct port *a, struct port *b);
 
 /** Packets go both ways, and wake who has asked for that. */
 void ends_expect_traffic(struct port *a, struct port *b);

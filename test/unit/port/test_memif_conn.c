@@ -26,9 +26,9 @@ TEST(memif_conn_look__ends_meet_in_either_order)
 	struct port server, client;
 
 	ends_open(&client, "client", ",id=3");
-	port_tend(&client);
+	port_conn_run(&client);
 	ends_open(&server, "server", ",id=3");
-	ends_tend(&client, &server);
+	ends_run(&client, &server);
 	ends_expect_traffic(&server, &client);
 	ends_close(&client);
 	ends_close(&server);
@@ -42,20 +42,20 @@ TEST(memif_conn_look__meets_the_next_one)
 	ends_open(&server, "server", "");
 	for (int i = 0; i < 3; i++) {
 		ends_open(&client, "client", i == 1 ? ",rsize=4,bsize=512" : "");
-		ends_tend(&client, &server);
+		ends_run(&client, &server);
 		ends_expect_traffic(&server, &client);
 		ends_close(&client);
-		ends_tend(&server, &server);
+		ends_run(&server, &server);
 		assert_false(port_connected(&server));
 		assert_false(port_link_up(&server, false));
 	}
 	ends_open(&client, "client", "");
-	ends_tend(&client, &server);
+	ends_run(&client, &server);
 	ends_close(&server);
-	ends_tend(&client, &client);
+	ends_run(&client, &client);
 	assert_false(port_connected(&client));
 	ends_open(&server, "server", "");
-	ends_tend(&client, &server);
+	ends_run(&client, &server);
 	ends_expect_traffic(&server, &client);
 	ends_close(&client);
 	ends_close(&server);
@@ -92,7 +92,7 @@ TEST(memif_conn_look__leaves_nothing_behind_of_who_restarts)
 	ends_open(&server, "server", "");
 	ends_open(&client, "client", "");
 	for (int i = 0; i < RESTARTS; i++) {
-		ends_tend(&client, &server);
+		ends_run(&client, &server);
 		ends_expect_traffic(&server, &client);
 		if (i % 3 != 0)
 			ends_close(&server);
@@ -100,9 +100,9 @@ TEST(memif_conn_look__leaves_nothing_behind_of_who_restarts)
 			ends_close(&client);
 		/* The end that stays may see it before the next one is there, or after. */
 		if (i % 2 == 0 && i % 3 == 0)
-			ends_tend(&server, &server);
+			ends_run(&server, &server);
 		if (i % 2 == 0 && i % 3 == 1)
-			ends_tend(&client, &client);
+			ends_run(&client, &client);
 		if (i % 3 != 0)
 			ends_open(&server, "server", "");
 		if (i % 3 != 1)
@@ -122,7 +122,7 @@ TEST(memif_conn_look__breaks_with_who_keeps_no_rule)
 
 	ends_open(&server, "server", "");
 	ends_open(&client, "client", "");
-	ends_tend(&client, &server);
+	ends_run(&client, &server);
 	memif = client.ops_arg;
 	/* More than the ring has. */
 	__atomic_store_n(&memif->client.end.tx.memory->head, 0x8000, __ATOMIC_RELEASE);
@@ -130,8 +130,8 @@ TEST(memif_conn_look__breaks_with_who_keeps_no_rule)
 	assert_int_equal(memif_end_receive(&memif->server.end, byte, sizeof(byte), NULL, &right),
 			 -EPROTO);
 	assert_false(port_connected(&server));
-	ends_tend(&server, &client);
-	ends_tend(&server, &client);
+	ends_run(&server, &client);
+	ends_run(&server, &client);
 	ends_expect_traffic(&server, &client);
 	ends_close(&client);
 	ends_close(&server);
@@ -145,7 +145,7 @@ TEST(memif_conn_look__wakes_who_slept_before)
 	ends_open(&client, "client", "");
 	assert_false(port_arm(&server));
 	assert_false(port_arm(&client));
-	ends_tend(&client, &server);
+	ends_run(&client, &server);
 	for (int i = 0; i < 2; i++) {
 		struct pollfd wake = {.fd = port_wake_fd(ends[!i]), .events = POLLIN};
 
@@ -161,9 +161,9 @@ TEST(memif_conn_look__wakes_who_slept_before)
 
 static bool has_something_to_see(const struct port *port)
 {
-	struct pollfd tend = {.fd = port_tend_fd(port), .events = POLLIN};
+	struct pollfd conn = {.fd = port_conn_fd(port), .events = POLLIN};
 
-	return poll(&tend, 1, 0) == 1;
+	return poll(&conn, 1, 0) == 1;
 }
 
 /* Of each event once: a thread that sleeps on the descriptor neither misses one nor spins. */
@@ -175,19 +175,19 @@ TEST(memif_conn_look__is_called_for_when_something_happens)
 	ends_open(&server, "server", "");
 	ends_open(&client, "client", "");
 	assert_false(has_something_to_see(&server));
-	assert_int_equal(port_tend_ms(&server), -1);
+	assert_int_equal(port_conn_ms(&server), -1);
 	fd = ends_connect();
 	assert_true(has_something_to_see(&server));
-	port_tend(&server);
+	port_conn_run(&server);
 	assert_false(has_something_to_see(&server));
 	close(fd);
 	assert_true(has_something_to_see(&server));
-	port_tend(&server);
+	port_conn_run(&server);
 	assert_false(has_something_to_see(&server));
 	/* A client calls by itself until it has somebody. */
-	assert_true(port_tend_ms(&client) > 0);
-	ends_tend(&client, &server);
-	assert_int_equal(port_tend_ms(&client), -1);
+	assert_true(port_conn_ms(&client) > 0);
+	ends_run(&client, &server);
+	assert_int_equal(port_conn_ms(&client), -1);
 	assert_false(has_something_to_see(&client) || has_something_to_see(&server));
 	ends_close(&client);
 	assert_true(has_something_to_see(&server));
@@ -241,23 +241,23 @@ TEST(memif_prepare_caller__goes_by_what_its_caller_says)
 	assert_false(port_link_up(&port, true) || port_lost(&port));
 	known.link_up = true;
 	assert_true(port_link_up(&port, false));
-	port_tend(&port);
+	port_conn_run(&port);
 	assert_int_equal(known.calls, 1);
 	memif_server_greet(&((struct memif_server){.limits = &memif_limits_user}), &message, "x");
 	assert_int_equal(send(known.fd, &message, sizeof(message), 0), sizeof(message));
-	port_tend(&port);
+	port_conn_run(&port);
 	assert_int_equal(recv(known.fd, &message, sizeof(message), MSG_DONTWAIT), sizeof(message));
 	assert_int_equal(message.type, MEMIF_INIT);
 	/* It calls again when the connection has ended, and no more when the server has. */
 	shutdown(known.fd, SHUT_RDWR);
-	port_tend(&port);
-	port_tend(&port);
+	port_conn_run(&port);
+	port_conn_run(&port);
 	assert_int_equal(known.calls, 2);
 	known.lost = true;
 	assert_true(port_lost(&port));
 	port_lose(&port);
-	assert_int_equal(port_tend_ms(&port), -1);
-	port_tend(&port);
+	assert_int_equal(port_conn_ms(&port), -1);
+	port_conn_run(&port);
 	assert_int_equal(known.calls, 2);
 	close(known.fd);
 	ends_close(&port);
@@ -278,18 +278,18 @@ TEST(memif_conn_look__ends_what_does_not_end)
 	assert_int_equal(listen(listener, 1), 0);
 	ends_open(&client, "client", "");
 	memif = client.ops_arg;
-	port_tend(&client);
+	port_conn_run(&client);
 	fd = accept(listener, NULL, NULL);
 	memif_server_greet(&((struct memif_server){.limits = &memif_limits_user}), &message, "x");
 	assert_int_equal(send(fd, &message, sizeof(message), 0), sizeof(message));
 	message = (struct memif_message){.type = MEMIF_ACK};
 	for (int i = 0; i < 5; i++) {
 		assert_int_equal(send(fd, &message, sizeof(message), 0), sizeof(message));
-		port_tend(&client);
+		port_conn_run(&client);
 		assert_true(memif->wire_fd >= 0);
 	}
 	assert_int_equal(send(fd, &message, sizeof(message), 0), sizeof(message));
-	port_tend(&client);
+	port_conn_run(&client);
 	assert_int_equal(memif->wire_fd, -1);
 	assert_int_equal(memif->complaints, 1u << MEMIF_NO_RULE);
 	close(fd);

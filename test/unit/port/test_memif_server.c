@@ -58,10 +58,10 @@ static int begin(struct port *server)
 	};
 	const int fd = ends_connect();
 
-	port_tend(server);
+	port_conn_run(server);
 	assert_true(is_greeted(fd));
 	say(fd, &message, -1);
-	port_tend(server);
+	port_conn_run(server);
 	return fd;
 }
 
@@ -96,20 +96,20 @@ TEST(memif_conn_look__keeps_others_away)
 	ends_open(&server, "server", ",secret=word");
 	for (size_t i = 0; i < 3; i++) {
 		ends_open(&other, "client", others[i]);
-		ends_tend(&other, &server);
+		ends_run(&other, &server);
 		assert_false(port_connected(&other));
 		assert_false(port_connected(&server));
 		ends_close(&other);
 	}
 	ends_open(&client, "client", ",secret=word");
-	ends_tend(&client, &server);
+	ends_run(&client, &server);
 	ends_open(&other, "client", ",secret=word");
-	ends_tend(&other, &server);
+	ends_run(&other, &server);
 	assert_false(port_connected(&other));
 	ends_expect_traffic(&server, &client);
 	/* Its turn comes. */
 	ends_close(&client);
-	ends_tend(&other, &server);
+	ends_run(&other, &server);
 	ends_expect_traffic(&server, &other);
 	ends_close(&other);
 	ends_close(&server);
@@ -124,7 +124,7 @@ TEST(memif_conn_look__strangers_are_in_nobodys_way)
 	ends_open(&server, "server", "");
 	for (size_t i = 0; i < sizeof(silent) / sizeof(silent[0]); i++) {
 		silent[i] = ends_connect();
-		port_tend(&server);
+		port_conn_run(&server);
 		assert_int_equal(recv(silent[i], &message, sizeof(message), 0), sizeof(message));
 		assert_int_equal(message.type, MEMIF_HELLO);
 	}
@@ -133,11 +133,11 @@ TEST(memif_conn_look__strangers_are_in_nobodys_way)
 	assert_true(send(silent[sizeof(silent) / sizeof(silent[0]) - 1], &message, 100,
 			 MSG_NOSIGNAL) > 0);
 	ends_open(&client, "client", "");
-	ends_tend(&client, &server);
+	ends_run(&client, &server);
 	ends_expect_traffic(&server, &client);
 	for (size_t i = 0; i < sizeof(silent) / sizeof(silent[0]); i++)
 		close(silent[i]);
-	ends_tend(&client, &server);
+	ends_run(&client, &server);
 	assert_true(port_connected(&server) && port_connected(&client));
 	ends_close(&client);
 	ends_close(&server);
@@ -161,9 +161,9 @@ TEST(memif_conn_look__lets_go_of_the_oldest_stranger)
 		/* The first one leaves by itself, so there is room for one more. */
 		if (i == MEMIF_STRANGERS_MAX)
 			close(silent[0]);
-		port_tend(&server);
+		port_conn_run(&server);
 		silent[i] = ends_connect();
-		port_tend(&server);
+		port_conn_run(&server);
 		assert_true(is_greeted(silent[i]));
 	}
 	assert_true(is_let_go(silent[1]));
@@ -178,7 +178,7 @@ TEST(memif_conn_look__pauses_without_descriptors)
 {
 	struct rlimit before, few;
 	struct port server;
-	struct pollfd tend;
+	struct pollfd conn;
 	int fd;
 
 	ends_open(&server, "server", "");
@@ -187,15 +187,15 @@ TEST(memif_conn_look__pauses_without_descriptors)
 	few = before;
 	few.rlim_cur = 3;
 	assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
-	port_tend(&server);
+	port_conn_run(&server);
 	assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
-	tend = (struct pollfd){.fd = port_tend_fd(&server), .events = POLLIN};
+	conn = (struct pollfd){.fd = port_conn_fd(&server), .events = POLLIN};
 	assert_true(memif_of(&server)->pauses);
 	assert_false(is_greeted(fd));
 	/* Who waits there is looked at again after a while, and not without end. */
-	assert_int_equal(poll(&tend, 1, 0), 0);
-	assert_true(port_tend_ms(&server) > 0);
-	port_tend(&server);
+	assert_int_equal(poll(&conn, 1, 0), 0);
+	assert_true(port_conn_ms(&server) > 0);
+	port_conn_run(&server);
 	assert_false(memif_of(&server)->pauses);
 	assert_true(is_greeted(fd));
 	close(fd);
@@ -211,12 +211,12 @@ TEST(memif_conn_look__takes_nobody_when_stuck)
 	ends_open(&client, "client", "");
 	fd = ends_connect();
 	stuck = true;
-	ends_tend(&server, &client);
+	ends_run(&server, &client);
 	assert_true(memif_of(&server)->pauses);
 	assert_false(is_greeted(fd));
 	assert_int_equal(memif_of(&client)->wire_fd, -1);
 	stuck = false;
-	ends_tend(&server, &client);
+	ends_run(&server, &client);
 	assert_true(is_greeted(fd));
 	ends_expect_traffic(&server, &client);
 	close(fd);
@@ -238,13 +238,13 @@ TEST(memif_conn_look__has_patience_for_a_while)
 	/* As if it had begun just now, however slow this test is. */
 	for (int i = 0; i < 4; i++) {
 		memif->taken_ms += 3600000;
-		port_tend(&client);
-		port_tend(&server);
+		port_conn_run(&client);
+		port_conn_run(&server);
 		memif->taken_ms -= 3600000;
 	}
 	assert_false(port_connected(&client));
 	memif->taken_ms -= 3600000;
-	ends_tend(&client, &server);
+	ends_run(&client, &server);
 	ends_expect_traffic(&server, &client);
 	close(fd);
 	ends_close(&client);
@@ -258,13 +258,13 @@ TEST(memif_conn_look__lets_in_who_restarts)
 
 	ends_open(&server, "server", "");
 	ends_open(&old, "client", "");
-	ends_tend(&server, &old);
+	ends_run(&server, &old);
 	ends_open(&new, "client", "");
-	port_tend(&new);
-	port_tend(&server);
-	port_tend(&new);
+	port_conn_run(&new);
+	port_conn_run(&server);
+	port_conn_run(&new);
 	ends_close(&old);
-	ends_tend(&server, &new);
+	ends_run(&server, &new);
 	ends_expect_traffic(&server, &new);
 	assert_int_equal(memif_of(&server)->complaints, 0);
 	ends_close(&new);
@@ -286,10 +286,10 @@ TEST(memif_conn_look__says_what_is_wrong)
 	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
 		ends_open(&server, "server", ",secret=word");
 		ends_open(&client, "client", ",secret=word");
-		ends_tend(&server, &client);
+		ends_run(&server, &client);
 		assert_int_equal(memif_of(&server)->complaints, 0);
 		ends_open(&other, "client", others[i].arguments);
-		ends_tend(&server, &other);
+		ends_run(&server, &other);
 		assert_int_equal(memif_of(&server)->complaints, 1u << others[i].complaint);
 		ends_close(&other);
 		ends_close(&client);
@@ -308,15 +308,15 @@ TEST(memif_conn_look__says_that_memory_is_not_sealed)
 	ends_open(&server, "server", "");
 	fd = begin(&server);
 	say(fd, &message, memory);
-	port_tend(&server);
+	port_conn_run(&server);
 	assert_int_equal(memif_of(&server)->complaints, 1u << MEMIF_UNSEALED);
 	assert_int_equal(memif_of(&server)->wire_fd, -1);
 	close(fd);
 	fd = ends_connect();
-	port_tend(&server);
+	port_conn_run(&server);
 	/* Nothing is wrong with who only asks whether there is a server. */
 	close(fd);
-	port_tend(&server);
+	port_conn_run(&server);
 	assert_int_equal(memif_of(&server)->complaints, 1u << MEMIF_UNSEALED);
 	close(memory);
 	ends_close(&server);

@@ -90,13 +90,14 @@ struct port_ops {
 	/* Whether the port has gone for good, with all that was to come through it. */
 	bool (*lost)(void *arg);
 	/*
-	 * A port whose connection has to be looked after; NULL: there is none. Look once what has
-	 * become of it, which does not wait; what is readable when there is something to see; and
-	 * for how many milliseconds nobody has to look otherwise, -1: for ever.
+	 * For a port that has a connection; NULL: the port has none. `conn_run` handles what has
+	 * happened to the connection, and does not wait. `conn_fd` returns a descriptor that is
+	 * readable when conn_run has work. `conn_ms` returns the time in ms after which conn_run
+	 * must be called without that; -1: never.
 	 */
-	void (*tend)(void *arg);
-	int (*tend_fd)(const void *arg);
-	int (*tend_ms)(const void *arg);
+	void (*conn_run)(void *arg);
+	int (*conn_fd)(const void *arg);
+	int (*conn_ms)(const void *arg);
 	/* Give up a port that has gone; NULL: there is nothing to give up. */
 	void (*lose)(void *arg);
 	void (*close)(void *arg);
@@ -219,29 +220,30 @@ bool port_lost(const struct port *port);
 /** Give up a port that has gone. Engine's lock. */
 void port_lose(struct port *port);
 
-/** Return true if the port has a connection that has to be looked after (port/tend.h). MT-safe. */
-static inline bool port_tends(const struct port *port)
+/** Return true if the port has a connection: port_conn_run must be called (port/conn_thread.h).
+ * MT-safe. */
+static inline bool port_has_conn(const struct port *port)
 {
-	return port->ops->tend != NULL;
+	return port->ops->conn_run != NULL;
 }
 
-/** Look once what has become of the connection; does not wait. Engine's lock. */
-static inline void port_tend(const struct port *port)
+/** Handle what has happened to the connection. Does not wait. Engine's lock. */
+static inline void port_conn_run(const struct port *port)
 {
-	port->ops->tend(port->ops_arg);
+	port->ops->conn_run(port->ops_arg);
 }
 
-/** Readable when there is something to see of the connection. MT-safe. */
-static inline int port_tend_fd(const struct port *port)
+/** Return a descriptor that is readable when port_conn_run has work. MT-safe. */
+static inline int port_conn_fd(const struct port *port)
 {
-	return port->ops->tend_fd(port->ops_arg);
+	return port->ops->conn_fd(port->ops_arg);
 }
 
-/** For how many milliseconds nobody has to look at the connection unless that is readable; -1: for
- * ever. Engine's lock. */
-static inline int port_tend_ms(const struct port *port)
+/** Return the time in ms after which port_conn_run must be called even if port_conn_fd is not
+ * readable; -1: never. Engine's lock. */
+static inline int port_conn_ms(const struct port *port)
 {
-	return port->ops->tend_ms(port->ops_arg);
+	return port->ops->conn_ms(port->ops_arg);
 }
 
 /** Whether the port has interrupts to arm. MT-safe. */
