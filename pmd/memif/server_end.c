@@ -73,7 +73,8 @@ static int server_map(struct memif_server *server, uint64_t bytes, int fd)
 	if (memory == MAP_FAILED)
 		return -errno;
 	madvise(memory, bytes, MADV_DONTFORK);
-	/* Not of strangers, of whom there may be many, and whose packets wait for none of them. */
+	/* Isolated clients may be many, and the packets of the other clients must not wait for
+	 * this. */
 	if (!server->limits->isolated)
 		memory_have(memory, bytes, server->region_bytes);
 	region->at = memory;

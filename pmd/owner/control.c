@@ -20,7 +20,7 @@
 #include "server.h"
 #include "share/message.h"
 #include "slot.h"
-#include "stranger.h"
+#include "newcomer.h"
 #include "uplink.h"
 
 #define GROUPS_MAX 256 /* of a process */
@@ -217,7 +217,7 @@ static int control_receive(struct server *server, uint16_t number, struct share_
 
 	if (!slot->isolated)
 		return message_receive(slot->socket, message, NULL);
-	rc = stranger_receive(slot->socket, message, &fd);
+	rc = newcomer_receive(slot->socket, message, &fd);
 	if (rc == 0 && message->type == SHARE_WIRE)
 		return isolated_plug(server, number, fd);
 	memif_socket_discard(fd);
@@ -371,10 +371,10 @@ static void control_do(struct server *server, enum server_event event, uint32_t 
 		slot_end(server, (uint16_t)number);
 		break;
 	case EVENT_LISTEN_ISOLATED:
-		stranger_accept(server);
+		newcomer_accept(server);
 		break;
-	case EVENT_STRANGER:
-		stranger_greeting(server, (int)number);
+	case EVENT_NEWCOMER:
+		newcomer_greeting(server, (int)number);
 		break;
 	case EVENT_BELL:
 		break;
@@ -394,7 +394,7 @@ static uint64_t control_worked_ns(void)
 void control_event(struct server *server, enum server_event event, uint32_t number)
 {
 	const uint64_t begun_ns = control_worked_ns();
-	const bool newcomer = event == EVENT_STRANGER || event == EVENT_LISTEN_ISOLATED;
+	const bool newcomer = event == EVENT_NEWCOMER || event == EVENT_LISTEN_ISOLATED;
 	bool isolated = false;
 
 	if (event == EVENT_SOCKET || event == EVENT_WIRE || event == EVENT_PIDFD)

@@ -13,11 +13,11 @@ enum server_event {
 	EVENT_PORT, /* or the kernel's interface */
 	EVENT_CONN, /* the port's connection (port_conn_fd) */
 	EVENT_LISTEN,
-	EVENT_GREETING, /* number: the descriptor of who has not said what it wants */
+	EVENT_GREETING, /* number: the descriptor of a trusted client that has no slot yet */
 	EVENT_SOCKET,	/* number: the slot */
 	EVENT_PIDFD,	/* number: the slot */
 	EVENT_LISTEN_ISOLATED,
-	EVENT_STRANGER, /* number: the descriptor, as of a greeting */
+	EVENT_NEWCOMER, /* number: the descriptor of an untrusted client that has no slot yet */
 	EVENT_WIRE,	/* number: the slot */
 	EVENT_BELL,	/* number: the slot; edge-triggered */
 };

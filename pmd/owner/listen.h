@@ -13,8 +13,8 @@
 
 struct server;
 
-#define SERVER_STRANGERS_MAX	  32 /* who have not said yet what they want */
-#define SERVER_STRANGERS_USER_MAX 8  /* of those; of one user, but for the superuser */
+#define SERVER_NEWCOMERS_MAX	  32 /* untrusted clients without a slot */
+#define SERVER_NEWCOMERS_USER_MAX 8  /* of these, of one user; the superuser has no limit */
 
 /* A socket where processes come. */
 struct listener {
@@ -25,7 +25,7 @@ struct listener {
 };
 
 /* An untrusted client that has connected and not yet said what it wants. */
-struct stranger {
+struct newcomer {
 	int fd; /* or -1 */
 	user_t user;
 	uint32_t number; /* of all who came */
@@ -36,7 +36,7 @@ struct newcomers {
 	struct listener trusted;
 	struct listener isolated; /* where those come who are not trusted */
 	int spare_fd; /* given up where there are no descriptors, to tell who comes so */
-	struct stranger strangers[SERVER_STRANGERS_MAX];
+	struct newcomer all[SERVER_NEWCOMERS_MAX];
 	uint32_t next;	      /* the number of the next one that comes */
 	struct budget budget; /* what letting them in took */
 };

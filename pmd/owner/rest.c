@@ -39,12 +39,12 @@ void rest_slot(struct server *server, uint16_t number)
 	server->resting++;
 }
 
-void rest_stranger(struct server *server, struct stranger *stranger)
+void rest_newcomer(struct server *server, struct newcomer *newcomer)
 {
-	if (stranger->rests)
+	if (newcomer->rests)
 		return;
-	rest_fd(server, stranger->fd);
-	stranger->rests = true;
+	rest_fd(server, newcomer->fd);
+	newcomer->rests = true;
 	server->resting++;
 }
 
@@ -63,10 +63,10 @@ void rest_forget_slot(struct server *server, struct slot *slot)
 	slot->rests = false;
 }
 
-void rest_forget_stranger(struct server *server, struct stranger *stranger)
+void rest_forget_newcomer(struct server *server, struct newcomer *newcomer)
 {
-	server->resting -= stranger->rests;
-	stranger->rests = false;
+	server->resting -= newcomer->rests;
+	newcomer->rests = false;
 }
 
 static bool is_stuck(user_t user)
@@ -93,14 +93,14 @@ static void wake_slot(struct server *server, uint16_t number)
 		slot_condemn(server, number);
 }
 
-static void wake_stranger(struct server *server, struct stranger *stranger)
+static void wake_newcomer(struct server *server, struct newcomer *newcomer)
 {
-	if (!stranger->rests || is_stuck(stranger->user) ||
+	if (!newcomer->rests || is_stuck(newcomer->user) ||
 	    budget_is_spent(&server->newcomers.budget, server->clock_ns))
 		return;
-	rest_forget_stranger(server, stranger);
-	if (event_watch(server, stranger->fd, EVENT_STRANGER, (uint32_t)stranger->fd) != 0)
-		rest_stranger(server, stranger);
+	rest_forget_newcomer(server, newcomer);
+	if (event_watch(server, newcomer->fd, EVENT_NEWCOMER, (uint32_t)newcomer->fd) != 0)
+		rest_newcomer(server, newcomer);
 }
 
 static void wake_listener(struct server *server, struct listener *listener, enum server_event event)
@@ -124,8 +124,8 @@ void rest_look(struct server *server)
 	server->clock_ns = event_now_ns();
 	for (uint16_t i = 0; i < SERVE_SLOTS_MAX; i++)
 		wake_slot(server, i);
-	for (int i = 0; i < SERVER_STRANGERS_MAX; i++)
-		wake_stranger(server, &server->newcomers.strangers[i]);
+	for (int i = 0; i < SERVER_NEWCOMERS_MAX; i++)
+		wake_newcomer(server, &server->newcomers.all[i]);
 	wake_listener(server, &server->newcomers.trusted, EVENT_LISTEN);
 	wake_listener(server, &server->newcomers.isolated, EVENT_LISTEN_ISOLATED);
 }
@@ -162,8 +162,8 @@ void rest_charge_newcomers(struct server *server, uint64_t took_ns)
 	if (!budget_is_spent(&server->newcomers.budget, server->clock_ns))
 		return;
 	rest_listener(server, &server->newcomers.isolated);
-	for (int i = 0; i < SERVER_STRANGERS_MAX; i++) {
-		if (server->newcomers.strangers[i].fd >= 0)
-			rest_stranger(server, &server->newcomers.strangers[i]);
+	for (int i = 0; i < SERVER_NEWCOMERS_MAX; i++) {
+		if (server->newcomers.all[i].fd >= 0)
+			rest_newcomer(server, &server->newcomers.all[i]);
 	}
 }

@@ -8,17 +8,17 @@
 struct listener;
 struct server;
 struct slot;
-struct stranger;
+struct newcomer;
 
 /** Listen no more to an isolated process, to one that came, or for those who come, until they may
  * be heard. */
 void rest_slot(struct server *server, uint16_t number);
-void rest_stranger(struct server *server, struct stranger *stranger);
+void rest_newcomer(struct server *server, struct newcomer *newcomer);
 void rest_listener(struct server *server, struct listener *listener);
 
 /** Forget a slot or client that rested. */
 void rest_forget_slot(struct server *server, struct slot *slot);
-void rest_forget_stranger(struct server *server, struct stranger *stranger);
+void rest_forget_newcomer(struct server *server, struct newcomer *newcomer);
 
 /** Listen again to those who may be heard. */
 void rest_look(struct server *server);

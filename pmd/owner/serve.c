@@ -31,7 +31,7 @@
 #include "server.h"
 #include "share/message.h"
 #include "slot.h"
-#include "stranger.h"
+#include "newcomer.h"
 #include "turn.h"
 #include "uplink.h"
 
@@ -114,7 +114,7 @@ int serve_create(const struct serve_config *config, struct server **out)
 	server->status.report_fd = server->newcomers.isolated.fd = server->uplink.port_fd =
 		server->newcomers.spare_fd = -1;
 	server->gsi.manager_fd = -1;
-	stranger_init(server);
+	newcomer_init(server);
 	if (settings->capture != SETTINGS_CAPTURE_NO)
 		snprintf(server->capture.prefix, sizeof(server->capture.prefix), "%s",
 			 uplink_prefix(settings));
@@ -304,7 +304,7 @@ void serve_destroy(struct server *server)
 	/* First of all: who comes from here on is told that nobody is here. */
 	listen_close(&server->newcomers.trusted);
 	listen_close(&server->newcomers.isolated);
-	stranger_close_all(server);
+	newcomer_close_all(server);
 	while (server->slots.live_count > 0)
 		slot_condemn(server, server->slots.live[0]);
 	kernel_close(server);

@@ -464,8 +464,8 @@ static struct memif_port *memif_new(struct port *port)
 	memif->copy = tuning.fused_copy && !port->make_pool ? packet_copy : memif_copy_plain;
 	memif->epoll_fd = memif->conn_epoll_fd = memif->alarm_fd = -1;
 	memif->listen_fd = memif->wire_fd = -1;
-	for (int i = 0; i < MEMIF_STRANGERS_MAX; i++)
-		memif->strangers[i].fd = -1;
+	for (int i = 0; i < MEMIF_NEWCOMERS_MAX; i++)
+		memif->newcomers[i].fd = -1;
 	memif_server_init(&memif->server, &memif_limits_user);
 	port->ops = &memif_ops;
 	port->ops_arg = memif;

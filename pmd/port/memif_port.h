@@ -12,7 +12,7 @@
 #include "port/memif_caller.h"
 #include "port/port.h"
 
-#define MEMIF_STRANGERS_MAX 8
+#define MEMIF_NEWCOMERS_MAX 8
 #define MEMIF_SPARES	    32
 
 /* What the user is told of, once each. */
@@ -28,7 +28,7 @@ enum memif_complaint {
 };
 
 /* A client that has connected, and has not said what it wants. */
-struct memif_stranger {
+struct memif_newcomer {
 	int fd;		 /* or -1 */
 	uint32_t number; /* of all who came */
 };
@@ -76,8 +76,8 @@ struct memif_port {
 
 	/* engine's thread or lock */
 	int wire_fd; /* messages of the connection, or -1 */
-	struct memif_stranger strangers[MEMIF_STRANGERS_MAX];
-	uint32_t stranger_next;
+	struct memif_newcomer newcomers[MEMIF_NEWCOMERS_MAX];
+	uint32_t newcomer_next;
 	bool pauses;	     /* a server that cannot let anybody in for the moment */
 	bool given_up;	     /* nobody connects any more */
 	uint64_t taken_ms;   /* when its client began to connect */

@@ -57,9 +57,9 @@ static int server_open(struct memif_port *memif)
 
 static void server_close(struct memif_port *memif)
 {
-	for (int i = 0; i < MEMIF_STRANGERS_MAX; i++) {
-		memif_conn_drop(memif, memif->strangers[i].fd);
-		memif->strangers[i].fd = -1;
+	for (int i = 0; i < MEMIF_NEWCOMERS_MAX; i++) {
+		memif_conn_drop(memif, memif->newcomers[i].fd);
+		memif->newcomers[i].fd = -1;
 	}
 	if (memif->listen_fd < 0)
 		return;
@@ -71,27 +71,27 @@ static void server_close(struct memif_port *memif)
 }
 
 /* A place that is free, else that of the one who has been silent for longest. */
-static struct memif_stranger *server_place(struct memif_port *memif)
+static struct memif_newcomer *server_place(struct memif_port *memif)
 {
-	struct memif_stranger *place = memif->strangers;
+	struct memif_newcomer *place = memif->newcomers;
 
-	for (int i = 0; i < MEMIF_STRANGERS_MAX; i++) {
-		struct memif_stranger *stranger = &memif->strangers[i];
+	for (int i = 0; i < MEMIF_NEWCOMERS_MAX; i++) {
+		struct memif_newcomer *newcomer = &memif->newcomers[i];
 
-		if (stranger->fd < 0)
-			return stranger;
-		if ((int32_t)(stranger->number - place->number) < 0)
-			place = stranger;
+		if (newcomer->fd < 0)
+			return newcomer;
+		if ((int32_t)(newcomer->number - place->number) < 0)
+			place = newcomer;
 	}
 	return place;
 }
 
 static void server_keep(struct memif_port *memif, int fd)
 {
-	struct memif_stranger *place = server_place(memif);
+	struct memif_newcomer *place = server_place(memif);
 
 	memif_conn_drop(memif, place->fd);
-	*place = (struct memif_stranger){.fd = fd, .number = memif->stranger_next++};
+	*place = (struct memif_newcomer){.fd = fd, .number = memif->newcomer_next++};
 }
 
 /* The socket stays readable while somebody waits there. */
@@ -189,18 +189,18 @@ static void server_let_in(struct memif_port *memif, int fd, const struct memif_m
 	memif_conn_hang_up(memif, "Wrong version or mode");
 }
 
-static void server_ask(struct memif_port *memif, struct memif_stranger *stranger)
+static void server_ask(struct memif_port *memif, struct memif_newcomer *newcomer)
 {
 	struct memif_message message;
 	enum memif_complaint complaint = MEMIF_ODD;
 	const char *objection;
 	int passed_fd;
-	const int fd = stranger->fd;
+	const int fd = newcomer->fd;
 	const int rc = memif_conn_read(fd, &message, &passed_fd);
 
 	if (rc == 0)
 		return;
-	stranger->fd = -1;
+	newcomer->fd = -1;
 	objection = rc < 0 ? "Invalid message" : server_objects(memif, &message, &complaint);
 	if (!objection) {
 		server_let_in(memif, fd, &message, passed_fd);
@@ -222,9 +222,9 @@ static void server_look(struct memif_port *memif)
 		memif_conn_hear(memif);
 	server_accept(memif);
 	/* The place of one that has gone is free at the next look. */
-	for (int i = 0; i < MEMIF_STRANGERS_MAX && !memif->leaves; i++) {
-		if (memif->strangers[i].fd >= 0)
-			server_ask(memif, &memif->strangers[i]);
+	for (int i = 0; i < MEMIF_NEWCOMERS_MAX && !memif->leaves; i++) {
+		if (memif->newcomers[i].fd >= 0)
+			server_ask(memif, &memif->newcomers[i]);
 	}
 }
 

@@ -33,8 +33,8 @@ enum cm_record_call {
 #define CM_RECORD_KEEP_IDS 0x01 /* else those of the connection `conn` */
 #define CM_RECORD_KEEP_FIELDS \
 	0x02 /* else a REQ is one that can be taken, a DREQ has the right queue pair */
-#define CM_RECORD_STRANGER 0x04 /* from another host */
-#define CM_RECORD_PATCH	   0x08 /* the MAD's byte `patch_at` is changed by `patch` */
+#define CM_RECORD_OTHER_HOST 0x04 /* from another host */
+#define CM_RECORD_PATCH	     0x08 /* the MAD's byte `patch_at` is changed by `patch` */
 
 /* CONNECT and RESOLVE: bit 0 of the flags is an IP header, the upper four bits are the retries. */
 struct cm_record {

@@ -189,7 +189,7 @@ static void receive_mad(const struct cm_record *record, const uint8_t *data, siz
 	struct cm_mad mad;
 
 	memcpy(bytes + sizeof(struct mad_header), data, len);
-	from.remote[15] += (record->flags & CM_RECORD_STRANGER) != 0;
+	from.remote[15] += (record->flags & CM_RECORD_OTHER_HOST) != 0;
 	if (message == CM_REQ && !bytes[sizeof(struct mad_header) + 34])
 		bytes[sizeof(struct mad_header) + 34] = 2; /* a queue pair */
 	if (cm_mad_parse(bytes, MAD_LEN, &mad) == CM_MAD_OK) {

@@ -9,7 +9,7 @@
 
 #define LATENCY_NS   2000
 #define DATAGRAM_MAX 512
-#define STRANGER     99 /* the last byte of an address that no host has */
+#define UNKNOWN_HOST 99 /* the last byte of an address that no host has */
 
 struct datagram {
 	struct cm_sim *sim;
@@ -75,10 +75,10 @@ void cm_host_transmit(struct cm_host *host, unsigned int index, const uint8_t *m
 		 "a MAD that does not parse");
 	cm_say(sim, "%u -> %u %s %08x %08x", host->index, index, cm_message_name(parsed.message),
 	       parsed.local_id, parsed.remote_id);
-	if (index >= sim->hosts) /* what a stranger has drawn */
+	if (index >= sim->hosts) /* the address is one that no host has */
 		return;
 	if (!host->device && rng_chance(&sim->rng, sim->replay_ppm))
-		put_on_wire(sim, STRANGER, index, bytes, len);
+		put_on_wire(sim, UNKNOWN_HOST, index, bytes, len);
 	if (rng_chance(&sim->rng, sim->loss_ppm)) {
 		sim->stats_lost++;
 		return;

@@ -26,7 +26,7 @@
 #include "rest.h"
 #include "server.h"
 #include "slot.h"
-#include "stranger.h"
+#include "newcomer.h"
 #include "test.h"
 #include "wire/gid.h"
 
@@ -96,7 +96,7 @@ static int setup(TEST_STATE)
 	memset(&server, 0, sizeof(server));
 	LIST_INIT(&server.groups);
 	LIST_INIT(&server.lanes.list);
-	stranger_init(&server);
+	newcomer_init(&server);
 	server.newcomers.trusted.fd = server.newcomers.isolated.fd = server.newcomers.spare_fd = -1;
 	report_set_init(&reports);
 	server.status.reports = &reports;

@@ -54,7 +54,7 @@ TEST(neigh_find__knows_what_was_answered_for_its_lifetime)
 	assert_true(ask);
 }
 
-TEST(neigh_answer__of_strangers_is_not_believed)
+TEST(neigh_answer__of_an_unknown_host_is_not_believed)
 {
 	neigh_answer(&table, VLAN_NONE, peer, mac_a, true, 1);
 	assert_false(neigh_find(&table, NEIGH_TRUSTED, VLAN_NONE, peer, 2, mac, &ask));

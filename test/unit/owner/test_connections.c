@@ -206,7 +206,7 @@ TEST(end__after_a_rejection_tells_nobody)
 }
 
 /* An attacker's REP, REJ or DREP comes from another address, or knows no id. */
-TEST(given__of_a_stranger_changes_nothing)
+TEST(given__from_an_attacker_changes_nothing_changes_nothing)
 {
 	say(req_to(PORT, OUR_ID));
 	path.theirs[15]++;

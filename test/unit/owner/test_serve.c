@@ -15,7 +15,7 @@
 #include "server.h"
 #include "share/message.h"
 #include "slot.h"
-#include "stranger.h"
+#include "newcomer.h"
 #include "test.h"
 
 static struct report_set reports;
@@ -28,7 +28,7 @@ static struct server *create(void)
 	assert_non_null(server);
 	LIST_INIT(&server->groups);
 	LIST_INIT(&server->lanes.list);
-	stranger_init(server);
+	newcomer_init(server);
 	report_set_init(&reports);
 	server->status.reports = &reports;
 	server->arena.fd = memfd_create("test", MFD_CLOEXEC);

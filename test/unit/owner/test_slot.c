@@ -236,7 +236,7 @@ static int attach_isolated(uid_t uid, uint32_t count)
 	}
 	server.slots.isolated_count = count;
 	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, pair), 0);
-	assert_int_equal(event_watch(&server, pair[0], EVENT_STRANGER, 0), 0);
+	assert_int_equal(event_watch(&server, pair[0], EVENT_NEWCOMER, 0), 0);
 	rc = slot_begin(&server, pair[0], -1, true);
 	if (rc != 0)
 		close(pair[0]);

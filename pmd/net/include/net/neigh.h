@@ -57,8 +57,8 @@ bool neigh_find(struct neigh_table *table, uint16_t asker, int32_t vlan, const u
 		uint64_t now_ns, uint8_t mac[6], bool *ask);
 
 /**
- * Take in a neighbour's answer: it is believed if it was wanted or known, so that strangers cannot
- * fill the table.
+ * Enter a neighbour's answer. It is believed only if it was asked for or the neighbour is known, so
+ * that other hosts cannot fill the table.
  *
  * @param overrides
  *   The answer may replace another MAC address that is known; else it does not (RFC 4861, 7.2.5).

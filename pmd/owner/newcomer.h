@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Untrusted clients that have connected and have no slot yet. */
+#ifndef OWNER_NEWCOMER_H
+#define OWNER_NEWCOMER_H
+
+struct server;
+struct share_message;
+
+void newcomer_init(struct server *server);
+
+void newcomer_accept(struct server *server);
+
+/** Read a newcomer's first message, and give it a slot or close its socket. */
+void newcomer_greeting(struct server *server, int fd);
+
+/** As message_receive, for an untrusted client: at most one descriptor, of any kind. */
+int newcomer_receive(int fd, struct share_message *message, int *passed_fd);
+
+void newcomer_close_all(struct server *server);
+
+#endif
