@@ -15,7 +15,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* Nobody else is on that wire (RFC 5737). */
+/* Addresses for documentation (RFC 5737): no other host is on this link. */
 #define ADDRESS "192.0.2.%d/24"
 
 /* A TCP port that is free: taken again by who listens, which is at once. */
@@ -95,7 +95,7 @@ int pair_fork(struct pair *pair, struct options *options, char *error, size_t er
 	if (rc == 0 && !mkdtemp(pair->folder))
 		rc = -errno;
 	if (rc != 0) {
-		snprintf(error, error_size, "the wire: %s", strerror(-rc));
+		snprintf(error, error_size, "the memif port: %s", strerror(-rc));
 		return rc;
 	}
 	pair->child = fork();

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Both sides of a test by one command: two processes, and a wire in shared memory between them. */
+/* Both sides of a test by one command: two processes, connected by memif. */
 #ifndef TESTROCE_PAIR_H
 #define TESTROCE_PAIR_H
 
@@ -24,8 +24,9 @@ struct pair {
  */
 int pair_fork(struct pair *pair, struct options *options, char *error, size_t error_size);
 
-/** Wait for the passive side, which ends when the active one has gone; remove the wire. Where it
- * was not served, the active side has failed, and may not have been there at all: it is ended. */
+/** Wait for the passive side, which ends when the active one has gone; remove the memif socket.
+ * Where it was not served, the active side has failed, and may not have been there at all: it is
+ * ended. */
 void pair_join(struct pair *pair, bool was_served);
 
 #endif

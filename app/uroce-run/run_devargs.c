@@ -24,7 +24,7 @@
 #include "pci_drivers.h"
 
 #define PCI_CLASS_NETWORK 0x02
-#define WIRE		  "net_memif"
+#define MEMIF		  "net_memif"
 
 /* Kernel drivers that let DPDK have the device. */
 static const char *const sharing_drivers[] = {
@@ -159,10 +159,11 @@ struct argument_check {
 	size_t error_size;
 };
 
-/* DPDK's drivers take a second '=' for the end of another key; a memif wire is our own. */
+/* DPDK's drivers take a second '=' for the end of another key. Memif ports have a parser of our
+ * own. */
 static bool is_understood(const char *device, const char *value)
 {
-	return strchr(value, '=') == NULL || strncmp(device, WIRE, strlen(WIRE)) == 0;
+	return strchr(value, '=') == NULL || strncmp(device, MEMIF, strlen(MEMIF)) == 0;
 }
 
 /* Drivers refuse what they do not know without saying what it is, or ignore it, and others with it.

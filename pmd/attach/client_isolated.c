@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The isolated process's half. Its port is the client of a memif wire (port/memif_caller.h). The
- * wire has no name in a file system, where few may write who may come to the owner: the process
- * makes both ends of a connection, and passes one to the owner, who knows then whose wire it is.
+ * The isolated process's half. Its port is a memif client (port/memif_caller.h). The process makes
+ * both ends of the memif connection and passes one of them to the owner over their socket. So the
+ * process needs no directory that it may write to, and the owner knows whose connection it is.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -16,10 +16,10 @@
 #include "net/link.h"
 #include "port/memif_caller.h"
 
-/* It is tried again where the owner takes no message just now. */
+/* If the owner cannot take a message now, the port tries again later. */
 static int isolated_call(void *arg)
 {
-	const struct share_message message = {.type = SHARE_WIRE, .version = SHARE_VERSION};
+	const struct share_message message = {.type = SHARE_MEMIF, .version = SHARE_VERSION};
 	const struct share_client *client = arg;
 	int ends[2];
 	int rc;

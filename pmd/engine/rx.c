@@ -25,8 +25,8 @@ static uint8_t *rx_frame(struct engine *engine, const struct rte_mbuf *mbuf)
 	return (uint8_t *)(uintptr_t)rte_pktmbuf_read(mbuf, 0, mbuf->pkt_len, engine->linear);
 }
 
-/* NONE: the frame has not been on any wire yet, and its checksum is left to whoever puts it on one.
- */
+/* Return true if the frame's checksums need no check. NONE: the frame has not left this machine,
+ * and the device that sends it would compute the checksum. */
 static bool rx_sums_are_good(uint64_t flags)
 {
 	const uint64_t good = RTE_MBUF_F_RX_IP_CKSUM_GOOD | RTE_MBUF_F_RX_L4_CKSUM_GOOD;

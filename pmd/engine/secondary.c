@@ -62,7 +62,8 @@ static int secondary_find_port(const struct settings *settings, const char *name
 	return -ENODEV;
 }
 
-/* A wire's other end chooses the queue; of other ports the owner has to see to it, and may have. */
+/* Tell the user that the primary must direct packets to our queue. A memif port needs no warning:
+ * its other end chooses the queue. */
 static void secondary_warn(const struct settings *settings, const struct devargs *devargs)
 {
 	if (devargs_is(devargs, MEMIF_DRIVER))

@@ -66,7 +66,7 @@ static int client_map(struct memif_client *client)
 		return -errno;
 	}
 	madvise(client->memory, client->bytes, MADV_DONTFORK);
-	memory_have(client->memory, client->bytes, 0);
+	memory_populate(client->memory, client->bytes, 0);
 	return 0;
 }
 

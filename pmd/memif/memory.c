@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Having the pages of a wire's memory there before its first packets need them. Each packet of the
- * first round of a ring is in a page that nobody has touched yet, and waits for it at either end:
- * some 20 us in a virtual machine, which an idle program's first answer is late by.
+ * Populate memif memory with pages before the first packets need them. Without this, each packet of
+ * a ring's first round is written to a page that is not present yet. The page fault takes some 20
+ * us in a virtual machine, at either end, and delays an idle program's first answer.
  */
 #include "memory.h"
 
@@ -10,17 +10,18 @@
 
 #include <rte_common.h>
 
-#define HAVE_BYTES_MAX ((size_t)16 << 20) /* of a wire that has more: the engine waits for it */
+#define POPULATE_BYTES_MAX ((size_t)16 << 20) /* a connection's: the engine waits meanwhile */
 
 #ifndef MADV_POPULATE_WRITE /* since Linux 5.14; before it, pages come one by one */
 #define MADV_POPULATE_WRITE 23
 #endif
 
-void memory_have(void *memory, size_t bytes, size_t had)
+void memory_populate(void *memory, size_t bytes, size_t before)
 {
-	const size_t now = RTE_MIN(bytes, HAVE_BYTES_MAX - RTE_MIN(had, HAVE_BYTES_MAX));
+	const size_t left = POPULATE_BYTES_MAX - RTE_MIN(before, POPULATE_BYTES_MAX);
+	const size_t now = RTE_MIN(bytes, left);
 
-	/* Neither is more than a wish. */
+	/* Both are requests: the kernel may refuse. */
 	madvise(memory, bytes, MADV_HUGEPAGE);
 	madvise(memory, now, MADV_POPULATE_WRITE);
 }

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Having the pages of a wire's memory there before its first packets need them. */
+/* Populate memif memory with pages before the first packets need them. */
 #ifndef MEMORY_H
 #define MEMORY_H
 
 #include <stddef.h>
 
 /**
- * In large pages where the kernel has some for who asks. What cannot be had, or would be too much
- * at once, comes later, page by page.
+ * Populate memory, with huge pages if the kernel has some for madvise. Memory that cannot be
+ * populated now, or that exceeds the limit of one connection, is populated later, page by page.
  *
- * @param had
- *   Bytes of the same wire that this was called for before.
+ * @param before
+ *   Bytes of the same connection that were passed to this function before.
  */
-void memory_have(void *memory, size_t bytes, size_t had);
+void memory_populate(void *memory, size_t bytes, size_t before);
 
 #endif

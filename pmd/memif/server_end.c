@@ -76,7 +76,7 @@ static int server_map(struct memif_server *server, uint64_t bytes, int fd)
 	/* Isolated clients may be many, and the packets of the other clients must not wait for
 	 * this. */
 	if (!server->limits->isolated)
-		memory_have(memory, bytes, server->region_bytes);
+		memory_populate(memory, bytes, server->region_bytes);
 	region->at = memory;
 	region->bytes = bytes;
 	server->end.region_count++;

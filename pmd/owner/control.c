@@ -209,7 +209,7 @@ static int control_answer(struct server *server, uint16_t number, struct share_m
 	}
 }
 
-/* The next message; of who is not trusted, a descriptor may come with it, for the wire. */
+/* Receive the next message. An isolated process may pass a descriptor with it: its memif socket. */
 static int control_receive(struct server *server, uint16_t number, struct share_message *message)
 {
 	const struct slot *slot = &server->slots.all[number];
@@ -218,7 +218,7 @@ static int control_receive(struct server *server, uint16_t number, struct share_
 	if (!slot->isolated)
 		return message_receive(slot->socket, message, NULL);
 	rc = newcomer_receive(slot->socket, message, &fd);
-	if (rc == 0 && message->type == SHARE_WIRE)
+	if (rc == 0 && message->type == SHARE_MEMIF)
 		return isolated_plug(server, number, fd);
 	memif_socket_discard(fd);
 	return fd >= 0 ? -EPROTO : rc;
@@ -257,14 +257,14 @@ static void control_socket(struct server *server, uint16_t number)
 		rest_slot(server, number);
 	if (rc == -EAGAIN || rc == -EBUSY)
 		return;
-	if (rc == 0 && !(slot->isolated && message.type == SHARE_WIRE))
+	if (rc == 0 && !(slot->isolated && message.type == SHARE_MEMIF))
 		rc = control_reply(server, number, &message);
 	if (rc != 0)
 		control_give_up(server, number, rc);
 }
 
-/* A process's wire. */
-static void control_wire(struct server *server, uint16_t number)
+/* Handle messages on an isolated process's memif socket. */
+static void control_memif(struct server *server, uint16_t number)
 {
 	const int rc = isolated_hear(server, number);
 
@@ -344,7 +344,7 @@ static void control_hear(struct server *server, enum server_event event, uint16_
 	if (event == EVENT_SOCKET)
 		control_socket(server, number);
 	else
-		control_wire(server, number);
+		control_memif(server, number);
 	memif_socket_charge(USER_TRUSTED);
 }
 
@@ -364,7 +364,7 @@ static void control_do(struct server *server, enum server_event event, uint32_t 
 		control_greeting(server, (int)number);
 		break;
 	case EVENT_SOCKET:
-	case EVENT_WIRE:
+	case EVENT_MEMIF:
 		control_hear(server, event, (uint16_t)number);
 		break;
 	case EVENT_PIDFD:
@@ -397,7 +397,7 @@ void control_event(struct server *server, enum server_event event, uint32_t numb
 	const bool newcomer = event == EVENT_NEWCOMER || event == EVENT_LISTEN_ISOLATED;
 	bool isolated = false;
 
-	if (event == EVENT_SOCKET || event == EVENT_WIRE || event == EVENT_PIDFD)
+	if (event == EVENT_SOCKET || event == EVENT_MEMIF || event == EVENT_PIDFD)
 		isolated = server->slots.all[number].isolated != NULL;
 	server->clock_ns = event_now_ns();
 	control_do(server, event, number);

@@ -18,7 +18,7 @@ enum server_event {
 	EVENT_PIDFD,	/* number: the slot */
 	EVENT_LISTEN_ISOLATED,
 	EVENT_NEWCOMER, /* number: the descriptor of an untrusted client that has no slot yet */
-	EVENT_WIRE,	/* number: the slot */
+	EVENT_MEMIF,	/* number: the slot */
 	EVENT_BELL,	/* number: the slot; edge-triggered */
 };
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * An isolated process: it has no part of the arena, but memory of its own at the other end of a
- * memif wire, and packets are copied. The wire comes over the process's socket: the process makes
- * both ends of a connection, and passes one of them here.
+ * An isolated process has no part of the arena. It is a memif client with memory of its own, and
+ * packets are copied. The process makes both ends of the memif connection and passes one of them to
+ * us over its socket.
  */
 #include "isolated.h"
 
@@ -21,11 +21,12 @@
 #include "share/vet.h"
 
 struct isolated {
-	int wire_fd; /* memif's messages; -1: the process has no wire yet, or no more */
+	int socket_fd; /* memif's messages; -1: the process has no memif connection now */
 	struct memif_server memif;
-	bool hung_up;  /* the wire: what came over it is taken, and then its memory goes */
-	uint32_t left; /* hung_up: so many packets at most */
-	struct rte_mbuf *waiting; /* taken from it: the process it is for had no room */
+	bool hung_up;  /* memif's other end has gone: its packets are taken, then its memory is
+			  unmapped */
+	uint32_t left; /* hung_up: packets to be taken, at most */
+	struct rte_mbuf *waiting; /* taken from it; its receiver had no room */
 };
 
 int isolated_create(struct slot *slot)
@@ -33,18 +34,19 @@ int isolated_create(struct slot *slot)
 	slot->isolated = calloc(1, sizeof(*slot->isolated));
 	if (!slot->isolated)
 		return -ENOMEM;
-	slot->isolated->wire_fd = -1;
+	slot->isolated->socket_fd = -1;
 	memif_server_init(&slot->isolated->memif, &memif_limits_isolated);
 	return 0;
 }
 
 static void isolated_unplug(struct server *server, struct isolated *isolated)
 {
-	/* The process has it open too: closing alone would leave it in the set. */
+	/* Closing is not enough: the process has the eventfd open too, so it would stay in the set.
+	 */
 	if (isolated->memif.end.wake_fd >= 0)
 		epoll_ctl(server->epoll_fd, EPOLL_CTL_DEL, isolated->memif.end.wake_fd, NULL);
-	memif_socket_end(server->epoll_fd, isolated->wire_fd);
-	isolated->wire_fd = -1;
+	memif_socket_end(server->epoll_fd, isolated->socket_fd);
+	isolated->socket_fd = -1;
 	isolated->hung_up = false;
 	memif_server_fini(&isolated->memif);
 	memif_server_init(&isolated->memif, &memif_limits_isolated);
@@ -68,8 +70,8 @@ static int option_of(int fd, int option)
 	return getsockopt(fd, SOL_SOCKET, option, &value, &len) == 0 ? value : -1;
 }
 
-/* A socket as memif has it, whose other end the process has made itself. */
-static bool isolated_is_wire(const struct slot *slot, int fd)
+/* Return true if the descriptor is a socket of memif's kind whose other end this process made. */
+static bool isolated_is_memif_socket(const struct slot *slot, int fd)
 {
 	struct ucred peer = {0};
 	socklen_t len = sizeof(peer);
@@ -84,11 +86,11 @@ int isolated_plug(struct server *server, uint16_t number, int fd)
 	struct isolated *isolated = server->slots.all[number].isolated;
 	struct memif_message greeting;
 
-	if (fd < 0 || !isolated_is_wire(&server->slots.all[number], fd)) {
+	if (fd < 0 || !isolated_is_memif_socket(&server->slots.all[number], fd)) {
 		memif_socket_discard(fd);
 		return -EPROTO;
 	}
-	/* All that came over the last one, which has gone. */
+	/* Take all packets of the previous connection, which has ended. */
 	if (isolated->hung_up)
 		isolated_take(server, number, 1u << MEMIF_ISOLATED_LOG2_MAX);
 	if (isolated_is_broken(&server->slots.all[number])) {
@@ -97,24 +99,25 @@ int isolated_plug(struct server *server, uint16_t number, int fd)
 	}
 	isolated_unplug(server, isolated);
 	memif_socket_quiet(fd);
-	isolated->wire_fd = fd;
+	isolated->socket_fd = fd;
 	memif_server_greet(&isolated->memif, &greeting, "uroced");
 	/* A client that has gone already only tried. If resources are missing here, the client
 	 * sees the end of the connection and tries again. */
-	if (event_watch(server, fd, EVENT_WIRE, number) != 0 ||
+	if (event_watch(server, fd, EVENT_MEMIF, number) != 0 ||
 	    memif_socket_send(fd, &greeting, sizeof(greeting)) != 0)
 		isolated_unplug(server, isolated);
 	return 0;
 }
 
-/* 0; -EBUSY: not now; -ECONNRESET: the wire is no more; -EPROTO: a rule was broken. */
+/* Handle one memif message. 0; -EBUSY: try later; -ECONNRESET: the connection has ended; -EPROTO:
+ * the process broke a rule. */
 static int isolated_talk(struct server *server, uint16_t number)
 {
 	struct isolated *isolated = server->slots.all[number].isolated;
 	struct memif_message message, answer;
 	int len, fd, rc;
 
-	len = memif_socket_receive(isolated->wire_fd, &message, sizeof(message), &fd);
+	len = memif_socket_receive(isolated->socket_fd, &message, sizeof(message), &fd);
 	if (len == -EAGAIN)
 		return 0;
 	if (len == -EPROTO || len == -EBUSY)
@@ -132,13 +135,14 @@ static int isolated_talk(struct server *server, uint16_t number)
 	if (answer.type == MEMIF_CONNECTED &&
 	    event_watch(server, isolated->memif.end.wake_fd, EVENT_BELL, number) != 0)
 		return -ECONNRESET;
-	return memif_socket_send(isolated->wire_fd, &answer, sizeof(answer)) == 0 ? 0 : -ECONNRESET;
+	return memif_socket_send(isolated->socket_fd, &answer, sizeof(answer)) == 0 ? 0
+										    : -ECONNRESET;
 }
 
 void isolated_hang_up(struct server *server, struct slot *slot)
 {
-	memif_socket_end(server->epoll_fd, slot->isolated->wire_fd);
-	slot->isolated->wire_fd = -1;
+	memif_socket_end(server->epoll_fd, slot->isolated->socket_fd);
+	slot->isolated->socket_fd = -1;
 	slot->isolated->hung_up = true;
 	slot->isolated->left = 1u << MEMIF_ISOLATED_LOG2_MAX;
 }
@@ -148,7 +152,7 @@ int isolated_hear(struct server *server, uint16_t number)
 	struct slot *slot = &server->slots.all[number];
 	int rc;
 
-	if (!slot->isolated || slot->isolated->wire_fd < 0)
+	if (!slot->isolated || slot->isolated->socket_fd < 0)
 		return 0;
 	rc = isolated_talk(server, number);
 	if (rc != -ECONNRESET)
@@ -255,9 +259,9 @@ uint32_t isolated_take(struct server *server, uint16_t number, uint32_t most)
 	return taken;
 }
 
-int isolated_wire(const struct slot *slot)
+int isolated_socket(const struct slot *slot)
 {
-	return slot->isolated ? slot->isolated->wire_fd : -1;
+	return slot->isolated ? slot->isolated->socket_fd : -1;
 }
 
 bool isolated_is_broken(const struct slot *slot)

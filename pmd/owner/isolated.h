@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* An isolated process: its packets come over a memif wire. */
+/* An isolated process: its packets come over memif. */
 #ifndef OWNER_ISOLATED_H
 #define OWNER_ISOLATED_H
 
@@ -12,16 +12,19 @@ struct slot;
 
 int isolated_create(struct slot *slot);
 
-/** Nothing where it is none. */
+/** Does nothing if the slot's process is not isolated. */
 void isolated_destroy(struct server *server, struct slot *slot);
 
-/** Take a descriptor for its wire, in place of what it had. 0, or -errno: a rule was broken. */
+/** Take `fd` as the process's memif socket, in place of the previous one. 0, or -errno if the
+ * process broke a rule. */
 int isolated_plug(struct server *server, uint16_t number, int fd);
 
-/** The other end of its wire has gone, and what came over it is still taken. */
+/** Note that the memif socket's other end has gone. Packets already in the rings are still taken.
+ */
 void isolated_hang_up(struct server *server, struct slot *slot);
 
-/** Hear what comes over the wire's socket. 0, or -errno: a rule was broken. */
+/** Handle the messages on the memif socket. 0, -EBUSY: try later; or another -errno if the process
+ * broke a rule. */
 int isolated_hear(struct server *server, uint16_t number);
 
 /** As forward_give. */
@@ -30,15 +33,15 @@ bool isolated_give(struct server *server, uint16_t number, struct rte_mbuf *mbuf
 /** As forward_take. */
 uint32_t isolated_take(struct server *server, uint16_t number, uint32_t most);
 
-/** The socket of its wire, or -1. */
-int isolated_wire(const struct slot *slot);
+/** Return the process's memif socket, or -1. */
+int isolated_socket(const struct slot *slot);
 
 bool isolated_is_broken(const struct slot *slot);
 
-/** Whether there is something to be taken. */
+/** Return true if the process has sent packets that have not been taken. */
 bool isolated_waits(const struct slot *slot);
 
-/** Ask to be told of what it sends from here on, or no more. */
+/** Switch notifications about packets that the process sends on or off. */
 void isolated_listen(const struct slot *slot, bool on);
 
 #endif

@@ -34,7 +34,7 @@ void rest_slot(struct server *server, uint16_t number)
 	if (slot->rests)
 		return;
 	rest_fd(server, slot->socket);
-	rest_fd(server, isolated_wire(slot));
+	rest_fd(server, isolated_socket(slot));
 	slot->rests = true;
 	server->resting++;
 }
@@ -88,8 +88,8 @@ static void wake_slot(struct server *server, uint16_t number)
 		return;
 	rest_forget_slot(server, slot);
 	if (event_watch(server, slot->socket, EVENT_SOCKET, number) != 0 ||
-	    (isolated_wire(slot) >= 0 &&
-	     event_watch(server, isolated_wire(slot), EVENT_WIRE, number) != 0))
+	    (isolated_socket(slot) >= 0 &&
+	     event_watch(server, isolated_socket(slot), EVENT_MEMIF, number) != 0))
 		slot_condemn(server, number);
 }
 

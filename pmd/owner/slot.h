@@ -40,8 +40,8 @@ enum slot_state {
 
 struct slot {
 	enum slot_state state;
-	struct isolated *isolated; /* its wire; NULL: it shares memory with us, and has a page,
-				      rings and lanes */
+	struct isolated *isolated; /* its memif connection; NULL: it shares memory with us,
+				      and has a page, rings and lanes */
 	bool hung_up;		   /* noted: its socket has no other end any more */
 	bool broke_rule;	   /* noted */
 	bool ended;		   /* noted: the process, or all there was of an isolated one */

@@ -23,7 +23,7 @@
 #include "turn.h"
 
 #define LINK_PAUSE_NS	 10000000
-#define CONN_TURNS	 64  /* as many packets as a wire's rings usually hold, and more */
+#define CONN_TURNS	 64  /* enough to empty a memif connection's rings of the usual size */
 #define LINK_TRIES	 600 /* copper agrees on a speed in some 4 s */
 #define BUFFER_OVERHEAD	 384 /* an mbuf, and what its pool keeps of it */
 #define UPLINK_NS_PER_MS UINT64_C(1000000)

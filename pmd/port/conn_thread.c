@@ -58,6 +58,6 @@ int conn_thread_start(struct port *port, const struct conn_thread_ops *ops, void
 		free(conn);
 		return rc;
 	}
-	pthread_setname_np(thread, "uroce-wire");
+	pthread_setname_np(thread, "uroce-memif");
 	return 0;
 }

@@ -14,7 +14,7 @@ struct ethdev {
 	uint16_t id;	     /* DPDK's */
 	char ifname[16];     /* of net_af_packet; else "" */
 	bool is_hardware;    /* its rings hold buffers, and its driver may change what we ask for */
-	bool waits_for_peer; /* a wire in memory, whose other end may come later */
+	bool waits_for_peer; /* vhost, whose other end may come later */
 
 	/* engine's thread or lock */
 	bool had_peer;

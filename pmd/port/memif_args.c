@@ -174,21 +174,22 @@ static int memif_check_path(const char *path, bool is_abstract)
 }
 
 /*
- * The two ends of a wire need two MAC addresses, and a peer that remembers ours should find it
- * again after a restart: made from what tells this end of this wire from all others.
+ * Derive the port's MAC address from the socket's path, the id and the role. The two ends of a
+ * connection need different addresses, and a peer that remembers ours should reach us after a
+ * restart.
  */
 static int memif_add_mac(struct devargs *devargs, const char *path)
 {
-	char wire[DEVARGS_TEXT_MAX];
+	char end[DEVARGS_TEXT_MAX];
 	unsigned long id = 0;
 	char text[18];
 	uint64_t hash;
 
 	if (devargs_get_number(devargs, "id", &id) != 0)
 		return -EINVAL;
-	snprintf(wire, sizeof(wire), "%s %lu %s", path, id,
+	snprintf(end, sizeof(end), "%s %lu %s", path, id,
 		 memif_is_server(devargs) ? "server" : "client");
-	hash = unique_hash(wire);
+	hash = unique_hash(end);
 	/* Locally administered, no group. */
 	snprintf(text, sizeof(text), "%02x:%02x:%02x:%02x:%02x:%02x",
 		 (unsigned int)((hash & 0xfc) | 0x02), (unsigned int)(hash >> 8 & 0xff),
@@ -252,7 +253,7 @@ static int memif_check_known(const struct devargs *devargs)
 	/* Its "no" is what we do. */
 	if (!devargs_get(devargs, "zero-copy", value, sizeof(value)) || strcmp(value, "no") == 0)
 		return 0;
-	log_error("port '%s': zero-copy=%s is not supported: packets of a memif wire are copied, "
+	log_error("port '%s': zero-copy=%s is not supported: memif packets are copied; "
 		  "leave the argument out",
 		  devargs->name, value);
 	return -EINVAL;

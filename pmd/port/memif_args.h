@@ -18,7 +18,8 @@
  * server's socket. 0 or -errno (logged). */
 int memif_prepare(struct devargs *devargs);
 
-/** A wire's socket: its name, which fits into an address's, and whether that is an abstract one. */
+/** Get the name of a memif port's socket, which fits into an address, and tell if it is abstract.
+ */
 void memif_place_of(const struct devargs *devargs, char *path, size_t size, bool *is_abstract);
 
 /** The address of a socket; returns its length. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A memif wire's client: how it finds its server, and what it hears of it. */
+/* A memif port's client role: connect to the server, and handle the server's messages. */
 #include <ctype.h>
 #include <errno.h>
 #include <string.h>
@@ -44,7 +44,7 @@ static int client_hear(struct memif_port *memif, const struct memif_message *mes
 		return -EPROTO;
 	rc = memif_client_take(&memif->client, message, &answer, &answer_fd);
 	if (rc == 1)
-		return memif_socket_send_with(memif->wire_fd, &answer, sizeof(answer), answer_fd);
+		return memif_socket_send_with(memif->socket_fd, &answer, sizeof(answer), answer_fd);
 	if (rc == -ECONNRESET && message->type == MEMIF_DISCONNECT)
 		client_was_refused(memif, message);
 	if (rc == 0 && message->type == MEMIF_CONNECTED)
@@ -77,22 +77,22 @@ static void client_call(struct memif_port *memif)
 	fd = memif->caller ? memif->caller->call(memif->caller_arg) : client_connect(memif);
 	if (fd < 0)
 		return;
-	memif->wire_fd = fd;
+	memif->socket_fd = fd;
 	if (memif_conn_watch(memif, fd) != 0)
 		memif_conn_hang_up(memif, "No memory");
 }
 
 static void client_look(struct memif_port *memif)
 {
-	if (memif->wire_fd < 0 && !memif->given_up)
+	if (memif->socket_fd < 0 && !memif->given_up)
 		client_call(memif);
-	if (memif->wire_fd >= 0)
+	if (memif->socket_fd >= 0)
 		memif_conn_hear(memif);
 }
 
 static bool client_retries(const struct memif_port *memif)
 {
-	return memif->wire_fd < 0 && !memif->given_up;
+	return memif->socket_fd < 0 && !memif->given_up;
 }
 
 static void client_take_back(struct memif_port *memif)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The connection of a memif wire: how it is made, and how it ends. */
+/* The connection of a memif port: how it is made, and how it ends. */
 #include <assert.h>
 #include <errno.h>
 #include <stdio.h>
@@ -20,8 +20,8 @@ static const char *const complaints[] = {
 	"somebody was refused who does not speak memif 2.0 as a client",
 	"a client was refused that asks for another interface: give both ends the same id",
 	"a client was refused that has another secret: give both ends the same",
-	"a client was refused, since another one is connected: a wire has two ends, so give each "
-	"client a socket of its own",
+	"a client was refused, since another one is connected: give each client a socket of its "
+	"own",
 	"a client was refused whose memory could become shorter under us: start it without "
 	"zero-copy=yes",
 	"a connection was given up for lack of memory or descriptors",
@@ -112,9 +112,9 @@ static void conn_end(struct memif_port *memif, const char *reason)
 	log_debug("memif socket %s: %s", memif->path, reason);
 	if (wake_fd >= 0)
 		epoll_ctl(memif->epoll_fd, EPOLL_CTL_DEL, wake_fd, NULL);
-	memif_conn_say_goodbye(memif->wire_fd, reason);
-	memif_conn_drop(memif, memif->wire_fd);
-	memif->wire_fd = -1;
+	memif_conn_say_goodbye(memif->socket_fd, reason);
+	memif_conn_drop(memif, memif->socket_fd);
+	memif->socket_fd = -1;
 	memif->leaves = false;
 	memif->role->reset(memif);
 }
@@ -129,7 +129,7 @@ void memif_conn_hang_up(struct memif_port *memif, const char *reason)
 /* What was sent until now is there for the other end to take. */
 void memif_conn_close(struct memif_port *memif)
 {
-	if (memif->wire_fd >= 0)
+	if (memif->socket_fd >= 0)
 		conn_end(memif, "the program ends");
 	if (memif->role->close)
 		memif->role->close(memif);
@@ -163,7 +163,7 @@ int memif_conn_established(struct memif_port *memif)
 	return 0;
 }
 
-/* All that has come over the wire's socket: the protocol bounds how many messages that can be. */
+/* Handle all messages on the connection's socket. The protocol limits their number. */
 void memif_conn_hear(struct memif_port *memif)
 {
 	struct memif_message message;
@@ -173,7 +173,7 @@ void memif_conn_hear(struct memif_port *memif)
 		memif_conn_hang_up(memif, "the other end has gone");
 		return;
 	}
-	while ((rc = memif_conn_read(memif->wire_fd, &message, &fd)) > 0) {
+	while ((rc = memif_conn_read(memif->socket_fd, &message, &fd)) > 0) {
 		rc = memif->role->hear(memif, &message, fd);
 		if (rc < 0)
 			break;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Packets over a memif wire. What is sent is built in the wire's own buffers, and what is received
- * is copied out of them once, the ICRC being computed on the way: so what was checked is what is
- * used, whatever the other end writes there meanwhile.
+ * Packets over memif. A packet to be sent is built in memif's own buffers. A received packet is
+ * copied out of them once, and the copy computes the ICRC: so the bytes that were checked are the
+ * bytes that are used, even if the other end writes to the buffers meanwhile.
  */
 #include "memif_port.h"
 
@@ -27,7 +27,7 @@
 #include "wire/build.h"
 #include "wire/packet.h"
 
-#define WIRE_MBPS     10000 /* as DPDK's driver says */
+#define MEMIF_MBPS    10000 /* as DPDK's driver says */
 #define SETTLE_PAUSES 32
 #define RX_BYTES                                                                                   \
 	16384 /* of a burst: what was copied shall still be in the nearest cache when it is looked \
@@ -154,10 +154,11 @@ static void memif_placed(void *arg, uint32_t len)
 }
 
 /*
- * Nobody who has the other end of the eventfd shall be able to stop us by filling it; one who fills
- * it just now, and has made it a blocking one, does, and would be the user's own program at the
- * other end of a wire. There is no write that would not wait there: O_NONBLOCK is of both ends, and
- * RWF_NOWAIT is not for eventfds. An isolated program's is not written to.
+ * Write to the other end's eventfd, but only if it has room: the other end could have filled it to
+ * block us. A small window remains: the other end can make the eventfd blocking and fill it between
+ * the poll and the write. That is accepted, because it would be the user's own program; an isolated
+ * program's eventfd is never written to. No write avoids the window: both ends share O_NONBLOCK,
+ * and eventfds do not support RWF_NOWAIT.
  */
 static void memif_ring_bell(int fd)
 {
@@ -274,8 +275,7 @@ static bool memif_connected(void *arg)
 	return memif_port_is_connected(arg);
 }
 
-/* A wire counts as up until its first peer has come and gone: programs refuse a port that is down,
- * and the first of two to start cannot have a peer. */
+/* The link counts as up until the first peer has come and gone (port_link_up). */
 static bool memif_link_up(void *arg, bool connected)
 {
 	const struct memif_port *memif = arg;
@@ -463,13 +463,13 @@ static struct memif_port *memif_new(struct port *port)
 	/* Processes that share the port look at the ICRC themselves. */
 	memif->copy = tuning.fused_copy && !port->make_pool ? packet_copy : memif_copy_plain;
 	memif->epoll_fd = memif->conn_epoll_fd = memif->alarm_fd = -1;
-	memif->listen_fd = memif->wire_fd = -1;
+	memif->listen_fd = memif->socket_fd = -1;
 	for (int i = 0; i < MEMIF_NEWCOMERS_MAX; i++)
 		memif->newcomers[i].fd = -1;
 	memif_server_init(&memif->server, &memif_limits_user);
 	port->ops = &memif_ops;
 	port->ops_arg = memif;
-	port->link_mbps = WIRE_MBPS;
+	port->link_mbps = MEMIF_MBPS;
 	return memif;
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A port that is a memif wire: its bursts, and the life of its connection. */
+/* A memif port: its bursts, and the life of its connection. */
 #ifndef MEMIF_PORT_H
 #define MEMIF_PORT_H
 
@@ -66,16 +66,16 @@ struct memif_port {
 	struct memif_client_config config; /* of either role: the interface's number and secret */
 	const struct memif_caller *caller; /* of a client that has no path; else NULL */
 	void *caller_arg;
-	memif_copy *copy;  /* from the wire into a packet buffer */
+	memif_copy *copy;  /* from memif's buffers into a packet buffer */
 	uint16_t stand_in; /* where port.watched is set: DPDK's number of the port that is shown all
 			    */
-	int epoll_fd;	   /* to sleep on: the wire's eventfd is in it while there is a wire */
+	int epoll_fd; /* to sleep on: has the connection's eventfd while there is a connection */
 	int conn_epoll_fd; /* epoll descriptor: readable when memif_conn_look has work */
-	int alarm_fd;	   /* eventfd: something is wrong with the wire */
+	int alarm_fd;	   /* eventfd: something is wrong with the connection */
 	int listen_fd;	   /* of a server; or -1 */
 
 	/* engine's thread or lock */
-	int wire_fd; /* messages of the connection, or -1 */
+	int socket_fd; /* messages of the connection, or -1 */
 	struct memif_newcomer newcomers[MEMIF_NEWCOMERS_MAX];
 	uint32_t newcomer_next;
 	bool pauses;	     /* a server that cannot let anybody in for the moment */
@@ -91,8 +91,8 @@ struct memif_port {
 	struct rte_mbuf *spare[MEMIF_SPARES];
 };
 
-/** Make a port a wire, whose arguments are understood. Before EAL starts. Not MT-safe. 0 or -errno
- * (logged). */
+/** Make `port` a memif port, after its device arguments were parsed. Before EAL starts. Not MT-safe.
+ * 0 or -errno (logged). */
 int memif_port_prepare(struct port *port);
 
 /** Whether packets get to somebody. Engine's lock. */
@@ -110,7 +110,7 @@ void memif_port_arm_again(struct memif_port *memif);
 
 /* memif_conn.c; all with the engine's lock */
 
-/** Find the wire's place, and make the server's socket. 0 or -errno (logged). */
+/** Get the socket's name; a server also makes the socket. 0 or -errno (logged). */
 int memif_conn_open(struct memif_port *memif);
 
 /** At the end: say goodbye, and have nobody come any more. */

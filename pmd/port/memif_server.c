@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A memif wire's server: who knocks, and who of them is let in. */
+/* A memif port's server role: accept clients, and choose the one to be connected with. */
 #include <errno.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -134,7 +134,7 @@ static void server_accept(struct memif_port *memif)
 /* Whether the one we have is to be kept: not where it has begun to connect, and does not go on. */
 static bool server_is_taken(const struct memif_port *memif)
 {
-	return memif->wire_fd >= 0 &&
+	return memif->socket_fd >= 0 &&
 	       (memif_port_is_connected(memif) || server_ms() - memif->taken_ms < PATIENCE_MS);
 }
 
@@ -170,7 +170,7 @@ static int server_hear(struct memif_port *memif, const struct memif_message *mes
 	own_mark(fd);
 	rc = memif_server_take(&memif->server, message, fd, &answer);
 	if (rc == 0)
-		rc = memif_socket_send(memif->wire_fd, &answer, sizeof(answer));
+		rc = memif_socket_send(memif->socket_fd, &answer, sizeof(answer));
 	if (rc == 0 && answer.type == MEMIF_CONNECTED)
 		rc = memif_conn_established(memif);
 	return rc;
@@ -179,9 +179,9 @@ static int server_hear(struct memif_port *memif, const struct memif_message *mes
 static void server_let_in(struct memif_port *memif, int fd, const struct memif_message *message,
 			  int passed_fd)
 {
-	if (memif->wire_fd >= 0)
+	if (memif->socket_fd >= 0)
 		memif_conn_hang_up(memif, "Too slow to connect");
-	memif->wire_fd = fd;
+	memif->socket_fd = fd;
 	memif->taken_ms = server_ms();
 	if (server_hear(memif, message, passed_fd) == 0)
 		return;
@@ -218,7 +218,7 @@ static void server_ask(struct memif_port *memif, struct memif_newcomer *newcomer
 
 static void server_look(struct memif_port *memif)
 {
-	if (memif->wire_fd >= 0)
+	if (memif->socket_fd >= 0)
 		memif_conn_hear(memif);
 	server_accept(memif);
 	/* The place of one that has gone is free at the next look. */

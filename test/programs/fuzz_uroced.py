@@ -14,7 +14,7 @@ import time
 
 import mads
 from hostile import HELLO, Client
-from hostile_isolated import FDS_MAX, MESSAGE_BYTES, REGION_BYTES, RING, RING_BYTES, WIRE, Broken, Deaf, Wire, sealed
+from hostile_isolated import FDS_MAX, MESSAGE_BYTES, REGION_BYTES, RING, RING_BYTES, MEMIF, Broken, Deaf, Wire, sealed
 
 KINDS = 15             # of messages, from HELLO on
 WAIT_SECONDS = 0.3     # for an answer
@@ -266,7 +266,7 @@ class Fuzzer:
     def _plug(self):
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         client = self._attached_or_some()
-        client.send(self._plain(WIRE), [theirs.fileno()])
+        client.send(self._plain(MEMIF), [theirs.fileno()])
         for _ in range(self._rng.randrange(8)):
             kind = struct.pack("<H", self._rng.randrange(10))
             self._with_files(ours, kind + self._rng.randbytes(MESSAGE_BYTES - 2))

@@ -16,7 +16,7 @@ import time
 import mads
 from hostile import HELLO, ROUTE, WAIT_SECONDS, WELCOME, Client
 
-WIRE = HELLO + 10
+MEMIF = HELLO + 10
 ACK, MEMIF_HELLO, INIT, ADD_REGION, ADD_RING, CONNECT, CONNECTED = range(1, 8)
 MESSAGE_BYTES = 128
 VERSION, COOKIE = 0x200, 0x3e31f20
@@ -105,7 +105,7 @@ class Deaf:
 
 
 class Wire:
-    """An attached process, and the client's end of its wire; right where it is not told otherwise."""
+    """An attached process, and the client's end of its memif connection; correct unless told otherwise."""
 
     def __init__(self, path, message):
         self.client = Client(path)
@@ -118,7 +118,7 @@ class Wire:
             raise Broken
         self.socket, other = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self.socket.settimeout(WAIT_SECONDS)
-        self.client.send(message(WIRE), [other.fileno()])
+        self.client.send(message(MEMIF), [other.fileno()])
         other.close()
         assert struct.unpack_from("<H", self.answer())[0] == MEMIF_HELLO
         self.memory_fd = sealed(REGION_BYTES)
@@ -320,7 +320,7 @@ class Hostile:
     def _descriptors(self):
         """With messages that take none, or not so many, or that are empty."""
         bell = os.eventfd(0)
-        for data, count in ((self._message(ROUTE), 1), (self._message(WIRE), 2), (self._message(ROUTE), FDS_MAX),
+        for data, count in ((self._message(ROUTE), 1), (self._message(MEMIF), 2), (self._message(ROUTE), FDS_MAX),
                             (b"", 1), (b"", FDS_MAX)):
             client = self._attached()
             client.send(data, [bell] * count)
@@ -343,7 +343,7 @@ class Hostile:
             assert wire.is_let_go(), after
             wire.close()
             client = self._attached()
-            deaf.give(client.socket, self._message(WIRE), after)
+            deaf.give(client.socket, self._message(MEMIF), after)
             assert client.receive()[0] == b"", after
             client.socket.close()
             client = Client(self._path)
@@ -364,7 +364,7 @@ class Hostile:
         self._serves_others()
         for make in (self._attached, lambda: Client(self._path)):
             client = make()
-            deaf.give(client.socket, self._message(WIRE), ahead=b"?")
+            deaf.give(client.socket, self._message(MEMIF), ahead=b"?")
             client.socket.close()
             self._serves_others()
         deaf.close()
@@ -380,7 +380,7 @@ class Hostile:
                 theirs.setsockopt(socket.SOL_SOCKET, SO_PASSPIDFD, 1)
             except OSError:
                 return  # the kernel has none
-            client.send(self._message(WIRE), [theirs.fileno()])
+            client.send(self._message(MEMIF), [theirs.fileno()])
             assert struct.unpack_from("<H", ours.recv(MESSAGE_BYTES))[0] == MEMIF_HELLO
             if late:
                 theirs.setsockopt(socket.SOL_SOCKET, SO_PASSPIDFD, 1)
@@ -401,7 +401,7 @@ class Hostile:
             client = Client(self._path)
             client.send(self._message(HELLO))
             client.receive()
-            client.send(self._message(WIRE), fds)
+            client.send(self._message(MEMIF), fds)
             assert client.receive()[0] == b"", fds
             client.socket.close()
         listener.close()
@@ -425,7 +425,7 @@ class Hostile:
             assert wire.is_let_go(), head
             wire.close()
 
-        # It hangs up: what it left is looked at before its wire is let go of.
+        # It hangs up: what it left is checked before its connection ends.
         for _ in range(3):
             wire = self._wire().connect()
             wire.descriptor(0, 0, 0, 0, 64, REGION_BYTES - 63)

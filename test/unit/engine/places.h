@@ -20,7 +20,7 @@ struct places {
 	uint32_t takes;	      /* of a burst at most; 0: all */
 	uint32_t drops;	      /* of the next burst, for they are too long */
 	unsigned int refuses; /* how many packets the next burst drops as an interface does */
-	uint32_t loses;	      /* how many it drops as a wire without another end does */
+	uint32_t loses;	      /* how many it drops, as a port without a connection does */
 	uint32_t waiting;     /* to be received */
 	uint32_t rx_max;      /* of a burst at most */
 	uint32_t rx_drops;    /* that are dropped at each */

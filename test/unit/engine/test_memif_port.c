@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Tests of pmd/port/memif_port.c: bursts over a wire between two ports of this process. */
+/* Tests of pmd/port/memif_port.c: bursts between two memif ports of this process. */
 #include <errno.h>
 #include <poll.h>
 #include <stdint.h>
@@ -18,7 +18,7 @@ TEST_FIXTURE(rig_set_up, rig_tear_down);
 #define BURST  32
 #define ROUNDS 40
 
-static char dir[] = "/tmp/uroce-wire-XXXXXX";
+static char dir[] = "/tmp/uroce-memif-XXXXXX";
 static char path[64];
 static struct port server, client;
 

@@ -24,7 +24,7 @@
 
 static char output[OUTPUT_MAX]; /* what the child wrote to stdout and stderr */
 
-static pid_t test_pid; /* in the name of every wire: the same test may run twice at a time */
+static pid_t test_pid; /* part of every socket's name: this test may run twice at a time */
 
 static int note_pid(TEST_STATE)
 {

@@ -21,7 +21,7 @@
 
 #define PATIENCE_MS 30000
 
-struct wire {
+struct ends {
 	struct memif_client client;
 	struct memif_server server;
 	/* The memory as the server has it, which may write what it likes there. */
@@ -42,32 +42,32 @@ static struct memif_message hello(void)
 }
 
 /* One message after the other, as over their socket. */
-static void connect_both(struct wire *wire)
+static void connect_both(struct ends *ends)
 {
 	struct memif_message to_client = hello(), to_server;
 	int fd;
 
-	while (memif_client_take(&wire->client, &to_client, &to_server, &fd) == 1) {
+	while (memif_client_take(&ends->client, &to_client, &to_server, &fd) == 1) {
 		if (to_server.type == MEMIF_INIT)
 			assert_int_equal(to_server.init.id, 7);
-		assert_int_equal(memif_server_take(&wire->server, &to_server, fd < 0 ? -1 : dup(fd),
+		assert_int_equal(memif_server_take(&ends->server, &to_server, fd < 0 ? -1 : dup(fd),
 						   &to_client),
 				 0);
 	}
-	assert_int_equal(wire->client.end.state, MEMIF_STATE_CONNECTED);
-	assert_int_equal(wire->server.end.state, MEMIF_STATE_CONNECTED);
-	wire->to_server = wire->server.end.rx.memory;
-	wire->to_client = wire->server.end.tx.memory;
+	assert_int_equal(ends->client.end.state, MEMIF_STATE_CONNECTED);
+	assert_int_equal(ends->server.end.state, MEMIF_STATE_CONNECTED);
+	ends->to_server = ends->server.end.rx.memory;
+	ends->to_client = ends->server.end.tx.memory;
 }
 
 static int setup_with(void **state, const struct memif_client_config *with)
 {
-	struct wire *wire = test_calloc(1, sizeof(*wire));
+	struct ends *ends = test_calloc(1, sizeof(*ends));
 
-	memif_client_init(&wire->client, with);
-	memif_server_init(&wire->server, &memif_limits_user);
-	connect_both(wire);
-	*state = wire;
+	memif_client_init(&ends->client, with);
+	memif_server_init(&ends->server, &memif_limits_user);
+	connect_both(ends);
+	*state = ends;
 	return 0;
 }
 
@@ -78,11 +78,11 @@ static int setup(void **state)
 
 static int teardown(void **state)
 {
-	struct wire *wire = *state;
+	struct ends *ends = *state;
 
-	memif_client_fini(&wire->client);
-	memif_server_fini(&wire->server);
-	test_free(wire);
+	memif_client_fini(&ends->client);
+	memif_server_fini(&ends->server);
+	test_free(ends);
 	return 0;
 }
 
@@ -106,18 +106,18 @@ static void expect_bytes(const uint8_t *bytes, uint8_t first, size_t len)
 		assert_int_equal(bytes[i], (uint8_t)(first + i));
 }
 
-static int client_receives(struct wire *wire, uint8_t *room)
+static int client_receives(struct ends *ends, uint8_t *room)
 {
 	bool right;
 
-	return memif_end_receive(&wire->client.end, room, ROOM, copy, &right);
+	return memif_end_receive(&ends->client.end, room, ROOM, copy, &right);
 }
 
-static int peer_receives(struct wire *wire, uint8_t *room)
+static int peer_receives(struct ends *ends, uint8_t *room)
 {
 	bool right;
 
-	return memif_end_receive(&wire->server.end, room, ROOM, copy, &right);
+	return memif_end_receive(&ends->server.end, room, ROOM, copy, &right);
 }
 
 TEST(memif_client_take__wants_a_greeting, .bare = true)
@@ -156,29 +156,29 @@ TEST(memif_client_take__keeps_to_the_servers_ring_size, .bare = true)
 TEST(memif_client_take__is_sent_away)
 {
 	const struct memif_message goodbye = {.type = MEMIF_DISCONNECT};
-	struct wire *wire = *state;
+	struct ends *ends = *state;
 	struct memif_message answer;
 	int fd;
 
-	assert_int_equal(memif_client_take(&wire->client, &goodbye, &answer, &fd), -ECONNRESET);
+	assert_int_equal(memif_client_take(&ends->client, &goodbye, &answer, &fd), -ECONNRESET);
 }
 
 TEST(memif_client_take__wants_nothing_once_connected)
 {
 	const struct memif_message acks[] = {{.type = MEMIF_ACK}, {.type = MEMIF_CONNECTED}};
-	struct wire *wire = *state;
+	struct ends *ends = *state;
 	struct memif_message answer;
 	int fd;
 
 	for (int i = 0; i < 2; i++) {
-		wire->client.step = MEMIF_CLIENT_DONE;
-		assert_int_equal(memif_client_take(&wire->client, &acks[i], &answer, &fd), -EPROTO);
+		ends->client.step = MEMIF_CLIENT_DONE;
+		assert_int_equal(memif_client_take(&ends->client, &acks[i], &answer, &fd), -EPROTO);
 	}
 }
 
 TEST(memif_end_send__arrives)
 {
-	struct wire *wire = *state;
+	struct ends *ends = *state;
 	uint8_t packet[ROOM], room[ROOM];
 
 	/* Shorter and longer than a buffer; the indices wrap. */
@@ -188,206 +188,206 @@ TEST(memif_end_send__arrives)
 		if (i > 1000 && i % 97 != 0)
 			continue;
 		fill(packet, (uint8_t)i, len);
-		assert_int_equal(memif_end_send(&wire->client.end, packet, len), 0);
-		memif_end_push(&wire->client.end);
-		assert_true(memif_end_waits(&wire->server.end));
-		assert_int_equal(peer_receives(wire, room), len);
+		assert_int_equal(memif_end_send(&ends->client.end, packet, len), 0);
+		memif_end_push(&ends->client.end);
+		assert_true(memif_end_waits(&ends->server.end));
+		assert_int_equal(peer_receives(ends, room), len);
 		expect_bytes(room, (uint8_t)i, len);
-		memif_end_release(&wire->server.end);
-		assert_int_equal(memif_end_send(&wire->server.end, packet, len), 0);
-		memif_end_push(&wire->server.end);
-		assert_true(memif_end_waits(&wire->client.end));
-		assert_int_equal(client_receives(wire, room), len);
+		memif_end_release(&ends->server.end);
+		assert_int_equal(memif_end_send(&ends->server.end, packet, len), 0);
+		memif_end_push(&ends->server.end);
+		assert_true(memif_end_waits(&ends->client.end));
+		assert_int_equal(client_receives(ends, room), len);
 		expect_bytes(room, (uint8_t)i, len);
-		memif_end_release(&wire->client.end);
+		memif_end_release(&ends->client.end);
 	}
-	assert_int_equal(client_receives(wire, room), 0);
-	assert_int_equal(peer_receives(wire, room), 0);
+	assert_int_equal(client_receives(ends, room), 0);
+	assert_int_equal(peer_receives(ends, room), 0);
 }
 
 TEST(memif_end_place__is_seen_when_pushed)
 {
-	struct wire *wire = *state;
+	struct ends *ends = *state;
 	uint8_t room[ROOM];
 
-	fill(memif_end_place(&wire->client.end, 200), 5, 200);
-	memif_end_placed(&wire->client.end, 200);
-	assert_int_equal(peer_receives(wire, room), 0);
-	memif_end_push(&wire->client.end);
-	assert_int_equal(peer_receives(wire, room), 200);
+	fill(memif_end_place(&ends->client.end, 200), 5, 200);
+	memif_end_placed(&ends->client.end, 200);
+	assert_int_equal(peer_receives(ends, room), 0);
+	memif_end_push(&ends->client.end);
+	assert_int_equal(peer_receives(ends, room), 200);
 	expect_bytes(room, 5, 200);
-	fill(memif_end_place(&wire->server.end, 100), 9, 100);
-	memif_end_placed(&wire->server.end, 100);
-	assert_int_equal(client_receives(wire, room), 0);
-	memif_end_push(&wire->server.end);
-	assert_int_equal(client_receives(wire, room), 100);
+	fill(memif_end_place(&ends->server.end, 100), 9, 100);
+	memif_end_placed(&ends->server.end, 100);
+	assert_int_equal(client_receives(ends, room), 0);
+	memif_end_push(&ends->server.end);
+	assert_int_equal(client_receives(ends, room), 100);
 	expect_bytes(room, 9, 100);
 }
 
 /* What is expected may never come; and there may be no room for it. */
 TEST(memif_end_expect__changes_nothing)
 {
-	struct wire *wire = *state;
+	struct ends *ends = *state;
 	uint8_t room[ROOM];
 
 	for (uint32_t i = 0; i < 3 * SIZE; i++) {
 		for (uint32_t ahead = 0; ahead < 2 * SIZE; ahead++) {
-			memif_end_expect(&wire->client.end, ahead, ROOM);
-			memif_end_expect(&wire->server.end, ahead, ROOM);
+			memif_end_expect(&ends->client.end, ahead, ROOM);
+			memif_end_expect(&ends->server.end, ahead, ROOM);
 		}
 		fill(room, (uint8_t)i, 100);
-		assert_int_equal(memif_end_send(&wire->client.end, room, 100), 0);
-		assert_int_equal(memif_end_send(&wire->server.end, room, 100), 0);
+		assert_int_equal(memif_end_send(&ends->client.end, room, 100), 0);
+		assert_int_equal(memif_end_send(&ends->server.end, room, 100), 0);
 		if (i % (SIZE / 2) != 0)
 			continue;
-		memif_end_push(&wire->client.end);
-		memif_end_push(&wire->server.end);
-		while (peer_receives(wire, room) > 0)
+		memif_end_push(&ends->client.end);
+		memif_end_push(&ends->server.end);
+		while (peer_receives(ends, room) > 0)
 			expect_bytes(room, room[0], 100);
 		assert_int_equal(room[0], i);
-		while (client_receives(wire, room) > 0)
+		while (client_receives(ends, room) > 0)
 			expect_bytes(room, room[0], 100);
 		assert_int_equal(room[0], i);
-		memif_end_release(&wire->server.end);
-		memif_end_release(&wire->client.end);
+		memif_end_release(&ends->server.end);
+		memif_end_release(&ends->client.end);
 	}
 }
 
 TEST(memif_end_place__has_as_many_as_the_ring)
 {
-	struct wire *wire = *state;
+	struct ends *ends = *state;
 	uint8_t room[ROOM];
 	uint8_t *places[SIZE];
 
-	assert_null(memif_end_place(&wire->client.end, BUFFER + 1));
+	assert_null(memif_end_place(&ends->client.end, BUFFER + 1));
 	for (uint32_t i = 0; i < SIZE; i++) {
-		assert_true(memif_end_has_room(&wire->client.end));
-		places[i] = memif_end_place(&wire->client.end, BUFFER);
+		assert_true(memif_end_has_room(&ends->client.end));
+		places[i] = memif_end_place(&ends->client.end, BUFFER);
 		assert_non_null(places[i]);
 		for (uint32_t k = 0; k < i; k++)
 			assert_ptr_not_equal(places[k], places[i]);
-		memif_end_placed(&wire->client.end, 64);
+		memif_end_placed(&ends->client.end, 64);
 	}
-	assert_false(memif_end_has_room(&wire->client.end));
-	assert_null(memif_end_place(&wire->client.end, 1));
-	memif_end_push(&wire->client.end);
-	assert_int_equal(peer_receives(wire, room), 64);
-	assert_null(memif_end_place(&wire->client.end, 1));
-	memif_end_release(&wire->server.end);
+	assert_false(memif_end_has_room(&ends->client.end));
+	assert_null(memif_end_place(&ends->client.end, 1));
+	memif_end_push(&ends->client.end);
+	assert_int_equal(peer_receives(ends, room), 64);
+	assert_null(memif_end_place(&ends->client.end, 1));
+	memif_end_release(&ends->server.end);
 	/* The one that came back. */
-	assert_ptr_equal(memif_end_place(&wire->client.end, 1), places[0]);
+	assert_ptr_equal(memif_end_place(&ends->client.end, 1), places[0]);
 }
 
 TEST(memif_end_place__has_as_many_as_are_ready)
 {
-	struct wire *wire = *state;
+	struct ends *ends = *state;
 	uint8_t room[ROOM];
 
 	for (uint32_t i = 0; i < SIZE; i++) {
-		assert_non_null(memif_end_place(&wire->server.end, BUFFER));
-		assert_null(memif_end_place(&wire->server.end, BUFFER + 1));
-		memif_end_placed(&wire->server.end, 64);
+		assert_non_null(memif_end_place(&ends->server.end, BUFFER));
+		assert_null(memif_end_place(&ends->server.end, BUFFER + 1));
+		memif_end_placed(&ends->server.end, 64);
 	}
-	assert_false(memif_end_has_room(&wire->server.end));
-	memif_end_push(&wire->server.end);
-	assert_int_equal(client_receives(wire, room), 64);
-	assert_false(memif_end_has_room(&wire->server.end));
-	memif_end_release(&wire->client.end);
-	assert_true(memif_end_has_room(&wire->server.end));
+	assert_false(memif_end_has_room(&ends->server.end));
+	memif_end_push(&ends->server.end);
+	assert_int_equal(client_receives(ends, room), 64);
+	assert_false(memif_end_has_room(&ends->server.end));
+	memif_end_release(&ends->client.end);
+	assert_true(memif_end_has_room(&ends->server.end));
 }
 
 TEST(memif_end_send__does_not_fit)
 {
-	struct wire *wire = *state;
+	struct ends *ends = *state;
 	uint8_t packet[ROOM] = {0};
 
-	assert_int_equal(memif_end_send(&wire->client.end, packet, SIZE * BUFFER + 1), -EMSGSIZE);
-	assert_int_equal(memif_end_send(&wire->server.end, packet, SIZE * BUFFER + 1), -EMSGSIZE);
-	assert_int_equal(memif_end_send(&wire->client.end, packet, 4 * BUFFER), 0);
-	assert_int_equal(memif_end_send(&wire->client.end, packet, (SIZE - 3) * BUFFER), -EAGAIN);
-	assert_int_equal(memif_end_send(&wire->server.end, packet, 4 * BUFFER), 0);
-	assert_int_equal(memif_end_send(&wire->server.end, packet, (SIZE - 3) * BUFFER), -EAGAIN);
+	assert_int_equal(memif_end_send(&ends->client.end, packet, SIZE * BUFFER + 1), -EMSGSIZE);
+	assert_int_equal(memif_end_send(&ends->server.end, packet, SIZE * BUFFER + 1), -EMSGSIZE);
+	assert_int_equal(memif_end_send(&ends->client.end, packet, 4 * BUFFER), 0);
+	assert_int_equal(memif_end_send(&ends->client.end, packet, (SIZE - 3) * BUFFER), -EAGAIN);
+	assert_int_equal(memif_end_send(&ends->server.end, packet, 4 * BUFFER), 0);
+	assert_int_equal(memif_end_send(&ends->server.end, packet, (SIZE - 3) * BUFFER), -EAGAIN);
 }
 
 /* What is longer than there is room for is lost, and nothing else. */
 TEST(memif_end_receive__goes_on_after_too_long_ones)
 {
-	struct wire *wire = *state;
+	struct ends *ends = *state;
 	uint8_t packet[ROOM] = {0}, room[100];
 	bool right;
 
 	for (int i = 0; i < 2; i++) {
 		const size_t len = i == 0 ? 3 * BUFFER : 101;
 
-		memif_end_send(&wire->client.end, packet, len);
-		memif_end_send(&wire->client.end, packet, 50);
-		memif_end_push(&wire->client.end);
-		assert_int_equal(memif_end_receive(&wire->server.end, room, 100, copy, &right),
+		memif_end_send(&ends->client.end, packet, len);
+		memif_end_send(&ends->client.end, packet, 50);
+		memif_end_push(&ends->client.end);
+		assert_int_equal(memif_end_receive(&ends->server.end, room, 100, copy, &right),
 				 -EMSGSIZE);
-		assert_int_equal(memif_end_receive(&wire->server.end, room, 100, copy, &right), 50);
-		memif_end_send(&wire->server.end, packet, len);
-		memif_end_send(&wire->server.end, packet, 50);
-		memif_end_push(&wire->server.end);
-		assert_int_equal(memif_end_receive(&wire->client.end, room, 100, copy, &right),
+		assert_int_equal(memif_end_receive(&ends->server.end, room, 100, copy, &right), 50);
+		memif_end_send(&ends->server.end, packet, len);
+		memif_end_send(&ends->server.end, packet, 50);
+		memif_end_push(&ends->server.end);
+		assert_int_equal(memif_end_receive(&ends->client.end, room, 100, copy, &right),
 				 -EMSGSIZE);
-		assert_int_equal(memif_end_receive(&wire->client.end, room, 100, copy, &right), 50);
+		assert_int_equal(memif_end_receive(&ends->client.end, room, 100, copy, &right), 50);
 	}
 }
 
 TEST(memif_end_receive__waits_for_the_rest)
 {
-	struct wire *wire = *state;
+	struct ends *ends = *state;
 	uint8_t packet[ROOM], room[ROOM];
 
 	fill(packet, 1, 2 * BUFFER);
-	memif_end_send(&wire->client.end, packet, 2 * BUFFER);
-	__atomic_store_n(&wire->to_server->head, 1, __ATOMIC_RELEASE);
-	assert_int_equal(peer_receives(wire, room), 0);
-	memif_end_push(&wire->client.end);
-	assert_int_equal(peer_receives(wire, room), 2 * BUFFER);
+	memif_end_send(&ends->client.end, packet, 2 * BUFFER);
+	__atomic_store_n(&ends->to_server->head, 1, __ATOMIC_RELEASE);
+	assert_int_equal(peer_receives(ends, room), 0);
+	memif_end_push(&ends->client.end);
+	assert_int_equal(peer_receives(ends, room), 2 * BUFFER);
 	expect_bytes(room, 1, 2 * BUFFER);
-	memif_end_send(&wire->server.end, packet, 2 * BUFFER);
-	__atomic_store_n(&wire->to_client->tail, 1, __ATOMIC_RELEASE);
-	assert_int_equal(client_receives(wire, room), 0);
-	memif_end_push(&wire->server.end);
-	assert_int_equal(client_receives(wire, room), 2 * BUFFER);
+	memif_end_send(&ends->server.end, packet, 2 * BUFFER);
+	__atomic_store_n(&ends->to_client->tail, 1, __ATOMIC_RELEASE);
+	assert_int_equal(client_receives(ends, room), 0);
+	memif_end_push(&ends->server.end);
+	assert_int_equal(client_receives(ends, room), 2 * BUFFER);
 	expect_bytes(room, 1, 2 * BUFFER);
 }
 
 /* Nobody stays awake for it, nor looks at what is there again. */
 TEST(memif_end_waits__not_for_a_packet_whose_rest_does_not_come)
 {
-	struct wire *wire = *state;
+	struct ends *ends = *state;
 	uint8_t packet[ROOM], room[ROOM];
 
 	fill(packet, 1, 3 * BUFFER);
-	memif_end_send(&wire->client.end, packet, 3 * BUFFER);
-	memif_end_send(&wire->server.end, packet, 3 * BUFFER);
+	memif_end_send(&ends->client.end, packet, 3 * BUFFER);
+	memif_end_send(&ends->server.end, packet, 3 * BUFFER);
 	for (uint16_t there = 1; there <= 3; there++) {
-		__atomic_store_n(&wire->to_server->head, there, __ATOMIC_RELEASE);
-		__atomic_store_n(&wire->to_client->tail, there, __ATOMIC_RELEASE);
-		assert_true(memif_end_waits(&wire->server.end));
-		assert_true(memif_end_waits(&wire->client.end));
+		__atomic_store_n(&ends->to_server->head, there, __ATOMIC_RELEASE);
+		__atomic_store_n(&ends->to_client->tail, there, __ATOMIC_RELEASE);
+		assert_true(memif_end_waits(&ends->server.end));
+		assert_true(memif_end_waits(&ends->client.end));
 		if (there == 3)
 			break;
 		/* Whether it is looked at again shows in what is made of it. */
 		for (int i = 0; i < 2; i++) {
-			assert_int_equal(peer_receives(wire, room), 0);
-			assert_int_equal(client_receives(wire, room), 0);
-			assert_false(memif_end_waits(&wire->server.end));
-			assert_false(memif_end_waits(&wire->client.end));
+			assert_int_equal(peer_receives(ends, room), 0);
+			assert_int_equal(client_receives(ends, room), 0);
+			assert_false(memif_end_waits(&ends->server.end));
+			assert_false(memif_end_waits(&ends->client.end));
 			memset(room, 0, sizeof(room));
 		}
-		assert_int_equal(peer_receives(wire, room), 0);
-		assert_int_equal(client_receives(wire, room), 0);
+		assert_int_equal(peer_receives(ends, room), 0);
+		assert_int_equal(client_receives(ends, room), 0);
 		assert_int_equal(room[0], 0);
 	}
-	assert_int_equal(peer_receives(wire, room), 3 * BUFFER);
+	assert_int_equal(peer_receives(ends, room), 3 * BUFFER);
 	expect_bytes(room, 1, 3 * BUFFER);
-	assert_int_equal(client_receives(wire, room), 3 * BUFFER);
+	assert_int_equal(client_receives(ends, room), 3 * BUFFER);
 	expect_bytes(room, 1, 3 * BUFFER);
-	assert_false(memif_end_waits(&wire->server.end));
-	assert_false(memif_end_waits(&wire->client.end));
+	assert_false(memif_end_waits(&ends->server.end));
+	assert_false(memif_end_waits(&ends->client.end));
 }
 
 /* A server takes no longer ones, and would end the connection. */
@@ -395,77 +395,77 @@ TEST(memif_end_send__keeps_to_what_servers_take)
 {
 	static const struct memif_client_config small = {
 		.id = 7, .log2_size = 8, .buffer_bytes = 16};
-	struct wire *wire = *state;
+	struct ends *ends = *state;
 	uint8_t packet[ROOM] = {0}, room[ROOM];
 	const size_t most = MEMIF_CHAIN_MAX * small.buffer_bytes;
 
 	assert_int_equal(teardown(state), 0);
 	assert_int_equal(setup_with(state, &small), 0);
-	wire = *state;
-	assert_int_equal(memif_end_send(&wire->client.end, packet, most + 1), -EMSGSIZE);
-	assert_int_equal(memif_end_send(&wire->server.end, packet, most + 1), -EMSGSIZE);
-	assert_int_equal(memif_end_send(&wire->client.end, packet, most), 0);
-	assert_int_equal(memif_end_send(&wire->server.end, packet, most), 0);
-	memif_end_push(&wire->client.end);
-	memif_end_push(&wire->server.end);
-	assert_int_equal(peer_receives(wire, room), most);
-	assert_int_equal(client_receives(wire, room), most);
+	ends = *state;
+	assert_int_equal(memif_end_send(&ends->client.end, packet, most + 1), -EMSGSIZE);
+	assert_int_equal(memif_end_send(&ends->server.end, packet, most + 1), -EMSGSIZE);
+	assert_int_equal(memif_end_send(&ends->client.end, packet, most), 0);
+	assert_int_equal(memif_end_send(&ends->server.end, packet, most), 0);
+	memif_end_push(&ends->client.end);
+	memif_end_push(&ends->server.end);
+	assert_int_equal(peer_receives(ends, room), most);
+	assert_int_equal(client_receives(ends, room), most);
 }
 
 /* Buffers that were ready stay so: what is sent over several is measured by how many there are. */
 TEST(memif_end_send__refuses_what_went_back)
 {
-	struct wire *wire = *state;
+	struct ends *ends = *state;
 	uint8_t packet[ROOM] = {0};
 
 	for (uint32_t i = 0; i < SIZE; i++)
-		wire->to_client->descriptors[i].length = 1;
-	wire->to_client->head = 1;
-	assert_true(memif_end_has_room(&wire->server.end));
-	wire->to_client->head = 0;
-	assert_int_equal(memif_end_send(&wire->server.end, packet, sizeof(packet)), -EPROTO);
-	assert_int_equal(wire->server.end.state, MEMIF_STATE_BROKEN);
+		ends->to_client->descriptors[i].length = 1;
+	ends->to_client->head = 1;
+	assert_true(memif_end_has_room(&ends->server.end));
+	ends->to_client->head = 0;
+	assert_int_equal(memif_end_send(&ends->server.end, packet, sizeof(packet)), -EPROTO);
+	assert_int_equal(ends->server.end.state, MEMIF_STATE_BROKEN);
 }
 
 /* As a server might that has begun a packet. */
 TEST(memif_end_receive__client_refuses_what_went_back)
 {
-	struct wire *wire = *state;
+	struct ends *ends = *state;
 	uint8_t room[ROOM];
 
-	wire->to_client->descriptors[0].flags = MEMIF_MORE;
-	wire->to_client->descriptors[1].flags = MEMIF_MORE;
-	wire->to_client->tail = 2;
-	assert_int_equal(client_receives(wire, room), 0);
-	wire->to_client->tail = 1;
-	assert_int_equal(client_receives(wire, room), -EPROTO);
+	ends->to_client->descriptors[0].flags = MEMIF_MORE;
+	ends->to_client->descriptors[1].flags = MEMIF_MORE;
+	ends->to_client->tail = 2;
+	assert_int_equal(client_receives(ends, room), 0);
+	ends->to_client->tail = 1;
+	assert_int_equal(client_receives(ends, room), -EPROTO);
 }
 
 TEST(memif_end_push__tells_who_sleeps)
 {
-	struct wire *wire = *state;
+	struct ends *ends = *state;
 	uint8_t packet[64] = {0};
 
 	for (int on = 0; on < 2; on++) {
-		memif_end_listen(&wire->server.end, on);
-		memif_end_listen(&wire->client.end, on);
-		memif_end_send(&wire->client.end, packet, sizeof(packet));
-		assert_int_equal(memif_end_push(&wire->client.end), on);
-		memif_end_send(&wire->server.end, packet, sizeof(packet));
-		assert_int_equal(memif_end_push(&wire->server.end), on);
+		memif_end_listen(&ends->server.end, on);
+		memif_end_listen(&ends->client.end, on);
+		memif_end_send(&ends->client.end, packet, sizeof(packet));
+		assert_int_equal(memif_end_push(&ends->client.end), on);
+		memif_end_send(&ends->server.end, packet, sizeof(packet));
+		assert_int_equal(memif_end_push(&ends->server.end), on);
 	}
 }
 
-static void expect_broken(struct wire *wire)
+static void expect_broken(struct ends *ends)
 {
 	uint8_t room[ROOM];
 
-	assert_int_equal(wire->client.end.state, MEMIF_STATE_BROKEN);
-	assert_int_equal(client_receives(wire, room), -EPROTO);
-	assert_int_equal(memif_end_send(&wire->client.end, room, 64), -EPROTO);
-	assert_null(memif_end_place(&wire->client.end, 64));
-	assert_false(memif_end_push(&wire->client.end));
-	assert_false(memif_end_waits(&wire->client.end));
+	assert_int_equal(ends->client.end.state, MEMIF_STATE_BROKEN);
+	assert_int_equal(client_receives(ends, room), -EPROTO);
+	assert_int_equal(memif_end_send(&ends->client.end, room, 64), -EPROTO);
+	assert_null(memif_end_place(&ends->client.end, 64));
+	assert_false(memif_end_push(&ends->client.end));
+	assert_false(memif_end_waits(&ends->client.end));
 }
 
 TEST(memif_end_receive__client_refuses_more_than_is_ready)
@@ -473,12 +473,12 @@ TEST(memif_end_receive__client_refuses_more_than_is_ready)
 	static const uint16_t tails[] = {SIZE + 1, UINT16_MAX, 0x8000};
 
 	for (size_t i = 0; i < sizeof(tails) / sizeof(tails[0]); i++) {
-		struct wire *wire = *state;
+		struct ends *ends = *state;
 		uint8_t room[ROOM];
 
-		wire->to_client->tail = tails[i];
-		assert_int_equal(client_receives(wire, room), -EPROTO);
-		expect_broken(wire);
+		ends->to_client->tail = tails[i];
+		assert_int_equal(client_receives(ends, room), -EPROTO);
+		expect_broken(ends);
 		assert_int_equal(teardown(state), 0);
 		assert_int_equal(setup(state), 0);
 	}
@@ -486,39 +486,39 @@ TEST(memif_end_receive__client_refuses_more_than_is_ready)
 
 TEST(memif_end_receive__client_refuses_long_lengths)
 {
-	struct wire *wire = *state;
+	struct ends *ends = *state;
 	uint8_t room[ROOM];
 
-	wire->to_client->descriptors[0].length = BUFFER + 1;
-	wire->to_client->tail = 1;
-	assert_int_equal(client_receives(wire, room), -EPROTO);
-	expect_broken(wire);
+	ends->to_client->descriptors[0].length = BUFFER + 1;
+	ends->to_client->tail = 1;
+	assert_int_equal(client_receives(ends, room), -EPROTO);
+	expect_broken(ends);
 }
 
 TEST(memif_end_receive__client_refuses_endless_chains)
 {
-	struct wire *wire = *state;
+	struct ends *ends = *state;
 	uint8_t room[ROOM];
 
 	for (uint32_t i = 0; i < SIZE; i++)
-		wire->to_client->descriptors[i].flags = MEMIF_MORE;
-	wire->to_client->tail = SIZE;
-	assert_int_equal(client_receives(wire, room), -EPROTO);
-	expect_broken(wire);
+		ends->to_client->descriptors[i].flags = MEMIF_MORE;
+	ends->to_client->tail = SIZE;
+	assert_int_equal(client_receives(ends, room), -EPROTO);
+	expect_broken(ends);
 }
 
 /* Where buffers are is known here, whatever the server writes there. */
 TEST(memif_end_receive__client_believes_no_place)
 {
-	struct wire *wire = *state;
+	struct ends *ends = *state;
 	uint8_t packet[64], room[ROOM];
 
 	fill(packet, 3, sizeof(packet));
-	memif_end_send(&wire->server.end, packet, sizeof(packet));
-	wire->to_client->descriptors[0].offset = UINT32_MAX;
-	wire->to_client->descriptors[0].region = UINT16_MAX;
-	memif_end_push(&wire->server.end);
-	assert_int_equal(client_receives(wire, room), 64);
+	memif_end_send(&ends->server.end, packet, sizeof(packet));
+	ends->to_client->descriptors[0].offset = UINT32_MAX;
+	ends->to_client->descriptors[0].region = UINT16_MAX;
+	memif_end_push(&ends->server.end);
+	assert_int_equal(client_receives(ends, room), 64);
 	expect_bytes(room, 3, 64);
 }
 
@@ -527,16 +527,16 @@ TEST(memif_end_place__refuses_what_was_not_sent)
 	static const uint16_t tails[] = {SIZE + 1, UINT16_MAX, 1};
 
 	for (size_t i = 0; i < sizeof(tails) / sizeof(tails[0]); i++) {
-		struct wire *wire = *state;
+		struct ends *ends = *state;
 
 		/* Full, and none of it shown yet: nothing can have been read. */
 		for (uint32_t k = 0; k < SIZE; k++) {
-			assert_non_null(memif_end_place(&wire->client.end, 64));
-			memif_end_placed(&wire->client.end, 64);
+			assert_non_null(memif_end_place(&ends->client.end, 64));
+			memif_end_placed(&ends->client.end, 64);
 		}
-		wire->to_server->tail = tails[i];
-		assert_null(memif_end_place(&wire->client.end, 64));
-		expect_broken(wire);
+		ends->to_server->tail = tails[i];
+		assert_null(memif_end_place(&ends->client.end, 64));
+		expect_broken(ends);
 		assert_int_equal(teardown(state), 0);
 		assert_int_equal(setup(state), 0);
 	}
@@ -546,13 +546,13 @@ TEST(memif_end_place__refuses_what_was_not_sent)
  * twice. */
 TEST(memif_client__survives_anything)
 {
-	struct wire *wire = *state;
+	struct ends *ends = *state;
 	uint8_t room[ROOM];
 	unsigned int seed = 1;
 
 	for (int i = 0; i < ROUNDS; i++) {
 		struct memif_ring_memory *ring =
-			rand_r(&seed) % 2 ? wire->to_server : wire->to_client;
+			rand_r(&seed) % 2 ? ends->to_server : ends->to_client;
 		uint8_t *at =
 			(uint8_t *)ring + (unsigned int)rand_r(&seed) % (sizeof(*ring) + SIZE * 16);
 
@@ -564,25 +564,25 @@ TEST(memif_client__survives_anything)
 			ring->tail++;
 			break;
 		case 2:
-			client_receives(wire, room);
+			client_receives(ends, room);
 			break;
 		case 3:
-			memif_end_release(&wire->client.end);
-			memif_end_expect(&wire->client.end, (uint32_t)rand_r(&seed) % (2 * SIZE),
+			memif_end_release(&ends->client.end);
+			memif_end_expect(&ends->client.end, (uint32_t)rand_r(&seed) % (2 * SIZE),
 					 ROOM);
 			break;
 		case 4:
-			memif_end_send(&wire->client.end, room,
+			memif_end_send(&ends->client.end, room,
 				       1 + (size_t)rand_r(&seed) % (3 * BUFFER));
 			break;
 		default:
-			memif_end_push(&wire->client.end);
+			memif_end_push(&ends->client.end);
 		}
-		assert_true(wire->client.end.buffers.stock_count <= SIZE);
-		if (wire->client.end.state == MEMIF_STATE_BROKEN) {
+		assert_true(ends->client.end.buffers.stock_count <= SIZE);
+		if (ends->client.end.state == MEMIF_STATE_BROKEN) {
 			assert_int_equal(teardown(state), 0);
 			assert_int_equal(setup(state), 0);
-			wire = *state;
+			ends = *state;
 		}
 	}
 }
@@ -590,9 +590,9 @@ TEST(memif_client__survives_anything)
 /* The server keeps descriptor and mapping: it has the file, but none of our pages. */
 TEST(memif_client_take_back__leaves_the_server_no_pages)
 {
-	struct wire *wire = *state;
-	const int kept = dup(wire->client.memory_fd);
-	const off_t bytes = (off_t)wire->client.bytes;
+	struct ends *ends = *state;
+	const int kept = dup(ends->client.memory_fd);
+	const off_t bytes = (off_t)ends->client.bytes;
 	struct stat file;
 
 	assert_true(kept >= 0);
@@ -601,7 +601,7 @@ TEST(memif_client_take_back__leaves_the_server_no_pages)
 	/* Nor can a server have it that they stay, or make more of them. */
 	assert_int_equal(fcntl(kept, F_ADD_SEALS, F_SEAL_FUTURE_WRITE), -1);
 	assert_int_equal(ftruncate(kept, 2 * bytes), -1);
-	memif_client_take_back(&wire->client);
+	memif_client_take_back(&ends->client);
 	/* Another thread takes them. */
 	for (int i = 0; i < PATIENCE_MS && file.st_blocks > 0; i++) {
 		usleep(1000);
@@ -610,20 +610,20 @@ TEST(memif_client_take_back__leaves_the_server_no_pages)
 	assert_int_equal(file.st_blocks, 0);
 	/* So the mapping is still good. */
 	assert_int_equal(file.st_size, bytes);
-	assert_int_equal(__atomic_load_n(&wire->to_client->cookie, __ATOMIC_RELAXED), 0);
+	assert_int_equal(__atomic_load_n(&ends->to_client->cookie, __ATOMIC_RELAXED), 0);
 	close(kept);
 }
 
 /* Of a program that calls mlockall. */
 TEST(memif_client_take_back__takes_what_is_locked)
 {
-	struct wire *wire = *state;
-	const int kept = dup(wire->client.memory_fd);
+	struct ends *ends = *state;
+	const int kept = dup(ends->client.memory_fd);
 	struct stat file;
 
 	assert_true(kept >= 0);
-	assert_int_equal(mlock(wire->client.memory, 1), 0);
-	memif_client_take_back(&wire->client);
+	assert_int_equal(mlock(ends->client.memory, 1), 0);
+	memif_client_take_back(&ends->client);
 	assert_int_equal(fstat(kept, &file), 0);
 	for (int i = 0; i < PATIENCE_MS && file.st_blocks > 0; i++) {
 		usleep(1000);
@@ -636,15 +636,15 @@ TEST(memif_client_take_back__takes_what_is_locked)
 /* A last acknowledgement, from a program that ends: its peer waits for it. */
 TEST(memif_client_fini__leaves_the_server_what_it_was_sent)
 {
-	struct wire *wire = *state;
+	struct ends *ends = *state;
 	uint8_t packet[BUFFER], room[ROOM];
 
 	fill(packet, 7, sizeof(packet));
-	assert_int_equal(memif_end_send(&wire->client.end, packet, sizeof(packet)), 0);
-	memif_end_push(&wire->client.end);
-	memif_client_fini(&wire->client);
+	assert_int_equal(memif_end_send(&ends->client.end, packet, sizeof(packet)), 0);
+	memif_end_push(&ends->client.end);
+	memif_client_fini(&ends->client);
 	/* Another thread would have taken it by now. */
 	usleep(100000);
-	assert_int_equal(peer_receives(wire, room), sizeof(packet));
+	assert_int_equal(peer_receives(ends, room), sizeof(packet));
 	expect_bytes(room, 7, sizeof(packet));
 }

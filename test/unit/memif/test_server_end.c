@@ -174,9 +174,9 @@ TEST(memif_server_take__bounds_regions)
 	assert_int_equal(say_region(client, &region, 4096), -EPROTO);
 }
 
-/* Its memory is had, but not without end: whoever has the wire waits for it, and a hole of the
- * client's becomes memory. */
-TEST(memif_server_take__has_some_pages_of_a_wire)
+/* The server populates the client's memory up to a limit: the engine waits meanwhile, and a hole in
+ * the client's file becomes memory. */
+TEST(memif_server_take__makes_some_pages_present)
 {
 	static const uint64_t bytes = 12 << 20;
 	struct client *client = *state;

@@ -205,12 +205,12 @@ TEST(control_event__of_one_that_has_gone_is_no_refusal)
 /* The others' descriptors are being closed: that is no fault of this one's. */
 TEST(control_event__tries_again_when_descriptors_can_be_closed)
 {
-	const struct share_message message = {.type = SHARE_WIRE, .version = SHARE_VERSION};
+	const struct share_message message = {.type = SHARE_MEMIF, .version = SHARE_VERSION};
 	const uint16_t slot = attach(USER);
-	int wire[2];
+	int ends[2];
 
-	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, wire), 0);
-	assert_int_equal(message_send(own, &message, &wire[0], 1), 0);
+	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, ends), 0);
+	assert_int_equal(message_send(own, &message, &ends[0], 1), 0);
 	stuck = true;
 	control_event(&server, EVENT_SOCKET, slot);
 	assert_int_equal(server.slots.all[slot].state, SLOT_LIVE);
@@ -222,9 +222,9 @@ TEST(control_event__tries_again_when_descriptors_can_be_closed)
 	assert_true(is_heard(slot));
 	control_event(&server, EVENT_SOCKET, slot);
 	assert_int_equal(server.slots.all[slot].state, SLOT_LIVE);
-	assert_true(isolated_wire(&server.slots.all[slot]) >= 0);
-	close(wire[0]);
-	close(wire[1]);
+	assert_true(isolated_socket(&server.slots.all[slot]) >= 0);
+	close(ends[0]);
+	close(ends[1]);
 }
 
 /* One that rested leaves nothing that would be looked at. */

@@ -193,22 +193,22 @@ TEST(slot_advance__of_one_that_breaks_a_rule)
 	assert_int_equal(server.totals.refused, 1);
 }
 
-/* Both ends of a wire say what they have to say. The process's own end is `wire`. */
-static void connect_wire(uint16_t slot, int wire, struct memif_client *client)
+/* Exchange the messages of a memif connection. `socket_fd` is the process's end. */
+static void connect_memif(uint16_t slot, int socket_fd, struct memif_client *client)
 {
 	static const struct memif_client_config config = {.log2_size = 6, .buffer_bytes = 512};
 	struct memif_message message, answer;
 	int fd;
 
 	memif_client_init(client, &config);
-	while (recv(wire, &message, sizeof(message), 0) == sizeof(message)) {
+	while (recv(socket_fd, &message, sizeof(message), 0) == sizeof(message)) {
 		const int rc = memif_client_take(client, &message, &answer, &fd);
 
 		assert_true(rc >= 0);
 		if (rc == 1)
-			assert_int_equal(memif_socket_send_with(wire, &answer, sizeof(answer), fd),
-					 0);
-		control_event(&server, EVENT_WIRE, slot);
+			assert_int_equal(
+				memif_socket_send_with(socket_fd, &answer, sizeof(answer), fd), 0);
+		control_event(&server, EVENT_MEMIF, slot);
 	}
 	assert_int_equal(client->end.state, MEMIF_STATE_CONNECTED);
 }
@@ -225,10 +225,10 @@ static void send_over(struct memif_client *client, int count)
 	memif_end_push(&client->end);
 }
 
-/* An isolated process attaches. Returns its end of the socket, and of the wire. */
-static uint16_t attach_isolated(int *own, int *wire, struct memif_client *client)
+/* Attach an isolated process. Returns its end of the socket and of the memif socket. */
+static uint16_t attach_isolated(int *own, int *socket_fd, struct memif_client *client)
 {
-	const struct share_message plug = {.type = SHARE_WIRE, .version = SHARE_VERSION};
+	const struct share_message plug = {.type = SHARE_MEMIF, .version = SHARE_VERSION};
 	struct share_message welcome;
 	int ends[2];
 
@@ -237,9 +237,9 @@ static uint16_t attach_isolated(int *own, int *wire, struct memif_client *client
 	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK, 0, ends), 0);
 	assert_int_equal(message_send(*own, &plug, &ends[1], 1), 0);
 	close(ends[1]);
-	*wire = ends[0];
+	*socket_fd = ends[0];
 	control_event(&server, EVENT_SOCKET, welcome.welcome.slot);
-	connect_wire(welcome.welcome.slot, *wire, client);
+	connect_memif(welcome.welcome.slot, *socket_fd, client);
 	return welcome.welcome.slot;
 }
 
@@ -247,8 +247,8 @@ static uint16_t attach_isolated(int *own, int *wire, struct memif_client *client
 TEST(slot_hang_up__of_an_isolated_one_takes_from_no_other)
 {
 	struct memif_client client;
-	int own, wire;
-	const uint16_t slot = attach_isolated(&own, &wire, &client);
+	int own, socket_fd;
+	const uint16_t slot = attach_isolated(&own, &socket_fd, &client);
 
 	send_over(&client, MANY);
 	send_by(0, false, 1, 1);
@@ -261,20 +261,20 @@ TEST(slot_hang_up__of_an_isolated_one_takes_from_no_other)
 	assert_int_equal(server.totals.refused, 0);
 	assert_int_equal(server.slots.isolated_count, 0);
 	memif_client_fini(&client);
-	close(wire);
+	close(socket_fd);
 }
 
-/* What it left is looked at before its wire is let go of. */
-TEST(isolated_hear__looks_for_broken_rules_in_what_came_over_a_wire_that_ends)
+/* Packets that it left are checked before its connection is dropped. */
+TEST(isolated_hear__looks_for_broken_rules_in_what_came_over_a_connection_that_ends)
 {
 	struct memif_client client;
-	int own, wire;
-	const uint16_t slot = attach_isolated(&own, &wire, &client);
+	int own, socket_fd;
+	const uint16_t slot = attach_isolated(&own, &socket_fd, &client);
 
 	client.end.tx.memory->descriptors[0].length = UINT32_MAX;
 	client.end.tx.memory->head = 1;
-	close(wire);
-	control_event(&server, EVENT_WIRE, slot);
+	close(socket_fd);
+	control_event(&server, EVENT_MEMIF, slot);
 	turn_run(&server);
 	assert_int_equal(server.totals.refused, 1);
 	assert_int_equal(server.slots.all[slot].state, SLOT_FREE);
@@ -282,17 +282,17 @@ TEST(isolated_hear__looks_for_broken_rules_in_what_came_over_a_wire_that_ends)
 	close(own);
 }
 
-/* The process stays, and may bring another wire. */
-TEST(isolated_hear__takes_what_came_over_a_wire_that_ends)
+/* The process stays, and may bring another memif connection. */
+TEST(isolated_hear__takes_what_came_over_a_connection_that_ends)
 {
 	struct memif_client client;
-	int own, wire;
-	const uint16_t slot = attach_isolated(&own, &wire, &client);
+	int own, socket_fd;
+	const uint16_t slot = attach_isolated(&own, &socket_fd, &client);
 
 	send_over(&client, MANY);
-	close(wire);
-	control_event(&server, EVENT_WIRE, slot);
-	assert_int_equal(isolated_wire(&server.slots.all[slot]), -1);
+	close(socket_fd);
+	control_event(&server, EVENT_MEMIF, slot);
+	assert_int_equal(isolated_socket(&server.slots.all[slot]), -1);
 	assert_int_equal(receive_by(1), 0);
 	turn_run(&server);
 	turn_run(&server);

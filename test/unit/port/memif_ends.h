@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Both ends of a memif wire in one test. */
+/* Both ends of a memif connection in one test. */
 #ifndef MEMIF_ENDS_H
 #define MEMIF_ENDS_H
 
 #include "memif_port.h"
 #include "port/port.h"
 
-/** The wire's socket. */
+/** The connection's socket. */
 extern char ends_path[64];
 
 /** Before and after all tests: a directory for it. */

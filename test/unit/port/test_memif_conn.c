@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Tests of pmd/port/memif_conn.c: ends of a wire that meet, part, and are kept away. */
+/* Tests of pmd/port/memif_conn.c: ends that connect, disconnect and are refused. */
 #include <errno.h>
 #include <poll.h>
 #include <stdint.h>
@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "fds.h"
-#include "memif/wire.h"
+#include "memif/protocol.h"
 #include "memif_ends.h"
 #include "port/memif_caller.h"
 #include "test.h"
@@ -286,11 +286,11 @@ TEST(memif_conn_look__ends_what_does_not_end)
 	for (int i = 0; i < 5; i++) {
 		assert_int_equal(send(fd, &message, sizeof(message), 0), sizeof(message));
 		port_conn_run(&client);
-		assert_true(memif->wire_fd >= 0);
+		assert_true(memif->socket_fd >= 0);
 	}
 	assert_int_equal(send(fd, &message, sizeof(message), 0), sizeof(message));
 	port_conn_run(&client);
-	assert_int_equal(memif->wire_fd, -1);
+	assert_int_equal(memif->socket_fd, -1);
 	assert_int_equal(memif->complaints, 1u << MEMIF_NO_RULE);
 	close(fd);
 	close(listener);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Tests of pmd/port/memif_server.c: who is let in to a wire, and who is kept away. */
+/* Tests of pmd/port/memif_server.c: clients that are accepted, and clients that are refused. */
 #include <errno.h>
 #include <poll.h>
 #include <stdint.h>
@@ -14,7 +14,7 @@
 
 #include "fds.h"
 #include "memif/socket.h"
-#include "memif/wire.h"
+#include "memif/protocol.h"
 #include "memif_ends.h"
 #include "port/memif_caller.h"
 #include "test.h"
@@ -214,7 +214,7 @@ TEST(memif_conn_look__takes_nobody_when_stuck)
 	ends_run(&server, &client);
 	assert_true(memif_of(&server)->pauses);
 	assert_false(is_greeted(fd));
-	assert_int_equal(memif_of(&client)->wire_fd, -1);
+	assert_int_equal(memif_of(&client)->socket_fd, -1);
 	stuck = false;
 	ends_run(&server, &client);
 	assert_true(is_greeted(fd));
@@ -310,7 +310,7 @@ TEST(memif_conn_look__says_that_memory_is_not_sealed)
 	say(fd, &message, memory);
 	port_conn_run(&server);
 	assert_int_equal(memif_of(&server)->complaints, 1u << MEMIF_UNSEALED);
-	assert_int_equal(memif_of(&server)->wire_fd, -1);
+	assert_int_equal(memif_of(&server)->socket_fd, -1);
 	close(fd);
 	fd = ends_connect();
 	port_conn_run(&server);

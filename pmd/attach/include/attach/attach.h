@@ -42,8 +42,8 @@ int share_attach(struct link *link, const char *socket_path, uint32_t number, in
 const struct cm_ports_ops *share_ports(const struct link *link, void **user);
 
 /**
- * Attach without sharing memory: the port is the client of a memif wire, and the owner has its
- * other end. The port is then prepared, and as port_prepare has it; it needs EAL. Not MT-safe.
+ * Attach without sharing memory: the port becomes a memif client whose server is the owner. After
+ * this call the port is as port_prepare leaves it; it needs EAL. Not MT-safe.
  *
  * @param socket_path
  *   Where the owner listens for isolated programs.

@@ -2,10 +2,10 @@
 /*
  * DPDK device arguments as users write them: "net_memif0,role=server", "0000:00:04.0,key=value".
  *
- * The arguments are taken apart as rte_kvargs does it in drivers, with their lists in brackets; but
- * a value goes on to its end where rte_kvargs would take a second '=' for the end of another key: a
- * wire's socket and secret may have one. The device's name is not left to rte_devargs_parse, which
- * knows the names of loaded drivers only: they are loaded when EAL starts, which is later, and in
+ * The arguments are parsed as rte_kvargs does it in drivers, with lists in brackets. One thing is
+ * different: a value may contain '=', because a memif socket's name and secret may; rte_kvargs
+ * would take the '=' for the end of another key. The device's name is not parsed by
+ * rte_devargs_parse: that function knows loaded drivers only, and EAL loads them later, in
  * uroce-run never.
  */
 #ifndef CONFIG_DEVARGS_H

@@ -11,7 +11,7 @@
 #include <stdint.h>
 
 #include "memif/end.h"
-#include "memif/wire.h"
+#include "memif/protocol.h"
 
 struct memif_client_config {
 	uint32_t id; /* of the interface that is wanted */

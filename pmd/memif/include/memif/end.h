@@ -17,7 +17,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "memif/wire.h"
+#include "memif/protocol.h"
 
 #define MEMIF_REGIONS_MAX 4
 #define MEMIF_LOG2_MAX	  14 /* of a ring's size; the protocol's own limit of old */

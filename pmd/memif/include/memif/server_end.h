@@ -12,7 +12,7 @@
 #include <stdint.h>
 
 #include "memif/end.h"
-#include "memif/wire.h"
+#include "memif/protocol.h"
 
 #define MEMIF_ISOLATED_LOG2_MAX 10 /* of an isolated program's ring */
 

@@ -4,7 +4,7 @@
 #define PORT_DRIVERS_H
 
 #define AF_PACKET_DRIVER   "net_af_packet"
-#define MEMIF_DRIVER	   "net_memif" /* the name alone: the wire is our own (port/memif_caller.h) */
+#define MEMIF_DRIVER	   "net_memif" /* DPDK's name; the implementation is our own (memif_port.h) */
 #define NULL_DRIVER	   "net_null"
 #define TAP_DRIVER	   "net_tap"
 #define VHOST_DRIVER	   "net_vhost"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A client of a memif wire that does not come to its server by the name of a socket. */
+/* A memif client that does not reach its server through a named socket. */
 #ifndef PORT_MEMIF_CALLER_H
 #define PORT_MEMIF_CALLER_H
 
@@ -8,11 +8,10 @@
 
 struct port;
 
-/* Functions by which such a client asks the part of the program that knows the server. Engine's
- * lock. */
+/* Functions that such a client calls to reach its server. Engine's lock. */
 struct memif_caller {
-	/* Connect anew: a socket whose other end the server has, which is the wire's from here on;
-	 * or -errno: it is tried again later. Does not wait. */
+	/* Return a socket whose other end the server has; the client owns it from then on. -errno:
+	 * the client tries again later. Does not wait. */
 	int (*call)(void *arg);
 	/* Return true while the port behind the server has a link. */
 	bool (*link_up)(void *arg);
@@ -21,11 +20,11 @@ struct memif_caller {
 };
 
 /**
- * Make a port such a client, whose server tells of no packets: nothing wakes who sleeps. Before EAL
- * starts. Not MT-safe.
+ * Make a port such a client. Its server sends no notifications about packets, so the port must be
+ * polled. Before EAL starts. Not MT-safe.
  *
  * @param arg
- *   Of `caller`.
+ *   Passed to the functions of `caller`.
  * @return
  *   0 or -errno.
  */

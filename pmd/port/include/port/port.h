@@ -118,7 +118,7 @@ struct port {
 		mtu_bytes; /* largest IP packet; 0 until port_open where the port itself must say */
 	uint32_t mbuf_bytes; /* room of one packet buffer, without headroom */
 	uint32_t mbufs;
-	bool waits_for_server;	/* nothing gets through before another program has made the wire */
+	bool waits_for_server;	/* no packet arrives before another program has made the link */
 	bool opens_files;	/* whoever looks after the connection opens a socket by its name */
 	bool through_kernel;	/* each packet is a call of the kernel's */
 	bool lcores_are_others; /* the application runs DPDK itself: its lcores are its own */
@@ -156,7 +156,7 @@ struct port {
 	uint64_t rx_missed;	       /* dropped before port_ops could take them */
 	struct port_drops tx_too_long; /* and packets */
 	struct port_drops tx_refused;  /* packets that an interface of the kernel's did not take */
-	struct port_drops tx_unconnected; /* packets while a wire had no other end */
+	struct port_drops tx_unconnected; /* packets dropped while the port had no connection */
 
 	bool armed; /* frames interrupt; atomic */
 };
@@ -207,10 +207,10 @@ int port_make_pool(struct port *port, const char *name);
 bool port_connected(const struct port *port);
 
 /**
- * Whether the link is up, as of when port_connected told `connected`: asked twice, a link that
- * comes up in between would be told as both. Engine's lock. A wire in memory counts as up until its
- * first peer has come and gone: programs refuse a port that is down, and the first of two to start
- * cannot have a peer.
+ * Return true if the link is up. `connected` is the last result of port_connected: a second query
+ * could give another answer, and the two results would contradict each other. Engine's lock. A link
+ * in memory counts as up until its first peer has come and gone: programs refuse a port that is
+ * down, and the first of two programs to start cannot have a peer yet.
  */
 bool port_link_up(struct port *port, bool connected);
 

@@ -27,7 +27,7 @@ enum share_message_type {
 	SHARE_LEAVE,	 /* process: link_leave */
 	SHARE_REPLY,	 /* owner: to any of the four, and to SHARE_CLAIM and SHARE_LISTEN */
 	SHARE_LANE,	 /* owner, unasked: a lane with another process; with descriptors */
-	SHARE_WIRE, /* isolated process: this is my memif wire; with a descriptor, and unanswered */
+	SHARE_MEMIF,   /* isolated process: my memif socket, passed with the message; unanswered */
 	SHARE_CLAIM,   /* process: cm_ports_ops.claim */
 	SHARE_LISTEN,  /* process: cm_ports_ops.listen */
 	SHARE_RELEASE, /* process: cm_ports_ops.release; unanswered */

@@ -18,8 +18,8 @@
  * the client this one lays empty buffers ready up to `head`, and the server fills them up to
  * `tail`.
  */
-#ifndef MEMIF_WIRE_H
-#define MEMIF_WIRE_H
+#ifndef MEMIF_PROTOCOL_H
+#define MEMIF_PROTOCOL_H
 
 #include <assert.h>
 #include <stddef.h>
