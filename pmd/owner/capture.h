@@ -11,18 +11,19 @@ struct server;
 struct settings;
 
 struct capture {
-	bool on;	 /* what is handed over is captured */
-	char prefix[32]; /* of files that DPDK's memory is in; "": in none */
+	bool on;	 /* packets between processes are captured */
+	char prefix[32]; /* of the files of DPDK's memory; "": it has no files */
 	uint16_t port;
 };
 
-/** Make ready what settings want captured; the port is open. 0 or -errno (logged). */
+/** Prepare the captures that the settings ask for. The port is open. 0 or -errno (logged). */
 int capture_open(struct server *server, const struct settings *settings);
 
-/** A copy of a packet that is to be handed over; NULL where nothing captures it. */
+/** Copy a packet that will be handed over. NULL: nobody captures it. */
 struct rte_mbuf *capture_copy(const struct server *server, const struct rte_mbuf *mbuf);
 
-/** It was handed over: show the copy, which is no more the caller's. Nothing with NULL. */
+/** Capture the copy of a packet that was handed over, and take over the copy. Does nothing with
+ * NULL. */
 void capture_send(const struct server *server, struct rte_mbuf *copy);
 
 #endif

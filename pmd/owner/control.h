@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What processes ask over their sockets. */
+/* Requests of processes over their sockets. */
 #ifndef OWNER_CONTROL_H
 #define OWNER_CONTROL_H
 
@@ -11,17 +11,17 @@
 
 struct server;
 
-/* A process is in a multicast group. */
+/* A process's membership of a multicast group. */
 struct server_group {
 	LIST_ENTRY(server_group) link;
 	uint16_t slot;
 	uint8_t gid[GID_LEN];
 };
 
-/** Do what a descriptor asks for. */
+/** Handle an event of a descriptor. */
 void control_event(struct server *server, enum server_event event, uint32_t number);
 
-/** Tell a process of the port's addresses, as far as its socket takes it. */
+/** Send the port's addresses to a process, if its socket has room. */
 void control_send_addresses(struct server *server, uint16_t number);
 
 /** Leave all groups of a slot. */

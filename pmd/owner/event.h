@@ -7,7 +7,7 @@
 
 struct server;
 
-/* What a descriptor in the epoll set is. */
+/* Kinds of descriptors in the epoll set. */
 enum server_event {
 	EVENT_WAKE,
 	EVENT_PORT, /* or the kernel's interface */
@@ -22,13 +22,13 @@ enum server_event {
 	EVENT_BELL,	/* number: the slot; edge-triggered */
 };
 
-/** CLOCK_MONOTONIC. */
+/** Return the time of CLOCK_MONOTONIC. */
 uint64_t event_now_ns(void);
 
-/** Watch a descriptor. 0 or -errno. */
+/** Add a descriptor to the epoll set. 0 or -errno. */
 int event_watch(struct server *server, int fd, enum server_event event, uint32_t number);
 
-/** The same of one that is watched already. */
+/** Change the event of a descriptor that is in the set. 0 or -errno. */
 int event_rewatch(struct server *server, int fd, enum server_event event, uint32_t number);
 
 #endif

@@ -11,50 +11,51 @@ struct rte_mbuf;
 struct server;
 struct slot;
 
-/** Take in a frame from the port, in a buffer of the arena. */
+/** Handle a frame from the port, in a buffer of the arena. */
 void forward_input(struct server *server, struct rte_mbuf *mbuf);
 
-/** Give a packet to a process. false, and the packet is still the caller's, where it takes no more.
+/** Give a packet to a process. Return false if the process has no room: the caller keeps the
+ * packet.
  */
 bool forward_give(struct server *server, uint16_t number, struct rte_mbuf *mbuf, uint8_t flags);
 
-/** Take what a process has put into its rings, at most `most` packets. Returns how many. */
+/** Take at most `most` packets out of a process's rings. Returns how many. */
 uint32_t forward_take(struct server *server, uint16_t number, uint32_t most);
 
-/** Send on what came from a process, in a buffer that is the owner's. false, and the packet is
- * still the caller's: not now. */
+/** Forward a process's packet that is in an owner's buffer. Return false if that must wait: the
+ * caller keeps the packet. */
 bool forward_send_on(struct server *server, uint16_t number, struct rte_mbuf *mbuf);
 
-/** Give a packet to a process, or drop it where that takes no more. */
+/** Give a packet to a process, or drop it if the process has no room. */
 void forward_give_or_drop(struct server *server, uint16_t number, struct rte_mbuf *mbuf,
 			  uint8_t flags);
 
 /**
- * Give a packet of one process to another. A process that takes nothing for a while loses packets,
- * and nobody waits for it; one that is only late has them wait in the ring of who sent them.
+ * Give a packet of one process to another. If the receiver is only slow, packets wait in the
+ * sender's ring. If it has taken nothing for a while, its packets are dropped, and no sender waits.
  *
  * @param makes_lane
- *   The two may get a lane, since they talk to each other.
+ *   The two may get a lane, because they exchange packets.
  * @return
- *   False while the packet should wait; it is still the caller's.
+ *   False if the packet must wait; the caller keeps it.
  */
 bool forward_hand_over(struct server *server, uint16_t from, uint16_t number, struct rte_mbuf *mbuf,
 		       bool makes_lane);
 
-/** Lay empty buffers ready for a process. */
+/** Refill a process's ring of empty buffers. */
 void forward_restock(struct server *server, uint16_t number);
 
 /** Send a frame of the owner's own. */
 void forward_send_own(struct server *server, struct rte_mbuf *mbuf, size_t len);
 
-/** Give the port what waits for it. */
+/** Give the pending packets to the port. */
 void forward_flush(struct server *server);
 
-/** Note that a process broke a rule. It is let go of when no packets of it are under way
+/** Note that a process broke a rule. Its slot ends when none of its packets is being forwarded
  * (slot_advance). */
 void forward_refuse(struct server *server, uint16_t number);
 
-/** Take buffers that a process has done with. Returns how many. */
+/** Take back the buffers that a process has released. Returns how many. */
 uint32_t forward_take_returns(struct server *server, uint16_t number);
 
 #endif

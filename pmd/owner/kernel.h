@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* An owner whose port is the kernel's as well. Nothing is done where it is not. */
+/* A port that the owner shares with the kernel. The functions do nothing if the port is not shared.
+ */
 #ifndef OWNER_KERNEL_H
 #define OWNER_KERNEL_H
 
@@ -14,7 +15,7 @@
 struct server;
 struct settings;
 
-/* What is no RoCE goes to an interface of the kernel's, and what comes from it out. */
+/* Frames that are not RoCE go to a kernel interface; frames from it go out of the port. */
 struct kernel {
 	bool is_open;
 	struct port port;
@@ -22,15 +23,14 @@ struct kernel {
 	struct rte_mbuf *frames[SERVER_BURST];
 };
 
-/** Make the kernel's interface, and use its addresses; the port is open. 0 or -errno (logged). */
+/** Make the kernel interface, and use its addresses. The port is open. 0 or -errno (logged). */
 int kernel_open(struct server *server, const struct settings *settings);
 
-/** Give the kernel a frame from the port, which is no more the caller's. Only where there is such
- * an interface. */
+/** Give the kernel a frame from the port, and take over the frame. Call only if kernel.is_open. */
 void kernel_give(struct server *server, struct rte_mbuf *mbuf);
 
-/** Frames in both directions; before processes take the room in the port. Returns how many came
- * from the kernel. */
+/** Move frames in both directions, before processes fill the port. Returns how many came from the
+ * kernel. */
 unsigned int kernel_turn(struct server *server);
 
 void kernel_close(struct server *server);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The owner's part in lanes between processes. */
+/* The owner's side of lanes between processes. */
 #ifndef OWNER_LANES_H
 #define OWNER_LANES_H
 
@@ -13,26 +13,26 @@ struct server;
 
 struct lanes {
 	LIST_HEAD(, server_lane) list;
-	uint32_t number;  /* the last that was given */
-	bool spares_icrc; /* between processes packets need none */
-	bool passes_all;  /* no lanes: all packets pass here */
-	/* packets from process to process, modulo */
+	uint32_t number;  /* the last number that a lane got */
+	bool spares_icrc; /* packets between processes need no ICRC */
+	bool passes_all;  /* no lanes: all packets pass through the owner */
+	/* packets from process to process; wraps */
 	uint16_t handed[SERVE_SLOTS_MAX][SERVE_SLOTS_MAX];
 };
 
-/** A packet goes from a process to another: make a lane between them, where there is none. */
+/** Note a packet from a process to another, and make a lane between them if they have none. */
 void lanes_note(struct server *server, uint16_t from, uint16_t to);
 
-/** A process is not talked to any more: others shall not, either. */
+/** Close the lanes of a process that the owner stops serving. */
 void lanes_close(struct server *server, uint16_t number);
 
-/** A process has ended. Before the ledger is told. */
+/** Close the lanes of a process that has ended. Call before the ledger is told. */
 void lanes_end(struct server *server, uint16_t number);
 
-/** Take back what processes that have ended had lent, where it is done with. */
+/** Take back buffers that ended processes had lent, once their receivers have released them. */
 void lanes_look(struct server *server);
 
-/** Packets that have gone through the lanes of now; what their processes write is believed. */
+/** Count the packets of all open lanes. Uses the indices that processes write, unchecked. */
 uint64_t lanes_packets(const struct server *server);
 
 void lanes_destroy(struct server *server);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Sockets that an owner listens on, and untrusted clients that have not said what they want. */
+/* Sockets that an owner listens on, and untrusted clients that have no slot yet. */
 #ifndef OWNER_LISTEN_H
 #define OWNER_LISTEN_H
 
@@ -16,29 +16,30 @@ struct server;
 #define SERVER_NEWCOMERS_MAX	  32 /* untrusted clients without a slot */
 #define SERVER_NEWCOMERS_USER_MAX 8  /* of these, of one user; the superuser has no limit */
 
-/* A socket where processes come. */
+/* A socket that processes connect to. */
 struct listener {
 	int fd; /* or -1 */
 	char path[108];
-	bool rests;	   /* it is not watched (rest.c) */
-	uint64_t until_ns; /* at least */
+	bool rests;	   /* it is not in the epoll set for now (rest.c) */
+	uint64_t until_ns; /* rests: at least until then */
 };
 
 /* An untrusted client that has connected and not yet said what it wants. */
 struct newcomer {
 	int fd; /* or -1 */
 	user_t user;
-	uint32_t number; /* of all who came */
+	uint32_t number; /* its place in the order of arrival */
 	bool rests;
 };
 
 struct newcomers {
 	struct listener trusted;
-	struct listener isolated; /* where those come who are not trusted */
-	int spare_fd; /* given up where there are no descriptors, to tell who comes so */
+	struct listener isolated; /* for untrusted clients */
+	int spare_fd; /* closed when descriptors run out, so that a client can be accepted and told
+		       */
 	struct newcomer all[SERVER_NEWCOMERS_MAX];
-	uint32_t next;	      /* the number of the next one that comes */
-	struct budget budget; /* what letting them in took */
+	uint32_t next;	      /* the next newcomer's number */
+	struct budget budget; /* time spent on newcomers */
 };
 
 struct listen_config {
@@ -48,12 +49,12 @@ struct listen_config {
 	gid_t group;
 };
 
-/** Listen, with what nobody listens on any more taken away. What there is to be undone is noted in
- * the listener, whose descriptor was -1. 0 or -errno. */
+/** Listen at a path; remove a socket there that no process listens on. After an error, call
+ * listen_close: the listener knows what must be undone. Its descriptor was -1. 0 or -errno. */
 int listen_open(struct server *server, const struct listen_config *config, enum server_event event,
 		struct listener *listener);
 
-/** Let somebody in. The socket, or -errno: there is nobody, or the listener rests. */
+/** Accept a client. Returns its socket, or -errno: no client waits, or the listener rests. */
 int listen_accept(struct server *server, struct listener *listener);
 
 void listen_close(struct listener *listener);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Clients and sockets that the owner does not listen to for a while. */
+/* Clients and sockets that the owner ignores for a while. */
 #ifndef OWNER_REST_H
 #define OWNER_REST_H
 
@@ -10,8 +10,7 @@ struct server;
 struct slot;
 struct newcomer;
 
-/** Listen no more to an isolated process, to one that came, or for those who come, until they may
- * be heard. */
+/** Ignore an isolated process, a newcomer or a listener until its budget allows it again. */
 void rest_slot(struct server *server, uint16_t number);
 void rest_newcomer(struct server *server, struct newcomer *newcomer);
 void rest_listener(struct server *server, struct listener *listener);
@@ -20,13 +19,14 @@ void rest_listener(struct server *server, struct listener *listener);
 void rest_forget_slot(struct server *server, struct slot *slot);
 void rest_forget_newcomer(struct server *server, struct newcomer *newcomer);
 
-/** Listen again to those who may be heard. */
+/** Watch again those whose rest is over. */
 void rest_look(struct server *server);
 
-/* Return how long the owner may sleep, of `ms`, before it has to look at those that rest. */
+/** Return how long the owner may sleep: `ms`, or less if a rest ends before. */
 int rest_longest_ms(const struct server *server, int ms);
 
-/** Somebody was heard until now, and that took so long. */
+/** Charge the time that a slot's or a newcomer's message took. The sender rests if its budget is
+ * spent. */
 void rest_charge_slot(struct server *server, uint16_t number, uint64_t took_ns);
 void rest_charge_newcomers(struct server *server, uint64_t took_ns);
 

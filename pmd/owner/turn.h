@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A turn of an owner: packets of all, in both directions. */
+/* One turn of the owner: it moves packets of all processes, in both directions. */
 #ifndef OWNER_TURN_H
 #define OWNER_TURN_H
 
@@ -9,19 +9,19 @@
 struct server;
 struct slot;
 
-/** A turn, as serve_turn. */
+/** Run one turn, as serve_turn. */
 unsigned int turn_run(struct server *server);
 
-/** Take some of what is left of a slot that is SLOT_DRAINING. Returns how many packets. */
+/** Take some of the packets that are left in a SLOT_DRAINING slot. Returns how many. */
 uint32_t turn_drain(struct server *server, uint16_t number);
 
-/** Return true if a process has sent what is not taken yet. */
+/** Return true if a process has sent packets that have not been taken. */
 bool turn_slot_waits(struct slot *slot);
 
-/** Whether anything waits in the rings of processes. */
+/** Return true if packets wait in any process's rings. */
 bool turn_waits(struct server *server);
 
-/** Wake processes that sleep and have been given something. */
+/** Wake the sleeping processes that have received packets. */
 void turn_wake(struct server *server);
 
 #endif

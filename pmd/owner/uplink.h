@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The owner's port: what its link is like, and what waits to be sent. */
+/* The owner's port: its link's state, and packets that wait to be sent. */
 #ifndef OWNER_UPLINK_H
 #define OWNER_UPLINK_H
 
@@ -18,34 +18,34 @@ struct settings;
 
 struct uplink {
 	struct link link;
-	bool connected; /* the link, when it was last looked at */
-	bool up;	/* likewise */
+	bool connected; /* port_connected, when it was last called */
+	bool up;	/* port_link_up, likewise */
 	bool lost;	/* atomic: the port has gone for good */
 	uint64_t link_due_ns;
 	uint64_t conn_due_ns; /* latest time of the next uplink_conn_run */
-	int port_fd;	      /* the port's, as long as it is watched; or -1 */
+	int port_fd;	      /* the port's wake_fd while it is in the epoll set; or -1 */
 
 	uint32_t pending_count; /* packets that the port has not taken yet */
 	struct rte_mbuf *pending[SERVER_BURST];
 };
 
-/** Return what the names of files begin with that DPDK's memory is in. */
+/** Return the prefix of the names of the files with DPDK's memory. */
 const char *uplink_prefix(const struct settings *settings);
 
-/** Open the settings' port: EAL, the link, and what of them belongs to the owner. 0 or -errno
- * (logged). */
+/** Open the port of the settings: start EAL, and open the link, the kernel interface and captures.
+ * 0 or -errno (logged). */
 int uplink_open(struct server *server, const struct serve_config *config);
 
-/** The same on a port of the application's. 0 or -errno (logged). */
+/** Open a port of the application instead. 0 or -errno (logged). */
 int uplink_open_guest(struct server *server, const struct serve_config *config);
 
 /** Have the port wake the owner. 0 or -errno. */
 int uplink_watch(struct server *server);
 
-/** Have it wake the owner no more: it is the driver's, and stays open. */
+/** Remove the port's descriptor from the epoll set. The driver owns it; it stays open. */
 void uplink_unwatch(struct server *server);
 
-/** Look at the link's state, and tell processes of it. */
+/** Read the link's state, and tell the processes if it has changed. */
 void uplink_check(struct server *server);
 
 /** Handle what has happened to the port's connection. The port must have one. */

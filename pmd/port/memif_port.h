@@ -91,7 +91,7 @@ struct memif_port {
 	struct rte_mbuf *spare[MEMIF_SPARES];
 };
 
-/** Make `port` a memif port, after its device arguments were parsed. Before EAL starts. Not MT-safe.
+/** Make `port` a memif port. Its device arguments have been parsed. Before EAL starts. Not MT-safe.
  * 0 or -errno (logged). */
 int memif_port_prepare(struct port *port);
 
