@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The memory of all packet buffers, and who holds which. */
+/* The memory of all packet buffers, and the holder of each. */
 #ifndef OWNER_ARENA_H
 #define OWNER_ARENA_H
 
@@ -15,17 +15,17 @@ struct server;
 struct arena {
 	int fd;
 	uint8_t *memory;
-	size_t bytes;		 /* whole pages of its kind */
-	uint32_t stride;	 /* from buffer to buffer */
+	size_t bytes;		 /* a multiple of its page size */
+	uint32_t stride;	 /* distance between buffers, in bytes */
 	uint32_t held_max;	 /* buffers that a process may hold */
-	struct rte_mbuf **mbufs; /* by number of the buffer */
+	struct rte_mbuf **mbufs; /* by buffer number */
 	struct ledger ledger;
 };
 
-/** How many buffers there will be. */
+/** Return the number of buffers that the arena has or will have. */
 uint32_t arena_buffers(const struct server *server);
 
-/** Makes it, and the port's pool of it: port.make_pool. */
+/** Make the arena, and the port's pool from it (port.make_pool). 0 or -errno. */
 int arena_make_pool(struct port *port);
 
 void arena_destroy(struct server *server);

@@ -9,15 +9,15 @@ struct server;
 struct settings;
 
 struct status {
-	struct report_set *reports; /* where those of processes, and our own, are put in */
+	struct report_set *reports; /* has the reports of processes and our own */
 	struct report *report;	    /* our own, in the set; or NULL */
 	int report_fd;
 };
 
-/** Make the report of the whole, for who watches. 0 or -errno. */
+/** Make the owner's report. 0 or -errno. */
 int status_open_report(struct server *server, const struct settings *settings);
 
-/** Write it anew where somebody has asked for it. */
+/** Update the report if a reader has asked for it. */
 void status_answer_report(struct server *server);
 
 #endif

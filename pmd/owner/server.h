@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The owner of a port, inside. Everything is its one thread's, but for what stands in shared
- * memory. Each part is described where its functions are. */
+/* The owner of a port. One thread owns all of it, except shared memory. Each part's struct is in
+ * the header of that part. */
 #ifndef OWNER_SERVER_H
 #define OWNER_SERVER_H
 
@@ -21,17 +21,17 @@
 
 struct server {
 	/* constant */
-	char unique[512]; /* what makes the port's GUID its own */
-	char name[64];	  /* what programs call the device; "": as each likes */
-	uint32_t ports;	  /* of this process */
-	uint32_t number;  /* of this one among them */
+	char unique[512]; /* from which the port's GUID is made */
+	char name[64];	  /* the device's name in all programs; "": each program chooses */
+	uint32_t ports;	  /* that this process shares */
+	uint32_t number;  /* this port's index among them */
 	int epoll_fd;
-	int wake_fd; /* eventfd, of serve_wake */
+	int wake_fd; /* eventfd: serve_wake writes to it */
 
-	uint64_t now_ns;    /* of the turn */
-	uint64_t clock_ns;  /* of the last look at descriptors */
-	uint64_t worked_ns; /* when there were packets last */
-	uint32_t resting;   /* who are not listened to (rest.h) */
+	uint64_t now_ns;    /* time of the current turn */
+	uint64_t clock_ns;  /* time of the last descriptor event */
+	uint64_t worked_ns; /* time of the last turn with packets */
+	uint32_t resting;   /* clients and sockets that rest (rest.h) */
 	struct uplink uplink;
 	struct kernel kernel;
 	struct arena arena;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A process's time in a slot. */
+/* Slots: each attached process has one. */
 #ifndef OWNER_SLOT_H
 #define OWNER_SLOT_H
 
@@ -19,22 +19,22 @@ struct isolated;
 struct report;
 struct server;
 
-#define SERVER_ISOLATED_MAX	 16 /* of the slots: those who are trusted always find some */
-#define SERVER_ISOLATED_USER_MAX 8  /* of those; of one user, but for the superuser */
+#define SERVER_ISOLATED_MAX	 16 /* of the slots, so that trusted processes always find free ones */
+#define SERVER_ISOLATED_USER_MAX 8 /* of these, of one user; the superuser has no limit */
 
 /*
- * A slot goes from one state to the next in this order, and may leave one out (slot_advance). What
- * happens to a process is only noted in its slot; in a turn the slot advances after packets were
- * taken from it, so nothing that a slot's end does can be in the middle of a burst of its packets.
+ * The states of a slot, in order. A slot may skip a state (slot_advance). An event of a process is
+ * only noted in its slot. The slot advances later in the turn, after packets were taken from it. So
+ * a slot never ends in the middle of a burst of its packets.
  */
 enum slot_state {
 	SLOT_FREE,
 	SLOT_LIVE,
-	/* It hung up: nothing goes to it, and what it sent before is still taken, turn by turn, as
-	 * far as SLOT_DRAIN_NS and its rings go. */
+	/* The process hung up. It gets no packets. Packets that it sent before are still taken,
+	 * turn by turn, for at most SLOT_DRAIN_NS and at most what its rings hold. */
 	SLOT_DRAINING,
-	/* It is drained, or broke the rules: nothing goes to it or is taken from it. It may still
-	 * write into the buffers it has, so they come back only when the process has ended. */
+	/* The slot is drained, or the process broke a rule. No packet goes to it or is taken from
+	 * it. The process may still write into its buffers, so they come back when it has ended. */
 	SLOT_CONDEMNED,
 };
 
@@ -42,29 +42,29 @@ struct slot {
 	enum slot_state state;
 	struct isolated *isolated; /* its memif connection; NULL: it shares memory with us,
 				      and has a page, rings and lanes */
-	bool hung_up;		   /* noted: its socket has no other end any more */
+	bool hung_up;		   /* noted: its socket was closed at the other end */
 	bool broke_rule;	   /* noted */
-	bool ended;		   /* noted: the process, or all there was of an isolated one */
-	uint32_t drain_left;	   /* SLOT_DRAINING: packets that are still taken */
-	uint64_t drain_end_ns;	   /* SLOT_DRAINING: until then */
+	bool ended;		   /* noted; an isolated process need not end: set when condemned */
+	uint32_t drain_left;	   /* SLOT_DRAINING: packets that may still be taken */
+	uint64_t drain_end_ns;	   /* SLOT_DRAINING: when draining stops */
 	uint32_t generation;
 	pid_t pid;
 	uid_t uid;
-	user_t user; /* isolated: whom limits of a user count it for */
+	user_t user; /* isolated: the user whose limits it counts towards */
 	int socket;
 	int pidfd;	       /* readable when the process has ended */
-	struct report *report; /* what it shows of itself, in the set; or NULL */
+	struct report *report; /* the process's own report, in the set; or NULL */
 	uint32_t qpn_first;
 	uint32_t qpn_count;
-	uint32_t id_value; /* of its communication ids */
+	uint32_t id_value; /* upper bits of its communication ids */
 	struct share_page *page;
 	int process_fd; /* eventfd that wakes it */
-	int bell_fd;	/* eventfd by which it wakes us: it can make no other's useless */
+	int bell_fd;	/* eventfd of this process alone: it wakes us, and cannot disturb others' */
 	struct share_ring rings[SHARE_RINGS];
-	bool touched;		  /* in this turn something was put into its rings */
-	bool addresses_due;	  /* it has not been told of them yet */
+	bool touched;		  /* packets were put into its rings in this turn */
+	bool addresses_due;	  /* they have not been sent to it yet */
 	struct patience patience; /* its rx ring had no room */
-	struct budget budget;	  /* isolated: what its messages took */
+	struct budget budget;	  /* isolated: time that its messages took */
 	bool rests;		  /* isolated: its sockets are not watched (rest.c) */
 	uint64_t tx_packets, rx_packets, rx_dropped;
 };
@@ -73,42 +73,42 @@ struct slots {
 	struct slot all[SERVE_SLOTS_MAX];
 	uint16_t live[SERVE_SLOTS_MAX]; /* slots that are SLOT_LIVE or SLOT_DRAINING */
 	uint16_t live_count;
-	uint16_t first;		 /* of live: whose turn it is to be the first */
-	uint16_t isolated_count; /* slots of those who are not trusted */
+	uint16_t first;		 /* index in live that is served first in this turn */
+	uint16_t isolated_count; /* slots of untrusted processes */
 	struct blocks blocks;	 /* of queue pair numbers */
-	uint32_t max_qp;	 /* of a process; 0: no limit but that of its numbers */
-	uint64_t max_memory;	 /* bytes that it registers; 0: no limit */
+	uint32_t max_qp;	 /* of a process; 0: only its queue pair numbers limit it */
+	uint64_t max_memory;	 /* bytes that a process may register; 0: no limit */
 };
 
 /**
- * Give a process a slot, and tell it so.
+ * Give a process a slot, and send it the welcome.
  *
  * @param report_fd
- *   What it shows of itself, or -1. Still the caller's.
+ *   The process's report, or -1. The caller keeps the descriptor.
  * @param isolated
- *   It is not trusted with shared memory.
+ *   The process is not trusted with shared memory.
  * @return
- *   0 or -errno: then it has been told, and the socket is still the caller's.
+ *   0; -errno: the process has been told, and the caller keeps the socket.
  */
 int slot_begin(struct server *server, int socket, int report_fd, bool isolated);
 
-/** The slot whose a queue pair's number is, or BLOCK_NONE. */
+/** Return the slot that has a queue pair number, or BLOCK_NONE. */
 uint16_t slot_of(const struct server *server, uint32_t qpn);
 
-/** Go on to the state that follows from what has been noted, and from what is left to be drained.
- * Not while packets are taken from the slot. */
+/** Advance to the state that follows from the noted events and from the packets left to drain. Not
+ * while packets are taken from the slot. */
 void slot_advance(struct server *server, uint16_t number);
 
-/** Have no more to do with a process that is still there. Not while packets are taken from it. */
+/** Stop serving a process that is still running. Not while packets are taken from it. */
 void slot_condemn(struct server *server, uint16_t number);
 
-/** The same of one that has hung up, once what it sent before has been taken. */
+/** Stop serving a process that has hung up, after its packets have been drained. */
 void slot_hang_up(struct server *server, uint16_t number);
 
-/** The process has ended: the same, and then take everything back. */
+/** Free the slot of a process that has ended: stop serving it, and take back its buffers. */
 void slot_end(struct server *server, uint16_t number);
 
-/** The same at the owner's end, of a process that goes on. No buffer is used any more. */
+/** Free a slot when the owner itself ends; its process goes on. No buffer is in use any more. */
 void slot_abandon(struct server *server, uint16_t number);
 
 /** Return true if packets are taken from a slot. */

@@ -1,19 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * QP 1 of a device that processes share: who gets a management datagram, and who may send which.
- * Each process has a connection manager of its own; the arbiter has the ports that they listen on
- * and the communication ids that they use.
+ * QP 1 of a device that processes share: which process gets a management datagram (MAD), and which
+ * MADs a process may send. Each process has a connection manager (CM) of its own. The arbiter knows
+ * the ports that they listen on and the communication ids that they use.
  *
- *   REQ, SIDR_REQ            to who listens; one that comes again, to who got the first
- *                            request; of a queue pair that somebody still has a connection
- *                            with, to that process, which rejects it as stale
- *   REJ of a request whose   to who got the request
- *   id nobody has told yet
- *   all others               to whose communication id it names
+ *   REQ, SIDR_REQ     to the process that listens. A repeated request goes to the process that got
+ *                     the first one. If a process still has a connection with the sender's queue
+ *                     pair, the REQ goes to that process, which rejects it as stale.
+ *   REJ of a request  if the MAD names no id of ours: to the process that got the request
+ *   all others        to the process that has the communication id in the MAD
  *
- * The arbiter itself answers a datagram that is for nobody, as Linux does: no process ever answers
- * for another. When a process ends, its peers are told in its name (owner/connections.h). It
- * neither sends, waits nor reads a clock.
+ * If a MAD is for no process, the arbiter answers it itself, as Linux does; no process answers for
+ * another. When a process ends, the arbiter tells its peers (owner/connections.h). The arbiter does
+ * not send, wait or read a clock.
  */
 #ifndef OWNER_ARBITER_H
 #define OWNER_ARBITER_H
@@ -54,56 +53,56 @@ struct arbiter_mad {
 	size_t len;
 	const uint8_t *sgid;
 	const uint8_t *dgid;
-	uint8_t mac[6];	  /* of the other side: who has sent it to us, or the next hop from us */
+	uint8_t mac[6];	  /* of the other side: the sender to us, or our next hop */
 	int32_t vlan_tci; /* -1: untagged */
-	bool local;	  /* its sender is on this host */
+	bool local;	  /* the sender is on this host */
 };
 
 enum arbiter_verdict {
-	ARBITER_GIVE,	/* to a slot */
-	ARBITER_ANSWER, /* it is for nobody: its sender gets an answer */
-	ARBITER_DROP,	/* no MAD that anybody takes */
+	ARBITER_GIVE,	/* give it to a slot */
+	ARBITER_ANSWER, /* it is for no process: send an answer */
+	ARBITER_DROP,	/* no process handles such a MAD */
 };
 
-/** Nobody has anything. 0, -ENOMEM, or -EIO where there are no random numbers. */
+/** Create an arbiter without processes. 0, -ENOMEM, or -EIO if there are no random numbers. */
 int arbiter_create(struct arbiter **arbiter);
 
 void arbiter_destroy(struct arbiter *arbiter);
 
 /**
- * A process begins: it gets a block of communication ids, which have `id_value` in the bits of
- * IDS_MASK. 0; what ids_alloc says.
+ * Add a process. Its communication ids have `id_value` in the bits of IDS_MASK. Returns what
+ * ids_alloc returns.
  */
 int arbiter_begin(struct arbiter *arbiter, uint16_t slot, user_t user, uint64_t now_ns,
 		  uint32_t *id_value);
 
-/** A process has ended: its ports are free at once, its ids rest, and its peers are to be told.
- * Nothing where it had not begun. */
+/** Remove a process that has ended: its ports are free at once, its ids rest, and its peers will be
+ * told. Does nothing if the process was not added. */
 void arbiter_end(struct arbiter *arbiter, uint16_t slot, uint64_t now_ns);
 
-/** cm_ports_ops.claim of a process, whose address is one of the device's or loopback's. */
+/** Do cm_ports_ops.claim for a process. The address is one of the device's or a loopback one. */
 int arbiter_claim(struct arbiter *arbiter, uint16_t slot, struct cm_port_claim *claim,
 		  uint32_t *id);
 
-/** cm_ports_ops.listen and release of a process. */
+/** Do cm_ports_ops.listen and release for a process. */
 int arbiter_listen(struct arbiter *arbiter, uint16_t slot, uint32_t id);
 int arbiter_release(struct arbiter *arbiter, uint16_t slot, uint32_t id);
 
 /**
- * Find who gets a MAD of any content and length.
+ * Find the receiver of a MAD of any content and length.
  *
  * @param slot
- *   ARBITER_GIVE: set to whom.
+ *   ARBITER_GIVE: set to the receiver.
  * @param answer
  *   ARBITER_ANSWER: MAD_LEN bytes for the sender.
  */
 enum arbiter_verdict arbiter_route(struct arbiter *arbiter, const struct arbiter_mad *mad,
 				   uint64_t now_ns, uint16_t *slot, uint8_t *answer);
 
-/** A process sends a MAD of any content and length. */
+/** Record a MAD, of any content and length, that a process sends. */
 void arbiter_sent(struct arbiter *arbiter, uint16_t slot, const struct arbiter_mad *mad);
 
-/** Return when arbiter_farewell has a MAD next; UINT64_MAX: never. */
+/** Return the time of the next MAD of arbiter_farewell; UINT64_MAX: never. */
 uint64_t arbiter_due_ns(const struct arbiter *arbiter);
 
 /**
@@ -112,7 +111,7 @@ uint64_t arbiter_due_ns(const struct arbiter *arbiter);
  * @param bytes
  *   MAD_LEN bytes.
  * @return
- *   False where none is due.
+ *   False if none is due.
  */
 bool arbiter_farewell(struct arbiter *arbiter, uint64_t now_ns, struct connections_path *path,
 		      uint8_t *bytes);
@@ -125,8 +124,8 @@ struct arbiter_sender {
 };
 
 /**
- * Return true if a process may send a MAD of any content and length: a message of the connection
- * manager, with ids and queue pairs of its own, that answers no request but those that went to it.
+ * Return true if an untrusted process may send a MAD of any content and length. It may send CM
+ * messages with its own ids and queue pairs, and may answer only requests that went to it.
  */
 bool arbiter_may_send(const struct arbiter *arbiter, const struct arbiter_sender *sender,
 		      const struct arbiter_mad *mad);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * How much of the owner's time somebody has had who is not trusted. Between two of its messages all
- * others have a turn, but a turn of theirs is longer by what the message takes: so it may have a
- * small part of the time, by what messages take and not by how many there are.
+ * The share of the owner's time that an untrusted client may use. The owner handles one message of
+ * a client between two turns, and the message delays everybody's packets. So the budget limits the
+ * time that a client's messages take, not their number.
  */
 #ifndef OWNER_BUDGET_H
 #define OWNER_BUDGET_H
@@ -10,13 +10,13 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define BUDGET_PART	16 /* this part of the time is what it may have in the long run */
-#define BUDGET_BURST_NS UINT64_C(2000000) /* and so much at once */
+#define BUDGET_PART	16 /* a client may use 1/BUDGET_PART of the time in the long run */
+#define BUDGET_BURST_NS UINT64_C(2000000) /* that it may use at once */
 
-/* All zero: it has had nothing. */
+/* All zero: nothing was spent. */
 struct budget {
-	uint64_t owed_ns; /* the time in which it earns what it has had */
-	uint64_t at_ns;	  /* when that was found out */
+	uint64_t owed_ns; /* time until all that was spent is earned again */
+	uint64_t at_ns;	  /* when owed_ns was updated */
 };
 
 static inline void budget_settle(struct budget *budget, uint64_t now_ns)
@@ -27,14 +27,14 @@ static inline void budget_settle(struct budget *budget, uint64_t now_ns)
 	budget->at_ns = now_ns;
 }
 
-/** Something took so long that ends now. */
+/** Charge `took_ns`, the time that a message took until now. */
 static inline void budget_spend(struct budget *budget, uint64_t now_ns, uint64_t took_ns)
 {
 	budget_settle(budget, now_ns);
 	budget->owed_ns += took_ns * BUDGET_PART;
 }
 
-/** Return true while it has to wait. */
+/** Return true while the client has to wait. */
 static inline bool budget_is_spent(struct budget *budget, uint64_t now_ns)
 {
 	budget_settle(budget, now_ns);

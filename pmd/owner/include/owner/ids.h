@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Which slot has which communication ids: blocks of them, found by the upper bits. Blocks are given
- * at random, and the process draws the lower bits at random: nobody can guess the id of another's
- * connection.
+ * The communication ids of each slot. Ids are given out in blocks; the upper bits of an id tell its
+ * block. The owner chooses blocks at random, and a process chooses the lower bits at random, so
+ * that nobody can guess another's id.
  */
 #ifndef OWNER_IDS_H
 #define OWNER_IDS_H
@@ -18,39 +18,39 @@
 #define IDS_MASK   ((IDS_BLOCKS - 1) << IDS_SHIFT)
 #define IDS_NONE   LEASE_NONE
 
-/* Longer than peers with Linux's timeouts wait before they send a message again. */
+/* Longer than a peer with Linux's timeouts waits before it retransmits a message. */
 #define IDS_REST_NS UINT64_C(16000000000)
 
-/* Blocks of an untrusted user, with those that rest after its processes have ended. */
+/* Blocks that an untrusted user may have, including those that rest after its processes ended. */
 #define IDS_USER_MAX 256
 
 /* One thread at a time. */
 struct ids {
-	uint16_t slots[IDS_BLOCKS];	/* whose, or IDS_NONE */
-	uint64_t rested_ns[IDS_BLOCKS]; /* of one that is free: when it will have rested */
-	user_t users[IDS_BLOCKS];	/* whose it is, and was */
+	uint16_t slots[IDS_BLOCKS];	/* the slot that has the block, or IDS_NONE */
+	uint64_t rested_ns[IDS_BLOCKS]; /* of a free block: when its rest ends */
+	user_t users[IDS_BLOCKS];	/* the user that has it, or had it last */
 };
 
-/** All free. */
+/** Make all blocks free. */
 void ids_init(struct ids *ids);
 
 /**
  * Give a block.
  *
  * @param user
- *   USER_TRUSTED: where none has rested, it may have the one that has rested the longest.
+ *   USER_TRUSTED: if all free blocks rest, it may have the one that has rested the longest.
  * @param value
  *   Set to the bits in IDS_MASK of its ids.
  * @return
- *   0; -ENOSPC; -EAGAIN: too many are this user's, or rest since they were; -EIO where there are no
- *   random numbers.
+ *   0; -ENOSPC; -EAGAIN: the user's blocks, with those that rest, are too many; -EIO: there are
+ *   no random numbers.
  */
 int ids_alloc(struct ids *ids, uint16_t slot, uint64_t now_ns, user_t user, uint32_t *value);
 
-/** Take back a block; nothing where it is free. */
+/** Take back a block. Does nothing if the block is free. */
 void ids_free(struct ids *ids, uint32_t value, uint64_t now_ns);
 
-/** Whose a communication id is, or IDS_NONE. */
+/** Return the slot that has a communication id, or IDS_NONE. */
 static inline uint16_t ids_find(const struct ids *ids, uint32_t id)
 {
 	return ids->slots[id >> IDS_SHIFT];

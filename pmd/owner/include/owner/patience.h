@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * How long packets wait for a process that takes none: as a rule until it takes one, or for a
- * while. Who is isolated might take one now and then, just to have everybody wait on: it has to
- * earn by what it takes that it is waited for again.
+ * How long packets wait for a process that does not take them. For a trusted process each packet
+ * that it takes renews the time. An isolated process could take one packet now and then to make all
+ * others wait, so it earns a little time with each packet that it takes.
  */
 #ifndef OWNER_PATIENCE_H
 #define OWNER_PATIENCE_H
@@ -13,16 +13,16 @@
 /* Longer than a process waits for a CPU. */
 #define PATIENCE_NS UINT64_C(4000000)
 
-/* What a packet earns: who takes fewer than one in that time is waited for ever less. */
+/* Time that a taken packet earns. A process that takes packets more slowly uses up its patience. */
 #define PATIENCE_EARNED_NS UINT64_C(20000)
 
-/* All zero: it has not been waited for. */
+/* All zero: no packet has waited for the process. */
 struct patience {
-	uint64_t since_ns; /* it takes nothing; 0: it does */
-	uint64_t spent_ns; /* by earlier waits, and not earned since */
+	uint64_t since_ns; /* since then it has taken no packet; 0: it takes packets */
+	uint64_t spent_ns; /* time of earlier waits that was not earned again */
 };
 
-/** It took no packet. Returns whether that should wait on; false: it is to be dropped. */
+/** The process took no packet. Return true if the packet shall wait; false: drop it. */
 static inline bool patience_waits(struct patience *patience, uint64_t now_ns)
 {
 	if (patience->since_ns == 0)
@@ -30,13 +30,13 @@ static inline bool patience_waits(struct patience *patience, uint64_t now_ns)
 	return patience->spent_ns + (now_ns - patience->since_ns) < PATIENCE_NS;
 }
 
-/** It took one, and is trusted. */
+/** A trusted process took a packet. */
 static inline void patience_renew(struct patience *patience)
 {
 	patience->since_ns = 0;
 }
 
-/** It took one, and is not trusted. */
+/** An untrusted process took a packet. */
 static inline void patience_earn(struct patience *patience, uint64_t now_ns)
 {
 	if (patience->since_ns != 0) {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Which slot a peer's request went to. A request that comes again goes there, though its listener
- * has ended meanwhile; and who answers it is who got it. The memory has a fixed size: requests of
- * made-up peers displace each other, and older ones to the same user's processes.
+ * The slot that each peer's request went to. A repeated request goes to the same slot, even if the
+ * process does not listen any more, and only that slot may answer it. The memory has a fixed size:
+ * requests of made-up peers displace each other, and older requests to processes of the same user.
  */
 #ifndef OWNER_REPEATS_H
 #define OWNER_REPEATS_H
@@ -19,12 +19,12 @@
 /* Longer than a peer with Linux's timeouts repeats a request: 16 times in some 70 s. */
 #define REPEATS_NS UINT64_C(128000000000)
 
-/* A request's peer: its id is one of this address's. */
+/* The peer of a request: its address, and its id there. */
 struct repeats_peer {
 	uint8_t gid[16];
 	int32_t vlan_id;
 	uint32_t id;
-	bool sidr; /* a request id of SIDR is no communication id */
+	bool sidr; /* `id` is a request id of SIDR, not a communication id */
 };
 
 struct repeat {
@@ -38,22 +38,22 @@ struct repeat {
 
 /* One thread at a time. */
 struct repeats {
-	uint32_t seeds[2]; /* nobody can make requests that displace a certain one */
+	uint32_t seeds[2]; /* random, so that nobody can make requests that displace a chosen one */
 	struct repeat sets[REPEATS_SETS][REPEATS_WAYS];
 };
 
-/** Empty. 0, or -EIO where there are no random numbers. `repeats` is all zero before. */
+/** Make it empty. `repeats` is all zero before. 0, or -EIO if there are no random numbers. */
 int repeats_init(struct repeats *repeats);
 
-/** Note where a request has gone to; its key and time are set here. */
+/** Note the slot that a request went to. Sets the key and the time itself. */
 void repeats_note(struct repeats *repeats, const struct repeats_peer *peer,
 		  const struct repeat *went, uint64_t now_ns);
 
-/** The newest request of a peer that may come again, or NULL. */
+/** Return the newest request of a peer that may be repeated, or NULL. */
 const struct repeat *repeats_find(const struct repeats *repeats, const struct repeats_peer *peer,
 				  uint64_t now_ns);
 
-/** The newest request of a peer that is remembered, however old, or NULL. */
+/** Return the newest remembered request of a peer, however old, or NULL. */
 const struct repeat *repeats_last(const struct repeats *repeats, const struct repeats_peer *peer);
 
 #endif

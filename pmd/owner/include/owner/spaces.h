@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Which slot has which port of the connection manager: the port spaces of a device, which processes
- * share (cm/ports.h). A port is bound first, and listened on later; several may be bound to the
- * same with REUSEADDR, as long as none of them listens.
+ * The CM ports of each slot: the port spaces of a device that processes share (cm/ports.h). A port
+ * is bound first and listened on later. With REUSEADDR several may bind the same port, as long as
+ * none of them listens.
  */
 #ifndef OWNER_SPACES_H
 #define OWNER_SPACES_H
@@ -18,10 +18,10 @@
 #define SPACES_BUCKETS	     4096u
 #define SPACES_NONE	     UINT16_MAX
 #define SPACES_SLOT_MAX	     32768u /* ports of a trusted process */
-#define SPACES_USER_MAX	     8192u  /* of an isolated process, and of a user's isolated ones */
-#define SPACES_ISOLATED_MAX  24576u /* of all isolated ones: less than there are ephemeral ports */
-#define SPACES_PRIVILEGED    1024u /* isolated processes of users other than root have none below */
-#define SPACES_EPHEMERAL     32768u /* Linux's net.ipv4.ip_local_port_range as it is by default */
+#define SPACES_USER_MAX	     8192u  /* of all isolated processes of a user */
+#define SPACES_ISOLATED_MAX  24576u /* of all isolated processes: fewer than ephemeral ports */
+#define SPACES_PRIVILEGED    1024u  /* below: not for isolated processes, except root's */
+#define SPACES_EPHEMERAL     32768u /* Linux's default net.ipv4.ip_local_port_range */
 #define SPACES_EPHEMERAL_END 61000u
 
 struct spaces_port;
@@ -30,7 +30,7 @@ LIST_HEAD(spaces_list, spaces_port);
 /* One thread at a time. */
 struct spaces {
 	struct spaces_list by_port[SPACES_BUCKETS];
-	/* Those that listen: few of one port, however many are bound to it with REUSEADDR. */
+	/* Listening ports: there are few with one number, however many are bound with REUSEADDR. */
 	struct spaces_list by_service[SPACES_BUCKETS];
 	struct spaces_list by_id[SPACES_BUCKETS];
 	struct spaces_list by_slot[SPACES_SLOTS];
@@ -45,27 +45,27 @@ struct spaces {
  * Bind a port, as cm_ports_ops.claim.
  *
  * @param user
- *   USER_TRUSTED: no limit of a user, and every port. REUSEADDR is a matter of one user.
+ *   USER_TRUSTED: no user limit, and every port. REUSEADDR works among ports of one user.
  * @return
  *   0: the port and `id` are set; -EADDRINUSE; -EACCES: a privileged port; -ENOSPC; -EINVAL;
- * -ENOMEM; -EIO where there are no random numbers.
+ * -ENOMEM; -EIO: there are no random numbers.
  */
 int spaces_claim(struct spaces *spaces, uint16_t slot, user_t user, struct cm_port_claim *claim,
 		 uint32_t *id);
 
-/** Let requests for a port come to its slot, as cm_ports_ops.listen. -EINVAL: no such port of it.
- */
+/** Start to send requests for a port to its slot, as cm_ports_ops.listen. 0;
+ * -EINVAL: the slot has no such port; -EADDRINUSE. */
 int spaces_listen(struct spaces *spaces, uint16_t slot, uint32_t id);
 
-/** Give a port back. -EINVAL: the slot has no such port. */
+/** Free a port. 0, or -EINVAL: the slot has no such port. */
 int spaces_release(struct spaces *spaces, uint16_t slot, uint32_t id);
 
-/** Give back all that a slot has. */
+/** Free all ports of a slot. */
 void spaces_end(struct spaces *spaces, uint16_t slot);
 
 /**
- * Find who listens for requests to an address: who is bound to the very address comes first, then
- * who is bound to any of its IP version, then who is bound to any.
+ * Find the slot that listens for requests to an address. A port bound to the address comes first,
+ * then one bound to any address of its IP version, then one bound to any address.
  *
  * @return
  *   A slot, or SPACES_NONE.
