@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* An attached process: its slot's rings, its own mbufs of the shared buffers, and its line to the
- * owner. */
+/* An attached process: the rings of its slot, its mbufs for the shared buffers, and its socket to
+ * the owner. */
 #ifndef CLIENT_H
 #define CLIENT_H
 
@@ -26,24 +26,23 @@ struct client_lane {
 
 	enum client_lane_state {
 		LANE_UNREADY, /* the other process has not mapped it yet */
-		/* What went to it through the owner is on its way still: nothing may overtake it.
-		 */
+		/* Packets sent earlier through the owner are in flight: none may overtake them. */
 		LANE_SWITCHES,
 		LANE_OPEN,
-		LANE_CLOSED, /* the other process has ended: nothing goes there any more */
+		LANE_CLOSED, /* the other process has ended: no packet goes there */
 	} state;
-	uint32_t owner_ring_end; /* LANE_SWITCHES: the owner has to take as far as this */
-	bool has_received;	 /* what came through the owner before has been taken */
-	bool touched;		 /* in this burst something was put into it */
-	uint64_t full_since_tsc; /* it had no room; 0: it has */
+	uint32_t owner_ring_end; /* LANE_SWITCHES: index up to which the owner must take first */
+	bool has_received;	 /* packets that came through the owner earlier have been taken */
+	bool touched;		 /* packets were put into it in this burst */
+	uint64_t full_since_tsc; /* since then it has had no room; 0: it has room */
 	uint64_t dropped;	 /* packets that the other process did not take in time */
 	struct lane_tx tx;
 	struct lane_rx rx;
-	struct rte_mempool *pool;	   /* of `mbufs`: takes them back only */
-	struct rte_mbuf mbufs[LANE_WORDS]; /* by index modulo: packets that we have borrowed */
+	struct rte_mempool *pool;	   /* of `mbufs`: only takes them back */
+	struct rte_mbuf mbufs[LANE_WORDS]; /* by index modulo: packets that were lent to us */
 };
 
-/* An offer that has come, and waits for the engine's thread. */
+/* An offer of a lane that waits for the engine's thread. */
 struct client_offer {
 	struct share_offer offer;
 	int fds[SHARE_LANE_FDS];
@@ -61,11 +60,11 @@ struct share_client {
 	uint32_t buffer_stride;
 	struct share_page *page;
 	size_t page_bytes;
-	struct rte_mbuf *mbufs; /* one for each buffer; those that we hold mean something */
+	struct rte_mbuf *mbufs; /* one for each buffer; valid for buffers that we hold */
 	struct rte_mempool *pool;
 	uint8_t mac[6];
-	bool spares_icrc;      /* between processes packets need none */
-	uint64_t patience_tsc; /* for a process that takes nothing */
+	bool spares_icrc;      /* packets between processes need no ICRC */
+	uint64_t patience_tsc; /* how long packets wait for a process that takes none */
 	uint32_t id_mask;      /* our communication ids have id_value in these bits */
 	uint32_t id_value;
 
@@ -73,21 +72,21 @@ struct share_client {
 	struct share_ring rings[SHARE_RINGS];
 	uint32_t stock_count;
 	uint32_t *stock;	/* empty buffers, the one used last on top */
-	uint8_t routes[BLOCKS]; /* by block of queue pair numbers: 1 and the index of the lane
-				   there, or 0 */
-	bool owner_first;	/* of the two ways, in the next burst */
-	uint32_t first_lane;	/* whose turn it is to be received from */
+	uint8_t routes[BLOCKS]; /* by block of queue pair numbers: 1 + the index of its lane;
+				   0: none */
+	bool owner_first;	/* the next burst receives from the owner before the lanes */
+	uint32_t first_lane;	/* index of the lane that the next burst receives from first */
 
-	/* written by the engine's thread with the lock, read by it without */
+	/* The engine's thread writes them with the lock, and reads them without. */
 	pthread_mutex_t lanes_lock;
 	struct client_lane *lanes[SHARE_LANES_MAX];
 	struct client_lane
-		*last_lane; /* that something was put into last, or NULL; engine's thread alone */
+		*last_lane; /* the lane of the last packet sent, or NULL; engine's thread only */
 
-	pthread_mutex_t lock; /* of the socket and what follows */
+	pthread_mutex_t lock; /* protects the socket and all members below */
 	uint32_t requests;
-	bool lost;    /* the owner has gone, or let us go; atomic */
-	bool link_up; /* isolated: of the owner's port; atomic */
+	bool lost;    /* the owner has ended, or ended our slot; atomic */
+	bool link_up; /* isolated: the owner's port is up; atomic */
 	bool addresses_changed;
 	uint32_t offer_count;
 	struct client_offer offers[SHARE_LANES_MAX];
@@ -100,42 +99,43 @@ struct share_facts;
  * Ask for a slot.
  *
  * @param fds
- *   Room for SHARE_FDS descriptors that come with the welcome.
+ *   Room for the SHARE_FDS descriptors of the welcome.
  * @return
  *   0; -errno: there is no client.
  */
 int attach_open(const char *path, uint32_t number, int report_fd, struct share_client **client,
 		struct share_message *welcome, int *fds);
 
-/** What a welcome says of the device. */
+/** Take the device's properties from a welcome. */
 void attach_learn(struct share_client *client, struct share_message *welcome,
 		  struct share_facts *facts);
 
-/** Say on the log why there is no slot; returns `rc`. */
+/** Log why there is no slot. Returns `rc`. */
 int attach_error(const char *path, int rc);
 
-/** The mbuf of a buffer that we hold. Engine's thread or lock. */
+/** Return the mbuf of a buffer that we hold. Engine's thread or lock. */
 struct rte_mbuf *client_mbuf(struct share_client *client, uint32_t buffer);
 
-/** A pool of nothing but operations; free(3) it. NULL where there is no memory. Not MT-safe. */
+/** Make a pool that has operations and no objects. The caller frees it with free(3). NULL: no
+ * memory. Not MT-safe. */
 struct rte_mempool *client_new_pool(const char *ops, void *data, uint32_t size, uint32_t room);
 
-/** Make the pool of a client whose rings and arena are there. 0 or -ENOMEM. */
+/** Make the pool of a client, after its rings and arena. 0 or -ENOMEM. */
 int client_make_pool(struct share_client *client);
 
-/** Take in what the owner says unasked, and notice where it has gone. MT-safe. */
+/** Handle the owner's unrequested messages, and notice if the owner has ended. MT-safe. */
 void client_listen(struct share_client *client);
 
-/** Ask the owner, and wait for the answer, which is in `message` then. MT-safe. 0 or -errno. */
+/** Send a request to the owner, and wait for the reply in `message`. MT-safe. 0 or -errno. */
 int client_ask(struct share_client *client, struct share_message *message);
 
-/** Tell the owner something that it does not answer. MT-safe. */
+/** Send the owner a message that has no reply. MT-safe. */
 void client_tell(struct share_client *client, struct share_message *message);
 
-/** Put an empty buffer of ours back. Engine's thread or lock. */
+/** Put one of our buffers, empty, back on the stock. Engine's thread or lock. */
 void client_keep(struct share_client *client, uint32_t buffer);
 
-/** A packet in a buffer of ours, as others are told of it. */
+/** Return the description, for other processes, of a packet in a buffer of ours. */
 static inline struct share_packet client_packet(const struct share_client *client,
 						const struct rte_mbuf *mbuf)
 {
@@ -147,7 +147,7 @@ static inline struct share_packet client_packet(const struct share_client *clien
 	};
 }
 
-/** Whether a word of another process tells of a packet inside a buffer. */
+/** Return true if a word of another process describes a packet inside a buffer. */
 static inline bool client_is_sane(const struct share_client *client,
 				  const struct share_packet *packet)
 {
@@ -155,42 +155,42 @@ static inline bool client_is_sane(const struct share_client *client,
 	       packet->offset <= client->buffer_bytes - packet->len;
 }
 
-/* client_lane.c; engine's thread, where it does not say otherwise */
+/* client_lane.c; engine's thread, unless stated otherwise */
 
-/** Take up lanes that were offered, and let go of those whose other process has ended. */
+/** Open the lanes that were offered, and close those whose other process has ended. */
 void client_lanes_look(struct share_client *client);
 
-/** Keep an offer for client_lanes_look. Holds client->lock. */
+/** Keep an offer for client_lanes_look. The caller holds client->lock. */
 void client_lanes_offer(struct share_client *client, const struct share_message *message,
 			const int *fds);
 
-/** The lane that packets to a queue pair go through, or NULL: to the owner. */
+/** Return the lane for packets to a queue pair; NULL: they go through the owner. */
 struct client_lane *client_lane_of(struct share_client *client, uint32_t qpn);
 
-/** Send; returns how many were taken: those there was room for, and those that nobody waits for any
- * more. */
+/** Send packets through a lane. Returns how many were taken: sent, or dropped because the other
+ * process has taken nothing for too long. */
 uint16_t client_lane_put(struct share_client *client, struct client_lane *lane,
 			 struct rte_mbuf **mbufs, uint16_t n);
 
-/** Take back what the other process has done with. */
+/** Take back the buffers that the other process has released. */
 void client_lane_collect(struct share_client *client, struct client_lane *lane);
 
-/** Wake processes that sleep and have been sent something. */
+/** Wake the sleeping processes that were sent packets. */
 void client_lanes_wake(struct share_client *client);
 
-/** Receive up to `n` packets. */
+/** Receive up to `n` packets from the lanes. */
 uint16_t client_lanes_take(struct share_client *client, struct rte_mbuf **mbufs, uint16_t n);
 
-/** Take back what other processes have done with. */
+/** Take back the buffers that other processes have released. */
 void client_lanes_collect(struct share_client *client);
 
-/** Before sleeping: whoever puts must wake us. MT-safe. */
+/** Before sleeping: tell the other processes that they must wake us. MT-safe. */
 void client_lanes_say_asleep(struct share_client *client);
 
-/** After that and a full fence: whether packets wait. MT-safe. */
+/** Return true if packets wait. Call after client_lanes_say_asleep and a full fence. MT-safe. */
 bool client_lanes_wait(struct share_client *client);
 
-/* client_short.c: of port_ops */
+/* client_short.c: operations of port_ops */
 uint8_t *client_short_offer(void *arg);
 bool client_short_suits(void *arg, uint32_t qpn);
 void client_short_placed(void *arg, uint32_t len);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Attaching to a port that another process has. */
+/* Attach to a port that another process owns. */
 #ifndef ATTACH_ATTACH_H
 #define ATTACH_ATTACH_H
 
@@ -10,25 +10,25 @@ struct link;
 
 #define SHARE_SOCKET_DEFAULT "/run/uroce/uroced.sock"
 
-/* What a device on the port needs to know besides its link. */
+/* Properties of the device on a shared port, besides its link. */
 struct share_facts {
 	uint32_t qpn_first;
 	uint32_t qpn_count;
 	int32_t owner_pid;
-	uint32_t ports;	     /* that the owner shares; also where this one has gone (-ENODEV) */
-	char name[64];	     /* of the device; "": as the program likes */
-	uint32_t max_qp;     /* 0: no limit */
+	uint32_t ports;	 /* that the owner shares; also set if this one was unplugged (-ENODEV) */
+	char name[64];	 /* of the device; "": the program chooses */
+	uint32_t max_qp; /* 0: no limit */
 	uint64_t max_memory; /* bytes registered; 0: no limit */
 	char unique[512];
 };
 
 /**
- * Attach; the link is then as after link_open. Needs no EAL. Not MT-safe.
+ * Attach. After this call the link is as link_open leaves it. Needs no EAL. Not MT-safe.
  *
  * @param socket_path
  *   Where the owner listens.
  * @param number
- *   Which of its ports; the first is 0.
+ *   The index of the owner's port; the first is 0.
  * @param report_fd
  *   The process's report, which the owner may read (report/write.h).
  * @return
@@ -37,8 +37,8 @@ struct share_facts {
 int share_attach(struct link *link, const char *socket_path, uint32_t number, int report_fd,
 		 struct share_facts *facts);
 
-/** Return the operations by which an attached process has ports of the connection manager, for
- * device->cm_ports. NULL where the link is the process's own. MT-safe. */
+/** Return the operations by which an attached process gets CM ports, for device->cm_ports. NULL:
+ * the process owns the link itself. MT-safe. */
 const struct cm_ports_ops *share_ports(const struct link *link, void **user);
 
 /**

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What of an application's frames is RoCE's: its packets, and what is needed to find neighbours. */
+/* Tells which of an application's frames RoCE needs: RoCE packets, and ARP and neighbour discovery.
+ */
 #ifndef SHARE_CLAIM_H
 #define SHARE_CLAIM_H
 
@@ -9,12 +10,12 @@
 #include "netdev/addresses.h"
 
 enum claim {
-	CLAIM_NOTHING, /* the application's alone */
-	CLAIM_ALL,     /* ours alone */
-	CLAIM_COPY,    /* both want to see it */
+	CLAIM_NOTHING, /* for the application only */
+	CLAIM_ALL,     /* for us only */
+	CLAIM_COPY,    /* for both */
 };
 
-/** Look at a frame from a port that has these addresses besides the application's. MT-safe. */
+/** Classify a frame from a port that has these addresses besides the application's. MT-safe. */
 enum claim claim_frame(const struct addresses *own, const uint8_t mac[6], const uint8_t *frame,
 		       size_t len);
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What an owner of a port and an attached process share: the arena, where all packet buffers are,
- * and a slot's page, which is between the two alone.
+ * Memory that the owner of a port shares with attached processes: the arena with all packet
+ * buffers, and one page for each slot, which only the owner and that process share.
  *
- * Buffers go by their number, so each process may have the arena at another address; and what
- * describes a packet (its mbuf) is each one's own.
+ * A buffer is named by its number, because each process may map the arena at another address. Each
+ * process has its own mbufs, which describe packets.
  */
 #ifndef SHARE_LAYOUT_H
 #define SHARE_LAYOUT_H
@@ -17,24 +17,24 @@
 
 #define SHARE_TX_WORDS	   512	/* packets of a process that wait for the owner */
 #define SHARE_RX_WORDS	   1024 /* packets that wait for a process */
-#define SHARE_RETURN_WORDS 2048 /* at least as many as a process may hold: it always has room */
-#define SHARE_HELD_MAX	   1536 /* buffers that a process holds at most, full or empty */
+#define SHARE_RETURN_WORDS 2048 /* more than a process may hold: always has room */
+#define SHARE_HELD_MAX	   1536 /* buffers that a process may hold, full or empty */
 #define SHARE_PEERS_MAX	   32	/* processes on a port */
-/* Empty buffers that wait for a process: it sends so many between two turns of the owner. */
+/* Empty buffers that wait for a process: the most that it can send between two turns of the owner.
+ */
 #define SHARE_STOCK_WORDS 512
-/* Lanes to other processes (share/lane.h): what those hold that take nothing is less than all that
- * it may hold. */
+/* Lanes to other processes (share/lane.h). If none of those takes packets, the lanes still hold
+ * fewer buffers than the process may have. */
 #define SHARE_LANES_MAX 5
 
-/* The begin of a slot's page; its rings follow. Each side writes what it says, atomically. */
+/* The start of a slot's page; its rings follow. Each member names its writer; writes are atomic. */
 struct share_page {
-	uint32_t owner_sleeps __rte_cache_aligned; /* owner: whoever puts must wake it */
+	uint32_t owner_sleeps __rte_cache_aligned; /* owner: the process must wake it for packets */
 	uint32_t process_sleeps
 		__rte_cache_aligned; /* process: 1 before it sleeps; owner: 0 when it wakes it */
 	uint32_t link_up __rte_cache_aligned; /* owner */
 	uint32_t connected;		      /* owner: packets reach somebody */
-	/* owner: the number of the lane with the process in each slot; 0 where there is none, or
-	 * none any more */
+	/* owner: by slot: the number of the lane with its process; 0: there is none now */
 	uint32_t lanes[SHARE_PEERS_MAX];
 };
 
@@ -42,7 +42,7 @@ enum share_ring_kind {
 	SHARE_RING_TX,	   /* process to owner: packets to send */
 	SHARE_RING_RX,	   /* owner to process: packets received */
 	SHARE_RING_STOCK,  /* owner to process: empty buffers */
-	SHARE_RING_RETURN, /* process to owner: buffers it needs no more */
+	SHARE_RING_RETURN, /* process to owner: buffers that it releases */
 	SHARE_RINGS,
 };
 
@@ -58,7 +58,7 @@ static inline uint32_t share_ring_words(enum share_ring_kind kind)
 	return words[kind];
 }
 
-/** Where a ring begins in a page; of SHARE_RINGS: the page's length. */
+/** Return the offset of a ring in a page; for SHARE_RINGS: the page's length. */
 static inline size_t share_ring_offset(enum share_ring_kind kind)
 {
 	size_t offset = sizeof(struct share_page);
@@ -68,12 +68,11 @@ static inline size_t share_ring_offset(enum share_ring_kind kind)
 	return offset;
 }
 
-/* A word of a ring: a packet in a buffer. Of an empty buffer the number alone counts. */
-#define SHARE_FLAG_LOCAL \
-	0x1 /* handed over: it comes from a process of this host, which is trusted */
+/* A word of a ring describes a packet in a buffer. For an empty buffer only the number counts. */
+#define SHARE_FLAG_LOCAL 0x1 /* handed over: from a trusted process of this host */
 #define SHARE_FLAG_SUMS	 0x2 /* the port has verified IPv4 and UDP checksums */
 #define SHARE_FLAG_ALONE 0x4 /* sent: PSOCK_ALONE */
-/* Of a lane's (share/lane.h): the packet is beside the word; there is one, in every other round. */
+/* In a lane (share/lane.h): the packet is beside the word; the word is valid in this round. */
 #define SHARE_FLAG_SHORT 0x40
 #define SHARE_FLAG_ROUND 0x80
 

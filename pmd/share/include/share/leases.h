@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Numbered things that slots have for a while, and that rest before another slot gets them: what
- * blocks of queue pair numbers and of communication ids have in common. Which free one is chosen is
- * theirs to decide.
+ * Leases: numbered objects that a slot has for a while, and that rest before another slot gets
+ * them. Blocks of queue pair numbers and of communication ids are leases. They choose the free
+ * object themselves.
  */
 #ifndef SHARE_LEASES_H
 #define SHARE_LEASES_H
@@ -14,33 +14,33 @@
 
 #define LEASE_NONE UINT16_MAX
 
-/* A view of its owner's arrays. One thread at a time. */
+/* Points to the arrays of its user. One thread at a time. */
 struct leases {
-	uint16_t *slots;     /* who has it, or LEASE_NONE */
-	uint64_t *rested_ns; /* of one that is free: when it will have rested */
-	user_t *users;	     /* whose it is, and was */
+	uint16_t *slots;     /* the slot that has it, or LEASE_NONE */
+	uint64_t *rested_ns; /* of a free one: when its rest ends */
+	user_t *users;	     /* the user that has it, or had it last */
 	uint32_t count;
 	uint64_t rest_ns;
-	uint32_t user_max; /* those of an untrusted user, with those that rest since they were */
+	uint32_t user_max; /* leases of an untrusted user, including those that rest */
 };
 
-/** Make all free, and rested. */
+/** Make all free, without a rest. */
 void leases_init(const struct leases *leases);
 
 /**
- * Give one that is free.
+ * Give a free one to a slot.
  *
  * @param index
- *   The chosen one; `count`: none is free.
+ *   The chosen index; `count`: none is free.
  * @param user
- *   USER_TRUSTED: it need not have rested.
+ *   USER_TRUSTED: the rest need not have ended.
  * @return
- *   0; -ENOSPC; -EAGAIN: too many are this user's, or rest since they were.
+ *   0; -ENOSPC; -EAGAIN: the user's leases, with those that rest, are too many.
  */
 int leases_give(const struct leases *leases, uint32_t index, uint16_t slot, uint64_t now_ns,
 		user_t user);
 
-/** Take one back. Returns false where it is free. */
+/** Take one back. Return false if it is free. */
 bool leases_take_back(const struct leases *leases, uint32_t index, uint64_t now_ns);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What goes over the socket between the owner of a port and processes: one struct a message, both
- * ways. */
+/* Messages on the socket between the owner of a port and a process: the same struct in both
+ * directions. */
 #ifndef SHARE_MESSAGE_H
 #define SHARE_MESSAGE_H
 
@@ -10,27 +10,27 @@
 #include "net/link.h"
 #include "netdev/addresses.h"
 
-/* Both ends are of one build: another build has another number here, and is told so. */
+/* Both ends must be of one build. An end with another number is refused with a message. */
 #define SHARE_VERSION 5
 
 #define SHARE_UNIQUE_MAX 512
 #define SHARE_STATUS_MAX 16384
 
 enum share_message_type {
-	SHARE_HELLO = 0x75726f63, /* process: give me a slot; with a descriptor of its report */
-	SHARE_WELCOME,		  /* owner: here it is, or why not (result); with descriptors */
-	SHARE_STATUS, /* anybody: how do you stand? The answer is text, in messages, then the end */
-	SHARE_ADDRESSES, /* owner, unasked: the port's addresses, or its state, have changed */
+	SHARE_HELLO = 0x75726f63, /* process: asks for a slot; with its report's descriptor */
+	SHARE_WELCOME,		  /* owner: the slot, or why not (result); with descriptors */
+	SHARE_STATUS, /* anybody: asks for the status. The answer is text, in messages, until EOF */
+	SHARE_ADDRESSES, /* owner, unrequested: the port's addresses or link have changed */
 	SHARE_ROUTE,	 /* process: link_route */
 	SHARE_RESOLVE,	 /* process: link_resolve */
 	SHARE_JOIN,	 /* process: link_join */
 	SHARE_LEAVE,	 /* process: link_leave */
-	SHARE_REPLY,	 /* owner: to any of the four, and to SHARE_CLAIM and SHARE_LISTEN */
-	SHARE_LANE,	 /* owner, unasked: a lane with another process; with descriptors */
-	SHARE_MEMIF,   /* isolated process: my memif socket, passed with the message; unanswered */
-	SHARE_CLAIM,   /* process: cm_ports_ops.claim */
-	SHARE_LISTEN,  /* process: cm_ports_ops.listen */
-	SHARE_RELEASE, /* process: cm_ports_ops.release; unanswered */
+	SHARE_REPLY,	 /* owner: reply to these four, SHARE_CLAIM and SHARE_LISTEN */
+	SHARE_LANE,	 /* owner, unrequested: a lane with another process; with descriptors */
+	SHARE_MEMIF,	 /* isolated process: passes its memif socket; no reply */
+	SHARE_CLAIM,	 /* process: cm_ports_ops.claim */
+	SHARE_LISTEN,	 /* process: cm_ports_ops.listen */
+	SHARE_RELEASE,	 /* process: cm_ports_ops.release; no reply */
 };
 
 /* Descriptors that come with a welcome, in this order. */
@@ -42,7 +42,7 @@ enum share_fd {
 	SHARE_FDS,
 };
 
-/* Those that come with a lane. */
+/* Descriptors that come with a lane, in this order. */
 enum share_lane_fd {
 	SHARE_LANE_FD_MEMORY,
 	SHARE_LANE_FD_PEER, /* eventfd: wakes the other process */
@@ -51,26 +51,26 @@ enum share_lane_fd {
 
 /* A lane, as one of its two processes sees it. */
 struct share_offer {
-	uint32_t number;    /* its own, never 0 */
+	uint32_t number;    /* of the lane, never 0 */
 	uint16_t peer;	    /* slot of the other process */
-	uint16_t side;	    /* ours, 0 or 1 */
-	uint32_t qpn_first; /* the other's */
+	uint16_t side;	    /* our side, 0 or 1 */
+	uint32_t qpn_first; /* of the other process */
 	uint32_t qpn_count;
 };
 
-/* A struct cm_port_claim, whose every bit may be anything. */
+/* A struct cm_port_claim in a message; not trusted. */
 struct share_claim {
 	uint32_t space;
 	uint32_t id; /* reply to SHARE_CLAIM; SHARE_LISTEN, SHARE_RELEASE */
 	int32_t vlan_id;
-	uint16_t port; /* and in the reply: which one it is */
+	uint16_t port; /* in the reply: the port that was given */
 	uint8_t ip_version;
 	uint8_t any_address;
 	uint8_t reuse;
 	uint8_t address[GID_LEN];
 };
 
-/* What a process learns of its slot and of the port. */
+/* Properties of a process's slot and of the port. */
 struct share_welcome {
 	uint16_t slot;
 	uint32_t generation; /* how often the slot has been given */
@@ -80,19 +80,19 @@ struct share_welcome {
 	uint32_t id_value;
 	uint32_t buffers;
 	uint32_t buffer_bytes;	/* in use */
-	uint32_t buffer_stride; /* from one to the next */
+	uint32_t buffer_stride; /* from one buffer to the next */
 	uint8_t mac[6];
 	bool mac_is_random;
 	uint32_t mtu_bytes;
 	uint64_t link_mbps;
 	uint64_t tsc_hz;
-	bool spares_icrc; /* between its processes packets need none */
-	/* that the owner shares; the second one's socket has ".1" behind its name */
+	bool spares_icrc; /* packets between its processes need no ICRC */
+	/* that the owner shares; the second port's socket name ends in ".1" */
 	uint32_t ports;
-	char name[64];		       /* the device's, or "" where it is as each likes */
-	uint32_t max_qp;	       /* that it may have; 0: no limit but that of its numbers */
+	char name[64];		       /* the device's; "": each program chooses */
+	uint32_t max_qp;	       /* of the process; 0: only its queue pair numbers limit it */
 	uint64_t max_memory;	       /* bytes that it may register; 0: no limit */
-	char unique[SHARE_UNIQUE_MAX]; /* what makes the port's GUID its own */
+	char unique[SHARE_UNIQUE_MAX]; /* from which the port's GUID is made */
 };
 
 struct share_message {
@@ -104,7 +104,7 @@ struct share_message {
 	struct addresses addresses; /* SHARE_WELCOME, SHARE_ADDRESSES */
 	bool link_up;		    /* likewise */
 	struct address from;	    /* SHARE_ROUTE, SHARE_RESOLVE */
-	uint8_t gid[GID_LEN];	    /* all four requests */
+	uint8_t gid[GID_LEN];	    /* SHARE_ROUTE, RESOLVE, JOIN, LEAVE */
 	struct share_offer offer;   /* SHARE_LANE */
 	struct link_hop hop;	    /* reply to SHARE_ROUTE */
 	uint8_t mac[6];		    /* reply to SHARE_RESOLVE */
@@ -113,7 +113,7 @@ struct share_message {
 
 struct sockaddr_un;
 
-/** The address where the owner shares its n-th port. 0 or -ENAMETOOLONG. */
+/** Get the socket address of the owner's n-th port. 0 or -ENAMETOOLONG. */
 int share_socket_path(const char *path, uint32_t number, struct sockaddr_un *address);
 
 /** Send a message, with descriptors (count may be 0). MT-safe. Does not block. 0 or -errno. */
@@ -123,9 +123,9 @@ int message_send(int fd, const struct share_message *message, const int *fds, in
  * Receive a message. MT-safe. Does not block.
  *
  * @param fds
- *   Room for SHARE_FDS descriptors, closed on exec, or NULL; -1 where none came.
+ *   Room for SHARE_FDS descriptors (close-on-exec), or NULL. Set to -1 where none came.
  * @return
- *   0; -EAGAIN; -ECONNRESET where the other end has gone; -EPROTO for what is no message; -errno.
+ *   0; -EAGAIN; -ECONNRESET: the other end has closed; -EPROTO: not a message; -errno.
  */
 int message_receive(int fd, struct share_message *message, int *fds);
 

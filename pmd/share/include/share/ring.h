@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A ring of words in memory that two processes share: one of them puts, the other takes.
+ * A ring of words in memory that two processes share. One process puts words, the other takes them.
  *
- * DPDK's ring keeps its size beside its indices, where the other process could change it, and
- * whoever believed it would read and write outside. Here shared memory has two indices and the
- * words, and nothing in it is believed: each side keeps its own index and the size to itself, and
- * compares what it reads of the other's.
+ * DPDK's ring keeps its size in shared memory. The other process could change the size, and a
+ * reader that trusts it would access memory outside the ring. Here shared memory has only two
+ * indices and the words, and neither is trusted: each side keeps its own index and the size in
+ * private memory, and checks the other side's index when it reads it.
  *
- * A process may be killed at any instruction: a word becomes visible by one store, of the index
- * behind it.
+ * A process may be killed at any instruction. So a word becomes visible by one store: that of the
+ * index behind it.
  */
 #ifndef SHARE_RING_H
 #define SHARE_RING_H
@@ -22,8 +22,8 @@
 
 /* In shared memory; zeros are an empty ring. */
 struct share_ring_memory {
-	uint32_t prod __rte_cache_aligned; /* atomic; free-running; written by who puts */
-	uint32_t cons __rte_cache_aligned; /* atomic; free-running; written by who takes */
+	uint32_t prod __rte_cache_aligned; /* atomic; free-running; the putting side writes it */
+	uint32_t cons __rte_cache_aligned; /* atomic; free-running; the taking side writes it */
 	uint64_t words[] __rte_cache_aligned;
 };
 
@@ -33,7 +33,7 @@ struct share_ring {
 	uint32_t size;	/* a power of two */
 	uint32_t own;	/* the index that this side writes */
 	uint32_t other; /* the other side's, when it was last read */
-	bool broken;	/* the other side's index cannot be true: nothing goes in or out any more */
+	bool broken;	/* the other side's index is impossible: the ring is not used any more */
 };
 
 static inline size_t share_ring_bytes(uint32_t size)
@@ -41,13 +41,13 @@ static inline size_t share_ring_bytes(uint32_t size)
 	return RTE_CACHE_LINE_ROUNDUP(sizeof(struct share_ring_memory) + size * sizeof(uint64_t));
 }
 
-/** Look at a ring that is still empty. */
+/** Initialise one side's view of a ring that is still empty. */
 static inline void share_ring_init(struct share_ring *ring, void *memory, uint32_t size)
 {
 	*ring = (struct share_ring){.memory = memory, .size = size};
 }
 
-/** Who puts: how many words have room. */
+/** Putting side: return how many words have room. */
 static inline uint32_t share_ring_room(struct share_ring *ring)
 {
 	/* Acquire: the words below it have been read, and may be overwritten. Pairs with
@@ -71,13 +71,13 @@ static inline uint32_t share_ring_put(struct share_ring *ring, const uint64_t *w
 	for (uint32_t i = 0; i < n; i++)
 		ring->memory->words[(ring->own + i) & (ring->size - 1)] = words[i];
 	ring->own += n;
-	/* Release: the words, and the packets that they tell of, are seen before it. Pairs with
-	 * share_ring_count. */
+	/* Release: the words, and the packets that they describe, become visible before the index.
+	 * Pairs with share_ring_count. */
 	__atomic_store_n(&ring->memory->prod, ring->own, __ATOMIC_RELEASE);
 	return n;
 }
 
-/** Who takes: how many words wait. */
+/** Taking side: return how many words wait. */
 static inline uint32_t share_ring_count(struct share_ring *ring)
 {
 	ring->other = __atomic_load_n(&ring->memory->prod, __ATOMIC_ACQUIRE);
@@ -86,7 +86,7 @@ static inline uint32_t share_ring_count(struct share_ring *ring)
 	return ring->broken ? 0 : ring->other - ring->own;
 }
 
-/** Read up to `n` words and leave them there; returns how many. */
+/** Read up to `n` words without taking them. Returns how many. */
 static inline uint32_t share_ring_peek(struct share_ring *ring, uint64_t *words, uint32_t n)
 {
 	n = RTE_MIN(n, share_ring_count(ring));
@@ -95,7 +95,7 @@ static inline uint32_t share_ring_peek(struct share_ring *ring, uint64_t *words,
 	return n;
 }
 
-/** Take away the first `n` words, which share_ring_peek has read. */
+/** Take the first `n` words, which share_ring_peek has read. */
 static inline void share_ring_skip(struct share_ring *ring, uint32_t n)
 {
 	ring->own += n;

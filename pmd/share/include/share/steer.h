@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* To whom a frame goes, told from its headers; everything else is checked by who gets it. */
+/* Find the receiver of a frame from its headers. The receiver checks everything else. */
 #ifndef SHARE_STEER_H
 #define SHARE_STEER_H
 
@@ -9,9 +9,9 @@
 #include "wire/gid.h"
 
 enum steer {
-	STEER_OTHER,	 /* no RoCE: the owner's */
+	STEER_OTHER,	 /* not RoCE: for the owner */
 	STEER_QP,	 /* to a queue pair */
-	STEER_MULTICAST, /* to whoever is in a group */
+	STEER_MULTICAST, /* to all members of a group */
 };
 
 struct steering {
@@ -19,7 +19,7 @@ struct steering {
 	uint8_t dgid[GID_LEN]; /* STEER_MULTICAST */
 };
 
-/** Look at a frame. MT-safe. */
+/** Classify a frame. MT-safe. */
 enum steer steer_frame(const uint8_t *frame, size_t len, struct steering *steering);
 
 #endif

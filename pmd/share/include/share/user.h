@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Whose a process is that is not trusted: limits of a user are counted by this. */
+/* The user of an untrusted process. Limits are counted by user. */
 #ifndef SHARE_USER_H
 #define SHARE_USER_H
 
@@ -8,24 +8,24 @@
 #include <sys/socket.h>
 #include <sys/types.h>
 
-/* A user, or all users of a namespace that has been made by the superuser. */
+/* A user, or all users of a namespace that the superuser has made. */
 typedef uint64_t user_t;
 
-#define USER_TRUSTED UINT64_C(0)	 /* nobody in particular, whom no limit holds */
-#define USER_ROOT    UINT64_C(1)	 /* the superuser, whom no limit of a user holds */
-#define USER_UNKNOWN (UINT64_C(1) << 32) /* all whose process has ended; no user id is as great */
+#define USER_TRUSTED UINT64_C(0)	 /* a trusted process: no limits */
+#define USER_ROOT    UINT64_C(1)	 /* the superuser: no limits of a user */
+#define USER_UNKNOWN (UINT64_C(1) << 32) /* the process has ended; above all user ids */
 
-/** The user with a number. */
+/** Return the user with a user id. */
 static inline user_t user_of_uid(uid_t uid)
 {
 	return (user_t)uid + 1;
 }
 
 /**
- * Find whose the process at the other end of a socket is. A process in a user namespace below ours
- * counts as of the one who has made the namespace: it may take on as many user ids as that one has
- * subordinate ones (subuid(5)). All whose process has ended count as one user: there is nobody to
- * be asked, and its user id may be a subordinate one. MT-safe.
+ * Return the user of the process at the other end of a socket. A process in a user namespace below
+ * ours counts as the user who made the namespace, because that user has many subordinate user ids
+ * (subuid(5)) that the process may take on. If the process has ended, the result is USER_UNKNOWN:
+ * its user id may have been a subordinate one, and its namespace is not known any more. MT-safe.
  */
 user_t user_of(int socket);
 
@@ -33,7 +33,7 @@ user_t user_of(int socket);
  * process has ended. It is never a later process with the same number. Closed on exec. MT-safe. */
 int user_pidfd(int socket, const struct ucred *peer);
 
-/** Return true if the limits a user apply. They do not apply to root. */
+/** Return true if the limits of a user apply. They do not apply to root. */
 static inline bool user_is_limited(user_t user)
 {
 	return user > USER_ROOT;

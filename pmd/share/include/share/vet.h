@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What a process may send that is not trusted: its own packets. */
+/* Checks packets of an untrusted process: it may send only packets of its own. */
 #ifndef SHARE_VET_H
 #define SHARE_VET_H
 
@@ -9,7 +9,7 @@
 
 #include "netdev/addresses.h"
 
-/* Whose packets they are. */
+/* Addresses and queue pairs of the process. */
 struct vet {
 	const uint8_t *mac;
 	const struct addresses *addresses;
@@ -25,14 +25,14 @@ enum vet_verdict {
 };
 
 /**
- * Look whether a frame is a RoCE packet of at most that length, that comes from that MAC address,
- * one of those IP addresses, in the VLAN where it is one, and, where a packet tells of it, from one
- * of those queue pairs. MT-safe.
+ * Check a frame. It must be a RoCE packet of at most mtu_bytes, from the MAC address and from one
+ * of the IP addresses in the VLAN of that address. If the packet contains its source queue pair,
+ * that must be one of the process's. MT-safe.
  */
 enum vet_verdict vet_frame(const struct vet *vet, const uint8_t *frame, size_t len);
 
-/** Give a packet the ICRC, and the UDP checksum, that it was sent without. false: it is no RoCE
- * packet. MT-safe. */
+/** Write the ICRC and the UDP checksum of a packet that was sent without them. Return false if it
+ * is not a RoCE packet. MT-safe. */
 bool vet_seal(uint8_t *frame, size_t len);
 
 #endif
