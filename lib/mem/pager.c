@@ -24,8 +24,8 @@ enum fetch_state {
 	FETCH_FREE,
 	FETCH_POSTED,  /* a thread may take it */
 	FETCH_TOUCHED, /* a thread waits for it */
-	FETCH_FAILED,  /* it cannot be touched: the next `look` returns true, and the access finds
-			  out why */
+	FETCH_FAILED, /* its page cannot be touched: for a while `look` returns true, and the access
+			 finds out why */
 };
 
 struct fetch {
@@ -33,9 +33,10 @@ struct fetch {
 	bool write;
 	bool wanted; /* a page of it was looked for since `came` was last called */
 	uintptr_t addr;
-	size_t length;	 /* bytes that are needed, or that a thread is touching */
-	size_t ahead;	 /* bytes behind them */
-	uint64_t number; /* increases with each fetch */
+	size_t length;	    /* bytes that are needed, or that a thread is touching */
+	size_t ahead;	    /* bytes behind them */
+	uint64_t number;    /* increases with each fetch */
+	uint64_t failed_ns; /* when `look` first found it failed; 0: not yet */
 };
 
 /* A page that was found in memory. */
@@ -99,20 +100,25 @@ static void tell(struct process_pager *pager)
 	pthread_cond_broadcast(&pager->told);
 }
 
+/* Remember which page could not be touched. Pages behind it were not tried, and may be present or
+ * come later. The lock is held. */
+static void fail(const struct process_pager *pager, struct fetch *fetch, uintptr_t page)
+{
+	fetch->state = fetch->wanted ? FETCH_FAILED : FETCH_FREE;
+	fetch->failed_ns = 0;
+	fetch->addr = page;
+	fetch->length = pager->page_mask + 1;
+	fetch->ahead = 0;
+}
+
 /* Continue a fetch behind the pages that were brought in, or end it. Return true if there is more
  * to do. The lock is held. */
-static bool advance(const struct process_pager *pager, struct fetch *fetch, int rc)
+static bool advance(const struct process_pager *pager, struct fetch *fetch)
 {
 	const uintptr_t end = fetch->addr + fetch->length;
 	const size_t step = RTE_MIN(fetch->ahead, pager->page_mask + 1 - (end & pager->page_mask));
 
-	if (rc != 0 && fetch->wanted) {
-		fetch->state = FETCH_FAILED;
-		/* Pages behind this one were not tried, and may be present or come later. */
-		fetch->ahead = 0;
-		return false;
-	}
-	if (rc != 0 || step == 0 || pager->gone) {
+	if (step == 0 || pager->gone) {
 		fetch->state = FETCH_FREE;
 		return false;
 	}
@@ -131,15 +137,18 @@ static void serve(struct process_pager *pager, struct fetch *fetch)
 	fetch->state = FETCH_TOUCHED;
 	while (more) {
 		const bool write = fetch->write;
+		uintptr_t failed;
 		bool wanted;
 		int rc;
 
 		pthread_mutex_unlock(&pager->lock);
-		rc = pages_touch(fetch->addr, fetch->length, write);
+		rc = pages_touch(fetch->addr, fetch->length, write, &failed);
 		pthread_mutex_lock(&pager->lock);
 		wanted = fetch->wanted;
 		/* From here on the slot may be another thread's. */
-		more = advance(pager, fetch, rc);
+		if (rc != 0)
+			fail(pager, fetch, failed);
+		more = rc == 0 && advance(pager, fetch);
 		if (wanted) {
 			if (more)
 				fetch->wanted = false;
@@ -210,6 +219,22 @@ static bool overlaps(const struct fetch *fetch, uintptr_t page, bool write)
 	       page - fetch->addr < fetch->length + fetch->ahead;
 }
 
+/* Return true if a page could not be touched a short time ago. Free the fetch of one that could not
+ * be touched long ago. The lock is held. */
+static bool has_failed(const struct process_pager *pager, struct fetch *fetch)
+{
+	const uint64_t now_ns = *pager->config.now_ns;
+
+	if (fetch->state != FETCH_FAILED)
+		return false;
+	if (fetch->failed_ns == 0)
+		fetch->failed_ns = now_ns;
+	if (now_ns - fetch->failed_ns < PAGER_FAILED_NS)
+		return true;
+	fetch->state = FETCH_FREE;
+	return false;
+}
+
 /* Post a fetch of a range whose page `page` is absent. Return true if that is impossible. The lock
  * is held. */
 static bool fetch_page(struct process_pager *pager, uintptr_t page, uintptr_t end, size_t ahead,
@@ -223,14 +248,14 @@ static bool fetch_page(struct process_pager *pager, uintptr_t page, uintptr_t en
 		struct fetch *fetch = &pager->fetches[i];
 
 		if (overlaps(fetch, page, write)) {
-			const bool failed = fetch->state == FETCH_FAILED;
-
-			fetch->wanted = !failed;
-			if (failed)
-				fetch->state = FETCH_FREE;
-			/* No event wakes a thread that waits for a page of a userfaultfd when that
-			 * page is unmapped. */
-			return failed || !pages_is_mapped(page);
+			if (has_failed(pager, fetch))
+				return true;
+			if (fetch->state != FETCH_FREE) {
+				fetch->wanted = true;
+				/* No event wakes a thread that waits for a page of a userfaultfd
+				 * when that page is unmapped. */
+				return !pages_is_mapped(page);
+			}
 		}
 		if (fetch->state == FETCH_FREE)
 			slot = fetch;

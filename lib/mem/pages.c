@@ -130,7 +130,7 @@ __attribute__((no_sanitize("thread", "address"))) static void touch_byte(void *a
  * device memory; and it fails if a userfaultfd of an unprivileged program serves the page, because
  * that serves only the program's own accesses. Then access each page here.
  */
-int pages_touch(uintptr_t addr, size_t length, bool write)
+int pages_touch(uintptr_t addr, size_t length, bool write, uintptr_t *failed)
 {
 	const size_t size = page_bytes();
 	const uintptr_t first = addr & ~(size - 1);
@@ -141,8 +141,10 @@ int pages_touch(uintptr_t addr, size_t length, bool write)
 		return 0;
 	for (struct touch touch = {.addr = first, .write = write}; touch.addr != end;
 	     touch.addr += size) {
-		if (guard_run(touch_byte, &touch) != 0)
+		if (guard_run(touch_byte, &touch) != 0) {
+			*failed = touch.addr;
 			return -EFAULT;
+		}
 	}
 	return 0;
 }

@@ -33,8 +33,15 @@ void pages_ask(int fd, uintptr_t first, unsigned int count, bool write, bool *th
 /** Return true if something is mapped at this page's address. MT-safe. */
 bool pages_is_mapped(uintptr_t page);
 
-/** Access each page of a range, and wait for it. MT-safe; no byte changes. 0, or -EFAULT if a page
- * cannot be accessed in this way. */
-int pages_touch(uintptr_t addr, size_t length, bool write);
+/**
+ * Access each page of a range, one after the other, and wait for it. MT-safe; no byte changes.
+ *
+ * @param failed
+ *   On -EFAULT: the address of the page that cannot be accessed in this way. Pages behind it were
+ *   not accessed.
+ * @return
+ *   0 or -EFAULT.
+ */
+int pages_touch(uintptr_t addr, size_t length, bool write, uintptr_t *failed);
 
 #endif

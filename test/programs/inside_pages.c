@@ -303,6 +303,22 @@ static void check_unmapped(unsigned int page)
 	EXPECT(ibv_dereg_mr(paged_mr) == 0);
 }
 
+/* The memory of the initiator's side cannot be accessed. */
+static void check_protected(enum ibv_wr_opcode opcode)
+{
+	uint8_t *barred = map_pages();
+	struct ibv_mr *mr = ibv_reg_mr(pd, barred, PAGES * PAGE, ACCESS | IBV_ACCESS_ON_DEMAND);
+	struct ibv_qp *qp = make_qp(cq), *peer = make_qp(cq);
+
+	EXPECT(mr && mprotect(barred, PAGES * PAGE, PROT_NONE) == 0);
+	connect_qp(qp, peer);
+	connect_qp(peer, qp);
+	post(qp, opcode, barred, mr, LEN, plain, plain_mr);
+	await_status(cq, IBV_WC_LOC_PROT_ERR);
+	EXPECT(ibv_destroy_qp(qp) == 0 && ibv_destroy_qp(peer) == 0);
+	EXPECT(ibv_dereg_mr(mr) == 0 && munmap(barred, PAGES * PAGE) == 0);
+}
+
 void check_pages(void)
 {
 	static const enum ibv_wr_opcode opcodes[] = {IBV_WR_SEND, IBV_WR_RDMA_WRITE,
@@ -320,6 +336,10 @@ void check_pages(void)
 	}
 	fprintf(stderr, "a child\n");
 	check_fork(page++);
+	for (size_t i = 1; i < sizeof(opcodes) / sizeof(opcodes[0]); i++) {
+		fprintf(stderr, "operation %d, protected\n", (int)opcodes[i]);
+		check_protected(opcodes[i]);
+	}
 	fprintf(stderr, "unmapped\n");
 	check_unmapped(page++);
 }

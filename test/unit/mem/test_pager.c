@@ -3,6 +3,8 @@
 #include <pthread.h>
 #include <unistd.h>
 
+#include <rte_common.h>
+
 #include "base/guard.h"
 #include "away.h"
 #include "env.h"
@@ -116,11 +118,56 @@ TEST(pager_look__lets_go_on_what_cannot_be_touched)
 	assert_int_equal(mprotect(env.memory, env.page, PROT_NONE), 0);
 	assert_false(look(0, false));
 	await_word(1);
-	/* The access itself finds out. */
+	/* The access itself finds out, now or when an answer has come that was dropped before. */
 	assert_true(look(0, false));
-	/* Next time it may be there. */
+	assert_true(look(0, false));
+	/* Later it may be there. */
+	now_ns += PAGER_FAILED_NS;
 	assert_false(look(0, false));
 	await_word(2);
+	assert_int_equal(mprotect(env.memory, env.page, PROT_READ | PROT_WRITE), 0);
+}
+
+/* The second page was not tried, and may take long. */
+TEST(pager_look__blames_the_page_that_cannot_be_touched)
+{
+	const struct mr_touch touch = {.now = (uint32_t)(2 * env.page)};
+
+	assert_int_equal(guard_install(), 0);
+	assert_int_equal(mprotect(env.memory, env.page, PROT_NONE), 0);
+	assert_false(pager->look(pager, (uintptr_t)env.memory, touch, false));
+	await_word(1);
+	assert_false(look(1, false));
+	await_word(2);
+	assert_true(pager->look(pager, (uintptr_t)env.memory, touch, false));
+	assert_int_equal(mprotect(env.memory, env.page, PROT_READ | PROT_WRITE), 0);
+}
+
+/* A list may name the same page more than once, or several such pages. */
+TEST(mr_reach__ends_for_a_list_of_pages_that_cannot_be_touched)
+{
+	static const unsigned int pages[] = {0, 1, 0, 2};
+	unsigned int rounds = 0, reached;
+	uint8_t *addr;
+	struct mr *mr;
+
+	assert_int_equal(guard_install(), 0);
+	env.pd->pager = pager;
+	assert_int_equal(env_register(env.memory, 3 * env.page, RW | IBV_ACCESS_ON_DEMAND, &mr), 0);
+	assert_int_equal(mprotect(env.memory, 3 * env.page, PROT_NONE), 0);
+	do {
+		for (reached = 0; reached < RTE_DIM(pages); reached++) {
+			if (mr_reach(env.pd, mr->key,
+				     (uintptr_t)env.memory + pages[reached] * env.page, 8, 0,
+				     (struct mr_touch){.now = 8}, &addr) != MR_OK)
+				break;
+		}
+		assert_in_range(++rounds, 1, RTE_DIM(pages));
+		if (reached < RTE_DIM(pages))
+			await_word(rounds);
+	} while (reached < RTE_DIM(pages));
+	assert_int_equal(mprotect(env.memory, 3 * env.page, PROT_READ | PROT_WRITE), 0);
+	assert_int_equal(mr_deregister(mr), 0);
 }
 
 static void want_third(void)

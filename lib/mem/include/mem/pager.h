@@ -21,6 +21,10 @@
 #define PAGER_AHEAD_BYTES (UINT32_C(2) << 20)
 /* How long a page counts as present after the kernel was asked. */
 #define PAGER_FRESH_NS UINT64_C(100000)
+/* How long a page that cannot be touched counts as present. An access may be preceded by several
+ * queries: a completer asks when pages have come, has its READ answered again, and asks again when
+ * the answer comes. */
+#define PAGER_FAILED_NS UINT64_C(100000000)
 
 /* The pager of a domain. The simulator has one of its own. */
 struct pager {
