@@ -33,9 +33,10 @@ struct fetch {
 	bool write;
 	bool wanted; /* a page of it was looked for since `came` was last called */
 	uintptr_t addr;
-	size_t length;	    /* bytes that are needed, or that a thread is touching */
-	size_t ahead;	    /* bytes behind them */
-	uint64_t number;    /* increases with each fetch */
+	size_t length;	 /* bytes that are needed, or that a thread is touching */
+	size_t ahead;	 /* bytes behind them */
+	uint64_t number; /* increases with each fetch */
+	uint64_t posted_ns;
 	uint64_t failed_ns; /* when `look` first found it failed; 0: not yet */
 };
 
@@ -235,6 +236,59 @@ static bool has_failed(const struct process_pager *pager, struct fetch *fetch)
 	return false;
 }
 
+/* The fetches of a page. */
+struct tries {
+	bool failed;
+	unsigned int waiting;
+	uint64_t newest_ns; /* when the newest of them was posted */
+};
+
+/* Find the fetches of a page. Those that wait are to tell of it. The lock is held. */
+static struct tries find_tries(struct process_pager *pager, uintptr_t page, bool write)
+{
+	struct tries tries = {0};
+
+	for (unsigned int i = 0; i < PAGER_FETCHES; i++) {
+		struct fetch *fetch = &pager->fetches[i];
+
+		if (!overlaps(fetch, page, write))
+			continue;
+		if (has_failed(pager, fetch)) {
+			tries.failed = true;
+		} else if (fetch->state != FETCH_FREE) {
+			fetch->wanted = true;
+			tries.waiting++;
+			tries.newest_ns = RTE_MAX(tries.newest_ns, fetch->posted_ns);
+		}
+	}
+	return tries;
+}
+
+/* Return true if another thread should touch the page, too: each time after twice as long. A thread
+ * that waits for a page of a userfaultfd is not woken when other memory is mapped there. */
+static bool is_overdue(const struct process_pager *pager, const struct tries *tries)
+{
+	const unsigned int doublings = RTE_MIN(tries->waiting - 1, 30u);
+
+	return *pager->config.now_ns - tries->newest_ns >= PAGER_AGAIN_NS << doublings;
+}
+
+/* Return a slot for a new fetch, or NULL. The lock is held. */
+static struct fetch *find_slot(struct process_pager *pager)
+{
+	struct fetch *slot = NULL;
+
+	for (unsigned int i = 0; i < PAGER_FETCHES; i++) {
+		struct fetch *fetch = &pager->fetches[i];
+
+		if (fetch->state == FETCH_FREE)
+			return fetch;
+		if (fetch->state == FETCH_FAILED && (!slot || fetch->number < slot->number))
+			slot = fetch;
+	}
+	return slot;
+}
+
 /* Post a fetch of a range whose page `page` is absent. Return true if that is impossible. The lock
  * is held. */
 static bool fetch_page(struct process_pager *pager, uintptr_t page, uintptr_t end, size_t ahead,
@@ -242,27 +296,16 @@ static bool fetch_page(struct process_pager *pager, uintptr_t page, uintptr_t en
 {
 	/* Bytes of the last page that is needed. */
 	const size_t rest = RTE_MIN(ahead, -end & pager->page_mask);
-	struct fetch *slot = NULL;
+	const struct tries tries = find_tries(pager, page, write);
+	struct fetch *slot;
 
-	for (unsigned int i = 0; i < PAGER_FETCHES; i++) {
-		struct fetch *fetch = &pager->fetches[i];
-
-		if (overlaps(fetch, page, write)) {
-			if (has_failed(pager, fetch))
-				return true;
-			if (fetch->state != FETCH_FREE) {
-				fetch->wanted = true;
-				/* No event wakes a thread that waits for a page of a userfaultfd
-				 * when that page is unmapped. */
-				return !pages_is_mapped(page);
-			}
-		}
-		if (fetch->state == FETCH_FREE)
-			slot = fetch;
-		else if (fetch->state == FETCH_FAILED &&
-			 (!slot || (slot->state == FETCH_FAILED && fetch->number < slot->number)))
-			slot = fetch;
-	}
+	/* No event wakes a thread that waits for a page of a userfaultfd when that page is
+	 * unmapped. */
+	if (tries.failed || (tries.waiting > 0 && !pages_is_mapped(page)))
+		return true;
+	if (tries.waiting > 0 && !is_overdue(pager, &tries))
+		return false;
+	slot = find_slot(pager);
 	/* All slots are waiting. Report when the first one ends, so that the engine asks again. */
 	if (!slot) {
 		for (unsigned int i = 0; i < PAGER_FETCHES; i++)
@@ -275,7 +318,8 @@ static bool fetch_page(struct process_pager *pager, uintptr_t page, uintptr_t en
 			       .addr = page,
 			       .length = end - page + rest,
 			       .ahead = ahead - rest,
-			       .number = pager->numbers++};
+			       .number = pager->numbers++,
+			       .posted_ns = *pager->config.now_ns};
 	pager->waiting++;
 	if (find_thread(pager))
 		return false;

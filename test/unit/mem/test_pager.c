@@ -223,6 +223,31 @@ TEST(pager_look__lets_go_on_what_was_unmapped_meanwhile)
 	await_word(1);
 }
 
+/* Nor is it woken when other memory is mapped there. */
+TEST(pager_look__tries_again_what_takes_long)
+{
+	never_runs = true;
+	assert_false(look(1, false));
+	now_ns += PAGER_AGAIN_NS - 1;
+	assert_false(look(1, false));
+	assert_int_equal(threads, 1);
+	now_ns++;
+	assert_false(look(1, false));
+	assert_int_equal(threads, 2);
+	/* Not without end. */
+	now_ns += 2 * PAGER_AGAIN_NS - 1;
+	assert_false(look(1, false));
+	assert_int_equal(threads, 2);
+	now_ns++;
+	assert_false(look(1, false));
+	assert_int_equal(threads, 3);
+	never_runs = false;
+	for (int i = 0; i < 3; i++)
+		assert_int_equal(start(late_run, late_arg), 0);
+	await_word(3);
+	assert_true(look(1, false));
+}
+
 static unsigned int telling; /* atomic */
 
 static void tell_slowly(void)

@@ -25,6 +25,8 @@
  * queries: a completer asks when pages have come, has its READ answered again, and asks again when
  * the answer comes. */
 #define PAGER_FAILED_NS UINT64_C(100000000)
+/* If a page takes longer, a second thread touches it. */
+#define PAGER_AGAIN_NS UINT64_C(1000000000)
 
 /* The pager of a domain. The simulator has one of its own. */
 struct pager {
