@@ -228,7 +228,7 @@ void cm_conn_destroy(struct cm_conn *conn, uint64_t now_ns)
 {
 	conn->owned = false;
 	events_drop(conn);
-	conn_leave_listener(conn);
+	conn_leave_backlog(conn);
 	conn_step(conn, CM_INPUT_DESTROY, NULL, 0, NULL, now_ns);
 }
 

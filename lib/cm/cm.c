@@ -84,17 +84,20 @@ uint32_t cm_conn_count(const struct cm *cm)
 	return cm->conns;
 }
 
+static bool is_request(const struct cm_event *event)
+{
+	return event->type == CM_EVENT_REQ || event->type == CM_EVENT_SIDR_REQ;
+}
+
 /* Fill in an event's message, and the fields of it that are for the user. */
 static void tell_mad(const struct cm_conn *conn, struct cm_event *event)
 {
-	const bool request = event->type == CM_EVENT_REQ || event->type == CM_EVENT_SIDR_REQ;
-
 	/* cm_receive has parsed it before; now the pointers must point into the event. */
 	if (cm_mad_parse(event->bytes, sizeof(event->bytes), &event->mad) != CM_MAD_OK)
 		return;
 	event->private_data = event->mad.private_data;
 	event->private_len = event->mad.private_len;
-	if (!request || !conn->has_ip ||
+	if (!is_request(event) || !conn->has_ip ||
 	    cm_ip_parse(event->private_data, event->private_len, &event->ip) != 0)
 		return;
 	event->has_ip = true;
@@ -115,14 +118,14 @@ bool cm_next_event(struct cm *cm, struct cm_event *event)
 	memset(event, 0, sizeof(*event));
 	event->type = pending->type;
 	event->conn = conn;
-	event->user = conn->listener ? conn->listener->attr.user : conn->user;
+	event->user = is_request(event) ? conn->listener->attr.user : conn->user;
 	event->status = pending->status;
 	event->has_mad = pending->has_mad;
 	if (event->has_mad) {
 		memcpy(event->bytes, pending->mad, sizeof(event->bytes));
 		tell_mad(conn, event);
 	}
-	conn_leave_listener(conn);
+	conn->told |= is_request(event);
 	free(pending);
 	return true;
 }

@@ -72,7 +72,7 @@ void conn_free(struct cm_conn *conn)
 	struct cm *cm = conn->cm;
 
 	events_drop(conn);
-	conn_leave_listener(conn);
+	conn_leave_backlog(conn);
 	conn_leave_remote(conn);
 	conn_leave_qpn(conn);
 	timers_disarm(&cm->timers, &conn->timer);
@@ -158,6 +158,11 @@ bool conn_is_peer(const struct cm_conn *conn, const struct gsi_address *from)
 enum cm_state cm_conn_state(const struct cm_conn *conn)
 {
 	return conn->state;
+}
+
+void cm_conn_take(struct cm_conn *conn)
+{
+	conn_leave_backlog(conn);
 }
 
 void cm_conn_set_user(struct cm_conn *conn, void *user)

@@ -21,6 +21,7 @@ LIST_HEAD(cm_bucket, cm_conn);
 TAILQ_HEAD(cm_conn_list, cm_conn);
 TAILQ_HEAD(cm_pending_list, cm_pending);
 LIST_HEAD(cm_listener_list, cm_listener);
+LIST_HEAD(cm_backlog, cm_conn);
 
 /* An event that waits for cm_next_event. */
 struct cm_pending {
@@ -39,7 +40,8 @@ struct cm_conn {
 	bool owned;  /* the caller has the pointer; else it is freed when it is over */
 	bool sidr;
 	bool lingers;		      /* in cm->lingering */
-	struct cm_listener *listener; /* listener whose request is not taken yet */
+	struct cm_listener *listener; /* its backlog has the connection; NULL: none */
+	bool told;		      /* cm_next_event has returned its request */
 	uint8_t pendings;	      /* events that wait for cm_next_event */
 	void *user;
 
@@ -72,6 +74,7 @@ struct cm_conn {
 	LIST_ENTRY(cm_conn) by_local;
 	LIST_ENTRY(cm_conn) by_remote;
 	LIST_ENTRY(cm_conn) by_qpn;
+	LIST_ENTRY(cm_conn) in_backlog;
 	TAILQ_ENTRY(cm_conn) in_lingering;
 	uint8_t kept[MAD_LEN]; /* the last message that was sent, except a DREP, to repeat it */
 };
@@ -80,7 +83,8 @@ struct cm_listener {
 	LIST_ENTRY(cm_listener) next;
 	struct cm *cm;
 	struct cm_listen_attr attr;
-	uint32_t waiting; /* requests that cm_next_event has not returned yet */
+	struct cm_backlog backlog; /* requests until cm_conn_take */
+	uint32_t waiting;	   /* their number */
 };
 
 struct cm {
@@ -155,8 +159,11 @@ void cm_send(struct cm *cm, const struct gsi_address *to, const uint8_t *mad);
 /** Drop all pending events of a connection. */
 void events_drop(struct cm_conn *conn);
 
-/** Leave the listener's queue, because the request is taken or over. */
-void conn_leave_listener(struct cm_conn *conn);
+/** Enter a request into its listener's backlog. */
+void conn_enter_backlog(struct cm_conn *conn, struct cm_listener *listener);
+
+/** Leave the backlog, because the request is taken or over; does nothing if it is in none. */
+void conn_leave_backlog(struct cm_conn *conn);
 
 /* request.c */
 

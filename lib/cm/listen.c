@@ -29,6 +29,7 @@ int cm_listen(struct cm *cm, const struct cm_listen_attr *attr, struct cm_listen
 		return -ENOMEM;
 	made->cm = cm;
 	made->attr = *attr;
+	LIST_INIT(&made->backlog);
 	if (made->attr.backlog == 0)
 		made->attr.backlog = CM_BACKLOG_DEFAULT;
 	LIST_INSERT_HEAD(&cm->listeners, made, next);
@@ -36,23 +37,18 @@ int cm_listen(struct cm *cm, const struct cm_listen_attr *attr, struct cm_listen
 	return 0;
 }
 
-/* Return a request of the listener that nobody has taken. */
-static struct cm_conn *find_waiting(const struct cm_listener *listener)
-{
-	struct cm_pending *pending;
-
-	TAILQ_FOREACH (pending, &listener->cm->events, next) {
-		if (pending->conn->listener == listener)
-			return pending->conn;
-	}
-	return NULL;
-}
-
+/* The caller of cm_next_event owns the requests that it has got; reject the others. */
 void cm_unlisten(struct cm_listener *listener, uint64_t now_ns)
 {
+	struct cm_conn *conn;
+
 	LIST_REMOVE(listener, next);
-	while (listener->waiting > 0)
-		cm_conn_destroy(find_waiting(listener), now_ns);
+	while ((conn = LIST_FIRST(&listener->backlog)) != NULL) {
+		if (conn->told)
+			conn_leave_backlog(conn);
+		else
+			cm_conn_destroy(conn, now_ns);
+	}
 	free(listener);
 }
 

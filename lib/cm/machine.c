@@ -239,9 +239,18 @@ void events_drop(struct cm_conn *conn)
 	}
 }
 
-void conn_leave_listener(struct cm_conn *conn)
+void conn_enter_backlog(struct cm_conn *conn, struct cm_listener *listener)
 {
-	if (conn->listener)
-		conn->listener->waiting--;
+	conn->listener = listener;
+	LIST_INSERT_HEAD(&listener->backlog, conn, in_backlog);
+	listener->waiting++;
+}
+
+void conn_leave_backlog(struct cm_conn *conn)
+{
+	if (!conn->listener)
+		return;
+	LIST_REMOVE(conn, in_backlog);
+	conn->listener->waiting--;
 	conn->listener = NULL;
 }

@@ -158,13 +158,15 @@ static bool came_before(struct cm *cm, const struct cm_mad *mad, const struct gs
 /*
  * Return true if there is room for one more request. The last quarter of a backlog, and of all
  * half-open connections, is for requests that come for the second time: a real peer repeats its
- * request, the invented peers of a flood do not.
+ * request, the invented peers of a flood do not. A REQ that finds a full backlog is dropped for the
+ * same reason: a burst of connects is served after its repetitions, a REJ would end them. Linux
+ * does the same.
  */
 static bool has_room(struct cm *cm, struct cm_listener *listener, const struct cm_mad *mad,
 		     const struct gsi_address *from, uint64_t now_ns)
 {
 	const uint32_t backlog = listener->attr.backlog;
-	const uint32_t spare = backlog > 1 ? RTE_MAX(backlog / 4, 1u) : 0;
+	const uint32_t spare = backlog / 4;
 
 	if (cm->half_open >= cm->config.half_open_max) {
 		cm->stats.no_room++;
@@ -178,7 +180,9 @@ static bool has_room(struct cm *cm, struct cm_listener *listener, const struct c
 		}
 	}
 	if (listener->waiting >= backlog) {
-		refuse(cm, mad, from, CM_REJ_NO_RESOURCES, CM_SIDR_REJECTED);
+		cm->stats.full++;
+		if (mad->message == CM_SIDR_REQ)
+			sidr_refuse(cm, mad, from, CM_SIDR_REJECTED);
 		return false;
 	}
 	return true;
@@ -248,8 +252,7 @@ static void take(struct cm_listener *listener, const uint8_t *bytes, const struc
 		conn_free(conn);
 		return;
 	}
-	conn->listener = listener;
-	listener->waiting++;
+	conn_enter_backlog(conn, listener);
 	conn_enter_remote(conn);
 }
 

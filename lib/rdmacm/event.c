@@ -192,9 +192,25 @@ static void take_response(struct rdma_cm_event *public)
 	public->status = rc;
 }
 
+/* Give back the request's place in the backlog. A thread that is cancelled meanwhile would end with
+ * the engine's lock. */
+static void leave_backlog(const struct cm_id *id)
+{
+	const struct cm_private *calls = cm_calls();
+	uint64_t now_ns;
+	int cancel_state;
+
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state);
+	calls->agent_enter(id->device->agent, &now_ns);
+	calls->cm_conn_take(id->conn);
+	calls->agent_leave(id->device->agent);
+	pthread_setcancelstate(cancel_state, NULL);
+}
+
 /* The ids of a synchronous listener's requests are synchronous. */
 static void take_request(struct id_event *event)
 {
+	leave_backlog(cm_id_of(event->public.id));
 	if (event->owner->sync && rdma_migrate_id(event->public.id, NULL) != 0)
 		event->public.status = -errno;
 }

@@ -2,7 +2,7 @@
 /*
  * Listening and accepting. The service's thread accepts requests as they come, as a kernel does, so
  * a peer is connected before the program calls raccept. It stops when the backlog is full. Then
- * requests wait in the connection manager, which rejects them when its own backlog is full.
+ * requests wait in the connection manager, which drops them when its own backlog is full.
  */
 #include <fcntl.h>
 #include <string.h>

@@ -33,6 +33,7 @@ static const struct cm_private table = {
 	.cm_data_arrived = cm_data_arrived,
 	.cm_reply = cm_reply,
 	.cm_conn_destroy = cm_conn_destroy,
+	.cm_conn_take = cm_conn_take,
 	.cm_conn_set_user = cm_conn_set_user,
 	.cm_conn_agreed = cm_conn_agreed,
 	.cm_conn_state = cm_conn_state,

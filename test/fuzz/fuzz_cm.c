@@ -162,7 +162,8 @@ static uint64_t dropped(void)
 {
 	const struct cm_stats *stats = cm_stats(world.cm);
 
-	return stats->malformed + stats->unknown + stats->unexpected + stats->no_room + stats->grey;
+	return stats->malformed + stats->unknown + stats->unexpected + stats->no_room +
+	       stats->grey + stats->full;
 }
 
 static void receive(const struct gsi_address *from, const uint8_t *bytes, size_t len)
@@ -247,6 +248,7 @@ static void answer(struct cm_conn *conn, const struct cm_record *record, const u
 	const struct cm_reply_attr reply = {
 		.qpn = OUR_QPN, .status = record->patch, .private_data = data, .private_len = len};
 
+	cm_conn_take(conn);
 	switch (record->what % CM_CALLS) {
 	case CM_CALL_ACCEPT:
 		cm_accept(conn, &accept, world.now_ns);

@@ -352,6 +352,7 @@ static void on_request(struct cm_host *host, const struct cm_event *event)
 	struct cm_sim *sim = host->sim;
 	struct endpoint *endpoint = host->device ? event->user : app_admit(host, event);
 
+	cm_conn_take(event->conn);
 	if (endpoint->sidr) {
 		later(endpoint, rng_chance(&sim->rng, sim->destroy_ppm) ? app_destroy : reply_it);
 		return;

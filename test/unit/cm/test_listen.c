@@ -130,4 +130,5 @@ TEST(unlisten__rejects_what_nobody_has_taken)
 	assert_int_equal(cm_conn_state(taken), CM_STATE_REQ_RCVD);
 	rig_no_event(&rig);
 	assert_null(taker(13));
+	cm_conn_take(taken);
 }

@@ -298,28 +298,107 @@ static void listen_with(uint32_t backlog)
 	assert_int_equal(cm_listen(rig.cm, &attr, &rig.listener), 0);
 }
 
-/* The i-th of many hosts, each with a REQ of its own. */
-static void receive_of(uint32_t i)
+/* The i-th of many hosts. */
+static struct gsi_address address_of(uint32_t i)
 {
 	struct gsi_address from = rig.peer;
-	struct cm_mad req = rig_req();
 
 	memcpy(from.remote + 12, &i, sizeof(i));
+	return from;
+}
+
+/* It sends a REQ of its own. */
+static void receive_of(uint32_t i)
+{
+	const struct gsi_address from = address_of(i);
+	struct cm_mad req = rig_req();
+
 	memcpy(req.req.primary.local_gid, from.remote, 16);
 	rig_receive_from(&rig, &from, &req);
 }
 
-TEST(backlog__full_rejects)
+/* A request keeps its place until the program has seen it, and the peer of another one hears
+ * nothing, so that it asks again. */
+TEST(backlog__full_drops)
 {
+	struct cm_conn *conn;
+
 	listen_with(1);
 	receive_of(1);
-	assert_int_equal(rig.sent, 0);
 	receive_of(2);
-	assert_int_equal(rig_sent(&rig).rej.reason, CM_REJ_NO_RESOURCES);
+	rig_event(&rig, CM_EVENT_REQ);
+	conn = rig.event.conn;
+	receive_of(2);
+	rig_no_event(&rig);
+	assert_int_equal(cm_stats(rig.cm)->full, 2);
+	assert_int_equal(cm_conn_count(rig.cm), 1);
+	cm_conn_take(conn);
+	receive_of(2);
 	rig_event(&rig, CM_EVENT_REQ);
 	receive_of(3);
-	assert_int_equal(rig.sent, 1);
+	assert_int_equal(cm_stats(rig.cm)->full, 3);
+	assert_int_equal(rig.sent, 0);
+	/* The first one's place is not given back twice. */
+	cm_conn_take(conn);
+	cm_conn_destroy(conn, rig.now_ns);
+	receive_of(3);
+	assert_int_equal(cm_stats(rig.cm)->full, 4);
+}
+
+/* The i-th host gives its REQ up before it knows our id. */
+static void give_up_of(uint32_t i)
+{
+	const struct gsi_address from = address_of(i);
+	const rte_be64_t guid = rte_cpu_to_be_64(RIG_PEER_GUID);
+	const struct cm_mad rej = {.message = CM_REJ,
+				   .local_id = RIG_PEER_ID,
+				   .rej = {.about = CM_ABOUT_REQ,
+					   .reason = CM_REJ_TIMEOUT,
+					   .info = (const uint8_t *)&guid,
+					   .info_len = sizeof(guid)}};
+
+	rig_receive_from(&rig, &from, &rej);
+}
+
+/* It is half-open no more, but still costs memory: it keeps its place until the program has seen
+ * it. */
+TEST(backlog__request_that_its_peer_has_given_up)
+{
+	struct cm_conn *conn;
+
+	listen_with(4);
+	receive_of(0);
 	rig_event(&rig, CM_EVENT_REQ);
+	conn = rig.event.conn;
+	for (uint32_t i = 0; i < 100; i++) {
+		receive_of(i);
+		give_up_of(i);
+	}
+	assert_int_equal(cm_conn_state(conn), CM_STATE_IDLE);
+	assert_int_equal(cm_conn_count(rig.cm), 3);
+	cm_conn_destroy(conn, rig.now_ns);
+	receive_of(200);
+	assert_int_equal(cm_conn_count(rig.cm), 3);
+}
+
+TEST(backlog__full_rejects_datagrams)
+{
+	const struct cm_listen_attr attr = {
+		.service_id = RIG_SERVICE, .any_address = true, .datagrams = true, .backlog = 1};
+	struct cm_mad req = rig_sidr_req();
+	struct cm_listener *listener;
+
+	assert_int_equal(cm_listen(rig.cm, &attr, &listener), 0);
+	req.sidr_req.service_id = RIG_SERVICE;
+	rig_receive(&rig, &req);
+	rig_event(&rig, CM_EVENT_SIDR_REQ);
+	assert_int_equal(rig.sent, 0);
+	req.local_id++;
+	rig_receive(&rig, &req);
+	assert_int_equal(rig_sent(&rig).sidr_rep.status, CM_SIDR_REJECTED);
+	cm_conn_destroy(rig.event.conn, rig.now_ns);
+	rig_receive(&rig, &req);
+	rig_event(&rig, CM_EVENT_SIDR_REQ);
 }
 
 /* The last quarter is for those that ask again. */
@@ -339,7 +418,17 @@ TEST(backlog__last_ones_must_ask_twice)
 	assert_int_equal(cm_conn_count(rig.cm), 8);
 	receive_of(8);
 	receive_of(8);
-	assert_int_equal(rig_sent(&rig).rej.reason, CM_REJ_NO_RESOURCES);
+	assert_int_equal(cm_conn_count(rig.cm), 8);
+	assert_int_equal(rig.sent, 0);
+}
+
+/* A small backlog has no part for them: all of it is for peers that ask once. */
+TEST(backlog__small_one_has_no_last_quarter)
+{
+	listen_with(3);
+	for (uint32_t i = 0; i < 3; i++)
+		receive_of(i);
+	assert_int_equal(cm_conn_count(rig.cm), 3);
 }
 
 /*

@@ -247,8 +247,10 @@ static void process_hears(void)
 
 	while (cm_next_event(process.cm, &event)) {
 		accept.qpn = process.qpn + process.accepted;
-		if (event.type == CM_EVENT_REQ)
+		if (event.type == CM_EVENT_REQ) {
+			cm_conn_take(event.conn);
 			process.accepted += cm_accept(event.conn, &accept, now_ns) == 0;
+		}
 		process.established += event.type == CM_EVENT_ESTABLISHED;
 		process.disconnected += event.type == CM_EVENT_DISCONNECTED &&
 					cm_disconnect(event.conn, NULL, 0, now_ns) == 0;

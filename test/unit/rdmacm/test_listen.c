@@ -1,18 +1,31 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Tests of lib/rdmacm/listen.c. */
+#include <malloc.h>
+
 #include "rig.h"
+#include "sanitizer.h"
+
+#define REPEATED   (7 * RIG_SECOND) /* a REQ has been repeated once more */
+#define BACKLOG	   64
+#define FLOOD	   40000
+#define FLOOD_HEAP (1 << 20) /* most bytes; the filter for repeated requests has 256 KiB */
 
 TEST_FIXTURE(rig_set_up, rig_tear_down);
 
-static void connect_to(struct rdma_cm_id *id, struct sockaddr *address)
+static void connect_as(struct rdma_cm_id *id, struct sockaddr *address, uint32_t qp_num)
 {
-	struct rdma_conn_param param = {.qp_num = 5};
+	struct rdma_conn_param param = {.qp_num = qp_num};
 
 	assert_int_equal(rdma_resolve_addr(id, NULL, address, 1000), 0);
 	assert_ptr_equal(rig_expect(RDMA_CM_EVENT_ADDR_RESOLVED), id);
 	assert_int_equal(rdma_resolve_route(id, 1000), 0);
 	assert_ptr_equal(rig_expect(RDMA_CM_EVENT_ROUTE_RESOLVED), id);
 	assert_int_equal(rdma_connect(id, &param), 0);
+}
+
+static void connect_to(struct rdma_cm_id *id, struct sockaddr *address)
+{
+	connect_as(id, address, 5);
 }
 
 /* Connect to an address; which listener gets the request. */
@@ -199,6 +212,198 @@ TEST(listen_end__unread_request_whose_peer_has_gone)
 	rig_pass(0);
 	rdma_destroy_id(listener);
 	rig_no_event(rig_channel);
+}
+
+/* A listener that the program does not look after, and ids that ask it for connections. */
+static struct {
+	struct rdma_event_channel *channel; /* the listener's */
+	struct rdma_cm_id *listener;
+	struct rdma_cm_id *active[4];
+	struct rdma_cm_id *passive[4]; /* ids of requests that are read */
+	unsigned int read;
+} busy;
+
+static void busy_begin(int backlog, unsigned int count)
+{
+	memset(&busy, 0, sizeof(busy));
+	busy.channel = rig_create_channel();
+	assert_int_equal(rdma_create_id(busy.channel, &busy.listener, NULL, RDMA_PS_TCP), 0);
+	assert_int_equal(rdma_bind_addr(busy.listener, rig_ipv4(1, RIG_PORT)), 0);
+	assert_int_equal(rdma_listen(busy.listener, backlog), 0);
+	for (unsigned int i = 0; i < count; i++) {
+		busy.active[i] = rig_create(RDMA_PS_TCP);
+		connect_as(busy.active[i], rig_ipv4(1, RIG_PORT), 5 + i);
+	}
+	rig_pass(0);
+}
+
+static void busy_read(struct rdma_event_channel *channel)
+{
+	struct rdma_cm_event *event = rig_event_of(channel, RDMA_CM_EVENT_CONNECT_REQUEST);
+
+	busy.passive[busy.read++] = event->id;
+	rdma_ack_cm_event(event);
+}
+
+static void busy_end(void)
+{
+	for (unsigned int i = 0; i < RTE_DIM(busy.active) && busy.active[i]; i++)
+		rdma_destroy_id(busy.active[i]);
+	for (unsigned int i = 0; i < busy.read; i++)
+		rdma_destroy_id(busy.passive[i]);
+	rdma_destroy_id(busy.listener);
+	rdma_destroy_event_channel(busy.channel);
+}
+
+/* Requests beyond the backlog are not answered, and come again when the program has read one. */
+TEST(rdma_listen__backlog_counts_unread_requests)
+{
+	busy_begin(1, 3);
+	for (int i = 0; i < 3; i++) {
+		busy_read(busy.channel);
+		rig_no_event(busy.channel);
+		rig_pass(REPEATED);
+	}
+	rig_no_event(busy.channel);
+	rig_no_event(rig_channel);
+	busy_end();
+}
+
+/* Unread ones keep their places however long it takes; then each place is given back once. */
+TEST(rdma_listen__backlog_of_two)
+{
+	busy_begin(2, 4);
+	rig_pass(2 * REPEATED);
+	busy_read(busy.channel);
+	busy_read(busy.channel);
+	rig_no_event(busy.channel);
+	rdma_destroy_id(busy.passive[--busy.read]);
+	rig_pass(REPEATED);
+	rig_expect(RDMA_CM_EVENT_REJECTED);
+	busy_read(busy.channel);
+	busy_read(busy.channel);
+	rig_no_event(busy.channel);
+	busy_end();
+}
+
+/* The listener's end rejects the request that is unread; the next listener has its whole backlog.
+ */
+TEST(rdma_listen__backlog_of_the_next_listener)
+{
+	busy_begin(1, 2);
+	rdma_destroy_id(busy.listener);
+	rig_expect(RDMA_CM_EVENT_REJECTED);
+	assert_int_equal(rdma_create_id(busy.channel, &busy.listener, NULL, RDMA_PS_TCP), 0);
+	assert_int_equal(rdma_bind_addr(busy.listener, rig_ipv4(1, RIG_PORT)), 0);
+	assert_int_equal(rdma_listen(busy.listener, 1), 0);
+	rig_pass(REPEATED);
+	busy_read(busy.channel);
+	rig_no_event(busy.channel);
+	busy_end();
+}
+
+TEST(rdma_listen__backlog_moves_with_the_listener)
+{
+	struct rdma_event_channel *other = rig_create_channel();
+
+	busy_begin(1, 3);
+	assert_int_equal(rdma_migrate_id(busy.listener, other), 0);
+	rig_pass(REPEATED);
+	busy_read(other);
+	rig_no_event(other);
+	rig_pass(REPEATED);
+	busy_read(other);
+	rig_no_event(other);
+	busy_end();
+	rdma_destroy_event_channel(other);
+}
+
+TEST(rdma_get_request__gives_a_place_back)
+{
+	struct rdma_cm_id *active[2], *id;
+
+	listen_synchronously();
+	for (unsigned int i = 0; i < 2; i++) {
+		active[i] = rig_create(RDMA_PS_TCP);
+		connect_as(active[i], rig_ipv4(1, RIG_PORT), 5 + i);
+	}
+	for (unsigned int i = 0; i < 2; i++) {
+		assert_int_equal(rdma_get_request(server, &id), 0);
+		assert_int_equal(id->event->param.conn.qp_num, 5 + i);
+		assert_int_equal(rdma_destroy_id(id), 0);
+		rig_pass(REPEATED);
+		rig_expect(RDMA_CM_EVENT_REJECTED);
+	}
+	rdma_destroy_id(server);
+	rdma_destroy_id(active[0]);
+	rdma_destroy_id(active[1]);
+}
+
+/* A REQ of a host that there is not, and its end: it is half-open no more, but its event is
+ * unread. */
+static void come_made_up(struct cm_device *device, uint32_t number)
+{
+	struct gsi_address from = {.vlan_id = -1, .mac_known = true};
+	const struct cm_ip ip = {.version = 4,
+				 .src = {[10] = 0xff, 0xff, 10, 9},
+				 .dst = {[10] = 0xff, 0xff, 10, 0, 0, 2}};
+	struct cm_mad req = {.message = CM_REQ, .tid = number, .local_id = number};
+	const rte_be64_t guid = 0;
+	const struct cm_mad rej = {.message = CM_REJ,
+				   .local_id = number,
+				   .rej = {.reason = CM_REJ_TIMEOUT,
+					   .info = (const uint8_t *)&guid,
+					   .info_len = sizeof(guid)}};
+	uint8_t header[CM_IP_LEN], bytes[MAD_LEN];
+	uint64_t now_ns;
+	struct cm *cm;
+
+	assert_int_equal(cm_ip_build(&ip, header), 0);
+	memcpy(from.local, ip.dst, sizeof(from.local));
+	memcpy(from.remote, ip.src, sizeof(from.remote));
+	req.req = (struct cm_req){.service_id = address_service(RDMA_PS_TCP, rig_ipv4(1, RIG_PORT)),
+				  .qpn = number,
+				  .mtu = 3,
+				  .pkey = 0xffff};
+	memcpy(req.req.primary.local_gid, from.remote, sizeof(from.remote));
+	memcpy(req.req.primary.remote_gid, from.local, sizeof(from.local));
+	req.private_data = header;
+	req.private_len = sizeof(header);
+	cm = agent_enter(device->agent, &now_ns);
+	assert_int_equal(cm_mad_build(&req, bytes), 0);
+	cm_receive(cm, bytes, sizeof(bytes), &from, now_ns);
+	agent_leave(device->agent);
+	cm = agent_enter(device->agent, &now_ns);
+	assert_int_equal(cm_mad_build(&rej, bytes), 0);
+	cm_receive(cm, bytes, sizeof(bytes), &from, now_ns);
+	agent_leave(device->agent);
+}
+
+/* The program never reads its events. */
+TEST(rdma_listen__flood_costs_bounded_memory)
+{
+	struct cm_device *const *devices;
+	struct rdma_cm_event *event;
+	unsigned int requests = 0;
+	size_t heap;
+
+	assert_int_equal(devices_get(&devices), RIG_DEVICES);
+	busy_begin(BACKLOG, 0);
+	heap = mallinfo2().uordblks;
+	for (uint32_t i = 0; i < FLOOD; i++)
+		come_made_up(devices[1], i + 2);
+	heap = mallinfo2().uordblks - heap;
+	print_message("%u REQs: %zu bytes\n", FLOOD, heap);
+	/* The address sanitizer's allocator has no such count. */
+	assert_true(ADDRESS_SANITIZER || heap < FLOOD_HEAP);
+	/* Three quarters of the backlog, and those that the filter takes for repeated ones. */
+	while (rdma_get_cm_event(busy.channel, &event) == 0) {
+		rdma_destroy_id(event->id);
+		rdma_ack_cm_event(event);
+		requests++;
+	}
+	assert_in_range(requests, BACKLOG * 3 / 4, BACKLOG);
+	busy_end();
 }
 
 TEST(rdma_get_request__wrong_calls)

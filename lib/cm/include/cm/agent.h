@@ -22,8 +22,9 @@ struct agent_query;
 
 /* Reports of an agent. Called with the engine's lock held, so they must not call the agent. */
 struct agent_notify {
-	/* Report an event. The callee owns the connection of a REQ or SIDR_REQ from then on. Later
-	 * events of the connection have the user that the callee has set by cm_conn_set_user. */
+	/* Report an event. The callee owns the connection of a REQ or SIDR_REQ from then on, and
+	 * calls cm_conn_take when the program has seen the request. Later events of the connection
+	 * have the user that the callee has set by cm_conn_set_user. */
 	void (*event)(const struct cm_event *event, uint64_t now_ns);
 	/* Report that the address of a query is complete (0), or -ETIMEDOUT. */
 	void (*resolved)(struct agent_query *query, int status);

@@ -66,6 +66,7 @@ struct cm_stats {
 	uint64_t unexpected; /* dropped: not expected in the connection's state */
 	uint64_t no_room;    /* dropped: too many half-open connections, or no memory */
 	uint64_t grey;	     /* dropped: REQs of a flood, until they are repeated */
+	uint64_t full;	     /* dropped REQs, and rejected SIDR_REQs: the backlog is full */
 };
 
 /** Create a manager. 0, -ENOMEM, or -EIO if the system has no random numbers. */
@@ -109,7 +110,7 @@ struct cm_event {
 };
 
 /** Take the next event. Return false if there is none. The caller owns the connection of a REQ or
- * SIDR_REQ from then on. */
+ * SIDR_REQ from then on; the request keeps its place in the backlog until cm_conn_take. */
 bool cm_next_event(struct cm *cm, struct cm_event *event);
 
 struct cm_listen_attr {
@@ -121,7 +122,8 @@ struct cm_listen_attr {
 	bool any_address;
 	uint8_t address[16]; /* GID; unused with any_address; a loopback address: this host only */
 	int32_t vlan_id;     /* VLAN of the address; unused with a loopback address */
-	uint32_t backlog;    /* most requests that wait for cm_next_event; more are rejected */
+	uint32_t backlog; /* most requests that wait for cm_conn_take: more REQs are dropped, more
+			     SIDR_REQs rejected; 0: 1024 */
 	void *user;
 };
 
@@ -133,7 +135,7 @@ struct cm_listen_attr {
  */
 int cm_listen(struct cm *cm, const struct cm_listen_attr *attr, struct cm_listener **listener);
 
-/** Destroy a listener. Requests that nobody has taken are rejected. */
+/** Destroy a listener. Requests that cm_next_event has not returned are rejected. */
 void cm_unlisten(struct cm_listener *listener, uint64_t now_ns);
 
 struct cm_connect_attr {
@@ -234,6 +236,10 @@ void cm_conn_destroy(struct cm_conn *conn, uint64_t now_ns);
 unsigned int cm_abandon(struct cm *cm, unsigned int most, uint64_t now_ns);
 
 enum cm_state cm_conn_state(const struct cm_conn *conn);
+
+/** Give back a request's place in the backlog, because the program has seen the request. Does
+ * nothing after the first time, or after cm_unlisten. */
+void cm_conn_take(struct cm_conn *conn);
 
 /** Set the user of a connection's later events. */
 void cm_conn_set_user(struct cm_conn *conn, void *user);

@@ -14,7 +14,7 @@
 #include "cm/agent.h"
 #include "queue/channel.h"
 
-#define CM_PRIVATE_VERSION 1
+#define CM_PRIVATE_VERSION 2
 
 struct cm_private {
 	/* Return the agent of a context's device. 0, -ENODEV if the context is a parent process's
@@ -52,6 +52,7 @@ struct cm_private {
 	int (*cm_data_arrived)(struct cm_conn *conn, uint64_t now_ns);
 	int (*cm_reply)(struct cm_conn *conn, const struct cm_reply_attr *attr, uint64_t now_ns);
 	void (*cm_conn_destroy)(struct cm_conn *conn, uint64_t now_ns);
+	void (*cm_conn_take)(struct cm_conn *conn);
 	void (*cm_conn_set_user)(struct cm_conn *conn, void *user);
 	void (*cm_conn_agreed)(const struct cm_conn *conn, struct cm_agreed *agreed);
 	enum cm_state (*cm_conn_state)(const struct cm_conn *conn);
