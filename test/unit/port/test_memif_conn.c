@@ -74,12 +74,13 @@ static unsigned int maps_count(void)
 	return count;
 }
 
-/* What other threads close takes a moment. */
-static void expect_fds(unsigned int wanted)
+/* What other threads close takes a moment. Those of the test before may not have come to their end
+ * when this one counts at its begin. */
+static void expect_fds_at_most(unsigned int most)
 {
-	for (int i = 0; i < WAIT_MS && (fds_count() != wanted || maps_count() > 0); i++)
+	for (int i = 0; i < WAIT_MS && (fds_count() > most || maps_count() > 0); i++)
 		usleep(1000);
-	assert_int_equal(fds_count(), wanted);
+	assert_true(fds_count() <= most);
 	assert_int_equal(maps_count(), 0);
 }
 
@@ -110,7 +111,7 @@ TEST(memif_conn_look__leaves_nothing_behind_of_who_restarts)
 	}
 	ends_close(&client);
 	ends_close(&server);
-	expect_fds(before);
+	expect_fds_at_most(before);
 }
 
 TEST(memif_conn_look__breaks_with_who_keeps_no_rule)
