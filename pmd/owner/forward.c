@@ -68,8 +68,9 @@ bool forward_give(struct server *server, uint16_t number, struct rte_mbuf *mbuf,
 	return true;
 }
 
-void forward_give_or_drop(struct server *server, uint16_t number, struct rte_mbuf *mbuf,
-			  uint8_t flags)
+/* Give a packet to a process, or drop it where that takes no more. */
+static void forward_give_or_drop(struct server *server, uint16_t number, struct rte_mbuf *mbuf,
+				 uint8_t flags)
 {
 	if (forward_give(server, number, mbuf, flags))
 		return;
@@ -216,26 +217,45 @@ void forward_send_own(struct server *server, struct rte_mbuf *mbuf, size_t len)
 	server->totals.own_dropped++;
 }
 
-bool forward_hand_over(struct server *server, uint16_t from, uint16_t number, struct rte_mbuf *mbuf,
-		       bool makes_lane)
+uint8_t forward_flags_of(const struct server *server, uint16_t from)
 {
-	struct slot *slot = &server->slots.all[number];
-	const bool trusted = server->lanes.spares_icrc && !server->slots.all[from].isolated;
+	return server->lanes.spares_icrc && !server->slots.all[from].isolated ? SHARE_FLAG_LOCAL
+									      : 0;
+}
+
+bool forward_pass(struct server *server, uint16_t number, struct rte_mbuf *mbuf, uint8_t flags)
+{
 	/* Before: afterwards the packet is the process's. */
 	struct rte_mbuf *copy = capture_copy(server, mbuf);
 
-	if (forward_give(server, number, mbuf, trusted ? SHARE_FLAG_LOCAL : 0)) {
-		capture_send(server, copy);
-		server->totals.handed_over++;
-		if (makes_lane)
-			lanes_note(server, from, number);
-		return true;
+	if (!forward_give(server, number, mbuf, flags)) {
+		rte_pktmbuf_free(copy);
+		return false;
 	}
-	rte_pktmbuf_free(copy);
+	capture_send(server, copy);
+	server->totals.handed_over++;
+	return true;
+}
+
+bool forward_drop_late(struct server *server, uint16_t number, struct rte_mbuf *mbuf)
+{
+	struct slot *slot = &server->slots.all[number];
+
 	if (slot->state == SLOT_LIVE && patience_waits(&slot->patience, server->now_ns))
 		return false;
 	slot->rx_dropped++;
 	rte_pktmbuf_free(mbuf);
+	return true;
+}
+
+/* Give a packet of one process to another, and note that they talk to each other. Returns false
+ * while the packet should wait. */
+static bool forward_hand_over(struct server *server, uint16_t from, uint16_t number,
+			      struct rte_mbuf *mbuf)
+{
+	if (!forward_pass(server, number, mbuf, forward_flags_of(server, from)))
+		return forward_drop_late(server, number, mbuf);
+	lanes_note(server, from, number);
 	return true;
 }
 
@@ -275,7 +295,7 @@ bool forward_send_on(struct server *server, uint16_t number, struct rte_mbuf *mb
 		to = slot_of(server, steering.qpn);
 	}
 	if (to != BLOCK_NONE)
-		return forward_hand_over(server, number, to, mbuf, true);
+		return forward_hand_over(server, number, to, mbuf);
 	server->totals.unknown_qpn++;
 	rte_pktmbuf_free(mbuf);
 	return true;

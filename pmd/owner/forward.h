@@ -26,21 +26,20 @@ uint32_t forward_take(struct server *server, uint16_t number, uint32_t most);
  * caller keeps the packet. */
 bool forward_send_on(struct server *server, uint16_t number, struct rte_mbuf *mbuf);
 
-/** Give a packet to a process, or drop it if the process has no room. */
-void forward_give_or_drop(struct server *server, uint16_t number, struct rte_mbuf *mbuf,
-			  uint8_t flags);
+/** Return the flags of packets that a process sends to another one. */
+uint8_t forward_flags_of(const struct server *server, uint16_t from);
+
+/** Give a packet of one process to another, as forward_give; capture and count it. */
+bool forward_pass(struct server *server, uint16_t number, struct rte_mbuf *mbuf, uint8_t flags);
 
 /**
- * Give a packet of one process to another. If the receiver is only slow, packets wait in the
+ * Drop a packet that a process has not taken. If the receiver is only slow, packets wait in the
  * sender's ring. If it has taken nothing for a while, its packets are dropped, and no sender waits.
  *
- * @param makes_lane
- *   The two may get a lane, because they exchange packets.
  * @return
  *   False if the packet must wait; the caller keeps it.
  */
-bool forward_hand_over(struct server *server, uint16_t from, uint16_t number, struct rte_mbuf *mbuf,
-		       bool makes_lane);
+bool forward_drop_late(struct server *server, uint16_t number, struct rte_mbuf *mbuf);
 
 /** Refill a process's ring of empty buffers. */
 void forward_restock(struct server *server, uint16_t number);

@@ -121,6 +121,40 @@ static size_t mads_build(struct server *server, const struct connections_path *t
 	return len > 0 ? (size_t)len : 0;
 }
 
+/* Give a MAD to a process, behind those that wait for it. */
+static void mads_give(struct server *server, uint16_t number, struct rte_mbuf *mbuf, uint8_t flags)
+{
+	struct slot *slot = &server->slots.all[number];
+
+	if (slot->mads.count == 0 && forward_give(server, number, mbuf, flags)) {
+		server->totals.mads++;
+		return;
+	}
+	if (mad_queue_put(server, number, mbuf, flags, false))
+		return;
+	slot->rx_dropped++;
+	server->totals.mads_dropped++;
+	rte_pktmbuf_free(mbuf);
+}
+
+/* The same of a MAD of another process. Returns false while it should wait at its sender. */
+static bool mads_pass(struct server *server, uint16_t from, uint16_t number, struct rte_mbuf *mbuf)
+{
+	const uint8_t flags = forward_flags_of(server, from);
+
+	if (server->slots.all[number].mads.count == 0 &&
+	    forward_pass(server, number, mbuf, flags)) {
+		server->totals.mads++;
+		return true;
+	}
+	if (mad_queue_put(server, number, mbuf, flags, true))
+		return true;
+	if (!forward_drop_late(server, number, mbuf))
+		return false;
+	server->totals.mads_dropped++;
+	return true;
+}
+
 /* Send a MAD of the owner's own: to a process of ours, or out of the port. */
 static bool mads_send(struct server *server, const struct connections_path *to, uint16_t number,
 		      const uint8_t *mad)
@@ -144,7 +178,7 @@ static bool mads_send(struct server *server, const struct connections_path *to, 
 	}
 	mbuf->data_len = (uint16_t)len;
 	mbuf->pkt_len = (uint32_t)len;
-	forward_give_or_drop(server, number, mbuf, 0);
+	mads_give(server, number, mbuf, 0);
 	return true;
 }
 
@@ -200,8 +234,7 @@ void mads_input(struct server *server, struct rte_mbuf *mbuf, uint8_t flags)
 		rte_pktmbuf_free(mbuf);
 		return;
 	}
-	server->totals.mads++;
-	forward_give_or_drop(server, number, mbuf, flags);
+	mads_give(server, number, mbuf, flags);
 }
 
 void mads_note(struct server *server, uint16_t number, const uint8_t *frame, size_t len)
@@ -232,10 +265,7 @@ bool mads_send_on(struct server *server, uint16_t number, struct rte_mbuf *mbuf)
 		rte_pktmbuf_free(mbuf);
 		return true;
 	}
-	if (!forward_hand_over(server, number, to, mbuf, false))
-		return false;
-	server->totals.mads++;
-	return true;
+	return mads_pass(server, number, to, mbuf);
 }
 
 bool mads_may_send(const struct server *server, uint16_t number, const uint8_t *frame, size_t len)

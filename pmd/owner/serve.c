@@ -244,6 +244,7 @@ static int serve_longest_ms(const struct server *server, int ms)
 		ms = RTE_MIN(ms, POLL_MS);
 	ms = serve_until_ms(server->uplink.conn_due_ns, now_ns, ms);
 	ms = serve_until_ms(arbiter_due_ns(server->gsi.arbiter), now_ns, ms);
+	ms = mad_queue_longest_ms(server, ms);
 	return rest_longest_ms(server, ms);
 }
 

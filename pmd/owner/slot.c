@@ -416,6 +416,7 @@ static void slot_withdraw(struct server *server, uint16_t number)
 
 	slot->state = SLOT_CONDEMNED;
 	slot_leave_live(server, number);
+	mad_queue_drop(server, number);
 	control_leave_all(server, number);
 	arbiter_end(server->gsi.arbiter, number, server->now_ns);
 	lanes_close(server, number);

@@ -7,6 +7,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "mad_queue.h"
 #include "owner/budget.h"
 #include "owner/patience.h"
 #include "owner/serve.h"
@@ -64,6 +65,7 @@ struct slot {
 	bool touched;		  /* packets were put into its rings in this turn */
 	bool addresses_due;	  /* they have not been sent to it yet */
 	struct patience patience; /* its rx ring had no room */
+	struct mad_queue mads;	  /* MADs that wait for room there */
 	struct budget budget;	  /* isolated: time that its messages took */
 	bool rests;		  /* isolated: its sockets are not watched (rest.c) */
 	uint64_t tx_packets, rx_packets, rx_dropped;

@@ -28,6 +28,8 @@ static unsigned int turn_serve_shared(struct server *server, uint16_t number)
 	unsigned int work;
 
 	work = forward_take_returns(server, number);
+	if (unlikely(slot->mads.count > 0))
+		work += mad_queue_serve(server, number);
 	if (!slot->broke_rule)
 		work += forward_take(server, number, SERVER_BURST);
 	if (!slot->broke_rule)

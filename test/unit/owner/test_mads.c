@@ -10,6 +10,7 @@
 #include <rte_mbuf.h>
 
 #include "arbiter_mads.h"
+#include "event.h"
 #include "forward.h"
 #include "mads.h"
 #include "owner/arbiter.h"
@@ -18,6 +19,7 @@
 #include "share/message.h"
 #include "slot.h"
 #include "test.h"
+#include "turn.h"
 #include "wire/build.h"
 #include "wire/packet.h"
 
@@ -314,16 +316,105 @@ TEST(mads_input__answers_for_a_process_that_has_ended)
 	assert_true(takes_nothing(0));
 }
 
-/* A process that takes nothing loses what comes, and buffers with it; no more than it may hold. */
+/* A process that takes nothing has no more buffers than it may hold. What its queue has no room for
+ * is lost, and counted. */
 TEST(mads_input__of_a_flood_costs_what_a_process_may_hold)
 {
 	serve(0, PORT);
-	for (uint32_t i = 0; i < FLOOD; i++)
+	for (uint32_t i = 0; i < MAD_QUEUE_MAX + FLOOD; i++)
 		come(&from_peer, req_to(PORT, i));
-	assert_true(server.arena.ledger.held[0] <= PORT_RIG_BUFFERS);
-	assert_int_equal(server.totals.mads, FLOOD);
+	assert_int_equal(server.arena.ledger.held[0], PORT_RIG_BUFFERS);
+	assert_int_equal(server.totals.mads, PORT_RIG_BUFFERS);
+	assert_int_equal(server.slots.all[0].mads.count, MAD_QUEUE_MAX);
+	assert_int_equal(server.totals.mads_dropped, FLOOD - PORT_RIG_BUFFERS);
+	assert_int_equal(server.slots.all[0].rx_dropped, FLOOD - PORT_RIG_BUFFERS);
 	come(&from_peer, mad_of(CM_RTU, PEER_ID, ids[1]));
 	assert_true(takes(1, CM_RTU));
+}
+
+/* Send a MAD of process 0 to the same host. Its sender waits while the owner says so. */
+static void send_patiently(struct cm_mad mad)
+{
+	struct wish wish = from_peer;
+	struct rte_mbuf *mbuf;
+
+	wish.from_us = wish.unsealed = true;
+	mbuf = packet(&wish, &mad);
+	while (!forward_send_on(&server, 0, mbuf))
+		server.now_ns += PATIENCE_NS;
+}
+
+/* Take what a process has, give the buffers back, and expect REQs that follow each other. */
+static uint32_t take_requests(uint16_t n, uint32_t next)
+{
+	struct share_packet word;
+	const uint8_t *frame;
+	struct packet parsed;
+	struct cm_mad mad;
+	uint64_t value;
+
+	while (share_ring_take(&rx[n], &value, 1) == 1) {
+		word = share_unpack(value);
+		frame = server.arena.memory + (size_t)word.buffer * server.arena.stride +
+			word.offset;
+		assert_int_equal(packet_parse(frame, word.len, true, &parsed), PACKET_OK);
+		assert_int_equal(cm_mad_parse(parsed.payload, parsed.payload_len, &mad), CM_MAD_OK);
+		assert_int_equal(mad.local_id, next);
+		next++;
+		assert_true(ledger_take(&server.arena.ledger, word.buffer, n));
+		rte_pktmbuf_free(server.arena.mbufs[word.buffer]);
+	}
+	return next;
+}
+
+/* The receiver takes nothing until all are sent, for longer than senders wait for room. */
+TEST(mads_send_on__loses_none_of_a_storm)
+{
+	uint32_t taken = 0;
+
+	server.now_ns = event_now_ns();
+	serve(1, PORT);
+	for (uint32_t i = 0; i < FLOOD; i++)
+		send_patiently(req_to(PORT, i));
+	for (uint32_t i = 0; i < FLOOD && taken < FLOOD; i++) {
+		taken = take_requests(1, taken);
+		turn_run(&server);
+	}
+	assert_int_equal(taken, FLOOD);
+	assert_int_equal(server.totals.mads, FLOOD);
+	assert_int_equal(server.totals.handed_over, FLOOD);
+	assert_int_equal(server.totals.mads_dropped, 0);
+	assert_int_equal(server.slots.all[1].rx_dropped, 0);
+	assert_null(server.slots.all[1].mads.all);
+}
+
+/* The peers of a process that takes nothing for longer have given up. */
+TEST(mad_queue_serve__drops_what_nobody_waits_for)
+{
+	server.now_ns = event_now_ns();
+	serve(1, PORT);
+	for (uint32_t i = 0; i < FLOOD; i++)
+		send_patiently(req_to(PORT, i));
+	assert_int_equal(mad_queue_longest_ms(&server, 50), 1);
+	server.now_ns += MAD_QUEUE_NS - 1;
+	mad_queue_serve(&server, 1);
+	assert_int_equal(server.totals.mads_dropped, 0);
+	server.now_ns++;
+	mad_queue_serve(&server, 1);
+	assert_int_equal(server.totals.mads_dropped, FLOOD - PORT_RIG_BUFFERS);
+	assert_int_equal(server.totals.mads, PORT_RIG_BUFFERS);
+	assert_null(server.slots.all[1].mads.all);
+	assert_int_equal(mad_queue_longest_ms(&server, 50), 50);
+}
+
+TEST(slot_end__drops_what_waits_for_the_process)
+{
+	serve(1, PORT);
+	for (uint32_t i = 0; i < FLOOD; i++)
+		come(&from_peer, req_to(PORT, i));
+	slot_end(&server, 1);
+	assert_int_equal(server.totals.mads_dropped, FLOOD - PORT_RIG_BUFFERS);
+	assert_null(server.slots.all[1].mads.all);
 }
 
 /* Let the peer connect to a process. */

@@ -72,7 +72,8 @@ struct serve_totals {
 	uint32_t cm_ports;	    /* of processes */
 	uint64_t mads;		    /* for QP 1, given to a process */
 	uint64_t mads_answered;	    /* by the owner: they were for no process */
-	uint64_t mads_dropped;	    /* malformed, or for no process and without an answer */
+	uint64_t mads_dropped;	    /* malformed, or for no process and without an answer, or not
+				       taken in time by their process */
 	uint64_t mads_farewell;	    /* sent by the owner for processes that have ended */
 	uint64_t tx_dropped;	    /* the link was down, or the port did not send them */
 	uint64_t kernel_rx_packets; /* from the port to the kernel's interface */
