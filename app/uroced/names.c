@@ -2,30 +2,57 @@
 /* Users and groups from the system's tables. */
 #include "names.h"
 
+#include <assert.h>
+#include <ctype.h>
+#include <errno.h>
 #include <grp.h>
 #include <pwd.h>
+#include <stdint.h>
 #include <stdlib.h>
+
+/* (uid_t)-1 and (gid_t)-1 are nobody's: chown takes them for "leave it". */
+#define NUMBER_MAX (UINT32_MAX - 1)
+
+static_assert(sizeof(uid_t) == sizeof(uint32_t) && sizeof(gid_t) == sizeof(uint32_t), "in range");
+
+static bool names_parse_number(const char *text, uint32_t *number)
+{
+	unsigned long value;
+	char *end;
+
+	/* strtoul takes a sign and blanks, too. */
+	if (!isdigit((unsigned char)text[0]))
+		return false;
+	errno = 0;
+	value = strtoul(text, &end, 10);
+	if (*end != '\0' || errno != 0 || value > NUMBER_MAX)
+		return false;
+	*number = (uint32_t)value;
+	return true;
+}
 
 bool names_find_user(const char *name, uid_t *uid)
 {
 	const struct passwd *entry;
-	char *end;
 
 	if (name[0] == '\0')
 		return true;
 	entry = getpwnam(name);
-	*uid = entry ? entry->pw_uid : (uid_t)strtoul(name, &end, 10);
-	return entry || *end == '\0';
+	if (!entry)
+		return names_parse_number(name, uid);
+	*uid = entry->pw_uid;
+	return true;
 }
 
 bool names_find_group(const char *name, gid_t *gid)
 {
 	const struct group *entry;
-	char *end;
 
 	if (name[0] == '\0')
 		return true;
 	entry = getgrnam(name);
-	*gid = entry ? entry->gr_gid : (gid_t)strtoul(name, &end, 10);
-	return entry || *end == '\0';
+	if (!entry)
+		return names_parse_number(name, gid);
+	*gid = entry->gr_gid;
+	return true;
 }
