@@ -49,6 +49,14 @@ static pid_t attach_owner(int fd)
 	return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) == 0 ? peer.pid : 0;
 }
 
+static void attach_close_fds(const int *fds)
+{
+	for (int i = 0; i < SHARE_FDS; i++) {
+		if (fds[i] >= 0)
+			close(fds[i]);
+	}
+}
+
 static int attach_greet(int fd, int report_fd, struct share_message *message, int *fds)
 {
 	struct pollfd poll_fd = {.fd = fd, .events = POLLIN};
@@ -69,7 +77,12 @@ static int attach_greet(int fd, int report_fd, struct share_message *message, in
 	rc = message_receive(fd, message, fds);
 	if (rc == 0 && message->type != SHARE_WELCOME)
 		rc = -EPROTO;
-	return rc == 0 ? message->result : rc;
+	if (rc == 0)
+		rc = message->result;
+	/* An owner of another version has sent descriptors, too. */
+	if (rc != 0)
+		attach_close_fds(fds);
+	return rc;
 }
 
 int attach_open(const char *path, uint32_t number, int report_fd, struct share_client **out,

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Tests of pmd/attach/attach.c: a process attaches to an owner, which the test plays. */
+#include <dirent.h>
 #include <errno.h>
 #include <pthread.h>
 #include <stdint.h>
@@ -25,6 +26,7 @@ static char dir[] = "/tmp/uroce-attach-XXXXXX";
 static char path[64];
 static int listen_fd, owner_fd; /* owner_fd: the owner's end of the process's socket */
 static int welcome_result;
+static uint32_t version = SHARE_VERSION; /* of the owner */
 
 static int memory(size_t bytes)
 {
@@ -46,7 +48,7 @@ static void *run_owner(void *arg)
 		;
 	message = (struct share_message){
 		.type = SHARE_WELCOME,
-		.version = SHARE_VERSION,
+		.version = version,
 		.result = welcome_result,
 		.welcome = {.buffers = BUFFERS,
 			    .buffer_bytes = BUFFER_BYTES,
@@ -126,4 +128,30 @@ TEST(share_attach__tells_why_it_is_refused)
 
 	welcome_result = -ENOSPC;
 	assert_int_equal(attach(&link, &facts), -ENOSPC);
+}
+
+static int count_descriptors(void)
+{
+	DIR *listing = opendir("/proc/self/fd");
+	int count = 0;
+
+	assert_non_null(listing);
+	while (readdir(listing) != NULL)
+		count++;
+	closedir(listing);
+	return count;
+}
+
+/* It has sent descriptors already. */
+TEST(share_attach__of_another_version_keeps_no_descriptor)
+{
+	const int before = count_descriptors();
+	struct share_facts facts;
+	struct link link;
+
+	welcome_result = 0;
+	version = SHARE_VERSION + 1;
+	assert_int_equal(attach(&link, &facts), -EPROTO);
+	version = SHARE_VERSION;
+	assert_int_equal(count_descriptors(), before);
 }
