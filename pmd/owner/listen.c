@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "base/place.h"
 #include "event.h"
 #include "rest.h"
 #include "server.h"
@@ -58,35 +59,46 @@ static void listen_make_directory(const char *path)
 		log_warn("cannot make %s: %s", directory, strerror(errno));
 }
 
+static int listen_bind(const struct sockaddr_un *address, const struct listen_config *config,
+		       struct listener *listener)
+{
+	mode_t mask;
+	int rc;
+
+	rc = listen_remove_stale(address);
+	if (rc != 0)
+		return rc;
+	/* Nobody may come in before owner and mode are what they should be. */
+	mask = umask(0777);
+	rc = bind(listener->fd, (const struct sockaddr *)address, sizeof(*address)) == 0 ? 0
+											 : -errno;
+	umask(mask);
+	if (rc != 0)
+		return rc;
+	strcpy(listener->path, address->sun_path);
+	if (chown(address->sun_path, config->owner, config->group) != 0 ||
+	    chmod(address->sun_path, config->mode) != 0 || listen(listener->fd, BACKLOG) != 0)
+		return -errno;
+	return 0;
+}
+
 int listen_open(struct server *server, const struct listen_config *config, enum server_event event,
 		struct listener *listener)
 {
 	struct sockaddr_un address = {.sun_family = AF_UNIX};
-	mode_t mask;
-	int fd, rc;
+	int lock, rc;
 
 	rc = share_socket_path(config->path, server->number, &address);
 	if (rc != 0)
 		return rc;
 	listen_make_directory(config->path);
-	rc = listen_remove_stale(&address);
-	if (rc != 0)
-		return rc;
-	fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	if (fd < 0)
+	listener->fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (listener->fd < 0)
 		return -errno;
-	listener->fd = fd;
-	/* Nobody may come in before owner and mode are what they should be. */
-	mask = umask(0777);
-	rc = bind(fd, (struct sockaddr *)&address, sizeof(address)) == 0 ? 0 : -errno;
-	umask(mask);
-	if (rc != 0)
-		return rc;
-	strcpy(listener->path, address.sun_path);
-	if (chown(address.sun_path, config->owner, config->group) != 0 ||
-	    chmod(address.sun_path, config->mode) != 0 || listen(fd, BACKLOG) != 0)
-		return -errno;
-	return event_watch(server, fd, event, 0);
+	lock = place_lock(address.sun_path);
+	rc = listen_bind(&address, config, listener);
+	place_unlock(lock);
+	return rc == 0 ? event_watch(server, listener->fd, event, 0) : rc;
 }
 
 /* There are no descriptors, or there is no memory. */

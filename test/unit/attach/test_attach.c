@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Tests of pmd/attach/attach.c: a process attaches to an owner, which the test plays. */
-#include <dirent.h>
 #include <errno.h>
 #include <pthread.h>
 #include <stdint.h>
@@ -14,6 +13,7 @@
 #include <unistd.h>
 
 #include "attach/attach.h"
+#include "fds.h"
 #include "net/link.h"
 #include "share/layout.h"
 #include "share/message.h"
@@ -130,22 +130,10 @@ TEST(share_attach__tells_why_it_is_refused)
 	assert_int_equal(attach(&link, &facts), -ENOSPC);
 }
 
-static int count_descriptors(void)
-{
-	DIR *listing = opendir("/proc/self/fd");
-	int count = 0;
-
-	assert_non_null(listing);
-	while (readdir(listing) != NULL)
-		count++;
-	closedir(listing);
-	return count;
-}
-
 /* It has sent descriptors already. */
 TEST(share_attach__of_another_version_keeps_no_descriptor)
 {
-	const int before = count_descriptors();
+	const unsigned int before = fds_count();
 	struct share_facts facts;
 	struct link link;
 
@@ -153,5 +141,5 @@ TEST(share_attach__of_another_version_keeps_no_descriptor)
 	version = SHARE_VERSION + 1;
 	assert_int_equal(attach(&link, &facts), -EPROTO);
 	version = SHARE_VERSION;
-	assert_int_equal(count_descriptors(), before);
+	assert_int_equal(fds_count(), before);
 }
