@@ -15,6 +15,7 @@
 #include <rte_common.h>
 
 #include "base/log.h"
+#include "base/place.h"
 #include "unique.h"
 
 #define MEMIF_SOCKET "/run/memif.sock" /* the driver's default, but for being abstract there */
@@ -127,13 +128,12 @@ static int memif_remove_dead(const char *path)
 	return -EACCES;
 }
 
-static int memif_prepare_server(const char *path, bool is_abstract)
+static int memif_check_occupant(const char *path, enum occupant occupant)
 {
-	switch (memif_find_occupant(path, is_abstract)) {
+	switch (occupant) {
 	case OCCUPANT_NONE:
-		return 0;
 	case OCCUPANT_DEAD:
-		return is_abstract ? 0 : memif_remove_dead(path);
+		return 0;
 	case OCCUPANT_SERVER:
 		log_error("another program is the server of memif socket %s: start this one with "
 			  "role=client, or choose another socket",
@@ -146,6 +146,24 @@ static int memif_prepare_server(const char *path, bool is_abstract)
 		  errno == EPROTOTYPE ? "it is that of a program that does not speak memif"
 				      : strerror(errno));
 	return -EADDRINUSE;
+}
+
+static int memif_prepare_server(const char *path, bool is_abstract)
+{
+	enum occupant occupant = memif_find_occupant(path, is_abstract);
+	int lock = -1, rc;
+
+	/* A server that starts at the same moment has locked the place if its socket does not
+	 * listen yet (server_listen). */
+	if (occupant == OCCUPANT_DEAD && !is_abstract) {
+		lock = place_lock(path);
+		occupant = memif_find_occupant(path, is_abstract);
+	}
+	rc = memif_check_occupant(path, occupant);
+	if (rc == 0 && occupant == OCCUPANT_DEAD && !is_abstract)
+		rc = memif_remove_dead(path);
+	place_unlock(lock);
+	return rc;
 }
 
 static int memif_check_path(const char *path, bool is_abstract)

@@ -8,6 +8,7 @@
 
 #include "base/log.h"
 #include "base/own.h"
+#include "base/place.h"
 #include "memif/socket.h"
 #include "memif_args.h"
 #include "memif_port.h"
@@ -24,7 +25,7 @@ static uint64_t server_ms(void)
 }
 
 /* What was made is not left behind where it is of no use. */
-static int server_listen(struct memif_port *memif, int fd)
+static int server_bind(struct memif_port *memif, int fd)
 {
 	struct sockaddr_un addr;
 	const socklen_t len = memif_address(memif->path, memif->is_abstract, &addr);
@@ -37,6 +38,16 @@ static int server_listen(struct memif_port *memif, int fd)
 	rc = -errno;
 	if (!memif->is_abstract)
 		unlink(memif->path);
+	return rc;
+}
+
+/* Until it listens, the socket looks like that of a dead server (memif_prepare_server). */
+static int server_listen(struct memif_port *memif, int fd)
+{
+	const int lock = memif->is_abstract ? -1 : place_lock(memif->path);
+	const int rc = server_bind(memif, fd);
+
+	place_unlock(lock);
 	return rc;
 }
 

@@ -2,10 +2,12 @@
 /* Tests of pmd/port/memif_args.c: arguments, and what lies where the socket shall be. */
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -13,6 +15,8 @@
 
 #include "memif_args.h"
 #include "test.h"
+
+#define WHILE_US 50000 /* another server takes to get from bind() to listen() */
 
 static char dir[] = "/tmp/uroce-memif-XXXXXX";
 static char path[64];
@@ -156,6 +160,34 @@ TEST(memif_prepare__leaves_a_live_server_alone)
 	const int fd = listen_at(path);
 
 	assert_int_equal(prepare("server", ",socket-abstract=no"), -EADDRINUSE);
+	assert_int_equal(access(path, F_OK), 0);
+	close(fd);
+}
+
+static void *run_prepare(void *result)
+{
+	*(int *)result = prepare("server", ",socket-abstract=no");
+	return NULL;
+}
+
+/* Another server starts at the same moment; its socket does not listen yet. */
+TEST(memif_prepare__waits_for_a_server_that_starts)
+{
+	struct sockaddr_un addr = {.sun_family = AF_UNIX};
+	const int lock = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	const int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+	pthread_t thread;
+	int result;
+
+	assert_int_equal(flock(lock, LOCK_EX), 0);
+	strcpy(addr.sun_path, path);
+	assert_int_equal(bind(fd, (const struct sockaddr *)&addr, sizeof(addr)), 0);
+	assert_int_equal(pthread_create(&thread, NULL, run_prepare, &result), 0);
+	usleep(WHILE_US);
+	assert_int_equal(listen(fd, 1), 0);
+	close(lock);
+	pthread_join(thread, NULL);
+	assert_int_equal(result, -EADDRINUSE);
 	assert_int_equal(access(path, F_OK), 0);
 	close(fd);
 }
