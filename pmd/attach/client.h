@@ -17,6 +17,9 @@
 #include "share/layout.h"
 #include "share/message.h"
 
+/* Claims that were given up: each waited for 5 seconds, so there are few. */
+#define CLIENT_FORSAKEN_MAX 16
+
 /* A lane with another process. Engine's thread, but for what is constant. */
 struct client_lane {
 	/* constant */
@@ -88,6 +91,8 @@ struct share_client {
 	bool lost;    /* the owner has ended, or ended our slot; atomic */
 	bool link_up; /* isolated: the owner's port is up; atomic */
 	bool addresses_changed;
+	uint32_t forsaken_count;
+	uint32_t forsaken[CLIENT_FORSAKEN_MAX]; /* claims that the owner has not answered in time */
 	uint32_t offer_count;
 	struct client_offer offers[SHARE_LANES_MAX];
 	struct addresses addresses;

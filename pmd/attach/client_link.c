@@ -15,6 +15,35 @@ static void client_lose(struct share_client *client)
 	__atomic_store_n(&client->lost, true, __ATOMIC_RELAXED);
 }
 
+/* Remember a claim that is given up: the owner may still answer it. */
+static void client_forsake_locked(struct share_client *client, uint32_t number)
+{
+	if (client->forsaken_count < CLIENT_FORSAKEN_MAX)
+		client->forsaken[client->forsaken_count++] = number;
+}
+
+/* Release the port of a claim that was given up, and that the owner has granted since. */
+static void client_release_late_locked(struct share_client *client,
+				       const struct share_message *reply)
+{
+	struct share_message release;
+
+	for (uint32_t i = 0; i < client->forsaken_count; i++) {
+		if (client->forsaken[i] != reply->number)
+			continue;
+		client->forsaken[i] = client->forsaken[--client->forsaken_count];
+		if (reply->result != 0)
+			return;
+		memset(&release, 0, sizeof(release));
+		release.type = SHARE_RELEASE;
+		release.version = SHARE_VERSION;
+		release.claim.id = reply->claim.id;
+		/* The owner answers what it has taken, so there is room. */
+		(void)message_send(client->socket, &release, NULL, 0);
+		return;
+	}
+}
+
 /* One message, unless it is the one that is waited for. Whether there may be more. */
 static int client_receive_locked(struct share_client *client, struct share_message *message)
 {
@@ -34,6 +63,8 @@ static int client_receive_locked(struct share_client *client, struct share_messa
 		client->addresses_changed = true;
 		__atomic_store_n(&client->link_up, message->link_up, __ATOMIC_RELAXED);
 	}
+	if (message->type == SHARE_REPLY && unlikely(client->forsaken_count > 0))
+		client_release_late_locked(client, message);
 	return 0;
 }
 
@@ -102,12 +133,16 @@ int client_ask(struct share_client *client, struct share_message *message)
 	pthread_mutex_lock(&client->lock);
 	if (!client->lost && own_is(client->socket)) {
 		const uint32_t number = ++client->requests;
+		const bool claims = message->type == SHARE_CLAIM;
 
 		message->version = SHARE_VERSION;
 		message->number = number;
 		rc = client_send_locked(client, message);
-		if (rc == 0)
+		if (rc == 0) {
 			rc = client_wait_locked(client, number, message);
+			if (rc == -ETIMEDOUT && claims)
+				client_forsake_locked(client, number);
+		}
 	}
 	pthread_mutex_unlock(&client->lock);
 	pthread_setcancelstate(cancel_state, NULL);

@@ -89,6 +89,13 @@ static void attach(int n, uid_t uid)
 	assert_non_null(clients[n].ops);
 }
 
+static void start_owner(void)
+{
+	stop_fd = server.wake_fd = eventfd(0, EFD_CLOEXEC);
+	assert_int_equal(event_watch(&server, stop_fd, EVENT_WAKE, 0), 0);
+	assert_int_equal(pthread_create(&owner, NULL, run_owner, NULL), 0);
+}
+
 static int setup(TEST_STATE)
 {
 	struct address address = {.vlan = VLAN_NONE, .prefix_len = 24};
@@ -101,9 +108,7 @@ static int setup(TEST_STATE)
 	report_set_init(&reports);
 	server.status.reports = &reports;
 	server.epoll_fd = epoll_create1(EPOLL_CLOEXEC);
-	stop_fd = server.wake_fd = eventfd(0, EFD_CLOEXEC);
 	server.arena.fd = server.epoll_fd;
-	assert_int_equal(event_watch(&server, stop_fd, EVENT_WAKE, 0), 0);
 	assert_int_equal(blocks_init(&server.slots.blocks), 0);
 	assert_int_equal(arbiter_create(&server.gsi.arbiter), 0);
 	assert_int_equal(ledger_init(&server.arena.ledger, 1, 256, SERVE_SLOTS_MAX), 0);
@@ -111,7 +116,7 @@ static int setup(TEST_STATE)
 	assert_int_equal(addresses_add(&server.uplink.link.addresses, &address), 0);
 	for (int i = 0; i < CLIENTS; i++)
 		attach(i, (uid_t)(1000 + i));
-	assert_int_equal(pthread_create(&owner, NULL, run_owner, NULL), 0);
+	start_owner();
 	return 0;
 }
 
@@ -218,6 +223,18 @@ TEST(claim__fails_without_an_owner)
 	assert_int_equal(claim(0, any(PORT + 1)), -ENODEV);
 	assert_int_equal(listen_on(0, last_id), -ENODEV);
 	clients[0].ops->release(clients[0].user, last_id);
+}
+
+/* The owner goes on after that, and answers what it was asked. */
+TEST(claim__that_was_answered_too_late_keeps_no_port)
+{
+	stop_owner();
+	assert_int_equal(claim(0, any(PORT)), -ENODEV);
+	start_owner();
+	assert_int_equal(claim(0, any(PORT + 1)), 0);
+	assert_int_equal(claim(0, any(PORT)), 0);
+	stop_owner();
+	assert_int_equal(server.gsi.arbiter->spaces.count, 2);
 }
 
 /* More than the socket takes at once, and nobody is asked in between. */
