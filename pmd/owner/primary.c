@@ -91,6 +91,8 @@ static int primary_serve(struct uroce_primary *primary, const struct uroce_prima
 	rc = primary_set(&primary->settings, "ip", config->ips);
 	if (rc != 0)
 		return rc;
+	/* What has been made by then is not all undone where this fails. */
+	primary_begun = true;
 	report_set_init(&primary_reports);
 	rc = serve_create(&serve, &primary->server);
 	if (rc == 0 && report_telemetry_start(&primary_reports) != 0)
@@ -107,7 +109,6 @@ EXPORTED int uroce_primary_create(const struct uroce_primary_config *config,
 	rc = primary_check(config);
 	if (rc != 0)
 		return rc;
-	primary_begun = true;
 	primary = calloc(1, sizeof(*primary));
 	if (!primary)
 		return -ENOMEM;
