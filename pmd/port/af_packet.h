@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What ports on kernel interfaces need before and after they are made. */
+/* Preparation and set-up of ports on kernel interfaces. */
 #ifndef AF_PACKET_PORT_H
 #define AF_PACKET_PORT_H
 
@@ -9,27 +9,27 @@
 #include "eal/footprint.h"
 #include "port/port.h"
 
-/** Learn of a kernel interface, by whichever way its packets are taken: privilege, MTU, speed. 0 or
- * -errno (logged). */
+/** Check the privilege, and get the MTU and the speed, for any kind of port on a kernel interface.
+ * 0 or -errno (logged). */
 int af_packet_learn(struct port *port, const char *ifname);
 
-/** Return the bytes of a buffer that holds the interface's longest frame, or our longest. */
+/** Return the size of a buffer that holds the longest frame of the interface and of ours. */
 uint32_t af_packet_frame_bytes(uint32_t mtu_bytes);
 
 /**
- * Add what the user left out for DPDK's driver: rings whose frames are that long.
+ * Add the driver's ring arguments that the user left out.
  *
  * @param frame_bytes
- *   Set to that, or to what the user says.
+ *   Set to the ring's frame size, ours or the user's.
  * @return
  *   0 or -errno (logged).
  */
 int af_packet_prepare(struct port *port, uint32_t *frame_bytes);
 
-/** The packet socket that appeared since `before`, or -1. */
+/** Return the packet socket that was opened since `before`, or -1. */
 int af_packet_find_socket(const struct fd_list *before);
 
-/** Have groups' frames delivered, for as long as the socket lives. 0 or -errno (logged). */
+/** Receive frames of all multicast groups while the socket is open. 0 or -errno (logged). */
 int af_packet_listen_to_groups(int fd, const char *ifname);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A port of DPDK's: whatever an ethdev driver drives. */
+/* A DPDK port: any device with an ethdev driver. */
 #ifndef ETHDEV_H
 #define ETHDEV_H
 
@@ -18,11 +18,11 @@ struct ethdev {
 
 	/* engine's thread or lock */
 	bool had_peer;
-	bool removed; /* the device is no more, or wanted back; atomic */
+	bool removed; /* the device has gone, or the kernel wants it back; atomic */
 };
 
-/** Make a port one of DPDK's, whose arguments are understood. Before EAL starts. Not MT-safe. 0 or
- * -errno (logged). */
+/** Make `port` a DPDK port. Its device arguments have been parsed. Before EAL starts. Not MT-safe.
+ * 0 or -errno (logged). */
 int ethdev_prepare(struct port *port);
 
 #endif

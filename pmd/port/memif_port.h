@@ -15,7 +15,7 @@
 #define MEMIF_NEWCOMERS_MAX 8
 #define MEMIF_SPARES	    32
 
-/* What the user is told of, once each. */
+/* Problems that are logged, once each. */
 enum memif_complaint {
 	MEMIF_ODD,
 	MEMIF_WRONG_ID,
@@ -27,31 +27,32 @@ enum memif_complaint {
 	MEMIF_COMPLAINTS
 };
 
-/* A client that has connected, and has not said what it wants. */
+/* A client that has connected and has sent no message yet. */
 struct memif_newcomer {
 	int fd;		 /* or -1 */
-	uint32_t number; /* of all who came */
+	uint32_t number; /* its place in the order of arrival */
 };
 
 struct memif_port;
 
-/* What the two roles of a port do differently. All with the engine's lock. */
+/* Functions of a role, server or client. All with the engine's lock. */
 struct memif_role {
-	/* Make what the other end comes to; NULL: nothing. 0 or -errno (logged). */
+	/* Make the server's socket; NULL: none is needed. 0 or -errno (logged). */
 	int (*open)(struct memif_port *memif);
 	void (*close)(struct memif_port *memif);
-	/* Look once what has become of the connection, and for another one where there is none;
-	 * does not wait. */
+	/* Handle what has happened to the connection; without one, try to connect. Does not wait.
+	 */
 	void (*look)(struct memif_port *memif);
-	/* Return true if nothing wakes whoever has to look next. */
+	/* Return true if `look` must be called again although no descriptor will tell. */
 	bool (*retries)(const struct memif_port *memif);
-	/* A message of the other end's, with its descriptor, which is taken. 0 or -errno. */
+	/* Handle a message of the other end, and take its descriptor. 0 or -errno. */
 	int (*hear)(struct memif_port *memif, const struct memif_message *message, int fd);
-	/* Before a connection is ended for what the other end did; NULL: nothing. */
+	/* Take back memory before a connection ends that the other end has closed or broken; NULL:
+	 * nothing to take back. */
 	void (*take_back)(struct memif_port *memif);
-	/* Forget a connection, and be ready for the next one. */
+	/* Forget a connection, and prepare for the next one. */
 	void (*reset)(struct memif_port *memif);
-	enum memif_complaint not_permitted; /* what -EPERM of `hear` is told as */
+	enum memif_complaint not_permitted; /* logged when `hear` returns -EPERM */
 };
 
 extern const struct memif_role memif_server_role, memif_client_role;
@@ -67,8 +68,7 @@ struct memif_port {
 	const struct memif_caller *caller; /* of a client that has no path; else NULL */
 	void *caller_arg;
 	memif_copy *copy;  /* from memif's buffers into a packet buffer */
-	uint16_t stand_in; /* where port.watched is set: DPDK's number of the port that is shown all
-			    */
+	uint16_t stand_in; /* if port.watched: the ethdev that captures see (stand_in.h) */
 	int epoll_fd; /* to sleep on: has the connection's eventfd while there is a connection */
 	int conn_epoll_fd; /* epoll descriptor: readable when memif_conn_look has work */
 	int alarm_fd;	   /* eventfd: something is wrong with the connection */
@@ -78,16 +78,16 @@ struct memif_port {
 	int socket_fd; /* messages of the connection, or -1 */
 	struct memif_newcomer newcomers[MEMIF_NEWCOMERS_MAX];
 	uint32_t newcomer_next;
-	bool pauses;	     /* a server that cannot let anybody in for the moment */
-	bool given_up;	     /* nobody connects any more */
-	uint64_t taken_ms;   /* when its client began to connect */
-	uint32_t complaints; /* that the user knows of: bits of enum memif_complaint */
-	bool refused;	     /* a client, and the user was told so */
+	bool pauses;	     /* a server that cannot accept clients for now */
+	bool given_up;	     /* no connection is made any more */
+	uint64_t taken_ms;   /* a server: when its client began to connect */
+	uint32_t complaints; /* problems that were logged: bits of enum memif_complaint */
+	bool refused;	     /* a client: its refusal was logged */
 	bool had_peer;
-	bool leaves; /* the other end has gone; what it sent may not be received yet */
+	bool leaves; /* the other end has gone; its packets may still be in the rings */
 	struct memif_server server;
 	struct memif_client client;
-	uint32_t spares; /* buffers that what comes next is copied to */
+	uint32_t spares; /* packet buffers for the next received packets */
 	struct rte_mbuf *spare[MEMIF_SPARES];
 };
 
@@ -95,17 +95,17 @@ struct memif_port {
  * 0 or -errno (logged). */
 int memif_port_prepare(struct port *port);
 
-/** Whether packets get to somebody. Engine's lock. */
+/** Return true if there is a connection. Engine's lock. */
 bool memif_port_is_connected(const struct memif_port *memif);
 
-/** Whether the other end has broken a rule. Engine's lock. */
+/** Return true if the other end has broken a rule. Engine's lock. */
 bool memif_port_is_broken(const struct memif_port *memif);
 
-/** Have whoever looks after the connection look at it: it is broken. MT-safe. */
+/** Make the connection's thread run: the connection is broken. MT-safe. */
 void memif_port_alarm(const struct memif_port *memif);
 
-/** There is a connection. Where the engine sleeps already, it is to be woken by what comes there.
- * Engine's lock. */
+/** Arm the new connection if the engine sleeps already, so that packets wake the engine. Engine's
+ * lock. */
 void memif_port_arm_again(struct memif_port *memif);
 
 /* memif_conn.c; all with the engine's lock */
@@ -113,44 +113,44 @@ void memif_port_arm_again(struct memif_port *memif);
 /** Get the socket's name; a server also makes the socket. 0 or -errno (logged). */
 int memif_conn_open(struct memif_port *memif);
 
-/** At the end: say goodbye, and have nobody come any more. */
+/** End the connection, and close the server's socket. */
 void memif_conn_close(struct memif_port *memif);
 
-/** Have the connection looked after when a descriptor has something to read. 0 or -errno. */
+/** Add a descriptor to conn_epoll_fd. 0 or -errno. */
 int memif_conn_watch(const struct memif_port *memif, int fd);
 
-/** Have what waits at a descriptor that is watched go unnoticed for a while, or no more. */
+/** Ignore a watched descriptor for a while (`on`), or watch it again. */
 void memif_conn_hush(const struct memif_port *memif, int fd, bool on);
 
-/** No more, and have nothing more to do with the socket. Nothing with -1. */
+/** Remove a socket from conn_epoll_fd and close it. Does nothing with -1. */
 void memif_conn_drop(const struct memif_port *memif, int fd);
 
-/** Look once what has become of the connection; does not wait. */
+/** Handle what has happened to the connection (port_conn_run). */
 void memif_conn_look(void *memif);
 
-/** How long until somebody has to look whom nothing wakes, in ms; -1: for ever. */
+/** Return the time until memif_conn_look must be called again, in ms (port_conn_ms). */
 int memif_conn_due_ms(const void *memif);
 
-/** A socket that does not wait, or -errno. */
+/** Return a new non-blocking socket, or -errno. */
 int memif_conn_socket(void);
 
-/** Tell the user what is wrong, and what to do, where that was not told yet. */
+/** Log a problem and its remedy, once. */
 void memif_conn_complain(struct memif_port *memif, enum memif_complaint complaint);
 
-/** A message, with its descriptor: 1; 0: there is none; -errno: the other end has gone, or broke a
- * rule. */
+/** Receive a message and its descriptor. 1; 0: there is none; -errno: the other end has gone or
+ * broke a rule. */
 int memif_conn_read(int fd, struct memif_message *message, int *passed_fd);
 
-/** Take all that the other end has said. */
+/** Handle all messages of the other end. */
 void memif_conn_hear(struct memif_port *memif);
 
-/** Both ends have said that they are connected. 0 or -errno. */
+/** Start to use a connection, after both ends have confirmed it. 0 or -errno. */
 int memif_conn_established(struct memif_port *memif);
 
-/** Tell why, as far as anybody listens. */
+/** Send the other end the reason for a disconnection, if it still listens. */
 void memif_conn_say_goodbye(int fd, const char *reason);
 
-/** End the connection. Its memory goes; what was in it has been received. */
+/** End the connection and unmap its memory. Its packets have been received. */
 void memif_conn_hang_up(struct memif_port *memif, const char *reason);
 
 #endif

@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* An ethdev that stands for a port which is none, so that DPDK's tools (pdump) see the port's
- * packets pass. */
+/* An ethdev that stands in for a port which is not an ethdev, so that DPDK's tools (pdump) see the
+ * port's packets. */
 #ifndef STAND_IN_H
 #define STAND_IN_H
 
 #include <rte_ethdev.h>
 
 /**
- * Make one. After EAL's start. Not MT-safe.
+ * Make the ethdev. After EAL's start. Not MT-safe.
  *
  * @param id
- *   Gets its number.
+ *   Set to its DPDK number.
  * @return
  *   0 or -errno.
  */
 int stand_in_make(const char *ifname, struct rte_mempool *pool, uint16_t *id);
 
-/** What was received, of a burst of `max`; how many there are then. Engine's thread. */
+/** Show received packets of a burst of `max` to pdump. Returns how many remain. Engine's thread. */
 static inline uint16_t stand_in_received(uint16_t id, struct rte_mbuf **mbufs, uint16_t n,
 					 uint16_t max)
 {
@@ -26,7 +26,7 @@ static inline uint16_t stand_in_received(uint16_t id, struct rte_mbuf **mbufs, u
 	return watcher ? rte_eth_call_rx_callbacks(id, 0, mbufs, n, max, watcher) : n;
 }
 
-/** What will be sent; how many there are then. Engine's thread. */
+/** Show packets to be sent to pdump. Returns how many remain. Engine's thread. */
 static inline uint16_t stand_in_sends(uint16_t id, struct rte_mbuf **mbufs, uint16_t n)
 {
 	void *const watcher =

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Names of DPDK drivers whose ports need something of their own. */
+/* Names of DPDK drivers whose ports need code of their own. */
 #ifndef PORT_DRIVERS_H
 #define PORT_DRIVERS_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* How a port is set up, as far as it tells what it can do. */
+/* The configuration of an ethdev, chosen from its capabilities. */
 #ifndef PORT_ETHDEV_PLAN_H
 #define PORT_ETHDEV_PLAN_H
 
@@ -9,36 +9,36 @@
 #include <rte_ethdev.h>
 
 #define ETHDEV_PLAN_MTU_DEFAULT	 1500
-#define ETHDEV_PLAN_GATHER_PARTS 3 /* headers, payload in its place, pad and ICRC */
+#define ETHDEV_PLAN_GATHER_PARTS 3 /* headers; payload in place; pad and ICRC */
 
-/* What is wanted of a port. */
+/* What we want from the port. */
 struct ethdev_plan_wish {
 	uint32_t mtu_bytes;  /* largest IP packet; 0: the port's own, or ETHDEV_PLAN_MTU_DEFAULT */
-	uint32_t mbuf_bytes; /* room of a buffer that holds any of our own frames */
-	bool keeps_mtu;	     /* the driver knows no MTU, and carries more than it says */
-	bool dma;	     /* the port reads memory by itself: packets may be sent in parts */
-	bool interrupts;     /* frames shall wake a sleeper */
+	uint32_t mbuf_bytes; /* size of a buffer that holds any of our frames */
+	bool keeps_mtu;	 /* the driver cannot set an MTU, and carries longer frames than it says */
+	bool dma;	 /* the port reads memory by DMA: packets may have several segments */
+	bool interrupts; /* frames shall wake a sleeping thread */
 };
 
-/* What it becomes. */
+/* What the port is configured to. */
 struct ethdev_plan {
 	struct rte_eth_conf conf;
-	uint32_t mtu_bytes; /* 0: left as it is */
+	uint32_t mtu_bytes; /* 0: unchanged */
 	uint32_t mbuf_bytes;
 	bool checks_sums; /* the port verifies IPv4 and UDP checksums */
 	bool sums_udp;	  /* the port computes UDP checksums */
-	bool gathers;	  /* a packet may be ETHDEV_PLAN_GATHER_PARTS buffers */
+	bool gathers;	  /* a packet may have ETHDEV_PLAN_GATHER_PARTS segments */
 };
 
-/** Make a plan. MT-safe. What is wanted and not to be had is left out: no port is refused. */
+/** Make a plan. MT-safe. Wishes that the port cannot fulfil are left out: no port is refused. */
 void ethdev_plan_make(const struct rte_eth_dev_info *info, const struct ethdev_plan_wish *wish,
 		      struct ethdev_plan *plan);
 
 /**
- * Ask for less, where a driver has refused a plan that it said it can do. MT-safe.
+ * Reduce a plan that a driver has refused although it fits its capabilities. MT-safe.
  *
  * @return
- *   Whether there is less to ask for.
+ *   False if the plan cannot be reduced further.
  */
 bool ethdev_plan_reduce(const struct rte_eth_dev_info *info, struct ethdev_plan *plan);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Rules of a port (rte_flow) that bring RoCE to one of its queues. */
+/* Flow rules (rte_flow) that direct RoCE to one of a port's queues. */
 #ifndef PORT_FLOW_H
 #define PORT_FLOW_H
 
@@ -13,7 +13,7 @@ struct rte_flow;
 
 #define FLOW_RULES_MAX (ADDRESSES_MAX + 2)
 
-/* All zeros but for port and queue: no rules. */
+/* All zero except port and queue: no rules. */
 struct flow {
 	uint16_t port_id;
 	uint16_t queue;
@@ -22,20 +22,19 @@ struct flow {
 };
 
 /**
- * Make rules for RoCE to these addresses: each as exact as the port takes it, by address and UDP
- * port, or by UDP port alone. What no rule is for comes by the port's other queues as before. Not
- * MT-safe.
+ * Make rules for RoCE to these addresses. A rule matches address and UDP port, or only the UDP port
+ * if the port supports no more. Other packets still arrive at the port's other queues. Not MT-safe.
  *
  * @return
- *   How many of the addresses have a rule.
+ *   The number of addresses that have a rule.
  */
 size_t flow_steer(struct flow *flow, const struct addresses *own);
 
-/** The same for ARP and ICMPv6, which neighbours are found by. Whether the port took a rule for
- * each. Not MT-safe. */
+/** Make rules for ARP and ICMPv6 (neighbour discovery). Return true if the port took both. Not
+ * MT-safe. */
 bool flow_steer_neighbours(struct flow *flow);
 
-/** Take all rules away. The port has not been stopped since. Not MT-safe. */
+/** Remove all rules. The port was not stopped since they were made. Not MT-safe. */
 void flow_end(struct flow *flow);
 
 #endif

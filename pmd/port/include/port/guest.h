@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A port that is the application's, who runs DPDK itself: we are a guest on it, with queues of our
- * own or without. */
+/* A port of an application that runs DPDK itself. We are a guest on the port, with or without
+ * queues of our own. */
 #ifndef PORT_GUEST_H
 #define PORT_GUEST_H
 
@@ -23,35 +23,35 @@ struct rte_ring;
 
 struct guest {
 	uint16_t port_id;
-	uint16_t rx_queue;	  /* or GUEST_NO_QUEUE: all frames come by guest_give */
-	uint16_t tx_queue;	  /* or GUEST_NO_QUEUE: frames are fetched by guest_fetch */
-	struct rte_mempool *pool; /* or NULL: one is made */
-	bool takes_nothing;	  /* frames do not come this way at all */
-	bool alone;		  /* nobody gives frames beside those of rx_queue */
+	uint16_t rx_queue;	  /* or GUEST_NO_QUEUE: all frames come through guest_give */
+	uint16_t tx_queue;	  /* or GUEST_NO_QUEUE: frames leave through guest_fetch */
+	struct rte_mempool *pool; /* or NULL: guest_open makes one */
+	bool takes_nothing;	  /* no frames are received from this port */
+	bool alone;		  /* frames come only from rx_queue, none from guest_give */
 
 	/* set by guest_open */
 	struct rte_ring *in, *out;
-	struct flow flow; /* that bring RoCE to rx_queue */
+	struct flow flow; /* rules that direct RoCE to rx_queue */
 	int wake_fd;
-	bool in_first;	 /* whose turn it is to be looked at first */
-	uint32_t sleeps; /* atomic: who gives must wake it */
+	bool in_first;	 /* the next burst looks at `in` first */
+	uint32_t sleeps; /* atomic: guest_give must wake the engine */
 };
 
-/** Make a port of it that is as after port_open; `port->make_pool` is called where it is set. Not
- * MT-safe. 0 or -errno (logged). */
+/** Make an open port of it, as port_open does. Calls `port->make_pool` if that is set. Not MT-safe.
+ * 0 or -errno (logged). */
 int guest_open(struct guest *guest, struct port *port);
 
-/** Have the port bring RoCE for these addresses to the guest's queue, as far as it has flow rules.
- * Not MT-safe. */
+/** Direct RoCE for these addresses to the guest's queue, if the port has flow rules. Not MT-safe.
+ */
 void guest_steer(struct guest *guest, const struct addresses *own);
 
-/** Give received frames; returns how many there was room for. MT-safe. */
+/** Give received frames to the guest. Returns how many had room. MT-safe. */
 uint16_t guest_give(struct guest *guest, struct rte_mbuf **mbufs, uint16_t n);
 
-/** Fetch frames to be sent. One thread at a time. Returns how many. */
+/** Fetch frames that the guest sends. One thread at a time. Returns how many. */
 uint16_t guest_fetch(struct guest *guest, struct rte_mbuf **mbufs, uint16_t n);
 
-/** Let go of what guest_open made, but for the pool. Nobody calls any of these any more. */
+/** Free what guest_open made, except the pool. No other function may be called after it. */
 void guest_close_rings(struct guest *guest);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A kernel interface that the kernel goes on using, driven by a packet socket. */
+/* A kernel interface that the kernel also uses, driven through a packet socket. */
 #ifndef PORT_INTERFACE_H
 #define PORT_INTERFACE_H
 
@@ -8,10 +8,10 @@
 struct port;
 
 /**
- * Make a port one of an interface's packets. Before EAL starts. Not MT-safe.
+ * Make `port` a port on a kernel interface. Before EAL starts. Not MT-safe.
  *
  * @param mtu_bytes
- *   What the user says the port carries, or 0.
+ *   The MTU that the user has set, or 0.
  * @return
  *   0 or -errno (logged).
  */

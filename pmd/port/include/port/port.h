@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A port, DPDK's or of our own, with one receive and one transmit queue, and the pool its packets
- * live in. */
+/* A port, of DPDK or our own, with one receive queue, one transmit queue and a pool of packet
+ * buffers. */
 #ifndef PORT_PORT_H
 #define PORT_PORT_H
 
@@ -11,28 +11,27 @@
 
 #include "config/devargs.h"
 
-/* How a port comes to packet buffers. */
+/* How a port accesses packet buffers. */
 enum port_dma {
-	PORT_COPIES,	   /* the CPU does it: any memory will do */
-	PORT_DMA_IOMMU,	   /* by itself, at addresses that it was given for memory (port/dma.h) */
-	PORT_DMA_PHYSICAL, /* by itself, at the addresses that memory has in the machine */
+	PORT_COPIES,	   /* by CPU copies, from any memory */
+	PORT_DMA_IOMMU,	   /* by DMA, at I/O addresses that we map (port/dma.h) */
+	PORT_DMA_PHYSICAL, /* by DMA, at physical addresses */
 };
 
-#define PORT_MBUFS_SOFTWARE 2048 /* of ports that copy, and hold no buffers of ours */
+#define PORT_MBUFS_SOFTWARE 2048 /* for ports that copy, and hold none of our buffers */
 
-#define PORT_OFFER_BYTES 120 /* headers fit, and what most short messages have */
+#define PORT_OFFER_BYTES 120 /* room for headers and most short messages */
 
-/* In an mbuf's port: the packet's ICRC was found to be right when it was received. */
+/* In an mbuf's port: the packet's ICRC was verified when it was received. */
 #define PORT_VERIFIED (UINT16_MAX - 2)
 
-/* In an mbuf's port: the packet never left the memory of this host, and comes from who is trusted.
- */
+/* In an mbuf's port: the packet comes from a trusted process and never left this host's memory. */
 #define PORT_HANDED_OVER (UINT16_MAX - 1)
 
 /*
- * Which queue pair a packet that is sent is for, where that one is on this host; 0: none is.
- * Whoever makes a packet knows it already, and a port of many processes need not look for it in the
- * packet. (The field is a driver's to fill in what it receives, and nobody's in what is sent.)
+ * Note the destination queue pair of a packet if that queue pair is on this host; else 0. The
+ * sender knows it, so a port of many processes need not parse the packet. (Drivers use the field
+ * only in received packets.)
  */
 static inline void port_set_local_qpn(struct rte_mbuf *mbuf, uint32_t qpn)
 {
@@ -49,45 +48,45 @@ struct port;
 /*
  * Operations of a kind of port: DPDK's ports (ethdev.h), packet sockets (port/interface.h), memif
  * (port/memif_caller.h), an application's port (port/guest.h), a port that another process has
- * (attach/attach.h). `arg` is the port's ops_arg. Engine's thread or lock, but for open and
+ * (attach/attach.h). `arg` is the port's ops_arg. Engine's thread or lock, except open and
  * destroy.
  */
 struct port_ops {
-	/* Make what was prepared: see port_open. NULL: the port was opened when it got its table.
-	 */
+	/* Open a prepared port (port_open). NULL: the port was opened when it got its table. */
 	int (*open)(void *arg);
-	/* Where it gives less than it might, it says so in port.rx_cut. */
+	/* Sets port.rx_cut if more packets wait than it returns. */
 	uint16_t (*rx_burst)(void *arg, struct rte_mbuf **mbufs, uint16_t n);
-	/* Where port.spares_icrc is set, each packet has had port_set_local_qpn. What is dropped
-	 * counts as sent, and in port.tx_too_long. */
+	/* If port.spares_icrc is set, port_set_local_qpn was called for each packet. A dropped
+	 * packet counts as sent, and is counted in port.tx_too_long. */
 	uint16_t (*tx_burst)(void *arg, struct rte_mbuf **mbufs, uint16_t n);
-	/* A packet that is being made, of `len` bytes at least, will be sent in a moment, after
-	 * `ahead` others. May be NULL. */
+	/* Prefetch for a packet of at least `len` bytes that will be sent soon, after `ahead`
+	 * others. May be NULL. */
 	void (*expect)(void *arg, uint32_t ahead, uint32_t len);
 	/*
-	 * Packets that are built where the port sends them from; NULL: it takes them in mbufs only.
-	 * Whether there is a place; the place, or NULL where it has not that many bytes; a packet
-	 * of so many bytes is there; what was placed is sent. Whoever is at the other end may see a
-	 * place while it is written, and change it.
+	 * Packets that are built in the port's own buffers; NULL: the port takes mbufs only.
+	 * `has_room` tells if there is a free buffer. `place` returns that buffer, or NULL if it
+	 * has less than `len` bytes. `placed` says that a packet of `len` bytes is in it. `push`
+	 * sends all placed packets. The other end may read and change a buffer while it is written.
 	 */
 	bool (*has_room)(void *arg);
 	uint8_t *(*place)(void *arg, uint32_t len);
 	/*
-	 * The same of short packets to others on this host, from a port that spares the ICRC; NULL:
-	 * they go as all do. A place of PORT_OFFER_BYTES for the next one, or NULL; and, when that
-	 * is known, whether a packet to a queue pair may go from there.
+	 * For short packets to processes on this host, from a port that spares the ICRC; NULL:
+	 * short packets are sent as all others. `offer` returns a buffer of PORT_OFFER_BYTES for
+	 * the next packet, or NULL. `suits` tells if a packet to a queue pair may be sent from
+	 * there.
 	 */
 	uint8_t *(*offer)(void *arg);
 	bool (*suits)(void *arg, uint32_t qpn);
 	void (*placed)(void *arg, uint32_t len);
 	void (*push)(void *arg);
-	/* From here on wake_fd tells of frames, until it has told of one. Whether some wait
-	 * already. MT-safe, also after close, but for where port.interrupts is set. */
+	/* Make the next frame wake wake_fd, once. Return true if frames wait already. MT-safe, also
+	 * after close, unless port.interrupts is set. */
 	bool (*arm)(void *arg);
-	void (*disarm)(void *arg); /* Where port.interrupts is set: no more. */
+	void (*disarm)(void *arg); /* undo `arm`, if port.interrupts is set */
 	bool (*link_up)(void *arg, bool connected);
 	bool (*connected)(void *arg);
-	/* Whether the port has gone for good, with all that was to come through it. */
+	/* Return true if the port has gone for good, with all packets in it. */
 	bool (*lost)(void *arg);
 	/*
 	 * For a port that has a connection; NULL: the port has none. `conn_run` handles what has
@@ -98,10 +97,10 @@ struct port_ops {
 	void (*conn_run)(void *arg);
 	int (*conn_fd)(const void *arg);
 	int (*conn_ms)(const void *arg);
-	/* Give up a port that has gone; NULL: there is nothing to give up. */
+	/* Give up a port that has gone; NULL: nothing to do. */
 	void (*lose)(void *arg);
 	void (*close)(void *arg);
-	/* Free `arg`, of a port that is closed or could not be opened. NULL: it is the caller's. */
+	/* Free `arg` of a port that is closed or could not be opened. NULL: the caller owns it. */
 	void (*destroy)(void *arg);
 };
 
@@ -110,28 +109,28 @@ struct port_drops {
 };
 
 struct port {
-	/* set by whoever prepares the port, once */
+	/* set once, by the function that prepares the port */
 	const struct port_ops *ops;
-	void *ops_arg; /* what the kind of port keeps for itself */
+	void *ops_arg; /* private data of this kind of port */
 	struct devargs devargs;
-	uint32_t
-		mtu_bytes; /* largest IP packet; 0 until port_open where the port itself must say */
+	uint32_t mtu_bytes;  /* largest IP packet; 0 until port_open if the port decides */
 	uint32_t mbuf_bytes; /* room of one packet buffer, without headroom */
 	uint32_t mbufs;
 	bool waits_for_server;	/* no packet arrives before another program has made the link */
-	bool opens_files;	/* whoever looks after the connection opens a socket by its name */
-	bool through_kernel;	/* each packet is a call of the kernel's */
-	bool lcores_are_others; /* the application runs DPDK itself: its lcores are its own */
-	bool watched;		/* set before: DPDK's pdump shall see the packets */
+	bool opens_files;	/* the connection's thread opens a socket by its name */
+	bool through_kernel;	/* each packet costs a system call */
+	bool lcores_are_others; /* the application runs DPDK itself and owns the lcores */
+	bool watched;		/* set before port_prepare: pdump shall see the packets */
 
-	/* Makes the pool in place of port_open, of memory that `dma` is for, or NULL; 0 or -errno
+	/* Makes the pool instead of port_open, in memory that suits `dma`; may be NULL. 0 or -errno
 	 * (logged). */
 	int (*make_pool)(struct port *port);
 	void *make_pool_arg;
 
-	uint64_t tsc_hz;	/* of the time stamp counter; 0: EAL knows */
-	bool spares_icrc;	/* packets to our own MAC stay on this host, and need no ICRC */
-	uint32_t own_qpn_first; /* packets to our MAC and other queue pairs than these go out too */
+	uint64_t tsc_hz;	/* frequency of the time stamp counter; 0: ask EAL */
+	bool spares_icrc;	/* packets to our own MAC stay on this host and need no ICRC */
+	uint32_t own_qpn_first; /* queue pairs of this process; packets to others at our MAC are
+				   sent too */
 	uint32_t own_qpn_count;
 
 	/* set by port_open */
@@ -139,71 +138,71 @@ struct port {
 	int numa_node;
 	struct rte_mempool *pool;
 	uint8_t mac[6];
-	bool mac_is_random; /* made up by the driver at each start */
+	bool mac_is_random; /* the driver makes a new one at each start */
 	uint64_t link_mbps;
 	bool checks_sums; /* the port verifies IPv4 and UDP checksums */
 	bool sums_udp;	  /* the port computes UDP checksums of what it sends */
-	bool gathers;	  /* the port does DMA, and sends a packet from several buffers */
-	bool interrupts; /* the port has receive interrupts, and wake_fd tells of them once they are
-			    armed; atomic */
-	int wake_fd; /* readable when frames wait, or -1; atomic: a port that is lost has none */
+	bool gathers;	  /* the port does DMA, and sends packets of several segments */
+	bool interrupts;  /* the port has receive interrupts, which wake_fd reports once armed;
+			     atomic */
+	int wake_fd;	  /* readable when frames wait; -1: none, as in a lost port; atomic */
 
 	/* engine's thread or lock */
 	bool started;
-	bool rx_cut; /* of port_ops: the last burst ended before what waits did */
-	/* Frames lost since the beginning, as port_ops know: */
-	uint64_t rx_too_long;	       /* dropped by port_ops */
-	uint64_t rx_missed;	       /* dropped before port_ops could take them */
-	struct port_drops tx_too_long; /* and packets */
-	struct port_drops tx_refused;  /* packets that an interface of the kernel's did not take */
+	bool rx_cut; /* the last rx_burst left packets that wait */
+	/* frames and packets lost since port_open, counted by port_ops */
+	uint64_t rx_too_long;		  /* dropped by port_ops */
+	uint64_t rx_missed;		  /* dropped before rx_burst could take them */
+	struct port_drops tx_too_long;	  /* packets too long for the port */
+	struct port_drops tx_refused;	  /* packets that a kernel interface did not take */
 	struct port_drops tx_unconnected; /* packets dropped while the port had no connection */
 
-	bool armed; /* frames interrupt; atomic */
+	bool armed; /* the next frame interrupts; atomic */
 };
 
 /**
- * Understand which port the user wants, choose the kind of port that it is (`ops`), and add what
+ * Parse the user's device arguments, choose the kind of port (`ops`), and add the arguments that
  * its driver needs. Before EAL starts. Not MT-safe.
  *
  * @param text
  *   DPDK device arguments.
  * @param mtu_bytes
- *   What the user says the port carries, or 0.
+ *   The MTU that the user has set, or 0.
  * @return
  *   0 or -errno (logged).
  */
 int port_prepare(struct port *port, const char *text, uint32_t mtu_bytes);
 
-/** Bytes of DPDK memory that the port will want. */
+/** Return the bytes of DPDK memory that the port will need. */
 size_t port_memory_bytes(const struct port *port);
 
 /** Make and start the port. After EAL's start. Not MT-safe. 0 or -errno (logged). */
 int port_open(struct port *port);
 
-/** Stop and close: driver's sockets and rings are gone afterwards. Engine's lock. */
+/** Stop and close the port, with the driver's sockets and rings. Engine's lock. */
 void port_close(struct port *port);
 
-/** Free what a port keeps for itself, which is closed or was never opened. Not MT-safe. */
+/** Free the private data of a port that is closed or was never opened. Not MT-safe. */
 void port_destroy(struct port *port);
 
-/** Begin to prepare a port that is zeroed but for what its user sets first. For who prepares one.
- */
+/** Start to prepare a port, which is zero except for members that the user sets first. Called by
+ * the functions that prepare a kind of port. */
 void port_init(struct port *port, uint32_t mtu_bytes);
 
 /**
- * Set the size of a port's packet buffers, and how many there are. For who prepares a port.
+ * Set the size and the number of a port's packet buffers. Called by the functions that prepare a
+ * port.
  *
  * @param frame_bytes
- *   The longest frame; buffers hold our own longest one in any case.
+ *   The longest frame. Buffers always hold our own longest frame.
  */
 void port_size_buffers(struct port *port, uint32_t frame_bytes, uint32_t mbufs);
 
-/** Make the port's pool, by `make_pool` where it is set. For who opens a port. 0 or -errno
- * (logged).
- */
+/** Make the port's pool, with `make_pool` if that is set. Called by functions that open a port. 0
+ * or -errno (logged). */
 int port_make_pool(struct port *port, const char *name);
 
-/** Whether packets given to the port now reach somebody. Engine's lock. */
+/** Return true if packets sent now can reach a receiver. Engine's lock. */
 bool port_connected(const struct port *port);
 
 /**
@@ -214,7 +213,7 @@ bool port_connected(const struct port *port);
  */
 bool port_link_up(struct port *port, bool connected);
 
-/** Whether the port has gone for good. Engine's lock. */
+/** Return true if the port has gone for good. Engine's lock. */
 bool port_lost(const struct port *port);
 
 /** Give up a port that has gone. Engine's lock. */
@@ -246,39 +245,39 @@ static inline int port_conn_ms(const struct port *port)
 	return port->ops->conn_ms(port->ops_arg);
 }
 
-/** Whether the port has interrupts to arm. MT-safe. */
+/** Return true if the port has interrupts to arm. MT-safe. */
 static inline bool port_interrupts(const struct port *port)
 {
 	return __atomic_load_n(&port->interrupts, __ATOMIC_RELAXED);
 }
 
-/** Whether interrupts are armed. MT-safe. */
+/** Return true if interrupts are armed. MT-safe. */
 static inline bool port_is_armed(const struct port *port)
 {
 	return __atomic_load_n(&port->armed, __ATOMIC_RELAXED);
 }
 
-/** What to sleep on for frames, or -1. MT-safe. */
+/** Return the descriptor to sleep on for frames, or -1. MT-safe. */
 static inline int port_wake_fd(const struct port *port)
 {
 	return __atomic_load_n(&port->wake_fd, __ATOMIC_RELAXED);
 }
 
-/** Before sleeping on wake_fd: whether frames wait already, or may. Engine's lock where there are
- * interrupts, else MT-safe. */
+/** Call before sleeping on wake_fd. Return true if frames wait, or may. Engine's lock if the port
+ * has interrupts; else MT-safe. */
 static inline bool port_arm(struct port *port)
 {
 	return port->ops->arm(port->ops_arg);
 }
 
-/** After sleeping. Engine's lock. */
+/** Call after sleeping. Engine's lock. */
 static inline void port_disarm(struct port *port)
 {
 	if (port_is_armed(port))
 		port->ops->disarm(port->ops_arg);
 }
 
-/** Up to `n` received packets. Engine's thread. */
+/** Receive up to `n` packets. Engine's thread. */
 static inline uint16_t port_rx_burst(const struct port *port, struct rte_mbuf **mbufs, uint16_t n)
 {
 	if (!port->started)
@@ -286,7 +285,7 @@ static inline uint16_t port_rx_burst(const struct port *port, struct rte_mbuf **
 	return port->ops->rx_burst(port->ops_arg, mbufs, n);
 }
 
-/** Send; returns how many the port took, which are then its own. Engine's thread. */
+/** Send packets. Returns how many the port took; the port owns those. Engine's thread. */
 static inline uint16_t port_tx_burst(const struct port *port, struct rte_mbuf **mbufs, uint16_t n)
 {
 	if (!port->started)
@@ -294,7 +293,7 @@ static inline uint16_t port_tx_burst(const struct port *port, struct rte_mbuf **
 	return port->ops->tx_burst(port->ops_arg, mbufs, n);
 }
 
-/** Have the port fetch what it writes a packet to, while that is being made. Engine's thread. */
+/** Prefetch the buffer of a packet that is being made. Engine's thread. */
 static inline void port_expect(const struct port *port, uint32_t ahead, uint32_t len)
 {
 	if (port->ops->expect)
