@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Either end of a memif connection whose other end is not trusted: packets out of and into the
- * memory that both share.
+ * One end of a memif connection, server or client: it sends and receives packets through shared
+ * memory. The other end is not trusted.
  *
- * The other end may write what it likes there at any time. So what is read of it is read once, into
- * a local, and checked there; how far we are in a ring, and how large a ring, a region and a buffer
- * of ours are, is in memory of our own and never read back; and packets are copied before anybody
- * looks into them.
+ * The other end may write anything there at any time. So each word is read once, into a local
+ * variable, and checked there. Our indices and the sizes of rings, regions and buffers are in
+ * private memory and never read back. A packet is copied before it is parsed.
  *
- * One thread at a time has an end.
+ * One thread at a time uses an end.
  */
 #ifndef MEMIF_END_H
 #define MEMIF_END_H
@@ -21,18 +20,18 @@
 
 #define MEMIF_REGIONS_MAX 4
 #define MEMIF_LOG2_MAX	  14 /* of a ring's size; the protocol's own limit of old */
-#define MEMIF_CHAIN_MAX	  64 /* buffers that a packet is spread over */
+#define MEMIF_CHAIN_MAX	  64 /* buffers of one packet */
 
 enum memif_side {
-	MEMIF_SERVER, /* the memory is the client's: its descriptors say where buffers are */
-	MEMIF_CLIENT, /* the memory is ours, and so is what we know of buffers in it */
+	MEMIF_SERVER, /* the memory is the client's; descriptors tell where its buffers are */
+	MEMIF_CLIENT, /* the memory is ours; we know the buffers from private memory */
 };
 
 enum memif_state {
 	MEMIF_STATE_GREETED,	/* a client: not greeted yet */
 	MEMIF_STATE_SETTING_UP, /* after INIT */
 	MEMIF_STATE_CONNECTED,
-	MEMIF_STATE_BROKEN, /* the other end broke a rule: nothing goes in or out any more */
+	MEMIF_STATE_BROKEN, /* the other end broke a rule: no packet is sent or received */
 };
 
 struct memif_region {
@@ -41,56 +40,56 @@ struct memif_region {
 };
 
 struct memif_ring {
-	struct memif_ring_memory *memory; /* NULL: not there yet */
-	const uint16_t *theirs;		  /* in it: the index that the other end writes */
+	struct memif_ring_memory *memory; /* NULL: not made yet */
+	const uint16_t *theirs;		  /* in `memory`: the index that the other end writes */
 	uint16_t *ours;
 	uint32_t size;	 /* a power of two */
-	uint16_t own;	 /* the descriptor that we use next */
-	uint16_t seen;	 /* the other's index, when it was looked at last: not each time, for its
-			    line is the other's */
-	bool unfinished; /* what was seen is the begin of a packet, whose rest is still to come */
+	uint16_t own;	 /* index of the next descriptor that we use */
+	uint16_t seen;	 /* the other end's index when we read it last; not read each time, because
+			    the other end's CPU has the cache line */
+	bool unfinished; /* `seen` ends inside a packet, whose rest has not come */
 };
 
 /*
- * A client's buffers. Those that it receives by stay at their index of the ring. Those that it
- * sends are used last in, first out: few are in use at once, and stay in the cache.
+ * A client's buffers. A receive buffer always has the same index in the ring. Transmit buffers are
+ * used last in, first out, so that the few in use stay in the cache.
  */
 struct memif_buffers {
-	uint8_t *first;	    /* those to the server, then those from it */
-	uint32_t offset;    /* of the first in the region */
+	uint8_t *first;	    /* transmit buffers, then receive buffers */
+	uint32_t offset;    /* of the first buffer in the region */
 	uint32_t stride;    /* from buffer to buffer */
 	uint32_t bytes;	    /* of each */
 	uint16_t posted;    /* rx: buffers before it are ready for the server */
 	uint16_t shown;	    /* tx: packets before it were shown to the server */
 	uint16_t collected; /* tx: buffers before it are free again */
-	uint16_t looked;    /* tx: our index when that was found out last */
-	uint32_t *stock;    /* free buffers to the server, the one used last on top */
+	uint16_t looked;    /* tx: our index when `collected` was last updated */
+	uint32_t *stock;    /* free transmit buffers; the last used is on top */
 	uint32_t stock_count;
-	uint32_t *placed; /* by index in tx: its buffer */
+	uint32_t *placed; /* by index in tx: the buffer there */
 };
 
 struct memif_end {
 	enum memif_side side;
 	enum memif_state state;
-	/* A packet may be spread over buffers of any length, and shown in parts. Else the other
-	 * end shows whole packets, and has a buffer for each that it receives. */
+	/* The other end may spread a packet over buffers of any length and publish it in parts.
+	 * Else it publishes whole packets, and receives each packet in one buffer. */
 	bool spreads;
 	int chain_max;					/* buffers of a packet */
-	struct memif_region regions[MEMIF_REGIONS_MAX]; /* of a client's memory, at its server */
+	struct memif_region regions[MEMIF_REGIONS_MAX]; /* a server: the client's memory */
 	uint32_t region_count;
 	struct memif_ring rx, tx;
 	struct memif_buffers buffers; /* of a client */
-	int wake_fd; /* eventfd: the other end has sent something, when we had asked for that; -1:
-			none yet */
-	int bell_fd; /* eventfd: tells it of packets, where it asks for that; -1: it cannot */
+	int wake_fd; /* eventfd: the other end writes to it when it has sent packets and we listen;
+			-1: none yet */
+	int bell_fd; /* eventfd: we write to it when we have sent packets and it listens; -1: none
+		      */
 };
 
 /**
- * How a packet is copied out of shared memory.
+ * A function that copies a packet out of shared memory.
  *
  * @return
- *   Whether what has been copied was found to be right on the way, so that nobody need look at it
- * again.
+ *   True if it has also verified the packet, so that no further check is needed.
  */
 typedef bool memif_copy(uint8_t *to, const uint8_t *from, size_t len);
 
@@ -98,30 +97,30 @@ typedef bool memif_copy(uint8_t *to, const uint8_t *from, size_t len);
  * Copy a packet that the other end has sent.
  *
  * @param copy
- *   Copies a packet that is in one piece.
+ *   Copies a packet that is in one buffer.
  * @param right
- *   Set to what `copy` says, else false.
+ *   Set to the result of `copy`; false if `copy` was not called.
  * @return
- *   The packet's length; 0: there is none; -EMSGSIZE: there was one, which is empty or did not fit,
- * and is gone; -EPROTO: the other end broke a rule.
+ *   The packet's length; 0: there is none; -EMSGSIZE: an empty or too long packet was dropped;
+ * -EPROTO: the other end broke a rule.
  */
 int memif_end_receive(struct memif_end *end, uint8_t *room, size_t room_bytes, memif_copy *copy,
 		      bool *right);
 
-/** Give back the buffers of what was received. */
+/** Give back the buffers of received packets. */
 void memif_end_release(struct memif_end *end);
 
-/** Ask to be told over `wake_fd` of what is sent from here on, or no more. */
+/** Switch notifications of sent packets through `wake_fd` on or off. */
 void memif_end_listen(struct memif_end *end, bool on);
 
 /** Return true if packets wait. */
 bool memif_end_waits(const struct memif_end *end);
 
 /**
- * Send a packet; it is seen after memif_end_push.
+ * Put a packet into the ring. memif_end_push publishes it.
  *
  * @return
- *   0; -EAGAIN: there is no buffer; -EMSGSIZE: it fits into no buffers that there ever are;
+ *   0; -EAGAIN: there is no buffer; -EMSGSIZE: it is too long for the buffers;
  * -EPROTO: the other end broke a rule.
  */
 int memif_end_send(struct memif_end *end, const uint8_t *packet, size_t len);
@@ -129,20 +128,20 @@ int memif_end_send(struct memif_end *end, const uint8_t *packet, size_t len);
 /** Return true if there is a buffer for a packet. */
 bool memif_end_has_room(struct memif_end *end);
 
-/** Return the buffer that the next packet is to be built in, where it has `len` bytes; else NULL.
- * Whoever builds there keeps in mind that the other end reads and writes it meanwhile. */
+/** Return the buffer for the next packet if it has `len` bytes; else NULL. The other end may read
+ * and write the buffer while the caller builds the packet in it. */
 uint8_t *memif_end_place(struct memif_end *end, size_t len);
 
-/** A packet of `len` bytes will be sent after `ahead` others: have the lines fetched that it is
- * written to, which may be in the other end's CPU's cache. */
+/** Prefetch the buffer of a packet of `len` bytes that will be sent after `ahead` others. The cache
+ * lines may be in the cache of the other end's CPU. */
 void memif_end_expect(const struct memif_end *end, uint32_t ahead, size_t len);
 
-/** A packet of so many bytes is in the buffer of memif_end_place; it is seen after memif_end_push.
- */
+/** Put the packet of `len` bytes that was built at memif_end_place into the ring. memif_end_push
+ * publishes it. */
 void memif_end_placed(struct memif_end *end, size_t len);
 
-/** Show what was placed, or sent. Return true if the other end sleeps, and is to be told over
- * `bell_fd`. */
+/** Publish all packets that were put into the ring. Return true if the other end sleeps: it must be
+ * woken through `bell_fd`. */
 bool memif_end_push(struct memif_end *end);
 
 #endif

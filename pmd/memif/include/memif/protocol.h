@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * memif, version 2.0, as it stands in memory and on its socket: the whole of it.
+ * The memif protocol, version 2.0: its messages and its layout of shared memory.
  *
- * Two ends share packets through memory. The client makes the memory, and tells the server of it
- * over a SOCK_SEQPACKET socket, each message of the same length:
+ * Two ends exchange packets through shared memory. The client makes the memory, and describes it to
+ * the server over a SOCK_SEQPACKET socket. All messages have the same length:
  *
- *   server  HELLO       what it takes at most
- *   client  INIT        which interface it wants
- *   client  ADD_REGION  memory, with its descriptor; each is acknowledged, as INIT was
- *   client  ADD_RING    a ring in it, with an eventfd
- *   client  CONNECT     that was all
+ *   server  HELLO       the server's limits
+ *   client  INIT        the interface that the client wants; acknowledged
+ *   client  ADD_REGION  memory, with its descriptor; acknowledged
+ *   client  ADD_RING    a ring in it, with an eventfd; acknowledged
+ *   client  CONNECT     all was described
  *   server  CONNECTED
  *   either  DISCONNECT
  *
- * A ring has descriptors of buffers, and two indices that run freely. In the ring to the server the
- * client fills buffers and advances `head`, the server `tail` when it has read them. In the ring to
- * the client this one lays empty buffers ready up to `head`, and the server fills them up to
- * `tail`.
+ * A ring has descriptors of buffers and two free-running indices. In the ring to the server, the
+ * client fills buffers and advances `head`; the server advances `tail` when it has read them. In
+ * the ring to the client, the client provides empty buffers up to `head`; the server fills them up
+ * to `tail`.
  */
 #ifndef MEMIF_PROTOCOL_H
 #define MEMIF_PROTOCOL_H
@@ -28,7 +28,7 @@
 #include <rte_common.h>
 
 #define MEMIF_VERSION	 0x0200
-#define MEMIF_COOKIE	 UINT32_C(0x3e31f20) /* at the begin of each ring */
+#define MEMIF_COOKIE	 UINT32_C(0x3e31f20) /* at the start of each ring */
 #define MEMIF_SECRET_LEN 24
 #define MEMIF_NAME_LEN	 32
 
@@ -118,7 +118,7 @@ struct memif_descriptor {
 
 static_assert(sizeof(struct memif_descriptor) == 16, "no holes");
 
-#define MEMIF_QUIET 0x1 /* memif_ring_memory.flags: who takes polls, and wants no signal */
+#define MEMIF_QUIET 0x1 /* memif_ring_memory.flags: the receiver polls and wants no signal */
 
 struct memif_ring_memory {
 	uint32_t cookie;
