@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What EAL is started with: memory, the one device that it shall look for, an lcore that pins
- * nobody. */
+/* EAL's arguments: its memory, the devices that it probes, and an lcore that pins no thread. */
 #ifndef EAL_ARGS_H
 #define EAL_ARGS_H
 
@@ -17,20 +16,20 @@ struct eal_args {
 	int argc;
 };
 
-/* What the memory is to be taken from. */
+/* The kind of pages for EAL's memory. */
 enum eal_pages {
-	EAL_PAGES_PLAIN, /* and at the start */
+	EAL_PAGES_PLAIN, /* allocated when EAL starts */
 	EAL_PAGES_HUGE,
-	EAL_PAGES_2_MIB, /* enough of these are free: larger ones are left to the program */
+	EAL_PAGES_2_MIB, /* enough are free: larger ones are left to the program */
 };
 
-/** All but the lcore. */
+/** Make all arguments except the lcore. */
 void eal_args_make(struct eal_args *args, const struct runtime_config *config,
 		   enum eal_pages pages);
 
 /**
- * One lcore that may run on every CPU that the caller may: so EAL has nobody to pin, and its own
- * threads stay as free as the program's. May change the caller's affinity.
+ * Add one lcore that may run on every CPU that the caller may use. So EAL pins no thread, and EAL's
+ * threads may run on the same CPUs as the program's. May change the caller's affinity.
  */
 void eal_args_add_lcore(struct eal_args *args);
 

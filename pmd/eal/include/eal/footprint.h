@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What a program can see of itself, kept as it is while EAL and drivers start: affinity, signals,
- * descriptors. */
+/* Preserves a program's affinity, signal handlers and descriptors while EAL and drivers start. */
 #ifndef EAL_FOOTPRINT_H
 #define EAL_FOOTPRINT_H
 
@@ -29,23 +28,22 @@ struct footprint {
 };
 
 /**
- * Remember how things are, and block all signals, so that threads started from here on never run a
- * handler of the program. Call both from the same thread.
+ * Save the state, and block all signals: threads that start from now on never run a handler of the
+ * program. Call footprint_restore from the same thread.
  *
  * @return
  *   0 or -errno, with nothing changed.
  */
 int footprint_save(struct footprint *footprint);
 
-/** Make close-on-exec what was opened since and is `is_ours`. */
+/** Make descriptors close-on-exec that were opened since and for which `is_ours` returns true. */
 void footprint_seal(const struct footprint *footprint, bool (*is_ours)(const void *arg, int fd),
 		    const void *arg);
 
 /**
- * Put back what DPDK has changed; what the program's other threads have set and opened meanwhile
- * stays as it is. A handler of DPDK's goes, unless it has appeared on a real-time signal, which a
- * driver then needs. Descriptors of the kinds that DPDK opens become close-on-exec. Frees what was
- * saved.
+ * Undo DPDK's changes, but not those that the program's other threads have made meanwhile. DPDK's
+ * signal handlers are removed, except on real-time signals, which a driver needs. Descriptors of
+ * the kinds that DPDK opens become close-on-exec. Frees the saved state.
  */
 void footprint_restore(struct footprint *footprint);
 

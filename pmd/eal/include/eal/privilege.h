@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What threads of ours may do: less than the program that they are in. */
+/* Our threads have fewer privileges than their program. */
 #ifndef EAL_PRIVILEGE_H
 #define EAL_PRIVILEGE_H
 
@@ -7,22 +7,23 @@
 #include <stdbool.h>
 
 /**
- * Give up the calling thread's capabilities, and those that an exec could bring. Each thread has
- * its own: when the program drops its capabilities later, those of our threads would stay. The
- * program's threads keep what they have.
+ * Drop the calling thread's capabilities, and those that exec(3) could give it. Capabilities belong
+ * to a thread: if the program drops its own later, our threads would keep theirs. The program's
+ * threads are not changed.
  *
- * What stays: CAP_SETUID and CAP_SETGID, because the C library has all threads change their user
- * with the program, and aborts where one may not; these two go with the user. And CAP_IPC_LOCK,
- * without which a thread gets no memory in a program that has called mlockall(2) and exceeds its
- * limit.
+ * The thread keeps CAP_SETUID and CAP_SETGID: when the program changes its user, the C library
+ * makes all threads do so, and aborts if one must not. The two disappear with the change. It also
+ * keeps CAP_IPC_LOCK: without it a thread gets no memory if the program has called mlockall(2) and
+ * exceeds its limit.
  *
  * @param opens_files
- *   The thread connects to sockets by their names, and keeps the right to any file's
- *   (CAP_DAC_OVERRIDE).
+ *   The thread connects to sockets by name: it keeps CAP_DAC_OVERRIDE.
  */
 void privilege_drop(bool opens_files);
 
-/** pthread_create, for a thread that has called privilege_drop when this returns. 0 or -errno. */
+/** Start a thread as pthread_create does. It has called privilege_drop when this returns. 0 or
+ * -errno.
+ */
 int privilege_create(pthread_t *thread, void *(*run)(void *arg), void *arg, bool opens_files);
 
 #endif

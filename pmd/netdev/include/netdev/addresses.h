@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* IP addresses in the form of GIDs, and the list of a port's own. */
+/* IP addresses in the form of GIDs, and lists of a port's addresses. */
 #ifndef NETDEV_ADDRESSES_H
 #define NETDEV_ADDRESSES_H
 
@@ -13,7 +13,7 @@
 #define VLAN_NONE	  (-1) /* untagged */
 #define LINK_LOCAL_PREFIX 64
 
-/* IPv4 addresses stand as ::ffff:a.b.c.d (A17.4.5.1.2); their prefix lengths count IPv4's bits. */
+/* An IPv4 address is ::ffff:a.b.c.d (A17.4.5.1.2). Its prefix length counts the bits of IPv4. */
 struct address {
 	uint8_t gid[GID_LEN];
 	uint8_t prefix_len;
@@ -28,23 +28,24 @@ struct addresses {
 
 bool address_is_link_local(const uint8_t gid[GID_LEN]);
 
-/** The link-local address that belongs to a MAC address (RFC 4291, appendix A). MT-safe. */
+/** Make the link-local address of a MAC address (RFC 4291, appendix A). MT-safe. */
 void address_link_local(const uint8_t mac[6], uint8_t gid[GID_LEN]);
 
-/** The MAC address of a multicast group (RFC 1112, 6.4; RFC 2464, 7). MT-safe. */
+/** Get the MAC address of a multicast group (RFC 1112, 6.4; RFC 2464, 7). MT-safe. */
 void address_multicast_mac(const uint8_t gid[GID_LEN], uint8_t mac[6]);
 
-/** Add an address at the end, unless its VLAN has it. Not MT-safe. 0, -EEXIST, -ENOSPC. */
+/** Append an address, unless the list has it in the same VLAN. Not MT-safe. 0, -EEXIST, -ENOSPC. */
 int addresses_add(struct addresses *addresses, const struct address *address);
 
-/** Whether an address is one of the port's own in a VLAN. */
+/** Return true if an address is one of the port's own in a VLAN. */
 bool addresses_have(const struct addresses *addresses, int32_t vlan, const uint8_t gid[GID_LEN]);
 
-/** Whether an address is reached without a router: it is link-local, or in a prefix of ours in that
- * VLAN. */
+/** Return true if an address is reached without a router: it is link-local, or in the prefix of an
+ * own address in that VLAN. */
 bool addresses_on_link(const struct addresses *addresses, int32_t vlan, const uint8_t gid[GID_LEN]);
 
-/** Whether the address at an index is the first of its VLAN: so each VLAN is seen once. */
+/** Return true if the address at an index is the first of its VLAN. A loop uses it to visit each
+ * VLAN once. */
 bool addresses_first_of_vlan(const struct addresses *addresses, size_t index);
 
 #endif

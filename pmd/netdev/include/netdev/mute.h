@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Sharing an interface with the kernel: it must not answer RoCE packets, nor we see what is its
- * own. */
+/* Sharing an interface with the kernel: the kernel must not answer RoCE packets, and we must not
+ * receive the kernel's packets. */
 #ifndef NETDEV_MUTE_H
 #define NETDEV_MUTE_H
 
@@ -14,8 +14,8 @@
 int mute_kernel(const char *ifname);
 
 /**
- * Let an AF_PACKET socket receive only what is for us on a shared interface: RoCE, and answers to
- * our own address resolution; nothing that this host sends. MT-safe. 0 or -errno.
+ * Restrict an AF_PACKET socket on a shared interface to our packets: RoCE, and answers to our
+ * address resolution. It receives nothing that this host sends. MT-safe. 0 or -errno.
  */
 int mute_packet_socket(int fd);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Questions to the kernel's interface, routing and neighbour tables: rtnetlink(7). */
+/* Queries of the kernel's interface, routing and neighbour tables: rtnetlink(7). */
 #ifndef NETDEV_RTNL_H
 #define NETDEV_RTNL_H
 
@@ -9,7 +9,7 @@
 #include "netdev/addresses.h"
 
 /**
- * The way from an interface to a destination. MT-safe.
+ * Find the route from an interface to a destination. MT-safe.
  *
  * @param next_hop
  *   The router, or the destination itself.
@@ -19,8 +19,8 @@
 int rtnl_route(unsigned int ifindex, const uint8_t dgid[GID_LEN], uint8_t next_hop[GID_LEN]);
 
 /**
- * Find the interface of this host that has an address, as the kernel's table of local addresses
- * says: the cost does not depend on how many interfaces there are. MT-safe.
+ * Find the interface of this host that has an address, in the kernel's table of local addresses.
+ * The cost does not depend on the number of interfaces. MT-safe.
  *
  * @return
  *   0 or -ENOENT.
@@ -28,24 +28,25 @@ int rtnl_route(unsigned int ifindex, const uint8_t dgid[GID_LEN], uint8_t next_h
 int rtnl_local(const uint8_t gid[GID_LEN], unsigned int *ifindex);
 
 /**
- * What the kernel knows of a neighbour on an interface. MT-safe.
+ * Look up a neighbour on an interface. MT-safe.
  *
  * @param confirmed
- *   The kernel holds it for true now; else it once was, and may be asked for again.
+ *   True: the kernel has confirmed the entry recently. False: it is old, and may be asked for
+ * again.
  * @return
  *   0, -ENOENT, or -errno.
  */
 int rtnl_neigh(unsigned int ifindex, const uint8_t gid[GID_LEN], uint8_t mac[6], bool *confirmed);
 
 /**
- * Whether an interface is an 802.1Q VLAN on another one. MT-safe.
+ * Get the lower interface and the id of an 802.1Q VLAN interface. MT-safe.
  *
  * @param lower
  *   Set to the index of the interface below.
  * @param vlan
  *   Set to the VLAN's id.
  * @return
- *   0, -ENOENT where it is none, or -errno.
+ *   0; -ENOENT: it is not a VLAN interface; -errno.
  */
 int rtnl_vlan(unsigned int ifindex, unsigned int *lower, int32_t *vlan);
 

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Hears from the kernel when addresses of its interfaces change. */
+/* Watches the addresses of the kernel's interfaces for changes. */
 #ifndef NETDEV_WATCH_H
 #define NETDEV_WATCH_H
 
 #include <stdbool.h>
 
-/** Begin to listen. MT-safe. A descriptor (close-on-exec) to close(2) some time, or -errno. */
+/** Start to watch. MT-safe. Returns a descriptor (close-on-exec), which the caller closes, or
+ * -errno. */
 int watch_open(void);
 
-/** Whether an address of any interface has come or gone since the last call; reads what tells of
- * it. One thread at a time; does not block. */
+/** Return true if an address of any interface was added or removed since the last call. Reads the
+ * pending notifications. One thread at a time; does not block. */
 bool watch_changed(int fd);
 
 #endif
