@@ -156,8 +156,7 @@ static void follow(struct groups *groups, struct group *group, const struct addr
 		return;
 	rc = join(groups, group, address->vlan, address->ifindex, now_ns);
 	if (rc != 0)
-		log_warn("a multicast group cannot be joined in a network that is new: %s",
-			 strerror(-rc));
+		log_warn("cannot join a multicast group on a new network: %s", strerror(-rc));
 	else if (old)
 		leave(groups, old);
 }

@@ -16,7 +16,8 @@ struct arp {
 	uint8_t target_ip[4];
 };
 
-/** Parse a frame. MT-safe. false where it is not ARP for IPv4 over Ethernet, or the sender no host.
+/** Parse a frame. MT-safe. Return false if it is not ARP for IPv4 over Ethernet, or if the
+ * sender is not a host's address.
  */
 bool arp_parse(const uint8_t *frame, size_t len, struct arp *arp);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What is due next of many things: a heap. */
+/* A heap of timers: finds the entry that is due next. */
 #ifndef NET_DUE_H
 #define NET_DUE_H
 
@@ -8,27 +8,27 @@
 
 #define DUE_NEVER UINT64_MAX
 
-/* A part of each thing. Whose time is DUE_NEVER stands in no heap. */
+/* An entry, embedded in its object. Not in the heap while its time is DUE_NEVER. */
 struct due {
 	uint64_t at_ns;
-	size_t place; /* in the heap */
+	size_t place; /* index in the heap */
 };
 
-/* Zeros are an empty one. */
+/* All zero: empty. */
 struct due_heap {
 	struct due **entries; /* the earliest first; entry i is no later than 2i + 1 and 2i + 2 */
 	size_t count;
 	size_t room;
 };
 
-/** Make room for that many things at a time. Not MT-safe, as all here. 0 or -ENOMEM. */
+/** Make room for that many entries. Not MT-safe, like all functions here. 0 or -ENOMEM. */
 int due_reserve(struct due_heap *heap, size_t count);
 void due_fini(struct due_heap *heap);
 
-/** Change when a thing is due. */
+/** Set the time at which an entry is due. */
 void due_set(struct due_heap *heap, struct due *due, uint64_t at_ns);
 
-/** The earliest, or NULL. */
+/** Return the earliest entry, or NULL. */
 static inline struct due *due_first(const struct due_heap *heap)
 {
 	return heap->count > 0 ? heap->entries[0] : NULL;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The multicast groups that a link is in. On a kernel's interface the kernel joins them for us; on
- * a port of our own we tell routers and switches ourselves, unasked twice and then when they ask.
+ * The multicast groups of a link. On a kernel interface the kernel joins them for us. On a port of
+ * our own we report to routers and switches: twice when we join, and when they query.
  */
 #ifndef NET_GROUPS_H
 #define NET_GROUPS_H
@@ -19,14 +19,14 @@
 
 #define GROUPS_FRAME_MAX (MEMBERSHIP_FRAME_MAX + TAG_LEN)
 
-/* In one of our networks. */
+/* The membership of a group in one VLAN. */
 struct membership {
 	LIST_ENTRY(membership) link;
 	struct group *group;
-	int32_t vlan;		  /* the network */
-	unsigned int ifindex;	  /* the kernel's interface there, or 0 */
-	struct member_socket *by; /* by whom the kernel is in it there, or NULL */
-	unsigned int unasked;	  /* reports that are still to be sent unasked */
+	int32_t vlan;		  /* the VLAN */
+	unsigned int ifindex;	  /* the kernel's interface in that VLAN, or 0 */
+	struct member_socket *by; /* the socket by which the kernel has joined it, or NULL */
+	unsigned int unasked;	  /* unsolicited reports still to be sent */
 	struct due due;		  /* the next report */
 };
 
@@ -39,10 +39,11 @@ struct group {
 /* Engine's thread or lock. */
 struct groups {
 	LIST_HEAD(, group) list;
-	size_t memberships; /* of all groups */
+	size_t memberships; /* number in all groups */
 	struct members members;
 	struct due_heap due;
-	uint64_t old_until_ns[2]; /* IPv4, IPv6: so long, an older router is thought to be there */
+	uint64_t old_until_ns[2]; /* IPv4, IPv6: end of the time in which we assume an older router
+				   */
 	uint32_t random;
 };
 
@@ -52,32 +53,33 @@ void groups_init(struct groups *groups);
  * Join a group in a VLAN. 0, -ENOMEM, or -errno of the kernel.
  *
  * @param ifindex
- *   The kernel's interface that joins it for us, or 0.
+ *   The kernel interface on which the kernel joins for us, or 0.
  */
 int groups_join(struct groups *groups, int32_t vlan, unsigned int ifindex,
 		const uint8_t gid[GID_LEN], uint64_t now_ns);
 
-/** Our networks have changed: be in all groups in those that are new. */
+/** Join all groups in VLANs that are new, after our addresses have changed. */
 void groups_follow(struct groups *groups, const struct addresses *own, uint64_t now_ns);
 
 /**
- * Leave a group in one of the VLANs where we are in it.
+ * Leave a group in one of its VLANs.
  *
  * @param frame
- *   Room for the frame that says so: GROUPS_FRAME_MAX bytes.
+ *   Room for the leave message: GROUPS_FRAME_MAX bytes.
  * @param len
- *   Set to its length, or 0 where nobody needs to know.
+ *   Set to its length, or 0 if none must be sent.
  * @return
- *   false where we were in it nowhere.
+ *   False if we are in the group in no VLAN.
  */
 bool groups_leave(struct groups *groups, const uint8_t gid[GID_LEN], uint64_t now_ns,
 		  const uint8_t mac[6], const struct addresses *own, uint8_t *frame, size_t *len);
 
-/** A router of a VLAN asks. */
+/** Handle a router's query in a VLAN. */
 void groups_asked(struct groups *groups, int32_t vlan, const struct membership_query *query,
 		  uint64_t now_ns);
 
-/** The next report that is due, in room of GROUPS_FRAME_MAX bytes; its length, or 0 for none. */
+/** Build the next due report in a room of GROUPS_FRAME_MAX bytes. Returns its length; 0: none is
+ * due. */
 size_t groups_report(struct groups *groups, uint64_t now_ns, const uint8_t mac[6],
 		     const struct addresses *own, uint8_t *frame);
 

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A link: a port, the addresses it has, and the neighbours on it. Frames that are not RoCE end
- * here. */
+/* A link: a port, its addresses and its neighbours. Handles all frames that are not RoCE. */
 #ifndef NET_LINK_H
 #define NET_LINK_H
 
@@ -17,14 +16,14 @@
 struct guest;
 struct settings;
 
-#define LINK_REPLY_MAX 2048 /* room that answers of ours take; longer pings go unanswered */
+#define LINK_REPLY_MAX 2048 /* the longest reply; longer pings get none */
 
 struct link;
 struct link_hop;
 
 /*
- * A link whose port another process has: what is asked of addresses, groups and neighbours is asked
- * of that one. Each as the function of that name below.
+ * Operations of a link whose port another process owns: that process handles addresses, groups and
+ * neighbours. Each operation does what the function of its name below does.
  */
 struct link_remote {
 	bool (*refresh)(struct link *link);
@@ -44,10 +43,10 @@ struct link_mute {
 
 struct link {
 	struct port port;
-	const struct link_remote *remote; /* NULL: the port is ours */
+	const struct link_remote *remote; /* NULL: we own the port */
 	void *remote_arg;
 	struct addresses addresses; /* the first is untagged and link-local */
-	/* those of an interface change; the engine's thread writes */
+	/* the addresses of an interface may change; the engine's thread writes them */
 	pthread_mutex_t addresses_lock;
 	unsigned int ifindex; /* of a kernel interface that is shared or beside the port, which
 				 answers ARP itself; else 0 */
@@ -55,46 +54,44 @@ struct link {
 	int mute_fd; /* keeps the kernel silent about RoCE, or -1 */
 	struct link_mute mutes[ADDRESSES_MAX];
 	size_t mute_count;
-	int watch_fd;		       /* hears of changes of addresses, or -1 */
+	int watch_fd;		       /* readable when addresses have changed; or -1 */
 	struct neigh_table neighbours; /* engine's lock */
 	struct groups groups;	       /* engine's lock */
 };
 
-/** Begin a link whose port another process has; its port is still to be filled in. Not MT-safe. */
+/** Initialise a link whose port another process owns. The caller fills in the port. Not MT-safe. */
 void link_init_remote(struct link *link, const struct link_remote *remote, void *arg,
 		      const struct addresses *addresses);
 
-/** Understand the settings, before EAL starts. Not MT-safe. 0 or -errno (logged). */
+/** Apply the settings, before EAL starts. Not MT-safe. 0 or -errno (logged). */
 int link_prepare(struct link *link, const struct settings *settings);
 
 /** Bring the port up, after EAL's start. Not MT-safe. 0 or -errno (logged). */
 int link_open(struct link *link, const struct settings *settings);
 
-/** The same on a port of the application's, which runs DPDK itself. Not MT-safe. 0 or -errno
- * (logged). */
+/** Bring up a port of an application that runs DPDK itself. Not MT-safe. 0 or -errno (logged). */
 int link_open_guest(struct link *link, struct guest *guest, const struct settings *settings);
 
 /**
- * The kernel has an interface beside the port, and answers ARP, neighbour discovery and echo
- * itself: its addresses are used from here on. Not MT-safe, before the link is used. 0 or -errno
- * (logged).
+ * Use the addresses of a kernel interface beside the port. The kernel then answers ARP, neighbour
+ * discovery and echo itself. Call before the link is used. Not MT-safe. 0 or -errno (logged).
  */
 int link_use_interface(struct link *link, const char *name);
 
-/** Read the addresses of an interface anew where the kernel says that they have changed. Engine's
- * thread. Whether it was so. */
+/** Read the interface's addresses again if the kernel reports a change. Return true if it did.
+ * Engine's thread. */
 bool link_refresh(struct link *link);
 
 /**
- * Take in a frame that is not RoCE: learn neighbours, answer ARP, neighbour discovery and echo
- * where the port is ours alone. Engine's thread.
+ * Handle a frame that is not RoCE: learn neighbours; answer ARP, neighbour discovery and echo if
+ * the port is ours alone. Engine's thread.
  *
  * @param frame
- *   Its tag is taken out in place.
+ *   Its VLAN tag is removed in place.
  * @param reply
- *   Room of LINK_REPLY_MAX bytes for the answer.
+ *   Room of LINK_REPLY_MAX bytes for the reply.
  * @return
- *   Length of the answer, or 0 for none.
+ *   The reply's length; 0: none.
  */
 size_t link_input(struct link *link, uint8_t *frame, size_t len, uint64_t now_ns, uint8_t *reply);
 
@@ -102,46 +99,46 @@ size_t link_input(struct link *link, uint8_t *frame, size_t len, uint64_t now_ns
 int link_join(struct link *link, const uint8_t gid[GID_LEN], uint64_t now_ns);
 
 /**
- * Leave it in one of our networks. Engine's lock.
+ * Leave a multicast group in one VLAN. Engine's lock.
  *
  * @param frame
- *   Room of LINK_REPLY_MAX bytes for the frame that tells of it.
+ *   Room of LINK_REPLY_MAX bytes for the leave message.
  * @param len
- *   Set to its length, or 0 for none.
+ *   Set to its length; 0: none.
  * @return
- *   false where we have left it everywhere.
+ *   False if we are in the group in no VLAN.
  */
 bool link_leave(struct link *link, const uint8_t gid[GID_LEN], uint64_t now_ns, uint8_t *frame,
 		size_t *len);
 
-/** The next report on a group that is due, in room of LINK_REPLY_MAX bytes; its length, or 0 for
- * none. Engine's thread. */
+/** Build the next due group report in a room of LINK_REPLY_MAX bytes. Returns its length; 0: none
+ * is due. Engine's thread. */
 size_t link_report(struct link *link, uint64_t now_ns, uint8_t *frame);
 
-/* Where packets to a destination go. */
+/* The next hop of packets to a destination. */
 struct link_hop {
-	bool known; /* mac is all there is to know */
+	bool known; /* `mac` is complete: no neighbour to ask */
 	uint8_t mac[6];
-	bool has_stale;	      /* mac is what was true once, should nobody answer */
-	uint8_t gid[GID_LEN]; /* else: the neighbour to ask for */
+	bool has_stale;	      /* `mac` is an old address, used if nobody answers */
+	uint8_t gid[GID_LEN]; /* not known: the neighbour to resolve */
 };
 
 /** Find the next hop from one of our addresses, by our prefixes or the kernel's routes. MT-safe;
- * asks the kernel. 0 or -ENETUNREACH. */
+ * queries the kernel. 0 or -ENETUNREACH. */
 int link_route(struct link *link, const struct address *from, const uint8_t dgid[GID_LEN],
 	       struct link_hop *hop);
 
 /**
- * Look for a neighbour's MAC address, to be asked for from one of our addresses. Engine's lock.
+ * Look up a neighbour's MAC address; requests are sent from one of our addresses. Engine's lock.
  *
  * @param asker
- *   As of neigh_find.
+ *   As in neigh_find.
  * @param request
  *   Room of LINK_REPLY_MAX bytes.
  * @param request_len
  *   Set to the length of a request to be sent now, or 0.
  * @return
- *   Whether `mac` was filled.
+ *   True if `mac` was set.
  */
 bool link_resolve(struct link *link, uint16_t asker, const struct address *from,
 		  const uint8_t gid[GID_LEN], uint64_t now_ns, uint8_t mac[6], uint8_t *request,

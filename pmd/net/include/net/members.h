@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Sockets that are in multicast groups, so that the kernel joins them on its interfaces. It lets
- * one socket be in a few groups only, and a process have a few sockets only: so they are shared. */
+/* Sockets that join multicast groups on kernel interfaces. The kernel limits the groups of a
+ * socket, and the sockets of a process, so groups share sockets. */
 #ifndef NET_MEMBERS_H
 #define NET_MEMBERS_H
 
@@ -14,20 +14,20 @@ struct member_socket {
 	LIST_ENTRY(member_socket) link;
 	int fd;
 	bool ipv4;
-	bool full;	/* the kernel lets it join no more */
-	uint32_t joins; /* that it is in */
+	bool full;	/* the kernel lets it join no more groups */
+	uint32_t joins; /* number of groups that it has joined */
 };
 
-/* Zeros are none. */
+/* All zero: no sockets. */
 struct members {
 	LIST_HEAD(, member_socket) sockets;
 };
 
-/** Have the kernel join a group on an interface. Not MT-safe. 0 or -errno of the kernel. */
+/** Join a group on a kernel interface. Not MT-safe. 0 or -errno of the kernel. */
 int members_join(struct members *members, unsigned int ifindex, const uint8_t gid[GID_LEN],
 		 struct member_socket **by);
 
-/** Have it leave the group, which `by` has joined. Not MT-safe. */
+/** Leave a group that the socket `by` has joined. Not MT-safe. */
 void members_leave(struct member_socket *by, unsigned int ifindex, const uint8_t gid[GID_LEN]);
 
 #endif

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The frames of IGMP (RFC 2236, RFC 3376) and MLD (RFC 2710, RFC 3810) that a host reads and sends.
+/* Parses and builds the frames of IGMP (RFC 2236, RFC 3376) and MLD (RFC 2710, RFC 3810) for a
+ * host.
  */
 #ifndef NET_MEMBERSHIP_H
 #define NET_MEMBERSHIP_H
@@ -10,24 +11,24 @@
 
 #include "netdev/addresses.h"
 
-#define MEMBERSHIP_FRAME_MAX 96 /* the longest that is built */
+#define MEMBERSHIP_FRAME_MAX 96 /* the longest frame that is built */
 
-/* What routers and switches ask. */
+/* A query of a router or switch. */
 struct membership_query {
 	bool ipv4;
-	bool old;		/* of IGMPv2 or older, MLDv1: answered in its form */
-	uint8_t group[GID_LEN]; /* asked for, as a GID; all zeros: every group */
-	uint64_t max_delay_ns;	/* answers shall come within this */
+	bool old;		/* IGMPv2 or older, MLDv1: the answer has the same version */
+	uint8_t group[GID_LEN]; /* the queried group, as a GID; all zero: every group */
+	uint64_t max_delay_ns;	/* time within which to answer */
 };
 
-/* What is said of a group. */
+/* Kinds of reports on a group. */
 enum membership_change {
-	MEMBERSHIP_IS,	   /* an answer: we are in it */
-	MEMBERSHIP_JOINED, /* unasked, since just now */
+	MEMBERSHIP_IS,	   /* an answer: we are a member */
+	MEMBERSHIP_JOINED, /* unsolicited: we have just joined */
 	MEMBERSHIP_LEFT,
 };
 
-/** Understand a query; false where the frame is none, or is malformed. MT-safe. */
+/** Parse a query. Return false if the frame is not one, or is malformed. MT-safe. */
 bool membership_parse(const uint8_t *frame, size_t len, struct membership_query *query);
 
 /**
@@ -40,7 +41,7 @@ bool membership_parse(const uint8_t *frame, size_t len, struct membership_query 
  * @param old
  *   In the form of IGMPv2 or MLDv1.
  * @return
- *   Bytes of the frame.
+ *   The frame's length.
  */
 size_t membership_build(uint8_t *frame, const uint8_t mac[6], const uint8_t own[GID_LEN],
 			const uint8_t group[GID_LEN], enum membership_change change, bool old);

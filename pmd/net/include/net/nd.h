@@ -11,14 +11,14 @@
 
 struct nd {
 	bool solicitation;  /* else an advertisement */
-	uint8_t src_ip[16]; /* all zero: duplicate address detection, nobody to answer to */
+	uint8_t src_ip[16]; /* all zero: duplicate address detection */
 	uint8_t target[16];
 	bool has_mac;	/* the link-layer address option was there */
 	uint8_t mac[6]; /* solicitation: the sender's; advertisement: the target's */
-	bool overrides; /* advertisement: it replaces what was said before */
+	bool overrides; /* advertisement: it replaces the known address */
 };
 
-/** Parse a frame and check it as RFC 4861, 7.1 wants it. MT-safe. */
+/** Parse a frame and check it as RFC 4861, 7.1 requires. MT-safe. */
 bool nd_parse(const uint8_t *frame, size_t len, struct nd *nd);
 
 /** Build a solicitation for `target` to its group; `frame` has room for ND_FRAME_LEN. MT-safe.

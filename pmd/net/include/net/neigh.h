@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Which MAC address belongs to which IP address of which VLAN: a small table of what neighbours
- * said.
- */
+/* The neighbour table: the MAC address of an IP address in a VLAN, as neighbours have told. */
 #ifndef NET_NEIGH_H
 #define NET_NEIGH_H
 
@@ -14,16 +12,16 @@
 #define NEIGH_MAX	    256
 #define NEIGH_LIFETIME_NS   UINT64_C(30000000000) /* RFC 4861's REACHABLE_TIME */
 #define NEIGH_RETRANSMIT_NS UINT64_C(200000000)
-#define NEIGH_FORSAKEN_NS   UINT64_C(5000000000) /* longer than anybody waits for an answer */
+#define NEIGH_FORSAKEN_NS   UINT64_C(5000000000) /* longer than any caller waits for an answer */
 
-/* Who asks: one that is trusted, or one of those who are not, of whom each waits for so many at
- * most. */
+/* The asker: NEIGH_TRUSTED or the number of an untrusted one. Each untrusted asker may wait for a
+ * limited number of neighbours. */
 #define NEIGH_TRUSTED	 UINT16_MAX
 #define NEIGH_WANTED_MAX 8
 
 enum neigh_state {
 	NEIGH_FREE,
-	NEIGH_WANTED, /* asked for; what answers is believed */
+	NEIGH_WANTED, /* asked for: an answer will be believed */
 	NEIGH_KNOWN,
 };
 
@@ -32,9 +30,8 @@ struct neigh {
 	int32_t vlan;
 	uint8_t mac[6];
 	enum neigh_state state;
-	uint16_t asker; /* WANTED: whose */
-	uint64_t
-		at_ns; /* KNOWN: when it was learned; WANTED: when it was last asked for, 0 never */
+	uint16_t asker; /* WANTED: who asked */
+	uint64_t at_ns; /* KNOWN: time of the answer; WANTED: time of the last request, 0: none */
 };
 
 /* All functions: one thread at a time. */
@@ -44,14 +41,14 @@ struct neigh_table {
 };
 
 /**
- * Look for a neighbour; if it is not known (or was too long ago) it becomes wanted.
+ * Look up a neighbour. If it is unknown or its entry too old, the entry becomes wanted.
  *
  * @param asker
- *   NEIGH_TRUSTED, or the number of one that is not.
+ *   NEIGH_TRUSTED, or the number of an untrusted asker.
  * @param ask
- *   Set where a request should be sent now: the first time, then every NEIGH_RETRANSMIT_NS.
+ *   Set to true if a request must be sent now: first at once, then every NEIGH_RETRANSMIT_NS.
  * @return
- *   Whether `mac` was filled.
+ *   True if `mac` was set.
  */
 bool neigh_find(struct neigh_table *table, uint16_t asker, int32_t vlan, const uint8_t gid[GID_LEN],
 		uint64_t now_ns, uint8_t mac[6], bool *ask);
@@ -61,13 +58,13 @@ bool neigh_find(struct neigh_table *table, uint16_t asker, int32_t vlan, const u
  * that other hosts cannot fill the table.
  *
  * @param overrides
- *   The answer may replace another MAC address that is known; else it does not (RFC 4861, 7.2.5).
+ *   The answer may replace a different known MAC address (RFC 4861, 7.2.5).
  */
 void neigh_answer(struct neigh_table *table, int32_t vlan, const uint8_t gid[GID_LEN],
 		  const uint8_t mac[6], bool overrides, uint64_t now_ns);
 
-/** A neighbour asked for us, and will soon be talked to. Never displaces one that is waited
- * for. */
+/** Enter a neighbour that asked for us, because we will soon send to it. Never displaces a wanted
+ * entry. */
 void neigh_learn(struct neigh_table *table, int32_t vlan, const uint8_t gid[GID_LEN],
 		 const uint8_t mac[6], uint64_t now_ns);
 
