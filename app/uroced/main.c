@@ -209,7 +209,7 @@ static int run(const struct settings *settings, size_t count)
 	report_set_init(&reports);
 	rc = create_all(&config, settings, count);
 	if (rc == 0 && report_telemetry_start(&reports) != 0)
-		log_warn("telemetry does not know of /uroce");
+		log_warn("cannot register /uroce with telemetry");
 	if (rc == 0 && notify("READY=1") != 0)
 		log_warn("cannot tell the service manager at $NOTIFY_SOCKET that all is ready");
 	if (rc == 0) {

@@ -217,22 +217,22 @@ int attach_error(const char *path, int rc)
 			path);
 		break;
 	case -EACCES:
-		log_error("no right to attach to uroced at %s: it is the socket's owner and group "
-			  "who may",
+		log_error("no permission to attach to uroced at %s: only the socket's owner and "
+			  "group may",
 			  path);
 		break;
 	case -EPROTO:
 		log_error("uroced at %s is of another version: restart it", path);
 		break;
 	case -ENODEV:
-		log_error("uroced at %s has lost its port: it was pulled out", path);
+		log_error("uroced at %s has lost its port: the device was unplugged", path);
 		break;
 	case -EBUSY:
-		log_error("uroced at %s has this process already", path);
+		log_error("this process is attached to uroced at %s already", path);
 		break;
 	case -EUSERS:
-		log_error("uroced at %s keeps what this process had when it executed other "
-			  "programs, until it ends, and will keep no more: start a new process",
+		log_error("uroced at %s still holds slots of this process from before its exec "
+			  "calls, and gives it no more: start a new process",
 			  path);
 		break;
 	case -EAGAIN:
@@ -241,7 +241,7 @@ int attach_error(const char *path, int rc)
 			  path);
 		break;
 	case -ENOSPC:
-		log_error("uroced at %s has as many processes as it takes", path);
+		log_error("uroced at %s can take no more processes", path);
 		break;
 	default:
 		log_error("cannot attach to uroced at %s: %s", path, strerror(-rc));

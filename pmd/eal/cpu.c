@@ -35,7 +35,7 @@ void cpu_shorten_slices(void)
 		return;
 	attr.runtime_ns = SLICE_NS;
 	if (syscall(SYS_sched_setattr, 0, &attr, 0) != 0)
-		log_info("the kernel takes no slice length: %s", strerror(errno));
+		log_info("the kernel cannot shorten the time slice: %s", strerror(errno));
 }
 
 bool cpu_is_short(void)

@@ -60,7 +60,7 @@ static int embed_prepare(const struct uroce_port_config *config)
 	int rc;
 
 	if (!rte_eth_dev_is_valid_port(config->port_id) || !config->ips) {
-		log_error("there is no port %u, or it is given no address", config->port_id);
+		log_error("port %u does not exist, or has no address", config->port_id);
 		return -EINVAL;
 	}
 	settings_init(&embedded.settings);

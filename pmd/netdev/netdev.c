@@ -155,12 +155,12 @@ int netdev_query(const char *name, struct netdev *netdev)
 	memset(netdev, 0, sizeof(*netdev));
 	netdev->ifindex = strlen(name) < IFNAMSIZ ? if_nametoindex(name) : 0;
 	if (netdev->ifindex == 0) {
-		log_error("there is no interface '%s': `ip link` lists those there are", name);
+		log_error("there is no interface '%s': `ip link` lists the interfaces", name);
 		return -ENODEV;
 	}
 	rc = netdev_ioctl(name, SIOCGIFHWADDR, &ifr);
 	if (rc == 0 && ifr.ifr_hwaddr.sa_family != ARPHRD_ETHER) {
-		log_error("interface '%s' is not Ethernet: RoCE needs one that is", name);
+		log_error("interface '%s' is not Ethernet: RoCE needs an Ethernet interface", name);
 		return -EINVAL;
 	}
 	memcpy(netdev->mac, ifr.ifr_hwaddr.sa_data, sizeof(netdev->mac));

@@ -292,7 +292,7 @@ static void control_send_status(struct server *server, int fd)
 	const int len = serve_status(server, text, sizeof(text));
 
 	if (len > 0 && send(fd, text, (size_t)len, MSG_NOSIGNAL | MSG_DONTWAIT) < 0)
-		log_info("nobody waits for the status that was asked for: %s", strerror(errno));
+		log_info("cannot send the status that was requested: %s", strerror(errno));
 }
 
 static void control_listen(struct server *server)

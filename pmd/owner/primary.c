@@ -63,7 +63,7 @@ static int primary_check(const struct uroce_primary_config *config)
 	if (primary_begun)
 		return -EBUSY;
 	if (!rte_eth_dev_is_valid_port(config->port_id) || !config->ips) {
-		log_error("there is no port %u, or it is given no address", config->port_id);
+		log_error("port %u does not exist, or has no address", config->port_id);
 		return -EINVAL;
 	}
 	if (port_does_dma(config->port_id)) {
@@ -96,7 +96,7 @@ static int primary_serve(struct uroce_primary *primary, const struct uroce_prima
 	report_set_init(&primary_reports);
 	rc = serve_create(&serve, &primary->server);
 	if (rc == 0 && report_telemetry_start(&primary_reports) != 0)
-		log_warn("telemetry does not know of /uroce");
+		log_warn("cannot register /uroce with telemetry");
 	return rc;
 }
 

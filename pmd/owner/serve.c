@@ -153,7 +153,7 @@ int serve_create(const struct serve_config *config, struct server **out)
 	uplink_check(server);
 	rc = status_open_report(server, settings);
 	if (rc != 0) {
-		log_error("no memory to tell how it stands: %s", strerror(-rc));
+		log_error("no memory for the report of uroced: %s", strerror(-rc));
 		goto failed;
 	}
 	server->uplink.conn_due_ns = UINT64_MAX;

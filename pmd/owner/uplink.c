@@ -164,7 +164,7 @@ static void uplink_lose(struct server *server)
 {
 	struct port *port = &server->uplink.link.port;
 
-	log_error("port '%s' has gone: who was attached is told so", port->devargs.name);
+	log_error("port '%s' has gone: attached processes are told", port->devargs.name);
 	__atomic_store_n(&server->uplink.lost, true, __ATOMIC_RELEASE);
 	uplink_unwatch(server);
 	port_lose(port);

@@ -74,7 +74,7 @@ rte_iova_t dma_map_buffers(void *addr, size_t length)
 static void dma_release(struct dma_region *region)
 {
 	if (dma_tell_vfio(rte_vfio_container_dma_unmap, region) != 0)
-		log_warn("memory stays mapped for the port: %s", rte_strerror(rte_errno));
+		log_warn("cannot unmap memory from the port: %s", rte_strerror(rte_errno));
 	free(region);
 }
 

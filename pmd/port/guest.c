@@ -245,7 +245,7 @@ void guest_steer(struct guest *guest, const struct addresses *own)
 	if (steered > 0 && guest->alone && !flow_steer_neighbours(&guest->flow))
 		log_info("port %u has no flow rules for ARP and neighbour discovery",
 			 guest->port_id);
-	log_info("port %u brings RoCE for %zu of %zu addresses to queue %u by rules",
+	log_info("port %u directs RoCE for %zu of %zu addresses to queue %u by flow rules",
 		 guest->port_id, steered, own->count, guest->rx_queue);
 }
 

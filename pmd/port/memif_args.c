@@ -143,8 +143,7 @@ static int memif_check_occupant(const char *path, enum occupant occupant)
 		break;
 	}
 	log_error("memif socket %s cannot be used: %s", path,
-		  errno == EPROTOTYPE ? "it is that of a program that does not speak memif"
-				      : strerror(errno));
+		  errno == EPROTOTYPE ? "its program does not speak memif" : strerror(errno));
 	return -EADDRINUSE;
 }
 

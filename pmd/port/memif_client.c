@@ -30,7 +30,7 @@ static void client_was_refused(struct memif_port *memif, const struct memif_mess
 	memif->refused = true;
 	memcpy(reason, message->disconnect.reason, sizeof(reason));
 	printable(reason, sizeof(reason));
-	log_warn("the server of memif socket %s does not let us in: %s", memif->path, reason);
+	log_warn("the server of memif socket %s refuses us: %s", memif->path, reason);
 }
 
 static int client_hear(struct memif_port *memif, const struct memif_message *message, int fd)

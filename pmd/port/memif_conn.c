@@ -17,16 +17,15 @@
 
 /* In the order of enum memif_complaint. */
 static const char *const complaints[] = {
-	"somebody was refused who does not speak memif 2.0 as a client",
+	"a program was refused that is not a memif 2.0 client",
 	"a client was refused that asks for another interface: give both ends the same id",
 	"a client was refused that has another secret: give both ends the same",
 	"a client was refused, since another one is connected: give each client a socket of its "
 	"own",
-	"a client was refused whose memory could become shorter under us: start it without "
-	"zero-copy=yes",
-	"a connection was given up for lack of memory or descriptors",
-	"a connection was given up, since the other end does not keep to the protocol: look which "
-	"program it is",
+	"a client was refused whose memory could shrink: start it without zero-copy=yes",
+	"a connection was closed for lack of memory or descriptors",
+	"a connection was closed because the other end broke the protocol: check which program it "
+	"is",
 };
 
 static_assert(sizeof(complaints) / sizeof(complaints[0]) == MEMIF_COMPLAINTS, "one for each");

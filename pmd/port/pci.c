@@ -162,6 +162,6 @@ void pci_disarm(const struct ethdev *dev)
 	rte_eth_dev_rx_intr_disable(dev->id, 0);
 	if (own_is(port->wake_fd) && read(port->wake_fd, &count, sizeof(count)) < 0 &&
 	    errno != EAGAIN)
-		log_info("port '%s' tells of no interrupts: %s", port->devargs.name,
+		log_info("port '%s' has no receive interrupts: %s", port->devargs.name,
 			 strerror(errno));
 }

@@ -132,7 +132,7 @@ static void count_refused(struct psock *psock, struct rte_mbuf *const *mbufs, ui
 	if (err != EMSGSIZE || psock->told_of_size)
 		return;
 	psock->told_of_size = true;
-	log_warn("the interface's MTU is too small for packets, which are lost");
+	log_warn("the interface's MTU is too small: packets are lost");
 }
 
 /* The pieces of the first message in one place; how many bytes, or 0 where they are too many. */
