@@ -205,6 +205,9 @@ static bool find_thread(struct process_pager *pager)
 		pthread_cond_signal(&pager->posted);
 		return true;
 	}
+	/* Each of these has a fetch, or tells of one and then takes the next. */
+	if (pager->threads >= PAGER_FETCHES)
+		return true;
 	/* Count it before it starts, because it may end at once. */
 	pager->threads++;
 	if (pager->config.start(pager_main, pager) == 0)

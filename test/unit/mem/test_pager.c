@@ -256,6 +256,45 @@ static void tell_slowly(void)
 	usleep(20000);
 }
 
+static unsigned int staying; /* atomic */
+static bool may_go;	     /* atomic */
+
+static void stay(void)
+{
+	__atomic_add_fetch(&staying, 1, __ATOMIC_SEQ_CST);
+	while (!__atomic_load_n(&may_go, __ATOMIC_SEQ_CST))
+		usleep(1000);
+}
+
+/* A turn of the engine may meet very many absent pages, and takes no word of them meanwhile. */
+TEST(pager_look__starts_no_more_threads_than_there_are_fetches)
+{
+	const unsigned int pages = PAGER_FETCHES + 6;
+	uint8_t *memory = mmap(NULL, pages * env.page, PROT_READ | PROT_WRITE,
+			       MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	unsigned int absent = 0, started;
+
+	assert_ptr_not_equal(memory, MAP_FAILED);
+	madvise(memory, pages * env.page, MADV_NOHUGEPAGE);
+	staying = 0;
+	may_go = false;
+	then = stay;
+	for (unsigned int i = 0; i < pages; i++) {
+		absent += !pager->look(pager, (uintptr_t)memory + i * env.page,
+				       (struct mr_touch){.now = 8}, true);
+		for (int j = 0; j < PATIENCE && i < PAGER_FETCHES &&
+				__atomic_load_n(&staying, __ATOMIC_SEQ_CST) <= i;
+		     j++)
+			usleep(1000);
+	}
+	started = threads;
+	__atomic_store_n(&may_go, true, __ATOMIC_SEQ_CST);
+	assert_int_equal(absent, pages);
+	assert_int_equal(started, PAGER_FETCHES);
+	await_word(pages);
+	munmap(memory, pages * env.page);
+}
+
 TEST(pager_destroy__waits_for_who_tells)
 {
 	then = tell_slowly;
