@@ -291,6 +291,21 @@ static void check_fork(unsigned int page)
 	EXPECT(memcmp(paged + page * PAGE + AT, plain, LEN) == 0);
 }
 
+/* Other memory takes the place of a page that is waited for: its page comes at once, but nobody
+ * wakes who waits for the old one. */
+static void check_replaced(unsigned int page)
+{
+	const struct timespec moment = {.tv_nsec = HOLD_NS / 4};
+	uint8_t *at = paged + page * PAGE;
+
+	post(near, IBV_WR_RDMA_WRITE, plain, plain_mr, LEN, at + AT, paged_mr);
+	nanosleep(&moment, NULL);
+	EXPECT(mmap(at, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1,
+		    0) == at);
+	await(cq);
+	EXPECT(memcmp(at + AT, plain, LEN) == 0);
+}
+
 /* Memory goes away while one of its pages is waited for, and then the region does. */
 static void check_unmapped(unsigned int page)
 {
@@ -340,6 +355,8 @@ void check_pages(void)
 		fprintf(stderr, "operation %d, protected\n", (int)opcodes[i]);
 		check_protected(opcodes[i]);
 	}
+	fprintf(stderr, "replaced\n");
+	check_replaced(page++);
 	fprintf(stderr, "unmapped\n");
 	check_unmapped(page++);
 }
