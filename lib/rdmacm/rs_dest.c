@@ -15,11 +15,14 @@
 
 static size_t bucket_of(const struct sockaddr_storage *addr)
 {
-	const uint8_t *byte = (const uint8_t *)addr;
-	uint32_t hash = 0;
+	const struct sockaddr *sa = (const struct sockaddr *)addr;
+	uint32_t hash = address_port(sa);
+	uint8_t gid[GID_LEN] = {0};
 
-	for (socklen_t i = 0; i < address_len((const struct sockaddr *)addr); i++)
-		hash = hash * 31 + byte[i];
+	/* What rs_datagram_is_same compares: an address also has padding and labels. */
+	address_gid(sa, gid);
+	for (size_t i = 0; i < GID_LEN; i++)
+		hash = hash * 31 + gid[i];
 	return hash % RS_DEST_BUCKETS;
 }
 
