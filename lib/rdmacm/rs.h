@@ -137,7 +137,7 @@ struct rsocket {
 	int type;	   /* SOCK_STREAM or SOCK_DGRAM */
 	int domain;	   /* AF_INET or AF_INET6 */
 	pid_t pid;	   /* of who made it */
-	unsigned int refs; /* under the table's lock: calls in progress, and the table */
+	unsigned int refs; /* under the table's lock: calls in progress, table, and backlog */
 
 	pthread_mutex_t lock; /* of all that follows */
 	bool closed;
@@ -207,11 +207,14 @@ static inline bool rs_is_opening(const struct rsocket *s)
 /** Put an rsocket into the table by its descriptor. 0 or -errno. */
 int rs_table_add(struct rsocket *s);
 
-/** Return the rsocket of a descriptor, or NULL. The caller must call rs_table_put. */
+/** Return the rsocket of a descriptor, or NULL. The thread must call rs_table_put, and cannot be
+ * cancelled until then. */
 struct rsocket *rs_table_get(int fd);
-
-/** Drop a reference; the last one frees the rsocket. */
 void rs_table_put(struct rsocket *s);
+
+/** Take a reference that any thread may drop; the last one frees the rsocket. */
+void rs_table_hold(struct rsocket *s);
+void rs_table_drop(struct rsocket *s);
 
 /** Remove it from the table. Return false if another thread has removed it. */
 bool rs_table_remove(struct rsocket *s);
@@ -254,6 +257,9 @@ void rs_wait_arm(struct rsocket *s);
  * (at timeout_ms, less than 0: none) does not let us wait, -EBADF, or -EINTR. */
 int rs_wait_for(struct rsocket *s, rs_test test, bool nonblock, int timeout_ms);
 
+/** Wait in the same way, also through signals. 0, -EAGAIN after that time, or -EBADF. */
+int rs_wait_out(struct rsocket *s, rs_test test, int timeout_ms);
+
 /** Monotonic time. MT-safe. */
 uint64_t rs_wait_now_ns(void);
 
@@ -288,7 +294,7 @@ void rs_connect_end(struct rsocket *s, int error);
 void rs_connect_done(struct rsocket *s);
 
 /** Wait until a connection that is being made is there, or is not. 0, or why the wait ended. */
-int rs_connect_wait(struct rsocket *s, bool nonblock);
+int rs_connect_wait(struct rsocket *s, bool nonblock, int timeout_ms);
 
 /* rs_listen.c */
 
@@ -324,8 +330,11 @@ int rs_send_write(struct rsocket *s, struct rs_cursor *from, uint32_t len, bool 
 /** Test whether a send need not wait. */
 bool rs_send_is_ready(const struct rsocket *s);
 
-/** Return 0, or the error of a send in this state. */
-int rs_send_check(struct rsocket *s);
+/** Return 0, or the error of a send in this state, which stays pending. */
+int rs_send_check(const struct rsocket *s);
+
+/** Return what a send tells: the bytes sent, or its error, which is not pending any more. */
+ssize_t rs_send_result(struct rsocket *s, size_t sent, ssize_t rc);
 
 /* rs_recv.c */
 

@@ -141,9 +141,9 @@ static bool is_decided(const struct rsocket *s)
 	return !rs_is_opening(s);
 }
 
-int rs_connect_wait(struct rsocket *s, bool nonblock)
+int rs_connect_wait(struct rsocket *s, bool nonblock, int timeout_ms)
 {
-	return rs_wait_for(s, is_decided, nonblock, -1);
+	return rs_wait_for(s, is_decided, nonblock, timeout_ms);
 }
 
 /* Return the result of connecting. */
@@ -192,7 +192,7 @@ static int connect_stream(struct rsocket *s, const struct sockaddr *addr)
 		return outcome(s);
 	rc = start(s, addr);
 	if (rc == 0)
-		rc = rs_connect_wait(s, rs_is_nonblock(s, 0));
+		rc = rs_connect_wait(s, rs_is_nonblock(s, 0), s->options.send_timeout_ms);
 	if (rc == -EAGAIN)
 		return -EINPROGRESS;
 	return rc == 0 ? outcome(s) : rc;

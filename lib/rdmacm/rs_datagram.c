@@ -17,6 +17,7 @@ int rs_datagram_prepare(struct rsocket *s)
 	if (!datagrams)
 		return -ENOMEM;
 	s->datagrams = datagrams;
+	datagrams->udp = -1;
 	STAILQ_INIT(&datagrams->received);
 	TAILQ_INIT(&datagrams->dests);
 	LIST_INIT(&datagrams->pairs);
@@ -260,12 +261,13 @@ void rs_datagram_close(struct rsocket *s)
 
 	if (!datagrams)
 		return;
-	(void)rs_wait_for(s, has_sent_all, false, CLOSE_MS);
+	/* First, because the service's thread does not find the rsocket any more. */
 	if (datagrams->served) {
 		rs_service_remove(datagrams->udp);
 		rs_service_remove(datagrams->channel->fd);
 		datagrams->served = false;
 	}
+	(void)rs_wait_out(s, has_sent_all, CLOSE_MS);
 	close(datagrams->udp);
 	datagrams->udp = -1;
 }

@@ -70,11 +70,10 @@ static int tell(struct rsocket *s, const struct rs_mapping *mapping)
 	};
 	const uint32_t skipped = skip_end(s, sizeof(struct rs_iomap_wire));
 	const bool is_inline = sizeof(struct rs_iomap_wire) <= s->link.inline_bytes;
-	struct rs_iomap_wire own;
-	struct rs_iomap_wire *wire =
-		is_inline ? &own : (struct rs_iomap_wire *)(void *)(s->out.buffer + s->out.tail);
+	struct rs_iomap_wire wire;
+	void *place = is_inline ? (void *)&wire : s->out.buffer + s->out.tail;
 	struct ibv_sge sge = {
-		.addr = (uintptr_t)wire, .length = sizeof(*wire), .lkey = s->link.buffer_mr->lkey};
+		.addr = (uintptr_t)place, .length = sizeof(wire), .lkey = s->link.buffer_mr->lkey};
 	struct ibv_send_wr wr = {
 		.opcode = IBV_WR_RDMA_WRITE_WITH_IMM,
 		.send_flags = is_inline ? IBV_SEND_INLINE : 0,
@@ -83,14 +82,17 @@ static int tell(struct rsocket *s, const struct rs_mapping *mapping)
 		.imm_data = rte_cpu_to_be_32(rs_imm(RS_OP_IOMAP, (uint32_t)mapping->index)),
 		.wr.rdma.remote_addr = peer->target.addr +
 				       peer->target.length * sizeof(struct rs_window_wire) +
-				       (uint32_t)mapping->index * sizeof(*wire),
+				       (uint32_t)mapping->index * sizeof(wire),
 		.wr.rdma.rkey = peer->target.key,
 	};
 
-	rs_wire_put_iomap(wire, &iomap, peer->big_endian);
-	if (!is_inline)
-		rs_out_take_buffer(&s->out, sizeof(*wire));
-	wr.wr_id = rs_message_wr_id(RS_OP_DATA, is_inline ? 0 : skipped + sizeof(*wire));
+	rs_wire_put_iomap(&wire, &iomap, peer->big_endian);
+	if (!is_inline) {
+		/* A place in the buffer is not aligned. */
+		memcpy(place, &wire, sizeof(wire));
+		rs_out_take_buffer(&s->out, sizeof(wire));
+	}
+	wr.wr_id = rs_message_wr_id(RS_OP_DATA, is_inline ? 0 : skipped + sizeof(wire));
 	rs_out_take_message(&s->out);
 	return rs_message_post(s, &wr);
 }
@@ -301,7 +303,7 @@ static ssize_t write_direct(struct rsocket *s, const struct iovec *iov, uint64_t
 		if (rc > 0)
 			sent += (size_t)rc;
 	}
-	return sent > 0 ? (ssize_t)sent : RTE_MIN(rc, 0);
+	return rs_send_result(s, sent, rc);
 }
 
 size_t riowrite(int socket, const void *buf, size_t count, off_t offset, int flags)

@@ -10,6 +10,7 @@
 #include "rs.h"
 
 #define BACKLOG_MAX 1024
+#define BURST	    16 /* requests of a listener in a row: it is locked as long */
 
 /* A copy of a request, whose event is acknowledged early. */
 struct request {
@@ -85,13 +86,14 @@ void rs_listen_serve(struct rsocket *s)
 	struct request request;
 
 	pthread_mutex_lock(&s->lock);
-	while (!s->closed && s->state == RS_LISTENING && s->waiting < s->backlog_max &&
-	       take_request(s, &request)) {
+	for (int i = 0; i < BURST && !s->closed && s->state == RS_LISTENING &&
+			s->waiting < s->backlog_max && take_request(s, &request);
+	     i++) {
 		struct rsocket *child = accept_request(s, &request);
 
-		/* The backlog has a reference of its own. */
-		if (!child || !rs_table_get(child->fd))
+		if (!child)
 			continue;
+		rs_table_hold(child);
 		STAILQ_INSERT_TAIL(&s->backlog, child, next);
 		s->waiting++;
 		rs_wait_changed(s);
@@ -150,7 +152,7 @@ void rs_listen_end(struct rsocket *s)
 		child->options.linger.l_onoff = 1;
 		child->options.linger.l_linger = 0;
 		(void)rs_socket_close(child);
-		rs_table_put(child);
+		rs_table_drop(child);
 	}
 	s->waiting = 0;
 	/* The port is free when the caller returns, though other threads may still use the rsocket.
@@ -183,7 +185,7 @@ static int accept_child(struct rsocket *s, struct sockaddr *addr, socklen_t *add
 		return -EOPNOTSUPP;
 	if (s->state != RS_LISTENING)
 		return -EINVAL;
-	rc = rs_wait_for(s, has_child, rs_is_nonblock(s, 0), -1);
+	rc = rs_wait_for(s, has_child, rs_is_nonblock(s, 0), s->options.recv_timeout_ms);
 	if (rc != 0)
 		return rc;
 	if (s->state != RS_LISTENING)
@@ -192,7 +194,7 @@ static int accept_child(struct rsocket *s, struct sockaddr *addr, socklen_t *add
 	rc = child->fd;
 	if (addr && addrlen)
 		(void)rgetpeername(rc, addr, addrlen);
-	rs_table_put(child);
+	rs_table_drop(child);
 	return rc;
 }
 

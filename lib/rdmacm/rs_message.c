@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Messages of a connection, both ways, and the completion queue that tells of them. */
+#include <string.h>
+
 #include "rs.h"
 
 #define POLL_MAX    RS_POST_MAX
@@ -49,17 +51,19 @@ static void grant_window(struct rsocket *s, const struct rs_grant *grant, struct
 		.key = link->ring_mr->rkey,
 		.length = grant->length,
 	};
-	struct rs_window_wire *place =
-		(struct rs_window_wire *)(void *)(link->buffer + s->options.send_bytes);
+	struct rs_window_wire wire;
+	uint8_t *place = link->buffer + s->options.send_bytes +
+			 link->control_next++ % RS_CONTROL_SLOTS * sizeof(wire);
 
-	place += link->control_next++ % RS_CONTROL_SLOTS;
-	rs_wire_put_window(place, &window, s->peer.big_endian);
+	/* The size of the buffer may be any, so the places behind it are not aligned. */
+	rs_wire_put_window(&wire, &window, s->peer.big_endian);
+	memcpy(place, &wire, sizeof(wire));
 	*sge = (struct ibv_sge){
-		.addr = (uintptr_t)place, .length = sizeof(*place), .lkey = link->buffer_mr->lkey};
+		.addr = (uintptr_t)place, .length = sizeof(wire), .lkey = link->buffer_mr->lkey};
 	wr->sg_list = sge;
 	wr->num_sge = 1;
-	wr->send_flags = sizeof(*place) <= link->inline_bytes ? IBV_SEND_INLINE : 0;
-	wr->wr.rdma.remote_addr = s->peer.target.addr + s->peer_slot * sizeof(*place);
+	wr->send_flags = sizeof(wire) <= link->inline_bytes ? IBV_SEND_INLINE : 0;
+	wr->wr.rdma.remote_addr = s->peer.target.addr + s->peer_slot * sizeof(wire);
 	wr->wr.rdma.rkey = s->peer.target.key;
 	s->peer_slot = (s->peer_slot + 1) % s->peer.target.length;
 }
@@ -188,14 +192,16 @@ static bool take_completion(struct rsocket *s, const struct ibv_wc *wc)
 
 void rs_message_poll(struct rsocket *s)
 {
+	const int limit = s->link.send_requests + s->link.recv_requests;
 	struct ibv_wc wc[POLL_MAX];
-	bool changed = false;
-	int count;
+	int seen = 0, count;
 
 	/* Messages that come before the peer's hello wait in the completion queue. */
 	if (s->state < RS_ACCEPTED)
 		return;
-	while ((count = ibv_poll_cq(s->link.cq, POLL_MAX, wc)) > 0) {
+	/* A peer may send faster than we poll, so stop after as many as the queue holds: those left
+	 * came after the caller armed the queue. */
+	while (seen < limit && (count = ibv_poll_cq(s->link.cq, POLL_MAX, wc)) > 0) {
 		unsigned int received = 0;
 		int rc = 0;
 
@@ -205,9 +211,9 @@ void rs_message_poll(struct rsocket *s)
 			rc = rs_link_post_receives(s, received);
 		if (rc != 0)
 			rs_connect_end(s, -rc);
-		changed = true;
+		seen += count;
 	}
 	rs_message_grant(s);
-	if (changed)
+	if (seen > 0)
 		rs_wait_changed(s);
 }

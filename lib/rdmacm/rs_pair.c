@@ -235,11 +235,13 @@ static void take_completion(struct rsocket *s, struct rs_pair *pair, const struc
 
 static void poll_pair(struct rsocket *s, struct rs_pair *pair)
 {
+	const uint32_t limit = pair->send_requests + pair->recv_requests;
 	struct ibv_wc wc[POLL_MAX];
 	int count;
 
-	/* Limit the work, because a peer may send faster than we read. */
-	for (uint32_t seen = 0; seen < pair->recv_requests; seen += (uint32_t)count) {
+	/* A peer may send faster than we read, so stop after as many as the queue holds: those left
+	 * came after the caller armed the queue. */
+	for (uint32_t seen = 0; seen < limit; seen += (uint32_t)count) {
 		count = ibv_poll_cq(pair->cq, POLL_MAX, wc);
 		for (int i = 0; i < count; i++)
 			take_completion(s, pair, &wc[i]);

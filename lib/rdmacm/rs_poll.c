@@ -220,21 +220,17 @@ static int poll_all(struct polling *polling, int timeout_ms)
 {
 	const uint64_t deadline_ns =
 		timeout_ms < 0 ? UINT64_MAX : rs_wait_now_ns() + (uint64_t)timeout_ms * NS_PER_MS;
-	int cancel_state;
 	int rc;
 
 	if (!find_all(polling)) {
 		rc = poll(polling->fds, polling->count, timeout_ms);
 		return rc < 0 ? -errno : rc;
 	}
-	/* A cancelled thread would leave its wakers in the lists. */
-	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state);
 	rc = poll_until(polling, deadline_ns);
 	for (nfds_t i = 0; i < polling->count; i++) {
 		if (polling->entries[i].s)
 			rs_table_put(polling->entries[i].s);
 	}
-	pthread_setcancelstate(cancel_state, NULL);
 	return rc;
 }
 

@@ -53,7 +53,7 @@ static ssize_t recv_stream(struct rsocket *s, const struct iovec *iov, size_t co
 	int rc = 0;
 
 	if (rs_is_opening(s))
-		rc = rs_connect_wait(s, nonblock);
+		rc = rs_connect_wait(s, nonblock, s->options.recv_timeout_ms);
 	while (rc == 0 && done < len) {
 		if (s->in.ready == 0)
 			rc = rs_wait_for(s, rs_recv_is_ready, nonblock, s->options.recv_timeout_ms);

@@ -10,16 +10,22 @@ bool rs_send_is_ready(const struct rsocket *s)
 	return s->state != RS_CONNECTED || s->shut & RS_SHUT_WRITE || rs_out_may_send(&s->out);
 }
 
-int rs_send_check(struct rsocket *s)
+int rs_send_check(const struct rsocket *s)
 {
-	const int error = s->error;
-
 	if (s->state == RS_CONNECTED)
 		return s->shut & RS_SHUT_WRITE ? -EPIPE : 0;
 	if (s->state != RS_ENDED)
 		return -ENOTCONN;
-	s->error = 0;
-	return error ? -error : -EPIPE;
+	return s->error ? -s->error : -EPIPE;
+}
+
+ssize_t rs_send_result(struct rsocket *s, size_t sent, ssize_t rc)
+{
+	if (sent > 0)
+		return (ssize_t)sent;
+	if (rc < 0 && s->state == RS_ENDED && rc == -s->error)
+		s->error = 0;
+	return RTE_MIN(rc, 0);
 }
 
 int rs_send_write(struct rsocket *s, struct rs_cursor *from, uint32_t len, bool is_inline,
@@ -85,7 +91,7 @@ static ssize_t send_stream(struct rsocket *s, const struct iovec *iov, size_t le
 	ssize_t rc = 0;
 
 	if (rs_is_opening(s))
-		rc = rs_connect_wait(s, nonblock);
+		rc = rs_connect_wait(s, nonblock, s->options.send_timeout_ms);
 	if (rc == 0)
 		rc = rs_send_check(s);
 	while (rc >= 0 && sent < len) {
@@ -96,7 +102,7 @@ static ssize_t send_stream(struct rsocket *s, const struct iovec *iov, size_t le
 		if (rc > 0)
 			sent += (size_t)rc;
 	}
-	return sent > 0 ? (ssize_t)sent : RTE_MIN(rc, 0);
+	return rs_send_result(s, sent, rc);
 }
 
 static ssize_t send_vector(int socket, const struct iovec *iov, size_t count, int flags,

@@ -53,12 +53,12 @@ int rs_shutdown_stream(struct rsocket *s, int how)
 	rs_wait_changed(s);
 	if (!control_for(before, s->shut, &control))
 		return 0;
-	rc = rs_wait_for(s, can_tell, false, linger_ms(s));
+	rc = rs_wait_out(s, can_tell, linger_ms(s));
 	if (rc == 0)
 		(void)rs_message_control(s, control);
 	/* Requests complete in order: then all data has arrived. */
 	if (rc == 0 && control == RS_CONTROL_DISCONNECT)
-		rc = rs_wait_for(s, is_idle, false, linger_ms(s));
+		rc = rs_wait_out(s, is_idle, linger_ms(s));
 	if (control == RS_CONTROL_DISCONNECT)
 		rs_connect_end(s, 0);
 	return rc == -EAGAIN ? 0 : rc;

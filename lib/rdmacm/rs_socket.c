@@ -96,14 +96,15 @@ int rs_socket_close(struct rsocket *s)
 {
 	if (!rs_table_remove(s))
 		return -EBADF;
+	/* A thread that only the parent has may have held the lock during fork(). */
+	if (s->pid != getpid())
+		return 0;
 	pthread_mutex_lock(&s->lock);
-	if (s->pid == getpid()) {
-		rs_keepalive_end(s);
-		if (s->type == SOCK_STREAM)
-			(void)rs_shutdown_stream(s, SHUT_RDWR);
-		rs_listen_end(s);
-		rs_datagram_close(s);
-	}
+	rs_keepalive_end(s);
+	if (s->type == SOCK_STREAM)
+		(void)rs_shutdown_stream(s, SHUT_RDWR);
+	rs_listen_end(s);
+	rs_datagram_close(s);
 	s->closed = true;
 	rs_wait_changed(s);
 	pthread_mutex_unlock(&s->lock);

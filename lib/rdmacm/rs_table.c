@@ -47,6 +47,12 @@ static int grow_locked(size_t wanted)
 	return 0;
 }
 
+/* The calls of this thread that have not ended: one may make another one. */
+static __thread struct {
+	unsigned int depth;
+	int cancel_state; /* as it was before the first */
+} calls;
+
 int rs_table_add(struct rsocket *s)
 {
 	int rc;
@@ -71,10 +77,27 @@ struct rsocket *rs_table_get(int fd)
 	if (s)
 		s->refs++;
 	unlock_table();
+	/* A cancelled thread would leave locks held. */
+	if (s && calls.depth++ == 0)
+		pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &calls.cancel_state);
 	return s;
 }
 
 void rs_table_put(struct rsocket *s)
+{
+	rs_table_drop(s);
+	if (--calls.depth == 0)
+		pthread_setcancelstate(calls.cancel_state, NULL);
+}
+
+void rs_table_hold(struct rsocket *s)
+{
+	lock_table();
+	s->refs++;
+	unlock_table();
+}
+
+void rs_table_drop(struct rsocket *s)
 {
 	bool last;
 
@@ -95,6 +118,6 @@ bool rs_table_remove(struct rsocket *s)
 		table.list[s->fd] = NULL;
 	unlock_table();
 	if (removed)
-		rs_table_put(s);
+		rs_table_drop(s);
 	return removed;
 }

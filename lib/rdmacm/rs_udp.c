@@ -102,7 +102,8 @@ static void take_burst(struct rsocket *s)
 void rs_datagram_serve(struct rsocket *s)
 {
 	pthread_mutex_lock(&s->lock);
-	if (s->datagrams->served) {
+	/* The number may be another rsocket's by now, which the service's thread cannot know. */
+	if (s->datagrams && s->datagrams->served) {
 		rs_dest_take_events(s);
 		take_burst(s);
 	}

@@ -178,13 +178,26 @@ static bool spin_for(struct rsocket *s, rs_test test)
 	return false;
 }
 
+int rs_wait_out(struct rsocket *s, rs_test test, int timeout_ms)
+{
+	const uint64_t deadline_ns = deadline_after(timeout_ms);
+	int rc;
+
+	do {
+		const uint64_t now_ns = rs_wait_now_ns();
+		const uint64_t left_ns = deadline_ns > now_ns ? deadline_ns - now_ns : 0;
+
+		if (timeout_ms >= 0)
+			timeout_ms = (int)((left_ns + NS_PER_MS - 1) / NS_PER_MS);
+		rc = rs_wait_for(s, test, false, timeout_ms);
+	} while (rc == -EINTR);
+	return rc;
+}
+
 int rs_wait_for(struct rsocket *s, rs_test test, bool nonblock, int timeout_ms)
 {
-	int cancel_state;
 	int rc = 0;
 
-	/* A cancelled thread would leave its waker in the list. */
-	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state);
 	rs_wait_progress(s);
 	if (!test(s) && !s->closed) {
 		if (nonblock)
@@ -194,6 +207,5 @@ int rs_wait_for(struct rsocket *s, rs_test test, bool nonblock, int timeout_ms)
 	}
 	if (s->closed)
 		rc = -EBADF;
-	pthread_setcancelstate(cancel_state, NULL);
 	return rc;
 }

@@ -3,6 +3,7 @@
  * and the rsocket that it attacks must end with an error, while its listener goes on. */
 #include <errno.h>
 #include <netinet/in.h>
+#include <pthread.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -340,6 +341,32 @@ TEST(rs_message__peer_that_vanishes)
 	connect_honestly();
 	assert_int_equal(rdma_disconnect(attacker.id), 0);
 	expect_error(ECONNRESET);
+}
+
+static void *say_after_data(void *arg)
+{
+	volatile const uint8_t *first = attacker.memory + DATA_AT;
+
+	(void)arg;
+	while (*first == 0)
+		usleep(1000);
+	say(RS_OP_CONTROL, 99);
+	return NULL;
+}
+
+/* A send that has sent a part tells nothing of the error, so it is told next. */
+TEST(rsend__error_after_a_part_stays_pending)
+{
+	uint8_t data[128];
+	pthread_t thread;
+
+	connect_honestly();
+	memset(data, 0xff, sizeof(data));
+	assert_int_equal(pthread_create(&thread, NULL, say_after_data, NULL), 0);
+	/* The window has 64 bytes. */
+	assert_int_equal(rsend(victim, data, sizeof(data), 0), 64);
+	pthread_join(thread, NULL);
+	expect_error(EPROTO);
 }
 
 /* The program polls, and never sleeps. */
