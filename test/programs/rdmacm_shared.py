@@ -42,12 +42,13 @@ class Pair:
 
 
 class Uroceds:
-    """Two namespaces with a veth pair, and a uroced in each."""
+    """Two namespaces with a veth pair, and a uroced in each. The name is in the names of all that it makes."""
 
-    def __init__(self, work_dir):
-        self._work_dir = os.path.join(work_dir, "cm")
+    def __init__(self, work_dir, name):
+        self._name = name
+        self._work_dir = os.path.join(work_dir, name)
         os.mkdir(self._work_dir)
-        self.namespaces = [Namespace(f"cm{number}") for number in range(2)]
+        self.namespaces = [Namespace(f"{name}{number}") for number in range(2)]
         self.ipv4 = ["10.9.9.1", "10.9.9.2"]
         self.ipv6 = ["fd09:9::1", "fd09:9::2"]
         self.namespaces[0].run("ip", "link", "add", "veth0", "mtu", "9000", "type", "veth", "peer", "name", "veth1",
@@ -61,7 +62,7 @@ class Uroceds:
             namespace.run("ip", "addr", "add", f"{self.ipv6[number]}/64", "dev", netdev, "nodad")
             self.owners.append(Uroced(namespace, self._work_dir, netdev,
                                       f"--isolated={self._work_dir}/isolated{number}.sock",
-                                      "--file-prefix", f"uroce-cm{number}-{os.getpid()}", name=f"uroced{number}"))
+                                      "--file-prefix", f"uroce-{name}{number}-{os.getpid()}", name=f"uroced{number}"))
         self._names = 0
 
     def start(self):
@@ -78,7 +79,7 @@ class Uroceds:
         self._names += 1
         how = f"--isolated={self._work_dir}/isolated{number}.sock" if place == "isolated" \
             else f"--socket={self.owners[number].socket}"
-        return LocalHost(f"cm-{place}-{self._names}", self._work_dir,
+        return LocalHost(f"{self._name}-{place}-{self._names}", self._work_dir,
                          [*self.namespaces[number].prefix, UROCE_RUN, how, "--"])
 
     def pair(self, server, client):
@@ -124,7 +125,7 @@ def run_rdmacm(report, work_dir):
 
 
 def run_rdmacm_shared(report, work_dir):
-    uroceds = Uroceds(work_dir)
+    uroceds = Uroceds(work_dir, "cm")
     if not report.require("rdmacm: two uroceds start", uroceds.start):
         return
     try:

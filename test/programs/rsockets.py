@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""rsockets: rdmacm-utils' programs as they are, and TCP programs by librspreload.so, over memif and over a veth pair."""
+"""rsockets: rdmacm-utils' programs as they are, and TCP programs by librspreload.so, over memif, over a veth pair, and in one
+uroced."""
 
 import filecmp
 import os
@@ -10,6 +11,7 @@ import sys
 from harness.process import Namespace
 from harness.tools import UROCE_RUN
 from rdmacm import Addresses, CmVeth, END_SECONDS, Running, SECONDS
+from rdmacm_shared import Uroceds
 from wires import uroce_host
 
 PRELOAD = os.path.join(os.path.dirname(UROCE_RUN), "..", "lib", "rspreload", "librspreload.so")
@@ -17,6 +19,7 @@ COPY_BYTES = 20_000_000
 # A row of a table: name, bytes, transfers, and what has been measured.
 ROW = re.compile(r"^(\S+) +\S+ +\S+ +.*?[\d.]+s +[\d.]+ +[\d.]+$", re.M)
 DATAGRAMS = ["-C", "1000", "-S", "500"]
+SHARED = (("attached", "attached"), ("isolated", "isolated"))
 KERNEL_PACKETS = 200  # of UDP, ARP and neighbour discovery, before queue pairs carry the datagrams
 ECHO_PORT = 7311
 ECHO_SERVER = """
@@ -78,6 +81,16 @@ class RsocketsTest:
         self._check("python3, preloaded", self._echo, server)
         for name, options in (("udpong", []), ("udpong, blocking", ["-T", "b"]), ("udpong, echo", ["-T", "e"])):
             self._check(name, self._udpong, server, options)
+
+    def run_shared(self):
+        """Of the programs, one way each."""
+        server = self._wire.addresses.of["ipv4"][0]
+        self._check("rstream", self._pair, "rstream", server, ["-T", "a", "-T", "v", "-I", "20", "-C", "50"])
+        self._check("rstream, ipv6", self._pair, "rstream", self._wire.addresses.of["ipv6"][0],
+                    ["-f", "ipv6", "-T", "b", "-T", "v", "-I", "20", "-C", "50"])
+        self._check("riostream", self._pair, "riostream", server, ["-I", "20", "-C", "50", "-S", "65536"])
+        self._check("rcopy", self._rcopy, server)
+        self._check("udpong", self._udpong, server, [])
 
     def _pair(self, program, server, options):
         """Each side prints a row."""
@@ -186,7 +199,34 @@ class RsocketsVeth(CmVeth):
         return 0
 
 
+class RsocketsShared:
+    """Two programs of one uroced. The kernel's own datagrams between them go by its lo."""
+
+    def __init__(self, uroceds, server, client):
+        pair = uroceds.pair(server, client)
+        self.name = pair.name
+        self.hosts = pair.hosts
+        self.addresses = pair.addresses
+        self._namespace = uroceds.namespaces[0]
+        self._namespace.run("ip", "link", "set", "lo", "up")
+
+    def give_kernel_addresses(self):
+        """They are."""
+
+    def kernel_packets(self):
+        return int(self._namespace.run("cat", "/sys/class/net/lo/statistics/rx_packets"))
+
+
 def run_rsockets(report, work_dir):
-    """Both wires."""
+    """Both wires, and without one."""
     for make in (RsocketsMemif, RsocketsVeth):
         RsocketsTest(report, make(work_dir), work_dir).run_all()
+    uroceds = Uroceds(work_dir, "rs")
+    if not report.require("rsockets: two uroceds start", uroceds.start):
+        return
+    try:
+        for server, client in SHARED:
+            RsocketsTest(report, RsocketsShared(uroceds, server, client), work_dir).run_shared()
+        report.check("rsockets: uroced: everything comes back", uroceds.come_back)
+    finally:
+        uroceds.stop()
