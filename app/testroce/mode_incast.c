@@ -48,7 +48,7 @@ static int incast_serve_begin(struct passive *passive)
 	return passive_post_receives(passive, 0);
 }
 
-/* Whose message it is, the message says. */
+/* Check a message. The message itself names its sender. */
 static void incast_check_message(struct passive *passive, uint32_t shared, void *bytes)
 {
 	uint64_t tag, qp;

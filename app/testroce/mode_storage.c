@@ -59,7 +59,7 @@ static uint64_t storage_random(struct storage *storage)
 	return storage->random * UINT64_C(0x2545f4914f6cdd1d) >> 32;
 }
 
-/* Of blocks under way nobody can say what is in them. */
+/* Choose a block with no request in flight: the content of the others is not known. */
 static uint64_t storage_pick(struct storage *storage)
 {
 	uint64_t block;

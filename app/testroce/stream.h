@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the modes that keep queues full have in common: posting in batches, few completions,
- * refilling what completes. */
+/* Common code of the modes that keep queues full: post in batches, signal few requests, and refill
+ * the queue after completions. */
 #ifndef TESTROCE_STREAM_H
 #define TESTROCE_STREAM_H
 

@@ -34,7 +34,7 @@ static const char *const sharing_drivers[] = {
 /* Drivers of kernel interfaces that packets are taken from. */
 static const char *const iface_drivers[] = {"net_af_packet", "net_af_xdp"};
 
-/* What drivers cannot do without, and say so in no clear way. */
+/* Arguments that drivers require, but whose absence they do not report clearly. */
 static const struct {
 	const char *driver, *key, *meaning;
 } needed[] = {

@@ -150,7 +150,7 @@ static void lane_say_ready(struct client_lane *lane)
 	__atomic_store_n(&own->ready, 1, __ATOMIC_RELEASE);
 }
 
-/* Whether there was room, so that the offer is dealt with. */
+/* Open the offered lane. Return false if there is no room: keep the offer. */
 static bool client_accept(struct share_client *client, const struct client_offer *offer)
 {
 	struct client_lane *lane;
@@ -252,7 +252,7 @@ struct client_lane *client_lane_of(struct share_client *client, uint32_t qpn)
 	return lane;
 }
 
-/* Whether the owner has put what went through it before into the other process's ring. */
+/* Return true if the owner has put all earlier packets into the other process's ring. */
 static bool client_has_switched(struct share_client *client, struct client_lane *lane)
 {
 	struct share_ring *ring = &client->rings[SHARE_RING_TX];
@@ -360,7 +360,7 @@ void client_lanes_wake(struct share_client *client)
 	}
 }
 
-/* Whether a word of the other process tells of a packet that is inside its buffer, or its slot. */
+/* Return true if a word of the other process describes a packet inside its buffer or slot. */
 static bool lane_is_sane(const struct share_client *client, const struct share_packet *packet)
 {
 	return packet->flags & SHARE_FLAG_SHORT ? lane_is_short(packet)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What an attached process asks the owner: neighbours, groups, addresses (net/link.h). */
+/* Requests of an attached process to the owner: neighbours, groups, addresses (net/link.h). */
 #include <errno.h>
 #include <poll.h>
 #include <string.h>
@@ -72,7 +72,7 @@ void client_listen(struct share_client *client)
 {
 	struct share_message message;
 
-	/* Who asks just now listens as well. */
+	/* A thread that holds the lock is sending a request, and also handles these messages. */
 	if (pthread_mutex_trylock(&client->lock) != 0)
 		return;
 	while (!client->lost && client_receive_locked(client, &message) == 0)

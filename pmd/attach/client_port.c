@@ -127,7 +127,7 @@ static bool client_arm(void *arg)
 	struct share_ring *rx = &client->rings[SHARE_RING_RX];
 	uint64_t count;
 
-	/* What it told of before is known. */
+	/* Discard old notifications. */
 	if (own_is(client->process_fd) && read(client->process_fd, &count, sizeof(count)) < 0 &&
 	    errno != EAGAIN)
 		return true;

@@ -48,7 +48,7 @@ void client_short_push(void *arg)
 {
 	struct share_client *client = arg;
 
-	/* Of a process that has ended meanwhile nothing is left. */
+	/* The process has ended meanwhile, and its lane has gone. */
 	if (unlikely(!client->last_lane))
 		return;
 	lane_show(&client->last_lane->tx);

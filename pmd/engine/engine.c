@@ -151,8 +151,8 @@ unsigned int engine_run_ready(struct engine *engine, bool hold)
 				last = qp;
 		}
 		wheel_set(&engine->wheel, qp, qp_deadline_ns(qp));
-		/* Who waits for room does no work: it may have the very CPU that would make some.
-		 */
+		/* A queue pair that waits for transmit room does not count as work: the process
+		 * that makes room may need this CPU. */
 		if (engine->tx.stuck)
 			break;
 		runs++;
@@ -301,7 +301,7 @@ void engine_tx_cleanup(struct engine *engine)
 	lcore_leave(lcore);
 }
 
-/* What routers are to know of our multicast groups. */
+/* Send the due reports on our multicast groups. */
 static void engine_report_groups(struct engine *engine)
 {
 	uint8_t frame[LINK_REPLY_MAX];

@@ -205,7 +205,7 @@ static void helper_give_back(void)
 	nanosleep(&moment, NULL);
 }
 
-/* Whether there was a turn; it did this much work. */
+/* Run a turn, and set how much work it did. Return false if there was none. */
 static bool helper_turn(struct engine *engine, unsigned int *work)
 {
 	*work = 0;
@@ -221,14 +221,14 @@ static bool helper_turn(struct engine *engine, unsigned int *work)
 	return true;
 }
 
-/* What the helper knows of the program's polling while it runs the engine itself. */
+/* Counts of the program's polls, while the program runs the engine itself. */
 struct program_polls {
 	uint64_t polls;	    /* seen at the last look */
 	uint64_t look_ns;   /* when that was */
 	uint64_t polled_ns; /* the newest look that saw new polls */
 };
 
-/* Whether the program polls often enough to run the engine itself. */
+/* Return true if the program polls often enough to run the engine itself. */
 static bool helper_is_relieved(const struct engine *engine, struct program_polls *seen,
 			       uint64_t now_ns)
 {

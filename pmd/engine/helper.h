@@ -27,7 +27,7 @@ void helper_wait(struct engine *engine, uint64_t ns, bool for_frames);
  */
 uint64_t helper_average_ns(uint64_t before_ns, uint64_t look_ns);
 
-/* What a helper has seen of the program that it watches. */
+/* Observations of the program that the helper watches. */
 struct helper_watch {
 	uint64_t turns, found; /* the engine's counts, at the last look */
 	uint64_t without_ns;   /* since the last look that saw a turn */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What a device asks of its engine: the table of operations of device/device.h. */
+/* The engine's operations for a device: the table of device/device.h. */
 #include <errno.h>
 #include <string.h>
 

@@ -82,7 +82,7 @@ static void provider_conn_enter(void *arg)
 
 	guard_serve();
 	engine_lock(engine);
-	/* What a peer sent before it went away is still in its rings, which will be unmapped. */
+	/* Receive the packets in the rings: the rings will be unmapped. */
 	engine_empty_port(engine);
 }
 
@@ -267,8 +267,8 @@ static int provider_start_telemetry(struct report *report)
 	return rc;
 }
 
-/* Whose ports of the connection manager a device has: of all programs of uroced, of all of a
- * kernel's interface, or of this process alone. */
+/* Choose the space of a device's CM ports: shared by all programs of uroced, by all programs on a
+ * kernel interface, or private to this process. */
 static void provider_set_ports(const struct settings *settings, uint32_t number,
 			       struct device *device)
 {
@@ -329,7 +329,7 @@ static int provider_bring_port(const struct settings *settings, uint32_t number,
 	return 0;
 }
 
-/* Who shares ports may have several. */
+/* Open the devices. An owner may share several ports. */
 static int provider_bring(const struct settings *settings, struct device **devices, size_t max)
 {
 	uint32_t ports = 1;

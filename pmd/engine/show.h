@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What this process shows of itself to who watches. */
+/* Writes this process's report for readers. */
 #ifndef ENGINE_SHOW_H
 #define ENGINE_SHOW_H
 

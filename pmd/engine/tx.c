@@ -143,7 +143,7 @@ static bool tx_places(const struct tx *tx)
 	return tx->port->ops->place && tx->connected;
 }
 
-/* Whether a port that packets are built in has no room. */
+/* Return true if a port with buffers of its own has no room. */
 static bool tx_is_full(struct tx *tx)
 {
 	const struct port *port = tx->port;
@@ -205,7 +205,7 @@ static void tx_loop_copy(struct tx *tx, const struct rte_mbuf *mbuf)
 	tx->loop[tx->loop_tail++ % TX_LOOP_MAX] = copy;
 }
 
-/* Whether a packet stays on this host. */
+/* Return true if a packet stays on this host. */
 static bool tx_is_local(const struct tx *tx, const struct packet_out *out)
 {
 	return memcmp(out->frame, tx->port->mac, RTE_ETHER_ADDR_LEN) == 0;
@@ -223,8 +223,8 @@ static uint32_t tx_qpn(const struct packet_out *out)
 	return wire_get24(tx_bth(out)->dest_qpn);
 }
 
-/* Whether a packet that stays on this host comes back to this device; where others share its port,
- * its address is theirs as well. */
+/* Return true if a packet to our own address is for this device. Other processes on a shared port
+ * have the same address. */
 static bool tx_is_to_us(const struct port *port, uint32_t qpn)
 {
 	return port->own_qpn_count == 0 || qpn - port->own_qpn_first < port->own_qpn_count;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What a client tells its server: the memory that it makes, and where in it the rings are. */
+/* The client's messages to its server: the memory that it makes, and the rings in it. */
 #include "memif/client_end.h"
 
 #include <errno.h>
@@ -100,8 +100,8 @@ static int client_make(struct memif_client *client, uint8_t log2_size)
 	buffers->first = client->memory + buffers->offset;
 	client_lay_out(client, &end->tx, 0, size, 0);
 	client_lay_out(client, &end->rx, ring_bytes(size), size, size);
-	/* Whoever takes from a ring says so here; a server that says nothing is told of each
-	 * packet. */
+	/* The receiver of a ring sets this flag. A server that does not set it gets a notification
+	 * of each packet. */
 	end->rx.memory->flags = MEMIF_QUIET;
 	end->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	end->bell_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);

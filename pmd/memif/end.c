@@ -186,7 +186,7 @@ void memif_end_listen(struct memif_end *end, bool on)
 
 bool memif_end_waits(const struct memif_end *end)
 {
-	/* What is no index that can be true is found out by who receives. */
+	/* An impossible index is detected when packets are received. */
 	return end_is_connected(end) && ring_has_news(&end->rx);
 }
 

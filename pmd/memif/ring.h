@@ -39,8 +39,8 @@ static inline struct memif_descriptor *ring_at(const struct memif_ring *ring, ui
 	return &ring->memory->descriptors[index & (ring->size - 1)];
 }
 
-/* Of `count` packets, which of those behind the next one are fetched: all that are near where they
- * are `news`, else the one at the far end. */
+/* Return the first and the last of the packets behind the next one to prefetch: all near ones if
+ * they have just arrived (`news`), else only the farthest. */
 static inline int ring_fetch_from(bool news)
 {
 	return news ? 0 : RING_FRAMES_AHEAD;
@@ -51,14 +51,14 @@ static inline int ring_fetch_to(int count)
 	return likely(tuning.prefetch) ? RTE_MIN(count, RING_FRAMES_AHEAD + 1) : 0;
 }
 
-/* The begin of what the other has written: it is in another CPU's cache. */
+/* Prefetch the start of a packet from the cache of the other end's CPU. */
 static inline void ring_fetch(const uint8_t *frame)
 {
 	for (uint32_t at = 0; at < RING_FIRST_BYTES; at += RTE_CACHE_LINE_SIZE)
 		rte_prefetch0(frame + at);
 }
 
-/* A descriptor, which the other may be changing. */
+/* Read a descriptor, which the other end may change meanwhile. */
 static inline struct memif_descriptor ring_read(const struct memif_ring *ring, uint16_t index)
 {
 	const struct memif_descriptor *at = ring_at(ring, index);
@@ -71,30 +71,30 @@ static inline struct memif_descriptor ring_read(const struct memif_ring *ring, u
 	};
 }
 
-/* Whether there is something to take: the begin of a packet that was seen to be no more than that
- * is none. */
+/* Return true if packets wait. The start of an incomplete packet does not count. */
 static inline bool ring_has_news(const struct memif_ring *ring)
 {
 	return __atomic_load_n(ring->theirs, __ATOMIC_ACQUIRE) !=
 	       (ring->unfinished ? ring->seen : ring->own);
 }
 
-/* Release: what was read may be written, or what was written is seen before it. */
+/* Publish our index. Release: our reads and writes of buffers come before it. */
 static inline void ring_show(const struct memif_ring *ring, uint16_t index)
 {
 	__atomic_store_n(ring->ours, index, __ATOMIC_RELEASE);
 }
 
-/* How far the other's index was ahead of ours at the last look; 0 where it is to be looked at. */
+/* Return how far the other end's index was ahead of ours when last read; 0: read it again. */
 static inline int ring_known(const struct memif_ring *ring)
 {
 	return likely(!ring->unfinished) ? (uint16_t)(ring->seen - ring->own) : 0;
 }
 
-/* How far it is now: more than `most` cannot be true, nor less than it was. -EPROTO then. */
+/* Read the other end's index, and return how far it is ahead of ours. -EPROTO if that is more than
+ * `most`, or if the index has gone back. */
 static inline int ring_look(struct memif_ring *ring, uint32_t most)
 {
-	/* Acquire: what the descriptors and buffers before it hold is seen. */
+	/* Acquire: the descriptors and buffers before the index are visible. */
 	const uint16_t index = __atomic_load_n(ring->theirs, __ATOMIC_ACQUIRE);
 	const uint16_t count = (uint16_t)(index - ring->own);
 
@@ -105,21 +105,21 @@ static inline int ring_look(struct memif_ring *ring, uint32_t most)
 	return unlikely(ring->unfinished) ? 0 : count;
 }
 
-/* Ask to be told of what comes, or not to be. */
+/* Switch the other end's notifications on or off. */
 static inline void ring_listen(const struct memif_ring *ring, bool on)
 {
 	__atomic_store_n(&ring->memory->flags, on ? 0 : MEMIF_QUIET, __ATOMIC_RELAXED);
 }
 
-/* Whether the other asks to be told of what was just published. Orders that store before the load:
- * whoever sleeps looks after it has said so. */
+/* Return true if the other end wants a notification of the packets just published. The fence orders
+ * that store before this load: a receiver sets the flag, then checks the ring, then sleeps. */
 static inline bool ring_wants_bell(const struct memif_ring *ring)
 {
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 	return !(__atomic_load_n(&ring->memory->flags, __ATOMIC_RELAXED) & MEMIF_QUIET);
 }
 
-/* What a packet's piece is, in a buffer that stays as it was. */
+/* Describe a part of a packet. The descriptor's buffer does not change. */
 static inline void ring_describe(const struct memif_ring *ring, uint16_t index, uint16_t flags,
 				 size_t len)
 {

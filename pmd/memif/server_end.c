@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What a client says over its socket: its memory, and where in it the rings are. */
+/* Handles the client's messages: its memory, and the rings in it. */
 #include "memif/server_end.h"
 
 #include <errno.h>
@@ -138,7 +138,7 @@ static int server_connect(struct memif_server *server)
 	return 0;
 }
 
-/* Whether a descriptor came with a message that takes none. */
+/* Return true if a descriptor came with a message that takes none. */
 static bool fd_is_odd(const struct memif_message *message, int fd)
 {
 	return fd >= 0 && message->type != MEMIF_ADD_REGION && message->type != MEMIF_ADD_RING;

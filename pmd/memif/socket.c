@@ -105,7 +105,7 @@ static size_t take_all(struct msghdr *msg, int *first)
 	return count;
 }
 
-/* Whether a descriptor waits to come with the next message, which stays. */
+/* Return true if a descriptor comes with the next message, without receiving that. */
 static bool brings_fd(int fd)
 {
 	struct msghdr msg = {0};
@@ -170,7 +170,7 @@ bool memif_socket_is_sealed(int fd)
 	       file_system.f_type == TMPFS_MAGIC;
 }
 
-/* Whose descriptors are being closed, while there are any. */
+/* A user with descriptors that are being closed. */
 struct user {
 	LIST_ENTRY(user) link;
 	uint64_t number;
@@ -178,7 +178,7 @@ struct user {
 	uint32_t closers; /* threads that do one */
 };
 
-/* What is to be let go. */
+/* A descriptor or memory that a thread shall release. */
 struct job {
 	STAILQ_ENTRY(job) link;
 	struct user *user;

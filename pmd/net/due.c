@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What is due next of many things: a heap. */
+/* A heap of timers: finds the entry that is due next. */
 #include "net/due.h"
 
 #include <errno.h>

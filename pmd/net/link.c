@@ -205,7 +205,7 @@ bool link_refresh(struct link *link)
 	pthread_mutex_unlock(&link->addresses_lock);
 	if (link->mute_fd >= 0)
 		link_mute_vlans(link);
-	/* What the kernel joins it tells by itself: no time matters. */
+	/* The kernel sends the reports on its own groups: the time does not matter. */
 	groups_follow(&link->groups, &link->addresses, 0);
 	return true;
 }

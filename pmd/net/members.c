@@ -58,7 +58,7 @@ static void close_socket(struct member_socket *by)
 	free(by);
 }
 
-/* What the kernel says where a socket is in as many groups as it may (igmp_max_memberships,
+/* Return true if the error means that a socket can join no more groups (igmp_max_memberships,
  * optmem_max). */
 static bool means_full(int rc)
 {

@@ -17,7 +17,8 @@ static struct neigh *neigh_lookup(struct neigh_table *table, int32_t vlan,
 	return NULL;
 }
 
-/* Who waits for an answer goes on asking: one that was not asked for lately is nobody's any more.
+/* Return true if nobody waits for a wanted neighbour any more: a waiting asker would have asked
+ * again.
  */
 static bool neigh_is_forsaken(const struct neigh *neigh, uint64_t now_ns)
 {
@@ -59,7 +60,7 @@ static struct neigh *neigh_take(struct neigh_table *table, int32_t vlan, const u
 	return victim;
 }
 
-/* Whether one may wait for one more. */
+/* Return true if an asker may wait for one more neighbour. */
 static bool neigh_may_want(const struct neigh_table *table, uint16_t asker, uint64_t now_ns)
 {
 	size_t count = 0;

@@ -299,7 +299,7 @@ int rtnl_vlan(unsigned int ifindex, unsigned int *lower, int32_t *vlan)
 	attrs = IFLA_RTA(NLMSG_DATA(answer));
 	len = IFLA_PAYLOAD(answer);
 	link = rtnl_find(attrs, len, IFLA_LINK);
-	/* Of an interface in another namespace the number would be another's here. */
+	/* If the lower interface is in another namespace, its number is meaningless here. */
 	if (!link || RTA_PAYLOAD(link) != sizeof(*lower) ||
 	    rtnl_find(attrs, len, IFLA_LINK_NETNSID))
 		return -ENOENT;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the owner of a device knows of its processes' connections, to end them. */
+/* Records the connections of a shared device's processes, so that the owner can end them. */
 #include "owner/connections.h"
 
 #include <errno.h>

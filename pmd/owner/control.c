@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What processes ask over their sockets, and what is done for them. */
+/* Handles processes' requests over their sockets. */
 #include "control.h"
 
 #include <errno.h>

@@ -19,7 +19,7 @@ uint64_t event_now_ns(void)
 static int event_control(struct server *server, int operation, int fd, enum server_event event,
 			 uint32_t number)
 {
-	/* What only wakes us says nothing more: it is told of once, and not read. */
+	/* These eventfds only wake us: edge-triggered, so they need not be read. */
 	const bool wakes = event == EVENT_WAKE || event == EVENT_BELL;
 	struct epoll_event watch = {.events = EPOLLIN | (wakes ? EPOLLET : 0),
 				    .data.u64 = (uint64_t)event << 32 | number};

@@ -129,7 +129,7 @@ void forward_input(struct server *server, struct rte_mbuf *mbuf)
 		server->totals.rx_dropped++;
 		goto drop;
 	}
-	/* What has not room in the first buffer is longer than RoCE's longest. */
+	/* A frame that does not fit into one buffer is longer than any RoCE frame. */
 	if (mbuf->nb_segs > 1 && rte_pktmbuf_linearize(mbuf) != 0)
 		steer = STEER_OTHER;
 	else
@@ -196,7 +196,7 @@ void forward_flush(struct server *server)
 		server->uplink.pending_count * sizeof(server->uplink.pending[0]));
 }
 
-/* Whether the port has room for one more. */
+/* Return true if the port has room for one more packet. */
 static bool forward_has_room(struct server *server)
 {
 	if (server->uplink.pending_count == SERVER_BURST)
@@ -208,7 +208,7 @@ void forward_send_own(struct server *server, struct rte_mbuf *mbuf, size_t len)
 {
 	mbuf->data_len = (uint16_t)len;
 	mbuf->pkt_len = (uint32_t)len;
-	/* Whoever asked asks again. */
+	/* Without room the frame is lost: the asker asks again. */
 	if (forward_has_room(server)) {
 		server->uplink.pending[server->uplink.pending_count++] = mbuf;
 		return;

@@ -252,7 +252,7 @@ uint32_t isolated_take(struct server *server, uint16_t number, uint32_t most)
 	slot->tx_packets += taken;
 	if (unlikely(isolated->hung_up)) {
 		isolated->left -= RTE_MIN(isolated->left, taken);
-		/* Of one that broke a rule its slot is ended for that. */
+		/* If the process broke a rule, its slot is ended elsewhere. */
 		if (!isolated_is_broken(slot) && (isolated->left == 0 || !isolated_waits(slot)))
 			isolated_unplug(server, isolated);
 	}

@@ -15,7 +15,7 @@
 #include "port/ethdev_plan.h"
 #include "server.h"
 
-/* Of the room in the port: the rest is for the processes. */
+/* The kernel's share of the room in the port. The rest is for the processes. */
 #define KERNEL_BURST (SERVER_BURST / 2)
 
 #define LEARN_BYTES 256 /* ARP, and advertisements of a neighbour, are shorter */
@@ -111,8 +111,8 @@ unsigned int kernel_turn(struct server *server)
 	if (!server->kernel.is_open)
 		return 0;
 	kernel_flush(server);
-	/* What there is no room for stays in the interface's queue, and what does not fit there the
-	 * kernel knows of. */
+	/* Frames without room stay in the interface's queue. The kernel knows of those that do not
+	 * fit there. */
 	room = SERVER_BURST - server->uplink.pending_count;
 	n = port_rx_burst(&server->kernel.port, mbufs,
 			  (uint16_t)RTE_MIN(room, (uint32_t)KERNEL_BURST));

@@ -27,7 +27,7 @@ struct server_lane {
 	uint16_t slots[2]; /* by side */
 	bool ended[2];	   /* the process has; its slot may be another's */
 	struct lane_memory *memory;
-	/* What the process that has ended had lent to the other, which has not given it back. */
+	/* Buffers that the ended process had lent, and that the other has not given back. */
 	uint32_t aside_count;
 	uint32_t aside[LANE_WORDS];
 };

@@ -128,7 +128,7 @@ int serve_create(const struct serve_config *config, struct server **out)
 	server->slots.max_memory = settings->max_memory;
 	LIST_INIT(&server->groups);
 	LIST_INIT(&server->lanes.list);
-	/* What shall be captured has to come by, with an ICRC. */
+	/* Packets that are captured must pass through the owner, with an ICRC. */
 	server->lanes.spares_icrc = settings->hand_over == SETTINGS_HAND_OVER_DIRECT &&
 				    settings->capture != SETTINGS_CAPTURE_ALL;
 	server->lanes.passes_all = settings->hand_over == SETTINGS_HAND_OVER_OWNER ||
@@ -166,7 +166,7 @@ failed:
 	return rc;
 }
 
-/* What is looked at from time to time. */
+/* Do the periodic checks. */
 static void serve_look_around(struct server *server)
 {
 	uint8_t frame[LINK_REPLY_MAX];
@@ -208,7 +208,7 @@ static void serve_say_asleep(struct server *server, uint32_t asleep)
 	}
 }
 
-/* Whether there is nothing to do, and whoever has something will wake us. */
+/* Ask all sources of work to wake us. Return true if there is no work now. */
 static bool serve_arm(struct server *server)
 {
 	serve_say_asleep(server, 1);

@@ -62,7 +62,8 @@ static int slot_check_others(struct server *server, int socket)
 	int before = 0;
 
 	getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &len);
-	/* Of another PID namespace, as only isolated ones may be: they are counted as such. */
+	/* The process is in another PID namespace. Only isolated ones may be; their own limits
+	 * hold. */
 	if (peer.pid == 0)
 		return 0;
 	for (uint16_t i = 0; i < SERVE_SLOTS_MAX; i++) {
@@ -119,8 +120,8 @@ static int slot_identify(struct slot *slot, int socket, bool isolated)
 	slot->pid = peer.pid;
 	slot->uid = peer.uid;
 	slot->user = isolated ? user_of(socket) : USER_TRUSTED;
-	/* Of another PID namespace that ours does not contain: of the end of who shares nothing,
-	 * the socket tells enough. */
+	/* The process is in a PID namespace that ours does not contain. An isolated process needs
+	 * no pidfd: the end of its socket is enough. */
 	if (peer.pid == 0)
 		return isolated ? 0 : -EPERM;
 	slot->pidfd = user_pidfd(socket, &peer);
@@ -209,7 +210,7 @@ static void slot_release(struct server *server, struct slot *slot)
 	slot->state = SLOT_FREE;
 }
 
-/* What only those have who share memory. */
+/* Make the page, which only processes that share memory have. */
 static int slot_make_shared(struct server *server, uint16_t number, int *page_fd)
 {
 	struct slot *slot = &server->slots.all[number];
@@ -248,7 +249,7 @@ static int slot_make_isolated(struct server *server, struct slot *slot)
 	return rc;
 }
 
-/* What a process needs before it can be told of its slot. */
+/* Prepare all that a slot needs before the welcome. */
 static int slot_prepare(struct server *server, uint16_t number, int socket, bool isolated,
 			int *page_fd)
 {
@@ -332,7 +333,7 @@ static void slot_take_report(struct server *server, struct slot *slot, int fd)
 {
 	struct report *report;
 
-	/* Of another PID namespace: nobody would know whose it is. */
+	/* The process is in another PID namespace: readers could not tell whose report it is. */
 	if (slot->pid == 0 || report_map(fd, &report) != 0)
 		return;
 	if (report_set_add(server->status.reports, slot->pid, getpid(), report) == 0)
@@ -393,7 +394,8 @@ static void slot_close_socket(struct server *server, struct slot *slot)
 	slot->socket = -1;
 }
 
-/* What it sent before its end is as good as sent: acknowledgements above all. */
+/* Start to drain: packets that the process sent before its end must go out, above all
+ * acknowledgements. */
 static void slot_drain(struct server *server, struct slot *slot)
 {
 	slot->state = SLOT_DRAINING;
@@ -425,7 +427,7 @@ static void slot_withdraw(struct server *server, uint16_t number)
 	slot->ended |= slot->isolated != NULL;
 }
 
-/* What a process had, and what others had for it. */
+/* Take back the buffers of a process, and those that others held for it. */
 static void slot_take_back(struct server *server, uint16_t number)
 {
 	lanes_end(server, number);

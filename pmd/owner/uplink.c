@@ -33,8 +33,8 @@ const char *uplink_prefix(const struct settings *settings)
 	return settings->file_prefix[0] ? settings->file_prefix : SETTINGS_DEFAULT_PREFIX;
 }
 
-/* What takes buffers from DPDK's own memory alone, and would send whatever is at their address
- * there. */
+/* Refuse drivers that accept buffers in DPDK's own memory only: they would send the wrong memory.
+ */
 static int uplink_check_driver(const struct devargs *devargs)
 {
 	if (devargs->bus != DEVARGS_OTHER && !devargs_is(devargs, VIRTIO_USER_DRIVER))

@@ -105,7 +105,7 @@ static int ethdev_configure(struct ethdev *dev)
 		return ethdev_error(port, "tells nothing of itself", rc);
 	port->dma = pci_dma(port);
 	wish.interrupts = port->dma == PORT_DMA_IOMMU || devargs_is(&port->devargs, TAP_DRIVER);
-	/* Whose pool is made elsewhere sends nothing but what is in its buffers. */
+	/* A port whose pool is made elsewhere sends only data in its own buffers. */
 	wish.dma = port->dma == PORT_DMA_IOMMU && !port->make_pool;
 	ethdev_plan_make(&info, &wish, &plan);
 	port->mbuf_bytes = plan.mbuf_bytes;

@@ -7,7 +7,7 @@
 #include <rte_common.h>
 #include <rte_ether.h>
 
-/* What a frame has beside its IP packet, as this port counts (ethdev's own rule). */
+/* Return the bytes of a frame besides its IP packet, by ethdev's rule for this port. */
 static uint32_t plan_overhead(const struct rte_eth_dev_info *info)
 {
 	if (info->max_mtu != UINT16_MAX && info->max_rx_pktlen > info->max_mtu)

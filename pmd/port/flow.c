@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What a port takes is found out by asking it, from the most exact rule to the plainest. DPDK 22.11
- * has no item for the BTH (that came with 23.07), so no rule tells queue pairs apart; but a device
- * has one engine and one queue, and needs none.
+ * The port is asked for rules, from the most exact to the plainest, until it accepts one.
+ * DPDK 22.11 has no item for the BTH (that came with 23.07), so no rule tells queue pairs apart;
+ * but a device has one engine and one queue, and needs none.
  */
 #include "port/flow.h"
 
@@ -82,7 +82,7 @@ static void pattern_make(struct pattern *pattern, const struct address *address,
 	pattern_add(pattern, RTE_FLOW_ITEM_TYPE_UDP, &pattern->udp, &pattern->udp_mask);
 }
 
-/* Whether the port has taken a rule for that. */
+/* Add a rule. Return true if the port has accepted it. */
 static bool flow_add(struct flow *flow, struct pattern *pattern)
 {
 	const struct rte_flow_attr attr = {.ingress = 1};
@@ -113,7 +113,7 @@ static bool is_alike(const struct address *a, const struct address *b)
 	return a->vlan == b->vlan && gid_is_ipv4(a->gid) == gid_is_ipv4(b->gid);
 }
 
-/* Whether an address before that one has had to do with a rule that is for this one too. */
+/* Return true if a plain rule for an earlier address also matches this one. */
 static bool flow_has_plain(const bool plain[ADDRESSES_MAX], const struct addresses *own,
 			   size_t index)
 {

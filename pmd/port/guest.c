@@ -37,8 +37,8 @@ static uint16_t guest_rx_burst(void *arg, struct rte_mbuf **mbufs, uint16_t n)
 	struct guest *guest = arg;
 	uint16_t received = 0;
 
-	/* What no rule brings to the queue, or did not yet when it came. Neither keeps the other
-	 * out for ever. */
+	/* `in` has the frames that no flow rule directs to the queue. The two alternate, so that
+	 * neither starves. */
 	if (guest->in_first)
 		received = guest_take_given(guest, mbufs, n);
 	if (guest->rx_queue != GUEST_NO_QUEUE && received < n)
@@ -66,7 +66,7 @@ static bool guest_arm(void *arg)
 
 	if (guest->wake_fd < 0)
 		return false;
-	/* What it told of before is known. */
+	/* Discard old notifications. */
 	if (own_is(guest->wake_fd) && read(guest->wake_fd, &count, sizeof(count)) < 0 &&
 	    errno != EAGAIN)
 		return true;
@@ -181,7 +181,7 @@ static int guest_make_pool(const struct guest *guest, struct port *port)
 	return -ENOMEM;
 }
 
-/* What the port is. */
+/* Read the port's properties. */
 static int guest_learn(const struct guest *guest, struct port *port)
 {
 	struct rte_ether_addr mac;

@@ -59,7 +59,7 @@ void memif_place_of(const struct devargs *devargs, char *path, size_t size, bool
 	*is_abstract = memif_is_abstract(devargs, path);
 }
 
-/* Who stands at a server's place. */
+/* The occupant of a server's socket name. */
 enum occupant {
 	OCCUPANT_NONE,
 	OCCUPANT_DEAD, /* refuses connections: what a killed server left, or no socket at all */
@@ -113,7 +113,7 @@ static enum occupant memif_find_occupant(const char *path, bool is_abstract)
 	return occupant;
 }
 
-/* What a killed server left behind would make bind() fail. */
+/* Remove the socket of a killed server: bind() would fail. */
 static int memif_remove_dead(const char *path)
 {
 	struct stat status;

@@ -11,7 +11,7 @@
 #include "memif_args.h"
 #include "memif_port.h"
 
-/* What somebody else wrote, as it can be printed. */
+/* Make another program's text printable. */
 static void printable(char *text, size_t size)
 {
 	text[size - 1] = '\0';

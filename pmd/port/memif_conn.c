@@ -125,7 +125,7 @@ void memif_conn_hang_up(struct memif_port *memif, const char *reason)
 	conn_end(memif, reason);
 }
 
-/* What was sent until now is there for the other end to take. */
+/* The other end may still receive the packets sent until now. */
 void memif_conn_close(struct memif_port *memif)
 {
 	if (memif->socket_fd >= 0)
@@ -177,7 +177,7 @@ void memif_conn_hear(struct memif_port *memif)
 		if (rc < 0)
 			break;
 	}
-	/* What it sent before it went is taken before the next look. */
+	/* Its last packets are received before the next memif_conn_look. */
 	if (rc == -ECONNRESET && memif_port_is_connected(memif)) {
 		memif->leaves = true;
 		memif_port_alarm(memif);

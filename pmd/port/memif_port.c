@@ -95,7 +95,7 @@ static uint16_t memif_rx_burst(void *arg, struct rte_mbuf **mbufs, uint16_t n)
 	uint16_t taken = 0, dropped = 0;
 	uint32_t bytes = 0;
 
-	/* What is dropped counts: the other end could go on with it for ever. */
+	/* Dropped packets count too: else the other end could keep this loop busy for ever. */
 	while (taken + dropped < n && bytes < RX_BYTES && memif_has_spare(memif)) {
 		struct rte_mbuf *mbuf = memif->spare[memif->spares - 1];
 		const int len = memif_receive(memif, mbuf);
@@ -253,7 +253,7 @@ static bool memif_arm(void *arg)
 	/* The server of a caller does not ring: nothing tells of packets. */
 	if (memif->caller)
 		return false;
-	/* What it told of before is known. */
+	/* Discard old notifications. */
 	if (own_is(memif->epoll_fd))
 		epoll_wait(memif->epoll_fd, &event, 1, 0);
 	memif_ask_to_be_woken(memif);

@@ -24,7 +24,7 @@ static uint64_t server_ms(void)
 	return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
 }
 
-/* What was made is not left behind where it is of no use. */
+/* Listen at the socket's name. Remove the file after an error. */
 static int server_bind(struct memif_port *memif, int fd)
 {
 	struct sockaddr_un addr;
@@ -81,7 +81,7 @@ static void server_close(struct memif_port *memif)
 	memif->listen_fd = -1;
 }
 
-/* A place that is free, else that of the one who has been silent for longest. */
+/* Return a free place, else that of the newcomer that came first. */
 static struct memif_newcomer *server_place(struct memif_port *memif)
 {
 	struct memif_newcomer *place = memif->newcomers;
@@ -105,7 +105,8 @@ static void server_keep(struct memif_port *memif, int fd)
 	*place = (struct memif_newcomer){.fd = fd, .number = memif->newcomer_next++};
 }
 
-/* The socket stays readable while somebody waits there. */
+/* Pause accepting, or go on. The socket stays readable while a client waits, so it is not watched.
+ */
 static void server_pause(struct memif_port *memif, bool on)
 {
 	if (memif->pauses == on)
@@ -115,9 +116,9 @@ static void server_pause(struct memif_port *memif, bool on)
 }
 
 /*
- * Whoever cannot be let in now stays where it is, and is looked at again after a pause: for lack of
- * descriptors, or since so many cannot be closed (memif_socket_is_stuck) that each one more would
- * be lost.
+ * Accept clients. If descriptors are missing, or too many wait to be closed
+ * (memif_socket_is_stuck), the clients stay in the backlog, and the server tries again after a
+ * pause.
  */
 static void server_accept(struct memif_port *memif)
 {
@@ -142,7 +143,8 @@ static void server_accept(struct memif_port *memif)
 	server_pause(memif, pauses);
 }
 
-/* Whether the one we have is to be kept: not where it has begun to connect, and does not go on. */
+/* Return true if the present client is kept. A client that began to connect and does not go on is
+ * not kept. */
 static bool server_is_taken(const struct memif_port *memif)
 {
 	return memif->socket_fd >= 0 &&
@@ -168,7 +170,7 @@ static const char *server_objects(const struct memif_port *memif,
 	return server_is_taken(memif) ? "Already connected" : NULL;
 }
 
-/* Answer the client that we have. */
+/* Handle a message of the present client. */
 static int server_hear(struct memif_port *memif, const struct memif_message *message, int fd)
 {
 	struct memif_message answer;
@@ -217,7 +219,7 @@ static void server_ask(struct memif_port *memif, struct memif_newcomer *newcomer
 		server_let_in(memif, fd, &message, passed_fd);
 		return;
 	}
-	/* Who just leaves wanted to know whether there is a server. */
+	/* A client that only disconnects has tested if there is a server. */
 	if (rc != -ECONNRESET)
 		memif_conn_complain(memif, complaint);
 	if (rc > 0) {

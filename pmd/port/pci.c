@@ -128,7 +128,7 @@ void pci_give_up(const struct ethdev *dev)
 	struct rte_eth_dev_info info;
 
 	pci_forget_interrupts(dev->port);
-	/* What is no more there answers no driver. */
+	/* A device that has gone answers no driver. */
 	if (!pci_exists(dev->port->devargs.name))
 		return;
 	eal_log_capture();
@@ -149,7 +149,7 @@ bool pci_arm(const struct ethdev *dev)
 		pci_forget_interrupts(port);
 	else
 		__atomic_store_n(&port->armed, true, __ATOMIC_RELAXED);
-	/* What came before does not interrupt: look once more. */
+	/* Frames that came before do not interrupt: poll once more. */
 	return true;
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What all kinds of ports have in common. */
+/* Code common to all kinds of ports. */
 #include "port/port.h"
 
 #include <errno.h>

@@ -89,9 +89,9 @@ static bool set_bypass(struct psock *psock, bool on)
 }
 
 /*
- * Whether to try again by the kernel's queues. On the way through them alone the kernel parts runs
- * for a device that does not, and keeps what a device has no room for. Where it does not help (the
- * carrier is off, the queue is full), they are passed by as before.
+ * Return true if the send must be tried again through the kernel's queues. Only there the kernel
+ * segments runs for a device that cannot, and keeps packets that the device has no room for. If
+ * that does not help (no carrier, a full queue), later packets bypass the queues again.
  */
 static bool try_queues(struct psock *psock, int sent, bool *tries)
 {

@@ -27,7 +27,7 @@ static uint64_t lane_word(const struct share_packet *packet, uint32_t index)
 	return share_pack(&marked);
 }
 
-/* What the word of a packet tells of. */
+/* Fill the slot of a packet, except its word. */
 static void lane_fill(struct lane_tx *tx, uint32_t index, const struct share_packet *packet,
 		      const uint8_t *frame)
 {
@@ -53,7 +53,8 @@ uint32_t lane_put(struct lane_tx *tx, const struct share_packet *packets,
 	for (uint32_t i = 0; i < n; i++)
 		lane_fill(tx, first + i, &packets[i], frames[i]);
 	tx->own += n;
-	/* Before the words: who is killed between has lent no more than this tells. */
+	/* Store the index before the words: a sender killed in between has lent no more than the
+	 * index tells. */
 	__atomic_store_n(&tx->ring->prod, tx->own, __ATOMIC_RELEASE);
 	/* Release: the packet that it tells of, and that index, are seen before each. Pairs with
 	 * lane_take. */
@@ -79,7 +80,7 @@ void lane_show(struct lane_tx *tx)
 		struct lane_slot *slot = &tx->ring->slots[(first + i) % LANE_WORDS];
 
 		tx->buffers[(first + i) % LANE_WORDS] = LANE_NO_BUFFER;
-		/* All of it, whatever the packet's length: so it is no call. */
+		/* Copy the whole slot: a memcpy of constant size is no call. */
 		memcpy(slot->frame, tx->stage[i].frame, sizeof(slot->frame));
 	}
 	tx->own += n;

@@ -13,7 +13,7 @@
 
 #define TAGS_MAX 2
 
-/* What is still to be read of a frame. */
+/* The rest of a frame that was not parsed yet. */
 struct rest {
 	const uint8_t *at;
 	size_t len;

@@ -46,7 +46,7 @@ enum helper_state {
 	HELPER_DOZES,
 };
 
-/* What the helper is called for; the greater includes the smaller. */
+/* Reasons to call the helper. A greater value includes the smaller ones. */
 enum helper_call {
 	CALL_NONE,
 	CALL_TO_LOOK, /* at what a thread of the program has left, which is likely to poll next */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Who runs an engine: one thread at a time; turns are tried for, control calls wait and come first.
- */
+/* The ownership of an engine. One thread at a time runs it. A turn is skipped if another thread has
+ * the engine; a control call waits, and comes before turns. */
 #ifndef ENGINE_OWNER_H
 #define ENGINE_OWNER_H
 

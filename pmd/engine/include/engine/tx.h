@@ -57,7 +57,8 @@ static inline bool tx_loop_full(const struct tx *tx)
 	return tx_loop_count(tx) == TX_LOOP_MAX;
 }
 
-/** Whether there is more to send when the port takes some. What waits in the loop waits for a turn.
+/** Return true if packets wait for room in the port. Packets in the loopback queue wait for a turn
+ * only.
  */
 static inline bool tx_waits_for_port(const struct tx *tx)
 {
