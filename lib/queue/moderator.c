@@ -18,7 +18,7 @@ static void set_deadline(struct moderator *moderator, uint64_t deadline_ns)
 	__atomic_store_n(&moderator->deadline_ns, deadline_ns, __ATOMIC_RELAXED);
 }
 
-/* Stop the delay of an event, which is raised or cancelled: begin to count anew. */
+/* Stop the delay of an event that was raised or cancelled, and restart the count. */
 static void stop_waiting(struct cq *cq)
 {
 	struct cq_moderation *moderation = &cq->moderation;

@@ -11,7 +11,7 @@
 struct packet;
 struct pd;
 
-/** Return true if a packet is one. */
+/** Return true if a packet is such a request. */
 bool placement_is(const struct packet *packet);
 
 /** Return the rights that it needs, of queue pair and region: enum ibv_access_flags. */
