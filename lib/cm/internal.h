@@ -39,7 +39,6 @@ struct cm_conn {
 	bool active; /* we have sent the REQ or SIDR_REQ */
 	bool owned;  /* the caller has the pointer; else it is freed when it is over */
 	bool sidr;
-	bool lingers;		      /* in cm->lingering */
 	struct cm_listener *listener; /* its backlog has the connection; NULL: none */
 	bool told;		      /* cm_next_event has returned its request */
 	uint8_t pendings;	      /* events that wait for cm_next_event */

@@ -50,9 +50,9 @@ struct cm_config {
 	uint32_t id_mask;
 	uint32_t id_value;
 	uint32_t half_open_max; /* most connections that a peer has requested but not confirmed; 0:
-				   4096 */
+				   16384 */
 	uint32_t lingering_max; /* most answers that are kept for peers that repeat a request; 0:
-				   4096 */
+				   16384 */
 	struct cm_sink *sink;
 };
 
