@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The process's half of attaching: the greeting, and memory of both mapped wherever it fits. */
+/* The process's side of attaching: it greets the owner, and maps the shared memory at any
+ * address. */
 #include "attach/attach.h"
 
 #include <errno.h>
@@ -19,7 +20,7 @@
 #include "net/link.h"
 
 #define WELCOME_MS 10000
-/* For a process that takes nothing: longer than it waits for a busy CPU. */
+/* Time that packets wait for a process that takes none: longer than it waits for a busy CPU. */
 #define PATIENCE_MS 100
 
 static int attach_connect(const char *path, uint32_t number)
@@ -40,7 +41,7 @@ static int attach_connect(const char *path, uint32_t number)
 	return rc;
 }
 
-/* The process that listens; 0 where it is of another PID namespace. */
+/* Return the process id of the owner, which listens; 0 if it is in another PID namespace. */
 static pid_t attach_owner(int fd)
 {
 	struct ucred peer = {0};
@@ -66,7 +67,7 @@ static int attach_greet(int fd, int report_fd, struct share_message *message, in
 	message->type = SHARE_HELLO;
 	message->version = SHARE_VERSION;
 	rc = message_send(fd, message, &report_fd, 1);
-	/* An owner that refused us before we said anything has told why. */
+	/* Go on after -EPIPE: an owner that refused us before our greeting has sent the reason. */
 	if (rc != 0 && rc != -EPIPE)
 		return rc;
 	do
@@ -137,7 +138,7 @@ static void *attach_map(int fd, size_t bytes)
 	return memory == MAP_FAILED ? NULL : memory;
 }
 
-/* Whole pages of its kind: more than there are buffers. */
+/* Return the arena's length: whole pages of its kind, so it may be longer than all buffers. */
 static size_t attach_arena_bytes(const struct share_client *client, int fd)
 {
 	const size_t bytes = (size_t)client->buffers * client->buffer_stride;
@@ -166,14 +167,14 @@ static int attach_memory(struct share_client *client, const struct share_welcome
 	own_mark(client->process_fd);
 	client->arena = attach_map(fds[SHARE_FD_ARENA], client->arena_bytes);
 	client->page = attach_map(fds[SHARE_FD_PAGE], client->page_bytes);
-	/* Pages of it that are never used cost nothing. */
+	/* Map an mbuf for each buffer. Pages that are never used cost nothing. */
 	mbufs = mmap(NULL, mbufs_bytes, PROT_READ | PROT_WRITE,
 		     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	close(fds[SHARE_FD_ARENA]);
 	close(fds[SHARE_FD_PAGE]);
 	if (!client->arena || !client->page || mbufs == MAP_FAILED)
 		return -ENOMEM;
-	/* A child has no business with them, and would keep them. */
+	/* A child process does not need these mappings, and would keep the memory. */
 	madvise(client->arena, client->arena_bytes, MADV_DONTFORK);
 	madvise(client->page, client->page_bytes, MADV_DONTFORK);
 	client->mbufs = mbufs;

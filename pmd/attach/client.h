@@ -20,7 +20,7 @@
 /* Claims that were given up: each waited for 5 seconds, so there are few. */
 #define CLIENT_FORSAKEN_MAX 16
 
-/* A lane with another process. Engine's thread, but for what is constant. */
+/* A lane with another process. Only the engine's thread uses it, except the constant members. */
 struct client_lane {
 	/* constant */
 	struct share_offer offer;
@@ -34,7 +34,8 @@ struct client_lane {
 		LANE_OPEN,
 		LANE_CLOSED, /* the other process has ended: no packet goes there */
 	} state;
-	uint32_t owner_ring_end; /* LANE_SWITCHES: index up to which the owner must take first */
+	uint32_t owner_ring_end; /* LANE_SWITCHES: the owner must first take the packets before this
+				    index */
 	bool has_received;	 /* packets that came through the owner earlier have been taken */
 	bool touched;		 /* packets were put into it in this burst */
 	uint64_t full_since_tsc; /* since then it has had no room; 0: it has room */

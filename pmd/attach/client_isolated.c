@@ -70,7 +70,7 @@ int share_isolate(struct link *link, const char *socket_path, int report_fd,
 	if (rc != 0)
 		return attach_error(socket_path, rc);
 	attach_learn(client, &message, facts);
-	/* A program names the socket of the port that it wants. */
+	/* There is one port: a program names the socket of the port that it wants. */
 	facts->ports = 1;
 	client->addresses = message.addresses;
 	client->link_up = message.link_up;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* An attached process's lanes to others (share/lane.h): which packets go there, and packets from
- * there. */
+/* An attached process's lanes to other processes (share/lane.h): opens and closes them, and
+ * sends and receives packets through them. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,9 +15,10 @@
 
 #define POOL_OPS   "uroce_lent"
 #define BURST_MAX  64
-#define COLLECT_AT 32 /* buffers that the other process may have done with already */
+#define COLLECT_AT 32 /* lent buffers, some of which the other process may have released already \
+		       */
 
-/* A packet that was borrowed is given back where it came from. */
+/* Give borrowed packets back to the process that lent them. */
 static int lent_enqueue(struct rte_mempool *pool, void *const *objects, unsigned int n)
 {
 	struct client_lane *lane = pool->pool_data;
@@ -67,7 +68,8 @@ void client_lanes_offer(struct share_client *client, const struct share_message 
 {
 	struct client_offer *offer = &client->offers[client->offer_count];
 
-	/* The other process never sees us ready then, and both go on by the owner. */
+	/* Ignore a bad offer, or one too many. The other process then never sees us ready, and
+	 * both go on through the owner. */
 	if (client->offer_count == SHARE_LANES_MAX || message->offer.number == 0 ||
 	    message->offer.peer >= SHARE_PEERS_MAX || message->offer.side > 1) {
 		close_fds(fds);
@@ -140,8 +142,8 @@ static void client_set_routes(struct share_client *client, const struct share_of
 	}
 }
 
-/* The other process is seen to be ready only by what is stored here: it is woken for the first
- * packet. */
+/* Tell the other process that we are ready. `sleeps` is set before, so that it wakes us for the
+ * first packet. */
 static void lane_say_ready(struct client_lane *lane)
 {
 	struct lane_side *own = &lane->memory->sides[lane->offer.side];
@@ -180,7 +182,8 @@ static void client_keep_all(struct share_client *client, const uint32_t *buffers
 		client_keep(client, buffers[i]);
 }
 
-/* The other process reads and writes nothing any more; what it sent before is still taken. */
+/* Close a lane. The other process reads and writes nothing any more. Packets that it sent before
+ * are still taken. */
 static void client_close_lane(struct share_client *client, uint8_t index)
 {
 	struct client_lane *lane = client->lanes[index];
@@ -239,7 +242,7 @@ struct client_lane *client_lane_of(struct share_client *client, uint32_t qpn)
 	if (route == 0)
 		return NULL;
 	lane = client->lanes[route - 1];
-	/* Nobody's, which is for the owner to count. */
+	/* No process has this number. The owner counts such packets. */
 	if (unlikely(qpn - lane->offer.qpn_first >= lane->offer.qpn_count))
 		return NULL;
 	if (unlikely(lane->state == LANE_UNREADY)) {
@@ -281,8 +284,8 @@ void client_lanes_collect(struct share_client *client)
 	}
 }
 
-/* Packets for which there was no room: lost where the other process takes nothing for a while.
- * Returns how many. */
+/* Drop packets for which there was no room, if the other process has taken nothing for a while.
+ * Returns how many were dropped. */
 static uint16_t client_lose_patience(struct share_client *client, struct client_lane *lane,
 				     struct rte_mbuf **mbufs, uint16_t n)
 {
@@ -298,7 +301,7 @@ static uint16_t client_lose_patience(struct share_client *client, struct client_
 	return n;
 }
 
-/* Those that went without their buffers. */
+/* Keep the buffers of short packets: these packets were sent without their buffers. */
 static void client_keep_short(struct share_client *client, const struct share_packet *packets,
 			      uint32_t n)
 {
@@ -322,8 +325,8 @@ uint16_t client_lane_put(struct share_client *client, struct client_lane *lane,
 		packets[i] = client_packet(client, mbufs[i]);
 		frames[i] = rte_pktmbuf_mtod(mbufs[i], const uint8_t *);
 	}
-	/* Not each time: the line with the index that tells of them is the other process's to
-	 * write. */
+	/* Do not collect each time: the other process writes the cache line of the index that
+	 * tells of released buffers. */
 	if (lane->tx.lent + n > COLLECT_AT || lane_used(&lane->tx) + n > LANE_WORDS / 2)
 		client_lane_collect(client, lane);
 	put = (uint16_t)lane_put(&lane->tx, packets, frames, n);
@@ -354,7 +357,7 @@ void client_lanes_wake(struct share_client *client)
 		if (__atomic_load_n(&peer->sleeps, __ATOMIC_RELAXED) == 0 ||
 		    __atomic_exchange_n(&peer->sleeps, 0, __ATOMIC_RELAXED) == 0)
 			continue;
-		/* The only failure is a counter that is full, and then it is awake. */
+		/* The write fails only if the counter is full, and then the process is awake. */
 		if (own_is(lane->peer_fd) && write(lane->peer_fd, &one, sizeof(one)) < 0)
 			continue;
 	}
@@ -408,8 +411,9 @@ static uint16_t client_take_from(struct share_client *client, struct client_lane
 }
 
 /*
- * What the other process sent through the owner comes first: the other saw it in our ring, before
- * it put anything here. So the ring is looked at after the lane.
+ * Return true if packets of the lane may be taken. Packets that the other process sent through the
+ * owner come first. The other process saw them in our ring before it put anything into the lane. So
+ * look at the ring after the lane.
  */
 static bool client_may_take(struct share_client *client, struct client_lane *lane)
 {

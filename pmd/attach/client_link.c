@@ -38,13 +38,15 @@ static void client_release_late_locked(struct share_client *client,
 		release.type = SHARE_RELEASE;
 		release.version = SHARE_VERSION;
 		release.claim.id = reply->claim.id;
-		/* The owner answers what it has taken, so there is room. */
+		/* The socket has room: the owner answers only requests that it has taken from
+		 * it. */
 		(void)message_send(client->socket, &release, NULL, 0);
 		return;
 	}
 }
 
-/* One message, unless it is the one that is waited for. Whether there may be more. */
+/* Receive one message. Handle it, unless it is the reply that the caller waits for. 0: there may
+ * be more messages; -EAGAIN: there are no more; another -errno: the owner is lost. */
 static int client_receive_locked(struct share_client *client, struct share_message *message)
 {
 	int fds[SHARE_FDS];
@@ -128,7 +130,7 @@ int client_ask(struct share_client *client, struct share_message *message)
 {
 	int rc = -ENETDOWN, cancel_state;
 
-	/* A thread that is cancelled as it waits would take the lock with it. */
+	/* A thread that is cancelled while it waits would never release the lock. */
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state);
 	pthread_mutex_lock(&client->lock);
 	if (!client->lost && own_is(client->socket)) {

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The pool of an attached process: buffers of the arena that the owner gave it, behind mbufs of its
- * own.
+ * The pool of an attached process. Its buffers are those of the arena that the owner gave to the
+ * process; its mbufs are the process's own.
  *
- * A rte_mempool without EAL: what is used of one (its operations, the size of its buffers) is
- * filled in here. It gives the buffer freed last, so few are in use; a surplus goes back to the
- * owner, and a shortage is made up from what the owner lays ready.
+ * It is a rte_mempool without EAL: only the members that are used (the operations, the size of the
+ * buffers) are filled in here. It gives the buffer that was freed last, so few are in use. A
+ * surplus goes back to the owner. When buffers run short, the pool takes those that the owner put
+ * into the stock ring.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -110,7 +111,7 @@ struct rte_mbuf *client_mbuf(struct share_client *client, uint32_t buffer)
 {
 	struct rte_mbuf *mbuf = &client->mbufs[buffer];
 
-	/* Zero until it is seen for the first time. */
+	/* An mbuf is all zero until its buffer is used for the first time. */
 	if (unlikely(!mbuf->pool)) {
 		mbuf->buf_addr = client->arena + (size_t)buffer * client->buffer_stride;
 		mbuf->buf_iova = (rte_iova_t)(uintptr_t)mbuf->buf_addr;
@@ -149,8 +150,9 @@ struct rte_mempool *client_new_pool(const char *ops, void *data, uint32_t size, 
 }
 
 /*
- * Not by a constructor: DPDK knows operations by the order in which they were registered, which has
- * to be the primary's in its secondary processes (secondary.c), where none of these is used.
+ * Register the operations. A constructor must not do this, because DPDK identifies operations by
+ * the order of their registration. A DPDK secondary process (secondary.c) must have the same order
+ * as its primary, and it uses none of these operations.
  */
 static int client_register_ops(void)
 {

@@ -16,7 +16,7 @@ static void client_wake_owner(struct share_client *client)
 	if (__atomic_load_n(&client->page->owner_sleeps, __ATOMIC_RELAXED) == 0 ||
 	    __atomic_exchange_n(&client->page->owner_sleeps, 0, __ATOMIC_RELAXED) == 0)
 		return;
-	/* It only fails where we have filled the counter ourselves. */
+	/* The write fails only if we have filled the counter ourselves. */
 	if (own_is(client->owner_fd) && write(client->owner_fd, &one, sizeof(one)) < 0)
 		return;
 }
@@ -41,7 +41,7 @@ static uint16_t client_tx_burst(void *arg, struct rte_mbuf **mbufs, uint16_t n)
 	bool to_owner = false;
 
 	n = RTE_MIN(n, (uint16_t)BURST_MAX);
-	/* Packets in a row for one receiver at a time. */
+	/* Send one run of packets with the same receiver at a time. */
 	do {
 		struct client_lane *lane = client_lane_of(client, port_local_qpn(mbufs[sent]));
 
@@ -54,8 +54,8 @@ static uint16_t client_tx_burst(void *arg, struct rte_mbuf **mbufs, uint16_t n)
 			     : client_put_to_owner(client, mbufs + sent, run);
 		sent = (uint16_t)(sent + taken);
 	} while (taken == run && sent < n);
-	/* Orders the stores of what was put before the loads of who sleeps: who sleeps looks after
-	 * it has said so. Pairs with client_arm and owner_arm. */
+	/* Order the stores of the packets before the loads of the sleep flags: a receiver sets
+	 * its flag, and then looks for packets once more. Pairs with client_arm and serve_arm. */
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 	if (to_owner)
 		client_wake_owner(client);
@@ -63,8 +63,8 @@ static uint16_t client_tx_burst(void *arg, struct rte_mbuf **mbufs, uint16_t n)
 	return sent;
 }
 
-/* The slots of a lane; the lines of longer packets are the buffers', which whoever builds them
- * fetches. */
+/* Prefetch a slot of the lane. Longer packets are in buffers, whose cache lines the code that
+ * builds them prefetches. */
 static void client_expect(void *arg, uint32_t ahead, uint32_t len)
 {
 	const struct share_client *client = arg;
@@ -107,7 +107,7 @@ static uint16_t client_rx_burst(void *arg, struct rte_mbuf **mbufs, uint16_t n)
 	struct share_client *client = arg;
 	uint16_t received;
 
-	/* Neither keeps the other out for ever. */
+	/* Alternate, so that neither the owner nor the lanes keep the other out for ever. */
 	if (client->owner_first) {
 		received = client_take_from_owner(client, mbufs, n);
 		received = (uint16_t)(received + client_lanes_take(client, mbufs + received,
@@ -136,7 +136,8 @@ static bool client_arm(void *arg)
 	/* Orders the stores before the loads: either we see what others put, or they see that we
 	 * sleep. Pairs with forward_wake and client_tx_burst. */
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
-	/* Read by whoever runs the engine, as an atomic: not share_ring_count, which writes. */
+	/* Read the indices as atomics, because any thread that runs the engine may read them. Do
+	 * not use share_ring_count, which writes. */
 	return __atomic_load_n(&rx->memory->prod, __ATOMIC_ACQUIRE) !=
 		       __atomic_load_n(&rx->memory->cons, __ATOMIC_RELAXED) ||
 	       client_lanes_wait(client);
@@ -155,7 +156,7 @@ static bool client_connected(void *arg)
 {
 	const struct share_client *client = arg;
 
-	/* The owner knows where a packet goes, and drops what reaches nobody. */
+	/* The owner knows where a packet goes, and drops packets that reach nobody. */
 	return !__atomic_load_n(&client->lost, __ATOMIC_RELAXED);
 }
 
@@ -168,7 +169,8 @@ static bool client_lost(void *arg)
 	return __atomic_load_n(&client->lost, __ATOMIC_RELAXED);
 }
 
-/* At the end of the process: what was sent is in the ring, and the owner takes it from there. */
+/* Wake the owner when the process ends: the packets that were sent are in the ring, and the
+ * owner takes them from there. */
 static void client_close(void *arg)
 {
 	struct share_client *client = arg;

@@ -8,7 +8,8 @@
 #include "cm/ports.h"
 #include "net/link.h"
 
-/* An owner that does not answer is as good as gone. */
+/* Send a request to the owner and return its result. -ENODEV: an owner that does not answer
+ * counts as gone. */
 static int ports_ask(struct share_client *client, struct share_message *message)
 {
 	return client_ask(client, message) == 0 ? message->result : -ENODEV;

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Short packets to another attached process, built where they need nothing that has to be given
- * back: no buffer, and no mbuf.
+ * Builds short packets to another attached process in a place of the lane, so they need no buffer
+ * and no mbuf that must be given back.
  *
- * Where a packet goes is known only when it is built. So the place for it is one of the lane that
- * something was put into last, which is most often the right one; else the packet moves out of it.
+ * The receiver of a packet is known only when the packet is built. So the packet is built in the
+ * lane that was used last, which is most often the right one. If it is another one, the packet is
+ * moved out of that place.
  */
 #include "base/tuning.h"
 #include "client.h"
@@ -19,7 +20,8 @@ uint8_t *client_short_offer(void *arg)
 
 	if (!lane || lane->state != LANE_OPEN || !client->spares_icrc)
 		return NULL;
-	/* Not each time: the line with the index that tells of them is the other's to write. */
+	/* Do not collect each time: the other process writes the cache line of the index that
+	 * tells of released buffers. */
 	if (unlikely(lane->tx.staged == 0 && lane_used(&lane->tx) >= LANE_WORDS / 2))
 		client_lane_collect(client, lane);
 	if (likely(tuning.prefetch))
@@ -48,12 +50,12 @@ void client_short_push(void *arg)
 {
 	struct share_client *client = arg;
 
-	/* The process has ended meanwhile, and its lane has gone. */
+	/* The other process has ended meanwhile, and its lane has gone. */
 	if (unlikely(!client->last_lane))
 		return;
 	lane_show(&client->last_lane->tx);
-	/* Orders the stores of what was put before the loads of who sleeps: who sleeps looks after
-	 * it has said so. Pairs with client_arm. */
+	/* Order the stores of the packets before the loads of the sleep flags: a receiver sets
+	 * its flag, and then looks for packets once more. Pairs with client_arm. */
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 	client_lanes_wake(client);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Giving blocks of queue pair numbers in turn. */
+/* Gives blocks of queue pair numbers in turn. */
 #include "share/blocks.h"
 
 #include <errno.h>
@@ -19,7 +19,8 @@ static struct leases blocks_leases(struct blocks *blocks)
 	};
 }
 
-/* The first has QP0 and QP1, the last the number of multicast: nobody's. */
+/* Return true if a block may be given. The first block has QP 0 and QP 1, and the last one has
+ * the multicast number. No process may have these. */
 static bool is_given(uint32_t block)
 {
 	return block != 0 && block != BLOCKS - 1;
@@ -38,7 +39,8 @@ int blocks_init(struct blocks *blocks)
 	return 0;
 }
 
-/* The next free one that has rested, else the one that will have first; BLOCKS: none is free. */
+/* Return the next free block whose rest has ended. If all free blocks rest, return the one whose
+ * rest ends first. BLOCKS: none is free. */
 static uint32_t blocks_choose(const struct blocks *blocks, uint64_t now_ns)
 {
 	uint32_t chosen = BLOCKS;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Frames told apart by their headers; lengths are checked here as far as is read, the rest by who
- * gets them. */
+/* Classifies frames by their headers. Lengths are checked here only for headers that are read;
+ * the receiver checks the rest. */
 #include "share/claim.h"
 
 #include <string.h>
@@ -17,7 +17,7 @@
 #define ND_ADVERTISEMENT 136
 #define MLD_QUERY	 130
 
-/* A frame behind its Ethernet header and tag. */
+/* The part of a frame after its Ethernet header and VLAN tag. */
 struct inner {
 	const uint8_t *at;
 	size_t len;
@@ -88,7 +88,7 @@ static enum claim claim_ipv6(const struct addresses *own, const struct inner *in
 		return CLAIM_NOTHING;
 	if (addresses_have(own, inner->vlan, ip->dst_addr))
 		return CLAIM_ALL;
-	if (ip->proto == IPPROTO_HOPOPTS) /* as MLD's queries have */
+	if (ip->proto == IPPROTO_HOPOPTS) /* MLD queries have this header */
 		return CLAIM_COPY;
 	if (ip->proto != IPPROTO_ICMPV6 || inner->len < sizeof(*ip) + ND_TARGET_OFFSET + GID_LEN)
 		return CLAIM_NOTHING;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Lending packets through a ring: what is taken, done with and given back. */
+/* Lends packets through a ring: the receiver takes them, releases them and gives them back. */
 #include "share/lane.h"
 
 #include <string.h>
@@ -47,7 +47,8 @@ uint32_t lane_put(struct lane_tx *tx, const struct share_packet *packets,
 	if (unlikely(tx->staged > 0))
 		lane_show(tx);
 	first = tx->own;
-	/* Not all that the ring has room for: what was lent is noted until it is collected. */
+	/* A slot has room only after lane_collect: until then `buffers` records the buffer that
+	 * was lent. */
 	room = tx->broken ? 0 : LANE_WORDS - lane_used(tx);
 	n = RTE_MIN(n, room);
 	for (uint32_t i = 0; i < n; i++)
@@ -56,7 +57,7 @@ uint32_t lane_put(struct lane_tx *tx, const struct share_packet *packets,
 	/* Store the index before the words: a sender killed in between has lent no more than the
 	 * index tells. */
 	__atomic_store_n(&tx->ring->prod, tx->own, __ATOMIC_RELEASE);
-	/* Release: the packet that it tells of, and that index, are seen before each. Pairs with
+	/* Release: the receiver sees the packet and the index before the word. Pairs with
 	 * lane_take. */
 	for (uint32_t i = 0; i < n; i++)
 		__atomic_store_n(&tx->ring->slots[(first + i) % LANE_WORDS].word,
@@ -80,12 +81,12 @@ void lane_show(struct lane_tx *tx)
 		struct lane_slot *slot = &tx->ring->slots[(first + i) % LANE_WORDS];
 
 		tx->buffers[(first + i) % LANE_WORDS] = LANE_NO_BUFFER;
-		/* Copy the whole slot: a memcpy of constant size is no call. */
+		/* Copy the whole slot: a memcpy of constant size is not a function call. */
 		memcpy(slot->frame, tx->stage[i].frame, sizeof(slot->frame));
 	}
 	tx->own += n;
 	tx->staged = 0;
-	/* In the order of lane_put. */
+	/* Store the index before the words, as lane_put does. */
 	__atomic_store_n(&tx->ring->prod, tx->own, __ATOMIC_RELEASE);
 	for (uint32_t i = 0; i < n; i++)
 		__atomic_store_n(&tx->ring->slots[(first + i) % LANE_WORDS].word, tx->stage[i].word,
@@ -108,11 +109,12 @@ static uint32_t lane_collect_to(struct lane_tx *tx, uint32_t end, uint32_t *buff
 
 uint32_t lane_collect(struct lane_tx *tx, uint32_t *buffers)
 {
-	/* Acquire: what is given back has been read, and may be overwritten. Pairs with
-	 * lane_tell. */
+	/* Acquire: the receiver has read the packets that it gave back, so they may be
+	 * overwritten. Pairs with lane_tell. */
 	const uint32_t end = __atomic_load_n(&tx->ring->cons, __ATOMIC_ACQUIRE);
 
-	/* An index that goes back gives back nothing, and what it once gave is not given again. */
+	/* An impossible index, for example one that goes backwards, gives back nothing. So no
+	 * buffer is taken back twice. */
 	if (end - tx->collected > lane_used(tx))
 		tx->broken = true;
 	return tx->broken ? 0 : lane_collect_to(tx, end, buffers);
@@ -123,19 +125,19 @@ uint32_t lane_reclaim(struct lane_tx *tx, uint32_t *buffers)
 	return lane_collect_to(tx, tx->own, buffers);
 }
 
-/* The packet at an index, which is inside the ring. */
+/* Read the packet at an index, which is inside the ring. Return false if it is not there yet. */
 static bool lane_look(const struct lane_rx *rx, uint32_t index, struct share_packet *packet)
 {
 	const struct lane_slot *slot = &rx->ring->slots[index % LANE_WORDS];
 
 	if (!lane_unpack(__atomic_load_n(&slot->word, __ATOMIC_ACQUIRE), index, packet))
 		return false;
-	/* A short packet has one more line. */
+	/* A short packet has one more cache line. */
 	rte_prefetch0((const uint8_t *)slot + RTE_CACHE_LINE_SIZE);
 	return true;
 }
 
-/* Packets that may be taken, should they be there: never more than there are slots. */
+/* Return how many packets may be taken if they are there: never more than there are slots. */
 static uint32_t lane_limit(const struct lane_rx *rx)
 {
 	return rx->ends ? rx->end - rx->seen : LANE_WORDS - (rx->seen - rx->own);
@@ -159,8 +161,8 @@ void lane_done(struct lane_rx *rx, uint32_t index)
 	rx->done[index % LANE_WORDS] = true;
 }
 
-/* When all has been given back that will ever come, what the sender was about to put has been as
- * well. */
+/* Tell the sender which packets were given back. When the lane is over, this includes those that
+ * the sender was about to put. */
 static void lane_tell(struct lane_rx *rx)
 {
 	const uint32_t own =

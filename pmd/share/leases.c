@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Giving numbered things to slots, and letting them rest afterwards. */
+/* Gives numbered objects to slots, and lets them rest afterwards. */
 #include "share/leases.h"
 
 #include <errno.h>
@@ -13,7 +13,8 @@ void leases_init(const struct leases *leases)
 	}
 }
 
-/* A user that attaches and ends over and over must not have all of them rest. */
+/* Return true if a user has all leases that it may have, including those that rest. Otherwise a
+ * user could make all leases rest by attaching and ending again and again. */
 static bool user_has_many(const struct leases *leases, uint64_t now_ns, user_t user)
 {
 	uint32_t count = 0;

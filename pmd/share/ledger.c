@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* One array of holders; what processes say is held against it. */
+/* Keeps the holder of each buffer in an array, and checks against it what processes say. */
 #include "share/ledger.h"
 
 #include <errno.h>

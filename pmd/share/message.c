@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Messages and descriptors through a SOCK_SEQPACKET socket. */
+/* Sends and receives messages and descriptors through a SOCK_SEQPACKET socket. */
 #include "share/message.h"
 
 #include <errno.h>
@@ -48,7 +48,7 @@ int message_send(int fd, const struct share_message *message, const int *fds, in
 	return sendmsg(fd, &msg, MSG_NOSIGNAL | MSG_DONTWAIT) < 0 ? -errno : 0;
 }
 
-/* Descriptors that came: into `fds` as far as it has room, the others are closed. */
+/* Store the received descriptors in `fds` as far as it has room, and close the others. */
 static void take_fds(struct msghdr *msg, int *fds)
 {
 	for (struct cmsghdr *header = CMSG_FIRSTHDR(msg); header;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Ethernet, up to two tags, IPv4 or IPv6, UDP, and the queue pair number of the BTH. */
+/* Parses Ethernet, up to two VLAN tags, IPv4 or IPv6, UDP, and the queue pair number of the BTH. */
 #include "share/steer.h"
 
 #include <stdbool.h>
@@ -19,7 +19,7 @@ struct rest {
 	size_t len;
 };
 
-/* The next `len` bytes, or NULL where there are less. */
+/* Take the next `len` bytes. NULL: there are fewer. */
 static const void *rest_take(struct rest *rest, size_t len)
 {
 	const void *at = rest->at;

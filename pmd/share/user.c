@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Users, and the user namespaces by which one has many user ids. */
+/* Finds the user of a process. With user namespaces one user may have many user ids. */
 #include "share/user.h"
 
 #include <errno.h>
@@ -16,7 +16,9 @@
 #define SO_PEERPIDFD 77
 #endif
 
-#define OF_NAMESPACE (UINT64_C(1) << 63) /* and its inode's number */
+#define OF_NAMESPACE                                                                              \
+	(UINT64_C(1) << 63) /* marks a namespace as the user; the other bits are its inode number \
+			     */
 
 static ino_t inode_of(int fd)
 {
@@ -32,8 +34,8 @@ static ino_t own_namespace(void)
 	return stat("/proc/self/ns/user", &file) == 0 ? file.st_ino : 0;
 }
 
-/* The user who has made a namespace; where that is the superuser, as container engines run by it
- * do, the namespace itself. */
+/* Return the user who made a namespace. If that is the superuser, who may run a container
+ * engine, return the namespace itself. */
 static user_t namespace_user(int fd)
 {
 	uid_t uid;
@@ -75,7 +77,7 @@ int user_pidfd(int socket, const struct ucred *peer)
 	return fd < 0 ? -errno : fd;
 }
 
-/* The namespace of a process; -1: it cannot be told, or is ours. */
+/* Open the user namespace of a process. -1: it is unknown, or it is ours. */
 static int user_namespace(const struct ucred *peer, ino_t own)
 {
 	char path[64];
@@ -90,8 +92,8 @@ static int user_namespace(const struct ucred *peer, ino_t own)
 	return fd;
 }
 
-/* Return true if there is nobody to be asked: the number of a process that has ended may be
- * another's. */
+/* Return true if the process has ended. Its number may then belong to another process, so
+ * nothing can be looked up by it. */
 static bool has_ended(int socket, const struct ucred *peer)
 {
 	struct pollfd process = {.events = POLLIN};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Frames between processes that trust each other and one that nobody trusts. */
+/* Checks and seals frames between trusted processes and an untrusted one. */
 #include "share/vet.h"
 
 #include <string.h>
@@ -13,7 +13,7 @@
 #include "wire/packet.h"
 #include "wire/vlan.h"
 
-/* Management queue pairs are for management datagrams. */
+/* Check the queue pairs of a packet. A management queue pair may get only management datagrams. */
 static enum vet_verdict vet_queue_pairs(const struct vet *vet, const struct packet *packet)
 {
 	const bool tells = packet->op->flags & OPCODE_HAS_DETH;
@@ -33,7 +33,7 @@ enum vet_verdict vet_frame(const struct vet *vet, const uint8_t *frame, size_t l
 	if (packet_parse(frame, len, false, &packet) != PACKET_OK ||
 	    memcmp(packet.src_mac, vet->mac, RTE_ETHER_ADDR_LEN) != 0)
 		return VET_REFUSED;
-	/* A driver may stop at a frame that is too long, and all others behind it. */
+	/* A driver may stop at a frame that is too long, and then all frames behind it wait. */
 	if (len - (size_t)(packet.l3 - frame) > vet->mtu_bytes)
 		return VET_REFUSED;
 	if (!addresses_have(vet->addresses, vlan_of_tci(packet.vlan_tci), packet.sgid))

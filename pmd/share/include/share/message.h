@@ -98,7 +98,7 @@ struct share_welcome {
 struct share_message {
 	uint32_t type;
 	uint32_t number; /* of a request, and of the reply to it */
-	int32_t result;	 /* 0, -errno; SHARE_RESOLVE: whether the MAC is known */
+	int32_t result;	 /* 0, -errno; SHARE_RESOLVE: 1 if the MAC is known, else 0 */
 	uint32_t version;
 	struct share_welcome welcome;
 	struct addresses addresses; /* SHARE_WELCOME, SHARE_ADDRESSES */
