@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Which process gets a management datagram. */
+/* Finds the process that gets a management datagram. */
 #include "owner/arbiter.h"
 
 #include <errno.h>
@@ -81,7 +81,8 @@ int arbiter_release(struct arbiter *arbiter, uint16_t slot, uint32_t id)
 	return spaces_release(&arbiter->spaces, slot, id);
 }
 
-/* A message for nobody, answered as Linux's one manager of a host does. */
+/* Build the answer to a message that is for no process. Linux, which has one connection manager
+ * for a host, answers such a message likewise. */
 static enum arbiter_verdict answer_with(const struct cm_mad *answer, uint8_t *bytes)
 {
 	return cm_mad_build(answer, bytes) == 0 ? ARBITER_ANSWER : ARBITER_DROP;
@@ -139,7 +140,7 @@ static struct repeats_peer peer_of(const struct arbiter_mad *mad, uint32_t id, b
 	return peer;
 }
 
-/* The slot that a request went to, if its process is still the one that got it. */
+/* Return the slot that a request went to, if its process is still the one that got the request. */
 static uint16_t slot_of_repeat(const struct arbiter *arbiter, const struct repeat *repeat)
 {
 	const struct arbiter_slot *slot;
@@ -150,8 +151,8 @@ static uint16_t slot_of_repeat(const struct arbiter *arbiter, const struct repea
 	return slot->live && slot->generation == repeat->generation ? repeat->slot : ARBITER_NOBODY;
 }
 
-/* Return true if a request is for an address of loopback. No packet goes to one: the IP header of a
- * packet from this host to itself tells of it. */
+/* Return true if a request is for a loopback address. No packet goes to such an address. A
+ * request from this host to itself names it in the IP header in its private data. */
 static bool is_for_loopback(const struct arbiter_mad *mad, const struct cm_mad *parsed,
 			    struct cm_ip *ip)
 {
@@ -183,7 +184,7 @@ static void note_request(struct arbiter *arbiter, const struct repeats_peer *pee
 	repeats_note(&arbiter->repeats, peer, &went, now_ns);
 }
 
-/* The way between us and the other side of a MAD that came, or that goes. */
+/* Return the path between us and the other side of a MAD that a process sent, or that it gets. */
 static struct connections_path path_of(const struct arbiter_mad *mad, bool sent)
 {
 	struct connections_path path = {.vlan_tci = mad->vlan_tci};
@@ -194,7 +195,8 @@ static struct connections_path path_of(const struct arbiter_mad *mad, bool sent)
 	return path;
 }
 
-/* The process that rejects a REQ as stale, for it still has a connection with its queue pair. */
+/* Return the slot of the process that rejects a REQ as stale, because it still has a connection
+ * with the queue pair of the REQ. */
 static uint16_t slot_of_stale(struct arbiter *arbiter, const struct arbiter_mad *mad,
 			      const struct cm_mad *parsed)
 {
@@ -213,7 +215,8 @@ static uint16_t slot_of_request(struct arbiter *arbiter, const struct arbiter_ma
 	const struct repeat *repeat = repeats_find(&arbiter->repeats, &peer, now_ns);
 	uint16_t slot = ARBITER_NOBODY;
 
-	/* A REQ with another transaction id is another request with the same id. */
+	/* A REQ with another transaction id is another request, even if its communication id is
+	 * the same. */
 	if (repeat && repeat->tid == parsed->tid)
 		slot = slot_of_repeat(arbiter, repeat);
 	if (slot != ARBITER_NOBODY)
@@ -226,7 +229,8 @@ static uint16_t slot_of_request(struct arbiter *arbiter, const struct arbiter_ma
 	return slot;
 }
 
-/* A peer that gives up before it knows our id names its own (12.6.7). */
+/* Find the process for a timeout REJ. A peer that gives up before it knows our id names its own
+ * id (12.6.7). */
 static uint16_t slot_of_timeout(const struct arbiter *arbiter, const struct arbiter_mad *mad,
 				const struct cm_mad *parsed, uint64_t now_ns)
 {

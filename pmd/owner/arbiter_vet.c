@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Which management datagrams an untrusted process may send. */
+/* Decides which management datagrams an untrusted process may send. */
 #include <string.h>
 
 #include "owner/arbiter.h"
@@ -50,10 +50,10 @@ static bool went_to(const struct repeat *repeat, const struct arbiter *arbiter,
 }
 
 /*
- * Return true if the request that a message answers went to its sender. All processes have the same
- * addresses, so the peer could not tell who answers. A request that is not known may still be under
- * way, to another process: its id can be guessed where the ids of a peer follow each other, as
- * Linux's do.
+ * Return true if the request that a message answers went to the sender of the message. All
+ * processes have the same addresses, so the peer could not tell which process answers. Return false
+ * for an unknown request: it may still be in flight to another process. Its id can be guessed if
+ * the ids of a peer follow each other, as Linux's do.
  */
 static bool is_own_answer(const struct arbiter *arbiter, const struct arbiter_sender *sender,
 			  const struct arbiter_mad *mad, uint32_t id, bool sidr)
@@ -63,8 +63,8 @@ static bool is_own_answer(const struct arbiter *arbiter, const struct arbiter_se
 	return repeat && went_to(repeat, arbiter, sender);
 }
 
-/* Check a REJ or MRA of the active side: the id that it names is no request's that went to another.
- */
+/* Check a REJ or MRA of the active side: it must not name the id of a request that went to
+ * another process. */
 static bool is_not_anothers(const struct arbiter *arbiter, const struct arbiter_sender *sender,
 			    const struct arbiter_mad *mad, uint32_t id)
 {
@@ -97,7 +97,7 @@ static bool may_send(const struct arbiter *arbiter, const struct arbiter_sender 
 		return own_id && is_own_qpn(sender, cm_rep_qpn(&parsed->rep)) &&
 		       is_own_answer(arbiter, sender, mad, parsed->remote_id, false);
 	case CM_REJ:
-		/* A request is refused without an id of one's own, too. */
+		/* A process may also reject a request without an id of its own. */
 		own_id |= parsed->local_id == 0 && parsed->rej.about == CM_ABOUT_REQ;
 		return own_id && may_interrupt(arbiter, sender, mad, parsed->remote_id,
 					       (enum cm_about)parsed->rej.about);
@@ -105,7 +105,7 @@ static bool may_send(const struct arbiter *arbiter, const struct arbiter_sender 
 		return own_id && may_interrupt(arbiter, sender, mad, parsed->remote_id,
 					       (enum cm_about)parsed->mra.about);
 	case CM_SIDR_REP:
-		/* The id is the one of who asked. */
+		/* The id is that of the peer that sent the SIDR_REQ. */
 		return (parsed->sidr_rep.status != CM_SIDR_VALID ||
 			is_own_qpn(sender, parsed->sidr_rep.qpn)) &&
 		       is_own_answer(arbiter, sender, mad, parsed->local_id, true);
@@ -115,7 +115,7 @@ static bool may_send(const struct arbiter *arbiter, const struct arbiter_sender 
 		return own_id;
 	case CM_LAP:
 	case CM_APR:
-		/* There are no alternate paths: nobody of ours sends them. */
+		/* There are no alternate paths, so no process of ours sends these messages. */
 		return false;
 	}
 	return false;

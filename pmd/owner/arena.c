@@ -2,10 +2,10 @@
 /*
  * The memory of all packet buffers: a memory file that processes map, and the port's pool over it.
  *
- * A port that does DMA reads and writes there by itself. Behind an IOMMU the whole is mapped for
- * it, and nothing else of the processes. Without one the memory has to stay where it is in the
- * machine, as huge pages do, and a buffer has to be in one of them: numbers of those that are not
- * are nobody's.
+ * A port that does DMA reads and writes this memory by itself. Behind an IOMMU the whole memory
+ * file is mapped for the port, and no other memory of the processes. Without an IOMMU the memory
+ * must keep its physical addresses, as huge pages do. Then a buffer must lie inside one huge page;
+ * the numbers of buffers that do not are not used.
  */
 #include "arena.h"
 
@@ -28,7 +28,7 @@
 
 #define POOL_CACHE  256
 #define POOL_OPS    "stack" /* gives the buffer freed last, so few are in use */
-#define OWN_BUFFERS 4096    /* for the port and for bursts under way */
+#define OWN_BUFFERS 4096    /* for the port and for bursts that are being forwarded */
 #define HUGE_BYTES  ((size_t)2 << 20)
 
 uint32_t arena_buffers(const struct server *server)
@@ -36,7 +36,8 @@ uint32_t arena_buffers(const struct server *server)
 	return OWN_BUFFERS + SERVE_SLOTS_MAX * server->arena.held_max;
 }
 
-/* 0 or -errno; what has been made is arena_destroy's. */
+/* Make the memory file and map it. 0 or -errno; after an error arena_destroy frees what was
+ * made. */
 static int arena_map(struct server *server, size_t page_bytes, unsigned int flags)
 {
 	const size_t bytes =
@@ -46,7 +47,7 @@ static int arena_map(struct server *server, size_t page_bytes, unsigned int flag
 	server->arena.fd = memfd_create("uroced-arena", MFD_CLOEXEC | MFD_ALLOW_SEALING | flags);
 	if (server->arena.fd < 0)
 		return -errno;
-	/* Sealed: nobody who has the descriptor can make it shorter under our feet. */
+	/* Seal the file: no process that has the descriptor can make it shorter while we use it. */
 	if (ftruncate(server->arena.fd, (off_t)bytes) != 0 ||
 	    fcntl(server->arena.fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0)
 		return -errno;
@@ -68,7 +69,7 @@ static void arena_unmap(struct server *server)
 	server->arena.fd = -1;
 }
 
-/* Huge pages that are there: a limit that lets none be taken shows now. */
+/* Map huge pages and allocate them now, so that a limit that forbids them shows here. */
 static int arena_map_huge(struct server *server)
 {
 	int rc = arena_map(server, HUGE_BYTES, MFD_HUGETLB | MFD_HUGE_2MB);
@@ -84,7 +85,7 @@ static int arena_map_plain(struct server *server)
 {
 	const int rc = arena_map(server, (size_t)getpagesize(), 0);
 
-	/* Where the system gives huge pages to shared memory, they are welcome. */
+	/* Use huge pages if the system gives them to shared memory. */
 	if (rc == 0)
 		madvise(server->arena.memory, server->arena.bytes, MADV_HUGEPAGE);
 	return rc;
@@ -119,7 +120,7 @@ static int arena_create(struct server *server, uint32_t room_bytes, enum port_dm
 	return rc;
 }
 
-/* Whole buffers between two places; how many, which may be none. */
+/* Describe the whole buffers between two offsets. Returns how many there are; 0 is possible. */
 static uint32_t arena_piece(const struct server *server, size_t begin, size_t end, rte_iova_t iova,
 			    struct rte_pktmbuf_extmem *piece)
 {
@@ -139,7 +140,8 @@ static uint32_t arena_piece(const struct server *server, size_t begin, size_t en
 	return (uint32_t)(last - first);
 }
 
-/* A piece in each huge page, where that is in the machine. Returns how many buffers. */
+/* Describe the buffers in each huge page, with the page's physical address. Returns how many
+ * buffers. */
 static uint32_t arena_find_pages(const struct server *server, struct rte_pktmbuf_extmem *pieces,
 				 unsigned int *count)
 {
@@ -160,7 +162,7 @@ static uint32_t arena_find_pages(const struct server *server, struct rte_pktmbuf
 	return buffers;
 }
 
-/* Returns how many buffers the port can use; 0: rte_errno says why not. */
+/* Describe the buffers that the port can use. Returns how many; 0: rte_errno says why. */
 static uint32_t arena_find_pieces(const struct server *server, enum port_dma dma,
 				  struct rte_pktmbuf_extmem *pieces, unsigned int *count)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Captures by dpdk-dumpcap, a DPDK secondary of the owner: DPDK's pdump copies what passes through
- * a port. What processes hand over passes through none, so there is one for it: a port that leads
- * nowhere, to which a copy is sent.
+ * Captures by dpdk-dumpcap, a DPDK secondary process of the owner. DPDK's pdump copies packets that
+ * pass through a port. Packets between processes pass through no port, so the owner sends a copy of
+ * them to a port that leads nowhere.
  */
 #include "capture.h"
 
@@ -17,7 +17,7 @@
 #include "eal/runtime.h"
 #include "server.h"
 
-#define DRIVER	    "net_null" /* and behind it what this one is for */
+#define DRIVER	    "net_null" /* the port's name begins with it, and ends with its purpose */
 #define DESCRIPTORS 64
 
 static int capture_error(const char *what, int rc)
@@ -26,7 +26,7 @@ static int capture_error(const char *what, int rc)
 	return rc;
 }
 
-/* pdump is one for all ports of the process. */
+/* Start pdump once, with the first port: it serves all ports of the process. */
 static int capture_start_pdump(const struct server *server)
 {
 	if (server->number > 0)

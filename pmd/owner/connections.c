@@ -19,13 +19,13 @@ enum connection_state {
 };
 
 struct connection {
-	LIST_ENTRY(connection) by_id;  /* the peer's id where TAKEN, else the process's */
+	LIST_ENTRY(connection) by_id;  /* the peer's id if TAKEN, else the process's */
 	LIST_ENTRY(connection) by_qpn; /* UP */
 	TAILQ_ENTRY(connection) next;
 	enum connection_state state;
 	uint16_t slot;	 /* LEASE_NONE: its process has ended */
-	uint8_t tries;	 /* of one that is left: messages sent */
-	uint64_t due_ns; /* of one that is left */
+	uint8_t tries;	 /* if its process has ended: messages sent */
+	uint64_t due_ns; /* if its process has ended: time of the next message */
 	uint64_t tid;
 	uint32_t local_id;
 	uint32_t remote_id;
@@ -41,7 +41,7 @@ int connections_init(struct connections *connections)
 	}
 	for (uint32_t i = 0; i <= CONNECTIONS_TRIES; i++)
 		TAILQ_INIT(&connections->left[i]);
-	/* Peers choose their ids: they shall not choose our buckets. */
+	/* Peers choose their ids. The seed is random, so that they cannot choose our buckets. */
 	return getrandom(&connections->seed, sizeof(connections->seed), 0) ==
 			       (ssize_t)sizeof(connections->seed)
 		       ? 0
@@ -77,7 +77,7 @@ static uint32_t *count_of(struct connections *connections, const struct connecti
 		       : &connections->slots[connection->slot].own_count;
 }
 
-/* Put a connection where its state, ids and slot say that it is found. */
+/* Insert a connection into the lists that its state, ids and slot select. */
 static void enter(struct connections *connections, struct connection *connection)
 {
 	LIST_INSERT_HEAD(bucket_of(connections, connections->by_id, id_of(connection)), connection,
@@ -90,7 +90,7 @@ static void enter(struct connections *connections, struct connection *connection
 	(*count_of(connections, connection))++;
 }
 
-/* Take it out of there, before any of these changes. */
+/* Remove a connection from these lists, before its state, ids or slot change. */
 static void leave(struct connections *connections, struct connection *connection)
 {
 	LIST_REMOVE(connection, by_id);
@@ -131,8 +131,8 @@ static bool is_between(const struct connection *connection, const struct connect
 	       memcmp(connection->path.ours, path->ours, sizeof(path->ours)) == 0;
 }
 
-/* Find a connection of a slot; of LEASE_NONE: one of a process that has ended. `taken` tells which
- * side's id it is. */
+/* Find a connection of a slot; LEASE_NONE: one of a process that has ended. `taken`: `id` is the
+ * peer's, and the connection is TAKEN; else `id` is the process's. */
 static struct connection *find(struct connections *connections, uint16_t slot, uint32_t id,
 			       bool taken, const struct connections_path *path)
 {
@@ -147,7 +147,8 @@ static struct connection *find(struct connections *connections, uint16_t slot, u
 	return NULL;
 }
 
-/* Without memory for it, a peer is not told: it notices by its retries. */
+/* Make an entry. Without memory for it, the peer is not told that the process ends: it notices
+ * when its retries fail. */
 static struct connection *make(struct connections *connections, uint16_t slot,
 			       enum connection_state state, const struct cm_mad *mad,
 			       const struct connections_path *path)
@@ -168,7 +169,7 @@ static struct connection *make(struct connections *connections, uint16_t slot,
 	return made;
 }
 
-/* A REQ asks anew, whatever its id has been used for. */
+/* Record a REQ that a process sends: a new request, whatever its id was used for before. */
 static void sent_req(struct connections *connections, uint16_t slot, const struct cm_mad *mad,
 		     const struct connections_path *path)
 {
@@ -196,7 +197,8 @@ static void given_req(struct connections *connections, uint16_t slot, const stru
 	enter(connections, made);
 }
 
-/* A REP that is sent again finds no request, unless that came again, too. */
+/* Record a REP that a process sends. A repeated REP finds no request, unless the REQ was
+ * repeated, too. */
 static void sent_rep(struct connections *connections, uint16_t slot, const struct cm_mad *mad,
 		     const struct connections_path *path)
 {
@@ -295,7 +297,8 @@ void connections_heard(struct connections *connections, const struct cm_mad *mad
 		forget(connections, find(connections, LEASE_NONE, mad->remote_id, false, path));
 }
 
-/* The DREQ that a process has sent at its end may still be answered. */
+/* Keep a connection whose process has ended. If the process sent a DREQ at its end, the peer may
+ * still answer it, so the next message waits. */
 static void let_go(struct connections *connections, struct connection *connection, uint64_t now_ns)
 {
 	leave(connections, connection);
@@ -333,7 +336,7 @@ uint16_t connections_stale(struct connections *connections, const struct cm_mad 
 	if (!connection)
 		return LEASE_NONE;
 	slot = connection->slot;
-	/* The peer plainly has it no more. */
+	/* The REQ shows that the peer does not have the connection any more. */
 	if (slot == LEASE_NONE)
 		forget(connections, connection);
 	else
@@ -341,7 +344,8 @@ uint16_t connections_stale(struct connections *connections, const struct cm_mad 
 	return slot;
 }
 
-/* Each queue has one delay, so its first entry is the next one. */
+/* Find the entry that is due next. All entries of a queue have the same delay, so its first
+ * entry is due first. */
 static struct connection *next_due(const struct connections *connections)
 {
 	struct connection *next = NULL;
@@ -395,7 +399,7 @@ bool connections_farewell(struct connections *connections, uint64_t now_ns, stru
 
 		*mad = message_for(next);
 		*path = next->path;
-		/* A REJ is said once: whoever lacks it notices without. */
+		/* A REJ is sent once: a peer that does not get it notices without it. */
 		if (is_last || mad->message == CM_REJ) {
 			forget(connections, next);
 			if (is_last)

@@ -75,7 +75,7 @@ static bool control_may_join(const struct server *server, uint16_t number)
 	return (count + 1) * count_networks(&server->uplink.link.addresses) <= MEMBERSHIPS_USER_MAX;
 }
 
-/* The port is in a group while one process is. */
+/* Add a process to a group. The port is in the group while at least one process is. */
 static int control_join(struct server *server, uint16_t number, const uint8_t gid[GID_LEN])
 {
 	struct server_group *group;
@@ -163,8 +163,8 @@ static int control_resolve(struct server *server, uint16_t number, struct share_
 	return known;
 }
 
-/* Whoever asks on behalf of an address of ours gets what this one reaches, and nothing of other
- * networks. */
+/* Return true if `from` is an address of ours, and replace it by our own entry. So a process
+ * learns only what this address reaches, and nothing of other networks. */
 static bool control_knows(const struct server *server, struct address *from)
 {
 	const struct addresses *own = &server->uplink.link.addresses;
@@ -224,11 +224,11 @@ static int control_receive(struct server *server, uint16_t number, struct share_
 	return fd >= 0 ? -EPROTO : rc;
 }
 
-/* A rule was broken, or it has gone. */
+/* Stop serving a process that broke a rule or has gone. */
 static void control_give_up(struct server *server, uint16_t number, int rc)
 {
-	/* The end of a process closes its socket before its descriptor tells of it: found when we
-	 * read, or when we answer. */
+	/* When a process ends, its socket closes before its pidfd reports the end. We find the
+	 * socket closed when we read or answer. */
 	if (rc == -ECONNRESET || rc == -EPIPE) {
 		slot_hang_up(server, number);
 		return;
@@ -282,7 +282,8 @@ void control_send_addresses(struct server *server, uint16_t number)
 					      .addresses = server->uplink.link.addresses,
 					      .link_up = server->uplink.up};
 
-	/* A process that has stopped is told when its socket has room again. */
+	/* If the process has stopped and its socket is full, it is told when there is room
+	 * again. */
 	slot->addresses_due = message_send(slot->socket, &message, NULL, 0) == -EAGAIN;
 }
 
@@ -305,7 +306,7 @@ static void control_listen(struct server *server)
 		close(fd);
 }
 
-/* The first message says what somebody wants. */
+/* Handle a client's first message, which says what the client wants. */
 static void control_greeting(struct server *server, int fd)
 {
 	struct share_message message;
@@ -381,7 +382,8 @@ static void control_do(struct server *server, enum server_event event, uint32_t 
 	}
 }
 
-/* Return this thread's CPU time. Nobody pays for the time that other threads had the CPU. */
+/* Return this thread's CPU time. No client is charged for time in which other threads had the
+ * CPU. */
 static uint64_t control_worked_ns(void)
 {
 	struct timespec worked;

@@ -18,8 +18,8 @@
 #include "wire/mad.h"
 
 #define RETURN_BURST 64
-#define RESTOCK_MIN  16 /* fewer are not worth a look into the pool */
-#define STOCK_PART   3	/* of the buffers that a process may hold, so many lie ready at most */
+#define RESTOCK_MIN  16 /* fewer buffers are not worth an access to the pool */
+#define STOCK_PART   3	/* at most 1/STOCK_PART of the buffers that a process may hold wait empty */
 #define RECEIVE_MIN  128
 
 static uint8_t *mbuf_frame(const struct rte_mbuf *mbuf)
@@ -27,8 +27,8 @@ static uint8_t *mbuf_frame(const struct rte_mbuf *mbuf)
 	return rte_pktmbuf_mtod(mbuf, uint8_t *);
 }
 
-/* A driver may have taken the tag off. rte_vlan_insert refuses mbufs whose buffers are elsewhere,
- * as ours are. */
+/* Put back a VLAN tag that the driver stripped. rte_vlan_insert refuses mbufs with external
+ * buffers, as ours are. */
 static bool mbuf_put_tag(struct rte_mbuf *mbuf)
 {
 	const size_t macs = 2 * RTE_ETHER_ADDR_LEN;
@@ -68,7 +68,7 @@ bool forward_give(struct server *server, uint16_t number, struct rte_mbuf *mbuf,
 	return true;
 }
 
-/* Give a packet to a process, or drop it where that takes no more. */
+/* Give a packet to a process, or drop it if the process takes no more. */
 static void forward_give_or_drop(struct server *server, uint16_t number, struct rte_mbuf *mbuf,
 				 uint8_t flags)
 {
@@ -78,7 +78,7 @@ static void forward_give_or_drop(struct server *server, uint16_t number, struct 
 	rte_pktmbuf_free(mbuf);
 }
 
-/* A copy for each process in the group but the sender. Returns false if there is none. */
+/* Give a copy to each process in the group except the sender. Returns false if there is none. */
 static bool forward_multicast(struct server *server, const uint8_t gid[GID_LEN],
 			      const struct rte_mbuf *mbuf, int sender, uint8_t flags)
 {
@@ -208,7 +208,7 @@ void forward_send_own(struct server *server, struct rte_mbuf *mbuf, size_t len)
 {
 	mbuf->data_len = (uint16_t)len;
 	mbuf->pkt_len = (uint32_t)len;
-	/* Without room the frame is lost: the asker asks again. */
+	/* Drop the frame if there is no room: the side that asked will ask again. */
 	if (forward_has_room(server)) {
 		server->uplink.pending[server->uplink.pending_count++] = mbuf;
 		return;
@@ -225,7 +225,7 @@ uint8_t forward_flags_of(const struct server *server, uint16_t from)
 
 bool forward_pass(struct server *server, uint16_t number, struct rte_mbuf *mbuf, uint8_t flags)
 {
-	/* Before: afterwards the packet is the process's. */
+	/* Copy the packet before it is given: afterwards it belongs to the process. */
 	struct rte_mbuf *copy = capture_copy(server, mbuf);
 
 	if (!forward_give(server, number, mbuf, flags)) {
@@ -259,7 +259,8 @@ static bool forward_hand_over(struct server *server, uint16_t from, uint16_t num
 	return true;
 }
 
-/* Most packets have another length than those to QP 1, and need not be looked at. */
+/* Return true if a packet is for QP 1. Most packets have a length that no such packet has, so
+ * their headers need not be read. */
 static bool forward_is_mad(const struct rte_mbuf *mbuf)
 {
 	struct steering steering;
@@ -302,9 +303,9 @@ bool forward_send_on(struct server *server, uint16_t number, struct rte_mbuf *mb
 }
 
 /*
- * A packet that a process has sent, and whose buffer is still noted as its own. false: not now, it
- * stays in the ring. The process may go on writing into the buffer; what is looked at here decides
- * only where the packet goes.
+ * Forward a packet that a process has sent. In the ledger its buffer is still the process's. Return
+ * false if the packet must wait: it stays in the ring. The process may go on writing into the
+ * buffer, but the headers that are read here decide only where the packet goes.
  */
 static bool forward_output(struct server *server, uint16_t number,
 			   const struct share_packet *packet)
@@ -390,7 +391,7 @@ void forward_restock(struct server *server, uint16_t number)
 	const uint32_t wanted = RTE_MIN((uint32_t)SHARE_STOCK_WORDS, most / STOCK_PART);
 	uint32_t n = 0;
 
-	/* Some are left for what it receives. */
+	/* Leave RECEIVE_MIN buffers for packets that the process receives. */
 	if (waiting < wanted && held + RECEIVE_MIN < most)
 		n = RTE_MIN(wanted - waiting, most - held - RECEIVE_MIN);
 	if (n < RESTOCK_MIN || rte_pktmbuf_alloc_bulk(server->uplink.link.port.pool, mbufs, n) != 0)
@@ -398,7 +399,7 @@ void forward_restock(struct server *server, uint16_t number)
 	for (uint32_t i = 0; i < n; i++) {
 		const struct share_packet packet = {.buffer = arena_buffer(server, mbufs[i])};
 
-		/* It may have that many: asked above. */
+		/* This succeeds: it was checked above that the process may hold so many. */
 		ledger_give(&server->arena.ledger, packet.buffer, number);
 		words[i] = share_pack(&packet);
 	}

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Giving blocks of communication ids at random. */
+/* Gives blocks of communication ids at random. */
 #include "owner/ids.h"
 
 #include <errno.h>
@@ -26,8 +26,8 @@ void ids_init(struct ids *ids)
 	leases_init(&leases);
 }
 
-/* One free block out of those that have rested, each as likely as the others; else the one that
- * will have rested first. IDS_BLOCKS: none is free. */
+/* Return a free block whose rest has ended, chosen at random; all are equally likely. If all
+ * free blocks rest, return the one whose rest ends first. IDS_BLOCKS: none is free. */
 static uint32_t ids_choose(const struct ids *ids, uint64_t now_ns, uint32_t random)
 {
 	uint32_t first = IDS_BLOCKS, rested = 0;

@@ -26,7 +26,7 @@ struct isolated {
 	bool hung_up;  /* memif's other end has gone: its packets are taken, then its memory is
 			  unmapped */
 	uint32_t left; /* hung_up: packets to be taken, at most */
-	struct rte_mbuf *waiting; /* taken from it; its receiver had no room */
+	struct rte_mbuf *waiting; /* a packet taken from the process; its receiver had no room */
 };
 
 int isolated_create(struct slot *slot)
@@ -101,8 +101,8 @@ int isolated_plug(struct server *server, uint16_t number, int fd)
 	memif_socket_quiet(fd);
 	isolated->socket_fd = fd;
 	memif_server_greet(&isolated->memif, &greeting, "uroced");
-	/* A client that has gone already only tried. If resources are missing here, the client
-	 * sees the end of the connection and tries again. */
+	/* If the client has gone already, nothing is lost. If resources are missing here, the
+	 * client sees the end of the connection and tries again. */
 	if (event_watch(server, fd, EVENT_MEMIF, number) != 0 ||
 	    memif_socket_send(fd, &greeting, sizeof(greeting)) != 0)
 		isolated_unplug(server, isolated);
@@ -161,7 +161,8 @@ int isolated_hear(struct server *server, uint16_t number)
 	return 0;
 }
 
-/* 0 or -errno, as memif_end_send. The process polls: there is nobody to be told. */
+/* Send a frame to the process. 0 or -errno, as memif_end_send. The process polls, so it need not
+ * be woken. */
 static int isolated_send(struct isolated *isolated, const uint8_t *frame, size_t len)
 {
 	const int rc = memif_end_send(&isolated->memif.end, frame, len);
@@ -193,7 +194,8 @@ bool isolated_give(struct server *server, uint16_t number, struct rte_mbuf *mbuf
 	return true;
 }
 
-/* The next packet that it may send, copied; NULL where there is none, or no buffer. */
+/* Copy the process's next packet. If the process may not send it, its length is set to 0. NULL:
+ * there is no packet, or no buffer. */
 static struct rte_mbuf *isolated_next(struct server *server, uint16_t number, uint32_t *taken)
 {
 	struct slot *slot = &server->slots.all[number];
