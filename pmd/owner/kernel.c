@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * An owner whose port is the kernel's as well: the other end of a net_tap is an interface, which
- * gets what is no RoCE, and whose frames go out through the port. The kernel answers ARP, neighbour
- * discovery and pings there, and its addresses are the link's.
+ * Shares the owner's port with the kernel. The other end of a net_tap is a kernel interface. It
+ * gets frames that are not RoCE, and its own frames go out through the port. The kernel answers
+ * ARP, neighbour discovery and pings there. The link has the addresses of this interface.
  */
 #include "kernel.h"
 
@@ -18,9 +18,9 @@
 /* The kernel's share of the room in the port. The rest is for the processes. */
 #define KERNEL_BURST (SERVER_BURST / 2)
 
-#define LEARN_BYTES 256 /* ARP, and advertisements of a neighbour, are shorter */
+#define LEARN_BYTES 256 /* ARP frames and neighbour advertisements are shorter */
 
-/* Its buffers come from the port and go to the port: they are the port's. */
+/* Use the port's pool: buffers of this interface come from the port and go to the port. */
 static int kernel_share_pool(struct port *kernel)
 {
 	const struct server *server = kernel->make_pool_arg;
@@ -38,7 +38,7 @@ static int kernel_open_port(struct server *server, const char *name)
 
 	rte_ether_format_addr(mac, sizeof(mac), (const struct rte_ether_addr *)port->mac);
 	snprintf(text, sizeof(text), "net_tap_kernel%u,iface=%s,mac=%s", server->number, name, mac);
-	/* Its driver carries no more. */
+	/* The driver of the interface carries no larger MTU. */
 	rc = port_prepare(kernel, text,
 			  RTE_MIN(port->mtu_bytes, (uint32_t)ETHDEV_PLAN_MTU_DEFAULT));
 	if (rc != 0)
@@ -62,14 +62,14 @@ int kernel_open(struct server *server, const struct settings *settings)
 	return link_use_interface(&server->uplink.link, settings->kernel);
 }
 
-/* Answers to what processes asked for; nothing is answered here. */
+/* Learn from answers to what processes asked for. No reply is sent here. */
 static void kernel_learn(struct server *server, const struct rte_mbuf *mbuf)
 {
 	uint8_t frame[LEARN_BYTES], reply[LINK_REPLY_MAX];
 
 	if (mbuf->data_len > sizeof(frame))
 		return;
-	/* A tag is taken out in place, and the kernel wants it. */
+	/* Copy the frame: link_input removes a VLAN tag in place, and the kernel needs the tag. */
 	memcpy(frame, rte_pktmbuf_mtod(mbuf, const uint8_t *), mbuf->data_len);
 	link_input(&server->uplink.link, frame, mbuf->data_len, server->now_ns, reply);
 }
@@ -85,7 +85,8 @@ static void kernel_flush(struct server *server)
 				      (uint16_t)(count - done));
 		server->totals.kernel_rx_packets += taken;
 		done += taken;
-		/* The driver stops at a frame that it does not take, as one that is too long. */
+		/* The driver stops at a frame that it does not take, for example one that is too
+		 * long. */
 		if (done < count) {
 			rte_pktmbuf_free(frames[done]);
 			server->totals.kernel_dropped++;
@@ -111,8 +112,8 @@ unsigned int kernel_turn(struct server *server)
 	if (!server->kernel.is_open)
 		return 0;
 	kernel_flush(server);
-	/* Frames without room stay in the interface's queue. The kernel knows of those that do not
-	 * fit there. */
+	/* Frames for which the port has no room stay in the interface's queue. The kernel knows
+	 * of frames that do not fit there. */
 	room = SERVER_BURST - server->uplink.pending_count;
 	n = port_rx_burst(&server->kernel.port, mbufs,
 			  (uint16_t)RTE_MIN(room, (uint32_t)KERNEL_BURST));

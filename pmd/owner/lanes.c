@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The owner's part in lanes between processes (share/lane.h): it makes one where packets go from
- * one process to another through it, and reads it once more when one of them has ended.
+ * The owner's part in lanes between processes (share/lane.h). The owner makes a lane when packets
+ * go from one process to another through the owner. It reads the lane once more when one of the
+ * processes has ended.
  */
 #include "lanes.h"
 
@@ -16,8 +17,8 @@
 #include "share/lane.h"
 #include "share/message.h"
 
-#define TRY_AT	  16 /* packets between two processes: fewer are not worth it */
-#define TRY_EVERY 64 /* again where it could not be had; a power of two */
+#define TRY_AT	  16 /* packets between two processes: fewer are not worth a lane */
+#define TRY_EVERY 64 /* packets until the next attempt if no lane could be made; a power of two */
 
 static_assert(SERVE_SLOTS_MAX <= SHARE_PEERS_MAX, "each slot has its place in a page");
 
@@ -25,7 +26,7 @@ struct server_lane {
 	LIST_ENTRY(server_lane) link;
 	uint32_t number;
 	uint16_t slots[2]; /* by side */
-	bool ended[2];	   /* the process has; its slot may be another's */
+	bool ended[2];	   /* the process has ended; its slot may be another process's */
 	struct lane_memory *memory;
 	/* Buffers that the ended process had lent, and that the other has not given back. */
 	uint32_t aside_count;
@@ -66,7 +67,7 @@ failed:
 	return rc;
 }
 
-/* Tell the process at a side of it. 0 or -errno. */
+/* Offer the lane to the process at a side. 0 or -errno. */
 static int lane_offer(struct server *server, const struct server_lane *lane, unsigned int side,
 		      int memory_fd)
 {
@@ -93,7 +94,7 @@ static int lane_offer(struct server *server, const struct server_lane *lane, uns
 	return message_send(slot->socket, &message, fds, SHARE_LANE_FDS);
 }
 
-/* A process whose slot's page says so lets go of the lane. */
+/* Remove the lane from the pages of its processes. A process whose page says so closes the lane. */
 static void lane_withdraw(struct server *server, const struct server_lane *lane)
 {
 	for (unsigned int side = 0; side < 2; side++) {
@@ -155,7 +156,8 @@ static int lane_make(struct server *server, uint16_t a, uint16_t b)
 		server->totals.lanes++;
 		return 0;
 	}
-	/* One may know of it; it has never seen the other ready, and so has lent nothing. */
+	/* One process may know of the lane. It has never seen the other one ready, so it has
+	 * lent nothing. */
 	lane_withdraw(server, lane);
 	lane_free(lane);
 	return rc;
@@ -200,8 +202,8 @@ static void lane_retrieve(struct server *server, struct server_lane *lane)
 }
 
 /*
- * The process at a side has ended, and the other may still read what it had lent. Whatever stands
- * in the ring, only what was really its own is set aside.
+ * Set aside the buffers that the ended process at a side had lent: the other process may still read
+ * them. Whatever the ring says, only buffers that the ended process really held are set aside.
  */
 static void lane_set_aside(struct server *server, struct server_lane *lane, unsigned int side)
 {
@@ -215,7 +217,8 @@ static void lane_set_aside(struct server *server, struct server_lane *lane, unsi
 		const uint64_t word = __atomic_load_n(&ring->slots[(prod - i) % LANE_WORDS].word,
 						      __ATOMIC_RELAXED);
 
-		/* Killed before it put it. */
+		/* Skip a packet that the process did not put before it was killed, and a short
+		 * one, which has no buffer. */
 		if (!lane_unpack(word, prod - i, &packet) || (packet.flags & SHARE_FLAG_SHORT))
 			continue;
 		if (ledger_set_aside(&server->arena.ledger, packet.buffer, lane->slots[side]))
@@ -235,7 +238,7 @@ void lanes_end(struct server *server, uint16_t number)
 			continue;
 		lane_withdraw(server, lane);
 		lane->ended[side] = true;
-		/* Nobody reads any more what the other had lent. */
+		/* Both processes have ended: no process reads the buffers that were set aside. */
 		if (lane->ended[!side]) {
 			lane_retrieve(server, lane);
 			continue;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Sockets that an owner listens on, and who may come to them. */
+/* Sockets that an owner listens on, their permissions, and how clients are accepted or refused. */
 #include "listen.h"
 
 #include <errno.h>
@@ -19,16 +19,16 @@
 #include "share/message.h"
 
 #define BACKLOG	 64
-#define PAUSE_NS UINT64_C(50000000) /* without descriptors */
+#define PAUSE_NS UINT64_C(50000000) /* rest of a listener when descriptors run out */
 #define WARN_NS	 UINT64_C(10000000000)
 
-/* A socket that nobody listens on is what a killed owner left. */
+/* Remove a socket that no process listens on: a killed owner left it. */
 static int listen_remove_stale(const struct sockaddr_un *address)
 {
 	struct stat status;
 	int fd, rc;
 
-	/* Nobody answers at a file either. */
+	/* Keep a file that is not a socket: no process answers there either. */
 	if (lstat(address->sun_path, &status) == 0 && !S_ISSOCK(status.st_mode))
 		return -EEXIST;
 	fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
@@ -44,7 +44,8 @@ static int listen_remove_stale(const struct sockaddr_un *address)
 	return rc;
 }
 
-/* /run is empty after a start of the system: one level is made where it is missing. */
+/* Make the socket's directory if it is missing, but only one level: /run is empty after the
+ * system starts. */
 static void listen_make_directory(const char *path)
 {
 	char directory[108];
@@ -68,7 +69,7 @@ static int listen_bind(const struct sockaddr_un *address, const struct listen_co
 	rc = listen_remove_stale(address);
 	if (rc != 0)
 		return rc;
-	/* Nobody may come in before owner and mode are what they should be. */
+	/* No client may connect before the socket's owner and mode are set. */
 	mask = umask(0777);
 	rc = bind(listener->fd, (const struct sockaddr *)address, sizeof(*address)) == 0 ? 0
 											 : -errno;
@@ -101,21 +102,22 @@ int listen_open(struct server *server, const struct listen_config *config, enum 
 	return rc == 0 ? event_watch(server, listener->fd, event, 0) : rc;
 }
 
-/* There are no descriptors, or there is no memory. */
+/* Return true if the error says that descriptors or memory ran out. */
 static bool is_short(int err)
 {
 	return err == EMFILE || err == ENFILE || err == ENOMEM || err == ENOBUFS;
 }
 
-/* Another thread may have taken the last descriptor while this one was given up. */
+/* Open the spare descriptor if it is missing: another thread may have taken the last descriptor
+ * while the spare one was closed. */
 static void listen_keep_spare(struct server *server)
 {
 	if (server->newcomers.spare_fd < 0)
 		server->newcomers.spare_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
 }
 
-/* Tell a process that it cannot attach. A socket that is closed with unread messages in it loses
- * the answer as well, so they are read, and no more are taken. */
+/* Tell a process that it cannot attach. If a socket is closed while it has unread messages, the
+ * answer is lost, too. So they are read, and no more are accepted. */
 static void listen_refuse(int fd, const struct share_message *answer)
 {
 	shutdown(fd, SHUT_RD);
@@ -125,7 +127,7 @@ static void listen_refuse(int fd, const struct share_message *answer)
 	close(fd);
 }
 
-/* Refuse a program that connects, which would otherwise wait for an answer without end. */
+/* Refuse a program that connects. Without an answer it would wait for ever. */
 static void listen_turn_away(struct server *server, const struct listener *listener)
 {
 	const struct share_message answer = {
@@ -155,7 +157,7 @@ int listen_accept(struct server *server, struct listener *listener)
 		return -err;
 	if (server->clock_ns - listener->until_ns > WARN_NS)
 		log_warn("no process can attach just now: %s", strerror(err));
-	/* An untrusted client is not told: closing what it sends may take long. */
+	/* An untrusted client is not told: closing the descriptors that it sends may take long. */
 	if (listener == &server->newcomers.trusted)
 		listen_turn_away(server, listener);
 	listener->until_ns = server->clock_ns + PAUSE_NS;

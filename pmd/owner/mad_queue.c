@@ -11,7 +11,7 @@
 #include "slot.h"
 
 #define LOOK_MS	  1
-#define RING_PART 4 /* this part of a process's ring is left for other packets */
+#define RING_PART 4 /* 1/RING_PART of a process's ring is left for other packets */
 
 struct waiting_mad {
 	uint16_t len;
@@ -51,7 +51,8 @@ static void mad_queue_free(struct mad_queue *queue)
 	memset(queue, 0, sizeof(*queue));
 }
 
-/* False where the process takes no more, or there is no buffer. */
+/* Give a waiting MAD to a process. Return false if the process takes no more, or there is no
+ * buffer. */
 static bool mad_queue_give(struct server *server, uint16_t number, const struct waiting_mad *mad)
 {
 	struct rte_mbuf *mbuf = rte_pktmbuf_alloc(server->uplink.link.port.pool);

@@ -15,15 +15,16 @@ struct server;
 struct waiting_mad;
 
 #define MAD_QUEUE_MAX 8192 /* of a process; 2.9 MB */
-/* A process that takes nothing for so long loses what waits: peers send again after 4 seconds. */
+/* A process that takes no MAD for so long loses those that wait. Peers retransmit after 4
+ * seconds. */
 #define MAD_QUEUE_NS UINT64_C(10000000000)
 
 /* All zero: none waits. */
 struct mad_queue {
 	struct waiting_mad *all; /* MAD_QUEUE_MAX, a ring; NULL while none waits */
-	uint32_t first;		 /* of all: the oldest */
+	uint32_t first;		 /* index in `all` of the oldest */
 	uint32_t count;
-	uint64_t moved_ns; /* the first began to wait, or the process took one */
+	uint64_t moved_ns; /* when the first began to wait, or the process took one */
 };
 
 /**
@@ -40,13 +41,14 @@ struct mad_queue {
 bool mad_queue_put(struct server *server, uint16_t number, struct rte_mbuf *mbuf, uint8_t flags,
 		   bool local);
 
-/** Give a process what waits for it, as far as there is room. Returns how many MADs. */
+/** Give a process the MADs that wait for it, as far as there is room. Returns how many. */
 uint32_t mad_queue_serve(struct server *server, uint16_t number);
 
-/** Drop what waits for a process. */
+/** Drop the MADs that wait for a process. */
 void mad_queue_drop(struct server *server, uint16_t number);
 
-/** Return how long the owner may sleep, of `ms`: a process that makes room does not tell. */
+/** Return how long the owner may sleep: `ms`, or less while MADs wait, because a process that
+ * makes room does not wake the owner. */
 int mad_queue_longest_ms(const struct server *server, int ms);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Packets to QP 1 of a shared device, and the ports of its connection managers: what the arbiter
- * says is done here. */
+/* Handles packets to QP 1 of a shared device, and the ports of its connection managers, as the
+ * arbiter decides. */
 #include "mads.h"
 
 #include <errno.h>
@@ -72,7 +72,7 @@ static struct arbiter_mad mads_of(const struct packet *packet, bool local)
 	return mad;
 }
 
-/* A MAD that a process sends. */
+/* Return a MAD that a process sends, with the MAC address of its next hop. */
 static struct arbiter_mad mads_sent(const struct mads_packet *sent)
 {
 	struct arbiter_mad mad = mads_of(&sent->packet, true);
@@ -87,7 +87,7 @@ static bool mads_is_ours(const struct server *server, const struct arbiter_mad *
 			      mad->dgid);
 }
 
-/* A packet to the other side of a path. Returns its length, or 0 where it cannot be made. */
+/* Build a packet to the other side of a path. Returns its length, or 0 if it cannot be built. */
 static size_t mads_build(struct server *server, const struct connections_path *to,
 			 const uint8_t *mad, uint8_t *frame)
 {
@@ -137,7 +137,8 @@ static void mads_give(struct server *server, uint16_t number, struct rte_mbuf *m
 	rte_pktmbuf_free(mbuf);
 }
 
-/* The same of a MAD of another process. Returns false while it should wait at its sender. */
+/* Give a MAD of one process to another one, likewise. Returns false while the MAD should wait at
+ * its sender. */
 static bool mads_pass(struct server *server, uint16_t from, uint16_t number, struct rte_mbuf *mbuf)
 {
 	const uint8_t flags = forward_flags_of(server, from);
@@ -162,7 +163,7 @@ static bool mads_send(struct server *server, const struct connections_path *to, 
 	struct rte_mbuf *mbuf = rte_pktmbuf_alloc(server->uplink.link.port.pool);
 	size_t len;
 
-	/* The timers of connection managers make up for it. */
+	/* Connection managers retransmit a lost MAD when their timers expire. */
 	if (!mbuf) {
 		server->totals.no_buffer++;
 		return false;
@@ -182,7 +183,7 @@ static bool mads_send(struct server *server, const struct connections_path *to, 
 	return true;
 }
 
-/* Answer in place of nobody. */
+/* Answer a packet that is for no process. */
 static void mads_answer(struct server *server, const struct packet *to, uint16_t number,
 			const uint8_t *mad)
 {
@@ -222,8 +223,8 @@ void mads_input(struct server *server, struct rte_mbuf *mbuf, uint8_t flags)
 	struct mads_packet read;
 	uint16_t number = BLOCK_NONE;
 
-	/* A datagram that is answered or remembered here must be whole; the process that gets the
-	 * packet checks it once more. */
+	/* Check the ICRC: a datagram that is answered or recorded here must be intact. The
+	 * process that gets the packet checks it once more. */
 	if (mads_read(rte_pktmbuf_mtod(mbuf, const uint8_t *), mbuf->data_len,
 		      flags & SHARE_FLAG_SUMS, &read) &&
 	    packet_icrc_ok(&read.packet))
@@ -282,8 +283,8 @@ bool mads_may_send(const struct server *server, uint16_t number, const uint8_t *
 	return arbiter_may_send(server->gsi.arbiter, &sender, &mad);
 }
 
-/* Find the process of ours that a farewell is for. BLOCK_NONE: that has ended, too, and the answer
- * in its place is heard here. */
+/* Find the process of ours that a farewell is for. BLOCK_NONE: that process has ended, too. The
+ * arbiter's answer in its place is then given back to the arbiter. */
 static uint16_t mads_receiver(struct server *server, const struct connections_path *to,
 			      const uint8_t *bytes)
 {
@@ -315,7 +316,7 @@ void mads_farewell(struct server *server)
 	uint8_t mad[MAD_LEN];
 	uint16_t number;
 
-	/* As many as there is room for, so that none is lost here. */
+	/* Send only as many as there is room for, so that none is lost here. */
 	for (uint32_t n = server->uplink.pending_count; n < SERVER_BURST; n++) {
 		if (!arbiter_farewell(server->gsi.arbiter, server->now_ns, &to, mad))
 			return;

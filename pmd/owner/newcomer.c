@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The socket of those who are not trusted, and what they ask over theirs: descriptors that come are
- * looked at before anything is done with them, and not many wait to be heard.
+ * The socket for untrusted clients, and their first messages. Descriptors that a client sends are
+ * checked before they are used. Only a few clients may wait until their message is read.
  */
 #include "newcomer.h"
 
@@ -25,7 +25,7 @@ void newcomer_init(struct server *server)
 		server->newcomers.all[i].fd = -1;
 }
 
-/* Whichever of the two came first; NULL is none. */
+/* Return the client that came first. NULL: no client. */
 static struct newcomer *older(struct newcomer *a, struct newcomer *b)
 {
 	return a && (int32_t)(a->number - b->number) < 0 ? a : b;
@@ -65,7 +65,8 @@ static void newcomer_end(struct server *server, struct newcomer *newcomer)
 	newcomer->fd = -1;
 }
 
-/* Asked before: who is let in has to be closed some time. */
+/* Accept a client. First check that not too many descriptors wait to be closed, because each
+ * accepted client must be closed later. */
 void newcomer_accept(struct server *server)
 {
 	struct newcomer *place;
@@ -114,7 +115,7 @@ static bool newcomer_is_report(int fd)
 	return fd >= 0 && memif_socket_is_sealed(fd) && (fcntl(fd, F_GET_SEALS) & F_SEAL_GROW);
 }
 
-/* All that it can want is a slot. 0: it has one, and the socket is the slot's. */
+/* Answer a client, which may only ask for a slot. 0: it has one, and the socket is the slot's. */
 static int newcomer_answer(struct server *server, const struct newcomer *newcomer,
 			   const struct share_message *message, int report_fd, int rc)
 {

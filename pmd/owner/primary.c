@@ -22,7 +22,7 @@
 
 #define EXPORTED      __attribute__((visibility("default")))
 #define ERROR_MAX     256
-#define CONTROL_POLLS 256 /* looking at descriptors is a system call */
+#define CONTROL_POLLS 256 /* polls between two looks at descriptors, each a system call */
 #define MODE_DEFAULT  0660
 
 static_assert(UROCE_NO_QUEUE == GUEST_NO_QUEUE, "passed on as it is");
@@ -34,8 +34,8 @@ struct uroce_primary {
 	unsigned int polls;
 };
 
-static bool primary_begun;		  /* names of rings and pools are the process's */
-static struct report_set primary_reports; /* DPDK's telemetry looks there until the process ends */
+static bool primary_begun; /* only one in a process, for its rings and pools have fixed names */
+static struct report_set primary_reports; /* DPDK's telemetry reads it until the process ends */
 
 static bool port_does_dma(uint16_t port_id)
 {
@@ -91,7 +91,7 @@ static int primary_serve(struct uroce_primary *primary, const struct uroce_prima
 	rc = primary_set(&primary->settings, "ip", config->ips);
 	if (rc != 0)
 		return rc;
-	/* What has been made by then is not all undone where this fails. */
+	/* Set this before serve_create: if that fails, not all that it made is undone. */
 	primary_begun = true;
 	report_set_init(&primary_reports);
 	rc = serve_create(&serve, &primary->server);
@@ -132,7 +132,8 @@ EXPORTED struct rte_mempool *uroce_primary_pool(const struct uroce_primary *prim
 	return primary->server->uplink.link.port.pool;
 }
 
-/* In a buffer that processes share; NULL where there is none. */
+/* Return the packet in a buffer that processes share, copied if necessary. NULL: there is no
+ * buffer. */
 static struct rte_mbuf *primary_move(struct server *server, struct rte_mbuf *mbuf)
 {
 	struct rte_mbuf *copy;

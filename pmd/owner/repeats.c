@@ -46,8 +46,9 @@ static uint32_t count_of(const struct repeat *set, user_t user)
 	return count;
 }
 
-/* The oldest one of the user who has the most in a set that is full: no user has more than its part
- * at others' cost, however many requests come to its processes. */
+/* Choose the entry to displace in a full set: the oldest one of the user that has the most. So
+ * no user has more than its part at the cost of others, however many requests come to its
+ * processes. */
 static struct repeat *displaced(struct repeat *set)
 {
 	struct repeat *oldest = set;
@@ -64,7 +65,7 @@ static struct repeat *displaced(struct repeat *set)
 	return oldest;
 }
 
-/* The place of this peer, or one that is free, or whose time is up. */
+/* Return the entry of this peer, or one that is free or has expired, or else one to displace. */
 static struct repeat *place(struct repeat *set, uint64_t key, uint64_t now_ns)
 {
 	struct repeat *free_one = NULL;

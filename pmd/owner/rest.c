@@ -17,9 +17,10 @@
 #include "server.h"
 #include "slot.h"
 
-#define BUSY_NS UINT64_C(100000000) /* after packets, more may come at any time */
+#define BUSY_NS UINT64_C(100000000) /* for so long after packets, more may come at any time */
 #define LOOK_MS 1		    /* between two looks at those that rest */
-#define IDLE_MS 20 /* the same while no packets pass: who cannot be closed may rest for hours */
+#define IDLE_MS \
+	20 /* the same while no packets pass: a client that cannot be closed may rest for hours */
 
 static void rest_fd(struct server *server, int fd)
 {
@@ -130,7 +131,8 @@ void rest_look(struct server *server)
 	wake_listener(server, &server->newcomers.isolated, EVENT_LISTEN_ISOLATED);
 }
 
-/* While nothing passes, nobody is kept waiting: what is asked then costs nothing. */
+/* Return true if packets passed recently. While none pass, no client has to wait, because its
+ * messages then delay no packet. */
 static bool is_busy(const struct server *server)
 {
 	return server->clock_ns - server->worked_ns < BUSY_NS;
