@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Clients and sockets that the owner does not listen to for a while. A client rests when it has had
- * its part of the owner's time, or while the descriptors that it brought cannot be closed. A
- * listening socket rests while nobody can be let in. Messages wait in the kernel meanwhile: nothing
- * is lost, and nothing wakes the owner in vain.
+ * Clients and sockets that the owner ignores for a while. A client rests when it has used its part
+ * of the owner's time, or while the descriptors that it sent cannot be closed. A listening socket
+ * rests while no client can be accepted. Messages wait in the kernel meanwhile: nothing is lost,
+ * and nothing wakes the owner in vain.
  */
 #include "rest.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The begin and the end of an owner, its socket, and its sleep. */
+/* Starts and ends an owner, opens its sockets, and sleeps while there is no work. */
 #include "owner/serve.h"
 
 #include <errno.h>
@@ -36,13 +36,14 @@
 #include "uplink.h"
 
 #define LINK_PERIOD_NS	UINT64_C(100000000)
-#define POLL_MS		1 /* where no descriptor tells of frames */
+#define POLL_MS		1 /* longest sleep if no descriptor reports frames */
 #define SERVE_NS_PER_MS UINT64_C(1000000)
-#define TELL_TURNS	4096 /* in each some messages */
+#define TELL_TURNS	4096 /* turns to tell peers; each sends some messages */
 
 /*
- * Pools keep a stack of buffers an lcore: from here on this thread is one. Not one that another
- * thread is, nor dpdk-dumpcap, whose pool is used here too, and which has the number of a CPU.
+ * Give this thread an lcore id, because pools keep a stack of buffers for each lcore. No other
+ * thread may have the same id. Nor may dpdk-dumpcap, whose pool is used here too, and whose lcore
+ * id is the number of a CPU.
  */
 void serve_begin(const struct server *server)
 {
@@ -224,7 +225,7 @@ static bool serve_arm(struct server *server)
 	return true;
 }
 
-/* Return how long it is, of `ms`, before a time comes. */
+/* Return the time until `due_ns` in milliseconds, but at most `ms`. */
 static int serve_until_ms(uint64_t due_ns, uint64_t now_ns, int ms)
 {
 	if (due_ns <= now_ns)
@@ -234,7 +235,8 @@ static int serve_until_ms(uint64_t due_ns, uint64_t now_ns, int ms)
 	return (int)((due_ns - now_ns) / SERVE_NS_PER_MS) + 1;
 }
 
-/* How long it is before somebody has to look who is not woken. */
+/* Return how long the owner may sleep, at most `ms`, before it must look at something that does
+ * not wake it. */
 static int serve_longest_ms(const struct server *server, int ms)
 {
 	const bool is_told = server->uplink.link.port.wake_fd >= 0 || server->uplink.lost;
@@ -260,8 +262,9 @@ void serve_sleep(struct server *server, int ms)
 	ms = serve_longest_ms(server, ms);
 	if (ms != 0 && !serve_arm(server))
 		ms = 0;
-	/* One, and packets have their turn: nobody who asks and asks keeps the thread from them.
-	 * The others wait on, and so do their events, those first who waited longest. */
+	/* Handle one event, and then packets have their turn: no client can keep the thread from
+	 * packets by sending many messages. Other events wait, and the one that has waited longest
+	 * comes first. */
 	if (epoll_wait(server->epoll_fd, &event, 1, ms) > 0)
 		control_event(server, (enum server_event)(event.data.u64 >> 32),
 			      (uint32_t)event.data.u64);
@@ -279,7 +282,8 @@ void serve_wake(struct server *server)
 {
 	const uint64_t one = 1;
 
-	/* Nobody rings often enough to fill the counter, which is ours alone. */
+	/* The write does not fail: the counter is ours alone, and is not written often enough to
+	 * fill it. */
 	if (write(server->wake_fd, &one, sizeof(one)) < 0)
 		return;
 }
@@ -290,7 +294,8 @@ static void close_fd(int fd)
 		close(fd);
 }
 
-/* Say to the peers of all connections that these have ended: once, as far as the port takes it. */
+/* Tell the peers of all connections that these have ended: once, as far as the port takes the
+ * messages. */
 static void serve_tell_peers(struct server *server)
 {
 	for (int i = 0; i < TELL_TURNS && arbiter_due_ns(server->gsi.arbiter) <= server->now_ns;
@@ -302,7 +307,8 @@ static void serve_tell_peers(struct server *server)
 
 void serve_destroy(struct server *server)
 {
-	/* First of all: who comes from here on is told that nobody is here. */
+	/* Close the sockets first: a client that connects from now on learns that no owner is
+	 * here. */
 	listen_close(&server->newcomers.trusted);
 	listen_close(&server->newcomers.isolated);
 	newcomer_close_all(server);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* How an owner and its processes stand: as structs, and as JSON. */
+/* The state of an owner and its processes, as structs and as JSON. */
 #include "serve_status.h"
 
 #include <errno.h>
@@ -59,7 +59,8 @@ bool serve_next_slot(const struct server *server, uint16_t number, struct serve_
 	return true;
 }
 
-/* Text that is being written; what does not fit is counted, not written. */
+/* A text that is being written. Characters that do not fit are counted in `len`, but not
+ * written. */
 struct text {
 	char *at;
 	size_t size, len;

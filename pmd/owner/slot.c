@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A process's time in a slot: its page, its numbers, and what happens at its end.
+ * A process's time in a slot: its page, its numbers, and its end.
  *
- * The page is a new one each time, so whatever is left of an earlier process can touch nothing of a
- * later one.
+ * Each process gets a new page, so nothing that an earlier process left behind can access the
+ * memory of a later one.
  */
 #include "slot.h"
 
@@ -37,10 +37,11 @@
 #include "share/message.h"
 #include "turn.h"
 
-#define SLOTS_BEFORE_MAX 4		    /* that a process had, and hung up */
-#define SLOT_DRAIN_NS	 UINT64_C(50000000) /* a receiver is waited for less, and so is the port */
+#define SLOTS_BEFORE_MAX 4 /* earlier slots of a process, which it hung up */
+#define SLOT_DRAIN_NS \
+	UINT64_C(50000000) /* longer than packets wait for a receiver or for the port */
 
-/* Take now what a slot would give in turns to come: there is no time for them. */
+/* Take all packets of a draining slot now: there is no time to drain it in later turns. */
 static void slot_finish_draining(struct server *server, uint16_t number)
 {
 	struct slot *slot = &server->slots.all[number];
@@ -52,8 +53,9 @@ static void slot_finish_draining(struct server *server, uint16_t number)
 }
 
 /*
- * A limit is a process's, so it has one slot. One that goes on after it has hung up, as a program
- * that another one executes, gets another; what it had before counts, for it may have kept it.
+ * Check the other slots of a process. Limits are set for each process, so a process has one live
+ * slot. A process that goes on after it hung up, for example after an exec, gets another slot. Its
+ * earlier slots count, because it may have kept what they gave it.
  */
 static int slot_check_others(struct server *server, int socket)
 {
@@ -72,12 +74,12 @@ static int slot_check_others(struct server *server, int socket)
 
 		if (slot->state == SLOT_FREE || slot->pid != peer.pid)
 			continue;
-		/* That it has hung up may not have been noticed yet. */
+		/* The owner may not have noticed yet that the process hung up. */
 		if (slot->state == SLOT_LIVE && poll(&other_end, 1, 0) > 0)
 			slot_hang_up(server, i);
 		if (slot->state == SLOT_LIVE)
 			return -EBUSY;
-		/* An isolated one keeps nothing. */
+		/* An isolated process keeps nothing, so its slot can be freed now. */
 		if (slot->isolated)
 			slot_finish_draining(server, i);
 		if (slot->state == SLOT_FREE)
@@ -107,8 +109,8 @@ static int slot_find_free(const struct server *server)
 	return -ENOSPC;
 }
 
-/* The process at the other end, and a descriptor that tells of its end: a child of it may keep the
- * socket open. */
+/* Find the process at the other end, and open a pidfd that reports its end. The socket does not
+ * always do so, because a child of the process may keep it open. */
 static int slot_identify(struct slot *slot, int socket, bool isolated)
 {
 	struct ucred peer;
@@ -127,8 +129,8 @@ static int slot_identify(struct slot *slot, int socket, bool isolated)
 	slot->pidfd = user_pidfd(socket, &peer);
 	if (slot->pidfd < 0)
 		return slot->pidfd;
-	/* While it is there, its number is no other process's, and what was found by that is true.
-	 */
+	/* If the process has not ended, no other process has its number, and what was found by
+	 * the number is true. */
 	ended = (struct pollfd){.fd = slot->pidfd, .events = POLLIN};
 	return poll(&ended, 1, 0) == 0 ? 0 : -ESRCH;
 }
@@ -186,7 +188,7 @@ static void slot_welcome(const struct server *server, uint16_t number,
 	message->link_up = server->uplink.up;
 }
 
-/* Everything that a slot has of its own; what it has not is -1 or NULL. */
+/* Release everything that a slot has of its own. Members that it does not have are -1 or NULL. */
 static void slot_release(struct server *server, struct slot *slot)
 {
 	if (slot->qpn_first != 0)
@@ -197,7 +199,8 @@ static void slot_release(struct server *server, struct slot *slot)
 		munmap(slot->page, share_ring_offset(SHARE_RINGS));
 	if (slot->process_fd >= 0)
 		close(slot->process_fd);
-	/* The process has it open too: closing alone would leave it in the set. */
+	/* Remove it from the epoll set first: the process has it open too, so closing alone
+	 * would leave it there. */
 	if (slot->bell_fd >= 0) {
 		epoll_ctl(server->epoll_fd, EPOLL_CTL_DEL, slot->bell_fd, NULL);
 		close(slot->bell_fd);
@@ -225,7 +228,8 @@ static int slot_make_shared(struct server *server, uint16_t number, int *page_fd
 	return event_watch(server, slot->bell_fd, EVENT_BELL, number);
 }
 
-/* No user takes all from the others, but the superuser, who could anyway. */
+/* Return true if a user has as many slots as it may. So no user takes all slots from the others,
+ * except the superuser, who could do so anyway. */
 static bool slot_user_has_all(const struct server *server, user_t user)
 {
 	unsigned int count = 0;
@@ -270,7 +274,7 @@ static int slot_prepare(struct server *server, uint16_t number, int socket, bool
 			   &slot->id_value);
 	if (rc != 0)
 		return rc;
-	/* Twice as many numbers as queue pairs: one that was destroyed rests. */
+	/* Give twice as many numbers as queue pairs: the number of a destroyed queue pair rests. */
 	static_assert(2 * SETTINGS_QP_MAX == BLOCK_QPNS, "no more than a block has numbers for");
 	slot->qpn_count = BLOCK_QPNS;
 	if (server->slots.max_qp > 0)
@@ -328,7 +332,8 @@ static void free_buffer(uint32_t buffer, void *arg)
 	rte_pktmbuf_free(server->arena.mbufs[buffer]);
 }
 
-/* A process that shows nothing of itself is not seen, that is all. */
+/* Take a process's report. A process without one is served too, but readers do not see its
+ * state. */
 static void slot_take_report(struct server *server, struct slot *slot, int fd)
 {
 	struct report *report;
@@ -383,7 +388,7 @@ static void slot_leave_live(struct server *server, uint16_t number)
 	}
 }
 
-/* Hear and tell nothing more. */
+/* Close the process's socket: no more messages are received or sent. */
 static void slot_close_socket(struct server *server, struct slot *slot)
 {
 	rest_forget_slot(server, slot);
@@ -423,7 +428,7 @@ static void slot_withdraw(struct server *server, uint16_t number)
 	arbiter_end(server->gsi.arbiter, number, server->now_ns);
 	lanes_close(server, number);
 	slot_close_socket(server, slot);
-	/* It shares nothing that would have to be waited for. */
+	/* An isolated process shares no memory, so its slot need not wait until it ends. */
 	slot->ended |= slot->isolated != NULL;
 }
 
@@ -448,7 +453,8 @@ static void slot_free(struct server *server, uint16_t number)
 void slot_advance(struct server *server, uint16_t number)
 {
 	struct slot *slot = &server->slots.all[number];
-	/* The owner may be hearing another user just now, who is charged again after this. */
+	/* The owner may be handling a message of another user now. That user is charged again
+	 * after this. */
 	const user_t before = memif_socket_charge(slot->user);
 
 	if (slot->state == SLOT_LIVE && !slot->broke_rule && (slot->hung_up || slot->ended))
@@ -477,7 +483,7 @@ void slot_end(struct server *server, uint16_t number)
 {
 	struct slot *slot = &server->slots.all[number];
 
-	/* It says so as long as it is watched. */
+	/* Close the pidfd: it would report the end as long as it is watched. */
 	if (slot->state != SLOT_FREE && slot->pidfd >= 0) {
 		close(slot->pidfd);
 		slot->pidfd = -1;

@@ -60,10 +60,11 @@ struct slot {
 	uint32_t id_value; /* upper bits of its communication ids */
 	struct share_page *page;
 	int process_fd; /* eventfd that wakes it */
-	int bell_fd;	/* eventfd of this process alone: it wakes us, and cannot disturb others' */
+	int bell_fd;	/* eventfd of this process alone, which wakes us; it cannot disturb others'
+			   eventfds */
 	struct share_ring rings[SHARE_RINGS];
 	bool touched;		  /* packets were put into its rings in this turn */
-	bool addresses_due;	  /* they have not been sent to it yet */
+	bool addresses_due;	  /* the port's addresses have not been sent to it yet */
 	struct patience patience; /* its rx ring had no room */
 	struct mad_queue mads;	  /* MADs that wait for room there */
 	struct budget budget;	  /* isolated: time that its messages took */

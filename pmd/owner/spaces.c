@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Port spaces of a device: who is bound to which port, and who listens. */
+/* Port spaces of a device: which process is bound to which port, and which one listens. */
 #include "owner/spaces.h"
 
 #include <assert.h>
@@ -21,7 +21,7 @@ struct spaces_port {
 	LIST_ENTRY(spaces_port) by_port;
 	LIST_ENTRY(spaces_port) by_id;
 	LIST_ENTRY(spaces_port) by_slot;
-	LIST_ENTRY(spaces_port) by_service; /* of one that listens */
+	LIST_ENTRY(spaces_port) by_service; /* only if it listens */
 	struct cm_port_claim claim;
 	uint32_t id;
 	uint16_t slot;
@@ -57,8 +57,8 @@ static struct spaces_port *find_of_slot(const struct spaces *spaces, uint16_t sl
 	return port && port->slot == slot ? port : NULL;
 }
 
-/* Others' reuse of an address would keep who was there first from listening: so users do not share
- * one, as with SO_REUSEPORT. */
+/* Return true if two claims may share a port. Different users may not, as with SO_REUSEPORT: the
+ * second one would keep the first one from listening. */
 static bool may_share(const struct spaces_port *port, const struct cm_port_claim *claim,
 		      user_t user)
 {
@@ -76,8 +76,8 @@ static bool is_free(const struct spaces *spaces, const struct cm_port_claim *cla
 	return true;
 }
 
-/* From a random one on: nobody shall guess which port is used next. One that is given this way is
- * nobody else's, whatever REUSEADDR says. */
+/* Choose a free ephemeral port. The search begins at a random one, so that nobody can guess
+ * which port is used next. A port is chosen only if no other claim has it, even with REUSEADDR. */
 static int choose(const struct spaces *spaces, struct cm_port_claim *claim)
 {
 	struct cm_port_claim alone = *claim;
@@ -176,7 +176,8 @@ int spaces_claim(struct spaces *spaces, uint16_t slot, user_t user, struct cm_po
 	return 0;
 }
 
-/* As Linux has it: who listens is alone on its address, and does not share it any more. */
+/* As in Linux, a claim that listens must be alone on its address, and does not share it any
+ * more. */
 int spaces_listen(struct spaces *spaces, uint16_t slot, uint32_t id)
 {
 	struct spaces_port *port = find_of_slot(spaces, slot, id), *other;
@@ -227,7 +228,8 @@ void spaces_end(struct spaces *spaces, uint16_t slot)
 	spaces->users[slot] = USER_TRUSTED;
 }
 
-/* How narrowly a port is bound; the narrowest has a request. -1: it is not for this port. */
+/* Return how narrowly a port is bound. A request goes to the narrowest one. -1: the request is
+ * not for this port. */
 static int narrowness(const struct spaces_port *port, const struct cm_port_claim *wanted)
 {
 	if (!cm_port_overlaps(&port->claim, wanted))
@@ -248,7 +250,7 @@ uint16_t spaces_find(const struct spaces *spaces, uint64_t service_id, const uin
 	uint16_t found = SPACES_NONE;
 	int best = -1;
 
-	/* The upper half of a service id is no part of a space. */
+	/* Port spaces have only service ids whose upper half is zero. */
 	if (service_id >> 32 != 0 || !is_space(wanted.space))
 		return SPACES_NONE;
 	memcpy(wanted.address, gid, GID_LEN);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A turn of an owner: packets of all, in both directions. */
+/* Runs one turn of the owner: moves packets of all processes, in both directions. */
 #include "turn.h"
 
 #include <unistd.h>
@@ -69,7 +69,8 @@ void turn_wake(struct server *server)
 {
 	const uint64_t one = 1;
 
-	/* Orders the stores of what was put before the loads below. Pairs with client_arm. */
+	/* Order the stores of the packets before the loads of process_sleeps below. Pairs with
+	 * client_arm. */
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 	for (uint16_t i = 0; i < server->slots.live_count; i++) {
 		struct slot *slot = &server->slots.all[server->slots.live[i]];
@@ -80,7 +81,7 @@ void turn_wake(struct server *server)
 		if (__atomic_load_n(&slot->page->process_sleeps, __ATOMIC_RELAXED) == 0)
 			continue;
 		__atomic_store_n(&slot->page->process_sleeps, 0, __ATOMIC_RELAXED);
-		/* The only failure is a counter that is full, and then it is awake. */
+		/* The write fails only if the counter is full, and then the process is awake. */
 		if (write(slot->process_fd, &one, sizeof(one)) < 0)
 			continue;
 	}
@@ -117,7 +118,8 @@ unsigned int turn_run(struct server *server)
 	for (unsigned int i = 0; i < work; i++)
 		forward_input(server, mbufs[i]);
 	work += kernel_turn(server);
-	/* Everyone is first in turn, for the room in the port. The list changes meanwhile. */
+	/* Each slot is first in turn, because the port has limited room. Copy the list, because
+	 * it changes meanwhile. */
 	if (count > 0)
 		server->slots.first = (uint16_t)((server->slots.first + 1) % count);
 	for (uint16_t i = 0; i < count; i++)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The port of an owner: how it is opened, and what becomes of its link. */
+/* Opens the owner's port, and follows the state of its link. */
 #include "uplink.h"
 
 #include <stdio.h>
@@ -25,7 +25,7 @@
 #define LINK_PAUSE_NS	 10000000
 #define CONN_TURNS	 64  /* enough to empty a memif connection's rings of the usual size */
 #define LINK_TRIES	 600 /* copper agrees on a speed in some 4 s */
-#define BUFFER_OVERHEAD	 384 /* an mbuf, and what its pool keeps of it */
+#define BUFFER_OVERHEAD	 384 /* bytes of an mbuf, and of what its pool keeps for it */
 #define UPLINK_NS_PER_MS UINT64_C(1000000)
 
 const char *uplink_prefix(const struct settings *settings)
@@ -45,7 +45,7 @@ static int uplink_check_driver(const struct devargs *devargs)
 	return -EOPNOTSUPP;
 }
 
-/* EAL finds the hardware of all ports when it starts, which is for the first of them. */
+/* List the hardware of all ports: EAL finds it when it starts, which is for the first port. */
 static int uplink_find_hardware(const struct serve_config *config, struct devargs *devices,
 				size_t *count)
 {
@@ -63,8 +63,8 @@ static int uplink_find_hardware(const struct serve_config *config, struct devarg
 	return 0;
 }
 
-/* A cable's two ends agree on a speed for some seconds: the first programs shall find the link up.
- */
+/* Wait until the link is up, so that the first programs find it up: the two ends of a cable need
+ * some seconds to agree on a speed. */
 static void uplink_wait_for_link(const struct port *port)
 {
 	const struct timespec pause = {.tv_nsec = LINK_PAUSE_NS};
@@ -79,7 +79,8 @@ static void uplink_wait_for_link(const struct port *port)
 			 port->devargs.name);
 }
 
-/* Programs that need no rdma_cm do not mind. */
+/* Become the connection manager of the kernel's interface. If that fails, programs that need no
+ * rdma_cm still work. */
 static void uplink_manage(struct server *server, const struct settings *settings)
 {
 	snprintf(server->gsi.netdev, sizeof(server->gsi.netdev), "%s", settings->netdev);
@@ -102,7 +103,7 @@ int uplink_open(struct server *server, const struct serve_config *config)
 					 .file_prefix = uplink_prefix(settings)};
 	int rc;
 
-	/* Processes' buffers are its buffers. */
+	/* The port uses the buffers of the processes. */
 	link->port.make_pool = arena_make_pool;
 	link->port.make_pool_arg = server;
 	rc = link_prepare(link, settings);
@@ -124,7 +125,7 @@ int uplink_open(struct server *server, const struct serve_config *config)
 	return rc == 0 ? capture_open(server, settings) : rc;
 }
 
-/* The application's lcores are as they are. */
+/* Do not change lcore ids here: they are the application's. */
 int uplink_open_guest(struct server *server, const struct serve_config *config)
 {
 	struct link *link = &server->uplink.link;
@@ -158,8 +159,8 @@ void uplink_unwatch(struct server *server)
 	server->uplink.port_fd = -1;
 }
 
-/* The processes are told what they would be told of a port of their own: by the end of their
- * sockets. */
+/* Tell the processes that the port has gone, as they would be told of a port of their own. The
+ * end of their sockets tells them. */
 static void uplink_lose(struct server *server)
 {
 	struct port *port = &server->uplink.link.port;
@@ -196,8 +197,8 @@ void uplink_conn_run(struct server *server)
 	const struct port *port = &server->uplink.link.port;
 	int ms;
 
-	/* Packets that a peer sent before it went away are still in its rings, which will be
-	 * unmapped. */
+	/* Packets that the other end sent before it went away are still in its rings, which will
+	 * be unmapped. */
 	for (int i = 0; i < CONN_TURNS && turn_run(server) > 0; i++)
 		;
 	port_conn_run(port);

@@ -45,7 +45,7 @@ LIST_HEAD(connections_bucket, connection);
 TAILQ_HEAD(connections_queue, connection);
 
 struct connections_slot {
-	struct connections_queue taken; /* oldest first, as is the next one */
+	struct connections_queue taken; /* REQs that it has got; oldest first, as in `own` */
 	struct connections_queue own;
 	uint32_t taken_count;
 	uint32_t own_count;

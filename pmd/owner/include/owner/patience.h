@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * How long packets wait for a process that does not take them. For a trusted process each packet
- * that it takes renews the time. An isolated process could take one packet now and then to make all
- * others wait, so it earns a little time with each packet that it takes.
+ * The time that packets wait for a process that does not take them. For a trusted process each
+ * packet that it takes renews the time. An isolated process could take one packet now and then to
+ * make all others wait, so it earns a little time with each packet that it takes.
  */
 #ifndef OWNER_PATIENCE_H
 #define OWNER_PATIENCE_H
