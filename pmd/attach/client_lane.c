@@ -13,10 +13,10 @@
 #include "client.h"
 #include "port/port.h"
 
-#define POOL_OPS   "uroce_lent"
-#define BURST_MAX  64
-#define COLLECT_AT 32 /* lent buffers, some of which the other process may have released already \
-		       */
+#define POOL_OPS  "uroce_lent"
+#define BURST_MAX 64
+/* Lent buffers, some of which the other process may have released already. */
+#define COLLECT_AT 32
 
 /* Give borrowed packets back to the process that lent them. */
 static int lent_enqueue(struct rte_mempool *pool, void *const *objects, unsigned int n)

@@ -19,8 +19,8 @@
 
 #define BUSY_NS UINT64_C(100000000) /* for so long after packets, more may come at any time */
 #define LOOK_MS 1		    /* between two looks at those that rest */
-#define IDLE_MS \
-	20 /* the same while no packets pass: a client that cannot be closed may rest for hours */
+/* The same while no packets pass: a client that cannot be closed may rest for hours. */
+#define IDLE_MS 20
 
 static void rest_fd(struct server *server, int fd)
 {

@@ -38,8 +38,8 @@
 #include "turn.h"
 
 #define SLOTS_BEFORE_MAX 4 /* earlier slots of a process, which it hung up */
-#define SLOT_DRAIN_NS \
-	UINT64_C(50000000) /* longer than packets wait for a receiver or for the port */
+/* Longer than packets wait for a receiver or for the port. */
+#define SLOT_DRAIN_NS UINT64_C(50000000)
 
 /* Take all packets of a draining slot now: there is no time to drain it in later turns. */
 static void slot_finish_draining(struct server *server, uint16_t number)

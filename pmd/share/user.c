@@ -16,9 +16,8 @@
 #define SO_PEERPIDFD 77
 #endif
 
-#define OF_NAMESPACE                                                                              \
-	(UINT64_C(1) << 63) /* marks a namespace as the user; the other bits are its inode number \
-			     */
+/* Marks a namespace as the user; the other bits are its inode number. */
+#define OF_NAMESPACE (UINT64_C(1) << 63)
 
 static ino_t inode_of(int fd)
 {
