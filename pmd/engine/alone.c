@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* One process of an interface uses rdma_cm on its own. */
+/* Let only one process per interface use rdma_cm. */
 #include "alone.h"
 
 #include <errno.h>

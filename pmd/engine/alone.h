@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The ports of the connection manager where a process opens an interface of the kernel's itself. */
+/* The connection manager's ports for a process that opens a kernel interface itself. */
 #ifndef ALONE_H
 #define ALONE_H
 
@@ -15,8 +15,8 @@ struct alone {
 };
 
 /**
- * As cm_ports_local, but only one process of an interface gets communication ids: the second one to
- * use rdma_cm gets -EADDRINUSE, and a message. MT-safe.
+ * Like cm_ports_local, but only one process per interface gets communication ids: the second one
+ * that uses rdma_cm gets -EADDRINUSE, and a message is logged. MT-safe.
  */
 const struct cm_ports_ops *alone_ports(struct alone *alone, const char *ifname);
 

@@ -25,10 +25,10 @@ static_assert(UROCE_NO_QUEUE == GUEST_NO_QUEUE, "passed on as it is");
 struct uroce_port {
 	struct guest guest;
 	struct settings settings;
-	struct link *link; /* once there is a device */
+	struct link *link; /* set when there is a device */
 };
 
-static struct uroce_port embedded; /* one a process, as the device is */
+static struct uroce_port embedded; /* one per process, as the device */
 static bool embed_asked;
 
 const struct settings *embed_settings(void)
@@ -92,14 +92,14 @@ EXPORTED int uroce_attach_port(const struct uroce_port_config *config, struct ur
 	rc = registry_devices(&devices);
 	if (rc < 0)
 		return rc;
-	/* Somebody has asked for devices before. */
+	/* The program has asked for devices before. */
 	if (!embedded.link)
 		return -EBUSY;
 	*port = &embedded;
 	return 0;
 }
 
-/* Where there is no room the frame is lost, as on a port that is full. */
+/* If there is no room, drop the frame, as a full port does. */
 static void embed_give(struct uroce_port *port, struct rte_mbuf *mbuf)
 {
 	if (guest_give(&port->guest, &mbuf, 1) == 0)

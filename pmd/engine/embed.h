@@ -6,10 +6,10 @@
 struct link;
 struct settings;
 
-/** The settings of the port that the program has attached; NULL where it has not. */
+/** Return the settings of the port that the program has attached; NULL if it has attached none. */
 const struct settings *embed_settings(void);
 
-/** Open the link on that port. 0 or -errno (logged). */
+/** Open the link on that port. Returns 0 or -errno (logged). */
 int embed_open_link(struct link *link);
 
 #endif

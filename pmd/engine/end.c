@@ -25,7 +25,7 @@ void engine_wait_for_room(struct engine *engine)
 		engine->tx.given_up = true;
 }
 
-/* Tell the peers of connections, as many at a time as there is room for. */
+/* Tell the peers of all connections about the end, as many at a time as there is room for. */
 static void engine_tell_peers(struct engine *engine)
 {
 	do {
@@ -34,7 +34,7 @@ static void engine_tell_peers(struct engine *engine)
 	} while (!engine->tx.given_up && gsi_end(engine->device, clock_ns(&engine->clock)) > 0);
 }
 
-/* A last turn for what was posted just before the end, acknowledgements above all. */
+/* Run last turns for work that was posted just before the end, acknowledgements above all. */
 static void engine_drain(struct engine *engine)
 {
 	for (int turn = 0; turn < END_TURNS && engine_turn(engine) > 0; turn++)
@@ -42,7 +42,7 @@ static void engine_drain(struct engine *engine)
 	engine_tell_peers(engine);
 }
 
-/* For who asks for them (log level info): what this port saw. */
+/* Log this port's counters, for users with log level info. */
 static void engine_log_counters(const struct engine *engine)
 {
 	for (int i = 0; i < COUNTER_COUNT; i++) {
@@ -62,14 +62,13 @@ void engine_end(struct engine *engine)
 
 	if (__atomic_load_n(&engine->ended, __ATOMIC_ACQUIRE))
 		return;
-	/* Not owner_lock: exit() may be called by a signal handler, inside a turn that never ends
-	 * now. */
+	/* Not owner_lock: a signal handler may call exit() inside a turn, which then never ends. */
 	while (!(owned = owner_try(&engine->owner)) &&
 	       clock_ns(&engine->clock) - start_ns < END_WAIT_NS)
 		tries = shared_wait(tries);
 	if (owned)
 		engine_drain(engine);
-	/* The engine stays taken: no turn begins any more. */
+	/* The engine is never released: no new turn can begin. */
 	__atomic_store_n(&engine->ended, true, __ATOMIC_SEQ_CST);
 	helper_join(engine);
 	engine_log_counters(engine);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The turn of an engine: what is posted and due goes out, what has come is taken in. */
+/* The turn of an engine: send what is posted and due, receive what has arrived. */
 #include "engine/engine.h"
 
 #include <errno.h>
@@ -24,24 +24,24 @@
 
 #define RX_BURST	      32
 #define FEW_QPS		      64
-#define RUN_BUDGET_PKTS	      32 /* of one queue pair, before the next has its turn */
+#define RUN_BUDGET_PKTS	      32 /* of one queue pair, before the next one runs */
 #define LINK_PERIOD_NS	      UINT64_C(10000000)
 #define LINK_PERIOD_KERNEL_NS UINT64_C(100000000) /* asking the kernel is a system call */
 #define ENGINE_LCORE	      0
-#define ACK_HOLD_NS	      UINT64_C(1000) /* in which a polling program answers */
-#define ACK_HOLD_KERNEL_NS    UINT64_C(5000) /* two packets come that far apart over a veth */
+#define ACK_HOLD_NS	      UINT64_C(1000) /* time in which a polling program answers */
+#define ACK_HOLD_KERNEL_NS    UINT64_C(5000) /* interval between two packets over a veth */
 #define CLEANUP_FRAMES	      32 /* some hardware reports sent packets in groups this large */
-#define LEFT_NS		      UINT64_C(10000) /* no longer than the helper naps */
+#define LEFT_NS		      UINT64_C(10000) /* not longer than a nap of the helper */
 
 /*
- * The packet pool keeps a stack of free buffers an lcore; drivers look for it by the lcore of
- * whoever calls. So the engine's owner is that lcore for as long as it is the owner.
+ * The packet pool keeps one stack of free buffers per lcore, and drivers select it by the caller's
+ * lcore. So the engine's owner acts as ENGINE_LCORE while it is the owner.
  */
 static unsigned int lcore_enter(const struct engine *engine)
 {
 	const unsigned int before = RTE_PER_LCORE(_lcore_id);
 
-	/* An application that runs DPDK itself has lcores, whose stacks are theirs. */
+	/* An application that runs DPDK itself has lcores of its own; their stacks are not ours. */
 	if (!engine->link->port.lcores_are_others)
 		RTE_PER_LCORE(_lcore_id) = ENGINE_LCORE;
 	return before;
@@ -94,10 +94,11 @@ static unsigned int engine_fire_timers(struct engine *engine)
 }
 
 /*
- * A lone acknowledgement waits a moment. The program most often answers what it acknowledges, and
- * both go out together: a packet less on the port; and a peer that stops polling once its work is
- * acknowledged, to watch its memory for the answer (ib_write_lat does), has the answer by then, and
- * need not wait for its helper.
+ * Return true if a queue pair that owes only an acknowledgement should wait a moment. Usually the
+ * program soon answers the acknowledged message, and both leave together, which saves a packet. It
+ * also helps a peer that stops polling once its work is acknowledged and then watches its memory
+ * for the answer (as ib_write_lat does): the answer has arrived by then, so the peer need not wait
+ * for its helper.
  */
 static bool engine_holds(const struct engine *engine, struct qp *qp)
 {
@@ -105,14 +106,15 @@ static bool engine_holds(const struct engine *engine, struct qp *qp)
 	       qp_owes_ack_only(qp);
 }
 
-/* So few queue pairs stay in the caches by themselves, and fetching them would only cost. */
+/* FEW_QPS queue pairs or fewer stay in the caches by themselves; prefetching them would only cost
+ * time. */
 bool engine_prefetches(const struct engine *engine)
 {
 	return __atomic_load_n(&engine->device->qps, __ATOMIC_RELAXED) > FEW_QPS && tuning.prefetch;
 }
 
-/* What is ready second is fetched, and then of the first, of which that was done a turn before,
- * what it points to. */
+/* Prefetch the second ready queue pair. Then prefetch what the first one points to; the first one
+ * itself was prefetched one step before. */
 static void engine_prefetch_next(const struct engine *engine, bool prefetches)
 {
 	struct qp *next = TAILQ_FIRST(&engine->ready), *second;
@@ -146,7 +148,7 @@ unsigned int engine_run_ready(struct engine *engine, bool hold)
 		qp_sched(qp)->is_ready = false;
 		if (qp_run(qp, engine->now_ns, &engine->tx.sink, RUN_BUDGET_PKTS)) {
 			engine_mark_ready(engine, qp);
-			/* The first that comes back is where the next round begins. */
+			/* The first one that is requeued marks the begin of the next round. */
 			if (!last)
 				last = qp;
 		}
@@ -180,7 +182,7 @@ static unsigned int engine_send(struct engine *engine, bool hold)
 		work += gsi_run(engine->device, engine->now_ns, &engine->tx.sink);
 	tx_flush(&engine->tx);
 	lcore_leave(lcore);
-	/* The port had been full: what it takes now is work as well. */
+	/* The port had been full: count packets that it takes now as work. */
 	return work + (engine->tx.count < left);
 }
 
@@ -190,9 +192,9 @@ unsigned int engine_transmit(struct engine *engine)
 }
 
 /*
- * Timers fire only when nothing waits any more that may have come in time: this thread may just
- * have got its CPU back. On a port that is full without end, what came in time is in after so many
- * frames.
+ * Fire timers only when no frame waits any more that may have come in time: this thread may just
+ * have got its CPU back. If the port stays full, all frames that came in time have been received
+ * after ENGINE_FULL_FRAMES frames.
  */
 static bool engine_may_fire(struct engine *engine, bool full, uint32_t frames)
 {
@@ -203,7 +205,7 @@ static bool engine_may_fire(struct engine *engine, bool full, uint32_t frames)
 	return true;
 }
 
-/* Add to a counter what the port has lost since `before`, and return how many frames that is. */
+/* Add to a counter what the port has lost since `before`. Returns that number of frames. */
 static uint32_t engine_count_lost(struct engine *engine, enum counter counter, uint64_t now,
 				  uint64_t before)
 {
@@ -245,7 +247,8 @@ static void engine_fail_qp(struct qp *qp, void *arg)
 	engine_mark_ready(arg, qp);
 }
 
-/* The port will not come back: nobody shall wait for what it would have brought. */
+/* Handle a port that is lost for ever: fail all queue pairs, so that no program waits for packets.
+ */
 static void engine_lose(struct engine *engine)
 {
 	engine->lost = true;
@@ -257,7 +260,8 @@ static void engine_lose(struct engine *engine)
 	device_each_qp(engine->device, engine_fail_qp, engine);
 }
 
-/* A program that closes one descriptor of ours closes all. */
+/* Return true if the program has closed our descriptors. A program that closes one of them closes
+ * all. */
 static bool engine_is_robbed(struct engine *engine)
 {
 	if (engine->canary_fd >= 0 && !own_is(engine->canary_fd))
@@ -323,13 +327,14 @@ static void engine_check_link_sometimes(struct engine *engine)
 	engine_report_groups(engine);
 	if (engine->report && report_is_wanted(engine->report))
 		report_write_device(engine->report, engine->device);
-	/* Whatever handlers the program has set meanwhile. */
+	/* Install again: the program may have replaced signal handlers meanwhile. */
 	guard_install();
 }
 
 /*
- * Sending comes first, so that what a packet asks for is sent in the next turn: between the two the
- * program sees what has come, and its answer leaves in one burst with the acknowledgement.
+ * Send first. A response to a received packet is then sent in the next turn. Between the two turns
+ * the program sees the received message, and its answer leaves in one burst with the
+ * acknowledgement.
  */
 unsigned int engine_turn(struct engine *engine)
 {
@@ -347,24 +352,24 @@ void engine_empty_port(struct engine *engine)
 {
 	uint32_t frames = 0;
 
-	/* The port's own word, and not how much there was to do: of that there is more with each
-	 * turn, where the program goes on. */
+	/* Use the port's own count, not the amount of work: a program that continues to post
+	 * creates new work each turn. */
 	do {
 		engine_turn(engine);
 		frames += engine->taken;
 	} while (engine->taken > 0 && frames < ENGINE_FULL_FRAMES);
 }
 
-/* Packets for more than one turn or more than the port takes, those to ourselves, and
- * acknowledgements that are held: nothing of this waits for a timer. */
+/* Return true if work is left that waits for no timer: packets that one turn or the port could not
+ * take, packets to ourselves, and held acknowledgements. */
 static bool engine_has_left(const struct engine *engine)
 {
 	return engine->tx.count > 0 || engine->tx.stuck || tx_loop_count(&engine->tx) > 0 ||
 	       !TAILQ_EMPTY(&engine->ready);
 }
 
-/* How long the connection manager has nothing to do. What waits because the port is full is
- * tried again soon. */
+/* Return how long the connection manager has nothing to do. A packet that waits because the port is
+ * full is tried again soon. */
 static uint64_t engine_gsi_ns(const struct engine *engine, uint64_t now_ns)
 {
 	const uint64_t at_ns = gsi_deadline_ns(engine->device);

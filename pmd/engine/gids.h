@@ -6,10 +6,11 @@
 struct device;
 struct link;
 
-/** Make the GID table say what the link's addresses are. Engine's lock, or before its start. */
+/** Set the GID table to the link's addresses. Caller holds the engine's lock, or the engine has not
+ * started. */
 void gids_sync(struct device *device, const struct link *link);
 
-/** The same, where the kernel says that the addresses have changed. Engine's thread. */
+/** Do the same if the kernel reports that the addresses have changed. Engine's thread. */
 void gids_follow(struct device *device, struct link *link);
 
 #endif

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Work from thread to thread: kicks, what an owner leaves, and the helper's sleep. */
+/* Hand-over of work between threads: kicks, work that an owner leaves, and the helper's sleep. */
 #include "engine/handover.h"
 
 #include "engine/engine.h"
 #include "engine/shared.h"
 #include "helper.h"
 
-/* A shorter sleep is over before a call could shorten it. */
+/* A sleep shorter than this ends before a call could shorten it. */
 #define NAP_NS UINT64_C(10000)
 
 /* The helper's word. */
@@ -14,7 +14,7 @@
 #define CALL_SHIFT 2
 #define CALL_MASK  (UINT64_C(0x3) << CALL_SHIFT)
 #define RUNG	   (UINT64_C(1) << 4)
-#define DOZE	   (UINT64_C(1) << 5) /* their count is above */
+#define DOZE	   (UINT64_C(1) << 5) /* the bits above count dozes */
 
 static enum helper_state word_state(uint64_t word)
 {
@@ -36,8 +36,8 @@ static uint64_t word_load(const struct engine *engine)
 	return shared_load(&engine->helper.word, __ATOMIC_SEQ_CST);
 }
 
-/* Return true if the helper has to be called. It has not where another thread has called it for as
- * much already. */
+/* Return true if the helper must be called. It need not be if another thread has already called it
+ * for at least as much. */
 static bool wants_call(uint64_t word, enum helper_call call)
 {
 	return word_call(word) < call && (call == CALL_TO_RUN || word_state(word) == HELPER_DOZES);
@@ -61,8 +61,8 @@ void handover_call(struct engine *engine, enum helper_call call)
 	(void)shared_swap_if(&engine->helper.word, &word, word | RUNG);
 }
 
-/* Note that the helper sleeps, unless it was called. Helper thread; as the owner if it is to doze.
- */
+/* Note that the helper sleeps, unless it was called. Helper's thread, which must be the owner for a
+ * doze. */
 static void helper_falls_asleep(struct engine *engine, uint64_t state)
 {
 	uint64_t word = word_load(engine);
@@ -85,7 +85,8 @@ uint64_t handover_doze(struct engine *engine, uint64_t now_ns, uint64_t limit_ns
 	}
 	limit_ns = engine_idle_ns(engine, now_ns, limit_ns);
 	engine->helper.until_ns = now_ns + limit_ns;
-	/* Before the engine is given back: each later owner sees until when this thread sleeps. */
+	/* Store this before the engine is released: each later owner sees until when this thread
+	 * sleeps. */
 	helper_falls_asleep(engine, limit_ns > NAP_NS ? HELPER_DOZES + DOZE : HELPER_NAPS);
 	engine_release(engine);
 	return limit_ns > 0 ? limit_ns : NAP_NS;
@@ -122,8 +123,8 @@ void engine_drain_kicks(struct engine *engine)
 		struct qp_sched *sched = qp_sched(qp);
 		struct qp *next = sched->kick_next;
 
-		/* Cleared before qp_run looks: what is posted later kicks again. Pairs with
-		 * the exchange in engine_push_kick. */
+		/* Clear this before qp_run looks for work: a later post kicks again. Pairs with the
+		 * exchange in engine_push_kick. */
 		shared_store(&sched->kicked, false, __ATOMIC_SEQ_CST);
 		engine_mark_ready(engine, qp);
 		qp = next;
@@ -158,15 +159,17 @@ void engine_kick(struct engine *engine, struct qp *qp)
 		engine_serve_kick(engine, qp);
 	} else {
 		engine_push_kick(engine, qp);
-		/* The owner may have looked for kicks just before this one, and gone. */
+		/* The owner may have looked for kicks just before this push, and then released the
+		 * engine. */
 		if (engine_try(engine))
 			engine_serve_kick(engine, qp);
 	}
 }
 
 /*
- * Return true where the helper dozes for longer than it may, with what is left here. Owner: the
- * helper dozes off as the owner, so one that does so later sees what is left by itself.
+ * Return true if the helper would doze longer than the work left here allows. Owner. The helper
+ * also starts a doze as the owner, so a doze that starts later takes this work into account by
+ * itself.
  */
 static bool helper_is_missed(const struct engine *engine)
 {
@@ -180,7 +183,7 @@ void engine_release(struct engine *engine)
 	bool missed = helper_is_missed(engine);
 
 	owner_unlock(&engine->owner);
-	/* A thread that kicked meanwhile has gone away: its work is for this one. */
+	/* A thread that kicked meanwhile has left: this thread must run its work. */
 	while (shared_load(&engine->kicks, __ATOMIC_SEQ_CST) && engine_try(engine)) {
 		engine_transmit(engine);
 		missed = helper_is_missed(engine);

@@ -30,20 +30,20 @@
 
 #define WATCH_MIN_NS UINT64_C(20000)
 #define WATCH_MAX_NS \
-	UINT64_C(320000) /* reached when polling goes on: looking costs the poller its cache */
-#define WATCH_SLOW_MAX_NS UINT64_C(5000000) /* the same where a look costs much */
-#define WATCH_MIN_LOOKS	  2		    /* that a tick lasts for, at first */
-#define WATCH_MAX_LOOKS	  32		    /* and in the end */
-#define WATCH_FOUND_TICKS 2		    /* of the longest: completions, and no turn */
-#define LOOK_MAX_NS	  UINT64_C(200000) /* more is not what a look costs: a CPU was taken away */
+	UINT64_C(320000) /* reached while polling goes on: a look evicts the poller's cache */
+#define WATCH_SLOW_MAX_NS UINT64_C(5000000) /* the same if a look is expensive */
+#define WATCH_MIN_LOOKS	  2		    /* shortest tick, in durations of a look: at first */
+#define WATCH_MAX_LOOKS	  32		    /* and finally */
+#define WATCH_FOUND_TICKS 2 /* of the longest: polls find completions, but run no turn */
+#define LOOK_MAX_NS	  UINT64_C(200000) /* a longer look means that the CPU was taken away */
 
 #define SPIN_NS	       UINT64_C(30000) /* idle time before the first sleep */
 #define SLEEP_MIN_NS   UINT64_C(10000)
 #define SLEEP_MAX_NS   UINT64_C(1000000)
-#define SLEEP_WOKEN_NS UINT64_C(20000000) /* where frames wake us, or none can come */
-#define POLLED_NS      UINT64_C(1000000)  /* for so long a program that polled counts as busy */
+#define SLEEP_WOKEN_NS UINT64_C(20000000) /* if frames wake us, or none can arrive */
+#define POLLED_NS      UINT64_C(1000000)  /* a program counts as busy for this long after a poll */
 #define HANDBACK_NS    UINT64_C(20000)
-#define HANDBACK_POLLS 4 /* as many polls within HANDBACK_NS: the program is back */
+#define HANDBACK_POLLS 4 /* this many polls within HANDBACK_NS: the program polls again */
 #define JOIN_NS	       100000000
 #define GIVE_BACK_NS   100000
 
@@ -53,8 +53,8 @@ static bool helper_ended(const struct engine *engine)
 	       __atomic_load_n(&engine->helper.quits, __ATOMIC_ACQUIRE);
 }
 
-/* An interface that goes down leaves an error on its socket, which would wake us at once for ever.
- */
+/* Sleep in spite of a socket error: an interface that goes down leaves an error on its socket,
+ * which would end every sleep at once. */
 static void helper_sleep_off_error(struct pollfd fds[2], const struct timespec *time)
 {
 	int error;
@@ -66,8 +66,8 @@ static void helper_sleep_off_error(struct pollfd fds[2], const struct timespec *
 }
 
 /*
- * Before sleeping: whether frames wait already, or may. A NIC's interrupts are the owner's to
- * switch, who gives it up where it has been pulled out.
+ * Prepare for sleep. Return true if frames wait already, or may wait. Only the owner may switch a
+ * NIC's interrupts, because the owner gives up a NIC that was pulled out.
  */
 static bool helper_arm(struct engine *engine)
 {
@@ -76,7 +76,7 @@ static bool helper_arm(struct engine *engine)
 
 	if (!port_interrupts(port))
 		return port_arm(port);
-	/* Somebody runs the engine: look again. */
+	/* Another thread runs the engine: look again. */
 	if (!engine_try(engine))
 		return true;
 	waits = port_arm(port);
@@ -84,7 +84,8 @@ static bool helper_arm(struct engine *engine)
 	return waits;
 }
 
-/* What stays armed while somebody else has the engine is seen to after the next sleep. */
+/* Disarm the port. If another thread has the engine, the port stays armed until after the next
+ * sleep. */
 static void helper_disarm(struct engine *engine)
 {
 	if (!port_is_armed(&engine->link->port) || !engine_try(engine))
@@ -93,7 +94,7 @@ static void helper_disarm(struct engine *engine)
 	engine_release(engine);
 }
 
-/* The program has closed what we sleep on. */
+/* Return true if the program has closed the descriptor on which we sleep. */
 static bool helper_is_robbed(struct engine *engine)
 {
 	if (unlikely(!own_is(engine->helper.wake_fd)))
@@ -118,11 +119,11 @@ void helper_wait(struct engine *engine, uint64_t ns, bool for_frames)
 	guard_rest();
 	if (ppoll(fds, 2, &time, NULL) > 0 && (fds[1].revents & ~POLLIN))
 		helper_sleep_off_error(fds, &time);
-	/* The number may be another file's since: poll looks it up again as it wakes. */
+	/* The descriptor may be another file's by now: poll looks it up again when it wakes. */
 	if ((fds[0].revents & POLLIN) && !helper_is_robbed(engine) &&
 	    read(engine->helper.wake_fd, &count, sizeof(count)) < 0)
 		fds[0].revents = 0;
-	/* A call that has only armed the port returned above: it stays armed for the next call. */
+	/* An arming that failed returned above; the port then stays armed until the next call. */
 	helper_disarm(engine);
 }
 
@@ -148,8 +149,9 @@ uint64_t helper_average_ns(uint64_t before_ns, uint64_t look_ns)
 }
 
 /*
- * A look costs some microseconds, but hundreds in an emulated machine, whose timers are slow. The
- * program may have no other CPU than this one, so a tick is several times as long.
+ * Return the length of a tick. A look costs some microseconds, but hundreds in an emulated machine,
+ * whose timers are slow. This CPU may be the program's only one, so a tick is several times as long
+ * as a look.
  */
 static uint64_t helper_tick_ns(const struct engine *engine, uint64_t least_ns, uint64_t looks)
 {
@@ -169,7 +171,7 @@ bool helper_is_needed(struct helper_watch *watch, const struct engine *engine, u
 	return !has_polled || watch->without_ns >= WATCH_FOUND_TICKS * longest_ns;
 }
 
-/* Returns when the program does not run the engine, or is about to sleep. */
+/* Watch the program. Returns when it does not run the engine, or is about to sleep. */
 static void helper_watch(struct engine *engine)
 {
 	uint64_t tick_ns = helper_tick_ns(engine, WATCH_MIN_NS, WATCH_MIN_LOOKS);
@@ -195,8 +197,8 @@ static void helper_watch(struct engine *engine)
 	}
 }
 
-/* A signal of the program's that came here while there is no time to sleep. The program's thread
- * that waits for it takes it meanwhile, or the next turn gets it again. */
+/* Give a signal of the program back that arrived here while there is no time to sleep. A thread of
+ * the program that waits for the signal takes it meanwhile; else the next turn gets it again. */
 static void helper_give_back(void)
 {
 	const struct timespec moment = {.tv_nsec = GIVE_BACK_NS};
@@ -209,7 +211,7 @@ static void helper_give_back(void)
 static bool helper_turn(struct engine *engine, unsigned int *work)
 {
 	*work = 0;
-	/* A thread of the program sends, or a control call is under way. */
+	/* Another thread runs the engine: it sends, or makes a control call. */
 	if (!engine_try(engine)) {
 		sched_yield();
 		return false;
@@ -223,9 +225,9 @@ static bool helper_turn(struct engine *engine, unsigned int *work)
 
 /* Counts of the program's polls, while the program runs the engine itself. */
 struct program_polls {
-	uint64_t polls;	    /* seen at the last look */
-	uint64_t look_ns;   /* when that was */
-	uint64_t polled_ns; /* the newest look that saw new polls */
+	uint64_t polls;	    /* count at the last look */
+	uint64_t look_ns;   /* time of that look */
+	uint64_t polled_ns; /* time of the last look that saw new polls */
 };
 
 /* Return true if the program polls often enough to run the engine itself. */
@@ -245,18 +247,18 @@ static bool helper_is_relieved(const struct engine *engine, struct program_polls
 	return false;
 }
 
-/* How long to sleep when there was something to do just now. Frames that wake us need no looking
- * for; each owner tells of timers that it sets meanwhile. */
+/* Return how long to sleep after there was work. Frames that wake us need no polling; each owner
+ * reports the timers that it sets meanwhile. */
 static uint64_t helper_first_ns(const struct engine *engine)
 {
 	return port_wake_fd(&engine->link->port) >= 0 ? SLEEP_MAX_NS : SLEEP_MIN_NS;
 }
 
-/* How long nobody would miss us. */
+/* Return the longest sleep that delays nothing. */
 static uint64_t helper_longest_ns(const struct engine *engine)
 {
 	const bool wakes = port_wake_fd(&engine->link->port) >= 0;
-	/* The engine's owner finds out anew while we look. */
+	/* The engine's owner may update this meanwhile. */
 	const bool connected = __atomic_load_n(&engine->tx.connected, __ATOMIC_RELAXED);
 
 	return wakes || !connected ? SLEEP_WOKEN_NS : SLEEP_MAX_NS;
@@ -271,23 +273,23 @@ static bool helper_shares_cpu(void)
 }
 
 /*
- * How long to spin while nothing comes. Not at all on the only CPU of a program that was polling a
- * moment ago: it is likely to be reading the memory that the last packet changed, and can only do
- * that when we sleep.
+ * Return how long to spin while nothing arrives. Do not spin on the only CPU of a program that
+ * polled a moment ago: it probably reads the memory that the last packet changed, and can do so
+ * only while we sleep.
  */
 static uint64_t helper_spin_ns(bool shares_cpu, const struct program_polls *seen, uint64_t now_ns)
 {
 	return shares_cpu && now_ns - seen->polled_ns < POLLED_NS ? 0 : SPIN_NS;
 }
 
-/* Sleep for so long at most, and until there is something to do. */
+/* Sleep until there is something to do, at most `limit_ns`. */
 static void helper_doze(struct engine *engine, uint64_t now_ns, uint64_t limit_ns)
 {
 	limit_ns = handover_doze(engine, now_ns, limit_ns);
 	handover_sleep(engine, limit_ns, true);
 }
 
-/* Returns when the program polls again. */
+/* Run the engine. Returns when the program polls again. */
 static void helper_run(struct engine *engine)
 {
 	const bool shares_cpu = helper_shares_cpu();
@@ -316,7 +318,7 @@ static void helper_run(struct engine *engine)
 			sleep_ns = helper_first_ns(engine);
 		}
 		if (call == CALL_TO_LOOK) {
-			/* If it polls by then, this is its engine again. */
+			/* If the program polls by then, it runs the engine again. */
 			seen.polled_ns = now_ns;
 			sleep_ns = HANDBACK_NS;
 		}
@@ -328,8 +330,8 @@ static void helper_run(struct engine *engine)
 			 */
 			rte_pause();
 		} else if (!had_turn) {
-			/* Not for frames: once armed, a NIC does not tell of those that came
-			 * before. */
+			/* Do not sleep for frames: after it is armed, a NIC does not report frames
+			 * that came before. */
 			helper_nap(engine, SLEEP_MIN_NS);
 		} else {
 			helper_doze(engine, now_ns, sleep_ns);
@@ -344,7 +346,7 @@ static void *helper_main(void *arg)
 	unsigned int work;
 
 	guard_serve();
-	/* Sleeps of microseconds should be that, and not the 50 that the kernel adds by default. */
+	/* Make short sleeps exact: by default the kernel adds up to 50 us to each. */
 	prctl(PR_SET_TIMERSLACK, 1UL);
 	cpu_shorten_slices();
 	while (!helper_ended(engine)) {
@@ -386,7 +388,7 @@ void helper_ring(const struct engine *engine)
 {
 	const uint64_t one = 1;
 
-	/* The only failure is a counter that is full, and then it is awake. */
+	/* write() fails only if the counter is full, and then the helper is awake. */
 	if (own_is(engine->helper.wake_fd) && write(engine->helper.wake_fd, &one, sizeof(one)) < 0)
 		return;
 }
@@ -421,7 +423,7 @@ void helper_join(struct engine *engine)
 		until.tv_nsec -= 1000000000;
 		until.tv_sec++;
 	}
-	/* A thread that does not get a CPU in that time finds later that the engine has ended. It
-	 * may arm the port before. */
+	/* A thread that gets no CPU in that time finds later that the engine has ended. It may arm
+	 * the port before that. */
 	pthread_timedjoin_np(engine->helper.thread, NULL, &until);
 }

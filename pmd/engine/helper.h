@@ -11,19 +11,20 @@ struct engine;
 /** Start the thread, if the engine's progress mode has one. Not MT-safe. 0 or -errno. */
 int helper_start(struct engine *engine);
 
-/** Take over at once: an application thread is about to sleep. MT-safe. */
+/** Make the helper take over at once, because an application thread is about to sleep. MT-safe. */
 void helper_wake(struct engine *engine);
 
-/** Wake the thread where it sleeps, or the next time it is about to. MT-safe; for handover.c. */
+/** Wake the thread if it sleeps; else its next sleep ends at once. MT-safe; for handover.c. */
 void helper_ring(const struct engine *engine);
 
-/** Sleep until rung for, or the time is over, or (with the port's descriptor) frames wait. The
- * helper's own; for handover.c. */
+/** Sleep until helper_ring is called, the time is over, or (with the port's descriptor) frames
+ * wait. Helper's thread; for handover.c. */
 void helper_wait(struct engine *engine, uint64_t ns, bool for_frames);
 
 /**
- * What a look at a polling program costs, of what it was believed to cost and what the newest did.
- * It rises slowly and falls at once: a hypervisor that takes the CPU away makes a look seem dear.
+ * Return the new average cost of a look at a polling program, from the old average and the newest
+ * cost. It rises slowly and falls at once, because a look seems expensive when a hypervisor takes
+ * the CPU away.
  */
 uint64_t helper_average_ns(uint64_t before_ns, uint64_t look_ns);
 
@@ -34,16 +35,17 @@ struct helper_watch {
 };
 
 /**
- * After a tick of watching: whether the program does not run the engine. One that finds all the
- * completions it asks for comes to few turns: it has longer, but not for ever, for its peers wait.
+ * Return true if, after a tick of watching, the program does not run the engine. A program whose
+ * polls find all completions that they ask for runs few turns. It gets more time, but only a
+ * limited time, because its peers wait.
  */
 bool helper_is_needed(struct helper_watch *watch, const struct engine *engine, uint64_t tick_ns,
 		      uint64_t longest_ns);
 
-/** End the thread, while the engine goes on. Not MT-safe. */
+/** End the thread; the engine continues. Not MT-safe. */
 void helper_stop(struct engine *engine);
 
-/** Wait for its end, for a short time at most. After engine->ended is set. */
+/** Wait a short time for the thread's end. Call it after engine->ended is set. */
 void helper_join(struct engine *engine);
 
 #endif

@@ -11,7 +11,7 @@
 #include "helper.h"
 
 #define RESOLVE_TIMEOUT_NS UINT64_C(3000000000)
-#define RESOLVE_STALE_NS   UINT64_C(500000000) /* then an old answer is better than none */
+#define RESOLVE_STALE_NS   UINT64_C(500000000) /* after this, an old answer is better than none */
 #define RESOLVE_PAUSE_NS   20000
 #define UNMAP_WAIT_NS	   UINT64_C(100000000)
 #define UNMAP_PAUSE_NS	   20000
@@ -25,7 +25,7 @@ static void ops_lock(void *arg)
 {
 	struct engine *engine = arg;
 
-	/* At the end of the process nobody runs it any more. */
+	/* At the end of the process no thread runs the engine any more. */
 	if (engine_has_ended(engine))
 		return;
 	engine_lock(engine);
@@ -39,7 +39,7 @@ static void ops_unlock(void *arg)
 
 	if (engine_has_ended(engine))
 		return;
-	/* MADs of the call leave with it: nobody else may be there to send them soon. */
+	/* Send this call's MADs now: no other thread may send them soon. */
 	if (gsi_deadline_ns(engine->device) == 0)
 		engine_transmit(engine);
 	engine_release(engine);
@@ -56,8 +56,8 @@ static void ops_detach(void *arg, struct qp *qp)
 {
 	struct engine *engine = arg;
 
-	/* What it owes goes out now or never. A port that has taken nothing since the last such
-	 * wait is not waited for again: many queue pairs may end at once. */
+	/* Send what this queue pair owes: later is too late. If the port has taken nothing since
+	 * the last such wait, do not wait again, because many queue pairs may end at once. */
 	if (unlikely(engine->tx.stuck && !engine->tx.given_up && qp_sched(qp)->is_ready))
 		engine_wait_for_room(engine);
 	engine_forget(engine, qp);
@@ -97,8 +97,8 @@ static void ops_poll(void *arg)
 		polling_nap(&engine->polling, now_ns);
 }
 
-/* A program that catches up with its completions polls as well: the helper, whose turns would add
- * to them, does not take the engine. */
+/* Count a poll that found completions. A program that processes a backlog of completions polls as
+ * well: the helper must not take the engine, because its turns would add more completions. */
 static void ops_polled(void *arg, int n)
 {
 	struct engine *engine = arg;
@@ -149,7 +149,8 @@ static void ops_leave(void *arg, const union ibv_gid *gid)
 	}
 }
 
-/* One step of address resolution: look, ask if it is time to. Returns whether `mac` is known. */
+/* Do one step of address resolution: look the address up, and send a request if one is due. Return
+ * true if `mac` is known. */
 static bool resolve_step_locked(struct engine *engine, const struct address *from,
 				const uint8_t gid[GID_LEN], uint8_t mac[6])
 {
@@ -188,7 +189,8 @@ static struct address address_of(const struct engine *engine, uint8_t sgid_index
 	return from;
 }
 
-/* Addresses may change while their neighbours are looked for. */
+/* Return the source address. It is read anew for each resolution, because addresses may change
+ * meanwhile. */
 static struct address resolve_from(struct engine *engine, uint8_t sgid_index)
 {
 	struct address from;
@@ -257,7 +259,7 @@ static int ops_resolve(void *arg, uint8_t sgid_index, const union ibv_gid *dgid,
 		}
 		if (waited_ns > RESOLVE_TIMEOUT_NS)
 			return -ETIMEDOUT;
-		/* Nobody else may be there to take in the answer. */
+		/* No other thread may be there to receive the answer. */
 		ops_poll(engine);
 		polling_pause(RESOLVE_PAUSE_NS);
 	}
@@ -272,10 +274,10 @@ static void *ops_map(void *arg, const void *addr, size_t length)
 }
 
 /*
- * Give the port time to send packets of this memory and to report that, which some drivers do only
- * when they send more. A port without a link may never report it: then the memory stays mapped (and
- * its pages allocated) until it does, so that the port never reads memory that has been given to
- * another use.
+ * Give the port time to send packets from this memory and to report that, which some drivers do
+ * only when they send more packets. A port without a link may never report it. Then the memory
+ * stays mapped (and its pages allocated) until it does, so that the port never reads memory that is
+ * in other use.
  */
 static void ops_unmap(void *arg, void *mapping)
 {

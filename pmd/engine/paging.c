@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* An engine's side of pages that are not in memory: the pager's threads, and word of a page. */
+/* An engine's side of pages that are not in memory: the pager's threads, and their notifications.
+ */
 #include "paging.h"
 
 #include <pthread.h>
@@ -39,13 +40,14 @@ static void paging_run(struct qp *qp, void *engine)
 
 void paging_wake(struct engine *engine)
 {
-	/* Before the queue pairs look: what comes later is told of again. */
+	/* Clear this before the queue pairs look: a page that arrives later is reported again. */
 	__atomic_store_n(&engine->pages_came, false, __ATOMIC_SEQ_CST);
 	qp_wake_waiting(&engine->device->waiting, paging_run, engine);
 }
 
-/* A thread of the pager's. The owner may have looked for this word just before, and go; so this
- * thread stays until it was taken, by the next owner or by itself. */
+/* Report that pages have arrived. Runs on a pager's thread. The owner may have read the flag just
+ * before, and then released the engine. So this thread stays until the next owner or itself has
+ * taken the flag. */
 static void paging_came(void *arg)
 {
 	struct engine *engine = arg;

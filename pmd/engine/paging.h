@@ -5,11 +5,12 @@
 
 struct engine;
 
-/** Have accesses to on-demand regions of the engine's device wait for their pages alone, from its
- * first domain on. Without that the engine waits with them. Not MT-safe. */
+/** Start the pager: a page of an on-demand region that is not in memory then delays only the
+ * accesses that need it, from the device's first domain on. Without a pager the whole engine waits
+ * for the page. Not MT-safe. */
 void paging_start(struct engine *engine);
 
-/** Pages have come: run the queue pairs that waited. Owner. */
+/** Run the queue pairs that waited for pages which have arrived. Owner. */
 void paging_wake(struct engine *engine);
 
 #endif

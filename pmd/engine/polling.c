@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Threads of the program that poll: what they tell the helper, and how they wait for others. */
+/* The program's polling threads: what they tell the helper, and how they wait for other threads. */
 #include "engine/polling.h"
 
 #include <pthread.h>
@@ -33,8 +33,8 @@ void polling_pause(long ns)
 	pthread_setcancelstate(cancel_state, NULL);
 }
 
-/* While another thread wants the CPU, each poll that finds nothing yields. Where none does, the
- * call is for nothing, and is not made again so soon. */
+/* While another thread wants the CPU, each poll that finds nothing yields. If none does, the call
+ * is useless, and is not repeated for POLLING_YIELD_AFTER_NS. */
 void polling_yield(struct polling *polling, const struct engine_clock *clock, uint64_t now_ns)
 {
 	uint64_t after_ns;
@@ -48,10 +48,10 @@ void polling_yield(struct polling *polling, const struct engine_clock *clock, ui
 }
 
 /*
- * sched_yield leaves the CPU to threads of the caller's own group alone, and Linux makes a group of
- * each session. So a peer, or uroced, may wait behind a thread that polls until its retries are
- * used up: 540 ms were seen. Where more threads want to run than there are CPUs, a poll that has
- * found nothing for long sleeps now and then.
+ * sched_yield gives the CPU only to threads of the caller's own group, and Linux makes a group of
+ * each session. So the peer's process, or uroced, may wait behind a polling thread until its
+ * retries are used up: 540 ms were seen. If more threads want to run than there are CPUs, a poll
+ * that has found nothing for long sleeps from time to time.
  */
 void polling_nap(struct polling *polling, uint64_t now_ns)
 {
@@ -64,10 +64,10 @@ void polling_nap(struct polling *polling, uint64_t now_ns)
 
 /*
  * The owner, or a control call that waits for it, has had the engine for longer than a turn takes.
- * It may have lost its CPU, perhaps to this very thread. Hundreds of threads that poll on meanwhile
- * use up hundreds of time slices in which nothing moves, so this thread yields. Where that does not
- * help it sleeps a while: a thread of real-time priority loses its CPU to none of less priority,
- * and sched_yield gives them none.
+ * It may have lost its CPU, perhaps to this thread. Hundreds of threads that continue to poll use
+ * up hundreds of time slices without progress, so this thread yields. If that does not help it
+ * sleeps a while: a real-time thread never loses its CPU to one of lower priority, and sched_yield
+ * does not let such a thread run.
  */
 void polling_wait_for_owner(struct polling *polling, const struct engine_clock *clock,
 			    uint64_t taken_times)

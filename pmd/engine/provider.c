@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Brings the device that the settings in the environment ask for, on the program's first question
- * for devices. Where that cannot be done the process ends there with exit code 1 and one line on
- * stderr: the user has asked for this port by name, and would otherwise read only that there are no
- * RDMA devices.
+ * Opens the device that the settings in the environment name, when the program first asks for
+ * devices. If that fails, the process exits with code 1 and one line on stderr: the user has asked
+ * for this port by name, and would otherwise read only that there are no RDMA devices.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -44,7 +43,7 @@
 
 #define PORTS_MAX SETTINGS_PORTS_MAX
 
-/* constant once started */
+/* constant after the start */
 static struct engine *provider_engines[PORTS_MAX];
 static struct link provider_links[PORTS_MAX];
 static struct alone provider_alone[PORTS_MAX];
@@ -56,7 +55,7 @@ static void provider_exit(void)
 		engine_end(provider_engines[i]);
 }
 
-static bool provider_is_child; /* of a process that had started a device */
+static bool provider_is_child; /* the parent process had started a device */
 
 static void provider_after_fork(void)
 {
@@ -66,7 +65,7 @@ static void provider_after_fork(void)
 	provider_count = 0;
 }
 
-/* Handlers that a child finds in place already. */
+/* Install the handlers for fork and exit. A child inherits them. */
 static void provider_watch(void)
 {
 	if (provider_is_child)
@@ -127,7 +126,7 @@ static int provider_make_device(const struct settings *settings, const struct sh
 	snprintf(config.name, sizeof(config.name), "%s", name);
 	memcpy(config.mac, link->port.mac, sizeof(config.mac));
 	rc = device_create(&config, device);
-	/* It says itself what is wrong with its arguments. */
+	/* device_create logs wrong arguments itself. */
 	if (rc != 0 && rc != -EINVAL)
 		log_error("cannot make device '%s': %s", name, strerror(-rc));
 	if (rc != 0)
@@ -163,7 +162,7 @@ static int provider_open_link(const struct settings *settings, struct link *link
 	return rc;
 }
 
-/* Without a port of our own it is another process's. */
+/* Return true if the port is another process's. */
 static bool provider_has_no_port(const struct settings *settings)
 {
 	return !embed_settings() && settings->netdev[0] == '\0' && settings->port[0] == '\0';
@@ -221,8 +220,8 @@ static int provider_get_link(void *arg)
 }
 
 /*
- * A memif client meets its server now, so that the program's first packets are not lost; a NIC
- * agrees with its switch, for programs refuse a port that is down.
+ * Wait until a memif client is connected to its server, so that the program's first packets are not
+ * lost; or until a NIC's link is up, because programs refuse a port that is down.
  */
 static void provider_wait_for_peer(struct engine *engine)
 {
@@ -230,7 +229,7 @@ static void provider_wait_for_peer(struct engine *engine)
 	const uint64_t start_ns = clock_ns(&engine->clock);
 	const struct port *port = &engine->link->port;
 	const bool is_nic = port->devargs.bus == DEVARGS_PCI;
-	/* A NIC's state is what programs ask for, which is told after `connected`. */
+	/* Programs ask for a NIC's link state, which is set after `connected`. */
 	const bool *there = is_nic ? &engine->device->link_up : &engine->tx.connected;
 
 	if (!port->waits_for_server && !is_nic)
@@ -252,7 +251,8 @@ static void provider_wait_for_peer(struct engine *engine)
 	}
 }
 
-/* Only where it was asked for: its socket is a file, which stays when the process is killed. */
+/* Start telemetry, only if the user asked for it: its socket is a file, which remains when the
+ * process is killed. */
 static int provider_start_telemetry(struct report *report)
 {
 	static struct report_set set;
@@ -279,7 +279,7 @@ static void provider_set_ports(const struct settings *settings, uint32_t number,
 	device->cm_ports_user = &provider_alone[number];
 }
 
-/* One port; `ports` is set to how many there are. */
+/* Open one port. Set `ports` to the number of ports. */
 static int provider_bring_port(const struct settings *settings, uint32_t number,
 			       struct device **device, uint32_t *ports)
 {
@@ -291,7 +291,7 @@ static int provider_bring_port(const struct settings *settings, uint32_t number,
 	int report_fd;
 	int rc;
 
-	/* The descriptor stays open: by it who watches finds the report. */
+	/* The descriptor stays open: monitoring programs find the report through it. */
 	rc = report_create(&report_fd, &report);
 	if (rc != 0) {
 		log_error("no memory to show devices in: %s", strerror(-rc));
@@ -338,7 +338,7 @@ static int provider_bring(const struct settings *settings, struct device **devic
 	for (uint32_t i = 0;
 	     i < RTE_MIN(ports, (uint32_t)RTE_MIN(max, (size_t)PORTS_MAX)) && rc == 0; i++) {
 		rc = provider_bring_port(settings, i, &devices[provider_count], &ports);
-		/* One that was pulled out is no reason to go without the others. */
+		/* Continue with the other ports if one was pulled out. */
 		if (rc == -ENODEV && ports > 1)
 			rc = 0;
 	}
@@ -349,7 +349,7 @@ static int provider_bring(const struct settings *settings, struct device **devic
 	return rc;
 }
 
-/* Nothing that was opened on the way shall be seen by a program that this one executes. */
+/* Open the devices so that a program which this one executes inherits nothing. */
 static int provider_bring_quietly(const struct settings *settings, struct device **devices,
 				  size_t max)
 {
@@ -375,7 +375,7 @@ static int provider_start(struct device **devices, size_t max)
 	char error[ERROR_MAX] = "";
 	int rc;
 
-	/* The program has asked for it itself, and gets an answer. */
+	/* The program has called uroce_attach_port, so return the error to it. */
 	if (embed_settings()) {
 		if (provider_is_child)
 			return -ENODEV;
@@ -385,23 +385,25 @@ static int provider_start(struct device **devices, size_t max)
 	rc = settings_import(&settings, error, sizeof(error));
 	if (rc == -ENOENT || max == 0)
 		return 0;
-	/* The port is the parent's, and DPDK does not start again beside what is left of it. */
+	/* The port is the parent's, and DPDK cannot start again in a process that has its remains.
+	 */
 	if (provider_is_child && !provider_attaches(&settings))
 		return -ENODEV;
 	if (rc != 0) {
 		log_error("%s", error);
 	} else {
 		log_set_level((enum log_level)settings.log_level);
-		/* They were checked when they were set. */
+		/* The names were checked when they were set. */
 		tuning_without(settings.without);
 		rc = provider_bring_quietly(&settings, devices, max);
 	}
 	if (rc == 0)
 		return (int)provider_count;
-	/* Its parent's program has begun long ago, and may do without. */
+	/* The parent's program is running already, and may do without the device. */
 	if (provider_is_child)
 		return rc;
-	/* Not exit(): its handlers may be threads' and libraries' that wait for what we hold. */
+	/* Not exit(): its handlers may belong to threads and libraries that wait for locks that we
+	 * hold. */
 	fflush(stdout);
 	_exit(1);
 }

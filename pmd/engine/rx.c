@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The way in of an engine's turn: frames to queue pairs, or to the host's protocols. */
+/* The receive path of an engine's turn: frames go to queue pairs or to the host's protocols. */
 #include "rx.h"
 
 #include <rte_ether.h>
@@ -10,23 +10,24 @@
 #include "engine/engine.h"
 #include "turn.h"
 
-#define AHEAD	     2 /* packets whose queue pairs are being fetched */
-#define FRAMES_AHEAD 8 /* those whose headers are; they may come from another CPU's cache */
+#define AHEAD 2 /* packets whose queue pairs are being prefetched */
+#define FRAMES_AHEAD \
+	8 /* packets whose headers are being prefetched; these may be in another CPU's cache */
 
-/* Make one piece of a frame that a port has spread over several buffers. NULL: it is longer than
- * RoCE's longest. */
+/* Return a frame in one piece, also if the port has spread it over several buffers. NULL: it is
+ * longer than the longest RoCE frame. */
 static uint8_t *rx_frame(struct engine *engine, const struct rte_mbuf *mbuf)
 {
 	if (likely(mbuf->nb_segs == 1))
 		return rte_pktmbuf_mtod(mbuf, uint8_t *);
 	if (mbuf->pkt_len > sizeof(engine->linear))
 		return NULL;
-	/* The pointer leads into the mbuf or into our buffer, where link_input may write. */
+	/* The pointer is into the mbuf or into our buffer; link_input may write to both. */
 	return (uint8_t *)(uintptr_t)rte_pktmbuf_read(mbuf, 0, mbuf->pkt_len, engine->linear);
 }
 
-/* Return true if the frame's checksums need no check. NONE: the frame has not left this machine,
- * and the device that sends it would compute the checksum. */
+/* Return true if the frame's checksums need no check. L4_CKSUM_NONE means that the frame has not
+ * left this machine: the sending device would compute the checksum. */
 static bool rx_sums_are_good(uint64_t flags)
 {
 	const uint64_t good = RTE_MBUF_F_RX_IP_CKSUM_GOOD | RTE_MBUF_F_RX_L4_CKSUM_GOOD;
@@ -54,7 +55,7 @@ static void rx_input(struct engine *engine, struct rte_mbuf *mbuf, bool looped)
 	uint8_t *frame;
 	size_t len;
 
-	/* A driver may have taken the tag off; what is below looks for it in the frame. */
+	/* A driver may have removed the VLAN tag; the code below expects it in the frame. */
 	if ((mbuf->ol_flags & RTE_MBUF_F_RX_VLAN_STRIPPED) && rte_vlan_insert(&mbuf) != 0) {
 		counters_add(&engine->device->counters, COUNTER_rx_vlan_errors, 1);
 		return;
@@ -86,8 +87,8 @@ static void rx_prefetch_receiver(const struct engine *engine, const struct rte_m
 }
 
 /*
- * The lines of a frame's headers, and with them all of a small message: they may be in another
- * CPU's cache, and where two are waited for one after the other a message takes twice as long.
+ * Prefetch the lines of a frame's headers, and with them all of a small message. They may be in
+ * another CPU's cache; a message takes twice as long if two lines are fetched one after the other.
  */
 static void rx_prefetch_frame(const struct rte_mbuf *mbuf)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The way in of an engine's turn: frames to queue pairs, or to the host's protocols. */
+/* The receive path of an engine's turn: frames go to queue pairs or to the host's protocols. */
 #ifndef RX_H
 #define RX_H
 
@@ -9,8 +9,8 @@
 struct engine;
 struct rte_mbuf;
 
-/** Take in and free a burst of frames; `looped`: they are packets of ours to ourselves, and need no
- * ICRC. Owner. */
+/** Process and free a burst of frames. `looped`: they are our own packets to ourselves, and need no
+ * ICRC check. Owner. */
 void rx_input_burst(struct engine *engine, struct rte_mbuf **mbufs, uint16_t n, bool looped);
 
 #endif

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A DPDK primary that knows nothing of us, as `dpdk-testpmd --num-procs=2 --proc-id=0 --rxq=2
- * --txq=2`, leaves the queues of the other processes to them. Buffers come from its pool; no stack
- * of it that belongs to an lcore is used, since the primary's lcores have those. What we hold when
- * we are killed is lost to it: whoever wants that otherwise runs uroced.
+ * A queue of a DPDK primary that does not know of us. A primary such as `dpdk-testpmd --num-procs=2
+ * --proc-id=0 --rxq=2 --txq=2` leaves the queues of the other processes to them. Buffers come from
+ * the primary's pool. We use none of the pool's per-lcore stacks, because they belong to the
+ * primary's lcores. If we are killed, the primary loses the buffers that we hold; a user who must
+ * avoid that runs uroced.
  */
 #include "secondary.h"
 
@@ -24,7 +25,7 @@
 
 static struct guest secondary_guest;
 
-/* The pool of packet buffers with the largest ones. */
+/* Find the pool of packet buffers that has the largest buffers. */
 static void secondary_look_at_pool(struct rte_mempool *pool, void *arg)
 {
 	struct rte_mempool **best = arg;

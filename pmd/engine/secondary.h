@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A queue of a port that another DPDK process has, as its secondary process. */
+/* A queue of another DPDK process's port, used as its secondary process. */
 #ifndef ENGINE_SECONDARY_H
 #define ENGINE_SECONDARY_H
 
@@ -7,9 +7,9 @@ struct link;
 struct settings;
 
 /**
- * Start EAL as a secondary of the primary with the settings' file-prefix, and open a link on the
- * settings' port there, with the queues that have our process's number. Once a process. Not
- * MT-safe. 0 or -errno (logged).
+ * Start EAL as a secondary of the primary with the settings' file-prefix. Open a link there on the
+ * settings' port, using the queues with our process's number. Once per process. Not MT-safe.
+ * Returns 0 or -errno (logged).
  */
 int secondary_open_link(const struct settings *settings, struct link *link);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The facts of a device, as they stand in its report. */
+/* Writes the facts of a device into its report. */
 #include "show.h"
 
 #include <stdio.h>

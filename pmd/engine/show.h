@@ -8,7 +8,7 @@ struct link;
 struct report;
 struct share_facts;
 
-/** Say what does not change, and write a first report. Before the engine runs. */
+/** Write the constant facts and a first report. Before the engine runs. */
 void show_begin(struct report *report, const struct share_facts *facts, const struct link *link,
 		struct device *device);
 

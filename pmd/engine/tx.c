@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Building packets in place, and the way out: the port, or round to ourselves. */
+/* Builds packets in place and transmits them, to the port or back to ourselves. */
 #include "engine/tx.h"
 
 #include <string.h>
@@ -19,13 +19,15 @@ static_assert(PORT_OFFER_BYTES >= sizeof(((struct path *)0)->hdr) + sizeof(struc
 					  sizeof(struct atomiceth),
 	      "any headers fit into an offer, and what is built there may still turn out longer");
 
-#define IN_PLACE_MIN  1024 /* bytes: two buffers more cost as much as copying less */
-#define HEADERS_AHEAD 4	   /* buffers whose first lines are being fetched, to be written */
-#define PLACES_AHEAD  2	   /* after a long packet: all lines, for the next will be one as well */
-/* bytes of a buffer that are asked for before it is its turn: the copy asks for the rest */
+#define IN_PLACE_MIN  1024 /* bytes: below this, two more buffers cost as much as the copy saves */
+#define HEADERS_AHEAD 4	   /* buffers whose first lines are being prefetched for writing */
+#define PLACES_AHEAD                                                                \
+	2 /* after a long packet prefetch all lines: the next is probably long, too \
+	   */
+/* bytes of a buffer that are prefetched in advance; the copy itself prefetches the rest */
 #define BODY_AHEAD (PACKET_HDR_MAX + COPY_PIECE_BYTES)
-#define BODY_MIN   1024 /* bytes: less needs no help */
-#define PLACE_MIN  1024 /* bytes of payload: what is less is copied once more */
+#define BODY_MIN   1024 /* bytes: a shorter packet needs no prefetch */
+#define PLACE_MIN  1024 /* bytes of payload: a shorter packet is copied once more */
 
 static void tx_drop_pending(struct tx *tx)
 {
@@ -46,8 +48,7 @@ static void tx_push(struct tx *tx)
 	tx->placed_bytes = 0;
 }
 
-/* Count what the port has dropped in place of sending it since `before`. Returns how much that is.
- */
+/* Count what the port has dropped instead of sending since `before`. Returns that number. */
 static struct port_drops tx_count_drops(struct tx *tx, enum counter counter,
 					const struct port_drops *now,
 					const struct port_drops *before)
@@ -60,7 +61,7 @@ static struct port_drops tx_count_drops(struct tx *tx, enum counter counter,
 	return drops;
 }
 
-/* Give a burst to the port, and count what has left. Returns how many packets the port took. */
+/* Give a burst to the port, and count the sent packets. Returns how many packets the port took. */
 static uint32_t tx_burst(struct tx *tx)
 {
 	const struct port *port = tx->port;
@@ -111,8 +112,8 @@ static void tx_fetch(const struct rte_mbuf *mbuf, uint32_t from, uint32_t to)
 }
 
 /*
- * The headers' lines of a buffer, some packets before its turn: where whoever had it last is
- * another process, they are in that one's CPU's cache.
+ * Prefetch the header lines of a buffer, some packets before it is used. If another process used
+ * the buffer last, they are in the cache of that process's CPU.
  */
 static void tx_fetch_headers(const struct tx *tx, uint32_t ahead)
 {
@@ -129,7 +130,8 @@ static void tx_take_spares(struct tx *tx)
 		tx_fetch_headers(tx, ahead);
 }
 
-/* By the dozen the pool is asked less often. Where it is nearly empty, each packet has one. */
+/* Return the next buffer. Buffers are taken from the pool in batches, so that it is asked less
+ * often. If the pool is nearly empty, they are taken one by one. */
 static struct rte_mbuf *tx_next_buffer(struct tx *tx)
 {
 	if (tx->spares == 0 && tuning.buffer_cache)
@@ -155,9 +157,9 @@ static bool tx_is_full(struct tx *tx)
 }
 
 /*
- * A place for a short packet to another process of this host, if the next packet is one as the last
- * was: it needs no buffer. One alone is a little sooner there in a buffer. What waits in buffers
- * goes first.
+ * Return the port's place for a short packet to another process of this host, if the next packet is
+ * probably short, as the last was: such a packet needs no buffer. A single packet arrives slightly
+ * sooner in a buffer. Packets that wait in buffers must be sent first.
  */
 static uint8_t *tx_find_offer(const struct tx *tx)
 {
@@ -168,7 +170,8 @@ static uint8_t *tx_find_offer(const struct tx *tx)
 	return port->ops->offer(port->ops_arg);
 }
 
-/* Both ways out have to be open, for which one a packet takes is known only when it is built. */
+/* Return the place for the next packet. The port and the loopback must both have room, because the
+ * packet's destination is known only when it is built. */
 static struct packet_out *tx_get(struct packet_sink *sink)
 {
 	struct tx *tx = (struct tx *)(void *)sink;
@@ -193,7 +196,8 @@ stuck:
 	return NULL;
 }
 
-/* Queue pairs of our own may be in the group; without a buffer it is lost, as datagrams are. */
+/* Copy a multicast packet to ourselves, because our own queue pairs may be in the group. Without a
+ * buffer the copy is lost, as datagrams may be. */
 static void tx_loop_copy(struct tx *tx, const struct rte_mbuf *mbuf)
 {
 	struct rte_mbuf *copy = rte_pktmbuf_copy(mbuf, tx->port->pool, 0, UINT32_MAX);
@@ -217,7 +221,7 @@ static const struct bth *tx_bth(const struct packet_out *out)
 						  sizeof(struct rte_udp_hdr));
 }
 
-/* The queue pair that a packet is for. */
+/* Return the number of the destination queue pair. */
 static uint32_t tx_qpn(const struct packet_out *out)
 {
 	return wire_get24(tx_bth(out)->dest_qpn);
@@ -230,7 +234,7 @@ static bool tx_is_to_us(const struct port *port, uint32_t qpn)
 	return port->own_qpn_count == 0 || qpn - port->own_qpn_first < port->own_qpn_count;
 }
 
-/* The port completes the checksum that packet_seal has begun. */
+/* Ask the port to complete the checksum that packet_seal has begun. */
 static void tx_ask_for_sum(const struct packet_out *out, struct rte_mbuf *mbuf)
 {
 	mbuf->ol_flags |= RTE_MBUF_F_TX_IPV6 | RTE_MBUF_F_TX_UDP_CKSUM;
@@ -239,13 +243,13 @@ static void tx_ask_for_sum(const struct packet_out *out, struct rte_mbuf *mbuf)
 }
 
 /*
- * Whether a packet's payload can stay where it is until the port has read it, which may be after
- * the request has completed. That is harmless where a packet is not the only one of its kind by
- * then: a reliable request succeeds when the peer has it, so what is still on its way is a
- * duplicate, and is dropped even where its ICRC should fit; one that fails may be on its way with
- * bytes that came later, and then its ICRC does not fit. Memory that a peer READs may change at any
- * time, and a READ would have to be lucky to get an ICRC that fits. So would a request from memory
- * that somebody writes all the time: what is sent again is copied, and gets through.
+ * Return the region if the packet's payload can stay in place until the port has read it, which may
+ * be after the request has completed. That is harmless if the packet is a duplicate by then. A
+ * reliable request succeeds when the peer has received it, so a packet that is still in flight is a
+ * duplicate: the peer drops it even if its ICRC fits. A request that fails may be in flight with
+ * bytes written later, and then its ICRC does not fit. Memory that a peer READs may change at any
+ * time, so the ICRC of a READ response would fit only by luck. The same holds for a request from
+ * memory that is written all the time: its retransmitted packets are copied, and get through.
  */
 static struct dma_region *tx_find_place(const struct tx *tx, const struct packet_out *out)
 {
@@ -263,7 +267,7 @@ static struct dma_region *tx_find_place(const struct tx *tx, const struct packet
 	return dma_find(tx->dma, out->frag[0].addr, out->frag[0].len);
 }
 
-/* Bytes of the packet; 0 where it has to be copied after all, or -EFAULT. */
+/* Seal the packet in place. Returns its bytes; 0 if it must be copied after all; or -EFAULT. */
 static int tx_seal_in_place(struct tx *tx, struct packet_out *out, struct rte_mbuf *head)
 {
 	struct dma_region *region = tx_find_place(tx, out);
@@ -297,8 +301,8 @@ static int tx_seal(struct tx *tx, struct packet_out *out, struct rte_mbuf *mbuf,
 	return len;
 }
 
-/* Copies into lines that another CPU has wait for each few of them. After a long packet the next
- * will be one as well. */
+/* Prefetch the next buffer's body: a copy into lines that another CPU has stalls every few lines.
+ * After a long packet the next is probably long, too. */
 static void tx_fetch_body(const struct tx *tx, const struct packet_out *out)
 {
 	if (out->copy_len >= BODY_MIN && tx->port->spares_icrc && tx->spares > 0 &&
@@ -307,7 +311,8 @@ static void tx_fetch_body(const struct tx *tx, const struct packet_out *out)
 			 RTE_MIN(packet_length(out), (uint32_t)BODY_AHEAD));
 }
 
-/* Where the next packet of so many bytes goes, behind what waits in buffers; or NULL. */
+/* Return the port's place for the next packet of `len` bytes, or NULL. Packets that wait in buffers
+ * are sent first. */
 static uint8_t *tx_find_room(struct tx *tx, uint32_t len)
 {
 	const struct port *port = tx->port;
@@ -320,13 +325,14 @@ static uint8_t *tx_find_room(struct tx *tx, uint32_t len)
 }
 
 /*
- * Build the rest of a packet where the port sends it from. The headers come from a buffer of our
- * own: who sees the place changes nothing there that we rely on. Returns bytes; 0 where it has to
- * go another way, or -EFAULT. What waits in buffers goes first.
+ * Build the rest of a packet in the port's own buffer, from which the port sends it. The headers
+ * are copied there from a buffer of our own, because the other end can change the port's buffer.
+ * Returns bytes; 0 if the packet must go another way; or -EFAULT. Packets that wait in buffers are
+ * sent first.
  *
- * A short packet is built in a buffer, and copied when all of the burst are. The CRC reads what has
- * just been written; and where that waits behind what was written to another CPU's lines, each
- * packet would wait for them, one after the other.
+ * A short packet is built in a buffer of our own, and copied when all packets of the burst are
+ * built. The CRC reads the bytes just written. If these wait behind stores to another CPU's cache
+ * lines, each packet waits for those lines, one after the other.
  */
 static int tx_put_in_place(struct tx *tx, struct packet_out *out)
 {
@@ -358,8 +364,8 @@ static bool tx_is_short(const struct tx *tx, const struct packet_out *out)
 	return out->unsealed && tx->port->ops->offer && packet_length(out) <= PORT_OFFER_BYTES;
 }
 
-/* Finish a packet that is built in the place which was offered. Returns bytes; 0 where it has to go
- * another way, and its headers have moved to the buffer for that; or -EFAULT. */
+/* Finish a packet that is built in the offered place. Returns bytes; 0 if it must go another way:
+ * then its headers have been moved to the buffer; or -EFAULT. */
 static int tx_put_in_offer(struct tx *tx, struct packet_out *out, uint32_t qpn)
 {
 	const struct port *port = tx->port;
@@ -381,9 +387,9 @@ static int tx_put_in_offer(struct tx *tx, struct packet_out *out, uint32_t qpn)
 }
 
 /*
- * Packets that follow each other count up, as the kernel lets those do that it parts
- * (psock/packet_run.h). One that is sent again follows none, and none follows it: maybe the peer
- * takes no runs.
+ * Return the IPv4 identification. Consecutive packets count up, as the kernel numbers the packets
+ * into which it splits a run (psock/packet_run.h). A retransmitted packet follows none, and none
+ * follows it: the peer may not accept runs.
  */
 static uint16_t tx_next_id(struct tx *tx, bool again)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Single frames that are not RoCE packets, past what waits for the port. */
+/* Sends single frames that are not RoCE packets, before the packets that wait for the port. */
 #include <string.h>
 
 #include <rte_ether.h>
@@ -8,8 +8,9 @@
 #include "telemetry/counters.h"
 
 #define DUMMY_LEN 60
-#define DUMMY_TYPE \
-	0x88b5 /* IEEE 802's for local experiments; to our own address: no switch passes it on */
+#define DUMMY_TYPE                                                                                 \
+	0x88b5 /* IEEE 802's type for local experiments; to our own address, so no switch forwards \
+		  it */
 
 struct rte_mbuf *tx_alloc(struct tx *tx)
 {
@@ -20,7 +21,7 @@ struct rte_mbuf *tx_alloc(struct tx *tx)
 	return mbuf;
 }
 
-/* Returns false where the port did not take the frame, which is dropped. */
+/* Return false if the port did not take the frame, which is then dropped. */
 static bool tx_try_send(struct tx *tx, struct rte_mbuf *mbuf, uint32_t len)
 {
 	mbuf->data_len = (uint16_t)len;
@@ -34,7 +35,8 @@ static bool tx_try_send(struct tx *tx, struct rte_mbuf *mbuf, uint32_t len)
 
 void tx_send(struct tx *tx, struct rte_mbuf *mbuf, uint32_t len)
 {
-	/* Such frames never stand in RoCE's way: the host that asked asks again. */
+	/* Such frames never delay RoCE packets. If one is dropped, the host that sent the request
+	 * repeats it. */
 	if (!tx_try_send(tx, mbuf, len))
 		counters_add(tx->counters, COUNTER_tx_other_dropped, 1);
 }

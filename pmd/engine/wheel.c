@@ -35,11 +35,11 @@ void wheel_set(struct wheel *wheel, struct qp *qp, uint64_t deadline_ns)
 	slot = deadline_ns >> WHEEL_SLOT_SHIFT;
 	if (slot < wheel->now_slot)
 		slot = wheel->now_slot;
-	/* Too early costs one look; too late would be wrong. */
+	/* Too early costs one check; too late would be wrong. */
 	if (sched->is_timed && sched->timer_slot <= slot)
 		return;
 	wheel_remove(wheel, qp);
-	/* Beyond one round: fire at its end, and be set again. */
+	/* More than one round away: fire at the end of this round, and be set again. */
 	if (slot - wheel->now_slot >= WHEEL_SLOTS)
 		slot = wheel->now_slot + WHEEL_SLOTS - 1;
 	sched->timer_slot = slot;
@@ -54,8 +54,8 @@ struct qp *wheel_fire(struct wheel *wheel, uint64_t now_ns)
 {
 	const uint64_t slot = now_ns >> WHEEL_SLOT_SHIFT;
 
-	/* Slot `now_slot` passes when the time is in a later one: nobody fires before its deadline.
-	 */
+	/* Slot `now_slot` passes when the time is in a later slot: no queue pair fires before its
+	 * deadline. */
 	while (wheel->now_slot < slot) {
 		struct qp *qp = TAILQ_FIRST(&wheel->slots[wheel->now_slot & SLOT_MASK]);
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Nanoseconds from the time stamp counter: read once a turn, so it has to be cheap. */
+/* Nanoseconds from the time stamp counter. The clock is read once a turn, so reading must be cheap.
+ */
 #ifndef ENGINE_CLOCK_H
 #define ENGINE_CLOCK_H
 
@@ -16,7 +17,7 @@ struct engine_clock {
 	uint64_t ns_per_tsc; /* << CLOCK_SHIFT */
 };
 
-/* A rate of 0 is asked of EAL, after its start. */
+/* If the rate is 0, ask EAL for it; EAL must have started. */
 static inline void clock_init(struct engine_clock *clock, uint64_t tsc_hz)
 {
 	struct timespec now;
@@ -28,7 +29,7 @@ static inline void clock_init(struct engine_clock *clock, uint64_t tsc_hz)
 		(UINT64_C(1000000000) << CLOCK_SHIFT) / (tsc_hz ? tsc_hz : rte_get_tsc_hz());
 }
 
-/** Nanoseconds of CLOCK_MONOTONIC, nearly. MT-safe. */
+/** Return approximately the nanoseconds of CLOCK_MONOTONIC. MT-safe. */
 static inline uint64_t clock_ns(const struct engine_clock *clock)
 {
 	const unsigned __int128 ticks = rte_rdtsc() - clock->start_tsc;

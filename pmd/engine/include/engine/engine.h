@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* An engine: the queue pairs of a device, its port, its timers, run by one thread at a time. */
+/* An engine: the queue pairs of a device, its port and its timers. One thread at a time runs it. */
 #ifndef ENGINE_ENGINE_H
 #define ENGINE_ENGINE_H
 
@@ -23,47 +23,47 @@
 struct device;
 struct report;
 
-/* Frames that came in bursts without end, after which timers fire all the same: as many as any
- * port's ring holds. */
+/* Timers fire after this many frames even if the port still delivers full bursts. No port's ring
+ * holds more frames. */
 #define ENGINE_FULL_FRAMES 16384
 
 struct engine {
 	struct owner owner __rte_cache_aligned;
 
-	/* Queue pairs that were kicked while somebody else ran the engine: a stack through
+	/* Queue pairs that were kicked while another thread ran the engine: a stack linked through
 	 * kick_next. Atomic. */
 	struct qp *kicks __rte_cache_aligned;
-	bool pages_came; /* queue pairs that wait for pages are to be run (paging.c); atomic */
+	bool pages_came; /* queue pairs that wait for pages must run (paging.c); atomic */
 
 	struct polling polling __rte_cache_aligned;
 
-	bool ended __rte_cache_aligned; /* atomic: the process ends, or is a fork's child */
+	bool ended __rte_cache_aligned; /* atomic: the process ends, or it is the child of a fork */
 	enum settings_progress progress;
 	struct device *device;
 	struct link *link;
 	struct engine_clock clock;
 
 	/* owner's */
-	int cancel_state;     /* the owner's own, while it is not to be cancelled */
-	uint64_t taken_times; /* how often the engine was taken; others read it, relaxed */
+	int cancel_state;     /* the owner's cancel state, restored when it releases the engine */
+	uint64_t taken_times; /* number of times the engine was taken; other threads read it,
+				 relaxed */
 	uint64_t now_ns;
-	uint64_t busy_ns;     /* when there was something to do last */
-	uint32_t full_frames; /* in bursts that left some behind, in a row */
+	uint64_t busy_ns;     /* time of the last turn that had work */
+	uint32_t full_frames; /* received in consecutive bursts after which more frames waited */
 	uint32_t taken;	      /* frames that the last turn took from the port, or dropped there */
-	uint64_t link_due_ns; /* when the link's state is looked at next */
-	uint64_t ack_hold_ns; /* how long a lone acknowledgement may wait for company */
+	uint64_t link_due_ns; /* next check of the link's state */
+	uint64_t ack_hold_ns; /* how long an acknowledgement may wait for other packets to send */
 	struct qp_list ready; /* queue pairs that want qp_run */
 	struct tx tx;
 	struct dma dma;
 	struct wheel wheel;
 
-	uint8_t linear[PACKET_FRAME_MAX]; /* a received frame in one piece; for the time of
-					     rx.c */
-	bool lost;			  /* the port has gone for good */
-	struct report *report;		  /* what is shown to who watches; NULL: nothing */
+	uint8_t linear[PACKET_FRAME_MAX]; /* a received frame in one piece; only rx.c uses it */
+	bool lost;			  /* the port is lost for ever */
+	struct report *report;		  /* what monitoring programs read; NULL: no report */
 
-	int canary_fd; /* the report's: looked at now and then; or -1 */
-	bool robbed;   /* the program has closed descriptors of ours; atomic */
+	int canary_fd; /* the report's descriptor, checked periodically; or -1 */
+	bool robbed;   /* the program has closed our descriptors; atomic */
 
 	struct helper helper __rte_cache_aligned;
 };
@@ -72,40 +72,40 @@ struct engine {
 int engine_create(struct device *device, struct link *link, enum settings_progress progress,
 		  struct engine **engine);
 
-/** Have another run the engine from here on. Not MT-safe; nobody sleeps on a channel. 0 or -errno.
- */
+/** Change the progress mode, and with it the thread that runs the engine. Not MT-safe; no thread
+ * may sleep on a channel. Returns 0 or -errno. */
 int engine_set_progress(struct engine *engine, enum settings_progress progress);
 
-/** Run one turn: send, then receive. Owner. Returns how much there was to do; 0: nothing. */
+/** Run one turn: send, then receive. Owner. Returns the amount of work done; 0: none. */
 unsigned int engine_turn(struct engine *engine);
 
-/** Take what waits in the port, as much as any ring holds. Owner. */
+/** Receive the frames that wait in the port, at most as many as any ring holds. Owner. */
 void engine_empty_port(struct engine *engine);
 
 /**
- * Return how long nothing has to be done, at most `limit_ns`; hardly any time where something is
- * left that waits for no timer. From here on engine_due_ns tells of what comes up. Owner.
+ * Return how long the engine has nothing to do, at most `limit_ns`; a very short time if work is
+ * left that waits for no timer. After this call engine_due_ns reports new work. Owner.
  */
 uint64_t engine_idle_ns(struct engine *engine, uint64_t now_ns, uint64_t limit_ns);
 
-/** Return when the first of what has come up since engine_idle_ns has to be done; 0: already.
- * Owner. */
+/** Return when the first work that appeared since engine_idle_ns is due; 0: it is due now. Owner.
+ */
 uint64_t engine_due_ns(const struct engine *engine);
 
-/** The transmitting half of a turn. Owner. Returns how much there was to do. */
+/** Run the transmitting half of a turn. Owner. Returns the amount of work done. */
 unsigned int engine_transmit(struct engine *engine);
 
-/** Where the port is full, wait a while until it has taken what is owed: who asks will not be there
- * to send it later. Owner. */
+/** If the port is full, wait a limited time until it has taken the owed packets: the caller will
+ * not be there to send them later. Owner. */
 void engine_wait_for_room(struct engine *engine);
 
 /** Put a queue pair on the ready list. Owner. */
 void engine_mark_ready(struct engine *engine, struct qp *qp);
 
-/** Take a queue pair off every list; nobody kicks it any more. Owner. */
+/** Remove a queue pair from every list. No thread may kick it any more. Owner. */
 void engine_forget(struct engine *engine, struct qp *qp);
 
-/** Send a frame that is no RoCE packet; it is dropped where there is no room. Owner. */
+/** Send a frame that is not a RoCE packet. It is dropped if there is no room. Owner. */
 void engine_send_frame(struct engine *engine, const uint8_t *frame, size_t len);
 
 /** Make the port return the buffers of packets that it has sent. Owner. */
@@ -115,9 +115,10 @@ void engine_tx_cleanup(struct engine *engine);
 void engine_check_link(struct engine *engine);
 
 /*
- * A turn makes system calls, and the program may cancel the thread that makes them: a thread that
- * ended there would leave the engine taken for ever. So owners are not cancelled, nor threads that
- * wait to be the owner: turns would stand back for such a thread for ever.
+ * A turn makes system calls, and the program may cancel the thread that runs it. A thread cancelled
+ * there would never release the engine. So the owner cannot be cancelled. A thread that waits to
+ * become the owner cannot be cancelled either: turns let waiting threads go first, and would do so
+ * for ever.
  */
 
 static inline void engine_taken(struct engine *engine, int cancel_state)
@@ -138,7 +139,7 @@ static inline bool engine_try(struct engine *engine)
 	return true;
 }
 
-/** Take the engine for a control call. MT-safe; may not nest. */
+/** Take the engine for a control call. MT-safe; must not nest. */
 static inline void engine_lock(struct engine *engine)
 {
 	int cancel_state;
@@ -151,11 +152,11 @@ static inline void engine_lock(struct engine *engine)
 /** Stop for good, at the end of the process: send what is ready, close the port. MT-safe. */
 void engine_end(struct engine *engine);
 
-/** In a child of fork(): the engine is the parent's. Everything asked of it from here on does
- * nothing. */
+/** Disown the engine in a child of fork(): it belongs to the parent. Later calls to it do nothing.
+ */
 void engine_disown(struct engine *engine);
 
-/** The table that a device calls its engine by. */
+/** The operations through which a device calls its engine. */
 extern const struct engine_ops engine_ops_pmd;
 
 #endif

@@ -5,16 +5,17 @@
  *
  * Work is never left to a thread that does not know of it:
  *
- *   A thread that posts runs the engine itself, or, where another thread is the owner, pushes the
- *   queue pair on the stack of kicks. The owner looks at the stack after it has given the engine
- *   back, and the thread that pushed tries for the engine after it has pushed: one of the two finds
- *   the other's trace.
+ *   A thread that posts runs the engine itself. If another thread is the owner, it pushes the queue
+ *   pair on the stack of kicks instead. The owner looks at the stack after it has released the
+ *   engine, and the thread that pushed tries to take the engine after the push. So at least one of
+ *   the two finds the work.
  *
- *   What an owner leaves (more than a turn sends, a timer, an event that waits) is for the helper.
- *   The helper decides to doze as the owner, when there is nothing to do before `until_ns`. Each
- *   later owner compares what it leaves with that, and calls the helper if it would wake too late.
+ *   An owner leaves some work to the helper: more packets than a turn sends, a timer, a waiting
+ *   event. The helper decides to doze as the owner, when there is nothing to do before `until_ns`.
+ *   Each later owner compares the work that it leaves with `until_ns`, and calls the helper if that
+ *   would wake too late.
  *
- * The helper's state, and the call that it has not answered yet, are one word:
+ * One word holds the helper's state and the call that it has not answered yet:
  *
  *   from                 by                       to
  *   AWAKE, not called    handover_nap             NAPS      for a tick, which needs no call
@@ -26,9 +27,9 @@
  *   AWAKE, called        handover_take_call       not called
  *
  * The helper does not fall asleep while it is called. A thread that finds the helper asleep and
- * called, but not rung for, rings as well: the thread that called may have lost its CPU in between.
- * The count of dozes in the word is for a thread that loses its CPU after it has rung: what it then
- * notes must not be about a later doze.
+ * called, but not rung for, rings as well: the thread that called may have lost its CPU before it
+ * rang. The word's count of dozes protects against a thread that loses its CPU after it has rung:
+ * the RUNG that it then sets must not apply to a later doze.
  */
 #ifndef ENGINE_HANDOVER_H
 #define ENGINE_HANDOVER_H
@@ -41,7 +42,7 @@ struct engine;
 struct qp;
 
 enum helper_state {
-	HELPER_AWAKE, /* or there is none */
+	HELPER_AWAKE, /* also if there is no helper */
 	HELPER_NAPS,
 	HELPER_DOZES,
 };
@@ -49,54 +50,55 @@ enum helper_state {
 /* Reasons to call the helper. A greater value includes the smaller ones. */
 enum helper_call {
 	CALL_NONE,
-	CALL_TO_LOOK, /* at what a thread of the program has left, which is likely to poll next */
-	CALL_TO_RUN,  /* nobody else will */
+	CALL_TO_LOOK, /* look at the work that a thread of the program has left; that thread is
+			 likely to poll next */
+	CALL_TO_RUN,  /* run the engine: no other thread will */
 };
 
 struct helper {
-	uint64_t word; /* atomic: state, call, rung, count of dozes; handover.c alone */
-	uint64_t
-		until_ns; /* of the last doze; written by the helper as the owner, read by owners */
+	uint64_t word;	   /* atomic: state, call, rung, count of dozes; handover.c alone */
+	uint64_t until_ns; /* end of the last doze; written by the helper as the owner, read by
+			      owners */
 
 	/*
-	 * helper.c's own. The thread: none; exists; exists and quits; none again, and may be
-	 * started anew. The end of the engine (engine.ended) ends it as well.
+	 * For helper.c only. States of the thread: none; running; running and quitting; none again,
+	 * and can be started anew. The end of the engine (engine.ended) ends the thread as well.
 	 */
 	pthread_t thread;
 	bool exists;
 	bool quits;	  /* atomic: the thread ends, the engine does not */
-	int wake_fd;	  /* eventfd; what rings */
-	uint64_t look_ns; /* CPU time of a look at a program that polls; the helper's own */
+	int wake_fd;	  /* eventfd that wakes the helper */
+	uint64_t look_ns; /* CPU time of one look at a polling program; helper's thread */
 };
 
-/** Have the engine run a queue pair that has work, by this thread or by its owner. MT-safe. */
+/** Run a queue pair that has work, on this thread or on the owner's. MT-safe. */
 void engine_kick(struct engine *engine, struct qp *qp);
 
-/** Leave word that a queue pair has work, for whoever is the owner. MT-safe. */
+/** Tell the current owner that a queue pair has work. MT-safe. */
 void engine_push_kick(struct engine *engine, struct qp *qp);
 
 /** Put every queue pair that was kicked on the ready list. Owner. */
 void engine_drain_kicks(struct engine *engine);
 
-/** Give the engine back, run what others posted meanwhile, and call the helper for the rest. Owner.
- */
+/** Release the engine, run work that other threads posted meanwhile, and call the helper for the
+ * rest. Owner. */
 void engine_release(struct engine *engine);
 
-/** Call the helper, and ring where it sleeps. MT-safe. */
+/** Call the helper, and ring if it sleeps. MT-safe. */
 void handover_call(struct engine *engine, enum helper_call call);
 
 /* Called by the helper thread: */
 
-/** Fall asleep for a tick, or less. */
+/** Mark the helper as asleep for a tick or less. */
 void handover_nap(struct engine *engine);
 
-/** Fall asleep until there is something to do, at most `limit_ns`. Returns how long to sleep. */
+/** Mark the helper as asleep until there is work, at most `limit_ns`. Returns how long to sleep. */
 uint64_t handover_doze(struct engine *engine, uint64_t now_ns, uint64_t limit_ns);
 
-/** After one of these two: sleep, unless called, and be awake. */
+/** Sleep, unless called, and mark the helper as awake. Call it after one of these two. */
 void handover_sleep(struct engine *engine, uint64_t ns, bool for_frames);
 
-/** The call that has come, which is answered by this. */
+/** Return the call that was made, and mark it as answered. */
 enum helper_call handover_take_call(struct engine *engine);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The ownership of an engine. One thread at a time runs it. A turn is skipped if another thread has
- * the engine; a control call waits, and comes before turns. */
+/* Ownership of an engine. One thread at a time runs it. A turn is skipped if another thread owns
+ * the engine; a control call waits for the engine, and has priority over turns. */
 #ifndef ENGINE_OWNER_H
 #define ENGINE_OWNER_H
 
@@ -11,21 +11,22 @@
 
 struct owner {
 	uint32_t held;	  /* atomic */
-	uint32_t waiters; /* atomic: control calls that want it; turns stand back */
+	uint32_t waiters; /* atomic: control calls that wait; turns are skipped meanwhile */
 };
 
-/** Take it for a turn, unless somebody has it or waits for it. MT-safe. */
+/** Take it for a turn, unless another thread has it or waits for it. MT-safe. */
 static inline bool owner_try(struct owner *owner)
 {
-	/* Not relaxed: a thread that has left word for the owner must not have looked before. */
+	/* Not relaxed: a thread that has left work for the owner must not read these words before
+	 * that store. */
 	if (shared_load(&owner->held, __ATOMIC_SEQ_CST) != 0 ||
 	    shared_load(&owner->waiters, __ATOMIC_SEQ_CST) != 0)
 		return false;
-	/* Acquire: what the last owner did to the engine is seen. */
+	/* Acquire: the last owner's changes to the engine are visible. */
 	return shared_exchange(&owner->held, 1) == 0;
 }
 
-/** Take it, waiting for the end of a turn. MT-safe; may not nest. */
+/** Wait for the end of the current turn, and take it. MT-safe; must not nest. */
 static inline void owner_lock(struct owner *owner)
 {
 	unsigned int tries = 0;
@@ -38,8 +39,8 @@ static inline void owner_lock(struct owner *owner)
 }
 
 /**
- * Give it back. An exchange, and not a plain store: the caller goes on to look for work that others
- * left because they saw the engine taken, and that look must not come before this.
+ * Release it. This is an exchange and not a plain store: the caller then looks for work that other
+ * threads left because the engine was taken. That load must not be ordered before the release.
  */
 static inline void owner_unlock(struct owner *owner)
 {

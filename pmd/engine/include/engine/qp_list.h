@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Lists of queue pairs through the links in their qp_sched. sys/queue.h's own macros want to see
- * the struct that the elements are; here it is hidden behind qp_sched().
+ * Lists of queue pairs, linked through their qp_sched. The macros of sys/queue.h need the
+ * definition of the element's struct; here it is hidden behind qp_sched().
  */
 #ifndef ENGINE_QP_LIST_H
 #define ENGINE_QP_LIST_H

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Access to words that threads hand work over by. Each access is a step: a place where another
- * thread may come between. In the product it is the atomic operation and nothing else; a test that
- * defines SHARED_IS_SCHEDULED decides before each step which thread makes the next one.
+ * Access to the words through which threads hand work over. Each access is a step: another thread
+ * may run between two steps. In the product an access is just the atomic operation. A test that
+ * defines SHARED_IS_SCHEDULED decides before each step which thread runs next.
  */
 #ifndef ENGINE_SHARED_H
 #define ENGINE_SHARED_H
@@ -21,14 +21,14 @@ static inline void shared_step(const void *word)
 	(void)word;
 }
 
-#define SHARED_SPINS	200 /* a turn takes microseconds: longer, and its thread has lost its CPU */
+#define SHARED_SPINS	200 /* a turn takes microseconds; after this, its thread has lost its CPU */
 #define SHARED_YIELDS	20
 #define SHARED_PAUSE_NS 50000
 
 /**
- * Wait a while for another thread, which has made one wait so many times already. Not by
- * sched_yield alone: a real-time thread never yields to one of less priority, which may need this
- * very CPU. Returns how many waits that makes.
+ * Wait a while for another thread; `tries` is the number of waits so far. sched_yield alone is not
+ * enough: a real-time thread never yields to one of lower priority, which may need this CPU.
+ * Returns the new number of waits.
  */
 static inline unsigned int shared_wait(unsigned int tries)
 {
@@ -53,7 +53,7 @@ static inline unsigned int shared_wait(unsigned int tries)
 #define shared_fetch_sub(word, value) \
 	(shared_step(word), __atomic_fetch_sub(word, value, __ATOMIC_SEQ_CST))
 
-/* Where this returns false, *expected is what the word was. */
+/* If this returns false, *expected is the word's value. */
 #define shared_swap_if(word, expected, value)                                         \
 	(shared_step(word), __atomic_compare_exchange_n(word, expected, value, false, \
 							__ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST))
