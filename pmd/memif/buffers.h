@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A client's own buffers: which of them is where in its rings. */
+/* A client's own buffers, and their places in its rings. */
 #ifndef BUFFERS_H
 #define BUFFERS_H
 
@@ -8,7 +8,7 @@
 #include "memif/end.h"
 #include "ring.h"
 
-#define COLLECT_EVERY 32 /* packets: then the server has done with some */
+#define COLLECT_EVERY 32 /* packets: after so many the server has read some */
 
 static inline uint8_t *buffers_at(const struct memif_buffers *buffers, uint32_t buffer)
 {
@@ -28,7 +28,7 @@ static inline uint8_t *buffers_next(const struct memif_buffers *buffers, uint32_
 	return buffers_at(buffers, buffers->stock[buffers->stock_count - 1 - ahead]);
 }
 
-/* Lay all buffers ready again that were received. Return false if none were. */
+/* Make all received buffers ready for the server again. Return false if none were received. */
 static inline bool buffers_post(struct memif_buffers *buffers, const struct memif_ring *rx)
 {
 	const uint16_t end = (uint16_t)(rx->own + rx->size);
@@ -45,7 +45,7 @@ static inline int buffers_collect(struct memif_buffers *buffers, const struct me
 {
 	const uint16_t tail = __atomic_load_n(tx->theirs, __ATOMIC_ACQUIRE);
 
-	/* An index that goes back, or ahead of us, cannot be true. */
+	/* The index is invalid if it goes back or is ahead of ours. */
 	if (unlikely((uint16_t)(tail - buffers->collected) >
 		     (uint16_t)(buffers->shown - buffers->collected)))
 		return -EPROTO;
@@ -55,12 +55,12 @@ static inline int buffers_collect(struct memif_buffers *buffers, const struct me
 	return 0;
 }
 
-/* Return how many buffers there are to be sent, as far as is known where that is as many as
- * wanted; or -EPROTO. */
+/* Return how many buffers can be sent now, or -EPROTO. The number may be too small if it is at
+ * least `wanted`. */
 static inline int buffers_room(struct memif_buffers *buffers, const struct memif_ring *tx,
 			       uint32_t wanted)
 {
-	/* Not each time: the line with the server's index is the server's to write. */
+	/* Do not read the server's index each time: the server writes that cache line. */
 	if ((uint16_t)(tx->own - buffers->looked) >= COLLECT_EVERY ||
 	    buffers->stock_count < wanted) {
 		buffers->looked = tx->own;
@@ -77,7 +77,7 @@ static inline void buffers_put(struct memif_buffers *buffers, const struct memif
 	const uint32_t buffer = buffers->stock[--buffers->stock_count];
 
 	buffers->placed[tx->own & (tx->size - 1)] = buffer;
-	/* All of it: the server may have written there. */
+	/* Write the whole descriptor: the server may have changed it. */
 	*ring_at(tx, tx->own) = (struct memif_descriptor){
 		.flags = flags,
 		.length = (uint32_t)len,

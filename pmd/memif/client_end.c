@@ -51,8 +51,9 @@ static void client_lay_out(struct memif_client *client, struct memif_ring *ring,
 		};
 }
 
-/* A file that stays as long as it is: the server would be killed for what is not there any more.
- * Nor does anybody else make it longer, or forbid that its pages are taken back. */
+/* Map a file that cannot shrink: an access to removed pages would kill the server. The seals also
+ * keep other processes from growing the file, and from adding a seal that forbids us to free its
+ * pages. */
 static int client_map(struct memif_client *client)
 {
 	client->memory_fd = memfd_create(MEMORY_NAME, MFD_CLOEXEC | MFD_ALLOW_SEALING);
@@ -70,7 +71,7 @@ static int client_map(struct memif_client *client)
 	return 0;
 }
 
-/* Free buffers are used from the first one on. */
+/* Fill the stock of free buffers: the first buffer is used first. */
 static int client_make_stock(struct memif_buffers *buffers, uint32_t size)
 {
 	buffers->stock = calloc(size, sizeof(*buffers->stock));
@@ -142,15 +143,15 @@ static void client_tell_ring(const struct memif_client *client, const struct mem
 	answer->add_ring.log2_size = (uint8_t)__builtin_ctz(ring->size);
 }
 
-/* The server sets both of its indices to zero when it connects: buffers are laid ready after that.
- */
+/* Make all receive buffers ready. The server sets both of its indices to zero when it connects, so
+ * this comes after. */
 static void client_post_all(struct memif_client *client)
 {
 	client->end.buffers.posted = (uint16_t)client->end.rx.size;
 	ring_show(&client->end.rx, client->end.buffers.posted);
 }
 
-/* The next step, once the one before was acknowledged. */
+/* Write the next message, after the server has acknowledged the one before. */
 static int client_tell(struct memif_client *client, struct memif_message *answer, int *answer_fd)
 {
 	switch (client->step) {
@@ -198,7 +199,7 @@ static int client_answer(struct memif_client *client, const struct memif_message
 		client_post_all(client);
 		return 0;
 	}
-	/* Each step is acknowledged once: so a server has us read a few messages, and no more. */
+	/* Each step is acknowledged once. So a server can make us read a few messages only. */
 	if (message->type != MEMIF_ACK || client->step >= MEMIF_CLIENT_ACKNOWLEDGED)
 		return -EPROTO;
 	client->step++;
@@ -239,7 +240,7 @@ void memif_client_fini(struct memif_client *client)
 
 	if (client->memory)
 		munmap(client->memory, client->bytes);
-	/* Eventfds may be in an epoll set of the server's: another thread closes them. */
+	/* Eventfds may be in an epoll set of the server, so another thread closes them. */
 	close_fd(client->memory_fd);
 	memif_socket_discard(client->end.wake_fd);
 	memif_socket_discard(client->end.bell_fd);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Packets out of and into shared memory. Both ends go through their rings in the same way; a server
- * finds buffers by what its client wrote into descriptors, a client by what it has noted itself
- * (buffers.h).
+ * Moves packets out of and into shared memory. Both ends use their rings in the same way. A server
+ * finds buffers through the descriptors that its client wrote; a client knows its buffers from
+ * private memory (buffers.h).
  */
 #include "memif/end.h"
 
@@ -31,7 +31,7 @@ static bool end_is_client(const struct memif_end *end)
 	return end->side == MEMIF_CLIENT;
 }
 
-/* Return where a buffer is; NULL where it is not in a region of the client's. */
+/* Return a buffer's address; NULL if it is not in a region of the client. */
 static uint8_t *end_find(const struct memif_end *end, const struct memif_descriptor *descriptor)
 {
 	const struct memif_region *region;
@@ -45,7 +45,7 @@ static uint8_t *end_find(const struct memif_end *end, const struct memif_descrip
 	return region->at + descriptor->offset;
 }
 
-/* Return what a descriptor at an index says was sent; NULL where that cannot be. */
+/* Return the received bytes that a descriptor describes; NULL if the descriptor is invalid. */
 static const uint8_t *end_received(const struct memif_end *end, uint16_t index,
 				   const struct memif_descriptor *descriptor)
 {
@@ -56,7 +56,7 @@ static const uint8_t *end_received(const struct memif_end *end, uint16_t index,
 	return buffers_received(&end->buffers, &end->rx, index);
 }
 
-/* Return how many buffers were received. More than were ready cannot be true. */
+/* Return how many buffers were received. More than were ready is a broken rule. */
 static int end_count(struct memif_end *end)
 {
 	struct memif_ring *rx = &end->rx;
@@ -68,8 +68,9 @@ static int end_count(struct memif_end *end)
 			 end_is_client(end) ? (uint16_t)(end->buffers.posted - rx->own) : rx->size);
 }
 
-/* A server reads the descriptor again when its turn has come: here it is for fetching alone. A
- * client writes descriptors as soon as they are read. */
+/* Prefetch a packet. A server reads the descriptor again before it uses it; this read is for
+ * prefetching only. A client prefetches the descriptor for writing, because it writes it soon after
+ * reading it. */
 static void end_fetch(const struct memif_end *end, uint16_t index)
 {
 	const struct memif_ring *rx = &end->rx;
@@ -96,8 +97,9 @@ static void end_fetch_ahead(const struct memif_end *end, int count, bool news)
 		end_fetch(end, (uint16_t)(own + i));
 }
 
-/* What a packet that ends too early, or is too long, comes to: its rest is still to come, unless
- * packets are whole, there are no buffers left for it, or it has had enough of them. */
+/* Return the result for a packet whose rest is missing: wait for the rest (0). It breaks a rule if
+ * packets must be whole, if no buffer is left for the rest, or if the packet has used its limit of
+ * buffers. */
 static int end_wait(struct memif_end *end, int used)
 {
 	if (!end->spreads || used >= end->chain_max || (uint32_t)used >= end->rx.size)
@@ -106,8 +108,8 @@ static int end_wait(struct memif_end *end, int used)
 	return 0;
 }
 
-/* A packet in several buffers, of which `count` are there, and whose first one is read; or one that
- * does not fit. */
+/* Receive a packet in several buffers, or one that does not fit. `count` buffers have arrived;
+ * `descriptor` is that of the first. */
 static int end_gather(struct memif_end *end, int count, struct memif_descriptor descriptor,
 		      uint8_t *room, size_t room_bytes)
 {
@@ -190,8 +192,8 @@ bool memif_end_waits(const struct memif_end *end)
 	return end_is_connected(end) && ring_has_news(&end->rx);
 }
 
-/* Return how many buffers there are for packets, as far as is known where that is as many as
- * wanted; less than 0: a rule was broken. */
+/* Return how many buffers there are for packets; less than 0: a rule was broken. The number may be
+ * too small if it is at least `wanted`. */
 static int end_room(struct memif_end *end, uint32_t wanted)
 {
 	struct memif_ring *tx = &end->tx;
@@ -207,8 +209,8 @@ static int end_room(struct memif_end *end, uint32_t wanted)
 	return unlikely(count < 0) ? end_break(end) : count;
 }
 
-/* Return the buffer that is sent after `ahead` others, and how long it is; NULL where a descriptor
- * says what cannot be. There are more than `ahead`. Inline: a call would be most of its cost. */
+/* Return the buffer that is sent after `ahead` others, and its size; NULL if its descriptor is
+ * invalid. There must be more than `ahead` buffers. Inline: a call would be most of its cost. */
 static __rte_always_inline uint8_t *end_next(const struct memif_end *end, uint32_t ahead,
 					     size_t *bytes)
 {
@@ -223,7 +225,7 @@ static __rte_always_inline uint8_t *end_next(const struct memif_end *end, uint32
 	return end_find(end, &descriptor);
 }
 
-/* The next buffer is a packet's, or a piece of one. */
+/* Put the next buffer, which holds a packet or a part of one, into the ring. */
 static void end_put(struct memif_end *end, uint16_t flags, size_t len)
 {
 	if (end_is_client(end))
@@ -285,7 +287,7 @@ bool memif_end_push(struct memif_end *end)
 	return end->bell_fd >= 0 && ring_wants_bell(tx);
 }
 
-/* A packet over several buffers: of all that there are. */
+/* Send a packet in several buffers. Count all free buffers first. */
 static int end_scatter(struct memif_end *end, const uint8_t *packet, size_t len)
 {
 	uint32_t pieces[MEMIF_CHAIN_MAX];

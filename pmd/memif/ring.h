@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A ring in memory that the other end may be writing: each word is loaded once, and checked there.
- */
+/* A ring in memory that the other end may write to at any time: each word is loaded once, and the
+ * loaded value is checked. */
 #ifndef MEMIF_RING_H
 #define MEMIF_RING_H
 
@@ -15,11 +15,12 @@
 #include "base/tuning.h"
 #include "memif/end.h"
 
-#define RING_FRAMES_AHEAD      8 /* that are being fetched: a CPU waits for some 16 lines at once */
+#define RING_FRAMES_AHEAD 8 /* prefetched frames: a CPU can have some 16 outstanding cache lines \
+			     */
 #define RING_DESCRIPTORS_AHEAD 16
-#define RING_FIRST_BYTES       128 /* of a frame: its headers, and all of a small message */
+#define RING_FIRST_BYTES       128 /* of a frame: its headers, and the whole of a small message */
 
-/* Begin with a ring in shared memory, whose indices are zero. */
+/* Initialise a ring in shared memory, whose indices are zero. */
 static inline void ring_init(struct memif_ring *ring, uint8_t *at, uint32_t size,
 			     enum memif_side side)
 {

@@ -48,7 +48,7 @@ void memif_server_greet(const struct memif_server *server, struct memif_message 
 	snprintf(message->hello.name, sizeof(message->hello.name), "%s", name);
 }
 
-/* Which interface it wants does not matter: there is one. */
+/* Handle INIT. The interface number does not matter here: there is one interface. */
 static int server_begin(struct memif_server *server, const struct memif_message *message)
 {
 	if (message->type != MEMIF_INIT || message->init.version != MEMIF_VERSION ||
@@ -66,7 +66,8 @@ static int server_map(struct memif_server *server, uint64_t bytes, int fd)
 
 	if (fd < 0 || !memif_socket_is_sealed(fd))
 		return -EPROTO;
-	/* The seal against growth is not added: the client may hold the lock that is for. */
+	/* Do not add the seal against growth: fcntl would need the file's lock, which the client
+	 * may hold. */
 	if (fstat(fd, &file) != 0 || file.st_size < 0 || (uint64_t)file.st_size != bytes)
 		return -EPROTO;
 	memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
@@ -117,8 +118,8 @@ static int server_add_ring(struct memif_server *server, const struct memif_messa
 		return -EPROTO;
 	if ((to_server || *fd >= 0) && !memif_socket_is_eventfd(*fd))
 		return -EPROTO;
-	/* An isolated client polls: its eventfd is of no use, and would be one to be made to wait
-	 * at. */
+	/* An isolated client polls, so its eventfd is of no use; the client could use it to make us
+	 * block. */
 	if (to_server || !server->limits->isolated) {
 		*(to_server ? &server->end.wake_fd : &server->end.bell_fd) = *fd;
 		*fd = -1;
@@ -147,7 +148,7 @@ static bool fd_is_odd(const struct memif_message *message, int fd)
 static int server_answer(struct memif_server *server, const struct memif_message *message, int *fd,
 			 struct memif_message *answer)
 {
-	/* Nobody has us close more than takes part in a connection. */
+	/* Do not accept (and then have to close) descriptors that are not part of a connection. */
 	if (fd_is_odd(message, *fd))
 		return -EPROTO;
 	if (message->type == MEMIF_DISCONNECT)

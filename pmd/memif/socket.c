@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Receiving from who may send anything. To close the last of a descriptor may wait as long as its
- * sender likes: a file of a file system that never answers, a TCP socket that lingers, whatever is
- * unread in the queue of a socket, even an eventfd that is in an epoll set of the sender's. So the
- * caller's thread closes nothing that comes from there.
+ * Receives from processes that may send anything. Closing the last reference of a descriptor may
+ * block for as long as its sender likes: a file of a file system that never answers, a TCP socket
+ * that lingers, unread messages in a socket's queue, even an eventfd in an epoll set of the sender.
+ * So the caller's thread closes no descriptor that it received.
  */
 #include "memif/socket.h"
 
@@ -31,16 +31,17 @@
 #endif
 
 #define CLOSERS_MAX	 32 /* threads that close at one time */
-#define CLOSERS_USER_MAX 8  /* of them, for one user */
-/* Waiting for them, before nothing more is taken that would have to be closed: in all, of one user,
- * and before nobody is let in. A message that is taken brings up to 253 more. */
+#define CLOSERS_USER_MAX 8  /* of these threads, for one user */
+/* Limits of jobs that wait for these threads: in total and per user, after which nothing more is
+ * received that would have to be closed; and a limit after which no new client is accepted. A
+ * received message brings up to 253 more. */
 #define WAITING_MAX	 512
 #define WAITING_USER_MAX 64
 #define WAITING_LATE_MAX 128
 
 /*
  * Room for all descriptors that a message can bring (SCM_MAX_FD, 253), with credentials and a label
- * before them: what has no room, the kernel closes in the caller's thread.
+ * before them. The kernel closes descriptors that do not fit, in the caller's thread.
  */
 union control {
 	struct cmsghdr header;
@@ -73,8 +74,8 @@ int memif_socket_send_with(int fd, const void *data, size_t len, int passed_fd)
 	return sendmsg(fd, &msg, MSG_NOSIGNAL | MSG_DONTWAIT) < 0 ? -errno : 0;
 }
 
-/* The descriptors of a control message; the first goes to `first` where that has none. Returns how
- * many. */
+/* Take the descriptors of a control message. The first one goes to `first` if that is still unset.
+ * Returns how many there were. */
 static size_t take_fds(struct cmsghdr *header, int *first)
 {
 	const size_t count = (header->cmsg_len - CMSG_LEN(0)) / sizeof(int);
@@ -91,7 +92,8 @@ static size_t take_fds(struct cmsghdr *header, int *first)
 	return count;
 }
 
-/* A pidfd comes by an option of our end, which is the sender's too where it has passed it to us. */
+/* Take all descriptors. A pidfd arrives if an option of our end is set. If the sender has passed us
+ * this socket, it can set that option, too. */
 static size_t take_all(struct msghdr *msg, int *first)
 {
 	size_t count = 0;
@@ -105,7 +107,7 @@ static size_t take_all(struct msghdr *msg, int *first)
 	return count;
 }
 
-/* Return true if a descriptor comes with the next message, without receiving that. */
+/* Return true if the next message brings a descriptor. Does not receive the message. */
 static bool brings_fd(int fd)
 {
 	struct msghdr msg = {0};
@@ -143,14 +145,14 @@ void memif_socket_quiet(int fd)
 	static const int options[] = {SO_PASSCRED, SO_PASSSEC, SO_PASSPIDFD};
 	const int off = 0;
 
-	/* Not all kernels know all; whatever comes nevertheless is seen. */
+	/* Not all kernels know all options. What arrives nevertheless is handled. */
 	for (size_t i = 0; i < sizeof(options) / sizeof(options[0]); i++)
 		setsockopt(fd, SOL_SOCKET, options[i], &off, sizeof(off));
 }
 
 bool memif_socket_is_eventfd(int fd)
 {
-	/* Names of files begin with a slash. */
+	/* A file's name begins with a slash, so no file can have this name. */
 	static const char wanted[] = "anon_inode:[eventfd]";
 	char link[64], target[sizeof(wanted)];
 
@@ -161,11 +163,11 @@ bool memif_socket_is_eventfd(int fd)
 
 bool memif_socket_is_sealed(int fd)
 {
-	/* Only files in memory know of seals. */
+	/* Only files in memory have seals. */
 	const int seals = fcntl(fd, F_GET_SEALS);
 	struct statfs file_system;
 
-	/* A huge page that nobody has reserved would be a fault. */
+	/* Refuse huge pages: an access to one that is not reserved would be a fault. */
 	return seals >= 0 && (seals & F_SEAL_SHRINK) && fstatfs(fd, &file_system) == 0 &&
 	       file_system.f_type == TMPFS_MAGIC;
 }
@@ -175,10 +177,10 @@ struct user {
 	LIST_ENTRY(user) link;
 	uint64_t number;
 	uint32_t waiting; /* jobs */
-	uint32_t closers; /* threads that do one */
+	uint32_t closers; /* threads that run one of its jobs */
 };
 
-/* A descriptor or memory that a thread shall release. */
+/* A descriptor or memory that a closing thread must release. */
 struct job {
 	STAILQ_ENTRY(job) link;
 	struct user *user;
@@ -189,7 +191,7 @@ struct job {
 };
 
 static pthread_mutex_t lock =
-	PTHREAD_MUTEX_INITIALIZER; /* of what follows; held for a moment only */
+	PTHREAD_MUTEX_INITIALIZER; /* protects what follows; held only briefly */
 static STAILQ_HEAD(, job) waiting = STAILQ_HEAD_INITIALIZER(waiting);
 static LIST_HEAD(, user) users = LIST_HEAD_INITIALIZER(users);
 static uint32_t waiting_count;
@@ -232,7 +234,7 @@ static void user_put_locked(struct user *user)
 	free(user);
 }
 
-/* The first job whose user has threads left; what is nobody's has all of them. */
+/* Find the first job whose user may use another thread. Jobs of nobody may use all threads. */
 static struct job *job_find_locked(void)
 {
 	struct job *job;
@@ -244,8 +246,8 @@ static struct job *job_find_locked(void)
 	return NULL;
 }
 
-/* The next after one that is done, or NULL; NULL: there is none, and the caller's thread is not
- * counted any more. */
+/* Free a job that is done (or NULL), and return the next one; NULL: there is none, and the caller's
+ * thread is no longer counted. */
 static struct job *job_next(struct job *done)
 {
 	struct job *job;
@@ -274,13 +276,14 @@ static void job_do(const struct job *job)
 	const struct linger none = {.l_onoff = 0};
 
 	if (job->fd >= 0) {
-		/* No socket: nothing happens. */
+		/* This has no effect if it is not a socket. */
 		setsockopt(job->fd, SOL_SOCKET, SO_LINGER, &none, sizeof(none));
 		close(job->fd);
 		return;
 	}
-	/* It punches a hole as large as the file, whose lock is for anybody who has it open; not
-	 * in what is locked in memory, as all is of a program that called mlockall. */
+	/* MADV_REMOVE punches a hole as large as the file, and takes the file's lock, which any
+	 * process that has it open may hold. It fails for memory that is locked, as all memory of a
+	 * program that called mlockall is. */
 	if (job->ours) {
 		munlock(job->memory, job->bytes);
 		madvise(job->memory, job->bytes, MADV_REMOVE);
@@ -297,7 +300,7 @@ static void *closer_run(void *arg)
 	return arg;
 }
 
-/* Where a thread cannot be had, one that comes later does it. */
+/* Start a closing thread. If that fails, a thread that is started later does the job. */
 static void closer_start(void)
 {
 	pthread_attr_t attr;
@@ -322,7 +325,7 @@ static void let_go(const struct job *what)
 	struct job *job = malloc(sizeof(*job));
 	bool starts;
 
-	/* Without memory it stays. */
+	/* Without memory for the job, the descriptor or mapping leaks. */
 	if (!job)
 		return;
 	*job = *what;
@@ -389,7 +392,8 @@ void memif_socket_end(int epoll_fd, int fd)
 {
 	if (fd < 0)
 		return;
-	/* It is closed at any time later, and whoever passed it has it open too. */
+	/* The descriptor is closed some time later, and the process that passed it has it open,
+	 * too. */
 	epoll_ctl(epoll_fd, EPOLL_CTL_DEL, fd, NULL);
 	shutdown(fd, SHUT_RDWR);
 	memif_socket_discard(fd);

@@ -33,7 +33,8 @@ void memif_socket_quiet(int fd);
  * process may control. MT-safe. */
 bool memif_socket_is_eventfd(int fd);
 
-/** Return true if a descriptor is memory that cannot shrink. Likewise. */
+/** Return true if a descriptor is memory that cannot shrink. Does not query its file system either.
+ * MT-safe. */
 bool memif_socket_is_sealed(int fd);
 
 /** Close a descriptor of unknown kind, in another thread: the process that it came from may make
