@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Which packets can leave as one. */
+/* Joins packets that can be sent as one run. */
 #include "psock/packet_run.h"
 
 #include <linux/virtio_net.h>
@@ -51,7 +51,7 @@ void run_describe(const struct run *run, uint8_t header[HEADERS_MAX],
 
 	memcpy(header, run->first, headers->len);
 	headers_set(header, headers, run->payload_len, headers_id(run->first, headers));
-	/* The kernel, or the NIC, takes it from here, for each packet. */
+	/* The kernel or the NIC completes this checksum for each packet. */
 	udp->dgram_cksum = headers->ipv6 ? rte_ipv6_phdr_cksum(ip, 0) : rte_ipv4_phdr_cksum(ip, 0);
 	*offload = (struct virtio_net_hdr){
 		.flags = VIRTIO_NET_HDR_F_NEEDS_CSUM,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Packet sockets: made, bound and closed. */
+/* Makes, binds and closes packet sockets. */
 #include "psock/psock.h"
 
 #include <arpa/inet.h>
@@ -28,7 +28,7 @@ static int set_option(int fd, int option, int value)
 	return setsockopt(fd, SOL_PACKET, option, &value, sizeof(value)) < 0 ? -errno : 0;
 }
 
-/* Past the limit for everybody, where this process may. */
+/* Set the send buffer, beyond the system's limit if this process may. */
 static void set_send_buffer(int fd, int bytes)
 {
 	if (setsockopt(fd, SOL_SOCKET, SO_SNDBUFFORCE, &bytes, sizeof(bytes)) < 0 &&
@@ -53,7 +53,8 @@ static int make_ring(struct psock *psock)
 	return ring->memory == MAP_FAILED ? -errno : 0;
 }
 
-/* The first two decide what the ring is like; the others are for the sake of speed. */
+/* Set the socket's options. The first two determine the ring's layout; the others only improve
+ * speed. */
 static int set_options(struct psock *psock)
 {
 	int rc = set_option(psock->fd, PACKET_VERSION, TPACKET_V2);

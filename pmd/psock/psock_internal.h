@@ -16,15 +16,14 @@
 
 /* The ring's frame: the longest packet and the kernel's header before it, in whole pages. */
 #define FRAME_BYTES	 (SPLIT_ROOM + 4096u)
-#define BLOCK_FRAMES	 15u  /* nearly 1 MiB, of which the kernel makes powers of two */
-#define FRAMES		 480u /* enough for a burst that comes while this process waits for a CPU */
+#define BLOCK_FRAMES	 15u /* nearly 1 MiB; the kernel rounds up to a power of two */
+#define FRAMES		 480u /* enough for a burst that arrives while this process waits for a CPU */
 #define PSOCK_RING_BYTES ((size_t)FRAMES * FRAME_BYTES)
 
 #define SEND_BURST  64
-#define SHORT_BYTES 1024 /* of a message: from one place the kernel takes it sooner */
-#define IOVS_PER_PACKET                                                          \
-	3 /* offload, headers, payload; of the others of a run the payload alone \
-	   */
+#define SHORT_BYTES 1024 /* of a message: the kernel takes a short one faster from one buffer */
+#define IOVS_PER_PACKET \
+	3 /* offload, headers, payload; each further packet of a run has a payload only */
 
 /* Received packets that a burst had no room for. */
 struct psock_held {
@@ -38,7 +37,7 @@ struct psock_ring {
 	uint32_t next; /* the frame that the kernel fills next, or has filled */
 };
 
-/* One system call's worth. */
+/* The messages of one system call. */
 struct psock_batch {
 	uint32_t messages;
 	uint16_t packets[SEND_BURST]; /* of each message */
@@ -56,10 +55,11 @@ struct psock {
 	struct psock_ring ring;
 	struct psock_held held;
 	bool sends_runs;      /* until the kernel refuses one */
-	bool bypasses_qdiscs; /* past the kernel's queues, where the kernel segments runs */
+	bool bypasses_qdiscs; /* sends past the kernel's queues, while no run needs segmentation
+				 there */
 	bool told_of_size;
 	uint64_t missed;	  /* frames that the kernel dropped because the ring was full */
-	uint64_t refused_packets; /* that the interface did not take */
+	uint64_t refused_packets; /* dropped because the interface did not take them */
 	uint64_t refused_bytes;
 	struct psock_batch batch;
 };

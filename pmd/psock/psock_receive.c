@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Packets out of the ring. */
+/* Receives packets from the ring. */
 #include <linux/if_packet.h>
 #include <string.h>
 
@@ -14,14 +14,15 @@
 #define TAG_LEN	      ((uint32_t)sizeof(struct rte_vlan_hdr))
 #define ADDRESSES_LEN (2 * RTE_ETHER_ADDR_LEN)
 
-/* A packet as the ring tells of it. Its memory is the kernel's, which is done with it. */
+/* A packet as the ring describes it. Its memory is the kernel's, which does not write to it any
+ * more. */
 struct received {
 	const uint8_t *frame;
 	uint32_t seen; /* bytes of it that are in the ring */
 	uint32_t len;
 	struct virtio_net_hdr offload;
 	bool has_sum;	  /* its UDP checksum was completed */
-	uint32_t tag_len; /* of the VLAN tag that was taken off, or 0 */
+	uint32_t tag_len; /* length of the VLAN tag that was removed, or 0 */
 	rte_be16_t tag[2];
 };
 
@@ -52,7 +53,7 @@ static void understand(const struct tpacket2_hdr *header, uint32_t status, struc
 	packet->tag[1] = rte_cpu_to_be_16(header->tp_vlan_tci);
 }
 
-/* Give the frame its tag back. It begins so much behind the buffer's data. */
+/* Insert the removed tag. The frame begins tag_len bytes after the buffer's data. */
 static void finish(const struct received *packet, struct rte_mbuf *mbuf, uint32_t len)
 {
 	uint8_t *at = rte_pktmbuf_mtod(mbuf, uint8_t *);
@@ -70,7 +71,7 @@ static uint8_t *frame_of(const struct received *packet, struct rte_mbuf *mbuf)
 	return rte_pktmbuf_mtod(mbuf, uint8_t *) + packet->tag_len;
 }
 
-/* Longer than a frame of the ring, which no packet should be. */
+/* Return true if the packet was longer than a frame of the ring, which no packet should be. */
 static bool is_cut(const struct received *packet)
 {
 	return packet->seen < packet->len;
@@ -107,7 +108,7 @@ static bool take_one(struct psock *psock, const struct received *packet)
 	return true;
 }
 
-/* The payload of each packet behind where its headers will be. */
+/* Copy each packet's payload behind the place of its headers. */
 static void part(const struct received *packet, const struct split *split, struct rte_mbuf **mbufs)
 {
 	const uint8_t *from = packet->frame + split->headers.len;
@@ -120,7 +121,7 @@ static void part(const struct received *packet, const struct split *split, struc
 	}
 }
 
-/* The second is looked at first, since it tells of them all. */
+/* Write all headers. Begin with the second packet: its ICRC shows how the identification counts. */
 static void write_headers(const struct received *packet, struct split *split,
 			  struct rte_mbuf **mbufs)
 {
@@ -153,7 +154,8 @@ static bool take_run(struct psock *psock, const struct received *packet)
 	return true;
 }
 
-/* The kernel dropped frames since it was asked last. The question resets its count. */
+/* Count the frames that the kernel has dropped since the last query. The query resets the kernel's
+ * count. */
 static void count_missed(struct psock *psock)
 {
 	struct tpacket_stats stats;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Packets into the socket, runs of them in one piece. */
+/* Sends packets through the socket, each run as one piece. */
 #include <errno.h>
 #include <linux/if_packet.h>
 #include <string.h>
@@ -18,7 +18,7 @@ static uint32_t add_iov(struct psock_batch *batch, uint32_t at, const void *from
 	return at + 1;
 }
 
-/* One message of the packets of a run; where its pieces end. */
+/* Make one message of the packets of a run. Returns the index after its last iovec. */
 static uint32_t put_run(struct psock_batch *batch, uint32_t iov, const struct run *run,
 			struct rte_mbuf *const *mbufs)
 {
@@ -68,7 +68,7 @@ static void make_batch(struct psock *psock, struct rte_mbuf *const *mbufs, uint3
 	}
 }
 
-/* Packets of so many messages. */
+/* Return the number of packets in the first `messages` messages. */
 static uint32_t packets_in(const struct psock_batch *batch, uint32_t messages)
 {
 	uint32_t packets = 0;
@@ -105,8 +105,8 @@ static bool try_queues(struct psock *psock, int sent, bool *tries)
 	return *tries;
 }
 
-/* Return true if this error tells that the kernel or the device supports no runs. From then on
- * packets leave one by one. */
+/* Return true if this error means that the kernel or the device supports no runs. From then on
+ * packets are sent one by one. */
 static bool refuse_runs(struct psock *psock, int err)
 {
 	if (err != EINVAL && err != EOPNOTSUPP && err != EIO)
@@ -135,7 +135,7 @@ static void count_refused(struct psock *psock, struct rte_mbuf *const *mbufs, ui
 	log_warn("the interface's MTU is too small: packets are lost");
 }
 
-/* The pieces of the first message in one place; how many bytes, or 0 where they are too many. */
+/* Gather the pieces of the first message in one buffer. Returns its length; 0 if it is too long. */
 static size_t gather_short(struct psock_batch *batch)
 {
 	const struct msghdr *message = &batch->headers[0].msg_hdr;
@@ -152,7 +152,8 @@ static size_t gather_short(struct psock_batch *batch)
 	return len;
 }
 
-/* Messages that left, or -1. A short one alone is what somebody waits for. */
+/* Send the batch. Returns how many messages were sent, or -1. A single short message is sent from
+ * one buffer, because its receiver probably waits for it. */
 static int send_messages(struct psock *psock)
 {
 	struct psock_batch *batch = &psock->batch;
@@ -173,7 +174,8 @@ static int send_batch(struct psock *psock)
 {
 	int sent = send_messages(psock);
 
-	/* That the interface went down is told once, even when it is up again. */
+	/* The kernel reports once that the interface went down, even if it is up again: try again.
+	 */
 	if (unlikely(sent < 0 && errno == ENETDOWN))
 		sent = send_messages(psock);
 	return sent < 0 ? -errno : sent;
@@ -198,7 +200,7 @@ uint16_t psock_tx_burst(struct psock *psock, struct rte_mbuf **mbufs, uint16_t n
 		if (unlikely(sent < 0 && batch->packets[0] > 1 && refuse_runs(psock, -sent)))
 			continue;
 		packets = packets_in(batch, sent < 0 ? 1 : (uint32_t)sent);
-		/* Drop packets that the interface refuses, as a wire would lose them. */
+		/* Drop packets that the interface refuses, as a network would lose them. */
 		if (unlikely(sent < 0))
 			count_refused(psock, mbufs + done, packets, -sent);
 		rte_pktmbuf_free_bulk(mbufs + done, packets);

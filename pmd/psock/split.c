@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The headers of packets that the kernel has left in one piece, or made one of. */
+/* Writes the headers of packets that the kernel did not split, or has joined. */
 #include "psock/split.h"
 
 #include <linux/virtio_net.h>
@@ -33,7 +33,8 @@ void split_header(const struct split *split, uint32_t index, uint8_t *header)
 	memcpy(header, split->frame, split->headers.len);
 	headers_set(header, &split->headers, split_payload(split, index),
 		    (uint16_t)(split->id + index * split->id_step));
-	/* "Not computed": what the kernel has in it is half a sum, for a NIC to complete. */
+	/* Zero means "not computed": the kernel's value is a partial sum that a NIC would complete.
+	 */
 	udp->dgram_cksum = 0;
 }
 

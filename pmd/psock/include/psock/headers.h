@@ -27,18 +27,18 @@ struct headers {
  */
 bool headers_find(const uint8_t *frame, uint32_t len, struct headers *headers);
 
-/** Return true if the lengths in IP and UDP are both those of this UDP payload. MT-safe. */
+/** Return true if the lengths in the IP and UDP headers both match this UDP payload. MT-safe. */
 bool headers_say(const uint8_t *frame, const struct headers *headers, uint32_t payload_len);
 
-/** Write the lengths of IP and UDP for so much UDP payload, and an IPv4 packet's identification and
- * checksum. MT-safe. */
+/** Write the IP and UDP lengths for a UDP payload of this length, and an IPv4 packet's
+ * identification and checksum. MT-safe. */
 void headers_set(uint8_t *frame, const struct headers *headers, uint32_t payload_len, uint16_t id);
 
 /** Return the identification of an IPv4 packet; 0 for IPv6. MT-safe. */
 uint16_t headers_id(const uint8_t *frame, const struct headers *headers);
 
-/** Return true if the headers of two frames differ in lengths, identification and checksums at
- * most; `headers` are those of `a`. MT-safe. */
+/** Return true if the headers of two frames differ at most in lengths, identification and
+ * checksums; `headers` are those of `a`. MT-safe. */
 bool headers_same(const uint8_t *a, const uint8_t *b, const struct headers *headers);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A run: consecutive packets that the kernel takes as one long UDP packet, and segments (UDP
+ * A run: consecutive packets that the kernel takes as one long UDP packet and splits (UDP
  * segmentation offload).
  *
  * The kernel copies the headers, and writes lengths, checksums and, over IPv4, an identification
@@ -19,7 +19,7 @@
 struct virtio_net_hdr;
 
 #define RUN_PACKETS_MAX 64    /* Linux's UDP_MAX_SEGMENTS before 6.9; 128 now */
-#define RUN_BYTES_MAX	65535 /* of the whole frame: a device takes no longer one at once */
+#define RUN_BYTES_MAX	65535 /* of the whole frame: a device takes no longer frame at once */
 
 struct run {
 	const uint8_t *first; /* frame */

@@ -19,8 +19,8 @@ struct rte_mempool;
 struct psock;
 
 /*
- * A value of `port` in an mbuf to send: this packet is never part of a run. So a receiver that does
- * not understand runs gets it.
+ * A value of `port` in an mbuf to send: this packet is never part of a run, so that a receiver
+ * which does not understand runs receives it.
  */
 #define PSOCK_ALONE (UINT16_MAX - 3)
 
@@ -59,13 +59,13 @@ void psock_refused(const struct psock *psock, uint64_t *packets, uint64_t *bytes
 /** Send as rte_eth_tx_burst does. Each packet has one segment. */
 uint16_t psock_tx_burst(struct psock *psock, struct rte_mbuf **mbufs, uint16_t n);
 
-/** Return true if packets wait that the descriptor does not tell of. MT-safe. */
+/** Return true if packets wait that the descriptor does not report. MT-safe. */
 bool psock_holds(const struct psock *psock);
 
-/** Close the socket, and let go of what it has. What is MT-safe may still be asked. */
+/** Close the socket, and free its resources. MT-safe functions may still be called. */
 void psock_stop(struct psock *psock);
 
-/** The same, and free it. Nobody asks anything any more. */
+/** Do the same, and free the psock. No function may be called after it. */
 void psock_close(struct psock *psock);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A long packet as the kernel has it, into the packets that it stands for. */
+/* Splits a long packet of the kernel into the packets that it stands for. */
 #ifndef PSOCK_SPLIT_H
 #define PSOCK_SPLIT_H
 
@@ -10,21 +10,21 @@
 
 struct virtio_net_hdr;
 
-#define SPLIT_PACKETS_MAX 128 /* Linux's UDP_MAX_SEGMENTS */
-#define SPLIT_ROOM	  65536 /* longer than any frame with IP in it, as far as lengths have 16 bits */
+#define SPLIT_PACKETS_MAX 128	/* Linux's UDP_MAX_SEGMENTS */
+#define SPLIT_ROOM	  65536 /* longer than any IP frame, because IP lengths have 16 bits */
 
 struct split {
-	const uint8_t *frame; /* of which the headers can be read */
+	const uint8_t *frame; /* its headers can be read */
 	struct headers headers;
 	uint32_t segment_len; /* UDP payload of each packet but the last */
 	uint32_t payload_len; /* of all */
 	uint32_t count;
 	uint16_t id;	  /* IPv4 identification of the first */
-	uint16_t id_step; /* from one to the next */
+	uint16_t id_step; /* from one packet to the next */
 };
 
 /**
- * Understand what a packet socket tells of a packet. Nothing of it is trusted. MT-safe.
+ * Interpret what a packet socket says about a packet. Nothing of it is trusted. MT-safe.
  *
  * @param seen
  *   Bytes of the frame that can be read.
@@ -37,20 +37,20 @@ struct split {
 bool split_begin(struct split *split, const uint8_t *frame, uint32_t seen, uint32_t len,
 		 const struct virtio_net_hdr *offload);
 
-/** UDP payload of a packet. MT-safe. */
+/** Return the length of a packet's UDP payload. MT-safe. */
 static inline uint32_t split_payload(const struct split *split, uint32_t index)
 {
 	return index + 1 < split->count ? split->segment_len
 					: split->payload_len - index * split->segment_len;
 }
 
-/** Write the headers of a packet, which get no UDP checksum. MT-safe. */
+/** Write the headers of a packet, without a UDP checksum. MT-safe. */
 void split_header(const struct split *split, uint32_t index, uint8_t *header);
 
 /**
- * The kernel also joins packets that it received, and there it does not tell whether they had the
- * same identification or one that counted up, where both were allowed (DF). Two packets tell: the
- * second's ICRC. MT-safe.
+ * Find out how the IPv4 identification counts. The kernel also joins packets that it received, and
+ * does not report whether these had the same identification or one that counted up, if both were
+ * allowed (DF). The ICRC of the second packet decides. MT-safe.
  *
  * @param second
  *   The second packet whole, with a header by split_header. Gets the header by which its ICRC is
