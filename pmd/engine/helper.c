@@ -123,7 +123,8 @@ void helper_wait(struct engine *engine, uint64_t ns, bool for_frames)
 	if ((fds[0].revents & POLLIN) && !helper_is_robbed(engine) &&
 	    read(engine->helper.wake_fd, &count, sizeof(count)) < 0)
 		fds[0].revents = 0;
-	/* An arming that failed returned above; the port then stays armed until the next call. */
+	/* A call that only armed the port has returned above; the port stays armed for the next
+	 * call. */
 	helper_disarm(engine);
 }
 

@@ -55,8 +55,8 @@ struct psock {
 	struct psock_ring ring;
 	struct psock_held held;
 	bool sends_runs;      /* until the kernel refuses one */
-	bool bypasses_qdiscs; /* sends past the kernel's queues, while no run needs segmentation
-				 there */
+	bool bypasses_qdiscs; /* packets bypass the kernel's queues, in which the kernel would
+				 segment runs */
 	bool told_of_size;
 	uint64_t missed;	  /* frames that the kernel dropped because the ring was full */
 	uint64_t refused_packets; /* dropped because the interface did not take them */
