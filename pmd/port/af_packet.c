@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* net_af_packet's arguments, its socket, and the privilege that it takes. */
+/* net_af_packet's arguments and socket, and the privilege that it needs. */
 #include "af_packet.h"
 
 #include <errno.h>
@@ -21,7 +21,8 @@
 #define FRAME_MIN	  2048
 #define FRAME_MAX	  16384
 #define BLOCK_BYTES	  65536
-#define RING_BYTES	  (8u << 20) /* what a burst may fill while this process waits for a CPU */
+#define RING_BYTES	  (8u << 20) /* room for a burst that arrives while this process waits for a CPU \
+				      */
 
 static int af_packet_check_privilege(void)
 {
@@ -66,7 +67,7 @@ int af_packet_learn(struct port *port, const char *ifname)
 
 uint32_t af_packet_frame_bytes(uint32_t mtu_bytes)
 {
-	/* Frames longer than RoCE's longest may be cut: they are not for us. */
+	/* Frames longer than the longest RoCE frame may be cut: they are not for us. */
 	const uint32_t longest = RTE_MIN(mtu_bytes + L2_MAX, (uint32_t)PACKET_FRAME_MAX);
 	uint32_t frame = FRAME_MIN;
 

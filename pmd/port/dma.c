@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Mapping the application's memory for the port, and packets whose payload stays in it. */
+/* Maps the application's memory for the port, and makes packets whose payload stays in it. */
 #include "port/dma.h"
 
 #include <errno.h>
@@ -12,14 +12,14 @@
 
 #include "base/log.h"
 
-#define DMA_PARTS   4096 /* two a packet; as many packets as rings hold */
+#define DMA_PARTS   4096 /* two per packet, for as many packets as rings hold */
 #define DMA_PAGE    UINT64_C(4096)
 #define DMA_PAGE_2M (UINT64_C(1) << 21)
 #define DMA_PAGE_1G (UINT64_C(1) << 30)
 
 /*
- * Where the addresses for the port come from. DPDK's own memory is mapped at its virtual addresses,
- * which are low or near the stack, or at its physical ones; and every IOMMU translates 39 bits.
+ * Start of the I/O address windows. DPDK's own memory is mapped at its virtual addresses, which are
+ * low or near the stack, or at its physical ones. Every IOMMU translates at least 39 bits.
  */
 #define DMA_IOVA_VA (UINT64_C(1) << 45)
 #define DMA_IOVA_PA (UINT64_C(1) << 38)
@@ -40,16 +40,16 @@ void dma_init(struct dma *dma, const struct port *port)
 						    port->numa_node, "stack");
 }
 
-/* The port's references are what is counted; the region's end is dma_unmap's. */
+/* Do nothing: only the number of the port's references matters, and dma_unmap frees the region. */
 static void dma_freed(void *addr, void *region)
 {
 	(void)addr, (void)region;
 }
 
 /*
- * rte_dev_dma_map comes to the same, but wants memory that rte_extmem_register knows: a table for
- * each region, in a list of 128, which is of use to drivers that translate addresses themselves.
- * Ports here have VFIO do it.
+ * Map or unmap a region with VFIO. rte_dev_dma_map does the same, but needs memory registered with
+ * rte_extmem_register. That makes a table for each region, in a list of 128, which is useful only
+ * to drivers that translate addresses themselves. Ports here let VFIO translate.
  */
 static int dma_tell_vfio(int (*tell)(int container, uint64_t va, uint64_t iova, uint64_t len),
 			 const struct dma_region *region)
@@ -115,12 +115,14 @@ static const struct dma_region *dma_find_overlap(const struct dma *dma, uint64_t
 }
 
 /*
- * Round and round, so that addresses are used again as late as can be; in a page's place as the
- * memory is, so that the IOMMU needs one entry a huge page. 0: none is free.
+ * Take a free I/O address; 0: none is free. Addresses are taken in turn around the window, so that
+ * each is reused as late as possible. An address has the same offset in its huge page as the
+ * memory, so that the IOMMU needs one entry per huge page.
  */
 static uint64_t dma_take_iova(struct dma *dma, uintptr_t addr, size_t length)
 {
-	/* As long as the window; a small page between two, so that nobody takes them for one. */
+	/* The window's end is twice its start. A small page stays free between two regions, so that
+	 * they are not merged. */
 	const uint64_t first = dma_iova_first(), end = 2 * first;
 	const uint64_t page = length >= DMA_PAGE_1G ? DMA_PAGE_1G : DMA_PAGE_2M;
 	uint64_t from = dma->next_iova;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Bringing a DPDK port up for RoCE, whatever drives it. */
+/* Brings a DPDK port up for RoCE, with any driver. */
 #include "ethdev.h"
 
 #include <errno.h>
@@ -87,7 +87,7 @@ static int ethdev_make_pool(const struct ethdev *dev)
 	return port_make_pool(dev->port, name);
 }
 
-/* A driver may refuse what it said it can: then it is asked for less. */
+/* Configure the port. A driver may refuse what its capabilities promise: then ask for less. */
 static int ethdev_configure(struct ethdev *dev)
 {
 	struct port *port = dev->port;
@@ -105,7 +105,7 @@ static int ethdev_configure(struct ethdev *dev)
 		return ethdev_error(port, "tells nothing of itself", rc);
 	port->dma = pci_dma(port);
 	wish.interrupts = port->dma == PORT_DMA_IOMMU || devargs_is(&port->devargs, TAP_DRIVER);
-	/* A port whose pool is made elsewhere sends only data in its own buffers. */
+	/* A port whose pool is made by another function sends only data in its own buffers. */
 	wish.dma = port->dma == PORT_DMA_IOMMU && !port->make_pool;
 	ethdev_plan_make(&info, &wish, &plan);
 	port->mbuf_bytes = plan.mbuf_bytes;
@@ -124,7 +124,8 @@ static int ethdev_configure(struct ethdev *dev)
 	return 0;
 }
 
-/* Drivers of virtual devices make up a local address where they are given none. */
+/* Return true if the driver chose a random address. Drivers of virtual devices choose a local
+ * address if they are given none. */
 static bool ethdev_mac_is_random(const struct ethdev *dev, const struct rte_ether_addr *mac)
 {
 	const struct devargs *devargs = &dev->port->devargs;
@@ -162,8 +163,8 @@ static int ethdev_learn(const struct ethdev *dev)
 	return 0;
 }
 
-/* A solicitation comes to a group. An interface's own flags are the kernel's, and would outlive us.
- */
+/* Start the port, and receive multicast: neighbour solicitations are sent to a group. Do not change
+ * a kernel interface's flags: the change would outlive this process. */
 static int ethdev_start(const struct ethdev *dev)
 {
 	const int rc = rte_eth_dev_start(dev->id);
@@ -174,7 +175,8 @@ static int ethdev_start(const struct ethdev *dev)
 	return rc;
 }
 
-/* A tap's interrupt descriptor is readable while frames wait: nothing has to be armed. */
+/* Set wake_fd of a tap. Its interrupt descriptor is readable while frames wait, so nothing must be
+ * armed. */
 static void ethdev_find_tap(const struct ethdev *dev)
 {
 	if (dev->port->interrupts)
@@ -200,7 +202,8 @@ static int ethdev_bring_up(struct ethdev *dev)
 	return ethdev_learn(dev);
 }
 
-/* A driver's socket is named in its arguments, on either end. */
+/* Return true if a socket belongs to the driver: its path is in the driver's arguments, at either
+ * end. */
 static bool ethdev_owns(const void *arg, int fd)
 {
 	const struct ethdev *dev = arg;
@@ -292,8 +295,8 @@ static void ethdev_lose(void *arg)
 	pci_give_up(dev);
 }
 
-/* virtio-user tells its back end, which may have gone, and would have the program killed for that.
- */
+/* Stop and close the port. virtio-user writes to its back end, which may have gone: SIGPIPE would
+ * kill the program, so it is blocked. */
 static void ethdev_close(void *arg)
 {
 	const struct ethdev *dev = arg;
@@ -308,8 +311,8 @@ static void ethdev_close(void *arg)
 	sigpending(&pending);
 	was_pending = sigismember(&pending, SIGPIPE);
 	pthread_sigmask(SIG_BLOCK, &pipe, &before);
-	/* Its ring goes with it, and with that the last acknowledgement, which nobody tells us was
-	 * taken. */
+	/* Give the back end time to take the last acknowledgement: the ring disappears with the
+	 * device, and nothing reports when the ring is empty. */
 	if (devargs_is(&dev->port->devargs, VIRTIO_USER_DRIVER))
 		nanosleep(&drain, NULL);
 	rte_eth_dev_stop(dev->id);
@@ -363,11 +366,12 @@ int ethdev_prepare(struct port *port)
 	port->ops_arg = dev;
 	if (devargs_is(&port->devargs, AF_PACKET_DRIVER))
 		return ethdev_prepare_af_packet(dev);
-	/* Left alone it receives made-up packets as fast as it is asked. */
+	/* By default net_null receives invented packets as fast as it is polled. */
 	if (devargs_is(&port->devargs, NULL_DRIVER))
 		rc = devargs_default(&port->devargs, "no-rx", "1");
 	dev->waits_for_peer = devargs_is(&port->devargs, VHOST_DRIVER);
-	/* virtio-user, for one, is a virtual device whose rings hold buffers as a NIC's do. */
+	/* All others count as hardware: virtio-user, for example, is a virtual device whose rings
+	 * hold buffers as a NIC's do. */
 	dev->is_hardware = true;
 	port_size_buffers(port,
 			  RTE_MAX(port->mtu_bytes, (uint32_t)ETHDEV_PLAN_MTU_DEFAULT) +

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* From what a port says of itself to how it is set up: nothing is assumed that it does not say. */
+/* Plans a port's configuration from its capabilities only. */
 #include "port/ethdev_plan.h"
 
 #include <string.h>
@@ -29,9 +29,9 @@ static void plan_mtu(const struct rte_eth_dev_info *info, const struct ethdev_pl
 }
 
 /*
- * Frames over several buffers are put together by the engine. Drivers take of a buffer what their
- * hardware counts in, the power of two below: so the port is asked to scatter what is longer than
- * that, and only where it cannot, buffers are as long as its longest frame.
+ * Choose the buffers' size. The engine joins frames that are spread over several buffers. Drivers
+ * use a power of two of each buffer, the unit of their hardware. So the port is asked to scatter
+ * frames longer than that. If it cannot, buffers are as long as its longest frame.
  */
 static void plan_buffers(const struct rte_eth_dev_info *info, const struct ethdev_plan_wish *wish,
 			 struct ethdev_plan *plan)
@@ -67,12 +67,14 @@ static void plan_offloads(const struct rte_eth_dev_info *info, const struct ethd
 	plan->checks_sums = (info->rx_offload_capa & rx_sums) == rx_sums;
 	if (plan->checks_sums)
 		plan->conf.rxmode.offloads |= rx_sums;
-	/* That of IPv4's header is three additions to a prebuilt one: it is left to no port. */
+	/* The IPv4 header's checksum is never left to the port: it costs three additions to a
+	 * prebuilt sum. */
 	plan->sums_udp = info->tx_offload_capa & RTE_ETH_TX_OFFLOAD_UDP_CKSUM;
 	if (plan->sums_udp)
 		tx |= RTE_ETH_TX_OFFLOAD_UDP_CKSUM;
 	plan->gathers = wish->dma && plan_can_gather(info);
-	/* Freed fast are only buffers of one pool that nobody else has. */
+	/* The driver may use fast free only if all buffers are of one pool and have one reference.
+	 */
 	tx |= plan->gathers ? RTE_ETH_TX_OFFLOAD_MULTI_SEGS
 			    : info->tx_offload_capa & RTE_ETH_TX_OFFLOAD_MBUF_FAST_FREE;
 	plan->conf.txmode.offloads = tx;

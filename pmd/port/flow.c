@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The port is asked for rules, from the most exact to the plainest, until it accepts one.
- * DPDK 22.11 has no item for the BTH (that came with 23.07), so no rule tells queue pairs apart;
- * but a device has one engine and one queue, and needs none.
+ * Tries rules from the most exact to the plainest, until the port accepts one. DPDK 22.11 has no
+ * item for the BTH (added in 23.07), so no rule distinguishes queue pairs. None is needed: a device
+ * has one engine and one queue.
  */
 #include "port/flow.h"
 
@@ -35,7 +35,7 @@ static void pattern_add(struct pattern *pattern, enum rte_flow_item_type type, c
 		(struct rte_flow_item){.type = type, .spec = spec, .mask = mask};
 }
 
-/* A frame of that VLAN, or an untagged one. */
+/* Begin a pattern that matches a frame of that VLAN, or an untagged one. */
 static void pattern_begin(struct pattern *pattern, int32_t vlan)
 {
 	memset(pattern, 0, sizeof(*pattern));
@@ -69,7 +69,7 @@ static void pattern_add_ipv6(struct pattern *pattern, const uint8_t *dst)
 	pattern_add(pattern, RTE_FLOW_ITEM_TYPE_IPV6, &pattern->ipv6, &pattern->ipv6_mask);
 }
 
-/* RoCE to that address, or, where it is not exact, to any of its family in its VLAN. */
+/* Match RoCE to that address; if not `exact`, to any address of its family in its VLAN. */
 static void pattern_make(struct pattern *pattern, const struct address *address, bool exact)
 {
 	pattern_begin(pattern, address->vlan);

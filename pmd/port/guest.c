@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Bursts through queues of a port that the application has set up, or through rings that it fills
- * and empties. */
+/* Sends and receives through queues of a port that the application has set up, or through rings
+ * that the application fills and empties. */
 #include "port/guest.h"
 
 #include <errno.h>
@@ -71,8 +71,8 @@ static bool guest_arm(void *arg)
 	    errno != EAGAIN)
 		return true;
 	__atomic_store_n(&guest->sleeps, 1, __ATOMIC_RELAXED);
-	/* Orders the store before the load: either we see what is given, or who gives sees that we
-	 * sleep. Pairs with guest_give. */
+	/* Orders the store before the load: either we see the given frames, or the giver sees that
+	 * we sleep. Pairs with guest_give. */
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 	return !rte_ring_empty(guest->in);
 }
@@ -99,8 +99,9 @@ static bool guest_lost(void *arg)
 }
 
 /*
- * The port stays the application's, who may have stopped it, and with it taken away its rules; a
- * primary's goes on, and must not bring more frames to a queue that nobody looks at.
+ * Remove the rules only from a primary's port. That port continues, and must not direct more frames
+ * to a queue that nobody polls. An application's own port stays open; the application may have
+ * stopped it, which removed the rules.
  */
 static void guest_close(void *arg)
 {
@@ -137,7 +138,7 @@ static int guest_make_rings(struct guest *guest)
 		if (!guest->in)
 			return -ENOMEM;
 	}
-	/* Nothing tells of frames in a queue. */
+	/* Frames in a queue cause no notification, so wake_fd is of use only without a queue. */
 	if (guest->in && guest->rx_queue == GUEST_NO_QUEUE) {
 		guest->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 		if (guest->wake_fd < 0)
@@ -225,8 +226,8 @@ int guest_open(struct guest *guest, struct port *port)
 	return rc;
 }
 
-/* net_tap makes rules with pointers and descriptors of its own process: in another they are stray.
- */
+/* Return true if rules cannot be used from this process: net_tap's rules contain pointers and
+ * descriptors of its own process, which are invalid in another one. */
 static bool guest_rules_are_anothers(const struct guest *guest, const struct rte_eth_dev_info *info)
 {
 	return guest->alone && info->driver_name && strcmp(info->driver_name, TAP_DRIVER) == 0;
@@ -255,11 +256,11 @@ uint16_t guest_give(struct guest *guest, struct rte_mbuf **mbufs, uint16_t n)
 	const uint16_t given =
 		(uint16_t)rte_ring_mp_enqueue_burst(guest->in, (void *const *)mbufs, n, NULL);
 
-	/* Orders the stores of what was given before the load. Pairs with guest_arm. */
+	/* Orders the stores of the given frames before the load. Pairs with guest_arm. */
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 	if (__atomic_load_n(&guest->sleeps, __ATOMIC_RELAXED) != 0 &&
 	    __atomic_exchange_n(&guest->sleeps, 0, __ATOMIC_RELAXED) != 0 &&
-	    /* The only failure is a counter that is full, and then it is awake. */
+	    /* write() fails only if the counter is full, and then the engine is awake. */
 	    own_is(guest->wake_fd) && write(guest->wake_fd, &one, sizeof(one)) < 0)
 		return given;
 	return given;

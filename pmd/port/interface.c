@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A kernel interface as a port: a packet socket of our own in the place of a DPDK driver. */
+/* A kernel interface as a port: a packet socket of our own instead of a DPDK driver. */
 #include "port/interface.h"
 
 #include <assert.h>
@@ -24,8 +24,7 @@ static_assert(PSOCK_VERIFIED == PORT_VERIFIED, "what a packet socket says, engin
 struct interface {
 	struct port *port;
 	char ifname[16];
-	uint16_t stand_in; /* where port.watched is set: DPDK's number of the port that is shown all
-			    */
+	uint16_t stand_in; /* if port.watched is set: the ethdev that captures see (stand_in.h) */
 	struct psock *psock;
 };
 
@@ -53,8 +52,9 @@ static uint16_t interface_tx_burst(void *arg, struct rte_mbuf **mbufs, uint16_t 
 	return sent;
 }
 
-/* The descriptor tells of everything else. An interface that goes down leaves an error there, which
- * would end every sleep at once until it is read. */
+/* Return true if packets wait that the descriptor does not report. An interface that goes down
+ * leaves an error on the socket, which would end every sleep at once until it is read; so read it
+ * here. */
 static bool interface_arm(void *arg)
 {
 	const struct interface *interface = arg;
@@ -78,14 +78,14 @@ static bool interface_link_up(void *arg, bool connected)
 	return connected;
 }
 
-/* One that is taken away is down from then on. */
+/* Never lost: an interface that was removed is down for ever. */
 static bool interface_lost(void *arg)
 {
 	(void)arg;
 	return false;
 }
 
-/* A helper thread that gets its CPU late may still be about to arm the port. */
+/* Close the socket, but keep the psock: a delayed helper thread may still arm the port. */
 static void interface_close(void *arg)
 {
 	struct interface *interface = arg;
@@ -172,7 +172,7 @@ int interface_prepare(struct port *port, const char *ifname, uint32_t mtu_bytes)
 	port->ops_arg = interface;
 	port->through_kernel = true;
 	port->devargs.bus = DEVARGS_VDEV;
-	/* The name as it is in messages. */
+	/* This name appears in messages. */
 	snprintf(port->devargs.name, sizeof(port->devargs.name), AF_PACKET_DRIVER "%u",
 		 if_nametoindex(ifname));
 	rc = af_packet_learn(port, ifname);

@@ -18,7 +18,7 @@
 #include "base/place.h"
 #include "unique.h"
 
-#define MEMIF_SOCKET "/run/memif.sock" /* the driver's default, but for being abstract there */
+#define MEMIF_SOCKET "/run/memif.sock" /* the driver's default; there it is abstract */
 
 bool memif_is_server(const struct devargs *devargs)
 {
@@ -28,8 +28,8 @@ bool memif_is_server(const struct devargs *devargs)
 	       (strcmp(role, "server") == 0 || strcmp(role, "master") == 0);
 }
 
-/* An abstract socket is open to every user of the host, and to no other network namespace: so a
- * path is a path unless the user says otherwise. */
+/* Return true if the socket is abstract. An abstract socket is open to every user of the host, but
+ * to no other network namespace. So a path is a file's path unless the user says otherwise. */
 static bool memif_is_abstract(const struct devargs *devargs, const char *path)
 {
 	char value[8];
@@ -48,7 +48,7 @@ socklen_t memif_address(const char *path, bool is_abstract, struct sockaddr_un *
 		return sizeof(*addr);
 	}
 	snprintf(addr->sun_path + 1, sizeof(addr->sun_path) - 1, "%s", path);
-	/* The driver's way to count: as many bytes as the name has, and the zero before it. */
+	/* Count as the driver does: the bytes of the name, and the zero before it. */
 	return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + strlen(path));
 }
 
@@ -62,14 +62,14 @@ void memif_place_of(const struct devargs *devargs, char *path, size_t size, bool
 /* The occupant of a server's socket name. */
 enum occupant {
 	OCCUPANT_NONE,
-	OCCUPANT_DEAD, /* refuses connections: what a killed server left, or no socket at all */
+	OCCUPANT_DEAD, /* refuses connections: left by a killed server, or not a socket at all */
 	OCCUPANT_SERVER,
-	OCCUPANT_UNKNOWN, /* errno says why nothing more is known of it */
+	OCCUPANT_UNKNOWN, /* errno says why it is unknown */
 };
 
 /*
- * The server's greeting is waited for: DPDK 22.11's driver, which may be the server, goes on using
- * what it has freed when a client is gone before that.
+ * Find out who has the name. Wait for the server's greeting: DPDK 22.11's driver, if it is the
+ * server, uses freed memory when a client disconnects before the greeting.
  */
 static enum occupant memif_ask(int fd, const char *path, bool is_abstract)
 {
@@ -215,7 +215,7 @@ static int memif_add_mac(struct devargs *devargs, const char *path)
 	return devargs_default(devargs, "mac", text);
 }
 
-/* The driver knows the old names, too. */
+/* Check the role. The driver accepts the old names, too. */
 static int memif_check_role(const struct devargs *devargs)
 {
 	static const char *const roles[] = {"server", "master", "client", "slave"};
@@ -242,7 +242,7 @@ static int memif_check_abstract(const struct devargs *devargs)
 	return -EINVAL;
 }
 
-/* DPDK's driver takes more. Returns 1, with the name, where it is none of ours. */
+/* Return 1, with the name, if we do not know the argument. DPDK's driver knows more. */
 static int memif_find_unknown(const char *key, const char *value, void *arg)
 {
 	static const char *const known[] = {"role",  "socket", "socket-abstract",
@@ -267,7 +267,7 @@ static int memif_check_known(const struct devargs *devargs)
 		log_error("port '%s': uroce's memif has no argument '%s'", devargs->name, unknown);
 		return -EINVAL;
 	}
-	/* Its "no" is what we do. */
+	/* zero-copy=no is what we do. */
 	if (!devargs_get(devargs, "zero-copy", value, sizeof(value)) || strcmp(value, "no") == 0)
 		return 0;
 	log_error("port '%s': zero-copy=%s is not supported: memif packets are copied; "

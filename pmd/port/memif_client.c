@@ -38,7 +38,7 @@ static int client_hear(struct memif_port *memif, const struct memif_message *mes
 	struct memif_message answer;
 	int answer_fd, rc;
 
-	/* Servers pass nothing. */
+	/* Servers send no descriptors. */
 	memif_socket_discard(fd);
 	if (fd >= 0)
 		return -EPROTO;
@@ -52,7 +52,7 @@ static int client_hear(struct memif_port *memif, const struct memif_message *mes
 	return rc;
 }
 
-/* A connected socket, or -errno. */
+/* Return a connected socket, or -errno. */
 static int client_connect(const struct memif_port *memif)
 {
 	struct sockaddr_un addr;

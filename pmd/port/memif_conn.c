@@ -13,7 +13,7 @@
 #include "memif_args.h"
 #include "memif_port.h"
 
-#define RETRY_MS 50 /* for a server that is not there yet, or what a server has no room for */
+#define RETRY_MS 50 /* waiting for a server to appear, or for resources of a server */
 
 /* In the order of enum memif_complaint. */
 static const char *const complaints[] = {
@@ -40,7 +40,7 @@ void memif_conn_complain(struct memif_port *memif, enum memif_complaint complain
 	log_warn("memif socket %s: %s", memif->path, complaints[complaint]);
 }
 
-/* Why a connection ends that is not given up by the other end. */
+/* Return the reason of a disconnection that the other end did not ask for. */
 static enum memif_complaint conn_complaint(const struct memif_port *memif, int rc)
 {
 	switch (-rc) {
@@ -94,7 +94,7 @@ int memif_conn_open(struct memif_port *memif)
 	return memif->role->open ? memif->role->open(memif) : 0;
 }
 
-/* Either end may be gone already. */
+/* The other end may have gone already. */
 void memif_conn_say_goodbye(int fd, const char *reason)
 {
 	struct memif_message message = {.type = MEMIF_DISCONNECT};
@@ -148,7 +148,8 @@ int memif_conn_read(int fd, struct memif_message *message, int *passed_fd)
 	return len < 0 ? len : -EPROTO;
 }
 
-/* Connected: from here on its eventfd wakes us. An edge each time, for nobody reads it. */
+/* Use the connection: from now on its eventfd wakes us. The trigger is an edge, because nobody
+ * reads the eventfd. */
 int memif_conn_established(struct memif_port *memif)
 {
 	struct epoll_event event = {.events = EPOLLIN | EPOLLET};
@@ -177,7 +178,8 @@ void memif_conn_hear(struct memif_port *memif)
 		if (rc < 0)
 			break;
 	}
-	/* Its last packets are received before the next memif_conn_look. */
+	/* Receive the other end's last packets before the next memif_conn_look ends the connection.
+	 */
 	if (rc == -ECONNRESET && memif_port_is_connected(memif)) {
 		memif->leaves = true;
 		memif_port_alarm(memif);

@@ -29,9 +29,9 @@
 
 #define MEMIF_MBPS    10000 /* as DPDK's driver says */
 #define SETTLE_PAUSES 32
-#define RX_BYTES                                                                                   \
-	16384 /* of a burst: what was copied shall still be in the nearest cache when it is looked \
-		 at */
+#define RX_BYTES                                                                             \
+	16384 /* of a burst: copied packets must still be in the nearest cache when they are \
+		 processed */
 
 bool memif_port_is_connected(const struct memif_port *memif)
 {
@@ -47,12 +47,13 @@ void memif_port_alarm(const struct memif_port *memif)
 {
 	const uint64_t one = 1;
 
-	/* The only failure is a counter that is full, and then it is known. */
+	/* write() fails only if the counter is full, and then the alarm is set already. */
 	if (own_is(memif->alarm_fd) && write(memif->alarm_fd, &one, sizeof(one)) < 0)
 		return;
 }
 
-/* After what may have found out: packets go nowhere until the connection has been made anew. */
+/* Raise the alarm if the other end has broken a rule. Called after each operation that can detect
+ * it: no packets move until there is a new connection. */
 static void memif_look(const struct memif_port *memif)
 {
 	if (unlikely(memif_port_is_broken(memif)))
@@ -184,7 +185,8 @@ static void memif_count(struct port_drops *drops, const struct rte_mbuf *mbuf)
 	drops->bytes += mbuf->pkt_len;
 }
 
-/* Send what was built elsewhere. Without another end it is lost, as on a cable, and counted. */
+/* Send packets that were built in mbufs. Without a connection they are lost, as on a cable, and
+ * counted. */
 static uint16_t memif_tx_burst(void *arg, struct rte_mbuf **mbufs, uint16_t n)
 {
 	struct memif_port *memif = arg;
@@ -222,8 +224,8 @@ static void memif_listen(struct memif_port *memif, bool on)
 	__atomic_store_n(&memif->port->armed, on, __ATOMIC_RELAXED);
 }
 
-/* Orders the store before the loads that follow: either we see what the other sends, or it sees
- * that we sleep. */
+/* Ask for notifications. The fence orders the store before the loads that follow: either we see the
+ * other end's packets, or it sees that we sleep. */
 static void memif_ask_to_be_woken(struct memif_port *memif)
 {
 	memif_listen(memif, true);
@@ -240,17 +242,17 @@ void memif_port_arm_again(struct memif_port *memif)
 }
 
 /*
- * Other ends than ours (DPDK's driver, libmemif) may load our flag before their store of an index
- * is seen, for they have no fence there; then neither end knows of the other. So the ring is looked
- * at for about a microsecond, in which a store comes out of its CPU's buffer. One that takes longer
- * is found at the next look, which is at most 20 ms later.
+ * Arm the port. DPDK's driver and libmemif have no fence between their store of an index and their
+ * load of our flag. So they may load the flag before their store is visible, and then neither end
+ * notices the other. So check the ring for about a microsecond, in which a store leaves its CPU's
+ * store buffer. A store that takes longer is found at the next look, at most 20 ms later.
  */
 static bool memif_arm(void *arg)
 {
 	struct memif_port *memif = arg;
 	struct epoll_event event;
 
-	/* The server of a caller does not ring: nothing tells of packets. */
+	/* The server of a caller sends no notifications of packets. */
 	if (memif->caller)
 		return false;
 	/* Discard old notifications. */
@@ -341,7 +343,8 @@ static int memif_refuse(const struct port *port, const char *what)
 	return -EINVAL;
 }
 
-/* The longest frame that is sent here, or may come, over as many buffers as either end takes. */
+/* Return true if the longest frame to send or receive fits into as many buffers as either end
+ * accepts for a packet. */
 static bool memif_holds_frames(const struct port *port, unsigned long buffer_bytes,
 			       unsigned long log2_size)
 {
@@ -368,7 +371,7 @@ static int memif_configure(struct memif_port *memif, bool is_server)
 		return memif_refuse(port, "bsize is from 1 to 65535");
 	if (log2_size > MEMIF_LOG2_MAX)
 		return memif_refuse(port, "rsize is the logarithm of at most 16384 buffers: 14");
-	/* The buffers are the client's. */
+	/* The client provides the buffers, so only a client checks this. */
 	if (!is_server && !memif_holds_frames(port, buffer_bytes, log2_size))
 		return memif_refuse(port,
 				    "the longest frame needs more buffers of bsize bytes than "
@@ -460,7 +463,7 @@ static struct memif_port *memif_new(struct port *port)
 	if (!memif)
 		return NULL;
 	memif->port = port;
-	/* Processes that share the port look at the ICRC themselves. */
+	/* Processes that share the port check the ICRC themselves. */
 	memif->copy = tuning.fused_copy && !port->make_pool ? packet_copy : memif_copy_plain;
 	memif->epoll_fd = memif->conn_epoll_fd = memif->alarm_fd = -1;
 	memif->listen_fd = memif->socket_fd = -1;

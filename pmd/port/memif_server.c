@@ -13,8 +13,9 @@
 #include "memif_args.h"
 #include "memif_port.h"
 
-#define BACKLOG	    8	 /* taken at one look, too: the engine waits for that */
-#define PATIENCE_MS 1000 /* with a client that has begun to connect, when another one comes */
+#define BACKLOG	    8 /* also the number accepted at one look, because the engine waits meanwhile */
+#define PATIENCE_MS 1000 /* time for a client that has begun to connect, if another client comes \
+			  */
 
 static uint64_t server_ms(void)
 {
@@ -76,7 +77,7 @@ static void server_close(struct memif_port *memif)
 		return;
 	if (!memif->is_abstract)
 		unlink(memif->path);
-	/* Those who wait to be let in may have sent anything. */
+	/* The waiting clients may have sent descriptors of any kind. */
 	memif_conn_drop(memif, memif->listen_fd);
 	memif->listen_fd = -1;
 }
@@ -105,8 +106,8 @@ static void server_keep(struct memif_port *memif, int fd)
 	*place = (struct memif_newcomer){.fd = fd, .number = memif->newcomer_next++};
 }
 
-/* Pause accepting, or go on. The socket stays readable while a client waits, so it is not watched.
- */
+/* Pause accepting, or continue. The socket stays readable while a client waits, so it is not
+ * watched during a pause. */
 static void server_pause(struct memif_port *memif, bool on)
 {
 	if (memif->pauses == on)
@@ -151,7 +152,7 @@ static bool server_is_taken(const struct memif_port *memif)
 	       (memif_port_is_connected(memif) || server_ms() - memif->taken_ms < PATIENCE_MS);
 }
 
-/* Why a client's first message does not make it our peer; NULL: it does. */
+/* Return the reason to refuse a client after its first message; NULL: accept it. */
 static const char *server_objects(const struct memif_port *memif,
 				  const struct memif_message *message,
 				  enum memif_complaint *complaint)
@@ -234,7 +235,7 @@ static void server_look(struct memif_port *memif)
 	if (memif->socket_fd >= 0)
 		memif_conn_hear(memif);
 	server_accept(memif);
-	/* The place of one that has gone is free at the next look. */
+	/* If the present client leaves, others are considered at the next look. */
 	for (int i = 0; i < MEMIF_NEWCOMERS_MAX && !memif->leaves; i++) {
 		if (memif->newcomers[i].fd >= 0)
 			server_ask(memif, &memif->newcomers[i]);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* PCI devices: their binding, their interrupts, their end. */
+/* PCI devices: their kernel driver, their interrupts, their removal. */
 #include "pci.h"
 
 #include <errno.h>
@@ -19,7 +19,7 @@
 #define PCI_DRIVER_MAX 64
 #define PCI_PATH_MAX   128
 
-/* The kernel's driver of a device; false where it has none. */
+/* Get the kernel's driver of a device; false if it has none. */
 static bool pci_driver(const char *device, char name[PCI_DRIVER_MAX])
 {
 	char path[PCI_PATH_MAX];
@@ -70,7 +70,7 @@ enum port_dma pci_dma(const struct port *port)
 	return PORT_DMA_PHYSICAL;
 }
 
-/* EAL's interrupt thread: VFIO asks for the device back. */
+/* Note that VFIO wants the device back. Runs on EAL's interrupt thread. */
 static void pci_wanted_back(const char *device, enum rte_dev_event_type event, void *arg)
 {
 	struct ethdev *dev = arg;
@@ -80,7 +80,7 @@ static void pci_wanted_back(const char *device, enum rte_dev_event_type event, v
 		__atomic_store_n(&dev->removed, true, __ATOMIC_RELEASE);
 }
 
-/* The same, from a driver that finds out itself. */
+/* Note the same, if the driver detects the removal itself. */
 static int pci_was_pulled(uint16_t id, enum rte_eth_event_type event, void *arg, void *ret)
 {
 	struct ethdev *dev = arg;
@@ -106,7 +106,7 @@ void pci_watch(struct ethdev *dev)
 	port->interrupts = port->wake_fd >= 0;
 }
 
-/* UIO tells nobody, and takes the device from under its user. */
+/* Also check that the device exists: UIO removes a device in use without notification. */
 bool pci_is_gone(const struct ethdev *dev)
 {
 	const struct devargs *devargs = &dev->port->devargs;
@@ -115,7 +115,7 @@ bool pci_is_gone(const struct ethdev *dev)
 	       (devargs->bus == DEVARGS_PCI && !pci_exists(devargs->name));
 }
 
-/* Nothing wakes who sleeps any more: it has to look by itself, and often. */
+/* Give up interrupts: nothing wakes a sleeping thread any more, so it must poll often. */
 static void pci_forget_interrupts(struct port *port)
 {
 	__atomic_store_n(&port->armed, false, __ATOMIC_RELAXED);
@@ -128,7 +128,7 @@ void pci_give_up(const struct ethdev *dev)
 	struct rte_eth_dev_info info;
 
 	pci_forget_interrupts(dev->port);
-	/* A device that has gone answers no driver. */
+	/* A removed device does not answer its driver. */
 	if (!pci_exists(dev->port->devargs.name))
 		return;
 	eal_log_capture();

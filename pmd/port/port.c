@@ -40,7 +40,7 @@ void port_size_buffers(struct port *port, uint32_t frame_bytes, uint32_t mbufs)
 {
 	port->mbuf_bytes = RTE_ALIGN_CEIL(RTE_MAX(frame_bytes, (uint32_t)PACKET_FRAME_MAX),
 					  (uint32_t)RTE_CACHE_LINE_SIZE);
-	/* No buffer has more; a driver spreads what is longer, or refuses. */
+	/* No mbuf is larger. A driver spreads longer frames over several buffers, or refuses. */
 	port->mbuf_bytes = RTE_MIN(port->mbuf_bytes, MBUF_BYTES_MAX);
 	port->mbufs = mbufs;
 }
@@ -50,8 +50,8 @@ size_t port_memory_bytes(const struct port *port)
 	return (size_t)port->mbufs * (port->mbuf_bytes + RTE_PKTMBUF_HEADROOM + MBUF_OVERHEAD);
 }
 
-/* A pool that gives the buffer freed last: few buffers are in use at once, and stay in the cache.
- */
+/* Make a pool that returns the buffer freed last: few buffers are in use at once, and they stay in
+ * the cache. */
 int port_make_pool(struct port *port, const char *name)
 {
 	const uint16_t room = (uint16_t)(port->mbuf_bytes + RTE_PKTMBUF_HEADROOM);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A port of DPDK's that leads nowhere, and is shown the packets of one that is not DPDK's. */
+/* Makes a DPDK port without a network, which is shown the packets of a port that is not DPDK's. */
 #include "stand_in.h"
 
 #include <stdio.h>
