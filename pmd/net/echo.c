@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Echo requests and their answers: unfragmented, checked before they are believed. */
+/* Checks echo requests and builds their replies; fragments are ignored. */
 #include "net/echo.h"
 
 #include <string.h>
@@ -13,7 +13,7 @@
 #define ICMPV6_ECHO_REPLY   129
 #define HOP_LIMIT	    64
 
-/* The Ethernet header of an answer, from us to who asked. */
+/* Write the Ethernet header of a reply, from us to the sender of the request. */
 static void echo_eth(const uint8_t mac[6], const uint8_t *frame, uint8_t *reply)
 {
 	struct rte_ether_hdr eth;
@@ -38,7 +38,7 @@ static size_t echo_reply_ipv4(const struct addresses *own, int32_t vlan, const u
 		return 0;
 	memcpy(&ip, frame + l3, sizeof(ip));
 	total = rte_be_to_cpu_16(ip.total_length);
-	/* Options are rare enough not to be answered. */
+	/* Requests with IP options are rare, and not answered. */
 	if (ip.version_ihl != RTE_IPV4_VHL_DEF || ip.next_proto_id != IPPROTO_ICMP ||
 	    (ip.fragment_offset &
 	     rte_cpu_to_be_16(RTE_IPV4_HDR_MF_FLAG | RTE_IPV4_HDR_OFFSET_MASK)) ||

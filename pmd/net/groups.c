@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Multicast groups: who joins them for us, and when a report on one is due. */
+/* Joins multicast groups, by the kernel or by reports of our own, and finds when a report is due.
+ */
 #include "net/groups.h"
 
 #include <errno.h>
@@ -11,7 +12,7 @@
 
 #include "base/log.h"
 
-#define SCOPE_HOST    1			     /* RFC 4291, 2.7: and narrower ones */
+#define SCOPE_HOST    1			     /* RFC 4291, 2.7: this scope and narrower ones */
 #define UNASKED	      2			     /* reports: RFC 3376, 8.1, robustness variable */
 #define UNASKED_NS    UINT64_C(1000000000)   /* between them: 8.11, unsolicited report interval */
 #define OLD_ROUTER_NS UINT64_C(260000000000) /* 8.12, from the defaults of what it is made of */
@@ -20,13 +21,13 @@ void groups_init(struct groups *groups)
 {
 	*groups = (struct groups){.random = 0};
 	LIST_INIT(&groups->list);
-	/* So that hosts which start together do not all report at the same time. */
+	/* A random seed keeps hosts that start together from reporting at the same time. */
 	if (getrandom(&groups->random, sizeof(groups->random), GRND_NONBLOCK) < 0 ||
 	    groups->random == 0)
 		groups->random = 1;
 }
 
-/* Some time in (0, limit]. */
+/* Return a random time in (0, limit]. */
 static uint64_t random_delay(struct groups *groups, uint64_t limit_ns)
 {
 	/* xorshift */
@@ -36,8 +37,8 @@ static uint64_t random_delay(struct groups *groups, uint64_t limit_ns)
 	return limit_ns == 0 ? 0 : 1 + groups->random % limit_ns;
 }
 
-/* RFC 2236, 6 and RFC 3810, 6: nobody reports the groups that all are in, nor those that end in the
- * host: of scope 0 or 1. */
+/* Return true if the group is never reported: the group of all hosts, and groups of scope 0 or 1,
+ * which do not leave the host (RFC 2236, 6 and RFC 3810, 6). */
 static bool is_unreported(const uint8_t gid[GID_LEN])
 {
 	static const uint8_t hosts4[4] = {224, 0, 0, 1};
@@ -144,8 +145,8 @@ int groups_join(struct groups *groups, int32_t vlan, unsigned int ifindex,
 	return rc;
 }
 
-/* In a network that is new, or whose interface is another one than it was. One that has gone takes
- * nothing with it: it may come again. */
+/* Join the group in a network that is new or has another interface than before. The membership in a
+ * network that has gone stays, because the network may come back. */
 static void follow(struct groups *groups, struct group *group, const struct address *address,
 		   uint64_t now_ns)
 {
@@ -178,7 +179,7 @@ static bool is_old(const struct groups *groups, const uint8_t gid[GID_LEN], uint
 	return now_ns < groups->old_until_ns[!gid_is_ipv4(gid)];
 }
 
-/* Whom a report is from, of IPv6 the link-local address (RFC 3810, 5.2.13). */
+/* Return the source address of a report; for IPv6 it is the link-local one (RFC 3810, 5.2.13). */
 static const uint8_t *own_address(const struct addresses *own, int32_t vlan, bool ipv4)
 {
 	static const uint8_t none[GID_LEN];

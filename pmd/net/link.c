@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Joins port, addresses and neighbours; the protocols that find neighbours meet here. */
+/* Joins port, addresses and neighbours, and passes frames to the protocols that find neighbours. */
 #include "net/link.h"
 
 #include <errno.h>
@@ -31,8 +31,8 @@ static struct link_mute *link_find_mute(struct link *link, unsigned int ifindex)
 	return NULL;
 }
 
-/* The kernel does not answer for its VLANs either: those that are new, and no more those that have
- * gone. */
+/* Keep the kernel silent on VLAN interfaces too: mute new ones, and close the sockets of those that
+ * have gone. */
 static void link_mute_vlans(struct link *link)
 {
 	struct link_mute mutes[ADDRESSES_MAX];
@@ -62,7 +62,7 @@ static void link_mute_vlans(struct link *link)
 	link->mute_count = count;
 }
 
-/* Watched before it is looked at: what changes in between is seen again. */
+/* Watch the interface before reading it: a change in between is then seen later. */
 int link_use_interface(struct link *link, const char *name)
 {
 	struct netdev netdev;
@@ -135,7 +135,8 @@ int link_prepare(struct link *link, const struct settings *settings)
 	return port_prepare(&link->port, settings->port, settings->mtu);
 }
 
-/* The untagged link-local address, what the user gives, and the link-local ones of its VLANs. */
+/* Add the untagged link-local address, the user's addresses, and the link-local ones of their
+ * VLANs. */
 static void link_add_own_addresses(struct link *link, const struct settings *settings)
 {
 	struct address local = {.prefix_len = LINK_LOCAL_PREFIX, .vlan = VLAN_NONE};
@@ -234,7 +235,7 @@ static size_t link_input_arp(struct link *link, int32_t vlan, const struct arp *
 	}
 	if (link->ifindex != 0 || !addresses_have(&link->addresses, vlan, target))
 		return 0;
-	/* A probe (RFC 5227) comes from nobody. */
+	/* A probe (RFC 5227) has no sender address. */
 	if (memcmp(arp->sender_ip, none, sizeof(none)) != 0)
 		link_learn(link, vlan, sender, arp->sender_mac, now_ns);
 	return arp_build_reply(reply, link->port.mac, arp);
@@ -256,7 +257,7 @@ static size_t link_input_nd(struct link *link, int32_t vlan, const struct nd *nd
 	return nd_build_advertisement(reply, link->port.mac, nd);
 }
 
-/* Frames without their tag from here on: what is in them is the same in every VLAN. */
+/* Handle a frame whose tag was removed: the protocols are the same in every VLAN. */
 static size_t link_input_untagged(struct link *link, int32_t vlan, const uint8_t *frame, size_t len,
 				  uint64_t now_ns, uint8_t *reply)
 {
@@ -288,8 +289,8 @@ size_t link_input(struct link *link, uint8_t *frame, size_t len, uint64_t now_ns
 	return tag_insert(reply, link_input_untagged(link, vlan, frame, len, now_ns, reply), vlan);
 }
 
-/* Who attaches to a group names no network: we are in it on all of ours, and, where there is none
- * yet, on the interface itself. */
+/* Join a group on all of our networks, because a program that attaches to a group names no network.
+ * Without any address yet, join on the interface itself. */
 int link_join(struct link *link, const uint8_t gid[GID_LEN], uint64_t now_ns)
 {
 	uint8_t frame[LINK_REPLY_MAX];
@@ -336,8 +337,8 @@ static int link_route_kernel(unsigned int ifindex, const uint8_t dgid[GID_LEN],
 {
 	bool confirmed;
 
-	/* Another interface of this host, at the other end of a cable or veth: nobody would answer
-	 * for it. */
+	/* An interface of this host, for example the other end of a veth: it would not answer
+	 * address resolution. */
 	if (netdev_mac_of(dgid, hop->mac) == 0) {
 		hop->known = true;
 		return 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Sockets that are in multicast groups, shared by many groups. */
+/* Opens sockets that are members of multicast groups; many groups share a socket. */
 #include "net/members.h"
 
 #include <errno.h>
@@ -101,7 +101,8 @@ int members_join(struct members *members, unsigned int ifindex, const uint8_t gi
 
 void members_leave(struct member_socket *by, unsigned int ifindex, const uint8_t gid[GID_LEN])
 {
-	/* Where the interface has gone, so has what it was in; the socket still counts it. */
+	/* If the interface has gone, the kernel has ended the membership, but the socket still
+	 * counts it. */
 	change(by, false, ifindex, gid);
 	by->full = false;
 	if (--by->joins > 0)

@@ -75,7 +75,7 @@ struct mld_report {
 };
 static_assert(sizeof(struct mld_report) == 28, "RFC 3810, 5.2, with one record");
 
-/* Both protocols' packets are for routers to look at. */
+/* Both protocols' packets carry the router alert option. */
 static const uint8_t router_alert4[4] = {0x94, 4, 0, 0};
 static const uint8_t router_alert6[8] = {IPPROTO_ICMPV6, 0, 5, 2, 0, 0, 1, 0};
 
@@ -138,7 +138,7 @@ static bool parse_mld(const uint8_t *frame, size_t len, struct membership_query 
 	memcpy(&ip, frame + l3, sizeof(ip));
 	memcpy(&mld, frame + l4, sizeof(mld));
 	l4_len = rte_be_to_cpu_16(ip.payload_len);
-	/* A hop-by-hop header of the shortest length stands between. */
+	/* A hop-by-hop header of the shortest length precedes the ICMPv6 message. */
 	if ((rte_be_to_cpu_32(ip.vtc_flow) >> 28) != 6 || ip.proto != IPPROTO_HOPOPTS ||
 	    extension[0] != IPPROTO_ICMPV6 || extension[1] != 0 ||
 	    l4_len < sizeof(router_alert6) + sizeof(mld) || l4_len > len - l3 - sizeof(ip))
@@ -194,7 +194,8 @@ static void build_ether(uint8_t *frame, const uint8_t mac[6], const uint8_t to[G
 	memcpy(frame, &eth, sizeof(eth));
 }
 
-/* The message of an IGMP report, and the group that it is sent to. */
+/* Build the message of an IGMP report, and get the group to which it is sent. Returns its length.
+ */
 static size_t build_igmp(uint8_t *message, const uint8_t group[GID_LEN],
 			 enum membership_change change, bool old, uint8_t to[GID_LEN])
 {
@@ -246,7 +247,8 @@ static size_t build_ipv4(uint8_t *frame, const uint8_t mac[6], const uint8_t own
 	return sizeof(struct rte_ether_hdr) + len;
 }
 
-/* The message of an MLD report, its checksum still 0, and the group that it is sent to. */
+/* Build the message of an MLD report with a checksum of 0, and get the group to which it is sent.
+ * Returns its length. */
 static size_t build_mld(uint8_t *message, const uint8_t group[GID_LEN],
 			enum membership_change change, bool old, uint8_t to[GID_LEN])
 {

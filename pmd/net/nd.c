@@ -17,7 +17,7 @@
 #define OPTION_TARGET_MAC    2
 #define FLAG_SOLICITED	     0x40000000u
 #define FLAG_OVERRIDE	     0x20000000u
-#define ND_HOP_LIMIT	     255 /* 11.2: a router would have counted it down */
+#define ND_HOP_LIMIT	     255 /* 11.2: a router would have decremented it */
 #define OPTION_UNIT	     8
 
 struct nd_message {
@@ -46,7 +46,7 @@ static_assert(sizeof(struct nd_frame) == ND_FRAME_LEN, "no holes");
 
 static const uint8_t unspecified[16];
 
-/* Take the link-layer address option of a kind; false where the options are malformed. */
+/* Take the link-layer address option of a kind; false if the options are malformed. */
 static bool nd_parse_options(const uint8_t *options, size_t len, uint8_t kind, struct nd *nd)
 {
 	nd->has_mac = false;
@@ -111,7 +111,7 @@ bool nd_parse(const uint8_t *frame, size_t len, struct nd *nd)
 		return false;
 	if (nd->has_mac && !nd_mac_valid(nd->mac))
 		return false;
-	/* 7.1.1: who has no address yet does not give one away. */
+	/* 7.1.1: a sender without an IP address must not include its link-layer address. */
 	return !(nd->solicitation && nd->has_mac &&
 		 memcmp(nd->src_ip, unspecified, sizeof(unspecified)) == 0);
 }
@@ -157,7 +157,7 @@ size_t nd_build_advertisement(uint8_t *frame, const uint8_t mac[6], const struct
 	struct nd_frame out = {.message.type = ICMPV6_ADVERTISEMENT,
 			       .option.type = OPTION_TARGET_MAC};
 
-	/* 7.2.4: to a prober that has no address the answer goes to all nodes, unsolicited. */
+	/* 7.2.4: if the sender has no address, the answer goes to all nodes, unsolicited. */
 	if (unicast) {
 		memcpy(&out.eth.dst_addr, solicitation->mac, sizeof(out.eth.dst_addr));
 		memcpy(out.ip.dst_addr, solicitation->src_ip, sizeof(out.ip.dst_addr));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The table of neighbours: searched once a connection, so a plain array will do. */
+/* The table of neighbours. It is searched once per connection, so a plain array is enough. */
 #include "net/neigh.h"
 
 #include <string.h>
@@ -25,7 +25,7 @@ static bool neigh_is_forsaken(const struct neigh *neigh, uint64_t now_ns)
 	return neigh->state == NEIGH_WANTED && now_ns - neigh->at_ns >= NEIGH_FORSAKEN_NS;
 }
 
-/* How willingly an entry makes room; 0: it does not. */
+/* Return how suitable an entry is to be replaced, the more the higher; 0: it must not be. */
 static int neigh_spare(const struct neigh *neigh, uint64_t now_ns)
 {
 	if (neigh->state == NEIGH_FREE)
@@ -35,8 +35,8 @@ static int neigh_spare(const struct neigh *neigh, uint64_t now_ns)
 	return neigh_is_forsaken(neigh, now_ns) ? 2 : 0;
 }
 
-/* An entry to fill: a free one, else one that is of no use, else known ones in turn. NULL when all
- * are waited for. */
+/* Choose an entry to fill: a free one, else a useless one, else known ones in turn. NULL if all
+ * entries are waited for. */
 static struct neigh *neigh_take(struct neigh_table *table, int32_t vlan, const uint8_t gid[GID_LEN],
 				uint64_t now_ns)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Taking 802.1Q tags out of frames, and putting them in. */
+/* Removes 802.1Q tags from frames, and inserts them. */
 #include "net/tag.h"
 
 #include <assert.h>

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The neighbour table: the MAC address of an IP address in a VLAN, as neighbours have told. */
+/* The neighbour table: the MAC address of an IP address in a VLAN, as neighbours have announced it.
+ */
 #ifndef NET_NEIGH_H
 #define NET_NEIGH_H
 
