@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Slices, and how many threads want to run. */
+/* Sets time slices, and counts the threads that want to run. */
 #include "eal/cpu.h"
 
 #include <errno.h>
@@ -21,7 +21,7 @@
 
 void cpu_shorten_slices(void)
 {
-	/* The C library has no struct of it. */
+	/* The C library does not define this struct. */
 	struct {
 		uint32_t size, policy;
 		uint64_t flags;
@@ -69,7 +69,8 @@ static void *run_ordinary(void *arg)
 	return NULL;
 }
 
-/* The program's signals are for its own threads; but a fault ends a thread that blocks it. */
+/* Block the program's signals, which are for its own threads; but not faults, because a fault that
+ * is blocked kills the process. */
 static void block_signals(sigset_t *before)
 {
 	static const int faults[] = {SIGBUS, SIGSEGV, SIGILL, SIGFPE};

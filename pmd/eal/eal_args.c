@@ -14,7 +14,7 @@
 #define PLAIN_SPARE_MIB \
 	64 /* EAL's own tables and the fragments of its heap, all taken at the start */
 #define GIB_LESS_ONE "1023"	 /* MiB */
-#define LIMITED_MAX  (512 * MIB) /* more than that could come near the limit */
+#define LIMITED_MAX  (512 * MIB) /* more memory could come near the limit */
 
 static void __attribute__((format(printf, 2, 3)))
 args_add(struct eal_args *args, const char *format, ...)
@@ -30,7 +30,7 @@ args_add(struct eal_args *args, const char *format, ...)
 	args->argc++;
 }
 
-/* The CPUs of a set that EAL has names for. Returns how many. */
+/* List the CPUs of a set that EAL can name. Returns how many. */
 static int list_cpus(const cpu_set_t *set, char *list, size_t size)
 {
 	size_t len = 0;
@@ -54,8 +54,8 @@ void eal_args_add_lcore(struct eal_args *args)
 	CPU_ZERO(&set);
 	sched_getaffinity(0, sizeof(set), &set);
 	if (list_cpus(&set, list, sizeof(list)) == 0) {
-		/* EAL can name none that the program may use: it gets others for its start, as far
-		 * as the program's cpuset has any. The footprint puts the affinity back. */
+		/* EAL cannot name any CPU that the program may use. Use other CPUs for its start,
+		 * if the program's cpuset has any. The footprint restores the affinity. */
 		memset(&set, 0xff, sizeof(set));
 		sched_setaffinity(0, sizeof(set), &set);
 		CPU_ZERO(&set);
@@ -66,8 +66,8 @@ void eal_args_add_lcore(struct eal_args *args)
 	args_add(args, "0@(%s)", list);
 }
 
-/* A pool asks for pages of 1 GiB first, and one of them would be all gone for a few buffers: no
- * node is to have as much as one. */
+/* Limit each node to less than 1 GiB. A pool asks for pages of 1 GiB first, and a few buffers would
+ * occupy a whole one. */
 static void args_add_limit(struct eal_args *args)
 {
 	char list[RTE_MAX_NUMA_NODES * sizeof("," GIB_LESS_ONE)];
@@ -112,7 +112,8 @@ static void args_add_devices(struct eal_args *args, const struct runtime_config 
 	if (!pci)
 		args_add(args, "--no-pci");
 	if (!pci && !config->secondary) {
-		/* Physical addresses are for hardware; with hardware EAL knows best. */
+		/* Only hardware needs physical addresses; if there is hardware, EAL chooses the
+		 * mode. */
 		args_add(args, "--iova-mode=va");
 	}
 }

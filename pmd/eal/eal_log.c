@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A stream for DPDK's log, and a stand-in for stderr while EAL starts, for some of EAL writes there
- * directly. */
+/* A stream for DPDK's log, and a replacement for stderr while EAL starts, because parts of EAL
+ * write to stderr directly. */
 #include "eal/eal_log.h"
 
 #include <ctype.h>
@@ -17,13 +17,13 @@
 #define REASON_MAX 256
 
 static FILE *eal_log_stream;
-static FILE *eal_log_stderr; /* stands in for stderr during capture; never closed, for others may
-				have seen it */
+static FILE *eal_log_stderr; /* replaces stderr during capture; never closed, because other threads
+				may still use it */
 static FILE *eal_log_program_stderr;
 static __thread bool eal_log_capturing;
 static char eal_log_first[REASON_MAX]; /* written by the capturing thread */
 
-/* "EAL: " and "function(): " tell users nothing. */
+/* Skip "EAL: " and "function(): ", which tell users nothing. */
 static const char *skip_origin(const char *text, size_t *len)
 {
 	size_t n = 0;
@@ -64,7 +64,8 @@ static ssize_t eal_log_write(void *cookie, const char *text, size_t len)
 	return (ssize_t)len;
 }
 
-/* Other threads of the program write to the same stream meanwhile: theirs passes. */
+/* Keep the capturing thread's text. The program's other threads may write to the same stream
+ * meanwhile: pass their text on. */
 static ssize_t eal_log_write_stderr(void *cookie, const char *text, size_t len)
 {
 	ssize_t written;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Saving and restoring what EAL's start would change in a program that does not know of it. */
+/* Saves and restores the state that EAL's start would change in a program that does not know of
+ * EAL. */
 #include "eal/footprint.h"
 
 #include <dirent.h>
@@ -111,7 +112,7 @@ static void set_cloexec(int fd)
 		fcntl(fd, F_SETFD, flags | FD_CLOEXEC);
 }
 
-/* The name that the kernel shows for a descriptor. False where there is none. */
+/* Read the name that the kernel shows for a descriptor. False if there is none. */
 static bool read_name(int fd, char *name, size_t size)
 {
 	char path[64];
@@ -125,7 +126,7 @@ static bool read_name(int fd, char *name, size_t size)
 	return true;
 }
 
-/* EAL's files of huge pages are "rtemap_0" and the like, in whatever directory. */
+/* Return true for EAL's files of huge pages: "rtemap_0" and the like, in any directory. */
 static bool is_huge_file(const char *name)
 {
 	const char *base = strrchr(name, '/');
@@ -139,8 +140,8 @@ static bool is_huge_file(const char *name)
 	return digits > 0 && (map[digits] == '\0' || strcmp(map + digits, " (deleted)") == 0);
 }
 
-/* The kinds of files that EAL and drivers open, and that a program hardly leaves to those that it
- * executes. */
+/* Return true for the kinds of files that EAL and drivers open. A program hardly passes such files
+ * on to programs that it executes. */
 static bool is_dpdks_file(const char *name)
 {
 	static const char *const begins[] = {
@@ -166,7 +167,8 @@ static bool is_dpdks_file(const char *name)
 	return strstr(name, "/dpdk/") || is_huge_file(name);
 }
 
-/* Packet and netlink sockets are for such as drivers. Others are told by footprint_seal. */
+/* Return true for sockets of the kinds that drivers open: packet and netlink sockets, and those in
+ * EAL's directory. footprint_seal handles others. */
 static bool is_dpdks_socket(int fd)
 {
 	struct sockaddr_un addr = {.sun_family = AF_UNSPEC};
@@ -209,7 +211,8 @@ static void match_watcher(int fd, void *arg)
 		fclose(info);
 }
 
-/* Seal what DPDK has opened. EAL's interrupt thread has a pipe, which its new set watches. */
+/* Make DPDK's descriptors close-on-exec. A pipe is DPDK's if a new epoll set watches it: it belongs
+ * to EAL's interrupt thread. */
 static void seal_dpdks(int fd, void *arg)
 {
 	const struct footprint *footprint = arg;
@@ -246,7 +249,8 @@ void footprint_seal(const struct footprint *footprint, bool (*is_ours)(const voi
 	fd_list_new(&footprint->fds, seal_ours, &seal);
 }
 
-/* The program's other threads run on, and what they set meanwhile is theirs. */
+/* Return true if a handler is in a DPDK library. Other new handlers were set meanwhile by the
+ * program's other threads. */
 static bool is_dpdks_handler(const struct sigaction *action)
 {
 	const char *name;
@@ -259,8 +263,9 @@ static bool is_dpdks_handler(const struct sigaction *action)
 	return strncmp(name ? name + 1 : found.dli_fname, "librte_", strlen("librte_")) == 0;
 }
 
-/* A driver that is told of packets by a signal (net_tap) takes a real-time one that nobody uses,
- * and would be killed by it without its handler. */
+/* Return true if a driver needs the signal's handler. A driver that learns of packets by a signal
+ * (net_tap) takes an unused real-time signal; without the handler that signal would kill the
+ * process. */
 static bool is_needed(int sig, const struct sigaction *saved)
 {
 	return sig >= SIGRTMIN && sig <= SIGRTMAX && saved->sa_handler == SIG_DFL;
@@ -276,8 +281,8 @@ static void restore_action(int sig, const struct sigaction *saved)
 		sigaction(sig, saved, NULL);
 		return;
 	}
-	/* It interrupts the program's threads: their calls go on, and it runs on the stack they
-	 * have for it. */
+	/* The handler interrupts the program's threads: restart their system calls, and use their
+	 * alternate stack if they have one. */
 	now.sa_flags |= SA_RESTART | SA_ONSTACK;
 	sigaction(sig, &now, NULL);
 }
@@ -289,6 +294,6 @@ void footprint_restore(struct footprint *footprint)
 	for (int sig = 1; sig < NSIG; sig++)
 		restore_action(sig, &footprint->actions[sig]);
 	pthread_setaffinity_np(pthread_self(), sizeof(footprint->affinity), &footprint->affinity);
-	/* Last: what is pending is delivered with everything in its place. */
+	/* Restore the mask last: pending signals are then delivered in the restored state. */
 	pthread_sigmask(SIG_SETMASK, &footprint->mask, NULL);
 }

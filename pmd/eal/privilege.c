@@ -27,7 +27,7 @@ void privilege_drop(bool opens_files)
 
 	static_assert(CAP_IPC_LOCK < 32, "the greatest of them is in the first word");
 	memset(data, 0, sizeof(data));
-	/* The C library has no call for it: setuid(2) is for all threads, this for one. */
+	/* The C library has no call for this. setuid(2) changes all threads, this only one. */
 	if (syscall(SYS_capget, &header, data) != 0)
 		return;
 	for (int i = 0; i < WORDS; i++) {
@@ -56,7 +56,7 @@ static void *start_run(void *arg)
 	void *const run_arg = start->arg;
 
 	privilege_drop(start->opens_files);
-	/* The other thread goes on, and `start` is no more. */
+	/* After this the other thread continues, and `start` is invalid. */
 	sem_post(&start->dropped);
 	return run(run_arg);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The start of EAL: with what memory, and what it would change in the program. */
+/* Starts EAL: chooses its memory, and preserves the program's state. */
 #include "eal/runtime.h"
 
 #include <errno.h>
@@ -32,8 +32,8 @@
 static bool runtime_started;
 static enum eal_pages runtime_pages;
 
-/* Whether that much can be had in huge pages of a size now. Touched as well: a cgroup's limit shows
- * only then, as SIGBUS where nobody asks before. */
+/* Return true if that many bytes are available in huge pages of this size now. The pages are also
+ * touched: only then a cgroup's limit shows, otherwise later as SIGBUS. */
 static bool huge_pages_free(size_t bytes, int shift)
 {
 	const size_t page = (size_t)1 << shift;
@@ -44,7 +44,7 @@ static bool huge_pages_free(size_t bytes, int shift)
 
 	if (p == MAP_FAILED)
 		return false;
-	/* Linux before 5.14 does not know how to ask. */
+	/* Linux before 5.14 does not know this request. */
 	populated = madvise(p, len, MADV_POPULATE_WRITE) == 0 || errno == EINVAL;
 	munmap(p, len);
 	return populated;
@@ -52,7 +52,7 @@ static bool huge_pages_free(size_t bytes, int shift)
 
 static enum eal_pages find_pages(size_t bytes)
 {
-	/* 32 and 512 MiB are of ARM; elsewhere the kernel knows no such size. */
+	/* 32 and 512 MiB exist on ARM; other kernels do not know these sizes. */
 	static const int larger[] = {25, 29, 30};
 
 	if (huge_pages_free(bytes, SHIFT_2_MIB))
@@ -105,8 +105,8 @@ static int runtime_init(struct eal_args *args, size_t memory_bytes)
 	restore_syslog();
 	footprint_restore(&footprint);
 	if (rc == 0) {
-		/* The caller is no lcore: engines take one for the length of a turn (pool caches).
-		 */
+		/* The caller is not an lcore: an engine's owner becomes one only during a turn (for
+		 * pool caches). */
 		RTE_PER_LCORE(_lcore_id) = LCORE_ID_ANY;
 		return 0;
 	}
@@ -163,7 +163,7 @@ void runtime_remove_files(const char *file_prefix)
 		fclose(maps);
 }
 
-/* On EAL's interrupt thread. */
+/* Drop the privileges of EAL's interrupt thread, on which this runs. */
 static void runtime_settled(void *arg)
 {
 	privilege_drop(false);
@@ -178,7 +178,7 @@ void runtime_settle(void)
 	sem_init(&settled, 0, 0);
 	clock_gettime(CLOCK_REALTIME, &until);
 	until.tv_sec += SETTLE_S;
-	/* Alarms are served by that thread, after it has made its list of descriptors anew. */
+	/* That thread runs alarms after it has rebuilt its list of descriptors. */
 	if (rte_eal_alarm_set(1, runtime_settled, &settled) != 0)
 		return;
 	while (sem_timedwait(&settled, &until) != 0 && errno == EINTR)
