@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* IP addresses in the form of GIDs: kinds, prefixes, and the addresses that follow from others. */
+/* IP addresses in the form of GIDs: their kinds and prefixes, and addresses derived from others. */
 #include "netdev/addresses.h"
 
 #include <errno.h>
@@ -17,7 +17,7 @@ void address_link_local(const uint8_t mac[6], uint8_t gid[GID_LEN])
 	memset(gid, 0, GID_LEN);
 	gid[0] = 0xfe;
 	gid[1] = 0x80;
-	/* The universal bit is inverted, so that addresses given by hand are short. */
+	/* The universal bit is inverted, so that addresses assigned by hand are short. */
 	gid[8] = mac[0] ^ 0x02;
 	gid[9] = mac[1];
 	gid[10] = mac[2];

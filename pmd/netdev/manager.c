@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The lock on an interface's connection manager is the name of a socket without a file. Such names
- * are a network namespace's, as interfaces are, and the kernel frees them with the socket.
+ * The lock on an interface's connection manager is the name of an abstract socket. Such names
+ * belong to a network namespace, as interfaces do, and the kernel frees a name with its socket.
  */
 #include "netdev/manager.h"
 

@@ -20,7 +20,7 @@
 #include "wire/headers.h"
 
 #define TAKE_ALL 0xffffffffu
-/* Offsets from the Ethernet header, whose VLAN tag the kernel keeps elsewhere. */
+/* Offsets from the Ethernet header. The kernel has removed the VLAN tag. */
 #define OFF_ETHERTYPE	 12
 #define OFF_IPV4_FRAG	 20
 #define OFF_IPV4_PROTO	 23
@@ -42,7 +42,7 @@
 int mute_packet_socket(int fd)
 {
 	enum { IPV4 = 6, IPV6 = 13, ARP = 17, ICMPV6 = 19, DROP = 22, TAKE = 23 };
-	/* A jump counts instructions from the next one on. */
+	/* A jump's distance counts from the next instruction. */
 #define TO(from, to) ((to) - (from)-1)
 	static const struct sock_filter code[] = {
 		[0] = LOAD_HALF((uint32_t)(SKF_AD_OFF + SKF_AD_PKTTYPE)),
@@ -79,9 +79,9 @@ int mute_packet_socket(int fd)
 }
 
 /*
- * Before Linux 6.2, what the kernel joins on its way in for such a socket is kept from packet
- * sockets. Before 6.9 it joins packets whatever their IPv4 identifications are, which the ICRC
- * covers, and which nobody can tell afterwards.
+ * Return true if the kernel shows joined packets correctly. Before Linux 6.2, packets that it joins
+ * on receipt for such a socket do not reach packet sockets. Before 6.9 it joins packets with any
+ * IPv4 identifications. The ICRC covers these, and they cannot be recovered afterwards.
  */
 static bool kernel_tells_of_runs(void)
 {
@@ -92,7 +92,7 @@ static bool kernel_tells_of_runs(void)
 	       (major > 6 || (major == 6 && minor >= 9));
 }
 
-/* A datagram socket of a family on the RoCE port, on one interface only, that takes nothing. */
+/* Open a datagram socket on the RoCE port, on one interface only, that drops everything. */
 static int mute_open(int family, const char *ifname)
 {
 	static const struct sock_filter code[] = {RETURN(0)};
@@ -107,7 +107,7 @@ static int mute_open(int family, const char *ifname)
 	fd = socket(family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 	if (fd < 0)
 		return -errno;
-	/* Else the kernel parts runs of packets for it. */
+	/* Without this option the kernel splits runs of packets for the socket. */
 	if (kernel_tells_of_runs())
 		setsockopt(fd, SOL_UDP, UDP_GRO, &on, sizeof(on));
 	if (family == AF_INET6) {
@@ -117,7 +117,7 @@ static int mute_open(int family, const char *ifname)
 		((struct sockaddr_in *)&addr)->sin_port = port;
 		addr_len = sizeof(struct sockaddr_in);
 	}
-	/* The filter comes before the port, so that not one packet is kept. */
+	/* Attach the filter before binding, so that no packet is queued. */
 	if (setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &program, sizeof(program)) < 0 ||
 	    setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on)) < 0 ||
 	    setsockopt(fd, SOL_SOCKET, SO_BINDTODEVICE, ifname, (socklen_t)strlen(ifname)) < 0 ||
@@ -135,7 +135,7 @@ int mute_kernel(const char *ifname)
 {
 	int fd = mute_open(AF_INET6, ifname);
 
-	/* A kernel without IPv6 has IPv4 alone to keep silent. */
+	/* Use IPv4 alone if the kernel has no IPv6. */
 	if (fd == -EAFNOSUPPORT || fd == -EADDRNOTAVAIL)
 		fd = mute_open(AF_INET, ifname);
 	if (fd == -EADDRINUSE)

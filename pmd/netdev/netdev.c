@@ -70,7 +70,7 @@ static void netdev_add_address(const char *name, const struct address *address,
 			 ADDRESSES_MAX);
 }
 
-/* Those of an interface that are link-local, or those that are not. */
+/* Add an interface's addresses: those that are link-local, or those that are not. */
 static void netdev_add_addresses(const char *name, const struct ifaddrs *list, bool link_local,
 				 struct address address, struct addresses *addresses)
 {
@@ -83,7 +83,7 @@ static void netdev_add_addresses(const char *name, const struct ifaddrs *list, b
 	}
 }
 
-/* As in Linux's GID table: a VLAN's addresses stand behind those of the interface below it. */
+/* Add the addresses of VLANs, behind those of the interface below, as in Linux's GID table. */
 static void netdev_add_vlans(const struct ifaddrs *list, unsigned int ifindex,
 			     struct addresses *addresses)
 {
@@ -133,8 +133,8 @@ static int netdev_add_all_addresses(const char *name, struct netdev *netdev)
 		log_error("cannot read the addresses of %s: %s", name, strerror(err));
 		return -err;
 	}
-	/* Kernels and programs agree that the first GID is the link-local one, whatever the order
-	 * of addresses. */
+	/* Put the link-local address first: kernels and programs expect it as the first GID, in
+	 * whatever order addresses were added. */
 	netdev_add_addresses(name, list, true, address, addresses);
 	if (addresses->count == 0) {
 		address.prefix_len = LINK_LOCAL_PREFIX;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* One request, one answer, over a netlink socket of its own. */
+/* Sends one request and receives one answer, over a netlink socket for each query. */
 #include "netdev/rtnl.h"
 
 #include <errno.h>
@@ -62,7 +62,7 @@ static void rtnl_add(struct rtnl_request *request, unsigned short type, const vo
 		NLMSG_ALIGN(request->header.nlmsg_len) + (uint32_t)RTA_ALIGN(attr->rta_len);
 }
 
-/* Send the request; the first message of the answer, or -errno, comes back in `buffer`. */
+/* Send the request. Store the first message of the answer in `buffer`. Returns 0 or -errno. */
 static int rtnl_ask(struct rtnl_request *request, void *buffer, size_t buffer_len,
 		    struct nlmsghdr **answer)
 {
@@ -180,8 +180,8 @@ int rtnl_route(unsigned int ifindex, const uint8_t dgid[GID_LEN], uint8_t next_h
 	int rc;
 
 	rc = rtnl_lookup(0, dgid, &via_ifindex, next_hop);
-	/* Asked for one interface, the kernel takes what it has no route to for a neighbour: so it
-	 * is asked second. */
+	/* Ask for this interface second: the kernel then treats a destination without a route as a
+	 * neighbour. */
 	if (rc == 0 && via_ifindex != ifindex)
 		rc = rtnl_lookup(ifindex, dgid, &via_ifindex, next_hop);
 	return rc == 0 ? 0 : -ENETUNREACH;
@@ -195,7 +195,7 @@ int rtnl_local(const uint8_t gid[GID_LEN], unsigned int *ifindex)
 	struct nlmsghdr *answer;
 	int rc;
 
-	/* Without the flag the kernel names the loopback interface, over which it would send. */
+	/* Without this flag the kernel returns the loopback interface, over which it would send. */
 	rc = rtnl_ask_route(0, gid, RTM_F_FIB_MATCH, buffer, sizeof(buffer), &answer);
 	if (rc != 0)
 		return -ENOENT;
@@ -252,7 +252,7 @@ static const struct rtattr *rtnl_find_in(const struct rtattr *nest, unsigned sho
 	return nest ? rtnl_find(RTA_DATA(nest), RTA_PAYLOAD(nest), type) : NULL;
 }
 
-/* IFLA_LINKINFO of a VLAN: its kind, its protocol (802.1ad has the same kind) and its id. */
+/* Parse IFLA_LINKINFO of a VLAN: its kind, its protocol (802.1ad has the same kind) and its id. */
 static int rtnl_parse_vlan(const struct rtattr *info, int32_t *vlan)
 {
 	static const char kind_vlan[] = "vlan";

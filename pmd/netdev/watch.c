@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A netlink socket in the groups of address changes; what its messages say is asked for anew. */
+/* A netlink socket in the groups of address changes. The messages' contents are not used: the
+ * caller queries the addresses again. */
 #include "netdev/watch.h"
 
 #include <errno.h>
@@ -35,8 +36,7 @@ bool watch_changed(int fd)
 	bool changed = false;
 	char message;
 
-	/* Only that there is a message counts. Where there were too many, some were lost (ENOBUFS).
-	 */
+	/* Any message counts as a change. If there were too many, some were lost (ENOBUFS). */
 	while (own_is(fd)) {
 		if (recv(fd, &message, sizeof(message), MSG_TRUNC) >= 0 || errno == ENOBUFS)
 			changed = true;
