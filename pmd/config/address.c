@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Addresses as a user writes them, to and from GIDs; what no host can have is refused here. */
+/* Converts addresses between a user's text and GIDs, and refuses those that no host can have. */
 #include "address.h"
 
 #include <arpa/inet.h>
@@ -26,7 +26,8 @@ static const char *address_check_ipv4(uint32_t addr, unsigned int prefix_len)
 
 	if (addr >> 24 == 0 || addr >> 24 == IN_LOOPBACKNET || addr >> 28 >= 0xe)
 		return "not an address that a host can have";
-	/* Links of two (RFC 3021) and single hosts have neither of the two special addresses. */
+	/* Links of two hosts (RFC 3021) and single hosts have neither of the two special addresses.
+	 */
 	if (prefix_len < 31 && (addr & host_mask) == 0)
 		return "that is the network itself, not a host in it";
 	if (prefix_len < 31 && (addr & host_mask) == host_mask)
@@ -44,7 +45,7 @@ static const char *address_check_ipv6(const struct in6_addr *addr)
 	return NULL;
 }
 
-/* A number from 1 to `max`, in digits; -1 for anything else. */
+/* Parse a decimal number from 1 to `max`; -1 for anything else. */
 static int address_parse_number(const char *text, int max)
 {
 	int value = 0;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Addresses as a user writes them, 10.0.0.1/24 or fd00::1/64@5, to and from GIDs. Private to this
- * room. */
+/* Conversion of addresses between a user's text (10.0.0.1/24, fd00::1/64@5) and GIDs. Private to
+ * this room. */
 #ifndef CONFIG_ADDRESS_H
 #define CONFIG_ADDRESS_H
 
@@ -15,11 +15,12 @@
  * Parse ADDR/LEN, or ADDR/LEN@VID. MT-safe.
  *
  * @return
- *   0, or -EINVAL with `error` where no host could have the address.
+ *   0, or -EINVAL with `error` if no host can have the address.
  */
 int address_parse(const char *text, struct settings_ip *ip, char *error, size_t error_size);
 
-/** Write it so, the inverse of address_parse. MT-safe. `text` has ADDRESS_TEXT_MAX bytes. */
+/** Write an address as text, the inverse of address_parse. MT-safe. `text` has ADDRESS_TEXT_MAX
+ * bytes. */
 void address_format(const struct settings_ip *ip, char *text);
 
 #endif

@@ -4,7 +4,7 @@
 
 void command_line_rewind(void)
 {
-	optind = 0; /* not 1: glibc then also forgets what the last scan left behind */
+	optind = 0; /* not 1: with 0 glibc also forgets the state of the last scan */
 	opterr = 0;
 }
 

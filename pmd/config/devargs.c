@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Taking device arguments apart, and adding what a driver needs for our frames. */
+/* Parses device arguments, and adds those that a driver needs for our frames. */
 #include "config/devargs.h"
 
 #include <ctype.h>
@@ -22,7 +22,7 @@ static const char *skip_prefix(const char *text, const char *prefix)
 	return strncmp(text, prefix, len) == 0 ? text + len : NULL;
 }
 
-/* An item ends at a comma that is in no brackets, or at the end. */
+/* Return the end of an item: a comma that is not in brackets, or the end of the text. */
 static const char *item_end(const char *item)
 {
 	int depth = 0;
@@ -32,8 +32,8 @@ static const char *item_end(const char *item)
 	return item;
 }
 
-/* rte_kvargs, by which drivers read them, leaves out items that are empty, and takes brackets that
- * do not match: as a user's text either is a mistake. */
+/* Return true if the items are well-formed. rte_kvargs, with which drivers parse them, skips empty
+ * items and accepts brackets that do not match. In a user's text both are mistakes. */
 static bool items_are_sound(const char *text)
 {
 	const char *item = text;
@@ -59,7 +59,7 @@ static int refuse(const char *text, const char *why, char *error, size_t error_s
 	return -EINVAL;
 }
 
-/* EAL names the ports of PCI devices with their domain. */
+/* Parse a PCI address. EAL names the ports of PCI devices with their domain. */
 static bool read_pci(struct devargs *devargs)
 {
 	struct rte_pci_addr addr;
@@ -104,7 +104,7 @@ int devargs_read(const char *text, struct devargs *devargs, char *error, size_t 
 	if (rest[len] == ',' && snprintf(devargs->args, sizeof(devargs->args), "%s",
 					 rest + len + 1) >= (int)sizeof(devargs->args))
 		return refuse(devargs->name, "has arguments that are too long", error, error_size);
-	/* For a driver. */
+	/* A driver's rte_kvargs has this limit. */
 	if (devargs_each(devargs, count_one, &count) != 0)
 		return refuse(devargs->name, "has too many arguments", error, error_size);
 	return 0;
@@ -169,7 +169,7 @@ static int search_match(const char *key, const char *value, void *arg)
 		return 0;
 	search->found = true;
 	search->has_value = value != NULL;
-	/* It is a part of a text that is no longer. */
+	/* It fits: it is a part of a text of this size. */
 	if (value)
 		snprintf(search->value, sizeof(search->value), "%s", value);
 	return 1;
@@ -200,7 +200,7 @@ int devargs_get_number(const struct devargs *devargs, const char *key, unsigned 
 		return 0;
 	errno = 0;
 	read = strtoul(search.value, &end, 10);
-	/* strtoul() itself would take blanks and signs. */
+	/* strtoul() itself would accept blanks and signs. */
 	if (!isdigit((unsigned char)search.value[0]) || *end != '\0' || errno != 0) {
 		log_error("port '%s': %s is a number, not '%s'", devargs->name, key, search.value);
 		return -EINVAL;

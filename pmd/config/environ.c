@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Settings from uroce-run to the library in the program's process: one environment variable a
- * setting. */
+/* Passes settings from uroce-run to the library in the program's process: one environment variable
+ * per setting. */
 #include "config/settings.h"
 
 #include <assert.h>
@@ -57,7 +57,7 @@ int settings_import(struct settings *settings, char *error, size_t error_size)
 	const char *value;
 	int ret;
 
-	/* A program with more rights than its user takes no orders from the user's environment. */
+	/* A program with more rights than its user must not obey the user's environment. */
 	if (secure_getenv(PREFIX "NETDEV") == NULL && secure_getenv(PREFIX "PORT") == NULL &&
 	    secure_getenv(PREFIX "SOCKET") == NULL && secure_getenv(PREFIX "ISOLATED") == NULL)
 		return -ENOENT;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Settings from an INI file, read with rte_cfgfile, and made to complain where that is silent. */
+/* Reads settings from an INI file with rte_cfgfile, and reports errors that rte_cfgfile ignores. */
 #include "config/settings.h"
 
 #include <errno.h>
@@ -50,7 +50,8 @@ static int file_find_stray_line(const char *path)
 	return stray;
 }
 
-/* rte_cfgfile names the line of an error in its log alone: keep that text for our own message. */
+/* Load a file. rte_cfgfile names the line of an error only in its log: use that text in our own
+ * message. */
 static struct rte_cfgfile *file_load(const char *path, char *error, size_t error_size)
 {
 	const struct rte_cfgfile_parameters params = {.comment_character = COMMENT};
@@ -98,7 +99,8 @@ static int file_apply_entry(struct settings *settings, const char *path, const c
 	char why[256];
 	int ret;
 
-	/* Longer values are cut without a word, so one of the full length may have been longer. */
+	/* rte_cfgfile cuts longer values silently, so a value of the full length may have been
+	 * longer. */
 	if (strlen(entry->value) == CFG_VALUE_LEN - 1) {
 		snprintf(error, error_size, "%s: the value of %s is longer than %d characters",
 			 path, entry->name, CFG_VALUE_LEN - 2);

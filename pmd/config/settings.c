@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Settings: what each is, and what must hold between them. */
+/* Settings: the kind of each, and the conditions between them. */
 #include "config/settings.h"
 
 #include <ctype.h>
@@ -42,7 +42,8 @@ static const char *const log_level_names[] = {
 	[LOG_LEVEL_DEBUG] = "debug",
 };
 
-/* Programs put the name in paths and in PROGRAM:PORT lists, so it is kept to what is safe there. */
+/* Return true if the text can be a device's name. Programs put the name in paths and in
+ * PROGRAM:PORT lists, so only safe characters are allowed. */
 static bool names_device(const char *text)
 {
 	if (!isalnum((unsigned char)text[0]))
@@ -53,7 +54,8 @@ static bool names_device(const char *text)
 	return true;
 }
 
-/* It becomes one of a driver's arguments, which are parted by commas. */
+/* Return true if the text can be an interface's name in a driver's arguments, which are separated
+ * by commas. */
 static bool names_interface(const char *text)
 {
 	return !strpbrk(text, ",/:") && strcmp(text, ".") != 0 && strcmp(text, "..") != 0;
@@ -83,7 +85,7 @@ static int add_ip(struct settings *settings, const char *text, struct text *why)
 	return 0;
 }
 
-/* One address, or several between commas: a file says `ip = a, b`. */
+/* Add one address, or several separated by commas: a file says `ip = a, b`. */
 static int set_ip(const struct value *value, void *member, const char *text, struct text *why)
 {
 	struct settings *settings = member;
@@ -130,7 +132,7 @@ static int set_without(const struct value *value, void *member, const char *text
 				   tuning_names());
 	if (strlen(text) >= value->size)
 		return text_refuse(why, "%s: the list is too long", value->name);
-	/* Whole, as settings are compared as bytes. */
+	/* Clear the whole member, because settings are compared as bytes. */
 	memset(member, 0, value->size);
 	memcpy(member, text, strlen(text));
 	return 0;
@@ -162,7 +164,7 @@ static const struct value values[] = {
 	{SETTING("isolated", path, isolated), .assumed = SETTINGS_DEFAULT_ISOLATED},
 	{SETTING("isolated-mode", mode, isolated_mode)},
 	{SETTING("hand-over", choice, hand_over), CHOICES(hand_over_names)},
-	{.name = "ip", .kind = &value_ip}, /* of several members */
+	{.name = "ip", .kind = &value_ip}, /* it sets several members */
 	{SETTING("name", word, name), .fits = names_device,
 	 .rule = "may only have letters, digits, '.', '_' and '-', and starts with a letter or "
 		 "digit"},
@@ -192,7 +194,7 @@ static const struct value *find_value(const char *name)
 
 void settings_init(struct settings *settings)
 {
-	/* Every byte, so that two of them can be compared as bytes. */
+	/* Clear every byte, so that two structs can be compared as bytes. */
 	memset(settings, 0, sizeof(*settings));
 	snprintf(settings->name, sizeof(settings->name), SETTINGS_DEFAULT_NAME);
 	settings->socket_mode = 0660;

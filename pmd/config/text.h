@@ -16,7 +16,7 @@ struct text {
 
 void __rte_format_printf(2, 3) text_add(struct text *text, const char *format, ...);
 
-/** Say why a value is refused. -EINVAL. */
+/** Write why a value is refused. Returns -EINVAL. */
 int __rte_format_printf(2, 3) text_refuse(struct text *why, const char *format, ...);
 
 #endif

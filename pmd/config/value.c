@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Kinds of values that settings have: how each is read from text, checked, and told as text. */
+/* Kinds of values of settings: how each is parsed, checked and written as text. */
 #include "value.h"
 
 #include <ctype.h>
@@ -23,7 +23,7 @@ static int set_word(const struct value *value, void *member, const char *text, s
 					   value->name);
 	if (value->fits && !value->fits(text))
 		return text_refuse(why, "%s: '%s' %s", value->name, text, value->rule);
-	/* Whole, as settings are compared as bytes. */
+	/* Clear the whole member, because settings are compared as bytes. */
 	memset(member, 0, value->size);
 	memcpy(member, text, len);
 	return 0;
@@ -67,7 +67,7 @@ static void get_mode(const struct value *value, const void *member, struct text 
 
 const struct value_kind value_mode = {set_mode, get_mode};
 
-/* An enum is as long as an int; the compiler chooses whether it is signed. */
+/* Copy by memcpy: an enum is as long as an int, but the compiler chooses whether it is signed. */
 static int set_choice(const struct value *value, void *member, const char *text, struct text *why)
 {
 	for (int i = 0; i < (int)value->choice_count; i++) {
@@ -119,7 +119,7 @@ static void get_count(const struct value *value, const void *member, struct text
 
 const struct value_kind value_count = {set_count, get_count};
 
-/* Bytes, or thousands of them: K, M, G and T are powers of 1024. */
+/* Parse bytes; the units K, M, G and T are powers of 1024. */
 static int set_bytes(const struct value *value, void *member, const char *text, struct text *why)
 {
 	static const char units[] = "KMGT";

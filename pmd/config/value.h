@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Kinds of values that settings have: how each is read from text, checked, and told as text.
- * Private to this room. */
+/* Kinds of values of settings: how each is parsed, checked and written as text. Private to this
+ * room. */
 #ifndef CONFIG_VALUE_H
 #define CONFIG_VALUE_H
 
@@ -12,26 +12,27 @@
 
 struct value_kind;
 
-/* A setting: its name, where it is, and what may be in it. */
+/* A setting: its name, its place in struct settings, and its allowed values. */
 struct value {
 	const char *name;
 	const struct value_kind *kind;
 	size_t offset; /* of a member of struct settings */
-	size_t size;   /* of that */
-	/* For some kinds alone: */
-	const char *assumed;		/* where an option comes without a value, or NULL */
-	bool (*fits)(const char *text); /* words: or they are refused, and `rule` is why; or NULL */
+	size_t size;   /* of that member */
+	/* For some kinds only: */
+	const char *assumed; /* the value of an option that is given without one, or NULL */
+	bool (*fits)(const char *text); /* words: false refuses the word, for the reason `rule`; or
+					   NULL */
 	const char *rule;
 	const char *unit; /* counts: "number" or "number of ..." */
 	uint32_t min, max;
-	const char *const *choices; /* by number */
+	const char *const *choices; /* names by number */
 	size_t choice_count;
 };
 
 struct value_kind {
-	/* 0 or -EINVAL with `why`. */
+	/* Parse `text` into the member. 0 or -EINVAL with `why`. */
 	int (*set)(const struct value *value, void *member, const char *text, struct text *why);
-	/* As `set` takes it; nothing where it is not set. */
+	/* Write the member in the form that `set` accepts; nothing if it is not set. */
 	void (*get)(const struct value *value, const void *member, struct text *text);
 };
 

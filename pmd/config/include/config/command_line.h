@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Settings from a command line, which wins over the file that was read before. */
+/* Settings from a command line. They override those of the file, which is read before. */
 #ifndef CONFIG_COMMAND_LINE_H
 #define CONFIG_COMMAND_LINE_H
 
@@ -9,22 +9,22 @@
 
 #include "config/settings.h"
 
-/** Begin a scan by getopt_long anew; it prints nothing. Not MT-safe (getopt). */
+/** Restart scanning with getopt_long, without its messages. Not MT-safe (getopt). */
 void command_line_rewind(void);
 
 /**
- * A port on the command line takes the place of the file's, and addresses go with their port. Call
- * between file and command line. Not MT-safe.
+ * Remove the file's settings that the command line replaces: a port replaces the file's port, and
+ * addresses belong to their port. Call it after the file and before the command line. Not MT-safe.
  *
  * @param netdev, port, ip
- *   Which of these settings the command line has; `ip` also stands for an interface of the kernel's
- *   to take the addresses from.
+ *   True if the command line has this setting. `ip` also stands for a kernel interface from which
+ *   the addresses are taken.
  */
 void command_line_make_way(struct settings *settings, bool netdev, bool port, bool ip);
 
 /**
- * Set what the command line sets: each option whose code is at most `last_setting` has a setting's
- * name. Not MT-safe (getopt).
+ * Apply the command line's settings: each option whose code is at most `last_setting` has the name
+ * of a setting. Not MT-safe (getopt).
  *
  * @return
  *   0 or -errno; then `error` says why.

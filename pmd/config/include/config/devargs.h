@@ -2,11 +2,11 @@
 /*
  * DPDK device arguments as users write them: "net_memif0,role=server", "0000:00:04.0,key=value".
  *
- * The arguments are parsed as rte_kvargs does it in drivers, with lists in brackets. One thing is
- * different: a value may contain '=', because a memif socket's name and secret may; rte_kvargs
- * would take the '=' for the end of another key. The device's name is not parsed by
- * rte_devargs_parse: that function knows loaded drivers only, and EAL loads them later, in
- * uroce-run never.
+ * The arguments are parsed as rte_kvargs does it in drivers, with lists in brackets. There is one
+ * difference: a value may contain '=', because the name and the secret of a memif socket may;
+ * rte_kvargs would treat that '=' as the end of another key. rte_devargs_parse is not used for the
+ * device's name, because it knows loaded drivers only: EAL loads them later, and uroce-run never
+ * does.
  */
 #ifndef CONFIG_DEVARGS_H
 #define CONFIG_DEVARGS_H
@@ -21,7 +21,7 @@ enum devargs_bus {
 	DEVARGS_NONE, /* there are no arguments: another process has the device */
 	DEVARGS_PCI,
 	DEVARGS_VDEV,
-	DEVARGS_OTHER, /* "bus:name": EAL's to understand */
+	DEVARGS_OTHER, /* "bus:name", which EAL interprets */
 };
 
 /* All functions: one thread at a time on one struct. */
@@ -31,35 +31,36 @@ struct devargs {
 	char args[DEVARGS_TEXT_MAX]; /* "key=value,...", or "" */
 };
 
-/** Parse. 0, or -EINVAL with `error` where it is no device's name, or not of the form. */
+/** Parse device arguments. 0, or -EINVAL with `error` if there is no device name, or the form is
+ * wrong. */
 int devargs_read(const char *text, struct devargs *devargs, char *error, size_t error_size);
 
-/** The same. 0, or -EINVAL (logged). */
+/** Do the same, with the error logged. 0 or -EINVAL. */
 int devargs_parse(const char *text, struct devargs *devargs);
 
-/** Return true if the device is of a driver of virtual devices: its name is the driver's and a
- * number. */
+/** Return true if the device belongs to this driver of virtual devices: its name is the driver's
+ * name and a number. */
 bool devargs_is(const struct devargs *devargs, const char *driver);
 
 /**
- * Call `each` with all arguments, until it returns something else than 0.
+ * Call `each` with all arguments, until it returns a value other than 0.
  *
  * @param each
- *   Its `value` is NULL where the argument has none.
+ *   Its `value` is NULL if the argument has none.
  * @return
- *   What `each` returned last.
+ *   The last result of `each`.
  */
 int devargs_each(const struct devargs *devargs,
 		 int (*each)(const char *key, const char *value, void *arg), void *arg);
 
-/** Copy an argument's value; false where it is not there, has none, or does not fit. */
+/** Copy an argument's value; false if the argument is missing, has no value, or does not fit. */
 bool devargs_get(const struct devargs *devargs, const char *key, char *value, size_t size);
 
-/** Read an argument's value, a decimal number; where it is not there, `number` stays. 0, or -EINVAL
- * (logged) where it is none. */
+/** Read an argument's value, a decimal number. If the argument is missing, `number` is unchanged.
+ * 0, or -EINVAL (logged) if the value is not a number. */
 int devargs_get_number(const struct devargs *devargs, const char *key, unsigned long *number);
 
-/** Add an argument unless the user gave it. 0 or -ENOSPC. */
+/** Add an argument unless the user has given it. 0 or -ENOSPC. */
 int devargs_default(struct devargs *devargs, const char *key, const char *value);
 
 #endif

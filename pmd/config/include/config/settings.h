@@ -15,11 +15,13 @@
 #define SETTINGS_DEFAULT_ISOLATED "/run/uroce/isolated.sock"
 #define SETTINGS_DEFAULT_NAME	  "uroce0"
 #define SETTINGS_DEFAULT_PREFIX	  "uroced"
-#define SETTINGS_QP_MAX		  8192 /* of a process that attaches: what its numbers are enough for */
-/* Packet buffers of a process: less would be too few for what one port and its own queues hold. */
+#define SETTINGS_QP_MAX		  8192 /* of a process that attaches: the number of its queue pair numbers \
+					*/
+/* Packet buffers of a process. Fewer than the minimum are too few for one port and the process's
+ * own queues. */
 #define SETTINGS_BUFFERS_MIN 768
 #define SETTINGS_BUFFERS_MAX 1536
-#define SETTINGS_SOCKET_MAX  108 /* with its end: what the kernel takes */
+#define SETTINGS_SOCKET_MAX  108 /* including the final zero: the kernel's limit */
 
 enum settings_progress {
 	SETTINGS_PROGRESS_HYBRID, /* the default */
@@ -27,18 +29,18 @@ enum settings_progress {
 	SETTINGS_PROGRESS_DEDICATED,
 };
 
-/* How packets go from a process of uroced's to another. */
+/* The way of packets between two processes of uroced. */
 enum settings_hand_over {
-	SETTINGS_HAND_OVER_DIRECT,  /* the default: past uroced, without ICRC */
-	SETTINGS_HAND_OVER_CHECKED, /* past uroced; the ICRC is made and verified */
-	SETTINGS_HAND_OVER_OWNER,   /* through uroced; the ICRC is made and verified */
+	SETTINGS_HAND_OVER_DIRECT,  /* the default: not through uroced, without ICRC */
+	SETTINGS_HAND_OVER_CHECKED, /* not through uroced; the ICRC is computed and verified */
+	SETTINGS_HAND_OVER_OWNER,   /* through uroced; the ICRC is computed and verified */
 };
 
 /* Packets that dpdk-dumpcap may capture at uroced. */
 enum settings_capture {
 	SETTINGS_CAPTURE_NO,
-	SETTINGS_CAPTURE_PORT, /* what comes and goes through ports */
-	SETTINGS_CAPTURE_ALL,  /* and what goes from process to process */
+	SETTINGS_CAPTURE_PORT, /* packets received and sent by ports */
+	SETTINGS_CAPTURE_ALL,  /* also packets between processes */
 };
 
 struct settings_ip {
@@ -50,82 +52,82 @@ struct settings_ip {
 struct settings {
 	char netdev[64]; /* a kernel interface, or "" */
 	char port[512];	 /* DPDK device arguments, or ""; at most one of the two is set */
-	char kernel[16]; /* uroced: an interface of the kernel's, whose end of the port it is and
-			    whose addresses are used; or "" */
-	char socket[SETTINGS_SOCKET_MAX]; /* uroced's: to attach to, where no port is set; to listen
-					     on */
+	char kernel[16]; /* uroced: the kernel interface at the port's kernel end, whose addresses
+			    are used; or "" */
+	char socket[SETTINGS_SOCKET_MAX]; /* uroced's socket: programs without a port attach to it;
+					     uroced listens on it */
 	char socket_owner[64]; /* user who may attach, by name or number; "": the user of uroced */
 	char socket_group[64];
 	uint32_t socket_mode;
-	char isolated[SETTINGS_SOCKET_MAX]; /* the same for programs that are not trusted with
-					       shared memory; "": none */
+	char isolated[SETTINGS_SOCKET_MAX]; /* the socket for untrusted programs, which share no
+					       memory; "": none */
 	uint32_t isolated_mode;
 	enum settings_hand_over hand_over; /* uroced's */
 	struct settings_ip ips[SETTINGS_IPS_MAX];
 	size_t ip_count;
-	uint32_t secondary; /* our number among the processes of the DPDK primary that has the port;
-			       0: it is ours */
+	uint32_t secondary; /* our number among the processes of the DPDK primary that owns the
+			       port; 0: the port is ours */
 	char name[64];	    /* "uroce0" */
-	uint32_t mtu; /* bytes of IP packet the port is told to carry; 0: as the port has it */
+	uint32_t mtu; /* largest IP packet that the port must carry, in bytes; 0: the port's own MTU
+		       */
 	enum settings_progress progress;
 	int log_level;	      /* enum log_level */
 	bool telemetry;	      /* programs with a port of their own: DPDK's telemetry socket */
-	uint32_t max_qp;      /* uroced: of a process; 0: as many as there are */
-	uint32_t max_buffers; /* uroced: of packets, that a process holds; 0: as many as there may
-				 be */
-	uint64_t max_memory;  /* uroced: bytes that a process registers; 0: no limit */
+	uint32_t max_qp;      /* uroced: limit per process; 0: as many as there are */
+	uint32_t max_buffers; /* uroced: packet buffers that a process may hold; 0: the maximum */
+	uint64_t max_memory;  /* uroced: bytes that a process may register; 0: no limit */
 	enum settings_capture capture; /* uroced's */
-	char file_prefix[32]; /* of DPDK's files, as telemetry's socket; "": uroced's or DPDK's
-				 default */
-	char without[256];    /* optimisations to do without (base/tuning.h), or "" */
+	char file_prefix[32]; /* of DPDK's files, such as telemetry's socket; "": the default of
+				 uroced or DPDK */
+	char without[256];    /* optimisations that are switched off (base/tuning.h), or "" */
 };
 
-/** The defaults. Functions on one struct settings are not MT-safe unless they say so. */
+/** Set the defaults. Functions on one struct settings are not MT-safe unless they say so. */
 void settings_init(struct settings *settings);
 
 /**
- * Set one thing by its name ("netdev", "port", "socket", "socket-owner", "socket-group",
+ * Set one setting by its name ("netdev", "port", "socket", "socket-owner", "socket-group",
  * "socket-mode", "isolated", "isolated-mode", "hand-over", "ip", "name", "mtu", "progress",
  * "log-level", "telemetry", "file-prefix", "max-qp", "max-memory", "max-buffers", "capture",
- * "without", "secondary", "kernel"), as the command line and the file both do. "ip" may be set
+ * "without", "secondary", "kernel"). The command line and the file both use it. "ip" may be set
  * several times.
  *
  * @param error
- *   On failure one line that says what is wrong with the value and what would be right.
+ *   On failure: one line that says what is wrong with the value and what would be right.
  * @return
  *   0, or -EINVAL, -ENOENT for an unknown name.
  */
 int settings_set(struct settings *settings, const char *name, const char *value, char *error,
 		 size_t error_size);
 
-/** Write a setting as settings_set takes it; "" where it is not set. 0, -ENOENT for an unknown
- * name, -ENOSPC. MT-safe. */
+/** Write a setting in the form that settings_set accepts; "" if it is not set. 0, -ENOENT for an
+ * unknown name, -ENOSPC. MT-safe. */
 int settings_get(const struct settings *settings, const char *name, char *value, size_t value_size);
 
-/** Read section [uroce] of an INI file (rte_cfgfile); sections [port NAME] are passed over. 0, or
+/** Read section [uroce] of an INI file (rte_cfgfile); sections [port NAME] are skipped. 0, or
  * -errno with `error`. */
 int settings_read_file(struct settings *settings, const char *path, char *error, size_t error_size);
 
 /**
- * Read the sections [port NAME] of an INI file: each is a port of uroced's, with the device's name,
- * and all else as `common` has it.
+ * Read the sections [port NAME] of an INI file. Each is a port of uroced and has the device's name;
+ * all other settings are those of `common`.
  *
  * @return
- *   How many there are, or -errno with `error`; -ENOSPC for more than `max`.
+ *   Their number, or -errno with `error`; -ENOSPC if there are more than `max`.
  */
 int settings_read_ports(const struct settings *common, const char *path, struct settings *ports,
 			size_t max, char *error, size_t error_size);
 
-/** Check what belongs together: one of netdev, port and socket, ip with port and only with it.
- * MT-safe. 0 or -EINVAL with `error`. */
+/** Check that the settings are consistent: one of netdev, port and socket is set, and ip is set
+ * exactly with port. MT-safe. 0 or -EINVAL with `error`. */
 int settings_check(const struct settings *settings, char *error, size_t error_size);
 
-/** Put them in this process's environment for the program that is executed next. Not MT-safe. 0 or
- * -ENOMEM. */
+/** Put the settings in this process's environment, for the program that is executed next. Not
+ * MT-safe. 0 or -ENOMEM. */
 int settings_export(const struct settings *settings);
 
-/** Read them from the environment, and check them. 0; -ENOENT where there are none; -EINVAL with
- * `error`. */
+/** Read the settings from the environment, and check them. 0; -ENOENT if there are none; -EINVAL
+ * with `error`. */
 int settings_import(struct settings *settings, char *error, size_t error_size);
 
 #endif
