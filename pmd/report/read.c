@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Whole copies of reports, as far as there are any. */
+/* Makes consistent copies of reports. */
 #include "report/read.h"
 
 #include <errno.h>
@@ -9,8 +9,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#define TRIES  1000 /* looks at a report that is being written */
-#define COPIES 3    /* copies that a write has spoilt; an honest writer writes less often */
+#define TRIES  1000 /* attempts while a report is being written */
+#define COPIES 3    /* copies made invalid by a write; an honest writer writes less often */
 
 uint32_t report_ask(struct report *report)
 {
@@ -40,7 +40,7 @@ static void end_texts(struct report_view *view)
 		make_printable(view->stats[i].name, sizeof(view->stats[i].name));
 }
 
-/* The numbers that say how much there is are read once: they may change at any time. */
+/* Copy a report. Read each count once: it may change at any time. */
 static int copy(const struct report *report, struct report_view *view)
 {
 	const uint32_t records = __atomic_load_n(&report->record_count, __ATOMIC_RELAXED);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A device and its objects, into a report. */
+/* Writes a device and its objects into a report. */
 #include <string.h>
 
 #include "device/device.h"

@@ -4,9 +4,10 @@
  * process, even with one that is killed. It is found among the descriptors of the process, which
  * the kernel shows to users that may debug the process.
  *
- * The process may be anybody's, and the reader may be root. So nothing here waits for the process:
- * a file is looked at before it is opened, since opening one of a file system of the process's own
- * could take for ever, and it is opened without waiting, since the process may have a lease on it.
+ * The process may belong to any user, and the reader may be root. So nothing here waits for the
+ * process. A file is checked before it is opened, because opening a file of the process's own file
+ * system could take for ever. It is opened without blocking, because the process may have a lease
+ * on it.
  */
 #include "report/scan.h"
 
@@ -23,10 +24,10 @@
 
 #include "report/write.h"
 
-/* As the kernel tells of a memory file. */
+/* The kernel's name of such a memory file. */
 #define LINK "/memfd:" REPORT_FILE " (deleted)"
 
-/* Reports that were looked at so far, by user. */
+/* Number of reports read so far, by user. */
 struct user {
 	uid_t uid;
 	uint32_t count;
@@ -45,8 +46,8 @@ struct scan {
 /* A process, as the kernel describes it. */
 struct process {
 	pid_t pid;
-	pid_t own_pid; /* in its own PID namespace; 0: it has gone */
-	uid_t uid;     /* the real one: a program with other rights is still its user's */
+	pid_t own_pid; /* in its own PID namespace; 0: the process has gone */
+	uid_t uid;     /* the real user: a program with other rights still belongs to its user */
 };
 
 static bool see(struct scan *scan, uint64_t inode)
@@ -107,8 +108,8 @@ static void process_look(struct process *process, pid_t pid)
 		fclose(file);
 }
 
-/* Ask for the device and the inode of a file that is not open yet. No file system is asked: the
- * kernel tells what it knows. */
+/* Get the device and the inode of a file that is not open yet. The kernel answers from memory,
+ * without asking the file system. */
 static int file_look(int path_fd, struct statx *file)
 {
 	return statx(path_fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_INO, file) == 0
@@ -116,7 +117,8 @@ static int file_look(int path_fd, struct statx *file)
 		       : -errno;
 }
 
-/* All memory files are of one file system, which nobody can mount. Others may have the name. */
+/* Get the device of memory files. They are all in one file system, which nobody can mount. Other
+ * files may have the same name. */
 static int learn_device(struct scan *scan)
 {
 	const int fd = memfd_create(REPORT_FILE, MFD_CLOEXEC);
@@ -132,8 +134,8 @@ static int learn_device(struct scan *scan)
 	return rc;
 }
 
-/* Open a memory file that stands in a process's directory; -1 where it is none, or somebody has a
- * lease on it. */
+/* Open a memory file in a process's directory of descriptors; -1 if it is not one, or if a process
+ * has a lease on it. */
 static int open_report(struct scan *scan, int directory, const char *name, uint64_t *inode)
 {
 	const int path_fd = openat(directory, name, O_PATH | O_CLOEXEC);
@@ -161,7 +163,7 @@ static void take(struct scan *scan, const struct process *process, int fd, uint6
 
 	if (report_map(fd, &report) != 0)
 		return;
-	/* A child that was forked has the parent's report, and may have one of its own. */
+	/* A forked child has its parent's report, and may have one of its own. */
 	if (report->pid != process->own_pid || !see(scan, inode)) {
 		report_unmap(report);
 	} else if (report_set_add(scan->set, process->pid, 0, report) != 0) {
@@ -195,7 +197,7 @@ static void scan_process(struct scan *scan, pid_t pid)
 	while (dir && (entry = readdir(dir)) != NULL) {
 		ssize_t len;
 
-		/* With "." and "..". */
+		/* The directory also has "." and "..". */
 		if (looks++ == SCAN_FDS_MAX + 2) {
 			scan->set->left_out++;
 			break;

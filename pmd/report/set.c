@@ -74,8 +74,8 @@ void report_set_fini(struct report_set *set)
 	pthread_mutex_destroy(&set->lock);
 }
 
-/* The reports that one look reads. The set is not locked meanwhile: reports are large, and may be
- * written all the time. */
+/* The reports that one collection reads. The set is not locked meanwhile: reports are large, and
+ * may be written all the time. */
 struct look {
 	uint32_t count;
 	uint32_t asked[REPORT_SET_MAX];

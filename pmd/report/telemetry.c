@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Commands in the manner of DPDK's own libraries: without a parameter they list the objects, with
- * the number of one they tell its fields. An answer of telemetry has at most 16 KiB.
+ * Commands in the style of DPDK's own libraries: without a parameter they list the objects, with an
+ * object's number they list its fields. A telemetry answer has at most 16 KiB.
  */
 #include "report/telemetry.h"
 
@@ -21,7 +21,7 @@
 
 static struct report_set *telemetry_set;
 
-/* Telemetry takes letters, digits and '_' in names. */
+/* Replace '-': telemetry allows letters, digits and '_' in names. */
 static void plain_name(const char *name, char plain[64])
 {
 	snprintf(plain, 64, "%s", name);
@@ -52,7 +52,7 @@ static bool has_params(const char *params)
 	return params && params[0] != '\0';
 }
 
-/* A view is a device's where it has the port. */
+/* Return true if the process owns the device's port. */
 static bool is_device(const struct report_view *view)
 {
 	return view->facts.role != REPORT_ATTACHED;
@@ -175,7 +175,7 @@ static int answer(const struct report_views *views, const char *command, const c
 	return -EINVAL;
 }
 
-/* Called by a thread of telemetry's. */
+/* Handle a command. Runs on a telemetry thread. */
 static int on_command(const char *command, const char *params, struct rte_tel_data *data)
 {
 	struct report_views views;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The fields of a report by name: names are those of rdma(8), and so are words for values. */
+/* The fields of a report by name. Names and words for values are those of rdma(8). */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -27,7 +27,8 @@ const char *report_kind_name(enum report_kind kind)
 	return kinds[kind].name;
 }
 
-/* A word of a table, which may have gaps; whatever a process wrote there. */
+/* Return a word of a table, which may have gaps; `i` may be any number, because another process
+ * wrote it. */
 static const char *word(const char *const *words, size_t count, uint32_t i)
 {
 	return i < count && words[i] ? words[i] : "UNKNOWN";

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The memory file of a report, and writing it so that readers know a whole one. */
+/* Makes the memory file of a report, and writes it so that readers can detect an incomplete one. */
 #include "report/write.h"
 
 #include <errno.h>
@@ -61,9 +61,9 @@ void report_unmap(struct report *report)
 void report_begin(struct report *report)
 {
 	__atomic_store_n(&report->sequence, report->sequence | 1, __ATOMIC_RELAXED);
-	/* Orders that store before all that is written now. Pairs with report_read. */
+	/* Orders that store before all writes that follow. Pairs with report_read. */
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
-	/* This copy does not answer readers that ask from here on: the next one does. */
+	/* This version does not answer readers that ask from now on; the next one does. */
 	__atomic_store_n(&report->answered, __atomic_load_n(&report->wanted, __ATOMIC_RELAXED),
 			 __ATOMIC_RELAXED);
 	report->stat_count = 0;
@@ -103,6 +103,6 @@ void report_end(struct report *report)
 
 	clock_gettime(CLOCK_MONOTONIC, &now);
 	report->written_ns = (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
-	/* Release: a reader that sees an even number sees all that was written. */
+	/* Release: a reader that sees an even number sees all that was written before. */
 	__atomic_store_n(&report->sequence, (report->sequence | 1) + 1, __ATOMIC_RELEASE);
 }

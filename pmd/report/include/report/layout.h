@@ -3,9 +3,9 @@
  * A report: a memory file in which a process describes its device. The process writes it, and other
  * processes read it.
  *
- * It is written only when somebody has asked, by whoever runs the engine, between two turns. A
- * reader believes nothing in it: the process may have been killed in the middle, or be another
- * program altogether.
+ * The thread that runs the engine writes it between two turns, and only after a reader has asked. A
+ * reader trusts nothing in it: the process may have been killed while it wrote, or may be a
+ * different program.
  */
 #ifndef REPORT_LAYOUT_H
 #define REPORT_LAYOUT_H
@@ -26,13 +26,13 @@ enum report_role {
 	REPORT_OWNER,	   /* shares its port with other processes */
 };
 
-/* The device as such. */
+/* The device itself. */
 struct report_facts {
 	char device[64];
 	char port[512]; /* the kernel's interface, or the device's name */
 	uint64_t guid_be;
 	uint64_t link_mbps;
-	int32_t owner_pid;  /* REPORT_ATTACHED: of the process that has the port; else 0 */
+	int32_t owner_pid;  /* REPORT_ATTACHED: the process that owns the port; else 0 */
 	uint32_t role;	    /* enum report_role */
 	uint32_t mtu_bytes; /* of the port */
 	uint32_t path_mtu;  /* enum ibv_mtu, the largest */
@@ -40,11 +40,11 @@ struct report_facts {
 	uint32_t qpn_first; /* REPORT_ATTACHED */
 	uint32_t qpn_count;
 	uint8_t mac[6];
-	uint8_t netdev; /* the port is an interface of the kernel's */
+	uint8_t netdev; /* the port is a kernel interface */
 	uint8_t spare;
 };
 
-/* A count by its name. */
+/* A counter and its name. */
 struct report_stat {
 	char name[40];
 	uint64_t value;
@@ -98,21 +98,22 @@ struct report_record {
 	};
 };
 
-/* In shared memory; zeros: nothing has been written yet. */
+/* In shared memory. All zero: nothing has been written yet. */
 struct report {
-	uint32_t version;		       /* set once, with what follows up to `wanted` */
-	uint32_t bytes;			       /* of the whole */
-	int32_t pid;			       /* whose it is, as the process itself sees it */
-	uint32_t wanted __rte_cache_aligned;   /* atomic; readers count it up */
+	uint32_t version;		       /* set once, as are the members up to `wanted` */
+	uint32_t bytes;			       /* of the whole struct */
+	int32_t pid;			       /* the writing process, in its own PID namespace */
+	uint32_t wanted __rte_cache_aligned;   /* atomic; readers increment it */
 	uint32_t sequence __rte_cache_aligned; /* atomic; odd while it is being written */
-	uint32_t answered;   /* atomic; what `wanted` was when it was last written */
-	uint64_t written_ns; /* CLOCK_MONOTONIC */
+	uint32_t answered;		       /* atomic; value of `wanted` at the last write */
+	uint64_t written_ns;		       /* CLOCK_MONOTONIC */
 	struct report_facts facts;
 	uint32_t stat_count;
 	uint32_t record_count;
 	uint32_t attached_count;
 	int32_t attached[REPORT_ATTACHED_MAX]; /* REPORT_OWNER: the processes that are attached */
-	uint32_t totals[REPORT_KINDS]; /* more than there are records of where these did not fit */
+	uint32_t totals[REPORT_KINDS]; /* number of objects of each kind; more than the records if
+					  these did not fit */
 	struct report_stat stats[REPORT_STATS_MAX];
 	struct report_record records[REPORT_RECORDS_MAX];
 };

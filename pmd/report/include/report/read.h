@@ -13,7 +13,7 @@
 struct report_view {
 	pid_t pid;
 	char comm[32];
-	bool fresh; /* written after it was asked for, not before: the process is not stopped */
+	bool fresh; /* written after the request, so the process is not stopped */
 	uint64_t written_ns;
 	struct report_facts facts;
 	uint32_t attached_count;
@@ -22,14 +22,14 @@ struct report_view {
 	uint32_t stat_count;
 	uint32_t record_count;
 	struct report_stat stats[REPORT_STATS_MAX];
-	struct report_record *records; /* NULL where there are none */
+	struct report_record *records; /* NULL if there are none */
 };
 
-/** Ask the process to write its report anew. Returns the question's number, for report_answered.
- * MT-safe. */
+/** Ask the process to write its report again. Returns the number of the request, for
+ * report_answered. MT-safe. */
 uint32_t report_ask(struct report *report);
 
-/** Return true if the report was written after that question. MT-safe. */
+/** Return true if the report was written after that request. MT-safe. */
 bool report_answered(const struct report *report, uint32_t asked);
 
 /**
@@ -56,20 +56,20 @@ struct report_fields {
 	void *arg;
 };
 
-/** "qp", "cq", "mr", "pd". MT-safe. */
+/** Return "qp", "cq", "mr" or "pd". MT-safe. */
 const char *report_kind_name(enum report_kind kind);
 
-/** Tell all fields of a record, the number first, named as rdma(8) does. MT-safe. */
+/** Pass all fields of a record to the callbacks, the number first, named as in rdma(8). MT-safe. */
 void report_tell_record(const struct report_record *record, const struct report_fields *fields);
 
-/** Tell all fields of a device, or of its port. MT-safe. */
+/** Pass all fields of a device, or of its port, to the callbacks. MT-safe. */
 void report_tell_dev(const struct report_facts *facts, const struct report_fields *fields);
 void report_tell_link(const struct report_facts *facts, const struct report_fields *fields);
 
-/** Tell the counts. MT-safe. */
+/** Pass the counters to the callbacks. MT-safe. */
 void report_tell_stats(const struct report_view *view, const struct report_fields *fields);
 
-/** A count by its name; 0 where there is none. MT-safe. */
+/** Return a counter by its name; 0 if there is none. MT-safe. */
 uint64_t report_stat(const struct report_view *view, const char *name);
 
 #endif

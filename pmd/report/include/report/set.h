@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Reports of several processes, looked at together. */
+/* Reports of several processes, read together. */
 #ifndef REPORT_SET_H
 #define REPORT_SET_H
 
@@ -13,47 +13,48 @@
 
 struct report_source {
 	pid_t pid;
-	pid_t owner;	  /* not 0: the process is attached to this one, whatever its report says */
-	uint32_t holders; /* the set, and each look that is going on; the last one unmaps it */
+	pid_t owner;	  /* not 0: the process is attached to this one, regardless of its report */
+	uint32_t holders; /* references of the set and of each running collection; the last one
+			     unmaps the report */
 	struct report *report;
 };
 
 struct report_set {
-	pthread_mutex_t lock; /* of all below; held for moments only, because threads that forward
+	pthread_mutex_t lock; /* protects all below; held only briefly, because threads that forward
 				 packets take it */
 	uint32_t count;
 	struct report_source *sources[REPORT_SET_MAX];
-	uint32_t left_out; /* reports that were found and not taken in: report/scan.h */
+	uint32_t left_out; /* reports that were found but not added: report/scan.h */
 };
 
 void report_set_init(struct report_set *set);
 
 /**
- * Take in a process's report, which is the set's from now on. MT-safe.
+ * Add a process's report, which the set owns from now on. MT-safe.
  *
  * @param owner
- *   The process that it is known to be attached to; or 0: it may say so itself.
+ *   The process to which it is known to be attached; or 0: its report may say so.
  * @return
- *   0, or -ENOSPC or -ENOMEM: the report is the caller's still.
+ *   0, or -ENOSPC or -ENOMEM: the caller still owns the report.
  */
 int report_set_add(struct report_set *set, pid_t pid, pid_t owner, struct report *report);
 
-/** Let go of a report that was taken in, and unmap it when nobody looks at it any more; nothing
- * with NULL. MT-safe. */
+/** Remove a report from the set, and unmap it when nobody reads it any more. Does nothing with
+ * NULL. MT-safe. */
 void report_set_remove(struct report_set *set, struct report *report);
 
-/** Unmap all. Nobody looks any more. */
+/** Unmap all reports. Nobody may read them any more. */
 void report_set_fini(struct report_set *set);
 
-/* The result of a look. */
+/* The result of a collection. */
 struct report_views {
 	uint32_t count;
-	struct report_view *list; /* by pid, and a process's in the order of its devices' names */
+	struct report_view *list; /* sorted by pid, then by the device's name */
 };
 
 /**
- * Ask all processes, wait for their answers up to so many milliseconds, and copy what there is;
- * processes that never wrote anything are left out. MT-safe.
+ * Ask all processes, wait at most `ms` milliseconds for their answers, and copy the reports.
+ * Processes that have never written a report are left out. MT-safe.
  *
  * @return
  *   0 or -ENOMEM.

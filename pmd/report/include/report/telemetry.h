@@ -7,7 +7,7 @@ struct report_set;
 
 /**
  * Answer /uroce/dev, /uroce/link, /uroce/resource/qp and so on, /uroce/statistic and
- * /uroce/processes with what is in a set. Once a process, with EAL. Not MT-safe.
+ * /uroce/processes from the reports in a set. Once per process, with EAL. Not MT-safe.
  *
  * @param set
  *   Lives as long as the process.

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The side that shows something. One thread at a time. */
+/* The writer's side of a report. One thread at a time. */
 #ifndef REPORT_WRITE_H
 #define REPORT_WRITE_H
 
@@ -11,7 +11,7 @@
 struct device;
 
 /**
- * Make a report that nobody can shorten, and map it; no child has it mapped.
+ * Make a report that nobody can shorten, and map it; children do not inherit the mapping.
  *
  * @param fd
  *   Set to its descriptor: readers find it while that is open.
@@ -31,21 +31,21 @@ static inline bool report_is_wanted(const struct report *report)
 	return __atomic_load_n(&report->wanted, __ATOMIC_RELAXED) != report->answered;
 }
 
-/** Begin to write it anew: no counts and no records. */
+/** Begin to write the report again, without counters and records. */
 void report_begin(struct report *report);
 
 void report_add_stat(struct report *report, const char *name, uint64_t value);
 
-/** Add a record; it is only counted where there is no room. */
+/** Add a record. If there is no room, only count it. */
 void report_add(struct report *report, const struct report_record *record);
 
-/** Add a process that is attached to the owner whose report it is. */
+/** Add a process that is attached to the owner whose report this is. */
 void report_add_attached(struct report *report, int32_t pid);
 
-/** All is written. */
+/** Finish the report. */
 void report_end(struct report *report);
 
-/** Write all there is of a device: its state, counters and objects. Engine's thread or lock. */
+/** Write a whole device: its state, counters and objects. Engine's thread or lock. */
 void report_write_device(struct report *report, struct device *device);
 
 #endif
