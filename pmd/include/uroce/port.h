@@ -2,8 +2,8 @@
 /*
  * RDMA on a port of an application that runs DPDK itself.
  *
- * uroce_attach_port makes a port, or a pair of its queues, an RDMA device of this process: the
- * application goes on with its port as before, and calls verbs. Link with uroce's libibverbs.so.1.
+ * uroce_attach_port makes a port, or one pair of its queues, an RDMA device of this process. The
+ * application continues to use its port, and calls verbs. Link with uroce's libibverbs.so.1.
  *
  *     rte_eal_init(...); the port is configured and started
  *     uroce_attach_port(&(struct uroce_port_config){
@@ -13,7 +13,7 @@
  *                  what is left is the application's
  *                  n = uroce_port_output(port, mbufs, 32); rte_eth_tx_burst(...)
  *
- * A whole example: app/examples/embedded.c; with a queue of uroce's, app/examples/steered.c.
+ * Complete examples: app/examples/embedded.c; with a queue for uroce alone, app/examples/steered.c.
  */
 #ifndef UROCE_PORT_H
 #define UROCE_PORT_H
@@ -32,46 +32,48 @@ struct uroce_port;
 
 struct uroce_port_config {
 	uint16_t port_id; /* a started port */
-	/* A queue that is uroce's alone: where the port has rte_flow, rules bring RoCE there from
-	 * uroce_attach_port on, for as long as the port runs. What is uroce's of other queues, as
-	 * ARP, the application gives with uroce_port_input. Or UROCE_NO_QUEUE: it gives all that
-	 * way. */
+	/* A queue for uroce alone. If the port supports rte_flow, rules direct RoCE to it, from
+	 * uroce_attach_port on and while the port runs. The application passes uroce's frames of
+	 * other queues, such as ARP, to uroce_port_input. UROCE_NO_QUEUE: the application passes
+	 * all frames that way. */
 	uint16_t rx_queue;
-	/* A queue that is uroce's alone; or UROCE_NO_QUEUE: the application fetches frames with
+	/* A queue for uroce alone. UROCE_NO_QUEUE: the application fetches frames with
 	 * uroce_port_output. */
 	uint16_t tx_queue;
 	const char *ips;  /* the device's addresses: "10.0.0.1/24,fd00::1/64,10.0.5.1/24@5" (@: in
 			     that VLAN) */
-	const char *name; /* the device's; NULL: "uroce0" */
-	/* NULL or "hybrid": a thread of uroce's goes on while the application does not poll its
-	 * completion queues; "inline": none does; "dedicated": it alone does. */
+	const char *name; /* the device's name; NULL: "uroce0" */
+	/* NULL or "hybrid": a thread of uroce continues the work while the application does not
+	 * poll its completion queues; "inline": there is no such thread; "dedicated": only that
+	 * thread does the work. */
 	const char *progress;
-	/* Where frames to be sent are made: room for the port's MTU and headers in one buffer.
-	 * NULL: a pool of uroce's. */
+	/* The pool of transmit frames. A buffer must have room for the port's MTU and headers.
+	 * NULL: a pool of uroce. */
 	struct rte_mempool *pool;
 };
 
 /**
- * Make a port an RDMA device. Not MT-safe. After EAL's start and before the first
- * ibv_get_device_list; once a process. What is wrong is also said on stderr.
+ * Make a port an RDMA device. Not MT-safe. Call it after EAL's start and before the first
+ * ibv_get_device_list, once per process. Errors are also written to stderr.
  *
  * @return
- *   0; -EINVAL for what is no such port or address, -EBUSY where there is a device already, or
- *   another -errno.
+ *   0; -EINVAL: no such port, or an invalid address; -EBUSY: there is a device already; or another
+ *   -errno.
  */
 int uroce_attach_port(const struct uroce_port_config *config, struct uroce_port **port);
 
 /**
- * Give uroce what it needs of received frames. MT-safe. What it takes is its own then; of what both
- * need, as ARP replies, it takes a copy.
+ * Pass received frames to uroce. MT-safe. uroce takes and then owns the frames that it needs. It
+ * copies frames that both need, such as ARP replies.
  *
  * @return
- *   How many frames are left, which are the application's, in their order at the begin of `mbufs`.
+ *   The number of frames left for the application. They are at the begin of `mbufs`, in their
+ *   order.
  */
 uint16_t uroce_port_input(struct uroce_port *port, struct rte_mbuf **mbufs, uint16_t n);
 
-/** Fetch up to `n` frames to be sent, which are the caller's then. One thread at a time. Returns
- * how many. */
+/** Fetch up to `n` frames to be sent; the caller then owns them. One thread at a time. Returns how
+ * many. */
 uint16_t uroce_port_output(struct uroce_port *port, struct rte_mbuf **mbufs, uint16_t n);
 
 #ifdef __cplusplus

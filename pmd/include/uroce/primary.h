@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * An application that runs DPDK itself serves processes that use uroce, as uroced does, from its
- * own poll loop: programs attach with `uroce-run --socket PATH -- PROGRAM`. Link with uroce's
+ * Lets an application that runs DPDK itself serve processes that use uroce, as uroced does, from
+ * its own poll loop. Programs attach with `uroce-run --socket PATH -- PROGRAM`. Link with uroce's
  * libibverbs.so.1.
  *
  *     uroce_primary_create(&(struct uroce_primary_config){
@@ -12,7 +12,7 @@
  *                  the rest is the application's
  *                  uroce_primary_poll(primary)
  *
- * A whole example: app/examples/primary.c.
+ * Complete example: app/examples/primary.c.
  */
 #ifndef UROCE_PRIMARY_H
 #define UROCE_PRIMARY_H
@@ -29,8 +29,8 @@ struct uroce_primary;
 
 struct uroce_primary_config {
 	uint16_t port_id; /* a configured port, which need not be started yet */
-	/* Used by uroce_primary_poll; the application may use it as well, from the same thread. Or
-	 * UROCE_NO_QUEUE: the application fetches frames with uroce_primary_output. */
+	/* The queue that uroce_primary_poll uses; the application may use it as well, from the same
+	 * thread. UROCE_NO_QUEUE: the application fetches frames with uroce_primary_output. */
 	uint16_t tx_queue;
 	const char *ips;      /* the port's addresses, as in uroce_port_config */
 	const char *socket;   /* where programs attach; NULL: /run/uroce/uroced.sock */
@@ -38,37 +38,39 @@ struct uroce_primary_config {
 };
 
 /**
- * Begin to serve. Not MT-safe. After EAL's start; once a process. All other functions are for one
- * thread at a time. What is wrong is also said on stderr. Packet buffers are ordinary memory: the
- * port's driver must not do DMA from them.
+ * Begin to serve. Not MT-safe. Call it after EAL's start, once per process. One thread at a time
+ * may call the other functions. Errors are also written to stderr. Packet buffers are ordinary
+ * memory: the port's driver must not do DMA from them.
  *
  * @return
- *   0; -EINVAL for what is no such port or address, -EOPNOTSUPP for a port that does DMA, -EBUSY
- *   where it serves already, -EADDRINUSE where somebody answers at the socket, or another -errno.
+ *   0; -EINVAL: no such port, or an invalid address; -EOPNOTSUPP: the port does DMA; -EBUSY: it
+ *   serves already; -EADDRINUSE: another process answers at the socket; or another -errno.
  */
 int uroce_primary_create(const struct uroce_primary_config *config, struct uroce_primary **primary);
 
-/** The pool whose buffers processes share: frames received into them are handed on without a copy,
- * all others are copied. */
+/** Return the pool whose buffers the processes share. Frames received into them are handed on
+ * without a copy; all others are copied. */
 struct rte_mempool *uroce_primary_pool(const struct uroce_primary *primary);
 
 /**
- * Give uroce what it and its processes need of received frames; as uroce_port_input.
+ * Pass received frames to uroce, which takes those that it and its processes need; as
+ * uroce_port_input.
  *
  * @return
- *   How many frames are left, which are the application's, in their order at the begin of `mbufs`.
+ *   The number of frames left for the application. They are at the begin of `mbufs`, in their
+ *   order.
  */
 uint16_t uroce_primary_input(struct uroce_primary *primary, struct rte_mbuf **mbufs, uint16_t n);
 
-/** Move what processes send, and do what they ask for. As often as the port is polled. Returns how
- * much there was to do. */
+/** Forward the packets that processes send, and handle the processes' requests. Call it as often as
+ * the port is polled. Returns the amount of work done. */
 unsigned int uroce_primary_poll(struct uroce_primary *primary);
 
-/** Fetch up to `n` frames to be sent, which are the caller's then. Returns how many. */
+/** Fetch up to `n` frames to be sent; the caller then owns them. Returns how many. */
 uint16_t uroce_primary_output(struct uroce_primary *primary, struct rte_mbuf **mbufs, uint16_t n);
 
-/** Let go of all processes, which get a fatal event. The port is the application's as before, and
- * has been stopped: the pool's memory goes. */
+/** Detach all processes, which get a fatal event. The port remains the application's. It must have
+ * been stopped, because the pool's memory is freed. */
 void uroce_primary_destroy(struct uroce_primary *primary);
 
 #ifdef __cplusplus
