@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The helper thread. In hybrid mode it goes between two states:
+ * The helper thread. In hybrid mode it alternates between two states:
  *
- *   watching  the program polls; every now and then the helper looks whether it still does
- *   running   the program has stopped polling: the helper runs the turns, sleeping longer and
- * longer while there is nothing to do, until the program polls again
+ *   watching  The program polls. The helper checks from time to time that it still does.
+ *   running   The program has stopped polling. The helper runs the turns until the program polls
+ *             again. While there is nothing to do it sleeps longer and longer.
  *
- * In dedicated mode it runs turns without end.
+ * In dedicated mode it runs turns all the time.
  */
 #include "helper.h"
 
