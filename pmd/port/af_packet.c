@@ -21,8 +21,7 @@
 #define FRAME_MIN	  2048
 #define FRAME_MAX	  16384
 #define BLOCK_BYTES	  65536
-#define RING_BYTES	  (8u << 20) /* room for a burst that arrives while this process waits for a CPU \
-				      */
+#define RING_BYTES	  (8u << 20) /* for a burst while this process waits for a CPU */
 
 static int af_packet_check_privilege(void)
 {

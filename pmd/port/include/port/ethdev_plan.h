@@ -11,7 +11,7 @@
 #define ETHDEV_PLAN_MTU_DEFAULT	 1500
 #define ETHDEV_PLAN_GATHER_PARTS 3 /* headers; payload in place; pad and ICRC */
 
-/* What we want from the port. */
+/* Wishes for the port's configuration. */
 struct ethdev_plan_wish {
 	uint32_t mtu_bytes;  /* largest IP packet; 0: the port's own, or ETHDEV_PLAN_MTU_DEFAULT */
 	uint32_t mbuf_bytes; /* size of a buffer that holds any of our frames */
@@ -20,7 +20,7 @@ struct ethdev_plan_wish {
 	bool interrupts; /* frames shall wake a sleeping thread */
 };
 
-/* What the port is configured to. */
+/* The port's configuration. */
 struct ethdev_plan {
 	struct rte_eth_conf conf;
 	uint32_t mtu_bytes; /* 0: unchanged */

@@ -11,7 +11,7 @@
 
 #include "config/devargs.h"
 
-/* How a port accesses packet buffers. */
+/* Kinds of a port's access to packet buffers. */
 enum port_dma {
 	PORT_COPIES,	   /* by CPU copies, from any memory */
 	PORT_DMA_IOMMU,	   /* by DMA, at I/O addresses that we map (port/dma.h) */
