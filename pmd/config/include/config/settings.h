@@ -15,8 +15,7 @@
 #define SETTINGS_DEFAULT_ISOLATED "/run/uroce/isolated.sock"
 #define SETTINGS_DEFAULT_NAME	  "uroce0"
 #define SETTINGS_DEFAULT_PREFIX	  "uroced"
-#define SETTINGS_QP_MAX		  8192 /* of a process that attaches: the number of its queue pair numbers \
-					*/
+#define SETTINGS_QP_MAX		  8192 /* of an attached process, which has as many numbers */
 /* Packet buffers of a process. Fewer than the minimum are too few for one port and the process's
  * own queues. */
 #define SETTINGS_BUFFERS_MIN 768
