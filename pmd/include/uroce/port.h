@@ -67,7 +67,7 @@ int uroce_attach_port(const struct uroce_port_config *config, struct uroce_port 
  * copies frames that both need, such as ARP replies.
  *
  * @return
- *   The number of frames left for the application. They are at the begin of `mbufs`, in their
+ *   The number of frames left for the application. They are at the start of `mbufs`, in their
  *   order.
  */
 uint16_t uroce_port_input(struct uroce_port *port, struct rte_mbuf **mbufs, uint16_t n);

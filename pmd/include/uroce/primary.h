@@ -57,7 +57,7 @@ struct rte_mempool *uroce_primary_pool(const struct uroce_primary *primary);
  * uroce_port_input.
  *
  * @return
- *   The number of frames left for the application. They are at the begin of `mbufs`, in their
+ *   The number of frames left for the application. They are at the start of `mbufs`, in their
  *   order.
  */
 uint16_t uroce_primary_input(struct uroce_primary *primary, struct rte_mbuf **mbufs, uint16_t n);
