@@ -10,9 +10,8 @@
 #include "engine/engine.h"
 #include "turn.h"
 
-#define AHEAD 2 /* packets whose queue pairs are being prefetched */
-#define FRAMES_AHEAD \
-	8 /* packets whose headers are being prefetched; these may be in another CPU's cache */
+#define AHEAD	     2 /* packets whose queue pairs are being prefetched */
+#define FRAMES_AHEAD 8 /* the same for headers; they may be in another CPU's cache */
 
 /* Return a frame in one piece, also if the port has spread it over several buffers. NULL: it is
  * longer than the longest RoCE frame. */

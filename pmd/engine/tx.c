@@ -21,9 +21,7 @@ static_assert(PORT_OFFER_BYTES >= sizeof(((struct path *)0)->hdr) + sizeof(struc
 
 #define IN_PLACE_MIN  1024 /* bytes: below this, two more buffers cost as much as the copy saves */
 #define HEADERS_AHEAD 4	   /* buffers whose first lines are being prefetched for writing */
-#define PLACES_AHEAD                                                                \
-	2 /* after a long packet prefetch all lines: the next is probably long, too \
-	   */
+#define PLACES_AHEAD  2	   /* after a long packet: all lines; the next is probably long */
 /* bytes of a buffer that are prefetched in advance; the copy itself prefetches the rest */
 #define BODY_AHEAD (PACKET_HDR_MAX + COPY_PIECE_BYTES)
 #define BODY_MIN   1024 /* bytes: a shorter packet needs no prefetch */
