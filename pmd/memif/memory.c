@@ -10,8 +10,7 @@
 
 #include <rte_common.h>
 
-#define POPULATE_BYTES_MAX ((size_t)16 << 20) /* limit per connection: the engine waits meanwhile \
-					       */
+#define POPULATE_BYTES_MAX ((size_t)16 << 20) /* limit per connection: the engine waits */
 
 #ifndef MADV_POPULATE_WRITE /* since Linux 5.14; before it, pages come one by one */
 #define MADV_POPULATE_WRITE 23

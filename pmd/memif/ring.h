@@ -15,8 +15,7 @@
 #include "base/tuning.h"
 #include "memif/end.h"
 
-#define RING_FRAMES_AHEAD 8 /* prefetched frames: a CPU can have some 16 outstanding cache lines \
-			     */
+#define RING_FRAMES_AHEAD      8 /* prefetched; a CPU fetches some 16 lines at once */
 #define RING_DESCRIPTORS_AHEAD 16
 #define RING_FIRST_BYTES       128 /* of a frame: its headers, and the whole of a small message */
 
