@@ -14,8 +14,7 @@
 #include "memif_port.h"
 
 #define BACKLOG	    8 /* also the number accepted at one look, because the engine waits meanwhile */
-#define PATIENCE_MS 1000 /* time for a client that has begun to connect, if another client comes \
-			  */
+#define PATIENCE_MS 1000 /* for a connecting client, if another client comes */
 
 static uint64_t server_ms(void)
 {
