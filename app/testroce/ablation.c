@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * What each optimisation brings. All rows are measured in turn, several times over: what else
- * happens on the machine happens to all of them, and the median leaves it out.
- */
+/* Measure the gain of each optimisation. Each of several rounds measures all rows in turn, so other
+ * load on the machine hits every row alike, and the median of the rounds removes it. */
 #include "ablation.h"
 
 #include <errno.h>

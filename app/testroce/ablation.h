@@ -12,7 +12,7 @@
  * Print the table. Not MT-safe.
  *
  * @param base
- *   What all tests have in common; their seconds, path MTU and queue pairs above all.
+ *   The plan that all tests share, above all its seconds, path MTU and queue pairs.
  * @return
  *   0 or -errno with `error`.
  */

@@ -107,7 +107,7 @@ int control_connect(struct control *control, struct nic *nic, const char *where,
 	rc = control_look_up(where, false, &found, error, error_size);
 	if (rc != 0)
 		return rc;
-	/* The two are often started together. */
+	/* Retry a refused connection: users often start both sides at the same moment. */
 	for (int i = 0; i < CONNECT_TRIES; i++) {
 		fd = control_try(found);
 		if (fd != -ECONNREFUSED)

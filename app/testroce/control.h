@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The control connection between the two sides of a test. The active side asks, the passive one
- * answers each message with one of the same kind: OPEN, JOIN once for each group of queue pairs,
- * CLOSE. Between two processes they go over TCP; within one they are calls. Both processes are the
- * same program on machines of the same byte order.
+ * The control connection between the two sides of a test. The active side sends a request, and the
+ * passive side answers each request with a message of the same kind. A test has one OPEN, one JOIN
+ * for each group of queue pairs, and one CLOSE. Between two processes the messages go over TCP;
+ * within one process they are function calls. Both processes run the same program on machines of
+ * the same byte order.
  */
 #ifndef TESTROCE_CONTROL_H
 #define TESTROCE_CONTROL_H
@@ -16,18 +17,18 @@
 
 #define CONTROL_MAGIC	UINT64_C(0x6f72747365740001) /* changes with any of these structs */
 #define CONTROL_PORT	"19790"
-#define CONTROL_QPS_MAX 128 /* of one JOIN */
+#define CONTROL_QPS_MAX 128 /* queue pairs of one JOIN message */
 
 enum control_kind { CONTROL_OPEN = 1, CONTROL_JOIN, CONTROL_CLOSE };
 
 struct control_message {
 	uint64_t magic;
 	uint32_t kind;
-	int32_t status; /* of an answer: 0 or -errno, and then text */
+	int32_t status; /* set in answers: 0, or -errno with an explanation in text */
 	char text[128];
 	union {
 		struct {
-			struct plan plan; /* of the question */
+			struct plan plan; /* set in the request */
 			struct endpoint_facts facts;
 		} open;
 		struct {
@@ -36,8 +37,8 @@ struct control_message {
 			uint32_t qpns[CONTROL_QPS_MAX];
 		} join;
 		struct {
-			uint64_t messages; /* question: sent in all; answer: seen, where it sees
-					      them */
+			uint64_t messages; /* request: sent; answer: received, if the mode can count
+					    */
 			uint64_t wrong; /* answer: messages whose bytes are not what they should be
 					 */
 		} close;
@@ -54,24 +55,27 @@ struct control {
 	struct passive *local;
 };
 
-/** Listen for active sides at "[ADDR:]PORT" or "PORT". A descriptor, or -errno with `error`. */
+/** Listen for active sides at "[ADDR:]PORT" or "PORT". Returns a descriptor, or -errno with
+ * `error`. */
 int control_listen(const char *where, char *error, size_t error_size);
 
-/** Connect to a passive side at "ADDR[:PORT]"; tries for some seconds. 0 or -errno with `error`. */
+/** Connect to a passive side at "ADDR[:PORT]"; retries for some seconds. Returns 0, or -errno with
+ * `error`. */
 int control_connect(struct control *control, struct nic *nic, const char *where, char *error,
 		    size_t error_size);
 
 void control_init(struct control_message *message, enum control_kind kind);
 
-/** Ask, and wait for the answer, which takes the question's place. 0 or -errno with the answer's
- * text. */
+/** Send a request and wait for the answer, which overwrites the request. Returns 0, or -errno with
+ * the answer's text. */
 int control_call(struct control *control, struct control_message *message);
 
 /**
- * Send all of a message, or receive one, giving the engine turns meanwhile. Not MT-safe.
+ * Send or receive one whole message. The calls give the engine turns while they wait. Not MT-safe.
  *
  * @return
- *   0; -ECONNRESET: the other side has gone; -EPROTO: it is none of ours; or another -errno.
+ *   0; -ECONNRESET: the other side closed the connection; -EPROTO: the message has a wrong magic
+ * number; or another -errno.
  */
 int control_send(int fd, const struct control_message *message, struct nic *nic);
 int control_recv(int fd, struct control_message *message, struct nic *nic);

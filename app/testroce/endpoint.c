@@ -16,7 +16,7 @@
 #define REMOTE_ACCESS                                                                \
 	(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | \
 	 IBV_ACCESS_REMOTE_ATOMIC)
-#define RD_ATOMIC 16 /* READs and atomics under way of a queue pair, as adapters have it */
+#define RD_ATOMIC 16 /* READs and atomics in flight per queue pair, as RDMA adapters have it */
 
 static int endpoint_make_region(struct endpoint *endpoint)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* One side of a test: a region, a completion queue and queue pairs, which are connected by number
- * to the peer's. */
+/* One side of a test: a region, a completion queue and queue pairs. Queue pair n connects to the
+ * peer's queue pair n. */
 #ifndef TESTROCE_ENDPOINT_H
 #define TESTROCE_ENDPOINT_H
 
@@ -20,7 +20,7 @@ struct endpoint_config {
 	uint32_t path_mtu_bytes;
 	uint8_t timeout;       /* ibv_qp_attr's */
 	uint64_t region_bytes; /* of ordinary memory; 0: none */
-	bool null_region;      /* instead of memory */
+	bool null_region;      /* use the null region instead of memory */
 	bool shared_receive;
 };
 
@@ -37,20 +37,22 @@ struct endpoint {
 	struct endpoint_config config;
 	uint8_t *memory; /* NULL with a null region */
 	struct ibv_mr *mr;
-	struct ibv_cq *cq; /* of both directions */
+	struct ibv_cq *cq; /* for send and receive completions */
 	struct ibv_srq *srq;
 	struct ibv_qp **qps;
-	uint32_t qp_count; /* that there are yet */
+	uint32_t qp_count; /* queue pairs created so far */
 };
 
-/** Make region and queues. 0 or -errno with `error`; endpoint_destroy in either case. */
+/** Make the region and the queues. Returns 0, or -errno with `error`. The caller must call
+ * endpoint_destroy in both cases. */
 int endpoint_create(struct endpoint *endpoint, struct nic *nic,
 		    const struct endpoint_config *config, char *error, size_t error_size);
 
 /** Make the next queue pair. 0 or -errno. */
 int endpoint_add_qp(struct endpoint *endpoint);
 
-/** Connect a queue pair to the peer's. Waits for the peer's address to be resolved. 0 or -errno. */
+/** Connect a queue pair to the peer's. Waits until the peer's address is resolved. Returns 0 or
+ * -errno. */
 int endpoint_connect(struct endpoint *endpoint, uint32_t qp, const union ibv_gid *gid,
 		     uint32_t peer_qpn);
 

@@ -8,10 +8,8 @@
 
 #define MILLION 1000000u
 
-/*
- * The first HISTOGRAM_PARTS buckets are one value wide. Behind them, each power of two 2^p has as
- * many, of width 2^(p - HISTOGRAM_PART_BITS).
- */
+/* Return the bucket of a value. The first HISTOGRAM_PARTS buckets are one value wide. After them,
+ * each power of two 2^p has HISTOGRAM_PARTS buckets of width 2^(p - HISTOGRAM_PART_BITS). */
 static unsigned int bucket_of(uint64_t value)
 {
 	unsigned int power, bucket;
@@ -54,7 +52,7 @@ void histogram_add(struct histogram *histogram, uint64_t value)
 
 uint64_t histogram_quantile(const struct histogram *histogram, uint32_t per_million)
 {
-	/* At least one, and of few values the next higher. */
+	/* Round up, so that a quantile of few values is the next higher value. */
 	const uint64_t wanted =
 		(uint64_t)(((unsigned __int128)histogram->count * per_million + MILLION - 1) /
 			   MILLION);

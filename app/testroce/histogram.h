@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A log-linear histogram: the range of each power of two is cut into equal parts, so a value is
- * known to within 1/64 of itself, from nanoseconds to minutes, in a fixed table.
+ * A log-linear histogram: each power of two is divided into equal parts. A fixed table holds values
+ * from nanoseconds to minutes with an error of at most 1/64 of the value.
  */
 #ifndef TESTROCE_HISTOGRAM_H
 #define TESTROCE_HISTOGRAM_H
@@ -25,8 +25,9 @@ void histogram_clear(struct histogram *histogram);
 void histogram_add(struct histogram *histogram, uint64_t value);
 
 /**
- * The value that so many of a million are not above: 500000 for the median. Rounded up to its
- * bucket's end, and never beyond the largest one seen. 0 where there is none. MT-safe with readers.
+ * Return the value that `per_million` of a million values do not exceed; 500000 gives the median.
+ * The result is rounded up to the end of its bucket, but never exceeds the largest value added.
+ * Returns 0 if the histogram is empty. MT-safe with readers.
  */
 uint64_t histogram_quantile(const struct histogram *histogram, uint32_t per_million);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Packets that get lost on request, by a look at each received burst. */
+/* Drop received packets on request, in a wrapper around the port's rx_burst. */
 #include "loss.h"
 
 #include <errno.h>
@@ -17,13 +17,13 @@
 
 /* The engine's owner reads, and whoever holds the engine writes. */
 static struct {
-	const struct port_ops *port; /* the port's */
-	struct port_ops lossy;	     /* the same, but for what is lost */
+	const struct port_ops *port; /* the port's own table */
+	struct port_ops lossy;	     /* the same table with a lossy rx_burst */
 	uint64_t per_million;
 	uint64_t random;
 } loss;
 
-/* Neighbours are found all the same. */
+/* Only RoCE packets get lost: neighbour resolution must still work. */
 static bool is_roce(const struct rte_mbuf *mbuf)
 {
 	const struct rte_ether_hdr *eth = rte_pktmbuf_mtod(mbuf, const struct rte_ether_hdr *);
@@ -67,8 +67,11 @@ static uint16_t lossy_rx_burst(void *arg, struct rte_mbuf **mbufs, uint16_t n)
 	return lose(mbufs, loss.port->rx_burst(arg, mbufs, n));
 }
 
-/* The table stays: to take it away, one would have to know that no burst is under way. A port that
- * was not opened here is another process's or the application's. */
+/*
+ * Install the lossy table. It stays installed: its removal would have to wait until no burst call
+ * is running. A port without an `open` function belongs to another process or to the application,
+ * and is refused.
+ */
 static int loss_begin(struct port *port)
 {
 	if (loss.port)

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Packets that get lost on request: what a port has received is dropped at random before the engine
- * sees it. */
+/* Packet loss on request: received packets are dropped at random before the engine sees them. */
 #ifndef TESTROCE_LOSS_H
 #define TESTROCE_LOSS_H
 
@@ -12,7 +11,8 @@ struct port;
 #define LOSS_PPM_MAX 200000
 
 /**
- * Drop so many of a million RoCE packets from here on; 0: none. Only while the engine is held.
+ * Drop `per_million` of a million RoCE packets from now on; 0 drops none. The caller must hold the
+ * engine.
  *
  * @return
  *   0; or -ENOTSUP: the port is another process's.

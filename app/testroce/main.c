@@ -38,7 +38,7 @@ static int fail(const char *error)
 	return EXIT_FAILURE;
 }
 
-/* With EAL options of its own it is started here, and the library finds it running. */
+/* Start EAL here if the command line has EAL options; the library then uses the running EAL. */
 static bool start_eal(int argc, char **argv)
 {
 	if (argc <= 1)
@@ -205,7 +205,7 @@ int main(int argc, char **argv)
 		return fail("--pair starts DPDK by itself, twice: no options for EAL");
 	if (!start_eal(eal_end, argv))
 		return EXIT_FAILURE;
-	/* The second one ends the program at once. */
+	/* SA_RESETHAND: a second signal ends the program immediately. */
 	sigaction(SIGINT, &action, NULL);
 	sigaction(SIGTERM, &action, NULL);
 	return options.pair ? run_pair(&options) : run_device(&options);

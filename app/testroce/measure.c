@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* One test: the two sides meet, messages go for a while, and what that gave is counted. */
+/* One test: connect the two sides, send messages for the planned time or number, and report the
+ * result. */
 #include "measure.h"
 
 #include <errno.h>
@@ -17,12 +18,12 @@
 #include "nic.h"
 #include "passive.h"
 
-#define WARM_UP_PART 10 /* of a timed test, the first one in so many is not counted */
+#define WARM_UP_PART 10 /* the first 1/WARM_UP_PART of a timed test does not count */
 #define DRAIN_NS     UINT64_C(10000000000)
 
 static struct run the_run; /* one at a time; its histogram is large */
 
-/* The test that measure_peek sees: from its first message to its last. */
+/* The test that measure_peek reports, set from its first message to its last. */
 static pthread_mutex_t live_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct run *live;
 static bool clear_wanted; /* atomic */
@@ -57,7 +58,8 @@ static int run_ask(struct run *run, struct control_message *message, char *error
 	return rc;
 }
 
-/* The passive side tells its numbers in place of ours. */
+/* Connect all queue pairs. The answer to a JOIN holds the QP numbers of the passive side in place
+ * of ours. */
 static int run_join(struct run *run, char *error, size_t error_size)
 {
 	struct endpoint *endpoint = &run->endpoint;
@@ -163,7 +165,7 @@ static void run_show(struct run *run)
 	pthread_mutex_unlock(&live_lock);
 }
 
-/* Forget what was until now. */
+/* Restart all counts from this moment. */
 static void run_count_anew(struct run *run)
 {
 	pthread_mutex_lock(&live_lock);
@@ -173,7 +175,8 @@ static void run_count_anew(struct run *run)
 	pthread_mutex_unlock(&live_lock);
 }
 
-/* Work that is due at some moments of a test alone. */
+/* Do the work that is due only at some moments of a test: end of warm-up, clear request, periodic
+ * line. */
 static void run_look(struct run *run, const struct run_options *options, uint64_t ns,
 		     const struct mark *begin, struct mark *told)
 {
@@ -193,7 +196,7 @@ static void run_look(struct run *run, const struct run_options *options, uint64_
 	}
 }
 
-/* From the first message to the moment that none is posted any more. */
+/* Run the test from its first message until it posts no more. */
 static int run_measure(struct run *run, const struct run_options *options, struct mark *last)
 {
 	struct mark begin, told;
@@ -277,7 +280,8 @@ static int run_close(struct run *run, struct result *result, char *error, size_t
 	return rc;
 }
 
-/* A side that cannot go on tells the other so by its CLOSE, whose answer then says nothing new. */
+/* Tell the passive side by a CLOSE that the test has failed. The answer holds nothing new, so
+ * ignore it. */
 static int run_give_up(struct run *run, struct result *result, int rc)
 {
 	char ignored[128];

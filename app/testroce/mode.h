@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A mode of testroce: what its two sides do, the active one that measures and the passive one that
- * serves it. */
+/* A mode of testroce: the functions of the active side, which measures, and of the passive side,
+ * which serves it. */
 #ifndef TESTROCE_MODE_H
 #define TESTROCE_MODE_H
 
@@ -23,18 +23,21 @@ struct mode {
 	void (*shape)(const struct plan *plan, struct endpoint_config *active,
 		      struct endpoint_config *passive);
 
-	/* The active side: all queue pairs are connected. 0 or -errno. */
+	/* Begin on the active side, once all queue pairs are connected. 0 or -errno. */
 	int (*begin)(struct run *run);
-	/* Post and poll once, and wait for nothing. 0 or -errno. */
+	/* Post and poll once, without waiting. 0 or -errno. */
 	int (*turn)(struct run *run);
-	/* Print the results of this mode beside rates; or NULL. */
+	/* Fill in the results that only this mode has; or NULL. */
 	void (*stats)(const struct run *run, struct result *result);
-	/* Messages of one queue pair that have completed. */
+	/* Return the completed messages of one queue pair. */
 	uint64_t (*qp_messages)(const struct run *run, uint32_t qp);
 	void (*end)(struct run *run);
 
-	/* The passive side, each or NULL: after its memory was made; once a queue pair is
-	 * connected; over and over; after the last message, to verify. 0 or -errno. */
+	/*
+	 * Functions of the passive side; each may be NULL. serve_begin runs after its memory was
+	 * made, serve_qp once a queue pair is connected, serve_turn repeatedly, and serve_end after
+	 * the last message, to verify. They return 0 or -errno.
+	 */
 	int (*serve_begin)(struct passive *passive);
 	int (*serve_qp)(struct passive *passive, unsigned int qp);
 	int (*serve_turn)(struct passive *passive);
@@ -59,10 +62,10 @@ extern const struct mode mode_write, mode_read, mode_send, mode_atomic, mode_lat
 extern const struct mode mode_source, mode_sink, mode_null, mode_storage, mode_incast;
 extern const struct mode *const modes[MODE_COUNT];
 
-/** Index of a mode by its name, or -ENOENT. MT-safe. */
+/** Return the index of a mode by its name, or -ENOENT. MT-safe. */
 int mode_find(const char *name);
 
-/** All names, with commas between them. MT-safe. */
+/** Write all names, separated by commas. MT-safe. */
 void mode_list(char *text, size_t size);
 
 #endif

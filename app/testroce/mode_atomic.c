@@ -11,7 +11,7 @@
 #include "passive.h"
 #include "stream.h"
 
-/* Each finds the count of those before it. */
+/* Check that an atomic has returned the number of atomics before it. */
 static void atomic_check(struct run *run, uint32_t qp, uint64_t n)
 {
 	uint64_t before;

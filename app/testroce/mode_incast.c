@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Mode incast: many queue pairs SEND into one shared receive queue. How evenly they get on is told
- * as well. */
+/* Mode incast: many queue pairs SEND into one shared receive queue. The result also shows how
+ * evenly the queue pairs progress. */
 #include <infiniband/verbs.h>
 
 #include <rte_common.h>

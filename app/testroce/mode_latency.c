@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Mode latency: one message at a time. WRITE and SEND go there and back, and half of the time
- * counts; READ and atomics are answered by the peer's device, and all of it counts. A WRITE is seen
- * by its last byte, in memory.
+ * Mode latency: one message at a time. For WRITE and SEND the peer sends a message back, and half
+ * of the round-trip time counts. For READ and atomics the peer's device responds, and the whole
+ * time counts. The receiver of a WRITE polls the last byte of the message in memory.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -21,14 +21,14 @@
 #define RECEIVES     2
 #define SIGNAL_EVERY 16
 #define POLL_MAX     4
-#define RECV_BIT     (UINT64_C(1) << 63) /* of wr_id */
+#define RECV_BIT     (UINT64_C(1) << 63) /* of wr_id: a receive request */
 
-/* One of the two; both do the same, in turn. */
+/* One of the two sides. Both do the same, in turn. */
 struct pinger {
 	struct endpoint *endpoint;
 	const struct plan *plan;
 	const struct endpoint_facts *peer;
-	struct slots slots; /* of what comes; what goes stands behind */
+	struct slots slots; /* of incoming messages; outgoing ones follow them in the region */
 	uint64_t sent;	    /* messages; the n-th is on queue pair n % qps */
 	uint64_t received;
 	uint64_t arrived; /* completions of receive requests, READs and atomics */
@@ -57,7 +57,8 @@ static uint8_t *out_of(const struct pinger *pinger, uint64_t n)
 	return in_of(pinger, n) + slots_bytes(&pinger->slots);
 }
 
-/* Of two messages in one place it differs, and is never what was there before the first. */
+/* Return the last byte of the n-th message. It differs between successive messages in one slot, and
+ * from the 0 that the slot holds before the first message. */
 static uint8_t last_byte(const struct pinger *pinger, uint64_t n)
 {
 	return (uint8_t)(1 + n / pinger->plan->qps % 255);
@@ -98,7 +99,8 @@ static void pinger_fill(const struct pinger *pinger, uint8_t *at, uint64_t n)
 	at[size - 1] = last_byte(pinger, n);
 }
 
-/* A READ finds what the first message of its queue pair would be. */
+/* Check the content of a message. A READ returns what the first message of its queue pair would
+ * hold. */
 static void pinger_check(struct pinger *pinger, uint64_t n)
 {
 	const uint8_t *at = is_round_trip(pinger->plan) ? in_of(pinger, n) : out_of(pinger, n);
@@ -228,7 +230,7 @@ static int latency_turn(struct run *run)
 	return rc < 0 ? rc : 0;
 }
 
-/* They take turns. */
+/* Return the completed messages of a queue pair. The queue pairs take turns. */
 static uint64_t latency_qp_messages(const struct run *run, uint32_t qp)
 {
 	return (run->completed + run->plan.qps - 1 - qp) / run->plan.qps;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Modes source, sink and null: SEND from the null region, into it, and both. A source reads no byte
- * and a sink writes none, so beside mode send they tell what memory costs.
+ * Modes source, sink and null: SEND from the null region, into it, and both. A source reads no
+ * memory and a sink writes none, so a comparison with mode send shows the cost of memory accesses.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -65,7 +65,8 @@ static int source_check(const struct plan *plan, char *error, size_t error_size)
 	return 0;
 }
 
-/* A source gives zeros, where there was anything else. */
+/* Check a message from a source: all bytes are 0. Refill the buffer with 0xff for the next message.
+ */
 static void source_check_message(struct passive *passive, uint32_t qp, void *bytes)
 {
 	uint8_t *at = bytes;

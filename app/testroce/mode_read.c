@@ -10,7 +10,8 @@
 #include "pattern.h"
 #include "stream.h"
 
-/* Overwrite the data of the message before, so that it cannot pass for this message's. */
+/* Overwrite the data of the previous message, so that the check cannot take it for the data of this
+ * message. */
 static void read_fill(struct run *run, uint32_t qp, uint64_t n)
 {
 	memset(stream_memory(run, qp, n), 0xff, run->plan.size_bytes);

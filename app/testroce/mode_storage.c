@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Mode storage: READ and WRITE of blocks at random places of a large region of the peer's, mixed,
- * so many under way, and how long each takes.
- */
+/* Mode storage: a mix of READs and WRITEs of random blocks in a large region of the peer. `depth`
+ * requests of each queue pair are in flight, and the mode measures the latency of each. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -34,7 +32,8 @@ struct storage {
 	uint64_t random;
 	uint64_t *completed; /* of each queue pair */
 	uint64_t reads;	     /* completed */
-	/* where blocks are verified: how often each was written, and whether it is under way */
+	/* set only if blocks are verified: write count of each block, and 1 if a request for it is
+	 * in flight */
 	uint32_t *versions;
 	uint8_t *busy;
 	struct storage_io ios[]; /* `depth` of each queue pair */
@@ -59,7 +58,7 @@ static uint64_t storage_random(struct storage *storage)
 	return storage->random * UINT64_C(0x2545f4914f6cdd1d) >> 32;
 }
 
-/* Choose a block with no request in flight: the content of the others is not known. */
+/* Choose a block without a request in flight: the content of a block is unknown while one is. */
 static uint64_t storage_pick(struct storage *storage)
 {
 	uint64_t block;
@@ -210,7 +209,8 @@ static int storage_check(const struct plan *plan, char *error, size_t error_size
 {
 	const char *what = NULL;
 
-	/* A picked block is free, for there are more than are under way. */
+	/* storage_pick must always find a free block, so the region holds more blocks than can be
+	 * in flight. */
 	if (storage_region(plan) / plan->size_bytes < 2 * plan->qps * plan->depth)
 		what = "the region holds less than twice the blocks under way";
 	else if (plan->verify && plan->size_bytes < VERIFY_MIN_BYTES)

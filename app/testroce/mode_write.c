@@ -21,8 +21,9 @@ static int write_begin(struct run *run)
 }
 
 /*
- * A queue pair's places hold its newest messages, each where its count says. How many it has sent
- * follows from the highest of them.
+ * Check the slots of a queue pair and return the number of messages it has sent. The slots hold its
+ * newest messages, each in the slot of its count. The highest count tells how many messages were
+ * sent.
  */
 static uint64_t write_verify_qp(struct passive *passive, uint32_t qp)
 {

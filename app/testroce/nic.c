@@ -12,7 +12,7 @@
 #include "plan.h"
 #include "verbs_internal.h"
 
-/* The first IPv4 address, or the first one at all. */
+/* Choose the GID of the first IPv4 address, or the first RoCEv2 GID if there is no IPv4 address. */
 static int nic_find_gid(struct nic *nic)
 {
 	static const uint8_t ipv4[12] = {[10] = 0xff, 0xff};
@@ -102,7 +102,7 @@ const char *nic_progress(const struct nic *nic)
 	return progress_names[engine->progress];
 }
 
-/* They are only looked at within a turn. */
+/* Set the tunings under the engine lock: they are read only within a turn of the engine. */
 void nic_without(const struct nic *nic, uint64_t without)
 {
 	const struct device *device = device_of(nic);

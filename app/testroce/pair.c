@@ -18,7 +18,7 @@
 /* Addresses for documentation (RFC 5737): no other host is on this link. */
 #define ADDRESS "192.0.2.%d/24"
 
-/* A TCP port that is free: taken again by who listens, which is at once. */
+/* Find a free TCP port. The passive process listens on it immediately afterwards. */
 static int free_port(char where[32])
 {
 	struct sockaddr_in addr = {.sin_family = AF_INET,
@@ -36,7 +36,7 @@ static int free_port(char where[32])
 	return rc;
 }
 
-/* The first allowed CPU is the passive side's, the last one the active side's. */
+/* Pin the passive side to the first allowed CPU, the active side to the last one. */
 static void keep_to_one_cpu(bool first)
 {
 	cpu_set_t allowed, one;
@@ -68,7 +68,8 @@ static int set_port(const struct pair *pair, struct options *options, const char
 	return rc;
 }
 
-/* The passive process would print where it listens: nobody needs that here. */
+/* Turn the child into the passive side. Its stdout goes to /dev/null: it would only print its
+ * listening address. */
 static int become_passive(const struct pair *pair, struct options *options, char *error,
 			  size_t error_size)
 {
@@ -116,7 +117,8 @@ void pair_join(struct pair *pair, bool was_served)
 {
 	char path[sizeof(pair->folder) + 16];
 
-	/* It would wait for ever; and while DPDK starts, a SIGTERM does nothing. */
+	/* A child that nobody connects to would wait forever. SIGTERM has no effect while DPDK
+	 * starts, so send SIGKILL. */
 	if (!was_served)
 		kill(pair->child, SIGKILL);
 	waitpid(pair->child, NULL, 0);

@@ -10,23 +10,26 @@
 #include "testroce_options.h"
 
 struct pair {
-	pid_t child; /* the passive side; 0 in itself */
+	pid_t child; /* the passive process; 0 in that process itself */
 	char folder[32];
 	char where[32]; /* the passive side listens there */
 };
 
 /**
- * Fork, before DPDK is started: the child's options are those of a passive side, the parent's those
- * of the active one, and each keeps to a CPU of its own where there are two. Not MT-safe.
+ * Fork; call it before DPDK starts. The child gets the options of the passive side, the parent
+ * those of the active side. Each process is pinned to its own CPU if at least two are allowed. Not
+ * MT-safe.
  *
  * @return
- *   0 in both, or -errno with `error`.
+ *   0 in both processes, or -errno with `error`.
  */
 int pair_fork(struct pair *pair, struct options *options, char *error, size_t error_size);
 
-/** Wait for the passive side, which ends when the active one has gone; remove the memif socket.
- * Where it was not served, the active side has failed, and may not have been there at all: it is
- * ended. */
+/**
+ * Wait for the passive process and remove the memif socket. The passive process ends after the
+ * active side disconnects. If `was_served` is false, the active side has failed, perhaps before it
+ * connected, so the function kills the passive process.
+ */
 void pair_join(struct pair *pair, bool was_served);
 
 #endif

@@ -85,7 +85,8 @@ static int passive_join_one(struct passive *passive, uint32_t *qpn)
 	const uint32_t qp = passive->endpoint.qp_count;
 	int rc = endpoint_add_qp(&passive->endpoint);
 
-	/* Before the peer knows its number, so that nothing comes for which there is no request. */
+	/* Prepare the queue pair before the peer learns its QPN, so that no message arrives without
+	 * a receive request. */
 	if (rc == 0)
 		rc = endpoint_connect(&passive->endpoint, qp, &passive->peer.gid, *qpn);
 	if (rc == 0 && passive->mode->serve_qp)
@@ -109,7 +110,8 @@ static int passive_join(struct passive *passive, struct control_message *message
 	return rc;
 }
 
-/* Take in the messages that are still in the queues: the peer has got acknowledgements for them. */
+/* Drain the queues and report the counts. The peer already has acknowledgements for the messages in
+ * them. */
 static int passive_end(struct passive *passive, struct control_message *message)
 {
 	int rc;

@@ -14,50 +14,48 @@ struct mode;
 
 struct passive {
 	struct nic *nic;
-	bool open; /* from OPEN to CLOSE: what follows is set */
+	bool open; /* true from OPEN to CLOSE; the members below are valid then */
 	struct plan plan;
 	const struct mode *mode;
 	struct endpoint endpoint;
 	struct endpoint_facts peer;
 	struct slots slots;
-	uint32_t connected; /* queue pairs */
-	uint64_t *expected; /* of each queue pair: the count of its next message, where it sees them
-			     */
-	uint64_t messages;  /* seen */
+	uint32_t connected;    /* queue pairs */
+	uint64_t *expected;    /* of each queue pair: the count of its next message, if the mode can
+				  count */
+	uint64_t messages;     /* seen */
 	uint64_t sent_by_peer; /* told at CLOSE */
 	uint64_t wrong;
 	void *state; /* the mode's, from malloc */
-	int failed;  /* -errno: a queue has failed, nothing more is served */
+	int failed;  /* -errno: a queue has failed, and the test is served no more */
 };
 
 void passive_init(struct passive *passive, struct nic *nic);
 
-/** Do what a message asks for, and make it the answer. */
+/** Execute a request and turn the message into its answer. */
 void passive_answer(struct passive *passive, struct control_message *message);
 
-/** Serve once; waits for nothing. */
+/** Serve the test once, without waiting. */
 void passive_turn(struct passive *passive);
 
 /** End the test, if there is one. */
 void passive_close(struct passive *passive);
 
-/* State that modes have in common. */
+/* Functions that several modes use. */
 
-/** Post a queue pair's receive requests, or those of the shared queue; the slots are theirs. 0 or
- * -errno. */
+/** Post all receive requests of a queue pair or of the shared receive queue; each request owns one
+ * slot. Returns 0 or -errno. */
 int passive_post_receives(struct passive *passive, unsigned int qp);
 
-/**
- * Take received messages, give `each` (or NULL) its queue pair and bytes, and post their requests
- * again. 0 or -errno.
- */
+/** Poll received messages, call `each` (may be NULL) with the queue pair and the bytes of a
+ * message, and repost its receive request. Returns 0 or -errno. */
 int passive_receive(struct passive *passive,
 		    void (*each)(struct passive *passive, uint32_t qp, void *bytes));
 
-/** A message has come whose content is a pattern: check it and its place in the order. */
+/** Check the pattern of a received message and its place in the order. */
 void passive_check_message(struct passive *passive, uint32_t qp, void *bytes);
 
-/** At the end: as many have come as were sent. */
+/** Check at the end that all sent messages were received. */
 void passive_count_messages(struct passive *passive);
 
 #endif

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Bytes that say which message they are: a tag, and words of a generator that starts from it. */
+/* Message contents that identify the message: a tag, then words of a generator that the tag seeds.
+ */
 #include "pattern.h"
 
 #include <string.h>
 
 #include <rte_common.h>
 
-/* The finisher of the splitmix64 generator: every bit of the input changes half of the output's. */
+/* Mix as the finisher of splitmix64 does: each input bit changes half of the output bits. */
 static uint64_t mix(uint64_t x)
 {
 	x ^= x >> 30;

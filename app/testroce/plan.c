@@ -268,15 +268,17 @@ uint64_t plan_signal(const struct plan *plan)
 }
 
 /*
- * Seven of 1.07 s: a busy machine takes CPUs away for long, from one side and then from the other.
- * Of 268 ms where packets are to be lost: what nothing else repairs waits for it.
+ * Return the acknowledgement timeout. Without loss it is 1.07 s, with seven retries: a busy machine
+ * takes the CPU away from one side, then from the other, for a long time. With loss it is 268 ms,
+ * because some losses are retransmitted only after this timeout.
  */
 uint8_t plan_timeout(const struct plan *plan)
 {
 	return plan->loss_ppm == 0 ? 18 : 16;
 }
 
-/* Bytes that are looked at where they arrive have a place of their own while they are under way. */
+/* Return true if messages may share slots. Verified messages, and those of mode latency, are read
+ * where they arrive, so each needs its own slot while it is in flight. */
 static bool plan_shares_places(const struct plan *plan)
 {
 	return !plan->verify && plan->mode != MODE_LATENCY;
@@ -297,7 +299,7 @@ struct slots plan_slots(const struct plan *plan, uint64_t depth)
 	return slots;
 }
 
-/* A plan from the control connection has not passed plan_set. */
+/* Check all ranges: a plan from the control connection has not passed plan_set. */
 static int check_ranges(const struct plan *plan, char *error, size_t error_size)
 {
 	struct plan copy = *plan;
@@ -320,7 +322,7 @@ static int check_ranges(const struct plan *plan, char *error, size_t error_size)
 	return 0;
 }
 
-/* Each mode knows how many places it has. */
+/* Check the size of the regions, which the mode computes. */
 static int check_memory(const struct plan *plan, char *error, size_t error_size)
 {
 	struct endpoint_config active = {.qps = (uint32_t)plan->qps}, passive = active;

@@ -25,8 +25,8 @@
 static struct {
 	struct worker worker;
 	struct nic *nic;
-	struct plan plan; /* what the next start does */
-	bool has_size;	  /* it was set, and does not follow the mode any more */
+	struct plan plan; /* the plan of the next start */
+	bool has_size;	  /* the user set the size, so it no longer follows the mode */
 } prompt;
 
 /* A parsed command, of any kind. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The server: one thread that serves all connections in turn, and sleeps while there is none. */
+/* The server: one thread serves all connections in turn, and sleeps while no test is open. */
 #include "sessions.h"
 
 #include <errno.h>
@@ -18,7 +18,7 @@
 #include "passive.h"
 
 #define CLIENTS_MAX 32
-/* Between looks at the sockets during tests: each costs a system call. */
+/* Interval between polls of the sockets during tests: each poll costs system calls. */
 #define LOOK_NS	     UINT64_C(5000000)
 #define IDLE_WAIT_MS 1
 
@@ -31,12 +31,12 @@ struct server {
 	struct nic *nic;
 	int listen_fd;
 	struct client clients[CLIENTS_MAX];
-	struct client *connected[CLIENTS_MAX]; /* of these */
+	struct client *connected[CLIENTS_MAX]; /* pointers into `clients` */
 	unsigned int count;		       /* in `connected` */
 	bool had_one;
 };
 
-/* By its place among those that are connected. */
+/* Drop a client by its index in `connected`. */
 static void server_drop(struct server *server, unsigned int i)
 {
 	struct client *client = server->connected[i];
@@ -69,7 +69,8 @@ static void server_accept(struct server *server)
 	close(fd);
 }
 
-/* Returns false when the client has gone, or says what makes no sense. */
+/* Serve a request of a client, if there is one. Returns false if the client closed the connection
+ * or sent an invalid message. */
 static bool client_listen(struct client *client)
 {
 	struct control_message message;
@@ -87,7 +88,8 @@ static bool client_listen(struct client *client)
 	return control_send(client->fd, &message, client->passive.nic) == 0;
 }
 
-/* A test that has failed on this side alone must end on the other as well. */
+/* Return true if a test has failed on this side. The caller then drops the client, so that its side
+ * ends as well. */
 static bool client_has_failed(const struct client *client)
 {
 	if (client->passive.failed == 0)
@@ -99,7 +101,7 @@ static bool client_has_failed(const struct client *client)
 static void server_look(struct server *server)
 {
 	server_accept(server);
-	/* From the end: who is dropped leaves its place to the last one. */
+	/* Walk from the end: server_drop moves the last client into the free place. */
 	for (unsigned int i = server->count; i-- > 0;) {
 		struct client *client = server->connected[i];
 
@@ -116,7 +118,7 @@ static bool server_has_tests(const struct server *server)
 	return false;
 }
 
-/* Without a test there is nothing to poll for; all sockets are looked at again in a moment. */
+/* Sleep for a moment: without a test no queue needs polling. The caller then polls all sockets. */
 static void server_wait(struct server *server)
 {
 	struct pollfd fd = {.fd = server->listen_fd, .events = POLLIN};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The server: passive sides for all who connect. */
+/* The server: a passive side for each client. */
 #ifndef TESTROCE_SESSIONS_H
 #define TESTROCE_SESSIONS_H
 
@@ -10,12 +10,12 @@
 struct nic;
 
 /**
- * Serve whoever connects, many at a time. Not MT-safe.
+ * Serve all clients, several at a time. Not MT-safe.
  *
  * @param once
- *   End when nobody is connected any more who was.
+ *   End when all clients that connected have disconnected.
  * @param stop
- *   Ends it.
+ *   Ends the server when it becomes nonzero.
  * @return
  *   0 or -errno with `error`.
  */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Where a test's cycles go: samples of a timer, by function. */
+/* Cycles of a test per stage: a timer samples the running function. */
 #include "stages.h"
 
 #include <errno.h>
@@ -27,7 +27,7 @@
 
 #define PERIOD_NS   200000
 #define YIELD_BYTES 32
-#define STACK_WORDS 96 /* in which the caller of a driver is looked for */
+#define STACK_WORDS 96 /* words of the stack searched for the caller of a driver */
 
 #define NAME_OF(name, meaning)	  #name,
 #define MEANING_OF(name, meaning) meaning,
@@ -36,7 +36,7 @@ static const char *const meanings[] = {STAGES(MEANING_OF)};
 
 static struct {
 	timer_t timer;
-	struct stages seen; /* by the handler; relaxed */
+	struct stages seen; /* written by the signal handler with relaxed atomics */
 } sampler;
 
 static int compare(const void *key, const void *row)
@@ -54,7 +54,8 @@ static const struct stage_of_function *find(const char *source, const char *func
 	return bsearch(&key, stage_table, stage_table_count, sizeof(key), compare);
 }
 
-/* A linker makes functions that no other program can name local, and leaves their source out. */
+/* The linker makes functions local that no other program can name, and omits their source file. So
+ * look up such names without a source, too. */
 enum stage stages_of(const char *source, const char *function)
 {
 	const struct stage_of_function *row = find(source, function);
@@ -81,16 +82,17 @@ static enum stage stage_of_own(uintptr_t address)
 	return symbol ? stages_of(symbol->source, symbol->name) : STAGE_other;
 }
 
-/* The C library's function is a few instructions around a system call. */
+/* Return true inside sched_yield of the C library, which is a few instructions around a system
+ * call. */
 static bool is_yield(uintptr_t address)
 {
 	return address - (uintptr_t)sched_yield < YIELD_BYTES;
 }
 
 /*
- * In a library: a driver's receiving and sending functions have no names here, and copies are asked
- * for by many. Whoever of ours called it tells; what looks like a return address of ours is most
- * likely one.
+ * Return the stage of a sample inside a library. A driver's receive and transmit functions have no
+ * symbols here, and many callers use memcpy, so the stage is that of our function that called the
+ * library. A stack word that looks like a return address into our code most likely is one.
  */
 __attribute__((no_sanitize("address"))) static enum stage stage_of_caller(const uintptr_t *stack)
 {
@@ -98,7 +100,7 @@ __attribute__((no_sanitize("address"))) static enum stage stage_of_caller(const 
 		const enum stage stage =
 			symbols_is_own(stack[i]) ? stage_of_own(stack[i]) : STAGE_other;
 
-		/* Programs' memcpy is a copy, whoever of the transport wants it. */
+		/* A memcpy that the transport calls is a copy. */
 		if (stage == STAGE_transport)
 			return STAGE_copy;
 		if (stage != STAGE_other)
@@ -107,7 +109,8 @@ __attribute__((no_sanitize("address"))) static enum stage stage_of_caller(const 
 	return STAGE_other;
 }
 
-/* Looks at constant memory and its own stack only, so it may interrupt anything. */
+/* Count a sample. The handler reads only constant memory and its own stack, so it may interrupt any
+ * code. */
 static void on_sample(int number, siginfo_t *info, void *data)
 {
 	const ucontext_t *context = data;

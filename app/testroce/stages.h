@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Where a test's cycles go, by stage of the packet path. The path itself knows nothing of it: a
- * timer interrupts the thread some thousand times a second, and where it was is looked up in the
- * program's symbols. So it costs nothing while it is off, little while it is on, and what it tells
- * is as exact as its number of samples.
+ * Cycles of a test, by stage of the packet path. The packet path has no code for this. A timer
+ * interrupts the thread some thousand times a second, and the handler looks up the interrupted
+ * function in the program's symbols. This costs nothing while it is off and little while it is on.
+ * Its precision depends on the number of samples.
  */
 #ifndef TESTROCE_STAGES_H
 #define TESTROCE_STAGES_H
@@ -33,10 +33,10 @@ enum stage {
 		STAGE_COUNT
 };
 
-/* make_stages.py makes the table of all functions that this program is built of, by stages.map. It
- * is in the order of these two. */
+/* make_stages.py generates the table of all functions of this program from stages.map. The table is
+ * sorted by source, then by function. */
 struct stage_of_function {
-	const char *source; /* for functions that are local to it; else "" */
+	const char *source; /* source file of a local function; else "" */
 	const char *function;
 	enum stage stage;
 };
@@ -45,24 +45,26 @@ extern const struct stage_of_function stage_table[];
 extern const size_t stage_table_count;
 
 struct stages {
-	uint64_t count; /* samples; 0: nothing is known */
+	uint64_t count; /* samples; 0: no result */
 	uint64_t samples[STAGE_COUNT];
 };
 
-/** Begin to look at the calling thread; of one thread at a time. 0 or -errno. */
+/** Begin to sample the calling thread. Only one thread can be sampled at a time. Returns 0 or
+ * -errno. */
 int stages_begin(void);
 
-/** End, and copy the samples since stages_begin or the last stages_clear. By the same thread. */
+/** Stop, and copy the samples since stages_begin or the last stages_clear. The thread that called
+ * stages_begin must call it. */
 void stages_end(struct stages *stages);
 
-/** Drop all samples. By the same thread. */
+/** Drop all samples. The thread that called stages_begin must call it. */
 void stages_clear(void);
 
 /** Copy the samples so far. MT-safe. */
 void stages_peek(struct stages *stages);
 
-/** The stage of a function by its name and, where others may have that name as well, the name of
- * its source without folders; else "". MT-safe. */
+/** Return the stage of a function by its name. `source` is the file name without folders for a
+ * local function, whose name may occur in other files; else "". MT-safe. */
 enum stage stages_of(const char *source, const char *function);
 
 const char *stages_name(enum stage stage);

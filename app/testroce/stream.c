@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Keeping send queues full. */
+/* The loop that keeps send queues full. */
 #include "stream.h"
 
 #include <errno.h>
@@ -21,8 +21,8 @@
 struct stream_qp {
 	uint64_t posted;
 	uint64_t completed;
-	uint64_t quota;	      /* of a test that ends after so many messages */
-	uint32_t unsignalled; /* posted since the last one that will complete */
+	uint64_t quota;	      /* messages to post in a test that ends after a number of messages */
+	uint32_t unsignalled; /* requests posted since the last signalled one */
 };
 
 struct stream {
@@ -30,7 +30,7 @@ struct stream {
 	uint32_t signal;
 	uint32_t batch;
 	unsigned int send_flags;
-	bool has_tail; /* what was posted last has been made to complete */
+	bool has_tail; /* the last request of each queue pair is signalled */
 	struct ibv_send_wr wrs[PLAN_BATCH_MAX];
 	struct ibv_sge sges[PLAN_BATCH_MAX];
 	struct stream_qp qps[];
@@ -47,7 +47,7 @@ void stream_fill_pattern(struct run *run, uint32_t qp, uint64_t n)
 		     pattern_tag(qp, n));
 }
 
-/* Return true if the n-th message of a queue pair shall have a completion. */
+/* Return true if the n-th message of a queue pair must be signalled. */
 static bool stream_signals(const struct stream *stream, const struct stream_qp *qp, uint64_t n)
 {
 	return qp->unsignalled + 1 >= stream->signal || n + 1 == qp->quota;
@@ -131,7 +131,8 @@ static int stream_complete(struct run *run, const struct ibv_wc *wc)
 	return stream_refill(run, index);
 }
 
-/* One more message behind those that would not complete, as the queue's last. */
+/* Post one last signalled message on each queue pair whose newest messages are unsignalled, so that
+ * all of them complete. */
 static int stream_end_tails(struct run *run)
 {
 	struct stream *stream = run->state;
@@ -239,7 +240,7 @@ void stream_shape(const struct plan *plan, struct endpoint_config *active,
 {
 	const struct slots slots = plan_slots(plan, plan->depth + 1);
 
-	/* One more, also of the places, for what ends the queue. */
+	/* Add one request and one slot for the message that stream_end_tails posts. */
 	active->send_wr = (uint32_t)plan->depth + 1;
 	active->region_bytes = slots_bytes(&slots);
 	passive->region_bytes = slots_bytes(&slots);

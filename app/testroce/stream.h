@@ -16,37 +16,38 @@ struct run;
 
 struct stream_ops {
 	enum ibv_wr_opcode opcode;
-	/* Only where messages are verified, each or NULL: before the message is posted, and when it
-	 * has completed. */
+	/* Called only if messages are verified; each may be NULL. fill runs before a message is
+	 * posted, check after it has completed. */
 	void (*fill)(struct run *run, uint32_t qp, uint64_t n);
 	void (*check)(struct run *run, uint32_t qp, uint64_t n);
 };
 
-/** Begin to keep the queues full. 0 or -errno. */
+/** Begin to keep the queues full. Returns 0 or -errno. */
 int stream_begin(struct run *run, const struct stream_ops *ops);
 int stream_turn(struct run *run);
 void stream_end(struct run *run);
 
-/** Messages of the queue pairs that had the fewest and the most. */
+/** Get the smallest and the largest number of messages that a queue pair has completed. */
 void stream_spread(const struct run *run, uint64_t *least, uint64_t *most);
 
 uint64_t stream_qp_messages(const struct run *run, uint32_t qp);
 
-/** The memory of a message on this side. */
+/** Return the memory of a message on this side. */
 void *stream_memory(const struct run *run, uint32_t qp, uint64_t n);
 
-/** Fill it with its pattern: a stream_ops.fill. */
+/** Fill a message with its pattern; usable as stream_ops.fill. */
 void stream_fill_pattern(struct run *run, uint32_t qp, uint64_t n);
 
-/** Both sides have memory for `depth` messages of each queue pair. */
+/** Size both regions for `depth` messages of each queue pair, and one more. */
 void stream_shape(const struct plan *plan, struct endpoint_config *active,
 		  struct endpoint_config *passive);
 
-/** The passive side has receive requests for twice as many. */
+/** Do the same, and give the passive side 2 * `depth` receive requests per queue pair. */
 void stream_shape_receives(const struct plan *plan, struct endpoint_config *active,
 			   struct endpoint_config *passive);
 
-/** Where messages are verified they hold their tag. 0 or -EINVAL with `error`. */
+/** Check that verified messages are large enough for their tag. Returns 0, or -EINVAL with `error`.
+ */
 int stream_check_plan(const struct plan *plan, char *error, size_t error_size);
 
 #endif

@@ -128,7 +128,8 @@ static int sweep_test(const struct sweep *sweep, const struct plan *plan, struct
 	return output_json(sweep->json, result) ? 0 : -ENOMEM;
 }
 
-/* How large a part of the messages took no longer. */
+/* Write the cumulative distribution: for each latency, the share of messages that took no longer.
+ */
 static void sweep_write_distribution(const struct sweep *sweep)
 {
 	const struct histogram *latency = measure_last_latency();
@@ -211,7 +212,7 @@ static int sweep_figure(struct sweep *sweep, const struct figure *figure, const 
 	return rc;
 }
 
-/* Returns false where gnuplot is not there, or fails. */
+/* Run gnuplot. Returns false if gnuplot is missing or fails. */
 static bool sweep_plot(const struct figure *figure)
 {
 	char script[64];
@@ -226,7 +227,8 @@ static bool sweep_plot(const struct figure *figure)
 	return WIFEXITED(status) && WEXITSTATUS(status) == 0;
 }
 
-/* Packets within a process meet no port, and an attached one has none. */
+/* Return true if loss on request is possible. Packets within one process pass no port, and an
+ * attached process has no port of its own. */
 static bool sweep_can_lose(const struct sweep *sweep)
 {
 	const bool loses = sweep->control->fd >= 0 && nic_set_loss(sweep->nic, 1, 1) == 0;

@@ -8,11 +8,12 @@
 #include "measure.h"
 
 /**
- * Measure all series, and write results.json, results.csv and a gnuplot script and an SVG a figure
- * into a folder, which is made if need be. Says on stdout where gnuplot is missing. Not MT-safe.
+ * Measure all series. Write results.json and results.csv, and for each figure a gnuplot script and
+ * an SVG, into a folder, which is created if it is missing. Reports a missing gnuplot on stdout.
+ * Not MT-safe.
  *
  * @param base
- *   What all tests have in common.
+ *   The plan that all tests share.
  * @return
  *   0 or -errno with `error`.
  */

@@ -13,12 +13,12 @@
 #include <unistd.h>
 
 static struct {
-	struct symbol *list; /* by address; the names are in the mapped file, which stays */
+	struct symbol *list; /* sorted by address; the names are in the file, which stays mapped */
 	size_t count;
 	uintptr_t begin, end; /* of the code */
 } symbols;
 
-/* The program itself comes first. */
+/* Get the load address of the first object, which is the program itself. */
 static int find_base(struct dl_phdr_info *info, size_t size, void *base)
 {
 	(void)size;
@@ -33,7 +33,7 @@ static int compare(const void *a, const void *b)
 	return (x->begin > y->begin) - (x->begin < y->begin);
 }
 
-/* A compiler may give a source's whole path. */
+/* Strip folders: the symbol may hold the whole path of the source. */
 static const char *name_without_folders(const char *path)
 {
 	const char *slash = strrchr(path, '/');

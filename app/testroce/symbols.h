@@ -12,14 +12,15 @@ struct symbol {
 	const char *name;
 };
 
-/** Read them, once. Not MT-safe. 0; -ENOENT: they have been stripped off; or another -errno. */
+/** Read the symbols, once. Not MT-safe. Returns 0; -ENOENT: the program is stripped; or another
+ * -errno. */
 int symbols_read(void);
 
-/** Return true for an address in this program's own code, false for a library's. After
- * symbols_read; MT-safe. */
+/** Return true for an address in this program's own code, false for a library's. Call it after
+ * symbols_read. MT-safe. */
 bool symbols_is_own(uintptr_t address);
 
-/** The function there, or NULL. After symbols_read; MT-safe. */
+/** Return the function at an address, or NULL. Call it after symbols_read. MT-safe. */
 const struct symbol *symbols_find(uintptr_t address);
 
 #endif

@@ -67,7 +67,7 @@ const char options_help[] =
 	"  testroce --port net_memif0,socket=/run/x.sock,role=client --ip 10.0.0.2/24 \\\n"
 	"           --connect 127.0.0.1 --mode latency --op send --size 64\n";
 
-#define SERIES_NS UINT64_C(500000000) /* of one test of many */
+#define SERIES_NS UINT64_C(500000000) /* duration of one test of a series */
 
 enum {
 	CODE_NETDEV = 256,
@@ -93,8 +93,8 @@ enum {
 	CODE_VERSION,
 };
 
-/* Options up to CODE_LAST_SETTING have the names of settings, those of CODE_PLAN the names of a
- * plan. */
+/* Options up to CODE_LAST_SETTING have the names of settings. Options of CODE_PLAN have the names
+ * that plan_set takes. */
 static const struct option long_options[] = {
 	{"netdev", required_argument, NULL, CODE_NETDEV},
 	{"port", required_argument, NULL, CODE_PORT},
@@ -158,7 +158,7 @@ static int set_period(struct options *options, const char *value, char *error, s
 	return 0;
 }
 
-/* Values that were given by name, and are completed when all options are known. */
+/* Options that were present. options_finish fills in defaults for the others. */
 struct given {
 	bool seconds, port;
 };
@@ -214,7 +214,7 @@ static int options_take(struct options *options, int code, const char *name, str
 	}
 }
 
-/* The port is known when the two have parted. */
+/* Check the options of --pair. The port is set only after the fork, so it is not checked here. */
 static enum options_result options_finish_pair(struct options *options, const struct given *given,
 					       char *error, size_t error_size)
 {
@@ -244,7 +244,7 @@ static enum options_result options_finish(struct options *options, const struct 
 	}
 	if ((options->ablation || options->sweep) && !given->seconds)
 		options->plan.duration_ns = SERIES_NS;
-	/* At the prompt there is a command for its end. */
+	/* A test at the prompt runs until the command "stop". */
 	if (options->interactive && !given->seconds)
 		options->plan.duration_ns = 0;
 	if (!options->has_size)

@@ -23,7 +23,7 @@ struct options {
 	const char *listen;  /* "[ADDR:]PORT", or NULL */
 	const char *connect; /* "ADDR[:PORT]"; with neither, both sides are in this process */
 	bool interactive;
-	bool has_size; /* of messages: it was named, and does not follow the mode */
+	bool has_size; /* --size was given, so the size does not follow the mode */
 	bool once;     /* the server ends after its first client */
 	bool pair;     /* both sides, in two processes; settings lack the port */
 	bool stages;
@@ -31,21 +31,21 @@ struct options {
 	const char *sweep; /* folder to write to, or NULL */
 	const char *json;  /* files to write to, or NULL */
 	const char *csv;
-	uint64_t period_ns; /* of --stats-period; 0: choose */
+	uint64_t period_ns; /* of --stats-period; 0: default */
 };
 
 /**
  * Read the command line. Not MT-safe (getopt).
  *
  * @param argc, argv
- *   argv[0] and what follows EAL's options.
+ *   argv[0], then the arguments after EAL's options.
  * @param default_socket
- *   uroced's, to attach to where no port is named.
+ *   The socket of uroced, to attach to if no port is given.
  */
 enum options_result options_parse(int argc, char **argv, const char *default_socket,
 				  struct options *options, char *error, size_t error_size);
 
-/** The index of the "--" that ends EAL's options; 0: there are none. MT-safe. */
+/** Return the index of the "--" that ends EAL's options, 0 without EAL options. MT-safe. */
 int options_eal_end(int argc, char **argv);
 
 /** The text of --help. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Results for people, and for programs. */
+/* The output of results, as text, JSON and CSV. */
 #include "testroce_output.h"
 
 #include <inttypes.h>
@@ -14,7 +14,7 @@
 struct column {
 	const char *name;
 	double value;
-	int digits; /* behind the point */
+	int digits; /* decimals */
 	bool known;
 };
 
@@ -79,7 +79,7 @@ void output_stages(FILE *file, const struct result *result)
 	fflush(file);
 }
 
-/* Without memory the field is left out, and false is returned. */
+/* Add a field. Return false, without the field, if memory is short. */
 static bool json_add(struct json_object *to, const char *name, struct json_object *value)
 {
 	if (value && json_object_object_add(to, name, value) == 0)
@@ -88,7 +88,7 @@ static bool json_add(struct json_object *to, const char *name, struct json_objec
 	return false;
 }
 
-/* A number of so many digits behind the point, and no more. */
+/* Create a number with `digits` decimals. */
 static struct json_object *json_number(double value, int digits)
 {
 	char text[64];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Results for people, and for programs. */
+/* The output of results, as text, JSON and CSV. */
 #ifndef TESTROCE_OUTPUT_H
 #define TESTROCE_OUTPUT_H
 

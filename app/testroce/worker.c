@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The thread that runs tests while the prompt is read. */
+/* The thread that runs tests while the prompt waits for commands. */
 #include "worker.h"
 
 #include <errno.h>
@@ -9,8 +9,9 @@
 #include "nic.h"
 #include "testroce_output.h"
 
-#define TURN_NS \
-	1000000 /* between tests the device answers at least that often, in every progress mode */
+#define TURN_NS                                                                                \
+	1000000 /* the device gets a turn at least this often between tests, in every progress \
+		   mode */
 
 static void worker_test(struct worker *worker)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The thread that runs tests while the prompt is read. */
+/* The thread that runs tests while the prompt waits for commands. */
 #ifndef TESTROCE_WORKER_H
 #define TESTROCE_WORKER_H
 
@@ -17,13 +17,13 @@ struct worker {
 	struct control *control;
 	struct run_options how;
 	pthread_t thread;
-	pthread_mutex_t lock; /* below it: all but stop */
+	pthread_mutex_t lock; /* protects all members below, except stop */
 	pthread_cond_t changed;
 	enum worker_state state;
-	struct plan plan;     /* of the test that is wanted */
-	struct result result; /* of the last one that was whole */
+	struct plan plan;     /* of the requested test */
+	struct result result; /* of the last complete test */
 	bool has_result;
-	bool failed; /* some test did */
+	bool failed; /* at least one test failed */
 	volatile sig_atomic_t stop;
 };
 
@@ -31,7 +31,7 @@ struct worker {
 int worker_start(struct worker *worker, struct nic *nic, struct control *control,
 		 uint64_t period_ns, bool stages);
 
-/** Begin a test. MT-safe. 0, or -EBUSY while there is one. */
+/** Begin a test. MT-safe. Returns 0, or -EBUSY while another test runs. */
 int worker_begin(struct worker *worker, const struct plan *plan);
 
 /** End the test, if there is one, and wait until it has ended. MT-safe. */
@@ -40,7 +40,7 @@ void worker_stop(struct worker *worker);
 /** Wait until the test has ended by itself. MT-safe. */
 void worker_wait(struct worker *worker);
 
-/** Choose whether the next tests tell where cycles go. MT-safe. */
+/** Choose if the next tests sample the cycles per stage. MT-safe. */
 void worker_set_stages(struct worker *worker, bool on);
 
 /** Return true while a test runs. MT-safe. */
