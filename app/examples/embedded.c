@@ -4,9 +4,9 @@
  *
  *     embedded EAL-OPTIONS -- ADDR/LEN SOCKET
  *
- * Frames that are RoCE's, or look for its address, go to uroce; all others go through. A thread
- * waits at SOCKET for a program that writes into its memory (remote_write), and looks at what it
- * has got.
+ * uroce takes RoCE frames and requests to resolve its address; the application forwards all other
+ * frames. A thread waits at SOCKET for a program that writes into its memory (remote_write), and
+ * verifies the written data.
  */
 #include <pthread.h>
 #include <stdio.h>
@@ -21,7 +21,7 @@
 #include "meet.h"
 
 #define BURST  32
-#define ROUNDS 8 /* remote_write's */
+#define ROUNDS 8 /* the default of remote_write */
 
 static void forward(struct uroce_port *uroce)
 {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A process with a device open forks: both go on, each with a device of its own. */
+/* A process forks while it has a device open. Parent and child continue, each with its own device.
+ */
 #include <errno.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -58,7 +59,7 @@ static void work(struct ibv_context *context, pid_t (*in_between)(struct ibv_con
 		fprintf(stderr, "the child has failed\n");
 		exit(1);
 	}
-	/* The child has come and gone. */
+	/* The device of the parent still works after the child has ended. */
 	send_and_compare(&loop, memory, mr, 0x55);
 	loop_disconnect(&loop);
 	if (ibv_dereg_mr(mr) != 0 || ibv_dealloc_pd(pd) != 0)
@@ -66,7 +67,8 @@ static void work(struct ibv_context *context, pid_t (*in_between)(struct ibv_con
 	free(memory);
 }
 
-/* The objects of the parent stay its own. The child asks for devices as any process does. */
+/* Fork a child. It cannot use the objects of the parent, and opens a device as any other process
+ * does. */
 static pid_t fork_worker(struct ibv_context *context)
 {
 	const pid_t child = fork();

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Two ports, and frames for them. */
+/* Start two ports and send frames. */
 #include "forward.h"
 
 #include <signal.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The own part of a DPDK application that forwards between ports 0 and 1, before uroce comes
- * into it. What fails ends the program with one line. */
+/* The part of a forwarding DPDK application that does not depend on uroce; it forwards between
+ * ports 0 and 1. A failure ends the program with one line. */
 #ifndef EXAMPLES_FORWARD_H
 #define EXAMPLES_FORWARD_H
 
@@ -10,13 +10,14 @@
 #include <rte_mbuf.h>
 #include <rte_mempool.h>
 
-/** Buffers for what it receives; both ports have to be there. It ends by SIGTERM from here on. */
+/** Create the buffers for received frames. Both ports must exist. From now on SIGTERM ends the
+ * program. */
 struct rte_mempool *forward_prepare(void);
 
-/** So many queues each way, started, for frames to any address. */
+/** Start a port in promiscuous mode with `queues` queues in each direction. */
 void forward_start_port(uint16_t id, uint16_t queues, struct rte_mempool *pool);
 
-/** Until it shall end. */
+/** Return false after SIGTERM. */
 bool forward_goes_on(void);
 
 /** Send frames, and drop what the port does not take. */

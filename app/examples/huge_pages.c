@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Regions of huge pages (IBV_ACCESS_HUGETLB): the promise that all pages are huge is verified, and
- * a false one is refused.
+ * Regions of huge pages (IBV_ACCESS_HUGETLB): uroce verifies that all pages are huge, and refuses
+ * the region otherwise.
  *
  *     uroce-run --port net_null0 --ip 10.0.0.1/24 -- huge_pages
  *
- * Without two free pages of 2 MiB it ends with 77.
+ * The program exits with code 77 if no two pages of 2 MiB are free.
  */
 #include <errno.h>
 #include <stdint.h>
@@ -28,8 +28,8 @@ static void *map(int flags)
 	return map == MAP_FAILED ? NULL : map;
 }
 
-/* Ordinary pages; even where the kernel makes transparent huge pages of them nobody guarantees it.
- */
+/* Try ordinary pages. The kernel may turn them into transparent huge pages, but does not guarantee
+ * it. */
 static void try_ordinary_pages(struct ibv_pd *pd)
 {
 	void *pages = map(0);
@@ -42,7 +42,7 @@ static void try_ordinary_pages(struct ibv_pd *pd)
 	munmap(pages, BYTES);
 }
 
-/* The first half is written into the second. */
+/* Write the first half of the pages into the second half. */
 static void use(struct ibv_pd *pd, uint8_t *pages, const struct ibv_mr *mr)
 {
 	struct ibv_sge from = {.addr = (uintptr_t)pages, .length = BYTES / 2, .lkey = mr->lkey};

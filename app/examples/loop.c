@@ -32,7 +32,7 @@ struct ibv_context *loop_open(void)
 	return context;
 }
 
-/* The first address for RoCEv2. */
+/* Return the first GID for RoCEv2. */
 static struct ibv_gid_entry first_gid(struct ibv_context *context)
 {
 	struct ibv_gid_entry gid;

@@ -15,22 +15,23 @@ struct loop {
 	struct ibv_qp *b;
 };
 
-/** End the program: `what` failed, for the reason that errno tells. */
+/** End the program with a message: `what` failed with errno. */
 void loop_fail(const char *what) __attribute__((noreturn));
 
 /** Open the first device. */
 struct ibv_context *loop_open(void);
 
-/** Make two connected queue pairs in a domain, and a completion queue unless there is one. */
+/** Create two connected queue pairs in a protection domain, and a completion queue if loop->cq is
+ * NULL. */
 void loop_connect(struct loop *loop, struct ibv_pd *pd);
 void loop_disconnect(struct loop *loop);
 
-/** Post a receive request, or one to send; the last two arguments are for WRITE and READ. */
+/** Post a receive request or a send request. Only WRITE and READ use the last two arguments. */
 void loop_recv(struct ibv_qp *qp, struct ibv_sge *list, int count);
 void loop_send(struct ibv_qp *qp, enum ibv_wr_opcode opcode, struct ibv_sge *list, int count,
 	       const void *remote_addr, uint32_t rkey);
 
-/** Wait until so many requests have completed, with success. */
+/** Wait until `count` requests have completed successfully. */
 void loop_wait(const struct loop *loop, int count);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A socket for one exchange, and a reliable connection that comes of it. */
+/* Exchange connection data over a socket, and create a reliable connection. */
 #include "meet.h"
 
 #include <errno.h>
@@ -14,7 +14,7 @@
 #define ACCESS	  (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ)
 #define TRIES	  600
 #define PAUSE_NS  100000000
-#define IPV4_BYTE 10 /* an IPv4 address as a GID is ::ffff:a.b.c.d */
+#define IPV4_BYTE 10 /* the GID of an IPv4 address is ::ffff:a.b.c.d */
 
 /* A message from one side to the other. */
 struct card {
@@ -32,7 +32,7 @@ static void check(int bad, const char *what)
 	exit(1);
 }
 
-/* The first IPv4 address. */
+/* Return the GID of the first IPv4 address. */
 static struct ibv_gid_entry own_gid(struct ibv_context *context)
 {
 	struct ibv_gid_entry gid;
@@ -110,7 +110,7 @@ static void connect_to(struct meet *meet, const struct card *peer, uint8_t sgid_
 	meet->peer_rkey = peer->rkey;
 }
 
-/* The peer is ready to receive, too, when this returns. */
+/* Exchange connection data and connect. The peer is ready to receive when this returns. */
 static void exchange(struct meet *meet, int fd)
 {
 	const struct ibv_gid_entry gid = own_gid(meet->qp->context);

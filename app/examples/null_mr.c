@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The null region (ibv_alloc_null_mr(3)): sent from it are zeros, and what it receives vanishes,
- * without a byte of memory being touched.
+ * The null region (ibv_alloc_null_mr(3)): a send from it sends zeros, and data received into it is
+ * dropped. No memory is accessed.
  *
  *     uroce-run --port net_null0 --ip 10.0.0.1/24 -- null_mr
  */
@@ -21,7 +21,7 @@ static uint8_t payload[PAYLOAD_BYTES];
 static struct loop loop;
 static struct ibv_mr *header_mr, *payload_mr, *null_mr;
 
-/* Addresses in the null region mean nothing; only the key counts. */
+/* Return an element of the null region. Its address is ignored; only the key counts. */
 static struct ibv_sge nothing(uint32_t length)
 {
 	return (struct ibv_sge){.addr = 0, .length = length, .lkey = null_mr->lkey};
@@ -41,7 +41,8 @@ static void require(int condition, const char *what)
 	printf("%s\n", what);
 }
 
-/* A file's hole need not be read: the receiver's memory is filled with zeros all the same. */
+/* Send zeros without reading them. A use is a hole in a file: the receiver's memory is filled with
+ * zeros. */
 static void source_of_zeros(void)
 {
 	struct ibv_sge from[] = {part(header, HEADER_BYTES, header_mr), nothing(PAYLOAD_BYTES / 2)};
@@ -57,8 +58,7 @@ static void source_of_zeros(void)
 	require(zeros, "a header and half a megabyte of zeros came, that nobody had in memory");
 }
 
-/* A receiver that needs only the header of a message lets the rest go into a null region, which
- * stores nothing. */
+/* Receive only the header of a message. The null region takes the rest and stores nothing. */
 static void sink(void)
 {
 	struct ibv_sge from = part(payload, PAYLOAD_BYTES, payload_mr);
@@ -72,7 +72,7 @@ static void sink(void)
 		"of a megabyte the header was stored, and the rest was dropped");
 }
 
-/* That a peer's memory can be read is seen without having room for what it holds. */
+/* Check that a peer's memory can be read, without a buffer for the data. */
 static void probe(void)
 {
 	struct ibv_sge to = nothing(PAYLOAD_BYTES);

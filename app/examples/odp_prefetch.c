@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * On-demand regions (IBV_ACCESS_ON_DEMAND) and ibv_advise_mr(3): registered is a range of
- * addresses, what is mapped there may come and go, and pages can be asked for before they are
- * needed.
+ * On-demand regions (IBV_ACCESS_ON_DEMAND) and ibv_advise_mr(3). The region is a range of
+ * addresses. The program may map and unmap memory in the range, and may prefetch pages.
  *
  *     uroce-run --port net_null0 --ip 10.0.0.1/24 -- odp_prefetch
  */
@@ -69,7 +68,7 @@ static void prefetch(struct ibv_mr *mr, uint8_t *addr)
 		loop_fail("ibv_advise_mr");
 }
 
-/* The range's first bytes are written to another place of it. */
+/* Write the first bytes of the range to another address in the range. */
 static void write_to(struct loop *loop, struct ibv_mr *mr, uint8_t *range, uint8_t *to)
 {
 	struct ibv_sge from = {.addr = (uintptr_t)range, .length = 8, .lkey = mr->lkey};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A parent domain (ibv_alloc_parent_domain(3)) with an allocator and a thread domain: the rings of
- * all queues stand in one piece of memory that the program chose, and no queue takes a lock.
+ * A parent domain (ibv_alloc_parent_domain(3)) with an allocator and a thread domain. The rings of
+ * all queues are in one memory area that the program provides, and no queue takes a lock.
  *
  *     uroce-run --port net_null0 --ip 10.0.0.1/24 -- parent_domain
  */
@@ -17,11 +17,11 @@
 #define ARENA_BYTES ((size_t)1 << 20)
 #define MESSAGES    1000
 
-/* Memory is given from its start on, and taken back all at once. */
+/* An allocator that hands out memory from the start of an area, and never reuses a piece. */
 struct arena {
 	uint8_t *base;
 	size_t used;
-	int pieces; /* given and not freed */
+	int pieces; /* pieces allocated and not freed */
 };
 
 static uint8_t source[4096], target[4096];
@@ -41,7 +41,8 @@ static const char *name_of(enum uroce_resource resource)
 	return "something newer";
 }
 
-/* NULL fails the call that needs the memory. Another device's we do not think about. */
+/* Allocate memory for a ring. NULL fails the call that needs the memory. Resources of other drivers
+ * use the default allocator. */
 static void *arena_alloc(struct ibv_pd *pd, void *pd_context, size_t size, size_t alignment,
 			 uint64_t resource_type)
 {
@@ -65,7 +66,7 @@ static void arena_free(struct ibv_pd *pd, void *pd_context, void *ptr, uint64_t 
 	((struct arena *)pd_context)->pieces--;
 }
 
-/* Not to be copied by fork(): the manual page asks for that. */
+/* Map the area. MADV_DONTFORK excludes it from fork(), as the manual page requires. */
 static void arena_open(struct arena *arena)
 {
 	arena->base =

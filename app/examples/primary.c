@@ -6,8 +6,8 @@
  *     primary EAL-OPTIONS -- ADDR/LEN SOCKET
  *     uroce-run --socket SOCKET -- PROGRAM
  *
- * Frames that are RoCE's, or look for its address, go to the programs and to uroce; all others go
- * through.
+ * The programs and uroce take RoCE frames and requests to resolve their address; the application
+ * forwards all other frames.
  */
 #include <stdlib.h>
 

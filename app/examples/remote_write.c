@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Writes a megabyte into the memory of a program that waits for it, reads it back, and says so:
- * remote_write SOCKET [ROUNDS], by default 8 times. With "-s" it is the program that waits, and
- * looks at what has been written in the last of 8. */
+/*
+ * remote_write SOCKET [ROUNDS] writes a megabyte into the memory of a waiting program, reads it
+ * back and verifies it, 8 times by default. remote_write -s SOCKET is the waiting program, which
+ * verifies the data of round 8.
+ */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -40,7 +42,7 @@ static void call(const char *path, uint32_t rounds)
 		meet_wait(&meet);
 		verify(&meet, round);
 	}
-	/* The peer is told that it may look, and says that it has. */
+	/* Tell the peer that it may verify its memory, and wait for its answer. */
 	meet_post(&meet, IBV_WR_SEND);
 	meet_wait(&meet);
 	meet_wait(&meet);

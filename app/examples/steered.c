@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A DPDK application that gives uroce a queue of its port, to which the port brings RoCE by rules
- * (rte_flow):
+ * A DPDK application that gives uroce a queue of its port. rte_flow rules steer RoCE to that queue:
  *
  *     steered EAL-OPTIONS -- ADDR/LEN SOCKET
  *
- * Queue 0 is the application's, queue 1 uroce's. What of queue 0 is for uroce all the same, as ARP,
- * is handed to it. A thread waits at SOCKET for a program that writes into its memory
- * (remote_write). The port is the last; those before it are only started, as those that a software
- * NIC is made of.
+ * The application uses queue 0, uroce uses queue 1. The application hands frames of queue 0 that
+ * are for uroce, such as ARP, to uroce. A thread waits at SOCKET for a program that writes into its
+ * memory (remote_write). The example uses the last port. It only starts the ports before it, which
+ * may be parts of a software NIC.
  */
 #include <pthread.h>
 #include <stdio.h>
@@ -28,7 +27,7 @@
 #define ROCE_PORT 4791
 #define HEADERS	  (RTE_ETHER_HDR_LEN + sizeof(struct rte_ipv4_hdr) + sizeof(struct rte_udp_hdr))
 
-static uint64_t frames, roce; /* that came by the application's queue */
+static uint64_t frames, roce; /* frames received on queue 0, and those of them that are RoCE */
 
 static bool is_roce(const struct rte_mbuf *mbuf)
 {
@@ -40,7 +39,7 @@ static bool is_roce(const struct rte_mbuf *mbuf)
 	       ip->next_proto_id == IPPROTO_UDP && udp->dst_port == RTE_BE16(ROCE_PORT);
 }
 
-/* It has no use for frames of its own but to count them. */
+/* Poll queue 0. The application only counts its own frames. */
 static void look(struct uroce_port *uroce, uint16_t port)
 {
 	struct rte_mbuf *mbufs[BURST];
@@ -63,7 +62,7 @@ static void *serve(void *path)
 	struct meet meet;
 
 	meet_serve(&meet, path);
-	/* The peer says that it has written all. */
+	/* Wait for the message that the peer has written all data. */
 	meet_wait(&meet);
 	meet_post(&meet, IBV_WR_SEND);
 	meet_wait(&meet);

@@ -9,9 +9,7 @@
 #include "nic.h"
 #include "testroce_output.h"
 
-#define TURN_NS                                                                                \
-	1000000 /* the device gets a turn at least this often between tests, in every progress \
-		   mode */
+#define TURN_NS 1000000 /* longest time between turns of the device while no test runs */
 
 static void worker_test(struct worker *worker)
 {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Words as rdma(8) takes them: an object, "show", what of it, and which; each may be shortened. */
+/* Parse words in the syntax of rdma(8): an object, "show", a kind, and filters. Words may be
+ * abbreviated. */
 #include "command.h"
 
 #include <errno.h>
@@ -36,7 +37,7 @@ static const char *const objects[] = {
 	[COMMAND_TOP] = "top",		 [COMMAND_HELP] = "help",
 };
 
-/* Words that are still to be read. */
+/* Words that are not parsed yet. */
 struct words {
 	char **at;
 	int left;
@@ -63,7 +64,7 @@ static bool is_word(const char *given, const char *word)
 	return given[0] != '\0' && strncmp(given, word, strlen(given)) == 0;
 }
 
-/* The next word, if it is this one. */
+/* Take the next word if it is `word`. */
 static bool take(struct words *words, const char *word)
 {
 	if (words->left == 0 || !is_word(*words->at, word))

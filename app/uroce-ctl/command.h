@@ -21,15 +21,15 @@ enum command_object {
 
 struct command {
 	enum command_object object;
-	int kind; /* COMMAND_RESOURCE: enum report_kind, or -1 for how many of each */
+	int kind; /* COMMAND_RESOURCE: enum report_kind, or -1 to count each kind */
 	bool json;
 	unsigned int ms; /* COMMAND_TOP */
 	uint32_t rounds; /* COMMAND_TOP; 0: without end */
 	struct show_filter filter;
-	char device[64]; /* filter.device is here */
+	char device[64]; /* filter.device points here */
 };
 
-/** Understand it. false, and `error` says why, where it is none. Not MT-safe (getopt). */
+/** Parse the command line. Returns false with `error` if it is invalid. Not MT-safe (getopt). */
 bool command_parse(int argc, char **argv, struct command *command, char *error, size_t error_size);
 
 /** The text of --help. */

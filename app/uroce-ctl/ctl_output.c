@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Items and their fields on stdout. */
+/* Print items and their fields on stdout. */
 #include "ctl_output.h"
 
 #include <ctype.h>
@@ -8,7 +8,7 @@
 
 #include <json-c/json.h>
 
-#define PORT	   1 /* the only one of a device */
+#define PORT	   1 /* the only port of a device */
 #define JSON_STYLE (JSON_C_TO_STRING_SPACED | JSON_C_TO_STRING_NOSLASHESCAPE)
 
 static void put_plain(const char *text)
@@ -25,7 +25,7 @@ static void put_name(struct output *output, const char *name)
 	output->in_item = true;
 }
 
-/* Without memory the field is left out, and output_end tells. */
+/* Add a field. Omit it if memory is short; output_end then returns false. */
 static void add_json(struct output *output, const char *name, struct json_object *value)
 {
 	if (!value || !output->item || json_object_object_add(output->item, name, value) != 0) {

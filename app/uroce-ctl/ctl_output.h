@@ -13,18 +13,18 @@ struct json_object;
 
 struct output {
 	bool json;
-	bool in_item;		     /* one has fields already */
-	bool failed;		     /* there was no memory for all */
-	struct json_object *items;   /* of JSON */
-	struct json_object *item;    /* the one that is begun */
-	struct report_fields fields; /* those of the item that is begun go here */
+	bool in_item;		     /* the current item has fields already */
+	bool failed;		     /* memory was short */
+	struct json_object *items;   /* all finished items, for JSON */
+	struct json_object *item;    /* the current item, for JSON */
+	struct report_fields fields; /* callbacks that add fields to the current item */
 };
 
 /** Begin a list of items. */
 void output_begin(struct output *output, bool json);
 
-/** Begin an item of a device, which lines name as in "0: uroce0: ", or with a port as in "link
- * uroce0/1 ". */
+/** Begin an item of a device. A line begins with "0: uroce0: " for output_dev, and with "link
+ * uroce0/1 " for output_link. */
 void output_dev(struct output *output, uint32_t index, const char *name);
 void output_link(struct output *output, uint32_t index, const char *name);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Devices, links, objects and counters, in the manner of rdma(8). */
+/* Show devices, links, objects and counters in the format of rdma(8). */
 #include "ctl_show.h"
 
 #include <string.h>
@@ -35,8 +35,7 @@ static void add_process(struct output *output, const struct report_view *view)
 {
 	output_number(output, "pid", (uint64_t)view->pid);
 	output_text(output, "comm", view->comm);
-	/* The process is stopped, or runs its engine only while it polls: the report is an old one.
-	 */
+	/* Mark an old report: the process is stopped, or it runs its engine only while it polls. */
 	if (!view->fresh)
 		output_text(output, "answer", "old");
 }

@@ -9,10 +9,10 @@
 #include "ctl_output.h"
 #include "devices.h"
 
-/* Which of all are shown. */
+/* A filter of the devices and processes to show. */
 struct show_filter {
-	const char *device; /* a name, or NULL */
-	pid_t pid;	    /* or 0 */
+	const char *device; /* name of the only device to show, or NULL for all */
+	pid_t pid;	    /* the only process to show, or 0 for all */
 };
 
 void show_dev(const struct ctl_devices *devices, const struct show_filter *filter,
@@ -20,15 +20,15 @@ void show_dev(const struct ctl_devices *devices, const struct show_filter *filte
 void show_link(const struct ctl_devices *devices, const struct show_filter *filter,
 	       struct output *output);
 
-/** How many objects each device has. */
+/** Show the number of objects of each device. */
 void show_summary(const struct ctl_devices *devices, const struct show_filter *filter,
 		  struct output *output);
 
-/** The objects of a kind. */
+/** Show all objects of a kind. */
 void show_objects(const struct ctl_devices *devices, const struct show_filter *filter,
 		  enum report_kind kind, struct output *output);
 
-/** The counters of each process. */
+/** Show the counters of each process. */
 void show_statistic(const struct ctl_devices *devices, const struct show_filter *filter,
 		    struct output *output);
 

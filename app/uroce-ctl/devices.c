@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A device is a port of an owner: uroced's, or a program's own. */
+/* Group reports by device. A device is a port of an owner, which is uroced or a program with its
+ * own port. */
 #include "devices.h"
 
 #include <errno.h>
@@ -8,15 +9,15 @@
 
 #include "report/scan.h"
 
-#define ANSWER_MS 500 /* a process that sleeps looks around more often */
+#define ANSWER_MS 500 /* a sleeping process checks for requests more often than this */
 
-/* The process that has the port. */
+/* Return the process that owns the port. */
 static pid_t owner_of(const struct report_view *view)
 {
 	return view->facts.role == REPORT_ATTACHED ? view->facts.owner_pid : view->pid;
 }
 
-/* Return true if the owner of a port names this process as attached to it. */
+/* Return true if the report of the owner lists this process as attached to the port. */
 static bool names(const struct report_view *owner, const struct report_view *view)
 {
 	if (owner->facts.role != REPORT_OWNER || strcmp(owner->facts.port, view->facts.port) != 0)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Devices, out of what processes show: those that share a port have one. */
+/* Group the reports of processes by device. Processes that share a port share a device. */
 #ifndef DEVICES_H
 #define DEVICES_H
 
@@ -11,9 +11,9 @@
 struct ctl_device {
 	uint32_t index;
 	const char *name;
-	const struct report_view *head; /* the owner's, or the only one */
-	uint32_t processes;		/* programs that use it */
-	uint32_t totals[REPORT_KINDS];	/* their objects */
+	const struct report_view *head; /* the report of the owner, or the only report */
+	uint32_t processes;		/* number of programs that use the device */
+	uint32_t totals[REPORT_KINDS];	/* sums over these programs */
 };
 
 struct ctl_devices {
@@ -21,17 +21,17 @@ struct ctl_devices {
 	struct ctl_device *list;
 	uint32_t *of; /* for each view, the index of its device */
 	uint32_t count;
-	uint32_t left_out; /* reports that were found and not looked at */
+	uint32_t left_out; /* reports that were found but not read */
 };
 
-/** Look at all processes of this host. 0 or -errno. */
+/** Read the reports of all processes of this host. Returns 0 or -errno. */
 int devices_look(struct ctl_devices *devices);
 
 /**
- * Sort views into devices, and take them over. A process shares the device of an owner if the
- * owner's report names that process too. A process that only claims to be attached gets a device of
- * its own. If the owner's report cannot be read, the claim is believed: then all these processes
- * are the reader's own. 0 or -ENOMEM.
+ * Group views by device and take ownership of the views. A process shares the device of an owner if
+ * the owner's report names that process too. A process that only claims to be attached gets a
+ * device of its own. If the owner's report cannot be read, the claim is believed: then all these
+ * processes are the reader's own. 0 or -ENOMEM.
  */
 int devices_sort(struct ctl_devices *devices, const struct report_views *views);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Two looks, and what has changed between them, on a terminal or as plain text. */
+/* Compare two successive sets of reports, and show rates on a terminal or as plain text. */
 #include "top.h"
 
 #include <errno.h>
@@ -27,7 +27,7 @@ static void on_signal(int number)
 	top_stop = 1;
 }
 
-/* Find a process in the look before; NULL if it was not there. */
+/* Return the previous report of a process, or NULL if there was none. */
 static const struct report_view *find_before(const struct ctl_devices *before,
 					     const struct report_view *view)
 {
@@ -47,7 +47,7 @@ static double seconds_between(const struct report_view *old, const struct report
 	return old->written_ns < view->written_ns ? (double)ns / 1e9 : 0;
 }
 
-/* By how much a count has grown a second. */
+/* Return the growth of a counter per second. */
 static double rate(const struct report_view *old, const struct report_view *view, const char *name)
 {
 	const double seconds = old ? seconds_between(old, view) : 0;
@@ -57,7 +57,7 @@ static double rate(const struct report_view *old, const struct report_view *view
 	return (double)(report_stat(view, name) - report_stat(old, name)) / seconds;
 }
 
-/* A number in four or five places. */
+/* Format a number in four or five characters. */
 static const char *brief(double value, char text[16])
 {
 	static const char units[] = " kMGTPE";
@@ -75,7 +75,7 @@ static void print_process(const struct report_view *old, const struct report_vie
 			  const char *device)
 {
 	const double sent = rate(old, view, "tx_packets");
-	/* Packets between processes of one port never came from the port. */
+	/* Add loopback packets: packets between processes of one port do not pass the port. */
 	const double taken = rate(old, view, "rx_packets") + rate(old, view, "rx_loopback_packets");
 	char text[16];
 
@@ -100,7 +100,7 @@ static const struct report_record *find_qp(const struct report_view *view, uint3
 	return NULL;
 }
 
-/* Fields of one queue pair, caught by their names. */
+/* Fields of one queue pair, selected by name. */
 struct qp_words {
 	char type[12], state[12];
 };
@@ -237,7 +237,7 @@ static int top_rounds(const struct show_filter *filter, unsigned int ms, uint32_
 		rc = devices_look(&now);
 		if (rc != 0)
 			return rc;
-		/* A first look has nothing to be compared with. */
+		/* The first round shows no rates: `before` is empty. */
 		fputs(terminal ? "\033[H\033[2J" : round > 0 ? "\n" : "", stdout);
 		print_all(filter, &before, &now);
 		fflush(stdout);

@@ -8,12 +8,12 @@
 #include "ctl_show.h"
 
 /**
- * Show processes and queue pairs, over and over, until `q` is pressed.
+ * Show processes and queue pairs periodically until the user presses `q`.
  *
  * @param ms
- *   Between two looks.
+ *   Interval between two rounds.
  * @param rounds
- *   How many; 0: without end.
+ *   Number of rounds; 0: no limit.
  * @return
  *   0 or -errno.
  */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* From uroce-run to the program: the library path, and exec. */
+/* Launch the program: set the library path, then exec. */
 #include "launch.h"
 
 #include <errno.h>
@@ -13,7 +13,8 @@
 
 #define LIBRARY "libibverbs.so.1"
 
-/* From uroce-run's directory to the library's: in a build, and installed (which Meson knows). */
+/* Paths from uroce-run's directory to the library's: in a build tree, and installed (set by Meson).
+ */
 static const char *const library_dirs[] = {"../lib/verbs", UROCE_LIBRARY_DIR};
 
 int launch_find_library(const char *bin_dir, char *dir, size_t dir_size, char *error,
@@ -28,8 +29,8 @@ int launch_find_library(const char *bin_dir, char *dir, size_t dir_size, char *e
 			continue;
 		if (access(path, R_OK) != 0)
 			continue;
-		/* The directory's real name: one with ".." would change when uroce-run's is moved.
-		 */
+		/* Use the real path: a path with ".." would change if the directory of uroce-run
+		 * were moved. */
 		path[strlen(path) - strlen("/" LIBRARY)] = '\0';
 		real = realpath(path, NULL);
 		if (real == NULL)

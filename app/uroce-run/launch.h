@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* From uroce-run to the program: where our library is, and exec. */
+/* Launch the program: find our library, set the library path, exec. */
 #ifndef UROCE_RUN_LAUNCH_H
 #define UROCE_RUN_LAUNCH_H
 
@@ -20,18 +20,18 @@
 int launch_find_library(const char *bin_dir, char *dir, size_t dir_size, char *error,
 			size_t error_size);
 
-/** The directory of the running executable. MT-safe. 0 or -errno. */
+/** Get the directory of the running executable. MT-safe. Returns 0 or -errno. */
 int launch_find_self(char *dir, size_t dir_size);
 
 /**
  * Put a directory in front of LD_LIBRARY_PATH. Not MT-safe.
  *
  * @return
- *   0, -EINVAL with `error` where the directory cannot stand in a list, or -ENOMEM.
+ *   0, -EINVAL with `error` if LD_LIBRARY_PATH cannot contain the directory, or -ENOMEM.
  */
 int launch_prepend_library_path(const char *dir, char *error, size_t error_size);
 
-/** Become the program. Returns only where that fails: the exit code, with `error`. */
+/** Exec the program. Returns only on failure: the exit code, with `error`. */
 int launch_exec(char **program, char *error, size_t error_size);
 
 #endif

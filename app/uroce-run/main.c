@@ -17,8 +17,8 @@ static int fail(int code, const char *error)
 	return code;
 }
 
-/* Nothing is left open, blocked, ignored or pinned for the program: it differs in its environment
- * alone. */
+/* Launch the program. It inherits no open descriptor, signal mask, ignored signal or CPU affinity
+ * from uroce-run; only its environment differs. */
 static int run(const struct settings *settings, char **program)
 {
 	char self[PATH_MAX], library[PATH_MAX], error[1024];

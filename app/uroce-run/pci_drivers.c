@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Every DPDK driver carries a description of itself as a string, for tools such as dpdk-pmdinfo.py
- * to find. Reading those takes a hundredth of the time that loading all drivers does.
- */
+/* Every DPDK driver contains a string that describes it, for tools such as dpdk-pmdinfo.py. A
+ * search for these strings takes a hundredth of the time that it takes to load all drivers. */
 #include "pci_drivers.h"
 
 #include <dirent.h>
@@ -20,17 +18,17 @@ static const char description_start[] = "PMD_INFO_STRING= {\"name\": \"";
 static const char params_start[] = "\"params\": \"";
 static const char virtual_mark[] = "\"pci_ids\": []";
 
-/* A driver's older second name has no description. */
+/* Prefix of the older second names of drivers, which have no description. */
 static const char alias_prefix[] = "eth_";
 
 /* Result of a search in one file for the device's driver. */
 enum finding {
-	FINDING_NOTHING, /* no description in it */
+	FINDING_NOTHING, /* the file has no description */
 	FINDING_OTHERS,
 	FINDING_DRIVER,
 };
 
-/* A search: the device, and where the parameters of its driver go. */
+/* A search: the device, and the buffer for the parameters of its driver. */
 struct search {
 	const char *device;
 	char *params;
@@ -53,7 +51,8 @@ static void copy_params(const char *description, struct search *search)
 	search->params[len] = '\0';
 }
 
-/* DPDK's rule: a driver takes the devices whose name starts with its own. */
+/* Return true if a description is that of the device's driver. DPDK's rule: a driver takes the
+ * devices whose name starts with its own name. */
 static bool describes(const char *text, size_t len, const char *device)
 {
 	const char *end = memchr(text, '\0', len);
@@ -90,7 +89,8 @@ static enum finding search_file(int dir, const char *name, struct search *search
 	void *bytes;
 	int fd;
 
-	/* A library has several names, of which one is the file. */
+	/* A library has several names. Only one is a regular file; O_NOFOLLOW skips the symbolic
+	 * links. */
 	fd = openat(dir, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
 	if (fd < 0)
 		return FINDING_NOTHING;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Which DPDK drivers of virtual network devices are installed, told without loading them. */
+/* Find installed DPDK drivers of virtual network devices without loading them. */
 #ifndef UROCE_RUN_DRIVERS_H
 #define UROCE_RUN_DRIVERS_H
 
@@ -9,14 +9,14 @@
  * Look for the driver of a virtual device. MT-safe.
  *
  * @param dir
- *   Where EAL's drivers are: RTE_EAL_PMD_PATH, or what a test has in its place.
+ *   Directory of EAL's drivers: RTE_EAL_PMD_PATH, or a test's substitute.
  * @param device
- *   The device's name: the driver's and a number, as in net_memif0.
+ *   The device's name: the driver's name and a number, as in net_memif0.
  * @param params
- *   Set to the driver's own words on the arguments it takes, as in "size=<int> copy=<int>"; ""
- * where it has none, or more than fit.
+ *   Set to the driver's own description of its arguments, as in "size=<int> copy=<int>"; "" if it
+ * has none, or if it does not fit.
  * @return
- *   0 where it is installed; -ENOENT where it is not; -ENODATA where that cannot be told.
+ *   0: the driver is installed; -ENOENT: it is not; -ENODATA: unknown.
  */
 int pci_drivers_find(const char *dir, const char *device, char *params, size_t params_size);
 

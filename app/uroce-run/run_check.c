@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Checks before the program runs: rights, and that the interface can be used. All else the library
- * says itself when it opens the port. */
+/* Checks before the program runs: privileges, and the state of the interface. The library itself
+ * reports all other problems when it opens the port. */
 #include "run_check.h"
 
 #include <errno.h>
@@ -76,10 +76,8 @@ static int check_netdev(const char *name, char *error, size_t error_size)
 	return ret;
 }
 
-/*
- * A capability that this process has by its file's attributes ends with it: only root's and ambient
- * ones reach the program.
- */
+/* Check the right to use raw packet sockets. A capability from the attributes of uroce-run's file
+ * is lost at exec. Only the capabilities of root and ambient capabilities reach the program. */
 static int check_raw_packets(const char *iface, char *error, size_t error_size)
 {
 	int fd = socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC, 0);
@@ -144,7 +142,7 @@ int check_settings(const struct settings *settings, char *error, size_t error_si
 			 "the program attach");
 		return -EINVAL;
 	}
-	/* The primary has made it. */
+	/* The DPDK primary process has created the port. */
 	if (settings->secondary != 0)
 		return 0;
 	if (settings->netdev[0] == '\0')

@@ -12,7 +12,7 @@ struct settings;
  * Check the settings against this host: its interfaces, devices and the user's rights. MT-safe.
  *
  * @return
- *   0, or -errno with `error`: one line that says what is wrong and what to do.
+ *   0, or -errno with `error`: one line with the problem and its remedy.
  */
 int check_settings(const struct settings *settings, char *error, size_t error_size);
 
@@ -20,7 +20,7 @@ int check_settings(const struct settings *settings, char *error, size_t error_si
  * Check that an interface exists, is Ethernet, is up and has an address. MT-safe.
  *
  * @param list
- *   All interfaces and addresses, as getifaddrs(3) tells them.
+ *   All interfaces and addresses, as getifaddrs(3) returns them.
  * @return
  *   0, -ENODEV, -EPROTONOSUPPORT, -ENETDOWN or -EADDRNOTAVAIL with `error`.
  */

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Device arguments: drivers are only loaded in the program's process, so a driver's name and
- * arguments are judged by their form here, and by their meaning there.
- */
+/* Device arguments. Drivers are loaded only in the program's process, so uroce-run checks only the
+ * form of a driver's name and arguments. The program's process checks their meaning. */
 #include "run_devargs.h"
 
 #include <ctype.h>
@@ -26,12 +24,12 @@
 #define PCI_CLASS_NETWORK 0x02
 #define MEMIF		  "net_memif"
 
-/* Kernel drivers that let DPDK have the device. */
+/* Kernel drivers that let DPDK use the device. */
 static const char *const sharing_drivers[] = {
 	"vfio-pci", "uio_pci_generic", "igb_uio", "mlx4_core", "mlx5_core", "mana",
 };
 
-/* Drivers of kernel interfaces that packets are taken from. */
+/* DPDK drivers that take packets from a kernel interface. */
 static const char *const iface_drivers[] = {"net_af_packet", "net_af_xdp"};
 
 /* Arguments that drivers require, but whose absence they do not report clearly. */
@@ -50,7 +48,8 @@ static bool is_one_of(const char *name, const char *const *drivers, size_t count
 	return false;
 }
 
-/* The highest byte of the class code of an open device directory, or -errno. */
+/* Return the highest byte of the PCI class code, or -errno. `device` is the open directory of the
+ * device in sysfs. */
 static int pci_class(int device)
 {
 	char text[16];
@@ -76,7 +75,7 @@ static bool pci_driver_shares(const char *driver)
 	return false;
 }
 
-/* `device` is the open directory of the device in sysfs. */
+/* Check that DPDK can use a PCI device. `device` is its open directory in sysfs. */
 static int pci_check(int device, const char *name, char *error, size_t error_size)
 {
 	char target[PATH_MAX];
@@ -88,7 +87,7 @@ static int pci_check(int device, const char *name, char *error, size_t error_siz
 	}
 	len = readlinkat(device, "driver", target, sizeof(target) - 1);
 	if (len < 0)
-		return 0; /* nobody's: DPDK may have a way to it, and says so if not */
+		return 0; /* no kernel driver: DPDK may have access, and reports it if not */
 	target[len] = '\0';
 	if (pci_driver_shares(basename(target)))
 		return 0;
@@ -124,8 +123,8 @@ static int devargs_refuse(const char *devargs, const char *why, char *error, siz
 	return -EINVAL;
 }
 
-/* What a driver's own list, as "key=<type> key=<type>", says behind that key; NULL if it is not
- * there. Not all lists have spaces between their items. */
+/* Return the text after a key in a driver's own list, such as "key=<type> key=<type>", or NULL if
+ * the list lacks the key. Some lists have no spaces between their items. */
 static const char *params_find(const char *params, const char *key, size_t key_len)
 {
 	const char *found = NULL;
@@ -151,7 +150,7 @@ static bool value_fits(const char *type, const char *value)
 	return *end == '\0';
 }
 
-/* Where the arguments are checked against what a driver says it takes. */
+/* The state of a check of arguments against the list of a driver. */
 struct argument_check {
 	const char *name;   /* of the device */
 	const char *params; /* the driver's list */
@@ -159,15 +158,15 @@ struct argument_check {
 	size_t error_size;
 };
 
-/* DPDK's drivers take a second '=' for the end of another key. Memif ports have a parser of our
- * own. */
+/* Return true if the driver can parse a value. DPDK's parser takes a second '=' as the end of
+ * another key. Our own parser reads the arguments of memif ports. */
 static bool is_understood(const char *device, const char *value)
 {
 	return strchr(value, '=') == NULL || strncmp(device, MEMIF, strlen(MEMIF)) == 0;
 }
 
-/* Drivers refuse what they do not know without saying what it is, or ignore it, and others with it.
- */
+/* Check one argument. Drivers reject unknown arguments without naming them, or ignore them together
+ * with other arguments. */
 static int argument_check(const char *key, const char *value, void *arg)
 {
 	const struct argument_check *check = arg;
@@ -201,7 +200,7 @@ static int arguments_check(const struct devargs *devargs, const char *params, ch
 {
 	struct argument_check check = {devargs->name, params, error, error_size};
 
-	/* A list of another kind: net_failsafe's, whose items have brackets. */
+	/* Skip the list of net_failsafe, which has another form, with brackets around its items. */
 	if (params[0] == '\0' || strstr(params, "(<") != NULL)
 		return 0;
 	return devargs_each(devargs, argument_check, &check);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* DPDK device arguments, as far as they can be judged without DPDK's drivers. */
+/* Checks of DPDK device arguments that need no DPDK driver. */
 #ifndef UROCE_RUN_DEVARGS_H
 #define UROCE_RUN_DEVARGS_H
 
@@ -10,9 +10,9 @@
  * device is there and free. MT-safe.
  *
  * @param pci_devices
- *   /sys/bus/pci/devices, or what a test has in its place.
+ *   /sys/bus/pci/devices, or a test's substitute.
  * @param drivers
- *   Where EAL's drivers are, likewise.
+ *   Directory of EAL's drivers, or a test's substitute.
  * @return
  *   0, or -EINVAL, -ENODEV, -EBUSY with `error`.
  */
@@ -20,11 +20,11 @@ int devargs_check(const char *devargs, const char *pci_devices, const char *driv
 		  size_t error_size);
 
 /**
- * Find which kernel interface a virtual device drives. MT-safe.
+ * Find the kernel interface that a virtual device uses. MT-safe.
  *
  * @return
- *   0 with `iface` ("" where it drives none), or -EINVAL with `error` where it must name one and
- * does not.
+ *   0 with `iface` ("" if the device uses none), or -EINVAL with `error` if the arguments lack the
+ * interface that the driver needs.
  */
 int devargs_find_iface(const char *devargs, char *iface, size_t iface_size, char *error,
 		       size_t error_size);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The command line of uroce-run: the file is read first, and what stands on the command line wins.
- */
+/* The command line of uroce-run. The configuration file is read first; the command line overrides
+ * it. */
 #include "run_options.h"
 
 #include <stdbool.h>
@@ -88,10 +88,10 @@ struct overview {
 	int program; /* index of PROGRAM */
 };
 
-/* The '+' ends the options at PROGRAM, whose own options are not ours. */
+/* The '+' stops getopt at PROGRAM, because the options after it belong to PROGRAM. */
 static const char short_options[] = "+:";
 
-/* getopt tells only the letter of an unknown short option. */
+/* Report an unknown option. getopt sets only optopt for an unknown short option. */
 static void options_say_unknown(char **argv, char *error, size_t error_size)
 {
 	const char letter[] = {'-', (char)optopt, '\0'};
@@ -156,7 +156,8 @@ static bool options_read_file(const struct overview *overview, const char *defau
 		if (overview->has_netdev || overview->has_port || overview->has_socket ||
 		    overview->has_isolated)
 			return true;
-		/* The file is uroced's as well: while that runs, its port is not ours to open. */
+		/* uroced reads the same file. While uroced runs, it owns that port, so attach to
+		 * uroced instead. */
 		if (access(default_socket, F_OK) == 0)
 			return settings_set(settings, "socket", default_socket, error,
 					    error_size) == 0;
@@ -167,7 +168,8 @@ static bool options_read_file(const struct overview *overview, const char *defau
 	return settings_read_file(settings, path, error, error_size) == 0;
 }
 
-/* uroced's port takes the place of any other, with its own addresses and size. */
+/* Clear settings of the file that the command line replaces. The port of uroced replaces any other
+ * port, and has its own addresses and MTU. */
 static void options_make_way(const struct overview *overview, struct settings *settings)
 {
 	const bool attach = overview->has_socket || overview->has_isolated;

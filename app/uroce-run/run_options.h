@@ -18,9 +18,10 @@ enum options_result {
  * Read the command line and the configuration file that goes with it. Not MT-safe (getopt).
  *
  * @param default_file
- *   Read where it exists, and nothing on the command line and no uroced says what the port is.
+ *   The configuration file to read if it exists, the command line names neither a file nor a port,
+ * and no uroced runs.
  * @param default_socket
- *   Where uroced's socket is looked for.
+ *   Path at which to look for uroced's socket.
  * @param program
  *   Set to the program's own argv.
  */

@@ -27,9 +27,9 @@
 #include "uroced_options.h"
 
 #define SLEEP_MS    100
-#define SPIN_NS	    20000 /* without work before it sleeps, where no other thread wants the CPU */
+#define SPIN_NS	    20000 /* idle time before a thread sleeps, unless CPUs are short */
 #define LOOK_NS	    10000000
-#define TURNS_MAX   256 /* before descriptors have their turn */
+#define TURNS_MAX   256 /* turns in a row before serve_sleep polls descriptors */
 #define STATUS_MS   5000
 #define DESCRIPTORS 16384
 
@@ -64,7 +64,8 @@ static uint64_t now_ns(void)
 	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
 }
 
-/* uroced ends when its last port was pulled out. Until then the other ports go on. */
+/* Return true if all ports were removed. uroced then ends; until then it serves the remaining
+ * ports. */
 static bool all_are_lost(void)
 {
 	for (size_t i = 0; i < server_count; i++) {
@@ -91,7 +92,8 @@ static void serve(struct server *server)
 		}
 		now = now_ns();
 		if (now - looked_ns >= LOOK_NS) {
-			/* Do not spin where CPUs are short: receivers of packets wait for one. */
+			/* Do not spin if CPUs are short: the processes that receive the packets
+			 * wait for a CPU. */
 			spin_ns = cpu_is_short() ? 0 : SPIN_NS;
 			looked_ns = now;
 		}
@@ -171,7 +173,7 @@ static void raise_descriptors(void)
 		log_debug("no more descriptors: %s", strerror(errno));
 }
 
-/* A signal that comes meanwhile wakes nobody who is not there any more. */
+/* Clear each pointer first, so that the signal handler never wakes a destroyed server. */
 static void destroy_all(void)
 {
 	while (server_count > 0) {
@@ -203,7 +205,7 @@ static int run(const struct settings *settings, size_t count)
 	warn_of_idle_settings(settings);
 	sigaction(SIGTERM, &action, NULL);
 	sigaction(SIGINT, &action, NULL);
-	/* By default the kernel ends sleeps up to 50 us late. */
+	/* The default timer slack ends sleeps up to 50 us late. */
 	prctl(PR_SET_TIMERSLACK, 1UL);
 	raise_descriptors();
 	report_set_init(&reports);
@@ -215,7 +217,8 @@ static int run(const struct settings *settings, size_t count)
 	if (rc == 0) {
 		log_info("ready: programs attach at %s", settings->socket);
 		rc = serve_all();
-		/* A failure: the service manager restarts uroced, which then opens the new port. */
+		/* Report the loss of all ports as a failure: the service manager restarts uroced,
+		 * which then opens the new port. */
 		rc = rc == 0 && all_are_lost() ? -ENODEV : rc;
 		notify("STOPPING=1");
 	}

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Users and groups from the system's tables. */
+/* Look up users and groups in the system's tables. */
 #include "names.h"
 
 #include <assert.h>
@@ -10,7 +10,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-/* (uid_t)-1 and (gid_t)-1 are nobody's: chown takes them for "leave it". */
+/* (uid_t)-1 and (gid_t)-1 are not valid: for chown they mean "do not change". */
 #define NUMBER_MAX (UINT32_MAX - 1)
 
 static_assert(sizeof(uid_t) == sizeof(uint32_t) && sizeof(gid_t) == sizeof(uint32_t), "in range");
@@ -20,7 +20,7 @@ static bool names_parse_number(const char *text, uint32_t *number)
 	unsigned long value;
 	char *end;
 
-	/* strtoul takes a sign and blanks, too. */
+	/* Refuse a sign and blanks, which strtoul accepts. */
 	if (!isdigit((unsigned char)text[0]))
 		return false;
 	errno = 0;

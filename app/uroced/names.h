@@ -6,10 +6,11 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
-/** Find a user; "" leaves *uid as it is. Not MT-safe. false where there is none. */
+/** Find a user; "" does not change *uid. Not MT-safe. Returns false if the user does not exist. */
 bool names_find_user(const char *name, uid_t *uid);
 
-/** Find a group; "" leaves *gid as it is. Not MT-safe. false where there is none. */
+/** Find a group; "" does not change *gid. Not MT-safe. Returns false if the group does not exist.
+ */
 bool names_find_group(const char *name, gid_t *gid);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* One datagram to the socket that the service manager names. */
+/* Send one datagram to the socket that the service manager names. */
 #include "notify.h"
 
 #include <errno.h>

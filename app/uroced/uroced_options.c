@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The command line of uroced: the file is read first, and what stands on the command line wins. */
+/* The command line of uroced. The configuration file is read first; the command line overrides it.
+ */
 #include "uroced_options.h"
 
 #include <errno.h>
@@ -88,7 +89,7 @@ static const struct option long_options[] = {
 	{NULL, 0, NULL, 0},
 };
 
-/* Settings that a file may have for uroce-run, and that do nothing here. */
+/* Settings that a file may contain for uroce-run, and that have no effect in uroced. */
 static const char *const idle_settings[] = {"progress", "telemetry", "without"};
 
 /* Results of the first pass over the command line. */
@@ -141,8 +142,8 @@ static bool options_read_file(struct overview *overview, const char *default_fil
 	return settings_read_file(settings, overview->config, error, error_size) == 0;
 }
 
-/* The port of [uroce] or of the command line, and those of the file; a port on the command line
- * takes the place of all. */
+/* Read the port of [uroce] or of the command line, then the other ports of the file. A port on the
+ * command line replaces all ports of the file. */
 static int options_read_ports(const struct overview *overview, struct settings *settings,
 			      size_t *count, char *error, size_t error_size)
 {

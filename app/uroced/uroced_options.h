@@ -21,9 +21,10 @@ enum options_result {
  * @param settings
  *   Room for SETTINGS_PORTS_MAX ports; all have the same socket, limits and log level.
  * @param count
- *   Set to how many there are.
+ *   Set to the number of ports.
  * @param default_file
- *   Read where it exists, and neither a file nor a port is named on the command line.
+ *   The configuration file to read if it exists and the command line names neither a file nor a
+ * port.
  */
 enum options_result options_parse(int argc, char **argv, const char *default_file,
 				  struct settings *settings, size_t *count, char *error,
@@ -34,7 +35,7 @@ enum options_result options_parse(int argc, char **argv, const char *default_fil
  * them, and warns that they have no effect here.
  *
  * @param names
- *   Set to the settings' names, with commas between them; "" where there are none.
+ *   Set to the settings' names, separated by commas; "" if there are none.
  */
 void options_name_idle(const struct settings *settings, char *names, size_t size);
 
