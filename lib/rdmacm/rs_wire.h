@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The wire format of rsockets, and its numbers as the host has them. Its only description is
- * rdma-core's: librdmacm/docs/rsocket, and librdmacm/rsocket.c where the two differ.
+ * The wire format of rsockets, and the same values in host byte order. The only description of the
+ * format is in rdma-core: librdmacm/docs/rsocket, and librdmacm/rsocket.c where the two differ.
  *
- * Streams. Both sides send a struct rs_hello_wire in the private data of REQ and REP. All that
- * follows is RDMA WRITEs: of data into the window that the peer has granted, of windows into the
- * peer's target list, of mappings into the peer's table of them. A message is the immediate data of
- * a WRITE: 3 bits of enum rs_op, 29 bits of value.
+ * Streams. Both sides send a struct rs_hello_wire in the private data of REQ and REP. After that,
+ * both sides send only RDMA WRITEs: data into a window that the peer has granted, windows into the
+ * peer's target list, and mappings into the peer's table of mappings. A message is the immediate
+ * data of a WRITE: 3 bits of enum rs_op, 29 bits of value.
  *
- * Datagrams. Those sent by UDP begin with a struct rs_udp_wire, those sent by a queue pair with a
- * struct rs_datagram_wire.
+ * Datagrams. A datagram sent by UDP begins with a struct rs_udp_wire, a datagram sent by a queue
+ * pair with a struct rs_datagram_wire.
  */
 #ifndef RDMACM_RS_WIRE_H
 #define RDMACM_RS_WIRE_H
@@ -21,16 +21,17 @@
 
 #include <rte_byteorder.h>
 
-#define RS_VERSION	1
-#define RS_TARGET_SLOTS 2 /* windows that a peer can keep for us */
-#define RS_IMM_SHIFT	29
-#define RS_IMM_VALUE	((1U << RS_IMM_SHIFT) - 1)
-#define RS_UDP_TAG	0x55555555
-#define RS_QPN_MASK	0xffffff
+#define RS_VERSION 1
+#define RS_TARGET_SLOTS \
+	2 /* slots of the local target list: windows that the peer can grant in advance */
+#define RS_IMM_SHIFT 29
+#define RS_IMM_VALUE ((1U << RS_IMM_SHIFT) - 1)
+#define RS_UDP_TAG   0x55555555
+#define RS_QPN_MASK  0xffffff
 
 enum rs_hello_flag {
 	RS_HELLO_BIG_ENDIAN = 1, /* the byte order of the sender's windows and mappings */
-	RS_HELLO_IOMAP = 2,	 /* iomaps counts */
+	RS_HELLO_IOMAP = 2,	 /* the member iomaps is valid */
 };
 
 enum rs_op {
@@ -46,7 +47,7 @@ enum rs_control {
 	RS_CONTROL_SHUTDOWN, /* the sender sends no more data */
 };
 
-/* Memory of a peer. Big endian in a hello, in the reader's byte order elsewhere. */
+/* A memory area. It is big endian in a hello, and in the reader's byte order elsewhere. */
 struct rs_window_wire {
 	uint64_t addr;
 	uint32_t key;
@@ -66,12 +67,13 @@ struct rs_hello_wire {
 	rte_be16_t credits;
 	uint8_t reserved[3];
 	uint8_t iomaps;		      /* scaled, see rs_wire_scale */
-	struct rs_window_wire target; /* its length counts slots; the mappings are behind them */
+	struct rs_window_wire target; /* its length is the number of slots; the table of mappings
+					 follows the slots */
 	struct rs_window_wire data;
 };
 static_assert(sizeof(struct rs_hello_wire) == 40, "wire format");
 
-/* In front of a datagram that goes by UDP. */
+/* The header of a datagram that goes by UDP. */
 struct rs_udp_wire {
 	rte_be32_t tag;
 	uint8_t version; /* of IP */
@@ -85,7 +87,7 @@ struct rs_udp_wire {
 #define RS_UDP_IPV6_LEN 28
 static_assert(sizeof(struct rs_udp_wire) == RS_UDP_IPV6_LEN, "wire format");
 
-/* In front of a datagram that goes by a queue pair: the sender's address. */
+/* The header of a datagram that goes by a queue pair: the sender's address. */
 struct rs_datagram_wire {
 	uint8_t version;
 	uint8_t length;
@@ -127,7 +129,7 @@ static inline uint32_t rs_imm(enum rs_op op, uint32_t value)
 	return (uint32_t)op << RS_IMM_SHIFT | (value & RS_IMM_VALUE);
 }
 
-/** Return true where this host is big endian. */
+/** Return true if this host is big endian. */
 bool rs_wire_is_big_endian(void);
 
 /** Convert a count of mappings to 8 bits and back. Large counts are rounded down. */
@@ -137,7 +139,7 @@ uint16_t rs_wire_unscale(uint8_t scaled);
 /** Write a hello. */
 void rs_wire_put_hello(struct rs_hello_wire *wire, const struct rs_hello *hello);
 
-/** Read one. 0, -ENOTSUP for another version, or -EPROTO where it makes no sense. */
+/** Read a hello. Return 0, -ENOTSUP for another version, or -EPROTO for an invalid hello. */
 int rs_wire_get_hello(const void *data, size_t len, struct rs_hello *hello);
 
 /** Write a window or a mapping in the reader's byte order. */
