@@ -123,8 +123,7 @@ struct rs_link {
 	struct ibv_qp *qp;
 	uint8_t *ring;
 	struct ibv_mr *ring_mr;
-	uint8_t *buffer; /* send buffer for the program's data, followed by RS_CONTROL_SLOTS windows
-			    to send */
+	uint8_t *buffer; /* data to send, followed by RS_CONTROL_SLOTS windows to send */
 	struct ibv_mr *buffer_mr;
 	struct rs_target *target;
 	struct ibv_mr *target_mr;
@@ -166,9 +165,8 @@ struct rsocket {
 	struct rs_in in;
 	struct rs_out out;
 	struct rs_mapping_list mappings;
-	unsigned int untold; /* mappings whose latest change the peer does not know */
-	uint8_t *
-		taken_indices; /* 1 for each used index of the peer's table; peer.iomaps elements */
+	unsigned int untold;	 /* mappings whose latest change the peer does not know */
+	uint8_t *taken_indices;	 /* peer.iomaps elements; 1: index in use */
 	struct rs_iomap *iomaps; /* the peer's mappings; options.iomaps elements */
 	int keepalive_fd;	 /* a timerfd; less than 0: no keepalive */
 	void *route;		 /* value of RDMA_ROUTE */

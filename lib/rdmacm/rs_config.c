@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Defaults of rsockets: the administrator's, one number a file, as rsocket(7) has them. */
+/* Defaults of rsockets, which the administrator can configure: one number per file, as in
+ * rsocket(7). */
 #include <limits.h>
 #include <stdio.h>
 
@@ -9,7 +10,7 @@
 
 struct value {
 	const char *file;
-	unsigned int value; /* the default, where there is no such file */
+	unsigned int value; /* the default if the file does not exist */
 	unsigned int min;
 	unsigned int max;
 };

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Binding and connecting: a stream's way through the events of the connection manager. */
+/* Bind and connect streams, and handle the events of the connection manager. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "rs.h"
 #include "rs_datagram.h"
 
-#define RESOLVE_MS 3000 /* as long as Linux looks for a neighbour */
+#define RESOLVE_MS 3000 /* as long as Linux tries to resolve a neighbour */
 #define RETRIES	   7
 
 void rs_connect_end(struct rsocket *s, int error)
@@ -25,7 +25,7 @@ void rs_connect_done(struct rsocket *s)
 	rs_wait_changed(s);
 }
 
-/* Both sides' addresses and the device are known. */
+/* Create the queues and send the REQ. Both addresses and the device are known. */
 static int ask_peer(struct rsocket *s)
 {
 	struct rs_hello_wire hello;
@@ -103,7 +103,7 @@ static void take_event(struct rsocket *s, const struct rdma_cm_event *event)
 		rc = rs_resolve_route(s);
 		break;
 	case RDMA_CM_EVENT_ROUTE_RESOLVED:
-		/* A route of the program's is not waited for. */
+		/* Ignore the event if the program has set a route: the REQ is already sent. */
 		rc = s->state == RS_ROUTE ? ask_peer(s) : 0;
 		break;
 	case RDMA_CM_EVENT_ESTABLISHED:

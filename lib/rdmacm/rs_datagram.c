@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Datagram rsockets: the socket's own calls, and the queue of what has arrived. */
+/* Datagram rsockets: the calls on the socket, and the queue of received datagrams. */
 #include <fcntl.h>
 #include <poll.h>
 #include <stdlib.h>
@@ -8,7 +8,7 @@
 
 #include "rs_datagram.h"
 
-#define CLOSE_MS 1000 /* for what has been posted */
+#define CLOSE_MS 1000 /* longest wait for posted sends */
 
 int rs_datagram_prepare(struct rsocket *s)
 {
@@ -38,7 +38,7 @@ bool rs_datagram_is_same(const struct sockaddr_storage *a, const struct sockaddr
 	       memcmp(gid_a, gid_b, GID_LEN) == 0 && address_port(sa) == address_port(sb);
 }
 
-/* Bind the socket if it has no port, and have the service's thread receive. */
+/* Bind the socket if it has no port, and make the service's thread receive. */
 static int start_serving(struct rsocket *s)
 {
 	struct sockaddr_storage any = {.ss_family = (sa_family_t)s->domain};
@@ -151,7 +151,8 @@ static int find_peer(const struct rs_datagrams *datagrams, const struct sockaddr
 	return 0;
 }
 
-/* The limit of both ways: a stock peer receives RS_DATAGRAM_MAX bytes by UDP. */
+/* Return the largest payload that fits by UDP and by the queue pair. A peer with stock rdma-core
+ * receives at most RS_DATAGRAM_MAX bytes by UDP. */
 static size_t max_len(const struct rs_pair *pair)
 {
 	const size_t udp = pair->header.version == 4 ? RS_UDP_IPV4_LEN : RS_UDP_IPV6_LEN;
@@ -159,8 +160,8 @@ static size_t max_len(const struct rs_pair *pair)
 	return RTE_MIN((size_t)(pair->max_bytes - pair->header.length), RS_DATAGRAM_MAX - udp);
 }
 
-/* Send by the queue pair if the peer's is known, else by UDP. Return the bytes, or -EAGAIN if no
- * send request is free. */
+/* Send by the queue pair if the peer's queue pair is known, else by UDP. Return the bytes, or
+ * -EAGAIN if no send request is free. */
 static ssize_t send_once(struct rsocket *s, const struct sockaddr_storage *peer,
 			 const struct iovec *iov, size_t count, size_t len, int flags)
 {
@@ -261,7 +262,7 @@ void rs_datagram_close(struct rsocket *s)
 
 	if (!datagrams)
 		return;
-	/* First, because the service's thread does not find the rsocket any more. */
+	/* Stop the service first: its thread does not find the rsocket in the table any more. */
 	if (datagrams->served) {
 		rs_service_remove(datagrams->udp);
 		rs_service_remove(datagrams->channel->fd);
@@ -292,7 +293,8 @@ void rs_datagram_end(struct rsocket *s)
 	free(datagrams);
 }
 
-/* Options that our own queues have are not the UDP socket's. */
+/* Return true for options that the UDP socket handles. Options of our own queues are not among
+ * them. */
 bool rs_datagram_has_option(int level, int name)
 {
 	if (level != SOL_SOCKET)
@@ -307,7 +309,7 @@ int rs_datagram_set_option(struct rsocket *s, int level, int name, const void *v
 
 	if (setsockopt(s->datagrams->udp, level, name, value, len) != 0)
 		return -errno;
-	/* Datagrams of a queue pair are of the same class. */
+	/* Keep the value: datagrams sent by a queue pair use the same traffic class. */
 	if (option && len >= sizeof(*option))
 		memcpy(option, value, sizeof(*option));
 	return 0;

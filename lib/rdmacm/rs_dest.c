@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Destinations of datagrams: our address for them, the peer's queue pair number, and its address
- * handle. The peer's link address is resolved in the background. Each sender of a datagram gets an
- * entry, also a forged one, so their number is limited, and the least recently used is dropped.
+ * Destinations of datagrams: the local address, the peer's queue pair number, and the address
+ * handle. The peer's link address is resolved in the background. Each source address of a datagram
+ * gets an entry, even a forged address. So the number of entries is limited, and the least recently
+ * used entry is dropped.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -19,7 +20,8 @@ static size_t bucket_of(const struct sockaddr_storage *addr)
 	uint32_t hash = address_port(sa);
 	uint8_t gid[GID_LEN] = {0};
 
-	/* What rs_datagram_is_same compares: an address also has padding and labels. */
+	/* Hash only what rs_datagram_is_same compares: an address also has padding and a flow
+	 * label. */
 	address_gid(sa, gid);
 	for (size_t i = 0; i < GID_LEN; i++)
 		hash = hash * 31 + gid[i];
@@ -132,7 +134,7 @@ int rs_dest_get(struct rsocket *s, const struct sockaddr_storage *addr, bool mak
 	return 0;
 }
 
-/* Resolve the peer's link address. If that fails, datagrams go on by UDP. */
+/* Resolve the peer's link address. If that fails, datagrams still go by UDP. */
 static void look_for_way(struct rsocket *s, struct rs_dest *dest)
 {
 	struct sockaddr_storage src = dest->pair->local, dst = dest->addr;
@@ -148,7 +150,7 @@ static void look_for_way(struct rsocket *s, struct rs_dest *dest)
 
 void rs_dest_learn(struct rsocket *s, struct rs_dest *dest, uint32_t qpn)
 {
-	/* 0 and 1 are the special queue pairs. */
+	/* Refuse QP 0 and QP 1, the special queue pairs. */
 	if (qpn <= 1)
 		return;
 	dest->qpn = qpn;
@@ -156,7 +158,7 @@ void rs_dest_learn(struct rsocket *s, struct rs_dest *dest, uint32_t qpn)
 		look_for_way(s, dest);
 }
 
-/* Create the address handle, which does not wait, since the link address is known. */
+/* Create the address handle. The call does not block, because the link address is known. */
 static void take_way(const struct rsocket *s, struct rs_dest *dest)
 {
 	struct ibv_ah_attr attr = {

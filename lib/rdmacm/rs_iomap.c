@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Mappings: memory of either side's program that the other side writes directly. */
+/* Mappings: memory of a program that the program on the other side writes directly. */
 #include <stdlib.h>
 #include <sys/mman.h>
 
 #include "rs.h"
 
-#define CHUNK 16384 /* bytes of a write */
+#define CHUNK 16384 /* bytes of one WRITE */
 
-/* Read a mapping once. The peer may write the next one of this index meanwhile; its message about
- * that one makes us read again. Its bytes are in our order. */
+/*
+ * Read a mapping once. The peer may overwrite it at the same time with the next mapping of this
+ * index. The message for that mapping then makes us read again. The bytes are in local byte order.
+ */
 __attribute__((no_sanitize("thread"))) static struct rs_iomap
 read_once(const volatile struct rs_iomap_wire *wire)
 {
@@ -120,7 +122,7 @@ int rs_iomap_tell(struct rsocket *s)
 	return 0;
 }
 
-/* Take a free place of the peer's table. */
+/* Take a free index of the peer's table. */
 static int take_index(struct rsocket *s, struct rs_mapping *mapping)
 {
 	uint8_t *place;
@@ -146,7 +148,7 @@ static int check_map(const struct rsocket *s, size_t len, int prot, int flags)
 	/* The peer's hello is known in these states. */
 	if (s->state != RS_ACCEPTED && s->state != RS_CONNECTED)
 		return -ENOTCONN;
-	/* The wire has 32 bits for a length. */
+	/* The wire format has 32 bits for a length. */
 	if (prot & ~PROT_WRITE || flags != 0 || len == 0 || len > UINT32_MAX)
 		return -EINVAL;
 	return 0;
@@ -190,7 +192,8 @@ off_t riomap(int socket, void *buf, size_t len, int prot, int flags, off_t offse
 	rc = check_map(s, len, prot, flags);
 	if (rc == 0)
 		rc = map(s, buf, len, prot, (uint64_t)offset);
-	/* A mapping that cannot be sent now goes before the next data. */
+	/* Send the mapping now if possible; otherwise the next send call sends it before its data.
+	 */
 	if (rc == 0)
 		(void)rs_iomap_tell(s);
 	pthread_mutex_unlock(&s->lock);
@@ -209,7 +212,7 @@ static struct rs_mapping *find_mapping(struct rsocket *s, const void *buf, size_
 	return NULL;
 }
 
-/* Tell the peer that the place is empty, before another mapping gets it. */
+/* Unmap memory. The peer is told that the index is empty before another mapping gets the index. */
 static int unmap(struct rsocket *s, const void *buf, size_t len)
 {
 	struct rs_mapping *mapping = find_mapping(s, buf, len);
@@ -264,7 +267,8 @@ static bool find_window(const struct rsocket *s, uint64_t offset, struct rs_wind
 	return false;
 }
 
-/* Write as much as is in one piece in both memories. Return the bytes, or -errno. */
+/* Write as many bytes as are contiguous in the source and in the peer's memory. Return the bytes,
+ * or -errno. */
 static ssize_t write_chunk(struct rsocket *s, struct rs_cursor *from, size_t left, uint64_t offset)
 {
 	struct ibv_send_wr wr = {.opcode = IBV_WR_RDMA_WRITE};

@@ -8,7 +8,7 @@
 
 #define DEFAULT_S 7200
 
-/* The administrator's time for TCP. */
+/* Return the keepalive time that the administrator has set for TCP. */
 static int default_time(void)
 {
 	FILE *file = fopen("/proc/sys/net/ipv4/tcp_keepalive_time", "re");

@@ -99,7 +99,7 @@ static int create_memory(struct rsocket *s)
 		    IBV_ACCESS_LOCAL_WRITE, &link->buffer_mr);
 	if (!link->buffer)
 		return -errno;
-	/* The other receive requests are for messages that take no credit. */
+	/* Reserve RS_CONTROL_SLOTS receive requests for messages that take no credit. */
 	rs_in_init(&s->in, link->ring, options->recv_bytes,
 		   (uint16_t)(link->recv_requests - RS_CONTROL_SLOTS));
 	return 0;

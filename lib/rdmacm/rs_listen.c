@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Listening and accepting. The service's thread accepts requests as they come, as a kernel does, so
- * a peer is connected before the program calls raccept. It stops when the backlog is full. Then
- * requests wait in the connection manager, which drops them when its own backlog is full.
+ * Listen and accept. The service's thread accepts requests as they arrive, as the kernel does for
+ * TCP. So a peer is connected before the program calls raccept. The thread stops accepting when the
+ * backlog is full. Further requests then wait in the connection manager, which drops requests when
+ * its own backlog is full.
  */
 #include <fcntl.h>
 #include <string.h>
@@ -10,9 +11,9 @@
 #include "rs.h"
 
 #define BACKLOG_MAX 1024
-#define BURST	    16 /* requests of a listener in a row: it is locked as long */
+#define BURST	    16 /* requests of a listener in a row; the listener is locked meanwhile */
 
-/* A copy of a request, whose event is acknowledged early. */
+/* A copy of a request. The event itself is acknowledged before the request is accepted. */
 struct request {
 	struct rdma_cm_id *id;
 	struct rdma_conn_param param;
@@ -37,7 +38,7 @@ static int answer(struct rsocket *child, const struct request *request)
 	return rdma_accept(child->id, &param) == 0 ? 0 : -errno;
 }
 
-/* Create an rsocket for a request and accept. NULL: the request is rejected. */
+/* Create an rsocket for a request and accept it. Return NULL if the request was rejected. */
 static struct rsocket *accept_request(const struct rsocket *listener, const struct request *request)
 {
 	struct rsocket *child = rs_socket_create(listener->domain, SOCK_STREAM, listener);
@@ -98,7 +99,7 @@ void rs_listen_serve(struct rsocket *s)
 		s->waiting++;
 		rs_wait_changed(s);
 	}
-	/* The channel stays readable, so stop watching it. raccept starts that again. */
+	/* Stop watching the channel, which may stay readable. raccept starts watching it again. */
 	if (s->state == RS_LISTENING && s->waiting >= s->backlog_max)
 		rs_service_remove(s->channel->fd);
 	pthread_mutex_unlock(&s->lock);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Messages of a connection, both ways, and the completion queue that tells of them. */
+/* Send and receive the messages of a connection, and poll its completion queue. */
 #include <string.h>
 
 #include "rs.h"
@@ -55,7 +55,8 @@ static void grant_window(struct rsocket *s, const struct rs_grant *grant, struct
 	uint8_t *place = link->buffer + s->options.send_bytes +
 			 link->control_next++ % RS_CONTROL_SLOTS * sizeof(wire);
 
-	/* The size of the buffer may be any, so the places behind it are not aligned. */
+	/* Copy the bytes: the buffer may have any size, so the windows behind it are not aligned.
+	 */
 	rs_wire_put_window(&wire, &window, s->peer.big_endian);
 	memcpy(place, &wire, sizeof(wire));
 	*sge = (struct ibv_sge){
@@ -174,7 +175,7 @@ static int error_of(enum ibv_wc_status status)
 	return status == IBV_WC_RETRY_EXC_ERR ? ETIMEDOUT : ECONNRESET;
 }
 
-/* Handle a completion. Return true if it was a receive request's. */
+/* Handle a completion. Return true for a receive completion. */
 static bool take_completion(struct rsocket *s, const struct ibv_wc *wc)
 {
 	int rc = 0;
@@ -199,8 +200,11 @@ void rs_message_poll(struct rsocket *s)
 	/* Messages that come before the peer's hello wait in the completion queue. */
 	if (s->state < RS_ACCEPTED)
 		return;
-	/* A peer may send faster than we poll, so stop after as many as the queue holds: those left
-	 * came after the caller armed the queue. */
+	/*
+	 * A peer may send faster than we poll, so stop after as many completions as the queue
+	 * holds. Completions that are left arrived after the caller armed the queue, so they raise
+	 * an event.
+	 */
 	while (seen < limit && (count = ibv_poll_cq(s->link.cq, POLL_MAX, wc)) > 0) {
 		unsigned int received = 0;
 		int rc = 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Both addresses of an rsocket. */
+/* The local and the peer address of an rsocket. */
 #include <string.h>
 
 #include "rs.h"
@@ -13,7 +13,7 @@ void rs_name_copy(const void *from, struct sockaddr *addr, socklen_t *len)
 	*len = full;
 }
 
-/* An address that is not there yet is all zeros, of the socket's family. */
+/* Copy the local address. An unbound rsocket has an address of its family with all zeros. */
 static void copy_own(const struct rsocket *s, struct sockaddr *addr, socklen_t *len)
 {
 	struct sockaddr_storage none = {.ss_family = (sa_family_t)s->domain};

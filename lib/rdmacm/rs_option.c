@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Setting options of an rsocket, and its flags. */
+/* Set options and flags of an rsocket. */
 #include <fcntl.h>
 #include <netinet/tcp.h>
 #include <stdarg.h>
@@ -52,13 +52,13 @@ static int set_id_option(struct rsocket *s, int name, int value)
 											: -errno;
 }
 
-/* Apply an option that does more than being kept. */
+/* Apply an option whose value must not only be stored. */
 static int apply(struct rsocket *s, const int *option, int value)
 {
 	struct rs_options *options = &s->options;
 
 	if (option == &options->reuse_address)
-		/* Has no effect once the port is bound. */
+		/* The option has no effect once the port is bound. */
 		return s->state == RS_IDLE ? set_id_option(s, RDMA_OPTION_ID_REUSEADDR, value) : 0;
 	if (option == &options->ipv6_only)
 		return set_id_option(s, RDMA_OPTION_ID_AFONLY, value);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Asking for options of an rsocket. */
+/* Get options of an rsocket. */
 #include <netinet/tcp.h>
 #include <stdlib.h>
 #include <string.h>
@@ -108,7 +108,7 @@ static int get_tcp(struct rsocket *s, int name, void *value, socklen_t *len)
 	}
 }
 
-/* Path records as the interface between programs and librdmacm has them. */
+/* Convert a path record to the format of the interface between programs and librdmacm. */
 static void fill_path(const struct ibv_sa_path_rec *rec, struct ibv_path_data *data)
 {
 	const uint8_t exactly = 2 << 6;

@@ -13,7 +13,7 @@ void rs_out_init(struct rs_out *out, uint8_t *buffer, uint32_t size, uint16_t re
 	*out = (struct rs_out){
 		.buffer = buffer,
 		.size = size,
-		/* The peer takes the window of its hello for the first slot's. */
+		/* Start at slot 1: for the peer, the window of its hello occupies slot 0. */
 		.slot = 1,
 		.allowed = peer->credits,
 		.credits = peer->credits,

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Queue pairs of datagrams: one for each of a socket's own addresses. */
+/* Queue pairs for datagrams: one for each local address of a socket. */
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "rs_datagram.h"
 
-#define PLACE	  (sizeof(struct ibv_grh) + RS_DATAGRAM_MAX) /* bytes of a request */
+#define PLACE	  (sizeof(struct ibv_grh) + RS_DATAGRAM_MAX) /* buffer bytes of one request */
 #define POLL_MAX  16
 #define WR_SEND	  (1ULL << 63)
 #define MTU_SHIFT 7 /* of enum ibv_mtu, to bytes */
@@ -125,7 +125,7 @@ static int create(struct rsocket *s, struct rs_pair *pair)
 		rc = create_queues(s, pair);
 	if (rc == 0)
 		rc = create_memory(pair);
-	/* Threads that sleep already on the rsocket do not arm it. */
+	/* Arm the new queue here: threads that already sleep on the rsocket have not armed it. */
 	if (rc == 0)
 		rc = -ibv_req_notify_cq(pair->cq, 0);
 	return rc;
@@ -239,8 +239,11 @@ static void poll_pair(struct rsocket *s, struct rs_pair *pair)
 	struct ibv_wc wc[POLL_MAX];
 	int count;
 
-	/* A peer may send faster than we read, so stop after as many as the queue holds: those left
-	 * came after the caller armed the queue. */
+	/*
+	 * A peer may send faster than we poll, so stop after as many completions as the queue
+	 * holds. Completions that are left arrived after the caller armed the queue, so they raise
+	 * an event.
+	 */
 	for (uint32_t seen = 0; seen < limit; seen += (uint32_t)count) {
 		count = ibv_poll_cq(pair->cq, POLL_MAX, wc);
 		for (int i = 0; i < count; i++)

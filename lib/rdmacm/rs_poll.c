@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* rpoll and rselect: rsockets and any other descriptors together. */
+/* rpoll: poll rsockets together with any other descriptors. */
 #include <poll.h>
 #include <stdlib.h>
 #include <sys/eventfd.h>
@@ -12,21 +12,21 @@
 #define NS_PER_US 1000
 #define NS_PER_MS 1000000
 
-/* A descriptor of the program's. */
+/* A descriptor that the program polls. */
 struct entry {
-	struct rsocket *s; /* NULL: it is the kernel's */
+	struct rsocket *s; /* NULL: a kernel descriptor */
 	struct rs_waker waker;
 	bool waits; /* the waker is in the rsocket's list */
 };
 
 struct polling {
 	struct pollfd *fds;  /* the program's */
-	struct pollfd *real; /* what to sleep on: one each, and our own */
+	struct pollfd *real; /* descriptors to sleep on: one for each of fds, and the waker */
 	struct entry *entries;
 	nfds_t count;
 	int waker;
-	bool has_others;  /* descriptors of the kernel's */
-	uint32_t spin_us; /* before the call sleeps */
+	bool has_others;  /* there are kernel descriptors */
+	uint32_t spin_us; /* polling time before the call sleeps */
 };
 
 short rs_poll_events(const struct rsocket *s, short events)
@@ -50,7 +50,8 @@ short rs_poll_events(const struct rsocket *s, short events)
 		ready &= ~POLLRDHUP;
 	if (rs_send_is_ready(s))
 		ready |= events & out;
-	/* Programs take a hang-up for the end, so it comes after the data. */
+	/* Report a hang-up only after all data is read: programs take it for the end of the stream.
+	 */
 	if (s->state == RS_ENDED && s->in.ready == 0)
 		ready |= POLLHUP;
 	return (short)(s->error ? ready | POLLERR : ready);
@@ -88,7 +89,7 @@ static int look_at_all(struct polling *polling, bool sleeps)
 	return ready;
 }
 
-/* Poll the kernel's descriptors; with `rsockets` those of the rsockets too. */
+/* Poll the kernel descriptors; if `rsockets` is set, also the descriptors of the rsockets. */
 static int ask_kernel(struct polling *polling, bool rsockets, const struct timespec *timeout)
 {
 	int ready = 0;
@@ -198,7 +199,7 @@ static int poll_until(struct polling *polling, uint64_t deadline_ns)
 	return sleep_until(polling, deadline_ns);
 }
 
-/* Return false where all descriptors are the kernel's. */
+/* Look up all rsockets. Return false if all descriptors are kernel descriptors. */
 static bool find_all(struct polling *polling)
 {
 	bool found = false;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Receiving: the calls, and a stream's way out of its ring. */
+/* Receive: the public calls, and copies out of a stream's ring. */
 #include "rs.h"
 #include "rs_datagram.h"
 
@@ -9,7 +9,8 @@ bool rs_recv_is_ready(const struct rsocket *s)
 	       s->in.ready > 0;
 }
 
-/* Nothing is ready, and nothing will come: 0, or the error that ended the connection. */
+/* Return the result of a receive when no data is ready and none will come: 0, or the error that
+ * ended the connection. */
 static int end_of_stream(struct rsocket *s)
 {
 	const int error = s->error;
@@ -29,7 +30,7 @@ static size_t peek(const struct rsocket *s, const struct iovec *iov, size_t coun
 	return done;
 }
 
-/* Copy what is ready to the vector's bytes from `skip` on. */
+/* Copy ready bytes into the vector, from its byte `skip` on. */
 static size_t take(struct rsocket *s, const struct iovec *iov, size_t count, size_t skip)
 {
 	size_t done = 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* rselect, by rpoll. */
+/* rselect, implemented by rpoll. */
 #include <poll.h>
 #include <stdlib.h>
 #include <sys/select.h>

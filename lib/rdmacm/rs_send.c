@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Sending: the calls, and a stream's way into the peer's windows. */
+/* Send: the public calls, and WRITEs into the peer's windows. */
 #include "rs.h"
 #include "rs_datagram.h"
 
-#define CHUNK 16384 /* bytes of a write: the next one is copied while this one is sent */
+#define CHUNK 16384 /* bytes of one WRITE: the next chunk is copied while this one is sent */
 
 bool rs_send_is_ready(const struct rsocket *s)
 {
@@ -65,7 +65,7 @@ static ssize_t send_chunk(struct rsocket *s, struct rs_cursor *from, size_t left
 	return rc == 0 ? (ssize_t)len : rc;
 }
 
-/* Wait until a chunk can be sent; mappings that the peer does not know of go first. */
+/* Wait until a chunk can be sent. First send the changed mappings that the peer does not know. */
 static int wait_for_room(struct rsocket *s, bool nonblock)
 {
 	int rc;

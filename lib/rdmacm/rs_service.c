@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The thread for work that cannot wait for a call of the program: it accepts connections, receives
- * datagrams by UDP, and sends keepalives. One for each process, started when it is needed first.
+ * datagrams by UDP, and sends keepalives. Each process has one such thread, which starts at its
+ * first use.
  */
 #include <signal.h>
 #include <sys/epoll.h>
@@ -28,7 +29,7 @@ static void after_fork(void)
 	pthread_mutex_unlock(&service.lock);
 }
 
-/* A child has no such thread, and starts its own. */
+/* Forget the thread: a child does not inherit it, and starts its own at the first use. */
 static void after_fork_in_child(void)
 {
 	if (service.epoll >= 0)
@@ -42,8 +43,8 @@ static void __attribute__((constructor)) prepare_fork(void)
 	pthread_atfork(before_fork, after_fork, after_fork_in_child);
 }
 
-/* Look the rsocket up by its descriptor, because it may be closed meanwhile. If another rsocket has
- * got the number, the call finds nothing to do. */
+/* Look up the rsocket by its descriptor, because it may have been closed meanwhile. If another
+ * rsocket has got the same number, the call finds no work. */
 static void serve(const struct epoll_event *event)
 {
 	struct rsocket *s = rs_table_get((int)(uint32_t)event->data.u64);
@@ -91,7 +92,7 @@ static int start_thread(int epoll)
 	pthread_attr_init(&attr);
 	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
 	pthread_attr_setstacksize(&attr, STACK_SIZE);
-	/* The program's signals are for its own threads. */
+	/* Block all signals: the program's own threads must handle them. */
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
 	rc = pthread_create(&thread, &attr, run, (void *)(intptr_t)epoll);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The end of a stream's directions. */
+/* Close one or both directions of a stream. */
 #include "rs.h"
 
-#define LINGER_MS 10000 /* wait for data in flight, without SO_LINGER */
+#define LINGER_MS 10000 /* longest wait for data in flight without SO_LINGER */
 
 static bool can_tell(const struct rsocket *s)
 {
@@ -25,7 +25,7 @@ static int linger_ms(const struct rsocket *s)
 	return linger->l_linger < INT_MAX / 1000 ? linger->l_linger * 1000 : -1;
 }
 
-/* Choose the message that tells the peer. Return false if none is needed. */
+/* Choose the control message for the peer. Return false if none is needed. */
 static bool control_for(unsigned int before, unsigned int after, enum rs_control *control)
 {
 	const unsigned int unread = after & (RS_SHUT_READ | RS_SHUT_PEER);
@@ -56,7 +56,7 @@ int rs_shutdown_stream(struct rsocket *s, int how)
 	rc = rs_wait_out(s, can_tell, linger_ms(s));
 	if (rc == 0)
 		(void)rs_message_control(s, control);
-	/* Requests complete in order: then all data has arrived. */
+	/* Wait until all requests have completed: then all data has arrived. */
 	if (rc == 0 && control == RS_CONTROL_DISCONNECT)
 		rc = rs_wait_out(s, is_idle, linger_ms(s));
 	if (control == RS_CONTROL_DISCONNECT)

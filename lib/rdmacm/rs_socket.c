@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The life of an rsocket. */
+/* Create and close rsockets. */
 #include <fcntl.h>
 #include <stdlib.h>
 #include <sys/epoll.h>
@@ -74,7 +74,7 @@ struct rsocket *rs_socket_create(int domain, int type, const struct rsocket *lis
 
 void rs_socket_free(struct rsocket *s)
 {
-	/* After fork() the connections stay the parent's. */
+	/* Do not touch the connections in a child after fork(): they belong to the parent. */
 	if (s->pid == getpid()) {
 		rs_iomap_end(s);
 		rs_link_destroy(s);
@@ -96,7 +96,8 @@ int rs_socket_close(struct rsocket *s)
 {
 	if (!rs_table_remove(s))
 		return -EBADF;
-	/* A thread that only the parent has may have held the lock during fork(). */
+	/* Do not take the lock in a child: another thread of the parent may have held it during
+	 * fork(). */
 	if (s->pid != getpid())
 		return 0;
 	pthread_mutex_lock(&s->lock);

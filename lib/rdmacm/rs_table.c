@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The rsockets of the process, by descriptor, and who uses them. */
+/* The table of all rsockets of the process by descriptor, and their reference counts. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,7 +13,8 @@ static struct {
 	size_t size;
 } table = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-/* A child must not find the lock held by a thread that it does not have. */
+/* Hold the lock during fork(). Otherwise another thread could hold it, and that thread does not
+ * exist in the child. */
 static void lock_table(void)
 {
 	pthread_mutex_lock(&table.lock);
@@ -47,10 +48,10 @@ static int grow_locked(size_t wanted)
 	return 0;
 }
 
-/* The calls of this thread that have not ended: one may make another one. */
+/* The calls of this thread in progress. A call may make another call. */
 static __thread struct {
 	unsigned int depth;
-	int cancel_state; /* as it was before the first */
+	int cancel_state; /* the state before the outermost call */
 } calls;
 
 int rs_table_add(struct rsocket *s)
@@ -77,7 +78,7 @@ struct rsocket *rs_table_get(int fd)
 	if (s)
 		s->refs++;
 	unlock_table();
-	/* A cancelled thread would leave locks held. */
+	/* Disable cancellation: a cancelled thread would leave locks held. */
 	if (s && calls.depth++ == 0)
 		pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &calls.cancel_state);
 	return s;

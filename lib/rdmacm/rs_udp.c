@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Datagrams by UDP, which tell queue pairs' numbers, and are data until the peer knows ours. */
+/* Datagrams by UDP. They announce queue pair numbers, and carry the data until the peer's queue
+ * pair is known. */
 #include <string.h>
 #include <sys/socket.h>
 
 #include "rs_datagram.h"
 
 #define BURST	  64   /* datagrams of a socket in a row */
-#define BYTES_MAX 4096 /* of one that others send; what is longer is dropped */
+#define BYTES_MAX 4096 /* largest datagram that is received; longer ones are dropped */
 
 size_t rs_udp_put(struct rs_udp_wire *wire, const struct rs_pair *pair, enum rs_op op)
 {
@@ -102,7 +103,8 @@ static void take_burst(struct rsocket *s)
 void rs_datagram_serve(struct rsocket *s)
 {
 	pthread_mutex_lock(&s->lock);
-	/* The number may be another rsocket's by now, which the service's thread cannot know. */
+	/* Check the rsocket: its descriptor number may now belong to another rsocket, which the
+	 * service's thread cannot know. */
 	if (s->datagrams && s->datagrams->served) {
 		rs_dest_take_events(s);
 		take_burst(s);

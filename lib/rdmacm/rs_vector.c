@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Vectors of the program's memory. */
+/* I/O vectors of the program. */
 #include <limits.h>
 #include <string.h>
 

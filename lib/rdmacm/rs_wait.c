@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Waiting for an rsocket: first by polling, then asleep. */
+/* Wait for an rsocket: poll first, then sleep. */
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/epoll.h>
@@ -15,7 +15,7 @@
 #define NS_PER_MS 1000000
 #define NS_PER_US 1000
 #define NS_PER_S  1000000000
-#define CHANNELS  4 /* looked at after a sleep */
+#define CHANNELS  4 /* most channels handled after one sleep */
 #define LOOK_NS	  UINT64_C(10000000)
 
 uint64_t rs_wait_now_ns(void)
@@ -36,7 +36,8 @@ void rs_wait_changed(struct rsocket *s)
 	errno = saved_errno;
 }
 
-/* Notice a peer that died without a message, for a program that polls and never sleeps. */
+/* Poll the event channel, so that a program that polls and never sleeps notices the death of a
+ * peer. */
 static void look_at_channel(struct rsocket *s)
 {
 	const uint64_t now_ns = rs_wait_now_ns();
@@ -53,7 +54,8 @@ void rs_wait_progress(struct rsocket *s)
 {
 	if (s->datagrams)
 		rs_datagram_poll(s);
-	/* Events first: messages that came before the connection wait in the queue. */
+	/* Handle events first: messages that arrived before the connection was established wait in
+	 * the queue. */
 	if (rs_is_opening(s))
 		rs_connect_take_events(s);
 	if (s->link.qp)
@@ -70,7 +72,7 @@ void rs_wait_arm(struct rsocket *s)
 		(void)ibv_req_notify_cq(s->link.cq, 0);
 }
 
-/* Events only wake us; polling finds the completions. */
+/* Drop the events: they only wake the thread, and a poll finds the completions. */
 static void drop_cq_events(struct rsocket *s)
 {
 	struct ibv_cq *cq;
@@ -107,7 +109,8 @@ static uint64_t deadline_after(int timeout_ms)
 	return timeout_ms < 0 ? UINT64_MAX : rs_wait_now_ns() + (uint64_t)timeout_ms * NS_PER_MS;
 }
 
-/* Sleep without the lock until something happens. 0, -EAGAIN after the deadline, or -EINTR. */
+/* Sleep without the lock until a descriptor is readable. Return 0, -EAGAIN after the deadline, or
+ * -EINTR. */
 static int sleep_once(struct rsocket *s, struct rs_waker *waker, uint64_t deadline_ns)
 {
 	struct pollfd fds[] = {{.fd = s->fd, .events = POLLIN},
@@ -161,13 +164,13 @@ static int sleep_for(struct rsocket *s, rs_test test, uint64_t deadline_ns)
 	return rc;
 }
 
-/* Poll for a while, because a sleep costs more. */
+/* Poll for spin_us, because a sleep costs more. Return true if the wait is over. */
 static bool spin_for(struct rsocket *s, rs_test test)
 {
 	const uint64_t end_ns = rs_wait_now_ns() + (uint64_t)s->options.spin_us * NS_PER_US;
 
 	do {
-		/* Let other threads have the lock. */
+		/* Give other threads a chance to take the lock. */
 		pthread_mutex_unlock(&s->lock);
 		rte_pause();
 		pthread_mutex_lock(&s->lock);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Private data of rsockets' connections, windows and mappings: to bytes and back. */
+/* Convert hellos, windows and mappings of rsockets to the wire format and back. */
 #include "rs_wire.h"
 
 #include <errno.h>
 #include <string.h>
 
-#define SCALE_EXACT 0x80 /* counts up to this one stand for themselves */
+#define SCALE_EXACT 0x80 /* counts up to this value are not scaled */
 
 bool rs_wire_is_big_endian(void)
 {
