@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The socket calls: streams of IP become rsockets, all else is the C library's. */
+/* The socket calls. IP stream sockets become rsockets; the C library handles all other sockets. */
 #include "real.h"
 
 #include <errno.h>
@@ -11,12 +11,12 @@
 
 #include "fds.h"
 
-/* One call of an rsocket or of the C library, by the descriptor. */
+/* Call the function of rsockets or of the C library, depending on the descriptor. */
 #define EITHER(fd, name, ...)                                        \
 	(REAL_RSOCKET(fd) >= 0 ? r##name(fds_get(fd), ##__VA_ARGS__) \
 			       : real()->name(fd, ##__VA_ARGS__))
 
-/* A size of a queue that the environment gives. */
+/* Set the size of a queue from an environment variable. */
 static void set_size(int rsocket, int option, const char *variable)
 {
 	const char *text = getenv(variable);
@@ -163,7 +163,7 @@ static int control(int fd, int cmd, long arg)
 FCNTL(fcntl)
 FCNTL(fcntl64)
 
-/* FIONBIO is what some programs have instead of O_NONBLOCK. */
+/* Handle FIONBIO, which some programs use instead of O_NONBLOCK. */
 static int control_io(int fd, unsigned long request, void *arg)
 {
 	switch (request) {
@@ -198,7 +198,7 @@ static int close_number(int fd)
 
 	if (rsocket < 0)
 		return real()->close(fd);
-	/* The rsocket lives by its first number, as long as others stand for it. */
+	/* Keep the own number of the rsocket open while aliases of it exist. */
 	if (fd != rsocket)
 		(void)real()->close(fd);
 	return last ? rclose(rsocket) : 0;

@@ -5,7 +5,8 @@
 #include <pthread.h>
 #include <stdint.h>
 
-/* Of each number: the rsocket that it stands for, and 1; and of an rsocket, how many numbers do. */
+/* `standing` has, for each number, its rsocket plus 1, or 0. `numbers` has, for each rsocket, the
+ * count of its numbers. */
 static int32_t standing[FDS_MAX];
 static uint32_t numbers[FDS_MAX];
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Reading, writing and polling, of rsockets and of all else. */
+/* Read, write and poll rsockets and other descriptors. */
 #include "real.h"
 
 #include <errno.h>
@@ -13,10 +13,10 @@
 
 #include "fds.h"
 
-#define CHUNK	  16384 /* bytes of a file that are sent at once */
+#define CHUNK	  16384 /* bytes of a file that one send call sends */
 #define NS_PER_MS 1000000
 
-/* Where a program was compiled with checks, these are its calls. */
+/* Programs compiled with _FORTIFY_SOURCE call these functions. */
 ssize_t __read_chk(int fd, void *buf, size_t len, size_t room);
 ssize_t __recv_chk(int fd, void *buf, size_t len, size_t room, int flags);
 ssize_t __recvfrom_chk(int fd, void *buf, size_t len, size_t room, int flags, struct sockaddr *addr,
@@ -101,7 +101,7 @@ ssize_t __recvfrom_chk(int fd, void *buf, size_t len, size_t room, int flags, st
 	return recvfrom(fd, buf, len, flags, addr, addr_len);
 }
 
-/* A file's bytes by way of memory. */
+/* Send bytes of a file, copied through memory. */
 static ssize_t send_file(int rsocket, int file, off64_t *offset, size_t count)
 {
 	size_t sent = 0;
@@ -146,7 +146,7 @@ static bool has_rsockets(const struct pollfd *fds, nfds_t count)
 	return false;
 }
 
-/* By the rsockets' own numbers. */
+/* Poll with aliases replaced by the rsockets' own numbers. */
 static int poll_mixed(struct pollfd *fds, nfds_t count, int timeout)
 {
 	struct pollfd *own = calloc(count, sizeof(*own));
@@ -203,8 +203,7 @@ int ppoll(struct pollfd *fds, nfds_t count, const struct timespec *timeout, cons
 	return rc;
 }
 
-/* Return true where a set has an rsocket. A number that stands for another one is polled by the
- * rsocket's own. */
+/* Return true if a set has an rsocket. An alias is polled by the rsocket's own number. */
 static bool set_has_rsockets(int count, const fd_set *set)
 {
 	for (int fd = 0; set && fd < count && fd < FD_SETSIZE; fd++) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Find the C library's calls, which ours stand in front of. */
+/* Find the C library's calls that our calls replace. */
 #include "real.h"
 
 #include <dlfcn.h>
@@ -10,9 +10,9 @@
 
 #define OWN_LIBRARIES 2
 
-/* Where a library's code and data are. */
+/* The address range of a library's code and data. */
 struct range {
-	uintptr_t within; /* an address that tells which library it is */
+	uintptr_t within; /* an address that identifies the library */
 	uintptr_t begin;
 	uintptr_t end;
 };

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The C library's calls behind ours. Included first: the calls have their names of old. */
+/* The C library's calls that our calls replace. Include this header first: it declares the calls
+ * without 64-bit names. */
 #ifndef RSPRELOAD_REAL_H
 #define RSPRELOAD_REAL_H
 
-/* With it fcntl would be another name for fcntl64. */
+/* If this macro were defined, fcntl would be an alias of fcntl64. */
 #undef _FILE_OFFSET_BITS
 
 #include <fcntl.h>
@@ -57,17 +58,18 @@ struct real_calls {
 #undef MEMBER
 };
 
-/** The C library's. MT-safe. */
+/** Return the C library's calls. MT-safe. */
 const struct real_calls *real(void);
 
-/** Return true where this address is in a library that rsockets are made of. MT-safe. */
+/** Return true if the address is in librdmacm or libibverbs, which implement rsockets. MT-safe. */
 bool real_is_own(const void *address);
 
-/** Return true where the calling function was called by one of these: to them an rsocket's number
- * is a descriptor like any other. */
+/** Return true if one of these libraries has called the calling function. For these libraries the
+ * number of an rsocket is an ordinary descriptor. */
 #define REAL_OWN_CALLS() real_is_own(__builtin_return_address(0))
 
-/** The rsocket that a descriptor is to who called the calling function; less than 0: none. */
+/** Return the rsocket that a descriptor means for the caller of the calling function, or less than
+ * 0 if it means none. */
 #define REAL_RSOCKET(fd) (fds_get(fd) >= 0 && !REAL_OWN_CALLS() ? fds_get(fd) : -1)
 
 #endif
