@@ -36,7 +36,7 @@ static __thread void **volatile guard_frame __attribute__((tls_model("initial-ex
 /* Time at which guard_refresh last corrected this thread's signal mask, on its caller's clock. */
 static __thread uint64_t guard_ready_ns __attribute__((tls_model("initial-exec")));
 static __thread bool guard_ready __attribute__((tls_model("initial-exec")));
-/* Number of calls of guard_owes since signals are kept that the program has not taken back. */
+/* Number of times this thread has called guard_owes while kept signals wait for the program. */
 static __thread uint32_t guard_given_back __attribute__((tls_model("initial-exec")));
 
 bool guard_is_fault(int sig, const siginfo_t *info)

@@ -15,7 +15,8 @@ static const uint32_t limits[DEVICE_QUOTA_KINDS] = {
 };
 /* clang-format on */
 
-/* Never exceed the limit, not even for a moment: another thread would fail. */
+/* Count one object, but never exceed the limit, not even temporarily: another thread would then
+ * fail although the quota has room. */
 int quota_take(struct device *device, enum device_quota kind)
 {
 	uint32_t used = __atomic_load_n(&device->quota[kind], __ATOMIC_RELAXED);

@@ -24,8 +24,8 @@ enum fetch_state {
 	FETCH_FREE,
 	FETCH_POSTED,  /* a thread may take it */
 	FETCH_TOUCHED, /* a thread waits for it */
-	FETCH_FAILED, /* its page cannot be touched: for a while `look` returns true, and the access
-			 finds out why */
+	FETCH_FAILED,  /* its page cannot be touched: for PAGER_FAILED_NS `look` returns true, and
+			  the access itself then gets the error */
 };
 
 struct fetch {

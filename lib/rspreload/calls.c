@@ -139,7 +139,7 @@ static int duplicate_above(int fd, int cmd, long arg)
 	return duplicate(fd, real()->fcntl(fd, cmd, arg));
 }
 
-/* All that rsockets know; a value is passed as what it is widest. */
+/* Handle the commands that rsockets support. The argument is passed in its widest type. */
 static int control(int fd, int cmd, long arg)
 {
 	if (cmd == F_DUPFD || cmd == F_DUPFD_CLOEXEC)

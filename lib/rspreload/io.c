@@ -259,7 +259,8 @@ int select(int count, fd_set *in, fd_set *out, fd_set *except, struct timeval *t
 	if (!set_has_rsockets(count, in) && !set_has_rsockets(count, out) &&
 	    !set_has_rsockets(count, except))
 		return real()->select(count, in, out, except, timeout);
-	/* Programs pass the number of descriptors that they may have, and sets that are shorter. */
+	/* Limit count: some programs pass the maximum number of descriptors, although their sets
+	 * are shorter. */
 	if (count > FD_SETSIZE)
 		count = FD_SETSIZE;
 	max = max_of(translate(count, in, &own.in), max_of(translate(count, out, &own.out),

@@ -37,9 +37,10 @@ static inline uint64_t pacer_time_ns(uint32_t bytes, uint32_t rate_kbps)
 }
 
 /*
- * Set the rate; 0 for no limit. A burst of 0 bytes means the default. Before a packet only the
- * burst so far is counted, so the burst is in time if the packet is no longer than the typical one.
- * At least one packet is allowed.
+ * Set the rate; 0 for no limit. A burst of 0 bytes means the default. pacer_holds does not know the
+ * length of the next packet and counts only the packets already sent. So the limit is reduced by
+ * one packet of typical_bytes: a burst stays within burst_bytes if its last packet is not longer
+ * than that. At least one packet is allowed.
  */
 static inline void pacer_set(struct pacer *pacer, uint32_t rate_kbps, uint32_t burst_bytes,
 			     uint32_t typical_bytes)
