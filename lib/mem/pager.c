@@ -25,7 +25,7 @@ enum fetch_state {
 	FETCH_POSTED,  /* a thread may take it */
 	FETCH_TOUCHED, /* a thread waits for it */
 	FETCH_FAILED,  /* its page cannot be touched: for PAGER_FAILED_NS `look` returns true, and
-			  the access itself then gets the error */
+			  the access then finds the reason */
 };
 
 struct fetch {

@@ -121,7 +121,7 @@ static int resolve(const char *node, const char *service, const struct rdma_addr
 	return rc == 0 ? 0 : EAI_MEMORY;
 }
 
-/* Without a name, answer what the hints say: either address, both or none. */
+/* Return the addresses of the hints if there is no name: one address, both or none. */
 static int take_hints(const struct rdma_addrinfo *hints, struct rdma_addrinfo *info)
 {
 	info->ai_flags = hints->ai_flags;

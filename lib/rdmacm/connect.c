@@ -23,7 +23,7 @@ struct terms {
 	uint8_t private_data[CM_PRIVATE_MAX];
 };
 
-/* What rdma_getaddrinfo(3) calls ai_connect goes in front of the program's own. */
+/* Put ai_connect of rdma_getaddrinfo(3) in front of the program's private data. */
 static int put_private(const struct cm_id *id, const struct rdma_conn_param *param,
 		       struct terms *terms)
 {
