@@ -28,7 +28,7 @@ uint32_t ids[PORT_RIG_PROCESSES];
 
 static struct report_set reports;
 
-int port_rig_group_setup(void)
+int port_rig_group_setup(TEST_STATE)
 {
 	const struct runtime_config config = {.memory_bytes = MEMORY};
 	struct address address = {.vlan = VLAN_NONE, .prefix_len = 24};
@@ -47,10 +47,11 @@ int port_rig_group_setup(void)
 	return arena_make_pool(port);
 }
 
-void port_rig_group_teardown(void)
+int port_rig_group_teardown(TEST_STATE)
 {
 	rte_mempool_free(server.uplink.link.port.pool);
 	arena_destroy(&server);
+	return 0;
 }
 
 static void find_ring(struct share_ring *ring, uint16_t n, enum share_ring_kind kind)
@@ -80,7 +81,7 @@ static void attach(uint16_t n)
 	find_ring(&tx[n], n, SHARE_RING_TX);
 }
 
-void port_rig_setup(void)
+int port_rig_setup(TEST_STATE)
 {
 	LIST_INIT(&server.groups);
 	LIST_INIT(&server.lanes.list);
@@ -94,9 +95,10 @@ void port_rig_setup(void)
 	server.lanes.spares_icrc = true;
 	for (uint16_t n = 0; n < PORT_RIG_PROCESSES; n++)
 		attach(n);
+	return 0;
 }
 
-void port_rig_teardown(void)
+int port_rig_teardown(TEST_STATE)
 {
 	for (uint16_t n = 0; n < PORT_RIG_PROCESSES; n++) {
 		slot_condemn(&server, n);
@@ -108,4 +110,5 @@ void port_rig_teardown(void)
 	server.uplink.pending_count = 0;
 	close(server.epoll_fd);
 	assert_int_equal(rte_mempool_in_use_count(server.uplink.link.port.pool), 0);
+	return 0;
 }

@@ -8,6 +8,7 @@
 #include "owner/arbiter.h"
 #include "report/set.h"
 #include "server.h"
+#include "test.h"
 
 #define PORT_RIG_PROCESSES 2
 #define PORT_RIG_BUFFERS   64 /* of a process */
@@ -21,13 +22,13 @@ extern int sockets[PORT_RIG_PROCESSES];		 /* theirs */
 extern uint32_t ids[PORT_RIG_PROCESSES];	 /* a communication id of each */
 
 /** Start EAL, and make the pool of buffers. */
-int port_rig_group_setup(void);
-void port_rig_group_teardown(void);
+int port_rig_group_setup(TEST_STATE);
+int port_rig_group_teardown(TEST_STATE);
 
 /** Attach the processes; they are in the slots 0 and 1. */
-void port_rig_setup(void);
+int port_rig_setup(TEST_STATE);
 
 /** End them. Nothing keeps a buffer after that. */
-void port_rig_teardown(void);
+int port_rig_teardown(TEST_STATE);
 
 #endif

@@ -36,32 +36,8 @@
 #define DRAIN_NS_MAX UINT64_C(1000000000)
 #define BUFFERS_MAX  16384 /* more buffers than there are */
 
-static int group_setup(TEST_STATE)
-{
-	return port_rig_group_setup();
-}
-
-static int group_teardown(TEST_STATE)
-{
-	port_rig_group_teardown();
-	return 0;
-}
-
-TEST_GROUP(group_setup, group_teardown);
-
-static int setup(TEST_STATE)
-{
-	port_rig_setup();
-	return 0;
-}
-
-static int teardown(TEST_STATE)
-{
-	port_rig_teardown();
-	return 0;
-}
-
-TEST_FIXTURE(setup, teardown);
+TEST_GROUP(port_rig_group_setup, port_rig_group_teardown);
+TEST_FIXTURE(port_rig_setup, port_rig_teardown);
 
 /* Build a packet to a process, or to the peer, with the MAC address of this host. Returns its
  * length. */

@@ -25,32 +25,8 @@
 
 #define FLOOD 2000
 
-static int group_setup(TEST_STATE)
-{
-	return port_rig_group_setup();
-}
-
-static int group_teardown(TEST_STATE)
-{
-	port_rig_group_teardown();
-	return 0;
-}
-
-TEST_GROUP(group_setup, group_teardown);
-
-static int setup(TEST_STATE)
-{
-	port_rig_setup();
-	return 0;
-}
-
-static int teardown(TEST_STATE)
-{
-	port_rig_teardown();
-	return 0;
-}
-
-TEST_FIXTURE(setup, teardown);
+TEST_GROUP(port_rig_group_setup, port_rig_group_teardown);
+TEST_FIXTURE(port_rig_setup, port_rig_teardown);
 
 static void serve(uint16_t slot, uint16_t port)
 {
