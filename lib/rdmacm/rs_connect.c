@@ -198,22 +198,6 @@ static int connect_stream(struct rsocket *s, const struct sockaddr *addr)
 	return rc == 0 ? outcome(s) : rc;
 }
 
-int rconnect(int socket, const struct sockaddr *addr, socklen_t addrlen)
-{
-	struct rsocket *s = rs_table_get(socket);
-	int rc;
-
-	if (!s)
-		return id_result(-EBADF);
-	pthread_mutex_lock(&s->lock);
-	rc = check_address(s, addr, addrlen);
-	if (rc == 0)
-		rc = s->datagrams ? rs_datagram_connect(s, addr, addrlen) : connect_stream(s, addr);
-	pthread_mutex_unlock(&s->lock);
-	rs_table_put(s);
-	return id_result(rc);
-}
-
 static int bind_stream(struct rsocket *s, const struct sockaddr *addr)
 {
 	struct sockaddr_storage src = {0};
@@ -227,7 +211,11 @@ static int bind_stream(struct rsocket *s, const struct sockaddr *addr)
 	return 0;
 }
 
-int rbind(int socket, const struct sockaddr *addr, socklen_t addrlen)
+/* Do rbind or rconnect, of a datagram rsocket or of a stream. */
+static int call_with_address(int socket, const struct sockaddr *addr, socklen_t addrlen,
+			     int (*datagram)(struct rsocket *s, const struct sockaddr *addr,
+					     socklen_t len),
+			     int (*stream)(struct rsocket *s, const struct sockaddr *addr))
 {
 	struct rsocket *s = rs_table_get(socket);
 	int rc;
@@ -237,8 +225,18 @@ int rbind(int socket, const struct sockaddr *addr, socklen_t addrlen)
 	pthread_mutex_lock(&s->lock);
 	rc = check_address(s, addr, addrlen);
 	if (rc == 0)
-		rc = s->datagrams ? rs_datagram_bind(s, addr, addrlen) : bind_stream(s, addr);
+		rc = s->datagrams ? datagram(s, addr, addrlen) : stream(s, addr);
 	pthread_mutex_unlock(&s->lock);
 	rs_table_put(s);
 	return id_result(rc);
+}
+
+int rconnect(int socket, const struct sockaddr *addr, socklen_t addrlen)
+{
+	return call_with_address(socket, addr, addrlen, rs_datagram_connect, connect_stream);
+}
+
+int rbind(int socket, const struct sockaddr *addr, socklen_t addrlen)
+{
+	return call_with_address(socket, addr, addrlen, rs_datagram_bind, bind_stream);
 }
