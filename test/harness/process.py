@@ -9,6 +9,8 @@ import subprocess
 import sys
 import time
 
+from .report import CheckFailed
+
 # of a program, shown where it failed
 HEAD_LINES = 5
 TAIL_LINES = 15
@@ -179,3 +181,25 @@ def wait_until(condition, seconds, pause=0.02):
             return False
         time.sleep(pause)
     return True
+
+
+class Running:
+    """Programs of a check; none is left behind."""
+
+    def __init__(self):
+        self._processes = []
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        for process in self._processes:
+            process.kill()
+
+    def add(self, process):
+        self._processes.append(process)
+        return process
+
+    def fail(self, reason):
+        """Raises CheckFailed with what all programs of the check have printed."""
+        raise CheckFailed(reason, [line for process in self._processes for line in process.story(process.argv[-1])])

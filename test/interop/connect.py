@@ -6,7 +6,7 @@ import time
 
 from harness.process import wait_until
 from harness.tools import START_SECONDS
-from rdmacm import END_SECONDS, LISTEN_SECONDS, Running, has_our_threads
+from rdmacm import END_SECONDS, LISTEN_SECONDS, CmRunning, has_our_threads
 
 SECONDS = 120
 GROUP = "239.1.2.3"
@@ -40,7 +40,7 @@ class Counts:
         yield "ib_write_bw", ["-b"]
 
 
-class Pair(Running):
+class Pair(CmRunning):
     """The two sides of a check; a server in the guest has no thread of ours."""
 
     def serve(self, host, argv):

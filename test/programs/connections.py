@@ -8,7 +8,7 @@ import subprocess
 
 from harness.process import Namespace, wait_until
 from harness.tools import START_SECONDS, UROCE_CTL, UROCE_RUN
-from rdmacm import Running
+from rdmacm import CmRunning
 from wires import uroce_host
 
 CONNECT_RATE = os.path.join(os.path.dirname(UROCE_RUN), "..", "test", "perf", "connect_rate")
@@ -45,7 +45,7 @@ class ConnectionsTest:
         """Ended, the client waits for a signal, so both processes can be looked at."""
         self._port += 1
         argv = [CONNECT_RATE, "-p", str(self._port), "-a", "10.9.6.1"]
-        with Running() as running:
+        with CmRunning() as running:
             server = running.start(self._hosts[0], argv)
             if not wait_until(lambda: server.listens(self._port), START_SECONDS):
                 running.fail("the server does not listen")

@@ -6,8 +6,7 @@ import re
 import shutil
 import time
 
-from harness.process import Namespace, wait_until
-from harness.report import CheckFailed
+from harness.process import Namespace, Running, wait_until
 from harness.tools import UROCE_RUN
 from wires import VethWire, uroce_host
 
@@ -76,23 +75,11 @@ def has_our_threads(pid):
     return "uroce" in names
 
 
-class Running:
-    """Programs of a check; none is left behind."""
-
-    def __init__(self):
-        self._processes = []
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        for process in self._processes:
-            process.kill()
+class CmRunning(Running):
+    """Also starts servers, and waits until they listen."""
 
     def start(self, host, argv):
-        process = host.start(argv)
-        self._processes.append(process)
-        return process
+        return self.add(host.start(argv))
 
     def serve(self, host, argv):
         server = self.start(host, argv)
@@ -101,9 +88,6 @@ class Running:
             self.fail("the server does not start")
         time.sleep(LISTEN_SECONDS)
         return server
-
-    def fail(self, reason):
-        raise CheckFailed(reason, [line for process in self._processes for line in process.story(process.argv[-1])])
 
     def expect(self, process, seconds, what):
         status = process.wait(seconds)
@@ -189,7 +173,7 @@ class RdmacmTest:
         yield "ib_read_bw", ["-a"]
 
     def _pair(self, server_argv, client_argv, words):
-        with Running() as running:
+        with CmRunning() as running:
             server = running.serve(self._wire.hosts[0], server_argv)
             client = running.start(self._wire.hosts[1], client_argv)
             running.expect(client, SECONDS, "client")
@@ -199,7 +183,7 @@ class RdmacmTest:
 
     def _rping(self, server):
         count = ["-v", "-C", "1000", "-a", server]
-        with Running() as running:
+        with CmRunning() as running:
             passive = running.serve(self._wire.hosts[0], ["rping", "-s", *count])
             active = running.start(self._wire.hosts[1], ["rping", "-c", *count])
             running.expect(active, SECONDS, "client")
@@ -209,7 +193,7 @@ class RdmacmTest:
                     running.fail("pings are missing")
 
     def _rping_persistent(self, server):
-        with Running() as running:
+        with CmRunning() as running:
             passive = running.serve(self._wire.hosts[0], ["rping", "-s", "-P", "-a", server])
             for _ in range(PERSISTENT_CLIENTS):
                 active = running.start(self._wire.hosts[1], ["rping", "-c", "-C", "3", "-a", server])
@@ -219,7 +203,7 @@ class RdmacmTest:
 
     def _cmtime(self, server):
         """Its server goes on."""
-        with Running() as running:
+        with CmRunning() as running:
             running.serve(self._wire.hosts[0], ["cmtime", "-b", server, "-c", "1000"])
             client = running.start(self._wire.hosts[1], ["cmtime", "-s", server, "-c", "1000"])
             running.expect(client, SECONDS, "client")
@@ -228,7 +212,7 @@ class RdmacmTest:
 
     def _refused(self, server):
         """Another port has a listener, so that the device is there."""
-        with Running() as running:
+        with CmRunning() as running:
             running.serve(self._wire.hosts[0], ["rping", "-s", "-a", server, "-p", "7999"])
             client = running.start(self._wire.hosts[1], ["rping", "-c", "-C", "1", "-a", server])
             if client.wait(SECONDS) in (None, 0) or "RDMA_CM_EVENT_REJECTED" not in client.output():
@@ -236,7 +220,7 @@ class RdmacmTest:
 
     def _absent(self):
         absent = self._wire.addresses.of["ipv4"][0].rsplit(".", 1)[0] + ".77"
-        with Running() as running:
+        with CmRunning() as running:
             running.serve(self._wire.hosts[0], ["rping", "-s", "-a", self._wire.addresses.of["ipv4"][0]])
             client = running.start(self._wire.hosts[1], ["rping", "-c", "-C", "1", "-a", absent])
             if client.wait(ADDRESS_ERROR_SECONDS) in (None, 0) or "RDMA_CM_EVENT_ADDR_ERROR" not in client.output():
@@ -246,7 +230,7 @@ class RdmacmTest:
         """The table has a row a size. A datagram that finds no receive request is lost: few of them are sent."""
         self._port += 1
         argv = [program, "-F", "-R", "-p", str(self._port), *([] if "-a" in options else ["-n", "300"]), *options]
-        with Running() as running:
+        with CmRunning() as running:
             passive = running.serve(self._wire.hosts[0], argv)
             # Else a server that waits for its CPU crashes the client (late.c).
             active = running.start(self._wire.hosts[1], ["env", f"LD_PRELOAD={LATE}", *argv, server])

@@ -5,7 +5,7 @@ import os
 import time
 
 from harness.process import wait_until
-from rdmacm import SECONDS, Running, has_our_threads
+from rdmacm import SECONDS, CmRunning, has_our_threads
 
 # Without the script's folder, which has a module of pyverbs' name.
 SIDE = ["/usr/bin/python3", "-P", os.path.join(os.path.dirname(os.path.abspath(__file__)), "cm_side.py")]
@@ -50,14 +50,14 @@ class EndsTest:
         return server, client
 
     def client_killed(self):
-        with Running() as running:
+        with CmRunning() as running:
             server, client = self._connect(running, "stay")
             client.kill()
             self._says(running, server, GONE, TOLD_SECONDS, "the server")
 
     def server_killed(self):
         """The client pings: it would notice by its retries, later."""
-        with Running() as running:
+        with CmRunning() as running:
             server = running.serve(self._server, ["rping", "-s", "-a", self._address])
             client = running.start(self._client, ["rping", "-c", "-v", "-a", self._address])
             self._says(running, client, "rdma-ping-10: ", SECONDS, "the client")
@@ -65,7 +65,7 @@ class EndsTest:
             self._says(running, client, GONE, TOLD_SECONDS, "the client")
 
     def leave(self):
-        with Running() as running:
+        with CmRunning() as running:
             server, _ = self._connect(running, "leave")
             self._says(running, server, GONE, TOLD_SECONDS, "the server")
 
@@ -75,7 +75,7 @@ class EndsTest:
     def one_manager(self):
         """Both open the interface themselves. Programs without rdma_cm do not mind."""
         argv = ["rping", "-s", "-a", self._address]
-        with Running() as running:
+        with CmRunning() as running:
             first = running.serve(self._server, argv)
             second = running.start(self._pair.more(), argv)
             if second.wait(SECONDS) in (None, 0) or "run uroced on it" not in second.output():
@@ -91,7 +91,7 @@ class EndsTest:
     def one_listener(self):
         """The second host shares the first one's device."""
         argv = ["rping", "-s", "-a", self._address]
-        with Running() as running:
+        with CmRunning() as running:
             first = running.serve(self._server, argv)
             second = running.start(self._client, argv)
             if second.wait(SECONDS) in (None, 0) or "Address already in use" not in second.output():
@@ -105,7 +105,7 @@ class EndsTest:
     def listener_killed(self):
         """Requests that nobody has answered are rejected at once."""
         argv = ["rping", "-c", "-C", "1", "-a", self._address]
-        with Running() as running:
+        with CmRunning() as running:
             listener = running.start(self._server, [*SIDE, "listen", self._address, "7174", "8"])
             self._says(running, listener, "listens", SECONDS, "the listener")
             clients = [running.start(host, argv) for host in (self._client, self._pair.more())]

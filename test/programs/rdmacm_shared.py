@@ -6,7 +6,7 @@ import os
 from harness.process import LocalHost, Namespace, wait_until
 from harness.report import CheckFailed
 from harness.tools import UROCE_RUN
-from rdmacm import Addresses, CmMemif, CmVeth, RdmacmTest, Running
+from rdmacm import Addresses, CmMemif, CmVeth, RdmacmTest, CmRunning
 from rdmacm_ends import EndsTest
 from share import SECONDS, Uroced
 
@@ -99,7 +99,7 @@ class Uroceds:
                              [*self.namespaces[0].prefix, UROCE_RUN, f"--socket={second.socket}", "--"])
         second.run()
         try:
-            with Running() as running:
+            with CmRunning() as running:
                 for host, words in ((alone, "run uroced on it"), (attached, "Address already in use")):
                     program = running.start(host, ["rping", "-s", "-a", address])
                     if program.wait(SECONDS) in (None, 0) or words not in program.output():

@@ -10,7 +10,7 @@ import sys
 
 from harness.process import Namespace
 from harness.tools import UROCE_RUN
-from rdmacm import Addresses, CmVeth, END_SECONDS, Running, SECONDS
+from rdmacm import Addresses, CmVeth, END_SECONDS, CmRunning, SECONDS
 from rdmacm_shared import Uroceds
 from wires import uroce_host
 
@@ -94,7 +94,7 @@ class RsocketsTest:
 
     def _pair(self, program, server, options):
         """Each side prints a row."""
-        with Running() as running:
+        with CmRunning() as running:
             passive = running.serve(self._wire.hosts[0], [program, "-b", server, *options])
             active = running.start(self._wire.hosts[1], [program, "-s", server, *options])
             running.expect(active, SECONDS, "client")
@@ -107,7 +107,7 @@ class RsocketsTest:
         source, target = (os.path.join(self._work_dir, name) for name in ("rcopy.source", "rcopy.target"))
         with open(source, "wb") as file:
             file.write(os.urandom(COPY_BYTES))
-        with Running() as running:
+        with CmRunning() as running:
             running.serve(self._wire.hosts[0], ["rcopy"])
             client = running.start(self._wire.hosts[1], ["rcopy", source, f"{server}:{target}"])
             running.expect(client, SECONDS, "client")
@@ -120,7 +120,7 @@ class RsocketsTest:
         """Its server goes on. The kernel carries the first datagrams: it must have the addresses, too."""
         self._wire.give_kernel_addresses()
         before = self._wire.kernel_packets()
-        with Running() as running:
+        with CmRunning() as running:
             running.serve(self._wire.hosts[0], ["udpong", "-b", server, *options, *DATAGRAMS])
             client = running.start(self._wire.hosts[1], ["udpong", "-s", server, *options, *DATAGRAMS])
             running.expect(client, SECONDS, "client")
@@ -130,7 +130,7 @@ class RsocketsTest:
                 running.fail("the datagrams go by the kernel's UDP")
 
     def _iperf3(self, server):
-        with Running() as running:
+        with CmRunning() as running:
             passive = running.serve(self._wire.hosts[0], preloaded("iperf3", "-s", "-1", "-B", server))
             active = running.start(self._wire.hosts[1], preloaded("iperf3", "-c", server, "-t", "2"))
             running.expect(active, SECONDS, "client")
@@ -140,7 +140,7 @@ class RsocketsTest:
 
     def _echo(self, server):
         address = [server, str(ECHO_PORT)]
-        with Running() as running:
+        with CmRunning() as running:
             passive = running.serve(self._wire.hosts[0], preloaded(sys.executable, "-c", ECHO_SERVER, *address))
             active = running.start(self._wire.hosts[1], preloaded(sys.executable, "-c", ECHO_CLIENT, *address))
             running.expect(active, SECONDS, "client")

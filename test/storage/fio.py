@@ -5,7 +5,7 @@ import json
 import re
 import shutil
 
-from sides import Running
+from sides import StorageRunning
 
 SECONDS = 60
 PORT = 7788
@@ -39,7 +39,7 @@ class FioTest:
     def _run(self, verb, size, mib, threads):
         """Messages: fio asks for no RNR retry, so its server needs far more receives than its client has messages."""
         common = ["--ioengine=rdma", f"--port={PORT}", f"--bs={size}", f"--size={mib}m", "--output-format=json", *threads]
-        with Running() as running:
+        with StorageRunning() as running:
             server = running.add(self._sides.target.start(
                 ["fio", "--name=server", *common, "--rw=read", "--iodepth=64"]))
             running.wait_for_output(server, "waiting for connection")

@@ -2,10 +2,8 @@
 """The two sides of a storage test: the target's and the initiator's, on each kind of wire."""
 
 import os
-import time
 
-from harness.process import LocalHost, Namespace, wait_until
-from harness.report import CheckFailed
+from harness.process import LocalHost, Namespace, Running, wait_until
 from harness.tools import UROCE_RUN
 
 START_SECONDS = 30
@@ -75,26 +73,8 @@ def make_sides(work_dir):
     yield veth_sides(work_dir)
 
 
-class Running:
-    """Programs of a check; none is left behind."""
-
-    def __init__(self):
-        self._processes = []
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        for process in self._processes:
-            process.kill()
-
-    def add(self, process):
-        self._processes.append(process)
-        return process
-
-    def fail(self, reason):
-        """Raises CheckFailed with what all programs of the check have printed."""
-        raise CheckFailed(reason, [line for process in self._processes for line in process.story(process.argv[-1])])
+class StorageRunning(Running):
+    """Also waits for what storage programs say."""
 
     def wait_for_output(self, process, words, seconds=START_SECONDS):
         """Waits until a server says that it is ready."""
@@ -108,8 +88,3 @@ class Running:
         if status != 0:
             self.fail(f"{what}: hangs (after {seconds} s)" if status is None else f"{what}: exit {status}")
         return process.output()
-
-
-def pause(seconds):
-    """Lets a program run on before it is killed."""
-    time.sleep(seconds)

@@ -4,8 +4,9 @@
 import os
 import re
 import shutil
+import time
 
-from sides import Running, pause
+from sides import StorageRunning
 
 SECONDS = 60
 LUN_BYTES = 64 << 20
@@ -84,7 +85,7 @@ class TgtTest:
         return running.expect(running.add(self._sides.initiator.start(argv)), seconds, what)
 
     def _inquiry(self):
-        with Running() as running:
+        with StorageRunning() as running:
             Target(running, self._sides, self._lun)
             if "VIRTUAL-DISK" not in self._use(running, ["iscsi-inq", "-i", INITIATOR, self._url], "iscsi-inq"):
                 running.fail("the LUN does not tell its name")
@@ -93,7 +94,7 @@ class TgtTest:
                 running.fail("the LUN does not tell its size")
 
     def _perf(self):
-        with Running() as running:
+        with StorageRunning() as running:
             Target(running, self._sides, self._lun)
             for order in ([], ["-r"]):
                 output = self._use(running, ["iscsi-perf", "-i", INITIATOR, "-m", "32", "-b", "8", "-t", "2", *order,
@@ -113,7 +114,7 @@ class TgtTest:
         with open(self._image, "wb") as file:
             file.write(self._rng.randbytes(IMAGE_BYTES))
         back = self._image + ".back"
-        with Running() as running:
+        with StorageRunning() as running:
             Target(running, self._sides, self._lun)
             self._use(running, ["qemu-img", "convert", "-n", "-f", "raw", "--target-image-opts", self._image,
                                 self._disk()], "qemu-img to the LUN")
@@ -131,7 +132,7 @@ class TgtTest:
             place = number * (1 << 20) + number * 512
             commands += ["-c", f"write -P {number + 1} {place} {size}"]
             again += ["-c", f"read -P {number + 1} {place} {size}"]
-        with Running() as running:
+        with StorageRunning() as running:
             Target(running, self._sides, self._lun)
             for batch, what in ((commands, "write"), (again, "read")):
                 output = self._use(running, ["qemu-io", *batch, "--image-opts", self._disk()], f"qemu-io, {what}")
@@ -139,7 +140,7 @@ class TgtTest:
                     running.fail(f"qemu-io, {what}: an error")
 
     def _conformance(self, test):
-        with Running() as running:
+        with StorageRunning() as running:
             Target(running, self._sides, self._lun)
             output = self._use(running, [*ZEROED, "iscsi-test-cu", "-i", INITIATOR, "--dataloss", "-n", "-t", test,
                                          self._url], test)
@@ -164,11 +165,11 @@ class TgtTest:
             running.fail("an acknowledged block is lost or wrong")
 
     def _kill_initiators(self):
-        with Running() as running:
+        with StorageRunning() as running:
             Target(running, self._sides, self._lun)
             for generation in range(1, self._options.kills + 1):
                 writer = running.add(self._sides.initiator.start(self._writer(generation)))
-                pause(self._rng.uniform(0, KILL_SECONDS) + KILL_SECONDS)
+                time.sleep(self._rng.uniform(0, KILL_SECONDS) + KILL_SECONDS)
                 writer.kill()
                 places = [int(place) for place in re.findall(r"wrote 65536/65536 bytes at offset (\d+)", writer.output())]
                 # A block that was in flight may have either pattern; those before it have the new one.
@@ -176,10 +177,10 @@ class TgtTest:
 
     def _kill_targets(self):
         for generation in range(1, self._options.target_kills + 1):
-            with Running() as running:
+            with StorageRunning() as running:
                 target = Target(running, self._sides, self._lun)
                 writer = running.add(self._sides.initiator.start(self._writer(100 + generation)))
-                pause(self._rng.uniform(0, KILL_SECONDS) + KILL_SECONDS)
+                time.sleep(self._rng.uniform(0, KILL_SECONDS) + KILL_SECONDS)
                 target.process.kill()
                 writer.kill()
                 places = [int(place) for place in re.findall(r"wrote 65536/65536 bytes at offset (\d+)", writer.output())]
