@@ -6,7 +6,7 @@ SETUP = config/setup.sh
 # What the demonstration runs, and no more: a newcomer waits for it.
 DEMO_TARGETS = lib/verbs/libibverbs.so.1 app/uroce-run
 
-.PHONY: all build demo check test soak test-interop test-interop-all perf perf-doc perf-rxe fuzz clean distclean help
+.PHONY: all build demo check test soak simulate test-interop test-interop-all perf perf-doc perf-rxe fuzz clean distclean help
 
 all: build
 
@@ -50,6 +50,13 @@ soak:
 	@mkdir -p build/soak
 	@build/test/sim/sim --hours $(or $(HOURS),1) --jobs 0 --vary --save build/soak
 
+# The transport in simulated networks: doc/network.md's tables and plots anew.
+simulate:
+	@$(SETUP) perf
+	@test -f build/build.ninja || meson setup build
+	@ninja -C build test/net/net
+	@python3 test/net/tables.py --document
+
 perf:
 	@$(SETUP) perf
 	@$(MAKE) --no-print-directory build
@@ -83,6 +90,7 @@ help:
 	@echo "make check         unit tests, ABI and a short simulation, in less than a minute: while you change code"
 	@echo "make test          every test that needs no virtual machine"
 	@echo "make soak          random programs in the simulator, on every CPU, for HOURS=1"
+	@echo "make simulate      the transport in simulated networks: doc/network.md anew; 5 minutes"
 	@echo "make test-interop  RDMA programs between uroce and Linux's rxe in a virtual machine"
 	@echo "make test-interop-all  the same, and every NIC model with every driver; an hour"
 	@echo "make perf          what it gives, beside its marks and the limits of the machine; 12 minutes"

@@ -10,7 +10,7 @@
 #   interop    test and what boots the Linux peer
 #   hugepages  huge pages only
 #
-# Does only what is missing, so it is safe (and quick) to run again.
+# The script does only what is missing, so it is safe (and quick) to run again.
 set -uo pipefail
 umask 022
 
@@ -18,16 +18,17 @@ BUILD_PKGS="dpdk dpdk-dev libdpdk-dev meson ninja-build gcc libc6-dev pkgconf li
 	librdmacm-dev libisal-dev libjson-c-dev libcmocka-dev"
 DEMO_PKGS="perftest"
 TEST_PKGS="clang clang-format libclang-rt-14-dev ibverbs-providers ibverbs-utils rdmacm-utils iproute2 ethtool
-	iperf3 tcpdump tshark python3 python3-pyverbs tgt libiscsi-bin qemu-utils qemu-block-extra fio"
+	iperf3 tcpdump tshark python3 python3-pyverbs tgt libiscsi-bin qemu-utils qemu-block-extra fio ucx-utils
+	openmpi-bin libopenmpi-dev libfabric-bin"
 PERF_PKGS="gnuplot-nox"
-INTEROP_PKGS="qemu-system-x86 cpio kmod"
+INTEROP_PKGS="qemu-system-x86 cpio kmod open-iscsi e2fsprogs nvme-cli"
 
-# The same where there is no dpkg to ask: names of pkg-config with ".pc", and commands.
+# Do the same on a system without dpkg: names of pkg-config with ".pc", and commands.
 BUILD_PARTS="pkg-config meson ninja cc libdpdk.pc libibverbs.pc libisal.pc json-c.pc cmocka.pc"
 DEMO_PARTS="ib_write_bw"
-TEST_PARTS="clang clang-format ibv_devinfo rping ip ethtool iperf3 tcpdump tshark python3 tgtd iscsi-inq qemu-io fio"
+TEST_PARTS="clang clang-format ibv_devinfo rping ip ethtool iperf3 tcpdump tshark python3 tgtd iscsi-inq qemu-io fio ucx_perftest mpirun mpicc fi_pingpong"
 PERF_PARTS="gnuplot"
-INTEROP_PARTS="qemu-system-x86_64 cpio modprobe"
+INTEROP_PARTS="qemu-system-x86_64 cpio modprobe iscsiadm mkfs.ext4 nvme"
 
 HUGEPAGES_WANTED=256 # of 2 MiB: a process takes 26 MiB and more, the tests run several at once
 HUGEPAGES_SHARE=8    # of the memory, one part in that many at most
@@ -45,7 +46,7 @@ note()
 	printf 'setup: %s\n' "$*" >&2
 }
 
-# Prints those of the given packages that are not installed.
+# Print the given packages that are not installed.
 missing_packages()
 {
 	local pkg
@@ -56,7 +57,7 @@ missing_packages()
 	done
 }
 
-# Prints those of the given parts that are not there.
+# Print the given parts that are not there.
 missing_parts()
 {
 	local part
@@ -69,7 +70,7 @@ missing_parts()
 	done
 }
 
-# Where there is no apt: nothing is installed, what is missing is said.
+# Without apt nothing is installed: print what is missing.
 check_parts()
 {
 	local missing
@@ -85,7 +86,7 @@ apt_install()
 		>"$apt_log" 2>&1 </dev/null
 }
 
-# apt-get update runs only when the lists at hand do not lead to the packages.
+# Run apt-get update only if the present lists do not lead to the packages.
 setup_packages()
 {
 	local missing

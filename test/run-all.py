@@ -31,8 +31,9 @@ SANITIZED = ["-Db_sanitize=address,undefined", "-Db_lundef=false", "-Dbuildtype=
 # DPDK's atomics in assembler are none to the thread sanitizer.
 THREAD_SANITIZED = ["-Db_sanitize=thread", "-Db_lundef=false", "-Dbuildtype=debugoptimized",
                     "-Dc_args=-DRTE_FORCE_INTRINSICS"]
-THREADED = ["test_base_guard", "test_mem_advise", "test_mem_key_table", "test_queue_cq",
-            "engine/test_engine_owner", "rdmacm/test_rdmacm_live", "rdmacm/test_rdmacm_rs_stream",
+THREADED = ["test_base_guard", "test_base_guard_handlers", "test_base_guard_mask",
+            "test_mem_advise", "test_mem_key_table", "test_queue_cq", "engine/test_engine_owner",
+            "rdmacm/test_rdmacm_live", "rdmacm/test_rdmacm_rs_stream",
             "verbs/test_verbs_channel", "verbs/test_verbs_races", "verbs/test_verbs_threads", "verbs/test_verbs_traffic"]
 THREADED_TARGETS = [f"test/unit/{name}" for name in THREADED]
 BESIDE_SECONDS = 900

@@ -66,7 +66,7 @@ int main(int argc, char **argv)
 
 	if (used < 0 || argc - used != 3)
 		rte_exit(EXIT_FAILURE, "usage: embedded EAL-OPTIONS -- ADDR/LEN SOCKET\n");
-	pool = forward_prepare();
+	pool = forward_prepare(2);
 	forward_start_port(0, 1, pool);
 	forward_start_port(1, 1, pool);
 	config.ips = argv[used + 1];

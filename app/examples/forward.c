@@ -20,12 +20,12 @@ static void on_signal(int number)
 	stop = 1;
 }
 
-struct rte_mempool *forward_prepare(void)
+struct rte_mempool *forward_prepare(uint16_t ports)
 {
 	struct rte_mempool *pool;
 
-	if (rte_eth_dev_count_avail() < 2)
-		rte_exit(EXIT_FAILURE, "two ports are needed\n");
+	if (rte_eth_dev_count_avail() < ports)
+		rte_exit(EXIT_FAILURE, "%u ports are needed\n", ports);
 	pool = rte_pktmbuf_pool_create("frames", MBUFS, 256, 0, RTE_MBUF_DEFAULT_BUF_SIZE,
 				       SOCKET_ID_ANY);
 	if (!pool)

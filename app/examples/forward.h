@@ -10,9 +10,9 @@
 #include <rte_mbuf.h>
 #include <rte_mempool.h>
 
-/** Create the buffers for received frames. Both ports must exist. From now on SIGTERM ends the
+/** Create the buffers for received frames. So many ports must exist. From now on SIGTERM ends the
  * program. */
-struct rte_mempool *forward_prepare(void);
+struct rte_mempool *forward_prepare(uint16_t ports);
 
 /** Start a port in promiscuous mode with `queues` queues in each direction. */
 void forward_start_port(uint16_t id, uint16_t queues, struct rte_mempool *pool);

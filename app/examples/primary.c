@@ -44,7 +44,7 @@ int main(int argc, char **argv)
 
 	if (used < 0 || argc - used != 3)
 		rte_exit(EXIT_FAILURE, "usage: primary EAL-OPTIONS -- ADDR/LEN SOCKET\n");
-	pool = forward_prepare();
+	pool = forward_prepare(2);
 	config.ips = argv[used + 1];
 	config.socket = argv[used + 2];
 	if (uroce_primary_create(&config, &primary) != 0)

@@ -79,7 +79,7 @@ int main(int argc, char **argv)
 
 	if (used < 0 || argc - used != 3)
 		rte_exit(EXIT_FAILURE, "usage: steered EAL-OPTIONS -- ADDR/LEN SOCKET\n");
-	pool = forward_prepare();
+	pool = forward_prepare(2);
 	config.port_id = (uint16_t)(rte_eth_dev_count_avail() - 1);
 	for (uint16_t id = 0; id < config.port_id; id++)
 		forward_start_port(id, 1, pool);

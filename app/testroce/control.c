@@ -22,7 +22,7 @@
 #define PAUSE_NS      100000000
 #define ANSWER_NS     UINT64_C(60000000000)
 
-/* "ADDR:PORT", "[ADDR]:PORT", "ADDR" or, to listen, "PORT". */
+/* Parse "ADDR:PORT", "[ADDR]:PORT", "ADDR" or, to listen, "PORT". */
 static void split(const char *where, bool listens, char host[64], char port[16])
 {
 	const char *colon = strrchr(where, ':');

@@ -93,7 +93,7 @@ int endpoint_create(struct endpoint *endpoint, struct nic *nic,
 		rc = endpoint_make_queues(endpoint);
 	}
 	if (rc != 0)
-		snprintf(error, error_size, "%s cannot be had: %s", what, strerror(-rc));
+		snprintf(error, error_size, "%s cannot be created: %s", what, strerror(-rc));
 	return rc;
 }
 

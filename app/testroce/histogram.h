@@ -21,7 +21,7 @@ struct histogram {
 
 void histogram_clear(struct histogram *histogram);
 
-/** Not MT-safe. Values beyond the table's end count into its last bucket. */
+/** Count a value; one beyond the table's end counts in the last bucket. Not MT-safe. */
 void histogram_add(struct histogram *histogram, uint64_t value);
 
 /**
@@ -31,7 +31,7 @@ void histogram_add(struct histogram *histogram, uint64_t value);
  */
 uint64_t histogram_quantile(const struct histogram *histogram, uint32_t per_million);
 
-/** The smallest and the largest value that a bucket counts. MT-safe. */
+/** Return the smallest and the largest value that a bucket counts. MT-safe. */
 uint64_t histogram_low(unsigned int bucket);
 uint64_t histogram_high(unsigned int bucket);
 

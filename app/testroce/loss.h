@@ -11,11 +11,11 @@ struct port;
 #define LOSS_PPM_MAX 200000
 
 /**
- * Drop `per_million` of a million RoCE packets from now on; 0 drops none. The caller must hold the
- * engine.
+ * Drop `per_million` of a million RoCE packets from now on, by the seed (impair/path.h); 0 drops
+ * none. The caller must hold the engine.
  *
  * @return
- *   0; or -ENOTSUP: the port is another process's.
+ *   0; -ENOTSUP: the port is another process's; or -ENOMEM.
  */
 int loss_set(struct port *port, uint64_t per_million, uint64_t seed);
 

@@ -11,7 +11,6 @@
 
 #include "ablation.h"
 #include "control.h"
-#include "eal/runtime.h"
 #include "measure.h"
 #include "nic.h"
 #include "pair.h"
@@ -47,7 +46,6 @@ static bool start_eal(int argc, char **argv)
 		fprintf(stderr, "testroce: DPDK does not start: %s\n", rte_strerror(rte_errno));
 		return false;
 	}
-	runtime_adopt();
 	return true;
 }
 
@@ -202,7 +200,8 @@ int main(int argc, char **argv)
 		break;
 	}
 	if (options.pair && eal_end > 0)
-		return fail("--pair starts DPDK by itself, twice: no options for EAL");
+		return fail(
+			"--pair starts DPDK in two processes by itself, and takes no EAL options");
 	if (!start_eal(eal_end, argv))
 		return EXIT_FAILURE;
 	/* SA_RESETHAND: a second signal ends the program immediately. */

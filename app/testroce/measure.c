@@ -165,7 +165,7 @@ static void run_show(struct run *run)
 	pthread_mutex_unlock(&live_lock);
 }
 
-/* Restart all counts from this moment. */
+/* Restart all counts now. */
 static void run_count_anew(struct run *run)
 {
 	pthread_mutex_lock(&live_lock);
@@ -256,6 +256,9 @@ static void run_sum_up(const struct run *run, const struct mark *last, struct re
 	};
 	for (size_t i = 0; i < RTE_DIM(packets); i++)
 		result->packets += after[packets[i]] - before[packets[i]];
+	for (int i = 0; i < RESULT_DAMAGES; i++)
+		result->damage[i] =
+			after[COUNTER_impair_lost + i] - before[COUNTER_impair_lost + i];
 	if (result->has_latency) {
 		for (int i = 0; i < RESULT_QUANTILES; i++)
 			result->p_us[i] =
@@ -280,8 +283,8 @@ static int run_close(struct run *run, struct result *result, char *error, size_t
 	return rc;
 }
 
-/* Tell the passive side by a CLOSE that the test has failed. The answer holds nothing new, so
- * ignore it. */
+/* Report to the passive side, by a CLOSE, that the test has failed. Ignore the answer, which has no
+ * new information. */
 static int run_give_up(struct run *run, struct result *result, int rc)
 {
 	char ignored[128];
@@ -301,7 +304,7 @@ static int run_all(struct run *run, const struct run_options *options, struct re
 	if (rc != 0)
 		return run_give_up(run, result, rc);
 	if (options->stages && (rc = stages_begin()) != 0) {
-		snprintf(error, error_size, "stages cannot be told: %s",
+		snprintf(error, error_size, "stages cannot be measured: %s",
 			 rc == -ENOENT ? "the program has no symbols" : strerror(-rc));
 		return run_give_up(run, result, rc);
 	}

@@ -47,6 +47,7 @@ struct run {
 };
 
 #define RESULT_QUANTILES 4
+#define RESULT_DAMAGES	 (COUNTER_impair_overflowed - COUNTER_impair_lost + 1)
 
 struct result {
 	struct plan plan;
@@ -55,6 +56,8 @@ struct result {
 	uint64_t packets; /* in and out, of this device */
 	uint64_t tsc;
 	uint64_t retransmitted;
+	uint64_t damage[RESULT_DAMAGES]; /* that this side's port did on purpose, in the order of
+					    the counters from COUNTER_impair_lost on */
 	uint64_t wrong;
 	struct stages stages; /* the cycles of each stage, if run_options.stages was set */
 	bool has_latency;

@@ -53,7 +53,7 @@ static int sink_check(const struct plan *plan, char *error, size_t error_size)
 {
 	if (!plan->verify)
 		return 0;
-	snprintf(error, error_size, "what goes into a null region cannot be verified");
+	snprintf(error, error_size, "data that is received into a null region cannot be verified");
 	return -EINVAL;
 }
 

@@ -223,7 +223,7 @@ int plan_set(struct plan *plan, const char *name, const char *value, char *error
 	if (strcmp(name, "without") == 0)
 		return set_without(plan, value, error, error_size);
 	if (!number) {
-		snprintf(error, error_size, "there is nothing named '%s' to set", name);
+		snprintf(error, error_size, "there is no setting '%s' of a test", name);
 		return -ENOENT;
 	}
 	if (!plan_parse_number(value, &parsed) || parsed < number->min || parsed > number->max) {
@@ -316,7 +316,7 @@ static int check_ranges(const struct plan *plan, char *error, size_t error_size)
 	if (plan->mode >= MODE_COUNT || plan->op >= RTE_DIM(op_names) || plan->verify > 1 ||
 	    plan->without >> RTE_DIM(tunings) != 0 ||
 	    !rte_is_power_of_2((uint32_t)plan->path_mtu_bytes)) {
-		snprintf(error, error_size, "no mode, operation or MTU of that number");
+		snprintf(error, error_size, "the plan has an unknown mode, operation or MTU");
 		return -EINVAL;
 	}
 	return 0;

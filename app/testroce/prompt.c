@@ -149,7 +149,7 @@ static void show_result(struct cmdline *cl, void (*show)(FILE *file, const struc
 	if (has_result)
 		show(stdout, &result);
 	else
-		cmdline_printf(cl, "there was no test yet\n");
+		cmdline_printf(cl, "no test has run yet\n");
 }
 
 static void do_show(void *parsed, struct cmdline *cl, void *data)

@@ -12,53 +12,56 @@ const char options_help[] =
 	"Usage: testroce [EAL OPTION... --] [PORT] [--listen [ADDR:]PORT | --connect ADDR[:PORT]] "
 	"[OPTION...]\n"
 	"\n"
-	"Measure RDMA on a network port: between two of these, or with both sides in one.\n"
+	"Measure RDMA on a network port: between two testroce, or with both sides in one process.\n"
 	"\n"
 	"The port, as for uroce-run; without one, that of a running uroced:\n"
 	"  --netdev IFACE       a kernel interface\n"
-	"  --port DEVARGS       a DPDK device, with --ip ADDR/LEN...\n"
+	"  --port DEVARGS       a DPDK device\n"
+	"  --ip ADDR/LEN        an address of --port; may be repeated\n"
 	"  --socket PATH        the uroced that listens there (default: " SETTINGS_DEFAULT_SOCKET
 	")\n"
+	"  --impair ARGS        damage this side's packets on purpose, as for uroce-run\n"
 	"  --name NAME, --mtu BYTES, --progress MODE, --log-level LEVEL\n"
 	"\n"
 	"The sides:\n"
-	"  --listen [ADDR:]PORT serve whoever connects\n"
-	"  --once               and end when all who came have gone\n"
-	"  --pair               both, in two processes with shared memory between them; no port\n"
+	"  --listen [ADDR:]PORT serve all active sides that connect\n"
+	"  --once               end when all active sides have disconnected\n"
+	"  --pair               run both sides, in two processes connected by memif; no port\n"
 	"  --connect ADDR[:PORT] measure with the testroce that listens there\n"
 	"  -i, --interactive    take commands at a prompt; \"help\" lists them\n"
 	"\n"
 	"The test; numbers may end in K, M or G:\n"
 	"  --mode MODE          write (default), read, send, atomic, latency,\n"
 	"                       source, sink, null (regions), storage or incast\n"
-	"  --op OP              of latency: write (default), read, send or atomic\n"
-	"  --size BYTES         of a message (default: 64K; 4K for storage, 8 for atomic and "
-	"latency)\n"
+	"  --op OP              what latency measures: write (default), read, send or atomic\n"
+	"  --size BYTES         size of a message (default: 64K; 4K for storage, 8 for atomic\n"
+	"                       and latency)\n"
 	"  --qps N              queue pairs (default: 1)\n"
-	"  --depth N            messages under way, of each queue pair (default: 64)\n"
-	"  --path-mtu N         256 to 4096 (default: 1024)\n"
+	"  --depth N            messages in flight, for each queue pair (default: 64)\n"
+	"  --path-mtu N         payload of a packet in bytes, 256 to 4096 (default: 1024)\n"
 	"  --batch N            work requests in one post (default: 1)\n"
 	"  --signal N           one completion for so many messages (default: depth / 4, at most "
 	"16)\n"
-	"  --read-percent N     READs of the storage mode (default: 70)\n"
-	"  --inline BYTES       messages up to that are posted inline (default: 64)\n"
-	"  --region BYTES       memory that messages cycle through (default: a place each)\n"
-	"  --seconds S          how long (default: 2; 0: until it is stopped), or\n"
-	"  --messages N         how many\n"
-	"  --verify             check every message's bytes where they arrive\n"
-	"  --loss N             lose so many of a million packets, on both sides\n"
-	"  --without LIST       do without these optimisations, on both sides\n"
+	"  --read-percent N     share of READs in the storage mode (default: 70)\n"
+	"  --inline BYTES       messages up to this size are posted inline (default: 64)\n"
+	"  --region BYTES       memory that messages cycle through (default: a place for each)\n"
+	"  --seconds S          duration of a test (default: 2; 0: until it is stopped), or\n"
+	"  --messages N         number of messages\n"
+	"  --verify             the receiver checks every byte\n"
+	"  --loss N             drop so many of a million received packets, on both sides\n"
+	"  --without LIST       switch off these optimisations, on both sides\n"
 	"                       (names: see the manual page of uroce-run)\n"
-	"  --seed N             of what is random\n"
+	"  --seed N             seed of random values\n"
 	"\n"
-	"What is told:\n"
-	"  --stats-period S     a line of figures each time (default: 10 in tests longer than "
-	"that)\n"
-	"  --json FILE          write results as JSON, a line a test\n"
+	"The output:\n"
+	"  --stats-period S     print a line of figures every S seconds (default: 10 in\n"
+	"                       longer tests)\n"
+	"  --json FILE          write results as JSON, a line for each test\n"
 	"  --csv FILE           write results as CSV\n"
-	"  --stages             tell where the cycles go, by stage of the packet path\n"
-	"  --ablation           a table of what each optimisation brings\n"
-	"  --sweep FOLDER       walk sizes, depths and queue pairs; write JSON, CSV and plots\n"
+	"  --stages             print the cycles by stage of the packet path\n"
+	"  --ablation           print a table of what each optimisation gains\n"
+	"  --sweep FOLDER       measure series of sizes, depths and queue pairs; write JSON,\n"
+	"                       CSV and plots\n"
 	"  --help, --version\n"
 	"\n"
 	"Examples:\n"
@@ -100,6 +103,7 @@ static const struct option long_options[] = {
 	{"port", required_argument, NULL, CODE_PORT},
 	{"ip", required_argument, NULL, CODE_IP},
 	{"socket", required_argument, NULL, CODE_SOCKET},
+	{"impair", required_argument, NULL, CODE_LAST_SETTING},
 	{"name", required_argument, NULL, CODE_LAST_SETTING},
 	{"mtu", required_argument, NULL, CODE_LAST_SETTING},
 	{"progress", required_argument, NULL, CODE_LAST_SETTING},
@@ -221,7 +225,8 @@ static enum options_result options_finish_pair(struct options *options, const st
 	if (given->port || options->settings.socket[0] != '\0' || options->listen ||
 	    options->connect) {
 		snprintf(error, error_size,
-			 "--pair makes a port of its own, and both sides: none is to be named");
+			 "--pair makes its own port and runs both sides: name neither a port nor a "
+			 "side");
 		return OPTIONS_BAD;
 	}
 	return plan_check(&options->plan, error, error_size) < 0 ? OPTIONS_BAD : OPTIONS_RUN;
@@ -270,25 +275,21 @@ enum options_result options_parse(int argc, char **argv, const char *default_soc
 	settings_init(&options->settings);
 	plan_init(&options->plan);
 	command_line_rewind();
-	while ((code = getopt_long(argc, argv, "i", long_options, &index)) != -1) {
+	while ((code = getopt_long(argc, argv, ":i", long_options, &index)) != -1) {
 		if (code == 'i')
 			code = CODE_INTERACTIVE;
 		if (code == CODE_HELP)
 			return OPTIONS_HELP;
 		if (code == CODE_VERSION)
 			return OPTIONS_VERSION;
-		if (code == '?') {
-			snprintf(error, error_size,
-				 "'%s' is unknown, ambiguous, or lacks its value; see --help",
-				 argv[optind - 1]);
+		if (command_line_refused(code, argv, error, error_size))
 			return OPTIONS_BAD;
-		}
 		if (options_take(options, code, long_options[index].name, &given, error,
 				 error_size) < 0)
 			return OPTIONS_BAD;
 	}
 	if (optind < argc) {
-		snprintf(error, error_size, "'%s' is no option; see --help", argv[optind]);
+		command_line_no_option(argv[optind], error, error_size);
 		return OPTIONS_BAD;
 	}
 	return options_finish(options, &given, default_socket, error, error_size);

@@ -111,6 +111,19 @@ static bool json_add_stages(struct json_object *to, const struct stages *stages)
 	return false;
 }
 
+/* Add the damage that was done on purpose, by the names of its counters. */
+static bool json_add_damage(struct json_object *to, const struct result *result)
+{
+	for (int i = 0; i < RESULT_DAMAGES; i++) {
+		const char *name = counter_name((enum counter)(COUNTER_impair_lost + i));
+
+		if (result->damage[i] > 0 &&
+		    !json_add(to, name, json_object_new_int64((int64_t)result->damage[i])))
+			return false;
+	}
+	return true;
+}
+
 static bool json_add_result(struct json_object *to, const struct result *result)
 {
 	struct column columns[COLUMNS];
@@ -126,7 +139,8 @@ static bool json_add_result(struct json_object *to, const struct result *result)
 						  json_number(columns[i].value, columns[i].digits)))
 			return false;
 	}
-	return result->stages.count == 0 || json_add_stages(to, &result->stages);
+	return json_add_damage(to, result) &&
+	       (result->stages.count == 0 || json_add_stages(to, &result->stages));
 }
 
 bool output_json(FILE *file, const struct result *result)
@@ -172,6 +186,22 @@ void output_csv(FILE *file, const struct result *result)
 	fflush(file);
 }
 
+/* Print the damage that was done on purpose: its counters that are not 0. */
+static void output_damage(FILE *file, const struct result *result)
+{
+	bool any = false;
+
+	for (int i = 0; i < RESULT_DAMAGES; i++) {
+		if (result->damage[i] == 0)
+			continue;
+		fprintf(file, "%s %s %" PRIu64, any ? "," : " ",
+			counter_name((enum counter)(COUNTER_impair_lost + i)), result->damage[i]);
+		any = true;
+	}
+	if (any)
+		fprintf(file, "\n");
+}
+
 void output_text(FILE *file, const struct result *result)
 {
 	const struct plan *plan = &result->plan;
@@ -196,6 +226,7 @@ void output_text(FILE *file, const struct result *result)
 			"  %.0f cycles a packet, %.3f a byte; %" PRIu64 " packets sent again\n",
 			result_cycles_packet(result), result_cycles_byte(result),
 			result->retransmitted);
+	output_damage(file, result);
 	if (result->reads > 0)
 		fprintf(file, "  %" PRIu64 " READs\n", result->reads);
 	if (result->qp_most > 0)

@@ -14,22 +14,21 @@
 #define MS_DEFAULT  1000
 #define SECONDS_MAX 3600
 
-const char command_help[] =
-	"Usage: uroce-ctl [-j] dev [show [DEV]]\n"
-	"       uroce-ctl [-j] link [show [DEV[/1]]]\n"
-	"       uroce-ctl [-j] resource [show [DEV]]\n"
-	"       uroce-ctl [-j] resource show qp|cq|mr|pd [FILTER...]\n"
-	"       uroce-ctl [-j] statistic [show] [FILTER...]\n"
-	"       uroce-ctl [-d SECONDS] [-n COUNT] top [FILTER...]\n"
-	"\n"
-	"Show the RDMA devices that uroce's processes have, and what is in use of them.\n"
-	"\n"
-	"  FILTER := { dev DEV | link DEV[/1] | pid PID }\n"
-	"\n"
-	"  -j, --json           JSON\n"
-	"  -d, --delay SECONDS  top: between two looks (default: 1)\n"
-	"  -n, --count COUNT    top: end after so many\n"
-	"  --help, --version\n";
+const char command_help[] = "Usage: uroce-ctl [-j] dev [show [DEV]]\n"
+			    "       uroce-ctl [-j] link [show [DEV[/1]]]\n"
+			    "       uroce-ctl [-j] resource [show [DEV]]\n"
+			    "       uroce-ctl [-j] resource show qp|cq|mr|pd [FILTER...]\n"
+			    "       uroce-ctl [-j] statistic [show] [FILTER...]\n"
+			    "       uroce-ctl [-d SECONDS] [-n COUNT] top [FILTER...]\n"
+			    "\n"
+			    "Show uroce's RDMA devices, their objects and counters.\n"
+			    "\n"
+			    "  FILTER := { dev DEV | link DEV[/1] | pid PID }\n"
+			    "\n"
+			    "  -j, --json           print JSON\n"
+			    "  -d, --delay SECONDS  top: time between two views (default: 1)\n"
+			    "  -n, --count COUNT    top: end after so many views\n"
+			    "  --help, --version\n";
 
 static const char *const objects[] = {
 	[COMMAND_DEV] = "dev",		 [COMMAND_LINK] = "link",
@@ -108,7 +107,7 @@ static bool parse_filter(struct command *command, struct words *words)
 	if (!is_word(word, "pid"))
 		return refuse(words, "there is no filter", word);
 	if (!parse_number(value, INT32_MAX, &pid) || pid == 0)
-		return refuse(words, "no number of a process:", value);
+		return refuse(words, "not the number of a process:", value);
 	command->filter.pid = (pid_t)pid;
 	return true;
 }
@@ -188,7 +187,8 @@ bool command_parse(int argc, char **argv, struct command *command, char *error, 
 			break;
 		case 'd':
 			if (!parse_seconds(optarg, &command->ms))
-				return refuse(&words, "no seconds from 0.1 to 3600:", optarg);
+				return refuse(&words,
+					      "not a time from 0.1 to 3600 seconds:", optarg);
 			break;
 		case 'n':
 			if (!parse_number(optarg, UINT32_MAX, &count) || count == 0)

@@ -31,6 +31,34 @@ static bool wants(const struct ctl_devices *devices, const struct show_filter *f
 	return false;
 }
 
+/* Return the first device from index *next on that the filter shows, or NULL. Set *next to the
+ * index after it. */
+static const struct ctl_device *next_device(const struct ctl_devices *devices,
+					    const struct show_filter *filter, uint32_t *next)
+{
+	while (*next < devices->count) {
+		const uint32_t i = (*next)++;
+
+		if (wants(devices, filter, i))
+			return &devices->list[i];
+	}
+	return NULL;
+}
+
+/* Do the same for views. */
+static const struct report_view *next_view(const struct ctl_devices *devices,
+					   const struct show_filter *filter, uint32_t *next)
+{
+	while (*next < devices->views.count) {
+		const uint32_t v = (*next)++;
+		const struct report_view *view = &devices->views.list[v];
+
+		if (wants_device(filter, device_of(devices, v)) && wants_view(filter, view))
+			return view;
+	}
+	return NULL;
+}
+
 static void add_process(struct output *output, const struct report_view *view)
 {
 	output_number(output, "pid", (uint64_t)view->pid);
@@ -43,11 +71,9 @@ static void add_process(struct output *output, const struct report_view *view)
 void show_dev(const struct ctl_devices *devices, const struct show_filter *filter,
 	      struct output *output)
 {
-	for (uint32_t i = 0; i < devices->count; i++) {
-		const struct ctl_device *device = &devices->list[i];
+	uint32_t next = 0;
 
-		if (!wants(devices, filter, i))
-			continue;
+	for (const struct ctl_device *device; (device = next_device(devices, filter, &next));) {
 		output_dev(output, device->index, device->name);
 		report_tell_dev(&device->head->facts, &output->fields);
 		output_number(output, "processes", device->processes);
@@ -62,11 +88,9 @@ void show_dev(const struct ctl_devices *devices, const struct show_filter *filte
 void show_link(const struct ctl_devices *devices, const struct show_filter *filter,
 	       struct output *output)
 {
-	for (uint32_t i = 0; i < devices->count; i++) {
-		const struct ctl_device *device = &devices->list[i];
+	uint32_t next = 0;
 
-		if (!wants(devices, filter, i))
-			continue;
+	for (const struct ctl_device *device; (device = next_device(devices, filter, &next));) {
 		output_link(output, device->index, device->name);
 		report_tell_link(&device->head->facts, &output->fields);
 		output_item_end(output);
@@ -76,11 +100,9 @@ void show_link(const struct ctl_devices *devices, const struct show_filter *filt
 void show_summary(const struct ctl_devices *devices, const struct show_filter *filter,
 		  struct output *output)
 {
-	for (uint32_t i = 0; i < devices->count; i++) {
-		const struct ctl_device *device = &devices->list[i];
+	uint32_t next = 0;
 
-		if (!wants(devices, filter, i))
-			continue;
+	for (const struct ctl_device *device; (device = next_device(devices, filter, &next));) {
 		output_dev(output, device->index, device->name);
 		for (int kind = 0; kind < REPORT_KINDS; kind++)
 			output_number(output, report_kind_name((enum report_kind)kind),
@@ -92,12 +114,11 @@ void show_summary(const struct ctl_devices *devices, const struct show_filter *f
 void show_objects(const struct ctl_devices *devices, const struct show_filter *filter,
 		  enum report_kind kind, struct output *output)
 {
-	for (uint32_t v = 0; v < devices->views.count; v++) {
-		const struct report_view *view = &devices->views.list[v];
-		const struct ctl_device *device = device_of(devices, v);
+	uint32_t next = 0;
 
-		if (!wants_device(filter, device) || !wants_view(filter, view))
-			continue;
+	for (const struct report_view *view; (view = next_view(devices, filter, &next));) {
+		const struct ctl_device *device = device_of(devices, next - 1);
+
 		for (uint32_t i = 0; i < view->record_count; i++) {
 			if (view->records[i].kind != (uint32_t)kind)
 				continue;
@@ -115,12 +136,11 @@ void show_objects(const struct ctl_devices *devices, const struct show_filter *f
 void show_statistic(const struct ctl_devices *devices, const struct show_filter *filter,
 		    struct output *output)
 {
-	for (uint32_t v = 0; v < devices->views.count; v++) {
-		const struct report_view *view = &devices->views.list[v];
-		const struct ctl_device *device = device_of(devices, v);
+	uint32_t next = 0;
 
-		if (!wants_device(filter, device) || !wants_view(filter, view))
-			continue;
+	for (const struct report_view *view; (view = next_view(devices, filter, &next));) {
+		const struct ctl_device *device = device_of(devices, next - 1);
+
 		output_link(output, device->index, device->name);
 		add_process(output, view);
 		report_tell_stats(view, &output->fields);

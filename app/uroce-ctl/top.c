@@ -16,7 +16,8 @@
 
 #include <infiniband/verbs.h>
 
-#define PSN_MASK    0xffffffu
+#include "base/psn.h"
+
 #define LINES_PLAIN 1000000
 
 static volatile sig_atomic_t top_stop;
@@ -75,7 +76,8 @@ static void print_process(const struct report_view *old, const struct report_vie
 			  const char *device)
 {
 	const double sent = rate(old, view, "tx_packets");
-	/* Add loopback packets: packets between processes of one port do not pass the port. */
+	/* Add loopback packets: a process counts packets from itself and from other processes of
+	 * its port there. */
 	const double taken = rate(old, view, "rx_packets") + rate(old, view, "rx_loopback_packets");
 	char text[16];
 

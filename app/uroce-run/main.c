@@ -9,7 +9,9 @@
 #include "config/settings.h"
 #include "launch.h"
 #include "run_check.h"
+#include "run_local.h"
 #include "run_options.h"
+#include "run_view.h"
 
 static int fail(int code, const char *error)
 {
@@ -19,24 +21,28 @@ static int fail(int code, const char *error)
 
 /* Launch the program. It inherits no open descriptor, signal mask, ignored signal or CPU affinity
  * from uroce-run; only its environment differs. */
-static int run(const struct settings *settings, char **program)
+static int run(struct settings *settings, uint32_t local, char **program)
 {
 	char self[PATH_MAX], library[PATH_MAX], error[1024];
 	int ret, code;
 
-	if (check_settings(settings, error, sizeof(error)) < 0)
-		return fail(EXIT_FAILURE, error);
 	ret = launch_find_self(self, sizeof(self));
 	if (ret < 0) {
 		snprintf(error, sizeof(error),
 			 "cannot tell where uroce-run is: %s; is /proc mounted?", strerror(-ret));
 		return fail(EXIT_FAILURE, error);
 	}
+	if (local > 0 && local_start(settings, local, self, error, sizeof(error)) < 0)
+		return fail(EXIT_FAILURE, error);
+	if (check_settings(settings, error, sizeof(error)) < 0)
+		return fail(EXIT_FAILURE, error);
 	if (launch_find_library(self, library, sizeof(library), error, sizeof(error)) < 0 ||
 	    launch_prepend_library_path(library, error, sizeof(error)) < 0)
 		return fail(EXIT_FAILURE, error);
 	if (settings_export(settings) < 0)
 		return fail(EXIT_FAILURE, "no memory");
+	if (view_start(settings, library, error, sizeof(error)) < 0)
+		return fail(EXIT_FAILURE, error);
 	code = launch_exec(program, error, sizeof(error));
 	return fail(code, error);
 }
@@ -44,12 +50,13 @@ static int run(const struct settings *settings, char **program)
 int main(int argc, char **argv)
 {
 	struct settings settings;
+	uint32_t local;
 	char **program, error[1024];
 
 	switch (options_parse(argc, argv, SETTINGS_DEFAULT_FILE, SETTINGS_DEFAULT_SOCKET, &settings,
-			      &program, error, sizeof(error))) {
+			      &local, &program, error, sizeof(error))) {
 	case OPTIONS_RUN:
-		return run(&settings, program);
+		return run(&settings, local, program);
 	case OPTIONS_HELP:
 		return fputs(options_help, stdout) < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
 	case OPTIONS_VERSION:

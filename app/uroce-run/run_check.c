@@ -123,7 +123,7 @@ static int check_socket(const char *path, char *error, size_t error_size)
 			 path);
 		return -ENOENT;
 	}
-	snprintf(error, error_size, "%s: %s; who may attach is the socket's owner and group", path,
+	snprintf(error, error_size, "%s: %s; only the socket's owner and group may attach", path,
 		 strerror(errno));
 	return -EACCES;
 }
@@ -138,8 +138,8 @@ int check_settings(const struct settings *settings, char *error, size_t error_si
 				    error, error_size);
 	if (settings->kernel[0] != '\0') {
 		snprintf(error, error_size,
-			 "kernel: a program's port has no interface beside it; run uroced, and let "
-			 "the program attach");
+			 "kernel: only uroced can make a kernel interface for its port; run "
+			 "uroced, and let the program attach");
 		return -EINVAL;
 	}
 	/* The DPDK primary process has created the port. */

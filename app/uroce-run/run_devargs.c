@@ -19,7 +19,7 @@
 #include <rte_pci.h>
 
 #include "config/devargs.h"
-#include "pci_drivers.h"
+#include "vdev_drivers.h"
 
 #define PCI_CLASS_NETWORK 0x02
 #define MEMIF		  "net_memif"
@@ -92,7 +92,7 @@ static int pci_check(int device, const char *name, char *error, size_t error_siz
 	if (pci_driver_shares(basename(target)))
 		return 0;
 	snprintf(error, error_size,
-		 "port: PCI device %s is in the hands of the kernel (%s); free it with "
+		 "port: PCI device %s is used by the kernel (%s); free it with "
 		 "'dpdk-devbind.py -b vfio-pci %s', or use --netdev",
 		 name, basename(target), name);
 	return -EBUSY;
@@ -236,7 +236,7 @@ static int virtual_check(const struct devargs *devargs, const char *drivers, cha
 					      "starts with neither a driver's name, such as "
 					      "net_memif0, nor a PCI address",
 					      error, error_size);
-	ret = pci_drivers_find(drivers, name, params, sizeof(params));
+	ret = vdev_drivers_find(drivers, name, params, sizeof(params));
 	if (ret == 0)
 		ret = arguments_check(devargs, params, error, error_size);
 	if (ret == 0)

@@ -3,16 +3,20 @@
  * it. */
 #include "run_options.h"
 
+#include <ctype.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "config/command_line.h"
+#include "run_local.h"
 
 const char options_help[] =
 	"Usage: uroce-run [--netdev IFACE | --port DEVARGS --ip ADDR/LEN... | --socket PATH | "
-	"--isolated]\n"
+	"--isolated |\n"
+	"                 --local[=N]]\n"
 	"                 [OPTION...] [--] PROGRAM [ARG...]\n"
 	"\n"
 	"Run PROGRAM, an unmodified RDMA program, with an RDMA device on a network port.\n"
@@ -22,24 +26,36 @@ const char options_help[] =
 	"  --ip ADDR/LEN      an address of --port, IPv4 or IPv6; may be repeated\n"
 	"                     (ADDR/LEN@VID: in that 802.1Q VLAN)\n"
 	"  --socket PATH      the port of the uroced that listens there\n"
-	"                     (default, where no port is named: " SETTINGS_DEFAULT_SOCKET ")\n"
-	"  --isolated[=PATH]  the same without sharing memory: for programs that are not trusted\n"
+	"                     (default, if no port is named: " SETTINGS_DEFAULT_SOCKET ")\n"
+	"  --isolated[=PATH]  the same without shared memory, for untrusted programs\n"
 	"                     (default: " SETTINGS_DEFAULT_ISOLATED ")\n"
+	"  --local[=N]        a private network of all that PROGRAM starts, with N devices\n"
+	"                     (default: 1); needs no uroced, port, privilege or huge pages\n"
+	"  --impair ARGS      damage packets on purpose, as a bad network does: loss=0.01 loses 1 "
+	"%\n"
+	"                     (all arguments: see the manual page)\n"
 	"  --name NAME        the RDMA device's name (default: uroce0)\n"
-	"  --mtu N            largest IP packet in bytes (default: the port's own)\n"
-	"  --progress MODE    who moves packets: hybrid (default), inline or dedicated\n"
+	"  --mtu N            the largest IP packet in bytes (default: the port's maximum)\n"
+	"  --progress MODE    the threads that move packets: hybrid (default), inline\n"
+	"                     or dedicated\n"
 	"  --telemetry yes|no DPDK's telemetry socket, with /uroce/... (default: no)\n"
-	"  --file-prefix NAME DPDK's name for its files, as telemetry's socket (default: rte)\n"
-	"  --secondary N      --port is of the DPDK primary with --file-prefix: use its queues N\n"
-	"  --log-level LEVEL  what is printed on stderr: error, warn (default), info or debug\n"
-	"  --without LIST     do without some optimisations, to see what each brings\n"
+	"  --file-prefix NAME DPDK's name for the process's files (default: rte)\n"
+	"  --secondary N      use queue N of --port, which belongs to the DPDK application\n"
+	"                     that runs with --file-prefix\n"
+	"  --view WAY         show the device in /sys/class/infiniband and /dev/infiniband: yes\n"
+	"                     (default), mount or preload (only in that way), or no\n"
+	"  --log-level LEVEL  the least important messages on stderr: error, warn\n"
+	"                     (default), info or debug\n"
+	"  --without LIST     switch off optimisations, to measure what each gains\n"
 	"                     (names, separated by commas: see the manual page)\n"
 	"  --config FILE      read these settings from FILE first\n"
-	"                     (default: " SETTINGS_DEFAULT_FILE ", where no port is named and no\n"
-	"                     uroced runs)\n"
+	"                     (default: " SETTINGS_DEFAULT_FILE
+	", if no port is named and no uroced\n"
+	"                     runs)\n"
 	"  --help, --version\n"
 	"\n"
 	"Examples:\n"
+	"  uroce-run --local -- ctest\n"
 	"  uroce-run --netdev eth1 -- ibv_devinfo\n"
 	"  uroce-run --port net_memif0,socket=/run/x.sock,role=server --ip 10.0.0.1/24 -- "
 	"ib_write_bw\n";
@@ -51,6 +67,7 @@ enum {
 	CODE_SOCKET,
 	CODE_ISOLATED,
 	CODE_OTHER_SETTING,
+	CODE_LOCAL,
 	CODE_CONFIG,
 	CODE_HELP,
 	CODE_VERSION,
@@ -63,14 +80,17 @@ static const struct option long_options[] = {
 	{"ip", required_argument, NULL, CODE_IP},
 	{"socket", required_argument, NULL, CODE_SOCKET},
 	{"isolated", optional_argument, NULL, CODE_ISOLATED},
+	{"impair", required_argument, NULL, CODE_OTHER_SETTING},
 	{"name", required_argument, NULL, CODE_OTHER_SETTING},
 	{"mtu", required_argument, NULL, CODE_OTHER_SETTING},
 	{"progress", required_argument, NULL, CODE_OTHER_SETTING},
 	{"telemetry", required_argument, NULL, CODE_OTHER_SETTING},
 	{"file-prefix", required_argument, NULL, CODE_OTHER_SETTING},
 	{"secondary", required_argument, NULL, CODE_OTHER_SETTING},
+	{"view", required_argument, NULL, CODE_OTHER_SETTING},
 	{"log-level", required_argument, NULL, CODE_OTHER_SETTING},
 	{"without", required_argument, NULL, CODE_OTHER_SETTING},
+	{"local", optional_argument, NULL, CODE_LOCAL},
 	{"config", required_argument, NULL, CODE_CONFIG},
 	{"help", no_argument, NULL, CODE_HELP},
 	{"version", no_argument, NULL, CODE_VERSION},
@@ -85,20 +105,27 @@ struct overview {
 	bool has_ip;
 	bool has_socket;
 	bool has_isolated;
-	int program; /* index of PROGRAM */
+	uint32_t local; /* number of devices; 0: no --local */
+	int program;	/* index of PROGRAM */
 };
 
 /* The '+' stops getopt at PROGRAM, because the options after it belong to PROGRAM. */
 static const char short_options[] = "+:";
 
-/* Report an unknown option. getopt sets only optopt for an unknown short option. */
-static void options_say_unknown(char **argv, char *error, size_t error_size)
+static bool options_read_local(const char *text, uint32_t *devices)
 {
-	const char letter[] = {'-', (char)optopt, '\0'};
-	const bool is_short = optopt > 0 && optopt < CODE_NETDEV;
+	char *end;
+	unsigned long count;
 
-	snprintf(error, error_size, "unknown or ambiguous option '%s'; see --help",
-		 is_short ? letter : argv[optind - 1]);
+	if (!text) {
+		*devices = 1;
+		return true;
+	}
+	count = isdigit((unsigned char)text[0]) ? strtoul(text, &end, 10) : 0;
+	if (count < 1 || count > LOCAL_DEVICES_MAX || *end != '\0')
+		return false;
+	*devices = (uint32_t)count;
+	return true;
 }
 
 static enum options_result options_survey(int argc, char **argv, struct overview *overview,
@@ -124,6 +151,12 @@ static enum options_result options_survey(int argc, char **argv, struct overview
 		case CODE_ISOLATED:
 			overview->has_isolated = true;
 			break;
+		case CODE_LOCAL:
+			if (options_read_local(optarg, &overview->local))
+				break;
+			snprintf(error, error_size, "local: '%s' is no number of devices, 1 to %d",
+				 optarg, LOCAL_DEVICES_MAX);
+			return OPTIONS_BAD;
 		case CODE_CONFIG:
 			overview->config = optarg;
 			break;
@@ -131,15 +164,9 @@ static enum options_result options_survey(int argc, char **argv, struct overview
 			return OPTIONS_HELP;
 		case CODE_VERSION:
 			return OPTIONS_VERSION;
-		case ':':
-			snprintf(error, error_size, "%s needs a value; see --help",
-				 argv[optind - 1]);
-			return OPTIONS_BAD;
-		case '?':
-			options_say_unknown(argv, error, error_size);
-			return OPTIONS_BAD;
 		default:
-			break;
+			if (command_line_refused(code, argv, error, error_size))
+				return OPTIONS_BAD;
 		}
 	}
 	overview->program = optind;
@@ -154,7 +181,7 @@ static bool options_read_file(const struct overview *overview, const char *defau
 
 	if (path == NULL) {
 		if (overview->has_netdev || overview->has_port || overview->has_socket ||
-		    overview->has_isolated)
+		    overview->has_isolated || overview->local > 0)
 			return true;
 		/* uroced reads the same file. While uroced runs, it owns that port, so attach to
 		 * uroced instead. */
@@ -172,19 +199,43 @@ static bool options_read_file(const struct overview *overview, const char *defau
  * port, and has its own addresses and MTU. */
 static void options_make_way(const struct overview *overview, struct settings *settings)
 {
-	const bool attach = overview->has_socket || overview->has_isolated;
+	const bool attach = overview->has_socket || overview->has_isolated || overview->local > 0;
 
 	command_line_make_way(settings, overview->has_netdev || attach,
 			      overview->has_port || attach, overview->has_ip);
 	if (attach)
 		settings->mtu = 0;
-	if (overview->has_socket)
+	if (overview->has_socket || overview->local > 0)
 		settings->isolated[0] = '\0';
+	/* The private uroced has another path, which is known when its directory has been made. */
+	if (overview->local > 0)
+		snprintf(settings->socket, sizeof(settings->socket), "%s", SETTINGS_DEFAULT_SOCKET);
+}
+
+/* Check that the options do not contradict --local. */
+static bool options_suit_local(const struct overview *overview, const struct settings *settings,
+			       char *error, size_t error_size)
+{
+	if (overview->local == 0)
+		return true;
+	if (overview->has_netdev || overview->has_port || overview->has_socket ||
+	    overview->has_isolated)
+		snprintf(
+			error, error_size,
+			"local has a port of its own; leave out netdev, port, socket and isolated");
+	else if (settings->impair[0] != '\0')
+		snprintf(error, error_size,
+			 "impair damages what passes a port; packets of local do not");
+	else if (overview->local > 1 && strcmp(settings->name, SETTINGS_DEFAULT_NAME) != 0)
+		snprintf(error, error_size, "name: several devices are called uroce0, uroce1, ...");
+	else
+		return true;
+	return false;
 }
 
 enum options_result options_parse(int argc, char **argv, const char *default_file,
 				  const char *default_socket, struct settings *settings,
-				  char ***program, char *error, size_t error_size)
+				  uint32_t *local, char ***program, char *error, size_t error_size)
 {
 	struct overview overview = {0};
 	enum options_result result;
@@ -204,8 +255,10 @@ enum options_result options_parse(int argc, char **argv, const char *default_fil
 	options_make_way(&overview, settings);
 	if (command_line_apply(argc, argv, short_options, long_options, CODE_OTHER_SETTING,
 			       settings, error, error_size) < 0 ||
+	    !options_suit_local(&overview, settings, error, error_size) ||
 	    settings_check(settings, error, error_size) < 0)
 		return OPTIONS_BAD;
+	*local = overview.local;
 	*program = argv + overview.program;
 	if (**program == NULL) {
 		snprintf(error, error_size, "no program to run; see --help");

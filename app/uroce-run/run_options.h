@@ -22,12 +22,14 @@ enum options_result {
  * and no uroced runs.
  * @param default_socket
  *   Path at which to look for uroced's socket.
+ * @param local
+ *   Set to the number of devices of a private network (run_local.h); 0: there is none.
  * @param program
  *   Set to the program's own argv.
  */
 enum options_result options_parse(int argc, char **argv, const char *default_file,
 				  const char *default_socket, struct settings *settings,
-				  char ***program, char *error, size_t error_size);
+				  uint32_t *local, char ***program, char *error, size_t error_size);
 
 /** The text of --help. */
 extern const char options_help[];

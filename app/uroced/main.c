@@ -119,12 +119,13 @@ static void warn_of_idle_settings(const struct settings *settings)
 
 	options_name_idle(settings, names, sizeof(names));
 	if (names[0] != '\0')
-		log_warn("%s: only uroce-run uses that, from a file that is named to it, or from "
-			 "its command line; here it does nothing",
-			 names);
+		log_warn(
+			"%s: only uroce-run uses these settings, and they have no effect in uroced",
+			names);
 }
 
-/* The main thread serves the first port, takes all signals, and waits for the other threads. */
+/* Serve all ports. The main thread serves the first port, receives all signals, and waits for the
+ * other threads. */
 static int serve_all(void)
 {
 	pthread_t threads[SETTINGS_PORTS_MAX];
@@ -160,8 +161,8 @@ static int create_all(struct serve_config *config, const struct settings *settin
 	return 0;
 }
 
-/* Untrusted programs can take a bounded number of descriptors, but that is more than the usual
- * limit of 1,024. */
+/* Raise the limit of descriptors. Untrusted programs can take a bounded number of them, but that is
+ * more than the usual limit of 1,024. */
 static void raise_descriptors(void)
 {
 	struct rlimit limit;

@@ -24,30 +24,36 @@ const char options_help[] =
 	"  --port DEVARGS       a DPDK device: its driver's name and arguments\n"
 	"  --ip ADDR/LEN        an address of --port, IPv4 or IPv6; may be repeated\n"
 	"                       (ADDR/LEN@VID: in that 802.1Q VLAN)\n"
-	"  --kernel IFACE       make the kernel an interface of that name, for what of --port is "
-	"no\n"
-	"                       RoCE; its addresses are used\n"
-	"  --mtu N              largest IP packet in bytes (default: the port's own)\n"
-	"  --socket PATH        where programs attach (default: " SETTINGS_DEFAULT_SOCKET ")\n"
-	"  --socket-owner USER  who may: the socket's owner,\n"
+	"  --kernel IFACE       make a kernel interface of that name. It gets the frames of\n"
+	"                       --port that are not RoCE; its addresses are used\n"
+	"  --impair ARGS        damage packets on purpose, as a bad network does\n"
+	"                       (see the manual page of uroce-run)\n"
+	"  --mtu N              the largest IP packet in bytes (default: the port's maximum)\n"
+	"  --socket PATH        the socket at which programs attach\n"
+	"                       (default: " SETTINGS_DEFAULT_SOCKET ")\n"
+	"  --socket-owner USER  the socket's owner,\n"
 	"  --socket-group GROUP its group,\n"
-	"  --socket-mode MODE   and its mode (default: 0660)\n"
-	"  --isolated[=PATH]    where programs attach that shall share no memory with others\n"
-	"                       (default: nowhere; PATH: " SETTINGS_DEFAULT_ISOLATED ")\n"
-	"  --isolated-mode MODE that socket's mode (default: 0666); owner and group are as above\n"
-	"  --max-qp N           of a program: queue pairs,\n"
+	"  --socket-mode MODE   and its mode (default: 0660) decide who may attach\n"
+	"  --isolated[=PATH]    also a socket for untrusted programs, which share no memory\n"
+	"                       (default: none; PATH: " SETTINGS_DEFAULT_ISOLATED ")\n"
+	"  --isolated-mode MODE the mode of that socket (default: 0666); its owner and group\n"
+	"                       are those of the first one\n"
+	"  --max-qp N           limits of each program: queue pairs,\n"
 	"  --max-memory BYTES   registered memory (K, M, G and T may follow),\n"
-	"  --max-buffers N      and packet buffers that it holds, 768 to 1536\n"
-	"  --capture WHAT       that dpdk-dumpcap may capture: no (default), port, or all (also\n"
-	"                       what goes between programs, which then all goes through uroced)\n"
-	"  --file-prefix NAME   DPDK's name for its files, as telemetry's socket\n"
-	"                       (default: " SETTINGS_DEFAULT_PREFIX ")\n"
-	"  --hand-over HOW      packets between programs here: direct (default: past uroced, no\n"
-	"                       ICRC), checked (with ICRC) or owner (through uroced, with ICRC)\n"
-	"  --log-level LEVEL    what is printed on stderr: error, warn (default), info or debug\n"
+	"  --max-buffers N      and packet buffers, 768 to 1536\n"
+	"  --capture WHAT       packets that dpdk-dumpcap may capture: no (default), port,\n"
+	"                       or all (also those between programs, which then pass\n"
+	"                       through uroced)\n"
+	"  --file-prefix NAME   DPDK's name for the process's files "
+	"(default: " SETTINGS_DEFAULT_PREFIX ")\n"
+	"  --hand-over HOW      the path of packets between attached programs: direct\n"
+	"                       (default: not through uroced, no ICRC), checked (the same\n"
+	"                       with ICRC) or owner (through uroced, with ICRC)\n"
+	"  --log-level LEVEL    the least important messages on stderr: error, warn\n"
+	"                       (default), info or debug\n"
 	"  --config FILE        read these settings from FILE first\n"
-	"                       (default: " SETTINGS_DEFAULT_FILE ", where no port is named)\n"
-	"  --status             print how a running uroced and its programs stand, as JSON\n"
+	"                       (default: " SETTINGS_DEFAULT_FILE ", if no port is named)\n"
+	"  --status             print the state of a running uroced and its programs as JSON\n"
 	"  --help, --version\n";
 
 enum {
@@ -68,6 +74,7 @@ static const struct option long_options[] = {
 	{"port", required_argument, NULL, CODE_PORT},
 	{"ip", required_argument, NULL, CODE_IP},
 	{"kernel", required_argument, NULL, CODE_KERNEL},
+	{"impair", required_argument, NULL, CODE_OTHER_SETTING},
 	{"mtu", required_argument, NULL, CODE_OTHER_SETTING},
 	{"socket", required_argument, NULL, CODE_OTHER_SETTING},
 	{"socket-owner", required_argument, NULL, CODE_OTHER_SETTING},
@@ -105,7 +112,7 @@ static enum options_result options_survey(int argc, char **argv, struct overview
 	int code;
 
 	command_line_rewind();
-	while ((code = getopt_long(argc, argv, "", long_options, NULL)) != -1) {
+	while ((code = getopt_long(argc, argv, ":", long_options, NULL)) != -1) {
 		overview->has_netdev |= code == CODE_NETDEV;
 		overview->has_port |= code == CODE_PORT;
 		overview->has_ip |= code == CODE_IP;
@@ -117,15 +124,11 @@ static enum options_result options_survey(int argc, char **argv, struct overview
 			return OPTIONS_HELP;
 		if (code == CODE_VERSION)
 			return OPTIONS_VERSION;
-		if (code == '?') {
-			snprintf(error, error_size,
-				 "'%s' is unknown, ambiguous, or lacks its value; see --help",
-				 argv[optind - 1]);
+		if (command_line_refused(code, argv, error, error_size))
 			return OPTIONS_BAD;
-		}
 	}
 	if (optind < argc) {
-		snprintf(error, error_size, "'%s' is no option; see --help", argv[optind]);
+		command_line_no_option(argv[optind], error, error_size);
 		return OPTIONS_BAD;
 	}
 	return overview->status ? OPTIONS_STATUS : OPTIONS_RUN;
@@ -186,7 +189,7 @@ enum options_result options_parse(int argc, char **argv, const char *default_fil
 		return OPTIONS_BAD;
 	command_line_make_way(settings, overview.has_netdev, overview.has_port,
 			      overview.has_ip || overview.has_kernel);
-	if (command_line_apply(argc, argv, "", long_options, CODE_OTHER_SETTING, settings, error,
+	if (command_line_apply(argc, argv, ":", long_options, CODE_OTHER_SETTING, settings, error,
 			       error_size) < 0)
 		return OPTIONS_BAD;
 	if (settings->socket[0] == '\0')
@@ -195,8 +198,8 @@ enum options_result options_parse(int argc, char **argv, const char *default_fil
 		return result;
 	if (settings->secondary != 0) {
 		snprintf(error, error_size,
-			 "secondary is set, which is uroce-run's: uroced's ports are its own; take "
-			 "it out, or name another file with --config");
+			 "secondary is set, but only uroce-run can use it, because uroced must own "
+			 "its ports: remove it, or name another file with --config");
 		return OPTIONS_BAD;
 	}
 	rc = options_read_ports(&overview, settings, count, error, error_size);

@@ -12,9 +12,9 @@
 
 #define BYTES_MAX   4096u /* a larger object gets pages of its own */
 #define SMALL_BYTES (UINT64_C(64) << 10)
-#define SMALL_TOTAL \
-	(UINT64_C(512) << 10) /* above this total, chunks are huge pages: few objects need none */
-#define HUGE_BYTES (UINT64_C(2) << 20)
+/* From this total on, chunks are huge pages; a few objects do not need one. */
+#define SMALL_TOTAL (UINT64_C(512) << 10)
+#define HUGE_BYTES  (UINT64_C(2) << 20)
 
 #if defined(__SANITIZE_ADDRESS__)
 #define FROM_HEAP 1

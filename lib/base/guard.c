@@ -208,8 +208,8 @@ void guard_rest(void)
 		hold_give_back();
 }
 
-/* Answer true at once for the first calls, and then less and less often, because the program may
- * never read the signals. */
+/* Return true for the first calls, and then less and less often, because the program may never read
+ * the signals. */
 bool guard_owes(void)
 {
 	if (__builtin_expect(!hold_has(), 1))
@@ -228,7 +228,7 @@ void guard_refresh(uint64_t now_ns)
 	guard_ready_ns = now_ns;
 }
 
-/* The frame must be on the stack, where guard_land finds it, and not in a sanitizer's heap. */
+/* Keep the frame on the stack, where guard_land finds it, and not in a sanitizer's heap. */
 __attribute__((no_sanitize("address"))) int guard_run(void (*copy)(void *arg), void *arg)
 {
 	void **const outer = guard_frame;

@@ -263,9 +263,8 @@ static void warn_once_locked(void)
 	static bool warned;
 
 	if (!warned)
-		log_warn("this program has set more than %d handlers of SIGSEGV or SIGBUS: memory "
-			 "that "
-			 "goes away under a region now ends it",
+		log_warn("this program has set more than %d handlers of SIGSEGV or SIGBUS: from "
+			 "now on the program ends if memory disappears under a region",
 			 PLACES);
 	warned = true;
 }

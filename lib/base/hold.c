@@ -6,7 +6,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* Both are standard signals, of which the kernel, too, queues no more than one each. */
+/* Both are standard signals, of which the kernel queues at most one each. */
 enum { HELD_SEGV, HELD_BUS, HELD };
 
 struct held {

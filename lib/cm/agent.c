@@ -83,7 +83,7 @@ static uint64_t agent_deadline_ns(void *user)
 }
 
 /* Abandon connections: peers would otherwise wait for answers, or for the end of a dead connection.
- * A batch at a time, so that its MADs need not wait for many others. */
+ * Abandon a batch at a time, so that its MADs need not wait for many others. */
 static unsigned int agent_end(void *user, uint64_t now_ns)
 {
 	struct agent *agent = user;
@@ -91,11 +91,23 @@ static unsigned int agent_end(void *user, uint64_t now_ns)
 	return cm_abandon(agent->cm, END_BATCH, now_ns);
 }
 
+static void agent_device_event(void *user, enum ibv_event_type type)
+{
+	struct agent *agent = user;
+	const struct agent_notify *notify = &agent->notify;
+
+	if (type == IBV_EVENT_DEVICE_FATAL && notify->lost)
+		notify->lost(agent, agent->device->ops->now(agent->device->engine));
+	else if (type == IBV_EVENT_GID_CHANGE && notify->addresses)
+		notify->addresses(agent);
+}
+
 static const struct gsi_ops agent_gsi_ops = {
 	.receive = agent_receive,
 	.run = agent_run,
 	.deadline_ns = agent_deadline_ns,
 	.end = agent_end,
+	.device_event = agent_device_event,
 };
 
 const struct cm_ports_ops *agent_ports(const struct agent *agent, void **user)

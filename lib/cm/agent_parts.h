@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The struct and the functions that the files of an agent share. */
-#ifndef CM_AGENT_INTERNAL_H
-#define CM_AGENT_INTERNAL_H
+#ifndef CM_AGENT_PARTS_H
+#define CM_AGENT_PARTS_H
 
 #include "cm/agent.h"
 #include "outbox.h"

@@ -232,27 +232,66 @@ void cm_conn_destroy(struct cm_conn *conn, uint64_t now_ns)
 	conn_step(conn, CM_INPUT_DESTROY, NULL, 0, NULL, now_ns);
 }
 
-/* Find a connection that its user has not destroyed. Each step may free connections, so the search
- * starts anew after each. */
-static struct cm_conn *find_owned(const struct cm_bucket *bucket)
+/* Return true if the connection's user has not destroyed it, and its peer is not told yet. */
+static bool is_owned(const struct cm_conn *conn)
+{
+	return conn->owned && !conn->abandoned;
+}
+
+/* End a connection, but keep its memory: while one thread is in exit(), another one may still
+ * destroy the connection. */
+static void abandon(struct cm_conn *conn, uint64_t now_ns)
+{
+	conn->abandoned = true;
+	events_drop(conn);
+	conn_leave_backlog(conn);
+	conn_step(conn, CM_INPUT_DESTROY, NULL, 0, NULL, now_ns);
+}
+
+/* Return true if the peer may wait for a DREP. */
+static bool may_lack_drep(const struct cm_conn *conn)
+{
+	return conn->state == CM_STATE_TIMEWAIT && conn->has_answered_dreq;
+}
+
+static void end(struct cm_conn *conn, uint64_t now_ns)
+{
+	conn_step(conn, CM_INPUT_END, NULL, 0, NULL, now_ns);
+}
+
+/* Find a connection. Each step may free connections, so the search starts anew after each. */
+static struct cm_conn *find_in(const struct cm_bucket *bucket,
+			       bool (*is_wanted)(const struct cm_conn *conn))
 {
 	struct cm_conn *conn;
 
 	LIST_FOREACH (conn, bucket, by_local) {
-		if (conn->owned)
+		if (is_wanted(conn))
 			return conn;
 	}
 	return NULL;
 }
 
-unsigned int cm_abandon(struct cm *cm, unsigned int most, uint64_t now_ns)
+/* Do a step on each connection for which `is_wanted` is true. It must be false after the step. */
+static unsigned int step_all(struct cm *cm, bool (*is_wanted)(const struct cm_conn *conn),
+			     void (*step)(struct cm_conn *conn, uint64_t now_ns), unsigned int most,
+			     uint64_t now_ns)
 {
 	unsigned int count = 0;
 	struct cm_conn *conn;
 
-	for (uint32_t i = 0; i < CM_BUCKETS && count < most; i++) {
-		for (; count < most && (conn = find_owned(&cm->by_local[i])) != NULL; count++)
-			cm_conn_destroy(conn, now_ns);
+	for (uint32_t i = 0; i < CM_BUCKETS; i++) {
+		while (count < most && (conn = find_in(&cm->by_local[i], is_wanted)) != NULL) {
+			step(conn, now_ns);
+			count++;
+		}
 	}
 	return count;
+}
+
+unsigned int cm_abandon(struct cm *cm, unsigned int most, uint64_t now_ns)
+{
+	const unsigned int told = step_all(cm, is_owned, abandon, most, now_ns);
+
+	return told > 0 ? told : step_all(cm, may_lack_drep, end, most, now_ns);
 }

@@ -66,7 +66,6 @@ void cm_expire(struct cm *cm, uint64_t now_ns)
 	while ((first = timers_first(&cm->timers)) != NULL && first->at_ns <= now_ns) {
 		struct cm_conn *conn = container_of(first, struct cm_conn, timer);
 		const enum cm_input input = conn->retries > 0 ? CM_INPUT_TIMEOUT : CM_INPUT_EXPIRED;
-
 		const int status = conn->state == CM_STATE_TIMEWAIT ? 0 : -ETIMEDOUT;
 
 		if (conn_step(conn, input, NULL, status, NULL, now_ns) != 0)

@@ -24,7 +24,7 @@ static uint32_t hash_peer(const struct cm *cm, const struct gsi_address *peer, u
 	return rte_jhash_32b(words, RTE_DIM(words), cm->hash_seed) & (CM_BUCKETS - 1);
 }
 
-/* Draw a new connection's id, TID and PSN: the one with which our peer begins. */
+/* Draw the id and the TID of a new connection, and the PSN with which its peer begins. */
 static bool draw(struct cm_conn *conn)
 {
 	const struct cm *cm = conn->cm;

@@ -36,11 +36,13 @@ struct cm_pending {
 struct cm_conn {
 	struct cm *cm;
 	enum cm_state state;
-	bool active; /* we have sent the REQ or SIDR_REQ */
-	bool owned;  /* the caller has the pointer; else it is freed when it is over */
+	bool active;	/* we have sent the REQ or SIDR_REQ */
+	bool owned;	/* the caller has the pointer; else it is freed when it is over */
+	bool abandoned; /* ended by cm_abandon, and the caller may still destroy it */
 	bool sidr;
 	struct cm_listener *listener; /* its backlog has the connection; NULL: none */
 	bool told;		      /* cm_next_event has returned its request */
+	bool has_answered_dreq;	      /* a DREP was sent, which the peer may not have received */
 	uint8_t pendings;	      /* events that wait for cm_next_event */
 	void *user;
 
@@ -83,7 +85,8 @@ struct cm_listener {
 	struct cm *cm;
 	struct cm_listen_attr attr;
 	struct cm_backlog backlog; /* requests until cm_conn_take */
-	uint32_t waiting;	   /* their number */
+	uint32_t *waiting;	   /* number of requests that have a place; atomic */
+	uint32_t own_waiting;	   /* *waiting of a listener that shares no backlog */
 };
 
 struct cm {
@@ -158,7 +161,7 @@ void cm_send(struct cm *cm, const struct gsi_address *to, const uint8_t *mad);
 /** Drop all pending events of a connection. */
 void events_drop(struct cm_conn *conn);
 
-/** Enter a request into its listener's backlog. */
+/** Enter a request into its listener's backlog, where listener_take_place has taken a place. */
 void conn_enter_backlog(struct cm_conn *conn, struct cm_listener *listener);
 
 /** Leave the backlog, because the request is taken or over; does nothing if it is in none. */
@@ -181,5 +184,15 @@ void request_reject(struct cm *cm, const struct cm_mad *mad, const struct gsi_ad
  * if there is none. */
 struct cm_listener *listener_find(struct cm *cm, uint64_t service_id, bool datagrams,
 				  const struct gsi_address *target);
+
+/** Return how many places of the backlog are taken. */
+uint32_t listener_waiting(const struct cm_listener *listener);
+
+/** Take a place in the backlog; false: it is full. Another device's engine may take places of the
+ * same backlog at the same moment. */
+bool listener_take_place(struct cm_listener *listener);
+
+/** Give a place back. */
+void listener_give_place(struct cm_listener *listener);
 
 #endif

@@ -30,6 +30,7 @@ int cm_listen(struct cm *cm, const struct cm_listen_attr *attr, struct cm_listen
 	made->cm = cm;
 	made->attr = *attr;
 	LIST_INIT(&made->backlog);
+	made->waiting = attr->waiting ? attr->waiting : &made->own_waiting;
 	if (made->attr.backlog == 0)
 		made->attr.backlog = CM_BACKLOG_DEFAULT;
 	LIST_INSERT_HEAD(&cm->listeners, made, next);
@@ -37,7 +38,7 @@ int cm_listen(struct cm *cm, const struct cm_listen_attr *attr, struct cm_listen
 	return 0;
 }
 
-/* The caller of cm_next_event owns the requests that it has got; reject the others. */
+/* Reject the requests that cm_next_event has not returned; the caller owns the others. */
 void cm_unlisten(struct cm_listener *listener, uint64_t now_ns)
 {
 	struct cm_conn *conn;
@@ -50,6 +51,24 @@ void cm_unlisten(struct cm_listener *listener, uint64_t now_ns)
 			cm_conn_destroy(conn, now_ns);
 	}
 	free(listener);
+}
+
+uint32_t listener_waiting(const struct cm_listener *listener)
+{
+	return __atomic_load_n(listener->waiting, __ATOMIC_RELAXED);
+}
+
+bool listener_take_place(struct cm_listener *listener)
+{
+	if (__atomic_add_fetch(listener->waiting, 1, __ATOMIC_RELAXED) <= listener->attr.backlog)
+		return true;
+	listener_give_place(listener);
+	return false;
+}
+
+void listener_give_place(struct cm_listener *listener)
+{
+	__atomic_sub_fetch(listener->waiting, 1, __ATOMIC_RELAXED);
 }
 
 static bool is_for(const struct cm_listen_attr *attr, uint64_t service_id, bool datagrams,

@@ -90,7 +90,9 @@ static void send_as_told(struct cm_conn *conn, const struct cm_transition *row,
 		conn->cm->config.sink->send(conn->cm->config.sink, &conn->peer, conn->kept);
 	} else if (row->send != 0) {
 		/* Do not keep a DREP: each DREQ gets a new one. */
-		if (row->send != CM_DREP)
+		if (row->send == CM_DREP)
+			conn->has_answered_dreq = true;
+		else
 			memcpy(conn->kept, bytes, MAD_LEN);
 		cm_send(conn->cm, &conn->peer, bytes);
 	}
@@ -243,7 +245,6 @@ void conn_enter_backlog(struct cm_conn *conn, struct cm_listener *listener)
 {
 	conn->listener = listener;
 	LIST_INSERT_HEAD(&listener->backlog, conn, in_backlog);
-	listener->waiting++;
 }
 
 void conn_leave_backlog(struct cm_conn *conn)
@@ -251,6 +252,6 @@ void conn_leave_backlog(struct cm_conn *conn)
 	if (!conn->listener)
 		return;
 	LIST_REMOVE(conn, in_backlog);
-	conn->listener->waiting--;
+	listener_give_place(conn->listener);
 	conn->listener = NULL;
 }

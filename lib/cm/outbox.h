@@ -24,13 +24,13 @@ struct outbox {
 	uint32_t tail;
 };
 
-/** Append a MAD of MAD_LEN bytes. 0; -ENOBUFS where OUTBOX_MAX wait, -ENOMEM. */
+/** Append a MAD of MAD_LEN bytes. 0; -ENOBUFS if OUTBOX_MAX MADs wait; -ENOMEM. */
 int outbox_push(struct outbox *outbox, const struct gsi_address *to, const uint8_t *mad);
 
-/** The oldest one; NULL where none waits. */
+/** Return the oldest MAD; NULL if none waits. */
 const struct outbox_mad *outbox_first(const struct outbox *outbox);
 
-/** Remove the oldest one. */
+/** Remove the oldest MAD. */
 void outbox_pop(struct outbox *outbox);
 
 void outbox_fini(struct outbox *outbox);

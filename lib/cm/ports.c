@@ -22,6 +22,7 @@ struct port {
 	LIST_ENTRY(port) by_id;
 	struct cm_port_claim claim;
 	uint32_t id;
+	bool listens;
 };
 
 static struct {
@@ -42,13 +43,15 @@ bool cm_port_overlaps(const struct cm_port_claim *a, const struct cm_port_claim 
 	return a->vlan_id == b->vlan_id && memcmp(a->address, b->address, GID_LEN) == 0;
 }
 
-/* Return true if no other claim has the port, or only claims that share it. */
-static bool is_free_locked(const struct cm_port_claim *claim)
+/* Return true if no other claim has the port, or only claims that share it. `self` is the claim
+ * itself, if it is in the table. */
+static bool is_free_locked(const struct cm_port_claim *claim, const struct port *self)
 {
 	const struct port *port;
 
 	LIST_FOREACH (port, &table.by_port[claim->port % PORT_BUCKETS], by_port) {
-		if (cm_port_overlaps(&port->claim, claim) && !(port->claim.reuse && claim->reuse))
+		if (port != self && cm_port_overlaps(&port->claim, claim) &&
+		    !(port->claim.reuse && claim->reuse))
 			return false;
 	}
 	return true;
@@ -67,7 +70,7 @@ static int choose_locked(struct cm_port_claim *claim)
 	for (uint32_t i = 0; i < EPHEMERAL_COUNT; i++) {
 		alone.port = (uint16_t)(EPHEMERAL_FIRST +
 					(start % EPHEMERAL_COUNT + i) % EPHEMERAL_COUNT);
-		if (is_free_locked(&alone)) {
+		if (is_free_locked(&alone, NULL)) {
 			claim->port = alone.port;
 			return 0;
 		}
@@ -92,7 +95,7 @@ static int claim_locked(struct cm_port_claim *claim, struct port *made)
 
 	if (claim->port == 0)
 		rc = choose_locked(claim);
-	else if (!is_free_locked(claim))
+	else if (!is_free_locked(claim, NULL))
 		rc = -EADDRINUSE;
 	if (rc != 0)
 		return rc;
@@ -134,6 +137,7 @@ static int listen_locked(struct port *port)
 			return -EADDRINUSE;
 	}
 	port->claim.reuse = false;
+	port->listens = true;
 	return 0;
 }
 
@@ -146,6 +150,40 @@ static int local_listen(void *user, uint32_t id)
 	pthread_mutex_lock(&table.lock);
 	port = find_locked(id);
 	rc = port ? listen_locked(port) : -EINVAL;
+	pthread_mutex_unlock(&table.lock);
+	return rc;
+}
+
+bool cm_port_may_change(const struct cm_port_claim *claim, uint8_t ip_version)
+{
+	if (!claim->any_address)
+		return ip_version == claim->ip_version;
+	return ip_version == 0 || ip_version == 4 || ip_version == 6;
+}
+
+static int change_locked(struct port *port, uint8_t ip_version, bool reuse)
+{
+	struct cm_port_claim changed = port->claim;
+
+	if (port->listens || !cm_port_may_change(&changed, ip_version))
+		return -EINVAL;
+	changed.ip_version = ip_version;
+	changed.reuse = reuse;
+	if (!is_free_locked(&changed, port))
+		return -EADDRINUSE;
+	port->claim = changed;
+	return 0;
+}
+
+static int local_change(void *user, uint32_t id, uint8_t ip_version, bool reuse)
+{
+	struct port *port;
+	int rc;
+
+	(void)user;
+	pthread_mutex_lock(&table.lock);
+	port = find_locked(id);
+	rc = port ? change_locked(port, ip_version, reuse) : -EINVAL;
 	pthread_mutex_unlock(&table.lock);
 	return rc;
 }
@@ -183,6 +221,7 @@ void cm_ports_forget(void)
 const struct cm_ports_ops cm_ports_local = {
 	.claim = local_claim,
 	.listen = local_listen,
+	.change = local_change,
 	.release = local_release,
 	.ids = local_ids,
 };

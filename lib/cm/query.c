@@ -16,11 +16,6 @@ static uint8_t version_of(const uint8_t gid[GID_LEN])
 	return gid_is_ipv4(gid) ? 4 : 6;
 }
 
-static bool is_link_local(const uint8_t gid[GID_LEN])
-{
-	return gid[0] == 0xfe && (gid[1] & 0xc0) == 0x80;
-}
-
 static bool is_wanted(const struct device_gid *entry, const uint8_t *gid, uint8_t ip_version,
 		      uint32_t ifindex)
 {
@@ -91,7 +86,7 @@ static int suits(const struct device_gid *entry, const uint8_t dgid[GID_LEN], ui
 	/* Link-local and other addresses do not mix: a router does not forward a link-local one,
 	 * and no host answers to one of another link (RFC 4007). Groups are reached from any
 	 * address. */
-	if (!gid_is_multicast(dgid) && is_link_local(dgid) != is_link_local(gid))
+	if (!gid_is_multicast(dgid) && gid_is_link_local(dgid) != gid_is_link_local(gid))
 		return -1;
 	return common_bits(gid, dgid);
 }

@@ -9,10 +9,8 @@
 #include "wire/gid.h"
 #include "wire/headers.h"
 
-#define MTU_MIN	     1 /* enum ibv_mtu */
-#define MTU_MAX	     5
-#define EXTENDED_XRC 1	    /* A14 */
-#define PKEY_MEMBER  0x7fff /* without the membership bit */
+#define MTU_MIN 1 /* enum ibv_mtu */
+#define MTU_MAX 5
 
 void request_reject(struct cm *cm, const struct cm_mad *mad, const struct gsi_address *to,
 		    enum cm_rej_reason reason, const void *info, uint8_t info_len)
@@ -63,7 +61,7 @@ static bool is_transport(const struct cm_req *req)
 	case CM_TRANSPORT_UC:
 		return true;
 	case CM_TRANSPORT_EXTENDED:
-		return req->extended_type == EXTENDED_XRC;
+		return req->extended_type == CM_EXTENDED_XRC;
 	default:
 		return false;
 	}
@@ -76,13 +74,21 @@ static int check_req(const struct cm_req *req, const struct gsi_address *from)
 		return CM_REJ_INVALID_TRANSPORT_TYPE;
 	if (req->mtu < MTU_MIN || req->mtu > MTU_MAX)
 		return CM_REJ_INVALID_MTU;
-	if ((req->pkey & PKEY_MEMBER) != (WIRE_PKEY_DEFAULT & PKEY_MEMBER))
+	if (!wire_is_our_pkey(req->pkey))
 		return CM_REJ_UNSUPPORTED_REQUEST;
 	/* The connection's packets must go to the sender of the REQ, and to nobody else. */
 	if (memcmp(req->primary.local_gid, from->remote, GID_LEN) != 0 ||
 	    memcmp(req->primary.remote_gid, from->local, GID_LEN) != 0)
 		return CM_REJ_INVALID_GID;
 	return 0;
+}
+
+/* Check that a REQ asks for the transport service that the listener's queue pairs have. */
+static int check_transport(const struct cm_listener *listener, const struct cm_mad *mad)
+{
+	if (listener->attr.datagrams || mad->req.transport == listener->attr.transport)
+		return 0;
+	return CM_REJ_INVALID_TRANSPORT_TYPE;
 }
 
 /* Check that the IP header, if the listener's requests have one, has the packet's addresses. */
@@ -98,8 +104,8 @@ static int check_ip(const struct cm_listener *listener, const struct cm_mad *mad
 	return cm_ip_fits(&ip, from->remote, from->local) ? 0 : CM_REJ_INVALID_GID;
 }
 
-/* The address that a request is for. No packet goes to one of loopback: the IP header of a packet
- * from this host to itself tells of it. */
+/* Find the address that a request is for. It is the packet's destination, except for a loopback
+ * address, which no packet can have: a request of this host to itself has it in the IP header. */
 static void find_target(const struct cm_mad *mad, const struct gsi_address *from,
 			struct gsi_address *target)
 {
@@ -156,14 +162,14 @@ static bool came_before(struct cm *cm, const struct cm_mad *mad, const struct gs
 }
 
 /*
- * Return true if there is room for one more request. The last quarter of a backlog, and of all
- * half-open connections, is for requests that come for the second time: a real peer repeats its
- * request, the invented peers of a flood do not. A REQ that finds a full backlog is dropped for the
- * same reason: a burst of connects is served after its repetitions, a REJ would end them. Linux
- * does the same.
+ * Take a place for one more request. Return false if there is no room. The last quarter of a
+ * backlog, and of all half-open connections, is for requests that come for the second time: a real
+ * peer repeats its request, the invented peers of a flood do not. A REQ that finds a full backlog
+ * is dropped, too: its peer repeats it, and a burst of connects succeeds in the end. A REJ would
+ * make them fail. Linux does the same.
  */
-static bool has_room(struct cm *cm, struct cm_listener *listener, const struct cm_mad *mad,
-		     const struct gsi_address *from, uint64_t now_ns)
+static bool take_place(struct cm *cm, struct cm_listener *listener, const struct cm_mad *mad,
+		       const struct gsi_address *from, uint64_t now_ns)
 {
 	const uint32_t backlog = listener->attr.backlog;
 	const uint32_t spare = backlog / 4;
@@ -172,14 +178,14 @@ static bool has_room(struct cm *cm, struct cm_listener *listener, const struct c
 		cm->stats.no_room++;
 		return false;
 	}
-	if ((listener->waiting >= backlog - spare && spare > 0) ||
+	if ((spare > 0 && listener_waiting(listener) >= backlog - spare) ||
 	    cm->half_open >= cm->config.half_open_max - cm->config.half_open_max / 4) {
 		if (!came_before(cm, mad, from, now_ns)) {
 			cm->stats.grey++;
 			return false;
 		}
 	}
-	if (listener->waiting >= backlog) {
+	if (!listener_take_place(listener)) {
 		cm->stats.full++;
 		if (mad->message == CM_SIDR_REQ)
 			sidr_refuse(cm, mad, from, CM_SIDR_REJECTED);
@@ -229,6 +235,7 @@ static void take_sidr_req(struct cm_conn *conn, const struct cm_sidr_req *req)
 	conn->linger_ns = 2 * cm_time_ns(CM_RESPONSE_EXPONENT);
 }
 
+/* Make a connection of a request that has a place in the backlog. */
 static void take(struct cm_listener *listener, const uint8_t *bytes, const struct cm_mad *mad,
 		 const struct gsi_address *from, uint64_t now_ns)
 {
@@ -236,6 +243,7 @@ static void take(struct cm_listener *listener, const uint8_t *bytes, const struc
 	struct cm_conn *conn = conn_create(cm, from);
 
 	if (!conn) {
+		listener_give_place(listener);
 		cm->stats.no_room++;
 		return;
 	}
@@ -248,6 +256,7 @@ static void take(struct cm_listener *listener, const uint8_t *bytes, const struc
 		take_sidr_req(conn, &mad->sidr_req);
 	if (conn_step(conn, mad->message == CM_REQ ? CM_INPUT_REQ : CM_INPUT_SIDR_REQ, bytes, 0,
 		      NULL, now_ns) != 0) {
+		listener_give_place(listener);
 		cm->stats.no_room++;
 		conn_free(conn);
 		return;
@@ -284,11 +293,13 @@ void request_receive(struct cm *cm, const uint8_t *bytes, const struct cm_mad *m
 		refuse(cm, mad, from, CM_REJ_INVALID_SERVICE_ID, CM_SIDR_UNSUPPORTED_SERVICE);
 		return;
 	}
-	reason = check_ip(listener, mad, from);
+	reason = check_transport(listener, mad);
+	if (reason == 0)
+		reason = check_ip(listener, mad, from);
 	if (reason != 0) {
 		refuse(cm, mad, from, (enum cm_rej_reason)reason, CM_SIDR_REJECTED);
 		return;
 	}
-	if (has_room(cm, listener, mad, from, now_ns))
+	if (take_place(cm, listener, mad, from, now_ns))
 		take(listener, bytes, mad, from, now_ns);
 }

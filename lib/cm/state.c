@@ -7,7 +7,7 @@
 #define ON(input, to, message, how, what)                                   \
 	[CM_INPUT_##input] = {.defined = true, .next = CM_STATE_##to,       \
 			      .send = message, .timer = CM_TIMER_##how, .event = CM_EVENT_##what}
-/* The same where a REJ is sent, with the reason that stands in it unless the caller has one. */
+/* The same for a REJ, with the reason that it has if the caller gives none. */
 #define ON_REJ(input, to, why, how, what)                                   \
 	[CM_INPUT_##input] = {.defined = true, .next = CM_STATE_##to,       \
 			      .send = CM_REJ, .reason = CM_REJ_##why,       \
@@ -125,6 +125,7 @@ static const struct cm_transition transitions[CM_STATE_COUNT][CM_INPUT_COUNT] = 
 		ON_REJ(REQ_AGAIN, TIMEWAIT, STALE_CONNECTION, KEEP, NONE),
 		ON(EXPIRED, IDLE, 0, OFF, TIMEWAIT_EXIT),
 		ON(DESTROY, TIMEWAIT, 0, KEEP, NONE),
+		ON(END, IDLE, CM_DREP, OFF, NONE),
 	},
 	[CM_STATE_REJ_SENT] = {
 		ON(REQ_AGAIN, REJ_SENT, AGAIN, LINGER, NONE),

@@ -10,6 +10,7 @@
 
 #include "base/host.h"
 #include "base/log.h"
+#include "device/gsi.h"
 #include "device/limits.h"
 #include "mem/key_table.h"
 #include "qpn.h"
@@ -132,4 +133,6 @@ void device_raise(struct device *device, enum ibv_event_type type)
 {
 	if (device->event)
 		device->event(device->event_user, type);
+	if (device->gsi && device->gsi->device_event)
+		device->gsi->device_event(device->gsi_user, type);
 }

@@ -34,6 +34,8 @@ enum gsi_taken gsi_receive(struct device *device, const struct packet *packet, u
 	memcpy(from.local, packet->dgid, sizeof(from.local));
 	memcpy(from.remote, packet->sgid, sizeof(from.remote));
 	memcpy(from.mac, packet->src_mac, sizeof(from.mac));
+	if (device->ops && device->ops->learn)
+		device->ops->learn(device->engine, from.vlan_id, from.remote, from.mac);
 	device->gsi->receive(device->gsi_user, &from, packet->payload, packet->payload_len, now_ns);
 	return GSI_TAKEN;
 }

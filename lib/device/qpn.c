@@ -24,7 +24,7 @@
  */
 #define WINDOW_QPNS (DEVICE_MAX_QP * 4u)
 
-/* Stands in the table for an allocated number that has no queue pair yet, or none any more. */
+/* The table entry of an allocated number that has no queue pair yet, or none any more. */
 static char given_mark;
 #define GIVEN ((struct qp *)&given_mark)
 

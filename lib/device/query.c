@@ -19,11 +19,14 @@ enum phys_state {
  * do. */
 #define PAGE_SIZE_CAP 0xfffffffffffff000u
 
+/* IBV_DEVICE_MEM_MGT_EXTENSIONS stands for SEND with invalidate, LOCAL_INV and windows of type 2.
+ * Only users within a kernel register memory by work requests. NVMe-oF targets invalidate their
+ * initiator's keys only if they see this flag. */
 #define CAP_FLAGS                                                                                  \
 	(IBV_DEVICE_BAD_PKEY_CNTR | IBV_DEVICE_BAD_QKEY_CNTR | IBV_DEVICE_UD_AV_PORT_ENFORCE |     \
 	 IBV_DEVICE_CURR_QP_STATE_MOD | IBV_DEVICE_PORT_ACTIVE_EVENT | IBV_DEVICE_SYS_IMAGE_GUID | \
 	 IBV_DEVICE_RC_RNR_NAK_GEN | IBV_DEVICE_SRQ_RESIZE | IBV_DEVICE_XRC |                      \
-	 IBV_DEVICE_MEM_WINDOW | IBV_DEVICE_MEM_WINDOW_TYPE_2B)
+	 IBV_DEVICE_MEM_WINDOW | IBV_DEVICE_MEM_WINDOW_TYPE_2B | IBV_DEVICE_MEM_MGT_EXTENSIONS)
 
 /* Bits of Linux's enum ib_uverbs_device_cap_flags that do not fit into the older field. */
 #define CAP_FLAGS_LATER (LATER_DEVICE_ATOMIC_WRITE | LATER_DEVICE_FLUSH_GLOBAL)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Counts of a device's objects, and checks against its limits. */
+/* Counts a device's objects, and enforces its limits. */
 #include "device/quota.h"
 
 #include <errno.h>
@@ -29,7 +29,8 @@ int quota_take(struct device *device, enum device_quota kind)
 	return 0;
 }
 
-/* Never go below 0: it would wrap, and the device would be full for ever. */
+/* Uncount one object, but never go below 0: the count would wrap, and the device would be full for
+ * ever. */
 void quota_give(struct device *device, enum device_quota kind)
 {
 	uint32_t used = __atomic_load_n(&device->quota[kind], __ATOMIC_RELAXED);

@@ -17,10 +17,6 @@
 #include "wire/packet.h"
 #include "wire/vlan.h"
 
-#define PKEY_PARTITION_MASK                                                                        \
-	0x7fff /* without the membership bit: we are a full member, which may talk to limited ones \
-		*/
-
 /* Reasons to drop a packet, in the order of the checks (IBTA 9.6); DROP_NONE: it is accepted. */
 enum drop {
 	DROP_NONE,
@@ -97,7 +93,7 @@ static enum drop check(struct device *device, const struct packet *packet, unsig
 	if (gid_is_multicast(packet->dgid) ? !is_of_our_network(device, packet)
 					   : !is_to_us(device, packet))
 		return DROP_GID;
-	if ((packet->pkey & PKEY_PARTITION_MASK) != (WIRE_PKEY_DEFAULT & PKEY_PARTITION_MASK))
+	if (!wire_is_our_pkey(packet->pkey))
 		return DROP_PKEY;
 	return DROP_NONE;
 }
@@ -122,8 +118,8 @@ static enum drop deliver(struct device *device, const struct packet *packet, uin
 	if (gid_is_multicast(packet->dgid)) {
 		if (packet->dest_qpn != WIRE_QPN_MULTICAST)
 			return DROP_QPN;
-		/* These are datagrams, for which no queue pair owes an answer. One that fails is
-		 * kicked. */
+		/* These are datagrams, for which no queue pair owes an answer, so none needs
+		 * qp_run. A queue pair that fails is kicked by mcast_deliver. */
 		return mcast_deliver(device, packet, now_ns) ? DROP_NONE : DROP_GID;
 	}
 	if (unlikely(packet->dest_qpn == GSI_QPN))

@@ -17,13 +17,13 @@
 #define TAG_BITS       8
 #define INDEX_BITS_MAX (32 - TAG_BITS - 1) /* one less than there are: some keys name no slot */
 #define LOW_BITS_MAX   ((INDEX_BITS_MAX + 1) / 2)
-#define ROUNDS	       4 /* as Luby and Rackoff's proof asks for */
+#define ROUNDS	       4 /* as many as Luby and Rackoff's proof needs */
 #define CHUNK_SHIFT    9
 #define CHUNK_SLOTS    (1u << CHUNK_SHIFT)
 /* Insertions that must pass before a freed slot is used again, as long as other slots are free. */
-#define REST_INSERTIONS (1u << 16)
-#define RANDOM_WORDS	64 /* getrandom(2) gives up to 256 bytes without interruption */
-#define NO_SLOT		UINT32_MAX
+#define QUARANTINE_INSERTIONS (1u << 16)
+#define RANDOM_WORDS	      64 /* getrandom(2) gives up to 256 bytes without interruption */
+#define NO_SLOT		      UINT32_MAX
 
 /*
  * Of the 24 bits, the lower index_bits are a position, and the bits above are random. The position
@@ -143,16 +143,16 @@ int key_table_create(uint32_t max_regions, struct key_table **table)
 	size_t chunks;
 	int rc;
 
-	if (max_regions > (1u << INDEX_BITS_MAX) - REST_INSERTIONS)
+	if (max_regions > (1u << INDEX_BITS_MAX) - QUARANTINE_INSERTIONS)
 		return -ENOMEM;
-	while ((1u << bits) < max_regions + REST_INSERTIONS)
+	while ((1u << bits) < max_regions + QUARANTINE_INSERTIONS)
 		bits++;
 	chunks = ((size_t)1 << bits) / CHUNK_SLOTS;
 	t = calloc(1, sizeof(*t) + chunks * sizeof(t->chunks[0]));
 	if (!t)
 		return -ENOMEM;
 	t->max_regions = max_regions;
-	t->capacity = max_regions + REST_INSERTIONS;
+	t->capacity = max_regions + QUARANTINE_INSERTIONS;
 	t->place_mask = (1u << bits) - 1;
 	t->free_head = NO_SLOT;
 	t->free_tail = NO_SLOT;
@@ -199,7 +199,8 @@ static bool may_reuse_locked(const struct key_table *table)
 {
 	return table->free_head != NO_SLOT &&
 	       (table->fresh == table->capacity ||
-		table->insertions - slot_at(table, table->free_head)->freed_at >= REST_INSERTIONS);
+		table->insertions - slot_at(table, table->free_head)->freed_at >=
+			QUARANTINE_INSERTIONS);
 }
 
 static int make_fresh_locked(struct key_table *table)

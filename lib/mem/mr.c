@@ -16,7 +16,8 @@
 #include "range.h"
 #include "region.h"
 
-/* Leave the first page out: an access to it is a mistake of the program, and shall fail. */
+/* Describe a region of all addresses except the first page: an access to that page is a mistake of
+ * the program, and must fail. */
 static struct mr implicit_region(unsigned int access)
 {
 	const uintptr_t first = (uintptr_t)sysconf(_SC_PAGESIZE);
@@ -95,7 +96,7 @@ int mr_register(struct pd *pd, void *addr, size_t length, uint64_t iova, unsigne
 	return rc == 0 ? region_open(pd, &described, mr) : rc;
 }
 
-/* A region that contains every address and has no memory. */
+/* Create a region that contains every address and has no memory. */
 int mr_create_null(struct pd *pd, struct mr **mr)
 {
 	const struct mr described = {

@@ -88,7 +88,7 @@ static void release(struct process_pager *pager)
 	free(pager);
 }
 
-/* Report to the engine. The lock is held, and released during the call. */
+/* Report to the engine that pages have come. The lock is held, and released during the call. */
 static void tell(struct process_pager *pager)
 {
 	if (pager->gone)
@@ -160,7 +160,7 @@ static void serve(struct process_pager *pager, struct fetch *fetch)
 
 /* Sleep until there is something to do, unless enough threads sleep already. Return false if this
  * thread must end. The lock is held. */
-static bool rest(struct process_pager *pager)
+static bool wait_for_work(struct process_pager *pager)
 {
 	if (pager->gone || pager->idle >= PAGER_IDLE)
 		return false;
@@ -187,7 +187,7 @@ static void *pager_main(void *arg)
 			pager->waiting--;
 			serve(pager, fetch);
 		}
-	} while (rest(pager));
+	} while (wait_for_work(pager));
 	pager->threads--;
 	last = pager->gone && pager->threads == 0;
 	pthread_mutex_unlock(&pager->lock);
@@ -205,7 +205,7 @@ static bool find_thread(struct process_pager *pager)
 		pthread_cond_signal(&pager->posted);
 		return true;
 	}
-	/* Each of these has a fetch, or tells of one and then takes the next. */
+	/* Each of these threads has a fetch, or reports the end of one and then takes the next. */
 	if (pager->threads >= PAGER_FETCHES)
 		return true;
 	/* Count it before it starts, because it may end at once. */
@@ -246,7 +246,8 @@ struct tries {
 	uint64_t newest_ns; /* when the newest of them was posted */
 };
 
-/* Find the fetches of a page. Those that wait are to tell of it. The lock is held. */
+/* Find the fetches of a page, and note in those that are not finished that the page is wanted. The
+ * lock is held. */
 static struct tries find_tries(struct process_pager *pager, uintptr_t page, bool write)
 {
 	struct tries tries = {0};
@@ -391,7 +392,7 @@ int pager_create(const struct pager_config *config, struct pager **out)
 	if (!pager)
 		return -ENOMEM;
 	pager->fd = pages_open();
-	if (!pages_are_told(pager->fd)) {
+	if (!pages_are_reported(pager->fd)) {
 		free(pager);
 		return -EOPNOTSUPP;
 	}

@@ -87,7 +87,7 @@ bool pages_is_mapped(uintptr_t page)
 
 /* Check that a page that is in use is reported as present: otherwise the kernel's answers cannot be
  * trusted. */
-bool pages_are_told(int fd)
+bool pages_are_reported(int fd)
 {
 	volatile bool there = false;
 	bool told;
@@ -102,7 +102,7 @@ int pages_open(void)
 	const int fd = open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
 
 	own_mark(fd);
-	if (fd < 0 || pages_are_told(fd))
+	if (fd < 0 || pages_are_reported(fd))
 		return fd;
 	pages_close(fd);
 	return -1;

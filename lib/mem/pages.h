@@ -16,7 +16,7 @@ int pages_open(void);
 void pages_close(int fd);
 
 /** Return true if the system reports pages at all: some sandboxes do not. MT-safe. */
-bool pages_are_told(int fd);
+bool pages_are_reported(int fd);
 
 /**
  * Find out which of `count` pages can be accessed without a fault that waits. MT-safe.

@@ -2,7 +2,7 @@
 /*
  * Assertions that hold for a queue pair between two calls of its engine. They cover every struct
  * that keeps indices, PSNs or lists. They exist only in builds with assertions (checked_lib in
- * lib/meson.build). Each struct's own check is next to the struct.
+ * lib/meson.build). The check of each struct is in the file of that struct.
  */
 #include "internal.h"
 
@@ -18,8 +18,7 @@ static void qp_check_requester(const struct qp *qp)
 {
 	if (qp->state != IBV_QPS_RTS && qp->state != IBV_QPS_SQD)
 		return;
-	flight_check(&qp->flight);
-	recovery_check(&qp->recovery, &qp->flight);
+	loss_check(&qp->loss);
 	requester_check(&qp->requester);
 	completer_check(&qp->completer);
 }

@@ -53,8 +53,7 @@ struct qp {
 	bool woken;		 /* pages have come since then */
 
 	struct peer peer __rte_cache_aligned;
-	struct flight flight;
-	struct recovery recovery;
+	struct loss loss;
 	struct pacer pacer;
 	struct requester requester;
 	struct completer completer;
@@ -69,8 +68,9 @@ struct qp {
 		struct datagram datagram; /* UD; uses the completer for its send queue */
 	};
 
-	struct attr_kept attr;	/* values of the last modification */
-	struct mw_list windows; /* windows of type 2 that it has bound */
+	struct scoreboard board; /* loss.board */
+	struct attr_kept attr;	 /* values of the last modification */
+	struct mw_list windows;	 /* windows of type 2 that it has bound */
 	struct qp_made init;
 
 	struct rq own_rq __rte_cache_aligned;
@@ -121,7 +121,7 @@ void qp_flush_receives(struct qp *qp);
 /* If a role met an absent page, note the time and wait. Engine. */
 void qp_await_pages(struct qp *qp, uint64_t now_ns);
 
-/* Pages have come: resume the roles that waited. Engine. */
+/* Resume the roles that waited for pages, because pages have come. Engine. */
 void qp_resume(struct qp *qp, uint64_t now_ns);
 
 /* Stop waiting. Engine or control. */
@@ -130,7 +130,7 @@ void qp_stop_waiting(struct qp *qp);
 /* Return true if the sending role waits for a page. */
 static inline bool qp_sends_no_page(const struct qp *qp)
 {
-	return qp->requester.absent || qp->recovery.page_absent;
+	return qp->requester.absent || qp->completer.page_absent;
 }
 
 /* Assert the queue pair's invariants; called when the engine has finished with it for now. */

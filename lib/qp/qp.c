@@ -41,11 +41,13 @@ static void qp_connect_roles(struct qp *qp, const struct qp_init *init)
 {
 	const uint8_t service = qp->kind->service;
 
-	qp->flight.window_max = init->window_max;
+	qp->loss.window_max = init->window_max;
+	qp->loss.board = &qp->board;
+	scoreboard_init(&qp->board);
 	qp->requester = (struct requester){.sq = &qp->sq,
 					   .pd = init->pd,
 					   .peer = &qp->peer,
-					   .flight = &qp->flight,
+					   .loss = &qp->loss,
 					   .pacer = &qp->pacer,
 					   .counters = init->counters,
 					   .windows = service == OPCODE_XRC ? NULL : &qp->windows,
@@ -54,8 +56,7 @@ static void qp_connect_roles(struct qp *qp, const struct qp_init *init)
 	qp->completer = (struct completer){.sq = &qp->sq,
 					   .cq = init->send_cq,
 					   .pd = init->pd,
-					   .flight = &qp->flight,
-					   .recovery = &qp->recovery,
+					   .loss = &qp->loss,
 					   .counters = init->counters,
 					   .ooo.pool = init->ooo,
 					   .qpn = init->qpn};
@@ -103,8 +104,7 @@ void qp_reset(struct qp *qp)
 		rq_clear(&qp->own_rq);
 	replies_clear(&qp->replies);
 	mw_unbind_all(&qp->windows);
-	flight_init(&qp->flight, psn_make(0));
-	recovery_reset(&qp->recovery);
+	loss_init(&qp->loss, psn_make(0));
 	pacer_set(&qp->pacer, 0, 0, 0);
 	completer_reset(&qp->completer);
 	requester_reset(&qp->requester, REQUESTER_STOPPED);
@@ -223,7 +223,7 @@ int qp_create(const struct qp_init *init, struct ibv_qp_cap *cap, struct qp **ou
 		return -EOPNOTSUPP;
 	if (init->cap.max_send_sge > PACKET_FRAGS_MAX ||
 	    (init->srq == NULL && init->cap.max_recv_sge > PACKET_FRAGS_MAX) ||
-	    init->window_max > FLIGHT_WINDOW_LIMIT)
+	    init->window_max > LOSS_WINDOW_LIMIT)
 		return -EINVAL;
 	/* Use whole cache lines: fields that the engine writes and fields that posters write are on
 	 * different lines. */
@@ -274,6 +274,7 @@ void qp_destroy(struct qp *qp)
 	qp_count_users(qp, -1);
 	pd_put(qp->init.pd);
 	replies_fini(&qp->replies);
+	scoreboard_fini(&qp->board);
 	qp_fini_queues(qp);
 	cachelines_free(qp, qp_bytes(qp->sges));
 }
@@ -308,7 +309,7 @@ void *qp_user(const struct qp *qp)
 
 static struct psn next_sent(const struct qp *qp)
 {
-	return qp_is_datagram(qp) ? qp->datagram.psn : qp->flight.top;
+	return qp_is_datagram(qp) ? qp->datagram.psn : qp->loss.top;
 }
 
 /* Return true in states that have a send PSN, or an expected PSN; a query returns 0 in others.

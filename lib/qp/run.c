@@ -39,7 +39,7 @@ static void qp_receive_response(struct qp *qp, const struct packet *packet, uint
 		return;
 	}
 	fault = completer_receive(&qp->completer, packet, now_ns);
-	if (unlikely(qp->recovery.page_absent))
+	if (unlikely(qp->completer.page_absent))
 		qp_await_pages(qp, now_ns);
 	if (fault != FAULT_NONE)
 		qp_fail(qp, fault);
@@ -95,7 +95,7 @@ static void prefetch(const void *from, size_t bytes)
 
 void qp_prefetch_receive(const struct qp *qp, bool request)
 {
-	prefetch(qp, offsetof(struct qp, flight));
+	prefetch(qp, offsetof(struct qp, loss));
 	if (request) {
 		prefetch(&qp->replies, offsetof(struct replies, mask));
 		prefetch(&qp->responder.pd,
@@ -103,7 +103,7 @@ void qp_prefetch_receive(const struct qp *qp, bool request)
 	} else {
 		/* Prefetch what retransmission needs, too: the program is likely to post the next
 		 * request. */
-		prefetch(&qp->flight, offsetof(struct qp, receive) - offsetof(struct qp, flight));
+		prefetch(&qp->loss, offsetof(struct qp, receive) - offsetof(struct qp, loss));
 	}
 }
 
@@ -155,14 +155,14 @@ void qp_receive(struct qp *qp, const struct packet *packet, uint64_t now_ns)
 static bool qp_run_requester(struct qp *qp, uint64_t now_ns, struct packet_sink *sink,
 			     unsigned int *budget)
 {
-	const struct psn top = qp->flight.top;
+	const struct psn top = qp->loss.top;
 	enum fault fault = FAULT_NONE;
 	unsigned int sent = 0;
 	bool more = false;
 
 	if (qp->state != IBV_QPS_RTS && qp->state != IBV_QPS_SQD)
 		return false;
-	if (unlikely(qp->recovery.page_absent))
+	if (unlikely(qp->completer.page_absent))
 		return false;
 	pacer_turn(&qp->pacer, now_ns);
 	switch (qp->kind->type) {
@@ -175,20 +175,11 @@ static bool qp_run_requester(struct qp *qp, uint64_t now_ns, struct packet_sink 
 		fault = completer_sent(&qp->completer, now_ns);
 		break;
 	default:
-		if (qp->recovery.state == RECOVERY_RNR_WAIT)
+		if (loss_waits_for_peer(&qp->loss))
 			break;
 		sent = requester_send(&qp->requester, sink, *budget, &more);
 		fault = completer_executed(&qp->completer);
-		/* Start the timer also if the port is stuck: this is like a peer that does not
-		 * answer. Stop it if nothing is in flight: a port that was stuck before local work
-		 * has sent nothing that could be answered. */
-		if (sent > 0 || more)
-			recovery_sent(&qp->recovery, now_ns);
-		else if (flight_idle(&qp->flight))
-			recovery_idle(&qp->recovery);
-		/* Measure the round trip of the last packet that is sent for the first time. */
-		if (!psn_eq(qp->flight.top, top))
-			recovery_time(&qp->recovery, psn_add(qp->flight.top, -1), now_ns);
+		loss_on_turn(&qp->loss, top, sent > 0 || more, now_ns);
 		break;
 	}
 	*budget -= sent;
@@ -288,12 +279,12 @@ uint64_t qp_deadline_ns(const struct qp *qp)
 	 * request. */
 	if (has_no_requests(qp))
 		return UINT64_MAX;
-	return RTE_MIN(recovery_deadline_ns(&qp->recovery), qp->pacer.deadline_ns);
+	return RTE_MIN(loss_deadline_ns(&qp->loss), qp->pacer.deadline_ns);
 }
 
 void qp_timeout(struct qp *qp, uint64_t now_ns)
 {
-	const uint8_t retries_left = qp->recovery.retries_left;
+	const uint8_t retries_left = qp->loss.recovery.retries_left;
 	const bool excused = qp_sends_no_page(qp);
 	enum fault fault;
 
@@ -301,11 +292,11 @@ void qp_timeout(struct qp *qp, uint64_t now_ns)
 		return;
 	/* Do not count this retry: while we wait for a page of our own, the peer may have nothing
 	 * to answer. */
-	qp->recovery.retries_left = (uint8_t)(retries_left + excused);
+	qp->loss.recovery.retries_left = (uint8_t)(retries_left + excused);
 	/* Packets that the pacer held back are sent in the turn that follows. */
 	fault = completer_timeout(&qp->completer, now_ns);
 	if (excused)
-		qp->recovery.retries_left = retries_left;
+		qp->loss.recovery.retries_left = retries_left;
 	if (fault != FAULT_NONE)
 		qp_fail(qp, fault);
 	qp_check(qp);

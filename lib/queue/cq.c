@@ -92,8 +92,8 @@ static void raise_if_armed(struct cq *cq, bool solicited)
 
 	if (mode == CQ_NOT_ARMED || (mode == CQ_ARMED_SOLICITED && !solicited))
 		return;
-	/* The completion was polled, and the queue was armed for the next one, after it was
-	 * added. */
+	/* A poll has already taken this completion, and the queue was armed after that, for the
+	 * next one. */
 	if ((uint32_t)(armed >> 32) == cq->prod)
 		return;
 	if (!cq->moderation.moderator || moderator_due(cq))

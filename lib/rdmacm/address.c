@@ -5,7 +5,7 @@
 #include "id.h"
 #include "wire/headers.h"
 
-/* A service id of AF_IB: a port space's, and a port of it. */
+/* The two parts of a service id of AF_IB. */
 #define IB_SPACE_MASK UINT64_C(0xffffffffffff0000)
 #define IB_PORT_MASK  UINT64_C(0xffff)
 
@@ -81,6 +81,14 @@ void address_from_gid(sa_family_t family, const uint8_t gid[GID_LEN],
 		((struct sockaddr_ib *)address)->sib_pkey = RTE_BE16(WIRE_PKEY_DEFAULT);
 }
 
+void address_set_scope(struct sockaddr *address, uint32_t scope)
+{
+	struct sockaddr_in6 *in6 = (struct sockaddr_in6 *)address;
+
+	if (address->sa_family == AF_INET6 && gid_is_link_local(in6->sin6_addr.s6_addr))
+		in6->sin6_scope_id = scope;
+}
+
 bool address_is_any(const struct sockaddr *address)
 {
 	uint8_t gid[GID_LEN];
@@ -130,8 +138,7 @@ uint32_t address_scope(const struct sockaddr *address)
 	}
 }
 
-/* Return true if a service id, as far as its mask says, is one of a port space that an id of
- * another one may use. */
+/* Return true if a service id belongs to a port space, in those bits that its mask compares. */
 static bool is_of_space(const struct sockaddr_ib *ib, enum rdma_port_space space)
 {
 	const uint64_t mask = rte_be_to_cpu_64(ib->sib_sid_mask) & IB_SPACE_MASK;
@@ -139,7 +146,7 @@ static bool is_of_space(const struct sockaddr_ib *ib, enum rdma_port_space space
 	return (rte_be_to_cpu_64(ib->sib_sid) & mask) == ((uint64_t)space << 16 & mask);
 }
 
-/* As Linux has it: ids of RDMA_PS_IB may have services of each space. */
+/* Ids of RDMA_PS_IB may use the services of each space, as on Linux. */
 enum cm_port_space address_space(enum rdma_port_space ps, const struct sockaddr *address)
 {
 	static const enum rdma_port_space spaces[] = {RDMA_PS_IB, RDMA_PS_TCP, RDMA_PS_UDP};

@@ -15,7 +15,8 @@ static struct sockaddr *copy_address(const struct sockaddr *address, socklen_t l
 	return copy;
 }
 
-/* The port space and the type each tell the other. With neither it is a connection. */
+/* Derive the port space and the queue pair's type from each other. If the hints have neither,
+ * choose those of a reliable connection. */
 static void set_types(struct rdma_addrinfo *info, const struct rdma_addrinfo *hints)
 {
 	info->ai_port_space = hints ? hints->ai_port_space : 0;
@@ -29,7 +30,7 @@ static void set_types(struct rdma_addrinfo *info, const struct rdma_addrinfo *hi
 				: IBV_QPT_RC;
 }
 
-/* A GID in digits, as only IPv6 addresses are written. */
+/* Return true if the name is a GID in digits, which is written as an IPv6 address. */
 static bool wants_gid(const struct rdma_addrinfo *hints)
 {
 	return hints && (hints->ai_flags & RAI_FAMILY) && (hints->ai_flags & RAI_NUMERICHOST) &&
@@ -57,7 +58,7 @@ static struct sockaddr *copy_as_ib(const struct sockaddr *address, int space)
 	((struct sockaddr_ib *)&ib)->sib_scope_id = address_scope(address);
 	address_set_service((struct sockaddr *)&ib, (enum cm_port_space)space,
 			    rte_be_to_cpu_16(port));
-	/* Any port of the space. */
+	/* Port 0 stands for any port of the space: do not compare it. */
 	if (port == 0)
 		((struct sockaddr_ib *)&ib)->sib_sid_mask &= ~RTE_BE64(0xffff);
 	return copy_address((const struct sockaddr *)&ib, sizeof(struct sockaddr_ib));

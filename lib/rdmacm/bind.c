@@ -4,16 +4,26 @@
 
 #include "id.h"
 
-#define CHOICES 16 /* ports that are tried if different ports are free on several devices */
+#define CHOICES 16 /* attempts to find a port that is free on all devices */
 
-void bind_gid(struct cm_id *id, struct cm_device *device, int sgid_index,
-	      const struct device_gid *sgid)
+int bind_gid(struct cm_id *id, struct cm_device *device, int sgid_index,
+	     const struct device_gid *sgid)
 {
-	id_set_device(id, device);
+	int rc;
+
+	pthread_mutex_lock(&id->lock);
 	id->sgid_index = sgid_index;
 	id->sgid = *sgid;
+	id->has_address = true;
+	pthread_mutex_unlock(&id->lock);
+	rc = id_set_device(id, device);
+	if (rc != 0) {
+		id->sgid_index = -1;
+		return rc;
+	}
 	memcpy(id->public.route.addr.addr.ibaddr.sgid.raw, sgid->gid.raw, GID_LEN);
 	id->public.route.addr.addr.ibaddr.pkey = RTE_BE16(0xffff);
+	return 0;
 }
 
 static uint8_t version_of(const struct sockaddr *address)
@@ -23,28 +33,31 @@ static uint8_t version_of(const struct sockaddr *address)
 	return address_gid(address, gid) && gid_is_ipv4(gid) ? 4 : 6;
 }
 
-/* Bind to loopback. No device may have the host's own addresses, so use the first device that has
- * an address. */
-static int bind_loopback(struct cm_id *id, const struct sockaddr *address)
+int bind_own(struct cm_id *id, uint8_t version)
 {
-	const uint8_t version = version_of(address);
 	struct cm_device *const *devices;
 	const int count = devices_get(&devices);
 	struct device_gid found;
+	int rc = count < 0 ? count : -EADDRNOTAVAIL;
 
-	for (int i = 0; i < count; i++) {
+	for (int i = 0; i < count && rc != 0; i++) {
 		struct agent *agent = devices[i]->agent;
 		int index = cm_calls()->agent_find_gid(agent, NULL, version, 0, &found);
 
 		if (index < 0)
 			index = cm_calls()->agent_find_gid(agent, NULL, 0, 0, &found);
-		if (index >= 0) {
-			bind_gid(id, devices[i], index, &found);
-			id->is_loopback = true;
-			return 0;
-		}
+		if (index >= 0)
+			rc = bind_gid(id, devices[i], index, &found);
 	}
-	return count < 0 ? count : -EADDRNOTAVAIL;
+	return rc;
+}
+
+static int bind_loopback(struct cm_id *id, const struct sockaddr *address)
+{
+	const int rc = bind_own(id, version_of(address));
+
+	id->is_loopback = rc == 0;
+	return rc;
 }
 
 static int bind_device(struct cm_id *id, const struct sockaddr *address)
@@ -53,18 +66,25 @@ static int bind_device(struct cm_id *id, const struct sockaddr *address)
 	const int count = devices_get(&devices);
 	struct device_gid found;
 	uint8_t gid[GID_LEN];
+	int rc = count < 0 ? count : -EADDRNOTAVAIL;
 
 	address_gid(address, gid);
-	for (int i = 0; i < count; i++) {
+	for (int i = 0; i < count && rc != 0; i++) {
 		const int index = cm_calls()->agent_find_gid(devices[i]->agent, gid, 0,
 							     address_scope(address), &found);
 
-		if (index >= 0) {
-			bind_gid(id, devices[i], index, &found);
-			return 0;
-		}
+		if (index >= 0)
+			rc = bind_gid(id, devices[i], index, &found);
 	}
-	return count < 0 ? count : -EADDRNOTAVAIL;
+	return rc;
+}
+
+/* Return the IP version of a claim of any address. Without AFONLY, `::` is both versions: 0. */
+static uint8_t any_version(uint8_t version, bool af_only)
+{
+	if (version == 4)
+		return 4;
+	return af_only ? 6 : 0;
 }
 
 static struct cm_port_claim claim_of(const struct cm_id *id, const struct sockaddr *address)
@@ -81,8 +101,7 @@ static struct cm_port_claim claim_of(const struct cm_id *id, const struct sockad
 	address_gid(address, claim.address);
 	if (claim.any_address) {
 		memset(claim.address, 0, sizeof(claim.address));
-		if (claim.ip_version == 6 && !id->af_only)
-			claim.ip_version = 0;
+		claim.ip_version = any_version(claim.ip_version, id->af_only);
 	} else if (gid_is_ipv4(claim.address)) {
 		claim.ip_version = 4;
 	}
@@ -120,20 +139,41 @@ void bind_release(struct cm_id *id)
 	id->claim_count = 0;
 }
 
+int bind_change(struct cm_id *id, bool reuse, bool af_only)
+{
+	uint8_t version = id->claim.ip_version;
+	int rc = 0;
+
+	if (id->claim.any_address)
+		version = any_version(version, af_only);
+	for (size_t i = 0; i < id->claim_count && rc == 0; i++)
+		rc = id->claims[i].ops->change(id->claims[i].user, id->claims[i].id, version,
+					       reuse);
+	if (rc == 0) {
+		id->claim.ip_version = version;
+		id->claim.reuse = reuse;
+	}
+	return rc;
+}
+
 static int claim_at_all(struct cm_id *id, struct cm_port_claim *claim)
 {
 	struct cm_device *const *devices;
 	const int count = devices_get(&devices);
 	int rc = count < 0 ? count : 0;
 
-	for (int i = 0; i < count && rc == 0; i++)
-		rc = claim_at(id, devices[i], claim);
+	for (int i = 0; i < count && rc == 0; i++) {
+		if (!device_is_lost(devices[i]))
+			rc = claim_at(id, devices[i], claim);
+	}
+	if (rc == 0 && id->claim_count == 0)
+		rc = -ENODEV;
 	if (rc != 0)
 		bind_release(id);
 	return rc;
 }
 
-/* Claim the same port on every device. */
+/* Claim the same port on every device that is not lost. */
 static int claim_port(struct cm_id *id, struct cm_port_claim *claim)
 {
 	const bool chooses = claim->port == 0;
@@ -151,10 +191,7 @@ static int claim_port(struct cm_id *id, struct cm_port_claim *claim)
 
 static void unbind(struct cm_id *id)
 {
-	id->device = NULL;
-	id->public.verbs = NULL;
-	id->public.pd = NULL;
-	id->public.port_num = 0;
+	(void)id_set_device(id, NULL);
 	id->sgid_index = -1;
 	id->is_loopback = false;
 	memset(&id->public.route.addr.src_storage, 0, sizeof(id->public.route.addr.src_storage));
@@ -162,7 +199,6 @@ static void unbind(struct cm_id *id)
 
 int bind_address(struct cm_id *id, const struct sockaddr *address)
 {
-	struct cm_port_claim claim;
 	int rc = 0;
 
 	if (address_len(address) == 0)
@@ -175,11 +211,13 @@ int bind_address(struct cm_id *id, const struct sockaddr *address)
 	else if (!address_is_any(address))
 		rc = bind_device(id, address);
 	if (rc == 0) {
-		claim = claim_of(id, address);
-		rc = claim.space == ADDRESS_NO_SPACE ? -EPROTONOSUPPORT : claim_port(id, &claim);
+		id->claim = claim_of(id, address);
+		rc = id->claim.space == ADDRESS_NO_SPACE ? -EPROTONOSUPPORT
+							 : claim_port(id, &id->claim);
 	}
 	if (rc == 0) {
-		address_set_service(&id->public.route.addr.src_addr, claim.space, claim.port);
+		address_set_service(&id->public.route.addr.src_addr, id->claim.space,
+				    id->claim.port);
 		return 0;
 	}
 	unbind(id);

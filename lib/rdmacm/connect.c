@@ -3,12 +3,11 @@
 #include <string.h>
 
 #include "id.h"
+#include "wire/headers.h"
 
 #define RETRIES_MAX	 7  /* largest value in a REQ and in a queue pair */
-#define RESPONSE_TIMEOUT 20 /* Linux's values, as the next one */
+#define RESPONSE_TIMEOUT 20 /* Linux's value, as the next one */
 #define CM_RETRIES	 15
-#define EXTENDED_XRC	 1
-#define QPN_MASK	 0xffffff
 
 /* The program's parameters of a connection, or defaults. */
 struct terms {
@@ -65,7 +64,7 @@ static int make_terms(const struct cm_id *id, const struct rdma_conn_param *para
 	if (param) {
 		terms->flow_control = param->flow_control;
 		terms->srq = param->srq;
-		terms->qpn = param->qp_num & QPN_MASK;
+		terms->qpn = param->qp_num & WIRE_QPN_MASK;
 	}
 	if (put_private(id, param, terms) != 0)
 		return -EINVAL;
@@ -87,7 +86,8 @@ static int make_terms(const struct cm_id *id, const struct rdma_conn_param *para
 	return 0;
 }
 
-/* The addresses that both sides see, which on this host may be those of loopback. */
+/* Return the IP header: the addresses that both programs see. They may be loopback addresses, which
+ * no packet has. */
 static struct cm_ip ip_of(const struct cm_id *id)
 {
 	const struct rdma_addr *addr = &id->public.route.addr;
@@ -104,7 +104,7 @@ static uint64_t service_of(const struct cm_id *id)
 	return address_service(id->public.ps, &id->public.route.addr.dst_addr);
 }
 
-static uint8_t transport_of(const struct cm_id *id)
+uint8_t connect_transport(const struct cm_id *id)
 {
 	switch (id->public.qp_type) {
 	case IBV_QPT_UC:
@@ -120,14 +120,14 @@ static uint8_t transport_of(const struct cm_id *id)
 static int ask_connection(struct cm_id *id, struct cm *cm, const struct terms *terms,
 			  const struct cm_ip *ip, uint64_t now_ns)
 {
-	const uint8_t transport = transport_of(id);
+	const uint8_t transport = connect_transport(id);
 	const struct cm_connect_attr attr = {
 		.to = id->peer,
 		.service_id = service_of(id),
 		.ip = ip,
 		.qpn = terms->qpn,
 		.transport = transport,
-		.extended_type = transport == CM_TRANSPORT_EXTENDED ? EXTENDED_XRC : 0,
+		.extended_type = transport == CM_TRANSPORT_EXTENDED ? CM_EXTENDED_XRC : 0,
 		.srq = terms->srq,
 		.flow_control = terms->flow_control,
 		.responder_resources = terms->responder_resources,
@@ -166,6 +166,17 @@ static int ask_service(struct cm_id *id, struct cm *cm, const struct terms *term
 	return cm_calls()->cm_resolve(cm, &attr, now_ns, &id->conn);
 }
 
+/* Send the request, unless the device was lost since the id's state was changed. */
+static int ask(struct cm_id *id, struct cm *cm, const struct terms *terms, const struct cm_ip *ip,
+	       uint64_t now_ns)
+{
+	if (id_state(id) != ID_CONNECTING)
+		return -EINVAL;
+	if (id_is_datagram(id))
+		return ask_service(id, cm, terms, ip, now_ns);
+	return ask_connection(id, cm, terms, ip, now_ns);
+}
+
 static int start(struct cm_id *id, const struct terms *terms)
 {
 	const struct cm_private *calls = cm_calls();
@@ -178,8 +189,7 @@ static int start(struct cm_id *id, const struct terms *terms)
 	if (!id_move(id, ID_ROUTE_RESOLVED, ID_CONNECTING))
 		return -EINVAL;
 	cm = calls->agent_enter(id->device->agent, &now_ns);
-	rc = id_is_datagram(id) ? ask_service(id, cm, terms, ip, now_ns)
-				: ask_connection(id, cm, terms, ip, now_ns);
+	rc = ask(id, cm, terms, ip, now_ns);
 	calls->agent_leave(id->device->agent);
 	if (rc != 0)
 		id_move(id, ID_CONNECTING, ID_ROUTE_RESOLVED);
@@ -265,7 +275,8 @@ static int make_ready(struct cm_id *id, const struct terms *terms)
 	return rc == 0 ? qp_to_rts(id, terms->initiator_depth) : rc;
 }
 
-/* The queue pair is made ready for nothing where the answer cannot be sent. */
+/* Make the queue pair ready, then answer. Check the length first, so that a call with too much
+ * private data leaves the queue pair as it was. */
 static int answer_ready(struct cm_id *id, const struct terms *terms)
 {
 	const uint8_t room = id_is_datagram(id) ? CM_SIDR_REP_PRIVATE : CM_REP_PRIVATE;
@@ -381,7 +392,7 @@ void connect_refuse(struct cm_id *id)
 	(void)reject(id, CM_REJ_CONSUMER_DEFINED, NULL, 0);
 }
 
-/* The program has made its own queue pair ready. */
+/* Send the RTU for a program that has made its own queue pair ready. */
 int rdma_establish(struct rdma_cm_id *id)
 {
 	const int rc = id_check(id);

@@ -25,7 +25,8 @@ const struct cm_private *cm_calls(void)
 	return uroce_private_cm ? uroce_private_cm(CM_PRIVATE_VERSION) : NULL;
 }
 
-/* Programs use an id's domain from the binding on, before there is a queue pair. */
+/* Allocate the default domain now: programs use the domain of an id as soon as the id is bound,
+ * before it has a queue pair. */
 static int alloc_pd(struct cm_device *device)
 {
 	device->pd = ibv_alloc_pd(device->verbs);
@@ -40,6 +41,8 @@ static int open_device(struct ibv_device *ibv, struct cm_device **out)
 	if (!device)
 		return rc;
 	pthread_mutex_init(&device->lock, NULL);
+	pthread_mutex_init(&device->ids_lock, NULL);
+	LIST_INIT(&device->ids);
 	device->verbs = ibv_open_device(ibv);
 	if (!device->verbs) {
 		rc = -errno;
@@ -92,7 +95,8 @@ static int open_all_locked(void)
 		return -errno;
 	for (int i = 0; i < count && devices.count < ID_DEVICES_MAX && rc == 0; i++) {
 		rc = open_device(list[i], &devices.list[devices.count]);
-		devices.count += rc == 0;
+		if (rc == 0)
+			__atomic_store_n(&devices.count, devices.count + 1, __ATOMIC_RELEASE);
 	}
 	ibv_free_device_list(list);
 	if (!devices.watches) {
@@ -115,6 +119,22 @@ int devices_get(struct cm_device *const **list)
 	pthread_setcancelstate(cancel_state, NULL);
 	*list = devices.list;
 	return rc;
+}
+
+struct cm_device *device_of_agent(const struct agent *agent)
+{
+	const int count = __atomic_load_n(&devices.count, __ATOMIC_ACQUIRE);
+
+	for (int i = 0; i < count; i++) {
+		if (devices.list[i]->agent == agent)
+			return devices.list[i];
+	}
+	return NULL;
+}
+
+bool device_is_lost(const struct cm_device *device)
+{
+	return __atomic_load_n(&device->lost, __ATOMIC_ACQUIRE);
 }
 
 void devices_wait(void)

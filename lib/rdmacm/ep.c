@@ -43,7 +43,7 @@ static int prepare_passive(struct cm_id *id, const struct rdma_addrinfo *res, st
 	return rc == 0 ? keep_attr(id, pd, attr) : rc;
 }
 
-/* The path that rdma_getaddrinfo, or the program, has found; else one is looked for. */
+/* Take the path that rdma_getaddrinfo or the program has found, or resolve one. */
 static int find_route(struct cm_id *id, const struct rdma_addrinfo *res)
 {
 	struct rdma_cm_id *public = &id->public;
@@ -77,7 +77,7 @@ static int prepare_active(struct cm_id *id, const struct rdma_addrinfo *res, str
 	return keep_data(id, res);
 }
 
-/* Only RDMA_PS_IB leaves the type of the queue pair to the program. */
+/* Return true if the port space allows the queue pair's type. Only RDMA_PS_IB allows all. */
 static bool is_usable(const struct rdma_addrinfo *res)
 {
 	switch (res->ai_port_space) {

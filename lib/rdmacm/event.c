@@ -48,7 +48,8 @@ void event_channel_put(struct rdma_event_channel *channel)
 	free(channel);
 }
 
-/* Ids that it still has raise their events there: it stays until they are gone. */
+/* Drop the program's reference. The channel stays until its ids are destroyed, because they raise
+ * their events in it. */
 void rdma_destroy_event_channel(struct rdma_event_channel *channel)
 {
 	if (channel)
@@ -128,7 +129,7 @@ void event_wait_locked(struct cm_id *id)
 {
 	int cancel_state;
 
-	/* Cancelled there, the thread would end with the lock. */
+	/* A thread that is cancelled in the wait would end with the lock held. */
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state);
 	pthread_cond_wait(&id->acked, &id->lock);
 	pthread_setcancelstate(cancel_state, NULL);
@@ -202,12 +203,14 @@ static void leave_backlog(const struct cm_id *id)
 
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state);
 	calls->agent_enter(id->device->agent, &now_ns);
-	calls->cm_conn_take(id->conn);
+	/* A connection of a lost device has no place any more. */
+	if (id->conn)
+		calls->cm_conn_take(id->conn);
 	calls->agent_leave(id->device->agent);
 	pthread_setcancelstate(cancel_state, NULL);
 }
 
-/* The ids of a synchronous listener's requests are synchronous. */
+/* Take a request out of the backlog. If its listener is synchronous, its id becomes so, too. */
 static void take_request(struct id_event *event)
 {
 	leave_backlog(cm_id_of(event->public.id));
@@ -267,19 +270,38 @@ int rdma_get_cm_event(struct rdma_event_channel *channel, struct rdma_cm_event *
 	return 0;
 }
 
-int event_complete(struct cm_id *id)
+void event_ack_kept(struct rdma_cm_id *public)
 {
-	struct rdma_cm_id *public = &id->public;
-
-	if (!id->sync)
-		return 0;
 	if (public->event)
 		rdma_ack_cm_event(public->event);
 	public->event = NULL;
-	while (rdma_get_cm_event(public->channel, &public->event) != 0) {
-		if (errno != EINTR)
-			return -errno;
-	}
+}
+
+/* Wait for the event that is the result of a synchronous call. ADDR_CHANGE is no result. */
+static int wait_for_result(struct rdma_cm_id *public)
+{
+	do {
+		event_ack_kept(public);
+		while (rdma_get_cm_event(public->channel, &public->event) != 0) {
+			if (errno != EINTR)
+				return -errno;
+		}
+	} while (public->event->event == RDMA_CM_EVENT_ADDR_CHANGE);
+	return 0;
+}
+
+int event_complete(struct cm_id *id)
+{
+	struct rdma_cm_id *public = &id->public;
+	int rc;
+
+	if (!id->sync)
+		return 0;
+	rc = wait_for_result(public);
+	if (rc != 0)
+		return rc;
+	if (public->event->event == RDMA_CM_EVENT_DEVICE_REMOVAL)
+		return -ENODEV;
 	if (public->event->status == 0)
 		return 0;
 	if (public->event->event == RDMA_CM_EVENT_REJECTED)

@@ -57,12 +57,21 @@ enum id_state id_state(struct cm_id *id)
 	return state;
 }
 
-void id_set_device(struct cm_id *id, struct cm_device *device)
+int id_set_device(struct cm_id *id, struct cm_device *device)
 {
+	int rc = 0;
+
+	if (!device) {
+		id_unlist(id);
+	} else if (!id_list(id, device)) {
+		device = NULL;
+		rc = -ENODEV;
+	}
 	id->device = device;
-	id->public.verbs = device->verbs;
-	id->public.pd = device->pd;
-	id->public.port_num = 1;
+	id->public.verbs = device ? device->verbs : NULL;
+	id->public.pd = device ? device->pd : NULL;
+	id->public.port_num = device != NULL;
+	return rc;
 }
 
 /* Make all agents forget the id. */
@@ -89,8 +98,9 @@ void id_destroy(struct cm_id *id)
 	/* A thread that is cancelled half-way would leave an id that nobody can destroy. */
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state);
 	leave_agents(id);
+	id_unlist(id);
 	event_drain(id);
-	/* After all events, which name groups. */
+	/* Leave the groups after the last event has gone, because events point to groups. */
 	multicast_leave_all(id);
 	bind_release(id);
 	if (id->uses_default_xrcd)
@@ -136,9 +146,7 @@ int rdma_destroy_id(struct rdma_cm_id *id)
 
 	if (rc != 0)
 		return id_result(rc);
-	if (id->event)
-		rdma_ack_cm_event(id->event);
-	id->event = NULL;
+	event_ack_kept(id);
 	id_destroy(cm_id_of(id));
 	return 0;
 }
@@ -203,9 +211,7 @@ int rdma_migrate_id(struct rdma_cm_id *public, struct rdma_event_channel *channe
 
 	if (rc != 0)
 		return id_result(rc);
-	if (public->event)
-		rdma_ack_cm_event(public->event);
-	public->event = NULL;
+	event_ack_kept(public);
 	if (!channel && id->sync)
 		return 0;
 	to = channel ? event_channel_get(channel) : rdma_create_event_channel();

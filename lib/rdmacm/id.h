@@ -4,8 +4,9 @@
  * share, by file. Internal errors are -errno; a call's last line converts them to -1 and errno.
  *
  * Order of locks, the outermost first: the engine's (agent_enter), id->lock, a channel's own. The
- * engine's reports (notify.c) take id->lock while the engine's is held, so no thread may enter an
- * agent while it holds id->lock. A listener's lock comes before those of its unread requests' ids.
+ * engine's reports (notify.c, device_event.c) take id->lock while the engine's is held, so no
+ * thread may enter an agent while it holds id->lock. A listener's lock comes before those of its
+ * unread requests' ids. A device's ids_lock is between the engine's and id->lock.
  */
 #ifndef RDMACM_ID_H
 #define RDMACM_ID_H
@@ -39,6 +40,7 @@ enum id_state {
 	ID_CONNECTING, /* there is a connection, which has its own state */
 	ID_LISTENING,
 	ID_REQUESTED, /* a peer has requested, and the program has not answered */
+	ID_REMOVED,   /* the device is lost: the id can only be destroyed */
 };
 
 /* A device that ids are bound to. Created once, and kept until the process ends. */
@@ -51,13 +53,16 @@ struct cm_device {
 	struct ibv_pd *pd;     /* for programs without their own */
 	struct ibv_xrcd *xrcd; /* the same for XRC domains; NULL while nobody uses it */
 	unsigned int xrcd_users;
+	bool lost;		  /* for ever; atomic, set with ids_lock */
+	pthread_mutex_t ids_lock; /* protects ids */
+	LIST_HEAD(, cm_id) ids;	  /* ids that are bound to the device */
 };
 
 struct event_channel {
 	struct rdma_event_channel public; /* the part that the program has */
 	struct channel queue;
 	unsigned int users;  /* the program, and each id; atomic */
-	uint32_t generation; /* as of an id */
+	uint32_t generation; /* devices_generation when the channel was created */
 };
 
 struct cm_id;
@@ -103,9 +108,12 @@ struct cm_id {
 	struct rdma_cm_id public; /* the part that the program has */
 	uint32_t generation;	  /* devices_generation when the id was created */
 	bool sync; /* synchronous: it has its own channel, and calls wait for their event */
-	struct cm_device *device; /* NULL: not bound to one */
+	struct cm_device *device;    /* NULL: not bound to one */
+	struct cm_device *listed_at; /* device whose list the id is in */
+	LIST_ENTRY(cm_id) of_device;
 
-	pthread_mutex_t lock; /* protects state, events, groups and public.channel */
+	/* protects state, events, groups, sgid, has_address and public.channel */
+	pthread_mutex_t lock;
 	pthread_cond_t acked; /* signalled when an event has left the list */
 	enum id_state state;
 	struct id_event_list events; /* events that are raised and not acknowledged */
@@ -119,9 +127,11 @@ struct cm_id {
 
 	struct id_claim claims[ID_DEVICES_MAX];
 	size_t claim_count;
-	bool is_loopback; /* bound to ::1 or 127.0.0.1 */
+	struct cm_port_claim claim; /* what all of them claim */
+	bool is_loopback;	    /* bound to ::1 or 127.0.0.1 */
 
 	struct device_gid sgid; /* our address, if it is a device's */
+	bool has_address;	/* the device had that address when its addresses last changed */
 	int sgid_index;		/* negative: none */
 	bool source_chosen;	/* rdma_resolve_addr chose the address, and may choose again */
 	struct agent_query query;
@@ -130,6 +140,7 @@ struct cm_id {
 	/* under the engine's lock */
 	struct cm_conn *conn;
 	struct id_listener listeners[ID_DEVICES_MAX];
+	uint32_t waiting; /* unread requests of all these listeners; atomic */
 
 	/* Values that the peer allows, or that both sides agreed on; RDMA_MAX_RESP_RES: as many as
 	 * the device has. */
@@ -194,6 +205,12 @@ const struct cm_private *cm_calls(void);
 /** Return all devices; the first call opens them. MT-safe. Their number, or -errno. */
 int devices_get(struct cm_device *const **devices);
 
+/** Return the device of an agent; NULL while the devices are being opened. MT-safe. */
+struct cm_device *device_of_agent(const struct agent *agent);
+
+/** Return true if a device is lost for ever. MT-safe. */
+bool device_is_lost(const struct cm_device *device);
+
 /** Tell all engines that the program is about to sleep. MT-safe. */
 void devices_wait(void);
 
@@ -226,13 +243,16 @@ __be16 address_port(const struct sockaddr *address);
 void address_set_port(struct sockaddr *address, __be16 port);
 uint32_t address_scope(const struct sockaddr *address);
 
+/** Give a link-local address its scope; other addresses stay as they are. MT-safe. */
+void address_set_scope(struct sockaddr *address, uint32_t scope);
+
 #define ADDRESS_NO_SPACE ((enum cm_port_space)0)
 
-/** The port space of an address that an id of `ps` is bound to, or ADDRESS_NO_SPACE: a service id
- * of AF_IB that is none of the id's. MT-safe. */
+/** Return the port space of an address for an id of `ps`. ADDRESS_NO_SPACE: the address is of
+ * AF_IB, and such an id may not use its service id. MT-safe. */
 enum cm_port_space address_space(enum rdma_port_space ps, const struct sockaddr *address);
 
-/** The service id at an address. MT-safe. */
+/** Return the service id of an address. MT-safe. */
 uint64_t address_service(enum rdma_port_space ps, const struct sockaddr *address);
 
 /** Give an address the port that was claimed for it. MT-safe. */
@@ -250,33 +270,43 @@ void id_destroy(struct cm_id *id);
 /** Change the state. Return false and do nothing if the id is not in state `from`. MT-safe. */
 bool id_move(struct cm_id *id, enum id_state from, enum id_state to);
 
-/** The state. MT-safe. */
+/** Return the state of an id. MT-safe. */
 enum id_state id_state(struct cm_id *id);
 
-/** Bind an id to a device. */
-void id_set_device(struct cm_id *id, struct cm_device *device);
+/** Bind an id to a device. NULL: to none. 0, or -ENODEV: the device is lost, and the id is bound to
+ * none. */
+int id_set_device(struct cm_id *id, struct cm_device *device);
 
 /* bind.c */
 
 /** Bind an id in ID_IDLE. 0 or -errno. */
 int bind_address(struct cm_id *id, const struct sockaddr *address);
 
-/** Set a device's address as the id's. */
-void bind_gid(struct cm_id *id, struct cm_device *device, int sgid_index,
-	      const struct device_gid *sgid);
+/** Bind an id to a device and its address. 0, or -ENODEV: the device is lost. */
+int bind_gid(struct cm_id *id, struct cm_device *device, int sgid_index,
+	     const struct device_gid *sgid);
+
+/** Bind an id to the first device that has an address, if possible one of this IP version. For this
+ * host itself: no device needs to have a loopback address. 0 or -errno. */
+int bind_own(struct cm_id *id, uint8_t version);
+
+/** Change the options of a bound id's ports. 0 or -errno. */
+int bind_change(struct cm_id *id, bool reuse, bool af_only);
 
 /** Release an id's ports. */
 void bind_release(struct cm_id *id);
 
 /* resolve.c */
 
-/** Called by an agent: the address of a query is complete, or the query has failed. */
+/** Finish the resolution that has a query: with 0 the query's address is complete, with -errno the
+ * query has failed. Agents call it. */
 void resolve_finish(struct agent_query *query, int status);
 
 /** Fill in the route of an id whose peer is known. */
 void resolve_fill_route(struct cm_id *id);
 
-/** Go from ID_ADDR_RESOLVED to ID_ROUTE_RESOLVED, and tell so. 0 or -errno. */
+/** Go from ID_ADDR_RESOLVED to ID_ROUTE_RESOLVED, and raise ROUTE_RESOLVED; if our address has
+ * gone, stay there and raise ROUTE_ERROR. 0 or -errno. */
 int resolve_route(struct cm_id *id);
 
 /* event.c */
@@ -301,11 +331,15 @@ int event_tell(struct cm_id *id, enum rdma_cm_event_type type, int status);
 /** Copy private data into an event, for its parameters to point to. */
 const void *event_put_data(struct id_event *event, const void *data, uint8_t len);
 
-/** Wait until an event of the id is acknowledged, with id->lock held. No cancellation point. */
+/** Wait until an event of the id is acknowledged, with id->lock held. The thread cannot be
+ * cancelled meanwhile. */
 void event_wait_locked(struct cm_id *id);
 
 /** Drop unread events, and wait until read ones are acknowledged. */
 void event_drain(struct cm_id *id);
+
+/** Acknowledge the event that a synchronous id keeps for its program, if there is one. */
+void event_ack_kept(struct rdma_cm_id *public);
 
 /** Wait for the event that ends a synchronous call; does nothing for an asynchronous id. 0 or
  * -errno. */
@@ -316,12 +350,30 @@ int event_complete(struct cm_id *id);
 /** Functions that agents call. */
 extern const struct agent_notify notify_agent;
 
+/* device_event.c */
+
+/** Move an id to the list of a device. Return false if the device is lost; then the id is in no
+ * list. */
+bool id_list(struct cm_id *id, struct cm_device *device);
+
+/** Remove an id from the list that it is in. After this call it gets no event of the device. */
+void id_unlist(struct cm_id *id);
+
+/** Tell all ids of an agent's device that the device is lost. Engine's lock; agents call it. */
+void device_event_lost(struct agent *agent, uint64_t now_ns);
+
+/** Tell the ids whose address was removed from an agent's device. Engine's lock; agents call it. */
+void device_event_addresses(struct agent *agent);
+
 /* listen.c */
 
 /** End an id's listeners; requests that nobody has accepted are rejected. */
 void listen_end(struct cm_id *id);
 
 /* connect.c */
+
+/** Return the enum cm_transport of an id's queue pair. MT-safe. */
+uint8_t connect_transport(const struct cm_id *id);
 
 /** Answer a REP by an RTU; the queue pair is ready. 0 or -errno. */
 int connect_establish(struct cm_id *id);

@@ -12,6 +12,7 @@ static struct cm_listen_attr attr_of(const struct cm_id *id, int backlog)
 	struct cm_listen_attr attr = {
 		.service_id = address_service(id->public.ps, src),
 		.datagrams = id_is_datagram(id),
+		.transport = connect_transport(id),
 		.ip = src->sa_family != AF_IB,
 		.any_address = id->sgid_index < 0,
 		.backlog = backlog <= 0 || backlog > BACKLOG_MAX ? BACKLOG_MAX : (uint32_t)backlog,
@@ -43,6 +44,7 @@ static int listen_at(struct cm_id *id, struct id_listener *slot, struct cm_devic
 	slot->id = id;
 	slot->device = device;
 	attr.user = slot;
+	attr.waiting = &id->waiting;
 	cm = calls->agent_enter(device->agent, &now_ns);
 	rc = calls->cm_listen(cm, &attr, &slot->listener);
 	calls->agent_leave(device->agent);
@@ -56,7 +58,7 @@ static int listen_at_all(struct cm_id *id, const struct cm_listen_attr *attr)
 	int rc = count < 0 ? count : 0;
 
 	for (int i = 0; i < count && rc == 0; i++) {
-		if (!id->device || id->device == devices[i])
+		if ((!id->device || id->device == devices[i]) && !device_is_lost(devices[i]))
 			rc = listen_at(id, &id->listeners[i], devices[i], *attr);
 	}
 	return rc;
@@ -125,6 +127,8 @@ static int take_request(struct cm_id *listener, struct rdma_cm_event *event)
 {
 	struct ibv_qp_init_attr attr;
 
+	if (event->event == RDMA_CM_EVENT_DEVICE_REMOVAL)
+		return -ENODEV;
 	if (event->event != RDMA_CM_EVENT_CONNECT_REQUEST)
 		return -EINVAL;
 	if (event->status != 0)
@@ -134,6 +138,20 @@ static int take_request(struct cm_id *listener, struct rdma_cm_event *event)
 	attr = *listener->ep_attr;
 	attr.qp_type = event->id->qp_type;
 	return rdma_create_qp(event->id, listener->ep_pd, &attr) == 0 ? 0 : -errno;
+}
+
+/* Return true if the listener's device is lost, and the program has read all its events. */
+static bool has_ended(struct cm_id *listener)
+{
+	const struct id_event *event;
+	bool ended;
+
+	pthread_mutex_lock(&listener->lock);
+	ended = listener->state == ID_REMOVED;
+	TAILQ_FOREACH (event, &listener->events, next)
+		ended &= event->source.pending == 0;
+	pthread_mutex_unlock(&listener->lock);
+	return ended;
 }
 
 int rdma_get_request(struct rdma_cm_id *listen, struct rdma_cm_id **id)
@@ -146,11 +164,14 @@ int rdma_get_request(struct rdma_cm_id *listen, struct rdma_cm_id **id)
 		return id_result(rc);
 	if (!id || !cm_id_of(listen)->sync)
 		return id_result(-EINVAL);
-	if (listen->event)
-		rdma_ack_cm_event(listen->event);
-	listen->event = NULL;
-	if (rdma_get_cm_event(listen->channel, &event) != 0)
-		return -1;
+	event_ack_kept(listen);
+	if (has_ended(cm_id_of(listen)))
+		return id_result(-ENODEV);
+	do {
+		if (rdma_get_cm_event(listen->channel, &event) != 0)
+			return -1;
+		/* A change of the listener's address is no request, and no failure. */
+	} while (event->event == RDMA_CM_EVENT_ADDR_CHANGE && rdma_ack_cm_event(event) == 0);
 	child = event->event == RDMA_CM_EVENT_CONNECT_REQUEST ? event->id : NULL;
 	rc = take_request(cm_id_of(listen), event);
 	if (rc != 0) {

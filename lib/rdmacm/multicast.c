@@ -198,7 +198,7 @@ int rdma_leave_multicast(struct rdma_cm_id *public, struct sockaddr *addr)
 	while (is_told_locked(id, group))
 		event_wait_locked(id);
 	pthread_mutex_unlock(&id->lock);
-	/* Not before: who takes the event attaches. */
+	/* Detach after the wait: the thread that takes the event attaches the queue pair. */
 	detach(id, group);
 	free(group);
 	return 0;

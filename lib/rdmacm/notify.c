@@ -73,6 +73,9 @@ static void take_addresses(struct cm_id *id, const struct cm_event *told,
 		address_set_port(&addr->src_addr, address_port(listener));
 		address_from_gid(AF_UNSPEC, told->ip.src, &addr->dst_storage);
 		address_set_port(&addr->dst_addr, rte_cpu_to_be_16(told->ip.port));
+		/* The peer does not know the name of our link. */
+		address_set_scope(&addr->src_addr, id->sgid.ndev_ifindex);
+		address_set_scope(&addr->dst_addr, id->sgid.ndev_ifindex);
 	} else {
 		address_from_gid(AF_IB, id->peer.local, &addr->src_storage);
 		((struct sockaddr_ib *)&addr->src_storage)->sib_sid = at->sib_sid;
@@ -94,30 +97,27 @@ static bool take_peer(struct cm_id *id, const struct id_listener *slot, const st
 	if (index < 0)
 		return false;
 	id->peer = agreed.address;
-	bind_gid(id, slot->device, index, &found);
+	if (bind_gid(id, slot->device, index, &found) != 0)
+		return false;
 	resolve_fill_route(id);
 	take_addresses(id, told, &slot->id->public.route.addr.src_addr);
 	return true;
 }
 
-static struct cm_id *create_child(struct cm_id *listener, const struct cm_event *told)
+static struct cm_id *create_child(struct cm_id *listener)
 {
 	struct rdma_event_channel *channel;
-	enum ibv_qp_type type = listener->public.qp_type;
 
-	if (told->type == CM_EVENT_REQ && told->mad.req.transport == CM_TRANSPORT_UC)
-		type = IBV_QPT_UC;
-	else if (told->type == CM_EVENT_REQ && told->mad.req.transport == CM_TRANSPORT_EXTENDED)
-		type = IBV_QPT_XRC_RECV;
 	pthread_mutex_lock(&listener->lock);
 	channel = listener->public.channel;
 	pthread_mutex_unlock(&listener->lock);
-	return id_create(channel, listener->public.context, listener->public.ps, type);
+	return id_create(channel, listener->public.context, listener->public.ps,
+			 listener->public.qp_type);
 }
 
 static struct id_event *request_event(const struct id_listener *slot, const struct cm_event *told)
 {
-	struct cm_id *id = create_child(slot->id, told);
+	struct cm_id *id = create_child(slot->id);
 	struct id_event *event;
 
 	if (!id)
@@ -126,7 +126,7 @@ static struct id_event *request_event(const struct id_listener *slot, const stru
 	if (!event || !take_peer(id, slot, told)) {
 		free(event);
 		/* Do not tell the agent, which still has the connection. */
-		id->device = NULL;
+		(void)id_set_device(id, NULL);
 		id_destroy(id);
 		return NULL;
 	}
@@ -202,4 +202,6 @@ static void tell(const struct cm_event *told, uint64_t now_ns)
 const struct agent_notify notify_agent = {
 	.event = tell,
 	.resolved = resolve_finish,
+	.lost = device_event_lost,
+	.addresses = device_event_addresses,
 };

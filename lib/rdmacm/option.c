@@ -41,11 +41,35 @@ static int set_ack_timeout(struct cm_id *id, const void *value, size_t len)
 	return 0;
 }
 
-/* Set an option of binding. It must come before the binding, because it decides if a port is
- * free. */
-static int set_binding(struct cm_id *id, const void *value, size_t len, bool *option)
+/* As on Linux, a port may be shared from now on until its id listens, but no shared port becomes
+ * unshared. */
+static int set_reuse(struct cm_id *id, const void *value, size_t len)
 {
-	return id_state(id) == ID_IDLE ? read_bool(value, len, option) : -EINVAL;
+	const enum id_state state = id_state(id);
+	bool reuse;
+	int rc = read_bool(value, len, &reuse);
+
+	if (rc == 0 && state != ID_IDLE) {
+		if (!reuse || state == ID_LISTENING)
+			return -EINVAL;
+		rc = bind_change(id, reuse, id->af_only);
+	}
+	if (rc == 0)
+		id->reuse = reuse;
+	return rc;
+}
+
+static int set_af_only(struct cm_id *id, const void *value, size_t len)
+{
+	const enum id_state state = id_state(id);
+	bool af_only;
+	int rc = read_bool(value, len, &af_only);
+
+	if (rc == 0 && state != ID_IDLE)
+		rc = state == ID_BOUND ? bind_change(id, id->reuse, af_only) : -EINVAL;
+	if (rc == 0)
+		id->af_only = af_only;
+	return rc;
 }
 
 static int set_id_option(struct cm_id *id, int name, const void *value, size_t len)
@@ -54,9 +78,9 @@ static int set_id_option(struct cm_id *id, int name, const void *value, size_t l
 	case RDMA_OPTION_ID_TOS:
 		return set_tos(id, value, len);
 	case RDMA_OPTION_ID_REUSEADDR:
-		return set_binding(id, value, len, &id->reuse);
+		return set_reuse(id, value, len);
 	case RDMA_OPTION_ID_AFONLY:
-		return set_binding(id, value, len, &id->af_only);
+		return set_af_only(id, value, len);
 	case RDMA_OPTION_ID_ACK_TIMEOUT:
 		return set_ack_timeout(id, value, len);
 	default:

@@ -59,7 +59,7 @@ static int fill_rtr(const struct cm_id *id, const struct cm_agreed *agreed,
 	return 0;
 }
 
-/* The program's own word stands above what the path would need. */
+/* Return the ACK timeout that the program has set, or else the one that both sides agreed on. */
 static uint8_t ack_timeout(const struct cm_id *id, const struct cm_agreed *agreed)
 {
 	return id->ack_timeout > 0 ? id->ack_timeout : agreed->ack_timeout;
@@ -216,7 +216,8 @@ static int prepare(struct cm_id *id)
 	return rc;
 }
 
-/* A queue that an XRC receive queue still completes to stays until that goes. */
+/* Destroy a completion queue and its channel. If a shared receive queue of XRC still uses the
+ * completion queue, both stay until that queue is destroyed. */
 static void end_queue(struct ibv_cq **cq, struct ibv_comp_channel **channel)
 {
 	if (*cq && ibv_destroy_cq(*cq) != 0)
@@ -336,15 +337,18 @@ static int create_qp(struct cm_id *id, struct ibv_qp_init_attr_ex *attr)
 
 	if (!public->verbs || public->qp || (attr->qp_type == IBV_QPT_UD) != id_is_datagram(id))
 		return -EINVAL;
+	if (id_state(id) == ID_REMOVED)
+		return -ENODEV;
 	pd = qp_choose_pd(id, attr->comp_mask & IBV_QP_INIT_ATTR_PD ? attr->pd : NULL);
 	if (!pd)
 		return -errno;
 	attr->comp_mask |= IBV_QP_INIT_ATTR_PD;
 	attr->pd = pd;
 	rc = make_qp(id, attr);
-	if (rc == 0)
+	if (rc != 0)
+		return rc;
 	public->pd = pd;
-	return rc;
+	return 0;
 }
 
 int rdma_create_qp_ex(struct rdma_cm_id *id, struct ibv_qp_init_attr_ex *qp_init_attr)

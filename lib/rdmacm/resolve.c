@@ -5,10 +5,10 @@
 #include "id.h"
 #include "wire/headers.h"
 
-#define HOP_LIMIT	 64 /* Linux's values, as the next one */
+#define HOP_LIMIT	 64 /* Linux's value, as the next one */
 #define PACKET_LIFE_TIME 18
 
-/* The program has left the choice of our address to us. */
+/* Return true if the program leaves the choice of our address to us. */
 static bool is_bound_to_any(const struct cm_id *id)
 {
 	return id->claim_count > 0 && (id->sgid_index < 0 || id->source_chosen);
@@ -17,22 +17,11 @@ static bool is_bound_to_any(const struct cm_id *id)
 /* Choose our address for a peer on this host. */
 static int choose_own(struct cm_id *id, uint8_t dgid[GID_LEN])
 {
-	struct cm_device *const *devices;
-	const int count = devices_get(&devices);
 	const uint8_t version = id->public.route.addr.dst_addr.sa_family == AF_INET ? 4 : 6;
+	const int rc = id->sgid_index < 0 ? bind_own(id, version) : 0;
 
-	for (int i = 0; i < count && id->sgid_index < 0; i++) {
-		struct device_gid found;
-		struct agent *agent = devices[i]->agent;
-		int index = cm_calls()->agent_find_gid(agent, NULL, version, 0, &found);
-
-		if (index < 0)
-			index = cm_calls()->agent_find_gid(agent, NULL, 0, 0, &found);
-		if (index >= 0)
-			bind_gid(id, devices[i], index, &found);
-	}
-	if (id->sgid_index < 0)
-		return count < 0 ? count : -EADDRNOTAVAIL;
+	if (rc != 0)
+		return rc;
 	memcpy(dgid, id->sgid.gid.raw, GID_LEN);
 	return 0;
 }
@@ -49,11 +38,9 @@ static int choose_source(struct cm_id *id, const uint8_t dgid[GID_LEN], uint32_t
 		const int index =
 			cm_calls()->agent_choose_source(devices[i]->agent, dgid, scope, &found);
 
-		if (index >= 0) {
-			bind_gid(id, devices[i], index, &found);
+		rc = index < 0 ? index : bind_gid(id, devices[i], index, &found);
+		if (rc == 0)
 			return 0;
-		}
-		rc = index;
 	}
 	return rc;
 }
@@ -77,16 +64,17 @@ static void show_addresses(struct cm_id *id, bool own)
 		addr->src_sin6.sin6_scope_id = address_scope(&addr->dst_addr);
 }
 
+/* End a resolution, unless the device was lost meanwhile. */
 static void finish(struct cm_id *id, int status)
 {
 	if (status == 0) {
 		id->peer = id->query.address;
 		memcpy(id->public.route.addr.addr.ibaddr.dgid.raw, id->peer.remote, GID_LEN);
-		id_move(id, ID_RESOLVING, ID_ADDR_RESOLVED);
-		event_tell(id, RDMA_CM_EVENT_ADDR_RESOLVED, 0);
+		if (id_move(id, ID_RESOLVING, ID_ADDR_RESOLVED))
+			event_tell(id, RDMA_CM_EVENT_ADDR_RESOLVED, 0);
 	} else {
-		id_move(id, ID_RESOLVING, ID_BOUND);
-		event_tell(id, RDMA_CM_EVENT_ADDR_ERROR, status);
+		if (id_move(id, ID_RESOLVING, ID_BOUND))
+			event_tell(id, RDMA_CM_EVENT_ADDR_ERROR, status);
 	}
 }
 
@@ -95,7 +83,7 @@ void resolve_finish(struct agent_query *query, int status)
 	finish(container_of(query, struct cm_id, query), status);
 }
 
-/* Another peer may be reached from another address, as may the same one next time. */
+/* Forget the address that was chosen for the last peer: the next peer may need another one. */
 static void forget_source(struct cm_id *id)
 {
 	static const uint8_t any[GID_LEN];
@@ -202,13 +190,29 @@ void resolve_fill_route(struct cm_id *id)
 	route->num_paths = 1;
 }
 
-/* Complete at once: RoCE has no route to ask for. */
+/* Return true if the device still has the address that rdma_resolve_addr has found. */
+static bool has_address(struct cm_id *id)
+{
+	bool has;
+
+	pthread_mutex_lock(&id->lock);
+	has = id->has_address;
+	pthread_mutex_unlock(&id->lock);
+	return has;
+}
+
+/* Complete at once: RoCE has no route to ask for. The only possible failure is that our address has
+ * gone since it was resolved. */
 int resolve_route(struct cm_id *id)
 {
 	int rc;
 
 	if (!id_move(id, ID_ADDR_RESOLVED, ID_ROUTE_RESOLVED))
 		return -EINVAL;
+	if (!has_address(id)) {
+		id_move(id, ID_ROUTE_RESOLVED, ID_ADDR_RESOLVED);
+		return event_tell(id, RDMA_CM_EVENT_ROUTE_ERROR, -EADDRNOTAVAIL);
+	}
 	resolve_fill_route(id);
 	rc = event_tell(id, RDMA_CM_EVENT_ROUTE_RESOLVED, 0);
 	if (rc != 0)
@@ -216,7 +220,7 @@ int resolve_route(struct cm_id *id)
 	return rc;
 }
 
-/* RoCE has no route to ask for: all is known. */
+/* Resolve the route. The call needs no time, because RoCE has no route to ask for. */
 int rdma_resolve_route(struct rdma_cm_id *public, int timeout_ms)
 {
 	struct cm_id *id = cm_id_of(public);

@@ -226,6 +226,10 @@ void rs_table_drop(struct rsocket *s);
 /** Remove an rsocket from the table. Return false if another thread has removed it. */
 bool rs_table_remove(struct rsocket *s);
 
+/** Wait until the calls of other threads on a closed rsocket have ended. A call from a signal's
+ * handler does not wait: it may have interrupted such a call of its own thread. */
+void rs_table_await(struct rsocket *s);
+
 /* rs_config.c */
 
 /** Fill in the defaults that the administrator has configured. MT-safe. */
@@ -315,6 +319,10 @@ void rs_listen_serve(struct rsocket *s);
 
 /** Stop listening, and close the connections in the backlog. The caller holds the lock. */
 void rs_listen_end(struct rsocket *s);
+
+/** Return true for a listener whose device is lost: no request will come. The caller holds the
+ * lock. */
+bool rs_listen_is_lost(const struct rsocket *s);
 
 /* rs_message.c. The caller holds the rsocket's lock. */
 

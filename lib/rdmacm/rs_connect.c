@@ -79,12 +79,15 @@ static int error_of(const struct rdma_cm_event *event)
 		return ECONNREFUSED;
 	case RDMA_CM_EVENT_UNREACHABLE:
 		return ETIMEDOUT;
+	case RDMA_CM_EVENT_DEVICE_REMOVAL:
+		return ENETDOWN;
 	default:
 		return event->status == -ETIMEDOUT ? EHOSTUNREACH : abs(event->status);
 	}
 }
 
-/* The peer's last messages came before its DREQ: take them first. */
+/* End the connection after a DREQ. The peer's last messages came before its DREQ, so take them
+ * first. */
 static void take_disconnect(struct rsocket *s)
 {
 	if (s->link.qp)
@@ -117,6 +120,7 @@ static void take_event(struct rsocket *s, const struct rdma_cm_event *event)
 	case RDMA_CM_EVENT_CONNECT_ERROR:
 	case RDMA_CM_EVENT_UNREACHABLE:
 	case RDMA_CM_EVENT_REJECTED:
+	case RDMA_CM_EVENT_DEVICE_REMOVAL:
 		rc = -error_of(event);
 		break;
 	default:

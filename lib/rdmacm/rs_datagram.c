@@ -166,16 +166,20 @@ static ssize_t send_once(struct rsocket *s, const struct sockaddr_storage *peer,
 			 const struct iovec *iov, size_t count, size_t len, int flags)
 {
 	struct rs_dest *dest;
-	int rc = rs_dest_get(s, peer, true, &dest);
+	ssize_t rc = rs_dest_get(s, peer, true, &dest);
 
 	if (rc != 0)
 		return rc;
 	if (len > max_len(dest->pair))
 		return -EMSGSIZE;
-	if (!dest->ah || dest->qpn == 0)
-		return rs_udp_send(s, dest, RS_OP_DATA, iov, count, flags & MSG_DONTWAIT);
-	rc = rs_pair_send(dest->pair, dest, iov, len);
-	return rc == 0 ? (ssize_t)len : rc;
+	if (dest->ah && dest->qpn != 0) {
+		rc = rs_pair_send(dest->pair, dest, iov, len);
+		return rc == 0 ? (ssize_t)len : rc;
+	}
+	rc = rs_udp_send(s, dest, RS_OP_DATA, iov, count, flags & MSG_DONTWAIT);
+	if (rc >= 0)
+		rs_dest_asked(dest);
+	return rc;
 }
 
 ssize_t rs_datagram_send(struct rsocket *s, const struct iovec *iov, size_t count, int flags,

@@ -45,6 +45,7 @@ struct rs_dest {
 	struct rs_pair *pair;
 	struct ibv_ah *ah; /* NULL: the link address is not resolved yet */
 	uint32_t qpn;	   /* the peer's queue pair number; 0: unknown */
+	bool disputed;	   /* two numbers were announced, and nothing was sent by UDP since */
 	struct rdma_cm_id
 		*looks; /* resolves the peer's link address; NULL: no resolution in progress */
 };
@@ -112,11 +113,11 @@ int rs_pair_send(struct rs_pair *pair, const struct rs_dest *dest, const struct 
 		 size_t len);
 void rs_pair_end(struct rs_pair *pair);
 
-/** Do the work of rs_wait_progress, rs_wait_arm and rs_wait_woken for all queue pairs of a socket.
- */
+/** Handle all completions of a socket's queue pairs, request an event for the next one of each, and
+ * drop the events of the past ones. */
 void rs_datagram_poll(struct rsocket *s);
 void rs_datagram_arm(struct rsocket *s);
-void rs_datagram_woken(struct rsocket *s);
+void rs_datagram_drop_events(struct rsocket *s);
 
 /* rs_dest.c */
 
@@ -125,8 +126,12 @@ void rs_datagram_woken(struct rsocket *s);
 int rs_dest_get(struct rsocket *s, const struct sockaddr_storage *addr, bool make,
 		struct rs_dest **dest);
 
-/** Store the peer's queue pair number, and start to resolve its link address. */
+/** Take a queue pair number that came from the peer's address, and start to resolve its link
+ * address. */
 void rs_dest_learn(struct rsocket *s, struct rs_dest *dest, uint32_t qpn);
+
+/** Note that data was sent to the peer by UDP, which it answers with its queue pair number. */
+void rs_dest_asked(struct rs_dest *dest);
 
 /** Handle the results of address resolutions. */
 void rs_dest_take_events(struct rsocket *s);

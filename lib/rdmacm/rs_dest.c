@@ -148,14 +148,30 @@ static void look_for_way(struct rsocket *s, struct rs_dest *dest)
 		stop_looking(dest);
 }
 
+/*
+ * A datagram with a forged source address may announce any number. So a second number replaces
+ * none: the sender forgets both, and sends its next data by UDP. That datagram goes to the peer's
+ * own address, and the peer answers with its number. A forged answer is as good as a true one, but
+ * only until the true one arrives.
+ */
 void rs_dest_learn(struct rsocket *s, struct rs_dest *dest, uint32_t qpn)
 {
 	/* Refuse QP 0 and QP 1, the special queue pairs. */
-	if (qpn <= 1)
+	if (qpn <= 1 || dest->disputed)
 		return;
+	if (dest->qpn != 0 && dest->qpn != qpn) {
+		dest->qpn = 0;
+		dest->disputed = true;
+		return;
+	}
 	dest->qpn = qpn;
 	if (!dest->ah)
 		look_for_way(s, dest);
+}
+
+void rs_dest_asked(struct rs_dest *dest)
+{
+	dest->disputed = false;
 }
 
 /* Create the address handle. The call does not block, because the link address is known. */
@@ -179,9 +195,13 @@ void rs_dest_take_events(struct rsocket *s)
 
 	while (rdma_get_cm_event(s->datagrams->channel, &event) == 0) {
 		const bool found = event->event == RDMA_CM_EVENT_ADDR_RESOLVED;
+		const bool failed = event->event == RDMA_CM_EVENT_ADDR_ERROR;
 		struct rs_dest *dest = event->id->context;
 
 		rdma_ack_cm_event(event);
+		/* The context of a pair's id, which gets other events, is the pair. */
+		if (!found && !failed)
+			continue;
 		if (found && !dest->ah)
 			take_way(s, dest);
 		stop_looking(dest);

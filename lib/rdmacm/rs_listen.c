@@ -57,7 +57,7 @@ static struct rsocket *accept_request(const struct rsocket *listener, const stru
 	return NULL;
 }
 
-/* Take the oldest request out of the channel. */
+/* Take the oldest request out of the channel. Wake the program's threads if the device is lost. */
 static bool take_request(struct rsocket *s, struct request *request)
 {
 	struct rdma_cm_event *event;
@@ -74,6 +74,8 @@ static bool take_request(struct rsocket *s, struct request *request)
 				RTE_MIN(param->private_data ? param->private_data_len : 0,
 					sizeof(request->hello));
 			memcpy(request->hello, param->private_data, request->hello_len);
+		} else if (event->event == RDMA_CM_EVENT_DEVICE_REMOVAL) {
+			rs_wait_changed(s);
 		}
 		rdma_ack_cm_event(event);
 		if (asked)
@@ -162,9 +164,15 @@ void rs_listen_end(struct rsocket *s)
 	s->id = NULL;
 }
 
-static bool has_child(const struct rsocket *s)
+bool rs_listen_is_lost(const struct rsocket *s)
 {
-	return !STAILQ_EMPTY(&s->backlog) || s->state != RS_LISTENING;
+	return s->state == RS_LISTENING && id_state(cm_id_of(s->id)) == ID_REMOVED;
+}
+
+/* Return true if raccept need not wait. */
+static bool is_ready(const struct rsocket *s)
+{
+	return !STAILQ_EMPTY(&s->backlog) || s->state != RS_LISTENING || rs_listen_is_lost(s);
 }
 
 static struct rsocket *take_child(struct rsocket *s)
@@ -186,11 +194,13 @@ static int accept_child(struct rsocket *s, struct sockaddr *addr, socklen_t *add
 		return -EOPNOTSUPP;
 	if (s->state != RS_LISTENING)
 		return -EINVAL;
-	rc = rs_wait_for(s, has_child, rs_is_nonblock(s, 0), s->options.recv_timeout_ms);
+	rc = rs_wait_for(s, is_ready, rs_is_nonblock(s, 0), s->options.recv_timeout_ms);
 	if (rc != 0)
 		return rc;
 	if (s->state != RS_LISTENING)
 		return -EINVAL;
+	if (STAILQ_EMPTY(&s->backlog))
+		return -ENETDOWN;
 	child = take_child(s);
 	rc = child->fd;
 	if (addr && addrlen)

@@ -94,7 +94,7 @@ static int find_gid(struct rs_pair *pair)
 	return -EADDRNOTAVAIL;
 }
 
-/* The id only selects the device; the port is the UDP socket's. */
+/* Bind the pair's id, which only selects the device: the port is the UDP socket's. */
 static int bind_id(struct rsocket *s, struct rs_pair *pair)
 {
 	struct sockaddr_storage local = pair->local;
@@ -210,14 +210,20 @@ static void take_received(struct rsocket *s, struct rs_pair *pair, const struct 
 	const uint8_t *place = place_of(pair, (uint32_t)wc->wr_id);
 	const uint8_t *data = place + sizeof(struct ibv_grh);
 	struct sockaddr_storage from;
+	struct rs_dest *dest;
 	size_t len, header;
 
 	if (wc->byte_len < sizeof(struct ibv_grh) || !(wc->wc_flags & IBV_WC_GRH))
 		return;
 	len = wc->byte_len - sizeof(struct ibv_grh);
 	header = rs_address_get(data, len, (const struct ibv_grh *)(const void *)place, &from);
-	if (header > 0)
-		rs_datagram_deliver(s, &from, data + header, len - header);
+	if (header == 0)
+		return;
+	/* A peer that has our number sends no more by UDP. Only here does it contradict a forged
+	 * number. */
+	if (rs_dest_get(s, &from, false, &dest) == 0 && dest->qpn != 0)
+		rs_dest_learn(s, dest, wc->src_qp);
+	rs_datagram_deliver(s, &from, data + header, len - header);
 }
 
 static void take_completion(struct rsocket *s, struct rs_pair *pair, const struct ibv_wc *wc)
@@ -269,7 +275,7 @@ void rs_datagram_arm(struct rsocket *s)
 		(void)ibv_req_notify_cq(pair->cq, 0);
 }
 
-void rs_datagram_woken(struct rsocket *s)
+void rs_datagram_drop_events(struct rsocket *s)
 {
 	struct rs_pair *pair;
 	struct ibv_cq *cq;
@@ -278,6 +284,5 @@ void rs_datagram_woken(struct rsocket *s)
 	LIST_FOREACH (pair, &s->datagrams->pairs, next) {
 		while (ibv_get_cq_event(pair->channel, &cq, &context) == 0)
 			pair->unacked++;
-		poll_pair(s, pair);
 	}
 }

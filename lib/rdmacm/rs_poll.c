@@ -38,8 +38,11 @@ short rs_poll_events(const struct rsocket *s, short events)
 		return POLLNVAL;
 	if (s->datagrams)
 		return rs_datagram_poll_events(s, events);
-	if (s->state == RS_LISTENING)
+	if (s->state == RS_LISTENING) {
+		if (rs_listen_is_lost(s))
+			return (short)(POLLERR | (events & in));
 		return STAILQ_EMPTY(&s->backlog) ? 0 : events & in;
+	}
 	if (s->state < RS_ADDRESS)
 		return (short)(POLLHUP | (events & out));
 	if (rs_is_opening(s))

@@ -149,6 +149,10 @@ int rclose(int socket)
 	if (!s)
 		return id_result(-EBADF);
 	rc = rs_socket_close(s);
+	/* The last reference closes the descriptor. The program may use the number again when this
+	 * call returns, as dup2(2) does. */
+	if (rc == 0 && s->pid == getpid())
+		rs_table_await(s);
 	rs_table_put(s);
 	return id_result(rc);
 }

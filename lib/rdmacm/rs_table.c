@@ -9,9 +9,10 @@
 
 static struct {
 	pthread_mutex_t lock;
+	pthread_cond_t dropped; /* some rsocket has one reference left */
 	struct rsocket **list;
 	size_t size;
-} table = {.lock = PTHREAD_MUTEX_INITIALIZER};
+} table = {.lock = PTHREAD_MUTEX_INITIALIZER, .dropped = PTHREAD_COND_INITIALIZER};
 
 /* Hold the lock during fork(). Otherwise another thread could hold it, and that thread does not
  * exist in the child. */
@@ -104,6 +105,8 @@ void rs_table_drop(struct rsocket *s)
 
 	lock_table();
 	last = --s->refs == 0;
+	if (s->refs == 1)
+		pthread_cond_broadcast(&table.dropped);
 	unlock_table();
 	if (last)
 		rs_socket_free(s);
@@ -121,4 +124,14 @@ bool rs_table_remove(struct rsocket *s)
 	if (removed)
 		rs_table_drop(s);
 	return removed;
+}
+
+void rs_table_await(struct rsocket *s)
+{
+	if (calls.depth > 1)
+		return;
+	lock_table();
+	while (s->refs > 1)
+		pthread_cond_wait(&table.dropped, &table.lock);
+	unlock_table();
 }

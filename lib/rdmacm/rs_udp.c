@@ -5,6 +5,7 @@
 #include <sys/socket.h>
 
 #include "rs_datagram.h"
+#include "wire/headers.h"
 
 #define BURST	  64   /* datagrams of a socket in a row */
 #define BYTES_MAX 4096 /* largest datagram that is received; longer ones are dropped */
@@ -39,7 +40,7 @@ size_t rs_udp_get(const void *data, size_t len, sa_family_t family, enum rs_op *
 	    wire.length != length || (wire.op != RS_OP_DATA && wire.op != RS_OP_CONTROL))
 		return 0;
 	*op = (enum rs_op)wire.op;
-	*qpn = rte_be_to_cpu_32(wire.qpn) & RS_QPN_MASK;
+	*qpn = rte_be_to_cpu_32(wire.qpn) & WIRE_QPN_MASK;
 	return length;
 }
 

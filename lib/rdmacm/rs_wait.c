@@ -82,16 +82,13 @@ static void drop_cq_events(struct rsocket *s)
 		s->link.unacked++;
 }
 
-void rs_wait_woken(struct rsocket *s)
+/* Drop the events of the completion queue, and handle those of the connection manager. */
+static void take_stream_events(struct rsocket *s)
 {
 	struct epoll_event ready[CHANNELS];
 	bool has_events = false;
 	int count;
 
-	if (s->datagrams) {
-		rs_datagram_woken(s);
-		return;
-	}
 	count = epoll_wait(s->fd, ready, CHANNELS, 0);
 	for (int i = 0; i < count; i++) {
 		if (s->link.channel && ready[i].data.fd == s->link.channel->fd)
@@ -101,6 +98,21 @@ void rs_wait_woken(struct rsocket *s)
 	}
 	if (has_events)
 		rs_connect_take_events(s);
+}
+
+void rs_wait_woken(struct rsocket *s)
+{
+	if (s->datagrams)
+		rs_datagram_drop_events(s);
+	else
+		take_stream_events(s);
+	/*
+	 * An event that was dropped may belong to a thread that has armed the queue, has polled the
+	 * event's completions itself, and sleeps now. The poll below then finds nothing and does
+	 * not wake that thread, so request the next event for it.
+	 */
+	if (!LIST_EMPTY(&s->wakers))
+		rs_wait_arm(s);
 	rs_wait_progress(s);
 }
 

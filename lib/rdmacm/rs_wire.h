@@ -27,7 +27,6 @@
 #define RS_IMM_SHIFT 29
 #define RS_IMM_VALUE ((1U << RS_IMM_SHIFT) - 1)
 #define RS_UDP_TAG   0x55555555
-#define RS_QPN_MASK  0xffffff
 
 enum rs_hello_flag {
 	RS_HELLO_BIG_ENDIAN = 1, /* the byte order of the sender's windows and mappings */

@@ -32,6 +32,8 @@ static int create_srq(struct cm_id *id, struct ibv_srq_init_attr_ex *attr)
 
 	if (!public->verbs || public->srq)
 		return -EINVAL;
+	if (id_state(id) == ID_REMOVED)
+		return -ENODEV;
 	pd = qp_choose_pd(id, attr->comp_mask & IBV_SRQ_INIT_ATTR_PD ? attr->pd : NULL);
 	if (!pd)
 		return -errno;

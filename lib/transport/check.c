@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Assertions of the invariants of a requester, its flight, its timers and its completer. */
+/* Assertions of the invariants of a requester, its completer, and the owner of loss. */
 #include "transport/check.h"
 
 #ifndef NDEBUG
@@ -7,8 +7,7 @@
 #include <assert.h>
 
 #include "transport/completer.h"
-#include "transport/flight.h"
-#include "transport/recovery.h"
+#include "transport/loss.h"
 #include "transport/requester.h"
 
 /* Return true if `from` <= psn <= `to`, which are less than 2^23 apart. */
@@ -17,46 +16,52 @@ static bool between(struct psn from, struct psn psn, struct psn to)
 	return !psn_before(psn, from) && !psn_before(to, psn);
 }
 
-static void flight_check_retransmit(const struct flight *flight)
+static void loss_check_state(const struct loss *loss)
 {
-	if (flight->retransmit == RETRANSMIT_NONE)
+	if (loss->state == LOSS_NONE) {
+		assert(psn_eq(loss->next, loss->top));
+		assert(loss->board->count == 0);
 		return;
-	assert(psn_before(flight->una, flight->retransmit_to));
-	assert(!psn_before(flight->next, flight->retransmit_to));
-	assert(between(flight->una, flight->retransmit_next, flight->retransmit_to));
-	assert(!psn_before(flight->una, flight->retransmit_from));
-	assert(flight->retransmit_run >= 1);
+	}
+	assert(between(loss->una, loss->slowed_to, loss->top));
+	assert(between(loss->una, loss->executed, loss->top));
+	scoreboard_check(loss->board, loss->una, loss->top);
+	if (!loss_is_selective(loss))
+		return;
+	assert(psn_before(loss->una, loss->to));
+	assert(!psn_before(loss->next, loss->to));
+	assert(!psn_before(loss->una, loss->from));
+	assert(loss->run >= 1);
 }
 
-void flight_check(const struct flight *flight)
+static void loss_check_timers(const struct loss *loss)
 {
-	assert(between(flight->una, flight->next, flight->top));
-	/* The last packet may be a READ request for a segment. */
-	assert((uint32_t)psn_diff(flight->top, flight->una) <
-	       flight->window_max + REQUESTER_READ_SEGMENT_PKTS);
-	assert(flight->window >= 1 && flight->window <= flight->window_max);
-	assert(flight->acked < flight->window_max);
-	assert(between(flight->una, flight->slowed_to, flight->top));
-	assert(!flight->waits || (psn_before(flight->una, flight->executed) &&
-				  !psn_before(flight->top, flight->executed)));
-	flight_check_retransmit(flight);
-}
-
-void recovery_check(const struct recovery *recovery, const struct flight *flight)
-{
-	const bool in_air = !psn_eq(flight->una, flight->top);
+	const struct recovery *recovery = &loss->recovery;
 
 	assert(recovery->retransmit_tries <= RECOVERY_RETRANSMIT_DOUBLINGS);
-	assert(!recovery->timing || (!psn_before(recovery->timed, flight->una) &&
-				     psn_before(recovery->timed, flight->top)));
+	if (recovery->timed == RECOVERY_TIMED_PACKET || recovery->timed == RECOVERY_TIMED_PROBE)
+		assert(!psn_before(recovery->timed_psn, loss->una) &&
+		       psn_before(recovery->timed_psn, loss->top));
 	/* A packet in flight has a timer, if the acknowledgement timer is in use. */
 	if (recovery->state == RECOVERY_RNR_WAIT)
 		assert(recovery->deadline_ns != RECOVERY_NEVER &&
 		       recovery->retransmit_ns == RECOVERY_NEVER);
-	else if (!in_air)
-		assert(flight->retransmit == RETRANSMIT_NONE);
-	else if (!psn_eq(flight->una, flight->next) && recovery->timeout_ns != 0)
+	else if (loss_idle(loss))
+		assert(!loss_is_selective(loss));
+	else if (!psn_eq(loss->una, loss->next) && recovery->timeout_ns != 0)
 		assert(recovery->deadline_ns != RECOVERY_NEVER);
+}
+
+void loss_check(const struct loss *loss)
+{
+	assert(between(loss->una, loss->next, loss->top));
+	/* The last packet may be a READ request for a segment. */
+	assert((uint32_t)psn_diff(loss->top, loss->una) <
+	       loss->window_max + REQUESTER_READ_SEGMENT_PKTS);
+	assert(loss->window >= 1 && loss->window <= loss->window_max);
+	assert(loss->acked < loss->window_max);
+	loss_check_state(loss);
+	loss_check_timers(loss);
 }
 
 /* Count READ segments and other requests in [from, to) that are answered by responses of their
@@ -82,24 +87,24 @@ static uint32_t responses_between(const struct send_wqe *wqe, struct psn from, s
  */
 static void requester_check_requests(const struct requester *requester)
 {
-	const struct flight *flight = requester->flight;
+	const struct loss *loss = requester->loss;
 	const struct sq *sq = requester->sq;
 	const uint32_t prod = sq_prod(sq);
-	struct psn end = flight->una;
+	struct psn end = loss->una;
 	uint32_t responses = 0;
 	uint32_t i = sq->cons;
 
 	for (; i != prod && sq_at(sq, i)->started; i++) {
 		const struct send_wqe *wqe = sq_at(sq, i);
 
-		assert(i == sq->cons ? between(wqe->first_psn, flight->una, wqe->last_psn)
+		assert(i == sq->cons ? between(wqe->first_psn, loss->una, wqe->last_psn)
 				     : psn_eq(wqe->first_psn, end));
 		end = psn_add(wqe->last_psn, 1);
 		if (requester_wants_response(wqe))
-			responses += responses_between(wqe, flight->una, flight->next);
+			responses += responses_between(wqe, loss->una, loss->next);
 	}
-	assert(!psn_before(end, flight->top));
-	assert(flight->responses == responses);
+	assert(!psn_before(end, loss->top));
+	assert(loss->responses == responses);
 	/* The other requests are not started. */
 	for (; i != prod; i++)
 		assert(!sq_at(sq, i)->started);
@@ -107,7 +112,7 @@ static void requester_check_requests(const struct requester *requester)
 
 void requester_check(const struct requester *requester)
 {
-	const struct flight *flight = requester->flight;
+	const struct loss *loss = requester->loss;
 	const struct sq *sq = requester->sq;
 	const struct send_wqe *wqe;
 
@@ -117,11 +122,11 @@ void requester_check(const struct requester *requester)
 	wqe = sq_at(sq, sq->next);
 	/* A local request has its last PSN before its first. */
 	if (wqe->started && sq_is_local((enum ibv_wr_opcode)wqe->opcode))
-		assert(psn_eq(wqe->first_psn, flight->next));
+		assert(psn_eq(wqe->first_psn, loss->next));
 	else if (wqe->started)
-		assert(between(wqe->first_psn, flight->next, wqe->last_psn));
+		assert(between(wqe->first_psn, loss->next, wqe->last_psn));
 	else
-		assert(psn_eq(flight->next, flight->top));
+		assert(psn_eq(loss->next, loss->top));
 }
 
 void completer_check(const struct completer *completer)
@@ -129,7 +134,7 @@ void completer_check(const struct completer *completer)
 	const struct packet *first = ooo_first(&completer->ooo);
 
 	ooo_check(&completer->ooo);
-	assert(first == NULL || completer->flight->waits);
+	assert(first == NULL || loss_awaits_responses(completer->loss));
 }
 
 #endif

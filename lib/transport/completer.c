@@ -5,7 +5,7 @@
 
 #include <rte_branch_prediction.h>
 
-#include "retransmit.h"
+#include "ahead.h"
 #include "transport/requester.h"
 #include "transport/sgl.h"
 #include "wire/headers.h"
@@ -83,6 +83,7 @@ enum fault completer_fail(struct completer *completer, enum fault fault)
 void completer_reset(struct completer *completer)
 {
 	ooo_clear(&completer->ooo);
+	completer->page_absent = false;
 }
 
 void completer_flush(struct completer *completer)
@@ -96,20 +97,15 @@ void completer_flush(struct completer *completer)
 	}
 }
 
-/* Note that everything before `psn` is complete. */
-static void completer_advance(struct completer *completer, struct psn psn, uint64_t now_ns)
+/*
+ * Complete SENDs and WRITEs that end before `psn`: the responder has executed every request before
+ * it. Return true if everything before `psn` is complete; false if a READ or atomic before it waits
+ * for its data.
+ */
+static bool completer_acknowledge(struct completer *completer, struct psn psn, uint64_t now_ns,
+				  enum fault *fault)
 {
-	struct flight *flight = completer->flight;
-
-	flight_acked(flight, psn);
-	recovery_answered(completer->recovery, psn, now_ns);
-	recovery_progress(completer->recovery, now_ns, flight_outstanding(flight) > 0);
-}
-
-bool completer_acknowledge(struct completer *completer, struct psn psn, uint64_t now_ns,
-			   enum fault *fault)
-{
-	const struct psn una = completer->flight->una;
+	const struct psn una = completer->loss->una;
 	struct psn done = una;
 	bool answered = true;
 
@@ -131,7 +127,7 @@ bool completer_acknowledge(struct completer *completer, struct psn psn, uint64_t
 			break;
 	}
 	if (!psn_eq(done, una))
-		completer_advance(completer, done, now_ns);
+		loss_on_ack(completer->loss, done, now_ns);
 	if (!answered)
 		return false;
 	if (*fault != FAULT_NONE)
@@ -142,20 +138,20 @@ bool completer_acknowledge(struct completer *completer, struct psn psn, uint64_t
 }
 
 /* Note that the data of a READ or atomic has come and is stored. The request contains
- * flight->una. */
+ * loss->una. */
 static enum fault completer_answered(struct completer *completer, struct send_wqe *wqe,
 				     uint64_t now_ns)
 {
-	struct flight *flight = completer->flight;
-	const uint32_t done = (uint32_t)psn_diff(flight->una, wqe->first_psn) + 1;
-	const bool last = psn_eq(flight->una, wqe->last_psn);
+	struct loss *loss = completer->loss;
+	const uint32_t done = (uint32_t)psn_diff(loss->una, wqe->first_psn) + 1;
+	const bool last = psn_eq(loss->una, wqe->last_psn);
 	enum fault fault;
 
 	/* After go-back-N, answers to the first transmission may come before the second one: then
 	 * there is nothing to count. */
-	if ((last || done % REQUESTER_READ_SEGMENT_PKTS == 0) && flight->responses > 0)
-		flight->responses--;
-	completer_advance(completer, psn_add(flight->una, 1), now_ns);
+	if ((last || done % REQUESTER_READ_SEGMENT_PKTS == 0) && loss->responses > 0)
+		loss->responses--;
+	loss_on_ack(loss, psn_add(loss->una, 1), now_ns);
 	if (!last)
 		return FAULT_NONE;
 	fault = completer_done(completer);
@@ -171,9 +167,8 @@ static void completer_hold(struct completer *completer)
 {
 	counters_add(completer->counters, COUNTER_page_waits, 1);
 	ooo_clear(&completer->ooo);
-	completer->flight->waits = false;
-	flight_rewind(completer->flight, false);
-	recovery_hold(completer->recovery);
+	completer->page_absent = true;
+	loss_hold(completer->loss);
 }
 
 /* Return true if the page for the answer to una is still absent. */
@@ -187,11 +182,11 @@ static bool completer_still_absent(const struct completer *completer)
 		return false;
 	if (wqe->opcode == IBV_WR_RDMA_READ)
 		position =
-			(uint64_t)psn_diff(completer->flight->una, wqe->first_psn) * completer->mtu;
+			(uint64_t)psn_diff(completer->loss->una, wqe->first_psn) * completer->mtu;
 	sgl_seek(&sgl, wqe->sge, wqe->num_sge, position);
 	return sgl_is_absent(&sgl, completer->pd,
 			     wqe->opcode == IBV_WR_RDMA_READ
-				     ? completer_expected(completer, wqe, completer->flight->una)
+				     ? completer_expected(completer, wqe, completer->loss->una)
 				     : sizeof(uint64_t));
 }
 
@@ -224,7 +219,7 @@ static enum fault completer_store(struct completer *completer, const struct send
 static enum fault completer_stored(struct completer *completer, struct send_wqe *wqe,
 				   enum fault fault, uint64_t now_ns)
 {
-	if (fault != FAULT_NONE || unlikely(completer->recovery->page_absent))
+	if (fault != FAULT_NONE || unlikely(completer->page_absent))
 		return fault;
 	return completer_answered(completer, wqe, now_ns);
 }
@@ -275,24 +270,38 @@ static enum fault completer_atomic_response(struct completer *completer,
 	return completer_stored(completer, wqe, fault, now_ns);
 }
 
+/* Describe the oldest request to the owner of loss. */
+static struct loss_request completer_describe(const struct completer *completer)
+{
+	const struct send_wqe *wqe = completer_oldest(completer);
+	struct loss_request request = {.last = completer->loss->una};
+
+	if (wqe == NULL)
+		return request;
+	request.wants_response = requester_wants_response(wqe);
+	request.last = wqe->last_psn;
+	if (wqe->opcode == IBV_WR_RDMA_READ)
+		request.segment_psns = requester_segment_psns(wqe, completer->loss->una);
+	return request;
+}
+
 static enum fault completer_nak(struct completer *completer, const struct packet *packet,
 				uint64_t now_ns)
 {
 	const uint8_t value = packet->syndrome & AETH_VALUE_MASK;
-	enum recovery_state before;
+	struct loss_request oldest;
 
 	switch (packet->syndrome & AETH_KIND_MASK) {
 	case AETH_RNR_NAK:
 		counters_add(completer->counters, COUNTER_rnr_nak_retry_err, 1);
-		before = completer->recovery->state;
-		if (!recovery_rnr(completer->recovery, value, now_ns))
-			return FAULT_RNR_RETRIES_EXHAUSTED;
-		retransmit_rnr_nak(completer, before);
-		return FAULT_NONE;
+		return loss_on_rnr(completer->loss, value, now_ns) ? FAULT_NONE
+								   : FAULT_RNR_RETRIES_EXHAUSTED;
 	case AETH_NAK:
 		if (value != NAK_PSN_SEQUENCE)
 			return fault_of_nak(value);
-		retransmit_sequence_nak(completer, now_ns);
+		counters_add(completer->counters, COUNTER_packet_seq_err, 1);
+		oldest = completer_describe(completer);
+		loss_on_nak(completer->loss, &oldest, now_ns);
 		return FAULT_NONE;
 	default:
 		/* A reserved syndrome: this answer cannot be used. */
@@ -300,7 +309,61 @@ static enum fault completer_nak(struct completer *completer, const struct packet
 	}
 }
 
-/* Process a response or a NAK that is about flight->una. */
+/* Process an answer behind missing responses. */
+static void completer_out_of_order(struct completer *completer, const struct packet *packet,
+				   uint64_t now_ns)
+{
+	/* A NAK is for a packet behind una, too: everything is sent again. */
+	if ((packet->opcode & OPCODE_OPERATION_MASK) == OPCODE_ACKNOWLEDGE &&
+	    !completer_is_ack(packet)) {
+		if (loss_on_nak_ahead(completer->loss, now_ns))
+			counters_add(completer->counters, COUNTER_implied_nak_seq_err, 1);
+		return;
+	}
+	/* Its turn will show what it is. */
+	if (!completer_aeth_fits(packet))
+		return;
+	loss_on_out_of_order(completer->loss, packet->psn, ahead_keep(completer, packet));
+}
+
+/* Return the next kept response whose turn it is, or NULL, while responses are missing. */
+static const struct packet *completer_next_kept(struct completer *completer, uint64_t now_ns,
+						enum fault *fault)
+{
+	const struct loss *loss = completer->loss;
+	const struct packet *packet;
+
+	if (completer_acknowledge(completer, loss->executed, now_ns, fault))
+		return NULL;
+	ooo_drop_before(&completer->ooo, loss->una);
+	packet = ooo_first(&completer->ooo);
+	return packet != NULL && psn_eq(packet->psn, loss->una) ? packet : NULL;
+}
+
+/*
+ * Something is missing: find out what the newest answer has changed. Return a kept response whose
+ * turn it is now, or NULL.
+ */
+static const struct packet *completer_settle(struct completer *completer, bool acknowledged,
+					     uint64_t now_ns, enum fault *fault)
+{
+	struct loss_request oldest;
+
+	if (loss_awaits_responses(completer->loss)) {
+		const struct packet *packet = completer_next_kept(completer, now_ns, fault);
+
+		if (packet != NULL || *fault != FAULT_NONE)
+			return packet;
+	}
+	if (!loss_awaits_responses(completer->loss))
+		ooo_clear(&completer->ooo);
+	oldest = completer_describe(completer);
+	if (loss_settle(completer->loss, &oldest, acknowledged, now_ns))
+		counters_add(completer->counters, COUNTER_implied_nak_seq_err, 1);
+	return NULL;
+}
+
+/* Process a response or a NAK that is about loss->una. */
 static enum fault completer_answer(struct completer *completer, const struct packet *packet,
 				   uint64_t now_ns)
 {
@@ -330,9 +393,9 @@ static enum fault completer_take(struct completer *completer, const struct packe
 	const struct psn before = psn_add(packet->psn, is_ack);
 
 	/* Responses come one by one: usually nothing is before them. */
-	if (!psn_eq(before, completer->flight->una) &&
+	if (!psn_eq(before, completer->loss->una) &&
 	    !completer_acknowledge(completer, before, now_ns, &fault)) {
-		retransmit_ooo_response(completer, packet, now_ns);
+		completer_out_of_order(completer, packet, now_ns);
 		return FAULT_NONE;
 	}
 	return fault != FAULT_NONE || is_ack ? fault : completer_answer(completer, packet, now_ns);
@@ -343,9 +406,9 @@ static enum fault completer_take(struct completer *completer, const struct packe
  * packet that was not ours. The NAK may replace the only acknowledgement of packets that were sent
  * before (9.7.5.1.1).
  */
-static bool completer_is_about_all(const struct flight *flight, const struct packet *packet)
+static bool completer_is_about_all(const struct loss *loss, const struct packet *packet)
 {
-	return psn_eq(packet->psn, flight->top) && !flight_idle(flight) &&
+	return psn_eq(packet->psn, loss->top) && !loss_idle(loss) &&
 	       (packet->opcode & OPCODE_OPERATION_MASK) == OPCODE_ACKNOWLEDGE &&
 	       packet->syndrome == (AETH_NAK | NAK_PSN_SEQUENCE);
 }
@@ -353,25 +416,25 @@ static bool completer_is_about_all(const struct flight *flight, const struct pac
 enum fault completer_receive(struct completer *completer, const struct packet *packet,
 			     uint64_t now_ns)
 {
-	struct flight *flight = completer->flight;
+	const struct loss *loss = completer->loss;
 	enum fault fault;
 	bool is_ack;
 
 	/* Drop it: it will be requested again. */
-	if (unlikely(completer->recovery->page_absent))
+	if (unlikely(completer->page_absent))
 		return FAULT_NONE;
 	/* Drop an answer to nothing that is in flight: it came twice, or answers nothing (9.7.5.1,
 	 * ghost). */
-	if (psn_before(packet->psn, flight->una) ||
-	    (!psn_before(packet->psn, flight->top) && !completer_is_about_all(flight, packet)))
+	if (psn_before(packet->psn, loss->una) ||
+	    (!psn_before(packet->psn, loss->top) && !completer_is_about_all(loss, packet)))
 		return FAULT_NONE;
 	do {
 		is_ack = completer_is_ack(packet);
 		fault = completer_take(completer, packet, is_ack, now_ns);
-		if (likely(!flight->waits && flight->retransmit == RETRANSMIT_NONE) ||
-		    fault != FAULT_NONE || completer->recovery->page_absent)
+		if (likely(loss->state == LOSS_NONE) || fault != FAULT_NONE ||
+		    completer->page_absent)
 			return fault;
-		packet = retransmit_settle(completer, is_ack, now_ns, &fault);
+		packet = completer_settle(completer, is_ack, now_ns, &fault);
 	} while (packet != NULL && fault == FAULT_NONE);
 	return fault;
 }
@@ -380,35 +443,32 @@ void completer_resume(struct completer *completer, uint64_t now_ns)
 {
 	/* Check first, because another page may have come: do not request a response that could not
 	 * be stored. */
-	if (completer->recovery->page_absent && !completer_still_absent(completer))
-		recovery_release(completer->recovery, now_ns);
+	if (!completer->page_absent || completer_still_absent(completer))
+		return;
+	completer->page_absent = false;
+	loss_release(completer->loss, now_ns);
 }
 
 enum fault completer_sent(struct completer *completer, uint64_t now_ns)
 {
 	enum fault fault = FAULT_NONE;
 
-	completer_acknowledge(completer, completer->flight->next, now_ns, &fault);
+	completer_acknowledge(completer, completer->loss->next, now_ns, &fault);
 	return fault;
 }
 
 enum fault completer_timeout(struct completer *completer, uint64_t now_ns)
 {
-	switch (recovery_expire(completer->recovery, now_ns)) {
-	case RECOVERY_WAIT:
+	switch (loss_on_timer(completer->loss, now_ns)) {
+	case LOSS_TIMEOUT_NONE:
 		return FAULT_NONE;
-	case RECOVERY_RNR_OVER:
-		if (completer->flight->retransmit != RETRANSMIT_NONE)
-			recovery_retransmit(completer->recovery, now_ns, true);
+	case LOSS_TIMEOUT_PROBE:
+		counters_add(completer->counters, COUNTER_probes, 1);
 		return FAULT_NONE;
-	case RECOVERY_RETRANSMIT:
-		retransmit_again(completer, now_ns);
-		return FAULT_NONE;
-	case RECOVERY_RESEND:
+	case LOSS_TIMEOUT_EXPIRED:
 		counters_add(completer->counters, COUNTER_local_ack_timeout_err, 1);
-		flight_rewind(completer->flight, true);
 		return FAULT_NONE;
-	case RECOVERY_GIVE_UP:
+	case LOSS_TIMEOUT_GIVE_UP:
 	default:
 		counters_add(completer->counters, COUNTER_local_ack_timeout_err, 1);
 		return FAULT_RETRIES_EXHAUSTED;

@@ -4,6 +4,7 @@
 #include "transport/datagram.h"
 
 #include <rte_branch_prediction.h>
+#include <rte_ip.h>
 
 #include "transport/sgl.h"
 #include "wire/headers.h"
@@ -146,8 +147,8 @@ static enum fault datagram_complete(struct datagram *datagram, const struct pack
 		.qp_num = datagram->qpn,
 		.src_qp = packet->src_qpn,
 		.wc_flags = IBV_WC_GRH,
-		/* The priority in an 802.1Q tag is the service level. */
-		.sl = packet->vlan_tci < 0 ? 0 : (uint8_t)(packet->vlan_tci >> 13),
+		.sl = packet->l3_len == sizeof(struct rte_ipv4_hdr) ? DATAGRAM_SL_IPV4
+								    : DATAGRAM_SL_IPV6,
 	};
 
 	counters_add(datagram->counters, COUNTER_rx_payload_bytes_written,

@@ -28,7 +28,7 @@ static void recovery_arm_probe(struct recovery *recovery, uint64_t now_ns)
 {
 	const uint64_t wait_ns = recovery_probe_wait_ns(recovery);
 
-	recovery->probing = true;
+	recovery->waits_for = RECOVERY_FOR_ANSWER;
 	recovery->retransmit_tries = 0;
 	recovery->retransmit_ns = RECOVERY_PROBE_WAITS * wait_ns < recovery->timeout_ns
 					  ? now_ns + wait_ns
@@ -58,10 +58,9 @@ static void recovery_calm(struct recovery *recovery)
 void recovery_reset(struct recovery *recovery)
 {
 	recovery_calm(recovery);
-	recovery->timing = false;
+	recovery->timed = RECOVERY_TIMED_NOTHING;
 	recovery->answered = false;
 	recovery->answer_ns = 0;
-	recovery->page_absent = false;
 }
 
 void recovery_sent(struct recovery *recovery, uint64_t now_ns)
@@ -75,23 +74,25 @@ void recovery_answered(struct recovery *recovery, struct psn una, uint64_t now_n
 	/* No probe waits longer than this: a peer that did not answer for longer counts as this
 	 * slow. */
 	uint64_t took_ns = RECOVERY_RETRANSMIT_MAX_NS / RECOVERY_RETRANSMIT_FACTOR;
+	bool is_probe;
 
-	if (!recovery->timing)
+	if (recovery->timed != RECOVERY_TIMED_PACKET && recovery->timed != RECOVERY_TIMED_PROBE)
 		return;
+	is_probe = recovery->timed == RECOVERY_TIMED_PROBE;
 	if (took_ns > now_ns - recovery->since_ns)
 		took_ns = now_ns - recovery->since_ns;
 	/* This is the first answer at all. An answer to an earlier transmission is better than a
 	 * guess. */
-	if (unlikely(!recovery->answered && !recovery->probed)) {
+	if (unlikely(!recovery->answered && !is_probe)) {
 		recovery->answered = true;
 		recovery->answer_ns = took_ns;
 	}
-	if (likely(!psn_before(recovery->timed, una)))
+	if (likely(!psn_before(recovery->timed_psn, una)))
 		return;
-	recovery->timing = false;
+	recovery->timed = RECOVERY_TIMED_NOTHING;
 	if (took_ns > recovery->answer_ns)
 		recovery->answer_ns = took_ns;
-	else if (!recovery->probed)
+	else if (!is_probe)
 		recovery->answer_ns -= (recovery->answer_ns - took_ns) / RECOVERY_ANSWER_PART;
 }
 
@@ -100,10 +101,9 @@ void recovery_probe(struct recovery *recovery, struct psn una, uint64_t now_ns)
 	if (!recovery->answered)
 		recovery->answer_ns =
 			2 * recovery_probe_wait_ns(recovery) / RECOVERY_RETRANSMIT_FACTOR;
-	recovery->probing = false;
-	recovery->timing = true;
-	recovery->probed = true;
-	recovery->timed = una;
+	recovery->waits_for = RECOVERY_FOR_RETRANSMISSION;
+	recovery->timed = RECOVERY_TIMED_PROBE;
+	recovery->timed_psn = una;
 	recovery->since_ns = now_ns;
 }
 
@@ -126,21 +126,19 @@ void recovery_progress(struct recovery *recovery, uint64_t now_ns, bool outstand
 void recovery_lost(struct recovery *recovery, uint64_t now_ns)
 {
 	recovery->state = RECOVERY_RESENDING;
-	recovery->timing = false;
+	recovery->timed = RECOVERY_TIMED_NOTHING;
 	recovery_sent(recovery, now_ns);
 }
 
 void recovery_hold(struct recovery *recovery)
 {
-	recovery->page_absent = true;
-	recovery->timing = false;
+	recovery->timed = RECOVERY_TIMED_NOTHING;
 	if (recovery->state != RECOVERY_RNR_WAIT)
 		recovery_idle(recovery);
 }
 
 void recovery_release(struct recovery *recovery, uint64_t now_ns)
 {
-	recovery->page_absent = false;
 	if (recovery->state != RECOVERY_RNR_WAIT)
 		recovery_lost(recovery, now_ns);
 }
@@ -157,9 +155,9 @@ static void recovery_measure(struct recovery *recovery, uint64_t now_ns)
 {
 	const uint64_t took_ns = now_ns - recovery->since_ns;
 
-	if (recovery->measured)
+	if (recovery->timed != RECOVERY_TIMED_RETRANSMISSION)
 		return;
-	recovery->measured = true;
+	recovery->timed = RECOVERY_TIMED_NOTHING;
 	recovery->retransmit_wait_ns = RECOVERY_RETRANSMIT_FACTOR * took_ns;
 	if (recovery->retransmit_wait_ns < RECOVERY_RETRANSMIT_MIN_NS)
 		recovery->retransmit_wait_ns = RECOVERY_RETRANSMIT_MIN_NS;
@@ -172,13 +170,13 @@ void recovery_retransmit(struct recovery *recovery, uint64_t now_ns, bool begins
 	if (begins) {
 		recovery->since_ns = now_ns;
 		recovery->retransmit_tries = 0;
-		recovery->measured = false;
 		recovery_lost(recovery, now_ns);
+		recovery->timed = RECOVERY_TIMED_RETRANSMISSION;
 	} else {
 		recovery_measure(recovery, now_ns);
-		recovery->timing = false;
+		recovery->timed = RECOVERY_TIMED_NOTHING;
 	}
-	recovery->probing = false;
+	recovery->waits_for = RECOVERY_FOR_RETRANSMISSION;
 	recovery_arm_retransmit(recovery, now_ns);
 }
 
@@ -203,7 +201,7 @@ bool recovery_rnr(struct recovery *recovery, uint8_t timer_code, uint64_t now_ns
 	/* The peer answers, so restore the retries for a peer that does not. */
 	recovery->retries_left = recovery->retry_cnt;
 	recovery->state = RECOVERY_RNR_WAIT;
-	recovery->timing = false;
+	recovery->timed = RECOVERY_TIMED_NOTHING;
 	recovery->deadline_ns = now_ns + rnr_timer_ns(timer_code);
 	recovery->retransmit_ns = RECOVERY_NEVER;
 	return true;
@@ -216,8 +214,7 @@ enum recovery_verdict recovery_expire(struct recovery *recovery, uint64_t now_ns
 			return RECOVERY_WAIT;
 		if (recovery->retransmit_tries < RECOVERY_RETRANSMIT_DOUBLINGS)
 			recovery->retransmit_tries++;
-		recovery->measured = true;
-		recovery->timing = false;
+		recovery->timed = RECOVERY_TIMED_NOTHING;
 		recovery_arm_retransmit(recovery, now_ns);
 		return RECOVERY_RETRANSMIT;
 	}
@@ -231,7 +228,7 @@ enum recovery_verdict recovery_expire(struct recovery *recovery, uint64_t now_ns
 		return RECOVERY_GIVE_UP;
 	recovery->retries_left--;
 	recovery->state = RECOVERY_RESENDING;
-	recovery->timing = false;
+	recovery->timed = RECOVERY_TIMED_NOTHING;
 	recovery_arm(recovery, now_ns);
 	return RECOVERY_RESEND;
 }

@@ -36,6 +36,7 @@ static const struct message_ops message_ops[] = {
 /* A packet of a message, described before it is built. */
 struct request {
 	const struct send_wqe *wqe;
+	struct psn psn;
 	uint8_t opcode;
 	bool last;	   /* last one of its message */
 	uint32_t position; /* bytes of the message before it */
@@ -65,16 +66,18 @@ static void request_fit(struct request *request, uint32_t done, uint32_t psns, u
 		request->last ? request->wqe->length - request->position : request->psns * mtu;
 }
 
-static struct request request_next(const struct requester *requester, const struct send_wqe *wqe)
+/* Describe the packet of a message with this PSN. */
+static struct request request_at(const struct requester *requester, const struct send_wqe *wqe,
+				 struct psn psn)
 {
 	const struct message_ops *ops = &message_ops[wqe->opcode];
 	const uint32_t mtu = requester->peer->mtu;
-	const uint32_t done = (uint32_t)psn_diff(requester->flight->next, wqe->first_psn);
+	const uint32_t done = (uint32_t)psn_diff(psn, wqe->first_psn);
 	const uint32_t psns = (uint32_t)psn_diff(wqe->last_psn, wqe->first_psn) + 1;
-	struct request request = {.wqe = wqe, .position = done * mtu, .psns = 1};
+	struct request request = {.wqe = wqe, .psn = psn, .position = done * mtu, .psns = 1};
 
 	if (wqe->opcode == IBV_WR_RDMA_READ)
-		request.psns = requester_segment_psns(wqe, requester->flight->next);
+		request.psns = requester_segment_psns(wqe, psn);
 	request_fit(&request, done, psns, mtu);
 	if (requester_wants_response(wqe) || (done == 0 && request.last))
 		request.opcode = ops->only;
@@ -88,26 +91,22 @@ static struct request request_next(const struct requester *requester, const stru
 /*
  * Request only the missing READ responses. But a peer that has not received the first request would
  * take a shorter one for the whole READ, and could then not answer a longer one with the same PSN.
- * So if nothing shows that the request arrived, it is sent again unchanged, and the retransmission
- * is as long.
+ * So if nothing shows that the request arrived, it is sent again unchanged.
  */
-static void request_shorten(const struct requester *requester, struct request *request)
+static void request_shorten(const struct requester *requester, const struct loss_range *range,
+			    struct request *request)
 {
 	const struct send_wqe *wqe = request->wqe;
-	struct flight *flight = requester->flight;
-	const uint32_t missing = (uint32_t)psn_diff(flight->retransmit_to, flight->next);
-	const uint32_t done = (uint32_t)psn_diff(flight->next, wqe->first_psn);
+	const uint32_t missing = (uint32_t)psn_diff(range->to, range->from);
+	const uint32_t done = (uint32_t)psn_diff(range->from, wqe->first_psn);
 
 	request->alone = true;
-	if (request->psns <= missing)
+	if (request->psns <= missing ||
+	    (!range->is_executed && done % REQUESTER_READ_SEGMENT_PKTS == 0))
 		return;
-	if (flight->retransmit != RETRANSMIT_RESPONSE && done % REQUESTER_READ_SEGMENT_PKTS == 0) {
-		flight->retransmit_to = psn_add(flight->next, request->psns);
-		return;
-	}
 	request->psns = missing;
-	request_fit(request, (uint32_t)psn_diff(flight->next, wqe->first_psn),
-		    (uint32_t)psn_diff(wqe->last_psn, wqe->first_psn) + 1, requester->peer->mtu);
+	request_fit(request, done, (uint32_t)psn_diff(wqe->last_psn, wqe->first_psn) + 1,
+		    requester->peer->mtu);
 }
 
 static void request_put_headers(struct packet_out *out, uint8_t service,
@@ -160,7 +159,7 @@ void request_stand_at(struct requester *requester, uint32_t index)
 	struct sq *sq = requester->sq;
 
 	sq_seek(sq, index);
-	requester->place_psn = requester->flight->next;
+	requester->place_psn = requester->loss->next;
 	requester->place_index = index;
 }
 
@@ -190,9 +189,7 @@ static enum mr_status request_gather(struct requester *requester, const struct r
  * while, and only a requested acknowledgement stops the timer. */
 static bool request_is_newest(const struct requester *requester, const struct request *request)
 {
-	const struct flight *flight = requester->flight;
-
-	return psn_eq(psn_add(flight->next, (int32_t)request->psns), flight->top);
+	return psn_eq(psn_add(request->psn, (int32_t)request->psns), requester->loss->top);
 }
 
 static bool request_asks_ack(const struct requester *requester, const struct request *request)
@@ -205,17 +202,17 @@ static bool request_asks_ack(const struct requester *requester, const struct req
 		return true;
 	return request->last || request->alone || requester->pacer->rate_kbps != 0 ||
 	       requester->unasked + 1 >= REQUESTER_ACK_INTERVAL_PKTS ||
-	       flight_outstanding(requester->flight) + 1 >= requester->flight->window;
+	       loss_outstanding(requester->loss) + 1 >= requester->loss->window;
 }
 
 /* Choose the form of a FLUSH's ICRC. A peer that does not answer may be rxe, which has another
  * form: when the oldest packet is a retransmission, it is sent in the other form, and so are those
  * behind it. */
-static void request_choose_icrc(struct requester *requester, struct packet_out *out)
+static void request_choose_icrc(struct requester *requester, struct psn psn, struct packet_out *out)
 {
-	const struct flight *flight = requester->flight;
+	const struct loss *loss = requester->loss;
 
-	if (psn_eq(flight->next, flight->una) && psn_before(flight->next, flight->top))
+	if (psn_eq(psn, loss->una) && psn_before(psn, loss->top))
 		requester->flush_repeats = !requester->flush_repeats;
 	out->icrc_repeats = requester->flush_repeats;
 }
@@ -224,7 +221,7 @@ static void request_emit(struct requester *requester, const struct request *requ
 			 const struct packet_frag *frags, uint32_t count, struct packet_out *out)
 {
 	const uint8_t opcode = requester->service | request->opcode;
-	struct bth_fields bth = peer_bth(requester->peer, opcode, requester->flight->next);
+	struct bth_fields bth = peer_bth(requester->peer, opcode, request->psn);
 
 	bth.solicited = request->last && (request->wqe->flags & IBV_SEND_SOLICITED) &&
 			!requester_wants_response(request->wqe) &&
@@ -232,9 +229,9 @@ static void request_emit(struct requester *requester, const struct request *requ
 	bth.ack_req = request_asks_ack(requester, request);
 	requester->unasked = bth.ack_req ? 0 : requester->unasked + 1;
 	packet_begin(out, &requester->peer->path, &bth);
-	out->again = psn_before(requester->flight->next, requester->flight->top);
+	out->again = psn_before(request->psn, requester->loss->top);
 	if (request->opcode == OPCODE_FLUSH)
-		request_choose_icrc(requester, out);
+		request_choose_icrc(requester, request->psn, out);
 	request_put_headers(out, requester->service, request);
 	for (uint32_t i = 0; i < count; i++)
 		packet_payload(out, frags[i].kind, frags[i].addr, frags[i].len);
@@ -254,43 +251,78 @@ void request_pass(struct requester *requester)
 
 /* Advance behind the packet that was sent; to the next request if it was the last one of its
  * message. */
-static void request_advance(struct requester *requester, const struct request *request)
+static void request_advance(struct requester *requester, const struct request *request, bool again)
 {
-	struct flight *flight = requester->flight;
+	struct loss *loss = requester->loss;
 
-	if (psn_before(flight->next, flight->top))
-		counters_add(requester->counters, COUNTER_retransmitted_packets, 1);
 	if (requester_wants_response(request->wqe))
-		flight->responses++;
-	flight_sent(flight, request->psns);
-	requester->place_psn = flight->next;
+		loss->responses++;
+	if (unlikely(again)) {
+		counters_add(requester->counters, COUNTER_retransmitted_packets, 1);
+		loss_sent(loss, request->psns);
+	} else {
+		loss_sent_new(loss, request->psns);
+	}
+	requester->place_psn = loss->next;
 	if (request->last)
 		request_pass(requester);
 }
 
-void request_stop_at(struct requester *requester, enum fault fault)
+/* Note a packet that was sent again, alone. */
+static void request_repeated(struct requester *requester, const struct request *request)
+{
+	counters_add(requester->counters, COUNTER_retransmitted_packets, 1);
+	loss_sent_again(requester->loss, request->psn, request->psns);
+}
+
+void request_stop_at(struct requester *requester, uint32_t index, enum fault fault)
 {
 	requester->fault = fault;
-	requester->faulty_index = requester->sq->next;
+	requester->faulty_index = index;
+	request_unlocate(requester);
+}
+
+uint32_t request_find(const struct sq *sq, struct psn psn)
+{
+	uint32_t index = sq->cons;
+
+	while (psn_before(sq_at(sq, index)->last_psn, psn))
+		index++;
+	return index;
+}
+
+/* Return the index of a packet's request. */
+static uint32_t request_index(const struct requester *requester, const struct request *request)
+{
+	return request->alone ? request_find(requester->sq, request->psn) : requester->sq->next;
+}
+
+/* Put the list's position at a packet that is sent again. That of new packets is located again. */
+static void request_seek(struct requester *requester, const struct request *request)
+{
+	sgl_seek(&requester->sgl, request->wqe->sge, request->wqe->num_sge, request->position);
 	request_unlocate(requester);
 }
 
 enum put request_put(struct requester *requester, struct packet_sink *sink,
-		     const struct send_wqe *wqe, bool alone)
+		     const struct send_wqe *wqe, struct psn psn, const struct loss_range *again)
 {
-	struct request request = request_next(requester, wqe);
+	struct request request = request_at(requester, wqe, psn);
 	struct packet_frag frags[PACKET_FRAGS_MAX];
 	enum mr_status status;
 	struct packet_out *out;
 	uint32_t count;
 
-	if (unlikely(alone))
-		request_shorten(requester, &request);
+	if (unlikely(again != NULL)) {
+		request_shorten(requester, again, &request);
+		request_seek(requester, &request);
+	}
 	status = request_gather(requester, &request, frags, &count);
 	if (unlikely(status != MR_OK)) {
 		if (status == MR_ABSENT)
 			return PUT_ABSENT;
-		request_stop_at(requester, FAULT_SEND_PROTECTION);
+		request_stop_at(requester, request_index(requester, &request),
+				FAULT_SEND_PROTECTION);
 		return PUT_FAULTY;
 	}
 	out = sink->get(sink);
@@ -301,11 +333,15 @@ enum put request_put(struct requester *requester, struct packet_sink *sink,
 	}
 	request_emit(requester, &request, frags, count, out);
 	if (sink->put(sink, out) != 0) {
-		request_stop_at(requester, FAULT_SEND_PROTECTION);
+		request_stop_at(requester, request_index(requester, &request),
+				FAULT_SEND_PROTECTION);
 		return PUT_FAULTY;
 	}
 	counters_add(requester->counters, COUNTER_tx_payload_bytes_read, out->copy_len);
 	pacer_sent(requester->pacer, packet_length(out));
-	request_advance(requester, &request);
+	if (unlikely(request.alone))
+		request_repeated(requester, &request);
+	else
+		request_advance(requester, &request, out->again);
 	return PUT_DONE;
 }

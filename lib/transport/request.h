@@ -11,26 +11,36 @@ static inline void request_unlocate(struct requester *requester)
 	requester->place_psn = psn_none();
 }
 
-/** Send the request in this slot next; the caller sets sgl to the byte of flight->next in it. */
+/** Send the request in this slot next; the caller sets sgl to the byte of loss->next in it. */
 void request_stand_at(struct requester *requester, uint32_t index);
 
 /** Send the next request after this one. */
 void request_pass(struct requester *requester);
 
-/** Stop at the next request, which cannot be sent; it fails when all before it are complete. */
-void request_stop_at(struct requester *requester, enum fault fault);
+/** Stop at a request that cannot be sent; it fails when all before it are complete. */
+void request_stop_at(struct requester *requester, uint32_t index, enum fault fault);
 
 /* The result of request_put. */
 enum put {
 	PUT_DONE,
 	PUT_NO_ROOM, /* try again in a later turn */
-	PUT_FAULTY,  /* request_stop_at was called */
+	PUT_FAULTY,  /* the request cannot be sent: requester->fault says why */
 	PUT_ABSENT,  /* a page of its payload is not in memory: try again when it is */
 };
 
-/** Build the packet of this message that flight->next stands for, send it, and advance. With
- * `alone` it is retransmitted alone. */
+/** Return the index of the request of a PSN in flight. */
+uint32_t request_find(const struct sq *sq, struct psn psn);
+
+/**
+ * Build a packet of this message and send it.
+ *
+ * @param psn
+ *   The packet: loss->next, which then advances.
+ * @param again
+ *   If not NULL, `psn` is the first of these packets. It is sent again, alone, and loss->next does
+ *   not move. A READ request is for the missing responses of the range.
+ */
 enum put request_put(struct requester *requester, struct packet_sink *sink,
-		     const struct send_wqe *wqe, bool alone);
+		     const struct send_wqe *wqe, struct psn psn, const struct loss_range *again);
 
 #endif

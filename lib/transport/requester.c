@@ -32,12 +32,12 @@ static uint32_t requester_psns(const struct requester *requester, const struct s
 	return (uint32_t)(((uint64_t)wqe->length + mtu - 1) >> rte_bsf32(mtu));
 }
 
-/* Find the request and the byte of flight->next; after going back, search from the oldest one
+/* Find the request and the byte of loss->next; after going back, search from the oldest one
  * on. */
 static void requester_locate(struct requester *requester)
 {
 	const struct sq *sq = requester->sq;
-	const struct psn next = requester->flight->next;
+	const struct psn next = requester->loss->next;
 	const uint32_t prod = sq_prod(sq);
 	uint32_t index = sq->cons;
 
@@ -58,26 +58,26 @@ static void requester_locate(struct requester *requester)
 /* Return true if the next packet of this request may leave now. */
 static bool requester_may_send(const struct requester *requester, const struct send_wqe *wqe)
 {
-	const struct flight *flight = requester->flight;
-	const bool begins = !wqe->started || psn_eq(wqe->first_psn, flight->next);
+	const struct loss *loss = requester->loss;
+	const bool begins = !wqe->started || psn_eq(wqe->first_psn, loss->next);
 
 	if (requester->state == REQUESTER_DRAINING && !wqe->started)
 		return false;
 	/* Flow control by acknowledgements is only for reliable services. */
-	if (requester->service != OPCODE_UC && flight_full(flight))
+	if (requester->service != OPCODE_UC && loss_full(loss))
 		return false;
 	/* IBTA 10.8.3.3: a fence waits for the earlier READs and atomics. */
-	if (begins && (wqe->flags & IBV_SEND_FENCE) && flight->responses > 0)
+	if (begins && (wqe->flags & IBV_SEND_FENCE) && loss->responses > 0)
 		return false;
 	/* The responder has resources for this many READs and atomics. */
-	if (requester_wants_response(wqe) && flight->responses >= flight->max_responses)
+	if (requester_wants_response(wqe) && loss->responses >= loss->max_responses)
 		return false;
 	return sq_is_local((enum ibv_wr_opcode)wqe->opcode) || !pacer_holds(requester->pacer);
 }
 
 static void requester_start(struct requester *requester, struct send_wqe *wqe)
 {
-	wqe->first_psn = requester->flight->next;
+	wqe->first_psn = requester->loss->next;
 	wqe->last_psn = psn_add(wqe->first_psn, (int32_t)requester_psns(requester, wqe) - 1);
 	wqe->started = true;
 	sgl_seek(&requester->sgl, wqe->sge, wqe->num_sge, 0);
@@ -94,10 +94,10 @@ static bool requester_execute(struct requester *requester, struct send_wqe *wqe)
 			local_execute(requester->pd, requester->qpn, requester->windows, wqe);
 
 		if (fault != FAULT_NONE) {
-			request_stop_at(requester, fault);
+			request_stop_at(requester, requester->sq->next, fault);
 			return false;
 		}
-		wqe->first_psn = requester->flight->next;
+		wqe->first_psn = requester->loss->next;
 		wqe->last_psn = psn_add(wqe->first_psn, -1);
 		wqe->started = true;
 	}
@@ -105,48 +105,32 @@ static bool requester_execute(struct requester *requester, struct send_wqe *wqe)
 	return true;
 }
 
-/* Send the next packet of a selective retransmission; flight->next is at it. */
-static enum put requester_retransmit_next(struct requester *requester, struct packet_sink *sink)
+/*
+ * Send packets again that are missing. The place of new packets does not move: neither window nor
+ * fences apply to packets that were already sent. Return the number of packets.
+ */
+static unsigned int requester_send_missing(struct requester *requester, struct packet_sink *sink,
+					   unsigned int budget, bool *more, bool *absent)
 {
 	const struct sq *sq = requester->sq;
-
-	requester_locate(requester);
-	if (sq->next == sq_prod(sq) || !sq_at(sq, sq->next)->started)
-		return PUT_FAULTY;
-	return request_put(requester, sink, sq_at(sq, sq->next), true);
-}
-
-/*
- * Retransmit what is missing. The place of new packets does not move: neither window nor fences
- * apply to packets that were already sent. Return the number of packets.
- */
-static unsigned int requester_retransmit(struct requester *requester, struct packet_sink *sink,
-					 unsigned int budget, bool *more, bool *absent)
-{
-	struct flight *flight = requester->flight;
-	const uint32_t responses = flight->responses;
-	const struct psn next = flight->next;
 	enum put put = PUT_DONE;
+	struct loss_range range;
 	unsigned int sent = 0;
-	bool paced = false;
 
-	if (requester->state == REQUESTER_STOPPED ||
-	    !psn_before(flight->retransmit_next, flight->retransmit_to))
-		return 0;
-	while (psn_before(flight->retransmit_next, flight->retransmit_to) && put == PUT_DONE &&
-	       sent < budget && !(paced = pacer_holds(requester->pacer))) {
-		flight->next = flight->retransmit_next;
-		put = requester_retransmit_next(requester, sink);
-		flight->retransmit_next = flight->next;
-		sent += put == PUT_DONE;
+	while (requester->state != REQUESTER_STOPPED && loss_next(requester->loss, &range) &&
+	       !pacer_holds(requester->pacer)) {
+		if (sent == budget) {
+			*more = true;
+			break;
+		}
+		put = request_put(requester, sink, sq_at(sq, request_find(sq, range.from)),
+				  range.from, &range);
+		if (put != PUT_DONE)
+			break;
+		sent++;
 	}
-	flight->retransmit_sent |= sent > 0;
 	*absent = put == PUT_ABSENT;
-	*more = put == PUT_NO_ROOM || (put == PUT_DONE && !paced &&
-				       psn_before(flight->retransmit_next, flight->retransmit_to));
-	flight->next = next;
-	flight->responses = responses;
-	request_unlocate(requester);
+	*more |= put == PUT_NO_ROOM;
 	return sent;
 }
 
@@ -159,10 +143,10 @@ static unsigned int requester_send_all(struct requester *requester, struct packe
 	*more = false;
 	*absent = false;
 	requester->fault = FAULT_NONE;
-	if (unlikely(requester->flight->retransmit != RETRANSMIT_NONE)) {
-		sent = requester_retransmit(requester, sink, budget, more, absent);
+	if (unlikely(loss_is_selective(requester->loss))) {
+		sent = requester_send_missing(requester, sink, budget, more, absent);
 		if (*more || *absent || requester->fault != FAULT_NONE ||
-		    flight_holds(requester->flight))
+		    loss_holds(requester->loss))
 			return sent;
 	}
 	if (!requester_stands(requester))
@@ -175,8 +159,8 @@ static unsigned int requester_send_all(struct requester *requester, struct packe
 			break;
 		wqe = sq_at(requester->sq, requester->sq->next);
 		/* No answer to it may be outstanding (ibv_modify_qp(3), max_rd_atomic). */
-		if (requester_wants_response(wqe) && requester->flight->max_responses == 0) {
-			request_stop_at(requester, FAULT_SEND_OPERATION);
+		if (requester_wants_response(wqe) && requester->loss->max_responses == 0) {
+			request_stop_at(requester, requester->sq->next, FAULT_SEND_OPERATION);
 			break;
 		}
 		if (!requester_may_send(requester, wqe))
@@ -192,7 +176,7 @@ static unsigned int requester_send_all(struct requester *requester, struct packe
 		}
 		if (!wqe->started)
 			requester_start(requester, wqe);
-		put = request_put(requester, sink, wqe, false);
+		put = request_put(requester, sink, wqe, requester->loss->next, NULL);
 		if (put != PUT_DONE) {
 			*more = put == PUT_NO_ROOM;
 			*absent = put == PUT_ABSENT;

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The address to reply to, from a datagram's completion and its 40 bytes of network header. */
+/* Derives the address to reply to from a datagram's completion and its 40 bytes of network
+ * header. */
 #include <assert.h>
 #include <string.h>
 
 #include <netinet/in.h>
 #include <rte_byteorder.h>
 
+#include "transport/datagram.h"
 #include "wire/gid.h"
 
 #include "verbs_internal.h"
@@ -96,7 +98,8 @@ int ibv_init_ah_from_wc(struct ibv_context *ibv, uint8_t port_num, struct ibv_wc
 
 	*attr = (struct ibv_ah_attr){
 		.dlid = wc->slid,
-		.sl = wc->sl,
+		/* In completions of our device, sl is the packet type and not a priority. */
+		.sl = wc->sl & DATAGRAM_SL_UDP ? 0 : wc->sl,
 		.src_path_bits = wc->dlid_path_bits,
 		.port_num = port_num,
 	};

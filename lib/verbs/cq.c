@@ -182,7 +182,7 @@ static void unlist_ex(struct face_context *context, struct face_cq *cq)
 	pthread_mutex_unlock(&context->face->lock);
 }
 
-/* Its queue pairs have been destroyed before. */
+/* End a completion queue. Its queue pairs have ended before. */
 void cq_end(struct face_object *object)
 {
 	struct face_cq *cq = container_of(object, struct face_cq, object);

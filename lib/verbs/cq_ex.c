@@ -67,7 +67,7 @@ static void read_wallclock(struct face_cq *cq)
 				  cq->device->ops->now(cq->device->engine);
 }
 
-/* On success the calling thread holds the iterator until end_poll. */
+/* Begin a batch. On success the calling thread holds the iterator until end_poll. */
 static int start_poll(struct ibv_cq_ex *ex, struct ibv_poll_cq_attr *attr)
 {
 	struct face_cq *cq = of_ex(ex);
@@ -85,8 +85,9 @@ static int start_poll(struct ibv_cq_ex *ex, struct ibv_poll_cq_attr *attr)
 	return rc;
 }
 
-/* A batch ends where the queue is empty: completions that arrive later are for the next start_poll.
- * A long batch reports to the engine from time to time. */
+/* Take the next completion of a batch. The batch ends where the queue is empty: completions that
+ * arrive later are for the next start_poll. A long batch reports to the engine from time to
+ * time. */
 static int next_poll(struct ibv_cq_ex *ex)
 {
 	struct face_cq *cq = of_ex(ex);

@@ -60,20 +60,27 @@ void device_list_visit(void (*visit)(struct face_device *face, void *arg), void 
 		visit(&faces[i], arg);
 }
 
-/* Fill a device. Its names match no file of this host: uverbs0 may be a kernel's device of another
- * kind. */
+/* Name a device as its files are named. If nothing shows it, its name matches no file of this host:
+ * uverbs0 may be a kernel's device of another kind. */
+static void face_name_files(struct face_device *face, const struct device *device, size_t index)
+{
+	if (device->displayed)
+		snprintf(face->ibv.dev_name, sizeof(face->ibv.dev_name), "uverbs%zu", index);
+	else
+		snprintf(face->ibv.dev_name, sizeof(face->ibv.dev_name), "uverbs_%.56s",
+			 device->config.name);
+	snprintf(face->ibv.dev_path, sizeof(face->ibv.dev_path),
+		 "/sys/class/infiniband_verbs/%.63s", face->ibv.dev_name);
+	snprintf(face->ibv.ibdev_path, sizeof(face->ibv.ibdev_path), "/sys/class/infiniband/%.63s",
+		 device->config.name);
+}
+
 static void face_init(struct face_device *face, struct device *device, size_t index)
 {
-	const char *name = device->config.name;
-
 	face->ibv.node_type = IBV_NODE_CA;
 	face->ibv.transport_type = IBV_TRANSPORT_IB;
-	snprintf(face->ibv.name, sizeof(face->ibv.name), "%s", name);
-	snprintf(face->ibv.dev_name, sizeof(face->ibv.dev_name), "uverbs_%.56s", name);
-	snprintf(face->ibv.dev_path, sizeof(face->ibv.dev_path),
-		 "/sys/class/infiniband_verbs/uverbs_%.56s", name);
-	snprintf(face->ibv.ibdev_path, sizeof(face->ibv.ibdev_path), "/sys/class/infiniband/%.63s",
-		 name);
+	snprintf(face->ibv.name, sizeof(face->ibv.name), "%s", device->config.name);
+	face_name_files(face, device, index);
 	face->driver_ops = not_a_driver;
 	face->device = device;
 	face->index = index;
@@ -153,7 +160,7 @@ __be64 ibv_get_device_guid(struct ibv_device *ibv)
 	return face_device(ibv)->device->node_guid_be;
 }
 
-/* There is no index: it would be the kernel's, and the kernel does not know the device. */
+/* Return -1: an index would be the kernel's, and the kernel does not know the device. */
 int ibv_get_device_index(struct ibv_device *ibv __rte_unused)
 {
 	return -1;

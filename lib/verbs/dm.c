@@ -63,7 +63,8 @@ void dm_end(struct face_object *object)
 	dm_release_hold(face->dm);
 }
 
-/* A context of the parent cannot share: another thread may have held the lock at fork(). */
+/* Share device memory with imported contexts. A context of the parent process cannot share: another
+ * thread may have held the lock at fork(). */
 static int share(struct face_context *context, struct face_dm *face)
 {
 	return context_is_orphan(&context->verbs.context)

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * fork(): the parent continues, and the child neither disturbs it nor is stopped from starting
- * anew.
+ * fork(): the parent continues undisturbed, and the child may start devices of its own.
  *
  * A child has copies of the parent's queues (or the very same queues, if a parent domain's
  * allocator gives shared memory), and it shares the parent's port and descriptors. But it has no

@@ -80,7 +80,7 @@ struct ibv_pd *ibv_import_pd(struct ibv_context *ibv, uint32_t pd_handle)
 	return &pd->ibv;
 }
 
-/* A parent domain cannot be unimported: only ibv_dealloc_pd ends it. */
+/* End an imported handle. A parent domain cannot be unimported: only ibv_dealloc_pd ends it. */
 static int unimport_pd(void *handle)
 {
 	struct ibv_pd *ibv = handle;

@@ -4,7 +4,8 @@
 
 #include "verbs_internal.h"
 
-/* The LID is InfiniBand's. On Ethernet the group's link address follows from the GID. */
+/* Attach a queue pair to a group. The LID has a meaning on InfiniBand only; on Ethernet the group's
+ * link address follows from the GID. */
 int ibv_attach_mcast(struct ibv_qp *ibv, const union ibv_gid *gid, uint16_t lid __rte_unused)
 {
 	struct face_context *context = face_context(ibv->context);

@@ -310,7 +310,7 @@ static int end_region(struct face_context *context, struct face_mr *mr)
 	return 0;
 }
 
-/* Its windows have been destroyed before, so nothing keeps the region. */
+/* End a region. Its windows have ended before, so mr_deregister cannot fail. */
 void mr_end(struct face_object *object)
 {
 	struct face_mr *mr = container_of(object, struct face_mr, object);

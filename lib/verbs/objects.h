@@ -128,7 +128,7 @@ struct shared {
 struct face_td {
 	struct ibv_td ibv;
 	struct face_object object;
-	uint32_t users; /* parent domains of it; atomic */
+	uint32_t users; /* parent domains that use it; atomic */
 };
 
 struct face_pd {

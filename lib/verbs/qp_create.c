@@ -30,7 +30,8 @@ static int check_cq(const struct ibv_context *ibv, const struct ibv_cq *cq)
 	return cq && cq->context == ibv ? 0 : -EINVAL;
 }
 
-/* XRC queue pairs need an XRC shared receive queue, and other types must not use one. */
+/* Check that the shared receive queue is of this context, and not of an XRC domain: packets name
+ * the queues of those by number. */
 static int check_srq(const struct ibv_context *ibv, struct ibv_srq *srq)
 {
 	if (!srq)

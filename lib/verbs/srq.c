@@ -249,7 +249,7 @@ static void give_back(struct face_srq *srq)
 	parent_put(srq->parent);
 }
 
-/* Its queue pairs have been destroyed before. */
+/* End a shared receive queue. Its queue pairs have ended before. */
 void srq_end(struct face_object *object)
 {
 	struct face_srq *srq = container_of(object, struct face_srq, object);

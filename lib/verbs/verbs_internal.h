@@ -183,7 +183,7 @@ int cq_arm_op(struct ibv_cq *ibv, int solicited_only);
 int cq_modify_op(struct ibv_cq *ibv, struct ibv_modify_cq_attr *attr);
 struct ibv_cq_ex *cq_ex_create_op(struct ibv_context *ibv, struct ibv_cq_init_attr_ex *attr);
 
-/** In a child process: make its iterator find nothing, and return ENODEV. */
+/** Make its iterator find nothing and return ENODEV, because this is a child process. */
 void cq_ex_disable(struct face_cq *cq);
 
 /* dm.c */
@@ -287,7 +287,7 @@ int srq_number_op(struct ibv_srq *ibv, uint32_t *number);
 int wr_check_flags(enum ibv_qp_type type, uint64_t send_ops_flags);
 void wr_fill(struct face_qp *qp, uint64_t send_ops_flags);
 
-/** In a child process: make its list of work requests a dummy. */
+/** Make its list of work requests a dummy, because this is a child process. */
 void wr_disable(struct face_qp *qp);
 
 /* post.c, path.c */

@@ -32,7 +32,7 @@ struct ibv_xrcd *xrcd_open_op(struct ibv_context *ibv, struct ibv_xrcd_init_attr
 	return &xrcd->ibv;
 }
 
-/* Objects that were opened with the domain have ended before. */
+/* End an XRC domain. Objects that were opened with it have ended before. */
 void xrcd_end(struct face_object *object)
 {
 	xrcd_close(container_of(object, struct face_xrcd, object)->xrcd);

@@ -27,7 +27,7 @@ static const uint8_t ones_ipv4[ICRC_HEADERS_MAX] __attribute__((aligned(64))) = 
 	[1] = 0xff, [8] = 0xff, [10] = 0xff, [11] = 0xff, UDP_AND_BTH_ONES(20),
 };
 
-/* Traffic class, flow label, hop limit; the same of UDP and BTH. */
+/* Traffic class, flow label, hop limit; of UDP and BTH the same fields as above. */
 static const uint8_t ones_ipv6[ICRC_HEADERS_MAX] __attribute__((aligned(64))) = {
 	[0] = 0x0f, [1] = 0xff, [2] = 0xff, [3] = 0xff, [7] = 0xff, UDP_AND_BTH_ONES(40),
 };

@@ -51,8 +51,8 @@ static enum packet_status parse_ether(const uint8_t *frame, size_t len, struct f
 	return PACKET_OK;
 }
 
-/* Return true if this is RoCE's port. From here on wrong lengths count as errors of a RoCE
- * packet. */
+/* Return true if the destination port is RoCE's. From here on, wrong lengths count as errors of a
+ * RoCE packet. */
 static bool is_roce_port(const struct frame *f, size_t l3_len)
 {
 	const struct rte_udp_hdr *udp = (const struct rte_udp_hdr *)(f->l3 + l3_len);

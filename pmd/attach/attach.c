@@ -232,8 +232,8 @@ int attach_error(const char *path, int rc)
 		log_error("this process is attached to uroced at %s already", path);
 		break;
 	case -EUSERS:
-		log_error("uroced at %s still holds slots of this process from before its exec "
-			  "calls, and gives it no more: start a new process",
+		log_error("uroced at %s has no further slot for this process, which still holds "
+			  "those from before its exec calls: start a new process",
 			  path);
 		break;
 	case -EAGAIN:

@@ -38,7 +38,7 @@ struct client_lane {
 				    index */
 	bool has_received;	 /* packets that came through the owner earlier have been taken */
 	bool touched;		 /* packets were put into it in this burst */
-	uint64_t full_since_tsc; /* since then it has had no room; 0: it has room */
+	uint64_t full_since_tsc; /* time since which it has had no room; 0: it has room */
 	uint64_t dropped;	 /* packets that the other process did not take in time */
 	struct lane_tx tx;
 	struct lane_rx rx;
@@ -99,6 +99,7 @@ struct share_client {
 	struct addresses addresses;
 };
 
+struct port;
 struct share_facts;
 
 /**
@@ -126,8 +127,29 @@ struct rte_mbuf *client_mbuf(struct share_client *client, uint32_t buffer);
  * memory. Not MT-safe. */
 struct rte_mempool *client_new_pool(const char *ops, void *data, uint32_t size, uint32_t room);
 
+/** Register the operations of all pools. Not MT-safe. 0 or -ENOSPC. */
+int client_register_ops(void);
+
 /** Make the pool of a client, after its rings and arena. 0 or -ENOMEM. */
 int client_make_pool(struct share_client *client);
+
+/** Make the pool of an isolated process's port (port_make_pool). Not MT-safe. 0 or -errno. */
+int client_make_private_pool(struct port *port);
+
+/** Fill in an mbuf that is used for the first time: until then it is all zero. */
+static inline void client_prepare_mbuf(struct rte_mbuf *mbuf, struct rte_mempool *pool,
+				       uint8_t *buffer, uint32_t bytes)
+{
+	if (likely(mbuf->pool))
+		return;
+	mbuf->buf_addr = buffer;
+	mbuf->buf_iova = (rte_iova_t)(uintptr_t)buffer;
+	mbuf->buf_len = (uint16_t)bytes;
+	mbuf->nb_segs = 1;
+	mbuf->port = RTE_MBUF_PORT_INVALID;
+	rte_mbuf_refcnt_set(mbuf, 1);
+	mbuf->pool = pool;
+}
 
 /** Handle the owner's unrequested messages, and notice if the owner has ended. MT-safe. */
 void client_listen(struct share_client *client);
@@ -190,7 +212,7 @@ uint16_t client_lanes_take(struct share_client *client, struct rte_mbuf **mbufs,
 /** Take back the buffers that other processes have released. */
 void client_lanes_collect(struct share_client *client);
 
-/** Before sleeping: tell the other processes that they must wake us. MT-safe. */
+/** Tell the other processes, before sleeping, that they must wake us. MT-safe. */
 void client_lanes_say_asleep(struct share_client *client);
 
 /** Return true if packets wait. Call after client_lanes_say_asleep and a full fence. MT-safe. */
@@ -203,6 +225,7 @@ void client_short_placed(void *arg, uint32_t len);
 void client_short_push(void *arg);
 
 extern const struct rte_mempool_ops lane_pool_ops;
+extern const struct rte_mempool_ops private_pool_ops;
 extern const struct port_ops client_port_ops;
 extern const struct link_remote client_link_remote;
 

@@ -16,7 +16,8 @@
 #include "net/link.h"
 #include "port/memif_caller.h"
 
-/* If the owner cannot take a message now, the port tries again later. */
+/* Pass a memif socket to the owner. If the owner cannot take a message now, the port tries again
+ * later. */
 static int isolated_call(void *arg)
 {
 	const struct share_message message = {.type = SHARE_MEMIF, .version = SHARE_VERSION};
@@ -66,17 +67,22 @@ int share_isolate(struct link *link, const char *socket_path, int report_fd,
 	int fds[SHARE_FDS];
 	int rc;
 
-	rc = attach_open(socket_path, 0, report_fd, &client, &message, fds);
+	/* Before EAL may start: its plugins fill DPDK's table of operations. */
+	rc = client_register_ops();
+	if (rc == 0)
+		rc = attach_open(socket_path, 0, report_fd, &client, &message, fds);
 	if (rc != 0)
 		return attach_error(socket_path, rc);
 	attach_learn(client, &message, facts);
-	/* There is one port: a program names the socket of the port that it wants. */
+	/* The list has one port: a program names the socket of the port that it wants. */
 	facts->ports = 1;
 	client->addresses = message.addresses;
 	client->link_up = message.link_up;
 	link_init_remote(link, &client_link_remote, client, &message.addresses);
 	rc = memif_prepare_caller(&link->port, &isolated_caller, client, message.welcome.mac,
 				  message.welcome.mtu_bytes);
+	link->port.make_pool = client_make_private_pool;
+	link->port.tsc_hz = message.welcome.tsc_hz;
 	link->port.own_qpn_first = facts->qpn_first;
 	link->port.own_qpn_count = facts->qpn_count;
 	return rc;

@@ -111,16 +111,9 @@ struct rte_mbuf *client_mbuf(struct share_client *client, uint32_t buffer)
 {
 	struct rte_mbuf *mbuf = &client->mbufs[buffer];
 
-	/* An mbuf is all zero until its buffer is used for the first time. */
-	if (unlikely(!mbuf->pool)) {
-		mbuf->buf_addr = client->arena + (size_t)buffer * client->buffer_stride;
-		mbuf->buf_iova = (rte_iova_t)(uintptr_t)mbuf->buf_addr;
-		mbuf->buf_len = (uint16_t)client->buffer_bytes;
-		mbuf->nb_segs = 1;
-		mbuf->port = RTE_MBUF_PORT_INVALID;
-		rte_mbuf_refcnt_set(mbuf, 1);
-		mbuf->pool = client->pool;
-	}
+	client_prepare_mbuf(mbuf, client->pool,
+			    client->arena + (size_t)buffer * client->buffer_stride,
+			    client->buffer_bytes);
 	return mbuf;
 }
 
@@ -154,13 +147,15 @@ struct rte_mempool *client_new_pool(const char *ops, void *data, uint32_t size, 
  * the order of their registration. A DPDK secondary process (secondary.c) must have the same order
  * as its primary, and it uses none of these operations.
  */
-static int client_register_ops(void)
+int client_register_ops(void)
 {
 	static bool registered;
 
 	if (registered)
 		return 0;
-	if (rte_mempool_register_ops(&pool_ops) < 0 || rte_mempool_register_ops(&lane_pool_ops) < 0)
+	if (rte_mempool_register_ops(&pool_ops) < 0 ||
+	    rte_mempool_register_ops(&lane_pool_ops) < 0 ||
+	    rte_mempool_register_ops(&private_pool_ops) < 0)
 		return -ENOSPC;
 	registered = true;
 	return 0;

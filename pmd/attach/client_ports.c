@@ -49,6 +49,16 @@ static int ports_listen(void *user, uint32_t id)
 	return ports_ask(user, &message);
 }
 
+static int ports_change(void *user, uint32_t id, uint8_t ip_version, bool reuse)
+{
+	struct share_message message;
+
+	memset(&message, 0, sizeof(message));
+	message.type = SHARE_CHANGE;
+	message.claim = (struct share_claim){.id = id, .ip_version = ip_version, .reuse = reuse};
+	return ports_ask(user, &message);
+}
+
 static void ports_release(void *user, uint32_t id)
 {
 	struct share_message message;
@@ -71,6 +81,7 @@ static int ports_ids(void *user, uint32_t *mask, uint32_t *value)
 static const struct cm_ports_ops client_ports = {
 	.claim = ports_claim,
 	.listen = ports_listen,
+	.change = ports_change,
 	.release = ports_release,
 	.ids = ports_ids,
 };

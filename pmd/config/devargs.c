@@ -169,7 +169,7 @@ static int search_match(const char *key, const char *value, void *arg)
 		return 0;
 	search->found = true;
 	search->has_value = value != NULL;
-	/* It fits: it is a part of a text of this size. */
+	/* The copy cannot be truncated: it is a part of a text of this size. */
 	if (value)
 		snprintf(search->value, sizeof(search->value), "%s", value);
 	return 1;

@@ -19,7 +19,8 @@ static const char whitespace[] = " \t\r\n";
 
 /* The settings of a section [port NAME]. All others belong to uroced as a whole, or are not
  * uroced's. */
-static const char *const port_settings[] = {"netdev", "port", "ip", "kernel", "mtu", "name"};
+static const char *const port_settings[] = {"netdev", "port", "impair", "ip",
+					    "kernel", "mtu",  "name"};
 
 /*
  * Return the number of the first line that is neither a section nor an assignment; 0 if there is
@@ -74,7 +75,7 @@ static struct rte_cfgfile *file_load(const char *path, char *error, size_t error
 	if (cfg == NULL && why != NULL)
 		snprintf(error, error_size, "%s: %.*s", path, (int)strcspn(why, "\n"), why);
 	else if (cfg == NULL)
-		snprintf(error, error_size, "%s: settings stand below a line [" SECTION "]", path);
+		snprintf(error, error_size, "%s: settings must follow a line [" SECTION "]", path);
 	free(log);
 	return cfg;
 }
@@ -113,8 +114,8 @@ static int file_apply_entry(struct settings *settings, const char *path, const c
 	}
 	if (!may_stand_in(section, entry->name)) {
 		snprintf(error, error_size,
-			 "%s: section [%s]: %s is no setting of one port; what holds for all "
-			 "stands in [" SECTION "]",
+			 "%s: section [%s]: %s cannot be set for one port; settings for all ports "
+			 "belong in [" SECTION "]",
 			 path, section, entry->name);
 		return -EINVAL;
 	}

@@ -10,6 +10,7 @@
 #include "address.h"
 #include "base/log.h"
 #include "base/tuning.h"
+#include "config/impair.h"
 #include "value.h"
 #include "wire/headers.h"
 
@@ -33,6 +34,13 @@ static const char *const capture_names[] = {
 	[SETTINGS_CAPTURE_NO] = "no",
 	[SETTINGS_CAPTURE_PORT] = "port",
 	[SETTINGS_CAPTURE_ALL] = "all",
+};
+
+static const char *const view_names[] = {
+	[SETTINGS_VIEW_YES] = "yes",
+	[SETTINGS_VIEW_NO] = "no",
+	[SETTINGS_VIEW_MOUNT] = "mount",
+	[SETTINGS_VIEW_PRELOAD] = "preload",
 };
 
 static const char *const log_level_names[] = {
@@ -146,6 +154,39 @@ static void get_without(const struct value *value, const void *member, struct te
 
 static const struct value_kind value_without = {set_without, get_without};
 
+/* Set what a port does to packets. Only its form is kept: the port reads it again. */
+static int set_impair(const struct value *value, void *member, const char *text, struct text *why)
+{
+	struct impair_config config;
+
+	if (impair_config_read(text, &config, why->at, why->size) != 0)
+		return -EINVAL;
+	return value_word.set(value, member, text, why);
+}
+
+static void get_as_word(const struct value *value, const void *member, struct text *text)
+{
+	value_word.get(value, member, text);
+}
+
+static const struct value_kind value_impair = {set_impair, get_as_word};
+
+/* Set a port. "impair,ARGS,next=PORT" is the port PORT, and sets `impair` to ARGS. */
+static int set_port(const struct value *value, void *member, const char *text, struct text *why)
+{
+	struct settings *settings = (struct settings *)(void *)((char *)member - value->offset);
+	char args[sizeof(settings->impair)];
+	const char *next;
+	int rc;
+
+	rc = impair_config_split(text, args, sizeof(args), &next, why->at, why->size);
+	if (rc == 0 && args[0] != '\0')
+		rc = settings_set(settings, "impair", args, why->at, why->size);
+	return rc == 0 ? value_word.set(value, member, next, why) : rc;
+}
+
+static const struct value_kind value_port = {set_port, get_as_word};
+
 #define SETTING(text, what, member)                                                       \
 	.name = text, .kind = &value_##what, .offset = offsetof(struct settings, member), \
 	.size = sizeof(((struct settings *)0)->member)
@@ -153,10 +194,11 @@ static const struct value_kind value_without = {set_without, get_without};
 #define COUNT(from, to) .unit = "number", .min = from, .max = to
 
 static const struct value values[] = {
-	{SETTING("netdev", word, netdev)},
-	{SETTING("port", word, port)},
+	{SETTING("netdev", port, netdev)},
+	{SETTING("port", port, port)},
+	{SETTING("impair", impair, impair)},
 	{SETTING("kernel", word, kernel), .fits = names_interface,
-	 .rule = "is no name of an interface"},
+	 .rule = "is not the name of an interface"},
 	{SETTING("socket", path, socket)},
 	{SETTING("socket-owner", word, socket_owner)},
 	{SETTING("socket-group", word, socket_group)},
@@ -171,10 +213,11 @@ static const struct value values[] = {
 	{SETTING("mtu", count, mtu), .unit = "number of bytes", .min = MTU_MIN_BYTES,
 	 .max = MTU_MAX_BYTES},
 	{SETTING("progress", choice, progress), CHOICES(progress_names)},
+	{SETTING("view", choice, view), CHOICES(view_names)},
 	{SETTING("log-level", choice, log_level), CHOICES(log_level_names)},
 	{SETTING("telemetry", yes_no, telemetry)},
 	{SETTING("file-prefix", word, file_prefix), .fits = names_directory,
-	 .rule = "is no name of a directory"},
+	 .rule = "is not the name of a directory"},
 	{SETTING("capture", choice, capture), CHOICES(capture_names)},
 	{SETTING("without", without, without)},
 	{SETTING("secondary", count, secondary), COUNT(1, SECONDARY_MAX)},
@@ -258,9 +301,9 @@ int settings_check(const struct settings *settings, char *error, size_t error_si
 			"ip is set, but the addresses of %s are the kernel's; use 'ip addr add'",
 			settings->netdev);
 	if (has_kernel && !has_port)
-		return text_refuse(&why,
-				   "kernel is set without a port: an interface of netdev is the "
-				   "kernel's as it is");
+		return text_refuse(
+			&why,
+			"kernel needs port: with netdev, the kernel already uses the interface");
 	if (has_kernel && settings->ip_count > 0)
 		return text_refuse(
 			&why,

@@ -98,6 +98,9 @@ int eal_log_open(void)
 void eal_log_capture(void)
 {
 	eal_log_first[0] = '\0';
+	/* Without eal_log_open the log is the program's, and shows the errors itself. */
+	if (!eal_log_stream)
+		return;
 	eal_log_capturing = true;
 	eal_log_program_stderr = stderr;
 	stderr = eal_log_stderr;
@@ -105,6 +108,8 @@ void eal_log_capture(void)
 
 void eal_log_release(void)
 {
+	if (!eal_log_stream)
+		return;
 	fflush(eal_log_stderr);
 	stderr = eal_log_program_stderr;
 	eal_log_capturing = false;

@@ -227,7 +227,7 @@ static void seal_dpdks(int fd, void *arg)
 		set_cloexec(fd);
 }
 
-/* Tells which descriptors a port's driver has opened. */
+/* The argument of seal_ours: `is_ours` tells which descriptors a port's driver has opened. */
 struct seal {
 	bool (*is_ours)(const void *arg, int fd);
 	const void *arg;

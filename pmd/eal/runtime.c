@@ -30,6 +30,7 @@
 #define SHIFT_2_MIB    21
 
 static bool runtime_started;
+static bool runtime_joined; /* the program started EAL */
 static enum eal_pages runtime_pages;
 
 /* Return true if that many bytes are available in huge pages of this size now. The pages are also
@@ -64,20 +65,19 @@ static enum eal_pages find_pages(size_t bytes)
 	return EAL_PAGES_PLAIN;
 }
 
-/* EAL opens syslog under our name and option; give the program the defaults back. */
+/* Give the program the defaults of syslog back: EAL has opened it under a name and an option of its
+ * own. */
 static void restore_syslog(void)
 {
 	openlog(NULL, 0, LOG_USER);
 	closelog();
 }
 
-/* EAL cannot be started a second time, so there is no way back to ordinary pages. */
+/* Log why EAL did not start. EAL cannot be started a second time, so we cannot fall back to
+ * ordinary pages. */
 static void log_failure(int rc, size_t memory_bytes)
 {
-	if (rc == -EALREADY)
-		log_error(
-			"this program runs DPDK itself: uroce cannot start a second one beside it");
-	else if (rte_eal_process_type() == RTE_PROC_SECONDARY)
+	if (rte_eal_process_type() == RTE_PROC_SECONDARY)
 		log_error("no DPDK primary with this file-prefix can be joined: %s",
 			  eal_log_reason()[0] ? eal_log_reason() : rte_strerror(-rc));
 	else if (runtime_pages != EAL_PAGES_PLAIN && !find_pages(memory_bytes))
@@ -114,6 +114,23 @@ static int runtime_init(struct eal_args *args, size_t memory_bytes)
 	return rc;
 }
 
+/*
+ * Use the EAL that the program has started: its memory, its log and its threads stay as they are.
+ * The calling thread may be one of its lcores, and remains one.
+ */
+static int runtime_join(const struct runtime_config *config)
+{
+	if (config->secondary) {
+		log_error("this program runs DPDK itself, so it cannot become a secondary process "
+			  "of another one");
+		return -EALREADY;
+	}
+	runtime_joined = true;
+	runtime_started = true;
+	runtime_pages = rte_eal_has_hugepages() ? EAL_PAGES_HUGE : EAL_PAGES_PLAIN;
+	return 0;
+}
+
 int runtime_start(const struct runtime_config *config)
 {
 	static struct eal_args args;
@@ -121,6 +138,9 @@ int runtime_start(const struct runtime_config *config)
 
 	if (runtime_started)
 		return 0;
+	/* EAL counts the CPUs in its first steps. */
+	if (rte_lcore_count() > 0)
+		return runtime_join(config);
 	rc = eal_log_open();
 	if (rc != 0)
 		return rc;
@@ -136,13 +156,6 @@ int runtime_start(const struct runtime_config *config)
 	return rc;
 }
 
-void runtime_adopt(void)
-{
-	runtime_started = true;
-	runtime_pages = rte_eal_has_hugepages() ? EAL_PAGES_HUGE : EAL_PAGES_PLAIN;
-	RTE_PER_LCORE(_lcore_id) = LCORE_ID_ANY;
-}
-
 void runtime_remove_files(const char *file_prefix)
 {
 	char line[PATH_MAX + 128], name[64];
@@ -155,7 +168,7 @@ void runtime_remove_files(const char *file_prefix)
 		if (!path || !strstr(path, name))
 			continue;
 		path[strcspn(path, "\n")] = '\0';
-		/* One file is mapped in many pieces. */
+		/* EAL maps one file in many pieces. */
 		if (unlink(path) != 0 && errno != ENOENT)
 			log_info("cannot remove %s: %s", path, strerror(errno));
 	}
@@ -175,10 +188,13 @@ void runtime_settle(void)
 	static sem_t settled;
 	struct timespec until;
 
+	/* A program's own thread keeps its privileges. */
+	if (!runtime_started || runtime_joined)
+		return;
 	sem_init(&settled, 0, 0);
 	clock_gettime(CLOCK_REALTIME, &until);
 	until.tv_sec += SETTLE_S;
-	/* That thread runs alarms after it has rebuilt its list of descriptors. */
+	/* The interrupt thread runs alarms after it has rebuilt its list of descriptors. */
 	if (rte_eal_alarm_set(1, runtime_settled, &settled) != 0)
 		return;
 	while (sem_timedwait(&settled, &until) != 0 && errno == EINTR)

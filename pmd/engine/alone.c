@@ -20,6 +20,12 @@ static int alone_listen(void *user, uint32_t id)
 	return cm_ports_local.listen(NULL, id);
 }
 
+static int alone_change(void *user, uint32_t id, uint8_t ip_version, bool reuse)
+{
+	(void)user;
+	return cm_ports_local.change(NULL, id, ip_version, reuse);
+}
+
 static void alone_release(void *user, uint32_t id)
 {
 	(void)user;
@@ -53,6 +59,7 @@ static int alone_ids(void *user, uint32_t *mask, uint32_t *value)
 static const struct cm_ports_ops alone_ports_ops = {
 	.claim = alone_claim,
 	.listen = alone_listen,
+	.change = alone_change,
 	.release = alone_release,
 	.ids = alone_ids,
 };

@@ -1,16 +1,22 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The end of an engine, with its process or in a fork's child. */
+#include <errno.h>
 #include <inttypes.h>
 #include <sched.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include "base/log.h"
 #include "device/device.h"
 #include "device/gsi.h"
+#include "display.h"
 #include "engine/engine.h"
+#include "engine/polling.h"
 #include "helper.h"
 
-#define END_TURNS   64
-#define END_WAIT_NS UINT64_C(100000000)
+#define END_TURNS    64
+#define END_WAIT_NS  UINT64_C(100000000)
+#define END_PAUSE_NS 1000000
 
 void engine_wait_for_room(struct engine *engine)
 {
@@ -25,13 +31,17 @@ void engine_wait_for_room(struct engine *engine)
 		engine->tx.given_up = true;
 }
 
-/* Tell the peers of all connections about the end, as many at a time as there is room for. */
+/* Tell the peers of all connections about the end, as many at a time as there is room for. After
+ * each time let the peers empty their rings, because nothing is repeated later. */
 static void engine_tell_peers(struct engine *engine)
 {
-	do {
+	engine_transmit(engine);
+	engine_wait_for_room(engine);
+	while (!engine->tx.given_up && gsi_end(engine->device, clock_ns(&engine->clock)) > 0) {
 		engine_transmit(engine);
 		engine_wait_for_room(engine);
-	} while (!engine->tx.given_up && gsi_end(engine->device, clock_ns(&engine->clock)) > 0);
+		polling_pause(END_PAUSE_NS);
+	}
 }
 
 /* Run last turns for work that was posted just before the end, acknowledgements above all. */
@@ -54,6 +64,17 @@ static void engine_log_counters(const struct engine *engine)
 	}
 }
 
+/* Return true if a program that runs EAL itself has ended it: the packet buffers and rings are not
+ * mapped any more. EAL has no call that would tell. */
+static bool engine_lost_memory(const struct engine *engine)
+{
+	const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+	const uintptr_t pool = (uintptr_t)engine->link->port.pool;
+	unsigned char present;
+
+	return mincore((void *)(pool & ~(page - 1)), page, &present) != 0 && errno == ENOMEM;
+}
+
 void engine_end(struct engine *engine)
 {
 	const uint64_t start_ns = clock_ns(&engine->clock);
@@ -62,12 +83,21 @@ void engine_end(struct engine *engine)
 
 	if (__atomic_load_n(&engine->ended, __ATOMIC_ACQUIRE))
 		return;
-	/* Not owner_lock: a signal handler may call exit() inside a turn, which then never ends. */
+	if (engine_lost_memory(engine)) {
+		__atomic_store_n(&engine->ended, true, __ATOMIC_SEQ_CST);
+		return;
+	}
+	/*
+	 * Do not use owner_lock: a signal handler may call exit() inside a turn, which then never
+	 * ends.
+	 */
 	while (!(owned = owner_try(&engine->owner)) &&
 	       clock_ns(&engine->clock) - start_ns < END_WAIT_NS)
 		tries = shared_wait(tries);
-	if (owned)
+	if (owned) {
 		engine_drain(engine);
+		display_update(engine);
+	}
 	/* The engine is never released: no new turn can begin. */
 	__atomic_store_n(&engine->ended, true, __ATOMIC_SEQ_CST);
 	helper_join(engine);

@@ -14,6 +14,7 @@
 #include "base/tuning.h"
 #include "device/device.h"
 #include "device/gsi.h"
+#include "display.h"
 #include "gids.h"
 #include "helper.h"
 #include "paging.h"
@@ -32,6 +33,10 @@
 #define ACK_HOLD_KERNEL_NS    UINT64_C(5000) /* interval between two packets over a veth */
 #define CLEANUP_FRAMES	      32 /* some hardware reports sent packets in groups this large */
 #define LEFT_NS		      UINT64_C(10000) /* not longer than a nap of the helper */
+#define CLOCKS_APART_NS	      UINT64_C(1000)  /* two readings of the time, one after the other */
+
+static_assert(COUNTER_impair_overflowed - COUNTER_impair_lost == IMPAIR_OVERFLOWED - IMPAIR_LOST,
+	      "counters of damage have the order of their kinds");
 
 /*
  * The packet pool keeps one stack of free buffers per lcore, and drivers select it by the caller's
@@ -106,8 +111,8 @@ static bool engine_holds(const struct engine *engine, struct qp *qp)
 	       qp_owes_ack_only(qp);
 }
 
-/* FEW_QPS queue pairs or fewer stay in the caches by themselves; prefetching them would only cost
- * time. */
+/* Return true if queue pairs should be prefetched. FEW_QPS or fewer stay in the caches by
+ * themselves, and prefetching them would only cost time. */
 bool engine_prefetches(const struct engine *engine)
 {
 	return __atomic_load_n(&engine->device->qps, __ATOMIC_RELAXED) > FEW_QPS && tuning.prefetch;
@@ -148,7 +153,8 @@ unsigned int engine_run_ready(struct engine *engine, bool hold)
 		qp_sched(qp)->is_ready = false;
 		if (qp_run(qp, engine->now_ns, &engine->tx.sink, RUN_BUDGET_PKTS)) {
 			engine_mark_ready(engine, qp);
-			/* The first one that is requeued marks the begin of the next round. */
+			/* The first queue pair that is requeued marks the beginning of the next
+			 * round. */
 			if (!last)
 				last = qp;
 		}
@@ -214,6 +220,19 @@ static uint32_t engine_count_lost(struct engine *engine, enum counter counter, u
 	return (uint32_t)(now - before);
 }
 
+/* Set the counters of damage that the port does on purpose. */
+static void engine_count_damage(struct engine *engine)
+{
+	const struct impair_counts *counts = engine->link->port.impaired;
+	struct counters *counters = &engine->device->counters;
+
+	for (int kind = 0; kind < IMPAIR_KINDS; kind++) {
+		const enum counter counter = (enum counter)(COUNTER_impair_lost + kind);
+
+		counters_add(counters, counter, counts->of[kind] - counters_get(counters, counter));
+	}
+}
+
 static unsigned int engine_receive(struct engine *engine)
 {
 	const struct port *port = &engine->link->port;
@@ -229,6 +248,8 @@ static unsigned int engine_receive(struct engine *engine)
 	engine->taken = received +
 			engine_count_lost(engine, COUNTER_rx_too_long, port->rx_too_long, too_long);
 	engine_count_lost(engine, COUNTER_rx_missed, port->rx_missed, missed);
+	if (unlikely(port->impaired))
+		engine_count_damage(engine);
 	rx_input_burst(engine, mbufs, received, false);
 	looped = tx_loop_burst(&engine->tx, mbufs, RX_BURST);
 	rx_input_burst(engine, mbufs, looped, true);
@@ -325,6 +346,7 @@ static void engine_check_link_sometimes(struct engine *engine)
 	engine_check_link(engine);
 	gids_follow(engine->device, engine->link);
 	engine_report_groups(engine);
+	display_update(engine);
 	if (engine->report && report_is_wanted(engine->report))
 		report_write_device(engine->report, engine->device);
 	/* Install again: the program may have replaced signal handlers meanwhile. */
@@ -384,17 +406,29 @@ uint64_t engine_idle_ns(struct engine *engine, uint64_t now_ns, uint64_t limit_n
 		limit_ns = RTE_MIN(limit_ns, LEFT_NS);
 	limit_ns = wheel_next_ns(&engine->wheel, now_ns, limit_ns);
 	limit_ns = RTE_MIN(limit_ns, engine_gsi_ns(engine, now_ns));
+	limit_ns = RTE_MIN(limit_ns, port_due_ns(&engine->link->port));
 	return moderator_next_ns(&engine->device->moderator, now_ns, limit_ns);
+}
+
+/* Return when the port wants to be asked for packets that it holds back. A packet about which a
+ * sleeping helper knows must not count as earlier than the helper's alarm. */
+static uint64_t engine_port_due_ns(const struct engine *engine)
+{
+	const uint64_t in_ns = port_due_ns(&engine->link->port);
+
+	return likely(in_ns == UINT64_MAX) ? UINT64_MAX
+					   : clock_ns(&engine->clock) + in_ns + CLOCKS_APART_NS;
 }
 
 uint64_t engine_due_ns(const struct engine *engine)
 {
 	const uint64_t event_ns = moderator_next_ns(&engine->device->moderator, 0, UINT64_MAX);
+	uint64_t due_ns;
 
 	if (engine_has_left(engine))
 		return 0;
-	return RTE_MIN(RTE_MIN(wheel_watched_ns(&engine->wheel), event_ns),
-		       gsi_deadline_ns(engine->device));
+	due_ns = RTE_MIN(wheel_watched_ns(&engine->wheel), engine_port_due_ns(engine));
+	return RTE_MIN(RTE_MIN(due_ns, event_ns), gsi_deadline_ns(engine->device));
 }
 
 int engine_create(struct device *device, struct link *link, enum settings_progress progress,

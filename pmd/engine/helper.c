@@ -325,9 +325,9 @@ static void helper_run(struct engine *engine)
 		}
 		if (now_ns - busy_ns < helper_spin_ns(shares_cpu, &seen, now_ns)) {
 			/*
-			 * Not sched_yield: since Linux 6.18 each call gives up a whole time slice,
-			 * and a hundred of them on a busy CPU keep this thread, and so the peer,
-			 * waiting for longer than a queue pair's retries last.
+			 * Do not use sched_yield: since Linux 6.18 each call gives up a whole time
+			 * slice, and a hundred of them on a busy CPU keep this thread, and so the
+			 * peer, waiting for longer than a queue pair's retries last.
 			 */
 			rte_pause();
 		} else if (!had_turn) {

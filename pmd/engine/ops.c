@@ -266,6 +266,13 @@ static int ops_resolve(void *arg, uint8_t sgid_index, const union ibv_gid *dgid,
 	return 0;
 }
 
+static void ops_learn(void *arg, int32_t vlan_id, const uint8_t gid[GID_LEN], const uint8_t mac[6])
+{
+	struct engine *engine = arg;
+
+	link_hear(engine->link, vlan_id, gid, mac, engine->now_ns);
+}
+
 static void *ops_map(void *arg, const void *addr, size_t length)
 {
 	struct engine *engine = arg;
@@ -310,6 +317,7 @@ const struct engine_ops engine_ops_pmd = {
 	.resolve = ops_resolve,
 	.route = ops_route,
 	.look = ops_look,
+	.learn = ops_learn,
 	.map = ops_map,
 	.unmap = ops_unmap,
 };

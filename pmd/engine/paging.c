@@ -76,7 +76,7 @@ void paging_start(struct engine *engine)
 	const int rc = pager_create(&config, &engine->device->pager);
 
 	if (rc != 0)
-		log_info("%s: a page of an on-demand region that is not in memory stops the device "
-			 "until it is: %s",
+		log_info("%s: an absent page of an on-demand region stops the device until the "
+			 "page is in memory: %s",
 			 engine->device->config.name, strerror(-rc));
 }

@@ -33,8 +33,8 @@ void polling_pause(long ns)
 	pthread_setcancelstate(cancel_state, NULL);
 }
 
-/* While another thread wants the CPU, each poll that finds nothing yields. If none does, the call
- * is useless, and is not repeated for POLLING_YIELD_AFTER_NS. */
+/* Yield in each poll that finds nothing, as long as another thread wants the CPU. If none does, the
+ * call is useless, and is not repeated for POLLING_YIELD_AFTER_NS. */
 void polling_yield(struct polling *polling, const struct engine_clock *clock, uint64_t now_ns)
 {
 	uint64_t after_ns;

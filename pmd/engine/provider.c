@@ -21,6 +21,7 @@
 #include "config/settings.h"
 #include "device/device.h"
 #include "device/registry.h"
+#include "display.h"
 #include "eal/cpu.h"
 #include "eal/footprint.h"
 #include "eal/runtime.h"
@@ -31,6 +32,7 @@
 #include "net/link.h"
 #include "paging.h"
 #include "port/conn_thread.h"
+#include "port/impair.h"
 #include "report/set.h"
 #include "report/telemetry.h"
 #include "report/write.h"
@@ -185,8 +187,19 @@ static int provider_isolate(const struct settings *settings, struct link *link, 
 
 	rc = share_isolate(link, settings->isolated, report_fd, facts);
 	if (rc == 0)
+		rc = impair_prepare(&link->port, settings->impair);
+	/* Only telemetry needs EAL. */
+	if (rc == 0 && settings->telemetry)
 		rc = provider_start_runtime(settings, link);
 	return rc == 0 ? port_open(&link->port) : rc;
+}
+
+static int provider_attach(const struct settings *settings, struct link *link, uint32_t number,
+			   int report_fd, struct share_facts *facts)
+{
+	const int rc = share_attach(link, settings->socket, number, report_fd, facts);
+
+	return rc == 0 ? impair_prepare(&link->port, settings->impair) : rc;
 }
 
 struct link_request {
@@ -212,8 +225,7 @@ static int provider_get_link(void *arg)
 	if (provider_isolates(settings))
 		return provider_isolate(settings, link, request->report_fd, facts);
 	if (provider_attaches(settings))
-		return share_attach(link, settings->socket, request->number, request->report_fd,
-				    facts);
+		return provider_attach(settings, link, request->number, request->report_fd, facts);
 	snprintf(facts->unique, sizeof(facts->unique), "%s",
 		 settings->netdev[0] ? settings->netdev : settings->port);
 	return provider_open_link(settings, link);
@@ -232,14 +244,14 @@ static void provider_wait_for_peer(struct engine *engine)
 	/* Programs ask for a NIC's link state, which is set after `connected`. */
 	const bool *there = is_nic ? &engine->device->link_up : &engine->tx.connected;
 
-	if (!port->waits_for_server && !is_nic)
+	if (!port->link_needs_server && !is_nic)
 		return;
 	while (!__atomic_load_n(there, __ATOMIC_ACQUIRE)) {
 		if (clock_ns(&engine->clock) - start_ns > (is_nic ? NIC_WAIT_NS : PEER_WAIT_NS)) {
 			log_warn(is_nic ? "port '%s' has no link yet: is its cable in, and its "
 					  "switch's port on?"
-					: "port '%s' has no peer yet: nothing gets through before "
-					  "its server is there",
+					: "port '%s' has no peer yet: no packet gets through "
+					  "before its server has started",
 				 port->devargs.name);
 			return;
 		}
@@ -294,7 +306,7 @@ static int provider_bring_port(const struct settings *settings, uint32_t number,
 	/* The descriptor stays open: monitoring programs find the report through it. */
 	rc = report_create(&report_fd, &report);
 	if (rc != 0) {
-		log_error("no memory to show devices in: %s", strerror(-rc));
+		log_error("cannot make the report of the device: %s", strerror(-rc));
 		return rc;
 	}
 	request = (struct link_request){settings, number, report_fd, &facts};
@@ -314,7 +326,7 @@ static int provider_bring_port(const struct settings *settings, uint32_t number,
 	engine->canary_fd = report_fd;
 	paging_start(engine);
 	provider_engines[provider_count++] = engine;
-	if (settings->telemetry && !provider_attaches(settings))
+	if (settings->telemetry && !provider_attaches(settings) && !provider_is_child)
 		rc = provider_start_telemetry(report);
 	if (rc != 0)
 		return rc;
@@ -326,6 +338,7 @@ static int provider_bring_port(const struct settings *settings, uint32_t number,
 	if (rc != 0)
 		return rc;
 	provider_wait_for_peer(engine);
+	display_begin(engine, provider_count - 1);
 	return 0;
 }
 
@@ -362,13 +375,14 @@ static int provider_bring_quietly(const struct settings *settings, struct device
 		return rc;
 	}
 	rc = provider_bring(settings, devices, max);
-	if (rc == 0 && !provider_attaches(settings) && !embed_settings())
+	/* A child has no thread of EAL's. */
+	if (rc == 0 && !provider_is_child && !provider_attaches(settings) && !embed_settings())
 		runtime_settle();
 	footprint_restore(&footprint);
 	return rc;
 }
 
-/* Registered by a constructor; see device/registry.h. */
+/* Start the devices; see device/registry.h. */
 static int provider_start(struct device **devices, size_t max)
 {
 	struct settings settings;
@@ -386,8 +400,8 @@ static int provider_start(struct device **devices, size_t max)
 	if (rc == -ENOENT || max == 0)
 		return 0;
 	/* The port is the parent's, and DPDK cannot start again in a process that has its remains.
-	 */
-	if (provider_is_child && !provider_attaches(&settings))
+	 * The owner of another port gives the child a slot of its own. */
+	if (provider_is_child && !provider_has_no_port(&settings))
 		return -ENODEV;
 	if (rc != 0) {
 		log_error("%s", error);
@@ -402,8 +416,8 @@ static int provider_start(struct device **devices, size_t max)
 	/* The parent's program is running already, and may do without the device. */
 	if (provider_is_child)
 		return rc;
-	/* Not exit(): its handlers may belong to threads and libraries that wait for locks that we
-	 * hold. */
+	/* Do not call exit(): its handlers may belong to threads and libraries that wait for locks
+	 * that we hold. */
 	fflush(stdout);
 	_exit(1);
 }

@@ -145,7 +145,7 @@ void memif_socket_quiet(int fd)
 	static const int options[] = {SO_PASSCRED, SO_PASSSEC, SO_PASSPIDFD};
 	const int off = 0;
 
-	/* Not all kernels know all options. What arrives nevertheless is handled. */
+	/* Not all kernels support all options, so messages that arrive nevertheless are handled. */
 	for (size_t i = 0; i < sizeof(options) / sizeof(options[0]); i++)
 		setsockopt(fd, SOL_SOCKET, options[i], &off, sizeof(off));
 }

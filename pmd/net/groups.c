@@ -12,10 +12,11 @@
 
 #include "base/log.h"
 
-#define SCOPE_HOST    1			     /* RFC 4291, 2.7: this scope and narrower ones */
-#define UNASKED	      2			     /* reports: RFC 3376, 8.1, robustness variable */
-#define UNASKED_NS    UINT64_C(1000000000)   /* between them: 8.11, unsolicited report interval */
-#define OLD_ROUTER_NS UINT64_C(260000000000) /* 8.12, from the defaults of what it is made of */
+#define SCOPE_HOST 1			/* RFC 4291, 2.7: this scope and narrower ones */
+#define UNASKED	   2			/* reports: RFC 3376, 8.1, robustness variable */
+#define UNASKED_NS UINT64_C(1000000000) /* between them: 8.11, unsolicited report interval */
+/* Older version querier present interval, from the default values (8.12). */
+#define OLD_ROUTER_NS UINT64_C(260000000000)
 
 void groups_init(struct groups *groups)
 {
@@ -188,7 +189,7 @@ static const uint8_t *own_address(const struct addresses *own, int32_t vlan, boo
 		const struct address *address = &own->list[i];
 
 		if (address->vlan == vlan &&
-		    (ipv4 ? gid_is_ipv4(address->gid) : address_is_link_local(address->gid)))
+		    (ipv4 ? gid_is_ipv4(address->gid) : gid_is_link_local(address->gid)))
 			return address->gid;
 	}
 	return none;

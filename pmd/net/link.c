@@ -8,6 +8,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include <rte_ether.h>
+
 #include "base/log.h"
 #include "config/settings.h"
 #include "net/arp.h"
@@ -20,6 +22,7 @@
 #include "netdev/rtnl.h"
 #include "netdev/watch.h"
 #include "port/guest.h"
+#include "port/impair.h"
 #include "port/interface.h"
 
 static struct link_mute *link_find_mute(struct link *link, unsigned int ifindex)
@@ -92,6 +95,8 @@ static int link_prepare_netdev(struct link *link, const struct settings *setting
 		log_warn("interface '%s' is down: `ip link set %s up`", settings->netdev,
 			 settings->netdev);
 	rc = interface_prepare(&link->port, settings->netdev, settings->mtu);
+	if (rc == 0)
+		rc = impair_prepare(&link->port, settings->impair);
 	if (rc != 0)
 		return rc;
 	link->mute_fd = mute_kernel(settings->netdev);
@@ -128,11 +133,14 @@ void link_init_remote(struct link *link, const struct link_remote *remote, void 
 
 int link_prepare(struct link *link, const struct settings *settings)
 {
+	int rc;
+
 	link_init(link);
 	link->port.watched = settings->capture != SETTINGS_CAPTURE_NO;
 	if (settings->netdev[0] != '\0')
 		return link_prepare_netdev(link, settings);
-	return port_prepare(&link->port, settings->port, settings->mtu);
+	rc = port_prepare(&link->port, settings->port, settings->mtu);
+	return rc == 0 ? impair_prepare(&link->port, settings->impair) : rc;
 }
 
 /* Add the untagged link-local address, the user's addresses, and the link-local ones of their
@@ -175,6 +183,8 @@ int link_open_guest(struct link *link, struct guest *guest, const struct setting
 	groups_init(&link->groups);
 	link->port.mtu_bytes = settings->mtu;
 	rc = guest_open(guest, &link->port);
+	if (rc == 0)
+		rc = impair_prepare(&link->port, settings->impair);
 	if (rc != 0)
 		return rc;
 	link_add_own_addresses(link, settings);
@@ -219,6 +229,16 @@ static void link_learn(struct link *link, int32_t vlan, const uint8_t gid[GID_LE
 	if (addresses_on_link(&link->addresses, vlan, gid) &&
 	    !addresses_have(&link->addresses, vlan, gid))
 		neigh_learn(&link->neighbours, vlan, gid, mac, now_ns);
+}
+
+void link_hear(struct link *link, int32_t vlan, const uint8_t gid[GID_LEN], const uint8_t mac[6],
+	       uint64_t now_ns)
+{
+	if (link->remote || link->ifindex != 0 ||
+	    !rte_is_valid_assigned_ether_addr((const struct rte_ether_addr *)mac) ||
+	    neigh_is_known(&link->neighbours, vlan, gid, now_ns))
+		return;
+	link_learn(link, vlan, gid, mac, now_ns);
 }
 
 static size_t link_input_arp(struct link *link, int32_t vlan, const struct arp *arp,
@@ -344,7 +364,7 @@ static int link_route_kernel(unsigned int ifindex, const uint8_t dgid[GID_LEN],
 		return 0;
 	}
 	memcpy(hop->gid, dgid, GID_LEN);
-	if (!address_is_link_local(dgid) && rtnl_route(ifindex, dgid, hop->gid) != 0)
+	if (!gid_is_link_local(dgid) && rtnl_route(ifindex, dgid, hop->gid) != 0)
 		return -ENETUNREACH;
 	if (rtnl_neigh(ifindex, hop->gid, hop->mac, &confirmed) == 0) {
 		hop->known = confirmed;

@@ -79,7 +79,8 @@ static_assert(sizeof(struct mld_report) == 28, "RFC 3810, 5.2, with one record")
 static const uint8_t router_alert4[4] = {0x94, 4, 0, 0};
 static const uint8_t router_alert6[8] = {IPPROTO_ICMPV6, 0, 5, 2, 0, 0, 1, 0};
 
-/* RFC 3376, 4.1.1 and RFC 3810, 5.1.3: large values are a mantissa and an exponent. */
+/* Decode a time: large values are a mantissa and an exponent (RFC 3376, 4.1.1 and RFC 3810,
+ * 5.1.3). */
 static uint64_t decode_code(unsigned int code, unsigned int mantissa_bits)
 {
 	const unsigned int threshold = 1u << (mantissa_bits + 3);
@@ -146,7 +147,7 @@ static bool parse_mld(const uint8_t *frame, size_t len, struct membership_query 
 	l4_len -= sizeof(router_alert6);
 	ip.payload_len = rte_cpu_to_be_16((uint16_t)l4_len);
 	ip.proto = IPPROTO_ICMPV6;
-	if (mld.type != MLD_QUERY || mld.code != 0 || !address_is_link_local(ip.src_addr) ||
+	if (mld.type != MLD_QUERY || mld.code != 0 || !gid_is_link_local(ip.src_addr) ||
 	    rte_ipv6_udptcp_cksum_verify(&ip, frame + l4) != 0)
 		return false;
 	*query = (struct membership_query){.old = l4_len < MLD_V2_QUERY_LEN};

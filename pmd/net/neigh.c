@@ -4,17 +4,37 @@
 
 #include <string.h>
 
+/* Return the index of a neighbour's entry, or NEIGH_MAX. */
+static size_t neigh_index(const struct neigh_table *table, int32_t vlan, const uint8_t gid[GID_LEN])
+{
+	size_t i = 0;
+
+	while (i < NEIGH_MAX &&
+	       (table->entries[i].state == NEIGH_FREE || table->entries[i].vlan != vlan ||
+		memcmp(table->entries[i].gid, gid, GID_LEN) != 0))
+		i++;
+	return i;
+}
+
 static struct neigh *neigh_lookup(struct neigh_table *table, int32_t vlan,
 				  const uint8_t gid[GID_LEN])
 {
-	for (size_t i = 0; i < NEIGH_MAX; i++) {
-		struct neigh *neigh = &table->entries[i];
+	const size_t i = neigh_index(table, vlan, gid);
 
-		if (neigh->state != NEIGH_FREE && neigh->vlan == vlan &&
-		    memcmp(neigh->gid, gid, GID_LEN) == 0)
-			return neigh;
-	}
-	return NULL;
+	return i < NEIGH_MAX ? &table->entries[i] : NULL;
+}
+
+static bool neigh_is_fresh(const struct neigh *neigh, uint64_t now_ns)
+{
+	return neigh->state == NEIGH_KNOWN && now_ns - neigh->at_ns < NEIGH_LIFETIME_NS;
+}
+
+bool neigh_is_known(const struct neigh_table *table, int32_t vlan, const uint8_t gid[GID_LEN],
+		    uint64_t now_ns)
+{
+	const size_t i = neigh_index(table, vlan, gid);
+
+	return i < NEIGH_MAX && neigh_is_fresh(&table->entries[i], now_ns);
 }
 
 /* Return true if nobody waits for a wanted neighbour any more: a waiting asker would have asked
@@ -89,7 +109,7 @@ bool neigh_find(struct neigh_table *table, uint16_t asker, int32_t vlan, const u
 	struct neigh *neigh = neigh_lookup(table, vlan, gid);
 
 	*ask = false;
-	if (neigh && neigh->state == NEIGH_KNOWN && now_ns - neigh->at_ns < NEIGH_LIFETIME_NS) {
+	if (neigh && neigh_is_fresh(neigh, now_ns)) {
 		memcpy(mac, neigh->mac, sizeof(neigh->mac));
 		return true;
 	}

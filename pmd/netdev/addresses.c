@@ -7,11 +7,6 @@
 
 #define IPV4_BITS (8 * GID_IPV4_OFFSET)
 
-bool address_is_link_local(const uint8_t gid[GID_LEN])
-{
-	return gid[0] == 0xfe && (gid[1] & 0xc0) == 0x80;
-}
-
 void address_link_local(const uint8_t mac[6], uint8_t gid[GID_LEN])
 {
 	memset(gid, 0, GID_LEN);
@@ -85,7 +80,7 @@ bool addresses_on_link(const struct addresses *addresses, int32_t vlan, const ui
 {
 	const bool ipv4 = gid_is_ipv4(gid);
 
-	if (address_is_link_local(gid))
+	if (gid_is_link_local(gid))
 		return true;
 	for (size_t i = 0; i < addresses->count; i++) {
 		const struct address *own = &addresses->list[i];

@@ -76,7 +76,7 @@ static void netdev_add_addresses(const char *name, const struct ifaddrs *list, b
 {
 	for (const struct ifaddrs *ifa = list; ifa; ifa = ifa->ifa_next) {
 		if (strcmp(ifa->ifa_name, name) != 0 || !netdev_gid(ifa->ifa_addr, address.gid) ||
-		    address_is_link_local(address.gid) != link_local)
+		    gid_is_link_local(address.gid) != link_local)
 			continue;
 		address.prefix_len = netdev_prefix_len(ifa->ifa_netmask);
 		netdev_add_address(name, &address, addresses);
@@ -167,7 +167,7 @@ int netdev_query(const char *name, struct netdev *netdev)
 	if (rc == 0)
 		rc = netdev_ioctl(name, SIOCGIFMTU, &ifr);
 	if (rc != 0) {
-		log_error("cannot ask for interface '%s': %s", name, strerror(-rc));
+		log_error("cannot query interface '%s': %s", name, strerror(-rc));
 		return rc;
 	}
 	netdev->mtu_bytes = (uint32_t)ifr.ifr_mtu;

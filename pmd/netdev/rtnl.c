@@ -106,7 +106,8 @@ static const struct rtattr *rtnl_find(const struct rtattr *attr, size_t len, uns
 	return NULL;
 }
 
-/* RTA_VIA: a router of another address family, as in IPv4 routes over IPv6 routers (RFC 5549). */
+/* Parse RTA_VIA, a router of another address family, as in IPv4 routes over IPv6 routers (RFC
+ * 5549). */
 static bool rtnl_parse_via(const struct rtattr *attr, uint8_t gid[GID_LEN])
 {
 	const struct rtvia *via = RTA_DATA(attr);

@@ -76,6 +76,12 @@ int arbiter_listen(struct arbiter *arbiter, uint16_t slot, uint32_t id)
 	return spaces_listen(&arbiter->spaces, slot, id);
 }
 
+int arbiter_change(struct arbiter *arbiter, uint16_t slot, uint32_t id, uint8_t ip_version,
+		   bool reuse)
+{
+	return spaces_change(&arbiter->spaces, slot, id, ip_version, reuse);
+}
+
 int arbiter_release(struct arbiter *arbiter, uint16_t slot, uint32_t id)
 {
 	return spaces_release(&arbiter->spaces, slot, id);

@@ -100,9 +100,9 @@ static int arena_create(struct server *server, uint32_t room_bytes, enum port_dm
 	if (dma != PORT_COPIES)
 		rc = arena_map_huge(server);
 	if (rc != 0 && dma == PORT_DMA_PHYSICAL) {
-		log_error("a port without an IOMMU has its packet buffers in huge pages of 2 MiB: "
-			  "%zu more of them are needed (fewer with --max-buffers), or bind it to "
-			  "vfio-pci",
+		log_error("a port without an IOMMU needs its packet buffers in huge pages of 2 "
+			  "MiB: provide %zu more of them, or fewer with --max-buffers, or bind the "
+			  "port to vfio-pci",
 			  (size_t)buffers * server->arena.stride / HUGE_BYTES + 1);
 		return rc;
 	}

@@ -16,7 +16,7 @@
 #include "listen.h"
 #include "mads.h"
 #include "memif/socket.h"
-#include "rest.h"
+#include "pause.h"
 #include "server.h"
 #include "share/message.h"
 #include "slot.h"
@@ -24,7 +24,8 @@
 #include "uplink.h"
 
 #define GROUPS_MAX 256 /* of a process */
-/* Groups of an untrusted user, counted once for each network. The kernel takes 20 a socket. */
+/* Groups of an untrusted user, counted once for each network. The kernel accepts 20 groups for each
+ * socket. */
 #define MEMBERSHIPS_USER_MAX 512
 
 static struct server_group *find_group(struct server *server, int slot, const uint8_t gid[GID_LEN])
@@ -202,6 +203,7 @@ static int control_answer(struct server *server, uint16_t number, struct share_m
 		return 0;
 	case SHARE_CLAIM:
 	case SHARE_LISTEN:
+	case SHARE_CHANGE:
 	case SHARE_RELEASE:
 		return mads_ports(server, number, message);
 	default:
@@ -254,7 +256,7 @@ static void control_socket(struct server *server, uint16_t number)
 
 	rc = control_receive(server, number, &message);
 	if (rc == -EBUSY)
-		rest_slot(server, number);
+		pause_slot(server, number);
 	if (rc == -EAGAIN || rc == -EBUSY)
 		return;
 	if (rc == 0 && !(slot->isolated && message.type == SHARE_MEMIF))
@@ -269,7 +271,7 @@ static void control_memif(struct server *server, uint16_t number)
 	const int rc = isolated_hear(server, number);
 
 	if (rc == -EBUSY)
-		rest_slot(server, number);
+		pause_slot(server, number);
 	else if (rc != 0)
 		control_give_up(server, number, rc);
 }
@@ -405,7 +407,7 @@ void control_event(struct server *server, enum server_event event, uint32_t numb
 	control_do(server, event, number);
 	server->clock_ns = event_now_ns();
 	if (isolated && server->slots.all[number].state == SLOT_LIVE)
-		rest_charge_slot(server, (uint16_t)number, control_worked_ns() - begun_ns);
+		pause_charge_slot(server, (uint16_t)number, control_worked_ns() - begun_ns);
 	else if (isolated || newcomer)
-		rest_charge_newcomers(server, control_worked_ns() - begun_ns);
+		pause_charge_newcomers(server, control_worked_ns() - begun_ns);
 }

@@ -11,10 +11,10 @@ static struct leases ids_leases(struct ids *ids)
 {
 	return (struct leases){
 		.slots = ids->slots,
-		.rested_ns = ids->rested_ns,
+		.quarantine_end_ns = ids->quarantine_end_ns,
 		.users = ids->users,
 		.count = IDS_BLOCKS,
-		.rest_ns = IDS_REST_NS,
+		.quarantine_ns = IDS_QUARANTINE_NS,
 		.user_max = IDS_USER_MAX,
 	};
 }
@@ -26,21 +26,23 @@ void ids_init(struct ids *ids)
 	leases_init(&leases);
 }
 
-/* Return a free block whose rest has ended, chosen at random; all are equally likely. If all
- * free blocks rest, return the one whose rest ends first. IDS_BLOCKS: none is free. */
+/* Return a free block whose quarantine has ended, chosen at random; all are equally likely. If all
+ * free blocks are in quarantine, return the one whose quarantine ends first. IDS_BLOCKS: none is
+ * free. */
 static uint32_t ids_choose(const struct ids *ids, uint64_t now_ns, uint32_t random)
 {
-	uint32_t first = IDS_BLOCKS, rested = 0;
+	uint32_t first = IDS_BLOCKS, reusable = 0;
 
 	for (uint32_t i = 0; i < IDS_BLOCKS; i++)
-		rested += ids->slots[i] == IDS_NONE && ids->rested_ns[i] <= now_ns;
-	random = rested > 0 ? random % rested : 0;
+		reusable += ids->slots[i] == IDS_NONE && ids->quarantine_end_ns[i] <= now_ns;
+	random = reusable > 0 ? random % reusable : 0;
 	for (uint32_t i = 0; i < IDS_BLOCKS; i++) {
 		if (ids->slots[i] != IDS_NONE)
 			continue;
-		if (ids->rested_ns[i] <= now_ns && random-- == 0)
+		if (ids->quarantine_end_ns[i] <= now_ns && random-- == 0)
 			return i;
-		if (first == IDS_BLOCKS || ids->rested_ns[i] < ids->rested_ns[first])
+		if (first == IDS_BLOCKS ||
+		    ids->quarantine_end_ns[i] < ids->quarantine_end_ns[first])
 			first = i;
 	}
 	return first;

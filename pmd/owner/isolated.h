@@ -12,7 +12,7 @@ struct slot;
 
 int isolated_create(struct slot *slot);
 
-/** Does nothing if the slot's process is not isolated. */
+/** Free the isolated part of a slot. Does nothing if the slot's process is not isolated. */
 void isolated_destroy(struct server *server, struct slot *slot);
 
 /** Take `fd` as the process's memif socket, in place of the previous one. 0, or -errno if the
@@ -27,10 +27,10 @@ void isolated_hang_up(struct server *server, struct slot *slot);
  * broke a rule. */
 int isolated_hear(struct server *server, uint16_t number);
 
-/** As forward_give. */
+/** Do forward_give for an isolated process. */
 bool isolated_give(struct server *server, uint16_t number, struct rte_mbuf *mbuf, uint8_t flags);
 
-/** As forward_take. */
+/** Do forward_take for an isolated process. */
 uint32_t isolated_take(struct server *server, uint16_t number, uint32_t most);
 
 /** Return the process's memif socket, or -1. */

@@ -14,12 +14,12 @@
 #include "base/log.h"
 #include "base/place.h"
 #include "event.h"
-#include "rest.h"
+#include "pause.h"
 #include "server.h"
 #include "share/message.h"
 
 #define BACKLOG	 64
-#define PAUSE_NS UINT64_C(50000000) /* rest of a listener when descriptors run out */
+#define PAUSE_NS UINT64_C(50000000) /* pause of a listener when descriptors run out */
 #define WARN_NS	 UINT64_C(10000000000)
 
 /* Remove a socket that no process listens on: a killed owner left it. */
@@ -161,7 +161,7 @@ int listen_accept(struct server *server, struct listener *listener)
 	if (listener == &server->newcomers.trusted)
 		listen_turn_away(server, listener);
 	listener->until_ns = server->clock_ns + PAUSE_NS;
-	rest_listener(server, listener);
+	pause_listener(server, listener);
 	return -err;
 }
 

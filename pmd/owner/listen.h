@@ -20,8 +20,8 @@ struct server;
 struct listener {
 	int fd; /* or -1 */
 	char path[108];
-	bool rests;	   /* it is not in the epoll set for now (rest.c) */
-	uint64_t until_ns; /* rests: at least until then */
+	bool paused;	   /* it is not in the epoll set for now (pause.c) */
+	uint64_t until_ns; /* paused: at least until then */
 };
 
 /* An untrusted client that has connected and not yet said what it wants. */
@@ -29,7 +29,7 @@ struct newcomer {
 	int fd; /* or -1 */
 	user_t user;
 	uint32_t number; /* its place in the order of arrival */
-	bool rests;
+	bool paused;
 };
 
 struct newcomers {
@@ -54,7 +54,7 @@ struct listen_config {
 int listen_open(struct server *server, const struct listen_config *config, enum server_event event,
 		struct listener *listener);
 
-/** Accept a client. Returns its socket, or -errno: no client waits, or the listener rests. */
+/** Accept a client. Returns its socket, or -errno: no client waits, or the listener is paused. */
 int listen_accept(struct server *server, struct listener *listener);
 
 void listen_close(struct listener *listener);

@@ -20,9 +20,8 @@
 #include "wire/packet.h"
 #include "wire/vlan.h"
 
-#define FRAME_MAX	    (PACKET_HDR_MAX + MAD_LEN + PACKET_TAIL_MAX + RTE_ETHER_MIN_LEN)
-#define HOP_LIMIT	    64 /* Linux's value */
-#define PKEY_PARTITION_MASK 0x7fff
+#define FRAME_MAX (PACKET_HDR_MAX + MAD_LEN + PACKET_TAIL_MAX + RTE_ETHER_MIN_LEN)
+#define HOP_LIMIT 64 /* Linux's value */
 
 bool mads_manage(struct server *server)
 {
@@ -54,7 +53,7 @@ static bool mads_read(const uint8_t *frame, size_t len, bool sums_good, struct m
 	return packet_parse(read->frame, len, sums_good, &read->packet) == PACKET_OK &&
 	       packet->opcode == (OPCODE_UD | OPCODE_SEND_ONLY) && packet->dest_qpn == GSI_QPN &&
 	       packet->src_qpn == GSI_QPN && packet->qkey == GSI_QKEY &&
-	       (packet->pkey & PKEY_PARTITION_MASK) == (WIRE_PKEY_DEFAULT & PKEY_PARTITION_MASK);
+	       wire_is_our_pkey(packet->pkey);
 }
 
 static struct arbiter_mad mads_of(const struct packet *packet, bool local)
@@ -365,6 +364,9 @@ int mads_ports(struct server *server, uint16_t number, struct share_message *mes
 		return mads_claim(server, number, &message->claim);
 	case SHARE_LISTEN:
 		return arbiter_listen(server->gsi.arbiter, number, message->claim.id);
+	case SHARE_CHANGE:
+		return arbiter_change(server->gsi.arbiter, number, message->claim.id,
+				      message->claim.ip_version, message->claim.reuse != 0);
 	default:
 		return arbiter_release(server->gsi.arbiter, number, message->claim.id);
 	}

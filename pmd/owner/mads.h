@@ -44,7 +44,7 @@ bool mads_may_send(const struct server *server, uint16_t number, const uint8_t *
  * is the manager: MADs belong to that process. */
 bool mads_manage(struct server *server);
 
-/** Handle a process's SHARE_CLAIM, SHARE_LISTEN or SHARE_RELEASE. 0 or -errno. */
+/** Handle a process's SHARE_CLAIM, SHARE_LISTEN, SHARE_CHANGE or SHARE_RELEASE. 0 or -errno. */
 int mads_ports(struct server *server, uint16_t number, struct share_message *message);
 
 #endif

@@ -14,7 +14,7 @@
 #include "event.h"
 #include "listen.h"
 #include "memif/socket.h"
-#include "rest.h"
+#include "pause.h"
 #include "server.h"
 #include "share/message.h"
 #include "slot.h"
@@ -58,7 +58,7 @@ static struct newcomer *newcomer_place(struct server *server, user_t user)
 
 static void newcomer_end(struct server *server, struct newcomer *newcomer)
 {
-	rest_forget_newcomer(server, newcomer);
+	pause_forget_newcomer(server, newcomer);
 	memif_socket_charge(newcomer->user);
 	memif_socket_end(server->epoll_fd, newcomer->fd);
 	memif_socket_charge(USER_TRUSTED);
@@ -74,7 +74,7 @@ void newcomer_accept(struct server *server)
 	int fd;
 
 	if (memif_socket_is_late()) {
-		rest_listener(server, &server->newcomers.isolated);
+		pause_listener(server, &server->newcomers.isolated);
 		return;
 	}
 	fd = listen_accept(server, &server->newcomers.isolated);
@@ -148,7 +148,7 @@ void newcomer_greeting(struct server *server, int fd)
 	memif_socket_charge(newcomer->user);
 	rc = newcomer_receive(fd, &message, &report_fd);
 	if (rc == -EBUSY)
-		rest_newcomer(server, newcomer);
+		pause_newcomer(server, newcomer);
 	if (rc != -EBUSY && rc != -EAGAIN) {
 		rc = newcomer_answer(server, newcomer, &message, report_fd, rc);
 		memif_socket_discard(report_fd);

@@ -13,7 +13,8 @@ void newcomer_accept(struct server *server);
 /** Read a newcomer's first message, and give it a slot or close its socket. */
 void newcomer_greeting(struct server *server, int fd);
 
-/** As message_receive, for an untrusted client: at most one descriptor, of any kind. */
+/** Do message_receive for an untrusted client, which may send at most one descriptor of any
+ * kind. */
 int newcomer_receive(int fd, struct share_message *message, int *passed_fd);
 
 void newcomer_close_all(struct server *server);

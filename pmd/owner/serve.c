@@ -26,7 +26,7 @@
 #include "listen.h"
 #include "owner/arbiter.h"
 #include "report/set.h"
-#include "rest.h"
+#include "pause.h"
 #include "serve_status.h"
 #include "server.h"
 #include "share/message.h"
@@ -55,7 +55,7 @@ static void serve_say_where(const char *path, int rc)
 	if (rc == -EADDRINUSE)
 		log_error("another uroced answers at %s", path);
 	else if (rc == -EEXIST)
-		log_error("%s is no socket: choose another name", path);
+		log_error("%s is not a socket: choose another name", path);
 	else if (rc != 0)
 		log_error("cannot listen at %s: %s", path, strerror(-rc));
 }
@@ -103,14 +103,11 @@ bool serve_is_lost(const struct server *server)
 	return __atomic_load_n(&server->uplink.lost, __ATOMIC_ACQUIRE);
 }
 
-int serve_create(const struct serve_config *config, struct server **out)
+/* Set the members that follow from the configuration. The server is all zero before. */
+static void serve_init(struct server *server, const struct serve_config *config)
 {
 	const struct settings *settings = &config->settings[config->number];
-	struct server *server = calloc(1, sizeof(*server));
-	int rc;
 
-	if (!server)
-		return -ENOMEM;
 	server->arena.fd = server->epoll_fd = server->newcomers.trusted.fd = server->wake_fd = -1;
 	server->status.report_fd = server->newcomers.isolated.fd = server->uplink.port_fd =
 		server->newcomers.spare_fd = -1;
@@ -136,6 +133,17 @@ int serve_create(const struct serve_config *config, struct server **out)
 				   settings->capture == SETTINGS_CAPTURE_ALL;
 	snprintf(server->unique, sizeof(server->unique), "%s",
 		 settings->netdev[0] ? settings->netdev : settings->port);
+}
+
+int serve_create(const struct serve_config *config, struct server **out)
+{
+	const struct settings *settings = &config->settings[config->number];
+	struct server *server = calloc(1, sizeof(*server));
+	int rc;
+
+	if (!server)
+		return -ENOMEM;
+	serve_init(server, config);
 	rc = blocks_init(&server->slots.blocks);
 	if (rc == 0)
 		rc = arbiter_create(&server->gsi.arbiter);
@@ -235,6 +243,15 @@ static int serve_until_ms(uint64_t due_ns, uint64_t now_ns, int ms)
 	return (int)((due_ns - now_ns) / SERVE_NS_PER_MS) + 1;
 }
 
+/* Return the milliseconds that the port does not need us, at most `ms`: it may hold packets back.
+ * The last part of a millisecond is not slept. */
+static int serve_port_ms(const struct server *server, int ms)
+{
+	const uint64_t in_ns = port_due_ns(&server->uplink.link.port);
+
+	return (int)RTE_MIN((uint64_t)ms, in_ns / SERVE_NS_PER_MS);
+}
+
 /* Return how long the owner may sleep, at most `ms`, before it must look at something that does
  * not wake it. */
 static int serve_longest_ms(const struct server *server, int ms)
@@ -247,7 +264,8 @@ static int serve_longest_ms(const struct server *server, int ms)
 	ms = serve_until_ms(server->uplink.conn_due_ns, now_ns, ms);
 	ms = serve_until_ms(arbiter_due_ns(server->gsi.arbiter), now_ns, ms);
 	ms = mad_queue_longest_ms(server, ms);
-	return rest_longest_ms(server, ms);
+	ms = serve_port_ms(server, ms);
+	return pause_longest_ms(server, ms);
 }
 
 void serve_sleep(struct server *server, int ms)
@@ -257,7 +275,7 @@ void serve_sleep(struct server *server, int ms)
 	if (event_now_ns() >= server->uplink.conn_due_ns)
 		uplink_conn_run(server);
 	serve_look_around(server);
-	rest_look(server);
+	pause_check(server);
 	mads_farewell(server);
 	ms = serve_longest_ms(server, ms);
 	if (ms != 0 && !serve_arm(server))

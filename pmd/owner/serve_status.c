@@ -91,6 +91,14 @@ static void add_slot(struct text *text, const struct serve_slot *slot)
 	    slot->attached ? "true" : "false", slot->isolated ? "true" : "false");
 }
 
+/* Add the damage that the port does on purpose. */
+static void add_damage(struct text *text, const struct impair_counts *counts)
+{
+	for (int kind = 0; kind < IMPAIR_KINDS; kind++)
+		add(text, ", \"%s\": %" PRIu64, impair_count_name((enum impair_kind)kind),
+		    counts->of[kind]);
+}
+
 int serve_status(const struct server *server, char *at, size_t size)
 {
 	struct text text = {.at = at, .size = size};
@@ -116,6 +124,8 @@ int serve_status(const struct server *server, char *at, size_t size)
 	    ", \"rx_dropped\": %" PRIu64 ", \"unknown_group\": %" PRIu64 ", \"no_buffer\": %" PRIu64
 	    ", \"own_dropped\": %" PRIu64,
 	    totals.rx_dropped, totals.unknown_group, totals.no_buffer, totals.own_dropped);
+	if (server->uplink.link.port.impaired)
+		add_damage(&text, server->uplink.link.port.impaired);
 	add(&text,
 	    ", \"cm_ports\": %" PRIu32 ", \"mads\": %" PRIu64 ", \"mads_answered\": %" PRIu64
 	    ", \"mads_dropped\": %" PRIu64 ", \"mads_farewell\": %" PRIu64 ", \"slots\": [",
@@ -149,6 +159,13 @@ static void status_fill_facts(const struct server *server, const struct settings
 	memcpy(facts->mac, port->mac, sizeof(facts->mac));
 }
 
+static void status_report_damage(struct report *report, const struct impair_counts *counts)
+{
+	for (int kind = 0; kind < IMPAIR_KINDS; kind++)
+		report_add_stat(report, impair_count_name((enum impair_kind)kind),
+				counts->of[kind]);
+}
+
 static void status_write_report(struct server *server)
 {
 	struct report *report = server->status.report;
@@ -176,6 +193,8 @@ static void status_write_report(struct server *server)
 		report_add_stat(report, "kernel_tx_packets", totals.kernel_tx_packets);
 		report_add_stat(report, "kernel_dropped", totals.kernel_dropped);
 	}
+	if (server->uplink.link.port.impaired)
+		status_report_damage(report, server->uplink.link.port.impaired);
 	report_add_stat(report, "refused", totals.refused);
 	report_add_stat(report, "processes", totals.processes);
 	report_add_stat(report, "attached", totals.attached);

@@ -31,7 +31,7 @@ struct server {
 	uint64_t now_ns;    /* time of the current turn */
 	uint64_t clock_ns;  /* time of the last descriptor event */
 	uint64_t worked_ns; /* time of the last turn with packets */
-	uint32_t resting;   /* clients and sockets that rest (rest.h) */
+	uint32_t paused;    /* number of paused clients and sockets (pause.h) */
 	struct uplink uplink;
 	struct kernel kernel;
 	struct arena arena;

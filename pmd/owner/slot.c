@@ -32,7 +32,7 @@
 #include "owner/arbiter.h"
 #include "report/set.h"
 #include "report/write.h"
-#include "rest.h"
+#include "pause.h"
 #include "server.h"
 #include "share/message.h"
 #include "turn.h"
@@ -64,8 +64,8 @@ static int slot_check_others(struct server *server, int socket)
 	int before = 0;
 
 	getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &len);
-	/* The process is in another PID namespace. Only isolated ones may be; their own limits
-	 * hold. */
+	/* The process is in another PID namespace, as only isolated processes may be. The limits of
+	 * a user apply to these. */
 	if (peer.pid == 0)
 		return 0;
 	for (uint16_t i = 0; i < SERVE_SLOTS_MAX; i++) {
@@ -208,7 +208,7 @@ static void slot_release(struct server *server, struct slot *slot)
 	if (slot->pidfd >= 0)
 		close(slot->pidfd);
 	server->slots.isolated_count -= slot->isolated != NULL;
-	rest_forget_slot(server, slot);
+	pause_forget_slot(server, slot);
 	isolated_destroy(server, slot);
 	slot->state = SLOT_FREE;
 }
@@ -274,7 +274,8 @@ static int slot_prepare(struct server *server, uint16_t number, int socket, bool
 			   &slot->id_value);
 	if (rc != 0)
 		return rc;
-	/* Give twice as many numbers as queue pairs: the number of a destroyed queue pair rests. */
+	/* Give twice as many numbers as queue pairs: the number of a destroyed queue pair is not
+	 * reused at once. */
 	static_assert(2 * SETTINGS_QP_MAX == BLOCK_QPNS, "no more than a block has numbers for");
 	slot->qpn_count = BLOCK_QPNS;
 	if (server->slots.max_qp > 0)
@@ -391,7 +392,7 @@ static void slot_leave_live(struct server *server, uint16_t number)
 /* Close the process's socket: no more messages are received or sent. */
 static void slot_close_socket(struct server *server, struct slot *slot)
 {
-	rest_forget_slot(server, slot);
+	pause_forget_slot(server, slot);
 	if (slot->isolated)
 		memif_socket_end(server->epoll_fd, slot->socket);
 	else if (slot->socket >= 0)
@@ -453,8 +454,8 @@ static void slot_free(struct server *server, uint16_t number)
 void slot_advance(struct server *server, uint16_t number)
 {
 	struct slot *slot = &server->slots.all[number];
-	/* The owner may be handling a message of another user now. That user is charged again
-	 * after this. */
+	/* Charge the slot's user for the descriptors that are closed here. The owner may be
+	 * handling a message of another user now, who is charged again afterwards. */
 	const user_t before = memif_socket_charge(slot->user);
 
 	if (slot->state == SLOT_LIVE && !slot->broke_rule && (slot->hung_up || slot->ended))

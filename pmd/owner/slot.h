@@ -24,9 +24,10 @@ struct server;
 #define SERVER_ISOLATED_USER_MAX 8 /* of these, of one user; the superuser has no limit */
 
 /*
- * The states of a slot, in order. A slot may skip a state (slot_advance). An event of a process is
- * only noted in its slot. The slot advances later in the turn, after packets were taken from it. So
- * a slot never ends in the middle of a burst of its packets.
+ * The states of a slot, in order. A slot may skip a state (slot_advance). While the owner takes
+ * packets from a slot, it only notes events of the process there, and advances the slot after that.
+ * So a slot never ends in the middle of a burst of its packets. At all other times an event
+ * advances the slot at once.
  */
 enum slot_state {
 	SLOT_FREE,
@@ -43,11 +44,12 @@ struct slot {
 	enum slot_state state;
 	struct isolated *isolated; /* its memif connection; NULL: it shares memory with us,
 				      and has a page, rings and lanes */
-	bool hung_up;		   /* noted: its socket was closed at the other end */
+	bool hung_up;		   /* noted event: its socket was closed at the other end */
 	bool broke_rule;	   /* noted */
-	bool ended;		   /* noted; an isolated process need not end: set when condemned */
-	uint32_t drain_left;	   /* SLOT_DRAINING: packets that may still be taken */
-	uint64_t drain_end_ns;	   /* SLOT_DRAINING: when draining stops */
+	bool ended; /* noted event: the process has ended. An isolated process need not end: set
+		       when condemned */
+	uint32_t drain_left;   /* SLOT_DRAINING: packets that may still be taken */
+	uint64_t drain_end_ns; /* SLOT_DRAINING: when draining stops */
 	uint32_t generation;
 	pid_t pid;
 	uid_t uid;
@@ -68,7 +70,7 @@ struct slot {
 	struct patience patience; /* its rx ring had no room */
 	struct mad_queue mads;	  /* MADs that wait for room there */
 	struct budget budget;	  /* isolated: time that its messages took */
-	bool rests;		  /* isolated: its sockets are not watched (rest.c) */
+	bool paused;		  /* isolated: its sockets are not watched (pause.c) */
 	uint64_t tx_packets, rx_packets, rx_dropped;
 };
 

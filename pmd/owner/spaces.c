@@ -65,12 +65,16 @@ static bool may_share(const struct spaces_port *port, const struct cm_port_claim
 	return claim->reuse && port->claim.reuse && port->user == user;
 }
 
-static bool is_free(const struct spaces *spaces, const struct cm_port_claim *claim, user_t user)
+/* Return true if no other claim has the port, or only claims that share it. `self` is the claim
+ * itself, if it is in the table. */
+static bool is_free(const struct spaces *spaces, const struct cm_port_claim *claim, user_t user,
+		    const struct spaces_port *self)
 {
 	const struct spaces_port *port;
 
 	LIST_FOREACH (port, &spaces->by_port[bucket_of_port(claim->space, claim->port)], by_port) {
-		if (cm_port_overlaps(&port->claim, claim) && !may_share(port, claim, user))
+		if (port != self && cm_port_overlaps(&port->claim, claim) &&
+		    !may_share(port, claim, user))
 			return false;
 	}
 	return true;
@@ -89,7 +93,7 @@ static int choose(const struct spaces *spaces, struct cm_port_claim *claim)
 	for (uint32_t i = 0; i < EPHEMERAL_COUNT; i++) {
 		alone.port = (uint16_t)(SPACES_EPHEMERAL +
 					(start % EPHEMERAL_COUNT + i) % EPHEMERAL_COUNT);
-		if (is_free(spaces, &alone, USER_TRUSTED)) {
+		if (is_free(spaces, &alone, USER_TRUSTED, NULL)) {
 			claim->port = alone.port;
 			return 0;
 		}
@@ -144,7 +148,7 @@ static int check(const struct spaces *spaces, uint16_t slot, user_t user,
 		return choose(spaces, claim);
 	if (claim->port < SPACES_PRIVILEGED && user_is_limited(user))
 		return -EACCES;
-	return is_free(spaces, claim, user) ? 0 : -EADDRINUSE;
+	return is_free(spaces, claim, user, NULL) ? 0 : -EADDRINUSE;
 }
 
 int spaces_claim(struct spaces *spaces, uint16_t slot, user_t user, struct cm_port_claim *claim,
@@ -176,7 +180,7 @@ int spaces_claim(struct spaces *spaces, uint16_t slot, user_t user, struct cm_po
 	return 0;
 }
 
-/* As in Linux, a claim that listens must be alone on its address, and does not share it any
+/* Make a claim listen. As in Linux, it must be alone on its address, and does not share it any
  * more. */
 int spaces_listen(struct spaces *spaces, uint16_t slot, uint32_t id)
 {
@@ -195,6 +199,22 @@ int spaces_listen(struct spaces *spaces, uint16_t slot, uint32_t id)
 	port->claim.reuse = false;
 	port->listens = true;
 	LIST_INSERT_HEAD(&spaces->by_service[bucket], port, by_service);
+	return 0;
+}
+
+int spaces_change(struct spaces *spaces, uint16_t slot, uint32_t id, uint8_t ip_version, bool reuse)
+{
+	struct spaces_port *port = find_of_slot(spaces, slot, id);
+	struct cm_port_claim changed;
+
+	if (!port || port->listens || !cm_port_may_change(&port->claim, ip_version))
+		return -EINVAL;
+	changed = port->claim;
+	changed.ip_version = ip_version;
+	changed.reuse = reuse;
+	if (!is_free(spaces, &changed, port->user, port))
+		return -EADDRINUSE;
+	port->claim = changed;
 	return 0;
 }
 

@@ -85,8 +85,8 @@ static void uplink_manage(struct server *server, const struct settings *settings
 {
 	snprintf(server->gsi.netdev, sizeof(server->gsi.netdev), "%s", settings->netdev);
 	if (!mads_manage(server))
-		log_warn("another program connects by rdma_cm on interface '%s': while it runs, "
-			 "programs of this uroced do not",
+		log_warn("another program connects by rdma_cm on interface '%s': until it ends, "
+			 "programs of this uroced cannot use rdma_cm",
 			 settings->netdev);
 }
 
@@ -159,13 +159,13 @@ void uplink_unwatch(struct server *server)
 	server->uplink.port_fd = -1;
 }
 
-/* Tell the processes that the port has gone, as they would be told of a port of their own. The
- * end of their sockets tells them. */
+/* End all slots, because the port has gone. The end of their sockets shows this to the processes,
+ * as the loss of a port of their own would. */
 static void uplink_lose(struct server *server)
 {
 	struct port *port = &server->uplink.link.port;
 
-	log_error("port '%s' has gone: attached processes are told", port->devargs.name);
+	log_error("port '%s' was removed: attached programs get a fatal event", port->devargs.name);
 	__atomic_store_n(&server->uplink.lost, true, __ATOMIC_RELEASE);
 	uplink_unwatch(server);
 	port_lose(port);

@@ -55,7 +55,7 @@ static int ethdev_probe(struct ethdev *dev)
 	}
 	if (devargs->bus == DEVARGS_PCI)
 		return pci_explain(devargs->name);
-	return ethdev_error(dev->port, "is no Ethernet port", rc);
+	return ethdev_error(dev->port, "is not an Ethernet port", rc);
 }
 
 static int ethdev_apply(const struct ethdev *dev, const struct rte_eth_dev_info *info,
@@ -269,7 +269,7 @@ static bool ethdev_link_up(void *arg, bool connected)
 	struct ethdev *dev = arg;
 
 	dev->had_peer |= connected;
-	return connected || (dev->waits_for_peer && !dev->had_peer);
+	return connected || (dev->link_needs_peer && !dev->had_peer);
 }
 
 static bool ethdev_arm(void *arg)
@@ -369,7 +369,7 @@ int ethdev_prepare(struct port *port)
 	/* By default net_null receives invented packets as fast as it is polled. */
 	if (devargs_is(&port->devargs, NULL_DRIVER))
 		rc = devargs_default(&port->devargs, "no-rx", "1");
-	dev->waits_for_peer = devargs_is(&port->devargs, VHOST_DRIVER);
+	dev->link_needs_peer = devargs_is(&port->devargs, VHOST_DRIVER);
 	/* All others count as hardware: virtio-user, for example, is a virtual device whose rings
 	 * hold buffers as a NIC's do. */
 	dev->is_hardware = true;

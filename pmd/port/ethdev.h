@@ -11,10 +11,10 @@
 /* The port's own state: its ops_arg. */
 struct ethdev {
 	struct port *port;
-	uint16_t id;	     /* DPDK's */
-	char ifname[16];     /* of net_af_packet; else "" */
-	bool is_hardware;    /* its rings hold buffers, and its driver may change what we ask for */
-	bool waits_for_peer; /* vhost, whose other end may come later */
+	uint16_t id;	  /* DPDK's */
+	char ifname[16];  /* of net_af_packet; else "" */
+	bool is_hardware; /* its rings hold buffers, and its driver may change what we ask for */
+	bool link_needs_peer; /* vhost, whose other end may come later */
 
 	/* engine's thread or lock */
 	bool had_peer;

@@ -100,7 +100,7 @@ static bool flow_add(struct flow *flow, struct pattern *pattern)
 	if (rte_flow_validate(flow->port_id, &attr, pattern->items, actions, &error) == 0)
 		rule = rte_flow_create(flow->port_id, &attr, pattern->items, actions, &error);
 	if (!rule) {
-		log_debug("port %u takes no such flow rule: %s", flow->port_id,
+		log_debug("port %u does not support this flow rule: %s", flow->port_id,
 			  error.message ? error.message : "no reason given");
 		return false;
 	}

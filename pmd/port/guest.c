@@ -37,8 +37,8 @@ static uint16_t guest_rx_burst(void *arg, struct rte_mbuf **mbufs, uint16_t n)
 	struct guest *guest = arg;
 	uint16_t received = 0;
 
-	/* `in` has the frames that no flow rule directs to the queue. The two alternate, so that
-	 * neither starves. */
+	/* `in` has the frames that no flow rule directs to the queue. `in` and the queue take turns
+	 * at being first, so that neither starves. */
 	if (guest->in_first)
 		received = guest_take_given(guest, mbufs, n);
 	if (guest->rx_queue != GUEST_NO_QUEUE && received < n)
@@ -71,8 +71,8 @@ static bool guest_arm(void *arg)
 	    errno != EAGAIN)
 		return true;
 	__atomic_store_n(&guest->sleeps, 1, __ATOMIC_RELAXED);
-	/* Orders the store before the load: either we see the given frames, or the giver sees that
-	 * we sleep. Pairs with guest_give. */
+	/* Order the store before the load: either we see the given frames, or guest_give sees that
+	 * we sleep. */
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 	return !rte_ring_empty(guest->in);
 }

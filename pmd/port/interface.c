@@ -4,6 +4,7 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <linux/if_packet.h>
 #include <net/if.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -78,11 +79,16 @@ static bool interface_link_up(void *arg, bool connected)
 	return connected;
 }
 
-/* Never lost: an interface that was removed is down for ever. */
+/* Return true if the interface was removed, or moved to another network namespace. The kernel has
+ * taken it away from the socket then, and gives the socket no other one with the same name. */
 static bool interface_lost(void *arg)
 {
-	(void)arg;
-	return false;
+	const struct interface *interface = arg;
+	struct sockaddr_ll address = {0};
+	socklen_t len = sizeof(address);
+
+	return getsockname(psock_fd(interface->psock), (struct sockaddr *)&address, &len) == 0 &&
+	       address.sll_family == AF_PACKET && address.sll_ifindex == -1;
 }
 
 /* Close the socket, but keep the psock: a delayed helper thread may still arm the port. */

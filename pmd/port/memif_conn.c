@@ -94,14 +94,14 @@ int memif_conn_open(struct memif_port *memif)
 	return memif->role->open ? memif->role->open(memif) : 0;
 }
 
-/* The other end may have gone already. */
+/* Send the reason of a disconnection. The other end may have gone already. */
 void memif_conn_say_goodbye(int fd, const char *reason)
 {
 	struct memif_message message = {.type = MEMIF_DISCONNECT};
 
 	snprintf(message.disconnect.reason, sizeof(message.disconnect.reason), "%s", reason);
 	if (memif_socket_send(fd, &message, sizeof(message)) != 0)
-		log_debug("memif: nobody was told: %s", reason);
+		log_debug("memif: the other end did not get this reason: %s", reason);
 }
 
 static void conn_end(struct memif_port *memif, const char *reason)
@@ -125,7 +125,8 @@ void memif_conn_hang_up(struct memif_port *memif, const char *reason)
 	conn_end(memif, reason);
 }
 
-/* The other end may still receive the packets sent until now. */
+/* Close the connection at the end of the program. The other end may still receive the packets sent
+ * until now. */
 void memif_conn_close(struct memif_port *memif)
 {
 	if (memif->socket_fd >= 0)
@@ -148,8 +149,8 @@ int memif_conn_read(int fd, struct memif_message *message, int *passed_fd)
 	return len < 0 ? len : -EPROTO;
 }
 
-/* Use the connection: from now on its eventfd wakes us. The trigger is an edge, because nobody
- * reads the eventfd. */
+/* Begin to use the connection: from now on its eventfd wakes us. The trigger is an edge, because
+ * nobody reads the eventfd. */
 int memif_conn_established(struct memif_port *memif)
 {
 	struct epoll_event event = {.events = EPOLLIN | EPOLLET};

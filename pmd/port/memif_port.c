@@ -29,9 +29,8 @@
 
 #define MEMIF_MBPS    10000 /* as DPDK's driver says */
 #define SETTLE_PAUSES 32
-#define RX_BYTES                                                                             \
-	16384 /* of a burst: copied packets must still be in the nearest cache when they are \
-		 processed */
+/* Bytes of a burst: copied packets must still be in the nearest cache when they are processed. */
+#define RX_BYTES 16384
 
 bool memif_port_is_connected(const struct memif_port *memif)
 {
@@ -499,7 +498,7 @@ int memif_port_prepare(struct port *port)
 	port_size_buffers(port, 0, PORT_MBUFS_SOFTWARE);
 	is_server = memif_is_server(&port->devargs);
 	memif_choose(memif, is_server);
-	port->waits_for_server = !is_server;
+	port->link_needs_server = !is_server;
 	port->opens_files = !is_server;
 	rc = memif_configure(memif, is_server);
 	if (rc == 0)
@@ -523,7 +522,7 @@ int memif_prepare_caller(struct port *port, const struct memif_caller *caller, v
 	memif->config.buffer_bytes = MEMIF_BUFFER_BYTES;
 	memif->config.log2_size = MEMIF_RING_LOG2;
 	memif_client_init(&memif->client, &memif->config);
-	port->waits_for_server = true;
+	port->link_needs_server = true;
 	port_size_buffers(port, 0, PORT_MBUFS_SOFTWARE);
 	port->devargs.bus = DEVARGS_VDEV;
 	snprintf(port->devargs.name, sizeof(port->devargs.name), MEMIF_DRIVER "0");

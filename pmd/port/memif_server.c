@@ -13,7 +13,9 @@
 #include "memif_args.h"
 #include "memif_port.h"
 
-#define BACKLOG	    8 /* also the number accepted at one look, because the engine waits meanwhile */
+/* Clients that wait, and the most that one call of server_accept accepts: the engine waits
+ * meanwhile. */
+#define BACKLOG	    8
 #define PATIENCE_MS 1000 /* for a connecting client, if another client comes */
 
 static uint64_t server_ms(void)
@@ -41,7 +43,8 @@ static int server_bind(struct memif_port *memif, int fd)
 	return rc;
 }
 
-/* Until it listens, the socket looks like that of a dead server (memif_prepare_server). */
+/* Listen under a lock: until the socket listens, it looks like that of a dead server
+ * (memif_prepare_server). */
 static int server_listen(struct memif_port *memif, int fd)
 {
 	const int lock = memif->is_abstract ? -1 : place_lock(memif->path);
@@ -234,7 +237,7 @@ static void server_look(struct memif_port *memif)
 	if (memif->socket_fd >= 0)
 		memif_conn_hear(memif);
 	server_accept(memif);
-	/* If the present client leaves, others are considered at the next look. */
+	/* If the present client leaves, memif_conn_look considers the others in its next call. */
 	for (int i = 0; i < MEMIF_NEWCOMERS_MAX && !memif->leaves; i++) {
 		if (memif->newcomers[i].fd >= 0)
 			server_ask(memif, &memif->newcomers[i]);

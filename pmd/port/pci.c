@@ -48,11 +48,11 @@ int pci_explain(const char *device)
 	char driver[PCI_DRIVER_MAX];
 
 	if (!pci_exists(device))
-		log_error("there is no PCI device %s: `dpdk-devbind.py --status-dev net` lists "
-			  "those there are",
+		log_error("there is no PCI device %s: `dpdk-devbind.py --status-dev net` lists the "
+			  "devices",
 			  device);
 	else
-		log_error("no DPDK driver takes PCI device %s, which is bound to %s: bind it to "
+		log_error("no DPDK driver can use PCI device %s, which is bound to %s: bind it to "
 			  "vfio-pci (dpdk-devbind.py -b vfio-pci %s)",
 			  device, pci_driver(device, driver) ? driver : "no kernel driver", device);
 	return -ENODEV;
@@ -106,7 +106,7 @@ void pci_watch(struct ethdev *dev)
 	port->interrupts = port->wake_fd >= 0;
 }
 
-/* Also check that the device exists: UIO removes a device in use without notification. */
+/* Check also that the device exists: UIO removes a device in use without notification. */
 bool pci_is_gone(const struct ethdev *dev)
 {
 	const struct devargs *devargs = &dev->port->devargs;

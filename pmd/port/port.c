@@ -8,6 +8,7 @@
 
 #include "base/log.h"
 #include "ethdev.h"
+#include "local_port.h"
 #include "memif_port.h"
 #include "port/drivers.h"
 #include "wire/build.h"
@@ -33,6 +34,8 @@ int port_prepare(struct port *port, const char *text, uint32_t mtu_bytes)
 		return rc;
 	if (devargs_is(&port->devargs, MEMIF_DRIVER))
 		return memif_port_prepare(port);
+	if (devargs_is(&port->devargs, LOCAL_DRIVER))
+		return local_port_prepare(port);
 	return ethdev_prepare(port);
 }
 

@@ -101,7 +101,8 @@ static bool try_queues(struct psock *psock, int sent, bool *tries)
 	if (was_tried && sent == -ENOBUFS)
 		set_bypass(psock, true);
 	else if (was_tried && sent > 0)
-		log_debug("packets pass the kernel's queues: the interface did not take them");
+		log_debug("packets now pass through the kernel's queues, because the interface did "
+			  "not take them");
 	return *tries;
 }
 

@@ -11,17 +11,17 @@ static struct leases blocks_leases(struct blocks *blocks)
 {
 	return (struct leases){
 		.slots = blocks->slots,
-		.rested_ns = blocks->rested_ns,
+		.quarantine_end_ns = blocks->quarantine_end_ns,
 		.users = blocks->users,
 		.count = BLOCKS,
-		.rest_ns = BLOCK_REST_NS,
+		.quarantine_ns = BLOCK_QUARANTINE_NS,
 		.user_max = BLOCKS_USER_MAX,
 	};
 }
 
 /* Return true if a block may be given. The first block has QP 0 and QP 1, and the last one has
  * the multicast number. No process may have these. */
-static bool is_given(uint32_t block)
+static bool may_be_given(uint32_t block)
 {
 	return block != 0 && block != BLOCKS - 1;
 }
@@ -39,8 +39,8 @@ int blocks_init(struct blocks *blocks)
 	return 0;
 }
 
-/* Return the next free block whose rest has ended. If all free blocks rest, return the one whose
- * rest ends first. BLOCKS: none is free. */
+/* Return the next free block whose quarantine has ended. If all free blocks are in quarantine,
+ * return the one whose quarantine ends first. BLOCKS: none is free. */
 static uint32_t blocks_choose(const struct blocks *blocks, uint64_t now_ns)
 {
 	uint32_t chosen = BLOCKS;
@@ -48,11 +48,12 @@ static uint32_t blocks_choose(const struct blocks *blocks, uint64_t now_ns)
 	for (uint32_t i = 0; i < BLOCKS; i++) {
 		const uint32_t block = (blocks->next + i) % BLOCKS;
 
-		if (!is_given(block) || blocks->slots[block] != BLOCK_NONE)
+		if (!may_be_given(block) || blocks->slots[block] != BLOCK_NONE)
 			continue;
-		if (blocks->rested_ns[block] <= now_ns)
+		if (blocks->quarantine_end_ns[block] <= now_ns)
 			return block;
-		if (chosen == BLOCKS || blocks->rested_ns[block] < blocks->rested_ns[chosen])
+		if (chosen == BLOCKS ||
+		    blocks->quarantine_end_ns[block] < blocks->quarantine_end_ns[chosen])
 			chosen = block;
 	}
 	return chosen;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Gives numbered objects to slots, and lets them rest afterwards. */
+/* Gives numbered objects to slots, and keeps them in quarantine afterwards. */
 #include "share/leases.h"
 
 #include <errno.h>
@@ -8,13 +8,13 @@ void leases_init(const struct leases *leases)
 {
 	for (uint32_t i = 0; i < leases->count; i++) {
 		leases->slots[i] = LEASE_NONE;
-		leases->rested_ns[i] = 0;
+		leases->quarantine_end_ns[i] = 0;
 		leases->users[i] = USER_TRUSTED;
 	}
 }
 
-/* Return true if a user has all leases that it may have, including those that rest. Otherwise a
- * user could make all leases rest by attaching and ending again and again. */
+/* Return true if a user has all leases that it may have, including those in quarantine. Otherwise a
+ * user could bring all leases into quarantine by attaching and ending again and again. */
 static bool user_has_many(const struct leases *leases, uint64_t now_ns, user_t user)
 {
 	uint32_t count = 0;
@@ -23,7 +23,7 @@ static bool user_has_many(const struct leases *leases, uint64_t now_ns, user_t u
 		return false;
 	for (uint32_t i = 0; i < leases->count; i++)
 		count += leases->users[i] == user &&
-			 (leases->slots[i] != LEASE_NONE || leases->rested_ns[i] > now_ns);
+			 (leases->slots[i] != LEASE_NONE || leases->quarantine_end_ns[i] > now_ns);
 	return count >= leases->user_max;
 }
 
@@ -32,7 +32,8 @@ int leases_give(const struct leases *leases, uint32_t index, uint16_t slot, uint
 {
 	if (user_has_many(leases, now_ns, user))
 		return -EAGAIN;
-	if (index == leases->count || (user != USER_TRUSTED && leases->rested_ns[index] > now_ns))
+	if (index == leases->count ||
+	    (user != USER_TRUSTED && leases->quarantine_end_ns[index] > now_ns))
 		return -ENOSPC;
 	leases->users[index] = user;
 	leases->slots[index] = slot;
@@ -44,6 +45,6 @@ bool leases_take_back(const struct leases *leases, uint32_t index, uint64_t now_
 	if (leases->slots[index] == LEASE_NONE)
 		return false;
 	leases->slots[index] = LEASE_NONE;
-	leases->rested_ns[index] = now_ns + leases->rest_ns;
+	leases->quarantine_end_ns[index] = now_ns + leases->quarantine_ns;
 	return true;
 }

@@ -39,7 +39,7 @@ def run(argv, library_dir):
 
 
 def complaints(path, library_dir):
-    """What is wrong with how a program or library loads; nothing, it is hoped."""
+    """Return a list of the errors of loading a program or library."""
     output = run(["ldd", "-r", path], library_dir).stdout
     found = [line for line in output.splitlines() if any(word in line for word in LOADER_COMPLAINTS)]
     if f"libibverbs.so.1 => {library_dir}/" not in output:
@@ -48,7 +48,7 @@ def complaints(path, library_dir):
 
 
 def start_complaints(program, library_dir):
-    """Whether it comes as far as printing its help."""
+    """Return a list of the errors of a program that should print its help."""
     result = run([program, "--help"], library_dir)
     if result.returncode < 0 or result.returncode == LOADER_FAILED:
         return [f"--help ends with {result.returncode}", *result.stdout.splitlines()]

@@ -13,12 +13,12 @@ import sys
 
 SKIPPED = 77
 OWN = ("UROCE_1.0", "UROCE_PRIVATE")
-# Letters of nm: what a program that binds to the symbol can tell apart.
+# Letters of nm that a program can tell apart when it binds to the symbol.
 KINDS = {"T": "function", "W": "function", "A": "version", "B": "data", "D": "data", "R": "data", "V": "data"}
 
 
 def exported(library):
-    """The set of (symbol with version, kind) that a library exports."""
+    """Return the set of (symbol with version, kind) that a library exports."""
     lines = subprocess.run(
         ["nm", "-D", "--defined-only", "--with-symbol-versions", library],
         check=True,
@@ -26,7 +26,7 @@ def exported(library):
         text=True,
     ).stdout.splitlines()
     symbols = {(symbol, KINDS[letter]) for _, letter, symbol in (line.split() for line in lines)}
-    # What is our own is told by its version, and by its name.
+    # Our own symbols are identified by their version, and by their name.
     return {(symbol, kind) for symbol, kind in symbols
             if not symbol.endswith(OWN) or (kind != "version" and not symbol.startswith("uroce_"))}
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Calls of libibverbs.so.1 that need no device: helpers answer as the system's library, old
- * versions answer errors. */
+/* Calls of libibverbs.so.1 that need no device: helper functions return what the system's library
+ * returns, and old versions return errors. */
 #include <dlfcn.h>
 #include <errno.h>
 #include <stdbool.h>
@@ -17,7 +17,7 @@
 static void *ours;
 static void *systems;
 
-/* A function by its name: dlsym's object pointer, as POSIX lets it be used. */
+/* Return a function by its name. The cast of dlsym's object pointer is valid under POSIX. */
 typedef void (*function)(void);
 
 static function find(void *library, const char *name)

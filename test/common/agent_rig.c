@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* An agent, and the engine that the test is. */
+/* An agent. The test takes the place of the engine. */
 #include "agent_rig.h"
 
 #include <errno.h>
@@ -74,7 +74,7 @@ static int rig_route(void *engine, uint8_t sgid_index, const union ibv_gid *dgid
 	(void)engine;
 	(void)sgid_index;
 	(void)dgid;
-	/* It may ask the kernel, so nobody waits for it. */
+	/* It may ask the kernel, so no call waits for it. */
 	assert_false(agent_rig.locked);
 	*hop = agent_rig.hop;
 	return agent_rig.route_result;

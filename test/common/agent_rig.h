@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A connection manager's agent on a device whose engine is the test: what goes out is kept, and may
- * be received by the device itself. */
+/* A connection manager's agent on a device. The test takes the place of the engine. Sent frames are
+ * kept, and the device itself may receive them. */
 #ifndef TEST_COMMON_AGENT_RIG_H
 #define TEST_COMMON_AGENT_RIG_H
 
@@ -26,36 +26,36 @@ struct agent_rig {
 	bool locked;
 
 	int route_result;
-	struct device_hop hop; /* what the engine says of every destination */
+	struct device_hop hop; /* the engine's answer for every destination */
 	bool answers;	       /* the neighbour */
 	unsigned int looks;    /* how often it was asked for */
-	int ids_result;	       /* of who keeps the ports */
+	int ids_result;	       /* of the process that keeps the ports */
 
-	unsigned int room;   /* frames that the sink takes still */
-	unsigned int frames; /* that went out */
+	unsigned int room;   /* frames that the sink still takes */
+	unsigned int frames; /* frames that were sent */
 
 	unsigned int events;
 	enum cm_event_type event_types[AGENT_RIG_EVENTS];
 	struct cm_conn *conns[AGENT_RIG_EVENTS];
 
 	unsigned int resolved;
-	int status; /* of the query that ended last */
+	int status; /* status of the query that ended last */
 };
 
 extern struct agent_rig agent_rig;
 
-/** A device without an agent, and with one. */
+/** Create a device without an agent, and with one. */
 void agent_rig_init_bare(void);
 void agent_rig_init(void);
 void agent_rig_fini(void);
 
-/** The functions that an agent of the rig tells. */
+/** The functions that an agent of the rig calls. */
 extern const struct agent_notify agent_rig_notify;
 
-/** Run the device's receiver of MADs where it is due; the device receives what it sends. */
+/** Run the device's receiver of MADs if it is due; the device receives what it sends. */
 void agent_rig_run(void);
 
-/** The same after some time. */
+/** Do the same after some time. */
 void agent_rig_pass(uint64_t ns);
 
 const uint8_t *agent_rig_gid(enum agent_rig_gid index);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A pager of which a test says what is not in memory. */
+/* A pager whose absent pages a test chooses. */
 #ifndef TEST_COMMON_AWAY_H
 #define TEST_COMMON_AWAY_H
 
@@ -12,13 +12,13 @@
 
 struct away {
 	struct pager pager; /* first */
-	/* What is absent: bytes from here on. */
+	/* bytes from here on are absent */
 	uintptr_t from;
 	size_t length;
-	struct mr_touch touch; /* that was asked for last */
+	struct mr_touch touch; /* the page that was asked for last */
 };
 
-/* One at a time; static, because tests are. */
+/* One pager at a time; static, because tests are. */
 static struct away away;
 
 static bool away_look(struct pager *pager, uintptr_t addr, struct mr_touch touch, bool write)
@@ -40,7 +40,7 @@ static inline void away_come(void)
 	away_go(NULL, 0);
 }
 
-/* Regions of this domain that are on-demand ones have it from now on; nothing is absent. */
+/* Give the pager to the domain's on-demand regions; no page is absent. */
 static inline void away_begin(struct pd *pd)
 {
 	away = (struct away){.pager.look = away_look};

@@ -132,7 +132,7 @@ struct cm_mad rig_sidr_req(void)
 	return mad;
 }
 
-/* The id that a connection has told its peer. */
+/* Return the id that a connection has told its peer. */
 static uint32_t id_of(const struct cm_rig *rig)
 {
 	const struct cm_mad first = rig_sent(rig);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A completer behind a requester that sends. */
+/* A completer with a requester that sends. */
 #include "completer_rig.h"
 #include "test.h"
 #include "queues.h"
@@ -14,15 +14,16 @@ int completer_rig_set_up(TEST_STATE)
 	region_set_up(&rig.memory, rig.fixture.pd, MEMORY, IBV_ACCESS_LOCAL_WRITE, SEED);
 	region_set_up(&rig.readable, rig.fixture.pd, MTU, 0, SEED + 1);
 	assert_int_equal(sq_init(&rig.sq, &attr), 0);
-	flight_init(&rig.flight, psn_make(FIRST_PSN));
-	rig.flight.max_responses = 16;
-	rig.recovery = (struct recovery){
-		.timeout_ns = TIMEOUT_NS, .retry_cnt = RETRIES, .rnr_retry = RETRIES};
-	recovery_reset(&rig.recovery);
+	scoreboard_init(&rig.board);
+	rig.loss = (struct loss){
+		.board = &rig.board,
+		.max_responses = 16,
+		.recovery = {.timeout_ns = TIMEOUT_NS, .retry_cnt = RETRIES, .rnr_retry = RETRIES}};
+	loss_init(&rig.loss, psn_make(FIRST_PSN));
 	rig.requester = (struct requester){.sq = &rig.sq,
 					   .pd = rig.fixture.pd,
 					   .peer = &rig.fixture.peer,
-					   .flight = &rig.flight,
+					   .loss = &rig.loss,
 					   .pacer = &rig.fixture.pacer,
 					   .counters = &rig.fixture.counters,
 					   .service = OPCODE_RC};
@@ -30,8 +31,7 @@ int completer_rig_set_up(TEST_STATE)
 	rig.completer = (struct completer){.sq = &rig.sq,
 					   .cq = rig.fixture.cq,
 					   .pd = rig.fixture.pd,
-					   .flight = &rig.flight,
-					   .recovery = &rig.recovery,
+					   .loss = &rig.loss,
 					   .counters = &rig.fixture.counters,
 					   .qpn = FIXTURE_QPN,
 					   .mtu = MTU};
@@ -43,6 +43,7 @@ int completer_rig_tear_down(TEST_STATE)
 	completer_reset(&rig.completer);
 	ooo_pool_destroy(rig.pool);
 	rig.pool = NULL;
+	scoreboard_fini(&rig.board);
 	sq_fini(&rig.sq);
 	region_tear_down(&rig.memory);
 	region_tear_down(&rig.readable);
@@ -78,7 +79,7 @@ unsigned int send_some(unsigned int budget)
 	catcher_clear(&rig.fixture.catcher);
 	sent = requester_send(&rig.requester, &rig.fixture.catcher.sink, budget, &more);
 	if (sent > 0)
-		recovery_sent(&rig.recovery, NOW_NS);
+		recovery_sent(&rig.loss.recovery, NOW_NS);
 	return sent;
 }
 
@@ -115,12 +116,18 @@ void expect_none(void)
 
 void expect_flight(uint32_t una, uint32_t next)
 {
-	assert_int_equal(rig.flight.una.v, psn_make(FIRST_PSN + una).v);
-	assert_int_equal(rig.flight.next.v, psn_make(FIRST_PSN + next).v);
+	assert_int_equal(rig.loss.una.v, psn_make(FIRST_PSN + una).v);
+	assert_int_equal(rig.loss.next.v, psn_make(FIRST_PSN + next).v);
 }
 
 void expect_stored(size_t offset, uint32_t psn, uint32_t len)
 {
 	for (uint32_t i = 0; i < len; i++)
 		assert_int_equal(rig.memory.bytes[offset + i], pattern_byte(FIRST_PSN + psn, i));
+}
+
+void let_keep(void)
+{
+	assert_int_equal(ooo_pool_create(16, &rig.pool), 0);
+	rig.completer.ooo.pool = rig.pool;
 }

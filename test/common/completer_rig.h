@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A completer behind a requester that sends, with everything around them. */
+/* A completer with a requester that sends, and everything around them. */
 #ifndef TEST_COMMON_COMPLETER_RIG_H
 #define TEST_COMMON_COMPLETER_RIG_H
 
@@ -28,34 +28,34 @@
 struct completer_rig {
 	struct fixture fixture;
 	struct region memory;
-	struct region readable; /* may not be written */
+	struct region readable; /* memory that may not be written */
 	struct sq sq;
-	struct flight flight;
-	struct recovery recovery;
+	struct loss loss;
+	struct scoreboard board;
 	struct requester requester;
 	struct completer completer;
-	struct ooo_pool *pool; /* of the completer, or NULL */
+	struct ooo_pool *pool; /* the completer's pool, or NULL */
 };
 
-/* One at a time; static, because tests are. */
+/* One rig at a time; static, because tests are. */
 extern struct completer_rig completer_rig;
-/* As short as in other tests; one library holds all their rigs. */
+/* The names are as short as in other tests; one library holds all their rigs. */
 #define rig completer_rig
 
-/* For cmocka. */
+/* Functions for cmocka. */
 int completer_rig_set_up(void **state);
 int completer_rig_tear_down(void **state);
 
 /* Post to the send queue. */
 void post_list(uint64_t wr_id, enum ibv_wr_opcode opcode, unsigned int flags, struct ibv_sge *sge,
 	       int num_sge);
-/* Of the memory's first `length` bytes, signaled. */
+/* Post signaled requests of the memory's first `length` bytes. */
 void post(uint64_t wr_id, enum ibv_wr_opcode opcode, uint32_t length);
-/* Send up to so many packets; returns how many went out. */
+/* Send at most so many packets. Return how many were sent. */
 unsigned int send_some(unsigned int budget);
 unsigned int send_all(void);
 
-/* A response; its PSN is counted from FIRST_PSN. */
+/* Receive a response; its PSN is counted from FIRST_PSN. */
 enum fault take(struct packet_fields fields);
 #define EXPECT_FAULT(fault, op, number, ...)                                                  \
 	assert_int_equal(                                                                     \
@@ -64,14 +64,17 @@ enum fault take(struct packet_fields fields);
 #define EXPECT_TAKEN(...) EXPECT_FAULT(FAULT_NONE, __VA_ARGS__)
 
 void acknowledge(uint32_t psn);
-/* A PSN sequence NAK. */
+/* Receive a NAK for a PSN sequence error. */
 void nak(uint32_t psn);
 
 struct ibv_wc expect_success(uint64_t wr_id);
 void expect_none(void);
-/* PSNs of the flight, counted from FIRST_PSN. */
+/* Give the completer a pool, so that it keeps responses that come out of order. */
+void let_keep(void);
+
+/* Check una and next; PSNs are counted from FIRST_PSN. */
 void expect_flight(uint32_t una, uint32_t next);
-/* The payload of the response with this PSN stands at `offset`. */
+/* Check that the payload of the response with this PSN is at `offset`. */
 void expect_stored(size_t offset, uint32_t psn, uint32_t len);
 
 #endif

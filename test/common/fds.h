@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* How many descriptors this process has, for tests of what is left open. */
+/* Counts the descriptors of this process, for tests that nothing stays open. */
 #ifndef TEST_COMMON_FDS_H
 #define TEST_COMMON_FDS_H
 
-/** Comparable with each other only: the look itself needs one as well. */
+/**
+ * Compare the values only with each other: the count includes the descriptor that it needs itself.
+ */
 unsigned int fds_count(void);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What surrounds a transport role under test. */
+/* The surroundings of a transport role under test. */
 #include "fixture.h"
 
 #include <stdlib.h>
@@ -88,7 +88,7 @@ void catcher_expect(const struct catcher *catcher, unsigned int i, uint8_t opera
 	assert_int_equal(packet->pkey, WIRE_PKEY_DEFAULT);
 }
 
-/* Ours is 10.0.0.1, the peer's 10.0.0.2. */
+/* Our address is 10.0.0.1, the peer's 10.0.0.2. */
 static void set_up_paths(struct fixture *fixture)
 {
 	struct path_attr attr = {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What surrounds a transport role under test: a peer that sends packets, a sink that catches them,
- * keys, completion queue and memory between canaries. */
+/* The surroundings of a transport role under test: a peer that sends packets, a sink that catches
+ * them, keys, a completion queue, and memory between canaries. */
 #ifndef TEST_COMMON_FIXTURE_H
 #define TEST_COMMON_FIXTURE_H
 
@@ -24,7 +24,7 @@
 
 /* A packet that a role gave to the sink. */
 struct caught {
-	struct packet packet; /* as the peer's parser sees it */
+	struct packet packet; /* as the peer's parser returns it */
 	uint8_t *frame;	      /* owned, of exactly the frame's length */
 };
 
@@ -44,8 +44,8 @@ struct fixture {
 	struct pd *other_pd;
 	struct cq *cq;
 	struct counters counters;
-	struct peer peer;   /* whom the roles talk to */
-	struct pacer pacer; /* lets everything go */
+	struct peer peer;   /* the peer of the roles */
+	struct pacer pacer; /* a pacer without a limit */
 	struct catcher catcher;
 
 	/* the packet that the peer sent last */
@@ -54,13 +54,13 @@ struct fixture {
 	uint8_t frame[PACKET_FRAME_MAX];
 };
 
-/** Set up with a path MTU in bytes, an IPv4 path and room for `cqe` completions; asserts that it
- * works. */
+/** Set up a path MTU in bytes, an IPv4 path, and room for `cqe` completions. */
 void fixture_set_up(struct fixture *fixture, uint32_t mtu, uint32_t cqe);
-/** Asserts that no region is left. */
+/** Assert that no region is left. */
 void fixture_tear_down(struct fixture *fixture);
 
-/* What the peer writes into a packet: headers that its opcode does not have are not read. */
+/* The values that the peer writes into a packet. Values of headers that the opcode does not have
+ * are ignored. */
 struct packet_fields {
 	uint8_t opcode;
 	uint32_t psn;
@@ -82,17 +82,17 @@ struct packet_fields {
 	uint32_t len;
 };
 
-/** A packet from the peer to us, sealed and parsed; valid until the next one. */
+/** Return a packet from the peer to us, sealed and parsed; valid until the next one. */
 const struct packet *fixture_packet(struct fixture *fixture, const struct packet_fields *fields);
 
-/** Byte `i` of a pattern that no other seed has at the same places. */
+/** Return byte `i` of a pattern that no other seed has at the same place. */
 uint8_t pattern_byte(uint32_t seed, size_t i);
 
 void catcher_set_up(struct catcher *catcher);
 void catcher_tear_down(struct catcher *catcher);
-/** Forget what was caught. */
+/** Forget the caught packets. */
 void catcher_clear(struct catcher *catcher);
-/** The packet caught as the i-th since the last clear. */
+/** Return the i-th packet that was caught since the last clear. */
 const struct packet *catcher_at(const struct catcher *catcher, unsigned int i);
 /** Assert that the i-th packet has this operation (RC) and PSN. */
 void catcher_expect(const struct catcher *catcher, unsigned int i, uint8_t operation, uint32_t psn);
@@ -100,7 +100,7 @@ void catcher_expect(const struct catcher *catcher, unsigned int i, uint8_t opera
 /* Registered memory with canaries on both sides. */
 struct region {
 	uint8_t *block; /* owned */
-	uint8_t *bytes; /* the region's first */
+	uint8_t *bytes; /* the region's first byte */
 	size_t length;
 	struct mr *mr; /* NULL when deregistered */
 };
@@ -108,7 +108,7 @@ struct region {
 /** Register `length` bytes of pattern `seed`. iova is 8-aligned and the bytes' address. */
 void region_set_up(struct region *region, struct pd *pd, size_t length, unsigned int access,
 		   uint32_t seed);
-/** Asserts that the canaries live, and frees. */
+/** Assert that the canaries are intact, and free the memory. */
 void region_tear_down(struct region *region);
 /** Make the keys invalid; the memory stays. */
 void region_deregister(struct region *region);
@@ -121,7 +121,7 @@ static inline uint64_t region_iova(const struct region *region, size_t offset)
 	return region->mr->iova + offset;
 }
 
-/** Take the oldest completion; asserts that there is one with this request and status. */
+/** Take the oldest completion; assert that it has this request and status. */
 struct ibv_wc fixture_completion(struct cq *cq, uint64_t wr_id, enum ibv_wc_status status);
 void fixture_no_completion(struct cq *cq);
 

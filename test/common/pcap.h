@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Reading classic pcap files of Ethernet frames: enough for the captures in test/data. */
+/* Reads classic pcap files of Ethernet frames, as far as the captures in test/data need it. */
 #ifndef TEST_COMMON_PCAP_H
 #define TEST_COMMON_PCAP_H
 
@@ -10,8 +10,8 @@
 struct pcap {
 	uint8_t *bytes; /* the whole file, owned */
 	size_t len;
-	size_t at;    /* of the next record */
-	bool swapped; /* written on a host of the other byte order */
+	size_t at;    /* offset of the next record */
+	bool swapped; /* the writing host had the other byte order */
 	bool nanoseconds;
 };
 

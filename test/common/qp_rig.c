@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "raise_qp.h"
 #include "test.h"
 #include "queues.h"
 
@@ -129,16 +130,9 @@ int end_modify(struct end *end, enum ibv_qp_state to)
 	int mask = IBV_QP_STATE;
 
 	attr.qp_state = to;
-	if (to == IBV_QPS_INIT)
-		mask = MASK_INIT;
-	else if (to == IBV_QPS_RTR)
-		mask = MASK_RTR;
-	else if (to == IBV_QPS_RTS && qp_state(end->qp) == IBV_QPS_RTR)
-		mask = MASK_RTS;
-	if (qp_type(end->qp) == IBV_QPT_UC)
-		mask &= ~(IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER |
-			  IBV_QP_MAX_QP_RD_ATOMIC | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
-			  IBV_QP_TIMEOUT);
+	if (to == IBV_QPS_INIT || to == IBV_QPS_RTR ||
+	    (to == IBV_QPS_RTS && qp_state(end->qp) == IBV_QPS_RTR))
+		mask = raise_mask(qp_type(end->qp) == IBV_QPT_UC ? IBV_QPT_UC : IBV_QPT_RC, to);
 	return qp_modify(end->qp, &attr, mask, &end->path);
 }
 
@@ -250,4 +244,15 @@ void end_idle(struct end *end)
 {
 	fixture_no_completion(end->send_cq);
 	fixture_no_completion(end->recv_cq);
+}
+
+void end_expect_error(const struct end *end)
+{
+	assert_int_equal(qp_state(end->qp), IBV_QPS_ERR);
+	assert_int_equal(qp_deadline_ns(end->qp), UINT64_MAX);
+}
+
+uint64_t rig_counter(enum counter which)
+{
+	return counters_get(&rig.fixture.counters, which);
 }

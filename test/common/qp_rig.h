@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Two queue pairs, the link between them, and a clock: what tests of lib/qp need. */
+/* Two queue pairs, the link between them, and a clock, for the tests of lib/qp. */
 #ifndef TEST_COMMON_QP_RIG_H
 #define TEST_COMMON_QP_RIG_H
 
@@ -10,7 +10,7 @@
 
 #define MTU	   256u
 #define MEMORY	   (64 * MTU)
-#define SEED	   1u /* of the first end's memory; the other's is one more */
+#define SEED	   1u /* key of the first end's memory; the other's is one more */
 #define WRS	   16u
 #define CQE	   64u
 #define RETRIES	   3
@@ -23,14 +23,6 @@
 #define EVENTS_MAX 16
 #define REMOTE	   (IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC)
 
-#define MASK_INIT (IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS)
-#define MASK_RTR                                                                        \
-	(IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN | \
-	 IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER)
-#define MASK_RTS                                                                     \
-	(IBV_QP_STATE | IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC | IBV_QP_RETRY_CNT | \
-	 IBV_QP_RNR_RETRY | IBV_QP_TIMEOUT)
-
 struct end {
 	struct qp *qp;
 	struct cq *send_cq;
@@ -38,7 +30,7 @@ struct end {
 	struct region memory; /* all rights */
 	struct catcher catcher;
 	struct path path;
-	struct ibv_qp_attr attr; /* with which it is connected */
+	struct ibv_qp_attr attr; /* the attributes of the connection */
 	uint8_t gid[16];
 	unsigned int events;
 	enum ibv_event_type event[EVENTS_MAX];
@@ -49,8 +41,8 @@ struct qp_rig {
 	struct end ends[2];
 	uint64_t now_ns;
 	struct qp_waiting waiting;
-	struct ooo_pool *ooo; /* of both; NULL: none, unless set before end_recreate */
-	/* A packet from this end that is lost, counted from 1 at the next; 0 for none. */
+	struct ooo_pool *ooo; /* for both ends; NULL: none, unless set before end_recreate */
+	/* A packet from this end to lose, counted from 1 at the next one; 0 for none. */
 	unsigned int lose[2];
 };
 
@@ -58,37 +50,43 @@ extern struct qp_rig rig;
 #define A (&rig.ends[0])
 #define B (&rig.ends[1])
 
-/* For cmocka: two RC queue pairs in RESET. */
+/* Set up two RC queue pairs in RESET, for cmocka. */
 int qp_rig_set_up(void **state);
 int qp_rig_tear_down(void **state);
 
-/* Replace an end's queue pair by one of another type, or of a shared receive queue. */
+/* Replace an end's queue pair by one of another type, or with a shared receive queue. */
 void end_recreate(struct end *end, enum ibv_qp_type type, struct srq *srq);
-/* Up to a state: INIT, RTR or RTS. */
+/* Move to INIT, RTR or RTS. */
 void end_raise(struct end *end, enum ibv_qp_state to);
-/* Both to RTS. */
+/* Move both to RTS. */
 void rig_connect(void);
 int end_modify(struct end *end, enum ibv_qp_state to);
 void end_expect_event(const struct end *end, unsigned int i, enum ibv_event_type type);
 
-/* Post one request of the end's own memory; `remote` is an offset in the other end's. */
+/* Post one request with the end's own memory; `remote` is an offset in the other end's. */
 int end_send(struct end *end, uint64_t wr_id, enum ibv_wr_opcode opcode, size_t offset,
 	     uint32_t length, size_t remote);
 int end_receive(struct end *end, uint64_t wr_id, size_t offset, uint32_t length);
 
-/* One turn of an end; what it sends is kept in its catcher. Whether there is more. */
+/* Run one turn of an end. Its catcher keeps the sent packets. Return true if there is more to
+ * send. */
 bool end_run(struct end *end, unsigned int budget);
-/* What was kept goes to the other end. */
+/* Deliver the kept packets to the other end. */
 void end_deliver(struct end *end);
-/* Turns of both until nobody sends. */
+/* Run turns of both until neither sends. */
 void rig_run(void);
-/* To the end's deadline, and through it. */
+/* Advance the time to the end's deadline, and run its timers. */
 void end_time_out(struct end *end);
 
 /* Take the oldest completion of its kind. */
 struct ibv_wc end_sent(struct end *end, uint64_t wr_id, enum ibv_wc_status status);
 struct ibv_wc end_received(struct end *end, uint64_t wr_id, enum ibv_wc_status status);
-/* Nothing more has completed. */
+/* Check that nothing more has completed. */
 void end_idle(struct end *end);
+/* Check that the queue pair is in ERR and waits for no timer. */
+void end_expect_error(const struct end *end);
+
+/* Read a counter that both ends share. */
+uint64_t rig_counter(enum counter which);
 
 #endif

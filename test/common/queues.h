@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Queues in no domain, as most tests want them, and what they are armed for. */
+/* Queues without a domain, as most tests need them, and the state of their events. */
 #ifndef QUEUES_H
 #define QUEUES_H
 
@@ -8,7 +8,7 @@
 #include "queue/sq.h"
 #include "queue/srq.h"
 
-/** As cq_create_in, without stamps. */
+/** Call cq_create_in, without timestamps. */
 static inline int cq_create(uint32_t cqe, struct channel *channel, void *user,
 			    void (*overrun)(void *user), struct cq **cq)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A responder with everything around it, and short words for what tests do to it. */
+/* A responder with everything around it, and short names for the actions of its tests. */
 #ifndef TEST_COMMON_RESPONDER_RIG_H
 #define TEST_COMMON_RESPONDER_RIG_H
 
@@ -21,7 +21,7 @@
 struct responder_rig {
 	struct fixture fixture;
 	struct region memory; /* MEMORY bytes with all rights */
-	struct region inbox;  /* of the receive requests: INBOX bytes */
+	struct region inbox;  /* memory of the receive requests: INBOX bytes */
 	struct replies replies;
 	struct responder responder;
 	struct receive receive;
@@ -29,19 +29,19 @@ struct responder_rig {
 	struct rq rq;
 };
 
-/* One at a time; static, because tests are. */
+/* One rig at a time; static, because tests are. */
 extern struct responder_rig rig;
 
-/* For cmocka. */
+/* Functions for cmocka. */
 int responder_rig_set_up(void **state);
 int responder_rig_tear_down(void **state);
-/* As between two tests. */
+/* Restore the state at the start of a test. */
 void responder_rig_renew(void);
 
 /* Give the responder a packet, and check its invariants. */
 enum fault rig_receive(const struct packet *packet);
 
-/* A packet from the peer; its PSN is counted from FIRST_PSN. */
+/* Receive a packet from the peer; its PSN is counted from FIRST_PSN. */
 enum fault rig_take(struct packet_fields fields);
 #define EXPECT_FAULT(fault, op, number, ...)                                                      \
 	assert_int_equal(                                                                         \
@@ -50,23 +50,23 @@ enum fault rig_take(struct packet_fields fields);
 #define EXPECT_TAKEN(...) EXPECT_FAULT(FAULT_NONE, __VA_ARGS__)
 #define TO_MEMORY	  .iova = region_iova(&rig.memory, 0), .rkey = rig.memory.mr->key
 
-/* What is owed goes out; returns how many packets it was. */
+/* Send the owed answers. Return how many packets they were. */
 unsigned int rig_answers(void);
 void expect_answer(unsigned int i, uint8_t operation, uint32_t psn);
 void expect_no_answer(void);
-/* What is owed goes out, and is one acknowledgement or NAK. */
+/* Send the owed answers, and check that they are one acknowledgement or NAK. */
 void expect_aeth(uint8_t syndrome, uint32_t psn, uint32_t msn);
 
 void expect_memory_untouched(void);
-/* The pattern of the packet with this PSN stands at `at`. */
+/* Check that the pattern of the packet with this PSN is at `at`. */
 void expect_payload(const uint8_t *at, uint32_t psn, uint32_t len);
 
 /* Post a receive request of one entry. */
 void rig_post(uint64_t wr_id, struct ibv_sge sge);
-/* How many wait. */
+/* Return how many receive requests are left. */
 uint32_t rig_posted(void);
 
-/* READs from the PSN `from` on that take up so many PSNs, and whose responses have gone out. */
+/* Receive READs that use so many PSNs from `from` on, and send their responses. */
 void rig_read_on(uint32_t from, uint32_t psns);
 
 #endif

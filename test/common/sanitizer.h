@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Which sanitizer a build has: a few tests ask what one cannot do. */
+/* Tells which sanitizer a build has, for tests that cannot run with one. */
 #ifndef TEST_COMMON_SANITIZER_H
 #define TEST_COMMON_SANITIZER_H
 

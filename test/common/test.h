@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* How a unit test is written: TEST(function__case) { ... } registers itself with cmocka's runner.
- * The program's main comes from this library (test_main.c), unless the program has its own. */
+/* The macros of unit tests: TEST(function__case) { ... } registers itself with cmocka's runner. The
+ * program's main comes from this library (test_main.c), unless the program has its own. */
 #ifndef TEST_H
 #define TEST_H
 
@@ -21,27 +21,30 @@ struct test_fixture {
 	CMFixtureFunction teardown;
 };
 
-/** A test. The fields after `line` may be set by its TEST(). */
+/** A test. TEST() may set the fields after `line`. */
 struct test {
 	const char *name;
 	CMUnitTestFunction function;
 	const struct test_fixture *file; /* the fixture of its file */
-	int line;			 /* tests of a file run in the order of their lines */
-	CMFixtureFunction setup;	 /* in place of the file's */
-	CMFixtureFunction teardown;	 /* in place of the file's */
+	int line;			 /* the tests of a file run in the order of their lines */
+	CMFixtureFunction setup;	 /* in place of the file's setup */
+	CMFixtureFunction teardown;	 /* in place of the file's teardown */
 	bool bare;			 /* runs without the file's fixture */
 	struct test *next;		 /* in the list of registered tests */
 };
 
-/* Tentative: a file that has no TEST_FIXTURE gets an empty one. */
+/* A tentative definition: a file without TEST_FIXTURE gets an empty one. */
 static struct test_fixture test_file_fixture __attribute__((unused));
 
-/** The fixture of each test of this file: `TEST_FIXTURE(set_up, tear_down);`. It stands before the
- * first test. */
+/** Set the fixture of each test of this file: `TEST_FIXTURE(set_up, tear_down);`. It must precede
+ * the first test. */
 #define TEST_FIXTURE(set_up_each, tear_down_each) \
 	static struct test_fixture test_file_fixture = {set_up_each, tear_down_each}
 
-/** What runs once before all tests of the program, and once after: `TEST_GROUP(set_up, NULL);`. */
+/**
+ * Set the functions that run once before and after all tests of the program: `TEST_GROUP(set_up,
+ * NULL);`.
+ */
 #define TEST_GROUP(set_up_all, tear_down_all) \
 	struct test_fixture test_group = {set_up_all, tear_down_all}
 extern struct test_fixture test_group;
@@ -66,12 +69,12 @@ extern struct test_fixture test_group;
 	}                                                                   \
 	static void test_name(TEST_STATE)
 
-/** Add a test to those that test_run_all() runs. Called by TEST() before main. */
+/** Add a test to those that test_run_all() runs. TEST() calls this before main. */
 void test_register(struct test *test);
 
 /**
- * Take the program's arguments: names of tests, or patterns of fnmatch(3), without which all tests
- * run. Ends the program after `--list`, `--help` or an unknown option.
+ * Read the program's arguments: names of tests, or patterns as of fnmatch(3). Without them all
+ * tests run. The program ends after `--list`, `--help` or an unknown option.
  */
 void test_select(int argc, char **argv);
 

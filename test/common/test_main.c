@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The main of unit tests that have none of their own. */
+/* The main function of unit tests that have none of their own. */
 #include "test.h"
 
 int main(int argc, char **argv)

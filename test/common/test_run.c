@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Keeps the registered tests, and hands those that are selected to cmocka. */
+/* Keeps the registered tests, and passes the selected ones to cmocka. */
 #include "test.h"
 
 #include <fnmatch.h>
@@ -9,8 +9,8 @@
 
 #define EXIT_USAGE 2
 
-/* The group of a program that has no TEST_GROUP. Not const: clang takes the value of a weak
- * constant for granted. */
+/* The group of a program without TEST_GROUP. It is not const, because clang assumes that a weak
+ * constant keeps its value. */
 __attribute__((weak)) struct test_fixture test_group;
 
 static struct test *tests;
@@ -20,7 +20,7 @@ void test_register(struct test *test)
 {
 	struct test **at = &tests;
 
-	/* Constructors of one file may run in any order. */
+	/* Sort the tests: the constructors of one file may run in any order. */
 	while (*at && ((*at)->file != test->file || (*at)->line <= test->line))
 		at = &(*at)->next;
 	test->next = *at;
@@ -92,7 +92,7 @@ int test_run_all(const char *name)
 	for (test = tests; test; test = test->next)
 		if (is_selected(test))
 			selected[count++] = cmocka_test(test);
-	/* cmocka_run_group_tests() wants an array whose size the compiler knows. */
+	/* cmocka_run_group_tests() needs an array whose size the compiler knows. */
 	failed = _cmocka_run_group_tests(name ? name : "tests", selected, count, test_group.setup,
 					 test_group.teardown);
 	free(selected);

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Inputs to begin with for fuzz_cm: conversations that reach every message, and Linux's own MADs.
- */
+/* Seed inputs for fuzz_cm: conversations that reach every message, and Linux's own MADs. */
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -14,7 +13,7 @@
 
 int LLVMFuzzerInitialize(int *argc, char ***argv);
 
-/* A conversation's step: a message from the peer, a call, or the timer. */
+/* A step of a conversation: a message from the peer, a call, or the timer. */
 struct step {
 	bool there;
 	uint8_t kind;
@@ -33,7 +32,7 @@ struct step {
 	{                                \
 		true, CM_RECORD_TIMER, 0 \
 	}
-#define RETRIES	      (3 << 4) /* in the flags of a call */
+#define RETRIES	      (3 << 4) /* for the flags of a call */
 #define CONVERSATIONS (sizeof(conversations) / sizeof(conversations[0]))
 #define STEPS_MAX     16
 
@@ -59,7 +58,7 @@ static const struct step conversations[][STEPS_MAX] = {
 	{MAD(SIDR_REQ), MAD(SIDR_REQ), CALL(REPLY), MAD(SIDR_REQ), CALL(DESTROY), TIMER},
 };
 
-/* The bytes behind the header: what makes a message one that can be taken. */
+/* Write the bytes behind the header that make a message acceptable. */
 static uint8_t fill(uint8_t message, uint8_t *data)
 {
 	struct cm_mad mad = {.message = (enum cm_message)(CM_FIRST_MESSAGE + message),
@@ -116,7 +115,7 @@ static void write_conversation(size_t index)
 	fclose(file);
 }
 
-/* Linux's MADs one after the other, as they are but for ids. */
+/* Write Linux's MADs one after the other, unchanged except for the ids. */
 static void write_capture(const char *capture)
 {
 	struct pcap_frame frame;

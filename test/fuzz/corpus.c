@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A folder of inputs to begin with. */
+/* A folder of seed inputs. */
 #include "corpus.h"
 
 #include <dirent.h>
@@ -63,7 +63,7 @@ static void play_all(void)
 		closedir(dir);
 }
 
-/* A single input to be played again, or a fork of the fuzzer's own. */
+/* Return true if the user replays one input, or if this process is a fork of the fuzzer. */
 static bool plays_files(int argc, char **argv)
 {
 	struct stat st;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Which opcodes of which service the inputs have reached. */
+/* Records which opcodes of which service the inputs have reached. */
 #include "coverage.h"
 
 #include <stdio.h>
@@ -9,8 +9,8 @@
 #include "wire/packet.h"
 #include "world.h"
 
-/* Of each opcode: how many came to a queue pair of its service, and how many of them did what they
- * are for: a request was executed, a response was used. */
+/* Counts of each opcode: how many came to a queue pair of its service, and how many of them had
+ * their effect: a request was executed, a response was used. */
 static struct {
 	uint64_t came;
 	uint64_t done;
@@ -20,10 +20,10 @@ static struct coverage_mark mark(const struct qp *qp)
 {
 	return (struct coverage_mark){
 		.qp = qp,
-		/* A message in progress counts as half a one. */
+		/* A message in progress counts as half a message. */
 		.msn = 2 * qp->responder.msn + (qp->responder.message != MESSAGE_NONE),
 		.epsn = qp->responder.epsn.v,
-		.una = qp->flight.una.v,
+		.una = qp->loss.una.v,
 		.received = qp->rq->cons,
 	};
 }
@@ -63,7 +63,7 @@ unsigned int coverage_report(void)
 	for (unsigned int opcode = 0; opcode < 256; opcode++) {
 		const struct opcode_info *info = opcode_info((uint8_t)opcode);
 
-		/* No queue pair takes in congestion notifications. */
+		/* No queue pair accepts congestion notifications. */
 		if (!(info->flags & OPCODE_KNOWN) || opcode == OPCODE_CNP)
 			continue;
 		known++;

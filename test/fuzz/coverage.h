@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Which opcodes of which service the inputs have reached: taken in, and carried out. */
+/* Records which opcodes of which service the inputs have reached: received, and executed. */
 #ifndef FUZZ_COVERAGE_H
 #define FUZZ_COVERAGE_H
 
@@ -9,22 +9,22 @@
 struct world;
 struct packet;
 
-/* What a packet would have to change to have been carried out. */
+/* Values that change if a packet is executed. */
 struct coverage_mark {
-	const struct qp *qp; /* that it is for, or NULL */
+	const struct qp *qp; /* its queue pair, or NULL */
 	uint32_t msn;
 	uint32_t epsn;
 	uint32_t una;
 	uint32_t received;
 };
 
-/** Before a packet is given to the device. */
+/** Call before a packet is given to the device. */
 struct coverage_mark coverage_before(const struct world *world, const struct packet *packet);
 
-/** And after that. */
+/** Call after that. */
 void coverage_after(const struct coverage_mark *before, const struct packet *packet);
 
-/** Print the table. How many opcodes were never carried out. */
+/** Print the table. Return how many opcodes were never executed. */
 unsigned int coverage_report(void);
 
 #endif

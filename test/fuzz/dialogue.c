@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Inputs that know what the attacked side expects: every opcode of every service, in its turn. A
- * dialogue is played while it is written, so that each answer is one to what was really asked.
+ * Inputs that contain the packets that the attacked side expects next: every opcode of every
+ * service. A dialogue is played while it is written, so that each response answers a real request.
  */
 #include "dialogue.h"
 
@@ -19,7 +19,7 @@
 struct dialogue {
 	FILE *file;
 	struct world world;
-	unsigned int qp; /* in the world */
+	unsigned int qp; /* index in the world */
 	uint32_t mtu;
 	uint8_t service;
 };
@@ -52,7 +52,7 @@ static uint8_t *put32(uint8_t *at, uint32_t v)
 	return at + sizeof(be);
 }
 
-/* Address and key are made right when it is played. */
+/* Address and key are made valid when the record is played. */
 static uint8_t *put_extended(uint8_t *at, uint32_t flags, uint32_t length)
 {
 	if (flags & OPCODE_HAS_XRCETH)
@@ -76,7 +76,7 @@ static uint8_t *put_extended(uint8_t *at, uint32_t flags, uint32_t length)
 	return at;
 }
 
-/* `length` is the message's, of which this packet carries `payload`. */
+/* Write a packet that carries `payload` bytes of a message of `length` bytes. */
 static void packet(struct dialogue *dialogue, struct record record, uint8_t operation, uint32_t psn,
 		   uint32_t length, uint32_t payload)
 {
@@ -101,7 +101,7 @@ static void request(struct dialogue *dialogue, uint8_t operation, uint32_t lengt
 		       operation, 0, length, payload);
 }
 
-/* A message of three packets. */
+/* Write a message of three packets. */
 static void message(struct dialogue *dialogue, uint8_t first, uint8_t middle, uint8_t last)
 {
 	const uint32_t mtu = dialogue->mtu;
@@ -135,7 +135,7 @@ static void ask(struct dialogue *dialogue)
 	request(dialogue, OPCODE_FETCH_ADD, 8, 0);
 	request(dialogue, OPCODE_FLUSH, 100, 0);
 	request(dialogue, OPCODE_ATOMIC_WRITE, 8, 8);
-	/* Each takes a window away. */
+	/* Each SEND with invalidate closes a window. */
 	only(dialogue, OPCODE_SEND_ONLY_INV);
 	say(dialogue, (struct record){.kind = RECORD_BIND}, NULL, 0);
 	message(dialogue, OPCODE_SEND_FIRST, OPCODE_SEND_MIDDLE, OPCODE_SEND_LAST_INV);
@@ -148,7 +148,7 @@ static uint8_t read_response(bool first, bool last)
 	return last ? OPCODE_READ_RESPONSE_LAST : OPCODE_READ_RESPONSE_MIDDLE;
 }
 
-/* What the oldest request waits for. false where nothing is in flight. */
+/* Write the packet that the oldest request waits for. Return false if no request is in flight. */
 static bool answer(struct dialogue *dialogue)
 {
 	const struct record record = {.kind = RECORD_PACKET, .flags = RECORD_KEEP_PSN};
@@ -162,10 +162,10 @@ static bool answer(struct dialogue *dialogue)
 	wqe = sq_at(&qp->sq, qp->sq.cons);
 	if (!wqe->started || sq_is_local((enum ibv_wr_opcode)wqe->opcode))
 		return false;
-	done = (uint32_t)psn_diff(qp->flight.una, wqe->first_psn);
-	psn = qp->flight.una.v;
+	done = (uint32_t)psn_diff(qp->loss.una, wqe->first_psn);
+	psn = qp->loss.una.v;
 	if (wqe->opcode == IBV_WR_RDMA_READ) {
-		const bool last = psn_eq(qp->flight.una, wqe->last_psn);
+		const bool last = psn_eq(qp->loss.una, wqe->last_psn);
 
 		operation = read_response(done == 0, last);
 		payload = last ? wqe->length - done * dialogue->mtu : dialogue->mtu;

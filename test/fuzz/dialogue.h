@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Inputs that know what the attacked side expects: every opcode of every service, in its turn. */
+/* Inputs that contain the packets that the attacked side expects next: every opcode of every
+ * service. */
 #ifndef FUZZ_DIALOGUE_H
 #define FUZZ_DIALOGUE_H
 
 #include <stdio.h>
 
-/* How many there are. */
+/* Return the number of dialogues. */
 #define DIALOGUES 6
 
-/** Write one of them, while it is played. */
+/** Play a dialogue and write it. */
 void dialogue_write(unsigned int which, FILE *file);
 
 #endif

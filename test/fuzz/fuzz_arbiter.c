@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * A fuzz target for the arbiter of QP 1: MADs of any content to processes that come and go, claim
- * ports and listen. What is given to a process must be its own, and at the end nothing is left.
+ * ports and listen. A process may get only its own MADs, and nothing may be left at the end.
  */
 #include <stdbool.h>
 #include <stddef.h>
@@ -25,13 +25,14 @@ int LLVMFuzzerInitialize(int *argc, char ***argv);
 #define PEER_ID	    0x50u
 
 enum kind {
-	KIND_MAD, /* the bytes stand behind a good header; ids and service are made to fit */
-	KIND_RAW, /* the bytes are all of a MAD */
-	KIND_VET, /* as KIND_MAD, from a process */
+	KIND_MAD, /* the bytes follow a valid header; ids and service are made valid */
+	KIND_RAW, /* the bytes are a whole MAD */
+	KIND_VET, /* as KIND_MAD, but from a process */
 	KIND_BEGIN,
 	KIND_END,
 	KIND_CLAIM,
 	KIND_LISTEN,
+	KIND_CHANGE,
 	KIND_RELEASE,
 	KIND_WAIT,
 	KINDS,
@@ -40,7 +41,7 @@ enum kind {
 #define KEEP_IDS     0x01 /* else those of process `slot` */
 #define KEEP_SERVICE 0x02 /* else a port that may have a listener */
 #define LOCAL	     0x04 /* from this host */
-#define PATCH	     0x08 /* the MAD's byte `at` is changed by `patch` */
+#define PATCH	     0x08 /* the MAD's byte at `at` is changed by `patch` */
 
 struct record {
 	uint8_t kind;
@@ -57,8 +58,8 @@ static uint64_t now_ns;
 static uint32_t ports[PORTS_MAX]; /* ids of claims */
 static uint32_t port_count;
 
-/* A count of each message: given to a process, answered for nobody, let out, and sent to peers of
- * processes that have ended. */
+/* Counts of each message: given to a process, answered by the arbiter, allowed to leave, and sent
+ * to peers of processes that have ended. */
 static struct {
 	uint64_t given, answered, sent, told;
 } messages[CM_LAST_MESSAGE + 1];
@@ -124,7 +125,8 @@ static void fit(const struct record *record, struct cm_mad *mad)
 		mad->sidr_req.service_id = cm_service_id(CM_PS_UDP, PORT + record->at % 4);
 }
 
-/* What a process gets is for a process that is there: by its id, or as a request. */
+/* Check that the process exists and that the MAD is its own: by its id, or because it is a
+ * request. */
 static void check_given(const struct cm_mad *mad, uint16_t slot)
 {
 	const uint32_t id = mad->message == CM_SIDR_REP ? mad->local_id : mad->remote_id;
@@ -138,7 +140,7 @@ static void check_given(const struct cm_mad *mad, uint16_t slot)
 
 static void route(const uint8_t *bytes, size_t len, bool local)
 {
-	uint8_t *copy = malloc(len ? len : 1); /* the address sanitizer sees a read beyond */
+	uint8_t *copy = malloc(len ? len : 1); /* a read beyond the end is detected */
 	const struct arbiter_mad in = {.bytes = copy,
 				       .len = len,
 				       .sgid = local ? host : peer,
@@ -169,7 +171,7 @@ static void route(const uint8_t *bytes, size_t len, bool local)
 	free(copy);
 }
 
-/* The peer's request went to the process that answers it. */
+/* Check that the peer's request went to the process that answers it. */
 static void check_asked(uint16_t slot, uint32_t id, bool sidr)
 {
 	struct repeats_peer asker = {.vlan_id = -1, .id = id, .sidr = sidr};
@@ -206,7 +208,7 @@ static void vet(const struct record *record, const uint8_t *bytes)
 			    mad.message == CM_SIDR_REP);
 }
 
-/* Peers are told of processes that have ended, and in the end no more. */
+/* Take the messages to the peers of processes that have ended. At the end there are no more. */
 static void tell_peers(void)
 {
 	struct connections_path path;
@@ -269,6 +271,10 @@ static void play(const struct record *record, const uint8_t *data, size_t len)
 	case KIND_LISTEN:
 		arbiter_listen(arbiter, slot, ports[record->what % PORTS_MAX]);
 		break;
+	case KIND_CHANGE:
+		arbiter_change(arbiter, slot, ports[record->what % PORTS_MAX], record->at % 8,
+			       record->flags & 1);
+		break;
 	case KIND_RELEASE:
 		arbiter_release(arbiter, slot, ports[record->what % PORTS_MAX]);
 		break;
@@ -283,11 +289,11 @@ static void play(const struct record *record, const uint8_t *data, size_t len)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	/* One arbiter for all inputs, for it is large: nothing is left of the last one but what
-	 * time ends. */
+	/* Use one arbiter for all inputs, because it is large. Of earlier inputs it keeps only
+	 * entries that expire. */
 	if (!arbiter)
 		check(arbiter_create(&arbiter) == 0);
-	now_ns += 2 * REPEATS_NS + IDS_REST_NS;
+	now_ns += 2 * REPEATS_NS + IDS_QUARANTINE_NS;
 	port_count = 0;
 	memset(ports, 0, sizeof(ports));
 	for (int i = 0; i < RECORDS_MAX && size >= sizeof(struct record); i++) {
@@ -317,7 +323,7 @@ static void put(FILE *file, uint8_t kind, uint8_t what)
 	fwrite(&record, sizeof(record), 1, file);
 }
 
-/* A message that a process may send as well, so that each way takes it. */
+/* A process may also send this message, so it is tried in both directions. */
 static void put_mad(FILE *file, uint8_t kind, enum cm_message message)
 {
 	struct record record = {.kind = kind,
@@ -344,7 +350,7 @@ static void put_mad(FILE *file, uint8_t kind, enum cm_message message)
 	fwrite(bytes + sizeof(struct mad_header), record.len, 1, file);
 }
 
-/* A process that connects, and ends. */
+/* A process connects, and ends. */
 static void write_established(void)
 {
 	FILE *file = corpus_file("established");
@@ -359,8 +365,8 @@ static void write_established(void)
 	fclose(file);
 }
 
-/* Each message while nobody is there, to a process that listens, and from it, in answer to
- * requests. */
+/* Send each message while no process is there, to a process that listens, and from that process as
+ * an answer. */
 static void write_all(void)
 {
 	write_established();
@@ -392,7 +398,7 @@ static unsigned int report(void)
 	unsigned int missing = 0;
 
 	for (unsigned int i = CM_FIRST_MESSAGE; i <= CM_LAST_MESSAGE; i++) {
-		/* There are no alternate paths: nobody may send these. */
+		/* There are no alternate paths, so no process may send these. */
 		const bool kept = i == CM_LAP || i == CM_APR;
 		const bool answered =
 			i == CM_REQ || i == CM_SIDR_REQ || i == CM_REP || i == CM_DREQ;

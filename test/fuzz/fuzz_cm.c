@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * A fuzz target for the connection manager: MADs of any content, most with ids and addresses of
- * connections that there are, and calls between them. After each input all is let go of, and
+ * existing connections, and calls between them. After each input all connections are destroyed, and
  * nothing may be left.
  */
 #include <stdbool.h>
@@ -29,10 +29,10 @@ static struct {
 	struct cm *cm;
 	uint64_t now_ns;
 	struct cm_listener *listeners[3];
-	struct cm_conn *conns[CONNS_MAX]; /* the application's; NULL: free */
+	struct cm_conn *conns[CONNS_MAX]; /* the application's data; NULL: free */
 } world;
 
-/* A count of each message: those that came, and those of them that were not dropped. */
+/* Counts of each message: received, and received without being dropped. */
 static struct {
 	uint64_t came;
 	uint64_t taken;
@@ -126,7 +126,7 @@ static void take_events(void)
 	}
 }
 
-/* Change a message so that it is for a connection, or can become one. */
+/* Change a message so that it belongs to a connection, or can begin one. */
 static void fit(const struct cm_record *record, const struct gsi_address *from, struct cm_mad *mad)
 {
 	const struct cm_conn *conn = world.conns[record->conn % CONNS_MAX];
@@ -168,7 +168,7 @@ static uint64_t dropped(void)
 
 static void receive(const struct gsi_address *from, const uint8_t *bytes, size_t len)
 {
-	uint8_t *copy = malloc(len ? len : 1); /* the address sanitizer sees a read beyond */
+	uint8_t *copy = malloc(len ? len : 1); /* a read beyond the end is detected */
 	const uint64_t before = dropped();
 	struct cm_mad mad;
 
@@ -354,7 +354,7 @@ unsigned int cm_coverage_report(void)
 	unsigned int missing = 0;
 
 	for (unsigned int i = CM_FIRST_MESSAGE; i <= CM_LAST_MESSAGE; i++) {
-		/* No connection has a use for these on RoCE. */
+		/* On RoCE, connections ignore these. */
 		const bool dropped_always = i == CM_LAP || i == CM_APR;
 		const bool reached = dropped_always ? messages[i].came > 0 : messages[i].taken > 0;
 

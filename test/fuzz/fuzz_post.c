@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Work requests that the attacked side posts, so that there is something to answer and to fill. */
+/* Work requests that the attacked side posts, so that it has requests to answer and buffers to
+ * fill. */
 #include <string.h>
 
 #include "mem/mw.h"
@@ -55,7 +56,7 @@ static enum ibv_wr_opcode opcode_of(const struct world_qp *qp, uint8_t what)
 	return opcodes[what % (sizeof(opcodes) / sizeof(opcodes[0]))];
 }
 
-/* FLUSH cannot be said in a work request. */
+/* ibv_post_send has no FLUSH. */
 static void post_flush(struct world *world, struct world_qp *qp, uint64_t id, uint32_t length)
 {
 	const struct sq_flush flush = {.remote_addr = 0x1000,
@@ -130,7 +131,7 @@ void world_post_send(struct world *world, struct world_qp *qp, uint8_t what, uin
 	if (what & 0x40)
 		wr.send_flags |= IBV_SEND_FENCE;
 	if ((what & 0x80) && !lands && !sq_is_local(opcode)) {
-		/* Copied by the call, so that it must be an address of this process. */
+		/* The call copies the data, so the address must be one of this process. */
 		wr.send_flags |= IBV_SEND_INLINE;
 		sge[0].length %= 64;
 		sge[1].length %= 64;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A fuzz target for everything that a peer can reach: parsing, the checks of the way in, responder
- * and completer of queue pairs in all states. An input is a sequence of records (record.h). Most
- * become packets with a good ICRC, because behind it nothing else protects us.
+ * A fuzz target for everything that a peer can reach: parsing, the checks of received packets,
+ * responder and completer of queue pairs in all states. An input is a sequence of records
+ * (record.h). Most become packets with a valid ICRC, because an attacker can compute one.
  */
 #include <stdbool.h>
 #include <stddef.h>
@@ -23,7 +23,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 #define RECORDS_MAX 64
 #define QKEY	    0x11111111
 
-/* The PSN that would be right for this packet now. */
+/* Return the PSN that this packet should have now. */
 static uint32_t expected_psn(const struct world_qp *qp, uint8_t opcode)
 {
 	struct ibv_qp_init_attr init;
@@ -33,7 +33,7 @@ static uint32_t expected_psn(const struct world_qp *qp, uint8_t opcode)
 	return opcode_info(opcode)->flags & OPCODE_REQUEST ? attr.rq_psn : attr.sq_psn - 8;
 }
 
-/* The key of a region, and an address not far from it: some just outside. */
+/* Set the key of a region, and an address in or just outside it. */
 static void aim(const struct world *world, const struct record *record, rte_be64_t *iova,
 		rte_be32_t *rkey)
 {
@@ -69,7 +69,7 @@ static void fix_keys(const struct world *world, const struct record *record, uin
 	}
 	if (!(flags & (OPCODE_HAS_RETH | OPCODE_HAS_ATOMICETH)))
 		return;
-	/* Both begin with address and key. */
+	/* Both headers begin with address and key. */
 	memcpy(&iova, ext, sizeof(iova));
 	memcpy(&rkey, ext + sizeof(iova), sizeof(rkey));
 	aim(world, record, &iova, &rkey);
@@ -79,7 +79,7 @@ static void fix_keys(const struct world *world, const struct record *record, uin
 	memcpy(ext + sizeof(iova), &rkey, sizeof(rkey));
 }
 
-/* Change a byte of the sealed frame, and, unless the ICRC shall be bad, make it anew. */
+/* Change a byte of the sealed frame. Compute the ICRC again, unless it shall be wrong. */
 static void patch(const struct record *record, struct packet_out *out, uint32_t len)
 {
 	uint8_t *l3 = out->frame + out->l3_off;
@@ -197,7 +197,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		data += len;
 		size -= len;
 	}
-	/* Whatever came: every timer ends, and nothing breaks on the way. */
+	/* Whatever was received, every timer expires, and no invariant breaks. */
 	for (int i = 0; i < 8; i++) {
 		world_wait(&world, UINT64_C(1) << 33);
 		world_turn(&world, 64);

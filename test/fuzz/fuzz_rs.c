@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A fuzz target for what a peer sends to an rsocket: private data, writes into the memory that it
- * was granted, messages, failed completions, and headers of datagrams. The program's calls are in
- * between. The queue pair is made up: what would be sent must lie in our memory, and no more may be
- * in flight than the queues have.
+ * A fuzz target for the data that a peer sends to an rsocket: private data, writes into the granted
+ * memory, messages, failed completions, and headers of datagrams, with calls of the program in
+ * between. The queue pair is simulated: all data to send must lie in our memory, and no more
+ * requests may be in flight than the queues hold.
  */
 #include <errno.h>
 #include <poll.h>
@@ -22,7 +22,7 @@ int LLVMFuzzerInitialize(int *argc, char ***argv);
 #define RECORDS_MAX 256
 #define REQUESTS    RS_QUEUE_MIN
 #define RING_BYTES  1024
-#define SEND_BYTES  4098 /* what is behind the buffer is not aligned */
+#define SEND_BYTES  4098 /* the memory behind the buffer is not aligned */
 #define INLINE	    20	 /* a window is sent inline, a mapping is not */
 #define IOMAPS	    3
 #define CREDITS	    12
@@ -30,13 +30,13 @@ int LLVMFuzzerInitialize(int *argc, char ***argv);
 #define OPS	    8
 
 enum kind {
-	KIND_MESSAGE, /* of the kind `what`, and the value */
+	KIND_MESSAGE, /* a message of kind `what`, with the value */
 	KIND_IMM,     /* the value is all of the immediate data */
 	KIND_RING,    /* the bytes are written at that offset, without a message */
 	KIND_TARGET,
 	KIND_SENT,  /* so many requests complete */
-	KIND_FAIL,  /* a completion of the status and the opcode */
-	KIND_CALL,  /* of the program's */
+	KIND_FAIL,  /* a completion with the status and the opcode */
+	KIND_CALL,  /* a call of the program */
 	KIND_HELLO, /* another connection */
 	KIND_UDP,
 	KIND_ADDRESS,
@@ -70,7 +70,7 @@ static struct ibv_mr mr = {.lkey = 1, .rkey = 2};
 static struct rdma_event_channel channel = {.fd = -1};
 static size_t target_len;
 
-static struct ibv_wc completion; /* the peer's; of opcode IBV_WC_SEND: there is none */
+static struct ibv_wc completion; /* the peer's request; opcode IBV_WC_SEND: there is none */
 static uint64_t in_flight[REQUESTS];
 static unsigned int flying, completing, posted;
 
@@ -92,7 +92,7 @@ static bool is_ours(uint64_t addr, uint32_t length)
 	return from <= size && length <= size - from;
 }
 
-/* Touch what is sent inline, which may be anywhere. */
+/* Read the inline data, which may be anywhere. */
 static void read_all(const struct ibv_sge *sge)
 {
 	const volatile uint8_t *byte = (const uint8_t *)(uintptr_t)sge->addr;
@@ -153,7 +153,7 @@ static int notify(struct ibv_cq *queue, int solicited)
 	return 0;
 }
 
-/* What must be true whatever the peer has done. */
+/* Check the invariants that hold whatever the peer has done. */
 static void check_all(void)
 {
 	check((uint64_t)s.in.ready + s.in.promised + s.in.freed == 2 * (uint64_t)s.in.part);
@@ -172,7 +172,8 @@ static void free_memory(void)
 	free(s.iomaps);
 }
 
-/* Begin as rs_link_create leaves it, with blocks of their own for the sanitizer. */
+/* Begin in the state that rs_link_create leaves, with separately allocated memory for the
+ * sanitizer. */
 static void begin(void)
 {
 	const int fd = s.fd;
@@ -317,7 +318,7 @@ static void call(const struct record *record)
 	check(rc <= (ssize_t)record->at);
 }
 
-/* A header is no longer than its datagram, and says only what the packet says. */
+/* Check that a header is no longer than its datagram, and reports only what the packet contains. */
 static void datagram(const struct record *record, const uint8_t *data, size_t len)
 {
 	const bool by_udp = record->kind % KINDS == KIND_UDP;
@@ -327,15 +328,15 @@ static void datagram(const struct record *record, const uint8_t *data, size_t le
 	enum rs_op op;
 	size_t header;
 
-	/* The sender's address in the packet is that of the header, if the input does not say
-	 * another one. */
+	/* The packet comes from the address in the header, unless the input gives another
+	 * address. */
 	if (!by_udp && record->what % 2 == 0 && len >= RS_DATAGRAM_IPV4_LEN)
 		memcpy((uint8_t *)&grh + 32, data + 4, 4);
 	if (!by_udp && record->what % 2 == 1 && len >= RS_DATAGRAM_IPV6_LEN)
 		memcpy((uint8_t *)&grh + 8, data + 8, 16);
 	header = by_udp ? rs_udp_get(data, len, record->what % 2 ? AF_INET6 : AF_INET, &op, &qpn)
 			: rs_address_get(data, len, &grh, &from);
-	check(header <= len && qpn <= RS_QPN_MASK);
+	check(header <= len && qpn <= WIRE_QPN_MASK);
 	if (header > 0)
 		headers[record->kind % KINDS].taken++;
 	else
@@ -396,7 +397,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		data += sizeof(record);
 		size -= sizeof(record);
 		len = RTE_MIN(record.len, size);
-		/* A block of its own shows a read behind the end. */
+		/* A separate allocation lets the sanitizer detect a read beyond the end. */
 		copy = malloc(len);
 		check(copy || len == 0);
 		if (len > 0)
@@ -440,7 +441,7 @@ static void put_window(FILE *file, size_t at)
 	put(file, (struct record){.kind = KIND_TARGET, .at = (uint16_t)at}, &wire, sizeof(wire));
 }
 
-/* Both directions, until the ring and the windows have been used more than once. */
+/* Send in both directions until the ring and the windows have been reused. */
 static void write_stream(FILE *file)
 {
 	for (int i = 0; i < 8; i++) {
@@ -491,7 +492,7 @@ static void write_headers(FILE *file)
 	put(file, (struct record){.kind = KIND_HELLO}, "hello", 5);
 }
 
-/* What a peer may not say ends the connection. */
+/* A message that the protocol forbids ends the connection. */
 static void write_refused(FILE *file, enum rs_op op)
 {
 	put_message(file, op, op == RS_OP_GRANT ? 2 * CREDITS + 1 : RS_IMM_VALUE);

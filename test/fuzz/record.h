@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* How a fuzzer's input is read: records, each a head and so many bytes. */
+/* The format of a fuzzer's input: records with a head and a number of bytes. */
 #ifndef FUZZ_RECORD_H
 #define FUZZ_RECORD_H
 
 #include <stdint.h>
 
 enum record_kind {
-	RECORD_PACKET,	 /* the bytes from the BTH on; headers, pad and ICRC are made around them */
-	RECORD_PACKET_2, /* the same, so that half of what a fuzzer makes up are packets */
+	RECORD_PACKET,	 /* the bytes from the BTH on; headers, pad and ICRC are added */
+	RECORD_PACKET_2, /* the same; two values, so that half of the random records are packets */
 	RECORD_PACKET_3,
 	RECORD_PACKET_4,
-	RECORD_FRAME, /* the bytes are a frame, as it is */
+	RECORD_FRAME, /* the bytes are a whole frame */
 	RECORD_WAIT,
 	RECORD_POST,
 	RECORD_MODIFY,
@@ -19,11 +19,11 @@ enum record_kind {
 };
 
 #define RECORD_KEEP_QPN	  0x01 /* the packet's own; else that of queue pair `qp` */
-#define RECORD_KEEP_PSN	  0x02 /* else the one that is expected, plus `delta` */
-#define RECORD_KEEP_KEY	  0x04 /* else that of region `select`, with the address moved into it */
-#define RECORD_IPV6	  0x08 /* else over what the queue pair talks */
-#define RECORD_PATCH	  0x10 /* the frame's byte `patch_at` is changed by `patch` */
-#define RECORD_BAD_ICRC	  0x20 /* and the ICRC is not made anew after that */
+#define RECORD_KEEP_PSN	  0x02 /* else the expected PSN, plus `delta` */
+#define RECORD_KEEP_KEY	  0x04 /* else the key and an address of region `select` */
+#define RECORD_IPV6	  0x08 /* else the queue pair's own IP version and VLAN */
+#define RECORD_PATCH	  0x10 /* the frame's byte at `patch_at` is changed by `patch` */
+#define RECORD_BAD_ICRC	  0x20 /* and the ICRC is not computed again */
 #define RECORD_SMALL_ROOM 0x40 /* the port takes few packets in this turn */
 
 struct record {
@@ -39,7 +39,7 @@ struct record {
 
 struct world;
 
-/** Do what a record says. */
+/** Execute a record. */
 void record_play(struct world *world, const struct record *record, const uint8_t *bytes,
 		 uint32_t len);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Inputs to begin with: the captures of a Linux peer, cut into records. */
+/* Seed inputs: the captures of a Linux peer, split into records. */
 #include <dirent.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -18,7 +18,7 @@ int LLVMFuzzerInitialize(int *argc, char ***argv);
 
 #define RECORDS_OF_A_SEED 24
 
-/* A packet as it was, but to a queue pair of ours, with the PSN that this expects. */
+/* Write a captured packet, but to one of our queue pairs and with the PSN that it expects. */
 static void write_record(FILE *file, const struct packet *packet, unsigned int qp)
 {
 	const uint8_t *bth = packet->l3 + packet->l3_len + 8;

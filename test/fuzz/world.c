@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What a fuzzer attacks: making it, and checking after each step that nothing is broken. */
+/* The device that a fuzzer attacks: create it, and check its invariants after each step. */
 #include "world.h"
 
 #include <stdio.h>
@@ -16,6 +16,7 @@
 #include "queue/srq.h"
 #include "wire/packet.h"
 #include "queues.h"
+#include "raise_qp.h"
 
 #define CANARY_BYTES 256
 #define REGION_BYTES 8192
@@ -34,7 +35,7 @@ static const uint8_t peer_ipv4[16] = {[10] = 0xff, 0xff, 10, 0, 0, 2};
 static const uint8_t our_ipv6[16] = {0xfd, [15] = 1};
 static const uint8_t peer_ipv6[16] = {0xfd, [15] = 2};
 
-/* Which queue pairs there are. */
+/* The queue pairs of the world. */
 static const struct {
 	enum ibv_qp_type type;
 	enum ibv_qp_state state;
@@ -56,8 +57,8 @@ static const struct {
 	{IBV_QPT_XRC_SEND, IBV_QPS_RTS, IBV_MTU_256, false, false},
 };
 
-/* Keys and numbers that the stack takes from getrandom(2): the same for each input, so that a find
- * can be played again. This definition stands before the C library's. */
+/* Replace getrandom(2), from which the stack takes keys and numbers, by the same values for each
+ * input, so that a finding can be replayed. This definition precedes the C library's. */
 static uint64_t entropy;
 
 ssize_t getrandom(void *buffer, size_t length, unsigned int flags)
@@ -78,7 +79,8 @@ void world_broken(const char *what)
 	abort();
 }
 
-/* Undefined behaviour is a find, not a remark. Read by the sanitizer when it starts. */
+/* Make undefined behaviour a finding, not only a message. The sanitizer reads this when it
+ * starts. */
 const char *__ubsan_default_options(void);
 
 const char *__ubsan_default_options(void)
@@ -132,7 +134,7 @@ static struct packet_out *world_get(struct packet_sink *sink)
 	return &world->out;
 }
 
-/* What we send in answer to whatever came must be right by itself. */
+/* Every packet that we send in reply must be valid. */
 static int world_put(struct packet_sink *sink, struct packet_out *out)
 {
 	struct world *world = (struct world *)((char *)sink - offsetof(struct world, sink));
@@ -156,7 +158,7 @@ static struct srq *find_srq(void *domain, uint32_t number)
 	return number == SRQ_NUMBER ? world->srq : NULL;
 }
 
-/* What all memory holds at first; made once. */
+/* The initial contents of all memory; made once. */
 static const uint8_t *pattern(void)
 {
 	static uint8_t bytes[BLOCK_BYTES];
@@ -193,7 +195,7 @@ static void make_memory(struct world *world)
 	}
 }
 
-/* Only two regions may change at all, and what stands between regions never does. */
+/* Only two regions may change at all, and the memory between regions never does. */
 static void check_memory(const struct world *world)
 {
 	const uint8_t *image = pattern();
@@ -221,7 +223,7 @@ void world_bind(struct world *world, unsigned int qp)
 					   .length = 1024,
 					   .access = REMOTE_ACCESS};
 
-	/* Refused where it is bound. */
+	/* The binding refuses this. */
 	mw_bind(world->pd, world->qps[qp].qpn, &world->qps[qp].bound, &binding);
 }
 
@@ -274,10 +276,7 @@ static int rtr_attr(const struct world *world, unsigned int i, struct ibv_qp_att
 	attr->ah_attr.grh.sgid_index = kinds[i].ipv6;
 	attr->ah_attr.grh.hop_limit = 64;
 	memcpy(attr->ah_attr.grh.dgid.raw, kinds[i].ipv6 ? peer_ipv6 : peer_ipv4, 16);
-	if (kinds[i].type == IBV_QPT_UC || kinds[i].type == IBV_QPT_XRC_SEND)
-		return IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN;
-	return IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
-	       IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER;
+	return raise_mask(kinds[i].type, IBV_QPS_RTR);
 }
 
 static int rts_attr(unsigned int i, struct ibv_qp_attr *attr)
@@ -287,14 +286,7 @@ static int rts_attr(unsigned int i, struct ibv_qp_attr *attr)
 	attr->timeout = 10;
 	attr->retry_cnt = 3;
 	attr->rnr_retry = 3;
-	switch (kinds[i].type) {
-	case IBV_QPT_RC:
-	case IBV_QPT_XRC_SEND:
-		return IBV_QP_STATE | IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC | IBV_QP_TIMEOUT |
-		       IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY;
-	default:
-		return IBV_QP_STATE | IBV_QP_SQ_PSN;
-	}
+	return raise_mask(kinds[i].type, IBV_QPS_RTS);
 }
 
 static void modify(struct world *world, unsigned int i, struct ibv_qp_attr *attr, int mask)
@@ -340,18 +332,18 @@ void world_modify(struct world *world, struct world_qp *qp, enum ibv_qp_state st
 	const struct path path = {0};
 
 	(void)world;
-	/* RESET forgets what is posted: it will not complete, and nobody waits for it. */
+	/* RESET drops the posted requests: they will not complete. */
 	qp_modify(qp->qp, &attr, IBV_QP_STATE, &path);
 	qp->ready = true;
 }
 
-/* Something is outstanding everywhere: messages, READs, atomics, receives. */
+/* Post requests everywhere: messages, READs, atomics, receives. */
 static void post_first(struct world *world)
 {
 	for (unsigned int i = 0; i < WORLD_QPS; i++) {
 		struct world_qp *qp = &world->qps[i];
 
-		/* One queue pair is never ready to receive. */
+		/* One queue pair never has a receive request. */
 		for (unsigned int n = 0; n < 4 && i != 3; n++)
 			world_post_recv(world, qp, (uint16_t)(3000 - n * 700));
 		for (uint8_t n = 0; n < 10 && qp->type != IBV_QPT_UD; n++)
@@ -418,7 +410,10 @@ void world_tear_down(struct world *world)
 
 void world_receive(struct world *world, const uint8_t *frame, size_t len)
 {
-	/* A copy of exactly this length: reading on is a find. Aligned as ports deliver frames. */
+	/*
+	 * Copy the frame to memory of exactly its length, so that a read beyond it is a finding.
+	 * Align it as ports do.
+	 */
 	uint8_t *copy = malloc(len);
 	struct coverage_mark mark;
 	struct packet packet;
@@ -428,7 +423,7 @@ void world_receive(struct world *world, const uint8_t *frame, size_t len)
 	must(copy != NULL || len == 0, "out of memory");
 	if (len > 0)
 		memcpy(copy, frame, len);
-	/* As from a port that has verified the checksums. */
+	/* Pass it as a port that has verified the checksums. */
 	parsed = packet_parse(copy, len, true, &packet) == PACKET_OK && packet_icrc_ok(&packet);
 	if (parsed)
 		mark = coverage_before(world, &packet);

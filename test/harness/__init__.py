@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What the program tests and the interop tests share."""
+"""Code that the program tests and the interop tests share."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Programs and network namespaces of this machine, ended and removed with the test."""
+"""Programs and network namespaces of this machine. They end, or are removed, with the test."""
 
 import atexit
 import contextlib
@@ -11,7 +11,7 @@ import time
 
 from .report import CheckFailed
 
-# of a program, shown where it failed
+# lines of a program's output that a failed check shows
 HEAD_LINES = 5
 TAIL_LINES = 15
 
@@ -21,7 +21,7 @@ LISTEN = "0A"
 
 
 def run(*argv):
-    """A command of the test itself (ip, ethtool, ...): fails loudly."""
+    """Run a command of the test itself (ip, ethtool, ...); its failure ends the test."""
     done = subprocess.run(argv, stdin=subprocess.DEVNULL, capture_output=True, text=True)
     if done.returncode:
         sys.exit(f"{' '.join(argv)}: exit {done.returncode}: {done.stderr.strip()}")
@@ -29,13 +29,13 @@ def run(*argv):
 
 
 def exit_on_signals():
-    """Turns a request to end into SystemExit, so that everything started is stopped again."""
+    """Turn a request to end into SystemExit, so that everything that was started is stopped again."""
     for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
         signal.signal(number, lambda *_: sys.exit("interrupted"))
 
 
 class Process:
-    """A program in a session of its own, output in a file; it cannot outlive the test."""
+    """A program in a session of its own, with its output in a file. It cannot outlive the test."""
 
     def __init__(self, argv, log_path):
         self.argv = argv
@@ -49,18 +49,18 @@ class Process:
         atexit.register(self.kill)
 
     def poll(self):
-        """Exit status, negative for a signal; None while it runs."""
+        """Return the exit status, negative for a signal; None while it runs."""
         return self._popen.poll()
 
     def wait(self, seconds):
-        """Exit status, or None if it still runs after that time."""
+        """Return the exit status, or None if it still runs after that time."""
         try:
             return self._popen.wait(seconds)
         except subprocess.TimeoutExpired:
             return None
 
     def kill(self):
-        """SIGKILL to the program and what it started."""
+        """Send SIGKILL to the program and to what it started."""
         atexit.unregister(self.kill)
         try:
             os.killpg(self.pid, signal.SIGKILL)
@@ -68,12 +68,19 @@ class Process:
             pass
         self._popen.wait()
 
+    def terminate(self):
+        """SIGTERM to the program and what it started."""
+        try:
+            os.killpg(self.pid, signal.SIGTERM)
+        except ProcessLookupError:
+            pass
+
     def listens(self, port):
-        """Whether its network namespace has a TCP listener on that port."""
+        """Return True if its network namespace has a TCP listener on that port."""
         return tcp_tables_show(tcp_tables(self.pid), LISTEN, port)
 
     def connected(self, port):
-        """Whether its network namespace has an established TCP connection to that port."""
+        """Return True if its network namespace has an established TCP connection to that port."""
         return tcp_tables_show(tcp_tables(self.pid), ESTABLISHED, port)
 
     def output(self):
@@ -81,10 +88,8 @@ class Process:
             return file.read()
 
     def story(self, title):
-        """The command, how it stands, its first words and its last ones, for a failed check.
-
-        The first: what went wrong is told at once, what a program has printed before often not until its end.
-        """
+        """Describe the program for a failed check: command, state, first and last lines of output. A program prints
+        errors at once, but may print its buffered output only at its end, so both are needed."""
         status = self.poll()
         state = "still running" if status is None else f"exit {status}"
         lines = [f"{title}: {' '.join(self.argv)}: {state}"]
@@ -95,7 +100,7 @@ class Process:
 
 
 def tcp_tables(pid):
-    """The text of /proc/net/tcp and tcp6 in a process's network namespace; empty where it has ended."""
+    """Return the text of /proc/net/tcp and tcp6 in a process's network namespace; "" if the process has ended."""
     text = ""
     for table in ("tcp", "tcp6"):
         try:
@@ -107,7 +112,7 @@ def tcp_tables(pid):
 
 
 def tcp_tables_show(text, state, port):
-    """Looks in the text of /proc/net/tcp and tcp6 for a socket of that state with that port."""
+    """Return True if the text of /proc/net/tcp and tcp6 has a socket of that state with that port."""
     for fields in (line.split() for line in text.splitlines()):
         if len(fields) > 3 and fields[3] == state:
             if f"{port:04X}" in (fields[1].split(":")[-1], fields[2].split(":")[-1]):
@@ -116,11 +121,9 @@ def tcp_tables_show(text, state, port):
 
 
 class LocalHost:
-    """Where a side's program runs: this machine, behind a prefix of commands.
-
-    It runs before other load of the machine: the programs' timeouts are short. Linux compares the nice values of
-    threads within a session alone, and those of sessions by a value of their own.
-    """
+    """This machine as the place of a side's program, with a prefix for its commands. The program has precedence
+    over other load of the machine, because the programs' timeouts are short. Linux compares nice values only
+    between the threads of one session, and sessions by a value of their own."""
 
     NICE = -15
 
@@ -133,14 +136,14 @@ class LocalHost:
 
     def start(self, argv):
         process = Process([*self._prefix, *argv], os.path.join(self._log_dir, f"{self.name}.log"))
-        with contextlib.suppress(OSError):  # a kernel without groups of sessions
+        with contextlib.suppress(OSError):  # the kernel does not group sessions
             with open(f"/proc/{process.pid}/autogroup", "w", encoding="ascii") as group:
                 group.write(str(self.NICE))
         return process
 
 
 class Namespace:
-    """A network namespace with loopback up; the name carries our pid, so runs do not collide."""
+    """A network namespace with loopback up. Its name contains our pid, so that runs do not collide."""
 
     PREFIX = "uroce-test-"
 
@@ -164,7 +167,7 @@ class Namespace:
 
     @classmethod
     def remove_abandoned(cls):
-        """Removes what a test that was itself killed has left."""
+        """Remove what a killed test has left."""
         for line in run("ip", "netns", "list").splitlines():
             name = line.split()[0]
             if name.startswith(cls.PREFIX):
@@ -174,7 +177,7 @@ class Namespace:
 
 
 def wait_until(condition, seconds, pause=0.02):
-    """True as soon as condition() is, False when the time is over."""
+    """Return True as soon as condition() is true, False when the time is over."""
     deadline = time.monotonic() + seconds
     while not condition():
         if time.monotonic() > deadline:
@@ -184,7 +187,7 @@ def wait_until(condition, seconds, pause=0.02):
 
 
 class Running:
-    """Programs of a check; none is left behind."""
+    """The running programs of a check; all are ended with it."""
 
     def __init__(self):
         self._processes = []
@@ -201,5 +204,5 @@ class Running:
         return process
 
     def fail(self, reason):
-        """Raises CheckFailed with what all programs of the check have printed."""
+        """Raise CheckFailed with the output of all programs of the check."""
         raise CheckFailed(reason, [line for process in self._processes for line in process.story(process.argv[-1])])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Runs named checks, prints one line for each, and counts them."""
+"""Run named checks, print one line for each, and count them."""
 
 import sys
 import time
@@ -9,7 +9,7 @@ SECOND_TRY = "passed at the second try: "
 
 
 class CheckFailed(Exception):
-    """Says what a check saw instead of what it expects; `details` are lines to print below."""
+    """The failure of a check: what it saw instead of what it expects. `details` are further lines to print."""
 
     def __init__(self, reason, details=()):
         super().__init__(reason)
@@ -17,7 +17,7 @@ class CheckFailed(Exception):
 
 
 class CpuTime:
-    """What the CPUs did since this was made. A check that failed may have had none of their time."""
+    """The use of the CPUs since this object was made. A failed check may have got no CPU time."""
 
     def __init__(self):
         self._before = self._read()
@@ -38,7 +38,7 @@ class CpuTime:
 
 
 class Report:
-    """Counts checks. A check is a function that raises CheckFailed, or returns."""
+    """Counts of checks. A check is a function that raises CheckFailed, or returns."""
 
     def __init__(self, only=None):
         self.only = only
@@ -48,11 +48,10 @@ class Report:
         self.second_tries = []
 
     def check(self, name, function, *args):
-        """Runs one check, unless --only leaves it out.
-
-        The programs give up by real time (a queue pair's retries last half a second), so on a shared machine that
-        takes the CPU away for longer a check can fail for no fault of uroce. It then gets one second try, which is
-        printed with what failed first, and named again above the summary: a check that is there often is a bug."""
+        """Run one check, unless --only excludes it. The programs' timeouts are in real time (the retries of a queue
+        pair last half a second), so a check can fail without a fault of uroce if a shared machine takes the CPU
+        away for longer. It then gets one second try. The first failure is printed, and named again above the
+        summary: a check that is often there has a bug."""
         if self.only and self.only not in name:
             return
         start = time.monotonic()
@@ -68,7 +67,7 @@ class Report:
         self._line("pass", name, start, "")
 
     def require(self, name, function, *args):
-        """Runs a check that others build on, whatever --only says; true if it passed."""
+        """Run a check on which others depend, whatever --only says. Return True if it passed."""
         start = time.monotonic()
         try:
             function(*args)
@@ -81,17 +80,17 @@ class Report:
         return True
 
     def skip(self, name, reason):
-        """Counts a check that cannot be made here."""
+        """Count a check that cannot run here."""
         self.skipped += 1
         self._line("skip", name, time.monotonic(), reason)
 
     def fail(self, name, reason):
-        """Counts a check that could not even be tried."""
+        """Count a check that could not even be tried."""
         self.failed += 1
         self._line("FAIL", name, time.monotonic(), reason)
 
     def summary(self):
-        """The last line of every test command; the exit status goes with it."""
+        """Print the last line of every test command, and return the exit status."""
         for name in self.second_tries:
             print(f"{SECOND_TRY}{name}")
         print(f"{self.passed} passed, {self.failed} failed, {self.skipped} skipped")

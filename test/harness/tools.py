@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The unmodified RDMA programs: their command lines, and how to tell that one worked."""
+"""The command lines of the unmodified RDMA programs, and how to judge their output."""
 
 import ipaddress
 import os
@@ -16,22 +16,22 @@ UROCE_CTL = os.path.join(os.path.dirname(UROCE_RUN), "uroce-ctl")
 PLAIN_COUNTERS = r"(rx|tx)_(packets|bytes|in_place_packets|loopback_packets|payload_bytes_\w+)"
 DEVICE = "uroce0"
 START_SECONDS = 60  # emulated peers on a busy machine are slow
-END_SECONDS = 20    # for the second side to end after the first
-# Groups as perftest takes them, by family: 239.1.2.3 and ff0e::7
+END_SECONDS = 20    # time for the second side to end after the first
+# Groups by family, in the form that perftest takes: 239.1.2.3 and ff0e::7
 MULTICAST_GIDS = {"ipv4": "0:0:0:0:0:0:0:0:0:0:255:255:239:1:2:3", "ipv6": "255:14:0:0:0:0:0:0:0:0:0:0:0:0:0:7"}
 ALL_SIZES = 23      # -a: messages of 2^1 to 2^23 bytes
 TUNING = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "lib", "base", "include", "base", "tuning.h")
 
 
 def optimisations():
-    """The names of what can be switched off: each by itself, and all of them."""
+    """Return the names of all optimisations: each by itself, and all of them."""
     with open(TUNING, encoding="utf-8") as file:
         names = re.findall(r'X\(\w+, "([a-z-]+)",', file.read())
     return [*names, ",".join(names)]
 
 
 class Side:
-    """One end of a pair: where it runs, and what it is called there."""
+    """One end of a pair: the place where it runs, and its address there."""
 
     def __init__(self, host, device, address, gid_index=None):
         self.host = host
@@ -41,7 +41,7 @@ class Side:
 
 
 class PingPong:
-    """ibv_rc_pingpong, or that of another service, with checked data; each side runs it the same way."""
+    """ibv_rc_pingpong, or the program of another service, with checked data; both sides run it the same way."""
 
     def __init__(self, options=(), iterations=1000, size=4096, service="rc"):
         self._program = f"ibv_{service}_pingpong"
@@ -56,7 +56,7 @@ class PingPong:
         return argv + ([peer] if peer else [])
 
     def judge(self, server, client):
-        """It exits with 0 where data differs, so its words count."""
+        """The program exits with 0 even if data differs, so check its output."""
         for output in (server, client):
             if "invalid data" in output:
                 raise CheckFailed("data differs")
@@ -66,7 +66,7 @@ class PingPong:
 
 
 class XrcPingPong(PingPong):
-    """ibv_xsrq_pingpong, which checks no data, has no iterations (but tests) and says no more than how it ended."""
+    """ibv_xsrq_pingpong, which checks no data, has no iterations (but tests), and reports only how it ended."""
 
     def __init__(self, options=()):
         super().__init__(service="xsrq")
@@ -91,18 +91,17 @@ class PerfTest:
         self._iterations = iterations or 1
 
     def argv(self, side, port, peer=None):
-        # -F: no complaint about the frequency of the CPU
+        # -F: no warning about the frequency of the CPU
         argv = [*self._argv, "-F", "-d", side.device, "-p", str(port)]
         if side.gid_index is not None:
             argv += ["-x", str(side.gid_index)]
         return argv + ([peer] if peer else [])
 
     def judge(self, _server, client):
-        """The client's table has a row a message size, each with its iterations.
-
-        The figures say nothing: on a busy machine the program may misjudge the clock and print 0.
-        """
-        # An emulated clock may be too coarse for perftest, which then prints times of "inf": the work was done.
+        """The client's table has a row for each message size, with its iterations. The figures do not count: on a
+        busy machine the program may misjudge the clock and print 0."""
+        # An emulated clock may be too coarse for perftest, which then prints times of "inf" although the work was
+        # done.
         rows = re.findall(r"^ *(\d+) +(\d+) +(?:[\d.]+|inf)\s+(?:[\d.]+|inf)\s", client, re.M)
         if len(rows) != self._rows:
             raise CheckFailed(f"the client prints {len(rows)} rows, not {self._rows}")
@@ -112,7 +111,7 @@ class PerfTest:
 
 
 def lost_packets():
-    """What the devices that are left have counted beside plain traffic: losses, retransmissions, errors."""
+    """Return the counters of losses, retransmissions and errors of the devices that still exist."""
     shown = subprocess.run([UROCE_CTL, "statistic", "show"], capture_output=True, text=True, check=False)
     for line in shown.stdout.splitlines():
         words = line.split()
@@ -122,7 +121,7 @@ def lost_packets():
 
 
 class _Pair:
-    """A server and a client of one program, running; leaves nothing behind."""
+    """A running server and client of one program; both are ended with it."""
 
     def __init__(self, program, server, client, port):
         self._port = port
@@ -155,7 +154,7 @@ class _Pair:
 
 
 def run_pair(program, server, client, port, seconds=60):
-    """Runs the program on both sides; raises CheckFailed unless both did all their work."""
+    """Run the program on both sides; raise CheckFailed unless both did all their work."""
     with _Pair(program, server, client, port) as pair:
         pair.connect()
         client_status = pair.client.wait(seconds)
@@ -173,11 +172,9 @@ def run_pair(program, server, client, port, seconds=60):
 
 
 def kill_pair(program, server, client, port, victim, delay, seconds=40):
-    """Kills one side `delay` seconds after both have connected; the other must end with an error.
-
-    The program must keep work outstanding on the side that survives, or wait on its TCP
-    connection: a side that only waits for messages cannot learn that its peer has died.
-    """
+    """Kill one side `delay` seconds after both have connected; the other must end with an error. The survivor must
+    have outstanding work, or wait on its TCP connection: a side that only waits for messages cannot notice that
+    its peer has died."""
     with _Pair(program, server, client, port) as pair:
         pair.connect()
         killed, survivor = pair.server, pair.client
@@ -201,7 +198,7 @@ def kill_pair(program, server, client, port, victim, delay, seconds=40):
 
 
 def gids(host, device):
-    """The device's GID table, as ibv_devinfo prints it: {index: IP address}."""
+    """Return the device's GID table, as ibv_devinfo prints it: {index: IP address}."""
     devinfo = host.start(["ibv_devinfo", "-v", "-d", device])
     if devinfo.wait(START_SECONDS) != 0:
         raise CheckFailed("ibv_devinfo does not end with 0", devinfo.story("ibv_devinfo"))
@@ -215,7 +212,7 @@ def _gid_address(text):
 
 
 def gid_index(table, address):
-    """The index of an address in a table of gids(); of the link-local one for 'link-local'."""
+    """Return the index of an address in a table of gids(); 'link-local' means the link-local address."""
     for index, gid in table.items():
         if gid.is_link_local if address == "link-local" else gid == ipaddress.ip_address(address):
             return index

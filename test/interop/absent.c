@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * On-demand regions whose pages are not in memory, on each side whose device has such regions: a
+ * On-demand regions whose pages are not in memory, on each side whose device supports them. A
  * userfaultfd holds each page back until the requester has asked again.
  */
 #include <fcntl.h>
@@ -28,12 +28,12 @@
 
 static uint8_t *paged;
 static struct ibv_mr *mr;
-static struct card peer; /* of its pages */
+static struct card peer; /* contents of its pages */
 static int uffd;
 static uint8_t side;
 static unsigned int faults; /* atomic */
 
-/* What a page of a side holds in the beginning. */
+/* The contents of a side's page at the beginning. */
 static void fill_page(uint8_t *page, uint8_t of, unsigned int number)
 {
 	for (unsigned int i = 0; i < PAGE; i++)
@@ -109,7 +109,7 @@ static void make_pages(bool on_demand)
 	hear(&peer, sizeof(peer));
 }
 
-/* From or to one page on both sides. */
+/* Transfer between one page of each side. */
 static void work(enum ibv_wr_opcode opcode, enum ibv_wc_opcode completed, unsigned int number)
 {
 	const bool atomic = opcode == IBV_WR_ATOMIC_FETCH_AND_ADD;
@@ -137,7 +137,7 @@ static void absent_initiator(void)
 	struct ibv_send_wr empty = {.opcode = IBV_WR_SEND, .send_flags = IBV_SEND_SIGNALED};
 	struct ibv_send_wr *bad;
 
-	/* For the receive request that every case begins with. */
+	/* Post the receive request that every case begins with. */
 	REQUIRE(ibv_post_send(run.qp, &empty, &bad) == 0);
 	expect(IBV_WC_SUCCESS, IBV_WC_SEND);
 	meet();
@@ -149,7 +149,8 @@ static void absent_initiator(void)
 	meet();
 }
 
-/* The first word of the last page was counted up, and the initiator has what it was. */
+/* The atomic incremented the first word of the last page, and the initiator got the word's old
+ * value. */
 static void expect_counted(void)
 {
 	uint64_t word, was;

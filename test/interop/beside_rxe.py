@@ -1,46 +1,41 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""uroce beside Linux's rxe: perftest and connections between two guests in QEMU, over both stacks on the same virtio NICs,
-in turns.
-
-Emulation makes the figures small; what counts is their ratio. Needs a quiet machine with a CPU for each guest.
-"""
+"""Compare uroce with Linux's rxe: perftest and connections between two guests in QEMU, over both stacks on the same
+virtio NICs, in turns. Emulation makes the figures small; only their ratio matters. It needs an idle machine with
+a CPU for each guest."""
 
 import argparse
 import os
 import re
 import statistics
-import subprocess
 import sys
 import tempfile
 import time
 
 TEST_DIR = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-TOP_DIR = os.path.dirname(TEST_DIR)
 INTEROP_DIR = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [TEST_DIR, INTEROP_DIR, os.path.join(INTEROP_DIR, "nic")]
 
-from guest import MTU, GuestError, bridged_network  # noqa: E402
+from guest import MTU, GuestError, bridged_network, make_image  # noqa: E402
 from harness.process import exit_on_signals, wait_until  # noqa: E402
 from harness.report import CheckFailed, Report  # noqa: E402
 from harness.tools import UROCE_RUN, PerfTest, Side, gid_index, gids, run_pair  # noqa: E402
 from overlay import GUEST_CONNECT_RATE, add_uroce  # noqa: E402
 import ports  # noqa: E402
 
-IMAGE_DIR = os.path.join(TOP_DIR, "build-interop")
-PEER_PROGRAM = os.path.join(TOP_DIR, "build", "test", "interop", "interop_peer")
-NUMBERS = (41, 42)  # of the two NICs: taps, MAC and IP addresses
+NUMBERS = (41, 42)  # numbers in the names and addresses of the two NICs
 FIRST_PORT = 22000
 PAIR_SECONDS = 180
 LINK_SECONDS = 30
 STACKS = ("rxe", "uroce")
 ANY_MTU = "any"
 CONNECTIONS = "connections by rdma_cm, a second"
+ALL_OPEN = "the same, {} open at a time"
 BANDWIDTH, RATE, LATENCY = "64 KiB WRITE, Gb/s", "64 B WRITE, thousands/s", "64 B WRITE, half round trip, us"
 
 
 class Figure(PerfTest):
-    """A program of perftest, and what its table tells in one column."""
+    """A program of perftest, and one column of its table."""
 
     def __init__(self, title, program, options, column, quiet_seconds=0):
         super().__init__(program, ["-u", "18", *options])
@@ -58,19 +53,19 @@ class Figure(PerfTest):
 
 
 class Connections:
-    """Set up and torn down, so many at a time; the programs meet by TCP as perftest's do."""
+    """Connections that are set up and torn down, 64 or all at a time. The programs find each other by TCP, as
+    perftest's do."""
 
-    title = CONNECTIONS
-
-    def __init__(self, server_ip, count):
-        self.name = f"{count} connections"
+    def __init__(self, server_ip, count, all_open=False):
+        self.title = ALL_OPEN.format(count) if all_open else CONNECTIONS
+        self.name = f"{count} connections{', all open' if all_open else ''}"
         self.quiet_seconds = 0
         self.value = None
         self._argv = [GUEST_CONNECT_RATE, "-a", server_ip]
-        self._count = count
+        self._options = ["-n", str(count), *(["-o"] if all_open else [])]
 
     def argv(self, _side, port, peer=None):
-        return [*self._argv, "-p", str(port), *(["-n", str(self._count), peer] if peer else [])]
+        return [*self._argv, "-p", str(port), *([*self._options, peer] if peer else [])]
 
     def judge(self, _server, client):
         found = re.search(r"^(\d+) \d+ \d+$", client, re.M)
@@ -80,7 +75,7 @@ class Connections:
 
 
 def figures(path_mtu, seconds):
-    """For no seconds: as little as shows that data moves."""
+    """With 0 seconds, move only as much data as shows that the programs work."""
     mtu = ["-m", str(path_mtu)]
     long, small, turns = (["-D", str(seconds)],) * 2 + (["-n", "2000"],) if seconds else (
         ["-n", "20"], ["-n", "500"], ["-n", "100"])
@@ -90,7 +85,8 @@ def figures(path_mtu, seconds):
 
 
 class Quiet:
-    """A program of the guest that nobody asks after while it measures, for to answer takes of the guest's one CPU."""
+    """A program of the guest that is left alone while it measures: answering the test would take time of the
+    guest's one CPU."""
 
     def __init__(self, process, seconds):
         self._process = process
@@ -116,7 +112,8 @@ class RxePort:
         self.start = guest.start
         ports.bind(guest, nic, "virtio-pci")
         path = f"/sys/bus/pci/devices/{nic.pci}"
-        # Linux answers ARP on every interface for all; whoever learnt of the other NIC loses it when uroce takes this one.
+        # Linux answers ARP for all its addresses on every interface. A peer that learnt the other NIC's address would
+        # lose it when uroce takes that NIC.
         status, output = guest.run(
             "echo 1 >/proc/sys/net/ipv4/conf/all/arp_ignore && "
             f"netdev=$(ls {path}/virtio*/net) && ip link set $netdev mtu {MTU} up && "
@@ -149,7 +146,7 @@ class Bench:
         self._report = report
         self._nics = [ports.Nic(number, "virtio", ports.VIRTIO, 0x10) for number in NUMBERS]
         for nic, number in zip(self._nics, NUMBERS):
-            nic.address = f"10.10.0.{number}"  # not of the subnet in which the programs meet
+            nic.address = f"10.10.0.{number}"  # another subnet than the one that the programs' TCP uses
             nic.address6 = f"fd10::{number}"
         self._guests = [ports.boot(network, image_dir, work_dir, [nic], number=n + 4, name=f"guest{n}", cpus=cpus)
                         for n, nic in enumerate(self._nics)]
@@ -163,17 +160,29 @@ class Bench:
             return [ports.UrocePort(guest, nic) for guest, nic in zip(self._guests, self._nics)]
         return [RxePort(guest, nic) for guest, nic in zip(self._guests, self._nics)]
 
-    def round(self, stack, path_mtus, seconds, connections):
+    def round(self, stack, path_mtus, seconds, connections, all_open=0):
         hosts = self._hosts(stack)
         tables = [gids(host, host.device) for host in hosts]
         every = [(path_mtu, figure) for path_mtu in path_mtus for figure in figures(path_mtu, seconds)]
-        for path_mtu, figure in [*every, (ANY_MTU, Connections(hosts[0].gid_address, connections))]:
+        every.append((ANY_MTU, Connections(hosts[0].gid_address, connections)))
+        if all_open:
+            every.append((ANY_MTU, Connections(hosts[0].gid_address, all_open, True)))
+        for path_mtu, figure in every:
             sides = [Side(Measured(host, figure.quiet_seconds), host.device, host.address,
                           gid_index(table, host.gid_address)) for host, table in zip(hosts, tables)]
             self._port += 1
             self._report.check(f"{stack} between two guests: {figure.name}", run_pair, figure, *sides, self._port,
                                PAIR_SECONDS)
             self.values.setdefault((path_mtu, figure.title, stack), []).append(figure.value)
+        if stack == "rxe":
+            self._report.check("rxe between two guests: no queue pair or id is left", self._nothing_left)
+
+    def _nothing_left(self):
+        """uroce's end with their processes."""
+        for guest in self._guests:
+            left = guest.run("rdma resource show qp; rdma resource show cm_id")[1]
+            if "comm connect_rate" in left:
+                raise CheckFailed(f"{guest.name} still has some", left.splitlines()[:10])
 
     def come_first(self):
         for guest in self._guests:
@@ -190,10 +199,8 @@ class Bench:
 
 
 def table(values):
-    """
-    The rows: medians of both stacks, and how many times better uroce's is: the median of each round's ratio, for what the
-    machine has to give changes from round to round.
-    """
+    """Return the rows: the medians of both stacks, and the median of each round's ratio. The ratio is taken within
+    a round, because the machine's speed changes from round to round."""
     for path_mtu, title in dict.fromkeys(key[:2] for key in values):
         pairs = [pair for pair in zip(*(values[path_mtu, title, stack] for stack in STACKS)) if all(pair)]
         if not pairs:
@@ -208,7 +215,7 @@ def table(values):
 
 
 def run_short(report, network, image_dir, work_dir):
-    """For the interop tests: both stacks move data, no matter how fast."""
+    """Check for the interop tests that both stacks move data, at any rate."""
     bench = Bench(report, network, image_dir, work_dir, 1)
     for stack in STACKS:
         bench.round(stack, (4096,), 0, 100)
@@ -220,6 +227,7 @@ def main():
     parser.add_argument("--repeat", type=int, default=5, help="runs of each figure (5)")
     parser.add_argument("--seconds", type=int, default=8, help="seconds of each run (8); perftest counts half of them")
     parser.add_argument("--connections", type=int, default=2000, help="connections of each run (2000)")
+    parser.add_argument("--open", type=int, default=0, help="and so many connections that are open at a time (none)")
     parser.add_argument("--mtu", default="4096,1024", help="path MTUs (4096,1024); empty: only the connections")
     parser.add_argument("--cpus", type=int, default=1, help="CPUs of each guest (1)")
     parser.add_argument("--spread", action="store_true",
@@ -230,18 +238,19 @@ def main():
         sys.exit("beside_rxe: needs root (network namespaces, tap devices); run: sudo make perf-rxe")
     if not os.access(UROCE_RUN, os.X_OK):
         sys.exit(f"{UROCE_RUN} does not exist; run: make")
-    subprocess.run([os.path.join(INTEROP_DIR, "make-guest.sh"), IMAGE_DIR, PEER_PROGRAM], check=True)
+    image_dir = make_image()
     report = Report()
     with tempfile.TemporaryDirectory(prefix="uroce-beside-") as work_dir:
         network = bridged_network()
         os.mkdir(f"{work_dir}/image")
-        bench = Bench(report, network, add_uroce(IMAGE_DIR, f"{work_dir}/image"), work_dir, options.cpus)
+        bench = Bench(report, network, add_uroce(image_dir, f"{work_dir}/image"), work_dir, options.cpus)
         bench.come_first()
         if options.spread:
             bench.spread(options.cpus)
         for _ in range(options.repeat):
             for stack in STACKS:
-                bench.round(stack, [int(mtu) for mtu in options.mtu.split(",") if mtu], options.seconds, options.connections)
+                bench.round(stack, [int(mtu) for mtu in options.mtu.split(",") if mtu], options.seconds, options.connections,
+                            options.open)
         bench.stop()
     print("| path MTU | | rxe | uroce | ratio | each run |")
     print("|---|---|---|---|---|---|")

@@ -1,22 +1,27 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The Linux peer: boots it in QEMU and runs commands in it over a virtio-serial port."""
+"""The Linux peer: boot it in QEMU, and run commands in it over a virtio-serial port."""
 
 import contextlib
 import os
 import re
 import shlex
 import socket
+import subprocess
 import time
 
 from harness.process import (ESTABLISHED, LISTEN, TAIL_LINES, Namespace, Process, tcp_tables_show,
                              wait_until)
 
-BOOT_SECONDS = 180   # 6 s on an idle machine
+INTEROP_DIR = os.path.dirname(os.path.abspath(__file__))
+TOP_DIR = os.path.dirname(os.path.dirname(INTEROP_DIR))
+IMAGE_DIR = os.path.join(TOP_DIR, "build-interop")
+PEER_PROGRAM = os.path.join(TOP_DIR, "build", "test", "interop", "interop_peer")
+BOOT_SECONDS = 180   # an idle machine needs 6 s
 KVM_SECONDS = 30
 COMMAND_SECONDS = 60
 PRECEDENCE = -18     # a nice value
 MTU = 9000
-VLAN = 5  # guest-init makes an interface for it
+VLAN = 5  # guest-init makes an interface in this VLAN
 END_OF_ANSWER = re.compile(rb"\x1bexit (\d+)\n")
 
 
@@ -25,13 +30,21 @@ class GuestError(Exception):
 
 
 def kvm_usable():
-    """kvm_pvm runs only kernels made for it, and Debian's is not."""
+    """Return False for kvm_pvm, which runs only kernels that were made for it; Debian's is not."""
     hardware = any(os.path.exists(f"/sys/module/{m}") for m in ("kvm_intel", "kvm_amd"))
     return hardware and os.access("/dev/kvm", os.R_OK | os.W_OK)
 
 
+def make_image(backports=False):
+    """Make the guests' kernel and initramfs if they are not current. Return their folder."""
+    image_dir = IMAGE_DIR + ("-backports" if backports else "")
+    subprocess.run([os.path.join(INTEROP_DIR, "make-guest.sh"), image_dir, PEER_PROGRAM,
+                    *(["backports"] if backports else [])], check=True)
+    return image_dir
+
+
 def bridged_network():
-    """A network namespace with the bridge that guests are put on."""
+    """Return a network namespace with the bridge that connects the guests."""
     network = Namespace("net")
     network.run("ip", "link", "add", "br0", "type", "bridge", "stp_state", "0", "mcast_snooping",
                 "0")
@@ -40,7 +53,7 @@ def bridged_network():
 
 
 class Hardware:
-    """What a guest has beside its ordinary NIC; more arguments for QEMU and for the kernel."""
+    """The hardware of a guest in addition to its ordinary NIC, and arguments for QEMU and for the kernel."""
 
     def __init__(self, devices=(), kernel="", machine="q35", cpus=2, memory_mib=512):
         self.devices = list(devices)
@@ -78,7 +91,7 @@ class Guest:
         self._boot()
 
     def _boot(self):
-        """Emulation always works; KVM is tried first where the machine seems to have it."""
+        """Try KVM first if the machine seems to have it. Emulation always works."""
         if kvm_usable():
             try:
                 self._boot_with("kvm", "host", KVM_SECONDS)
@@ -119,7 +132,7 @@ class Guest:
             "-device", "virtio-serial-pci",
             "-chardev", f"socket,id=control,path={self._socket_path},server=on,wait=off",
             "-device", "virtserialport,chardev=control,name=control",
-            # without vnet_hdr nothing is offloaded: whole checksums, no large segments
+            # Without vnet_hdr nothing is offloaded: checksums are complete, and segments are not longer than the MTU.
             "-chardev", f"socket,id=monitor,path={self._monitor_path},server=on,wait=off",
             "-mon", "chardev=monitor,mode=readline",
             "-netdev", f"tap,id=net,ifname={self._tap},script=no,downscript=no,vnet_hdr=off",
@@ -132,7 +145,7 @@ class Guest:
         return self._socket.connect_ex(self._socket_path) == 0
 
     def run(self, command, seconds=COMMAND_SECONDS):
-        """Runs a shell command; returns its exit status and its output."""
+        """Run a shell command; return its exit status and its output."""
         self._socket.settimeout(seconds)
         self._socket.sendall(command.encode() + b"\n")
         answer = b""
@@ -147,7 +160,7 @@ class Guest:
         return int(end.group(1)), answer[:end.start()].decode(errors="replace")
 
     def monitor(self, command):
-        """Gives QEMU a command of its monitor; returns what it says."""
+        """Give a command to QEMU's monitor; return its output."""
         with socket.socket(socket.AF_UNIX) as monitor:
             monitor.settimeout(COMMAND_SECONDS)
             monitor.connect(self._monitor_path)
@@ -164,28 +177,28 @@ class Guest:
         return answer
 
     def qemu_output(self):
-        """What QEMU has said on its standard streams."""
+        """Return the output of QEMU's standard streams."""
         return self._qemu.output()
 
     def come_first(self):
-        """Before other load of the machine. Where each session has its share of it, a thread's nice value is not enough."""
+        """Give the guest precedence over other load of the machine. If each session gets its own share of the CPUs,
+        the nice value of a thread is not enough."""
         self._each_thread(lambda thread: os.setpriority(os.PRIO_PROCESS, thread, PRECEDENCE))
         if os.path.exists("/proc/self/autogroup"):
             with open(f"/proc/{self._qemu.pid}/autogroup", "w", encoding="ascii") as file:
                 file.write(str(PRECEDENCE))
 
     def spread(self, first, cpus):
-        """
-        Each of its processors on a CPU of its own, from cpus[first] on, and what QEMU does beside on the others. Where
-        the scheduler chooses, the threads that carry the packets may wait for one CPU while another has nothing to do.
-        """
+        """Pin each processor of the guest to its own CPU, from cpus[first] on, and QEMU's other threads to the
+        other CPUs. If the scheduler chooses, the threads that carry the packets may wait for one CPU while
+        another is idle."""
         processors = [int(thread) for thread in re.findall(r"thread_id=(\d+)", self.monitor("info cpus"))]
         own = {thread: cpus[(first + n) % len(cpus)] for n, thread in enumerate(processors)}
         others = set(cpus) - set(own.values()) or set(cpus)
         self._each_thread(lambda thread: os.sched_setaffinity(thread, {own[thread]} if thread in own else others))
 
     def _each_thread(self, change):
-        """QEMU's threads for files and blocks end when they have nothing to do: also between being listed and changed."""
+        """QEMU's threads for files and blocks end when they are idle, even between the listing and the change."""
         for thread in os.listdir(f"/proc/{self._qemu.pid}/task"):
             with contextlib.suppress(ProcessLookupError):
                 change(int(thread))
@@ -195,15 +208,25 @@ class Guest:
         return GuestProcess(self, argv, f"/tmp/{self._programs}")
 
     def cm_ids(self):
-        """The ids of rdma_cm that programs have, a line each."""
+        """Return rdma_cm's ids of all programs, one for each line."""
         return self.run("rdma resource show cm_id")[1]
 
     def stop(self):
+        """End the guest, as a machine that loses its power."""
         self._qemu.kill()
+
+    def boot_again(self):
+        """Boot the guest again after stop. Nothing that it stored is left."""
+        self._boot()
+
+    def console(self):
+        """Return the text that the guest has written to its serial port (/dev/ttyS0) since it booted, also after stop."""
+        with open(self._console_path, encoding="utf-8", errors="replace") as file:
+            return file.read()
 
 
 class GuestProcess:
-    """A program in the guest, in the shape of harness.process.Process."""
+    """A program in the guest, with the interface of harness.process.Process."""
 
     def __init__(self, guest, argv, base):
         self._guest = guest

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Regions of huge pages, which a port may read by itself: registered, changed and deregistered
- * while others are sent from, and their memory unmapped at once.
+ * Regions of huge pages, which a port may read directly. They are registered, changed and
+ * deregistered while requests send from others, and their memory is unmapped at once.
  */
 #include <stdbool.h>
 #include <string.h>
@@ -11,9 +11,9 @@
 
 #define HUGE_BYTES (2u << 20)
 #define ROUNDS	   40
-#define BEHIND	   4 /* requests under way while another region goes */
+#define BEHIND	   4 /* requests in flight while another region is deregistered */
 
-/* Bytes that differ with place and round. */
+/* Return bytes that differ by place and round. */
 static void mark(uint8_t *at, uint32_t seed)
 {
 	for (uint32_t i = 0; i < BUFFER_BYTES; i++)
@@ -53,15 +53,15 @@ static void write_from(const struct ibv_mr *mr, const uint8_t *at)
 	REQUIRE(ibv_post_send(run.qp, &wr, &bad) == 0);
 }
 
-/* The target has what was marked last. */
+/* Check that the target has the data of the last round. */
 static void have_checked(uint32_t seed)
 {
 	tell(&seed, sizeof(seed));
 	meet();
 }
 
-/* One region comes and goes, each third of them in ordinary pages; the other one, which goes on,
- * changes its memory. */
+/* Register one region, send from it, and deregister it. Each third region has ordinary pages. The
+ * other region stays, and its memory changes. */
 static void one_round(struct ibv_mr *lasting, uint8_t **lasting_at, uint32_t round)
 {
 	const bool huge_pages = round % 3 != 2;
@@ -102,7 +102,8 @@ static void huge_target(void)
 	}
 }
 
-/* What was posted last from a region that goes at once: each request ends, as it may. */
+/* Post requests from a region that is deregistered at once. Each request completes, with success or
+ * an error. */
 static void leave_at_once(void)
 {
 	uint8_t *at = map_memory(true);

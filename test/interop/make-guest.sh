@@ -17,12 +17,15 @@ GUEST_BINS="/usr/bin/ibv_devinfo /usr/bin/ibv_asyncwatch /usr/bin/ibv_rc_pingpon
 	/usr/bin/ib_read_bw /usr/bin/ib_read_lat /usr/bin/ib_atomic_bw /usr/bin/ib_atomic_lat
 	/usr/bin/rping /usr/bin/ucmatose /usr/bin/rdma_client /usr/bin/rdma_server /usr/bin/rdma_xclient
 	/usr/bin/rdma_xserver /usr/bin/udaddy /usr/bin/mckey /usr/bin/cmtime
-	/usr/bin/rstream /usr/bin/riostream"
+	/usr/bin/rstream /usr/bin/riostream /usr/bin/rcopy /usr/bin/udpong
+	/sbin/tc /sbin/iscsiadm /sbin/iscsid /sbin/mkfs.ext4 /sbin/e2fsck /usr/sbin/nvme"
 LOADED_BY_NAME=/lib/x86_64-linux-gnu/libgcc_s.so.1 # by pthread_exit
 PROVIDERS=/usr/lib/x86_64-linux-gnu/libibverbs
 GUEST_MODULES="virtio_pci virtio_net virtio_console virtio_rng rdma_rxe ib_uverbs rdma_ucm 8021q
 	tun cls_flower act_skbedit sch_multiq sch_ingress
-	vfio-pci vfio_iommu_type1 uio uio_pci_generic crc32_generic crc32c_generic crc32_pclmul"
+	vfio-pci vfio_iommu_type1 uio uio_pci_generic crc32_generic crc32c_generic crc32_pclmul
+	ib_iser ib_isert target_core_file sd_mod ext4 nvme-rdma nvmet-rdma brd
+	sch_netem ifb act_mirred cls_matchall"
 
 HERE=$(dirname "$(readlink -f "$0")")
 APT=(apt-get -qq -o APT::Sandbox::User=root)

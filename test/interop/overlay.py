@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""uroce for the guest: what it needs there, put behind the guest's own initramfs."""
+"""Files of uroce for the guest, appended to the guest's own initramfs."""
 
 import os
 import re
@@ -11,7 +11,7 @@ from harness.tools import UROCE_RUN
 GUEST_DIR = "/opt/uroce"
 GUEST_UROCE_RUN = f"{GUEST_DIR}/app/uroce-run"
 GUEST_UROCED = f"{GUEST_DIR}/app/uroced"
-IGB_UIO = f"{GUEST_DIR}/igb_uio.ko"  # where it was made: nic/make-igb-uio.sh
+IGB_UIO = f"{GUEST_DIR}/igb_uio.ko"  # nic/make-igb-uio.sh makes it there
 GUEST_STEERED = f"{GUEST_DIR}/app/examples/steered"
 GUEST_REMOTE_WRITE = f"{GUEST_DIR}/app/examples/remote_write"
 GUEST_CONNECT_RATE = f"{GUEST_DIR}/connect_rate"
@@ -48,7 +48,7 @@ def _install_testpmd(tree):
 
 
 def add_uroce(image_dir, work_dir, testpmd=False):
-    """Returns a folder like image_dir whose guest has uroce too, and DPDK's testpmd if that is wanted."""
+    """Return a folder like image_dir whose guest also has uroce, and DPDK's testpmd if `testpmd` asks for it."""
     tree = os.path.join(work_dir, "tree")
     _install(UROCE_RUN, tree, GUEST_UROCE_RUN)
     _install(UROCED, tree, GUEST_UROCED)
@@ -67,7 +67,7 @@ def add_uroce(image_dir, work_dir, testpmd=False):
         _install_testpmd(tree)
     os.makedirs(tree + DRIVERS_DIR)
     for driver in drivers:
-        # One file, for a driver that is loaded under two names is two drivers.
+        # Add each file once: a driver that is loaded under two names is two drivers.
         library = LIBRARIES_DIR + os.path.basename(driver)
         _install(driver, tree, library)
         os.symlink(library, tree + DRIVERS_DIR + "/" + os.path.basename(driver).removesuffix(".23"))
@@ -75,7 +75,7 @@ def add_uroce(image_dir, work_dir, testpmd=False):
     with open(f"{work_dir}/initrd", "wb") as initrd:
         with open(f"{image_dir}/initrd", "rb") as own:
             shutil.copyfileobj(own, initrd)
-        # the kernel wants each archive at a multiple of four bytes
+        # the kernel expects each archive at a multiple of four bytes
         initrd.write(b"\0" * (-initrd.tell() % 4))
         initrd.flush()
         subprocess.run("find . | cpio --quiet -o -H newc -R 0:0", shell=True, cwd=tree, stdout=initrd, check=True)

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What no stock program does: memory windows, SEND with invalidate, ATOMIC WRITE and FLUSH, huge
- * page regions that come and go, pages that are absent, between two runs of this program that may
- * have any RDMA device.
+ * Operations that no stock program uses: memory windows, SEND with invalidate, ATOMIC WRITE and
+ * FLUSH, huge page regions that come and go, absent pages. Two runs of this program, on any RDMA
+ * devices, are the two sides.
  *
  * usage: interop_peer -d DEVICE -g GID_INDEX -p PORT CASE [SERVER]
  *
- * The server is the target, whose memory is worked on; the client is the initiator. Both end with
- * 0, or with 1 and a line that says what is wrong. With "?" for SERVER it only tells whether the
- * device has what an initiator needs, with "!" what a target needs: 0, or 77 where it has not.
+ * The server is the target, whose memory is accessed; the client is the initiator. Both exit with
+ * 0, or with 1 and a line that names the fault. With "?" for SERVER the program only checks if the
+ * device supports what an initiator needs, with "!" what a target needs: it exits with 0, or with
+ * 77 if the device does not.
  */
 #include <netdb.h>
 #include <netinet/in.h>
@@ -24,16 +25,16 @@
 #include <infiniband/verbs.h>
 
 #include "peer.h"
-#include "raise_rc.h"
+#include "raise_qp.h"
 
-#define WINDOW_AT    4096 /* of the buffer */
+#define WINDOW_AT    4096 /* bytes of the buffer */
 #define WINDOW_BYTES 4096
 #define WAIT_SECONDS 30
 /* Linux's rxe gives programs the kernel's value of this flag. */
 #define RXE_WC_WITH_INV (1 << 2)
 #define EXIT_LACKS	77
 
-/* Of verbs.h later than rdma-core 44, where the kernel has them. */
+/* Values of later versions of verbs.h than rdma-core 44, for kernels that have them. */
 #define LATER_DEVICE_FLUSH_GLOBAL (1ull << 38)
 #define LATER_DEVICE_ATOMIC_WRITE (1ull << 40)
 #define LATER_ACCESS_FLUSH_GLOBAL 0x100
@@ -60,7 +61,7 @@ void hear(void *data, size_t len)
 	REQUIRE(recv(run.sock, data, len, MSG_WAITALL) == (ssize_t)len);
 }
 
-/* Each goes on when the other has come here. */
+/* Wait until the other side has called this, too. */
 void meet(void)
 {
 	char c = 'm';
@@ -90,11 +91,11 @@ void expect(enum ibv_wc_status status, enum ibv_wc_opcode opcode)
 		       ibv_wc_status_str(status));
 		exit(1);
 	}
-	/* Errors tell no opcode. */
+	/* Error completions have no opcode. */
 	REQUIRE(status != IBV_WC_SUCCESS || wc.opcode == opcode);
 }
 
-/* A part of our buffer to or from the same part of the target's. */
+/* Transfer a part of our buffer to or from the same part of the target's. */
 static void rdma(enum ibv_wr_opcode opcode, uint32_t at, uint32_t len)
 {
 	struct ibv_sge sge = {
@@ -116,7 +117,7 @@ static void fill(uint32_t at, uint32_t len)
 		run.buffer[at + i] = (uint8_t)(i * 7 + 1);
 }
 
-/* Whether there is what fill() writes, and nothing around it. */
+/* Return true if the part has the bytes that fill() writes, and nothing around it has changed. */
 static bool is_filled(uint32_t at, uint32_t len)
 {
 	for (uint32_t i = 0; i < BUFFER_BYTES; i++) {
@@ -128,11 +129,11 @@ static bool is_filled(uint32_t at, uint32_t len)
 	return true;
 }
 
-/* How a window's time ends. */
+/* The end of a window. */
 enum ending {
-	ENDING_RIGHTS, /* it goes on, for writing only (rxe does not keep a window's bounds) */
+	ENDING_RIGHTS, /* it stays valid, for writing only (rxe does not check a window's bounds) */
 	ENDING_SEND,   /* the initiator invalidates it */
-	ENDING_LOCAL,  /* the target does */
+	ENDING_LOCAL,  /* the target invalidates it */
 };
 
 static const struct ibv_mw_bind_info *window_info(enum ending ending)
@@ -206,7 +207,7 @@ static void window_target(enum ibv_mw_type type, enum ending ending)
 	meet();
 	meet();
 	REQUIRE(is_filled(WINDOW_AT, WINDOW_BYTES));
-	/* In this order: rxe waits for ever for a queue pair that a window is still bound to. */
+	/* Keep this order: rxe waits for ever for a queue pair to which a window is still bound. */
 	REQUIRE(ibv_dealloc_mw(mw) == 0 && ibv_destroy_qp(run.qp) == 0);
 }
 
@@ -314,8 +315,8 @@ static void flush(void)
 static const struct test {
 	const char *name;
 	void (*body)(void);
-	uint64_t send_ops;   /* that the initiator needs beside the usual ones */
-	uint64_t capability; /* of device_cap_flags_ex, that the target needs */
+	uint64_t send_ops;   /* capabilities that the initiator needs in addition */
+	uint64_t capability; /* bits of device_cap_flags_ex that the target needs */
 	int access;
 } tests[] = {
 	{"window_1", window_1, 0, 0, 0},
@@ -346,7 +347,7 @@ static void open_device(void)
 	memset(run.buffer, 0, BUFFER_BYTES);
 }
 
-/* NULL where the device does not have the operations. */
+/* Return NULL if the device does not have the operations. */
 static struct ibv_qp *create_qp(uint64_t send_ops)
 {
 	struct ibv_qp_init_attr_ex attr = {
@@ -365,7 +366,7 @@ static struct ibv_qp *create_qp(uint64_t send_ops)
 	return ibv_create_qp_ex(run.context, &attr);
 }
 
-/* What the library can build and what the kernel can do are two things. */
+/* The library may be able to build a request that the kernel cannot execute. */
 static int tell_what_it_has(const struct test *test)
 {
 	struct ibv_device_attr_ex attr;
@@ -423,7 +424,7 @@ static void connect_qp(void)
 		.max_rd_atomic = 4,
 	};
 
-	REQUIRE(raise_rc(run.qp, &attr) == 0);
+	REQUIRE(raise_qp(run.qp, &attr) == 0);
 }
 
 static void run_test(const struct test *test)

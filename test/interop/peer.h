@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the cases of interop_peer have in common: the connection, and how they keep in step. */
+/* Functions that the cases of interop_peer share: the connection, and the steps of both sides. */
 #ifndef PEER_H
 #define PEER_H
 
@@ -12,7 +12,7 @@
 
 #define BUFFER_BYTES 16384
 
-/* What each tells the other. */
+/* A message from one side to the other. */
 struct card {
 	uint32_t qpn;
 	uint32_t psn;
@@ -24,7 +24,7 @@ struct card {
 struct run {
 	const char *device, *port, *name, *server;
 	uint8_t gid_index;
-	unsigned int access; /* beside the usual rights */
+	unsigned int access; /* access rights in addition to the usual ones */
 	struct ibv_context *context;
 	struct ibv_pd *pd;
 	struct ibv_cq *cq;
@@ -48,19 +48,19 @@ extern struct run run;
 void tell(const void *data, size_t len);
 void hear(void *data, size_t len);
 
-/** Each goes on when the other has come here. */
+/** Wait until the other side has called this, too. */
 void meet(void);
 
-/** The next completion; ends the program where none comes for long. */
+/** Wait for the next completion; end the program if none comes for long. */
 struct ibv_wc completion(void);
 
-/** The next completion is of that kind. */
+/** Wait for the next completion, and check that it is of that kind. */
 void expect(enum ibv_wc_status status, enum ibv_wc_opcode opcode);
 
-/** The case of huge.c. */
+/** Run the case of huge.c. */
 void huge(void);
 
-/** The case of absent.c. */
+/** Run the case of absent.c. */
 void absent(void);
 
 #endif

@@ -4,7 +4,7 @@
 from harness.report import CheckFailed
 from harness.tools import START_SECONDS, Side
 
-LACKS = 77  # peer.c's exit status
+LACKS = 77  # peer.c's exit status if the device lacks the operations
 
 
 class PeerCase:
@@ -20,15 +20,15 @@ class PeerCase:
 
     def judge(self, server, client):
         if self._done not in server or self._done not in client:
-            raise CheckFailed("a side does not say that it is done")
+            raise CheckFailed("a side did not report its end")
 
     def is_possible(self, host, role):
-        """Whether the device of a host has what a role needs ("?" the client's, "!" the server's)."""
+        """Return True if the device of a host supports what a role needs ("?" the client's, "!" the server's)."""
         process = host.start(self.argv(Side(host, host.device, None, 0), 0, role))
         try:
             status = process.wait(START_SECONDS)
             if status not in (0, LACKS):
-                raise CheckFailed("it does not tell what it has", process.story(host.name))
+                raise CheckFailed("the peer did not say if the device supports the case", process.story(host.name))
         finally:
             process.kill()
         return status == 0

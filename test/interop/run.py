@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Interop tests: RDMA programs between uroce on this machine and Linux's rxe in a guest.
 
---self-check puts a second rxe guest in uroce's place: what fails there is the fault of this test.
+--self-check replaces uroce by a second rxe guest: a check that fails there shows a fault of this test.
 """
 
 import argparse
@@ -13,26 +13,29 @@ import sys
 import tempfile
 
 TEST_DIR = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-TOP_DIR = os.path.dirname(TEST_DIR)
 INTEROP_DIR = os.path.dirname(os.path.abspath(__file__))
-sys.path[:0] = [TEST_DIR, INTEROP_DIR, os.path.join(INTEROP_DIR, "nic"), os.path.join(TEST_DIR, "programs")]
+sys.path[:0] = [TEST_DIR, INTEROP_DIR, os.path.join(INTEROP_DIR, "nic"), os.path.join(TEST_DIR, "programs"),
+                os.path.join(TEST_DIR, "storage")]
 
 from connect import ConnectTest  # noqa: E402
-from guest import MTU, VLAN, Guest, GuestError, bridged_network  # noqa: E402
-from harness.process import LocalHost, Namespace, exit_on_signals  # noqa: E402
+from guest import Guest, GuestError, bridged_network, make_image  # noqa: E402
+from harness.process import exit_on_signals  # noqa: E402
 from harness.report import CheckFailed, Report  # noqa: E402
 from harness.tools import (DEVICE, UROCE_RUN, PerfTest, PingPong, Side,  # noqa: E402
                            gid_index, gids, kill_pair, optimisations, run_pair)
 from overlay import GUEST_UROCE_RUN, add_uroce  # noqa: E402
 from peer_case import PeerCase  # noqa: E402
 import beside_rxe  # noqa: E402
+import kernel  # noqa: E402
 import nics  # noqa: E402
 from sockets import SocketsTest  # noqa: E402
+from uroce_peer import UrocePeer  # noqa: E402
 
-IMAGE_DIR = os.path.join(TOP_DIR, "build-interop")
-PEER_PROGRAM = os.path.join(TOP_DIR, "build", "test", "interop", "interop_peer")
 PEER_CASES = ("window_1", "window_2", "send_inv", "local_inv", "atomic_write", "flush", "absent")
 PATH_MTUS = (1024, 4096)
+# Damage at uroce's port, in both directions. rxe's own timeouts are long, and the guest may be emulated: the losses are few.
+BAD_NETWORKS = ("loss=0.01", "reorder=0.02,depth=8", "dup=0.02,delay=300us",
+                "loss=0.005,corrupt=0.005,dup=0.01,reorder=0.01,ce=0.1,delay=100us")
 FIRST_PORT = 19000
 PAIR_SECONDS = 120
 KILL_SPAN_SECONDS = 3.0
@@ -41,11 +44,9 @@ LONG_TIMEOUT = ["-u", "18"]  # 4.096 us * 2^18 = 1 s
 
 
 def matrix_programs(path_mtu):
-    """Few iterations, for the guest is emulated; and a long timeout where the program has one.
-
-    A busy emulated rxe is slower than its own 67 ms; what it sends again for that may make it stall
-    for good. Hence the short messages of ibv_rc_pingpong, whose timeout is fixed.
-    """
+    """Use few iterations, because the guest is emulated, and a long timeout if the program has such an option. A
+    busy emulated rxe is slower than its own timeout of 67 ms, and its retransmissions may then block it for
+    good. For this reason ibv_rc_pingpong, whose timeout is fixed, sends short messages."""
     mtu = ["-m", str(path_mtu)]
     yield PingPong(mtu, 200, PINGPONG_BYTES)
     yield PingPong([*mtu, "-e"], 200, PINGPONG_BYTES)
@@ -56,7 +57,8 @@ def matrix_programs(path_mtu):
 
 
 def service_programs():
-    """What is not reliable is kept from losing: few bytes under way, for an emulated peer is slow to take them."""
+    """Keep unreliable services from losing messages: few bytes are in flight, because an emulated peer takes them
+    slowly."""
     few = ["-t", "4", "-r", "256"]
     for service in ("uc", "ud", "srq"):
         yield PingPong(["-m", "1024"] if service != "ud" else [], 200, 1024, service)
@@ -69,53 +71,26 @@ def service_programs():
     yield PerfTest("ib_send_lat", ["-c", "UD", "-s", "1024"], 200)
 
 
+def loss_programs(damage):
+    """Verified bytes where nothing gets lost (rping verifies the others: connect.py), for the last acknowledgement of
+    ibv_rc_pingpong may get lost after its sender has ended. All that a lost packet may be: request, READ response,
+    atomic, acknowledgement."""
+    if "loss" not in damage and "corrupt" not in damage:
+        yield PingPong(["-m", "1024"], 100, PINGPONG_BYTES)
+    for program in ("write_bw", "read_bw", "send_bw", "atomic_lat"):
+        yield PerfTest(f"ib_{program}", ["-m", "1024", "-u", "16"], 100)
+
+
 def vlan_programs():
-    """Enough to see tags both ways: of connections and of datagrams."""
+    """Return enough programs to see tags in both directions: of connections and of datagrams."""
     yield PingPong(["-m", "1024"], 200, PINGPONG_BYTES)
     yield PingPong([], 200, 1024, "ud")
     yield PerfTest("ib_write_bw", LONG_TIMEOUT, 200)
 
 
-class UrocePeer:
-    """uroce on a veth pair whose other end is in the bridge, as in a container.
-
-    It keeps to one CPU, for it polls and the emulation needs the other.
-    """
-
-    name = "uroce"
-    device = DEVICE
-    address = "10.9.0.254"
-    address6 = "fd09::254"
-    vlan_address = "10.9.5.254"
-    peer_program = PEER_PROGRAM
-
-    def __init__(self, network, work_dir):
-        namespace = Namespace("peer")
-        network.run("ip", "link", "add", "peer1", "mtu", str(MTU), "type", "veth", "peer",
-                    "name", "peer0", "mtu", str(MTU), "netns", namespace.name)
-        network.run("ip", "link", "set", "peer1", "master", "br0", "up")
-        namespace.run("sh", "-c", "echo 0 >/proc/sys/net/ipv6/conf/peer0/accept_dad")
-        namespace.run("ip", "link", "set", "peer0", "up")
-        namespace.run("ip", "addr", "add", f"{self.address}/24", "dev", "peer0")
-        namespace.run("ip", "addr", "add", f"{self.address6}/64", "dev", "peer0")
-        self._where = (namespace, work_dir)
-        self.set_options([])
-        self.vlan_host = LocalHost(f"{self.name}-vlan", work_dir, [
-            *namespace.prefix, UROCE_RUN, "--port", "net_af_packet0,iface=peer0",
-            "--ip", f"{self.vlan_address}/24@{VLAN}", "--"], os.cpu_count() - 1)
-
-    def set_options(self, more):
-        """Options of uroce-run, beside those of the port."""
-        namespace, work_dir = self._where
-        self._host = LocalHost(self.name, work_dir, [
-            *namespace.prefix, UROCE_RUN, "--netdev", "peer0", *more, "--"], os.cpu_count() - 1)
-
-    def start(self, argv):
-        return self._host.start(argv)
-
-
 class GuestUroce:
-    """uroce in the guest, on an interface of its kernel with a VLAN above: this machine's may have none."""
+    """uroce in the guest, on an interface of its kernel with a VLAN interface above it. This machine's kernel may
+    have no VLANs."""
 
     name = "guest-uroce"
     device = DEVICE
@@ -128,7 +103,7 @@ class GuestUroce:
 
 
 class Matrix:
-    """Runs every cell between two peers and reports it."""
+    """Run every cell between two peers and report it."""
 
     def __init__(self, report, ours, theirs, rng, self_check):
         self._report = report
@@ -170,7 +145,7 @@ class Matrix:
                            PAIR_SECONDS)
 
     def run_peer_cases(self):
-        """What rxe has depends on the kernel's version, and on that of its library."""
+        """The operations that rxe supports depend on the versions of the kernel and of its library."""
         for server, client in ((self._ours, self._theirs), (self._theirs, self._ours)):
             for case in map(PeerCase, PEER_CASES):
                 title = f"{client.name}->{server.name} ipv4"
@@ -180,7 +155,7 @@ class Matrix:
                     self._report.skip(f"{title} {case.name}", "the kernel's rxe does not have it")
 
     def run_without(self, lists):
-        """Without optimisations it is slower, and the same."""
+        """Without optimisations the results are the same, only slower."""
         for names in lists:
             self._ours.set_options(["--without", names])
             for server, client in ((self._ours, self._theirs), (self._theirs, self._ours)):
@@ -188,8 +163,18 @@ class Matrix:
                            PingPong(["-m", "1024"], 200, PINGPONG_BYTES), PAIR_SECONDS)
         self._ours.set_options([])
 
+    def run_loss(self):
+        """A bad network between the two, both ways round."""
+        for damage in BAD_NETWORKS:
+            self._ours.set_options(["--impair", damage])
+            for server, client in ((self._ours, self._theirs), (self._theirs, self._ours)):
+                for program in loss_programs(damage):
+                    self._cell(run_pair, f"{client.name}->{server.name} bad network {damage}", server, client,
+                               "ipv4", program, PAIR_SECONDS)
+        self._ours.set_options([])
+
     def run_vlan(self):
-        """Each side has an address in a VLAN, above its ordinary one, which the programs meet over."""
+        """Each side has an address in a VLAN, besides its ordinary address, which the programs' TCP uses."""
         sides = []
         for peer in (self._ours, self._theirs):
             table = gids(peer.vlan_host, peer.device)
@@ -202,7 +187,7 @@ class Matrix:
                 self._report.check(f"{client.host.name}->{server.host.name} {program.name}", cell)
 
     def run_netdev_vlan(self):
-        """Last of all, for rxe gives its UDP port away."""
+        """Run this last, because rxe gives its UDP port away."""
         status, output = self._theirs.run("rdma link del rxe0 && rmmod rdma_rxe")
         if status:
             self._report.fail("rxe goes", output)
@@ -221,15 +206,15 @@ class Matrix:
         self._report.check("guest-uroce: no ICMP errors from the kernel", self._no_icmp_errors)
 
     def _no_icmp_errors(self):
-        """The kernel's own VLAN interface hears the packets too, and must not answer them."""
+        """The kernel's own VLAN interface receives the packets too, and must not answer them."""
         heads, values = [line.split() for line in self._theirs.run("grep ^Icmp: /proc/net/snmp")[1].splitlines()]
         sent = dict(zip(heads, values))["OutDestUnreachs"]
         if sent != "0":
-            raise CheckFailed(f"{sent} are sent")
+            raise CheckFailed(f"the kernel sent {sent} ICMP errors")
 
     def run_kills(self):
         """Each survivor has work outstanding, or waits for its peer on TCP."""
-        if not self._self_check:  # rxe takes the programs' retry count of 7 as endless
+        if not self._self_check:  # rxe treats the programs' retry count of 7 as unlimited
             for verb in ("send", "write", "read", "atomic"):
                 self._kill(self._theirs, self._ours, f"ib_{verb}_bw", [], "server")
             self._kill(self._ours, self._theirs, "ib_send_bw", ["-b"], "client")
@@ -237,7 +222,8 @@ class Matrix:
         self._kill(self._ours, self._theirs, "ib_read_bw", [], "client")
 
     def _kill(self, server, client, program, options, victim):
-        program = PerfTest(program, ["-D", "60", *options])
+        # Both ways at once, a busy emulated rxe answers nothing for longer than the 0.5 s of perftest's own retries.
+        program = PerfTest(program, ["-D", "60", *LONG_TIMEOUT, *options])
         delay = self._rng.uniform(0.5, KILL_SPAN_SECONDS)
         killed = server if victim == "server" else client
         self._cell(kill_pair, f"{client.name}->{server.name} kill {killed.name} ({victim})",
@@ -245,7 +231,7 @@ class Matrix:
 
 
 def run_all(options, report, image_dir, work_dir):
-    """Everything that is made is removed again at exit."""
+    """All resources are removed again at exit."""
     network = bridged_network()
     uroce_dir = os.path.join(work_dir, "image")
     if not options.self_check:
@@ -260,6 +246,8 @@ def run_all(options, report, image_dir, work_dir):
         nics.run(report, options.all, network, image_dir, work_dir, (ours, theirs))
         if options.all:
             beside_rxe.run_short(report, network, image_dir, work_dir)
+    if options.all and not options.self_check and not options.nics_only:
+        kernel.run(report, network, image_dir, work_dir, ours, random.Random(options.seed))
     if not options.nics_only:
         run_matrix(options, report, ours, theirs)
 
@@ -269,12 +257,16 @@ def run_matrix(options, report, ours, theirs):
                     options.self_check)
     if not options.self_check:
         ConnectTest(report, ours, theirs, options.all).run_all()
+        ours.set_options(["--impair", "loss=0.01,dup=0.01,reorder=0.01"])
+        ConnectTest(report, ours, theirs, options.all).run_loss()
+        ours.set_options([])
         SocketsTest(report, ours, theirs).run_all()
     if report.require("GID tables", matrix.read_gid_tables):
         matrix.run_all()
         matrix.run_peer_cases()
         if not options.self_check:
             matrix.run_without(optimisations() if options.all else optimisations()[-1:])
+            matrix.run_loss()
         matrix.run_vlan()
         matrix.run_kills()
         if not options.self_check:
@@ -287,7 +279,7 @@ def main():
     parser.add_argument("--backports", action="store_true",
                         help="the peer's kernel is the newest of bookworm-backports, not the release's")
     parser.add_argument("--only", metavar="TEXT", help="run the cells whose name contains this")
-    parser.add_argument("--all", action="store_true", help="every NIC with every driver, which takes an hour")
+    parser.add_argument("--all", action="store_true", help="also every NIC with every driver, and Linux's storage, which takes an hour")
     parser.add_argument("--nics-only", action="store_true", help="only the tests on NICs that DPDK drives")
     parser.add_argument("--no-nics", action="store_true", help="all but these")
     parser.add_argument("--seed", type=int, default=random.randrange(1 << 32),
@@ -300,9 +292,7 @@ def main():
     if not options.self_check and not os.access(UROCE_RUN, os.X_OK):
         report.fail("uroce-run", f"{UROCE_RUN} does not exist; run: make")
         return report.summary()
-    image_dir = IMAGE_DIR + ("-backports" if options.backports else "")
-    subprocess.run([os.path.join(TEST_DIR, "interop", "make-guest.sh"), image_dir, PEER_PROGRAM,
-                    *(["backports"] if options.backports else [])], check=True)
+    image_dir = make_image(options.backports)
     if options.all:
         subprocess.run([os.path.join(INTEROP_DIR, "nic", "make-igb-uio.sh"), image_dir], check=True)
     print(f"seed {options.seed}")

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Many threads that share one engine: bench_crowd [-t THREADS] [-n REQUESTS] [-s BYTES] [-d DEPTH]
- * [-o read|send]. Each thread has queue pairs, queues and memory of its own, on one device, and
- * does so many requests; a SEND is received from a shared queue of the same thread's. Prints
- * requests a second of all, and when the first thread, half of them and the last one were done:
- * those that share fairly are done at the same time. A program of verbs only.
+ * [-o read|send]. Each thread has its own queue pairs, queues and memory on one device, and
+ * executes so many requests. A SEND uses a receive request of the same thread's shared queue. The
+ * program prints requests a second of all threads, and the times when the first thread, half of
+ * them and the last one have finished: if they share fairly, they finish at the same time. The
+ * program uses verbs only.
  */
 #include <pthread.h>
 #include <stdbool.h>
@@ -16,11 +17,11 @@
 
 #include <infiniband/verbs.h>
 
-#include "raise_rc.h"
+#include "raise_qp.h"
 
 static struct {
 	unsigned int threads;
-	unsigned long requests; /* of a thread */
+	unsigned long requests; /* queue pairs of a thread */
 	uint32_t bytes;
 	uint32_t depth;
 	bool sends;
@@ -40,7 +41,7 @@ struct lane {
 	struct ibv_qp *to;
 	struct ibv_mr *mr;
 	uint8_t *memory;
-	double done_s; /* since the start */
+	double done_s; /* time since the start */
 };
 
 static void require(bool condition, const char *what)
@@ -90,7 +91,7 @@ static void connect_to(struct ibv_qp *qp, uint32_t dest_qpn)
 		.rnr_retry = 7,
 		.ah_attr = {.is_global = 1, .port_num = 1, .grh = {.dgid = gid, .hop_limit = 64}}};
 
-	require(raise_rc(qp, &attr) == 0, "ibv_modify_qp");
+	require(raise_qp(qp, &attr) == 0, "ibv_modify_qp");
 }
 
 static void open_lane(struct lane *lane)
@@ -142,7 +143,7 @@ static void post_request(const struct lane *lane)
 	require(ibv_post_send(lane->from, &wr, &bad) == 0, "ibv_post_send");
 }
 
-/* Returns how many requests have completed. */
+/* Poll, and return how many requests have completed. */
 static unsigned int take(const struct lane *lane)
 {
 	unsigned int requests = 0;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What a thread domain saves: nanoseconds of the program's thread for posting a send request and
+ * The gain of a thread domain: nanoseconds of the program's thread for posting a send request and
  * polling its completion, with and without the locks of queue pair and completion queue. The engine
- * completes at once and sends nothing, so what is measured is the queues and the calls.
+ * completes requests at once and sends nothing, so only the queues and the calls are measured.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,14 +13,14 @@
 #include "qp/qp.h"
 #include "queue/cq.h"
 #include "queue/sq.h"
-#include "raise_rc.h"
+#include "raise_qp.h"
 #include "verbs_internal.h"
 
 #define RUNS	  31
 #define RUN_POSTS 200000u
 
 static struct device *device;
-static struct cq *completes; /* where the engine completes */
+static struct cq *completes; /* the queue that the engine completes to */
 
 static void require(bool condition, const char *what)
 {
@@ -104,7 +104,7 @@ static void connect_to_itself(struct ibv_qp *qp)
 		.ah_attr = {.is_global = 1, .port_num = 1, .grh.dgid = device->gids[0].gid},
 	};
 
-	require(raise_rc(qp, &attr) == 0, "ibv_modify_qp");
+	require(raise_qp(qp, &attr) == 0, "ibv_modify_qp");
 }
 
 struct queues {
@@ -138,7 +138,7 @@ static struct queues make_queues(struct ibv_pd *pd, struct ibv_td *td)
 	return queues;
 }
 
-/* As programs of all ages do it. */
+/* Post and poll by the original calls. */
 static void post_and_poll(const struct queues *queues)
 {
 	struct ibv_sge sge = {.addr = 4096, .length = 64};
@@ -149,7 +149,7 @@ static void post_and_poll(const struct queues *queues)
 	require(ibv_poll_cq(ibv_cq_ex_to_cq(queues->cq), 1, &wc) == 1, "ibv_poll_cq");
 }
 
-/* The same by ibv_wr_* and the iterator. */
+/* Do the same by ibv_wr_* and the iterator. */
 static void build_and_iterate(const struct queues *queues)
 {
 	struct ibv_poll_cq_attr attr = {0};
@@ -163,7 +163,7 @@ static void build_and_iterate(const struct queues *queues)
 	ibv_end_poll(queues->cq);
 }
 
-/* Of this thread alone: other work on the machine costs less that way. */
+/* Measure this thread's CPU time, which depends less on other load of the machine. */
 static double run_ns(void (*once)(const struct queues *queues), const struct queues *queues)
 {
 	struct timespec from, to;
@@ -184,7 +184,7 @@ static int compare(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* In turns, so that a change of the machine's speed is seen by both. */
+/* Measure both in turns, so that a change of the machine's speed affects both. */
 static void measure(const char *name, void (*once)(const struct queues *queues),
 		    const struct queues *locked, const struct queues *single)
 {

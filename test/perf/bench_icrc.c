@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* How fast each kernel of the ICRC is: GB/s of update and copy, and nanoseconds of a packet's
+/* The speed of each kernel of the ICRC: GB/s of update and copy, and nanoseconds for a packet's
  * headers. */
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,7 +9,7 @@
 #include "wire/icrc.h"
 #include "wire/icrc_kernel.h"
 
-#define BUFFERS_BYTES (256 * 1024) /* source and target, together in the second-level cache */
+#define BUFFERS_BYTES (256 * 1024) /* source and target fit into the second-level cache */
 #define RUNS	      21
 #define RUN_BYTES     (64u << 20)
 #define RUN_HEADERS   500000u
@@ -23,7 +23,7 @@ static uint8_t source[BUFFERS_BYTES] __attribute__((aligned(4096)));
 static uint8_t target[BUFFERS_BYTES] __attribute__((aligned(4096)));
 static volatile uint32_t result;
 
-/* Of this thread alone: other work on the machine costs less that way. */
+/* Measure this thread's CPU time, which depends less on other load of the machine. */
 static double now(void)
 {
 	struct timespec t;
@@ -85,7 +85,7 @@ static double headers_ns(const struct icrc_kernel *kernel, size_t len)
 	return median(values);
 }
 
-/* What a copy costs on this machine without a CRC: the limit of the fused copies. */
+/* Measure a copy without a CRC: the limit of the fused copies. */
 static uint32_t copy_only(uint32_t state, void *dst, const void *src, size_t len)
 {
 	memcpy(dst, src, len);

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The limit of a software data path on a port: what two processes, a CPU each, get through it
- * without a protocol. The sender copies from a region into packets and computes the CRC in one
- * pass; the receiver checks it and then copies into a region. The port is made as the library makes
- * it.
+ * The limit of a software data path on a port: the rates of two processes, on a CPU each, without a
+ * protocol. The sender copies from a region into packets and computes the CRC in one pass; the
+ * receiver checks it and then copies into a region. The port is opened as the library opens it.
  *
  *     bench_limit PORT            answers, until a client is done
  *     bench_limit -c PORT [-s S]  prints Gb/s of 4 KiB, million packets of 8 B a second, and the
@@ -31,12 +30,12 @@
 #define REGION_BYTES   (512u * 1024)
 #define TRIPS	       100000
 #define PORT_MTU       4200
-#define COUNT_EVERY    256 /* packets: the receiver tells how many have come */
-#define COUNTS_AHEAD   2   /* such questions under way: a port may lose what it has no room for */
+#define COUNT_EVERY    256 /* packets between two questions of how many have come */
+#define COUNTS_AHEAD   2 /* questions in flight: a port may lose packets that it has no room for */
 #define ANSWER_SECONDS 0.05
 #define STUCK_SECONDS  5
 #define LOST_MAX       100
-#define EMPTY_LOOKS    100000 /* of the server, before it asks whether the client is still there */
+#define EMPTY_LOOKS    100000 /* empty polls before the server checks that the client still exists */
 
 static struct port port;
 static struct work work;
@@ -53,7 +52,9 @@ static void start(const char *text, bool netdev)
 	config.memory_bytes = port_memory_bytes(&port);
 	work_require(runtime_start(&config) == 0, "bench_limit: runtime_start");
 	work_require(port_open(&port) == 0, "bench_limit: port_open");
-	/* As engines do: the pool's stack of buffers is that of an lcore. */
+	/*
+	 * Act as an lcore, as engines do, because the pool keeps a stack of buffers for each lcore.
+	 */
 	RTE_PER_LCORE(_lcore_id) = 0;
 	while (!port_connected(&port)) {
 		if (port_has_conn(&port))
@@ -63,7 +64,7 @@ static void start(const char *text, bool netdev)
 	usleep(100000);
 }
 
-/* Where the port has places that it sends from, packets are made there. Returns how many. */
+/* Build packets in the port's own places if it has any. Return how many. */
 static uint16_t make_in_place(uint16_t n, uint32_t len)
 {
 	const struct port_ops *ops = port.ops;
@@ -137,7 +138,7 @@ static enum work_kind take(const struct rte_mbuf *mbuf, uint64_t *value)
 	return work_take(&work, at, mbuf->data_len);
 }
 
-/* Takes the answers that are there; the value of the last one. */
+/* Take the received answers, and return the value of the last one. */
 static unsigned int answers(uint64_t *value)
 {
 	struct rte_mbuf *mbufs[BURST];
@@ -156,8 +157,8 @@ static unsigned int answers(uint64_t *value)
 }
 
 /*
- * The number of packets stored since the start answers a question for it. The client says when it
- * is done, and leaves: a server that had no CPU meanwhile finds the connection closed, and its last
+ * Answer each question with the number of packets stored since the start. The client announces its
+ * end and leaves. A server that had no CPU at that time finds the connection closed, and the last
  * packet gone.
  */
 static void serve(void)
@@ -199,7 +200,7 @@ static void serve(void)
 	}
 }
 
-/* Waits until no more than `ahead` questions are open, or answers seem to be lost. */
+/* Wait until at most `ahead` questions are unanswered, or answers seem to be lost. */
 static void await(unsigned int *open, unsigned int ahead, uint64_t *arrived)
 {
 	const uint64_t until = rte_rdtsc() + (uint64_t)(ANSWER_SECONDS * (double)rte_get_tsc_hz());
@@ -213,7 +214,7 @@ static void await(unsigned int *open, unsigned int ahead, uint64_t *arrived)
 	}
 }
 
-/* Packets a second that arrive. */
+/* Return the rate of packets that arrive, in packets a second. */
 static double stream(uint32_t len, double seconds)
 {
 	const double hz = (double)rte_get_tsc_hz();
@@ -239,7 +240,7 @@ static double stream(uint32_t len, double seconds)
 	return (double)(arrived - before) * hz / (double)(rte_rdtsc() - from);
 }
 
-/* Whether the echo came; a port may lose it. */
+/* Return true if the echo came; a port may lose it. */
 static bool trip(uint64_t number)
 {
 	const uint64_t until = rte_rdtsc() + (uint64_t)(ANSWER_SECONDS * (double)rte_get_tsc_hz());
@@ -300,7 +301,7 @@ int main(int argc, char **argv)
 	ping_pong(&p50, &p99);
 	send_one(WORK_END, 0);
 	printf("%.2f %.2f %.3f %.3f\n", gbits, mpps, p50, p99);
-	/* The server needs a moment to find the last packet. */
+	/* Give the server a moment to receive the last packet. */
 	usleep(50000);
 	return 0;
 }

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What a message costs on its way through the library, stage by stage, without engine and port: two
- * devices in one thread, and between them nothing but memory that is hot. Cycles of the time stamp
- * counter a message, medians over many batches, so that other work on the machine hardly shows.
+ * The cost of a message in the library, stage by stage, without engine and port. Two devices run in
+ * one thread, and packets between them stay in the cache. The program prints cycles of the time
+ * stamp counter for each message, as medians over many batches, which other load of the machine
+ * hardly changes.
  *
  *     bench_path [-n BATCHES] [-q QPS] [-w LIST] [BYTES...]
  *
- * With several queue pairs, each message of a batch is another one's, round robin. LIST: the
- * optimisations to do without (base/tuning.h).
+ * With several queue pairs, the messages of a batch use them in turn. LIST names the optimisations
+ * to switch off (base/tuning.h).
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,13 +23,13 @@
 #include "mem/pd.h"
 #include "qp/qp.h"
 #include "queue/cq.h"
-#include "raise_rc.h"
+#include "raise_qp.h"
 #include "wire/headers.h"
 
 #define FRAMES_MAX   128
 #define FRAME_BYTES  RTE_ALIGN_CEIL(PACKET_FRAME_MAX, RTE_CACHE_LINE_SIZE)
 #define BATCH_MAX    32
-#define AHEAD	     2 /* packets, as engines do */
+#define AHEAD	     2 /* packets in a burst, as in engines */
 #define MANY_QPS     64
 #define REGION_BYTES (512u * 1024)
 #define RIGHTS	     (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ)
@@ -57,7 +58,7 @@ struct node {
 static struct node nodes[2] __rte_cache_aligned;
 static uint64_t now_ns = 1000;
 static uint32_t qps = 1;
-static uint32_t turn; /* the queue pair that the next batch begins with */
+static uint32_t turn; /* the queue pair with which the next batch begins */
 
 static void require(bool condition, const char *what)
 {
@@ -145,9 +146,10 @@ static void node_connect(struct node *node, const struct node *peer, uint32_t i)
 	require(device_make_path(node->device, &attr.ah_attr, peer->device->config.mac,
 				 WIRE_UDP_SPORT_MIN, &path) == 0,
 		"device_make_path");
-	for (size_t step = 0; step < RC_STEPS; step++) {
-		attr.qp_state = rc_steps[step].state;
-		require(qp_modify(node->qp[i], &attr, rc_steps[step].mask, &path) == 0,
+	for (int state = IBV_QPS_INIT; state <= IBV_QPS_RTS; state++) {
+		attr.qp_state = (enum ibv_qp_state)state;
+		require(qp_modify(node->qp[i], &attr, raise_mask(IBV_QPT_RC, attr.qp_state),
+				  &path) == 0,
 			"qp_modify");
 	}
 }

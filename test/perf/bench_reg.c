@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What registering memory costs, by kind of page and size: one row a size, in microseconds, beside
- * what touching each page for the first time costs. A program of verbs only, for any device:
+ * The cost of registering memory, by kind of page and size: a row for each size, in microseconds,
+ * with the cost of the first access to each page. The program uses verbs only, and runs on any
+ * device:
  *
  *     uroce-run --port net_null0 --ip 10.0.0.1/24 -- bench_reg [LARGEST_MIB]
  *
- * Memory that cannot be had here (huge pages above all) is left out, with a line that says so.
+ * Memory that this machine does not have (above all huge pages) is left out, and a line says so.
  */
 #include <errno.h>
 #include <stdbool.h>
@@ -19,8 +20,9 @@
 #include <infiniband/verbs.h>
 
 #define MIB	((size_t)1 << 20)
-#define REPEATS 15 /* odd: the median is one of them */
-/* In a virtual machine the first touch of memory also pays for the host's: the best is taken. */
+#define REPEATS 15 /* odd, so that the median is one of the values */
+/* In a virtual machine the first access to memory may also fault on the host: take the lowest
+ * value. */
 #define FRESH_REPEATS 3
 
 #ifndef MAP_HUGE_2MB
@@ -78,13 +80,13 @@ static void *map(const struct kind *kind, size_t bytes)
 
 	if (memory == MAP_FAILED)
 		return NULL;
-	/* What the kernel makes of ordinary memory by itself would be neither one nor the other. */
+	/* Transparent huge pages would be neither kind: switch them off. */
 	if (kind->flags == 0)
 		madvise(memory, bytes, MADV_NOHUGEPAGE);
 	return memory;
 }
 
-/* Microseconds of registration, or of deregistration. */
+/* Return the microseconds of registration, or of deregistration. */
 struct cost {
 	double on;
 	double off;
@@ -118,7 +120,7 @@ static struct cost repeated(void *memory, size_t bytes, unsigned int access)
 	return (struct cost){median(on, REPEATS), median(off, REPEATS)};
 }
 
-/* What the program pays by itself when it touches each page for the first time. */
+/* Return the time in which the program itself accesses each page for the first time. */
 static double fault_in(volatile uint8_t *memory, size_t bytes, size_t page)
 {
 	const uint64_t start = now_ns();
@@ -128,7 +130,7 @@ static double fault_in(volatile uint8_t *memory, size_t bytes, size_t page)
 	return (double)(now_ns() - start) / 1e3;
 }
 
-/* What it costs to touch, or to register, memory that has no pages yet. */
+/* Measure access to, or registration of, memory that has no pages yet. */
 static bool absent(const struct kind *kind, size_t bytes, bool touch, double *us)
 {
 	*us = 0;

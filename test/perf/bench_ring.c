@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The limit of a software data path by hand-over: two processes, a CPU each, and packets that stay
- * where they are in shared memory. The sender copies from a region into a packet and computes the
- * CRC in one pass, and tells its number through a ring; the receiver checks it and copies into a
+ * The limit of a software data path by hand-over: two processes, on a CPU each, and packets in
+ * shared memory. The sender copies from a region into a packet, computes the CRC in the same pass,
+ * and passes the packet's number through a ring. The receiver checks the CRC and copies into a
  * region.
  *
  *     bench_ring [OPTION...] CPU_A CPU_B   prints Gb/s of 4 KiB, million packets of 8 B a second,
@@ -33,7 +33,7 @@
 #define REGION_BYTES (512u * 1024)
 #define TRIPS	     100000
 
-/* One way: who sends has its buffers back when the receiver has gone past them. */
+/* One direction. The sender may reuse a buffer when the receiver's index has passed it. */
 struct way {
 	_Alignas(128) atomic_uint sent;
 	_Alignas(128) atomic_uint taken;
@@ -45,8 +45,8 @@ struct way {
 struct side {
 	struct way *out, *in;
 	struct work work;
-	uint32_t sent, back, taken; /* what we know of the indices */
-	uint32_t free[BUFFERS];	    /* a stack: what came back last is in the cache */
+	uint32_t sent, back, taken; /* our copies of the indices */
+	uint32_t free[BUFFERS];	    /* a stack: the buffer that was returned last is in the cache */
 	uint32_t free_count;
 };
 
@@ -139,7 +139,7 @@ static void serve(struct side *side)
 	}
 }
 
-/* Packets a second that arrive. */
+/* Return the rate of packets that arrive, in packets a second. */
 static double stream(struct side *side, uint32_t len, double seconds)
 {
 	const double from = now_s();
@@ -190,7 +190,7 @@ static void run_pair(struct side *side, char **cpus, size_t region_bytes, double
 		serve(side);
 		_exit(0);
 	}
-	/* The other side has its region when it answers. */
+	/* When the other side answers, it has its region. */
 	side_send(side, WORK_ECHO, 0, 8);
 	side_receive(side, &value);
 	gbits = stream(side, 4096, seconds) * 4096 * 8 / 1e9;
@@ -201,7 +201,7 @@ static void run_pair(struct side *side, char **cpus, size_t region_bytes, double
 	printf("%.2f %.2f %.3f %.3f\n", gbits, mpps, p50, p99);
 }
 
-/* The loop of one CPU: a packet's worth at a time, from all of one region to all of another. */
+/* Copy on one CPU, a packet's length at a time, from all of one region to all of another. */
 static void run_loop(struct work *from, const char *cpu, size_t region_bytes, double seconds)
 {
 	const bool no_crc = from->no_crc;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Connections by rdma_cm, set up and torn down one after the other: how many a second.
+ * The rate of connections by rdma_cm that are set up and torn down.
  *
  *   connect_rate -p PORT -a ADDRESS              serve one client
  *   connect_rate -p PORT -a ADDRESS [-n COUNT] [-w WINDOW] [-o] [-l] HOST
@@ -9,8 +9,8 @@
  * tells the server when its client has finished. WINDOW connections are under way at a time; with
  * -o all COUNT are open before the first one ends. The client prints connections a second, and the
  * time from rdma_connect to the established connection in us: median and longest. Either side fails
- * where it has more descriptors at its end than before its first connection. With -l the client
- * says so on a line of its own and waits for a signal, so that others can look at what is left.
+ * if it has more descriptors at its end than before its first connection. With -l the client prints
+ * a further line and waits for a signal, so that a test can inspect what is left.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -51,7 +51,7 @@ static struct ibv_pd *pd;
 static struct ibv_cq *cq;
 static struct conn *conns;
 static unsigned int started, established, ended;
-static unsigned int descriptors; /* with the device open, before the first connection */
+static unsigned int descriptors; /* descriptors with the device open, before the first connection */
 
 static void require(bool ok, const char *what)
 {
@@ -269,7 +269,7 @@ static int tcp_socket(const char *host, struct addrinfo **found)
 	return fd;
 }
 
-/* Listen by TCP as well: the port shows others that the server is ready. */
+/* Listen by TCP as well: a test sees by the port that the server is ready. */
 static int wait_for_client(void)
 {
 	struct addrinfo *found;

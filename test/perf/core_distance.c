@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* How far two CPUs are apart: the round trip of one cache line, median of many, in nanoseconds. */
+/* The distance of two CPUs: the median round trip of one cache line, in nanoseconds. */
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>

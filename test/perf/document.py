@@ -1,9 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Write doc/performance.md's figures, tables and plots anew, and the README's five figures: what perf.py has measured (--json),
-and what testroce tells of itself, which is measured here. Takes about six minutes beside perf.py's.
-
-What is written stands between <!-- begin NAME --> and <!-- end NAME -->; the rest of the text is kept."""
+"""Write the figures, tables and plots of doc/performance.md, and the README's five figures. The input is what
+perf.py has measured (--json). testroce's own figures are measured here, which takes about six minutes. The
+output replaces the text between <!-- begin NAME --> and <!-- end NAME -->; the other text is kept."""
 
 import argparse
 import json
@@ -31,14 +30,14 @@ STAGES = (("64 KiB WRITE", HOT), ("64 KiB READ", [*HOT, "--mode", "read"]), ("64
           ("8 B SEND, SRQ", ["--mode", "incast", "--size", "8", "--batch", "32", "--depth", "256"]))
 TITLES = {"bandwidth": "Bandwidth against message size", "rate-qps": "Rate against queue pairs",
           "rate-depth": "Rate against depth", "loss": "Goodput against loss", "latency": "Latency of 8 bytes"}
-# A line a figure: its keys by column, "" where there is none.
+# The rows of the table: the keys of the figures by column, "" for none.
 README_COLUMNS = ("memif", "two programs of one uroced", "veth", "kernel TCP on that veth")
 README_FIGURES = (("64 KiB WRITE", ("memif.write", "hand-over.write", "veth.write", "tcp.gbps")),
                   ("64 KiB READ", ("memif.read", "hand-over.read", "", "")),
                   ("8 B WRITE, one queue pair", ("memif.rate1", "hand-over.rate1", "veth.rate1", "")),
                   ("half round trip, p50", ("memif.p50", "hand-over.p50", "veth.p50", "tcp.spin.p50")),
                   ("half round trip, p99", ("memif.p99", "hand-over.p99", "", "tcp.spin.p99")))
-SERIES_SECONDS = 600  # at most, of a sweep or an ablation
+SERIES_SECONDS = 600  # longest time of a sweep or an ablation
 
 
 def say(text):
@@ -46,7 +45,7 @@ def say(text):
 
 
 def put(path, name, text):
-    """Replace what stands in the file under that name."""
+    """Replace the text in the file under that name."""
     with open(path, encoding="utf-8") as file:
         whole = file.read()
     block = re.compile(rf"(<!-- begin {name} -->\n).*?(<!-- end {name} -->)", re.S)
@@ -56,7 +55,7 @@ def put(path, name, text):
         file.write(block.sub(lambda found: found.group(1) + text.rstrip("\n") + "\n" + found.group(2), whole))
 
 
-# ---- what perf.py has measured ----
+# ---- the figures of perf.py ----
 def about_text(data):
     about = data["about"]
     states = {record["state"] for record in data["figures"].values() if record["median"] is not None}
@@ -103,9 +102,9 @@ def write_measured(data):
     put(README, "figures", readme_figures(data))
 
 
-# ---- what testroce tells of itself ----
+# ---- the figures of testroce ----
 def pair(machine, wire, seconds, *options):
-    """What the calling side prints."""
+    """Return the output of the active side."""
     port = machine.next_port()
     program = os.path.join(machine.build, "app", "testroce")
     server = machine.start([program, *wire.options(0), "--listen", str(port), "--once"], 0)
@@ -145,7 +144,7 @@ def write_sweep(machine, wire, args):
 
 
 def write_stages(_machine, wire, args):
-    """Cycles a packet of the calling side's core, by stage."""
+    """Write the cycles for each packet of the active side's core, by stage."""
     results = [(title, wire.testroce(*options, "--stages", seconds=2 * args.seconds)) for title, options in STAGES]
     lines = [f"| | {' | '.join(title for title, _ in results)} |", f"|{'---|' * (len(results) + 1)}"]
     for stage in results[0][1]["stages"]:
@@ -160,7 +159,7 @@ def write_path(machine):
 
 
 def attempt(what, function, *args):
-    """What fails is named, and what was there before stays."""
+    """Run one part. If it fails, name it, and keep the old text."""
     started = time.monotonic()
     try:
         function(*args)

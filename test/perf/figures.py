@@ -1,17 +1,17 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Figures, measured in groups: all of a group in turn, several times over, and compared only within one placement of
-the CPUs."""
+"""Figures, measured in groups: all figures of a group in turn, several times. They are compared only within one
+placement of the CPUs."""
 
 import statistics
 import time
 
 from machine import NEAR_NS, Failed
 
-FAILURES_MAX = 3  # of a figure: something is wrong with it
+FAILURES_MAX = 3  # after so many failures of a figure, give it up
 
 
 class Figure:
-    """What is measured; `measure` gives a number, or several of one run, one for each of `keys`."""
+    """One measurement; `measure` returns a number, or several numbers of one run, one for each of `keys`."""
 
     def __init__(self, keys, title, unit, measure):
         self.keys = keys.split()
@@ -20,7 +20,7 @@ class Figure:
         self.measure = measure
         self.samples = []  # (state, distance in ns, numbers)
         self.failed = 0
-        self.failure = None  # why it was given up
+        self.failure = None  # the reason why it was given up
         self.steal = 0.0
 
     def of(self, state):
@@ -28,7 +28,7 @@ class Figure:
 
 
     def fail(self, why, tell):
-        """A sample was lost; the next round makes up for it, but not for ever."""
+        """A sample was lost. The next round replaces it, unless too many were lost."""
         self.failed += 1
         if self.failed == FAILURES_MAX:
             self.failure = why
@@ -45,7 +45,7 @@ class Group:
 
 
 def _take(machine, figure):
-    """One sample, unless the CPUs moved meanwhile."""
+    """Take one sample, unless the CPUs moved meanwhile."""
     stolen, total = machine.stolen()
     before = machine.distance_ns()
     numbers = figure.measure()
@@ -59,13 +59,14 @@ def _take(machine, figure):
 
 
 def _choose_state(group):
-    """The placement in which the poorest figure has the most samples; near is worth more."""
+    """Choose the placement in which the figure with the fewest samples has the most. Prefer near."""
     alive = [figure for figure in group.figures if not figure.failure]
     return max(("near", "far"), key=lambda state: min((len(figure.of(state)) for figure in alive), default=0))
 
 
 def measure_group(machine, group, repeat, tell):
-    """As many rounds as wanted, and then as many more of what failures and the CPUs' moves have cost."""
+    """Run as many rounds as wanted, and then rounds in place of those that failures and moves of the CPUs have
+    cost."""
     started = time.monotonic()
     tell(f"\n== {group.name}")
     for round_number in range(3 * repeat):
@@ -78,7 +79,7 @@ def measure_group(machine, group, repeat, tell):
                 _take(machine, figure)
             except Failed as failure:
                 figure.fail(str(failure), tell)
-            except Exception as failure:  # whatever it is, the other figures shall be had
+            except Exception as failure:  # whatever fails, measure the other figures
                 figure.fail(f"{type(failure).__name__}: {failure}", tell)
     group.state = _choose_state(group)
     for figure in group.figures:
@@ -87,7 +88,7 @@ def measure_group(machine, group, repeat, tell):
 
 
 def medians(group, figure):
-    """Of the samples in the group's placement; None where there are none."""
+    """Return the medians of the samples in the group's placement; None where there are none."""
     samples = figure.of(group.state)
     if not samples:
         return None
@@ -114,7 +115,7 @@ def _line(group, figure):
 
 
 def records(groups):
-    """All that was measured, by key, for JSON."""
+    """Return all that was measured, by key, for JSON."""
     result = {}
     for group in groups:
         for figure in group.figures:

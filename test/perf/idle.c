@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What an idle program costs, and how soon it answers:
+ * The cost of an idle program, and the time until it answers:
  *
  *     idle -s SOCKET SECONDS    does nothing for so long, connected, and prints how many percent of
  *                               a CPU that took; then does nothing until it is killed
@@ -44,7 +44,7 @@ static double seconds_of(const struct timeval *time)
 	return (double)time->tv_sec + (double)time->tv_usec / 1e6;
 }
 
-/* Of all threads. */
+/* Return the CPU time of all threads. */
 static double cpu_s(void)
 {
 	struct rusage usage;
@@ -136,7 +136,7 @@ static void go_to_cpu(const char *number)
 	}
 }
 
-/* Stores how often it was woken. */
+/* Store how often it was woken. */
 static void sleep_and_answer(int fd, uint64_t *word)
 {
 	struct pollfd poll_fd = {.fd = fd, .events = POLLIN};

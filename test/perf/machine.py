@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The machine that is measured: its CPUs and how far they are apart, huge pages, network namespaces, processes."""
+"""The machine that is measured: its CPUs and their distance, huge pages, network namespaces, processes."""
 
 import os
 import re
@@ -14,25 +14,25 @@ sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
 from harness.process import tcp_tables, tcp_tables_show, LISTEN  # noqa: E402
 
-NEAR_NS = 250  # a cache line's round trip below this: the two CPUs share a cache
-TIMEOUT_S = 60  # of a test of some seconds
+NEAR_NS = 250  # below this round trip of a cache line, the two CPUs share a cache
+TIMEOUT_S = 60  # timeout of a test of some seconds
 LISTEN_S = 30
-CPUS = (0, 1)  # of the passive side and of the active one
+CPUS = (0, 1)  # the passive side's and the active side's
 
 
 class Failed(Exception):
-    """A figure could not be had; says why in one line."""
+    """The reason, in one line, why a figure could not be measured."""
 
 
 class Machine:
-    """Ends and removes all that it has made."""
+    """The machine; it ends and removes all that it has made."""
 
     def __init__(self, build):
         self.build = os.path.abspath(build)
         self.tools = os.path.join(self.build, "test", "perf")
         self.uroce_run = os.path.join(self.build, "app", "uroce-run")
         self.dir = tempfile.mkdtemp(prefix="uroce-perf-")
-        self.port = 18800  # of the next pair: one that was just left may not be free yet
+        self.port = 18800  # port of the next pair: the last one may not be free yet
         self._children = []
         self._spaces = []
         self._pages = {}
@@ -47,12 +47,12 @@ class Machine:
         return f"{cpu.group(1) if cpu else '?'}, {os.cpu_count()} CPUs, Linux {os.uname().release}"
 
     def distance_ns(self):
-        """Of the two CPUs: one cache line there and back."""
+        """Return the distance of the two CPUs: the round trip of one cache line."""
         return float(self.output([self.tool("core_distance"), *map(str, CPUS)]))
 
     @staticmethod
     def stolen():
-        """Ticks that the hypervisor took, that others used, and all."""
+        """Return the ticks that the hypervisor took, the ticks that other programs used, and all ticks."""
         with open("/proc/stat", encoding="ascii") as file:
             fields = [int(field) for field in file.readline().split()[1:]]
         return fields[7], sum(fields)
@@ -68,7 +68,7 @@ class Machine:
         return child
 
     def finish(self, child, what):
-        """Its output, when it has ended as it should."""
+        """Wait until the process ends, and return its output. It must succeed."""
         try:
             out, err = child.communicate(timeout=TIMEOUT_S)
         except subprocess.TimeoutExpired:
@@ -96,9 +96,8 @@ class Machine:
         return self.port
 
     def pair(self, server, client, spaces=(None, None), listens=None, kill_server=False):
-        """Run a server and a client, a CPU each; what the client prints, and the server.
-
-        The client starts when the server listens at TCP port `listens`, or at once."""
+        """Run a server and a client, on a CPU each. Return the client's output, and the server. The client starts
+        when the server listens at TCP port `listens`, or at once."""
         first = self.start(server, CPUS[0], spaces[0])
         try:
             until = time.monotonic() + LISTEN_S
@@ -122,7 +121,7 @@ class Machine:
 
     # ---- network namespaces ----
     def veth(self, mtu=9000):
-        """Two namespaces with a veth0 each; their names and addresses."""
+        """Make two namespaces with a veth0 each; return their names and addresses."""
         names = [f"uperf{os.getpid()}{end}" for end in "ab"]
         addresses = ["10.99.2.1", "10.99.2.2"]
         for name in names:
@@ -145,7 +144,7 @@ class Machine:
 
     # ---- huge pages ----
     def reserve(self, kib, pages):
-        """Have so many free huge pages of that size, if the machine has the memory; given back by close()."""
+        """Reserve so many free huge pages of that size, if the machine has the memory. close() returns them."""
         folder = f"/sys/kernel/mm/hugepages/hugepages-{kib}kB"
         try:
             with open(f"{folder}/nr_hugepages", encoding="ascii") as file:
@@ -156,11 +155,11 @@ class Machine:
                 self._pages.setdefault(folder, have)
                 self._set_pages(folder, have + pages - free)
         except OSError:
-            pass  # the tool that wants them says that it has none
+            pass  # the tool that needs them reports that there are none
 
     @staticmethod
     def _set_pages(folder, number):
-        """Twice where it is not all at once: free memory may be in pieces, which the kernel moves together when asked."""
+        """Try twice: free memory may be fragmented, and the kernel defragments it when asked."""
         for attempt in range(2):
             with open(f"{folder}/nr_hugepages", "w", encoding="ascii") as file:
                 file.write(str(number))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The marks, each beside its figure and what it is compared with."""
+"""The marks: each with its figure and the figure that it is compared with."""
 
 import math
 
@@ -9,9 +9,9 @@ NEAR = "near"
 
 
 class Mark:
-    """A figure against a multiple of another one (the best, where `against` names several that were measured), or
-    against a number: at least, or (`most`) at most. A number may have a figure `beside` it, to which the ratio is told;
-    the number decides."""
+    """A mark compares a figure with a multiple of another figure (the best one if `against` names several), or with
+    a number. The figure must reach it, or, with `most`, not exceed it. With a number, `beside` may name a figure
+    to which a ratio is shown; the number decides."""
 
     def __init__(self, title, port, key, text, factor, against=None, most=False, double=False, beside=None):
         self.title = title
@@ -22,7 +22,7 @@ class Mark:
         self.against = against
         self.most = most
         self.beside = beside
-        self.double = double  # the keys are of half round trips
+        self.double = double  # the keys are half round trips
 
     def _base(self, records):
         keys = (self.against or self.beside or "").split()
@@ -30,7 +30,7 @@ class Mark:
         return (min if self.most else max)(values, default=None)
 
     def judge(self, records):
-        """A row of the table: figure, port, what it is here, mark, what it is compared with, the ratio, met."""
+        """Return a row of the table: figure, port, value, mark, reference, ratio, met."""
         record = records.get(self.key)
         value = _value(record)
         base = self._base(records)
@@ -51,7 +51,7 @@ class Mark:
         else:
             limit = self.factor
             if row["state"] != NEAR:
-                return row  # absolute marks are those of CPUs that are near
+                return row  # absolute marks hold for near CPUs
         row["met"] = "yes" if (value <= limit if self.most else value >= limit) else "no"
         return row
 
@@ -111,6 +111,8 @@ MARKS = [
          double=True),
     Mark("64 KiB WRITE", "veth", "veth.write", "80% of the port's ceiling", 0.8, "veth.limit.gbps"),
     Mark("64 KiB WRITE", "veth", "veth.write", "ahead of kernel TCP", 1, "tcp.gbps"),
+    Mark("64 KiB WRITE, 1% lost", "veth", "veth.loss.write", "85% of the lossless rate", 0.85, "veth.write"),
+    Mark("ib_write_lat -s 8, 1% lost, p99", "veth", "veth.loss.p99", "at most 200 us", 200, most=True),
     *_registration_marks(),
     *(mark for port in ("memif", "hand-over", "veth") for mark in _perftest_marks(port)),
 ]
@@ -120,7 +122,7 @@ HEADS = ("figure", "port", "measured", "mark", "compared with", "ratio", "met")
 
 
 def judge_all(records, measured):
-    """The rows of what was measured; a figure that failed has a row as well."""
+    """Return the rows of all figures that were measured or that failed."""
     return [mark.judge(records) for mark in MARKS if mark.key in measured]
 
 
@@ -136,7 +138,8 @@ def text_table(rows):
 
 
 def markdown_table(rows):
-    """A line a mark, a column a port: what it is here, and its ratio to what the mark is about; bold where it is met."""
+    """Return a table with a row for each mark and a column for each port: the value and its ratio to the reference;
+    bold if the mark is met."""
     ports = list(dict.fromkeys(row["port"] for row in rows))
     lines = {}
     for row in rows:

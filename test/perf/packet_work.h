@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What a software data path has to do for a packet, whatever its protocol: copy from a region into
- * the packet with a CRC in one pass; check it, and then copy into a region. The limits that
- * performance is compared with are made of this (bench_limit, bench_ring).
+ * The work of any software data path on a packet, whatever its protocol: copy from a region into
+ * the packet and compute a CRC in one pass; check the CRC, and then copy into a region. The limits
+ * that performance is compared with consist of this work (bench_limit, bench_ring).
  */
 #ifndef PERF_PACKET_WORK_H
 #define PERF_PACKET_WORK_H
@@ -20,20 +20,20 @@
 #include "wire/icrc.h"
 
 #define WORK_HEADER_BYTES 64u
-#define WORK_KIND_AT	  44 /* behind the headers that ports may look at: up to UDP's */
+#define WORK_KIND_AT	  44 /* behind the headers that ports may read, up to UDP's */
 #define WORK_VALUE_AT	  48
 #define WORK_PACKET_MAX	  (WORK_HEADER_BYTES + 4096u + 4u)
 
-/* What the receiver does with a packet. */
+/* The receiver's work on a packet. */
 enum work_kind { WORK_STORE, WORK_ECHO, WORK_COUNT, WORK_END };
 
 struct work {
 	uint8_t *region;
 	size_t region_bytes;
 	size_t offset;
-	bool no_crc; /* copies alone, as where two trust each other */
-	bool udp; /* UDP packets to RoCE's port, as a kernel interface is asked for; what they are
-		     else is nobody's */
+	bool no_crc; /* copies alone, as between programs that trust each other */
+	bool udp;    /* UDP packets to RoCE's port, which a kernel interface needs; their content is
+			not RoCE */
 	struct headers headers; /* of these */
 	uint16_t id;
 	uint8_t header[WORK_HEADER_BYTES];
@@ -51,7 +51,7 @@ static inline void work_require(bool condition, const char *what)
 		work_fail(what);
 }
 
-/* Its memory is touched here. */
+/* Initialise a region; this accesses its memory for the first time. */
 static inline void work_init(struct work *work, size_t region_bytes)
 {
 	memset(work, 0, sizeof(*work));
@@ -60,12 +60,12 @@ static inline void work_init(struct work *work, size_t region_bytes)
 	work_require(work->region != MAP_FAILED, "memory for the region");
 	memset(work->region, 1, region_bytes);
 	work->region_bytes = region_bytes;
-	/* An Ethernet type for experiments: whatever else comes is not ours. */
+	/* An Ethernet type for experiments; frames of other types are not ours. */
 	work->header[12] = 0x88;
 	work->header[13] = 0xb5;
 }
 
-/* After work_init: see work.udp. */
+/* Call after work_init, because it reads work.udp. */
 static inline void work_use_udp(struct work *work)
 {
 	work->udp = true;
@@ -89,7 +89,7 @@ static inline uint8_t *work_next(struct work *work, uint32_t len)
 	return at;
 }
 
-/* Make a packet of `len` bytes of the region at `at`. Its bytes. */
+/* Build a packet of `len` bytes of the region at `at`. Return its length. */
 static inline uint32_t work_make(struct work *work, uint8_t *at, enum work_kind kind,
 				 uint64_t value, uint32_t len)
 {
@@ -116,7 +116,7 @@ static inline bool work_is_ours(const struct work *work, const uint8_t *at, uint
 	return bytes >= WORK_HEADER_BYTES + 4 && memcmp(at + 12, work->header + 12, 2) == 0;
 }
 
-/* Check a packet and store its payload; what is asked for. */
+/* Check a packet and store its payload. Return its kind. */
 static inline enum work_kind work_take(struct work *work, const uint8_t *at, uint32_t bytes)
 {
 	const uint32_t len = bytes - WORK_HEADER_BYTES - 4u;
@@ -147,7 +147,7 @@ static inline int work_compare(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* Of so many round trips in ticks: half of the median, and of the 99th of 100, in us. */
+/* Compute half of the median round trip, and of the 99th percentile, in us. */
 static inline void work_quantiles(uint64_t *ticks, int count, double ticks_per_s, double *p50,
 				  double *p99)
 {

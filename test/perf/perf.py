@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Measure what uroce gives, beside its marks and the machine's limits, in one run: a table of both.
+"""Measure uroce and the machine's limits in one run, and print a table of the figures and their marks.
 
-Two processes, a CPU each (CPU 0 serves, CPU 1 calls), unless said. Limits are what the same port gives without a
-protocol. The distance of the two CPUs (one cache line there and back: near or far) is measured around each figure;
-figures are medians of those of one placement. A whole run takes about 13 minutes, and wants a machine with nothing else
-to do. A figure that fails is tried again; one that goes on failing is named, and the others go on."""
+Most figures are of two processes, on a CPU each (the passive side on CPU 0, the active side on CPU 1). The limits are
+measured on the same port without a protocol. The distance of the two CPUs (one cache line there and back: near or
+far) is measured around each figure; figures are medians of those of one placement. A whole run takes about 13
+minutes, and needs an idle machine. A figure that fails is tried again. One that fails repeatedly is named, and the
+others continue.
+"""
 
 import argparse
 import json
@@ -27,7 +29,8 @@ def say(line):
 
 
 def measure_rows(machine, names, args):
-    """All groups of the named rows; what stops a row leaves the others alone. And the rows that were stopped."""
+    """Measure all groups of the named rows. A failure of one row does not stop the others. Return the rows that failed,
+    too."""
     groups, stopped = [], []
     for name in names:
         try:

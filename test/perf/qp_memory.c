@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The memory that an idle queue pair takes: qp_memory [-d DEPTH] [QPS]. Prints how many bytes the
- * process has grown by for each of so many RC queue pairs, connected each to itself, with queues of
- * DEPTH requests, one READ or atomic at a time: so many that a huge page which is not full hardly
- * counts. A program of verbs only.
+ * The memory of an idle queue pair: qp_memory [-d DEPTH] [QPS]. The program creates many RC queue
+ * pairs, each connected to itself, with queues of DEPTH requests and one READ or atomic at a time.
+ * It prints how many bytes the process has grown by for each. The number is so large that a partly
+ * used huge page hardly counts. The program uses verbs only.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,7 +12,7 @@
 
 #include <infiniband/verbs.h>
 
-#include "raise_rc.h"
+#include "raise_qp.h"
 
 static struct ibv_context *context;
 static struct ibv_pd *pd;
@@ -27,7 +27,7 @@ static void require(int ok, const char *what)
 	exit(1);
 }
 
-/* All that is in memory, of which a page counts whole. */
+/* Return the bytes in memory; a partly used page counts as a whole one. */
 static unsigned long resident_bytes(void)
 {
 	FILE *file = fopen("/proc/self/statm", "r");
@@ -74,7 +74,7 @@ static void make_qp(unsigned int depth)
 
 	require(qp != NULL, "qp_memory: ibv_create_qp");
 	attr.dest_qp_num = qp->qp_num;
-	require(raise_rc(qp, &attr) == 0, "qp_memory: ibv_modify_qp");
+	require(raise_qp(qp, &attr) == 0, "qp_memory: ibv_modify_qp");
 }
 
 int main(int argc, char **argv)
@@ -93,7 +93,10 @@ int main(int argc, char **argv)
 	if (qps == 0 || depth == 0)
 		return 2;
 	open_device();
-	/* What is made with the first one is not each one's. */
+	/*
+	 * Create one queue pair first: what the first one allocates is not part of the cost of
+	 * each.
+	 */
 	make_qp((unsigned int)depth);
 	before = resident_bytes();
 	for (unsigned long i = 0; i < qps; i++)

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What is measured. Each of ROWS gives groups of figures, one after the other, and what they need is there until the
-next is asked for."""
+"""The measurements. Each of ROWS yields groups of figures one after the other. The programs of a group run until
+the next group is asked for."""
 
 from figures import Figure, Group
 from machine import CPUS
 from wires import Attached, Isolated, Memif, Veth, Vhost, uroced
 
-HOT = ["--region", "512K"]  # as the limits' regions are
-ONE = ["--region", "64K"]  # perftest writes one message's memory over and over
+HOT = ["--region", "512K"]  # as the limits' regions
+ONE = ["--region", "64K"]  # perftest writes the memory of one message again and again
 RATE = ["--size", "8", "--batch", "32", "--depth", "256"]
 COLD = ["--size", "1M", "--region", "1G", "--depth", "16"]
 COLD_MIB = ["-r", "1024"]
@@ -51,7 +51,7 @@ def _small(wire, seconds):
 
 
 def _perftest(wire, seconds):
-    """Debian's, as it is, beside testroce doing the same: hybrid progress, perftest's depth, completions and memory."""
+    """Debian's unmodified program, beside testroce with the same hybrid progress, depth, completions and memory."""
     name = wire.name
     whole = str(max(1, round(seconds)))
     return [
@@ -142,7 +142,7 @@ def qps(machine, seconds):
 
 
 def _connections(wire):
-    """rdma_cm's; `seconds` do not count: a rate is that of all of them."""
+    """Connections by rdma_cm; `seconds` has no effect, because the rate is that of all connections."""
     name = wire.name
     return [Figure(f"{name}.connect{key} {name}.connect{key}.p50 {name}.connect{key}.max",
                    f"{title}: a second; us to connect: median / longest", "", lambda args=args: wire.connections(*args))
@@ -183,6 +183,12 @@ def veth(machine, seconds):
         Figure("tcp.block.p50 tcp.block.p99", "TCP 64 B blocking, half round trip", "us",
                lambda: wire.tcp_pingpong("-b", "-n", "20000"))])
     yield Group("perftest over veth", _perftest(wire, seconds))
+    lossy = Veth(machine, spaces, addresses, "loss=0.01")
+    yield Group("veth that loses 1 % in each direction", [
+        *(Figure(f"veth.loss.{mode}", f"{mode.upper()} 64 KiB", "Gb/s", _gbps(lossy, seconds, *HOT, "--mode", mode))
+          for mode in ("write", "send", "read")),
+        Figure("veth.loss.p50 veth.loss.p99", "ib_write_lat -s 8, p50 / p99", "us",
+               lambda: lossy.perftest(["ib_write_lat", "-s", "8", "-n", "20000"], [4, 7]))])
     with uroced(machine, "--netdev", "veth0", space=spaces[0]) as socket:
         attached = Attached(machine, "uroced-veth", socket, spaces, "veth0", addresses[0])
         yield Group("a program of uroced over veth", [*_bandwidths(attached, seconds), *_small(attached, seconds)])
@@ -193,7 +199,7 @@ REGISTER = ("touch", "absent", "present", "hugetlb", "on_demand", "deregister")
 
 def registration(machine, _seconds):
     """what registering 1 GiB costs, by kind of page"""
-    machine.reserve(2048, 600)  # packet buffers are in such pages as well
+    machine.reserve(2048, 600)  # packet buffers are in such pages, too
     machine.reserve(1048576, 1)
     argv = [machine.uroce_run, "--port", "net_null0", "--ip", "10.99.1.1/24", "--", machine.tool("bench_reg"), "1024"]
     sizes = {"4 KiB": "4k", "2 MiB": "2m", "1 GiB": "1g"}

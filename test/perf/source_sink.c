@@ -4,8 +4,8 @@
  *
  *     source_sink [-0] [-s SECONDS] PORT [CLIENT'S SERVER]
  *
- * Each side says with -0 that its region is the null one: the client's is the source, the server's
- * the sink. The client prints Gb/s. They find each other through TCP at PORT.
+ * With -0 a side uses the null region: the client's is the source, the server's is the sink. The
+ * client prints Gb/s. The programs connect by TCP at PORT.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -21,12 +21,12 @@
 
 #include <infiniband/verbs.h>
 
-#include "raise_rc.h"
+#include "raise_qp.h"
 
 #define MESSAGE_BYTES (64u << 10)
-#define DEPTH	      128 /* requests under way */
+#define DEPTH	      128 /* requests in flight */
 
-/* What one side tells the other. */
+/* A message from one side to the other. */
 struct address {
 	union ibv_gid gid;
 	uint32_t qpn;
@@ -49,7 +49,7 @@ static void __attribute__((noreturn)) fail(const char *what)
 	exit(1);
 }
 
-/* The first IPv4 address that the device has. */
+/* Return the first IPv4 address of the device. */
 static void find_gid(void)
 {
 	static const uint8_t ipv4[12] = {[10] = 0xff, 0xff};
@@ -75,7 +75,7 @@ static void make_region(struct ibv_pd *pd)
 	if (side.null) {
 		side.mr = ibv_alloc_null_mr(pd);
 	} else {
-		/* Every request has a place of its own, as a program's have. */
+		/* Each request has its own part of the region, as in real programs. */
 		memory = mmap(NULL, (size_t)DEPTH * MESSAGE_BYTES, PROT_READ | PROT_WRITE,
 			      MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 		if (memory == MAP_FAILED)
@@ -133,7 +133,7 @@ static void connect_qp(const struct address *peer)
 				    .sgid_index = side.gid_index,
 				    .hop_limit = 1}},
 	};
-	const int rc = raise_rc(side.qp, &attr);
+	const int rc = raise_qp(side.qp, &attr);
 
 	if (rc != 0) {
 		errno = rc;
@@ -183,7 +183,7 @@ static void post(bool server, uint64_t id)
 		fail("posting");
 }
 
-/* Post again what has completed. How much it was. */
+/* Post the completed requests again. Return how many. */
 static unsigned int turn(bool server)
 {
 	struct ibv_wc wc[16];
@@ -224,11 +224,11 @@ static void run_client(int fd)
 	printf("%.2f\n", (double)messages * MESSAGE_BYTES * 8 / (end - start) / 1e9);
 	fflush(stdout);
 	close(fd);
-	/* What is under way need not arrive. */
+	/* The requests in flight need not arrive. */
 	_exit(0);
 }
 
-/* Until the client hangs up. */
+/* Serve until the client closes the connection. */
 static void run_server(int fd)
 {
 	uint32_t idle = 0;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A TCP ping-pong, the latency that a user has without RDMA: tcp_pingpong [-b] [-n COUNT] PORT
- * [SERVER]. Prints p50 and p99 of half a round trip in us. */
+/* A TCP ping-pong: the latency without RDMA. tcp_pingpong [-b] [-n COUNT] PORT [SERVER] prints p50
+ * and p99 of half a round trip in us. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/tcp.h>
@@ -28,7 +28,7 @@ static int compare(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* 0 at the end of the connection. */
+/* Return 0 at the end of the connection. */
 static bool receive(int fd, char *message, int flags)
 {
 	size_t have = 0;

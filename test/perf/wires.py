@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What two processes talk through, and the programs that are run on it."""
+"""The links between two processes, and the programs that run on them."""
 
 import contextlib
 import json
@@ -13,7 +13,7 @@ from machine import TIMEOUT_S, Failed
 
 
 class Wire:
-    """Options of uroce-run and testroce for either side, 0 that serves and 1 that calls."""
+    """Options of uroce-run and testroce for side 0, the passive one, and for side 1, the active one."""
 
     spaces = (None, None)
     address = "127.0.0.1"
@@ -28,7 +28,7 @@ class Wire:
 
     # ---- programs ----
     def testroce(self, *options, progress=None, seconds=1.0):
-        """A test's result, as testroce writes it."""
+        """Return a test's result, as testroce writes it."""
         machine = self.machine
         port, path = machine.next_port(), os.path.join(machine.dir, "result.json")
         program = os.path.join(machine.build, "app", "testroce")
@@ -40,7 +40,7 @@ class Wire:
             return json.load(file)
 
     def perftest(self, argv, columns):
-        """Columns of perftest's last row."""
+        """Return columns of perftest's last row."""
         port = self.machine.next_port()
         argv = [*argv, "-F", "-p", str(port)]
         out, _ = self.machine.pair(self.run(0, argv), self.run(1, [*argv, self.address]), self.spaces, port)
@@ -50,7 +50,8 @@ class Wire:
         return tuple(float(rows[-1][column]) for column in columns)
 
     def connections(self, *options):
-        """Set up and torn down by rdma_cm: a second, and the time that rdma_connect takes: median and longest, in us."""
+        """Set up and tear down connections by rdma_cm. Return how many a second, and the median and the longest
+        time of rdma_connect, in us."""
         port = self.machine.next_port()
         argv = [self.machine.tool("connect_rate"), "-p", str(port), "-a", self.server_ip]
         out, _ = self.machine.pair(self.run(0, argv), self.run(1, [*argv, *options, self.address]), self.spaces, port)
@@ -60,7 +61,8 @@ class Wire:
         return [self.machine.uroce_run, *self.options(side), "--", *argv]
 
     def idle(self, seconds):
-        """Per cent of a CPU that an idle program takes, and how soon it answers: median and longest, in us."""
+        """Return the CPU use of an idle program in per cent, and the median and the longest time until it answers,
+        in us."""
         tool, socket = self.machine.tool("idle"), os.path.join(self.machine.dir, f"idle{self.machine.next_port()}")
         out, served = self.machine.pair(self.run(0, [tool, "-s", socket, str(seconds)]),
                                         self.run(1, [tool, socket, str(seconds)]), self.spaces, kill_server=True)
@@ -78,7 +80,8 @@ class Memif(Wire):
                 "--ip", f"10.99.1.{side + 1}/24"]
 
     def limit(self, seconds, *options, driver=""):
-        """Without a protocol: Gb/s, million a second, p50 and p99 in us. DPDK's driver with arguments that are its own."""
+        """Return Gb/s, million packets a second, p50 and p99 in us without a protocol. DPDK's driver has its own
+        arguments."""
         tool = self.machine.tool("bench_limit")
         port = f"net_memif0,socket={self.machine.dir}/limit.sock,id=0{driver},role="
         out, _ = self.machine.pair([tool, *options, port + "server"],
@@ -87,13 +90,13 @@ class Memif(Wire):
 
 
 class Vhost(Wire):
-    """A virtio wire in memory: vhost, which makes the socket, and virtio-user."""
+    """A virtio link in shared memory: vhost, which makes the socket, and virtio-user."""
 
     def __init__(self, machine):
         super().__init__(machine, "vhost")
 
     def _port(self, side):
-        """The back end wants no file where its socket is to be."""
+        """The vhost side needs a path without a file for its socket."""
         socket = f"{self.machine.dir}/vhost.sock"
         if side == 0:
             with contextlib.suppress(FileNotFoundError):
@@ -105,7 +108,7 @@ class Vhost(Wire):
         return ["--port", self._port(side), "--mtu", "4200", "--ip", f"10.99.1.{side + 1}/24"]
 
     def limit(self, seconds, *options):
-        """As Memif's; who calls goes on when there is a socket."""
+        """As Memif's; the active side starts when the socket exists."""
         tool = self.machine.tool("bench_limit")
         wait = ["sh", "-c", 'until [ -S "$0" ]; do sleep 0.05; done; sleep 0.5; exec "$@"',
                 f"{self.machine.dir}/vhost.sock"]
@@ -115,7 +118,7 @@ class Vhost(Wire):
 
 
 class Attached(Wire):
-    """Two programs of one uroced, which hands packets over; or, with `netdev`, one of it and one beyond."""
+    """Two programs of one uroced, which hands packets over; or, with `netdev`, one of it and a remote one."""
 
     def __init__(self, machine, name, socket, spaces=(None, None), netdev=None, address="127.0.0.1"):
         super().__init__(machine, name)
@@ -128,13 +131,13 @@ class Attached(Wire):
         return ["--netdev", self._netdev] if side and self._netdev else ["--socket", self._socket]
 
     def limit(self, seconds, *options):
-        """As Memif's, of a ring in shared memory."""
+        """As Memif's, through a ring in shared memory."""
         return tuple(map(float, self.machine.output([self.machine.tool("bench_ring"), "-s", str(seconds), *options, "0",
                                                      "1"]).split()))
 
 
 class Isolated(Wire):
-    """Two programs of one uroced that share memory with nobody: their packets are copied, and pass uroced."""
+    """Two programs of one uroced that share no memory: their packets are copied, and pass through uroced."""
 
     def __init__(self, machine, socket):
         super().__init__(machine, "isolated")
@@ -145,15 +148,17 @@ class Isolated(Wire):
 
 
 class Veth(Wire):
-    """A kernel interface on either side."""
+    """A kernel interface on each side."""
 
-    def __init__(self, machine, spaces, addresses):
+    def __init__(self, machine, spaces, addresses, impair=None):
         super().__init__(machine, "veth")
         self.spaces = spaces
         self.address = addresses[0]
+        self._impair = ["--impair", impair] if impair else []
 
     def options(self, side):
-        return ["--netdev", "veth0"]
+        """What impairs the veth does so at one end, in both directions."""
+        return ["--netdev", "veth0", *(self._impair if side else [])]
 
     def limit(self, seconds):
         tool = self.machine.tool("bench_limit")
@@ -169,7 +174,7 @@ class Veth(Wire):
         return float(found[-1])
 
     def tcp_pingpong(self, *options):
-        """Half a round trip: p50 and p99 in us."""
+        """Return p50 and p99 of half a round trip in us."""
         tool, port = self.machine.tool("tcp_pingpong"), str(self.machine.next_port())
         out, _ = self.machine.pair([tool, *options, port], [tool, *options, port, self.address], self.spaces, int(port))
         return tuple(map(float, out.split()))
@@ -177,10 +182,10 @@ class Veth(Wire):
 
 @contextlib.contextmanager
 def uroced(machine, *options, space=None):
-    """A uroced that answers; gives its socket."""
+    """Start an uroced, wait until it answers, and return its socket."""
     socket = os.path.join(machine.dir, f"uroced{machine.next_port()}.sock")
     argv = [os.path.join(machine.build, "app", "uroced"), "--socket", socket]
-    # Not pinned: it sleeps, or has the CPU that is free.
+    # It is not pinned: it sleeps, or uses a CPU that is free.
     owner = machine.start([*argv, *options], space=space)
     try:
         until = time.monotonic() + TIMEOUT_S

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A port that is the only one: uroced gives the kernel what is no RoCE, as doc/nics.md tells to set it up."""
+"""The only port of a host: uroced passes to the kernel all frames that are not RoCE. The setup is that of
+doc/nics.md."""
 
 import os
 import re
@@ -13,7 +14,7 @@ from share import Uroced
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 MANUAL = os.path.join(HERE, "..", "..", "doc", "nics.md")
-WIRE = "/run/wire.sock"  # the manual's
+WIRE = "/run/wire.sock"  # the path in doc/nics.md
 ADDRESSES = ("10.0.0.2", "10.0.0.3")
 ADDRESSES6 = ("fd00::2", "fd00::3")
 FIRST_PORT = 26500
@@ -22,7 +23,7 @@ SECONDS = 60
 
 
 def manual():
-    """Its configuration file, and the commands that prepare the interface."""
+    """Return the configuration file of doc/nics.md, and the commands that prepare the interface."""
     with open(MANUAL, encoding="utf-8") as file:
         text = file.read()
     section = text[text.index("## When it is the only NIC"):]
@@ -32,7 +33,8 @@ def manual():
 
 
 class BesideTest:
-    """Two hosts that have nothing but the ends of a wire; the first is set up by the manual's words."""
+    """Two hosts that have nothing but the two ends of a memif link. The first is set up exactly as doc/nics.md
+    says."""
 
     def __init__(self, report, work_dir):
         self._report = report
@@ -95,7 +97,7 @@ class BesideTest:
         return Process(argv, os.path.join(self._work_dir, f"echo-{number}.log"))
 
     def _both(self):
-        """Unmodified programs, whose own TCP goes the same way; the bytes of pingpong and echo are verified."""
+        """Run unmodified programs whose own TCP uses the same port. Pingpong and echo verify the bytes."""
         serving = self._echo(1)
         asking = None
         try:
@@ -116,10 +118,10 @@ class BesideTest:
         before = asking.output().count("round")
         if not wait_until(lambda: asking.output().count("round") > before + 2 or asking.poll() is not None, SECONDS) or \
                 asking.poll() is not None:
-            raise CheckFailed("TCP does not go on", asking.story("echo") + serving.story("server") + self._stories())
+            raise CheckFailed("TCP does not continue", asking.story("echo") + serving.story("server") + self._stories())
 
     def _pair(self, program, addresses):
-        """Their TCP goes by IPv4: pingpong's servers listen for no other."""
+        """The programs' TCP uses IPv4, because the servers of pingpong listen only there."""
         self._port += 1
         run_pair(program, *[Side(host, DEVICE, tcp_address, gid_index(gids(host, DEVICE), address))
                             for host, tcp_address, address in zip(self._hosts(), ADDRESSES, addresses)], self._port)
@@ -131,7 +133,7 @@ class BesideTest:
         hosts = self._hosts()
         for host, address in zip(hosts, addresses):
             if not wait_until(lambda: str(address) in map(str, gids(host, DEVICE).values()), SECONDS):
-                raise CheckFailed(f"{address} is in no GID", self._stories())
+                raise CheckFailed(f"{address} is missing from the GID table", self._stories())
         self._pair(PingPong([], 100, 4096), addresses)
 
     def _again(self):

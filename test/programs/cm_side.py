@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""One side of a connection by pyverbs, for what no program of rdmacm-utils does.
+"""One side of a connection by pyverbs, for cases that no program of rdmacm-utils covers.
 
-cm_side.py listen ADDRESS PORT BACKLOG    listens, and answers nobody
-cm_side.py stay ADDRESS PORT              connects, and waits
-cm_side.py leave ADDRESS PORT             connects, and ends without a word
+cm_side.py listen ADDRESS PORT BACKLOG   listens, and answers no request
+cm_side.py stay ADDRESS PORT             connects, and waits
+cm_side.py leave ADDRESS PORT            connects, and ends without a disconnect
 """
 
 import ctypes
@@ -34,7 +34,7 @@ def main():
         cmid.connect(ConnParam())
         print("connected", flush=True)
     if action == "leave":
-        # Python itself would destroy the id.
+        # Without this, Python would destroy the id.
         ctypes.CDLL(None).exit(0)
     signal.pause()
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Many connections by rdma_cm, and that nothing of them is left."""
+"""Many connections by rdma_cm. Afterwards no object, port or descriptor of them may be left."""
 
 import json
 import os
@@ -18,14 +18,14 @@ END_SECONDS = 20
 
 
 def count(kind, pid):
-    """How many objects of a kind a process has."""
+    """Return how many objects of a kind a process has."""
     shown = subprocess.run([UROCE_CTL, "-j", "resource", "show", kind, "pid", str(pid)], capture_output=True, text=True,
                            check=False)
     return len(json.loads(shown.stdout)) if shown.returncode == 0 else None
 
 
 class ConnectionsTest:
-    """Two programs of ours over memif; each fails by itself where it ends with more descriptors than it began with."""
+    """Two programs of ours over memif. Each fails if it ends with more descriptors than it had at its start."""
 
     def __init__(self, report, work_dir):
         self._report = report
@@ -42,7 +42,7 @@ class ConnectionsTest:
             self._report.check(f"connections: {title}", self._connect, options)
 
     def _connect(self, options):
-        """Ended, the client waits for a signal, so both processes can be looked at."""
+        """When the connections have ended, the client waits for a signal, so the test can inspect both processes."""
         self._port += 1
         argv = [CONNECT_RATE, "-p", str(self._port), "-a", "10.9.6.1"]
         with CmRunning() as running:
@@ -60,7 +60,8 @@ class ConnectionsTest:
 
     @staticmethod
     def _nothing_left(running, process):
-        """The server sends its last DREP before it destroys the queue pair. Its domains show that the process is seen."""
+        """The server sends its last DREP before it destroys the queue pair, so this waits. The domains show that
+        the report is the server's."""
         if not count("pd", process.pid):
             running.fail("uroce-ctl does not show the process")
         if not wait_until(lambda: count("qp", process.pid) == 0, END_SECONDS):

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""TCP over a wire, verified: echo.py ADDRESS PORT [PEER]. With PEER it sends until it is told to end, a line a round."""
+"""Exchange and verify data over TCP: echo.py ADDRESS PORT [PEER]. With PEER the program sends until it is stopped,
+and prints a line for each round."""
 
 import os
 import random

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Both sides of rdma_cm's endpoints in one process, by each function of rdma_verbs.h: endpoints
- * NAME. Calls are synchronous; the server is a thread. Exit status 0 where it is so.
+ * Both sides of rdma_cm's endpoints in one process; the test uses each function of rdma_verbs.h:
+ * endpoints NAME. Calls are synchronous, and the server is a thread. The exit status is 0 if all
+ * checks pass.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -13,21 +14,14 @@
 #include <rdma/rdma_cma.h>
 #include <rdma/rdma_verbs.h>
 
+#include "must.h"
+
 #define ADDRESS "127.0.0.1"
 #define PORT	"7190"
 #define BYTES	4096
 #define HALF	(BYTES / 2)
 
-#define MUST(what)                                                                          \
-	do {                                                                                \
-		if (!(what)) {                                                              \
-			fprintf(stderr, "%s:%d: %s: errno %d\n", __func__, __LINE__, #what, \
-				errno);                                                     \
-			exit(1);                                                            \
-		}                                                                           \
-	} while (0)
-
-/* What the server tells its client in its answer. */
+/* The data that the server's answer carries to the client. */
 struct offer {
 	uint64_t read_addr;
 	uint64_t write_addr;
@@ -77,7 +71,7 @@ static void expect(struct rdma_cm_id *id, int (*get)(struct rdma_cm_id *, struct
 	MUST(wc.wr_id == (uintptr_t)context);
 }
 
-/* Two halves, and one whole. */
+/* Receive into two halves of the buffer, then into all of it. */
 static void receive(struct rdma_cm_id *id, struct ibv_mr *mr)
 {
 	struct ibv_sge halves[] = {{(uintptr_t)received, HALF, mr->lkey},
@@ -107,7 +101,7 @@ static void *serve(void *arg)
 	MUST(rdma_accept(id, &param) == 0);
 	receive(id, mr);
 	expect(id, rdma_get_recv_comp, received);
-	/* The client disconnects first; either side may. */
+	/* The client disconnects first here; either side may. */
 	MUST(rdma_disconnect(id) == 0);
 	MUST(rdma_dereg_mr(read) == 0 && rdma_dereg_mr(write) == 0 && rdma_dereg_mr(mr) == 0);
 	rdma_destroy_ep(id);

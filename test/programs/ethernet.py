@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What stands on the wire: VLAN tags, priorities, traffic classes; and what links and addresses tell programs."""
+"""The Ethernet side of a port: VLAN tags, priorities and traffic classes in frames, and the link states and
+addresses that programs see."""
 
 import os
 import re
@@ -21,12 +22,12 @@ TRAFFIC_CLASS = 0x68
 ROCE = "udp port 4791 or (vlan and udp port 4791)"
 
 
-PREFIXES = {"ipv4": "10.9.5.", "ipv6": "fd09:5::"}  # in the VLAN
-GROUPS = {"ipv4": "239.1.2.3", "ipv6": "ff0e::7"}  # those of MULTICAST_GIDS
+PREFIXES = {"ipv4": "10.9.5.", "ipv6": "fd09:5::"}  # addresses in the VLAN
+GROUPS = {"ipv4": "239.1.2.3", "ipv6": "ff0e::7"}  # the groups whose GIDs MULTICAST_GIDS names
 
 
 class EthernetTest:
-    """Two namespaces with a veth pair, whose interfaces are the kernel's and uroce's, each with addresses of its own."""
+    """Two namespaces with a veth pair. The kernel and uroce both use the interfaces, each with its own addresses."""
 
     def __init__(self, report, work_dir):
         self._report = report
@@ -49,7 +50,7 @@ class EthernetTest:
                          number % os.cpu_count())
 
     def _own_hosts(self):
-        """A port of uroce's own, with the same address untagged and in two VLANs."""
+        """Make a port that only uroce uses, with the same address untagged and in two VLANs."""
         return [self._host(number, ["--port", f"net_af_packet0,iface=veth{number}",
                                     "--ip", f"10.9.4.{number + 1}/24",
                                     "--ip", f"10.9.4.{number + 1}/24@{VLAN + 1}",
@@ -58,7 +59,7 @@ class EthernetTest:
                 for number in range(2)]
 
     def _sides(self, prefix):
-        """Server and client with their addresses of that prefix."""
+        """Return server and client with their addresses of that prefix."""
         hosts = self._own_hosts()
         if not self._tables:
             self._tables = [gids(host, DEVICE) for host in hosts]
@@ -84,7 +85,7 @@ class EthernetTest:
         self._report.check("events: an address comes and goes, the link goes and comes", self._events)
 
     def _pings(self):
-        """net_tap has the kernel at its other end, and is told of packets by a signal."""
+        """The other end of a net_tap is the kernel. A signal tells the driver that packets have come."""
         namespace = self._namespaces[0]
         self._port += 1
         host = self._host(0, ["--port", "net_tap0,iface=utap0", "--ip", "10.9.7.1/24", "--ip", "fd09:7::1/64"])
@@ -108,7 +109,7 @@ class EthernetTest:
             server.kill()
 
     def _joins(self, family, group):
-        """Switches that snoop see the receiver's reports: untagged, and in each of its VLANs."""
+        """Switches with snooping see the reports of the receiver: untagged, and in each VLAN."""
         server, client = self._sides(PREFIXES[family])
         program = PerfTest("ib_send_bw", ["-c", "UD", "-s", "1024", "-g", "-M", MULTICAST_GIDS[family]], 200)
         with Capture(self._capture(1, "not udp and not tcp and not arp")) as capture:
@@ -116,11 +117,11 @@ class EthernetTest:
             wait_until(lambda: not self._missing_reports(capture.output(), group), COMMAND_SECONDS)
             text = capture.finish()
         for missing in self._missing_reports(text, group):
-            raise CheckFailed(f"no report {missing}", text.splitlines())
+            raise CheckFailed(f"the capture lacks a report: {missing}", text.splitlines())
 
     @staticmethod
     def _missing_reports(text, group):
-        """Of those that a join and a leave in every network make."""
+        """Return the reports that a join and a leave in every network should send, and that were not captured."""
         reports = [line for line in text.replace("\n    ", " ").splitlines() if f"gaddr {group} " in line]
         return [f"{change} {network or 'untagged'}"
                 for change in ("to_ex", "to_in")
@@ -129,7 +130,8 @@ class EthernetTest:
                            for line in reports)]
 
     def _events(self):
-        """ibv_asyncwatch prints each event; each change is made when the event of the one before is there."""
+        """ibv_asyncwatch prints each event. The test makes the next change when the event of the previous one was
+        printed."""
         namespace = self._namespaces[0]
         watch = self._kernel_hosts()[0].start(["stdbuf", "-oL", "ibv_asyncwatch", "-d", DEVICE])
         other_end = self._namespaces[1]
@@ -154,15 +156,15 @@ class EthernetTest:
             raise CheckFailed(reason, process.story("program"))
 
     def _capture(self, number, *options):
-        """What arrives at an end: what it sends itself no capture sees.
-
-        In immediate mode, since the kernel else keeps packets for up to a second, also from a tcpdump that ends."""
+        """Capture the packets that arrive at an end; a capture does not see the packets that its own end sends by
+        uroce. Without immediate mode the kernel keeps packets for up to a second, and a tcpdump that ends would
+        lose them."""
         return Process([*self._namespaces[number].prefix, "tcpdump", "--immediate-mode", "-lvvenni",
                         f"veth{number}", *options],
                        os.path.join(self._work_dir, "tcpdump"))
 
     def _tagged(self, program, prefix, traffic_class=0):
-        """Every packet that reaches the server has the tag, and IP's traffic class."""
+        """Check that every packet that reaches the server has the tag and the traffic class."""
         server, client = self._sides(prefix)
         with Capture(self._capture(0, "-c", "20", ROCE)) as capture:
             run_pair(program, server, client, self._port)
@@ -178,7 +180,7 @@ class EthernetTest:
 
 
 class Capture:
-    """A tcpdump that listens, and its output when it has seen what it waits for."""
+    """A running tcpdump, and its output."""
 
     def __init__(self, process):
         self._process = process
@@ -192,11 +194,11 @@ class Capture:
         self._process.kill()
 
     def output(self):
-        """What was captured until now."""
+        """Return what was captured until now."""
         return self._process.output()
 
     def finish(self):
-        """What was captured; tcpdump writes out what it holds when it is interrupted."""
+        """Return all that was captured: tcpdump writes its buffer when it is interrupted."""
         os.killpg(self._process.pid, signal.SIGINT)
         self._process.wait(COMMAND_SECONDS)
         return self._process.output()

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What programs that were written for adapters expect of verbs: expectations NAME. Queue pairs of
- * one process, on the library that a program gets. Exit status 0 where it is so.
+ * Behaviour of verbs that programs written for adapters rely on: expectations NAME. The queue pairs
+ * are of one process, on the library that the program gets. The exit status is 0 if the behaviour
+ * is as expected.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -10,22 +11,14 @@
 
 #include <infiniband/verbs.h>
 
-#include "raise_rc.h"
+#include "must.h"
+#include "raise_qp.h"
 
 #define DEPTH  16
 #define BYTES  4096
 #define QKEY   0x1111
 #define PSN    1000
 #define REMOTE (IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC)
-
-#define MUST(what)                                                                          \
-	do {                                                                                \
-		if (!(what)) {                                                              \
-			fprintf(stderr, "%s:%d: %s: errno %d\n", __func__, __LINE__, #what, \
-				errno);                                                     \
-			exit(1);                                                            \
-		}                                                                           \
-	} while (0)
 
 static struct ibv_context *context;
 static struct ibv_pd *pd;
@@ -90,21 +83,15 @@ static void connect_to(struct ibv_qp *qp, uint32_t dest_qpn)
 		.ah_attr = to_ourselves(),
 	};
 
-	MUST(raise_rc(qp, &attr) == 0);
+	MUST(raise_qp(qp, &attr) == 0);
 }
 
 static struct ibv_qp *create_datagrams(void)
 {
-	struct ibv_qp_attr attr = {
-		.qp_state = IBV_QPS_INIT, .port_num = 1, .qkey = QKEY, .sq_psn = PSN};
+	struct ibv_qp_attr attr = {.port_num = 1, .qkey = QKEY, .sq_psn = PSN};
 	struct ibv_qp *qp = create(IBV_QPT_UD);
 
-	MUST(ibv_modify_qp(qp, &attr,
-			   IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY) == 0);
-	attr.qp_state = IBV_QPS_RTR;
-	MUST(ibv_modify_qp(qp, &attr, IBV_QP_STATE) == 0);
-	attr.qp_state = IBV_QPS_RTS;
-	MUST(ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_SQ_PSN) == 0);
+	MUST(raise_qp(qp, &attr) == 0);
 	return qp;
 }
 
@@ -120,7 +107,7 @@ static void post(struct ibv_qp *qp, struct ibv_send_wr wr)
 	MUST(ibv_post_send(qp, &wr, &bad) == 0);
 }
 
-/* The next completion, for which somebody has to poll. */
+/* Poll for the next completion. */
 static struct ibv_wc wait_for(struct ibv_cq *from)
 {
 	struct ibv_wc wc;
@@ -133,7 +120,7 @@ static struct ibv_wc wait_for(struct ibv_cq *from)
 	return wc;
 }
 
-/* A program frees what a wr_id points to when it has destroyed the queue pair. */
+/* After ibv_destroy_qp a program frees the memory that a wr_id points to. */
 static void destroyed(void)
 {
 	struct ibv_cq *first = cq;
@@ -159,7 +146,7 @@ static void destroyed(void)
 		post(stays, wr);
 		post(clock, wr);
 	}
-	/* What was posted before has completed when this one's work has. */
+	/* When this work request completes, all earlier ones have completed. */
 	for (int i = 0; i < DEPTH; i++)
 		wait_for(other);
 	MUST(ibv_destroy_qp(doomed) == 0);
@@ -168,24 +155,21 @@ static void destroyed(void)
 	MUST(ibv_poll_cq(cq, 1, &wc) == 0);
 }
 
-/* One word of access flags for regions and queue pairs. */
+/* Use one value of access flags for regions and for queue pairs. */
 static void relaxed(void)
 {
-	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_INIT,
-				   .port_num = 1,
+	struct ibv_qp_attr attr = {.port_num = 1,
 				   .qp_access_flags = REMOTE | IBV_ACCESS_RELAXED_ORDERING};
 	struct ibv_qp *qp = create(IBV_QPT_RC);
 	struct ibv_qp_init_attr init;
 	struct ibv_qp_attr told;
 
-	MUST(ibv_modify_qp(qp, &attr,
-			   IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS) ==
-	     0);
+	MUST(raise_qp_to(qp, &attr, IBV_QPS_INIT) == 0);
 	MUST(ibv_query_qp(qp, &told, IBV_QP_ACCESS_FLAGS, &init) == 0);
 	MUST(told.qp_access_flags == attr.qp_access_flags);
 }
 
-/* The PSN of the next datagram; and what a datagram queue pair cannot do. */
+/* Check the PSN of the next datagram, and the calls that a datagram queue pair refuses. */
 static void datagrams(void)
 {
 	struct ibv_ah_attr ah_attr = to_ourselves();
@@ -206,7 +190,7 @@ static void datagrams(void)
 	MUST(wait_for(cq).status == IBV_WC_LOC_QP_OP_ERR);
 }
 
-/* Any address may be posted; the responder refuses. */
+/* A work request may name any remote address; the responder refuses a wrong one. */
 static void atomic(void)
 {
 	struct ibv_qp *qp = create(IBV_QPT_RC), *peer = create(IBV_QPT_RC);
@@ -219,7 +203,8 @@ static void atomic(void)
 	MUST(wait_for(cq).status == IBV_WC_REM_INV_REQ_ERR);
 }
 
-/* The lowest byte of a window's next key is the program's, and the key is told at once. */
+/* The program chooses the lowest byte of a window's next key, and the call returns the key at
+ * once. */
 static void window(void)
 {
 	struct ibv_mw *mw = ibv_alloc_mw(pd, IBV_MW_TYPE_2);
@@ -240,7 +225,7 @@ static void window(void)
 	MUST(wait_for(cq).status == IBV_WC_SUCCESS);
 }
 
-/* errno beside the value that is returned; and no handle is ended twice. */
+/* Check that errno equals the returned value, and that no handle can be destroyed twice. */
 static void ended(void)
 {
 	struct ibv_qp *qp = create(IBV_QPT_RC);

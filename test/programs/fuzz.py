@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A fuzzer of uroced's sockets, by several users at once, and a pair of trusted programs that measures its latency."""
+"""Run a fuzzer of uroced's sockets, by several users at once, beside a pair of trusted programs that measures
+latency."""
 
 import os
 import re
@@ -18,14 +19,14 @@ FUZZER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "fuzz_uroced.p
 FIRST_PORT = 29000
 FUZZ_SECONDS = 60
 INTERFACES = 1000
-PAIRS_MIN = 8           # of windows
+PAIRS_MIN = 8           # pairs of windows that are measured at least
 ITERATIONS = 1000
-TIMES = 1.5             # the median with the fuzzer, of that without
+TIMES = 1.5             # limit of the median latency with the fuzzer, relative to that without
 USERS = (65534, 65534, 20001, 20002)
 
 
 class Latency(PerfTest):
-    """ib_send_lat, which sleeps while it waits: so that the fuzzer has a CPU."""
+    """A run of ib_send_lat. It sleeps while it waits, so that the fuzzer gets a CPU."""
 
     def __init__(self):
         super().__init__("ib_send_lat", ["-e"], ITERATIONS)
@@ -35,12 +36,12 @@ class Latency(PerfTest):
         super().judge(server, client)
         row = re.search(r"^ *\d+ +\d+ +[\d.]+ +[\d.]+ +([\d.]+) ", client, re.M)
         if not row:
-            raise CheckFailed("no median", client.splitlines())
+            raise CheckFailed("the client printed no median", client.splitlines())
         self.medians.append(float(row.group(1)))
 
 
 class FuzzTest:
-    """All packets pass uroced here: the pair waits for it, as one does whose peer is beyond its port."""
+    """All packets of the pair pass through uroced, so the pair waits for uroced as it would with a remote peer."""
 
     def __init__(self, report, work_dir, rng):
         self._report = report
@@ -78,7 +79,7 @@ class FuzzTest:
         self._owner.process.kill()
 
     def _start(self):
-        """They have a CPU when nobody else wants it: it is uroced's time that they shall not take."""
+        """The fuzzers have idle priority: they must disturb through uroced's time, not by the CPU that they use."""
         self._fuzzers = []
         for index, uid in enumerate(USERS):
             user = ["setpriv", "--reuid", str(uid), "--regid", "nogroup", "--clear-groups"]
@@ -101,7 +102,7 @@ class FuzzTest:
         return Side(host, DEVICE, "10.9.4.1", self._index)
 
     def _fuzz(self):
-        """In turns with the fuzzer and without it, for what else is done on this machine is done in both."""
+        """Measure with and without the fuzzer in turns, because other load of the machine affects both."""
         self._index = 0
         self._index = gid_index(gids(self._side().host, DEVICE), "10.9.4.1")
         windows = {True: Latency(), False: Latency()}
@@ -114,7 +115,7 @@ class FuzzTest:
                     self._signal(signal.SIGCONT if fuzzing else signal.SIGSTOP)
                     port += 1
                     run_pair(program, self._side(), self._side(), port)
-            for fuzzer in self._fuzzers:  # one that has ended says nothing any more
+            for fuzzer in self._fuzzers:  # a fuzzer that has ended sends nothing
                 expect(fuzzer.poll() is None, "a fuzzer has ended", *fuzzer.story("fuzzer"))
         finally:
             self._signal(signal.SIGCONT)

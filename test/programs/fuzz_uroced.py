@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Messages and descriptors for a socket of uroced's, at random: argv are the socket, "isolated" or "trusted", and the
-seed. Goes on until it is killed. What it tries follows from the seed and from what is answered; when, does not."""
+"""Send random messages and descriptors to a socket of uroced. The arguments are the socket, "isolated" or
+"trusted", and the seed. It runs until it is killed. Seed and answers determine its actions, but not their times."""
 
 import contextlib
 import os
@@ -14,19 +14,20 @@ import time
 
 import mads
 from hostile import HELLO, Client
-from hostile_isolated import FDS_MAX, MESSAGE_BYTES, REGION_BYTES, RING, RING_BYTES, MEMIF, Broken, Deaf, Wire, sealed
+from hostile_isolated import (FDS_MAX, MESSAGE_BYTES, REGION_BYTES, RING, RING_BYTES, MEMIF, AttachedProcess, Broken,
+                              Deaf, sealed)
 
-KINDS = 15             # of messages, from HELLO on
-WAIT_SECONDS = 0.3     # for an answer
-CONNECTIONS = 24       # at one time
+KINDS = 15             # kinds of messages, from HELLO on
+WAIT_SECONDS = 0.3     # timeout of an answer
+CONNECTIONS = 24       # connections at one time
 ADDRESS_BYTES = 28
-FROM_AT = 128 * ADDRESS_BYTES + 12  # behind the begin of the addresses (message.h)
+FROM_AT = 128 * ADDRESS_BYTES + 12  # behind the start of the addresses (message.h)
 MAPPED = bytes(10) + b"\xff\xff"
-LINGER_SECONDS = 2     # of what is closed here, should we be the last
+LINGER_SECONDS = 2     # sockets to close here, in case our descriptor of them is the last one
 
 
 def quietly(act):
-    """Does something that uroced may end in the middle."""
+    """Do something that uroced may interrupt by ending the connection."""
     with contextlib.suppress(OSError, Broken, AssertionError, struct.error, ValueError, IndexError):
         act()
 
@@ -42,11 +43,11 @@ class Files:
                        lambda: [os.open("/", os.O_PATH)], lambda: [os.open("/proc/self/status", os.O_RDONLY)],
                        lambda: [os.open("/proc/self/ns/user", os.O_RDONLY)], lambda: list(os.openpty()),
                        self._deleted, self._listener, self._datagram, self._inotify]
-        if not trusted:  # who is trusted is trusted not to do that
+        if not trusted:  # a trusted program is trusted not to send such descriptors
             self._makes += [self._lingering, self._nested]
 
     def make(self):
-        """Some of one kind; the caller closes them."""
+        """Return some descriptors of one kind; the caller closes them."""
         try:
             return self._rng.choice(self._makes)()
         except OSError:
@@ -120,7 +121,7 @@ class Files:
 
 
 class Fuzzer:
-    """Connections, and what is done with them."""
+    """Connections to uroced, and the actions on them."""
 
     def __init__(self, path, trusted, rng):
         self._path = path
@@ -132,13 +133,13 @@ class Fuzzer:
         self._acts = [self._connect, self._connect, self._say, self._say, self._hello, self._drop, self._request, self._request,
                       self._claims]
         if not trusted:
-            self._acts += [self._wire, self._plug, self._mads]
+            self._acts += [self._memif_noise, self._plug, self._mads]
         self._bytes = self._version = 0
         while not self._bytes:
             quietly(self._learn)
 
     def _learn(self):
-        """How long a message is, and its version. Others may be in the way."""
+        """Learn the length and the version of a message. Other programs may have taken all places."""
         client = self._client()
         client.send(b"?")
         answer, _ = client.receive()
@@ -155,7 +156,7 @@ class Fuzzer:
         return struct.pack("<4I", kind, 0, 0, self._version).ljust(self._bytes, b"\0")
 
     def _message(self, kind):
-        """Right in its length and version, as a rule, and noise else."""
+        """Return a message that usually has the right length and version, with random bytes in the rest."""
         head = struct.pack("<4I", kind, self._rng.getrandbits(32), 0, self._version)
         noise = self._rng.randbytes if self._rng.random() < 0.5 else bytes
         message = head + noise(self._bytes - len(head))
@@ -167,7 +168,7 @@ class Fuzzer:
         return message
 
     def _with_files(self, to, data):
-        """Sends with what comes to mind."""
+        """Send a message with random descriptors."""
         fds = self._files.make() if self._rng.random() < 0.5 else []
         if fds and self._rng.random() < 0.1:
             count = self._rng.choice((2, FDS_MAX))
@@ -201,21 +202,21 @@ class Fuzzer:
         answer, fds = client.receive()
         for fd in fds:
             os.close(fd)
-        # The second address of the port is the first of IPv4.
+        # The second address of the port is the first one of IPv4.
         at = answer.find(MAPPED)
         if struct.unpack_from("<4Ii", answer)[2] == 0 and at > ADDRESS_BYTES:
             self._attached = client
             self._from = at - ADDRESS_BYTES + FROM_AT, answer[at:at + ADDRESS_BYTES]
 
     def _right_request(self):
-        """For a way or a neighbour, from an address of the port's."""
+        """Return a valid request for a route or a neighbour, from an address of the port."""
         at, address = self._from
         head = struct.pack("<4I", HELLO + self._rng.choice((4, 5)), 0, 0, self._version).ljust(at, b"\0")
         gid = address[:15] + self._rng.randbytes(1)
         return (head + address + gid).ljust(self._bytes, b"\0")
 
     def _request(self):
-        """Many, as fast as they are answered."""
+        """Send many requests, as fast as uroced answers."""
         client = self._attached_or_some()
         for _ in range(self._rng.randrange(100)):
             right = self._from and self._rng.random() < 0.8
@@ -225,8 +226,9 @@ class Fuzzer:
                 break
 
     def _ask_for_port(self, client, me=None):
-        """Few ports and ids, so that some are another's; whether uroced still listens."""
-        kind = self._rng.choice((mads.CLAIM, mads.CLAIM, mads.LISTEN, mads.RELEASE))
+        """Ask for few ports and ids, so that some belong to another process. This also shows if uroced still
+        accepts clients."""
+        kind = self._rng.choice((mads.CLAIM, mads.CLAIM, mads.LISTEN, mads.CHANGE, mads.RELEASE))
         client.send(mads.with_claim(self._plain(kind), mads.random_claim(self._rng, me)))
         return kind == mads.RELEASE or client.receive()[0]
 
@@ -237,31 +239,31 @@ class Fuzzer:
                 self._attached = None
                 break
 
-    def _right_wire(self):
-        """A process has one slot."""
+    def _attach(self):
+        """Make a correct memif connection. A process has one slot."""
         if self._attached in self._clients:
             self._clients.remove(self._attached)
             self._attached.socket.close()
         self._attached = None
-        wire = Wire(self._path, self._plain)
-        wire.socket.settimeout(WAIT_SECONDS)
-        wire.client.socket.settimeout(WAIT_SECONDS)
-        return wire
+        process = AttachedProcess(self._path, self._plain)
+        process.socket.settimeout(WAIT_SECONDS)
+        process.client.socket.settimeout(WAIT_SECONDS)
+        return process
 
     def _mads(self):
-        """Management datagrams that are nearly right, between claims; what comes back is left or taken."""
-        wire = self._right_wire()
+        """Send almost correct MADs between claims of ports, and take the answers or leave them."""
+        process = self._attach()
         try:
-            wire.connect()
-            me = mads.Identity(wire.welcome)
+            process.connect()
+            me = mads.Identity(process.welcome)
             for _ in range(self._rng.randrange(40)):
                 if self._rng.random() < 0.3:
-                    self._ask_for_port(wire.client, me)
+                    self._ask_for_port(process.client, me)
                 if self._rng.random() < 0.3:
-                    wire.offer()
-                wire.send([mads.random_frame(self._rng, me) for _ in range(self._rng.randrange(1, 5))])
+                    process.offer()
+                process.send([mads.random_frame(self._rng, me) for _ in range(self._rng.randrange(1, 5))])
         finally:
-            wire.close()
+            process.close()
 
     def _plug(self):
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -273,21 +275,21 @@ class Fuzzer:
         ours.close()
         theirs.close()
 
-    def _wire(self):
-        """A right one, whose rings then are noise."""
-        wire = self._right_wire()
+    def _memif_noise(self):
+        """Make a correct memif connection, then fill its rings with random bytes."""
+        process = self._attach()
         try:
-            wire.connect()
+            process.connect()
             for _ in range(self._rng.randrange(60)):
                 where = self._rng.randrange(0, 2 * RING_BYTES - 8)
-                wire.memory[where:where + 8] = self._rng.randbytes(8)
-                wire.head(0, self._rng.randrange(RING + 1))
-                wire.ring_bell()
+                process.memory[where:where + 8] = self._rng.randbytes(8)
+                process.head(0, self._rng.randrange(RING + 1))
+                process.ring_bell()
         finally:
-            wire.close()
+            process.close()
 
     def run(self):
-        """Without an end."""
+        """Run without end."""
         while True:
             quietly(self._rng.choice(self._acts))
             if self._rng.random() < 0.05:

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A user of uroced's isolated socket who takes all that there is: argv are the socket, uroced's number, what to take,
-and for how many seconds. Begun by root, who stops uroced for a moment. Prints "ready" when it has what it gets."""
+"""A user of uroced's isolated socket who takes all that uroced gives. The arguments are the socket, uroced's pid,
+what to take, and for how many seconds. It starts as root, so that it can stop uroced for a moment. It prints
+"ready" when it holds all that it can get."""
 
 import os
 import resource
@@ -13,9 +14,9 @@ from hostile import HELLO, Client
 from hostile_isolated import FDS_MAX, Deaf, standing_still
 
 NOBODY = 65534
-LINGERING = 60       # more than are closed at one time, and fewer than wait to be let in
-CONNECTIONS = 1500   # more than a process has descriptors, as a rule
-REFUSED = 100        # one after the other: nobody is let in any more
+LINGERING = 60       # more than uroced closes at one time, and fewer than may wait for acceptance
+CONNECTIONS = 1500   # usually more than a process may have
+REFUSED = 100        # one after the other, until uroced accepts no more clients
 PAUSE_SECONDS = 0.005
 
 
@@ -24,7 +25,7 @@ def become_nobody():
 
 
 def connect(path):
-    """A connection that says nothing, or None where nobody lets us in."""
+    """Return a connection that has sent nothing, or None if uroced accepts none."""
     client = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET | socket.SOCK_NONBLOCK)
     try:
         client.connect(path)
@@ -35,11 +36,12 @@ def connect(path):
 
 
 def lingering(path, pid, deaf):
-    """Has uroced close sockets, in the queue of each another one, in whose queue is one that takes hours. It stands
-    still meanwhile: else ours might be the last that are closed, and it is we who wait."""
+    """Make uroced close sockets that take hours to close: the queue of each holds a socket, whose queue holds
+    another one. uroced is stopped meanwhile. Otherwise our descriptor might be closed last, and this process
+    would wait."""
     ends = []
     with standing_still(pid):
-        os.seteuid(NOBODY)  # whose the connections are
+        os.seteuid(NOBODY)  # the user of the connections
         for _ in range(LINGERING):
             outer, inner = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
             made = deaf.lingering()
@@ -54,9 +56,9 @@ def lingering(path, pid, deaf):
 
 
 def descriptors(path, pid, seconds):
-    """Sockets that cannot be closed, many descriptors with a message, and connections."""
+    """Take descriptors: sockets that cannot be closed, messages with many descriptors, and connections."""
     end = time.monotonic() + seconds
-    deaf = Deaf(pid)  # as long as it listens
+    deaf = Deaf(pid)  # while uroced accepts clients
     lingering(path, pid, deaf)
     become_nobody()
     null = os.open("/dev/null", os.O_RDONLY)
@@ -78,7 +80,7 @@ def descriptors(path, pid, seconds):
 
 
 def numbers(path, _, seconds):
-    """A slot, over and over."""
+    """Take a slot again and again."""
     become_nobody()
     client = Client(path)
     client.send(b"?")

@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Ports of DPDK applications: RDMA in one that forwards, and processes of uroce's that another one serves."""
+"""Ports of DPDK applications: RDMA in an application that forwards, and uroce's processes on a port that an
+application shares."""
 
 import glob
 import os
+import re
 import shutil
 
 from harness.process import LocalHost, Namespace, Process, wait_until
@@ -13,11 +15,13 @@ EXAMPLES = os.path.join(os.path.dirname(UROCE_RUN), "examples")
 REMOTE_WRITE = os.path.join(EXAMPLES, "remote_write")
 FIRST_PORT = 25500
 SECONDS = 60
+FREE_PAGES = "/sys/kernel/mm/hugepages/hugepages-2048kB/free_hugepages"
+PAGES = 64
 EAL = ["--no-huge", "--no-shconf", "-m", "256", "--no-pci", "--iova-mode=va", "--no-telemetry"]
 
 
 def remove_primary(prefix):
-    """The files that a DPDK primary leaves, with the huge pages in them."""
+    """Remove the files of a DPDK primary process, and the huge pages in them."""
     with open("/proc/mounts", encoding="ascii") as mounts:
         folders = [line.split()[1] for line in mounts if line.split()[2] == "hugetlbfs"]
     for folder in folders:
@@ -27,7 +31,7 @@ def remove_primary(prefix):
 
 
 class GuestsTest:
-    """An application with two ports, and a kernel's network at the other end of each."""
+    """An application with two ports. The other end of each is a network namespace of the kernel."""
 
     def __init__(self, report, work_dir):
         self._report = report
@@ -39,7 +43,7 @@ class GuestsTest:
                              end.name)
             self._middle.run("sh", "-c", f"echo 1 >/proc/sys/net/ipv6/conf/veth{number}/disable_ipv6")
             self._middle.run("ip", "link", "set", f"veth{number}", "up")
-            # What the kernel leaves to a NIC, an application that forwards would have to do.
+            # The kernel leaves checksums to the NIC; a forwarding application would have to compute them.
             end.run("ethtool", "-K", "veth0", "tx", "off")
             end.run("ip", "link", "set", "veth0", "up")
             end.run("ip", "addr", "add", f"10.9.7.{number + 2}/24", "dev", "veth0")
@@ -54,6 +58,7 @@ class GuestsTest:
         self._report.check("embedded: verified data", self._embedded)
         self._report.check("embedded: frames that are not its own go through", self._through)
         self._stop()
+        self._pollers_check()
         self._report.check("primary: verified data beyond", self._primary)
         self._report.check("primary: verified data between two", self._between)
         self._report.check("primary: frames that are not its own go through", self._through)
@@ -73,7 +78,7 @@ class GuestsTest:
                                      *args], self._log(program))
 
     def _remote_write(self, prefix, options=()):
-        """A program at the other end writes into the application's memory, and both look at it."""
+        """A program at the other end writes into the application's memory, and both verify the data."""
         peer = Process([*prefix, REMOTE_WRITE, *options], self._log("remote_write"))
         try:
             if peer.wait(SECONDS) != 0:
@@ -81,20 +86,53 @@ class GuestsTest:
         finally:
             peer.kill()
 
+    def _pollers_check(self):
+        """SPDK's way to run: one thread, memory that is registered while the heap grows, EAL ended first."""
+        name = "pollers: verified data, and a clean end after EAL's"
+        with open(FREE_PAGES, encoding="ascii") as file:
+            free = int(file.read())
+        if free < PAGES:
+            self._report.skip(name, f"{free} huge pages of 2 MiB are free, and {PAGES} are needed")
+            return
+        self._report.check(name, self._pollers)
+
+    def _pollers(self):
+        eal = ["--no-shconf", "--huge-unlink", "--match-allocations", "--no-pci", "--no-telemetry",
+               "--base-virtaddr=0x200000000000", f"--file-prefix=uroce-test-{os.getpid()}-pollers", "--vdev",
+               "net_af_packet0,iface=veth0,framesz=2048,blocksz=4096"]
+        pollers = self._application = Process([*self._middle.prefix, os.path.join(EXAMPLES, "pollers"), *eal, "--",
+                                               "10.9.7.1/24"], self._log("pollers"))
+        try:
+            if not wait_until(lambda: "serving" in pollers.output(), SECONDS):
+                raise CheckFailed("it does not serve", pollers.story("application"))
+            for _ in range(2):
+                client = Process([*self._attach(0), "rping", "-c", "-a", "10.9.7.1", "-C", "20", "-S", "60000", "-V"],
+                                 self._log("rping"))
+                status = client.wait(SECONDS)
+                client.kill()
+                if status != 0:
+                    raise CheckFailed("rping fails", client.story("rping") + pollers.story("application"))
+            pollers.terminate()
+            told = re.compile(r"40 pings, [1-9][0-9]* regions registered")
+            if pollers.wait(SECONDS) != 0 or not told.search(pollers.output()):
+                raise CheckFailed("the application does not end well", pollers.story("application"))
+        finally:
+            self._stop()
+
     def _primary_prefix(self):
         return [*self._middle.prefix, UROCE_RUN, "--socket", os.path.join(self._work_dir, "primary.sock"), "--"]
 
     def _primary(self):
         self._start("primary", "10.9.7.1/24", os.path.join(self._work_dir, "primary.sock"))
         if not wait_until(lambda: os.path.exists(os.path.join(self._work_dir, "primary.sock")), SECONDS):
-            raise CheckFailed("it does not serve", self._application.story("application"))
+            raise CheckFailed("the application does not serve", self._application.story("application"))
         self._meet(self._primary_prefix(), self._attach(0), "beyond")
 
     def _between(self):
         self._meet(self._primary_prefix(), self._primary_prefix(), "between")
 
     def _start_testpmd(self, name, vdev, prefix=()):
-        """Stock testpmd has a port, and leaves queue 1 of it to process 1, which is a program of ours."""
+        """Start stock testpmd on a port. It leaves queue 1 to process 1, a program of ours."""
         testpmd = Process(
             [*prefix, "dpdk-testpmd", "-l", "0,1", "-m", "64", f"--file-prefix={name}", "--no-pci", "--no-telemetry",
              "--vdev", vdev, "--", "--num-procs=2", "--proc-id=0", "--rxq=2", "--txq=2",
@@ -111,7 +149,7 @@ class GuestsTest:
         return [UROCE_RUN, "--secondary", "1", "--file-prefix", name, "--port", port, "--ip", f"{address}/24", "--"]
 
     def _testpmd(self):
-        """One at each end of a wire."""
+        """Run one testpmd at each end of a memif link."""
         names = [f"uroce-test-{os.getpid()}-{end}" for end in range(2)]
         primaries = []
         try:
@@ -128,12 +166,13 @@ class GuestsTest:
                 remove_primary(name)
 
     def _testpmd_tap(self):
-        """Answers come to the queue that was sent from, so the secondary begins; the interface is its peer's."""
+        """Answers come to the queue from which the request was sent, so the secondary must send first. The peer is
+        the tap's kernel interface."""
         name = f"uroce-test-{os.getpid()}-tap"
         here = self._middle.prefix
         self._application = self._start_testpmd(name, "net_tap0,iface=tap0", here)
         try:
-            # The driver's port has the interface's first address.
+            # The port of the driver has the interface's first address.
             self._middle.run("ip", "link", "set", "tap0", "address", "02:00:00:00:00:01", "up")
             self._middle.run("ip", "addr", "add", "10.9.9.2/24", "dev", "tap0")
             self._meet([*here, UROCE_RUN, "--netdev", "tap0", "--"],
@@ -143,7 +182,7 @@ class GuestsTest:
             remove_primary(name)
 
     def _meet(self, server_prefix, client_prefix, name):
-        """A program that waits for another one, and looks at what that has written."""
+        """Start a program that waits for another one and verifies the data that it writes."""
         socket = os.path.join(self._work_dir, f"meet-{name}.sock")
         server = Process([*server_prefix, REMOTE_WRITE, "-s", socket], self._log("serve"))
         try:
@@ -154,7 +193,7 @@ class GuestsTest:
             server.kill()
 
     def _attach(self, end):
-        # What is in the middle reads its interfaces by DPDK's net_af_packet, which takes no runs of packets.
+        # The application in the middle reads its interfaces by DPDK's net_af_packet, which loses packets of a run.
         return [*self._ends[end].prefix, UROCE_RUN, "--netdev", "veth0", "--without", "runs", "--"]
 
     def _embedded(self):
@@ -167,7 +206,7 @@ class GuestsTest:
             raise CheckFailed("the application has ended", self._application.story("application"))
 
     def _through(self):
-        """Two others talk to each other through its ports: TCP and RoCE."""
+        """Two other programs talk to each other through the application's ports, by TCP and by RoCE."""
         hosts = [LocalHost(f"guests-through-{end}", self._work_dir, self._attach(end)) for end in range(2)]
         sides = [Side(host, DEVICE, f"10.9.7.{end + 2}", gid_index(gids(host, DEVICE), f"10.9.7.{end + 2}"))
                  for end, host in enumerate(hosts)]

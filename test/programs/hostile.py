@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A client of uroced that keeps no rule: argv are its socket and a seed. Ends with 0 whatever uroced answers."""
+"""A client of uroced that breaks every rule. The arguments are the socket and a seed. The exit status is 0 whatever
+uroced answers."""
 
 import array
 import mmap
@@ -11,16 +12,17 @@ import sys
 import time
 
 HELLO, WELCOME, ROUTE, LEAVE = 0x75726f63, 0x75726f64, 0x75726f67, 0x75726f6a
-PAGE_BYTES, RING_BYTES, WORDS = 320, 128, (512, 1024, 512)  # of a slot's page: its begin, a ring's, rings (layout.h)
-BUFFERS_MAX = 768  # that uroced was told to let a process have
-BEFORE_MAX = 4     # slots that a process may have had before
-FDS = 4          # that come with a welcome: buffers, rings, and what wakes whom
+# bytes of a slot's page: of its head and of a ring's head; words of each ring (layout.h)
+PAGE_BYTES, RING_BYTES, WORDS = 320, 128, (512, 1024, 512)
+BUFFERS_MAX = 768  # the limit that uroced was started with
+BEFORE_MAX = 4     # earlier slots that may still count for a process
+FDS = 4          # descriptors in a welcome: buffers, rings, and the two eventfds
 ROUNDS = 40
 WAIT_SECONDS = 20
 
 
 class Client:
-    """A connection."""
+    """A connection to uroced."""
 
     def __init__(self, path):
         self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -28,7 +30,7 @@ class Client:
         self.socket.connect(path)
 
     def send(self, data, fds=()):
-        """Sends a datagram, with descriptors; whether there was anybody to take it."""
+        """Send a datagram with descriptors. Return False if nobody could receive it."""
         control = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", fds))] if fds else []
         try:
             self.socket.sendmsg([data], control)
@@ -37,7 +39,7 @@ class Client:
             return False
 
     def receive(self):
-        """An answer and its descriptors; no bytes where the other end has gone."""
+        """Return an answer and its descriptors; no bytes if the other end has gone."""
         fds = array.array("i")
         try:
             data, control, _, _ = self.socket.recvmsg(1 << 16, socket.CMSG_SPACE(16 * fds.itemsize))
@@ -50,12 +52,12 @@ class Client:
 
 
 class Hostile:
-    """All that it does."""
+    """All attacks of a trusted program."""
 
     def __init__(self, path, rng):
         self._path = path
         self._rng = rng
-        # Whoever says nothing that is understood is told so, in a message of the right length and version.
+        # uroced answers a message that it does not understand with one of the right length and version.
         client = Client(path)
         client.send(b"?")
         answer, _ = client.receive()
@@ -69,7 +71,7 @@ class Hostile:
         return head + (self._rng.randbytes(rest) if noise else bytes(rest))
 
     def run(self):
-        """Everything once, in any order, beside connections that say nothing."""
+        """Run every attack once, in random order, beside connections that send nothing."""
         self._half()
         acts = [self._noise, self._descriptors, self._bad_reports, self._requests, self._rings, self._slots,
                 self._buffers]
@@ -78,13 +80,13 @@ class Hostile:
             self._in_child(act)
 
     def _in_child(self, act, *args):
-        """A process has one slot."""
+        """Attack in a child process, because a process has one slot."""
         child = os.fork()
         if child == 0:
             try:
                 act(*args)
                 os._exit(0)
-            except BaseException:  # the parent's own code must not run here
+            except BaseException:  # the child must not return into the parent's code
                 sys.excepthook(*sys.exc_info())
                 os._exit(1)
         assert os.waitpid(child, 0)[1] == 0
@@ -97,7 +99,7 @@ class Hostile:
             client.receive()
 
     def _descriptors(self):
-        """More than anybody asked for."""
+        """Send more descriptors than uroced expects."""
         null = os.open("/dev/null", os.O_RDWR)
         for count in (1, 3, 5, 60, 250):
             client = Client(self._path)
@@ -112,7 +114,7 @@ class Hostile:
         return client, got
 
     def _bad_reports(self):
-        """What shows nothing is of no use, and no harm."""
+        """Send reports that are not valid: they are useless, but harm nobody."""
         soft = os.memfd_create("uroce-report")
         os.truncate(soft, 1 << 21)
         for fd in (os.open("/dev/null", os.O_RDWR), os.pipe()[0], soft, os.open("/", os.O_RDONLY)):
@@ -122,7 +124,7 @@ class Hostile:
         assert len(self._attach([fd])[1]) == FDS
 
     def _slots(self):
-        """As many as it asks for."""
+        """Ask for as many slots as possible."""
         for _ in range(BEFORE_MAX):
             client, got = self._attach()
             assert len(got) == FDS
@@ -131,7 +133,7 @@ class Hostile:
         assert not self._attach()[1]
 
     def _buffers(self):
-        """All that it gets, and none given back."""
+        """Take all buffers, and return none."""
         _, got = self._attach()
         rings = mmap.mmap(got[1], os.fstat(got[1]).st_size)
         prod = PAGE_BYTES + sum(RING_BYTES + 8 * words for words in WORDS[:2])
@@ -147,7 +149,7 @@ class Hostile:
         assert 0 < taken <= BUFFERS_MAX, taken
 
     def _requests(self):
-        """Any number, any argument, answers unread."""
+        """Send random requests with random arguments, and read no answer."""
         client, _ = self._attach()
         for _ in range(ROUNDS * 20):
             if not client.send(self._message(self._rng.randint(HELLO - 2, LEAVE + 4), True)):
@@ -161,7 +163,7 @@ class Hostile:
             client.receive()
 
     def _rings(self):
-        """Buffers that it does not have, indices that cannot be."""
+        """Put buffers that the process does not hold, and impossible indices, into the rings."""
         for what in range(4):
             self._in_child(self._scribble, what)
 
@@ -185,7 +187,7 @@ class Hostile:
         client.receive()
 
     def _half(self):
-        """Comes, and says nothing; says half a word, and goes."""
+        """Connect and send nothing; send half a message and hang up."""
         silent = [Client(self._path) for _ in range(8)]
         for client in silent[:4]:
             client.send(b"")

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""An isolated client of uroced that keeps no rule, over memif: argv are the socket and a seed. Ends with 0 whatever
-uroced answers, but where it believes what it must not."""
+"""An isolated client of uroced, over memif, that breaks every rule. The arguments are the socket and a seed. The
+exit status is 0 whatever uroced answers, unless uroced accepts something that it must refuse."""
 
 import contextlib
 import fcntl
@@ -25,15 +25,15 @@ RING = 1 << LOG2
 RING_BYTES = 128 + 16 * RING
 BUFFERS_AT = 4096
 REGION_BYTES = BUFFERS_AT + 2 * RING * BUFFER
-HEAD, TAIL = 6, 64  # in a ring
+HEAD, TAIL = 6, 64  # offsets in a ring
 DESCRIPTORS = 128
 ROUNDS = 30
 SO_PASSPIDFD = 76
-FDS_MAX = 253      # of a message
+FDS_MAX = 253      # descriptors in a message
 
 
 class Broken(Exception):
-    """uroced has let go of us."""
+    """uroced has closed the connection."""
 
 
 def sealed(size):
@@ -44,7 +44,7 @@ def sealed(size):
 
 
 def is_still(pid):
-    """Whether all threads are stopped."""
+    """Return True if all threads are stopped."""
     for task in os.listdir(f"/proc/{pid}/task"):
         with open(f"/proc/{pid}/task/{task}/stat", encoding="ascii") as stat:
             if stat.read().rpartition(")")[2].split()[0] != "T":
@@ -54,7 +54,7 @@ def is_still(pid):
 
 @contextlib.contextmanager
 def standing_still(pid):
-    """Stops uroced for a moment."""
+    """Stop uroced for a moment."""
     os.kill(pid, signal.SIGSTOP)
     try:
         while not is_still(pid):
@@ -65,7 +65,7 @@ def standing_still(pid):
 
 
 class Deaf:
-    """Who listens, and never reads: to close what is connected there, and has things to send, takes hours."""
+    """A listening socket that is never read. A connection to it with unsent data takes hours to close."""
 
     def __init__(self, pid):
         self._pid = pid
@@ -75,7 +75,7 @@ class Deaf:
         self._listener.listen(128)
 
     def lingering(self):
-        """A socket whose last descriptor should be closed by others."""
+        """Return a socket whose last descriptor another process should close."""
         made = socket.socket()
         made.connect(self._listener.getsockname())
         made.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4096)
@@ -89,8 +89,8 @@ class Deaf:
         return made
 
     def give(self, to, data, fds=(), ahead=None):
-        """Sends such a socket behind other descriptors, and maybe behind another message, while uroced stands still:
-        so the one in the message is the last."""
+        """Send such a socket behind other descriptors, and perhaps behind another message. uroced is stopped
+        meanwhile, so the descriptor in the message is the last one."""
         made = self.lingering()
         with standing_still(self._pid):
             try:
@@ -104,8 +104,9 @@ class Deaf:
         self._listener.close()
 
 
-class Wire:
-    """An attached process, and the client's end of its memif connection; correct unless told otherwise."""
+class AttachedProcess:
+    """An attached process and its end of the memif connection. It follows the rules unless an
+    argument says otherwise."""
 
     def __init__(self, path, message):
         self.client = Client(path)
@@ -174,11 +175,11 @@ class Wire:
         return self
 
     def offer(self):
-        """Gives uroced room for what comes."""
+        """Give uroced buffers for received packets."""
         self.head(1, self._taken + RING)
 
     def send(self, frames):
-        """Sends whole frames, and waits until they are taken."""
+        """Send whole frames, and wait until uroced has taken them."""
         for frame in frames:
             at = BUFFERS_AT + self._sent % RING * BUFFER
             self.memory[at:at + len(frame)] = frame
@@ -189,7 +190,7 @@ class Wire:
         self._wait(0, self._sent)
 
     def take(self):
-        """The next frame that has come."""
+        """Return the next received frame."""
         self._wait(1, self._taken + 1)
         index = self._taken % RING
         _, _, length, at = struct.unpack_from("<HHII", self.memory, RING_BYTES + DESCRIPTORS + 16 * index)
@@ -211,7 +212,7 @@ class Wire:
         os.write(self.bell, struct.pack("<Q", 1))
 
     def is_let_go(self):
-        """Whether uroced has closed both sockets; waits for it."""
+        """Return True if uroced closes both sockets within the time limit."""
         try:
             while self.client.socket.recv(1 << 16):
                 pass
@@ -230,13 +231,13 @@ class Wire:
 
 
 class Hostile:
-    """All that it does."""
+    """All attacks of an isolated program."""
 
     def __init__(self, path, rng):
         self._path = path
         self._rng = rng
         client = Client(path)
-        # Of who listens.
+        # The pid of uroced, which listens.
         self._pid = struct.unpack("3i", client.socket.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))[0]
         client.send(b"?")
         answer, _ = client.receive()
@@ -247,69 +248,69 @@ class Hostile:
         head = struct.pack("<4I", kind, self._rng.getrandbits(32), 0, self._version)
         return head + bytes(self._bytes - len(head))
 
-    def _wire(self):
-        return Wire(self._path, self._message)
+    def _attach(self):
+        return AttachedProcess(self._path, self._message)
 
     def run(self):
-        """Everything once, in any order."""
+        """Run every attack once, in random order."""
         acts = [self._descriptors, self._lingers, self._unread, self._pidfds, self._setups,
-                self._no_wires, self._rings, self._noise, self._frames, self._many, self._mads]
+                self._no_sockets, self._rings, self._noise, self._frames, self._many, self._mads]
         self._rng.shuffle(acts)
         for act in acts:
             act()
 
     def _refused(self, act):
-        """What breaks a rule ends the connection."""
-        wire = self._wire()
+        """Break a rule: uroced must end the connection."""
+        process = self._attach()
         try:
-            act(wire)
+            act(process)
         except Broken:
             pass
-        assert wire.is_let_go(), act
-        wire.close()
+        assert process.is_let_go(), act
+        process.close()
 
     def _setups(self):
-        """One thing wrong each."""
+        """Make connections with one mistake each."""
         soft = os.memfd_create("hostile", os.MFD_ALLOW_SEALING)
         os.truncate(soft, REGION_BYTES)
         pipe = os.pipe()
 
         def after(*steps):
-            def act(wire):
-                wire.begin()
+            def act(process):
+                process.begin()
                 for step in steps:
-                    step(wire)
+                    step(process)
             return act
-        whole = [lambda wire: wire.region(), lambda wire: wire.ring(True)]
+        whole = [lambda process: process.region(), lambda process: process.ring(True)]
         for act in (
-                lambda wire: wire.say(INIT, struct.pack("<HIB", 0x300, 0, 0)),
-                lambda wire: wire.region(),
-                lambda wire: wire.say(self._rng.randrange(9, 1 << 16)),
-                after(lambda wire: wire.region(fd=soft)),
-                after(lambda wire: wire.region(fd=pipe[0])),
-                after(lambda wire: wire.region(fd=wire.socket.fileno())),
-                after(lambda wire: wire.region(size=REGION_BYTES + 1)),
-                after(lambda wire: wire.region(size=REGION_BYTES - 4096)),
-                after(whole[0], lambda wire: wire.ring(False, fd=pipe[1])),
-                lambda wire: wire.say(INIT, struct.pack("<HIB", VERSION, 0, 0), [wire.bell]),
-                after(lambda wire: wire.region(size=0)),
-                after(lambda wire: wire.region(size=1 << 63)),
-                after(lambda wire: wire.region(index=7)),
-                after(whole[0], lambda wire: wire.ring(True, log2=40)),
-                after(whole[0], lambda wire: wire.ring(True, offset=REGION_BYTES)),
-                after(whole[0], lambda wire: wire.ring(True, offset=(1 << 32) - 16)),
-                after(whole[0], lambda wire: wire.ring(True, region=9)),
-                after(whole[0], lambda wire: wire.ring(True, fd=pipe[1])),
+                lambda process: process.say(INIT, struct.pack("<HIB", 0x300, 0, 0)),
+                lambda process: process.region(),
+                lambda process: process.say(self._rng.randrange(9, 1 << 16)),
+                after(lambda process: process.region(fd=soft)),
+                after(lambda process: process.region(fd=pipe[0])),
+                after(lambda process: process.region(fd=process.socket.fileno())),
+                after(lambda process: process.region(size=REGION_BYTES + 1)),
+                after(lambda process: process.region(size=REGION_BYTES - 4096)),
+                after(whole[0], lambda process: process.ring(False, fd=pipe[1])),
+                lambda process: process.say(INIT, struct.pack("<HIB", VERSION, 0, 0), [process.bell]),
+                after(lambda process: process.region(size=0)),
+                after(lambda process: process.region(size=1 << 63)),
+                after(lambda process: process.region(index=7)),
+                after(whole[0], lambda process: process.ring(True, log2=40)),
+                after(whole[0], lambda process: process.ring(True, offset=REGION_BYTES)),
+                after(whole[0], lambda process: process.ring(True, offset=(1 << 32) - 16)),
+                after(whole[0], lambda process: process.ring(True, region=9)),
+                after(whole[0], lambda process: process.ring(True, fd=pipe[1])),
                 after(*whole, whole[1]),
-                after(*whole, lambda wire: wire.say(CONNECT)),
+                after(*whole, lambda process: process.say(CONNECT)),
         ):
             self._refused(act)
         for fd in (soft, *pipe):
             os.close(fd)
 
     def _serves_others(self):
-        """Somebody else is answered, by whom nothing keeps waiting."""
-        self._wire().connect().close()
+        """Check that uroced serves another client while this one waits."""
+        self._attach().connect().close()
 
     def _attached(self):
         client = Client(self._path)
@@ -318,7 +319,7 @@ class Hostile:
         return client
 
     def _descriptors(self):
-        """With messages that take none, or not so many, or that are empty."""
+        """Send descriptors with messages that take none or fewer, and with empty ones."""
         bell = os.eventfd(0)
         for data, count in ((self._message(ROUTE), 1), (self._message(MEMIF), 2), (self._message(ROUTE), FDS_MAX),
                             (b"", 1), (b"", FDS_MAX)):
@@ -326,22 +327,22 @@ class Hostile:
             client.send(data, [bell] * count)
             assert client.receive()[0] == b"", count
             client.socket.close()
-            wire = self._wire()
-            wire.begin()
-            socket.send_fds(wire.socket, [data[:MESSAGE_BYTES]], [bell] * count)
-            assert wire.is_let_go(), count
-            wire.close()
+            process = self._attach()
+            process.begin()
+            socket.send_fds(process.socket, [data[:MESSAGE_BYTES]], [bell] * count)
+            assert process.is_let_go(), count
+            process.close()
         os.close(bell)
 
     def _lingers(self):
-        """With a message comes what is not wanted, and takes its time."""
+        """Send descriptors that take long to close with messages that need none."""
         deaf = Deaf(self._pid)
         for after in ([], [os.eventfd(0)]):
-            wire = self._wire()
-            wire.begin()
-            deaf.give(wire.socket, bytes(MESSAGE_BYTES), after)
-            assert wire.is_let_go(), after
-            wire.close()
+            process = self._attach()
+            process.begin()
+            deaf.give(process.socket, bytes(MESSAGE_BYTES), after)
+            assert process.is_let_go(), after
+            process.close()
             client = self._attached()
             deaf.give(client.socket, self._message(MEMIF), after)
             assert client.receive()[0] == b"", after
@@ -355,12 +356,13 @@ class Hostile:
         deaf.close()
 
     def _unread(self):
-        """What takes its time is behind what ends the connection, and is never read."""
+        """Send descriptors that take long to close behind a message that ends the connection. uroced never reads
+        them."""
         deaf = Deaf(self._pid)
-        wire = self._wire()
-        deaf.give(wire.socket, bytes(MESSAGE_BYTES), ahead=b"?")
-        assert wire.is_let_go(), "a message of one byte is taken"
-        wire.close()
+        process = self._attach()
+        deaf.give(process.socket, bytes(MESSAGE_BYTES), ahead=b"?")
+        assert process.is_let_go(), "a message of one byte is taken"
+        process.close()
         self._serves_others()
         for make in (self._attached, lambda: Client(self._path)):
             client = make()
@@ -370,8 +372,8 @@ class Hostile:
         deaf.close()
 
     def _pidfds(self):
-        """The end that is passed is asked to bring one with each message: before it is passed, which does not count,
-        and behind that, which is a broken rule."""
+        """Ask for a pidfd with each message on the memif socket. Before the socket is passed to uroced this has no
+        effect; afterwards it breaks a rule."""
         for late in (False, True):
             client = self._attached()
             ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -379,7 +381,7 @@ class Hostile:
             try:
                 theirs.setsockopt(socket.SOL_SOCKET, SO_PASSPIDFD, 1)
             except OSError:
-                return  # the kernel has none
+                return  # this kernel has no such option
             client.send(self._message(MEMIF), [theirs.fileno()])
             assert struct.unpack_from("<H", ours.recv(MESSAGE_BYTES))[0] == MEMIF_HELLO
             if late:
@@ -392,8 +394,8 @@ class Hostile:
             for end in (ours, theirs, client.socket):
                 end.close()
 
-    def _no_wires(self):
-        """Descriptors that are no wire of ours."""
+    def _no_sockets(self):
+        """Pass descriptors that are not memif sockets of this process."""
         listener = socket.socket(socket.AF_INET)
         datagram = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)
         null = os.open("/dev/null", os.O_RDWR)
@@ -408,87 +410,89 @@ class Hostile:
         os.close(null)
 
     def _rings(self):
-        """Descriptors that lead outside, chains without end, indices that cannot be."""
+        """Put descriptors that lead outside of the memory, endless chains and impossible indices into the rings."""
         for descriptor in ((0, 1, 64, BUFFERS_AT), (0, 0, 64, REGION_BYTES - 63), (0, 0, 1 << 31, BUFFERS_AT),
                            (0, 0, (1 << 32) - 1, (1 << 32) - 1), (1, 0, 64, BUFFERS_AT), (0, 0, 0, BUFFERS_AT),
                            (0, 0, BUFFER * RING, BUFFERS_AT)):
-            wire = self._wire().connect()
-            wire.descriptor(0, 0, *descriptor)
-            wire.head(0, 1)
-            wire.ring_bell()
-            assert wire.is_let_go(), descriptor
-            wire.close()
+            process = self._attach().connect()
+            process.descriptor(0, 0, *descriptor)
+            process.head(0, 1)
+            process.ring_bell()
+            assert process.is_let_go(), descriptor
+            process.close()
         for head in (RING + 1, 0xffff):
-            wire = self._wire().connect()
-            wire.head(0, head)
-            wire.ring_bell()
-            assert wire.is_let_go(), head
-            wire.close()
+            process = self._attach().connect()
+            process.head(0, head)
+            process.ring_bell()
+            assert process.is_let_go(), head
+            process.close()
 
-        # It hangs up: what it left is checked before its connection ends.
+        # The client hangs up: uroced checks what it left in the rings before it ends the connection.
         for _ in range(3):
-            wire = self._wire().connect()
-            wire.descriptor(0, 0, 0, 0, 64, REGION_BYTES - 63)
-            wire.head(0, 1)
-            wire.socket.close()
-            assert wire.is_let_go(), "what it left behind"
-            wire.close()
+            process = self._attach().connect()
+            process.descriptor(0, 0, 0, 0, 64, REGION_BYTES - 63)
+            process.head(0, 1)
+            process.socket.close()
+            assert process.is_let_go(), "what it left behind"
+            process.close()
 
     def _noise(self):
-        """Anything anywhere, all the time."""
+        """Write random bytes anywhere, all the time."""
         for _ in range(ROUNDS):
-            wire = self._wire().connect()
+            process = self._attach().connect()
             for _ in range(ROUNDS):
                 where = self._rng.randrange(0, 2 * RING_BYTES - 8)
-                wire.memory[where:where + 8] = self._rng.randbytes(8)
-            wire.ring_bell()
-            wire.close()
+                process.memory[where:where + 8] = self._rng.randbytes(8)
+            process.ring_bell()
+            process.close()
 
     def _frames(self):
-        """Frames that are not RoCE, or not ours to send: they are refused, and we stay."""
-        wire = self._wire().connect()
+        """Send frames that are not RoCE, or that this process may not send: uroced drops them, and keeps the
+        connection."""
+        process = self._attach().connect()
         for index in range(RING):
             at = BUFFERS_AT + index * BUFFER
-            wire.memory[at:at + 64] = self._rng.randbytes(64)
-            # ARP, IPv4 to RoCE's port, and what is neither.
-            wire.memory[at + 12:at + 14] = self._rng.choice((b"\x08\x06", b"\x08\x00", b"\x88\xb5"))
-            wire.descriptor(0, index, 0, 0, self._rng.randrange(1, 64), at)
-        wire.head(0, RING)
-        wire.ring_bell()
-        # The tail is theirs to write.
+            process.memory[at:at + 64] = self._rng.randbytes(64)
+            # ARP, IPv4 to RoCE's port, and other frames.
+            process.memory[at + 12:at + 14] = self._rng.choice((b"\x08\x06", b"\x08\x00", b"\x88\xb5"))
+            process.descriptor(0, index, 0, 0, self._rng.randrange(1, 64), at)
+        process.head(0, RING)
+        process.ring_bell()
+        # uroced alone writes the tail.
         for _ in range(WAIT_SECONDS * 100):
-            if struct.unpack_from("<H", wire.memory, 64)[0] == RING:
+            if struct.unpack_from("<H", process.memory, 64)[0] == RING:
                 break
-            wire.client.socket.settimeout(0.01)
+            process.client.socket.settimeout(0.01)
             try:
-                assert wire.client.socket.recv(1), "it has let go"
+                assert process.client.socket.recv(1), "it has let go"
             except TimeoutError:
                 pass
         else:
             raise AssertionError("frames are not taken")
-        wire.close()
+        process.close()
 
     def _mads(self):
-        """What is another's of the connection manager; and what is ours is free when we have gone."""
-        wire = self._wire().connect()
-        hostile = mads.Hostile(wire, self._message)
+        """Send MADs with ids and ports of other processes. The ids and ports of this process are free after it
+        ends."""
+        process = self._attach().connect()
+        hostile = mads.Hostile(process, self._message)
         hostile.forge()
         port = hostile.ports()
-        wire.close()
-        wire = self._wire().connect()
-        assert mads.Hostile(wire, self._message).ask(mads.CLAIM, mads.claim(port=port))[0] == 0
-        wire.close()
+        process.close()
+        process = self._attach().connect()
+        assert mads.Hostile(process, self._message).ask(mads.CLAIM, mads.claim(port=port))[0] == 0
+        process.close()
 
     def _many(self):
-        """Who says nothing, and who wants a second place."""
+        """Connect without sending anything, and ask for a second slot."""
         silent = [Client(self._path) for _ in range(40)]
-        wire = self._wire()
+        process = self._attach()
         try:
-            self._wire()
+            self._attach()
             raise AssertionError("there is a second place")
         except Broken:
             pass
-        wire.close()
+        process.close()
         for client in silent:
             client.socket.close()
 

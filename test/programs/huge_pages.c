@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Preloaded into a program: a machine whose huge pages run out after HUGE_PAGE_MAPPINGS mappings of
- * them. */
+/* A library to preload into a program. It simulates a machine whose huge pages run out after
+ * HUGE_PAGE_MAPPINGS mappings. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdbool.h>
@@ -39,7 +39,7 @@ void *mmap64(void *addr, size_t len, int prot, int flags, int fd, off_t offset)
 	return mmap(addr, len, prot, flags, fd, offset);
 }
 
-/* How EAL gets pages for its files. */
+/* EAL gets the pages for its files by this call. */
 int fallocate(int fd, int mode, off_t offset, off_t len)
 {
 	if (ran_out(false)) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A program with threads, handlers and descriptors of its own, which finds out whether the device
- * that it opens disturbs them. Its argument says which check; it tells on stderr what is wrong.
+ * A program with its own threads, handlers and descriptors. It checks that the device that it opens
+ * does not disturb them. The argument selects a check; failures are reported on stderr.
  */
 #include "inside.h"
 
@@ -54,7 +54,7 @@ static bool is_kept(int sig)
 	return now.sa_handler == handler;
 }
 
-/* Signal by signal and file by file for as long as the start takes. */
+/* Change one signal and one file after another while the devices start. */
 static void check_start(void)
 {
 	static int fds[4096];
@@ -79,7 +79,8 @@ static void check_start(void)
 	EXPECT(is_kept(SIGUSR1) && is_kept(SIGCHLD));
 }
 
-/* All but those of DPDK's interrupt thread, which asks for no mark (doc/guest.md). */
+/* Close all descriptors but those of DPDK's interrupt thread, which checks no mark
+ * (doc/guest.md). */
 static void close_all(void)
 {
 	static const char *const dpdks[] = {"pipe:", "anon_inode:[eventpoll]",
@@ -102,7 +103,7 @@ static void close_all(void)
 	}
 }
 
-/* As daemons do: then the numbers are the program's. */
+/* Close all descriptors as daemons do: afterwards the numbers are the program's. */
 static void check_descriptors(void)
 {
 	struct ibv_context *context = open_device();
@@ -133,7 +134,7 @@ static void check_descriptors(void)
 	}
 }
 
-/* The program has all signals by a descriptor, and no thread of its own can be interrupted. */
+/* The program reads all signals from a descriptor, and none of its threads can be interrupted. */
 static void check_signals(void)
 {
 	static const int sent[] = {SIGBUS, SIGSEGV, SIGTERM, SIGBUS};
@@ -171,7 +172,7 @@ static bool has_no_capability(const char *task)
 	return (effective & ~kept) == 0;
 }
 
-/* The program drops what it has; and then its user. */
+/* Drop the capabilities of the program, and then change its user. */
 static void check_privileges(void)
 {
 	struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the checks of the program inside have in common. */
+/* Functions that the checks of the program `inside` share. */
 #ifndef INSIDE_H
 #define INSIDE_H
 
@@ -20,7 +20,7 @@
 /* Open the first device. */
 struct ibv_context *open_device(void);
 
-/* Memory whose pages come from afar (inside_pages.c). */
+/* Memory whose pages come from another place (inside_pages.c). */
 void check_pages(void);
 
 #endif

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What a program with threads, handlers and descriptors of its own notices of the device that it opens (doc/guest.md)."""
+"""Effects of a device on a program with its own threads, handlers and descriptors (doc/guest.md)."""
 
 import ctypes
 import os
@@ -21,7 +21,7 @@ CHECKS = {
 
 
 def has_userfaultfd():
-    """Whether a program may serve page faults of its own."""
+    """Return True if a program may serve its own page faults."""
     number = {"x86_64": 323, "aarch64": 282}[os.uname().machine]
     descriptor = ctypes.CDLL(None).syscall(number, os.O_CLOEXEC)
     if descriptor >= 0:
@@ -30,7 +30,7 @@ def has_userfaultfd():
 
 
 class InsideTest:
-    """Each check is a process, with the helper asleep or without end."""
+    """Each check is a process, with progress hybrid or dedicated."""
 
     def __init__(self, report):
         self._report = report

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Memory whose pages come from afar: on-demand regions behind a userfaultfd, whose handler reads
- * the content of each page by RDMA over the same device. Each page is held back for longer than all
- * retries of a queue pair last.
+ * Memory whose pages come from another place. A userfaultfd's handler reads the contents of each
+ * page of an on-demand region by RDMA over the same device. Each page is held back for longer than
+ * all retries of a queue pair last.
  */
 #include "inside.h"
 
@@ -21,12 +21,14 @@
 
 #include <linux/userfaultfd.h>
 
+#include "raise_qp.h"
+
 #define PAGE	   4096u
 #define PAGES	   16u
 #define LEN	   64u
-#define AT	   128u /* where in its page */
+#define AT	   128u /* offset in its page */
 #define HOLD_NS	   600000000
-#define TIMEOUT	   14 /* 67 ms: the retries are over before a page comes */
+#define TIMEOUT	   14 /* 67 ms: the retries are used up before a page comes */
 #define PATIENCE_S 20
 #define ACCESS                                                                       \
 	(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | \
@@ -55,8 +57,7 @@ static struct ibv_qp *make_qp(struct ibv_cq *of)
 
 static void connect_qp(struct ibv_qp *qp, const struct ibv_qp *peer)
 {
-	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_INIT,
-				   .port_num = 1,
+	struct ibv_qp_attr attr = {.port_num = 1,
 				   .qp_access_flags = ACCESS,
 				   .path_mtu = IBV_MTU_1024,
 				   .dest_qp_num = peer->qp_num,
@@ -71,18 +72,7 @@ static void connect_qp(struct ibv_qp *qp, const struct ibv_qp *peer)
 	EXPECT(ibv_query_gid(qp->context, 1, 1, &attr.ah_attr.grh.dgid) == 0);
 	attr.ah_attr.grh.sgid_index = 1;
 	attr.ah_attr.grh.hop_limit = 64;
-	EXPECT(ibv_modify_qp(qp, &attr,
-			     IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT |
-				     IBV_QP_ACCESS_FLAGS) == 0);
-	attr.qp_state = IBV_QPS_RTR;
-	EXPECT(ibv_modify_qp(qp, &attr,
-			     IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
-				     IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC |
-				     IBV_QP_MIN_RNR_TIMER) == 0);
-	attr.qp_state = IBV_QPS_RTS;
-	EXPECT(ibv_modify_qp(qp, &attr,
-			     IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
-				     IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC) == 0);
+	EXPECT(raise_qp(qp, &attr) == 0);
 }
 
 static void post(struct ibv_qp *qp, enum ibv_wr_opcode opcode, uint8_t *local, struct ibv_mr *mr,
@@ -127,13 +117,14 @@ static void await_status(struct ibv_cq *of, enum ibv_wc_status status)
 	EXPECT(wc.status == status);
 }
 
-/* Wait for one completion, and see that it is a success. */
+/* Wait for one completion, and check that it is a success. */
 static void await(struct ibv_cq *of)
 {
 	await_status(of, IBV_WC_SUCCESS);
 }
 
-/* Hold a page back, and read what it holds from the store, over the device that waits for it. */
+/* Hold a page back, then read its contents from the store over the device that waits for the
+ * page. */
 static void *serve_faults(void *arg)
 {
 	const struct timespec hold = {.tv_nsec = HOLD_NS};
@@ -202,7 +193,7 @@ static void set_up(void)
 	EXPECT(pthread_create(&thread, NULL, serve_faults, NULL) == 0);
 }
 
-/* One more page was held back; but for the bytes at AT, it is as the store has it. */
+/* Check that one more page was held back, and that only the bytes at AT differ from the store. */
 static void expect_page(unsigned int page, unsigned int before, uint32_t changed)
 {
 	const uint8_t *is = paged + page * PAGE, *was = store + page * PAGE;
@@ -212,7 +203,7 @@ static void expect_page(unsigned int page, unsigned int before, uint32_t changed
 	EXPECT(memcmp(is + AT + changed, was + AT + changed, PAGE - AT - changed) == 0);
 }
 
-/* An operation of which the peer's side is in a page that is held back. */
+/* An operation whose remote memory is in a page that is held back. */
 static void check_target(enum ibv_wr_opcode opcode, unsigned int page)
 {
 	const unsigned int before = __atomic_load_n(&faults, __ATOMIC_SEQ_CST);
@@ -240,7 +231,7 @@ static void check_target(enum ibv_wr_opcode opcode, unsigned int page)
 	expect_page(page, before, atomic ? 8 : opcode == IBV_WR_RDMA_READ ? 0 : LEN);
 }
 
-/* One whose own side is. */
+/* An operation whose local memory is in a page that is held back. */
 static void check_initiator(enum ibv_wr_opcode opcode, unsigned int page)
 {
 	const unsigned int before = __atomic_load_n(&faults, __ATOMIC_SEQ_CST);
@@ -271,8 +262,7 @@ static unsigned int threads(void)
 	return n - 2; /* . and .. */
 }
 
-/* The process is doubled while a page is waited for: the child has no thread of ours, and the
- * parent goes on. */
+/* Fork while a page is absent: the child has no thread of uroce, and the parent continues. */
 static void check_fork(unsigned int page)
 {
 	const struct timespec moment = {.tv_nsec = HOLD_NS / 4};
@@ -291,8 +281,8 @@ static void check_fork(unsigned int page)
 	EXPECT(memcmp(paged + page * PAGE + AT, plain, LEN) == 0);
 }
 
-/* Other memory takes the place of a page that is waited for: its page comes at once, but nobody
- * wakes who waits for the old one. */
+/* Map other memory in place of an absent page. Its page is present at once, but nothing wakes the
+ * thread that waits for the old one. */
 static void check_replaced(unsigned int page)
 {
 	const struct timespec moment = {.tv_nsec = HOLD_NS / 4};
@@ -306,7 +296,7 @@ static void check_replaced(unsigned int page)
 	EXPECT(memcmp(at + AT, plain, LEN) == 0);
 }
 
-/* Memory goes away while one of its pages is waited for, and then the region does. */
+/* Unmap memory while one of its pages is absent, then deregister the region. */
 static void check_unmapped(unsigned int page)
 {
 	const struct timespec moment = {.tv_nsec = HOLD_NS / 4};
@@ -318,7 +308,7 @@ static void check_unmapped(unsigned int page)
 	EXPECT(ibv_dereg_mr(paged_mr) == 0);
 }
 
-/* The memory of the initiator's side cannot be accessed. */
+/* The initiator's memory cannot be accessed. */
 static void check_protected(enum ibv_wr_opcode opcode)
 {
 	uint8_t *barred = map_pages();

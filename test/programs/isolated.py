@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Programs that share no memory with others: isolated ones of an uroced, with each other, attached ones and beyond."""
+"""Isolated programs of an uroced: between each other, with attached programs, and with a remote peer."""
 
 import json
 import os
@@ -16,14 +16,14 @@ HOSTILE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "hostile_isol
 GREEDY = os.path.join(os.path.dirname(os.path.abspath(__file__)), "greedy.py")
 FIRST_PORT = 27000
 GREEDY_SECONDS = 3
-DESCRIPTORS = 1024  # of uroced here: what many a host's services have
+DESCRIPTORS = 1024  # limit of this uroced, the usual one of services
 NOBODY = ["setpriv", "--reuid", "nobody", "--regid", "nogroup", "--clear-groups"]
 KILLS = 4
 ADDRESSES = {"beyond": "10.9.7.2"}
 
 
 class IsolatedTest:
-    """All checks; an uroced on a veth, and a namespace that has no network at all."""
+    """All checks, with an uroced on a veth, and a namespace that has no network at all."""
 
     def __init__(self, report, work_dir, rng):
         self._report = report
@@ -95,7 +95,7 @@ class IsolatedTest:
         run_pair(program, self._side(server), self._side(client), self._next_port())
 
     def _nothing_refused(self):
-        """Before anybody is hostile."""
+        """Check, before any hostile client runs, that uroced has refused nothing."""
         status = self._owner.status()
         expect(status["refused"] == 0, "uroced has refused what is right", status)
         expect(status["handed_over"] and status["rx_packets"] and status["tx_packets"], "a way was not used", status)
@@ -104,7 +104,7 @@ class IsolatedTest:
         expect(wait_until(self._owner.is_clean, SECONDS), "something does not come back", self._owner.status())
 
     def _start_pair(self, server, client, *options):
-        """Two that send until they are stopped."""
+        """Start two programs that send until they are stopped."""
         port = self._next_port()
         argv = ["ib_send_bw", "-F", "-d", DEVICE, "-x", str(self._side(server).gid_index), *options, "-p", str(port)]
         processes = [self._host(server).start(argv)]
@@ -118,12 +118,12 @@ class IsolatedTest:
         return processes
 
     def _is_under_way(self, processes):
-        """Whether all have sent packets, as uroced has counted them."""
+        """Return True if uroced has counted packets of all programs."""
         sent = {slot["pid"]: slot["tx_packets"] for slot in self._owner.status()["slots"]}
         return all(sent.get(process.pid, 0) > 100 for process in processes)
 
     def _shown(self):
-        """They show of themselves what the others do."""
+        """Isolated programs show the same state of themselves as others."""
         processes = self._start_pair("isolated", "isolated", "-D", "60")
         try:
             expect(wait_until(lambda: self._is_under_way(processes), SECONDS), "no packets",
@@ -138,7 +138,7 @@ class IsolatedTest:
                 process.kill()
 
     def _rights(self):
-        """Nobody comes to the socket behind which memory is shared, and to the other as its mode says."""
+        """No user reaches the socket that shares memory. The mode of the other socket says who reaches that."""
         done = subprocess.run([*NOBODY, UROCE_RUN, "--socket", self._owner.socket, "--", "ibv_devinfo"],
                               stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=SECONDS)
         expect(done.returncode == 1, "nobody may attach", done.stdout, done.stderr)
@@ -151,7 +151,7 @@ class IsolatedTest:
             os.chmod(self._socket, 0o666)
 
     def _kills(self):
-        """The peer of one that is killed gets an error; two that watch go on."""
+        """The peer of a killed program gets an error; two other programs continue."""
         program = PingPong([], 2000, 16384)
         port = self._next_port()
         watchers = [self._host("isolated").start(program.argv(self._side("isolated"), port))]
@@ -176,7 +176,7 @@ class IsolatedTest:
                 process.kill()
 
     def _hostile(self):
-        """What keeps no rule disturbs nobody, and leaves nothing."""
+        """A client that breaks every rule disturbs no other program, and leaves nothing behind."""
         expect(wait_until(self._owner.is_clean, SECONDS), "something is left of earlier checks")
         before = self._descriptors()
         seed = self._rng.getrandbits(32)
@@ -193,7 +193,7 @@ class IsolatedTest:
         self._run(PingPong([], 100, 16384), "isolated", "isolated")
 
     def _greedy(self, what):
-        """One user takes all that it gets: others attach as ever, and uroced has descriptors left."""
+        """One user takes all that it can get: others still attach, and uroced has descriptors left."""
         expect(wait_until(self._owner.is_clean, SECONDS), "something is left of earlier checks")
         before = self._descriptors()
         other = ["setpriv", "--reuid", "daemon", "--regid", "nogroup", "--clear-groups"]
@@ -219,7 +219,7 @@ class IsolatedTest:
         return len(os.listdir(f"/proc/{self._owner.process.pid}/fd"))
 
     def _owner_killed(self):
-        """Who is left learns it, and does not hang."""
+        """The programs get an error, and do not hang."""
         processes = self._start_pair("isolated", "isolated", "-n", "100000000")
         try:
             expect(wait_until(lambda: self._is_under_way(processes), SECONDS), "no packets",

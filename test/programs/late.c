@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A library in front of librdmacm.so.1, for clients of perftest 4.5: it asks for connections a
- * moment later. Such a client may ask before its server listens, and is rejected. It then asks
- * again with ids that it has freed, and crashes (perftest's commit 3d9d8d0 mends it).
+ * A library to preload for clients of perftest 4.5: it delays their connection requests. Without it
+ * a client may ask before its server listens, and is rejected. It then asks again with ids that it
+ * has freed, and crashes (fixed in perftest's commit 3d9d8d0).
  */
 #include <dlfcn.h>
 #include <string.h>

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Management datagrams of the connection manager from an isolated client of uroced, and its ports."""
+"""MADs of the connection manager, and claims of ports, from an isolated client of uroced."""
 
 import errno
 import struct
 
 from hostile import HELLO
 
-CLAIM, LISTEN, RELEASE = HELLO + 11, HELLO + 12, HELLO + 13
-CLAIM_FROM_END = 40   # of a message (message.h)
+CLAIM, LISTEN, RELEASE, CHANGE = HELLO + 11, HELLO + 12, HELLO + 13, HELLO + 14
+CLAIM_FROM_END = 40   # offset from the end of a message (message.h)
 QPN_FIRST_AT, ID_VALUE_AT, MAC_AT = 24, 36, 52
 MAPPED = bytes(10) + b"\xff\xff"
 TCP = 0x0106
@@ -20,7 +20,7 @@ HEADERS = 14 + 20 + 8 + 12 + 8
 
 
 class Identity:
-    """What a welcome gives a client: queue pair numbers, communication ids, the port's addresses."""
+    """The values that a welcome gives a client: queue pair numbers, communication ids, the port's addresses."""
 
     def __init__(self, welcome):
         self.qpn = struct.unpack_from("<I", welcome, QPN_FIRST_AT)[0]
@@ -31,12 +31,12 @@ class Identity:
 
 
 def mad(attribute, data, kind=CM, method=SEND, version=2):
-    """A MAD of 256 bytes."""
+    """Return a MAD of 256 bytes."""
     return struct.pack(">4B2HQHHI", 1, kind, version, method, 0, 0, 0x4242, attribute, 0, 0) + data.ljust(232, b"\0")
 
 
 def req(me, local_id, port, qpn=None, gid=None, private=b""):
-    """A REQ to the port's own address."""
+    """Return a REQ to the port's own address."""
     data = bytearray(140)
     struct.pack_into(">I4xQ", data, 0, local_id, TCP << 16 | port)
     data[32:35] = (me.qpn if qpn is None else qpn).to_bytes(3, "big")
@@ -47,7 +47,7 @@ def req(me, local_id, port, qpn=None, gid=None, private=b""):
 
 
 def ip_header(source, destination, port=7000):
-    """In front of a REQ's private data."""
+    """Return the IP header that precedes a REQ's private data."""
     return struct.pack(">BBH", 0, 0x40, port) + bytes(12) + source[12:] + bytes(12) + destination[12:]
 
 
@@ -66,7 +66,8 @@ def _checksum(header):
 
 
 def frame(me, datagram, src_qpn=GSI, dest_qpn=GSI, qkey=QKEY, source=None, opcode=UD_SEND_ONLY):
-    """A packet to the port's own address; uroced leaves the ICRC to who gets it."""
+    """Return a packet to the port's own address. Its ICRC is 0: uroced computes the ICRC of an isolated process's
+    packets."""
     deth = struct.pack(">II", qkey, src_qpn)
     bth = struct.pack(">BBHII", opcode, 0x40, 0xffff, dest_qpn, 0)
     payload = bth + deth + datagram + bytes(4)
@@ -79,7 +80,7 @@ def frame(me, datagram, src_qpn=GSI, dest_qpn=GSI, qkey=QKEY, source=None, opcod
 
 
 def claim(space=TCP, port=0, number=0, vlan=-1, version=0, any_address=1, reuse=0, address=bytes(16)):
-    """The part of a message that is a claim."""
+    """Return the part of a message that is a claim."""
     return struct.pack("<IIiHBBB16s", space, number, vlan, port, version, any_address, reuse, address)
 
 
@@ -89,19 +90,19 @@ def with_claim(message, part):
 
 
 class Hostile:
-    """What an isolated client tries that would have another's connections, ports or ids."""
+    """Attempts of an isolated client to get another's connections, ports or ids."""
 
-    def __init__(self, wire, message):
-        self._wire = wire
+    def __init__(self, process, message):
+        self._process = process
         self._message = message
-        self._me = Identity(wire.welcome)
+        self._me = Identity(process.welcome)
         self._number = 0
-        wire.offer()
+        process.offer()
 
     def ask(self, kind, part):
-        """A request for a port; the result, the port and its id."""
-        self._wire.client.send(with_claim(self._message(kind), part))
-        answer, _ = self._wire.client.receive()
+        """Ask for a port. Return the result, the port and its id."""
+        self._process.client.send(with_claim(self._message(kind), part))
+        answer, _ = self._process.client.receive()
         assert answer, "it has let go"
         _, number, _, port = struct.unpack_from("<IIiH", answer, len(answer) - CLAIM_FROM_END)
         return struct.unpack_from("<i", answer, 8)[0], port, number
@@ -111,12 +112,13 @@ class Hostile:
         return self._me.id | self._number
 
     def _received(self):
-        """Attribute and ids of the next MAD."""
-        datagram = self._wire.take()[HEADERS:]
+        """Return the attribute and the ids of the next MAD."""
+        datagram = self._process.take()[HEADERS:]
         return struct.unpack_from(">H", datagram, 16)[0], *struct.unpack_from(">II", datagram, 24)
 
     def forge(self):
-        """Nothing but what is our own comes through: an answer would tell."""
+        """Send MADs that only another process may send. uroced must drop them; an answer would show that it did
+        not."""
         me, other = self._me, self._me.id ^ 1 << 31
         strange = bytes(10) + b"\xff\xff" + bytes((10, 77, 77, 77))
         forged = [
@@ -127,7 +129,7 @@ class Hostile:
             frame(me, req(me, me.id | 5, 5000, private=ip_header(strange, me.gid))),
             frame(me, rep(other | 5, 0x12345678, me.qpn)),
             frame(me, rep(me.id | 5, 0x12345678, me.qpn ^ 1 << 20)),
-            frame(me, rep(me.id | 5, 0x12345678, me.qpn)),   # to a request that it did not get
+            frame(me, rep(me.id | 5, 0x12345678, me.qpn)),   # answers a request that this process did not get
             frame(me, dreq(other | 5, 0x12345678, 77)),
             frame(me, mad(1, b"", method=GET)),
             frame(me, mad(1, b"", kind=0x04, method=GET)),
@@ -143,16 +145,16 @@ class Hostile:
         ]
         for number, packet in enumerate(forged):
             honest = self._next_id()
-            self._wire.send([packet, frame(me, req(me, honest, 5000, private=ip_header(me.gid, me.gid)))])
+            self._process.send([packet, frame(me, req(me, honest, 5000, private=ip_header(me.gid, me.gid)))])
             answer = self._received()
             assert answer == (REJ, 0, honest), (number, answer)
-        # What is right is answered, by uroced and for nobody.
+        # uroced answers a valid MAD itself, because it is for no process.
         mine = self._next_id()
-        self._wire.send([frame(me, dreq(mine, 0x12345678, 77))])
+        self._process.send([frame(me, dreq(mine, 0x12345678, 77))])
         assert self._received() == (DREP, 0x12345678, mine)
 
     def ports(self):
-        """Claims that cannot be, are others', or are too many."""
+        """Make claims that are invalid, that collide with another process, or that are too many."""
         rc, port, number = self.ask(CLAIM, claim())
         assert rc == 0 and port >= 32768, (rc, port)
         assert self.ask(CLAIM, claim(port=port))[0] == -errno.EADDRINUSE
@@ -164,13 +166,18 @@ class Hostile:
                       claim(any_address=0, address=self._me.gid, version=4, vlan=5)):
             assert self.ask(CLAIM, wrong)[0] == -errno.EADDRNOTAVAIL, wrong
         for wrong in (0, number + 1, 0xffffffff):
-            assert self.ask(LISTEN, claim(number=wrong))[0] == -errno.EINVAL, wrong
+            for kind in (LISTEN, CHANGE):
+                assert self.ask(kind, claim(number=wrong))[0] == -errno.EINVAL, (kind, wrong)
+        assert self.ask(CHANGE, claim(number=number, version=5))[0] == -errno.EINVAL
+        assert self.ask(CHANGE, claim(number=number, version=6))[0] == 0
+        assert self.ask(CHANGE, claim(number=number))[0] == 0
         assert self.ask(LISTEN, claim(number=number))[0] == 0
+        assert self.ask(CHANGE, claim(number=number))[0] == -errno.EINVAL
         # It connects to itself.
         mine = self._next_id()
-        self._wire.send([frame(self._me, req(self._me, mine, port))])
+        self._process.send([frame(self._me, req(self._me, mine, port))])
         assert self._received() == (REQ, mine, 0)
-        self._wire.client.send(with_claim(self._message(RELEASE), claim(number=number)))
+        self._process.client.send(with_claim(self._message(RELEASE), claim(number=number)))
         assert self.ask(CLAIM, claim(port=port))[0] == 0
         count = 2
         while (rc := self.ask(CLAIM, claim())[0]) == 0:
@@ -180,7 +187,7 @@ class Hostile:
 
 
 def random_frame(rng, me):
-    """A MAD that is right but for what chance has changed, or says."""
+    """Return a valid MAD in which some values are random."""
     own = me.id | rng.getrandbits(20)
     made = rng.choice((req(me, own, rng.randrange(1 << 16)), rep(own, rng.getrandbits(32), me.qpn),
                        dreq(own, rng.getrandbits(32), me.qpn),
@@ -193,7 +200,7 @@ def random_frame(rng, me):
 
 
 def random_claim(rng, me):
-    """A claim of few ports, so that they collide."""
+    """Return a claim of one of few ports, so that claims collide."""
     if rng.random() < 0.2:
         return rng.randbytes(36)
     return claim(rng.choice((TCP, 0x111, 2, 0x13f)), rng.choice((0, 7000, 7001, 7002)), rng.randrange(64), -1,

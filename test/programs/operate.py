@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Operating uroced: what uroce-ctl and telemetry show of it, who may attach, and who tries to harm it."""
+"""Operation of uroced: the output of uroce-ctl and telemetry, the permissions to attach, and hostile clients."""
 
 import grp
 import json
@@ -23,18 +23,18 @@ UROCE_CTL = os.path.join(os.path.dirname(UROCE_RUN), "uroce-ctl")
 HOSTILE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "hostile.py")
 FIRST_PORT = 25000
 STARTS_AT_ONCE = 8
-HUGE_PAGES = 64  # for an uroced, and those that capture
-WAITING = 14   # programs that wait for a peer; with a pair that sends they are 16
+HUGE_PAGES = 64  # for an uroced and the capturing programs
+WAITING = 14   # programs that wait for a peer; 16 with the pair that sends
 
 
 def expect(condition, reason, *details):
-    """A condition of a check, with what was seen."""
+    """Check a condition; a failure shows the observed value."""
     if not condition:
         raise CheckFailed(reason, [str(detail) for detail in details])
 
 
 def ctl(*argv):
-    """What uroce-ctl says, as JSON."""
+    """Return the JSON output of uroce-ctl."""
     done = subprocess.run([UROCE_CTL, "-j", *argv], stdin=subprocess.DEVNULL, capture_output=True, text=True,
                           timeout=SECONDS)
     expect(done.returncode == 0, "uroce-ctl fails", argv, done.stderr)
@@ -42,7 +42,7 @@ def ctl(*argv):
 
 
 class OperateTest:
-    """All checks; one uroced on a veth whose other end is nobody's."""
+    """All checks, with one uroced on a veth whose other end no program uses."""
 
     def __init__(self, report, work_dir, rng, starts):
         self._report = report
@@ -111,7 +111,7 @@ class OperateTest:
         expect(not ctl("resource", "show", "qp"), "queue pairs of programs that have ended are shown")
 
     def _ours(self, items, programs):
-        """By pid; other tests may run on this machine."""
+        """Select the devices of this test by pid: other tests may run on this machine."""
         return {item["pid"]: item for item in items if item["pid"] in programs}
 
     def _is_shown(self, programs, server, client):
@@ -145,7 +145,7 @@ class OperateTest:
             expect(word in top, f"top does not show {word}", *top.splitlines())
 
     def _ask(self, prefix, *commands):
-        """Answers of the telemetry of DPDK, by DPDK's own tool."""
+        """Ask DPDK's telemetry by DPDK's own tool."""
         done = subprocess.run([TELEMETRY, "-f", prefix], input="\n".join([*commands, "quit", ""]),
                               capture_output=True, text=True, timeout=SECONDS)
         answers = {}
@@ -178,7 +178,7 @@ class OperateTest:
             program.kill()
 
     def _limits(self):
-        """The limits of a process: what is in them works, what is more gets ENOMEM."""
+        """A process can use all that its limits allow, and gets ENOMEM beyond."""
         said = self._pyverbs("""
 import errno
 from pyverbs.device import Context
@@ -225,7 +225,7 @@ mr = MR(pd, 1 << 20, e.IBV_ACCESS_LOCAL_WRITE)
         return len(os.listdir(f"/proc/{self._owner.process.pid}/fd"))
 
     def _hostile(self):
-        """It harms nobody but itself: traffic beside it goes on, and nothing of it is left."""
+        """A hostile client disturbs only itself: traffic of others continues, and nothing of the client is left."""
         expect(wait_until(self._owner.is_clean, SECONDS), "something is left of earlier checks")
         before = self._descriptors()
         sides = [["ibv_rc_pingpong", "-c", "-d", DEVICE, "-g", "1", "-n", "4000", "-p", str(FIRST_PORT)]]
@@ -256,7 +256,7 @@ mr = MR(pd, 1 << 20, e.IBV_ACCESS_LOCAL_WRITE)
                f"seed {seed}: {self._descriptors()} descriptors, not {before}")
 
     def _rights(self):
-        """Another uroced, as a service manager starts it, and whom its socket lets in."""
+        """Start an uroced as a service manager does, and check which users its socket admits."""
         folder = os.path.join(self._work_dir, "rights")
         os.makedirs(folder, exist_ok=True)
         for path in (os.path.dirname(self._work_dir), self._work_dir, folder):
@@ -286,7 +286,7 @@ mr = MR(pd, 1 << 20, e.IBV_ACCESS_LOCAL_WRITE)
             shutil.rmtree(f"/var/run/dpdk/{self._prefix}-rights", ignore_errors=True)
 
     def _ports(self):
-        """Two ports of one uroced are two devices of each program, and both work."""
+        """Two ports of one uroced are two devices in each program, and both work."""
         folder = os.path.join(self._work_dir, "ports")
         os.makedirs(folder, exist_ok=True)
         self._here.run("ip", "link", "add", "veth2", "type", "veth", "peer", "name", "veth3")
@@ -331,7 +331,7 @@ mr = MR(pd, 1 << 20, e.IBV_ACCESS_LOCAL_WRITE)
             shutil.rmtree(f"/var/run/dpdk/{self._prefix}-ports", ignore_errors=True)
 
     def _memif(self):
-        """Programs share a wire of shared memory; its other end comes, goes, and comes again."""
+        """Programs share a memif link, whose other end comes, goes, and comes again."""
         folder = os.path.join(self._work_dir, "memif")
         os.makedirs(folder, exist_ok=True)
         wire = f"net_memif0,socket={folder}/wire.sock"
@@ -373,13 +373,13 @@ mr = MR(pd, 1 << 20, e.IBV_ACCESS_LOCAL_WRITE)
         self._check("capture of a memif wire", self._capture_memif)
 
     def _capture(self):
-        """DPDK's own tool sees what goes through the port, and what goes from program to program."""
+        """DPDK's tool captures packets through the port, and packets between programs."""
         folder = os.path.join(self._work_dir, "capture")
         os.makedirs(folder, exist_ok=True)
         prefix = self._prefix + "-capture"
         owner = Uroced(self._here, folder, "veth1", "--capture", "all", "--file-prefix", prefix)
         owner.run()
-        # One each: with several interfaces DPDK 22.11's captures the last one alone.
+        # Capture one port at a time: with several, the tool of DPDK 22.11 captures only the last one.
         files = [os.path.join(folder, f"{interface}.pcapng") for interface in range(2)]
         processes = [owner.process]
         try:
@@ -409,7 +409,8 @@ mr = MR(pd, 1 << 20, e.IBV_ACCESS_LOCAL_WRITE)
         expect(not left, "files are left", left)
 
     def _capture_memif(self):
-        """A wire that DPDK does not know of is seen by its tool all the same: fewer packets than the tool's ring holds."""
+        """DPDK's tool captures a memif link, which is not a DPDK port. The packets are fewer than the tool's ring
+        holds."""
         folder = os.path.join(self._work_dir, "capture-memif")
         os.makedirs(folder, exist_ok=True)
         prefix = self._prefix + "-capture-memif"
@@ -441,7 +442,8 @@ mr = MR(pd, 1 << 20, e.IBV_ACCESS_LOCAL_WRITE)
         os.remove(file)
 
     def _dumpcap(self, prefix, interface, file):
-        """It runs as soon as what it captures, or its ring overflows. It does not shorten a file that is there."""
+        """Run dpdk-dumpcap with the same precedence as the captured programs: otherwise its ring overflows. It does
+        not truncate an existing file."""
         if os.path.exists(file):
             os.remove(file)
         process = LocalHost(os.path.basename(file), os.path.dirname(file)).start(
@@ -453,7 +455,7 @@ mr = MR(pd, 1 << 20, e.IBV_ACCESS_LOCAL_WRITE)
         return process
 
     def _judge_capture(self, file, packets=4000):
-        """200 messages of 20 packets, each way at least."""
+        """Expect at least 200 messages of 20 packets in each direction."""
         queues = self._tshark(file, "-Y", "infiniband", "-T", "fields", "-e", "infiniband.bth.destqp")
         expect(len(queues) >= packets, f"{len(queues)} packets in {file}", *queues[:20])
         expect(len(set(queues)) == 2, "not both ways", *set(queues))
@@ -475,7 +477,7 @@ mr = MR(pd, 1 << 20, e.IBV_ACCESS_LOCAL_WRITE)
         return status
 
     def _many_starts(self):
-        """Addresses are others at each: programs find their memory wherever it is mapped."""
+        """Address randomisation differs at each start: programs find their memory at any address."""
         waiting = []
         try:
             for number in range(self._starts):
@@ -493,7 +495,7 @@ mr = MR(pd, 1 << 20, e.IBV_ACCESS_LOCAL_WRITE)
         expect(wait_until(self._owner.is_clean, SECONDS), "something does not come back")
 
     def _forked(self):
-        """A child of a program that is attached attaches by itself, and both work on."""
+        """A child of an attached program attaches by itself, and both continue to work."""
         process = self._host().start([FORK])
         status = process.wait(SECONDS)
         process.kill()
@@ -508,7 +510,7 @@ os.execv("/bin/ls", ["ls", "/proc/self/fd"])
         expect(wait_until(self._owner.is_clean, SECONDS), "something does not come back")
 
     def _again(self):
-        """What a killed one has left is no harm to the next."""
+        """State that a killed uroced left does not disturb the next one."""
         self._owner.process.kill()
         self._owner.run()
         expect(wait_until(lambda: self._ask(self._prefix, "/uroce/dev")["/uroce/dev"] == [DEVICE], SECONDS),

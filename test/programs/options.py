@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The programs' options: one run each of what doc/programs.md says works and no other check runs."""
+"""The programs' options: one run of each option that doc/programs.md says works and that no other check runs."""
 
 from harness.tools import PerfTest, PingPong, XrcPingPong
 
-# What is lost on an unreliable service is waited for forever: no more than the queues hold.
+# On an unreliable service the program waits for ever for a lost message, so it sends no more than the queues hold.
 UNRELIABLE = ["-s", "4096"]
 FEW = 200
 
@@ -20,7 +20,7 @@ def ping_pongs():
 
 
 def services():
-    """Each verb on each service that has it; RC is everywhere else."""
+    """Run each verb on each service that has it; other checks run RC."""
     for form in ("bw", "lat"):
         for service in ("UC", "UD"):
             yield PerfTest(f"ib_send_{form}", ["-c", service, *UNRELIABLE], FEW)
@@ -30,7 +30,7 @@ def services():
 
 
 def queues():
-    """Shared receive queues, events, depths, lists of requests."""
+    """Run shared receive queues, events, depths, and lists of requests."""
     for service in ("RC", "XRC"):
         yield PerfTest("ib_send_bw", ["--use-srq", "-c", service, "-q", "2"], FEW)
     yield PerfTest("ib_send_lat", ["--use-srq"], FEW)
@@ -62,13 +62,13 @@ def paths_and_reports():
 
 
 def option_programs():
-    """All of them, for one wire."""
+    """Return all runs, for one kind of link."""
     for programs in (ping_pongs, services, queues, memory, paths_and_reports):
         yield from programs()
 
 
 def option_programs_short():
-    """What meets the port in another way than a plain run, for the other wires."""
+    """Return the runs that use the port in another way than a plain run, for the other kinds of links."""
     yield PingPong(["-e"], 500, 2048, "ud")
     yield XrcPingPong(["-e"])
     yield PerfTest("ib_send_bw", ["-c", "UD", *UNRELIABLE], FEW)

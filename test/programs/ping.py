@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Asks an address for an echo from the kernel's side of a wire: ping.py ADDRESS BYTES; exits with 1 without one."""
+"""Ask an address for an echo from the kernel's side of a link: ping.py ADDRESS BYTES. The exit status is 1 if no
+answer comes."""
 
 import ipaddress
 import socket
@@ -42,7 +43,7 @@ def main(address, length):
                 if sender[0] == address and answer[0] == ECHO_REPLY[version] and answer[4:] == sent[4:]:
                     return 0
         except OSError:
-            continue  # no answer, or no neighbour: once more
+            continue  # no answer, or no neighbour: try again
     print(f"no echo of {length} bytes from {address}")
     return 1
 

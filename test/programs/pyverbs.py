@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Debian's conformance suite of verbs (package python3-pyverbs), as it is: what fails, and what skips without leave.
-
-A test that skips must stand, with its reason, in the table of doc/conformance.md.
-"""
+"""Debian's conformance suite of verbs (package python3-pyverbs), unmodified. A test may skip only if the table of
+doc/conformance.md names it, with its reason."""
 
 import fnmatch
 import glob
@@ -23,22 +21,23 @@ CONFORMANCE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..
 ADDRESS = "10.9.4.1"
 SECONDS = 300
 VENDORS = ("mlx5", "efa", "cuda")
-# The tests of test_rdmacm look there for the interface whose address they use, in a view of /sys of their own.
+# The tests of test_rdmacm look in /sys for the interface whose address they use; this file is in their own view of
+# /sys.
 NETDEV = "veth0"
 SHOW_NETDEV = f"""mount -t tmpfs none /sys/class && mkdir -p /sys/class/infiniband/{DEVICE}/device/net/{NETDEV} &&
 exec "$@" """
-# What Debian 12's suite has, and how much of it must pass whatever the table allows: of the generic tests so many, and
-# of these files all, but for those that need a GPU.
+# The number of tests in Debian 12's suite, and the tests of which all must pass, whatever the table allows: so many
+# generic tests, and all tests of these files except those that need a GPU.
 TESTS = 273
 GENERIC_PASSES = 145
 MUST_PASS = ("test_mr", "test_odp", "test_parent_domain", "test_pd", "test_relaxed_ordering", "test_shared_pd",
              "test_device", "test_addr", "test_atomic", "test_cq", "test_cq_events", "test_cqex", "test_qp", "test_qpex",
              "test_fork", "test_rdmacm")
-# those that need a GPU, and those that are not RDMA
+# tests that need a GPU, and tests that do not use RDMA
 MAY_SKIP = ("test_mr.DmaBuf*", "test_qp.*raw_qp*")
 
-# "test_x (tests.test_y.Class.test_x)", perhaps a line that describes it, " ... " and the verdict; what the programs
-# print meanwhile stands anywhere.
+# The format is "test_x (tests.test_y.Class.test_x)", an optional line with a description, " ... " and the verdict.
+# Output of the programs may be in between.
 HEADER = re.compile(r"^test_\w+ \(tests\.([\w.]+)\)", re.M)
 VERDICT = re.compile(r"(?:^| \.\.\. )(ok|FAIL|ERROR|skipped (['\"])(.*)\2)$", re.M)
 RAN = re.compile(r"^Ran (\d+) tests? in ", re.M)
@@ -46,13 +45,13 @@ ROW = re.compile(r"^\| `(test_[^|]*)` \| (.*) \|$", re.M)
 
 
 def allowed_skips():
-    """The rows of the table: {pattern of tests: reason}."""
+    """Return the rows of the table: {pattern of tests: reason}."""
     with open(CONFORMANCE, encoding="utf-8") as file:
         return {pattern: reason for cell, reason in ROW.findall(file.read()) for pattern in cell.split("`, `")}
 
 
 def parse_verdicts(text):
-    """{test: (verdict, reason)} of what unittest prints when it is verbose."""
+    """Parse the verbose output of unittest. Return {test: (verdict, reason)}."""
     verdicts = {}
     end = text.find("\n" + "=" * 70)
     end = end if end >= 0 else text.find("\n" + "-" * 70)
@@ -66,10 +65,8 @@ def parse_verdicts(text):
 
 
 class PyverbsTest:
-    """Runs the suite once, in one process, as its authors do.
-
-    It is a program of an uroced: the tests of rdma_cm make two processes that use one device and one address.
-    """
+    """Run the suite once, in one process, as its authors do. It is a program of an uroced, because the tests of
+    rdma_cm make two processes that use one device and one address."""
 
     def __init__(self, report, work_dir):
         self._report = report
@@ -97,7 +94,8 @@ class PyverbsTest:
             owner.process.kill()
 
     def _fetch(self):
-        """Where apt is told to install no documentation, as in small images, the package itself has it."""
+        """If apt is configured to install no documentation, as in small images, get the tests from the package
+        itself."""
         folder = os.path.join(self._work_dir, "package")
         os.mkdir(folder)
         subprocess.run(["apt-get", "download", PACKAGE], cwd=folder, stdin=subprocess.DEVNULL, capture_output=True)
@@ -178,7 +176,7 @@ class PyverbsTest:
     @staticmethod
     def _has_passed(count):
         if count < GENERIC_PASSES:
-            raise CheckFailed(f"{count} do", [])
+            raise CheckFailed(f"only {count} tests pass", [])
 
     def _has_passed_all(self, file):
         tests = [test for test in self._verdicts
@@ -193,7 +191,7 @@ class PyverbsTest:
         return any(vendor in test.split(".")[0] for vendor in VENDORS)
 
     def _failed(self, test):
-        """A test that failed in the suite fails; a second try runs alone."""
+        """Report a failed test. The second try runs the test alone."""
         if test not in self._tried:
             self._tried.add(test)
             raise CheckFailed(self._verdicts[test][0], self._story(test))
@@ -203,7 +201,7 @@ class PyverbsTest:
             raise CheckFailed(self._verdicts[test][0], self._story(test))
 
     def _story(self, test):
-        """What unittest tells of a failed test, below the verdicts."""
+        """Return the report of unittest about a failed test, which follows the verdicts."""
         at = re.search(rf"^(?:ERROR|FAIL): test_\w+ \(tests\.{re.escape(test)}\)$", self._text, re.M)
         if not at:
             return []

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Programs that connect by librdmacm.so.1, as they are, over memif and over a veth pair."""
+"""Unmodified programs that connect by librdmacm.so.1, over memif and over a veth pair."""
 
 import os
 import re
@@ -14,25 +14,25 @@ LATE = os.path.join(os.path.dirname(os.path.abspath(UROCE_RUN)), "..", "test", "
 SECONDS = 60
 END_SECONDS = 20
 START_SECONDS = 30
-LISTEN_SECONDS = 0.5  # from the start of our threads to a listener
+LISTEN_SECONDS = 0.5  # time from the start of the helper threads to a listener
 PERSISTENT_CLIENTS = 50
 ADDRESS_ERROR_SECONDS = 10
 FIRST_PORT = 7600
 MULTICAST = {"ipv4": "239.1.2.3", "ipv6": "ff0e::1:2:3"}
-# At its end rping's main thread destroys the channel and exits with 0, while its other thread may ask the channel for one
+# At its end rping's main thread destroys the channel and exits with 0. Its other thread may ask the channel for one
 # more event, and exits with 255 when it gets none. Chance decides which of the two ends the process.
 RPING_LATE = "DISCONNECT EVENT...\nrdma_get_cm_event: Bad file descriptor\n"
 
 
 class Addresses:
-    """What the sides of a wire are called, by family."""
+    """The addresses of the two sides of a link, by address family."""
 
     def __init__(self, ipv4, ipv6):
         self.of = {"ipv4": ipv4, "ipv6": ipv6}
 
 
 class CmMemif:
-    """Two processes in one namespace, a memif between them."""
+    """Two processes in one namespace, connected by memif."""
 
     name = "memif"
 
@@ -48,7 +48,7 @@ class CmMemif:
 
 
 class CmVeth(VethWire):
-    """Two namespaces, as two containers."""
+    """Two namespaces with a veth pair, as two containers."""
 
     def __init__(self, work_dir, name="cmveth"):
         super().__init__(work_dir, name)
@@ -58,13 +58,13 @@ class CmVeth(VethWire):
             namespace.run("ip", "addr", "add", f"{self.addresses.of['ipv6'][cpu]}/64", "dev", f"veth{cpu}", "nodad")
 
     def more(self):
-        """Another program on the first host's interface, with a log of its own."""
+        """Return another program on the first host's interface, with its own log."""
         self._others += 1
         return uroce_host(f"cmveth-more{self._others}", self.work_dir, 0, self.namespaces[0], ["--netdev", "veth0"])
 
 
 def has_our_threads(pid):
-    """Whether the program has a device: its listener comes at once then."""
+    """Return True if the program has a device: then it listens soon."""
     names = []
     for task in os.listdir(f"/proc/{pid}/task"):
         try:
@@ -76,7 +76,7 @@ def has_our_threads(pid):
 
 
 class CmRunning(Running):
-    """Also starts servers, and waits until they listen."""
+    """A running check that can also start servers, and wait until they listen."""
 
     def start(self, host, argv):
         return self.add(host.start(argv))
@@ -98,7 +98,7 @@ class CmRunning(Running):
 
 
 class RdmacmTest:
-    """All checks of one wire; the server is its first host."""
+    """All checks of one kind of link; the server is the first host."""
 
     def __init__(self, report, wire):
         self._report = report
@@ -124,7 +124,7 @@ class RdmacmTest:
         self.run_perftests(self._perftests(), "ipv4")
 
     def run_family(self, family):
-        """Those that take an address of either family."""
+        """Run the checks of programs that take an address of either family."""
         server = self._wire.addresses.of[family][0]
         self._check(f"rping -C 1000, {family}", self._rping, server)
         self._check(f"ucmatose -c 500, {family}", self._pair,
@@ -136,10 +136,10 @@ class RdmacmTest:
                     ["rdma_client", "-s", server], "end 0")
 
     def run_more(self, family):
-        """The others; XRC, groups, many connections and many clients."""
+        """Run the other checks: XRC, groups, many connections and many clients."""
         server, client = self._wire.addresses.of[family]
         group = MULTICAST[family]
-        # rdma_xserver listens on IPv4's addresses only.
+        # rdma_xserver listens only on IPv4 addresses.
         for kind, name in (("r", "RC"), ("x", "XRC")) if family == "ipv4" else ():
             self._check(f"rdma_xclient, {name}, {family}", self._pair, ["rdma_xserver", "-c", kind],
                         ["rdma_xclient", "-s", server, "-c", kind], "end 0")
@@ -155,7 +155,7 @@ class RdmacmTest:
 
     @staticmethod
     def perftests_short():
-        """Each program and each service that perftest has over rdma_cm."""
+        """Run each program with each service that perftest supports over rdma_cm."""
         for verb in ("send", "write", "read", "atomic"):
             yield f"ib_{verb}_bw", []
             yield f"ib_{verb}_lat", []
@@ -202,7 +202,7 @@ class RdmacmTest:
                 running.fail("the server has ended")
 
     def _cmtime(self, server):
-        """Its server goes on."""
+        """The server does not end."""
         with CmRunning() as running:
             running.serve(self._wire.hosts[0], ["cmtime", "-b", server, "-c", "1000"])
             client = running.start(self._wire.hosts[1], ["cmtime", "-s", server, "-c", "1000"])
@@ -211,7 +211,7 @@ class RdmacmTest:
                 running.fail("the client prints no time")
 
     def _refused(self, server):
-        """Another port has a listener, so that the device is there."""
+        """The server listens on another port, so that the device exists."""
         with CmRunning() as running:
             running.serve(self._wire.hosts[0], ["rping", "-s", "-a", server, "-p", "7999"])
             client = running.start(self._wire.hosts[1], ["rping", "-c", "-C", "1", "-a", server])
@@ -227,12 +227,13 @@ class RdmacmTest:
                 running.fail("the client is not told that there is no such host")
 
     def _perftest(self, program, options, server):
-        """The table has a row a size. A datagram that finds no receive request is lost: few of them are sent."""
+        """The table has a row for each size. Few datagrams are sent, because one that finds no receive request is
+        lost."""
         self._port += 1
         argv = [program, "-F", "-R", "-p", str(self._port), *([] if "-a" in options else ["-n", "300"]), *options]
         with CmRunning() as running:
             passive = running.serve(self._wire.hosts[0], argv)
-            # Else a server that waits for its CPU crashes the client (late.c).
+            # Without it, a server that waits for its CPU crashes the client (late.c).
             active = running.start(self._wire.hosts[1], ["env", f"LD_PRELOAD={LATE}", *argv, server])
             running.expect(active, SECONDS, "client")
             running.expect(passive, END_SECONDS, "server")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Connections and listeners of processes that end: what their peers are told, and when the port is free."""
+"""Processes that end with connections and listeners: their peers are told, and their ports become free."""
 
 import os
 import time
@@ -7,15 +7,15 @@ import time
 from harness.process import wait_until
 from rdmacm import SECONDS, CmRunning, has_our_threads
 
-# Without the script's folder, which has a module of pyverbs' name.
+# Remove the folder of the script, which has a module named pyverbs.
 SIDE = ["/usr/bin/python3", "-P", os.path.join(os.path.dirname(os.path.abspath(__file__)), "cm_side.py")]
-TOLD_SECONDS = 2  # much less than retries take
-ASK_SECONDS = 0.5  # from the start of our threads to a request
+TOLD_SECONDS = 2  # much less time than the retries take
+ASK_SECONDS = 0.5  # time from the start of the helper threads to a request
 GONE = "DISCONNECT EVENT"
 
 
 class EndsTest:
-    """All checks of a pair of places; the server is its first host."""
+    """All checks between two places; the server is the first host."""
 
     def __init__(self, report, pair):
         self._report = report
@@ -56,7 +56,7 @@ class EndsTest:
             self._says(running, server, GONE, TOLD_SECONDS, "the server")
 
     def server_killed(self):
-        """The client pings: it would notice by its retries, later."""
+        """The client sends pings, so it would notice the end by its retries, later."""
         with CmRunning() as running:
             server = running.serve(self._server, ["rping", "-s", "-a", self._address])
             client = running.start(self._client, ["rping", "-c", "-v", "-a", self._address])
@@ -72,8 +72,36 @@ class EndsTest:
     def run_alone(self):
         self.check("an interface has one program with rdma_cm", self.one_manager)
 
+    def run_changes(self, namespace, netdev):
+        self.check("a listener's address goes and comes back", lambda: self.address_goes(namespace, netdev))
+        self.check("the interface is removed", lambda: self.interface_removed(namespace, netdev))
+
+    def address_goes(self, namespace, netdev):
+        """The listener is told, goes on, and takes requests as soon as the address is there again."""
+        with CmRunning() as running:
+            server = running.serve(self._server, ["rping", "-s", "-v", "-a", self._address])
+            namespace.run("ip", "addr", "del", f"{self._address}/24", "dev", netdev)
+            self._says(running, server, "RDMA_CM_EVENT_ADDR_CHANGE", TOLD_SECONDS, "the listener")
+            namespace.run("ip", "addr", "add", f"{self._address}/24", "dev", netdev)
+            ping = running.start(self._client, ["rping", "-c", "-C", "3", "-a", self._address])
+            running.expect(ping, SECONDS, "client")
+
+    def interface_removed(self, namespace, netdev):
+        """The last check of a wire: it is gone then."""
+        with CmRunning() as running:
+            server = running.serve(self._server, ["rping", "-s", "-a", self._address])
+            namespace.run("ip", "link", "del", netdev)
+            self._says(running, server, "device removal", TOLD_SECONDS, "the listener")
+
+    def owner_killed(self, owner):
+        """The program that waits for an event gets one."""
+        with CmRunning() as running:
+            server = running.serve(self._server, ["rping", "-s", "-a", self._address])
+            owner.process.kill()
+            self._says(running, server, "device removal", TOLD_SECONDS, "the listener")
+
     def one_manager(self):
-        """Both open the interface themselves. Programs without rdma_cm do not mind."""
+        """Both programs open the interface themselves. Programs without rdma_cm are not affected."""
         argv = ["rping", "-s", "-a", self._address]
         with CmRunning() as running:
             first = running.serve(self._server, argv)

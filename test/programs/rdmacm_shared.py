@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Programs that connect by librdmacm.so.1, as they are, as processes of one uroced or of two."""
+"""Unmodified programs that connect by librdmacm.so.1, as processes of one uroced or of two."""
 
 import os
 
@@ -10,7 +10,10 @@ from rdmacm import Addresses, CmMemif, CmVeth, RdmacmTest, CmRunning
 from rdmacm_ends import EndsTest
 from share import SECONDS, Uroced
 
-# Which process is the server, and which the client; what of the programs they run.
+FORKED = os.path.join(os.path.dirname(UROCE_RUN), "..", "test", "programs", "forked")
+FORKED_PORT = "7420"
+
+# The process that is the server, the one that is the client, and the parts of the checks that they run.
 PAIRS = (
     ("attached", "attached", "ipv4"),
     ("attached", "far", "ipv6"),
@@ -32,7 +35,7 @@ ENDS = (
 
 
 class Pair:
-    """Two processes; what RdmacmTest calls a wire. `more` makes another client's host."""
+    """Two processes, in the place of the two ends of a link in RdmacmTest. `more` makes another client's host."""
 
     def __init__(self, name, hosts, addresses, more):
         self.name = name
@@ -42,7 +45,7 @@ class Pair:
 
 
 class Uroceds:
-    """Two namespaces with a veth pair, and a uroced in each. The name is in the names of all that it makes."""
+    """Two namespaces with a veth pair, and an uroced in each. Names of files and namespaces contain `name`."""
 
     def __init__(self, work_dir, name):
         self._name = name
@@ -74,7 +77,7 @@ class Uroceds:
             owner.process.kill()
 
     def host(self, place):
-        """Where a program runs, with a log of its own."""
+        """Return a place that runs programs, with its own log."""
         number = 1 if place == "far" else 0
         self._names += 1
         how = f"--isolated={self._work_dir}/isolated{number}.sock" if place == "isolated" \
@@ -88,8 +91,15 @@ class Uroceds:
                     Addresses([self.ipv4[number] for number in at], [self.ipv6[number] for number in at]),
                     lambda: self.host(client))
 
+    def fork(self, place):
+        """forked.c, with nothing left behind."""
+        with CmRunning() as running:
+            program = running.start(self.host(place), [FORKED, self.ipv4[0], FORKED_PORT])
+            running.expect(program, SECONDS, "program that forks")
+        self.come_back()
+
     def beside(self):
-        """Whoever else opens the first interface is no connection manager of it: neither a program, nor an uroced."""
+        """Another program or uroced on the first interface cannot become its connection manager."""
         address = self.ipv4[0]
         alone = LocalHost("cm-alone", self._work_dir,
                           [*self.namespaces[0].prefix, UROCE_RUN, "--netdev", "veth0", "--"])
@@ -109,19 +119,20 @@ class Uroceds:
             second.process.kill()
 
     def come_back(self):
-        """Nothing is left of programs that have ended."""
+        """Programs that have ended leave nothing behind."""
         for owner in self.owners:
             if not wait_until(owner.is_clean, SECONDS):
-                raise CheckFailed("something does not come back", [str(owner.status())])
+                raise CheckFailed("uroced did not get everything back", [str(owner.status())])
 
 
 def run_rdmacm(report, work_dir):
-    """Each process with a port of its own."""
+    """Run the checks of processes that have ports of their own."""
     for make in (CmMemif, CmVeth):
         wire = make(work_dir)
         RdmacmTest(report, wire).run_all()
         EndsTest(report, wire).run_leave()
     EndsTest(report, wire).run_alone()
+    EndsTest(report, wire).run_changes(wire.namespaces[0], "veth0")
 
 
 def run_rdmacm_shared(report, work_dir):
@@ -141,7 +152,12 @@ def run_rdmacm_shared(report, work_dir):
         for server, client in (("attached", "attached"), ("attached", "isolated")):
             EndsTest(report, uroceds.pair(server, client)).run_ports()
         EndsTest(report, uroceds.pair("attached", "far")).run_leave()
+        for place in ("attached", "isolated"):
+            report.check(f"rdmacm: {place}: parent and child connect", uroceds.fork, place)
         report.check("rdmacm: uroced: others on its interface", uroceds.beside)
         report.check("rdmacm: uroced: everything comes back", uroceds.come_back)
+        for place, owner in (("attached", uroceds.owners[0]), ("far", uroceds.owners[1])):
+            ends = EndsTest(report, uroceds.pair(place, "attached"))
+            ends.check("uroced is killed", lambda ends=ends, owner=owner: ends.owner_killed(owner))
     finally:
         uroceds.stop()

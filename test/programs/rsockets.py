@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""rsockets: rdmacm-utils' programs as they are, and TCP programs by librspreload.so, over memif, over a veth pair, and in one
-uroced."""
+"""rsockets: the unmodified programs of rdmacm-utils, and TCP programs with librspreload.so, over memif, over a veth
+pair, and within one uroced."""
 
 import filecmp
 import os
@@ -16,11 +16,11 @@ from wires import uroce_host
 
 PRELOAD = os.path.join(os.path.dirname(UROCE_RUN), "..", "lib", "rspreload", "librspreload.so")
 COPY_BYTES = 20_000_000
-# A row of a table: name, bytes, transfers, and what has been measured.
+# A row of a table: name, bytes, transfers, and measured values.
 ROW = re.compile(r"^(\S+) +\S+ +\S+ +.*?[\d.]+s +[\d.]+ +[\d.]+$", re.M)
 DATAGRAMS = ["-C", "1000", "-S", "500"]
 SHARED = (("attached", "attached"), ("isolated", "isolated"))
-KERNEL_PACKETS = 200  # of UDP, ARP and neighbour discovery, before queue pairs carry the datagrams
+KERNEL_PACKETS = 200  # packets of UDP, ARP and neighbour discovery, before queue pairs carry the datagrams
 ECHO_PORT = 7311
 ECHO_SERVER = """
 import socket, sys
@@ -50,7 +50,7 @@ print("same" if back == data else "different", peer.getpeername()[0])
 
 
 class RsocketsTest:
-    """All checks of one wire; the server is its first host."""
+    """All checks of one kind of link; the server is the first host."""
 
     def __init__(self, report, wire, work_dir):
         self._report = report
@@ -83,7 +83,7 @@ class RsocketsTest:
             self._check(name, self._udpong, server, options)
 
     def run_shared(self):
-        """Of the programs, one way each."""
+        """Run some of the programs, in one direction each."""
         server = self._wire.addresses.of["ipv4"][0]
         self._check("rstream", self._pair, "rstream", server, ["-T", "a", "-T", "v", "-I", "20", "-C", "50"])
         self._check("rstream, ipv6", self._pair, "rstream", self._wire.addresses.of["ipv6"][0],
@@ -103,7 +103,7 @@ class RsocketsTest:
                 running.fail("a side prints no result")
 
     def _rcopy(self, server):
-        """Its server goes on."""
+        """The server does not end."""
         source, target = (os.path.join(self._work_dir, name) for name in ("rcopy.source", "rcopy.target"))
         with open(source, "wb") as file:
             file.write(os.urandom(COPY_BYTES))
@@ -117,7 +117,7 @@ class RsocketsTest:
         os.unlink(target)
 
     def _udpong(self, server, options):
-        """Its server goes on. The kernel carries the first datagrams: it must have the addresses, too."""
+        """The server does not end. The kernel carries the first datagrams, so it must have the addresses too."""
         self._wire.give_kernel_addresses()
         before = self._wire.kernel_packets()
         with CmRunning() as running:
@@ -150,12 +150,13 @@ class RsocketsTest:
 
 
 def preloaded(*argv):
-    """A TCP program on rsockets."""
+    """Run a TCP program on rsockets."""
     return ["env", f"LD_PRELOAD={os.path.realpath(PRELOAD)}", *argv]
 
 
 class RsocketsMemif:
-    """memif between two namespaces. The kernel has a link of its own there, and knows no addresses unless it is told."""
+    """Two namespaces connected by memif. The kernel has its own link between them, and no addresses unless the test
+    adds them."""
 
     name = "memif"
 
@@ -185,22 +186,22 @@ class RsocketsMemif:
 
 
 class RsocketsVeth(CmVeth):
-    """A veth pair, whose addresses are the kernel's."""
+    """A veth pair. Its addresses are the kernel's."""
 
     def __init__(self, work_dir):
         super().__init__(work_dir, "rsveth")
 
     def give_kernel_addresses(self):
-        """They are."""
+        """Do nothing: the kernel has the addresses."""
 
     @staticmethod
     def kernel_packets():
-        """Those of queue pairs are among them."""
+        """The count includes the packets of queue pairs."""
         return 0
 
 
 class RsocketsShared:
-    """Two programs of one uroced. The kernel's own datagrams between them go by its lo."""
+    """Two programs of one uroced. Datagrams of the kernel between them pass through its lo."""
 
     def __init__(self, uroceds, server, client):
         pair = uroceds.pair(server, client)
@@ -211,14 +212,14 @@ class RsocketsShared:
         self._namespace.run("ip", "link", "set", "lo", "up")
 
     def give_kernel_addresses(self):
-        """They are."""
+        """Do nothing: the kernel has the addresses."""
 
     def kernel_packets(self):
         return int(self._namespace.run("cat", "/sys/class/net/lo/statistics/rx_packets"))
 
 
 def run_rsockets(report, work_dir):
-    """Both wires, and without one."""
+    """Run the checks on both kinds of links, and within one uroced."""
     for make in (RsocketsMemif, RsocketsVeth):
         RsocketsTest(report, make(work_dir), work_dir).run_all()
     uroceds = Uroceds(work_dir, "rs")

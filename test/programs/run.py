@@ -19,20 +19,24 @@ from ethernet import EthernetTest  # noqa: E402
 from operate import OperateTest  # noqa: E402
 from guests import GuestsTest  # noqa: E402
 from fuzz import FuzzTest  # noqa: E402
+from impaired import ImpairedTest  # noqa: E402
 from inside import InsideTest  # noqa: E402
 from isolated import IsolatedTest  # noqa: E402
+from local import LocalTest  # noqa: E402
 from pyverbs import PyverbsTest  # noqa: E402
 from rdmacm_shared import run_rdmacm, run_rdmacm_shared  # noqa: E402
 from rsockets import run_rsockets  # noqa: E402
 from share import ShareTest  # noqa: E402
 from testroce import TestroceTest  # noqa: E402
 from uroce_run import UroceRunTest, huge_files  # noqa: E402
+from ucx import UcxTest  # noqa: E402
+from views import ViewsTest  # noqa: E402
 from vhost import VhostTest  # noqa: E402
 from wires import ForeignTest, MemifWire, VethWire, WireTest, WithoutTest  # noqa: E402
 
 
 def run_wires(report, work_dir, rng):
-    """Killed processes must not keep huge pages: nobody else would ever free them."""
+    """Remove abandoned files first: a killed process leaves huge pages behind, which nothing else frees."""
     before = huge_files()
     memif = MemifWire(work_dir)
     for wire in (memif, VethWire(work_dir)):
@@ -43,7 +47,7 @@ def run_wires(report, work_dir, rng):
     def no_leak():
         left = huge_files() - before
         if left:
-            raise CheckFailed("files that nobody maps are left", sorted(left))
+            raise CheckFailed("files that no process maps are left", sorted(left))
     report.check("no huge pages left behind", no_leak)
 
 
@@ -65,6 +69,9 @@ def main():
     print(f"seed {options.seed}")
     with tempfile.TemporaryDirectory(prefix="uroce-programs-") as work_dir:
         UroceRunTest(report, work_dir).run_all()
+        LocalTest(report).run_all()
+        ViewsTest(report, work_dir).run_all()
+        UcxTest(report, work_dir).run_all()
         InsideTest(report).run_all()
         EthernetTest(report, work_dir).run_all()
         PyverbsTest(report, work_dir).run_all()
@@ -77,6 +84,7 @@ def main():
         IsolatedTest(report, work_dir, random.Random(options.seed)).run_all()
         FuzzTest(report, work_dir, random.Random(options.seed)).run_all()
         TestroceTest(report, work_dir).run_all()
+        ImpairedTest(report, work_dir).run_all()
         GuestsTest(report, work_dir).run_all()
         BesideTest(report, work_dir).run_all()
         VhostTest(report, work_dir).run_all()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""One port, many programs: uroced on a veth, programs that attach to it, and a peer at the veth's other end."""
+"""One port for many programs: an uroced on a veth, programs that attach to it, and a peer at the other end."""
 
 import json
 import os
@@ -19,11 +19,11 @@ KILLS = 200
 KILLS_AT_ONCE = 4
 VLAN = 5
 KILL_SPAN_SECONDS = 0.6
-END_SECONDS = 20  # for programs to notice that uroced has gone
+END_SECONDS = 20  # for programs to notice the end of uroced
 
 
 class Uroced:
-    """A uroced that runs, or one that is expected to end by itself; without `netdev` options name the port."""
+    """A running uroced, or one that is expected to end by itself. Without `netdev` the options name the port."""
 
     def __init__(self, namespace, work_dir, netdev, *options, name="uroced"):
         self.socket = f"{work_dir}/{name}.sock"
@@ -33,24 +33,24 @@ class Uroced:
         self.process = None
 
     def start(self):
-        """Starts another one."""
+        """Start another uroced."""
         return Process(["nice", "-n", "-15", *self.argv], os.path.join(self._work_dir, "uroced.log"))
 
     def run(self):
-        """Starts it, and waits until it answers."""
+        """Start it, and wait until it answers."""
         self.process = self.start()
         if not wait_until(lambda: self.status() is not None or self.process.poll() is not None, SECONDS) \
                 or self.process.poll() is not None:
             raise CheckFailed("uroced does not start", self.process.story("uroced"))
 
     def status(self):
-        """What it says of itself, or None."""
+        """Return its status, or None."""
         done = subprocess.run([UROCED, "--status", "--socket", self.socket], stdin=subprocess.DEVNULL,
                               capture_output=True, text=True, timeout=SECONDS)
         return json.loads(done.stdout) if done.returncode == 0 else None
 
     def is_clean(self):
-        """Whether everything that processes had has come back."""
+        """Return True if everything that processes had has come back."""
         status = self.status()
         return status and not status["slots"] and not status["blocks_used"] and not status["groups"] \
             and not status["cm_ports"] \
@@ -58,7 +58,7 @@ class Uroced:
 
 
 class ShareTest:
-    """All checks of sharing; programs are servers and clients, attached or beyond the veth."""
+    """All checks of sharing. Programs are servers and clients, attached or at the other end of the veth."""
 
     def __init__(self, report, work_dir, rng):
         self._report = report
@@ -79,7 +79,7 @@ class ShareTest:
         self._there = there
 
     def _host(self, place):
-        """Where a program attaches ("here"), or has the veth's other end; each has a log of its own."""
+        """Return a place that runs programs: attached ("here"), or at the veth's other end; each has its own log."""
         with self._lock:
             self._names += 1
             name = f"share-{self._names}"
@@ -144,21 +144,21 @@ class ShareTest:
     def _all_ways(self):
         status = self._owner.status()
         if not all(status[way] for way in ("handed_over", "lanes", "rx_packets", "tx_packets")):
-            raise CheckFailed("a way was not used", [str(status)])
+            raise CheckFailed("a path was not used", [str(status)])
         if status["refused"]:
-            raise CheckFailed("uroced has refused something", [str(status)])
+            raise CheckFailed("uroced refused a request", [str(status)])
 
     def _lanes(self):
-        """What two programs say to each other does not pass uroced, but for its begin."""
+        """Only the first packets between two programs pass through uroced."""
         before = self._owner.status()
         self._run(PerfTest("ib_write_bw", ["-s", "65536"], 2000), "here", "here")
         after = self._owner.status()
-        # 2,000 messages of 16 packets or more, and all that is lost on the way is sent once more.
+        # 2,000 messages have at least 16 packets each, and each lost packet is retransmitted once.
         if after["lanes"] == before["lanes"] or after["handed_over"] - before["handed_over"] > 16000:
-            raise CheckFailed("packets pass uroced", [str(before), str(after)])
+            raise CheckFailed("packets go through uroced", [str(before), str(after)])
 
     def _hand_over(self, how):
-        """The other ways of the setting."""
+        """Check the other values of the setting."""
         owner = self._owner
         self._owner = Uroced(self._here, self._work_dir, "veth0", "--hand-over", how, "--file-prefix", "uroced2",
                              name=f"uroced-{how}")
@@ -166,14 +166,14 @@ class ShareTest:
             self._owner.run()
             self._run(PingPong([], 500, 16384), "here", "here")
             if bool(self._owner.status()["lanes"]) != (how == "checked"):
-                raise CheckFailed("the packets took another way", [str(self._owner.status())])
+                raise CheckFailed("the packets took another path", [str(self._owner.status())])
             self._comes_back()
         finally:
             self._owner.process.kill()
             self._owner = owner
 
     def _vlan(self):
-        """The kernel takes tags off, and the driver cannot put them back in buffers that are shared."""
+        """The kernel removes tags, and the driver cannot insert them again into shared buffers."""
         owner = Uroced(self._here, self._work_dir, None, "--port", "net_af_packet0,iface=veth0", "--ip",
                        f"10.9.5.1/24@{VLAN}", "--file-prefix", "uroced3", name="uroced-vlan")
         attached = LocalHost("share-vlan-here", self._work_dir,
@@ -191,10 +191,10 @@ class ShareTest:
 
     def _comes_back(self):
         if not wait_until(self._owner.is_clean, SECONDS):
-            raise CheckFailed("something does not come back", [str(self._owner.status())])
+            raise CheckFailed("uroced did not get everything back", [str(self._owner.status())])
 
     def _many(self):
-        """Eight pairs, half of them across the veth."""
+        """Run eight pairs, half of them across the veth."""
         program = PingPong([], 300, 16384)
         failures = []
 
@@ -212,7 +212,7 @@ class ShareTest:
             raise failures[0]
 
     def _bystanders(self, action):
-        """Verified traffic by hand-over and across the veth, over and over while the action is under way."""
+        """Run verified traffic, by hand-over and across the veth, again and again during the action."""
         over = threading.Event()
         failures, rounds = [], [0, 0]
 
@@ -236,10 +236,10 @@ class ShareTest:
         if failures:
             raise failures[0]
         if not all(rounds):
-            raise CheckFailed("bystanders do not get on", [str(rounds)])
+            raise CheckFailed("other programs make no progress", [str(rounds)])
 
     def _victims(self):
-        """Servers and clients with work under way, or on their way there: killed at any moment of their lives."""
+        """Kill servers and clients at any moment, from their start to the middle of their traffic."""
         processes = []
         for number in range(KILLS_AT_ONCE // 2):
             port = self._next_port()
@@ -265,14 +265,14 @@ class ShareTest:
         self._comes_back()
         status = self._owner.status()
         if status["lanes"] - lanes < KILLS // 8:
-            raise CheckFailed("too few were killed that talked past uroced", [str(status)])
+            raise CheckFailed("too few programs with a lane were killed", [str(status)])
         if status["attached"] < KILLS // 2:
-            raise CheckFailed("too few were killed attached", [str(status)])
+            raise CheckFailed("too few attached programs were killed", [str(status)])
         if status["attached"] != status["ended"] or status["refused"]:
-            raise CheckFailed("uroced lost count", [str(status)])
+            raise CheckFailed("uroced's counts are wrong", [str(status)])
 
     def _stopped(self):
-        """What stops loses its own packets only."""
+        """A stopped program loses only its own packets."""
         port = self._next_port()
         hosts = self._hosts("here", "here")
         argv = ["ib_send_bw", "-F", "-d", DEVICE, "-D", "60", "-p", str(port)]
@@ -286,7 +286,7 @@ class ShareTest:
                 os.killpg(server.pid, signal.SIGSTOP)
                 self._bystanders(lambda: client.wait(SECONDS))
                 if client.poll() in (None, 0):
-                    raise CheckFailed("the peer of what has stopped notices nothing", client.story("client"))
+                    raise CheckFailed("the peer of a stopped program got no error", client.story("client"))
             finally:
                 client.kill()
         finally:
@@ -294,21 +294,21 @@ class ShareTest:
         self._comes_back()
 
     def _wait_for_traffic(self, client):
-        """Until packets of this client are surely under way."""
+        """Wait until this client has certainly sent packets."""
         before = self._owner.status()["lane_packets"]
         if not wait_until(lambda: self._owner.status()["lane_packets"] > before + 1000, SECONDS):
-            raise CheckFailed("no packets", client.story("client"))
+            raise CheckFailed("the client got no packets", client.story("client"))
 
     def _second(self):
         second = self._owner.start()
         if second.wait(SECONDS) in (None, 0):
             second.kill()
-            raise CheckFailed("it runs")
+            raise CheckFailed("the second uroced runs")
         if not self._owner.status():
-            raise CheckFailed("the first is disturbed")
+            raise CheckFailed("the first uroced is disturbed")
 
     def _owner_killed(self, options):
-        """Programs end with an error, and do not hang; the next uroced is as good as the first."""
+        """Programs end with an error and do not hang. The next uroced works as the first one did."""
         port = self._next_port()
         hosts = self._hosts("here", "here")
         argv = ["ib_send_bw", *options, "-F", "-d", DEVICE, "-n", "100000000", "-p", str(port)]
@@ -321,7 +321,7 @@ class ShareTest:
             self._owner.process.kill()
             for process in processes:
                 if process.wait(END_SECONDS) in (None, 0):
-                    raise CheckFailed("a program does not notice", process.story("program"))
+                    raise CheckFailed("a program did not notice that uroced ended", process.story("program"))
         finally:
             for process in processes:
                 process.kill()
@@ -333,6 +333,6 @@ class ShareTest:
     def _terminated(self):
         os.killpg(self._owner.process.pid, signal.SIGTERM)
         if self._owner.process.wait(SECONDS) != 0:
-            raise CheckFailed("it does not end with 0", self._owner.process.story("uroced"))
+            raise CheckFailed("uroced did not exit with 0", self._owner.process.story("uroced"))
         if os.path.exists(self._owner.socket):
-            raise CheckFailed("its socket is left")
+            raise CheckFailed("uroced left its socket")

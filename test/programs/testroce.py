@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""testroce: every mode, with its bytes verified, between two processes over memif and within one."""
+"""testroce: every mode, with verified bytes, between two processes over memif and within one process."""
 
 import csv
 import json
@@ -17,7 +17,7 @@ PORT = "26000"
 SECONDS = 60
 MESSAGES = 2000
 
-# Options of tests in processes of their own. As many messages as given, so that a slow machine does no less.
+# Options of tests between two processes. The number of messages is given, so that a slow machine tests no less.
 TESTS = [
     ["--mode", "send", "--size", "40", "--batch", "4", "--qps", "20"],
     ["--mode", "read", "--size", "5000", "--qps", "3"],
@@ -25,7 +25,7 @@ TESTS = [
 ALONE_PORT = ["--port", "net_null0", "--ip", "10.9.9.1/24"]
 ALONE = (TESTS[0], ["--mode", "storage", "--region", "4M"])
 
-# What is set at the prompt for each test of one process.
+# Values that the prompt gets for each test within one process.
 AT_PROMPT = [
     {"mode": "write", "size": 5000, "qps": 3, "mtu": 4096},
     {"mode": "write", "size": 8, "batch": 16},
@@ -65,7 +65,7 @@ class Prompt:
             return file.read()
 
     def expect(self, pattern, count=1, again=None):
-        """Waits until so many matches are there; what is asked `again` is asked until then."""
+        """Wait until the output has so many matches. `again` is a command to repeat until then."""
         def found():
             if again:
                 self.say(again)
@@ -74,7 +74,7 @@ class Prompt:
             raise CheckFailed(f"the prompt does not show {count} of {pattern}", self.output().splitlines()[-30:])
 
     def end(self):
-        """Its exit status."""
+        """Return the exit status."""
         try:
             self._popen.communicate(timeout=SECONDS)
             return self._popen.returncode
@@ -84,7 +84,7 @@ class Prompt:
 
 
 class TestroceTest:
-    """All checks; two of them over memif, the server for all tests."""
+    """All checks. Two testroce are connected by memif; the server serves all tests."""
 
     def __init__(self, report, work_dir):
         self._report = report
@@ -124,12 +124,12 @@ class TestroceTest:
                     ["--no-huge", "-m", "256", "--no-pci", "--"])
 
     def _judge(self, process, path):
-        """Its exit says whether bytes were right, its JSON how many messages there were."""
+        """The exit status says if the bytes were right, the JSON how many messages there were."""
         status = process.wait(SECONDS)
         story = process.story("testroce")
         process.kill()
         if status != 0:
-            raise CheckFailed("it hangs" if status is None else f"exit {status}", story)
+            raise CheckFailed("testroce hangs" if status is None else f"exit {status}", story)
         with open(path, encoding="utf-8") as file:
             result = json.load(file)
         if result["wrong"] or result["messages"] < MESSAGES:
@@ -154,28 +154,29 @@ class TestroceTest:
         self._judge(process, path)
 
     def _series(self, *options):
-        """What a series of short tests prints."""
+        """Check the output of a series of short tests."""
         process = LocalHost("testroce-series", self._work_dir, self._space.prefix).start(
             [TESTROCE, "--seconds", "0.01", *options])
         status = process.wait(2 * SECONDS)
         story = process.story("testroce")
         process.kill()
         if status != 0:
-            raise CheckFailed("it hangs" if status is None else f"exit {status}", story)
+            raise CheckFailed("testroce hangs" if status is None else f"exit {status}", story)
         return process.output()
 
     def _ablation(self):
-        """A row with all, one without each and one without any. Of so short tests the figures say nothing."""
+        """The table has a row with all optimisations, one without each, and one without any. The figures of such
+        short tests mean nothing."""
         rows = re.findall(r"^\| with(?:out)? ([a-z-]+) +\|(.*)\|$", self._series("--pair", "--ablation"), re.M)
         names = [name for name, _ in rows]
         if names[:1] != ["all"] or names[-1:] != ["any"] or len(set(names)) < 5:
-            raise CheckFailed("not the rows", [str(rows)])
+            raise CheckFailed("the rows differ", [str(rows)])
         for name, cells in rows:
             if not all(float(cell.split()[0]) >= 0 for cell in cells.split("|")):
                 raise CheckFailed("a figure is missing", [name, cells])
 
     def _sweep(self):
-        """Files say the same; the plots are gnuplot's, where it is there."""
+        """The files agree with the output. Plots exist if gnuplot is installed."""
         folder = os.path.join(self._work_dir, "sweep")
         output = self._series(*ALONE_PORT, "--sweep", folder)
         with open(os.path.join(folder, "results.csv"), encoding="utf-8") as file:
@@ -183,7 +184,7 @@ class TestroceTest:
         with open(os.path.join(folder, "results.json"), encoding="utf-8") as file:
             tests = [json.loads(line) for line in file]
         if len(rows) < 40 or [row["gbps"] for row in rows] != [f"{test['gbps']:.4f}" for test in tests]:
-            raise CheckFailed("the files differ", [str(len(rows)), str(len(tests))])
+            raise CheckFailed("the files have different numbers of rows", [str(len(rows)), str(len(tests))])
         for figure in ("bandwidth", "rate-qps", "rate-depth", "latency"):
             with open(os.path.join(folder, figure + ".gnuplot"), encoding="utf-8") as file:
                 if "\nplot $series0 with " not in file.read():
@@ -191,9 +192,9 @@ class TestroceTest:
             if shutil.which("gnuplot") and not os.path.getsize(os.path.join(folder, figure + ".svg")):
                 raise CheckFailed(f"{figure}.svg is empty")
         if "goodput against loss is not among them" not in output:
-            raise CheckFailed("it says nothing of loss, which one process has none of", output.splitlines()[-5:])
+            raise CheckFailed("the report does not say why the plot over loss is missing", output.splitlines()[-5:])
         if not shutil.which("gnuplot") and "no plots: gnuplot" not in output:
-            raise CheckFailed("it does not say that gnuplot is missing", output.splitlines()[-5:])
+            raise CheckFailed("the report does not say that gnuplot is missing", output.splitlines()[-5:])
 
     def _prompt(self, function):
         path = os.path.join(self._work_dir, "prompt.log")
@@ -222,7 +223,7 @@ class TestroceTest:
 
     @staticmethod
     def _watched(prompt):
-        """The test has no end of its own; the prompt stays free."""
+        """The test has no end of its own; the prompt stays usable meanwhile."""
         for command in ("help", "show device", "show plan", "set mode write", "set qps 2", "start", "start"):
             prompt.say(command)
         prompt.expect(r"QP 0x[0-9a-f]{6} RTS +[1-9]\d* messages", 2, again="show qp")
@@ -241,4 +242,4 @@ class TestroceTest:
             done = subprocess.run([TESTROCE, *options], stdin=subprocess.DEVNULL, capture_output=True, text=True,
                                   timeout=SECONDS)
             if done.returncode != 1 or not done.stderr.startswith("testroce: ") or done.stderr.count("\n") != 1:
-                raise CheckFailed("not refused in one line", [str(options), done.stderr])
+                raise CheckFailed("the options were not refused in one line", [str(options), done.stderr])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Checks of uroce-run itself: what it refuses, and what a program must not notice of it."""
+"""Checks of uroce-run: its refusals, and the effects that a program must not notice."""
 
 import os
 import re
@@ -13,7 +13,7 @@ from harness.tools import UROCE_RUN
 
 SECONDS = 30
 PORT = 21000
-# A program that has the device open; what it does then is added.
+# A program that opens the device; the test appends further actions.
 OPEN_DEVICE = """
 import ctypes, os, sys, time
 verbs = ctypes.CDLL("libibverbs.so.1")
@@ -29,7 +29,7 @@ NULL_PORT = ["--port", "net_null0", "--ip", "10.9.3.1/24"]
 
 
 class UroceRunTest:
-    """A namespace of its own keeps even a wrong uroce-run from the machine's interfaces."""
+    """The checks run in a namespace, so that a wrong uroce-run cannot reach the machine's interfaces."""
 
     def __init__(self, report, work_dir):
         self._report = report
@@ -111,7 +111,7 @@ class UroceRunTest:
                                        *done.stdout.splitlines(), *done.stderr.splitlines()])
 
     def _refuses(self, options, text, before):
-        """One clear line and exit code 1, before or when the program asks for a device."""
+        """Expect one clear line and exit code 1, before the program starts or when it asks for a device."""
         done = self._run(options, "ibv_devinfo", before=before)
         self._expect(done.returncode == 1, "exit status is not 1", done)
         lines = [line for line in done.stderr.splitlines() if line.strip()]
@@ -130,7 +130,7 @@ class UroceRunTest:
 
     @staticmethod
     def _huge_page_mappings(count):
-        """Before a program: a machine that has huge pages for that many mappings."""
+        """Return a command prefix that simulates a machine with huge pages for that many mappings."""
         return ["env", f"LD_PRELOAD={HUGE_PAGES}", f"HUGE_PAGE_MAPPINGS={count}"]
 
     def _no_huge_pages(self):
@@ -140,11 +140,11 @@ class UroceRunTest:
         self._expect(len(lines) == 1 and "no huge pages are free" in lines[0], "not said once", done)
 
     def _lost_huge_pages(self):
-        """The library looks whether there are some, and DPDK gets none: of 2 MiB, or of 1 GiB."""
+        """The library finds free huge pages, of 2 MiB or 1 GiB, but DPDK gets none."""
         done = self._run(NULL_PORT, *self._huge_page_mappings(1), "ibv_devices")
         lines = done.stderr.splitlines()
         self._expect(len(lines) == 1, "not one line on stderr", done)
-        if "no huge pages are free" not in lines[0]:  # this machine has them
+        if "no huge pages are free" not in lines[0]:  # this machine has free huge pages
             self._expect(done.returncode == 1 and "has just taken the huge pages" in lines[0], "not refused", done)
 
     def _stdout(self):
@@ -163,7 +163,7 @@ class UroceRunTest:
         self._expect("other7" in done.stdout, "the name is not other7", done)
 
     def _affinity(self):
-        """EAL pins the thread that starts it; a server that listens has started everything."""
+        """EAL pins the thread that starts it. A server that listens has finished its start."""
         host = LocalHost("affinity", self._work_dir,
                          [*self._namespace.prefix, UROCE_RUN, *NULL_PORT, "--"])
         server = host.start(["ib_write_bw", "-F", "-d", "uroce0", "-p", str(PORT)])
@@ -173,7 +173,7 @@ class UroceRunTest:
                 raise CheckFailed("the server does not listen", server.story("server"))
             allowed = self._allowed_cpus(server.pid)
             if allowed != self._allowed_cpus("self"):
-                raise CheckFailed(f"its first thread may run on {allowed} only")
+                raise CheckFailed(f"the first thread may run on {allowed} only")
         finally:
             server.kill()
 
@@ -184,7 +184,7 @@ class UroceRunTest:
 
 
 def huge_files():
-    """Files in hugetlbfs that no process maps: what a dead process has left behind."""
+    """Return files in hugetlbfs that no process maps: a dead process left them."""
     try:
         files = {os.path.join("/dev/hugepages", name) for name in os.listdir("/dev/hugepages")}
     except OSError:

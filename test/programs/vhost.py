@@ -11,7 +11,7 @@ ADDRESSES = ("10.9.6.1", "10.9.6.2")
 
 
 class VhostTest:
-    """The back end is the server: it makes the socket, and stands still until somebody is at its other end."""
+    """The vhost side is the server: it makes the socket, and waits until the other end connects."""
 
     def __init__(self, report, work_dir):
         self._report = report

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Checks of one wire: unmodified RDMA programs, each side a uroce-run process on its own CPU."""
+"""Checks of one kind of link between two sides: unmodified RDMA programs, each in a uroce-run process on its own
+CPU."""
 
 import os
 import re
@@ -15,7 +16,7 @@ FIRST_PORT = 20000
 COMMAND_SECONDS = 30
 KILL_SPAN_SECONDS = 1.5
 VERBS = ("send", "write", "read", "atomic")
-FOREIGN_VENDORS = (0x0, 0xffffff, 0x15b3, 5157, 0x8086)  # programs treat these specially
+FOREIGN_VENDORS = (0x0, 0xffffff, 0x15b3, 5157, 0x8086)  # vendor ids that programs treat specially
 
 
 def uroce_host(name, work_dir, cpu, namespace, port_options):
@@ -24,13 +25,13 @@ def uroce_host(name, work_dir, cpu, namespace, port_options):
 
 
 class MemifWire:
-    """Two processes in one namespace, a shared-memory wire between them."""
+    """Two processes in one namespace, connected by memif."""
 
     name = "memif"
-    active_alone = False  # its link is up only while both processes run
+    active_alone = False  # the link is up only while both processes run
 
-    def __init__(self, work_dir):
-        namespace = Namespace("memif")
+    def __init__(self, work_dir, role="memif"):
+        namespace = Namespace(role)
         self.work_dir = work_dir
         self._namespace = namespace
         self.set_options([])
@@ -38,18 +39,19 @@ class MemifWire:
         self.addresses = ["10.9.1.1", "10.9.1.2"]
 
     def set_options(self, more, foreign=None):
-        """Options of uroce-run, on both sides, beside those of the port; the `foreign` end is DPDK's own driver."""
+        """Set options of uroce-run for both sides, in addition to the port. The `foreign` end uses DPDK's own
+        driver."""
         self.hosts = []
         for cpu, role in enumerate(("server", "client")):
             port = f"net_memif0,socket={self.work_dir}/memif.sock,role={role},id=0"
             if role == foreign:
-                port += ",zero-copy=no"  # which only that knows
+                port += ",zero-copy=no"  # an argument that only DPDK's driver has
             options = ["--port", port, "--ip", f"10.9.1.{cpu + 1}/24", *more]
             self.hosts.append(uroce_host(f"memif-{role}", self.work_dir, cpu, self._namespace, options))
 
 
 class VethWire:
-    """Two namespaces with a veth pair, as two containers; the kernel's own addresses are used."""
+    """Two namespaces with a veth pair, as two containers. The addresses are the kernel's."""
 
     name = "veth"
     active_alone = True
@@ -73,7 +75,7 @@ class VethWire:
 
 
 def wire_programs():
-    """What each wire must carry."""
+    """Return the programs that must run over each kind of link."""
     for verb in VERBS:
         for form in ("bw", "lat"):
             program = f"ib_{verb}_{form}"
@@ -86,7 +88,7 @@ def wire_programs():
 
 
 class WireTest:
-    """All checks of one wire; the server is its first host."""
+    """All checks of one kind of link; the server is the first host."""
 
     def __init__(self, report, wire, rng):
         self._report = report
@@ -112,8 +114,8 @@ class WireTest:
                 self._check(f"{family} {program.name}", self._pingpong, program, family)
         for program in wire_programs():
             self._check(program.name, self._run_default_gid, program)
-        # Fewer than the 480 datagrams that a packet socket holds for a receiver that waits for its CPU: the rest would
-        # be lost, as the service allows, and the server would wait for them without end.
+        # Send fewer than 480 datagrams: a packet socket holds that many for a receiver that waits for its CPU. The
+        # service may lose the others, and then the server would wait for ever.
         for family, mgid in MULTICAST_GIDS.items():
             program = PerfTest("ib_send_bw", ["-c", "UD", "-s", "1024", "-g", "-M", mgid], 400)
             self._check(f"{family} {program.name}", self._pingpong, program, family)
@@ -146,10 +148,10 @@ class WireTest:
                         r"link_layer:\s+Ethernet", r"GID\[ *0\]:\s+fe80:", r"RoCE v2",
                         r"node_guid:\s+(?!0000:0000:0000:0000)"):
             if not re.search(pattern, output, re.M):
-                raise CheckFailed(f"nothing matches {pattern}", output.splitlines())
+                raise CheckFailed(f"no line matches {pattern}", output.splitlines())
         vendor = int(re.search(r"vendor_id:\s+(\S+)", output).group(1), 0)
         if vendor in FOREIGN_VENDORS:
-            raise CheckFailed(f"vendor_id {vendor:#x} is another's")
+            raise CheckFailed(f"vendor_id {vendor:#x} belongs to another vendor")
 
     def _gid_indices(self, family):
         if not self._gid_tables:
@@ -162,12 +164,12 @@ class WireTest:
         run_pair(program, server, client, self._port)
 
     def _run_default_gid(self, program):
-        """perftest finds a GID itself."""
+        """perftest chooses a GID itself."""
         server, client = self._sides([None, None])
         run_pair(program, server, client, self._port)
 
     def _no_icmp_errors(self):
-        """The kernel beside uroce must not answer RoCE packets with 'port unreachable'."""
+        """The kernel must not answer RoCE packets with 'port unreachable'."""
         capture = Process([*self._wire.namespaces[0].prefix, "tcpdump", "-lni", "veth0",
                            "icmp[icmptype] == icmp-unreach or icmp6[icmp6type] == 1"],
                           os.path.join(self._wire.work_dir, "tcpdump"))
@@ -177,7 +179,7 @@ class WireTest:
             self._run_default_gid(PerfTest("ib_write_bw", [], 1000))
             wait_until(lambda: "unreachable" in capture.output(), 0.5)
             if "unreachable" in capture.output():
-                raise CheckFailed("the kernel sends them", capture.story("tcpdump"))
+                raise CheckFailed("the kernel sends ICMP errors", capture.story("tcpdump"))
         finally:
             capture.kill()
 
@@ -199,7 +201,7 @@ class WireTest:
 
 
 class ForeignTest(WireTest):
-    """Over memif with DPDK's own driver at either end."""
+    """All checks over memif, with DPDK's own driver at either end."""
 
     def run_all(self):
         for role in ("server", "client"):
@@ -213,7 +215,7 @@ class ForeignTest(WireTest):
 
 
 class WithoutTest(WireTest):
-    """Over memif without each optimisation, and without any: they change how fast it is, and nothing else."""
+    """Memif without each optimisation, and without any. They change the speed, and nothing else."""
 
     def run_all(self):
         self._plain = LocalHost("without", self._wire.work_dir)
@@ -223,6 +225,6 @@ class WithoutTest(WireTest):
             self._check(f"without {names}: verified data of 80 queue pairs", self._many, names)
 
     def _many(self, names):
-        """More than so few that their state is in the caches anyway (pmd/engine/engine.c)."""
+        """So many that their state does not fit into the caches (pmd/engine/engine.c)."""
         self._output_of(TESTROCE, "--pair", "--size", "3000", "--qps", "80", "--depth", "8", "--messages", "4000",
                         "--verify", "--without", names, host=self._plain)

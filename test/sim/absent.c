@@ -11,7 +11,8 @@
 
 #define PAGE_BYTES 4096u
 
-/* An access to what is absent is a fault. Not where the program takes memory away for good. */
+/* An access to an absent page is a fault, except where the program takes the memory away for
+ * good. */
 static void protect(const struct absence *absence, uintptr_t page, int access)
 {
 	struct sim *sim = absence->host->sim;
@@ -20,7 +21,7 @@ static void protect(const struct absence *absence, uintptr_t page, int access)
 		sim_check(sim, mprotect((void *)page, PAGE_BYTES, access) == 0, "mprotect");
 }
 
-/* The page is there, until it was asked for once more. */
+/* Make a page present until it is asked for once more. */
 static void come(void *context, void *argument)
 {
 	struct host *host = context;
@@ -40,7 +41,8 @@ static struct absent_page *find(struct absence *absence, uintptr_t page)
 	return NULL;
 }
 
-/* From a microsecond, as a page that is only not mapped, to 100 ms, as one from far away. */
+/* The time ranges from a microsecond, as for a page that is only not mapped, to 100 ms, as for one
+ * from another host. */
 static uint64_t draw_ns(struct rng *rng)
 {
 	uint64_t ns = 1000;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Pages that are not in memory for a while: a pager (mem/pager.h) that makes it up. The memory
- * itself is there all the time; that nobody touches what is absent, the transport promises. */
+/* Pages that are not in memory for a while, simulated by a pager (mem/pager.h). The memory itself
+ * is always there. The transport promises not to access absent pages. */
 #ifndef SIM_ABSENT_H
 #define SIM_ABSENT_H
 
@@ -12,23 +12,23 @@
 
 struct host;
 
-#define ABSENT_PAGES 64 /* that are away at a time */
+#define ABSENT_PAGES 64 /* pages that are absent at a time */
 
 struct absent_page {
 	uintptr_t page; /* its address; 0: none */
-	bool came;	/* it is there, and was not asked for since */
+	bool came;	/* it is present, and was not asked for since */
 };
 
-/* What a host's pager knows. */
+/* The state of a host's pager. */
 struct absence {
 	struct pager pager; /* first */
 	struct host *host;
 	struct rng rng;
-	uint32_t ppm; /* how often a page is absent when it is asked for */
+	uint32_t ppm; /* probability that a page is absent when it is asked for */
 	struct absent_page pages[ABSENT_PAGES];
 };
 
-/** Have the host's regions be on-demand ones, and their pages go, if the program is to be so. */
+/** Make the host's regions on-demand ones with absent pages, if the program asks for it. */
 void absent_start(struct host *host);
 
 #endif

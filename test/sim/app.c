@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The applications: when they look, what wakes them, and when they are done. */
+/* The applications: when they poll, what wakes them, and when they are done. */
 #include "queue/channel.h"
 #include "queue/cq.h"
 #include "sim.h"
@@ -7,8 +7,7 @@
 #define POLL_MAX	16
 #define LOOK_LONGEST_NS 1000000
 
-/* Take all completions. Returns how many, and how many of them wake who waits for solicited ones.
- */
+/* Take all completions. Return how many, and how many of them wake a waiter for solicited ones. */
 static unsigned int poll_cq(struct host_cq *cq, unsigned int *solicited)
 {
 	struct host *host = cq->host;
@@ -27,7 +26,7 @@ static unsigned int poll_cq(struct host_cq *cq, unsigned int *solicited)
 	return total;
 }
 
-/* A solicited completion, or an error, that raised no event. */
+/* Fail if a solicited completion, or an error, raised no event. */
 static void check_unwoken(struct host_cq *cq, unsigned int solicited)
 {
 	sim_check(cq->host->sim, cq->host->pace.wakes != WAKES_SOLICITED || solicited == 0,
@@ -39,10 +38,10 @@ static void wake(struct host_cq *cq)
 	const bool solicited_only = cq->host->pace.wakes == WAKES_SOLICITED;
 	unsigned int solicited = 0, n;
 
-	/* Armed before the last look, so that nothing comes between unseen. */
+	/* The queue was armed before the last poll, so that no completion is missed. */
 	cq_arm(cq->cq, solicited_only);
 	n = poll_cq(cq, &solicited);
-	/* RESET takes completions back that events have told of. */
+	/* RESET removes completions for which events were raised. */
 	sim_check(cq->host->sim, (solicited_only ? solicited : n) > 0 || cq->host->sim->halted,
 		  "host %d: an event for nothing", cq->host->number);
 }
@@ -77,8 +76,8 @@ unsigned int app_poll(struct host *host)
 
 void app_wake(struct host *host)
 {
-	/* Most turns raise no event, and reading the descriptor costs as much as a packet. app_poll
-	 * reads it all the same. */
+	/* Most turns raise no event, and reading the descriptor costs as much as a packet, so skip
+	 * it in most turns. app_poll reads it in any case. */
 	if (!TAILQ_EMPTY(&host->channel.ready))
 		read_events(host);
 	for (unsigned int i = 0; i < host->cq_count && host->pace.wakes == WAKES_ANY; i++)
@@ -107,7 +106,7 @@ static void app_look(void *context, void *argument)
 		if (rng_chance(&host->rng, 700000))
 			busy |= post_sends(sim->end[i].out);
 	}
-	/* Who waits for every completion never polls by itself. */
+	/* An application that waits for every completion never polls without an event. */
 	if (host->pace.wakes != WAKES_ANY)
 		busy |= app_poll(host) > 0;
 	pause_ns = busy ? host->pace.app_ns : 2 * pause_ns;
@@ -133,8 +132,8 @@ static bool flow_finished(const struct flow *flow)
 {
 	if (flow->closed < flow->limit)
 		return false;
-	/* Where something fails, receives that are left over are flushed at the end; where nothing
-	 * is promised, who sends does not wait. */
+	/* After a failure, remaining receives are flushed at the end. On unreliable services the
+	 * sender does not wait for the receiver. */
 	return !flow_reliable(flow) || flow->failed >= 0 || flow->loose || flow->mishap_at >= 0 ||
 	       flow->received >= flow->receive_limit;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Posting call by call (ibv_wr_start(3)): the same requests as in a list for ibv_post_send. */
+/* Posts call by call (ibv_wr_start(3)): the same requests as in a list for ibv_post_send. */
 #include <string.h>
 
 #include "qp/qp.h"
@@ -8,7 +8,7 @@
 
 #define LIST_MAX 32
 
-/* The eight bytes of an ATOMIC WRITE, now: they come from memory that does not change. */
+/* Read the eight bytes of an ATOMIC WRITE now: their memory does not change. */
 static void gather_word(const struct flow *flow, const struct work *work, uint8_t *to)
 {
 	for (uint32_t i = 0; i < work->spans; i++) {

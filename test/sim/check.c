@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Holding every completion and event against what the program promises. */
+/* Checks every completion and event against the promises of the program. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -26,7 +26,7 @@ static void check_spans(struct flow *flow, uint32_t first, uint32_t spans, const
 	}
 }
 
-#define BREAK_BYTES 300 /* of a READ that SIM_BREAK spoils, at least */
+#define BREAK_BYTES 300 /* bytes of a READ that SIM_BREAK damages, at least */
 
 /* Fake a fault of the stack, if the environment asks for it: a test of the supervisor needs
  * programs that fail. */
@@ -46,7 +46,7 @@ static void maybe_break(const struct flow *flow, const struct work *work)
 	}
 }
 
-/* What a completed work has changed is there to be seen. */
+/* Check that the changes of a completed work request are visible. */
 static void check_work_done(struct flow *flow, struct work *work)
 {
 	const uint32_t index = (uint32_t)(work - flow->works);
@@ -59,7 +59,7 @@ static void check_work_done(struct flow *flow, struct work *work)
 		memcpy(&work->word->seen, span_actual(&flow->spans[work->first_span]), 8);
 	else if (work_lands(work))
 		check_spans(flow, work->first_span, work->spans, "landing of work", index);
-	/* It is sent, and whether it arrives is open. */
+	/* The request was sent, but may not have arrived. */
 	if (!flow_reliable(flow))
 		return;
 	if (work->root >= 0 && flow->roots[work->root].newest == (int32_t)index)
@@ -74,7 +74,8 @@ static void check_work_done(struct flow *flow, struct work *work)
 	}
 }
 
-/* Works before `index` are done too, without completions: they must have been unsignaled. */
+/* Work requests before `index` are complete too, without completions: they must have been
+ * unsignaled. */
 static void close_before(struct flow *flow, uint32_t index)
 {
 	for (; flow->closed < index; flow->closed++) {
@@ -139,11 +140,11 @@ static bool may_fail(const struct flow *flow, uint32_t index, enum ibv_wc_status
 	if (flow->loose && (sim->scenario == SCENARIO_GONE || sim->scenario == SCENARIO_LOST) &&
 	    status == IBV_WC_REM_ACCESS_ERR)
 		return true;
-	/* Our own memory, or the peer's that it receives in. */
+	/* The memory is our own, or the peer's in which it receives. */
 	if (flow->loose && sim->scenario == SCENARIO_LOST &&
 	    (status == IBV_WC_LOC_PROT_ERR || status == IBV_WC_REM_OP_ERR))
 		return true;
-	/* A window that its user was to invalidate, and could not. */
+	/* The user of a window could not invalidate it. */
 	if (flow->loose && flow->works[index].opcode == IBV_WR_BIND_MW &&
 	    status == IBV_WC_MW_BIND_ERR)
 		return true;
@@ -159,9 +160,9 @@ static bool may_fail(const struct flow *flow, uint32_t index, enum ibv_wc_status
 }
 
 /*
- * Retries are spent one a timeout (IBTA 9.7.6.1.3): of the newest answer, or of the newest request,
- * whatever was later. Where nothing was lost before the cut, none was spent before it. A page that
- * is not in memory may take any time before that.
+ * Each timeout uses up one retry (IBTA 9.7.6.1.3), counted from the newest response or the newest
+ * request, whichever came later. If nothing was lost before the cut, no retry was used up before
+ * it. An absent page may delay all of this by any time.
  */
 static void check_patience(const struct flow *flow, enum ibv_wc_status status)
 {
@@ -270,7 +271,9 @@ static bool may_fail_receive(const struct flow *flow, uint32_t index, enum ibv_w
 
 		if (status == info->receiver)
 			return true;
-		/* A WRITE with immediate data that is refused has its receive request by then. */
+		/*
+		 * A WRITE with immediate data has its receive request already when it is refused.
+		 */
 		if (info->peer_fails && info->receiver == IBV_WC_SUCCESS &&
 		    info->sender == IBV_WC_REM_ACCESS_ERR && status == IBV_WC_LOC_ACCESS_ERR)
 			return true;
@@ -282,7 +285,10 @@ static bool may_fail_receive(const struct flow *flow, uint32_t index, enum ibv_w
 		return true;
 	if (status != IBV_WC_WR_FLUSH_ERR)
 		return false;
-	/* Flushed: because something else failed this queue pair, or the program is over. */
+	/*
+	 * The request was flushed, because another one failed this queue pair, or because the
+	 * program is over.
+	 */
 	return flow->sim->flushing || flow->loose || flow->mishap_at >= 0;
 }
 
@@ -349,8 +355,8 @@ bool check_completion(struct host *host, const struct ibv_wc *wc)
 	sim_check(sim, end->host == host && wc->qp_num == end->qpn,
 		  "flow %u: %s %u completes at host %d, qp %06x", number,
 		  receives ? "receive" : "work", index, host->number, wc->qp_num);
-	/* Receives behind a failure are flushed, and nobody waits for that; nor for messages that
-	 * may not come. */
+	/* Nobody waits for the flush of receives behind a failure, nor for messages that may be
+	 * lost. */
 	sim_check(
 		sim,
 		!sim->draining || sim->flushing ||
@@ -387,10 +393,10 @@ void check_event(void *user, enum ibv_event_type type)
 	if (sim->verbose)
 		printf("%12llu host %d: qp %06x: event %d\n", (unsigned long long)sim->clock.now_ns,
 		       end->host->number, end->qpn, (int)type);
-	/* Told of the first packet that comes in RTR, once. */
+	/* The event reports the first packet that comes in RTR, once. */
 	if (type == IBV_EVENT_COMM_EST)
 		expected = end->late && qp_state(end->qp) == IBV_QPS_RTR && end->events[type] == 0;
-	/* Whose memory is gone refuses requests. */
+	/* A peer whose memory was taken away refuses requests. */
 	if (type == IBV_EVENT_QP_ACCESS_ERR)
 		expected = flow->loose &&
 			   (sim->scenario == SCENARIO_GONE || sim->scenario == SCENARIO_LOST);

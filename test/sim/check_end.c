@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What must hold when a program is over: all of memory, the shared words, the states, no timer
+/* Checks at the end of a program: all of memory, the shared words, the states, and that no timer is
  * left. */
 #include <stdlib.h>
 #include <string.h>
@@ -9,7 +9,7 @@
 #include "queue/cq.h"
 #include "sim.h"
 
-/* An atomic on a shared word, and what it found there. */
+/* An atomic on a shared word, and the value that it found there. */
 struct turn {
 	uint64_t original;
 	uint64_t compare;
@@ -25,7 +25,7 @@ static uint64_t load(const uint8_t *at)
 	return v;
 }
 
-/* All atomics on a word, by all queue pairs. The caller frees. */
+/* Collect the atomics of all queue pairs on a word. The caller frees the list. */
 static struct turn *collect(struct sim *sim, const struct word *word, size_t *count)
 {
 	struct turn *turns = calloc(4096, sizeof(*turns));
@@ -58,7 +58,7 @@ static int by_original(const void *a, const void *b)
 	return x->original < y->original ? -1 : x->original > y->original;
 }
 
-/* Each addition found the sum of those before it: none was lost, none came twice. */
+/* Each addition found the sum of those before it: none was lost or executed twice. */
 static uint64_t check_sums(struct sim *sim, uint64_t initial, struct turn *turns, size_t count)
 {
 	uint64_t sum = 0;
@@ -75,8 +75,8 @@ static uint64_t check_sums(struct sim *sim, uint64_t initial, struct turn *turns
 	return initial + sum;
 }
 
-/* The swaps that found what they compared with make one chain; the others found one of its links.
- */
+/* The swaps that found their compare value form one chain; each of the others found one of its
+ * values. */
 static uint64_t check_chain(struct sim *sim, uint64_t initial, struct turn *turns, size_t count)
 {
 	uint64_t value = initial;
@@ -124,7 +124,7 @@ static void forgive_list(const struct flow *flow, uint32_t first, uint32_t spans
 		span_forgive(&flow->spans[first + i]);
 }
 
-/* What a work that did not succeed may have changed all the same. */
+/* Allow the changes that a failed work request may have made. */
 static void forgive_work(struct flow *flow, const struct work *work)
 {
 	if (work_lands(work))
@@ -138,7 +138,7 @@ static void forgive_work(struct flow *flow, const struct work *work)
 
 void check_forgive(struct flow *flow, uint32_t first)
 {
-	/* Of an unreliable flow, deliver_check asks what each may have done. */
+	/* deliver_check decides this for unreliable flows. */
 	for (uint32_t w = first; w < flow->posted && flow_reliable(flow); w++)
 		forgive_work(flow, &flow->works[w]);
 }
@@ -152,9 +152,9 @@ static void forgive(struct flow *flow)
 
 		if (flow_executes(flow, (int32_t)w))
 			forgive_work(flow, work);
-		/* The peer refuses a request before it has any effect there; a long READ is several
-		 * requests. A receive request in use, and what our own side refuses in the middle,
-		 * may have been begun. */
+		/* The peer refuses a request before the request has any effect; a long READ is
+		 * several requests. A receive request in use may be partly filled, and so may a
+		 * request that our own side fails in the middle. */
 		if ((int32_t)w == flow->mishap_at) {
 			if (mishap_info(work->mishap)->peer_fails && work->root >= 0) {
 				if (work_lands(work))
@@ -174,7 +174,9 @@ static void check_mishap(struct flow *flow)
 
 	sim_check(sim, flow->failed >= 0, "flow %d: the mishap (%s) was not noticed", flow->number,
 		  info->name);
-	/* Where nobody answers, what was received before is not in doubt (IBTA 10.3.1.7). */
+	/*
+	 * If the peer does not answer, the data that it sent before is still valid (IBTA 10.3.1.7).
+	 */
 	sim_check(sim,
 		  qp_state(flow->from->qp) == (flow_reliable(flow) ? IBV_QPS_ERR : IBV_QPS_SQE),
 		  "flow %d: the requester is in state %d after %s", flow->number,
@@ -193,7 +195,7 @@ static void check_mishap(struct flow *flow)
 			  info->name);
 }
 
-/* Counters that tell of broken promises stay 0, whatever the wire does. */
+/* Counters of broken promises stay 0, whatever the link does. */
 static void check_counters(struct sim *sim, const struct host *host)
 {
 	static const enum counter zero[] = {COUNTER_cq_overrun, COUNTER_rx_wrong_gid,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Virtual time: what happens next, in order. */
+/* Virtual time: a queue of events in the order of their times. */
 #ifndef SIM_CLOCK_H
 #define SIM_CLOCK_H
 
@@ -11,7 +11,7 @@ typedef void (*clock_fn)(void *context, void *argument);
 
 struct clock_event {
 	uint64_t at_ns;
-	uint64_t order; /* of scheduling: ties fire in it */
+	uint64_t order; /* order of scheduling; ties fire in this order */
 	clock_fn fire;
 	void *context;
 	void *argument;
@@ -28,7 +28,7 @@ struct clock {
 /** Call `fire` at a time that is not in the past. */
 void clock_at(struct clock *clock, uint64_t at_ns, clock_fn fire, void *context, void *argument);
 
-/** Let the next thing happen. false where nothing is left. */
+/** Fire the next event. Return false if there is none. */
 bool clock_step(struct clock *clock);
 
 void clock_fini(struct clock *clock);

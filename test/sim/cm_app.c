@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Applications: they ask, accept, reject, disconnect and destroy, soon or late. */
+/* Applications: they ask, accept, reject, disconnect and destroy, sooner or later. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,27 +8,27 @@
 
 #define FIRST_QPN 1000
 #define SLOWEST_LOOK_NS \
-	UINT64_C(32000000) /* from the end of a query's time to the look that tells */
+	UINT64_C(32000000) /* from the end of a query's time to the turn that reports it */
 
-/* The private data of a REQ and a REP: which endpoint has sent it, and its queue pair. */
+/* The private data of a REQ and a REP: the endpoint that has sent it, and its queue pair. */
 struct card {
 	uint32_t number;
 	uint32_t qpn;
 };
 
 #define MRA_EXPONENT \
-	24 /* the longest time for which one side can keep the other waiting, a message */
+	24 /* the longest time for which one side can keep the other waiting, for each message */
 
 typedef void (*act_fn)(struct endpoint *endpoint);
 
 struct act {
 	struct endpoint *endpoint;
-	struct cm_conn *conn; /* it is still this one's */
+	struct cm_conn *conn; /* the handle still belongs to this endpoint */
 	act_fn act;
 };
 
-/* Choose a queue pair of the host's whose connection is over for its application, though perhaps
- * not for its peer; else a new one. */
+/* Choose a queue pair of the host whose connection is over for its application, though perhaps not
+ * for its peer, or else a new one. */
 static uint32_t choose_qpn(const struct cm_host *host)
 {
 	struct cm_sim *sim = host->sim;
@@ -92,7 +92,7 @@ static void run_act(void *context, void *argument)
 	free(act);
 }
 
-/* Do something after a while, unless the connection is gone by then. */
+/* Schedule an action, unless the connection is gone by then. */
 static void later(struct endpoint *endpoint, act_fn fn)
 {
 	struct cm_sim *sim = endpoint->sim;
@@ -119,12 +119,12 @@ void app_destroy(struct endpoint *endpoint)
 
 void app_disconnect(struct endpoint *endpoint)
 {
-	/* -EINVAL: the peer was first, or it is over already. */
+	/* -EINVAL: the peer was first, or the connection is over already. */
 	if (endpoint->conn)
 		cm_disconnect(endpoint->conn, NULL, 0, endpoint->sim->clock.now_ns);
 }
 
-/* Both sides that are connected have agreed on the same. */
+/* Check that both sides of a connection have agreed on the same values. */
 static void check_agreed(const struct endpoint *a, const struct endpoint *b)
 {
 	struct cm_agreed ours, theirs;
@@ -216,7 +216,7 @@ static void establish_it(struct endpoint *endpoint)
 	}
 }
 
-/* As long as all retries can take, each put off by an MRA. */
+/* This is the time that all retries can take if each is postponed by an MRA. */
 static uint64_t patience_ns(const struct cm_sim *sim)
 {
 	return sim->lag_ns + sim->resolve_ns + SLOWEST_LOOK_NS +
@@ -299,7 +299,7 @@ void app_resolved(struct endpoint *endpoint, int status)
 	endpoint->due_ns = 0;
 }
 
-/* Find the peer's link address first; the application may lose its patience meanwhile. */
+/* Resolve the peer's link address first; the application may give up meanwhile. */
 static void resolve_neighbour(struct endpoint *endpoint)
 {
 	struct cm_sim *sim = endpoint->sim;
@@ -381,7 +381,7 @@ static void end(struct endpoint *endpoint, enum outcome outcome)
 	cm_check(endpoint->sim, endpoint->outcome == OUTCOME_NONE, "ended twice");
 	endpoint->outcome = outcome;
 	endpoint->established = false;
-	/* A DREQ is answered by disconnecting, or by destroying. */
+	/* The application answers a DREQ by disconnecting, or by destroying the connection. */
 	if (rng_chance(&endpoint->sim->rng, 500000))
 		app_disconnect(endpoint);
 	later(endpoint, app_destroy);

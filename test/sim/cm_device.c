@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Hosts whose connection manager is at work on a device: an agent, whose MADs are frames, and which
- * looks for its peers' link addresses.
+ * Hosts with a device whose connection manager is an agent. Its MADs are frames, and it resolves
+ * its peers' link addresses.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -11,11 +11,11 @@
 #include "wire/packet.h"
 
 #define PORT_MTU     1500
-#define FULL_PPM     100000 /* the port takes nothing just now */
-#define FULL_NS	     1000   /* until it is tried again */
-#define KNOWN_PPM    300000 /* a neighbour is known already */
-#define STALE_PPM    100000 /* or was known */
-#define ANSWERED_PPM 200000 /* a neighbour has answered since the last look */
+#define FULL_PPM     100000 /* probability that the port takes nothing now */
+#define FULL_NS	     1000   /* delay before the next attempt */
+#define KNOWN_PPM    300000 /* probability that a neighbour is known already */
+#define STALE_PPM    100000 /* probability that a neighbour has become unknown */
+#define ANSWERED_PPM 200000 /* probability that a neighbour has answered since the last attempt */
 
 static void ops_lock(void *engine)
 {
@@ -103,7 +103,7 @@ static int sink_put(struct packet_sink *sink, struct packet_out *out)
 	return 0;
 }
 
-/* An event that the agent has told, until the application takes it. */
+/* An event of the agent, until the application takes it. */
 struct cm_told {
 	TAILQ_ENTRY(cm_told) next;
 	struct cm_event event;
@@ -117,7 +117,7 @@ static void on_event(const struct cm_event *event, uint64_t now_ns)
 
 	(void)now_ns;
 	told->event = *event;
-	/* The pointer leads into the event. */
+	/* The pointer refers to the event. */
 	if (event->private_data)
 		told->event.private_data = told->event.bytes + (event->private_data - event->bytes);
 	if (request)
@@ -141,7 +141,7 @@ static void tell_resolved(void *context, void *argument)
 	free(resolved);
 }
 
-/* Nothing may be called from here: the application hears of it later. */
+/* No call is allowed here: the application gets the event later. */
 static void on_resolved(struct agent_query *query, int status)
 {
 	struct endpoint *endpoint =

@@ -14,7 +14,7 @@
 struct datagram {
 	struct cm_sim *sim;
 	unsigned int to;
-	struct gsi_address from; /* as its receiver sees it */
+	struct gsi_address from; /* the addresses as the receiver sees them */
 	size_t len;
 	uint8_t bytes[DATAGRAM_MAX] __attribute__((aligned(16))); /* a MAD, or a frame */
 };
@@ -75,7 +75,7 @@ void cm_host_transmit(struct cm_host *host, unsigned int index, const uint8_t *m
 		 "a MAD that does not parse");
 	cm_say(sim, "%u -> %u %s %08x %08x", host->index, index, cm_message_name(parsed.message),
 	       parsed.local_id, parsed.remote_id);
-	if (index >= sim->hosts) /* the address is one that no host has */
+	if (index >= sim->hosts) /* the address belongs to no host */
 		return;
 	if (!host->device && rng_chance(&sim->rng, sim->replay_ppm))
 		put_on_wire(sim, UNKNOWN_HOST, index, bytes, len);
@@ -257,7 +257,8 @@ void cm_host_kill(struct cm_host *host, bool in_order)
 		endpoint->outcome = OUTCOME_DESTROYED;
 	}
 	if (in_order && !host->device)
-		cm_abandon(host->cm, UINT_MAX, sim->clock.now_ns);
+		while (cm_abandon(host->cm, UINT_MAX, sim->clock.now_ns) > 0)
+			;
 	end(host, in_order);
 	sim->stats_kills++;
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The connection managers of one to four hosts, with a network that loses, repeats, delays and
- * reorders MADs, applications that destroy and hosts that are killed at any moment. All comes from
- * a seed. Every connect ends established on both sides or with an error on both within its timers,
- * and nothing is left.
+ * reorders MADs, applications that destroy connections, and hosts that are killed at any moment.
+ * One seed determines all of it. Every connect ends within its timers, established on both sides or
+ * with an error on both, and nothing is left.
  */
 #include "cm_sim.h"
 
@@ -14,6 +14,7 @@
 #include <time.h>
 
 #include "base/log.h"
+#include "entropy.h"
 #include "sim.h"
 
 #define FIXED_SEEDS  300
@@ -80,7 +81,7 @@ static void listen_again(void *context, void *argument)
 	cm_host_listen(argument);
 }
 
-/* A program ends its listeners, with what waits there, and starts new ones. */
+/* End the listeners of a program, with the requests that wait there, and start new ones. */
 static void pause_one(void *context, void *argument)
 {
 	struct cm_sim *sim = context;
@@ -92,7 +93,7 @@ static void pause_one(void *context, void *argument)
 		 listen_again, sim, host);
 }
 
-/* A third of all runs has a good network, a third good applications. */
+/* A third of all runs has a good network, a third has good applications. */
 static void make_network(struct cm_sim *sim)
 {
 	struct rng *rng = &sim->rng;
@@ -105,7 +106,7 @@ static void make_network(struct cm_sim *sim)
 	sim->replay_ppm = rng_chance(rng, 500000) ? 200000 : 0;
 }
 
-/* What is kept for others is bounded; in some runs so low that it does not do. */
+/* The state that is kept for other hosts is limited; in some runs the limit is too low. */
 static void make_limits(struct cm_sim *sim, bool ample)
 {
 	struct rng *rng = &sim->rng;
@@ -142,7 +143,7 @@ static void make_applications(struct cm_sim *sim)
 	make_limits(sim, good);
 	if (!sim->sure)
 		return;
-	/* Long enough for applications that think. */
+	/* This is long enough for slow applications. */
 	if (sim->lag_ns > SECOND_NS)
 		sim->lag_ns = SECOND_NS;
 	sim->resolve_ns = 10 * SECOND_NS;
@@ -187,7 +188,7 @@ static void drain(struct cm_sim *sim)
 	}
 }
 
-/* No connect is without an answer longer than all of its timers. */
+/* Check that no connect has waited for an answer longer than all of its timers. */
 static void check_answered(struct cm_sim *sim)
 {
 	for (unsigned int i = 0; i < sim->endpoints; i++) {
@@ -201,8 +202,8 @@ static void check_answered(struct cm_sim *sim)
 }
 
 /*
- * All is quiet. Who is connected has a partner that is, too; or one that has said goodbye often
- * enough, or could not, because its host was killed.
+ * Check, when nothing is in flight any more, that each connected endpoint has a connected partner.
+ * The partner may also have sent all its DREQs, or its host was killed.
  */
 static void check_partner(const struct endpoint *endpoint)
 {
@@ -233,7 +234,7 @@ static void check_ends(struct cm_sim *sim)
 	}
 }
 
-/* Nobody has failed to connect where nothing was in the way. */
+/* Check that no connect has failed without a cause. */
 static void check_sure(const struct cm_sim *sim)
 {
 	for (unsigned int i = 0; i < sim->endpoints && sim->sure; i++) {
@@ -262,7 +263,7 @@ static void check_nothing_left(struct cm_sim *sim)
 		sim->stats_outcomes[sim->endpoint[i].outcome]++;
 }
 
-/* Keepers disconnect, and all is destroyed. */
+/* Disconnect the endpoints that keep their connections, and destroy everything. */
 static void let_go(struct cm_sim *sim)
 {
 	for (unsigned int i = 0; i < sim->endpoints; i++) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Connection managers that talk over a bad network: hosts, their applications, and what a model of
- * both remembers. */
+/* Connection managers that communicate over a bad network: hosts, their applications, and the
+ * model's record of both. */
 #ifndef SIM_CM_SIM_H
 #define SIM_CM_SIM_H
 
@@ -21,7 +21,7 @@
 
 struct cm_sim;
 
-/* How an endpoint's connection ended for its application. */
+/* The end of an endpoint's connection, as its application sees it. */
 enum outcome {
 	OUTCOME_NONE,
 	OUTCOME_REJECTED,
@@ -29,42 +29,43 @@ enum outcome {
 	OUTCOME_DISCONNECTED,
 	OUTCOME_TIMED_OUT, /* disconnected, and no DREP came */
 	OUTCOME_RESOLVED,
-	OUTCOME_DESTROYED, /* by the application, or its host was killed */
+	OUTCOME_DESTROYED, /* by the application, or because its host was killed */
 };
 
 /* A side of a connection as its application sees it. */
 struct endpoint {
 	struct cm_sim *sim;
 	struct cm_host *host;
-	uint32_t number;      /* among all endpoints */
+	uint32_t number;      /* index among all endpoints */
 	struct cm_conn *conn; /* NULL: destroyed */
 	struct agent_query query;
-	bool resolving; /* the peer's link address is not known yet */
+	bool resolving; /* resolving the peer's link address */
 	unsigned int to;
 	bool active;
 	bool sidr;
-	bool keeper;	       /* its application disconnects at the end only */
-	bool established;      /* as far as its application knows */
-	uint32_t qpn;	       /* of an earlier endpoint of the host, too, where that has ended */
-	struct endpoint *peer; /* passive side: who asked. Active side: who accepted last */
-	unsigned int events;   /* a bit a type */
+	bool keeper;	  /* its application disconnects only at the end */
+	bool established; /* connected, as far as its application knows */
+	uint32_t qpn;	  /* the peer's endpoint, or an earlier one of the host if that has ended */
+	struct endpoint *peer; /* passive side: the endpoint that asked; active side: the one that
+				  accepted last */
+	unsigned int events;   /* one bit for each type */
 	enum outcome outcome;
 	uint64_t since_ns;
-	uint64_t due_ns; /* active side: when the application must have heard something */
+	uint64_t due_ns; /* active side: the time by which the application must have got an event */
 };
 
 struct cm_host {
-	struct cm_sink sink; /* first: the sink is the host */
+	struct cm_sink sink; /* first, so that the sink is the host */
 	struct cm_sim *sim;
 	struct cm *cm;
 	unsigned int index;
-	unsigned int life; /* counts kills */
+	unsigned int life; /* number of kills so far */
 	bool listens;
 	struct cm_listener *tcp;
 	struct cm_listener *udp;
-	uint64_t woken_ns; /* when a wake-up is under way; UINT64_MAX: none */
-	bool looks;	   /* the application is about to take its events */
-	/* of a host with a device; else NULL */
+	uint64_t woken_ns; /* time of the scheduled wake-up; UINT64_MAX: none */
+	bool looks;	   /* the application will take its events soon */
+	/* the device of a host that has one; else NULL */
 	struct device *device;
 	struct agent *agent;
 	struct packet_sink packets;
@@ -81,25 +82,25 @@ struct cm_sim {
 	/* the network */
 	uint32_t loss_ppm;
 	uint32_t duplicate_ppm;
-	uint32_t late_ppm; /* held back, so that others overtake it */
+	uint32_t late_ppm; /* probability that a MAD is delayed, so that others overtake it */
 	uint64_t late_ns;
-	uint32_t replay_ppm; /* sent once more from an address that is not its sender's */
+	uint32_t replay_ppm; /* probability that a MAD is sent once more from a wrong address */
 	/* the applications */
-	uint64_t think_ns; /* longest until it does what it has decided */
-	uint64_t lag_ns;   /* longest until it takes an event */
+	uint64_t think_ns; /* longest time until it does what it has decided */
+	uint64_t lag_ns;   /* longest time until it takes an event */
 	uint32_t reject_ppm;
 	uint32_t destroy_ppm;
 	uint32_t data_ppm;   /* data arrives before the RTU */
 	uint32_t reuse_ppm;  /* a queue pair that was connected before is connected again */
-	uint32_t both_ppm;   /* both sides ask at once */
+	uint32_t both_ppm;   /* both sides ask at the same time */
 	bool devices;	     /* the hosts have an agent on a device */
-	uint64_t resolve_ns; /* longest time for a link address */
+	uint64_t resolve_ns; /* longest time to resolve a link address */
 	uint32_t kills;
-	uint32_t pauses; /* listeners end, and come again */
+	uint32_t pauses; /* listeners end, and start again */
 	struct cm_config limits;
 	uint32_t backlog;
-	bool ending; /* keepers let go, nobody is asked any more */
-	bool sure;   /* nothing is lost and nobody is killed or destroys */
+	bool ending; /* at the end: connections are released, and no new ones begin */
+	bool sure;   /* no MAD is lost, and no host or application ends early */
 	unsigned int hosts;
 	struct cm_host host[CM_HOSTS_MAX];
 	unsigned int endpoints;
@@ -118,7 +119,7 @@ struct cm_sim {
 	uint64_t stats_stale;
 };
 
-/** Say what is wrong and how to repeat the run, and exit. */
+/** Report a failure and how to repeat the run, and exit. */
 void cm_fail(const struct cm_sim *sim, const char *format, ...)
 	__attribute__((noreturn, format(printf, 2, 3)));
 
@@ -128,7 +129,7 @@ void cm_fail(const struct cm_sim *sim, const char *format, ...)
 			cm_fail(sim, __VA_ARGS__); \
 	} while (0)
 
-/** A line of what happens, where that was asked for. */
+/** Print a line of the trace, if it was asked for. */
 void cm_say(const struct cm_sim *sim, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
 
@@ -137,30 +138,33 @@ void cm_say(const struct cm_sim *sim, const char *format, ...)
 /** Start a host, or the next life of one that was killed. */
 void cm_host_start(struct cm_sim *sim, unsigned int index);
 
-/** Kill a host: all that it knows is gone, and nobody is told, unless its process ends in order. */
+/** Kill a host: all its state is gone, and nobody is told, unless its process ends in order. */
 void cm_host_kill(struct cm_host *host, bool in_order);
 
 /** End the listeners, with the requests that wait there. */
 void cm_host_unlisten(struct cm_host *host);
 
-/** Listen, unless it does. */
+/** Listen, unless the host listens already. */
 void cm_host_listen(struct cm_host *host);
 
-/** The addresses of a packet from one host to another. */
+/** Return the addresses of a packet from one host to another. */
 struct gsi_address cm_address(unsigned int from, unsigned int to);
 
-/** Look at a host once more: events, and its next deadline. After every call on its manager. */
+/**
+ * Handle a host's events, and schedule its next deadline. Call this after every call on its
+ * manager.
+ */
 void cm_host_look(struct cm_host *host);
 
-/** Send a MAD to a host, in a frame where it has a device: it may be lost, or come more than once.
- */
+/** Send a MAD to a host, in a frame if the host has a device. It may be lost, or arrive more than
+ * once. */
 void cm_host_transmit(struct cm_host *host, unsigned int to, const uint8_t *mad,
 		      const uint8_t *bytes, size_t len);
 
 /** End a host at the end of a run. */
 void cm_host_end(struct cm_host *host);
 
-/** When a host's manager or agent has something to do. */
+/** Return the time at which a host's manager or agent has something to do. */
 uint64_t cm_host_deadline_ns(const struct cm_host *host);
 
 /* cm_device.c: a host with a device */
@@ -177,12 +181,12 @@ bool cm_device_next_event(struct cm_host *host, struct cm_event *event);
 /** Drop the events of a connection that the application has destroyed; NULL: all. */
 void cm_device_forget(struct cm_host *host, const struct cm_conn *conn);
 
-/** As agent_resolve. */
+/** Resolve a link address, as agent_resolve. */
 int cm_device_resolve(struct endpoint *endpoint, unsigned int to, uint64_t timeout_ns);
 
 /* cm_app.c */
 
-/** The link address of the peer is known (0), or nobody has answered. */
+/** The link address of the peer is known (0), or the peer has not answered. */
 void app_resolved(struct endpoint *endpoint, int status);
 
 /** Ask for a connection, or for the queue pair of a datagram service. */
@@ -194,7 +198,7 @@ struct endpoint *app_admit(struct cm_host *host, const struct cm_event *event);
 /** Take an event; with a device, a request has been admitted already. */
 void app_event(struct cm_host *host, const struct cm_event *event);
 
-/** The application lets go of its end, if it still has it. */
+/** Release the application's end, if it still has it. */
 void app_destroy(struct endpoint *endpoint);
 
 /** The application disconnects, if it still has its end. */

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Creating queue pairs and moving them through their states, as an application does through verbs.
- */
+/* Creates queue pairs and moves them through their states, as an application does through verbs. */
 #include <errno.h>
 
 #include "device/device.h"
@@ -9,6 +8,7 @@
 #include "qp/qp.h"
 #include "queue/cq.h"
 #include "queue/srq.h"
+#include "raise_qp.h"
 #include "sim.h"
 #include "wire/headers.h"
 
@@ -101,29 +101,18 @@ static int fill_init_state(const struct end *end, struct ibv_qp_attr *attr)
 {
 	attr->qp_access_flags = end->access;
 	attr->qkey = QKEY;
-	return IBV_QP_PKEY_INDEX | IBV_QP_PORT |
-	       (end->type == IBV_QPT_UD ? IBV_QP_QKEY : IBV_QP_ACCESS_FLAGS);
+	return raise_mask(end->type, IBV_QPS_INIT);
 }
 
 static int fill_rtr(const struct end *end, struct ibv_qp_attr *attr)
 {
-	const int connected = IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN;
-
 	attr->path_mtu = end->mtu;
 	attr->dest_qp_num = end->peer->qpn;
 	attr->rq_psn = end->peer->sq_psn;
 	attr->max_dest_rd_atomic = end->max_dest_rd_atomic;
 	attr->min_rnr_timer = end->min_rnr_timer;
 	fill_av(end, &attr->ah_attr);
-	switch (end->type) {
-	case IBV_QPT_UD:
-		return 0;
-	case IBV_QPT_UC:
-	case IBV_QPT_XRC_SEND:
-		return connected;
-	default:
-		return connected | IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER;
-	}
+	return raise_mask(end->type, IBV_QPS_RTR);
 }
 
 static int fill_rts(const struct end *end, struct ibv_qp_attr *attr)
@@ -133,16 +122,7 @@ static int fill_rts(const struct end *end, struct ibv_qp_attr *attr)
 	attr->timeout = end->timeout;
 	attr->retry_cnt = end->retry_cnt;
 	attr->rnr_retry = end->rnr_retry;
-	switch (end->type) {
-	case IBV_QPT_UD:
-	case IBV_QPT_UC:
-		return IBV_QP_SQ_PSN;
-	case IBV_QPT_XRC_RECV:
-		return IBV_QP_SQ_PSN | IBV_QP_TIMEOUT;
-	default:
-		return IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT |
-		       IBV_QP_RNR_RETRY;
-	}
+	return raise_mask(end->type, IBV_QPS_RTS);
 }
 
 static int fill(struct end *end, enum ibv_qp_state state, struct ibv_qp_attr *attr)
@@ -152,14 +132,14 @@ static int fill(struct end *end, enum ibv_qp_state state, struct ibv_qp_attr *at
 	*attr = (struct ibv_qp_attr){.qp_state = state, .port_num = 1};
 	switch (state) {
 	case IBV_QPS_INIT:
-		return IBV_QP_STATE | fill_init_state(end, attr);
+		return fill_init_state(end, attr);
 	case IBV_QPS_RTR:
-		return IBV_QP_STATE | fill_rtr(end, attr);
+		return fill_rtr(end, attr);
 	case IBV_QPS_RTS:
-		/* From SQD nothing is needed. */
+		/* From SQD no attribute is needed. */
 		if (qp_state(end->qp) == IBV_QPS_SQD)
 			return IBV_QP_STATE;
-		mask = IBV_QP_STATE | fill_rts(end, attr);
+		mask = fill_rts(end, attr);
 		if (end->type == IBV_QPT_XRC_RECV)
 			return mask;
 		attr->rate_limit = end->rate_kbps;
@@ -173,7 +153,7 @@ static int fill(struct end *end, enum ibv_qp_state state, struct ibv_qp_attr *at
 	}
 }
 
-/* The headers of the way to the peer. */
+/* Return the headers of the path to the peer. */
 static void make_path(const struct end *end, const struct ibv_ah_attr *attr, struct path *path)
 {
 	struct device *device = end->host->device;
@@ -247,7 +227,7 @@ void connect_address(const struct end *end, struct ibv_send_wr *wr)
 	wr->wr.ud.remote_qkey = QKEY;
 }
 
-/* The next state on the way to RTS. */
+/* Return the next state on the way to RTS. */
 static void connect_advance(void *context, void *argument)
 {
 	struct end *end = context;
@@ -267,8 +247,8 @@ static void connect_advance(void *context, void *argument)
 }
 
 /*
- * A peer that is in RTS already may send: what comes in RTR is received, what comes in INIT is
- * dropped, and sent again where the sender has a timer.
+ * A peer that is in RTS already may send. A packet that comes in RTR is received; one that comes in
+ * INIT is dropped, and retransmitted if the sender has a timer.
  */
 static bool connect_later(struct sim *sim, struct end *end)
 {

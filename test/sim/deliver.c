@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What unreliable connections and datagrams promise: a message arrives whole or not at all, as its
- * sender sent it. Which one a completion tells of is found out by what came.
+ * The promises of unreliable connections and datagrams: a message arrives whole or not at all, as
+ * its sender sent it. The received bytes identify the message of a completion.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -25,7 +25,7 @@ static uint8_t *gather(struct flow *flow, const struct span *list, uint32_t span
 	return bytes;
 }
 
-/* The sender's address in front of a datagram; some of it may have gone into a null region. */
+/* Check the sender's address in front of a datagram; a part of it may be in a null region. */
 static void check_address(struct flow *flow, const struct span *list, const uint8_t *bytes)
 {
 	const union ibv_gid *from = &flow->from->host->gid;
@@ -58,7 +58,7 @@ static bool matches(const struct work *work, const struct ibv_wc *wc, const uint
 	return written || memcmp(work->bytes, bytes, len) == 0;
 }
 
-/* A message that is lost leaves no gap where nothing can be lost. */
+/* If nothing can be lost, no message is missing in between. */
 static bool skips_one(const struct flow *flow, uint32_t index)
 {
 	for (uint32_t w = (uint32_t)(flow->newest + 1); w < index; w++) {
@@ -80,7 +80,8 @@ static int32_t find(const struct flow *flow, const struct ibv_wc *wc, const uint
 	return -1;
 }
 
-/* Who sent what came to the receiver of a flow: its peer, or somebody to the group. */
+/* Return the flow whose message came to the receiver: that of its peer, or of another sender to the
+ * group. */
 static struct flow *sender(struct flow *flow, const struct ibv_wc *wc)
 {
 	struct sim *sim = flow->sim;
@@ -123,7 +124,7 @@ bool deliver(struct flow *flow, const struct span *list, uint32_t spans, const s
 	if (head > 0)
 		check_address(from, list, bytes);
 	check_written(from, &from->works[index]);
-	/* A longer message that was dropped may have left something behind this one. */
+	/* A longer message that was dropped may have left bytes behind this one. */
 	for (uint32_t i = 0; i < spans; i++)
 		span_forgive(&list[i]);
 	if (from == flow)
@@ -135,7 +136,7 @@ bool deliver(struct flow *flow, const struct span *list, uint32_t spans, const s
 	return from->works[index].flags & IBV_SEND_SOLICITED;
 }
 
-/* Each packet of a WRITE is there or is not. */
+/* Each packet of a WRITE has arrived or not. */
 static void check_write(struct flow *flow, const struct work *work)
 {
 	const uint32_t mtu = 128u << flow->from->mtu;
@@ -164,7 +165,7 @@ void deliver_check(struct flow *flow)
 	for (uint32_t w = 0; w < flow->posted; w++) {
 		const struct work *work = &flow->works[w];
 
-		/* What fails in the middle may have sent anything before. */
+		/* A request that fails in the middle may have sent any of its packets. */
 		if ((int32_t)w == flow->mishap_at && work->old != NULL)
 			span_forgive(&work->remote);
 		else if (work->old != NULL)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * As many READs and atomics at a time as a queue pair may have: on a link that is so long that all
- * are sent before the first answer comes, and on links that lose, repeat and reorder.
+ * READs and atomics at the maximum depth of a queue pair: on a link so long that all are sent
+ * before the first response comes, and on links that lose, repeat and reorder.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,7 +11,7 @@
 #include "pair.h"
 
 #define DEPTH	   DEVICE_MAX_RD_ATOMIC
-#define POSTED_MAX (DEPTH + 100) /* what waits for an answer, and what waits for its turn */
+#define POSTED_MAX (DEPTH + 100) /* in flight, and waiting behind those */
 #define MESSAGES   5000u
 #define WORD	   8u
 #define LATENCY_NS 1000000
@@ -25,8 +25,8 @@ static void must(bool condition, const char *what)
 	exit(1);
 }
 
-/* Where the answer of a request goes. Atomics are on the first word of the other memory, READs of
- * what follows it. */
+/* The target of a response. Atomics are on the first word of the other memory, READs are of the
+ * rest. */
 static size_t place(unsigned int i)
 {
 	return WORD + (size_t)(i % POSTED_MAX) * MTU_BYTES;
@@ -45,7 +45,7 @@ static void post(struct pair *pair, unsigned int i)
 		pair_post(pair, IBV_WR_RDMA_READ, place(i), MTU_BYTES, place(i));
 }
 
-/* Requests complete in their order: so the answer of the one with this number is there. */
+/* Requests complete in order, so the response to the request with this number has arrived. */
 static void check(const struct pair *pair, unsigned int i, uint64_t first)
 {
 	const uint8_t *got = pair->node[0].memory + place(i);

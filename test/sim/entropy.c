@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The stack takes its unpredictable numbers (keys, first queue pair number) from getrandom(2). Here
- * they come from the seed instead, so that a run repeats bit by bit. This definition stands before
- * the C library's.
+ * Replaces getrandom(2), from which the stack takes its unpredictable numbers (keys, first queue
+ * pair number). Here they come from the seed, so that a run repeats bit by bit. This definition
+ * precedes the C library's.
  */
-#include <stdint.h>
+#include "entropy.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,8 +14,6 @@
 #include <unistd.h>
 
 #include "rng.h"
-#include "sim.h"
-#include "supervise.h"
 
 static struct rng entropy;
 

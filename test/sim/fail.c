@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Tell of a program that breaks a promise, crashes or does not end: its state, the fault, and the
+/* Reports a program that breaks a promise, crashes or does not end: its state, the fault, and the
  * command that repeats it. */
 #include <assert.h>
 #include <signal.h>
@@ -14,7 +14,7 @@
 #include "sim.h"
 #include "supervise.h"
 
-#define CPU_LIMIT_S 120 /* CPU time; a program that takes longer does not end */
+#define CPU_LIMIT_S 120 /* CPU time; a program that uses more does not end */
 
 static const char *const scenario_names[SCENARIOS] = {
 	[SCENARIO_SOUND] = "sound", [SCENARIO_MISHAP] = "mishap", [SCENARIO_CUT] = "cut",
@@ -125,7 +125,7 @@ record_assertion(const char *assertion, const char *format, ...)
 	va_end(args);
 }
 
-/* Stands before the C library's definition: each assertion is a kind of failure. */
+/* This definition precedes the C library's, so that each assertion is a kind of failure. */
 void __assert_fail(const char *assertion, const char *file, unsigned int line, const char *function)
 {
 	record_assertion(assertion, "%s:%u: %s: assertion \"%s\"", file, line, function, assertion);
@@ -156,7 +156,7 @@ void sim_watch(void)
 	setitimer(ITIMER_PROF, &limit, NULL);
 }
 
-/* A crash too must tell how to repeat it. */
+/* A crash must report how to repeat it, too. */
 void sim_catch_crashes(void)
 {
 	if (__sanitizer_set_death_callback != NULL) {

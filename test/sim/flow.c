@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Making up the work requests of one flow, and the receive requests that they consume. */
+/* Generates the work requests of one flow, and the receive requests that they consume. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,7 +10,7 @@
 #define LIST_PIECES_MAX	     32
 #define DATAGRAM_BYTES	     4096 /* the path MTU of all ports */
 
-/* Which work requests a flow is made of, in parts of their sum. */
+/* The work requests of a kind of flow, in parts of their sum. */
 struct style {
 	uint8_t send, send_imm, write, write_imm, read, swap, add, atomic_write, flush;
 };
@@ -25,7 +25,7 @@ static const struct style styles[] = {
 
 static void *grow(void *array, uint32_t count, size_t size)
 {
-	/* At powers of two. */
+	/* Choose a length near a power of two. */
 	if (count != 0 && (count & (count - 1)) != 0)
 		return array;
 	array = realloc(array, (count == 0 ? 1 : 2 * (size_t)count) * size);
@@ -82,7 +82,7 @@ static enum ibv_wr_opcode choose_opcode(const struct style *style, struct rng *r
 	return choices[i].opcode;
 }
 
-/* What the type of queue pair can send of it. */
+/* Return true if a queue pair of this type can send such a request. */
 static struct style choose_style(struct flow *flow)
 {
 	struct style style = styles[rng_below(&flow->rng, sizeof(styles) / sizeof(styles[0]))];
@@ -139,7 +139,7 @@ static int by_value(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
-/* Cut a length into up to `max` pieces, some of them empty. Returns how many. */
+/* Cut a length into up to `max` pieces, some of them empty. Return how many. */
 uint32_t flow_cut(struct rng *rng, uint32_t len, uint32_t max, uint32_t *pieces)
 {
 	uint32_t n = rng_chance(rng, 400000) ? 1 : (uint32_t)rng_range(rng, 1, max);
@@ -162,7 +162,7 @@ uint32_t flow_cut(struct rng *rng, uint32_t len, uint32_t max, uint32_t *pieces)
 	return n;
 }
 
-/* Some of the constant source memory, or zeros of the null region. */
+/* Take some of the constant source memory, or zeros of the null region. */
 static struct span choose_source(struct flow *flow, uint32_t len)
 {
 	const struct span *source = &flow->source[rng_below(&flow->rng, 2)];
@@ -175,7 +175,7 @@ static struct span choose_source(struct flow *flow, uint32_t len)
 	return span_part(source, at, len);
 }
 
-/* A gather list; its pieces may overlap. */
+/* Make a gather list; its pieces may overlap. */
 static uint32_t add_sources(struct flow *flow, uint32_t len, uint32_t max)
 {
 	uint32_t pieces[LIST_PIECES_MAX];
@@ -186,7 +186,7 @@ static uint32_t add_sources(struct flow *flow, uint32_t len, uint32_t max)
 	return n;
 }
 
-/* Fresh memory, or none at all. What an unreliable flow brings is known by what is there. */
+/* Take fresh memory, or none. The memory shows what an unreliable flow has delivered. */
 static struct span choose_place(struct flow *flow, struct region *region, uint32_t len)
 {
 	if (len == 0)
@@ -196,7 +196,7 @@ static struct span choose_place(struct flow *flow, struct region *region, uint32
 	return region_take(region, len, 1, &flow->rng);
 }
 
-/* A scatter list. */
+/* Make a scatter list. */
 static uint32_t add_places(struct flow *flow, struct region *region, uint32_t len, uint32_t max)
 {
 	uint32_t pieces[LIST_PIECES_MAX];
@@ -207,7 +207,8 @@ static uint32_t add_places(struct flow *flow, struct region *region, uint32_t le
 	return n;
 }
 
-/* The data of a request may be copied when it is posted: not from the null region, by a key. */
+/* Posting may copy the data of a request, but not from the null region, which only a key
+ * identifies. */
 static void maybe_inline(struct flow *flow, struct work *work)
 {
 	if (work->length > flow->from->cap.max_inline_data || !rng_chance(&flow->rng, 500000))
@@ -228,7 +229,7 @@ static void fence(struct flow *flow, struct work *work)
 		flow->roots[i].read = flow->roots[i].swapped = false;
 }
 
-/* What an earlier READ brings can be sent on, behind a fence. Returns false where there is none. */
+/* Send the result of an earlier READ, behind a fence. Return false if there is none. */
 static bool forward_read(struct flow *flow, struct work *work)
 {
 	for (struct work *read = work; read-- > flow->works;) {
@@ -255,7 +256,7 @@ static void make_payload(struct flow *flow, struct work *work, uint32_t max)
 	maybe_inline(flow, work);
 }
 
-/* Remote memory for a WRITE or READ: an earlier one's again, or fresh. */
+/* Take remote memory for a WRITE or READ: an earlier request's again, or fresh. */
 static void make_remote(struct flow *flow, struct work *work)
 {
 	const bool reads = work->opcode == IBV_WR_RDMA_READ;
@@ -263,7 +264,10 @@ static void make_remote(struct flow *flow, struct work *work)
 	uint32_t at;
 
 	work->root = -1;
-	/* What an unreliable WRITE has changed is known where no other one could have. */
+	/*
+	 * The effect of an unreliable WRITE is only known if no other request can have changed the
+	 * memory.
+	 */
 	if (flow->root_count > 0 && flow_reliable(flow) &&
 	    rng_chance(&flow->rng, reads ? 600000 : 250000)) {
 		work->root = (int32_t)rng_below(&flow->rng, flow->root_count);
@@ -275,7 +279,7 @@ static void make_remote(struct flow *flow, struct work *work)
 	root = &flow->roots[work->root];
 	at = (uint32_t)rng_below(&flow->rng, (uint64_t)root->span.len - work->length + 1);
 	work->remote = span_part(&root->span, at, work->length);
-	/* What changes memory waits for a READ of it, and a WRITE also for an atomic (IBTA
+	/* A request that changes memory waits for READs of it, and a WRITE also for an atomic (IBTA
 	 * 10.8.3.3). */
 	if (!reads && (root->read || root->swapped))
 		fence(flow, work);
@@ -317,7 +321,7 @@ static void make_atomic_write(struct flow *flow, struct work *work)
 	work->remote = root->span;
 }
 
-/* It changes nothing, so it may be of anything. */
+/* FLUSH changes nothing, so its range may be any. */
 static void make_flush(struct flow *flow, struct work *work, uint32_t max)
 {
 	const struct root *root;
@@ -356,7 +360,7 @@ static void make_atomic(struct flow *flow, struct work *work)
 	work->root = -1;
 	work->word = choose_word(flow, work->opcode == IBV_WR_ATOMIC_FETCH_AND_ADD);
 	if (work->word != NULL) {
-		/* A chain of sums that cannot wrap shows each addend once. */
+		/* In a chain of sums that cannot wrap, each addend occurs once. */
 		if (work->word->adds)
 			work->operand = 1 + (work->operand & 0xffff);
 		work->remote = work->word->span;
@@ -392,7 +396,7 @@ static void make_work(struct flow *flow, struct work *work, const struct style *
 		if (work->opcode == IBV_WR_RDMA_WRITE || work->opcode == IBV_WR_RDMA_WRITE_WITH_IMM)
 			make_remote(flow, work);
 	}
-	/* A READ through the window may still be on its way. */
+	/* A READ through the window may still be in flight. */
 	if (work->opcode == IBV_WR_SEND && window_close(flow, work))
 		fence(flow, work);
 	else
@@ -426,7 +430,9 @@ static void make_receives(struct flow *flow)
 			if (flow->works[receive->work].opcode != IBV_WR_RDMA_WRITE_WITH_IMM)
 				room = flow->works[receive->work].length;
 		}
-		/* Of a shared queue: which memory is known when a message is there. */
+		/*
+		 * The memory of a shared queue's request is known only when the message is there.
+		 */
 		if (flow->pool != NULL)
 			continue;
 		if (flow->from->type == IBV_QPT_UD)
@@ -460,7 +466,7 @@ static void make_regions(struct flow *flow, uint32_t bytes)
 	flow->inbox = memory_add_region(to, IBV_ACCESS_LOCAL_WRITE);
 }
 
-/* What the other direction needs of this one. */
+/* Set the values that the other direction needs of this one. */
 static bool plan_window(struct flow *flow)
 {
 	const uint32_t index = flow->work_count;

@@ -14,8 +14,8 @@
 #include "wire/headers.h"
 #include "wire/packet.h"
 
-/* A requester's usual window, and the PSNs of the READ segment that closes it: what may be in
- * flight behind the PSN that is expected. */
+/* A requester's usual window, and the PSNs of the READ segment that closes it: the most that can be
+ * in flight behind the expected PSN. */
 #define WINDOW_USUAL 256
 #define SEGMENT_PSNS 64
 /* PSNs; responders once kept packets that were less far ahead. */
@@ -40,7 +40,7 @@ static bool misses_responder(const struct end *to, struct psn psn)
 
 	if (ahead >= 0)
 		return (uint32_t)ahead > most;
-	/* The requester may still wait for the answer to a request that was executed. */
+	/* The requester may still wait for the response to a request that was executed. */
 	return qp_state(to->peer->qp) != IBV_QPS_RTS || psn_diff(psn, inside_una(to->peer->qp)) < 0;
 }
 
@@ -56,7 +56,7 @@ static bool misses(const struct end *to, bool request, struct psn psn)
 	return request ? misses_responder(to, psn) : misses_requester(to, psn);
 }
 
-/* Let a frame come in now, past the link: no PSN moves before it is taken in. */
+/* Receive a frame now, without the link, so that no PSN moves before. */
 static void inject(struct end *to, const uint8_t *bytes, uint32_t len, bool request, struct psn psn)
 {
 	struct sim *sim = to->host->sim;
@@ -101,7 +101,7 @@ static uint8_t choose_opcode(struct rng *rng, const struct end *to)
 	}
 }
 
-/* Choose some memory of the host that a packet goes to, and its key. */
+/* Choose some memory of the host that receives a packet, and its key. */
 static void choose_memory(struct rng *rng, const struct host *host, uint64_t *iova, uint32_t *key)
 {
 	const struct region *region = host->memory.regions;
@@ -134,7 +134,7 @@ static uint32_t choose_syndrome(struct rng *rng)
 	return kind | (uint8_t)rng_below(rng, kind == AETH_NAK ? 5 : AETH_VALUE_MASK + 1);
 }
 
-/* Put the extended headers, in their order on the wire (wire/opcode.h). */
+/* Write the extended headers, in their order in a packet (wire/opcode.h). */
 static void put_headers(struct rng *rng, struct packet_out *out, const struct end *to,
 			uint32_t flags, uint32_t len)
 {
@@ -182,7 +182,7 @@ static uint32_t choose_length(struct rng *rng, const struct end *to, uint8_t opc
 				   : mtu;
 }
 
-/* Make up a packet with a right ICRC, and send it to an end. */
+/* Make a packet with a valid ICRC, and send it to an end. */
 static void forge_packet(struct sim *sim, struct end *to)
 {
 	static uint8_t frame[PACKET_FRAME_MAX], payload[WIRE_MTU_MAX];
@@ -211,7 +211,7 @@ static void forge_packet(struct sim *sim, struct end *to)
 	inject(to, frame, (uint32_t)packet_seal(&out), flags & OPCODE_REQUEST, bth.psn);
 }
 
-/* Send a ghost to where it once went. */
+/* Send a ghost again to the end that it once went to. */
 static void haunt(struct sim *sim, const struct ghost *ghost)
 {
 	struct end *to = &sim->end[ghost->to];
@@ -283,16 +283,15 @@ void forge_reset(struct sim *sim)
 	}
 }
 
-/* A forged packet ahead of the expected one may draw one sequence NAK, and what is sent again for
- * that NAK may draw one more, where the responder has no room for an answer yet. The link may
- * repeat any of them. If the link loses nothing and nobody was not ready, no other packet draws
- * one. */
+/* A forged packet ahead of the expected one may cause one sequence NAK. The retransmission for that
+ * NAK may cause one more, if the responder has no room for an answer yet. The link may repeat any
+ * of them. If the link loses nothing and no RNR NAK was sent, no other packet causes one. */
 void forge_check(struct sim *sim)
 {
 	const uint64_t copies = sim->link[0][1].attr.duplicate_ppm > 0 ? 4 : 2;
 	uint64_t naks = 0;
 
-	/* Of the first connection, an end that was late is not known any more. */
+	/* After the first connection, the state of an end that connected late is unknown. */
 	if (sim->twice)
 		return;
 	for (unsigned int i = 0; i < 2 * sim->pairs; i++) {
@@ -300,7 +299,7 @@ void forge_check(struct sim *sim)
 			return;
 	}
 	for (unsigned int i = 0; i < sim->hosts; i++) {
-		/* What was sent again after a wait comes twice. */
+		/* Packets that are retransmitted after a wait arrive twice. */
 		if (counters_get(&sim->host[i].device->counters, COUNTER_rnr_nak_sent) > 0 ||
 		    counters_get(&sim->host[i].device->counters, COUNTER_page_waits) > 0)
 			return;

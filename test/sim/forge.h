@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Somebody on the network who knows addresses, queue pair numbers and even keys, but no PSN: he
- * sends packets of his own in between, and packets of earlier connections come late. None of them
- * hits a PSN that may be in flight, and so none may change memory, completions or states.
+ * An attacker on the network who knows addresses, queue pair numbers and even keys, but no PSN. He
+ * sends his own packets in between, and packets of earlier connections arrive late. None of them
+ * hits a PSN that may be in flight, so none may change memory, completions or states.
  */
 #ifndef SIM_FORGE_H
 #define SIM_FORGE_H
@@ -27,7 +27,7 @@ struct forger {
 	uint64_t ahead; /* forged requests with a PSN ahead of the expected one */
 };
 
-/** A frame leaves a host: perhaps the attacker sends one soon. */
+/** Note that a frame leaves a host: the attacker may send a packet soon. */
 void forge_sent(struct host *host, const uint8_t *frame, uint32_t len);
 
 /** Choose PSNs for the next connection of all queue pairs, near those of the one that was just

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A host: the engine that drives one device by turns on virtual time. */
+/* A host: the engine that runs one device by turns in virtual time. */
 #include "host.h"
 
 #include <errno.h>
@@ -80,7 +80,7 @@ static void host_engine_kick(void *engine, struct qp *qp)
 	host_want_turn(host, rng_range(&host->rng, 1, host->pace.turn_ns));
 }
 
-/* Turns come by themselves. */
+/* Turns happen by themselves. */
 static void host_engine_poll(void *engine)
 {
 	(void)engine;
@@ -94,7 +94,7 @@ static void host_engine_polled(void *engine, int n)
 
 static const uint8_t group_mac[6] = {0x33, 0x33, 0, 0, 0, 9};
 
-/* The port hears the group from now on, or no more. */
+/* The port receives the group's packets from now on, or no longer. */
 static int host_join(void *engine, const union ibv_gid *gid)
 {
 	(void)gid;
@@ -154,7 +154,7 @@ static struct packet_out *host_get(struct packet_sink *sink)
 	return &host->out;
 }
 
-/* Who is paced keeps to its rate, over whatever time, but for the burst that may come at once. */
+/* A paced queue pair keeps to its rate over any time, except for the allowed burst. */
 static void host_check_pace(struct host *host, const struct packet *packet, uint32_t len)
 {
 	struct end *end = host->running;
@@ -170,7 +170,7 @@ static void host_check_pace(struct host *host, const struct packet *packet, uint
 	end->paced_bytes += len;
 }
 
-/* A responder acknowledges only what it has executed. */
+/* A responder acknowledges only packets that it has executed. */
 static void host_check_ack(const struct host *host, const struct packet *packet)
 {
 	const struct end *end = host->running;
@@ -183,7 +183,7 @@ static void host_check_ack(const struct host *host, const struct packet *packet)
 		  inside_expected(end->qp).v);
 }
 
-/* What leaves a host must be what a peer can take in. */
+/* A peer must accept every packet that a host sends. */
 static void host_check_frame(struct host *host, uint32_t len, struct packet *packet)
 {
 	const enum packet_status status = packet_parse(host->out.frame, len, false, packet);
@@ -237,7 +237,7 @@ static void host_timer(void *context, void *argument)
 	const uint64_t now_ns = host->clock->now_ns;
 
 	if (end->qp == NULL || end->timer_ns != at_ns)
-		return; /* it moved */
+		return; /* the work moved */
 	end->timer_ns = UINT64_MAX;
 	if (qp_deadline_ns(end->qp) <= now_ns)
 		qp_timeout(end->qp, now_ns);

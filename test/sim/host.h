@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A host: one device of the stack under test, driven by turns on virtual time, and the
- * application's objects on it. */
+/* A host: one device of the stack under test, run by turns in virtual time, and the application's
+ * objects on it. */
 #ifndef SIM_HOST_H
 #define SIM_HOST_H
 
@@ -34,17 +34,17 @@ struct pd;
 struct qp;
 struct sim;
 
-/* A queue pair of a host, with what the application knows of it. */
+/* A queue pair of a host, and the application's data about it. */
 struct end {
 	struct host *host;
 	struct end *peer;
-	struct flow *out; /* what it sends */
-	struct flow *in;  /* what its peer sends */
+	struct flow *out; /* the flow that it sends */
+	struct flow *in;  /* the flow that its peer sends */
 	struct qp *qp;
 	uint32_t qpn;
-	int number;		   /* of all ends, for messages */
-	struct ah ah;		   /* UD: of the peer, or of the group */
-	bool in_group;		   /* UD: it hears the group too */
+	int number;		   /* index among all ends, for messages */
+	struct ah ah;		   /* UD: the peer's or the group's queue pair number */
+	bool in_group;		   /* UD: it is also attached to the group */
 	struct xrcd_member member; /* XRC_RECV */
 
 	/* attributes, chosen with the program */
@@ -62,51 +62,50 @@ struct end {
 	uint8_t timeout;
 	uint8_t retry_cnt;
 	uint8_t rnr_retry;
-	uint32_t rate_kbps; /* it sends no faster; 0: as fast as it can */
+	uint32_t rate_kbps; /* limit of its rate; 0: none */
 
-	/* what it has sent since it was connected, where it is paced */
+	/* bytes that a paced queue pair has sent since it was connected */
 	uint64_t paced_bytes;
 	uint64_t paced_since_ns;
 
-	/* the engine's */
+	/* the engine's data */
 	TAILQ_ENTRY(end) ready_link;
 	bool is_ready;
-	uint64_t
-		timer_ns; /* the deadline that an event of the clock stands for; UINT64_MAX: none */
+	uint64_t timer_ns; /* time of the scheduled event; UINT64_MAX: none */
 
 	struct psn newest_psn; /* one past the newest request when it was reset */
 
 	/* its window when it aged; 0 after the first loss since then */
 	uint32_t aged_window;
 
-	bool unconnected;	      /* RTR or RTS come later, by an event of the clock */
-	bool late;		      /* they do, or did */
-	bool paused;		      /* SQD was asked for, and RTS not yet again */
-	uint32_t events[HOST_EVENTS]; /* asynchronous ones seen, by enum ibv_event_type */
+	bool unconnected;	      /* an event of the clock moves it to RTR or RTS later */
+	bool late;		      /* the event is scheduled, or has happened */
+	bool paused;		      /* SQD was requested, and RTS not yet again */
+	uint32_t events[HOST_EVENTS]; /* asynchronous events seen, by enum ibv_event_type */
 };
 
-/* A completion queue, as what its channel's events name. */
+/* A completion queue, as the events of its channel name it. */
 struct host_cq {
 	struct host *host;
 	struct cq *cq;
 };
 
-/* What an application sleeps for. */
+/* The event that an application sleeps for. */
 enum wakes {
 	WAKES_NEVER, /* it does not sleep: it polls */
 	WAKES_ANY,
-	WAKES_SOLICITED, /* and it polls too, now and then */
+	WAKES_SOLICITED, /* and it also polls now and then */
 };
 
-/* How an engine behaves. */
+/* The behaviour of an engine. */
 struct host_pace {
-	uint64_t turn_ns; /* a turn takes, beside its packets */
+	uint64_t turn_ns; /* duration of a turn without packets */
 	uint64_t packet_ns;
-	uint64_t late_ns;	 /* timers fire up to so late */
+	uint64_t late_ns;	 /* latest firing of a timer after its deadline */
 	uint32_t receive_burst;	 /* frames taken in one turn */
 	uint32_t transmit_burst; /* frames sent in one turn */
-	uint32_t budget;	 /* of a queue pair in one turn */
-	uint64_t app_ns;	 /* between two looks of the application */
+	uint32_t budget;	 /* frames of a queue pair sent in one turn */
+	uint64_t app_ns;	 /* time between two polls of the application */
 	enum wakes wakes;
 };
 
@@ -117,8 +116,8 @@ struct host {
 	struct rng rng;
 	struct host_pace pace;
 	bool ipv6;
-	bool keeps;	      /* packets that come before their turn; else it is a go-back-N peer */
-	bool naks_behind_rnr; /* as Soft-RoCE does */
+	bool keeps;	      /* it keeps out of order packets; else it is a go-back-N peer */
+	bool naks_behind_rnr; /* behaves as Soft-RoCE */
 	uint8_t mac[6];
 	union ibv_gid gid;
 	uint32_t port_mtu;
@@ -135,7 +134,7 @@ struct host {
 	struct host_cq cqs[HOST_CQS_MAX];
 	unsigned int cq_count;
 
-	/* the engine */
+	/* the engine's data */
 	struct packet_sink sink;
 	struct packet_out out;
 	bool out_failed; /* its payload could not be read: it may be put again */
@@ -152,22 +151,22 @@ struct host {
 /** Bring up the device, its address, protection domain and completion queues. */
 void host_start(struct host *host, uint32_t cqe);
 
-/** Take everything down again; the queue pairs are gone. */
+/** Destroy everything; the queue pairs are gone already. */
 void host_stop(struct host *host);
 
 /** Free what hosts keep from program to program. */
 void host_fini(struct host *host);
 
-/** Pages have come: queue pairs that waited for some want their turn. */
+/** Pages have come: give the queue pairs that waited for them a turn. */
 void host_pages_came(struct host *host);
 
-/** A queue pair wants its turn. */
+/** A queue pair needs a turn. */
 void host_kick(struct end *end);
 
-/** Take in a frame now, past the links. */
+/** Receive a frame now, without the links. */
 void host_inject(struct host *host, const uint8_t *bytes, uint32_t len);
 
-/** A frame has come (a clock_fn: host, frame). */
+/** Receive a frame (a clock_fn: host, frame). */
 void host_deliver(void *host, void *frame);
 
 #endif

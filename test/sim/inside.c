@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Access to the internals of a queue pair, past the interface of its room. */
+/* Access to the internals of a queue pair, behind its room's interface. */
 #include "inside.h"
 
 #include "../../lib/qp/internal.h"
@@ -9,12 +9,12 @@
 
 struct psn inside_una(const struct qp *qp)
 {
-	return qp->flight.una;
+	return qp->loss.una;
 }
 
 struct psn inside_top(const struct qp *qp)
 {
-	return qp->flight.top;
+	return qp->loss.top;
 }
 
 struct psn inside_expected(const struct qp *qp)
@@ -24,18 +24,17 @@ struct psn inside_expected(const struct qp *qp)
 
 uint32_t inside_window(const struct qp *qp)
 {
-	return qp->flight.window;
+	return qp->loss.window;
 }
 
 bool inside_window_is_whole(const struct qp *qp)
 {
-	return qp->flight.window == qp->flight.window_max;
+	return qp->loss.window == qp->loss.window_max;
 }
 
 bool inside_retransmits(const struct qp *qp)
 {
-	return qp->flight.retransmit == RETRANSMIT_REQUEST ||
-	       qp->flight.retransmit == RETRANSMIT_RESPONSE;
+	return qp->loss.state == LOSS_REQUEST || qp->loss.state == LOSS_RESPONSE;
 }
 
 bool inside_is_done(const struct qp *qp)
@@ -55,15 +54,13 @@ uint32_t inside_longest_read(const struct qp *qp)
 
 void inside_age_requester(struct qp *qp, uint32_t psns, uint64_t now_ns)
 {
-	struct flight *flight = &qp->flight;
+	struct loss *loss = &qp->loss;
 
-	flight_sent(flight, psns);
-	/* Nothing is posted, so it stands at the end of the queue either way. */
+	loss_sent(loss, psns);
+	/* No request is posted, so the pointer is at the end of the queue in any case. */
 	requester_reset(&qp->requester, qp->requester.state);
-	/* The completer makes these calls for each response. */
-	flight_acked(flight, flight->next);
-	recovery_answered(&qp->recovery, flight->una, now_ns);
-	recovery_progress(&qp->recovery, now_ns, false);
+	/* The completer makes this call for each response. */
+	loss_on_ack(loss, loss->next, now_ns);
 }
 
 bool inside_age_responder(struct qp *qp, uint32_t psns, uint32_t rkey, uint32_t srqn)

@@ -20,7 +20,7 @@ struct psn inside_expected(const struct qp *qp);
 /** Return how many packets the requester may have in flight now. */
 uint32_t inside_window(const struct qp *qp);
 
-/** Return true if that is as many as the queue pair was made with. */
+/** Return true if that is the number that the queue pair was created with. */
 bool inside_window_is_whole(const struct qp *qp);
 
 /** Return true if the requester retransmits packets that were reported lost, or seem to be. */
@@ -41,8 +41,8 @@ uint32_t inside_longest_read(const struct qp *qp);
  */
 void inside_age_requester(struct qp *qp, uint32_t psns, uint64_t now_ns);
 
-/** Let the responder take in one READ of so many PSNs by this key, as if its responses had been
- * sent. Return false if it does not take it. */
+/** Let the responder receive one READ of so many PSNs by this key, as if its responses had been
+ * sent. Return false if it does not accept the READ. */
 bool inside_age_responder(struct qp *qp, uint32_t psns, uint32_t rkey, uint32_t srqn);
 
 #endif

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* One direction of a wire, with the mishaps of real ones. */
+/* One direction of a link, with the faults of real ones. */
 #include "link.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define ETHERNET_MIN_BYTES   60 /* without FCS; shorter frames are padded by who sends them */
-#define ETHERNET_EXTRA_BYTES 24 /* preamble, FCS and gap occupy the wire too */
-#define BITS_FLIPPED_MAX     3	/* every CRC-32 of frames this short finds up to three */
+#define ETHERNET_MIN_BYTES   60 /* without FCS; senders pad shorter frames */
+#define ETHERNET_EXTRA_BYTES 24 /* preamble, FCS and gap take time on the link, too */
+#define BITS_FLIPPED_MAX     3 /* every CRC-32 of frames this short detects up to three bit errors */
 
 static struct frame *link_copy(const struct link *link, const uint8_t *bytes, uint32_t len)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* One direction of a wire: takes frames, loses, delays, reorders, repeats and damages them by a
- * seed. */
+/* One direction of a link: it takes frames, and loses, delays, reorders, repeats and damages them
+ * by a seed. */
 #ifndef SIM_LINK_H
 #define SIM_LINK_H
 
@@ -11,29 +11,29 @@
 #include "clock.h"
 #include "rng.h"
 
-/* How bad a wire is. Rates are in a million frames. */
+/* The faults of a link. Rates are in a million frames. */
 struct link_attr {
 	uint32_t loss_ppm;
-	uint32_t burst_ppm; /* the wire goes down for up to burst_ns */
+	uint32_t burst_ppm; /* the link goes down for up to burst_ns */
 	uint32_t duplicate_ppm;
-	uint32_t ghost_ppm; /* repeated after up to ghost_ns, when it is long answered */
+	uint32_t ghost_ppm; /* repeated after up to ghost_ns, when it was answered long ago */
 	uint32_t corrupt_ppm;
-	uint32_t reorder_ppm; /* held back for up to reorder_ns, so that later ones overtake */
+	uint32_t reorder_ppm; /* delayed for up to reorder_ns, so that later ones overtake */
 	uint64_t burst_ns;
 	uint64_t ghost_ns;
 	uint64_t reorder_ns;
 	uint64_t latency_ns;
 	uint64_t jitter_ns; /* added to the latency; keeps the order */
 	uint64_t mbps;
-	bool inside; /* not a wire but a hand-over inside one device: no FCS, no padding */
+	bool inside; /* a hand-over inside one device: no FCS, no padding */
 };
 
 struct frame {
 	TAILQ_ENTRY(frame) link;
 	uint32_t len;
-	bool trusted; /* came round inside the device */
-	/* Aligned as ports deliver frames; ends where the frame does, so that reading on is caught.
-	 */
+	bool trusted; /* from the device to itself */
+	/* Aligned as ports deliver frames. The memory ends where the frame does, so that a read
+	 * beyond it is detected. */
 	uint8_t bytes[] __attribute__((aligned(16)));
 };
 
@@ -51,17 +51,17 @@ struct link {
 	struct clock *clock;
 	struct rng rng;
 	struct link_attr attr;
-	clock_fn deliver; /* (receiver, struct frame, which is then the receiver's) */
+	clock_fn deliver; /* (receiver, struct frame); the receiver then owns the frame */
 	void *receiver;
-	/* Told of each frame's fate; NULL without --verbose. */
+	/* Gets each frame's fate; NULL without --verbose. */
 	void (*trace)(const struct link *link, enum link_fate fate, const uint8_t *bytes,
 		      uint32_t len);
 	int from; /* numbers of the hosts, for the trace */
 	int to;
 
-	bool cut;		/* nothing passes any more */
-	uint64_t busy_until_ns; /* the wire carries one frame at a time */
-	uint64_t down_until_ns; /* burst of losses */
+	bool cut;		/* no frame passes any more */
+	uint64_t busy_until_ns; /* the link carries one frame at a time */
+	uint64_t down_until_ns; /* end of the burst of losses */
 	uint64_t newest_ns;	/* arrival of the newest frame that keeps the order */
 	uint64_t fates[LINK_FATES];
 };

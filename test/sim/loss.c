@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What losses cost: packets sent for each that is needed, and goodput, with peers that keep what
- * comes out of order and with go-back-N peers. Prints a table, and fails where a selective
- * retransmission costs more than what was lost.
+ * The cost of losses: packets sent for each that is needed, and goodput, with peers that keep out
+ * of order packets and with go-back-N peers. It prints a table, and fails if a selective
+ * retransmission costs more than the lost packets.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,11 +16,12 @@
 #define IN_FLIGHT     8u
 #define LATENCY_NS    5000
 #define MBPS	      100000
-/* With peers that keep: the losses themselves, some twice, what is asked for again in vain, and the
- * flights by which the peer is found to keep. */
+/* With peers that keep packets, these are sent: the lost packets, some of them twice, packets that
+ * are requested again in vain, and the flights by which the requester finds that the peer keeps
+ * packets. */
 #define EXCESS_MAX 1.5
-/* Where neither request nor response is known to have come, all that a READ asked for is asked for
- * again: a request for less would be another one to a peer that has not seen the first. */
+/* If neither the request nor a response is known to have arrived, all of the READ is requested
+ * again. A request for less would be a different request for a peer that has not seen the first. */
 #define EXCESS_READ_MAX	 2.5
 #define EXCESS_START	 0.01
 #define WINDOWS_LOSS_PPM 10000
@@ -96,8 +97,8 @@ static bool line(const char *name, enum ibv_wr_opcode opcode, uint32_t loss_ppm,
 	return good;
 }
 
-/* Queue pairs with windows of all lengths get their data through; without losses nothing goes out
- * twice. */
+/* Check that queue pairs with windows of all sizes deliver their data, and that without losses no
+ * packet is sent twice. */
 static bool windows(enum ibv_wr_opcode opcode)
 {
 	static const uint16_t lengths[] = {1, 2, 3, 4, 5, 7, 8, 9, 63, 64, 65, 1000, 4096};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The memory of a host twice over: as the stack leaves it, and as it should be. */
+/* The memory of a host, twice: as the stack leaves it, and as it should be. */
 #include "memory.h"
 
 #include <stdio.h>
@@ -13,7 +13,7 @@
 
 #define PAGE_BYTES    4096u
 #define GAP_MAX_BYTES 40
-/* The same addresses in each run, so that what a run prints of them repeats too. */
+/* The addresses are the same in each run, so that printed addresses repeat too. */
 #define MAPPING_BASE   0x200000000000ull
 #define MAPPING_STRIDE 0x10000000000ull
 
@@ -93,7 +93,7 @@ static void memory_unmap(struct memory *memory)
 	free(memory->expected);
 }
 
-/* The stack's image ends at a page that may not be touched; it also begins behind one. */
+/* The stack's image ends at a page without access rights; it also begins behind one. */
 static void memory_map(struct memory *memory, int host)
 {
 	const size_t need = (memory->size + 3 * PAGE_BYTES) & ~(size_t)(PAGE_BYTES - 1);
@@ -135,7 +135,10 @@ void memory_lay_out(struct memory *memory, int host, struct rng *rng)
 	for (struct region *region = memory->regions; region != NULL; region = region->next) {
 		region->size += 1 + (uint32_t)rng_below(rng, GAP_MAX_BYTES);
 		size += rng_below(rng, 2 * GAP_MAX_BYTES);
-		/* An even address, so that words that are aligned in the region are in memory. */
+		/*
+		 * Return an even address, so that aligned words of the region are aligned in
+		 * memory.
+		 */
 		size = region->alone ? to_page(size) : (size + 63) & ~(size_t)63;
 		region->offset = size;
 		size += region->alone ? to_page(region->size) : region->size;
@@ -177,7 +180,10 @@ void memory_register(struct memory *memory, struct pd *pd, struct rng *rng)
 			       1;
 			break;
 		case 2:
-			/* Words keep their alignment: the region's address is a multiple of 64. */
+			/*
+			 * Words keep their alignment, because the region's address is a multiple of
+			 * 64.
+			 */
 			access |= IBV_ACCESS_ZERO_BASED;
 			iova = 0;
 			break;

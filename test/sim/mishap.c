@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Spoiling one work request on purpose. */
+/* Makes one work request fail on purpose. */
 #include "mishap.h"
 
 #include "sim.h"
@@ -45,7 +45,7 @@ const struct work *mishap_stale(const struct flow *flow, const struct work *work
 	return NULL;
 }
 
-/* An entry of its list that an address can be wrong for. */
+/* Choose an entry of its list whose address can be wrong. */
 static bool has_memory(const struct flow *flow, const struct work *work)
 {
 	for (uint32_t i = 0; i < work->spans; i++) {
@@ -57,8 +57,8 @@ static bool has_memory(const struct flow *flow, const struct work *work)
 	return false;
 }
 
-/* Which mishaps of the peer's are told of to nobody, or happen to no receive request that is known
- * before. */
+/* Return true for faults of the peer that no completion reports, or whose receive request is not
+ * known before. */
 static bool is_told(const struct flow *flow, enum mishap mishap)
 {
 	switch (mishap) {
@@ -96,7 +96,7 @@ static bool applies(const struct flow *flow, const struct work *work, enum misha
 		return work_sends(work) && work->length > 0;
 	case MISHAP_SEND_KEY:
 	case MISHAP_SEND_RANGE:
-		/* The data of an ATOMIC WRITE may be given without a key. */
+		/* The data of an ATOMIC WRITE may be inline, without a key. */
 		return !work_lands(work) && !work_flushes(work) &&
 		       work->opcode != IBV_WR_ATOMIC_WRITE && has_memory(flow, work) &&
 		       !(work->flags & IBV_SEND_INLINE);
@@ -113,7 +113,7 @@ static bool applies(const struct flow *flow, const struct work *work, enum misha
 	}
 }
 
-/* The receive's list holds a byte less than the message. */
+/* The receive's list is a byte shorter than the message. */
 static void shorten_receive(struct flow *flow, struct receive *receive, uint32_t length)
 {
 	uint32_t left = length - 1;
@@ -128,7 +128,7 @@ static void shorten_receive(struct flow *flow, struct receive *receive, uint32_t
 	receive->room = length - 1;
 }
 
-/* All of a receive lies in memory that may not be written. */
+/* All of the receive's memory is not writable. */
 static void seal_receive(struct flow *flow, struct receive *receive)
 {
 	struct region *region = memory_add_region(&flow->to->host->memory, 0);
@@ -152,7 +152,7 @@ static unsigned int access_of(const struct work *work)
 	return work->opcode == IBV_WR_RDMA_READ ? IBV_ACCESS_REMOTE_READ : IBV_ACCESS_REMOTE_WRITE;
 }
 
-/* The work's remote memory grants everything but what it needs. */
+/* The work request's remote memory grants every right but the needed one. */
 static void seal_remote(struct flow *flow, struct work *work)
 {
 	work->episode = -1;
@@ -161,7 +161,8 @@ static void seal_remote(struct flow *flow, struct work *work)
 		work->length, 8, &flow->rng);
 }
 
-/* The peer's queue pair does not grant what the work needs, and nothing before it does. */
+/* The peer's queue pair does not grant the needed right, and no request before this one needs
+ * it. */
 static bool forbid(struct flow *flow, int32_t at)
 {
 	const unsigned int need = access_of(&flow->works[at]);
@@ -174,7 +175,7 @@ static bool forbid(struct flow *flow, int32_t at)
 	return true;
 }
 
-/* All receives before the one that is missing are there before the first SEND. */
+/* All receives before the missing one are posted before the first SEND. */
 static void not_ready(struct flow *flow)
 {
 	flow->receive_gap_ns = 0;
@@ -200,13 +201,13 @@ static bool spoil(struct flow *flow, int32_t at, enum mishap mishap)
 		seal_receive(flow, &flow->receives[work->receive]);
 		break;
 	case MISHAP_NOT_READY:
-		/* A page that is not in memory may use up as few RNR retries before. */
+		/* An absent page before it may use up as few RNR retries. */
 		if (flow->sim->variant.absent > 0)
 			return false;
 		not_ready(flow);
 		break;
 	default:
-		break; /* spoiled when it is posted */
+		break; /* posting spoils the request */
 	}
 	return true;
 }

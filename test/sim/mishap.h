@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What can go wrong with one work request on purpose, and what both sides must then be told. */
+/* The faults that one work request can have on purpose, and the completions that both sides must
+ * then get. */
 #ifndef SIM_MISHAP_H
 #define SIM_MISHAP_H
 
@@ -14,9 +15,9 @@ struct work;
 enum mishap {
 	MISHAP_NONE,
 	MISHAP_BAD_RKEY,      /* no such key */
-	MISHAP_OUT_OF_RANGE,  /* the last byte is behind the region's end */
-	MISHAP_REGION_ACCESS, /* the region does not grant it */
-	MISHAP_QP_ACCESS,     /* the peer's queue pair does not grant it */
+	MISHAP_OUT_OF_RANGE,  /* the last byte is beyond the region's end */
+	MISHAP_REGION_ACCESS, /* the region does not grant the access */
+	MISHAP_QP_ACCESS,     /* the peer's queue pair does not grant the operation */
 	MISHAP_RECEIVE_SHORT,
 	MISHAP_RECEIVE_KEY,    /* the receive request's memory has no such key */
 	MISHAP_RECEIVE_ACCESS, /* the receive request's memory may not be written */
@@ -31,20 +32,20 @@ enum mishap {
 
 struct mishap_info {
 	const char *name;
-	enum ibv_wc_status sender;   /* of the work */
+	enum ibv_wc_status sender;   /* status of the work request */
 	enum ibv_wc_status receiver; /* of the receive request in use; IBV_WC_SUCCESS: none fails */
-	int event;		     /* at the peer where no receive request tells; -1: none */
-	bool peer_fails;	     /* the peer's queue pair goes to ERR */
-	bool runs_on;		     /* works behind it may be executed before it is noticed */
+	int event;	 /* event at the peer if no receive request reports the fault; -1: none */
+	bool peer_fails; /* the peer's queue pair goes to ERR */
+	bool runs_on;	 /* later work requests may be executed before the fault is noticed */
 };
 
 const struct mishap_info *mishap_info(enum mishap mishap);
 
-/** The newest work before this one that invalidates a window, or NULL. */
+/** Return the newest work request before this one that invalidates a window, or NULL. */
 const struct work *mishap_stale(const struct flow *flow, const struct work *work);
 
 /**
- * Spoil one work of a flow.
+ * Make one work request of a flow fail.
  *
  * @return
  *   false where the flow has no work that this can happen to.

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The memory semantics that verbs promise, carried out on the expected images in the order of
- * posting. */
+/* The memory semantics of verbs, executed on the expected images in the order of posting. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -44,8 +43,8 @@ static uint64_t load(const struct span *span)
 	return v;
 }
 
-/* A word of this flow's own: what it held is known. What shared words held is checked at the end.
- */
+/* A word of this flow alone: its value is known. Values that shared words held are checked at the
+ * end. */
 static void apply_atomic(struct flow *flow, struct work *work)
 {
 	const struct span *landing = &flow->spans[work->first_span];
@@ -65,7 +64,7 @@ static void apply_atomic(struct flow *flow, struct work *work)
 	memcpy(span_expected(&work->remote), &after, sizeof(after));
 }
 
-/* It may arrive, or not: what there is now may stay, and is remembered. */
+/* It may arrive or not, so the old value may stay, and is remembered. */
 static void expect_perhaps(const struct flow *flow, struct work *work, uint8_t *bytes)
 {
 	work->bytes = bytes;
@@ -92,7 +91,7 @@ static void apply_payload(struct flow *flow, struct work *work)
 	if (work->root >= 0) {
 		span_store_expected(&work->remote, bytes, work->length);
 	} else if (flow->pool != NULL) {
-		/* Known when it is received: where it went. */
+		/* The address is known when the message is received. */
 		work->bytes = bytes;
 		return;
 	} else {
@@ -103,7 +102,7 @@ static void apply_payload(struct flow *flow, struct work *work)
 
 void model_apply(struct flow *flow, struct work *work)
 {
-	/* Changes no memory. */
+	/* FLUSH changes no memory. */
 	if (work_flushes(work) || work_is_local(work))
 		return;
 	if (work_is_atomic(work))

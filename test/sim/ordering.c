@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The two memory orderings, proved: messages go to places one behind the other, over a link that
- * reorders and loses, and after every single packet all of the memory is looked at. Strict memory
- * shows no byte before an earlier one; a thread that polls sees that too. Relaxed memory shows some
- * before, but only of the message in progress. A completion comes when every byte is there.
+ * Checks the two memory orderings. Messages go to successive places, over a link that reorders and
+ * loses, and all of the memory is inspected after every packet. Strict memory shows no byte before
+ * an earlier one, which a polling thread sees too. Relaxed memory shows some before, but only of
+ * the message in progress. A completion comes when every byte is there.
  */
 #include <pthread.h>
 #include <stdio.h>
@@ -23,20 +23,20 @@
 #define IN_FLIGHT     12u
 #define TAIL_BYTES    8u
 
-/* What is watched, and what was seen of it. */
+/* The memory that is watched, and what was seen of it. */
 struct watch {
 	const char *name;
 	enum ibv_wr_opcode opcode;
 	bool relaxed;
-	int node;	   /* whose memory is written */
+	int node;	   /* the device whose memory is written */
 	const uint8_t *to; /* that memory */
 	const uint8_t *from;
-	uint8_t *before; /* what it held */
-	size_t there;	 /* so many bytes are there from the beginning on */
+	uint8_t *before; /* the memory's contents at the beginning */
+	size_t there;	 /* number of bytes that are there, from the beginning on */
 	uint64_t packets;
 	uint64_t ooo;	   /* packets after which a later byte was there before an earlier one */
-	uint32_t received; /* messages that the receiver was told of */
-	bool over;	   /* atomic: nothing is written any more */
+	uint32_t received; /* messages that the receiver was notified of */
+	bool over;	   /* atomic: no more bytes will be written */
 };
 
 static void fail(const struct watch *watch, const char *what, size_t at)
@@ -46,7 +46,7 @@ static void fail(const struct watch *watch, const char *what, size_t at)
 	exit(1);
 }
 
-/* How far two images are the same. */
+/* Return the length up to which two images are the same. */
 static size_t same(const uint8_t *a, const uint8_t *b, size_t len)
 {
 	size_t i = 0;
@@ -58,7 +58,7 @@ static size_t same(const uint8_t *a, const uint8_t *b, size_t len)
 	return i;
 }
 
-/* Only the message that the next byte is of may have later ones. */
+/* Only the message that contains the next byte may have later ones. */
 static void look_ahead(struct watch *watch)
 {
 	const size_t end = (watch->there / MESSAGE_BYTES + 1) * MESSAGE_BYTES;
@@ -76,7 +76,7 @@ static void look_ahead(struct watch *watch)
 		fail(watch, "of a later message is there before one of an earlier message", end);
 }
 
-/* What the receiver is told of is there. */
+/* Check that every completed message is there. */
 static void look_at_receives(struct watch *watch, const struct pair *pair)
 {
 	struct ibv_wc wc;
@@ -104,7 +104,7 @@ static void took(struct pair *pair, int node)
 	look_at_receives(watch, pair);
 }
 
-/* The end of a packet's payload, as a program polls it. */
+/* Return the end of a packet's payload, which a program would poll. */
 static bool tail_is_there(const struct watch *watch, size_t packet)
 {
 	const size_t at = (packet + 1) * MTU_BYTES - TAIL_BYTES;
@@ -115,13 +115,13 @@ static bool tail_is_there(const struct watch *watch, size_t packet)
 	return is == will_be;
 }
 
-/* A program on another CPU that polls the ends of packets, anywhere: where one is there, so is all
- * before it. */
+/* A program on another CPU polls the ends of packets, in any order: if one is there, all bytes
+ * before it are. */
 static void *poll_memory(void *argument)
 {
 	const struct watch *watch = argument;
 	struct rng rng = rng_fork(1, 30);
-	size_t known = 0; /* packets */
+	size_t known = 0; /* number of packets */
 
 	while (known < TOTAL_BYTES / MTU_BYTES) {
 		const bool over = __atomic_load_n(&watch->over, __ATOMIC_ACQUIRE);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Two devices, a queue pair each, and a link between them on virtual time. */
+/* Two devices with a queue pair each, and a link between them, in virtual time. */
 #include "pair.h"
 
 #include <stdio.h>
@@ -12,9 +12,10 @@
 #include "mem/pd.h"
 #include "qp/qp.h"
 #include "queue/cq.h"
+#include "raise_qp.h"
 #include "wire/headers.h"
 
-#define TURN_NS	  300 /* between a packet's coming and the turn that answers */
+#define TURN_NS	  300 /* time from the arrival of a packet to the turn that answers it */
 #define BUDGET	  64
 #define TIMEOUT	  14 /* 67 ms */
 #define PORT_MTU  9000
@@ -65,7 +66,7 @@ static void node_timer(void *context, void *argument)
 	struct node *node = context;
 
 	if (node->timer_ns != at_ns)
-		return; /* it moved */
+		return; /* the node did work */
 	node->timer_ns = UINT64_MAX;
 	qp_timeout(node->qp, node->pair->clock.now_ns);
 	node_want_turn(node);
@@ -173,10 +174,10 @@ static void node_set_up(struct node *node)
 }
 
 static void node_modify(struct node *node, struct ibv_qp_attr *attr, enum ibv_qp_state state,
-			int mask, const struct path *path)
+			const struct path *path)
 {
 	attr->qp_state = state;
-	must(qp_modify(node->qp, attr, IBV_QP_STATE | mask, path) == 0, "qp_modify");
+	must(qp_modify(node->qp, attr, raise_mask(IBV_QPT_RC, state), path) == 0, "qp_modify");
 }
 
 static void node_connect(struct node *node)
@@ -204,16 +205,8 @@ static void node_connect(struct node *node)
 	node_mac(peer, mac);
 	must(device_make_path(node->device, &attr.ah_attr, mac, WIRE_UDP_SPORT_MIN, &path) == 0,
 	     "device_make_path");
-	node_modify(node, &attr, IBV_QPS_INIT,
-		    IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS, &path);
-	node_modify(node, &attr, IBV_QPS_RTR,
-		    IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
-			    IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER,
-		    &path);
-	node_modify(node, &attr, IBV_QPS_RTS,
-		    IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
-			    IBV_QP_TIMEOUT,
-		    &path);
+	for (int state = IBV_QPS_INIT; state <= IBV_QPS_RTS; state++)
+		node_modify(node, &attr, (enum ibv_qp_state)state, &path);
 }
 
 void pair_set_up(struct pair *pair, const struct pair_attr *attr)
@@ -242,7 +235,7 @@ static void node_tear_down(struct node *node)
 
 void pair_tear_down(struct pair *pair)
 {
-	/* What is still on the wire. */
+	/* Free the frames in flight. */
 	while (clock_step(&pair->clock))
 		continue;
 	for (int i = 0; i < 2; i++)

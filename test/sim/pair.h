@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Two devices, a queue pair each, and a link between them on virtual time: what measurements and
- * observers of single packets need, without a random program. */
+/* Two devices with a queue pair each, and a link between them, in virtual time, for measurements
+ * and observers of single packets that need no random program. */
 #ifndef SIM_PAIR_H
 #define SIM_PAIR_H
 
@@ -20,18 +20,18 @@ struct pair;
 struct pair_attr {
 	uint64_t seed;
 	struct link_attr link;
-	uint16_t window_max; /* packets in flight at most; 0: as usual */
-	uint8_t resources;   /* READs and atomics in flight at most; 0: 16 */
-	bool keeps;	     /* packets that come out of order; else both are go-back-N peers */
-	unsigned int access; /* of both memories, beside all rights */
+	uint16_t window_max; /* limit of packets in flight; 0: the usual one */
+	uint8_t resources;   /* limit of READs and atomics in flight; 0: 16 */
+	bool keeps;	     /* both keep out of order packets; else both are go-back-N peers */
+	unsigned int access; /* access flags of both memories, in addition to all rights */
 	enum ibv_mtu mtu;
-	size_t bytes; /* of each memory */
-	/* A packet was taken in by the node with this number. */
+	size_t bytes; /* bytes of each memory */
+	/* Called when the node with this number has received a packet. */
 	void (*took)(struct pair *pair, int node);
 	void *user;
 };
 
-/* One end. */
+/* One node. */
 struct node {
 	struct pair *pair;
 	int number;
@@ -42,12 +42,12 @@ struct node {
 	uint32_t qpn;
 	uint8_t *memory;
 	struct mr *mr;
-	struct link link; /* to the other one */
+	struct link link; /* the link to the other one */
 	struct packet_sink sink;
 	struct packet_out out;
 	bool turn_due;
 	uint64_t timer_ns;
-	uint64_t packets; /* sent */
+	uint64_t packets; /* packets sent */
 };
 
 struct pair {
@@ -68,13 +68,16 @@ void pair_post(struct pair *pair, enum ibv_wr_opcode opcode, size_t local, uint3
 /** Post a receive request of the second node: `len` bytes at `place` in its memory. */
 void pair_receive(struct pair *pair, size_t place, uint32_t len);
 
-/** Let the next thing happen; exits when nothing is left. */
+/** Fire the next event; exit if there is none. */
 void pair_step(struct pair *pair);
 
-/** Successful completions of the first node that are there now. Exits on an error completion. */
+/**
+ * Take the first node's successful completions. Return how many there were. Exit on an error
+ * completion.
+ */
 unsigned int pair_poll(struct pair *pair);
 
-/** The same of the second node's receive requests. */
+/** Do the same for the second node's receive requests. */
 unsigned int pair_poll_received(struct pair *pair);
 
 uint64_t pair_counted(const struct pair *pair, int node, enum counter counter);

@@ -13,7 +13,7 @@
 
 #define SURPLUS_MAX 8
 #define SGE_MAX	    32
-#define REPEATS_MAX 40 /* messages that come a second time, of one flow of few */
+#define REPEATS_MAX 40 /* repeated messages of a flow that has few receive requests */
 
 static void *allocate(struct sim *sim, size_t count, size_t size)
 {
@@ -23,7 +23,7 @@ static void *allocate(struct sim *sim, size_t count, size_t size)
 	return p;
 }
 
-/* Return how many messages of a flow may come a second time. */
+/* Return how many messages of a flow may be repeated. */
 static uint32_t repeats(const struct flow *flow)
 {
 	return flow->work_count > 2 * WORKS_USUAL ? REPEATS_MAX + flow->work_count : REPEATS_MAX;
@@ -53,7 +53,7 @@ static uint32_t longest(const struct pool *pool, uint32_t *messages)
 			if (flow->works[w].receive >= 0 && flow->works[w].length > room)
 				room = flow->works[w].length;
 		}
-		/* What the network repeats takes one too, and what is for the group. */
+		/* Repeated messages consume requests too, and so do messages to the group. */
 		if (flow->pool == pool && !flow_reliable(flow))
 			*messages += repeats(flow);
 		if (flow->pool == pool && flow->to->in_group)
@@ -101,7 +101,7 @@ void pool_free(struct pool *pool)
 	*pool = (struct pool){0};
 }
 
-/* In the middle of a turn: what it counts may be behind, not ahead. */
+/* In the middle of a turn the counter may be behind, but not ahead. */
 static void pool_low(void *user)
 {
 	struct pool *pool = user;
@@ -111,7 +111,7 @@ static void pool_low(void *user)
 	pool->low = true;
 }
 
-/* XRC: the queue has a number in a domain, and a completion queue of its own. */
+/* XRC: the queue has a number in a domain, and its own completion queue. */
 static void join_domain(struct pool *pool)
 {
 	struct host *host = pool->host;
@@ -138,7 +138,7 @@ void pool_start(struct pool *pool)
 	pool->srq->user = pool;
 	while (pool->gap_ns == 0 && pool_post(pool))
 		continue;
-	/* Armed only where it is not due at once. */
+	/* The event is armed only if it is not due at once. */
 	if (pool->limit > pool->posted)
 		pool->limit = 0;
 	if (pool->limit > 0)
@@ -178,7 +178,7 @@ bool pool_post(struct pool *pool)
 	wr.wr_id = check_id(POOL_FLOW + POOLS * (unsigned int)host->number + pool->kind, true,
 			    pool->posted);
 	err = rq_post(&pool->srq->rq, &wr, &bad);
-	/* One that is taken has left the queue, complete or not. */
+	/* A request that was taken has left the queue, complete or not. */
 	sim_check(host->sim,
 		  err == 0 || (err == ENOMEM && pool->posted - pool->complete >= pool->max_wr),
 		  "host %d: post_srq_recv: %s", host->number, strerror(err));
@@ -201,7 +201,8 @@ static struct flow *flow_to(const struct pool *pool, uint32_t qpn)
 	return NULL;
 }
 
-/* The flow's next message is in this request's memory: from here on as if it were its own. */
+/* The flow's next message is in this request's memory; from here on it is treated as the flow's own
+ * request. */
 static const struct work *adopt(const struct pool *pool, uint32_t index, struct flow *flow,
 				bool whole)
 {
@@ -232,7 +233,7 @@ static bool complete_unreliable(const struct pool *pool, uint32_t index, struct 
 
 	if (wc->status == IBV_WC_SUCCESS)
 		return deliver(flow, &pool->spans[receive->first_span], receive->spans, wc);
-	/* A message that was never whole had it. */
+	/* A message that was never complete had this request. */
 	sim_check(sim,
 		  wc->status == IBV_WC_WR_FLUSH_ERR &&
 			  (sim->flushing || flow->loose || flow->mishap_at >= 0),
@@ -267,7 +268,7 @@ void pool_check(struct pool *pool)
 {
 	const uint32_t left = pool->posted - pool->complete;
 
-	/* What is left only grows when something is posted, and that is over. */
+	/* The number of requests left only grows when some are posted, and no more are. */
 	if (pool->limit > 0 && left < pool->limit)
 		sim_check(pool->host->sim, pool->low,
 			  "host %d: %u receives left, and no event below %u", pool->host->number,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A shared receive queue of a host: whichever of its queue pairs gets a message takes the next
+/* A shared receive queue of a host. The first of its queue pairs that gets a message takes the next
  * request. */
 #ifndef SIM_POOL_H
 #define SIM_POOL_H
@@ -16,10 +16,10 @@ struct sim;
 struct span;
 struct srq;
 
-#define POOL_FLOW 0xff00 /* a pool's number where flows have theirs: plus POOLS * host + kind */
+#define POOL_FLOW 0xff00 /* stands for a flow's number: plus POOLS * host + kind */
 
 enum pool_kind {
-	POOL_SHARED, /* of all queue pairs that receive for themselves */
+	POOL_SHARED, /* the common queue of all queue pairs that receive for themselves */
 	POOL_XRC,
 	POOLS,
 };
@@ -31,37 +31,39 @@ struct pool {
 	struct srq *srq;
 	uint32_t max_wr;
 	uint32_t max_sge;
-	uint32_t limit; /* below which an event is raised, 0 for none */
-	bool low;	/* it was */
+	uint32_t limit; /* limit below which an event is raised; 0: none */
+	bool low;	/* the event was raised */
 	struct region *inbox;
-	struct receive *receives; /* each for any message that may come */
+	struct receive *receives; /* requests, each for any message that may come */
 	struct span *spans;	  /* max_sge of each */
 	bool *taken;
 	uint32_t count;
 	uint32_t posted;
 	uint32_t complete;
-	uint64_t gap_ns; /* requests are posted so late; 0: at once */
+	uint64_t gap_ns; /* delay of posts; 0: none */
 	uint64_t next_ns;
 };
 
-/** Make up the receive requests, when all flows are made up. */
+/** Generate the receive requests, after all flows. */
 void pool_make(struct pool *pool);
 void pool_free(struct pool *pool);
 
-/** Create the queue, and post what may be posted. */
+/** Create the queue, and post the requests that may be posted. */
 void pool_start(struct pool *pool);
 void pool_stop(struct pool *pool);
 
-/** Post what is due. Whether anything was. */
+/** Post the requests that are due. Return true if there were any. */
 bool pool_post(struct pool *pool);
 
-/** A receive request of the pool is complete. Whether its message was solicited. */
+/**
+ * Record that a receive request of the pool is complete. Return true if its message was solicited.
+ */
 bool pool_complete(struct pool *pool, uint32_t index, const struct ibv_wc *wc);
 
-/** The event of the limit came if, and only if, it was due. */
+/** Check that the limit's event came if, and only if, it was due. */
 void pool_check(struct pool *pool);
 
-/** The program has ended: what a message that was never whole may have left is right. */
+/** The program has ended: accept the bytes that an incomplete message may have left. */
 void pool_forgive(struct pool *pool);
 
 #endif

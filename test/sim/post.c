@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The applications' posting: what the program says, as soon as there is room, in lists. */
+/* Posts the requests of the applications, in lists, as soon as there is room. */
 #include <string.h>
 
 #include <rte_common.h>
@@ -11,19 +11,19 @@
 #define LIST_MAX	 32
 #define INLINE_MAX_BYTES 1024
 
-/* Requests as they are given to a post call: work requests and the lists that they point to. */
+/* Requests as a post call takes them: work requests and the lists that they point to. */
 struct batch {
 	uint32_t count;
-	bool built; /* one of them can be posted in no other way */
+	bool built; /* one of them can only be posted in this way */
 	struct ibv_send_wr send[POST_BATCH_MAX];
 	struct ibv_recv_wr recv[POST_BATCH_MAX];
 	struct ibv_sge sge[POST_BATCH_MAX][LIST_MAX];
-	uint8_t data[POST_BATCH_MAX][INLINE_MAX_BYTES]; /* of inline ones; reused when posted */
+	uint8_t data[POST_BATCH_MAX][INLINE_MAX_BYTES]; /* inline; reused after posting */
 };
 
 struct ibv_sge post_entry(const struct span *span)
 {
-	/* Nobody looks at address and key of an empty entry. */
+	/* Address and key of an empty entry are ignored. */
 	if (span->len == 0)
 		return (struct ibv_sge){.addr = 0xdeadbeef, .lkey = 0x12345678};
 	return (struct ibv_sge){
@@ -36,7 +36,7 @@ static void fill_list(const struct flow *flow, uint32_t first, uint32_t spans, s
 		sge[i] = post_entry(&flow->spans[first + i]);
 }
 
-/* Spoil the entry with the bytes: its key, or its place. */
+/* Make the entry with the given byte wrong: its key, or its address. */
 static void spoil_list(struct flow *flow, const struct work *work, struct ibv_sge *sge)
 {
 	uint32_t entry = (uint32_t)rng_below(&flow->rng, work->spans);
@@ -75,7 +75,7 @@ static void fill_remote(struct flow *flow, const struct work *work, struct ibv_s
 		const uint64_t align =
 			work_is_atomic(work) || work->opcode == IBV_WR_ATOMIC_WRITE ? 8 : 1;
 
-		/* Just too far at the end, or at the beginning. */
+		/* The range is a little too long, at the end or at the beginning. */
 		if (rng_chance(&flow->rng, 500000))
 			addr = region->iova - align;
 		else
@@ -94,8 +94,8 @@ static void fill_remote(struct flow *flow, const struct work *work, struct ibv_s
 	}
 }
 
-/* Inline data is copied by the post call: from memory without a key, which changes at once after.
- */
+/* The post call copies inline data: it comes from memory without a key, which changes right
+ * afterwards. */
 static void fill_inline(const struct flow *flow, const struct work *work, struct ibv_sge *sge,
 			uint8_t *data)
 {
@@ -114,8 +114,8 @@ static bool wants_signal(struct flow *flow, const struct work *work)
 {
 	const uint32_t index = (uint32_t)(work - flow->works);
 
-	/* Slots of the queue come back with a signaled completion behind them, and not before; and
-	 * others wait for what is done with a window. */
+	/* Slots of the queue become free with a later signaled completion. Other requests wait for
+	 * what is done with a window. */
 	return flow->from->sig_all || work->episode >= 0 || index + 1 == flow->limit ||
 	       flow->unsignaled + 1 >= flow->from->cap.max_send_wr ||
 	       rng_chance(&flow->rng, 400000);
@@ -133,9 +133,8 @@ static void add_send(struct flow *flow, struct work *work, struct batch *batch)
 	} else {
 		flow->unsignaled++;
 	}
-	/* What stands behind a failure is not executed. An unreliable WRITE that fails may have
-	 * begun.
-	 */
+	/* Requests behind a failure are not executed. An unreliable WRITE that fails may have
+	 * begun. */
 	if (flow_executes(flow, index) || (!flow_reliable(flow) && index == flow->mishap_at))
 		model_apply(flow, work);
 	if (work->root >= 0 && work->opcode != IBV_WR_RDMA_READ)
@@ -166,7 +165,7 @@ static void add_send(struct flow *flow, struct work *work, struct batch *batch)
 	batch->built |= work_flushes(work);
 }
 
-/* A post call has copied what it needs: fill the batch with rubbish. */
+/* The post call has copied what it needs: fill the batch with random bytes. */
 static void spoil(struct batch *batch)
 {
 	for (uint32_t i = 0; i < batch->count; i++) {
@@ -179,7 +178,7 @@ static void spoil(struct batch *batch)
 	}
 }
 
-/* A program describes them call by call, or hands them over in a list. */
+/* A program posts call by call, or in a list. */
 static int give(struct flow *flow, struct batch *batch)
 {
 	struct ibv_send_wr *bad = NULL;
@@ -195,7 +194,7 @@ bool post_sends(struct flow *flow)
 	static struct batch batch;
 	int err;
 
-	/* Not yet connected: posting is refused before RTS. */
+	/* The queue pair is not connected yet: it refuses to post before RTS. */
 	if (flow->sim->holding || !end_sends(flow->from))
 		return false;
 	batch.count = 0;

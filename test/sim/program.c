@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Making up a program: hosts, links, pairs of queue pairs and their attributes, all from one seed.
- */
+/* Generates a program: hosts, links, pairs of queue pairs and their attributes, from one seed. */
 #include "program.h"
 
 #include <stdlib.h>
@@ -9,9 +8,9 @@
 #include "device/limits.h"
 #include "sim.h"
 
-#define BYTES_SMALL	 (16u << 10) /* of a flow's largest message */
+#define BYTES_SMALL	 (16u << 10) /* a flow's largest message */
 #define BYTES_LARGE	 (1u << 20)
-#define WORKS_SHARED_MAX 200 /* of a flow, where words are shared */
+#define WORKS_SHARED_MAX 200 /* bytes of a flow with shared words */
 
 static unsigned int mtu_bytes(enum ibv_mtu mtu)
 {
@@ -67,12 +66,15 @@ static void make_hosts(struct sim *sim)
 		host->keeps = rng_chance(&host->rng, 700000);
 		host->naks_behind_rnr = !host->keeps && rng_chance(&host->rng, 500000);
 		host->cq_count = (unsigned int)rng_range(&sim->rng, 1, HOST_CQS_MAX);
-		/* Room for the largest path MTU and the headers that count against it. */
+		/*
+		 * The port's MTU has room for the largest path MTU and the headers that count
+		 * against it.
+		 */
 		host->port_mtu = (uint32_t)rng_range(&sim->rng, 4096 + 96, 9000);
 		make_pace(&host->pace, &sim->rng);
 		for (unsigned int k = 0; k < POOLS; k++)
 			host->pools[k] = (struct pool){.host = host, .kind = (enum pool_kind)k};
-		/* What is taken from it when a queue pair is reset never completes. */
+		/* Requests that are taken from it before a reset never complete. */
 		host->pools[POOL_SHARED].in_use = !sim->abrupt && rng_chance(&sim->rng, 200000);
 		memcpy(host->mac, (const uint8_t[]){2, 0, 0, 0, 7, (uint8_t)(i + 1)}, 6);
 		memset(&host->gid, 0, sizeof(host->gid));
@@ -92,7 +94,7 @@ static uint32_t some_ppm(struct rng *rng, uint32_t max)
 	return divisor == 0 ? 0 : (uint32_t)rng_range(rng, 1, max / divisor);
 }
 
-/* Take away the faults of a link that the variant does without, and some of the rest. */
+/* Remove the faults of a link that the variant excludes, and some of the others. */
 static void calm_link(const struct variant *variant, struct link_attr *attr)
 {
 	const struct {
@@ -150,7 +152,7 @@ static void make_links(struct sim *sim)
 
 static void make_end(struct end *end, struct host *host, enum ibv_mtu mtu, struct rng *rng)
 {
-	/* Near the wrap of the sequence numbers, near their sign bit, anywhere. */
+	/* Choose a PSN near the wrap, near the sign bit, or anywhere. */
 	static const uint32_t psns[] = {0, 0xfffff0, 0xffffff, 0x7ffff0, 0x800000};
 
 	end->host = host;
@@ -169,7 +171,10 @@ static void make_end(struct end *end, struct host *host, enum ibv_mtu mtu, struc
 		.max_inline_data = (uint32_t)rng_below(rng, 600)};
 	end->max_dest_rd_atomic =
 		(uint8_t)rng_range(rng, 1, rng_chance(rng, 100000) ? DEVICE_MAX_RD_ATOMIC : 16);
-	/* Infinite retries of RNR wherever receives may come late; elsewhere it does not matter. */
+	/*
+	 * Use infinite RNR retries if receives may be posted late; otherwise the number has no
+	 * effect.
+	 */
 	end->rnr_retry = 7;
 	end->min_rnr_timer = (uint8_t)rng_range(rng, 1, rng_chance(rng, 900000) ? 16 : 31);
 	if (rng_chance(rng, 20000))
@@ -179,7 +184,7 @@ static void make_end(struct end *end, struct host *host, enum ibv_mtu mtu, struc
 		end->rate_kbps = (uint32_t)rng_range(rng, 100000, 20000000);
 }
 
-/* Let receive requests be few, and late. */
+/* Post receive requests late, and too few. */
 static void starve(struct flow *flow)
 {
 	flow->receive_gap_ns = rng_range(&flow->rng, 1, 1000ull << rng_range(&flow->rng, 0, 10));
@@ -211,7 +216,7 @@ static void make_flow(struct sim *sim, unsigned int number)
 	end->peer->in = flow;
 }
 
-/* Which queue pairs a pair is of: the first one's type, and the second one's. */
+/* Choose the types of a pair's queue pairs: the first one's, and the second one's. */
 static void make_types(const struct sim *sim, struct end *ends, struct rng *rng)
 {
 	const uint64_t drawn = rng_below(rng, 100);
@@ -237,8 +242,8 @@ static void make_types(const struct sim *sim, struct end *ends, struct rng *rng)
 	}
 }
 
-/* One direction of a connection may go through a window; the other, made up after it, binds that.
- */
+/* One direction of a connection may use a window. The other direction, generated after it, binds
+ * the window. */
 static void make_window(const struct sim *sim, struct flow *flow)
 {
 	const uint32_t ppm = sim->variant.local ? 1000000 : 400000;
@@ -249,7 +254,7 @@ static void make_window(const struct sim *sim, struct flow *flow)
 	flow->window.type = rng_chance(&flow->rng, 700000) ? IBV_MW_TYPE_2 : IBV_MW_TYPE_1;
 }
 
-/* Where the flow's receives come from, if not from its own queue. */
+/* Choose the pool of the flow's receives, if they are not in its own queue. */
 static struct pool *choose_pool(const struct flow *flow)
 {
 	struct pool *pools = flow->to->host->pools;
@@ -267,7 +272,7 @@ static void make_pair(struct sim *sim, unsigned int pair)
 	unsigned int second = (first + 1) % sim->hosts;
 	struct end *ends = &sim->end[2 * pair];
 
-	/* Two queue pairs of one device talk without the wire. */
+	/* Two queue pairs of one device communicate without the link. */
 	if (rng_chance(&sim->rng, 150000))
 		second = first;
 	for (unsigned int i = 0; i < 2; i++) {
@@ -295,7 +300,10 @@ static void make_words(struct sim *sim)
 	struct host *host = &sim->host[rng_below(&sim->rng, sim->hosts)];
 
 	sim->words = 0;
-	/* What they hold is known only where every work is; and found out slowly where many are. */
+	/*
+	 * The contents of receives are known only if every request's are, and are found slowly if
+	 * there are many.
+	 */
 	if (sim->scenario != SCENARIO_SOUND || sim->abrupt || sim->variant.works > WORKS_SHARED_MAX)
 		return;
 	sim->word_region =
@@ -310,7 +318,7 @@ static void make_words(struct sim *sim)
 	}
 }
 
-/* Draw how many works a flow is made of. */
+/* Choose the number of a flow's requests. */
 static uint32_t count_works(struct flow *flow, bool large)
 {
 	const struct variant *variant = &flow->sim->variant;
@@ -328,7 +336,7 @@ static uint32_t count_works(struct flow *flow, bool large)
 	return works;
 }
 
-/* Works for every flow; now and then one with large messages. */
+/* Generate requests for every flow; sometimes one flow has large messages. */
 static void make_works(struct sim *sim)
 {
 	const uint32_t usual = sim->variant.bytes != 0 ? sim->variant.bytes : BYTES_SMALL;
@@ -344,7 +352,7 @@ static void make_works(struct sim *sim)
 	}
 }
 
-/* Some memory of the victim's, that its own requests or its peer's use. */
+/* Choose memory of the victim that its own or its peer's requests use. */
 static struct region *choose_lost(const struct end *end, struct rng *rng)
 {
 	const uint64_t which = rng_below(rng, 2);
@@ -379,7 +387,7 @@ static void make_strike(struct sim *sim)
 		for (unsigned int i = 0; i < 2 * sim->pairs; i++) {
 			const struct flow *flow = &sim->flow[i];
 
-			/* Whoever talks between the same two hosts. */
+			/* Other pairs of the same two hosts are affected, too. */
 			sim->flow[i].loose = (flow->from->host == end->host &&
 					      flow->to->host == end->peer->host) ||
 					     (flow->to->host == end->host &&
@@ -390,7 +398,7 @@ static void make_strike(struct sim *sim)
 
 static void make_mishap(struct sim *sim)
 {
-	/* Some flows have nothing that a mishap could happen to: try a few. */
+	/* Not every flow has a request that the mishap fits: try a few. */
 	for (int attempt = 0; attempt < 20; attempt++) {
 		struct flow *flow = &sim->flow[rng_below(&sim->rng, 2 * sim->pairs)];
 		const enum mishap mishap =
@@ -399,8 +407,8 @@ static void make_mishap(struct sim *sim)
 		if (!mishap_inflict(flow, mishap, &flow->rng))
 			continue;
 		flow->from->in->loose = true;
-		/* Where the peer fails it does not answer again: a lost NAK stays lost, and so does
-		 * one that comes while an earlier answer waits for its page. */
+		/* A peer that fails does not answer again. A lost NAK stays lost, and so does one
+		 * that comes while an earlier answer waits for its page. */
 		flow->may_give_up = (!sim->lossless || sim->variant.absent > 0) &&
 				    mishap_info(mishap)->peer_fails;
 		return;
@@ -409,8 +417,8 @@ static void make_mishap(struct sim *sim)
 }
 
 /*
- * Timeouts that hold for everything in flight at once: so that only losses, and seven in a row,
- * could exhaust the retries. That happens to none of billions of programs.
+ * Choose a timeout that holds for everything in flight, so that only seven losses in a row could
+ * exhaust the retries. That happens to none of billions of programs.
  */
 static void make_timeouts(struct sim *sim)
 {
@@ -434,7 +442,7 @@ static void make_timeouts(struct sim *sim)
 			sim->est_ns += (bytes + packets * PACKET_HDR_MAX) * 8000000 /
 				       sim->end[i].rate_kbps;
 	}
-	/* Where nothing is lost, all retries together may be as long as that. */
+	/* If nothing is lost, all retries together may take so long. */
 	patience_ns = sim->tight ? sim->est_ns / 4 : 2 * sim->est_ns;
 	for (unsigned int i = 0; i < 2 * sim->pairs; i++) {
 		struct end *end = &sim->end[i];
@@ -444,8 +452,8 @@ static void make_timeouts(struct sim *sim)
 			end->timeout++;
 		if (!sim->tight)
 			end->timeout += (uint8_t)rng_below(&sim->rng, 3);
-		/* No timer at all: for links without losses. What waits for a page may be dropped
-		 * and sent again, as if it were lost. */
+		/* Use no timer, on links without losses. A request that waits for a page may be
+		 * dropped and retransmitted, as if it were lost. */
 		if (sim->lossless && !sim->tight && sim->scenario == SCENARIO_SOUND &&
 		    rng_chance(&sim->rng, 100000) && sim->variant.absent == 0)
 			end->timeout = 0;
@@ -458,7 +466,7 @@ static void make_timeouts(struct sim *sim)
 	}
 }
 
-/* What of unreliable flows is promised all the same. */
+/* Set what is promised for unreliable flows nevertheless. */
 static void make_promises(struct sim *sim)
 {
 	for (unsigned int i = 0; i < 2 * sim->pairs; i++) {
@@ -476,7 +484,7 @@ static void make_promises(struct sim *sim)
 			      sim->variant.absent == 0;
 		if (!flow->exact)
 			continue;
-		/* Each message finds its receive request there. */
+		/* Each message finds its receive request posted. */
 		flow->receive_gap_ns = 0;
 		flow->to->cap.max_recv_wr = flow->receive_count + 1;
 	}

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The memory of a host's queues: full of rubbish when it is given, and again when it is freed. */
+/* The memory of a host's queues: filled with random bytes when it is allocated, and when it is
+ * freed. */
 #include "rings.h"
 
 #include <errno.h>
@@ -13,9 +14,9 @@
 #include "queue/srq.h"
 #include "sim.h"
 
-#define GROWTH_MAX 4 /* times as large as it began */
+#define GROWTH_MAX 4 /* limit of the size, as a multiple of the first one */
 
-/* Before each piece, for who frees it. */
+/* The header of each piece, for freeing it. */
 struct piece {
 	size_t bytes;
 	enum ring_kind kind;
@@ -28,7 +29,7 @@ static int give(void *user, size_t bytes, size_t alignment, enum ring_kind kind,
 
 	sim_check(host->sim, alignment <= sizeof(*piece), "a ring aligned to %zu bytes", alignment);
 	if (rng_chance(&host->rings.rng, 100000))
-		return 0; /* the heap may do it */
+		return 0; /* use the heap instead */
 	piece = aligned_alloc(sizeof(*piece), sizeof(*piece) + RTE_ALIGN(bytes, sizeof(*piece)));
 	sim_check(host->sim, piece != NULL, "out of memory");
 	*piece = (struct piece){.bytes = bytes, .kind = kind};
@@ -61,7 +62,7 @@ void rings_start(struct host *host, uint32_t cqe)
 	};
 	if (rng_chance(&rings->rng, 500000))
 		rings->domain.allocator = &rings->allocator;
-	/* True: there is one thread. */
+	/* Return true: there is one thread. */
 	rings->domain.single_threaded = rng_chance(&rings->rng, 500000);
 	if (rng_chance(&rings->rng, 300000))
 		rings->change_ppm = (uint32_t)rng_range(&rings->rng, 1000, 50000);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The memory of a host's queues: of an allocator that is hard on them, changed while they work. */
+/* The memory of a host's queues: an allocator that reveals errors, and changes of size while the
+ * queues are in use. */
 #ifndef SIM_RINGS_H
 #define SIM_RINGS_H
 
@@ -11,21 +12,21 @@
 struct host;
 
 struct rings {
-	struct rng rng; /* its own: what happens here draws no number elsewhere */
+	struct rng rng; /* its own random numbers: its use changes no number elsewhere */
 	struct ring_allocator allocator;
-	struct queue_domain domain; /* that all queues of the host are made in */
-	uint32_t change_ppm;	    /* chance of a change at each look of the application */
+	struct queue_domain domain; /* the domain of all queues of the host */
+	uint32_t change_ppm;	    /* probability of a change when the application polls */
 	uint32_t cqe;		    /* no completion queue becomes smaller */
-	uint64_t pieces;	    /* that the allocator gave, and nobody freed */
+	uint64_t pieces;	    /* pieces that were allocated and not freed */
 };
 
-/** Before the first queue is made. */
+/** Call before the first queue is created. */
 void rings_start(struct host *host, uint32_t cqe);
 
-/** After the last one is gone: everything was given back. */
+/** Call after the last queue was destroyed: every piece must be free. */
 void rings_stop(struct host *host);
 
-/** The application looks at its queues: now and then one moves to other memory. */
+/** Call when the application polls its queues: sometimes one moves to other memory. */
 void rings_change(struct host *host);
 
 #endif

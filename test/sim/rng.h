@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Random numbers from a seed: splitmix64, so that a run depends on its seed and on nothing else. */
+/* Random numbers by splitmix64: a run depends only on its seed. */
 #ifndef SIM_RNG_H
 #define SIM_RNG_H
 
@@ -19,8 +19,8 @@ static inline uint64_t rng_next(struct rng *rng)
 	return z ^ (z >> 31);
 }
 
-/* A stream of its own for each purpose, so that one more number drawn here changes nothing there.
- */
+/* Return a separate stream for each purpose, so that one more number drawn here changes nothing
+ * there. */
 static inline struct rng rng_fork(uint64_t seed, uint64_t purpose)
 {
 	struct rng rng = {seed ^ (purpose * 0xd1342543de82ef95u)};
@@ -29,19 +29,19 @@ static inline struct rng rng_fork(uint64_t seed, uint64_t purpose)
 	return rng;
 }
 
-/* In [0, n); n > 0. */
+/* Return a number in [0, n); n > 0. */
 static inline uint64_t rng_below(struct rng *rng, uint64_t n)
 {
 	return rng_next(rng) % n;
 }
 
-/* In [low, high]. */
+/* Return a number in [low, high]. */
 static inline uint64_t rng_range(struct rng *rng, uint64_t low, uint64_t high)
 {
 	return low + rng_below(rng, high - low + 1);
 }
 
-/* True so many times in a million. */
+/* Return true so many times in a million. */
 static inline bool rng_chance(struct rng *rng, uint32_t ppm)
 {
 	return rng_below(rng, 1000000) < ppm;

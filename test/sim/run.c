@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Running one program from its seed: start, blows that fall in the middle, rest, tear down. */
+/* Runs one program from its seed: start, events in the middle, end, and cleanup. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "age.h"
 #include "device/device.h"
+#include "entropy.h"
 #include "inside.h"
 #include "mem/mr.h"
 #include "qp/qp.h"
 #include "queue/cq.h"
 #include "sim.h"
 
-/* Things that may happen without anything becoming complete, before the run counts as a livelock.
- */
+/* events without any completion before the run counts as a livelock */
 #define EVENTS_MAX 20000000ull
 
 static void link_cut(struct sim *sim, const struct host *a, const struct host *b)
@@ -22,7 +22,7 @@ static void link_cut(struct sim *sim, const struct host *a, const struct host *b
 	sim->link[b->number][a->number].cut = true;
 }
 
-/* From now on these bytes belong to the application again: nobody may touch them. */
+/* From now on these bytes belong to the application again: nobody may access them. */
 static void remember(struct sim *sim, struct region *region)
 {
 	sim->gone = region;
@@ -42,7 +42,7 @@ static void deregister(struct sim *sim, struct region *region)
 	region->mr = NULL;
 }
 
-/* The region stays; what is under it does not. */
+/* The region stays; the memory under it does not. */
 static void take_away(struct sim *sim, struct region *region)
 {
 	remember(sim, region);
@@ -155,8 +155,8 @@ static void rest(struct sim *sim)
 		app_poll(&sim->host[i]);
 }
 
-/* All the ways to end: what is posted is flushed where the queue pair goes to ERR, and only there.
- */
+/* End a program in one of several ways. Posted requests are flushed only if the queue pair goes to
+ * ERR. */
 static void tear_down(struct sim *sim)
 {
 	uint32_t received[2 * SIM_PAIRS_MAX];
@@ -197,7 +197,7 @@ static void stop(struct sim *sim)
 	program_free(sim);
 }
 
-/* How far the program goes before the queue pairs are reset. */
+/* Choose how many requests run before the queue pairs are reset. */
 static void set_limits(struct sim *sim, bool all)
 {
 	for (unsigned int i = 0; i < 2 * sim->pairs; i++) {
@@ -215,7 +215,7 @@ static void maybe_strike(struct sim *sim)
 	if (sim->struck_ns != 0 || sim->works_closed < sim->strike_after ||
 	    sim->scenario == SCENARIO_SOUND || sim->scenario == SCENARIO_MISHAP)
 		return;
-	/* Mostly soon, for most programs are short. */
+	/* Usually it happens soon, because most programs are short. */
 	sim->struck_ns = sim->clock.now_ns +
 			 rng_below(&sim->rng, 1 + (sim->est_ns >> rng_below(&sim->rng, 8)));
 	clock_at(&sim->clock, sim->struck_ns, strike, sim, NULL);
@@ -230,8 +230,8 @@ static void check_pools(struct host *host)
 }
 
 /*
- * The applications pause until all is executed and the links are empty: no packet may survive the
- * jump of PSNs. Then they go on with older queue pairs.
+ * The applications pause until all requests are executed and the links are empty: no packet may
+ * survive the jump of PSNs. Then they continue with aged queue pairs.
  */
 static void grow_old(struct sim *sim)
 {
@@ -281,15 +281,15 @@ static void play(struct sim *sim, bool first)
 		check_pools(&sim->host[i]);
 }
 
-/* What was posted and is not complete never will be; the works behind it go on with new receives.
- */
+/* Requests that are posted and not complete never will be. The requests behind them continue with
+ * new receives. */
 static void forget(struct flow *flow)
 {
 	check_forgive(flow, flow->closed);
 	flow->closed = flow->posted;
 	flow->unsignaled = 0;
 	flow->newest = (int32_t)flow->posted - 1;
-	/* Which of its receives were taken, nobody promised. */
+	/* It is not known which of its receives were taken. */
 	if (!flow_reliable(flow)) {
 		flow->receives_posted = flow->received;
 		return;
@@ -313,7 +313,7 @@ static void reset_all(struct sim *sim)
 		end->events[IBV_EVENT_COMM_EST] = 0;
 	}
 	forge_reset(sim);
-	/* Until nothing of the old connections is on the wire any more. */
+	/* Wait until no packet of the old connections is in flight. */
 	sim->draining = true;
 	sim->progress_ns = sim->clock.now_ns;
 	rest(sim);

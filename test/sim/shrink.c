@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Make a program that fails smaller: option by option, as long as it fails in the same way. */
+/* Makes a failing program smaller: option by option, while it fails in the same way. */
 #include "shrink.h"
 
 #include <string.h>
@@ -27,7 +27,7 @@ static time_t now(void)
 	return t.tv_sec;
 }
 
-/* Run a variant. If it fails as the first one did, it is the best so far: return true. */
+/* Run a variant. If it fails as the first one did, it is the best one so far; return true. */
 static bool fails(struct search *search, const struct variant *variant)
 {
 	struct outcome outcome;
@@ -51,7 +51,7 @@ static bool drop(struct search *search, uint32_t *field, struct variant *variant
 	return fails(search, variant);
 }
 
-/* Take a part of an option's value away, as long as the program fails. */
+/* Subtract a part of an option's value while the program fails. */
 static bool take_away(struct search *search, unsigned int index, uint32_t usual, uint32_t part)
 {
 	bool smaller = false;
@@ -69,7 +69,7 @@ static bool take_away(struct search *search, unsigned int index, uint32_t usual,
 	return smaller;
 }
 
-/* Make an option smaller, whose usual value is given: by halves, then an eighth at a time. */
+/* Reduce an option towards its usual value: by halves, then by an eighth at a time. */
 static bool halve(struct search *search, unsigned int index, uint32_t usual)
 {
 	const bool by_half = take_away(search, index, usual, 2);
@@ -77,7 +77,7 @@ static bool halve(struct search *search, unsigned int index, uint32_t usual)
 	return take_away(search, index, usual, 8) || by_half;
 }
 
-/* Add bits, one by one, to a mask of things that the program does without. */
+/* Add bits one by one to a mask of features to switch off. */
 static bool add_bits(struct search *search, unsigned int index, unsigned int bits)
 {
 	bool smaller = false;
@@ -91,7 +91,7 @@ static bool add_bits(struct search *search, unsigned int index, unsigned int bit
 	return smaller;
 }
 
-/* Let the wire misbehave ten times less often, or half as often. */
+/* Make the link's faults ten times, or twice, as rare. */
 static bool soften(struct search *search, unsigned int index)
 {
 	static const uint32_t percents[] = {90, 50};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Make a program that fails smaller, as long as it fails in the same way. */
+/* Makes a failing program smaller, while it fails in the same way. */
 #ifndef SIM_SHRINK_H
 #define SIM_SHRINK_H
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Lets the simulator look for a fault that it fakes, and runs the smallest program that it prints.
+"""Let the simulator find a simulated fault, and run the smallest program that it prints.
 
 usage: shrink.py SIM
 """
@@ -18,7 +18,7 @@ def run(sim, arguments, **environment):
 
 
 def works(arguments):
-    """At most so many works a flow."""
+    """Return the largest number of requests of a flow."""
     return int(arguments[arguments.index("--first") + 1]) if "--first" in arguments else 2000
 
 
@@ -27,7 +27,7 @@ def check(sim, breaks, message):
     found = re.search(r"^sim: repeat it with: sim (.*?) \(\d+ smaller ones were tried\)$", text, re.M)
     assert status != 0 and found, f"{breaks}: exit {status}\n{text}"
     smallest = found.group(1).split()
-    # one READ, and what is posted before it; it was up to 2,000 works a flow
+    # one READ, and the requests before it; a flow had up to 2,000
     assert works(smallest) <= 20, f"{breaks}: not small: {smallest}"
     status, text = run(sim, smallest, SIM_BREAK=breaks)
     assert status != 0 and re.search(message, text), f"{breaks}: {smallest}: exit {status}\n{text}"
@@ -37,7 +37,7 @@ def check(sim, breaks, message):
 
 
 def soak(sim):
-    """A soak goes on behind a failure, and counts it."""
+    """Check that a soak continues after a failure, and counts it."""
     status, text = run(sim, ["--hours", "0.0006", "--jobs", "2"], SIM_BREAK="crash")
     found = re.search(r"^soak: (\d+) programs, (\d+) work requests, \d+ packets, (\d+) violations$", text, re.M)
     assert status != 0 and found, f"exit {status}\n{text}"

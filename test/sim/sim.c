@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The simulator's command line: programs from one seed after another, until time is up or one
+/* The simulator's command line: programs from one seed after another, until the time is over or one
  * fails. */
 #include "sim.h"
 
@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "entropy.h"
 #include "supervise.h"
 
 /* Every run begins with these seeds: 1 to FIXED_SEEDS. */
@@ -78,7 +79,7 @@ static int scenario_named(const char *name)
 	exit(2);
 }
 
-#define VARIANT_OPTION 1000 /* getopt_long's result for the first option of a program */
+#define VARIANT_OPTION 1000 /* the value of getopt_long for the first option of a program */
 
 static const struct option longs[] = {
 	{"seed", required_argument, NULL, 's'},

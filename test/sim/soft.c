@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What Linux's Soft-RoCE does and this stack does not, where a requester must live with it: behind
- * an RNR NAK it says of the next packet that came that it is out of sequence.
+ * Simulates a behaviour of Linux's Soft-RoCE that a requester must tolerate: after an RNR NAK it
+ * sends a sequence NAK for the next packet.
  */
 #include <stdlib.h>
 #include <string.h>

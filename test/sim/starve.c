@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What a slow receiver costs, with and without losses: its application looks now and then, and
- * posts receive requests for the messages that it has found. Between its looks the requests run
- * out, and the sender gets RNR NAKs. Prints packets sent for each that is needed, and goodput, for
- * peers that keep what comes out of order and for go-back-N peers; fails where a peer that keeps
- * gets more than what was lost.
+ * The cost of a slow receiver, with and without losses. Its application polls now and then, and
+ * posts receive requests for the messages that it has found. Between polls the requests run out,
+ * and the sender gets RNR NAKs. The program prints packets sent for each that is needed, and
+ * goodput, for peers that keep out of order packets and for go-back-N peers. It fails if a peer
+ * that keeps packets gets more than what was lost.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,23 +17,23 @@
 #define IN_FLIGHT  16u
 #define LATENCY_NS 5000
 #define MBPS	   100000
-/* With peers that keep: the refused packet, the next one that may be held back, and that one again
- * when it was refused; and the losses themselves, some twice. */
+/* With peers that keep packets, these are sent again: the refused packet; the next one, which may
+ * be held back, and again when it was refused; and the lost packets, some of them twice. */
 #define EXCESS_RNR   3
 #define EXCESS_LOSS  1.5
 #define EXCESS_START 0.01
 /*
- * Goodput of a peer that keeps, to that of a go-back-N peer. Where each message is one packet and
- * packets get lost, the packet that goes alone and its answer are lost too, and only a timer tells:
- * 0.71 was measured.
+ * Goodput with a peer that keeps packets, relative to a go-back-N peer. If each message is one
+ * packet and packets get lost, the packet that goes alone and its answer are lost too, and only a
+ * timer recovers: 0.71 was measured.
  */
 #define GOODPUT	     0.99
 #define GOODPUT_LOSS 0.65
 
 struct wanting {
 	uint32_t message_bytes;
-	unsigned int receives; /* posted at a time */
-	uint64_t look_ns;      /* between two looks of the receiver's application */
+	unsigned int receives; /* receive requests posted at a time */
+	uint64_t look_ns;      /* between two polls of the receiver's application */
 	uint32_t loss_ppm;
 	uint32_t reorder_ppm;
 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Run programs in child processes, and tell of those that fail. */
+/* Runs programs in child processes, and reports those that fail. */
 #include "supervise.h"
 
 #include <errno.h>
@@ -16,13 +16,14 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "entropy.h"
 #include "shrink.h"
 #include "sim.h"
 
-#define CPU_LIMIT_S    120 /* CPU time; a program that takes longer does not end */
+#define CPU_LIMIT_S    120 /* CPU time; a program that uses more does not end */
 #define TELL_SECONDS   60
 #define SAVED_MAX      100 /* programs */
-#define SHRUNK_OF_KIND 2   /* programs that fail in one way and are made smaller */
+#define SHRUNK_OF_KIND 2   /* failing programs of one kind that are made smaller */
 #define KINDS_MAX      64
 
 static struct report own_report;
@@ -82,7 +83,7 @@ static time_t seconds_now(void)
 	return now.tv_sec;
 }
 
-/* Begin a child: it reports, ends with its parent, and prints into a file. */
+/* Start a child: it reports, ends with its parent, and prints into a file. */
 static void begin_child(struct report *shared, const char *log)
 {
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -181,7 +182,7 @@ static void describe(const struct report *failure, int status, char *text, size_
 		snprintf(text, room, "ended with status %d", WEXITSTATUS(status));
 }
 
-/* Print what failed, and the smallest program found that does. */
+/* Print the failure, and the smallest program found that has it. */
 static void tell_failure(struct soak *soak, const struct report *failure, int status)
 {
 	const struct options *options = soak->options;
@@ -240,7 +241,7 @@ static bool time_is_up(const struct soak *soak)
 	return (double)(seconds_now() - soak->began) >= soak->options->hours * 3600;
 }
 
-/* A process has ended: if it failed, tell, and go on behind the seed that failed. */
+/* A process has ended. If it failed, report that, and continue behind the failed seed. */
 static bool end_job(struct soak *soak, unsigned int index, int status)
 {
 	struct job *job = &soak->jobs[index];

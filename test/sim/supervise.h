@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Run programs in child processes: one child a job, from seed to seed. A program that breaks a
- * promise, crashes or does not end is made smaller, printed and, in a soak, saved; its job goes on
- * with the next seed.
+ * Runs programs in child processes: each child is a job that goes from seed to seed. A program that
+ * breaks a promise, crashes or does not end is made smaller, printed and, in a soak, saved; its job
+ * continues with the next seed.
  */
 #ifndef SIM_SUPERVISE_H
 #define SIM_SUPERVISE_H
@@ -19,25 +19,25 @@
 struct options {
 	uint64_t seed;
 	bool one;    /* only this seed */
-	bool from;   /* from this seed on, without the fixed ones */
+	bool from;   /* begin at this seed, without the fixed ones */
 	bool vary;   /* draw the options of each program from its seed */
 	bool shrink; /* make this one seed smaller, if it fails */
 	bool verbose;
 	unsigned int seconds; /* CPU time of one job */
 	double hours;	      /* wall clock, instead of seconds; 0: none */
 	unsigned int jobs;
-	int only;	  /* scenario asked for, -1 for any */
+	int only;	  /* requested scenario; -1: any */
 	const char *save; /* folder for failing programs, or NULL */
 	struct variant variant;
 	uint32_t given; /* a bit for each option in `variant` that the command line sets */
 };
 
-/* A process tells its supervisor of its programs here, in shared memory. */
+/* The report of a process to its supervisor, in shared memory. */
 struct report {
-	bool supervised; /* a failure is recorded here, and not printed */
-	uint64_t seed;	 /* of the program that runs, or failed */
+	bool supervised; /* failures are recorded here, and not printed */
+	uint64_t seed;	 /* of the program that runs, or that failed */
 	struct variant variant;
-	uint64_t programs; /* that passed */
+	uint64_t programs; /* programs that passed */
 	uint64_t works;
 	uint64_t packets;
 	/* Of a failure: `kind` is the format of its message, by which two failures are of one kind;
@@ -76,8 +76,5 @@ void sim_run_seeds(const struct options *options, uint64_t seed, bool fixed);
 
 /** Run one program in this process (in sim.c). */
 void sim_run_seed(const struct options *options, uint64_t seed, const struct variant *variant);
-
-/** Return a truly random number, for the first seed (in entropy.c). */
-uint64_t entropy_true(void);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* One line for each frame: --verbose. */
+/* Prints one line for each frame (--verbose). */
 #include <stdio.h>
 
 #include "sim.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The options of a program: parsed, printed, drawn from its seed. */
+/* The options of a program: parsed, printed, or drawn from its seed. */
 #include "variant.h"
 
 #include <stdio.h>
@@ -143,7 +143,7 @@ void variant_tune(const struct variant *variant)
 	tuning_without(text);
 }
 
-/* Draw a number of PSNs after which older ones seem to be near. */
+/* Draw a number of PSNs after which old PSNs seem to be near. */
 static uint32_t draw_age(struct rng *rng)
 {
 	switch (rng_below(rng, 5)) {
@@ -182,8 +182,8 @@ static void draw(struct variant *variant, uint64_t seed)
 		variant->without = (uint32_t)rng_range(&rng, 1, (1u << TUNING_CHOICES) - 1);
 }
 
-/* Of a stream of its own: the other options of a seed stay as they were before there was this one.
- */
+/* Use a separate random stream, so that the other options of a seed stay as they were before this
+ * one existed. */
 static void draw_absent(struct variant *variant, uint64_t seed)
 {
 	struct rng rng = rng_fork(seed, 503);

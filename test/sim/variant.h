@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The options of a program: what its seed alone does not say. All zeros is the program that the
- * seed stands for. Each option is a number, so that a program that fails can be made smaller option
- * by option (shrink.h), and so that one line repeats it.
+ * The options of a program, which its seed alone does not determine. With all zeros, the program is
+ * the one of the seed. Each option is a number, so that a failing program can be made smaller
+ * option by option (shrink.h), and so that one line repeats it.
  */
 #ifndef SIM_VARIANT_H
 #define SIM_VARIANT_H
@@ -60,10 +60,10 @@ enum calm {
  * the command line sets (a bit of `given` each). */
 void variant_draw(struct variant *variant, uint32_t given, uint64_t seed);
 
-/** Return where the value of an option is. */
+/** Return the address of an option's value. */
 uint32_t *variant_field(struct variant *variant, unsigned int index);
 
-/** Set an option from the command line. Exits where the value is not one. */
+/** Set an option from the command line. Exit if the value is invalid. */
 void variant_parse(struct variant *variant, unsigned int index, const char *value);
 
 /** Write the options that repeat a program: "" or " --name value ...". */

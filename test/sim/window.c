@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Memory windows: making up their episodes, and posting what binds and closes them. */
+/* Memory windows: generates their episodes, and posts the requests that bind and close them. */
 #include "window.h"
 
 #include "mem/mw.h"
@@ -9,7 +9,7 @@
 	(IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC | \
 	 LATER_ACCESS_FLUSH_GLOBAL)
 
-/* Bind and local invalidate are the owner's, on the flow that goes the other way. */
+/* Bind and local invalidate are requests of the owner, in the flow of the opposite direction. */
 static struct flow *user_of(const struct flow *flow, const struct work *work)
 {
 	return work_is_local(work) ? flow->from->in : (struct flow *)(uintptr_t)flow;
@@ -40,7 +40,7 @@ static bool open_episode(struct flow *flow, const struct work *work)
 				    .whole = rng_chance(rng, 600000),
 				    .opens = -1,
 				    .last_use = -1};
-	/* Words are aligned in the region; in a part of it only if that is. */
+	/* Words are aligned in the region, but in a part of it only if the part is. */
 	episode->zero_based =
 		rng_chance(rng, 300000) && (episode->whole || work->remote.offset % 8 == 0);
 	window->count++;
@@ -55,8 +55,8 @@ void window_use(struct flow *flow, struct work *work)
 
 	if (!window->in_use || work->remote.region == NULL || work->word != NULL)
 		return;
-	/* The owner ends it when all that was used by it is complete. Where that may be because it
-	 * failed, it may still be carried out. */
+	/* The owner ends it when all requests that used it are complete. If they may be complete
+	 * because they failed, they may still be executed. */
 	if (window->open && flow->sim->scenario == SCENARIO_SOUND && rng_chance(rng, 100000)) {
 		window->episodes[window->count - 1].closing = CLOSED_BY_OWNER;
 		window->open = false;
@@ -100,7 +100,7 @@ bool window_plan(struct flow *user, struct work *work, int32_t index)
 		episode->opens = index;
 		return true;
 	}
-	/* A window of type 1 is closed by binding it to nothing, or by the next binding. */
+	/* A window of type 1 is closed by a binding of length 0, or by the next binding. */
 	work->opcode = window->type == IBV_MW_TYPE_2 ? IBV_WR_LOCAL_INV : IBV_WR_BIND_MW;
 	work->whole = true;
 	return episode->closing == CLOSED_BY_OWNER || window_plan(user, work, index);
@@ -123,7 +123,7 @@ void window_stop(struct flow *flow)
 		mw_destroy(flow->window.mw);
 }
 
-/* A work that others wait for is complete, one way or the other. */
+/* A request that others wait for is complete, with success or an error. */
 static bool is_done(const struct flow *flow, int32_t index)
 {
 	return index < 0 || flow->closed > (uint32_t)index;
@@ -140,7 +140,10 @@ bool window_lets(const struct flow *flow, const struct work *work)
 	episode = episode_of(flow, work);
 	if (!work_is_local(work))
 		return is_done(flow->from->in, episode->opens);
-	/* What closes it waits for all who use it; what binds it anew, for who has closed it. */
+	/*
+	 * The request that closes a window waits for all that use it; the next binding waits for
+	 * the request that closed it.
+	 */
 	if (work->whole)
 		return is_done(user, episode->last_use);
 	return work->episode == 0 || is_done(user, episode[-1].last_use);

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""fio's engine `rdma`: a server and a client, by each verb it has."""
+"""fio's engine `rdma`: a server and a client, with each verb of the engine."""
 
 import json
 import re
@@ -10,12 +10,12 @@ from sides import StorageRunning
 SECONDS = 60
 PORT = 7788
 MIB = 32
-SMALL_MIB = 4  # where each request has 4 KiB
+SMALL_MIB = 4  # for requests of 4 KiB
 VERBS = ("write", "read", "send")
 
 
 class FioTest:
-    """All checks of one wire."""
+    """All checks of one kind of link."""
 
     def __init__(self, report, sides):
         self._report = report
@@ -37,7 +37,7 @@ class FioTest:
         self._report.check(name, function, *args)
 
     def _run(self, verb, size, mib, threads):
-        """Messages: fio asks for no RNR retry, so its server needs far more receives than its client has messages."""
+        """fio asks for no RNR retry, so its server needs many more receive requests than its client has messages."""
         common = ["--ioengine=rdma", f"--port={PORT}", f"--bs={size}", f"--size={mib}m", "--output-format=json", *threads]
         with StorageRunning() as running:
             server = running.add(self._sides.target.start(

@@ -1,6 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Storage programs, unmodified, on uroce: Debian's tgt, libiscsi, QEMU's block layer and fio."""
+"""
+Storage programs, unmodified, on uroce: Debian's tgt, libiscsi, QEMU's block layer, fio, and SPDK. --only kernel: Linux's
+initiators and targets in a virtual machine, as make test-interop-all does.
+"""
 
 import argparse
 import os
@@ -8,19 +11,32 @@ import random
 import sys
 import tempfile
 
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+TEST_DIR = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+sys.path[:0] = [TEST_DIR, os.path.join(TEST_DIR, "interop")]
 
 from harness.process import exit_on_signals  # noqa: E402
 from harness.report import Report  # noqa: E402
 from harness.tools import UROCE_RUN  # noqa: E402
 from fio import FioTest  # noqa: E402
-from sides import make_sides  # noqa: E402
+from guest import bridged_network, make_image  # noqa: E402
+from sides import attached_sides, make_sides  # noqa: E402
+from spdk import SpdkTest  # noqa: E402
 from tgt import TgtTest  # noqa: E402
+from uroce_peer import UrocePeer  # noqa: E402
+import example  # noqa: E402
+import kernel  # noqa: E402
+
+
+def run_kernel(report, work_dir, rng):
+    """Run the checks that need a virtual machine."""
+    image_dir = make_image()
+    network = bridged_network()
+    kernel.run(report, network, image_dir, work_dir, UrocePeer(network, work_dir), rng)
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--only", metavar="TEXT", help="run the checks whose name contains this, such as tgt or fio")
+    parser.add_argument("--only", metavar="TEXT", help="run the checks whose name contains this, such as tgt, fio or spdk")
     parser.add_argument("--kills", type=int, default=10, help="times that an initiator is killed (10)")
     parser.add_argument("--target-kills", type=int, default=2, help="times that the target is killed (2)")
     parser.add_argument("--seed", type=int, default=random.randrange(1 << 32), help="chooses the moments of the kills")
@@ -35,9 +51,20 @@ def main():
     print(f"seed {options.seed}")
     rng = random.Random(options.seed)
     with tempfile.TemporaryDirectory(prefix="uroce-storage-") as work_dir:
+        if (options.only or "").startswith("kernel"):
+            run_kernel(report, work_dir, rng)
+            return report.summary()
+        example.run(report, work_dir)
         for sides in make_sides(work_dir):
             TgtTest(report, sides, rng, options).run_all()
             FioTest(report, sides).run_all()
+            SpdkTest(report, sides, rng, options).run_all()
+        for sides in attached_sides(work_dir):
+            spdk = SpdkTest(report, sides, rng, options)
+            if sides.wire == "isolated":
+                spdk.run_data()
+            else:
+                spdk.run_all()
         return report.summary()
 
 

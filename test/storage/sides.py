@@ -1,42 +1,45 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The two sides of a storage test: the target's and the initiator's, on each kind of wire."""
+"""The two sides of a storage test, the target's and the initiator's, on each kind of link."""
 
 import os
 
-from harness.process import LocalHost, Namespace, Running, wait_until
+from harness.process import LocalHost, Namespace, Process, Running, wait_until
+from harness.report import CheckFailed
 from harness.tools import UROCE_RUN
 
+UROCED = os.path.join(os.path.dirname(UROCE_RUN), "uroced")
 START_SECONDS = 30
 
 
 class Side:
-    """One side: starts programs on its device, and others beside them in its network namespace."""
+    """One side: it starts programs on its device, and other programs in its network namespace."""
 
     def __init__(self, name, work_dir, cpu, namespace, port_options):
         self._started = 0
         self._name = name
         self._work_dir = work_dir
-        self._cpu = cpu % os.cpu_count()
+        self.cpu = cpu % os.cpu_count()
         self._namespace = namespace
         self._prefix = [*namespace.prefix, UROCE_RUN, *port_options, "--"]
 
     def start(self, argv):
-        """Starts a program on the device. Each has an output file of its own."""
+        """Start a program on the device. Each has its own output file."""
         return self._start(argv, self._prefix)
 
     def start_beside(self, argv):
-        """Starts a program that needs no device, such as one that administrates a target."""
+        """Start a program that needs no device, such as the one that configures a target."""
         return self._start(argv, self._namespace.prefix)
 
     def _start(self, argv, prefix):
         self._started += 1
-        return LocalHost(f"{self._name}-{self._started}", self._work_dir, prefix, self._cpu).start(argv)
+        return LocalHost(f"{self._name}-{self._started}", self._work_dir, prefix, self.cpu).start(argv)
 
 
 class Sides:
-    """A wire's two sides. The target has the first address."""
+    """The two sides of a link. The target has the first address."""
 
-    def __init__(self, wire, work_dir, target, initiator, address):
+    def __init__(self, wire, work_dir, target, initiator, address, owner=None):
+        self.owner = owner  # the uroced that both are attached to
         self.wire = wire
         self.work_dir = work_dir
         self.target = target
@@ -45,7 +48,7 @@ class Sides:
 
 
 def memif_sides(work_dir):
-    """Two processes in one namespace, a shared-memory wire between them."""
+    """Return two processes in one namespace, connected by memif."""
     namespace = Namespace("stmemif")
     sides = []
     for cpu, role in enumerate(("server", "client")):
@@ -55,7 +58,7 @@ def memif_sides(work_dir):
 
 
 def veth_sides(work_dir):
-    """Two namespaces with a veth pair, as two containers."""
+    """Return two namespaces with a veth pair, as two containers."""
     namespaces = [Namespace("stveth0"), Namespace("stveth1")]
     namespaces[0].run("ip", "link", "add", "veth0", "mtu", "9000", "type", "veth", "peer",
                       "name", "veth1", "mtu", "9000", "netns", namespaces[1].name)
@@ -67,23 +70,41 @@ def veth_sides(work_dir):
     return Sides("veth", work_dir, *sides, "10.9.12.1")
 
 
+def attached_sides(work_dir):
+    """Two processes that share one uroced: their packets go from one to the other."""
+    namespace = Namespace("stowner")
+    sockets = {name: os.path.join(work_dir, f"{name}.sock") for name in ("attached", "isolated")}
+    owner = Process([*namespace.prefix, UROCED, "--port", "net_null0", "--mtu", "4200", "--ip", "10.9.14.1/24",
+                     "--socket", sockets["attached"], f"--isolated={sockets['isolated']}"],
+                    os.path.join(work_dir, "uroced.log"))
+    if not wait_until(lambda: os.path.exists(sockets["isolated"]) or owner.poll() is not None, START_SECONDS) \
+            or owner.poll() is not None:
+        raise CheckFailed("uroced does not start", owner.story("uroced"))
+    for wire, option in (("attached", "--socket"), ("isolated", "--isolated")):
+        sides = [Side(f"{wire}-{cpu}", work_dir, cpu, namespace, [f"{option}={sockets[wire]}"]) for cpu in range(2)]
+        yield Sides(wire, work_dir, *sides, "10.9.14.1", owner)
+
+
 def make_sides(work_dir):
-    """One after the other: a wire is made when its tests begin."""
+    """Yield one kind of link after the other; each is made when its tests begin."""
     yield memif_sides(work_dir)
     yield veth_sides(work_dir)
 
 
 class StorageRunning(Running):
-    """Also waits for what storage programs say."""
+    """A running check that can also wait for the output of storage programs."""
+
+    def wait_for(self, process, condition, reason, seconds=START_SECONDS):
+        """Wait until a server is ready. If it is not, the check fails for the reason."""
+        if not wait_until(lambda: condition() or process.poll() is not None, seconds) or process.poll() is not None:
+            self.fail(reason)
 
     def wait_for_output(self, process, words, seconds=START_SECONDS):
-        """Waits until a server says that it is ready."""
-        if not wait_until(lambda: words in process.output() or process.poll() is not None, seconds) or \
-                process.poll() is not None:
-            self.fail(f"'{words}' is not printed")
+        """Wait until a server reports that it is ready."""
+        self.wait_for(process, lambda: words in process.output(), f"'{words}' is not printed", seconds)
 
     def expect(self, process, seconds, what):
-        """The program ends in that time, with exit status 0; returns its output."""
+        """Check that the program ends in that time with exit status 0; return its output."""
         status = process.wait(seconds)
         if status != 0:
             self.fail(f"{what}: hangs (after {seconds} s)" if status is None else f"{what}: exit {status}")

@@ -54,7 +54,9 @@ struct uroce_port_config {
 
 /**
  * Make a port an RDMA device. Not MT-safe. Call it after EAL's start and before the first
- * ibv_get_device_list, once per process. Errors are also written to stderr.
+ * ibv_get_device_list, once per process. Errors are also written to stderr. The device ends with
+ * the process. An application that calls rte_eal_cleanup before it exits chooses progress "inline"
+ * and destroys its queue pairs first; it calls no verbs afterwards.
  *
  * @return
  *   0; -EINVAL: no such port, or an invalid address; -EBUSY: there is a device already; or another

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Sending from the application's huge pages: by the NIC itself where VFIO lets it, else by copy."""
+"""Sending from the application's huge pages: the NIC reads them itself if VFIO lets it; otherwise they are copied."""
 
 import re
 
@@ -14,7 +14,7 @@ FIRST_PORT = 21900
 
 
 class HugeCase(PeerCase):
-    """Knows whether the client's port is to have read the pages by itself."""
+    """A case that knows if the client's port must have read the pages itself."""
 
     def __init__(self, in_place):
         super().__init__("huge")
@@ -28,7 +28,7 @@ class HugeCase(PeerCase):
 
 
 def run(report, guest, peer, cells):
-    """Each cell: a NIC and a driver of the kernel."""
+    """Run each cell: a NIC and a driver of the kernel."""
     for number, (nic, driver) in enumerate(cells):
         def cell():
             ports.bind(guest, nic, driver)

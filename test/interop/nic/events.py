@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A NIC whose link goes and comes, and that is pulled out while it is used."""
+"""A NIC whose link goes down and up, and that is pulled out while it is used."""
 
 from harness.process import wait_until
 from harness.report import CheckFailed
@@ -9,10 +9,10 @@ import ports
 
 EVENT_SECONDS = 60
 TRAFFIC_SECONDS = 180
-FLAP_SECONDS = 20   # of traffic: longer than what is done to the link meanwhile
+FLAP_SECONDS = 20   # duration of the traffic: longer than the test changes the link
 PRESSES = 4
 STARTS = 12
-GAP_SECONDS = 1.5   # shorter than a queue pair's retries (8 x 1 s) last
+GAP_SECONDS = 1.5   # shorter than all retries of a queue pair (8 x 1 s)
 PORT = 21950
 
 
@@ -20,7 +20,7 @@ def wait_for(process, text):
     if not wait_until(lambda: text in process.output() or process.poll() is not None, EVENT_SECONDS, 0.2):
         raise CheckFailed(f"no '{text}'", process.story("guest"))
     if text not in process.output():
-        raise CheckFailed("it ended early", process.story("guest"))
+        raise CheckFailed("the program ended early", process.story("guest"))
 
 
 def watch_link(guest, nic, host):
@@ -37,17 +37,18 @@ def watch_link(guest, nic, host):
 
 
 def unplug(guest, nic):
-    """The guest may miss the button that QEMU presses, as while it is still taking the device in."""
+    """Press the button of the slot. The guest may miss it, for example while it still initialises the device."""
     for _ in range(PRESSES):
         guest.monitor(f"device_del {nic.name}")
         gone = f"test ! -e /sys/bus/pci/devices/{nic.pci}"
         if wait_until(lambda: guest.run(gone)[0] == 0, EVENT_SECONDS / PRESSES, 0.2):
             return
-    raise CheckFailed("the kernel does not get the device back")
+    raise CheckFailed("the kernel did not get the device back")
 
 
 def _find_link_up(host):
-    """The NIC's own start takes the link down for a moment: what a program sees then is luck, so it has several."""
+    """The NIC takes its link down for a moment when it starts, so a program may find it up or down. It gets several
+    attempts."""
     for _ in range(STARTS):
         devinfo = host.start(["ibv_devinfo", "-d", DEVICE])
         try:
@@ -58,7 +59,7 @@ def _find_link_up(host):
 
 
 class Traffic:
-    """ib_write_bw from the guest, under way."""
+    """A running ib_write_bw from the guest."""
 
     def __init__(self, host, peer, port, seconds):
         ours = Side(host, DEVICE, host.address, gid_index(gids(host, DEVICE), host.gid_address))
@@ -68,11 +69,12 @@ class Traffic:
         if not wait_until(lambda: self.server.listens(port), EVENT_SECONDS):
             raise CheckFailed("the server does not listen", self.server.story("server"))
         self.client = host.start(program.argv(ours, port, theirs.address))
-        # It prints when it ends: what is under way after that time is not the exchange of addresses any more.
+        # The program prints only when it ends. After this time the exchange of addresses is over, and data is in
+        # flight.
         if not wait_until(lambda: self.server.connected(port), EVENT_SECONDS):
             story = self.story()
             self.__exit__()
-            raise CheckFailed("they do not meet", story)
+            raise CheckFailed("the two programs did not connect", story)
         wait_until(lambda: False, 3 * GAP_SECONDS)
 
     def __enter__(self):
@@ -95,7 +97,7 @@ def _flap_under_traffic(guest, nic, host, peer):
             guest.monitor(f"set_link {nic.name} on")
             wait_until(lambda: False, 2 * GAP_SECONDS)
         if traffic.client.wait(TRAFFIC_SECONDS) != 0:
-            raise CheckFailed("it does not survive", traffic.story())
+            raise CheckFailed("the traffic did not survive", traffic.story())
 
 
 def _pull_out(guest, nic, host, peer):
@@ -103,11 +105,11 @@ def _pull_out(guest, nic, host, peer):
         wait_until(lambda: False, GAP_SECONDS)
         unplug(guest, nic)
         status = traffic.client.wait(TRAFFIC_SECONDS)
-        # 128 and more: a signal
+        # 128 and more: the program ended by a signal
         if status is None or status == 0 or status >= 128:
             raise CheckFailed(f"the program ends with {status}", traffic.story())
         if "Completion with error" not in traffic.client.output():
-            raise CheckFailed("there is no error completion", traffic.story())
+            raise CheckFailed("the program got no error completion", traffic.story())
 
 
 def pull_out_watched(guest, nic, host):
@@ -125,12 +127,12 @@ def pull_out_watched(guest, nic, host):
 def plug_in(guest, nic):
     guest.monitor(nic.plug())
     if not wait_until(lambda: guest.run(f"test -e /sys/bus/pci/devices/{nic.pci}/driver")[0] == 0, EVENT_SECONDS, 0.2):
-        raise CheckFailed("the device does not come back")
+        raise CheckFailed("the device did not come back")
     ports.bind(guest, nic, "vfio-pci")
 
 
 def run(report, guest, peer, everything):
-    """Ends without the virtio NIC."""
+    """The virtio NIC is gone at the end."""
     virtio, e1000e, _ = ports.NICS
     ports.bind(guest, virtio, "vfio-pci")
     ports.bind(guest, e1000e, "vfio-pci")

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A program that has a NIC and does nothing: its helper thread answers pings, and else sleeps until a frame comes."""
+"""A program that has a NIC and does nothing. Its helper thread answers pings, and otherwise sleeps until a frame
+comes."""
 
 from harness.process import wait_until
 from harness.report import CheckFailed
@@ -10,18 +11,19 @@ import ports
 
 PROGRAM = "ibv_asyncwatch"
 SECONDS = 4
-# It looks 50 times a second, which takes 2 or 3% of an emulated CPU; one that polls takes all of it.
+# The helper thread checks 50 times a second, which takes 2 or 3% of an emulated CPU. One that polls takes all of it.
 CPU_PERCENT_MAX = 50
-SWITCHES_MAX = 250  # a second; one that looks each millisecond has more
+SWITCHES_MAX = 250  # for each second; a thread that checks every millisecond has more
 ASK = (f"cat /proc/uptime; for task in /proc/$(pidof {PROGRAM})/task/*; do "
        "cat $task/schedstat; grep ^voluntary $task/status; done")
 
 
 def _look(guest):
-    """Seconds since the guest booted; of all threads, CPU seconds, and how often they went to sleep."""
+    """Return the guest's seconds since boot, and for all threads their CPU seconds and how often they went to
+    sleep."""
     status, output = guest.run(ASK)
     if status:
-        raise CheckFailed(f"nothing is known of the program: {output}")
+        raise CheckFailed(f"/proc has no data about the program: {output}")
     uptime, *lines = [line.split() for line in output.splitlines()]
     return (float(uptime[0]), sum(int(line[0]) for line in lines if len(line) == 3) / 1e9,
             sum(int(line[1]) for line in lines if len(line) == 2))
@@ -33,7 +35,7 @@ def _sleeps(guest, nic, host):
         events.wait_for(program, "async event FD")
         status, output = guest.run(f"ping -c 3 -w 60 {nic.address}", 2 * events.EVENT_SECONDS)
         if status:
-            raise CheckFailed(f"no answer: {output}", program.story("guest"))
+            raise CheckFailed(f"the peer did not answer: {output}", program.story("guest"))
         before = _look(guest)
         wait_until(lambda: False, SECONDS)
         seconds, cpu, switches = (after - then for after, then in zip(_look(guest), before))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""NIC models x ways to bind them x peers x programs: uroce in a guest, on NICs that DPDK drives."""
+"""The matrix of NIC models, drivers, peers and programs: uroce in a guest, on NICs that DPDK drives."""
 
 from harness.tools import PerfTest, PingPong, Side, gid_index, gids, run_pair
 
@@ -22,7 +22,7 @@ def programs(path_mtu, verbs=VERBS):
 
 
 def all_cells(drivers):
-    """(NIC, driver, the guest's peers by index, family, programs)"""
+    """Return all cells: (NIC, driver, the guest's peers by index, family, programs)."""
     for driver in drivers:
         for nic in ports.NICS:
             for peer in (0, 1):
@@ -32,7 +32,7 @@ def all_cells(drivers):
 
 
 def few_cells():
-    """Each NIC, way of binding, peer, family, path MTU and program at least once, in as little time as that takes."""
+    """Return few cells that cover each NIC, driver, peer, family, path MTU and program at least once."""
     virtio, e1000e, vmxnet3 = ports.NICS
     yield virtio, "vfio-pci", 1, "ipv4", programs(4096, ("write", "read"))
     yield e1000e, "vfio-pci", 0, "ipv6", programs(4096, ("send",))
@@ -64,7 +64,7 @@ class Matrix:
                            family, program)
 
     def _side(self, host, family, address, address6):
-        """The table of GIDs is the same at each start, as long as the addresses are."""
+        """The GID table is the same at each start while the addresses are the same."""
         key = (host.name, host.address)
         if key not in self._tables:
             self._tables[key] = gids(host, host.device)
@@ -72,7 +72,7 @@ class Matrix:
                     gid_index(self._tables[key], address if family == "ipv4" else address6))
 
     def _cell(self, title, host, peer, family, program):
-        """The direction alternates: each program of perftest has one in which the payload goes."""
+        """The direction alternates: in each program of perftest the payload goes one way."""
         def cell():
             self._port += 1
             ours = self._side(host, family, host.gid_address, host.gid_address6)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Everything that is tested on NICs that DPDK drives, in a guest of its own."""
+"""All tests on NICs that DPDK drives, in a guest of their own."""
 
 import re
 
@@ -14,13 +14,13 @@ import secondary
 import sharing
 import steering
 
-# DPDK's vmxnet3 driver gives commands at its start before it has told the device where their memory is: two reads of
-# address 0, which dpdk-testpmd makes as well.
+# When it starts, DPDK's vmxnet3 driver gives commands before it has told the device where their memory is. This causes
+# two reads of address 0; dpdk-testpmd causes them too.
 DRIVERS_OWN = re.compile(rf"\[{ports.NICS[2].pci[5:]}\] fault addr 0x0 ")
 
 
 def check_faults(guest):
-    """Neither the guest's IOMMU nor QEMU has seen an address that a NIC may not use."""
+    """Check that neither the guest's IOMMU nor QEMU has seen an access to a forbidden address."""
     lines = guest.run("dmesg | grep 'DMAR: .*fault addr'")[1].splitlines()
     lines = [line for line in lines if not DRIVERS_OWN.search(line)]
     if lines:

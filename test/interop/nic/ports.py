@@ -1,18 +1,18 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A guest with NICs for DPDK, how they are bound, and uroce on one of them."""
+"""A guest with NICs for DPDK, the binding of the NICs, and uroce on one of them."""
 
 from guest import MTU, Guest, GuestError, Hardware
 from harness.tools import DEVICE
 from overlay import GUEST_UROCE_RUN, GUEST_UROCED, IGB_UIO
 
 FIRST_NUMBER = 31
-HUGE_PAGES = 160  # of 2 MiB
-# Where the guest's VFIO has no IOMMU in front of the device, a stray address would hit memory unseen.
+HUGE_PAGES = 160  # huge pages of 2 MiB
+# If the guest's VFIO has no IOMMU for the device, an access to a wrong address stays unnoticed.
 IOMMU = "intel-iommu,intremap=on,caching-mode=on,aw-bits=48"
 
 
 class Nic:
-    """A NIC model, where it is in the guest, and what QEMU has to know of it."""
+    """A NIC model, its place in the guest, and QEMU's arguments for it."""
 
     def __init__(self, number, name, device, slot, removable=False, queues=1):
         self.name = name
@@ -27,23 +27,23 @@ class Nic:
         self._queues = queues
 
     def make_tap(self, network):
-        """The host's end, in the bridge."""
+        """Make the host's end, in the bridge."""
         many = ["multi_queue"] if self._queues > 1 else []
         network.run("ip", "tuntap", "add", "dev", self.tap, "mode", "tap", *many)
         network.run("ip", "link", "set", self.tap, "mtu", str(MTU), "master", "br0", "up")
 
     def devices(self):
-        """A NIC that can be pulled out has a bay of its own, which is bus 1."""
+        """A NIC that can be pulled out has a hot-plug slot of its own, which is bus 1."""
         place = "bus=bay,addr=0" if self._removable else f"addr={self._slot:02x}.0"
         bay = ["-device", f"pcie-root-port,id=bay,chassis=1,addr={self._slot:02x}.0"] if self._removable else []
-        # no vnet_hdr: what the NIC offloads has to be done before the frame is on the wire
+        # Without vnet_hdr, the NIC must do all that it offloads before the frame leaves.
         queues = f",queues={self._queues}" if self._queues > 1 else ""
         return [*bay, "-netdev", f"tap,id={self.tap},ifname={self.tap},script=no,downscript=no,vnet_hdr=off{queues}",
                 "-device", f"{self._device},id={self.name},netdev={self.tap},mac={self.mac},"
                            f"{place},romfile="]
 
     def plug(self):
-        """For QEMU's monitor: the NIC of a bay, once more."""
+        """Return the command of QEMU's monitor that plugs the NIC in again."""
         return f"device_add {self._device},id={self.name},netdev={self.tap},mac={self.mac},bus=bay,addr=0,romfile="
 
 
@@ -59,19 +59,19 @@ BINDINGS = ("vfio-pci", "uio_pci_generic", "igb_uio")
 
 
 def boot(network, image_dir, work_dir, nics=NICS, number=3, name="nics", cpus=1):
-    """One processor: what uroce and the test need at once is not much, and the emulation is slow."""
+    """Use one processor: uroce and the test need little at a time, and the emulation is slow."""
     devices = ["-device", IOMMU]
     for nic in nics:
         nic.make_tap(network)
         devices += nic.devices()
-    # pt: a device that no VFIO has is not translated, as UIO needs it
+    # pt: a device without VFIO is not translated, as UIO needs it
     hardware = Hardware(devices, f"intel_iommu=on iommu=pt hugepages={HUGE_PAGES}", "q35,kernel-irqchip=split",
                         cpus, 1024)
     return Guest(name, number, network, image_dir, work_dir, hardware)
 
 
 def bind(guest, nic, driver):
-    """Gives a NIC to a kernel driver, as dpdk-devbind.py does; says what is wrong where it cannot be."""
+    """Bind a NIC to a kernel driver, as dpdk-devbind.py does. Return an error text if that fails."""
     device = f"/sys/bus/pci/devices/{nic.pci}"
     load = LOAD.get(driver, f"modprobe {driver}")
     status, output = guest.run(
@@ -83,7 +83,7 @@ def bind(guest, nic, driver):
 
 
 class UrocePort:
-    """uroce in the guest, standalone on one of its NICs; programs meet over the guest's ordinary one."""
+    """uroce in the guest with one of its NICs as its own port. The programs' TCP uses the guest's ordinary NIC."""
 
     device = DEVICE
 
@@ -91,7 +91,7 @@ class UrocePort:
 
     def __init__(self, guest, nic, options=()):
         self.name = nic.name
-        self.address = guest.address  # of TCP
+        self.address = guest.address  # the TCP address
         self.gid_address = nic.address
         self.gid_address6 = nic.address6
         self._guest = guest
@@ -103,10 +103,10 @@ class UrocePort:
 
 
 class SharedPort(UrocePort):
-    """The same NIC, which a uroced in the guest has; each program attaches to it."""
+    """A NIC that an uroced in the guest owns; each program attaches to it."""
 
     SOCKET = "/tmp/uroced.sock"
-    # Half of what a program may hold by default: the guest's huge pages are few.
+    # Use half of the default limit: the guest has few huge pages.
     OPTIONS = ("--max-buffers", "768", "--log-level", "info", "--socket", SOCKET)
 
     def __init__(self, guest, nic):

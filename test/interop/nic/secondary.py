@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Stock dpdk-testpmd has a NIC, and leaves its second queue to a program of ours: its secondary process."""
+"""Stock dpdk-testpmd owns a NIC, and leaves its second queue to a program of ours, its secondary process."""
 
 from harness.tools import DEVICE, PerfTest, Side, gid_index, gids, run_pair
 
@@ -13,7 +13,7 @@ PREFIX = "testpmd"
 HUGETLBFS = "mkdir -p /dev/hugepages && { grep -q /dev/hugepages /proc/mounts || mount -t hugetlbfs none /dev/hugepages; }"
 OPTIONS = ["--num-procs=2", "--proc-id=0", "--rxq=2", "--txq=2", "--total-num-mbufs=4096", "--forward-mode=rxonly",
            "--stats-period=1"]
-# The guest's program sends first. Of one emulated CPU testpmd has half.
+# The program in the guest sends first. testpmd takes half of the one emulated CPU.
 PROGRAMS = [PerfTest(f"ib_{verb}_bw", ["-m", "1024", "-u", "18"], 100) for verb in ("write", "read", "send")]
 
 
@@ -27,7 +27,8 @@ class SecondaryPort(ports.UrocePort):
 
 
 def run(report, guest, peer):
-    """There are no flow rules; Linux's tap device behind the NIC brings answers to the queue that was sent from."""
+    """There are no flow rules. Linux's tap device behind the NIC delivers answers to the queue that the request
+    came from."""
     nic = ports.NICS[0]
     name = f"secondary of testpmd on {nic.name}"
     ports.bind(guest, nic, "vfio-pci")

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""uroced on a NIC: programs share it, hear of its link and of its end, and a uroced that was killed comes again."""
+"""uroced on a NIC: programs share it, get its link events and its removal, and an uroced that was killed starts
+again."""
 
 import re
 import shlex
@@ -71,20 +72,21 @@ class Sharing:
         def cell():
             events.pull_out_watched(self._guest, self._nic, self._host)
             if self._owner.wait(END_SECONDS) != 1:
-                raise CheckFailed("it does not end with 1", self._owner.story("guest"))
+                raise CheckFailed("uroced did not exit with 1", self._owner.story("guest"))
         return self._report.require(f"{self._name}: pulled out", cell)
 
     def stop(self):
-        """Not by SIGKILL: what UIO leaves running would go on reading memory behind its next driver's IOMMU."""
+        """Do not use SIGKILL: a NIC under UIO that keeps running would continue to read memory when its next driver
+        has an IOMMU."""
         def cell():
             self._owner.terminate()
             if self._owner.wait(END_SECONDS) != 0:
-                raise CheckFailed("it does not end with 0", self._owner.story("guest"))
+                raise CheckFailed("uroced did not exit with 0", self._owner.story("guest"))
         self._report.require(f"{self._name}: ends", cell)
 
 
 def run_cell(sharing, programs):
-    """Everything but the end; whether a uroced runs still."""
+    """Run everything but the removal. Return True if an uroced still runs."""
     started = sharing.start() and sharing.restart()
     if started:
         sharing.traffic(programs)
@@ -93,7 +95,7 @@ def run_cell(sharing, programs):
 
 
 def _wait_for_ports(guest, socket, names):
-    """Until a program that attaches has just these devices."""
+    """Wait until a program that attaches has exactly these devices."""
     def shown():
         program = guest.start([GUEST_UROCE_RUN, "--socket", socket, "--", "ibv_devinfo"])
         program.wait(END_SECONDS)
@@ -103,7 +105,7 @@ def _wait_for_ports(guest, socket, names):
 
 
 def _two_ports(guest):
-    """One of two is pulled out: programs go on with the other, and new ones have it alone."""
+    """Pull one of two NICs out: programs continue with the other, and new programs have only that one."""
     virtio, other = ports.NICS[:2]
     socket, config = "/tmp/two.sock", "/tmp/two.conf"
     lines = ["[uroce]", f"socket = {socket}", "max-buffers = 768"]
@@ -126,7 +128,7 @@ def _two_ports(guest):
             raise CheckFailed("uroced has ended", owner.story("guest"))
         owner.terminate()
         if owner.wait(END_SECONDS) != 0:
-            raise CheckFailed("uroced does not end with 0", owner.story("guest"))
+            raise CheckFailed("uroced did not exit with 0", owner.story("guest"))
     finally:
         if watcher:
             watcher.kill()
@@ -134,7 +136,7 @@ def _two_ports(guest):
 
 
 def run(report, guest, peer, everything):
-    """Begins and ends with a virtio NIC on vfio-pci."""
+    """The virtio NIC is bound to vfio-pci before and after."""
     virtio = ports.NICS[0]
     cells = [(nic, driver) for driver in ports.BINDINGS for nic in ports.NICS] if everything else []
     for number, (nic, driver) in enumerate(cells):

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Rules of a port that bring RoCE to uroce's queue, on net_tap, whose rules are the guest's kernel's; Linux's rxe is at its other end."""
+"""Flow rules that direct RoCE to uroce's queue, on net_tap, whose rules are those of the guest's kernel. Linux's
+rxe is at the other end."""
 
 import re
 
@@ -9,10 +10,10 @@ from overlay import GUEST_REMOTE_WRITE, GUEST_STEERED
 import events
 
 END_SECONDS = 180
-PORT, OTHER = "rules", "beside"  # the example wants two ports
+PORT, OTHER = "rules", "beside"  # the example needs two ports
 SOCKET = "/tmp/steered.sock"
 EAL = ["-l", "0", "--no-huge", "--no-shconf", "-m", "128", "--no-pci", "--iova-mode=va", "--no-telemetry"]
-# The driver's port has its interface's address, and rxe would keep what is for that to itself.
+# The driver's port has the address of its interface, and rxe would keep the frames for that address.
 MAC = "02:00:00:09:00:40"
 ADDRESSES = ("10.9.64.1", "10.9.64.2")
 
@@ -36,18 +37,18 @@ def _steered(guest):
         peer = guest.start([GUEST_REMOTE_WRITE, SOCKET, "1"])
         try:
             if peer.wait(END_SECONDS) != 0:
-                raise CheckFailed("the peer fails", peer.story("peer") + application.story("application"))
+                raise CheckFailed("the peer failed", peer.story("peer") + application.story("application"))
         finally:
             peer.kill()
         application.terminate()
         application.wait(END_SECONDS)
         counted = re.search(r"queue 0 had (\d+) frames, (\d+) of them RoCE", application.output())
         if not counted or counted[1] == "0" or counted[2] != "0":
-            raise CheckFailed("RoCE does not come by its queue alone", application.story("application"))
+            raise CheckFailed("RoCE packets do not use their own queue only", application.story("application"))
     finally:
         application.kill()
 
 
 def run(report, guest):
-    """The last in this guest: its rxe is gone afterwards."""
+    """Run this last in a guest: its rxe is gone afterwards."""
     report.require("net_tap: rules bring RoCE to its queue, and only that", _steered, guest)

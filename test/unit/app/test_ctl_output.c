@@ -12,7 +12,7 @@
 
 static char text[4096];
 
-/* Two items on stdout, which goes to `text`. */
+/* Print two items on stdout, which goes to `text`. */
 static void say(bool json)
 {
 	const int saved = dup(STDOUT_FILENO);

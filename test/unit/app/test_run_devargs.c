@@ -14,7 +14,7 @@
 #include "run_devargs.h"
 #include "test.h"
 
-/* Without knowing any driver, each is taken to be there; see test_drivers.c. */
+/* A directory without drivers: each driver counts as installed; test_drivers.c tests the others. */
 #define NO_DRIVERS "/nonexistent"
 
 static char sysfs[] = "/tmp/uroce-test-XXXXXX";
@@ -29,7 +29,7 @@ static const struct fake {
 	{"0001:af:1f.7", "0x020700\n", "mlx5_core"},
 };
 
-/* What /sys/bus/pci/devices has of a device, as far as it is looked at. */
+/* The part of a device in /sys/bus/pci/devices that is read. */
 static int make_sysfs(TEST_STATE)
 {
 	char path[128];
@@ -115,7 +115,7 @@ TEST(devargs_check__form)
 	assert_bad("../x", -EINVAL, "neither a driver's name");
 }
 
-/* On this host, where the drivers tell what they take. */
+/* This host's installed drivers say which arguments they take. */
 TEST(devargs_check__arguments_that_would_be_ignored)
 {
 	char error[512] = "";
@@ -135,7 +135,7 @@ TEST(devargs_check__arguments_that_would_be_ignored)
 		0);
 }
 
-/* On this host, where the drivers tell what they take. */
+/* This host's installed drivers say which arguments they take. */
 TEST(devargs_check__arguments_that_a_driver_refuses)
 {
 	static const struct {
@@ -206,7 +206,7 @@ TEST(devargs_check__pci_device_of_another_kind)
 
 TEST(devargs_check__pci_device_in_use)
 {
-	assert_bad("0000:00:02.0", -EBUSY, "in the hands of the kernel (virtio-pci)");
+	assert_bad("0000:00:02.0", -EBUSY, "used by the kernel (virtio-pci)");
 }
 
 static void assert_iface(const char *devargs, const char *expected)

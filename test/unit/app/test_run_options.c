@@ -15,6 +15,7 @@
 
 static char file[] = "/tmp/uroce-test-XXXXXX";
 static struct settings settings;
+static uint32_t local;
 static char **program, error[1024];
 static const char *default_socket = NO_FILE;
 
@@ -29,8 +30,8 @@ static enum options_result parse(const char *default_file, char **argv)
 		argc++;
 	error[0] = '\0';
 	program = NULL;
-	return options_parse(argc, argv, default_file, default_socket, &settings, &program, error,
-			     sizeof(error));
+	return options_parse(argc, argv, default_file, default_socket, &settings, &local, &program,
+			     error, sizeof(error));
 }
 
 static int make_file(TEST_STATE)
@@ -128,6 +129,41 @@ TEST(options_parse__attaches_isolated)
 	assert_bad(PARSE(NO_FILE, "--isolated", "--mtu", "1500", "prog"), "mtu");
 }
 
+TEST(options_parse__local_has_a_network_of_its_own)
+{
+	default_socket = file;
+	assert_int_equal(PARSE(file, "--local", "prog", "3"), OPTIONS_RUN);
+	default_socket = NO_FILE;
+	assert_int_equal(local, 1);
+	assert_string_equal(settings.port, "");
+	assert_string_equal(settings.name, SETTINGS_DEFAULT_NAME);
+	assert_string_equal(program[0], "prog");
+	assert_int_equal(PARSE(file, "--local=3", "--", "prog"), OPTIONS_RUN);
+	assert_int_equal(local, 3);
+	assert_int_equal(PARSE(NO_FILE, "--config", file, "--local=1", "prog"), OPTIONS_RUN);
+	assert_string_equal(settings.port, "");
+	assert_string_equal(settings.name, "from-file");
+	assert_int_equal(settings.ip_count, 0);
+	assert_int_equal(PARSE(file, "--socket", "/x.sock", "prog"), OPTIONS_RUN);
+	assert_int_equal(local, 0);
+}
+
+TEST(options_parse__local_alone)
+{
+	assert_bad(PARSE(NO_FILE, "--local=0", "prog"), "'0'");
+	assert_bad(PARSE(NO_FILE, "--local=17", "prog"), "'17'");
+	assert_bad(PARSE(NO_FILE, "--local=-1", "prog"), "'-1'");
+	assert_bad(PARSE(NO_FILE, "--local=", "prog"), "''");
+	assert_bad(PARSE(NO_FILE, "--local=2x", "prog"), "'2x'");
+	assert_bad(PARSE(NO_FILE, "--local", "--socket", "/x.sock", "prog"), "leave out");
+	assert_bad(PARSE(NO_FILE, "--local", "--isolated", "prog"), "leave out");
+	assert_bad(PARSE(NO_FILE, "--netdev", "veth0", "--local", "prog"), "leave out");
+	assert_bad(PARSE(NO_FILE, "--local", "--impair", "loss=0.1", "prog"), "impair");
+	assert_bad(PARSE(NO_FILE, "--local", "--mtu", "1500", "prog"), "mtu");
+	assert_bad(PARSE(NO_FILE, "--local=2", "--name", "x", "prog"), "uroce1");
+	assert_bad(PARSE(NO_FILE, "--local"), "no program");
+}
+
 TEST(options_parse__help_and_version)
 {
 	assert_int_equal(PARSE(NO_FILE, "--help"), OPTIONS_HELP);
@@ -201,10 +237,13 @@ TEST(options_parse__default_file_gives_way_to_a_port)
 
 TEST(options_help__tells_every_option)
 {
-	static const char *const names[] = {"--netdev",	   "--port",	"--ip",
-					    "--name",	   "--mtu",	"--progress",
-					    "--config",	   "--help",	"--version",
-					    "--log-level", "--without", SETTINGS_DEFAULT_FILE};
+	static const char *const names[] = {"--netdev",	 "--port",
+					    "--ip",	 "--name",
+					    "--mtu",	 "--progress",
+					    "--config",	 "--help",
+					    "--version", "--log-level",
+					    "--without", "--local",
+					    "--view",	 SETTINGS_DEFAULT_FILE};
 
 	for (size_t i = 0; i < RTE_DIM(names); i++)
 		assert_non_null(strstr(options_help, names[i]));

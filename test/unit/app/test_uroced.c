@@ -29,7 +29,7 @@ static enum options_result parse(const char *default_file, char **argv)
 	return options_parse(argc, argv, default_file, settings, &count, error, sizeof(error));
 }
 
-/* As uroced reads a file with this text, and the words behind it. */
+/* Parse the options as uroced does, with a file of this text. */
 static enum options_result parse_file(const char *text, char *option)
 {
 	char path[] = "/tmp/uroce-test-XXXXXX";
@@ -77,9 +77,9 @@ TEST(options_parse__another_application_s_port_is_not_shared)
 	static const char shared[] = "[uroce]\nport = net_memif0\nip = 10.0.0.1/24\n"
 				     "secondary = 1\n";
 
-	assert_refused(shared, "secondary is set, which is uroce-run's");
+	assert_refused(shared, "secondary is set, but only uroce-run can use it");
 	assert_refused("[uroce]\nsecondary = 1\n[port a]\nnetdev = b\n",
-		       "secondary is set, which is uroce-run's");
+		       "secondary is set, but only uroce-run can use it");
 	/* Nothing is opened: the socket is all that is asked for. */
 	assert_int_equal(parse_file(shared, "--status"), OPTIONS_STATUS);
 }

@@ -23,7 +23,7 @@
 #include "memif/socket.h"
 #include "owner/arbiter.h"
 #include "report/set.h"
-#include "rest.h"
+#include "pause.h"
 #include "server.h"
 #include "slot.h"
 #include "newcomer.h"
@@ -62,7 +62,7 @@ static void *run_owner(void *arg)
 			return NULL;
 		control_event(&server, (enum server_event)(event.data.u64 >> 32),
 			      (uint32_t)event.data.u64);
-		rest_look(&server);
+		pause_check(&server);
 	}
 }
 
@@ -195,6 +195,18 @@ TEST(claim__is_one_of_all_processes)
 	assert_int_equal(claim(1, any(PORT)), 0);
 }
 
+TEST(change__is_made_by_the_owner)
+{
+	uint32_t id;
+
+	assert_int_equal(claim(0, any(PORT)), 0);
+	id = last_id;
+	assert_int_equal(clients[1].ops->change(clients[1].user, id, 6, false), -EINVAL);
+	assert_int_equal(clients[0].ops->change(clients[0].user, id, 6, true), 0);
+	assert_int_equal(claim(1, at(host)), 0);
+	assert_int_equal(clients[0].ops->change(clients[0].user, id, 0, true), -EADDRINUSE);
+}
+
 TEST(claim__tells_the_port_that_was_chosen)
 {
 	struct cm_port_claim wanted = any(0);
@@ -237,7 +249,7 @@ TEST(claim__that_was_answered_too_late_keeps_no_port)
 	assert_int_equal(server.gsi.arbiter->spaces.count, 2);
 }
 
-/* More than the socket takes at once, and nobody is asked in between. */
+/* The socket does not take all releases at once, and nobody reads it in between. */
 TEST(release__waits_for_room)
 {
 	uint32_t ids[500];

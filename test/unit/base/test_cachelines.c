@@ -35,7 +35,7 @@ static size_t bytes_of(size_t i)
 	return sizes[i % RTE_DIM(sizes)];
 }
 
-/* All of them at once, each full of its own number: what overlaps shows. */
+/* Hold all blocks at once, each filled with its own number, so that an overlap is seen. */
 static void *use(void *arg)
 {
 	uint8_t *at[OBJECTS];
@@ -93,7 +93,7 @@ TEST(cachelines_free__what_it_takes_is_used_again)
 	cachelines_free(at, 192);
 }
 
-/* How many there are of a size, at most `max`. */
+/* Return how many pieces there are of a size, at most `max`. */
 static size_t alloc_all(size_t bytes, size_t max)
 {
 	size_t n = 0;
@@ -116,7 +116,8 @@ static int by_address(const void *a, const void *b)
 	return *left < *right ? -1 : *left > *right;
 }
 
-/* Whether the kernel was told that memory may be of huge pages; true where it does not tell. */
+/* Return true if the kernel was told that memory may be of huge pages, or if it does not report
+ * that. */
 static bool is_advised(const void *at)
 {
 	FILE *file = fopen("/proc/self/smaps", "r");
@@ -154,7 +155,7 @@ TEST(cachelines_alloc__many_objects_fill_huge_pages)
 	free_all(PAGE_BYTES, PAGES);
 }
 
-/* So many bytes of address space more than there are now. */
+/* Limit the address space to so many bytes more than there are now. */
 static void limit_memory(size_t more_bytes)
 {
 	const int fd = open("/proc/self/statm", O_RDONLY);
@@ -255,7 +256,7 @@ TEST(cachelines_alloc__does_without_huge_pages)
 	in_child(child_without_huge_pages);
 }
 
-/* Most of the time it holds the lock. */
+/* Hold the lock most of the time. */
 static void *use_until_told(void *arg)
 {
 	const atomic_bool *stop = arg;
@@ -265,7 +266,7 @@ static void *use_until_told(void *arg)
 	return NULL;
 }
 
-/* Else it waits for ever for a thread that it does not have. */
+/* Otherwise the child waits for ever for a thread that it does not have. */
 TEST(cachelines_alloc__in_a_child_of_a_process_of_threads)
 {
 	atomic_bool stop = false;

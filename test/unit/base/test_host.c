@@ -5,7 +5,7 @@
 #include "base/host.h"
 #include "test.h"
 
-/* Of the FNV authors' test suite. */
+/* The vectors are from the FNV authors' test suite. */
 TEST(hash_bytes__is_fnv_1a)
 {
 	assert_true(hash_bytes(HASH_START, "", 0) == UINT64_C(0xcbf29ce484222325));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What a message looks like on stderr, and which ones are printed. */
+/* The form of messages on stderr, and the levels that are printed. */
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Which lines bytes lie in, and that fetching them asks nothing of the memory. */
+/* Tests of the cache lines that a range covers, and that a prefetch never faults. */
 #include <stddef.h>
 #include <stdint.h>
 

@@ -25,7 +25,7 @@ TEST(tuning_without__switches_off_what_is_named)
 	assert_false(tuning.batch_ack);
 	assert_false(tuning.key_cache);
 	assert_true(tuning.fused_copy);
-	/* Not beside what was off before. */
+	/* A new list replaces the earlier one. */
 	assert_int_equal(tuning_without("fused-copy"), 0);
 	assert_true(tuning.batch_ack);
 	assert_false(tuning.fused_copy);

@@ -30,7 +30,7 @@ static int tear_down(TEST_STATE)
 
 TEST_FIXTURE(set_up, tear_down);
 
-/* To ourselves; another last byte: to somebody who does not answer. */
+/* Connect to this host; with another last byte, to a host that does not answer. */
 static struct cm_conn *connect_to(uint8_t last)
 {
 	struct cm_connect_attr attr = {
@@ -187,6 +187,36 @@ TEST(agent_leave__tells_what_the_call_has_brought)
 	agent_rig_run();
 	assert_int_equal(agent_rig.events, 1);
 	assert_int_equal(agent_rig.event_types[0], CM_EVENT_REJECTED);
+}
+
+static unsigned int losses, changes;
+
+static void count_loss(struct agent *agent, uint64_t now_ns)
+{
+	(void)agent;
+	assert_true(now_ns == agent_rig.now_ns);
+	losses++;
+}
+
+static void count_change(struct agent *agent)
+{
+	(void)agent;
+	changes++;
+}
+
+TEST(agent_device_event__loss_and_addresses, .setup = set_up_bare)
+{
+	const struct agent_notify notify = {.lost = count_loss, .addresses = count_change};
+
+	assert_int_equal(agent_get(agent_rig.device, &notify, &agent_rig.agent), 0);
+	losses = changes = 0;
+	device_raise(agent_rig.device, IBV_EVENT_PORT_ERR);
+	device_raise(agent_rig.device, IBV_EVENT_GID_CHANGE);
+	assert_int_equal(changes, 1);
+	assert_int_equal(losses, 0);
+	device_raise(agent_rig.device, IBV_EVENT_DEVICE_FATAL);
+	assert_int_equal(changes, 1);
+	assert_int_equal(losses, 1);
 }
 
 /* The process ends: its peers are told in the last passes. */

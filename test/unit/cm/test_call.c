@@ -175,8 +175,14 @@ TEST(accept__rep_is_cut_to_what_was_asked_for)
 TEST(accept__xrc_has_its_queue_pair_in_place_of_the_ee_context)
 {
 	const struct cm_accept_attr attr = rig_accept_attr();
+	const struct cm_listen_attr listen = {.service_id = RIG_SERVICE,
+					      .any_address = true,
+					      .transport = CM_TRANSPORT_EXTENDED,
+					      .user = &rig};
 	struct cm_mad mad = rig_req();
 
+	cm_unlisten(rig.listener, rig.now_ns);
+	assert_int_equal(cm_listen(rig.cm, &listen, &rig.listener), 0);
 	mad.req.transport = CM_TRANSPORT_EXTENDED;
 	mad.req.extended_type = 1;
 	rig_receive(&rig, &mad);
@@ -200,7 +206,7 @@ TEST(accept__alternate_path_is_not_taken)
 	assert_int_equal(rig_sent(&rig).rep.failover, 1);
 }
 
-/* Nobody keeps us busy for hours by a REQ that says so. */
+/* A REQ cannot demand retries that last for hours. */
 TEST(accept__retries_are_at_most_17_s_apart)
 {
 	const struct cm_accept_attr attr = rig_accept_attr();
@@ -250,6 +256,62 @@ TEST(destroy__leaves_no_event)
 	assert_int_equal(rig_sent(&rig).message, CM_DREP);
 }
 
+/* The peer has lost the DREP. When it repeats its DREQ, the process has ended. */
+TEST(abandon__answers_a_dreq_once_more)
+{
+	struct cm_mad dreq;
+	unsigned int sent;
+
+	rig_bring(&rig, CM_STATE_ESTABLISHED);
+	dreq = rig_message(&rig, CM_DREQ);
+	rig_receive(&rig, &dreq);
+	assert_int_equal(cm_disconnect(rig.conn, NULL, 0, rig.now_ns), 0);
+	cm_conn_destroy(rig.conn, rig.now_ns);
+	sent = rig.sent;
+	assert_int_equal(cm_abandon(rig.cm, 0, rig.now_ns), 0);
+	assert_int_equal(cm_abandon(rig.cm, 7, rig.now_ns), 1);
+	assert_int_equal(rig.sent, sent + 1);
+	assert_int_equal(rig_sent(&rig).message, CM_DREP);
+	assert_true(rig_sent(&rig).tid == dreq.tid);
+	assert_int_equal(rig_sent(&rig).remote_id, dreq.local_id);
+	assert_int_equal(cm_conn_count(rig.cm), 0);
+	assert_int_equal(cm_abandon(rig.cm, 7, rig.now_ns), 0);
+}
+
+/* A DREQ that waits for the program is answered at the end, and once more in the next step. */
+TEST(abandon__answers_a_dreq_that_the_program_has_not)
+{
+	struct cm_mad dreq;
+	unsigned int sent;
+
+	rig_bring(&rig, CM_STATE_ESTABLISHED);
+	dreq = rig_message(&rig, CM_DREQ);
+	rig_receive(&rig, &dreq);
+	sent = rig.sent;
+	for (unsigned int step = 1; step <= 2; step++) {
+		assert_int_equal(cm_abandon(rig.cm, 7, rig.now_ns), 1);
+		assert_int_equal(rig.sent, sent + step);
+		assert_int_equal(rig_sent(&rig).message, CM_DREP);
+	}
+	assert_int_equal(cm_abandon(rig.cm, 7, rig.now_ns), 0);
+}
+
+/* The peer has answered our DREQ: it waits for nothing. */
+TEST(abandon__leaves_a_connection_that_we_have_ended)
+{
+	struct cm_mad drep;
+	unsigned int sent;
+
+	rig_bring(&rig, CM_STATE_ESTABLISHED);
+	assert_int_equal(cm_disconnect(rig.conn, NULL, 0, rig.now_ns), 0);
+	drep = rig_message(&rig, CM_DREP);
+	rig_receive(&rig, &drep);
+	cm_conn_destroy(rig.conn, rig.now_ns);
+	sent = rig.sent;
+	assert_int_equal(cm_abandon(rig.cm, 7, rig.now_ns), 0);
+	assert_int_equal(rig.sent, sent);
+}
+
 TEST(abandon__each_peer_is_told)
 {
 	rig_bring(&rig, CM_STATE_ESTABLISHED);
@@ -257,5 +319,22 @@ TEST(abandon__each_peer_is_told)
 	assert_int_equal(cm_abandon(rig.cm, 7, rig.now_ns), 1);
 	assert_int_equal(cm_abandon(rig.cm, 7, rig.now_ns), 0);
 	assert_int_equal(rig_sent(&rig).message, CM_DREQ);
+	rig_no_event(&rig);
+}
+
+/* A thread calls exit() while another one destroys its connections. */
+TEST(abandon__a_connection_can_still_be_destroyed)
+{
+	rig_bring(&rig, CM_STATE_REQ_SENT);
+	assert_int_equal(cm_abandon(rig.cm, 7, rig.now_ns), 1);
+	cm_conn_destroy(rig.conn, rig.now_ns);
+	rig_no_event(&rig);
+}
+
+TEST(abandon__an_established_connection_can_still_be_destroyed)
+{
+	rig_bring(&rig, CM_STATE_ESTABLISHED);
+	assert_int_equal(cm_abandon(rig.cm, 7, rig.now_ns), 1);
+	cm_conn_destroy(rig.conn, rig.now_ns);
 	rig_no_event(&rig);
 }

@@ -77,7 +77,7 @@ TEST(events__come_in_their_order_with_their_own_data)
 	assert_int_equal(rig.event.status, 0);
 }
 
-/* All ids, buckets and timers of many at once. */
+/* Fill all ids, hash buckets and timers at the same time. */
 TEST(many__are_found_and_end)
 {
 	static struct cm_conn *conns[MANY];

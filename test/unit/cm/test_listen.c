@@ -47,7 +47,7 @@ static void listen_at(const struct cm_listen_attr *attr)
 	assert_int_equal(cm_listen(rig.cm, attr, &listener), 0);
 }
 
-/* Whose a request of the peer's is. */
+/* Return the listener of a request from the peer. */
 static void *taker(uint32_t id)
 {
 	struct cm_mad req = rig_req();

@@ -180,7 +180,7 @@ static void expire_at_last(struct cm_rig *rig, unsigned int sent, const uint8_t 
 	assert_done(rig, at, CM_INPUT_EXPIRED, sent, last);
 }
 
-/* All retries, each at its time, and then the end. */
+/* Every state sends all its retries, each at its time, and then ends. */
 TEST(step__timers_in_each_state)
 {
 	static struct cm_rig rig;
@@ -301,7 +301,7 @@ TEST(step__rej_is_kept_beside_a_drep)
 	rig_fini(&rig);
 }
 
-/* With room for two answers the oldest is forgotten, and asked again: the request is new. */
+/* The machine keeps two answers. A third displaces the oldest, whose request then counts as new. */
 TEST(step__answers_kept_are_bounded)
 {
 	const struct cm_config config = {.lingering_max = 2};

@@ -119,7 +119,7 @@ TEST(listen__ends_the_sharing)
 	release(first);
 }
 
-/* So many draws that one of the shared ports would be among them, almost surely. */
+/* The test draws so many ports that it would almost surely draw one of the shared ones. */
 TEST(claim__port_that_is_chosen_is_nobody_elses)
 {
 	uint32_t ids[300 + 1500];
@@ -150,4 +150,50 @@ TEST(forget__leaves_all_ports_free)
 	cm_ports_forget();
 	assert_int_equal(claim(at(one), &second), 0);
 	release(second);
+}
+
+TEST(change__reuseaddr_after_the_claim)
+{
+	struct cm_port_claim reusing = at(one);
+	uint32_t first, second;
+
+	reusing.reuse = true;
+	assert_int_equal(claim(at(one), &first), 0);
+	assert_int_equal(claim(reusing, &second), -EADDRINUSE);
+	assert_int_equal(cm_ports_local.change(NULL, first, 4, true), 0);
+	assert_int_equal(claim(reusing, &second), 0);
+	/* The two share the port, so neither can have it alone. */
+	assert_int_equal(cm_ports_local.change(NULL, first, 4, false), -EADDRINUSE);
+	release(second);
+	assert_int_equal(cm_ports_local.change(NULL, first, 4, false), 0);
+	release(first);
+}
+
+TEST(change__version_of_any_address)
+{
+	uint32_t first, second;
+
+	assert_int_equal(claim(any(0), &first), 0);
+	assert_int_equal(claim(any(4), &second), -EADDRINUSE);
+	assert_int_equal(cm_ports_local.change(NULL, first, 6, false), 0);
+	assert_int_equal(claim(any(4), &second), 0);
+	assert_int_equal(cm_ports_local.change(NULL, first, 0, false), -EADDRINUSE);
+	assert_int_equal(claim(any(6), &second), -EADDRINUSE);
+	release(first);
+	release(second);
+}
+
+TEST(change__wrong_calls)
+{
+	uint32_t id;
+
+	assert_int_equal(claim(at(one), &id), 0);
+	assert_int_equal(cm_ports_local.change(NULL, id + 1, 4, true), -EINVAL);
+	assert_int_equal(cm_ports_local.change(NULL, id, 6, true), -EINVAL);
+	assert_int_equal(cm_ports_local.listen(NULL, id), 0);
+	assert_int_equal(cm_ports_local.change(NULL, id, 4, true), -EINVAL);
+	release(id);
+	assert_int_equal(claim(any(0), &id), 0);
+	assert_int_equal(cm_ports_local.change(NULL, id, 5, false), -EINVAL);
+	release(id);
 }

@@ -38,8 +38,8 @@ static void assert_ignored(const struct gsi_address *from, const struct cm_mad *
 	rig_no_event(&rig);
 }
 
-/* From another host, to another address of ours, in another VLAN, with another id of either side.
- */
+/* Check that a message is ignored from another host, to another of our addresses, in another VLAN,
+ * and with another id of either side. */
 static void assert_ignored_of_others(enum cm_message message, uint8_t about)
 {
 	struct gsi_address from = rig.peer;
@@ -247,7 +247,7 @@ TEST(receive__mra_moves_the_timer)
 	assert_true(cm_deadline_ns(rig.cm) == rig.now_ns + cm_time_ns(22) + cm_time_ns(RIG_LIFE));
 }
 
-/* More than 17 minutes is not believed. */
+/* The agent limits the service timeout of an MRA to 17 minutes. */
 TEST(receive__mra_is_bounded)
 {
 	struct cm_mad mra;
@@ -259,7 +259,7 @@ TEST(receive__mra_is_bounded)
 	assert_true(cm_deadline_ns(rig.cm) <= rig.now_ns + cm_time_ns(24) + cm_time_ns(RIG_LIFE));
 }
 
-/* For an id of ours that is free the peer need not wait: DREP for a DREQ, REJ for a REP. */
+/* A message for a free id gets an answer at once: DREP for a DREQ, REJ for a REP. */
 TEST(receive__unknown_connection_is_answered)
 {
 	struct cm_mad mad = rig_message(&rig, CM_DREQ);

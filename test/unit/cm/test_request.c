@@ -3,6 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <rte_common.h>
+
 #include "cm_rig.h"
 #include "test.h"
 
@@ -85,6 +87,42 @@ TEST(request__what_cannot_be_is_refused)
 	req = rig_req();
 	req.req.pkey = 0x8001;
 	assert_refused(&req, CM_REJ_UNSUPPORTED_REQUEST);
+}
+
+static void listen_for(enum cm_transport transport)
+{
+	const struct cm_listen_attr attr = {.service_id = RIG_SERVICE,
+					    .any_address = true,
+					    .transport = (uint8_t)transport,
+					    .user = &rig};
+
+	cm_unlisten(rig.listener, rig.now_ns);
+	assert_int_equal(cm_listen(rig.cm, &attr, &rig.listener), 0);
+}
+
+/* Each listener takes REQs of its own transport service and refuses those of the others. */
+TEST(request__transport_must_be_the_listeners)
+{
+	static const enum cm_transport transports[] = {CM_TRANSPORT_RC, CM_TRANSPORT_UC,
+						       CM_TRANSPORT_EXTENDED};
+
+	for (size_t listens = 0; listens < RTE_DIM(transports); listens++) {
+		listen_for(transports[listens]);
+		for (size_t asks = 0; asks < RTE_DIM(transports); asks++) {
+			struct cm_mad req = rig_req();
+
+			req.req.transport = (uint8_t)transports[asks];
+			req.req.extended_type = asks == 2;
+			if (asks != listens) {
+				assert_refused(&req, CM_REJ_INVALID_TRANSPORT_TYPE);
+				continue;
+			}
+			rig_receive(&rig, &req);
+			rig_event(&rig, CM_EVENT_REQ);
+			cm_conn_destroy(rig.event.conn, rig.now_ns);
+			rig_expire(&rig);
+		}
+	}
 }
 
 /* A connection leads to who has asked for it, not to somebody else. */
@@ -201,7 +239,7 @@ TEST(request__another_with_the_same_id_is_refused)
 	rig_receive(&rig, &req);
 	assert_int_equal(rig.sent, 3);
 	assert_int_equal(rig_sent(&rig).rej.reason, CM_REJ_DUPLICATE_LOCAL_COMM_ID);
-	/* Another host may have the same. */
+	/* Another host may use the same id. */
 	memcpy(req.req.primary.local_gid, rig.other.remote, 16);
 	rig_receive_from(&rig, &rig.other, &req);
 	rig_event(&rig, CM_EVENT_REQ);
@@ -248,7 +286,7 @@ TEST(request__of_a_connected_queue_pair_ends_the_old_connection)
 	assert_int_equal(rig_sent(&rig).remote_id, RIG_PEER_ID + 1);
 }
 
-/* From another address nobody can end it that way. */
+/* Only the host that has the connection can end it by such a REQ. */
 TEST(request__of_another_host_ends_no_connection)
 {
 	struct cm_mad req = rig_req();
@@ -431,10 +469,8 @@ TEST(backlog__small_one_has_no_last_quarter)
 	assert_int_equal(cm_conn_count(rig.cm), 3);
 }
 
-/*
- * Nobody takes requests while 100,000 made-up hosts ask once each; then one more host asks, and
- * asks again. Meanwhile a connection goes on.
- */
+/* No program accepts while 100,000 made-up hosts send one REQ each. Then one more host sends a REQ
+ * and repeats it. An established connection goes on meanwhile. */
 TEST(flood__leaves_room_for_who_asks_again)
 {
 	struct cm_conn *established;

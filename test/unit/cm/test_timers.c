@@ -33,7 +33,7 @@ TEST(first__of_none_is_null)
 	assert_null(timers_first(&timers));
 }
 
-/* By looking at all of them. */
+/* Find the earliest entry by a linear search. */
 static const struct cm_timer_entry *earliest(void)
 {
 	const struct cm_timer_entry *first = NULL;

@@ -48,6 +48,28 @@ TEST(command_line_make_way__a_port_takes_the_place_of_the_files)
 	assert_string_equal(settings.kernel, "");
 }
 
+/* Read the one argument with getopt_long, and expect this refusal; NULL: no refusal. */
+static void expect_refused(char *argument, const char *text)
+{
+	char *argv[] = {"x", argument, NULL};
+	int code;
+
+	error[0] = '\0';
+	command_line_rewind();
+	code = getopt_long(2, argv, ":i", options, NULL);
+	assert_int_equal(command_line_refused(code, argv, error, sizeof(error)), text != NULL);
+	assert_string_equal(error, text ? text : "");
+}
+
+TEST(command_line_refused__names_the_option)
+{
+	expect_refused("--mtu=1500", NULL);
+	expect_refused("-i", NULL);
+	expect_refused("--mtu", "--mtu needs a value; see --help");
+	expect_refused("--nothing", "unknown or ambiguous option '--nothing'; see --help");
+	expect_refused("-n", "unknown or ambiguous option '-n'; see --help");
+}
+
 TEST(command_line_apply__sets_settings_and_nothing_else)
 {
 	char *good[] = {"x", "--config", "no-such-file", "--mtu", "1500", NULL};

@@ -113,7 +113,7 @@ TEST(devargs_get__does_not_cut_a_value)
 	assert_false(devargs_get(&d, "secret", value, sizeof(value)));
 }
 
-/* Of a file's name, or of a secret. */
+/* The value is a file's name, or a secret. */
 TEST(devargs_get__takes_a_value_to_its_end)
 {
 	char value[32];
@@ -169,7 +169,7 @@ TEST(devargs_parse__refuses_what_drivers_would_overlook)
 
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
 		assert_int_equal(devargs_parse(bad[i], &d), -EINVAL);
-	/* More than rte_kvargs has room for. */
+	/* rte_kvargs has room for fewer arguments. */
 	for (int i = 0; i < 40; i++)
 		strcat(text, ",a=1");
 	assert_int_equal(devargs_parse(text, &d), -EINVAL);

@@ -154,9 +154,9 @@ TEST(settings_read_ports__bad_contents)
 	assert_bad_port("[port a]\nnetdev = x\n[port a]\nnetdev = y\n", "twice");
 	assert_bad_port("[port a]\nnetdev = x\nmtu = 12\n", "mtu: '12'");
 	assert_bad_port("[port a]\nnetdev = x\nsocket-mode = 0600\n",
-			"section [port a]: socket-mode is no setting of one port");
+			"section [port a]: socket-mode cannot be set for one port");
 	assert_bad_port("[port a]\nport = x\nip = 10.0.0.1/24\nsecondary = 1\n",
-			"secondary is no setting of one port");
+			"secondary cannot be set for one port");
 }
 
 TEST(settings_read_file__bad_lines_are_named)
@@ -164,7 +164,7 @@ TEST(settings_read_file__bad_lines_are_named)
 	assert_bad("[uroce]\nmtu 1500\n", -EINVAL, "line 2");
 	assert_bad("[uroce]\n\n[uroce\n", -EINVAL, "line 3");
 	assert_bad("[uroce]\nmtu =\n", -EINVAL, "line 2");
-	assert_bad("mtu = 1500\n", -EINVAL, "below a line [uroce]");
+	assert_bad("mtu = 1500\n", -EINVAL, "follow a line [uroce]");
 }
 
 TEST(settings_read_file__bad_contents)
@@ -200,7 +200,7 @@ TEST(settings_read_file__the_example_is_true)
 	assert_non_null(file);
 	while (fgets(line, sizeof(line), file) != NULL) {
 		sscanf(line, "# The largest IP packet in bytes, %d to %d;", &least, &most);
-		/* Of interface and port, the port. */
+		/* Take the line as a setting. */
 		if (line[0] == '#' && line[1] >= 'a' && line[1] <= 'z')
 			strcat(text, line + 1);
 	}

@@ -178,15 +178,15 @@ TEST(settings_set__words)
 	assert_refused("max-memory", "5X", "512M");
 	assert_refused("max-memory", "5MM", "512M");
 	assert_refused("max-memory", "16777216T", "512M");
-	assert_refused("kernel", "tap0,mac=fixed", "no name of an interface");
-	assert_refused("kernel", "a/b", "no name of an interface");
-	assert_refused("kernel", "..", "no name of an interface");
+	assert_refused("kernel", "tap0,mac=fixed", "not the name of an interface");
+	assert_refused("kernel", "a/b", "not the name of an interface");
+	assert_refused("kernel", "..", "not the name of an interface");
 	assert_refused("kernel", "abcdefghijklmnop", "longer than 15");
 	assert_refused("kernel", "", "empty");
-	assert_refused("file-prefix", "../x", "no name of a directory");
+	assert_refused("file-prefix", "../x", "not the name of a directory");
 }
 
-/* Who compares two settings compares bytes: nothing stays of a longer word. */
+/* Settings are compared bytewise, so a shorter word must leave nothing of a longer one. */
 TEST(settings_set__leaves_nothing_of_what_was_there)
 {
 	static const char *const names[] = {"netdev", "name", "file-prefix"};
@@ -250,7 +250,7 @@ TEST(settings_get__is_what_set_takes)
 		{"mtu", "1500"},	{"progress", "inline"},	 {"log-level", "error"},
 		{"telemetry", "yes"},	{"file-prefix", "rdma"}, {"without", "batch-ack,prefetch"},
 		{"max-qp", "5"},	{"capture", "all"},	 {"max-memory", "4096"},
-		{"max-buffers", "800"}, {"kernel", "eth0"},
+		{"max-buffers", "800"}, {"kernel", "eth0"},	 {"view", "preload"},
 	};
 	struct settings settings;
 	char value[1024];
@@ -335,7 +335,7 @@ TEST(settings_set__who_may_attach_isolated)
 	assert_string_equal(value, "0640");
 	assert_int_equal(settings_get(&settings, "isolated", value, sizeof(value)), 0);
 	assert_string_equal(value, "/run/i.sock");
-	/* As an option without a value. */
+	/* The option without a value takes the default. */
 	assert_int_equal(settings_set(&settings, "isolated", NULL, error, sizeof(error)), 0);
 	assert_string_equal(settings.isolated, SETTINGS_DEFAULT_ISOLATED);
 	assert_int_equal(settings_set(&settings, "isolated", "i.sock", error, sizeof(error)),
@@ -384,7 +384,7 @@ TEST(settings_check__addresses_of_the_kernels_end_are_the_kernels)
 	settings_init(&settings);
 	set(&settings, "kernel", "tap0");
 	set(&settings, "netdev", "veth0");
-	assert_unfit(&settings, "without a port");
+	assert_unfit(&settings, "kernel needs port");
 	settings_init(&settings);
 	set(&settings, "kernel", "tap0");
 	set(&settings, "port", "net_null0");

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "device/device.h"
+#include "device/gsi.h"
 #include "test.h"
 
 static const struct device_config good = {
@@ -152,6 +153,23 @@ TEST(device_create__the_guid_is_a_locally_administered_eui64)
 static void keep_event(void *user, enum ibv_event_type type)
 {
 	*(enum ibv_event_type *)user = type;
+}
+
+static const struct gsi_ops gsi_without_events, gsi_with_events = {.device_event = keep_event};
+
+TEST(device_raise__tells_the_receiver_of_mads)
+{
+	enum ibv_event_type type = IBV_EVENT_DEVICE_FATAL;
+	struct device *device;
+
+	assert_int_equal(device_create(&good, &device), 0);
+	device->gsi = &gsi_without_events;
+	device_raise(device, IBV_EVENT_PORT_ACTIVE);
+	device->gsi = &gsi_with_events;
+	device->gsi_user = &type;
+	device_raise(device, IBV_EVENT_GID_CHANGE);
+	assert_int_equal(type, IBV_EVENT_GID_CHANGE);
+	device_destroy(device);
 }
 
 TEST(device_raise__tells_who_asked)

@@ -142,7 +142,7 @@ TEST(mcast_attach__one_copy_to_each)
 	assert_int_equal(mcast_detach(device, &ipv6_group, &qps[1]), 0);
 }
 
-/* What it sent itself is known by its number and an address of this device. */
+/* A queue pair knows its own datagrams by the source QPN and an address of this device. */
 TEST(mcast_attach__own_datagrams_may_be_blocked)
 {
 	const union ibv_gid other = {.raw = {[10] = 0xff, 0xff, 10, 0, 0, 2}};

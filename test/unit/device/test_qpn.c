@@ -155,7 +155,7 @@ TEST(device_find_qp__finds_what_was_set)
 	assert_ptr_equal(device_find_qp(device, b), QP(1));
 	device_set_qp(device, a, NULL);
 	assert_null(device_find_qp(device, a));
-	/* Not free before it is freed. */
+	/* The number stays taken until device_free_qpn. */
 	assert_int_equal(device->qps, 2);
 	device_free_qpn(device, a);
 	device_free_qpn(device, a);
@@ -186,7 +186,7 @@ static void *churn(void *arg)
 	for (int i = 0; i < ROUNDS; i++) {
 		const int qpn = device_alloc_qpn(device);
 
-		/* Another thread's mark on our number would show. */
+		/* A mark on our number shows that another thread has it too. */
 		if (qpn < 2 || __atomic_fetch_add(&seen[qpn], 1, __ATOMIC_RELAXED) != 0)
 			return "shared";
 		device_set_qp(device, (uint32_t)qpn, QP(0));

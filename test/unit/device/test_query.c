@@ -94,9 +94,8 @@ TEST(device_query__who_sends_can_be_paced)
 
 TEST(device_query__what_is_not_built_is_not_told)
 {
-	const unsigned int not_built = IBV_DEVICE_MEM_WINDOW_TYPE_2A |
-				       IBV_DEVICE_MEM_MGT_EXTENSIONS | IBV_DEVICE_UD_IP_CSUM |
-				       IBV_DEVICE_AUTO_PATH_MIG;
+	const unsigned int not_built =
+		IBV_DEVICE_MEM_WINDOW_TYPE_2A | IBV_DEVICE_UD_IP_CSUM | IBV_DEVICE_AUTO_PATH_MIG;
 	struct ibv_device_attr_ex attr;
 
 	memset(&attr, 0xff, sizeof(attr));
@@ -105,6 +104,15 @@ TEST(device_query__what_is_not_built_is_not_told)
 	assert_int_equal(attr.orig_attr.max_raw_ethy_qp, 0);
 	assert_int_equal(attr.raw_packet_caps, 0);
 	assert_int_equal(attr.comp_mask, 0);
+}
+
+/* SPDK's target and Linux's send with invalidate only to and from devices with this flag. */
+TEST(device_query__memory_management_extensions)
+{
+	struct ibv_device_attr_ex attr;
+
+	device_query(device, &attr);
+	assert_true(attr.orig_attr.device_cap_flags & IBV_DEVICE_MEM_MGT_EXTENSIONS);
 }
 
 TEST(device_query__on_demand_paging_is_told_by_type)

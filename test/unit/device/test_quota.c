@@ -77,7 +77,7 @@ TEST(quota_take_bytes__as_configured)
 	config.mr_limit_bytes = 0;
 	assert_int_equal(device_create(&config, &device), 0);
 	assert_int_equal(quota_take_bytes(device, UINT64_MAX / 2), 0);
-	/* Nor does the sum go around. */
+	/* The sum does not wrap either. */
 	assert_int_equal(quota_take_bytes(device, UINT64_MAX), -ENOMEM);
 	device_destroy(device);
 }

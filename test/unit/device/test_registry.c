@@ -56,7 +56,7 @@ static int without_provider(void)
 
 	if (registry_devices(&devices) != 0)
 		return 1;
-	/* One that comes later is still started. */
+	/* A provider that is set later is still started. */
 	registry_set_provider(&two);
 	return registry_devices(&devices) == 2 ? 0 : 2;
 }

@@ -100,7 +100,7 @@ TEST(xrcd_find_srq__finds_the_domains_own_only)
 	assert_ptr_equal(xrcd_find_srq(a, srq->number), srq);
 	assert_ptr_equal(xrcd_find_srq(a, other->number), other);
 	assert_null(xrcd_find_srq(b, srq->number));
-	/* What only looks like it, or is no number of 24 bits. */
+	/* Refuse numbers that differ in higher bits or exceed 24 bits. */
 	assert_null(xrcd_find_srq(a, srq->number | 0x10000));
 	assert_null(xrcd_find_srq(a, srq->number | 0x1000000));
 	xrcd_remove_srq(a, srq);

@@ -10,7 +10,7 @@
 
 static struct eal_args args;
 
-/* How often an argument stands there; `*next` is what follows the last one, or NULL. */
+/* Count an argument; set `*next` to what follows its last occurrence, or to NULL. */
 static int count(const char *arg, const char **next)
 {
 	int n = 0;
@@ -39,7 +39,7 @@ static void make(const char *port, enum eal_pages pages)
 					.file_prefix = prefix};
 
 	assert_int_equal(devargs_parse(port, &devargs), 0);
-	/* As the provider does: virtual devices are made later. */
+	/* The provider does the same: it makes virtual devices later. */
 	config.device_count = devargs.bus == DEVARGS_VDEV ? 0 : 1;
 	eal_args_make(&args, &config, pages);
 }
@@ -52,7 +52,7 @@ TEST(eal_args_make__only_the_named_device_is_probed)
 	assert_int_equal(count("-a", &next), 1);
 	assert_string_equal(next, "0000:00:04.0,key=value");
 	assert_int_equal(count("--no-pci", &next), 0);
-	/* Where hardware is, EAL chooses how it addresses memory. */
+	/* With hardware, EAL chooses the IOVA mode. */
 	assert_int_equal(count("--iova-mode=va", &next), 0);
 }
 

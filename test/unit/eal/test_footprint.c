@@ -49,7 +49,8 @@ static bool closes_on_exec(int fd)
 	return fcntl(fd, F_GETFD) & FD_CLOEXEC;
 }
 
-/* As EAL's interrupt thread has them; `fds` are a set, and a pipe that it watches. */
+/* Open descriptors like those of EAL's interrupt thread: an epoll set, and a pipe that it watches.
+ */
 static void open_as_eal(int fds[3])
 {
 	struct epoll_event event = {.events = EPOLLIN};

@@ -19,7 +19,7 @@ enum ibv_event_type fake_last_event;
 static struct link fake_link;
 static struct device fake_device;
 
-/* One thread runs the engine at a time; tests look on meanwhile, some from another. */
+/* Store a counter atomically: one thread runs the engine, and another one may read its counters. */
 static void count_to(unsigned int *count, unsigned int value)
 {
 	__atomic_store_n(count, value, __ATOMIC_RELEASE);
@@ -97,7 +97,7 @@ bool qp_run(struct qp *qp, uint64_t now_ns, struct packet_sink *sink, unsigned i
 
 int packet_seal(struct packet_out *out)
 {
-	/* As for memory that is gone. */
+	/* Report a fault, as for unmapped memory. */
 	if (out->frame[0] == FAKE_UNREADABLE)
 		return -EFAULT;
 	return FAKE_FRAME_LEN;

@@ -24,7 +24,7 @@ struct scenario {
 	void (*reset)(void);   /* before each run: the memory that the threads share */
 	/* A digest of that memory. */
 	uint64_t (*digest)(void);
-	/* No thread can make a step: return NULL, or what is wrong. */
+	/* Called when no thread can make a step. Return NULL, or what is wrong. */
 	const char *(*judge)(void);
 };
 
@@ -37,9 +37,9 @@ struct verdict {
 /** Run all interleavings, or those up to the first fault. */
 struct verdict interleave(const struct scenario *scenario);
 
-/* Of the running thread. */
+/* The number of the running thread. */
 
-/** Which thread of the scenario this is. */
+/** Return the index of the calling thread in its scenario. */
 size_t interleave_self(void);
 
 /** Make no step before *word is not 0; NULL: none ever again. */

@@ -30,8 +30,10 @@ extern struct places places;
 
 #define PLACES_PAYLOAD 1024 /* less is not built in a place */
 
-/** From here on until places_end the rig's engine has this port, with PLACES free places; its queue
- * pair sends to somebody else, with so much payload. */
+/**
+ * Give the rig's engine, until places_end, this port with PLACES free places. Its queue pair sends
+ * this much payload to another host.
+ */
 void places_begin(void);
 void places_end(void);
 

@@ -53,7 +53,7 @@ TEST(engine_turn__sends_and_receives)
 	assert_int_equal(other.received, 3);
 	assert_int_equal(rig_count(COUNTER_tx_packets), 3);
 	assert_int_equal(rig_count(COUNTER_tx_bytes), 3 * FAKE_FRAME_LEN);
-	/* What asked for an answer runs in the next turn. */
+	/* A queue pair that a request for an acknowledgement woke runs in the next turn. */
 	assert_int_equal(other.runs, 0);
 	rig_turns(1);
 	assert_int_equal(other.runs, 1);
@@ -66,7 +66,7 @@ TEST(engine_turn__a_lone_acknowledgement_waits_for_company)
 	rig_send(&qp, 1);
 	rig_turns(3);
 	assert_int_equal(qp.runs, 0);
-	/* What the program posts takes it along. */
+	/* A post runs the other queue pairs that are due too. */
 	engine_transmit(engine);
 	assert_int_equal(qp.runs, 1);
 	rig_send(&qp, 1);
@@ -75,7 +75,7 @@ TEST(engine_turn__a_lone_acknowledgement_waits_for_company)
 	assert_int_equal(qp.runs, 2);
 }
 
-/* Where processes share a port, its address is that of other processes as well. */
+/* A port that processes share has one address for all of them. */
 TEST(engine_turn__what_goes_to_others_of_our_address_leaves)
 {
 	struct port *port;
@@ -132,7 +132,7 @@ TEST(engine_check_link__a_lost_port_ends_everything)
 	engine_check_link(engine);
 	assert_int_equal(fake_last_event, IBV_EVENT_DEVICE_FATAL);
 	assert_true(qp.failed);
-	/* Once: nothing is left to lose. */
+	/* The link's loss is reported once: after it there is nothing left to lose. */
 	fake_last_event = 0;
 	engine_check_link(engine);
 	port->ops = before;
@@ -191,7 +191,7 @@ TEST(engine_turn__what_the_port_does_not_take_waits)
 
 	fake_receiver = &other;
 	rig_send(&qp, 5000);
-	/* Without receiving, until the port is full. */
+	/* Send without receiving until the port is full. */
 	for (int i = 0; i < 200; i++)
 		engine_transmit(engine);
 	assert_true(qp.to_send > 0);
@@ -421,7 +421,7 @@ TEST(engine_turn__counts_a_frame_without_room_for_its_tag)
 	assert_int_equal(rig_count(COUNTER_rx_vlan_errors), 1);
 }
 
-/* Not even the one buffer that a multicast datagram needs for its way round inside. */
+/* There is not even the one buffer for the copy of a multicast datagram to this host. */
 TEST(engine_turn__counts_what_is_lost_for_want_of_a_buffer)
 {
 	static struct rte_mbuf *taken[1 << 16];
@@ -546,7 +546,7 @@ TEST(engine_try__protects_the_owner_from_being_cancelled)
 
 	assert_int_equal(pthread_create(&thread, NULL, cancelled_in_a_turn, &released), 0);
 	assert_int_equal(pthread_join(thread, &result), 0);
-	/* Not before it had given the engine back, and not much later. */
+	/* The cancellation waits until the thread has released the engine, and not much longer. */
 	assert_ptr_equal(result, PTHREAD_CANCELED);
 	assert_true(released);
 	assert_true(engine_try(engine));
@@ -595,4 +595,46 @@ TEST(engine_turn__unblocks_the_signals_of_faults)
 	pthread_sigmask(SIG_SETMASK, &before, &now);
 	assert_false(sigismember(&now, SIGSEGV) || sigismember(&now, SIGBUS));
 	assert_true(sigismember(&now, SIGTERM));
+}
+
+static uint64_t due_in_5_us(void *arg)
+{
+	(void)arg;
+	return 5000;
+}
+
+/* No frame wakes the engine when the port releases a packet that it held back. */
+TEST(engine_idle_ns__ends_when_the_port_holds_a_packet)
+{
+	struct port *port = &engine->link->port;
+	const struct port_ops *own = port->ops;
+	struct port_ops holding = *own;
+	uint64_t before_ns;
+
+	rig_turns(2);
+	assert_true(engine_idle_ns(engine, engine->now_ns, 1000000) > 5000);
+	assert_int_equal(engine_due_ns(engine), UINT64_MAX);
+	holding.due_ns = due_in_5_us;
+	port->ops = &holding;
+	assert_int_equal(engine_idle_ns(engine, engine->now_ns, 1000000), 5000);
+	before_ns = clock_ns(&engine->clock);
+	assert_in_range(engine_due_ns(engine), before_ns + 5000, UINT64_MAX - 1);
+	port->ops = own;
+}
+
+TEST(engine_turn__counts_damage_done_on_purpose)
+{
+	static const struct impair_counts counts = {.of = {1, 2, 3, 4, 5, 6}};
+	struct port *port = &engine->link->port;
+
+	port->impaired = &counts;
+	rig_turns(2);
+	port->impaired = NULL;
+	for (int kind = 0; kind < IMPAIR_KINDS; kind++) {
+		const enum counter counter = (enum counter)(COUNTER_impair_lost + kind);
+
+		assert_int_equal(rig_count(counter), counts.of[kind]);
+		assert_string_equal(counter_name(counter),
+				    impair_count_name((enum impair_kind)kind));
+	}
 }

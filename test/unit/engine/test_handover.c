@@ -25,7 +25,7 @@ struct qp {
 	uint32_t work;	       /* turns that it takes */
 };
 
-/* What is checked: the hand-over, or what it was before. */
+/* One version of the hand-over: the current one, or an earlier faulty one. */
 struct handover {
 	void (*kick)(struct engine *engine, struct qp *qp);
 	void (*release)(struct engine *engine);
@@ -174,7 +174,7 @@ static void control(void)
 	handover->release(&engine);
 }
 
-/* As helper_run does it. */
+/* Wait as helper_run does. */
 static void help(void)
 {
 	uint64_t ns;

@@ -152,7 +152,7 @@ TEST(helper__arms_interrupts_as_the_owner_alone)
 	close(fd);
 }
 
-/* No thread here: it only seems to doze. */
+/* Make the engine seem to doze; no thread runs here. */
 static void doze_until(uint64_t now_ns, uint64_t until_ns)
 {
 	handover_take_call(engine);
@@ -173,7 +173,7 @@ TEST(helper__is_called_for_what_a_kick_leaves)
 	assert_int_equal(handover_take_call(engine), CALL_TO_LOOK);
 }
 
-/* Another thread's kick, of one that took the engine for a control call. */
+/* The kick comes from a thread that took the engine for a control call. */
 TEST(helper__is_called_for_what_a_release_leaves)
 {
 	const uint64_t start_ns = clock_ns(&engine->clock);
@@ -187,7 +187,7 @@ TEST(helper__is_called_for_what_a_release_leaves)
 	assert_int_equal(handover_take_call(engine), CALL_TO_LOOK);
 }
 
-/* Nor does an acknowledgement wait that a poll holds back. */
+/* An acknowledgement that a poll holds back does not wait for the helper's next turn either. */
 TEST(helper__is_called_for_what_a_poll_leaves)
 {
 	const uint64_t start_ns = clock_ns(&engine->clock);

@@ -55,7 +55,7 @@ static void open_port(struct port *port, const char *role, const char *more)
 	assert_int_equal(port_open(port), 0);
 }
 
-/* As many looks as two ends need for all their messages, and some more. */
+/* Look as often as two ends need for all their messages, and a few times more. */
 static void run_conns(void)
 {
 	for (int i = 0; i < ROUNDS; i++) {
@@ -102,7 +102,7 @@ static void send_by(struct port *port, uint16_t len, int count)
 	}
 }
 
-/* All of one burst; each is as long as that. */
+/* Receive one burst and return its length; each packet must be this long. */
 static uint16_t receive_by(struct port *port, uint16_t len)
 {
 	struct rte_mbuf *mbufs[BURST];
@@ -122,7 +122,7 @@ static bool is_alarmed(const struct port *port)
 	return poll(&alarm, 1, 0) == 1;
 }
 
-/* Both ways, in one buffer of the ring and in several. */
+/* Packets go both ways, in one buffer of the ring and in several. */
 TEST(memif_port__bursts_arrive)
 {
 	static const char *const arguments[] = {"", ",bsize=256"};
@@ -141,7 +141,7 @@ TEST(memif_port__bursts_arrive)
 	}
 }
 
-/* What is in one burst is to stay in a cache; whoever asks is told that there is more. */
+/* A burst is limited so that it stays in the cache; the caller learns that there is more. */
 TEST(memif_port__tells_where_a_burst_is_cut)
 {
 	struct port *ends[] = {&server, &client};
@@ -188,7 +188,7 @@ TEST(memif_port__goes_on_after_too_long_ones)
 	for (int i = 0; i < 3; i++) {
 		send_long(64);
 		assert_false(client.ops->has_room(client.ops_arg));
-		/* No more at a time than are asked for. */
+		/* A receive returns no more packets than it was asked for. */
 		assert_int_equal(receive_by(&server, 0), 0);
 		assert_int_equal(server.rx_too_long, i * 64 + BURST);
 		assert_true(server.rx_cut);
@@ -203,7 +203,7 @@ TEST(memif_port__goes_on_after_too_long_ones)
 	close_both();
 }
 
-/* What fits into no buffers of the other end's is lost, and said to be. */
+/* A packet that does not fit into the peer's buffers is dropped and counted. */
 TEST(memif_port__drops_what_it_cannot_send)
 {
 	struct rte_mbuf *mbufs[3];
@@ -262,7 +262,7 @@ TEST(memif_port__a_broken_rule_rings_the_alarm)
 
 		open_both("");
 		memif = client.ops_arg;
-		/* More than the ring has. */
+		/* Announce more than the ring has. */
 		if (i == 0)
 			memif->client.end.tx.memory->head = 0x8000;
 		else

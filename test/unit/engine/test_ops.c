@@ -117,7 +117,7 @@ TEST(ops_polled__some_are_turns)
 	assert_int_equal(engine->polling.turns, 0);
 	ops->polled(engine, 4);
 	assert_int_equal(engine->polling.turns, 1);
-	/* All of them show that the program polls. */
+	/* Every poll that finds something shows that the program polls. */
 	assert_int_equal(engine->polling.found, 8);
 	assert_int_equal(engine->polling.polls, 8 * 4 + 1);
 }

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * What a queue pair and pmd/engine/tx.c make together of what is due at once: a program that waits
- * for its completion in ibv_poll_cq, and then for the peer's WRITE in memory, polls no more from
- * the first on. So the acknowledgement that completes its work is there as soon as the WRITE is:
- * whoever has seen the WRITE, and stops polling, needs nothing else.
- */
+/* Tests of the order in which a queue pair and pmd/engine/tx.c send what is due at once. A program
+ * waits for its completion in ibv_poll_cq and then for the peer's WRITE in memory; after the
+ * completion it polls no more. So the acknowledgement that completes its work must be sent no later
+ * than the WRITE. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -24,7 +22,7 @@ TEST_FIXTURE(qp_rig_set_up, qp_rig_tear_down);
 
 static struct link nic;
 
-/* What has left, burst by burst. */
+/* The packets that were sent, burst by burst. */
 static struct {
 	uint8_t opcodes[BURSTS_MAX][PKTS_MAX];
 	uint16_t pkts[BURSTS_MAX];
@@ -63,7 +61,7 @@ static int group_set_up(TEST_STATE)
 
 TEST_GROUP(group_set_up, NULL);
 
-/* One pass of an engine over the first end's queue pair. */
+/* Run one engine pass over the first end's queue pair. */
 static void send_all(bool through_kernel)
 {
 	struct counters counters = {0};

@@ -137,7 +137,8 @@ static unsigned int threads(void)
 	return n - 2;
 }
 
-/* With the pager's lock held by another thread perhaps, and none of its threads. */
+/* Use on-demand memory in a child, which has none of the pager's threads and may find its lock
+ * held. */
 static int live_as_child(void)
 {
 	engine_disown(engine);

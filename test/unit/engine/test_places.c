@@ -32,7 +32,7 @@ TEST(engine_transmit__builds_in_the_ports_places)
 	places.room = 3;
 	rig_send(&qp, 5);
 	engine_transmit(engine);
-	/* What has no place waits for one. */
+	/* A packet without a place waits for one. */
 	assert_int_equal(places.pushed, 3);
 	assert_int_equal(rig_count(COUNTER_tx_packets), 3);
 	assert_int_equal(rig_count(COUNTER_tx_bytes), 3 * FAKE_FRAME_LEN);
@@ -40,7 +40,7 @@ TEST(engine_transmit__builds_in_the_ports_places)
 	places.room = 4;
 	engine_transmit(engine);
 	assert_int_equal(places.pushed, 5);
-	/* To ourselves nothing goes that others see. */
+	/* A packet to this host's own address never takes a shared place. */
 	memcpy(qp.dst_mac, engine->link->port.mac, sizeof(qp.dst_mac));
 	rig_send(&qp, 1);
 	engine_transmit(engine);
@@ -61,7 +61,7 @@ TEST(engine_transmit__copies_short_ones)
 	assert_int_equal(places.burst, 5);
 	/* Each was told of while it was made. */
 	assert_int_equal(places.expected, 4);
-	/* With the port full, a long one waits behind them. */
+	/* With the port full, a long packet waits behind the short ones. */
 	places.takes = 1;
 	rig_send(&qp, 2);
 	qp_run(&qp, 0, &engine->tx.sink, 2);
@@ -72,7 +72,7 @@ TEST(engine_transmit__copies_short_ones)
 	assert_int_equal(places.burst, 6);
 	assert_int_equal(places.placed, 0);
 	assert_int_equal(engine->tx.count, 2);
-	/* And else they leave before it. */
+	/* Otherwise the short packets leave before it. */
 	places.takes = 0;
 	rig_send(&qp, 1);
 	qp_run(&qp, 0, &engine->tx.sink, 1);
@@ -142,18 +142,18 @@ TEST(engine_transmit__takes_offers_for_short_ones_to_this_host)
 	qp.payload_len = 8;
 	send_to_neighbours(4);
 	assert_int_equal(places.burst, 12);
-	/* And so does what is for somebody else. */
+	/* A packet for another destination takes the copying path too. */
 	places.suits = false;
 	send_to_neighbours(4);
 	assert_int_equal(places.pushed, 4);
 	assert_int_equal(places.burst, 16);
-	/* No more than are offered; the rest behind them. */
+	/* The engine takes no more places than are offered; the rest follows by copy. */
 	places.suits = true;
 	places.offers = 3;
 	send_to_neighbours(4);
 	assert_int_equal(places.pushed, 7);
 	assert_int_equal(places.burst, 17);
-	/* Not behind one alone. */
+	/* A single packet that waits does not count as a burst. */
 	send_to_neighbours(1);
 	assert_int_equal(places.pushed, 8);
 	send_to_neighbours(1);
@@ -170,7 +170,7 @@ TEST(engine_transmit__takes_no_offers_for_what_is_sealed)
 	send_to_neighbours(4);
 	assert_int_equal(places.placed, 0);
 	assert_int_equal(places.burst, 8);
-	/* Nor for what leaves this host. */
+	/* A packet that leaves this host does not qualify either. */
 	engine->link->port.spares_icrc = true;
 	memset(qp.dst_mac, 2, sizeof(qp.dst_mac));
 	send_to_neighbours(4);
@@ -248,7 +248,7 @@ TEST(engine_turn__what_a_short_burst_leaves_goes_before_timers)
 	assert_int_equal(other.received, 10);
 }
 
-/* Nor do those end it that were dropped; and a flood of them keeps no timer. */
+/* Dropped packets do not end it either; a flood of them keeps no timer running. */
 TEST(engine_turn__counts_what_is_too_long)
 {
 	places.waiting = UINT32_MAX;
@@ -273,12 +273,12 @@ TEST(engine_empty_port__takes_all_that_waits)
 	assert_true(engine_try(engine));
 	engine_empty_port(engine);
 	assert_int_equal(other.received, 1000);
-	/* Of what comes without end, as much as a ring holds. */
+	/* An endless stream fills one ring's worth of frames a turn. */
 	places.waiting = UINT32_MAX;
 	places.rx_max = 32;
 	engine_empty_port(engine);
 	assert_int_equal(UINT32_MAX - places.waiting, ENGINE_FULL_FRAMES);
-	/* What the program has to send all the time does not matter. */
+	/* A program that always has something to send makes no difference. */
 	places.waiting = 0;
 	places.room = UINT32_MAX;
 	rig_send(&qp, UINT32_MAX);

@@ -14,6 +14,11 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <rte_eal.h>
+#include <rte_lcore.h>
+#include <rte_log.h>
+#include <rte_malloc.h>
+
 #include "config/settings.h"
 #include "device/device.h"
 #include "device/registry.h"
@@ -99,7 +104,7 @@ static unsigned int lines(void)
 	return n;
 }
 
-/* In the child: end it with a message unless it is so. */
+/* End the child with a message unless the condition holds. */
 #define REQUIRE(what)                                             \
 	do {                                                      \
 		if (!(what)) {                                    \
@@ -146,7 +151,7 @@ static void with_null_port(void)
 TEST(provider_start__port_with_addresses)
 {
 	assert_int_equal(in_child(with_null_port), 0);
-	/* At most the word that there are no huge pages. */
+	/* At most one line is logged: that there are no huge pages. */
 	assert_true(lines() <= 1);
 }
 
@@ -289,6 +294,58 @@ TEST(provider_start__leaves_no_trace_in_the_program)
 	assert_true(lines() <= 1);
 }
 
+static void start_own_eal(void)
+{
+	char *argv[] = {"program", "--no-huge",	    "--no-shconf", "--no-pci", "--no-telemetry",
+			"-m",	   "128",	    "--iova-mode", "va",       "--log-level",
+			"error",   "--file-prefix", "uroce-unit"};
+
+	REQUIRE(rte_eal_init((int)RTE_DIM(argv), argv) >= 0);
+}
+
+static void with_own_eal(void)
+{
+	struct ibv_port_attr port;
+	unsigned int lcore;
+	FILE *log;
+
+	start_own_eal();
+	lcore = rte_lcore_id();
+	log = rte_log_get_stream();
+	give_settings("port", "net_null0");
+	device_query_port(the_device(), &port);
+	REQUIRE(port.state == IBV_PORT_ACTIVE);
+	REQUIRE(rte_lcore_id() == lcore && lcore != LCORE_ID_ANY);
+	REQUIRE(rte_log_get_stream() == log);
+	REQUIRE(rte_malloc(NULL, 4096, 0) != NULL);
+}
+
+/* SPDK starts EAL before it asks for devices. */
+TEST(provider_start__a_program_that_runs_eal_itself)
+{
+	const int rc = in_child(with_own_eal);
+
+	if (rc != 0)
+		print_message("%s", output);
+	assert_int_equal(rc, 0);
+}
+
+static void secondary_with_own_eal(void)
+{
+	struct device *const *devices;
+
+	start_own_eal();
+	give_settings("port", "net_memif0");
+	setenv("UROCE_SECONDARY", "1", 1);
+	registry_devices(&devices);
+}
+
+TEST(provider_start__no_secondary_beside_the_programs_eal)
+{
+	assert_int_equal(in_child(secondary_with_own_eal), 1);
+	assert_non_null(strstr(output, "runs DPDK itself"));
+}
+
 static void with_missing_interface(void)
 {
 	struct device *const *devices;
@@ -315,7 +372,8 @@ TEST(provider_start__a_wrong_port_is_one_line_and_exit_1)
 	assert_true(lines() <= 2);
 }
 
-/* Of a child with one thread the leak sanitizer cannot say what others' stacks still lead to. */
+/* In a child with one thread, the leak sanitizer cannot see what the other threads' stacks refer
+ * to. */
 static bool in_fork;
 int __lsan_is_turned_off(void);
 
@@ -362,7 +420,7 @@ static void exit_from_a_handler(int sig)
 	exit(7);
 }
 
-/* As programs do on SIGINT, with the engine taken by the thread that is interrupted. */
+/* Exit on SIGINT, as programs do, while the interrupted thread holds the engine. */
 static void exit_inside_a_control_call(void)
 {
 	struct device *device;

@@ -13,7 +13,7 @@ TEST_GROUP(rig_group_set_up, NULL);
 
 TEST_FIXTURE(rig_set_up, rig_tear_down);
 
-/* What a port with DMA would have made of a HUGETLB region. */
+/* Describe memory as a port with DMA describes a HUGETLB region. */
 static void make_region(struct dma_region *region, const void *addr, size_t length)
 {
 	static struct rte_mempool *parts;
@@ -113,9 +113,8 @@ TEST(tx__what_may_change_under_way_is_copied)
 	assert_false(dma_is_busy(&region));
 }
 
-/* No run of a kernel interface's: of neighbours that do not count up, or are marked
- * (psock/psock.h).
- */
+/* The kernel cannot segment these packets as a run: their identifications do not count up, or they
+ * carry a mark (psock/psock.h). */
 TEST(tx__what_is_sent_again_leaves_alone)
 {
 	static const bool again[] = {false, true, true, false};

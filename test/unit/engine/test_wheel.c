@@ -97,7 +97,7 @@ TEST(wheel_fire__after_a_long_sleep_gives_all)
 	assert_non_null(wheel_fire(&wheel, START_NS + 40 * ROUND_NS));
 	assert_non_null(wheel_fire(&wheel, START_NS + 40 * ROUND_NS));
 	assert_null(wheel_fire(&wheel, START_NS + 40 * ROUND_NS));
-	/* And goes on from there. */
+	/* The wheel goes on from that time. */
 	wheel_set(&wheel, &qp, START_NS + 40 * ROUND_NS + 2 * SLOT_NS);
 	assert_null(wheel_fire(&wheel, START_NS + 40 * ROUND_NS + SLOT_NS));
 	assert_ptr_equal(wheel_fire(&wheel, START_NS + 40 * ROUND_NS + 3 * SLOT_NS), &qp);
@@ -127,7 +127,7 @@ TEST(wheel_next_ns__tells_how_long_to_sleep)
 	assert_int_equal(wheel_next_ns(&wheel, START_NS + 20 * SLOT_NS, SLOT_NS), 0);
 }
 
-/* Against the obvious model: every deadline fires in the first slot that begins behind it. */
+/* Compare with a sorted list: every deadline fires in the first slot that begins after it. */
 TEST(wheel_fire__as_a_sorted_list_would)
 {
 	static struct qp qps[QPS];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the tests of this room stand on: a key table, a domain, and some pages of memory. */
+/* The fixture of this room's tests: a key table, a domain, and some pages of memory. */
 #ifndef TEST_MEM_ENV_H
 #define TEST_MEM_ENV_H
 

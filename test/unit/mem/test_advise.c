@@ -33,7 +33,7 @@ static int check(enum ibv_advise_mr_advice advice, struct ibv_sge sge)
 	return advise_check(env.pd, advice, FLUSH, &sge, 1, &range);
 }
 
-/* At once, or by the thread. */
+/* Give the advice, and carry it out at once or by the thread. */
 static int advise(enum ibv_advise_mr_advice advice, struct ibv_sge sge, bool later)
 {
 	struct advise_range range;
@@ -45,7 +45,7 @@ static int advise(enum ibv_advise_mr_advice advice, struct ibv_sge sge, bool lat
 	return rc;
 }
 
-/* From /proc/self/pagemap (proc(5)): in memory, and mapped. */
+/* Return true if a page is mapped and in memory, as /proc/self/pagemap (proc(5)) shows it. */
 static bool is_present(const void *addr)
 {
 	const int fd = open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
@@ -99,7 +99,7 @@ TEST(advise_check__keys_of_no_on_demand_region)
 	assert_int_equal(check(READ, stale), -ENOENT);
 }
 
-/* Also where the region that it shows a part of is one. */
+/* A window's key is refused even where its region is on-demand. */
 TEST(advise_check__the_key_of_a_window)
 {
 	struct mr *mr = env_region(env.page, ODP | IBV_ACCESS_MW_BIND);
@@ -260,8 +260,8 @@ static int follow_in_child(void)
 
 TEST(advise_follow_later__works_in_a_child)
 {
-	/* With the one a forked child may make no threads; with the other it may find the heap
-	 * locked by a thread that it has not. */
+	/* ThreadSanitizer forbids threads in a forked child; with AddressSanitizer, another thread
+	 * may have held the heap's lock at the fork. */
 	if (THREAD_SANITIZER || ADDRESS_SANITIZER)
 		skip();
 	for (int i = 0; i < 20; i++)
@@ -292,7 +292,7 @@ TEST(advise_cancel__nothing_happens_after_it)
 		assert_int_equal(env_register(big, length, ODP, &mr), 0);
 		for (int j = 0; j < 4; j++)
 			assert_int_equal(advise(WRITE, sge_of(mr, big, (uint32_t)length), true), 0);
-		/* Before the thread has begun, or while it is at it. */
+		/* Deregister before the thread has begun, or while it works. */
 		while (i % 2 && !is_present(big))
 			sched_yield();
 		mr_deregister(mr);

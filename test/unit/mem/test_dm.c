@@ -44,7 +44,7 @@ TEST(dm_create__memory_of_zeros)
 	memset(bytes, 0xee, sizeof(bytes));
 	assert_int_equal(dm_read(dm, 0, bytes, LENGTH), 0);
 	assert_memory_equal(bytes, zeros, LENGTH);
-	/* Also where another's data was. */
+	/* New memory is zero also where another user's data was. */
 	for (int i = 0; i < 10; i++) {
 		struct dm *next;
 
@@ -175,7 +175,7 @@ TEST(dm_register__only_what_is_in_it)
 	assert_int_equal(dm_register(env.pd, dm, UINT64_MAX, 2, ZERO_BASED, &mr), -EINVAL);
 	assert_int_equal(dm_register(env.pd, dm, 1, SIZE_MAX, ZERO_BASED, &mr), -EINVAL);
 	assert_int_equal(dm->users, 0);
-	/* No bytes are in it too. */
+	/* A region of length zero is allowed too. */
 	assert_int_equal(dm_register(env.pd, dm, LENGTH, 0, ZERO_BASED, &mr), 0);
 	assert_int_equal(mr_deregister(mr), 0);
 }

@@ -31,7 +31,7 @@ static struct {
 	unsigned int ended;
 } buffer;
 
-/* What large files make of the names is what the linker sees. */
+/* With large-file support, the linker sees these names. */
 int __real_fstatfs64(int fd, struct statfs *fs);
 int __wrap_fstatfs64(int fd, struct statfs *fs);
 int __real_ioctl(int fd, unsigned long request, ...);
@@ -105,7 +105,7 @@ static int create_udmabuf(void)
 	return fd;
 }
 
-/* From the kernel's drm.h, which is not among Debian's headers of the kernel. */
+/* This structure is from the kernel's drm.h, which Debian's kernel headers lack. */
 struct drm_version {
 	int version[3];
 	size_t name_len;
@@ -177,7 +177,7 @@ static int create_vgem(void)
 	return fd;
 }
 
-/* Without a driver buffer.fd is -1. */
+/* Open a real dma-buf; without a driver, buffer.fd is -1. */
 static int set_up_real(void **state)
 {
 	if (set_up(state) != 0)
@@ -340,7 +340,7 @@ TEST(dmabuf_register__keeps_the_buffer_and_gives_it_back)
 	memset(addr, 1, 8);
 	assert_int_equal(buffer.started, 1);
 	assert_int_equal(buffer.ended, 0);
-	/* One for the region, one less for the test. */
+	/* The region holds one descriptor more, and the test one less. */
 	assert_int_equal(open_descriptors(), before);
 	page = addr - 8;
 	assert_int_equal(mr_deregister(mr), 0);

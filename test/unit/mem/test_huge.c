@@ -20,7 +20,7 @@ TEST_FIXTURE(env_set_up, env_tear_down);
 
 #define NOT_RESERVED (MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE)
 
-/* Both ways say the same. */
+/* Check both ways to ask; they must agree. */
 static void expect(const void *addr, size_t length, int rc)
 {
 	assert_int_equal(huge_check((uintptr_t)addr, length), rc);
@@ -115,7 +115,7 @@ TEST(huge_check__of_nothing_promises_nothing)
 	expect(NULL, 0, 0);
 }
 
-/* There is no saying, and the pages are not to blame. */
+/* Without descriptors the check cannot tell, so the error is not EINVAL. */
 TEST(huge_check__without_descriptors_is_enomem)
 {
 	struct rlimit limit;

@@ -78,7 +78,7 @@ TEST(key_table_insert__a_full_table_answers_enospc_until_a_key_is_freed)
 	struct key_table *table;
 	uint32_t keys[700], key;
 
-	/* More than one chunk, and the last one not whole. */
+	/* The keys need more than one chunk and do not fill the last one. */
 	assert_int_equal(key_table_create(700, &table), 0);
 	for (size_t i = 0; i < 700; i++)
 		assert_int_equal(key_table_insert(table, region(i), &keys[i]), 0);
@@ -101,7 +101,7 @@ TEST(key_table_insert__a_table_of_none_takes_none)
 	key_table_destroy(table);
 }
 
-/* When each key was last freed, counted in insertions; 0 for never. */
+/* The insertion count at which each key was last freed; 0 for never. */
 static uint32_t *freed_at;
 static uint32_t insertions;
 
@@ -121,7 +121,7 @@ static void remove_to_rest(struct key_table *table, uint32_t key)
 	freed_at[key >> 8] = insertions;
 }
 
-/* All that share their upper 24 bits: a window's owner may choose the others. */
+/* Keys with the same upper 24 bits rest together: a window's owner may choose the lowest byte. */
 TEST(key_table_insert__a_freed_key_rests)
 {
 	static uint32_t keys[3000];
@@ -131,10 +131,10 @@ TEST(key_table_insert__a_freed_key_rests)
 	assert_non_null(freed_at);
 	insertions = 0;
 	assert_int_equal(key_table_create(3000, &table), 0);
-	/* One at a time, more than once round. */
+	/* Remove one key at a time, more than once around. */
 	for (uint32_t i = 0; i < 3 * REST; i++)
 		remove_to_rest(table, insert_rested(table));
-	/* All at once, in waves, with a full table in between. */
+	/* Remove in waves, and fill the table in between. */
 	for (uint32_t wave = 0; wave < 100; wave++) {
 		for (size_t i = 0; i < 3000; i++)
 			keys[i] = insert_rested(table);
@@ -145,7 +145,7 @@ TEST(key_table_insert__a_freed_key_rests)
 	free(freed_at);
 }
 
-/* As many as a large store has; look-up stays the same few instructions. */
+/* The number of keys of a large store; a look-up takes the same few instructions. */
 TEST(key_table_insert__a_million_regions)
 {
 	const uint32_t count = 1000000;
@@ -182,7 +182,7 @@ static void count_step(int sig)
 	steps++;
 }
 
-/* How many instructions a look-up takes, by single steps. */
+/* Count the instructions of a look-up, by single steps. */
 static __attribute__((noinline)) unsigned int count_instructions(struct key_table *table,
 								 uint32_t key)
 {
@@ -205,7 +205,7 @@ TEST(key_table_find__takes_as_many_instructions_among_a_million)
 	uint32_t first, key = 0;
 	unsigned int alone;
 
-	/* What is not remembered. */
+	/* Measure the lookup without the cache. */
 	assert_int_equal(tuning_without("key-cache"), 0);
 	assert_int_equal(sigaction(SIGTRAP, &action, &before), 0);
 	assert_int_equal(key_table_create(1 << 20, &table), 0);
@@ -283,7 +283,7 @@ static int compare(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
-/* How many of them are different from all others. */
+/* Return how many of them differ from all others. */
 static size_t count_kinds(uint32_t *values, size_t count)
 {
 	size_t kinds = 1;
@@ -342,7 +342,7 @@ TEST(key_table_insert__places_are_not_those_of_another_table)
 	assert_in_range(same, 0, 5);
 }
 
-/* No bit of a place goes with one of how many came before. */
+/* No bit of a place correlates with a bit of the number of earlier insertions. */
 TEST(key_table_insert__places_do_not_follow_the_count)
 {
 	uint32_t place[PLACES];
@@ -359,7 +359,7 @@ TEST(key_table_insert__places_do_not_follow_the_count)
 	}
 }
 
-/* Of two rounds only, one half of the place would say how far apart two regions came. */
+/* With only two rounds, one half of the place would reveal the distance between two insertions. */
 TEST(key_table_insert__both_halves_of_a_place_are_mixed)
 {
 	const size_t apart = 1u << LOW_BITS, pairs = PLACES - apart;
@@ -376,7 +376,7 @@ TEST(key_table_insert__both_halves_of_a_place_are_mixed)
 	assert_true(count_kinds(high, pairs) > 100);
 }
 
-/* In tables of indices with halves of one length and of two. */
+/* The tables have index halves of equal and of unequal length. */
 TEST(key_table_insert__no_two_slots_share_a_place)
 {
 	for (uint32_t bits = 17; bits <= 18; bits++) {

@@ -15,7 +15,7 @@ TEST(mr_register__fills_the_region_and_faults_its_pages_in)
 	unsigned char resident[3];
 	struct mr *mr;
 
-	/* From the last byte of one page to the first of the page after the next. */
+	/* The range begins at the last byte of one page and ends at the first byte of the third. */
 	assert_int_equal(env_register(env.memory + env.page - 1, env.page + 2, RW, &mr), 0);
 	assert_ptr_equal(mr->pd, env.pd);
 	assert_ptr_equal(mr->addr, env.memory + env.page - 1);
@@ -187,7 +187,7 @@ TEST(mr_register__on_demand_pages_need_not_exist)
 	assert_int_equal(mr_resolve(env.pd, mr->key, (uintptr_t)env.memory, 1, RW, &addr), MR_OK);
 	assert_ptr_equal(addr, env.memory);
 	mr_deregister(mr);
-	/* Where huge ones are promised they can be looked at, though. */
+	/* IBV_ACCESS_HUGETLB promises huge pages, which can be checked. */
 	assert_int_equal(env_register(env.memory, env.page, access | IBV_ACCESS_HUGETLB, &mr),
 			 -EFAULT);
 }

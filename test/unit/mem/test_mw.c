@@ -326,7 +326,7 @@ TEST(mw_unbind_all__of_one_queue_pair)
 	assert_int_equal(mw_bind(env.pd, QPN + 1, &bound_by_other, &binding), 0);
 	binding = binding_of(shared, other_mr);
 	assert_int_equal(bind(&binding), 0);
-	/* What is unbound already is no more of it. */
+	/* An unbound window no longer belongs to the queue pair. */
 	assert_int_equal(mw_invalidate(env.pd, QPN, mws[1]->view.key), 0);
 	mw_unbind_all(&bound);
 	assert_true(LIST_EMPTY(&bound));
@@ -346,7 +346,7 @@ TEST(mw_unbind_all__of_one_queue_pair)
 	assert_int_equal(mr_deregister(other_mr), 0);
 }
 
-/* Of all addresses, as of a region that has no pages yet. */
+/* A window may cover all addresses, like a region that has no pages yet. */
 TEST(mw_bind__to_on_demand_regions)
 {
 	struct mw *mw = window(IBV_MW_TYPE_1);

@@ -113,7 +113,7 @@ TEST(pager_look__brings_in_what_is_behind_as_well)
 
 TEST(pager_look__lets_go_on_what_cannot_be_touched)
 {
-	/* As registration does; cmocka has put its own handler before each test. */
+	/* Registration does the same; cmocka sets its own handler before each test. */
 	assert_int_equal(guard_install(), 0);
 	assert_int_equal(mprotect(env.memory, env.page, PROT_NONE), 0);
 	assert_false(look(0, false));
@@ -121,7 +121,7 @@ TEST(pager_look__lets_go_on_what_cannot_be_touched)
 	/* The access itself finds out, now or when an answer has come that was dropped before. */
 	assert_true(look(0, false));
 	assert_true(look(0, false));
-	/* Later it may be there. */
+	/* The page may be there later. */
 	now_ns += PAGER_FAILED_NS;
 	assert_false(look(0, false));
 	await_word(2);
@@ -176,8 +176,7 @@ static void want_third(void)
 	assert_false(look(2, false));
 }
 
-/* Of three pages that are brought in one by one, the second cannot be had: that says nothing of the
- * third. */
+/* Three pages are brought in one by one. A failure of the second says nothing about the third. */
 TEST(pager_look__waits_for_what_is_behind_a_page_that_cannot_be_touched)
 {
 	const struct mr_touch touch = {.now = 8, .ahead = (uint32_t)(2 * env.page)};
@@ -223,7 +222,7 @@ TEST(pager_look__lets_go_on_what_was_unmapped_meanwhile)
 	await_word(1);
 }
 
-/* Nor is it woken when other memory is mapped there. */
+/* The queue pair is not woken either when other memory is mapped there. */
 TEST(pager_look__tries_again_what_takes_long)
 {
 	never_runs = true;
@@ -234,7 +233,7 @@ TEST(pager_look__tries_again_what_takes_long)
 	now_ns++;
 	assert_false(look(1, false));
 	assert_int_equal(threads, 2);
-	/* Not without end. */
+	/* The number of tries is bounded. */
 	now_ns += 2 * PAGER_AGAIN_NS - 1;
 	assert_false(look(1, false));
 	assert_int_equal(threads, 2);

@@ -33,7 +33,7 @@ TEST(pd_destroy__is_busy_while_there_are_users)
 	assert_int_equal(pd_destroy(pd), 0);
 }
 
-/* Who holds one that is destroyed finds that out, and nothing is made in it. */
+/* A thread that holds a destroyed domain finds that out, and can create nothing in it. */
 TEST(pd_destroy__once_and_its_handles_stay)
 {
 	struct pd *pd;

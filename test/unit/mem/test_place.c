@@ -37,7 +37,8 @@ TEST(place_strict__copies_all_and_nothing_else)
 	}
 }
 
-/* No atomic orders the two threads, as none orders a peer's write and who polls its last byte. */
+/* No atomic operation orders the two threads, just as none orders a peer's WRITE and a program that
+ * polls its last byte. */
 #if !THREAD_SANITIZER
 #define ROUNDS 20000
 #define BYTES  200

@@ -9,7 +9,7 @@ TEST_FIXTURE(env_set_up, env_tear_down);
 #define PD	    IBV_REREG_MR_CHANGE_PD
 #define ACCESS	    IBV_REREG_MR_CHANGE_ACCESS
 
-/* Both halves, as the facade does them. */
+/* Do both halves of a reregistration, as the facade does. */
 static int rereg(struct mr *mr, struct mr_change change)
 {
 	const int rc = mr_check_change(mr, &change);
@@ -136,7 +136,7 @@ TEST(mr_apply_change__pd_moves_the_region_to_the_other_domain)
 	assert_int_equal(env.pd->users, 0);
 	assert_int_equal(env.other_pd->users, 1);
 	assert_int_equal(pd_destroy(env.other_pd), -EBUSY);
-	/* To the domain that it is in. */
+	/* Reregister to the domain that the region is in already. */
 	assert_int_equal(rereg(mr, (struct mr_change){.flags = PD, .pd = env.other_pd}), 0);
 	assert_int_equal(env.other_pd->users, 1);
 	mr_deregister(mr);
@@ -200,7 +200,7 @@ TEST(mr_apply_change__from_on_demand_and_back)
 	unsigned char resident;
 
 	assert_int_equal(rereg(mr, (struct mr_change){.flags = ACCESS, .access = RW}), 0);
-	/* Now they must exist. */
+	/* Registration without on-demand paging makes the pages present. */
 	assert_int_equal(mincore(env.memory, env.page, &resident), 0);
 	assert_int_equal(resident & 1, 1);
 	assert_int_equal(rereg(mr, (struct mr_change){.flags = ACCESS | TRANSLATION,

@@ -52,7 +52,7 @@ TEST(mr_resolve__a_region_at_the_top_of_iova_space_ends_there)
 	uint8_t *addr;
 	struct mr *mr;
 
-	/* With the last byte of all. */
+	/* The region ends at the last byte of the address space. */
 	assert_int_equal(mr_register(env.pd, env.memory, env.page, iova, RW, &mr), 0);
 	assert_int_equal(mr_resolve(env.pd, mr->key, iova, env.page, 0, &addr), MR_OK);
 	assert_int_equal(mr_resolve(env.pd, mr->key, UINT64_MAX, 1, 0, &addr), MR_OK);

@@ -21,7 +21,10 @@ struct client {
 void client_init(struct client *client);
 void client_fini(struct client *client);
 
-/** What `memif_server_take` says to a message; the descriptor, if any, is duplicated first. */
+/**
+ * Return the answer of `memif_server_take` to a message; the descriptor, if any, is duplicated
+ * first.
+ */
 int client_say(struct client *client, const struct memif_message *message, int fd);
 
 /** A connection anew, up to INIT. */
@@ -32,7 +35,7 @@ struct memif_message client_begin_message(void);
 struct memif_message client_region(void);
 struct memif_message client_ring(bool to_server);
 
-/** All messages up to CONNECT. */
+/** Send all messages up to CONNECT. */
 void client_connect(struct client *client);
 
 /** Wait until there are no more than that: they are closed by threads, at any time. */

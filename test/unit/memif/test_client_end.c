@@ -41,7 +41,7 @@ static struct memif_message hello(void)
 	return message;
 }
 
-/* One message after the other, as over their socket. */
+/* Pass the messages one after the other, as over their socket. */
 static void connect_both(struct ends *ends)
 {
 	struct memif_message to_client = hello(), to_server;
@@ -224,7 +224,7 @@ TEST(memif_end_place__is_seen_when_pushed)
 	expect_bytes(room, 9, 100);
 }
 
-/* What is expected may never come; and there may be no room for it. */
+/* An expected packet may never come, and there may be no room for it. */
 TEST(memif_end_expect__changes_nothing)
 {
 	struct ends *ends = *state;
@@ -309,7 +309,7 @@ TEST(memif_end_send__does_not_fit)
 	assert_int_equal(memif_end_send(&ends->server.end, packet, (SIZE - 3) * BUFFER), -EAGAIN);
 }
 
-/* What is longer than there is room for is lost, and nothing else. */
+/* A packet longer than the buffer is lost, and no other. */
 TEST(memif_end_receive__goes_on_after_too_long_ones)
 {
 	struct ends *ends = *state;
@@ -354,7 +354,7 @@ TEST(memif_end_receive__waits_for_the_rest)
 	expect_bytes(room, 1, 2 * BUFFER);
 }
 
-/* Nobody stays awake for it, nor looks at what is there again. */
+/* A packet whose rest is missing keeps no thread awake, and is not looked at again. */
 TEST(memif_end_waits__not_for_a_packet_whose_rest_does_not_come)
 {
 	struct ends *ends = *state;
@@ -370,7 +370,7 @@ TEST(memif_end_waits__not_for_a_packet_whose_rest_does_not_come)
 		assert_true(memif_end_waits(&ends->client.end));
 		if (there == 3)
 			break;
-		/* Whether it is looked at again shows in what is made of it. */
+		/* The result shows if the packet was looked at again. */
 		for (int i = 0; i < 2; i++) {
 			assert_int_equal(peer_receives(ends, room), 0);
 			assert_int_equal(client_receives(ends, room), 0);
@@ -427,7 +427,7 @@ TEST(memif_end_send__refuses_what_went_back)
 	assert_int_equal(ends->server.end.state, MEMIF_STATE_BROKEN);
 }
 
-/* As a server might that has begun a packet. */
+/* A faulty server may do this after it has begun a packet. */
 TEST(memif_end_receive__client_refuses_what_went_back)
 {
 	struct ends *ends = *state;
@@ -507,7 +507,7 @@ TEST(memif_end_receive__client_refuses_endless_chains)
 	expect_broken(ends);
 }
 
-/* Where buffers are is known here, whatever the server writes there. */
+/* The client keeps the places of its buffers itself and ignores what the server writes there. */
 TEST(memif_end_receive__client_believes_no_place)
 {
 	struct ends *ends = *state;
@@ -598,7 +598,7 @@ TEST(memif_client_take_back__leaves_the_server_no_pages)
 	assert_true(kept >= 0);
 	assert_int_equal(fstat(kept, &file), 0);
 	assert_true(file.st_blocks > 0);
-	/* Nor can a server have it that they stay, or make more of them. */
+	/* A server cannot prevent their removal either, nor enlarge the file. */
 	assert_int_equal(fcntl(kept, F_ADD_SEALS, F_SEAL_FUTURE_WRITE), -1);
 	assert_int_equal(ftruncate(kept, 2 * bytes), -1);
 	memif_client_take_back(&ends->client);
@@ -608,13 +608,13 @@ TEST(memif_client_take_back__leaves_the_server_no_pages)
 		assert_int_equal(fstat(kept, &file), 0);
 	}
 	assert_int_equal(file.st_blocks, 0);
-	/* So the mapping is still good. */
+	/* The file keeps its size, so the mapping is still good. */
 	assert_int_equal(file.st_size, bytes);
 	assert_int_equal(__atomic_load_n(&ends->to_client->cookie, __ATOMIC_RELAXED), 0);
 	close(kept);
 }
 
-/* Of a program that calls mlockall. */
+/* The program has called mlockall. */
 TEST(memif_client_take_back__takes_what_is_locked)
 {
 	struct ends *ends = *state;

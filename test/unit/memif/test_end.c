@@ -45,7 +45,7 @@ TEST(memif_server_receive__copies)
 
 	assert_int_equal(memif_server_receive(&client->server, room, sizeof(room)), 0);
 	assert_false(memif_end_waits(&client->server.end));
-	/* More than once around. */
+	/* Go around the ring more than once. */
 	for (uint32_t i = 0; i < 3 * CLIENT_RING; i++) {
 		client_send(client, (uint8_t)i, 100 + i);
 		assert_true(memif_end_waits(&client->server.end));
@@ -93,7 +93,7 @@ static void refuse(struct client *client)
 
 	assert_int_equal(memif_server_receive(&client->server, room, sizeof(room)), -EPROTO);
 	assert_int_equal(client->server.end.state, MEMIF_STATE_BROKEN);
-	/* And from then on always, whatever is there. */
+	/* The end stays broken, whatever comes. */
 	assert_int_equal(memif_server_receive(&client->server, room, sizeof(room)), -EPROTO);
 	assert_int_equal(memif_end_send(&client->server.end, room, 20), -EPROTO);
 	assert_false(memif_end_waits(&client->server.end));

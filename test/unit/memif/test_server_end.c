@@ -108,7 +108,7 @@ TEST(memif_server_take__wants_memory_that_stays)
 	fd = client_file(CLIENT_BYTES, F_SEAL_GROW);
 	assert_int_equal(client_say(client, &region, fd), -EPROTO);
 	close(fd);
-	/* Not by one page more or less: what it has beyond, would be freed by us. */
+	/* The file must have exactly the right size: we would free what lies beyond. */
 	for (int pages = -1; pages <= 1; pages += 2) {
 		client_anew(client);
 		fd = client_file((size_t)(CLIENT_BYTES + pages * 4096), F_SEAL_SHRINK);
@@ -198,7 +198,7 @@ TEST(memif_server_take__makes_some_pages_present)
 		had += (uint64_t)file.st_blocks * 512;
 		close(fd);
 	}
-	/* In pages of 2 MiB, perhaps. */
+	/* The memory may be in pages of 2 MiB. */
 	assert_in_range(had, 0, 18 << 20);
 }
 

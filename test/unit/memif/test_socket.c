@@ -149,7 +149,7 @@ TEST(memif_socket_receive__has_room_for_credentials)
 	close(event);
 }
 
-/* Nobody accepts there, or reads. */
+/* Listen at an address, and neither accept nor read. */
 static int listen_deaf(struct sockaddr_in *address)
 {
 	const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), bytes = 4096;
@@ -207,7 +207,7 @@ TEST(memif_socket_receive__does_not_linger)
 
 	pass(pair[1], "ab", 2, fds, 2);
 	close(fds[0]);
-	/* Not the last: one is in the message. */
+	/* fds[0] stays open here: one copy of it is in the message. */
 	close(fds[1]);
 	assert_int_equal(memif_socket_receive(pair[0], room, sizeof(room), &fd), -EPROTO);
 	close(listener);
@@ -259,7 +259,7 @@ TEST(memif_socket_receive__takes_no_more_descriptors_when_stuck)
 	close(event);
 }
 
-/* What one user gives to be closed keeps nobody else's waiting. */
+/* A user's slow closes delay no other user's. */
 TEST(memif_socket_charge__keeps_users_apart)
 {
 	const int *pair = *state;
@@ -284,7 +284,7 @@ TEST(memif_socket_charge__keeps_users_apart)
 	assert_false(memif_socket_is_late());
 	for (int i = 0; i < USER_MAX; i++)
 		memif_socket_discard(lingering_queue(&address));
-	/* Nobody is let in before those who are in are stuck. */
+	/* No more descriptors are closed at a time until the first ones count as stuck. */
 	memif_socket_charge(9);
 	for (int i = 0; i < USER_MAX; i++)
 		memif_socket_discard(lingering_queue(&address));

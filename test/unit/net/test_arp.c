@@ -12,7 +12,7 @@ static const uint8_t mac_b[6] = {2, 0, 0, 0, 0, 0xb};
 static const uint8_t ip_a[4] = {10, 0, 0, 1};
 static const uint8_t ip_b[4] = {10, 0, 0, 2};
 
-/* Who has 10.0.0.2? Tell 10.0.0.1: written out from RFC 826. */
+/* An ARP request, "Who has 10.0.0.2? Tell 10.0.0.1", written out from RFC 826. */
 static const uint8_t request_frame[ARP_FRAME_LEN] = {
 	0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 2,	0, 0, 0, 0, 0xa, 0x08, 0x06, /* Ethernet */
 	0,    1,    0x08, 0x00, 6,    4,    0,	1, /* Ethernet, IPv4, their lengths, request */

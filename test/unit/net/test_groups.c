@@ -81,7 +81,7 @@ static int tear_down(TEST_STATE)
 
 TEST_FIXTURE(set_up, tear_down);
 
-/* What goes out until a time, as a count. */
+/* Count the reports that are sent until a time. */
 static unsigned int reports_until(uint64_t until_ns)
 {
 	unsigned int count = 0;
@@ -199,7 +199,7 @@ TEST(join__in_a_vlan_is_told_there)
 	assert_int_equal(groups_report(&groups, now_ns, mac, &own, frame), 14 + 4 + 24 + 16);
 	assert_memory_equal(frame + 12, tag, sizeof(tag));
 	assert_int_equal(frame[16] << 8 | frame[17], 0x0800);
-	/* From the address that we have there. */
+	/* The report's source is our address in that VLAN. */
 	assert_memory_equal(frame + 18 + 12, ((uint8_t[]){10, 0, 5, 1}), 4);
 	reports_until(now_ns + 2 * S);
 	/* A router of another network asks. */
@@ -242,7 +242,8 @@ TEST(join__the_kernel_joins_on_its_interface)
 	assert_int_equal(groups_join(&groups, VLAN_NONE, 99999, group4, now_ns), -ENODEV);
 }
 
-/* More than one socket may be in, and by fewer sockets than groups: a process may have 1024. */
+/* The kernel joins with several sockets, but fewer than groups: a process may have only 1024
+ * descriptors. */
 TEST(join__the_kernel_joins_many)
 {
 	const struct member_socket *by;
@@ -270,8 +271,8 @@ TEST(join__the_kernel_joins_many)
 	assert_int_equal(sockets, 0);
 }
 
-/* What stands for the kernel's interface of a VLAN (not every kernel has them), with an address of
- * ours. */
+/* Make an interface with an address of ours that stands for the kernel's VLAN interface; not every
+ * kernel has VLANs. */
 static void make_vlan(struct addresses *addresses)
 {
 	const uint8_t ipv4[GID_LEN] = {[10] = 0xff, 0xff, 10, 7, 5, 1};
@@ -284,7 +285,7 @@ static void make_vlan(struct addresses *addresses)
 	assert_int_equal(addresses_add(addresses, &address), 0);
 }
 
-/* In which the line of the group follows that of the interface. */
+/* Return true if the kernel is in the group; in /proc, the group's line follows its interface's. */
 static bool kernel_has_in_vlan(void)
 {
 	return netns_run("awk '/later/ {on = 1; next} /^[0-9]/ {on = 0} "

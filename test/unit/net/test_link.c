@@ -161,6 +161,41 @@ TEST(link_input__answers_neighbour_discovery)
 	assert_true(knows(peer6));
 }
 
+/* An application's only thread cannot wait for an answer: it is the one that would receive it. */
+TEST(link_hear__learns_who_asks_for_a_connection)
+{
+	const uint8_t other_mac[6] = {2, 9, 9, 9, 9, 9};
+
+	link_hear(&link, VLAN_NONE, peer4, peer_mac, 1);
+	assert_true(knows(peer4));
+	assert_memory_equal(mac, peer_mac, 6);
+	/* What is known is not replaced by an unauthenticated message. */
+	link_hear(&link, VLAN_NONE, peer4, other_mac, 2);
+	assert_true(knows(peer4));
+	assert_memory_equal(mac, peer_mac, 6);
+}
+
+/* Anybody can send a connection message: it may take no entry for an address that is not on the
+ * link, nor bring an address of no neighbour. */
+TEST(link_hear__takes_no_entry_for_what_is_no_neighbour)
+{
+	const uint8_t routed[16] = {[10] = 0xff, 0xff, 192, 0, 2, 1},
+		      group[6] = {1, 0, 0x5e, 0, 0, 1};
+	const struct neigh_table before = link.neighbours;
+
+	link_hear(&link, VLAN_NONE, routed, peer_mac, 1);
+	link_hear(&link, VLAN_NONE, own6, peer_mac, 1);
+	link_hear(&link, VLAN_NONE, peer4, group, 1);
+	assert_memory_equal(&before, &link.neighbours, sizeof(before));
+}
+
+TEST(link_hear__leaves_a_shared_interface_to_the_kernel)
+{
+	link.ifindex = 7;
+	link_hear(&link, VLAN_NONE, peer4, peer_mac, 1);
+	assert_false(knows(peer4));
+}
+
 TEST(link_input__leaves_a_shared_interface_to_the_kernel)
 {
 	size_t len = arp_build_request(in, peer_mac, peer_ip, own_ip);
@@ -242,7 +277,7 @@ TEST(link_input__answers_in_the_vlan_that_has_the_address)
 	assert_true(arp_parse(tag_remove(out, &len, &vlan), len, &reply));
 	assert_int_equal(vlan, 5);
 	assert_memory_equal(reply.sender_ip, ip5, 4);
-	/* Who asked is a neighbour there, and nowhere else. */
+	/* The host that asked is now a neighbour in that VLAN, and in no other. */
 	assert_true(neigh_find(&link.neighbours, NEIGH_TRUSTED, 5, peer5, 1, mac, &ask));
 	assert_false(knows(peer5));
 }

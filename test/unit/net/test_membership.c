@@ -200,7 +200,8 @@ TEST(parse__igmp_that_is_malformed_or_no_query)
 		assert_false(membership_parse(copy, i, &query));
 		test_free(copy);
 	}
-	/* Any byte behind the addresses of Ethernet changed: another protocol, or a wrong sum. */
+	/* Change any byte behind the Ethernet addresses: the protocol or a checksum is wrong then.
+	 */
 	for (size_t i = 12; i < len; i++) {
 		memcpy(frame, igmp_query, len);
 		frame[i] ^= 0x10;
@@ -211,7 +212,7 @@ TEST(parse__igmp_that_is_malformed_or_no_query)
 	assert_false(membership_parse(frame, sizeof(frame), &query));
 }
 
-/* From a report, whose headers are the same. */
+/* Make an MLD query from a report, whose headers are the same. */
 static size_t mld_query(uint16_t max_resp, const uint8_t group[16], bool old)
 {
 	const size_t len = membership_build(frame, mac, own6, group6, MEMBERSHIP_IS, old);

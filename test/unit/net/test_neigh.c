@@ -145,7 +145,8 @@ TEST(neigh_find__takes_the_place_of_those_that_never_answered)
 	assert_memory_equal(mac, mac_a, 6);
 }
 
-/* Who is not trusted asks for all that there is: others neither forget nor go short. */
+/* An untrusted client asks for all addresses that there are: others keep their entries and get new
+ * ones. */
 TEST(neigh_find__of_one_not_trusted_wants_only_some)
 {
 	uint8_t gid[GID_LEN];
@@ -183,7 +184,7 @@ TEST(neigh_find__of_one_not_trusted_goes_on)
 	}
 	neigh_find(&table, 3, VLAN_NONE, peer, 1, mac, &ask);
 	assert_false(ask);
-	/* What it waits for it goes on asking for. */
+	/* The table goes on asking for an address that a client waits for. */
 	neigh_find(&table, 3, VLAN_NONE, gid, 1 + NEIGH_RETRANSMIT_NS, mac, &ask);
 	assert_true(ask);
 	neigh_answer(&table, VLAN_NONE, gid, mac_a, true, 2 + NEIGH_RETRANSMIT_NS);

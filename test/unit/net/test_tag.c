@@ -22,7 +22,7 @@ TEST(tag_insert__puts_it_behind_the_addresses)
 	memcpy(frame, plain, sizeof(plain));
 	assert_int_equal(tag_insert(frame, sizeof(plain), VLAN_NONE), sizeof(plain));
 	assert_memory_equal(frame, plain, sizeof(plain));
-	/* No answer stays none. */
+	/* An empty answer stays empty. */
 	assert_int_equal(tag_insert(frame, 0, 5), 0);
 }
 

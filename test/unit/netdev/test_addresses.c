@@ -32,7 +32,7 @@ TEST(address_link_local__inverts_the_universal_bit)
 
 	address_link_local(mac, gid);
 	assert_memory_equal(gid, want, GID_LEN);
-	assert_true(address_is_link_local(gid));
+	assert_true(gid_is_link_local(gid));
 }
 
 TEST(address_multicast_mac__follows_the_family)

@@ -54,8 +54,8 @@ static void drain(int fd)
 		;
 }
 
-/* Whether the filter lets a frame through: a marker that passes is sent behind it, so that nothing
- * has to be waited for. */
+/* Return true if the filter lets a frame through. A marker that passes is sent behind it, so no
+ * timeout is needed. */
 static bool passes(const uint8_t *frame)
 {
 	uint8_t marker[FRAME_LEN] = {[12] = 0x08, 0x06, [21] = 2, [100] = 0x5a};
@@ -202,8 +202,8 @@ TEST(mute_kernel__keeps_the_kernel_from_answering)
 
 	if (!have_network)
 		skip();
-	/* Within one host a datagram to an own address comes in by lo, and the answer before send()
-	 * returns. */
+	/* On one host, a datagram to an own address arrives through lo, and the answer comes before
+	 * send() returns. */
 	assert_true(is_refused("127.0.0.1"));
 	fd = mute_kernel("lo");
 	assert_true(fd >= 0);

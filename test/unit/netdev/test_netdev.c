@@ -48,7 +48,7 @@ TEST(netdev_query__tells_mac_mtu_and_addresses)
 	assert_int_equal(netdev.ifindex, if_nametoindex("left"));
 	assert_memory_equal(netdev.mac, ((uint8_t[]){2, 0, 0, 0, 0, 0x77}), 6);
 	assert_int_equal(netdev.mtu_bytes, 9000);
-	assert_true(address_is_link_local(netdev.addresses.list[0].gid));
+	assert_true(gid_is_link_local(netdev.addresses.list[0].gid));
 	assert_true(addresses_have(&netdev.addresses, VLAN_NONE, v4));
 	assert_true(addresses_have(&netdev.addresses, VLAN_NONE, v6));
 	assert_int_equal(netdev.addresses.count, 3);

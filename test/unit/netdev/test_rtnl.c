@@ -52,7 +52,7 @@ TEST(rtnl_route__others_are_behind_the_router)
 	assert_memory_equal(next_hop, router6, GID_LEN);
 }
 
-/* Where the host would go another way, the way from this interface counts. */
+/* The route must leave by this interface, even where the host prefers another one. */
 TEST(rtnl_route__stays_on_the_interface)
 {
 	const uint8_t other[GID_LEN] = {[10] = 0xff, 0xff, 10, 9, 0, 1};

@@ -42,7 +42,7 @@ TEST(watch_changed__tells_of_each_change_once)
 	close(fd);
 }
 
-/* As many messages as the socket does not hold. */
+/* Send more messages than the socket holds. */
 TEST(watch_changed__survives_a_flood)
 {
 	int fd;

@@ -73,7 +73,7 @@ static void attach(uint16_t n)
 	assert_int_equal(message.welcome.slot, n);
 	for (int i = 0; i < SHARE_FDS; i++)
 		close(fds[i]);
-	/* Else this process has a slot already. */
+	/* With its real pid, this process would be found to have a slot already. */
 	server.slots.all[n].pid = 1 + n;
 	sockets[n] = pair[1];
 	ids[n] = message.welcome.id_value | 3;

@@ -208,7 +208,8 @@ TEST(arbiter_route__brings_a_timeout_to_who_has_the_request)
 	assert_int_equal(route(rej), ARBITER_DROP);
 }
 
-/* As Linux's loopback binding does, for processes on a device that has no such address. */
+/* Processes on a device without the loopback address do the same through Linux's loopback binding.
+ */
 TEST(arbiter_route__knows_loopback_from_this_host_alone)
 {
 	static const uint8_t loopback[GID_LEN] = {[10] = 0xff, 0xff, 127, 0, 0, 1};

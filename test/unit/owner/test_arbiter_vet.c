@@ -166,7 +166,7 @@ TEST(may_send__no_answer_before_a_request)
 	assert_false(may(sidr_rep));
 	rej.local_id = own_id;
 	assert_false(may(rej));
-	/* One of the same id, but of the other kind. */
+	/* An answer of the other kind with the same id is refused. */
 	ask(ALICE, sidr_req_to(PORT, PEER_ID));
 	assert_true(may(sidr_rep));
 	assert_false(may(rep(own_id, QPN)));

@@ -218,7 +218,7 @@ TEST(given__from_an_attacker_changes_nothing_changes_nothing)
 	path.theirs[15]++;
 	give(mad_of(CM_DREP, PEER_ID, OUR_ID));
 	path.theirs[15]--;
-	/* One that is up takes no other REP. */
+	/* An established connection takes no other REP. */
 	give(rep(PEER_ID + 1, OUR_ID));
 	connections_end(connections, SLOT, NOW);
 	assert_told_dreq();

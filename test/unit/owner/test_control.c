@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Tests of pmd/owner/control.c and rest.c: what isolated processes may ask for, and when they are
+/* Tests of pmd/owner/control.c and pause.c: what isolated processes may ask for, and when they are
  * heard. */
 #include <errno.h>
 #include <fcntl.h>
@@ -23,7 +23,7 @@
 #include "memif/socket.h"
 #include "owner/arbiter.h"
 #include "report/set.h"
-#include "rest.h"
+#include "pause.h"
 #include "server.h"
 #include "share/message.h"
 #include "slot.h"
@@ -48,7 +48,7 @@ bool __wrap_memif_socket_is_stuck(void)
 	return stuck;
 }
 
-/* Too many are being closed. */
+/* Return the error of a sender that has too many descriptors in closing. */
 int __wrap_memif_socket_receive(int fd, void *data, size_t size, int *passed_fd)
 {
 	*passed_fd = -1;
@@ -118,7 +118,7 @@ static void add_networks(void)
 	}
 }
 
-/* What is answered to a request to join the n-th group. */
+/* Return the answer to a request to join the n-th group. */
 static int join(uint16_t slot, unsigned int n)
 {
 	struct share_message message = {
@@ -148,7 +148,7 @@ TEST(control_event__limits_a_users_groups_by_networks)
 	assert_int_equal(join(slot, 0), 0);
 }
 
-/* Whether the owner is told that a slot's socket has something for it. */
+/* Return true if the owner is notified about a slot's socket. */
 static bool is_heard(uint16_t slot)
 {
 	struct epoll_event events[16];
@@ -161,32 +161,32 @@ static bool is_heard(uint16_t slot)
 	return false;
 }
 
-TEST(rest_charge_slot__has_who_had_its_part_wait)
+TEST(pause_charge_slot__pauses_a_client_that_used_its_part)
 {
 	const struct share_message message = {.type = SHARE_STATUS, .version = SHARE_VERSION};
 	const uint16_t slot = attach(USER);
 
 	assert_int_equal(message_send(own, &message, NULL, 0), 0);
 	assert_true(is_heard(slot));
-	/* Nobody is waited for: it costs nothing. */
+	/* No other client waits, so the charge costs this one no pause. */
 	server.clock_ns = event_now_ns();
-	rest_charge_slot(&server, slot, 2 * BUDGET_BURST_NS);
+	pause_charge_slot(&server, slot, 2 * BUDGET_BURST_NS);
 	assert_true(is_heard(slot));
 	server.worked_ns = server.clock_ns;
-	rest_charge_slot(&server, slot, BUDGET_BURST_NS - 1);
+	pause_charge_slot(&server, slot, BUDGET_BURST_NS - 1);
 	assert_true(is_heard(slot));
-	rest_charge_slot(&server, slot, UINT64_C(3600000000000));
+	pause_charge_slot(&server, slot, UINT64_C(3600000000000));
 	assert_false(is_heard(slot));
-	rest_look(&server);
+	pause_check(&server);
 	assert_false(is_heard(slot));
-	assert_int_equal(server.resting, 1);
-	assert_int_equal(rest_longest_ms(&server, 1000), 1);
+	assert_int_equal(server.paused, 1);
+	assert_int_equal(pause_longest_ms(&server, 1000), 1);
 	server.worked_ns = server.clock_ns - UINT64_C(1000000000);
-	assert_in_range(rest_longest_ms(&server, 1000), 10, 100);
+	assert_in_range(pause_longest_ms(&server, 1000), 10, 100);
 	memset(&server.slots.all[slot].budget, 0, sizeof(struct budget));
-	rest_look(&server);
+	pause_check(&server);
 	assert_true(is_heard(slot));
-	assert_int_equal(server.resting, 0);
+	assert_int_equal(server.paused, 0);
 }
 
 /* It asks, and is killed before it is answered: that breaks no rule. */
@@ -215,10 +215,10 @@ TEST(control_event__tries_again_when_descriptors_can_be_closed)
 	control_event(&server, EVENT_SOCKET, slot);
 	assert_int_equal(server.slots.all[slot].state, SLOT_LIVE);
 	assert_false(is_heard(slot));
-	rest_look(&server);
+	pause_check(&server);
 	assert_false(is_heard(slot));
 	stuck = false;
-	rest_look(&server);
+	pause_check(&server);
 	assert_true(is_heard(slot));
 	control_event(&server, EVENT_SOCKET, slot);
 	assert_int_equal(server.slots.all[slot].state, SLOT_LIVE);
@@ -227,19 +227,19 @@ TEST(control_event__tries_again_when_descriptors_can_be_closed)
 	close(ends[1]);
 }
 
-/* One that rested leaves nothing that would be looked at. */
-TEST(slot_end__of_one_that_rests)
+/* A paused client that ends leaves nothing in the list of the paused. */
+TEST(slot_end__of_a_paused_client)
 {
 	const uint16_t slot = attach(USER);
 
-	rest_slot(&server, slot);
-	assert_int_equal(server.resting, 1);
+	pause_slot(&server, slot);
+	assert_int_equal(server.paused, 1);
 	slot_end(&server, slot);
-	assert_int_equal(server.resting, 0);
+	assert_int_equal(server.paused, 0);
 	assert_int_equal(server.slots.all[slot].state, SLOT_FREE);
 }
 
-/* One that comes may be the end of another slot of its process. */
+/* A message may end another slot of the process that sent it. */
 TEST(slot_condemn__leaves_what_is_charged)
 {
 	const uint16_t slot = attach(USER);

@@ -343,7 +343,7 @@ static void come_made_up(uint32_t number)
 	struct cm_mad mad = req_to(PORT, random);
 	uint8_t bytes[MAD_LEN];
 
-	/* Neither ours nor the honest peer's. */
+	/* The address is neither ours nor the honest peer's. */
 	source[13] = (uint8_t)(1 + random % 250);
 	memcpy(source + 14, &number, 2);
 	mad.tid = random;

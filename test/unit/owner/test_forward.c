@@ -130,7 +130,7 @@ TEST(slot_end__has_turns_take_what_was_sent)
 	assert_int_equal(receive_by(1), MANY);
 }
 
-/* What is on its way to it is for nobody any more. */
+/* Packets on their way to the slot are dropped. */
 TEST(slot_hang_up__gives_it_nothing)
 {
 	send_by(0, true, 0, MANY);
@@ -219,7 +219,7 @@ static uint16_t attach_isolated(int *own, int *socket_fd, struct memif_client *c
 	return welcome.welcome.slot;
 }
 
-/* What others have sent waits for the next turn. */
+/* Packets of other slots wait for the next turn. */
 TEST(slot_hang_up__of_an_isolated_one_takes_from_no_other)
 {
 	struct memif_client client;

@@ -59,7 +59,7 @@ TEST(ids_alloc__is_random)
 	assert_in_range(upper, 64, 192);
 }
 
-TEST(ids_alloc__has_a_block_rest)
+TEST(ids_alloc__quarantines_a_block)
 {
 	uint32_t value, others[IDS_BLOCKS];
 
@@ -67,12 +67,12 @@ TEST(ids_alloc__has_a_block_rest)
 	for (uint32_t i = 1; i < IDS_BLOCKS; i++)
 		assert_int_equal(ids_alloc(&ids, 1, 0, USER_TRUSTED, &others[i]), 0);
 	ids_free(&ids, value, 1000);
-	assert_int_equal(ids_alloc(&ids, 2, 999 + IDS_REST_NS, BOB, &others[0]), -ENOSPC);
-	assert_int_equal(ids_alloc(&ids, 2, 1000 + IDS_REST_NS, BOB, &others[0]), 0);
+	assert_int_equal(ids_alloc(&ids, 2, 999 + IDS_QUARANTINE_NS, BOB, &others[0]), -ENOSPC);
+	assert_int_equal(ids_alloc(&ids, 2, 1000 + IDS_QUARANTINE_NS, BOB, &others[0]), 0);
 	assert_int_equal(others[0], value);
-	/* Who is trusted would rather have one that rests than none. */
-	ids_free(&ids, value, 1000 + IDS_REST_NS);
-	assert_int_equal(ids_alloc(&ids, 3, 1000 + IDS_REST_NS, USER_TRUSTED, &others[0]), 0);
+	/* A trusted process gets a block in quarantine rather than none. */
+	ids_free(&ids, value, 1000 + IDS_QUARANTINE_NS);
+	assert_int_equal(ids_alloc(&ids, 3, 1000 + IDS_QUARANTINE_NS, USER_TRUSTED, &others[0]), 0);
 	assert_int_equal(others[0], value);
 }
 
@@ -87,11 +87,11 @@ TEST(ids_alloc__limits_a_user_that_comes_and_goes)
 	assert_int_equal(count, IDS_USER_MAX);
 	assert_int_equal(ids_alloc(&ids, 0, count, ALICE, &value), -EAGAIN);
 	assert_int_equal(ids_alloc(&ids, 0, count, BOB, &value), 0);
-	assert_int_equal(ids_alloc(&ids, 0, count + IDS_REST_NS, ALICE, &value), 0);
+	assert_int_equal(ids_alloc(&ids, 0, count + IDS_QUARANTINE_NS, ALICE, &value), 0);
 }
 
 TEST(ids_free__of_a_free_block_changes_nothing)
 {
 	ids_free(&ids, 0, 1000);
-	assert_int_equal(ids.rested_ns[0], 0);
+	assert_int_equal(ids.quarantine_end_ns[0], 0);
 }

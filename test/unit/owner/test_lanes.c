@@ -40,7 +40,7 @@ static int setup(void **state)
 	assert_int_equal(ledger_init(&server->arena.ledger, BUFFERS, 256, SERVE_SLOTS_MAX), 0);
 	server->arena.mbufs = test_calloc(BUFFERS, sizeof(server->arena.mbufs[0]));
 	for (int i = 0; i < BUFFERS; i++) {
-		/* One reference more, so that what is given back goes nowhere, and is seen. */
+		/* Hold one more reference, so that a returned buffer stays visible here. */
 		server->arena.mbufs[i] = &rig->mbufs[i];
 		rte_mbuf_refcnt_set(server->arena.mbufs[i], 2);
 	}
@@ -210,7 +210,7 @@ TEST(lanes_end__sets_aside_what_is_lent_until_it_is_given_back)
 	assert_int_equal(lane_take(&rx, packets, 2, &first), 2);
 	lane_done(&rx, first);
 	lane_give_back(&rx);
-	/* Of the four one is given back, one is being read, and two wait. */
+	/* Of the four buffers, the receiver has returned one and reads another; two wait. */
 	assert_int_equal(end(rig, 0), 1);
 	assert_int_equal(rig->pages[1].lanes[0], 0);
 	assert_int_equal(rig->server.arena.ledger.aside, 3);
@@ -225,7 +225,7 @@ TEST(lanes_end__sets_aside_what_is_lent_until_it_is_given_back)
 	assert_int_equal(rig->server.arena.ledger.aside, 0);
 }
 
-/* What is beside its word names no buffer, nor does what was announced and not put. */
+/* A packet beside its ring word uses no buffer; one that was announced and not put is not there. */
 TEST(lanes_end__leaves_out_what_is_in_no_buffer)
 {
 	const struct share_packet packet = {.buffer = 1, .len = 1};
@@ -264,7 +264,7 @@ TEST(lanes_end__of_the_other_takes_back_all)
 	assert_int_equal(end(rig, 1), 0);
 	assert_int_equal(come_back(rig), 4);
 	assert_int_equal(rig->server.arena.ledger.aside, 0);
-	/* What a reader had been lent is still its sender's. */
+	/* Buffers lent to a reader belong to their sender until they are returned. */
 	assert_true(LIST_EMPTY(&rig->server.lanes.list));
 }
 

@@ -96,7 +96,7 @@ TEST(listen_open__waits_for_one_that_starts)
 	close(other);
 }
 
-/* Nobody can keep an owner from its start by that. */
+/* A client cannot delay an owner's start by this. */
 TEST(listen_open__does_not_wait_for_long)
 {
 	const int lock = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);

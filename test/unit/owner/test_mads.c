@@ -38,7 +38,7 @@ static void serve(uint16_t slot, uint16_t port)
 	assert_int_equal(arbiter_listen(server.gsi.arbiter, slot, id), 0);
 }
 
-/* What a packet is to be. */
+/* The fields of a packet. */
 struct wish {
 	bool from_us;
 	bool to_peer;

@@ -106,7 +106,7 @@ TEST(repeats_note__keeps_the_newest_of_a_flood)
 	assert_int_equal(known, 1000);
 }
 
-/* Nobody has others' requests forgotten by requests to its own listener. */
+/* A user that floods its own listener displaces no other user's requests. */
 TEST(repeats_note__of_a_user_displaces_its_own)
 {
 	const struct repeat bobs = {.slot = 1, .user = BOB};

@@ -55,7 +55,7 @@ static int attach(struct server *server, bool isolated)
 	assert_int_equal(event_watch(server, pair[0], EVENT_GREETING, 0), 0);
 	assert_int_equal(slot_begin(server, pair[0], -1, isolated), 0);
 	assert_int_equal(message_receive(pair[1], &message, NULL), 0);
-	/* Else this process has a slot already. */
+	/* With its real pid, this process would be found to have a slot already. */
 	server->slots.all[message.welcome.slot].pid = 1;
 	return pair[1];
 }

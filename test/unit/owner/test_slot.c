@@ -88,7 +88,7 @@ static int attach(struct share_message *message, int *rc)
 	return fd;
 }
 
-/* Whether the owner is told of something by now, and that is a bell. */
+/* Return true if the owner has been notified, by a bell. */
 static bool hears_a_bell(void)
 {
 	struct epoll_event event;
@@ -186,7 +186,7 @@ TEST(slot_begin__gives_communication_ids)
 	close(fd);
 }
 
-/* Though the process goes on, and keeps its buffers. */
+/* The process goes on and keeps its buffers. */
 TEST(slot_condemn__frees_ports_at_once)
 {
 	struct share_message message;
@@ -259,7 +259,7 @@ TEST(slot_begin__gives_a_user_half_of_the_isolated_slots)
 	assert_int_equal(seteuid(user), 0);
 	assert_int_equal(attach_isolated(user, SERVER_ISOLATED_USER_MAX - 1), 0);
 	assert_int_equal(attach_isolated(user, SERVER_ISOLATED_USER_MAX), -ENOSPC);
-	/* What others have does not count, until all are taken. */
+	/* Other users' slots do not count until all are taken. */
 	assert_int_equal(attach_isolated(user + 1, SERVER_ISOLATED_MAX - 1), 0);
 	assert_int_equal(attach_isolated(user + 1, SERVER_ISOLATED_MAX), -ENOSPC);
 	assert_int_equal(seteuid(own), 0);
@@ -283,7 +283,8 @@ TEST(slot_begin__no_process_can_fill_the_counter_of_another_ones_bell)
 	assert_false(hears_a_bell());
 	assert_int_equal(write(others[SHARE_FD_OWNER], &one, sizeof(one)), sizeof(one));
 	assert_true(hears_a_bell());
-	/* Nobody listens to a process that is not there any more, though it keeps its bell. */
+	/* The owner ignores the doorbell of a process that has ended, though a copy of it is open.
+	 */
 	slot_end(&server, message.welcome.slot);
 	assert_int_equal(write(others[SHARE_FD_OWNER], &one, sizeof(one)), sizeof(one));
 	assert_false(hears_a_bell());

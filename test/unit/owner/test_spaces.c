@@ -139,6 +139,27 @@ TEST(spaces_claim__shares_with_reuseaddr_on_both_sides)
 	assert_int_equal(bound(2, at(v4, PORT)), -EADDRINUSE);
 }
 
+TEST(spaces_change__reuseaddr_and_version)
+{
+	uint32_t id;
+
+	assert_int_equal(bound(0, any(0, PORT)), 0);
+	id = last_id;
+	assert_int_equal(spaces_change(spaces, 1, id, 0, true), -EINVAL);
+	assert_int_equal(spaces_change(spaces, 0, id, 5, true), -EINVAL);
+	assert_int_equal(bound(1, any(4, PORT)), -EADDRINUSE);
+	assert_int_equal(spaces_change(spaces, 0, id, 6, false), 0);
+	assert_int_equal(bound(1, any(4, PORT)), 0);
+	assert_int_equal(spaces_change(spaces, 0, id, 0, true), -EADDRINUSE);
+	assert_int_equal(spaces_change(spaces, 0, id, 6, true), 0);
+	assert_int_equal(bound(1, reusing(any(6, PORT))), 0);
+	assert_int_equal(bound_as(2, BOB, reusing(any(6, PORT))), -EADDRINUSE);
+	assert_int_equal(serve(1, at(v4, PORT + 1)), 0);
+	assert_int_equal(spaces_change(spaces, 1, last_id, 4, true), -EINVAL);
+	assert_int_equal(bound(1, at(v4, PORT + 2)), 0);
+	assert_int_equal(spaces_change(spaces, 1, last_id, 6, true), -EINVAL);
+}
+
 TEST(spaces_claim__does_not_share_between_users)
 {
 	assert_int_equal(bound_as(0, ALICE, reusing(any(0, PORT))), 0);
@@ -159,7 +180,7 @@ TEST(spaces_listen__is_for_one_of_all)
 	assert_int_equal(spaces_listen(spaces, 0, first), -EADDRINUSE);
 	assert_int_equal(spaces_release(spaces, 1, second), 0);
 	assert_int_equal(spaces_listen(spaces, 0, first), 0);
-	/* From then on it is nobody else's. */
+	/* The listener then has the port alone. */
 	assert_int_equal(bound(1, reusing(any(0, PORT))), -EADDRINUSE);
 	assert_int_equal(bound(1, reusing(at(v4, PORT))), -EADDRINUSE);
 }

@@ -57,7 +57,7 @@ void ends_close(struct port *port)
 	port_destroy(port);
 }
 
-/* As many looks as two ends need for all their messages, and some more. */
+/* Look as often as two ends need for all their messages, and a few times more. */
 void ends_run(struct port *a, struct port *b)
 {
 	for (int i = 0; i < ROUNDS; i++) {

@@ -9,18 +9,18 @@
 /** The connection's socket. */
 extern char ends_path[64];
 
-/** Before and after all tests: a directory for it. */
+/** Make and remove the directory of the socket, once for all tests. */
 int ends_set_up(void **state);
 int ends_tear_down(void **state);
 
 /** Open a port in a role, with more arguments, but without packet buffers: nothing is received. */
 void ends_open(struct port *port, const char *role, const char *more);
 
-/** For port.make_pool. */
+/** A pool maker for port.make_pool that makes none. */
 int ends_make_no_pool(struct port *port);
 void ends_close(struct port *port);
 
-/** As many looks as two ends need for all their messages, and some more. */
+/** Look as often as two ends need for all their messages, and a few times more. */
 void ends_run(struct port *a, struct port *b);
 
 /** Packets go both ways, and wake who has asked for that. */

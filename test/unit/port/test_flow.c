@@ -12,7 +12,7 @@
 
 #define RULES_MAX 300
 
-/* What a rule says, as far as it is one of ours. */
+/* A parsed flow rule, reduced to the fields that this code sets. */
 struct rule {
 	bool there;
 	bool arp, icmp6;
@@ -24,7 +24,7 @@ struct rule {
 	uint16_t queue;
 };
 
-/* What the port takes. */
+/* The kinds of rules that the port takes. */
 static struct {
 	bool exact, plain, neighbours;
 	bool lies; /* what it finds valid it does not make */
@@ -69,7 +69,7 @@ static void look_at_item(const struct rte_flow_item *item, struct rule *rule)
 		rule->arp = eth && eth->type == RTE_BE16(0x0806) && eth_mask->type == UINT16_MAX;
 		break;
 	case RTE_FLOW_ITEM_TYPE_VLAN:
-		/* Not the priority. */
+		/* The rule does not match the priority. */
 		assert_int_equal(vlan_mask->tci, RTE_BE16(0xfff));
 		rule->vlan = rte_be_to_cpu_16(vlan->tci);
 		break;
@@ -112,7 +112,7 @@ static bool takes(const struct rule *rule)
 	return rule->exact ? port.exact : port.plain;
 }
 
-/* In DPDK's place: the library's are not linked where the program has its own. */
+/* Replace DPDK's functions: the program's own definitions take precedence when it links. */
 int rte_flow_validate(uint16_t port_id, const struct rte_flow_attr *attr,
 		      const struct rte_flow_item items[], const struct rte_flow_action actions[],
 		      struct rte_flow_error *error)
@@ -265,7 +265,7 @@ TEST(flow_steer__as_many_addresses_as_there_may_be)
 	assert_int_equal(flow_steer(&flow, &own), ADDRESSES_MAX);
 	assert_true(flow_steer_neighbours(&flow));
 	assert_int_equal(flow.count, FLOW_RULES_MAX);
-	/* And no more. */
+	/* The table takes no more rules. */
 	assert_false(flow_steer_neighbours(&flow));
 	assert_int_equal(rule_count, FLOW_RULES_MAX);
 }

@@ -47,7 +47,7 @@ TEST_FIXTURE(NULL, tear_down);
 
 static int log_file, log_before;
 
-/* What is logged goes to a file of ours until log_expect. */
+/* Write the log to a file until log_expect. */
 static void log_begin(void)
 {
 	log_file = memfd_create("log", MFD_CLOEXEC);
@@ -202,7 +202,7 @@ TEST(memif_prepare__leaves_other_programs_sockets_alone)
 		assert_int_equal(prepare("server", ""), -EADDRINUSE);
 		assert_int_equal(access(path, F_OK), 0);
 		close(fd);
-		/* Nobody's any more. */
+		/* The socket no longer belongs to anybody. */
 		assert_int_equal(prepare("server", ""), 0);
 		unlink(path);
 	}

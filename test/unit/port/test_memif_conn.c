@@ -74,8 +74,8 @@ static unsigned int maps_count(void)
 	return count;
 }
 
-/* What other threads close takes a moment. Those of the test before may not have come to their end
- * when this one counts at its begin. */
+/* Wait until at most so many descriptors are open. Other threads close some, perhaps still those of
+ * the previous test. */
 static void expect_fds_at_most(unsigned int most)
 {
 	for (int i = 0; i < WAIT_MS && (fds_count() > most || maps_count() > 0); i++)
@@ -84,7 +84,7 @@ static void expect_fds_at_most(unsigned int most)
 	assert_int_equal(maps_count(), 0);
 }
 
-/* Either end, or both, again and again; the other one finds the next. */
+/* Restart either end, or both, several times; the other end connects again. */
 TEST(memif_conn_look__leaves_nothing_behind_of_who_restarts)
 {
 	const unsigned int before = fds_count();
@@ -125,7 +125,7 @@ TEST(memif_conn_look__breaks_with_who_keeps_no_rule)
 	ends_open(&client, "client", "");
 	ends_run(&client, &server);
 	memif = client.ops_arg;
-	/* More than the ring has. */
+	/* Announce more than the ring has. */
 	__atomic_store_n(&memif->client.end.tx.memory->head, 0x8000, __ATOMIC_RELEASE);
 	memif = server.ops_arg;
 	assert_int_equal(memif_end_receive(&memif->server.end, byte, sizeof(byte), NULL, &right),
@@ -167,7 +167,8 @@ static bool has_something_to_see(const struct port *port)
 	return poll(&conn, 1, 0) == 1;
 }
 
-/* Of each event once: a thread that sleeps on the descriptor neither misses one nor spins. */
+/* Each event is signalled once: a thread that sleeps on the descriptor neither misses one nor
+ * spins. */
 TEST(memif_conn_look__is_called_for_when_something_happens)
 {
 	struct port server, client;
@@ -195,7 +196,7 @@ TEST(memif_conn_look__is_called_for_when_something_happens)
 	ends_close(&server);
 }
 
-/* One that knows its server otherwise than by the name of a socket. */
+/* A source of connections that reaches its server without the name of a socket. */
 struct known_server {
 	int calls, fd;
 	bool link_up, lost;
@@ -235,7 +236,7 @@ TEST(memif_prepare_caller__goes_by_what_its_caller_says)
 
 	assert_int_equal(memif_prepare_caller(&port, &caller, &known, mac, 1500), 0);
 	assert_int_equal(port_open(&port), 0);
-	/* Nobody rings. */
+	/* The port has no doorbell. */
 	assert_int_equal(port_wake_fd(&port), -1);
 	assert_false(port_interrupts(&port) || port_arm(&port));
 	assert_memory_equal(port.mac, mac, sizeof(mac));

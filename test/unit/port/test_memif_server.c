@@ -35,7 +35,7 @@ static const struct memif_port *memif_of(const struct port *port)
 	return port->ops_arg;
 }
 
-/* Whether the server has greeted. */
+/* Return true if the server has sent its first message. */
 static bool is_greeted(int fd)
 {
 	struct memif_message message;
@@ -49,7 +49,7 @@ static void say(int fd, const struct memif_message *message, int passed_fd)
 	assert_int_equal(memif_socket_send_with(fd, message, sizeof(*message), passed_fd), 0);
 }
 
-/* One who says who it is, and is silent then. */
+/* Connect to the server, send the first messages, and stay silent. */
 static int begin(struct port *server)
 {
 	const struct memif_message message = {
@@ -129,7 +129,7 @@ TEST(memif_conn_look__newcomers_do_not_disturb_the_connection)
 		assert_int_equal(message.type, MEMIF_HELLO);
 	}
 	message.type = MEMIF_CONNECT;
-	/* One that is still waited for, and says what makes no sense. */
+	/* A client that the server still waits for sends an invalid message. */
 	assert_true(send(silent[sizeof(silent) / sizeof(silent[0]) - 1], &message, 100,
 			 MSG_NOSIGNAL) > 0);
 	ends_open(&client, "client", "");
@@ -192,7 +192,7 @@ TEST(memif_conn_look__pauses_without_descriptors)
 	conn = (struct pollfd){.fd = port_conn_fd(&server), .events = POLLIN};
 	assert_true(memif_of(&server)->pauses);
 	assert_false(is_greeted(fd));
-	/* Who waits there is looked at again after a while, and not without end. */
+	/* The server checks a waiting client again after a while, a limited number of times. */
 	assert_int_equal(poll(&conn, 1, 0), 0);
 	assert_true(port_conn_ms(&server) > 0);
 	port_conn_run(&server);
@@ -235,7 +235,7 @@ TEST(memif_conn_look__has_patience_for_a_while)
 	memif = server.ops_arg;
 	fd = begin(&server);
 	assert_int_equal(memif->server.end.state, MEMIF_STATE_SETTING_UP);
-	/* As if it had begun just now, however slow this test is. */
+	/* Make the connection look fresh, however slow this test is. */
 	for (int i = 0; i < 4; i++) {
 		memif->taken_ms += 3600000;
 		port_conn_run(&client);

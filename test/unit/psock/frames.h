@@ -21,7 +21,7 @@ struct frame {
 /** Make a middle packet of a SEND with a right ICRC; its bytes. */
 uint32_t frame_make(const struct frame *frame, uint8_t at[FRAME_MAX]);
 
-/** Whether it is one of ours, whole, and its ICRC fits. */
+/** Return true if the frame is one of ours, complete, with a valid ICRC. */
 bool frame_is_right(const uint8_t *at, uint32_t bytes);
 
 #endif

@@ -12,7 +12,7 @@
 static uint8_t frames[2][FRAME_MAX];
 static struct run run;
 
-/* Whether the second is taken into a run that begins with the first. */
+/* Return true if the second packet is added to a run that begins with the first. */
 static bool follows(struct frame first, struct frame second)
 {
 	const uint32_t first_len = frame_make(&first, frames[0]);

@@ -210,7 +210,7 @@ TEST(psock_tx_burst__sends_a_run_in_one_piece)
 	}
 }
 
-/* Here the kernel fills in what the ICRC has been computed over. */
+/* On this path the kernel fills in fields that the ICRC covers. */
 TEST(psock_tx_burst__is_understood_where_the_kernel_parts_runs)
 {
 	if (!have_network || !netns_run("ip link set left gso_max_size 1000"))
@@ -264,11 +264,11 @@ TEST(psock_tx_burst__loses_what_the_interface_does_not_take)
 	assert_int_equal(packets - before_packets, 15);
 	assert_true(bytes - before_bytes > packets - before_packets);
 	assert_true(netns_run("ip link set left up"));
-	/* Which takes the kernel a moment. */
+	/* The kernel takes a moment to bring the link up. */
 	do
 		send_frames(kinds[0], 15);
 	while (poll(&pfd, 1, DEADLINE / 100) == 0 && ++tries < 100);
-	/* More may come, of the tries before. */
+	/* Frames of earlier tries may arrive too. */
 	while (received < 15) {
 		const uint16_t n = receive(mbufs, MAX);
 
@@ -296,7 +296,7 @@ TEST(psock_rx_burst__keeps_what_a_burst_has_no_room_for)
 	receive_frames(&kinds[0], 14, 3);
 }
 
-/* One packet's ICRC tells how identifications count; over IPv6 there are none. */
+/* Over IPv4, one packet's ICRC tells how the identifications count; IPv6 has none. */
 TEST(psock_rx_burst__says_what_it_has_verified)
 {
 	struct rte_mbuf *mbufs[MAX];
@@ -328,7 +328,7 @@ TEST(psock_rx_burst__waits_for_buffers)
 	receive_frames(&kinds[0], 15, MAX);
 }
 
-/* More frames than the ring has room for. The kernel says in the next frame that some were lost. */
+/* Send more frames than the ring holds. The kernel marks in the next frame that some were lost. */
 TEST(psock_missed__counts_what_the_ring_had_no_room_for)
 {
 	struct rte_mbuf *mbufs[MAX];

@@ -17,7 +17,7 @@ static uint32_t lens[PACKETS], whole_len;
 static struct virtio_net_hdr offload;
 static struct split split;
 
-/* What the kernel has of packets that were a run, or that it has joined itself. */
+/* Join packets into what the kernel holds of a run, whether sent as one or joined by itself. */
 static void join(struct frame frame, uint16_t id_step)
 {
 	struct run run;
@@ -63,7 +63,7 @@ static void assert_all_right(void)
 	for (uint32_t i = 0; i < PACKETS; i++) {
 		assert_int_equal(packet(i, at), lens[i]);
 		assert_true(frame_is_right(at, lens[i]));
-		/* But for the checksum over IPv6, which need not be there. */
+		/* The UDP checksum may be absent over IPv6; leave it out of the comparison. */
 		memset(frames[i] + split.headers.l4_off + 6, 0, 2);
 		assert_memory_equal(at, frames[i], lens[i]);
 	}
@@ -85,7 +85,7 @@ TEST(split_find_step__sees_that_none_counted_up)
 	assert_int_equal(split.id_step, 0);
 }
 
-/* What is no RoCE, or damaged, is counted as ever. */
+/* A packet that is not RoCE, or is damaged, counts as before. */
 TEST(split_find_step__goes_on_counting_where_neither_fits)
 {
 	uint8_t at[FRAME_MAX];

@@ -316,7 +316,7 @@ TEST(attr_check_values__each_has_its_range)
 	EXPECT_LAST(IBV_QP_RNR_RETRY, rnr_retry, 7, 8);
 	EXPECT_LAST(IBV_QP_RATE_LIMIT, rate_limit, 5000, 5001);
 	EXPECT_LAST(IBV_QP_PATH_MIG_STATE, path_mig_state, IBV_MIG_MIGRATED, IBV_MIG_REARM);
-	/* What a region may have, and whatever is optional. */
+	/* The flags allowed are those of a region and all optional ones. */
 	EXPECT_LAST(IBV_QP_ACCESS_FLAGS, qp_access_flags, 0x3ff | IBV_ACCESS_RELAXED_ORDERING,
 		    1u << 10);
 	EXPECT_LAST(IBV_QP_ACCESS_FLAGS, qp_access_flags, IBV_ACCESS_OPTIONAL_RANGE, 1u << 19);

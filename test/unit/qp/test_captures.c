@@ -321,8 +321,8 @@ static void answer_request(const struct capture *capture, unsigned int frame)
 	assert_false(qp_run(play.qp, 0, &play.fixture.catcher.sink, 1000));
 }
 
-/* Whether a READ response stands for a request that was sent again from its middle on. Linux goes
- * on with MIDDLE or LAST there; ours begins with FIRST or ONLY, as for any request. */
+/* Return true if a READ response answers a request that was retransmitted from its middle on. Linux
+ * continues with MIDDLE or LAST there; ours begins with FIRST or ONLY, as for any request. */
 static bool begins_in_the_middle(const struct packet *ours, const struct packet *theirs)
 {
 	const uint32_t kind = OPCODE_IS_READ_RESPONSE | OPCODE_LAST;
@@ -447,7 +447,7 @@ static void expect_answers(const struct capture *capture, unsigned int count)
 		tear_down_responder();
 	}
 	pcap_close(&play.pcap);
-	/* By another program's count. */
+	/* The number of packets agrees with another program's count. */
 	assert_int_equal(compared, count);
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Which cache lines of a queue pair and its queues are whose: no two threads write the same one on
- * the path. */
+/* Tests of which cache lines of a queue pair and its queues belong to whom: on the fast path, no
+ * two threads write the same line. */
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -10,7 +10,7 @@
 #include "mem/key_table.h"
 #include "mem/pd.h"
 #include "queue/srq.h"
-#include "raise_rc.h"
+#include "raise_qp.h"
 #include "test.h"
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
@@ -31,14 +31,14 @@
 #define FIRST_LINE(type, field) (offsetof(type, field) / LINE)
 #define LAST_LINE(type, field)	((END(type, field) - 1) / LINE)
 
-/* Two fields, and what is between them, are on lines of their own. */
+/* Check that two fields, and all between them, are on separate lines. */
 #define assert_apart(type, last_of_one, first_of_other) \
 	assert_true(LAST_LINE(type, last_of_one) < FIRST_LINE(type, first_of_other))
 
 TEST(sq__poster_and_requester_write_apart)
 {
 	assert_apart(struct sq, build, cons);
-	/* One line is enough to post. */
+	/* A post touches one line. */
 	assert_int_equal(FIRST_LINE(struct sq, ring), LAST_LINE(struct sq, lock));
 }
 
@@ -62,21 +62,21 @@ TEST(qp__posters_write_in_its_queues_only)
 {
 	assert_int_equal(offsetof(struct qp, sq) % LINE, 0);
 	assert_int_equal(offsetof(struct qp, own_rq) % LINE, 0);
-	/* What the engine writes of a queue pair shares no line with another one, which may be
-	 * another engine's. */
+	/* The engine's part of a queue pair shares no line with another queue pair, which may
+	 * belong to another engine. */
 	assert_int_equal(_Alignof(struct qp) % LINE, 0);
 	assert_int_equal(sizeof(struct qp) % LINE, 0);
 }
 
-/* How many lines from this field to that one. */
+/* Count the cache lines from one field to another. */
 #define LINES(from, to) (LAST_LINE(struct qp, to) - FIRST_LINE(struct qp, from) + 1)
 
 TEST(qp__a_message_needs_few_lines)
 {
-	/* Who sends: all from the queue pair's begin, of the replies what says that none is owed.
-	 */
+	/* The sender reads everything from the queue pair's begin; of the replies, it reads the
+	 * field that says that none is owed. */
 	assert_int_equal(LINES(sched, replies.tail), 12);
-	/* Who receives: whose packet it is, and what to say to it; what it may write. */
+	/* The receiver reads the peer's identity, what to answer, and what it may write. */
 	assert_int_equal(LINES(sched, state), 3);
 	assert_int_equal(LINES(peer, peer.pkey), 2);
 	assert_int_equal(LINES(replies.peer, replies.tail), 1);
@@ -113,9 +113,10 @@ static void connect(struct qp *qp)
 				   .ah_attr = {.is_global = 1, .port_num = 1}};
 	const struct path path = {.len = 0};
 
-	for (size_t i = 0; i < RC_STEPS; i++) {
-		attr.qp_state = rc_steps[i].state;
-		assert_int_equal(qp_modify(qp, &attr, rc_steps[i].mask, &path), 0);
+	for (int state = IBV_QPS_INIT; state <= IBV_QPS_RTS; state++) {
+		attr.qp_state = (enum ibv_qp_state)state;
+		assert_int_equal(qp_modify(qp, &attr, raise_mask(IBV_QPT_RC, attr.qp_state), &path),
+				 0);
 	}
 }
 
@@ -130,10 +131,8 @@ static size_t resident_bytes(void)
 	return resident * (size_t)sysconf(_SC_PAGESIZE);
 }
 
-/*
- * What the process grows by for a connected queue pair that has done nothing yet. Its queues are as
- * short as can be: how long they are is the application's choice.
- */
+/* The memory that a connected, unused queue pair adds to the process. Its queues are as short as
+ * possible, since the application chooses their length. */
 TEST(qp__idle_takes_less_than_two_kib)
 {
 	struct key_table *keys;

@@ -175,7 +175,7 @@ TEST(qp_modify__to_reset_forgets_work_without_a_word)
 	assert_int_equal(end_modify(B, IBV_QPS_RESET), 0);
 	catcher_clear(&A->catcher);
 	catcher_clear(&B->catcher);
-	/* And up again, as if new, under other PSNs. */
+	/* The queue pair comes up again as a new one with other PSNs. */
 	A->attr.sq_psn = B->attr.rq_psn = 5;
 	A->attr.rq_psn = B->attr.sq_psn = 0xfffff0;
 	rig_connect();
@@ -267,7 +267,7 @@ TEST(qp_modify__sqd_without_work_is_drained_at_once)
 	assert_int_equal(drain(A, true), 0);
 	end_run(A, 9);
 	assert_int_equal(A->events, 1);
-	/* Once a time. */
+	/* Each time raises one event. */
 	end_run(A, 9);
 	assert_int_equal(A->events, 1);
 	assert_int_equal(end_modify(A, IBV_QPS_RTS), 0);
@@ -401,7 +401,7 @@ TEST(qp_limit_rate__of_who_does_not_send)
 	assert_int_equal(qp_limit_rate(A->qp, &limit), -EINVAL);
 }
 
-/* As programs do that treat them as RC ones. */
+/* Programs do this that treat XRC queue pairs like RC ones. */
 TEST(qp_modify__xrc_passes_over_what_the_other_half_has)
 {
 	end_recreate(A, IBV_QPT_XRC_SEND, NULL);

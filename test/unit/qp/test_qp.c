@@ -11,7 +11,7 @@
 #include "qp_rig.h"
 #include "queue/ah.h"
 #include "transport/ooo.h"
-#include "transport/flight.h"
+#include "transport/loss.h"
 #include "test.h"
 #include "queues.h"
 
@@ -103,7 +103,7 @@ TEST(qp_create__refuses_more_than_a_packet_holds)
 
 TEST(qp_create__has_the_window_that_was_asked_for)
 {
-	static const uint16_t asked[] = {0, 1, FLIGHT_WINDOW_LIMIT};
+	static const uint16_t asked[] = {0, 1, LOSS_WINDOW_LIMIT};
 	struct qp_init init = init_of(A);
 	struct ibv_qp_cap cap;
 	struct qp *qp;
@@ -113,7 +113,7 @@ TEST(qp_create__has_the_window_that_was_asked_for)
 		assert_int_equal(qp_create(&init, &cap, &qp), 0);
 		qp_destroy(qp);
 	}
-	init.window_max = FLIGHT_WINDOW_LIMIT + 1;
+	init.window_max = LOSS_WINDOW_LIMIT + 1;
 	expect_refused(init, -EINVAL);
 }
 
@@ -204,7 +204,7 @@ static void bind(struct mw *mw, const struct mr *region, enum ibv_wc_status stat
 	assert_int_equal(region->windows, status == IBV_WC_SUCCESS);
 }
 
-/* Nobody else could invalidate them, and its number will be another's. */
+/* No one else could invalidate the windows, and a later queue pair gets the number. */
 TEST(qp_retire__and_reset_unbind_windows)
 {
 	struct region region;
@@ -324,7 +324,7 @@ TEST(qp_query__psns_of_every_type_go_on)
 		assert_int_equal(end_send(A, 1, IBV_WR_RDMA_WRITE, 0, 3 * MTU, 0), 0);
 		end_run(A, 16);
 		assert_int_equal(queried_sq_psn(A), 103);
-		/* Nor is it another one after an error, or when what is lost is sent again. */
+		/* The PSN is the same after an error, and while lost packets are retransmitted. */
 		if (types[i] != IBV_QPT_UC)
 			end_time_out(A);
 		assert_int_equal(queried_sq_psn(A), 103);

@@ -36,11 +36,6 @@ static int tear_down(void **state)
 
 TEST_FIXTURE(set_up, tear_down);
 
-static uint64_t counter(enum counter which)
-{
-	return counters_get(&rig.fixture.counters, which);
-}
-
 static void go(struct end *end)
 {
 	away_go(end->memory.bytes, MEMORY);
@@ -68,7 +63,7 @@ static void come(void)
 	rig_run();
 }
 
-/* Without acknowledgement timers. */
+/* Connect with acknowledgement timers off. */
 static void connect_without_timers(void)
 {
 	A->attr.timeout = 0;
@@ -112,7 +107,7 @@ TEST(qp_resume__needs_no_timer_where_the_peer_waits)
 	expect_stillness();
 	come();
 	expect_each();
-	assert_int_equal(counter(COUNTER_retransmitted_packets), 0);
+	assert_int_equal(rig_counter(COUNTER_retransmitted_packets), 0);
 }
 
 TEST(qp_resume__needs_no_timer_where_the_requester_waits)
@@ -134,10 +129,10 @@ TEST(qp_resume__needs_no_timer_where_answers_wait)
 	assert_int_equal(end_send(A, 3, IBV_WR_RDMA_READ, 8 * MTU, 2 * MTU, 4 * MTU), 0);
 	away_go(A->memory.bytes + MTU, MTU);
 	expect_stillness();
-	/* Another page comes: what could not be stored is not asked for. */
+	/* The arrival of another page does not send the request whose data could not be stored. */
 	assert_int_equal(wake(), 1);
 	expect_stillness();
-	assert_int_equal(counter(COUNTER_retransmitted_packets), 0);
+	assert_int_equal(rig_counter(COUNTER_retransmitted_packets), 0);
 	away_go(A->memory.bytes + 9 * MTU, MTU);
 	wake();
 	rig_run();
@@ -182,7 +177,7 @@ TEST(qp_timeout__a_peer_that_waits_for_long_is_patient)
 	go(B);
 	rig_run();
 	pass_time();
-	assert_in_range(counter(COUNTER_rnr_nak_sent), 1, 12);
+	assert_in_range(rig_counter(COUNTER_rnr_nak_sent), 1, 12);
 	away_come();
 	wake();
 	rig_run();
@@ -207,7 +202,7 @@ TEST(page_wait_syndrome__grows_so_that_few_retries_last)
 	end_sent(A, 1, IBV_WC_SUCCESS);
 }
 
-/* Who came first is served first: the pager brings in so many pages at a time. */
+/* The pager brings in only so many pages at a time and serves them in order of arrival. */
 TEST(qp_wake_waiting__in_the_order_of_waiting)
 {
 	rig_connect();
@@ -313,7 +308,7 @@ TEST(qp_resume__of_datagrams)
 	come();
 	end_received(B, 10, IBV_WC_SUCCESS);
 	end_received(B, 11, IBV_WC_SUCCESS);
-	assert_int_equal(counter(COUNTER_page_drops), 0);
+	assert_int_equal(rig_counter(COUNTER_page_drops), 0);
 }
 
 TEST(qp_modify__of_datagrams_that_wait_ends_their_waiting)

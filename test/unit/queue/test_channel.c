@@ -177,7 +177,7 @@ TEST(channel_forget__leaves_the_descriptors_flags_alone)
 	assert_int_equal(fcntl(channel.fd, F_GETFL), flags);
 }
 
-/* What a reader between its two steps does: it has a unit, and not yet the lock. */
+/* Stand between the two steps of a reader: it has a unit, and not yet the lock. */
 TEST(channel_forget__a_unit_that_a_reader_holds_is_owed)
 {
 	int a_object, b_object;
@@ -280,8 +280,8 @@ TEST(channel_forget__no_event_is_lost_or_made_up_under_stress)
 	assert_false(readable());
 }
 
-/* As a program does that closes all its descriptors and then opens its own. Returns the other end.
- */
+/* Reuse the number of a descriptor, as a program does that closes all and opens its own. Return the
+ * other end. */
 static int take_number(int fd)
 {
 	int ends[2];

@@ -253,7 +253,7 @@ static int tear_down_channel(TEST_STATE)
 	return 0;
 }
 
-/* How many events wait, all of them of `user`. */
+/* Return how many events wait, all of them of `user`. */
 static int events(const void *user)
 {
 	void *object;
@@ -264,7 +264,7 @@ static int events(const void *user)
 	return n;
 }
 
-/* How many events two completions raise after an arming. */
+/* Return how many events two completions raise after an arming. */
 static int events_of(struct cq *cq, bool solicited, enum ibv_wc_status status)
 {
 	const struct ibv_wc wc = {.status = status};
@@ -393,7 +393,7 @@ static void *push_many(void *arg)
 	return NULL;
 }
 
-/* As every program sleeps: drain, arm, drain again, and sleep. A lost wake-up hangs it. */
+/* Sleep as programs do: drain, arm, drain again, and sleep. A lost wake-up hangs the program. */
 TEST(cq_arm__a_sleeper_never_misses_a_completion, .setup = set_up_channel,
      .teardown = tear_down_channel)
 {
@@ -441,8 +441,8 @@ static void *push_in_step(void *arg)
 	return NULL;
 }
 
-/* Both sides at the same instant, again and again: either the poll finds the completion or the
- * event tells of it. */
+/* Both sides act at the same instant, many times: either the poll finds the completion, or the
+ * event reports it. */
 TEST(cq_arm__either_the_poll_or_the_event_tells, .setup = set_up_channel,
      .teardown = tear_down_channel)
 {
@@ -455,7 +455,7 @@ TEST(cq_arm__either_the_poll_or_the_event_tells, .setup = set_up_channel,
 		int polled;
 
 		__atomic_store_n(&step.begun, round, __ATOMIC_RELEASE);
-		/* Some rounds later than others: the other side takes about this long to see
+		/* Delay some rounds more than others: the other side takes about this long to see
 		 * `begun`. */
 		for (volatile uint32_t i = 0; i < round % 512; i++)
 			;
@@ -472,8 +472,8 @@ TEST(cq_arm__either_the_poll_or_the_event_tells, .setup = set_up_channel,
 	assert_int_equal(cq_destroy(step.cq), 0);
 }
 
-/* Who has taken a completion while it is still being added, and arms for the next one, sleeps until
- * that comes. */
+/* A program may take a completion while it is still being added and arm for the next one; it then
+ * sleeps until that comes. */
 static void take_before_arming(bool armed_for_solicited)
 {
 	pthread_t engine;

@@ -77,7 +77,7 @@ TEST(due__the_last_of_the_count_raises_it)
 	assert_int_equal(events(), 0);
 	complete(1);
 	assert_int_equal(events(), 1);
-	/* One event an arming. */
+	/* Each arming gives one event. */
 	complete(2 * COUNT);
 	assert_int_equal(events(), 0);
 	cq_arm(cq, false);

@@ -235,7 +235,7 @@ TEST(cq_create_in__is_in_the_allocators_memory_with_its_stamps)
 	assert_int_equal(cq_create_in(&attr, &cq), -ENOMEM);
 }
 
-/* Whose lock another thread holds for ever, as it were. */
+/* The test holds each lock, as another thread would for ever. */
 TEST(queues__of_one_thread_take_no_lock)
 {
 	const struct queue_domain single = {.single_threaded = true};

@@ -76,7 +76,7 @@ TEST(sq_post__opcodes_are_those_of_the_queue_pairs_type)
 	} cases[] = {
 		{IBV_WR_SEND, true, true, true},
 		{IBV_WR_SEND_WITH_IMM, true, true, true},
-		/* Of UC and UD some fail in their turn only. */
+		/* UC and UD queue pairs refuse some of these only when their turn comes. */
 		{IBV_WR_RDMA_WRITE, true, true, true},
 		{IBV_WR_RDMA_WRITE_WITH_IMM, true, true, true},
 		{IBV_WR_RDMA_READ, true, true, true},
@@ -126,7 +126,7 @@ TEST(sq_post__copies_what_the_opcode_uses)
 	struct sq sq;
 
 	assert_int_equal(sq_init(&sq, &attr), 0);
-	/* What the last round left in the slots does not show. */
+	/* The remains of the last round in the slots do not show. */
 	memset(sq.ring, 0xff, (size_t)sq.attr.max_wr * sq.stride);
 	wr.opcode = IBV_WR_RDMA_WRITE_WITH_IMM;
 	wr.send_flags = IBV_SEND_SOLICITED | IBV_SEND_FENCE;
@@ -343,7 +343,7 @@ TEST(sq_post__atomics_have_8_bytes)
 	assert_int_equal(wqe->sge[0].addr, 1);
 	assert_int_equal(wqe->sge[0].lkey, 2);
 
-	/* Whether the address will do is for the responder to say. */
+	/* The responder judges the address. */
 	wr.wr.atomic.remote_addr = 0x1001;
 	assert_int_equal(posted(&sq, &wr)->remote_addr, 0x1001);
 	wr.num_sge = 2;
@@ -426,7 +426,7 @@ TEST(sq_pop__moves_along_what_is_sent_next)
 	struct sq sq;
 
 	assert_int_equal(sq_init(&sq, &attr), 0);
-	/* Over the wrap of the counters. */
+	/* The counters wrap. */
 	sq.prod = sq.cons = sq.next = UINT32_MAX - 1;
 	for (int i = 0; i < 4; i++)
 		assert_int_equal(post(&sq, &wr), 0);

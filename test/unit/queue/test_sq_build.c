@@ -277,14 +277,14 @@ TEST(atomic_write__has_its_data_and_takes_no_other)
 	sq_build_atomic_write(&sq, 0x1000, 9, data);
 	sq_build_inline(&sq, 1, &other);
 	expect_refused(EINVAL);
-	/* No such request, so nothing to describe. */
+	/* There is no such request, so there is nothing to describe. */
 	sq_build_start(&sq, 1u << IBV_WR_SEND);
 	assert_null(next(IBV_WR_ATOMIC_WRITE));
 	sq_build_atomic_write(&sq, 0x1000, 9, data);
 	expect_refused(EINVAL);
 }
 
-/* Nobody knows yet whether the list will be posted: the window keeps the key that it has. */
+/* Until it is known that the list will be posted, the window keeps its key. */
 TEST(bind__takes_the_lowest_byte_of_the_key)
 {
 	const struct ibv_mw_bind_info info = {.length = 0};
@@ -391,7 +391,7 @@ TEST(setters__of_other_types_are_refused)
 	next(IBV_WR_SEND);
 	sq_build_srqn(&sq, 1);
 	expect_refused(EINVAL);
-	/* Before any request: nothing to set. */
+	/* Before the first request there is nothing to set. */
 	start();
 	sq_build_srqn(&sq, 1);
 	sge(1);

@@ -67,6 +67,8 @@ static void forget_hooks(void)
 	rig.loses = false;
 	rig.wait_ns = 0;
 	rig.waiting = NULL;
+	rig.locking = NULL;
+	rig.routing = NULL;
 }
 
 int rig_set_up(TEST_STATE)
@@ -75,7 +77,7 @@ int rig_set_up(TEST_STATE)
 
 	forget_hooks();
 	rig.now_ns += RIG_SECOND;
-	/* What stays open for the life of a process. */
+	/* Count the descriptors that stay open for the life of a process. */
 	assert_int_equal(devices_get(&devices), RIG_DEVICES);
 	fds = fds_count();
 	rig_channel = rig_create_channel();

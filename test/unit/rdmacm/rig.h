@@ -31,6 +31,8 @@ struct rig {
 	unsigned int joined;   /* multicast groups */
 	uint64_t wait_ns;      /* passes each time a call is about to sleep */
 	void (*waiting)(void); /* called then, once the wire is quiet; NULL: nothing */
+	void (*locking)(void); /* called once, before the next lock of an engine; NULL: nothing */
+	void (*routing)(void); /* called once, in the next search for a route; NULL: nothing */
 	unsigned int claims;   /* ports that are claimed */
 };
 
@@ -73,7 +75,7 @@ void rig_no_event(struct rdma_event_channel *channel);
 struct rdma_cm_id *rig_listen(enum rdma_port_space ps);
 struct rdma_cm_id *rig_resolve(enum rdma_port_space ps);
 
-/* Two sides of a connection, with queue pairs where they are made by rig_connect. */
+/* Two sides of a connection, with the queue pairs that rig_connect makes, if any. */
 struct rig_pair {
 	struct rdma_cm_id *listener;
 	struct rdma_cm_id *active;

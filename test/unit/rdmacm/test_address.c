@@ -70,7 +70,7 @@ TEST(address_space__of_a_service_id)
 	struct sockaddr *address = (struct sockaddr *)&ib;
 
 	assert_int_equal(address_space(RDMA_PS_TCP, rig_ipv4(0, 0)), CM_PS_TCP);
-	/* No bit of it is said to matter. */
+	/* The mask covers no bit. */
 	assert_int_equal(address_space(RDMA_PS_IB, address), CM_PS_IB);
 	assert_int_equal(address_space(RDMA_PS_UDP, address), CM_PS_UDP);
 	address_set_service(address, CM_PS_TCP, 5);

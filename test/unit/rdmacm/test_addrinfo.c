@@ -91,7 +91,7 @@ TEST(rdma_getaddrinfo__addresses_of_the_hints_alone)
 	rig_fails(rdma_getaddrinfo("10.0.0.2", NULL, NULL, NULL), EINVAL);
 }
 
-/* As a program asks that wants a group's address: it is the source of no connection. */
+/* A program asks like this for a group's address, which is no connection's source. */
 TEST(rdma_getaddrinfo__takes_a_source_alone)
 {
 	const struct rdma_addrinfo hints = {.ai_src_addr = rig_ipv4(0, 5000),

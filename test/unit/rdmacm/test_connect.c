@@ -330,11 +330,10 @@ TEST(rdma_disconnect__wrong_states)
 	rdma_destroy_id(id);
 }
 
-TEST(rdma_connect__datagram_service_tells_queue_pair_and_key)
+static void ask_for_service(enum rdma_port_space ps)
 {
 	struct rdma_conn_param param = {.private_data = "ask", .private_data_len = 3};
-	struct rig_pair pair = {.listener = rig_listen(RDMA_PS_UDP),
-				.active = rig_resolve(RDMA_PS_UDP)};
+	struct rig_pair pair = {.listener = rig_listen(ps), .active = rig_resolve(ps)};
 	struct rdma_cm_event *event;
 
 	assert_int_equal(rdma_connect(pair.active, &param), 0);
@@ -353,6 +352,26 @@ TEST(rdma_connect__datagram_service_tells_queue_pair_and_key)
 	assert_int_equal(event->param.ud.ah_attr.port_num, 1);
 	rdma_ack_cm_event(event);
 	rig_end(&pair);
+}
+
+TEST(rdma_connect__datagram_service_tells_queue_pair_and_key)
+{
+	ask_for_service(RDMA_PS_UDP);
+	ask_for_service(RDMA_PS_IPOIB);
+}
+
+/* The same port number of another space is another service. */
+TEST(rdma_connect__datagram_services_of_two_spaces)
+{
+	struct rdma_cm_id *listener = rig_listen(RDMA_PS_UDP), *id = rig_resolve(RDMA_PS_IPOIB);
+	struct rdma_cm_event *event;
+
+	assert_int_equal(rdma_connect(id, NULL), 0);
+	event = rig_event_of(rig_channel, RDMA_CM_EVENT_UNREACHABLE);
+	assert_int_equal(event->status, CM_SIDR_UNSUPPORTED_SERVICE);
+	rdma_ack_cm_event(event);
+	rdma_destroy_id(id);
+	rdma_destroy_id(listener);
 }
 
 TEST(rdma_reject__datagram_service_is_unreachable)

@@ -62,7 +62,7 @@ TEST(rdma_create_ep__both_sides)
 	rdma_destroy_ep(server);
 }
 
-/* What rdma_getaddrinfo(3) calls ai_connect stands in front of the program's own. */
+/* The data from rdma_getaddrinfo(3), ai_connect, stands before the program's own. */
 TEST(rdma_create_ep__connection_data_comes_first)
 {
 	struct rdma_conn_param param = {.private_data = "mine", .private_data_len = 5};

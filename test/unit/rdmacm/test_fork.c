@@ -28,7 +28,7 @@ static void wait_for(pid_t pid)
 	assert_int_equal(WEXITSTATUS(status), 0);
 }
 
-/* Of the parent's things nothing works, and nothing is touched. */
+/* Use the parent's objects in the child: every call fails and touches nothing. */
 static void child_uses_the_parents(struct rig_pair *pair, struct rdma_cm_event *event)
 {
 	struct ibv_ece ece = {.vendor_id = 1};
@@ -111,7 +111,7 @@ static void *claim_for_ever(void *arg)
 	return arg;
 }
 
-/* Another thread may be at work on the table of ports just then, which the child does not have. */
+/* Another thread, which the child lacks, may hold the lock of the port table at the fork. */
 TEST(fork__lock_of_the_ports_is_free_in_the_child)
 {
 	struct rdma_cm_id *id;

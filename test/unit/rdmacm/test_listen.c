@@ -88,6 +88,31 @@ TEST(rdma_listen__link_local_address)
 	rdma_destroy_id(listener);
 }
 
+/* A program can connect to a peer's link-local address only if it has the scope. */
+TEST(rdma_get_peer_addr__link_local_address_has_its_scope)
+{
+	struct rdma_cm_id *listener = listen_at(rig_address("::", RIG_PORT)), *passive;
+	struct rdma_cm_id *active = rig_create(RDMA_PS_TCP);
+
+	connect_to(active, rig_link_local(1, RIG_PORT, RIG_IFINDEX + 1));
+	passive = rig_expect(RDMA_CM_EVENT_CONNECT_REQUEST);
+	assert_int_equal(((struct sockaddr_in6 *)rdma_get_peer_addr(passive))->sin6_scope_id,
+			 RIG_IFINDEX + 1);
+	assert_int_equal(((struct sockaddr_in6 *)rdma_get_local_addr(passive))->sin6_scope_id,
+			 RIG_IFINDEX + 1);
+	rdma_destroy_id(passive);
+	rig_expect(RDMA_CM_EVENT_REJECTED);
+	rdma_destroy_id(active);
+	active = rig_create(RDMA_PS_TCP);
+	connect_to(active, rig_ipv6(1, RIG_PORT));
+	passive = rig_expect(RDMA_CM_EVENT_CONNECT_REQUEST);
+	assert_int_equal(((struct sockaddr_in6 *)rdma_get_peer_addr(passive))->sin6_scope_id, 0);
+	rdma_destroy_id(passive);
+	rig_expect(RDMA_CM_EVENT_REJECTED);
+	rdma_destroy_id(active);
+	rdma_destroy_id(listener);
+}
+
 /* The host's own address and 127.0.0.1 are two addresses, whichever listener came first. */
 TEST(rdma_listen__loopback_beside_the_devices_address)
 {
@@ -123,7 +148,7 @@ TEST(rdma_listen__loopback_is_what_both_sides_see)
 	rdma_destroy_id(listener);
 }
 
-/* Nobody else's packets reach a listener of ::1. */
+/* Only this host's packets reach a listener of ::1. */
 TEST(rdma_listen__loopback_is_for_this_host)
 {
 	struct rdma_cm_id *listener = listen_at(rig_address("127.0.0.1", RIG_PORT));
@@ -140,6 +165,26 @@ TEST(rdma_listen__loopback_is_for_this_host)
 	event = rig_event_of(rig_channel, RDMA_CM_EVENT_REJECTED);
 	assert_int_equal(event->status, CM_REJ_INVALID_SERVICE_ID);
 	rdma_ack_cm_event(event);
+	rdma_destroy_id(id);
+	rdma_destroy_id(listener);
+}
+
+/* Linux rejects such a request as well, but with reason 28. */
+TEST(rdma_listen__requests_of_another_transport_service)
+{
+	struct ibv_qp_init_attr attr = {.qp_type = IBV_QPT_UC,
+					.cap = {.max_send_wr = 1, .max_send_sge = 1}};
+	struct rdma_cm_id *listener = listen_at(rig_ipv4(1, RIG_PORT));
+	struct rdma_cm_id *id = rig_resolve(RDMA_PS_TCP);
+	struct rdma_cm_event *event;
+
+	assert_int_equal(rdma_create_qp(id, NULL, &attr), 0);
+	assert_int_equal(rdma_connect(id, NULL), 0);
+	event = rig_event_of(rig_channel, RDMA_CM_EVENT_REJECTED);
+	assert_ptr_equal(event->id, id);
+	assert_int_equal(event->status, CM_REJ_INVALID_TRANSPORT_TYPE);
+	rdma_ack_cm_event(event);
+	rdma_destroy_qp(id);
 	rdma_destroy_id(id);
 	rdma_destroy_id(listener);
 }
@@ -183,7 +228,7 @@ TEST(rdma_get_request__gives_a_synchronous_id)
 	rdma_destroy_id(active);
 }
 
-/* As well where the program takes the event itself. */
+/* The same holds when the program takes the event itself. */
 TEST(rdma_get_cm_event__id_of_a_synchronous_listener_is_synchronous)
 {
 	struct rdma_cm_id *active = rig_create(RDMA_PS_TCP);
@@ -283,6 +328,35 @@ TEST(rdma_listen__backlog_of_two)
 	busy_read(busy.channel);
 	busy_read(busy.channel);
 	rig_no_event(busy.channel);
+	busy_end();
+}
+
+/* The backlog is the id's: a listener on all devices has one, not one on each device. */
+TEST(rdma_listen__backlog_of_all_devices)
+{
+	struct rdma_cm_id *ids[RIG_DEVICES];
+	struct rdma_cm_event *event;
+
+	busy_begin(1, 0);
+	rdma_destroy_id(busy.listener);
+	assert_int_equal(rdma_create_id(busy.channel, &busy.listener, NULL, RDMA_PS_TCP), 0);
+	assert_int_equal(rdma_bind_addr(busy.listener, rig_address("0.0.0.0", RIG_PORT)), 0);
+	assert_int_equal(rdma_listen(busy.listener, 1), 0);
+	for (int i = 0; i < RIG_DEVICES; i++) {
+		ids[i] = rig_create(RDMA_PS_TCP);
+		connect_as(ids[i], rig_ipv4(i, RIG_PORT), 5 + (uint32_t)i);
+	}
+	rig_pass(0);
+	for (int i = 0; i < RIG_DEVICES; i++) {
+		event = rig_event_of(busy.channel, RDMA_CM_EVENT_CONNECT_REQUEST);
+		assert_int_equal(event->param.conn.qp_num, 5 + i);
+		rdma_destroy_id(event->id);
+		rdma_ack_cm_event(event);
+		rig_no_event(busy.channel);
+		rig_pass(REPEATED);
+		rig_expect(RDMA_CM_EVENT_REJECTED);
+		rdma_destroy_id(ids[i]);
+	}
 	busy_end();
 }
 
@@ -396,7 +470,8 @@ TEST(rdma_listen__flood_costs_bounded_memory)
 	print_message("%u REQs: %zu bytes\n", FLOOD, heap);
 	/* The address sanitizer's allocator has no such count. */
 	assert_true(ADDRESS_SANITIZER || heap < FLOOD_HEAP);
-	/* Three quarters of the backlog, and those that the filter takes for repeated ones. */
+	/* Take three quarters of the backlog, and the requests that the filter counts as repeated.
+	 */
 	while (rdma_get_cm_event(busy.channel, &event) == 0) {
 		rdma_destroy_id(event->id);
 		rdma_ack_cm_event(event);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Both sides of a connection in one process, on a real device that does not have the address. */
+/* Tests of both sides of a connection in one process, on a real device without the address. */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -99,7 +99,8 @@ TEST(live__loopback_reaches_the_hosts_own_listener)
 	rdma_destroy_event_channel(channel);
 }
 
-/* Another queue pair each time: a number that was used just now is that of a stale connection. */
+/* Return parameters with another QPN each time: a number just used would belong to a stale
+ * connection. */
 static struct rdma_conn_param next_param(void)
 {
 	static uint32_t qp_num = 0x2000;

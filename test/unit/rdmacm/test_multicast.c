@@ -41,7 +41,23 @@ TEST(rdma_join_multicast__attaches_when_the_event_is_taken)
 	rdma_destroy_id(id);
 }
 
-/* Who only sends is told of the group, but the network is not told of him. */
+TEST(rdma_join_multicast__ipoib_and_an_ipv6_group)
+{
+	struct rdma_cm_id *id = rig_create(RDMA_PS_IPOIB);
+	struct sockaddr *address = rig_address("ff0e::1:2:3", 0);
+
+	assert_int_equal(rdma_bind_addr(id, rig_ipv6(0, 0)), 0);
+	rig_create_qp(id);
+	assert_int_equal(rdma_join_multicast(id, address, NULL), 0);
+	assert_ptr_equal(rig_expect(RDMA_CM_EVENT_MULTICAST_JOIN), id);
+	assert_int_equal(rig.joined, 1);
+	assert_int_equal(rdma_leave_multicast(id, address), 0);
+	assert_int_equal(rig.joined, 0);
+	rdma_destroy_qp(id);
+	rdma_destroy_id(id);
+}
+
+/* A send-only member learns the group, but the network does not learn of the member. */
 TEST(rdma_join_multicast_ex__send_only_is_not_attached)
 {
 	struct rdma_cm_join_mc_attr_ex attr = {

@@ -40,17 +40,68 @@ TEST(rdma_set_option__ack_timeout)
 	rdma_destroy_id(udp);
 }
 
-TEST(rdma_set_option__binding_options_come_before_the_binding)
+static int set_int(struct rdma_cm_id *id, int name, int value)
+{
+	return set(id, name, &value, sizeof(value));
+}
+
+TEST(rdma_set_option__binding_options_have_the_size_of_an_int)
 {
 	struct rdma_cm_id *id = rig_create(RDMA_PS_TCP);
 	int yes = 1;
 
 	rig_fails(set(id, RDMA_OPTION_ID_REUSEADDR, &yes, 1), EINVAL);
 	rig_fails(set(id, RDMA_OPTION_ID_AFONLY, &yes, 1), EINVAL);
-	assert_int_equal(rdma_bind_addr(id, rig_ipv4(0, 0)), 0);
-	rig_fails(set(id, RDMA_OPTION_ID_REUSEADDR, &yes, sizeof(yes)), EINVAL);
-	rig_fails(set(id, RDMA_OPTION_ID_AFONLY, &yes, sizeof(yes)), EINVAL);
 	rdma_destroy_id(id);
+}
+
+/* Linux allows it in all states except LISTEN, and only to allow sharing. */
+TEST(rdma_set_option__reuseaddr_after_the_binding)
+{
+	struct rdma_cm_id *id = rig_create(RDMA_PS_TCP), *other = rig_create(RDMA_PS_TCP);
+	struct rdma_cm_id *active = rig_resolve(RDMA_PS_TCP);
+
+	assert_int_equal(set_int(other, RDMA_OPTION_ID_REUSEADDR, 1), 0);
+	assert_int_equal(set_int(id, RDMA_OPTION_ID_REUSEADDR, 1), 0);
+	assert_int_equal(set_int(id, RDMA_OPTION_ID_REUSEADDR, 0), 0);
+	assert_int_equal(rdma_bind_addr(id, rig_ipv4(0, RIG_PORT)), 0);
+	rig_fails(rdma_bind_addr(other, rig_ipv4(0, RIG_PORT)), EADDRINUSE);
+	rig_fails(set_int(id, RDMA_OPTION_ID_REUSEADDR, 0), EINVAL);
+	assert_int_equal(set_int(id, RDMA_OPTION_ID_REUSEADDR, 1), 0);
+	rig_fails(set_int(id, RDMA_OPTION_ID_REUSEADDR, 0), EINVAL);
+	assert_int_equal(rdma_bind_addr(other, rig_ipv4(0, RIG_PORT)), 0);
+	rig_fails(rdma_listen(id, 1), EADDRINUSE);
+	rdma_destroy_id(other);
+	assert_int_equal(rdma_listen(id, 1), 0);
+	rig_fails(set_int(id, RDMA_OPTION_ID_REUSEADDR, 1), EINVAL);
+	assert_int_equal(set_int(active, RDMA_OPTION_ID_REUSEADDR, 1), 0);
+	rdma_destroy_id(active);
+	rdma_destroy_id(id);
+}
+
+TEST(rdma_set_option__af_only_after_the_binding)
+{
+	struct rdma_cm_id *id = rig_create(RDMA_PS_TCP), *ipv4 = rig_create(RDMA_PS_TCP);
+	struct rdma_cm_id *other;
+
+	assert_int_equal(rdma_bind_addr(id, rig_address("::", RIG_PORT)), 0);
+	rig_fails(rdma_bind_addr(ipv4, rig_address("0.0.0.0", RIG_PORT)), EADDRINUSE);
+	assert_int_equal(set_int(id, RDMA_OPTION_ID_AFONLY, 1), 0);
+	assert_int_equal(rdma_bind_addr(ipv4, rig_address("0.0.0.0", RIG_PORT)), 0);
+	rig_fails(set_int(id, RDMA_OPTION_ID_AFONLY, 0), EADDRINUSE);
+	assert_int_equal(rdma_listen(id, 1), 0);
+	assert_int_equal(rdma_listen(ipv4, 1), 0);
+	rig_fails(set_int(id, RDMA_OPTION_ID_AFONLY, 1), EINVAL);
+	rdma_destroy_id(ipv4);
+	rdma_destroy_id(id);
+	/* The address stays the same in both versions. */
+	other = rig_resolve(RDMA_PS_TCP);
+	rig_fails(set_int(other, RDMA_OPTION_ID_AFONLY, 1), EINVAL);
+	rdma_destroy_id(other);
+	other = rig_create(RDMA_PS_TCP);
+	assert_int_equal(rdma_bind_addr(other, rig_ipv4(0, RIG_PORT)), 0);
+	assert_int_equal(set_int(other, RDMA_OPTION_ID_AFONLY, 1), 0);
+	rdma_destroy_id(other);
 }
 
 TEST(rdma_set_option__unknown)
@@ -65,7 +116,7 @@ TEST(rdma_set_option__unknown)
 	rdma_destroy_id(id);
 }
 
-/* As Linux does it: a path that is given is told as one that was looked for. */
+/* A given path raises the event of a resolved one, as on Linux. */
 TEST(rdma_set_option__path_resolves_the_route)
 {
 	struct ibv_path_data data[2] = {{.flags = IBV_PATH_FLAG_ALTERNATE}};

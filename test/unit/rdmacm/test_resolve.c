@@ -89,7 +89,7 @@ TEST(rdma_resolve_addr__silent_peer_is_a_time_out)
 	rdma_destroy_id(id);
 }
 
-/* What was chosen for a peer that does not answer is not the next peer's. */
+/* The address chosen for a silent peer does not carry over to the next peer. */
 TEST(rdma_resolve_addr__second_peer_gets_an_address_of_its_own)
 {
 	struct rdma_cm_id *id = rig_create(RDMA_PS_TCP);

@@ -53,7 +53,7 @@ TEST(rs_address_get__must_be_the_packets_source)
 	memcpy((uint8_t *)&grh + IPV4_AT, wire.ipv4, 4);
 	assert_int_equal(rs_address_get(&wire, 8, &grh, &from), 8);
 	assert_true(rs_datagram_is_same(&from, &four));
-	/* Too short. */
+	/* The datagram is too short. */
 	assert_int_equal(rs_address_get(&wire, 7, &grh, &from), 0);
 	wire.length = 24;
 	assert_int_equal(rs_address_get(&wire, 8, &grh, &from), 0);

@@ -95,3 +95,73 @@ TEST(rs_dest_get__keeps_a_limited_number)
 	assert_int_equal(datagrams.dest_count, RS_DEST_MAX);
 	assert_int_equal(rs_dest_get(&s, &lost, false, &dest), -ENOENT);
 }
+
+/* The peer's link address is known, so that nothing is resolved. */
+static struct rs_dest *resolved_dest(void)
+{
+	static struct ibv_ah ah;
+	const struct sockaddr_storage address = number(1);
+	struct rs_dest *dest;
+
+	assert_int_equal(rs_dest_get(&s, &address, true, &dest), 0);
+	dest->ah = &ah;
+	return dest;
+}
+
+TEST(rs_dest_learn__special_queue_pairs_are_no_peers)
+{
+	struct rs_dest *dest = resolved_dest();
+
+	rs_dest_learn(&s, dest, 0);
+	rs_dest_learn(&s, dest, 1);
+	assert_int_equal(dest->qpn, 0);
+	rs_dest_learn(&s, dest, 2);
+	assert_int_equal(dest->qpn, 2);
+	dest->ah = NULL;
+}
+
+/* However often the forger sends. */
+TEST(rs_dest_learn__a_forged_number_replaces_none)
+{
+	struct rs_dest *dest = resolved_dest();
+
+	rs_dest_learn(&s, dest, 7);
+	for (int i = 0; i < 3; i++) {
+		rs_dest_learn(&s, dest, 666);
+		assert_int_equal(dest->qpn, 0);
+	}
+	rs_dest_asked(dest);
+	rs_dest_learn(&s, dest, 7);
+	assert_int_equal(dest->qpn, 7);
+	dest->ah = NULL;
+}
+
+/* The forged answer may be first: the true one still comes. */
+TEST(rs_dest_learn__a_forged_answer_lasts_until_the_true_one)
+{
+	struct rs_dest *dest = resolved_dest();
+
+	rs_dest_learn(&s, dest, 7);
+	rs_dest_learn(&s, dest, 666);
+	rs_dest_asked(dest);
+	rs_dest_learn(&s, dest, 666);
+	assert_int_equal(dest->qpn, 666);
+	rs_dest_learn(&s, dest, 7);
+	assert_int_equal(dest->qpn, 0);
+	rs_dest_asked(dest);
+	rs_dest_learn(&s, dest, 7);
+	assert_int_equal(dest->qpn, 7);
+	dest->ah = NULL;
+}
+
+TEST(rs_dest_learn__a_peer_that_started_again_is_asked)
+{
+	struct rs_dest *dest = resolved_dest();
+
+	rs_dest_learn(&s, dest, 7);
+	rs_dest_learn(&s, dest, 8);
+	rs_dest_asked(dest);
+	rs_dest_learn(&s, dest, 8);
+	assert_int_equal(dest->qpn, 8);
+	dest->ah = NULL;
+}

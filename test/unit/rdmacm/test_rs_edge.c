@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <netinet/in.h>
+#include <poll.h>
 #include <pthread.h>
 #include <signal.h>
 #include <string.h>
@@ -102,6 +103,56 @@ TEST(raccept__timeout)
 	alarm(0);
 }
 
+/* Tell the ids of the device that it is lost, as an engine does; or only forget it. */
+static void set_lost(bool lost)
+{
+	struct cm_device *const *devices;
+	uint64_t now_ns;
+
+	MUST(devices_get(&devices) > 0);
+	(void)cm_calls()->agent_enter(devices[0]->agent, &now_ns);
+	if (lost)
+		device_event_lost(devices[0]->agent, now_ns);
+	else
+		devices[0]->lost = false;
+	cm_calls()->agent_leave(devices[0]->agent);
+}
+
+/* Lose the device as soon as a thread sleeps in a call on the rsocket. */
+static void *lose_when_it_sleeps(void *arg)
+{
+	struct rsocket *s = arg;
+	bool sleeps = false;
+
+	while (!sleeps) {
+		pthread_mutex_lock(&s->lock);
+		sleeps = !LIST_EMPTY(&s->wakers);
+		pthread_mutex_unlock(&s->lock);
+	}
+	set_lost(true);
+	return NULL;
+}
+
+TEST(raccept__device_is_lost)
+{
+	struct pollfd poll = {.fd = listener, .events = POLLIN | POLLOUT};
+	struct rsocket *s = rs_table_get(listener);
+	pthread_t thread;
+
+	alarm(SECONDS);
+	assert_int_equal(pthread_create(&thread, NULL, lose_when_it_sleeps, s), 0);
+	for (int i = 0; i < 2; i++) {
+		assert_int_equal(raccept(listener, NULL, NULL), -1);
+		assert_int_equal(errno, ENETDOWN);
+	}
+	assert_int_equal(rpoll(&poll, 1, -1), 1);
+	assert_int_equal(poll.revents, POLLIN | POLLERR);
+	assert_int_equal(pthread_join(thread, NULL), 0);
+	rs_table_put(s);
+	set_lost(false);
+	alarm(0);
+}
+
 /* A thread of the parent may have held the lock, and the child has no such thread. */
 TEST(rclose__in_a_child)
 {
@@ -186,4 +237,42 @@ TEST(rgetsockopt__cancelled_thread_leaves_no_lock)
 	pthread_mutex_unlock(&s->lock);
 	assert_int_equal(s->refs, 2);
 	rs_table_put(s);
+}
+
+static void *receive(void *arg)
+{
+	char byte;
+
+	MUST(rrecv(*(int *)arg, &byte, 1, 0) <= 0);
+	return arg;
+}
+
+/* Its number may be used again, while the thread still returns from its call. */
+TEST(rclose__ends_the_calls_of_other_threads)
+{
+	const struct linger linger = {.l_onoff = 1};
+	const int closed = client;
+	struct rsocket *s = rs_table_get(client);
+	pthread_t threads[8];
+	bool sleeps = false;
+
+	/* Nothing else gives the threads the time to return. */
+	assert_int_equal(rsetsockopt(client, SOL_SOCKET, SO_LINGER, &linger, sizeof(linger)), 0);
+	for (int i = 0; i < 8; i++)
+		assert_int_equal(pthread_create(&threads[i], NULL, receive, &client), 0);
+	while (!sleeps) {
+		usleep(1000);
+		pthread_mutex_lock(&s->lock);
+		sleeps = !LIST_EMPTY(&s->wakers);
+		pthread_mutex_unlock(&s->lock);
+	}
+	rs_table_put(s);
+	alarm(SECONDS);
+	assert_int_equal(rclose(closed), 0);
+	assert_int_equal(fcntl(closed, F_GETFD), -1);
+	assert_int_equal(errno, EBADF);
+	for (int i = 0; i < 8; i++)
+		assert_int_equal(pthread_join(threads[i], NULL), 0);
+	alarm(0);
+	client = -1;
 }

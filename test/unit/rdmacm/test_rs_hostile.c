@@ -88,7 +88,7 @@ static int tear_down(void **state)
 
 TEST_FIXTURE(set_up, tear_down);
 
-/* Both are the attacker's memory, behind what it sends. */
+/* Make a correct hello; both regions are in the attacker's memory, behind what it sends. */
 static struct rs_hello honest_hello(void)
 {
 	return (struct rs_hello){

@@ -33,7 +33,7 @@ TEST(rs_out_allow__more_than_the_peer_can_have_is_refused)
 	assert_int_equal(rs_out_allow(&out, CREDITS), 0);
 	rs_out_take_message(&out);
 	assert_int_equal(rs_out_allow(&out, CREDITS + 1), 0);
-	/* No more have been sent. */
+	/* A peer cannot return more credits than were used. */
 	assert_int_equal(rs_out_allow(&out, 0), -EPROTO);
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Two devices on a wire in memory, registered as the only ones, and what drives them. */
+/* Two devices joined in memory, registered as the only ones, and the code that runs them. */
 #include "rig.h"
 
 #include "device/device.h"
@@ -12,7 +12,7 @@
 #define QPS_MAX	   16
 #define MAC_LEN	   6
 
-/* What drives one device. */
+/* The state that runs one device. */
 struct driver {
 	struct packet_sink sink;
 	struct packet_out out;
@@ -123,10 +123,21 @@ void rig_pass(uint64_t ns)
 	}
 }
 
+/* Call a hook, but not again from within it. */
+static void call_once(void (**hook)(void))
+{
+	void (*const call)(void) = *hook;
+
+	*hook = NULL;
+	if (call)
+		call();
+}
+
 static void rig_lock(void *engine)
 {
 	struct driver *driver = engine;
 
+	call_once(&rig.locking);
 	assert_false(driver->locked);
 	driver->locked = true;
 }
@@ -242,6 +253,7 @@ static int rig_route(void *engine, uint8_t sgid_index, const union ibv_gid *dgid
 
 	(void)sgid_index;
 	assert_false(driver->locked);
+	call_once(&rig.routing);
 	*hop = (struct device_hop){0};
 	memcpy(hop->gid, dgid->raw, sizeof(hop->gid));
 	return rig.unreachable ? -ENETUNREACH : 0;
@@ -288,6 +300,11 @@ static int count_listen(void *user, uint32_t id)
 	return cm_ports_local.listen(user, id);
 }
 
+static int count_change(void *user, uint32_t id, uint8_t ip_version, bool reuse)
+{
+	return cm_ports_local.change(user, id, ip_version, reuse);
+}
+
 static void count_release(void *user, uint32_t id)
 {
 	cm_ports_local.release(user, id);
@@ -302,6 +319,7 @@ static int count_ids(void *user, uint32_t *mask, uint32_t *value)
 static const struct cm_ports_ops rig_ports = {
 	.claim = count_claim,
 	.listen = count_listen,
+	.change = count_change,
 	.release = count_release,
 	.ids = count_ids,
 };

@@ -212,7 +212,7 @@ TEST(report_set_collect__knows_who_answers)
 	report_end(report);
 	assert_int_equal(report_set_add(&set, 10, 0, mapped), 0);
 	assert_int_equal(report_set_add(&set, 9, 0, second), 0);
-	/* One has never written; the other does not answer, but had. */
+	/* One process has never written; the other had, but no longer answers. */
 	assert_int_equal(report_set_collect(&set, 2, &views), 0);
 	assert_int_equal(views.count, 1);
 	assert_int_equal(views.list[0].pid, 10);

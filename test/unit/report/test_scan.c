@@ -22,7 +22,7 @@
 static struct report_set set;
 static uint32_t left_out; /* of the last look */
 
-/* How many of the reports that are found are of a process, and its children. */
+/* Return how many of the reports that are found are of a process and its children. */
 static int found(pid_t pid)
 {
 	int count = 0;
@@ -60,7 +60,7 @@ TEST(report_scan__finds_a_process_once)
 	report_unmap(report);
 }
 
-/* Who opens a file that somebody has a lease on waits for 45 s, as a rule. */
+/* A process that opens a leased file usually waits for 45 s. */
 TEST(report_scan__does_not_wait_for_a_lease)
 {
 	struct report *report;
@@ -83,7 +83,7 @@ TEST(report_scan__does_not_wait_for_a_lease)
 	close(leased);
 }
 
-/* Many of one process hide nobody else's. */
+/* A process with many reports does not hide those of others. */
 TEST(report_scan__limits_a_process)
 {
 	const int more = 7;
@@ -100,7 +100,7 @@ TEST(report_scan__limits_a_process)
 	}
 }
 
-/* Nor does one with very many descriptors keep the reader for long. */
+/* A process with very many descriptors does not keep the reader for long either. */
 TEST(report_scan__looks_at_so_many_descriptors_of_a_process)
 {
 	const struct rlimit limit = {SCAN_FDS_MAX + 64, SCAN_FDS_MAX + 64};
@@ -179,8 +179,8 @@ TEST(report_scan__limits_a_user)
 	}
 }
 
-/* In a root directory of its own: leave a file there that has a report's name, and is none. Returns
- * how often it was opened by a look for reports; -1: this process may not. */
+/* Change the root directory and leave a file there that has a report's name and is none. Return how
+ * often a scan opened it; -1: this process may not change the root. */
 static int look_beside_another_file(const char *directory)
 {
 	char room[4096];

@@ -39,7 +39,7 @@ TEST(blocks_alloc__leaves_management_and_multicast_alone)
 	assert_int_equal(blocks_alloc(&blocks, 1, 0, USER_TRUSTED), -ENOSPC);
 }
 
-/* What comes late for a process that died must not meet another one's queue pairs. */
+/* A late packet for a dead process must not meet another process's queue pairs. */
 TEST(blocks_alloc__gives_a_block_back_after_all_others)
 {
 	struct blocks blocks;
@@ -71,7 +71,7 @@ static int walk_round(struct blocks *blocks, uint64_t now_ns)
 }
 
 /* Nobody gets what a process has just had by walking round. */
-TEST(blocks_alloc__lets_a_block_rest)
+TEST(blocks_alloc__quarantines_a_block)
 {
 	const uint64_t died_ns = 5;
 	struct blocks blocks;
@@ -82,12 +82,12 @@ TEST(blocks_alloc__lets_a_block_rest)
 	assert_int_equal(walk_round(&blocks, 1), BLOCKS - 3);
 	blocks_free(&blocks, (uint32_t)dead, died_ns);
 	assert_int_equal(walk_round(&blocks, died_ns), 0);
-	/* The others have rested, and it has not. */
-	assert_int_equal(walk_round(&blocks, died_ns + BLOCK_REST_NS - 1), BLOCKS - 3);
-	assert_int_equal(blocks_alloc(&blocks, 3, died_ns + BLOCK_REST_NS, USER_ROOT), dead);
+	/* The quarantine of the others is over, and its own is not. */
+	assert_int_equal(walk_round(&blocks, died_ns + BLOCK_QUARANTINE_NS - 1), BLOCKS - 3);
+	assert_int_equal(blocks_alloc(&blocks, 3, died_ns + BLOCK_QUARANTINE_NS, USER_ROOT), dead);
 }
 
-TEST(blocks_alloc__gives_the_trusted_what_has_rested_longest)
+TEST(blocks_alloc__shortens_the_quarantine_for_the_trusted)
 {
 	struct blocks blocks;
 	int oldest;
@@ -103,8 +103,8 @@ TEST(blocks_alloc__gives_the_trusted_what_has_rested_longest)
 	assert_int_equal(blocks_alloc(&blocks, 3, 10, USER_TRUSTED), oldest);
 }
 
-/* One user has them rest, and the others still get some. */
-TEST(blocks_alloc__counts_what_rests_as_its_users)
+/* One user brings blocks into quarantine, and the others still get some. */
+TEST(blocks_alloc__counts_blocks_in_quarantine)
 {
 	const user_t user = user_of_uid(1000), other = user_of_uid(1001);
 	struct blocks blocks;
@@ -118,8 +118,8 @@ TEST(blocks_alloc__counts_what_rests_as_its_users)
 	assert_int_equal(first, -EAGAIN);
 	assert_int_equal(count, BLOCKS_USER_MAX);
 	assert_true(blocks_alloc(&blocks, 2, 5, other) >= 0);
-	assert_int_equal(blocks_alloc(&blocks, 1, 4 + BLOCK_REST_NS, user), -EAGAIN);
-	assert_true(blocks_alloc(&blocks, 1, 5 + BLOCK_REST_NS, user) >= 0);
+	assert_int_equal(blocks_alloc(&blocks, 1, 4 + BLOCK_QUARANTINE_NS, user), -EAGAIN);
+	assert_true(blocks_alloc(&blocks, 1, 5 + BLOCK_QUARANTINE_NS, user) >= 0);
 }
 
 TEST(blocks_init__begins_anywhere)

@@ -72,7 +72,7 @@ TEST(claim_frame__takes_roce_to_our_mac)
 	static const uint8_t group_mac[6] = {1, 0, 0x5e, 0, 0, 9};
 
 	assert_int_equal(claim(build_udp(mac, ip, WIRE_UDP_PORT, 7)), CLAIM_ALL);
-	/* Which address it is to is looked at by who gets it, and counted. */
+	/* The receiver checks the destination address and counts mismatches. */
 	assert_int_equal(claim(build_udp(mac, other_ip, WIRE_UDP_PORT, 7)), CLAIM_ALL);
 	assert_int_equal(claim(build_udp(other_mac, ip, WIRE_UDP_PORT, 7)), CLAIM_NOTHING);
 	assert_int_equal(claim(build_udp(group_mac, group, WIRE_UDP_PORT, WIRE_QPN_MULTICAST)),
@@ -97,7 +97,7 @@ TEST(claim_frame__takes_questions_for_us_and_copies_answers)
 			 CLAIM_ALL);
 	assert_int_equal(claim(nd_build_solicitation(frame, other_mac, ipv6, other_ipv6)),
 			 CLAIM_NOTHING);
-	/* To all nodes; to an address of ours it is ours alone. */
+	/* An advertisement to all nodes is copied; one to our own address is ours alone. */
 	assert_int_equal(claim(nd_build_advertisement(frame, other_mac, &asked)), CLAIM_COPY);
 	asked.has_mac = true;
 	assert_int_equal(claim(nd_build_advertisement(frame, other_mac, &asked)), CLAIM_ALL);

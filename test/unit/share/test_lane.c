@@ -20,8 +20,7 @@
 #define PASSED	100000
 #define KILLS	200
 
-/* Both ends of a lane, of which side 0 sends and side 1 receives, and buffers that hold a number
- * each. */
+/* Both ends of a lane, and buffers that hold a number each. Side 0 sends and side 1 receives. */
 struct ends {
 	struct lane_memory *memory;
 	uint64_t *buffers; /* shared, by number */
@@ -130,7 +129,7 @@ TEST(lane_put__waits_for_what_is_not_collected)
 	ends_fini(&ends);
 }
 
-/* Only what was put is ever collected, and once. */
+/* The sender collects only what it has put, and each buffer once. */
 TEST(lane_collect__does_not_believe_the_receiver)
 {
 	static const uint32_t lies[] = {5, (uint32_t)-1, 0x80000000, LANE_WORDS};
@@ -178,7 +177,7 @@ TEST(lane_take__does_not_believe_the_sender)
 		for (uint32_t i = 4; i < LANE_WORDS + 4; i++)
 			ends.tx.ring->slots[i % LANE_WORDS].word = share_pack(
 				&(struct share_packet){.flags = lane_round(i + lie * LANE_WORDS)});
-		/* At most what the ring holds beside what we have. */
+		/* The ring holds at most this many words besides the three that we hold. */
 		assert_int_equal(lane_take(&ends.rx, packets, LANE_WORDS, &first),
 				 lie ? 0 : LANE_WORDS - 3);
 		lane_end(&ends.rx);
@@ -207,7 +206,7 @@ TEST(lane_take__tells_each_round_from_the_one_before)
 	ends_fini(&ends);
 }
 
-/* Both sides have come as far as an index, in words that the ring then holds. */
+/* Move both sides to an index, with the words that the ring then holds. */
 static void go_on_from(struct ends *ends, uint32_t index)
 {
 	ends->tx.own = ends->tx.collected = ends->tx.ring->prod = index;
@@ -346,7 +345,7 @@ TEST(lane_place__has_no_more_than_the_ring)
 	lane_collect(&ends.tx, buffers);
 	place_some(&ends, 0, 2);
 	assert_null(lane_place(&ends.tx));
-	/* What cannot be true. */
+	/* The index is impossible. */
 	ends.tx.ring->cons -= 1;
 	lane_collect(&ends.tx, buffers);
 	lane_show(&ends.tx);
@@ -354,7 +353,7 @@ TEST(lane_place__has_no_more_than_the_ring)
 	ends_fini(&ends);
 }
 
-/* What it was about to put never comes, and nobody waits for it to be given back. */
+/* A sender killed before it puts its words leaves nothing that anyone waits for. */
 TEST(lane_end__of_a_sender_killed_before_its_words)
 {
 	struct ends ends;
@@ -424,7 +423,7 @@ static void send_numbers(struct ends *ends, uint64_t last)
 		free_count++;
 	}
 	for (uint64_t number = 1; number <= last;) {
-		/* By turns in the buffer, and beside the word. */
+		/* Alternate between the buffer and the bytes beside the word. */
 		const uint16_t len = number % 2 ? LONG_BYTES : sizeof(number);
 		uint32_t buffer;
 
@@ -462,7 +461,7 @@ static uint64_t number_of(const struct ends *ends, const struct share_packet *pa
 	return number;
 }
 
-/* What is borrowed stays as it is until it is given back. */
+/* Receive numbers; a borrowed buffer stays unchanged until it is returned. */
 static uint64_t receive_numbers(struct ends *ends, uint64_t expected)
 {
 	struct share_packet packets[7];
@@ -496,7 +495,8 @@ TEST(lane__keeps_what_is_lent_between_threads)
 	ends_fini(&ends);
 }
 
-/* What the ring holds is what may still be read; all of it is whole, and nothing is in it twice. */
+/* The ring holds what the receiver may still read: everything is complete, and nothing is in it
+ * twice. */
 TEST(lane__survives_kills_of_the_sender)
 {
 	unsigned int seed = 1;

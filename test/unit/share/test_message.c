@@ -48,7 +48,7 @@ TEST(message_receive__what_was_sent_with_its_descriptors)
 	}
 }
 
-/* Nobody can make the owner collect descriptors. */
+/* A client cannot make the owner collect descriptors. */
 TEST(message_receive__closes_descriptors_that_are_not_wanted)
 {
 	const struct share_message out = {.type = SHARE_HELLO, .version = SHARE_VERSION};

@@ -19,7 +19,7 @@
 #define PASSED 200000
 #define KILLS  200
 
-/* Two sides of one ring. */
+/* Both sides of one ring. */
 struct pair {
 	struct share_ring put, take;
 };
@@ -170,6 +170,6 @@ TEST(share_ring_offset__keeps_rings_apart)
 			begin + share_ring_bytes(share_ring_words((enum share_ring_kind)kind)),
 			share_ring_offset((enum share_ring_kind)(kind + 1)));
 	}
-	/* Who returns never waits. */
+	/* A side that returns buffers never waits. */
 	assert_true(share_ring_words(SHARE_RING_RETURN) >= SHARE_HELD_MAX);
 }

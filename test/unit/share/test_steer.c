@@ -68,7 +68,7 @@ TEST(steer_frame__finds_the_group)
 	assert_memory_equal(steering.dgid, expected, GID_LEN);
 }
 
-/* Only what is there is read: the frame ends with its memory. */
+/* The check reads only bytes that exist: the frame ends with its memory. */
 TEST(steer_frame__leaves_short_frames_alone)
 {
 	uint8_t frame[PACKET_FRAME_MAX];

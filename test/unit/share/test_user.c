@@ -173,7 +173,7 @@ TEST(user_of__subordinate_ids_are_their_users)
 	}
 }
 
-/* There is no process to ask whose namespace it is in. */
+/* No process is left whose namespace could be read. */
 TEST(user_of__processes_that_have_ended_are_one_user)
 {
 	if (!may_make_namespaces())

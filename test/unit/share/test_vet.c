@@ -29,7 +29,7 @@ static const struct vet vet = {
 	.qpn_count = QPN_COUNT,
 };
 
-/* What a frame is to be. */
+/* The fields of a frame. */
 struct wish {
 	uint8_t opcode;
 	bool ipv6;
@@ -214,7 +214,7 @@ TEST(vet_frame__knows_the_longest)
 	assert_false(vet_frame(&narrow, frame, len));
 }
 
-/* What is too short ends with its memory. */
+/* Copy a short frame to the end of its memory, so that a read beyond it faults. */
 static uint8_t *start_of(const uint8_t *frame, size_t len)
 {
 	uint8_t *start = malloc(len ? len : 1);

@@ -30,7 +30,7 @@ TEST(pattern_check__sees_every_byte)
 			assert_false(pattern_check(bytes, size, 7, &tag));
 			bytes[i] ^= 0x10;
 		}
-		/* Of the tag itself, by what follows from it. */
+		/* Damage the tag itself; the bytes after it show it. */
 		if (size >= PATTERN_MIN_BYTES + 8) {
 			bytes[0] ^= 1;
 			assert_false(pattern_check(bytes, size, 7, &tag));

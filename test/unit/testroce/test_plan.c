@@ -122,7 +122,7 @@ TEST(plan_check__takes_the_defaults_of_each_mode)
 		assert_int_equal(check(), 0);
 		plan.verify = 1;
 		plan_default_size(&plan);
-		/* Nobody can look into a null region. */
+		/* A program cannot check the bytes of a null region. */
 		assert_int_equal(check(), mode == MODE_SINK || mode == MODE_NULL ? -EINVAL : 0);
 	}
 }
@@ -147,7 +147,7 @@ TEST(plan_check__refuses_what_does_not_fit)
 	assert_int_equal(check(), -EINVAL);
 }
 
-/* From the network come any numbers. */
+/* A peer may send any numbers. */
 TEST(plan_check__refuses_any_field_out_of_range)
 {
 	for (size_t i = 0; i < sizeof(plan) / sizeof(uint64_t); i++) {
@@ -173,7 +173,7 @@ TEST(plan_check__bounds_memory)
 	assert_int_equal(check(), 0);
 }
 
-/* Two places for each queue pair and direction, whatever the depth. */
+/* The latency mode has two slots for each queue pair and direction, whatever the depth. */
 TEST(plan_check__counts_the_places_of_the_latency_mode)
 {
 	plan.mode = MODE_LATENCY;
@@ -274,7 +274,7 @@ TEST(plan_slots__a_region_that_is_named_is_all_there_is)
 	plan.region_bytes = 1;
 	slots = plan_slots(&plan, 128);
 	assert_int_equal(slots_bytes(&slots), plan.size_bytes);
-	/* Not where each message is looked at. */
+	/* The region does not bound the latency mode, which looks at each message. */
 	plan.mode = MODE_LATENCY;
 	slots = plan_slots(&plan, 128);
 	assert_int_equal(slots_bytes(&slots), 128 * plan.size_bytes);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Tests of lib/transport/completer.c, behind a requester that sends: what responses complete or
- * fail, and what time does. Losses are in test_retransmit.c. */
+ * fail, and what time does. Losses are in test_loss.c. */
 #include "completer_rig.h"
 #include "queue/sq_build.h"
 #include "test.h"
@@ -27,7 +27,7 @@ TEST(completer_receive__one_acknowledgement_completes_all_before_it)
 	expect_flight(4, 5);
 	acknowledge(4);
 	expect_success(4);
-	assert_int_equal(rig.recovery.deadline_ns, RECOVERY_NEVER);
+	assert_int_equal(rig.loss.recovery.deadline_ns, RECOVERY_NEVER);
 }
 
 TEST(completer_receive__in_the_middle_of_a_message_nothing_completes)
@@ -80,7 +80,7 @@ TEST(completer_receive__answers_to_nothing_in_the_air_are_ignored)
 	EXPECT_TAKEN(OPCODE_ACKNOWLEDGE, 3, .syndrome = AETH_RNR_NAK);
 	expect_none();
 	expect_flight(1, 3);
-	assert_int_equal(rig.recovery.state, RECOVERY_SMOOTH);
+	assert_int_equal(rig.loss.recovery.state, RECOVERY_SMOOTH);
 }
 
 /* A packet that was not ours came to the peer. Its NAK is all that is heard of the acknowledgement
@@ -95,7 +95,7 @@ TEST(completer_receive__a_nak_for_what_was_never_sent_acknowledges_the_rest)
 	expect_success(2);
 	expect_none();
 	expect_flight(2, 2);
-	assert_int_equal(rig.recovery.state, RECOVERY_SMOOTH);
+	assert_int_equal(rig.loss.recovery.state, RECOVERY_SMOOTH);
 	/* Nothing is in flight: it says nothing. */
 	EXPECT_TAKEN(OPCODE_ACKNOWLEDGE, 2, .syndrome = AETH_NAK | NAK_PSN_SEQUENCE);
 	expect_flight(2, 2);
@@ -156,7 +156,7 @@ TEST(completer_receive__an_acknowledgement_is_no_word_of_an_atomic_write)
 	EXPECT_TAKEN(OPCODE_READ_RESPONSE_ONLY, 0, .syndrome = ACK);
 	expect_success(1);
 	expect_success(2);
-	assert_int_equal(rig.flight.responses, 0);
+	assert_int_equal(rig.loss.responses, 0);
 }
 
 TEST(completer_receive__a_flush_is_answered_by_an_empty_response)
@@ -175,7 +175,7 @@ TEST(completer_receive__a_flush_is_answered_by_an_empty_response)
 	wc = expect_success(2);
 	assert_int_equal(wc.opcode, LATER_WC_FLUSH);
 	assert_int_equal(wc.byte_len, 0);
-	assert_int_equal(rig.flight.responses, 0);
+	assert_int_equal(rig.loss.responses, 0);
 }
 
 /* READs and atomics. */
@@ -200,7 +200,7 @@ TEST(completer_receive__a_read_is_stored_in_its_list)
 	expect_stored(MTU - 100, 1, MTU);
 	expect_stored(2 * MTU - 100, 2, 100);
 	region_expect_pattern(&rig.memory, 2 * MTU, 8 * MTU, SEED);
-	assert_int_equal(rig.flight.responses, 0);
+	assert_int_equal(rig.loss.responses, 0);
 }
 
 TEST(completer_receive__an_empty_read)
@@ -230,15 +230,15 @@ TEST(completer_receive__segments_give_their_resource_back)
 
 	post(1, IBV_WR_RDMA_READ, (segment + 2) * MTU);
 	assert_int_equal(send_all(), 2);
-	assert_int_equal(rig.flight.responses, 2);
+	assert_int_equal(rig.loss.responses, 2);
 	for (uint32_t i = 0; i < segment; i++) {
-		assert_int_equal(rig.flight.responses, 2);
+		assert_int_equal(rig.loss.responses, 2);
 		EXPECT_TAKEN(OPCODE_READ_RESPONSE_MIDDLE, i, .len = MTU);
 	}
-	assert_int_equal(rig.flight.responses, 1);
+	assert_int_equal(rig.loss.responses, 1);
 	EXPECT_TAKEN(OPCODE_READ_RESPONSE_FIRST, segment, .syndrome = ACK, .len = MTU);
 	EXPECT_TAKEN(OPCODE_READ_RESPONSE_LAST, segment + 1, .syndrome = ACK, .len = MTU);
-	assert_int_equal(rig.flight.responses, 0);
+	assert_int_equal(rig.loss.responses, 0);
 	expect_success(1);
 }
 
@@ -320,7 +320,7 @@ TEST(completer_receive__data_that_may_not_be_stored)
 	EXPECT_FAULT(FAULT_SEND_PROTECTION, OPCODE_READ_RESPONSE_ONLY, 0, .syndrome = ACK,
 		     .len = 8);
 	completer_flush(&rig.completer);
-	flight_init(&rig.flight, psn_make(FIRST_PSN));
+	loss_init(&rig.loss, psn_make(FIRST_PSN));
 	requester_reset(&rig.requester, REQUESTER_RUNNING);
 	post_list(2, IBV_WR_ATOMIC_FETCH_AND_ADD, SIGNALED, &sge, 1);
 	assert_int_equal(send_all(), 1);
@@ -384,11 +384,11 @@ TEST(completer_receive__an_rnr_nak_waits_and_sends_again)
 	expect_success(1);
 	expect_flight(1, 3);
 	/* Nothing was lost. */
-	assert_int_equal(rig.flight.window, FLIGHT_WINDOW_MAX);
-	assert_int_equal(rig.recovery.state, RECOVERY_RNR_WAIT);
-	assert_int_equal(rig.recovery.deadline_ns, NOW_NS + RNR_NS);
+	assert_int_equal(rig.loss.window, LOSS_WINDOW_MAX);
+	assert_int_equal(rig.loss.recovery.state, RECOVERY_RNR_WAIT);
+	assert_int_equal(rig.loss.recovery.deadline_ns, NOW_NS + RNR_NS);
 	assert_int_equal(completer_timeout(&rig.completer, NOW_NS + RNR_NS - 1), FAULT_NONE);
-	assert_int_equal(rig.recovery.state, RECOVERY_RNR_WAIT);
+	assert_int_equal(rig.loss.recovery.state, RECOVERY_RNR_WAIT);
 	assert_int_equal(completer_timeout(&rig.completer, NOW_NS + RNR_NS), FAULT_NONE);
 	/* The peer may have kept the second packet. */
 	assert_int_equal(send_all(), 1);
@@ -409,10 +409,10 @@ TEST(completer_receive__what_follows_an_rnr_nak_does_not_end_the_wait)
 	EXPECT_TAKEN(OPCODE_ACKNOWLEDGE, 0, .syndrome = AETH_NAK | NAK_PSN_SEQUENCE);
 	/* The network brings it twice. */
 	EXPECT_TAKEN(OPCODE_ACKNOWLEDGE, 0, .syndrome = AETH_RNR_NAK | RNR_CODE);
-	assert_int_equal(rig.recovery.state, RECOVERY_RNR_WAIT);
-	assert_int_equal(rig.recovery.deadline_ns, NOW_NS + RNR_NS);
-	assert_int_equal(rig.recovery.retries_left, RETRIES);
-	assert_int_equal(rig.recovery.rnr_left, RETRIES - 1);
+	assert_int_equal(rig.loss.recovery.state, RECOVERY_RNR_WAIT);
+	assert_int_equal(rig.loss.recovery.deadline_ns, NOW_NS + RNR_NS);
+	assert_int_equal(rig.loss.recovery.retries_left, RETRIES);
+	assert_int_equal(rig.loss.recovery.rnr_left, RETRIES - 1);
 }
 
 TEST(completer_receive__rnr_naks_use_up_their_own_retries)

@@ -63,7 +63,7 @@ TEST(requester_send__asks_for_an_acknowledgement_before_an_absent_page)
 	post(1, IBV_WR_RDMA_WRITE, READ_LEN);
 	assert_int_equal(send_all(), 1);
 	assert_false(catcher_at(&rig.fixture.catcher, 0)->ack_req);
-	flight_rewind(&rig.flight, true);
+	assert_true(loss_on_nak_ahead(&rig.loss, NOW_NS));
 	assert_int_equal(send_all(), 1);
 	assert_true(catcher_at(&rig.fixture.catcher, 0)->ack_req);
 }
@@ -85,21 +85,21 @@ TEST(requester_send__retransmissions_wait_at_an_absent_page)
 /* Without any timer. */
 TEST(completer_resume__asks_again_for_what_an_absent_page_had_dropped)
 {
-	rig.recovery.timeout_ns = 0;
+	rig.loss.recovery.timeout_ns = 0;
 	post(1, IBV_WR_RDMA_READ, READ_LEN);
 	assert_int_equal(send_all(), 1);
 	go_from(1);
 	respond(OPCODE_READ_RESPONSE_FIRST, 0, MTU);
 	respond(OPCODE_READ_RESPONSE_MIDDLE, 1, MTU);
-	assert_true(rig.recovery.page_absent);
+	assert_true(rig.completer.page_absent);
 	respond(OPCODE_READ_RESPONSE_LAST, 2, MTU);
 	expect_none();
 	expect_flight(1, 1);
-	assert_true(recovery_deadline_ns(&rig.recovery) == RECOVERY_NEVER);
+	assert_true(recovery_deadline_ns(&rig.loss.recovery) == RECOVERY_NEVER);
 	assert_int_equal(waits(), 1);
 	away_come();
 	resume();
-	assert_false(rig.recovery.page_absent);
+	assert_false(rig.completer.page_absent);
 	assert_int_equal(send_all(), 1);
 	catcher_expect(&rig.fixture.catcher, 0, OPCODE_READ_REQUEST, FIRST_PSN + 1);
 	assert_int_equal(catcher_at(&rig.fixture.catcher, 0)->dma_length, 2 * MTU);
@@ -117,12 +117,12 @@ TEST(completer_resume__waits_on_if_another_page_has_come)
 	assert_int_equal(send_all(), 1);
 	go_from(0);
 	respond(OPCODE_ATOMIC_ACKNOWLEDGE, 0, 0);
-	assert_true(rig.recovery.page_absent);
+	assert_true(rig.completer.page_absent);
 	resume();
-	assert_true(rig.recovery.page_absent);
+	assert_true(rig.completer.page_absent);
 	away_come();
 	resume();
-	assert_false(rig.recovery.page_absent);
+	assert_false(rig.completer.page_absent);
 	assert_int_equal(send_all(), 1);
 	respond(OPCODE_ATOMIC_ACKNOWLEDGE, 0, 0);
 	expect_success(1);
@@ -136,7 +136,7 @@ TEST(completer_resume__of_memory_that_is_gone_asks_again_and_finds_out)
 	respond(OPCODE_READ_RESPONSE_ONLY, 0, MTU);
 	region_deregister(&rig.memory);
 	resume();
-	assert_false(rig.recovery.page_absent);
+	assert_false(rig.completer.page_absent);
 	assert_int_equal(send_all(), 1);
 	EXPECT_FAULT(FAULT_SEND_PROTECTION, OPCODE_READ_RESPONSE_ONLY, 0, .syndrome = ACK,
 		     .len = MTU);

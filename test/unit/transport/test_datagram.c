@@ -309,7 +309,7 @@ TEST(datagram_receive__stores_the_message_behind_forty_bytes)
 	assert_int_equal(wc.imm_data, 4);
 	assert_int_equal(wc.qp_num, FIXTURE_QPN);
 	assert_int_equal(wc.src_qp, REMOTE_QPN);
-	assert_int_equal(wc.sl, 0);
+	assert_int_equal(wc.sl, 10);
 	/* A17.4.5.1: an IPv4 header stands in the second half. */
 	assert_memory_equal(memory.bytes + 20, fixture.packet.l3, 20);
 	for (uint32_t i = 0; i < 100; i++)
@@ -317,7 +317,7 @@ TEST(datagram_receive__stores_the_message_behind_forty_bytes)
 	region_expect_pattern(&memory, GRH + 100, MEMORY - GRH - 100, SEED);
 }
 
-TEST(datagram_receive__tells_ipv6_header_and_priority)
+TEST(datagram_receive__tells_ipv6_header_and_packet_type)
 {
 	struct path_attr attr = {.vlan_tci = 5 << 13 | 7,
 				 .sgid = {0xfe, 0x80, [15] = 2},
@@ -329,7 +329,7 @@ TEST(datagram_receive__tells_ipv6_header_and_priority)
 	assert_int_equal(path_init(&fixture.path_back, &attr), 0);
 	post_receive(1, 0, 200);
 	assert_int_equal(take(QKEY, 8), FAULT_NONE);
-	assert_int_equal(fixture_completion(recv_cq, 1, IBV_WC_SUCCESS).sl, 5);
+	assert_int_equal(fixture_completion(recv_cq, 1, IBV_WC_SUCCESS).sl, 9);
 	assert_memory_equal(memory.bytes, fixture.packet.l3, GRH);
 }
 

@@ -21,8 +21,8 @@ static struct region memory;
 static struct mw *window; /* of type 2 */
 static struct mw_list bound;
 static struct sq sq;
-static struct flight flight;
-static struct recovery recovery;
+static struct scoreboard board;
+static struct loss loss;
 static struct requester requester;
 static struct completer completer;
 
@@ -35,14 +35,15 @@ static int set_up(TEST_STATE)
 		      SEED);
 	assert_int_equal(mw_create(fixture.pd, IBV_MW_TYPE_2, &window), 0);
 	assert_int_equal(sq_init(&sq, &attr), 0);
-	flight_init(&flight, psn_make(0));
-	flight.max_responses = 4;
-	recovery = (struct recovery){.timeout_ns = 1000, .retry_cnt = 2};
-	recovery_reset(&recovery);
+	scoreboard_init(&board);
+	loss.board = &board;
+	loss_init(&loss, psn_make(0));
+	loss.max_responses = 4;
+	loss.recovery = (struct recovery){.timeout_ns = 1000, .retry_cnt = 2};
 	requester = (struct requester){.sq = &sq,
 				       .pd = fixture.pd,
 				       .peer = &fixture.peer,
-				       .flight = &flight,
+				       .loss = &loss,
 				       .pacer = &fixture.pacer,
 				       .counters = &fixture.counters,
 				       .windows = &bound,
@@ -52,8 +53,7 @@ static int set_up(TEST_STATE)
 	completer = (struct completer){.sq = &sq,
 				       .cq = fixture.cq,
 				       .pd = fixture.pd,
-				       .flight = &flight,
-				       .recovery = &recovery,
+				       .loss = &loss,
 				       .counters = &fixture.counters,
 				       .qpn = FIXTURE_QPN,
 				       .mtu = MTU};
@@ -249,14 +249,14 @@ TEST(local__is_executed_once_whatever_is_sent_again)
 	rkey = post_bind(2, SIGNALED);
 	post_remote(3, IBV_WR_RDMA_WRITE);
 	assert_int_equal(turn(), 2);
-	flight_rewind(&flight, true);
+	loss_on_nak_ahead(&loss, 0);
 	/* A window of type 2 could not be bound a second time. */
 	assert_int_equal(turn(), 2);
 	assert_int_equal(requester.fault, FAULT_NONE);
 	assert_true(is_bound(rkey));
 	take(OPCODE_ACKNOWLEDGE, 0);
 	/* Again, with the binding as the oldest but one. */
-	flight_rewind(&flight, true);
+	loss_on_nak_ahead(&loss, 0);
 	assert_int_equal(turn(), 1);
 	take(OPCODE_ACKNOWLEDGE, 1);
 	for (uint64_t i = 1; i <= 3; i++)
@@ -331,9 +331,8 @@ TEST(local__its_slot_is_not_sent_from_once_it_has_left)
 	for (uint64_t i = 9; i < 16; i++)
 		post_remote(i, IBV_WR_RDMA_WRITE);
 	assert_int_equal(turn(), 15);
-	while (flight.window > 8)
-		flight_rewind(&flight, true);
-	flight_rewind(&flight, true);
+	loss.window = 8;
+	assert_true(loss_on_nak_ahead(&loss, 0));
 	assert_int_equal(turn(), 8);
 	assert_int_equal(sq.next, 8);
 	take(OPCODE_ACKNOWLEDGE, 7);
@@ -357,7 +356,7 @@ TEST(local__what_is_posted_behind_it_is_sent_after_a_late_answer)
 	post_remote(1, IBV_WR_RDMA_WRITE);
 	post_bind(2, SIGNALED);
 	assert_int_equal(turn(), 1);
-	flight_rewind(&flight, true);
+	loss_on_nak_ahead(&loss, 0);
 	take(OPCODE_ACKNOWLEDGE, 0);
 	expect_success(1);
 	expect_success(2);

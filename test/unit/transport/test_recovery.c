@@ -238,7 +238,7 @@ TEST(recovery_retransmitted__the_next_one_waits_as_long_as_this_one_took)
 	recovery_retransmit(&recovery, NOW_NS, true);
 	recovery_retransmitted(&recovery, NOW_NS + 30000);
 	/* What is still in the air may be lost without a sign. */
-	assert_true(recovery.probing);
+	assert_int_equal(recovery.waits_for, RECOVERY_FOR_ANSWER);
 	assert_int_equal(recovery.retransmit_ns,
 			 NOW_NS + 30000 + RECOVERY_RETRANSMIT_FACTOR * 30000);
 	recovery_retransmit(&recovery, NOW_NS, true);
@@ -282,7 +282,7 @@ static void answer_after(uint64_t took_ns)
 	recovery_progress(&recovery, NOW_NS + took_ns, false);
 }
 
-/* How long a probe waits now. */
+/* Return how long a probe waits now. */
 static uint64_t probe_wait_ns(void)
 {
 	recovery_sent(&recovery, NOW_NS);

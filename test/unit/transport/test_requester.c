@@ -25,7 +25,8 @@
 static struct fixture fixture;
 static struct region memory;
 static struct sq sq;
-static struct flight flight;
+static struct scoreboard board;
+static struct loss loss;
 static struct requester requester;
 static bool more;
 
@@ -36,12 +37,13 @@ static int set_up(TEST_STATE)
 	fixture_set_up(&fixture, MTU, 4);
 	region_set_up(&memory, fixture.pd, MEMORY, IBV_ACCESS_LOCAL_WRITE, SEED);
 	assert_int_equal(sq_init(&sq, &attr), 0);
-	flight = (struct flight){.max_responses = RESPONSES};
-	flight_init(&flight, psn_make(FIRST_PSN));
+	scoreboard_init(&board);
+	loss = (struct loss){.board = &board, .max_responses = RESPONSES};
+	loss_init(&loss, psn_make(FIRST_PSN));
 	requester = (struct requester){.sq = &sq,
 				       .pd = fixture.pd,
 				       .peer = &fixture.peer,
-				       .flight = &flight,
+				       .loss = &loss,
 				       .pacer = &fixture.pacer,
 				       .counters = &fixture.counters,
 				       .service = OPCODE_RC};
@@ -114,7 +116,7 @@ static unsigned int send_all(void)
  * complete. */
 static void acknowledge(uint32_t psn, unsigned int pops)
 {
-	flight_acked(&flight, psn_make(FIRST_PSN + psn));
+	loss_on_ack(&loss, psn_make(FIRST_PSN + psn), 0);
 	while (pops-- > 0)
 		sq_pop(&sq);
 }
@@ -143,7 +145,7 @@ static void expect_reth(unsigned int i, uint64_t offset, uint32_t length)
 	assert_int_equal(packet_at(i)->dma_length, length);
 }
 
-/* What packets look like. */
+/* The expected form of packets. */
 
 struct message {
 	enum ibv_wr_opcode opcode;
@@ -239,8 +241,8 @@ TEST(requester_send__a_read_stands_for_the_psns_of_its_responses)
 	expect_payload(0, 0, 0);
 	expect_packet(1, OPCODE_READ_REQUEST, 4);
 	expect_reth(1, 0, 0);
-	assert_int_equal(flight.next.v, psn_make(FIRST_PSN + 5).v);
-	assert_int_equal(flight.responses, 2);
+	assert_int_equal(loss.next.v, psn_make(FIRST_PSN + 5).v);
+	assert_int_equal(loss.responses, 2);
 }
 
 TEST(requester_send__atomics_carry_their_operands)
@@ -262,7 +264,7 @@ TEST(requester_send__atomics_carry_their_operands)
 	expect_packet(1, OPCODE_FETCH_ADD, 1);
 	assert_int_equal(packet_at(1)->compare, 0);
 	assert_int_equal(packet_at(1)->swap_add, 11);
-	assert_int_equal(flight.responses, 2);
+	assert_int_equal(loss.responses, 2);
 }
 
 TEST(requester_send__an_atomic_write_carries_its_word)
@@ -283,7 +285,7 @@ TEST(requester_send__an_atomic_write_carries_its_word)
 	expect_packet(1, OPCODE_ATOMIC_WRITE, 1);
 	assert_memory_equal(packet_at(1)->payload, "\1\2\3\4\5\6\7\10", 8);
 	/* Each waits for an answer of its own. */
-	assert_int_equal(flight.responses, 2);
+	assert_int_equal(loss.responses, 2);
 	post(IBV_WR_RDMA_READ, 8, 0);
 	assert_int_equal(send_all(), 0);
 }
@@ -316,7 +318,7 @@ TEST(requester_send__a_flush_names_a_range_and_carries_nothing)
 	packet = packet_at(1);
 	/* The FETH stands before the RETH. */
 	assert_memory_equal(packet->l3 + packet->headers_len - 20, headers, sizeof(headers));
-	assert_int_equal(flight.responses, 2);
+	assert_int_equal(loss.responses, 2);
 }
 
 /* The last four bytes of packet `i`, which has no payload. */
@@ -339,12 +341,12 @@ TEST(requester_send__a_flush_without_answer_is_sent_as_rxe_wants_it)
 	assert_int_equal(send_all(), 2);
 	first = icrc_of(0);
 	second = icrc_of(1);
-	flight_rewind(&flight, true);
+	loss_on_nak_ahead(&loss, 0);
 	assert_int_equal(send_all(), 2);
 	assert_int_not_equal(icrc_of(0), first);
 	assert_int_not_equal(icrc_of(1), second);
 	/* Nor was it that: the specification's form again. */
-	flight_rewind(&flight, true);
+	loss_on_nak_ahead(&loss, 0);
 	assert_int_equal(send_all(), 2);
 	assert_int_equal(icrc_of(0), first);
 	assert_int_equal(icrc_of(1), second);
@@ -387,7 +389,7 @@ TEST(requester_send__a_read_goes_out_in_segments)
 {
 	const uint32_t segment = REQUESTER_READ_SEGMENT_PKTS;
 
-	flight.max_responses = 9;
+	loss.max_responses = 9;
 	post(IBV_WR_RDMA_READ, (2 * segment + 1) * MTU + 5, 0);
 	assert_int_equal(send_all(), 3);
 	expect_packet(0, OPCODE_READ_REQUEST, 0);
@@ -396,26 +398,26 @@ TEST(requester_send__a_read_goes_out_in_segments)
 	expect_reth(1, segment * MTU, segment * MTU);
 	expect_packet(2, OPCODE_READ_REQUEST, 2 * segment);
 	expect_reth(2, 2 * segment * MTU, MTU + 5);
-	assert_int_equal(flight.responses, 3);
-	assert_int_equal(flight.next.v, psn_make(FIRST_PSN + 2 * segment + 2).v);
+	assert_int_equal(loss.responses, 3);
+	assert_int_equal(loss.next.v, psn_make(FIRST_PSN + 2 * segment + 2).v);
 }
 
 TEST(requester_send__a_read_is_asked_for_again_from_its_middle)
 {
 	const uint32_t segment = REQUESTER_READ_SEGMENT_PKTS;
 
-	flight.max_responses = 9;
+	loss.max_responses = 9;
 	post(IBV_WR_RDMA_READ, 2 * segment * MTU, 0);
 	assert_int_equal(send_all(), 2);
 	acknowledge(10, 0);
-	flight_rewind(&flight, true);
+	loss_on_nak_ahead(&loss, 0);
 	assert_int_equal(send_all(), 2);
 	/* The segment ends where it did, so that its end is known by its place. */
 	expect_packet(0, OPCODE_READ_REQUEST, 10);
 	expect_reth(0, 10 * MTU, (segment - 10) * MTU);
 	expect_packet(1, OPCODE_READ_REQUEST, segment);
 	expect_reth(1, segment * MTU, segment * MTU);
-	assert_int_equal(flight.responses, 2);
+	assert_int_equal(loss.responses, 2);
 }
 
 /* When an acknowledgement is asked for. */
@@ -432,13 +434,13 @@ TEST(requester_send__asks_for_acknowledgements_within_long_messages)
 
 TEST(requester_send__the_packet_that_fills_the_window_asks_for_an_acknowledgement)
 {
-	flight.window = 5;
+	loss.window = 5;
 	post(IBV_WR_RDMA_WRITE, 20 * MTU, 0);
 	assert_int_equal(send_all(), 5);
 	for (unsigned int i = 0; i < 5; i++)
 		assert_int_equal(packet_at(i)->ack_req, i == 4);
 	acknowledge(2, 0);
-	flight.window = 5;
+	loss.window = 5;
 	assert_int_equal(send_all(), 2);
 	assert_true(packet_at(1)->ack_req);
 }
@@ -459,19 +461,19 @@ TEST(requester_send__unreliable_asks_for_none)
 TEST(requester_send__stops_at_the_window)
 {
 	post(IBV_WR_RDMA_WRITE, 300 * MTU, 0);
-	assert_int_equal(send_all(), FLIGHT_WINDOW_MAX);
+	assert_int_equal(send_all(), LOSS_WINDOW_MAX);
 	assert_int_equal(send_all(), 0);
 	acknowledge(10, 0);
 	assert_int_equal(send_all(), 10);
-	expect_packet(0, OPCODE_WRITE_MIDDLE, FLIGHT_WINDOW_MAX);
-	expect_payload(0, FLIGHT_WINDOW_MAX * MTU, MTU);
+	expect_packet(0, OPCODE_WRITE_MIDDLE, LOSS_WINDOW_MAX);
+	expect_payload(0, LOSS_WINDOW_MAX * MTU, MTU);
 }
 
 /* A READ segment is longer than such a window: it goes out whole, and nothing behind it. */
 TEST(requester_send__a_window_of_1_is_a_packet_at_a_time)
 {
-	flight.window_max = 1;
-	flight_init(&flight, psn_make(FIRST_PSN));
+	loss.window_max = 1;
+	loss_init(&loss, psn_make(FIRST_PSN));
 	post(IBV_WR_RDMA_WRITE, 2 * MTU, 0);
 	post(IBV_WR_RDMA_READ, 100 * MTU, 0);
 	for (uint32_t i = 0; i < 2; i++) {
@@ -483,12 +485,12 @@ TEST(requester_send__a_window_of_1_is_a_packet_at_a_time)
 	assert_int_equal(send_all(), 1);
 	expect_packet(0, OPCODE_READ_REQUEST, 2);
 	assert_int_equal(send_all(), 0);
-	flight.responses = 0;
+	loss.responses = 0;
 	acknowledge(2 + REQUESTER_READ_SEGMENT_PKTS, 0);
 	assert_int_equal(send_all(), 1);
 	expect_packet(0, OPCODE_READ_REQUEST, 2 + REQUESTER_READ_SEGMENT_PKTS);
 	/* Lost: the same again. */
-	flight_rewind(&flight, true);
+	loss_on_nak_ahead(&loss, 0);
 	assert_int_equal(send_all(), 1);
 	expect_packet(0, OPCODE_READ_REQUEST, 2 + REQUESTER_READ_SEGMENT_PKTS);
 }
@@ -496,7 +498,7 @@ TEST(requester_send__a_window_of_1_is_a_packet_at_a_time)
 TEST(requester_send__unreliable_has_no_window)
 {
 	requester.service = OPCODE_UC;
-	flight.window = 1;
+	loss.window = 1;
 	post(IBV_WR_RDMA_WRITE, 40 * MTU, 0);
 	assert_int_equal(send_all(), 40);
 }
@@ -512,9 +514,9 @@ TEST(requester_send__a_fence_waits_for_reads_and_atomics)
 		post(IBV_WR_SEND, 8, 0);
 		assert_int_equal(send_all(), 2);
 		/* Sent again, it is fenced again. */
-		flight_rewind(&flight, true);
+		loss_on_nak_ahead(&loss, 0);
 		assert_int_equal(send_all(), 2);
-		flight.responses = 0;
+		loss.responses = 0;
 		acknowledge(1, 1);
 		assert_int_equal(send_all(), 3);
 		expect_packet(0, OPCODE_SEND_FIRST, 2);
@@ -535,7 +537,7 @@ TEST(requester_send__a_fenced_message_that_is_begun_goes_on)
 {
 	post(IBV_WR_SEND, 4 * MTU, IBV_SEND_FENCE);
 	assert_int_equal(send_some(2), 2);
-	flight.responses = 1;
+	loss.responses = 1;
 	assert_int_equal(send_all(), 2);
 }
 
@@ -547,7 +549,7 @@ TEST(requester_send__as_many_reads_and_atomics_as_the_peer_has_resources)
 	post(IBV_WR_SEND, 8, 0);
 	assert_int_equal(send_all(), 2);
 	acknowledge(1, 1);
-	flight.responses--;
+	loss.responses--;
 	/* In order: what needs no resource waits behind what does. */
 	assert_int_equal(send_all(), 2);
 	expect_packet(0, OPCODE_READ_REQUEST, 2);
@@ -559,7 +561,7 @@ TEST(requester_send__each_segment_of_a_read_takes_a_resource)
 	post(IBV_WR_RDMA_READ, 3 * REQUESTER_READ_SEGMENT_PKTS * MTU, 0);
 	assert_int_equal(send_all(), 2);
 	acknowledge(REQUESTER_READ_SEGMENT_PKTS, 0);
-	flight.responses--;
+	loss.responses--;
 	assert_int_equal(send_all(), 1);
 	expect_packet(0, OPCODE_READ_REQUEST, 2 * REQUESTER_READ_SEGMENT_PKTS);
 }
@@ -607,8 +609,8 @@ TEST(requester_send__a_full_sink_does_not_hide_a_rewind)
 		fixture.catcher.room = 0;
 		assert_int_equal(requester_send(&requester, &fixture.catcher.sink, 9, &more), 0);
 		/* All but the last so many packets have arrived. */
-		flight_acked(&flight, psn_add(flight.next, -(int32_t)left));
-		flight_rewind(&flight, true);
+		loss_on_ack(&loss, psn_add(loss.next, -(int32_t)left), 0);
+		loss_on_nak_ahead(&loss, 0);
 		assert_int_equal(send_all(), left + 1);
 		for (uint32_t i = 0; i < left; i++)
 			expect_payload(i, (3 - left + i) * MTU, MTU);
@@ -636,7 +638,7 @@ TEST(requester_send__draining_finishes_what_is_begun)
 	assert_int_equal(send_all(), 2);
 	assert_false(requester_drained(&requester));
 	/* Also again, if it was lost. */
-	flight_rewind(&flight, true);
+	loss_on_nak_ahead(&loss, 0);
 	assert_int_equal(send_all(), 3);
 	acknowledge(3, 1);
 	assert_true(requester_drained(&requester));
@@ -667,7 +669,7 @@ TEST(requester_send__sends_the_same_packets_again)
 		assert_int_equal(counters_get(&fixture.counters, COUNTER_retransmitted_packets),
 				 5 * i);
 		assert_int_equal(fixture.catcher.out.again, i > 0);
-		flight_rewind(&flight, true);
+		loss_on_nak_ahead(&loss, 0);
 	}
 }
 
@@ -679,7 +681,7 @@ TEST(requester_send__sends_again_from_the_middle_of_a_message)
 	post_list((struct ibv_send_wr){.opcode = IBV_WR_RDMA_WRITE}, sge, 2);
 	assert_int_equal(send_all(), 4);
 	acknowledge(1, 0);
-	flight_rewind(&flight, true);
+	loss_on_nak_ahead(&loss, 0);
 	assert_int_equal(send_all(), 3);
 	expect_packet(0, OPCODE_WRITE_MIDDLE, 1);
 	expect_payload(0, MTU, MTU);
@@ -693,7 +695,7 @@ TEST(requester_send__does_not_send_again_what_an_acknowledgement_overtook)
 	post(IBV_WR_SEND, 2 * MTU, 0);
 	post(IBV_WR_SEND, 8, 0);
 	assert_int_equal(send_all(), 7);
-	flight_rewind(&flight, true);
+	loss_on_nak_ahead(&loss, 0);
 	assert_int_equal(send_some(1), 1);
 	/* Then the answer to the first sending comes, up to the middle of the second message. */
 	acknowledge(5, 1);
@@ -707,7 +709,7 @@ TEST(requester_send__goes_on_with_work_that_is_posted_meanwhile)
 {
 	post(IBV_WR_SEND, 2 * MTU, 0);
 	assert_int_equal(send_all(), 2);
-	flight_rewind(&flight, true);
+	loss_on_nak_ahead(&loss, 0);
 	post(IBV_WR_SEND, 8, 0);
 	assert_int_equal(send_all(), 3);
 	expect_packet(2, OPCODE_SEND_ONLY, 2);
@@ -727,7 +729,7 @@ TEST(requester_send__a_bad_key_fails_at_its_turn)
 	assert_int_equal(send_all(), 1);
 	assert_false(requester_fault_due(&requester));
 	/* What stands before it is still sent again, and nothing behind it. */
-	flight_rewind(&flight, true);
+	loss_on_nak_ahead(&loss, 0);
 	assert_int_equal(send_all(), 1);
 	expect_packet(0, OPCODE_SEND_ONLY, 0);
 	assert_false(requester_fault_due(&requester));
@@ -748,7 +750,7 @@ TEST(requester_send__a_bad_key_in_the_second_packet)
 	expect_packet(2, OPCODE_SEND_FIRST, 2);
 	assert_false(requester_fault_due(&requester));
 	acknowledge(1, 0);
-	flight_rewind(&flight, true);
+	loss_on_nak_ahead(&loss, 0);
 	assert_int_equal(send_all(), 2);
 	expect_packet(0, OPCODE_SEND_LAST, 1);
 	expect_packet(1, OPCODE_SEND_FIRST, 2);
@@ -770,7 +772,7 @@ TEST(requester_send__a_fault_that_an_acknowledgement_overtook_is_none)
 	assert_int_equal(send_all(), 2);
 	/* The application deregisters too early, and the loss of an acknowledgement would tell. */
 	region_deregister(&other);
-	flight_rewind(&flight, true);
+	loss_on_nak_ahead(&loss, 0);
 	assert_int_equal(send_all(), 0);
 	acknowledge(2, 2);
 	assert_int_equal(send_all(), 0);
@@ -793,7 +795,7 @@ TEST(requester_send__a_fault_is_judged_anew_each_turn)
 	post_list((struct ibv_send_wr){.opcode = IBV_WR_SEND}, sge, 3);
 	assert_int_equal(send_all(), 3);
 	region_deregister(&other);
-	flight_rewind(&flight, true);
+	loss_on_nak_ahead(&loss, 0);
 	assert_int_equal(send_all(), 1);
 	/* The packet that cannot be sent again had arrived. */
 	acknowledge(2, 0);
@@ -836,14 +838,25 @@ TEST(requester_send__paced)
 
 /* Selective retransmissions: what is missing alone. */
 
+static void begin(enum loss_state state, struct psn to)
+{
+	loss.state = state;
+	loss.executed = loss.una;
+	loss.slowed_to = loss.una;
+	loss.from = loss.una;
+	loss.to = to;
+	loss.resent = 0;
+	assert_true(scoreboard_mark(&board, loss.una, to, RANGE_MISSING));
+}
+
 TEST(requester_send__a_retransmission_does_not_move_the_place_of_new_packets)
 {
-	flight_peer_keeps(&flight);
+	loss.peer = LOSS_PEER_KEEPS;
 	post(IBV_WR_SEND, 2 * MTU, 0);
 	post(IBV_WR_RDMA_WRITE, 6 * MTU, 0);
 	assert_int_equal(send_some(5), 5);
 	acknowledge(1, 0);
-	flight_retransmit(&flight, RETRANSMIT_REQUEST, psn_make(FIRST_PSN + 3));
+	begin(LOSS_REQUEST, psn_make(FIRST_PSN + 3));
 	assert_int_equal(send_all(), 5);
 	assert_int_equal(packet_at(0)->opcode, OPCODE_SEND_LAST);
 	assert_int_equal(packet_at(0)->psn.v, psn_make(FIRST_PSN + 1).v);
@@ -861,38 +874,38 @@ TEST(requester_send__a_retransmission_does_not_move_the_place_of_new_packets)
 
 TEST(requester_send__a_retransmission_asks_neither_for_window_nor_for_resources)
 {
-	flight_peer_keeps(&flight);
+	loss.peer = LOSS_PEER_KEEPS;
 	for (uint32_t i = 0; i < RESPONSES; i++)
 		post(IBV_WR_RDMA_READ, 4 * MTU, 0);
 	assert_int_equal(send_all(), RESPONSES);
 	acknowledge(1, 0);
-	flight.window = 1;
-	flight_retransmit(&flight, RETRANSMIT_RESPONSE, psn_make(FIRST_PSN + 3));
+	loss.window = 1;
+	begin(LOSS_RESPONSE, psn_make(FIRST_PSN + 3));
 	assert_int_equal(send_all(), 1);
 	assert_int_equal(packet_at(0)->opcode, OPCODE_READ_REQUEST);
 	assert_int_equal(packet_at(0)->iova, REMOTE + MTU);
 	assert_int_equal(packet_at(0)->dma_length, 2 * MTU);
-	assert_int_equal(flight.responses, RESPONSES);
+	assert_int_equal(loss.responses, RESPONSES);
 }
 
 /* A peer that has not seen it would take a shorter one for all of it, and execute that. */
 TEST(requester_send__a_read_that_may_not_have_come_is_sent_as_it_was)
 {
-	static const enum flight_retransmit alone[] = {RETRANSMIT_PROBE, RETRANSMIT_REQUEST};
+	static const enum loss_state alone[] = {LOSS_PROBE, LOSS_REQUEST};
 
 	post(IBV_WR_RDMA_READ, 4 * MTU, 0);
 	assert_int_equal(send_all(), 1);
 	for (int i = 0; i < 2; i++) {
-		flight_retransmit(&flight, alone[i], psn_make(FIRST_PSN + 1));
+		begin(alone[i], psn_make(FIRST_PSN + 1));
 		assert_int_equal(send_all(), 1);
 		expect_packet(0, OPCODE_READ_REQUEST, 0);
 		assert_int_equal(packet_at(0)->dma_length, 4 * MTU);
 		/* It ends with its last response. */
-		assert_int_equal(flight.retransmit_to.v, psn_make(FIRST_PSN + 4).v);
+		assert_int_equal(loss.to.v, psn_make(FIRST_PSN + 4).v);
 	}
 	/* Where responses have come, the peer has it. */
 	acknowledge(2, 0);
-	flight_retransmit(&flight, RETRANSMIT_PROBE, psn_make(FIRST_PSN + 3));
+	begin(LOSS_PROBE, psn_make(FIRST_PSN + 3));
 	assert_int_equal(send_all(), 1);
 	assert_int_equal(packet_at(0)->iova, REMOTE + 2 * MTU);
 	assert_int_equal(packet_at(0)->dma_length, MTU);
@@ -902,7 +915,7 @@ TEST(requester_send__a_retransmission_goes_on_when_there_is_room_again)
 {
 	post(IBV_WR_SEND, 6 * MTU, 0);
 	assert_int_equal(send_all(), 6);
-	flight_retransmit(&flight, RETRANSMIT_REQUEST, psn_make(FIRST_PSN + 4));
+	begin(LOSS_REQUEST, psn_make(FIRST_PSN + 4));
 	assert_int_equal(send_some(1), 1);
 	assert_true(more);
 	catcher_clear(&fixture.catcher);

@@ -6,13 +6,14 @@
 #include <unistd.h>
 
 #include "live.h"
+#include "raise_qp.h"
 #include "test.h"
 
 struct crowd crowd;
 
 static bool connect_shared(void)
 {
-	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_INIT, .port_num = 1, .qkey = CROWD_QKEY};
+	struct ibv_qp_attr attr = {.port_num = 1, .qkey = CROWD_QKEY};
 	struct ibv_qp_ex *ex;
 	struct ibv_qp_init_attr_ex init = {
 		.send_cq = crowd.cq,
@@ -41,14 +42,7 @@ static bool connect_shared(void)
 	if (!ex || !live_connect(crowd.a, crowd.b->qp_num, 0) ||
 	    !live_connect(crowd.b, crowd.a->qp_num, 0))
 		return false;
-	if (ibv_modify_qp(crowd.ud, &attr,
-			  IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY) != 0)
-		return false;
-	attr.qp_state = IBV_QPS_RTR;
-	if (ibv_modify_qp(crowd.ud, &attr, IBV_QP_STATE) != 0)
-		return false;
-	attr.qp_state = IBV_QPS_RTS;
-	return ibv_modify_qp(crowd.ud, &attr, IBV_QP_STATE | IBV_QP_SQ_PSN) == 0;
+	return raise_qp(crowd.ud, &attr) == 0;
 }
 
 int crowd_open(TEST_STATE)

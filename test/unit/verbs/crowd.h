@@ -32,7 +32,7 @@ struct crowd {
 
 extern struct crowd crowd;
 
-/* For cmocka. */
+/* Set up and tear down the crowd, for cmocka. */
 int crowd_open(void **state);
 int crowd_close(void **state);
 

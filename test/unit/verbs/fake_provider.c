@@ -8,6 +8,7 @@
 
 #include "device/registry.h"
 #include "qp/qp.h"
+#include "raise_qp.h"
 
 #define FAKE_FRAMES_MAX 64
 
@@ -293,42 +294,9 @@ void fake_pair_destroy(struct fake_pair *pair)
 	assert_int_equal(ibv_dealloc_pd(pair->pd), 0);
 }
 
-/* Attributes that a transition needs, beside the state, by the queue pair's type. */
-struct masks {
-	int init;
-	int rtr;
-	int rts;
-};
-
-static struct masks masks_of(enum ibv_qp_type type)
-{
-	const int connected = IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN;
-	const int resources = IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER;
-	const int retries = IBV_QP_MAX_QP_RD_ATOMIC | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY;
-	const int port = IBV_QP_PKEY_INDEX | IBV_QP_PORT;
-
-	switch (type) {
-	case IBV_QPT_UD:
-		return (struct masks){port | IBV_QP_QKEY, 0, IBV_QP_SQ_PSN};
-	case IBV_QPT_UC:
-		return (struct masks){port | IBV_QP_ACCESS_FLAGS, connected, IBV_QP_SQ_PSN};
-	case IBV_QPT_XRC_SEND:
-		return (struct masks){port | IBV_QP_ACCESS_FLAGS, connected,
-				      IBV_QP_SQ_PSN | IBV_QP_TIMEOUT | retries};
-	case IBV_QPT_XRC_RECV:
-		return (struct masks){port | IBV_QP_ACCESS_FLAGS, connected | resources,
-				      IBV_QP_SQ_PSN | IBV_QP_TIMEOUT};
-	default:
-		return (struct masks){port | IBV_QP_ACCESS_FLAGS, connected | resources,
-				      IBV_QP_SQ_PSN | IBV_QP_TIMEOUT | retries};
-	}
-}
-
 int fake_connect(struct ibv_qp *qp, uint32_t dest_qpn, uint8_t gid_index, enum ibv_qp_state to)
 {
-	const struct masks masks = masks_of(qp->qp_type);
 	struct ibv_qp_attr attr = {
-		.qp_state = IBV_QPS_INIT,
 		.port_num = 1,
 		.qp_access_flags =
 			IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC,
@@ -343,15 +311,7 @@ int fake_connect(struct ibv_qp *qp, uint32_t dest_qpn, uint8_t gid_index, enum i
 		.rnr_retry = 7,
 		.max_rd_atomic = 1,
 	};
-	int rc = ibv_modify_qp(qp, &attr, IBV_QP_STATE | masks.init);
-
-	attr.qp_state = IBV_QPS_RTR;
-	if (rc == 0 && to >= IBV_QPS_RTR)
-		rc = ibv_modify_qp(qp, &attr, IBV_QP_STATE | masks.rtr);
-	attr.qp_state = IBV_QPS_RTS;
-	if (rc == 0 && to >= IBV_QPS_RTS)
-		rc = ibv_modify_qp(qp, &attr, IBV_QP_STATE | masks.rts);
-	return rc;
+	return raise_qp_to(qp, &attr, to);
 }
 
 void fake_yield(void)

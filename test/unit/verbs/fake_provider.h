@@ -39,7 +39,7 @@ struct fake {
 	int resolve_result;
 	uint8_t mac[6];
 
-	/* Whether kick and poll carry packets. */
+	/* Set if kick and poll carry packets. */
 	bool carries;
 };
 

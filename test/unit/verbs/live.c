@@ -5,7 +5,7 @@
 #include <stdio.h>
 
 #include "config/settings.h"
-#include "raise_rc.h"
+#include "raise_qp.h"
 #include "test.h"
 
 #define PSN_STEP      0x12345
@@ -73,10 +73,10 @@ bool live_connect(struct ibv_qp *qp, uint32_t dest_qpn, uint32_t psn)
 	    ibv_query_port(qp->context, 1, &port) != 0)
 		return false;
 	attr.path_mtu = port.active_mtu;
-	return raise_rc(qp, &attr) == 0;
+	return raise_qp(qp, &attr) == 0;
 }
 
-/* With other PSNs each time: packets of the last connection may still be on their way. */
+/* Connect with other PSNs each time: packets of the last connection may still be on their way. */
 static bool connect_both(struct lane *lane)
 {
 	const uint32_t psn = lane->psn;

@@ -27,8 +27,8 @@
 		}                                                                           \
 	} while (0)
 
-/* Two queue pairs that are connected with each other, of one domain and one completion queue. Used
- * by one thread at a time. */
+/* Two connected queue pairs of one domain and one completion queue. One thread at a time uses them.
+ */
 struct lane {
 	struct ibv_pd *pd;
 	struct ibv_cq *cq;
@@ -40,14 +40,20 @@ struct lane {
 /** Start the device on the first call, with a port of that MTU; an open context, or NULL. */
 struct ibv_context *live_open(const char *mtu);
 
-/** For cmocka's groups: the open context of a device with a port of MTU 1500. */
+/**
+ * The open context of a device with a port of MTU 1500, and set-up and tear-down for cmocka's
+ * groups.
+ */
 extern struct ibv_context *live_context;
 int live_set_up(void **state);
 int live_tear_down(void **state);
 
 /* Threads may not assert: these return whether they worked. */
 
-/** From RESET to RTS, with a peer of the same device; the first PSN is the same both ways. */
+/**
+ * Raise a queue pair from RESET to RTS, with a peer on the same device. The first PSN is the same
+ * in both directions.
+ */
 bool live_connect(struct ibv_qp *qp, uint32_t dest_qpn, uint32_t psn);
 
 bool lane_open(struct lane *lane, struct ibv_context *context);

@@ -20,7 +20,7 @@ struct talk {
 struct talk talk_start(struct ibv_context *context, uint8_t gid_index);
 void talk_end(struct talk *talk);
 
-/** For cmocka: the same with a fake device of its own, as `*state`, over IPv4. */
+/** Do the same with a fake device of its own, as `*state`, over IPv4, for cmocka. */
 int talk_set_up(struct talk *talk, void **state);
 int talk_tear_down(struct talk *talk, void **state);
 

@@ -42,6 +42,15 @@ TEST(init__without_grh_copies_the_local_part)
 	assert_int_equal(attr.port_num, 1);
 }
 
+TEST(init__the_packet_type_is_no_priority)
+{
+	struct ibv_wc wc = {.sl = 10};
+	struct ibv_ah_attr attr;
+
+	assert_int_equal(ibv_init_ah_from_wc(*state, 1, &wc, NULL, &attr), 0);
+	assert_int_equal(attr.sl, 0);
+}
+
 TEST(init__from_ipv6)
 {
 	struct ibv_wc wc = {.wc_flags = IBV_WC_GRH};

@@ -12,7 +12,7 @@
 
 TEST_FIXTURE(fake_setup, fake_close);
 
-/* One of everything. */
+/* An open device with one object of each kind. */
 struct all {
 	struct ibv_context *context;
 	struct ibv_td *td;

@@ -124,7 +124,8 @@ TEST(poll__iterates_and_ends_with_enoent)
 	assert_int_equal(ibv_destroy_cq(ibv_cq_ex_to_cq(cq)), 0);
 }
 
-/* As of polls by ibv_poll_cq: the helper leaves the engine to a program that always finds some. */
+/* The polls count like those of ibv_poll_cq: the helper leaves the engine to a program that always
+ * finds completions. */
 TEST(poll__tells_the_engine)
 {
 	struct ibv_cq_init_attr_ex init = {.cqe = 64};

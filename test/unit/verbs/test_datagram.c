@@ -106,7 +106,7 @@ static void expect_received(struct datagrams *datagrams, int at, struct ibv_wc *
 	assert_int_equal(inbox[GRH + 100], 0xee);
 }
 
-/* There, and back to the address that the completion and its header give. */
+/* Send a datagram, and a reply to the address that the completion and the GRH give. */
 static void send__and_reply(struct ibv_context *context, uint8_t gid_index)
 {
 	struct datagrams datagrams = start(context);
@@ -164,15 +164,14 @@ TEST(send__with_a_wrong_qkey_is_dropped_and_counted)
 	assert_int_equal(inbox[0], 0xee);
 	assert_int_equal(ibv_query_port(*state, 1, &after), 0);
 	assert_int_equal(after.qkey_viol_cntr, before.qkey_viol_cntr + 1);
-	/* With the highest bit set, the queue pair's own is meant. */
+	/* A Q_Key with the highest bit set stands for the queue pair's own. */
 	send(&datagrams, 0, ah, datagrams.qp[1]->qp_num, 0x80000000);
 	expect_received(&datagrams, 1, &wc);
 	assert_int_equal(ibv_destroy_ah(ah), 0);
 	end(&datagrams);
 }
 
-/* The address is in the request: what is posted goes where the handle said. */
-/* As on adapters; from SQE the program goes on. */
+/* Adapters do the same; the program goes on from SQE. */
 TEST(write__completes_as_what_the_queue_pair_cannot_do)
 {
 	struct datagrams datagrams = start(*state);
@@ -205,6 +204,7 @@ TEST(write__completes_as_what_the_queue_pair_cannot_do)
 	end(&datagrams);
 }
 
+/* A posted request holds the address, so the handle may go. */
 TEST(destroy_ah__after_posting_does_no_harm)
 {
 	struct datagrams datagrams = start(*state);

@@ -9,7 +9,7 @@
 
 static void *list_when_cancelled(void *arg)
 {
-	/* What is pending takes effect wherever the thread may be cancelled. */
+	/* A pending cancellation takes effect at the next cancellation point. */
 	pthread_cancel(pthread_self());
 	ibv_free_device_list(ibv_get_device_list(NULL));
 	return arg;

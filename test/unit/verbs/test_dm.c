@@ -99,7 +99,7 @@ TEST(alloc_dm__sets_errno)
 	errno = 0;
 	assert_null(ibv_alloc_dm(*state, &attr));
 	assert_int_equal(errno, EINVAL);
-	/* Some is taken already. */
+	/* Part of the memory is taken already. */
 	assert_null(alloc(*state, device.max_dm_size, 0));
 	assert_int_equal(errno, ENOMEM);
 	rest = alloc(*state, device.max_dm_size - DM_BYTES, 0);
@@ -222,7 +222,7 @@ TEST(calls__work_in_a_child)
 
 		right &= ibv_memcpy_from_dm(&found, own, 0, 4) == 0 && found == word;
 		right &= ibv_free_dm(own) == 0;
-		/* But nobody else reaches it. */
+		/* The parent's device memory stays out of reach. */
 		right &= !ibv_reg_dm_mr(talk.a.pd, dm, 0, 1, ACCESS) && errno == ENODEV;
 		_exit(!right);
 	}

@@ -10,7 +10,7 @@
 
 TEST_FIXTURE(fake_setup, fake_close);
 
-/* Nobody's value, so that each call has to set its own. */
+/* Start from a value that no call sets, so that each call has to set its own. */
 #define EXPECT(call, value)                     \
 	do {                                    \
 		errno = EXFULL;                 \
@@ -99,7 +99,7 @@ TEST(errno__of_posting)
 	fake_pair_destroy(&pair);
 }
 
-/* What has worked leaves it, and so does a poll that finds nothing: that is no error. */
+/* A call that succeeds leaves errno alone; so does a poll that finds nothing, which is no error. */
 TEST(errno__stays_where_nothing_failed)
 {
 	struct ibv_cq_init_attr_ex attr = {.cqe = 8};

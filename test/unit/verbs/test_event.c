@@ -121,7 +121,7 @@ TEST(destroy_qp__waits_for_the_acknowledgement)
 		fake_yield();
 	fake_yield();
 	assert_false(__atomic_load_n(&destroyer.done, __ATOMIC_SEQ_CST));
-	/* No packet reaches it meanwhile. */
+	/* The queue pair receives no packets meanwhile. */
 	assert_null(device_find_qp(fake.device, qpn));
 	ibv_ack_async_event(&event);
 	assert_int_equal(pthread_join(thread, NULL), 0);

@@ -54,7 +54,8 @@ static void cut_short(uint8_t *page)
 	close(fd);
 }
 
-/* What becomes of an operation of two pages whose second one is taken away. */
+/* An operation on two pages, of which the second is taken away, and the status of its completion.
+ */
 struct outcome {
 	enum ibv_wr_opcode opcode;
 	bool at_target; /* of A's request; else the source */
@@ -111,7 +112,7 @@ TEST(send__from_a_file_cut_short)
 TEST(send__into_unmapped_memory)
 {
 	expect(state, unmap, send_target);
-	/* What came before the hole is there. */
+	/* The bytes before the hole have arrived. */
 	assert_memory_equal(talk.target, talk.source + 8, 3 * 1024);
 }
 

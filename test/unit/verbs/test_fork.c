@@ -400,7 +400,7 @@ TEST(control_path__fails_whole_in_a_child)
 	struct fake_pair pair = fake_pair_create(*state);
 
 	make_shared(*state, pair.pd);
-	/* As if another thread were in ibv_ack_cq_events. */
+	/* Hold the lock as another thread in ibv_ack_cq_events would. */
 	pthread_mutex_lock(&pair.cq->mutex);
 	run_child(child_uses_other_calls, *state, &pair);
 	pthread_mutex_unlock(&pair.cq->mutex);
@@ -414,7 +414,8 @@ TEST(fork_init__is_not_needed)
 	char buf[8];
 	struct ibv_mr *mr = ibv_reg_mr(pd, buf, sizeof(buf), 0);
 
-	/* Nor is it too late behind a registration, which the page has EINVAL for. */
+	/* The call works after a registration too, although the manual page reserves EINVAL for
+	 * that. */
 	assert_int_equal(ibv_fork_init(), 0);
 	assert_int_equal(ibv_dereg_mr(mr), 0);
 	assert_int_equal(ibv_dealloc_pd(pd), 0);

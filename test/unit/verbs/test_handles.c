@@ -116,7 +116,7 @@ TEST(close__twice_is_refused)
 	assert_int_equal(errno, EINVAL);
 }
 
-/* Neither is the second a handle, nor was there another in the first place. */
+/* A second unimport, or one of an object that never was a handle, does nothing. */
 TEST(unimport__twice_does_nothing)
 {
 	struct ibv_context *context = *state;
@@ -135,7 +135,7 @@ TEST(unimport__twice_does_nothing)
 	assert_int_equal(fake.device->quota[DEVICE_QUOTA_PD], 0);
 }
 
-/* What is in use stays a handle, and can be destroyed later. */
+/* An object in use stays a handle and can be destroyed later. */
 TEST(destroy__that_fails_leaves_the_handle)
 {
 	struct fake_pair pair = fake_pair_create(*state);
@@ -155,8 +155,8 @@ TEST(destroy__what_is_no_handle_is_refused)
 	EXPECT_REFUSED(ibv_destroy_qp(NULL));
 }
 
-/* Without memory for the table nothing can be told, and nothing is refused. The last test: it never
- * can again. */
+/* Without memory for the table, no check is possible and nothing is refused. This is the last test,
+ * since the table stays unavailable. */
 TEST(add__without_memory_refuses_nothing)
 {
 	static char objects[2 * HANDLES][32];

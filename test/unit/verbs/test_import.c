@@ -53,7 +53,7 @@ TEST(import_device__refuses_what_is_not_a_contexts)
 	assert_refused(ibv_import_device(file), EINVAL);
 	assert_refused(ibv_import_device(context->async_fd), EINVAL);
 	assert_refused(ibv_import_device(of_closed), EINVAL);
-	/* What it does not take stays its owner's. */
+	/* A refused descriptor stays with its owner. */
 	assert_true(is_open(memory) && is_open(file) && is_open(of_closed));
 	close(memory);
 	close(file);
@@ -162,10 +162,10 @@ TEST(import_pd__is_the_same_domain)
 	talk_post(&talk, IBV_WR_RDMA_WRITE, &sge, 1);
 	talk_wait(talk.a.cq, IBV_WC_SUCCESS);
 	assert_memory_equal(talk.target, talk.source, 100);
-	/* Neither handle ends the domain while something is in it. */
+	/* A domain that is in use outlives both handles. */
 	assert_int_equal(ibv_dealloc_pd(pd), EBUSY);
 	ibv_unimport_pd(pd);
-	/* What was made with a handle that is gone lives on, and ends as always. */
+	/* Objects made with a handle that is gone live on and end as always. */
 	assert_int_equal(ibv_dereg_mr(mr), 0);
 	assert_int_equal(ibv_close_device(context), 0);
 	talk_end(&talk);
@@ -189,7 +189,7 @@ TEST(unimport_pd__leaves_the_domain)
 	struct ibv_pd *pd = ibv_alloc_pd(*state), *again;
 	const uint32_t handle = pd->handle;
 
-	/* Even with no handle left. */
+	/* The domain can be imported even when no handle is left. */
 	ibv_unimport_pd(pd);
 	again = ibv_import_pd(*state, handle);
 	assert_non_null(again);
@@ -355,7 +355,7 @@ TEST(free_dm__through_any_handle_once, .teardown = close_and_count)
 	assert_int_equal(ibv_free_dm(dm), EINVAL);
 	ibv_unimport_dm(dm);
 	assert_int_equal(fake.device->dm_pool.used_bytes, 0);
-	/* One without handles goes with its context. */
+	/* Device memory without handles ends with its context. */
 	ibv_unimport_dm(alloc_dm(*state));
 	assert_int_not_equal(fake.device->dm_pool.used_bytes, 0);
 }

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What ibv_query_device(3) tells as limits: so many objects can be had at a time, and of one more,
- * the call says that there is no room. */
+/* Tests of the limits that ibv_query_device(3) reports: so many objects can be created, and one
+ * more fails with ENOMEM. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "live.h"
-#include "raise_rc.h"
+#include "raise_qp.h"
 #include "sanitizer.h"
 #include "test.h"
 
@@ -110,7 +110,7 @@ static void expect_limit(int told, int there, void *(*create)(void), int (*destr
 	errno = 0;
 	assert_null(create());
 	assert_int_equal(errno, ENOMEM);
-	/* Whose place is free, anybody may have. */
+	/* A freed place is available again. */
 	assert_int_equal(destroy(objects[count / 2]), 0);
 	objects[count / 2] = create();
 	assert_non_null(objects[count / 2]);
@@ -145,7 +145,8 @@ TEST(limits__of_queue_pairs)
 
 TEST(limits__of_regions)
 {
-	/* Under it, a million regions take half a minute and more memory than some have. */
+	/* Under AddressSanitizer, a million regions take half a minute and more memory than some
+	 * machines have. */
 	if (ADDRESS_SANITIZER)
 		skip();
 	assert_int_equal(limits.max_mr, 1048576);
@@ -244,12 +245,12 @@ TEST(limits__of_reads_and_atomics)
 	struct ibv_qp_init_attr init;
 	struct ibv_qp *qp = create_qp();
 
-	/* Less is told than can be had, which is what the attributes' bytes hold. A program that
-	 * takes both ends' numbers for each other's must get along. */
+	/* The device reports less than the attribute's byte could hold. A program that confuses the
+	 * limits of the two ends must work. */
 	assert_int_equal(limits.max_qp_rd_atom, 128);
 	assert_int_equal(limits.max_qp_init_rd_atom, limits.max_qp_rd_atom);
 	assert_int_equal(ibv_query_gid(live_context, 1, 0, &attr.ah_attr.grh.dgid), 0);
-	assert_int_equal(raise_rc(qp, &attr), 0);
+	assert_int_equal(raise_qp(qp, &attr), 0);
 	assert_int_equal(ibv_query_qp(qp, &attr, IBV_QP_MAX_QP_RD_ATOMIC, &init), 0);
 	assert_int_equal(attr.max_rd_atomic, UINT8_MAX);
 	assert_int_equal(attr.max_dest_rd_atomic, UINT8_MAX);

@@ -100,7 +100,7 @@ static void send(struct members *members, int from, const union ibv_gid *group, 
 	assert_int_equal(ibv_destroy_ah(ah), 0);
 }
 
-/* Which queue pairs have completed a receive request since the last call: a bit each. */
+/* Return a mask of the queue pairs that have completed a receive request since the last call. */
 static unsigned int received(struct members *members)
 {
 	unsigned int bits = 0;
@@ -139,7 +139,7 @@ static void send__reaches_all_that_are_attached(struct ibv_context *context,
 	send(&members, 0, group, 0xffffff);
 	assert_int_equal(received(&members), 6);
 	assert_int_equal(ibv_destroy_qp(members.qp[0]), EBUSY);
-	/* Only the number of multicast reaches members. */
+	/* Only the multicast QPN reaches the members. */
 	send(&members, 0, group, members.qp[0]->qp_num);
 	assert_int_equal(received(&members), 0);
 	for (int i = 0; i < QPS; i++)

@@ -86,7 +86,7 @@ TEST(reg_mr__sets_errno)
 	assert_int_equal(ibv_dealloc_pd(pd), 0);
 }
 
-/* What the rest needs, a dma-buf, test/unit/mem/test_dmabuf.c has. */
+/* test/unit/mem/test_dmabuf.c tests the rest, which needs a dma-buf. */
 TEST(reg_dmabuf_mr__sets_errno)
 {
 	struct ibv_pd *pd = ibv_alloc_pd(*state);
@@ -106,7 +106,7 @@ TEST(reg_dmabuf_mr__sets_errno)
 	assert_int_equal(ibv_dealloc_pd(pd), 0);
 }
 
-/* As many as the device says that it has; every one is found by its key. */
+/* Register as many regions as the device reports; each is found by its key. */
 TEST(reg_mr__a_million_regions)
 {
 	struct ibv_dm *dm = ibv_alloc_dm(*state, &(struct ibv_alloc_dm_attr){.length = 64});
@@ -159,7 +159,7 @@ TEST(rereg_mr__changes_the_region_with_the_engine_stopped)
 	assert_int_equal(ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_PD | IBV_REREG_MR_CHANGE_TRANSLATION,
 				      other, buf + 4096, 4096, 0),
 			 0);
-	/* Once to look at it, and once to change it. */
+	/* The first lock is for the checks, and the second for the change. */
 	assert_int_equal(fake.locks, locks + 2);
 	assert_ptr_equal(mr->pd, other);
 	assert_ptr_equal(mr->addr, buf + 4096);

@@ -114,7 +114,7 @@ TEST(alloc_mw__fills_the_public_struct)
 	assert_int_equal(errno, EINVAL);
 }
 
-/* As many as the device says that it has. */
+/* Allocate as many windows as the device reports. */
 TEST(alloc_mw__no_more_than_there_are)
 {
 	struct ibv_device_attr attr;
@@ -172,7 +172,7 @@ TEST(bind_mw__what_is_wrong_is_told_at_once)
 	bind.bind_info.mr = NULL;
 	assert_int_equal(ibv_bind_mw(talk.b.qp, one, &bind), EINVAL);
 	bind = good;
-	/* Of A's domain: verbs.h says so. */
+	/* The region is in A's domain; verbs.h demands EPERM for that. */
 	bind.bind_info.mr = talk.source_mr;
 	assert_int_equal(ibv_bind_mw(talk.b.qp, one, &bind), EPERM);
 	assert_int_equal(one->rkey, rkey);
@@ -253,7 +253,7 @@ TEST(inc_rkey__changes_the_tag)
 	assert_int_equal(ibv_inc_rkey(0xffffffff), 0xffffff00);
 }
 
-/* As often as the tag has values, and once more; each key is good for its time only. */
+/* Bind once more often than the tag has values; each key is valid only in its turn. */
 TEST(bind_mw__the_tag_goes_around)
 {
 	struct ibv_mw *mw = window(IBV_MW_TYPE_1);
@@ -293,7 +293,7 @@ TEST(type_2__is_used_and_invalidated_here)
 	reach(IBV_WR_RDMA_READ, rkey, 100, IBV_WC_SUCCESS);
 	post_key(talk.b.qp, IBV_WR_LOCAL_INV, rkey);
 	assert_int_equal(talk_wait(talk.b.cq, IBV_WC_SUCCESS).opcode, IBV_WC_LOCAL_INV);
-	/* To be bound again under the next key. */
+	/* Bind it again under the next key. */
 	post_bind(mw, ibv_inc_rkey(rkey), part(IBV_ACCESS_REMOTE_WRITE));
 	talk_wait(talk.b.cq, IBV_WC_SUCCESS);
 	reach(IBV_WR_RDMA_WRITE, ibv_inc_rkey(rkey), 100, IBV_WC_SUCCESS);
@@ -340,7 +340,8 @@ TEST(type_2__is_invalidated_by_the_peer)
 	assert_int_equal(ibv_dealloc_mw(mw), 0);
 }
 
-/* What is refused because of a window leaves both as they were (ibv_dereg_mr(3)). */
+/* A call that is refused because of a window changes neither the region nor the window
+ * (ibv_dereg_mr(3)). */
 TEST(region__stays_as_it_was_while_a_window_is_bound)
 {
 	struct ibv_mw *mw = window(IBV_MW_TYPE_2);
@@ -459,7 +460,8 @@ TEST(type_2__takes_atomics)
 	assert_int_equal(ibv_dealloc_mw(mw), 0);
 }
 
-/* What is 2B of it: a peer of another queue pair of the same domain does not get in. */
+/* A type 2B window belongs to one queue pair: a peer of another one in the same domain has no
+ * access. */
 TEST(type_2__serves_one_queue_pair)
 {
 	struct ibv_mw *mw = window(IBV_MW_TYPE_2);
@@ -497,7 +499,7 @@ TEST(type_2__cannot_be_invalidated_unbound)
 	assert_int_equal(ibv_dealloc_mw(mw), 0);
 }
 
-/* Nor is a region's key one that a peer, or its own queue pair, may invalidate. */
+/* Neither a peer nor the own queue pair may invalidate a region's key. */
 TEST(region__is_not_invalidated)
 {
 	post_key(talk.b.qp, IBV_WR_LOCAL_INV, talk.target_mr->rkey);

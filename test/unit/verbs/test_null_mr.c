@@ -97,7 +97,7 @@ TEST(read__into_it_drops_what_comes)
 	talk_wait(talk.a.cq, IBV_WC_SUCCESS);
 	assert_memory_equal(talk.source + 8, talk.target, 8);
 	talk.source[8] = 0;
-	/* All of it. */
+	/* Read the whole length. */
 	memset(talk.source, 0xaa, 64);
 	talk_post(&talk, IBV_WR_RDMA_READ, &to[2], 1);
 	assert_int_equal(talk_wait(talk.a.cq, IBV_WC_SUCCESS).byte_len, 4000);
@@ -115,7 +115,7 @@ TEST(write__writes_zeros)
 	assert_memory_equal(talk.target, zeros, TALK_BYTES);
 }
 
-/* How many bytes of payload an operation has read and written. */
+/* Return how many bytes of payload an operation has read and written. */
 static void expect_touched(enum ibv_wr_opcode opcode, struct ibv_sge *from, struct ibv_sge *to,
 			   uint64_t read, uint64_t written)
 {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* On-demand regions: memory that is mapped, unmapped and mapped again while they are in use. */
+/* Tests of on-demand regions whose memory is mapped, unmapped and mapped again while they are in
+ * use. */
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -67,7 +68,7 @@ TEST(explicit__memory_comes_after_the_region)
 	register_target(talk.target, TALK_BYTES);
 	map_target();
 	write_to_target(IBV_WC_SUCCESS);
-	/* Other memory at the same place. */
+	/* Map other memory at the same place. */
 	unmap_target();
 	map_target();
 	write_to_target(IBV_WC_SUCCESS);
@@ -106,7 +107,7 @@ TEST(implicit__serves_every_operation)
 	from.length = 8;
 	talk_post(&talk, IBV_WR_ATOMIC_FETCH_AND_ADD, &from, 1);
 	talk_wait(talk.a.cq, IBV_WC_SUCCESS);
-	/* Even into this function's frame. */
+	/* The region even covers this function's frame. */
 	stack = (struct ibv_sge){
 		.addr = (uintptr_t)local, .length = sizeof(local), .lkey = talk.target_mr->lkey};
 	from = talk_source(&talk, 0, sizeof(local));

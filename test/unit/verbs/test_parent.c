@@ -164,7 +164,7 @@ TEST(rereg_mr__moves_between_a_domain_and_its_parent)
 	assert_int_equal(ibv_dealloc_pd(pd), 0);
 }
 
-/* What is made with the one works with what is made with the other. */
+/* Objects of the parent domain work with objects of its protection domain. */
 TEST(parent_domain__is_interchangeable_with_its_domain)
 {
 	struct talk talk = talk_start(*state, FAKE_GID_V4);

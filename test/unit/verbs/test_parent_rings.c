@@ -71,7 +71,7 @@ static void shop_free(struct ibv_pd *pd, void *pd_context, void *ptr, uint64_t r
 	fail_msg("freed what alloc did not give");
 }
 
-/* Whether `at` stands in a piece that was given for `resource`. */
+/* Return true if `at` is in a piece that was allocated for `resource`. */
 static bool shop_has(const struct shop *shop, const void *at, enum uroce_resource resource)
 {
 	for (unsigned int i = 0; i < shop->allocs; i++) {
@@ -209,7 +209,7 @@ TEST(alloc__may_leave_it_to_the_library)
 	assert_int_equal(ibv_dealloc_pd(pd), 0);
 }
 
-/* Without IBV_PARENT_DOMAIN_INIT_ATTR_PD_CONTEXT the member is not read. */
+/* Without IBV_PARENT_DOMAIN_INIT_ATTR_PD_CONTEXT, pd_context is not read. */
 static void *no_context_alloc(struct ibv_pd *pd, void *pd_context, size_t size, size_t alignment,
 			      uint64_t resource_type)
 {
@@ -250,8 +250,8 @@ static void write_through(struct talk *talk)
 	assert_memory_equal(talk->target, talk->source, TALK_BYTES);
 }
 
-/* One side is made with a parent domain: its rings are the application's, its queues lock nothing.
- */
+/* One side uses a parent domain: its rings are in the application's memory, and its queues take no
+ * locks. */
 TEST(traffic__with_the_applications_memory_and_thread)
 {
 	struct talk talk = talk_start(*state, FAKE_GID_V4);

@@ -25,7 +25,7 @@ TEST(alloc_pd__gives_different_handles)
 	assert_int_equal(ibv_dealloc_pd(b), 0);
 }
 
-/* As many as the device says that it has. */
+/* Allocate as many domains as the device reports. */
 TEST(alloc_pd__no_more_than_there_are)
 {
 	struct ibv_device_attr attr;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What drivers of other devices find. */
+/* Tests of the private symbols that drivers of other devices link with. */
 #include "private.h"
 
 #include "fake_provider.h"
 #include "test.h"
 
-/* As a driver declares them, with parameters that nobody looks at. */
+/* Declarations like those of a driver, whose parameters are ignored. */
 void verbs_register_driver_34(const void *ops);
 struct ibv_context *verbs_open_device(struct ibv_device *device, void *private_data);
 int ibv_cmd_alloc_pd(struct ibv_context *context, struct ibv_pd *pd, void *cmd, size_t cmd_size,

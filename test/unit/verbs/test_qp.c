@@ -285,7 +285,7 @@ TEST(rate_limit__is_set_in_rts)
 	assert_int_equal(fake_connect(pair.qp, 77, FAKE_GID_V4, IBV_QPS_RTS), 0);
 	kicks = fake.kicks;
 	assert_int_equal(ibv_modify_qp_rate_limit(pair.qp, &limit), 0);
-	/* What the old rate holds back may go sooner now. */
+	/* A packet that the old rate held back may leave sooner now. */
 	assert_int_equal(fake.kicks, kicks + 1);
 	assert_int_equal(ibv_query_qp(pair.qp, &attr, IBV_QP_RATE_LIMIT, &init), 0);
 	assert_int_equal(attr.rate_limit, 1000000);

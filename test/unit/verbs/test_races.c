@@ -44,7 +44,7 @@ struct resized {
 	unsigned int completed; /* atomic */
 };
 
-/* Never more in the air than the smallest size that it gets. */
+/* Post requests, never more in flight than the smallest size that the queue gets. */
 static void *produce(void *arg)
 {
 	struct resized *resized = arg;
@@ -91,7 +91,8 @@ static int64_t iterate(struct ibv_cq_ex *ex)
 	return number;
 }
 
-/* In order, each once. Now and then it lets some gather, so that there is something to move. */
+/* Take each completion once and in order. Pause now and then, so that a resize has completions to
+ * move. */
 static void consume(struct resized *resized)
 {
 	unsigned int next = 0;
@@ -205,7 +206,7 @@ static void arm(struct watched *watched)
 	watched->since = 0;
 	watched->armings++;
 	MUST(ibv_req_notify_cq(watched->cq, watched->solicited_only) == 0);
-	/* What came before it was armed makes no event. */
+	/* A completion from before the arming raises no event. */
 	drain(watched);
 }
 
@@ -247,7 +248,7 @@ static void *sleep_and_drain(void *arg)
 	return NULL;
 }
 
-/* Nobody polls: only an event has the messages received. */
+/* Wait for messages that only an event can deliver, since no thread polls. */
 static void expect_received(const struct watched *watched, unsigned int count)
 {
 	for (unsigned int ms = 0; __atomic_load_n(&watched->received, __ATOMIC_ACQUIRE) < count;) {
@@ -271,7 +272,7 @@ static void *send_batches(void *arg)
 	for (unsigned int batch = 0; batch < BATCHES; batch++) {
 		const unsigned int silent = batch % 4;
 
-		/* Of those that wake nobody, some before the one that does. */
+		/* Before the solicited message, send some that wake nobody. */
 		for (unsigned int i = 0; i <= silent; i++) {
 			struct ibv_send_wr wr = {.opcode = IBV_WR_SEND_WITH_IMM,
 						 .imm_data = i == silent},
@@ -304,7 +305,7 @@ static void watch(struct watched *watched, struct ibv_pd *pd)
 
 static void unwatch(struct watched *watched)
 {
-	/* One event an arming, and none more. */
+	/* Each arming gives at most one event. */
 	assert_true(watched->events <= watched->armings);
 	assert_true(watched->events > 0);
 	assert_int_equal(ibv_destroy_qp(watched->from), 0);
@@ -378,7 +379,8 @@ static void iterate_outlived(struct outlived *outlived, uint64_t gone)
 		return;
 	do {
 		take_outlived(outlived, gone, ex->wr_id, ex->status);
-		/* What is destroyed from here on may have been taken. */
+		/* The reader may already have taken completions of queue pairs that are destroyed
+		 * from now on. */
 		gone = __atomic_load_n(&outlived->gone, __ATOMIC_ACQUIRE);
 	} while (ibv_next_poll(ex) == 0);
 	ibv_end_poll(ex);
@@ -421,7 +423,7 @@ static void post_piece(struct ibv_qp *qp, uint64_t first, uint64_t step)
 	}
 }
 
-/* Some turns of the engine, in which what was posted to a queue pair of this device completes. */
+/* Run some engine turns, in which the work posted to a queue pair of this device completes. */
 static void run_turns(struct ibv_cq *empty)
 {
 	struct ibv_wc wc;

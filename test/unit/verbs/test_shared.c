@@ -38,7 +38,7 @@ TEST(dealloc_pd__no_region_is_made_by_a_handle_that_is_left)
 	assert_int_equal(ibv_advise_mr(left, IBV_ADVISE_MR_ADVICE_PREFETCH, 0, &sge, 1), ENOENT);
 	assert_int_equal(ibv_dealloc_pd(left), EINVAL);
 	ibv_unimport_pd(left);
-	/* What was refused holds nothing. */
+	/* A refused import holds nothing. */
 	assert_int_equal(ibv_free_dm(dm), 0);
 	assert_int_equal(ibv_dereg_mr(mr), 0);
 	assert_int_equal(ibv_dealloc_pd(pd), 0);
@@ -70,7 +70,7 @@ TEST(unimport_pd__windows_and_queue_pairs_made_by_it_go_on)
 	struct ibv_mw *mw = ibv_alloc_mw(second, IBV_MW_TYPE_1);
 	const uint32_t handle = talk.b.pd->handle;
 
-	/* For rdma-core's own check, which compares handles. */
+	/* Satisfy rdma-core's own check, which compares handles. */
 	talk.target_mr->pd = second;
 	bind.bind_info = (struct ibv_mw_bind_info){.mr = talk.target_mr,
 						   .addr = (uintptr_t)talk.target,

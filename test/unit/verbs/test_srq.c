@@ -287,7 +287,7 @@ TEST(error__tells_of_the_last_request)
 	assert_int_equal(event.event_type, IBV_EVENT_QP_LAST_WQE_REACHED);
 	assert_ptr_equal(event.element.qp, group.to[0]);
 	ibv_ack_async_event(&event);
-	/* What is posted is not its own to flush. */
+	/* A request in the shared queue is not the queue pair's to flush. */
 	assert_int_equal(ibv_poll_cq(group.cq, 1, &wc), 0);
 	group_send(&group, 1);
 	expect_received(&group, 1, 1);

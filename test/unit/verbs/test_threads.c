@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Any verb from any thread at any time: objects that all threads share are used, changed and asked
- * about by all of them at once, while others come and go beside them. Run under the thread
- * sanitizer too.
+/* Tests of any verb from any thread at any time: all threads use, change and query the same shared
+ * objects at once, while others are created and destroyed. Run them under the thread sanitizer too.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -62,7 +60,7 @@ static void post_one(enum ibv_wr_opcode opcode)
 			   *bad;
 	struct ibv_recv_wr receive = {.sg_list = &sge, .num_sge = 1}, *bad_receive;
 
-	/* Not what it sends from: two threads' messages may overlap there. */
+	/* Receive into the other half: other threads' messages may overlap there. */
 	sge.addr += CROWD_BYTES / 2;
 	wr.wr.rdma.remote_addr = (uintptr_t)crowd.bytes;
 	wr.wr.rdma.rkey = crowd.mr->rkey;
@@ -139,7 +137,7 @@ static void wait_for_events(const void *number)
 		MUST(ibv_req_notify_cq(ibv_cq_ex_to_cq(crowd.cq_ex), 1) == 0);
 		if (poll(&polled, 1, 1) <= 0)
 			continue;
-		/* Another thread may have read it. */
+		/* The event may have gone to another thread. */
 		if (ibv_get_cq_event(crowd.channel, &cq, &context) == 0)
 			ibv_ack_cq_events(cq, 1);
 		else
@@ -262,7 +260,7 @@ static void make_completion_queues(const void *number)
 		own_cq();
 		MUST(ibv_resize_cq(crowd.cq, i % 2 ? CROWD_CQE : OTHER_CQE) == 0);
 		MUST(ibv_modify_cq(crowd.cq, &attr) == 0);
-		/* What UD queue pairs leave there. */
+		/* Take the completions that UD queue pairs leave there. */
 		if (ibv_start_poll(crowd.cq_ex, &nothing) == 0)
 			ibv_end_poll(crowd.cq_ex);
 	}
@@ -414,7 +412,7 @@ static void make_contexts(const void *number)
 	}
 }
 
-/* What the threads do; those that make work end by themselves, the others with them. */
+/* The work of the threads. Those that make work end by themselves, and the others then end too. */
 static const struct job {
 	void (*body)(const void *number);
 	bool makes;

@@ -29,7 +29,7 @@ TEST_GROUP(live_set_up, live_tear_down);
 	(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | \
 	 IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_MW_BIND)
 
-/* In a thread: note what is not so, and leave. */
+/* Note a failed condition in a thread, and leave the thread. */
 #define REQUIRE(what)                                                                       \
 	do {                                                                                \
 		if (!(what)) {                                                              \
@@ -61,7 +61,7 @@ static uint8_t *map_at(uint8_t *at)
 	return map == MAP_FAILED ? NULL : map;
 }
 
-/* Where the region that goes stands in the requests. */
+/* The place of the region that goes away, in the requests. */
 enum place { TARGET_OF_WRITE, TARGET_OF_ATOMIC, SINK_OF_READ, RECEIVE_BUFFER, PLACES };
 
 /* Requests between the memory that goes and some that stays. */
@@ -137,10 +137,8 @@ static void *take_away_and_unmap(void *arg)
 		REQUIRE(mr);
 		REQUIRE(post_messages(&lane, place, mr, staying_mr));
 		REQUIRE(take_away(mr, changes ? elsewhere : NULL));
-		/*
-		 * At once other memory is at its place; in one step, or another thread's might be
-		 * there in between.
-		 */
+		/* Map other memory at its place in one step, or another thread's might get there in
+		 * between. */
 		REQUIRE(map_at(going));
 		memset(going, PATTERN, BYTES);
 		REQUIRE(finish(&lane, place));
@@ -179,7 +177,7 @@ static void *deregister_and_free(void *arg)
 
 		REQUIRE(from_mr && to_mr);
 		REQUIRE(post_messages(&lane, place, to_mr, from_mr));
-		/* Now the one, now the other goes first. */
+		/* Deregister either region first, by turns. */
 		if ((round + seed) % 2) {
 			REQUIRE(ibv_dereg_mr(from_mr) == 0);
 			free(from);
@@ -205,7 +203,7 @@ TEST(dereg_mr__memory_is_free_to_be_freed)
 	run_threads(deregister_and_free, THREADS, seeds, sizeof(seeds[0]));
 }
 
-/* What one thread of the next test does. */
+/* The part of one thread in the next test. */
 struct worker {
 	void *(*body)(void *arg);
 	unsigned int *running; /* registering threads; atomic */
@@ -344,7 +342,7 @@ static void *run_worker(void *arg)
 	const struct worker *worker = arg;
 	void *result = worker->body(arg);
 
-	/* Who failed did not say that it is done. */
+	/* A thread that failed has not reported its end. */
 	if (result)
 		__atomic_store_n(worker->running, 0, __ATOMIC_RELEASE);
 	return result;
@@ -361,7 +359,7 @@ TEST(reg_mr__from_several_threads_under_traffic)
 	run_threads(run_worker, THREADS, workers, sizeof(workers[0]));
 }
 
-/* What another thread destroys, by a handle of its own, when it likes. */
+/* Destroy an object that another thread uses, by a handle of its own, at any time. */
 static void *dealloc_other(void *arg)
 {
 	int rc;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What is not built answers EOPNOTSUPP in its call's own way, and touches nothing. */
+/* Tests that a call which is not implemented returns EOPNOTSUPP in its own way and touches nothing.
+ */
 #include "fake_provider.h"
 #include "test.h"
 
@@ -39,7 +40,7 @@ TEST(slots__all_are_filled)
 	struct ibv_context *context = *state;
 	const struct verbs_context *verbs = verbs_get_ctx(context);
 	void *slots[sizeof(*verbs) / sizeof(void *)];
-	/* What follows is no function. */
+	/* The members after it are not functions. */
 	const size_t extended = offsetof(struct verbs_context, _ABI_placeholder3) / sizeof(void *);
 	const size_t old = sizeof(context->ops) / sizeof(void *);
 

@@ -250,7 +250,7 @@ TEST(atomic_write__stores_its_word)
 	end(&extended);
 }
 
-/* As a program does that was compiled with a later verbs.h. */
+/* A program compiled with a later verbs.h does this. */
 TEST(flush__by_programs_of_later_releases)
 {
 	struct extended extended =
@@ -310,7 +310,7 @@ TEST(complete__with_one_wrong_request_posts_none)
 	begin(&extended, 1);
 	ibv_wr_send(extended.ex);
 	set_source(&extended, 8);
-	/* Not in send_ops_flags. */
+	/* send_ops_flags does not include it. */
 	ibv_wr_rdma_write(extended.ex, extended.target->rkey, (uintptr_t)target);
 	set_source(&extended, 8);
 	assert_int_equal(ibv_wr_complete(extended.ex), EINVAL);

@@ -270,7 +270,7 @@ TEST(destroy_qp__its_completions_are_gone)
 	domain_end(&domain);
 }
 
-/* Not before the last handle goes, though, with which the queue pair does. */
+/* They go with the queue pair, when its last handle goes. */
 TEST(destroy_qp__of_one_handle_leaves_them)
 {
 	struct domain domain;

@@ -48,7 +48,7 @@ static int fresh(TEST_STATE)
 {
 	size_t i;
 
-	/* What is not written must show. */
+	/* Fill the frame, so that unwritten bytes show. */
 	memset(frame, 0xa5, sizeof(frame));
 	memset(&out, 0xa5, sizeof(out));
 	out.frame = frame;
@@ -323,7 +323,7 @@ TEST(packet_seal__ipv6_udp_checksum_of_zero_is_sent_as_ones)
 		assert_true(checksum[0] != 0 || checksum[1] != 0);
 		ones += checksum[0] == 0xff && checksum[1] == 0xff;
 	}
-	/* One packet in 65,536 has it. */
+	/* One packet in 65,536 has this checksum. */
 	assert_int_equal(ones, 1);
 }
 

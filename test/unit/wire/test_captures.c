@@ -17,8 +17,8 @@
 #define VLAN_LEN  4
 #define UDP_LEN	  8
 
-/* How many RoCE packets each capture holds, by another program's count; none holds anything else.
- */
+/* The number of RoCE packets in each capture, as another program counts them; there are no
+ * others. */
 static const struct capture {
 	const char *name;
 	unsigned int packets;
@@ -170,7 +170,7 @@ static void put_headers(struct packet_out *out, const struct packet *packet)
 		memcpy(packet_extend(out, 4), &rkey, 4);
 }
 
-/* In pieces of uneven lengths, as a gather list would have them. */
+/* Add the payload in pieces of uneven lengths, as a gather list would have them. */
 static void put_payload(struct packet_out *out, const struct packet *packet)
 {
 	uint32_t done = 0, len = 1;
@@ -334,7 +334,7 @@ static bool shortened_packets_stay_in_bounds(const struct pcap_frame *frame)
 			assert_int_equal(packet.payload_len + packet.pad + (frame->len - len),
 					 whole.payload_len + whole.pad);
 		}
-		/* Only what can do with less payload can do with a shorter frame. */
+		/* A packet without a variable payload cannot be shorter. */
 		if (!(whole.op->flags & OPCODE_PAYLOAD))
 			assert_false(ok);
 		free(copy);

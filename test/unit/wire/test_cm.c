@@ -94,7 +94,7 @@ static void assert_header(const uint8_t *bytes, enum cm_message message)
 					      0,    0,	  0x01, 0x23, 0x45, 0x67,
 					      0x89, 0xab, 0xcd, 0xef, 0,    (uint8_t)message};
 
-	/* Up to the modifier, which is a message's own. */
+	/* Compare up to the modifier, which differs between messages. */
 	assert_memory_equal(bytes, expected, offsetof(struct mad_header, modifier));
 }
 
@@ -483,7 +483,7 @@ TEST(parse__about_has_three_values)
 	assert_bad(&mad);
 }
 
-/* Any bytes that parse are built into a MAD that parses, and is built again the same. */
+/* Bytes that parse are built into a MAD that parses and builds the same again. */
 TEST(parse__any_bytes)
 {
 	uint8_t *bytes = malloc(MAD_LEN); /* the address sanitizer sees a read beyond */
@@ -529,7 +529,7 @@ TEST(time__is_a_power_of_two)
 
 TEST(ack_timeout__is_the_longer_one)
 {
-	/* There and back is one more than the life of a packet. */
+	/* A round trip takes twice the life of a packet, which is one more in the exponent. */
 	assert_int_equal(cm_ack_timeout(0, 16), 17);
 	assert_int_equal(cm_ack_timeout(15, 16), 17);
 	/* About as long: one more. */

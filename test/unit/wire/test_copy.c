@@ -77,7 +77,7 @@ TEST(packet_copy__finds_each_wrong_byte)
 	}
 }
 
-/* Where the ICRC is must not be a question. */
+/* The place of the ICRC must be certain. */
 TEST(packet_copy__leaves_odd_lengths_to_the_parser)
 {
 	static const size_t at[] = {IPV4_LEN_AT, UDP_LEN_IPV4};

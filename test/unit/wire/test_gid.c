@@ -35,6 +35,20 @@ TEST(gid_from_ipv4__writes_every_byte)
 	}
 }
 
+TEST(gid_is_link_local__fe80_with_ten_bits)
+{
+	uint8_t gid[GID_LEN] = {0xfe, 0x80, [15] = 1};
+
+	assert_true(gid_is_link_local(gid));
+	gid[1] = 0xbf;
+	assert_true(gid_is_link_local(gid));
+	gid[1] = 0xc0;
+	assert_false(gid_is_link_local(gid));
+	gid[0] = 0xff;
+	gid[1] = 0x80;
+	assert_false(gid_is_link_local(gid));
+}
+
 TEST(gid_is_multicast__by_family)
 {
 	static const struct {

@@ -144,7 +144,7 @@ TEST(edges__nothing_beside_the_buffers_is_touched)
 		const uint8_t *tail = from + page - len;
 		const uint32_t crc = expected(1, tail, len);
 
-		/* At the end of a page, and at the start of one. */
+		/* Compute at the end of a page, and at the start of one. */
 		assert_int_equal(kernel->update(1, tail, len), crc);
 		assert_int_equal(kernel->copy(1, to, tail, len), crc);
 		assert_memory_equal(to, tail, len);

@@ -7,7 +7,7 @@
 #include "wire/opcode.h"
 #include "test.h"
 
-/* Which operations a service defines, one bit an operation. */
+/* The operations that each service defines, one bit an operation. */
 #define OPERATIONS_UC 0x000fffu
 #define OPERATIONS_RC 0x30dfffffu /* 21 is reserved, and 24 to 27 */
 #define OPERATIONS_UD 0x000030u

@@ -323,7 +323,7 @@ TEST(packet_parse__what_is_not_roce_is_somebody_elses)
 	make(true, false, OPCODE_RC | OPCODE_SEND_ONLY, 8);
 	put16(udp + 2, 4790);
 	assert_int_equal(parse(), PACKET_NOT_ROCE);
-	/* Only the destination port says RoCE. */
+	/* The destination port alone makes a packet RoCE. */
 	put16(udp, 4791);
 	assert_int_equal(parse(), PACKET_NOT_ROCE);
 	/* A second tag. */
@@ -494,7 +494,7 @@ TEST(packet_parse__pad_count)
 		assert_int_equal(parse(), PACKET_OK);
 		assert_int_equal(packet.pad, pad);
 		assert_int_equal(packet.payload_len, 8 - pad);
-		/* More pad than there is. */
+		/* The pad is longer than the payload. */
 		make(false, false, OPCODE_RC | OPCODE_SEND_ONLY, 0);
 		set_pad(pad);
 		assert_int_equal(parse(), pad == 0 ? PACKET_OK : PACKET_BAD_LENGTH);

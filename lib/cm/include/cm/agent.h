@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The connection manager of a device in operation. An agent receives the device's MADs, sends in
- * the engine's passes, and the engine runs its timers.
+ * The connection manager of a device in operation. An agent receives the device's MADs. The engine
+ * calls it in each pass to send MADs and to run its timers.
  *
  * An agent has no lock of its own. The functions below run in the engine's turn, or under the
  * engine's lock between agent_enter and agent_leave, unless they are marked MT-safe.
@@ -28,6 +28,10 @@ struct agent_notify {
 	void (*event)(const struct cm_event *event, uint64_t now_ns);
 	/* Report that the address of a query is complete (0), or -ETIMEDOUT. */
 	void (*resolved)(struct agent_query *query, int status);
+	/* Report that the device is lost for ever. May be NULL. */
+	void (*lost)(struct agent *agent, uint64_t now_ns);
+	/* Report that the device's table of addresses has changed. May be NULL. */
+	void (*addresses)(struct agent *agent);
 };
 
 /**
@@ -61,7 +65,7 @@ const struct cm_ports_ops *agent_ports(const struct agent *agent, void **user);
 int agent_find_gid(struct agent *agent, const uint8_t *gid, uint8_t ip_version, uint32_t ifindex,
 		   struct device_gid *found);
 
-/** Find our address of a MAD, in its VLAN. Index, or -EADDRNOTAVAIL. */
+/** Find the address of ours that a MAD came to, in the MAD's VLAN. Index, or -EADDRNOTAVAIL. */
 int agent_find_own(const struct agent *agent, const struct gsi_address *address,
 		   struct device_gid *found);
 

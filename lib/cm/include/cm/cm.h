@@ -52,7 +52,7 @@ struct cm_config {
 	uint32_t half_open_max; /* most connections that a peer has requested but not confirmed; 0:
 				   16384 */
 	uint32_t lingering_max; /* most answers that are kept for peers that repeat a request; 0:
-				   16384 */
+				   4096 */
 	struct cm_sink *sink;
 };
 
@@ -116,6 +116,8 @@ bool cm_next_event(struct cm *cm, struct cm_event *event);
 struct cm_listen_attr {
 	uint64_t service_id;
 	bool datagrams; /* for SIDR_REQs instead of REQs */
+	/* enum cm_transport that a REQ must ask for; unused with datagrams */
+	uint8_t transport;
 	/* Requests must have the IP header (annex A11). */
 	bool ip;
 	uint8_t ip_version; /* 4, 6, or 0: both */
@@ -124,6 +126,10 @@ struct cm_listen_attr {
 	int32_t vlan_id;     /* VLAN of the address; unused with a loopback address */
 	uint32_t backlog; /* most requests that wait for cm_conn_take: more REQs are dropped, more
 			     SIDR_REQs rejected; 0: 1024 */
+	/* Count of these requests, atomic, 0 at first. Listeners of several managers that have the
+	 * same counter share one backlog. The counter must exist until cm_unlisten. NULL: the
+	 * listener's own. */
+	uint32_t *waiting;
 	void *user;
 };
 
@@ -231,8 +237,14 @@ int cm_reply(struct cm_conn *conn, const struct cm_reply_attr *attr, uint64_t no
  * are dropped. */
 void cm_conn_destroy(struct cm_conn *conn, uint64_t now_ns);
 
-/** Give connections up, as at the end of a process: each peer is told once. Returns how many, at
- * most `most`; 0: there is none left. */
+/**
+ * Give connections up, as at the end of a process. First tell each peer once; when all are told,
+ * repeat the DREPs of connections in timewait. Nobody will answer a peer that has lost its DREP and
+ * repeats its DREQ. The pointers stay valid for cm_conn_destroy.
+ *
+ * @return
+ *   The number of peers that were told, at most `most`; 0: there is none left.
+ */
 unsigned int cm_abandon(struct cm *cm, unsigned int most, uint64_t now_ns);
 
 enum cm_state cm_conn_state(const struct cm_conn *conn);

@@ -43,6 +43,12 @@ struct cm_ports_ops {
 	 * claimed the same port (REUSEADDR).
 	 */
 	int (*listen)(void *user, uint32_t id);
+	/*
+	 * Change REUSEADDR, and the IP version if the claim is of any address. 0; -EADDRINUSE:
+	 * another claim has the port in the new version; -EINVAL: there is no such claim, it
+	 * listens, or it cannot have the version.
+	 */
+	int (*change)(void *user, uint32_t id, uint8_t ip_version, bool reuse);
 	/* Release a port, whose listener has ended. */
 	void (*release)(void *user, uint32_t id);
 	/*
@@ -70,5 +76,8 @@ static inline uint64_t cm_port_service_id(const struct cm_port_claim *claim)
  * that the error is -EADDRINUSE for any address, too. MT-safe.
  */
 bool cm_port_overlaps(const struct cm_port_claim *a, const struct cm_port_claim *b);
+
+/** Return true if cm_ports_ops.change can give a claim this IP version. MT-safe. */
+bool cm_port_may_change(const struct cm_port_claim *claim, uint8_t ip_version);
 
 #endif

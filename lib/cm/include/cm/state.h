@@ -43,6 +43,7 @@
 	INPUT(DATA)           /* the queue pair has received: communication established */  \
 	INPUT(DISCONNECT)                                                                   \
 	INPUT(DESTROY)                                                                      \
+	INPUT(END)            /* the process ends, and has answered the peer's DREQ */      \
 	/* messages; each has passed the checks of ids, addresses and queue pairs */        \
 	INPUT(REQ)            /* the first one */                                           \
 	INPUT(REQ_AGAIN)                                                                    \

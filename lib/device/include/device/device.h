@@ -58,6 +58,8 @@ struct device_config {
 struct device {
 	struct device_config config;
 	uint64_t node_guid_be;
+	bool displayed; /* files show it in /sys/class/infiniband_verbs, as uverbsN, where N is its
+			   index among the process's devices; set by the driver before use */
 	struct device_gid gids[DEVICE_GIDS_MAX]; /* changed under the engine's lock */
 	uint32_t gid_hint; /* index of the newest packet's address; engine's thread */
 	bool link_up;	   /* atomic */
@@ -163,6 +165,9 @@ struct engine_ops {
 	int (*route)(void *engine, uint8_t sgid_index, const union ibv_gid *dgid,
 		     struct device_hop *hop);
 	bool (*look)(void *engine, uint8_t sgid_index, const uint8_t gid[16], uint8_t mac[6]);
+	/* Learn the neighbour that has sent a MAD; NULL: not used. So a connection can be accepted
+	 * without a request for its peer's address. Engine's thread or lock. */
+	void (*learn)(void *engine, int32_t vlan_id, const uint8_t gid[16], const uint8_t mac[6]);
 };
 
 /** Create a device without addresses and without an engine. 0, -EINVAL, -ENOMEM. */
@@ -243,7 +248,8 @@ void device_query_port(const struct device *device, struct ibv_port_attr *attr);
 int device_make_path(const struct device *device, const struct ibv_ah_attr *ah,
 		     const uint8_t dst_mac[6], uint16_t udp_sport, struct path *path);
 
-/** Raise an unaffiliated event. MT-safe. */
+/** Raise an unaffiliated event: tell the facade and the receiver of MADs. Engine's thread or
+ * lock. */
 void device_raise(struct device *device, enum ibv_event_type type);
 
 #endif

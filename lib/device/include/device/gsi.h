@@ -7,6 +7,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <infiniband/verbs.h>
+
 struct device;
 struct packet;
 struct packet_sink;
@@ -35,6 +37,8 @@ struct gsi_ops {
 	/* The process ends: tell peers that their connections are over, in the next pass. Engine's
 	 * lock. Return how many; 0: all are told. May be NULL. */
 	unsigned int (*end)(void *user, uint64_t now_ns);
+	/* An event of the device (device_raise). Engine's thread or lock. May be NULL. */
+	void (*device_event)(void *user, enum ibv_event_type type);
 };
 
 /** Tell the device's receiver of MADs that the process ends, as gsi_ops.end. Engine's lock. */

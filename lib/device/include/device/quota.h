@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* How many objects of a kind a device may have: enforces the limits that ibv_query_device(3)
- * reports. */
+/* Enforces the limits on a device's objects that ibv_query_device(3) reports. */
 #ifndef DEVICE_QUOTA_H
 #define DEVICE_QUOTA_H
 
@@ -8,8 +7,8 @@
 
 struct device;
 
-/* Kinds of objects. Queue pairs are missing, because their table of numbers is the limit. Regions
- * and windows share one. */
+/* Kinds of objects. Queue pairs are missing, because their table of numbers is the limit. Limits
+ * are in device/limits.h. */
 enum device_quota {
 	DEVICE_QUOTA_PD,
 	DEVICE_QUOTA_CQ,

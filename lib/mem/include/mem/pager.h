@@ -19,11 +19,11 @@
 #define PAGER_IDLE 4
 /* Most bytes that are brought in behind those that are needed. */
 #define PAGER_AHEAD_BYTES (UINT32_C(2) << 20)
-/* How long a page counts as present after the kernel was asked. */
+/* The time for which a page counts as present after the kernel was asked. */
 #define PAGER_FRESH_NS UINT64_C(100000)
-/* How long a page that cannot be touched counts as present. An access may be preceded by several
- * queries: a completer asks when pages have come, has its READ answered again, and asks again when
- * the answer comes. */
+/* The time for which a page that cannot be touched counts as present. An access may be preceded by
+ * several queries: a completer asks when pages have come, has its READ answered again, and asks
+ * again when the answer comes. */
 #define PAGER_FAILED_NS UINT64_C(100000000)
 /* If a page takes longer, a second thread touches it. */
 #define PAGER_AGAIN_NS UINT64_C(1000000000)

@@ -42,8 +42,8 @@ static inline void place_strict(uint8_t *dst, const uint8_t *src, uint32_t len, 
 		((volatile uint8_t *)dst)[i] = src[i];
 }
 
-/** place_strict to memory that may not be mapped, as the `next` bytes may not be. MT-safe. 0, or
- * -EFAULT: some of the bytes may have been stored. */
+/** Do place_strict to memory that may not be mapped; the `next` bytes may not be mapped either.
+ * MT-safe. 0, or -EFAULT: some of the bytes may have been stored. */
 int place_guarded(uint8_t *dst, const uint8_t *src, uint32_t len, uint32_t next);
 
 #endif

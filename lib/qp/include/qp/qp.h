@@ -66,7 +66,7 @@ struct qp_init {
 				      are dropped */
 	uint8_t max_rd_atomic; /* the device's limits */
 	uint8_t max_dest_rd_atomic;
-	uint16_t window_max; /* most packets in flight (transport/flight.h); 0: the default */
+	uint16_t window_max; /* most packets in flight (transport/loss.h); 0: the default */
 	uint32_t max_rate_kbps;
 	enum ibv_mtu port_mtu; /* the largest path MTU that the port carries */
 	/* Report an affiliated asynchronous event; engine's or control's thread. */
@@ -93,7 +93,7 @@ void qp_retire(struct qp *qp);
 void qp_destroy(struct qp *qp);
 
 /**
- * Control: ibv_modify_qp(3).
+ * Control: do ibv_modify_qp(3).
  *
  * @param path
  *   The resolved primary path, with its UDP source port, if the mask has IBV_QP_AV; else not used.
@@ -114,10 +114,10 @@ int qp_check_modify(const struct qp *qp, const struct ibv_qp_attr *attr, int mas
  */
 void qp_forget_srq(struct qp *qp, const struct srq *srq, bool pd_too);
 
-/** Control: ibv_modify_qp_rate_limit(3), in RTS. 0 or -EINVAL. The caller kicks the engine. */
+/** Control: do ibv_modify_qp_rate_limit(3), in RTS. 0 or -EINVAL. The caller kicks the engine. */
 int qp_limit_rate(struct qp *qp, const struct ibv_qp_rate_limit_attr *attr);
 
-/** Control: ibv_query_qp(3). */
+/** Control: do ibv_query_qp(3). */
 void qp_query(struct qp *qp, struct ibv_qp_attr *attr, struct ibv_qp_init_attr *init);
 
 /* State of a queue pair that is shown to users. */
@@ -145,7 +145,7 @@ uint32_t qp_number(const struct qp *qp);
 enum ibv_qp_type qp_type(const struct qp *qp);
 void *qp_user(const struct qp *qp);
 
-/** ibv_post_send(3): MT-safe; 0 or a positive errno. The caller then kicks the engine. */
+/** Do ibv_post_send(3). MT-safe. 0 or a positive errno. The caller then kicks the engine. */
 int qp_post_send(struct qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad);
 
 /** Return the send queue, to build a list of work requests in it (queue/sq_build.h). */
@@ -154,8 +154,8 @@ struct sq *qp_sq(struct qp *qp);
 /** Post the built list, as qp_post_send does. 0 or a positive errno: nothing was posted. */
 int qp_post_built(struct qp *qp);
 
-/** ibv_post_recv(3): MT-safe; 0 or a positive errno. The caller kicks the engine if the queue pair
- * is in error. */
+/** Do ibv_post_recv(3). MT-safe. 0 or a positive errno. The caller kicks the engine if the queue
+ * pair is in error. */
 int qp_post_recv(struct qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad);
 
 /** Engine: prefetch what qp_receive (of a request, or of a response) or qp_run will read of a queue
@@ -186,15 +186,15 @@ bool qp_is_quiet(const struct qp *qp);
  * little. */
 bool qp_owes_ack_only(const struct qp *qp);
 
-/** Engine: pages are in memory now. Empty the list, and call `each` for its queue pairs, which need
- * qp_run. */
+/** Engine: call this when pages have come. Empty the list, and call `each` for its queue pairs,
+ * which need qp_run. */
 void qp_wake_waiting(struct qp_waiting *waiting, void (*each)(struct qp *qp, void *arg), void *arg);
 
 /** Engine: return the earliest time at which qp_timeout must be called; UINT64_MAX for never. Every
  * other call may change it. */
 uint64_t qp_deadline_ns(const struct qp *qp);
 
-/** Engine: the deadline has come. Call qp_run afterwards. */
+/** Engine: handle the deadline, which has come. Call qp_run afterwards. */
 void qp_timeout(struct qp *qp, uint64_t now_ns);
 
 #endif

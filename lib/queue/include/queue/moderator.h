@@ -16,7 +16,7 @@
 
 struct cq;
 
-/* State of a completion queue. Engine's thread or lock. */
+/* Moderation of one completion queue. Engine's thread or lock. */
 struct cq_moderation {
 	struct moderator *moderator; /* NULL: every event is raised at once */
 	uint32_t count;		     /* completions for each event */

@@ -35,7 +35,8 @@ struct rq {
 	enum ring_kind kind;
 	uint32_t spare[3];
 
-	/* The responder's cache line. Its rest is free for other data that the engine writes. */
+	/* The responder's cache line. The remaining bytes of the line are free for other data that
+	 * the engine writes. */
 	uint32_t cons; /* release-stored */
 	struct ring_memory memory;
 };

@@ -57,7 +57,7 @@ struct send_wqe {
 	uint8_t flags;	/* enum ibv_send_flags; IBV_SEND_SIGNALED also for sq_sig_all */
 
 	/*
-	 * The requester's fields. It keeps the PSNs until the request is complete: flight.una is in
+	 * The requester's fields. It keeps the PSNs until the request is complete: loss.una is in
 	 * the oldest request, and the other requests follow without a gap. A request has at most
 	 * 2^23 PSNs (2^31 bytes with the smallest MTU). So a distance from first_psn is defined for
 	 * each of its own PSNs, and later PSNs are compared with last_psn.
@@ -105,7 +105,8 @@ struct sq {
 	struct queue_lock lock;
 	struct sq_build build;
 
-	/* The requester's cache line. Its rest is free for other data that the engine writes. */
+	/* The requester's cache line. The remaining bytes of the line are free for other data that
+	 * the engine writes. */
 	uint32_t cons; /* oldest slot in use; release-stored */
 	/*
 	 * The slot whose request is sent next: always cons <= next <= prod. The requester advances

@@ -7,17 +7,14 @@
 #ifndef NDEBUG
 
 struct completer;
-struct flight;
-struct recovery;
+struct loss;
 struct requester;
 
-/** PSNs are in order, and close to each other. */
-void flight_check(const struct flight *flight);
+/** PSNs are in order, and close to each other; the running timers are those of the state, and a
+ * timed packet is in flight. */
+void loss_check(const struct loss *loss);
 
-/** The running timers are those of the state, and a timed packet is in flight. */
-void recovery_check(const struct recovery *recovery, const struct flight *flight);
-
-/** The send queue's requests have the PSNs of the flight, and the located place is right. */
+/** The send queue's requests have the PSNs in flight, and the located place is right. */
 void requester_check(const struct requester *requester);
 
 /** Responses are kept only while some are missing. */

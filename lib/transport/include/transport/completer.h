@@ -11,8 +11,7 @@
 #include "queue/sq.h"
 #include "telemetry/counters.h"
 #include "transport/ooo.h"
-#include "transport/flight.h"
-#include "transport/recovery.h"
+#include "transport/loss.h"
 #include "transport/status.h"
 
 struct packet;
@@ -23,12 +22,13 @@ struct completer {
 	struct sq *sq;
 	struct cq *cq;
 	const struct pd *pd;
-	struct flight *flight;
-	struct recovery *recovery;
+	struct loss *loss;
 	struct counters *counters;
 	uint32_t qpn; /* our own, for completions */
 
-	uint32_t mtu; /* path MTU, bytes */
+	uint32_t mtu;	  /* path MTU, bytes */
+	bool page_absent; /* the answer to una has come, and a page for it is not in memory: answers
+			     are dropped until it is */
 
 	struct ooo ooo; /* responses that came out of order */
 };
@@ -46,7 +46,7 @@ enum fault completer_receive(struct completer *completer, const struct packet *p
 			     uint64_t now_ns);
 
 /**
- * Process the recovery's deadline.
+ * Process the deadline of lost packets (loss_deadline_ns).
  *
  * @return
  *   FAULT_NONE, or FAULT_RETRIES_EXHAUSTED.
@@ -55,7 +55,7 @@ enum fault completer_timeout(struct completer *completer, uint64_t now_ns);
 
 /**
  * Note that pages have come. If an answer was dropped because a page was absent
- * (recovery.page_absent), all unanswered requests are sent again from now on. This uses up no
+ * (page_absent), all unanswered requests are sent again from now on. This uses up no
  * retry.
  */
 void completer_resume(struct completer *completer, uint64_t now_ns);

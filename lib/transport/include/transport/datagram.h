@@ -28,6 +28,16 @@ struct pd;
 /* A work request's Q_Key with this bit means the queue pair's own (10.2.5). */
 #define DATAGRAM_QKEY_PRIVILEGED 0x80000000u
 
+/*
+ * Value of ibv_wc.sl of a received datagram. RoCEv2 asks for a flag that says which header the
+ * datagram came with (A17.4.5.1), but verbs have no member for it. ConnectX reports it in `sl`: the
+ * low three bits are the network header's type, and bit 3 says that a UDP header follows. Programs
+ * such as UCX read it there.
+ */
+#define DATAGRAM_SL_UDP	 8
+#define DATAGRAM_SL_IPV6 (DATAGRAM_SL_UDP | 1)
+#define DATAGRAM_SL_IPV4 (DATAGRAM_SL_UDP | 2)
+
 struct datagram {
 	/* set once */
 	struct sq *sq;

@@ -13,7 +13,7 @@
 #include <sys/queue.h>
 
 #include "base/psn.h"
-#include "transport/flight.h"
+#include "transport/loss.h"
 #include "wire/headers.h"
 
 struct ooo_pool;
@@ -23,12 +23,12 @@ struct packet;
 #define OOO_BYTES_MAX (WIRE_MTU_MAX + 40)
 /* Most packets that a device keeps: the windows of sixteen queue pairs. */
 #define OOO_POOL_PKTS 4096
-/* Most packets for one role of a queue pair: a window of our own requester (transport/flight.h). */
+/* Most packets for one role of a queue pair: a window of our own requester (transport/loss.h). */
 #define OOO_LIST_PKTS 256
 /* How far ahead a packet may be, in PSNs: as far as a requester with our own window has packets in
  * flight, the newest of which may be a READ request for a segment. A packet that is farther ahead
  * may be forged, or of an earlier connection. A peer with a longer window retransmits it. */
-#define OOO_REACH (FLIGHT_WINDOW_MAX + 64)
+#define OOO_REACH (LOSS_WINDOW_MAX + 64)
 
 struct ooo_order;
 

@@ -10,7 +10,7 @@
  * - The RNR timer runs instead after an RNR NAK. Nothing is sent until it expires.
  *
  * A third timer has a deadline of its own: the retransmission timer runs during a selective
- * retransmission (transport/flight.h). When it expires, the retransmission was lost too, and is
+ * retransmission (transport/loss.h). When it expires, the retransmission was lost too, and is
  * sent once more. Its time is a few times the duration of the last selective retransmission, and
  * doubles each time. While nothing is known to be missing, this timer finds losses that no later
  * packet shows: after a while without an answer, the oldest packet is retransmitted alone (a
@@ -65,6 +65,20 @@ enum recovery_state {
 	RECOVERY_RNR_WAIT,  /* the peer was not ready: waiting for its timer */
 };
 
+/* The event that is timed since since_ns. */
+enum recovery_timed {
+	RECOVERY_TIMED_NOTHING,
+	RECOVERY_TIMED_PACKET,	       /* a packet that was sent once, until its acknowledgement */
+	RECOVERY_TIMED_PROBE,	       /* the same of a probe */
+	RECOVERY_TIMED_RETRANSMISSION, /* a selective retransmission, until its first answer */
+};
+
+/* The answer that must come before retransmit_ns. */
+enum recovery_waits_for {
+	RECOVERY_FOR_RETRANSMISSION, /* the answer to a selective retransmission */
+	RECOVERY_FOR_ANSWER,	     /* any answer: a probe follows */
+};
+
 struct recovery {
 	/* attributes of the queue pair */
 	uint64_t timeout_ns; /* 0: the acknowledgement timer never expires */
@@ -77,20 +91,16 @@ struct recovery {
 	uint64_t deadline_ns; /* deadline of the running timer, or RECOVERY_NEVER */
 
 	uint64_t retransmit_ns; /* deadline of the retransmission timer, or RECOVERY_NEVER */
-	uint64_t since_ns;  /* when the selective retransmission began, or the timed packet was sent
-			     */
-	uint64_t answer_ns; /* duration until an answer; 0: not measured */
+	uint64_t since_ns;	/* when the timed packet was sent, or the retransmission began */
+	uint64_t answer_ns;	/* duration until an answer; 0: not measured */
 	uint64_t retransmit_wait_ns; /* first time of a selective retransmission; 0: not measured */
 	uint8_t retransmit_tries;    /* how often its timer has expired */
-	bool measured;	  /* the time until its first answer is known, or cannot be known */
-	bool probing;	  /* retransmit_ns is the deadline of a probe */
-	bool timing;	  /* a packet is being timed */
-	bool probed;	  /* the timed packet is a probe */
-	bool answered;	  /* a packet was timed that is not a probe, or had an answer before it */
-	bool page_absent; /* the answer to una has come, and a page for it is not in memory: answers
-			     are dropped until it is */
-	struct psn timed; /* valid only while `timing`, which ends when una passes it
-			     (recovery_answered): una <= timed < top */
+	uint8_t waits_for;	     /* enum recovery_waits_for */
+	uint8_t timed;		     /* enum recovery_timed */
+	bool answered; /* a packet was timed that is not a probe, or had an answer before it */
+	/* Valid only while a packet or probe is timed, which ends when una passes it
+	 * (recovery_answered): una <= timed_psn < top. */
+	struct psn timed_psn;
 };
 
 /* Return when recovery_expire must be called. */
@@ -117,11 +127,10 @@ void recovery_progress(struct recovery *recovery, uint64_t now_ns, bool outstand
 /** Note that packets up to `last` were sent, and that one for the first time: it may be timed. */
 static inline void recovery_time(struct recovery *recovery, struct psn last, uint64_t now_ns)
 {
-	if (recovery->timing || !recovery->probing)
+	if (recovery->timed != RECOVERY_TIMED_NOTHING || recovery->waits_for != RECOVERY_FOR_ANSWER)
 		return;
-	recovery->timing = true;
-	recovery->probed = false;
-	recovery->timed = last;
+	recovery->timed = RECOVERY_TIMED_PACKET;
+	recovery->timed_psn = last;
 	recovery->since_ns = now_ns;
 }
 
@@ -137,6 +146,13 @@ void recovery_hold(struct recovery *recovery);
 
 /** Note that the answer can be stored now: it must be requested again. */
 void recovery_release(struct recovery *recovery, uint64_t now_ns);
+
+/** Stop timing a selective retransmission: its first answer is not known to be one. */
+static inline void recovery_unmeasured(struct recovery *recovery)
+{
+	if (recovery->timed == RECOVERY_TIMED_RETRANSMISSION)
+		recovery->timed = RECOVERY_TIMED_NOTHING;
+}
 
 /** Stop all timers: nothing is in flight. */
 static inline void recovery_idle(struct recovery *recovery)

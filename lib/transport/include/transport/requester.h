@@ -9,7 +9,7 @@
 
 #include "queue/sq.h"
 #include "telemetry/counters.h"
-#include "transport/flight.h"
+#include "transport/loss.h"
 #include "transport/pacer.h"
 #include "transport/peer.h"
 #include "transport/sgl.h"
@@ -38,7 +38,7 @@ struct requester {
 	struct sq *sq;
 	const struct pd *pd;
 	const struct peer *peer;
-	struct flight *flight;
+	struct loss *loss;
 	struct pacer *pacer;
 	struct counters *counters;
 	struct mw_list *windows; /* windows of type 2 that the queue pair has bound; NULL for XRC,
@@ -55,7 +55,7 @@ struct requester {
 	enum fault fault;
 	uint32_t faulty_index; /* only compared with sq->cons */
 	/*
-	 * flight->next and sq->next at the time when sgl was placed. sgl is valid only while both
+	 * loss->next and sq->next at the time when sgl was placed. sgl is valid only while both
 	 * are still the same (requester_stands). They are only compared for equality, so nobody has
 	 * to advance them. The PSN is psn_none() if nothing was located.
 	 */
@@ -67,14 +67,14 @@ struct requester {
 	uint32_t unasked;   /* packets sent since an acknowledgement was requested */
 };
 
-/* Return true if sq->next and sgl are those of flight->next. */
+/* Return true if sq->next and sgl are those of loss->next. */
 static inline bool requester_stands(const struct requester *requester)
 {
-	return psn_eq(requester->place_psn, requester->flight->next) &&
+	return psn_eq(requester->place_psn, requester->loss->next) &&
 	       requester->place_index == requester->sq->next;
 }
 
-/** Start over at flight->next, with the oldest request of the queue. */
+/** Start over at loss->next, with the oldest request of the queue. */
 void requester_reset(struct requester *requester, enum requester_state state);
 
 /**

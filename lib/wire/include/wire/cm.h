@@ -99,8 +99,10 @@ enum cm_transport {
 	CM_TRANSPORT_RC = 0,
 	CM_TRANSPORT_UC = 1,
 	CM_TRANSPORT_RD = 2,
-	CM_TRANSPORT_EXTENDED = 3, /* annex A14: XRC where extended_type is 1 */
+	CM_TRANSPORT_EXTENDED = 3, /* annex A14: see extended_type */
 };
+
+#define CM_EXTENDED_XRC 1 /* extended_type of a REQ, annex A14 */
 
 /* Statuses of a SIDR_REP, 12.11.2. */
 enum cm_sidr_status {
@@ -131,7 +133,7 @@ struct cm_path {
 	uint8_t ack_timeout; /* 5 bits: 4.096 us * 2^n */
 };
 
-/* Enhanced connection establishment: options of a vendor's, in a REQ or REP. All zero: none. */
+/* Enhanced connection establishment: options of a vendor in a REQ or REP. All zero: none. */
 struct cm_ece {
 	uint32_t vendor_id; /* 24 bits */
 	uint32_t options;   /* the attribute modifier */
@@ -152,7 +154,7 @@ struct cm_req {
 	uint8_t local_response_timeout;	 /* 5 bits: the sender answers within this time */
 	uint8_t transport;		 /* enum cm_transport */
 	bool flow_control;
-	struct psn psn;	     /* with which its receiver begins to send (12.7.31) */
+	struct psn psn; /* the PSN with which the receiver of the REQ begins to send (12.7.31) */
 	uint8_t retry_count; /* 3 bits */
 	uint16_t pkey;
 	uint8_t mtu; /* 4 bits, enum ibv_mtu */
@@ -198,7 +200,7 @@ struct cm_rep {
 	uint64_t ca_guid;
 };
 
-/** The queue pair of a REP, of any transport service. MT-safe. */
+/** Return the queue pair of a REP, of any transport service. MT-safe. */
 static inline uint32_t cm_rep_qpn(const struct cm_rep *rep)
 {
 	return rep->qpn != 0 ? rep->qpn : rep->eecn;

@@ -50,6 +50,12 @@ static inline bool gid_is_loopback(const uint8_t gid[GID_LEN])
 	       (gid_is_ipv4(gid) && gid[GID_IPV4_OFFSET] == 127);
 }
 
+/** Return true for an IPv6 address that is valid on one link only: fe80::/10. */
+static inline bool gid_is_link_local(const uint8_t gid[GID_LEN])
+{
+	return gid[0] == 0xfe && (gid[1] & 0xc0) == 0x80;
+}
+
 /** Return true for a group's GID: IPv6 ff00::/8, or IPv4 224.0.0.0/4. */
 static inline bool gid_is_multicast(const uint8_t gid[GID_LEN])
 {

@@ -4,18 +4,20 @@
 #define WIRE_HEADERS_H
 
 #include <assert.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 #include <rte_byteorder.h>
 
-#define WIRE_UDP_PORT	   4791	  /* A17.4.1.2 */
-#define WIRE_UDP_SPORT_MIN 0xc000 /* entropy source ports are taken from the dynamic range */
-#define WIRE_PKEY_DEFAULT  0xffff /* 10.9.1: full member of the default partition */
-#define WIRE_QPN_MASK	   0xffffffu
-#define WIRE_QPN_MULTICAST 0xffffffu /* 3.5.10: all queue pairs that are attached to the group */
-#define WIRE_ICRC_LEN	   4
-#define WIRE_MTU_MIN	   256
-#define WIRE_MTU_MAX	   4096
+#define WIRE_UDP_PORT		 4791	/* A17.4.1.2 */
+#define WIRE_UDP_SPORT_MIN	 0xc000 /* entropy source ports are taken from the dynamic range */
+#define WIRE_PKEY_DEFAULT	 0xffff /* 10.9.1: full member of the default partition */
+#define WIRE_PKEY_PARTITION_MASK 0x7fff /* 10.9.1: without the membership bit */
+#define WIRE_QPN_MASK		 0xffffffu
+#define WIRE_QPN_MULTICAST	 0xffffffu /* 3.5.10: all queue pairs that are attached to the group */
+#define WIRE_ICRC_LEN		 4
+#define WIRE_MTU_MIN		 256
+#define WIRE_MTU_MAX		 4096
 /* The longest headers around a payload: IPv6, UDP, BTH, XRCETH, AtomicETH, ICRC. Linux subtracts
  * the same. */
 #define WIRE_OVERHEAD_MAX (40 + 8 + 12 + 4 + 28 + 4)
@@ -125,6 +127,13 @@ uint8_t rnr_timer_code(uint64_t ns);
 /** Return the nanoseconds of a local ACK timeout exponent (4.096 us * 2^exponent), 9.7.6.1.3; 0
  * means none. MT-safe. */
 uint64_t ack_timeout_ns(uint8_t exponent);
+
+/** Return true if a partition key is of the default partition, of a full or a limited member. We
+ * are a full member, which may talk to both (10.9.3). MT-safe. */
+static inline bool wire_is_our_pkey(uint16_t pkey)
+{
+	return (pkey & WIRE_PKEY_PARTITION_MASK) == (WIRE_PKEY_DEFAULT & WIRE_PKEY_PARTITION_MASK);
+}
 
 static inline uint32_t wire_get24(const uint8_t p[3])
 {

@@ -85,7 +85,8 @@ enum packet_status packet_parse(const uint8_t *frame, size_t len, bool checksums
  * a right ICRC. MT-safe; ranges do not overlap.
  *
  * @return
- *   True if the copy was found to be one. Otherwise nothing is known, and packet_icrc_ok decides.
+ *   True: the copy is such a packet. False says nothing about the copy; parse it, and call
+ *   packet_icrc_ok.
  */
 bool packet_copy(uint8_t *to, const uint8_t *from, size_t len);
 

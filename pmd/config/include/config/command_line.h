@@ -13,6 +13,18 @@
 void command_line_rewind(void);
 
 /**
+ * Explain in `error` why getopt_long refused the option that it read last: `code` is '?' or, where
+ * the short options begin with ':', ':' for a missing value. Not MT-safe (getopt).
+ *
+ * @return
+ *   true if `code` means a refusal; false leaves `error` as it was.
+ */
+bool command_line_refused(int code, char **argv, char *error, size_t error_size);
+
+/** Explain in `error` that an argument stands where only options may. */
+void command_line_no_option(const char *argument, char *error, size_t error_size);
+
+/**
  * Remove the file's settings that the command line replaces: a port replaces the file's port, and
  * addresses belong to their port. Call it after the file and before the command line. Not MT-safe.
  *

@@ -42,6 +42,14 @@ enum settings_capture {
 	SETTINGS_CAPTURE_ALL,  /* also packets between processes */
 };
 
+/* How uroce-run shows the device in /sys/class/infiniband and /dev/infiniband. */
+enum settings_view {
+	SETTINGS_VIEW_YES, /* the default: by the first way that is allowed here, if one is */
+	SETTINGS_VIEW_NO,
+	SETTINGS_VIEW_MOUNT,   /* by a mount namespace */
+	SETTINGS_VIEW_PRELOAD, /* by a preloaded library */
+};
+
 struct settings_ip {
 	uint8_t gid[16];    /* ::ffff:a.b.c.d for IPv4 */
 	uint8_t prefix_len; /* of the address as written: 24 in 10.0.0.1/24 */
@@ -49,10 +57,11 @@ struct settings_ip {
 };
 
 struct settings {
-	char netdev[64]; /* a kernel interface, or "" */
-	char port[512];	 /* DPDK device arguments, or ""; at most one of the two is set */
-	char kernel[16]; /* uroced: the kernel interface at the port's kernel end, whose addresses
-			    are used; or "" */
+	char netdev[64];  /* a kernel interface, or "" */
+	char port[512];	  /* DPDK device arguments, or ""; at most one of the two is set */
+	char impair[256]; /* damage that the port does to packets (config/impair.h), or "" */
+	char kernel[16];  /* uroced: the kernel interface at the port's kernel end, whose addresses
+			     are used; or "" */
 	char socket[SETTINGS_SOCKET_MAX]; /* uroced's socket: programs without a port attach to it;
 					     uroced listens on it */
 	char socket_owner[64]; /* user who may attach, by name or number; "": the user of uroced */
@@ -70,9 +79,10 @@ struct settings {
 	uint32_t mtu; /* largest IP packet that the port must carry, in bytes; 0: the port's own MTU
 		       */
 	enum settings_progress progress;
-	int log_level;	      /* enum log_level */
-	bool telemetry;	      /* programs with a port of their own: DPDK's telemetry socket */
-	uint32_t max_qp;      /* uroced: limit per process; 0: as many as there are */
+	enum settings_view view; /* uroce-run's */
+	int log_level;		 /* enum log_level */
+	bool telemetry;		 /* programs with a port of their own: DPDK's telemetry socket */
+	uint32_t max_qp;	 /* uroced: limit per process; 0: as many as there are */
 	uint32_t max_buffers; /* uroced: packet buffers that a process may hold; 0: the maximum */
 	uint64_t max_memory;  /* uroced: bytes that a process may register; 0: no limit */
 	enum settings_capture capture; /* uroced's */
@@ -85,11 +95,12 @@ struct settings {
 void settings_init(struct settings *settings);
 
 /**
- * Set one setting by its name ("netdev", "port", "socket", "socket-owner", "socket-group",
- * "socket-mode", "isolated", "isolated-mode", "hand-over", "ip", "name", "mtu", "progress",
- * "log-level", "telemetry", "file-prefix", "max-qp", "max-memory", "max-buffers", "capture",
- * "without", "secondary", "kernel"). The command line and the file both use it. "ip" may be set
- * several times.
+ * Set one setting by its name ("netdev", "port", "impair", "socket", "socket-owner",
+ * "socket-group", "socket-mode", "isolated", "isolated-mode", "hand-over", "ip", "name", "mtu",
+ * "progress", "log-level", "telemetry", "file-prefix", "max-qp", "max-memory", "max-buffers",
+ * "capture", "without", "secondary", "kernel", "view"). The command line and the file both use it.
+ * "ip" may be set several times. "netdev" and "port" also take "impair,ARGS,next=PORT", which sets
+ * "impair" too.
  *
  * @param error
  *   On failure: one line that says what is wrong with the value and what would be right.

@@ -8,7 +8,8 @@
 /** Take over DPDK's log for the life of the process. Not MT-safe. 0 or -errno. */
 int eal_log_open(void);
 
-/** Start to remember the calling thread's DPDK errors, and to redirect stderr. Not MT-safe. */
+/** Start to remember the calling thread's DPDK errors, and to redirect stderr. Do nothing before
+ * eal_log_open. Not MT-safe. */
 void eal_log_capture(void);
 
 /** Stop the capture: stderr is the program's again. Not MT-safe. */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Starts DPDK's runtime (EAL) inside a program that does not use DPDK itself. */
+/* Starts DPDK's runtime (EAL) inside a program, or joins the EAL of a program that uses DPDK
+ * itself. */
 #ifndef EAL_RUNTIME_H
 #define EAL_RUNTIME_H
 
@@ -21,19 +22,18 @@ struct runtime_config {
 
 /**
  * Start EAL, once in a process. Not MT-safe. An error is logged in one line, with its remedy. The
- * program's visible state is preserved (footprint.h).
+ * program's visible state is preserved (footprint.h). If the program has started EAL itself, use
+ * that one, whatever the configuration.
  *
  * @return
- *   0 or -errno.
+ *   0; -EALREADY: a secondary was asked for in a program that runs EAL itself; or another -errno.
  */
 int runtime_start(const struct runtime_config *config);
 
-/** Note that the program has started EAL itself: runtime_start will use that. Not MT-safe. */
-void runtime_adopt(void);
-
 /**
  * Wait until EAL's interrupt thread has handled all registrations; it opens a descriptor for each.
- * Then make it drop its privileges. Not MT-safe.
+ * Then make it drop its privileges. Do nothing if EAL was not started, or is the program's. Not
+ * MT-safe.
  */
 void runtime_settle(void);
 

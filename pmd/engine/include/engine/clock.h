@@ -17,7 +17,7 @@ struct engine_clock {
 	uint64_t ns_per_tsc; /* << CLOCK_SHIFT */
 };
 
-/* If the rate is 0, ask EAL for it; EAL must have started. */
+/* Initialise a clock. If the rate is 0, ask EAL for it; EAL must have started. */
 static inline void clock_init(struct engine_clock *clock, uint64_t tsc_hz)
 {
 	struct timespec now;

@@ -21,6 +21,7 @@
 #include "port/dma.h"
 
 struct device;
+struct display;
 struct report;
 
 /* Timers fire after this many frames even if the port still delivers full bursts. No port's ring
@@ -60,6 +61,7 @@ struct engine {
 
 	uint8_t linear[PACKET_FRAME_MAX]; /* a received frame in one piece; only rx.c uses it */
 	bool lost;			  /* the port is lost for ever */
+	struct display *display;	  /* what files show of the device; NULL: no view */
 	struct report *report;		  /* what monitoring programs read; NULL: no report */
 
 	int canary_fd; /* the report's descriptor, checked periodically; or -1 */

@@ -95,6 +95,11 @@ bool link_refresh(struct link *link);
  */
 size_t link_input(struct link *link, uint8_t *frame, size_t len, uint64_t now_ns, uint8_t *reply);
 
+/** Learn the neighbour that has sent us a connection message, if it is not known. Do nothing where
+ * the kernel or an owner keeps the neighbours. Engine's lock. */
+void link_hear(struct link *link, int32_t vlan, const uint8_t gid[GID_LEN], const uint8_t mac[6],
+	       uint64_t now_ns);
+
 /** Join a multicast group. Engine's lock. 0 or -errno. */
 int link_join(struct link *link, const uint8_t gid[GID_LEN], uint64_t now_ns);
 

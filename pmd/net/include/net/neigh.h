@@ -41,6 +41,10 @@ struct neigh_table {
 	size_t next_victim;
 };
 
+/** Return true if a neighbour is known and its entry not too old. Changes nothing. */
+bool neigh_is_known(const struct neigh_table *table, int32_t vlan, const uint8_t gid[GID_LEN],
+		    uint64_t now_ns);
+
 /**
  * Look up a neighbour. If it is unknown or its entry too old, the entry becomes wanted.
  *

@@ -26,8 +26,6 @@ struct addresses {
 	size_t count;
 };
 
-bool address_is_link_local(const uint8_t gid[GID_LEN]);
-
 /** Make the link-local address of a MAC address (RFC 4291, appendix A). MT-safe. */
 void address_link_local(const uint8_t mac[6], uint8_t gid[GID_LEN]);
 

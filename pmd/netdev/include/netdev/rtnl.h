@@ -31,7 +31,8 @@ int rtnl_local(const uint8_t gid[GID_LEN], unsigned int *ifindex);
  * Look up a neighbour on an interface. MT-safe.
  *
  * @param confirmed
- *   True: the kernel has confirmed the entry recently. False: it is old, and may be asked for
+ *   True: the kernel has confirmed the entry recently. False: the entry is old, and the caller may
+ *   ask for the address
  * again.
  * @return
  *   0, -ENOENT, or -errno.

@@ -38,7 +38,7 @@ struct arbiter_slot {
 	uint32_t id_value;
 };
 
-/* One thread at a time. */
+/* The arbiter of a device. Only one thread at a time may use this struct. */
 struct arbiter {
 	struct arbiter_slot slots[SPACES_SLOTS];
 	struct ids ids;
@@ -76,8 +76,8 @@ void arbiter_destroy(struct arbiter *arbiter);
 int arbiter_begin(struct arbiter *arbiter, uint16_t slot, user_t user, uint64_t now_ns,
 		  uint32_t *id_value);
 
-/** Remove a process that has ended: its ports are free at once, its ids rest, and its peers will be
- * told. Does nothing if the process was not added. */
+/** Remove a process that has ended: its ports are free at once, its ids are in quarantine, and its
+ * peers will be told. Does nothing if the process was not added. */
 void arbiter_end(struct arbiter *arbiter, uint16_t slot, uint64_t now_ns);
 
 /** Do cm_ports_ops.claim for a process. The address is one of the device's or a loopback one. */
@@ -86,6 +86,8 @@ int arbiter_claim(struct arbiter *arbiter, uint16_t slot, struct cm_port_claim *
 
 /** Do cm_ports_ops.listen and release for a process. */
 int arbiter_listen(struct arbiter *arbiter, uint16_t slot, uint32_t id);
+int arbiter_change(struct arbiter *arbiter, uint16_t slot, uint32_t id, uint8_t ip_version,
+		   bool reuse);
 int arbiter_release(struct arbiter *arbiter, uint16_t slot, uint32_t id);
 
 /**

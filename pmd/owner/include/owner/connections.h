@@ -51,7 +51,7 @@ struct connections_slot {
 	uint32_t own_count;
 };
 
-/* One thread at a time. */
+/* The connections of a device's processes. Only one thread at a time may use this struct. */
 struct connections {
 	uint32_t seed;
 	struct connections_bucket by_id[CONNECTIONS_BUCKETS];

@@ -18,17 +18,19 @@
 #define IDS_MASK   ((IDS_BLOCKS - 1) << IDS_SHIFT)
 #define IDS_NONE   LEASE_NONE
 
-/* Longer than a peer with Linux's timeouts waits before it retransmits a message. */
-#define IDS_REST_NS UINT64_C(16000000000)
+/* Quarantine of a block whose process has ended: longer than a peer with Linux's timeouts waits
+ * before it retransmits a message. */
+#define IDS_QUARANTINE_NS UINT64_C(16000000000)
 
-/* Blocks that an untrusted user may have, including those that rest after its processes ended. */
+/* Blocks that an untrusted user may have, including those in quarantine after its processes have
+ * ended. */
 #define IDS_USER_MAX 256
 
-/* One thread at a time. */
+/* The blocks of ids of a device. Only one thread at a time may use this struct. */
 struct ids {
-	uint16_t slots[IDS_BLOCKS];	/* the slot that has the block, or IDS_NONE */
-	uint64_t rested_ns[IDS_BLOCKS]; /* of a free block: when its rest ends */
-	user_t users[IDS_BLOCKS];	/* the user that has it, or had it last */
+	uint16_t slots[IDS_BLOCKS];		/* the slot that has the block, or IDS_NONE */
+	uint64_t quarantine_end_ns[IDS_BLOCKS]; /* of a free block: end of its quarantine */
+	user_t users[IDS_BLOCKS];		/* the user that has it, or had it last */
 };
 
 /** Make all blocks free. */
@@ -38,12 +40,13 @@ void ids_init(struct ids *ids);
  * Give a block.
  *
  * @param user
- *   USER_TRUSTED: if all free blocks rest, it may have the one that has rested the longest.
+ *   USER_TRUSTED: if all free blocks are in quarantine, it may have the one whose quarantine ends
+ *   first.
  * @param value
  *   Set to the bits in IDS_MASK of its ids.
  * @return
- *   0; -ENOSPC; -EAGAIN: the user's blocks, with those that rest, are too many; -EIO: there are
- *   no random numbers.
+ *   0; -ENOSPC; -EAGAIN: the user has too many blocks, with those in quarantine; -EIO: there are no
+ *   random numbers.
  */
 int ids_alloc(struct ids *ids, uint16_t slot, uint64_t now_ns, user_t user, uint32_t *value);
 

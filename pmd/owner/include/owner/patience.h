@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The time that packets wait for a process that does not take them. For a trusted process each
- * packet that it takes renews the time. An isolated process could take one packet now and then to
- * make all others wait, so it earns a little time with each packet that it takes.
+ * The time that packets wait for a process that does not take them. For a trusted process, each
+ * packet that it takes renews the full time. An isolated process could take one packet now and
+ * then, and so make all others wait. Therefore it earns only a little time with each packet that it
+ * takes.
  */
 #ifndef OWNER_PATIENCE_H
 #define OWNER_PATIENCE_H
@@ -18,11 +19,12 @@
 
 /* All zero: no packet has waited for the process. */
 struct patience {
-	uint64_t since_ns; /* since then it has taken no packet; 0: it takes packets */
+	uint64_t since_ns; /* time since which it has taken no packet; 0: it takes packets */
 	uint64_t spent_ns; /* time of earlier waits that was not earned again */
 };
 
-/** The process took no packet. Return true if the packet shall wait; false: drop it. */
+/** Note that the process took no packet. Return true if the packet must wait, or false if it must
+ * be dropped. */
 static inline bool patience_waits(struct patience *patience, uint64_t now_ns)
 {
 	if (patience->since_ns == 0)
@@ -30,13 +32,13 @@ static inline bool patience_waits(struct patience *patience, uint64_t now_ns)
 	return patience->spent_ns + (now_ns - patience->since_ns) < PATIENCE_NS;
 }
 
-/** A trusted process took a packet. */
+/** Note that a trusted process took a packet. */
 static inline void patience_renew(struct patience *patience)
 {
 	patience->since_ns = 0;
 }
 
-/** An untrusted process took a packet. */
+/** Note that an untrusted process took a packet. */
 static inline void patience_earn(struct patience *patience, uint64_t now_ns)
 {
 	if (patience->since_ns != 0) {

@@ -36,7 +36,7 @@ struct repeat {
 	uint16_t slot;
 };
 
-/* One thread at a time. */
+/* The requests of a device's peers. Only one thread at a time may use this struct. */
 struct repeats {
 	uint32_t seeds[2]; /* random, so that nobody can make requests that displace a chosen one */
 	struct repeat sets[REPEATS_SETS][REPEATS_WAYS];

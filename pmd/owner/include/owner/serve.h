@@ -56,12 +56,12 @@ struct serve_totals {
 	uint32_t blocks_used;  /* of queue pair numbers */
 	uint32_t groups;       /* multicast memberships of processes */
 	uint32_t processes;
-	uint64_t attached;	    /* ever */
-	uint64_t ended;		    /* of these */
+	uint64_t attached;	    /* processes that have attached so far */
+	uint64_t ended;		    /* those of them that have ended */
 	uint64_t rx_packets;	    /* from the port */
 	uint64_t tx_packets;	    /* to the port */
 	uint64_t handed_over;	    /* from process to process, through the owner */
-	uint64_t lanes;		    /* made between processes, ever */
+	uint64_t lanes;		    /* made between processes so far */
 	uint64_t lane_packets;	    /* through the open lanes, as the processes say */
 	uint64_t rx_dropped;	    /* frames from the port: in too many segments, or without room
 				       for their tag */

@@ -27,7 +27,7 @@
 struct spaces_port;
 LIST_HEAD(spaces_list, spaces_port);
 
-/* One thread at a time. */
+/* The port spaces of a device. Only one thread at a time may use this struct. */
 struct spaces {
 	struct spaces_list by_port[SPACES_BUCKETS];
 	/* Listening ports: there are few with one number, however many are bound with REUSEADDR. */
@@ -56,6 +56,11 @@ int spaces_claim(struct spaces *spaces, uint16_t slot, user_t user, struct cm_po
 /** Start to send requests for a port to its slot, as cm_ports_ops.listen. 0;
  * -EINVAL: the slot has no such port; -EADDRINUSE. */
 int spaces_listen(struct spaces *spaces, uint16_t slot, uint32_t id);
+
+/** Change a port that is bound, as cm_ports_ops.change. 0; -EINVAL: the slot has no such port, the
+ * port is listened on, or cannot have the version; -EADDRINUSE. */
+int spaces_change(struct spaces *spaces, uint16_t slot, uint32_t id, uint8_t ip_version,
+		  bool reuse);
 
 /** Free a port. 0, or -EINVAL: the slot has no such port. */
 int spaces_release(struct spaces *spaces, uint16_t slot, uint32_t id);

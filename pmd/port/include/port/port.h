@@ -10,6 +10,7 @@
 #include <rte_mbuf.h>
 
 #include "config/devargs.h"
+#include "impair/counts.h"
 
 /* Kinds of a port's access to packet buffers. */
 enum port_dma {
@@ -47,18 +48,22 @@ struct port;
 
 /*
  * Operations of a kind of port: DPDK's ports (ethdev.h), packet sockets (port/interface.h), memif
- * (port/memif_caller.h), an application's port (port/guest.h), a port that another process has
- * (attach/attach.h). `arg` is the port's ops_arg. Engine's thread or lock, except open and
- * destroy.
+ * (port/memif_caller.h), no network (local_port.h), an application's port (port/guest.h), a port
+ * that another process has (attach/attach.h), any of these with a bad network in front
+ * (port/impair.h). `arg` is the port's ops_arg. Engine's thread or lock, except open and destroy.
  */
 struct port_ops {
 	/* Open a prepared port (port_open). NULL: the port was opened when it got its table. */
 	int (*open)(void *arg);
-	/* Sets port.rx_cut if more packets wait than it returns. */
+	/* Receive up to `n` packets. Set port.rx_cut if more packets wait. */
 	uint16_t (*rx_burst)(void *arg, struct rte_mbuf **mbufs, uint16_t n);
-	/* If port.spares_icrc is set, port_set_local_qpn was called for each packet. A dropped
-	 * packet counts as sent, and is counted in port.tx_too_long. */
+	/* Send packets, and return how many the port took. If port.spares_icrc is set,
+	 * port_set_local_qpn was called for each packet. A packet that the port drops counts as
+	 * taken, and also in tx_too_long, tx_refused or tx_unconnected. */
 	uint16_t (*tx_burst)(void *arg, struct rte_mbuf **mbufs, uint16_t n);
+	/* Return the nanoseconds until rx_burst must be called even if no frame arrives, because
+	 * the port itself holds packets back; UINT64_MAX: it holds none. NULL: it never does. */
+	uint64_t (*due_ns)(void *arg);
 	/* Prefetch for a packet of at least `len` bytes that will be sent soon, after `ahead`
 	 * others. May be NULL. */
 	void (*expect)(void *arg, uint32_t ahead, uint32_t len);
@@ -116,13 +121,13 @@ struct port {
 	uint32_t mtu_bytes;  /* largest IP packet; 0 until port_open if the port decides */
 	uint32_t mbuf_bytes; /* room of one packet buffer, without headroom */
 	uint32_t mbufs;
-	bool waits_for_server;	/* no packet arrives before another program has made the link */
+	bool link_needs_server; /* no packet arrives before another program has made the link */
 	bool opens_files;	/* the connection's thread opens a socket by its name */
 	bool through_kernel;	/* each packet costs a system call */
 	bool lcores_are_others; /* the application runs DPDK itself and owns the lcores */
-	bool watched;		/* set before port_prepare: pdump shall see the packets */
+	bool watched;		/* set before port_prepare: pdump must see the packets */
 
-	/* Makes the pool instead of port_open, in memory that suits `dma`; may be NULL. 0 or -errno
+	/* Make the pool instead of port_open, in memory that suits `dma`. May be NULL. 0 or -errno
 	 * (logged). */
 	int (*make_pool)(struct port *port);
 	void *make_pool_arg;
@@ -156,6 +161,9 @@ struct port {
 	struct port_drops tx_too_long;	  /* packets too long for the port */
 	struct port_drops tx_refused;	  /* packets that a kernel interface did not take */
 	struct port_drops tx_unconnected; /* packets dropped while the port had no connection */
+
+	/* damage done on purpose (port/impair.h); NULL: the port is not impaired */
+	const struct impair_counts *impaired;
 
 	bool armed; /* the next frame interrupts; atomic */
 };
@@ -291,6 +299,14 @@ static inline uint16_t port_tx_burst(const struct port *port, struct rte_mbuf **
 	if (!port->started)
 		return 0;
 	return port->ops->tx_burst(port->ops_arg, mbufs, n);
+}
+
+/** Return the nanoseconds until port_rx_burst must be called even if no frame arrives; UINT64_MAX:
+ * never. Engine's lock. */
+static inline uint64_t port_due_ns(const struct port *port)
+{
+	return likely(!port->ops->due_ns) || !port->started ? UINT64_MAX
+							    : port->ops->due_ns(port->ops_arg);
 }
 
 /** Prefetch the buffer of a packet that is being made. Engine's thread. */

@@ -27,7 +27,7 @@ struct psock;
 /* A value of `port` in a received mbuf: its ICRC is verified. */
 #define PSOCK_VERIFIED (UINT16_MAX - 2)
 
-/* One thread at a time, unless said otherwise. */
+/* All functions: one thread at a time, unless said otherwise. */
 
 /**
  * Make a socket that receives nothing yet, so that a filter can be put on it.

@@ -14,18 +14,20 @@
 #define BLOCKS	    (1u << (24 - BLOCK_SHIFT))
 #define BLOCK_NONE  LEASE_NONE
 
-/* Time for which peers may retransmit to a process that has died, with the usual timeouts. */
-#define BLOCK_REST_NS UINT64_C(4000000000)
+/* Quarantine of a block whose process has ended: the time for which peers with usual timeouts
+ * retransmit to that process. */
+#define BLOCK_QUARANTINE_NS UINT64_C(4000000000)
 
-/* Blocks that an untrusted user may have, including those that rest after its processes ended. */
+/* Blocks that an untrusted user may have, including those in quarantine after its processes have
+ * ended. */
 #define BLOCKS_USER_MAX 64
 
-/* One thread at a time. */
+/* The blocks of a port. Only one thread at a time may use this struct. */
 struct blocks {
-	uint16_t slots[BLOCKS];	    /* the slot that has the block, or BLOCK_NONE */
-	uint64_t rested_ns[BLOCKS]; /* of a free block: when its rest ends */
-	user_t users[BLOCKS];	    /* the user that has it, or had it last */
-	uint32_t next;		    /* index where the search for a free block begins */
+	uint16_t slots[BLOCKS];		    /* the slot that has the block, or BLOCK_NONE */
+	uint64_t quarantine_end_ns[BLOCKS]; /* of a free block: end of its quarantine */
+	user_t users[BLOCKS];		    /* the user that has it, or had it last */
+	uint32_t next;			    /* index where the search for a free block begins */
 	uint32_t used;
 };
 
@@ -34,13 +36,14 @@ int blocks_init(struct blocks *blocks);
 
 /**
  * Give a block. Blocks are given in turn: a block that came back is given again after all others,
- * when its rest has ended.
+ * and not before the end of its quarantine.
  *
  * @param user
- *   USER_TRUSTED: if all free blocks rest, it may have the one that has rested the longest.
+ *   USER_TRUSTED: if all free blocks are in quarantine, it may have the one whose quarantine ends
+ *   first.
  * @return
- *   Its first queue pair number; -ENOSPC; -EAGAIN: the user's blocks, with those that rest, are too
- *   many.
+ *   Its first queue pair number; -ENOSPC; -EAGAIN: the user has too many blocks, with those in
+ *   quarantine.
  */
 int blocks_alloc(struct blocks *blocks, uint16_t slot, uint64_t now_ns, user_t user);
 

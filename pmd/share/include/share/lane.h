@@ -38,7 +38,7 @@
 /* The longest packet that needs no buffer. */
 #define LANE_SHORT_BYTES (LANE_SLOT_BYTES - sizeof(uint64_t))
 
-/* One process's end. */
+/* The end of one process. */
 struct lane_side {
 	uint32_t ready
 		__rte_cache_aligned; /* atomic: the process has mapped the lane and polls it */
@@ -53,7 +53,7 @@ struct lane_slot {
 
 static_assert(sizeof(struct lane_slot) == LANE_SLOT_BYTES, "a slot is that long");
 
-/* One direction, in shared memory. All zero: empty. */
+/* One direction of a lane, in shared memory. All zero: empty. */
 struct lane_ring {
 	/* atomic; free-running; written by the sender: no packet was put at or after it */
 	uint32_t prod __rte_aligned(LANE_SLOT_BYTES);

@@ -13,10 +13,11 @@
 #include "share/layout.h"
 
 #define LEDGER_OWNER UINT16_MAX /* held by the owner: in its pool or port, or being forwarded */
-/* A process that has ended had lent it to another process, which still uses it. */
+/* Held by nobody: a process that has ended had lent the buffer to another process, which still uses
+ * it. */
 #define LEDGER_ASIDE (UINT16_MAX - 1)
 
-/* One thread at a time. */
+/* The ledger of a port. Only one thread at a time may use this struct. */
 struct ledger {
 	uint16_t *holders; /* of each buffer */
 	uint32_t *held;	   /* by slot: how many it holds */

@@ -11,13 +11,13 @@
 #include "netdev/addresses.h"
 
 /* Both ends must be of one build. An end with another number is refused with a message. */
-#define SHARE_VERSION 5
+#define SHARE_VERSION 6
 
 #define SHARE_UNIQUE_MAX 512
 #define SHARE_STATUS_MAX 16384
 
 enum share_message_type {
-	SHARE_HELLO = 0x75726f63, /* process: asks for a slot; with its report's descriptor */
+	SHARE_HELLO = 0x75726f63, /* process: request for a slot; with its report's descriptor */
 	SHARE_WELCOME,		  /* owner: the slot, or why not (result); with descriptors */
 	SHARE_STATUS, /* anybody: asks for the status. The answer is text, in messages, until EOF */
 	SHARE_ADDRESSES, /* owner, unrequested: the port's addresses or link have changed */
@@ -25,12 +25,14 @@ enum share_message_type {
 	SHARE_RESOLVE,	 /* process: link_resolve */
 	SHARE_JOIN,	 /* process: link_join */
 	SHARE_LEAVE,	 /* process: link_leave */
-	SHARE_REPLY,	 /* owner: reply to these four, SHARE_CLAIM and SHARE_LISTEN */
-	SHARE_LANE,	 /* owner, unrequested: a lane with another process; with descriptors */
-	SHARE_MEMIF,	 /* isolated process: passes its memif socket; no reply */
-	SHARE_CLAIM,	 /* process: cm_ports_ops.claim */
-	SHARE_LISTEN,	 /* process: cm_ports_ops.listen */
-	SHARE_RELEASE,	 /* process: cm_ports_ops.release; no reply */
+	/* owner: reply to these four, SHARE_CLAIM, SHARE_LISTEN and SHARE_CHANGE */
+	SHARE_REPLY,
+	SHARE_LANE,    /* owner, unrequested: a lane with another process; with descriptors */
+	SHARE_MEMIF,   /* isolated process: passes its memif socket; no reply */
+	SHARE_CLAIM,   /* process: cm_ports_ops.claim */
+	SHARE_LISTEN,  /* process: cm_ports_ops.listen */
+	SHARE_RELEASE, /* process: cm_ports_ops.release; no reply */
+	SHARE_CHANGE,  /* process: cm_ports_ops.change */
 };
 
 /* Descriptors that come with a welcome, in this order. */
@@ -61,7 +63,7 @@ struct share_offer {
 /* A struct cm_port_claim in a message; not trusted. */
 struct share_claim {
 	uint32_t space;
-	uint32_t id; /* reply to SHARE_CLAIM; SHARE_LISTEN, SHARE_RELEASE */
+	uint32_t id; /* reply to SHARE_CLAIM; SHARE_LISTEN, SHARE_CHANGE, SHARE_RELEASE */
 	int32_t vlan_id;
 	uint16_t port; /* in the reply: the port that was given */
 	uint8_t ip_version;
@@ -108,7 +110,8 @@ struct share_message {
 	struct share_offer offer;   /* SHARE_LANE */
 	struct link_hop hop;	    /* reply to SHARE_ROUTE */
 	uint8_t mac[6];		    /* reply to SHARE_RESOLVE */
-	struct share_claim claim;   /* SHARE_CLAIM and its reply, SHARE_LISTEN, SHARE_RELEASE */
+	/* SHARE_CLAIM and its reply, SHARE_LISTEN, SHARE_CHANGE, SHARE_RELEASE */
+	struct share_claim claim;
 };
 
 struct sockaddr_un;

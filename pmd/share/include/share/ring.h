@@ -27,7 +27,7 @@ struct share_ring_memory {
 	uint64_t words[] __rte_cache_aligned;
 };
 
-/* One side's view. One thread at a time. */
+/* The view of one side. Only one thread at a time may use it. */
 struct share_ring {
 	struct share_ring_memory *memory;
 	uint32_t size;	/* a power of two */
@@ -47,7 +47,7 @@ static inline void share_ring_init(struct share_ring *ring, void *memory, uint32
 	*ring = (struct share_ring){.memory = memory, .size = size};
 }
 
-/** Putting side: return how many words have room. */
+/** Return how many words have room. For the putting side. */
 static inline uint32_t share_ring_room(struct share_ring *ring)
 {
 	/* Acquire: the words below it have been read, and may be overwritten. Pairs with
@@ -77,7 +77,7 @@ static inline uint32_t share_ring_put(struct share_ring *ring, const uint64_t *w
 	return n;
 }
 
-/** Taking side: return how many words wait. */
+/** Return how many words wait. For the taking side. */
 static inline uint32_t share_ring_count(struct share_ring *ring)
 {
 	ring->other = __atomic_load_n(&ring->memory->prod, __ATOMIC_ACQUIRE);

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A private network for one command: an uroced of its own, which ends with the command. */
+#ifndef UROCE_RUN_LOCAL_H
+#define UROCE_RUN_LOCAL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct settings;
+
+#define LOCAL_DEVICES_MAX 16 /* SETTINGS_PORTS_MAX: ports of one uroced */
+
+/**
+ * Start an uroced with `devices` devices that are connected to no network, and wait until it
+ * serves. It ends, and its directory is removed, when the calling process ends in any way, also
+ * after exec. The caller gets no child and no open descriptor. Not MT-safe (environment, fork).
+ *
+ * @param settings
+ *   The device's name (if there is one device) and the log level are used. `socket` is set.
+ * @param bin_dir
+ *   Absolute directory of uroce-run.
+ * @return
+ *   0, or -errno with `error`. If uroced itself fails, it has printed why.
+ */
+int local_start(struct settings *settings, uint32_t devices, const char *bin_dir, char *error,
+		size_t error_size);
+
+/**
+ * Write the configuration file of the uroced. MT-safe.
+ *
+ * @param dir
+ *   Directory of the file, `uroced.conf`, and of the socket that it names.
+ * @return
+ *   0 or -errno.
+ */
+int local_write_config(const char *dir, const struct settings *settings, uint32_t devices);
+
+/**
+ * Return true if nobody else can replace what we make in a directory, and if its name can stand in
+ * a configuration file. After su or sudo, XDG_RUNTIME_DIR may name another user's directory.
+ * MT-safe.
+ *
+ * @param dir
+ *   May be NULL.
+ */
+bool local_is_own_dir(const char *dir);
+
+#endif

@@ -1,0 +1,301 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Makes the program's view. uroce-run becomes the program, so a process of its own is the server:
+ * it has no parent to wait for it, and ends when the program has ended and no process of the view
+ * has a device any more.
+ */
+#include "run_view.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <rte_common.h>
+
+#include "config/settings.h"
+#include "view/mount.h"
+#include "view/serve.h"
+#include "view/tree.h"
+
+#define PRELOAD	      "liburoce-view.so"
+#define TREE_TEMPLATE "uroce-view-XXXXXX"
+
+/* From the directory of libibverbs.so.1: installed, and in a build tree. */
+static const char *const preload_dirs[] = {"view", "../viewpreload"};
+
+/* Where the files are if they are not mounted; the first that works. */
+static const char *const tree_parents[] = {"/dev/shm", "/tmp"};
+
+static int view_refuse(int code, const char *what, char *error, size_t error_size)
+{
+	snprintf(error, error_size, "view: %s: %s", what, strerror(code));
+	return -code;
+}
+
+int view_find_preload(const char *library, char *path, size_t path_size, char *error,
+		      size_t error_size)
+{
+	char *real;
+
+	for (size_t i = 0; i < RTE_DIM(preload_dirs); i++) {
+		if (snprintf(path, path_size, "%s/%s/" PRELOAD, library, preload_dirs[i]) >=
+		    (int)path_size)
+			continue;
+		real = realpath(path, NULL);
+		if (!real)
+			continue;
+		snprintf(path, path_size, "%s", real);
+		free(real);
+		if (strpbrk(path, ": $") == NULL)
+			return 0;
+		snprintf(error, error_size,
+			 "view: %s: the dynamic linker preloads nothing whose name contains ' ', "
+			 "':' or '$'; move uroce",
+			 path);
+		return -EINVAL;
+	}
+	snprintf(error, error_size, "view: " PRELOAD " is not below %s; install uroce again",
+		 library);
+	return -ENOENT;
+}
+
+/* Describe the device as far as the settings do. The process that opens the device knows more. */
+static size_t view_expect(const struct settings *settings, struct view_facts *facts)
+{
+	/* uroced chooses the names of its devices. */
+	if (settings->netdev[0] == '\0' && settings->port[0] == '\0')
+		return 0;
+	*facts = (struct view_facts){.state = IBV_PORT_DOWN, .active_width = 1, .active_speed = 1};
+	snprintf(facts->name, sizeof(facts->name), "%s", settings->name);
+	snprintf(facts->netdev, sizeof(facts->netdev), "%.15s", settings->netdev);
+	snprintf(facts->fw_ver, sizeof(facts->fw_ver), "%s", UROCE_VERSION);
+	for (size_t i = 0; i < settings->ip_count && i < VIEW_GIDS_MAX - 1; i++)
+		memcpy(facts->gids[i + 1].raw, settings->ips[i].gid, sizeof(facts->gids[0].raw));
+	return 1;
+}
+
+static int compare_numbers(const void *a, const void *b)
+{
+	return *(const int *)a - *(const int *)b;
+}
+
+/* Close all descriptors from 3 on except these. */
+static void close_others(int one, int two, int three)
+{
+	int keep[] = {2, one, two, three};
+
+	qsort(keep, RTE_DIM(keep), sizeof(keep[0]), compare_numbers);
+	for (size_t i = 1; i < RTE_DIM(keep); i++)
+		if (keep[i] > keep[i - 1] + 1)
+			close_range((unsigned int)keep[i - 1] + 1, (unsigned int)keep[i] - 1, 0);
+	close_range((unsigned int)keep[RTE_DIM(keep) - 1] + 1, ~0U, 0);
+}
+
+/* The server keeps nothing of the caller's: neither its session nor its directory nor its files. */
+static int server_detach(void)
+{
+	const int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+	sigset_t none;
+
+	if (null < 0 || setsid() < 0 || chdir("/") != 0)
+		return -errno;
+	for (int fd = 0; fd <= 2; fd++)
+		if (dup2(null, fd) < 0)
+			return -errno;
+	sigemptyset(&none);
+	sigprocmask(SIG_SETMASK, &none, NULL);
+	for (int number = 1; number < NSIG; number++)
+		signal(number, SIG_DFL);
+	signal(SIGHUP, SIG_IGN);
+	signal(SIGINT, SIG_IGN);
+	signal(SIGPIPE, SIG_IGN);
+	umask(022);
+	prctl(PR_SET_NAME, "uroce-view");
+	return 0;
+}
+
+/* A view whose server is about to start. */
+struct view_plan {
+	int root;
+	const char *dir; /* to be removed in the end; NULL: a file system that ends by itself */
+	mode_t mode;	 /* of the table */
+	struct view_facts expected;
+	size_t expected_count;
+};
+
+/* Move a descriptor away from those of stdin, stdout and stderr. */
+static int move_up(int fd)
+{
+	return fd > 2 ? fd : fcntl(fd, F_DUPFD_CLOEXEC, 3);
+}
+
+static void server_run(const struct view_plan *plan, struct view_server *server, int ready,
+		       pid_t program)
+{
+	server->root = move_up(plan->root);
+	server->bell = move_up(server->bell);
+	ready = move_up(ready);
+	if (server_detach() != 0)
+		return;
+	close_others(server->root, server->bell, ready);
+	/* The program cannot have ended: it waits for `ready`. */
+	server->watched = (int)syscall(SYS_pidfd_open, program, 0);
+	if (server->watched >= 0)
+		view_serve(server, ready);
+	if (plan->dir)
+		view_tree_remove(AT_FDCWD, plan->dir);
+}
+
+/* Start the server, and wait until the files are there. */
+static int view_start_server(const struct view_plan *plan, char *error, size_t error_size)
+{
+	struct view_server server = {
+		.expected = &plan->expected,
+		.expected_count = plan->expected_count,
+	};
+	const pid_t program = getpid();
+	int ready[2], rc = 0;
+	pid_t child;
+	char byte;
+
+	server.table = view_table_create(plan->root, plan->mode, &server.bell);
+	if (!server.table || pipe2(ready, O_CLOEXEC) != 0)
+		return view_refuse(errno, "cannot make its table", error, error_size);
+	child = fork();
+	if (child == 0) {
+		/* Not a child of the program, which might wait for it. */
+		if (fork() == 0)
+			server_run(plan, &server, ready[1], program);
+		_exit(0);
+	}
+	close(ready[1]);
+	if (child < 0)
+		rc = view_refuse(errno, "cannot start its server", error, error_size);
+	else if (waitpid(child, NULL, 0) < 0 || read(ready[0], &byte, 1) != 1)
+		rc = view_refuse(ECHILD, "its server does not start", error, error_size);
+	close(ready[0]);
+	close(server.bell);
+	munmap(server.table, sizeof(*server.table));
+	return rc;
+}
+
+/* Make the directories with the modes that they shall have, whatever the user's umask. */
+static int view_begin(int root)
+{
+	const mode_t mask = umask(022);
+	const int rc = view_tree_begin(root);
+
+	umask(mask);
+	return rc;
+}
+
+static int view_by_mount(const struct settings *settings, enum view_way way, char *error,
+			 size_t error_size)
+{
+	struct view_plan plan = {.mode = 0666};
+	int rc;
+
+	plan.expected_count = view_expect(settings, &plan.expected);
+	plan.root = view_mount(way, view_begin, error, error_size);
+	if (plan.root < 0)
+		return plan.root;
+	rc = view_start_server(&plan, error, error_size);
+	close(plan.root);
+	if (rc == 0 && setenv(VIEW_VARIABLE, "/", 1) != 0)
+		rc = view_refuse(ENOMEM, "environment", error, error_size);
+	return rc;
+}
+
+/* Make the directory of the files, and open it. */
+static int view_make_dir(char *dir, size_t size, char *error, size_t error_size)
+{
+	int root;
+
+	for (size_t i = 0; i < RTE_DIM(tree_parents); i++) {
+		snprintf(dir, size, "%s/" TREE_TEMPLATE, tree_parents[i]);
+		if (!mkdtemp(dir))
+			continue;
+		root = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+		if (root >= 0 && fchmod(root, 0755) == 0 && view_begin(root) == 0)
+			return root;
+		if (root >= 0)
+			close(root);
+		view_tree_remove(AT_FDCWD, dir);
+	}
+	return view_refuse(errno, "no directory for its files in /dev/shm and /tmp", error,
+			   error_size);
+}
+
+static int view_set_preload(const char *preload, const char *dir)
+{
+	const char *old = getenv("LD_PRELOAD");
+	char *list = NULL;
+	int rc;
+
+	if (setenv(VIEW_VARIABLE, dir, 1) != 0)
+		return -ENOMEM;
+	if (!old || *old == '\0')
+		return setenv("LD_PRELOAD", preload, 1);
+	if (asprintf(&list, "%s:%s", preload, old) < 0)
+		return -ENOMEM;
+	rc = setenv("LD_PRELOAD", list, 1);
+	free(list);
+	return rc;
+}
+
+static int view_by_preload(const struct settings *settings, const char *library, char *error,
+			   size_t error_size)
+{
+	char preload[PATH_MAX], dir[64];
+	struct view_plan plan = {.mode = 0600, .dir = dir};
+	int rc;
+
+	rc = view_find_preload(library, preload, sizeof(preload), error, error_size);
+	if (rc != 0)
+		return rc;
+	plan.expected_count = view_expect(settings, &plan.expected);
+	plan.root = view_make_dir(dir, sizeof(dir), error, error_size);
+	if (plan.root < 0)
+		return plan.root;
+	rc = view_start_server(&plan, error, error_size);
+	close(plan.root);
+	if (rc != 0) {
+		view_tree_remove(AT_FDCWD, dir);
+		return rc;
+	}
+	return view_set_preload(preload, dir) == 0
+		       ? 0
+		       : view_refuse(ENOMEM, "environment", error, error_size);
+}
+
+int view_start(const struct settings *settings, const char *library, char *error, size_t error_size)
+{
+	enum view_way way = VIEW_WAY_NONE;
+
+	/* The view of an outer uroce-run is not this program's. */
+	unsetenv(VIEW_VARIABLE);
+	if (settings->view == SETTINGS_VIEW_NO)
+		return 0;
+	if (settings->view != SETTINGS_VIEW_PRELOAD)
+		way = view_mount_way();
+	if (way != VIEW_WAY_NONE)
+		return view_by_mount(settings, way, error, error_size);
+	if (settings->view == SETTINGS_VIEW_MOUNT)
+		return view_refuse(EPERM, "a mount namespace is not allowed here", error,
+				   error_size);
+	if (view_by_preload(settings, library, error, error_size) == 0 ||
+	    settings->view == SETTINGS_VIEW_YES)
+		return 0;
+	return -EIO;
+}

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Responses that come ahead of their turn, and the questions about responses that completer.c and
+ * ahead.c both have. */
+#ifndef TRANSPORT_AHEAD_H
+#define TRANSPORT_AHEAD_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/psn.h"
+#include "queue/sq.h"
+#include "transport/completer.h"
+#include "wire/headers.h"
+#include "wire/packet.h"
+
+/**
+ * Keep a response for its turn. If it differs from one with the same PSN, neither is trusted: both
+ * are dropped, and must be requested again.
+ *
+ * @return
+ *   True if a response with this PSN is kept now.
+ */
+bool ahead_keep(struct completer *completer, const struct packet *packet);
+
+static inline struct send_wqe *completer_oldest(const struct completer *completer)
+{
+	const struct sq *sq = completer->sq;
+
+	return sq->cons == sq_prod(sq) ? NULL : sq_at(sq, sq->cons);
+}
+
+/* Return the bytes of the response with this PSN. */
+static inline uint32_t completer_expected(const struct completer *completer,
+					  const struct send_wqe *wqe, struct psn psn)
+{
+	const uint64_t position = (uint64_t)psn_diff(psn, wqe->first_psn) * completer->mtu;
+
+	return psn_eq(psn, wqe->last_psn) ? (uint32_t)(wqe->length - position) : completer->mtu;
+}
+
+/* Return true if this response also acknowledges the request that has the same PSN. */
+static inline bool completer_is_ack(const struct packet *packet)
+{
+	return (packet->opcode & OPCODE_OPERATION_MASK) == OPCODE_ACKNOWLEDGE &&
+	       (packet->syndrome & AETH_KIND_MASK) == AETH_ACK;
+}
+
+/* Return true if the AETH of a response fits its opcode: the AETH of a response with data must be
+ * an ACK. */
+static inline bool completer_aeth_fits(const struct packet *packet)
+{
+	return (packet->opcode & OPCODE_OPERATION_MASK) == OPCODE_ACKNOWLEDGE ||
+	       !(packet->op->flags & OPCODE_HAS_AETH) ||
+	       (packet->syndrome & AETH_KIND_MASK) == AETH_ACK;
+}
+
+#endif

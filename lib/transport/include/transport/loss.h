@@ -1,0 +1,259 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The owner of loss: a requester's packets in flight, what is known about each of them, and what is
+ * sent again. Requester and completer report events to it and ask it what to send; they keep
+ * nothing of this themselves. doc/loss.md describes how the parts work together.
+ */
+#ifndef TRANSPORT_LOSS_H
+#define TRANSPORT_LOSS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <rte_branch_prediction.h>
+
+#include "base/psn.h"
+#include "transport/loss_peer.h"
+#include "transport/recovery.h"
+#include "transport/scoreboard.h"
+
+#define LOSS_WINDOW_MAX \
+	256 /* packets; enough for 1 MiB at the largest MTU, and less than the ports' rings */
+#define LOSS_WINDOW_LIMIT 4096 /* the longest window that a queue pair may be created with */
+/* Losses do not reduce the window below this; a window that is created smaller stays as it is. */
+#define LOSS_WINDOW_MIN	 4
+#define LOSS_WINDOW_STEP 8
+
+/* Most packets that are sent again after one NAK: the number doubles up to here if adjacent packets
+ * were lost. */
+#define LOSS_RUN_MAX 32u
+
+/*
+ * The packets that are being sent again. There are two kinds. After going back, `next` is at una,
+ * and everything is sent again. A selective retransmission sends only what the scoreboard calls
+ * missing, from una on, while `next` stays where it is. It ends when una reaches its end, or when
+ * the requester goes back.
+ */
+enum loss_state {
+	LOSS_NONE, /* nothing: next == top, and of the PSNs below only una, next, top are valid */
+	LOSS_SETTLED,	   /* nothing, but not everything that was in flight is acknowledged yet */
+	LOSS_WENT_BACK,	   /* everything, because the peer sent a NAK */
+	LOSS_STARTED_OVER, /* everything, for another reason */
+	/* the selective ones */
+	LOSS_REQUEST, /* a packet that the peer has reported as missing: its answer shows what kind
+			 of peer it is */
+	LOSS_RNR, /* the peer was not ready for the packet at una: as LOSS_REQUEST, but nothing was
+		     lost */
+	LOSS_RESPONSE, /* the request of a response that is missing */
+	LOSS_PROBE,    /* nothing is known to be missing, but no answer comes */
+};
+
+/*
+ * Each stored PSN is between una and top, which are less than 2^23 apart. loss_on_ack advances una,
+ * and in every state but LOSS_NONE also `next`, `executed`, `slowed_to` and the scoreboard
+ * (loss_advance). `from` and `to` are valid until una reaches `to`.
+ */
+struct loss {
+	struct psn una;	    /* oldest PSN that is not acknowledged */
+	struct psn next;    /* PSN of the next packet to send; una <= next <= top */
+	struct psn top;	    /* one past the newest PSN ever sent: below it packets are sent again */
+	uint32_t window;    /* most packets that may be unacknowledged */
+	uint32_t acked;	    /* packets acknowledged since the window last grew */
+	uint32_t responses; /* READ segments and atomics that are sent and not answered */
+	uint32_t max_responses; /* the peer's responder resources: max_rd_atomic */
+	uint32_t window_max;	/* limit of the window: 1 to LOSS_WINDOW_LIMIT, or 0 for the default
+				 */
+	uint8_t state;		/* enum loss_state */
+	uint8_t peer;		/* enum loss_peer */
+	uint8_t run;		/* packets of the newest LOSS_REQUEST */
+
+	struct recovery recovery;
+
+	/* Not valid in LOSS_NONE; una <= each of them <= top. */
+	struct psn executed;  /* the peer has executed everything before it; responses are missing
+				 if it is behind una */
+	struct psn slowed_to; /* losses before this PSN have already reduced the window */
+	/* Valid only during a selective retransmission, which ends when una reaches `to`
+	 * (loss_settle). */
+	struct psn from; /* una at its beginning */
+	struct psn to;	 /* its end; una < to <= next */
+	uint32_t resent; /* packets of it that were sent: before the first, an answer is to the
+			    first transmission, and tells nothing about the retransmission */
+	struct scoreboard *board; /* set once */
+};
+
+/* The request at una, as the completer knows it. */
+struct loss_request {
+	bool wants_response;   /* it is answered by a response, and not by an acknowledgement */
+	uint32_t segment_psns; /* a READ: PSNs from una to the end of its segment; else 0 */
+	struct psn last;
+};
+
+/* Packets to send again. */
+struct loss_range {
+	struct psn from;
+	struct psn to;
+	bool is_executed; /* their request has come: only its responses are missing */
+};
+
+/** Start over at `first`. The attributes of the queue pair stay, and max_responses. */
+void loss_init(struct loss *loss, struct psn first);
+
+/* Return the number of packets sent and not acknowledged. */
+static inline uint32_t loss_outstanding(const struct loss *loss)
+{
+	return (uint32_t)psn_diff(loss->next, loss->una);
+}
+
+/* Return true if no packet that was ever sent is unacknowledged. */
+static inline bool loss_idle(const struct loss *loss)
+{
+	return psn_eq(loss->una, loss->top);
+}
+
+static inline bool loss_full(const struct loss *loss)
+{
+	return loss_outstanding(loss) >= loss->window;
+}
+
+/* Return true if a selective retransmission has not ended. */
+static inline bool loss_is_selective(const struct loss *loss)
+{
+	return loss->state >= LOSS_REQUEST;
+}
+
+/* Return true if una waits for responses although the peer has executed more. */
+static inline bool loss_awaits_responses(const struct loss *loss)
+{
+	return loss->state != LOSS_NONE && psn_before(loss->una, loss->executed);
+}
+
+/* Note that the packet `next` was sent. It stands for `count` PSNs (a READ segment stands for its
+ * responses). */
+static inline void loss_sent(struct loss *loss, uint32_t count)
+{
+	loss->next = psn_add(loss->next, (int32_t)count);
+	if (psn_before(loss->top, loss->next))
+		loss->top = loss->next;
+}
+
+/* The same if it was sent for the first time. */
+static inline void loss_sent_new(struct loss *loss, uint32_t count)
+{
+	loss->next = psn_add(loss->top, (int32_t)count);
+	loss->top = loss->next;
+}
+
+/** Find the next packets to send again selectively. Return false if there are none. */
+bool loss_next(const struct loss *loss, struct loss_range *range);
+
+/** Note that these packets were sent again; perhaps more than loss_next named. */
+void loss_sent_again(struct loss *loss, struct psn from, uint32_t count);
+
+/* Return true if nothing new may be sent, because the peer may drop it, or was not ready for
+ * earlier packets. */
+static inline bool loss_holds(const struct loss *loss)
+{
+	return loss->state == LOSS_RNR ||
+	       (loss->state == LOSS_REQUEST && loss_peer_is_unknown(loss->peer));
+}
+
+/** Do what loss_on_ack does in other states than LOSS_NONE, before una advances. */
+void loss_advance(struct loss *loss, struct psn psn);
+
+/* Note that everything before `psn` is complete; una < psn <= top. A packet that is now known to
+ * have come is not sent again. */
+static inline void loss_on_ack(struct loss *loss, struct psn psn, uint64_t now_ns)
+{
+	if (unlikely(loss->state != LOSS_NONE))
+		loss_advance(loss, psn);
+	loss->acked += (uint32_t)psn_diff(psn, loss->una);
+	loss->una = psn;
+	if (loss->acked >= loss->window) {
+		loss->acked = 0;
+		loss->window += LOSS_WINDOW_STEP;
+		if (loss->window > loss->window_max)
+			loss->window = loss->window_max;
+	}
+	recovery_answered(&loss->recovery, psn, now_ns);
+	recovery_progress(&loss->recovery, now_ns, loss_outstanding(loss) > 0);
+}
+
+/** React to a sequence NAK: the peer misses the packet at una. `oldest` is its request. */
+void loss_on_nak(struct loss *loss, const struct loss_request *oldest, uint64_t now_ns);
+
+/** React to a NAK for a packet behind una, while responses before it are missing. Return true if it
+ * was news. */
+bool loss_on_nak_ahead(struct loss *loss, uint64_t now_ns);
+
+/** React to an RNR NAK for the packet at una, with this timer code. Return false if no RNR retry is
+ * left. */
+bool loss_on_rnr(struct loss *loss, uint8_t timer_code, uint64_t now_ns);
+
+/** Note a response behind missing ones: everything up to its PSN is executed. */
+void loss_on_out_of_order(struct loss *loss, struct psn psn, bool kept);
+
+/**
+ * Find out what the newest answer has changed, in other states than LOSS_NONE.
+ *
+ * @param oldest
+ *   The request at una.
+ * @param acknowledged
+ *   The answer was an acknowledgement, and not a response or a NAK.
+ * @return
+ *   True if missing responses are requested now (implied NAK).
+ */
+bool loss_settle(struct loss *loss, const struct loss_request *oldest, bool acknowledged,
+		 uint64_t now_ns);
+
+/** Stop, because an answer cannot be stored before a page is in memory: nothing is received or
+ * sent. loss_release starts over. */
+void loss_hold(struct loss *loss);
+void loss_release(struct loss *loss, uint64_t now_ns);
+
+/* Return true if nothing may be sent before the peer's RNR timer has expired. */
+static inline bool loss_waits_for_peer(const struct loss *loss)
+{
+	return loss->recovery.state == RECOVERY_RNR_WAIT;
+}
+
+/*
+ * Note that a turn of the requester has ended.
+ *
+ * @param top
+ *   loss->top before it.
+ * @param sends
+ *   It has sent something, or could not because the port is full.
+ */
+static inline void loss_on_turn(struct loss *loss, struct psn top, bool sends, uint64_t now_ns)
+{
+	/* Start the timer also if the port is stuck: this is like a peer that does not answer. Stop
+	 * it if nothing is in flight: a port that was stuck before local work has sent nothing that
+	 * could be answered. */
+	if (sends)
+		recovery_sent(&loss->recovery, now_ns);
+	else if (loss_idle(loss))
+		recovery_idle(&loss->recovery);
+	/* Measure the round trip of the last packet that is sent for the first time. */
+	if (!psn_eq(loss->top, top))
+		recovery_time(&loss->recovery, psn_add(loss->top, -1), now_ns);
+}
+
+/* The outcome of a deadline. */
+enum loss_timeout {
+	LOSS_TIMEOUT_NONE,    /* nothing that is counted */
+	LOSS_TIMEOUT_PROBE,   /* no answer for a while: the oldest packet is sent again */
+	LOSS_TIMEOUT_EXPIRED, /* the acknowledgement timer expired: everything is sent again */
+	LOSS_TIMEOUT_GIVE_UP, /* the same, and no retry is left */
+};
+
+/** Process the time. */
+enum loss_timeout loss_on_timer(struct loss *loss, uint64_t now_ns);
+
+/* Return when loss_on_timer must be called. */
+static inline uint64_t loss_deadline_ns(const struct loss *loss)
+{
+	return recovery_deadline_ns(&loss->recovery);
+}
+
+#endif

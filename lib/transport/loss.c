@@ -1,0 +1,430 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Decides what a requester sends again, and learns from the answers what its peer does with packets
+ * behind a gap (IBTA 9.7.5.1.1 and 9.7.5.2). */
+#include "transport/loss.h"
+
+#include <rte_common.h>
+
+void loss_init(struct loss *loss, struct psn first)
+{
+	loss->una = first;
+	loss->next = first;
+	loss->top = first;
+	if (loss->window_max == 0)
+		loss->window_max = LOSS_WINDOW_MAX;
+	loss->window = loss->window_max;
+	loss->acked = 0;
+	loss->responses = 0;
+	loss->state = LOSS_NONE;
+	loss->peer = LOSS_PEER_UNKNOWN;
+	loss->run = 1;
+	scoreboard_clear(loss->board);
+	recovery_reset(&loss->recovery);
+}
+
+static void loss_learn(struct loss *loss, enum loss_evidence evidence)
+{
+	loss->peer = loss_peer_after(loss->peer, evidence);
+}
+
+/* Leave LOSS_NONE: the PSNs that are not valid there become so. */
+static void loss_begin(struct loss *loss)
+{
+	if (loss->state != LOSS_NONE)
+		return;
+	loss->state = LOSS_SETTLED;
+	loss->executed = loss->una;
+	loss->slowed_to = loss->una;
+	loss->from = loss->una;
+	loss->to = loss->una;
+}
+
+/* End the retransmission: nothing more is sent again, or only what is behind `next`. */
+static void loss_end(struct loss *loss)
+{
+	scoreboard_replace(loss->board, RANGE_MISSING, RANGE_SENT);
+	scoreboard_replace(loss->board, RANGE_SENT_AGAIN, RANGE_SENT);
+	loss->state = psn_before(loss->next, loss->top) ? LOSS_STARTED_OVER : LOSS_SETTLED;
+}
+
+static void loss_narrow(struct loss *loss)
+{
+	if (loss->window > 2 * LOSS_WINDOW_MIN)
+		loss->window /= 2;
+}
+
+/* Go back: send everything unacknowledged again. If it was a loss, halve the window. */
+static void loss_go_back(struct loss *loss, enum loss_state state, bool lost)
+{
+	loss_begin(loss);
+	loss_end(loss);
+	loss->state = (uint8_t)state;
+	loss->next = loss->una;
+	loss->responses = 0;
+	loss->acked = 0;
+	if (lost)
+		loss_narrow(loss);
+}
+
+static void loss_go_back_lost(struct loss *loss, enum loss_state state, uint64_t now_ns)
+{
+	recovery_lost(&loss->recovery, now_ns);
+	loss_go_back(loss, state, true);
+}
+
+/* Begin a selective retransmission of what is missing before `to`. If it was lost, halve the
+ * window, unless losses of the same flight have already done so. */
+static void loss_begin_selective(struct loss *loss, enum loss_state state, struct psn to)
+{
+	loss_begin(loss);
+	loss_end(loss);
+	loss->state = (uint8_t)state;
+	loss->from = loss->una;
+	loss->to = to;
+	loss->resent = 0;
+	/* The scoreboard has room for this in any case (SCOREBOARD_SPARE). */
+	scoreboard_mark(loss->board, loss->una, to, RANGE_MISSING);
+	if ((state == LOSS_REQUEST || state == LOSS_RESPONSE) &&
+	    !psn_before(loss->una, loss->slowed_to)) {
+		loss->slowed_to = loss->next;
+		loss_narrow(loss);
+	}
+}
+
+/* Send only what is missing before `to` again. */
+static void loss_send_missing(struct loss *loss, enum loss_state state, struct psn to,
+			      uint64_t now_ns)
+{
+	loss_begin_selective(loss, state, to);
+	recovery_retransmit(&loss->recovery, now_ns, true);
+}
+
+bool loss_next(const struct loss *loss, struct loss_range *range)
+{
+	const struct scoreboard_range *missing;
+
+	if (!loss_is_selective(loss))
+		return false;
+	missing = scoreboard_first(loss->board, RANGE_MISSING);
+	if (missing == NULL)
+		return false;
+	*range = (struct loss_range){.from = missing->from,
+				     .to = missing->to,
+				     .is_executed = loss->state == LOSS_RESPONSE};
+	return true;
+}
+
+void loss_sent_again(struct loss *loss, struct psn from, uint32_t count)
+{
+	const struct psn to = psn_add(from, (int32_t)count);
+
+	scoreboard_mark(loss->board, from, to, RANGE_SENT_AGAIN);
+	if (psn_before(loss->to, to))
+		loss->to = to;
+	loss->resent++;
+}
+
+void loss_advance(struct loss *loss, struct psn psn)
+{
+	if (psn_before(loss->next, psn)) {
+		/* The acknowledgement covers packets that were not sent again, so the peer keeps
+		 * out-of-order packets. But if nothing was sent again yet, the missing packet was
+		 * only late: any peer then accepts it and what follows. */
+		if (loss->state == LOSS_WENT_BACK && !psn_eq(loss->next, loss->una))
+			loss_learn(loss, LOSS_ANSWER_LEAPS);
+		loss->next = psn;
+	}
+	if (psn_before(loss->executed, psn))
+		loss->executed = psn;
+	if (psn_before(loss->slowed_to, psn))
+		loss->slowed_to = psn;
+	scoreboard_forget(loss->board, psn);
+	if (!loss_is_selective(loss) && psn_eq(loss->next, loss->top))
+		loss->state = LOSS_SETTLED;
+}
+
+/* Stop the measurement if the answer came before the retransmission: it does not show how long an
+ * answer to the retransmission takes. */
+static void loss_unmeasured(struct loss *loss)
+{
+	if (loss->resent == 0 && psn_before(loss->from, loss->una))
+		recovery_unmeasured(&loss->recovery);
+}
+
+/*
+ * React to a NAK. Send the missing packet again, alone. The peer's answer shows whether it keeps
+ * packets behind a gap; if it does, nothing else is ever sent again. If the answer is a NAK for the
+ * next packet, more is sent again each time. For a READ or atomic the answer would not show it,
+ * because a response does not tell that nothing more follows.
+ */
+void loss_on_nak(struct loss *loss, const struct loss_request *oldest, uint64_t now_ns)
+{
+	uint32_t run = 1;
+
+	/*
+	 * Ignore a NAK for packets behind one that had no receive request: all of them are sent
+	 * again when the RNR timer expires, and none before (9.7.5.2.8). Also ignore a NAK for a
+	 * packet that is about to be sent again, or that was just sent again alone, because that
+	 * has its own timer.
+	 */
+	if (loss->recovery.state == RECOVERY_RNR_WAIT || psn_eq(loss->next, loss->una) ||
+	    (loss_is_selective(loss) && psn_before(loss->una, loss->to)))
+		return;
+	if (loss->state == LOSS_REQUEST || loss->state == LOSS_RNR) {
+		loss_unmeasured(loss);
+		if (loss->resent == 0) {
+			run = loss->run;
+		} else if (psn_before(loss->to, loss->una)) {
+			loss_learn(loss, LOSS_ANSWER_LEAPS);
+		} else {
+			run = 2u * loss->run;
+			loss_learn(loss, LOSS_NAK_FOLLOWS);
+		}
+		recovery_retransmitted(&loss->recovery, now_ns);
+	}
+	if (loss->peer == LOSS_PEER_DROPS ||
+	    (loss_peer_is_unknown(loss->peer) && oldest->wants_response)) {
+		loss_go_back_lost(loss, LOSS_WENT_BACK, now_ns);
+		return;
+	}
+	run = oldest->segment_psns != 0 ? oldest->segment_psns : RTE_MIN(run, LOSS_RUN_MAX);
+	run = RTE_MIN(run, loss_outstanding(loss));
+	loss->run = (uint8_t)run;
+	loss_send_missing(loss, LOSS_REQUEST, psn_add(loss->una, (int32_t)run), now_ns);
+}
+
+bool loss_on_nak_ahead(struct loss *loss, uint64_t now_ns)
+{
+	if (loss->recovery.state == RECOVERY_RNR_WAIT || psn_eq(loss->next, loss->una))
+		return false;
+	loss_go_back_lost(loss, LOSS_STARTED_OVER, now_ns);
+	return true;
+}
+
+/*
+ * The peer had no receive request for the packet at una. It may keep the packets behind that one.
+ * So the packet at una is sent again alone when the RNR timer has expired, as after a loss. A peer
+ * that refuses a packet that was not sent again has kept it. A peer that drops out-of-order packets
+ * gets all of them again; if it refuses the packet at una once more, that packet is sent alone
+ * until it is accepted.
+ */
+bool loss_on_rnr(struct loss *loss, uint8_t timer_code, uint64_t now_ns)
+{
+	const enum recovery_state before = loss->recovery.state;
+	const bool unsent =
+		loss->state == LOSS_RNR && loss->resent == 0 && before != RECOVERY_RNR_WAIT;
+	const bool behind = (loss->state == LOSS_REQUEST || loss->state == LOSS_RNR) &&
+			    loss->resent > 0 && !psn_before(loss->una, loss->to);
+
+	if (!recovery_rnr(&loss->recovery, timer_code, now_ns))
+		return false;
+	if (unsent || behind)
+		loss_learn(loss, LOSS_ANSWER_LEAPS);
+	if (psn_eq(loss->una, loss->next) ||
+	    (loss->peer == LOSS_PEER_DROPS && before == RECOVERY_SMOOTH)) {
+		loss_go_back(loss, LOSS_STARTED_OVER, false);
+		return true;
+	}
+	loss->run = 1;
+	loss_begin_selective(loss, LOSS_RNR, psn_add(loss->una, 1));
+	return true;
+}
+
+void loss_on_out_of_order(struct loss *loss, struct psn psn, bool kept)
+{
+	const struct psn behind = psn_add(psn, 1);
+
+	loss_begin(loss);
+	/* Some of the requested responses have come, and now one is missing. */
+	if (loss->state == LOSS_RESPONSE && psn_before(loss->from, loss->una) &&
+	    psn_before(psn, loss->to))
+		loss_end(loss);
+	if (psn_before(loss->executed, behind))
+		loss->executed = behind;
+	/* Without memory for this the response may be requested again. */
+	if (kept)
+		scoreboard_mark(loss->board, psn, behind, RANGE_CAME);
+	else if (scoreboard_at(loss->board, psn) == RANGE_CAME)
+		scoreboard_mark(loss->board, psn, behind, RANGE_SENT);
+}
+
+/*
+ * Request what is missing up to the first response that has come, once. A response has come that
+ * the responder sends only after one that did not come: that one was lost (9.7.5.1.1, implied NAK).
+ */
+static bool loss_ask(struct loss *loss, const struct loss_request *oldest, uint64_t now_ns)
+{
+	struct psn to = psn_add(oldest->last, 1);
+	const struct scoreboard_range *came;
+
+	if (loss->recovery.state == RECOVERY_RNR_WAIT || psn_eq(loss->una, loss->next))
+		return false;
+	/* It came, but was not kept until its turn, for lack of room. */
+	if (scoreboard_at(loss->board, loss->una) == RANGE_CAME) {
+		came = scoreboard_first(loss->board, RANGE_CAME);
+		scoreboard_mark(loss->board, came->from, came->to, RANGE_SENT);
+	}
+	came = scoreboard_first(loss->board, RANGE_CAME);
+	if (came != NULL && psn_before(came->from, to))
+		to = came->from;
+	if (psn_before(loss->executed, to))
+		to = loss->executed;
+	if (psn_before(loss->next, to))
+		to = loss->next;
+	loss_send_missing(loss, LOSS_RESPONSE, to, now_ns);
+	return true;
+}
+
+/*
+ * The peer accepted a packet that it had refused. It may have no receive request for the next
+ * message, and refuse that message's first packet too. So that packet is also sent alone, until
+ * nothing is in flight. But if the answers do not cover packets that were sent before, the peer has
+ * dropped those.
+ */
+static void loss_refusal_ended(struct loss *loss, bool leaps, uint64_t now_ns)
+{
+	const enum loss_peer before = loss->peer;
+
+	if (leaps && loss->resent > 0)
+		loss_learn(loss, LOSS_ANSWER_LEAPS);
+	if (psn_eq(loss->una, loss->next))
+		return;
+	if (!leaps)
+		loss_learn(loss, LOSS_REFUSAL_ENDS);
+	/* A peer may keep packets behind a loss, and drop packets behind a refusal. */
+	if (leaps || before == LOSS_PEER_UNKNOWN || before == LOSS_PEER_KEEPS) {
+		loss_send_missing(loss, LOSS_RNR, psn_add(loss->una, 1), now_ns);
+		return;
+	}
+	recovery_lost(&loss->recovery, now_ns);
+	loss_go_back(loss, LOSS_STARTED_OVER, false);
+}
+
+/* Send nothing until the RNR timer expires: the packet that is the oldest then is sent first. */
+static void loss_wait(struct loss *loss)
+{
+	if (!loss_is_selective(loss) || psn_before(loss->una, loss->to))
+		return;
+	loss_end(loss);
+	if (!psn_eq(loss->una, loss->next))
+		loss_begin_selective(loss, LOSS_RNR, psn_add(loss->una, 1));
+}
+
+/*
+ * The answer to a request that was sent again alone shows the peer's kind. If the answer covers
+ * more, the peer keeps out-of-order packets. If it covers just that request, the peer does not keep
+ * them, or not this time: packets behind it are sent again. A response shows neither; if nothing
+ * follows it, the retransmission timer asks.
+ */
+static void loss_request_ended(struct loss *loss, bool leaps, bool acknowledged, uint64_t now_ns)
+{
+	if (leaps) {
+		if (loss->resent > 0)
+			loss_learn(loss, LOSS_ANSWER_LEAPS);
+		return;
+	}
+	if (psn_eq(loss->una, loss->next))
+		return;
+	if (acknowledged) {
+		loss_learn(loss, LOSS_ANSWER_STOPS);
+		loss_go_back_lost(loss, LOSS_WENT_BACK, now_ns);
+		return;
+	}
+	loss_send_missing(loss, LOSS_REQUEST, psn_add(loss->una, 1), now_ns);
+	scoreboard_replace(loss->board, RANGE_MISSING, RANGE_SENT_AGAIN);
+}
+
+/* The end of a selective retransmission is reached. */
+static void loss_selective_ended(struct loss *loss, bool acknowledged, uint64_t now_ns)
+{
+	const bool leaps = psn_before(loss->to, loss->una);
+	const enum loss_state state = loss->state;
+
+	loss_end(loss);
+	if (state != LOSS_PROBE)
+		recovery_retransmitted(&loss->recovery, now_ns);
+	if (state == LOSS_RNR)
+		loss_refusal_ended(loss, leaps, now_ns);
+	else if (state == LOSS_REQUEST)
+		loss_request_ended(loss, leaps, acknowledged, now_ns);
+	else if (state == LOSS_PROBE && !leaps && !psn_eq(loss->una, loss->next))
+		loss_go_back_lost(loss, LOSS_STARTED_OVER, now_ns);
+}
+
+bool loss_settle(struct loss *loss, const struct loss_request *oldest, bool acknowledged,
+		 uint64_t now_ns)
+{
+	bool asks = false;
+
+	if (loss->recovery.state == RECOVERY_RNR_WAIT) {
+		loss_wait(loss);
+		return false;
+	}
+	if (loss_is_selective(loss)) {
+		loss_unmeasured(loss);
+		if (!psn_before(loss->una, loss->to))
+			loss_selective_ended(loss, acknowledged, now_ns);
+	}
+	if (loss_awaits_responses(loss) && !loss_is_selective(loss))
+		asks = loss_ask(loss, oldest, now_ns);
+	if (loss->state == LOSS_SETTLED && psn_eq(loss->executed, loss->una) &&
+	    psn_eq(loss->slowed_to, loss->una))
+		loss->state = LOSS_NONE;
+	/* Progress has turned its timer into one for probes. */
+	if (loss_is_selective(loss) && loss->recovery.waits_for == RECOVERY_FOR_ANSWER)
+		recovery_retransmit(&loss->recovery, now_ns, false);
+	return asks;
+}
+
+void loss_hold(struct loss *loss)
+{
+	loss_go_back(loss, LOSS_STARTED_OVER, false);
+	loss->executed = loss->una;
+	/* Responses that have come are between una and `executed`. They are requested again. */
+	scoreboard_clear(loss->board);
+	recovery_hold(&loss->recovery);
+}
+
+void loss_release(struct loss *loss, uint64_t now_ns)
+{
+	recovery_release(&loss->recovery, now_ns);
+}
+
+/* The selective retransmission was lost; or, if there is none, the oldest packet may be. */
+static enum loss_timeout loss_send_once_more(struct loss *loss, uint64_t now_ns)
+{
+	if (loss_is_selective(loss)) {
+		scoreboard_replace(loss->board, RANGE_SENT_AGAIN, RANGE_MISSING);
+		/* The packet at una is missing in any case: a response that had come may have been
+		 * dropped since, for lack of room or because another one with its PSN differed. */
+		if (scoreboard_at(loss->board, loss->una) != RANGE_MISSING)
+			scoreboard_mark(loss->board, loss->una, psn_add(loss->una, 1),
+					RANGE_MISSING);
+		return LOSS_TIMEOUT_NONE;
+	}
+	if (psn_eq(loss->una, loss->next))
+		return LOSS_TIMEOUT_NONE;
+	loss_begin_selective(loss, LOSS_PROBE, psn_add(loss->una, 1));
+	recovery_probe(&loss->recovery, loss->una, now_ns);
+	return LOSS_TIMEOUT_PROBE;
+}
+
+enum loss_timeout loss_on_timer(struct loss *loss, uint64_t now_ns)
+{
+	switch (recovery_expire(&loss->recovery, now_ns)) {
+	case RECOVERY_WAIT:
+		return LOSS_TIMEOUT_NONE;
+	case RECOVERY_RNR_OVER:
+		if (loss_is_selective(loss))
+			recovery_retransmit(&loss->recovery, now_ns, true);
+		return LOSS_TIMEOUT_NONE;
+	case RECOVERY_RETRANSMIT:
+		return loss_send_once_more(loss, now_ns);
+	case RECOVERY_RESEND:
+		loss_go_back(loss, LOSS_STARTED_OVER, true);
+		return LOSS_TIMEOUT_EXPIRED;
+	case RECOVERY_GIVE_UP:
+	default:
+		return LOSS_TIMEOUT_GIVE_UP;
+	}
+}

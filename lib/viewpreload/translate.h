@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Paths of a view, and where its files really are. */
+#ifndef VIEWPRELOAD_TRANSLATE_H
+#define VIEWPRELOAD_TRANSLATE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/**
+ * Translate a path if it leads into the view: "/sys/class/infiniband/x" becomes
+ * "ROOT/sys/class/infiniband/x". Async-signal-safe; keeps errno.
+ *
+ * @param dirfd
+ *   For a relative path: its directory, or AT_FDCWD.
+ * @param buffer
+ *   Room for the new path, of PATH_MAX bytes.
+ * @return
+ *   The path to use: `buffer` or `path`.
+ */
+const char *translate(int dirfd, const char *path, char *buffer);
+
+/** Turn a path below the root into the one that the program knows, in place. Returns true if it
+ * was. MT-safe. */
+bool translate_back(char *path);
+
+/** Resolve "//", "." and ".." of an absolute path, but ".." only inside the view: elsewhere a
+ * symbolic link may stand before it. Returns false if the path does not lead into the view.
+ * MT-safe.
+ */
+bool translate_normalize(const char *path, char *buffer, size_t size);
+
+#endif

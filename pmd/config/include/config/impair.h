@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Damage that a port does to packets on purpose, as users write it: "loss=0.01,delay=50us". */
+#ifndef CONFIG_IMPAIR_H
+#define CONFIG_IMPAIR_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define IMPAIR_ALL	   (UINT64_C(1) << 32) /* the fraction 1 */
+#define IMPAIR_DEPTH_MAX   1000
+#define IMPAIR_LIMIT_MAX   16384
+#define IMPAIR_DELAY_MAX_S 1
+
+/* Fractions are parts of IMPAIR_ALL. Each direction gets the damage separately. */
+struct impair_config {
+	uint64_t loss;	      /* of packets that get lost; independent of each other, unless: */
+	uint64_t burst_begin; /* Gilbert-Elliott: after a packet that got through, a burst begins */
+	uint64_t burst_end;   /* after a lost one, it ends; 0: losses are independent */
+	uint64_t corrupt;     /* of packets in which one bit is flipped */
+	uint64_t dup;	      /* of packets that arrive twice */
+	uint64_t reorder;     /* of packets that others overtake */
+	uint32_t depth;	      /* they are overtaken by 1 to `depth` packets, uniformly */
+	uint64_t hold_ns;     /* but wait no longer than this */
+	uint64_t ce;	      /* of packets that are marked "congestion experienced" */
+	uint64_t delay_ns;    /* of each packet */
+	uint64_t rate_bps;    /* of the frames' bits; 0: no limit */
+	uint32_t limit;	      /* packets that wait; later ones are dropped */
+	uint64_t seed;
+	bool rx, tx; /* directions */
+};
+
+/** Read arguments: KEY=VALUE,... (doc/impair.md). MT-safe. 0, or -EINVAL with one line in `error`.
+ */
+int impair_config_read(const char *text, struct impair_config *config, char *error,
+		       size_t error_size);
+
+/**
+ * Split "impair,ARGS,next=PORT". MT-safe.
+ *
+ * @param args
+ *   Gets ARGS; "" if `port` does not begin with "impair,".
+ * @param next
+ *   Set to PORT, within `port`; or to all of `port`.
+ * @return
+ *   0, or -EINVAL with one line in `error`.
+ */
+int impair_config_split(const char *port, char *args, size_t args_size, const char **next,
+			char *error, size_t error_size);
+
+/** Return true if packets are held back, so that they need buffers and time. MT-safe. */
+static inline bool impair_config_holds(const struct impair_config *config)
+{
+	return config->delay_ns > 0 || config->rate_bps > 0 || config->reorder > 0;
+}
+
+#endif

@@ -1,0 +1,237 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Loses, changes, duplicates, delays and reorders packets, by their configuration and its seed. */
+#include "impair/path.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <rte_cycles.h>
+#include <rte_mbuf.h>
+
+#include "damage.h"
+#include "psock/psock.h"
+#include "random.h"
+
+static const char *const names[IMPAIR_KINDS] = {
+	[IMPAIR_LOST] = "impair_lost",
+	[IMPAIR_CORRUPTED] = "impair_corrupted",
+	[IMPAIR_DUPLICATED] = "impair_duplicated",
+	[IMPAIR_REORDERED] = "impair_reordered",
+	[IMPAIR_MARKED] = "impair_marked",
+	[IMPAIR_OVERFLOWED] = "impair_overflowed",
+};
+
+const char *impair_count_name(enum impair_kind kind)
+{
+	return names[kind];
+}
+
+int impair_path_init(struct impair_path *path, const struct impair_config *config, uint64_t stream,
+		     struct impair_counts *counts)
+{
+	struct impair_random *const randoms[] = {&path->loss, &path->corrupt, &path->bit,
+						 &path->dup,  &path->reorder, &path->depth,
+						 &path->ce};
+
+	memset(path, 0, sizeof(*path));
+	path->config = config;
+	path->counts = counts;
+	for (size_t i = 0; i < RTE_DIM(randoms); i++)
+		random_seed(randoms[i], config->seed, stream * RTE_DIM(randoms) + i);
+	path->size = rte_align32pow2(config->limit);
+	path->queue = calloc(path->size, sizeof(path->queue[0]));
+	return path->queue ? 0 : -ENOMEM;
+}
+
+static void path_count(struct impair_path *path, enum impair_kind kind)
+{
+	path->counts->of[kind]++;
+}
+
+void impair_path_fini(struct impair_path *path)
+{
+	for (; path->left != path->entered; path->left++)
+		rte_pktmbuf_free(path->queue[path->left % path->size].mbuf);
+	for (uint32_t i = 0; i < path->late_count; i++)
+		rte_pktmbuf_free(path->late[i].mbuf);
+	path->late_count = 0;
+	free(path->queue);
+	path->queue = NULL;
+}
+
+static bool path_loses(struct impair_path *path)
+{
+	const struct impair_config *config = path->config;
+
+	if (config->burst_end == 0)
+		return random_hits(&path->loss, config->loss);
+	if (path->in_burst)
+		path->in_burst = !random_hits(&path->loss, config->burst_end);
+	else
+		path->in_burst = random_hits(&path->loss, config->burst_begin);
+	return path->in_burst;
+}
+
+static uint32_t draw_bit(void *arg, uint32_t n)
+{
+	return random_below(arg, n);
+}
+
+/* Return false if the packet is to be dropped: a receiver could not notice the wrong bit. */
+static bool path_corrupts(struct impair_path *path, struct rte_mbuf *mbuf,
+			  const struct headers *headers, bool has_icrc)
+{
+	if (!random_hits(&path->corrupt, path->config->corrupt))
+		return true;
+	path_count(path, IMPAIR_CORRUPTED);
+	if (!has_icrc || !damage_flip(mbuf, headers, draw_bit, &path->bit))
+		return false;
+	/* A port may have verified the packet before. The sign for packet sockets stays. */
+	if (mbuf->port == PSOCK_VERIFIED)
+		mbuf->port = 0;
+	return true;
+}
+
+/* Return when a frame has passed the line and the distance behind it. */
+static uint64_t path_arrival_ns(struct impair_path *path, const struct rte_mbuf *mbuf,
+				uint64_t now_ns)
+{
+	const struct impair_config *config = path->config;
+
+	if (config->rate_bps > 0) {
+		path->line_ns = RTE_MAX(path->line_ns, now_ns) +
+				(uint64_t)mbuf->pkt_len * 8 * NS_PER_S / config->rate_bps;
+		now_ns = path->line_ns;
+	}
+	return now_ns + config->delay_ns;
+}
+
+/* Return false if too many packets are waiting. */
+static bool path_enter(struct impair_path *path, struct rte_mbuf *mbuf, bool is_roce,
+		       uint64_t now_ns)
+{
+	const struct impair_config *config = path->config;
+	uint64_t due_ns;
+
+	if (impair_path_count(path) >= config->limit) {
+		path_count(path, IMPAIR_OVERFLOWED);
+		return false;
+	}
+	due_ns = path_arrival_ns(path, mbuf, now_ns);
+	if (is_roce && path->late_count < IMPAIR_LATE_MAX &&
+	    random_hits(&path->reorder, config->reorder)) {
+		path_count(path, IMPAIR_REORDERED);
+		path->late[path->late_count++] = (struct impair_late){
+			.mbuf = mbuf,
+			.due_ns = due_ns + config->hold_ns,
+			.after = path->entered + 1 + random_below(&path->depth, config->depth),
+		};
+		return true;
+	}
+	path->queue[path->entered++ % path->size] =
+		(struct impair_held){.mbuf = mbuf, .due_ns = due_ns};
+	return true;
+}
+
+static void path_duplicate(struct impair_path *path, const struct rte_mbuf *mbuf,
+			   struct rte_mempool *pool, uint64_t now_ns)
+{
+	struct rte_mbuf *copy = rte_pktmbuf_copy(mbuf, pool, 0, UINT32_MAX);
+
+	if (!copy)
+		return;
+	if (path_enter(path, copy, true, now_ns))
+		path_count(path, IMPAIR_DUPLICATED);
+	else
+		rte_pktmbuf_free(copy);
+}
+
+/* Damage a RoCE packet. Return false if it is dropped. */
+static bool path_damage(struct impair_path *path, struct rte_mbuf *mbuf,
+			const struct headers *headers, bool has_icrc)
+{
+	if (path_loses(path)) {
+		path_count(path, IMPAIR_LOST);
+		return false;
+	}
+	if (!path_corrupts(path, mbuf, headers, has_icrc))
+		return false;
+	if (random_hits(&path->ce, path->config->ce)) {
+		path_count(path, IMPAIR_MARKED);
+		damage_mark(mbuf, headers);
+	}
+	return true;
+}
+
+void impair_path_put(struct impair_path *path, struct rte_mbuf *mbuf, struct rte_mempool *pool,
+		     bool has_icrc, uint64_t now_ns)
+{
+	struct headers headers;
+	const bool is_roce = damage_find(mbuf, &headers);
+	bool twice;
+
+	if (is_roce && !path_damage(path, mbuf, &headers, has_icrc)) {
+		rte_pktmbuf_free(mbuf);
+		return;
+	}
+	twice = is_roce && random_hits(&path->dup, path->config->dup);
+	if (!path_enter(path, mbuf, is_roce, now_ns)) {
+		rte_pktmbuf_free(mbuf);
+		return;
+	}
+	if (twice)
+		path_duplicate(path, mbuf, pool, now_ns);
+}
+
+/* Remove and return the first overtaken packet whose time has come, or NULL. */
+static struct rte_mbuf *path_take_late(struct impair_path *path, uint64_t now_ns)
+{
+	for (uint32_t i = 0; i < path->late_count; i++) {
+		struct rte_mbuf *mbuf = path->late[i].mbuf;
+
+		if (path->left < path->late[i].after && path->late[i].due_ns > now_ns)
+			continue;
+		path->late_count--;
+		memmove(&path->late[i], &path->late[i + 1],
+			(path->late_count - i) * sizeof(path->late[0]));
+		return mbuf;
+	}
+	return NULL;
+}
+
+static struct rte_mbuf *path_take(struct impair_path *path, uint64_t now_ns)
+{
+	const struct impair_held *held = &path->queue[path->left % path->size];
+
+	if (path->left == path->entered || held->due_ns > now_ns)
+		return NULL;
+	path->left++;
+	return held->mbuf;
+}
+
+uint16_t impair_path_get(struct impair_path *path, struct rte_mbuf **mbufs, uint16_t n,
+			 uint64_t now_ns)
+{
+	uint16_t got;
+
+	for (got = 0; got < n; got++) {
+		mbufs[got] = path->late_count > 0 ? path_take_late(path, now_ns) : NULL;
+		if (!mbufs[got])
+			mbufs[got] = path_take(path, now_ns);
+		if (!mbufs[got])
+			break;
+	}
+	return got;
+}
+
+uint64_t impair_path_due_ns(const struct impair_path *path)
+{
+	uint64_t due_ns = IMPAIR_NEVER;
+
+	if (path->left != path->entered)
+		due_ns = path->queue[path->left % path->size].due_ns;
+	for (uint32_t i = 0; i < path->late_count; i++)
+		due_ns = RTE_MIN(due_ns, path->late[i].due_ns);
+	return due_ns;
+}

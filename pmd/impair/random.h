@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Random numbers from a seed: xorshift64*, as published by Vigna. */
+#ifndef IMPAIR_RANDOM_H
+#define IMPAIR_RANDOM_H
+
+#include "config/impair.h"
+#include "impair/path.h"
+
+/* Mix the seed, so that neighbouring seeds give unrelated sequences (splitmix64). */
+static inline void random_seed(struct impair_random *random, uint64_t seed, uint64_t stream)
+{
+	uint64_t z = seed + (stream + 1) * UINT64_C(0x9e3779b97f4a7c15);
+
+	z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
+	z = (z ^ z >> 27) * UINT64_C(0x94d049bb133111eb);
+	z ^= z >> 31;
+	random->state = z ? z : 1;
+}
+
+static inline uint32_t random_next(struct impair_random *random)
+{
+	random->state ^= random->state >> 12;
+	random->state ^= random->state << 25;
+	random->state ^= random->state >> 27;
+	return (uint32_t)(random->state * UINT64_C(0x2545f4914f6cdd1d) >> 32);
+}
+
+/* Return true for this fraction of calls. */
+static inline bool random_hits(struct impair_random *random, uint64_t fraction)
+{
+	return fraction > 0 && random_next(random) < fraction;
+}
+
+/* Return a number from 0 to n - 1. */
+static inline uint32_t random_below(struct impair_random *random, uint32_t n)
+{
+	return (uint32_t)((uint64_t)random_next(random) * n >> 32);
+}
+
+#endif

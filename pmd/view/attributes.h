@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The files of a view that show a device's facts and counters. Private to this room. */
+#ifndef VIEW_ATTRIBUTES_H
+#define VIEW_ATTRIBUTES_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "view/table.h"
+
+#define ATTRIBUTE_TEXT_MAX 512
+
+enum attribute_kind {
+	ATTRIBUTE_FILE,
+	ATTRIBUTE_LINK, /* the text is the target of a symbolic link */
+};
+
+/* The number of files that one attribute has. */
+enum attribute_table {
+	ATTRIBUTE_ONE,
+	ATTRIBUTE_PER_GID,	/* one for each entry of the GID table */
+	ATTRIBUTE_PER_USED_GID, /* one for each entry that is in use; reading others is an error */
+};
+
+struct attribute {
+	/* '@' stands for the device's name, '#' for N of uverbsN, '%' for the index of an entry,
+	 * '!' for the interface's name. */
+	const char *path;
+	/* Write the text. "": this file does not exist for this device. */
+	void (*write)(const struct view_facts *facts, uint32_t index, char *text, size_t size);
+	enum attribute_table table;
+	enum attribute_kind kind;
+};
+
+extern const struct attribute view_attributes[];
+extern const size_t view_attribute_count;
+
+/* The same for files that are there without a device; their functions get no facts. */
+extern const struct attribute view_host_attributes[];
+extern const size_t view_host_attribute_count;
+
+/* Counters of IBTA's PortCounters, as sums of ours. hw_counters has all of ours by their names. */
+struct port_counter {
+	const char *name;
+	uint64_t divisor;
+	enum counter parts[4]; /* COUNTER_COUNT ends the list */
+};
+
+extern const struct port_counter view_port_counters[];
+extern const size_t view_port_counter_count;
+
+/** Expand a path of struct attribute. Returns 0 or -ENAMETOOLONG. MT-safe. */
+int attribute_path(const char *pattern, const struct view_facts *facts, uint32_t index, char *path,
+		   size_t size);
+
+#endif

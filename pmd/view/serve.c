@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The server of a view. It sleeps until a process rings the bell. While a process has a device, it
+ * also looks at the counters once in VIEW_PERIOD_MS.
+ *
+ * The counters of a device are sums over all processes that had it in this view, as a port's are.
+ */
+#include "view/serve.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <linux/futex.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "view/tree.h"
+
+/* A device that the files show. */
+struct shown {
+	bool is_there;
+	struct view_facts facts;
+	uint64_t ended[COUNTER_COUNT];	  /* sums of processes that have ended */
+	uint64_t sums[COUNTER_COUNT];	  /* of all processes, in this turn */
+	uint64_t counters[COUNTER_COUNT]; /* in the files */
+};
+
+struct view_state {
+	struct view_server server;
+	struct shown shown[VIEW_DEVICES_MAX];
+	uint32_t sequences[VIEW_SLOTS]; /* of the facts that were taken over; 0: none */
+	uint32_t numbers[VIEW_SLOTS];	/* of the slot's device */
+};
+
+static void state_show(struct view_state *state, const struct view_facts *facts)
+{
+	struct shown *shown = &state->shown[facts->number];
+
+	if (shown->is_there && strcmp(shown->facts.name, facts->name) != 0) {
+		view_tree_hide(state->server.root, &shown->facts);
+		*shown = (struct shown){0};
+	}
+	(void)view_tree_show(state->server.root, facts, shown->is_there ? &shown->facts : NULL);
+	if (!shown->is_there)
+		(void)view_tree_count(state->server.root, facts, shown->counters, NULL);
+	shown->facts = *facts;
+	shown->is_there = true;
+}
+
+struct view_state *view_state_create(const struct view_server *server)
+{
+	struct view_state *state = calloc(1, sizeof(*state));
+
+	if (!state)
+		return NULL;
+	state->server = *server;
+	for (size_t i = 0; i < server->expected_count; i++)
+		if (server->expected[i].number < VIEW_DEVICES_MAX)
+			state_show(state, &server->expected[i]);
+	return state;
+}
+
+void view_state_destroy(struct view_state *state)
+{
+	free(state);
+}
+
+/* Take over new facts of a slot, and tell its process that the files show them. */
+static void state_take_facts(struct view_state *state, size_t i)
+{
+	struct view_slot *slot = &state->server.table->slots[i];
+	struct view_facts facts;
+	uint32_t sequence;
+
+	if (__atomic_load_n(&slot->sequence, __ATOMIC_RELAXED) == state->sequences[i])
+		return;
+	sequence = view_slot_read(slot, &facts);
+	if (sequence == 0 || sequence == state->sequences[i])
+		return;
+	state_show(state, &facts);
+	state->sequences[i] = sequence;
+	state->numbers[i] = facts.number;
+	__atomic_store_n(&slot->displayed, sequence, __ATOMIC_RELEASE);
+	syscall(SYS_futex, &slot->displayed, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
+}
+
+static void slot_add(const struct view_slot *slot, uint64_t *sums)
+{
+	for (int i = 0; i < COUNTER_COUNT; i++)
+		sums[i] += __atomic_load_n(&slot->counters[i], __ATOMIC_RELAXED);
+}
+
+/* Free the slot of a process that has ended, and keep its counters. */
+static void state_free_slot(struct view_state *state, size_t i)
+{
+	struct view_slot *slot = &state->server.table->slots[i];
+
+	if (state->sequences[i] != 0)
+		slot_add(slot, state->shown[state->numbers[i]].ended);
+	state->sequences[i] = 0;
+	slot->sequence = 0;
+	slot->displayed = 0;
+	memset(slot->counters, 0, sizeof(slot->counters));
+	__atomic_store_n(&slot->pid, 0, __ATOMIC_RELEASE);
+}
+
+static void state_show_counters(struct view_state *state, struct shown *shown)
+{
+	if (!shown->is_there || memcmp(shown->sums, shown->counters, sizeof(shown->sums)) == 0)
+		return;
+	(void)view_tree_count(state->server.root, &shown->facts, shown->sums, shown->counters);
+	memcpy(shown->counters, shown->sums, sizeof(shown->counters));
+}
+
+unsigned int view_state_turn(struct view_state *state)
+{
+	unsigned int used = 0;
+
+	for (size_t i = 0; i < VIEW_SLOTS; i++) {
+		struct view_slot *slot = &state->server.table->slots[i];
+		const int32_t pid = __atomic_load_n(&slot->pid, __ATOMIC_ACQUIRE);
+
+		if (pid <= 0)
+			continue;
+		/* Look for the end first: what the process wrote before it is taken over. */
+		const bool ended = kill(pid, 0) != 0 && errno == ESRCH;
+
+		state_take_facts(state, i);
+		if (ended)
+			state_free_slot(state, i);
+		else
+			used++;
+	}
+	for (size_t i = 0; i < VIEW_DEVICES_MAX; i++)
+		memcpy(state->shown[i].sums, state->shown[i].ended, sizeof(state->shown[i].sums));
+	for (size_t i = 0; i < VIEW_SLOTS; i++)
+		if (state->sequences[i] != 0)
+			slot_add(&state->server.table->slots[i],
+				 state->shown[state->numbers[i]].sums);
+	for (size_t i = 0; i < VIEW_DEVICES_MAX; i++)
+		state_show_counters(state, &state->shown[i]);
+	return used;
+}
+
+static void bell_clear(int bell)
+{
+	char bytes[256];
+
+	while (read(bell, bytes, sizeof(bytes)) == (ssize_t)sizeof(bytes))
+		;
+}
+
+void view_serve(const struct view_server *server, int ready)
+{
+	struct pollfd fds[] = {{.fd = server->bell, .events = POLLIN},
+			       {.fd = server->watched, .events = POLLIN}};
+	struct view_state *state = view_state_create(server);
+	unsigned int used = 0;
+
+	if (!state)
+		return;
+	if (write(ready, "", 1) != 1)
+		return;
+	close(ready);
+	do {
+		if (poll(fds, 2, used > 0 || fds[1].fd < 0 ? VIEW_PERIOD_MS : -1) < 0 &&
+		    errno != EINTR)
+			break;
+		bell_clear(server->bell);
+		used = view_state_turn(state);
+		if (fds[1].revents != 0)
+			fds[1].fd = -1; /* the watched process has ended */
+	} while (used > 0 || fds[1].fd >= 0);
+	view_state_destroy(state);
+}

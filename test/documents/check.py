@@ -1,0 +1,112 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""Check that the documents agree with the programs.
+
+usage: check.py ROOT TOOL...
+
+Each option that a tool parses is in its --help and in its manual page, and neither has another one. Each setting is in
+uroce.conf(5) and in the example file. Each file that a document links or names exists.
+"""
+
+import glob
+import os
+import re
+import subprocess
+import sys
+
+OPTION_TABLES = {
+    "uroce-run": ("app/uroce-run/run_options.c", "doc/man/uroce-run.1"),
+    "uroced": ("app/uroced/uroced_options.c", "doc/man/uroced.8"),
+    "uroce-ctl": ("app/uroce-ctl/command.c", "doc/man/uroce-ctl.1"),
+    "testroce": ("app/testroce/testroce_options.c", "doc/man/testroce.1"),
+}
+SETTINGS = "pmd/config/settings.c"
+SETTINGS_MANUAL = "doc/man/uroce.conf.5"
+SETTINGS_EXAMPLE = "config/uroce.conf.example"
+DOCUMENTS = ("README.md", "doc/*.md", "test/*/README.md", "test/data/wire/README.md")
+SOURCE_FOLDERS = ("app", "config", "doc", "lib", "pmd", "test", ".ci")
+# Files of other programs, and results of ours.
+OTHERS = re.compile(r"^(build/|/|linux/|results\.|verbs\.h$|rdma_verbs\.h$|dpdk-)")
+NAMED = re.compile(r"`([\w./-]+\.(?:c|h|def|py|md|sh|conf|example|build))`")
+LINK = re.compile(r"\]\(([^)#:]+)(?:#[^)]*)?\)")
+
+
+def read(root, path):
+    with open(os.path.join(root, path), encoding="utf-8") as file:
+        return file.read()
+
+
+def differences(what, expected, found):
+    """Return a line for each name that only one of two places has."""
+    return [f"{what} lacks {name}" for name in sorted(expected - found)] + \
+           [f"{what} has {name}, which does not exist" for name in sorted(found - expected)]
+
+
+def manual_options(text):
+    """Return the long options in the part OPTIONS of a manual page."""
+    part = text.split(".SH OPTIONS", 1)[1].split("\n.SH ", 1)[0]
+    return set(re.findall(r"(?<![\w-])--([a-z][a-z-]*)", part.replace("\\-", "-")))
+
+
+def check_options(root, tool):
+    name = os.path.basename(tool)
+    source, manual = OPTION_TABLES[name]
+    parsed = set(re.findall(r'\{"([a-z-]+)", (?:no|required|optional)_argument', read(root, source)))
+    if not parsed:
+        return [f"{source} has no table of options"]
+    usage = subprocess.run([tool, "--help"], check=True, text=True, stdout=subprocess.PIPE).stdout
+    shown = set(re.findall(r"(?:^  |, )(?:-\w, )?--([a-z][a-z-]*)", usage, re.M))
+    described = manual_options(read(root, manual))
+    # A manual page may also name options of other programs: it has too many only if it introduces one.
+    introduced = set(re.findall(r"^\.(?:TP|TQ)\n\.B[RI]* .*?--([a-z][a-z-]*)",
+                                read(root, manual).replace("\\-", "-"), re.M))
+    return differences(f"{name} --help", parsed, shown) + \
+        differences(manual, parsed, (described & parsed) | introduced)
+
+
+def check_settings(root):
+    known = set(re.findall(r'SETTING\("([a-z-]+)"|\.name = "([a-z-]+)"', read(root, SETTINGS)))
+    known = {first or second for first, second in known}
+    manual = read(root, SETTINGS_MANUAL).split(".SH SETTINGS", 1)[1].split("\n.SH ", 1)[0].replace("\\-", "-")
+    heads = " ".join(re.findall(r"^\.TP\n\.BR? (.*)$", manual, re.M))
+    example = set(re.findall(r"^#? ?([a-z-]+) = ", read(root, SETTINGS_EXAMPLE), re.M))
+    return differences(SETTINGS_MANUAL, known, set(re.findall(r"[a-z-]+", heads))) + \
+        differences(SETTINGS_EXAMPLE, known, example)
+
+
+def source_files(root):
+    found = []
+    for folder in SOURCE_FOLDERS:
+        for at, _, names in os.walk(os.path.join(root, folder)):
+            found += [os.path.join(os.path.relpath(at, root), name) for name in names]
+    return found + [name for name in os.listdir(root) if os.path.isfile(os.path.join(root, name))]
+
+
+def check_files(root):
+    files = source_files(root)
+    ends = {"/".join(path.split("/")[from_part:]) for path in files for from_part in range(path.count("/") + 1)}
+    wrong = []
+    for pattern in DOCUMENTS:
+        for document in sorted(glob.glob(os.path.join(root, pattern))):
+            name = os.path.relpath(document, root)
+            text = read(root, name)
+            for target in LINK.findall(text):
+                if not os.path.exists(os.path.join(os.path.dirname(document), target)):
+                    wrong.append(f"{name} links {target}, which does not exist")
+            for path in NAMED.findall(text):
+                if path not in ends and not OTHERS.search(path):
+                    wrong.append(f"{name} names {path}, which does not exist")
+    return wrong
+
+
+def main():
+    root, *tools = sys.argv[1:]
+    wrong = check_settings(root) + check_files(root)
+    for tool in tools:
+        wrong += check_options(root, tool)
+    print("\n".join(wrong) or "The documents agree with the programs.")
+    return bool(wrong)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,80 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""Check the network simulator, and what the transport does in it: check.py NET. All times are virtual, so no check depends on
+the machine."""
+
+import sys
+import unittest
+
+from experiments import FAT_TREE, GO_BACK_N, IRN, LEAF_SPINE, PAIR, PFC, ROCE, incast, poisson, run, stream
+
+NET = ""
+FLOWS = 600
+
+
+def without_cpu(result):
+    return {name: value for name, value in result.items() if "cpu" not in name}
+
+
+class Simulator(unittest.TestCase):
+    def test_a_lone_flow_takes_the_ideal_time(self):
+        for shape, far in ((PAIR, 2), (FAT_TREE, 6), (LEAF_SPINE, 4)):
+            result = run(NET, *shape, *stream(1000000, 3))
+            with self.subTest(shape=shape, far=far):
+                self.assertEqual(result["retransmitted"], 0)
+                self.assertAlmostEqual(result["slowdown"]["max"], 1.0, delta=0.01)
+
+    def test_a_run_repeats(self):
+        results = [without_cpu(run(NET, *FAT_TREE, *IRN, *poisson(FLOWS, seed=5))) for _ in range(2)]
+        self.assertEqual(results[0], results[1])
+        self.assertNotEqual(results[0], without_cpu(run(NET, *FAT_TREE, *IRN, *poisson(FLOWS, seed=6))))
+
+    def test_all_senders_of_an_incast_share_the_link(self):
+        result = run(NET, *FAT_TREE, *ROCE, *PFC, *incast(30, 60000000))
+        # A packet of 1,024 bytes takes 1,106 on the link.
+        self.assertGreater(result["goodput_gbps"], 40 * 1024 / 1106 * 0.97)
+
+    def test_pauses_prevent_every_drop(self):
+        for traffic in (poisson(FLOWS), incast(30, 15000000), ("--traffic", "permutation")):
+            result = run(NET, *FAT_TREE, *ROCE, *PFC, *traffic)
+            with self.subTest(traffic=traffic):
+                self.assertEqual(result["dropped"], 0)
+                self.assertGreaterEqual(result["flows_ended"], 1)
+        self.assertGreater(run(NET, *FAT_TREE, *ROCE, *PFC, *incast(30, 15000000))["pauses"], 0)
+
+    def test_a_shared_buffer_drops_less_than_a_divided_one(self):
+        divided = run(NET, *FAT_TREE, *GO_BACK_N, *incast(20, 15000000))
+        shared = run(NET, *FAT_TREE, *GO_BACK_N, "--alpha", 800, *incast(20, 15000000))
+        self.assertLess(shared["dropped"], divided["dropped"])
+
+    def test_loses_what_it_is_told_to(self):
+        result = run(NET, *PAIR, *stream(4 << 20, 5), "--lose-every", 256)
+        self.assertAlmostEqual(result["lost"] / result["packets"], 1 / 256, delta=0.0001)
+        result = run(NET, *PAIR, *stream(4 << 20, 20), "--loss-ppm", 10000)
+        self.assertAlmostEqual(result["lost"] / result["packets"], 0.01, delta=0.002)
+
+
+class Transport(unittest.TestCase):
+    def test_goes_on_where_every_256th_packet_is_lost(self):
+        """A message of 4,096 packets never arrives at a go-back-0 receiver; ours makes progress with either kind of peer."""
+        for peer in ("keeps", "drops"):
+            result = run(NET, *PAIR, *stream(4 << 20, 10), "--lose-every", 256, "--peer", peer)
+            with self.subTest(peer=peer):
+                self.assertGreater(result["goodput_gbps"], 15)
+
+    def test_needs_no_lossless_network(self):
+        """IRN's claim: a receiver that keeps packets and a window of the bandwidth-delay product do better without PFC than
+        go-back-N with it."""
+        irn = run(NET, *FAT_TREE, *IRN, *poisson(FLOWS))
+        roce = run(NET, *FAT_TREE, *ROCE, *PFC, *poisson(FLOWS))
+        self.assertLess(irn["slowdown"]["mean"], roce["slowdown"]["mean"])
+        self.assertLess(irn["time_us"]["mean"], roce["time_us"]["mean"])
+
+    def test_every_flow_ends_in_a_crowded_network(self):
+        result = run(NET, *LEAF_SPINE, *incast(128, 64000000, rounds=2))
+        self.assertEqual(result["flows_ended"], 256)
+
+
+if __name__ == "__main__":
+    NET = sys.argv.pop(1)
+    unittest.main()

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A host of the simulated network: a device with the real transport, and a NIC that serves its
+ * queue pairs in turn. */
+#ifndef NET_HOST_H
+#define NET_HOST_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/queue.h>
+
+#include <infiniband/verbs.h>
+
+#include "fabric.h"
+#include "telemetry/counters.h"
+#include "transport/sink.h"
+#include "wire/build.h"
+
+struct cq;
+struct device;
+struct host;
+struct mr;
+struct pd;
+struct qp;
+
+/* Attributes of every queue pair. */
+struct conn_attr {
+	enum ibv_mtu mtu;
+	uint16_t window_max; /* packets in flight; 0: the default */
+	uint8_t timeout;     /* 4.096 us * 2^timeout */
+	bool keeps;	     /* packets that come out of order; else the peer is go-back-N */
+};
+
+/* One end of a connection. */
+struct conn {
+	TAILQ_ENTRY(conn) ready; /* in the host's list, while is_ready */
+	struct host *host;
+	struct qp *qp;
+	uint32_t qpn;
+	bool is_ready;
+	uint64_t timer_ns; /* of the event that is scheduled; UINT64_MAX: none */
+};
+
+struct host {
+	uint32_t number;
+	struct fabric *fabric;
+	struct port port;
+	struct device *device;
+	struct pd *pd;
+	struct cq *cq;
+	struct mr *mr; /* the null region: payloads are zeros */
+	TAILQ_HEAD(, conn) ready;
+	bool turns; /* host_turn runs */
+	struct packet_sink sink;
+	struct packet_out out;
+	uint8_t *received; /* owned; the frame that the transport looks at */
+	/* A work request has completed. */
+	void (*complete)(struct host *host, const struct ibv_wc *wc);
+	void *user;
+};
+
+void host_init(struct host *host, struct fabric *fabric, uint32_t number, uint64_t mbps);
+void host_fini(struct host *host);
+
+/** Connect a queue pair of each host. */
+void conn_open(struct conn *a, struct host *host_a, struct conn *b, struct host *host_b,
+	       const struct conn_attr *attr);
+void conn_close(struct conn *conn);
+
+/** Post a SEND of `bytes` zeros, and the receive request for one. */
+void conn_send(struct conn *conn, uint64_t wr_id, uint32_t bytes);
+void conn_receive(struct conn *conn, uint64_t wr_id, uint32_t bytes);
+
+uint64_t host_counted(const struct host *host, enum counter counter);
+
+#endif

@@ -1,0 +1,181 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""uroce-run --local: a private network for the programs of one command, without root."""
+
+import contextlib
+import os
+import re
+import shutil
+import signal
+import subprocess
+import tempfile
+
+from harness.process import wait_until
+from harness.report import CheckFailed
+from harness.tools import UROCE_RUN
+
+SECONDS = 60
+AT_ONCE = 20
+IN_A_ROW = 100
+NOBODY = ["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups", "--inh-caps=-all",
+          "--bounding-set=-all", "--no-new-privs"]
+
+# The server listens as soon as its port is open; the client tries again until then.
+WRITE_BW = """ib_write_bw -d uroce0 -n 500 -p {port} & server=$!
+until ib_write_bw -d uroce0 -n 500 -p {port} 127.0.0.1; do sleep 0.2; kill -0 $server || exit 9; done
+wait $server"""
+RPING = """rping -s -a {address} -p {port} -C 10 -v & server=$!
+until rping -c -a {address} -p {port} -C 10 -v; do sleep 0.2; kill -0 $server || exit 9; done
+wait $server"""
+# Print the device's state, then tell that it is there, and stay.
+STAY = "ibv_devinfo >/dev/null && touch {mark} && exec sleep 60"
+
+
+class LocalTest:
+    """All checks, as an ordinary user without capabilities. The user has a runtime directory, in which nothing may
+    remain."""
+
+    def __init__(self, report):
+        self._report = report
+        self._port = 26000
+        self._dir = tempfile.mkdtemp(prefix="uroce-local-test-")
+
+    def run_all(self):
+        os.chown(self._dir, 65534, 65534)
+        try:
+            self._check("ib_write_bw between two processes", self._pair, WRITE_BW, r"65536\s+500\s+\d")
+            self._check("rping by 127.0.0.1", self._pair, RPING, "ping data: rdma-ping-9:", "127.0.0.1")
+            self._check("rping by the device's address", self._pair, RPING, "ping data: rdma-ping-9:", "198.18.0.1")
+            self._check("exit status", self._exit_status)
+            self._check("death by a signal", self._signal)
+            self._check("a command that does not exist", self._no_command)
+            self._check("two devices", self._two_devices)
+            self._check("SIGKILL leaves nothing", self._sigkill)
+            self._check("Ctrl-C is the command's", self._interrupt)
+            self._check("no child and no descriptor for the command", self._inherits_nothing)
+            self._check("without a runtime directory", self._in_tmp)
+            self._check(f"{AT_ONCE} at once", self._at_once)
+            self._check(f"{IN_A_ROW} in a row", self._in_a_row)
+        finally:
+            shutil.rmtree(self._dir)
+
+    def _check(self, name, function, *args):
+        self._report.check(f"local: {name}", function, *args)
+
+    def _start(self, *command, options=("--local",), **more):
+        environment = {**os.environ, "XDG_RUNTIME_DIR": self._dir}
+        return subprocess.Popen([*NOBODY, UROCE_RUN, *options, "--", *command], stdin=subprocess.DEVNULL,
+                                stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd="/",
+                                **{"env": environment, "start_new_session": True, **more})
+
+    def _end(self, process):
+        """Return status and output. uroced has the output too, so that has ended as well."""
+        try:
+            output, _ = process.communicate(timeout=SECONDS)
+        except subprocess.TimeoutExpired:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            raise CheckFailed("hangs", process.communicate()[0].splitlines()) from None
+        return process.returncode, output
+
+    def _run(self, *command, status=0, **more):
+        found, output = self._end(self._start(*command, **more))
+        if found != status:
+            raise CheckFailed(f"exit {found}, not {status}", output.splitlines())
+        self._expect_nothing_left()
+        return output
+
+    def _expect_nothing_left(self):
+        if not wait_until(lambda: not os.listdir(self._dir), SECONDS):
+            raise CheckFailed("files are left", os.listdir(self._dir))
+
+    def _pair(self, script, expected, address=None):
+        """Both ends print what they have sent or received."""
+        self._port += 1
+        output = self._run("sh", "-c", script.format(port=self._port, address=address))
+        if len(re.findall(expected, output)) < 2:
+            raise CheckFailed(f"not both ends print {expected}", output.splitlines())
+
+    def _exit_status(self):
+        for status in (0, 1, 7, 255):
+            if self._run("sh", "-c", f"exit {status}", status=status):
+                raise CheckFailed("it prints something")
+
+    def _signal(self):
+        for number in (signal.SIGTERM, signal.SIGKILL, signal.SIGABRT):
+            self._run("sh", "-c", f"ulimit -c 0; kill -{int(number)} $$", status=-number)
+
+    def _no_command(self):
+        output = self._run("/nonexistent/program", status=127)
+        if "No such file" not in output:
+            raise CheckFailed("no reason", output.splitlines())
+
+    def _two_devices(self):
+        output = self._run("sh", "-c", "ibv_devinfo -v -d uroce0 && ibv_devinfo -v -d uroce1", options=["--local=2"])
+        for pattern in (r"hca_id:\s+uroce0\s", r"hca_id:\s+uroce1\s", r":198\.18\.0\.1,", r":198\.18\.1\.1,"):
+            if not re.search(pattern, output):
+                raise CheckFailed(f"nothing matches {pattern}", output.splitlines())
+        if output.count("PORT_ACTIVE (4)") != 2:
+            raise CheckFailed("not both are active", output.splitlines())
+
+    @contextlib.contextmanager
+    def _staying(self):
+        """Run a command that has had its device and sleeps."""
+        mark = os.path.join(self._dir, "mark")
+        process = self._start("sh", "-c", STAY.format(mark=mark))
+        try:
+            if not wait_until(lambda: os.path.exists(mark), SECONDS):
+                raise CheckFailed("no device")
+            os.unlink(mark)
+            yield process
+        finally:
+            with contextlib.suppress(ProcessLookupError):
+                process.kill()
+            self._end(process)
+
+    def _sigkill(self):
+        with self._staying() as process:
+            process.kill()
+            status, output = self._end(process)
+            if status != -signal.SIGKILL or output:
+                raise CheckFailed(f"exit {status}", output.splitlines())
+            self._expect_nothing_left()
+
+    def _interrupt(self):
+        """A terminal sends SIGINT to the whole process group: uroced must outlive the command."""
+        with self._staying() as process:
+            os.killpg(process.pid, signal.SIGINT)
+            status, output = self._end(process)
+            if status != -signal.SIGINT or output:
+                raise CheckFailed(f"exit {status}", output.splitlines())
+            self._expect_nothing_left()
+
+    def _inherits_nothing(self):
+        output = self._run("python3", "-c", "import os\n"
+                           "print(sorted(os.listdir('/proc/self/fd'))[:4])\n"
+                           "try: os.wait()\n"
+                           "except ChildProcessError: print('no child')\n")
+        if output.splitlines() != ["['0', '1', '2', '3']", "no child"]:
+            raise CheckFailed("unexpected", output.splitlines())
+
+    def _in_tmp(self):
+        environment = {**os.environ, "XDG_RUNTIME_DIR": "/nonexistent"}
+        output = self._run("sh", "-c", "stat -c %a,%n $(dirname $UROCE_SOCKET)", env=environment)
+        if not output.startswith("700,/tmp/uroce-local-"):
+            raise CheckFailed("another directory", output.splitlines())
+        path = output.strip().split(",")[1]
+        if not wait_until(lambda: not os.path.exists(path), SECONDS):
+            raise CheckFailed("files are left", [path])
+
+    def _at_once(self):
+        """All have the same addresses and names, and do not meet."""
+        processes = [self._start("ibv_devinfo") for _ in range(AT_ONCE)]
+        for process in processes:
+            status, output = self._end(process)
+            if status != 0 or "PORT_ACTIVE (4)" not in output:
+                raise CheckFailed(f"exit {status}", output.splitlines())
+        self._expect_nothing_left()
+
+    def _in_a_row(self):
+        for _ in range(IN_A_ROW):
+            if "PORT_ACTIVE (4)" not in self._run("ibv_devinfo"):
+                raise CheckFailed("no device")

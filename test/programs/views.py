@@ -1,0 +1,189 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The files of a device in /sys/class/infiniband and /dev/infiniband: in each way, and as verbs tell the same."""
+
+import json
+import os
+import subprocess
+
+from harness.process import LocalHost, Namespace, wait_until
+from harness.report import CheckFailed
+from harness.tools import DEVICE, UROCE_RUN, PerfTest, Side, run_pair
+
+SECONDS = 60
+FIRST_PORT = 30100
+# Debian's own, which has pyverbs; without the directory of this test, where another pyverbs.py is.
+PYTHON = ["/usr/bin/python3", "-P"]
+LOOK = os.path.join(os.path.dirname(os.path.abspath(__file__)), "view_look.py")
+NOBODY = ["setpriv", "--reuid", "nobody", "--regid", "nogroup", "--clear-groups", "--inh-caps=-all", "--bounding-set=-all"]
+NO_MOUNT = ["setpriv", "--bounding-set=-sys_admin", "--inh-caps=-all"]
+SHOWN = ("/sys/class/infiniband", "/sys/class/infiniband_verbs", "/dev/infiniband")
+NULL_PORT = ["--port", "net_null0", "--ip", "10.9.14.1/24"]
+
+
+class ViewsTest:
+    """A veth pair with an address at each end; nothing but the programs' own view shows a device."""
+
+    def __init__(self, report, work_dir):
+        self._report = report
+        self._work_dir = work_dir
+        self._namespaces = [Namespace(f"views{number}") for number in range(2)]
+        self._namespaces[0].run("ip", "link", "add", "veth0", "mtu", "9000", "type", "veth", "peer", "name", "veth1",
+                                "mtu", "9000", "netns", self._namespaces[1].name)
+        for number, namespace in enumerate(self._namespaces):
+            namespace.run("ip", "link", "set", f"veth{number}", "up")
+            namespace.run("ip", "addr", "add", f"10.9.13.{number + 1}/24", "dev", f"veth{number}")
+
+    def _check(self, name, function, *args):
+        self._report.check(f"views: {name}", function, *args)
+
+    def run_all(self):
+        netdev = ["--netdev", "veth0"]
+        self._check("mounted: files and verbs agree", self._agree, netdev, "mount", [])
+        self._check("preloaded: files and verbs agree", self._agree, netdev, "preload", [])
+        self._check("an ordinary user: files and verbs agree", self._agree, NULL_PORT, "mount", NOBODY)
+        self._check("an ordinary user, preloaded", self._agree, NULL_PORT, "preload", NOBODY)
+        self._check("an ordinary user stays itself", self._same_user)
+        self._check("without the right to mount it is preloaded", self._falls_back)
+        self._check("--view mount without that right: one line", self._refuses)
+        self._check("--view no shows nothing", self._none)
+        for way in ("mount", "preload"):
+            self._check(f"{way}: counters move, for other processes too", self._counters, way)
+            self._check(f"{way}: a GID that comes later is there", self._later_gid, way)
+            self._check(f"{way}: nothing is left behind, also after a kill", self._leaves_nothing, way)
+        self._check("mounted: the rest of /sys/class and /dev is there", self._rest)
+
+    def _run(self, options, way, before, *program, env=None):
+        argv = [*self._namespaces[0].prefix, *before, UROCE_RUN, "--view", way, *options, "--", *program]
+        done = subprocess.run(argv, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=SECONDS,
+                              env={**os.environ, **(env or {})})
+        return done
+
+    def _output(self, *args, **named):
+        done = self._run(*args, **named)
+        if done.returncode:
+            raise CheckFailed(f"exit {done.returncode}", [*done.stdout.splitlines(), *done.stderr.splitlines()])
+        return done.stdout
+
+    def _agree(self, options, way, before):
+        """view_look.py compares every file that verbs have an answer for."""
+        self._output(options, way, before, *PYTHON, LOOK, DEVICE)
+        here = [path for path in SHOWN if os.path.exists(path)]
+        if here:
+            raise CheckFailed("the host has files of a device", here)
+
+    def _same_user(self):
+        lines = self._output(NULL_PORT, "mount", NOBODY, "sh", "-c", "id -u; id -g; echo $PPID; cat /proc/self/status") \
+            .splitlines()
+        status = dict(line.split(":\t", 1) for line in lines[3:] if ":\t" in line)
+        nobody = subprocess.run(["id", "-u", "nobody"], capture_output=True, text=True, check=True).stdout.strip()
+        if lines[0] != nobody or int(status["CapEff"], 16) or int(status["CapPrm"], 16):
+            raise CheckFailed("it is another user, or has capabilities", lines)
+
+    def _falls_back(self):
+        output = self._output(NULL_PORT, "yes", NO_MOUNT, "sh", "-c", f"echo $LD_PRELOAD; ls /sys/class/infiniband/{DEVICE}")
+        if "liburoce-view.so" not in output or "node_guid" not in output:
+            raise CheckFailed("no files, or not preloaded", output.splitlines())
+
+    def _refuses(self):
+        done = self._run(NULL_PORT, "mount", NO_MOUNT, "true")
+        if done.returncode != 1 or len(done.stderr.splitlines()) != 1 or "mount namespace" not in done.stderr:
+            raise CheckFailed(f"exit {done.returncode}", done.stderr.splitlines())
+
+    def _none(self):
+        # A name that cannot be a kernel device's, and no file.
+        program = f"import os,sys; sys.exit(any(map(os.path.exists, {SHOWN!r})) or 'UROCE_VIEW' in os.environ)"
+        self._output(NULL_PORT, "no", [], *PYTHON, "-c", program)
+
+    def _sides(self, way):
+        hosts = [LocalHost(f"views-{number}", self._work_dir,
+                           [*namespace.prefix, UROCE_RUN, "--view", way, "--netdev", f"veth{number}", "--"], number % os.cpu_count())
+                 for number, namespace in enumerate(self._namespaces)]
+        return [Side(host, DEVICE, "10.9.13.1") for host in hosts]
+
+    def _counters(self, way):
+        """One process sends, and a later one in the same view reads the sum."""
+        class Counted(PerfTest):
+            """Each side prints its packets afterwards."""
+
+            def argv(self, side, port, peer=None):
+                read = f"/sys/class/infiniband/{DEVICE}/ports/1"
+                return ["sh", "-c", '"$@" && sleep 0.5 && ' +
+                        f"grep . {read}/counters/port_*_packets {read}/hw_counters/tx_packets", "sh",
+                        *super().argv(side, port, peer)]
+
+            def judge(self, server, client):
+                for output in (server, client):
+                    counts = [int(line.rsplit(":", 1)[1]) for line in output.splitlines() if "packets:" in line]
+                    if len(counts) != 3 or min(counts) < 100:
+                        raise CheckFailed(f"counters are {counts}")
+                super().judge(server, client)
+        run_pair(Counted("ib_send_bw", [], 1000), *self._sides(way), FIRST_PORT + len(way))
+
+    def _later_gid(self, way):
+        address = "10.9.14.7"
+        program = ["import sys, time", "import pyverbs.device as d",
+                   f"context = d.Context(name='{DEVICE}')", "print('open', flush=True)",
+                   f"path = '/sys/class/infiniband/{DEVICE}/ports/1/gids/%d'",
+                   "end = time.monotonic() + 20",
+                   "while not any('ffff:0a09:0e07' in open(path % i).read() for i in range(8)):",
+                   "    time.sleep(0.05)", "    assert time.monotonic() < end"]
+        host = LocalHost(f"views-gid-{way}", self._work_dir,
+                         [*self._namespaces[0].prefix, UROCE_RUN, "--view", way, "--netdev", "veth0", "--"])
+        process = host.start([*PYTHON, "-c", "\n".join(program)])
+        try:
+            wait_until(lambda: "open" in process.output() or process.poll() is not None, SECONDS)
+            self._namespaces[0].run("ip", "addr", "add", f"{address}/24", "dev", "veth0")
+            if process.wait(SECONDS) != 0:
+                raise CheckFailed("it does not come", process.story("program"))
+        finally:
+            process.kill()
+            self._namespaces[0].run("ip", "addr", "flush", "to", address, "dev", "veth0")
+
+    @staticmethod
+    def _remains(pid):
+        """Directories of views, and processes that serve one which began after `pid`."""
+        dirs = [os.path.join(parent, name) for parent in ("/dev/shm", "/tmp") for name in os.listdir(parent)
+                if name.startswith("uroce-view-")]
+        servers = []
+        for process in filter(str.isdigit, os.listdir("/proc")):
+            try:
+                with open(f"/proc/{process}/stat", encoding="ascii") as file:
+                    name, rest = file.read().rsplit(")", 1)
+                if name.endswith("(uroce-view") and rest.split()[0] != "Z" and int(process) > pid:
+                    servers.append(process)
+            except OSError:
+                continue
+        return dirs, servers
+
+    def _leaves_nothing(self, way):
+        before, _ = self._remains(0)
+        host = LocalHost(f"views-left-{way}", self._work_dir,
+                         [*self._namespaces[0].prefix, UROCE_RUN, "--view", way, *NULL_PORT, "--"])
+        process = host.start(["sh", "-c", f"ibv_devices; cat /sys/class/infiniband/{DEVICE}/ports/1/state; echo ready; sleep 60"])
+        wait_until(lambda: "ready" in process.output() or process.poll() is not None, SECONDS)
+        if "ready" not in process.output() or not self._remains(process.pid)[1]:
+            story = process.story("program")
+            process.kill()
+            raise CheckFailed("it does not run", story)
+        pid = process.pid
+        process.kill()
+
+        def is_clean():
+            dirs, servers = self._remains(pid)
+            return not set(dirs) - set(before) and not servers
+        if not wait_until(is_clean, SECONDS):
+            raise CheckFailed("left behind", [str(self._remains(pid))])
+
+    def _rest(self):
+        """Only the view's entries are new, and device nodes work."""
+        program = "import json,os; print(json.dumps([sorted(os.listdir(p)) for p in ('/sys/class', '/sys/class/misc', '/dev')]))"
+        plain = [*PYTHON, "-c", program]
+        before = json.loads(subprocess.run([*self._namespaces[0].prefix, *plain], capture_output=True, text=True, check=True).stdout)
+        after = json.loads(self._output(NULL_PORT, "mount", [], *plain))
+        new = [sorted(set(now) - set(then)) for then, now in zip(before, after)]
+        lost = [sorted(set(then) - set(now)) for then, now in zip(before, after)]
+        if any(lost) or new != [["infiniband", "infiniband_mad", "infiniband_verbs"], ["rdma_cm"], ["infiniband"]]:
+            raise CheckFailed("other entries", [f"new {new}", f"lost {lost}"])
+        self._output(NULL_PORT, "mount", [], "sh", "-c",
+                     "head -c 8 /dev/zero >/dev/shm/uroce-view-test.$$ && rm /dev/shm/uroce-view-test.$$ && "
+                     "test -d /sys/class/net/veth0/queues && test -c /dev/null && ls /dev/hugepages >/dev/null")

@@ -1,0 +1,44 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Linux's own initiators and targets, over its Soft-RoCE in a virtual machine, with targets and initiators on uroce."""
+
+import os
+
+from guest import Guest, GuestError, Hardware
+from kernel_disk import KernelDiskTest
+from kernel_iser import IserDisk
+from kernel_lio import LioTest
+from kernel_nvme import NvmeDisk, NvmetTest
+from sides import Side, Sides
+import spdk_target
+
+GUEST_NUMBER = 3
+MEMORY_MIB = 1024
+LOSS_SECONDS = 60
+
+
+def run(report, network, image_dir, work_dir, peer, rng):
+    """Boots a guest beside uroce's peer (test/interop/uroce_peer.py) and makes all checks."""
+    if report.only and "kernel" not in report.only:
+        return
+    try:
+        guest = Guest("storage", GUEST_NUMBER, network, image_dir, work_dir, Hardware(memory_mib=MEMORY_MIB))
+        uroce = Side("uroce-storage", work_dir, os.cpu_count() - 1, peer.namespace, ["--netdev", "peer0"])
+        sides = Sides("kernel", work_dir, uroce, uroce, peer.address)
+        KernelDiskTest(report, guest, IserDisk(sides), rng, LOSS_SECONDS).run_all()
+        LioTest(report, guest, sides, rng).run_all()
+        run_nvme(report, guest, sides, peer, rng)
+        guest.stop()
+    except GuestError as error:
+        report.fail("kernel: guest", str(error))
+
+
+def run_nvme(report, guest, sides, peer, rng):
+    """SPDK is no package of Debian: its programs are another's."""
+    missing = spdk_target.missing()
+    if missing:
+        if not report.only or report.only in "kernel: nvme":
+            report.skip("kernel: nvme and nvmet", missing)
+        return
+    spdk = spdk_target.Spdk(sides.work_dir, peer.namespace, "peer0", sides.address)
+    KernelDiskTest(report, guest, NvmeDisk(sides, spdk), rng, LOSS_SECONDS).run_all()
+    NvmetTest(report, guest, spdk).run_all()

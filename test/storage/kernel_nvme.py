@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""NVMe over Fabrics: the kernel's initiator with SPDK's target on uroce, and the kernel's target with SPDK's initiators."""
+
+import os
+import re
+
+import spdk_target
+from kernel_disk import GuestRunning, on_guest
+from libiscsi import SECONDS
+
+FILE_BYTES = 256 << 20
+CONNECT_SECONDS = 60
+LOST_SECONDS = 120  # that the kernel looks for a target that is gone
+TARGET = "nqn.2026-11.test.uroce:ram"
+RAM_KIB = 64 << 10
+ROOT = "/sys/kernel/config/nvmet"
+SUBSYSTEM = f"{ROOT}/subsystems/{TARGET}"
+FIND = "for i in $(seq 100); do ls /dev/nvme*n1 2>/dev/null && exit; usleep 100000; done; exit 1"
+
+
+class NvmeDisk:
+    """A namespace of SPDK's nvmf_tgt on uroce."""
+
+    name = "nvme"
+    statistics = "/sys/block/nvme*/stat"  # a device has them, or the path to it
+
+    def __init__(self, sides, spdk):
+        self._spdk = spdk
+        self._address = sides.address
+        self._file = os.path.join(sides.work_dir, "nvme.disk")
+        with open(self._file, "wb") as file:
+            file.truncate(FILE_BYTES)
+
+    def prepare(self, running):
+        self._spdk.start_uroced(running)
+
+    def serve(self, running):
+        return self._spdk.serve(running, self._file)
+
+    def connect(self, running):
+        running.shell("modprobe nvme-rdma")
+        running.shell(f"nvme connect -t rdma -a {self._address} -s {spdk_target.PORT} -n {spdk_target.TARGET} "
+                      f"-c 1 -l {LOST_SECONDS}", CONNECT_SECONDS)
+        return running.shell(FIND).split()[0]
+
+    def disconnect(self, running):
+        running.shell(f"nvme disconnect -n {spdk_target.TARGET}", CONNECT_SECONDS)
+
+
+def commands(address):
+    """What nvmetcli would do."""
+    return [
+        "modprobe -a nvmet-rdma", f"modprobe brd rd_nr=1 rd_size={RAM_KIB}",
+        "{ grep -q configfs /proc/mounts || mount -t configfs configfs /sys/kernel/config; }",
+        f"mkdir -p {SUBSYSTEM}/namespaces/1 {ROOT}/ports/1", f"echo 1 >{SUBSYSTEM}/attr_allow_any_host",
+        f"echo /dev/ram0 >{SUBSYSTEM}/namespaces/1/device_path", f"echo 1 >{SUBSYSTEM}/namespaces/1/enable",
+        f"echo rdma >{ROOT}/ports/1/addr_trtype", f"echo ipv4 >{ROOT}/ports/1/addr_adrfam",
+        f"echo {address} >{ROOT}/ports/1/addr_traddr", f"echo {spdk_target.PORT} >{ROOT}/ports/1/addr_trsvcid",
+        f"ln -s {SUBSYSTEM} {ROOT}/ports/1/subsystems/"]
+
+
+class NvmetTest:
+    """The kernel's target nvmet-rdma with a RAM disk, and SPDK's initiators."""
+
+    def __init__(self, report, guest, spdk):
+        self._report = report
+        self._guest = guest
+        self._spdk = spdk
+        self._transport = (f"trtype:RDMA adrfam:IPv4 traddr:{guest.address} trsvcid:{spdk_target.PORT} subnqn:{TARGET}")
+
+    def run_all(self):
+        self._check("spdk_nvme_identify", self._identify)
+        for load in ("randread", "write"):
+            for size in (4096, 131072):
+                self._check(f"spdk_nvme_perf, {load} of {size} bytes", self._perf, load, size)
+
+    def _check(self, name, function, *args):
+        self._report.check(f"kernel: nvmet: {name}", on_guest, self._guest, self._serve, function, *args)
+
+    def _serve(self, function, *args):
+        """The target stays until the guest boots again."""
+        with GuestRunning(self._guest) as running:
+            if self._guest.run(f"test -e {SUBSYSTEM}")[0]:
+                running.shell(" && ".join(commands(self._guest.address)))
+            self._spdk.start_uroced(running)
+            function(running, *args)
+
+    def _identify(self, running):
+        identify = self._spdk.start(running, "spdk_nvme_identify", "-r", self._transport)
+        if not re.search(r"Model Number: +Linux", running.expect(identify, SECONDS, "spdk_nvme_identify")):
+            running.fail("the controller does not tell its name")
+
+    def _perf(self, running, load, size):
+        perf = self._spdk.start(running, "spdk_nvme_perf", "-r", self._transport, "-q", "16", "-o", str(size), "-w", load,
+                                "-t", "2")
+        output = running.expect(perf, SECONDS, "spdk_nvme_perf")
+        total = re.search(r"^Total +: +([\d.]+)", output, re.M)
+        if not total or float(total.group(1)) == 0 or "error" in output:
+            running.fail("not all requests succeed")

@@ -1,0 +1,165 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""NVMe over Fabrics: SPDK's target serves a disk in memory or a file, SPDK's initiators use it (nvme.py)."""
+
+import os
+import re
+import time
+
+from nvme import LUN_BYTES, SECONDS, SECTOR, SERIAL, Nvme, lacks
+from sides import StorageRunning
+
+BLOCK = 4096  # of the writer whose acknowledged blocks are known
+ERRORS = re.compile(r"\*ERROR\*|completed with error|Buffer mismatch|uroce: ")
+
+
+class SpdkTest:
+    """All checks of one wire."""
+
+    def __init__(self, report, sides, rng, options):
+        self._report = report
+        self._sides = sides
+        self._rng = rng
+        self._options = options
+        self._nvme = Nvme(sides)
+        self._source = os.path.join(sides.work_dir, f"{sides.wire}.source")
+
+    def run_all(self):
+        self.run_data()
+        for pattern, size, depth in (("randread", 4096, 32), ("randwrite", 4096, 128), ("write", 131072, 32),
+                                     ("randrw", 12288, 16)):
+            self._check(f"perf {pattern} of {size} at {depth}", "spdk_nvme_perf", self._perf, pattern, size, depth)
+        self._check("plain receive queues, no data in capsules", "bdevperf", self._verify, 8192, 32,
+                    {"no_srq": True, "in_capsule_data_size": 0})
+        self._check("memory in one region", "bdevperf", self._verify, 65536, 8, {}, ["-s", "256"])
+        self._check("memory in one file", "bdevperf", self._verify, 65536, 8, {}, ["-g"])
+        self.run_kills()
+
+    def run_data(self):
+        self._check("identify", "spdk_nvme_identify", self._identify)
+        for size, depth in ((512, 128), (4096, 32), (65536, 32)):
+            self._check(f"bdevperf verify of {size} at {depth}", "bdevperf", self._verify, size, depth)
+
+    def run_kills(self):
+        self._check(f"an initiator is killed {self._options.kills} times", "spdk_dd", self._kill_initiators)
+        self._check(f"the target is killed {self._options.target_kills} times", "spdk_dd", self._kill_targets)
+
+    def _check(self, name, program, function, *args):
+        name = f"spdk: {self._sides.wire}: {name}"
+        if self._report.only and self._report.only not in name:
+            return
+        lack = lacks(["nvmf_tgt", "bdevperf", program])
+        if lack:
+            self._report.skip(name, lack)
+            return
+        self._report.check(name, function, *args)
+
+    def _identify(self):
+        with StorageRunning() as running:
+            target = self._nvme.start_target(running)
+            output = running.expect(self._nvme.start_client(running, "spdk_nvme_identify"), SECONDS, "identify")
+            if SERIAL not in output or not re.search(rf"Size \(in LBAs\): +{LUN_BYTES // SECTOR} ", output):
+                running.fail("the disk does not tell its serial number and its size")
+            self._nvme.end_target(running, target)
+
+    def _perf(self, pattern, size, depth):
+        with StorageRunning() as running:
+            target = self._nvme.start_target(running)
+            output = running.expect(self._nvme.start_perf(running, pattern, size, depth, 1), SECONDS, "perf")
+            rate = re.search(r"^Total +: +([\d.]+)", output, re.M)
+            if not rate or float(rate.group(1)) == 0 or ERRORS.search(output):
+                running.fail("an error, or nothing is done")
+            self._nvme.end_target(running, target)
+
+    def _start_verify(self, running, size, depth, seconds):
+        return self._nvme.start_user(running, "bdevperf", "-q", str(depth), "-o", str(size), "-w", "verify", "-t",
+                                     str(seconds))
+
+    def _expect_verified(self, running, verifier, errors=ERRORS):
+        output = running.expect(verifier, SECONDS, "bdevperf")
+        total = re.search(r"^ *Total +: +([\d.]+) +[\d.]+ +([\d.]+) +([\d.]+)", output, re.M)
+        if not total or float(total.group(1)) == 0 or float(total.group(2)) or float(total.group(3)) or \
+                errors.search(output):
+            running.fail("a request fails, or a block is wrong")
+
+    def _verify(self, size, depth, transport=None, options=()):
+        with StorageRunning() as running:
+            target = self._nvme.start_target(running, transport, options)
+            self._expect_verified(running, self._start_verify(running, size, depth, 1))
+            self._nvme.end_target(running, target)
+
+    def _start_writer(self, running):
+        """Writes a file, no two blocks of it the same: each block when the one before it has been acknowledged."""
+        body = self._rng.randbytes(BLOCK - 4)
+        with open(self._source, "wb") as file:
+            file.write(b"".join(number.to_bytes(4, "little") + body for number in range(LUN_BYTES // BLOCK)))
+        return self._nvme.start_user(running, "spdk_dd", "--if", self._source, "--ob", "Nvme0n1", "--bs", str(BLOCK),
+                                     "--qd", "1")
+
+    def _check_written(self, running, before, writer):
+        """Every block before the last one that has changed was acknowledged; returns how many there are.
+
+        The last one was in flight, and may have any of its bytes; those behind it have what they had."""
+        now = self._read(self._nvme.lun)
+        changed = [at for at in range(0, LUN_BYTES, BLOCK) if now[at:at + BLOCK] != before[at:at + BLOCK]]
+        last = changed[-1] if changed else 0
+        if now[:last] != self._read(self._source)[:last]:
+            running.fail("an acknowledged block is lost or wrong")
+        told = re.findall(r"Copying: (\d+)/\d+ \[MB\]", writer.output())
+        if told and int(told[-1]) << 20 > last + BLOCK:
+            running.fail("the initiator has counted more than there is")
+        return last // BLOCK
+
+    @staticmethod
+    def _read(path):
+        with open(path, "rb") as file:
+            return file.read()
+
+    def _make_lun(self):
+        with open(self._nvme.lun, "wb") as file:
+            file.truncate(LUN_BYTES)
+
+    def _pause(self, running, process):
+        """Until some moment after the start of its work."""
+        running.wait_for_output(process, "Reactor started", SECONDS)
+        time.sleep(self._rng.uniform(0, 1.2))
+
+    def _kill_initiators(self):
+        """The target goes on: the next initiator is served at once, and at the end one verifies."""
+        self._make_lun()
+        written = 0
+        with StorageRunning() as running:
+            target = self._nvme.start_target(running, file=True)
+            for _ in range(self._options.kills):
+                before = self._read(self._nvme.lun)
+                writer = self._start_writer(running)
+                self._pause(running, writer)
+                writer.kill()
+                time.sleep(0.1)  # what was in flight has come to the disk
+                written += self._check_written(running, before, writer)
+            if written == 0:
+                running.fail("no initiator was killed while it wrote")
+            self._expect_verified(running, self._start_verify(running, 4096, 32, 1))
+            self._nvme.end_target(running, target)
+
+    def _kill_targets(self):
+        """The initiator connects again and goes on; what it has written is what it reads."""
+        self._make_lun()
+        with StorageRunning() as running:
+            target = self._nvme.start_target(running, file=True)
+            verifier = self._start_verify(running, 16384, 16, 4 * (1 + self._options.target_kills))
+            for _ in range(self._options.target_kills):
+                self._pause(running, verifier)
+                target.kill()
+                target = self._nvme.start_target(running, file=True)
+                time.sleep(2)  # it connects once a second
+            # It says of each lost connection that it is an error, and does the requests again.
+            self._expect_verified(running, verifier, re.compile("Buffer mismatch"))
+            for _ in range(self._options.target_kills):
+                before = self._read(self._nvme.lun)
+                writer = self._start_writer(running)
+                self._pause(running, writer)
+                target.kill()
+                writer.kill()
+                self._check_written(running, before, writer)
+                target = self._nvme.start_target(running, file=True)
+            self._nvme.end_target(running, target)

@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""
+SPDK's programs, which run DPDK themselves, as clients of uroced. The environment names the folder of their build, as
+SPDK=spdk/build: it has bin/nvmf_tgt, bin/spdk_nvme_perf and bin/spdk_nvme_identify.
+"""
+
+import contextlib
+import json
+import os
+
+from harness.process import LocalHost, Process
+from harness.tools import UROCE_RUN
+
+SPDK = os.environ.get("SPDK")
+UROCED = os.path.join(os.path.dirname(UROCE_RUN), "uroced")
+TARGET = "nqn.2026-11.test.uroce:spdk"
+PORT = 4420
+# By these an initiator knows the disk again when the target starts anew: Linux removes a disk that has others.
+UUID = "00000000-0000-4000-8000-000000000001"
+NGUID = UUID.replace("-", "")
+PROGRAMS = ("nvmf_tgt", "spdk_nvme_perf", "spdk_nvme_identify")
+
+
+def program(name):
+    """The path of one of SPDK's programs."""
+    return os.path.join(SPDK, "bin", name)
+
+
+def missing():
+    """Why SPDK's programs cannot run here, or None."""
+    if not SPDK:
+        return "SPDK= names no folder of its programs"
+    return next((f"{program(name)} does not exist" for name in PROGRAMS if not os.access(program(name), os.X_OK)), None)
+
+
+def _config(address, file):
+    """A namespace on a file. The pools are small, for a default target takes 490 MiB of huge pages."""
+    def method(called, /, **parameters):
+        return {"method": called, "params": parameters}
+    return {"subsystems": [
+        {"subsystem": "iobuf", "config": [method("iobuf_set_options", small_pool_count=1024, large_pool_count=128,
+                                                 small_bufsize=8192, large_bufsize=135168)]},
+        {"subsystem": "bdev", "config": [
+            method("bdev_set_options", bdev_io_pool_size=2048, bdev_io_cache_size=64, iobuf_small_cache_size=64,
+                   iobuf_large_cache_size=8),
+            method("bdev_aio_create", name="disk", filename=file, block_size=512), {"method": "bdev_wait_for_examine"}]},
+        {"subsystem": "nvmf", "config": [
+            method("nvmf_create_transport", trtype="RDMA", num_shared_buffers=512, buf_cache_size=32),
+            method("nvmf_create_subsystem", nqn=TARGET, allow_any_host=True, serial_number="1", model_number="disk"),
+            method("nvmf_subsystem_add_ns", nqn=TARGET, namespace={
+                "nsid": 1, "bdev_name": "disk", "uuid": UUID, "nguid": NGUID}),
+            method("nvmf_subsystem_add_listener", nqn=TARGET, listen_address={
+                "trtype": "RDMA", "adrfam": "IPv4", "traddr": address, "trsvcid": str(PORT)})]}]}
+
+
+class Spdk:
+    """
+    uroced on a kernel interface, and programs of SPDK that attach to it. They poll without an end, so they get no more of
+    a busy machine than others.
+    """
+
+    def __init__(self, work_dir, namespace, netdev, address):
+        self._work_dir = work_dir
+        self._address = address
+        self._socket = os.path.join(work_dir, "spdk.sock")
+        self._uroced = LocalHost("uroced", work_dir, [*namespace.prefix, UROCED, "--netdev", netdev], 0)
+        self._prefix = [*namespace.prefix, UROCE_RUN, "--socket", self._socket, "--"]
+        self._cpu = os.cpu_count() - 1
+        self._started = 0
+
+    def start_uroced(self, running):
+        """Starts the port's owner. One that was killed has left its socket."""
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(self._socket)
+        uroced = running.add(self._uroced.start(["--socket", self._socket]))
+        running.wait_for(uroced, lambda: os.path.exists(self._socket), f"{self._socket} does not appear")
+
+    def start(self, running, name, *arguments):
+        """Starts one of the programs."""
+        self._started += 1
+        log = os.path.join(self._work_dir, f"spdk-{self._started}.log")
+        return running.add(Process([*self._prefix, program(name), *arguments], log))
+
+    def serve(self, running, file):
+        """Starts nvmf_tgt with a namespace on a file; returns its process."""
+        path = os.path.join(self._work_dir, "spdk.json")
+        with open(path, "w", encoding="utf-8") as config:
+            json.dump(_config(self._address, file), config)
+        target = self.start(running, "nvmf_tgt", "-m", hex(1 << self._cpu), "-u", "--disable-cpumask-locks",
+                            "--msg-mempool-size", "8191", "--num-trace-entries", "0",
+                            "-r", os.path.join(self._work_dir, "rpc.sock"), "-c", path)
+        running.wait_for_output(target, f"Listening on {self._address} port {PORT}")
+        return target

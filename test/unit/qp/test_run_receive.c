@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Tests of qp_receive (lib/qp/run.c): which packets a queue pair accepts, and in which states. */
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "qp_rig.h"
+#include "test.h"
+#include "wire/headers.h"
+
+TEST_FIXTURE(qp_rig_set_up, qp_rig_tear_down);
+
+static void expect_unheard(const struct packet *packet)
+{
+	const uint64_t dropped = rig_counter(COUNTER_rx_wrong_qpn);
+
+	qp_receive(A->qp, packet, rig.now_ns);
+	fixture_no_completion(A->recv_cq);
+	assert_int_equal(rig_counter(COUNTER_rx_wrong_qpn), dropped + 1);
+}
+
+TEST(qp_receive__a_connected_queue_pair_hears_its_peer_only)
+{
+	struct packet packet;
+
+	rig_connect();
+	assert_int_equal(end_receive(A, 1, 0, 8), 0);
+	assert_int_equal(end_send(B, 2, IBV_WR_SEND, 0, 8, 0), 0);
+	end_run(B, 9);
+	packet = *catcher_at(&B->catcher, 0);
+	packet.sgid[15] ^= 1;
+	expect_unheard(&packet);
+	packet.sgid[15] ^= 1;
+	packet.dgid[15] ^= 1;
+	expect_unheard(&packet);
+	packet.dgid[15] ^= 1;
+	packet.vlan_tci = 0x6005;
+	expect_unheard(&packet);
+	/* A priority tag without a VLAN is accepted. */
+	packet.vlan_tci = 0x6000;
+	qp_receive(A->qp, &packet, rig.now_ns);
+	end_received(A, 1, IBV_WC_SUCCESS);
+}
+
+TEST(qp_receive__a_queue_pair_of_a_vlan_hears_that_only)
+{
+	struct path_attr path = {.vlan_tci = 0x2005, .hop_limit = 64, .udp_sport = 0xc000};
+	struct packet packet;
+
+	memcpy(path.sgid, A->gid, sizeof(path.sgid));
+	memcpy(path.dgid, B->gid, sizeof(path.dgid));
+	assert_int_equal(path_init(&A->path, &path), 0);
+	rig_connect();
+	assert_int_equal(end_receive(A, 1, 0, 8), 0);
+	assert_int_equal(end_send(B, 2, IBV_WR_SEND, 0, 8, 0), 0);
+	end_run(B, 9);
+	packet = *catcher_at(&B->catcher, 0);
+	expect_unheard(&packet);
+	packet.vlan_tci = 6;
+	expect_unheard(&packet);
+	packet.vlan_tci = 5;
+	qp_receive(A->qp, &packet, rig.now_ns);
+	end_received(A, 1, IBV_WC_SUCCESS);
+}
+
+TEST(qp_receive__another_service_is_not_heard)
+{
+	static const uint8_t services[] = {OPCODE_UC, OPCODE_UD, OPCODE_XRC};
+	struct packet packet;
+
+	rig_connect();
+	assert_int_equal(end_receive(A, 1, 0, 8), 0);
+	assert_int_equal(end_send(B, 2, IBV_WR_SEND, 0, 8, 0), 0);
+	end_run(B, 9);
+	for (size_t i = 0; i < sizeof(services); i++) {
+		packet = *catcher_at(&B->catcher, 0);
+		packet.opcode |= services[i];
+		packet.op = opcode_info(packet.opcode);
+		qp_receive(A->qp, &packet, rig.now_ns);
+	}
+	packet.opcode = OPCODE_CNP;
+	packet.op = opcode_info(packet.opcode);
+	qp_receive(A->qp, &packet, rig.now_ns);
+	fixture_no_completion(A->recv_cq);
+	assert_int_equal(rig_counter(COUNTER_rx_wrong_opcode), 4);
+}
+
+TEST(qp_receive__requests_are_taken_from_rtr_on)
+{
+	end_raise(B, IBV_QPS_RTS);
+	assert_int_equal(end_send(B, 2, IBV_WR_SEND, 0, 8, 0), 0);
+	end_run(B, 9);
+	for (int s = IBV_QPS_RESET; s <= IBV_QPS_INIT; s++) {
+		if (s == IBV_QPS_INIT) {
+			end_raise(A, IBV_QPS_INIT);
+			assert_int_equal(end_receive(A, 1, 0, 8), 0);
+		}
+		qp_receive(A->qp, catcher_at(&B->catcher, 0), rig.now_ns);
+		fixture_no_completion(A->recv_cq);
+	}
+	assert_int_equal(rig_counter(COUNTER_rx_qp_state), 2);
+	assert_int_equal(end_modify(A, IBV_QPS_RTR), 0);
+	end_deliver(B);
+	end_received(A, 1, IBV_WC_SUCCESS);
+	/* The request is acknowledged before the queue pair may send. */
+	rig_run();
+	end_sent(B, 2, IBV_WC_SUCCESS);
+}
+
+TEST(qp_receive__the_first_packet_in_rtr_is_told_once)
+{
+	end_raise(A, IBV_QPS_RTR);
+	end_raise(B, IBV_QPS_RTS);
+	for (uint64_t i = 0; i < 2; i++)
+		assert_int_equal(end_send(B, i, IBV_WR_RDMA_WRITE, 0, 8, 0), 0);
+	rig_run();
+	assert_int_equal(A->events, 1);
+	end_expect_event(A, 0, IBV_EVENT_COMM_EST);
+	assert_int_equal(B->events, 0);
+}
+
+TEST(qp_receive__answers_are_taken_from_rts_on)
+{
+	const struct packet_fields ack = {
+		.opcode = OPCODE_ACKNOWLEDGE, .psn = 100, .syndrome = AETH_ACK | AETH_CREDIT_NONE};
+	struct packet packet = *fixture_packet(&rig.fixture, &ack);
+
+	end_raise(A, IBV_QPS_RTR);
+	memcpy(packet.sgid, B->gid, 16);
+	qp_receive(A->qp, &packet, rig.now_ns);
+	assert_int_equal(rig_counter(COUNTER_rx_qp_state), 1);
+	/* It is not the peer's first request. */
+	assert_int_equal(A->events, 0);
+}

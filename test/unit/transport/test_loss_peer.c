@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Tests of lib/transport/loss_peer.c: what is learnt from series of answers. */
+#include <stddef.h>
+
+#include <rte_common.h>
+
+#include "transport/loss_peer.h"
+#include "test.h"
+
+#define LEAPS	LOSS_ANSWER_LEAPS
+#define STOPS	LOSS_ANSWER_STOPS
+#define FOLLOWS LOSS_NAK_FOLLOWS
+#define ENDS	LOSS_REFUSAL_ENDS
+#define NO_MORE LOSS_EVIDENCES
+
+TEST(loss_peer_after__series_of_answers)
+{
+	static const struct {
+		enum loss_evidence answers[4];
+		enum loss_peer peer;
+	} series[] = {
+		{{LEAPS, NO_MORE}, LOSS_PEER_KEEPS},
+		{{STOPS, NO_MORE}, LOSS_PEER_DROPS},
+		/* Once, it may be two losses. */
+		{{FOLLOWS, NO_MORE}, LOSS_PEER_DOUBTED},
+		{{FOLLOWS, FOLLOWS, NO_MORE}, LOSS_PEER_DROPS},
+		{{FOLLOWS, LEAPS, FOLLOWS, NO_MORE}, LOSS_PEER_KEEPS},
+		{{FOLLOWS, ENDS, NO_MORE}, LOSS_PEER_DROPS},
+		{{ENDS, ENDS, NO_MORE}, LOSS_PEER_DROPS},
+		/* A go-back-N peer that keeps after all. */
+		{{STOPS, LEAPS, NO_MORE}, LOSS_PEER_KEEPS},
+		{{STOPS, STOPS, FOLLOWS, ENDS}, LOSS_PEER_DROPS},
+		/* A peer that had no room once. */
+		{{LEAPS, STOPS, NO_MORE}, LOSS_PEER_UNKNOWN},
+		{{LEAPS, STOPS, STOPS, NO_MORE}, LOSS_PEER_DROPS},
+		/* It keeps packets behind a loss, and drops those behind a refusal. */
+		{{LEAPS, ENDS, NO_MORE}, LOSS_PEER_WAVERS},
+		{{LEAPS, ENDS, ENDS, NO_MORE}, LOSS_PEER_KEEPS},
+		{{LEAPS, ENDS, FOLLOWS, LEAPS}, LOSS_PEER_KEEPS},
+		{{LEAPS, ENDS, STOPS, NO_MORE}, LOSS_PEER_DOUBTED},
+	};
+
+	for (size_t i = 0; i < RTE_DIM(series); i++) {
+		enum loss_peer peer = LOSS_PEER_UNKNOWN;
+
+		for (size_t j = 0; j < 4 && series[i].answers[j] != NO_MORE; j++)
+			peer = loss_peer_after(peer, series[i].answers[j]);
+		assert_int_equal(peer, series[i].peer);
+	}
+}
+
+TEST(loss_peer_is_unknown__until_it_is_judged)
+{
+	assert_true(loss_peer_is_unknown(LOSS_PEER_UNKNOWN));
+	assert_true(loss_peer_is_unknown(LOSS_PEER_DOUBTED));
+	assert_false(loss_peer_is_unknown(LOSS_PEER_DROPS));
+	assert_false(loss_peer_is_unknown(LOSS_PEER_KEEPS));
+	assert_false(loss_peer_is_unknown(LOSS_PEER_WAVERS));
+}
