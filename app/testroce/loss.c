@@ -59,7 +59,10 @@ int loss_set(struct port *port, uint64_t per_million, uint64_t seed)
 		return rc;
 	impair_path_fini(&loss.path);
 	loss.config = (struct impair_config){
-		.loss = per_million * IMPAIR_ALL / MILLION, .limit = BURST_MAX, .seed = seed};
+		.loss = (uint64_t)((unsigned __int128)per_million * IMPAIR_ALL / MILLION),
+		.limit = BURST_MAX,
+		.seed = seed,
+	};
 	rc = impair_path_init(&loss.path, &loss.config, 0, &loss.counts);
 	if (rc != 0)
 		loss.config.loss = 0;

@@ -95,7 +95,7 @@ static bool read_fraction(const struct argument *argument, const char *text, uin
 	(void)argument;
 	if (!read_decimal(text, &billionths, &end) || *end != '\0' || billionths > BILLION)
 		return false;
-	*value = (billionths << 32) / BILLION;
+	*value = (uint64_t)((unsigned __int128)billionths * IMPAIR_ALL / BILLION);
 	return true;
 }
 
@@ -255,11 +255,11 @@ static int check_arguments(const struct arguments *all, struct text *why)
  */
 static int set_bursts(struct impair_config *config, uint64_t mean_billionths, struct text *why)
 {
-	const uint64_t end = (uint64_t)(((unsigned __int128)BILLION << 32) / mean_billionths);
+	const uint64_t end = (uint64_t)((unsigned __int128)BILLION * IMPAIR_ALL / mean_billionths);
 	const uint64_t through = IMPAIR_ALL - config->loss;
 
-	if (through == 0 || (unsigned __int128)end * config->loss > (unsigned __int128)through
-									    << 32)
+	if (through == 0 ||
+	    (unsigned __int128)end * config->loss > (unsigned __int128)through * IMPAIR_ALL)
 		return text_refuse(why, "impair: bursts this short cannot lose so many packets: "
 					"loss is at most burst / (burst + 1)");
 	config->burst_end = end;

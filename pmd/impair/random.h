@@ -17,24 +17,25 @@ static inline void random_seed(struct impair_random *random, uint64_t seed, uint
 	random->state = z ? z : 1;
 }
 
-static inline uint32_t random_next(struct impair_random *random)
+static inline uint64_t random_next(struct impair_random *random)
 {
 	random->state ^= random->state >> 12;
 	random->state ^= random->state << 25;
 	random->state ^= random->state >> 27;
-	return (uint32_t)(random->state * UINT64_C(0x2545f4914f6cdd1d) >> 32);
+	return random->state * UINT64_C(0x2545f4914f6cdd1d);
 }
 
-/* Return true for this fraction of calls. */
+/* Return true for this fraction of calls. The highest bits are those of the numbers of IMPAIR_ALL:
+ * a chance may be much smaller than one in 2^32. */
 static inline bool random_hits(struct impair_random *random, uint64_t fraction)
 {
-	return fraction > 0 && random_next(random) < fraction;
+	return fraction > 0 && random_next(random) / (UINT64_MAX / IMPAIR_ALL + 1) < fraction;
 }
 
 /* Return a number from 0 to n - 1. */
 static inline uint32_t random_below(struct impair_random *random, uint32_t n)
 {
-	return (uint32_t)((uint64_t)random_next(random) * n >> 32);
+	return (uint32_t)((random_next(random) >> 32) * n >> 32);
 }
 
 #endif

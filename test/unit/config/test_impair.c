@@ -7,6 +7,8 @@
 #include "config/settings.h"
 #include "test.h"
 
+#define BILLION UINT64_C(1000000000)
+
 static struct impair_config config;
 static char error[512];
 
@@ -59,6 +61,11 @@ TEST(impair_config_read__computes_the_chances_of_bursts)
 	assert_int_equal(read_text("loss=0.2,burst=4"), 0);
 	assert_int_equal(config.burst_end, IMPAIR_ALL / 4);
 	assert_in_range(config.burst_begin, IMPAIR_ALL / 16 - 2, IMPAIR_ALL / 16 + 2);
+	/* Rare bursts are very rare. */
+	assert_int_equal(read_text("loss=0.000001,burst=10000"), 0);
+	assert_int_not_equal(config.burst_begin, 0);
+	assert_in_range(config.burst_begin, IMPAIR_ALL / BILLION / 10,
+			IMPAIR_ALL / BILLION / 10 + IMPAIR_ALL / BILLION / 1000);
 	assert_int_equal(read_text("loss=0.5,burst=1"), 0);
 	assert_int_equal(read_text("loss=0.51,burst=1"), -EINVAL);
 	assert_string_equal(error, "impair: bursts this short cannot lose so many packets: loss is "

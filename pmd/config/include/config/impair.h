@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define IMPAIR_ALL	   (UINT64_C(1) << 32) /* the fraction 1 */
+#define IMPAIR_ALL	   (UINT64_C(1) << 62) /* the fraction 1 */
 #define IMPAIR_DEPTH_MAX   1000
 #define IMPAIR_LIMIT_MAX   16384
 #define IMPAIR_DELAY_MAX_S 1
