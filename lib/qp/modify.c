@@ -29,7 +29,7 @@ static void qp_enter_error(struct qp *qp)
 	 * request. */
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 	requester_reset(&qp->requester, REQUESTER_STOPPED);
-	recovery_reset(&qp->loss.recovery);
+	loss_stop(&qp->loss);
 	pacer_stop(&qp->pacer);
 	if (qp_is_datagram(qp))
 		datagram_reset(&qp->datagram);
@@ -45,7 +45,7 @@ static void qp_enter_send_error(struct qp *qp)
 {
 	qp_set_state(qp, IBV_QPS_SQE);
 	requester_reset(&qp->requester, REQUESTER_STOPPED);
-	recovery_reset(&qp->loss.recovery);
+	loss_stop(&qp->loss);
 	pacer_stop(&qp->pacer);
 	if (qp_is_datagram(qp))
 		qp->datagram.absent = false;
@@ -128,10 +128,10 @@ static int qp_apply(struct qp *qp, const struct ibv_qp_attr *attr, int mask,
 	qp->peer.pkey = WIRE_PKEY_DEFAULT;
 	qp->peer.mtu = qp->attr.path_mtu == 0 ? 0 : 128u << qp->attr.path_mtu;
 	qp->completer.mtu = qp->peer.mtu;
-	qp->loss.max_responses = qp->attr.max_rd_atomic;
-	qp->loss.recovery.timeout_ns = ack_timeout_ns(qp->attr.timeout);
-	qp->loss.recovery.retry_cnt = qp->attr.retry_cnt;
-	qp->loss.recovery.rnr_retry = qp->attr.rnr_retry;
+	loss_set_attr(&qp->loss, &(struct loss_attr){.timeout_ns = ack_timeout_ns(qp->attr.timeout),
+						     .max_responses = qp->attr.max_rd_atomic,
+						     .retry_cnt = qp->attr.retry_cnt,
+						     .rnr_retry = qp->attr.rnr_retry});
 	if (mask & IBV_QP_RATE_LIMIT)
 		qp_pace(qp, attr->rate_limit, 0, 0);
 	if (mask & IBV_QP_SQ_PSN) {

@@ -284,19 +284,13 @@ uint64_t qp_deadline_ns(const struct qp *qp)
 
 void qp_timeout(struct qp *qp, uint64_t now_ns)
 {
-	const uint8_t retries_left = qp->loss.recovery.retries_left;
-	const bool excused = qp_sends_no_page(qp);
 	enum fault fault;
 
 	if (qp->state != IBV_QPS_RTS && qp->state != IBV_QPS_SQD)
 		return;
-	/* Do not count this retry: while we wait for a page of our own, the peer may have nothing
-	 * to answer. */
-	qp->loss.recovery.retries_left = (uint8_t)(retries_left + excused);
-	/* Packets that the pacer held back are sent in the turn that follows. */
-	fault = completer_timeout(&qp->completer, now_ns);
-	if (excused)
-		qp->loss.recovery.retries_left = retries_left;
+	/* While we wait for a page of our own, the peer may have nothing to answer. Packets that
+	 * the pacer held back are sent in the turn that follows. */
+	fault = completer_timeout(&qp->completer, qp_sends_no_page(qp), now_ns);
 	if (fault != FAULT_NONE)
 		qp_fail(qp, fault);
 	qp_check(qp);

@@ -291,6 +291,23 @@ int sq_post(struct sq *sq, enum ibv_qp_type qp_type, struct ibv_send_wr *wr,
 	return rc;
 }
 
+/* Requests are started in their order, so their last PSNs ascend; local work does not change that. */
+uint32_t sq_find(const struct sq *sq, struct psn psn)
+{
+	uint32_t from = sq->cons, to = sq_prod(sq);
+
+	while (from != to) {
+		const uint32_t middle = from + (to - from) / 2;
+		const struct send_wqe *wqe = sq_at(sq, middle);
+
+		if (wqe->started && psn_before(wqe->last_psn, psn))
+			from = middle + 1;
+		else
+			to = middle;
+	}
+	return from;
+}
+
 void sq_clear(struct sq *sq)
 {
 	queue_lock(&sq->lock);

@@ -14,13 +14,9 @@ static_assert(OOO_REACH == LOSS_WINDOW_MAX + REQUESTER_READ_SEGMENT_PKTS,
 static const struct send_wqe *ahead_find(const struct completer *completer, struct psn psn)
 {
 	const struct sq *sq = completer->sq;
-	const uint32_t prod = sq_prod(sq);
+	const uint32_t index = sq_find(sq, psn);
 
-	for (uint32_t i = sq->cons; i != prod && sq_at(sq, i)->started; i++) {
-		if (!psn_before(sq_at(sq, i)->last_psn, psn))
-			return sq_at(sq, i);
-	}
-	return NULL;
+	return index != sq_prod(sq) && sq_at(sq, index)->started ? sq_at(sq, index) : NULL;
 }
 
 /* Place an out-of-order response of the READ in progress, if its memory has relaxed ordering.

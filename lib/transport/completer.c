@@ -280,8 +280,12 @@ static struct loss_request completer_describe(const struct completer *completer)
 		return request;
 	request.wants_response = requester_wants_response(wqe);
 	request.last = wqe->last_psn;
-	if (wqe->opcode == IBV_WR_RDMA_READ)
+	if (wqe->opcode == IBV_WR_RDMA_READ) {
+		const uint32_t done = (uint32_t)psn_diff(completer->loss->una, wqe->first_psn);
+
 		request.segment_psns = requester_segment_psns(wqe, completer->loss->una);
+		request.segment_began = done % REQUESTER_READ_SEGMENT_PKTS != 0;
+	}
 	return request;
 }
 
@@ -457,9 +461,9 @@ enum fault completer_sent(struct completer *completer, uint64_t now_ns)
 	return fault;
 }
 
-enum fault completer_timeout(struct completer *completer, uint64_t now_ns)
+enum fault completer_timeout(struct completer *completer, bool excused, uint64_t now_ns)
 {
-	switch (loss_on_timer(completer->loss, now_ns)) {
+	switch (loss_on_timer(completer->loss, excused, now_ns)) {
 	case LOSS_TIMEOUT_NONE:
 		return FAULT_NONE;
 	case LOSS_TIMEOUT_PROBE:

@@ -18,8 +18,17 @@ void loss_init(struct loss *loss, struct psn first)
 	loss->state = LOSS_NONE;
 	loss->peer = LOSS_PEER_UNKNOWN;
 	loss->run = 1;
+	loss->back = LOSS_STARTED_OVER;
 	scoreboard_clear(loss->board);
 	recovery_reset(&loss->recovery);
+}
+
+void loss_set_attr(struct loss *loss, const struct loss_attr *attr)
+{
+	loss->max_responses = attr->max_responses;
+	loss->recovery.timeout_ns = attr->timeout_ns;
+	loss->recovery.retry_cnt = attr->retry_cnt;
+	loss->recovery.rnr_retry = attr->rnr_retry;
 }
 
 static void loss_learn(struct loss *loss, enum loss_evidence evidence)
@@ -44,7 +53,7 @@ static void loss_end(struct loss *loss)
 {
 	scoreboard_replace(loss->board, RANGE_MISSING, RANGE_SENT);
 	scoreboard_replace(loss->board, RANGE_SENT_AGAIN, RANGE_SENT);
-	loss->state = psn_before(loss->next, loss->top) ? LOSS_STARTED_OVER : LOSS_SETTLED;
+	loss->state = psn_before(loss->next, loss->top) ? loss->back : (uint8_t)LOSS_SETTLED;
 }
 
 static void loss_narrow(struct loss *loss)
@@ -59,6 +68,7 @@ static void loss_go_back(struct loss *loss, enum loss_state state, bool lost)
 	loss_begin(loss);
 	loss_end(loss);
 	loss->state = (uint8_t)state;
+	loss->back = (uint8_t)state;
 	loss->next = loss->una;
 	loss->responses = 0;
 	loss->acked = 0;
@@ -101,17 +111,20 @@ static void loss_send_missing(struct loss *loss, enum loss_state state, struct p
 
 bool loss_next(const struct loss *loss, struct loss_range *range)
 {
-	const struct scoreboard_range *missing;
+	const struct scoreboard_range *missing, *came;
 
 	if (!loss_is_selective(loss))
 		return false;
 	missing = scoreboard_first(loss->board, RANGE_MISSING);
 	if (missing == NULL)
 		return false;
+	came = scoreboard_first(loss->board, RANGE_CAME);
 	*range = (struct loss_range){.from = missing->from,
 				     .to = missing->to,
-				     .is_executed = loss->state == LOSS_RESPONSE};
-	return true;
+				     .is_executed = psn_before(missing->from, loss->executed)};
+	/* Each range is a request of its own. The peer has resources for those in flight, which do
+	 * not have gaps: the next gap waits until una passes what has come before it. */
+	return came == NULL || psn_before(missing->from, came->from);
 }
 
 void loss_sent_again(struct loss *loss, struct psn from, uint32_t count)
@@ -334,8 +347,26 @@ static void loss_request_ended(struct loss *loss, bool leaps, bool acknowledged,
 	scoreboard_replace(loss->board, RANGE_MISSING, RANGE_SENT_AGAIN);
 }
 
+/*
+ * The answer to a probe covers nothing behind it. An acknowledgement shows that the peer had
+ * nothing more. A response does not, because answers to what follows may be on their way; the next
+ * probe will show it. But in the middle of a READ's segment, the rest of its responses was lost,
+ * too.
+ */
+static void loss_probe_ended(struct loss *loss, const struct loss_request *oldest,
+			     bool acknowledged, uint64_t now_ns)
+{
+	const uint32_t rest = RTE_MIN(oldest->segment_psns, loss_outstanding(loss));
+
+	if (acknowledged)
+		loss_go_back_lost(loss, LOSS_STARTED_OVER, now_ns);
+	else if (oldest->segment_began)
+		loss_send_missing(loss, LOSS_RESPONSE, psn_add(loss->una, (int32_t)rest), now_ns);
+}
+
 /* The end of a selective retransmission is reached. */
-static void loss_selective_ended(struct loss *loss, bool acknowledged, uint64_t now_ns)
+static void loss_selective_ended(struct loss *loss, const struct loss_request *oldest,
+				 bool acknowledged, uint64_t now_ns)
 {
 	const bool leaps = psn_before(loss->to, loss->una);
 	const enum loss_state state = loss->state;
@@ -348,7 +379,7 @@ static void loss_selective_ended(struct loss *loss, bool acknowledged, uint64_t 
 	else if (state == LOSS_REQUEST)
 		loss_request_ended(loss, leaps, acknowledged, now_ns);
 	else if (state == LOSS_PROBE && !leaps && !psn_eq(loss->una, loss->next))
-		loss_go_back_lost(loss, LOSS_STARTED_OVER, now_ns);
+		loss_probe_ended(loss, oldest, acknowledged, now_ns);
 }
 
 bool loss_settle(struct loss *loss, const struct loss_request *oldest, bool acknowledged,
@@ -363,7 +394,7 @@ bool loss_settle(struct loss *loss, const struct loss_request *oldest, bool ackn
 	if (loss_is_selective(loss)) {
 		loss_unmeasured(loss);
 		if (!psn_before(loss->una, loss->to))
-			loss_selective_ended(loss, acknowledged, now_ns);
+			loss_selective_ended(loss, oldest, acknowledged, now_ns);
 	}
 	if (loss_awaits_responses(loss) && !loss_is_selective(loss))
 		asks = loss_ask(loss, oldest, now_ns);
@@ -409,9 +440,9 @@ static enum loss_timeout loss_send_once_more(struct loss *loss, uint64_t now_ns)
 	return LOSS_TIMEOUT_PROBE;
 }
 
-enum loss_timeout loss_on_timer(struct loss *loss, uint64_t now_ns)
+enum loss_timeout loss_on_timer(struct loss *loss, bool excused, uint64_t now_ns)
 {
-	switch (recovery_expire(&loss->recovery, now_ns)) {
+	switch (recovery_expire(&loss->recovery, excused, now_ns)) {
 	case RECOVERY_WAIT:
 		return LOSS_TIMEOUT_NONE;
 	case RECOVERY_RNR_OVER:

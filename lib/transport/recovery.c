@@ -207,7 +207,7 @@ bool recovery_rnr(struct recovery *recovery, uint8_t timer_code, uint64_t now_ns
 	return true;
 }
 
-enum recovery_verdict recovery_expire(struct recovery *recovery, uint64_t now_ns)
+enum recovery_verdict recovery_expire(struct recovery *recovery, bool excused, uint64_t now_ns)
 {
 	if (now_ns < recovery->deadline_ns) {
 		if (now_ns < recovery->retransmit_ns)
@@ -224,9 +224,11 @@ enum recovery_verdict recovery_expire(struct recovery *recovery, uint64_t now_ns
 		recovery->deadline_ns = RECOVERY_NEVER;
 		return RECOVERY_RNR_OVER;
 	}
-	if (recovery->retries_left == 0)
-		return RECOVERY_GIVE_UP;
-	recovery->retries_left--;
+	if (!excused) {
+		if (recovery->retries_left == 0)
+			return RECOVERY_GIVE_UP;
+		recovery->retries_left--;
+	}
 	recovery->state = RECOVERY_RESENDING;
 	recovery->timed = RECOVERY_TIMED_NOTHING;
 	recovery_arm(recovery, now_ns);

@@ -282,19 +282,10 @@ void request_stop_at(struct requester *requester, uint32_t index, enum fault fau
 	request_unlocate(requester);
 }
 
-uint32_t request_find(const struct sq *sq, struct psn psn)
-{
-	uint32_t index = sq->cons;
-
-	while (psn_before(sq_at(sq, index)->last_psn, psn))
-		index++;
-	return index;
-}
-
 /* Return the index of a packet's request. */
 static uint32_t request_index(const struct requester *requester, const struct request *request)
 {
-	return request->alone ? request_find(requester->sq, request->psn) : requester->sq->next;
+	return request->alone ? sq_find(requester->sq, request->psn) : requester->sq->next;
 }
 
 /* Put the list's position at a packet that is sent again. That of new packets is located again. */

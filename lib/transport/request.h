@@ -28,9 +28,6 @@ enum put {
 	PUT_ABSENT,  /* a page of its payload is not in memory: try again when it is */
 };
 
-/** Return the index of the request of a PSN in flight. */
-uint32_t request_find(const struct sq *sq, struct psn psn);
-
 /**
  * Build a packet of this message and send it.
  *

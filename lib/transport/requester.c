@@ -39,11 +39,8 @@ static void requester_locate(struct requester *requester)
 	const struct sq *sq = requester->sq;
 	const struct psn next = requester->loss->next;
 	const uint32_t prod = sq_prod(sq);
-	uint32_t index = sq->cons;
+	const uint32_t index = sq_find(sq, next);
 
-	while (index != prod && sq_at(sq, index)->started &&
-	       psn_before(sq_at(sq, index)->last_psn, next))
-		index++;
 	request_stand_at(requester, index);
 	if (index != prod) {
 		const struct send_wqe *wqe = sq_at(sq, index);
@@ -123,7 +120,7 @@ static unsigned int requester_send_missing(struct requester *requester, struct p
 			*more = true;
 			break;
 		}
-		put = request_put(requester, sink, sq_at(sq, request_find(sq, range.from)),
+		put = request_put(requester, sink, sq_at(sq, sq_find(sq, range.from)),
 				  range.from, &range);
 		if (put != PUT_DONE)
 			break;

@@ -551,3 +551,65 @@ TEST(sq_post__threads_keep_their_order)
 	pthread_barrier_destroy(&start);
 	sq_fini(&sq);
 }
+
+/* Requests of 1, 2 and 3 PSNs in turn, and local work of none. Returns how many PSNs. */
+static uint32_t start_requests(struct sq *sq, uint32_t count, uint32_t first)
+{
+	uint32_t psn = first;
+
+	for (uint32_t i = 0; i < count; i++) {
+		struct ibv_send_wr wr = {.opcode = IBV_WR_SEND};
+		struct send_wqe *wqe = sq_at(sq, sq_prod(sq));
+
+		assert_int_equal(post(sq, &wr), 0);
+		wqe->first_psn = psn_make(psn);
+		psn += i % 4;
+		wqe->last_psn = psn_make(psn - 1);
+		wqe->started = true;
+	}
+	return psn - first;
+}
+
+TEST(sq_find__finds_the_request_of_each_psn)
+{
+	const uint32_t first = PSN_MASK - 20;
+	struct ibv_send_wr wr = {.opcode = IBV_WR_SEND};
+	struct sq sq;
+	uint32_t psns;
+
+	assert_int_equal(sq_init(&sq, &(struct sq_attr){.max_wr = 64}), 0);
+	sq.cons = sq.next = sq.prod = UINT32_MAX - 10;
+	assert_int_equal(sq_find(&sq, psn_make(first)), sq.cons);
+	psns = start_requests(&sq, 32, first);
+	assert_int_equal(post(&sq, &wr), 0); /* not started */
+	for (uint32_t n = 0, i = 1, left = 1; n < psns; n++) {
+		assert_int_equal(sq_find(&sq, psn_make(first + n)), sq.cons + i);
+		if (--left > 0)
+			continue;
+		i += i % 4 == 3 ? 2 : 1;
+		left = i % 4;
+	}
+	assert_int_equal(sq_find(&sq, psn_make(first + psns)), sq.cons + 32);
+	sq_fini(&sq);
+}
+
+/* A peer chooses which packets are sent again, so the time must not grow with the queue. */
+TEST(sq_find__looks_at_few_requests)
+{
+	const uint32_t count = 1024, first = 5;
+	struct sq sq;
+	uint32_t psns, looked = 0;
+
+	assert_int_equal(sq_init(&sq, &(struct sq_attr){.max_wr = count}), 0);
+	psns = start_requests(&sq, count, first);
+	for (uint32_t i = 0; i + 1 < count; i++) {
+		struct send_wqe *wqe = sq_at(&sq, i);
+
+		/* If it is looked at, it now seems to contain the PSN. */
+		wqe->started = false;
+		looked += sq_find(&sq, psn_make(first + psns - 1)) != count - 1;
+		wqe->started = true;
+	}
+	assert_true(looked > 0 && looked <= 10);
+	sq_fini(&sq);
+}

@@ -387,9 +387,9 @@ TEST(completer_receive__an_rnr_nak_waits_and_sends_again)
 	assert_int_equal(rig.loss.window, LOSS_WINDOW_MAX);
 	assert_int_equal(rig.loss.recovery.state, RECOVERY_RNR_WAIT);
 	assert_int_equal(rig.loss.recovery.deadline_ns, NOW_NS + RNR_NS);
-	assert_int_equal(completer_timeout(&rig.completer, NOW_NS + RNR_NS - 1), FAULT_NONE);
+	assert_int_equal(completer_timeout(&rig.completer, false, NOW_NS + RNR_NS - 1), FAULT_NONE);
 	assert_int_equal(rig.loss.recovery.state, RECOVERY_RNR_WAIT);
-	assert_int_equal(completer_timeout(&rig.completer, NOW_NS + RNR_NS), FAULT_NONE);
+	assert_int_equal(completer_timeout(&rig.completer, false, NOW_NS + RNR_NS), FAULT_NONE);
 	/* The peer may have kept the second packet. */
 	assert_int_equal(send_all(), 1);
 	catcher_expect(&rig.fixture.catcher, 0, OPCODE_SEND_FIRST, FIRST_PSN + 1);
@@ -421,7 +421,7 @@ TEST(completer_receive__rnr_naks_use_up_their_own_retries)
 	for (uint64_t i = 0; i < RETRIES; i++) {
 		assert_int_equal(send_all(), 1);
 		EXPECT_TAKEN(OPCODE_ACKNOWLEDGE, 0, .syndrome = AETH_RNR_NAK | RNR_CODE);
-		assert_int_equal(completer_timeout(&rig.completer, NOW_NS + RNR_NS), FAULT_NONE);
+		assert_int_equal(completer_timeout(&rig.completer, false, NOW_NS + RNR_NS), FAULT_NONE);
 	}
 	assert_int_equal(send_all(), 1);
 	EXPECT_FAULT(FAULT_RNR_RETRIES_EXHAUSTED, OPCODE_ACKNOWLEDGE, 0,
@@ -434,15 +434,15 @@ TEST(completer_timeout__sends_all_again_until_no_retry_is_left)
 
 	post(1, IBV_WR_SEND, 2 * MTU);
 	assert_int_equal(send_all(), 2);
-	assert_int_equal(completer_timeout(&rig.completer, now_ns + TIMEOUT_NS - 1), FAULT_NONE);
+	assert_int_equal(completer_timeout(&rig.completer, false, now_ns + TIMEOUT_NS - 1), FAULT_NONE);
 	assert_int_equal(send_all(), 0);
 	for (int i = 0; i < RETRIES; i++) {
 		now_ns += TIMEOUT_NS;
-		assert_int_equal(completer_timeout(&rig.completer, now_ns), FAULT_NONE);
+		assert_int_equal(completer_timeout(&rig.completer, false, now_ns), FAULT_NONE);
 		assert_int_equal(send_all(), 2);
 	}
 	now_ns += TIMEOUT_NS;
-	assert_int_equal(completer_timeout(&rig.completer, now_ns), FAULT_RETRIES_EXHAUSTED);
+	assert_int_equal(completer_timeout(&rig.completer, false, now_ns), FAULT_RETRIES_EXHAUSTED);
 	assert_int_equal(counters_get(&rig.fixture.counters, COUNTER_local_ack_timeout_err),
 			 RETRIES + 1);
 }

@@ -157,7 +157,7 @@ TEST(completer_receive__a_late_answer_overtakes_a_rewind)
 	post(2, IBV_WR_RDMA_READ, 8);
 	post(3, IBV_WR_SEND, 8);
 	assert_int_equal(send_all(), 4);
-	assert_int_equal(completer_timeout(&rig.completer, NOW_NS + TIMEOUT_NS), FAULT_NONE);
+	assert_int_equal(completer_timeout(&rig.completer, false, NOW_NS + TIMEOUT_NS), FAULT_NONE);
 	expect_flight(0, 0);
 	EXPECT_TAKEN(OPCODE_READ_RESPONSE_ONLY, 2, .syndrome = ACK, .len = 8);
 	acknowledge(3);
@@ -302,7 +302,7 @@ TEST(completer_receive__a_late_answer_does_not_tell_what_peer_it_is)
 {
 	post(1, IBV_WR_RDMA_WRITE, 6 * MTU);
 	assert_int_equal(send_all(), 6);
-	assert_int_equal(completer_timeout(&rig.completer, NOW_NS + TIMEOUT_NS), FAULT_NONE);
+	assert_int_equal(completer_timeout(&rig.completer, false, NOW_NS + TIMEOUT_NS), FAULT_NONE);
 	assert_int_equal(send_some(1), 1);
 	acknowledge(4);
 	assert_int_equal(rig.loss.peer, LOSS_PEER_UNKNOWN);
@@ -387,7 +387,7 @@ TEST(completer_receive__a_read_is_retransmitted_by_its_request)
 	/* Nothing says whether the SEND behind it was kept: its timer does. */
 	assert_int_equal(send_all(), 0);
 	assert_int_not_equal(rig.loss.recovery.retransmit_ns, RECOVERY_NEVER);
-	assert_int_equal(completer_timeout(&rig.completer, rig.loss.recovery.retransmit_ns),
+	assert_int_equal(completer_timeout(&rig.completer, false, rig.loss.recovery.retransmit_ns),
 			 FAULT_NONE);
 	assert_int_equal(send_all(), 1);
 	catcher_expect(&rig.fixture.catcher, 0, OPCODE_SEND_ONLY, FIRST_PSN + 2);
@@ -411,9 +411,9 @@ TEST(completer_timeout__a_retransmission_that_is_lost_is_sent_again)
 	for (int i = 0; i < 4; i++) {
 		now_ns += RECOVERY_RETRANSMIT_NS << i;
 		assert_int_equal(recovery_deadline_ns(&rig.loss.recovery), now_ns);
-		assert_int_equal(completer_timeout(&rig.completer, now_ns - 1), FAULT_NONE);
+		assert_int_equal(completer_timeout(&rig.completer, false, now_ns - 1), FAULT_NONE);
 		assert_int_equal(send_all(), 0);
-		assert_int_equal(completer_timeout(&rig.completer, now_ns), FAULT_NONE);
+		assert_int_equal(completer_timeout(&rig.completer, false, now_ns), FAULT_NONE);
 		assert_int_equal(send_all(), 1);
 		catcher_expect(&rig.fixture.catcher, 0, OPCODE_WRITE_MIDDLE, FIRST_PSN + 1);
 	}
@@ -439,7 +439,7 @@ TEST(completer_timeout__a_lost_retransmission_is_sent_again_without_other_timers
 		assert_int_equal(send_all(), 1);
 		now_ns += RECOVERY_RETRANSMIT_NS << i;
 		assert_int_equal(recovery_deadline_ns(&rig.loss.recovery), now_ns);
-		assert_int_equal(completer_timeout(&rig.completer, now_ns), FAULT_NONE);
+		assert_int_equal(completer_timeout(&rig.completer, false, now_ns), FAULT_NONE);
 	}
 	acknowledge(2);
 	expect_success(1);
@@ -453,7 +453,7 @@ TEST(completer_timeout__a_probe_finds_a_loss_at_the_end)
 	post(1, IBV_WR_RDMA_WRITE, 4 * MTU);
 	assert_int_equal(send_all(), 4);
 	acknowledge(0);
-	assert_int_equal(completer_timeout(&rig.completer, rig.loss.recovery.retransmit_ns),
+	assert_int_equal(completer_timeout(&rig.completer, false, rig.loss.recovery.retransmit_ns),
 			 FAULT_NONE);
 	assert_int_equal(send_all(), 1);
 	catcher_expect(&rig.fixture.catcher, 0, OPCODE_WRITE_MIDDLE, FIRST_PSN + 1);
@@ -463,7 +463,7 @@ TEST(completer_timeout__a_probe_finds_a_loss_at_the_end)
 	acknowledge(2);
 	assert_int_equal(rig.loss.peer, LOSS_PEER_UNKNOWN);
 	assert_int_equal(send_all(), 0);
-	assert_int_equal(completer_timeout(&rig.completer, rig.loss.recovery.retransmit_ns),
+	assert_int_equal(completer_timeout(&rig.completer, false, rig.loss.recovery.retransmit_ns),
 			 FAULT_NONE);
 	assert_int_equal(send_all(), 1);
 	acknowledge(3);
@@ -478,7 +478,7 @@ TEST(completer_timeout__what_a_probe_does_not_find_is_sent_again)
 	rig.loss.recovery.timeout_ns = UINT64_C(1) << 40;
 	post(1, IBV_WR_RDMA_WRITE, 4 * MTU);
 	assert_int_equal(send_all(), 4);
-	assert_int_equal(completer_timeout(&rig.completer, rig.loss.recovery.retransmit_ns),
+	assert_int_equal(completer_timeout(&rig.completer, false, rig.loss.recovery.retransmit_ns),
 			 FAULT_NONE);
 	assert_int_equal(send_all(), 1);
 	acknowledge(0);
@@ -496,7 +496,7 @@ TEST(completer_timeout__a_probe_of_a_read_asks_for_all_of_it)
 	rig.loss.recovery.timeout_ns = UINT64_C(1) << 40;
 	post(1, IBV_WR_RDMA_READ, 4 * MTU);
 	assert_int_equal(send_all(), 1);
-	assert_int_equal(completer_timeout(&rig.completer, rig.loss.recovery.retransmit_ns),
+	assert_int_equal(completer_timeout(&rig.completer, false, rig.loss.recovery.retransmit_ns),
 			 FAULT_NONE);
 	assert_int_equal(send_all(), 1);
 	catcher_expect(&rig.fixture.catcher, 0, OPCODE_READ_REQUEST, FIRST_PSN);
@@ -517,7 +517,7 @@ TEST(completer_timeout__ends_a_retransmission)
 	assert_int_equal(send_all(), 6);
 	nak(1);
 	assert_int_equal(send_all(), 1);
-	assert_int_equal(completer_timeout(&rig.completer, NOW_NS + TIMEOUT_NS), FAULT_NONE);
+	assert_int_equal(completer_timeout(&rig.completer, false, NOW_NS + TIMEOUT_NS), FAULT_NONE);
 	assert_false(loss_is_selective(&rig.loss));
 	assert_int_equal(rig.loss.recovery.retransmit_ns, RECOVERY_NEVER);
 	assert_int_equal(rig.loss.recovery.retries_left, RETRIES - 1);
@@ -545,7 +545,7 @@ static void refuse(uint32_t psn)
 	EXPECT_TAKEN(OPCODE_ACKNOWLEDGE, psn, .syndrome = AETH_RNR_NAK | RNR_CODE);
 	assert_int_equal(rig.loss.recovery.state, RECOVERY_RNR_WAIT);
 	assert_int_equal(rig.loss.recovery.retransmit_ns, RECOVERY_NEVER);
-	assert_int_equal(completer_timeout(&rig.completer, rig.loss.recovery.deadline_ns),
+	assert_int_equal(completer_timeout(&rig.completer, false, rig.loss.recovery.deadline_ns),
 			 FAULT_NONE);
 	assert_int_not_equal(rig.loss.recovery.state, RECOVERY_RNR_WAIT);
 }
@@ -686,7 +686,7 @@ TEST(completer_receive__what_is_taken_during_the_wait_is_not_sent_again)
 	expect_success(1);
 	assert_int_equal(rig.loss.recovery.state, RECOVERY_RNR_WAIT);
 	assert_int_equal(rig.loss.recovery.retransmit_ns, RECOVERY_NEVER);
-	assert_int_equal(completer_timeout(&rig.completer, rig.loss.recovery.deadline_ns),
+	assert_int_equal(completer_timeout(&rig.completer, false, rig.loss.recovery.deadline_ns),
 			 FAULT_NONE);
 	assert_int_equal(send_all(), 1);
 	catcher_expect(&rig.fixture.catcher, 0, OPCODE_SEND_ONLY, FIRST_PSN + 2);
@@ -699,7 +699,7 @@ TEST(completer_receive__what_is_taken_during_the_wait_is_not_sent_again)
 	EXPECT_TAKEN(OPCODE_ACKNOWLEDGE, 4, .syndrome = AETH_RNR_NAK | RNR_CODE);
 	acknowledge(4);
 	expect_success(4);
-	assert_int_equal(completer_timeout(&rig.completer, rig.loss.recovery.deadline_ns),
+	assert_int_equal(completer_timeout(&rig.completer, false, rig.loss.recovery.deadline_ns),
 			 FAULT_NONE);
 	assert_false(loss_is_selective(&rig.loss));
 	assert_int_equal(send_all(), 0);
@@ -737,7 +737,7 @@ static uint32_t incidents(uint32_t at)
 	post(3, IBV_WR_RDMA_WRITE, 4 * MTU);
 	assert_int_equal(send_all(), 4);
 	acknowledge(at);
-	assert_int_equal(completer_timeout(&rig.completer, rig.loss.recovery.retransmit_ns),
+	assert_int_equal(completer_timeout(&rig.completer, false, rig.loss.recovery.retransmit_ns),
 			 FAULT_NONE);
 	assert_int_equal(send_all(), 1);
 	catcher_expect(&rig.fixture.catcher, 0, OPCODE_WRITE_MIDDLE, FIRST_PSN + at + 1);
@@ -782,4 +782,103 @@ TEST(completer_receive__losses_are_mended_after_a_long_quiet)
 		}
 		incidents(at + quiet[i]);
 	}
+}
+
+static void timer(void)
+{
+	assert_int_equal(completer_timeout(&rig.completer, false, rig.loss.recovery.retransmit_ns),
+			 FAULT_NONE);
+}
+
+/* The peer has resources for one READ: each gap is asked for when those before it are filled. */
+TEST(completer_timeout__one_gap_of_a_read_is_asked_for_at_a_time)
+{
+	let_keep();
+	rig.loss.max_responses = 1;
+	rig.loss.recovery.timeout_ns = UINT64_C(1) << 40;
+	post(1, IBV_WR_RDMA_READ, 6 * MTU);
+	assert_int_equal(send_all(), 1);
+	EXPECT_TAKEN(OPCODE_READ_RESPONSE_LAST, 5, .syndrome = ACK, .len = MTU);
+	EXPECT_TAKEN(OPCODE_READ_RESPONSE_MIDDLE, 3, .len = MTU);
+	EXPECT_TAKEN(OPCODE_READ_RESPONSE_MIDDLE, 1, .len = MTU);
+	assert_int_equal(send_all(), 1);
+	catcher_expect(&rig.fixture.catcher, 0, OPCODE_READ_REQUEST, FIRST_PSN);
+	assert_int_equal(catcher_at(&rig.fixture.catcher, 0)->dma_length, MTU);
+	timer();
+	assert_int_equal(send_all(), 1);
+	catcher_expect(&rig.fixture.catcher, 0, OPCODE_READ_REQUEST, FIRST_PSN);
+	assert_int_equal(catcher_at(&rig.fixture.catcher, 0)->dma_length, MTU);
+	EXPECT_TAKEN(OPCODE_READ_RESPONSE_ONLY, 0, .syndrome = ACK, .len = MTU);
+	assert_int_equal(send_all(), 1);
+	catcher_expect(&rig.fixture.catcher, 0, OPCODE_READ_REQUEST, FIRST_PSN + 2);
+	EXPECT_TAKEN(OPCODE_READ_RESPONSE_ONLY, 2, .syndrome = ACK, .len = MTU);
+	assert_int_equal(send_all(), 1);
+	catcher_expect(&rig.fixture.catcher, 0, OPCODE_READ_REQUEST, FIRST_PSN + 4);
+	EXPECT_TAKEN(OPCODE_READ_RESPONSE_ONLY, 4, .syndrome = ACK, .len = MTU);
+	expect_success(1);
+}
+
+/* A response shows that the request has come. So only the missing responses are asked for, whatever
+ * the retransmission was made for. */
+TEST(completer_receive__a_request_that_has_come_is_not_repeated_whole)
+{
+	let_keep();
+	rig.loss.peer = LOSS_PEER_KEEPS;
+	post(1, IBV_WR_RDMA_READ, 4 * MTU);
+	post(2, IBV_WR_SEND, 8);
+	assert_int_equal(send_all(), 2);
+	nak(0);
+	EXPECT_TAKEN(OPCODE_READ_RESPONSE_LAST, 3, .syndrome = ACK, .len = MTU);
+	EXPECT_TAKEN(OPCODE_READ_RESPONSE_MIDDLE, 2, .len = MTU);
+	assert_int_equal(rig.loss.state, LOSS_REQUEST);
+	assert_int_equal(send_all(), 1);
+	catcher_expect(&rig.fixture.catcher, 0, OPCODE_READ_REQUEST, FIRST_PSN);
+	assert_int_equal(catcher_at(&rig.fixture.catcher, 0)->dma_length, 2 * MTU);
+}
+
+/* Nothing came behind the response of a probe, but nothing shows either that what follows was
+ * dropped: the rest of the READ's segment is asked for, and nothing else. */
+TEST(completer_timeout__a_probe_that_a_response_answers_asks_for_the_rest)
+{
+	rig.loss.recovery.timeout_ns = UINT64_C(1) << 40;
+	post(1, IBV_WR_RDMA_READ, 4 * MTU);
+	post(2, IBV_WR_RDMA_WRITE, 4 * MTU);
+	assert_int_equal(send_all(), 5);
+	EXPECT_TAKEN(OPCODE_READ_RESPONSE_FIRST, 0, .syndrome = ACK, .len = MTU);
+	timer();
+	assert_int_equal(send_all(), 1);
+	catcher_expect(&rig.fixture.catcher, 0, OPCODE_READ_REQUEST, FIRST_PSN + 1);
+	assert_int_equal(catcher_at(&rig.fixture.catcher, 0)->dma_length, MTU);
+	EXPECT_TAKEN(OPCODE_READ_RESPONSE_ONLY, 1, .syndrome = ACK, .len = MTU);
+	expect_flight(2, 8);
+	assert_int_equal(send_all(), 1);
+	catcher_expect(&rig.fixture.catcher, 0, OPCODE_READ_REQUEST, FIRST_PSN + 2);
+	assert_int_equal(catcher_at(&rig.fixture.catcher, 0)->dma_length, 2 * MTU);
+	EXPECT_TAKEN(OPCODE_READ_RESPONSE_FIRST, 2, .syndrome = ACK, .len = MTU);
+	EXPECT_TAKEN(OPCODE_READ_RESPONSE_LAST, 3, .syndrome = ACK, .len = MTU);
+	expect_success(1);
+	acknowledge(7);
+	expect_success(2);
+	assert_int_equal(send_all(), 0);
+}
+
+/* The peer's NAK made the requester go back. Then an answer covers more than was sent again, although
+ * a probe was sent in between. */
+TEST(completer_timeout__going_back_is_remembered_over_a_probe)
+{
+	rig.loss.recovery.timeout_ns = UINT64_C(1) << 40;
+	rig.loss.peer = LOSS_PEER_DROPS;
+	post(1, IBV_WR_RDMA_WRITE, 12 * MTU);
+	assert_int_equal(send_all(), 12);
+	nak(1);
+	assert_int_equal(send_some(4), 4);
+	expect_flight(1, 5);
+	timer();
+	assert_int_equal(rig.loss.state, LOSS_PROBE);
+	assert_int_equal(send_some(1), 1);
+	acknowledge(2);
+	assert_int_equal(send_some(1), 1);
+	expect_flight(3, 6);
+	acknowledge(9);
+	assert_int_equal(rig.loss.peer, LOSS_PEER_KEEPS);
 }

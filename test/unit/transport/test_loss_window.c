@@ -358,7 +358,7 @@ TEST(loss_on_timer__sends_a_response_again_that_was_dropped_after_it_came)
 	loss_on_out_of_order(&loss, one, false);
 	loss_on_ack(&loss, one, 0);
 	loss_settle(&loss, &oldest, false, 0);
-	loss_on_timer(&loss, loss_deadline_ns(&loss));
+	loss_on_timer(&loss, false, loss_deadline_ns(&loss));
 	assert_true(loss_next(&loss, &range));
 	assert_int_equal(range.from.v, one.v);
 }
@@ -372,7 +372,7 @@ TEST(loss_on_timer__sends_what_was_sent_again_once_more)
 	nak();
 	loss_sent_again(&loss, loss.una, 1);
 	assert_false(loss_next(&loss, &range));
-	assert_int_equal(loss_on_timer(&loss, loss_deadline_ns(&loss)), LOSS_TIMEOUT_NONE);
+	assert_int_equal(loss_on_timer(&loss, false, loss_deadline_ns(&loss)), LOSS_TIMEOUT_NONE);
 	assert_true(loss_next(&loss, &range));
 	assert_int_equal(range.from.v, loss.una.v);
 }

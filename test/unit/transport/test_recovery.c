@@ -33,7 +33,7 @@ TEST(recovery_reset__no_timer_runs_and_all_retries_are_left)
 	expect(RECOVERY_SMOOTH, RECOVERY_NEVER);
 	assert_int_equal(recovery.retries_left, 3);
 	assert_int_equal(recovery.rnr_left, 2);
-	assert_int_equal(recovery_expire(&recovery, UINT64_MAX - 1), RECOVERY_WAIT);
+	assert_int_equal(recovery_expire(&recovery, false, UINT64_MAX - 1), RECOVERY_WAIT);
 }
 
 TEST(recovery_sent__starts_the_timer_with_the_first_packet_only)
@@ -49,7 +49,7 @@ TEST(recovery_sent__a_timeout_of_zero_never_runs_out)
 	recovery.timeout_ns = 0;
 	recovery_sent(&recovery, NOW_NS);
 	expect(RECOVERY_SMOOTH, RECOVERY_NEVER);
-	assert_int_equal(recovery_expire(&recovery, UINT64_MAX - 1), RECOVERY_WAIT);
+	assert_int_equal(recovery_expire(&recovery, false, UINT64_MAX - 1), RECOVERY_WAIT);
 	/* What is sent again does not wait for a timer. */
 	recovery_lost(&recovery, NOW_NS);
 	expect(RECOVERY_RESENDING, RECOVERY_NEVER);
@@ -72,9 +72,9 @@ TEST(recovery_progress__stops_the_timer_when_nothing_is_outstanding)
 TEST(recovery_progress__gives_the_retries_back)
 {
 	recovery_sent(&recovery, NOW_NS);
-	assert_int_equal(recovery_expire(&recovery, NOW_NS + TIMEOUT_NS), RECOVERY_RESEND);
+	assert_int_equal(recovery_expire(&recovery, false, NOW_NS + TIMEOUT_NS), RECOVERY_RESEND);
 	assert_true(recovery_rnr(&recovery, RNR_CODE, NOW_NS));
-	assert_int_equal(recovery_expire(&recovery, NOW_NS + RNR_NS), RECOVERY_RNR_OVER);
+	assert_int_equal(recovery_expire(&recovery, false, NOW_NS + RNR_NS), RECOVERY_RNR_OVER);
 	recovery_progress(&recovery, NOW_NS, true);
 	assert_int_equal(recovery.retries_left, 3);
 	assert_int_equal(recovery.rnr_left, 2);
@@ -114,9 +114,9 @@ TEST(recovery_rnr__waits_for_the_peers_time)
 	assert_true(recovery_rnr(&recovery, RNR_CODE, NOW_NS + 1));
 	expect(RECOVERY_RNR_WAIT, NOW_NS + 1 + RNR_NS);
 	/* The acknowledgement timer does not run meanwhile. */
-	assert_int_equal(recovery_expire(&recovery, NOW_NS + TIMEOUT_NS), RECOVERY_WAIT);
-	assert_int_equal(recovery_expire(&recovery, NOW_NS + RNR_NS), RECOVERY_WAIT);
-	assert_int_equal(recovery_expire(&recovery, NOW_NS + 1 + RNR_NS), RECOVERY_RNR_OVER);
+	assert_int_equal(recovery_expire(&recovery, false, NOW_NS + TIMEOUT_NS), RECOVERY_WAIT);
+	assert_int_equal(recovery_expire(&recovery, false, NOW_NS + RNR_NS), RECOVERY_WAIT);
+	assert_int_equal(recovery_expire(&recovery, false, NOW_NS + 1 + RNR_NS), RECOVERY_RNR_OVER);
 	assert_int_equal(recovery.deadline_ns, RECOVERY_NEVER);
 	assert_int_not_equal(recovery.state, RECOVERY_RNR_WAIT);
 	assert_int_equal(recovery.retries_left, 3);
@@ -125,7 +125,7 @@ TEST(recovery_rnr__waits_for_the_peers_time)
 TEST(recovery_rnr__gives_the_other_retries_back)
 {
 	recovery_sent(&recovery, NOW_NS);
-	assert_int_equal(recovery_expire(&recovery, NOW_NS + TIMEOUT_NS), RECOVERY_RESEND);
+	assert_int_equal(recovery_expire(&recovery, false, NOW_NS + TIMEOUT_NS), RECOVERY_RESEND);
 	assert_int_equal(recovery.retries_left, 2);
 	assert_true(recovery_rnr(&recovery, RNR_CODE, NOW_NS));
 	assert_int_equal(recovery.retries_left, 3);
@@ -142,7 +142,7 @@ TEST(recovery_rnr__gives_up_after_its_own_retries)
 {
 	for (int i = 0; i < 2; i++) {
 		assert_true(recovery_rnr(&recovery, RNR_CODE, NOW_NS));
-		assert_int_equal(recovery_expire(&recovery, NOW_NS + RNR_NS), RECOVERY_RNR_OVER);
+		assert_int_equal(recovery_expire(&recovery, false, NOW_NS + RNR_NS), RECOVERY_RNR_OVER);
 	}
 	assert_false(recovery_rnr(&recovery, RNR_CODE, NOW_NS));
 	assert_int_equal(recovery.retries_left, 3);
@@ -154,7 +154,7 @@ TEST(recovery_rnr__seven_means_for_ever)
 	recovery_reset(&recovery);
 	for (int i = 0; i < 1000; i++) {
 		assert_true(recovery_rnr(&recovery, RNR_CODE, NOW_NS));
-		assert_int_equal(recovery_expire(&recovery, NOW_NS + RNR_NS), RECOVERY_RNR_OVER);
+		assert_int_equal(recovery_expire(&recovery, false, NOW_NS + RNR_NS), RECOVERY_RNR_OVER);
 	}
 }
 
@@ -164,7 +164,7 @@ TEST(recovery_rnr__six_means_six_times)
 	recovery_reset(&recovery);
 	for (int i = 0; i < 6; i++) {
 		assert_true(recovery_rnr(&recovery, RNR_CODE, NOW_NS));
-		assert_int_equal(recovery_expire(&recovery, NOW_NS + RNR_NS), RECOVERY_RNR_OVER);
+		assert_int_equal(recovery_expire(&recovery, false, NOW_NS + RNR_NS), RECOVERY_RNR_OVER);
 	}
 	assert_false(recovery_rnr(&recovery, RNR_CODE, NOW_NS));
 }
@@ -183,13 +183,13 @@ TEST(recovery_expire__sends_again_until_no_retry_is_left)
 
 	recovery_sent(&recovery, now_ns);
 	for (int i = 0; i < 3; i++) {
-		assert_int_equal(recovery_expire(&recovery, now_ns + TIMEOUT_NS - 1),
+		assert_int_equal(recovery_expire(&recovery, false, now_ns + TIMEOUT_NS - 1),
 				 RECOVERY_WAIT);
 		now_ns += TIMEOUT_NS;
-		assert_int_equal(recovery_expire(&recovery, now_ns), RECOVERY_RESEND);
+		assert_int_equal(recovery_expire(&recovery, false, now_ns), RECOVERY_RESEND);
 		expect(RECOVERY_RESENDING, now_ns + TIMEOUT_NS);
 	}
-	assert_int_equal(recovery_expire(&recovery, now_ns + TIMEOUT_NS), RECOVERY_GIVE_UP);
+	assert_int_equal(recovery_expire(&recovery, false, now_ns + TIMEOUT_NS), RECOVERY_GIVE_UP);
 }
 
 TEST(recovery_expire__a_wait_before_its_end_changes_nothing)
@@ -198,7 +198,7 @@ TEST(recovery_expire__a_wait_before_its_end_changes_nothing)
 
 	recovery_sent(&recovery, NOW_NS);
 	before = recovery;
-	assert_int_equal(recovery_expire(&recovery, NOW_NS), RECOVERY_WAIT);
+	assert_int_equal(recovery_expire(&recovery, false, NOW_NS), RECOVERY_WAIT);
 	assert_memory_equal(&recovery, &before, sizeof(before));
 }
 
@@ -216,8 +216,8 @@ TEST(recovery_retransmit__has_a_timer_of_its_own_that_doubles)
 
 		now_ns += RECOVERY_RETRANSMIT_NS << doublings;
 		assert_int_equal(recovery_deadline_ns(&recovery), now_ns);
-		assert_int_equal(recovery_expire(&recovery, now_ns - 1), RECOVERY_WAIT);
-		assert_int_equal(recovery_expire(&recovery, now_ns), RECOVERY_RETRANSMIT);
+		assert_int_equal(recovery_expire(&recovery, false, now_ns - 1), RECOVERY_WAIT);
+		assert_int_equal(recovery_expire(&recovery, false, now_ns), RECOVERY_RETRANSMIT);
 	}
 	assert_int_equal(recovery.retries_left, 3);
 	expect(RECOVERY_RESENDING, NOW_NS + recovery.timeout_ns);
@@ -227,7 +227,7 @@ TEST(recovery_retransmit__the_acknowledgement_timer_comes_first)
 {
 	recovery_retransmit(&recovery, NOW_NS, true);
 	assert_int_equal(recovery_deadline_ns(&recovery), NOW_NS + TIMEOUT_NS);
-	assert_int_equal(recovery_expire(&recovery, NOW_NS + 2 * RECOVERY_RETRANSMIT_NS),
+	assert_int_equal(recovery_expire(&recovery, false, NOW_NS + 2 * RECOVERY_RETRANSMIT_NS),
 			 RECOVERY_RESEND);
 	assert_int_equal(recovery.retransmit_ns, RECOVERY_NEVER);
 }
@@ -244,7 +244,7 @@ TEST(recovery_retransmitted__the_next_one_waits_as_long_as_this_one_took)
 	recovery_retransmit(&recovery, NOW_NS, true);
 	assert_int_equal(recovery.retransmit_ns, NOW_NS + RECOVERY_RETRANSMIT_FACTOR * 30000);
 	/* One that was sent twice tells nothing. */
-	assert_int_equal(recovery_expire(&recovery, recovery.retransmit_ns), RECOVERY_RETRANSMIT);
+	assert_int_equal(recovery_expire(&recovery, false, recovery.retransmit_ns), RECOVERY_RETRANSMIT);
 	recovery_retransmitted(&recovery, NOW_NS + 900000);
 	recovery_retransmit(&recovery, NOW_NS, true);
 	assert_int_equal(recovery.retransmit_ns, NOW_NS + RECOVERY_RETRANSMIT_FACTOR * 30000);
@@ -258,7 +258,7 @@ TEST(recovery_sent__a_probe_goes_out_long_before_the_timer)
 	recovery.timeout_ns = UINT64_C(1) << 30;
 	recovery_sent(&recovery, NOW_NS);
 	assert_int_equal(recovery_deadline_ns(&recovery), NOW_NS + RECOVERY_RETRANSMIT_NS);
-	assert_int_equal(recovery_expire(&recovery, NOW_NS + RECOVERY_RETRANSMIT_NS),
+	assert_int_equal(recovery_expire(&recovery, false, NOW_NS + RECOVERY_RETRANSMIT_NS),
 			 RECOVERY_RETRANSMIT);
 	recovery_probe(&recovery, (struct psn){0}, NOW_NS);
 	assert_int_equal(recovery.retries_left, 3);
@@ -347,12 +347,12 @@ static void be_told_to_wait(void)
 static void probe_twice(void)
 {
 	recovery_probe(&recovery, LAST, NOW_NS);
-	assert_int_equal(recovery_expire(&recovery, recovery.retransmit_ns), RECOVERY_RETRANSMIT);
+	assert_int_equal(recovery_expire(&recovery, false, recovery.retransmit_ns), RECOVERY_RETRANSMIT);
 }
 
 static void time_out(void)
 {
-	assert_int_equal(recovery_expire(&recovery, recovery.deadline_ns), RECOVERY_RESEND);
+	assert_int_equal(recovery_expire(&recovery, false, recovery.deadline_ns), RECOVERY_RESEND);
 }
 
 TEST(recovery_answered__what_was_sent_twice_is_not_timed)
@@ -377,7 +377,7 @@ static void probe_after(uint64_t wait_ns, uint64_t took_ns)
 
 	recovery_sent(&recovery, NOW_NS);
 	recovery_time(&recovery, LAST, NOW_NS);
-	assert_int_equal(recovery_expire(&recovery, probe_ns), RECOVERY_RETRANSMIT);
+	assert_int_equal(recovery_expire(&recovery, false, probe_ns), RECOVERY_RETRANSMIT);
 	recovery_probe(&recovery, psn_add(LAST, -3), probe_ns);
 	recovery_answered(&recovery, BEHIND_LAST, probe_ns + took_ns);
 	recovery_progress(&recovery, probe_ns + took_ns, false);
@@ -418,7 +418,7 @@ TEST(recovery_expire__probes_that_come_too_early_come_later)
 		while (recovery.retransmit_ns < NOW_NS + takes_ns) {
 			const uint64_t probe_ns = recovery.retransmit_ns;
 
-			assert_int_equal(recovery_expire(&recovery, probe_ns), RECOVERY_RETRANSMIT);
+			assert_int_equal(recovery_expire(&recovery, false, probe_ns), RECOVERY_RETRANSMIT);
 			recovery_probe(&recovery, LAST, probe_ns);
 			recovery.retransmit_ns = RECOVERY_NEVER;
 			probes++;

@@ -209,6 +209,13 @@ static inline void sq_seek(struct sq *sq, uint32_t index)
 	sq->next = index;
 }
 
+/**
+ * Return the index of the request in flight that contains a PSN, or of the first one behind those
+ * that were started. Requester only. Its time is logarithmic: a peer decides which PSNs are looked
+ * for, and how often.
+ */
+uint32_t sq_find(const struct sq *sq, struct psn psn);
+
 /* Free the oldest slot. Requester only. */
 static inline void sq_pop(struct sq *sq)
 {

@@ -48,10 +48,12 @@ enum fault completer_receive(struct completer *completer, const struct packet *p
 /**
  * Process the deadline of lost packets (loss_deadline_ns).
  *
+ * @param excused
+ *   As for loss_on_timer.
  * @return
  *   FAULT_NONE, or FAULT_RETRIES_EXHAUSTED.
  */
-enum fault completer_timeout(struct completer *completer, uint64_t now_ns);
+enum fault completer_timeout(struct completer *completer, bool excused, uint64_t now_ns);
 
 /**
  * Note that pages have come. If an answer was dropped because a page was absent

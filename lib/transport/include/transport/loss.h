@@ -66,6 +66,8 @@ struct loss {
 	uint8_t state;		/* enum loss_state */
 	uint8_t peer;		/* enum loss_peer */
 	uint8_t run;		/* packets of the newest LOSS_REQUEST */
+	uint8_t back; /* while next is before top: LOSS_WENT_BACK or LOSS_STARTED_OVER, also during
+			 a selective retransmission */
 
 	struct recovery recovery;
 
@@ -86,6 +88,7 @@ struct loss {
 struct loss_request {
 	bool wants_response;   /* it is answered by a response, and not by an acknowledgement */
 	uint32_t segment_psns; /* a READ: PSNs from una to the end of its segment; else 0 */
+	bool segment_began;    /* a response of this segment has come */
 	struct psn last;
 };
 
@@ -96,8 +99,25 @@ struct loss_range {
 	bool is_executed; /* their request has come: only its responses are missing */
 };
 
-/** Start over at `first`. The attributes of the queue pair stay, and max_responses. */
+/* Attributes of the queue pair. */
+struct loss_attr {
+	uint64_t timeout_ns; /* 0: the acknowledgement timer never expires */
+	uint32_t max_responses;
+	uint8_t retry_cnt;
+	uint8_t rnr_retry;
+};
+
+/** Set the attributes. They apply to the next packets. */
+void loss_set_attr(struct loss *loss, const struct loss_attr *attr);
+
+/** Start over at `first`. The attributes of the queue pair stay. */
 void loss_init(struct loss *loss, struct psn first);
+
+/** Stop: nothing more is sent or received, and no timer runs. */
+static inline void loss_stop(struct loss *loss)
+{
+	recovery_reset(&loss->recovery);
+}
 
 /* Return the number of packets sent and not acknowledged. */
 static inline uint32_t loss_outstanding(const struct loss *loss)
@@ -247,8 +267,13 @@ enum loss_timeout {
 	LOSS_TIMEOUT_GIVE_UP, /* the same, and no retry is left */
 };
 
-/** Process the time. */
-enum loss_timeout loss_on_timer(struct loss *loss, uint64_t now_ns);
+/**
+ * Process the time.
+ *
+ * @param excused
+ *   The peer may have nothing to answer, because of us: no retry is counted.
+ */
+enum loss_timeout loss_on_timer(struct loss *loss, bool excused, uint64_t now_ns);
 
 /* Return when loss_on_timer must be called. */
 static inline uint64_t loss_deadline_ns(const struct loss *loss)

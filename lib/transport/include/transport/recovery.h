@@ -183,7 +183,7 @@ enum recovery_verdict {
 				again, or a probe */
 };
 
-/** Process the time. */
-enum recovery_verdict recovery_expire(struct recovery *recovery, uint64_t now_ns);
+/** Process the time. If `excused`, an expired acknowledgement timer uses up no retry. */
+enum recovery_verdict recovery_expire(struct recovery *recovery, bool excused, uint64_t now_ns);
 
 #endif
