@@ -4,26 +4,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cm_rig.h"
-#include "test.h"
+#include "cm_fixture.h"
 
 #define MANY 5000
 
-static struct cm_rig rig;
-
-static int set_up(TEST_STATE)
-{
-	rig_init(&rig);
-	return 0;
-}
-
-static int tear_down(TEST_STATE)
-{
-	rig_fini(&rig);
-	return 0;
-}
-
-TEST_FIXTURE(set_up, tear_down);
+TEST_FIXTURE(cm_fixture_set_up, cm_fixture_tear_down);
 
 TEST(deadline__never_without_a_timer)
 {

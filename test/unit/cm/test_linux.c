@@ -3,28 +3,14 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "cm_rig.h"
+#include "cm_fixture.h"
 #include "pcap.h"
 #include "wire/packet.h"
-#include "test.h"
 
-static struct cm_rig rig;
 static uint8_t bytes[MAD_LEN]; /* the first message of this kind in a capture */
 static struct gsi_address from;
 
-static int set_up(TEST_STATE)
-{
-	rig_init(&rig);
-	return 0;
-}
-
-static int tear_down(TEST_STATE)
-{
-	rig_fini(&rig);
-	return 0;
-}
-
-TEST_FIXTURE(set_up, tear_down);
+TEST_FIXTURE(cm_fixture_set_up, cm_fixture_tear_down);
 
 static struct cm_mad load(const char *capture, enum cm_message message)
 {

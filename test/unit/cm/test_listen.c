@@ -4,26 +4,18 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cm_rig.h"
-#include "test.h"
+#include "cm_fixture.h"
 
-static struct cm_rig rig;
 static char of_any, of_version, of_address, of_vlan;
 
-static int set_up(TEST_STATE)
+static int set_up(void **state)
 {
-	rig_init(&rig);
+	cm_fixture_set_up(state);
 	cm_unlisten(rig.listener, rig.now_ns);
 	return 0;
 }
 
-static int tear_down(TEST_STATE)
-{
-	rig_fini(&rig);
-	return 0;
-}
-
-TEST_FIXTURE(set_up, tear_down);
+TEST_FIXTURE(set_up, cm_fixture_tear_down);
 
 static struct cm_listen_attr any(void)
 {

@@ -4,25 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cm_rig.h"
+#include "cm_fixture.h"
 #include "wire/mad.h"
-#include "test.h"
 
-static struct cm_rig rig;
-
-static int set_up(TEST_STATE)
-{
-	rig_init(&rig);
-	return 0;
-}
-
-static int tear_down(TEST_STATE)
-{
-	rig_fini(&rig);
-	return 0;
-}
-
-TEST_FIXTURE(set_up, tear_down);
+TEST_FIXTURE(cm_fixture_set_up, cm_fixture_tear_down);
 
 /* Nothing moves on it: no state, event or answer. */
 static void assert_ignored(const struct gsi_address *from, const struct cm_mad *mad)

@@ -25,10 +25,11 @@ struct server server;
 struct share_ring rx[PORT_RIG_PROCESSES], tx[PORT_RIG_PROCESSES];
 int sockets[PORT_RIG_PROCESSES];
 uint32_t ids[PORT_RIG_PROCESSES];
+struct share_message welcomes[PORT_RIG_PROCESSES];
 
 static struct report_set reports;
 
-int port_rig_group_setup(TEST_STATE)
+int port_rig_start(uint32_t buffers)
 {
 	const struct runtime_config config = {.memory_bytes = MEMORY};
 	struct address address = {.vlan = VLAN_NONE, .prefix_len = 24};
@@ -36,7 +37,7 @@ int port_rig_group_setup(TEST_STATE)
 
 	if (runtime_start(&config) != 0)
 		return -1;
-	server.arena.held_max = PORT_RIG_BUFFERS;
+	server.arena.held_max = buffers;
 	memcpy(port->mac, our_mac, sizeof(our_mac));
 	port->mtu_bytes = 4200;
 	port->mbuf_bytes = PACKET_FRAME_MAX;
@@ -47,6 +48,11 @@ int port_rig_group_setup(TEST_STATE)
 	return arena_make_pool(port);
 }
 
+int port_rig_group_setup(TEST_STATE)
+{
+	return port_rig_start(PORT_RIG_BUFFERS);
+}
+
 int port_rig_group_teardown(TEST_STATE)
 {
 	rte_mempool_free(server.uplink.link.port.pool);
@@ -54,7 +60,7 @@ int port_rig_group_teardown(TEST_STATE)
 	return 0;
 }
 
-static void find_ring(struct share_ring *ring, uint16_t n, enum share_ring_kind kind)
+void port_rig_find_ring(struct share_ring *ring, uint16_t n, enum share_ring_kind kind)
 {
 	share_ring_init(ring, (uint8_t *)server.slots.all[n].page + share_ring_offset(kind),
 			share_ring_words(kind));
@@ -63,22 +69,22 @@ static void find_ring(struct share_ring *ring, uint16_t n, enum share_ring_kind 
 /* A process attaches that shares memory. */
 static void attach(uint16_t n)
 {
-	struct share_message message;
+	struct share_message *message = &welcomes[n];
 	int fds[SHARE_FDS], pair[2];
 
 	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, pair), 0);
 	assert_int_equal(event_watch(&server, pair[0], EVENT_GREETING, 0), 0);
 	assert_int_equal(slot_begin(&server, pair[0], -1, false), 0);
-	assert_int_equal(message_receive(pair[1], &message, fds), 0);
-	assert_int_equal(message.welcome.slot, n);
+	assert_int_equal(message_receive(pair[1], message, fds), 0);
+	assert_int_equal(message->welcome.slot, n);
 	for (int i = 0; i < SHARE_FDS; i++)
 		close(fds[i]);
 	/* With its real pid, this process would be found to have a slot already. */
 	server.slots.all[n].pid = 1 + n;
 	sockets[n] = pair[1];
-	ids[n] = message.welcome.id_value | 3;
-	find_ring(&rx[n], n, SHARE_RING_RX);
-	find_ring(&tx[n], n, SHARE_RING_TX);
+	ids[n] = message->welcome.id_value | 3;
+	port_rig_find_ring(&rx[n], n, SHARE_RING_RX);
+	port_rig_find_ring(&tx[n], n, SHARE_RING_TX);
 }
 
 int port_rig_setup(TEST_STATE)

@@ -8,6 +8,7 @@
 #include "owner/arbiter.h"
 #include "report/set.h"
 #include "server.h"
+#include "share/message.h"
 #include "test.h"
 
 #define PORT_RIG_PROCESSES 2
@@ -20,10 +21,16 @@ extern struct share_ring rx[PORT_RIG_PROCESSES]; /* what the processes receive *
 extern struct share_ring tx[PORT_RIG_PROCESSES]; /* and send */
 extern int sockets[PORT_RIG_PROCESSES];		 /* theirs */
 extern uint32_t ids[PORT_RIG_PROCESSES];	 /* a communication id of each */
+extern struct share_message welcomes[PORT_RIG_PROCESSES];
 
-/** Start EAL, and make the pool of buffers. */
+/** Start EAL, and make the pool of buffers; each process may hold so many of them. */
+int port_rig_start(uint32_t buffers);
+/** The same as a function for cmocka, with PORT_RIG_BUFFERS. */
 int port_rig_group_setup(TEST_STATE);
 int port_rig_group_teardown(TEST_STATE);
+
+/** Find a ring of a process. */
+void port_rig_find_ring(struct share_ring *ring, uint16_t n, enum share_ring_kind kind);
 
 /** Attach the processes; they are in the slots 0 and 1. */
 int port_rig_setup(TEST_STATE);

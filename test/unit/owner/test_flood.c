@@ -9,30 +9,18 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/epoll.h>
-#include <sys/socket.h>
 #include <time.h>
-#include <unistd.h>
 
 #include <rte_mbuf.h>
 
 #include "arbiter_mads.h"
-#include "arena.h"
 #include "cm/cm.h"
-#include "eal/runtime.h"
-#include "event.h"
 #include "forward.h"
-#include "owner/arbiter.h"
-#include "report/set.h"
-#include "server.h"
-#include "share/message.h"
-#include "slot.h"
-#include "test.h"
+#include "port_rig.h"
 #include "turn.h"
 #include "wire/build.h"
 #include "wire/packet.h"
 
-#define MEMORY	     (32 << 20)
 #define BUFFERS_MAX  256 /* of the process */
 #define FLOOD	     100000u
 #define STEP_NS	     UINT64_C(200000) /* between two REQs */
@@ -45,19 +33,14 @@
 #define INBOX_MAX    64u
 #define MADE_UP_TIME 31 /* the longest that a REQ can ask for */
 
-static const uint8_t our_mac[6] = {2, 0, 0, 0, 0, 1}, peer_mac[6] = {2, 0, 0, 0, 0, 2};
-
-static struct server server; /* of a port whose packets the test takes from where they wait */
-static struct report_set reports;
 static uint64_t now_ns;
 
-/* The attached process, and what it has of its slot's page. */
+/* The first attached process. */
 static struct {
 	struct cm_sink sink; /* first: the sink is the process */
 	struct cm *cm;
 	struct cm_listener *listener;
-	struct share_ring rx, returns;
-	int socket;
+	struct share_ring returns;
 	uint32_t qpn; /* of its first connection; the next one's is the next */
 	uint32_t accepted;
 	uint32_t data;	      /* packets of its connections */
@@ -76,31 +59,10 @@ static struct {
 
 static int group_setup(TEST_STATE)
 {
-	const struct runtime_config config = {.memory_bytes = MEMORY};
-	struct address address = {.vlan = VLAN_NONE, .prefix_len = 24};
-	struct port *port = &server.uplink.link.port;
-
-	if (runtime_start(&config) != 0)
-		return -1;
-	server.arena.held_max = BUFFERS_MAX;
-	memcpy(port->mac, our_mac, sizeof(our_mac));
-	port->mbuf_bytes = PACKET_FRAME_MAX;
-	port->mtu_bytes = 1500;
-	port->make_pool_arg = &server;
-	memcpy(address.gid, host, GID_LEN);
-	addresses_add(&server.uplink.link.addresses, &address);
-	server.uplink.connected = true;
-	return arena_make_pool(port);
+	return port_rig_start(BUFFERS_MAX);
 }
 
-static int group_teardown(TEST_STATE)
-{
-	rte_mempool_free(server.uplink.link.port.pool);
-	arena_destroy(&server);
-	return 0;
-}
-
-TEST_GROUP(group_setup, group_teardown);
+TEST_GROUP(group_setup, port_rig_group_teardown);
 
 static bool is_host(const uint8_t *gid)
 {
@@ -174,67 +136,45 @@ static void honest_sends(struct cm_sink *sink, const struct gsi_address *to, con
 	take_sent();
 }
 
-static void attach(void)
+/* Give the attached process its connection manager, with a listener. */
+static void process_listens(void)
 {
 	const struct cm_listen_attr attr = {
 		.service_id = cm_service_id(CM_PS_TCP, PORT), .any_address = true, .backlog = 128};
-	struct cm_config config = {.sink = &process.sink, .id_mask = IDS_MASK};
+	const struct cm_config config = {.sink = &process.sink,
+					 .id_value = welcomes[0].welcome.id_value,
+					 .id_mask = IDS_MASK};
 	struct cm_port_claim claim = {
 		.space = CM_PS_TCP, .port = PORT, .any_address = true, .vlan_id = -1};
-	struct share_message message;
-	uint8_t *page;
 	uint32_t id;
-	int pair[2];
 
-	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, pair), 0);
-	assert_int_equal(event_watch(&server, pair[0], EVENT_GREETING, 0), 0);
-	assert_int_equal(slot_begin(&server, pair[0], -1, false), 0);
-	assert_int_equal(message_receive(pair[1], &message, NULL), 0);
-	assert_int_equal(message.welcome.slot, 0);
-	page = (uint8_t *)server.slots.all[0].page;
-	process.socket = pair[1];
-	process.qpn = message.welcome.qpn_first + 1;
+	process.qpn = welcomes[0].welcome.qpn_first + 1;
 	process.sink.send = process_sends;
-	share_ring_init(&process.rx, page + share_ring_offset(SHARE_RING_RX), SHARE_RX_WORDS);
-	share_ring_init(&process.returns, page + share_ring_offset(SHARE_RING_RETURN),
-			SHARE_RETURN_WORDS);
-	config.id_value = message.welcome.id_value;
+	port_rig_find_ring(&process.returns, 0, SHARE_RING_RETURN);
 	assert_int_equal(cm_create(&config, &process.cm), 0);
 	assert_int_equal(cm_listen(process.cm, &attr, &process.listener), 0);
 	assert_int_equal(arbiter_claim(server.gsi.arbiter, 0, &claim, &id), 0);
 	assert_int_equal(arbiter_listen(server.gsi.arbiter, 0, id), 0);
 }
 
-static int setup(TEST_STATE)
+static int setup(void **state)
 {
 	const struct cm_config config = {.sink = &honest.sink};
 
 	memset(&process, 0, sizeof(process));
 	memset(&honest, 0, sizeof(honest));
 	now_ns = 1000000000;
-	LIST_INIT(&server.groups);
-	LIST_INIT(&server.lanes.list);
-	report_set_init(&reports);
-	server.status.reports = &reports;
-	server.epoll_fd = epoll_create1(EPOLL_CLOEXEC);
-	assert_int_equal(blocks_init(&server.slots.blocks), 0);
-	assert_int_equal(arbiter_create(&server.gsi.arbiter), 0);
-	attach();
+	port_rig_setup(state);
+	process_listens();
 	honest.sink.send = honest_sends;
 	return cm_create(&config, &honest.cm);
 }
 
-static int teardown(TEST_STATE)
+static int teardown(void **state)
 {
 	cm_destroy(process.cm);
 	cm_destroy(honest.cm);
-	slot_end(&server, 0);
-	close(process.socket);
-	arbiter_destroy(server.gsi.arbiter);
-	close(server.epoll_fd);
-	/* Nothing keeps a buffer. */
-	assert_int_equal(rte_mempool_in_use_count(server.uplink.link.port.pool), 0);
-	return 0;
+	return port_rig_teardown(state);
 }
 
 TEST_FIXTURE(setup, teardown);
@@ -281,7 +221,7 @@ static void process_polls(void)
 	struct share_packet word;
 	uint64_t value;
 
-	while (share_ring_take(&process.rx, &value, 1) > 0) {
+	while (share_ring_take(&rx[0], &value, 1) > 0) {
 		word = share_unpack(value);
 		process_receives(&word);
 		assert_int_equal(share_ring_put(&process.returns, &value, 1), 1);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Tests of lib/queue/rq.c. */
 #include <errno.h>
-#include <pthread.h>
 #include <sched.h>
 #include <stddef.h>
 #include <stdint.h>
 
+#include "posters.h"
 #include "queue/rq.h"
 #include "test.h"
 #include "queues.h"
@@ -131,57 +131,40 @@ TEST(rq_clear__drops_everything)
 	rq_fini(&rq);
 }
 
-#define STRESS_POSTS   100000
-#define STRESS_POSTERS 2
-
-static pthread_barrier_t start;
-
-/* The upper half of wr_id is the poster, the lower its count; the entry repeats it. */
-static void *post_many(void *arg)
+/* The entry's address repeats the id, and its length the number. */
+static void post_many(void *queue, uint64_t id)
 {
-	static uint32_t posters;
-	const uint64_t poster = __atomic_fetch_add(&posters, 1, __ATOMIC_RELAXED);
-	struct rq *rq = arg;
-
-	pthread_barrier_wait(&start);
-	for (uint64_t i = 0; i < STRESS_POSTS; i++) {
-		struct ibv_sge sge = {.addr = poster << 32 | i, .length = (uint32_t)i};
-		struct ibv_recv_wr wr = {.wr_id = poster << 32 | i, .sg_list = &sge, .num_sge = 1};
+	for (uint32_t i = 0; i < POSTS; i++, id++) {
+		struct ibv_sge sge = {.addr = id, .length = i};
+		struct ibv_recv_wr wr = {.wr_id = id, .sg_list = &sge, .num_sge = 1};
 		struct ibv_recv_wr *bad;
 
-		while (rq_post(rq, &wr, &bad) != 0)
+		while (rq_post(queue, &wr, &bad) != 0)
 			sched_yield();
 	}
-	return NULL;
 }
 
 TEST(rq_post__threads_keep_their_order)
 {
-	pthread_t threads[STRESS_POSTERS];
-	uint32_t next[STRESS_POSTERS] = {0};
 	struct rq rq;
+	struct posters posters = {.post = post_many, .queue = &rq};
 
 	assert_int_equal(rq_init(&rq, 1024, 1), 0);
-	assert_int_equal(pthread_barrier_init(&start, NULL, STRESS_POSTERS), 0);
-	for (size_t i = 0; i < STRESS_POSTERS; i++)
-		assert_int_equal(pthread_create(&threads[i], NULL, post_many, &rq), 0);
-	for (uint32_t n = 0; n < STRESS_POSTERS * STRESS_POSTS;) {
+	posters_start(&posters);
+	for (uint32_t n = 0; n < POSTS_OF_ALL;) {
 		const struct recv_wqe *wqe = rq_head(&rq);
 
 		if (!wqe) {
 			sched_yield();
 			continue;
 		}
-		assert_in_range(wqe->wr_id >> 32, 0, STRESS_POSTERS - 1);
-		assert_int_equal((uint32_t)wqe->wr_id, next[wqe->wr_id >> 32]++);
+		posters_expect(&posters, wqe->wr_id);
 		assert_int_equal(wqe->sge[0].addr, wqe->wr_id);
-		assert_int_equal(wqe->length, (uint32_t)wqe->wr_id);
+		assert_int_equal(wqe->length, POSTED_NTH(wqe->wr_id));
 		rq_pop(&rq);
 		n++;
 	}
-	for (size_t i = 0; i < STRESS_POSTERS; i++)
-		assert_int_equal(pthread_join(threads[i], NULL), 0);
-	pthread_barrier_destroy(&start);
+	posters_join(&posters);
 	assert_null(rq_head(&rq));
 	rq_fini(&rq);
 }

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Tests of lib/queue/sq.c. */
 #include <errno.h>
-#include <pthread.h>
 #include <sched.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
 
+#include "posters.h"
 #include "queue/sq.h"
 #include "test.h"
 #include "queues.h"
@@ -479,21 +479,11 @@ TEST(sq_clear__drops_everything)
 	sq_fini(&sq);
 }
 
-#define STRESS_POSTS   100000
-#define STRESS_POSTERS 2
-
-static pthread_barrier_t start;
-
-/* wr_id is the poster and its count; inline data repeats it. Two requests a list. */
-static void *post_many(void *arg)
+/* Each list has two requests; their inline data repeats the id. */
+static void post_many(void *queue, uint64_t id)
 {
-	static uint32_t posters;
-	const uint64_t poster = __atomic_fetch_add(&posters, 1, __ATOMIC_RELAXED);
-	struct sq *sq = arg;
-
-	pthread_barrier_wait(&start);
-	for (uint64_t i = 0; i < STRESS_POSTS; i += 2) {
-		uint64_t ids[2] = {poster << 32 | i, poster << 32 | (i + 1)};
+	for (uint32_t i = 0; i < POSTS; i += 2, id += 2) {
+		uint64_t ids[2] = {id, id + 1};
 		struct ibv_sge sges[2] = {{.addr = (uintptr_t)&ids[0], .length = 8},
 					  {.addr = (uintptr_t)&ids[1], .length = 8}};
 		struct ibv_send_wr wrs[2] = {{.wr_id = ids[0],
@@ -510,45 +500,36 @@ static void *post_many(void *arg)
 		struct ibv_send_wr *bad, *wr = wrs;
 
 		/* A full queue takes what it has room for. */
-		while (sq_post(sq, IBV_QPT_RC, wr, &bad) != 0) {
+		while (sq_post(queue, IBV_QPT_RC, wr, &bad) != 0) {
 			wr = bad;
 			sched_yield();
 		}
 	}
-	return NULL;
 }
 
 TEST(sq_post__threads_keep_their_order)
 {
 	const struct sq_attr small = {.max_wr = 1024, .max_sge = 1, .max_inline = 8};
-	pthread_t threads[STRESS_POSTERS];
-	uint32_t next[STRESS_POSTERS] = {0};
 	struct sq sq;
+	struct posters posters = {.post = post_many, .queue = &sq};
 
 	assert_int_equal(sq_init(&sq, &small), 0);
-	assert_int_equal(pthread_barrier_init(&start, NULL, STRESS_POSTERS), 0);
-	for (size_t i = 0; i < STRESS_POSTERS; i++)
-		assert_int_equal(pthread_create(&threads[i], NULL, post_many, &sq), 0);
-	for (uint32_t n = 0; n < STRESS_POSTERS * STRESS_POSTS;) {
+	posters_start(&posters);
+	for (uint32_t n = 0; n < POSTS_OF_ALL;) {
 		struct send_wqe *wqe;
-		uint64_t id;
 
 		if (sq_prod(&sq) == n) {
 			sched_yield();
 			continue;
 		}
 		wqe = sq_at(&sq, n);
-		memcpy(&id, wqe->data, sizeof(id));
-		assert_int_equal(id, wqe->wr_id);
-		assert_in_range(id >> 32, 0, STRESS_POSTERS - 1);
-		assert_int_equal((uint32_t)id, next[id >> 32]++);
+		posters_expect(&posters, wqe->wr_id);
+		assert_memory_equal(wqe->data, &wqe->wr_id, sizeof(wqe->wr_id));
 		wqe->started = true; /* the requester writes too */
 		sq_pop(&sq);
 		n++;
 	}
-	for (size_t i = 0; i < STRESS_POSTERS; i++)
-		assert_int_equal(pthread_join(threads[i], NULL), 0);
-	pthread_barrier_destroy(&start);
+	posters_join(&posters);
 	sq_fini(&sq);
 }
 

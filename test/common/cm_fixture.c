@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A rig of its own for each test of a file. */
+#include "cm_fixture.h"
+
+struct cm_rig rig;
+
+int cm_fixture_set_up(TEST_STATE)
+{
+	rig_init(&rig);
+	return 0;
+}
+
+int cm_fixture_tear_down(TEST_STATE)
+{
+	rig_fini(&rig);
+	return 0;
+}
