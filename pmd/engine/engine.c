@@ -245,11 +245,14 @@ static unsigned int engine_receive(struct engine *engine)
 	bool full;
 
 	received = port_rx_burst(port, mbufs, RX_BURST);
-	engine->taken = received +
+	engine->taken = received + port->rx_kept +
 			engine_count_lost(engine, COUNTER_rx_too_long, port->rx_too_long, too_long);
 	engine_count_lost(engine, COUNTER_rx_missed, port->rx_missed, missed);
-	if (unlikely(port->impaired))
+	if (unlikely(port->impaired)) {
 		engine_count_damage(engine);
+		/* A bad network sends when it is polled. */
+		tx_count_late_drops(&engine->tx);
+	}
 	rx_input_burst(engine, mbufs, received, false);
 	looped = tx_loop_burst(&engine->tx, mbufs, RX_BURST);
 	rx_input_burst(engine, mbufs, looped, true);

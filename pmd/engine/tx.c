@@ -46,28 +46,45 @@ static void tx_push(struct tx *tx)
 	tx->placed_bytes = 0;
 }
 
-/* Count what the port has dropped instead of sending since `before`. Returns that number. */
-static struct port_drops tx_count_drops(struct tx *tx, enum counter counter,
-					const struct port_drops *now,
-					const struct port_drops *before)
+static void tx_count_kind(struct tx *tx, enum counter counter, const struct port_drops *now,
+			  struct port_drops *counted, struct port_drops *sum)
 {
-	const struct port_drops drops = {.packets = now->packets - before->packets,
-					 .bytes = now->bytes - before->bytes};
+	if (likely(now->packets == counted->packets))
+		return;
+	counters_add(tx->counters, counter, now->packets - counted->packets);
+	sum->packets += now->packets - counted->packets;
+	sum->bytes += now->bytes - counted->bytes;
+	*counted = *now;
+}
 
-	if (unlikely(drops.packets > 0))
-		counters_add(tx->counters, counter, drops.packets);
-	return drops;
+/* Count what the port has dropped instead of sending, since the last call. Returns the sum. */
+static struct port_drops tx_count_drops(struct tx *tx)
+{
+	const struct port *port = tx->port;
+	struct port_drops sum = {0};
+
+	tx_count_kind(tx, COUNTER_tx_too_long, &port->tx_too_long, &tx->too_long, &sum);
+	tx_count_kind(tx, COUNTER_tx_refused, &port->tx_refused, &tx->refused, &sum);
+	tx_count_kind(tx, COUNTER_tx_unconnected, &port->tx_unconnected, &tx->unconnected, &sum);
+	return sum;
+}
+
+void tx_count_late_drops(struct tx *tx)
+{
+	const struct port_drops drops = tx_count_drops(tx);
+
+	if (likely(drops.packets == 0))
+		return;
+	counters_add(tx->counters, COUNTER_tx_packets, -drops.packets);
+	counters_add(tx->counters, COUNTER_tx_bytes, -drops.bytes);
 }
 
 /* Give a burst to the port, and count the sent packets. Returns how many packets the port took. */
 static uint32_t tx_burst(struct tx *tx)
 {
-	const struct port *port = tx->port;
-	const struct port_drops long_before = port->tx_too_long, refused_before = port->tx_refused,
-				unconnected_before = port->tx_unconnected;
 	const uint64_t before_bytes = tx->pending_bytes;
-	const uint32_t sent = port_tx_burst(port, tx->pending, (uint16_t)tx->count);
-	struct port_drops too_long, refused, unconnected;
+	const uint32_t sent = port_tx_burst(tx->port, tx->pending, (uint16_t)tx->count);
+	struct port_drops drops;
 
 	tx->count -= sent;
 	tx->pending_bytes = 0;
@@ -76,15 +93,10 @@ static uint32_t tx_burst(struct tx *tx)
 		for (uint32_t i = 0; i < tx->count; i++)
 			tx->pending_bytes += tx->pending[i]->pkt_len;
 	}
-	too_long = tx_count_drops(tx, COUNTER_tx_too_long, &port->tx_too_long, &long_before);
-	refused = tx_count_drops(tx, COUNTER_tx_refused, &port->tx_refused, &refused_before);
-	unconnected = tx_count_drops(tx, COUNTER_tx_unconnected, &port->tx_unconnected,
-				     &unconnected_before);
-	counters_add(tx->counters, COUNTER_tx_packets,
-		     sent - too_long.packets - refused.packets - unconnected.packets);
+	drops = tx_count_drops(tx);
+	counters_add(tx->counters, COUNTER_tx_packets, sent - drops.packets);
 	counters_add(tx->counters, COUNTER_tx_bytes,
-		     before_bytes - tx->pending_bytes - too_long.bytes - refused.bytes -
-			     unconnected.bytes);
+		     before_bytes - tx->pending_bytes - drops.bytes);
 	return sent;
 }
 
@@ -449,6 +461,9 @@ void tx_init(struct tx *tx, struct port *port, struct counters *counters)
 	tx->sink.put = tx_put;
 	tx->port = port;
 	tx->counters = counters;
+	tx->too_long = port->tx_too_long;
+	tx->refused = port->tx_refused;
+	tx->unconnected = port->tx_unconnected;
 }
 
 uint16_t tx_loop_burst(struct tx *tx, struct rte_mbuf **mbufs, uint16_t n)

@@ -172,13 +172,24 @@ static uint64_t forward_port_drops(const struct port *port)
 	return port->tx_too_long.packets + port->tx_refused.packets + port->tx_unconnected.packets;
 }
 
+/* Count what the port has dropped since the last call: those packets count as not sent. */
+static void forward_count_drops(struct server *server)
+{
+	const uint64_t now = forward_port_drops(&server->uplink.link.port);
+	const uint64_t drops = now - server->uplink.drops;
+
+	server->uplink.drops = now;
+	server->totals.tx_packets -= drops;
+	server->totals.tx_dropped += drops;
+}
+
 void forward_flush(struct server *server)
 {
 	const struct port *port = &server->uplink.link.port;
-	const uint64_t drops_before = forward_port_drops(port);
-	uint64_t drops;
 	uint32_t sent;
 
+	/* A bad network sends while it is polled, and the port may drop then, too. */
+	forward_count_drops(server);
 	if (server->uplink.pending_count == 0)
 		return;
 	if (!server->uplink.connected) {
@@ -188,9 +199,8 @@ void forward_flush(struct server *server)
 		return;
 	}
 	sent = port_tx_burst(port, server->uplink.pending, (uint16_t)server->uplink.pending_count);
-	drops = forward_port_drops(port) - drops_before;
-	server->totals.tx_packets += sent - drops;
-	server->totals.tx_dropped += drops;
+	server->totals.tx_packets += sent;
+	forward_count_drops(server);
 	server->uplink.pending_count -= sent;
 	memmove(server->uplink.pending, server->uplink.pending + sent,
 		server->uplink.pending_count * sizeof(server->uplink.pending[0]));

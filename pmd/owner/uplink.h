@@ -25,6 +25,7 @@ struct uplink {
 	uint64_t conn_due_ns; /* latest time of the next uplink_conn_run */
 	int port_fd;	      /* the port's wake_fd while it is in the epoll set; or -1 */
 
+	uint64_t drops;		/* packets that the port took and dropped, as counted */
 	uint32_t pending_count; /* packets that the port has not taken yet */
 	struct rte_mbuf *pending[SERVER_BURST];
 };

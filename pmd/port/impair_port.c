@@ -83,16 +83,20 @@ static uint16_t impair_tx_burst(void *arg, struct rte_mbuf **mbufs, uint16_t n)
 }
 
 /* Receive from the port below what its user has room for: the rest waits in the port, as it would
- * without us. */
-static void impair_take(struct impair_port *impair, uint16_t n, uint64_t now_ns)
+ * without us. Returns how many packets were taken. */
+static uint16_t impair_take(struct impair_port *impair, uint16_t n, uint64_t now_ns)
 {
 	struct rte_mbuf *mbufs[IMPAIR_BURST];
-	const uint16_t taken = impair->below->rx_burst(impair->below_arg, mbufs,
-						       RTE_MIN(n, (uint16_t)IMPAIR_BURST));
+	uint16_t taken;
 
+	n = RTE_MIN(n, (uint16_t)IMPAIR_BURST);
+	taken = impair->below->rx_burst(impair->below_arg, mbufs, n);
 	for (uint16_t i = 0; i < taken; i++)
 		impair_path_put(&impair->rx, mbufs[i], impair->port->pool,
 				mbufs[i]->port != PORT_HANDED_OVER, now_ns);
+	/* What is returned does not show that the port below had as many packets. */
+	impair->port->rx_cut |= taken == n;
+	return taken;
 }
 
 /* Send and receive. Packets that are to be sent later leave here, because no one may send any more
@@ -102,18 +106,19 @@ static uint16_t impair_rx_burst(void *arg, struct rte_mbuf **mbufs, uint16_t n)
 	struct impair_port *impair = arg;
 	const uint64_t now_ns = impair_now_ns(impair);
 	struct port *port = impair->port;
-	uint16_t got;
+	uint16_t got, taken = 0;
 
 	if (impair->timed || impair->out_count > 0)
 		impair_send_due(impair, now_ns);
 	port->rx_cut = false;
 	got = impair_path_get(&impair->rx, mbufs, n, now_ns);
 	if (got < n) {
-		impair_take(impair, (uint16_t)(n - got), now_ns);
+		taken = impair_take(impair, (uint16_t)(n - got), now_ns);
 		got = (uint16_t)(got + impair_path_get(&impair->rx, mbufs + got,
 						       (uint16_t)(n - got), now_ns));
 	}
 	port->rx_cut |= impair_path_due_ns(&impair->rx) <= now_ns;
+	port->rx_kept = taken > got ? (uint16_t)(taken - got) : 0;
 	return got;
 }
 

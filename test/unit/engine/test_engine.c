@@ -227,6 +227,69 @@ TEST(engine_turn__sending_what_was_left_is_work)
 	assert_int_equal(engine->tx.count, 0);
 }
 
+/* A port with a bad network in front, that takes frames and returns none. */
+static uint32_t kept_left;
+static struct impair_counts no_damage;
+
+static uint16_t keep_rx_burst(void *arg, struct rte_mbuf **mbufs, uint16_t n)
+{
+	struct port *port = &engine->link->port;
+
+	(void)arg, (void)mbufs;
+	port->rx_kept = (uint16_t)RTE_MIN(n, kept_left);
+	kept_left -= port->rx_kept;
+	port->rx_cut = port->rx_kept == n;
+	return 0;
+}
+
+static void keep_frames(uint32_t frames, struct port_ops *ops_of_port)
+{
+	struct port *port = &engine->link->port;
+
+	*ops_of_port = *port->ops;
+	ops_of_port->rx_burst = keep_rx_burst;
+	port->ops = ops_of_port;
+	port->impaired = &no_damage;
+	kept_left = frames;
+}
+
+/* The rings of a peer that has gone are unmapped after this. */
+TEST(engine_empty_port__takes_all_frames_that_a_bad_network_keeps)
+{
+	const struct port_ops *const before = engine->link->port.ops;
+	struct port_ops keeping;
+
+	keep_frames(1000, &keeping);
+	engine_empty_port(engine);
+	assert_int_equal(kept_left, 0);
+	/* A peer that sends all the time does not keep the engine here. */
+	kept_left = UINT32_MAX;
+	engine_empty_port(engine);
+	assert_in_range(kept_left, UINT32_MAX - 2 * ENGINE_FULL_FRAMES, UINT32_MAX - 1);
+	engine->link->port.ops = before;
+	engine->link->port.impaired = NULL;
+	engine->link->port.rx_kept = 0;
+}
+
+/* A bad network sends later, while the engine receives. What the port drops then was not sent. */
+TEST(engine_turn__counts_late_drops_of_a_bad_network)
+{
+	struct port *port = &engine->link->port;
+	const struct port_ops *const before = port->ops;
+	struct port_ops keeping;
+
+	rig_send(&qp, 3);
+	rig_turns(1);
+	keep_frames(0, &keeping);
+	port->tx_refused = (struct port_drops){.packets = 2, .bytes = 2 * FAKE_FRAME_LEN};
+	rig_turns(1);
+	assert_int_equal(rig_count(COUNTER_tx_refused), 2);
+	assert_int_equal(rig_count(COUNTER_tx_packets), 1);
+	assert_int_equal(rig_count(COUNTER_tx_bytes), FAKE_FRAME_LEN);
+	port->ops = before;
+	port->impaired = NULL;
+}
+
 TEST(engine_turn__own_address_goes_round_inside)
 {
 	fake_qp_init(&qp, engine->link->port.mac);

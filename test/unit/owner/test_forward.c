@@ -363,4 +363,9 @@ TEST(forward_flush__counts_what_the_port_drops)
 	port->ops = NULL;
 	assert_int_equal(server.totals.tx_packets, 1);
 	assert_int_equal(server.totals.tx_dropped, 2);
+	/* A port with a bad network in front drops while it is polled, too. */
+	port->tx_unconnected.packets++;
+	forward_flush(&server);
+	assert_int_equal(server.totals.tx_packets, 0);
+	assert_int_equal(server.totals.tx_dropped, 3);
 }

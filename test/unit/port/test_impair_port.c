@@ -216,6 +216,27 @@ TEST(impair_rx_burst__loses_and_counts)
 	end();
 }
 
+/* A full burst returns no packet, and more packets wait below. */
+TEST(impair_rx_burst__tells_of_packets_that_wait_below)
+{
+	static const char *const all[] = {"delay=1s", "loss=1"};
+
+	for (size_t i = 0; i < RTE_DIM(all); i++) {
+		begin(all[i]);
+		for (int k = 0; k < MANY + 3; k++)
+			below.in[below.in_count++] = packet();
+		assert_int_equal(receive(), 0);
+		assert_int_equal(port.rx_kept, MANY);
+		assert_true(port.rx_cut);
+		assert_int_equal(receive(), 0);
+		assert_int_equal(port.rx_kept, 3);
+		assert_false(port.rx_cut);
+		assert_int_equal(receive(), 0);
+		assert_int_equal(port.rx_kept, 0);
+		end();
+	}
+}
+
 /* Both directions have random numbers of their own. */
 TEST(impair_prepare__damages_both_directions_differently)
 {

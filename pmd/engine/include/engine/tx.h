@@ -42,6 +42,8 @@ struct tx {
 	uint32_t spares;  /* buffers in which the next packets are built */
 	struct rte_mbuf *spare[TX_BATCH]; /* the last element is used next */
 	struct rte_mbuf *pending[TX_BATCH];
+	/* what the port has dropped, as counted */
+	struct port_drops too_long, refused, unconnected;
 	uint32_t loop_head, loop_tail; /* free-running */
 	struct rte_mbuf *loop[TX_LOOP_MAX];
 };
@@ -81,6 +83,9 @@ static inline void tx_begin(struct tx *tx)
 
 /** Give the pending packets to the port. Packets that it does not take stay pending. */
 void tx_flush(struct tx *tx);
+
+/** Count packets that the port took and has dropped since: they count as not sent. */
+void tx_count_late_drops(struct tx *tx);
 
 /** Send a frame that no host receives: a driver returns the buffers of sent packets only when it
  * sends. */

@@ -155,6 +155,9 @@ struct port {
 	/* engine's thread or lock */
 	bool started;
 	bool rx_cut; /* the last rx_burst left packets that wait */
+	/* packets that the last rx_burst took and did not return: a bad network holds them, or has
+	 * lost them (port/impair.h) */
+	uint16_t rx_kept;
 	/* frames and packets lost since port_open, counted by port_ops */
 	uint64_t rx_too_long;		  /* dropped by port_ops */
 	uint64_t rx_missed;		  /* dropped before rx_burst could take them */
