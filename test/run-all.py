@@ -218,7 +218,7 @@ def everything(total):
     title("unit tests, ABI")
     meson_test(total, "build", "--no-suite", "sim")
     with tempfile.NamedTemporaryFile("r", errors="replace") as log:
-        companion = Process(["nice", "-n", "19", sys.executable, os.path.abspath(__file__), "--beside"], log.name)
+        companion = Process([sys.executable, os.path.abspath(__file__), "--beside"], log.name, nice=19)
         title("programs")
         programs(total, "test/programs/run.py")
         title("storage")

@@ -15,6 +15,11 @@ from .report import CheckFailed
 HEAD_LINES = 5
 TAIL_LINES = 15
 
+# The nice value of all programs of a check. They have precedence over other load of the machine, because their timeouts
+# are short. They all have the same value: if an uroced had a lower one than the programs that poll beside it, their
+# packets would wait longer in uroced than a queue pair retries.
+PRECEDENCE = -15
+
 # states in /proc/net/tcp
 ESTABLISHED = "01"
 LISTEN = "0A"
@@ -34,17 +39,42 @@ def exit_on_signals():
         signal.signal(number, lambda *_: sys.exit("interrupted"))
 
 
+def start(argv, nice=PRECEDENCE, **options):
+    """Start a program in a session of its own, and return its Popen. It ends with the test. Linux compares nice values
+    only between the threads of one session, and sessions by a value of their own, so both are set."""
+    popen = subprocess.Popen(["nice", "-n", str(nice), "setpriv", "--pdeathsig", "KILL", *argv], start_new_session=True,
+                             **options)
+    with contextlib.suppress(OSError):  # the kernel does not group sessions, or the program has ended
+        with open(f"/proc/{popen.pid}/autogroup", "w", encoding="ascii") as group:
+            group.write(str(nice))
+    return popen
+
+
+def ask(argv, seconds, text="", nice=PRECEDENCE, **options):
+    """Run a command, such as uroce-ctl, that gets the text as its input; return its exit status and output as
+    subprocess.run does. It has the same precedence as the programs of the check that it looks at. If it does not end in
+    that time, the check fails."""
+    with start(argv, nice, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+               **options) as popen:
+        try:
+            out, err = popen.communicate(text, seconds)
+        except BaseException as reason:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(popen.pid, signal.SIGKILL)
+            if isinstance(reason, subprocess.TimeoutExpired):
+                raise CheckFailed(f"hangs (after {seconds} s): {' '.join(argv)}") from reason
+            raise
+    return subprocess.CompletedProcess(argv, popen.returncode, out, err)
+
+
 class Process:
     """A program in a session of its own, with its output in a file. It cannot outlive the test."""
 
-    def __init__(self, argv, log_path):
+    def __init__(self, argv, log_path, nice=PRECEDENCE):
         self.argv = argv
         self.log_path = log_path
         with open(log_path, "wb") as log:
-            self._popen = subprocess.Popen(
-                ["setpriv", "--pdeathsig", "KILL", *argv],
-                stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT,
-                start_new_session=True)
+            self._popen = start(argv, nice, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT)
         self.pid = self._popen.pid
         atexit.register(self.kill)
 
@@ -121,25 +151,17 @@ def tcp_tables_show(text, state, port):
 
 
 class LocalHost:
-    """This machine as the place of a side's program, with a prefix for its commands. The program has precedence
-    over other load of the machine, because the programs' timeouts are short. Linux compares nice values only
-    between the threads of one session, and sessions by a value of their own."""
-
-    NICE = -15
+    """This machine as the place of a side's program, with a prefix for its commands."""
 
     def __init__(self, name, log_dir, prefix=(), cpu=None):
         self.name = name
         self._log_dir = log_dir
-        self._prefix = ["nice", "-n", str(self.NICE), *prefix]
+        self._prefix = list(prefix)
         if cpu is not None:
             self._prefix = ["taskset", "-c", str(cpu), *self._prefix]
 
     def start(self, argv):
-        process = Process([*self._prefix, *argv], os.path.join(self._log_dir, f"{self.name}.log"))
-        with contextlib.suppress(OSError):  # the kernel does not group sessions
-            with open(f"/proc/{process.pid}/autogroup", "w", encoding="ascii") as group:
-                group.write(str(self.NICE))
-        return process
+        return Process([*self._prefix, *argv], os.path.join(self._log_dir, f"{self.name}.log"))
 
 
 class Namespace:

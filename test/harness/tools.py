@@ -4,9 +4,8 @@
 import ipaddress
 import os
 import re
-import subprocess
 
-from .process import wait_until
+from .process import ask, wait_until
 from .report import CheckFailed
 
 UROCE_RUN = os.path.join(os.path.dirname(os.path.abspath(__file__)),
@@ -112,7 +111,7 @@ class PerfTest:
 
 def lost_packets():
     """Return the counters of losses, retransmissions and errors of the devices that still exist."""
-    shown = subprocess.run([UROCE_CTL, "statistic", "show"], capture_output=True, text=True, check=False)
+    shown = ask([UROCE_CTL, "statistic", "show"], END_SECONDS)
     for line in shown.stdout.splitlines():
         words = line.split()
         counters = [f"{name} {value}" for name, value in zip(words[6::2], words[7::2])

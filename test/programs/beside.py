@@ -4,10 +4,9 @@ doc/nics.md."""
 
 import os
 import re
-import subprocess
 import sys
 
-from harness.process import LocalHost, Namespace, Process, wait_until
+from harness.process import LocalHost, Namespace, Process, ask, wait_until
 from harness.report import CheckFailed
 from harness.tools import DEVICE, UROCE_RUN, PerfTest, PingPong, Side, gid_index, gids, run_pair
 from share import Uroced
@@ -83,8 +82,8 @@ class BesideTest:
     def _ping(self):
         for address in (ADDRESSES[1], ADDRESSES6[1]):
             for length in (56, 1400, 4000):
-                done = subprocess.run([*self._namespaces[0].prefix, sys.executable, os.path.join(HERE, "ping.py"), address,
-                                       str(length)], capture_output=True, text=True)
+                done = ask([*self._namespaces[0].prefix, sys.executable, os.path.join(HERE, "ping.py"), address,
+                            str(length)], SECONDS)
                 if done.returncode:
                     raise CheckFailed(done.stdout.strip() or "ping.py fails", self._stories())
 

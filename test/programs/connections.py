@@ -4,9 +4,8 @@
 import json
 import os
 import re
-import subprocess
 
-from harness.process import Namespace, wait_until
+from harness.process import Namespace, ask, wait_until
 from harness.tools import START_SECONDS, UROCE_CTL, UROCE_RUN
 from rdmacm import CmRunning
 from wires import uroce_host
@@ -19,8 +18,7 @@ END_SECONDS = 20
 
 def count(kind, pid):
     """Return how many objects of a kind a process has."""
-    shown = subprocess.run([UROCE_CTL, "-j", "resource", "show", kind, "pid", str(pid)], capture_output=True, text=True,
-                           check=False)
+    shown = ask([UROCE_CTL, "-j", "resource", "show", kind, "pid", str(pid)], SECONDS)
     return len(json.loads(shown.stdout)) if shown.returncode == 0 else None
 
 

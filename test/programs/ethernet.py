@@ -5,10 +5,9 @@ addresses that programs see."""
 import os
 import re
 import signal
-import subprocess
 import sys
 
-from harness.process import LocalHost, Namespace, Process, wait_until
+from harness.process import LocalHost, Namespace, Process, ask, wait_until
 from harness.report import CheckFailed
 from harness.tools import (DEVICE, MULTICAST_GIDS, UROCE_RUN, PerfTest, PingPong, Side, gid_index, gids,
                            run_pair)
@@ -98,8 +97,7 @@ class EthernetTest:
             namespace.run("ip", "link", "set", "utap0", "up")
             for address in ("10.9.7.1", "fd09:7::1"):
                 for length in (0, 56, 1400):
-                    done = subprocess.run([*namespace.prefix, sys.executable, PING, address, str(length)],
-                                          capture_output=True, text=True)
+                    done = ask([*namespace.prefix, sys.executable, PING, address, str(length)], COMMAND_SECONDS)
                     if done.returncode:
                         raise CheckFailed(done.stdout.strip() or "ping.py fails",
                                           [*done.stderr.splitlines(), *server.story("program")])

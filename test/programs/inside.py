@@ -3,9 +3,8 @@
 
 import ctypes
 import os
-import subprocess
 
-from harness.process import Namespace
+from harness.process import Namespace, ask
 from harness.report import CheckFailed
 from harness.tools import UROCE_RUN
 
@@ -47,9 +46,6 @@ class InsideTest:
     def _run(self, check, progress):
         argv = [*self._namespace.prefix, UROCE_RUN, "--port", "net_null0", "--ip", "10.9.7.1/24",
                 "--progress", progress, "--", INSIDE, check]
-        try:
-            done = subprocess.run(argv, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=SECONDS)
-        except subprocess.TimeoutExpired as timeout:
-            raise CheckFailed(f"hangs: {' '.join(argv)}") from timeout
+        done = ask(argv, SECONDS)
         if done.returncode != 0 or done.stdout != "good\n":
             raise CheckFailed(f"exit {done.returncode}", [*done.stdout.splitlines(), *done.stderr.splitlines()])

@@ -3,10 +3,9 @@
 
 import json
 import os
-import subprocess
 import sys
 
-from harness.process import LocalHost, Namespace, wait_until
+from harness.process import LocalHost, Namespace, ask, wait_until
 from harness.report import CheckFailed
 from harness.tools import DEVICE, UROCE_RUN, PerfTest, PingPong, Side, gid_index, gids, run_pair
 from operate import ctl, expect
@@ -16,6 +15,7 @@ HOSTILE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "hostile_isol
 GREEDY = os.path.join(os.path.dirname(os.path.abspath(__file__)), "greedy.py")
 FIRST_PORT = 27000
 GREEDY_SECONDS = 3
+HOSTILE_SECONDS = 120
 DESCRIPTORS = 1024  # limit of this uroced, the usual one of services
 NOBODY = ["setpriv", "--reuid", "nobody", "--regid", "nogroup", "--clear-groups"]
 KILLS = 4
@@ -139,13 +139,11 @@ class IsolatedTest:
 
     def _rights(self):
         """No user reaches the socket that shares memory. The mode of the other socket says who reaches that."""
-        done = subprocess.run([*NOBODY, UROCE_RUN, "--socket", self._owner.socket, "--", "ibv_devinfo"],
-                              stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=SECONDS)
+        done = ask([*NOBODY, UROCE_RUN, "--socket", self._owner.socket, "--", "ibv_devinfo"], SECONDS)
         expect(done.returncode == 1, "nobody may attach", done.stdout, done.stderr)
         os.chmod(self._socket, 0o600)
         try:
-            done = subprocess.run([*NOBODY, UROCE_RUN, f"--isolated={self._socket}", "--", "ibv_devinfo"],
-                                  stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=SECONDS)
+            done = ask([*NOBODY, UROCE_RUN, f"--isolated={self._socket}", "--", "ibv_devinfo"], SECONDS)
             expect(done.returncode == 1, "the mode is not looked at", done.stdout, done.stderr)
         finally:
             os.chmod(self._socket, 0o666)
@@ -180,8 +178,7 @@ class IsolatedTest:
         expect(wait_until(self._owner.is_clean, SECONDS), "something is left of earlier checks")
         before = self._descriptors()
         seed = self._rng.getrandbits(32)
-        done = subprocess.run([sys.executable, HOSTILE, self._socket, str(seed)], stdin=subprocess.DEVNULL,
-                              capture_output=True, text=True, timeout=120)
+        done = ask([sys.executable, HOSTILE, self._socket, str(seed)], HOSTILE_SECONDS, nice=0)
         expect(done.returncode == 0, f"seed {seed}: it is not kept to its place", done.stderr,
                *self._owner.process.story("uroced"))
         expect(self._owner.process.poll() is None, f"seed {seed}: uroced has ended",
@@ -205,8 +202,7 @@ class IsolatedTest:
                    "it has most descriptors", self._descriptors())
             for host in [["--socket", self._owner.socket]] * 3 + [[f"--isolated={self._socket}"]] * (what == "numbers"):
                 user = other if host[0].startswith("--isolated") else []
-                done = subprocess.run([*self._here.prefix, *user, UROCE_RUN, *host, "--", "ibv_devinfo"],
-                                      stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=SECONDS)
+                done = ask([*self._here.prefix, *user, UROCE_RUN, *host, "--", "ibv_devinfo"], SECONDS)
                 expect(done.returncode == 0, f"{host[0]}: nobody else can attach", done.stderr,
                        f"{self._descriptors()} descriptors")
         finally:

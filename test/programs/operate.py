@@ -9,10 +9,9 @@ import re
 import shutil
 import signal
 import socket
-import subprocess
 import sys
 
-from harness.process import LocalHost, Namespace, Process, wait_until
+from harness.process import LocalHost, Namespace, Process, ask, wait_until
 from harness.report import CheckFailed
 from harness.tools import DEVICE, UROCE_RUN
 from share import SECONDS, UROCED, Uroced
@@ -35,8 +34,7 @@ def expect(condition, reason, *details):
 
 def ctl(*argv):
     """Return the JSON output of uroce-ctl."""
-    done = subprocess.run([UROCE_CTL, "-j", *argv], stdin=subprocess.DEVNULL, capture_output=True, text=True,
-                          timeout=SECONDS)
+    done = ask([UROCE_CTL, "-j", *argv], SECONDS)
     expect(done.returncode == 0, "uroce-ctl fails", argv, done.stderr)
     return json.loads(done.stdout)
 
@@ -139,15 +137,13 @@ class OperateTest:
         expect(link[0]["state"] == "ACTIVE" and link[0]["netdev"] == "veth0", "the link", *link)
         total = [item for item in ctl("resource") if item["ifindex"] == owner[0]["ifindex"]]
         expect(total[0]["qp"] == len(programs), "the number of queue pairs", *total)
-        top = subprocess.run([UROCE_CTL, "-n", "2", "-d", "0.2", "top"], stdin=subprocess.DEVNULL,
-                             capture_output=True, text=True, timeout=SECONDS).stdout
+        top = ask([UROCE_CTL, "-n", "2", "-d", "0.2", "top"], SECONDS).stdout
         for word in (pid, "ib_send_bw", "RTS", "INIT", "RETX/s"):
             expect(word in top, f"top does not show {word}", *top.splitlines())
 
     def _ask(self, prefix, *commands):
         """Ask DPDK's telemetry by DPDK's own tool."""
-        done = subprocess.run([TELEMETRY, "-f", prefix], input="\n".join([*commands, "quit", ""]),
-                              capture_output=True, text=True, timeout=SECONDS)
+        done = ask([TELEMETRY, "-f", prefix], SECONDS, "\n".join([*commands, "quit", ""]))
         answers = {}
         for line in done.stdout.splitlines():
             if line.startswith("{"):
@@ -237,7 +233,7 @@ mr = MR(pd, 1 << 20, e.IBV_ACCESS_LOCAL_WRITE)
             expect(wait_until(lambda: server.listens(FIRST_PORT), SECONDS), "no server", *server.story("server"))
             processes.append(self._host().start(sides[1]))
             hostile = Process([*self._here.prefix, sys.executable, HOSTILE, self._owner.socket, seed],
-                              os.path.join(self._work_dir, "hostile.log"))
+                              os.path.join(self._work_dir, "hostile.log"), nice=0)
             processes.append(hostile)
             expect(hostile.wait(SECONDS) == 0, f"seed {seed}", *hostile.story("hostile"),
                    *self._owner.process.story("uroced"))
@@ -463,8 +459,7 @@ mr = MR(pd, 1 << 20, e.IBV_ACCESS_LOCAL_WRITE)
         expect(not malformed, "malformed packets", *malformed[:20])
 
     def _tshark(self, *argv):
-        done = subprocess.run(["tshark", "-n", "-r", *argv], stdin=subprocess.DEVNULL, capture_output=True, text=True,
-                              timeout=SECONDS)
+        done = ask(["tshark", "-n", "-r", *argv], SECONDS)
         expect(done.returncode == 0, "tshark", done.stderr)
         return done.stdout.splitlines()
 

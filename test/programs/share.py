@@ -4,10 +4,9 @@
 import json
 import os
 import signal
-import subprocess
 import threading
 
-from harness.process import LocalHost, Namespace, Process, wait_until
+from harness.process import LocalHost, Namespace, Process, ask, wait_until
 from harness.report import CheckFailed
 from harness.tools import DEVICE, UROCE_RUN, PerfTest, PingPong, Side, gid_index, gids, run_pair
 from wires import VERBS
@@ -34,7 +33,7 @@ class Uroced:
 
     def start(self):
         """Start another uroced."""
-        return Process(["nice", "-n", "-15", *self.argv], os.path.join(self._work_dir, "uroced.log"))
+        return Process(self.argv, os.path.join(self._work_dir, "uroced.log"))
 
     def run(self):
         """Start it, and wait until it answers."""
@@ -45,8 +44,7 @@ class Uroced:
 
     def status(self):
         """Return its status, or None."""
-        done = subprocess.run([UROCED, "--status", "--socket", self.socket], stdin=subprocess.DEVNULL,
-                              capture_output=True, text=True, timeout=SECONDS)
+        done = ask([UROCED, "--status", "--socket", self.socket], SECONDS)
         return json.loads(done.stdout) if done.returncode == 0 else None
 
     def is_clean(self):

@@ -6,9 +6,8 @@ import json
 import os
 import re
 import shutil
-import subprocess
 
-from harness.process import LocalHost, Namespace, wait_until
+from harness.process import LocalHost, Namespace, ask, start, wait_until
 from harness.report import CheckFailed
 from harness.tools import UROCE_RUN
 
@@ -53,8 +52,7 @@ class Prompt:
     def __init__(self, argv, log_path):
         self._log_path = log_path
         with open(log_path, "wb") as log:
-            self._popen = subprocess.Popen(["setpriv", "--pdeathsig", "KILL", *argv], stdin=subprocess.PIPE,
-                                           stdout=log, stderr=subprocess.STDOUT)
+            self._popen = start(argv, stdin=subprocess.PIPE, stdout=log, stderr=subprocess.STDOUT)
 
     def say(self, command):
         self._popen.stdin.write(command.encode() + b"\n")
@@ -198,7 +196,7 @@ class TestroceTest:
 
     def _prompt(self, function):
         path = os.path.join(self._work_dir, "prompt.log")
-        prompt = Prompt(["nice", "-n", "-15", *self._space.prefix, TESTROCE, *self._port("client"), "--connect",
+        prompt = Prompt([*self._space.prefix, TESTROCE, *self._port("client"), "--connect",
                          f"127.0.0.1:{PORT}", "-i"], path)
         try:
             function(prompt)
@@ -239,7 +237,6 @@ class TestroceTest:
 
     def _wrong(self):
         for options in (["--mode", "fly"], ["--size", "0"], ["--connect", "127.0.0.1:1", "--listen", "1"]):
-            done = subprocess.run([TESTROCE, *options], stdin=subprocess.DEVNULL, capture_output=True, text=True,
-                                  timeout=SECONDS)
+            done = ask([TESTROCE, *options], SECONDS)
             if done.returncode != 1 or not done.stderr.startswith("testroce: ") or done.stderr.count("\n") != 1:
                 raise CheckFailed("the options were not refused in one line", [str(options), done.stderr])

@@ -4,10 +4,9 @@
 import os
 import re
 import signal
-import subprocess
 import sys
 
-from harness.process import LocalHost, Namespace, wait_until
+from harness.process import LocalHost, Namespace, ask, wait_until
 from harness.report import CheckFailed
 from harness.tools import UROCE_RUN
 
@@ -98,11 +97,7 @@ class UroceRunTest:
 
     def _run(self, options, *program, before=()):
         argv = [*self._namespace.prefix, *before, UROCE_RUN, *options, "--", *program]
-        try:
-            return subprocess.run(argv, stdin=subprocess.DEVNULL, capture_output=True, text=True,
-                                  timeout=SECONDS)
-        except subprocess.TimeoutExpired as timeout:
-            raise CheckFailed(f"hangs: {' '.join(argv)}") from timeout
+        return ask(argv, SECONDS)
 
     @staticmethod
     def _expect(condition, reason, done):

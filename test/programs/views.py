@@ -5,7 +5,7 @@ import json
 import os
 import subprocess
 
-from harness.process import LocalHost, Namespace, wait_until
+from harness.process import LocalHost, Namespace, ask, wait_until
 from harness.report import CheckFailed
 from harness.tools import DEVICE, UROCE_RUN, PerfTest, Side, run_pair
 
@@ -54,9 +54,7 @@ class ViewsTest:
 
     def _run(self, options, way, before, *program, env=None):
         argv = [*self._namespaces[0].prefix, *before, UROCE_RUN, "--view", way, *options, "--", *program]
-        done = subprocess.run(argv, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=SECONDS,
-                              env={**os.environ, **(env or {})})
-        return done
+        return ask(argv, SECONDS, env={**os.environ, **(env or {})})
 
     def _output(self, *args, **named):
         done = self._run(*args, **named)
