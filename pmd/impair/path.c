@@ -10,7 +10,6 @@
 #include <rte_mbuf.h>
 
 #include "damage.h"
-#include "psock/psock.h"
 #include "random.h"
 
 static const char *const names[IMPAIR_KINDS] = {
@@ -87,8 +86,8 @@ static bool path_corrupts(struct impair_path *path, struct rte_mbuf *mbuf,
 	path_count(path, IMPAIR_CORRUPTED);
 	if (!has_icrc || !damage_flip(mbuf, headers, draw_bit, &path->bit))
 		return false;
-	/* A port may have verified the packet before. The sign for packet sockets stays. */
-	if (mbuf->port == PSOCK_VERIFIED)
+	/* Other values, as the request to send a packet alone, stay. */
+	if (mbuf->port == IMPAIR_VERIFIED)
 		mbuf->port = 0;
 	return true;
 }

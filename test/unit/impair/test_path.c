@@ -9,7 +9,6 @@
 #include "frames.h"
 #include "impair/path.h"
 #include "psock/headers.h"
-#include "psock/psock.h"
 #include "test.h"
 #include "wire/headers.h"
 
@@ -269,7 +268,7 @@ TEST(impair_path_put__corrupts_so_that_the_check_notices)
 		mbuf = rte_pktmbuf_alloc(pool);
 		memcpy(rte_pktmbuf_append(mbuf, (uint16_t)frame_len), frame, frame_len);
 		/* The port has verified it: that does not hold any more. */
-		mbuf->port = PSOCK_VERIFIED;
+		mbuf->port = IMPAIR_VERIFIED;
 		impair_path_put(&path, mbuf, pool, true, 0);
 		assert_int_equal(impair_path_get(&path, &mbuf, 1, 0), 1);
 		assert_int_equal(mbuf->port, 0);

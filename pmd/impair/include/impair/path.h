@@ -22,6 +22,10 @@ struct rte_mempool;
 #define IMPAIR_LATE_MAX 128 /* packets that are being overtaken */
 #define IMPAIR_NEVER	UINT64_MAX
 
+/* A value of `port` in an mbuf: the port that received the packet has verified its ICRC. A flipped
+ * bit takes it away. */
+#define IMPAIR_VERIFIED (UINT16_MAX - 2)
+
 struct impair_random {
 	uint64_t state;
 };
