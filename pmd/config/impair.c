@@ -306,6 +306,17 @@ int impair_config_read(const char *text, struct impair_config *config, char *err
 	return all.given[KEY_BURST] ? set_bursts(config, all.value[KEY_BURST], &why) : 0;
 }
 
+uint32_t impair_config_buffers(const char *text)
+{
+	struct impair_config config;
+	char error[TEXT_MAX];
+
+	if (text[0] == '\0' || impair_config_read(text, &config, error, sizeof(error)) != 0 ||
+	    !impair_config_holds(&config))
+		return 0;
+	return 2 * config.limit;
+}
+
 int impair_config_split(const char *port, char *args, size_t args_size, const char **next,
 			char *error, size_t error_size)
 {

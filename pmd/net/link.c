@@ -11,6 +11,7 @@
 #include <rte_ether.h>
 
 #include "base/log.h"
+#include "config/impair.h"
 #include "config/settings.h"
 #include "net/arp.h"
 #include "net/echo.h"
@@ -182,6 +183,7 @@ int link_open_guest(struct link *link, struct guest *guest, const struct setting
 	link_init(link);
 	groups_init(&link->groups);
 	link->port.mtu_bytes = settings->mtu;
+	link->port.mbufs = impair_config_buffers(settings->impair);
 	rc = guest_open(guest, &link->port);
 	if (rc == 0)
 		rc = impair_prepare(&link->port, settings->impair);

@@ -33,7 +33,7 @@
 
 uint32_t arena_buffers(const struct server *server)
 {
-	return OWN_BUFFERS + SERVE_SLOTS_MAX * server->arena.held_max;
+	return OWN_BUFFERS + server->arena.held_back + SERVE_SLOTS_MAX * server->arena.held_max;
 }
 
 /* Make the memory file and map it. 0 or -errno; after an error arena_destroy frees what was

@@ -18,6 +18,7 @@ struct arena {
 	size_t bytes;		 /* a multiple of its page size */
 	uint32_t stride;	 /* distance between buffers, in bytes */
 	uint32_t held_max;	 /* buffers that a process may hold */
+	uint32_t held_back;	 /* packets that a bad network in front of the port holds */
 	struct rte_mbuf **mbufs; /* by buffer number */
 	struct ledger ledger;
 };

@@ -15,6 +15,7 @@
 
 #include "arena.h"
 #include "base/log.h"
+#include "config/impair.h"
 #include "config/settings.h"
 #include "control.h"
 #include "eal/runtime.h"
@@ -122,6 +123,7 @@ static void serve_init(struct server *server, const struct serve_config *config)
 	if (config->ports > 1 || strcmp(settings->name, SETTINGS_DEFAULT_NAME) != 0)
 		snprintf(server->name, sizeof(server->name), "%s", settings->name);
 	server->arena.held_max = settings->max_buffers ? settings->max_buffers : SHARE_HELD_MAX;
+	server->arena.held_back = impair_config_buffers(settings->impair);
 	server->slots.max_qp = settings->max_qp;
 	server->slots.max_memory = settings->max_memory;
 	LIST_INIT(&server->groups);

@@ -173,7 +173,7 @@ static int guest_make_pool(const struct guest *guest, struct port *port)
 	if (port->make_pool)
 		return port->make_pool(port);
 	snprintf(name, sizeof(name), "uroce_guest_%u", guest->port_id);
-	port->pool = rte_pktmbuf_pool_create(name, POOL_FRAMES, POOL_CACHE, 0,
+	port->pool = rte_pktmbuf_pool_create(name, POOL_FRAMES + port->mbufs, POOL_CACHE, 0,
 					     (uint16_t)(port->mbuf_bytes + RTE_PKTMBUF_HEADROOM),
 					     rte_eth_dev_socket_id(guest->port_id));
 	if (port->pool)

@@ -2,6 +2,7 @@
 /* Puts a bad network in front of a port: a table of operations that calls the port's own table. */
 #include "port/impair.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,6 +13,8 @@
 #include "base/log.h"
 #include "impair/path.h"
 #include "port/port.h"
+
+static_assert(IMPAIR_VERIFIED == PORT_VERIFIED, "of all kinds of ports");
 
 #define IMPAIR_BURST 64
 #define RETRY_NS     10000 /* after the port below had no room */
@@ -31,6 +34,9 @@ struct impair_port {
 	struct rte_mbuf *out[IMPAIR_BURST];
 	uint16_t out_count;
 	bool timed; /* packets may be held back */
+	/* for packets that are held back, if the port's pool is another process's and cannot be
+	 * made larger; or NULL */
+	struct rte_mempool *store;
 };
 
 static uint64_t impair_now_ns(const struct impair_port *impair)
@@ -41,6 +47,50 @@ static uint64_t impair_now_ns(const struct impair_port *impair)
 		return 0;
 	clock_gettime(CLOCK_MONOTONIC, &now);
 	return (uint64_t)now.tv_sec * NS_PER_S + (uint64_t)now.tv_nsec;
+}
+
+/* Move a packet into a buffer of another pool. Returns NULL, and leaves the packet, if the pool has
+ * none. */
+static struct rte_mbuf *impair_move(struct rte_mbuf *mbuf, struct rte_mempool *pool)
+{
+	struct rte_mbuf *copy = rte_pktmbuf_copy(mbuf, pool, 0, UINT32_MAX);
+
+	if (copy)
+		rte_pktmbuf_free(mbuf);
+	return copy;
+}
+
+/* Keep a packet in our own buffers if the port's are few. A packet without such a buffer stays
+ * where it is. */
+static struct rte_mbuf *impair_keep(const struct impair_port *impair, struct rte_mbuf *mbuf)
+{
+	struct rte_mbuf *moved = impair->store ? impair_move(mbuf, impair->store) : NULL;
+
+	return moved ? moved : mbuf;
+}
+
+/* Return the pool of duplicates. */
+static struct rte_mempool *impair_pool(const struct impair_port *impair)
+{
+	return impair->store ? impair->store : impair->port->pool;
+}
+
+/* Put packets that leave back into buffers of the port, as far as it has some. Returns how many
+ * packets can be sent. */
+static uint16_t impair_return(struct impair_port *impair)
+{
+	if (!impair->store)
+		return impair->out_count;
+	for (uint16_t i = 0; i < impair->out_count; i++) {
+		struct rte_mbuf *mbuf = impair->out[i];
+
+		if (mbuf->pool == impair->store)
+			mbuf = impair_move(mbuf, impair->port->pool);
+		if (!mbuf)
+			return i;
+		impair->out[i] = mbuf;
+	}
+	return impair->out_count;
 }
 
 /* Send the packets that have passed the bad network. */
@@ -55,7 +105,8 @@ static void impair_send_due(struct impair_port *impair, uint64_t now_ns)
 						   IMPAIR_BURST - impair->out_count, now_ns));
 		if (impair->out_count == 0)
 			return;
-		sent = impair->below->tx_burst(impair->below_arg, impair->out, impair->out_count);
+		sent = impair->below->tx_burst(impair->below_arg, impair->out,
+					       impair_return(impair));
 		impair->out_count = (uint16_t)(impair->out_count - sent);
 		memmove(impair->out, impair->out + sent,
 			impair->out_count * sizeof(impair->out[0]));
@@ -76,7 +127,8 @@ static uint16_t impair_tx_burst(void *arg, struct rte_mbuf **mbufs, uint16_t n)
 	for (uint16_t i = 0; i < n; i++) {
 		const bool spares_icrc = port->spares_icrc && port_local_qpn(mbufs[i]) != 0;
 
-		impair_path_put(&impair->tx, mbufs[i], port->pool, !spares_icrc, now_ns);
+		impair_path_put(&impair->tx, impair_keep(impair, mbufs[i]), impair_pool(impair),
+				!spares_icrc, now_ns);
 	}
 	impair_send_due(impair, now_ns);
 	return n;
@@ -91,9 +143,12 @@ static uint16_t impair_take(struct impair_port *impair, uint16_t n, uint64_t now
 
 	n = RTE_MIN(n, (uint16_t)IMPAIR_BURST);
 	taken = impair->below->rx_burst(impair->below_arg, mbufs, n);
-	for (uint16_t i = 0; i < taken; i++)
-		impair_path_put(&impair->rx, mbufs[i], impair->port->pool,
-				mbufs[i]->port != PORT_HANDED_OVER, now_ns);
+	for (uint16_t i = 0; i < taken; i++) {
+		struct rte_mbuf *mbuf = impair_keep(impair, mbufs[i]);
+
+		impair_path_put(&impair->rx, mbuf, impair_pool(impair),
+				mbuf->port != PORT_HANDED_OVER, now_ns);
+	}
 	/* What is returned does not show that the port below had as many packets. */
 	impair->port->rx_cut |= taken == n;
 	return taken;
@@ -293,6 +348,25 @@ static int impair_make(struct impair_port *impair, struct port *port, const char
 	return 0;
 }
 
+/* Provide buffers for the packets that are held back: in the port's pool if it is made later, else
+ * in one of our own. */
+static int impair_make_room(struct impair_port *impair)
+{
+	struct port *port = impair->port;
+	struct rte_mempool *const pool = port->pool;
+	int rc;
+
+	port->mbufs += 2 * impair->config.limit;
+	if (!pool || !port->make_pool)
+		return 0;
+	/* The user of the port has some of them for a moment. */
+	port->mbufs += 4 * IMPAIR_BURST;
+	rc = port->make_pool(port);
+	impair->store = port->pool;
+	port->pool = pool;
+	return rc;
+}
+
 int impair_prepare(struct port *port, const char *args)
 {
 	struct impair_port *impair;
@@ -313,8 +387,5 @@ int impair_prepare(struct port *port, const char *args)
 	port->ops = &impair->ops;
 	port->ops_arg = impair;
 	port->impaired = &impair->counts;
-	/* Buffers of the packets that are held back. */
-	if (impair->timed)
-		port->mbufs += 2 * impair->config.limit;
-	return 0;
+	return impair->timed ? impair_make_room(impair) : 0;
 }

@@ -55,6 +55,15 @@ TEST(impair_config_read__has_defaults)
 	assert_true(impair_config_holds(&config));
 }
 
+TEST(impair_config_buffers__is_for_both_directions)
+{
+	assert_int_equal(impair_config_buffers("delay=1ms,limit=70"), 140);
+	assert_int_equal(impair_config_buffers("reorder=0.1"), 2000);
+	assert_int_equal(impair_config_buffers("loss=0.1"), 0);
+	assert_int_equal(impair_config_buffers(""), 0);
+	assert_int_equal(impair_config_buffers("loss=2,delay=1ms"), 0);
+}
+
 /* Bursts of 4 packets that lose a fifth of all: begin / (begin + end) is a fifth. */
 TEST(impair_config_read__computes_the_chances_of_bursts)
 {

@@ -302,6 +302,56 @@ TEST(impair_prepare__makes_room_for_held_packets)
 	port_destroy(&port);
 }
 
+static struct rte_mempool *store;
+
+static int make_store(struct port *of)
+{
+	assert_in_range(of->mbufs, 2 * 50, MBUFS);
+	if (!store)
+		store = rte_pktmbuf_pool_create("store", MBUFS, 0, 0, 1024, 0);
+	of->pool = store;
+	return store ? 0 : -ENOMEM;
+}
+
+/* A process has few of an owner's buffers: packets must not wait in these. */
+TEST(impair_prepare__keeps_held_packets_out_of_anothers_buffers)
+{
+	struct rte_mbuf *mbuf;
+
+	memset(&port, 0, sizeof(port));
+	memset(&below, 0, sizeof(below));
+	below.room = MBUFS;
+	port_init(&port, 0);
+	port.pool = pool;
+	port.make_pool = make_store;
+	port.ops = &below_ops;
+	port.ops_arg = &below;
+	assert_int_equal(impair_prepare(&port, "delay=20ms,limit=50"), 0);
+	assert_ptr_equal(port.pool, pool);
+	assert_int_equal(port_open(&port), 0);
+	mbuf = packet();
+	mbuf->port = UINT16_MAX - 3;
+	port_set_local_qpn(mbuf, 77);
+	assert_int_equal(port_tx_burst(&port, &mbuf, 1), 1);
+	assert_int_equal(transmit(9), 9);
+	for (int i = 0; i < 10; i++)
+		below.in[below.in_count++] = packet();
+	assert_int_equal(receive(), 0);
+	assert_int_equal(rte_mempool_in_use_count(pool), 0);
+	usleep(20000);
+	assert_int_equal(receive(), 10);
+	assert_int_equal(below.out_count, 10);
+	assert_int_equal(rte_mempool_in_use_count(store), 0);
+	/* The port below gets its own buffers, and all that was said of a packet. */
+	for (int i = 0; i < 10; i++)
+		assert_ptr_equal(below.out[i]->pool, pool);
+	assert_int_equal(below.out[0]->port, UINT16_MAX - 3);
+	assert_int_equal(port_local_qpn(below.out[0]), 77);
+	assert_memory_equal(rte_pktmbuf_mtod(below.out[0], uint8_t *), frame,
+			    below.out[0]->data_len);
+	end();
+}
+
 /* The last acknowledgement of a program that ends must arrive. */
 TEST(impair_close__sends_what_is_held)
 {

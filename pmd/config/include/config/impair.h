@@ -48,6 +48,10 @@ int impair_config_read(const char *text, struct impair_config *config, char *err
 int impair_config_split(const char *port, char *args, size_t args_size, const char **next,
 			char *error, size_t error_size);
 
+/** Return how many packets a port with these arguments holds back at most. 0: none, or the
+ * arguments are wrong. MT-safe. */
+uint32_t impair_config_buffers(const char *text);
+
 /** Return true if packets are held back, so that they need buffers and time. MT-safe. */
 static inline bool impair_config_holds(const struct impair_config *config)
 {

@@ -128,7 +128,7 @@ struct port {
 	bool watched;		/* set before port_prepare: pdump must see the packets */
 
 	/* Make the pool instead of port_open, in memory that suits `dma`. May be NULL. 0 or -errno
-	 * (logged). */
+	 * (logged). A port that has its pool from another process makes a second one by this. */
 	int (*make_pool)(struct port *port);
 	void *make_pool_arg;
 
