@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/queue.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -23,18 +24,14 @@
 /* Time that packets wait for a process that takes none: longer than it waits for a busy CPU. */
 #define PATIENCE_MS 100
 
-static int attach_connect(const char *path, uint32_t number)
+static int attach_connect(const struct sockaddr_un *address)
 {
-	struct sockaddr_un address = {.sun_family = AF_UNIX};
 	int fd, rc;
 
-	rc = share_socket_path(path, number, &address);
-	if (rc != 0)
-		return rc;
 	fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
 	if (fd < 0)
 		return -errno;
-	if (connect(fd, (struct sockaddr *)&address, sizeof(address)) == 0)
+	if (connect(fd, (const struct sockaddr *)address, sizeof(*address)) == 0)
 		return fd;
 	rc = -errno;
 	close(fd);
@@ -58,7 +55,45 @@ static void attach_close_fds(const int *fds)
 	}
 }
 
-static int attach_greet(int fd, int report_fd, struct share_message *message, int *fds)
+/* Sockets at which this process has attached. It keeps what it maps until it ends or executes
+ * another program, which then has an empty list. */
+struct attached {
+	SLIST_ENTRY(attached) link;
+	pid_t pid; /* a child of fork(2) has a copy of the list, but none of the mappings */
+	struct sockaddr_un address;
+};
+
+static SLIST_HEAD(, attached) attached_list = SLIST_HEAD_INITIALIZER(attached_list);
+
+static bool attach_holds_nothing(const struct sockaddr_un *address)
+{
+	const struct attached *attached;
+
+	SLIST_FOREACH(attached, &attached_list, link)
+	{
+		if (attached->pid == getpid() &&
+		    strcmp(attached->address.sun_path, address->sun_path) == 0)
+			return false;
+	}
+	return true;
+}
+
+static void attach_note(const struct sockaddr_un *address)
+{
+	struct attached *attached;
+
+	if (!attach_holds_nothing(address))
+		return;
+	attached = calloc(1, sizeof(*attached));
+	if (!attached)
+		return;
+	attached->pid = getpid();
+	attached->address = *address;
+	SLIST_INSERT_HEAD(&attached_list, attached, link);
+}
+
+static int attach_greet(int fd, bool holds_nothing, int report_fd, struct share_message *message,
+			int *fds)
 {
 	struct pollfd poll_fd = {.fd = fd, .events = POLLIN};
 	int rc;
@@ -66,6 +101,7 @@ static int attach_greet(int fd, int report_fd, struct share_message *message, in
 	memset(message, 0, sizeof(*message));
 	message->type = SHARE_HELLO;
 	message->version = SHARE_VERSION;
+	message->holds_nothing = holds_nothing;
 	rc = message_send(fd, message, &report_fd, 1);
 	/* Go on after -EPIPE: an owner that refused us before our greeting has sent the reason. */
 	if (rc != 0 && rc != -EPIPE)
@@ -90,19 +126,23 @@ int attach_open(const char *path, uint32_t number, int report_fd, struct share_c
 		struct share_message *welcome, int *fds)
 {
 	struct share_client *client = calloc(1, sizeof(*client));
+	struct sockaddr_un address = {.sun_family = AF_UNIX};
 	int rc;
 
 	if (!client)
 		return -ENOMEM;
 	pthread_mutex_init(&client->lock, NULL);
 	pthread_mutex_init(&client->lanes_lock, NULL);
-	rc = attach_connect(path, number);
+	rc = share_socket_path(path, number, &address);
+	if (rc == 0)
+		rc = attach_connect(&address);
 	if (rc < 0)
 		goto failed;
 	client->socket = rc;
 	own_mark(client->socket);
-	rc = attach_greet(client->socket, report_fd, welcome, fds);
+	rc = attach_greet(client->socket, attach_holds_nothing(&address), report_fd, welcome, fds);
 	if (rc == 0) {
+		attach_note(&address);
 		*out = client;
 		return 0;
 	}
@@ -235,8 +275,9 @@ int attach_error(const char *path, int rc)
 		log_error("this process is attached to uroced at %s already", path);
 		break;
 	case -EUSERS:
-		log_error("uroced at %s has no further slot for this process, which still holds "
-			  "those from before its exec calls: start a new process",
+		log_error("uroced at %s has no further slot for this process: it closed the "
+			  "sockets of "
+			  "those that it had, and still uses their memory",
 			  path);
 		break;
 	case -EAGAIN:

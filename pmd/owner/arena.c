@@ -31,9 +31,18 @@
 #define OWN_BUFFERS 4096    /* for the port and for bursts that are being forwarded */
 #define HUGE_BYTES  ((size_t)2 << 20)
 
+uint32_t arena_held_min(const struct server *server)
+{
+	return RTE_MIN(server->arena.held_max, (uint32_t)SHARE_HELD_MIN);
+}
+
 uint32_t arena_buffers(const struct server *server)
 {
-	return OWN_BUFFERS + server->arena.held_back + SERVE_SLOTS_MAX * server->arena.held_max;
+	const uint32_t full = RTE_MIN(server->slots.max, SERVER_FULL_SHARES);
+	const uint32_t others = server->slots.max - full;
+
+	return OWN_BUFFERS + server->arena.held_back + full * server->arena.held_max +
+	       others * arena_held_min(server);
 }
 
 /* Make the memory file and map it. 0 or -errno; after an error arena_destroy frees what was
@@ -111,11 +120,9 @@ static int arena_create(struct server *server, uint32_t room_bytes, enum port_dm
 	server->arena.mbufs = calloc(buffers, sizeof(server->arena.mbufs[0]));
 	if (rc == 0)
 		rc = server->arena.mbufs ? ledger_init(&server->arena.ledger, buffers, room_bytes,
-						       SERVE_SLOTS_MAX)
+						       SERVE_SLOTS_MAX, arena_held_min(server))
 					 : -ENOMEM;
-	if (rc == 0)
-		server->arena.ledger.held_max = server->arena.held_max;
-	else
+	if (rc != 0)
 		log_error("no memory for packet buffers: %s", strerror(-rc));
 	return rc;
 }
@@ -213,6 +220,9 @@ int arena_make_pool(struct port *port)
 	struct server *server = port->make_pool_arg;
 	int rc;
 
+	/* Memory for DMA is pinned, used or not. */
+	if (port->dma != PORT_COPIES)
+		server->slots.max = RTE_MIN(server->slots.max, (uint16_t)SERVE_SLOTS_DMA);
 	rc = arena_create(server, port->mbuf_bytes + RTE_PKTMBUF_HEADROOM, port->dma);
 	if (rc != 0)
 		return rc;

@@ -17,11 +17,14 @@ struct arena {
 	uint8_t *memory;
 	size_t bytes;		 /* a multiple of its page size */
 	uint32_t stride;	 /* distance between buffers, in bytes */
-	uint32_t held_max;	 /* buffers that a process may hold */
+	uint32_t held_max;	 /* buffers that a process with a full share may hold */
 	uint32_t held_back;	 /* packets that a bad network in front of the port holds */
 	struct rte_mbuf **mbufs; /* by buffer number */
 	struct ledger ledger;
 };
+
+/** Return the number of buffers that each process may hold at least. */
+uint32_t arena_held_min(const struct server *server);
 
 /** Return the number of buffers that the arena has or will have. */
 uint32_t arena_buffers(const struct server *server);

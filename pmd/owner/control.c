@@ -319,7 +319,7 @@ static void control_greeting(struct server *server, int fd)
 	if (rc == -EAGAIN)
 		return;
 	if (hello)
-		rc = slot_begin(server, fd, fds[0], false);
+		rc = slot_begin(server, fd, fds[0], message.holds_nothing ? SLOT_HOLDS_NOTHING : 0);
 	for (int i = 0; i < SHARE_FDS; i++) {
 		if (fds[i] >= 0)
 			close(fds[i]);

@@ -394,7 +394,7 @@ void forward_restock(struct server *server, uint16_t number)
 	struct slot *slot = &server->slots.all[number];
 	struct rte_mbuf *mbufs[SHARE_STOCK_WORDS];
 	uint64_t words[SHARE_STOCK_WORDS];
-	const uint32_t most = server->arena.ledger.held_max,
+	const uint32_t most = server->arena.ledger.quotas[number],
 		       held = server->arena.ledger.held[number];
 	const uint32_t waiting =
 		SHARE_STOCK_WORDS - share_ring_room(&slot->rings[SHARE_RING_STOCK]);

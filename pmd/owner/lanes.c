@@ -171,8 +171,8 @@ void lanes_note(struct server *server, uint16_t from, uint16_t to)
 	    from == to)
 		return;
 	if (server->slots.all[from].state != SLOT_LIVE ||
-	    server->slots.all[to].state != SLOT_LIVE || server->slots.all[from].isolated ||
-	    server->slots.all[to].isolated || lane_find(server, from, to) ||
+	    server->slots.all[to].state != SLOT_LIVE || !server->slots.all[from].has_full_share ||
+	    !server->slots.all[to].has_full_share || lane_find(server, from, to) ||
 	    lanes_of(server, from) >= SHARE_LANES_MAX || lanes_of(server, to) >= SHARE_LANES_MAX)
 		return;
 	rc = lane_make(server, from, to);

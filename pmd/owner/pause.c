@@ -151,7 +151,7 @@ void pause_charge_slot(struct server *server, uint16_t number, uint64_t took_ns)
 
 	if (slot->state != SLOT_LIVE || !slot->isolated || !is_busy(server))
 		return;
-	budget_spend(&slot->budget, server->clock_ns, took_ns);
+	budget_spend(&slot->budget, server->clock_ns, took_ns, server->slots.isolated_count);
 	if (budget_is_spent(&slot->budget, server->clock_ns))
 		pause_slot(server, number);
 }
@@ -160,7 +160,7 @@ void pause_charge_newcomers(struct server *server, uint64_t took_ns)
 {
 	if (!is_busy(server))
 		return;
-	budget_spend(&server->newcomers.budget, server->clock_ns, took_ns);
+	budget_spend(&server->newcomers.budget, server->clock_ns, took_ns, 1);
 	if (!budget_is_spent(&server->newcomers.budget, server->clock_ns))
 		return;
 	pause_listener(server, &server->newcomers.isolated);

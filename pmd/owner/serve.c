@@ -124,6 +124,7 @@ static void serve_init(struct server *server, const struct serve_config *config)
 		snprintf(server->name, sizeof(server->name), "%s", settings->name);
 	server->arena.held_max = settings->max_buffers ? settings->max_buffers : SHARE_HELD_MAX;
 	server->arena.held_back = impair_config_buffers(settings->impair);
+	server->slots.max = SERVE_SLOTS_MAX;
 	server->slots.max_qp = settings->max_qp;
 	server->slots.max_memory = settings->max_memory;
 	LIST_INIT(&server->groups);

@@ -37,6 +37,9 @@
 #include "share/message.h"
 #include "turn.h"
 
+static_assert(SERVE_SLOTS_MAX <= SPACES_SLOTS && SERVE_SLOTS_MAX <= CONNECTIONS_SLOTS,
+	      "the arbiter has room for each slot");
+
 #define SLOTS_BEFORE_MAX 4 /* earlier slots of a process, which it hung up */
 /* Longer than packets wait for a receiver or for the port. */
 #define SLOT_DRAIN_NS UINT64_C(50000000)
@@ -54,10 +57,11 @@ static void slot_finish_draining(struct server *server, uint16_t number)
 
 /*
  * Check the other slots of a process. Limits are set for each process, so a process has one live
- * slot. A process that goes on after it hung up, for example after an exec, gets another slot. Its
- * earlier slots count, because it may have kept what they gave it.
+ * slot. A process that goes on after it hung up gets another slot. If it has executed another
+ * program since, nothing of its earlier slots is left, and they are freed now. Otherwise they
+ * count, because the process may still use their memory: perhaps it closed all its descriptors.
  */
-static int slot_check_others(struct server *server, int socket)
+static int slot_check_others(struct server *server, int socket, bool holds_nothing)
 {
 	struct ucred peer = {0};
 	socklen_t len = sizeof(peer);
@@ -80,8 +84,11 @@ static int slot_check_others(struct server *server, int socket)
 		if (slot->state == SLOT_LIVE)
 			return -EBUSY;
 		/* An isolated process keeps nothing, so its slot can be freed now. */
-		if (slot->isolated)
+		if (slot->isolated || holds_nothing)
 			slot_finish_draining(server, i);
+		/* The process has ended as far as this slot is concerned. */
+		if (holds_nothing)
+			slot_end(server, i);
 		if (slot->state == SLOT_FREE)
 			continue;
 		if (++before == SLOTS_BEFORE_MAX)
@@ -102,7 +109,7 @@ uint16_t slot_of(const struct server *server, uint32_t qpn)
 
 static int slot_find_free(const struct server *server)
 {
-	for (int i = 0; i < SERVE_SLOTS_MAX; i++) {
+	for (int i = 0; i < server->slots.max; i++) {
 		if (server->slots.all[i].state == SLOT_FREE)
 			return i;
 	}
@@ -188,6 +195,32 @@ static void slot_welcome(const struct server *server, uint16_t number,
 	message->link_up = server->uplink.up;
 }
 
+static void slot_give_full_share(struct server *server, uint16_t number)
+{
+	server->slots.all[number].has_full_share = true;
+	server->arena.ledger.quotas[number] = server->arena.held_max;
+	server->slots.full_shares++;
+}
+
+/* Give the full share of a process that has ended to the next one that has none. */
+static void slot_pass_full_share(struct server *server, uint16_t number)
+{
+	if (!server->slots.all[number].has_full_share)
+		return;
+	server->slots.all[number].has_full_share = false;
+	server->arena.ledger.quotas[number] = arena_held_min(server);
+	server->slots.full_shares--;
+	for (uint16_t i = 0; i < server->slots.live_count; i++) {
+		const uint16_t other = server->slots.live[i];
+		const struct slot *slot = &server->slots.all[other];
+
+		if (slot->state == SLOT_LIVE && !slot->isolated && !slot->has_full_share) {
+			slot_give_full_share(server, other);
+			return;
+		}
+	}
+}
+
 /* Release everything that a slot has of its own. Members that it does not have are -1 or NULL. */
 static void slot_release(struct server *server, struct slot *slot)
 {
@@ -210,6 +243,7 @@ static void slot_release(struct server *server, struct slot *slot)
 	server->slots.isolated_count -= slot->isolated != NULL;
 	pause_forget_slot(server, slot);
 	isolated_destroy(server, slot);
+	slot_pass_full_share(server, (uint16_t)(slot - server->slots.all));
 	slot->state = SLOT_FREE;
 }
 
@@ -221,6 +255,8 @@ static int slot_make_shared(struct server *server, uint16_t number, int *page_fd
 
 	if (rc != 0)
 		return rc;
+	if (server->slots.full_shares < SERVER_FULL_SHARES)
+		slot_give_full_share(server, number);
 	slot->process_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	slot->bell_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (slot->process_fd < 0 || slot->bell_fd < 0)
@@ -238,14 +274,14 @@ static bool slot_user_has_all(const struct server *server, user_t user)
 		return false;
 	for (int i = 0; i < SERVE_SLOTS_MAX; i++)
 		count += server->slots.all[i].isolated && server->slots.all[i].user == user;
-	return count >= SERVER_ISOLATED_USER_MAX;
+	return count >= RTE_MIN(SERVER_ISOLATED_USER_MAX, server->slots.max / 4u);
 }
 
 static int slot_make_isolated(struct server *server, struct slot *slot)
 {
 	int rc;
 
-	if (server->slots.isolated_count == SERVER_ISOLATED_MAX ||
+	if (server->slots.isolated_count >= RTE_MIN(SERVER_ISOLATED_MAX, server->slots.max / 2u) ||
 	    slot_user_has_all(server, slot->user))
 		return -ENOSPC;
 	rc = isolated_create(slot);
@@ -348,13 +384,16 @@ static void slot_take_report(struct server *server, struct slot *slot, int fd)
 		report_unmap(report);
 }
 
-int slot_begin(struct server *server, int socket, int report_fd, bool isolated)
+int slot_begin(struct server *server, int socket, int report_fd, unsigned int flags)
 {
+	const bool isolated = (flags & SLOT_ISOLATED) != 0;
 	struct share_message message = {.type = SHARE_WELCOME, .version = SHARE_VERSION};
 	struct slot *slot;
 	int number, rc;
 
-	number = server->uplink.lost ? -ENODEV : slot_check_others(server, socket);
+	number = server->uplink.lost
+			 ? -ENODEV
+			 : slot_check_others(server, socket, (flags & SLOT_HOLDS_NOTHING) != 0);
 	if (number == 0)
 		number = slot_find_free(server);
 	rc = number;

@@ -20,8 +20,14 @@ struct isolated;
 struct report;
 struct server;
 
-#define SERVER_ISOLATED_MAX	 16 /* of the slots, so that trusted processes always find free ones */
-#define SERVER_ISOLATED_USER_MAX 8 /* of these, of one user; the superuser has no limit */
+/* Slots of isolated processes at most, so that trusted processes always find free ones; and slots
+ * of one user's, but the superuser has no limit. If a port has few slots, the limits are a half and
+ * a quarter of them. */
+#define SERVER_ISOLATED_MAX	 64u
+#define SERVER_ISOLATED_USER_MAX 32u
+/* Processes that may hold SHARE_HELD_MAX buffers: those that attached first. The others may hold
+ * SHARE_HELD_MIN. */
+#define SERVER_FULL_SHARES 32
 
 /*
  * The states of a slot, in order. A slot may skip a state (slot_advance). While the owner takes
@@ -65,6 +71,7 @@ struct slot {
 	int bell_fd;	/* eventfd of this process alone, which wakes us; it cannot disturb others'
 			   eventfds */
 	struct share_ring rings[SHARE_RINGS];
+	bool has_full_share;	  /* it may hold as many buffers as any process, and have lanes */
 	bool touched;		  /* packets were put into its rings in this turn */
 	bool addresses_due;	  /* the port's addresses have not been sent to it yet */
 	struct patience patience; /* its rx ring had no room */
@@ -79,23 +86,29 @@ struct slots {
 	uint16_t live[SERVE_SLOTS_MAX]; /* slots that are SLOT_LIVE or SLOT_DRAINING */
 	uint16_t live_count;
 	uint16_t first;		 /* index in live that is served first in this turn */
+	uint16_t max;		 /* processes at once */
 	uint16_t isolated_count; /* slots of untrusted processes */
+	uint16_t full_shares;	 /* slots that have one */
 	struct blocks blocks;	 /* of queue pair numbers */
 	uint32_t max_qp;	 /* of a process; 0: only its queue pair numbers limit it */
 	uint64_t max_memory;	 /* bytes that a process may register; 0: no limit */
 };
+
+/* What slot_begin is told of a process. */
+#define SLOT_ISOLATED	   0x1 /* it is not trusted with shared memory */
+#define SLOT_HOLDS_NOTHING 0x2 /* it says that it maps no memory of its earlier slots */
 
 /**
  * Give a process a slot, and send it the welcome.
  *
  * @param report_fd
  *   The process's report, or -1. The caller keeps the descriptor.
- * @param isolated
- *   The process is not trusted with shared memory.
+ * @param flags
+ *   SLOT_ISOLATED, SLOT_HOLDS_NOTHING.
  * @return
  *   0; -errno: the process has been told, and the caller keeps the socket.
  */
-int slot_begin(struct server *server, int socket, int report_fd, bool isolated);
+int slot_begin(struct server *server, int socket, int report_fd, unsigned int flags);
 
 /** Return the slot that has a queue pair number, or BLOCK_NONE. */
 uint16_t slot_of(const struct server *server, uint32_t qpn);

@@ -8,21 +8,24 @@
 
 #include <rte_ether.h>
 
-int ledger_init(struct ledger *ledger, uint32_t buffers, uint32_t buffer_bytes, uint32_t slots)
+int ledger_init(struct ledger *ledger, uint32_t buffers, uint32_t buffer_bytes, uint32_t slots,
+		uint32_t quota)
 {
 	ledger->holders = malloc(buffers * sizeof(ledger->holders[0]));
 	ledger->held = calloc(slots, sizeof(ledger->held[0]));
+	ledger->quotas = calloc(slots, sizeof(ledger->quotas[0]));
 	ledger->buffers = buffers;
 	ledger->buffer_bytes = buffer_bytes;
 	ledger->slots = slots;
 	ledger->aside = 0;
-	ledger->held_max = SHARE_HELD_MAX;
-	if (!ledger->holders || !ledger->held) {
+	if (!ledger->holders || !ledger->held || !ledger->quotas) {
 		ledger_fini(ledger);
 		return -ENOMEM;
 	}
 	for (uint32_t i = 0; i < buffers; i++)
 		ledger->holders[i] = LEDGER_OWNER;
+	for (uint32_t i = 0; i < slots; i++)
+		ledger->quotas[i] = quota;
 	return 0;
 }
 
@@ -30,12 +33,13 @@ void ledger_fini(struct ledger *ledger)
 {
 	free(ledger->holders);
 	free(ledger->held);
+	free(ledger->quotas);
 	memset(ledger, 0, sizeof(*ledger));
 }
 
 bool ledger_give(struct ledger *ledger, uint32_t buffer, uint16_t slot)
 {
-	if (ledger->held[slot] >= ledger->held_max)
+	if (ledger->held[slot] >= ledger->quotas[slot])
 		return false;
 	ledger->holders[buffer] = slot;
 	ledger->held[slot]++;

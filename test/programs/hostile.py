@@ -13,7 +13,7 @@ import time
 
 HELLO, WELCOME, ROUTE, LEAVE = 0x75726f63, 0x75726f64, 0x75726f67, 0x75726f6a
 # bytes of a slot's page: of its head and of a ring's head; words of each ring (layout.h)
-PAGE_BYTES, RING_BYTES, WORDS = 320, 128, (512, 1024, 512)
+PAGE_BYTES, RING_BYTES, WORDS = 1216, 128, (512, 1024, 512)
 BUFFERS_MAX = 768  # the limit that uroced was started with
 BEFORE_MAX = 4     # earlier slots that may still count for a process
 FDS = 4          # descriptors in a welcome: buffers, rings, and the two eventfds
@@ -74,7 +74,7 @@ class Hostile:
         """Run every attack once, in random order, beside connections that send nothing."""
         self._half()
         acts = [self._noise, self._descriptors, self._bad_reports, self._requests, self._rings, self._slots,
-                self._buffers]
+                self._lies, self._buffers]
         self._rng.shuffle(acts)
         for act in acts:
             self._in_child(act)
@@ -131,6 +131,20 @@ class Hostile:
             assert not self._attach()[1]
             client.socket.close()
         assert not self._attach()[1]
+
+    def _lies(self):
+        """Say that nothing of earlier slots is held, keep their memory, and write into it."""
+        pages = []
+        for _ in range(3 * BEFORE_MAX):
+            client = Client(self._path)
+            client.send(self._message(HELLO, noise=True))
+            got = client.receive()[1]
+            assert len(got) == FDS
+            pages.append(mmap.mmap(got[1], os.fstat(got[1]).st_size))
+            for page in pages:
+                page[:] = self._rng.randbytes(len(page))
+            os.write(got[2], struct.pack("<Q", 1))
+            client.socket.close()
 
     def _buffers(self):
         """Take all buffers, and return none."""

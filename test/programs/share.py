@@ -14,10 +14,12 @@ from wires import VERBS
 UROCED = os.path.join(os.path.dirname(UROCE_RUN), "uroced")
 FIRST_PORT = 24000
 SECONDS = 30
+CROWD = 200
 KILLS = 200
 KILLS_AT_ONCE = 4
 VLAN = 5
 KILL_SPAN_SECONDS = 0.6
+CROWD_SECONDS = 60
 END_SECONDS = 20  # for programs to notice the end of uroced
 
 
@@ -119,6 +121,7 @@ class ShareTest:
         self._check("a VLAN", self._vlan)
         self._check("everything comes back", self._comes_back)
         self._check("16 programs at once", self._many)
+        self._check(f"{CROWD} programs at once", self._crowd)
         self._check(f"{KILLS} kills", self._kills)
         self._check("a stopped program", self._stopped)
         self._check("a second uroced is refused", self._second)
@@ -208,6 +211,19 @@ class ShareTest:
             thread.join()
         if failures:
             raise failures[0]
+
+    def _crowd(self):
+        """Programs that are attached and wait disturb no others, and nothing of them is left."""
+        waiting = [self._host("here").start(["ibv_rc_pingpong", "-d", DEVICE, "-p", str(self._next_port())])
+                   for _ in range(CROWD)]
+        try:
+            if not wait_until(lambda: len(self._owner.status()["slots"]) == CROWD, CROWD_SECONDS):
+                raise CheckFailed("not all programs attach", [str(self._owner.status()), *waiting[-1].story("last")])
+            self._many()
+        finally:
+            for process in waiting:
+                process.kill()
+        self._comes_back()
 
     def _bystanders(self, action):
         """Run verified traffic, by hand-over and across the veth, again and again during the action."""

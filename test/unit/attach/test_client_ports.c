@@ -111,7 +111,8 @@ static int setup(TEST_STATE)
 	server.arena.fd = server.epoll_fd;
 	assert_int_equal(blocks_init(&server.slots.blocks), 0);
 	assert_int_equal(arbiter_create(&server.gsi.arbiter), 0);
-	assert_int_equal(ledger_init(&server.arena.ledger, 1, 256, SERVE_SLOTS_MAX), 0);
+	assert_int_equal(ledger_init(&server.arena.ledger, 1, 256, SERVE_SLOTS_MAX, 0), 0);
+	server.slots.max = SERVE_SLOTS_MAX;
 	memcpy(address.gid, host, GID_LEN);
 	assert_int_equal(addresses_add(&server.uplink.link.addresses, &address), 0);
 	for (int i = 0; i < CLIENTS; i++)

@@ -10,15 +10,15 @@ TEST(budget_is_spent__after_a_burst)
 	struct budget budget = {0};
 
 	assert_false(budget_is_spent(&budget, 1000));
-	budget_spend(&budget, 1000, BUDGET_BURST_NS - 1);
+	budget_spend(&budget, 1000, BUDGET_BURST_NS - 1, 1);
 	assert_false(budget_is_spent(&budget, 1000));
-	budget_spend(&budget, 1000, 1);
+	budget_spend(&budget, 1000, 1, 1);
 	assert_true(budget_is_spent(&budget, 1000));
 	assert_false(budget_is_spent(&budget, 1001));
 }
 
 /* Messages of any length get the same part of the time. */
-TEST(budget_spend__gets_its_part)
+static void check_part(uint32_t clients, uint64_t part)
 {
 	for (uint64_t took_ns = 1000; took_ns <= 1000000; took_ns *= 10) {
 		struct budget budget = {0};
@@ -32,9 +32,20 @@ TEST(budget_spend__gets_its_part)
 			}
 			now_ns += took_ns;
 			had_ns += took_ns;
-			budget_spend(&budget, now_ns, took_ns);
+			budget_spend(&budget, now_ns, took_ns, clients);
 		}
-		assert_true(had_ns <= end_ns / BUDGET_PART + BUDGET_BURST_NS + 2 * took_ns);
-		assert_true(had_ns >= end_ns / BUDGET_PART - took_ns);
+		assert_true(had_ns <= end_ns / part + BUDGET_BURST_NS + 2 * took_ns);
+		assert_true(had_ns >= end_ns / part - took_ns);
 	}
+}
+
+TEST(budget_spend__gets_its_part)
+{
+	check_part(1, BUDGET_PART);
+	check_part(BUDGET_PART, BUDGET_PART);
+}
+
+TEST(budget_spend__shares_all_the_time_among_many)
+{
+	check_part(4 * BUDGET_PART, 4 * BUDGET_PART);
 }

@@ -68,7 +68,8 @@ static int setup(TEST_STATE)
 	assert_true(server.epoll_fd >= 0);
 	assert_int_equal(blocks_init(&server.slots.blocks), 0);
 	assert_int_equal(arbiter_create(&server.gsi.arbiter), 0);
-	assert_int_equal(ledger_init(&server.arena.ledger, 1, 256, SERVE_SLOTS_MAX), 0);
+	assert_int_equal(ledger_init(&server.arena.ledger, 1, 256, SERVE_SLOTS_MAX, 0), 0);
+	server.slots.max = SERVE_SLOTS_MAX;
 	groups_init(&server.uplink.link.groups);
 	pthread_mutex_init(&server.uplink.link.addresses_lock, NULL);
 	stuck = false;

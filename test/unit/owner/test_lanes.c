@@ -37,7 +37,9 @@ static int setup(void **state)
 	assert_non_null(rig);
 	memset(rig, 0, sizeof(*rig));
 	LIST_INIT(&server->lanes.list);
-	assert_int_equal(ledger_init(&server->arena.ledger, BUFFERS, 256, SERVE_SLOTS_MAX), 0);
+	assert_int_equal(
+		ledger_init(&server->arena.ledger, BUFFERS, 256, SERVE_SLOTS_MAX, SHARE_HELD_MAX),
+		0);
 	server->arena.mbufs = test_calloc(BUFFERS, sizeof(server->arena.mbufs[0]));
 	for (int i = 0; i < BUFFERS; i++) {
 		/* Hold one more reference, so that a returned buffer stays visible here. */
@@ -49,6 +51,7 @@ static int setup(void **state)
 
 		assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, pair), 0);
 		slot->state = SLOT_LIVE;
+		slot->has_full_share = true;
 		slot->socket = pair[0];
 		rig->sockets[i] = pair[1];
 		slot->process_fd = pair[0];

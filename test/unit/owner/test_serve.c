@@ -40,8 +40,8 @@ static struct server *create(void)
 	assert_true(server->epoll_fd >= 0);
 	assert_int_equal(blocks_init(&server->slots.blocks), 0);
 	assert_int_equal(arbiter_create(&server->gsi.arbiter), 0);
-	assert_int_equal(ledger_init(&server->arena.ledger, 1, 256, SERVE_SLOTS_MAX), 0);
-	server->arena.ledger.held_max = 0;
+	assert_int_equal(ledger_init(&server->arena.ledger, 1, 256, SERVE_SLOTS_MAX, 0), 0);
+	server->slots.max = SERVE_SLOTS_MAX;
 	return server;
 }
 
@@ -53,7 +53,7 @@ static int attach(struct server *server, bool isolated)
 
 	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, pair), 0);
 	assert_int_equal(event_watch(server, pair[0], EVENT_GREETING, 0), 0);
-	assert_int_equal(slot_begin(server, pair[0], -1, isolated), 0);
+	assert_int_equal(slot_begin(server, pair[0], -1, isolated ? SLOT_ISOLATED : 0), 0);
 	assert_int_equal(message_receive(pair[1], &message, NULL), 0);
 	/* With its real pid, this process would be found to have a slot already. */
 	server->slots.all[message.welcome.slot].pid = 1;

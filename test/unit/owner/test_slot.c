@@ -37,8 +37,8 @@ static int setup(TEST_STATE)
 	assert_true(server.epoll_fd >= 0);
 	assert_int_equal(blocks_init(&server.slots.blocks), 0);
 	assert_int_equal(arbiter_create(&server.gsi.arbiter), 0);
-	assert_int_equal(ledger_init(&server.arena.ledger, 1, 256, SERVE_SLOTS_MAX), 0);
-	server.arena.ledger.held_max = 0;
+	assert_int_equal(ledger_init(&server.arena.ledger, 1, 256, SERVE_SLOTS_MAX, 0), 0);
+	server.slots.max = SERVE_SLOTS_MAX;
 	return 0;
 }
 
@@ -56,19 +56,24 @@ TEST_FIXTURE(setup, teardown);
 
 /* This process asks for a slot; returns its own end of the socket, what it was given, and what the
  * owner makes of it. */
-static int attach_with(struct share_message *message, int *rc, int fds[SHARE_FDS])
+static int attach_as(unsigned int flags, struct share_message *message, int *rc, int fds[SHARE_FDS])
 {
 	int pair[2];
 
 	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, pair), 0);
 	assert_int_equal(event_watch(&server, pair[0], EVENT_GREETING, 0), 0);
-	*rc = slot_begin(&server, pair[0], -1, false);
+	*rc = slot_begin(&server, pair[0], -1, flags);
 	if (*rc != 0)
 		close(pair[0]);
 	assert_int_equal(message_receive(pair[1], message, fds), 0);
 	assert_int_equal(message->type, SHARE_WELCOME);
 	assert_int_equal(message->result, *rc);
 	return pair[1];
+}
+
+static int attach_with(struct share_message *message, int *rc, int fds[SHARE_FDS])
+{
+	return attach_as(0, message, rc, fds);
 }
 
 static void close_all(int fds[SHARE_FDS])
@@ -161,6 +166,74 @@ TEST(slot_begin__gives_another_to_one_that_hung_up_but_not_for_ever)
 	assert_int_equal(server.slots.live_count, 0);
 }
 
+/* A process that executes another program, which attaches, has one slot all the time. */
+TEST(slot_begin__frees_the_slots_of_a_process_that_holds_nothing_of_them)
+{
+	struct share_message message;
+	int fds[SHARE_FDS];
+	int fd, rc;
+
+	for (int i = 0; i < 3 * BEFORE; i++) {
+		fd = attach_as(SLOT_HOLDS_NOTHING, &message, &rc, fds);
+		assert_int_equal(rc, 0);
+		assert_int_equal(server.slots.live_count, 1);
+		assert_int_equal(server.slots.full_shares, 1);
+		assert_int_equal(server.slots.blocks.used, 1);
+		close_all(fds);
+		close(fd);
+	}
+}
+
+/* Returns the number of the slot, which then counts as another process's. */
+static uint16_t attach_another(int *fd)
+{
+	struct share_message message;
+	int rc;
+
+	*fd = attach(&message, &rc);
+	assert_int_equal(rc, 0);
+	server.slots.all[message.welcome.slot].pid = -1 - message.welcome.slot;
+	return message.welcome.slot;
+}
+
+TEST(slot_begin__gives_full_shares_to_those_that_came_first)
+{
+	int fds[SERVER_FULL_SHARES + 2];
+	uint16_t last = 0;
+
+	for (uint16_t i = 0; i < SERVER_FULL_SHARES + 2; i++) {
+		last = attach_another(&fds[i]);
+		assert_int_equal(last, i);
+		assert_int_equal(server.slots.all[i].has_full_share, i < SERVER_FULL_SHARES);
+	}
+	/* One of the others has the share of a process that ends. */
+	slot_end(&server, 5);
+	assert_int_equal(server.slots.full_shares, SERVER_FULL_SHARES);
+	assert_false(server.slots.all[5].has_full_share);
+	assert_true(server.slots.all[last].has_full_share !=
+		    server.slots.all[last - 1].has_full_share);
+	for (uint16_t i = 0; i < SERVER_FULL_SHARES + 2; i++)
+		close(fds[i]);
+}
+
+TEST(slot_begin__gives_as_many_slots_as_the_port_has)
+{
+	struct share_message message;
+	int fds[4], fd, rc;
+
+	server.slots.max = 4;
+	for (int i = 0; i < 4; i++)
+		attach_another(&fds[i]);
+	fd = attach(&message, &rc);
+	assert_int_equal(rc, -ENOSPC);
+	close(fd);
+	slot_end(&server, 2);
+	assert_int_equal(attach_another(&fd), 2);
+	close(fd);
+	for (int i = 0; i < 4; i++)
+		close(fds[i]);
+}
+
 static int claim(uint16_t slot)
 {
 	struct cm_port_claim port = {
@@ -237,7 +310,7 @@ static int attach_isolated(uid_t uid, uint32_t count)
 	server.slots.isolated_count = count;
 	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, pair), 0);
 	assert_int_equal(event_watch(&server, pair[0], EVENT_NEWCOMER, 0), 0);
-	rc = slot_begin(&server, pair[0], -1, true);
+	rc = slot_begin(&server, pair[0], -1, SLOT_ISOLATED);
 	if (rc != 0)
 		close(pair[0]);
 	assert_int_equal(message_receive(pair[1], &message, NULL), 0);

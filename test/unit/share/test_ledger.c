@@ -17,7 +17,7 @@ static int setup(void **state)
 	struct ledger *ledger = calloc(1, sizeof(*ledger));
 
 	*state = ledger;
-	return ledger_init(ledger, BUFFERS, BUFFER_BYTES, SLOTS);
+	return ledger_init(ledger, BUFFERS, BUFFER_BYTES, SLOTS, SHARE_HELD_MAX);
 }
 
 static int teardown(void **state)
@@ -51,18 +51,17 @@ TEST(ledger_take__believes_only_who_has_it)
 	assert_int_equal(ledger->held[2], 0);
 }
 
-TEST(ledger_give__ends_at_the_most_a_slot_may_hold)
+TEST(ledger_give__ends_at_the_quota_of_a_slot)
 {
 	struct ledger *ledger = *state;
 
 	for (uint32_t i = 0; i < SHARE_HELD_MAX; i++)
 		assert_true(ledger_give(ledger, i, 1));
 	assert_false(ledger_give(ledger, SHARE_HELD_MAX, 1));
-	ledger->held_max = 2;
+	ledger->quotas[3] = 2;
 	assert_true(ledger_give(ledger, SHARE_HELD_MAX + 1, 3));
 	assert_true(ledger_give(ledger, SHARE_HELD_MAX + 2, 3));
 	assert_false(ledger_give(ledger, SHARE_HELD_MAX + 3, 3));
-	ledger->held_max = SHARE_HELD_MAX;
 	assert_int_equal(ledger->holders[SHARE_HELD_MAX], LEDGER_OWNER);
 	assert_true(ledger_give(ledger, SHARE_HELD_MAX, 2));
 }

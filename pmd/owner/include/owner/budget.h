@@ -10,7 +10,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define BUDGET_PART	16 /* a client may use 1/BUDGET_PART of the time in the long run */
+/* A client may use at most 1/BUDGET_PART of the time in the long run. */
+#define BUDGET_PART	16
 #define BUDGET_BURST_NS UINT64_C(2000000) /* that it may use at once */
 
 /* All zero: nothing was spent. */
@@ -27,11 +28,13 @@ static inline void budget_settle(struct budget *budget, uint64_t now_ns)
 	budget->at_ns = now_ns;
 }
 
-/** Charge `took_ns`, the time that a message took until now. */
-static inline void budget_spend(struct budget *budget, uint64_t now_ns, uint64_t took_ns)
+/** Charge `took_ns`, the time that a message took until now, to one of `clients`. All of them
+ * together may use at most all of the time. */
+static inline void budget_spend(struct budget *budget, uint64_t now_ns, uint64_t took_ns,
+				uint32_t clients)
 {
 	budget_settle(budget, now_ns);
-	budget->owed_ns += took_ns * BUDGET_PART;
+	budget->owed_ns += took_ns * (clients > BUDGET_PART ? clients : BUDGET_PART);
 }
 
 /** Return true while the client has to wait. */

@@ -23,7 +23,7 @@
 #include "share/leases.h"
 #include "wire/cm.h"
 
-#define CONNECTIONS_SLOTS     32
+#define CONNECTIONS_SLOTS     256
 #define CONNECTIONS_BUCKETS   4096u
 #define CONNECTIONS_TAKEN_MAX 1024u		/* of a process: REQs that it has not answered */
 #define CONNECTIONS_OWN_MAX   BLOCK_QPNS	/* of a process: all other entries */

@@ -10,7 +10,8 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#define SERVE_SLOTS_MAX 32 /* processes at once */
+#define SERVE_SLOTS_MAX 256 /* processes at once */
+#define SERVE_SLOTS_DMA 32  /* the same on a port that does DMA: their buffers are pinned memory */
 
 struct guest;
 struct link;

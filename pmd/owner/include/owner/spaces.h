@@ -14,7 +14,7 @@
 #include "cm/ports.h"
 #include "share/user.h"
 
-#define SPACES_SLOTS	     32
+#define SPACES_SLOTS	     256
 #define SPACES_BUCKETS	     4096u
 #define SPACES_NONE	     UINT16_MAX
 #define SPACES_SLOT_MAX	     32768u /* ports of a trusted process */

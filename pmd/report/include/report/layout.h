@@ -15,10 +15,10 @@
 #include <rte_common.h>
 
 #define REPORT_FILE	    "uroce-report" /* its name, as /proc shows it */
-#define REPORT_VERSION	    2
+#define REPORT_VERSION	    3
 #define REPORT_STATS_MAX    96
 #define REPORT_RECORDS_MAX  16384
-#define REPORT_ATTACHED_MAX 64
+#define REPORT_ATTACHED_MAX 256
 
 enum report_role {
 	REPORT_STANDALONE, /* a program with a port of its own */

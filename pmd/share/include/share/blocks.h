@@ -20,7 +20,7 @@
 
 /* Blocks that an untrusted user may have, including those in quarantine after its processes have
  * ended. */
-#define BLOCKS_USER_MAX 64
+#define BLOCKS_USER_MAX 128
 
 /* The blocks of a port. Only one thread at a time may use this struct. */
 struct blocks {

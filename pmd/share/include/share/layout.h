@@ -19,7 +19,9 @@
 #define SHARE_RX_WORDS	   1024 /* packets that wait for a process */
 #define SHARE_RETURN_WORDS 2048 /* more than a process may hold: always has room */
 #define SHARE_HELD_MAX	   1536 /* buffers that a process may hold, full or empty */
-#define SHARE_PEERS_MAX	   32	/* processes on a port */
+#define SHARE_HELD_MIN \
+	256 /* the same, where many processes are attached; such a process has no lanes */
+#define SHARE_PEERS_MAX 256 /* processes on a port */
 /* Empty buffers that wait for a process: the most that it can send between two turns of the owner.
  */
 #define SHARE_STOCK_WORDS 512

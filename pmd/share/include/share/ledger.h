@@ -21,19 +21,20 @@
 struct ledger {
 	uint16_t *holders; /* of each buffer */
 	uint32_t *held;	   /* by slot: how many it holds */
+	uint32_t *quotas;  /* by slot: how many it may hold, at most SHARE_HELD_MAX */
 	uint32_t buffers;
 	uint32_t buffer_bytes;
 	uint32_t slots;
-	uint32_t aside;	   /* how many are LEDGER_ASIDE */
-	uint32_t held_max; /* of a slot; at most SHARE_HELD_MAX */
+	uint32_t aside; /* how many are LEDGER_ASIDE */
 };
 
-/** Give all buffers to the owner. 0 or -ENOMEM. */
-int ledger_init(struct ledger *ledger, uint32_t buffers, uint32_t buffer_bytes, uint32_t slots);
+/** Give all buffers to the owner. Each slot's quota is `quota`. 0 or -ENOMEM. */
+int ledger_init(struct ledger *ledger, uint32_t buffers, uint32_t buffer_bytes, uint32_t slots,
+		uint32_t quota);
 
 void ledger_fini(struct ledger *ledger);
 
-/** Move a buffer from the owner to a slot. Return false if the slot holds as many as it may. */
+/** Move a buffer from the owner to a slot. Return false if the slot holds as many as its quota. */
 bool ledger_give(struct ledger *ledger, uint32_t buffer, uint16_t slot);
 
 /** Move a buffer from a slot to the owner. Return false, and change nothing, if the slot does not

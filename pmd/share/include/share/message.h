@@ -11,10 +11,10 @@
 #include "netdev/addresses.h"
 
 /* Both ends must be of one build. An end with another number is refused with a message. */
-#define SHARE_VERSION 6
+#define SHARE_VERSION 7
 
 #define SHARE_UNIQUE_MAX 512
-#define SHARE_STATUS_MAX 16384
+#define SHARE_STATUS_MAX 98304
 
 enum share_message_type {
 	SHARE_HELLO = 0x75726f63, /* process: request for a slot; with its report's descriptor */
@@ -105,11 +105,14 @@ struct share_message {
 	struct share_welcome welcome;
 	struct addresses addresses; /* SHARE_WELCOME, SHARE_ADDRESSES */
 	bool link_up;		    /* likewise */
-	struct address from;	    /* SHARE_ROUTE, SHARE_RESOLVE */
-	uint8_t gid[GID_LEN];	    /* SHARE_ROUTE, RESOLVE, JOIN, LEAVE */
-	struct share_offer offer;   /* SHARE_LANE */
-	struct link_hop hop;	    /* reply to SHARE_ROUTE */
-	uint8_t mac[6];		    /* reply to SHARE_RESOLVE */
+	/* SHARE_HELLO: the process maps no memory of an earlier slot: it has not attached here
+	 * since its last exec. */
+	uint8_t holds_nothing;
+	struct address from;	  /* SHARE_ROUTE, SHARE_RESOLVE */
+	uint8_t gid[GID_LEN];	  /* SHARE_ROUTE, RESOLVE, JOIN, LEAVE */
+	struct share_offer offer; /* SHARE_LANE */
+	struct link_hop hop;	  /* reply to SHARE_ROUTE */
+	uint8_t mac[6];		  /* reply to SHARE_RESOLVE */
 	/* SHARE_CLAIM and its reply, SHARE_LISTEN, SHARE_CHANGE, SHARE_RELEASE */
 	struct share_claim claim;
 };
