@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Unmodified programs that connect by librdmacm.so.1, over memif and over a veth pair."""
 
+import contextlib
 import os
 import re
 import shutil
@@ -63,16 +64,25 @@ class CmVeth(VethWire):
         return uroce_host(f"cmveth-more{self._others}", self.work_dir, 0, self.namespaces[0], ["--netdev", "veth0"])
 
 
+def threads(pid):
+    """Return the name and the state (R, S, ...) of each thread of a process."""
+    found = []
+    with contextlib.suppress(OSError):  # the process has ended
+        for task in os.listdir(f"/proc/{pid}/task"):
+            with contextlib.suppress(OSError), open(f"/proc/{pid}/task/{task}/stat", encoding="ascii") as file:
+                name, rest = file.read().split("(", 1)[1].rsplit(")", 1)
+                found.append((name, rest.split()[0]))
+    return found
+
+
 def has_our_threads(pid):
     """Return True if the program has a device: then it listens soon."""
-    names = []
-    for task in os.listdir(f"/proc/{pid}/task"):
-        try:
-            with open(f"/proc/{pid}/task/{task}/comm", encoding="ascii") as file:
-                names.append(file.read().strip())
-        except OSError:
-            pass
-    return "uroce" in names
+    return any(name == "uroce" for name, _ in threads(pid))
+
+
+def waits(pid):
+    """Return True if no thread of the program itself runs or waits for a CPU, so that the program waits for an event."""
+    return all(state == "S" for name, state in threads(pid) if name != "uroce")
 
 
 class CmRunning(Running):
@@ -87,6 +97,8 @@ class CmRunning(Running):
         if not ready or server.poll() is not None:
             self.fail("the server does not start")
         time.sleep(LISTEN_SECONDS)
+        # On a busy machine that time is too short.
+        wait_until(lambda: waits(server.pid), START_SECONDS)
         return server
 
     def expect(self, process, seconds, what):

@@ -5,7 +5,7 @@ import os
 import time
 
 from harness.process import wait_until
-from rdmacm import SECONDS, CmRunning, has_our_threads
+from rdmacm import SECONDS, CmRunning, has_our_threads, waits
 
 # Remove the folder of the script, which has a module named pyverbs.
 SIDE = ["/usr/bin/python3", "-P", os.path.join(os.path.dirname(os.path.abspath(__file__)), "cm_side.py")]
@@ -141,6 +141,8 @@ class EndsTest:
                 if not wait_until(lambda: has_our_threads(client.pid), SECONDS):
                     running.fail("a client does not start")
             time.sleep(ASK_SECONDS)
+            for client in clients:
+                wait_until(lambda client=client: waits(client.pid), SECONDS)
             listener.kill()
             for client in clients:
                 self._says(running, client, "RDMA_CM_EVENT_REJECTED, error 28", TOLD_SECONDS, "a client")
