@@ -78,6 +78,16 @@ static void local_close(void *arg)
 	local->fd = -1;
 }
 
+/* The port may be open: a later step of its user has failed. */
+static void local_destroy(void *arg)
+{
+	const struct local_port *local = arg;
+
+	if (local->fd >= 0)
+		close(local->fd);
+	free(arg);
+}
+
 static int local_open(void *arg)
 {
 	struct local_port *local = arg;
@@ -85,14 +95,14 @@ static int local_open(void *arg)
 	uint64_t hash;
 	int rc;
 
+	local->fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (local->fd < 0)
+		return -errno;
 	rc = port_make_pool(port, "uroce_local");
 	if (rc == 0 && port->watched)
 		rc = stand_in_make(port->devargs.name, port->pool, &local->stand_in);
 	if (rc != 0)
 		return rc;
-	local->fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	if (local->fd < 0)
-		return -errno;
 	hash = unique_hash(port->devargs.name);
 	memcpy(port->mac, &hash, sizeof(port->mac));
 	port->mac[0] =
@@ -113,7 +123,7 @@ static const struct port_ops local_ops = {
 	.connected = local_connected,
 	.lost = local_lost,
 	.close = local_close,
-	.destroy = free,
+	.destroy = local_destroy,
 };
 
 int local_port_prepare(struct port *port)

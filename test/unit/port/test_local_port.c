@@ -6,6 +6,7 @@
 
 #include <rte_ether.h>
 
+#include "fds.h"
 #include "port/port.h"
 #include "test.h"
 
@@ -49,6 +50,18 @@ TEST(local_port__is_up_and_never_wakes_its_owner)
 	port_destroy(&port);
 }
 
+/* What follows the open may fail. */
+TEST(local_port__leaves_no_descriptor)
+{
+	unsigned int before;
+
+	prepare(0);
+	before = fds_count();
+	assert_int_equal(port_open(&port), 0);
+	port_destroy(&port);
+	assert_int_equal(fds_count(), before);
+}
+
 TEST(local_port__has_a_local_unicast_mac)
 {
 	prepare(0);
@@ -70,9 +83,13 @@ TEST(local_port__takes_the_users_mtu)
 
 TEST(local_port__without_memory_stays_closed)
 {
+	unsigned int before;
+
 	prepare(0);
+	before = fds_count();
 	port.make_pool = refuse_pool;
 	assert_int_equal(port_open(&port), -ENOMEM);
 	assert_int_equal(port_wake_fd(&port), -1);
 	port_destroy(&port);
+	assert_int_equal(fds_count(), before);
 }
