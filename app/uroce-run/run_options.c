@@ -223,9 +223,6 @@ static bool options_suit_local(const struct overview *overview, const struct set
 		snprintf(
 			error, error_size,
 			"local has a port of its own; leave out netdev, port, socket and isolated");
-	else if (settings->impair[0] != '\0')
-		snprintf(error, error_size,
-			 "impair damages what passes a port; packets of local do not");
 	else if (overview->local > 1 && strcmp(settings->name, SETTINGS_DEFAULT_NAME) != 0)
 		snprintf(error, error_size, "name: several devices are called uroce0, uroce1, ...");
 	else

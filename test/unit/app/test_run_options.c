@@ -158,7 +158,9 @@ TEST(options_parse__local_alone)
 	assert_bad(PARSE(NO_FILE, "--local", "--socket", "/x.sock", "prog"), "leave out");
 	assert_bad(PARSE(NO_FILE, "--local", "--isolated", "prog"), "leave out");
 	assert_bad(PARSE(NO_FILE, "--netdev", "veth0", "--local", "prog"), "leave out");
-	assert_bad(PARSE(NO_FILE, "--local", "--impair", "loss=0.1", "prog"), "impair");
+	/* Each program damages what it sends to and receives from the private uroced. */
+	assert_int_equal(PARSE(NO_FILE, "--local", "--impair", "loss=0.1", "prog"), OPTIONS_RUN);
+	assert_string_equal(settings.impair, "loss=0.1");
 	assert_bad(PARSE(NO_FILE, "--local", "--mtu", "1500", "prog"), "mtu");
 	assert_bad(PARSE(NO_FILE, "--local=2", "--name", "x", "prog"), "uroce1");
 	assert_bad(PARSE(NO_FILE, "--local"), "no program");
