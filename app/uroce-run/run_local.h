@@ -14,7 +14,8 @@ struct settings;
 /**
  * Start an uroced with `devices` devices that are connected to no network, and wait until it
  * serves. It ends, and its directory is removed, when the calling process ends in any way, also
- * after exec. The caller gets no child and no open descriptor. Not MT-safe (environment, fork).
+ * after exec. The caller gets no child and no open descriptor, but may get another process id
+ * (run_guard.h). Not MT-safe (environment, fork).
  *
  * @param settings
  *   The device's name (if there is one device) and the log level are used. `socket` is set.

@@ -246,12 +246,26 @@ static int print_status(const char *path)
 	return EXIT_SUCCESS;
 }
 
+/* End with the process that has started us for one command (uroce-run --local). It has asked for
+ * this before exec, but the kernel forgets that if our file has capabilities. */
+static bool end_with_parent(void)
+{
+	const char *parent = getenv("UROCED_PARENT");
+
+	if (!parent)
+		return true;
+	prctl(PR_SET_PDEATHSIG, SIGTERM);
+	return getppid() == atoi(parent);
+}
+
 int main(int argc, char **argv)
 {
 	static struct settings settings[SETTINGS_PORTS_MAX];
 	size_t count = 0;
 	char error[1024];
 
+	if (!end_with_parent())
+		return EXIT_FAILURE;
 	switch (options_parse(argc, argv, SETTINGS_DEFAULT_FILE, settings, &count, error,
 			      sizeof(error))) {
 	case OPTIONS_RUN:

@@ -51,6 +51,11 @@ class LocalTest:
             self._check("two devices", self._two_devices)
             self._check("SIGKILL leaves nothing", self._sigkill)
             self._check("Ctrl-C is the command's", self._interrupt)
+            self._check("signals of the guard are the command's", self._guard_signals)
+            self._check("SIGKILL of the guard ends uroced", self._guard_killed)
+            self._check("the output ends with the command", self._output_ends)
+            self._check("process 1 of a container", self._process_1)
+            self._check("a bad network", self._impaired)
             self._check("no child and no descriptor for the command", self._inherits_nothing)
             self._check("without a runtime directory", self._in_tmp)
             self._check(f"{AT_ONCE} at once", self._at_once)
@@ -63,9 +68,9 @@ class LocalTest:
 
     def _start(self, *command, options=("--local",), **more):
         environment = {**os.environ, "XDG_RUNTIME_DIR": self._dir}
-        return subprocess.Popen([*NOBODY, UROCE_RUN, *options, "--", *command], stdin=subprocess.DEVNULL,
-                                stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd="/",
-                                **{"env": environment, "start_new_session": True, **more})
+        return subprocess.Popen([*NOBODY, UROCE_RUN, *options, "--", *command], stdout=subprocess.PIPE, text=True, cwd="/",
+                                **{"env": environment, "start_new_session": True, "stdin": subprocess.DEVNULL,
+                                   "stderr": subprocess.STDOUT, **more})
 
     def _end(self, process):
         """Return status and output. uroced has the output too, so that has ended as well."""
@@ -148,6 +153,77 @@ class LocalTest:
             if status != -signal.SIGINT or output:
                 raise CheckFailed(f"exit {status}", output.splitlines())
             self._expect_nothing_left()
+
+    def _uroced(self):
+        """Process ids of the uroced in our directory, and of its guard."""
+        for pid in filter(str.isdigit, os.listdir("/proc")):
+            with contextlib.suppress(OSError):
+                with open(f"/proc/{pid}/cmdline", encoding="utf-8") as file:
+                    words = file.read().split("\0")
+                if words[0] == "uroced" and words[2].startswith(self._dir):
+                    with open(f"/proc/{pid}/stat", encoding="utf-8") as file:
+                        return int(pid), int(file.read().rsplit(")", 1)[1].split()[1])
+        raise CheckFailed("no uroced")
+
+    def _guard_signals(self):
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+            with self._staying() as process:
+                os.kill(self._uroced()[1], number)
+                status, output = self._end(process)
+                if status != -number or output:
+                    raise CheckFailed(f"exit {status}", output.splitlines())
+                self._expect_nothing_left()
+
+    def _guard_killed(self):
+        """Only the directory can then be left."""
+        with self._staying():
+            uroced, guard = self._uroced()
+            os.kill(guard, signal.SIGKILL)
+            if not wait_until(lambda: not os.path.exists(f"/proc/{uroced}"), SECONDS):
+                raise CheckFailed("uroced goes on")
+        for name in os.listdir(self._dir):
+            shutil.rmtree(os.path.join(self._dir, name))
+
+    def _output_ends(self):
+        """Who reads the output of the command does not wait for the guard."""
+        mark = os.path.join(self._dir, "mark")
+        process = self._start("sh", "-c", f"echo text; touch {mark}; read line", stdin=subprocess.PIPE,
+                              stderr=subprocess.DEVNULL)
+        if not wait_until(lambda: os.path.exists(mark), SECONDS):
+            raise CheckFailed("it does not start")
+        guard = self._uroced()[1]
+        os.kill(guard, signal.SIGSTOP)
+        try:
+            output, _ = process.communicate(timeout=SECONDS)
+        except subprocess.TimeoutExpired:
+            raise CheckFailed("the output does not end") from None
+        finally:
+            os.kill(guard, signal.SIGCONT)
+        os.unlink(mark)
+        if output != "text\n":
+            raise CheckFailed("another output", [output])
+        self._expect_nothing_left()
+
+    def _process_1(self):
+        """The command has no child that it did not start, and its end is told."""
+        space = ["unshare", "--user", "--pid", "--fork", "--kill-child"]
+        for script, expected in (("import os\ntry: os.wait()\nexcept ChildProcessError: os._exit(7)", 7),
+                                 ("import os; os.kill(os.getpid(), 15)", 128 + 15), ("", 0)):
+            process = subprocess.Popen([*NOBODY, *space, UROCE_RUN, "--local", "--", "python3", "-c", script],
+                                       stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                                       text=True, cwd="/", start_new_session=True,
+                                       env={**os.environ, "XDG_RUNTIME_DIR": self._dir})
+            status, output = self._end(process)
+            if status != expected:
+                raise CheckFailed(f"exit {status}, not {expected}", output.splitlines())
+            self._expect_nothing_left()
+
+    def _impaired(self):
+        self._port += 1
+        output = self._run("sh", "-c", WRITE_BW.format(port=self._port, address=None),
+                           options=["--local", "--impair", "loss=0.02,delay=100us"])
+        if len(re.findall(r"65536\s+500\s+\d", output)) < 2:
+            raise CheckFailed("not both ends print their result", output.splitlines())
 
     def _inherits_nothing(self):
         output = self._run("python3", "-c", "import os\n"
