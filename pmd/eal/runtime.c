@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <limits.h>
+#include <pthread.h>
 #include <semaphore.h>
 #include <stdio.h>
 #include <string.h>
@@ -30,8 +31,19 @@
 #define SHIFT_2_MIB    21
 
 static bool runtime_started;
-static bool runtime_joined; /* the program started EAL */
+static bool runtime_joined;	/* the program started EAL */
+static bool runtime_is_parents; /* EAL was started before a fork of which we are the child */
 static enum eal_pages runtime_pages;
+
+static void runtime_after_fork(void)
+{
+	runtime_is_parents = rte_lcore_count() > 0;
+}
+
+static void __attribute__((constructor)) runtime_watch_forks(void)
+{
+	pthread_atfork(NULL, NULL, runtime_after_fork);
+}
 
 /* Return true if that many bytes are available in huge pages of this size now. The pages are also
  * touched: only then a cgroup's limit shows, otherwise later as SIGBUS. */
@@ -120,6 +132,12 @@ static int runtime_init(struct eal_args *args, size_t memory_bytes)
  */
 static int runtime_join(const struct runtime_config *config)
 {
+	if (runtime_is_parents) {
+		log_error("this process is a child of a DPDK program, and shares the memory and "
+			  "the queues of DPDK with it: start the device in the parent, or execute "
+			  "a program in the child");
+		return -ECHILD;
+	}
 	if (config->secondary) {
 		log_error("this program runs DPDK itself, so it cannot become a secondary process "
 			  "of another one");
@@ -136,7 +154,7 @@ int runtime_start(const struct runtime_config *config)
 	static struct eal_args args;
 	int rc;
 
-	if (runtime_started)
+	if (runtime_started && !runtime_is_parents)
 		return 0;
 	/* EAL counts the CPUs in its first steps. */
 	if (rte_lcore_count() > 0)
@@ -144,8 +162,12 @@ int runtime_start(const struct runtime_config *config)
 	rc = eal_log_open();
 	if (rc != 0)
 		return rc;
-	runtime_pages = config->secondary ? EAL_PAGES_HUGE : find_pages(config->memory_bytes);
-	if (runtime_pages == EAL_PAGES_PLAIN)
+	if (config->plain)
+		runtime_pages = EAL_PAGES_PLAIN;
+	else
+		runtime_pages =
+			config->secondary ? EAL_PAGES_HUGE : find_pages(config->memory_bytes);
+	if (runtime_pages == EAL_PAGES_PLAIN && !config->plain)
 		log_warn("no huge pages are free: running on ordinary pages, slower (try: echo 256 "
 			 "> "
 			 "/sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages)");

@@ -188,8 +188,8 @@ static int provider_isolate(const struct settings *settings, struct link *link, 
 	rc = share_isolate(link, settings->isolated, report_fd, facts);
 	if (rc == 0)
 		rc = impair_prepare(&link->port, settings->impair);
-	/* Only telemetry needs EAL. */
-	if (rc == 0 && settings->telemetry)
+	/* Only telemetry needs EAL. The parent's cannot be used. */
+	if (rc == 0 && settings->telemetry && !provider_is_child)
 		rc = provider_start_runtime(settings, link);
 	return rc == 0 ? port_open(&link->port) : rc;
 }

@@ -14,6 +14,9 @@ struct runtime_config {
 	const struct devargs *devices;
 	size_t device_count;
 	size_t memory_bytes; /* memory that will be needed */
+	/* Ordinary pages, also if huge pages are free: the memory is small, and others that start
+	 * at the same moment may take the huge pages meanwhile. */
+	bool plain;
 	bool telemetry; /* EAL's telemetry: a socket file until the process exits, and threads */
 	const char *file_prefix; /* of EAL's files; NULL: EAL's default */
 	bool secondary;		 /* attach to the primary process with that prefix and its memory */
@@ -26,7 +29,8 @@ struct runtime_config {
  * that one, whatever the configuration.
  *
  * @return
- *   0; -EALREADY: a secondary was asked for in a program that runs EAL itself; or another -errno.
+ *   0; -EALREADY: a secondary was asked for in a program that runs EAL itself; -ECHILD: EAL was
+ *   started in a parent process, and fork does not copy its shared memory; or another -errno.
  */
 int runtime_start(const struct runtime_config *config);
 
