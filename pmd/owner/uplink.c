@@ -90,6 +90,21 @@ static void uplink_manage(struct server *server, const struct settings *settings
 			 settings->netdev);
 }
 
+/* Return true if no port has a network. Then packets are only copied between processes. */
+static bool uplink_all_local(const struct serve_config *config)
+{
+	struct devargs device;
+
+	for (uint32_t i = 0; i < RTE_MAX(config->ports, 1u); i++) {
+		const char *port = config->settings[i].port;
+
+		if (port[0] == '\0' || devargs_parse(port, &device) != 0 ||
+		    !devargs_is(&device, LOCAL_DRIVER))
+			return false;
+	}
+	return true;
+}
+
 int uplink_open(struct server *server, const struct serve_config *config)
 {
 	const struct settings *settings = &config->settings[config->number];
@@ -102,6 +117,9 @@ int uplink_open(struct server *server, const struct serve_config *config)
 					 .shared = settings->capture != SETTINGS_CAPTURE_NO,
 					 .file_prefix = uplink_prefix(settings)};
 	int rc;
+
+	/* Many of these start at once (uroce-run --local), and would race for huge pages. */
+	runtime.plain = uplink_all_local(config) && !runtime.shared;
 
 	/* The port uses the buffers of the processes. */
 	link->port.make_pool = arena_make_pool;

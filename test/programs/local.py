@@ -14,7 +14,7 @@ from harness.report import CheckFailed
 from harness.tools import UROCE_RUN
 
 SECONDS = 60
-AT_ONCE = 20
+AT_ONCE = 50
 IN_A_ROW = 100
 NOBODY = ["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups", "--inh-caps=-all",
           "--bounding-set=-all", "--no-new-privs"]
