@@ -212,18 +212,31 @@ static int attach_memory(struct share_client *client, const struct share_welcome
 		     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	close(fds[SHARE_FD_ARENA]);
 	close(fds[SHARE_FD_PAGE]);
-	if (!client->arena || !client->page || mbufs == MAP_FAILED)
+	client->mbufs = mbufs == MAP_FAILED ? NULL : mbufs;
+	if (!client->arena || !client->page || !client->mbufs)
 		return -ENOMEM;
 	/* A child process does not need these mappings, and would keep the memory. */
 	madvise(client->arena, client->arena_bytes, MADV_DONTFORK);
 	madvise(client->page, client->page_bytes, MADV_DONTFORK);
-	client->mbufs = mbufs;
 	for (int kind = 0; kind < SHARE_RINGS; kind++)
 		share_ring_init(&client->rings[kind],
 				(uint8_t *)client->page +
 					share_ring_offset((enum share_ring_kind)kind),
 				share_ring_words((enum share_ring_kind)kind));
 	return client_make_pool(client);
+}
+
+/* Give back what attach_memory has taken before it failed. */
+static void attach_release(const struct share_client *client)
+{
+	if (client->arena)
+		munmap(client->arena, client->arena_bytes);
+	if (client->page)
+		munmap(client->page, client->page_bytes);
+	if (client->mbufs)
+		munmap(client->mbufs, client->buffers * sizeof(struct rte_mbuf));
+	close(client->owner_fd);
+	close(client->process_fd);
 }
 
 static void attach_fill_link(struct link *link, struct share_client *client,
@@ -308,6 +321,7 @@ int share_attach(struct link *link, const char *socket_path, uint32_t number, in
 		return attach_error(socket_path, rc);
 	rc = attach_memory(client, &message.welcome, fds);
 	if (rc != 0) {
+		attach_release(client);
 		close(client->socket);
 		free(client);
 		return attach_error(socket_path, rc);

@@ -26,6 +26,7 @@ static char dir[] = "/tmp/uroce-attach-XXXXXX";
 static char path[64];
 static int listen_fd, owner_fd; /* owner_fd: the owner's end of the process's socket */
 static int welcome_result;
+static uint32_t buffers = BUFFERS;
 static uint32_t version = SHARE_VERSION; /* of the owner */
 
 static int memory(size_t bytes)
@@ -50,7 +51,7 @@ static void *run_owner(void *arg)
 		.type = SHARE_WELCOME,
 		.version = version,
 		.result = welcome_result,
-		.welcome = {.buffers = BUFFERS,
+		.welcome = {.buffers = buffers,
 			    .buffer_bytes = BUFFER_BYTES,
 			    .buffer_stride = BUFFER_BYTES,
 			    .mtu_bytes = 1500,
@@ -141,5 +142,19 @@ TEST(share_attach__of_another_version_keeps_no_descriptor)
 	version = SHARE_VERSION + 1;
 	assert_int_equal(attach(&link, &facts), -EPROTO);
 	version = SHARE_VERSION;
+	assert_int_equal(fds_count(), before);
+}
+
+/* No memory can be mapped for the mbufs. */
+TEST(share_attach__without_memory_keeps_no_descriptor)
+{
+	const unsigned int before = fds_count();
+	struct share_facts facts;
+	struct link link;
+
+	welcome_result = 0;
+	buffers = 0;
+	assert_int_equal(attach(&link, &facts), -ENOMEM);
+	buffers = BUFFERS;
 	assert_int_equal(fds_count(), before);
 }
