@@ -496,11 +496,12 @@ void slot_advance(struct server *server, uint16_t number)
 	/* Charge the slot's user for the descriptors that are closed here. The owner may be
 	 * handling a message of another user now, who is charged again afterwards. */
 	const user_t before = memif_socket_charge(slot->user);
+	const bool at_once = slot->broke_rule || slot->dismissed;
 
-	if (slot->state == SLOT_LIVE && !slot->broke_rule && (slot->hung_up || slot->ended))
+	if (slot->state == SLOT_LIVE && !at_once && (slot->hung_up || slot->ended))
 		slot_drain(server, slot);
-	if ((slot->state == SLOT_LIVE && slot->broke_rule) ||
-	    (slot->state == SLOT_DRAINING && (slot->broke_rule || slot_is_drained(server, slot))))
+	if ((slot->state == SLOT_LIVE && at_once) ||
+	    (slot->state == SLOT_DRAINING && (at_once || slot_is_drained(server, slot))))
 		slot_withdraw(server, number);
 	if (slot->state == SLOT_CONDEMNED && slot->ended)
 		slot_free(server, number);
@@ -510,6 +511,12 @@ void slot_advance(struct server *server, uint16_t number)
 void slot_condemn(struct server *server, uint16_t number)
 {
 	server->slots.all[number].broke_rule = true;
+	slot_advance(server, number);
+}
+
+void slot_dismiss(struct server *server, uint16_t number)
+{
+	server->slots.all[number].dismissed = true;
 	slot_advance(server, number);
 }
 

@@ -41,8 +41,8 @@ enum slot_state {
 	/* The process hung up. It gets no packets. Packets that it sent before are still taken,
 	 * turn by turn, for at most SLOT_DRAIN_NS and at most what its rings hold. */
 	SLOT_DRAINING,
-	/* The slot is drained, or the process broke a rule. No packet goes to it or is taken from
-	 * it. The process may still write into its buffers, so they come back when it has ended. */
+	/* The slot is drained, or the process broke a rule, or was dismissed. No packet goes to it
+	 * or is taken from it. The process may still write into its buffers, so they come back when it has ended. */
 	SLOT_CONDEMNED,
 };
 
@@ -52,6 +52,7 @@ struct slot {
 				      and has a page, rings and lanes */
 	bool hung_up;		   /* noted event: its socket was closed at the other end */
 	bool broke_rule;	   /* noted */
+	bool dismissed;		   /* noted: its packets are not taken any more */
 	bool ended; /* noted event: the process has ended. An isolated process need not end: set
 		       when condemned */
 	uint32_t drain_left;   /* SLOT_DRAINING: packets that may still be taken */
@@ -119,6 +120,10 @@ void slot_advance(struct server *server, uint16_t number);
 
 /** Stop serving a process that is still running. Not while packets are taken from it. */
 void slot_condemn(struct server *server, uint16_t number);
+
+/** Stop serving a process that has done nothing wrong, at once: the port has gone. Not while packets
+ * are taken from it. */
+void slot_dismiss(struct server *server, uint16_t number);
 
 /** Stop serving a process that has hung up, after its packets have been drained. */
 void slot_hang_up(struct server *server, uint16_t number);

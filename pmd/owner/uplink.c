@@ -188,7 +188,7 @@ static void uplink_lose(struct server *server)
 	uplink_unwatch(server);
 	port_lose(port);
 	while (server->slots.live_count > 0)
-		slot_condemn(server, server->slots.live[0]);
+		slot_dismiss(server, server->slots.live[0]);
 }
 
 void uplink_check(struct server *server)

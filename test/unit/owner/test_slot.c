@@ -277,6 +277,48 @@ TEST(slot_condemn__frees_ports_at_once)
 	close(fds[1]);
 }
 
+static bool never(void *arg)
+{
+	(void)arg;
+	return false;
+}
+
+static bool has_gone(void *arg)
+{
+	(void)arg;
+	return true;
+}
+
+static bool is_not_up(void *arg, bool connected)
+{
+	(void)arg, (void)connected;
+	return false;
+}
+
+/* Its process did nothing wrong. */
+TEST(uplink_check__ends_slots_of_a_port_that_has_gone)
+{
+	static const struct port_ops gone = {
+		.lost = has_gone, .connected = never, .link_up = is_not_up};
+	const struct port_ops *const before = server.uplink.link.port.ops;
+	struct share_message message;
+	const struct slot *slot;
+	int fd, rc;
+
+	fd = attach(&message, &rc);
+	assert_int_equal(rc, 0);
+	slot = &server.slots.all[message.welcome.slot];
+	server.uplink.link.port.ops = &gone;
+	server.uplink.port_fd = -1;
+	uplink_check(&server);
+	server.uplink.link.port.ops = before;
+	assert_int_equal(slot->state, SLOT_CONDEMNED);
+	assert_false(slot->broke_rule);
+	assert_int_equal(server.totals.refused, 0);
+	server.uplink.lost = false;
+	close(fd);
+}
+
 TEST(slot_begin__gives_nothing_where_the_port_has_gone)
 {
 	struct share_message message;
