@@ -5,9 +5,8 @@
 
 #include "device/device.h"
 #include "wire/gid.h"
+#include "wire/headers.h"
 
-#define HOP_LIMIT_DEFAULT \
-	64 /* for address vectors that leave it 0, as programs for InfiniBand do */
 #define PORT_NUM       1
 #define VLAN_VID_MAX   4094
 #define VLAN_PCP_SHIFT 13
@@ -66,10 +65,13 @@ void device_sync_gids(struct device *device, const struct device_gid *gids, size
 		device_raise(device, IBV_EVENT_GID_CHANGE);
 }
 
-int device_find_gid(const struct device *device, const uint8_t gid[16])
+int device_find_gid(const struct device *device, const uint8_t gid[16], int32_t vlan_id)
 {
 	for (int i = 0; i < DEVICE_GIDS_MAX; i++) {
-		if (memcmp(device->gids[i].gid.raw, gid, 16) == 0)
+		const struct device_gid *entry = &device->gids[i];
+
+		if (memcmp(entry->gid.raw, gid, 16) == 0 &&
+		    (vlan_id == DEVICE_ANY_VLAN || vlan_id == entry->vlan_id))
 			return gid_is_zero(gid) ? -ENOENT : i;
 	}
 	return -ENOENT;
@@ -97,7 +99,8 @@ int device_make_path(const struct device *device, const struct ibv_ah_attr *ah,
 	attr = (struct path_attr){
 		.vlan_tci = vlan_tci(source, ah->sl),
 		.tclass = grh->traffic_class,
-		.hop_limit = grh->hop_limit ? grh->hop_limit : HOP_LIMIT_DEFAULT,
+		/* Programs for InfiniBand leave it 0. */
+		.hop_limit = grh->hop_limit ? grh->hop_limit : WIRE_HOP_LIMIT,
 		.flow_label = grh->flow_label & 0xfffff,
 		.udp_sport = udp_sport,
 	};

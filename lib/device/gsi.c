@@ -15,8 +15,6 @@
 #include "wire/packet.h"
 #include "wire/vlan.h"
 
-#define HOP_LIMIT 64 /* Linux's value */
-
 enum gsi_taken gsi_receive(struct device *device, const struct packet *packet, uint64_t now_ns)
 {
 	struct gsi_address from = {
@@ -58,21 +56,11 @@ unsigned int gsi_run(struct device *device, uint64_t now_ns, struct packet_sink 
 	return device->gsi->run(device->gsi_user, now_ns, sink);
 }
 
-static bool is_ours(const struct device *device, const struct gsi_address *address)
-{
-	for (int i = 0; i < DEVICE_GIDS_MAX; i++) {
-		if (device->gids[i].vlan_id == address->vlan_id &&
-		    memcmp(device->gids[i].gid.raw, address->local, GID_LEN) == 0)
-			return !gid_is_zero(address->local);
-	}
-	return false;
-}
-
 static int make_path(const struct device *device, const struct gsi_address *to, struct path *path)
 {
 	struct path_attr attr = {
 		.vlan_tci = to->vlan_id,
-		.hop_limit = HOP_LIMIT,
+		.hop_limit = WIRE_HOP_LIMIT,
 		.udp_sport = WIRE_UDP_SPORT_MIN,
 	};
 
@@ -83,37 +71,21 @@ static int make_path(const struct device *device, const struct gsi_address *to, 
 	return path_init(path, &attr);
 }
 
-static void put_deth(struct packet_out *out)
-{
-	struct deth *deth = packet_extend(out, sizeof(*deth));
-
-	deth->qkey = rte_cpu_to_be_32(GSI_QKEY);
-	deth->reserved = 0;
-	wire_put24(deth->src_qpn, GSI_QPN);
-}
-
 int gsi_send(struct device *device, const struct gsi_address *to, const uint8_t *mad,
 	     struct packet_sink *sink)
 {
-	const struct bth_fields bth = {
-		.opcode = OPCODE_UD | OPCODE_SEND_ONLY,
-		.pkey = WIRE_PKEY_DEFAULT,
-		.dest_qpn = GSI_QPN,
-		.psn = device->gsi_psn,
-	};
 	struct packet_out *out;
 	struct path path;
 
 	if (!to->mac_known)
 		return -EDESTADDRREQ;
-	if (!is_ours(device, to) || make_path(device, to, &path) != 0)
+	if (device_find_gid(device, to->local, to->vlan_id) < 0 ||
+	    make_path(device, to, &path) != 0)
 		return -EADDRNOTAVAIL;
 	out = sink->get(sink);
 	if (!out)
 		return -EAGAIN;
-	packet_begin(out, &path, &bth);
-	put_deth(out);
-	packet_payload(out, FRAG_OWN, mad, MAD_LEN);
+	mad_put(out, &path, device->gsi_psn, mad);
 	device->gsi_psn = psn_add(device->gsi_psn, 1);
 	return sink->put(sink, out);
 }

@@ -144,7 +144,7 @@ bool mcast_deliver(const struct device *device, const struct packet *packet, uin
 		const struct member *member = &group->members[i];
 
 		if (member->blocks_own && packet->src_qpn == qp_number(member->qp) &&
-		    device_find_gid(device, packet->sgid) >= 0)
+		    device_find_gid(device, packet->sgid, DEVICE_ANY_VLAN) >= 0)
 			continue;
 		qp_receive(member->qp, packet, now_ns);
 		/* The queue pair had no buffer for the datagram and failed: kick it, so that it

@@ -4,9 +4,9 @@
 #include <string.h>
 
 #include "id.h"
+#include "wire/headers.h"
 
-#define ALL_QPS	  0xffffff /* 10.5.2: the destination of a datagram to a group */
-#define HOP_LIMIT 64	   /* Linux's value */
+#define ALL_QPS 0xffffff /* 10.5.2: the destination of a datagram to a group */
 
 static bool has_address(const struct id_group *group, const struct sockaddr *address)
 {
@@ -42,7 +42,7 @@ static struct id_event *join_event(struct cm_id *id, struct id_group *group)
 	ud->ah_attr.port_num = 1;
 	ud->ah_attr.grh.dgid = group->mgid;
 	ud->ah_attr.grh.sgid_index = (uint8_t)id->sgid_index;
-	ud->ah_attr.grh.hop_limit = HOP_LIMIT;
+	ud->ah_attr.grh.hop_limit = WIRE_HOP_LIMIT;
 	ud->ah_attr.grh.traffic_class = id->tos;
 	return event;
 }

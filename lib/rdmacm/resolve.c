@@ -5,8 +5,7 @@
 #include "id.h"
 #include "wire/headers.h"
 
-#define HOP_LIMIT	 64 /* Linux's value, as the next one */
-#define PACKET_LIFE_TIME 18
+#define PACKET_LIFE_TIME 18 /* Linux's value */
 
 /* Return true if the program leaves the choice of our address to us. */
 static bool is_bound_to_any(const struct cm_id *id)
@@ -174,7 +173,7 @@ void resolve_fill_route(struct cm_id *id)
 	id->path = (struct ibv_sa_path_rec){
 		.sgid = route->addr.addr.ibaddr.sgid,
 		.dgid = route->addr.addr.ibaddr.dgid,
-		.hop_limit = HOP_LIMIT,
+		.hop_limit = WIRE_HOP_LIMIT,
 		.traffic_class = id->tos,
 		.reversible = 1,
 		.numb_path = 1,

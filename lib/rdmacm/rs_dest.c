@@ -10,9 +10,9 @@
 #include <unistd.h>
 
 #include "rs_datagram.h"
+#include "wire/headers.h"
 
 #define RESOLVE_MS 3000
-#define HOP_LIMIT  64 /* Linux's value */
 
 static size_t bucket_of(const struct sockaddr_storage *addr)
 {
@@ -181,7 +181,7 @@ static void take_way(const struct rsocket *s, struct rs_dest *dest)
 		.is_global = 1,
 		.port_num = dest->pair->id->port_num,
 		.grh = {.sgid_index = dest->pair->sgid_index,
-			.hop_limit = HOP_LIMIT,
+			.hop_limit = WIRE_HOP_LIMIT,
 			.traffic_class = (uint8_t)s->options.tos},
 	};
 

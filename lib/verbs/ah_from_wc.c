@@ -55,7 +55,7 @@ static int set_sgid(struct face_context *context, const union ibv_gid *gid,
 
 	if (rc != 0)
 		return rc;
-	rc = device_find_gid(context->device, gid->raw);
+	rc = device_find_gid(context->device, gid->raw, DEVICE_ANY_VLAN);
 	context_unlock(context);
 	if (rc < 0)
 		return rc;

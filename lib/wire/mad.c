@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Responses to MADs. */
+/* Responses to MADs, and packets that carry MADs. */
 #include "wire/mad.h"
 
 #include <string.h>
+
+#include "wire/opcode.h"
 
 bool mad_respond(const uint8_t *mad, uint16_t status, uint8_t *response)
 {
@@ -17,4 +19,22 @@ bool mad_respond(const uint8_t *mad, uint16_t status, uint8_t *response)
 	memset(response, 0, MAD_LEN);
 	memcpy(response, &header, sizeof(header));
 	return true;
+}
+
+void mad_put(struct packet_out *out, const struct path *path, struct psn psn, const uint8_t *mad)
+{
+	const struct bth_fields bth = {
+		.opcode = OPCODE_UD | OPCODE_SEND_ONLY,
+		.pkey = WIRE_PKEY_DEFAULT,
+		.dest_qpn = GSI_QPN,
+		.psn = psn,
+	};
+	struct deth *deth;
+
+	packet_begin(out, path, &bth);
+	deth = packet_extend(out, sizeof(*deth));
+	deth->qkey = rte_cpu_to_be_32(GSI_QKEY);
+	deth->reserved = 0;
+	wire_put24(deth->src_qpn, GSI_QPN);
+	packet_payload(out, FRAG_OWN, mad, MAD_LEN);
 }

@@ -9,9 +9,10 @@
 #include <rte_icmp.h>
 #include <rte_ip.h>
 
+#include "wire/headers.h"
+
 #define ICMPV6_ECHO_REQUEST 128
 #define ICMPV6_ECHO_REPLY   129
-#define HOP_LIMIT	    64
 
 /* Write the Ethernet header of a reply, from us to the sender of the request. */
 static void echo_eth(const uint8_t mac[6], const uint8_t *frame, uint8_t *reply)
@@ -54,7 +55,7 @@ static size_t echo_reply_ipv4(const struct addresses *own, int32_t vlan, const u
 	memcpy(reply, frame, l3 + total);
 	echo_eth(mac, frame, reply);
 	RTE_SWAP(ip.src_addr, ip.dst_addr);
-	ip.time_to_live = HOP_LIMIT;
+	ip.time_to_live = WIRE_HOP_LIMIT;
 	ip.hdr_checksum = 0;
 	ip.hdr_checksum = rte_ipv4_cksum(&ip);
 	memcpy(reply + l3, &ip, sizeof(ip));
@@ -91,7 +92,7 @@ static size_t echo_reply_ipv6(const struct addresses *own, int32_t vlan, const u
 	memcpy(to, ip.src_addr, sizeof(to));
 	memcpy(ip.src_addr, ip.dst_addr, sizeof(ip.src_addr));
 	memcpy(ip.dst_addr, to, sizeof(ip.dst_addr));
-	ip.hop_limits = HOP_LIMIT;
+	ip.hop_limits = WIRE_HOP_LIMIT;
 	memcpy(reply + l3, &ip, sizeof(ip));
 	icmp.icmp_type = ICMPV6_ECHO_REPLY;
 	icmp.icmp_cksum = 0;

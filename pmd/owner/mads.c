@@ -21,7 +21,6 @@
 #include "wire/vlan.h"
 
 #define FRAME_MAX (PACKET_HDR_MAX + MAD_LEN + PACKET_TAIL_MAX + RTE_ETHER_MIN_LEN)
-#define HOP_LIMIT 64 /* Linux's value */
 
 bool mads_manage(struct server *server)
 {
@@ -90,17 +89,11 @@ static bool mads_is_ours(const struct server *server, const struct arbiter_mad *
 static size_t mads_build(struct server *server, const struct connections_path *to,
 			 const uint8_t *mad, uint8_t *frame)
 {
-	struct path_attr attr = {
-		.vlan_tci = to->vlan_tci, .hop_limit = HOP_LIMIT, .udp_sport = WIRE_UDP_SPORT_MIN};
-	const struct bth_fields bth = {
-		.opcode = OPCODE_UD | OPCODE_SEND_ONLY,
-		.pkey = WIRE_PKEY_DEFAULT,
-		.dest_qpn = GSI_QPN,
-		.psn = server->gsi.psn,
-	};
+	struct path_attr attr = {.vlan_tci = to->vlan_tci,
+				 .hop_limit = WIRE_HOP_LIMIT,
+				 .udp_sport = WIRE_UDP_SPORT_MIN};
 	struct packet_out out = {.frame = frame};
 	struct path path;
-	struct deth *deth;
 	int len;
 
 	memcpy(attr.src_mac, server->uplink.link.port.mac, sizeof(attr.src_mac));
@@ -109,12 +102,7 @@ static size_t mads_build(struct server *server, const struct connections_path *t
 	memcpy(attr.dgid, to->theirs, sizeof(attr.dgid));
 	if (path_init(&path, &attr) != 0)
 		return 0;
-	packet_begin(&out, &path, &bth);
-	deth = packet_extend(&out, sizeof(*deth));
-	deth->qkey = rte_cpu_to_be_32(GSI_QKEY);
-	deth->reserved = 0;
-	wire_put24(deth->src_qpn, GSI_QPN);
-	packet_payload(&out, FRAG_OWN, mad, MAD_LEN);
+	mad_put(&out, &path, server->gsi.psn, mad);
 	len = packet_seal(&out);
 	server->gsi.psn = psn_add(server->gsi.psn, 1);
 	return len > 0 ? (size_t)len : 0;

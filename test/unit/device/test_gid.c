@@ -119,14 +119,25 @@ TEST(device_add_gid__a_full_table_is_enospc)
 
 TEST(device_find_gid__finds_what_was_added)
 {
-	assert_int_equal(device_find_gid(device, ipv4_a.raw), -ENOENT);
-	assert_int_equal(device_find_gid(device, no_gid.raw), -ENOENT);
+	assert_int_equal(device_find_gid(device, ipv4_a.raw, DEVICE_ANY_VLAN), -ENOENT);
+	assert_int_equal(device_find_gid(device, no_gid.raw, DEVICE_ANY_VLAN), -ENOENT);
 	assert_int_equal(device_add_gid(device, &ipv4_a, -1, 0), 0);
 	assert_int_equal(device_add_gid(device, &ipv6_a, -1, 0), 1);
-	assert_int_equal(device_find_gid(device, ipv4_a.raw), 0);
-	assert_int_equal(device_find_gid(device, ipv6_a.raw), 1);
-	assert_int_equal(device_find_gid(device, ipv6_b.raw), -ENOENT);
-	assert_int_equal(device_find_gid(device, no_gid.raw), -ENOENT);
+	assert_int_equal(device_find_gid(device, ipv4_a.raw, DEVICE_ANY_VLAN), 0);
+	assert_int_equal(device_find_gid(device, ipv6_a.raw, DEVICE_ANY_VLAN), 1);
+	assert_int_equal(device_find_gid(device, ipv6_b.raw, DEVICE_ANY_VLAN), -ENOENT);
+	assert_int_equal(device_find_gid(device, no_gid.raw, DEVICE_ANY_VLAN), -ENOENT);
+}
+
+TEST(device_find_gid__in_a_vlan)
+{
+	assert_int_equal(device_add_gid(device, &ipv4_a, 5, 0), 0);
+	assert_int_equal(device_add_gid(device, &ipv4_a, -1, 0), 1);
+	assert_int_equal(device_find_gid(device, ipv4_a.raw, DEVICE_ANY_VLAN), 0);
+	assert_int_equal(device_find_gid(device, ipv4_a.raw, 5), 0);
+	assert_int_equal(device_find_gid(device, ipv4_a.raw, -1), 1);
+	assert_int_equal(device_find_gid(device, ipv4_a.raw, 6), -ENOENT);
+	assert_int_equal(device_find_gid(device, no_gid.raw, -1), -ENOENT);
 }
 
 static struct ibv_ah_attr ah_to(const union ibv_gid *dgid, uint8_t sgid_index)

@@ -74,9 +74,7 @@ static struct rte_mbuf *packet(const uint8_t *from, const uint8_t *to, uint32_t 
 			       const uint8_t *payload, uint32_t len)
 {
 	struct path_attr attr = {.vlan_tci = -1, .udp_sport = 0xc000, .hop_limit = 64};
-	const bool is_mad = dest_qpn == GSI_QPN;
-	const struct bth_fields bth = {.opcode = is_mad ? OPCODE_UD | OPCODE_SEND_ONLY
-							: OPCODE_RC | OPCODE_SEND_ONLY,
+	const struct bth_fields bth = {.opcode = OPCODE_RC | OPCODE_SEND_ONLY,
 				       .pkey = WIRE_PKEY_DEFAULT,
 				       .dest_qpn = dest_qpn};
 	struct rte_mbuf *mbuf = rte_pktmbuf_alloc(server.uplink.link.port.pool);
@@ -88,15 +86,12 @@ static struct rte_mbuf *packet(const uint8_t *from, const uint8_t *to, uint32_t 
 	memcpy(attr.sgid, from, GID_LEN);
 	memcpy(attr.dgid, to, GID_LEN);
 	assert_int_equal(path_init(&path, &attr), 0);
-	packet_begin(&out, &path, &bth);
-	if (is_mad) {
-		struct deth *deth = packet_extend(&out, sizeof(*deth));
-
-		deth->qkey = rte_cpu_to_be_32(GSI_QKEY);
-		deth->reserved = 0;
-		wire_put24(deth->src_qpn, GSI_QPN);
+	if (dest_qpn == GSI_QPN) {
+		mad_put(&out, &path, psn_make(0), payload);
+	} else {
+		packet_begin(&out, &path, &bth);
+		packet_payload(&out, FRAG_OWN, payload, len);
 	}
-	packet_payload(&out, FRAG_OWN, payload, len);
 	mbuf->data_len = (uint16_t)packet_seal(&out);
 	mbuf->pkt_len = mbuf->data_len;
 	return mbuf;

@@ -230,7 +230,7 @@ static void rig_leave(void *engine, const union ibv_gid *gid)
 static bool find_mac(const uint8_t gid[GID_LEN], uint8_t mac[MAC_LEN])
 {
 	for (int i = 0; i < RIG_DEVICES; i++) {
-		if (device_find_gid(rig.devices[i], gid) >= 0) {
+		if (device_find_gid(rig.devices[i], gid, DEVICE_ANY_VLAN) >= 0) {
 			memcpy(mac, macs[i], MAC_LEN);
 			return true;
 		}

@@ -4,6 +4,8 @@
 #include <string.h>
 
 #include "wire/mad.h"
+#include "wire/opcode.h"
+#include "wire/packet.h"
 #include "test.h"
 
 static void make(uint8_t *mad, uint8_t method)
@@ -50,4 +52,34 @@ TEST(respond__nothing_else_has_one)
 		make(mad, (uint8_t)method);
 		assert_false(mad_respond(mad, MAD_CODE_BAD_ATTRIBUTE, response));
 	}
+}
+
+TEST(put__a_packet_from_qp_1_to_qp_1)
+{
+	const struct path_attr attr = {.vlan_tci = -1,
+				       .sgid = {[10] = 0xff, 0xff, 10, 9, 0, 1},
+				       .dgid = {[10] = 0xff, 0xff, 10, 9, 0, 2},
+				       .hop_limit = WIRE_HOP_LIMIT,
+				       .udp_sport = WIRE_UDP_SPORT_MIN};
+	uint8_t mad[MAD_LEN], frame[PACKET_FRAME_MAX];
+	struct packet_out out = {.frame = frame};
+	struct packet packet;
+	struct path path;
+	int len;
+
+	make(mad, MAD_SEND);
+	assert_int_equal(path_init(&path, &attr), 0);
+	mad_put(&out, &path, psn_make(0xabcdef), mad);
+	len = packet_seal(&out);
+	assert_true(len > 0);
+	assert_int_equal(packet_parse(frame, (size_t)len, false, &packet), PACKET_OK);
+	assert_true(packet_icrc_ok(&packet));
+	assert_int_equal(packet.opcode, OPCODE_UD | OPCODE_SEND_ONLY);
+	assert_int_equal(packet.dest_qpn, GSI_QPN);
+	assert_int_equal(packet.src_qpn, GSI_QPN);
+	assert_int_equal(packet.qkey, GSI_QKEY);
+	assert_int_equal(packet.psn.v, 0xabcdef);
+	assert_int_equal(packet.hop_limit, 64);
+	assert_int_equal(packet.payload_len, MAD_LEN);
+	assert_memory_equal(packet.payload, mad, MAD_LEN);
 }

@@ -195,8 +195,11 @@ int device_add_gid(struct device *device, const union ibv_gid *gid, int32_t vlan
  */
 void device_sync_gids(struct device *device, const struct device_gid *gids, size_t count);
 
-/** Return the index of an address, or -ENOENT. */
-int device_find_gid(const struct device *device, const uint8_t gid[16]);
+#define DEVICE_ANY_VLAN (-2)
+
+/** Return the index of an address in a VLAN (-1: untagged), or in any VLAN; -ENOENT if the device
+ * does not have it. */
+int device_find_gid(const struct device *device, const uint8_t gid[16], int32_t vlan_id);
 
 /** Allocate a number for a queue pair; device_free_qpn frees it. MT-safe. QPN in [2, 2^24), or
  * -ENOSPC. The first number is random. */

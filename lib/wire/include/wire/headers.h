@@ -11,6 +11,7 @@
 
 #define WIRE_UDP_PORT		 4791	/* A17.4.1.2 */
 #define WIRE_UDP_SPORT_MIN	 0xc000 /* entropy source ports are taken from the dynamic range */
+#define WIRE_HOP_LIMIT		 64	/* of packets whose sender chooses none; Linux's default */
 #define WIRE_PKEY_DEFAULT	 0xffff /* 10.9.1: full member of the default partition */
 #define WIRE_PKEY_PARTITION_MASK 0x7fff /* 10.9.1: without the membership bit */
 #define WIRE_QPN_MASK		 0xffffffu

@@ -11,6 +11,8 @@
 
 #include <rte_byteorder.h>
 
+#include "wire/build.h"
+
 #define MAD_LEN		 256	     /* 13.4.2: every MAD, whatever it carries */
 #define MAD_BASE_VERSION 1	     /* 13.4.2 */
 #define GSI_QPN		 1	     /* 3.9: the general services' queue pair */
@@ -75,5 +77,14 @@ static_assert(sizeof(struct mad_class_port_info) == 72, "ClassPortInfo is 72 byt
  *   False if the MAD is to be dropped: only a Get or Set has a response (13.4).
  */
 bool mad_respond(const uint8_t *mad, uint16_t status, uint8_t *response);
+
+/**
+ * Put the headers and the payload of a MAD from QP 1 to QP 1 into a packet, which packet_seal
+ * completes. MT-safe.
+ *
+ * @param mad
+ *   MAD_LEN bytes, valid until the packet is sealed.
+ */
+void mad_put(struct packet_out *out, const struct path *path, struct psn psn, const uint8_t *mad);
 
 #endif
