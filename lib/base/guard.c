@@ -199,7 +199,7 @@ void guard_serve(void)
 	hold_begin();
 }
 
-void guard_rest(void)
+void guard_pause(void)
 {
 	if (guard_ready)
 		change_mask(SIG_BLOCK);

@@ -166,7 +166,7 @@ static bool wait_for_work(struct process_pager *pager)
 		return false;
 	pager->idle++;
 	pthread_mutex_unlock(&pager->lock);
-	guard_rest();
+	guard_pause();
 	pthread_mutex_lock(&pager->lock);
 	while (pager->waiting == 0 && !pager->gone)
 		pthread_cond_wait(&pager->posted, &pager->lock);
@@ -191,7 +191,7 @@ static void *pager_main(void *arg)
 	pager->threads--;
 	last = pager->gone && pager->threads == 0;
 	pthread_mutex_unlock(&pager->lock);
-	guard_rest();
+	guard_pause();
 	if (last)
 		release(pager);
 	return NULL;

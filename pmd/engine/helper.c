@@ -29,8 +29,8 @@
 #include "engine/engine.h"
 
 #define WATCH_MIN_NS UINT64_C(20000)
-#define WATCH_MAX_NS \
-	UINT64_C(320000) /* reached while polling goes on: a look evicts the poller's cache */
+/* Ticks grow to this length while the program polls, because a look evicts the poller's cache. */
+#define WATCH_MAX_NS	  UINT64_C(320000)
 #define WATCH_SLOW_MAX_NS UINT64_C(5000000) /* the same if a look is expensive */
 #define WATCH_MIN_LOOKS	  2		    /* shortest tick, in durations of a look: at first */
 #define WATCH_MAX_LOOKS	  32		    /* and finally */
@@ -116,7 +116,7 @@ void helper_wait(struct engine *engine, uint64_t ns, bool for_frames)
 
 	if (helper_ended(engine) || (for_frames && !robbed && helper_arm(engine)))
 		return;
-	guard_rest();
+	guard_pause();
 	if (ppoll(fds, 2, &time, NULL) > 0 && (fds[1].revents & ~POLLIN))
 		helper_sleep_off_error(fds, &time);
 	/* The descriptor may be another file's by now: poll looks it up again when it wakes. */
@@ -204,7 +204,7 @@ static void helper_give_back(void)
 {
 	const struct timespec moment = {.tv_nsec = GIVE_BACK_NS};
 
-	guard_rest();
+	guard_pause();
 	nanosleep(&moment, NULL);
 }
 

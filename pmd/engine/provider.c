@@ -93,7 +93,7 @@ static void provider_conn_leave(void *arg)
 
 	engine_check_link(engine);
 	engine_release(engine);
-	guard_rest();
+	guard_pause();
 }
 
 static bool provider_ended(void *arg)

@@ -108,7 +108,7 @@ static void *serve(void *arg)
 	/* Copies fail as ever while the signal is kept. */
 	if (write(told[1], "", 1) != 1 || guarded_copy(local, memory + PAGE, 8) != -EFAULT)
 		return NULL;
-	guard_rest();
+	guard_pause();
 	return arg;
 }
 
@@ -144,7 +144,7 @@ static void read_by_signalfd(void)
 		      : 4);
 }
 
-TEST(guard_rest__gives_back_what_the_program_reads_by_signalfd)
+TEST(guard_pause__gives_back_what_the_program_reads_by_signalfd)
 {
 	expect_exit(read_by_signalfd, 0);
 }

@@ -61,17 +61,17 @@ void guard_refresh(uint64_t now_ns);
 
 /**
  * Mark this thread as one of ours. A SIGSEGV or SIGBUS that somebody sent to the process and that
- * arrives in this thread is kept, and guard_rest returns it to the process.
+ * arrives in this thread is kept, and guard_pause returns it to the process.
  */
 void guard_serve(void);
 
 /** Block the two signals in this thread before it sleeps or leaves the engine, and return the kept
  * signals to the process. The program's threads then receive them as if we did not exist. Only
  * after guard_serve. */
-void guard_rest(void);
+void guard_pause(void);
 
-/** Return true if guard_rest has signals to return. A thread that never sleeps should then call it,
- * and let the program's threads run for a moment. */
+/** Return true if guard_pause has signals to return. A thread that never sleeps should then call
+ * it, and let the program's threads run for a moment. */
 bool guard_owes(void);
 
 #endif
