@@ -17,6 +17,7 @@
 #include "mode.h"
 #include "nic.h"
 #include "passive.h"
+#include "qp/attr.h"
 
 #define WARM_UP_PART 10 /* the first 1/WARM_UP_PART of a timed test does not count */
 #define DRAIN_NS     UINT64_C(10000000000)
@@ -387,17 +388,12 @@ bool measure_clear(void)
 
 static const char *state_of(struct ibv_qp *qp)
 {
-	static const char *const names[] = {
-		[IBV_QPS_RESET] = "RESET", [IBV_QPS_INIT] = "INIT", [IBV_QPS_RTR] = "RTR",
-		[IBV_QPS_RTS] = "RTS",	   [IBV_QPS_SQD] = "SQD",   [IBV_QPS_SQE] = "SQE",
-		[IBV_QPS_ERR] = "ERR",
-	};
 	struct ibv_qp_init_attr init;
 	struct ibv_qp_attr attr;
 
-	if (ibv_query_qp(qp, &attr, IBV_QP_STATE, &init) != 0 || attr.qp_state > IBV_QPS_ERR)
+	if (ibv_query_qp(qp, &attr, IBV_QP_STATE, &init) != 0)
 		return "?";
-	return names[attr.qp_state];
+	return attr_state_name(attr.qp_state);
 }
 
 uint32_t measure_each_qp(void (*tell)(uint32_t number, const char *state, uint64_t messages,

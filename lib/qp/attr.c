@@ -290,3 +290,14 @@ void attr_tell(const struct attr_kept *from, struct ibv_qp_attr *to)
 	to->retry_cnt = from->retry_cnt;
 	to->rnr_retry = from->rnr_retry;
 }
+
+const char *attr_state_name(uint32_t state)
+{
+	static const char *const names[] = {
+		[IBV_QPS_RESET] = "RESET", [IBV_QPS_INIT] = "INIT", [IBV_QPS_RTR] = "RTR",
+		[IBV_QPS_RTS] = "RTS",	   [IBV_QPS_SQD] = "SQD",   [IBV_QPS_SQE] = "SQE",
+		[IBV_QPS_ERR] = "ERR",
+	};
+
+	return state < RTE_DIM(names) ? names[state] : "UNKNOWN";
+}

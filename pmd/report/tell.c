@@ -10,6 +10,7 @@
 #include <rte_byteorder.h>
 
 #include "mem/mr.h"
+#include "qp/attr.h"
 #include "report/read.h"
 
 static const struct {
@@ -47,17 +48,6 @@ static const char *type_word(uint32_t type)
 	return word(words, RTE_DIM(words), type);
 }
 
-static const char *state_word(uint32_t state)
-{
-	static const char *const words[] = {
-		[IBV_QPS_RESET] = "RESET", [IBV_QPS_INIT] = "INIT", [IBV_QPS_RTR] = "RTR",
-		[IBV_QPS_RTS] = "RTS",	   [IBV_QPS_SQD] = "SQD",   [IBV_QPS_SQE] = "SQE",
-		[IBV_QPS_ERR] = "ERR",
-	};
-
-	return word(words, RTE_DIM(words), state);
-}
-
 static const char *region_word(uint32_t kind)
 {
 	static const char *const words[] = {
@@ -93,7 +83,7 @@ static void tell_qp(const struct report_qp *qp, const struct report_fields *fiel
 		tell_gid(fields, qp->dgid);
 	}
 	tell_text(fields, "type", type_word(qp->type));
-	tell_text(fields, "state", state_word(qp->state));
+	tell_text(fields, "state", attr_state_name(qp->state));
 	tell_number(fields, "rq-psn", qp->rq_psn);
 	tell_number(fields, "sq-psn", qp->sq_psn);
 	tell_text(fields, "path-mig-state", "MIGRATED");

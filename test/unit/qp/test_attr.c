@@ -412,3 +412,11 @@ TEST(attr_tell__tells_all_that_is_kept)
 	assert_memory_equal(&again, &kept, offsetof(struct attr_kept, rnr_retry) + 1);
 	assert_int_equal(told.alt_port_num, 0);
 }
+
+TEST(attr_state_name__of_any_number)
+{
+	assert_string_equal(attr_state_name(IBV_QPS_RESET), "RESET");
+	assert_string_equal(attr_state_name(IBV_QPS_ERR), "ERR");
+	assert_string_equal(attr_state_name(IBV_QPS_ERR + 1), "UNKNOWN");
+	assert_string_equal(attr_state_name(UINT32_MAX), "UNKNOWN");
+}

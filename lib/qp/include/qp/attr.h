@@ -54,6 +54,9 @@ int attr_own(enum ibv_qp_type type, int mask);
  */
 int attr_check_mask(enum ibv_qp_type type, enum ibv_qp_state from, enum ibv_qp_state to, int mask);
 
+/** Return the name of a state as rdma(8) shows it; "UNKNOWN" for any other number. MT-safe. */
+const char *attr_state_name(uint32_t state);
+
 /** Check that every value of the mask is in its range. MT-safe. 0 or -EINVAL. */
 int attr_check_values(const struct ibv_qp_attr *attr, int mask, const struct attr_limits *limits);
 
