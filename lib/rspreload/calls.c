@@ -11,11 +11,6 @@
 
 #include "fds.h"
 
-/* Call the function of rsockets or of the C library, depending on the descriptor. */
-#define EITHER(fd, name, ...)                                        \
-	(REAL_RSOCKET(fd) >= 0 ? r##name(fds_get(fd), ##__VA_ARGS__) \
-			       : real()->name(fd, ##__VA_ARGS__))
-
 /* Set the size of a queue from an environment variable. */
 static void set_size(int rsocket, int option, const char *variable)
 {

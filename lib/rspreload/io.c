@@ -23,10 +23,6 @@ ssize_t __recvfrom_chk(int fd, void *buf, size_t len, size_t room, int flags, st
 		       socklen_t *addr_len);
 int __poll_chk(struct pollfd *fds, nfds_t count, int timeout, size_t room);
 
-#define EITHER(fd, name, ...)                                        \
-	(REAL_RSOCKET(fd) >= 0 ? r##name(fds_get(fd), ##__VA_ARGS__) \
-			       : real()->name(fd, ##__VA_ARGS__))
-
 ssize_t recv(int fd, void *buf, size_t len, int flags)
 {
 	return EITHER(fd, recv, buf, len, flags);

@@ -72,4 +72,9 @@ bool real_is_own(const void *address);
  * 0 if it means none. */
 #define REAL_RSOCKET(fd) (fds_get(fd) >= 0 && !REAL_OWN_CALLS() ? fds_get(fd) : -1)
 
+/** Call the function of rsockets or of the C library, depending on the descriptor. */
+#define EITHER(fd, name, ...)                                        \
+	(REAL_RSOCKET(fd) >= 0 ? r##name(fds_get(fd), ##__VA_ARGS__) \
+			       : real()->name(fd, ##__VA_ARGS__))
+
 #endif
