@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "rc.h"
+
 #define REMOTE_ACCESS (IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC)
 
 void loop_fail(const char *what)
@@ -46,47 +48,9 @@ static struct ibv_gid_entry first_gid(struct ibv_context *context)
 	loop_fail("ibv_query_gid_ex");
 }
 
-static void connect_to(struct ibv_qp *qp, uint32_t dest_qpn)
-{
-	const struct ibv_gid_entry gid = first_gid(qp->context);
-	struct ibv_qp_attr attr = {
-		.qp_state = IBV_QPS_INIT,
-		.port_num = 1,
-		.qp_access_flags = REMOTE_ACCESS,
-		.path_mtu = IBV_MTU_1024,
-		.dest_qp_num = dest_qpn,
-		.max_dest_rd_atomic = 4,
-		.max_rd_atomic = 4,
-		.min_rnr_timer = 1,
-		.timeout = 14,
-		.retry_cnt = 7,
-		.rnr_retry = 7,
-		.ah_attr = {.is_global = 1,
-			    .port_num = 1,
-			    .grh = {.dgid = gid.gid,
-				    .sgid_index = (uint8_t)gid.gid_index,
-				    .hop_limit = 1}},
-	};
-
-	if (ibv_modify_qp(qp, &attr,
-			  IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS) !=
-	    0)
-		loop_fail("ibv_modify_qp to INIT");
-	attr.qp_state = IBV_QPS_RTR;
-	if (ibv_modify_qp(qp, &attr,
-			  IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
-				  IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC |
-				  IBV_QP_MIN_RNR_TIMER) != 0)
-		loop_fail("ibv_modify_qp to RTR");
-	attr.qp_state = IBV_QPS_RTS;
-	if (ibv_modify_qp(qp, &attr,
-			  IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
-				  IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC) != 0)
-		loop_fail("ibv_modify_qp to RTS");
-}
-
 void loop_connect(struct loop *loop, struct ibv_pd *pd)
 {
+	const struct ibv_gid_entry gid = first_gid(pd->context);
 	struct ibv_qp_init_attr init = {
 		.cap = {.max_send_wr = 16, .max_recv_wr = 16, .max_send_sge = 4, .max_recv_sge = 4},
 		.qp_type = IBV_QPT_RC,
@@ -104,8 +68,10 @@ void loop_connect(struct loop *loop, struct ibv_pd *pd)
 	loop->b = ibv_create_qp(pd, &init);
 	if (!loop->a || !loop->b)
 		loop_fail("ibv_create_qp");
-	connect_to(loop->a, loop->b->qp_num);
-	connect_to(loop->b, loop->a->qp_num);
+	rc_init(loop->a, REMOTE_ACCESS);
+	rc_init(loop->b, REMOTE_ACCESS);
+	rc_connect(loop->a, loop->b->qp_num, &gid.gid, (uint8_t)gid.gid_index);
+	rc_connect(loop->b, loop->a->qp_num, &gid.gid, (uint8_t)gid.gid_index);
 }
 
 void loop_disconnect(struct loop *loop)

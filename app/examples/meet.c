@@ -11,6 +11,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "rc.h"
+
 #define ACCESS	  (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ)
 #define TRIES	  600
 #define PAUSE_NS  100000000
@@ -69,45 +71,9 @@ static void make(struct meet *meet)
 	init.send_cq = init.recv_cq = meet->cq;
 	meet->qp = ibv_create_qp(meet->pd, &init);
 	check(!meet->qp, "ibv_create_qp");
-	check(ibv_modify_qp(meet->qp,
-			    &(struct ibv_qp_attr){.qp_state = IBV_QPS_INIT,
-						  .port_num = 1,
-						  .qp_access_flags = ACCESS},
-			    IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS),
-	      "INIT");
+	rc_init(meet->qp, ACCESS);
 	check(ibv_post_recv(meet->qp, &recv, &bad), "ibv_post_recv");
 	ibv_free_device_list(list);
-}
-
-static void connect_to(struct meet *meet, const struct card *peer, uint8_t sgid_index)
-{
-	struct ibv_qp_attr attr = {
-		.qp_state = IBV_QPS_RTR,
-		.path_mtu = IBV_MTU_1024,
-		.dest_qp_num = peer->qpn,
-		.max_dest_rd_atomic = 4,
-		.max_rd_atomic = 4,
-		.min_rnr_timer = 1,
-		.timeout = 14,
-		.retry_cnt = 7,
-		.rnr_retry = 7,
-		.ah_attr = {.is_global = 1,
-			    .port_num = 1,
-			    .grh = {.dgid = peer->gid, .sgid_index = sgid_index, .hop_limit = 64}},
-	};
-
-	check(ibv_modify_qp(meet->qp, &attr,
-			    IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
-				    IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC |
-				    IBV_QP_MIN_RNR_TIMER),
-	      "RTR");
-	attr.qp_state = IBV_QPS_RTS;
-	check(ibv_modify_qp(meet->qp, &attr,
-			    IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
-				    IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC),
-	      "RTS");
-	meet->peer_addr = peer->addr;
-	meet->peer_rkey = peer->rkey;
 }
 
 /* Exchange connection data and connect. The peer is ready to receive when this returns. */
@@ -123,7 +89,9 @@ static void exchange(struct meet *meet, int fd)
 	check(write(fd, &own, sizeof(own)) != (ssize_t)sizeof(own) ||
 		      recv(fd, &peer, sizeof(peer), MSG_WAITALL) != (ssize_t)sizeof(peer),
 	      "exchange");
-	connect_to(meet, &peer, (uint8_t)gid.gid_index);
+	rc_connect(meet->qp, peer.qpn, &peer.gid, (uint8_t)gid.gid_index);
+	meet->peer_addr = peer.addr;
+	meet->peer_rkey = peer.rkey;
 	check(write(fd, "", 1) != 1 || recv(fd, &peer, 1, MSG_WAITALL) != 1, "exchange");
 	close(fd);
 }
