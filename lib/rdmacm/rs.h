@@ -219,6 +219,10 @@ int rs_table_add(struct rsocket *s);
 struct rsocket *rs_table_get(int fd);
 void rs_table_put(struct rsocket *s);
 
+/** The same, with the rsocket's lock held. */
+struct rsocket *rs_table_lock(int fd);
+void rs_table_unlock(struct rsocket *s);
+
 /** Take a reference, which any thread may drop. The last drop frees the rsocket. */
 void rs_table_hold(struct rsocket *s);
 void rs_table_drop(struct rsocket *s);

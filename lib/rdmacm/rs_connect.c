@@ -221,17 +221,15 @@ static int call_with_address(int socket, const struct sockaddr *addr, socklen_t 
 					     socklen_t len),
 			     int (*stream)(struct rsocket *s, const struct sockaddr *addr))
 {
-	struct rsocket *s = rs_table_get(socket);
+	struct rsocket *s = rs_table_lock(socket);
 	int rc;
 
 	if (!s)
 		return id_result(-EBADF);
-	pthread_mutex_lock(&s->lock);
 	rc = check_address(s, addr, addrlen);
 	if (rc == 0)
 		rc = s->datagrams ? datagram(s, addr, addrlen) : stream(s, addr);
-	pthread_mutex_unlock(&s->lock);
-	rs_table_put(s);
+	rs_table_unlock(s);
 	return id_result(rc);
 }
 

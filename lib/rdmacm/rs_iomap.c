@@ -180,14 +180,13 @@ static int map(struct rsocket *s, void *buf, size_t len, int prot, uint64_t offs
 
 off_t riomap(int socket, void *buf, size_t len, int prot, int flags, off_t offset)
 {
-	struct rsocket *s = rs_table_get(socket);
+	struct rsocket *s = rs_table_lock(socket);
 	int rc;
 
 	if (!s)
 		return id_result(-EBADF);
 	if (offset == -1)
 		offset = (off_t)(uintptr_t)buf;
-	pthread_mutex_lock(&s->lock);
 	rs_wait_progress(s);
 	rc = check_map(s, len, prot, flags);
 	if (rc == 0)
@@ -196,8 +195,7 @@ off_t riomap(int socket, void *buf, size_t len, int prot, int flags, off_t offse
 	 */
 	if (rc == 0)
 		(void)rs_iomap_tell(s);
-	pthread_mutex_unlock(&s->lock);
-	rs_table_put(s);
+	rs_table_unlock(s);
 	return rc == 0 ? offset : id_result(rc);
 }
 
@@ -233,15 +231,13 @@ static int unmap(struct rsocket *s, const void *buf, size_t len)
 
 int riounmap(int socket, void *buf, size_t len)
 {
-	struct rsocket *s = rs_table_get(socket);
+	struct rsocket *s = rs_table_lock(socket);
 	int rc;
 
 	if (!s)
 		return id_result(-EBADF);
-	pthread_mutex_lock(&s->lock);
 	rc = unmap(s, buf, len);
-	pthread_mutex_unlock(&s->lock);
-	rs_table_put(s);
+	rs_table_unlock(s);
 	return id_result(rc);
 }
 
@@ -313,14 +309,12 @@ static ssize_t write_direct(struct rsocket *s, const struct iovec *iov, uint64_t
 size_t riowrite(int socket, const void *buf, size_t count, off_t offset, int flags)
 {
 	const struct iovec iov = {.iov_base = (void *)(uintptr_t)buf, .iov_len = count};
-	struct rsocket *s = rs_table_get(socket);
+	struct rsocket *s = rs_table_lock(socket);
 	ssize_t rc;
 
 	if (!s)
 		return (size_t)rs_result(-EBADF);
-	pthread_mutex_lock(&s->lock);
 	rc = write_direct(s, &iov, (uint64_t)offset, flags);
-	pthread_mutex_unlock(&s->lock);
-	rs_table_put(s);
+	rs_table_unlock(s);
 	return (size_t)rs_result(rc);
 }

@@ -129,15 +129,13 @@ static int start(struct rsocket *s, int backlog)
 
 int rlisten(int socket, int backlog)
 {
-	struct rsocket *s = rs_table_get(socket);
+	struct rsocket *s = rs_table_lock(socket);
 	int rc;
 
 	if (!s)
 		return id_result(-EBADF);
-	pthread_mutex_lock(&s->lock);
 	rc = start(s, backlog);
-	pthread_mutex_unlock(&s->lock);
-	rs_table_put(s);
+	rs_table_unlock(s);
 	return id_result(rc);
 }
 
@@ -211,14 +209,12 @@ static int accept_child(struct rsocket *s, struct sockaddr *addr, socklen_t *add
 
 int raccept(int socket, struct sockaddr *addr, socklen_t *addrlen)
 {
-	struct rsocket *s = rs_table_get(socket);
+	struct rsocket *s = rs_table_lock(socket);
 	int rc;
 
 	if (!s)
 		return id_result(-EBADF);
-	pthread_mutex_lock(&s->lock);
 	rc = accept_child(s, addr, addrlen);
-	pthread_mutex_unlock(&s->lock);
-	rs_table_put(s);
+	rs_table_unlock(s);
 	return (int)rs_result(rc);
 }

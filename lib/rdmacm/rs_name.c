@@ -40,16 +40,14 @@ static int name_of(struct rsocket *s, bool peer, struct sockaddr *addr, socklen_
 
 static int get_name(int socket, bool peer, struct sockaddr *addr, socklen_t *len)
 {
-	struct rsocket *s = rs_table_get(socket);
+	struct rsocket *s = rs_table_lock(socket);
 	int rc;
 
 	if (!s)
 		return id_result(-EBADF);
-	pthread_mutex_lock(&s->lock);
 	rs_wait_progress(s);
 	rc = name_of(s, peer, addr, len);
-	pthread_mutex_unlock(&s->lock);
-	rs_table_put(s);
+	rs_table_unlock(s);
 	return id_result(rc);
 }
 

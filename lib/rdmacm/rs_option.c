@@ -219,18 +219,16 @@ static int set_option(struct rsocket *s, int level, int name, const void *value,
 
 int rsetsockopt(int socket, int level, int optname, const void *optval, socklen_t optlen)
 {
-	struct rsocket *s = rs_table_get(socket);
+	struct rsocket *s = rs_table_lock(socket);
 	int rc;
 
 	if (!s)
 		return id_result(-EBADF);
-	pthread_mutex_lock(&s->lock);
 	if (s->datagrams && rs_datagram_has_option(level, optname))
 		rc = rs_datagram_set_option(s, level, optname, optval, optlen);
 	else
 		rc = set_option(s, level, optname, optval, optlen);
-	pthread_mutex_unlock(&s->lock);
-	rs_table_put(s);
+	rs_table_unlock(s);
 	return id_result(rc);
 }
 
@@ -253,7 +251,7 @@ static int control(struct rsocket *s, int cmd, int arg)
 
 int rfcntl(int socket, int cmd, ...)
 {
-	struct rsocket *s = rs_table_get(socket);
+	struct rsocket *s = rs_table_lock(socket);
 	int arg = 0;
 	va_list args;
 	int rc;
@@ -264,9 +262,7 @@ int rfcntl(int socket, int cmd, ...)
 	if (cmd == F_SETFL || cmd == F_SETFD)
 		arg = va_arg(args, int);
 	va_end(args);
-	pthread_mutex_lock(&s->lock);
 	rc = control(s, cmd, arg);
-	pthread_mutex_unlock(&s->lock);
-	rs_table_put(s);
+	rs_table_unlock(s);
 	return (int)rs_result(rc);
 }

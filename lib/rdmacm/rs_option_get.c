@@ -186,18 +186,16 @@ static int get_option(struct rsocket *s, int level, int name, void *value, sockl
 
 int rgetsockopt(int socket, int level, int optname, void *optval, socklen_t *optlen)
 {
-	struct rsocket *s = rs_table_get(socket);
+	struct rsocket *s = rs_table_lock(socket);
 	int rc;
 
 	if (!s)
 		return id_result(-EBADF);
-	pthread_mutex_lock(&s->lock);
 	rs_wait_progress(s);
 	if (s->datagrams && rs_datagram_has_option(level, optname))
 		rc = rs_datagram_get_option(s, level, optname, optval, optlen);
 	else
 		rc = get_option(s, level, optname, optval, optlen);
-	pthread_mutex_unlock(&s->lock);
-	rs_table_put(s);
+	rs_table_unlock(s);
 	return id_result(rc);
 }

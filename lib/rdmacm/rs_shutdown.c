@@ -66,12 +66,11 @@ int rs_shutdown_stream(struct rsocket *s, int how)
 
 int rshutdown(int socket, int how)
 {
-	struct rsocket *s = rs_table_get(socket);
+	struct rsocket *s = rs_table_lock(socket);
 	int rc;
 
 	if (!s)
 		return id_result(-EBADF);
-	pthread_mutex_lock(&s->lock);
 	if (how != SHUT_RD && how != SHUT_WR && how != SHUT_RDWR)
 		rc = -EINVAL;
 	else if (s->datagrams)
@@ -82,7 +81,6 @@ int rshutdown(int socket, int how)
 		rc = 0;
 	} else
 		rc = rs_shutdown_stream(s, how);
-	pthread_mutex_unlock(&s->lock);
-	rs_table_put(s);
+	rs_table_unlock(s);
 	return id_result(rc);
 }

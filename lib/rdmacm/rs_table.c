@@ -92,6 +92,21 @@ void rs_table_put(struct rsocket *s)
 		pthread_setcancelstate(calls.cancel_state, NULL);
 }
 
+struct rsocket *rs_table_lock(int fd)
+{
+	struct rsocket *s = rs_table_get(fd);
+
+	if (s)
+		pthread_mutex_lock(&s->lock);
+	return s;
+}
+
+void rs_table_unlock(struct rsocket *s)
+{
+	pthread_mutex_unlock(&s->lock);
+	rs_table_put(s);
+}
+
 void rs_table_hold(struct rsocket *s)
 {
 	lock_table();
