@@ -96,7 +96,7 @@ static void serve(struct uroce_port *uroce, const char *address)
 
 int main(int argc, char **argv)
 {
-	/* No thread of uroce's: our own poller is all that runs. */
+	/* Our poller runs uroce's turns: uroce needs no thread. */
 	struct uroce_port_config config = {
 		.rx_queue = UROCE_NO_QUEUE, .tx_queue = UROCE_NO_QUEUE, .progress = "inline"};
 	struct uroce_port *uroce;

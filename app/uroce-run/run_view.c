@@ -31,10 +31,10 @@
 #define PRELOAD	      "liburoce-view.so"
 #define TREE_TEMPLATE "uroce-view-XXXXXX"
 
-/* From the directory of libibverbs.so.1: installed, and in a build tree. */
+/* Where PRELOAD is, from the directory of libibverbs.so.1: installed, and in a build tree. */
 static const char *const preload_dirs[] = {"view", "../viewpreload"};
 
-/* Where the files are if they are not mounted; the first that works. */
+/* Where the files are if they are not mounted: the first directory that allows it. */
 static const char *const tree_parents[] = {"/dev/shm", "/tmp"};
 
 static int view_refuse(int code, const char *what, char *error, size_t error_size)
@@ -174,7 +174,7 @@ static int view_start_server(const struct view_plan *plan, char *error, size_t e
 		return view_refuse(errno, "cannot make its table", error, error_size);
 	child = fork();
 	if (child == 0) {
-		/* Not a child of the program, which might wait for it. */
+		/* The server must not be the program's child: the program might wait for it. */
 		if (fork() == 0)
 			server_run(plan, &server, ready[1], program);
 		_exit(0);

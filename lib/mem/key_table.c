@@ -15,7 +15,7 @@
  * its tag (ibv_inc_rkey(3)); all other tags are random.
  */
 #define TAG_BITS       8
-#define INDEX_BITS_MAX (32 - TAG_BITS - 1) /* one less than there are: some keys name no slot */
+#define INDEX_BITS_MAX (32 - TAG_BITS - 1) /* one less than a key has: some keys name no slot */
 #define LOW_BITS_MAX   ((INDEX_BITS_MAX + 1) / 2)
 #define ROUNDS	       4 /* as many as Luby and Rackoff's proof needs */
 #define CHUNK_SHIFT    9

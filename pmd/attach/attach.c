@@ -21,7 +21,8 @@
 #include "net/link.h"
 
 #define WELCOME_MS 10000
-/* Time that packets wait for a process that takes none: longer than it waits for a busy CPU. */
+/* How long packets wait for a process that takes none. A process that waits for a busy CPU takes
+ * some before that. */
 #define PATIENCE_MS 100
 
 static int attach_connect(const struct sockaddr_un *address)
@@ -38,7 +39,8 @@ static int attach_connect(const struct sockaddr_un *address)
 	return rc;
 }
 
-/* Return the process id of the owner, which listens; 0 if it is in another PID namespace. */
+/* Return the process id of the owner, at the other end of the socket; 0 if it is in another PID
+ * namespace. */
 static pid_t attach_owner(int fd)
 {
 	struct ucred peer = {0};

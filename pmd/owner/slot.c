@@ -40,8 +40,8 @@
 static_assert(SERVE_SLOTS_MAX <= SPACES_SLOTS && SERVE_SLOTS_MAX <= CONNECTIONS_SLOTS,
 	      "the arbiter has room for each slot");
 
-#define SLOTS_BEFORE_MAX 4 /* earlier slots of a process, which it hung up */
-/* Longer than packets wait for a receiver or for the port. */
+#define SLOTS_BEFORE_MAX 4 /* slots of one process that it hung up */
+/* The longest time to drain a slot: longer than its packets wait for a receiver or for the port. */
 #define SLOT_DRAIN_NS UINT64_C(50000000)
 
 /* Take all packets of a draining slot now: there is no time to drain it in later turns. */
