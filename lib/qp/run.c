@@ -200,12 +200,29 @@ static bool qp_run_requester(struct qp *qp, uint64_t now_ns, struct packet_sink 
 	return more;
 }
 
+/* Send owed answers, and reduce the budget. Return true if there is more to send. */
+static bool qp_run_replies(struct qp *qp, uint64_t now_ns, struct packet_sink *sink,
+			   unsigned int *budget)
+{
+	enum fault fault;
+	bool more;
+
+	*budget -= replies_send(&qp->replies, sink, *budget, &more, &fault);
+	if (unlikely(qp->replies.absent))
+		qp_await_pages(qp, now_ns);
+	if (fault != FAULT_NONE) {
+		counters_add(qp->init.counters, fault_info(fault)->counter, 1);
+		if (qp->state != IBV_QPS_ERR)
+			qp_fail(qp, fault);
+	}
+	return more;
+}
+
 bool qp_run(struct qp *qp, uint64_t now_ns, struct packet_sink *sink, unsigned int budget)
 {
 	/* Most queue pairs that only answer need not read their requester's cache lines, which may
 	 * be in no near cache. A work request posted from here on kicks the engine again. */
 	const bool answers_only = has_no_requests(qp);
-	enum fault fault;
 	bool more_requests = false;
 	bool more;
 
@@ -233,14 +250,7 @@ bool qp_run(struct qp *qp, uint64_t now_ns, struct packet_sink *sink, unsigned i
 		more_requests = true;
 	}
 	/* Do this also in ERR: the peer must get the NAK that reports its error. */
-	budget -= replies_send(&qp->replies, sink, budget, &more, &fault);
-	if (unlikely(qp->replies.absent))
-		qp_await_pages(qp, now_ns);
-	if (fault != FAULT_NONE) {
-		counters_add(qp->init.counters, fault_info(fault)->counter, 1);
-		if (qp->state != IBV_QPS_ERR)
-			qp_fail(qp, fault);
-	}
+	more = qp_run_replies(qp, now_ns, sink, &budget);
 	switch (qp->state) {
 	case IBV_QPS_RTS:
 	case IBV_QPS_SQD:
