@@ -291,7 +291,8 @@ int sq_post(struct sq *sq, enum ibv_qp_type qp_type, struct ibv_send_wr *wr,
 	return rc;
 }
 
-/* Requests are started in their order, so their last PSNs ascend; local work does not change that. */
+/* Requests are started in their order, so their last PSNs ascend; local work does not change that.
+ */
 uint32_t sq_find(const struct sq *sq, struct psn psn)
 {
 	uint32_t from = sq->cons, to = sq_prod(sq);

@@ -120,8 +120,8 @@ static unsigned int requester_send_missing(struct requester *requester, struct p
 			*more = true;
 			break;
 		}
-		put = request_put(requester, sink, sq_at(sq, sq_find(sq, range.from)),
-				  range.from, &range);
+		put = request_put(requester, sink, sq_at(sq, sq_find(sq, range.from)), range.from,
+				  &range);
 		if (put != PUT_DONE)
 			break;
 		sent++;

@@ -42,7 +42,8 @@ enum slot_state {
 	 * turn by turn, for at most SLOT_DRAIN_NS and at most what its rings hold. */
 	SLOT_DRAINING,
 	/* The slot is drained, or the process broke a rule, or was dismissed. No packet goes to it
-	 * or is taken from it. The process may still write into its buffers, so they come back when it has ended. */
+	 * or is taken from it. The process may still write into its buffers, so they come back when
+	 * it has ended. */
 	SLOT_CONDEMNED,
 };
 
@@ -121,8 +122,8 @@ void slot_advance(struct server *server, uint16_t number);
 /** Stop serving a process that is still running. Not while packets are taken from it. */
 void slot_condemn(struct server *server, uint16_t number);
 
-/** Stop serving a process that has done nothing wrong, at once: the port has gone. Not while packets
- * are taken from it. */
+/** Stop serving a process that has done nothing wrong, at once: the port has gone. Not while
+ * packets are taken from it. */
 void slot_dismiss(struct server *server, uint16_t number);
 
 /** Stop serving a process that has hung up, after its packets have been drained. */

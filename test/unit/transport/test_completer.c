@@ -421,7 +421,8 @@ TEST(completer_receive__rnr_naks_use_up_their_own_retries)
 	for (uint64_t i = 0; i < RETRIES; i++) {
 		assert_int_equal(send_all(), 1);
 		EXPECT_TAKEN(OPCODE_ACKNOWLEDGE, 0, .syndrome = AETH_RNR_NAK | RNR_CODE);
-		assert_int_equal(completer_timeout(&rig.completer, false, NOW_NS + RNR_NS), FAULT_NONE);
+		assert_int_equal(completer_timeout(&rig.completer, false, NOW_NS + RNR_NS),
+				 FAULT_NONE);
 	}
 	assert_int_equal(send_all(), 1);
 	EXPECT_FAULT(FAULT_RNR_RETRIES_EXHAUSTED, OPCODE_ACKNOWLEDGE, 0,
@@ -434,7 +435,8 @@ TEST(completer_timeout__sends_all_again_until_no_retry_is_left)
 
 	post(1, IBV_WR_SEND, 2 * MTU);
 	assert_int_equal(send_all(), 2);
-	assert_int_equal(completer_timeout(&rig.completer, false, now_ns + TIMEOUT_NS - 1), FAULT_NONE);
+	assert_int_equal(completer_timeout(&rig.completer, false, now_ns + TIMEOUT_NS - 1),
+			 FAULT_NONE);
 	assert_int_equal(send_all(), 0);
 	for (int i = 0; i < RETRIES; i++) {
 		now_ns += TIMEOUT_NS;

@@ -862,8 +862,8 @@ TEST(completer_timeout__a_probe_that_a_response_answers_asks_for_the_rest)
 	assert_int_equal(send_all(), 0);
 }
 
-/* The peer's NAK made the requester go back. Then an answer covers more than was sent again, although
- * a probe was sent in between. */
+/* The peer's NAK made the requester go back. Then an answer covers more than was sent again,
+ * although a probe was sent in between. */
 TEST(completer_timeout__going_back_is_remembered_over_a_probe)
 {
 	rig.loss.recovery.timeout_ns = UINT64_C(1) << 40;

@@ -142,7 +142,8 @@ TEST(recovery_rnr__gives_up_after_its_own_retries)
 {
 	for (int i = 0; i < 2; i++) {
 		assert_true(recovery_rnr(&recovery, RNR_CODE, NOW_NS));
-		assert_int_equal(recovery_expire(&recovery, false, NOW_NS + RNR_NS), RECOVERY_RNR_OVER);
+		assert_int_equal(recovery_expire(&recovery, false, NOW_NS + RNR_NS),
+				 RECOVERY_RNR_OVER);
 	}
 	assert_false(recovery_rnr(&recovery, RNR_CODE, NOW_NS));
 	assert_int_equal(recovery.retries_left, 3);
@@ -154,7 +155,8 @@ TEST(recovery_rnr__seven_means_for_ever)
 	recovery_reset(&recovery);
 	for (int i = 0; i < 1000; i++) {
 		assert_true(recovery_rnr(&recovery, RNR_CODE, NOW_NS));
-		assert_int_equal(recovery_expire(&recovery, false, NOW_NS + RNR_NS), RECOVERY_RNR_OVER);
+		assert_int_equal(recovery_expire(&recovery, false, NOW_NS + RNR_NS),
+				 RECOVERY_RNR_OVER);
 	}
 }
 
@@ -164,7 +166,8 @@ TEST(recovery_rnr__six_means_six_times)
 	recovery_reset(&recovery);
 	for (int i = 0; i < 6; i++) {
 		assert_true(recovery_rnr(&recovery, RNR_CODE, NOW_NS));
-		assert_int_equal(recovery_expire(&recovery, false, NOW_NS + RNR_NS), RECOVERY_RNR_OVER);
+		assert_int_equal(recovery_expire(&recovery, false, NOW_NS + RNR_NS),
+				 RECOVERY_RNR_OVER);
 	}
 	assert_false(recovery_rnr(&recovery, RNR_CODE, NOW_NS));
 }
@@ -244,7 +247,8 @@ TEST(recovery_retransmitted__the_next_one_waits_as_long_as_this_one_took)
 	recovery_retransmit(&recovery, NOW_NS, true);
 	assert_int_equal(recovery.retransmit_ns, NOW_NS + RECOVERY_RETRANSMIT_FACTOR * 30000);
 	/* One that was sent twice tells nothing. */
-	assert_int_equal(recovery_expire(&recovery, false, recovery.retransmit_ns), RECOVERY_RETRANSMIT);
+	assert_int_equal(recovery_expire(&recovery, false, recovery.retransmit_ns),
+			 RECOVERY_RETRANSMIT);
 	recovery_retransmitted(&recovery, NOW_NS + 900000);
 	recovery_retransmit(&recovery, NOW_NS, true);
 	assert_int_equal(recovery.retransmit_ns, NOW_NS + RECOVERY_RETRANSMIT_FACTOR * 30000);
@@ -347,7 +351,8 @@ static void be_told_to_wait(void)
 static void probe_twice(void)
 {
 	recovery_probe(&recovery, LAST, NOW_NS);
-	assert_int_equal(recovery_expire(&recovery, false, recovery.retransmit_ns), RECOVERY_RETRANSMIT);
+	assert_int_equal(recovery_expire(&recovery, false, recovery.retransmit_ns),
+			 RECOVERY_RETRANSMIT);
 }
 
 static void time_out(void)
@@ -418,7 +423,8 @@ TEST(recovery_expire__probes_that_come_too_early_come_later)
 		while (recovery.retransmit_ns < NOW_NS + takes_ns) {
 			const uint64_t probe_ns = recovery.retransmit_ns;
 
-			assert_int_equal(recovery_expire(&recovery, false, probe_ns), RECOVERY_RETRANSMIT);
+			assert_int_equal(recovery_expire(&recovery, false, probe_ns),
+					 RECOVERY_RETRANSMIT);
 			recovery_probe(&recovery, LAST, probe_ns);
 			recovery.retransmit_ns = RECOVERY_NEVER;
 			probes++;
