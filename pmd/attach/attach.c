@@ -62,36 +62,36 @@ static void attach_close_fds(const int *fds)
 struct attached {
 	SLIST_ENTRY(attached) link;
 	pid_t pid; /* a child of fork(2) has a copy of the list, but none of the mappings */
-	struct sockaddr_un address;
+	/* the socket's file, which may have several names */
+	dev_t dev;
+	ino_t ino;
 };
 
 static SLIST_HEAD(, attached) attached_list = SLIST_HEAD_INITIALIZER(attached_list);
 
-static bool attach_holds_nothing(const struct sockaddr_un *address)
-{
-	const struct attached *attached;
-
-	SLIST_FOREACH(attached, &attached_list, link)
-	{
-		if (attached->pid == getpid() &&
-		    strcmp(attached->address.sun_path, address->sun_path) == 0)
-			return false;
-	}
-	return true;
-}
-
-static void attach_note(const struct sockaddr_un *address)
+/* Note that this process attaches at a socket. Return true if it has not attached there before;
+ * false also if this cannot be known or noted. */
+static bool attach_note(const struct sockaddr_un *address)
 {
 	struct attached *attached;
+	struct stat file;
 
-	if (!attach_holds_nothing(address))
-		return;
+	if (stat(address->sun_path, &file) != 0)
+		return false;
+	SLIST_FOREACH(attached, &attached_list, link)
+	{
+		if (attached->pid == getpid() && attached->dev == file.st_dev &&
+		    attached->ino == file.st_ino)
+			return false;
+	}
 	attached = calloc(1, sizeof(*attached));
 	if (!attached)
-		return;
+		return false;
 	attached->pid = getpid();
-	attached->address = *address;
+	attached->dev = file.st_dev;
+	attached->ino = file.st_ino;
 	SLIST_INSERT_HEAD(&attached_list, attached, link);
+	return true;
 }
 
 static int attach_greet(int fd, bool holds_nothing, int report_fd, struct share_message *message,
@@ -142,9 +142,8 @@ int attach_open(const char *path, uint32_t number, int report_fd, struct share_c
 		goto failed;
 	client->socket = rc;
 	own_mark(client->socket);
-	rc = attach_greet(client->socket, attach_holds_nothing(&address), report_fd, welcome, fds);
+	rc = attach_greet(client->socket, attach_note(&address), report_fd, welcome, fds);
 	if (rc == 0) {
-		attach_note(&address);
 		*out = client;
 		return 0;
 	}
@@ -198,6 +197,7 @@ static int attach_memory(struct share_client *client, const struct share_welcome
 	client->buffers = welcome->buffers;
 	client->buffer_bytes = welcome->buffer_bytes;
 	client->buffer_stride = welcome->buffer_stride;
+	client->quota = welcome->quota;
 	client->arena_bytes = attach_arena_bytes(client, fds[SHARE_FD_ARENA]);
 	client->page_bytes = share_ring_offset(SHARE_RINGS);
 	memcpy(client->mac, welcome->mac, sizeof(client->mac));

@@ -74,6 +74,8 @@ struct share_client {
 
 	/* engine's thread or lock */
 	struct share_ring rings[SHARE_RINGS];
+	uint32_t quota;	    /* buffers that the owner lets us hold, at least */
+	uint32_t stock_max; /* empty buffers that are kept */
 	uint32_t stock_count;
 	uint32_t *stock;	/* empty buffers, the one used last on top */
 	uint8_t routes[BLOCKS]; /* by block of queue pair numbers: 1 + the index of its lane;

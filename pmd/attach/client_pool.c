@@ -16,8 +16,11 @@
 
 #include "client.h"
 
-#define POOL_OPS    "uroce_share"
-#define STOCK_HIGH  256 /* empty buffers that are kept */
+#define POOL_OPS  "uroce_share"
+#define STOCK_MAX 256 /* empty buffers that are kept */
+/* The same, as a part of the buffers that the process may hold. As many may wait in the stock ring,
+ * and the rest is for packets that it receives. */
+#define STOCK_PART  3
 #define STOCK_BATCH 64
 
 static void client_return(struct share_client *client, uint32_t n)
@@ -45,8 +48,8 @@ static int pool_enqueue(struct rte_mempool *pool, void *const *objects, unsigned
 	for (unsigned int i = 0; i < n; i++)
 		client_keep(client,
 			    (uint32_t)((const struct rte_mbuf *)objects[i] - client->mbufs));
-	if (client->stock_count > STOCK_HIGH)
-		client_return(client, client->stock_count - STOCK_HIGH / 2);
+	if (client->stock_count > client->stock_max)
+		client_return(client, client->stock_count - client->stock_max / 2);
 	return 0;
 }
 
@@ -167,6 +170,7 @@ int client_make_pool(struct share_client *client)
 
 	if (rc != 0)
 		return rc;
+	client->stock_max = RTE_MIN((uint32_t)STOCK_MAX, client->quota / STOCK_PART);
 	client->stock = malloc(client->buffers * sizeof(client->stock[0]));
 	client->pool = client_new_pool(POOL_OPS, client, client->buffers, client->buffer_bytes);
 	if (client->stock && client->pool)

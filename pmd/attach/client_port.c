@@ -40,6 +40,8 @@ static uint16_t client_tx_burst(void *arg, struct rte_mbuf **mbufs, uint16_t n)
 	uint16_t sent = 0, run, taken;
 	bool to_owner = false;
 
+	if (n == 0)
+		return 0;
 	n = RTE_MIN(n, (uint16_t)BURST_MAX);
 	/* Send one run of packets with the same receiver at a time. */
 	do {

@@ -180,6 +180,7 @@ static void slot_welcome(const struct server *server, uint16_t number,
 	welcome->buffers = server->arena.ledger.buffers;
 	welcome->buffer_bytes = server->arena.ledger.buffer_bytes;
 	welcome->buffer_stride = server->arena.stride;
+	welcome->quota = server->arena.ledger.quotas[number];
 	memcpy(welcome->mac, port->mac, sizeof(welcome->mac));
 	welcome->mac_is_random = port->mac_is_random;
 	welcome->mtu_bytes = port->mtu_bytes;

@@ -96,7 +96,7 @@ static uint16_t impair_return(struct impair_port *impair)
 /* Send the packets that have passed the bad network. */
 static void impair_send_due(struct impair_port *impair, uint64_t now_ns)
 {
-	uint16_t sent;
+	uint16_t ready, sent;
 
 	do {
 		impair->out_count =
@@ -105,8 +105,10 @@ static void impair_send_due(struct impair_port *impair, uint64_t now_ns)
 						   IMPAIR_BURST - impair->out_count, now_ns));
 		if (impair->out_count == 0)
 			return;
-		sent = impair->below->tx_burst(impair->below_arg, impair->out,
-					       impair_return(impair));
+		ready = impair_return(impair);
+		if (ready == 0)
+			return;
+		sent = impair->below->tx_burst(impair->below_arg, impair->out, ready);
 		impair->out_count = (uint16_t)(impair->out_count - sent);
 		memmove(impair->out, impair->out + sent,
 			impair->out_count * sizeof(impair->out[0]));

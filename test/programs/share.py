@@ -220,6 +220,9 @@ class ShareTest:
             if not wait_until(lambda: len(self._owner.status()["slots"]) == CROWD, CROWD_SECONDS):
                 raise CheckFailed("not all programs attach", [str(self._owner.status()), *waiting[-1].story("last")])
             self._many()
+            # These are attached after the others, so they may hold few buffers: a receiver must return what it empties.
+            for verb in ("write", "send"):
+                self._run(PerfTest(f"ib_{verb}_bw", ["-s", "65536"], 1000), "here", "here")
         finally:
             for process in waiting:
                 process.kill()

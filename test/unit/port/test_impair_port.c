@@ -47,6 +47,8 @@ static uint16_t below_rx_burst(void *arg, struct rte_mbuf **mbufs, uint16_t n)
 static uint16_t below_tx_burst(void *arg, struct rte_mbuf **mbufs, uint16_t n)
 {
 	assert_ptr_equal(arg, &below);
+	/* As tx_burst of an attached process needs it. */
+	assert_int_not_equal(n, 0);
 	n = RTE_MIN(n, below.room);
 	memcpy(below.out + below.out_count, mbufs, n * sizeof(mbufs[0]));
 	below.out_count = (uint16_t)(below.out_count + n);
@@ -349,6 +351,35 @@ TEST(impair_prepare__keeps_held_packets_out_of_anothers_buffers)
 	assert_int_equal(port_local_qpn(below.out[0]), 77);
 	assert_memory_equal(rte_pktmbuf_mtod(below.out[0], uint8_t *), frame,
 			    below.out[0]->data_len);
+	end();
+}
+
+/* The owner gives buffers only when it runs: packets that are due wait until then. */
+TEST(impair_tx_burst__sends_nothing_while_the_port_has_no_buffers)
+{
+	struct rte_mbuf *all[MBUFS];
+	unsigned int count;
+
+	memset(&port, 0, sizeof(port));
+	memset(&below, 0, sizeof(below));
+	below.room = MBUFS;
+	port_init(&port, 0);
+	port.pool = pool;
+	port.make_pool = make_store;
+	port.ops = &below_ops;
+	port.ops_arg = &below;
+	assert_int_equal(impair_prepare(&port, "delay=1ms,limit=50"), 0);
+	assert_int_equal(port_open(&port), 0);
+	assert_int_equal(transmit(5), 5);
+	count = rte_mempool_avail_count(pool);
+	assert_int_equal(rte_pktmbuf_alloc_bulk(pool, all, count), 0);
+	usleep(2000);
+	assert_int_equal(receive(), 0);
+	assert_int_equal(below.out_count, 0);
+	rte_pktmbuf_free_bulk(all, count);
+	assert_int_equal(receive(), 0);
+	assert_int_equal(below.out_count, 5);
+	assert_int_equal(rte_mempool_in_use_count(store), 0);
 	end();
 }
 

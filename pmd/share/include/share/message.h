@@ -83,6 +83,7 @@ struct share_welcome {
 	uint32_t buffers;
 	uint32_t buffer_bytes;	/* in use */
 	uint32_t buffer_stride; /* from one buffer to the next */
+	uint32_t quota;		/* buffers that the process may hold now; it may become larger */
 	uint8_t mac[6];
 	bool mac_is_random;
 	uint32_t mtu_bytes;
