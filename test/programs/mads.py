@@ -7,8 +7,9 @@ import struct
 from hostile import HELLO
 
 CLAIM, LISTEN, RELEASE, CHANGE = HELLO + 11, HELLO + 12, HELLO + 13, HELLO + 14
-CLAIM_FROM_END = 40   # offset from the end of a message (message.h)
-QPN_FIRST_AT, ID_VALUE_AT, MAC_AT = 24, 36, 52
+# Offsets in a message, and one from its end. test/unit/share/test_message.c has them, too.
+QPN_FIRST_AT, ID_VALUE_AT, MAC_AT = 24, 36, 56
+CLAIM_FROM_END = 40
 MAPPED = bytes(10) + b"\xff\xff"
 TCP = 0x0106
 REQ, REJ, REP, DREQ, DREP, SIDR_REQ = 0x10, 0x12, 0x13, 0x15, 0x16, 0x17
