@@ -199,25 +199,29 @@ def beside(total):
     build_sanitized(total, "build-tsan", tuple(THREAD_SANITIZED), THREADED_TARGETS)
 
 
-def formatting(total):
-    """Every file is as .clang-format has it. One test; outside a checkout nobody knows which files there are."""
-    title("format")
-    files = subprocess.run(["git", "ls-files", "*.c", "*.h"], capture_output=True, text=True, check=False).stdout.split()
+def judge_files(total, title_text, patterns, command, advice):
+    """Runs a command that reads all files of some kinds. One test; outside a checkout nobody knows which files there
+    are."""
+    title(title_text)
+    files = subprocess.run(["git", "ls-files", *patterns], capture_output=True, text=True, check=False).stdout.split()
     if not files:
-        print("skip  format: this is no checkout of git", flush=True)
+        print(f"skip  {title_text}: this is no checkout of git", flush=True)
         total.add(skipped=1)
         return
-    done = subprocess.run(["clang-format", "--dry-run", "-Werror", *files], capture_output=True, text=True, check=False)
+    done = subprocess.run([*command, *files], capture_output=True, text=True, check=False)
     if done.returncode:
-        print(done.stderr[-10000:])
-        total.fail("format: run clang-format -i on these files")
+        print((done.stdout + done.stderr)[-10000:])
+        total.fail(f"{title_text}: {advice}")
     else:
         total.add(passed=1)
 
 
 def everything(total):
     """Runs all tests."""
-    formatting(total)
+    judge_files(total, "format", ["*.c", "*.h"], ["clang-format", "--dry-run", "-Werror"],
+                "run clang-format -i on these files")
+    # A name that no module has would end a whole group of checks in the middle.
+    judge_files(total, "names in Python", ["*.py"], ["pyflakes3"], "these names are unknown or not used")
     title("unit tests, ABI")
     meson_test(total, "build", "--no-suite", "sim")
     with tempfile.NamedTemporaryFile("r", errors="replace") as log:

@@ -6,6 +6,7 @@ import json
 import os
 import re
 import shutil
+import subprocess
 
 from harness.process import LocalHost, Namespace, ask, start, wait_until
 from harness.report import CheckFailed
