@@ -15,6 +15,7 @@ LATE = os.path.join(os.path.dirname(os.path.abspath(UROCE_RUN)), "..", "test", "
 SECONDS = 60
 END_SECONDS = 20
 START_SECONDS = 30
+POLL_SECONDS = 0.5
 LISTEN_SECONDS = 0.5  # time from the start of the helper threads to a listener
 PERSISTENT_CLIENTS = 50
 ADDRESS_ERROR_SECONDS = 10
@@ -68,24 +69,26 @@ class CmVeth(VethWire):
 
 
 def threads(pid):
-    """Return the name and the state (R, S, ...) of each thread of a process."""
+    """Return the name, the state (R, S, ...) and the seconds of CPU time of each thread of a process."""
     found = []
     with contextlib.suppress(OSError):  # the process has ended
         for task in os.listdir(f"/proc/{pid}/task"):
             with contextlib.suppress(OSError), open(f"/proc/{pid}/task/{task}/stat", encoding="ascii") as file:
                 name, rest = file.read().split("(", 1)[1].rsplit(")", 1)
-                found.append((name, rest.split()[0]))
+                fields = rest.split()
+                found.append((name, fields[0], sum(map(int, fields[11:13])) / os.sysconf("SC_CLK_TCK")))
     return found
 
 
 def has_our_threads(pid):
     """Return True if the program has a device: then it listens soon."""
-    return any(name == "uroce" for name, _ in threads(pid))
+    return any(name == "uroce" for name, _, _ in threads(pid))
 
 
 def waits(pid):
-    """Return True if no thread of the program itself runs or waits for a CPU, so that the program waits for an event."""
-    return all(state == "S" for name, state in threads(pid) if name != "uroce")
+    """Return True if each thread of the program itself sleeps until an event, or polls. A thread that has used so much
+    CPU time polls: nothing else that these programs do before takes as long."""
+    return all(state == "S" or cpu_seconds > POLL_SECONDS for name, state, cpu_seconds in threads(pid) if name != "uroce")
 
 
 def rping_is_late(output):
