@@ -236,8 +236,7 @@ static void link_learn(struct link *link, int32_t vlan, const uint8_t gid[GID_LE
 void link_hear(struct link *link, int32_t vlan, const uint8_t gid[GID_LEN], const uint8_t mac[6],
 	       uint64_t now_ns)
 {
-	if (link->remote || link->ifindex != 0 ||
-	    !rte_is_valid_assigned_ether_addr((const struct rte_ether_addr *)mac) ||
+	if (link->remote || link->ifindex != 0 || !nd_mac_valid(mac) ||
 	    neigh_is_known(&link->neighbours, vlan, gid, now_ns))
 		return;
 	link_learn(link, vlan, gid, mac, now_ns);

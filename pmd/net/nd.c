@@ -68,9 +68,9 @@ static bool nd_parse_options(const uint8_t *options, size_t len, uint8_t kind, s
 	return true;
 }
 
-static bool nd_mac_valid(const uint8_t mac[6])
+bool nd_mac_valid(const uint8_t mac[6])
 {
-	struct rte_ether_addr addr;
+	struct rte_ether_addr addr; /* its members want an even address */
 
 	memcpy(&addr, mac, sizeof(addr));
 	return rte_is_valid_assigned_ether_addr(&addr);

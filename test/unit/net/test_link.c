@@ -189,6 +189,16 @@ TEST(link_hear__takes_no_entry_for_what_is_no_neighbour)
 	assert_memory_equal(&before, &link.neighbours, sizeof(before));
 }
 
+/* A packet's MAC address may lie anywhere: the sanitized build of this test checks the access. */
+TEST(link_hear__takes_a_mac_address_at_an_odd_place)
+{
+	_Alignas(2) uint8_t packet[8] = {0};
+
+	memcpy(packet + 1, peer_mac, 6);
+	link_hear(&link, VLAN_NONE, peer4, packet + 1, 1);
+	assert_true(knows(peer4));
+}
+
 TEST(link_hear__leaves_a_shared_interface_to_the_kernel)
 {
 	link.ifindex = 7;

@@ -18,6 +18,9 @@ struct nd {
 	bool overrides; /* advertisement: it replaces the known address */
 };
 
+/** Return true if this is the address of one host: not a group, and not zero. */
+bool nd_mac_valid(const uint8_t mac[6]);
+
 /** Parse a frame and check it as RFC 4861, 7.1 requires. MT-safe. */
 bool nd_parse(const uint8_t *frame, size_t len, struct nd *nd);
 
