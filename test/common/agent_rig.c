@@ -74,7 +74,8 @@ static int rig_route(void *engine, uint8_t sgid_index, const union ibv_gid *dgid
 	(void)engine;
 	(void)sgid_index;
 	(void)dgid;
-	/* It may ask the kernel, so no call waits for it. */
+	/* The look-up may ask the kernel, so no call waits for it: the engine's lock is not held.
+	 */
 	assert_false(agent_rig.locked);
 	*hop = agent_rig.hop;
 	return agent_rig.route_result;

@@ -18,7 +18,8 @@ struct away {
 	struct mr_touch touch; /* the page that was asked for last */
 };
 
-/* One pager at a time; static, because tests are. */
+/* There is one pager at a time. It is static, because the functions of tests have no argument for
+ * it. */
 static struct away away;
 
 static bool away_look(struct pager *pager, uintptr_t addr, struct mr_touch touch, bool write)

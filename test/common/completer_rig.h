@@ -37,7 +37,8 @@ struct completer_rig {
 	struct ooo_pool *pool; /* the completer's pool, or NULL */
 };
 
-/* One rig at a time; static, because tests are. */
+/* There is one rig at a time. It is static, because the functions of tests have no argument for it.
+ */
 extern struct completer_rig completer_rig;
 /* The names are as short as in other tests; one library holds all their rigs. */
 #define rig completer_rig

@@ -29,7 +29,8 @@ struct responder_rig {
 	struct rq rq;
 };
 
-/* One rig at a time; static, because tests are. */
+/* There is one rig at a time. It is static, because the functions of tests have no argument for it.
+ */
 extern struct responder_rig rig;
 
 /* Functions for cmocka. */

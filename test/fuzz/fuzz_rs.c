@@ -258,7 +258,7 @@ static void progress(void)
 
 static void complete(struct ibv_wc wc)
 {
-	/* Without a receive request the peer waits. */
+	/* The peer waits while no receive request is posted. */
 	if (posted == 0)
 		return;
 	completion = wc;

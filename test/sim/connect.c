@@ -136,7 +136,7 @@ static int fill(struct end *end, enum ibv_qp_state state, struct ibv_qp_attr *at
 	case IBV_QPS_RTR:
 		return fill_rtr(end, attr);
 	case IBV_QPS_RTS:
-		/* From SQD no attribute is needed. */
+		/* The change from SQD needs no attribute. */
 		if (qp_state(end->qp) == IBV_QPS_SQD)
 			return IBV_QP_STATE;
 		mask = fill_rts(end, attr);

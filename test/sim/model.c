@@ -64,7 +64,7 @@ static void apply_atomic(struct flow *flow, struct work *work)
 	memcpy(span_expected(&work->remote), &after, sizeof(after));
 }
 
-/* It may arrive or not, so the old value may stay, and is remembered. */
+/* The message may arrive or not, so the old value may stay. Remember it. */
 static void expect_perhaps(const struct flow *flow, struct work *work, uint8_t *bytes)
 {
 	work->bytes = bytes;

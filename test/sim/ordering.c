@@ -58,7 +58,7 @@ static size_t same(const uint8_t *a, const uint8_t *b, size_t len)
 	return i;
 }
 
-/* Only the message that contains the next byte may have later ones. */
+/* Check the bytes that are visible behind the next byte: only its own message may have some. */
 static void look_ahead(struct watch *watch)
 {
 	const size_t end = (watch->there / MESSAGE_BYTES + 1) * MESSAGE_BYTES;

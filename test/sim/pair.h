@@ -31,7 +31,7 @@ struct pair_attr {
 	void *user;
 };
 
-/* One node. */
+/* A node of the pair. */
 struct node {
 	struct pair *pair;
 	int number;

@@ -234,7 +234,7 @@ static void make_types(const struct sim *sim, struct end *ends, struct rng *rng)
 			ends[i].mtu = IBV_MTU_4096;
 			ends[i].in_group = rng_chance(rng, 300000);
 		}
-		/* It has no queues of its own. */
+		/* An XRC_RECV queue pair has no queues of its own. */
 		if (ends[i].type == IBV_QPT_XRC_RECV) {
 			ends[i].cap = (struct ibv_qp_cap){0};
 			ends[i].host->pools[POOL_XRC].in_use = true;

@@ -289,7 +289,7 @@ static void forget(struct flow *flow)
 	flow->closed = flow->posted;
 	flow->unsignaled = 0;
 	flow->newest = (int32_t)flow->posted - 1;
-	/* It is not known which of its receives were taken. */
+	/* Nobody knows which of its receive requests were used. */
 	if (!flow_reliable(flow)) {
 		flow->receives_posted = flow->received;
 		return;

@@ -40,8 +40,8 @@ struct report {
 	uint64_t programs; /* programs that passed */
 	uint64_t works;
 	uint64_t packets;
-	/* Of a failure: `kind` is the format of its message, by which two failures are of one kind;
-	 * NULL for a crash. */
+	/* These describe a failure. `kind` is the format of its message: two failures with one
+	 * format are of one kind. It is NULL for a crash. */
 	const char *kind;
 	char message[REPORT_MESSAGE_MAX];
 };

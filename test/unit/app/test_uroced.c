@@ -80,7 +80,7 @@ TEST(options_parse__another_application_s_port_is_not_shared)
 	assert_refused(shared, "secondary is set, but only uroce-run can use it");
 	assert_refused("[uroce]\nsecondary = 1\n[port a]\nnetdev = b\n",
 		       "secondary is set, but only uroce-run can use it");
-	/* Nothing is opened: the socket is all that is asked for. */
+	/* --status only needs the socket, and opens nothing else. */
 	assert_int_equal(parse_file(shared, "--status"), OPTIONS_STATUS);
 }
 

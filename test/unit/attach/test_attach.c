@@ -131,7 +131,7 @@ TEST(share_attach__tells_why_it_is_refused)
 	assert_int_equal(attach(&link, &facts), -ENOSPC);
 }
 
-/* It has sent descriptors already. */
+/* An owner of another version has sent its descriptors already. */
 TEST(share_attach__of_another_version_keeps_no_descriptor)
 {
 	const unsigned int before = fds_count();

@@ -187,11 +187,11 @@ TEST(claim__is_one_of_all_processes)
 	assert_int_equal(claim(1, any(PORT + 1)), 0);
 	assert_int_equal(listen_on(1, id), -EINVAL);
 	assert_int_equal(listen_on(0, id), 0);
-	/* It is not another's to give back. */
+	/* A process cannot release the port of another one. */
 	clients[1].ops->release(clients[1].user, id);
 	assert_int_equal(claim(1, any(PORT)), -EADDRINUSE);
 	clients[0].ops->release(clients[0].user, id);
-	/* Both sockets have their turn. */
+	/* The owner serves both sockets. */
 	assert_int_equal(claim(0, any(PORT + 2)), 0);
 	assert_int_equal(claim(1, any(PORT)), 0);
 }

@@ -228,7 +228,7 @@ static void install_later_handler(void)
 static void later_handler_that_goes_on(void)
 {
 	install_later_handler();
-	/* It stands in front, and the fault comes to us through it. */
+	/* The program's handler is in front of ours, and passes the fault on to ours. */
 	if (guarded_copy(NULL, local, 1) != -EFAULT || handled != 1)
 		_exit(1);
 	/* We stand in front again. */
@@ -331,8 +331,8 @@ static void handlers_set_meanwhile(void)
 TEST(guard_install__loses_no_handler)
 {
 	expect_exit(many_handlers, 42);
-	/* Its sigaction is not one step: of two threads that set an action at once, each may be
-	 * told what the other found. */
+	/* The thread sanitizer's sigaction is not atomic: if two threads set an action at once,
+	 * each may get the action that the other one found. */
 	if (!THREAD_SANITIZER)
 		expect_exit(handlers_set_meanwhile, 42);
 }

@@ -207,7 +207,8 @@ TEST(step__timers_in_each_state)
 	}
 }
 
-/* Nothing is left of one that is destroyed in any state once its timers have run. */
+/* A connection that is destroyed, in whatever state, leaves nothing when its timers have expired.
+ */
 TEST(step__destroy_in_each_state)
 {
 	static struct cm_rig rig;

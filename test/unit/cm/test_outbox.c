@@ -49,7 +49,7 @@ TEST(outbox_first__of_an_empty_one)
 	assert_null(outbox_first(&outbox));
 }
 
-/* It grows while its oldest one is somewhere in the middle of the memory. */
+/* The outbox grows while its oldest MAD is somewhere in the middle of the memory. */
 TEST(outbox_push__keeps_the_order_while_it_grows)
 {
 	uint32_t in = 0, out = 0;

@@ -9,7 +9,7 @@
 
 TEST_FIXTURE(cm_fixture_set_up, cm_fixture_tear_down);
 
-/* Nothing moves on it: no state, event or answer. */
+/* Check that a message is ignored: it changes no state, and causes no event and no answer. */
 static void assert_ignored(const struct gsi_address *from, const struct cm_mad *mad)
 {
 	const enum cm_state before = cm_conn_state(rig.conn);

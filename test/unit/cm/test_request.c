@@ -230,7 +230,7 @@ TEST(request__another_with_the_same_id_is_refused)
 	rig_event(&rig, CM_EVENT_REQ);
 }
 
-/* Both sides call at once: two connections, neither of which hears of the other. */
+/* Both sides connect at once. This makes two connections, which do not affect each other. */
 TEST(request__while_we_ask_the_same_peer)
 {
 	const struct cm_accept_attr accept = rig_accept_attr();
@@ -330,7 +330,7 @@ static struct gsi_address address_of(uint32_t i)
 	return from;
 }
 
-/* It sends a REQ of its own. */
+/* Receive the first REQ of peer `i`. */
 static void receive_of(uint32_t i)
 {
 	const struct gsi_address from = address_of(i);
@@ -383,8 +383,8 @@ static void give_up_of(uint32_t i)
 	rig_receive_from(&rig, &from, &rej);
 }
 
-/* It is half-open no more, but still costs memory: it keeps its place until the program has seen
- * it. */
+/* Such a request is not half open any more, but it still uses memory. It keeps its place in the
+ * backlog until the program has read its event. */
 TEST(backlog__request_that_its_peer_has_given_up)
 {
 	struct cm_conn *conn;

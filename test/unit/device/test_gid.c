@@ -69,7 +69,8 @@ TEST(device_sync_gids__changes_only_what_has_changed)
 	assert_int_equal(changes, 1);
 	device_sync_gids(device, first, 3);
 	assert_int_equal(changes, 1);
-	/* One address goes and another takes its place; the order of the list does not matter. */
+	/* One address is removed and another one takes its entry. The order of the list does not
+	 * matter. */
 	device_sync_gids(device, second, 3);
 	assert_int_equal(changes, 2);
 	assert_memory_equal(&device->gids[0].gid, &ipv6_a, sizeof(ipv6_a));

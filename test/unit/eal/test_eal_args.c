@@ -52,7 +52,7 @@ TEST(eal_args_make__only_the_named_device_is_probed)
 	assert_int_equal(count("-a", &next), 1);
 	assert_string_equal(next, "0000:00:04.0,key=value");
 	assert_int_equal(count("--no-pci", &next), 0);
-	/* With hardware, EAL chooses the IOVA mode. */
+	/* EAL chooses the IOVA mode if the device is hardware. */
 	assert_int_equal(count("--iova-mode=va", &next), 0);
 }
 

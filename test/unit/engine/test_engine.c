@@ -484,7 +484,7 @@ TEST(engine_turn__counts_a_frame_without_room_for_its_tag)
 	assert_int_equal(rig_count(COUNTER_rx_vlan_errors), 1);
 }
 
-/* There is not even the one buffer for the copy of a multicast datagram to this host. */
+/* The pool does not even have one buffer for the copy of a multicast datagram to this host. */
 TEST(engine_turn__counts_what_is_lost_for_want_of_a_buffer)
 {
 	static struct rte_mbuf *taken[1 << 16];
@@ -632,7 +632,8 @@ TEST(engine_lock__protects_who_waits_from_being_cancelled)
 
 	assert_true(engine_try(engine));
 	assert_int_equal(pthread_create(&thread, NULL, cancelled_as_it_waits, NULL), 0);
-	/* It waits, for some time before it sleeps, where it could be cancelled. */
+	/* Wait until the thread waits for the engine. It spins for some time before it sleeps, and
+	 * could be cancelled only there. */
 	while (__atomic_load_n(&engine->owner.waiters, __ATOMIC_SEQ_CST) == 0)
 		sched_yield();
 	usleep(50000);
@@ -645,7 +646,7 @@ TEST(engine_lock__protects_who_waits_from_being_cancelled)
 	engine_release(engine);
 }
 
-/* Its next packet may be one into memory that is gone. */
+/* The next packet may be for memory that was unmapped. */
 TEST(engine_turn__unblocks_the_signals_of_faults)
 {
 	sigset_t all, before, now;

@@ -213,7 +213,7 @@ TEST(helper__is_called_for_a_timer_that_ends_before_its_sleep)
 	ops->kick(engine, &qp);
 	assert_int_equal(handover_take_call(engine), CALL_NONE);
 	handover_sleep(engine, 0, false);
-	/* It has seen this timer; the next is earlier. */
+	/* The helper knows this timer. The next timer is earlier. */
 	doze_until(start_ns, start_ns + 20000000);
 	ops->kick(engine, &qp);
 	assert_int_equal(handover_take_call(engine), CALL_NONE);

@@ -181,7 +181,7 @@ static void send_long(int count)
 	client.ops->push(memif);
 }
 
-/* They go, and are counted, and the ring is free for others again. */
+/* Packets that are too long are dropped and counted, and the ring is free for others again. */
 TEST(memif_port__goes_on_after_too_long_ones)
 {
 	open_both(",rsize=6,bsize=8192");

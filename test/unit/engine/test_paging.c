@@ -117,7 +117,7 @@ TEST(paging_came__ends_with_the_engine)
 	meet();
 	await_word();
 	__atomic_store_n(&engine->ended, true, __ATOMIC_SEQ_CST);
-	/* It waits for threads that tell. */
+	/* Destroying the pager waits for threads that report a page. */
 	pager_destroy(engine->device->pager);
 	engine->device->pager = NULL;
 	assert_int_equal(runs(), 0);

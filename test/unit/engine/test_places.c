@@ -61,7 +61,7 @@ TEST(engine_transmit__copies_short_ones)
 	assert_int_equal(places.burst, 5);
 	/* Each was told of while it was made. */
 	assert_int_equal(places.expected, 4);
-	/* With the port full, a long packet waits behind the short ones. */
+	/* While the port is full, a long packet waits behind the short ones. */
 	places.takes = 1;
 	rig_send(&qp, 2);
 	qp_run(&qp, 0, &engine->tx.sink, 2);

@@ -161,7 +161,7 @@ static void print_guid(void)
 	printf("guid %016llx\n", (unsigned long long)the_device()->node_guid_be);
 }
 
-/* Its driver makes up a MAC address at each start. */
+/* The driver of the null port makes a new MAC address at each start. */
 TEST(provider_start__a_null_port_keeps_its_guid)
 {
 	char first[OUTPUT_MAX];
@@ -222,7 +222,7 @@ static void make_client(struct client *client)
 		close(ready[1]);
 		return;
 	}
-	/* It holds the pipe that the test reads until its end. */
+	/* The child has the write end of the pipe, which the test reads until its end. */
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	close(start[1]);
 	REQUIRE(read(start[0], &none, 1) == 0);
@@ -272,7 +272,8 @@ static void leaves_no_trace(void)
 	REQUIRE(count_leaks(&fds) == 0);
 	/* The client knows that it is connected after the server does, which then has what it will
 	 * ever open. */
-	/* Its number stays in use, so that a descriptor made anew gets the number it had. */
+	/* Keep the descriptor's number in use, so that a descriptor that is made again gets its old
+	 * number. */
 	REQUIRE(dup3(client.ready_fd, client.start_fd, O_CLOEXEC) == client.start_fd);
 	REQUIRE(read(client.ready_fd, &ready, 1) == 1);
 	for (int i = 0; i < 10000 && count_leaks(&fds) > 0; i++)

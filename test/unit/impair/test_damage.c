@@ -112,7 +112,7 @@ TEST(damage_mark__sets_ce_and_the_packet_stays_right)
 			assert_int_equal(ecn_of(ipv6), 0);
 			damage_mark(&mbuf, &headers);
 			assert_int_equal(ecn_of(ipv6), 3);
-			/* It checks the checksums as well. */
+			/* frame_is_right checks the checksums as well. */
 			assert_true(frame_is_right(room, mbuf.data_len));
 		}
 	}

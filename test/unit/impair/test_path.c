@@ -196,7 +196,8 @@ TEST(impair_path_put__reorders_by_a_bounded_distance)
 		highest = RTE_MAX(highest, arrived[i]);
 	}
 	assert_in_range(late, PACKETS * 8 / 1000, PACKETS * 12 / 1000);
-	/* It is overtaken by 200 packets in order, and by other late ones between them. */
+	/* A late packet is overtaken by 200 packets that are in order, and by other late ones
+	 * between them. */
 	assert_in_range(furthest, 150, 210);
 	assert_in_range(counts.of[IMPAIR_REORDERED], late, late + 20);
 }

@@ -235,7 +235,7 @@ TEST(advise_follow_later__pages_become_present)
 	mr_deregister(mr);
 }
 
-/* It was there when the parent's thread was at work, which the child has not. */
+/* The advice was being followed by a thread of the parent, which the child does not have. */
 static int follow_in_child(void)
 {
 	struct mr *mr = env_region(ENV_PAGES * env.page, ODP);
@@ -278,7 +278,7 @@ TEST(advise_follow_later__faults_are_nobodys)
 	mr_deregister(mr);
 }
 
-/* Nothing is faulted in behind the back of who has deregistered. */
+/* After a region is deregistered, no page of it is faulted in. */
 TEST(advise_cancel__nothing_happens_after_it)
 {
 	const size_t length = (size_t)64 << 20;

@@ -128,7 +128,7 @@ TEST(dm_write__and_dm_read_stay_inside)
 	assert_int_equal(dm_write(dm, 100, "abcd", 4), 0);
 	assert_int_equal(dm_read(dm, 96, bytes, 12), 0);
 	assert_memory_equal(bytes, "\0\0\0\0abcd\0\0\0\0", 12);
-	/* Nothing to copy needs nowhere to copy. */
+	/* A copy of no bytes needs no memory. */
 	assert_int_equal(dm_write(dm, 0, NULL, 0), 0);
 	assert_int_equal(dm_read(dm, 0, NULL, 0), 0);
 }

@@ -31,7 +31,7 @@ static struct {
 	unsigned int ended;
 } buffer;
 
-/* With large-file support, the linker sees these names. */
+/* The linker sees these names if large-file support is on. */
 int __real_fstatfs64(int fd, struct statfs *fs);
 int __wrap_fstatfs64(int fd, struct statfs *fs);
 int __real_ioctl(int fd, unsigned long request, ...);

@@ -115,7 +115,7 @@ TEST(huge_check__of_nothing_promises_nothing)
 	expect(NULL, 0, 0);
 }
 
-/* Without descriptors the check cannot tell, so the error is not EINVAL. */
+/* The check needs a descriptor. Without one it cannot tell, so the error is not EINVAL. */
 TEST(huge_check__without_descriptors_is_enomem)
 {
 	struct rlimit limit;

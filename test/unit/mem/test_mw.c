@@ -102,7 +102,7 @@ TEST(mw_bind__shows_its_part_and_no_more)
 				 MR_OUT_OF_RANGE);
 		assert_int_equal(reach(QPN, binding.rkey, binding.addr, 8, REMOTE_ATOMIC),
 				 MR_NO_ACCESS);
-		/* It is for peers. */
+		/* The key of a window is for peers only. */
 		assert_int_equal(mr_resolve(env.pd, binding.rkey, binding.addr, 1, 0, &addr),
 				 MR_BAD_KEY);
 		assert_int_equal(mr_resolve_remote(env.other_pd, QPN, binding.rkey, binding.addr, 1,
@@ -334,7 +334,7 @@ TEST(mw_unbind_all__of_one_queue_pair)
 	assert_int_equal(reach(QPN, mws[0]->view.key, mr->iova + 100, 1, REMOTE_READ),
 			 MR_NO_ACCESS);
 	assert_int_equal(other_mr->windows, 2);
-	/* It may be bound anew, by another queue pair. */
+	/* The window may be bound again, by another queue pair. */
 	binding = binding_of(mws[2], mr);
 	assert_int_equal(mw_bind(env.pd, QPN + 1, &bound_by_other, &binding), 0);
 	for (size_t i = 0; i < 3; i++)

@@ -303,7 +303,7 @@ TEST(pager_destroy__waits_for_who_tells)
 	pager_destroy(pager);
 	pager = NULL;
 	assert_int_equal(__atomic_load_n(&told, __ATOMIC_SEQ_CST), 1);
-	/* Its thread ends. */
+	/* Let the pager's thread end. */
 	usleep(20000);
 }
 

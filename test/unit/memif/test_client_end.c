@@ -602,7 +602,7 @@ TEST(memif_client_take_back__leaves_the_server_no_pages)
 	assert_int_equal(fcntl(kept, F_ADD_SEALS, F_SEAL_FUTURE_WRITE), -1);
 	assert_int_equal(ftruncate(kept, 2 * bytes), -1);
 	memif_client_take_back(&ends->client);
-	/* Another thread takes them. */
+	/* Another thread releases the pages. */
 	for (int i = 0; i < PATIENCE_MS && file.st_blocks > 0; i++) {
 		usleep(1000);
 		assert_int_equal(fstat(kept, &file), 0);
@@ -643,7 +643,7 @@ TEST(memif_client_fini__leaves_the_server_what_it_was_sent)
 	assert_int_equal(memif_end_send(&ends->client.end, packet, sizeof(packet)), 0);
 	memif_end_push(&ends->client.end);
 	memif_client_fini(&ends->client);
-	/* Another thread would have taken it by now. */
+	/* Another thread would have released the buffer by now. */
 	usleep(100000);
 	assert_int_equal(peer_receives(ends, room), sizeof(packet));
 	expect_bytes(room, 7, sizeof(packet));

@@ -199,7 +199,7 @@ TEST(memif_server_receive__takes_the_last_bytes)
 	assert_int_equal(memif_server_receive(&client->server, room, sizeof(room)), 20);
 }
 
-/* Its own indices are never read back. */
+/* The server never reads its own indices back from shared memory. */
 TEST(memif_server_receive__does_not_believe_tail)
 {
 	struct client *client = *state;
@@ -228,7 +228,7 @@ TEST(memif_end_send__copies)
 
 		assert_int_equal(memif_end_send(&client->server.end, packet, sizeof(packet)), 0);
 		assert_int_equal(client->to_client->tail, i);
-		/* It polls. */
+		/* The other end polls, so it needs no notification. */
 		assert_false(memif_end_push(&client->server.end));
 		assert_int_equal(client->to_client->tail, i + 1);
 		assert_int_equal(at->length, sizeof(packet));

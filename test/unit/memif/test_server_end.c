@@ -286,7 +286,8 @@ TEST(memif_server_take__wants_an_eventfd)
 	refuse_ring(client, &ring, -1);
 	refuse_ring(client, &ring, pipes[1]);
 	refuse_ring(client, &ring, client->memory_fd);
-	/* It needs none of the other ring, but takes nothing else for it, either. */
+	/* The server does not need the eventfd of the other ring, but refuses any other kind of
+	 * descriptor for it. */
 	refuse_ring(client, &other, pipes[1]);
 	close(pipes[0]);
 	close(pipes[1]);

@@ -179,7 +179,7 @@ TEST(asked__by_an_old_router_answers_in_its_form)
 	groups_asked(&groups, VLAN_NONE, &old, now_ns);
 	assert_int_equal(reports_until(now_ns + 2 * S), 1);
 	assert_int_equal(type4(), 0x16);
-	/* It counts for the family, and not for ever. */
+	/* The old router counts for its address family only, and not for ever. */
 	assert_int_equal(groups_join(&groups, VLAN_NONE, 0, group6, now_ns), 0);
 	assert_true(groups_report(&groups, now_ns, mac, &own, frame) > 0);
 	assert_int_equal(type6(), 143);
@@ -311,7 +311,7 @@ TEST(follow__networks_that_come_later)
 		assert_true(kernel_has_in_vlan());
 		groups_follow(&groups, &now, now_ns);
 		assert_int_equal(groups.memberships, 2);
-		/* It goes, and comes again as another interface. */
+		/* The interface is removed, and made again under the same name. */
 		assert_true(netns_run("ip link del later"));
 		groups_follow(&groups, &before, now_ns);
 	}

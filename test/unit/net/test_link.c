@@ -169,7 +169,7 @@ TEST(link_hear__learns_who_asks_for_a_connection)
 	link_hear(&link, VLAN_NONE, peer4, peer_mac, 1);
 	assert_true(knows(peer4));
 	assert_memory_equal(mac, peer_mac, 6);
-	/* What is known is not replaced by an unauthenticated message. */
+	/* A connection message, which is not authenticated, does not replace a known neighbour. */
 	link_hear(&link, VLAN_NONE, peer4, other_mac, 2);
 	assert_true(knows(peer4));
 	assert_memory_equal(mac, peer_mac, 6);

@@ -266,7 +266,7 @@ TEST(parse__mld_that_is_malformed_or_no_query)
 	}
 	frame[ETHER + 48 + 6] ^= 1;
 	assert_false(membership_parse(frame, len, &query));
-	/* Only a neighbour may ask. */
+	/* Only a query of a neighbour (hop limit 1) is answered. */
 	mld_query(1000, none, false);
 	frame[ETHER + 8] = 0x20;
 	assert_false(membership_parse(frame, len, &query));

@@ -176,7 +176,7 @@ TEST(arbiter_route__brings_a_repeated_request_to_the_same)
 	assert_given(mad, 0);
 	serve(1, CM_PS_TCP, NULL);
 	assert_given(mad, 0);
-	/* Another request of this peer's, with the same id. */
+	/* This is another request of this peer, with the same id. */
 	mad.tid++;
 	assert_given(mad, 1);
 	assert_given(mad, 1);
@@ -248,7 +248,7 @@ TEST(arbiter_end__frees_ports_at_once)
 	assert_int_equal(arbiter_claim(arbiter, 1, &claim, &id), -EADDRINUSE);
 	arbiter_end(arbiter, 0, NOW);
 	assert_int_equal(arbiter_claim(arbiter, 1, &claim, &id), 0);
-	/* It is over for whoever still asks in its name. */
+	/* Calls in the name of the ended process fail. */
 	claim.port++;
 	assert_int_equal(arbiter_claim(arbiter, 0, &claim, &id), -EINVAL);
 	arbiter_end(arbiter, 0, NOW);
@@ -368,7 +368,8 @@ TEST(arbiter_route__brings_a_stale_request_to_who_has_the_connection)
 	serve(1, CM_PS_TCP, NULL);
 	again.tid++;
 	assert_given(again, 0);
-	/* It goes there when it comes again, too; the next one is for who listens. */
+	/* A repetition of the request also goes to that process. The next request goes to the
+	 * process that listens. */
 	assert_given(again, 0);
 	again.local_id++;
 	assert_given(again, 1);

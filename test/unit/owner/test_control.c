@@ -145,7 +145,7 @@ TEST(control_event__limits_a_users_groups_by_networks)
 		count++;
 	assert_int_equal(count, MEMBERSHIPS / NETWORKS);
 	assert_int_equal(join(slot, count), -ENOMEM);
-	/* It is in that one already. */
+	/* The process is a member of that group already. */
 	assert_int_equal(join(slot, 0), 0);
 }
 
@@ -190,7 +190,7 @@ TEST(pause_charge_slot__pauses_a_client_that_used_its_part)
 	assert_int_equal(server.paused, 0);
 }
 
-/* It asks, and is killed before it is answered: that breaks no rule. */
+/* A process asks, and is killed before it is answered. That breaks no rule. */
 TEST(control_event__of_one_that_has_gone_is_no_refusal)
 {
 	const struct share_message message = {.type = SHARE_STATUS, .version = SHARE_VERSION};
@@ -279,7 +279,7 @@ TEST(listen_accept__tells_who_is_turned_away)
 	assert_int_equal(getsockname(fd, (struct sockaddr *)&address, &len), 0);
 	own = socket(AF_UNIX, SOCK_SEQPACKET, 0);
 	assert_int_equal(connect(own, (struct sockaddr *)&address, len), 0);
-	/* It is faster than the owner. */
+	/* The process sends faster than the owner reads. */
 	assert_int_equal(message_send(own, &message, NULL, 0), 0);
 	before = take_all_descriptors();
 	assert_int_equal(listen_accept(&server, &server.newcomers.trusted), -EMFILE);

@@ -101,7 +101,7 @@ static void turn_until_free(uint16_t n)
 	}
 }
 
-/* Nothing is taken at once: that is for the turns, which take from it as from others. */
+/* slot_hang_up takes no packets itself. The next turns take them, as from other slots. */
 TEST(slot_hang_up__has_turns_take_what_was_sent)
 {
 	send_by(0, false, 1, MANY);

@@ -213,7 +213,8 @@ TEST(lanes_end__sets_aside_what_is_lent_until_it_is_given_back)
 	assert_int_equal(lane_take(&rx, packets, 2, &first), 2);
 	lane_done(&rx, first);
 	lane_give_back(&rx);
-	/* Of the four buffers, the receiver has returned one and reads another; two wait. */
+	/* There are four buffers: the receiver has returned one and reads another one, and two
+	 * wait. */
 	assert_int_equal(end(rig, 0), 1);
 	assert_int_equal(rig->pages[1].lanes[0], 0);
 	assert_int_equal(rig->server.arena.ledger.aside, 3);

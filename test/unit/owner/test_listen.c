@@ -77,7 +77,7 @@ static void *run_open(void *result)
 	return NULL;
 }
 
-/* Another owner starts at the same moment. */
+/* Another owner starts at the same moment, and does not listen yet. */
 TEST(listen_open__waits_for_one_that_starts)
 {
 	const int lock = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);

@@ -226,7 +226,7 @@ static void send_on(uint16_t from, struct cm_mad mad)
 	struct wish wish = from_peer;
 
 	wish.from_us = true;
-	/* They trust each other. */
+	/* Processes that trust each other send without an ICRC. */
 	wish.unsealed = true;
 	assert_true(forward_send_on(&server, from, packet(&wish, &mad)));
 }
@@ -462,7 +462,7 @@ TEST(mads_farewell__tells_a_process_of_ours)
 	assert_int_equal(mad.message, CM_DREQ);
 	assert_int_equal(mad.local_id, ids[0]);
 	assert_int_equal(mad.remote_id, ids[1]);
-	/* Its answer ends that. */
+	/* The peer's answer ends the repetitions. */
 	send_on(1, mad_of(CM_DREP, ids[1], ids[0]));
 	assert_int_equal(arbiter_due_ns(server.gsi.arbiter), UINT64_MAX);
 }

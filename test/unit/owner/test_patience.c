@@ -66,7 +66,7 @@ TEST(patience_earn__enough_packets_make_it_whole)
 	uint64_t now = START;
 
 	assert_true(patience_waits(&patience, now));
-	/* It slept for much longer. */
+	/* The process has slept for much longer. */
 	now += 1000 * PATIENCE_NS;
 	assert_false(patience_waits(&patience, now));
 	for (uint64_t taken = 0; taken < PATIENCE_NS / PATIENCE_EARNED_NS; taken++)

@@ -31,7 +31,7 @@ static int group_teardown(TEST_STATE)
 
 TEST_GROUP(group_setup, group_teardown);
 
-/* Nothing has been made: the application may try again. */
+/* A failed call has created nothing, so the application may try again. */
 TEST(uroce_primary_create__of_bad_addresses_may_be_called_again)
 {
 	struct uroce_primary_config config = {.tx_queue = UROCE_NO_QUEUE, .ips = "10.0.0.1/99"};

@@ -87,7 +87,7 @@ TEST(repeats_find__forgets)
 	assert_non_null(repeats_last(repeats, &one));
 }
 
-/* However many come: the memory has its size, and the newest ones are in it. */
+/* A flood does not make the table larger, and the newest requests are in it. */
 TEST(repeats_note__keeps_the_newest_of_a_flood)
 {
 	uint32_t known = 0;

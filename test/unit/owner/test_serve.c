@@ -66,7 +66,7 @@ TEST(serve_destroy__leaves_nothing_open)
 	struct server *server = create();
 	const int gone = attach(server, false), there = attach(server, false);
 
-	/* One breaks a rule, and its process goes on. */
+	/* The process of the first slot breaks a rule, and goes on running. */
 	slot_condemn(server, 0);
 	serve_destroy(server);
 	close(gone);

@@ -206,7 +206,7 @@ TEST(slot_begin__gives_full_shares_to_those_that_came_first)
 		assert_int_equal(last, i);
 		assert_int_equal(server.slots.all[i].has_full_share, i < SERVER_FULL_SHARES);
 	}
-	/* One of the others has the share of a process that ends. */
+	/* The full share of a process that ends goes to one of the others. */
 	slot_end(&server, 5);
 	assert_int_equal(server.slots.full_shares, SERVER_FULL_SHARES);
 	assert_false(server.slots.all[5].has_full_share);
@@ -295,7 +295,7 @@ static bool is_not_up(void *arg, bool connected)
 	return false;
 }
 
-/* Its process did nothing wrong. */
+/* The processes of a port that has gone did nothing wrong. */
 TEST(uplink_check__ends_slots_of_a_port_that_has_gone)
 {
 	static const struct port_ops gone = {

@@ -293,7 +293,7 @@ TEST(spaces_claim__limits_a_user)
 	assert_int_equal(count, SPACES_USER_MAX);
 	assert_int_equal(bound_as(2, ALICE, any(0, 0)), -ENOSPC);
 	assert_int_equal(bound_as(3, BOB, any(0, 0)), 0);
-	/* Its processes end, and it may have some again. */
+	/* When the user's processes have ended, the user may have ports again. */
 	spaces_end(spaces, 0);
 	assert_int_equal(bound_as(2, ALICE, any(0, 0)), 0);
 }

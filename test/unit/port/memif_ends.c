@@ -79,7 +79,8 @@ void ends_expect_traffic(struct port *a, struct port *b)
 		memset(ends[i]->ops->place(ends[i]->ops_arg, 64), i, 64);
 		ends[i]->ops->placed(ends[i]->ops_arg, 64);
 		ends[i]->ops->push(ends[i]->ops_arg);
-		/* It wakes who has asked for that, once, and the rest is seen by looking. */
+		/* A packet wakes an end that is armed, once. Later packets are seen when the end
+		 * looks. */
 		assert_int_equal(poll(&wake, 1, 0), 1);
 		assert_true(port_arm(ends[!i]));
 		assert_int_equal(poll(&wake, 1, 0), 0);

@@ -154,8 +154,8 @@ TEST(dma_unmap__waits_for_what_the_port_holds)
 	remove_region(busy);
 	assert_int_equal(unmaps, 0);
 	assert_null(dma_find(&dma, memory, 1));
-	/* Its addresses are nobody else's meanwhile, also when they are used again from the begin.
-	 */
+	/* Nobody else gets its addresses meanwhile, even if the allocation of addresses starts
+	 * over. */
 	dma.next_iova = iova;
 	other = dma_map(&dma, memory, 4096);
 	assert_true(other->iova >= iova + 4096);

@@ -126,7 +126,7 @@ TEST(plan_make__makes_longer_buffers_where_it_cannot_scatter)
 	assert_true(plan.mbuf_bytes >= 9000 + 26);
 }
 
-/* Such hardware fills only 4096 of a buffer's 4352 bytes. */
+/* Hardware whose buffers are powers of two fills only 4096 of 4352 bytes. */
 TEST(plan_make__scatters_what_a_power_of_two_does_not_hold)
 {
 	wish.mtu_bytes = 4200;

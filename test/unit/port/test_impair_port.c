@@ -47,7 +47,7 @@ static uint16_t below_rx_burst(void *arg, struct rte_mbuf **mbufs, uint16_t n)
 static uint16_t below_tx_burst(void *arg, struct rte_mbuf **mbufs, uint16_t n)
 {
 	assert_ptr_equal(arg, &below);
-	/* As tx_burst of an attached process needs it. */
+	/* tx_burst of an attached process needs at least one packet. */
 	assert_int_not_equal(n, 0);
 	n = RTE_MIN(n, below.room);
 	memcpy(below.out + below.out_count, mbufs, n * sizeof(mbufs[0]));

@@ -64,7 +64,7 @@ TEST(interface_lost__interface_is_removed)
 	assert_false(port_lost(&port));
 	assert_true(netns_run("ip link del gone"));
 	assert_true(port_lost(&port));
-	/* Another one with its name is another one. */
+	/* A new interface with the same name is not the same interface. */
 	assert_true(
 		netns_run("ip link add gone type veth peer name gonepeer && ip link set gone up"));
 	assert_true(port_lost(&port));

@@ -50,7 +50,7 @@ TEST(local_port__is_up_and_never_wakes_its_owner)
 	port_destroy(&port);
 }
 
-/* What follows the open may fail. */
+/* A step after port_open may fail. */
 TEST(local_port__leaves_no_descriptor)
 {
 	unsigned int before;

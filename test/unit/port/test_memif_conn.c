@@ -250,7 +250,8 @@ TEST(memif_prepare_caller__goes_by_what_its_caller_says)
 	port_conn_run(&port);
 	assert_int_equal(recv(known.fd, &message, sizeof(message), MSG_DONTWAIT), sizeof(message));
 	assert_int_equal(message.type, MEMIF_INIT);
-	/* It calls again when the connection has ended, and no more when the server has. */
+	/* The port calls the owner again when the connection has ended, but not when the server has
+	 * ended. */
 	shutdown(known.fd, SHUT_RDWR);
 	port_conn_run(&port);
 	port_conn_run(&port);

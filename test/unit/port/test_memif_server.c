@@ -107,7 +107,7 @@ TEST(memif_conn_look__keeps_others_away)
 	ends_run(&other, &server);
 	assert_false(port_connected(&other));
 	ends_expect_traffic(&server, &client);
-	/* Its turn comes. */
+	/* When the first client has gone, the server accepts the second one. */
 	ends_close(&client);
 	ends_run(&other, &server);
 	ends_expect_traffic(&server, &other);
@@ -314,7 +314,7 @@ TEST(memif_conn_look__says_that_memory_is_not_sealed)
 	close(fd);
 	fd = ends_connect();
 	port_conn_run(&server);
-	/* Nothing is wrong with who only asks whether there is a server. */
+	/* A client that connects only to see if there is a server is no reason to complain. */
 	close(fd);
 	port_conn_run(&server);
 	assert_int_equal(memif_of(&server)->complaints, 1u << MEMIF_UNSEALED);

@@ -72,7 +72,7 @@ TEST(port_close__is_the_kind_s_own)
 	port_close(&own);
 	assert_int_equal(closes, 1);
 	assert_false(port_connected(&own));
-	/* Its argument is the test's: nothing is freed. */
+	/* The argument of this table belongs to the test, so nothing is freed. */
 	port_destroy(&own);
 	assert_null(own.ops);
 }

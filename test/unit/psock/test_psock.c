@@ -296,7 +296,8 @@ TEST(psock_rx_burst__keeps_what_a_burst_has_no_room_for)
 	receive_frames(&kinds[0], 14, 3);
 }
 
-/* Over IPv4, one packet's ICRC tells how the identifications count; IPv6 has none. */
+/* Over IPv4, the ICRC of one packet shows how the identifications count. IPv6 has no
+ * identifications. */
 TEST(psock_rx_burst__says_what_it_has_verified)
 {
 	struct rte_mbuf *mbufs[MAX];

@@ -324,7 +324,7 @@ TEST(attr_check_values__each_has_its_range)
 	/* The mask of 24 bits is the application's to forget, as everywhere. */
 	assert_int_equal(VALUE(IBV_QP_RQ_PSN, rq_psn, UINT32_MAX), 0);
 	assert_int_equal(VALUE(IBV_QP_SQ_PSN, sq_psn, UINT32_MAX), 0);
-	/* There is no second path. */
+	/* Alternate paths are not supported. */
 	assert_int_equal(VALUE(IBV_QP_ALT_PATH, alt_port_num, 1), -EINVAL);
 }
 

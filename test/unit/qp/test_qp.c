@@ -226,7 +226,7 @@ TEST(qp_retire__and_reset_unbind_windows)
 	region_tear_down(&region);
 }
 
-/* It would serve the queue pair that has bound it, which gets no requests. */
+/* Such a window would be valid only on the queue pair that has bound it, which gets no requests. */
 TEST(qp_run__xrc_binds_no_window_of_type_2)
 {
 	struct region region;
@@ -349,7 +349,7 @@ TEST(qp_query__psns_of_datagrams_go_on)
 			0);
 		attr.qp_state = IBV_QPS_RTR;
 		assert_int_equal(qp_modify(A->qp, &attr, IBV_QP_STATE, NULL), 0);
-		/* Nothing of before the reset is told. */
+		/* Values from before the reset are not reported. */
 		assert_int_equal(queried_sq_psn(A), 0);
 		attr.qp_state = IBV_QPS_RTS;
 		assert_int_equal(qp_modify(A->qp, &attr, IBV_QP_STATE | IBV_QP_SQ_PSN, NULL), 0);

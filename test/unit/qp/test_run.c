@@ -212,7 +212,7 @@ TEST(qp_run__paced_to_its_rate)
 	assert_int_equal(end_send(A, 1, IBV_WR_RDMA_WRITE, 0, 7 * MTU, 0), 0);
 	assert_int_equal(end_send(A, 2, IBV_WR_RDMA_WRITE, 0, MTU, 0), 0);
 	rig_run();
-	/* Nothing is in the air: no timer but the pacer's. */
+	/* No packet is in flight, so only the pacer's timer runs. */
 	for (int i = 0; i < 6; i++) {
 		end_idle(A);
 		end_time_out(A);

@@ -129,6 +129,6 @@ TEST(qp_receive__answers_are_taken_from_rts_on)
 	memcpy(packet.sgid, B->gid, 16);
 	qp_receive(A->qp, &packet, rig.now_ns);
 	assert_int_equal(rig_counter(COUNTER_rx_qp_state), 1);
-	/* It is not the peer's first request. */
+	/* This is not the first request of the peer. */
 	assert_int_equal(A->events, 0);
 }

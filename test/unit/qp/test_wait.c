@@ -71,7 +71,7 @@ static void connect_without_timers(void)
 	rig_connect();
 }
 
-/* Nothing moves by itself. */
+/* Check that nothing happens without a new event. */
 static void expect_stillness(void)
 {
 	rig_run();

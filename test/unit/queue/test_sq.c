@@ -86,7 +86,7 @@ TEST(sq_post__opcodes_are_those_of_the_queue_pairs_type)
 		{IBV_WR_LOCAL_INV, true, true, false},
 		{IBV_WR_BIND_MW, true, true, false},
 		{IBV_WR_ATOMIC_WRITE, true, false, false},
-		/* It needs words that a work request has no place for. */
+		/* These opcodes need values for which ibv_send_wr has no member. */
 		{(enum ibv_wr_opcode)LATER_WR_FLUSH, false, false, false},
 		{IBV_WR_TSO, false, false, false},
 		{IBV_WR_DRIVER1, false, false, false},

@@ -57,7 +57,7 @@ static void sge(uint32_t length)
 	sq_build_sge_list(&sq, 1, &one);
 }
 
-/* Nothing of the list is there, and the queue serves the next who posts. */
+/* Check that no request of the list was posted, and that the queue accepts the next list. */
 static void expect_refused(int error)
 {
 	const uint32_t prod = sq_prod(&sq);
@@ -284,7 +284,7 @@ TEST(atomic_write__has_its_data_and_takes_no_other)
 	expect_refused(EINVAL);
 }
 
-/* Until it is known that the list will be posted, the window keeps its key. */
+/* The window keeps its key until the list is posted, because the list may be aborted. */
 TEST(bind__takes_the_lowest_byte_of_the_key)
 {
 	const struct ibv_mw_bind_info info = {.length = 0};

@@ -323,7 +323,7 @@ TEST(rdma_resolve_route__address_has_gone)
 	assert_ptr_equal(event->id, id);
 	assert_int_equal(event->status, -EADDRNOTAVAIL);
 	rdma_ack_cm_event(event);
-	/* It may be tried again. */
+	/* The route may be resolved again. */
 	call_device(give_all);
 	assert_int_equal(rdma_resolve_route(id, 1000), 0);
 	assert_ptr_equal(rig_expect(RDMA_CM_EVENT_ROUTE_RESOLVED), id);

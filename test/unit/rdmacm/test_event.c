@@ -180,7 +180,8 @@ TEST(rdma_get_cm_event__thread_is_cancelled_within)
 	struct rdma_event_channel *channel;
 	pthread_t thread;
 
-	/* It does not know the stack of a thread that is cancelled in a system call. */
+	/* The address sanitizer does not know the stack of a thread that is cancelled in a system
+	 * call. */
 	if (ADDRESS_SANITIZER)
 		skip();
 	channel = rdma_create_event_channel();

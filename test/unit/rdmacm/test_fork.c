@@ -117,7 +117,7 @@ TEST(fork__lock_of_the_ports_is_free_in_the_child)
 	struct rdma_cm_id *id;
 	pthread_t thread;
 
-	/* It asks a child for what the parent's threads had. */
+	/* The leak checker reports in a child what the parent's threads had. */
 	if (ADDRESS_SANITIZER)
 		skip();
 	id = rig_create(RDMA_PS_TCP);

@@ -82,7 +82,7 @@ TEST(rdma_resolve_addr__silent_peer_is_a_time_out)
 	event = rig_event_of(rig_channel, RDMA_CM_EVENT_ADDR_ERROR);
 	assert_int_equal(event->status, -ETIMEDOUT);
 	rdma_ack_cm_event(event);
-	/* It may be tried again. */
+	/* The address may be resolved again. */
 	rig.silent = false;
 	assert_int_equal(rdma_resolve_addr(id, NULL, rig_ipv4(1, RIG_PORT), 1000), 0);
 	rig_expect(RDMA_CM_EVENT_ADDR_RESOLVED);

@@ -120,7 +120,7 @@ TEST(rs_dest_learn__special_queue_pairs_are_no_peers)
 	dest->ah = NULL;
 }
 
-/* However often the forger sends. */
+/* The result does not depend on how often the forger sends. */
 TEST(rs_dest_learn__a_forged_number_replaces_none)
 {
 	struct rs_dest *dest = resolved_dest();

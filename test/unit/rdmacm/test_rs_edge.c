@@ -247,7 +247,7 @@ static void *receive(void *arg)
 	return arg;
 }
 
-/* Its number may be used again, while the thread still returns from its call. */
+/* The descriptor's number may be used again while the other thread still returns from its call. */
 TEST(rclose__ends_the_calls_of_other_threads)
 {
 	const struct linger linger = {.l_onoff = 1};
@@ -256,7 +256,7 @@ TEST(rclose__ends_the_calls_of_other_threads)
 	pthread_t threads[8];
 	bool sleeps = false;
 
-	/* Nothing else gives the threads the time to return. */
+	/* Without SO_LINGER rclose would wait, and so give the threads the time to return. */
 	assert_int_equal(rsetsockopt(client, SOL_SOCKET, SO_LINGER, &linger, sizeof(linger)), 0);
 	for (int i = 0; i < 8; i++)
 		assert_int_equal(pthread_create(&threads[i], NULL, receive, &client), 0);

@@ -205,7 +205,7 @@ static void expect_error(int error)
 
 	assert_int_equal(rrecv(victim, &byte, 1, 0), -1);
 	assert_int_equal(errno, error);
-	/* It is told once, and then the stream has ended. */
+	/* The error is reported once. After that the stream is at its end. */
 	assert_int_equal(rrecv(victim, &byte, 1, 0), 0);
 }
 

@@ -126,8 +126,9 @@ static void send_both_ways(void)
 	assert_memory_equal(sent, back, LONG);
 }
 
-/* One thread sends on an rsocket while another one receives, in both directions. Once the receiver
- * took the event that the sender waited for, which then slept for ever: in one of thirty rounds. */
+/* One thread sends on an rsocket while another one receives, in both directions. In an earlier
+ * version the receiver sometimes took the event for which the sender waited (in one of thirty
+ * rounds), and the sender slept for ever. */
 TEST(rsend__long_both_ways_by_threads)
 {
 	for (int i = 0; i < ROUNDS; i++)
@@ -338,7 +339,7 @@ TEST(raccept__tells_the_peer)
 	assert_int_equal(rclose(child), 0);
 }
 
-/* However busy the service's thread is. */
+/* The port is freed even if the service's thread is busy. */
 TEST(rclose__frees_a_listeners_port)
 {
 	struct sockaddr_in at = loopback();

@@ -50,7 +50,7 @@ TEST(rdma_create_srq__wrong_calls)
 	rdma_destroy_id(id);
 }
 
-/* Its completion queue is the id's, and goes with the last that uses it. */
+/* The completion queue is the id's, and is destroyed with the last object that uses it. */
 TEST(rdma_create_srq__xrc_outlives_the_queue_pair)
 {
 	struct ibv_qp_init_attr_ex qp_attr = {.qp_type = IBV_QPT_XRC_RECV};

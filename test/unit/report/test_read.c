@@ -65,7 +65,7 @@ TEST(report_read__nothing_whole)
 
 	assert_int_equal(report_read(report, &view), -EAGAIN);
 	report_begin(report);
-	/* Its writer was killed here. */
+	/* The writer was killed at this point. */
 	assert_int_equal(report_read(report, &view), -EAGAIN);
 	assert_null(view.records);
 }
@@ -212,7 +212,8 @@ TEST(report_set_collect__knows_who_answers)
 	report_end(report);
 	assert_int_equal(report_set_add(&set, 10, 0, mapped), 0);
 	assert_int_equal(report_set_add(&set, 9, 0, second), 0);
-	/* One process has never written; the other had, but no longer answers. */
+	/* One process has never written a report. The other one has written one, but does not
+	 * answer any more. */
 	assert_int_equal(report_set_collect(&set, 2, &views), 0);
 	assert_int_equal(views.count, 1);
 	assert_int_equal(views.list[0].pid, 10);

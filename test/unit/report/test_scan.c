@@ -47,7 +47,7 @@ TEST(report_scan__finds_a_process_once)
 	assert_int_equal(found(getpid()), 1);
 	child = fork();
 	if (child == 0) {
-		/* It has the parent's descriptor, and nothing of its own. */
+		/* The child only has the parent's descriptor, and no report of its own. */
 		pause();
 		_exit(0);
 	}

@@ -238,7 +238,7 @@ TEST(lane_take__goes_on_where_indices_begin_anew)
 	ends_fini(&ends);
 }
 
-/* Its buffer is the sender's at once, and the packet beside the word. */
+/* The sender keeps the buffer of a short packet: the packet is copied next to its word. */
 TEST(lane_put__copies_what_is_short)
 {
 	uint8_t frame[LANE_SHORT_BYTES];
@@ -324,7 +324,7 @@ TEST(lane_put__comes_behind_what_was_placed)
 	assert_int_equal(lane_frame(&ends.rx, first + 1)[0], 21);
 	assert_int_equal(packets[2].buffer, 5);
 	assert_int_equal(ends.tx.lent, 1);
-	/* None of them is shown again. */
+	/* Packets that were shown are not shown again. */
 	lane_show(&ends.tx);
 	assert_int_equal(lane_take(&ends.rx, packets, 4, &first), 0);
 	ends_fini(&ends);
@@ -372,7 +372,8 @@ TEST(lane_end__of_a_sender_killed_before_its_words)
 	}
 }
 
-/* Its index tells nothing, or what is not there: all that is there is taken, and it ends. */
+/* The sender's index is behind its packets, or beyond them. The receiver takes the packets that are
+ * there, and stops. */
 TEST(lane_has_some__of_a_sender_that_left_a_wrong_index)
 {
 	struct ends ends;

@@ -249,7 +249,7 @@ TEST(user_pidfd__is_of_no_later_process_with_the_number)
 	assert_int_equal(peer.pid, second);
 	ended.fd = user_pidfd(fd, &peer);
 	ended.events = POLLIN;
-	/* It is told that the process has ended, at once or when it asks. */
+	/* The caller learns that the process has ended: from the call itself, or by the pidfd. */
 	if (ended.fd >= 0) {
 		assert_int_equal(poll(&ended, 1, 0), 1);
 		close(ended.fd);

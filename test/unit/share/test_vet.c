@@ -188,7 +188,7 @@ static enum vet_verdict verdict_on(uint8_t opcode, uint32_t src_qpn, uint32_t de
 	return vet_frame(&vet, frame, len);
 }
 
-/* Nothing but what the arbiter looks at goes to management queue pairs, or comes from there. */
+/* Only packets that the arbiter checks go to, or come from, management queue pairs. */
 TEST(vet_frame__knows_management_queue_pairs)
 {
 	assert_int_equal(verdict_on(OPCODE_UD | OPCODE_SEND_ONLY, 1, 1), VET_MAD);

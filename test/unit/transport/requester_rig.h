@@ -27,7 +27,8 @@ struct requester_rig {
 	bool more; /* the newest requester_send could not send all */
 };
 
-/* One rig at a time; static, because tests are. */
+/* There is one rig at a time. It is static, because the functions of tests have no argument for it.
+ */
 extern struct requester_rig rig;
 
 /* Functions for cmocka. */

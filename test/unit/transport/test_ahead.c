@@ -18,7 +18,7 @@ TEST(completer_receive__an_out_of_order_response_of_another_length_is_not_kept)
 	EXPECT_TAKEN(OPCODE_READ_RESPONSE_ONLY, 3, .syndrome = ACK, .len = 8);
 	assert_int_equal(rig.completer.ooo.count, 1);
 	EXPECT_TAKEN(OPCODE_READ_RESPONSE_FIRST, 0, .syndrome = ACK, .len = MTU);
-	/* In its turn it is what it is. */
+	/* When its turn comes, it is found to be a bad response. */
 	EXPECT_FAULT(FAULT_BAD_RESPONSE, OPCODE_READ_RESPONSE_MIDDLE, 1, .len = MTU - 4);
 }
 
@@ -38,7 +38,8 @@ TEST(completer_receive__relaxed_memory_takes_out_of_order_responses_at_once)
 	EXPECT_TAKEN(OPCODE_READ_RESPONSE_MIDDLE, 2, .len = MTU);
 	for (uint32_t i = 0; i < MTU; i++)
 		assert_int_equal(relaxed.bytes[2 * MTU + i], pattern_byte(FIRST_PSN + 2, i));
-	/* Partly into strict memory, and of another READ: they wait. */
+	/* These two wait: one belongs partly into memory without relaxed ordering, the other is of
+	 * a later READ. */
 	EXPECT_TAKEN(OPCODE_READ_RESPONSE_MIDDLE, 3, .len = MTU);
 	EXPECT_TAKEN(OPCODE_READ_RESPONSE_FIRST, 5, .syndrome = ACK, .len = MTU);
 	region_expect_pattern(&relaxed, 0, 2 * MTU, SEED + 2);
@@ -56,8 +57,8 @@ TEST(completer_receive__relaxed_memory_takes_out_of_order_responses_at_once)
 	region_tear_down(&relaxed);
 }
 
-/* Of two responses with one PSN that differ neither is trusted: what they are of is asked for
- * again. */
+/* If two responses with one PSN differ, neither is trusted: both are dropped, and the response is
+ * requested again. */
 TEST(completer_receive__two_out_of_order_responses_that_differ_are_dropped)
 {
 	static const uint8_t lie[MTU] = {1};
@@ -68,8 +69,8 @@ TEST(completer_receive__two_out_of_order_responses_that_differ_are_dropped)
 	EXPECT_TAKEN(OPCODE_READ_RESPONSE_MIDDLE, 2, .payload = lie, .len = MTU);
 	EXPECT_TAKEN(OPCODE_READ_RESPONSE_LAST, 3, .syndrome = ACK, .len = MTU);
 	assert_int_equal(rig.completer.ooo.count, 2);
-	/* The answer to a request that was repeated from here on has another opcode, and may tell
-	 * another MSN. */
+	/* The response to a request that was repeated from this PSN on has another opcode, and may
+	 * have another MSN. */
 	EXPECT_TAKEN(OPCODE_READ_RESPONSE_ONLY, 3, .syndrome = ACK, .msn = 7, .len = MTU);
 	assert_int_equal(rig.completer.ooo.count, 2);
 	EXPECT_TAKEN(OPCODE_READ_RESPONSE_MIDDLE, 2, .len = MTU);
@@ -99,7 +100,7 @@ TEST(completer_receive__two_out_of_order_results_that_differ_are_dropped)
 	assert_int_equal(rig.completer.ooo.count, 0);
 }
 
-/* Placed bytes are compared where they are. */
+/* Bytes that were placed are compared in the memory where they were placed. */
 TEST(completer_receive__a_placed_response_that_differs_is_dropped)
 {
 	static const uint8_t lie[MTU] = {1};
@@ -127,7 +128,8 @@ TEST(completer_receive__a_placed_response_that_differs_is_dropped)
 	region_tear_down(&relaxed);
 }
 
-/* A READ whose second response came out of order, into a zero-based region of relaxed ordering. */
+/* Post a READ into a zero-based region of relaxed ordering, and receive its second response out of
+ * order. Return the region. */
 static struct mr *read_ooo(const struct region *relaxed)
 {
 	const unsigned int access =
@@ -146,7 +148,8 @@ static struct mr *read_ooo(const struct region *relaxed)
 	return mr;
 }
 
-/* The same key, range and rights, and yet not where the out-of-order bytes are. */
+/* The key has the same range and rights afterwards, but leads to other memory than that with the
+ * out-of-order bytes. */
 TEST(completer_receive__out_of_order_bytes_of_memory_that_a_key_leads_to_no_more)
 {
 	const struct mr_change change = {.flags = IBV_REREG_MR_CHANGE_TRANSLATION,
@@ -184,7 +187,8 @@ TEST(completer_receive__out_of_order_bytes_of_a_region_that_is_gone)
 	region_tear_down(&relaxed);
 }
 
-/* They would have to be remembered entry by entry. */
+/* Bytes of a packet that belongs into two entries of the list are not placed: each entry would have
+ * to be remembered. */
 TEST(completer_receive__out_of_order_bytes_of_two_entries_wait)
 {
 	struct ibv_sge sge[2];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Tests of lib/transport/completer.c, behind a requester that sends: what responses complete or
- * fail, and what time does. Losses are in test_loss.c. */
+/* Tests of lib/transport/completer.c, behind a requester that sends: responses that complete or
+ * fail requests, and timers. test_loss.c tests losses. */
 #include "completer_rig.h"
 #include "queue/sq_build.h"
 #include "test.h"
@@ -83,8 +83,8 @@ TEST(completer_receive__answers_to_nothing_in_the_air_are_ignored)
 	assert_int_equal(rig.loss.recovery.state, RECOVERY_SMOOTH);
 }
 
-/* A packet that was not ours came to the peer. Its NAK is all that is heard of the acknowledgement
- * that was owed. */
+/* The peer has received a packet that was not ours. Its NAK comes in place of the acknowledgement
+ * that it owed. */
 TEST(completer_receive__a_nak_for_what_was_never_sent_acknowledges_the_rest)
 {
 	post(1, IBV_WR_SEND, 8);
@@ -96,7 +96,7 @@ TEST(completer_receive__a_nak_for_what_was_never_sent_acknowledges_the_rest)
 	expect_none();
 	expect_flight(2, 2);
 	assert_int_equal(rig.loss.recovery.state, RECOVERY_SMOOTH);
-	/* Nothing is in flight: it says nothing. */
+	/* Nothing is in flight, so the NAK has no effect. */
 	EXPECT_TAKEN(OPCODE_ACKNOWLEDGE, 2, .syndrome = AETH_NAK | NAK_PSN_SEQUENCE);
 	expect_flight(2, 2);
 }
@@ -151,7 +151,7 @@ TEST(completer_receive__an_acknowledgement_is_no_word_of_an_atomic_write)
 	assert_int_equal(send_all(), 2);
 	acknowledge(1);
 	expect_none();
-	/* It is sent again, and only then answered. */
+	/* The request is sent again, and only then answered. */
 	assert_int_equal(send_all(), 1);
 	EXPECT_TAKEN(OPCODE_READ_RESPONSE_ONLY, 0, .syndrome = ACK);
 	expect_success(1);
@@ -405,9 +405,9 @@ TEST(completer_receive__what_follows_an_rnr_nak_does_not_end_the_wait)
 	post(3, IBV_WR_SEND, 8);
 	assert_int_equal(send_all(), 3);
 	EXPECT_TAKEN(OPCODE_ACKNOWLEDGE, 0, .syndrome = AETH_RNR_NAK | RNR_CODE);
-	/* Linux's Soft-RoCE says that what was sent behind came out of sequence. */
+	/* Linux's Soft-RoCE also sends a sequence NAK for the packets behind the refused one. */
 	EXPECT_TAKEN(OPCODE_ACKNOWLEDGE, 0, .syndrome = AETH_NAK | NAK_PSN_SEQUENCE);
-	/* The network brings it twice. */
+	/* The network duplicates the RNR NAK. */
 	EXPECT_TAKEN(OPCODE_ACKNOWLEDGE, 0, .syndrome = AETH_RNR_NAK | RNR_CODE);
 	assert_int_equal(rig.loss.recovery.state, RECOVERY_RNR_WAIT);
 	assert_int_equal(rig.loss.recovery.deadline_ns, NOW_NS + RNR_NS);
@@ -449,7 +449,7 @@ TEST(completer_timeout__sends_all_again_until_no_retry_is_left)
 			 RETRIES + 1);
 }
 
-/* Ends. */
+/* Failure and flush. */
 
 TEST(completer_fail__without_work_there_is_nothing_to_complete)
 {

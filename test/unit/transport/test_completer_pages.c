@@ -22,7 +22,7 @@ static uint64_t waits(void)
 	return counters_get(&rig.fixture.counters, COUNTER_page_waits);
 }
 
-/* From this packet of a message on, its memory is not there. */
+/* Make the memory of a message absent, from this packet on. */
 static void go_from(uint32_t packet)
 {
 	away_go(rig.memory.bytes + packet * MTU, MEMORY - packet * MTU);
@@ -56,7 +56,7 @@ TEST(requester_send__waits_at_an_absent_page)
 	expect_success(1);
 }
 
-/* Nothing is sent behind it, so nothing else would be acknowledged. */
+/* Nothing is sent behind the packet, so no later packet would ask for an acknowledgement. */
 TEST(requester_send__asks_for_an_acknowledgement_before_an_absent_page)
 {
 	go_from(1);
@@ -82,7 +82,7 @@ TEST(requester_send__retransmissions_wait_at_an_absent_page)
 	catcher_expect(&rig.fixture.catcher, 0, OPCODE_WRITE_FIRST, FIRST_PSN);
 }
 
-/* Without any timer. */
+/* The request is repeated although no timer runs. */
 TEST(completer_resume__asks_again_for_what_an_absent_page_had_dropped)
 {
 	rig.loss.recovery.timeout_ns = 0;
@@ -110,7 +110,7 @@ TEST(completer_resume__asks_again_for_what_an_absent_page_had_dropped)
 		expect_stored(psn * MTU, psn, MTU);
 }
 
-/* Each page that comes anywhere wakes all that wait. */
+/* A page that becomes present wakes all queue pairs that wait, whichever page it is. */
 TEST(completer_resume__waits_on_if_another_page_has_come)
 {
 	post(1, IBV_WR_ATOMIC_FETCH_AND_ADD, 8);

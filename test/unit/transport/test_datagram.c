@@ -179,7 +179,7 @@ TEST(datagram_send__a_privileged_key_means_our_own)
 TEST(datagram_send__takes_the_path_when_it_is_posted)
 {
 	post(1, 8);
-	/* ibv_destroy_ah(3) may come at once. */
+	/* The program may call ibv_destroy_ah(3) as soon as the request is posted. */
 	memset(&ah, 0xff, sizeof(ah));
 	assert_int_equal(send_all(), FAULT_NONE);
 	assert_int_equal(sent(0)->dgid[15], 2);
@@ -226,7 +226,8 @@ TEST(datagram_send__what_cannot_be_sent_is_a_fault)
 	assert_int_equal(fixture.catcher.count, 0);
 }
 
-/* Such work may be posted, as to adapters; what looks like a handle is none. */
+/* Such work can be posted, as to adapters. The field that looks like an address handle is not one.
+ */
 TEST(datagram_send__of_other_services_is_a_fault)
 {
 	static const enum ibv_wr_opcode opcodes[] = {IBV_WR_RDMA_WRITE, IBV_WR_RDMA_WRITE_WITH_IMM,
@@ -250,7 +251,7 @@ TEST(datagram_send__of_other_services_is_a_fault)
 	}
 }
 
-/* It is lost like any other, and not sent to who has the lower 24 bits. */
+/* The datagram is lost, and not sent to the queue pair whose number is the lower 24 bits. */
 TEST(datagram_send__to_more_than_24_bits_is_dropped)
 {
 	struct ibv_send_wr wr = {.opcode = IBV_WR_SEND,
@@ -310,7 +311,7 @@ TEST(datagram_receive__stores_the_message_behind_forty_bytes)
 	assert_int_equal(wc.qp_num, FIXTURE_QPN);
 	assert_int_equal(wc.src_qp, REMOTE_QPN);
 	assert_int_equal(wc.sl, 10);
-	/* A17.4.5.1: an IPv4 header stands in the second half. */
+	/* A17.4.5.1: the IPv4 header is in the second half of the 40 bytes. */
 	assert_memory_equal(memory.bytes + 20, fixture.packet.l3, 20);
 	for (uint32_t i = 0; i < 100; i++)
 		assert_int_equal(memory.bytes[GRH + i], pattern_byte(77, i));
@@ -412,7 +413,7 @@ TEST(datagram_receive__a_shared_queue_has_a_domain_of_its_own)
 
 static struct ooo_pool *pool;
 
-/* The receive buffers' pages are not there. */
+/* Make the pages of the receive buffers absent. The pool has room for `room` datagrams. */
 static void go(uint32_t room)
 {
 	away_begin(fixture.pd);
@@ -461,7 +462,7 @@ TEST(datagram_receive__without_room_a_message_is_lost)
 	assert_int_equal(counters_get(&fixture.counters, COUNTER_page_drops), 1);
 	come_and_go();
 	fixture_completion(recv_cq, 1, IBV_WC_SUCCESS);
-	/* The second finds no receive request. */
+	/* The second datagram finds no receive request. */
 	fixture_no_completion(recv_cq);
 	assert_int_equal(counters_get(&fixture.counters, COUNTER_rx_no_receive), 1);
 }
@@ -504,7 +505,7 @@ TEST(datagram_flush__in_order)
 {
 	post_receive(1, 0, 8);
 	post_receive(2, 0, 8);
-	/* Taken by a message that did not fit. */
+	/* A message that did not fit has taken the receive request. */
 	assert_int_equal(take(QKEY, 8), FAULT_NONE);
 	datagram_flush(&datagram);
 	fixture_completion(recv_cq, 1, IBV_WC_WR_FLUSH_ERR);

@@ -28,7 +28,8 @@ TEST(responder__duplicate_write_is_acknowledged_and_not_executed)
 	EXPECT_TAKEN(OPCODE_WRITE_FIRST, 0, TO_MEMORY, .dma_length = MTU + 4, .len = MTU);
 	EXPECT_TAKEN(OPCODE_WRITE_LAST, 1, .len = 4);
 	memset(rig.memory.bytes, 0, MTU + 4);
-	/* Also one whose key is not good any more: nothing of it is looked at. */
+	/* A duplicate WRITE is acknowledged even if its key is not valid any more, because it is
+	 * not checked. */
 	EXPECT_TAKEN(OPCODE_WRITE_FIRST, 0, .rkey = FIXTURE_NOBODY, .dma_length = MTU + 4,
 		     .len = MTU);
 	expect_aeth(ACK, 1, 1);
@@ -42,7 +43,8 @@ TEST(responder__duplicates_are_acknowledged_up_to_the_newest_write)
 	EXPECT_TAKEN(OPCODE_WRITE_ONLY, 1, TO_MEMORY);
 	EXPECT_TAKEN(OPCODE_READ_REQUEST, 2, TO_MEMORY, .dma_length = 2 * MTU);
 	assert_int_equal(rig_answers(), 2);
-	/* Not up to the READ: an acknowledgement does not stand for data (9.7.5.1.1). */
+	/* The acknowledgement does not cover the READ, because only a response answers a READ
+	 * (9.7.5.1.1). */
 	EXPECT_TAKEN(OPCODE_WRITE_ONLY, 0, TO_MEMORY);
 	expect_aeth(ACK, 1, 3);
 }
@@ -58,7 +60,7 @@ TEST(responder__duplicate_read_is_executed_again)
 	EXPECT_TAKEN(OPCODE_READ_REQUEST, 0, TO_MEMORY, .dma_length = 4 * MTU);
 	assert_int_equal(rig_answers(), 4);
 	assert_int_equal(rig.responder.epsn.v, psn_make(FIRST_PSN + 4).v);
-	/* 9.7.5.1.3: the data is read anew. */
+	/* 9.7.5.1.3: the data is read from memory again. */
 	EXPECT_TAKEN(OPCODE_WRITE_ONLY, 4, TO_MEMORY);
 	rig.memory.bytes[0] ^= 0xff;
 	EXPECT_TAKEN(OPCODE_READ_REQUEST, 0, TO_MEMORY, .dma_length = 4 * MTU);
@@ -69,7 +71,7 @@ TEST(responder__duplicate_read_is_executed_again)
 		assert_memory_equal(catcher_at(&rig.fixture.catcher, i)->payload,
 				    rig.memory.bytes + i * MTU, MTU);
 	assert_int_equal(rig.responder.epsn.v, psn_make(FIRST_PSN + 5).v);
-	/* 9.7.7.1: not counted again, and told as it is now. */
+	/* 9.7.7.1: the duplicate does not count, and its answer has the present MSN. */
 	assert_int_equal(catcher_at(&rig.fixture.catcher, 0)->msn, 2);
 }
 
@@ -183,13 +185,13 @@ TEST(responder__duplicate_atomic_is_answered_from_memory)
 		assert_int_equal(catcher_at(&rig.fixture.catcher, 0)->atomic_original, 40);
 		assert_int_equal(*counter, 42);
 	}
-	/* At an atomic's PSN nothing is read. */
+	/* A READ request with the PSN of an atomic reads nothing. */
 	EXPECT_TAKEN(OPCODE_READ_REQUEST, 0, TO_MEMORY, .dma_length = 8);
 	EXPECT_TAKEN(OPCODE_READ_REQUEST, 0, .iova = 0);
 	expect_no_answer();
 }
 
-/* What is remembered of a request does not answer one that has its PSN 2^24 later. */
+/* A stored answer must not answer another request that has the same PSN, 2^24 PSNs later. */
 TEST(responder__a_request_is_forgotten_before_its_psn_comes_again)
 {
 	const uint32_t all = 1u << 24;
@@ -205,7 +207,7 @@ TEST(responder__a_request_is_forgotten_before_its_psn_comes_again)
 	expect_no_answer();
 }
 
-/* As far back as a requester that has 2^23 PSNs in the air may go. */
+/* A requester may have almost 2^23 PSNs in flight, and go back as far. */
 TEST(responder__a_request_is_remembered_for_almost_2_23_psns)
 {
 	const uint32_t half = 1u << 23;
@@ -220,7 +222,8 @@ TEST(responder__a_request_is_remembered_for_almost_2_23_psns)
 	EXPECT_TAKEN(OPCODE_WRITE_ONLY, half - 1, TO_MEMORY);
 	EXPECT_TAKEN(OPCODE_FETCH_ADD, 0, TO_MEMORY, .swap_add = 1);
 	assert_int_equal(rig_answers(), 1);
-	/* Then it is forgotten, also where no other request that is remembered comes. */
+	/* Then the request is forgotten, even if no other request comes that has to be remembered.
+	 */
 	for (uint32_t i = 0; i < RESPONDER_AGE_PSNS; i++)
 		EXPECT_TAKEN(OPCODE_WRITE_ONLY, half + i, TO_MEMORY);
 	assert_int_equal(rig.replies.remembered, 1);

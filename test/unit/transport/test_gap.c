@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Tests of lib/transport/gap.c: packets that come before their turn, and are kept. */
+/* Tests of lib/transport/gap.c: packets that arrive out of order, and are kept. */
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
@@ -44,7 +44,7 @@ TEST(responder__out_of_order_packets_are_executed_when_the_gap_closes)
 {
 	rig_post(1, region_sge(&rig.inbox, 0, MTU));
 	rig_post(2, region_sge(&rig.inbox, MTU, 2 * MTU));
-	/* In any order among themselves. */
+	/* The packets behind the gap arrive in any order. */
 	EXPECT_TAKEN(OPCODE_SEND_LAST_IMM, 4, .len = 5, .imm_be = 9, .ack_req = true);
 	expect_aeth(NAK_SEQUENCE, 0, 0);
 	EXPECT_TAKEN(OPCODE_SEND_ONLY, 2, .len = 8);
@@ -63,12 +63,12 @@ TEST(responder__out_of_order_packets_are_executed_when_the_gap_closes)
 	expect_payload(rig.inbox.bytes, 2, 8);
 	expect_payload(rig.inbox.bytes + MTU, 3, MTU);
 	expect_payload(rig.inbox.bytes + 2 * MTU, 4, 5);
-	/* One acknowledgement for all. */
+	/* One acknowledgement answers all of them. */
 	expect_aeth(ACK, 4, 3);
 	assert_int_equal(rig.responder.ooo.count, 0);
 }
 
-/* A requester that goes back learns at once what it need not send. */
+/* A requester that goes back learns at once which packets it need not send again. */
 TEST(responder__what_was_kept_is_acknowledged_unasked)
 {
 	EXPECT_TAKEN(OPCODE_WRITE_ONLY, 1, TO_MEMORY);
@@ -86,7 +86,7 @@ TEST(responder__the_next_gap_gets_its_nak_at_once)
 	expect_aeth(NAK_SEQUENCE, 0, 0);
 	EXPECT_TAKEN(OPCODE_WRITE_ONLY, 0, TO_MEMORY);
 	expect_aeth(NAK_SEQUENCE, 2, 2);
-	/* One NAK a gap (C9-112): not for what comes behind it. */
+	/* One NAK for each gap (C9-112): the packets behind it get none. */
 	EXPECT_TAKEN(OPCODE_WRITE_ONLY, 7, TO_MEMORY);
 	expect_no_answer();
 	EXPECT_TAKEN(OPCODE_WRITE_ONLY, 2, TO_MEMORY);
@@ -97,7 +97,7 @@ TEST(responder__the_next_gap_gets_its_nak_at_once)
 	expect_aeth(ACK, 7, 8);
 }
 
-/* A requester that goes back, and loses the expected packet again. */
+/* The requester goes back, and the expected packet is lost again. */
 TEST(responder__a_kept_packet_that_comes_again_asks_again)
 {
 	EXPECT_TAKEN(OPCODE_WRITE_ONLY, 1, TO_MEMORY);
@@ -110,13 +110,13 @@ TEST(responder__a_kept_packet_that_comes_again_asks_again)
 	assert_int_equal(rig.responder.ooo.count, 2);
 	EXPECT_TAKEN(OPCODE_WRITE_ONLY, 0, TO_MEMORY);
 	expect_aeth(ACK, 2, 3);
-	/* What it sent again behind is a duplicate by then. */
+	/* The packets that the requester sent again behind the gap are duplicates by then. */
 	EXPECT_TAKEN(OPCODE_WRITE_ONLY, 1, TO_MEMORY);
 	expect_aeth(ACK, 2, 3);
 	assert_int_equal(rig.responder.msn, 3);
 }
 
-/* Two packets change places on their way, and come in one burst. */
+/* Two packets arrive in the wrong order, in one burst. */
 TEST(responder__a_nak_that_was_not_sent_yet_is_withdrawn)
 {
 	EXPECT_TAKEN(OPCODE_WRITE_ONLY, 1, TO_MEMORY);
@@ -139,7 +139,7 @@ TEST(responder__out_of_order_reads_and_atomics_take_their_turn)
 
 	*word = 7;
 	EXPECT_TAKEN(OPCODE_READ_REQUEST, 2, TO_MEMORY, .dma_length = 3 * MTU);
-	/* Behind the READ's responses, whose PSNs nobody sends a request with. */
+	/* This PSN is behind those of the READ's responses, which no request has. */
 	EXPECT_TAKEN(OPCODE_WRITE_ONLY, 5, TO_MEMORY, .dma_length = 4, .len = 4, .ack_req = true);
 	EXPECT_TAKEN(OPCODE_FETCH_ADD, 1, TO_MEMORY, .swap_add = 1);
 	expect_aeth(NAK_SEQUENCE, 0, 0);
@@ -155,7 +155,7 @@ TEST(responder__out_of_order_reads_and_atomics_take_their_turn)
 	expect_payload(rig.memory.bytes, 5, 4);
 }
 
-/* No request has such a PSN; the peer is mad, and hears of its READ only. */
+/* No request has such a PSN. The peer breaks the protocol, and gets an answer to its READ only. */
 TEST(responder__what_was_kept_inside_of_a_read_vanishes)
 {
 	EXPECT_TAKEN(OPCODE_WRITE_ONLY, 2, TO_MEMORY, .dma_length = 4, .len = 4);
@@ -168,7 +168,7 @@ TEST(responder__what_was_kept_inside_of_a_read_vanishes)
 	expect_aeth(ACK, 4, 2);
 }
 
-/* Every check is made at the packet's turn, against what holds then. */
+/* Each check is made when the packet's turn comes, against the rights that are valid then. */
 TEST(responder__a_kept_packet_fails_at_its_turn)
 {
 	static const struct {
@@ -196,7 +196,7 @@ TEST(responder__a_kept_packet_fails_at_its_turn)
 		expect_aeth(NAK_SEQUENCE, 0, 0);
 		EXPECT_FAULT(cases[i].fault, OPCODE_WRITE_ONLY, 0, TO_MEMORY);
 		expect_aeth(cases[i].syndrome, 1, 1);
-		/* What stands behind it is not executed. */
+		/* The packet behind it is not executed. */
 		expect_memory_untouched();
 		tear_down(state);
 		set_up(state);
@@ -227,7 +227,7 @@ TEST(responder__not_ready_for_a_kept_packet)
 	expect_no_answer();
 	expect_memory_untouched();
 	assert_int_equal(rig.responder.ooo.count, 3);
-	/* It comes again: what is behind it is kept. */
+	/* The refused packet arrives again; the packet behind it was kept. */
 	rig_post(1, region_sge(&rig.inbox, 0, MTU));
 	EXPECT_TAKEN(OPCODE_SEND_ONLY, 1, .len = 4);
 	fixture_completion(rig.fixture.cq, 1, IBV_WC_SUCCESS);
@@ -236,7 +236,7 @@ TEST(responder__not_ready_for_a_kept_packet)
 	assert_int_equal(rig.responder.ooo.count, 0);
 }
 
-/* The requester sends all of it again, and counts each RNR NAK as a retry. */
+/* The requester sends all packets again, and counts each RNR NAK as a retry. */
 TEST(responder__one_rnr_nak_for_one_packet)
 {
 	EXPECT_TAKEN(OPCODE_SEND_ONLY, 0, .len = 4, .ack_req = true);
@@ -254,8 +254,8 @@ TEST(responder__one_rnr_nak_for_one_packet)
 	expect_no_answer();
 }
 
-/* What was kept behind a refusal waits until it comes again, and that packet is lost: it is asked
- * for when a packet from behind it comes, as in any gap. */
+/* Packets that were kept behind a refused one wait until it arrives again. If it is lost then, it
+ * is requested when a packet from behind it arrives, as in any gap. */
 TEST(responder__a_kept_packet_behind_a_refusal_is_asked_for)
 {
 	for (uint32_t psn = 0; psn < 3; psn++)
@@ -272,7 +272,7 @@ TEST(responder__a_kept_packet_behind_a_refusal_is_asked_for)
 	expect_aeth(ACK, 2, 3);
 }
 
-/* An RNR NAK that has not left when its packet comes again, to a receive request. */
+/* The refused packet arrives again, and finds a receive request, before its RNR NAK has left. */
 TEST(responder__an_rnr_nak_is_withdrawn)
 {
 	EXPECT_TAKEN(OPCODE_SEND_ONLY, 0, .len = 4);
@@ -281,7 +281,7 @@ TEST(responder__an_rnr_nak_is_withdrawn)
 	expect_aeth(ACK, 0, 1);
 }
 
-/* Forged packets, and those that the network has delayed for long. */
+/* Forged packets, and packets that the network has delayed for a long time. */
 
 static void post_three(void)
 {
@@ -310,7 +310,7 @@ TEST(responder__a_packet_from_ahead_is_not_executed_in_place_of_the_next)
 	SEND_8(0, genuine);
 	expect_aeth(ACK, 0, 1);
 	SEND_8(1, genuine);
-	/* It is asked for, for it may be lost. */
+	/* The packet is requested, because it may be lost. */
 	expect_aeth(NAK_SEQUENCE, 2, 2);
 	SEND_8(2, genuine);
 	expect_aeth(ACK, 2, 3);
@@ -319,7 +319,7 @@ TEST(responder__a_packet_from_ahead_is_not_executed_in_place_of_the_next)
 	assert_int_equal(rig.responder.ooo.count, 0);
 }
 
-/* The same where the network has put one packet in front of two others. */
+/* The same if the network has moved one packet in front of two others. */
 TEST(responder__a_packet_that_overtook_two_is_executed_when_another_follows)
 {
 	EXPECT_TAKEN(OPCODE_WRITE_ONLY, 2, TO_MEMORY, .dma_length = 4, .len = 4);
@@ -329,11 +329,11 @@ TEST(responder__a_packet_that_overtook_two_is_executed_when_another_follows)
 	expect_memory_untouched();
 	EXPECT_TAKEN(OPCODE_WRITE_ONLY, 3, TO_MEMORY);
 	expect_payload(rig.memory.bytes, 2, 4);
-	/* What was to be asked for need not be any more. */
+	/* The pending NAK is not needed any more. */
 	expect_aeth(ACK, 3, 4);
 }
 
-/* Or where it comes again because it was asked for, and others are kept behind it. */
+/* The same if the packet arrives again because it was requested, and others are kept behind it. */
 TEST(responder__a_packet_that_was_held_back_and_comes_again_closes_the_gap)
 {
 	EXPECT_TAKEN(OPCODE_WRITE_ONLY, 3, TO_MEMORY, .dma_length = 4, .len = 4);
@@ -346,7 +346,7 @@ TEST(responder__a_packet_that_was_held_back_and_comes_again_closes_the_gap)
 	expect_aeth(ACK, 4, 5);
 }
 
-/* A run of forged packets is no better than one. */
+/* Several forged packets in a row have no more effect than one. */
 TEST(responder__forged_packets_do_not_vouch_for_each_other)
 {
 	for (uint64_t i = 0; i < 6; i++)
@@ -366,13 +366,13 @@ TEST(responder__packets_out_of_reach_are_not_kept)
 {
 	EXPECT_TAKEN(OPCODE_WRITE_ONLY, OOO_REACH, TO_MEMORY);
 	assert_int_equal(rig.responder.ooo.count, 0);
-	/* A peer with a longer window hears of its gap all the same. */
+	/* A peer with a longer window gets a NAK for its gap, too. */
 	expect_aeth(NAK_SEQUENCE, 0, 0);
 	EXPECT_TAKEN(OPCODE_WRITE_ONLY, OOO_REACH - 1, TO_MEMORY);
 	assert_int_equal(rig.responder.ooo.count, 1);
 }
 
-/* One that nobody has sent is ahead: what comes in its turn is acknowledged. */
+/* A packet that no peer has sent is kept ahead. Requests that arrive in order are acknowledged. */
 TEST(responder__requests_in_order_draw_no_nak_before_one_from_ahead)
 {
 	static const uint32_t aheads[] = {OOO_REACH - 1, 16383};
@@ -393,7 +393,7 @@ TEST(responder__requests_in_order_draw_no_nak_before_one_from_ahead)
 	}
 }
 
-/* Many of them draw no more NAKs than they are. */
+/* Many such packets cause at most as many NAKs. */
 TEST(responder__each_packet_draws_one_nak_at_most)
 {
 	const unsigned int ghosts = 60;
@@ -411,7 +411,8 @@ TEST(responder__each_packet_draws_one_nak_at_most)
 	assert_in_range(naks, 1, ghosts);
 }
 
-/* Of two that differ in anything neither is executed; both are asked for again. */
+/* If two packets with one PSN differ in anything, neither is executed, and the PSN is requested
+ * again. */
 static void expect_distrust(void (*change)(struct packet_fields *fields), bool differs)
 {
 	static const uint8_t data[4] = "data";
@@ -501,7 +502,7 @@ TEST(responder__two_packets_of_one_psn_that_differ_are_dropped)
 	expect_distrust(shorter_payload, true);
 	expect_distrust(other_immediate, true);
 	expect_distrust(solicited, true);
-	/* A requester may ask for that when it sends again. */
+	/* A requester may set the AckReq bit when it sends a packet again. */
 	expect_distrust(asks_for_ack, false);
 }
 
@@ -526,7 +527,7 @@ TEST(responder__atomics_that_differ_are_dropped)
 	}
 }
 
-/* Relaxed memory: what a forged packet placed is written over by the genuine one. */
+/* In relaxed memory the genuine packet overwrites the bytes that a forged one has placed. */
 TEST(responder__what_was_placed_is_compared_where_it_is)
 {
 	static const uint8_t lie[MTU] = {1}, truth[MTU] = {2};
@@ -556,8 +557,8 @@ TEST(responder__flush_and_reset_drop_what_is_kept)
 	assert_int_equal(rig.responder.ooo.count, 0);
 }
 
-/* Two requests change places: what closes the gap is answered, and nothing else is told. After so
- * many PSNs of READs, with no SEND or WRITE in between. */
+/* Let two requests arrive in the wrong order, after so many PSNs of READs without a SEND or WRITE.
+ * The packet that closes the gap is answered, and nothing older is acknowledged. */
 static void expect_no_old_acknowledgement(uint32_t psns)
 {
 	EXPECT_TAKEN(OPCODE_WRITE_ONLY, 0, TO_MEMORY);
@@ -567,10 +568,11 @@ static void expect_no_old_acknowledgement(uint32_t psns)
 	assert_int_equal(rig_answers(), 2);
 	expect_answer(0, OPCODE_READ_RESPONSE_ONLY, psns + 1);
 	expect_answer(1, OPCODE_READ_RESPONSE_ONLY, psns + 2);
-	/* Nor for a duplicate of what a requester does not wait for any more. */
+	/* A duplicate of a request for which no requester waits any more is not acknowledged
+	 * either. */
 	EXPECT_TAKEN(OPCODE_WRITE_ONLY, psns, TO_MEMORY);
 	expect_no_answer();
-	/* The next WRITE is acknowledged as ever. */
+	/* The next WRITE is acknowledged as usual. */
 	EXPECT_TAKEN(OPCODE_WRITE_ONLY, psns + 3, TO_MEMORY, .ack_req = true);
 	assert_int_equal(rig_answers(), 1);
 	expect_answer(0, OPCODE_ACKNOWLEDGE, psns + 3);
@@ -589,7 +591,7 @@ TEST(responder__an_old_write_is_not_acknowledged_after_many_reads)
 	}
 }
 
-/* In the same way, where the program READs a little at a time. */
+/* The same if the program READs a little at a time. */
 TEST(responder__nor_after_many_short_reads)
 {
 	const uint32_t step = 1u << 19;
@@ -597,7 +599,7 @@ TEST(responder__nor_after_many_short_reads)
 	EXPECT_TAKEN(OPCODE_WRITE_ONLY, 0, TO_MEMORY);
 	for (uint32_t psns = 0; psns < 1u << 24; psns += step) {
 		rig_read_on(1 + psns, step);
-		/* The network repeats the WRITE. */
+		/* The network duplicates the WRITE. */
 		EXPECT_TAKEN(OPCODE_WRITE_ONLY, psns, TO_MEMORY);
 		assert_int_equal(rig_answers(), psns + step < RESPONDER_ACK_REACH);
 	}
@@ -616,7 +618,7 @@ TEST(responder__a_relaxed_region_takes_out_of_order_bytes_at_once)
 	region_expect_pattern(&relaxed, MTU, MTU, RELAXED_SEED);
 	assert_int_equal(counted(COUNTER_out_of_order_placed), 2);
 	assert_int_equal(counted(COUNTER_rx_payload_bytes_written), 2 * MTU + 8);
-	/* Nothing is told of it. */
+	/* The program sees no completion yet. */
 	fixture_no_completion(rig.fixture.cq);
 	expect_aeth(NAK_SEQUENCE, 1, 0);
 	EXPECT_TAKEN(OPCODE_WRITE_MIDDLE, 1, .len = MTU);
@@ -627,11 +629,12 @@ TEST(responder__a_relaxed_region_takes_out_of_order_bytes_at_once)
 	assert_int_equal(fixture_completion(rig.fixture.cq, 1, IBV_WC_SUCCESS).byte_len,
 			 3 * MTU + 8);
 	expect_aeth(ACK, 3, 1);
-	/* Stored once. */
+	/* Each byte was stored once. */
 	assert_int_equal(counted(COUNTER_rx_payload_bytes_written), 3 * MTU + 8);
 }
 
-/* The same key, range and rights, and yet not where the out-of-order bytes are. */
+/* The key has the same range and rights afterwards, but leads to other memory than that with the
+ * out-of-order bytes. */
 TEST(responder__out_of_order_bytes_of_memory_that_a_key_leads_to_no_more)
 {
 	const unsigned int access = REMOTE | IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_RELAXED_ORDERING |
@@ -664,7 +667,7 @@ TEST(responder__a_strict_region_waits)
 	assert_int_equal(counted(COUNTER_out_of_order_placed), 0);
 }
 
-/* Where a packet belongs, and whether it may, is known of the message in progress only. */
+/* The place of a packet, and its right to be there, are known for the message in progress only. */
 TEST(responder__out_of_order_bytes_of_a_later_message_wait)
 {
 	EXPECT_TAKEN(OPCODE_WRITE_ONLY, 1, TO_RELAXED, .dma_length = 4, .len = 4);
@@ -695,7 +698,7 @@ TEST(responder__what_does_not_fit_its_message_is_not_placed)
 		tear_down(state);
 		set_up(state);
 	}
-	/* The key goes, or the right. */
+	/* The key becomes invalid, or the right is withdrawn. */
 	EXPECT_TAKEN(OPCODE_WRITE_FIRST, 0, TO_RELAXED, .dma_length = 3 * MTU, .len = MTU);
 	rig.responder.access = 0;
 	EXPECT_TAKEN(OPCODE_WRITE_LAST, 2, .len = MTU);

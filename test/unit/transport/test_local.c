@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Tests of lib/transport/local.c, in the turn that requester and completer give to local work. */
+/* Tests of lib/transport/local.c: local work that requester and completer execute when its turn
+ * comes. */
 #include <stdint.h>
 
 #include "fixture.h"
@@ -78,7 +79,7 @@ static void post(struct ibv_send_wr wr)
 	assert_int_equal(sq_post(&sq, IBV_QPT_RC, &wr, &bad), 0);
 }
 
-/* To the peer, of the memory's first bytes. */
+/* Post a request to the peer that uses the first bytes of the memory. */
 static void post_remote(uint64_t wr_id, enum ibv_wr_opcode opcode)
 {
 	struct ibv_sge sge = region_sge(&memory, 0, 8);
@@ -90,7 +91,7 @@ static void post_remote(uint64_t wr_id, enum ibv_wr_opcode opcode)
 				  .num_sge = 1});
 }
 
-/* Bind the window to the memory's first 100 bytes; returns the key that it gets. */
+/* Bind the window to the first 100 bytes of the memory. Return its new key. */
 static uint32_t post_bind(uint64_t wr_id, unsigned int flags)
 {
 	struct ibv_mr region = {.lkey = memory.mr->key};
@@ -118,7 +119,7 @@ static void post_invalidate(uint64_t wr_id, unsigned int flags, uint32_t rkey)
 				  .invalidate_rkey = rkey});
 }
 
-/* A turn, as a queue pair has it; returns how many packets went out. */
+/* Run a turn as a queue pair does. Return how many packets were sent. */
 static unsigned int turn(void)
 {
 	unsigned int sent;
@@ -176,7 +177,7 @@ TEST(local__completes_in_the_turn_that_executes_it)
 	assert_int_equal(turn(), 0);
 	assert_int_equal(expect_success(2).opcode, IBV_WC_LOCAL_INV);
 	assert_false(is_bound(rkey));
-	/* It has taken no PSN. */
+	/* The local work has used no PSN. */
 	post_remote(3, IBV_WR_RDMA_WRITE);
 	assert_int_equal(turn(), 1);
 	assert_int_equal(catcher_at(&fixture.catcher, 0)->psn.v, 0);
@@ -228,7 +229,8 @@ TEST(local__one_acknowledgement_completes_through_it)
 		expect_success(i);
 }
 
-/* A READ's response acknowledges what stands before local work, and is then the oldest one's. */
+/* A READ's response acknowledges the requests before the local work. After that, the READ is the
+ * oldest request, and the response is its answer. */
 TEST(local__between_a_write_and_a_read)
 {
 	post_remote(1, IBV_WR_RDMA_WRITE);
@@ -250,12 +252,13 @@ TEST(local__is_executed_once_whatever_is_sent_again)
 	post_remote(3, IBV_WR_RDMA_WRITE);
 	assert_int_equal(turn(), 2);
 	loss_on_nak_ahead(&loss, 0);
-	/* A window of type 2 could not be bound a second time. */
+	/* If the binding were executed again it would fail: a window of type 2 cannot be bound
+	 * twice. */
 	assert_int_equal(turn(), 2);
 	assert_int_equal(requester.fault, FAULT_NONE);
 	assert_true(is_bound(rkey));
 	take(OPCODE_ACKNOWLEDGE, 0);
-	/* Again, with the binding as the oldest but one. */
+	/* The requester goes back once more, while the binding is the second oldest request. */
 	loss_on_nak_ahead(&loss, 0);
 	assert_int_equal(turn(), 1);
 	take(OPCODE_ACKNOWLEDGE, 1);
@@ -319,10 +322,9 @@ TEST(local__what_is_not_executed_is_flushed)
 	fixture_completion(fixture.cq, 1, IBV_WC_WR_FLUSH_ERR);
 }
 
-/*
- * A retransmission stops for the window just before a binding that was executed, and an
- * acknowledgement of all before it completes the binding as well: its slot is the next request's.
- */
+/* The window stops a retransmission just before a binding that was executed. Then an
+ * acknowledgement of everything before the binding completes the binding, too, and its slot is free
+ * for the next request. */
 TEST(local__its_slot_is_not_sent_from_once_it_has_left)
 {
 	for (uint64_t i = 0; i < 8; i++)
@@ -341,7 +343,7 @@ TEST(local__its_slot_is_not_sent_from_once_it_has_left)
 	assert_int_equal(sq.next, 9);
 	for (uint64_t i = 16; i < 25; i++)
 		post_remote(i, IBV_WR_SEND);
-	/* What went out before is a WRITE still. */
+	/* The packets that are sent again are still WRITEs. */
 	assert_int_equal(turn(), 16);
 	for (unsigned int i = 0; i < 16; i++) {
 		assert_int_equal(catcher_at(&fixture.catcher, i)->psn.v, 8 + i);
@@ -350,7 +352,8 @@ TEST(local__its_slot_is_not_sent_from_once_it_has_left)
 	}
 }
 
-/* The same without a window: local work stands last, and nothing follows it until it has left. */
+/* The same without a full window: the local work is the last request, and the next one is posted
+ * after it is complete. */
 TEST(local__what_is_posted_behind_it_is_sent_after_a_late_answer)
 {
 	post_remote(1, IBV_WR_RDMA_WRITE);

@@ -35,7 +35,7 @@ static int tear_down(TEST_STATE)
 
 TEST_FIXTURE(set_up, tear_down);
 
-/* A packet so far ahead, whose payload is its number. */
+/* Make a packet that is this far ahead. Its payload is its number. */
 static struct packet ahead(uint32_t n, uint32_t len)
 {
 	memset(payload, (int)n, sizeof(payload));
@@ -43,7 +43,7 @@ static struct packet ahead(uint32_t n, uint32_t len)
 		.psn = psn_make(EXPECTED + n), .payload = payload, .payload_len = len};
 }
 
-/* Where `from` is expected. */
+/* Keep a packet while `from` is the expected PSN. */
 static bool keep_from(struct ooo *list, uint32_t from, uint32_t n, uint32_t len)
 {
 	const struct packet packet = ahead(n, len);
@@ -80,7 +80,7 @@ TEST(ooo_keep__in_the_order_of_psns_whatever_the_order_of_coming)
 	assert_null(ooo_first(&ooo));
 	for (size_t i = 0; i < 5; i++)
 		assert_true(keep(&ooo, numbers[i], 10 * numbers[i]));
-	/* The frames are gone by then. */
+	/* The frames were reused by then. */
 	memset(payload, 0xee, sizeof(payload));
 	for (size_t i = 0; i < 5; i++)
 		expect_first(sorted[i], 10 * sorted[i]);
@@ -105,7 +105,7 @@ TEST(ooo_keep__what_is_placed_has_no_payload)
 	assert_int_equal(ooo_first(&ooo)->payload_len, 77);
 }
 
-/* Over a window that moves on, as of a long loss. */
+/* The window moves on meanwhile, as during a long loss. */
 TEST(ooo_keep__of_many_each_once_in_any_order)
 {
 	const uint32_t window = OOO_LIST_PKTS - 1, steps = 4000;
@@ -166,7 +166,7 @@ TEST(ooo_look__as_many_as_the_pool_has)
 		assert_true(keep(&other, n, 1));
 	}
 	assert_false(keep(&ooo, 100, 1));
-	/* What is dropped can be used again, by anybody. */
+	/* Room of dropped packets can be used by any list. */
 	ooo_clear(&other);
 	for (uint32_t n = 1; n <= POOL / 2; n++)
 		assert_true(keep(&ooo, 100 + n, 1));
@@ -184,7 +184,7 @@ TEST(ooo_keep__the_list_that_stood_still_longest_gives_its_farthest)
 	assert_true(keep(&other, POOL, 1));
 	assert_int_equal(ooo.count, POOL / 2 - 1);
 	expect_first(1, 1);
-	/* Now that one has moved on, the other has not. */
+	/* This list has made progress now, and the other one has not. */
 	assert_true(keep(&ooo, POOL, 1));
 	assert_true(keep(&ooo, POOL + 1, 1));
 	assert_int_equal(other.count, POOL / 2);
@@ -232,7 +232,7 @@ TEST(ooo_look__as_many_as_one_list_may)
 	ooo_pool_destroy(large);
 }
 
-/* One that is there is found also where there is no room for more. */
+/* A packet that is in the list is found even if there is no room for more. */
 TEST(ooo_look__tells_of_what_is_there)
 {
 	struct packet packet;
@@ -268,7 +268,7 @@ TEST(ooo_same_payload__byte_for_byte)
 	assert_true(ooo_same_payload(&ooo, 1, &packet));
 }
 
-/* It is compared where it is, which may be nowhere by now. */
+/* A placed payload is compared in the memory where it was placed, which may be unmapped by now. */
 TEST(ooo_same_payload__of_what_was_placed)
 {
 	const size_t page = (size_t)sysconf(_SC_PAGESIZE);
@@ -296,7 +296,7 @@ TEST(ooo_remove__from_anywhere)
 	ooo_remove(&ooo, 2);
 	ooo_remove(&ooo, 0);
 	assert_int_equal(ooo.count, 2);
-	/* It can come again. */
+	/* The packet can be kept again. */
 	assert_true(keep(&ooo, 3, 30));
 	expect_first(2, 2);
 	expect_first(3, 30);

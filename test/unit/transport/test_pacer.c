@@ -21,7 +21,7 @@ static int set_up(TEST_STATE)
 
 TEST_FIXTURE(set_up, NULL);
 
-/* Packets that go now. */
+/* Send as many packets as the pacer allows now. Return their number. */
 static unsigned int send_all(uint32_t bytes)
 {
 	unsigned int sent = 0;
@@ -85,7 +85,7 @@ TEST(pacer_set__the_default_burst_is_a_time)
 	pacer_set(&pacer, 1000000, 0, 1250);
 	pacer_turn(&pacer, NOW_NS);
 	assert_int_equal(send_all(1250), 100);
-	/* Where a packet takes longer than that, it goes alone. */
+	/* A packet that takes longer than that is sent alone. */
 	pacer_set(&pacer, RATE, 0, 2 * PACKET);
 	pacer_turn(&pacer, NOW_NS);
 	assert_int_equal(send_all(2 * PACKET), 1);

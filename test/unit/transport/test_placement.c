@@ -86,7 +86,7 @@ TEST(atomic_write__is_answered_again_and_not_executed)
 	EXPECT_TAKEN(OPCODE_ATOMIC_WRITE, 0, TO_MEMORY, A_WORD);
 	expect_empty_read(0, 2);
 	expect_payload(rig.memory.bytes, 1, 8);
-	/* However many READs came meanwhile. */
+	/* The number of READs that came meanwhile does not matter. */
 	for (uint32_t psn = 2; psn < 2 + 2 * RESOURCES; psn++) {
 		EXPECT_TAKEN(OPCODE_READ_REQUEST, psn, TO_MEMORY, .dma_length = 8);
 		rig_answers();
@@ -121,7 +121,7 @@ TEST(atomic_write__of_other_lengths_and_places_is_refused)
 					      .iova = region_iova(&rig.memory, MEMORY),
 					      .rkey = rig.memory.mr->key,
 					      A_WORD});
-	/* A region that peers may not write. */
+	/* Peers may not write to this region. */
 	expect_refused(FAULT_ACCESS, NAK_REMOTE_ACCESS,
 		       (struct packet_fields){.opcode = OPCODE_ATOMIC_WRITE,
 					      .iova = region_iova(&rig.inbox, 0),
@@ -156,7 +156,7 @@ TEST(atomic_write__to_memory_that_went_is_an_access_error)
 	assert_int_equal(munmap(page, 4096), 0);
 	EXPECT_FAULT(FAULT_ACCESS, OPCODE_ATOMIC_WRITE, 0, .iova = (uintptr_t)page, .rkey = mr->key,
 		     A_WORD);
-	/* There is no answer that it was executed. */
+	/* No answer says that it was executed. */
 	expect_aeth(AETH_NAK | NAK_REMOTE_ACCESS, 0, 0);
 	assert_int_equal(mr_deregister(mr), 0);
 }
@@ -166,13 +166,13 @@ TEST(flush__of_range_and_region)
 	EXPECT_TAKEN(OPCODE_FLUSH, 0, .feth = FLUSH_RANGE, .iova = region_iova(&rig.memory, 5),
 		     .rkey = flushable->key, .dma_length = MEMORY - 5);
 	expect_empty_read(0, 1);
-	/* Of the whole region neither address nor length mean anything. */
+	/* A FLUSH of the whole region ignores address and length. */
 	EXPECT_TAKEN(OPCODE_FLUSH, 1, .feth = FLUSH_REGION, .iova = 3, .rkey = flushable->key,
 		     .dma_length = 7);
 	expect_empty_read(1, 2);
 	EXPECT_TAKEN(OPCODE_FLUSH, 0, .feth = FLUSH_RANGE);
 	expect_empty_read(0, 2);
-	/* Reserved bits are not looked at. */
+	/* Reserved bits are ignored. */
 	EXPECT_TAKEN(OPCODE_FLUSH, 2, .feth = FLUSH_REGION | 0xffffffc0, .rkey = flushable->key);
 	expect_empty_read(2, 3);
 	expect_memory_untouched();
@@ -186,7 +186,7 @@ TEST(flush__needs_the_right_of_region_and_queue_pair)
 					   .dma_length = 8};
 	struct packet_fields fields;
 
-	/* The rig's own region has no such right; no length makes it needless. */
+	/* The rig's own region does not have this right, which every length needs. */
 	fields = good;
 	fields.rkey = rig.memory.mr->key;
 	expect_refused(FAULT_ACCESS, NAK_REMOTE_ACCESS, fields);
@@ -201,7 +201,7 @@ TEST(flush__needs_the_right_of_region_and_queue_pair)
 	fields.rkey = flushable->key;
 	fields.dma_length = MEMORY + 1;
 	expect_refused(FAULT_ACCESS, NAK_REMOTE_ACCESS, fields);
-	/* Persistence is granted by no region, though by the queue pair. */
+	/* No region grants persistence, even if the queue pair does. */
 	fields = good;
 	fields.rkey = flushable->key;
 	fields.feth = FLUSH_PERSISTENT;
@@ -228,7 +228,8 @@ TEST(flush__of_no_known_kind_is_refused)
 						      .rkey = flushable->key});
 }
 
-/* More of them at a time than answers are kept for: Linux's Soft-RoCE does not count them. */
+/* The peer sends more FLUSHes at a time than there is room for answers: Linux's Soft-RoCE does not
+ * count them. */
 TEST(flush__without_room_is_asked_for_again)
 {
 	uint32_t psn = 0;

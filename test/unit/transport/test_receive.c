@@ -39,7 +39,7 @@ static int tear_down(TEST_STATE)
 
 TEST_FIXTURE(set_up, tear_down);
 
-/* Of two entries, 5 bytes and 10. */
+/* Post a receive request of two entries, of 5 and 10 bytes. */
 static void post(uint64_t wr_id)
 {
 	struct ibv_sge sge[] = {region_sge(&inbox, 0, 5), region_sge(&inbox, 20, 10)};
@@ -79,7 +79,7 @@ TEST(receive_take__is_a_copy)
 {
 	post(1);
 	assert_true(receive_take(&receive, &rq, NULL));
-	/* The slot goes to others meanwhile. */
+	/* The slot is reused meanwhile. */
 	memset(rq.ring, 0xff, (size_t)rq.max_wr * rq.stride);
 	assert_int_equal(receive_store(&receive, fixture.pd, data, 15), MR_OK);
 	assert_memory_equal(inbox.bytes, data, 5);
@@ -107,7 +107,7 @@ TEST(receive_take__tells_a_shared_queue)
 	assert_int_equal(srq_set_limit(srq, 2), 0);
 	assert_true(receive_take(&receive, &srq->rq, srq));
 	assert_int_equal(low, 1);
-	/* Started over, it is not taken again. */
+	/* A message that starts over takes no second receive request. */
 	assert_int_equal(srq_set_limit(srq, 2), 0);
 	assert_true(receive_take(&receive, &srq->rq, srq));
 	assert_int_equal(low, 1);

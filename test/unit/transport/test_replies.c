@@ -130,7 +130,7 @@ TEST(replies_init__keeps_what_is_owed_and_remembered)
 	assert_int_equal(fixture.catcher.count, 3);
 	for (uint32_t i = 0; i < 3; i++)
 		assert_int_equal(catcher_at(&fixture.catcher, i)->atomic_original, 33 + 11 * i);
-	/* Of more than are remembered now, the newest. */
+	/* Of the stored answers, only the newest are kept if there are fewer resources now. */
 	assert_int_equal(replies_init(&replies, 2), 0);
 	assert_null(replies_find(&replies, psn_make(3)));
 	assert_int_equal(replies_find(&replies, psn_make(4))->original, 44);
@@ -147,7 +147,8 @@ TEST(replies_clear__forgets_everything)
 	assert_int_equal(fixture.catcher.count, 0);
 }
 
-/* As many as a byte can tell of, in memory that is taken when they come. */
+/* There can be as many resources as a byte can count. Memory for them is allocated when they are
+ * used. */
 TEST(replies_grow__keeps_all_that_is_owed_and_remembered)
 {
 	const struct reply first = read_of(0, 0, 8, 0);
@@ -159,7 +160,7 @@ TEST(replies_grow__keeps_all_that_is_owed_and_remembered)
 	assert_true(entries < 8);
 	for (uint32_t i = 0; i < UINT8_MAX; i++) {
 		add(read_of(i, i * 8, 8, i));
-		/* The order goes across a growth, in the middle of a ring as at its end. */
+		/* The order survives a growth, in the middle of a ring and at its end. */
 		if (i == 0) {
 			assert_int_equal(send_all(), FAULT_NONE);
 			replies_repeat(&replies, &first);
@@ -280,7 +281,7 @@ TEST(replies_repeat__more_than_fit_are_left_to_be_asked_for_again)
 {
 	add(read_of(0, 0, 8 * MTU, 1));
 	assert_int_equal(send_all(), FAULT_NONE);
-	/* Each begins before the one before it: none is owed already. */
+	/* Each READ begins before the previous one, so none of them is owed already. */
 	for (uint32_t i = 8; i-- > 0;) {
 		const struct reply reply = read_of(i, i * MTU, MTU, 1);
 
@@ -291,7 +292,7 @@ TEST(replies_repeat__more_than_fit_are_left_to_be_asked_for_again)
 	catcher_expect(&fixture.catcher, 0, OPCODE_READ_RESPONSE_ONLY, 7);
 }
 
-/* What is owed of more resources than there are now, and again. */
+/* Answers are owed to more requests than there are resources now, and are requested once more. */
 TEST(replies_repeat__after_a_change_of_resources_overwrites_nothing)
 {
 	const struct reply first = read_of(0, 0, MTU, 1);
@@ -341,7 +342,7 @@ TEST(replies_empty_read__stands_in_its_turn)
 	expect_read(1, OPCODE_READ_RESPONSE_ONLY, 2, 0, 0);
 	expect_aeth(1, AETH_ACK | AETH_CREDIT_NONE, 2);
 	catcher_expect(&fixture.catcher, 2, OPCODE_ATOMIC_ACKNOWLEDGE, 3);
-	/* It is not remembered, and takes no memory of the others. */
+	/* The answer is not stored, and takes no memory of the others. */
 	assert_null(replies_find(&replies, psn_make(2)));
 }
 
@@ -357,7 +358,7 @@ TEST(replies_empty_read__has_room_without_resources)
 	assert_true(replies_reserve_empty_read(&replies));
 }
 
-/* Repeated requests come in bursts, also where few replies were owed before. */
+/* Repeated requests come in bursts, even if few answers were owed before. */
 TEST(replies_empty_read__has_as_much_room_as_resources)
 {
 	assert_int_equal(replies_init(&replies, 16), 0);
@@ -408,7 +409,8 @@ TEST(replies_nak__the_last_one_is_sent)
 	expect_ack(0, AETH_NAK | NAK_REMOTE_ACCESS, 9, 4);
 }
 
-/* A requester takes the acknowledgement for progress, and the RNR NAK for the lack of it. */
+/* The acknowledgement leaves first: a requester takes it for progress, and the RNR NAK for the lack
+ * of progress. */
 TEST(replies_nak__an_acknowledgement_goes_before_an_rnr_nak)
 {
 	replies_ack(&replies, psn_make(8), 4);
@@ -567,7 +569,7 @@ TEST(replies_send__memory_that_went_away_is_a_fault_at_its_place)
 	assert_int_equal(replies_send(&replies, &fixture.catcher.sink, 1, &more, &fault), 1);
 	region_deregister(&region);
 	assert_int_equal(send_all(), FAULT_ACCESS);
-	/* Nothing that comes behind it is answered. */
+	/* No request behind it is answered. */
 	assert_int_equal(fixture.catcher.count, 1);
 	expect_ack(0, AETH_NAK | NAK_REMOTE_ACCESS, 2, 1);
 	assert_int_equal(send_all(), FAULT_NONE);
@@ -580,14 +582,14 @@ TEST(replies_send__memory_gone_since_the_first_answer_fails_nobody)
 
 	add(reply);
 	assert_int_equal(send_all(), FAULT_NONE);
-	/* The requester has the answer, and said so to our application, before its duplicate came.
-	 */
+	/* The requester had received the answer, and had told our application, before the duplicate
+	 * came. */
 	replies_repeat(&replies, &reply);
 	add(atomic_of(3, 7, 2));
 	region_deregister(&region);
 	assert_int_equal(send_all(), FAULT_NONE);
 	assert_int_equal(fixture.catcher.count, 2);
-	/* Who still waits for it learns why it will not come. */
+	/* A requester that still waits for the answer learns why it will not come. */
 	expect_ack(0, AETH_NAK | NAK_REMOTE_ACCESS, 1, 1);
 	catcher_expect(&fixture.catcher, 1, OPCODE_ATOMIC_ACKNOWLEDGE, 3);
 }

@@ -31,7 +31,7 @@ static const struct message messages[] = {
 	 OPCODE_WRITE_ONLY_IMM},
 };
 
-/* A message of `length` bytes; PSNs go on at `psn`. */
+/* Check the packets of a message of `length` bytes. Their PSNs begin at `psn`. */
 static void expect_message(const struct message *message, uint32_t length, uint32_t psn)
 {
 	const uint32_t packets = length == 0 ? 1 : (length + MTU - 1) / MTU;
@@ -151,7 +151,7 @@ TEST(requester_send__an_atomic_write_carries_its_word)
 	expect_payload(0, 8, 8);
 	expect_packet(1, OPCODE_ATOMIC_WRITE, 1);
 	assert_memory_equal(packet_at(1)->payload, "\1\2\3\4\5\6\7\10", 8);
-	/* Each waits for an answer of its own. */
+	/* Each of them waits for an answer of its own. */
 	assert_int_equal(rig.loss.responses, 2);
 	post(IBV_WR_RDMA_READ, 8, 0);
 	assert_int_equal(send_all(), 0);
@@ -180,15 +180,15 @@ TEST(requester_send__a_flush_names_a_range_and_carries_nothing)
 	expect_payload(0, 0, 0);
 	assert_int_equal(packet_at(0)->flush_place, FETH_PLACE_GLOBAL);
 	assert_int_equal(packet_at(0)->flush_select, FETH_SELECT_RANGE);
-	/* One PSN, however long the range. */
+	/* A FLUSH has one PSN, however long its range is. */
 	expect_packet(1, OPCODE_FLUSH, 1);
 	packet = packet_at(1);
-	/* The FETH stands before the RETH. */
+	/* The FETH is before the RETH. */
 	assert_memory_equal(packet->l3 + packet->headers_len - 20, headers, sizeof(headers));
 	assert_int_equal(rig.loss.responses, 2);
 }
 
-/* The last four bytes of packet `i`, which has no payload. */
+/* Return the last four bytes of packet `i`, which has no payload. */
 static uint32_t icrc_of(unsigned int i)
 {
 	uint32_t icrc;
@@ -212,7 +212,7 @@ TEST(requester_send__a_flush_without_answer_is_sent_as_rxe_wants_it)
 	assert_int_equal(send_all(), 2);
 	assert_int_not_equal(icrc_of(0), first);
 	assert_int_not_equal(icrc_of(1), second);
-	/* Nor was it that: the specification's form again. */
+	/* The other form was not answered either: use the specification's form again. */
 	loss_on_nak_ahead(&rig.loss, 0);
 	assert_int_equal(send_all(), 2);
 	assert_int_equal(icrc_of(0), first);
@@ -279,7 +279,7 @@ TEST(requester_send__a_read_is_asked_for_again_from_its_middle)
 	acknowledge(10, 0);
 	loss_on_nak_ahead(&rig.loss, 0);
 	assert_int_equal(send_all(), 2);
-	/* The segment ends where it did, so that its end is known by its place. */
+	/* The segment ends where it did before, so that its place determines its end. */
 	expect_packet(0, OPCODE_READ_REQUEST, 10);
 	expect_reth(0, 10 * MTU, (segment - 10) * MTU);
 	expect_packet(1, OPCODE_READ_REQUEST, segment);
@@ -287,7 +287,7 @@ TEST(requester_send__a_read_is_asked_for_again_from_its_middle)
 	assert_int_equal(rig.loss.responses, 2);
 }
 
-/* When an acknowledgement is asked for. */
+/* Requests for acknowledgements. */
 
 TEST(requester_send__asks_for_acknowledgements_within_long_messages)
 {

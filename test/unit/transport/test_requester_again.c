@@ -53,7 +53,7 @@ TEST(requester_send__does_not_send_again_what_an_acknowledgement_overtook)
 	assert_int_equal(send_all(), 7);
 	loss_on_nak_ahead(&rig.loss, 0);
 	assert_int_equal(send_some(1), 1);
-	/* Then the answer to the first sending comes, up to the middle of the second message. */
+	/* Then the answer to the first transmission comes. It covers half of the second message. */
 	acknowledge(5, 1);
 	assert_int_equal(send_all(), 2);
 	expect_packet(0, OPCODE_SEND_LAST, 5);
@@ -75,7 +75,7 @@ TEST(requester_send__goes_on_with_work_that_is_posted_meanwhile)
 	expect_packet(0, OPCODE_SEND_ONLY, 3);
 }
 
-/* Selective retransmissions: what is missing alone. */
+/* Selective retransmissions. */
 
 static void begin(enum loss_state state, struct psn to)
 {
@@ -107,7 +107,7 @@ TEST(requester_send__a_retransmission_does_not_move_the_place_of_new_packets)
 		expect_payload(2 + i, (3 + i) * MTU, MTU);
 	}
 	assert_int_equal(counters_get(&rig.fixture.counters, COUNTER_retransmitted_packets), 2);
-	/* Once. */
+	/* It is sent once. */
 	assert_int_equal(send_all(), 0);
 }
 
@@ -127,7 +127,8 @@ TEST(requester_send__a_retransmission_asks_neither_for_window_nor_for_resources)
 	assert_int_equal(rig.loss.responses, RESPONSES);
 }
 
-/* A peer that has not seen it would take a shorter one for all of it, and execute that. */
+/* A peer that has not received the READ would take a shorter request for the whole READ, and
+ * execute that. */
 TEST(requester_send__a_read_that_may_not_have_come_is_sent_as_it_was)
 {
 	static const enum loss_state alone[] = {LOSS_PROBE, LOSS_REQUEST};
@@ -139,10 +140,10 @@ TEST(requester_send__a_read_that_may_not_have_come_is_sent_as_it_was)
 		assert_int_equal(send_all(), 1);
 		expect_packet(0, OPCODE_READ_REQUEST, 0);
 		assert_int_equal(packet_at(0)->dma_length, 4 * MTU);
-		/* It ends with its last response. */
+		/* The retransmission ends with the last response of the READ. */
 		assert_int_equal(rig.loss.to.v, psn_make(FIRST_PSN + 4).v);
 	}
-	/* Where responses have come, the peer has it. */
+	/* If responses have come, the peer has received the request. */
 	acknowledge(2, 0);
 	begin(LOSS_PROBE, psn_make(FIRST_PSN + 3));
 	assert_int_equal(send_all(), 1);
@@ -163,7 +164,7 @@ TEST(requester_send__a_retransmission_goes_on_when_there_is_room_again)
 			 1);
 	assert_true(rig.more);
 	assert_int_equal(packet_at(0)->psn.v, psn_make(FIRST_PSN + 1).v);
-	/* What was acknowledged meanwhile is not sent. */
+	/* Packets that were acknowledged meanwhile are not sent. */
 	acknowledge(3, 0);
 	rig.fixture.catcher.room = 9;
 	assert_int_equal(send_all(), 1);

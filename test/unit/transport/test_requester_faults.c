@@ -11,7 +11,7 @@ TEST(requester_send__a_bad_key_fails_at_its_turn)
 	post(IBV_WR_SEND, 8, 0);
 	assert_int_equal(send_all(), 1);
 	assert_false(requester_fault_due(&rig.requester));
-	/* What stands before it is still sent again, and nothing behind it. */
+	/* The packets before it are still sent again, and none behind it. */
 	loss_on_nak_ahead(&rig.loss, 0);
 	assert_int_equal(send_all(), 1);
 	expect_packet(0, OPCODE_SEND_ONLY, 0);
@@ -53,7 +53,8 @@ TEST(requester_send__a_fault_that_an_acknowledgement_overtook_is_none)
 	post_list((struct ibv_send_wr){.opcode = IBV_WR_SEND}, &sge, 1);
 	post(IBV_WR_SEND, 8, 0);
 	assert_int_equal(send_all(), 2);
-	/* The application deregisters too early, and the loss of an acknowledgement would tell. */
+	/* The application deregisters too early, which would show only if the acknowledgement were
+	 * lost. */
 	region_deregister(&other);
 	loss_on_nak_ahead(&rig.loss, 0);
 	assert_int_equal(send_all(), 0);

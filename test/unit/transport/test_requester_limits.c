@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Tests of lib/transport/requester.c: what holds packets back. */
+/* Tests of lib/transport/requester.c: the limits that hold packets back. */
 #include <stddef.h>
 #include <stdint.h>
 
@@ -18,7 +18,7 @@ TEST(requester_send__stops_at_the_window)
 	expect_payload(0, LOSS_WINDOW_MAX * MTU, MTU);
 }
 
-/* A READ segment is longer than such a window: it goes out whole, and nothing behind it. */
+/* A READ segment is longer than such a window: it is sent whole, and nothing behind it. */
 TEST(requester_send__a_window_of_1_is_a_packet_at_a_time)
 {
 	rig.loss.window_max = 1;
@@ -38,7 +38,7 @@ TEST(requester_send__a_window_of_1_is_a_packet_at_a_time)
 	acknowledge(2 + REQUESTER_READ_SEGMENT_PKTS, 0);
 	assert_int_equal(send_all(), 1);
 	expect_packet(0, OPCODE_READ_REQUEST, 2 + REQUESTER_READ_SEGMENT_PKTS);
-	/* Lost: the same again. */
+	/* The packet was lost: the same limit applies again. */
 	loss_on_nak_ahead(&rig.loss, 0);
 	assert_int_equal(send_all(), 1);
 	expect_packet(0, OPCODE_READ_REQUEST, 2 + REQUESTER_READ_SEGMENT_PKTS);
@@ -62,7 +62,7 @@ TEST(requester_send__a_fence_waits_for_reads_and_atomics)
 		post(IBV_WR_SEND, 2 * MTU, IBV_SEND_FENCE);
 		post(IBV_WR_SEND, 8, 0);
 		assert_int_equal(send_all(), 2);
-		/* Sent again, it is fenced again. */
+		/* A request that is sent again is fenced again. */
 		loss_on_nak_ahead(&rig.loss, 0);
 		assert_int_equal(send_all(), 2);
 		rig.loss.responses = 0;
@@ -99,7 +99,7 @@ TEST(requester_send__as_many_reads_and_atomics_as_the_peer_has_resources)
 	assert_int_equal(send_all(), 2);
 	acknowledge(1, 1);
 	rig.loss.responses--;
-	/* In order: what needs no resource waits behind what does. */
+	/* Requests keep their order: one that needs no resource waits behind one that does. */
 	assert_int_equal(send_all(), 2);
 	expect_packet(0, OPCODE_READ_REQUEST, 2);
 	expect_packet(1, OPCODE_SEND_ONLY, 3);
@@ -160,7 +160,7 @@ TEST(requester_send__a_full_sink_does_not_hide_a_rewind)
 		rig.fixture.catcher.room = 0;
 		assert_int_equal(
 			requester_send(&rig.requester, &rig.fixture.catcher.sink, 9, &rig.more), 0);
-		/* All but the last so many packets have arrived. */
+		/* Acknowledge all packets but the last `left`. */
 		loss_on_ack(&rig.loss, psn_add(rig.loss.next, -(int32_t)left), 0);
 		loss_on_nak_ahead(&rig.loss, 0);
 		assert_int_equal(send_all(), left + 1);
@@ -189,7 +189,7 @@ TEST(requester_send__draining_finishes_what_is_begun)
 	assert_false(requester_drained(&rig.requester));
 	assert_int_equal(send_all(), 2);
 	assert_false(requester_drained(&rig.requester));
-	/* Also again, if it was lost. */
+	/* The same if it was lost, and is sent again. */
 	loss_on_nak_ahead(&rig.loss, 0);
 	assert_int_equal(send_all(), 3);
 	acknowledge(3, 1);
@@ -202,20 +202,21 @@ TEST(requester_send__draining_finishes_what_is_begun)
 
 TEST(requester_send__paced)
 {
-	/* A byte a microsecond; two packets at once. */
+	/* One byte takes a microsecond; a burst has two packets. */
 	pacer_set(&rig.fixture.pacer, 8000, 2 * (MTU + 74), MTU + 74);
 	pacer_turn(&rig.fixture.pacer, 0);
 	post(IBV_WR_RDMA_WRITE, 4 * MTU, 0);
 	assert_int_equal(send_some(9), 2);
 	assert_false(rig.more);
-	/* The answer to each may be long in coming, for others: no timer waits for the last one. */
+	/* Each packet asks for an acknowledgement, so that a slow rate does not look like a loss.
+	 */
 	assert_true(packet_at(0)->ack_req);
 	assert_in_range(rig.fixture.pacer.deadline_ns, MTU * 1000, (MTU + 200) * 1000);
 	assert_int_equal(send_some(9), 0);
 	pacer_turn(&rig.fixture.pacer, rig.fixture.pacer.deadline_ns);
 	assert_int_equal(send_some(9), 1);
 	catcher_expect(&rig.fixture.catcher, 0, OPCODE_WRITE_MIDDLE, FIRST_PSN + 2);
-	/* What takes no bytes on the wire is not held back. */
+	/* Work that sends no bytes is not held back. */
 	pacer_turn(&rig.fixture.pacer, UINT64_C(1000000000));
 	assert_int_equal(send_some(9), 1);
 }

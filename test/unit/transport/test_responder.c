@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Tests of lib/transport/responder.c: what requests that are right do, and what is owed for them,
- * also out of order and to a receiver that is not ready. */
+/* Tests of lib/transport/responder.c: correct requests and their answers, also out of order and
+ * without a receive request. */
 #include <stddef.h>
 #include <stdint.h>
 
@@ -60,7 +60,7 @@ TEST(responder__acknowledges_where_it_is_asked_to)
 	expect_no_answer();
 	EXPECT_TAKEN(OPCODE_WRITE_FIRST, 1, TO_MEMORY, .dma_length = MTU + 4, .len = MTU,
 		     .ack_req = true);
-	/* In the middle of a message: of the messages before it, one is complete. */
+	/* The packet is in the middle of a message; one message before it is complete. */
 	expect_aeth(ACK, 1, 1);
 }
 
@@ -83,7 +83,7 @@ TEST(responder__send_with_invalidate_invalidates_the_window)
 	EXPECT_TAKEN(OPCODE_WRITE_ONLY, 0, .rkey = binding.rkey, .dma_length = 8, .len = 8,
 		     .payload = rig.memory.bytes);
 	rig_post(1, region_sge(&rig.inbox, 0, 2 * MTU));
-	/* With its last packet. */
+	/* The key is invalidated with the last packet. */
 	EXPECT_TAKEN(OPCODE_SEND_FIRST, 1, .len = MTU);
 	EXPECT_TAKEN(OPCODE_SEND_LAST_INV, 2, .rkey = binding.rkey, .len = 8, .ack_req = true);
 	wc = fixture_completion(rig.fixture.cq, 1, IBV_WC_SUCCESS);
@@ -111,15 +111,15 @@ TEST(responder__one_nak_for_one_gap)
 	expect_aeth(AETH_NAK | NAK_PSN_SEQUENCE, 0, 0);
 	EXPECT_TAKEN(OPCODE_WRITE_ONLY, 2, TO_MEMORY);
 	expect_no_answer();
-	/* It comes at last; the next gap is another one. */
+	/* The expected packet arrives at last. The next gap is another one. */
 	EXPECT_TAKEN(OPCODE_WRITE_ONLY, 0, TO_MEMORY, .ack_req = true);
 	expect_aeth(ACK, 0, 1);
 	EXPECT_TAKEN(OPCODE_WRITE_ONLY, 2, TO_MEMORY);
 	expect_aeth(AETH_NAK | NAK_PSN_SEQUENCE, 1, 1);
 }
 
-/* What the network delays or repeats behind a gap is behind the newest packet, but no sign that the
- * requester went back. */
+/* A packet that the network delays or duplicates behind a gap is older than the newest packet. It
+ * is no sign that the requester went back. */
 TEST(responder__a_late_packet_behind_a_gap_gets_no_nak_of_its_own)
 {
 	EXPECT_TAKEN(OPCODE_WRITE_ONLY, 1, TO_MEMORY);
@@ -130,7 +130,7 @@ TEST(responder__a_late_packet_behind_a_gap_gets_no_nak_of_its_own)
 	EXPECT_TAKEN(OPCODE_WRITE_ONLY, 4, TO_MEMORY);
 	EXPECT_TAKEN(OPCODE_WRITE_ONLY, 4, TO_MEMORY);
 	expect_no_answer();
-	/* It did go back. */
+	/* Now the requester did go back. */
 	EXPECT_TAKEN(OPCODE_WRITE_ONLY, 1, TO_MEMORY);
 	expect_aeth(AETH_NAK | NAK_PSN_SEQUENCE, 0, 0);
 }
@@ -151,7 +151,7 @@ TEST(responder__a_receiver_that_is_not_ready_says_so_and_waits)
 {
 	EXPECT_TAKEN(OPCODE_SEND_FIRST, 0, .len = MTU);
 	expect_aeth(AETH_RNR_NAK | RNR_TIMER, 0, 0);
-	/* C9-112: what comes behind it gets no NAK of its own. */
+	/* C9-112: the packets behind it get no NAK of their own. */
 	EXPECT_TAKEN(OPCODE_SEND_LAST, 1, .len = 1, .ack_req = true);
 	EXPECT_TAKEN(OPCODE_SEND_ONLY, 2, .len = 1, .ack_req = true);
 	expect_no_answer();
@@ -166,7 +166,7 @@ TEST(responder__a_receiver_that_is_not_ready_says_so_and_waits)
 	expect_aeth(ACK, 1, 1);
 }
 
-/* C9-112: nor where the network repeats what follows. */
+/* C9-112: the same if the network duplicates the packets behind it. */
 TEST(responder__nothing_behind_an_rnr_nak_is_answered)
 {
 	EXPECT_TAKEN(OPCODE_SEND_ONLY, 0, .len = 1);
@@ -311,7 +311,8 @@ TEST(responder_flush__leaves_a_shared_queue_alone)
 	assert_int_equal(rig_posted(), 1);
 }
 
-/* Its receive buffers are of its own domain; what peers name is of the queue pair's. */
+/* Receive buffers of a shared queue are of the queue's domain; keys that peers use are of the queue
+ * pair's domain. */
 TEST(responder__a_shared_queue_has_a_domain_of_its_own)
 {
 	struct ibv_recv_wr wr = {.num_sge = 1}, *bad;
@@ -360,7 +361,8 @@ TEST(responder__unreliable_a_gap_drops_its_message_only)
 	UC_TAKE(OPCODE_SEND_FIRST, 0, .len = MTU);
 	UC_TAKE(OPCODE_SEND_LAST, 2, .len = 8);
 	fixture_no_completion(rig.fixture.cq);
-	/* The receive request, begun already, takes the next message from its start. */
+	/* The receive request that a bad message had begun to fill takes the next message from its
+	 * start. */
 	UC_TAKE(OPCODE_SEND_ONLY, 3, .len = 4);
 	assert_int_equal(fixture_completion(rig.fixture.cq, 1, IBV_WC_SUCCESS).byte_len, 4);
 	expect_payload(rig.inbox.bytes, 3, 4);
@@ -392,6 +394,6 @@ TEST(responder__unreliable_a_bad_packet_is_dropped_without_a_word)
 	fixture_no_completion(rig.fixture.cq);
 	UC_TAKE(OPCODE_SEND_ONLY, 5, .len = 8);
 	fixture_completion(rig.fixture.cq, 1, IBV_WC_SUCCESS);
-	/* Not ready is no matter for the peer either. */
+	/* On UC the peer is not told of a missing receive request either. */
 	UC_TAKE(OPCODE_SEND_ONLY, 6, .len = 8);
 }

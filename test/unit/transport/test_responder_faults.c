@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Tests of lib/transport/responder.c: requests that are wrong, and the bytes that they do not
- * change. */
+/* Tests of lib/transport/responder.c: wrong requests, which must not change any byte. */
 #include <stddef.h>
 #include <stdint.h>
 
@@ -52,7 +51,7 @@ static void expect_all_wrong(const struct wrong *wrong, size_t count)
 		.opcode = OPCODE_SEND_FIRST, .len = MTU \
 	}
 
-/* A packet that is right but for its place. */
+/* Make a packet that is right except for its place in the message. */
 static struct packet_fields packet_of(uint8_t opcode)
 {
 	const uint32_t flags = opcode_info(opcode)->flags;
@@ -201,19 +200,19 @@ TEST(responder__an_operation_must_be_enabled)
 		expect_memory_untouched();
 		responder_rig_renew();
 	}
-	/* A SEND needs no right. */
+	/* A SEND needs no remote access right. */
 	rig.responder.access = 0;
 	rig_post(1, region_sge(&rig.inbox, 0, 8));
 	EXPECT_TAKEN(OPCODE_SEND_ONLY, 0, .len = 8);
 }
 
-/* Only a window is invalidated so. */
+/* Only the key of a window can be invalidated. */
 TEST(responder__send_with_invalidate_of_a_region_fails)
 {
 	rig_post(1, region_sge(&rig.inbox, 0, 8));
 	EXPECT_FAULT(FAULT_INVALIDATE, OPCODE_SEND_ONLY_INV, 0, .rkey = rig.memory.mr->key,
 		     .len = 8);
-	/* 9.9.3, class J: the requester hears nothing. */
+	/* 9.9.3, class J: the requester gets no answer. */
 	expect_no_answer();
 	fixture_completion(rig.fixture.cq, 1, IBV_WC_REM_INV_REQ_ERR);
 }

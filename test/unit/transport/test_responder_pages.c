@@ -9,7 +9,7 @@
 
 static struct ooo_pool *pool;
 
-/* All of the memory that peers name. */
+/* Make all of the memory absent that peers name. */
 static void go(void)
 {
 	away_go(rig.memory.bytes, MEMORY);
@@ -66,7 +66,7 @@ TEST(responder_receive__that_comes_again_for_long_is_told_to_wait_as_long)
 	rig.responder.page_wait.waited_ns = LONG_NS;
 	EXPECT_TAKEN(OPCODE_WRITE_ONLY, 0, TO_MEMORY, .dma_length = 8, .len = 8, .ack_req = true);
 	expect_aeth(AETH_RNR_NAK | rnr_timer_code(PAGE_WAIT_FACTOR * LONG_NS), 0, 0);
-	/* It was refused, and is executed only when it comes again. */
+	/* The request was refused, and is executed only when it comes again. */
 	come();
 	expect_no_answer();
 	expect_memory_untouched();
@@ -106,7 +106,8 @@ TEST(responder_resume__whose_packet_was_taken_away_asks_for_it)
 	expect_aeth(AETH_NAK | NAK_PSN_SEQUENCE, 0, 0);
 }
 
-/* It has come out of order, and was kept: of two that differ, the one that came in order counts. */
+/* The request came out of order, and was kept. If another one with its PSN differs, the one that
+ * came in order counts. */
 TEST(responder_receive__keeps_what_came_in_its_turn)
 {
 	static const uint8_t forged[8] = "forged";
@@ -123,7 +124,7 @@ TEST(responder_receive__keeps_what_came_in_its_turn)
 	assert_int_equal(rig.responder.epsn.v, psn_make(FIRST_PSN + 3).v);
 }
 
-/* Its requester may have no timer, and nothing more to send. */
+/* The requester may have no timer, and nothing more to send. */
 TEST(responder_resume__asks_for_what_was_not_kept)
 {
 	for (uint32_t psn = 0; psn < KEPT + 3; psn++)
@@ -158,7 +159,7 @@ TEST(replies_send__tells_a_requester_that_asks_again_to_wait)
 	rig.replies.page_wait.waited_ns = LONG_NS;
 	EXPECT_TAKEN(OPCODE_READ_REQUEST, 0, TO_MEMORY, .dma_length = 8);
 	expect_aeth(AETH_RNR_NAK | rnr_timer_code(PAGE_WAIT_FACTOR * LONG_NS), 0, 1);
-	/* Once each time. */
+	/* Each repetition of the request is answered once. */
 	expect_no_answer();
 	away_come();
 	assert_int_equal(rig_answers(), 1);
@@ -175,7 +176,7 @@ TEST(replies_send__acknowledges_what_is_before_an_absent_page)
 	expect_no_answer();
 }
 
-/* An acknowledgement of what is behind would say that the READ is answered. */
+/* An acknowledgement of a request behind the READ would say that the READ is answered. */
 TEST(replies_ask_patience__acknowledges_all_before_an_absent_page)
 {
 	away_come();
@@ -194,7 +195,8 @@ TEST(replies_ask_patience__acknowledges_all_before_an_absent_page)
 	expect_answer(1, OPCODE_ACKNOWLEDGE, 2);
 }
 
-/* A requester goes back to what it waits for, and sends all behind that as well. */
+/* A requester goes back to the request that it waits for, and sends everything behind that again,
+ * too. */
 TEST(replies_ask_patience__takes_no_notice_of_what_is_behind_an_absent_page)
 {
 	EXPECT_TAKEN(OPCODE_READ_REQUEST, 0, TO_MEMORY, .dma_length = 8);
@@ -211,7 +213,8 @@ TEST(replies_ask_patience__takes_no_notice_of_what_is_behind_an_absent_page)
 	expect_aeth(AETH_RNR_NAK | rnr_timer_code(PAGE_WAIT_FACTOR * LONG_NS), 0, 1);
 }
 
-/* It may have the answer that goes out for the second time, and wait for what is behind. */
+/* The requester may have received the answer that is sent for the second time, and wait for the
+ * answers behind it. */
 TEST(replies_ask_patience__speaks_of_what_is_behind_a_repeated_answer)
 {
 	away_come();
@@ -226,7 +229,8 @@ TEST(replies_ask_patience__speaks_of_what_is_behind_a_repeated_answer)
 	expect_aeth(AETH_RNR_NAK | rnr_timer_code(PAGE_WAIT_FACTOR * LONG_NS), 1, 1);
 }
 
-/* Nor does what is expected wait behind such an answer: nobody may ask for that. */
+/* The expected request does not wait behind such an answer either: perhaps nobody asks for that
+ * answer again. */
 TEST(replies_send__refuses_what_is_expected_before_a_repeated_answer)
 {
 	away_come();

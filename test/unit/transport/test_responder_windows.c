@@ -44,7 +44,8 @@ TEST(responder__an_invalidation_waits_for_the_reads_before_it)
 {
 	EXPECT_TAKEN(OPCODE_READ_REQUEST, 0, BY_WINDOW, .dma_length = 3 * MTU);
 	INVALIDATE(3);
-	/* Nothing of it is executed: whoever sees its completion may reuse the memory. */
+	/* Nothing of it is executed, because a program that sees the completion may reuse the
+	 * memory. */
 	fixture_no_completion(rig.fixture.cq);
 	region_expect_pattern(&rig.inbox, 0, INBOX, SEED + 1);
 	assert_int_equal(rig_answers(), 4);
@@ -52,7 +53,7 @@ TEST(responder__an_invalidation_waits_for_the_reads_before_it)
 	expect_answer(3, OPCODE_ACKNOWLEDGE, 3);
 	assert_int_equal(catcher_at(&rig.fixture.catcher, 3)->syndrome,
 			 AETH_NAK | NAK_PSN_SEQUENCE);
-	/* Asked for again behind the READ's last response. */
+	/* The SEND is requested again behind the READ's last response. */
 	INVALIDATE(3);
 	assert_int_equal(fixture_completion(rig.fixture.cq, 1, IBV_WC_SUCCESS).invalidated_rkey,
 			 window->view.key);
@@ -60,7 +61,8 @@ TEST(responder__an_invalidation_waits_for_the_reads_before_it)
 	EXPECT_FAULT(FAULT_ACCESS, OPCODE_READ_REQUEST, 4, BY_WINDOW, .dma_length = 8);
 }
 
-/* A part of the READ was lost and is asked for again, before the invalidation comes again. */
+/* A part of the READ was lost and is requested again, before the SEND with invalidation comes
+ * again. */
 TEST(responder__an_invalidation_waits_for_a_repeated_read)
 {
 	EXPECT_TAKEN(OPCODE_READ_REQUEST, 0, BY_WINDOW, .dma_length = 2 * MTU);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Tests of lib/transport/responder.c: XRC, where each packet names a shared receive queue, which
- * may go at any time. */
+ * may be destroyed at any time. */
 #include <stddef.h>
 #include <stdint.h>
 
@@ -34,7 +34,8 @@ static int set_up(void **state)
 	rig.responder.service = OPCODE_XRC;
 	rig.responder.find_srq = find_srq;
 	rig.responder.domain = &domain;
-	/* What a queue pair of the type has of its own. */
+	/* An XRC_RECV queue pair has a domain of its own, and neither a completion queue nor a
+	 * receive queue. */
 	rig.responder.pd = rig.fixture.other_pd;
 	rig.responder.cq = NULL;
 	rig.responder.rq = NULL;
@@ -70,7 +71,7 @@ static enum fault take(uint32_t srqn, struct packet_fields fields)
 #define TAKE(srqn, op, number, ...) \
 	take((srqn), (struct packet_fields){.opcode = (op), .psn = (number), ##__VA_ARGS__})
 
-/* The engine is stopped, as when an application destroys it. */
+/* Destroy the shared queue while the engine is stopped, as when an application does so. */
 static void destroy_srq(void)
 {
 	responder_forget_srq(&rig.responder, srq, rig.fixture.other_pd);
@@ -113,7 +114,7 @@ TEST(responder_forget_srq__ends_the_message_in_progress)
 	post(other, 2);
 	assert_int_equal(TAKE(NUMBER, OPCODE_SEND_FIRST, 0, .len = MTU), FAULT_NONE);
 	destroy_srq();
-	/* Not into the buffer that was posted to the queue that went. */
+	/* The message does not go into the buffer that was posted to the destroyed queue. */
 	assert_int_equal(TAKE(OTHER, OPCODE_SEND_LAST, 1, .len = 1), FAULT_INVALID_REQUEST);
 	fixture_no_completion(rig.fixture.cq);
 	responder_flush(&rig.responder);

@@ -187,7 +187,7 @@ TEST(atomic__with_its_result_into_unmapped_memory)
 	unmap(talk.source);
 	talk_post(&talk, IBV_WR_ATOMIC_FETCH_AND_ADD, &result, 1);
 	talk_wait(talk.a.cq, IBV_WC_LOC_PROT_ERR);
-	/* It was done all the same, once. */
+	/* The atomic was executed nevertheless, once. */
 	assert_int_equal(*(uint64_t *)(void *)talk.target, 1);
 }
 

@@ -205,7 +205,7 @@ TEST(unimport_pd__is_not_for_parent_domains)
 	struct ibv_parent_domain_init_attr attr = {.pd = pd};
 
 	parent = ibv_alloc_parent_domain(*state, &attr);
-	/* Its handle is the domain's. */
+	/* A parent domain has the handle of its protection domain. */
 	imported = ibv_import_pd(*state, parent->handle);
 	assert_non_null(imported);
 	ibv_unimport_pd(imported);

@@ -143,7 +143,7 @@ TEST(bind_mw__gives_the_key_at_once)
 	reach(IBV_WR_RDMA_WRITE, mw->rkey, 100, IBV_WC_SUCCESS);
 	assert_memory_equal(talk.target, talk.source, 100);
 	assert_int_equal(ibv_dereg_mr(talk.target_mr), EBUSY);
-	/* Nothing that was not granted. */
+	/* An access that the window does not grant fails. */
 	reach(IBV_WR_RDMA_READ, mw->rkey, 8, IBV_WC_REM_ACCESS_ERR);
 	talk_event(*state, IBV_EVENT_QP_ACCESS_ERR);
 	assert_int_equal(ibv_dealloc_mw(mw), 0);

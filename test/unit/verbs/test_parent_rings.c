@@ -148,7 +148,7 @@ TEST(alloc__provides_the_rings_of_other_sizes)
 	assert_int_equal(shop.frees, 2);
 	assert_true(shop_has(&shop, face_srq(srq)->srq->rq.ring, UROCE_RESOURCE_SHARED_RECV_QUEUE));
 
-	/* Nothing is kept of what a failing call got. */
+	/* A failing call keeps nothing that it has changed. */
 	srq_attr = (struct ibv_srq_attr){.max_wr = 2, .srq_limit = 5};
 	assert_int_equal(ibv_modify_srq(srq, &srq_attr, IBV_SRQ_MAX_WR | IBV_SRQ_LIMIT), EINVAL);
 	assert_int_equal(shop.frees, shop.allocs - 2);

@@ -448,7 +448,7 @@ TEST(destroy_qp__while_its_queue_is_polled)
 	assert_true(live_connect(peer, outlived.stays->qp_num, 0));
 	assert_int_equal(pthread_create(&poller, NULL, poll_outlived, &outlived), 0);
 	for (uint64_t round = 1; round <= ROUNDS; round++) {
-		/* It talks to itself: what it posts completes at once. */
+		/* The queue pair is connected to itself, so its requests complete at once. */
 		doomed = create_qp(pd, outlived.cq, outlived.cq);
 		assert_true(live_connect(doomed, doomed->qp_num, 0));
 		__atomic_store_n(&outlived.fills, true, __ATOMIC_RELAXED);

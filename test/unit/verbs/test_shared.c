@@ -61,7 +61,7 @@ TEST(dealloc_pd__no_queue_is_made_by_a_handle_that_is_left)
 		assert_int_equal(fake.device->quota[i], 0);
 }
 
-/* They know their domain without the handle. */
+/* Windows and queue pairs know their domain without the handle. */
 TEST(unimport_pd__windows_and_queue_pairs_made_by_it_go_on)
 {
 	struct talk talk = talk_start(*state, FAKE_GID_V4);
@@ -78,7 +78,7 @@ TEST(unimport_pd__windows_and_queue_pairs_made_by_it_go_on)
 						   .mw_access_flags = IBV_ACCESS_REMOTE_READ};
 	ibv_unimport_pd(second);
 	ibv_unimport_pd(talk.b.pd);
-	/* Its memory may be where theirs was. */
+	/* The new domain may have the memory of the old handle. */
 	other = ibv_alloc_pd(*state);
 	assert_int_equal(ibv_bind_mw(talk.b.qp, mw, &bind), 0);
 	talk_wait(talk.b.cq, IBV_WC_SUCCESS);
@@ -120,7 +120,7 @@ TEST(close_device__a_domain_in_use_is_shown_no_more)
 	ibv_unimport_mr(mr);
 	ibv_unimport_pd(pd);
 	assert_int_equal(ibv_close_device(other), 0);
-	/* It goes into the list that the other was in. */
+	/* The new domain is entered into the list in which the old one was. */
 	pd = ibv_alloc_pd(context);
 	assert_non_null(pd);
 	assert_int_equal(ibv_dealloc_pd(pd), 0);

@@ -270,7 +270,7 @@ TEST(destroy_qp__its_completions_are_gone)
 	domain_end(&domain);
 }
 
-/* They go with the queue pair, when its last handle goes. */
+/* The completions are dropped when the last handle of the queue pair is destroyed. */
 TEST(destroy_qp__of_one_handle_leaves_them)
 {
 	struct domain domain;

@@ -143,7 +143,7 @@ TEST(view_state_turn__counters_of_an_ended_process_stay)
 	rig_expect(RIG_PORT "hw_counters/tx_packets", "6\n");
 	assert_int_equal(view_state_turn(view), 1);
 	rig_expect(RIG_PORT "hw_counters/tx_packets", "6\n");
-	/* Its slot is free again. */
+	/* The slot of the ended process is free again. */
 	assert_int_equal(member.table->slots[1].pid, 0);
 }
 

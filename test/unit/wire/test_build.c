@@ -167,7 +167,8 @@ TEST(packet_seal__pads_with_zeros_to_four_bytes)
 		assert_memory_equal(packet.payload, data, len);
 		for (i = 0; i < packet.pad; i++)
 			assert_int_equal(packet.payload[len + i], 0);
-		/* Nothing is written behind the ICRC, but for room that any headers may take. */
+		/* No byte is written behind the ICRC, except in the space that the headers of any
+		 * packet may use. */
 		if (packet.payload + len + packet.pad + 4 >= frame + sizeof(path.hdr))
 			assert_int_equal(packet.payload[len + packet.pad + 4], 0xa5);
 	}

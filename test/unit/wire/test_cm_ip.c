@@ -74,7 +74,7 @@ TEST(parse__other_versions_are_refused)
 	assert_int_equal(cm_ip_parse(bytes, CM_IP_LEN, &ip), -EBADMSG);
 }
 
-/* Its sender would be taken for another one. */
+/* Its sender would be mistaken for another host. */
 TEST(parse__ipv4_address_as_ipv6_is_refused)
 {
 	uint8_t bytes[CM_IP_LEN];

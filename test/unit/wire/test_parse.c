@@ -548,7 +548,7 @@ TEST(packet_parse__runts)
 	size_t len;
 
 	make(false, true, OPCODE_RC | OPCODE_SEND_ONLY, 8);
-	/* Nothing says RoCE before the whole UDP header is there. */
+	/* A frame cannot be recognised as RoCE before the UDP header is complete. */
 	for (len = 0; len < 18 + 20 + 8; len++)
 		assert_int_equal(packet_parse(frame, len, false, &packet), PACKET_NOT_ROCE);
 	for (; len < frame_len; len++)
