@@ -12,6 +12,24 @@
 
 #define WAIT_MS 1000
 
+/* Leave the slots that this process took before it executed the present program: nobody writes
+ * their counters any more. */
+static void leave_old_slots(struct view_table *table)
+{
+	static pid_t left; /* the process that has done so; a child of fork(2) is another one */
+	const int32_t pid = getpid();
+
+	if (left == pid)
+		return;
+	left = pid;
+	for (size_t i = 0; i < VIEW_SLOTS; i++) {
+		int32_t own = pid;
+
+		__atomic_compare_exchange_n(&table->slots[i].pid, &own, VIEW_PID_LEFT, false,
+					    __ATOMIC_RELEASE, __ATOMIC_RELAXED);
+	}
+}
+
 bool view_member_join(struct view_member *member)
 {
 	const int32_t pid = getpid();
@@ -20,6 +38,7 @@ bool view_member_join(struct view_member *member)
 	*member = (struct view_member){0};
 	if (!table)
 		return false;
+	leave_old_slots(table);
 	for (size_t i = 0; i < VIEW_SLOTS; i++) {
 		struct view_slot *slot = &table->slots[i];
 		int32_t free_pid = 0;

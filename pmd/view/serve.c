@@ -94,7 +94,7 @@ static void slot_add(const struct view_slot *slot, uint64_t *sums)
 		sums[i] += __atomic_load_n(&slot->counters[i], __ATOMIC_RELAXED);
 }
 
-/* Free the slot of a process that has ended, and keep its counters. */
+/* Free the slot of a process that has ended or left it, and keep its counters. */
 static void state_free_slot(struct view_state *state, size_t i)
 {
 	struct view_slot *slot = &state->server.table->slots[i];
@@ -124,10 +124,10 @@ unsigned int view_state_turn(struct view_state *state)
 		struct view_slot *slot = &state->server.table->slots[i];
 		const int32_t pid = __atomic_load_n(&slot->pid, __ATOMIC_ACQUIRE);
 
-		if (pid <= 0)
+		if (pid == 0)
 			continue;
 		/* Look for the end first: what the process wrote before it is taken over. */
-		const bool ended = kill(pid, 0) != 0 && errno == ESRCH;
+		const bool ended = pid < 0 || (kill(pid, 0) != 0 && errno == ESRCH);
 
 		state_take_facts(state, i);
 		if (ended)

@@ -147,6 +147,42 @@ TEST(view_state_turn__counters_of_an_ended_process_stay)
 	assert_int_equal(member.table->slots[1].pid, 0);
 }
 
+/* A process that executes another program keeps its number. In a child of fork, as after an exec,
+ * the room has not joined the view yet. */
+TEST(view_member_join__leaves_the_slot_of_the_program_before)
+{
+	const struct view_facts facts = rig_facts();
+	struct counters counters = {.value = {[COUNTER_tx_packets] = 3}};
+	struct view_member before = {server.table, &server.table->slots[5]};
+	const pid_t child = fork();
+	int status;
+
+	if (child == 0) {
+		struct view_member own;
+
+		before.slot->pid = getpid();
+		view_member_tell(&before, &facts);
+		view_member_count(&before, &counters);
+		if (!view_member_join(&own) || own.slot == before.slot)
+			_exit(1);
+		view_member_tell(&own, &facts);
+		view_member_count(&own, &counters);
+		raise(SIGSTOP);
+		_exit(0);
+	}
+	assert_int_equal(waitpid(child, &status, WUNTRACED), child);
+	assert_true(WIFSTOPPED(status));
+	assert_int_equal(before.slot->pid, VIEW_PID_LEFT);
+	assert_int_equal(view_state_turn(view), 2);
+	assert_int_equal(before.slot->pid, 0);
+	rig_expect(RIG_PORT "hw_counters/tx_packets", "6\n");
+	kill(child, SIGCONT);
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_int_equal(status, 0);
+	assert_int_equal(view_state_turn(view), 1);
+	rig_expect(RIG_PORT "hw_counters/tx_packets", "6\n");
+}
+
 TEST(view_member_join__ends_with_the_slots)
 {
 	struct view_member other;

@@ -68,8 +68,12 @@ struct view_facts {
 	struct view_gid gids[VIEW_GIDS_MAX];
 };
 
+#define VIEW_PID_LEFT (-1)
+
 struct view_slot {
-	int32_t pid; /* atomic; 0: the slot is free. The server frees slots of ended processes */
+	/* Atomic. 0: the slot is free. VIEW_PID_LEFT: its process has executed another program. The
+	 * server frees such slots, and those of processes that have ended. */
+	int32_t pid;
 	uint32_t sequence;  /* atomic; odd while the facts are being written */
 	uint32_t displayed; /* atomic, a futex; the sequence number of the facts that files show */
 	uint32_t spare;
