@@ -97,6 +97,9 @@ TEST(options_name_idle__names_settings_of_uroce_run)
 	assert_int_equal(parse_file("[uroce]\nnetdev = a\nprogress = inline\n", NULL), OPTIONS_RUN);
 	options_name_idle(settings, names, sizeof(names));
 	assert_string_equal(names, "progress");
+	assert_int_equal(parse_file("[uroce]\nnetdev = a\nview = no\n", NULL), OPTIONS_RUN);
+	options_name_idle(settings, names, sizeof(names));
+	assert_string_equal(names, "view");
 	assert_int_equal(parse_file("[uroce]\nnetdev = a\nwithout = batch-ack\ntelemetry = yes\n"
 				    "progress = dedicated\n",
 				    NULL),
