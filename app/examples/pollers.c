@@ -109,7 +109,7 @@ int main(int argc, char **argv)
 	if (uroce_attach_port(&config, &uroce) != 0)
 		return EXIT_FAILURE;
 	serve(uroce, config.ips);
-	/* As SPDK does: EAL is gone when uroce's own exit handler runs. */
+	/* End EAL first, as SPDK does: it is gone when uroce's own exit handler runs. */
 	rte_eth_dev_stop(0);
 	rte_eal_cleanup();
 	return EXIT_SUCCESS;

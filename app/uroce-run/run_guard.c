@@ -27,7 +27,8 @@
 #define FIRST_FD  (STDERR_FILENO + 1)
 #define BY_SIGNAL 128 /* as shells do */
 
-/* What the guard forwards to the command. None of them may end the guard, which has to clean up. */
+/* Signals that the guard forwards to the command. None of them may end the guard, which has to
+ * clean up. */
 static const int forwarded[] = {SIGTERM, SIGINT, SIGHUP};
 
 enum { END_COMMAND, END_UROCED, END_SIGNAL, ENDS };
@@ -127,7 +128,8 @@ static void close_inherited(const struct guard *guard)
 	}
 }
 
-/* Who reads the command's output waits until all have closed it, and the guard lives longer. */
+/* Replace standard descriptors by /dev/null. A reader of the command's output waits until all
+ * processes have closed it, and the guard lives longer than the command. */
 static int replace_std(int first, int last)
 {
 	const int null = raise_fd(open("/dev/null", O_RDWR | O_CLOEXEC));

@@ -290,9 +290,9 @@ int attach_error(const char *path, int rc)
 		log_error("this process is attached to uroced at %s already", path);
 		break;
 	case -EUSERS:
-		log_error("uroced at %s has no further slot for this process: it closed the "
-			  "sockets of "
-			  "those that it had, and still uses their memory",
+		log_error("uroced at %s has no further slot for this process: it has closed its "
+			  "sockets to uroced and goes on, so it may still use the memory of "
+			  "earlier slots",
 			  path);
 		break;
 	case -EAGAIN:

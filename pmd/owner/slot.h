@@ -96,7 +96,7 @@ struct slots {
 	uint64_t max_memory;	 /* bytes that a process may register; 0: no limit */
 };
 
-/* What slot_begin is told of a process. */
+/* Flags of slot_begin. */
 #define SLOT_ISOLATED	   0x1 /* it is not trusted with shared memory */
 #define SLOT_HOLDS_NOTHING 0x2 /* it says that it maps no memory of its earlier slots */
 

@@ -14,20 +14,22 @@
 
 /* Fractions are parts of IMPAIR_ALL. Each direction gets the damage separately. */
 struct impair_config {
-	uint64_t loss;	      /* of packets that get lost; independent of each other, unless: */
-	uint64_t burst_begin; /* Gilbert-Elliott: after a packet that got through, a burst begins */
-	uint64_t burst_end;   /* after a lost one, it ends; 0: losses are independent */
-	uint64_t corrupt;     /* of packets in which one bit is flipped */
-	uint64_t dup;	      /* of packets that arrive twice */
-	uint64_t reorder;     /* of packets that others overtake */
-	uint32_t depth;	      /* they are overtaken by 1 to `depth` packets, uniformly */
-	uint64_t hold_ns;     /* but wait no longer than this */
-	uint64_t ce;	      /* of packets that are marked "congestion experienced" */
-	uint64_t delay_ns;    /* of each packet */
-	uint64_t rate_bps;    /* of the frames' bits; 0: no limit */
-	uint32_t limit;	      /* packets that wait; later ones are dropped */
+	uint64_t loss; /* packets that get lost; independently of each other if burst_end is 0 */
+	/* Gilbert-Elliott model: the chance that a burst of losses begins after a packet that got
+	 * through, and the chance that it ends after a lost packet. burst_end 0: no bursts. */
+	uint64_t burst_begin;
+	uint64_t burst_end;
+	uint64_t corrupt;  /* packets in which one bit is flipped */
+	uint64_t dup;	   /* packets that arrive twice */
+	uint64_t reorder;  /* packets that others overtake */
+	uint32_t depth;	   /* 1 to `depth` packets overtake such a packet, each number as likely */
+	uint64_t hold_ns;  /* the longest time that such a packet waits to be overtaken */
+	uint64_t ce;	   /* packets that are marked "congestion experienced" */
+	uint64_t delay_ns; /* of each packet */
+	uint64_t rate_bps; /* bits of frames in a second; 0: no limit */
+	uint32_t limit;	   /* packets that wait at once; further ones are dropped */
 	uint64_t seed;
-	bool rx, tx; /* directions */
+	bool rx, tx; /* the directions that are damaged */
 };
 
 /** Read arguments: KEY=VALUE,... (doc/impair.md). MT-safe. 0, or -EINVAL with one line in `error`.
