@@ -95,6 +95,11 @@ struct memif_port {
  * 0 or -errno (logged). */
 int memif_port_prepare(struct port *port);
 
+/* The operations of a memif port. memif_open.c has the first and the last of them. */
+extern const struct port_ops memif_port_ops;
+int memif_port_open(void *memif);
+void memif_port_destroy(void *memif);
+
 /** Return true if there is a connection. Engine's lock. */
 bool memif_port_is_connected(const struct memif_port *memif);
 
