@@ -13,7 +13,7 @@
 #include <rte_cycles.h>
 
 #include "control.h"
-#include "loss.h"
+#include "lossy_port.h"
 #include "mode.h"
 #include "nic.h"
 #include "passive.h"

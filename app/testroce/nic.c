@@ -8,7 +8,7 @@
 
 #include "base/tuning.h"
 #include "engine/engine.h"
-#include "loss.h"
+#include "lossy_port.h"
 #include "plan.h"
 #include "verbs_internal.h"
 
@@ -121,7 +121,7 @@ int nic_set_loss(const struct nic *nic, uint64_t per_million, uint64_t seed)
 	int rc;
 
 	device->ops->lock(device->engine);
-	rc = loss_set(&engine->link->port, per_million, seed);
+	rc = lossy_port_set(&engine->link->port, per_million, seed);
 	device->ops->unlock(device->engine);
 	return rc;
 }

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "control.h"
-#include "loss.h"
+#include "lossy_port.h"
 #include "mode.h"
 #include "nic.h"
 #include "pattern.h"

@@ -14,7 +14,7 @@
 #include "base/tuning.h"
 #include "device/limits.h"
 #include "endpoint.h"
-#include "loss.h"
+#include "lossy_port.h"
 #include "mode.h"
 
 #define LINE_BYTES 64

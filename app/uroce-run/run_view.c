@@ -25,7 +25,7 @@
 
 #include "config/settings.h"
 #include "view/mount.h"
-#include "view/serve.h"
+#include "view/view_serve.h"
 #include "view/tree.h"
 
 #define PRELOAD	      "liburoce-view.so"

@@ -19,7 +19,7 @@
 #include "base/log.h"
 #include "eal/cpu.h"
 #include "names.h"
-#include "notify.h"
+#include "sd_notify.h"
 #include "owner/serve.h"
 #include "report/set.h"
 #include "report/telemetry.h"

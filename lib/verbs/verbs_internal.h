@@ -8,7 +8,7 @@
 
 #include <rte_branch_prediction.h>
 
-#include "objects.h"
+#include "ibv_objects.h"
 
 /* Return the result of a failed call that returns a pointer. */
 static inline void *face_null(int rc)

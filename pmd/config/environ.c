@@ -9,7 +9,7 @@
 
 #include <rte_common.h>
 
-#include "address.h"
+#include "ip_text.h"
 
 #define PREFIX "UROCE_"
 

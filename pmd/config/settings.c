@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "address.h"
+#include "ip_text.h"
 #include "base/log.h"
 #include "base/tuning.h"
 #include "config/impair.h"

@@ -21,7 +21,7 @@
 #include "qp/qp.h"
 #include "report/write.h"
 #include "rx.h"
-#include "turn.h"
+#include "engine_turn.h"
 
 #define RX_BURST	      32
 #define FEW_QPS		      64

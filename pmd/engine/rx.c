@@ -8,7 +8,7 @@
 #include "base/tuning.h"
 #include "device/device.h"
 #include "engine/engine.h"
-#include "turn.h"
+#include "engine_turn.h"
 
 #define AHEAD	     2 /* packets whose queue pairs are being prefetched */
 #define FRAMES_AHEAD 8 /* the same for headers; they may be in another CPU's cache */

@@ -12,20 +12,20 @@
 #define ECN_CE	   0x03
 #define TC_SHIFT   20 /* of the traffic class in an IPv6 header's first word */
 
-static struct rte_udp_hdr *udp_of(const struct rte_mbuf *mbuf, const struct headers *headers)
+static struct rte_udp_hdr *udp_of(const struct rte_mbuf *mbuf, const struct udp_frame *headers)
 {
 	return rte_pktmbuf_mtod_offset(mbuf, struct rte_udp_hdr *, headers->l4_off);
 }
 
-bool damage_find(const struct rte_mbuf *mbuf, struct headers *headers)
+bool damage_find(const struct rte_mbuf *mbuf, struct udp_frame *headers)
 {
-	return headers_find(rte_pktmbuf_mtod(mbuf, const uint8_t *), mbuf->data_len, headers) &&
+	return udp_frame_find(rte_pktmbuf_mtod(mbuf, const uint8_t *), mbuf->data_len, headers) &&
 	       udp_of(mbuf, headers)->dst_port == rte_cpu_to_be_16(WIRE_UDP_PORT);
 }
 
 /* The bits are those from the BTH to the end of the UDP payload. Memory behind the first buffer may
  * be the application's (port/dma.h), and must not change. */
-bool damage_flip(struct rte_mbuf *mbuf, const struct headers *headers,
+bool damage_flip(struct rte_mbuf *mbuf, const struct udp_frame *headers,
 		 uint32_t (*random)(void *arg, uint32_t n), void *arg)
 {
 	const uint32_t udp_len = rte_be_to_cpu_16(udp_of(mbuf, headers)->dgram_len);
@@ -44,7 +44,7 @@ bool damage_flip(struct rte_mbuf *mbuf, const struct headers *headers,
 	return true;
 }
 
-void damage_mark(struct rte_mbuf *mbuf, const struct headers *headers)
+void damage_mark(struct rte_mbuf *mbuf, const struct udp_frame *headers)
 {
 	void *l3 = rte_pktmbuf_mtod_offset(mbuf, void *, headers->l3_off);
 	struct rte_ipv4_hdr *ip = l3;

@@ -6,12 +6,12 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "psock/headers.h"
+#include "psock/udp_frame.h"
 
 struct rte_mbuf;
 
 /** Find the headers of a RoCE packet; false: the frame is none. MT-safe. */
-bool damage_find(const struct rte_mbuf *mbuf, struct headers *headers);
+bool damage_find(const struct rte_mbuf *mbuf, struct udp_frame *headers);
 
 /**
  * Flip one bit that the ICRC protects, or one of the ICRC itself. MT-safe.
@@ -21,10 +21,10 @@ bool damage_find(const struct rte_mbuf *mbuf, struct headers *headers);
  * @return
  *   False if the packet has no such bit in its first buffer.
  */
-bool damage_flip(struct rte_mbuf *mbuf, const struct headers *headers,
+bool damage_flip(struct rte_mbuf *mbuf, const struct udp_frame *headers,
 		 uint32_t (*random)(void *arg, uint32_t n), void *arg);
 
 /** Set "congestion experienced" in the IP header. The ICRC does not cover it. MT-safe. */
-void damage_mark(struct rte_mbuf *mbuf, const struct headers *headers);
+void damage_mark(struct rte_mbuf *mbuf, const struct udp_frame *headers);
 
 #endif

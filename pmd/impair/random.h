@@ -4,7 +4,7 @@
 #define IMPAIR_RANDOM_H
 
 #include "config/impair.h"
-#include "impair/path.h"
+#include "impair/impair_path.h"
 
 /* Mix the seed, so that neighbouring seeds give unrelated sequences (splitmix64). */
 static inline void random_seed(struct impair_random *random, uint64_t seed, uint64_t stream)

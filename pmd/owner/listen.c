@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
-#include "base/place.h"
+#include "base/dir_lock.h"
 #include "event.h"
 #include "pause.h"
 #include "server.h"
@@ -96,9 +96,9 @@ int listen_open(struct server *server, const struct listen_config *config, enum 
 	listener->fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (listener->fd < 0)
 		return -errno;
-	lock = place_lock(address.sun_path);
+	lock = dir_lock(address.sun_path);
 	rc = listen_bind(&address, config, listener);
-	place_unlock(lock);
+	dir_unlock(lock);
 	return rc == 0 ? event_watch(server, listener->fd, event, 0) : rc;
 }
 

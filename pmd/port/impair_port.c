@@ -11,7 +11,7 @@
 #include <rte_cycles.h>
 
 #include "base/log.h"
-#include "impair/path.h"
+#include "impair/impair_path.h"
 #include "port/port.h"
 
 static_assert(IMPAIR_VERIFIED == PORT_VERIFIED, "of all kinds of ports");

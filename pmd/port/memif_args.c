@@ -15,7 +15,7 @@
 #include <rte_common.h>
 
 #include "base/log.h"
-#include "base/place.h"
+#include "base/dir_lock.h"
 #include "unique.h"
 
 #define MEMIF_SOCKET "/run/memif.sock" /* the driver's default; there it is abstract */
@@ -155,13 +155,13 @@ static int memif_prepare_server(const char *path, bool is_abstract)
 	/* A server that starts at the same moment has locked the place if its socket does not
 	 * listen yet (server_listen). */
 	if (occupant == OCCUPANT_DEAD && !is_abstract) {
-		lock = place_lock(path);
+		lock = dir_lock(path);
 		occupant = memif_find_occupant(path, is_abstract);
 	}
 	rc = memif_check_occupant(path, occupant);
 	if (rc == 0 && occupant == OCCUPANT_DEAD && !is_abstract)
 		rc = memif_remove_dead(path);
-	place_unlock(lock);
+	dir_unlock(lock);
 	return rc;
 }
 

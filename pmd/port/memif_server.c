@@ -8,7 +8,7 @@
 
 #include "base/log.h"
 #include "base/own.h"
-#include "base/place.h"
+#include "base/dir_lock.h"
 #include "memif/socket.h"
 #include "memif_args.h"
 #include "memif_port.h"
@@ -47,10 +47,10 @@ static int server_bind(struct memif_port *memif, int fd)
  * (memif_prepare_server). */
 static int server_listen(struct memif_port *memif, int fd)
 {
-	const int lock = memif->is_abstract ? -1 : place_lock(memif->path);
+	const int lock = memif->is_abstract ? -1 : dir_lock(memif->path);
 	const int rc = server_bind(memif, fd);
 
-	place_unlock(lock);
+	dir_unlock(lock);
 	return rc;
 }
 

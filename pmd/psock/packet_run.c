@@ -15,26 +15,26 @@ void run_begin(struct run *run, const uint8_t *frame, uint32_t len)
 {
 	run->first = frame;
 	run->count = 1;
-	run->ended = !headers_find(frame, len, &run->headers) || len == run->headers.len ||
-		     !headers_say(frame, &run->headers, len - run->headers.len);
+	run->ended = !udp_frame_find(frame, len, &run->headers) || len == run->headers.len ||
+		     !udp_frame_say(frame, &run->headers, len - run->headers.len);
 	run->segment_len = run->payload_len = run->ended ? len : len - run->headers.len;
 }
 
 bool run_add(struct run *run, const uint8_t *frame, uint32_t len)
 {
-	struct headers headers;
+	struct udp_frame headers;
 	uint32_t payload_len;
 	uint16_t id;
 
-	if (run->ended || run->count == RUN_PACKETS_MAX || !headers_find(frame, len, &headers))
+	if (run->ended || run->count == RUN_PACKETS_MAX || !udp_frame_find(frame, len, &headers))
 		return false;
 	payload_len = len - headers.len;
-	id = (uint16_t)(headers_id(run->first, &run->headers) + run->count);
+	id = (uint16_t)(udp_frame_id(run->first, &run->headers) + run->count);
 	if (headers.len != run->headers.len || payload_len == 0 || payload_len > run->segment_len ||
 	    payload_len > RUN_BYTES_MAX - headers.len - run->payload_len ||
-	    !headers_same(run->first, frame, &run->headers) ||
-	    !headers_say(frame, &headers, payload_len) ||
-	    (!headers.ipv6 && headers_id(frame, &headers) != id))
+	    !udp_frame_same(run->first, frame, &run->headers) ||
+	    !udp_frame_say(frame, &headers, payload_len) ||
+	    (!headers.ipv6 && udp_frame_id(frame, &headers) != id))
 		return false;
 	run->payload_len += payload_len;
 	run->count++;
@@ -45,12 +45,12 @@ bool run_add(struct run *run, const uint8_t *frame, uint32_t len)
 void run_describe(const struct run *run, uint8_t header[HEADERS_MAX],
 		  struct virtio_net_hdr *offload)
 {
-	const struct headers *headers = &run->headers;
+	const struct udp_frame *headers = &run->headers;
 	struct rte_udp_hdr *udp = (struct rte_udp_hdr *)(void *)(header + headers->l4_off);
 	const void *ip = header + headers->l3_off;
 
 	memcpy(header, run->first, headers->len);
-	headers_set(header, headers, run->payload_len, headers_id(run->first, headers));
+	udp_frame_set(header, headers, run->payload_len, udp_frame_id(run->first, headers));
 	/* The kernel or the NIC completes this checksum for each packet. */
 	udp->dgram_cksum = headers->ipv6 ? rte_ipv6_phdr_cksum(ip, 0) : rte_ipv4_phdr_cksum(ip, 0);
 	*offload = (struct virtio_net_hdr){

@@ -81,9 +81,9 @@ static bool is_cut(const struct received *packet)
  * would complete. */
 static void clear_sum(const struct received *packet, uint8_t *frame)
 {
-	struct headers headers;
+	struct udp_frame headers;
 
-	if (headers_find(frame, packet->len, &headers))
+	if (udp_frame_find(frame, packet->len, &headers))
 		((struct rte_udp_hdr *)(void *)(frame + headers.l4_off))->dgram_cksum = 0;
 }
 

@@ -14,14 +14,14 @@ bool split_begin(struct split *split, const uint8_t *frame, uint32_t seen, uint3
 		 const struct virtio_net_hdr *offload)
 {
 	if ((offload->gso_type & ~VIRTIO_NET_HDR_GSO_ECN) != VIRTIO_NET_HDR_GSO_UDP_L4 ||
-	    seen > len || len > SPLIT_ROOM || !headers_find(frame, seen, &split->headers) ||
+	    seen > len || len > SPLIT_ROOM || !udp_frame_find(frame, seen, &split->headers) ||
 	    len == split->headers.len || offload->gso_size == 0)
 		return false;
 	split->frame = frame;
 	split->segment_len = offload->gso_size;
 	split->payload_len = len - split->headers.len;
 	split->count = (split->payload_len - 1) / split->segment_len + 1;
-	split->id = headers_id(frame, &split->headers);
+	split->id = udp_frame_id(frame, &split->headers);
 	split->id_step = 1;
 	return split->count <= SPLIT_PACKETS_MAX;
 }
@@ -31,8 +31,8 @@ void split_header(const struct split *split, uint32_t index, uint8_t *header)
 	struct rte_udp_hdr *udp = (struct rte_udp_hdr *)(void *)(header + split->headers.l4_off);
 
 	memcpy(header, split->frame, split->headers.len);
-	headers_set(header, &split->headers, split_payload(split, index),
-		    (uint16_t)(split->id + index * split->id_step));
+	udp_frame_set(header, &split->headers, split_payload(split, index),
+		      (uint16_t)(split->id + index * split->id_step));
 	/* Zero means "not computed": the kernel's value is a partial sum that a NIC would complete.
 	 */
 	udp->dgram_cksum = 0;

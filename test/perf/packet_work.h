@@ -15,7 +15,7 @@
 #include <sys/mman.h>
 
 #include "mem/place.h"
-#include "psock/headers.h"
+#include "psock/udp_frame.h"
 #include "wire/headers.h"
 #include "wire/icrc.h"
 
@@ -34,7 +34,7 @@ struct work {
 	bool no_crc; /* copies alone, as between programs that trust each other */
 	bool udp;    /* UDP packets to RoCE's port, which a kernel interface needs; their content is
 			not RoCE */
-	struct headers headers; /* of these */
+	struct udp_frame headers; /* of these */
 	uint16_t id;
 	uint8_t header[WORK_HEADER_BYTES];
 };
@@ -77,7 +77,7 @@ static inline void work_use_udp(struct work *work)
 	work->header[23] = 17;
 	work->header[36] = WIRE_UDP_PORT >> 8;
 	work->header[37] = WIRE_UDP_PORT & 0xff;
-	work_require(headers_find(work->header, sizeof(work->header), &work->headers),
+	work_require(udp_frame_find(work->header, sizeof(work->header), &work->headers),
 		     "UDP headers");
 }
 
@@ -96,8 +96,8 @@ static inline uint32_t work_make(struct work *work, uint8_t *at, enum work_kind 
 	uint32_t crc;
 
 	if (work->udp)
-		headers_set(work->header, &work->headers,
-			    WORK_HEADER_BYTES + len + 4 - work->headers.len, work->id++);
+		udp_frame_set(work->header, &work->headers,
+			      WORK_HEADER_BYTES + len + 4 - work->headers.len, work->id++);
 	work->header[WORK_KIND_AT] = (uint8_t)kind;
 	memcpy(work->header + WORK_VALUE_AT, &value, sizeof(value));
 	if (work->no_crc) {

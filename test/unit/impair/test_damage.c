@@ -13,7 +13,7 @@
 
 static uint8_t room[FRAME_MAX], before[FRAME_MAX];
 static struct rte_mbuf mbuf;
-static struct headers headers;
+static struct udp_frame headers;
 
 static void make(bool ipv6, bool tagged, uint32_t payload)
 {

@@ -104,14 +104,14 @@ TEST(run_describe__says_all_that_the_kernel_needs)
 	const struct frame first = {.id = 77, .len = 256, .tagged = true};
 	struct virtio_net_hdr offload;
 	uint8_t header[HEADERS_MAX];
-	struct headers headers;
+	struct udp_frame headers;
 
 	assert_true(follows(first, (struct frame){.id = 78, .len = 100, .tagged = true}));
 	run_describe(&run, header, &offload);
-	assert_true(headers_find(header, run.headers.len, &headers));
-	assert_true(headers_say(header, &headers, 2 * 16 + 256 + 100));
-	assert_true(headers_same(header, frames[0], &headers));
-	assert_int_equal(headers_id(header, &headers), 77);
+	assert_true(udp_frame_find(header, run.headers.len, &headers));
+	assert_true(udp_frame_say(header, &headers, 2 * 16 + 256 + 100));
+	assert_true(udp_frame_same(header, frames[0], &headers));
+	assert_int_equal(udp_frame_id(header, &headers), 77);
 	assert_int_equal(offload.flags, VIRTIO_NET_HDR_F_NEEDS_CSUM);
 	assert_int_equal(offload.gso_type, VIRTIO_NET_HDR_GSO_UDP_L4);
 	assert_int_equal(offload.gso_size, 16 + 256);

@@ -95,7 +95,7 @@ TEST(split_find_step__goes_on_counting_where_neither_fits)
 	packet(1, at);
 	assert_false(split_find_step(&split, at));
 	assert_int_equal(split.id_step, 1);
-	assert_int_equal(headers_id(at, &split.headers), 10);
+	assert_int_equal(udp_frame_id(at, &split.headers), 10);
 }
 
 TEST(split_begin__believes_no_lengths)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * A bad network in front of a port of any kind: packets are lost, changed, duplicated, delayed and
- * reordered between the port and its user, in both directions, by a seed (impair/path.h).
+ * reordered between the port and its user, in both directions, by a seed (impair/impair_path.h).
  *
  * The impaired port takes mbufs only, and one packet in each: it neither lends the port's own
  * buffers to the user nor passes packets of one mbuf on as several. Whatever the port below does

@@ -14,7 +14,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "psock/headers.h"
+#include "psock/udp_frame.h"
 
 struct virtio_net_hdr;
 
@@ -23,7 +23,7 @@ struct virtio_net_hdr;
 
 struct run {
 	const uint8_t *first; /* frame */
-	struct headers headers;
+	struct udp_frame headers;
 	uint32_t segment_len; /* UDP payload of each packet but the last */
 	uint32_t payload_len; /* of all */
 	uint32_t count;

@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "psock/headers.h"
+#include "psock/udp_frame.h"
 
 struct virtio_net_hdr;
 
@@ -15,7 +15,7 @@ struct virtio_net_hdr;
 
 struct split {
 	const uint8_t *frame; /* its headers can be read */
-	struct headers headers;
+	struct udp_frame headers;
 	uint32_t segment_len; /* UDP payload of each packet but the last */
 	uint32_t payload_len; /* of all */
 	uint32_t count;

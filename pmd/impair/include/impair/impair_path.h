@@ -7,8 +7,8 @@
  * Only RoCE packets are damaged, so that ARP and neighbour discovery still work. All frames are
  * delayed, and share the rate.
  */
-#ifndef IMPAIR_PATH_H
-#define IMPAIR_PATH_H
+#ifndef IMPAIR_IMPAIR_PATH_H
+#define IMPAIR_IMPAIR_PATH_H
 
 #include <stdbool.h>
 #include <stdint.h>

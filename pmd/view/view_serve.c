@@ -5,7 +5,7 @@
  *
  * The counters of a device are sums over all processes that had it in this view, as a port's are.
  */
-#include "view/serve.h"
+#include "view/view_serve.h"
 
 #include <errno.h>
 #include <limits.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The server of a view: a process that writes the view's files from the table. */
-#ifndef VIEW_SERVE_H
-#define VIEW_SERVE_H
+#ifndef VIEW_VIEW_SERVE_H
+#define VIEW_VIEW_SERVE_H
 
 #include <stddef.h>
 #include <stdint.h>

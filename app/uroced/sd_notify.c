@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Send one datagram to the socket that the service manager names. */
-#include "notify.h"
+#include "sd_notify.h"
 
 #include <errno.h>
 #include <stddef.h>

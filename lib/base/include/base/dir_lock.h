@@ -5,18 +5,18 @@
  * too, between bind() and listen(). So servers that start at the same moment take turns with this
  * lock.
  */
-#ifndef BASE_PLACE_H
-#define BASE_PLACE_H
+#ifndef BASE_DIR_LOCK_H
+#define BASE_DIR_LOCK_H
 
 /**
  * Lock the directory of a path against other callers. Wait for the lock for a second at most,
  * because any user who can read the directory can hold it.
  *
  * @return
- *   The argument for place_unlock, also if the lock was not taken.
+ *   The argument for dir_unlock, also if the lock was not taken.
  */
-int place_lock(const char *path);
+int dir_lock(const char *path);
 
-void place_unlock(int lock);
+void dir_unlock(int lock);
 
 #endif

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The headers of a UDP frame: their places, lengths and identification, and a comparison for runs.
  */
-#ifndef PSOCK_HEADERS_H
-#define PSOCK_HEADERS_H
+#ifndef PSOCK_UDP_FRAME_H
+#define PSOCK_UDP_FRAME_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
 #define HEADERS_MAX 66 /* Ethernet, a VLAN tag, IPv6, UDP */
 
-struct headers {
+struct udp_frame {
 	uint8_t l3_off;
 	uint8_t l4_off;
 	uint8_t len; /* up to the UDP payload */
@@ -25,20 +25,21 @@ struct headers {
  * @return
  *   false: it is no such frame, or its headers are not all within `len`.
  */
-bool headers_find(const uint8_t *frame, uint32_t len, struct headers *headers);
+bool udp_frame_find(const uint8_t *frame, uint32_t len, struct udp_frame *headers);
 
 /** Return true if the lengths in the IP and UDP headers both match this UDP payload. MT-safe. */
-bool headers_say(const uint8_t *frame, const struct headers *headers, uint32_t payload_len);
+bool udp_frame_say(const uint8_t *frame, const struct udp_frame *headers, uint32_t payload_len);
 
 /** Write the IP and UDP lengths for a UDP payload of this length, and an IPv4 packet's
  * identification and checksum. MT-safe. */
-void headers_set(uint8_t *frame, const struct headers *headers, uint32_t payload_len, uint16_t id);
+void udp_frame_set(uint8_t *frame, const struct udp_frame *headers, uint32_t payload_len,
+		   uint16_t id);
 
 /** Return the identification of an IPv4 packet; 0 for IPv6. MT-safe. */
-uint16_t headers_id(const uint8_t *frame, const struct headers *headers);
+uint16_t udp_frame_id(const uint8_t *frame, const struct udp_frame *headers);
 
 /** Return true if the headers of two frames differ at most in lengths, identification and
  * checksums; `headers` are those of `a`. MT-safe. */
-bool headers_same(const uint8_t *a, const uint8_t *b, const struct headers *headers);
+bool udp_frame_same(const uint8_t *a, const uint8_t *b, const struct udp_frame *headers);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Packet loss on request: received packets are dropped at random before the engine sees them. */
-#ifndef TESTROCE_LOSS_H
-#define TESTROCE_LOSS_H
+#ifndef TESTROCE_LOSSY_PORT_H
+#define TESTROCE_LOSSY_PORT_H
 
 #include <stdint.h>
 
@@ -11,12 +11,12 @@ struct port;
 #define LOSS_PPM_MAX 200000
 
 /**
- * Drop `per_million` of a million RoCE packets from now on, by the seed (impair/path.h); 0 drops
- * none. The caller must hold the engine.
+ * Drop `per_million` of a million RoCE packets from now on, by the seed (impair/impair_path.h); 0
+ * drops none. The caller must hold the engine.
  *
  * @return
  *   0; -ENOTSUP: the port is another process's; or -ENOMEM.
  */
-int loss_set(struct port *port, uint64_t per_million, uint64_t seed);
+int lossy_port_set(struct port *port, uint64_t per_million, uint64_t seed);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Tests of pmd/impair/path.c: what happens to numbered packets, by the seed and the time. */
+/* Tests of pmd/impair/impair_path.c: what happens to numbered packets, by the seed and the time. */
 #include <errno.h>
 #include <string.h>
 
@@ -7,8 +7,8 @@
 
 #include "eal/runtime.h"
 #include "frames.h"
-#include "impair/path.h"
-#include "psock/headers.h"
+#include "impair/impair_path.h"
+#include "psock/udp_frame.h"
 #include "test.h"
 #include "wire/headers.h"
 
@@ -24,7 +24,7 @@ static struct impair_path path;
 static uint32_t arrived[ARRIVALS], arrived_count;
 static uint8_t frame[FRAME_MAX];
 static uint32_t frame_len;
-static struct headers headers;
+static struct udp_frame headers;
 
 static int group_set_up(TEST_STATE)
 {
@@ -47,7 +47,7 @@ static void begin(const char *args)
 	memset(&counts, 0, sizeof(counts));
 	assert_int_equal(impair_path_init(&path, &config, 0, &counts), 0);
 	frame_len = frame_make(&send, frame);
-	assert_true(headers_find(frame, frame_len, &headers));
+	assert_true(udp_frame_find(frame, frame_len, &headers));
 	arrived_count = 0;
 }
 

@@ -7,7 +7,7 @@
 
 #include "rig.h"
 #include "view/member.h"
-#include "view/serve.h"
+#include "view/view_serve.h"
 
 static struct view_server server;
 static struct view_state *view;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Tells an engine which regions exist that it can send from directly, and when they end. */
-#include "device/dma.h"
+#include "device/device_map.h"
 
 #include "device/device.h"
 #include "mem/mr.h"

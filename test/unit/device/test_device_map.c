@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Tests of lib/device/dma.c: which regions an engine hears of. */
+/* Tests of lib/device/device_map.c: which regions an engine hears of. */
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
 
 #include "device/device.h"
-#include "device/dma.h"
+#include "device/device_map.h"
 #include "mem/mr.h"
 #include "test.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Tests of lib/device/query.c. */
+/* Tests of lib/device/device_query.c. */
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>

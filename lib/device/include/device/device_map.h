@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Regions that an engine may send from without a copy: those on huge pages, which stay where they
  * are. */
-#ifndef DEVICE_DMA_H
-#define DEVICE_DMA_H
+#ifndef DEVICE_DEVICE_MAP_H
+#define DEVICE_DEVICE_MAP_H
 
 struct device;
 struct mr;

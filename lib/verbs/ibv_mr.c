@@ -2,7 +2,7 @@
 /* Memory regions. */
 #include <stdlib.h>
 
-#include "device/dma.h"
+#include "device/device_map.h"
 #include "device/quota.h"
 #include "mem/dm.h"
 #include "mem/dmabuf.h"

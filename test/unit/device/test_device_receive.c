@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Tests of lib/device/receive.c. A stand-in for qp_receive keeps what arrives. */
+/* Tests of lib/device/device_receive.c. A stand-in for qp_receive keeps what arrives. */
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The headers of UDP frames: found, compared and filled in. */
-#include "psock/headers.h"
+#include "psock/udp_frame.h"
 
 #include <string.h>
 
@@ -14,22 +14,22 @@ static_assert(HEADERS_MAX == sizeof(struct rte_ether_hdr) + sizeof(struct rte_vl
 				     sizeof(struct rte_ipv6_hdr) + sizeof(struct rte_udp_hdr),
 	      "the longest headers fit");
 
-static const struct rte_ipv4_hdr *ipv4_of(const uint8_t *frame, const struct headers *headers)
+static const struct rte_ipv4_hdr *ipv4_of(const uint8_t *frame, const struct udp_frame *headers)
 {
 	return (const struct rte_ipv4_hdr *)(const void *)(frame + headers->l3_off);
 }
 
-static const struct rte_ipv6_hdr *ipv6_of(const uint8_t *frame, const struct headers *headers)
+static const struct rte_ipv6_hdr *ipv6_of(const uint8_t *frame, const struct udp_frame *headers)
 {
 	return (const struct rte_ipv6_hdr *)(const void *)(frame + headers->l3_off);
 }
 
-static const struct rte_udp_hdr *udp_of(const uint8_t *frame, const struct headers *headers)
+static const struct rte_udp_hdr *udp_of(const uint8_t *frame, const struct udp_frame *headers)
 {
 	return (const struct rte_udp_hdr *)(const void *)(frame + headers->l4_off);
 }
 
-static bool is_udp(const uint8_t *frame, const struct headers *headers)
+static bool is_udp(const uint8_t *frame, const struct udp_frame *headers)
 {
 	const rte_be16_t fragment =
 		rte_cpu_to_be_16(RTE_IPV4_HDR_MF_FLAG | RTE_IPV4_HDR_OFFSET_MASK);
@@ -41,7 +41,7 @@ static bool is_udp(const uint8_t *frame, const struct headers *headers)
 	       !(ip->fragment_offset & fragment);
 }
 
-bool headers_find(const uint8_t *frame, uint32_t len, struct headers *headers)
+bool udp_frame_find(const uint8_t *frame, uint32_t len, struct udp_frame *headers)
 {
 	uint32_t l3_off = sizeof(struct rte_ether_hdr);
 	rte_be16_t type;
@@ -63,7 +63,7 @@ bool headers_find(const uint8_t *frame, uint32_t len, struct headers *headers)
 	return len >= headers->len && is_udp(frame, headers);
 }
 
-bool headers_say(const uint8_t *frame, const struct headers *headers, uint32_t payload_len)
+bool udp_frame_say(const uint8_t *frame, const struct udp_frame *headers, uint32_t payload_len)
 {
 	const uint32_t l4_len = UDP_LEN + payload_len;
 	const uint32_t ip_says = headers->ipv6
@@ -74,7 +74,8 @@ bool headers_say(const uint8_t *frame, const struct headers *headers, uint32_t p
 	return ip_says == l4_len && rte_be_to_cpu_16(udp_of(frame, headers)->dgram_len) == l4_len;
 }
 
-void headers_set(uint8_t *frame, const struct headers *headers, uint32_t payload_len, uint16_t id)
+void udp_frame_set(uint8_t *frame, const struct udp_frame *headers, uint32_t payload_len,
+		   uint16_t id)
 {
 	const uint16_t l4_len = (uint16_t)(UDP_LEN + payload_len);
 	struct rte_udp_hdr *udp = (struct rte_udp_hdr *)(void *)(frame + headers->l4_off);
@@ -92,7 +93,7 @@ void headers_set(uint8_t *frame, const struct headers *headers, uint32_t payload
 	ip->hdr_checksum = rte_ipv4_cksum(ip);
 }
 
-uint16_t headers_id(const uint8_t *frame, const struct headers *headers)
+uint16_t udp_frame_id(const uint8_t *frame, const struct udp_frame *headers)
 {
 	return headers->ipv6 ? 0 : rte_be_to_cpu_16(ipv4_of(frame, headers)->packet_id);
 }
@@ -113,7 +114,7 @@ static bool ipv6_same(const struct rte_ipv6_hdr *a, const struct rte_ipv6_hdr *b
 	       memcmp(a->dst_addr, b->dst_addr, sizeof(a->dst_addr)) == 0;
 }
 
-bool headers_same(const uint8_t *a, const uint8_t *b, const struct headers *headers)
+bool udp_frame_same(const uint8_t *a, const uint8_t *b, const struct udp_frame *headers)
 {
 	return memcmp(a, b, headers->l3_off) == 0 &&
 	       (headers->ipv6 ? ipv6_same(ipv6_of(a, headers), ipv6_of(b, headers))

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Tests of pmd/config/address.c. */
+/* Tests of pmd/config/ip_text.c. */
 #include <errno.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -7,7 +7,7 @@
 
 #include <rte_common.h>
 
-#include "address.h"
+#include "ip_text.h"
 #include "test.h"
 
 static void assert_refused(const char *text, const char *why)

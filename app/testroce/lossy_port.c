@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Drop received packets on request, in a wrapper around the port's rx_burst. The port itself may
  * have been impaired when it was opened; this can also begin and end between two tests. */
-#include "loss.h"
+#include "lossy_port.h"
 
 #include <errno.h>
 
-#include "impair/path.h"
+#include "impair/impair_path.h"
 #include "port/port.h"
 
 #define MILLION	  UINT64_C(1000000)
@@ -36,7 +36,7 @@ static uint16_t lossy_rx_burst(void *arg, struct rte_mbuf **mbufs, uint16_t n)
  * is running. A port without an `open` function belongs to another process or to the application,
  * and is refused.
  */
-static int loss_begin(struct port *port)
+static int lossy_port_begin(struct port *port)
 {
 	if (loss.port)
 		return 0;
@@ -51,9 +51,9 @@ static int loss_begin(struct port *port)
 	return 0;
 }
 
-int loss_set(struct port *port, uint64_t per_million, uint64_t seed)
+int lossy_port_set(struct port *port, uint64_t per_million, uint64_t seed)
 {
-	int rc = per_million > 0 ? loss_begin(port) : 0;
+	int rc = per_million > 0 ? lossy_port_begin(port) : 0;
 
 	if (rc != 0)
 		return rc;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A lock on the place of a socket in the file system. */
-#include "base/place.h"
+#include "base/dir_lock.h"
 
 #include <fcntl.h>
 #include <limits.h>
@@ -15,7 +15,7 @@
 #define TRIES	 100
 #define PAUSE_NS 10000000
 
-int place_lock(const char *path)
+int dir_lock(const char *path)
 {
 	const struct timespec pause = {.tv_nsec = PAUSE_NS};
 	const char *slash = strrchr(path, '/');
@@ -39,7 +39,7 @@ int place_lock(const char *path)
 	return -1;
 }
 
-void place_unlock(int lock)
+void dir_unlock(int lock)
 {
 	if (lock >= 0)
 		close(lock);

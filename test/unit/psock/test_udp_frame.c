@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Tests of pmd/psock/headers.c. */
+/* Tests of pmd/psock/udp_frame.c. */
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
 
 #include "frames.h"
-#include "psock/headers.h"
+#include "psock/udp_frame.h"
 #include "test.h"
 
 static uint8_t frame[FRAME_MAX], other[FRAME_MAX];
-static struct headers headers;
+static struct udp_frame headers;
 
-TEST(headers_find__knows_both_ips_with_and_without_a_tag)
+TEST(udp_frame_find__knows_both_ips_with_and_without_a_tag)
 {
 	static const struct {
 		bool ipv6, tagged;
@@ -26,18 +26,18 @@ TEST(headers_find__knows_both_ips_with_and_without_a_tag)
 			.ipv6 = cases[i].ipv6, .tagged = cases[i].tagged, .len = 64};
 		const uint32_t len = frame_make(&what, frame);
 
-		assert_true(headers_find(frame, len, &headers));
+		assert_true(udp_frame_find(frame, len, &headers));
 		assert_int_equal(headers.ipv6, cases[i].ipv6);
 		assert_int_equal(headers.l3_off, cases[i].l3_off);
 		assert_int_equal(headers.l4_off, cases[i].l4_off);
 		assert_int_equal(headers.len, cases[i].l4_off + 8);
-		assert_true(headers_find(frame, headers.len, &headers));
+		assert_true(udp_frame_find(frame, headers.len, &headers));
 		for (uint32_t shorter = 0; shorter < headers.len; shorter++)
-			assert_false(headers_find(frame, shorter, &headers));
+			assert_false(udp_frame_find(frame, shorter, &headers));
 	}
 }
 
-TEST(headers_find__leaves_other_packets_alone)
+TEST(udp_frame_find__leaves_other_packets_alone)
 {
 	static const struct {
 		size_t at;
@@ -49,11 +49,11 @@ TEST(headers_find__leaves_other_packets_alone)
 		const uint32_t len = frame_make(&what, frame);
 
 		frame[changes[i].at] = changes[i].value;
-		assert_false(headers_find(frame, len, &headers));
+		assert_false(udp_frame_find(frame, len, &headers));
 	}
 }
 
-TEST(headers_set__makes_what_was_sealed)
+TEST(udp_frame_set__makes_what_was_sealed)
 {
 	for (int i = 0; i < 4; i++) {
 		const struct frame what = {
@@ -61,23 +61,23 @@ TEST(headers_set__makes_what_was_sealed)
 		const uint32_t len = frame_make(&what, frame);
 
 		memcpy(other, frame, len);
-		assert_true(headers_find(frame, len, &headers));
-		assert_true(headers_say(frame, &headers, len - headers.len));
-		headers_set(other, &headers, 4, 1);
-		assert_false(headers_say(other, &headers, len - headers.len));
-		headers_set(other, &headers, len - headers.len, 0xfffe);
+		assert_true(udp_frame_find(frame, len, &headers));
+		assert_true(udp_frame_say(frame, &headers, len - headers.len));
+		udp_frame_set(other, &headers, 4, 1);
+		assert_false(udp_frame_say(other, &headers, len - headers.len));
+		udp_frame_set(other, &headers, len - headers.len, 0xfffe);
 		assert_memory_equal(other, frame, len);
-		assert_int_equal(headers_id(other, &headers), what.ipv6 ? 0 : 0xfffe);
+		assert_int_equal(udp_frame_id(other, &headers), what.ipv6 ? 0 : 0xfffe);
 	}
 }
 
-TEST(headers_same__minds_every_byte_but_what_the_kernel_writes)
+TEST(udp_frame_same__minds_every_byte_but_what_the_kernel_writes)
 {
 	for (int v6 = 0; v6 < 2; v6++) {
 		const struct frame what = {.ipv6 = v6, .tagged = true, .len = 64};
 		const uint32_t len = frame_make(&what, frame);
 
-		assert_true(headers_find(frame, len, &headers));
+		assert_true(udp_frame_find(frame, len, &headers));
 		for (uint32_t i = 0; i < headers.len; i++) {
 			const uint32_t l3 = i - headers.l3_off;
 			const bool written = i >= headers.l4_off + 4u ||
@@ -86,7 +86,7 @@ TEST(headers_same__minds_every_byte_but_what_the_kernel_writes)
 
 			memcpy(other, frame, len);
 			other[i] ^= 1;
-			assert_int_equal(headers_same(frame, other, &headers), written);
+			assert_int_equal(udp_frame_same(frame, other, &headers), written);
 		}
 	}
 }

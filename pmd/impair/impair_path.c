@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Loses, changes, duplicates, delays and reorders packets, by their configuration and its seed. */
-#include "impair/path.h"
+#include "impair/impair_path.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -79,7 +79,7 @@ static uint32_t draw_bit(void *arg, uint32_t n)
 
 /* Return false if the packet is to be dropped: a receiver could not notice the wrong bit. */
 static bool path_corrupts(struct impair_path *path, struct rte_mbuf *mbuf,
-			  const struct headers *headers, bool has_icrc)
+			  const struct udp_frame *headers, bool has_icrc)
 {
 	if (!random_hits(&path->corrupt, path->config->corrupt))
 		return true;
@@ -148,7 +148,7 @@ static void path_duplicate(struct impair_path *path, const struct rte_mbuf *mbuf
 
 /* Damage a RoCE packet. Return false if it is dropped. */
 static bool path_damage(struct impair_path *path, struct rte_mbuf *mbuf,
-			const struct headers *headers, bool has_icrc)
+			const struct udp_frame *headers, bool has_icrc)
 {
 	if (path_loses(path)) {
 		path_count(path, IMPAIR_LOST);
@@ -166,7 +166,7 @@ static bool path_damage(struct impair_path *path, struct rte_mbuf *mbuf,
 void impair_path_put(struct impair_path *path, struct rte_mbuf *mbuf, struct rte_mempool *pool,
 		     bool has_icrc, uint64_t now_ns)
 {
-	struct headers headers;
+	struct udp_frame headers;
 	const bool is_roce = damage_find(mbuf, &headers);
 	bool twice;
 

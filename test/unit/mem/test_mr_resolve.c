@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Tests of lib/mem/resolve.c. */
+/* Tests of lib/mem/mr_resolve.c. */
 #include "env.h"
 #include "test.h"
 
