@@ -72,7 +72,8 @@ def cmocka_counts(log):
 
 
 def tell_skipped(name, log):
-    """What a program skipped, and why, where it says so (test/common/skipped.h); mostly something is missing here."""
+    """Return what a program skipped, and why, if it says so (test/common/skipped.h). Mostly something is missing on this
+    machine."""
     tests = list(dict.fromkeys(re.findall(r"^\[  SKIPPED \] (\w+)$", log, re.M)))
     reasons = list(dict.fromkeys(re.findall(r"^skipped: (.*)$", log, re.M)))
     what = ", ".join(tests) if len(tests) < 4 else f"{len(tests)} tests"
@@ -189,7 +190,8 @@ def programs(total, command):
 
 
 def beside(total):
-    """What only computes. The sanitized programs are built here and run later, when they have the CPUs to themselves."""
+    """Run the tests that only compute. The sanitized programs are built here and run later, when they have the CPUs for
+    themselves."""
     title("simulator")
     meson_test(total, "build", "--suite", "sim", "--num-processes", "1")
     title("fuzz targets under ASan and UBSan")

@@ -12,7 +12,7 @@ import re
 import subprocess
 import sys
 
-# What a sanitizer adds to each object.
+# Functions that a sanitizer adds to each object.
 SANITIZERS = re.compile(r'(asan|hwasan|msan|tsan|sancov)\.module_[cd]tor')
 
 

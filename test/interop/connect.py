@@ -150,7 +150,7 @@ class ConnectTest:
                 pair.fail("the server has ended")
 
     def _cmtime(self, server, client, address):
-        """Its server goes on."""
+        """Run cmtime, whose server does not end by itself."""
         count = ["-c", str(self._counts.timed)]
         with Pair() as pair:
             pair.serve(server, ["cmtime", "-b", address, *count])

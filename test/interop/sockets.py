@@ -52,7 +52,7 @@ class SocketsTest:
 
     @staticmethod
     def _rcopy(server, client):
-        """Its server goes on."""
+        """Copy a file to the server, which does not end by itself."""
         source, target = (f"/tmp/rcopy-{os.getpid()}.{name}" for name in ("source", "target"))
         with Pair() as pair:
             def run(host, *argv):

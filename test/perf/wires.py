@@ -108,7 +108,7 @@ class Vhost(Wire):
         return ["--port", self._port(side), "--mtu", "4200", "--ip", f"10.99.1.{side + 1}/24"]
 
     def limit(self, seconds, *options):
-        """As Memif's; the active side starts when the socket exists."""
+        """Start both sides as Memif does. The active side starts when the socket exists."""
         tool = self.machine.tool("bench_limit")
         wait = ["sh", "-c", 'until [ -S "$0" ]; do sleep 0.05; done; sleep 0.5; exec "$@"',
                 f"{self.machine.dir}/vhost.sock"]
@@ -131,7 +131,7 @@ class Attached(Wire):
         return ["--netdev", self._netdev] if side and self._netdev else ["--socket", self._socket]
 
     def limit(self, seconds, *options):
-        """As Memif's, through a ring in shared memory."""
+        """Do the same as Memif, through a ring in shared memory."""
         return tuple(map(float, self.machine.output([self.machine.tool("bench_ring"), "-s", str(seconds), *options, "0",
                                                      "1"]).split()))
 
@@ -157,7 +157,7 @@ class Veth(Wire):
         self._impair = ["--impair", impair] if impair else []
 
     def options(self, side):
-        """What impairs the veth does so at one end, in both directions."""
+        """Impair the veth at one end, in both directions."""
         return ["--netdev", "veth0", *(self._impair if side else [])]
 
     def limit(self, seconds):
@@ -185,7 +185,7 @@ def uroced(machine, *options, space=None):
     """Start an uroced, wait until it answers, and return its socket."""
     socket = os.path.join(machine.dir, f"uroced{machine.next_port()}.sock")
     argv = [os.path.join(machine.build, "app", "uroced"), "--socket", socket]
-    # It is not pinned: it sleeps, or uses a CPU that is free.
+    # uroced is not pinned: it sleeps, or uses a CPU that is free.
     owner = machine.start([*argv, *options], space=space)
     try:
         until = time.monotonic() + TIMEOUT_S

@@ -63,7 +63,7 @@ class FuzzTest:
         self._fuzzers = []
 
     def _add_interfaces(self):
-        """As a host has them that runs many containers."""
+        """Make as many interfaces as a host has that runs many containers."""
         path = f"{self._work_dir}/interfaces"
         with open(path, "w", encoding="ascii") as batch:
             for number in range(INTERFACES // 2):

@@ -110,7 +110,7 @@ class ImpairedTest:
         return host.start([TESTROCE, *self._wire(wire, number, damage), *options])
 
     def _measure(self, wire, damage, options):
-        """What a client says of one test."""
+        """Return what a client prints about one test."""
         path = os.path.join(self._work_dir, "result.json")
         client = self._testroce(wire, 1, ["--connect", f"{self._server(wire)}:{PORT}", *options, "--verify", "--messages",
                                           str(MESSAGES), "--json", path], damage)

@@ -190,7 +190,7 @@ class IsolatedTest:
         self._run(PingPong([], 100, 16384), "isolated", "isolated")
 
     def _greedy(self, what):
-        """One user takes all that it can get: others still attach, and uroced has descriptors left."""
+        """Let one user take as much as possible. Others still attach, and uroced has descriptors left."""
         expect(wait_until(self._owner.is_clean, SECONDS), "something is left of earlier checks")
         before = self._descriptors()
         other = ["setpriv", "--reuid", "daemon", "--regid", "nogroup", "--clear-groups"]

@@ -185,7 +185,7 @@ class LocalTest:
             shutil.rmtree(os.path.join(self._dir, name))
 
     def _output_ends(self):
-        """Who reads the output of the command does not wait for the guard."""
+        """A reader of the command's output does not wait for the guard."""
         mark = os.path.join(self._dir, "mark")
         process = self._start("sh", "-c", f"echo text; touch {mark}; read line", stdin=subprocess.PIPE,
                               stderr=subprocess.DEVNULL)

@@ -174,7 +174,7 @@ class Hostile:
         assert self.ask(CHANGE, claim(number=number))[0] == 0
         assert self.ask(LISTEN, claim(number=number))[0] == 0
         assert self.ask(CHANGE, claim(number=number))[0] == -errno.EINVAL
-        # It connects to itself.
+        # The client connects to itself.
         mine = self._next_id()
         self._process.send([frame(self._me, req(self._me, mine, port))])
         assert self._received() == (REQ, mine, 0)

@@ -90,7 +90,7 @@ class UcxTest:
             self._owner.process.kill()
 
     def _libfabric(self, hosts):
-        """Its server listens on 127.0.0.1 alone, so both sides are here."""
+        """Run both sides on this host, because the server of fi_pingpong listens on 127.0.0.1 alone."""
         for program in libfabric_programs():
             self._port += 1
             self._check(f"attached: {program.name}", run_pair, program,
