@@ -640,7 +640,7 @@ TEST(engine_lock__protects_who_waits_from_being_cancelled)
 	engine_release(engine);
 	assert_int_equal(pthread_join(thread, &result), 0);
 	assert_ptr_equal(result, PTHREAD_CANCELED);
-	/* Turns stand back for nobody. */
+	/* No thread waits any more, so turns need not yield to any. */
 	assert_int_equal(engine->owner.waiters, 0);
 	assert_true(engine_try(engine));
 	engine_release(engine);
