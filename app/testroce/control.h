@@ -15,7 +15,7 @@
 #include "endpoint.h"
 #include "plan.h"
 
-#define CONTROL_MAGIC	UINT64_C(0x6f72747365740001) /* changes with any of these structs */
+#define CONTROL_MAGIC	UINT64_C(0x6f72747365740002) /* changes with any of these structs */
 #define CONTROL_PORT	"19790"
 #define CONTROL_QPS_MAX 128 /* queue pairs of one JOIN message */
 

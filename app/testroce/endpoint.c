@@ -43,7 +43,8 @@ static int endpoint_make_queues(struct endpoint *endpoint)
 	const struct endpoint_config *config = &endpoint->config;
 	const uint64_t cqe = (uint64_t)config->qps * config->send_wr +
 			     (uint64_t)config->recv_wr * (config->shared_receive ? 1 : config->qps);
-	struct ibv_srq_init_attr init = {.attr = {.max_wr = config->recv_wr, .max_sge = 1}};
+	struct ibv_srq_init_attr init = {
+		.attr = {.max_wr = config->recv_wr, .max_sge = RTE_MAX(config->sges, 1u)}};
 
 	endpoint->cq =
 		ibv_create_cq(endpoint->nic->context,
@@ -106,8 +107,8 @@ int endpoint_add_qp(struct endpoint *endpoint)
 		.srq = endpoint->srq,
 		.cap = {.max_send_wr = config->send_wr,
 			.max_recv_wr = config->shared_receive ? 0 : config->recv_wr,
-			.max_send_sge = 1,
-			.max_recv_sge = 1,
+			.max_send_sge = RTE_MAX(config->sges, 1u),
+			.max_recv_sge = RTE_MAX(config->sges, 1u),
 			.max_inline_data = config->inline_bytes},
 		.qp_type = IBV_QPT_RC,
 	};

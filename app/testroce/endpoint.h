@@ -16,6 +16,7 @@ struct endpoint_config {
 	uint32_t qps;
 	uint32_t send_wr; /* of each queue pair */
 	uint32_t recv_wr; /* of each queue pair, or of the shared queue */
+	uint32_t sges;	  /* of each work request; 0: 1 */
 	uint32_t inline_bytes;
 	uint32_t path_mtu_bytes;
 	uint8_t timeout;       /* ibv_qp_attr's */

@@ -63,7 +63,7 @@ struct result {
 	bool has_latency;
 	double p_us[RESULT_QUANTILES]; /* 50, 90, 99, 99.9 */
 	double min_us, max_us;
-	uint64_t reads;		    /* blocks that the storage mode has READ */
+	uint64_t reads;		    /* blocks that the storage mode has read */
 	uint64_t qp_least, qp_most; /* messages of the queue pairs that had the fewest and the most;
 				       0, 0: not counted */
 };

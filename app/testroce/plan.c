@@ -22,9 +22,9 @@
 static const char *const op_names[] = {"write", "read", "send", "atomic"};
 
 const char *const plan_names[] = {
-	"mode",	    "size",   "qps",  "depth",	      "mtu",	 "batch",
-	"signal",   "inline", "op",   "read-percent", "region",	 "seconds",
-	"messages", "verify", "seed", "loss",	      "without", NULL,
+	"mode",	  "size", "qps",	  "depth",	"mtu",	  "batch",   "signal",
+	"inline", "op",	  "read-percent", "in-capsule", "region", "seconds", "messages",
+	"verify", "seed", "loss",	  "without",	NULL,
 };
 
 #define TUNING_NAME(field, name, meaning) name,
@@ -43,6 +43,7 @@ static const struct number {
 	{"signal", offsetof(struct plan, signal), 0, DEVICE_MAX_QP_WR},
 	{"inline", offsetof(struct plan, inline_bytes), 0, DEVICE_MAX_INLINE},
 	{"read-percent", offsetof(struct plan, read_percent), 0, 100},
+	{"in-capsule", offsetof(struct plan, in_capsule_bytes), 0, PLAN_CAPSULE_MAX},
 	{"region", offsetof(struct plan, region_bytes), 0, PLAN_REGION_MAX},
 	{"messages", offsetof(struct plan, messages), 0, UINT64_MAX},
 	{"loss", offsetof(struct plan, loss_ppm), 0, LOSS_PPM_MAX},
@@ -59,6 +60,7 @@ void plan_init(struct plan *plan)
 		.batch = 1,
 		.inline_bytes = 64,
 		.read_percent = 70,
+		.in_capsule_bytes = 4096,
 		.duration_ns = UINT64_C(2000000000),
 		.seed = 1,
 	};

@@ -11,6 +11,7 @@
 #define PLAN_REGION_MAX \
 	(UINT64_C(4) << 30) /* memory limit of one side; a server gives a client no more */
 #define PLAN_SPREAD_DEFAULT (UINT64_C(64) << 20) /* messages in flight share slots beyond this */
+#define PLAN_CAPSULE_MAX    (UINT64_C(1) << 20)
 #define PLAN_NAMES_MAX	    256
 #define PLAN_BATCH_MAX	    64
 
@@ -24,12 +25,13 @@ struct plan {
 	uint64_t qps;
 	uint64_t depth; /* messages in flight per queue pair */
 	uint64_t path_mtu_bytes;
-	uint64_t batch;	       /* work requests in one post */
-	uint64_t signal;       /* messages per signalled completion; 0: derived from depth */
-	uint64_t inline_bytes; /* larger messages are not posted inline */
-	uint64_t read_percent; /* share of READs in mode storage */
-	uint64_t region_bytes; /* memory that messages cycle through; 0: a slot for each */
-	uint64_t messages;     /* the test ends after this number; 0: after duration_ns */
+	uint64_t batch;		   /* work requests in one post */
+	uint64_t signal;	   /* messages per signalled completion; 0: derived from depth */
+	uint64_t inline_bytes;	   /* larger messages are not posted inline */
+	uint64_t read_percent;	   /* share of reads in mode storage */
+	uint64_t in_capsule_bytes; /* mode storage: larger blocks are not sent with their command */
+	uint64_t region_bytes;	   /* memory that messages cycle through; 0: a slot for each */
+	uint64_t messages;	   /* the test ends after this number; 0: after duration_ns */
 	uint64_t duration_ns;
 	uint64_t verify; /* the receiver checks the bytes */
 	uint64_t seed;
@@ -51,8 +53,8 @@ void plan_default_size(struct plan *plan);
 
 /**
  * Set one value by its name, as the command line and the prompt do: "mode", "size", "qps", "depth",
- * "mtu", "batch", "signal", "inline", "op", "read-percent", "region", "seconds", "messages",
- * "verify", "seed", "loss", "without". MT-safe.
+ * "mtu", "batch", "signal", "inline", "op", "read-percent", "in-capsule", "region", "seconds",
+ * "messages", "verify", "seed", "loss", "without". MT-safe.
  *
  * @param value
  *   Numbers may end in K, M or G; "verify" takes "on" or "off"; "without" takes a list of names or

@@ -194,7 +194,8 @@ TOKEN(token_clear, verb, "clear");
 TOKEN(token_stats, object, "stats");
 TOKEN(token_shown, object, "device#plan#qp#stats#stages");
 TOKEN(token_number, object,
-      "size#qps#depth#mtu#batch#signal#inline#read-percent#region#seconds#messages#seed#loss#"
+      "size#qps#depth#mtu#batch#signal#inline#read-percent#in-capsule#region#seconds#messages#seed#"
+      "loss#"
       "without");
 TOKEN(token_any, value, NULL);
 TOKEN(token_mode, object, "mode");
@@ -221,7 +222,9 @@ COMMAND(command_show, do_show, "show device|plan|qp|stats|stages", (void *)&toke
 COMMAND(command_clear, do_clear, "clear stats: count from here on", (void *)&token_clear,
 	(void *)&token_stats);
 COMMAND(command_set, do_set,
-	"set size|qps|depth|mtu|batch|signal|inline|read-percent|region|seconds|messages|seed|loss "
+	"set "
+	"size|qps|depth|mtu|batch|signal|inline|read-percent|in-capsule|region|seconds|messages|"
+	"seed|loss "
 	"NUMBER, set without LIST",
 	(void *)&token_set, (void *)&token_number, (void *)&token_any);
 COMMAND(command_set_mode, do_set, "set mode MODE", (void *)&token_set, (void *)&token_mode,

@@ -42,7 +42,8 @@ const char options_help[] =
 	"  --batch N            work requests in one post (default: 1)\n"
 	"  --signal N           one completion for so many messages (default: depth / 4, at most "
 	"16)\n"
-	"  --read-percent N     share of READs in the storage mode (default: 70)\n"
+	"  --read-percent N     share of reads in the storage mode (default: 70)\n"
+	"  --in-capsule BYTES   larger blocks are not written with their command (default: 4K)\n"
 	"  --inline BYTES       messages up to this size are posted inline (default: 64)\n"
 	"  --region BYTES       memory that messages cycle through (default: a place for each)\n"
 	"  --seconds S          duration of a test (default: 2; 0: until it is stopped), or\n"
@@ -117,6 +118,7 @@ static const struct option long_options[] = {
 	{"signal", required_argument, NULL, CODE_PLAN},
 	{"inline", required_argument, NULL, CODE_PLAN},
 	{"read-percent", required_argument, NULL, CODE_PLAN},
+	{"in-capsule", required_argument, NULL, CODE_PLAN},
 	{"region", required_argument, NULL, CODE_PLAN},
 	{"seconds", required_argument, NULL, CODE_PLAN},
 	{"messages", required_argument, NULL, CODE_PLAN},

@@ -228,7 +228,7 @@ void output_text(FILE *file, const struct result *result)
 			result->retransmitted);
 	output_damage(file, result);
 	if (result->reads > 0)
-		fprintf(file, "  %" PRIu64 " READs\n", result->reads);
+		fprintf(file, "  %" PRIu64 " reads\n", result->reads);
 	if (result->qp_most > 0)
 		fprintf(file, "  messages of a queue pair: %" PRIu64 " to %" PRIu64 "\n",
 			result->qp_least, result->qp_most);

@@ -41,10 +41,14 @@ AT_PROMPT = [
     {"mode": "source", "size": 3000},
     {"mode": "incast", "size": 3000, "qps": 8},
     {"mode": "storage", "size": 4096, "region": "4M", "qps": 2},
+    {"mode": "storage", "size": 4096, "region": "4M", "in-capsule": 0, "read-percent": 20},
+    {"mode": "storage", "size": 20000, "region": "4M", "depth": 8, "qps": 3, "mtu": 4096},
+    {"mode": "storage", "size": 5000, "region": "4M", "in-capsule": 8192, "loss": 10000},
     {"mode": "sink", "size": 3000, "verify": "off"},
     {"mode": "null", "size": 3000, "verify": "off"},
 ]
-DEFAULTS = {"qps": 1, "mtu": 1024, "batch": 1, "verify": "on", "region": 0, "loss": 0}
+DEFAULTS = {"qps": 1, "depth": 64, "mtu": 1024, "batch": 1, "verify": "on", "region": 0, "loss": 0, "in-capsule": 4096,
+            "read-percent": 70}
 
 
 class Prompt:
