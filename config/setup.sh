@@ -20,14 +20,14 @@ DEMO_PKGS="perftest"
 TEST_PKGS="clang clang-format libclang-rt-14-dev ibverbs-providers ibverbs-utils rdmacm-utils iproute2 ethtool
 	iperf3 tcpdump tshark python3 pyflakes3 python3-pyverbs tgt libiscsi-bin qemu-utils qemu-block-extra fio ucx-utils
 	openmpi-bin libopenmpi-dev libfabric-bin"
-PERF_PKGS="gnuplot-nox"
+PERF_PKGS="gnuplot-nox libiscsi-dev"
 INTEROP_PKGS="qemu-system-x86 cpio kmod open-iscsi e2fsprogs nvme-cli"
 
 # Do the same on a system without dpkg: names of pkg-config with ".pc", and commands.
 BUILD_PARTS="pkg-config meson ninja cc libdpdk.pc libibverbs.pc libisal.pc json-c.pc cmocka.pc"
 DEMO_PARTS="ib_write_bw"
 TEST_PARTS="clang clang-format ibv_devinfo rping ip ethtool iperf3 tcpdump tshark python3 pyflakes3 tgtd iscsi-inq qemu-io fio ucx_perftest mpirun mpicc fi_pingpong"
-PERF_PARTS="gnuplot"
+PERF_PARTS="gnuplot libiscsi.pc"
 INTEROP_PARTS="qemu-system-x86_64 cpio modprobe iscsiadm mkfs.ext4 nvme"
 
 HUGEPAGES_WANTED=256 # of 2 MiB: a process takes 26 MiB and more, the tests run several at once

@@ -23,6 +23,7 @@ from sides import attached_sides, make_sides  # noqa: E402
 from spdk import SpdkTest  # noqa: E402
 from tgt import TgtTest  # noqa: E402
 from uroce_peer import UrocePeer  # noqa: E402
+import document  # noqa: E402
 import example  # noqa: E402
 import kernel  # noqa: E402
 
@@ -55,6 +56,7 @@ def main():
             run_kernel(report, work_dir, rng)
             return report.summary()
         example.run(report, work_dir)
+        document.DocumentTest(report, work_dir).run_all()
         for sides in make_sides(work_dir):
             TgtTest(report, sides, rng, options).run_all()
             FioTest(report, sides).run_all()

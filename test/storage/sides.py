@@ -20,6 +20,7 @@ class Side:
         self._work_dir = work_dir
         self.cpu = cpu % os.cpu_count()
         self._namespace = namespace
+        self.port_options = port_options
         self._prefix = [*namespace.prefix, UROCE_RUN, *port_options, "--"]
 
     def start(self, argv):
@@ -36,10 +37,11 @@ class Side:
 
 
 class Sides:
-    """The two sides of a link. The target has the first address."""
+    """The two sides of a link. The target has the first address, and by the kernel's TCP it has `kernel_address`."""
 
-    def __init__(self, wire, work_dir, target, initiator, address, owner=None):
+    def __init__(self, wire, work_dir, target, initiator, address, owner=None, kernel_address="127.0.0.1"):
         self.owner = owner  # the uroced that both are attached to
+        self.kernel_address = kernel_address
         self.wire = wire
         self.work_dir = work_dir
         self.target = target
@@ -47,19 +49,19 @@ class Sides:
         self.address = address
 
 
-def memif_sides(work_dir):
-    """Return two processes in one namespace, connected by memif."""
-    namespace = Namespace("stmemif")
+def memif_sides(work_dir, name=""):
+    """Return two processes in one namespace, connected by memif. Links that exist together have different names."""
+    namespace = Namespace("stmemif" + name)
     sides = []
     for cpu, role in enumerate(("server", "client")):
-        options = ["--port", f"net_memif0,socket={work_dir}/st.sock,role={role},id=0", "--ip", f"10.9.11.{cpu + 1}/24"]
+        options = ["--port", f"net_memif0,socket={work_dir}/st{name}.sock,role={role},id=0", "--ip", f"10.9.11.{cpu + 1}/24"]
         sides.append(Side(f"memif-{role}", work_dir, cpu, namespace, options))
     return Sides("memif", work_dir, *sides, "10.9.11.1")
 
 
-def veth_sides(work_dir):
+def veth_sides(work_dir, name=""):
     """Return two namespaces with a veth pair, as two containers."""
-    namespaces = [Namespace("stveth0"), Namespace("stveth1")]
+    namespaces = [Namespace("stveth0" + name), Namespace("stveth1" + name)]
     namespaces[0].run("ip", "link", "add", "veth0", "mtu", "9000", "type", "veth", "peer",
                       "name", "veth1", "mtu", "9000", "netns", namespaces[1].name)
     sides = []
@@ -67,7 +69,7 @@ def veth_sides(work_dir):
         namespace.run("ip", "link", "set", f"veth{cpu}", "up")
         namespace.run("ip", "addr", "add", f"10.9.12.{cpu + 1}/24", "dev", f"veth{cpu}")
         sides.append(Side(f"veth-{cpu}", work_dir, cpu, namespace, ["--netdev", f"veth{cpu}"]))
-    return Sides("veth", work_dir, *sides, "10.9.12.1")
+    return Sides("veth", work_dir, *sides, "10.9.12.1", kernel_address="10.9.12.1")
 
 
 def attached_sides(work_dir):

@@ -21,13 +21,15 @@ KILL_SECONDS = 0.4
 
 
 class Target:
-    """A running tgtd with one LUN, a file, for one initiator's name."""
+    """A running tgtd with one LUN, a file, for one initiator's name. Its transport is iser, or iscsi: the kernel's TCP."""
 
-    def __init__(self, running, sides, lun, initiator=INITIATOR, options=""):
+    def __init__(self, running, sides, lun, initiator=INITIATOR, options="", transport="iser"):
         self._running = running
         self._sides = sides
-        self.process = running.add(sides.target.start(
-            ["tgtd", "-f", "-C", str(CONTROL_PORT), "--iser", f"port=3260,pool_sz_mb={POOL_MIB}{options}"]))
+        self._transport = transport
+        argv = ["tgtd", "-f", "-C", str(CONTROL_PORT)]
+        self.process = running.add(sides.target.start_beside(argv) if transport == "iscsi" else sides.target.start(
+            [*argv, "--iser", f"port=3260,pool_sz_mb={POOL_MIB}{options}"]))
         running.wait_for_output(self.process, "bs_init")
         self._admin("--op", "new", "--mode", "target", "--tid", "1", "-T", TARGET)
         self._admin("--op", "new", "--mode", "logicalunit", "--tid", "1", "--lun", "1", "-b", lun)
@@ -37,7 +39,7 @@ class Target:
 
     def _admin(self, *arguments):
         admin = self._running.add(self._sides.target.start_beside(
-            ["tgtadm", "-C", str(CONTROL_PORT), "--lld", "iser", *arguments]))
+            ["tgtadm", "-C", str(CONTROL_PORT), "--lld", self._transport, *arguments]))
         self._running.expect(admin, SECONDS, "tgtadm")
 
 
