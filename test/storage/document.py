@@ -12,8 +12,8 @@ from sides import StorageRunning
 
 DOCUMENT = os.path.normpath(os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../doc/storage.md"))
 PROGRAMS = os.path.dirname(UROCE_RUN)
-MTU = 9000
 IMAGE_BYTES = 4 << 20
+POLLERS_PAGES = 60  # pollers, and the initiator's port
 # The disks and images are in memory, and go with the shell. The huge pages are the machine's: they stay as they are.
 SHELL = "mount -t tmpfs -o size=2g none /srv && mount -t tmpfs none /var/tmp && cd /srv && truncate -s {} my.img && set -x\n"
 NOT_HERE = re.compile(r"^echo \d+ > /sys/kernel/mm/hugepages.*\n", re.M)
@@ -41,7 +41,7 @@ class DocumentTest:
                     self._tgt)
         self._check("document: fio", [shutil.which("fio") or "fio: fio"], self._fio)
         self._check("document: spdk", [], self._spdk, lacks(["nvmf_tgt", "spdk_nvme_identify", "bdevperf", "spdk_dd"]))
-        self._check("document: spdk, a target that owns its NIC", [], self._embedded)
+        self._check("document: spdk, a target that owns its NIC", [], self._embedded, lacks([], POLLERS_PAGES))
 
     def _check(self, name, programs, function, lack=None):
         if self._report.only and self._report.only not in name:
@@ -56,8 +56,7 @@ class DocumentTest:
         if self._sides:
             return
         names = [Namespace("stdoc0"), Namespace("stdoc1")]
-        names[0].run("ip", "link", "add", "eth1", "mtu", str(MTU), "type", "veth", "peer", "name", "eth1", "mtu", str(MTU),
-                     "netns", names[1].name)
+        names[0].run("ip", "link", "add", "eth1", "type", "veth", "peer", "name", "eth1", "netns", names[1].name)
         self._sides = []
         for number, namespace in enumerate(names):
             namespace.run("ip", "address", "add", f"10.0.0.{number + 1}/24", "dev", "eth1")
@@ -103,8 +102,7 @@ class DocumentTest:
                 running.fail("the disk is not read")
 
     def _embedded(self):
-        (script,) = [block for block in blocks_of("SPDK embedded: a target that owns its NIC") if "pollers" in block]
-        target, initiator = re.fullmatch(r"(.*?\n)(uroce-run .*)", script, re.S).groups()
+        target, initiator = blocks_of("SPDK embedded: a target that owns its NIC")[-2:]
         with StorageRunning() as running:
             server = self._start(running, 0, "pollers", target)
             running.wait_for_output(server, "serving")

@@ -34,14 +34,14 @@ def find_program(name):
     return None
 
 
-def lacks(programs):
-    """Why these programs cannot run here; None if they can."""
+def lacks(programs, pages=HUGE_PAGES):
+    """Why these programs cannot run here; None if they can. `pages` are what they take."""
     missing = [each for each in programs if not find_program(each)]
     if missing:
         return f"SPDK={os.environ.get('SPDK', '')} has no {missing[0]}"
     with open(FREE_PAGES, encoding="ascii") as file:
         free = int(file.read())
-    return f"{free} huge pages of 2 MiB are free, and {HUGE_PAGES} are needed" if free < HUGE_PAGES else None
+    return f"{free} huge pages of 2 MiB are free, and {pages} are needed" if free < pages else None
 
 
 def config_text(*parts):
