@@ -40,6 +40,7 @@ def main():
     parser.add_argument("--only", metavar="TEXT", help="run the checks whose name contains this, such as tgt, fio or spdk")
     parser.add_argument("--kills", type=int, default=10, help="times that an initiator is killed (10)")
     parser.add_argument("--target-kills", type=int, default=2, help="times that the target is killed (2)")
+    parser.add_argument("--loss-seconds", type=int, default=3, help="time in which packets are lost (3)")
     parser.add_argument("--seed", type=int, default=random.randrange(1 << 32), help="chooses the moments of the kills")
     options = parser.parse_args()
     exit_on_signals()

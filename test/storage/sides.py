@@ -23,9 +23,9 @@ class Side:
         self.port_options = port_options
         self._prefix = [*namespace.prefix, UROCE_RUN, *port_options, "--"]
 
-    def start(self, argv):
-        """Start a program on the device. Each has its own output file."""
-        return self._start(argv, self._prefix)
+    def start(self, argv, options=()):
+        """Start a program on the device. Each has its own output file. The options are uroce-run's."""
+        return self._start(argv, [*self._prefix[:-1], *options, "--"])
 
     def start_beside(self, argv):
         """Start a program that needs no device, such as the one that configures a target."""

@@ -1,17 +1,21 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """iSER: Debian's tgt serves a file, libiscsi's tools and QEMU's block layer use it."""
 
+import json
 import os
 import re
 import time
 
+from harness.process import ask
+from harness.tools import UROCE_CTL
 from libiscsi import INITIATOR, SECONDS, LibiscsiTest, Lun
 from sides import StorageRunning
 
 LUN_BYTES = 64 << 20
 TARGET = "iqn.2026-11.test.uroce:disk"
 POOL_MIB = 256  # tgtd's registered memory, a SysV segment
-CONTROL_PORT = 7  # one tgtd a namespace: its control socket has an abstract name there
+# A tgtd locks a file by this number, which two runs of the tests must not share.
+CONTROL_PORT = 1 + os.getpid() % 32000
 # libiscsi 1.19 reads fields of a connection that it has not initialised (its commit b4ba920); glibc gives zeroed memory.
 ZEROED = ["env", "MALLOC_PERTURB_=255"]
 # Not the families' tests `Async`: they send 1,000 requests at once, libiscsi 1.19 has descriptors for 256, and dies.
@@ -23,13 +27,13 @@ KILL_SECONDS = 0.4
 class Target:
     """A running tgtd with one LUN, a file, for one initiator's name. Its transport is iser, or iscsi: the kernel's TCP."""
 
-    def __init__(self, running, sides, lun, initiator=INITIATOR, options="", transport="iser"):
+    def __init__(self, running, sides, lun, initiator=INITIATOR, options="", transport="iser", impair=""):
         self._running = running
         self._sides = sides
         self._transport = transport
         argv = ["tgtd", "-f", "-C", str(CONTROL_PORT)]
         self.process = running.add(sides.target.start_beside(argv) if transport == "iscsi" else sides.target.start(
-            [*argv, "--iser", f"port=3260,pool_sz_mb={POOL_MIB}{options}"]))
+            [*argv, "--iser", f"port=3260,pool_sz_mb={POOL_MIB}{options}"], ["--impair", impair] if impair else []))
         running.wait_for_output(self.process, "bs_init")
         self._admin("--op", "new", "--mode", "target", "--tid", "1", "-T", TARGET)
         self._admin("--op", "new", "--mode", "logicalunit", "--tid", "1", "--lun", "1", "-b", lun)
@@ -60,6 +64,7 @@ class TgtTest(LibiscsiTest):
         super().run_all()
         for test in CONFORMANCE:
             self.check(f"iscsi-test-cu {test}", "iscsi-test-cu", self._conformance, test)
+        self.check(f"1 % loss for {self._options.loss_seconds} s", "qemu-io", self._lose)
         self.check(f"an initiator is killed {self._options.kills} times", "qemu-io", self._kill_initiators)
         self.check(f"the target is killed {self._options.target_kills} times", "qemu-io", self._kill_targets)
 
@@ -74,6 +79,21 @@ class TgtTest(LibiscsiTest):
             counts = re.search(r"^ +tests +(\d+) +(\d+) +(\d+) +(\d+)", output, re.M)
             if not counts or int(counts.group(2)) == 0 or int(counts.group(4)) != 0:
                 running.fail(f"{test}: fails")
+
+    def _lose(self):
+        """One packet of 100 is lost in each direction. The writer reads each of its blocks again, and no request fails."""
+        begin, generation = time.monotonic(), 0
+        with StorageRunning() as running:
+            target = Target(running, self._sides, self._file, impair="loss=0.01")
+            while generation == 0 or time.monotonic() - begin < self._options.loss_seconds:
+                generation += 1
+                blocks = [f"-P {generation % 251} {at * 65536 + 512} 65536" for at in range(256)]
+                self.use_qemu(running, [f"{verb} {block}" for verb in ("write", "read") for block in blocks], "with loss")
+            done = ask([UROCE_CTL, "-j", "statistic", "show", "pid", str(target.process.pid)], SECONDS)
+            lost = json.loads(done.stdout)[0]["impair_lost"] if done.returncode == 0 else 0
+            if lost == 0:
+                running.fail("no packet is lost")
+        print(f"      {generation} rounds of 16 MiB there and back, {lost} packets lost")
 
     def _writer(self, running, generation):
         """Write a pattern block by block, and report each block that is written."""
