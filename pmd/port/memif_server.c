@@ -195,13 +195,18 @@ static int server_hear(struct memif_port *memif, const struct memif_message *mes
 static void server_let_in(struct memif_port *memif, int fd, const struct memif_message *message,
 			  int passed_fd)
 {
+	int rc;
+
 	if (memif->socket_fd >= 0)
 		memif_conn_hang_up(memif, "Too slow to connect");
 	memif->socket_fd = fd;
 	memif->taken_ms = server_ms();
-	if (server_hear(memif, message, passed_fd) == 0)
+	rc = server_hear(memif, message, passed_fd);
+	if (rc == 0)
 		return;
-	memif_conn_complain(memif, MEMIF_ODD);
+	/* The client may have ended since it sent the message. */
+	if (rc != -EPIPE && rc != -ECONNRESET)
+		memif_conn_complain(memif, MEMIF_ODD);
 	memif_conn_hang_up(memif, "Wrong version or mode");
 }
 

@@ -271,6 +271,27 @@ TEST(memif_conn_look__lets_in_who_restarts)
 	ends_close(&server);
 }
 
+/* A program may end while the server has no CPU, also when it has just said who it is. */
+TEST(memif_conn_look__does_not_complain_of_who_leaves_at_once)
+{
+	struct port server, client;
+
+	ends_open(&server, "server", "");
+	ends_open(&client, "client", "");
+	port_conn_run(&client);
+	port_conn_run(&server);
+	port_conn_run(&client);
+	ends_close(&client);
+	port_conn_run(&server);
+	port_conn_run(&server);
+	assert_int_equal(memif_of(&server)->complaints, 0);
+	ends_open(&client, "client", "");
+	ends_run(&server, &client);
+	ends_expect_traffic(&server, &client);
+	ends_close(&client);
+	ends_close(&server);
+}
+
 TEST(memif_conn_look__says_what_is_wrong)
 {
 	static const struct {
