@@ -22,6 +22,7 @@ ZEROED = ["env", "MALLOC_PERTURB_=255"]
 CONFORMANCE = ["SCSI.Read10.Simple", "SCSI.Read10.BeyondEol", "SCSI.Read16", "SCSI.Write10.Simple", "SCSI.Write10.BeyondEol",
                "SCSI.Write16", "SCSI.TestUnitReady", "SCSI.ReadCapacity16"]
 KILL_SECONDS = 0.4
+LOSS_BLOCKS = 64
 
 
 class Target:
@@ -81,19 +82,25 @@ class TgtTest(LibiscsiTest):
                 running.fail(f"{test}: fails")
 
     def _lose(self):
-        """One packet of 100 is lost in each direction. The writer reads each of its blocks again, and no request fails."""
-        begin, generation = time.monotonic(), 0
+        """
+        One packet of 100 is lost in each direction. The writer reads each of its blocks again, and no request fails. It
+        has one connection: tgt may refuse a connection when an acknowledgement of its login response is lost.
+        """
+        commands = (f"end=$((SECONDS + {self._options.loss_seconds})); for ((n = 0; SECONDS < end; n++)); do "
+                    f"for verb in write read; do for at in {{0..{LOSS_BLOCKS - 1}}}; do "
+                    "echo $verb -P $((n % 251)) $((at * 65536 + 512)) 65536; done; done; done")
         with StorageRunning() as running:
             target = Target(running, self._sides, self._file, impair="loss=0.01")
-            while generation == 0 or time.monotonic() - begin < self._options.loss_seconds:
-                generation += 1
-                blocks = [f"-P {generation % 251} {at * 65536 + 512} 65536" for at in range(256)]
-                self.use_qemu(running, [f"{verb} {block}" for verb in ("write", "read") for block in blocks], "with loss")
+            writer = self.start(running, ["bash", "-c", f"({commands}) | qemu-io --image-opts {self.lun.disk}"])
+            output = running.expect(writer, self._options.loss_seconds + SECONDS, "qemu-io, with loss")
+            read = output.count("read 65536/65536 bytes")
+            if read < LOSS_BLOCKS or "Pattern verification failed" in output or "failed:" in output:
+                running.fail("a request fails, or a block is wrong")
             done = ask([UROCE_CTL, "-j", "statistic", "show", "pid", str(target.process.pid)], SECONDS)
             lost = json.loads(done.stdout)[0]["impair_lost"] if done.returncode == 0 else 0
             if lost == 0:
                 running.fail("no packet is lost")
-        print(f"      {generation} rounds of 16 MiB there and back, {lost} packets lost")
+        print(f"      {read} blocks of 64 KiB there and back, {lost} packets lost")
 
     def _writer(self, running, generation):
         """Write a pattern block by block, and report each block that is written."""
