@@ -21,7 +21,7 @@ KINDS = 15             # kinds of messages, from HELLO on
 WAIT_SECONDS = 0.3     # timeout of an answer
 CONNECTIONS = 24       # connections at one time
 ADDRESS_BYTES = 28
-FROM_AT = 128 * ADDRESS_BYTES + 12  # behind the start of the addresses (message.h)
+FROM_AT = 128 * ADDRESS_BYTES + 12  # behind the start of the addresses (message.h; test_message.c compares it)
 MAPPED = bytes(10) + b"\xff\xff"
 LINGER_SECONDS = 2     # sockets to close here, in case our descriptor of them is the last one
 

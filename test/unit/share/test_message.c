@@ -26,13 +26,17 @@ static int tear_down(TEST_STATE)
 
 TEST_FIXTURE(set_up, tear_down);
 
-/* test/programs/mads.py reads and writes messages at these offsets: change both together. */
+/* mads.py and fuzz_uroced.py in test/programs use these offsets: change both together. */
 TEST(message__has_the_layout_that_hostile_programs_use)
 {
 	assert_int_equal(offsetof(struct share_message, welcome.qpn_first), 24);
 	assert_int_equal(offsetof(struct share_message, welcome.id_value), 36);
 	assert_int_equal(offsetof(struct share_message, welcome.mac), 56);
 	assert_int_equal(sizeof(struct share_message) - offsetof(struct share_message, claim), 40);
+	assert_int_equal(sizeof(struct address), 28);
+	assert_int_equal(offsetof(struct share_message, from) -
+				 offsetof(struct share_message, addresses),
+			 ADDRESSES_MAX * sizeof(struct address) + 12);
 }
 
 TEST(message_receive__what_was_sent_with_its_descriptors)
