@@ -9,6 +9,7 @@
 
 #include <rdma/rsocket.h>
 
+#include "epolls.h"
 #include "fds.h"
 
 /* Set the size of a queue from an environment variable. */
@@ -59,7 +60,7 @@ int accept4(int fd, struct sockaddr *addr, socklen_t *len, int flags)
 		errno = EINVAL;
 		return -1;
 	}
-	child = raccept(listener, addr, len);
+	child = (int)epolls_has_read(listener, raccept(listener, addr, len));
 	if (child < 0)
 		return -1;
 	if (!fds_add(child)) {
@@ -91,7 +92,9 @@ int listen(int fd, int backlog)
 
 int connect(int fd, const struct sockaddr *addr, socklen_t len)
 {
-	return EITHER(fd, connect, addr, len);
+	return REAL_RSOCKET(fd) >= 0
+		       ? epolls_has_begun(fds_get(fd), rconnect(fds_get(fd), addr, len))
+		       : real()->connect(fd, addr, len);
 }
 
 int shutdown(int fd, int how)
@@ -144,6 +147,18 @@ static int control(int fd, int cmd, long arg)
 	return rfcntl(fds_get(fd), cmd, (int)arg);
 }
 
+/* Note a duplicate of a descriptor that is no rsocket. */
+static int duplicate_other(int fd, int made)
+{
+	epolls_alias(made, fd);
+	return made;
+}
+
+static int control_other(int fd, int cmd, int rc)
+{
+	return cmd == F_DUPFD || cmd == F_DUPFD_CLOEXEC ? duplicate_other(fd, rc) : rc;
+}
+
 #define FCNTL(name)                                                                                \
 	int name(int fd, int cmd, ...)                                                             \
 	{                                                                                          \
@@ -153,7 +168,8 @@ static int control(int fd, int cmd, long arg)
 		va_start(args, cmd);                                                               \
 		arg = va_arg(args, long);                                                          \
 		va_end(args);                                                                      \
-		return REAL_RSOCKET(fd) >= 0 ? control(fd, cmd, arg) : real()->name(fd, cmd, arg); \
+		return REAL_RSOCKET(fd) >= 0 ? control(fd, cmd, arg)                               \
+					     : control_other(fd, cmd, real()->name(fd, cmd, arg)); \
 	}
 FCNTL(fcntl)
 FCNTL(fcntl64)
@@ -191,8 +207,12 @@ static int close_number(int fd)
 	int rsocket;
 	const bool last = fds_remove(fd, &rsocket);
 
-	if (rsocket < 0)
+	if (rsocket < 0) {
+		epolls_close(fd);
 		return real()->close(fd);
+	}
+	if (last)
+		epolls_forget(rsocket);
 	/* Keep the own number of the rsocket open while aliases of it exist. */
 	if (fd != rsocket)
 		(void)real()->close(fd);
@@ -206,7 +226,8 @@ int close(int fd)
 
 int dup(int fd)
 {
-	return fds_get(fd) >= 0 ? duplicate(fd, real()->dup(fd)) : real()->dup(fd);
+	return fds_get(fd) >= 0 ? duplicate(fd, real()->dup(fd))
+				: duplicate_other(fd, real()->dup(fd));
 }
 
 static int duplicate_to(int fd, int other, int flags)
@@ -225,7 +246,9 @@ static int duplicate_to(int fd, int other, int flags)
 		}
 	}
 	made = real()->dup3(fd, other, flags);
-	return fds_get(fd) >= 0 ? duplicate(fd, made) : made;
+	if (made >= 0)
+		epolls_close(other);
+	return fds_get(fd) >= 0 ? duplicate(fd, made) : duplicate_other(fd, made);
 }
 
 int dup2(int fd, int other)

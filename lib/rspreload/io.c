@@ -11,6 +11,7 @@
 
 #include <rdma/rsocket.h>
 
+#include "epolls.h"
 #include "fds.h"
 
 #define CHUNK	  16384 /* bytes of a file that one send call sends */
@@ -25,54 +26,74 @@ int __poll_chk(struct pollfd *fds, nfds_t count, int timeout, size_t room);
 
 ssize_t recv(int fd, void *buf, size_t len, int flags)
 {
-	return EITHER(fd, recv, buf, len, flags);
+	return EITHER_READ(fd, recv, buf, len, flags);
 }
 
 ssize_t recvfrom(int fd, void *buf, size_t len, int flags, struct sockaddr *addr,
 		 socklen_t *addr_len)
 {
-	return EITHER(fd, recvfrom, buf, len, flags, addr, addr_len);
+	return EITHER_READ(fd, recvfrom, buf, len, flags, addr, addr_len);
 }
 
 ssize_t recvmsg(int fd, struct msghdr *msg, int flags)
 {
-	return EITHER(fd, recvmsg, msg, flags);
+	return EITHER_READ(fd, recvmsg, msg, flags);
 }
 
 ssize_t read(int fd, void *buf, size_t len)
 {
-	return EITHER(fd, read, buf, len);
+	return EITHER_READ(fd, read, buf, len);
 }
 
 ssize_t readv(int fd, const struct iovec *iov, int count)
 {
-	return EITHER(fd, readv, iov, count);
+	return EITHER_READ(fd, readv, iov, count);
 }
 
 ssize_t send(int fd, const void *buf, size_t len, int flags)
 {
-	return EITHER(fd, send, buf, len, flags);
+	return EITHER_SEND(fd, len, send, buf, len, flags);
 }
 
 ssize_t sendto(int fd, const void *buf, size_t len, int flags, const struct sockaddr *addr,
 	       socklen_t addr_len)
 {
-	return EITHER(fd, sendto, buf, len, flags, addr, addr_len);
+	return EITHER_SEND(fd, len, sendto, buf, len, flags, addr, addr_len);
+}
+
+/* Note that a vector was sent. */
+static ssize_t has_sent(int rsocket, const struct iovec *iov, size_t count, ssize_t rc)
+{
+	size_t wanted = 0;
+
+	for (size_t i = 0; i < count && rc >= 0; i++)
+		wanted += iov[i].iov_len;
+	return epolls_has_sent(rsocket, wanted, rc);
 }
 
 ssize_t sendmsg(int fd, const struct msghdr *msg, int flags)
 {
-	return EITHER(fd, sendmsg, msg, flags);
+	const int rsocket = REAL_RSOCKET(fd);
+	ssize_t rc;
+
+	if (rsocket < 0)
+		return real()->sendmsg(fd, msg, flags);
+	rc = rsendmsg(rsocket, msg, flags);
+	return has_sent(rsocket, rc < 0 ? NULL : msg->msg_iov, rc < 0 ? 0 : msg->msg_iovlen, rc);
 }
 
 ssize_t write(int fd, const void *buf, size_t len)
 {
-	return EITHER(fd, write, buf, len);
+	return EITHER_SEND(fd, len, write, buf, len);
 }
 
 ssize_t writev(int fd, const struct iovec *iov, int count)
 {
-	return EITHER(fd, writev, iov, count);
+	const int rsocket = REAL_RSOCKET(fd);
+
+	if (rsocket < 0)
+		return real()->writev(fd, iov, count);
+	return has_sent(rsocket, iov, (size_t)count, rwritev(rsocket, iov, count));
 }
 
 ssize_t __read_chk(int fd, void *buf, size_t len, size_t room)
@@ -124,7 +145,8 @@ ssize_t sendfile(int out, int in, off_t *offset, size_t count)
 {
 	if (fds_get(out) < 0)
 		return real()->sendfile(out, in, offset, count);
-	return send_file(fds_get(out), in, (off64_t *)offset, count);
+	return epolls_has_sent(fds_get(out), count,
+			       send_file(fds_get(out), in, (off64_t *)offset, count));
 }
 
 ssize_t sendfile64(int out, int in, off64_t *offset, size_t count)

@@ -10,6 +10,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <stdbool.h>
+#include <sys/epoll.h>
 #include <sys/ioctl.h>
 #include <sys/select.h>
 #include <sys/sendfile.h>
@@ -17,39 +18,43 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-#define REAL_CALLS(X)   \
-	X(socket);      \
-	X(bind);        \
-	X(listen);      \
-	X(accept);      \
-	X(accept4);     \
-	X(connect);     \
-	X(shutdown);    \
-	X(close);       \
-	X(recv);        \
-	X(recvfrom);    \
-	X(recvmsg);     \
-	X(read);        \
-	X(readv);       \
-	X(send);        \
-	X(sendto);      \
-	X(sendmsg);     \
-	X(write);       \
-	X(writev);      \
-	X(poll);        \
-	X(ppoll);       \
-	X(select);      \
-	X(pselect);     \
-	X(getpeername); \
-	X(getsockname); \
-	X(setsockopt);  \
-	X(getsockopt);  \
-	X(fcntl);       \
-	X(fcntl64);     \
-	X(ioctl);       \
-	X(dup);         \
-	X(dup2);        \
-	X(dup3);        \
+#define REAL_CALLS(X)    \
+	X(socket);       \
+	X(bind);         \
+	X(listen);       \
+	X(accept);       \
+	X(accept4);      \
+	X(connect);      \
+	X(shutdown);     \
+	X(close);        \
+	X(recv);         \
+	X(recvfrom);     \
+	X(recvmsg);      \
+	X(read);         \
+	X(readv);        \
+	X(send);         \
+	X(sendto);       \
+	X(sendmsg);      \
+	X(write);        \
+	X(writev);       \
+	X(poll);         \
+	X(ppoll);        \
+	X(select);       \
+	X(pselect);      \
+	X(getpeername);  \
+	X(getsockname);  \
+	X(setsockopt);   \
+	X(getsockopt);   \
+	X(fcntl);        \
+	X(fcntl64);      \
+	X(ioctl);        \
+	X(dup);          \
+	X(dup2);         \
+	X(dup3);         \
+	X(epoll_ctl);    \
+	X(epoll_wait);   \
+	X(epoll_pwait);  \
+	X(epoll_pwait2); \
 	X(sendfile);
 
 struct real_calls {
@@ -76,5 +81,14 @@ bool real_is_own(const void *address);
 #define EITHER(fd, name, ...)                                        \
 	(REAL_RSOCKET(fd) >= 0 ? r##name(fds_get(fd), ##__VA_ARGS__) \
 			       : real()->name(fd, ##__VA_ARGS__))
+
+/** The same for a call that reads, and for one that sends `wanted` bytes. */
+#define EITHER_READ(fd, name, ...)                                                                 \
+	(REAL_RSOCKET(fd) >= 0 ? epolls_has_read(fds_get(fd), r##name(fds_get(fd), ##__VA_ARGS__)) \
+			       : real()->name(fd, ##__VA_ARGS__))
+#define EITHER_SEND(fd, wanted, name, ...)                                                   \
+	(REAL_RSOCKET(fd) >= 0                                                               \
+		 ? epolls_has_sent(fds_get(fd), wanted, r##name(fds_get(fd), ##__VA_ARGS__)) \
+		 : real()->name(fd, ##__VA_ARGS__))
 
 #endif

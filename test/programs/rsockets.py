@@ -47,6 +47,75 @@ while part := peer.recv(65536):
 thread.join()
 print("same" if back == data else "different", peer.getpeername()[0])
 """
+# A server and many clients, each with an event loop on epoll. It prints how many got back what they had sent.
+ASYNC_CLIENTS = 50
+ASYNC_SERVER = """
+import asyncio, sys
+async def serve(reader, writer):
+    while data := await reader.read(65536):
+        writer.write(data)
+        await writer.drain()
+    writer.close()
+    served.append(1)
+    if len(served) == int(sys.argv[3]):
+        ended.set()
+async def main():
+    global ended
+    ended = asyncio.Event()
+    server = await asyncio.start_server(serve, sys.argv[1], int(sys.argv[2]))
+    await ended.wait()
+    server.close()
+served = []
+asyncio.run(main())
+print("served", len(served))
+"""
+ASYNC_CLIENT = """
+import asyncio, os, sys
+async def ask(number):
+    reader, writer = await asyncio.open_connection(sys.argv[1], int(sys.argv[2]))
+    data = os.urandom(200_000)
+    async def send():
+        writer.write(data)
+        await writer.drain()
+        writer.write_eof()
+    back, _ = await asyncio.gather(reader.read(-1), send())
+    writer.close()
+    return back == data
+async def main():
+    return await asyncio.gather(*map(ask, range(int(sys.argv[3]))))
+print("same", asyncio.run(main()).count(True))
+"""
+# The flags that asyncio does not use: edges and one-shot, with a pipe in the same instance.
+EPOLL_CLIENT = """
+import os, select, socket, sys
+peer = socket.create_connection((sys.argv[1], int(sys.argv[2])), timeout=30)
+peer.setblocking(False)
+pipe = os.pipe()
+epoll = select.epoll()
+epoll.register(peer, select.EPOLLIN | select.EPOLLOUT | select.EPOLLET)
+epoll.register(pipe[0], select.EPOLLIN | select.EPOLLONESHOT)
+data = memoryview(os.urandom(3_000_000))
+back, sent, rung = b"", 0, 0
+while len(back) < len(data):
+    for fd, events in epoll.poll(30):
+        if fd == pipe[0]:
+            rung += len(os.read(fd, 1))
+            epoll.modify(fd, select.EPOLLIN | select.EPOLLONESHOT)
+            continue
+        # Both directions go on until they would block, as edges need it.
+        try:
+            while sent < len(data):
+                sent += peer.send(data[sent:])
+        except BlockingIOError:
+            pass
+        try:
+            while len(back) < len(data):
+                back += peer.recv(65536)
+        except BlockingIOError:
+            pass
+        os.write(pipe[1], b"x")
+print("same" if back == data and rung > 0 else "different", peer.getpeername()[0])
+"""
 
 
 class RsocketsTest:
@@ -78,7 +147,9 @@ class RsocketsTest:
         self._check("riostream", self._pair, "riostream", server, ["-I", "20", "-C", "50", "-S", "65536"])
         self._check("rcopy", self._rcopy, server)
         self._check("iperf3, preloaded", self._iperf3, server)
-        self._check("python3, preloaded", self._echo, server)
+        self._check("python3, preloaded", self._echo, server, ECHO_CLIENT)
+        self._check("python3, edges of epoll, preloaded", self._echo, server, EPOLL_CLIENT)
+        self._check("python3, asyncio, preloaded", self._asyncio, server)
         for name, options in (("udpong", []), ("udpong, blocking", ["-T", "b"]), ("udpong, echo", ["-T", "e"])):
             self._check(name, self._udpong, server, options)
 
@@ -138,11 +209,21 @@ class RsocketsTest:
             if "iperf Done" not in active.output():
                 running.fail("the client does not come to its end")
 
-    def _echo(self, server):
+    def _asyncio(self, server):
+        options = [server, str(ECHO_PORT), str(ASYNC_CLIENTS)]
+        with CmRunning() as running:
+            passive = running.serve(self._wire.hosts[0], preloaded(sys.executable, "-c", ASYNC_SERVER, *options))
+            active = running.start(self._wire.hosts[1], preloaded(sys.executable, "-c", ASYNC_CLIENT, *options))
+            running.expect(active, SECONDS, "client")
+            running.expect(passive, END_SECONDS, "server")
+            if f"same {ASYNC_CLIENTS}" not in active.output() or f"served {ASYNC_CLIENTS}" not in passive.output():
+                running.fail("what came back differs")
+
+    def _echo(self, server, client):
         address = [server, str(ECHO_PORT)]
         with CmRunning() as running:
             passive = running.serve(self._wire.hosts[0], preloaded(sys.executable, "-c", ECHO_SERVER, *address))
-            active = running.start(self._wire.hosts[1], preloaded(sys.executable, "-c", ECHO_CLIENT, *address))
+            active = running.start(self._wire.hosts[1], preloaded(sys.executable, "-c", client, *address))
             running.expect(active, SECONDS, "client")
             running.expect(passive, END_SECONDS, "server")
             if f"same {server}" not in active.output():
