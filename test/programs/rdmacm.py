@@ -145,7 +145,7 @@ class RdmacmTest:
     def run_all(self):
         for family in ("ipv4", "ipv6"):
             self.run_family(family)
-        self.run_more("ipv4")
+            self.run_more(family)
         server = self._wire.addresses.of["ipv4"][0]
         self._check("rping, nobody listens", self._refused, server)
         self._check("rping, nobody is there", self._absent)
