@@ -226,8 +226,9 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--repeat", type=int, default=5, help="runs of each figure (5)")
     parser.add_argument("--seconds", type=int, default=8, help="seconds of each run (8); perftest counts half of them")
-    parser.add_argument("--connections", type=int, default=2000, help="connections of each run (2000)")
-    parser.add_argument("--open", type=int, default=0, help="and so many connections that are open at a time (none)")
+    parser.add_argument("--connections", type=int, default=10000, help="connections of each run (10000)")
+    parser.add_argument("--open", type=int, default=5000,
+                        help="and so many connections that are open at a time (5000); 0: none")
     parser.add_argument("--mtu", default="4096,1024", help="path MTUs (4096,1024); empty: only the connections")
     parser.add_argument("--cpus", type=int, default=1, help="CPUs of each guest (1)")
     parser.add_argument("--spread", action="store_true",
