@@ -18,25 +18,24 @@ FAMILIES = ("ipv4", "ipv6")
 
 
 class Counts:
-    """The amount of work of the programs. The guest is emulated, so it is smaller without --all."""
+    """The amount of work of the programs. --all adds IPv6, options of perftest, and more work under an uroced."""
+
+    pings, clients, connections, timed = 1000, 50, 500, 1000
 
     def __init__(self, everything):
+        self.shared_pings, self.shared_connections = (1000, 500) if everything else (100, 50)
         self.families_of_more = FAMILIES if everything else FAMILIES[:1]
-        self.pings, self.clients, self.connections, self.timed = (1000, 50, 500, 1000) if everything else (
-            1000, 5, 500, 200)
         self.perftests = list(self._perftests(everything))
 
     @staticmethod
     def _perftests(everything):
-        yield "ib_write_bw", []
-        yield "ib_send_lat", []
+        for verb in ("send", "write", "read", "atomic"):
+            for kind in ("bw", "lat"):
+                yield f"ib_{verb}_{kind}", []
         yield "ib_send_bw", ["-c", "UD"]
         if not everything:
             return
         for verb in ("send", "write", "read", "atomic"):
-            for kind in ("bw", "lat"):
-                if (verb, kind) not in (("write", "bw"), ("send", "lat")):
-                    yield f"ib_{verb}_{kind}", []
             yield f"ib_{verb}_bw", ["-b"]
         yield "ib_send_lat", ["-c", "UD"]
         yield "ib_send_bw", ["-e"]
@@ -86,24 +85,51 @@ class ConnectTest:
         for server, client in ((self._ours, self._theirs), (self._theirs, self._ours)):
             self._check(server, client, "rping -v, bad network", self._rping, server.address, LOSSY_PINGS)
 
+    def run_shared(self, place):
+        """Our programs are processes of an uroced, which reads and routes all messages of the connection manager."""
+        pings, connections = self._counts.shared_pings, self._counts.shared_connections
+        for server, client in ((self._ours, self._theirs), (self._theirs, self._ours)):
+            for family in FAMILIES:
+                self._check(server, client, f"{place}, {family} rping -C {pings}", self._rping,
+                            self._address(server, family), pings)
+            self._many(server, client, "ipv4", connections, f"{place}, ")
+            self._datagrams(server, client, "ipv6", f"{place}, ")
+            self._group(server, client, f"{place}, ")
+
+    @staticmethod
+    def _address(host, family):
+        return host.address if family == "ipv4" else host.address6
+
     def _check(self, server, client, name, function, *args):
         self._report.check(f"{client.name}->{server.name} rdma_cm {name}", function, server, client, *args)
 
     def _run_family(self, server, client, family):
         counts = self._counts
-        address = server.address if family == "ipv4" else server.address6
+        address = self._address(server, family)
         self._check(server, client, f"{family} rping -C {counts.pings}", self._rping, address)
-        many = ["-c", str(counts.connections), "-C", "4"]
-        self._check(server, client, f"{family} ucmatose -c {counts.connections}", self._both,
-                    ["ucmatose", "-b", address, *many], ["ucmatose", "-s", address, *many], "return status 0")
-        self._check(server, client, f"{family} udaddy -c 10", self._both, ["udaddy", "-b", address, "-c", "10"],
-                    ["udaddy", "-s", address, "-c", "10"], "return status 0")
+        self._many(server, client, family, counts.connections)
+        self._datagrams(server, client, family)
         self._check(server, client, f"{family} rdma_client", self._both, ["rdma_server", "-s", address],
                     ["rdma_client", "-s", address], "end 0")
 
+    def _many(self, server, client, family, connections, title=""):
+        address = self._address(server, family)
+        many = ["-c", str(connections), "-C", "4"]
+        self._check(server, client, f"{title}{family} ucmatose -c {connections}", self._both,
+                    ["ucmatose", "-b", address, *many], ["ucmatose", "-s", address, *many], "return status 0")
+
+    def _datagrams(self, server, client, family, title=""):
+        address = self._address(server, family)
+        self._check(server, client, f"{title}{family} udaddy -c 10", self._both, ["udaddy", "-b", address, "-c", "10"],
+                    ["udaddy", "-s", address, "-c", "10"], "return status 0")
+
+    def _group(self, server, client, title=""):
+        self._check(server, client, f"{title}mckey", self._both, ["mckey", "-m", GROUP, "-b", server.address],
+                    ["mckey", "-m", GROUP, "-b", client.address, "-s"], "return status 0")
+
     def _run_more(self, server, client, family):
         counts = self._counts
-        address = server.address if family == "ipv4" else server.address6
+        address = self._address(server, family)
         self._check(server, client, f"{family} cmtime -c {counts.timed}", self._cmtime, address)
         self._check(server, client, f"{family} rping -P, {counts.clients} clients in a row", self._rping_persistent,
                     address)
@@ -112,8 +138,7 @@ class ConnectTest:
         """rdma_xserver listens on IPv4's addresses only, and Linux joins no IPv6 group on RoCE v2 (ENOTSUPP)."""
         self._check(server, client, "rdma_xclient, RC", self._both, ["rdma_xserver", "-c", "r"],
                     ["rdma_xclient", "-s", server.address, "-c", "r"], "end 0")
-        self._check(server, client, "mckey", self._both, ["mckey", "-m", GROUP, "-b", server.address],
-                    ["mckey", "-m", GROUP, "-b", client.address, "-s"], "return status 0")
+        self._group(server, client)
         self._check(server, client, "rping, nobody listens", self._refused)
         for program, options in self._counts.perftests:
             self._check(server, client, " ".join([program, "-R", *options]), self._perftest, program, options)

@@ -260,6 +260,9 @@ def run_matrix(options, report, ours, theirs):
         ours.set_options(["--impair", "loss=0.01,dup=0.01,reorder=0.01"])
         ConnectTest(report, ours, theirs, options.all).run_loss()
         ours.set_options([])
+        for place in ("attached", "isolated"):
+            with ours.shared(place):
+                ConnectTest(report, ours, theirs, options.all).run_shared(place)
         SocketsTest(report, ours, theirs).run_all()
     if report.require("GID tables", matrix.read_gid_tables):
         matrix.run_all()

@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """uroce on this machine, as the peer of a guest."""
 
+import contextlib
 import os
 
 from guest import MTU, PEER_PROGRAM, VLAN
 from harness.process import LocalHost, Namespace
 from harness.tools import DEVICE, UROCE_RUN
+from share import Uroced
 
 
 class UrocePeer:
@@ -38,6 +40,22 @@ class UrocePeer:
         """Set options of uroce-run, in addition to the port."""
         self._host = LocalHost(self.name, self._work_dir, [
             *self.namespace.prefix, UROCE_RUN, "--netdev", "peer0", *more, "--"], os.cpu_count() - 1)
+
+    @contextlib.contextmanager
+    def shared(self, place):
+        """Run programs as processes of an uroced, attached or isolated."""
+        isolated = f"{self._work_dir}/peer-isolated.sock"
+        owner = Uroced(self.namespace, self._work_dir, "peer0", f"--isolated={isolated}", "--file-prefix",
+                       f"uroce-peer-{os.getpid()}", name="peer")
+        how = f"--isolated={isolated}" if place == "isolated" else f"--socket={owner.socket}"
+        owner.run()
+        self._host = LocalHost(self.name, self._work_dir, [*self.namespace.prefix, UROCE_RUN, how, "--"],
+                               os.cpu_count() - 1)
+        try:
+            yield
+        finally:
+            owner.process.kill()
+            self.set_options([])
 
     def start(self, argv):
         return self._host.start(argv)
