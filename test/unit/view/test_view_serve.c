@@ -2,6 +2,7 @@
 /* Tests of pmd/view: serve.c and member.c. */
 #include <signal.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
@@ -160,6 +161,8 @@ TEST(view_member_join__leaves_the_slot_of_the_program_before)
 	if (child == 0) {
 		struct view_member own;
 
+		/* A test that fails does not continue the stopped child. */
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		before.slot->pid = getpid();
 		view_member_tell(&before, &facts);
 		view_member_count(&before, &counters);
