@@ -10,6 +10,17 @@
 #include <rte_udp.h>
 
 #include "offload.h"
+#include "wire/headers.h"
+
+/* Return true if two frames are for the same queue pair. The receiver may give a run to a process
+ * by its first packet alone (netdev/divide.h). */
+static bool run_has_qp(const struct run *run, const uint8_t *frame)
+{
+	const struct bth *first = (const void *)(run->first + run->headers.len);
+	const struct bth *next = (const void *)(frame + run->headers.len);
+
+	return memcmp(first->dest_qpn, next->dest_qpn, sizeof(first->dest_qpn)) == 0;
+}
 
 void run_begin(struct run *run, const uint8_t *frame, uint32_t len)
 {
@@ -30,10 +41,11 @@ bool run_add(struct run *run, const uint8_t *frame, uint32_t len)
 		return false;
 	payload_len = len - headers.len;
 	id = (uint16_t)(udp_frame_id(run->first, &run->headers) + run->count);
-	if (headers.len != run->headers.len || payload_len == 0 || payload_len > run->segment_len ||
+	if (headers.len != run->headers.len || payload_len < sizeof(struct bth) ||
+	    payload_len > run->segment_len ||
 	    payload_len > RUN_BYTES_MAX - headers.len - run->payload_len ||
 	    !udp_frame_same(run->first, frame, &run->headers) ||
-	    !udp_frame_say(frame, &headers, payload_len) ||
+	    !udp_frame_say(frame, &headers, payload_len) || !run_has_qp(run, frame) ||
 	    (!headers.ipv6 && udp_frame_id(frame, &headers) != id))
 		return false;
 	run->payload_len += payload_len;

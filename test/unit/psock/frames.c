@@ -7,6 +7,8 @@
 #include "wire/build.h"
 #include "wire/packet.h"
 
+#define QPN 7
+
 static struct path_attr path_attr(const struct frame *frame)
 {
 	struct path_attr attr = {.src_mac = {2, 0, 0, 0, 0, 1},
@@ -32,7 +34,7 @@ uint32_t frame_make(const struct frame *frame, uint8_t at[FRAME_MAX])
 	const struct bth_fields fields = {.opcode = OPCODE_RC | OPCODE_SEND_MIDDLE,
 					  .migrated = true,
 					  .pkey = 0xffff,
-					  .dest_qpn = 7,
+					  .dest_qpn = frame->qpn ? frame->qpn : QPN,
 					  .psn = psn_make(frame->psn)};
 	const struct path_attr attr = path_attr(frame);
 	uint8_t payload[4096], room[PACKET_FRAME_MAX];
@@ -55,5 +57,5 @@ bool frame_is_right(const uint8_t *at, uint32_t bytes)
 	struct packet packet;
 
 	return packet_parse(at, bytes, false, &packet) == PACKET_OK && packet_icrc_ok(&packet) &&
-	       packet.dest_qpn == 7;
+	       packet.dest_qpn == QPN;
 }

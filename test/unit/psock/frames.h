@@ -13,6 +13,7 @@ struct frame {
 	bool tagged;
 	uint16_t id;
 	uint16_t source_port;
+	uint32_t qpn; /* of the receiver; 0: 7 */
 	uint32_t psn;
 	uint32_t len; /* of the payload, a multiple of 4 */
 	uint8_t fill;

@@ -60,6 +60,23 @@ TEST(run_add__keeps_flows_and_families_apart)
 	assert_true(follows(first, (struct frame){.id = 1, .len = 64}));
 }
 
+/* A receiver may give the run to the process that has the first packet's queue pair. */
+TEST(run_add__keeps_queue_pairs_apart)
+{
+	for (int i = 0; i < 4; i++) {
+		const struct frame first = {
+			.ipv6 = i & 1, .tagged = i & 2, .qpn = 0x12345, .len = 64};
+		struct frame second = first;
+
+		second.id = 1;
+		assert_true(follows(first, second));
+		second.qpn = 0x12346;
+		assert_false(follows(first, second));
+		second.qpn = 0x22345;
+		assert_false(follows(first, second));
+	}
+}
+
 /* Lengths that do not agree are not ours to mend. */
 TEST(run_begin__leaves_what_it_cannot_make_again_alone)
 {

@@ -6,7 +6,7 @@
  * The kernel copies the headers, and writes lengths, checksums and, over IPv4, an identification
  * that counts up by one. The ICRC covers all of that but the checksums. So packets are a run only
  * if each has the identification that the kernel would write, and the length of the first one. The
- * last one may be shorter.
+ * last one may be shorter. All packets of a run are for one queue pair.
  */
 #ifndef PSOCK_PACKET_RUN_H
 #define PSOCK_PACKET_RUN_H
