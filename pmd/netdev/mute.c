@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Socket filters that divide an interface's frames between the kernel and us. */
+/* Keeps the kernel silent about RoCE, and us from receiving what is the kernel's. */
 #include "netdev/mute.h"
 
 #include <errno.h>
 #include <linux/filter.h>
-#include <linux/if_packet.h>
 #include <netinet/in.h>
 #include <netinet/udp.h>
 #include <stdbool.h>
@@ -17,65 +16,14 @@
 #include <rte_common.h>
 
 #include "base/log.h"
+#include "netdev/divide.h"
 #include "wire/headers.h"
-
-#define TAKE_ALL 0xffffffffu
-/* Offsets from the Ethernet header. The kernel has removed the VLAN tag. */
-#define OFF_ETHERTYPE	 12
-#define OFF_IPV4_FRAG	 20
-#define OFF_IPV4_PROTO	 23
-#define OFF_IPV4	 14
-#define OFF_ARP_OPCODE	 20
-#define OFF_IPV6_NEXT	 20
-#define OFF_IPV6_L4	 54
-#define UDP_DPORT	 2
-#define ICMPV6_ADVERT	 136
-#define FRAGMENT	 0x3fff /* more fragments, or an offset */
-#define ARP_OPCODE_REPLY 2
-
-#define LOAD_HALF(off)	BPF_STMT(BPF_LD | BPF_H | BPF_ABS, off)
-#define LOAD_BYTE(off)	BPF_STMT(BPF_LD | BPF_B | BPF_ABS, off)
-#define IF_EQ(k, t, f)	BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, k, t, f)
-#define IF_ANY(k, t, f) BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, k, t, f)
-#define RETURN(k)	BPF_STMT(BPF_RET | BPF_K, k)
 
 int mute_packet_socket(int fd)
 {
-	enum { IPV4 = 6, IPV6 = 13, ARP = 17, ICMPV6 = 19, DROP = 22, TAKE = 23 };
-	/* A jump's distance counts from the next instruction. */
-#define TO(from, to) ((to) - (from)-1)
-	static const struct sock_filter code[] = {
-		[0] = LOAD_HALF((uint32_t)(SKF_AD_OFF + SKF_AD_PKTTYPE)),
-		[1] = IF_EQ(PACKET_OUTGOING, TO(1, DROP), 0),
-		[2] = LOAD_HALF(OFF_ETHERTYPE),
-		[3] = IF_EQ(0x0800, TO(3, IPV4), 0),
-		[4] = IF_EQ(0x86dd, TO(4, IPV6), 0),
-		[5] = IF_EQ(0x0806, TO(5, ARP), TO(5, DROP)),
-		[IPV4] = LOAD_BYTE(OFF_IPV4_PROTO),
-		[7] = IF_EQ(IPPROTO_UDP, 0, TO(7, DROP)),
-		[8] = LOAD_HALF(OFF_IPV4_FRAG),
-		[9] = IF_ANY(FRAGMENT, TO(9, DROP), 0),
-		[10] = BPF_STMT(BPF_LDX | BPF_B | BPF_MSH, OFF_IPV4),
-		[11] = BPF_STMT(BPF_LD | BPF_H | BPF_IND, OFF_IPV4 + UDP_DPORT),
-		[12] = IF_EQ(WIRE_UDP_PORT, TO(12, TAKE), TO(12, DROP)),
-		[IPV6] = LOAD_BYTE(OFF_IPV6_NEXT),
-		[14] = IF_EQ(IPPROTO_UDP, 0, TO(14, ICMPV6)),
-		[15] = LOAD_HALF(OFF_IPV6_L4 + UDP_DPORT),
-		[16] = IF_EQ(WIRE_UDP_PORT, TO(16, TAKE), TO(16, DROP)),
-		[ARP] = LOAD_HALF(OFF_ARP_OPCODE),
-		[18] = IF_EQ(ARP_OPCODE_REPLY, TO(18, TAKE), TO(18, DROP)),
-		[ICMPV6] = IF_EQ(IPPROTO_ICMPV6, 0, TO(19, DROP)),
-		[20] = LOAD_BYTE(OFF_IPV6_L4),
-		[21] = IF_EQ(ICMPV6_ADVERT, TO(21, TAKE), TO(21, DROP)),
-		[DROP] = RETURN(0),
-		[TAKE] = RETURN(TAKE_ALL),
-	};
-#undef TO
-	const struct sock_fprog program = {.len = RTE_DIM(code),
-					   .filter = (struct sock_filter *)(uintptr_t)code};
+	const struct divide_blocks none = {.count = 0};
 
-	return setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &program, sizeof(program)) < 0 ? -errno
-											   : 0;
+	return divide_all_but(fd, &none);
 }
 
 /*
@@ -95,7 +43,7 @@ static bool kernel_tells_of_runs(void)
 /* Open a datagram socket on the RoCE port, on one interface only, that drops everything. */
 static int mute_open(int family, const char *ifname)
 {
-	static const struct sock_filter code[] = {RETURN(0)};
+	static const struct sock_filter code[] = {BPF_STMT(BPF_RET | BPF_K, 0)};
 	const struct sock_fprog program = {.len = RTE_DIM(code),
 					   .filter = (struct sock_filter *)(uintptr_t)code};
 	struct sockaddr_storage addr = {.ss_family = (sa_family_t)family};
