@@ -22,6 +22,7 @@
 #endif
 
 #define SEND_BYTES (2 << 20)
+#define QPN_BITS   24
 
 static int set_option(int fd, int option, int value)
 {
@@ -65,24 +66,36 @@ static int set_options(struct psock *psock)
 		return rc;
 	psock->bypasses_qdiscs = set_option(psock->fd, PACKET_QDISC_BYPASS, 1) == 0;
 	set_option(psock->fd, PACKET_IGNORE_OUTGOING, 1);
-	set_send_buffer(psock->fd, SEND_BYTES / 2);
 	return 0;
 }
 
-int psock_open(struct psock **out, struct rte_mempool *pool)
+int psock_socket(void)
+{
+	const int fd = socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC, 0);
+
+	if (fd < 0)
+		return -errno;
+	set_send_buffer(fd, SEND_BYTES / 2);
+	return fd;
+}
+
+int psock_adopt(struct psock **out, struct rte_mempool *pool, int fd)
 {
 	struct psock *psock = calloc(1, sizeof(*psock));
 	int rc;
 
-	if (!psock)
+	if (!psock) {
+		close(fd);
 		return -ENOMEM;
+	}
 	psock->pool = pool;
 	psock->room = rte_pktmbuf_data_room_size(pool) - RTE_PKTMBUF_HEADROOM;
 	psock->ring.memory = MAP_FAILED;
 	psock->sends_runs = true;
-	psock->fd = socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC, 0);
+	psock->qpn_shift = QPN_BITS;
+	psock->fd = fd;
 	own_mark(psock->fd);
-	rc = psock->fd < 0 ? -errno : set_options(psock);
+	rc = set_options(psock);
 	if (rc == 0)
 		rc = make_ring(psock);
 	if (rc != 0) {
@@ -91,6 +104,19 @@ int psock_open(struct psock **out, struct rte_mempool *pool)
 	}
 	*out = psock;
 	return 0;
+}
+
+int psock_open(struct psock **out, struct rte_mempool *pool)
+{
+	const int fd = psock_socket();
+
+	return fd < 0 ? fd : psock_adopt(out, pool, fd);
+}
+
+void psock_expect(struct psock *psock, uint32_t qpn_first, unsigned int shift)
+{
+	psock->qpn_first = qpn_first;
+	psock->qpn_shift = shift;
 }
 
 int psock_fd(const struct psock *psock)
@@ -118,7 +144,8 @@ void psock_stop(struct psock *psock)
 		munmap(psock->ring.memory, PSOCK_RING_BYTES);
 	psock->ring.memory = MAP_FAILED;
 	__atomic_store_n(&psock->fd, -1, __ATOMIC_RELAXED);
-	if (fd >= 0)
+	/* The program may have closed it, and have another file of that number. */
+	if (own_is(fd))
 		close(fd);
 }
 

@@ -54,6 +54,8 @@ struct psock {
 	struct rte_mempool *pool;
 	struct psock_ring ring;
 	struct psock_held held;
+	uint32_t qpn_first; /* psock_expect */
+	unsigned int qpn_shift;
 	bool sends_runs;      /* until the kernel refuses one */
 	bool bypasses_qdiscs; /* packets bypass the kernel's queues, in which the kernel would
 				 segment runs */

@@ -10,6 +10,7 @@
 #include <rte_udp.h>
 
 #include "psock_internal.h"
+#include "wire/headers.h"
 
 #define TAG_LEN	      ((uint32_t)sizeof(struct rte_vlan_hdr))
 #define ADDRESSES_LEN (2 * RTE_ETHER_ADDR_LEN)
@@ -137,6 +138,20 @@ static void write_headers(const struct received *packet, struct split *split,
 	}
 }
 
+/* Mark the packets of a run that are for queue pairs of others. */
+static void mark_strays(const struct psock *psock, const struct received *packet,
+			const struct split *split, struct rte_mbuf **mbufs)
+{
+	for (uint32_t i = 0; i < split->count; i++) {
+		const struct bth *bth =
+			(const void *)(frame_of(packet, mbufs[i]) + split->headers.len);
+
+		if (split_payload(split, i) >= sizeof(*bth) &&
+		    (wire_get24(bth->dest_qpn) ^ psock->qpn_first) >> psock->qpn_shift != 0)
+			mbufs[i]->port = PSOCK_STRAY;
+	}
+}
+
 static bool take_run(struct psock *psock, const struct received *packet)
 {
 	struct psock_held *held = &psock->held;
@@ -150,6 +165,7 @@ static bool take_run(struct psock *psock, const struct received *packet)
 		return false;
 	part(packet, &split, held->mbufs);
 	write_headers(packet, &split, held->mbufs);
+	mark_strays(psock, packet, &split, held->mbufs);
 	__atomic_store_n(&held->count, split.count, __ATOMIC_RELAXED);
 	return true;
 }

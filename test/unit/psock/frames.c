@@ -2,8 +2,10 @@
 /* RoCE frames by lib/wire. */
 #include "frames.h"
 
+#include <linux/virtio_net.h>
 #include <string.h>
 
+#include "psock/packet_run.h"
 #include "wire/build.h"
 #include "wire/packet.h"
 
@@ -50,6 +52,25 @@ uint32_t frame_make(const struct frame *frame, uint8_t at[FRAME_MAX])
 	len = packet_seal(&out);
 	memcpy(at, room, (size_t)len);
 	return (uint32_t)len;
+}
+
+uint32_t frame_make_run(const struct frame *first, const struct frame *second,
+			uint8_t at[FRAME_RUN_MAX])
+{
+	struct virtio_net_hdr *offload = (void *)at;
+	uint8_t frames[2][FRAME_MAX], *header = at + sizeof(*offload), *payload;
+	struct frame like = *first;
+	struct run run;
+
+	run_begin(&run, frames[0], frame_make(first, frames[0]));
+	like.id++;
+	run_add(&run, frames[1], frame_make(&like, frames[1]));
+	run_describe(&run, header, offload);
+	payload = header + run.headers.len;
+	memcpy(payload, frames[0] + run.headers.len, run.segment_len);
+	frame_make(second, frames[1]);
+	memcpy(payload + run.segment_len, frames[1] + run.headers.len, run.segment_len);
+	return (uint32_t)sizeof(*offload) + run.headers.len + run.payload_len;
 }
 
 bool frame_is_right(const uint8_t *at, uint32_t bytes)

@@ -22,6 +22,13 @@ struct frame {
 /** Make a middle packet of a SEND with a right ICRC; its bytes. */
 uint32_t frame_make(const struct frame *frame, uint8_t at[FRAME_MAX]);
 
+#define FRAME_RUN_MAX 16384
+
+/** Make one long packet of two frames that differ in what run_add compares, as the kernel may join
+ * them. It begins with its description for the kernel (PACKET_VNET_HDR). Returns its bytes. */
+uint32_t frame_make_run(const struct frame *first, const struct frame *second,
+			uint8_t at[FRAME_RUN_MAX]);
+
 /** Return true if the frame is one of ours, complete, with a valid ICRC. */
 bool frame_is_right(const uint8_t *at, uint32_t bytes);
 

@@ -2,6 +2,7 @@
 /* Tests of pmd/psock/psock.c, receive.c and send.c: RoCE over a cable between two interfaces. */
 #include <net/if.h>
 #include <poll.h>
+#include <sys/socket.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -11,6 +12,7 @@
 
 #include "base/tuning.h"
 #include "eal/runtime.h"
+#include "fds.h"
 #include "frames.h"
 #include "netdev/mute.h"
 #include "netns.h"
@@ -314,6 +316,32 @@ TEST(psock_rx_burst__says_what_it_has_verified)
 	}
 }
 
+/* A kernel joins packets of one flow, whatever their queue pairs are. */
+TEST(psock_rx_burst__marks_strays_of_a_run)
+{
+	uint8_t run[FRAME_RUN_MAX];
+	struct rte_mbuf *mbufs[MAX];
+
+	if (!have_runs)
+		skip();
+	for (size_t i = 0; i < LONG_KINDS; i++) {
+		struct frame second = kinds[i];
+		uint32_t len;
+
+		second.id++;
+		second.qpn = 8;
+		len = frame_make_run(&kinds[i], &second, run);
+		for (int strict = 0; strict <= 1; strict++) {
+			psock_expect(right, 7, strict ? 0 : 4);
+			assert_int_equal(send(psock_fd(left), run, len, 0), len);
+			assert_int_equal(receive(mbufs, MAX), 2);
+			assert_true(mbufs[0]->port != PSOCK_STRAY);
+			assert_int_equal(mbufs[1]->port == PSOCK_STRAY, strict);
+			rte_pktmbuf_free_bulk(mbufs, 2);
+		}
+	}
+}
+
 TEST(psock_rx_burst__waits_for_buffers)
 {
 	struct rte_mbuf *taken[MBUFS], *mbuf;
@@ -327,6 +355,18 @@ TEST(psock_rx_burst__waits_for_buffers)
 	assert_int_equal(receive(&mbuf, 1), 0);
 	rte_pktmbuf_free_bulk(taken, count);
 	receive_frames(&kinds[0], 15, MAX);
+}
+
+/* A descriptor that is no packet socket is closed. */
+TEST(psock_adopt__refuses_other_files)
+{
+	const unsigned int before = fds_count();
+	struct psock *psock;
+
+	if (!have_network)
+		skip();
+	assert_true(psock_adopt(&psock, pool, socket(AF_UNIX, SOCK_DGRAM, 0)) < 0);
+	assert_int_equal(fds_count(), before);
 }
 
 /* Send more frames than the ring holds. The kernel marks in the next frame that some were lost. */

@@ -27,10 +27,16 @@ struct psock;
 /* A value of `port` in a received mbuf: its ICRC is verified. */
 #define PSOCK_VERIFIED (UINT16_MAX - 2)
 
+/* A value of `port` in a received mbuf: the kernel has joined this packet to one that the socket
+ * was to receive, but this one is for a queue pair that does not belong to the socket
+ * (psock_expect).
+ */
+#define PSOCK_STRAY (UINT16_MAX - 4)
+
 /* All functions: one thread at a time, unless said otherwise. */
 
 /**
- * Make a socket that receives nothing yet, so that a filter can be put on it.
+ * Make a socket that receives nothing yet, so that a filter can be put on it, and its ring.
  *
  * @param pool
  *   Pool of the mbufs that psock_rx_burst returns.
@@ -38,6 +44,23 @@ struct psock;
  *   0 or -errno: the kernel has no such sockets, or the process may not open one.
  */
 int psock_open(struct psock **psock, struct rte_mempool *pool);
+
+/**
+ * Make only the socket, for another process to adopt. That process needs no privilege.
+ *
+ * @return
+ *   The socket or -errno.
+ */
+int psock_socket(void);
+
+/** Do as psock_open with a socket of psock_socket, which belongs to the psock then, and is closed
+ * if this fails. 0 or -errno. */
+int psock_adopt(struct psock **psock, struct rte_mempool *pool, int fd);
+
+/** Mark received packets that are for other queue pairs than a block's (PSOCK_STRAY), as the
+ * socket's filter cannot tell them apart in a run. The block's numbers differ in their lowest
+ * `shift` bits only. */
+void psock_expect(struct psock *psock, uint32_t qpn_first, unsigned int shift);
 
 /** Return the descriptor, which is readable while packets wait; -1 after psock_stop. MT-safe. */
 int psock_fd(const struct psock *psock);
