@@ -10,9 +10,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include "af_packet.h"
 #include "base/log.h"
+#include "netdev/divide.h"
 #include "netdev/mute.h"
 #include "netdev/netdev.h"
 #include "port/drivers.h"
@@ -26,6 +28,7 @@ struct interface {
 	struct port *port;
 	char ifname[16];
 	uint16_t stand_in; /* if port.watched is set: the ethdev that captures see (stand_in.h) */
+	unsigned int ifindex;
 	struct psock *psock;
 };
 
@@ -91,6 +94,33 @@ static bool interface_lost(void *arg)
 	       address.sll_family == AF_PACKET && address.sll_ifindex == -1;
 }
 
+/* Packets that captures must see pass through the port itself. */
+static int interface_lend(void *arg, uint32_t qpn_first, unsigned int shift, uint32_t *ifindex)
+{
+	const struct interface *interface = arg;
+	int fd, rc;
+
+	if (interface->port->watched)
+		return -EOPNOTSUPP;
+	fd = psock_socket();
+	if (fd < 0)
+		return fd;
+	rc = divide_only(fd, qpn_first, shift);
+	if (rc != 0) {
+		close(fd);
+		return rc;
+	}
+	*ifindex = interface->ifindex;
+	return fd;
+}
+
+static int interface_leave_out(void *arg, const struct divide_blocks *blocks)
+{
+	const struct interface *interface = arg;
+
+	return divide_all_but(psock_fd(interface->psock), blocks);
+}
+
 /* Close the socket, but keep the psock: a delayed helper thread may still arm the port. */
 static void interface_close(void *arg)
 {
@@ -145,6 +175,7 @@ static int interface_open(void *arg)
 			interface_close(interface);
 		return rc;
 	}
+	interface->ifindex = netdev.ifindex;
 	memcpy(port->mac, netdev.mac, sizeof(port->mac));
 	port->dma = PORT_COPIES;
 	port->wake_fd = psock_fd(interface->psock);
@@ -160,6 +191,8 @@ static const struct port_ops interface_ops = {
 	.link_up = interface_link_up,
 	.connected = interface_connected,
 	.lost = interface_lost,
+	.lend = interface_lend,
+	.leave_out = interface_leave_out,
 	.close = interface_close,
 	.destroy = interface_destroy,
 };

@@ -44,6 +44,7 @@ static inline uint32_t port_local_qpn(const struct rte_mbuf *mbuf)
 	return mbuf->hash.usr;
 }
 
+struct divide_blocks;
 struct port;
 
 /*
@@ -104,6 +105,16 @@ struct port_ops {
 	int (*conn_ms)(const void *arg);
 	/* Give up a port that has gone; NULL: nothing to do. */
 	void (*lose)(void *arg);
+	/*
+	 * For a kernel interface, on which other processes may have packet sockets of their own
+	 * (netdev/divide.h); NULL: they may not. `lend` makes a socket for the RoCE packets to one
+	 * block of queue pair numbers, and tells the interface that it must be bound to. It returns
+	 * the socket, -EOPNOTSUPP or another -errno. `leave_out` makes the port receive no packets
+	 * to these blocks, until it is called with others. It returns 0, or -errno: nothing has
+	 * changed.
+	 */
+	int (*lend)(void *arg, uint32_t qpn_first, unsigned int shift, uint32_t *ifindex);
+	int (*leave_out)(void *arg, const struct divide_blocks *blocks);
 	void (*close)(void *arg);
 	/* Free `arg` of a port that is closed or could not be opened. NULL: the caller owns it. */
 	void (*destroy)(void *arg);
