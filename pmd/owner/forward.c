@@ -269,17 +269,6 @@ static bool forward_hand_over(struct server *server, uint16_t from, uint16_t num
 	return true;
 }
 
-/* Return true if a packet is for QP 1. Most packets have a length that no such packet has, so
- * their headers need not be read. */
-static bool forward_is_mad(const struct rte_mbuf *mbuf)
-{
-	struct steering steering;
-
-	return mbuf->data_len >= MADS_FRAME_MIN && mbuf->data_len <= MADS_FRAME_MAX &&
-	       steer_frame(mbuf_frame(mbuf), mbuf->data_len, &steering) == STEER_QP &&
-	       steering.qpn == GSI_QPN;
-}
-
 bool forward_send_on(struct server *server, uint16_t number, struct rte_mbuf *mbuf)
 {
 	const uint8_t flags = server->slots.all[number].isolated ? 0 : SHARE_FLAG_LOCAL;
@@ -295,7 +284,7 @@ bool forward_send_on(struct server *server, uint16_t number, struct rte_mbuf *mb
 				: STEER_QP;
 		if (steer == STEER_MULTICAST)
 			forward_multicast(server, steering.dgid, mbuf, number, flags);
-		else if (unlikely(forward_is_mad(mbuf)))
+		else if (unlikely(steer_is_mad(mbuf_frame(mbuf), mbuf->data_len)))
 			mads_note(server, number, mbuf_frame(mbuf), mbuf->data_len);
 		server->uplink.pending[server->uplink.pending_count++] = mbuf;
 		return true;

@@ -8,6 +8,7 @@
 #include "forward.h"
 #include "mads.h"
 #include "server.h"
+#include "share/steer.h"
 #include "slot.h"
 
 #define LOOK_MS	  1
@@ -17,7 +18,7 @@ struct waiting_mad {
 	uint16_t len;
 	uint8_t flags;
 	bool local;
-	uint8_t frame[MADS_FRAME_MAX];
+	uint8_t frame[STEER_MAD_FRAME_MAX];
 };
 
 bool mad_queue_put(struct server *server, uint16_t number, struct rte_mbuf *mbuf, uint8_t flags,

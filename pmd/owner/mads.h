@@ -27,10 +27,6 @@ void mads_input(struct server *server, struct rte_mbuf *mbuf, uint8_t flags);
 /** Forward a packet for QP 1 of this host, as forward_send_on. */
 bool mads_send_on(struct server *server, uint16_t number, struct rte_mbuf *mbuf);
 
-/* Lengths of a frame with a MAD: from untagged IPv4 to tagged IPv6. */
-#define MADS_FRAME_MIN 322
-#define MADS_FRAME_MAX 346
-
 /** Record a frame to a QP 1 that a process sends out of the port. */
 void mads_note(struct server *server, uint16_t number, const uint8_t *frame, size_t len);
 

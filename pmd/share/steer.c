@@ -2,7 +2,6 @@
 /* Parses Ethernet, up to two VLAN tags, IPv4 or IPv6, UDP, and the queue pair number of the BTH. */
 #include "share/steer.h"
 
-#include <stdbool.h>
 #include <string.h>
 
 #include <rte_ether.h>
@@ -10,6 +9,7 @@
 #include <rte_udp.h>
 
 #include "wire/headers.h"
+#include "wire/mad.h"
 
 #define TAGS_MAX 2
 
@@ -94,4 +94,13 @@ enum steer steer_frame(const uint8_t *frame, size_t len, struct steering *steeri
 		return STEER_OTHER;
 	steering->qpn = wire_get24(bth->dest_qpn);
 	return steering->qpn == WIRE_QPN_MULTICAST ? STEER_MULTICAST : STEER_QP;
+}
+
+/* Most packets have a length that no MAD has, so their headers need not be read. */
+bool steer_is_mad(const uint8_t *frame, size_t len)
+{
+	struct steering steering;
+
+	return len >= STEER_MAD_FRAME_MIN && len <= STEER_MAD_FRAME_MAX &&
+	       steer_frame(frame, len, &steering) == STEER_QP && steering.qpn == GSI_QPN;
 }

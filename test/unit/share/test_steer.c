@@ -111,3 +111,22 @@ TEST(steer_frame__leaves_what_is_no_roce)
 	}
 	assert_int_equal(steer_frame(frame, len, &steering), STEER_QP);
 }
+
+TEST(steer_is_mad__looks_at_frames_of_their_length)
+{
+	static const uint8_t gid[GID_LEN] = {0xfd, [15] = 2};
+	uint8_t frame[PACKET_FRAME_MAX];
+
+	for (int form = 0; form < 4; form++) {
+		const uint8_t *dgid6 = form & 1 ? gid : NULL;
+		const int32_t vlan = form & 2 ? 5 : -1;
+		/* Headers of datagrams and the MAD; what is built here has neither. */
+		const size_t len = build(frame, "\x0a\x00\x00\x02", dgid6, vlan, 1) + 8 + 256;
+
+		assert_true(steer_is_mad(frame, len));
+		assert_false(steer_is_mad(frame, len - 64));
+		assert_false(steer_is_mad(frame, len + 64));
+		build(frame, "\x0a\x00\x00\x02", dgid6, vlan, 2);
+		assert_false(steer_is_mad(frame, len));
+	}
+}
