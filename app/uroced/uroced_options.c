@@ -49,6 +49,9 @@ const char options_help[] =
 	"  --hand-over HOW      the path of packets between attached programs: direct\n"
 	"                       (default: not through uroced, no ICRC), checked (the same\n"
 	"                       with ICRC) or owner (through uroced, with ICRC)\n"
+	"  --uplink HOW         the path of packets between attached programs and --netdev:\n"
+	"                       socket (default: each program has a packet socket of its\n"
+	"                       own, if it can) or ring (through uroced)\n"
 	"  --log-level LEVEL    the least important messages on stderr: error, warn\n"
 	"                       (default), info or debug\n"
 	"  --config FILE        read these settings from FILE first\n"
@@ -88,6 +91,7 @@ static const struct option long_options[] = {
 	{"capture", required_argument, NULL, CODE_OTHER_SETTING},
 	{"file-prefix", required_argument, NULL, CODE_OTHER_SETTING},
 	{"hand-over", required_argument, NULL, CODE_OTHER_SETTING},
+	{"uplink", required_argument, NULL, CODE_OTHER_SETTING},
 	{"log-level", required_argument, NULL, CODE_OTHER_SETTING},
 	{"config", required_argument, NULL, CODE_CONFIG},
 	{"status", no_argument, NULL, CODE_STATUS},

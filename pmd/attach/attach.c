@@ -249,13 +249,14 @@ static void attach_fill_link(struct link *link, struct share_client *client,
 
 	link_init_remote(link, &client_link_remote, client, &message->addresses);
 	port_init(port, welcome->mtu_bytes);
+	client->port = port;
 	port->ops = &client_port_ops;
 	port->ops_arg = client;
 	port->pool = client->pool;
 	/* For packets that are held back: a process has few of the owner's buffers. */
 	port->make_pool = client_make_private_pool;
 	port->mbuf_bytes = welcome->buffer_bytes - RTE_PKTMBUF_HEADROOM;
-	port->wake_fd = client->process_fd;
+	port->wake_fd = client->psock ? client->wake_fd : client->process_fd;
 	port->link_mbps = welcome->link_mbps;
 	port->tsc_hz = welcome->tsc_hz;
 	port->spares_icrc = welcome->spares_icrc;
@@ -322,6 +323,10 @@ int share_attach(struct link *link, const char *socket_path, uint32_t number, in
 	if (rc != 0)
 		return attach_error(socket_path, rc);
 	rc = attach_memory(client, &message.welcome, fds);
+	if (rc == 0)
+		rc = client_open_psock(client, &message.welcome, fds[SHARE_FD_PSOCK]);
+	else if (fds[SHARE_FD_PSOCK] >= 0)
+		close(fds[SHARE_FD_PSOCK]);
 	if (rc != 0) {
 		attach_release(client);
 		close(client->socket);

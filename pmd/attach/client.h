@@ -7,9 +7,11 @@
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <unistd.h>
 
 #include <rte_mbuf.h>
 
+#include "base/own.h"
 #include "netdev/addresses.h"
 #include "psock/psock.h"
 #include "share/blocks.h"
@@ -57,6 +59,7 @@ struct share_client {
 	int socket;
 	int owner_fd;	/* eventfd: wakes the owner */
 	int process_fd; /* eventfd: wakes us */
+	int wake_fd;	/* epoll set of process_fd and the packet socket; -1: there is no socket */
 	uint8_t *arena;
 	size_t arena_bytes;
 	uint32_t buffers;
@@ -66,6 +69,8 @@ struct share_client {
 	size_t page_bytes;
 	struct rte_mbuf *mbufs; /* one for each buffer; valid for buffers that we hold */
 	struct rte_mempool *pool;
+	struct port *port;
+	struct psock *psock; /* NULL: packets to and from other hosts pass through the owner */
 	uint8_t mac[6];
 	bool spares_icrc;      /* packets between processes need no ICRC */
 	uint64_t patience_tsc; /* how long packets wait for a process that takes none */
@@ -80,7 +85,7 @@ struct share_client {
 	uint32_t *stock;	/* empty buffers, the one used last on top */
 	uint8_t routes[BLOCKS]; /* by block of queue pair numbers: 1 + the index of its lane;
 				   0: none */
-	bool owner_first;	/* the next burst receives from the owner before the lanes */
+	uint32_t bursts;	/* received: they begin at each source of packets in turn */
 	uint32_t first_lane;	/* index of the lane that the next burst receives from first */
 
 	/* The engine's thread writes them with the lock, and reads them without. */
@@ -219,6 +224,42 @@ void client_lanes_say_asleep(struct share_client *client);
 
 /** Return true if packets wait. Call after client_lanes_say_asleep and a full fence. MT-safe. */
 bool client_lanes_wait(struct share_client *client);
+
+/** Wake the owner if it sleeps. Call after a full fence that orders it behind what the owner must
+ * see. Engine's thread or lock. */
+static inline void client_wake_owner(const struct share_client *client)
+{
+	const uint64_t one = 1;
+
+	if (__atomic_load_n(&client->page->owner_sleeps, __ATOMIC_RELAXED) == 0 ||
+	    __atomic_exchange_n(&client->page->owner_sleeps, 0, __ATOMIC_RELAXED) == 0)
+		return;
+	/* The write fails only if we have filled the counter ourselves. */
+	if (own_is(client->owner_fd) && write(client->owner_fd, &one, sizeof(one)) < 0)
+		return;
+}
+
+/* client_psock.c; engine's thread or lock, unless stated otherwise. Without a socket the functions
+ * do nothing. */
+
+/** Use the packet socket of a welcome (-1: there is none), and close it or tell the owner if that
+ * is not possible. After client_make_pool. Not MT-safe. 0; -errno: no packet would reach us. */
+int client_open_psock(struct share_client *client, const struct share_welcome *welcome, int fd);
+
+/** Return true if a packet that is not for a lane leaves by the socket, not through the owner. */
+bool client_psock_sends(const struct share_client *client, const struct rte_mbuf *mbuf);
+
+/** Send packets by the socket. Returns how many it took. */
+uint16_t client_psock_put(struct share_client *client, struct rte_mbuf **mbufs, uint16_t n);
+
+/** Receive up to `n` packets from the socket. */
+uint16_t client_psock_take(struct share_client *client, struct rte_mbuf **mbufs, uint16_t n);
+
+/** Return true if packets wait that the socket does not report. MT-safe. */
+bool client_psock_waits(const struct share_client *client);
+
+/** Close the socket. MT-safe functions may still be called. */
+void client_stop_psock(struct share_client *client);
 
 /* client_short.c: operations of port_ops */
 uint8_t *client_short_offer(void *arg);

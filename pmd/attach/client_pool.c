@@ -53,7 +53,7 @@ static int pool_enqueue(struct rte_mempool *pool, void *const *objects, unsigned
 	return 0;
 }
 
-static void client_restock(struct share_client *client)
+static uint32_t client_restock(struct share_client *client)
 {
 	uint64_t words[STOCK_BATCH];
 	const uint32_t n = share_ring_take(&client->rings[SHARE_RING_STOCK], words, STOCK_BATCH);
@@ -64,6 +64,7 @@ static void client_restock(struct share_client *client)
 		if (packet.buffer < client->buffers)
 			client->stock[client->stock_count++] = packet.buffer;
 	}
+	return n;
 }
 
 static int pool_dequeue(struct rte_mempool *pool, void **objects, unsigned int n)
@@ -72,10 +73,13 @@ static int pool_dequeue(struct rte_mempool *pool, void **objects, unsigned int n
 
 	if (unlikely(client->stock_count < n))
 		client_lanes_collect(client);
-	if (client->stock_count < n)
-		client_restock(client);
-	if (client->stock_count < n)
+	while (client->stock_count < n && client_restock(client) > 0)
+		;
+	if (unlikely(client->stock_count < n)) {
+		/* The owner gives more when it is awake. Packets of the socket do not wake it. */
+		client_wake_owner(client);
 		return -ENOBUFS;
+	}
 	for (unsigned int i = 0; i < n; i++) {
 		const uint32_t buffer = client->stock[--client->stock_count];
 

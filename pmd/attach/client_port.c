@@ -9,18 +9,6 @@
 
 #define BURST_MAX 64
 
-static void client_wake_owner(struct share_client *client)
-{
-	const uint64_t one = 1;
-
-	if (__atomic_load_n(&client->page->owner_sleeps, __ATOMIC_RELAXED) == 0 ||
-	    __atomic_exchange_n(&client->page->owner_sleeps, 0, __ATOMIC_RELAXED) == 0)
-		return;
-	/* The write fails only if we have filled the counter ourselves. */
-	if (own_is(client->owner_fd) && write(client->owner_fd, &one, sizeof(one)) < 0)
-		return;
-}
-
 static uint16_t client_put_to_owner(struct share_client *client, struct rte_mbuf **mbufs,
 				    uint16_t n)
 {
@@ -34,28 +22,55 @@ static uint16_t client_put_to_owner(struct share_client *client, struct rte_mbuf
 	return (uint16_t)share_ring_put(&client->rings[SHARE_RING_TX], words, n);
 }
 
+/* Where packets go besides a lane. */
+static const char owner_way, psock_way;
+
+/* Return where a packet goes: a lane, or one of these two. */
+static const void *client_way(struct share_client *client, const struct rte_mbuf *mbuf)
+{
+	const struct client_lane *lane = client_lane_of(client, port_local_qpn(mbuf));
+
+	if (lane)
+		return lane;
+	return client_psock_sends(client, mbuf) ? &psock_way : &owner_way;
+}
+
+static uint16_t client_put(struct share_client *client, const void *way, struct rte_mbuf **mbufs,
+			   uint16_t n)
+{
+	if (way == &psock_way)
+		return client_psock_put(client, mbufs, n);
+	if (way == &owner_way)
+		return client_put_to_owner(client, mbufs, n);
+	return client_lane_put(client, (struct client_lane *)(uintptr_t)way, mbufs, n);
+}
+
 static uint16_t client_tx_burst(void *arg, struct rte_mbuf **mbufs, uint16_t n)
 {
 	struct share_client *client = arg;
+	const void *way, *next;
 	uint16_t sent = 0, run, taken;
-	bool to_owner = false;
+	bool to_owner = false, to_wake = false;
 
 	if (n == 0)
 		return 0;
 	n = RTE_MIN(n, (uint16_t)BURST_MAX);
-	/* Send one run of packets with the same receiver at a time. */
+	next = client_way(client, mbufs[0]);
+	/* Send one run of packets with the same way at a time. */
 	do {
-		struct client_lane *lane = client_lane_of(client, port_local_qpn(mbufs[sent]));
-
+		way = next;
 		for (run = 1; sent + run < n; run++) {
-			if (client_lane_of(client, port_local_qpn(mbufs[sent + run])) != lane)
+			next = client_way(client, mbufs[sent + run]);
+			if (next != way)
 				break;
 		}
-		to_owner |= !lane;
-		taken = lane ? client_lane_put(client, lane, mbufs + sent, run)
-			     : client_put_to_owner(client, mbufs + sent, run);
+		to_owner |= way == &owner_way;
+		to_wake |= way != &psock_way;
+		taken = client_put(client, way, mbufs + sent, run);
 		sent = (uint16_t)(sent + taken);
 	} while (taken == run && sent < n);
+	if (!to_wake)
+		return sent;
 	/* Order the stores of the packets before the loads of the sleep flags: a receiver sets
 	 * its flag, and then looks for packets once more. Pairs with client_arm and serve_arm. */
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
@@ -106,20 +121,18 @@ static uint16_t client_take_from_owner(struct share_client *client, struct rte_m
 
 static uint16_t client_rx_burst(void *arg, struct rte_mbuf **mbufs, uint16_t n)
 {
+	static uint16_t (*const sources[])(struct share_client * client, struct rte_mbuf * *mbufs,
+					   uint16_t n) = {client_lanes_take, client_take_from_owner,
+							  client_psock_take};
 	struct share_client *client = arg;
-	uint16_t received;
+	uint16_t received = 0;
 
-	/* Alternate, so that neither the owner nor the lanes keep the other out for ever. */
-	if (client->owner_first) {
-		received = client_take_from_owner(client, mbufs, n);
-		received = (uint16_t)(received + client_lanes_take(client, mbufs + received,
-								   (uint16_t)(n - received)));
-	} else {
-		received = client_lanes_take(client, mbufs, n);
-		received = (uint16_t)(received + client_take_from_owner(client, mbufs + received,
-									(uint16_t)(n - received)));
-	}
-	client->owner_first = !client->owner_first;
+	/* Begin at another one each time, so that none keeps the others out for ever. */
+	client->bursts++;
+	for (uint32_t i = 0; i < RTE_DIM(sources); i++)
+		received = (uint16_t)(received +
+				      sources[(client->bursts + i) % RTE_DIM(sources)](
+					      client, mbufs + received, (uint16_t)(n - received)));
 	return received;
 }
 
@@ -142,7 +155,7 @@ static bool client_arm(void *arg)
 	 * not use share_ring_count, which writes. */
 	return __atomic_load_n(&rx->memory->prod, __ATOMIC_ACQUIRE) !=
 		       __atomic_load_n(&rx->memory->cons, __ATOMIC_RELAXED) ||
-	       client_lanes_wait(client);
+	       client_lanes_wait(client) || client_psock_waits(client);
 }
 
 static bool client_link_up(void *arg, bool connected)
@@ -179,6 +192,13 @@ static void client_close(void *arg)
 
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 	client_wake_owner(client);
+	client_stop_psock(client);
+}
+
+/* The owner has gone. Packets that still arrive at the socket would wake us for nothing. */
+static void client_give_up(void *arg)
+{
+	client_stop_psock(arg);
 }
 
 const struct port_ops client_port_ops = {
@@ -193,5 +213,6 @@ const struct port_ops client_port_ops = {
 	.link_up = client_link_up,
 	.connected = client_connected,
 	.lost = client_lost,
+	.lose = client_give_up,
 	.close = client_close,
 };

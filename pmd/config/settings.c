@@ -30,6 +30,11 @@ static const char *const hand_over_names[] = {
 	[SETTINGS_HAND_OVER_OWNER] = "owner",
 };
 
+static const char *const uplink_names[] = {
+	[SETTINGS_UPLINK_SOCKET] = "socket",
+	[SETTINGS_UPLINK_RING] = "ring",
+};
+
 static const char *const capture_names[] = {
 	[SETTINGS_CAPTURE_NO] = "no",
 	[SETTINGS_CAPTURE_PORT] = "port",
@@ -206,6 +211,7 @@ static const struct value values[] = {
 	{SETTING("isolated", path, isolated), .assumed = SETTINGS_DEFAULT_ISOLATED},
 	{SETTING("isolated-mode", mode, isolated_mode)},
 	{SETTING("hand-over", choice, hand_over), CHOICES(hand_over_names)},
+	{SETTING("uplink", choice, uplink), CHOICES(uplink_names)},
 	{.name = "ip", .kind = &value_ip}, /* it sets several members */
 	{SETTING("name", word, name), .fits = names_device,
 	 .rule = "may only have letters, digits, '.', '_' and '-', and starts with a letter or "

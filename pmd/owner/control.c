@@ -17,6 +17,7 @@
 #include "mads.h"
 #include "memif/socket.h"
 #include "pause.h"
+#include "psocks.h"
 #include "server.h"
 #include "share/message.h"
 #include "slot.h"
@@ -201,6 +202,8 @@ static int control_answer(struct server *server, uint16_t number, struct share_m
 		if (group)
 			control_leave(server, group);
 		return 0;
+	case SHARE_DECLINE:
+		return psocks_end(server, number);
 	case SHARE_CLAIM:
 	case SHARE_LISTEN:
 	case SHARE_CHANGE:

@@ -318,6 +318,10 @@ static bool forward_output(struct server *server, uint16_t number,
 	if (packet->flags & SHARE_FLAG_ALONE)
 		mbuf->port = PSOCK_ALONE;
 	ledger_take(&server->arena.ledger, packet->buffer, number);
+	if (unlikely(packet->flags & SHARE_FLAG_STRAY)) {
+		forward_input(server, mbuf);
+		return true;
+	}
 	if (forward_send_on(server, number, mbuf))
 		return true;
 	ledger_give(&server->arena.ledger, packet->buffer, number);

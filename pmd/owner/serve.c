@@ -28,6 +28,7 @@
 #include "owner/arbiter.h"
 #include "report/set.h"
 #include "pause.h"
+#include "psocks.h"
 #include "serve_status.h"
 #include "server.h"
 #include "share/message.h"
@@ -155,6 +156,7 @@ int serve_create(const struct serve_config *config, struct server **out)
 				   : uplink_open(server, config);
 	if (rc != 0)
 		goto failed;
+	psocks_init(server, settings);
 	rc = serve_open_events(server);
 	if (rc != 0)
 		log_error("cannot wait for processes: %s", strerror(-rc));
@@ -191,6 +193,7 @@ static void serve_look_around(struct server *server)
 	uplink_check(server);
 	status_answer_report(server);
 	lanes_look(server);
+	psocks_check(server);
 	changed = link_refresh(&server->uplink.link);
 	for (uint16_t i = 0; i < server->slots.live_count; i++) {
 		if (changed || server->slots.all[server->slots.live[i]].addresses_due)

@@ -24,6 +24,7 @@ void serve_totals(const struct server *server, struct serve_totals *totals)
 	totals->buffers = server->arena.ledger.buffers;
 	totals->buffers_free = rte_mempool_avail_count(server->uplink.link.port.pool);
 	totals->blocks_used = server->slots.blocks.used;
+	totals->psocks = server->psocks.count;
 	totals->cm_ports = server->gsi.arbiter->spaces.count;
 	totals->buffers_held = server->arena.ledger.aside;
 	totals->lane_packets = lanes_packets(server);
@@ -54,6 +55,7 @@ bool serve_next_slot(const struct server *server, uint16_t number, struct serve_
 		.rx_packets = slot->rx_packets,
 		.rx_dropped = slot->rx_dropped,
 		.isolated = slot->isolated != NULL,
+		.has_psock = slot->has_psock,
 		.attached = slot->state == SLOT_LIVE,
 	};
 	return true;
@@ -85,9 +87,13 @@ static void add_slot(struct text *text, const struct serve_slot *slot)
 	    "{\"slot\": %u, \"generation\": %" PRIu32
 	    ", \"pid\": %d, \"uid\": %u, \"qpn_first\": %" PRIu32 ", \"qpn_count\": %" PRIu32
 	    ", \"held\": %" PRIu32 ", \"tx_packets\": %" PRIu64 ", \"rx_packets\": %" PRIu64
-	    ", \"rx_dropped\": %" PRIu64 ", \"attached\": %s, \"isolated\": %s}",
+	    ", \"rx_dropped\": %" PRIu64
+	    ", \"uplink\": \"%s\", \"attached\": %s, \"isolated\": %s}",
 	    slot->slot, slot->generation, slot->pid, slot->uid, slot->qpn_first, slot->qpn_count,
 	    slot->held, slot->tx_packets, slot->rx_packets, slot->rx_dropped,
+	    slot->isolated    ? "memif"
+	    : slot->has_psock ? "socket"
+			      : "ring",
 	    slot->attached ? "true" : "false", slot->isolated ? "true" : "false");
 }
 
@@ -109,9 +115,9 @@ int serve_status(const struct server *server, char *at, size_t size)
 	add(&text,
 	    "{\"buffers\": %" PRIu32 ", \"buffers_held\": %" PRIu32 ", \"buffers_free\": %" PRIu32
 	    ", \"blocks_used\": %" PRIu32 ", \"groups\": %" PRIu32 ", \"processes\": %" PRIu32
-	    ", \"attached\": %" PRIu64 ", \"ended\": %" PRIu64,
+	    ", \"packet_sockets\": %" PRIu32 ", \"attached\": %" PRIu64 ", \"ended\": %" PRIu64,
 	    totals.buffers, totals.buffers_held, totals.buffers_free, totals.blocks_used,
-	    totals.groups, totals.processes, totals.attached, totals.ended);
+	    totals.groups, totals.processes, totals.psocks, totals.attached, totals.ended);
 	add(&text,
 	    ", \"rx_packets\": %" PRIu64 ", \"tx_packets\": %" PRIu64 ", \"handed_over\": %" PRIu64
 	    ", \"kernel_rx_packets\": %" PRIu64 ", \"kernel_tx_packets\": %" PRIu64
@@ -199,6 +205,7 @@ static void status_write_report(struct server *server)
 	report_add_stat(report, "processes", totals.processes);
 	report_add_stat(report, "attached", totals.attached);
 	report_add_stat(report, "ended", totals.ended);
+	report_add_stat(report, "packet_sockets", totals.psocks);
 	report_add_stat(report, "groups", totals.groups);
 	report_add_stat(report, "buffers", totals.buffers);
 	report_add_stat(report, "buffers_held", totals.buffers_held);

@@ -15,6 +15,7 @@
 #include "listen.h"
 #include "mads.h"
 #include "owner/serve.h"
+#include "psocks.h"
 #include "serve_status.h"
 #include "slot.h"
 #include "uplink.h"
@@ -36,6 +37,7 @@ struct server {
 	struct kernel kernel;
 	struct arena arena;
 	struct slots slots;
+	struct psocks psocks;
 	struct lanes lanes;
 	struct gsi gsi;			  /* QP 1 */
 	LIST_HEAD(, server_group) groups; /* that processes are in */

@@ -33,6 +33,7 @@
 #include "report/set.h"
 #include "report/write.h"
 #include "pause.h"
+#include "psocks.h"
 #include "server.h"
 #include "share/message.h"
 #include "turn.h"
@@ -225,6 +226,7 @@ static void slot_pass_full_share(struct server *server, uint16_t number)
 /* Release everything that a slot has of its own. Members that it does not have are -1 or NULL. */
 static void slot_release(struct server *server, struct slot *slot)
 {
+	(void)psocks_end(server, (uint16_t)(slot - server->slots.all));
 	if (slot->qpn_first != 0)
 		blocks_free(&server->slots.blocks, slot->qpn_first, server->now_ns);
 	arbiter_end(server->gsi.arbiter, (uint16_t)(slot - server->slots.all), server->now_ns);
@@ -307,6 +309,9 @@ static int slot_prepare(struct server *server, uint16_t number, int socket, bool
 	if (rc < 0)
 		return rc;
 	slot->qpn_first = (uint32_t)rc;
+	psocks_check(server);
+	if (psocks_leave_out(server, slot->qpn_first))
+		return -ENOMEM;
 	rc = arbiter_begin(server->gsi.arbiter, number, slot->user, server->now_ns,
 			   &slot->id_value);
 	if (rc != 0)
@@ -323,16 +328,29 @@ static int slot_prepare(struct server *server, uint16_t number, int socket, bool
 	return event_watch(server, slot->pidfd, EVENT_PIDFD, number);
 }
 
+/* Return a packet socket for the process, or a negative value: its packets pass through us. */
+static int slot_lend_psock(struct server *server, uint16_t number, struct share_message *message)
+{
+	const int fd = psocks_lend(server, number, &message->welcome.ifindex);
+
+	if (fd < 0 && fd != -EOPNOTSUPP)
+		log_info("process %d has no packet socket, and its packets pass through uroced: %s",
+			 server->slots.all[number].pid, strerror(-fd));
+	return fd;
+}
+
 static int slot_tell(struct server *server, uint16_t number, int page_fd,
 		     struct share_message *message)
 {
 	struct slot *slot = &server->slots.all[number];
-	const int fds[SHARE_FDS] = {
+	int fds[SHARE_FDS] = {
 		[SHARE_FD_ARENA] = server->arena.fd,
 		[SHARE_FD_PAGE] = page_fd,
 		[SHARE_FD_OWNER] = slot->bell_fd,
 		[SHARE_FD_PROCESS] = slot->process_fd,
+		[SHARE_FD_PSOCK] = -1,
 	};
+	int rc;
 
 	slot->state = SLOT_LIVE;
 	slot_welcome(server, number, message);
@@ -340,7 +358,12 @@ static int slot_tell(struct server *server, uint16_t number, int page_fd,
 		return message_send(slot->socket, message, NULL, 0);
 	slot->page->link_up = server->uplink.connected;
 	forward_restock(server, number);
-	return message_send(slot->socket, message, fds, SHARE_FDS);
+	fds[SHARE_FD_PSOCK] = slot_lend_psock(server, number, message);
+	rc = message_send(slot->socket, message, fds, SHARE_FDS - (fds[SHARE_FD_PSOCK] < 0));
+	/* The process alone has it open, so it goes with the process. */
+	if (fds[SHARE_FD_PSOCK] >= 0)
+		close(fds[SHARE_FD_PSOCK]);
+	return rc;
 }
 
 static int slot_open(struct server *server, uint16_t number, int socket, bool isolated,

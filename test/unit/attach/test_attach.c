@@ -57,8 +57,9 @@ static void *run_owner(void *arg)
 			    .mtu_bytes = 1500,
 			    .ports = 1},
 	};
-	return message_send(owner_fd, &message, fds, welcome_result ? 0 : SHARE_FDS) == 0 ? arg
-											  : NULL;
+	return message_send(owner_fd, &message, fds, welcome_result ? 0 : SHARE_FD_PSOCK) == 0
+		       ? arg
+		       : NULL;
 }
 
 static int setup(TEST_STATE)
@@ -92,6 +93,8 @@ static int attach(struct link *link, struct share_facts *facts)
 		[SHARE_FD_OWNER] = eventfd(0, EFD_CLOEXEC),
 		[SHARE_FD_PROCESS] = eventfd(0, EFD_CLOEXEC),
 	};
+	/* The packet socket is absent (test_client_psock.c). */
+	const int count = SHARE_FD_PSOCK;
 	const int report_fd = memory(1);
 	pthread_t owner;
 	void *served;
@@ -104,7 +107,7 @@ static int attach(struct link *link, struct share_facts *facts)
 	assert_non_null(served);
 	close(report_fd);
 	close(owner_fd);
-	for (int i = 0; i < SHARE_FDS; i++)
+	for (int i = 0; i < count; i++)
 		close(fds[i]);
 	return rc;
 }

@@ -46,6 +46,7 @@ TEST(settings_init__defaults)
 	assert_int_equal(settings.mtu, 0);
 	assert_int_equal(settings.progress, SETTINGS_PROGRESS_HYBRID);
 	assert_int_equal(settings.hand_over, SETTINGS_HAND_OVER_DIRECT);
+	assert_int_equal(settings.uplink, SETTINGS_UPLINK_SOCKET);
 	assert_int_equal(settings.log_level, LOG_LEVEL_WARN);
 }
 
@@ -61,6 +62,7 @@ TEST(settings_set__every_name)
 	set(&settings, "mtu", "4200");
 	set(&settings, "progress", "dedicated");
 	set(&settings, "hand-over", "checked");
+	set(&settings, "uplink", "ring");
 	set(&settings, "secondary", "1");
 	set(&settings, "log-level", "debug");
 	set(&settings, "telemetry", "yes");
@@ -76,6 +78,7 @@ TEST(settings_set__every_name)
 	assert_int_equal(settings.mtu, 4200);
 	assert_int_equal(settings.progress, SETTINGS_PROGRESS_DEDICATED);
 	assert_int_equal(settings.hand_over, SETTINGS_HAND_OVER_CHECKED);
+	assert_int_equal(settings.uplink, SETTINGS_UPLINK_RING);
 	assert_int_equal(settings.secondary, 1);
 	assert_int_equal(settings.log_level, LOG_LEVEL_DEBUG);
 	assert_true(settings.telemetry);
@@ -164,6 +167,7 @@ TEST(settings_set__words)
 {
 	assert_refused("secondary", "0", "a number from 1");
 	assert_refused("hand-over", "never", "direct, checked and owner");
+	assert_refused("uplink", "wire", "socket and ring");
 	assert_refused("progress", "fast", "hybrid, inline and dedicated");
 	assert_refused("without", "batch-ack,speed", "key-cache,");
 	assert_refused("progress", "", "hybrid, inline and dedicated");
@@ -245,12 +249,25 @@ TEST(settings_set__error_is_cut_to_size)
 TEST(settings_get__is_what_set_takes)
 {
 	static const char *const values[][2] = {
-		{"netdev", "veth0"},	{"port", "net_null0"},	 {"ip", "10.0.0.1/24,fd00::1/64"},
-		{"hand-over", "owner"}, {"secondary", "7"},	 {"name", "x"},
-		{"mtu", "1500"},	{"progress", "inline"},	 {"log-level", "error"},
-		{"telemetry", "yes"},	{"file-prefix", "rdma"}, {"without", "batch-ack,prefetch"},
-		{"max-qp", "5"},	{"capture", "all"},	 {"max-memory", "4096"},
-		{"max-buffers", "800"}, {"kernel", "eth0"},	 {"view", "preload"},
+		{"netdev", "veth0"},
+		{"port", "net_null0"},
+		{"ip", "10.0.0.1/24,fd00::1/64"},
+		{"hand-over", "owner"},
+		{"uplink", "ring"},
+		{"secondary", "7"},
+		{"name", "x"},
+		{"mtu", "1500"},
+		{"progress", "inline"},
+		{"log-level", "error"},
+		{"telemetry", "yes"},
+		{"file-prefix", "rdma"},
+		{"without", "batch-ack,prefetch"},
+		{"max-qp", "5"},
+		{"capture", "all"},
+		{"max-memory", "4096"},
+		{"max-buffers", "800"},
+		{"kernel", "eth0"},
+		{"view", "preload"},
 	};
 	struct settings settings;
 	char value[1024];

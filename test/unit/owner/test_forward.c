@@ -61,8 +61,8 @@ static uint16_t build(uint8_t *frame, bool to_peer, uint16_t n)
 	return (uint16_t)packet_seal(&out);
 }
 
-/* A process puts packets into the ring to the owner. */
-static void send_by(uint16_t from, bool to_peer, uint16_t to, int count)
+/* A process puts packets with flags into the ring to the owner. */
+static void send_flagged(uint16_t from, bool to_peer, uint16_t to, int count, uint8_t flags)
 {
 	while (count-- > 0) {
 		struct rte_mbuf *mbuf = rte_pktmbuf_alloc(server.uplink.link.port.pool);
@@ -72,12 +72,18 @@ static void send_by(uint16_t from, bool to_peer, uint16_t to, int count)
 		assert_non_null(mbuf);
 		packet = (struct share_packet){
 			.buffer = arena_buffer(&server, mbuf),
+			.flags = flags,
 			.offset = mbuf->data_off,
 			.len = build(rte_pktmbuf_mtod(mbuf, uint8_t *), to_peer, to)};
 		assert_true(ledger_give(&server.arena.ledger, packet.buffer, from));
 		word = share_pack(&packet);
 		assert_int_equal(share_ring_put(&tx[from], &word, 1), 1);
 	}
+}
+
+static void send_by(uint16_t from, bool to_peer, uint16_t to, int count)
+{
+	send_flagged(from, to_peer, to, count, 0);
 }
 
 /* Take all that a process was given. The owner takes the buffers back at the process's end. */
@@ -368,4 +374,32 @@ TEST(forward_flush__counts_what_the_port_drops)
 	forward_flush(&server);
 	assert_int_equal(server.totals.tx_packets, 0);
 	assert_int_equal(server.totals.tx_dropped, 3);
+}
+
+/* It has come from the network: its ICRC must be verified. It is no packet that this process sent.
+ */
+TEST(forward_take__takes_a_stray_as_a_packet_from_the_port)
+{
+	uint64_t word = 0;
+
+	send_flagged(0, false, 1, 1, SHARE_FLAG_STRAY);
+	turn_run(&server);
+	assert_int_equal(share_ring_take(&rx[1], &word, 1), 1);
+	assert_int_equal(share_unpack(word).flags, 0);
+	assert_int_equal(server.totals.handed_over, 0);
+	assert_int_equal(server.uplink.pending_count, 0);
+	/* A packet that was handed over says so. */
+	send_by(0, false, 1, 1);
+	turn_run(&server);
+	assert_int_equal(share_ring_take(&rx[1], &word, 1), 1);
+	assert_int_equal(share_unpack(word).flags, SHARE_FLAG_LOCAL);
+	assert_int_equal(server.totals.handed_over, 1);
+}
+
+TEST(forward_take__drops_a_stray_for_nobody)
+{
+	send_flagged(0, false, 1, 1, SHARE_FLAG_STRAY);
+	slot_condemn(&server, 1);
+	turn_run(&server);
+	assert_int_equal(server.slots.all[1].rx_dropped, 1);
 }

@@ -35,6 +35,12 @@ enum settings_hand_over {
 	SETTINGS_HAND_OVER_OWNER,   /* through uroced; the ICRC is computed and verified */
 };
 
+/* The way of packets between an attached process and uroced's kernel interface. */
+enum settings_uplink {
+	SETTINGS_UPLINK_SOCKET, /* the default: each process has a packet socket, if it can */
+	SETTINGS_UPLINK_RING,	/* through uroced */
+};
+
 /* Packets that dpdk-dumpcap may capture at uroced. */
 enum settings_capture {
 	SETTINGS_CAPTURE_NO,
@@ -71,6 +77,7 @@ struct settings {
 					       memory; "": none */
 	uint32_t isolated_mode;
 	enum settings_hand_over hand_over; /* uroced's */
+	enum settings_uplink uplink;	   /* uroced's */
 	struct settings_ip ips[SETTINGS_IPS_MAX];
 	size_t ip_count;
 	uint32_t secondary; /* our number among the processes of the DPDK primary that owns the
@@ -98,9 +105,9 @@ void settings_init(struct settings *settings);
  * Set one setting by its name ("netdev", "port", "impair", "socket", "socket-owner",
  * "socket-group", "socket-mode", "isolated", "isolated-mode", "hand-over", "ip", "name", "mtu",
  * "progress", "log-level", "telemetry", "file-prefix", "max-qp", "max-memory", "max-buffers",
- * "capture", "without", "secondary", "kernel", "view"). The command line and the file both use it.
- * "ip" may be set several times. "netdev" and "port" also take "impair,ARGS,next=PORT", which sets
- * "impair" too.
+ * "capture", "without", "secondary", "kernel", "view", "uplink"). The command line and the file
+ * both use it. "ip" may be set several times. "netdev" and "port" also take
+ * "impair,ARGS,next=PORT", which sets "impair" too.
  *
  * @param error
  *   On failure: one line that says what is wrong with the value and what would be right.

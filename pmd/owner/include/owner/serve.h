@@ -45,7 +45,8 @@ struct serve_slot {
 	uint64_t rx_packets; /* given to it */
 	uint64_t rx_dropped; /* dropped because it did not take them in time */
 	bool isolated;	     /* it shares no memory */
-	bool attached;	     /* false: it hung up or broke a rule; its slot ends when it ends */
+	bool has_psock; /* it has a packet socket, and most of its packets do not pass through us */
+	bool attached;	/* false: it hung up or broke a rule; its slot ends when it ends */
 };
 
 /** The state of the owner, and its counters. */
@@ -57,6 +58,7 @@ struct serve_totals {
 	uint32_t blocks_used;  /* of queue pair numbers */
 	uint32_t groups;       /* multicast memberships of processes */
 	uint32_t processes;
+	uint32_t psocks;	    /* processes that have a packet socket */
 	uint64_t attached;	    /* processes that have attached so far */
 	uint64_t ended;		    /* those of them that have ended */
 	uint64_t rx_packets;	    /* from the port */

@@ -74,6 +74,9 @@ static inline size_t share_ring_offset(enum share_ring_kind kind)
 #define SHARE_FLAG_LOCAL 0x1 /* handed over: from a trusted process of this host */
 #define SHARE_FLAG_SUMS	 0x2 /* the port has verified IPv4 and UDP checksums */
 #define SHARE_FLAG_ALONE 0x4 /* sent: PSOCK_ALONE */
+/* To the owner: not sent, but received by the process's packet socket, for another one
+ * (PSOCK_STRAY) */
+#define SHARE_FLAG_STRAY 0x8
 /* In a lane (share/lane.h): the packet is beside the word; the word is valid in this round. */
 #define SHARE_FLAG_SHORT 0x40
 #define SHARE_FLAG_ROUND 0x80

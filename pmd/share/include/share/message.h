@@ -25,7 +25,7 @@ enum share_message_type {
 	SHARE_RESOLVE,	 /* process: link_resolve */
 	SHARE_JOIN,	 /* process: link_join */
 	SHARE_LEAVE,	 /* process: link_leave */
-	/* owner: reply to these four, SHARE_CLAIM, SHARE_LISTEN and SHARE_CHANGE */
+	/* owner: reply to these four, SHARE_CLAIM, SHARE_LISTEN, SHARE_CHANGE and SHARE_DECLINE */
 	SHARE_REPLY,
 	SHARE_LANE,    /* owner, unrequested: a lane with another process; with descriptors */
 	SHARE_MEMIF,   /* isolated process: passes its memif socket; no reply */
@@ -33,6 +33,7 @@ enum share_message_type {
 	SHARE_LISTEN,  /* process: cm_ports_ops.listen */
 	SHARE_RELEASE, /* process: cm_ports_ops.release; no reply */
 	SHARE_CHANGE,  /* process: cm_ports_ops.change */
+	SHARE_DECLINE, /* process: it does not use the packet socket of the welcome */
 };
 
 /* Descriptors that come with a welcome, in this order. */
@@ -41,6 +42,7 @@ enum share_fd {
 	SHARE_FD_PAGE,	  /* memory */
 	SHARE_FD_OWNER,	  /* eventfd: wakes the owner */
 	SHARE_FD_PROCESS, /* eventfd: wakes the process */
+	SHARE_FD_PSOCK,	  /* packet socket for the port's interface, or absent */
 	SHARE_FDS,
 };
 
@@ -86,6 +88,7 @@ struct share_welcome {
 	uint32_t quota;		/* buffers that the process may hold now; it may become larger */
 	uint8_t mac[6];
 	bool mac_is_random;
+	uint32_t ifindex; /* the interface to bind SHARE_FD_PSOCK to */
 	uint32_t mtu_bytes;
 	uint64_t link_mbps;
 	uint64_t tsc_hz;

@@ -1,0 +1,240 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Tests of pmd/owner/psocks.c: what an owner lends, and which packets it leaves to others. */
+#include <errno.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "config/settings.h"
+#include "event.h"
+#include "fds.h"
+#include "owner/arbiter.h"
+#include "port/port.h"
+#include "psocks.h"
+#include "report/set.h"
+#include "server.h"
+#include "share/blocks.h"
+#include "share/message.h"
+#include "slot.h"
+#include "test.h"
+
+#define IFINDEX 77
+
+/* A port that lends. */
+static struct fake {
+	int lend_rc, leave_out_rc;
+	uint32_t lent;		     /* the number for which it lent last */
+	struct divide_blocks blocks; /* that it leaves out */
+} fake;
+
+static int fake_lend(void *arg, uint32_t qpn_first, unsigned int shift, uint32_t *ifindex)
+{
+	struct fake *port = arg;
+
+	if (port->lend_rc != 0)
+		return port->lend_rc;
+	assert_int_equal(shift, BLOCK_SHIFT);
+	port->lent = qpn_first;
+	*ifindex = IFINDEX;
+	return eventfd(0, EFD_CLOEXEC);
+}
+
+static int fake_leave_out(void *arg, const struct divide_blocks *blocks)
+{
+	struct fake *port = arg;
+
+	assert_int_equal(blocks->shift, BLOCK_SHIFT);
+	if (port->leave_out_rc == 0)
+		port->blocks = *blocks;
+	return port->leave_out_rc;
+}
+
+static const struct port_ops fake_ops = {.lend = fake_lend, .leave_out = fake_leave_out};
+
+static struct server server;
+static struct report_set reports;
+
+static int setup(TEST_STATE)
+{
+	memset(&server, 0, sizeof(server));
+	memset(&fake, 0, sizeof(fake));
+	LIST_INIT(&server.groups);
+	LIST_INIT(&server.lanes.list);
+	report_set_init(&reports);
+	server.status.reports = &reports;
+	server.arena.fd = server.wake_fd = server.epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+	assert_int_equal(blocks_init(&server.slots.blocks), 0);
+	assert_int_equal(arbiter_create(&server.gsi.arbiter), 0);
+	assert_int_equal(ledger_init(&server.arena.ledger, 1, 256, SERVE_SLOTS_MAX, 0), 0);
+	server.slots.max = SERVE_SLOTS_MAX;
+	server.uplink.link.port.ops = &fake_ops;
+	server.uplink.link.port.ops_arg = &fake;
+	return 0;
+}
+
+static int teardown(TEST_STATE)
+{
+	for (uint16_t i = 0; i < SERVE_SLOTS_MAX; i++)
+		slot_end(&server, i);
+	ledger_fini(&server.arena.ledger);
+	arbiter_destroy(server.gsi.arbiter);
+	close(server.epoll_fd);
+	return 0;
+}
+
+TEST_FIXTURE(setup, teardown);
+
+/* A process attaches. Returns whether it was lent a socket, and closes everything else. */
+static bool attach(struct share_message *message, unsigned int flags)
+{
+	int fds[SHARE_FDS], pair[2];
+	bool lent;
+
+	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, pair), 0);
+	assert_int_equal(event_watch(&server, pair[0], EVENT_GREETING, 0), 0);
+	if (slot_begin(&server, pair[0], -1, flags) != 0)
+		close(pair[0]);
+	assert_int_equal(message_receive(pair[1], message, fds), 0);
+	lent = fds[SHARE_FD_PSOCK] >= 0;
+	for (int i = 0; i < SHARE_FDS; i++) {
+		if (fds[i] >= 0)
+			close(fds[i]);
+	}
+	close(pair[1]);
+	/* With its real pid, this process would be found to have a slot already. */
+	if (message->result == 0)
+		server.slots.all[message->welcome.slot].pid = 1 + message->welcome.slot;
+	return lent;
+}
+
+TEST(psocks_lend__gives_a_socket_and_leaves_its_packets_to_it)
+{
+	struct share_message messages[2];
+
+	assert_true(attach(&messages[0], 0));
+	assert_int_equal(messages[0].welcome.ifindex, IFINDEX);
+	assert_int_equal(fake.lent, messages[0].welcome.qpn_first);
+	assert_int_equal(fake.blocks.count, 1);
+	assert_int_equal(fake.blocks.first[0], messages[0].welcome.qpn_first);
+	assert_true(attach(&messages[1], 0));
+	assert_int_equal(fake.blocks.count, 2);
+	assert_int_equal(server.psocks.count, 2);
+	slot_end(&server, 0);
+	slot_end(&server, 0);
+	slot_condemn(&server, 0);
+	assert_int_equal(server.slots.all[0].state, SLOT_FREE);
+	assert_int_equal(fake.blocks.count, 1);
+	assert_int_equal(fake.blocks.first[0], messages[1].welcome.qpn_first);
+	assert_int_equal(server.psocks.count, 1);
+}
+
+/* A killed process's socket goes with it, because the owner has it no more. */
+TEST(psocks_lend__keeps_no_descriptor)
+{
+	struct share_message message;
+	unsigned int before, with;
+
+	before = fds_count();
+	server.psocks.off = true;
+	assert_false(attach(&message, 0));
+	with = fds_count();
+	server.psocks.off = false;
+	assert_true(attach(&message, 0));
+	assert_int_equal(fds_count() - with, with - before);
+}
+
+TEST(psocks_lend__follows_the_setting)
+{
+	struct settings settings;
+	struct share_message message;
+
+	settings_init(&settings);
+	settings.uplink = SETTINGS_UPLINK_RING;
+	psocks_init(&server, &settings);
+	assert_false(attach(&message, 0));
+	assert_int_equal(message.result, 0);
+	assert_int_equal(fake.lent, 0);
+	settings_init(&settings);
+	psocks_init(&server, &settings);
+	assert_true(attach(&message, 0));
+}
+
+TEST(psocks_lend__leaves_out_who_must_not_have_one)
+{
+	struct share_message message;
+
+	assert_false(attach(&message, SLOT_ISOLATED));
+	assert_int_equal(message.result, 0);
+	server.uplink.link.port.watched = true;
+	assert_false(attach(&message, 0));
+	server.uplink.link.port.watched = false;
+	server.slots.full_shares = SERVER_FULL_SHARES;
+	assert_false(attach(&message, 0));
+	server.slots.full_shares = 0;
+	assert_int_equal(fake.lent, 0);
+	assert_int_equal(server.psocks.count, 0);
+}
+
+/* The process is served as before. */
+TEST(psocks_lend__falls_back)
+{
+	struct share_message message;
+	unsigned int before;
+
+	fake.lend_rc = -EPERM;
+	assert_false(attach(&message, 0));
+	assert_int_equal(message.result, 0);
+	fake.lend_rc = 0;
+	fake.leave_out_rc = -ENOMEM;
+	before = fds_count();
+	assert_false(attach(&message, 0));
+	assert_int_equal(message.result, 0);
+	/* Its two eventfds, its pidfd and its socket. */
+	assert_int_equal(fds_count(), before + 4);
+	assert_int_equal(server.psocks.count, 0);
+}
+
+/* A process that declines before it has a queue pair. */
+TEST(psocks_end__receives_its_packets_again)
+{
+	struct share_message message;
+
+	assert_true(attach(&message, 0));
+	fake.leave_out_rc = -ENOMEM;
+	assert_int_equal(psocks_end(&server, message.welcome.slot), -ENOMEM);
+	assert_true(psocks_leave_out(&server, message.welcome.qpn_first));
+	psocks_check(&server);
+	assert_int_equal(fake.blocks.count, 1);
+	fake.leave_out_rc = 0;
+	psocks_check(&server);
+	assert_int_equal(fake.blocks.count, 0);
+	assert_false(psocks_leave_out(&server, message.welcome.qpn_first));
+	assert_int_equal(psocks_end(&server, message.welcome.slot), 0);
+	assert_int_equal(server.psocks.count, 0);
+}
+
+/* Whoever gets a block that the port leaves out would receive nothing. */
+TEST(slot_begin__gives_no_block_that_the_port_leaves_out)
+{
+	struct share_message message;
+	uint32_t first;
+
+	assert_true(attach(&message, 0));
+	first = message.welcome.qpn_first;
+	fake.leave_out_rc = -ENOMEM;
+	slot_condemn(&server, 0);
+	slot_end(&server, 0);
+	assert_int_equal(server.slots.all[0].state, SLOT_FREE);
+	server.slots.blocks.next = blocks_index(first);
+	server.slots.blocks.quarantine_end_ns[blocks_index(first)] = 0;
+	assert_false(attach(&message, 0));
+	assert_int_equal(message.result, -ENOMEM);
+	fake.leave_out_rc = 0;
+	server.slots.blocks.next = blocks_index(first);
+	server.slots.blocks.quarantine_end_ns[blocks_index(first)] = 0;
+	assert_true(attach(&message, 0));
+	assert_int_equal(message.welcome.qpn_first, first);
+}
