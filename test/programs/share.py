@@ -20,6 +20,7 @@ KILLS_AT_ONCE = 4
 VLAN = 5
 KILL_SPAN_SECONDS = 0.6
 CROWD_SECONDS = 60
+SOCKETS = 32  # programs that have a packet socket
 END_SECONDS = 20  # for programs to notice the end of uroced
 
 
@@ -114,8 +115,12 @@ class ShareTest:
             for verb in VERBS:
                 self._check(f"{way}: ib_{verb}_bw", self._run, PerfTest(f"ib_{verb}_bw", [], 200), server,
                             client)
-        self._check("packets were handed over, and went out", self._all_ways)
+        self._check("packets were handed over", self._all_ways)
         self._check("packets go past uroced", self._lanes)
+        self._check("packets of the network go past uroced", self._packet_sockets)
+        for options, uplink in ((("--uplink", "ring"), "ring"), (("--impair", "delay=1us"), "ring"),
+                                (("--uplink", "socket"), "socket")):
+            self._check(f"uplink: {' '.join(options)}", self._uplink, options, uplink)
         for how in ("checked", "owner"):
             self._check(f"hand-over: {how}", self._hand_over, how)
         self._check("a VLAN", self._vlan)
@@ -123,10 +128,13 @@ class ShareTest:
         self._check("16 programs at once", self._many)
         self._check(f"{CROWD} programs at once", self._crowd)
         self._check(f"{KILLS} kills", self._kills)
-        self._check("a stopped program", self._stopped)
+        for place in ("here", "beyond"):
+            self._check(f"a stopped program, its peer {place}", self._stopped, place)
         self._check("a second uroced is refused", self._second)
         for options in ([], ["-e"]):
-            self._check(f"uroced is killed, ib_send_bw {' '.join(options)}", self._owner_killed, options)
+            for place in ("here", "beyond"):
+                self._check(f"uroced is killed, ib_send_bw {' '.join(options)}, its peer {place}", self._owner_killed,
+                            options, place)
         self._check("SIGTERM", self._terminated)
 
     def _hosts(self, *where):
@@ -144,7 +152,7 @@ class ShareTest:
 
     def _all_ways(self):
         status = self._owner.status()
-        if not all(status[way] for way in ("handed_over", "lanes", "rx_packets", "tx_packets")):
+        if not all(status[way] for way in ("handed_over", "lanes")):
             raise CheckFailed("a path was not used", [str(status)])
         if status["refused"]:
             raise CheckFailed("uroced refused a request", [str(status)])
@@ -157,6 +165,52 @@ class ShareTest:
         # 2,000 messages have at least 16 packets each, and each lost packet is retransmitted once.
         if after["lanes"] == before["lanes"] or after["handed_over"] - before["handed_over"] > 16000:
             raise CheckFailed("packets go through uroced", [str(before), str(after)])
+
+    def _packet_sockets(self):
+        """Programs with a packet socket send and receive by themselves, and leave nothing behind."""
+        before = self._owner.status()
+        for server, client in (("here", "beyond"), ("beyond", "here")):
+            self._run(PerfTest("ib_write_bw", ["-s", "65536"], 1000), server, client)
+            self._run(PingPong([], 200, 4096, "ud"), server, client)
+        after = self._owner.status()
+        # Each message has at least 16 packets. uroced still gets answers to address resolution.
+        if any(after[way] - before[way] > 1000 for way in ("rx_packets", "tx_packets")):
+            raise CheckFailed("packets of the network go through uroced", [str(before), str(after)])
+        self._no_sockets_left(self._owner)
+
+    def _no_sockets_left(self, owner):
+        """The only packet socket in uroced's network namespace is its own."""
+        def count():
+            return len(self._here.run("cat", "/proc/net/packet").splitlines()) - 1
+        if not wait_until(lambda: count() == 1, SECONDS):
+            raise CheckFailed("packet sockets are left", [str(owner.status()), self._here.run("cat", "/proc/net/packet")])
+
+    def _uplink(self, options, uplink):
+        """Programs get their packets whether they have packet sockets or not, and uroced tells which they have."""
+        owner = self._owner
+        self._owner = Uroced(self._here, self._work_dir, "veth0", *options, "--file-prefix", "uroced4",
+                             name="uroced-uplink")
+        try:
+            self._owner.run()
+            port = self._next_port()
+            server = self._host("here").start(["ibv_rc_pingpong", "-d", DEVICE, "-p", str(port)])
+            try:
+                if not wait_until(lambda: server.listens(port), SECONDS):
+                    raise CheckFailed("the server does not listen", server.story("server"))
+                found = [slot["uplink"] for slot in self._owner.status()["slots"]]
+            finally:
+                server.kill()
+            if found != [uplink]:
+                raise CheckFailed("the program has another uplink", [str(found)])
+            before = self._owner.status()["rx_packets"]
+            self._run(PingPong([], 200, 16384), "here", "beyond")
+            self._run(PerfTest("ib_send_bw", ["-s", "65536"], 200), "beyond", "here")
+            if (self._owner.status()["rx_packets"] - before > 100) != (uplink == "ring"):
+                raise CheckFailed("the packets took another path", [str(self._owner.status())])
+            self._comes_back()
+        finally:
+            self._owner.process.kill()
+            self._owner = owner
 
     def _hand_over(self, how):
         """Check the other values of the setting."""
@@ -219,6 +273,8 @@ class ShareTest:
         try:
             if not wait_until(lambda: len(self._owner.status()["slots"]) == CROWD, CROWD_SECONDS):
                 raise CheckFailed("not all programs attach", [str(self._owner.status()), *waiting[-1].story("last")])
+            if self._owner.status()["packet_sockets"] != SOCKETS:
+                raise CheckFailed("other programs have packet sockets", [str(self._owner.status())])
             self._many()
             # These are attached after the others, so they may hold few buffers: a receiver must return what it empties.
             for verb in ("write", "send"):
@@ -227,6 +283,7 @@ class ShareTest:
             for process in waiting:
                 process.kill()
         self._comes_back()
+        self._no_sockets_left(self._owner)
 
     def _bystanders(self, action):
         """Run verified traffic, by hand-over and across the veth, again and again during the action."""
@@ -280,6 +337,7 @@ class ShareTest:
         lanes = self._owner.status()["lanes"]
         self._bystanders(self._kill_some)
         self._comes_back()
+        self._no_sockets_left(self._owner)
         status = self._owner.status()
         if status["lanes"] - lanes < KILLS // 8:
             raise CheckFailed("too few programs with a lane were killed", [str(status)])
@@ -288,10 +346,10 @@ class ShareTest:
         if status["attached"] != status["ended"] or status["refused"]:
             raise CheckFailed("uroced's counts are wrong", [str(status)])
 
-    def _stopped(self):
+    def _stopped(self, place):
         """A stopped program loses only its own packets."""
         port = self._next_port()
-        hosts = self._hosts("here", "here")
+        hosts = self._hosts("here", place)
         argv = ["ib_send_bw", "-F", "-d", DEVICE, "-D", "60", "-p", str(port)]
         server = hosts[0].start(argv)
         try:
@@ -299,7 +357,7 @@ class ShareTest:
                 raise CheckFailed("the server does not listen", server.story("server"))
             client = hosts[1].start([*argv, "10.9.6.1"])
             try:
-                self._wait_for_traffic(client)
+                self._wait_for_traffic(client, place)
                 os.killpg(server.pid, signal.SIGSTOP)
                 self._bystanders(lambda: client.wait(SECONDS))
                 if client.poll() in (None, 0):
@@ -310,10 +368,16 @@ class ShareTest:
             server.kill()
         self._comes_back()
 
-    def _wait_for_traffic(self, client):
+    def _traffic(self, place):
+        """Return how many packets lanes have carried; or the interface, for a peer at the veth's other end."""
+        if place == "here":
+            return self._owner.status()["lane_packets"]
+        return int(self._here.run("cat", "/sys/class/net/veth0/statistics/rx_packets"))
+
+    def _wait_for_traffic(self, client, place):
         """Wait until this client has certainly sent packets."""
-        before = self._owner.status()["lane_packets"]
-        if not wait_until(lambda: self._owner.status()["lane_packets"] > before + 1000, SECONDS):
+        before = self._traffic(place)
+        if not wait_until(lambda: self._traffic(place) > before + 1000, SECONDS):
             raise CheckFailed("the client got no packets", client.story("client"))
 
     def _second(self):
@@ -324,17 +388,17 @@ class ShareTest:
         if not self._owner.status():
             raise CheckFailed("the first uroced is disturbed")
 
-    def _owner_killed(self, options):
+    def _owner_killed(self, options, place):
         """Programs end with an error and do not hang. The next uroced works as the first one did."""
         port = self._next_port()
-        hosts = self._hosts("here", "here")
+        hosts = self._hosts("here", place)
         argv = ["ib_send_bw", *options, "-F", "-d", DEVICE, "-n", "100000000", "-p", str(port)]
         processes = [hosts[0].start(argv)]
         try:
             if not wait_until(lambda: processes[0].listens(port), SECONDS):
                 raise CheckFailed("the server does not listen", processes[0].story("server"))
             processes.append(hosts[1].start([*argv, "10.9.6.1"]))
-            self._wait_for_traffic(processes[1])
+            self._wait_for_traffic(processes[1], place)
             self._owner.process.kill()
             for process in processes:
                 if process.wait(END_SECONDS) in (None, 0):
