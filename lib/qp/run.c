@@ -283,6 +283,11 @@ bool qp_owes_ack_only(const struct qp *qp)
 	       (qp->state == IBV_QPS_RTR || has_no_requests(qp) || qp->sq.next == sq_prod(&qp->sq));
 }
 
+bool qp_sends_to(const struct qp *qp, const uint8_t mac[6])
+{
+	return memcmp(qp->peer.path.hdr, mac, 6) == 0;
+}
+
 uint64_t qp_deadline_ns(const struct qp *qp)
 {
 	/* A timer that is still running, as one for a peer that was not ready, applies to the next

@@ -256,6 +256,7 @@ static void attach_fill_link(struct link *link, struct share_client *client,
 	/* For packets that are held back: a process has few of the owner's buffers. */
 	port->make_pool = client_make_private_pool;
 	port->mbuf_bytes = welcome->buffer_bytes - RTE_PKTMBUF_HEADROOM;
+	port->kernel_beyond = client->psock != NULL;
 	port->wake_fd = client->psock ? client->wake_fd : client->process_fd;
 	port->link_mbps = welcome->link_mbps;
 	port->tsc_hz = welcome->tsc_hz;

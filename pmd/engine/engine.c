@@ -98,6 +98,15 @@ static unsigned int engine_fire_timers(struct engine *engine)
 	return fired;
 }
 
+/* Return how long an acknowledgement of a queue pair may wait. */
+static uint64_t engine_hold_ns(const struct engine *engine, const struct qp *qp)
+{
+	if (likely(engine->ack_hold_ns == engine->ack_hold_beyond_ns) ||
+	    qp_sends_to(qp, engine->link->port.mac))
+		return engine->ack_hold_ns;
+	return engine->ack_hold_beyond_ns;
+}
+
 /*
  * Return true if a queue pair that owes only an acknowledgement should wait a moment. Usually the
  * program soon answers the acknowledged message, and both leave together, which saves a packet. It
@@ -107,7 +116,7 @@ static unsigned int engine_fire_timers(struct engine *engine)
  */
 static bool engine_holds(const struct engine *engine, struct qp *qp)
 {
-	return engine->now_ns - qp_sched(qp)->ready_ns < engine->ack_hold_ns &&
+	return engine->now_ns - qp_sched(qp)->ready_ns < engine_hold_ns(engine, qp) &&
 	       qp_owes_ack_only(qp);
 }
 
@@ -449,6 +458,8 @@ int engine_create(struct device *device, struct link *link, enum settings_progre
 	polling_init(&engine->polling);
 	engine->helper.wake_fd = -1;
 	engine->ack_hold_ns = link->port.through_kernel ? ACK_HOLD_KERNEL_NS : ACK_HOLD_NS;
+	engine->ack_hold_beyond_ns =
+		link->port.kernel_beyond ? ACK_HOLD_KERNEL_NS : engine->ack_hold_ns;
 	clock_init(&engine->clock, link->port.tsc_hz);
 	engine->now_ns = clock_ns(&engine->clock);
 	TAILQ_INIT(&engine->ready);

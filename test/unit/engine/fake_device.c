@@ -59,6 +59,11 @@ bool qp_owes_ack_only(const struct qp *qp)
 	return qp->only_ack;
 }
 
+bool qp_sends_to(const struct qp *qp, const uint8_t mac[6])
+{
+	return memcmp(qp->dst_mac, mac, sizeof(qp->dst_mac)) == 0;
+}
+
 static void fake_name_payload(struct packet_out *out, const struct qp *qp)
 {
 	out->l4_off = 34;

@@ -61,7 +61,7 @@ TEST(engine_turn__sends_and_receives)
 
 TEST(engine_turn__a_lone_acknowledgement_waits_for_company)
 {
-	engine->ack_hold_ns = UINT64_MAX;
+	engine->ack_hold_ns = engine->ack_hold_beyond_ns = UINT64_MAX;
 	qp.only_ack = true;
 	rig_send(&qp, 1);
 	rig_turns(3);
@@ -70,9 +70,27 @@ TEST(engine_turn__a_lone_acknowledgement_waits_for_company)
 	engine_transmit(engine);
 	assert_int_equal(qp.runs, 1);
 	rig_send(&qp, 1);
-	engine->ack_hold_ns = 1;
+	engine->ack_hold_ns = engine->ack_hold_beyond_ns = 1;
 	rig_turns(2);
 	assert_int_equal(qp.runs, 2);
+}
+
+/* A packet to another host costs more than one to this host, so it pays to wait longer. */
+TEST(engine_turn__waits_as_long_as_the_way_is_worth)
+{
+	struct qp local;
+
+	fake_qp_init(&local, engine->link->port.mac);
+	engine->ack_hold_ns = 1;
+	engine->ack_hold_beyond_ns = UINT64_MAX;
+	qp.only_ack = local.only_ack = true;
+	rig_send(&qp, 1);
+	rig_send(&local, 1);
+	rig_turns(3);
+	assert_int_equal(qp.runs, 0);
+	assert_int_equal(local.runs, 1);
+	engine_transmit(engine);
+	assert_int_equal(qp.runs, 1);
 }
 
 /* A port that processes share has one address for all of them. */

@@ -192,7 +192,7 @@ TEST(helper__is_called_for_what_a_poll_leaves)
 {
 	const uint64_t start_ns = clock_ns(&engine->clock);
 
-	engine->ack_hold_ns = UINT64_MAX;
+	engine->ack_hold_ns = engine->ack_hold_beyond_ns = UINT64_MAX;
 	fake_receiver = &other;
 	other.only_ack = true;
 	doze_until(start_ns, start_ns + UINT64_C(1000000000000));

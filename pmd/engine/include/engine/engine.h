@@ -53,7 +53,10 @@ struct engine {
 	uint32_t full_frames; /* received in consecutive bursts after which more frames waited */
 	uint32_t taken;	      /* frames that the last turn took from the port, or dropped there */
 	uint64_t link_due_ns; /* next check of the link's state */
-	uint64_t ack_hold_ns; /* how long an acknowledgement may wait for other packets to send */
+	/* how long an acknowledgement may wait for other packets to send: to this host, and to
+	 * others */
+	uint64_t ack_hold_ns;
+	uint64_t ack_hold_beyond_ns;
 	struct qp_list ready; /* queue pairs that want qp_run */
 	struct tx tx;
 	struct dma dma;

@@ -135,6 +135,7 @@ struct port {
 	bool link_needs_server; /* no packet arrives before another program has made the link */
 	bool opens_files;	/* the connection's thread opens a socket by its name */
 	bool through_kernel;	/* each packet costs a system call */
+	bool kernel_beyond;	/* only each packet to another host does */
 	bool lcores_are_others; /* the application runs DPDK itself and owns the lcores */
 	bool watched;		/* set before port_prepare: pdump must see the packets */
 
