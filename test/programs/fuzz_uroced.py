@@ -17,7 +17,7 @@ from hostile import HELLO, Client
 from hostile_isolated import (FDS_MAX, MESSAGE_BYTES, REGION_BYTES, RING, RING_BYTES, MEMIF, AttachedProcess, Broken,
                               Deaf, sealed)
 
-KINDS = 15             # kinds of messages, from HELLO on
+KINDS = 16             # kinds of messages, from HELLO on
 WAIT_SECONDS = 0.3     # timeout of an answer
 CONNECTIONS = 24       # connections at one time
 ADDRESS_BYTES = 28
