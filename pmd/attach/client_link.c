@@ -181,7 +181,10 @@ static bool client_refresh(struct link *link)
 	bool changed;
 
 	client_listen(client);
-	pthread_mutex_lock(&client->lock);
+	/* A thread that asks the owner keeps the lock until the answer comes. Look again later: the
+	 * caller has the engine, which all other threads wait for. */
+	if (pthread_mutex_trylock(&client->lock) != 0)
+		return false;
 	changed = client->addresses_changed;
 	client->addresses_changed = false;
 	if (changed) {

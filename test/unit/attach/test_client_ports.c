@@ -285,3 +285,20 @@ TEST(share_ports__of_a_link_of_its_own_are_none)
 	memset(&link, 0, sizeof(link));
 	assert_null(share_ports(&link, &user));
 }
+
+/* The caller has the engine: all other threads wait for it, and a spin of many of them may take the
+ * owner's CPU. */
+TEST(refresh__does_not_wait_for_the_answer_to_another_thread)
+{
+	struct share_client *client = &clients[0].client;
+	struct link link = {.remote_arg = client};
+
+	client->addresses_changed = true;
+	assert_int_equal(pthread_mutex_lock(&client->lock), 0); /* as client_ask does */
+	alarm(10);
+	assert_false(client_link_remote.refresh(&link));
+	alarm(0);
+	assert_int_equal(pthread_mutex_unlock(&client->lock), 0);
+	assert_true(client_link_remote.refresh(&link));
+	assert_false(client_link_remote.refresh(&link));
+}
