@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Descriptions of the installed DPDK drivers. */
+#ifndef CONFIG_DRIVERS_H
+#define CONFIG_DRIVERS_H
+
+#include <stdbool.h>
+
+/**
+ * Pass the description of each DPDK driver for networks to a callback, until it returns false.
+ * MT-safe.
+ *
+ * @param dir
+ *   The directory of DPDK's drivers.
+ * @param look
+ *   Gets the driver's own description in JSON, as {"name": "net_memif", ..., "pci_ids": []}, as one
+ *   text. The text is valid during the call only.
+ * @return
+ *   The number of descriptions that were passed; 0 also if there is no such directory.
+ */
+unsigned int drivers_each(const char *dir, bool (*look)(void *arg, const char *description),
+			  void *arg);
+
+#endif
