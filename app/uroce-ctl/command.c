@@ -11,29 +11,41 @@
 
 #include <rte_common.h>
 
-#define MS_DEFAULT  1000
-#define SECONDS_MAX 3600
+#define CAPTURE_FILE "uroce.pcapng"
+#define MS_DEFAULT   1000
+#define QPN_MAX	     0xffffff
+#define SECONDS_MAX  3600
 
-const char command_help[] = "Usage: uroce-ctl [-j] dev [show [DEV]]\n"
-			    "       uroce-ctl [-j] link [show [DEV[/1]]]\n"
-			    "       uroce-ctl [-j] resource [show [DEV]]\n"
-			    "       uroce-ctl [-j] resource show qp|cq|mr|pd [FILTER...]\n"
-			    "       uroce-ctl [-j] statistic [show] [FILTER...]\n"
-			    "       uroce-ctl [-d SECONDS] [-n COUNT] top [FILTER...]\n"
-			    "\n"
-			    "Show uroce's RDMA devices, their objects and counters.\n"
-			    "\n"
-			    "  FILTER := { dev DEV | link DEV[/1] | pid PID }\n"
-			    "\n"
-			    "  -j, --json           print JSON\n"
-			    "  -d, --delay SECONDS  top: time between two views (default: 1)\n"
-			    "  -n, --count COUNT    top: end after so many views\n"
-			    "  --help, --version\n";
+const char command_help[] =
+	"Usage: uroce-ctl [-j] dev [show [DEV]]\n"
+	"       uroce-ctl [-j] link [show [DEV[/1]]]\n"
+	"       uroce-ctl [-j] resource [show [DEV]]\n"
+	"       uroce-ctl [-j] resource show qp|cq|mr|pd [FILTER...]\n"
+	"       uroce-ctl [-j] statistic [show] [FILTER...]\n"
+	"       uroce-ctl [-d SECONDS] [-n COUNT] top [FILTER...]\n"
+	"       uroce-ctl metrics [show] [qp] [FILTER...]\n"
+	"       uroce-ctl [-w FILE] [-n COUNT] capture [qp LQPN] [FILTER...]\n"
+	"       uroce-ctl [-j] doctor\n"
+	"\n"
+	"Show uroce's RDMA devices, their objects and counters, capture their\n"
+	"packets, and show what this host allows.\n"
+	"\n"
+	"  FILTER := { dev DEV | link DEV[/1] | pid PID }\n"
+	"\n"
+	"  -j, --json           print JSON\n"
+	"  --color WHEN         auto (default: on a terminal), always or never\n"
+	"  -d, --delay SECONDS  top: time between two views (default: 1)\n"
+	"  -n, --count COUNT    top: end after so many views,\n"
+	"                       capture: after so many packets\n"
+	"  -w, --write FILE     capture: the file (default: " CAPTURE_FILE ")\n"
+	"  --help, --version\n";
 
 static const char *const objects[] = {
 	[COMMAND_DEV] = "dev",		 [COMMAND_LINK] = "link",
 	[COMMAND_RESOURCE] = "resource", [COMMAND_STATISTIC] = "statistic",
-	[COMMAND_TOP] = "top",		 [COMMAND_HELP] = "help",
+	[COMMAND_TOP] = "top",		 [COMMAND_METRICS] = "metrics",
+	[COMMAND_CAPTURE] = "capture",	 [COMMAND_DOCTOR] = "doctor",
+	[COMMAND_HELP] = "help",
 };
 
 /* Words that are not parsed yet. */
@@ -98,17 +110,23 @@ static bool parse_filter(struct command *command, struct words *words)
 {
 	const char *word = next(words);
 	const char *value = next(words);
-	unsigned long pid;
+	unsigned long number;
 
 	if (!value)
 		return refuse(words, "a value is missing after", word);
+	if (command->object == COMMAND_CAPTURE && is_word(word, "qp")) {
+		if (!parse_number(value, QPN_MAX, &number) || number == 0)
+			return refuse(words, "not the number of a queue pair:", value);
+		command->qpn = (uint32_t)number;
+		return true;
+	}
 	if (is_word(word, "dev") || is_word(word, "link"))
 		return set_device(command, words, value);
 	if (!is_word(word, "pid"))
 		return refuse(words, "there is no filter", word);
-	if (!parse_number(value, INT32_MAX, &pid) || pid == 0)
+	if (!parse_number(value, INT32_MAX, &number) || number == 0)
 		return refuse(words, "not the number of a process:", value);
-	command->filter.pid = (pid_t)pid;
+	command->filter.pid = (pid_t)number;
 	return true;
 }
 
@@ -133,17 +151,22 @@ static bool parse_words(struct command *command, struct words *words)
 
 	if (!object)
 		return refuse(words, "no", "command");
-	for (i = 0; i < RTE_DIM(objects) && !is_word(object, objects[i]); i++)
+	for (i = 0; i < RTE_DIM(objects) && !(objects[i] && is_word(object, objects[i])); i++)
 		;
 	if (i == RTE_DIM(objects))
 		return refuse(words, "there is no command", object);
 	command->object = (enum command_object)i;
 	if (command->object == COMMAND_HELP)
 		return true;
-	if (command->object != COMMAND_TOP && !take(words, "show"))
+	if (command->object == COMMAND_DOCTOR)
+		return words->left == 0 || refuse(words, "doctor takes no", next(words));
+	if (command->object != COMMAND_TOP && command->object != COMMAND_CAPTURE &&
+	    !take(words, "show"))
 		take(words, "list");
 	if (command->object == COMMAND_RESOURCE && !parse_kind(command, words))
 		return false;
+	if (command->object == COMMAND_METRICS && take(words, "qp"))
+		command->kind = REPORT_QP;
 	if ((command->object == COMMAND_DEV || command->object == COMMAND_LINK) && words->left == 1)
 		return set_device(command, words, next(words));
 	while (words->left > 0) {
@@ -164,11 +187,44 @@ static bool parse_seconds(const char *text, unsigned int *ms)
 	return true;
 }
 
+static bool parse_colour(const char *text, enum colour_when *when)
+{
+	static const char *const names[] = {
+		[COLOUR_AUTO] = "auto",
+		[COLOUR_ALWAYS] = "always",
+		[COLOUR_NEVER] = "never",
+	};
+
+	for (size_t i = 0; i < RTE_DIM(names); i++) {
+		if (strcmp(text, names[i]) == 0) {
+			*when = (enum colour_when)i;
+			return true;
+		}
+	}
+	return false;
+}
+
+/* Options of commands that have no use for them are refused. */
+static bool options_fit(const struct command *command, const struct words *words)
+{
+	const enum command_object object = command->object;
+
+	if (command->json &&
+	    (object == COMMAND_TOP || object == COMMAND_METRICS || object == COMMAND_CAPTURE))
+		return refuse(words, "no JSON of", objects[object]);
+	if (command->count > 0 && object != COMMAND_TOP && object != COMMAND_CAPTURE)
+		return refuse(words, "no count for", objects[object]);
+	if (strcmp(command->file, CAPTURE_FILE) != 0 && object != COMMAND_CAPTURE)
+		return refuse(words, "no file for", objects[object]);
+	return true;
+}
+
 bool command_parse(int argc, char **argv, struct command *command, char *error, size_t error_size)
 {
 	static const struct option options[] = {
-		{"json", no_argument, NULL, 'j'},	 {"delay", required_argument, NULL, 'd'},
-		{"count", required_argument, NULL, 'n'}, {"help", no_argument, NULL, 'h'},
+		{"json", no_argument, NULL, 'j'},	 {"color", required_argument, NULL, 'C'},
+		{"delay", required_argument, NULL, 'd'}, {"count", required_argument, NULL, 'n'},
+		{"write", required_argument, NULL, 'w'}, {"help", no_argument, NULL, 'h'},
 		{"version", no_argument, NULL, 'V'},	 {NULL, 0, NULL, 0},
 	};
 	struct words words = {.error = error, .error_size = error_size};
@@ -178,9 +234,10 @@ bool command_parse(int argc, char **argv, struct command *command, char *error, 
 	memset(command, 0, sizeof(*command));
 	command->kind = -1;
 	command->ms = MS_DEFAULT;
+	command->file = CAPTURE_FILE;
 	optind = 0;
 	opterr = 0;
-	while ((code = getopt_long(argc, argv, "jd:n:hV", options, NULL)) != -1) {
+	while ((code = getopt_long(argc, argv, "jd:n:w:hV", options, NULL)) != -1) {
 		switch (code) {
 		case 'j':
 			command->json = true;
@@ -193,7 +250,14 @@ bool command_parse(int argc, char **argv, struct command *command, char *error, 
 		case 'n':
 			if (!parse_number(optarg, UINT32_MAX, &count) || count == 0)
 				return refuse(&words, "no count:", optarg);
-			command->rounds = (uint32_t)count;
+			command->count = (uint32_t)count;
+			break;
+		case 'w':
+			command->file = optarg;
+			break;
+		case 'C':
+			if (!parse_colour(optarg, &command->colour))
+				return refuse(&words, "auto, always or never, not", optarg);
 			break;
 		case 'h':
 			command->object = COMMAND_HELP;
@@ -207,5 +271,5 @@ bool command_parse(int argc, char **argv, struct command *command, char *error, 
 	}
 	words.at = argv + optind;
 	words.left = argc - optind;
-	return parse_words(command, &words);
+	return parse_words(command, &words) && options_fit(command, &words);
 }

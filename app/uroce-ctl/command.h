@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 #include "ctl_show.h"
+#include "terminal.h"
 
 enum command_object {
 	COMMAND_DEV,
@@ -15,17 +16,24 @@ enum command_object {
 	COMMAND_RESOURCE,
 	COMMAND_STATISTIC,
 	COMMAND_TOP,
+	COMMAND_METRICS,
+	COMMAND_CAPTURE,
+	COMMAND_DOCTOR,
 	COMMAND_HELP,
 	COMMAND_VERSION,
 };
 
 struct command {
 	enum command_object object;
-	int kind; /* COMMAND_RESOURCE: enum report_kind, or -1 to count each kind */
+	int kind;     /* COMMAND_RESOURCE: enum report_kind, or -1 to count each kind;
+			 COMMAND_METRICS: REPORT_QP, or -1 */
+	uint32_t qpn; /* COMMAND_CAPTURE; 0: all */
 	bool json;
-	unsigned int ms; /* COMMAND_TOP */
-	uint32_t rounds; /* COMMAND_TOP; 0: without end */
-	struct show_filter filter;
+	enum colour_when colour;
+	unsigned int ms;  /* COMMAND_TOP */
+	uint32_t count;	  /* COMMAND_TOP: views, COMMAND_CAPTURE: packets; 0: without end */
+	const char *file; /* COMMAND_CAPTURE */
+	struct report_filter filter;
 	char device[64]; /* filter.device points here */
 };
 

@@ -2,27 +2,57 @@
 /* Print items and their fields on stdout. */
 #include "ctl_output.h"
 
-#include <ctype.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
 #include <json-c/json.h>
 
 #define PORT	   1 /* the only port of a device */
+#define INDENT	   4 /* of further lines of an item */
 #define JSON_STYLE (JSON_C_TO_STRING_SPACED | JSON_C_TO_STRING_NOSLASHESCAPE)
 
-static void put_plain(const char *text)
+/* States of ports and queue pairs, and old reports. */
+static enum tint tint_of(const char *name, const char *value)
 {
-	for (const unsigned char *c = (const unsigned char *)text; *c; c++)
-		putchar(isprint(*c) ? *c : '?');
+	static const struct {
+		const char *name, *value;
+		enum tint tint;
+	} tints[] = {
+		{"state", "ACTIVE", TINT_GOOD}, {"state", "RTS", TINT_GOOD},
+		{"state", "DOWN", TINT_BAD},	{"state", "ERR", TINT_BAD},
+		{"state", "SQE", TINT_BAD},	{"answer", "old", TINT_WARN},
+	};
+
+	for (size_t i = 0; i < sizeof(tints) / sizeof(tints[0]); i++) {
+		if (strcmp(tints[i].name, name) == 0 && strcmp(tints[i].value, value) == 0)
+			return tints[i].tint;
+	}
+	return TINT_PLAIN;
 }
 
-static void put_name(struct output *output, const char *name)
+/* Begin a field of `len` characters, on a new line if it does not fit. */
+static void begin_field(struct output *output, size_t len)
 {
-	fputs(output->in_item ? " " : "", stdout);
-	put_plain(name);
-	putchar(' ');
+	const unsigned int columns = output->terminal->columns;
+
+	if (columns > 0 && output->column > INDENT && output->column + 1 + len > columns) {
+		printf("\n%*s", INDENT, "");
+		output->column = INDENT;
+	} else if (output->in_item) {
+		putchar(' ');
+		output->column++;
+	}
 	output->in_item = true;
+	output->column += (unsigned int)len;
+}
+
+static void put_field(struct output *output, const char *name, const char *value)
+{
+	begin_field(output, strlen(name) + 1 + strlen(value));
+	terminal_put(output->terminal, TINT_PLAIN, name);
+	putchar(' ');
+	terminal_put(output->terminal, tint_of(name, value), value);
 }
 
 /* Add a field. Omit it if memory is short; output_end then returns false. */
@@ -40,18 +70,19 @@ void output_text(struct output *output, const char *name, const char *value)
 		add_json(output, name, json_object_new_string(value));
 		return;
 	}
-	put_name(output, name);
-	put_plain(value);
+	put_field(output, name, value);
 }
 
 void output_number(struct output *output, const char *name, uint64_t value)
 {
+	char text[24];
+
 	if (output->json) {
 		add_json(output, name, json_object_new_uint64(value));
 		return;
 	}
-	put_name(output, name);
-	printf("%" PRIu64, value);
+	snprintf(text, sizeof(text), "%" PRIu64, value);
+	put_field(output, name, text);
 }
 
 static void field_text(void *arg, const char *name, const char *value)
@@ -64,10 +95,11 @@ static void field_number(void *arg, const char *name, uint64_t value)
 	output_number(arg, name, value);
 }
 
-void output_begin(struct output *output, bool json)
+void output_begin(struct output *output, bool json, const struct terminal *terminal)
 {
 	*output = (struct output){
 		.json = json,
+		.terminal = terminal,
 		.fields = {.text = field_text, .number = field_number, .arg = output},
 	};
 	if (json)
@@ -75,7 +107,7 @@ void output_begin(struct output *output, bool json)
 	output->failed = json && !output->items;
 }
 
-static void begin_item(struct output *output)
+void output_item(struct output *output)
 {
 	output->in_item = false;
 	if (!output->json)
@@ -86,20 +118,21 @@ static void begin_item(struct output *output)
 
 void output_dev(struct output *output, uint32_t index, const char *name)
 {
-	begin_item(output);
+	output_item(output);
 	if (output->json) {
 		output_number(output, "ifindex", index);
 		output_text(output, "ifname", name);
 		return;
 	}
-	printf("%" PRIu32 ": ", index);
-	put_plain(name);
+	output->column = (unsigned int)printf("%" PRIu32 ": ", index);
+	terminal_put(output->terminal, TINT_NAME, name);
 	fputs(": ", stdout);
+	output->column += (unsigned int)strlen(name) + 2;
 }
 
 void output_link(struct output *output, uint32_t index, const char *name)
 {
-	begin_item(output);
+	output_item(output);
 	if (output->json) {
 		output_number(output, "ifindex", index);
 		output_number(output, "port", PORT);
@@ -107,8 +140,9 @@ void output_link(struct output *output, uint32_t index, const char *name)
 		return;
 	}
 	fputs("link ", stdout);
-	put_plain(name);
-	printf("/%d ", PORT);
+	terminal_put(output->terminal, TINT_NAME, name);
+	output->column = (unsigned int)(strlen("link ") + strlen(name));
+	output->column += (unsigned int)printf("/%d ", PORT);
 }
 
 void output_item_end(struct output *output)

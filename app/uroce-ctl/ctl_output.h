@@ -8,11 +8,14 @@
 #include <stdint.h>
 
 #include "report/read.h"
+#include "terminal.h"
 
 struct json_object;
 
 struct output {
 	bool json;
+	const struct terminal *terminal;
+	unsigned int column;	     /* of the line, for terminals */
 	bool in_item;		     /* the current item has fields already */
 	bool failed;		     /* memory was short */
 	struct json_object *items;   /* all finished items, for JSON */
@@ -20,8 +23,11 @@ struct output {
 	struct report_fields fields; /* callbacks that add fields to the current item */
 };
 
-/** Begin a list of items. */
-void output_begin(struct output *output, bool json);
+/** Begin a list of items. Lines are broken between fields if they do not fit the terminal. */
+void output_begin(struct output *output, bool json, const struct terminal *terminal);
+
+/** Begin an item of JSON only; the caller prints lines. */
+void output_item(struct output *output);
 
 /** Begin an item of a device. A line begins with "0: uroce0: " for output_dev, and with "link
  * uroce0/1 " for output_link. */

@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* uroce-ctl: shows the devices of uroce's processes, their objects and counters. */
+/* uroce-ctl: shows the devices of uroce's processes and what the host allows, and captures. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "command.h"
+#include "ctl_capture.h"
+#include "doctor_show.h"
+#include "report/metrics.h"
 #include "top.h"
 
 static int fail(const char *error)
@@ -14,12 +17,13 @@ static int fail(const char *error)
 	return EXIT_FAILURE;
 }
 
-static int show(const struct command *command, const struct ctl_devices *devices)
+static int show(const struct command *command, const struct report_devices *devices,
+		const struct terminal *terminal)
 {
-	const struct show_filter *filter = &command->filter;
+	const struct report_filter *filter = &command->filter;
 	struct output output;
 
-	output_begin(&output, command->json);
+	output_begin(&output, command->json, terminal);
 	if (command->object == COMMAND_DEV)
 		show_dev(devices, filter, &output);
 	else if (command->object == COMMAND_LINK)
@@ -33,30 +37,63 @@ static int show(const struct command *command, const struct ctl_devices *devices
 	return output_end(&output) ? 0 : -ENOMEM;
 }
 
-static int run(const struct command *command)
+static int examine(const struct command *command, const struct terminal *terminal)
 {
-	struct ctl_devices devices;
+	struct doctor_host host;
+	struct output output;
+
+	doctor_ask_host(&host);
+	output_begin(&output, command->json, terminal);
+	doctor_show(&host, &output);
+	return output_end(&output) ? 0 : -ENOMEM;
+}
+
+static int look(const struct command *command, const struct terminal *terminal, char *error,
+		size_t error_size)
+{
+	const struct capture_want want = {
+		.filter = command->filter,
+		.qpn = command->qpn,
+		.file = command->file,
+		.packets = command->count,
+	};
+	struct report_devices devices;
 	int rc;
 
-	if (command->object == COMMAND_TOP)
-		return top_run(&command->filter, command->ms, command->rounds);
 	rc = devices_look(&devices);
 	if (rc != 0)
 		return rc;
-	rc = show(command, &devices);
 	if (devices.left_out > 0)
 		fprintf(stderr,
 			"uroce-ctl: %u reports are left out: a process or user has too many, or "
 			"they cannot be opened\n",
 			devices.left_out);
+	if (command->object == COMMAND_CAPTURE)
+		capture_run(&devices, &want, error, error_size);
+	else if (command->object == COMMAND_METRICS)
+		metrics_write(stdout, &devices, &command->filter, command->kind == REPORT_QP);
+	else
+		rc = show(command, &devices, terminal);
 	devices_release(&devices);
 	return rc;
+}
+
+static int run(const struct command *command, char *error, size_t error_size)
+{
+	struct terminal terminal;
+
+	terminal_look(&terminal, command->colour);
+	if (command->object == COMMAND_TOP)
+		return top_run(&command->filter, &terminal, command->ms, command->count);
+	if (command->object == COMMAND_DOCTOR)
+		return examine(command, &terminal);
+	return look(command, &terminal, error, error_size);
 }
 
 int main(int argc, char **argv)
 {
 	struct command command;
-	char error[256] = "";
+	char error[512] = "";
 	int rc;
 
 	if (!command_parse(argc, argv, &command, error, sizeof(error)))
@@ -65,7 +102,9 @@ int main(int argc, char **argv)
 		return fputs(command_help, stdout) < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
 	if (command.object == COMMAND_VERSION)
 		return puts("uroce-ctl " UROCE_VERSION) < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
-	rc = run(&command);
+	rc = run(&command, error, sizeof(error));
+	if (error[0] != '\0')
+		return fail(error);
 	if (rc != 0)
 		return fail(strerror(-rc));
 	return fflush(stdout) == 0 ? EXIT_SUCCESS : fail("cannot write");

@@ -9,14 +9,15 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <termios.h>
 #include <time.h>
 #include <unistd.h>
 
 #include <infiniband/verbs.h>
+#include <rte_common.h>
 
 #include "base/psn.h"
+#include "columns.h"
 
 #define LINES_PLAIN 1000000
 
@@ -29,7 +30,7 @@ static void on_signal(int number)
 }
 
 /* Return the previous report of a process, or NULL if there was none. */
-static const struct report_view *find_before(const struct ctl_devices *before,
+static const struct report_view *find_before(const struct report_devices *before,
 					     const struct report_view *view)
 {
 	for (uint32_t i = 0; i < before->views.count; i++) {
@@ -72,8 +73,17 @@ static const char *brief(double value, char text[16])
 	return text;
 }
 
-static void print_process(const struct report_view *old, const struct report_view *view,
-			  const char *device)
+/* The columns of programs. What is right of the last one that fits matters least, but device and
+ * number of queue pairs leave before rates do. */
+static const struct table_column process_columns[] = {
+	{"PID", 8, 20},	     {"COMM", -16, 19},	  {"DEVICE", -10, 8},  {"QPS", 5, 9},
+	{"TX pkt/s", 8, 10}, {"TX bit/s", 8, 18}, {"RX pkt/s", 8, 11}, {"RX bit/s", 8, 17},
+	{"RETX/s", 7, 16},   {"RETX", 8, 7},	  {"TIMEOUTS", 8, 6},  {"RNR", 8, 5},
+	{"ANSWER", -6, 4},
+};
+
+static void print_process(struct table *table, const struct report_view *old,
+			  const struct report_view *view, const char *device)
 {
 	const double sent = rate(old, view, "tx_packets");
 	/* Add loopback packets: a process counts packets from itself and from other processes of
@@ -81,16 +91,20 @@ static void print_process(const struct report_view *old, const struct report_vie
 	const double taken = rate(old, view, "rx_packets") + rate(old, view, "rx_loopback_packets");
 	char text[16];
 
-	printf("%8d %-16.16s %-10.10s %5u", view->pid, view->comm, device, view->totals[REPORT_QP]);
-	printf(" %8s", brief(sent, text));
-	printf(" %8s", brief(rate(old, view, "tx_payload_bytes_read") * 8, text));
-	printf(" %8s", brief(taken, text));
-	printf(" %8s", brief(rate(old, view, "rx_payload_bytes_written") * 8, text));
-	printf(" %7s", brief(rate(old, view, "retransmitted_packets"), text));
-	printf(" %8" PRIu64 " %8" PRIu64 " %8" PRIu64 "%s\n",
-	       report_stat(view, "retransmitted_packets"),
-	       report_stat(view, "local_ack_timeout_err"), report_stat(view, "rnr_nak_retry_err"),
-	       view->fresh ? "" : " (stopped?)");
+	table_cell(table, 0, "%d", view->pid);
+	table_cell(table, 1, "%s", view->comm);
+	table_cell(table, 2, "%s", device);
+	table_cell(table, 3, "%u", view->totals[REPORT_QP]);
+	table_cell(table, 4, "%s", brief(sent, text));
+	table_cell(table, 5, "%s", brief(rate(old, view, "tx_payload_bytes_read") * 8, text));
+	table_cell(table, 6, "%s", brief(taken, text));
+	table_cell(table, 7, "%s", brief(rate(old, view, "rx_payload_bytes_written") * 8, text));
+	table_cell(table, 8, "%s", brief(rate(old, view, "retransmitted_packets"), text));
+	table_cell(table, 9, "%" PRIu64, report_stat(view, "retransmitted_packets"));
+	table_cell(table, 10, "%" PRIu64, report_stat(view, "local_ack_timeout_err"));
+	table_cell(table, 11, "%" PRIu64, report_stat(view, "rnr_nak_retry_err"));
+	table_cell(table, 12, "%s", view->fresh ? "" : "old");
+	table_row(table, view->fresh ? TINT_PLAIN : TINT_WARN);
 }
 
 static const struct report_record *find_qp(const struct report_view *view, uint32_t qpn)
@@ -122,8 +136,20 @@ static void catch_number(void *arg, const char *name, uint64_t value)
 	(void)arg, (void)name, (void)value;
 }
 
-static void print_qp(const struct report_view *old, const struct report_view *view,
-		     const struct report_record *record, const char *device)
+static const struct table_column qp_columns[] = {
+	{"PID", 8, 18},	     {"DEVICE", -10, 10}, {"LQPN", 8, 20},  {"RQPN", 8, 19},
+	{"TYPE", -7, 11},    {"STATE", -5, 17},	  {"SENDS", 6, 12}, {"RECVS", 6, 9},
+	{"TX pkt/s", 8, 16}, {"RX pkt/s", 8, 15},
+};
+
+static enum tint qp_tint(const char *state)
+{
+	return strcmp(state, "ERR") == 0 || strcmp(state, "SQE") == 0 ? TINT_BAD : TINT_PLAIN;
+}
+
+static void print_qp(struct table *table, const struct report_view *old,
+		     const struct report_view *view, const struct report_record *record,
+		     const char *device)
 {
 	const struct report_record *was = find_qp(old, record->number);
 	const double seconds = was ? seconds_between(old, view) : 0;
@@ -138,86 +164,85 @@ static void print_qp(const struct report_view *old, const struct report_view *vi
 		sent = ((qp->sq_psn - was->qp.sq_psn) & PSN_MASK) / seconds;
 		taken = ((qp->rq_psn - was->qp.rq_psn) & PSN_MASK) / seconds;
 	}
-	printf("%8d %-10.10s %8u %8u %-7s %-5s %6u %6u", view->pid, device, record->number,
-	       qp->dest_qpn, words.type, words.state, qp->sends, qp->receives);
-	printf(" %8s", brief(sent, text));
-	printf(" %8s\n", brief(taken, text));
+	table_cell(table, 0, "%d", view->pid);
+	table_cell(table, 1, "%s", device);
+	table_cell(table, 2, "%u", record->number);
+	table_cell(table, 3, "%u", qp->dest_qpn);
+	table_cell(table, 4, "%s", words.type);
+	table_cell(table, 5, "%s", words.state);
+	table_cell(table, 6, "%u", qp->sends);
+	table_cell(table, 7, "%u", qp->receives);
+	table_cell(table, 8, "%s", brief(sent, text));
+	table_cell(table, 9, "%s", brief(taken, text));
+	table_row(table, qp_tint(words.state));
 }
 
-static int lines_of_terminal(void)
+/* What one round shows. */
+struct top {
+	const struct report_filter *filter;
+	const struct terminal *terminal;
+	const struct report_devices *before, *now;
+	int left; /* lines of the terminal */
+};
+
+static void print_processes(struct top *top)
 {
-	struct winsize size;
+	const struct report_view *view;
+	struct table table;
+	uint32_t next = 0;
 
-	if (!isatty(STDOUT_FILENO) || ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0 ||
-	    size.ws_row == 0)
-		return LINES_PLAIN;
-	return size.ws_row - 1;
-}
-
-static bool is_wanted(const struct show_filter *filter, const struct ctl_devices *now, uint32_t v)
-{
-	const struct ctl_device *device = &now->list[now->of[v]];
-
-	return (!filter->device || strcmp(filter->device, device->name) == 0) &&
-	       (filter->pid == 0 || filter->pid == now->views.list[v].pid);
-}
-
-static int print_processes(const struct show_filter *filter, const struct ctl_devices *before,
-			   const struct ctl_devices *now, int left)
-{
-	printf("%8s %-16s %-10s %5s %8s %8s %8s %8s %7s %8s %8s %8s\n", "PID", "COMM", "DEVICE",
-	       "QPS", "TX pkt/s", "TX bit/s", "RX pkt/s", "RX bit/s", "RETX/s", "RETX", "TIMEOUTS",
-	       "RNR");
-	left--;
-	for (uint32_t v = 0; v < now->views.count && left > 0; v++) {
-		const struct report_view *view = &now->views.list[v];
-
-		if (!is_wanted(filter, now, v))
-			continue;
-		print_process(find_before(before, view), view, now->list[now->of[v]].name);
-		left--;
+	table_begin(&table, top->terminal, process_columns, RTE_DIM(process_columns));
+	table_head(&table);
+	top->left--;
+	while (top->left > 0 && (view = devices_next_view(top->now, top->filter, &next))) {
+		print_process(&table, find_before(top->before, view), view,
+			      devices_of(top->now, next - 1)->name);
+		top->left--;
 	}
-	return left;
 }
 
-static int print_qps_of(const struct ctl_devices *before, const struct ctl_devices *now, uint32_t v,
-			int left)
+static void print_qps(struct top *top)
 {
-	const struct report_view *view = &now->views.list[v];
+	const struct report_view *view;
+	struct table table;
+	uint32_t next = 0;
 
-	for (uint32_t i = 0; i < view->record_count && left > 0; i++) {
-		if (view->records[i].kind != REPORT_QP)
-			continue;
-		print_qp(find_before(before, view), view, &view->records[i],
-			 now->list[now->of[v]].name);
-		left--;
+	table_begin(&table, top->terminal, qp_columns, RTE_DIM(qp_columns));
+	table_head(&table);
+	while ((view = devices_next_view(top->now, top->filter, &next))) {
+		for (uint32_t i = 0; i < view->record_count && top->left > 0; i++) {
+			if (view->records[i].kind != REPORT_QP)
+				continue;
+			print_qp(&table, find_before(top->before, view), view, &view->records[i],
+				 devices_of(top->now, next - 1)->name);
+			top->left--;
+		}
 	}
-	return left;
 }
 
-static void print_all(const struct show_filter *filter, const struct ctl_devices *before,
-		      const struct ctl_devices *now)
+static void print_all(struct top *top)
 {
+	const struct report_devices *now = top->now;
 	uint32_t processes = 0, qps = 0;
-	int left = lines_of_terminal() - 3;
+	char text[128];
 
 	for (uint32_t i = 0; i < now->count; i++) {
 		processes += now->list[i].processes;
 		qps += now->list[i].totals[REPORT_QP];
 	}
-	printf("uroce: %u devices, %u programs, %u queue pairs", now->count, processes, qps);
+	snprintf(text, sizeof(text), "uroce: %u devices, %u programs, %u queue pairs", now->count,
+		 processes, qps);
 	if (now->left_out > 0)
-		printf(", %u reports left out", now->left_out);
-	fputs("\n\n", stdout);
-	left = print_processes(filter, before, now, left) - 2;
-	if (left <= 0)
+		snprintf(text + strlen(text), sizeof(text) - strlen(text), ", %u reports left out",
+			 now->left_out);
+	printf("%.*s\n\n", top->terminal->columns > 0 ? (int)top->terminal->columns : -1, text);
+	top->left = top->terminal->rows > 0 ? (int)top->terminal->rows - 4 : LINES_PLAIN;
+	print_processes(top);
+	top->left -= 2;
+	if (top->left <= 0)
 		return;
-	printf("\n%8s %-10s %8s %8s %-7s %-5s %6s %6s %8s %8s\n", "PID", "DEVICE", "LQPN", "RQPN",
-	       "TYPE", "STATE", "SENDS", "RECVS", "TX pkt/s", "RX pkt/s");
-	for (uint32_t v = 0; v < now->views.count && left > 0; v++) {
-		if (is_wanted(filter, now, v))
-			left = print_qps_of(before, now, v, left);
-	}
+	putchar('\n');
+	print_qps(top);
 }
 
 /* Wait, and return true if the user has asked to quit. */
@@ -229,10 +254,11 @@ static bool wait_for_key(unsigned int ms, bool keys)
 	return poll(&fd, 1, (int)ms) > 0 && (read(STDIN_FILENO, &key, 1) <= 0 || key == 'q');
 }
 
-static int top_rounds(const struct show_filter *filter, unsigned int ms, uint32_t rounds, bool keys)
+static int top_rounds(const struct report_filter *filter, struct terminal *terminal,
+		      unsigned int ms, uint32_t rounds, bool keys)
 {
-	const bool terminal = isatty(STDOUT_FILENO);
-	struct ctl_devices before = {0}, now;
+	struct report_devices before = {0}, now;
+	struct top top = {.filter = filter, .terminal = terminal, .before = &before, .now = &now};
 	int rc;
 
 	for (uint32_t round = 0; !top_stop && (rounds == 0 || round < rounds); round++) {
@@ -240,8 +266,9 @@ static int top_rounds(const struct show_filter *filter, unsigned int ms, uint32_
 		if (rc != 0)
 			return rc;
 		/* The first round shows no rates: `before` is empty. */
-		fputs(terminal ? "\033[H\033[2J" : round > 0 ? "\n" : "", stdout);
-		print_all(filter, &before, &now);
+		fputs(terminal->is_terminal ? "\033[H\033[2J" : round > 0 ? "\n" : "", stdout);
+		terminal_resize(terminal);
+		print_all(&top);
 		fflush(stdout);
 		devices_release(&before);
 		before = now;
@@ -252,10 +279,12 @@ static int top_rounds(const struct show_filter *filter, unsigned int ms, uint32_
 	return 0;
 }
 
-int top_run(const struct show_filter *filter, unsigned int ms, uint32_t rounds)
+int top_run(const struct report_filter *filter, const struct terminal *terminal, unsigned int ms,
+	    uint32_t rounds)
 {
 	const struct sigaction action = {.sa_handler = on_signal};
 	const bool keys = isatty(STDIN_FILENO) && isatty(STDOUT_FILENO);
+	struct terminal screen = *terminal;
 	struct termios normal, raw;
 	int rc;
 
@@ -266,7 +295,7 @@ int top_run(const struct show_filter *filter, unsigned int ms, uint32_t rounds)
 		raw.c_lflag &= ~(tcflag_t)(ICANON | ECHO);
 		tcsetattr(STDIN_FILENO, TCSANOW, &raw);
 	}
-	rc = top_rounds(filter, ms, rounds, keys);
+	rc = top_rounds(filter, &screen, ms, rounds, keys);
 	if (keys)
 		tcsetattr(STDIN_FILENO, TCSANOW, &normal);
 	return rc;

@@ -6,6 +6,7 @@
 #include <stdint.h>
 
 #include "ctl_show.h"
+#include "terminal.h"
 
 /**
  * Show processes and queue pairs periodically until the user presses `q`.
@@ -17,6 +18,7 @@
  * @return
  *   0 or -errno.
  */
-int top_run(const struct show_filter *filter, unsigned int ms, uint32_t rounds);
+int top_run(const struct report_filter *filter, const struct terminal *terminal, unsigned int ms,
+	    uint32_t rounds);
 
 #endif

@@ -23,6 +23,7 @@
 #include "owner/serve.h"
 #include "report/set.h"
 #include "report/telemetry.h"
+#include "scrape.h"
 #include "share/message.h"
 #include "uroced_options.h"
 
@@ -185,6 +186,20 @@ static void destroy_all(void)
 	}
 }
 
+/* Answer Prometheus, if a setting asks for it. */
+static int start_metrics(const struct settings *settings, const struct serve_config *config)
+{
+	const struct scrape_config scrape = {
+		.path = settings->metrics,
+		.mode = config->socket_mode,
+		.owner = config->socket_owner,
+		.group = config->socket_group,
+		.reports = &reports,
+	};
+
+	return settings->metrics[0] == '\0' ? 0 : scrape_start(&scrape);
+}
+
 static int run(const struct settings *settings, size_t count)
 {
 	struct serve_config config = {
@@ -213,6 +228,8 @@ static int run(const struct settings *settings, size_t count)
 	rc = create_all(&config, settings, count);
 	if (rc == 0 && report_telemetry_start(&reports) != 0)
 		log_warn("cannot register /uroce with telemetry");
+	if (rc == 0)
+		rc = start_metrics(settings, &config);
 	if (rc == 0 && notify("READY=1") != 0)
 		log_warn("cannot tell the service manager at $NOTIFY_SOCKET that all is ready");
 	if (rc == 0) {
@@ -223,6 +240,7 @@ static int run(const struct settings *settings, size_t count)
 		rc = rc == 0 && all_are_lost() ? -ENODEV : rc;
 		notify("STOPPING=1");
 	}
+	scrape_stop();
 	destroy_all();
 	return rc == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }

@@ -38,6 +38,8 @@ const char options_help[] =
 	"                       (default: none; PATH: " SETTINGS_DEFAULT_ISOLATED ")\n"
 	"  --isolated-mode MODE the mode of that socket (default: 0666); its owner and group\n"
 	"                       are those of the first one\n"
+	"  --metrics[=PATH]     a socket that answers GET /metrics in the format of\n"
+	"                       Prometheus (default: none; PATH: " SETTINGS_DEFAULT_METRICS ")\n"
 	"  --max-qp N           limits of each program: queue pairs,\n"
 	"  --max-memory BYTES   registered memory (K, M, G and T may follow),\n"
 	"  --max-buffers N      and packet buffers, 768 to 1536\n"
@@ -85,6 +87,7 @@ static const struct option long_options[] = {
 	{"socket-mode", required_argument, NULL, CODE_OTHER_SETTING},
 	{"isolated", optional_argument, NULL, CODE_OTHER_SETTING},
 	{"isolated-mode", required_argument, NULL, CODE_OTHER_SETTING},
+	{"metrics", optional_argument, NULL, CODE_OTHER_SETTING},
 	{"max-qp", required_argument, NULL, CODE_OTHER_SETTING},
 	{"max-memory", required_argument, NULL, CODE_OTHER_SETTING},
 	{"max-buffers", required_argument, NULL, CODE_OTHER_SETTING},

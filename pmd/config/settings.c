@@ -210,6 +210,7 @@ static const struct value values[] = {
 	{SETTING("socket-mode", mode, socket_mode)},
 	{SETTING("isolated", path, isolated), .assumed = SETTINGS_DEFAULT_ISOLATED},
 	{SETTING("isolated-mode", mode, isolated_mode)},
+	{SETTING("metrics", path, metrics), .assumed = SETTINGS_DEFAULT_METRICS},
 	{SETTING("hand-over", choice, hand_over), CHOICES(hand_over_names)},
 	{SETTING("uplink", choice, uplink), CHOICES(uplink_names)},
 	{.name = "ip", .kind = &value_ip}, /* it sets several members */

@@ -54,7 +54,25 @@ TEST(command_parse__as_rdma_does)
 	assert_true(parse("-d 0.5 -n 3 top dev uroce0"));
 	assert_int_equal(command.object, COMMAND_TOP);
 	assert_int_equal(command.ms, 500);
-	assert_int_equal(command.rounds, 3);
+	assert_int_equal(command.count, 3);
+	assert_true(parse("metrics"));
+	assert_int_equal(command.object, COMMAND_METRICS);
+	assert_int_equal(command.kind, -1);
+	assert_true(parse("metrics show qp pid 5"));
+	assert_int_equal(command.kind, REPORT_QP);
+	assert_int_equal(command.filter.pid, 5);
+	assert_true(parse("-w x.pcapng -n 10 capture qp 77 dev uroce0"));
+	assert_int_equal(command.object, COMMAND_CAPTURE);
+	assert_int_equal(command.qpn, 77);
+	assert_int_equal(command.count, 10);
+	assert_string_equal(command.file, "x.pcapng");
+	assert_string_equal(command.filter.device, "uroce0");
+	assert_true(parse("capture"));
+	assert_int_equal(command.qpn, 0);
+	assert_true(parse("-j doctor"));
+	assert_int_equal(command.object, COMMAND_DOCTOR);
+	assert_true(parse("--color always dev"));
+	assert_int_equal(command.colour, COLOUR_ALWAYS);
 	assert_true(parse("--version"));
 	assert_int_equal(command.object, COMMAND_VERSION);
 }
@@ -74,6 +92,15 @@ TEST(command_parse__refuses)
 		"-n 0 top",
 		"-x dev",
 		"top size 3",
+		"capture qp 0",
+		"capture qp 16777216",
+		"resource show qp qp 7",
+		"doctor dev",
+		"-j metrics",
+		"-j top",
+		"-n 3 dev",
+		"-w x dev",
+		"--color red dev",
 	};
 
 	for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i++) {

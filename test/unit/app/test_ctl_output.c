@@ -1,43 +1,34 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* uroce-ctl's output: what lines and JSON say of the same items. */
 #include <stdint.h>
-#include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #include <json-c/json.h>
 
 #include "ctl_output.h"
+#include "stdout_text.h"
 #include "test.h"
 
-static char text[4096];
+static const struct terminal file;
 
-/* Print two items on stdout, which goes to `text`. */
-static void say(bool json)
+static const char *text;
+
+/* Print two items. */
+static void say(bool json, const struct terminal *terminal)
 {
-	const int saved = dup(STDOUT_FILENO);
-	FILE *file = tmpfile();
 	struct output output;
-	size_t len;
 
-	assert_non_null(file);
-	fflush(stdout);
-	dup2(fileno(file), STDOUT_FILENO);
-	output_begin(&output, json);
+	stdout_begin();
+	output_begin(&output, json, terminal);
 	output_dev(&output, 0, "uroce0");
 	output_text(&output, "comm", "a \"b\"\\\n/c");
 	output_item_end(&output);
 	output_link(&output, 1, "uroce1");
 	output_number(&output, "bytes", UINT64_MAX);
+	output_text(&output, "state", "DOWN");
 	output_item_end(&output);
 	assert_true(output_end(&output));
-	fflush(stdout);
-	dup2(saved, STDOUT_FILENO);
-	close(saved);
-	rewind(file);
-	len = fread(text, 1, sizeof(text) - 1, file);
-	text[len] = '\0';
-	fclose(file);
+	text = stdout_end();
 }
 
 static struct json_object *field(struct json_object *items, size_t i, const char *name)
@@ -52,7 +43,7 @@ TEST(output__json_has_all_of_any_text)
 {
 	struct json_object *items;
 
-	say(true);
+	say(true, &file);
 	items = json_tokener_parse(text);
 	assert_non_null(items);
 	assert_int_equal(json_object_array_length(items), 2);
@@ -66,7 +57,28 @@ TEST(output__json_has_all_of_any_text)
 
 TEST(output__lines_have_one_item_each)
 {
-	say(false);
+	say(false, &file);
 	assert_string_equal(text, "0: uroce0: comm a \"b\"\\?/c\n"
-				  "link uroce1/1 bytes 18446744073709551615\n");
+				  "link uroce1/1 bytes 18446744073709551615 state DOWN\n");
+}
+
+TEST(output__lines_fit_the_terminal)
+{
+	const struct terminal narrow = {.columns = 42};
+
+	say(false, &narrow);
+	assert_string_equal(text, "0: uroce0: comm a \"b\"\\?/c\n"
+				  "link uroce1/1 bytes 18446744073709551615\n"
+				  "    state DOWN\n");
+}
+
+TEST(output__colours)
+{
+	const struct terminal colour = {.colour = true};
+
+	say(false, &colour);
+	assert_non_null(strstr(text, "0: \033[36muroce0\033[0m: comm a"));
+	assert_non_null(strstr(text, "state \033[31mDOWN\033[0m\n"));
+	say(true, &colour);
+	assert_null(strchr(text, '\033'));
 }

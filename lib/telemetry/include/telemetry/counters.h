@@ -35,4 +35,7 @@ static inline uint64_t counters_get(const struct counters *counters, enum counte
  * MT-safe. */
 const char *counter_name(enum counter counter);
 
+/** Return what a counter of that name counts, or NULL if there is none. MT-safe. */
+const char *counter_meaning(const char *name);
+
 #endif

@@ -13,6 +13,7 @@
 #define SETTINGS_DEFAULT_FILE	  "/etc/uroce/uroce.conf"
 #define SETTINGS_DEFAULT_SOCKET	  "/run/uroce/uroced.sock"
 #define SETTINGS_DEFAULT_ISOLATED "/run/uroce/isolated.sock"
+#define SETTINGS_DEFAULT_METRICS  "/run/uroce/metrics.sock"
 #define SETTINGS_DEFAULT_NAME	  "uroce0"
 #define SETTINGS_DEFAULT_PREFIX	  "uroced"
 #define SETTINGS_QP_MAX		  8192 /* of an attached process, which has as many numbers */
@@ -76,6 +77,8 @@ struct settings {
 	char isolated[SETTINGS_SOCKET_MAX]; /* the socket for untrusted programs, which share no
 					       memory; "": none */
 	uint32_t isolated_mode;
+	char metrics[SETTINGS_SOCKET_MAX]; /* uroced: the socket that answers Prometheus; "": none
+					    */
 	enum settings_hand_over hand_over; /* uroced's */
 	enum settings_uplink uplink;	   /* uroced's */
 	struct settings_ip ips[SETTINGS_IPS_MAX];
@@ -103,10 +106,10 @@ void settings_init(struct settings *settings);
 
 /**
  * Set one setting by its name ("netdev", "port", "impair", "socket", "socket-owner",
- * "socket-group", "socket-mode", "isolated", "isolated-mode", "hand-over", "ip", "name", "mtu",
- * "progress", "log-level", "telemetry", "file-prefix", "max-qp", "max-memory", "max-buffers",
- * "capture", "without", "secondary", "kernel", "view", "uplink"). The command line and the file
- * both use it. "ip" may be set several times. "netdev" and "port" also take
+ * "socket-group", "socket-mode", "isolated", "isolated-mode", "metrics", "hand-over", "ip", "name",
+ * "mtu", "progress", "log-level", "telemetry", "file-prefix", "max-qp", "max-memory",
+ * "max-buffers", "capture", "without", "secondary", "kernel", "view", "uplink"). The command line
+ * and the file both use it. "ip" may be set several times. "netdev" and "port" also take
  * "impair,ARGS,next=PORT", which sets "impair" too.
  *
  * @param error

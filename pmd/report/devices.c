@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Group reports by device. A device is a port of an owner, which is uroced or a program with its
  * own port. */
-#include "devices.h"
+#include "report/devices.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -56,13 +56,13 @@ static void check_roles(const struct report_views *views)
 	}
 }
 
-static bool is_of(const struct ctl_device *device, const struct report_view *view)
+static bool is_of(const struct report_device *device, const struct report_view *view)
 {
 	return owner_of(device->head) == owner_of(view) &&
 	       strcmp(device->head->facts.port, view->facts.port) == 0;
 }
 
-static uint32_t find_or_add(struct ctl_devices *devices, const struct report_view *view)
+static uint32_t find_or_add(struct report_devices *devices, const struct report_view *view)
 {
 	uint32_t i = 0;
 
@@ -70,11 +70,11 @@ static uint32_t find_or_add(struct ctl_devices *devices, const struct report_vie
 		i++;
 	if (i < devices->count)
 		return i;
-	devices->list[devices->count++] = (struct ctl_device){.index = i, .head = view};
+	devices->list[devices->count++] = (struct report_device){.index = i, .head = view};
 	return i;
 }
 
-static void count_in(struct ctl_device *device, const struct report_view *view)
+static void count_in(struct report_device *device, const struct report_view *view)
 {
 	if (view->facts.role == REPORT_OWNER) {
 		device->head = view;
@@ -85,11 +85,11 @@ static void count_in(struct ctl_device *device, const struct report_view *view)
 		device->totals[kind] += view->totals[kind];
 }
 
-int devices_sort(struct ctl_devices *devices, const struct report_views *views)
+int devices_sort(struct report_devices *devices, const struct report_views *views)
 {
 	const uint32_t count = views->count;
 
-	*devices = (struct ctl_devices){.views = *views};
+	*devices = (struct report_devices){.views = *views};
 	devices->list = calloc(count + 1, sizeof(devices->list[0]));
 	devices->of = calloc(count + 1, sizeof(devices->of[0]));
 	if (!devices->list || !devices->of) {
@@ -108,7 +108,7 @@ int devices_sort(struct ctl_devices *devices, const struct report_views *views)
 	return 0;
 }
 
-int devices_look(struct ctl_devices *devices)
+int devices_look(struct report_devices *devices)
 {
 	static struct report_set set;
 	struct report_views views;
@@ -126,9 +126,56 @@ int devices_look(struct ctl_devices *devices)
 	return rc;
 }
 
-void devices_release(struct ctl_devices *devices)
+void devices_release(struct report_devices *devices)
 {
 	report_views_release(&devices->views);
 	free(devices->list);
 	free(devices->of);
+}
+
+static bool wants_device(const struct report_filter *filter, const struct report_device *device)
+{
+	return !filter->device || strcmp(filter->device, device->name) == 0;
+}
+
+static bool wants_view(const struct report_filter *filter, const struct report_view *view)
+{
+	return filter->pid == 0 || filter->pid == view->pid;
+}
+
+static bool wants(const struct report_devices *devices, const struct report_filter *filter,
+		  uint32_t i)
+{
+	if (!wants_device(filter, &devices->list[i]))
+		return false;
+	for (uint32_t v = 0; v < devices->views.count; v++) {
+		if (devices->of[v] == i && wants_view(filter, &devices->views.list[v]))
+			return true;
+	}
+	return false;
+}
+
+const struct report_device *devices_next(const struct report_devices *devices,
+					 const struct report_filter *filter, uint32_t *next)
+{
+	while (*next < devices->count) {
+		const uint32_t i = (*next)++;
+
+		if (wants(devices, filter, i))
+			return &devices->list[i];
+	}
+	return NULL;
+}
+
+const struct report_view *devices_next_view(const struct report_devices *devices,
+					    const struct report_filter *filter, uint32_t *next)
+{
+	while (*next < devices->views.count) {
+		const uint32_t v = (*next)++;
+		const struct report_view *view = &devices->views.list[v];
+
+		if (wants_device(filter, devices_of(devices, v)) && wants_view(filter, view))
+			return view;
+	}
+	return NULL;
 }

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Tests of app/uroce-ctl/devices.c: which process is of which device, whatever it says. */
+/* Tests of pmd/report/devices.c: which process is of which device, whatever it says. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "devices.h"
+#include "report/devices.h"
 #include "test.h"
 
 #define OWNER	 100
@@ -14,7 +14,7 @@
 
 static struct report_view views[8];
 static uint32_t count;
-static struct ctl_devices devices;
+static struct report_devices devices;
 
 static int set_up(TEST_STATE)
 {
@@ -63,7 +63,7 @@ static void sort(void)
 }
 
 /* The device of the process that was added n-th. */
-static const struct ctl_device *device_of(uint32_t n)
+static const struct report_device *device_of(uint32_t n)
 {
 	return &devices.list[devices.of[n]];
 }

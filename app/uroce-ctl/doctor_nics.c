@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Checks of PCI NICs: which driver has each of them, and whether DPDK could take it. */
+#include "doctor.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <rte_common.h>
+
+#include "config/drivers.h"
+
+#define DEVICES	      "/sys/bus/pci/devices"
+#define CLASS_NETWORK 0x02
+#define ID_ANY	      0xffff
+
+struct nic {
+	const char *address;
+	uint32_t vendor, device;
+	char kernel_driver[64];
+	char dpdk_driver[64]; /* "": no installed one knows the NIC */
+	char iface[64];	      /* "": the kernel has no interface on it */
+};
+
+/* Kernel drivers that give the NIC to a program, and those that share it with one. */
+static const char *const giving[] = {"vfio-pci", "uio_pci_generic", "igb_uio"};
+static const char *const sharing[] = {"mlx4_core", "mlx5_core", "mana"};
+
+static bool is_one_of(const char *name, const char *const *names, size_t count)
+{
+	for (size_t i = 0; i < count; i++) {
+		if (strcmp(name, names[i]) == 0)
+			return true;
+	}
+	return false;
+}
+
+/* Stop at the driver whose list has this NIC: "pci_ids": [[vendor, device, any, any], ...]. */
+static bool look(void *arg, const char *description)
+{
+	struct nic *nic = arg;
+	const char *at = strstr(description, "\"pci_ids\": [");
+	unsigned int vendor, device;
+	int used;
+
+	at = at ? strchr(at, '[') + 1 : "";
+	while (sscanf(at, " [%u, %u, %*u, %*u]%n", &vendor, &device, &used) == 2) {
+		if (vendor == nic->vendor && (device == nic->device || device == ID_ANY))
+			return sscanf(description, "{\"name\": \"%63[^\"]", nic->dpdk_driver) != 1;
+		at += used;
+		at += *at == ',';
+	}
+	return true;
+}
+
+/* Find the kernel's interface on the NIC. Those of virtio are one level lower. */
+static void find_iface(const struct doctor *doctor, struct nic *nic)
+{
+	char path[256], **names;
+	size_t count;
+
+	snprintf(path, sizeof(path), DEVICES "/%s", nic->address);
+	count = doctor_list(doctor, path, &names);
+	for (size_t i = 0; i < count; i++) {
+		char **ifaces;
+		size_t found = 0;
+
+		if (strncmp(names[i], "virtio", 6) == 0)
+			snprintf(path, sizeof(path), DEVICES "/%s/%s/net", nic->address, names[i]);
+		else if (strcmp(names[i], "net") == 0)
+			snprintf(path, sizeof(path), DEVICES "/%s/net", nic->address);
+		else
+			continue;
+		found = doctor_list(doctor, path, &ifaces);
+		if (found > 0)
+			snprintf(nic->iface, sizeof(nic->iface), "%s", ifaces[0]);
+		doctor_list_free(ifaces, found);
+	}
+	doctor_list_free(names, count);
+}
+
+static bool look_at_nic(const struct doctor *doctor, const char *address, struct nic *nic)
+{
+	*nic = (struct nic){.address = address};
+	if (doctor_number(doctor, 0, DEVICES "/%s/class", address) >> 16 != CLASS_NETWORK)
+		return false;
+	nic->vendor = (uint32_t)doctor_number(doctor, 0, DEVICES "/%s/vendor", address);
+	nic->device = (uint32_t)doctor_number(doctor, 0, DEVICES "/%s/device", address);
+	doctor_link(doctor, nic->kernel_driver, sizeof(nic->kernel_driver), DEVICES "/%s/driver",
+		    address);
+	find_iface(doctor, nic);
+	drivers_each(doctor->host->drivers, look, nic);
+	return true;
+}
+
+static void tell_nic(const struct doctor *doctor, const struct nic *nic)
+{
+	const bool bound = nic->kernel_driver[0] != '\0';
+	char change[256];
+
+	if (nic->dpdk_driver[0] == '\0') {
+		snprintf(change, sizeof(change), "%s%s%s", nic->iface[0] ? "use --netdev " : "",
+			 nic->iface,
+			 nic->iface[0] ? "" : "load its driver of the kernel, and use --netdev");
+		doctor_tell(doctor, "nic", nic->address, change,
+			    "%04" PRIx32 ":%04" PRIx32 ", driver %s: no installed DPDK driver "
+			    "knows it",
+			    nic->vendor, nic->device, bound ? nic->kernel_driver : "none");
+	} else if (is_one_of(nic->kernel_driver, giving, RTE_DIM(giving)) ||
+		   is_one_of(nic->kernel_driver, sharing, RTE_DIM(sharing))) {
+		doctor_tell(doctor, "nic", nic->address, NULL,
+			    "%04" PRIx32 ":%04" PRIx32
+			    ", driver %s: ready for --port %s, by DPDK's %s",
+			    nic->vendor, nic->device, nic->kernel_driver, nic->address,
+			    nic->dpdk_driver);
+	} else {
+		doctor_tell(doctor, "nic", nic->address, NULL,
+			    "%04" PRIx32 ":%04" PRIx32 ", driver %s, %s%s: DPDK's %s could take it "
+			    "from the kernel (dpdk-devbind.py -b vfio-pci %s)",
+			    nic->vendor, nic->device, bound ? nic->kernel_driver : "none",
+			    nic->iface[0] ? "interface " : "no interface", nic->iface,
+			    nic->dpdk_driver, nic->address);
+	}
+}
+
+static void check_iommu(const struct doctor *doctor, size_t nics)
+{
+	char **groups, unsafe[8];
+	const size_t count = doctor_list(doctor, "/sys/kernel/iommu_groups", &groups);
+
+	doctor_list_free(groups, count);
+	doctor_read(doctor, unsafe, sizeof(unsafe),
+		    "/sys/module/vfio/parameters/enable_unsafe_noiommu_mode");
+	if (count > 0)
+		doctor_tell(doctor, "iommu", "", NULL,
+			    "%zu groups: vfio-pci gives a NIC one program's memory only", count);
+	else if (nics == 0)
+		doctor_tell(doctor, "iommu", "", NULL, "none, and no PCI NIC that needs it");
+	else if (unsafe[0] == 'Y')
+		doctor_tell(doctor, "iommu", "",
+			    "enable it in the firmware, and boot with intel_iommu=on iommu=pt "
+			    "(AMD: iommu=pt)",
+			    "none: vfio-pci works (unsafe mode), but a NIC can access all memory");
+	else
+		doctor_tell(
+			doctor, "iommu", "",
+			"enable it in the firmware, and boot with intel_iommu=on iommu=pt (AMD: "
+			"iommu=pt); else use uio_pci_generic",
+			"none: vfio-pci cannot take a NIC");
+}
+
+void doctor_nics(const struct doctor *doctor)
+{
+	char **names;
+	const size_t count = doctor_list(doctor, DEVICES, &names);
+	size_t nics = 0;
+	struct nic nic;
+
+	for (size_t i = 0; i < count; i++) {
+		if (!look_at_nic(doctor, names[i], &nic))
+			continue;
+		tell_nic(doctor, &nic);
+		nics++;
+	}
+	doctor_list_free(names, count);
+	check_iommu(doctor, nics);
+}

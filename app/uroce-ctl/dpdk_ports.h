@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The DPDK ports of a process that lets other DPDK processes join it. */
+#ifndef DPDK_PORTS_H
+#define DPDK_PORTS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#define DPDK_PORTS_MAX 32
+
+struct dpdk_port {
+	uint32_t id;
+	char name[64];
+};
+
+struct dpdk_ports {
+	char prefix[64]; /* the process's --file-prefix; "": none may join it */
+	uint32_t count;
+	struct dpdk_port list[DPDK_PORTS_MAX]; /* by id, upwards */
+};
+
+/** Ask a process by DPDK's telemetry. Returns 0, also if none may join it, or -errno. */
+int dpdk_ports_ask(pid_t pid, struct dpdk_ports *ports);
+
+/** Return the port of a device: of DPDK, or the stand-in of another kind of port; NULL: none. */
+const struct dpdk_port *dpdk_ports_find(const struct dpdk_ports *ports, const char *port);
+
+/** Return the port that shows what is handed over between the programs of that port; NULL: none. */
+const struct dpdk_port *dpdk_ports_find_handed_over(const struct dpdk_ports *ports,
+						    const struct dpdk_port *port);
+
+#endif

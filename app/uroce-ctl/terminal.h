@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Colours, and lines that fit the terminal. */
+#ifndef TERMINAL_H
+#define TERMINAL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+enum colour_when {
+	COLOUR_AUTO, /* if the output is a terminal that has colours, unless $NO_COLOR is set */
+	COLOUR_ALWAYS,
+	COLOUR_NEVER,
+};
+
+enum tint {
+	TINT_PLAIN,
+	TINT_NAME,
+	TINT_GOOD,
+	TINT_WARN,
+	TINT_BAD,
+	TINT_HEAD,
+};
+
+struct terminal {
+	bool is_terminal;
+	bool colour;
+	unsigned int columns; /* 0: lines may have any length */
+	unsigned int rows;    /* 0: any number of lines */
+};
+
+/** Look at stdout. Its size is that of $COLUMNS and $LINES, or what the kernel says. Both count
+ * only if it is a terminal. */
+void terminal_look(struct terminal *terminal, enum colour_when when);
+
+/** Look at the size again. */
+void terminal_resize(struct terminal *terminal);
+
+/** Return what to print before and after coloured text; "" without colours. MT-safe. */
+const char *terminal_tint(const struct terminal *terminal, enum tint tint);
+const char *terminal_plain(const struct terminal *terminal, enum tint tint);
+
+/** Print a text, with '?' in place of each byte that is not printable: it may be a command to the
+ * terminal. */
+void terminal_put(const struct terminal *terminal, enum tint tint, const char *text);
+
+/**
+ * Print a text of several words behind `column` columns of the line, and begin a new line with
+ * `indent` spaces in front of each word that does not fit. Returns the column after the text.
+ */
+unsigned int terminal_wrap(const struct terminal *terminal, enum tint tint, unsigned int column,
+			   unsigned int indent, const char *text);
+
+#endif

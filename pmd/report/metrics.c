@@ -1,0 +1,295 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Metrics: all series of one metric stand together, as the format asks. Other processes write the
+ * reports, so their counters may have any names. Only known names are used, and none twice.
+ */
+#include "report/metrics.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <rte_common.h>
+
+#include "metrics_put.h"
+#include "telemetry/counters.h"
+
+/* ---- counters, by their names in the reports ---- */
+
+/* What an owner's counters mean, with the unit that their metrics' names lack. */
+static const struct owner_stat {
+	const char *name, *metric, *help;
+	bool gauge;
+} owner_stats[] = {
+	{"rx_packets", "rx_packets", "packets received from the port", false},
+	{"tx_packets", "tx_packets", "packets sent to the port", false},
+	{"handed_over", "handed_over_packets", "packets from program to program, through the owner",
+	 false},
+	{"rx_dropped", "rx_dropped_packets",
+	 "frames from the port that were dropped: in too many segments, or without room for their "
+	 "tag",
+	 false},
+	{"unknown_qpn", "unknown_qpn_packets", "packets for a queue pair that no program has",
+	 false},
+	{"unknown_group", "unknown_group_packets",
+	 "packets from the port to a multicast group without members", false},
+	{"no_buffer", "no_buffer_packets", "packets that were not made: no packet buffer was free",
+	 false},
+	{"own_dropped", "own_dropped_packets",
+	 "frames of the owner itself that were dropped: the port had no room", false},
+	{"cm_ports", "cm_ports", "ports of rdma_cm that programs have bound", true},
+	{"mads", "mads", "management datagrams that were given to a program", false},
+	{"mads_answered", "mads_answered",
+	 "management datagrams for no program that the owner answered", false},
+	{"mads_dropped", "mads_dropped", "management datagrams that were dropped", false},
+	{"mads_farewell", "mads_farewell", "management datagrams sent for programs that have ended",
+	 false},
+	{"tx_dropped", "tx_dropped_packets",
+	 "packets that were dropped: the link was down, or the port did not send them", false},
+	{"kernel_rx_packets", "kernel_rx_packets", "frames from the port to the kernel's interface",
+	 false},
+	{"kernel_tx_packets", "kernel_tx_packets", "frames from the kernel's interface to the port",
+	 false},
+	{"kernel_dropped", "kernel_dropped_packets",
+	 "frames that the kernel's interface did not take", false},
+	{"refused", "refused_messages", "messages of programs that broke a rule", false},
+	{"processes", "processes", "programs that are attached", true},
+	{"attached", "processes_attached", "programs that have attached so far", false},
+	{"ended", "processes_ended", "attached programs that have ended", false},
+	{"groups", "multicast_memberships", "multicast memberships of programs", true},
+	{"buffers", "buffers", "packet buffers", true},
+	{"buffers_held", "buffers_held", "packet buffers that programs hold", true},
+	{"buffers_free", "buffers_free", "packet buffers in the pool", true},
+	{"blocks_used", "qpn_blocks_used", "blocks of queue pair numbers that programs have", true},
+};
+
+static const struct owner_stat *find_owner_stat(const char *name)
+{
+	for (size_t i = 0; i < RTE_DIM(owner_stats); i++) {
+		if (strcmp(owner_stats[i].name, name) == 0)
+			return &owner_stats[i];
+	}
+	return NULL;
+}
+
+/* Any other name could become the name of a metric that exists already. */
+static bool is_known(const char *name, bool owner)
+{
+	return counter_meaning(name) || (owner && find_owner_stat(name));
+}
+
+static bool is_owner(const struct report_view *view)
+{
+	return view->facts.role == REPORT_OWNER;
+}
+
+/* Find a view's counter; NULL if it has none. The first one counts. `hint` is its likely place. */
+static const struct report_stat *find_stat(const struct report_view *view, const char *name,
+					   uint32_t hint)
+{
+	if (hint < view->stat_count && strcmp(view->stats[hint].name, name) == 0) {
+		uint32_t i = 0;
+
+		while (i < hint && strcmp(view->stats[i].name, name) != 0)
+			i++;
+		return &view->stats[i];
+	}
+	for (uint32_t i = 0; i < view->stat_count; i++) {
+		if (strcmp(view->stats[i].name, name) == 0)
+			return &view->stats[i];
+	}
+	return NULL;
+}
+
+static void put_stat_head(FILE *file, const char *name, bool owner, char metric[96])
+{
+	const struct owner_stat *stat = owner ? find_owner_stat(name) : NULL;
+	const bool gauge = stat && stat->gauge;
+
+	snprintf(metric, 96, "uroce_%s%s%s", owner ? "owner_" : "", stat ? stat->metric : name,
+		 gauge ? "" : "_total");
+	metrics_put_head(file, metric, gauge ? "gauge" : "counter",
+			 stat ? stat->help : counter_meaning(name));
+}
+
+/* Return true if an earlier view, or an earlier counter of this one, has the same counter. */
+static bool is_told(const struct metrics *metrics, uint32_t at, uint32_t stat)
+{
+	const struct report_view *view = metrics_view(metrics, at);
+	const char *name = view->stats[stat].name;
+
+	if (find_stat(view, name, stat) != &view->stats[stat])
+		return true;
+	for (uint32_t i = 0; i < at; i++) {
+		if (is_owner(metrics_view(metrics, i)) == is_owner(view) &&
+		    find_stat(metrics_view(metrics, i), name, stat))
+			return true;
+	}
+	return false;
+}
+
+static void put_stat(const struct metrics *metrics, uint32_t at, uint32_t place)
+{
+	const bool owner = is_owner(metrics_view(metrics, at));
+	const char *name = metrics_view(metrics, at)->stats[place].name;
+	char metric[96];
+
+	put_stat_head(metrics->file, name, owner, metric);
+	for (uint32_t i = at; i < metrics->count; i++) {
+		const struct report_stat *stat = find_stat(metrics_view(metrics, i), name, place);
+
+		if (!stat || is_owner(metrics_view(metrics, i)) != owner)
+			continue;
+		fprintf(metrics->file, "%s{", metric);
+		metrics_put_labels(metrics, i);
+		fprintf(metrics->file, "} %" PRIu64 "\n", stat->value);
+	}
+}
+
+static void put_stats(const struct metrics *metrics)
+{
+	for (uint32_t at = 0; at < metrics->count; at++) {
+		const struct report_view *view = metrics_view(metrics, at);
+
+		for (uint32_t i = 0; i < view->stat_count; i++) {
+			const char *name = view->stats[i].name;
+
+			if (is_known(name, is_owner(view)) && !is_told(metrics, at, i))
+				put_stat(metrics, at, i);
+		}
+	}
+}
+
+/* ---- what is now ---- */
+
+static uint64_t link_up(const struct report_view *view)
+{
+	return view->facts.link_up != 0;
+}
+
+static uint64_t mtu_bytes(const struct report_view *view)
+{
+	return view->facts.mtu_bytes;
+}
+
+static uint64_t bits_per_second(const struct report_view *view)
+{
+	return view->facts.link_mbps * 1000000;
+}
+
+static uint64_t is_fresh(const struct report_view *view)
+{
+	return view->fresh;
+}
+
+static uint64_t qps(const struct report_view *view)
+{
+	return view->totals[REPORT_QP];
+}
+
+static uint64_t cqs(const struct report_view *view)
+{
+	return view->totals[REPORT_CQ];
+}
+
+static uint64_t mrs(const struct report_view *view)
+{
+	return view->totals[REPORT_MR];
+}
+
+static uint64_t pds(const struct report_view *view)
+{
+	return view->totals[REPORT_PD];
+}
+
+static void put_gauges(const struct metrics *metrics)
+{
+	static const struct {
+		const char *metric, *help;
+		uint64_t (*value)(const struct report_view *view);
+	} gauges[] = {
+		{"uroce_port_up", "1 if the port's link is up", link_up},
+		{"uroce_port_mtu_bytes", "the largest IP packet of the port", mtu_bytes},
+		{"uroce_port_speed_bits_per_second", "the speed of the port's link",
+		 bits_per_second},
+		{"uroce_report_fresh",
+		 "1 if the process answered; 0 if its figures are old, because it is stopped or "
+		 "does not poll",
+		 is_fresh},
+		{"uroce_queue_pairs", "queue pairs of the process", qps},
+		{"uroce_completion_queues", "completion queues of the process", cqs},
+		{"uroce_memory_regions", "memory regions and windows of the process", mrs},
+		{"uroce_protection_domains", "protection domains of the process", pds},
+	};
+
+	for (size_t g = 0; g < RTE_DIM(gauges); g++) {
+		metrics_put_head(metrics->file, gauges[g].metric, "gauge", gauges[g].help);
+		for (uint32_t i = 0; i < metrics->count; i++) {
+			fprintf(metrics->file, "%s{", gauges[g].metric);
+			metrics_put_labels(metrics, i);
+			fprintf(metrics->file, "} %" PRIu64 "\n",
+				gauges[g].value(metrics_view(metrics, i)));
+		}
+	}
+}
+
+static void put_info(const struct metrics *metrics)
+{
+	static const char *const roles[] = {
+		[REPORT_STANDALONE] = "standalone",
+		[REPORT_ATTACHED] = "attached",
+		[REPORT_OWNER] = "owner",
+	};
+
+	metrics_put_head(metrics->file, "uroce_device_info", "gauge",
+			 "a process that has the device, and the port behind it");
+	for (uint32_t i = 0; i < metrics->count; i++) {
+		const struct report_facts *facts = &metrics_view(metrics, i)->facts;
+
+		fputs("uroce_device_info{", metrics->file);
+		metrics_put_labels(metrics, i);
+		fputc(',', metrics->file);
+		metrics_put_label(metrics->file, "role",
+				  facts->role < RTE_DIM(roles) ? roles[facts->role] : "unknown",
+				  true);
+		metrics_put_label(metrics->file, "port", facts->port, true);
+		metrics_put_label(metrics->file, "version", UROCE_VERSION, false);
+		fputs("} 1\n", metrics->file);
+	}
+}
+
+/* Return true if an earlier view has the same labels, as a process can make it. */
+static bool is_second(const struct metrics *metrics, uint32_t v)
+{
+	const struct report_devices *devices = metrics->devices;
+
+	for (uint32_t i = 0; i < metrics->count; i++) {
+		if (metrics_view(metrics, i)->pid == devices->views.list[v].pid &&
+		    strcmp(devices_of(devices, metrics->views[i])->name,
+			   devices_of(devices, v)->name) == 0)
+			return true;
+	}
+	return false;
+}
+
+void metrics_write(FILE *file, const struct report_devices *devices,
+		   const struct report_filter *filter, bool qps_too)
+{
+	uint32_t *views = calloc(devices->views.count + 1, sizeof(*views)), next = 0;
+	struct metrics metrics = {.file = file, .devices = devices, .views = views};
+
+	if (!views)
+		return;
+	while (devices_next_view(devices, filter, &next)) {
+		if (!is_second(&metrics, next - 1))
+			views[metrics.count++] = next - 1;
+	}
+	if (metrics.count > 0) {
+		put_info(&metrics);
+		put_gauges(&metrics);
+		put_stats(&metrics);
+		if (qps_too)
+			metrics_put_qps(&metrics);
+	}
+	free(views);
+}

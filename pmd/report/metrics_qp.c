@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Metrics of queue pairs. A report may say anything, so each number is used once. */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "metrics_put.h"
+
+#define QPNS (1u << 24)
+
+/* The fields of a queue pair that become labels. */
+struct qp_labels {
+	char type[12], state[12], dgid[48];
+};
+
+static void take_text(void *arg, const char *name, const char *value)
+{
+	struct qp_labels *labels = arg;
+
+	if (strcmp(name, "type") == 0)
+		snprintf(labels->type, sizeof(labels->type), "%s", value);
+	else if (strcmp(name, "state") == 0)
+		snprintf(labels->state, sizeof(labels->state), "%s", value);
+	else if (strcmp(name, "dgid") == 0)
+		snprintf(labels->dgid, sizeof(labels->dgid), "%s", value);
+}
+
+static void take_number(void *arg, const char *name, uint64_t value)
+{
+	(void)arg, (void)name, (void)value;
+}
+
+enum qp_metric {
+	QP_INFO,
+	QP_SENDS,
+	QP_RECEIVES,
+	QP_SQ_PSN,
+	QP_RQ_PSN,
+	QP_METRICS,
+};
+
+static uint64_t qp_value(const struct report_qp *qp, enum qp_metric metric)
+{
+	const uint64_t values[QP_METRICS] = {1, qp->sends, qp->receives, qp->sq_psn, qp->rq_psn};
+
+	return values[metric];
+}
+
+static void put_qp(const struct metrics *metrics, uint32_t i, const struct report_record *record,
+		   enum qp_metric metric)
+{
+	struct qp_labels labels = {"", "", ""};
+	const struct report_fields fields = {take_text, take_number, &labels};
+
+	metrics_put_labels(metrics, i);
+	fprintf(metrics->file, ",lqpn=\"%" PRIu32 "\"", record->number);
+	if (metric == QP_INFO) {
+		report_tell_record(record, &fields);
+		fputc(',', metrics->file);
+		metrics_put_label(metrics->file, "type", labels.type, true);
+		metrics_put_label(metrics->file, "state", labels.state, true);
+		fprintf(metrics->file, "rqpn=\"%" PRIu32 "\",", record->qp.dest_qpn);
+		metrics_put_label(metrics->file, "dgid", labels.dgid, false);
+	}
+	fprintf(metrics->file, "} %" PRIu64 "\n", qp_value(&record->qp, metric));
+}
+
+/* Write one metric of a view's queue pairs, each number once. `seen` has a bit for each number, all
+ * 0 before and after. */
+static void put_view(const struct metrics *metrics, uint32_t i, enum qp_metric metric,
+		     const char *name, uint8_t *seen)
+{
+	const struct report_view *view = metrics_view(metrics, i);
+
+	for (uint32_t k = 0; k < view->record_count; k++) {
+		const struct report_record *record = &view->records[k];
+		const uint8_t bit = (uint8_t)(1 << record->number % 8);
+
+		if (record->kind != REPORT_QP || record->number >= QPNS ||
+		    (seen[record->number / 8] & bit))
+			continue;
+		seen[record->number / 8] |= bit;
+		fprintf(metrics->file, "%s{", name);
+		put_qp(metrics, i, record, metric);
+	}
+	for (uint32_t k = 0; k < view->record_count; k++) {
+		if (view->records[k].kind == REPORT_QP && view->records[k].number < QPNS)
+			seen[view->records[k].number / 8] = 0;
+	}
+}
+
+void metrics_put_qps(const struct metrics *metrics)
+{
+	static const struct {
+		const char *metric, *help;
+	} all[QP_METRICS] = {
+		[QP_INFO] = {"uroce_qp_info", "a queue pair, its peer and its state"},
+		[QP_SENDS] = {"uroce_qp_send_requests",
+			      "send work requests that are posted and not complete"},
+		[QP_RECEIVES] = {"uroce_qp_receive_requests",
+				 "receive work requests that are posted and not complete"},
+		[QP_SQ_PSN] = {"uroce_qp_sq_psn",
+			       "the packet sequence number of the next request, modulo 2^24"},
+		[QP_RQ_PSN] = {"uroce_qp_rq_psn",
+			       "the packet sequence number that is expected next, modulo 2^24"},
+	};
+
+	uint8_t *seen = calloc(QPNS / 8, 1);
+
+	for (int metric = 0; seen && metric < QP_METRICS; metric++) {
+		metrics_put_head(metrics->file, all[metric].metric, "gauge", all[metric].help);
+		for (uint32_t i = 0; i < metrics->count; i++)
+			put_view(metrics, i, (enum qp_metric)metric, all[metric].metric, seen);
+	}
+	free(seen);
+}
