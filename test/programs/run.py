@@ -15,7 +15,10 @@ from harness.report import CheckFailed, Report  # noqa: E402
 from harness.tools import UROCE_RUN  # noqa: E402
 from beside import BesideTest  # noqa: E402
 from connections import ConnectionsTest  # noqa: E402
+from crowds import CrowdsTest  # noqa: E402
+from ctl import CtlTest  # noqa: E402
 from ethernet import EthernetTest  # noqa: E402
+from migration import MigrationTest  # noqa: E402
 from operate import OperateTest  # noqa: E402
 from guests import GuestsTest  # noqa: E402
 from fuzz import FuzzTest  # noqa: E402
@@ -81,6 +84,9 @@ def main():
         run_rdmacm_shared(report, work_dir)
         ShareTest(report, work_dir, random.Random(options.seed)).run_all()
         OperateTest(report, work_dir, random.Random(options.seed), options.starts).run_all()
+        MigrationTest(report, work_dir).run_all()
+        CrowdsTest(report, work_dir).run_all()
+        CtlTest(report, work_dir).run_all()
         IsolatedTest(report, work_dir, random.Random(options.seed)).run_all()
         FuzzTest(report, work_dir, random.Random(options.seed)).run_all()
         TestroceTest(report, work_dir).run_all()
