@@ -21,6 +21,7 @@
 #include "names.h"
 #include "sd_notify.h"
 #include "owner/serve.h"
+#include "passed.h"
 #include "report/set.h"
 #include "report/telemetry.h"
 #include "scrape.h"
@@ -200,8 +201,40 @@ static int start_metrics(const struct settings *settings, const struct serve_con
 	return settings->metrics[0] == '\0' ? 0 : scrape_start(&scrape);
 }
 
+/* Take the sockets that the service manager has opened. */
+static int take_passed(struct serve_passed *passed)
+{
+	char error[256];
+	const int count = passed_take(passed->fds, SERVE_PASSED, error, sizeof(error));
+
+	if (count < 0) {
+		log_error("%s", error);
+		return -1;
+	}
+	passed->count = (size_t)count;
+	return 0;
+}
+
+/* Refuse a passed socket that no port has taken: clients would connect to it and wait for ever. */
+static int check_passed(const struct serve_passed *passed)
+{
+	for (size_t i = 0; i < passed->count; i++) {
+		char path[128];
+
+		if (passed->fds[i] < 0)
+			continue;
+		passed_path(passed->fds[i], path, sizeof(path));
+		log_error("the service manager passes the socket %s, but no setting has this path: "
+			  "see socket and isolated",
+			  path);
+		return -1;
+	}
+	return 0;
+}
+
 static int run(const struct settings *settings, size_t count)
 {
+	struct serve_passed passed = {0};
 	struct serve_config config = {
 		.ports = (uint32_t)count,
 		.socket_path = settings->socket,
@@ -209,6 +242,7 @@ static int run(const struct settings *settings, size_t count)
 		.socket_owner = (uid_t)-1,
 		.socket_group = (gid_t)-1,
 		.reports = &reports,
+		.passed = &passed,
 	};
 	const struct sigaction action = {.sa_handler = on_signal};
 	int rc;
@@ -225,7 +259,11 @@ static int run(const struct settings *settings, size_t count)
 	prctl(PR_SET_TIMERSLACK, 1UL);
 	raise_descriptors();
 	report_set_init(&reports);
-	rc = create_all(&config, settings, count);
+	rc = take_passed(&passed);
+	if (rc == 0)
+		rc = create_all(&config, settings, count);
+	if (rc == 0)
+		rc = check_passed(&passed);
 	if (rc == 0 && report_telemetry_start(&reports) != 0)
 		log_warn("cannot register /uroce with telemetry");
 	if (rc == 0)

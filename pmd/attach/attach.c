@@ -25,6 +25,15 @@
  * some before that. */
 #define PATIENCE_MS 100
 
+/* Ask the kernel to add the sender's process id to messages that come from now on. SO_PEERCRED
+ * would tell who made the socket that we connect to: the service manager, if that starts the
+ * owner. */
+static void attach_ask_sender(int fd, int ask)
+{
+	if (setsockopt(fd, SOL_SOCKET, SO_PASSCRED, &ask, sizeof(ask)) != 0)
+		log_debug("the owner's process id is unknown: %s", strerror(errno));
+}
+
 static int attach_connect(const struct sockaddr_un *address)
 {
 	int fd, rc;
@@ -32,21 +41,12 @@ static int attach_connect(const struct sockaddr_un *address)
 	fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
 	if (fd < 0)
 		return -errno;
+	attach_ask_sender(fd, 1);
 	if (connect(fd, (const struct sockaddr *)address, sizeof(*address)) == 0)
 		return fd;
 	rc = -errno;
 	close(fd);
 	return rc;
-}
-
-/* Return the process id of the owner, at the other end of the socket; 0 if it is in another PID
- * namespace. */
-static pid_t attach_owner(int fd)
-{
-	struct ucred peer = {0};
-	socklen_t len = sizeof(peer);
-
-	return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) == 0 ? peer.pid : 0;
 }
 
 static void attach_close_fds(const int *fds)
@@ -95,7 +95,7 @@ static bool attach_note(const struct sockaddr_un *address)
 }
 
 static int attach_greet(int fd, bool holds_nothing, int report_fd, struct share_message *message,
-			int *fds)
+			int *fds, pid_t *owner)
 {
 	struct pollfd poll_fd = {.fd = fd, .events = POLLIN};
 	int rc;
@@ -113,7 +113,8 @@ static int attach_greet(int fd, bool holds_nothing, int report_fd, struct share_
 	while (rc < 0 && errno == EINTR);
 	if (rc <= 0)
 		return rc < 0 ? -errno : -ETIMEDOUT;
-	rc = message_receive(fd, message, fds);
+	rc = message_receive_from(fd, message, fds, owner);
+	attach_ask_sender(fd, 0);
 	if (rc == 0 && message->type != SHARE_WELCOME)
 		rc = -EPROTO;
 	if (rc == 0)
@@ -142,7 +143,8 @@ int attach_open(const char *path, uint32_t number, int report_fd, struct share_c
 		goto failed;
 	client->socket = rc;
 	own_mark(client->socket);
-	rc = attach_greet(client->socket, attach_note(&address), report_fd, welcome, fds);
+	rc = attach_greet(client->socket, attach_note(&address), report_fd, welcome, fds,
+			  &client->owner_pid);
 	if (rc == 0) {
 		*out = client;
 		return 0;
@@ -167,7 +169,7 @@ void attach_learn(struct share_client *client, struct share_message *message,
 	facts->max_memory = welcome->max_memory;
 	client->id_mask = welcome->id_mask;
 	client->id_value = welcome->id_value;
-	facts->owner_pid = attach_owner(client->socket);
+	facts->owner_pid = client->owner_pid;
 	welcome->unique[sizeof(welcome->unique) - 1] = '\0';
 	snprintf(facts->unique, sizeof(facts->unique), "%s", welcome->unique);
 }

@@ -57,9 +57,10 @@ struct client_offer {
 struct share_client {
 	/* constant once attached */
 	int socket;
-	int owner_fd;	/* eventfd: wakes the owner */
-	int process_fd; /* eventfd: wakes us */
-	int wake_fd;	/* epoll set of process_fd and the packet socket; -1: there is no socket */
+	pid_t owner_pid; /* 0: it is in another PID namespace */
+	int owner_fd;	 /* eventfd: wakes the owner */
+	int process_fd;	 /* eventfd: wakes us */
+	int wake_fd;	 /* epoll set of process_fd and the packet socket; -1: there is no socket */
 	uint8_t *arena;
 	size_t arena_bytes;
 	uint32_t buffers;

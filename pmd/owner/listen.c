@@ -14,6 +14,7 @@
 #include "base/log.h"
 #include "base/dir_lock.h"
 #include "event.h"
+#include "owner/serve.h"
 #include "pause.h"
 #include "server.h"
 #include "share/message.h"
@@ -83,22 +84,66 @@ static int listen_bind(const struct sockaddr_un *address, const struct listen_co
 	return 0;
 }
 
-int listen_open(struct server *server, const struct listen_config *config, enum server_event event,
-		struct listener *listener)
+/* Take the passed socket that has this address. Returns -1 if there is none. */
+static int listen_take_passed(const struct sockaddr_un *address, struct serve_passed *passed)
 {
-	struct sockaddr_un address = {.sun_family = AF_UNIX};
+	for (size_t i = 0; passed && i < passed->count; i++) {
+		struct sockaddr_un bound = {0};
+		socklen_t len = sizeof(bound);
+		const int fd = passed->fds[i];
+
+		if (fd < 0 || getsockname(fd, (struct sockaddr *)&bound, &len) != 0 ||
+		    strncmp(bound.sun_path, address->sun_path, sizeof(bound.sun_path)) != 0)
+			continue;
+		passed->fds[i] = -1;
+		return fd;
+	}
+	return -1;
+}
+
+/*
+ * Use a passed socket. The process that made it decides its owner and mode, and removes its file.
+ * The second listen() changes the credentials that clients see (SO_PEERCRED): those of this
+ * process, not of the one that made the socket. Clients that have connected already see the old
+ * ones.
+ */
+static int listen_adopt(int fd, struct listener *listener)
+{
+	const int flags = fcntl(fd, F_GETFL);
+
+	listener->fd = fd;
+	if (flags < 0 || fcntl(fd, F_SETFL, flags | O_NONBLOCK) != 0 || listen(fd, BACKLOG) != 0)
+		return -errno;
+	return 0;
+}
+
+/* Make the socket of an address. */
+static int listen_make(const struct sockaddr_un *address, const struct listen_config *config,
+		       struct listener *listener)
+{
 	int lock, rc;
 
-	rc = share_socket_path(config->path, server->number, &address);
-	if (rc != 0)
-		return rc;
 	listen_make_directory(config->path);
 	listener->fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (listener->fd < 0)
 		return -errno;
-	lock = dir_lock(address.sun_path);
-	rc = listen_bind(&address, config, listener);
+	lock = dir_lock(address->sun_path);
+	rc = listen_bind(address, config, listener);
 	dir_unlock(lock);
+	return rc;
+}
+
+int listen_open(struct server *server, const struct listen_config *config, enum server_event event,
+		struct listener *listener)
+{
+	struct sockaddr_un address = {.sun_family = AF_UNIX};
+	int passed, rc;
+
+	rc = share_socket_path(config->path, server->number, &address);
+	if (rc != 0)
+		return rc;
+	passed = listen_take_passed(&address, config->passed);
+	rc = passed >= 0 ? listen_adopt(passed, listener) : listen_make(&address, config, listener);
 	return rc == 0 ? event_watch(server, listener->fd, event, 0) : rc;
 }
 

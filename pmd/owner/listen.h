@@ -11,6 +11,7 @@
 #include "owner/budget.h"
 #include "share/user.h"
 
+struct serve_passed;
 struct server;
 
 #define SERVER_NEWCOMERS_MAX	  32 /* untrusted clients without a slot */
@@ -47,10 +48,12 @@ struct listen_config {
 	mode_t mode;
 	uid_t owner;
 	gid_t group;
+	struct serve_passed *passed; /* NULL: none */
 };
 
-/** Listen at a path; remove a socket there that no process listens on. After an error, call
- * listen_close: the listener knows what must be undone. Its descriptor was -1. 0 or -errno. */
+/** Listen at a path, with the passed socket of that path if there is one. Otherwise make the
+ * socket, and remove one there that no process listens on. After an error, call listen_close: the
+ * listener knows what must be undone. Its descriptor was -1. 0 or -errno. */
 int listen_open(struct server *server, const struct listen_config *config, enum server_event event,
 		struct listener *listener);
 

@@ -68,7 +68,8 @@ static int serve_listen(struct server *server, const struct serve_config *config
 	struct listen_config where = {.path = config->socket_path,
 				      .mode = config->socket_mode,
 				      .owner = config->socket_owner,
-				      .group = config->socket_group};
+				      .group = config->socket_group,
+				      .passed = config->passed};
 	int rc;
 
 	rc = listen_open(server, &where, EVENT_LISTEN, &server->newcomers.trusted);

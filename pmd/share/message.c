@@ -9,10 +9,10 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-/* Room for descriptors, aligned as their header. */
+/* Room for descriptors, and for the sender's credentials, aligned as their header. */
 union control {
 	struct cmsghdr header;
-	char room[CMSG_SPACE(SHARE_FDS * sizeof(int))];
+	char room[CMSG_SPACE(SHARE_FDS * sizeof(int)) + CMSG_SPACE(sizeof(struct ucred))];
 };
 
 int share_socket_path(const char *path, uint32_t number, struct sockaddr_un *address)
@@ -69,7 +69,26 @@ static void take_fds(struct msghdr *msg, int *fds)
 	}
 }
 
+/* Find the sender's process id, which the kernel adds if the receiver asks for it (SO_PASSCRED). */
+static pid_t find_sender(struct msghdr *msg)
+{
+	struct ucred sender = {0};
+
+	for (struct cmsghdr *header = CMSG_FIRSTHDR(msg); header;
+	     header = CMSG_NXTHDR(msg, header)) {
+		if (header->cmsg_level == SOL_SOCKET && header->cmsg_type == SCM_CREDENTIALS &&
+		    header->cmsg_len == CMSG_LEN(sizeof(sender)))
+			memcpy(&sender, CMSG_DATA(header), sizeof(sender));
+	}
+	return sender.pid;
+}
+
 int message_receive(int fd, struct share_message *message, int *fds)
+{
+	return message_receive_from(fd, message, fds, NULL);
+}
+
+int message_receive_from(int fd, struct share_message *message, int *fds, pid_t *sender)
 {
 	struct iovec iov = {.iov_base = message, .iov_len = sizeof(*message)};
 	union control control;
@@ -85,6 +104,8 @@ int message_receive(int fd, struct share_message *message, int *fds)
 	if (len < 0)
 		return errno == EWOULDBLOCK || errno == EINTR ? -EAGAIN : -errno;
 	take_fds(&msg, fds);
+	if (sender)
+		*sender = find_sender(&msg);
 	if (len == 0)
 		return -ECONNRESET;
 	if (len != sizeof(*message) || (msg.msg_flags & MSG_TRUNC) ||

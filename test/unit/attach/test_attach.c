@@ -10,6 +10,7 @@
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/un.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "attach/attach.h"
@@ -123,6 +124,23 @@ TEST(share_attach__makes_a_port_that_is_no_device)
 	assert_int_equal(link.port.devargs.bus, DEVARGS_NONE);
 	assert_true(link.port.started);
 	assert_int_equal(link.port.mtu_bytes, 1500);
+}
+
+/* The service manager has made the socket, and started the owner when we connected. */
+TEST(share_attach__knows_an_owner_that_did_not_make_the_socket)
+{
+	struct share_facts facts;
+	static struct link link; /* it keeps what a process has until its end */
+	const pid_t manager = fork();
+	int status;
+
+	if (manager == 0)
+		_exit(listen(listen_fd, 1) != 0);
+	assert_int_equal(waitpid(manager, &status, 0), manager);
+	assert_int_equal(status, 0);
+	welcome_result = 0;
+	assert_int_equal(attach(&link, &facts), 0);
+	assert_int_equal(facts.owner_pid, getpid());
 }
 
 TEST(share_attach__tells_why_it_is_refused)

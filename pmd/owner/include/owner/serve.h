@@ -12,12 +12,20 @@
 
 #define SERVE_SLOTS_MAX 256 /* processes at once */
 #define SERVE_SLOTS_DMA 32  /* the same on a port that does DMA: their buffers are pinned memory */
+#define SERVE_PASSED	32  /* two sockets for each port that one process may share */
 
 struct guest;
 struct link;
 struct report_set;
 struct server;
 struct settings;
+
+/* Listening sockets that this process got when it was started (socket activation). A server whose
+ * path is that of such a socket uses it, and sets its entry to -1. */
+struct serve_passed {
+	int fds[SERVE_PASSED];
+	size_t count;
+};
 
 struct serve_config {
 	const struct settings *settings; /* of all ports; this port's are at index `number` */
@@ -27,9 +35,10 @@ struct serve_config {
 	uint32_t number;     /* this port's index among them; the first is 0 */
 	const char *socket_path; /* of the first port; the others append ".1" and so on */
 	mode_t socket_mode;
-	uid_t socket_owner;	    /* (uid_t)-1: the process's own */
-	gid_t socket_group;	    /* (gid_t)-1: the process's own */
-	struct report_set *reports; /* gets the reports of processes and the owner's own */
+	uid_t socket_owner;	     /* (uid_t)-1: the process's own */
+	gid_t socket_group;	     /* (gid_t)-1: the process's own */
+	struct serve_passed *passed; /* NULL: none */
+	struct report_set *reports;  /* gets the reports of processes and the owner's own */
 };
 
 /** The state of an attached process. */

@@ -6,6 +6,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "net/link.h"
 #include "netdev/addresses.h"
@@ -138,5 +139,9 @@ int message_send(int fd, const struct share_message *message, const int *fds, in
  *   0; -EAGAIN; -ECONNRESET: the other end has closed; -EPROTO: not a message; -errno.
  */
 int message_receive(int fd, struct share_message *message, int *fds);
+
+/** Do the same, and set the process id of the sender if the socket asks for it (SO_PASSCRED): 0 if
+ * it does not, or if the sender is in another PID namespace. */
+int message_receive_from(int fd, struct share_message *message, int *fds, pid_t *sender);
 
 #endif

@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Tests of app/uroced/passed.c: each in a child, whose descriptors from 3 on are as the service
+ * manager passes them. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "passed.h"
+#include "test.h"
+
+#define MAX 2
+
+static char directory[] = "/tmp/uroced-passed-XXXXXX";
+static int fds[MAX];
+static char error[256];
+
+static int setup(TEST_STATE)
+{
+	return mkdtemp(directory) ? 0 : -1;
+}
+
+static int teardown(TEST_STATE)
+{
+	char command[64];
+
+	snprintf(command, sizeof(command), "rm -r %s", directory);
+	strcpy(directory + strlen(directory) - 6, "XXXXXX");
+	return system(command);
+}
+
+TEST_FIXTURE(setup, teardown);
+
+/* Make a socket of this type the descriptor `fd`. */
+static void place_socket(int fd, int type, bool listens)
+{
+	struct sockaddr_un address = {.sun_family = AF_UNIX};
+	const int made = socket(AF_UNIX, type, 0);
+
+	snprintf(address.sun_path, sizeof(address.sun_path), "%s/%d", directory, fd);
+	unlink(address.sun_path);
+	if (bind(made, (struct sockaddr *)&address, sizeof(address)) != 0 ||
+	    (listens && listen(made, 1) != 0) || (made != fd && dup2(made, fd) != fd))
+		abort();
+}
+
+/* Set the variables as for the process `pid`. */
+static void tell(pid_t pid, const char *count)
+{
+	char text[16];
+
+	snprintf(text, sizeof(text), "%d", pid);
+	setenv("LISTEN_PID", text, 1);
+	setenv("LISTEN_FDS", count, 1);
+}
+
+/* Run a function in a child, and return its exit status. */
+static int in_child(int (*function)(void))
+{
+	int status;
+	const pid_t child = fork();
+
+	if (child == 0) {
+		close_range(3, ~0U, 0);
+		_exit(function());
+	}
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_true(WIFEXITED(status));
+	return WEXITSTATUS(status);
+}
+
+static int take_two(void)
+{
+	char path[128], expected[64];
+
+	place_socket(3, SOCK_SEQPACKET, true);
+	place_socket(4, SOCK_SEQPACKET, true);
+	tell(getpid(), "2");
+	if (passed_take(fds, MAX, error, sizeof(error)) != 2 || fds[0] != 3 || fds[1] != 4)
+		return 1;
+	snprintf(expected, sizeof(expected), "%s/4", directory);
+	passed_path(fds[1], path, sizeof(path));
+	if (strcmp(path, expected) != 0)
+		return 2;
+	if (fcntl(3, F_GETFD) != FD_CLOEXEC || fcntl(4, F_GETFD) != FD_CLOEXEC)
+		return 3;
+	/* Nobody takes them a second time. */
+	return passed_take(fds, MAX, error, sizeof(error));
+}
+
+TEST(passed_take__takes_the_sockets_once)
+{
+	assert_int_equal(in_child(take_two), 0);
+}
+
+static int take_anothers(void)
+{
+	place_socket(3, SOCK_SEQPACKET, true);
+	tell(getppid(), "1");
+	return passed_take(fds, MAX, error, sizeof(error)) != 0 || fcntl(3, F_GETFD) != 0;
+}
+
+TEST(passed_take__leaves_those_of_another_process)
+{
+	assert_int_equal(in_child(take_anothers), 0);
+}
+
+static int take_stream(void)
+{
+	place_socket(3, SOCK_STREAM, true);
+	tell(getpid(), "1");
+	return passed_take(fds, MAX, error, sizeof(error)) != -ENOTSOCK;
+}
+
+static int take_deaf(void)
+{
+	place_socket(3, SOCK_SEQPACKET, false);
+	tell(getpid(), "1");
+	return passed_take(fds, MAX, error, sizeof(error)) != -ENOTSOCK;
+}
+
+static int take_file(void)
+{
+	if (open("/dev/null", O_RDONLY) != 3)
+		return 2;
+	tell(getpid(), "1");
+	return passed_take(fds, MAX, error, sizeof(error)) != -ENOTSOCK;
+}
+
+static int take_closed(void)
+{
+	tell(getpid(), "1");
+	return passed_take(fds, MAX, error, sizeof(error)) != -ENOTSOCK;
+}
+
+TEST(passed_take__refuses_what_is_no_socket_of_ours)
+{
+	assert_int_equal(in_child(take_stream), 0);
+	assert_int_equal(in_child(take_deaf), 0);
+	assert_int_equal(in_child(take_file), 0);
+	assert_int_equal(in_child(take_closed), 0);
+}
+
+static int take_many(void)
+{
+	tell(getpid(), "3");
+	return passed_take(fds, MAX, error, sizeof(error)) != -E2BIG;
+}
+
+static int take_nonsense(void)
+{
+	tell(getpid(), "-1");
+	if (passed_take(fds, MAX, error, sizeof(error)) != 0)
+		return 1;
+	tell(getpid(), "1x");
+	if (passed_take(fds, MAX, error, sizeof(error)) != 0)
+		return 2;
+	tell(getpid(), "");
+	return passed_take(fds, MAX, error, sizeof(error));
+}
+
+TEST(passed_take__believes_no_other_number)
+{
+	assert_int_equal(in_child(take_many), 0);
+	assert_int_equal(in_child(take_nonsense), 0);
+}
