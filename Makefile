@@ -6,7 +6,7 @@ SETUP = config/setup.sh
 # What the demonstration runs, and no more: a newcomer waits for it.
 DEMO_TARGETS = lib/verbs/libibverbs.so.1 app/uroce-run
 
-.PHONY: all build demo check test soak simulate test-interop test-interop-all perf perf-doc perf-rxe fuzz clean distclean help
+.PHONY: all build demo check test soak simulate test-interop test-interop-all test-package perf perf-doc perf-rxe fuzz clean distclean help
 
 all: build
 
@@ -41,6 +41,12 @@ test-interop-all:
 	@$(SETUP) interop
 	@$(MAKE) --no-print-directory build
 	@test/interop/run.py --all
+
+# The release archive, Debian's packages, and a clean Debian with them.
+test-package:
+	@$(SETUP) package
+	@$(MAKE) --no-print-directory build
+	@test/package/run.py
 
 # Random programs on every CPU; what fails is named, and kept in build/soak.
 soak:
@@ -79,7 +85,7 @@ fuzz:
 	@test/run-all.py --fuzz-seconds $(or $(SECONDS),600)
 
 clean:
-	rm -rf build build-asan build-tsan
+	rm -rf build build-asan build-tsan build-package
 
 distclean: clean
 	rm -rf build-interop build-interop-backports
@@ -93,6 +99,7 @@ help:
 	@echo "make simulate      the transport in simulated networks: doc/network.md anew; 5 minutes"
 	@echo "make test-interop  RDMA programs between uroce and Linux's rxe in a virtual machine"
 	@echo "make test-interop-all  the same, and every NIC model with every driver; an hour"
+	@echo "make test-package  Debian's packages, installed and used in a clean Debian; 5 minutes"
 	@echo "make perf          what it gives, beside its marks and the limits of the machine; 12 minutes"
 	@echo "make perf-doc      the same, and doc/performance.md, its plots and the README's figures anew; 20 minutes"
 	@echo "make perf-rxe      uroce beside Linux's rxe, between two virtual machines"

@@ -8,6 +8,7 @@
 #   test       demo and what the tests that need no virtual machine use
 #   perf       test and what draws plots of performance
 #   interop    test and what boots the Linux peer
+#   package    build and what builds Debian's packages and tries them in a clean root
 #   hugepages  huge pages only
 #
 # The script does only what is missing, so it is safe (and quick) to run again.
@@ -23,11 +24,14 @@ TEST_PKGS="clang clang-format libclang-rt-14-dev ibverbs-providers ibverbs-utils
 PERF_PKGS="gnuplot-nox libiscsi-dev"
 INTEROP_PKGS="qemu-system-x86 cpio kmod open-iscsi e2fsprogs nvme-cli"
 
+PACKAGE_PKGS="build-essential dpkg-dev debhelper lintian mmdebstrap systemd util-linux iproute2 ibverbs-utils python3"
+
 # Do the same on a system without dpkg: names of pkg-config with ".pc", and commands.
 BUILD_PARTS="pkg-config meson ninja cc libdpdk.pc libibverbs.pc libisal.pc json-c.pc cmocka.pc"
 DEMO_PARTS="ib_write_bw"
 TEST_PARTS="clang clang-format ibv_devinfo rping ip ethtool iperf3 tcpdump tshark python3 pyflakes3 tgtd iscsi-inq qemu-io fio ucx_perftest mpirun mpicc fi_pingpong"
 PERF_PARTS="gnuplot libiscsi.pc"
+PACKAGE_PARTS="dpkg-buildpackage dh lintian mmdebstrap systemd-analyze unshare ip ibv_devinfo python3"
 INTEROP_PARTS="qemu-system-x86_64 cpio modprobe iscsiadm mkfs.ext4 nvme"
 
 HUGEPAGES_WANTED=256 # of 2 MiB: a process takes 26 MiB and more, the tests run several at once
@@ -172,12 +176,13 @@ main()
 			parts+=" $BUILD_PARTS $DEMO_PARTS $TEST_PARTS $INTEROP_PARTS"
 			huge=1
 			;;
+		package) pkgs+=" $BUILD_PKGS $PACKAGE_PKGS" parts+=" $BUILD_PARTS $PACKAGE_PARTS" ;;
 		hugepages) huge=1 ;;
 		-h | --help)
-			sed -n '3,12s/^# \{0,1\}//p' "$0"
+			sed -n '3,13s/^# \{0,1\}//p' "$0"
 			return 0
 			;;
-		*) die "unknown part '$part'; use: build, demo, test, perf, interop, hugepages" ;;
+		*) die "unknown part '$part'; use: build, demo, test, perf, interop, package, hugepages" ;;
 		esac
 	done
 	# shellcheck disable=SC2086 # lists of names

@@ -1,0 +1,72 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""Package tests: the release archive, Debian's packages, a clean Debian with them, units, images of containers."""
+
+import argparse
+import os
+import shutil
+import sys
+
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+
+from harness.process import exit_on_signals  # noqa: E402
+from harness.report import CheckFailed, Report  # noqa: E402
+from debs import TOP, Debs  # noqa: E402
+from examples import ExamplesTest  # noqa: E402
+from installed import InstalledTest  # noqa: E402
+from place import Place, Unreachable, make_root  # noqa: E402
+from plain import PlainTest  # noqa: E402
+from units import UnitsTest  # noqa: E402
+
+
+def in_place(report, name, root, work_dir, run):
+    """Run checks in a new place; if it cannot be made, skip them."""
+    try:
+        place = Place(root, os.path.join(work_dir, name))
+    except CheckFailed as failure:
+        report.skip(f"package: {name}", "; ".join([str(failure), *failure.details]))
+        return
+    with place:
+        try:
+            run(place)
+        except Unreachable as reason:
+            report.skip(f"package: {name}, the rest", str(reason))
+        except CheckFailed as failure:
+            report.fail(f"package: {name}", " | ".join([str(failure), *failure.details]))
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--only", metavar="TEXT", help="run the checks whose name contains this, once the packages are built")
+    parser.add_argument("--work", default=os.path.join(TOP, "build-package"), help="a directory for results (build-package)")
+    options = parser.parse_args()
+    exit_on_signals()
+    if os.geteuid() != 0:
+        sys.exit("package: needs root (a clean Debian in a directory); run: sudo make test-package")
+    report = Report(options.only)
+    debs = Debs(options.work)
+    if not report.require("package: meson dist", debs.unpack_archive) or \
+            not report.require("package: dpkg-buildpackage", debs.build):
+        return report.summary()
+    report.check("package: contents", debs.contents)
+    report.check("package: no search path", debs.no_search_path)
+    if shutil.which("lintian"):
+        report.check("package: lintian", debs.lint)
+    else:
+        report.skip("package: lintian", "lintian is missing")
+    if not report.require("package: a later version", debs.build_later):
+        return report.summary()
+    UnitsTest(report, debs).run_all()
+    reason = make_root(os.path.join(options.work, "clean"))
+    if reason:
+        report.skip("package: a clean Debian", reason)
+        return report.summary()
+    root = os.path.join(options.work, "clean", "root")
+    in_place(report, "installed", root, options.work, lambda place: InstalledTest(report, place, debs).run_all())
+    in_place(report, "plain", root, options.work, lambda place: PlainTest(report, place, debs).run_all())
+    in_place(report, "examples", root, options.work, lambda place: ExamplesTest(report, place, debs).run_all())
+    return report.summary()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
