@@ -36,6 +36,9 @@ const char options_help[] =
 	"                     (all arguments: see the manual page)\n"
 	"  --name NAME        the RDMA device's name (default: uroce0)\n"
 	"  --mtu N            the largest IP packet in bytes (default: the port's maximum)\n"
+	"  --cc ALGORITHM     congestion control: none, dcqcn (the network marks packets) or "
+	"swift\n"
+	"                     (by delay); default: uroced's, or none\n"
 	"  --progress MODE    the threads that move packets: hybrid (default), inline\n"
 	"                     or dedicated\n"
 	"  --telemetry yes|no DPDK's telemetry socket, with /uroce/... (default: no)\n"
@@ -83,6 +86,7 @@ static const struct option long_options[] = {
 	{"impair", required_argument, NULL, CODE_OTHER_SETTING},
 	{"name", required_argument, NULL, CODE_OTHER_SETTING},
 	{"mtu", required_argument, NULL, CODE_OTHER_SETTING},
+	{"cc", required_argument, NULL, CODE_OTHER_SETTING},
 	{"progress", required_argument, NULL, CODE_OTHER_SETTING},
 	{"telemetry", required_argument, NULL, CODE_OTHER_SETTING},
 	{"file-prefix", required_argument, NULL, CODE_OTHER_SETTING},

@@ -43,6 +43,8 @@ const char options_help[] =
 	"  --max-qp N           limits of each program: queue pairs,\n"
 	"  --max-memory BYTES   registered memory (K, M, G and T may follow),\n"
 	"  --max-buffers N      and packet buffers, 768 to 1536\n"
+	"  --cc ALGORITHM       congestion control of programs that choose none: none\n"
+	"                       (default), dcqcn or swift (see the manual page of uroce-run)\n"
 	"  --capture WHAT       packets that dpdk-dumpcap may capture: no (default), port,\n"
 	"                       or all (also those between programs, which then pass\n"
 	"                       through uroced)\n"
@@ -91,6 +93,7 @@ static const struct option long_options[] = {
 	{"max-qp", required_argument, NULL, CODE_OTHER_SETTING},
 	{"max-memory", required_argument, NULL, CODE_OTHER_SETTING},
 	{"max-buffers", required_argument, NULL, CODE_OTHER_SETTING},
+	{"cc", required_argument, NULL, CODE_OTHER_SETTING},
 	{"capture", required_argument, NULL, CODE_OTHER_SETTING},
 	{"file-prefix", required_argument, NULL, CODE_OTHER_SETTING},
 	{"hand-over", required_argument, NULL, CODE_OTHER_SETTING},

@@ -69,7 +69,13 @@ static int init_tables(struct device *device)
 	rc = qpn_init(device);
 	if (rc != 0)
 		goto no_qpn;
-	return 0;
+	if (device->config.cc != CC_SWIFT)
+		return 0;
+	device->cc_paths = calloc(1, sizeof(*device->cc_paths));
+	if (device->cc_paths)
+		return 0;
+	rc = -ENOMEM;
+	qpn_fini(device);
 no_qpn:
 	ooo_pool_destroy(device->ooo);
 no_ooo:
@@ -126,6 +132,7 @@ void device_destroy(struct device *device)
 	objects_fini(&device->objects);
 	pthread_mutex_destroy(&device->xrcd_lock);
 	free(device->srq_table);
+	free(device->cc_paths);
 	free(device);
 }
 

@@ -127,8 +127,7 @@ static enum drop deliver(struct device *device, const struct packet *packet, uin
 	*qp = device_find_qp(device, packet->dest_qpn);
 	if (!*qp)
 		return DROP_QPN;
-	qp_receive(*qp, packet, now_ns);
-	if (qp_is_quiet(*qp))
+	if (!qp_receive(*qp, packet, now_ns))
 		*qp = NULL;
 	return DROP_NONE;
 }

@@ -31,6 +31,13 @@ struct qp_made {
 	uint8_t max_dest_rd_atomic;
 };
 
+/* Reasons to leave the usual path. */
+enum qp_unusual {
+	QP_MET_ABSENT = 1 << 0, /* a role met a page that was not in memory (wait.c) */
+	QP_OWES_CNP = 1 << 1,	/* a congestion notification is due */
+	QP_SLOWED = 1 << 2,	/* congestion control limits the rate, of responses too */
+};
+
 /*
  * There may be very many queue pairs, more than a cache holds. So a message must touch few cache
  * lines, and adjacent ones. The first twelve are for a requester, which writes to another line in
@@ -44,13 +51,13 @@ struct qp {
 	struct sq sq __rte_cache_aligned;
 	const struct qp_kind *kind;
 	struct rq *rq;		 /* own_rq or the shared one */
+	uint64_t responses_ns;	 /* when held responses may be sent; UINT64_MAX: none is held */
 	enum ibv_qp_state state; /* written by engine and control, read by posters */
 	bool established;	 /* the event of the first packet was raised */
 	bool requests_waited;	 /* responses used the whole budget of the last turn: requests first
 				    now */
 	bool drained_told;	 /* the event that SQD is drained was raised */
-	bool met_absent;	 /* a role met a page that was not in memory (wait.c) */
-	bool woken;		 /* pages have come since then */
+	uint8_t unusual;	 /* bits of enum qp_unusual; 0: nothing slows the path down */
 
 	struct peer peer __rte_cache_aligned;
 	struct loss loss;
@@ -62,6 +69,7 @@ struct qp {
 	/* while a role waits for a page; in `waiting` of its device */
 	TAILQ_ENTRY(qp) wait_link;
 	bool is_waiting;
+	bool woken;		    /* pages have come since a role met one that was absent */
 	struct qp_waiting *waiting; /* NULL: no pager reports that a page has come */
 	union {
 		struct responder responder;
@@ -82,10 +90,15 @@ struct qp {
 struct qp_kind {
 	enum ibv_qp_type type;
 	uint8_t service; /* enum opcode_service */
-	bool sends;	 /* has a send queue */
-	bool receives;	 /* has receive requests of its own, or a shared queue's */
-	bool answers;	 /* reliable: its peer acknowledges */
+	/* The service of packets that need no further look. With congestion control it is
+	 * QP_LOOKS: all packets are looked at. */
+	uint8_t plain;
+	bool sends;    /* has a send queue */
+	bool receives; /* has receive requests of its own, or a shared queue's */
+	bool answers;  /* reliable: its peer acknowledges */
 };
+
+#define QP_LOOKS 0xff /* no packet's service */
 
 static inline bool qp_is_datagram(const struct qp *qp)
 {
@@ -93,7 +106,7 @@ static inline bool qp_is_datagram(const struct qp *qp)
 }
 
 /* Return the row of a type, or NULL for an unsupported type. */
-const struct qp_kind *qp_kind(enum ibv_qp_type type);
+const struct qp_kind *qp_kind(enum ibv_qp_type type, enum cc_kind cc);
 
 /* Return to the initial state: nothing posted, no peer, no timer. */
 void qp_reset(struct qp *qp);

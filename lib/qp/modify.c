@@ -31,6 +31,8 @@ static void qp_enter_error(struct qp *qp)
 	requester_reset(&qp->requester, REQUESTER_STOPPED);
 	loss_stop(&qp->loss);
 	pacer_stop(&qp->pacer);
+	qp->unusual &= (uint8_t) ~(QP_OWES_CNP | QP_SLOWED);
+	qp->responses_ns = UINT64_MAX;
 	if (qp_is_datagram(qp))
 		datagram_reset(&qp->datagram);
 	completer_flush(&qp->completer);
@@ -108,6 +110,19 @@ static void qp_apply_datagram(struct qp *qp, const struct ibv_qp_attr *attr, int
 		qp->datagram.psn = psn_make(attr->sq_psn);
 }
 
+/* Use a path: its packets may be marked if congestion control obeys marks. */
+static void qp_set_path(struct qp *qp, const struct path *path)
+{
+	struct cc *cc = qp->pacer.cc;
+
+	qp->peer.path = *path;
+	if (cc == NULL)
+		return;
+	if (cc->ops->marks)
+		path_set_ecn(&qp->peer.path, ECN_CAPABLE);
+	cc_connect(cc, qp->attr.ah_attr.grh.dgid.raw);
+}
+
 /* Copy attributes to the roles that use them. */
 static int qp_apply(struct qp *qp, const struct ibv_qp_attr *attr, int mask,
 		    const struct path *path)
@@ -123,7 +138,7 @@ static int qp_apply(struct qp *qp, const struct ibv_qp_attr *attr, int mask,
 		qp->attr.en_sqd_async_notify = 0;
 	attr_apply(&qp->attr, attr, mask);
 	if (mask & IBV_QP_AV)
-		qp->peer.path = *path;
+		qp_set_path(qp, path);
 	qp->peer.qpn = qp->attr.dest_qp_num;
 	qp->peer.pkey = WIRE_PKEY_DEFAULT;
 	qp->peer.mtu = qp->attr.path_mtu == 0 ? 0 : 128u << qp->attr.path_mtu;

@@ -13,28 +13,37 @@
 #include "wire/headers.h"
 #include "wire/opcode.h"
 
-const struct qp_kind *qp_kind(enum ibv_qp_type type)
-{
-	static const struct qp_kind rc = {IBV_QPT_RC, OPCODE_RC, true, true, true};
-	static const struct qp_kind uc = {IBV_QPT_UC, OPCODE_UC, true, true, false};
-	static const struct qp_kind ud = {IBV_QPT_UD, OPCODE_UD, true, true, false};
-	static const struct qp_kind xrc_send = {IBV_QPT_XRC_SEND, OPCODE_XRC, true, false, true};
-	static const struct qp_kind xrc_recv = {IBV_QPT_XRC_RECV, OPCODE_XRC, false, false, true};
-
-	switch (type) {
-	case IBV_QPT_RC:
-		return &rc;
-	case IBV_QPT_UC:
-		return &uc;
-	case IBV_QPT_UD:
-		return &ud;
-	case IBV_QPT_XRC_SEND:
-		return &xrc_send;
-	case IBV_QPT_XRC_RECV:
-		return &xrc_recv;
-	default:
-		return NULL;
+/* The rows of a type: without congestion control, and with it. */
+#define KIND(type, service, sends, receives, answers)                        \
+	{                                                                    \
+		{type, service, service, sends, receives, answers},          \
+			{type, service, QP_LOOKS, sends, receives, answers}, \
 	}
+
+const struct qp_kind *qp_kind(enum ibv_qp_type type, enum cc_kind cc)
+{
+	static const struct qp_kind kinds[][2] = {
+		KIND(IBV_QPT_RC, OPCODE_RC, true, true, true),
+		KIND(IBV_QPT_UC, OPCODE_UC, true, true, false),
+		KIND(IBV_QPT_UD, OPCODE_UD, true, true, false),
+		KIND(IBV_QPT_XRC_SEND, OPCODE_XRC, true, false, true),
+		KIND(IBV_QPT_XRC_RECV, OPCODE_XRC, false, false, true),
+	};
+
+	for (size_t i = 0; i < RTE_DIM(kinds); i++) {
+		if (kinds[i][0].type == type)
+			return &kinds[i][cc != CC_NONE];
+	}
+	return NULL;
+}
+
+/* Return the algorithm for a queue pair. Datagrams go to many peers. Round trips of an unreliable
+ * connection cannot be measured. */
+static enum cc_kind qp_cc(const struct qp_init *init)
+{
+	if (init->type == IBV_QPT_UD || (init->type == IBV_QPT_UC && init->cc.kind == CC_SWIFT))
+		return CC_NONE;
+	return init->cc.kind;
 }
 
 static void qp_connect_roles(struct qp *qp, const struct qp_init *init)
@@ -106,6 +115,10 @@ void qp_reset(struct qp *qp)
 	mw_unbind_all(&qp->windows);
 	loss_init(&qp->loss, psn_make(0));
 	pacer_set(&qp->pacer, 0, 0, 0);
+	qp->unusual &= (uint8_t) ~(QP_OWES_CNP | QP_SLOWED);
+	qp->responses_ns = UINT64_MAX;
+	if (qp->pacer.cc != NULL)
+		cc_reset(qp->pacer.cc);
 	completer_reset(&qp->completer);
 	requester_reset(&qp->requester, REQUESTER_STOPPED);
 	qp->receive.taken = false;
@@ -184,7 +197,7 @@ static void qp_count_users(const struct qp *qp, int step)
 
 static void qp_keep(struct qp *qp, const struct qp_init *init)
 {
-	qp->kind = qp_kind(init->type);
+	qp->kind = qp_kind(init->type, qp_cc(init));
 	qp->init = (struct qp_made){.pd = init->pd,
 				    .send_cq = init->send_cq,
 				    .recv_cq = init->recv_cq,
@@ -216,10 +229,11 @@ static struct ibv_qp_cap qp_cap(const struct qp *qp)
 int qp_create(const struct qp_init *init, struct ibv_qp_cap *cap, struct qp **out)
 {
 	const uint32_t sges = receive_sges(init);
+	struct cc_attr cc = init->cc;
 	struct qp *qp;
 	int err;
 
-	if (qp_kind(init->type) == NULL)
+	if (qp_kind(init->type, CC_NONE) == NULL)
 		return -EOPNOTSUPP;
 	if (init->cap.max_send_sge > PACKET_FRAGS_MAX ||
 	    (init->srq == NULL && init->cap.max_recv_sge > PACKET_FRAGS_MAX) ||
@@ -241,6 +255,10 @@ int qp_create(const struct qp_init *init, struct ibv_qp_cap *cap, struct qp **ou
 	err = qp_init_queues(qp, init);
 	if (err != 0)
 		goto put_pd;
+	cc.kind = qp_cc(init);
+	err = cc_create(&cc, &qp->pacer, &qp->loss, &qp->pacer.cc);
+	if (err != 0)
+		goto fini_queues;
 	qp_connect_roles(qp, init);
 	qp_reset(qp);
 	qp->state = IBV_QPS_RESET;
@@ -248,6 +266,8 @@ int qp_create(const struct qp_init *init, struct ibv_qp_cap *cap, struct qp **ou
 	qp_count_users(qp, 1);
 	*out = qp;
 	return 0;
+fini_queues:
+	qp_fini_queues(qp);
 put_pd:
 	pd_put(init->pd);
 free_qp:
@@ -273,6 +293,7 @@ void qp_destroy(struct qp *qp)
 	assert((qp_is_datagram(qp) ? &qp->datagram.ooo : &qp->responder.ooo)->count == 0);
 	qp_count_users(qp, -1);
 	pd_put(qp->init.pd);
+	cc_destroy(qp->pacer.cc);
 	replies_fini(&qp->replies);
 	scoreboard_fini(&qp->board);
 	qp_fini_queues(qp);

@@ -9,7 +9,9 @@
 #include "wire/packet.h"
 #include "wire/vlan.h"
 
-static void qp_receive_request(struct qp *qp, const struct packet *packet, uint64_t now_ns)
+/* Inline in both callers: almost every packet comes here. */
+static __rte_always_inline void qp_receive_request(struct qp *qp, const struct packet *packet,
+						   uint64_t now_ns)
 {
 	enum fault fault;
 
@@ -21,10 +23,10 @@ static void qp_receive_request(struct qp *qp, const struct packet *packet, uint6
 		qp->established = true;
 		qp_raise(qp, IBV_EVENT_COMM_EST);
 	}
-	if (unlikely(qp->met_absent))
+	if (unlikely(qp->unusual & QP_MET_ABSENT))
 		qp_await_pages(qp, now_ns);
 	fault = responder_receive(&qp->responder, packet);
-	if (unlikely(qp->responder.gap >= GAP_NOT_READY) || unlikely(qp->met_absent))
+	if (unlikely(qp->responder.gap >= GAP_NOT_READY) || unlikely(qp->unusual & QP_MET_ABSENT))
 		qp_await_pages(qp, now_ns);
 	if (fault != FAULT_NONE)
 		qp_fail(qp, fault);
@@ -118,14 +120,10 @@ void qp_prefetch_work(const struct qp *qp)
 		prefetch(sq_at(&qp->sq, qp->sq.next), sizeof(struct send_wqe));
 }
 
-static void qp_take(struct qp *qp, const struct packet *packet, uint64_t now_ns)
+/* Give a packet of the queue pair's service to its role. */
+static __rte_always_inline void qp_take(struct qp *qp, const struct packet *packet, uint8_t service,
+					uint64_t now_ns)
 {
-	const uint8_t service = packet->opcode & OPCODE_SERVICE_MASK;
-
-	if (service != qp->kind->service) {
-		counters_add(qp->init.counters, COUNTER_rx_wrong_opcode, 1);
-		return;
-	}
 	if (service == OPCODE_UD) {
 		qp_receive_datagram(qp, packet, now_ns);
 		return;
@@ -142,10 +140,76 @@ static void qp_take(struct qp *qp, const struct packet *packet, uint64_t now_ns)
 		counters_add(qp->init.counters, COUNTER_rx_wrong_opcode, 1);
 }
 
-void qp_receive(struct qp *qp, const struct packet *packet, uint64_t now_ns)
+/* Return true if the state lets the requester send and receive. */
+static bool qp_requests(const struct qp *qp)
 {
-	qp_take(qp, packet, now_ns);
+	return qp->state == IBV_QPS_RTS || qp->state == IBV_QPS_SQD;
+}
+
+/* Process a congestion notification. It may come from any vendor's adapter, but only from the
+ * peer. */
+static void qp_receive_notification(struct qp *qp, const struct packet *packet, uint64_t now_ns)
+{
+	struct counters *counters = qp->init.counters;
+	struct cc *cc = qp->pacer.cc;
+
+	if (qp_is_datagram(qp)) {
+		counters_add(counters, COUNTER_rp_cnp_ignored, 1);
+	} else if (qp->state < IBV_QPS_RTR || qp->state == IBV_QPS_ERR) {
+		counters_add(counters, COUNTER_rx_qp_state, 1);
+	} else if (!is_of_path(qp, packet)) {
+		counters_add(counters, COUNTER_rx_wrong_qpn, 1);
+	} else if (cc != NULL && packet->becn && cc_notified(cc, now_ns)) {
+		qp->unusual |= QP_SLOWED;
+		counters_add(counters, COUNTER_rp_cnp_handled, 1);
+	} else {
+		counters_add(counters, COUNTER_rp_cnp_ignored, 1);
+	}
+}
+
+/* Let congestion control look at a packet before its role does. */
+static void qp_look_at(struct qp *qp, const struct packet *packet, uint64_t now_ns)
+{
+	struct cc *cc = qp->pacer.cc;
+
+	if (qp->state < IBV_QPS_RTR || qp->state == IBV_QPS_ERR || !is_of_path(qp, packet))
+		return;
+	if (!(packet->op->flags & OPCODE_REQUEST) && qp_requests(qp))
+		cc_answered(cc, packet, now_ns);
+	/* Slowing the peer down would not help against marks of acknowledgements. */
+	if (!cc->ops->marks || (packet->tclass & ECN_MASK) != ECN_EXPERIENCED ||
+	    !(packet->op->flags & OPCODE_PAYLOAD))
+		return;
+	counters_add(qp->init.counters, COUNTER_np_ecn_marked_roce_packets, 1);
+	if (cc_marked(cc, now_ns))
+		qp->unusual |= QP_OWES_CNP;
+}
+
+/* Receive a packet that is not of the queue pair's service, or that congestion control looks at. */
+static __rte_noinline bool qp_receive_unusual(struct qp *qp, const struct packet *packet,
+					      uint64_t now_ns)
+{
+	if (packet->opcode == OPCODE_CNP) {
+		qp_receive_notification(qp, packet, now_ns);
+	} else if ((packet->opcode & OPCODE_SERVICE_MASK) != qp->kind->service) {
+		counters_add(qp->init.counters, COUNTER_rx_wrong_opcode, 1);
+	} else {
+		qp_look_at(qp, packet, now_ns);
+		qp_take(qp, packet, qp->kind->service, now_ns);
+	}
 	qp_check(qp);
+	return (qp->unusual & QP_OWES_CNP) || !qp_is_quiet(qp);
+}
+
+bool qp_receive(struct qp *qp, const struct packet *packet, uint64_t now_ns)
+{
+	const uint8_t service = packet->opcode & OPCODE_SERVICE_MASK;
+
+	if (unlikely(service != qp->kind->plain))
+		return qp_receive_unusual(qp, packet, now_ns);
+	qp_take(qp, packet, service, now_ns);
+	qp_check(qp);
+	return !qp_is_quiet(qp);
 }
 
 /*
@@ -160,7 +224,7 @@ static bool qp_run_requester(struct qp *qp, uint64_t now_ns, struct packet_sink 
 	unsigned int sent = 0;
 	bool more = false;
 
-	if (qp->state != IBV_QPS_RTS && qp->state != IBV_QPS_SQD)
+	if (!qp_requests(qp))
 		return false;
 	if (unlikely(qp->completer.page_absent))
 		return false;
@@ -218,7 +282,44 @@ static bool qp_run_replies(struct qp *qp, uint64_t now_ns, struct packet_sink *s
 	return more;
 }
 
-bool qp_run(struct qp *qp, uint64_t now_ns, struct packet_sink *sink, unsigned int budget)
+/* Note a response that the pacer let pass. Its length is not known here: take the longest. */
+static void qp_pace_response(struct qp *qp)
+{
+	const uint32_t bytes = PACKET_HDR_MAX + qp->peer.mtu;
+
+	pacer_sent(&qp->pacer, bytes);
+	cc_responded(qp->pacer.cc, bytes, qp->pacer.now_ns);
+}
+
+/* Do what qp_run_replies does, with responses no faster than congestion control allows. */
+static bool qp_run_slow_replies(struct qp *qp, uint64_t now_ns, struct packet_sink *sink,
+				unsigned int *budget)
+{
+	bool more = replies_due(&qp->replies);
+
+	pacer_turn(&qp->pacer, now_ns);
+	while (more && *budget > 0) {
+		const bool responds = replies_owe_response(&qp->replies);
+		unsigned int one = 1;
+
+		if (responds && pacer_holds(&qp->pacer)) {
+			qp->responses_ns = qp->pacer.deadline_ns;
+			return false;
+		}
+		more = qp_run_replies(qp, now_ns, sink, &one);
+		if (one > 0)
+			break;
+		--*budget;
+		if (responds)
+			qp_pace_response(qp);
+	}
+	return more;
+}
+
+/* Run a turn. Usually `slowed` is false, and the compiler leaves its branches out. */
+static __rte_always_inline bool qp_run_turn(struct qp *qp, uint64_t now_ns,
+					    struct packet_sink *sink, unsigned int budget,
+					    const bool slowed)
 {
 	/* Most queue pairs that only answer need not read their requester's cache lines, which may
 	 * be in no near cache. A work request posted from here on kicks the engine again. */
@@ -226,8 +327,6 @@ bool qp_run(struct qp *qp, uint64_t now_ns, struct packet_sink *sink, unsigned i
 	bool more_requests = false;
 	bool more;
 
-	if (unlikely(qp->met_absent))
-		qp_resume(qp, now_ns);
 	/*
 	 * Send requests before a pending acknowledgement if the next request is a WRITE. A peer
 	 * that polls its completion queue until it has the acknowledgement, and then looks in
@@ -250,7 +349,8 @@ bool qp_run(struct qp *qp, uint64_t now_ns, struct packet_sink *sink, unsigned i
 		more_requests = true;
 	}
 	/* Do this also in ERR: the peer must get the NAK that reports its error. */
-	more = qp_run_replies(qp, now_ns, sink, &budget);
+	more = slowed ? qp_run_slow_replies(qp, now_ns, sink, &budget)
+		      : qp_run_replies(qp, now_ns, sink, &budget);
 	switch (qp->state) {
 	case IBV_QPS_RTS:
 	case IBV_QPS_SQD:
@@ -271,10 +371,59 @@ bool qp_run(struct qp *qp, uint64_t now_ns, struct packet_sink *sink, unsigned i
 	default:
 		break;
 	}
-	if (unlikely(qp->met_absent))
+	if (unlikely(qp->unusual & QP_MET_ABSENT))
 		qp_await_pages(qp, now_ns);
+	return more || (more_requests && qp_requests(qp));
+}
+
+/* Send the congestion notification that is due. Return false if the port has no room. */
+static bool qp_notify(struct qp *qp, struct packet_sink *sink)
+{
+	struct packet_out *out = sink->get(sink);
+
+	if (out == NULL)
+		return false;
+	packet_notify(out, &qp->peer.path, qp->peer.pkey, qp->peer.qpn);
+	/* Without payload this cannot fail. */
+	sink->put(sink, out);
+	counters_add(qp->init.counters, COUNTER_np_cnp_sent, 1);
+	qp->unusual &= (uint8_t)~QP_OWES_CNP;
+	return true;
+}
+
+static bool qp_run_unusual(struct qp *qp, uint64_t now_ns, struct packet_sink *sink,
+			   unsigned int budget)
+{
+	const bool slowed = qp->unusual & QP_SLOWED;
+	bool more;
+
+	if (qp->unusual & QP_MET_ABSENT)
+		qp_resume(qp, now_ns);
+	if (qp->unusual & QP_OWES_CNP) {
+		if (!qp_notify(qp, sink))
+			return true;
+		budget -= budget > 1;
+	}
+	if (!slowed)
+		return qp_run_turn(qp, now_ns, sink, budget, false);
+	qp->responses_ns = UINT64_MAX;
+	more = qp_run_turn(qp, now_ns, sink, budget, true);
+	/* The requester's turn has begun anew. */
+	if (qp->responses_ns < qp->pacer.deadline_ns)
+		qp->pacer.deadline_ns = qp->responses_ns;
+	/* Responses that are held are sent in a turn that forgets their timer. */
+	if (qp->pacer.cc->rate_kbps == 0 && qp->responses_ns == UINT64_MAX)
+		qp->unusual &= (uint8_t)~QP_SLOWED;
+	return more;
+}
+
+bool qp_run(struct qp *qp, uint64_t now_ns, struct packet_sink *sink, unsigned int budget)
+{
+	const bool more = likely(qp->unusual == 0) ? qp_run_turn(qp, now_ns, sink, budget, false)
+						   : qp_run_unusual(qp, now_ns, sink, budget);
+
 	qp_check(qp);
-	return more || (more_requests && (qp->state == IBV_QPS_RTS || qp->state == IBV_QPS_SQD));
+	return more;
 }
 
 bool qp_owes_ack_only(const struct qp *qp)
@@ -293,7 +442,7 @@ uint64_t qp_deadline_ns(const struct qp *qp)
 	/* A timer that is still running, as one for a peer that was not ready, applies to the next
 	 * request. */
 	if (has_no_requests(qp))
-		return UINT64_MAX;
+		return qp->responses_ns;
 	return RTE_MIN(loss_deadline_ns(&qp->loss), qp->pacer.deadline_ns);
 }
 
@@ -301,7 +450,7 @@ void qp_timeout(struct qp *qp, uint64_t now_ns)
 {
 	enum fault fault;
 
-	if (qp->state != IBV_QPS_RTS && qp->state != IBV_QPS_SQD)
+	if (!qp_requests(qp))
 		return;
 	/* While we wait for a page of our own, the peer may have nothing to answer. Packets that
 	 * the pacer held back are sent in the turn that follows. */

@@ -55,7 +55,10 @@ void qp_await_pages(struct qp *qp, uint64_t now_ns)
 		qp_begin_waiting(qp);
 	else
 		qp_stop_waiting(qp);
-	qp->met_absent = qp->is_waiting || responder_remembers(qp);
+	if (qp->is_waiting || responder_remembers(qp))
+		qp->unusual |= QP_MET_ABSENT;
+	else
+		qp->unusual &= (uint8_t)~QP_MET_ABSENT;
 }
 
 void qp_resume(struct qp *qp, uint64_t now_ns)

@@ -58,6 +58,7 @@ static void loss_end(struct loss *loss)
 
 static void loss_narrow(struct loss *loss)
 {
+	loss->losses++;
 	if (loss->window > 2 * LOSS_WINDOW_MIN)
 		loss->window /= 2;
 }

@@ -196,11 +196,11 @@ static bool request_asks_ack(const struct requester *requester, const struct req
 {
 	if (requester->service == OPCODE_UC)
 		return false;
-	/* A packet that closes the window must be acknowledged, or nothing would open it again. A
-	 * paced packet must be acknowledged before its timer expires. */
+	/* A packet that closes the window must be acknowledged, or nothing would open it again. */
 	if (unlikely(requester->absent) && request_is_newest(requester, request))
 		return true;
-	return request->last || request->alone || requester->pacer->rate_kbps != 0 ||
+	return request->last || request->alone ||
+	       pacer_asks_ack(requester->pacer, requester->unasked) ||
 	       requester->unasked + 1 >= REQUESTER_ACK_INTERVAL_PKTS ||
 	       loss_outstanding(requester->loss) + 1 >= requester->loss->window;
 }
@@ -329,7 +329,9 @@ enum put request_put(struct requester *requester, struct packet_sink *sink,
 		return PUT_FAULTY;
 	}
 	counters_add(requester->counters, COUNTER_tx_payload_bytes_read, out->copy_len);
-	pacer_sent(requester->pacer, packet_length(out));
+	if (unlikely(requester->pacer->rate_kbps != 0))
+		pacer_sent_request(requester->pacer, request.psn, request.psns, packet_length(out),
+				   out->again);
 	if (unlikely(request.alone))
 		request_repeated(requester, &request);
 	else

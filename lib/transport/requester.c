@@ -69,7 +69,10 @@ static bool requester_may_send(const struct requester *requester, const struct s
 	/* The responder has resources for this many READs and atomics. */
 	if (requester_wants_response(wqe) && loss->responses >= loss->max_responses)
 		return false;
-	return sq_is_local((enum ibv_wr_opcode)wqe->opcode) || !pacer_holds(requester->pacer);
+	if (likely(requester->pacer->rate_kbps == 0))
+		return true;
+	return sq_is_local((enum ibv_wr_opcode)wqe->opcode) ||
+	       !pacer_waits_new(requester->pacer, loss_outstanding(loss));
 }
 
 static void requester_start(struct requester *requester, struct send_wqe *wqe)

@@ -174,6 +174,7 @@ static void fill_init(const struct face_qp *qp, const struct ibv_qp_init_attr_ex
 		.max_rd_atomic = DEVICE_MAX_RD_ATOMIC,
 		.max_dest_rd_atomic = DEVICE_MAX_RD_ATOMIC,
 		.max_rate_kbps = DEVICE_MAX_RATE_KBPS,
+		.cc = device_cc(qp->device),
 		.port_mtu = qp->device->mtu,
 	};
 	if (qp->target) {

@@ -2,6 +2,8 @@
 /* The table of BTH opcodes: service, operation and the extended headers of each. */
 #include "wire/opcode.h"
 
+#include "wire/headers.h"
+
 /* Bytes of the extended headers, 9.3. */
 #define EXT_LEN(flags)                                                                  \
 	(((flags)&OPCODE_HAS_XRCETH ? 4 : 0) + ((flags)&OPCODE_HAS_DETH ? 8 : 0) +      \
@@ -74,7 +76,7 @@ const struct opcode_info opcode_infos[256] = {
 	CONNECTED(XRC, OPCODE_HAS_XRCETH),
 	RELIABLE(XRC, OPCODE_HAS_XRCETH),
 	/* A17.9.3: 16 reserved bytes follow the BTH, and nothing else. */
-	[OPCODE_CNP] = {.flags = OPCODE_KNOWN, .ext_len = 16, .name = "CNP"},
+	[OPCODE_CNP] = {.flags = OPCODE_KNOWN, .ext_len = CNP_RESERVED_LEN, .name = "CNP"},
 };
 
 const struct opcode_info opcode_undefined = {.name = "undefined opcode"};

@@ -167,6 +167,8 @@ void attach_learn(struct share_client *client, struct share_message *message,
 	snprintf(facts->name, sizeof(facts->name), "%s", welcome->name);
 	facts->max_qp = welcome->max_qp;
 	facts->max_memory = welcome->max_memory;
+	welcome->cc[sizeof(welcome->cc) - 1] = '\0';
+	snprintf(facts->cc, sizeof(facts->cc), "%s", welcome->cc);
 	client->id_mask = welcome->id_mask;
 	client->id_value = welcome->id_value;
 	facts->owner_pid = client->owner_pid;

@@ -17,13 +17,21 @@ static const struct variable {
 	const char *variable;
 	const char *setting;
 } variables[] = {
-	{PREFIX "NETDEV", "netdev"},	   {PREFIX "PORT", "port"},
-	{PREFIX "IMPAIR", "impair"},	   {PREFIX "IP", "ip"},
-	{PREFIX "SOCKET", "socket"},	   {PREFIX "ISOLATED", "isolated"},
-	{PREFIX "NAME", "name"},	   {PREFIX "MTU", "mtu"},
-	{PREFIX "PROGRESS", "progress"},   {PREFIX "LOG_LEVEL", "log-level"},
-	{PREFIX "TELEMETRY", "telemetry"}, {PREFIX "FILE_PREFIX", "file-prefix"},
-	{PREFIX "WITHOUT", "without"},	   {PREFIX "SECONDARY", "secondary"},
+	{PREFIX "NETDEV", "netdev"},
+	{PREFIX "PORT", "port"},
+	{PREFIX "IMPAIR", "impair"},
+	{PREFIX "IP", "ip"},
+	{PREFIX "SOCKET", "socket"},
+	{PREFIX "ISOLATED", "isolated"},
+	{PREFIX "NAME", "name"},
+	{PREFIX "MTU", "mtu"},
+	{PREFIX "PROGRESS", "progress"},
+	{PREFIX "LOG_LEVEL", "log-level"},
+	{PREFIX "TELEMETRY", "telemetry"},
+	{PREFIX "FILE_PREFIX", "file-prefix"},
+	{PREFIX "WITHOUT", "without"},
+	{PREFIX "SECONDARY", "secondary"},
+	{PREFIX "CC", "cc"},
 };
 
 /* Longest value: a full list of addresses. */

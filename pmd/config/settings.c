@@ -74,6 +74,12 @@ static bool names_interface(const char *text)
 	return !strpbrk(text, ",/:") && strcmp(text, ".") != 0 && strcmp(text, "..") != 0;
 }
 
+static bool names_congestion_control(const char *text)
+{
+	return strcmp(text, "none") == 0 || strcmp(text, "dcqcn") == 0 ||
+	       strcmp(text, "swift") == 0;
+}
+
 static bool names_directory(const char *text)
 {
 	return !strchr(text, '/') && text[0] != '.';
@@ -219,6 +225,8 @@ static const struct value values[] = {
 		 "digit"},
 	{SETTING("mtu", count, mtu), .unit = "number of bytes", .min = MTU_MIN_BYTES,
 	 .max = MTU_MAX_BYTES},
+	{SETTING("cc", word, cc), .fits = names_congestion_control,
+	 .rule = "is not one of none, dcqcn and swift"},
 	{SETTING("progress", choice, progress), CHOICES(progress_names)},
 	{SETTING("view", choice, view), CHOICES(view_names)},
 	{SETTING("log-level", choice, log_level), CHOICES(log_level_names)},

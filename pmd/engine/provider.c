@@ -38,6 +38,7 @@
 #include "report/write.h"
 #include "secondary.h"
 #include "show.h"
+#include "transport/cc.h"
 
 #define ERROR_MAX    256
 #define PEER_WAIT_NS UINT64_C(1000000000)
@@ -109,6 +110,15 @@ static const struct conn_thread_ops provider_conn_ops = {
 	.ended = provider_ended,
 };
 
+/* Return the congestion control that the program chooses, or else the port's owner. */
+static enum cc_kind provider_cc(const struct settings *settings, const struct share_facts *facts)
+{
+	const char *name = settings->cc[0] != '\0' ? settings->cc : facts->cc;
+	const enum cc_kind kind = cc_find(name);
+
+	return kind == CC_KINDS ? CC_NONE : kind;
+}
+
 static int provider_make_device(const struct settings *settings, const struct share_facts *facts,
 				const struct link *link, struct device **device)
 {
@@ -120,6 +130,7 @@ static int provider_make_device(const struct settings *settings, const struct sh
 		.mr_limit_bytes = facts->max_memory,
 		.port_mtu_bytes = link->port.mtu_bytes,
 		.link_mbps = link->port.link_mbps,
+		.cc = provider_cc(settings, facts),
 		.mac_is_random = link->port.mac_is_random,
 		.unique = facts->unique,
 	};

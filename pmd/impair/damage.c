@@ -9,7 +9,6 @@
 #include "wire/headers.h"
 
 #define ICRC_BYTES 4
-#define ECN_CE	   0x03
 #define TC_SHIFT   20 /* of the traffic class in an IPv6 header's first word */
 
 static struct rte_udp_hdr *udp_of(const struct rte_mbuf *mbuf, const struct udp_frame *headers)
@@ -51,10 +50,10 @@ void damage_mark(struct rte_mbuf *mbuf, const struct udp_frame *headers)
 
 	if (headers->ipv6) {
 		((struct rte_ipv6_hdr *)l3)->vtc_flow |=
-			rte_cpu_to_be_32((uint32_t)ECN_CE << TC_SHIFT);
+			rte_cpu_to_be_32((uint32_t)ECN_EXPERIENCED << TC_SHIFT);
 		return;
 	}
-	ip->type_of_service |= ECN_CE;
+	ip->type_of_service |= ECN_EXPERIENCED;
 	ip->hdr_checksum = 0;
 	ip->hdr_checksum = rte_ipv4_cksum(ip);
 }

@@ -129,6 +129,7 @@ static void serve_init(struct server *server, const struct serve_config *config)
 	server->slots.max = SERVE_SLOTS_MAX;
 	server->slots.max_qp = settings->max_qp;
 	server->slots.max_memory = settings->max_memory;
+	memcpy(server->slots.cc, settings->cc, sizeof(server->slots.cc));
 	LIST_INIT(&server->groups);
 	LIST_INIT(&server->lanes.list);
 	/* Packets that are captured must pass through the owner, with an ICRC. */

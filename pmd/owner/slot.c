@@ -192,6 +192,7 @@ static void slot_welcome(const struct server *server, uint16_t number,
 	memcpy(welcome->name, server->name, sizeof(welcome->name));
 	welcome->max_qp = server->slots.max_qp;
 	welcome->max_memory = server->slots.max_memory;
+	memcpy(welcome->cc, server->slots.cc, sizeof(welcome->cc));
 	memcpy(welcome->unique, server->unique, sizeof(welcome->unique));
 	message->addresses = server->uplink.link.addresses;
 	message->link_up = server->uplink.up;

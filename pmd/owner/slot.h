@@ -95,6 +95,7 @@ struct slots {
 	struct blocks blocks;	 /* of queue pair numbers */
 	uint32_t max_qp;	 /* of a process; 0: only its queue pair numbers limit it */
 	uint64_t max_memory;	 /* bytes that a process may register; 0: no limit */
+	char cc[8];		 /* congestion control of processes that choose none */
 };
 
 /* Flags of slot_begin. */

@@ -12,6 +12,7 @@
 #include "mem/mr.h"
 #include "qp/attr.h"
 #include "report/read.h"
+#include "transport/cc.h"
 
 static const struct {
 	const char *name;
@@ -169,6 +170,8 @@ void report_tell_link(const struct report_facts *facts, const struct report_fiel
 	if (facts->path_mtu >= IBV_MTU_256 && facts->path_mtu <= IBV_MTU_4096)
 		tell_number(fields, "path-mtu", 128u << facts->path_mtu);
 	tell_number(fields, "mbps", facts->link_mbps);
+	if (facts->cc < CC_KINDS)
+		tell_text(fields, "congestion-control", cc_ops((enum cc_kind)facts->cc)->name);
 }
 
 void report_tell_stats(const struct report_view *view, const struct report_fields *fields)

@@ -44,6 +44,7 @@ void end_recreate(struct end *end, enum ibv_qp_type type, struct srq *srq)
 		.max_rd_atomic = READS,
 		.max_dest_rd_atomic = READS,
 		.max_rate_kbps = RATE_MAX,
+		.cc = rig.cc,
 		.port_mtu = IBV_MTU_1024,
 		.event = note_event,
 		.user = end,

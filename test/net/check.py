@@ -6,7 +6,8 @@ the machine."""
 import sys
 import unittest
 
-from experiments import FAT_TREE, GO_BACK_N, IRN, LEAF_SPINE, PAIR, PFC, ROCE, incast, poisson, run, stream
+from experiments import (CLOS, ECN, FAT_TREE, GO_BACK_N, IRN, LEAF_SPINE, MANY, PAIR, PFC, ROCE, between, incast, mean, poisson,
+                         run, share, stream, swift_queue_us)
 
 NET = ""
 FLOWS = 600
@@ -52,6 +53,53 @@ class Simulator(unittest.TestCase):
         self.assertAlmostEqual(result["lost"] / result["packets"], 1 / 256, delta=0.0001)
         result = run(NET, *PAIR, *stream(4 << 20, 20), "--loss-ppm", 10000)
         self.assertAlmostEqual(result["lost"] / result["packets"], 0.01, delta=0.002)
+
+
+class Congestion(unittest.TestCase):
+    def test_costs_nothing_on_an_idle_link(self):
+        """No algorithm slows a lone flow down by 2 %."""
+        for shape in (PAIR, FAT_TREE, LEAF_SPINE):
+            without = run(NET, *shape, *stream(1 << 20, 50))["goodput_gbps"]
+            for cc in ("dcqcn", "swift"):
+                with self.subTest(shape=shape, cc=cc):
+                    self.assertGreater(run(NET, *shape, *ECN, *stream(1 << 20, 50), "--cc", cc)["goodput_gbps"], 0.98 * without)
+
+    def test_dcqcn_shares_a_link_fairly(self):
+        """Two long flows, then eight more."""
+        result = run(NET, *share(10, 800000000, 10000, 40000, "dcqcn"))
+        two, ten = between(result, 15000, 20000, 2), between(result, 30000, 40000, 10)
+        self.assertGreater(mean(two, "fairness"), 0.99)
+        self.assertGreater(mean(ten, "fairness"), 0.95)
+        self.assertGreater(mean(ten, "gbps"), 30)
+        # At most what the switch marks up to, and what is in flight meanwhile.
+        self.assertLess(mean(ten, "queue_us"), 60)
+        self.assertEqual(result["dropped"], 0)
+        self.assertGreater(result["cnp_handled"], 100)
+        self.assertEqual(result["cnp_handled"], result["cnp_sent"])
+
+    def test_nobody_notifies_without_marks_or_dcqcn(self):
+        for options in (("--cc", "dcqcn"), ("--cc", "none", *ECN), ("--cc", "swift", *ECN)):
+            result = run(NET, *CLOS, *incast(10, 20000000), *options)
+            with self.subTest(options=options):
+                self.assertEqual((result["marked"], result["cnp_sent"]), (0, 0))
+
+    def test_swift_shares_a_link_fairly(self):
+        result = run(NET, *share(10, 800000000, 5000, 20000, "swift"))
+        two, ten = between(result, 7500, 10000, 2), between(result, 14000, 20000, 10)
+        self.assertGreater(mean(two, "fairness"), 0.99)
+        self.assertGreater(mean(ten, "fairness"), 0.98)
+        self.assertGreater(mean(ten, "gbps"), 36.5)
+        self.assertLess(mean(ten, "queue_us"), 40)
+        self.assertEqual(result["retransmitted"], 0)
+
+    def test_swift_keeps_the_queue_of_an_incast_near_its_target(self):
+        senders = 1000
+        result = run(NET, *MANY, *incast(senders, 200000000), "--cc", "swift", "--sample-us", 50)
+        steady = between(result, 5000, 16000, senders)
+        self.assertGreater(len(steady), 50)
+        self.assertAlmostEqual(mean(steady, "queue_us"), swift_queue_us(senders), delta=0.25 * swift_queue_us(senders))
+        self.assertGreater(mean(steady, "gbps"), 92)
+        self.assertEqual(result["dropped"], 0)
 
 
 class Transport(unittest.TestCase):

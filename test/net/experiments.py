@@ -21,6 +21,16 @@ LEAF_SPINE = ("--shape", "leaf-spine", "--leaves", "8", "--spines", "16", "--lea
               "--latency-ns", "500", "--buffer", "300000", "--alpha", "100")
 
 
+# DCQCN (Zhu et al., SIGCOMM 2015): hosts at one switch of 40 Gb/s, which marks between 5 and 200 KB, at most 1 %.
+ECN = ("--ecn", "5000,200000,1")
+CLOS = ("--shape", "star", "--hosts", "12", "--gbps", "40", "--latency-ns", "1000", "--buffer", "4000000", "--window", "512")
+# Swift (Kumar et al., SIGCOMM 2020): one host of 100 Gb/s, to which 100 others send. No packet is lost, so no timer is needed.
+MANY = ("--shape", "star", "--hosts", "101", "--gbps", "100", "--latency-ns", "1000", "--buffer", "600000", "--alpha", "800",
+        "--timeout", "14")
+# Our target: 25 us for queues, and flow scaling up to 100 us between windows of 100 and 0.1 packets (transport/swift.h).
+SWIFT_QUEUE_US, SWIFT_RANGE_US, SWIFT_MIN, SWIFT_MAX = 25, 100, 0.1, 100
+
+
 def run(program, *options):
     """Return what an experiment prints, as a dictionary. An experiment that needs more than ten seconds of virtual time is cut:
     fewer flows have ended than there are."""
@@ -39,6 +49,31 @@ def poisson(flows, seed=1):
 def incast(senders, bytes_, rounds=1, seed=1):
     """So many senders send these bytes together to one host."""
     return ("--traffic", "incast", "--senders", senders, "--bytes", bytes_, "--rounds", rounds, "--seed", seed)
+
+
+def share(senders, bytes_, stagger_us, until_us, cc):
+    """One flow, then a second one, then the others; each step stagger_us after the one before."""
+    return (*CLOS, *ECN, "--cc", cc, "--traffic", "incast", "--senders", senders, "--bytes", bytes_, "--stagger-us", stagger_us,
+            "--until-us", until_us, "--sample-us", 1000, "--greet")
+
+
+def between(result, from_us, to_us, flows):
+    """Return the samples of a time in which so many flows ran."""
+    return [sample for sample in result["samples"] if from_us <= sample["us"] < to_us and sample["flows"] == flows]
+
+
+def mean(samples, name):
+    return sum(sample[name] for sample in samples) / len(samples)
+
+
+def swift_queue_us(senders, mbps=100000, base_us=4.2, wire_bytes=1106):
+    """Return the queueing delay at which flows that share a link equally are at Swift's target."""
+    queue_us = SWIFT_QUEUE_US
+    for _ in range(100):
+        window = (queue_us + base_us) * mbps / 8 / wire_bytes / senders
+        scale = (max(window, SWIFT_MIN) ** -0.5 - SWIFT_MAX ** -0.5) / (SWIFT_MIN ** -0.5 - SWIFT_MAX ** -0.5)
+        queue_us = SWIFT_QUEUE_US + SWIFT_RANGE_US * max(0, scale)
+    return queue_us
 
 
 def stream(bytes_, rounds):

@@ -207,10 +207,13 @@ static void host_gid(uint32_t number, union ibv_gid *gid)
 		.raw = {[10] = 0xff, 0xff, 10, 9, (uint8_t)(number >> 8), (uint8_t)number}};
 }
 
-void host_init(struct host *host, struct fabric *fabric, uint32_t number, uint64_t mbps)
+void host_init(struct host *host, struct fabric *fabric, uint32_t number, uint64_t mbps,
+	       enum cc_kind cc)
 {
-	struct device_config config = {
-		.port_mtu_bytes = PORT_MTU_BYTES, .link_mbps = mbps, .unique = config.name};
+	struct device_config config = {.port_mtu_bytes = PORT_MTU_BYTES,
+				       .link_mbps = mbps,
+				       .cc = cc,
+				       .unique = config.name};
 	union ibv_gid gid;
 
 	*host = (struct host){.number = number, .fabric = fabric};
@@ -257,6 +260,7 @@ static void conn_init(struct conn *conn, struct host *host, const struct conn_at
 			       .max_rd_atomic = 1,
 			       .max_dest_rd_atomic = 1,
 			       .window_max = attr->window_max,
+			       .cc = device_cc(host->device),
 			       .port_mtu = host->device->mtu,
 			       .user = conn};
 	struct ibv_qp_cap granted;
@@ -320,6 +324,14 @@ void conn_close(struct conn *conn)
 	qp_retire(conn->qp);
 	qp_destroy(conn->qp);
 	device_free_qpn(host->device, conn->qpn);
+}
+
+uint32_t conn_expected(const struct conn *conn)
+{
+	struct qp_view view;
+
+	qp_look(conn->qp, &view);
+	return view.rq_psn;
 }
 
 void conn_send(struct conn *conn, uint64_t wr_id, uint32_t bytes)

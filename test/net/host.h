@@ -12,6 +12,7 @@
 
 #include "fabric.h"
 #include "telemetry/counters.h"
+#include "transport/cc.h"
 #include "transport/sink.h"
 #include "wire/build.h"
 
@@ -28,6 +29,7 @@ struct conn_attr {
 	uint16_t window_max; /* packets in flight; 0: the default */
 	uint8_t timeout;     /* 4.096 us * 2^timeout */
 	bool keeps;	     /* packets that come out of order; else the peer is go-back-N */
+	enum cc_kind cc;     /* congestion control */
 };
 
 /* One end of a connection. */
@@ -58,13 +60,17 @@ struct host {
 	void *user;
 };
 
-void host_init(struct host *host, struct fabric *fabric, uint32_t number, uint64_t mbps);
+void host_init(struct host *host, struct fabric *fabric, uint32_t number, uint64_t mbps,
+	       enum cc_kind cc);
 void host_fini(struct host *host);
 
 /** Connect a queue pair of each host. */
 void conn_open(struct conn *a, struct host *host_a, struct conn *b, struct host *host_b,
 	       const struct conn_attr *attr);
 void conn_close(struct conn *conn);
+
+/** Return the PSN that this end expects next: it counts the packets that have come, in order. */
+uint32_t conn_expected(const struct conn *conn);
 
 /** Post a SEND of `bytes` zeros, and the receive request for one. */
 void conn_send(struct conn *conn, uint64_t wr_id, uint32_t bytes);

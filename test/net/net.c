@@ -14,11 +14,13 @@
 #include "topology.h"
 #include "traffic.h"
 
-#define UNTIL_NS UINT64_C(10000000000) /* an experiment is cut at this virtual time */
+#define UNTIL_MS 10000 /* an experiment is cut at this virtual time */
+#define TIME_NS	 1000  /* of the options that are in microseconds */
 
 struct experiment {
 	struct topology_attr topology;
 	struct traffic_attr traffic;
+	uint64_t until_ns;
 };
 
 struct world {
@@ -48,6 +50,12 @@ static const char usage[] =
 	"  --load PERCENT       of the hosts' links (70)\n"
 	"  --flows N            of poisson (1000)\n"
 	"  --senders N --rounds N --bytes N\n"
+	"  --stagger-us N       an incast's second sender begins N after the first, the others N "
+	"later\n"
+	"  --greet              an incast's senders send one byte each before\n"
+	"  --sample-us N        look at flows and queues so often\n"
+	"  --until-us N         end at that time\n"
+	"  --cc none|dcqcn|swift  congestion control (none)\n"
 	"  --peer keeps|drops   what receivers do with packets out of order (keeps)\n"
 	"  --window N           most packets in flight of a queue pair\n"
 	"  --timeout N          of queue pairs: 4.096 us * 2^N (6)\n"
@@ -75,6 +83,11 @@ enum {
 	CODE_SENDERS,
 	CODE_ROUNDS,
 	CODE_BYTES,
+	CODE_STAGGER,
+	CODE_GREET,
+	CODE_SAMPLE,
+	CODE_UNTIL,
+	CODE_CC,
 	CODE_PEER,
 	CODE_WINDOW,
 	CODE_TIMEOUT,
@@ -104,6 +117,11 @@ static const struct option options[] = {
 	{"senders", required_argument, NULL, CODE_SENDERS},
 	{"rounds", required_argument, NULL, CODE_ROUNDS},
 	{"bytes", required_argument, NULL, CODE_BYTES},
+	{"stagger-us", required_argument, NULL, CODE_STAGGER},
+	{"greet", no_argument, NULL, CODE_GREET},
+	{"sample-us", required_argument, NULL, CODE_SAMPLE},
+	{"until-us", required_argument, NULL, CODE_UNTIL},
+	{"cc", required_argument, NULL, CODE_CC},
 	{"peer", required_argument, NULL, CODE_PEER},
 	{"window", required_argument, NULL, CODE_WINDOW},
 	{"timeout", required_argument, NULL, CODE_TIMEOUT},
@@ -226,6 +244,20 @@ static void take_traffic(struct traffic_attr *attr, int code, const char *name, 
 	case CODE_BYTES:
 		attr->bytes = number(name, text, 1, 1u << 31);
 		break;
+	case CODE_STAGGER:
+		attr->stagger_ns = TIME_NS * number(name, text, 1, 10000000);
+		break;
+	case CODE_GREET:
+		attr->greets = true;
+		break;
+	case CODE_SAMPLE:
+		attr->sample_ns = TIME_NS * number(name, text, 1, 10000000);
+		break;
+	case CODE_CC:
+		attr->conn.cc = cc_find(text);
+		if (attr->conn.cc == CC_KINDS)
+			bad(name, text);
+		break;
 	case CODE_PEER:
 		attr->conn.keeps = word(name, text, peers) == 1;
 		break;
@@ -264,6 +296,7 @@ static void take_options(struct experiment *experiment, int argc, char **argv)
 			    .bytes = 1000000,
 			    .conn = {.mtu = IBV_MTU_1024, .timeout = 6, .keeps = true},
 			    .seed = 1},
+		.until_ns = UINT64_C(1000000) * UNTIL_MS,
 	};
 	while ((code = getopt_long(argc, argv, "", options, &index)) != -1) {
 		if (code == CODE_HELP) {
@@ -272,7 +305,10 @@ static void take_options(struct experiment *experiment, int argc, char **argv)
 		}
 		if (code == '?')
 			exit(2);
-		if (code < CODE_TRAFFIC)
+		if (code == CODE_UNTIL)
+			experiment->until_ns =
+				TIME_NS * number(options[index].name, optarg, 1, 10000000);
+		else if (code < CODE_TRAFFIC)
 			take_topology(&experiment->topology, code, options[index].name, optarg);
 		else
 			take_traffic(&experiment->traffic, code, options[index].name, optarg);
@@ -295,7 +331,8 @@ static void world_set_up(struct world *world, const struct experiment *experimen
 	}
 	fabric_init(&world->fabric);
 	for (uint32_t i = 0; i < world->hosts; i++) {
-		host_init(&world->host[i], &world->fabric, i, topology->mbps);
+		host_init(&world->host[i], &world->fabric, i, topology->mbps,
+			  experiment->traffic.conn.cc);
 		world->port[i] = &world->host[i].port;
 	}
 	topology_init(&world->topology, &world->fabric, topology, world->port);
@@ -385,6 +422,26 @@ static void add_flows(struct json_object *to, const struct traffic *traffic)
 	free(slowdowns);
 }
 
+/* Add what was seen of the running flows. */
+static void add_samples(struct json_object *to, const struct traffic *traffic)
+{
+	const double mbps = (double)traffic->topology->attr.mbps;
+	struct json_object *list = json_object_new_array();
+
+	for (uint32_t i = 0; i < traffic->samples; i++) {
+		const struct sample *sample = &traffic->sample[i];
+		struct json_object *entry = json_object_new_object();
+
+		add_number(entry, "us", (double)sample->at_ns / 1000);
+		add_number(entry, "gbps", sample->gbps);
+		add_number(entry, "fairness", sample->fairness);
+		add_count(entry, "flows", sample->flows);
+		add_number(entry, "queue_us", sample->queue_bytes * 8 / mbps);
+		json_object_array_add(list, entry);
+	}
+	json_object_object_add(to, "samples", list);
+}
+
 static void add_switches(struct json_object *to, const struct topology *topology)
 {
 	uint64_t drops = 0, marks = 0, stops = 0, lost = 0;
@@ -411,16 +468,20 @@ static void add_switches(struct json_object *to, const struct topology *topology
 
 static void add_hosts(struct json_object *to, const struct world *world, double cpu_s)
 {
-	uint64_t packets = 0, again = 0, timeouts = 0;
+	uint64_t packets = 0, again = 0, timeouts = 0, sent = 0, handled = 0;
 
 	for (uint32_t i = 0; i < world->hosts; i++) {
 		packets += world->host[i].port.packets;
 		again += host_counted(&world->host[i], COUNTER_retransmitted_packets);
 		timeouts += host_counted(&world->host[i], COUNTER_local_ack_timeout_err);
+		sent += host_counted(&world->host[i], COUNTER_np_cnp_sent);
+		handled += host_counted(&world->host[i], COUNTER_rp_cnp_handled);
 	}
 	add_count(to, "packets", packets);
 	add_count(to, "retransmitted", again);
 	add_count(to, "timeouts", timeouts);
+	add_count(to, "cnp_sent", sent);
+	add_count(to, "cnp_handled", handled);
 	add_number(to, "cpu_s", cpu_s);
 	add_number(to, "packets_per_cpu_s", cpu_s > 0 ? (double)packets / cpu_s : 0);
 	add_number(to, "virtual_ms", (double)world->fabric.clock.now_ns / 1e6);
@@ -438,8 +499,9 @@ int main(int argc, char **argv)
 	entropy_seed(experiment.traffic.seed);
 	world_set_up(&world, &experiment);
 	start = clock();
-	whole = traffic_run(&world.traffic, UNTIL_NS);
+	whole = traffic_run(&world.traffic, experiment.until_ns);
 	add_flows(result, &world.traffic);
+	add_samples(result, &world.traffic);
 	add_switches(result, &world.topology);
 	add_hosts(result, &world, (double)(clock() - start) / CLOCKS_PER_SEC);
 	puts(json_object_to_json_string_ext(result,

@@ -9,9 +9,8 @@
 #include <rte_ether.h>
 #include <rte_ip.h>
 
-#define ECN_MASK	   3
-#define ECN_NONE	   0 /* RFC 3168: not ECN-capable */
-#define ECN_CE		   3
+#include "wire/headers.h"
+
 #define PAUSE_LEEWAY_BYTES 4096 /* an input goes on when it is so much below its limit */
 
 static uint32_t route_port(const struct net_switch *sw, const struct frame *frame)
@@ -74,9 +73,9 @@ static void mark(struct port *out, struct frame *frame)
 	struct rte_ipv4_hdr *ip =
 		(struct rte_ipv4_hdr *)(frame->bytes + sizeof(struct rte_ether_hdr));
 
-	if ((ip->type_of_service & ECN_MASK) == ECN_NONE)
+	if ((ip->type_of_service & ECN_MASK) == ECN_NOT_CAPABLE)
 		return;
-	ip->type_of_service |= ECN_CE;
+	ip->type_of_service |= ECN_EXPERIENCED;
 	ip->hdr_checksum = 0;
 	ip->hdr_checksum = rte_ipv4_cksum(ip);
 	out->marks++;

@@ -8,7 +8,8 @@
 
 /* Ethernet, IPv4, UDP, BTH and ICRC of a packet in the middle of a message. */
 #define HEADERS_BYTES (14 + 20 + 8 + 12 + 4)
-#define FLOW_FIRST    1000 /* ns; time 0 means "not yet" */
+#define FLOW_FIRST    1000	      /* ns; time 0 means "not yet" */
+#define GREETING_NS   UINT64_C(50000) /* between two greetings */
 
 /* A connection of two hosts that one flow at a time uses. */
 struct duo {
@@ -97,15 +98,25 @@ static void plan_incast(struct traffic *traffic)
 {
 	const uint32_t hosts = traffic->topology->hosts, senders = traffic->attr.senders;
 
+	const uint32_t greetings = traffic->attr.greets ? senders : 0;
+	const uint64_t first_ns = FLOW_FIRST + greetings * GREETING_NS;
+
 	for (uint32_t round = 0; round < traffic->attr.rounds; round++) {
 		const uint32_t to = (uint32_t)rng_below(&traffic->rng, hosts);
 		const uint32_t first = (uint32_t)rng_below(&traffic->rng, hosts - 1);
 
-		for (uint32_t i = 0; i < senders; i++)
-			traffic->flow[round * senders + i] =
+		for (uint32_t i = 0; i < greetings; i++)
+			traffic->flow[i] =
 				(struct flow){.from = (to + 1 + (first + i) % (hosts - 1)) % hosts,
 					      .to = to,
-					      .bytes = (uint32_t)(traffic->attr.bytes / senders)};
+					      .bytes = 1,
+					      .begin_ns = FLOW_FIRST + i * GREETING_NS};
+		for (uint32_t i = 0; i < senders; i++)
+			traffic->flow[greetings + round * senders + i] = (struct flow){
+				.from = (to + 1 + (first + i) % (hosts - 1)) % hosts,
+				.to = to,
+				.bytes = (uint32_t)(traffic->attr.bytes / senders),
+				.begin_ns = first_ns + (i < 2 ? i : 2) * traffic->attr.stagger_ns};
 	}
 }
 
@@ -140,7 +151,8 @@ static uint32_t count_flows(const struct traffic *traffic)
 {
 	switch (traffic->attr.kind) {
 	case TRAFFIC_INCAST:
-		return traffic->attr.senders * traffic->attr.rounds;
+		return traffic->attr.senders *
+		       (traffic->attr.rounds + (traffic->attr.greets ? 1 : 0));
 	case TRAFFIC_PERMUTATION:
 		return traffic->topology->hosts;
 	case TRAFFIC_STREAM:
@@ -192,6 +204,68 @@ static void flow_timer(void *context, void *argument)
 	flow_begin(traffic, i);
 }
 
+/* Return the longest queue of a switch. */
+static uint32_t longest_queue(const struct topology *topology)
+{
+	uint32_t longest = 0;
+
+	for (uint32_t i = 0; i < topology->switches; i++) {
+		for (uint32_t p = 0; p < topology->sw[i].ports; p++) {
+			if (topology->sw[i].port[p].queued_bytes > longest)
+				longest = topology->sw[i].port[p].queued_bytes;
+		}
+	}
+	return longest;
+}
+
+static struct sample *sample_add(struct traffic *traffic)
+{
+	if (traffic->samples == traffic->samples_room) {
+		traffic->samples_room = traffic->samples_room == 0 ? 64 : 2 * traffic->samples_room;
+		traffic->sample =
+			realloc(traffic->sample, traffic->samples_room * sizeof(*traffic->sample));
+		if (traffic->sample == NULL) {
+			perror("net: samples");
+			exit(1);
+		}
+	}
+	return &traffic->sample[traffic->samples++];
+}
+
+/* Look at all flows that run, and at the queues; and again later. */
+static void sample_timer(void *context, void *argument)
+{
+	struct traffic *traffic = context;
+	struct clock *clock = &traffic->fabric->clock;
+	const double packet_bits = 8.0 * (128u << traffic->attr.conn.mtu);
+	struct sample *sample = sample_add(traffic);
+	double sum = 0, squares = 0;
+
+	(void)argument;
+	*sample = (struct sample){.at_ns = clock->now_ns,
+				  .queue_bytes = longest_queue(traffic->topology)};
+	for (uint32_t i = 0; i < traffic->begun; i++) {
+		struct flow *flow = &traffic->flow[i];
+		const bool was_seen = flow->seen;
+		const uint32_t before = flow->seen_psn;
+		double packets;
+
+		flow->seen = flow->end_ns == 0;
+		if (!flow->seen)
+			continue;
+		flow->seen_psn = conn_expected(&traffic->running[i]->to);
+		if (!was_seen)
+			continue;
+		packets = (flow->seen_psn - before) & 0xffffff;
+		sum += packets;
+		squares += packets * packets;
+		sample->flows++;
+	}
+	sample->gbps = sum * packet_bits / (double)traffic->attr.sample_ns;
+	sample->fairness = squares == 0 ? 1 : sum * sum / (sample->flows * squares);
+	clock_at(clock, clock->now_ns + traffic->attr.sample_ns, sample_timer, traffic, NULL);
+}
+
 static uint32_t round_flows(const struct traffic *traffic)
 {
 	return traffic->attr.kind == TRAFFIC_INCAST ? traffic->attr.senders : 1;
@@ -209,7 +283,9 @@ static void round_timer(void *context, void *argument)
 
 static bool has_rounds(const struct traffic *traffic)
 {
-	return traffic->attr.kind == TRAFFIC_INCAST || traffic->attr.kind == TRAFFIC_STREAM;
+	return (traffic->attr.kind == TRAFFIC_INCAST && traffic->attr.stagger_ns == 0 &&
+		!traffic->attr.greets) ||
+	       traffic->attr.kind == TRAFFIC_STREAM;
 }
 
 static void flow_complete(struct host *host, const struct ibv_wc *wc)
@@ -271,6 +347,8 @@ bool traffic_run(struct traffic *traffic, uint64_t until_ns)
 {
 	struct clock *clock = &traffic->fabric->clock;
 
+	if (traffic->attr.sample_ns != 0)
+		clock_at(clock, FLOW_FIRST + traffic->attr.sample_ns, sample_timer, traffic, NULL);
 	clock_at(clock, FLOW_FIRST, has_rounds(traffic) ? round_timer : flow_timer, traffic, NULL);
 	while (traffic->acknowledged < traffic->flows && clock->now_ns <= until_ns) {
 		if (!clock_step(clock))
@@ -290,6 +368,7 @@ void traffic_fini(struct traffic *traffic)
 		free(duo);
 	}
 	free(traffic->flow);
+	free(traffic->sample);
 	free(traffic->running);
 	free(traffic->idle);
 }

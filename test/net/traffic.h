@@ -13,7 +13,8 @@
 enum traffic_kind {
 	/* Flows begin at random times, between random hosts, with sizes of heavy tail. */
 	TRAFFIC_POISSON,
-	/* `senders` hosts send `bytes` together to one, `rounds` times. */
+	/* `senders` hosts send `bytes` together to one, `rounds` times. With `stagger_ns`, once:
+	 * the second sender begins so much after the first one, and all others as much after it. */
 	TRAFFIC_INCAST,
 	/* Each host sends `bytes` to another one, and receives as much from a third. */
 	TRAFFIC_PERMUTATION,
@@ -28,6 +29,11 @@ struct traffic_attr {
 	uint32_t senders;
 	uint32_t rounds;
 	uint64_t bytes;
+	uint64_t stagger_ns;
+	/* An incast of one round: before, each sender sends one byte into the empty network. So the
+	 * hosts know how far it is. */
+	bool greets;
+	uint64_t sample_ns; /* look at the running flows so often; 0: never */
 	struct conn_attr conn;
 	uint64_t seed;
 };
@@ -37,7 +43,18 @@ struct flow {
 	uint32_t to;
 	uint32_t bytes;
 	uint64_t begin_ns;
-	uint64_t end_ns; /* the receiver has all of it; 0: not yet */
+	uint64_t end_ns;   /* the receiver has all of it; 0: not yet */
+	uint32_t seen_psn; /* what the receiver expected at the last sample */
+	bool seen;	   /* it was running then */
+};
+
+/* What was seen of the flows and of the network at a time. */
+struct sample {
+	uint64_t at_ns;
+	double gbps;	      /* of flows that ran during the whole interval before it, together */
+	double fairness;      /* Jain's index of them; 1: all had the same */
+	uint32_t flows;	      /* those flows */
+	uint32_t queue_bytes; /* the longest queue of a switch now */
 };
 
 struct traffic {
@@ -56,6 +73,9 @@ struct traffic {
 	struct duo **running;  /* owned; by flow */
 	struct duo *duos;      /* all of them */
 	uint32_t conns;	       /* connections that exist */
+	struct sample *sample; /* owned */
+	uint32_t samples;
+	uint32_t samples_room;
 };
 
 /** Plan the flows. Hosts must be linked. Exits if there is no memory. */

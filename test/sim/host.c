@@ -378,8 +378,10 @@ static void host_overrun(void *user)
 
 void host_start(struct host *host, uint32_t cqe)
 {
-	struct device_config config = {
-		.port_mtu_bytes = host->port_mtu, .link_mbps = 100000, .unique = "sim"};
+	struct device_config config = {.port_mtu_bytes = host->port_mtu,
+				       .link_mbps = 100000,
+				       .unique = "sim",
+				       .cc = (enum cc_kind)(host->sim->variant.cc % CC_KINDS)};
 	struct sim *sim = host->sim;
 
 	snprintf(config.name, sizeof(config.name), "sim%d", host->number);

@@ -6,6 +6,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <rte_ether.h>
+#include <rte_ip.h>
+
+#include "wire/headers.h"
+
 #define ETHERNET_MIN_BYTES   60 /* without FCS; senders pad shorter frames */
 #define ETHERNET_EXTRA_BYTES 24 /* preamble, FCS and gap take time on the link, too */
 #define BITS_FLIPPED_MAX     3 /* every CRC-32 of frames this short detects up to three bit errors */
@@ -58,6 +63,27 @@ static void link_damage(struct link *link, struct frame *frame)
 	}
 }
 
+/* Mark the frame if it is ECN-capable, as a congested switch does. */
+static void link_mark(uint8_t *bytes)
+{
+	const struct rte_ether_hdr *ether = (const struct rte_ether_hdr *)bytes;
+	const bool tagged = ether->ether_type == rte_cpu_to_be_16(RTE_ETHER_TYPE_VLAN);
+	uint8_t *l3 = bytes + sizeof(*ether) + (tagged ? sizeof(struct rte_vlan_hdr) : 0);
+	struct rte_ipv4_hdr *ip = (struct rte_ipv4_hdr *)l3;
+	const rte_be32_t ce = rte_cpu_to_be_32((uint32_t)ECN_EXPERIENCED << RTE_IPV6_HDR_TC_SHIFT);
+	uint32_t word;
+
+	if (ip->version_ihl != RTE_IPV4_VHL_DEF) {
+		memcpy(&word, l3, sizeof(word));
+		word |= (word & ce) != 0 ? ce : 0;
+		memcpy(l3, &word, sizeof(word));
+	} else if ((ip->type_of_service & ECN_MASK) != ECN_NOT_CAPABLE) {
+		ip->type_of_service |= ECN_EXPERIENCED;
+		ip->hdr_checksum = 0;
+		ip->hdr_checksum = rte_ipv4_cksum(ip);
+	}
+}
+
 static void link_repeat(struct link *link, enum link_fate fate, uint64_t at_ns,
 			const uint8_t *bytes, uint32_t len)
 {
@@ -90,6 +116,8 @@ void link_send(struct link *link, const uint8_t *bytes, uint32_t len)
 		link->newest_ns = at_ns;
 	}
 	frame = link_copy(link, bytes, len);
+	if (attr->mark_ppm != 0 && rng_chance(&link->rng, attr->mark_ppm))
+		link_mark(frame->bytes);
 	if (rng_chance(&link->rng, attr->corrupt_ppm)) {
 		fate = LINK_DAMAGED;
 		link_damage(link, frame);

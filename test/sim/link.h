@@ -19,6 +19,7 @@ struct link_attr {
 	uint32_t ghost_ppm; /* repeated after up to ghost_ns, when it was answered long ago */
 	uint32_t corrupt_ppm;
 	uint32_t reorder_ppm; /* delayed for up to reorder_ns, so that later ones overtake */
+	uint32_t mark_ppm;    /* of ECN-capable frames: "congestion experienced" */
 	uint64_t burst_ns;
 	uint64_t ghost_ns;
 	uint64_t reorder_ns;

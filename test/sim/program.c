@@ -7,10 +7,12 @@
 
 #include "device/limits.h"
 #include "sim.h"
+#include "transport/cc.h"
 
 #define BYTES_SMALL	 (16u << 10) /* a flow's largest message */
 #define BYTES_LARGE	 (1u << 20)
-#define WORKS_SHARED_MAX 200 /* bytes of a flow with shared words */
+#define MARK_PPM	 50000 /* packets that a switch marks, with DCQCN */
+#define WORKS_SHARED_MAX 200   /* bytes of a flow with shared words */
 
 static unsigned int mtu_bytes(enum ibv_mtu mtu)
 {
@@ -131,6 +133,8 @@ static void make_links(struct sim *sim)
 		attr.burst_ppm = some_ppm(rng, 1000);
 	}
 	calm_link(&sim->variant, &attr);
+	if (sim->variant.cc == CC_DCQCN)
+		attr.mark_ppm = MARK_PPM;
 	for (unsigned int i = 0; i < sim->hosts; i++) {
 		for (unsigned int j = 0; j < sim->hosts; j++) {
 			struct link *link = &sim->link[i][j];

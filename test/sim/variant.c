@@ -8,6 +8,7 @@
 
 #include "base/tuning.h"
 #include "rng.h"
+#include "transport/cc.h"
 
 static const struct {
 	const char *name;
@@ -192,12 +193,20 @@ static void draw_absent(struct variant *variant, uint64_t seed)
 		variant->absent = (uint32_t)rng_range(&rng, 1, 1ull << rng_range(&rng, 10, 16));
 }
 
+static void draw_cc(struct variant *variant, uint64_t seed)
+{
+	struct rng rng = rng_fork(seed, 505);
+
+	variant->cc = (uint32_t)rng_below(&rng, CC_KINDS);
+}
+
 void variant_draw(struct variant *variant, uint32_t given, uint64_t seed)
 {
 	struct variant drawn = {0};
 
 	draw(&drawn, seed);
 	draw_absent(&drawn, seed);
+	draw_cc(&drawn, seed);
 	for (unsigned int i = 0; i < VARIANTS_COUNT; i++) {
 		if (!(given >> i & 1))
 			*variant_field(variant, i) = *variant_field(&drawn, i);

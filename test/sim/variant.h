@@ -25,6 +25,7 @@
 	X(local, "local", "1", "bind and invalidate windows wherever that can be")                \
 	X(window, "window", "N", "let requesters have up to N packets in flight")                 \
 	X(without, "without", "LIST", "do without these optimisations (base/tuning.h)")           \
+	X(cc, "cc", "N", "congestion control: 0 none, 1 DCQCN, 2 Swift")                          \
 	X(absent, "absent", "N", "find pages absent at N of a million accesses")                  \
 	X(calm, "calm", "LIST", "a wire without: loss, burst, duplicate, ghost, damage, reorder") \
 	X(mild, "mild", "N", "wires that misbehave N percent less often")                         \

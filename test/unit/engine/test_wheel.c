@@ -13,6 +13,7 @@
 #define ROUND_NS (WHEEL_SLOTS * SLOT_NS)
 #define START_NS UINT64_C(123456789)
 #define QPS	 200
+#define MANY_QPS 10000
 
 static struct wheel wheel;
 static struct qp qp, other;
@@ -152,4 +153,44 @@ TEST(wheel_fire__as_a_sorted_list_would)
 	}
 	for (int i = 0; i < QPS; i++)
 		assert_int_equal(qps[i].timeouts, 1);
+}
+
+/* Many paced queue pairs: each fires again and again, soon after its deadline, and never before. */
+TEST(wheel_fire__holds_ten_thousand_paced_queue_pairs)
+{
+	static struct qp qps[MANY_QPS];
+	const uint64_t end = START_NS + 3 * ROUND_NS;
+	uint64_t now = START_NS, late_ns = 0;
+	unsigned int fired = 0;
+	struct qp *each;
+
+	srand(4791);
+	for (int i = 0; i < MANY_QPS; i++) {
+		fake_qp_init(&qps[i], qp.dst_mac);
+		qps[i].deadline_ns = START_NS + (uint64_t)rand() % 1000000;
+		wheel_set(&wheel, &qps[i], qps[i].deadline_ns);
+	}
+	assert_int_equal(wheel.entries, MANY_QPS);
+	while (now < end) {
+		now += (uint64_t)rand() % (2 * SLOT_NS);
+		while ((each = wheel_fire(&wheel, now)) != NULL) {
+			assert_true(each->deadline_ns < now);
+			late_ns = RTE_MAX(late_ns, now - each->deadline_ns);
+			each->timeouts++;
+			fired++;
+			/* The time between its packets: 0.1 to 2 ms. */
+			each->deadline_ns = now + 100000 + (uint64_t)(each - qps) * 190;
+			wheel_set(&wheel, each, each->deadline_ns);
+		}
+	}
+	/* One slot, and the time between two turns. */
+	assert_true(late_ns <= 3 * SLOT_NS);
+	assert_int_equal(wheel.entries, MANY_QPS);
+	for (int i = 0; i < MANY_QPS; i++) {
+		const uint64_t period_ns = 100000 + (uint64_t)i * 190;
+
+		assert_in_range(qps[i].timeouts, (end - START_NS) / (period_ns + 3 * SLOT_NS) - 1,
+				(end - START_NS) / period_ns + 2);
+	}
+	print_message("%u firings\n", fired);
 }

@@ -82,7 +82,8 @@ TEST(qp_receive__another_service_is_not_heard)
 	packet.op = opcode_info(packet.opcode);
 	qp_receive(A->qp, &packet, rig.now_ns);
 	fixture_no_completion(A->recv_cq);
-	assert_int_equal(rig_counter(COUNTER_rx_wrong_opcode), 4);
+	assert_int_equal(rig_counter(COUNTER_rx_wrong_opcode), 3);
+	assert_int_equal(rig_counter(COUNTER_rp_cnp_ignored), 1);
 }
 
 TEST(qp_receive__requests_are_taken_from_rtr_on)

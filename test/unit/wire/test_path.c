@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "wire/build.h"
+#include "wire/packet.h"
 #include "test.h"
 
 /* clang-format off */
@@ -145,5 +146,63 @@ TEST(path_leads_to__where_its_packets_go)
 				attr.dgid[byte] ^= 1;
 			}
 		}
+	}
+}
+
+static uint8_t tclass_of(const struct path *path)
+{
+	const uint8_t *ip = path->hdr + path->l3_off;
+
+	return path->ipv6 ? (uint8_t)(ip[0] << 4 | ip[1] >> 4) : ip[1];
+}
+
+/* Only the two bits change, and the sum of an IPv4 header is that of the new header. */
+TEST(path_set_ecn__changes_two_bits)
+{
+	const struct path_attr *attrs[] = {&ipv4_attr, &ipv6_attr};
+	struct path_attr with;
+	struct path path, expected;
+
+	for (size_t i = 0; i < 2; i++) {
+		for (unsigned int ecn = 0; ecn <= ECN_MASK; ecn++) {
+			assert_int_equal(path_init(&path, attrs[i]), 0);
+			path_set_ecn(&path, (enum ecn)ecn);
+			assert_int_equal(tclass_of(&path), 0x68 | ecn);
+			with = *attrs[i];
+			with.tclass = (uint8_t)(0x68 | ecn);
+			assert_int_equal(path_init(&expected, &with), 0);
+			assert_memory_equal(path.hdr, expected.hdr, sizeof(path.hdr));
+			assert_int_equal(path.ipv4_sum, expected.ipv4_sum);
+		}
+	}
+}
+
+/* A17.9.3, byte for byte from the BTH on; and a receiver accepts it. */
+TEST(packet_notify__is_a_congestion_notification)
+{
+	static const uint8_t bth[] = {0x81, 0x00, 0xff, 0xff, 0x40, 0x12,
+				      0x34, 0x56, 0x00, 0x00, 0x00, 0x00};
+	static const uint8_t reserved[CNP_RESERVED_LEN];
+	const struct path_attr *attrs[] = {&ipv4_attr, &ipv6_attr};
+	uint8_t frame[PACKET_FRAME_MAX];
+	struct packet packet;
+	struct path path;
+
+	for (size_t i = 0; i < 2; i++) {
+		struct packet_out out = {.frame = frame};
+		int len;
+
+		assert_int_equal(path_init(&path, attrs[i]), 0);
+		path_set_ecn(&path, ECN_CAPABLE);
+		memset(frame, 0xee, sizeof(frame));
+		packet_notify(&out, &path, 0xffff, 0x123456);
+		len = packet_seal(&out);
+		assert_int_equal(len, path.len + 12 + CNP_RESERVED_LEN + WIRE_ICRC_LEN);
+		assert_memory_equal(frame + path.len, bth, sizeof(bth));
+		assert_memory_equal(frame + path.len + sizeof(bth), reserved, sizeof(reserved));
+		assert_int_equal(packet_parse(frame, (size_t)len, false, &packet), PACKET_OK);
+		assert_true(packet_icrc_ok(&packet));
+		assert_true(packet.becn);
+		assert_int_equal(packet.tclass, 0x68);
 	}
 }

@@ -46,6 +46,7 @@ struct device_config {
 	bool mac_is_random;	 /* changes at each start: the GUID does not depend on it */
 	uint32_t port_mtu_bytes; /* largest IP packet of the port (an interface's MTU) */
 	uint64_t link_mbps;
+	enum cc_kind cc; /* congestion control of its queue pairs */
 	/* The queue pair numbers that are ours if others share the port; 0, 0: all. */
 	uint32_t qpn_first;
 	uint32_t qpn_count;
@@ -66,8 +67,9 @@ struct device {
 	enum ibv_mtu
 		mtu; /* largest path MTU that fits port_mtu_bytes with IPv6, UDP, BTH, RETH, ICRC */
 	struct key_table *keys;
-	struct counters counters; /* written by the engine's thread */
-	struct ooo_pool *ooo;	  /* packets that came out of order; engine's thread */
+	struct counters counters;  /* written by the engine's thread */
+	struct cc_paths *cc_paths; /* CC_SWIFT; changed under the engine's lock */
+	struct ooo_pool *ooo;	   /* packets that came out of order; engine's thread */
 	struct pager *pager; /* set by the driver of the device; NULL: accesses wait for pages */
 	struct qp_waiting waiting; /* queue pairs that wait for pages; engine's thread or lock */
 
@@ -179,6 +181,14 @@ enum ibv_mtu device_path_mtu(uint32_t port_mtu_bytes);
 
 /** Return the GUID of a device with this configuration, in network order. MT-safe. */
 uint64_t device_guid(const struct device_config *config);
+
+/** Return what congestion control of a queue pair needs of its device. MT-safe. */
+static inline struct cc_attr device_cc(const struct device *device)
+{
+	return (struct cc_attr){.kind = device->config.cc,
+				.link_mbps = device->config.link_mbps,
+				.paths = device->cc_paths};
+}
 
 /** Destroy a device that has no queue pairs left. */
 void device_destroy(struct device *device);

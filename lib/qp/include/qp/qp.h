@@ -16,6 +16,7 @@
 
 #include <infiniband/verbs.h>
 
+#include "transport/cc.h"
 #include "transport/sink.h"
 #include "wire/build.h"
 
@@ -68,6 +69,7 @@ struct qp_init {
 	uint8_t max_dest_rd_atomic;
 	uint16_t window_max; /* most packets in flight (transport/loss.h); 0: the default */
 	uint32_t max_rate_kbps;
+	struct cc_attr cc;     /* congestion control; UD has none */
 	enum ibv_mtu port_mtu; /* the largest path MTU that the port carries */
 	/* Report an affiliated asynchronous event; engine's or control's thread. */
 	void (*event)(void *user, enum ibv_event_type type);
@@ -166,9 +168,9 @@ void qp_prefetch_run(const struct qp *qp);
 /** Engine: prefetch the work that is posted next, after the prefetch of the queue pair itself. */
 void qp_prefetch_work(const struct qp *qp);
 
-/** Engine: process a parsed packet with a right ICRC for this queue pair. Call qp_run afterwards,
- * unless qp_is_quiet. */
-void qp_receive(struct qp *qp, const struct packet *packet, uint64_t now_ns);
+/** Engine: process a parsed packet with a right ICRC for this queue pair. Return true if the queue
+ * pair now needs qp_run. */
+bool qp_receive(struct qp *qp, const struct packet *packet, uint64_t now_ns);
 
 /**
  * Engine: send what can be sent, up to `budget` packets. If the queue pair is in error, flush.

@@ -63,6 +63,7 @@ struct loss {
 	uint32_t max_responses; /* the peer's responder resources: max_rd_atomic */
 	uint32_t window_max;	/* limit of the window: 1 to LOSS_WINDOW_LIMIT, or 0 for the default
 				 */
+	uint32_t losses;	/* how often packets were lost; congestion control compares it */
 	uint8_t state;		/* enum loss_state */
 	uint8_t peer;		/* enum loss_peer */
 	uint8_t run;		/* packets of the newest LOSS_REQUEST */

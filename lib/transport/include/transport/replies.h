@@ -131,6 +131,12 @@ static inline bool replies_due(const struct replies *replies)
 	return replies->head != replies->tail || replies->ack_due || replies->nak_due;
 }
 
+/** Return true if the next packet is a response, and not an acknowledgement or a NAK. */
+static inline bool replies_owe_response(const struct replies *replies)
+{
+	return replies->head != replies->tail;
+}
+
 /** Return true if an acknowledgement is all that is owed. */
 static inline bool replies_owe_ack_only(const struct replies *replies)
 {

@@ -60,6 +60,10 @@ int path_init(struct path *path, const struct path_attr *attr);
 /** Return true if packets of the path go to this GID. MT-safe. */
 bool path_leads_to(const struct path *path, const uint8_t gid[16]);
 
+/** Set the two bits of the traffic class that are for congestion (enum ecn). Not MT-safe per
+ * path. */
+void path_set_ecn(struct path *path, enum ecn ecn);
+
 /* Source of a fragment's bytes. */
 enum frag_kind {
 	FRAG_COPY, /* the application's memory, which may be unmapped at any time */
@@ -155,6 +159,13 @@ static inline void packet_begin(struct packet_out *out, const struct path *path,
 				fields->psn.v);
 	memcpy(at + 2 * sizeof(word), &word, sizeof(word));
 }
+
+/**
+ * Write a congestion notification packet to this peer. Not MT-safe per packet. It is not
+ * ECN-capable itself, because nobody would react to its marks.
+ */
+void packet_notify(struct packet_out *out, const struct path *path, uint16_t pkey,
+		   uint32_t dest_qpn);
 
 /**
  * Add the next bytes of payload; packet_seal reads them. Not MT-safe per packet.

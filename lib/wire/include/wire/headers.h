@@ -50,6 +50,17 @@ static_assert(sizeof(struct bth) == 12, "BTH is 12 bytes");
 #define BTH_BECN      0x40
 #define BTH_ACK_REQ   0x80
 
+/* The lowest two bits of IPv4's type of service and IPv6's traffic class, RFC 3168. */
+enum ecn {
+	ECN_NOT_CAPABLE = 0,
+	ECN_CAPABLE = 2, /* ECT(0) */
+	ECN_EXPERIENCED = 3,
+	ECN_MASK = 3,
+};
+
+/* A17.9.3: a congestion notification packet has so many reserved bytes behind its BTH. */
+#define CNP_RESERVED_LEN 16
+
 /* RDMA extended transport header, 9.3.3. */
 struct reth {
 	rte_be64_t iova;

@@ -19,6 +19,7 @@ struct share_facts {
 	char name[64];	 /* of the device; "": the program chooses */
 	uint32_t max_qp; /* 0: no limit */
 	uint64_t max_memory; /* bytes registered; 0: no limit */
+	char cc[8];	     /* the owner's choice of congestion control; "": none was made */
 	char unique[512];
 };
 

@@ -86,6 +86,7 @@ struct settings {
 	uint32_t secondary; /* our number among the processes of the DPDK primary that owns the
 			       port; 0: the port is ours */
 	char name[64];	    /* "uroce0" */
+	char cc[8];	    /* congestion control: "none", "dcqcn" or "swift"; "": the default */
 	uint32_t mtu; /* largest IP packet that the port must carry, in bytes; 0: the port's own MTU
 		       */
 	enum settings_progress progress;
@@ -108,8 +109,8 @@ void settings_init(struct settings *settings);
  * Set one setting by its name ("netdev", "port", "impair", "socket", "socket-owner",
  * "socket-group", "socket-mode", "isolated", "isolated-mode", "metrics", "hand-over", "ip", "name",
  * "mtu", "progress", "log-level", "telemetry", "file-prefix", "max-qp", "max-memory",
- * "max-buffers", "capture", "without", "secondary", "kernel", "view", "uplink"). The command line
- * and the file both use it. "ip" may be set several times. "netdev" and "port" also take
+ * "max-buffers", "capture", "cc", "without", "secondary", "kernel", "view", "uplink"). The command
+ * line and the file both use it. "ip" may be set several times. "netdev" and "port" also take
  * "impair,ARGS,next=PORT", which sets "impair" too.
  *
  * @param error

@@ -41,7 +41,7 @@ struct report_facts {
 	uint32_t qpn_count;
 	uint8_t mac[6];
 	uint8_t netdev; /* the port is a kernel interface */
-	uint8_t spare;
+	uint8_t cc;	/* enum cc_kind */
 };
 
 /* A counter and its name. */

@@ -12,7 +12,7 @@
 #include "netdev/addresses.h"
 
 /* Both ends must be of one build. An end with another number is refused with a message. */
-#define SHARE_VERSION 9
+#define SHARE_VERSION 10
 
 #define SHARE_UNIQUE_MAX 512
 #define SHARE_STATUS_MAX 98304
@@ -96,9 +96,10 @@ struct share_welcome {
 	bool spares_icrc; /* packets between its processes need no ICRC */
 	/* that the owner shares; the second port's socket name ends in ".1" */
 	uint32_t ports;
-	char name[64];		       /* the device's; "": each program chooses */
-	uint32_t max_qp;	       /* of the process; 0: only its queue pair numbers limit it */
-	uint64_t max_memory;	       /* bytes that it may register; 0: no limit */
+	char name[64];	     /* the device's; "": each program chooses */
+	uint32_t max_qp;     /* of the process; 0: only its queue pair numbers limit it */
+	uint64_t max_memory; /* bytes that it may register; 0: no limit */
+	char cc[8];	     /* congestion control of programs that choose none; "": the default */
 	char unique[SHARE_UNIQUE_MAX]; /* from which the port's GUID is made */
 };
 

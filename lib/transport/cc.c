@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Congestion control: what all algorithms share. It times packets, and tells the pacer what they
+ * allow. */
+#include "transport/cc.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "base/cachelines.h"
+#include "transport/loss.h"
+#include "transport/pacer.h"
+#include "wire/headers.h"
+#include "wire/packet.h"
+
+#define LINK_MBPS_UNKNOWN 100000 /* of a port that does not know its speed */
+
+static const struct cc_ops none_ops = {.name = "none"};
+
+const struct cc_ops *cc_ops(enum cc_kind kind)
+{
+	static const struct cc_ops *const ops[CC_KINDS] = {
+		[CC_NONE] = &none_ops, [CC_DCQCN] = &dcqcn_ops, [CC_SWIFT] = &swift_ops};
+
+	return ops[kind];
+}
+
+enum cc_kind cc_find(const char *name)
+{
+	int kind = CC_NONE;
+
+	while (kind < CC_KINDS && strcmp(cc_ops((enum cc_kind)kind)->name, name) != 0)
+		kind++;
+	return (enum cc_kind)kind;
+}
+
+void cc_apply(struct cc *cc)
+{
+	struct pacer *pacer = cc->pacer;
+
+	if (cc->rate_kbps != 0 && (cc->limit_kbps == 0 || cc->rate_kbps < cc->limit_kbps)) {
+		pacer->rate_kbps = cc->rate_kbps;
+		pacer->burst_ns = cc->limit_kbps == 0 ? CC_BURST_NS
+						      : RTE_MIN(CC_BURST_NS, cc->limit_burst_ns);
+		return;
+	}
+	pacer->rate_kbps = cc->limit_kbps;
+	pacer->burst_ns = cc->limit_burst_ns;
+	if (pacer->rate_kbps == 0 && cc->ops->times)
+		pacer->rate_kbps = PACER_FREE_KBPS;
+}
+
+void cc_reset(struct cc *cc)
+{
+	cc_path_put(cc->path);
+	cc->path = NULL;
+	cc->alone = (struct cc_path){0};
+	cc->rate_kbps = 0;
+	cc->wait_ns = 0;
+	cc->timer_ns = UINT64_MAX;
+	cc->losses = cc->loss->losses;
+	cc->sent_psns = 0;
+	cc->last_sent = 0;
+	cc->timed = false;
+	cc->has_notified = false;
+	cc->pacer->window = UINT32_MAX;
+	if (cc->ops->start != NULL)
+		cc->ops->start(cc);
+	cc_apply(cc);
+}
+
+int cc_create(const struct cc_attr *attr, struct pacer *pacer, const struct loss *loss,
+	      struct cc **out)
+{
+	const uint64_t mbps = attr->link_mbps != 0 ? attr->link_mbps : LINK_MBPS_UNKNOWN;
+	struct cc *cc;
+
+	*out = NULL;
+	if (attr->kind == CC_NONE)
+		return 0;
+	cc = cachelines_alloc(sizeof(*cc));
+	if (cc == NULL)
+		return -ENOMEM;
+	*cc = (struct cc){.ops = cc_ops(attr->kind),
+			  .pacer = pacer,
+			  .loss = loss,
+			  .link_kbps = (uint32_t)RTE_MIN(1000 * mbps, UINT32_MAX - 1),
+			  .paths = attr->paths};
+	cc_reset(cc);
+	*out = cc;
+	return 0;
+}
+
+void cc_destroy(struct cc *cc)
+{
+	if (cc == NULL)
+		return;
+	cc_path_put(cc->path);
+	cachelines_free(cc, sizeof(*cc));
+}
+
+void cc_connect(struct cc *cc, const uint8_t gid[16])
+{
+	if (!cc->ops->times || cc->paths == NULL)
+		return;
+	cc_path_put(cc->path);
+	cc->path = cc_path_get(cc->paths, gid);
+}
+
+void cc_turn(struct cc *cc, uint64_t now_ns)
+{
+	if (cc->losses != cc->loss->losses) {
+		cc->losses = cc->loss->losses;
+		if (cc->ops->lost != NULL)
+			cc->ops->lost(cc, now_ns);
+	}
+	if (cc->ops->turn != NULL)
+		cc->ops->turn(cc, now_ns);
+}
+
+void cc_sent(struct cc *cc, struct psn psn, uint32_t psns, uint32_t bytes, bool again,
+	     uint64_t now_ns)
+{
+	cc->sent_psns += psns;
+	if (again) {
+		/* Nobody knows which transmission an answer is to, or what it waited for. */
+		cc->timed = false;
+	} else if (cc_times_next(cc)) {
+		cc->timed = true;
+		cc->timed_psn = psn;
+		cc->timed_ns = now_ns;
+		cc->timed_sent = cc->sent_psns;
+	}
+	if (cc->ops->sent != NULL)
+		cc->ops->sent(cc, bytes, psns, now_ns);
+}
+
+void cc_responded(struct cc *cc, uint32_t bytes, uint64_t now_ns)
+{
+	if (cc->ops->sent != NULL)
+		cc->ops->sent(cc, bytes, 0, now_ns);
+}
+
+/* Return true if the packet answers the timed packet, or a later one. */
+static bool ends_timing(const struct cc *cc, const struct packet *packet)
+{
+	if (psn_before(packet->psn, cc->loss->una) || !psn_before(packet->psn, cc->loss->top) ||
+	    psn_before(packet->psn, cc->timed_psn))
+		return false;
+	/* A NAK names a packet that was not executed. */
+	return !(packet->op->flags & OPCODE_HAS_AETH) ||
+	       (packet->syndrome & AETH_KIND_MASK) == AETH_ACK;
+}
+
+void cc_answered(struct cc *cc, const struct packet *packet, uint64_t now_ns)
+{
+	uint32_t psns;
+
+	if (!cc->timed || !ends_timing(cc, packet))
+		return;
+	psns = cc->timed_sent - cc->last_sent;
+	cc->timed = false;
+	cc->last_sent = cc->timed_sent;
+	cc->ops->answered(cc, now_ns - cc->timed_ns, psns, now_ns);
+}
+
+bool cc_notified(struct cc *cc, uint64_t now_ns)
+{
+	return cc->ops->notified != NULL && cc->ops->notified(cc, now_ns);
+}
+
+bool cc_marked(struct cc *cc, uint64_t now_ns)
+{
+	if (!cc->ops->marks || (cc->has_notified && now_ns - cc->notified_ns < CC_NOTIFY_NS))
+		return false;
+	cc->has_notified = true;
+	cc->notified_ns = now_ns;
+	return true;
+}

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The shortest round trip to each host. */
+#include "transport/cc_path.h"
+
+#include <stddef.h>
+#include <string.h>
+
+#include <rte_common.h>
+
+#define PROBES 8 /* entries that a host may have */
+
+static uint32_t hash_gid(const uint8_t gid[16])
+{
+	uint64_t words[2];
+
+	memcpy(words, gid, sizeof(words));
+	return (uint32_t)((words[0] ^ words[1]) * UINT64_C(0x9e3779b97f4a7c15) >> 32);
+}
+
+struct cc_path *cc_path_get(struct cc_paths *paths, const uint8_t gid[16])
+{
+	const uint32_t hash = hash_gid(gid);
+	struct cc_path *unused = NULL;
+
+	for (uint32_t i = 0; i < PROBES; i++) {
+		struct cc_path *path = &paths->path[(hash + i) % CC_PATHS];
+
+		if (memcmp(path->gid, gid, sizeof(path->gid)) == 0) {
+			path->users++;
+			return path;
+		}
+		if (path->users == 0 && unused == NULL)
+			unused = path;
+	}
+	if (unused == NULL)
+		return NULL;
+	*unused = (struct cc_path){.users = 1};
+	memcpy(unused->gid, gid, sizeof(unused->gid));
+	return unused;
+}
+
+void cc_path_put(struct cc_path *path)
+{
+	if (path != NULL)
+		path->users--;
+}
+
+uint64_t cc_path_note(struct cc_path *path, uint64_t rtt_ns, uint64_t now_ns)
+{
+	if (path->least_ns != 0 && now_ns - path->since_ns >= CC_PATH_AGE_NS) {
+		path->former_ns = path->least_ns;
+		path->least_ns = 0;
+	}
+	if (path->least_ns == 0) {
+		path->least_ns = rtt_ns;
+		path->since_ns = now_ns;
+	} else if (rtt_ns < path->least_ns) {
+		path->least_ns = rtt_ns;
+	}
+	return path->former_ns != 0 ? RTE_MIN(path->former_ns, path->least_ns) : path->least_ns;
+}

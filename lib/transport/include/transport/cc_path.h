@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The shortest round trip to each host that a device talks to. Queue pairs to the same host share
+ * it, because one that begins in a full network has not seen a short one.
+ */
+#ifndef TRANSPORT_CC_PATH_H
+#define TRANSPORT_CC_PATH_H
+
+#include <stdint.h>
+
+#define CC_PATHS 1024 /* hosts; a power of two */
+/* A round trip counts for one to two of these times: a route may become longer. */
+#define CC_PATH_AGE_NS UINT64_C(30000000000)
+
+struct cc_path {
+	uint8_t gid[16];
+	uint32_t users;	    /* queue pairs; 0: the entry may be given to another host */
+	uint64_t least_ns;  /* since since_ns; 0: nothing was measured */
+	uint64_t former_ns; /* in the time of the same length before it; 0: nothing */
+	uint64_t since_ns;
+};
+
+struct cc_paths {
+	struct cc_path path[CC_PATHS];
+};
+
+/** Return the entry of a host for one more queue pair, or NULL if there is no room. Engine's
+ * lock. */
+struct cc_path *cc_path_get(struct cc_paths *paths, const uint8_t gid[16]);
+/** Give it back; does nothing for NULL. */
+void cc_path_put(struct cc_path *path);
+
+/** Note a round trip, and return the shortest one. Engine's thread. */
+uint64_t cc_path_note(struct cc_path *path, uint64_t rtt_ns, uint64_t now_ns);
+
+#endif

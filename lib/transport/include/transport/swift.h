@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Swift (Kumar et al., SIGCOMM 2020): a window that keeps the round trip near a target. Below the
+ * target the window grows by one packet in a round trip. Above it the window shrinks, at most once
+ * in a round trip, and the more the longer the round trip is. With many flows the window is less
+ * than one packet: then the time between packets is longer than a round trip.
+ *
+ * The target is the shortest round trip to the peer, and on top of it the delay that queues may
+ * have. The paper derives the first part from the number of switches, which we do not know. The
+ * smaller the window, the higher the target: more flows share the link, and make the queue vary
+ * more.
+ */
+#ifndef TRANSPORT_SWIFT_H
+#define TRANSPORT_SWIFT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define SWIFT_QUEUE_NS	 25000	  /* of the target: what queues may add */
+#define SWIFT_RANGE_NS	 100000.0 /* most that flow scaling adds to the target */
+#define SWIFT_RANGE_MIN	 0.1	  /* the window at which it adds all of that */
+#define SWIFT_RANGE_MAX	 100.0	  /* the window from which on it adds nothing */
+#define SWIFT_AI	 1.0	  /* packets in a round trip */
+#define SWIFT_BETA	 0.8	  /* of the excess, by which the window shrinks */
+#define SWIFT_MAX_MDF	 0.5	  /* most that it shrinks at a time */
+#define SWIFT_CWND_MIN	 0.001	  /* packets */
+#define SWIFT_CWND_FIRST 8.0	  /* the window of a new connection */
+#define SWIFT_RETRIES	 5 /* losses without an answer, after which the window is the least */
+
+struct swift {
+	double cwnd;	    /* packets */
+	bool starts;	    /* no round trip has been too long: the window doubles in each */
+	uint32_t losses;    /* since the last answer */
+	uint64_t rtt_ns;    /* the last one; 0: not measured */
+	uint64_t shrank_ns; /* when the window last shrank */
+};
+
+struct cc_ops;
+extern const struct cc_ops swift_ops;
+
+#endif

@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Swift: keeps the round trip near its target by the window (SIGCOMM 2020, algorithm 1). */
+#include "transport/swift.h"
+
+#include <rte_common.h>
+
+#include "transport/cc.h"
+#include "transport/loss.h"
+#include "transport/pacer.h"
+
+/* Return 1 / sqrt(x) for x > 0, by Newton's method: exact to 1e-6 for the windows that occur. */
+static double inverse_root(double x)
+{
+	double y = 1;
+
+	/* Begin below the result: from there each step comes nearer. */
+	while (x * y * y > 1)
+		y /= 2;
+	for (int i = 0; i < 8; i++)
+		y *= 1.5 - 0.5 * x * y * y;
+	return y;
+}
+
+/* Return what flow scaling adds to the target at this window. */
+static double swift_scale_ns(double cwnd)
+{
+	const double least = inverse_root(SWIFT_RANGE_MAX);
+	const double most = inverse_root(SWIFT_RANGE_MIN);
+	double at;
+
+	if (cwnd <= SWIFT_RANGE_MIN)
+		return SWIFT_RANGE_NS;
+	if (cwnd >= SWIFT_RANGE_MAX)
+		return 0;
+	at = inverse_root(cwnd);
+	return SWIFT_RANGE_NS * (at - least) / (most - least);
+}
+
+/* Let the requester obey the window. */
+static void swift_apply(struct cc *cc)
+{
+	struct swift *swift = &cc->swift;
+
+	swift->cwnd = RTE_MIN(swift->cwnd, (double)LOSS_WINDOW_LIMIT);
+	swift->cwnd = RTE_MAX(swift->cwnd, SWIFT_CWND_MIN);
+	cc->pacer->window = swift->cwnd < 1 ? 1 : (uint32_t)swift->cwnd;
+}
+
+static void swift_start(struct cc *cc)
+{
+	cc->swift = (struct swift){.cwnd = SWIFT_CWND_FIRST, .starts = true};
+	swift_apply(cc);
+}
+
+/* Shrink the window to this part of it, unless it has already shrunk in this round trip. */
+static void swift_shrink(struct swift *swift, double part, uint64_t now_ns)
+{
+	swift->starts = false;
+	if (swift->shrank_ns != 0 && now_ns - swift->shrank_ns < swift->rtt_ns)
+		return;
+	swift->cwnd *= RTE_MAX(part, 1 - SWIFT_MAX_MDF);
+	swift->shrank_ns = now_ns;
+}
+
+static void swift_grow(struct swift *swift, uint32_t psns)
+{
+	/* The requester has not used the window. */
+	if (2.0 * psns < swift->cwnd)
+		return;
+	if (swift->starts)
+		swift->cwnd += psns;
+	else if (swift->cwnd < 1)
+		swift->cwnd += SWIFT_AI;
+	else
+		swift->cwnd += SWIFT_AI * RTE_MIN(psns / swift->cwnd, 1.0);
+}
+
+static void swift_answered(struct cc *cc, uint64_t rtt_ns, uint32_t psns, uint64_t now_ns)
+{
+	struct cc_path *path = cc->path != NULL ? cc->path : &cc->alone;
+	struct swift *swift = &cc->swift;
+	const double target_ns = (double)cc_path_note(path, rtt_ns, now_ns) + SWIFT_QUEUE_NS +
+				 swift_scale_ns(swift->cwnd);
+
+	swift->losses = 0;
+	swift->rtt_ns = rtt_ns;
+	if ((double)rtt_ns < target_ns)
+		swift_grow(swift, psns);
+	else
+		swift_shrink(swift, 1 - SWIFT_BETA * ((double)rtt_ns - target_ns) / (double)rtt_ns,
+			     now_ns);
+	swift_apply(cc);
+}
+
+static void swift_lost(struct cc *cc, uint64_t now_ns)
+{
+	struct swift *swift = &cc->swift;
+
+	if (++swift->losses >= SWIFT_RETRIES)
+		swift->cwnd = SWIFT_CWND_MIN;
+	else
+		swift_shrink(swift, 1 - SWIFT_MAX_MDF, now_ns);
+	swift_apply(cc);
+}
+
+/* A packet, or the responses of a READ, that the window has no room for at once: the next one
+ * leaves later than a round trip. */
+static void swift_sent(struct cc *cc, uint32_t bytes, uint32_t psns, uint64_t now_ns)
+{
+	const struct swift *swift = &cc->swift;
+
+	(void)bytes;
+	if (psns > swift->cwnd)
+		cc->wait_ns = now_ns + (uint64_t)((double)swift->rtt_ns * psns / swift->cwnd);
+}
+
+const struct cc_ops swift_ops = {
+	.name = "swift",
+	.times = true,
+	.start = swift_start,
+	.sent = swift_sent,
+	.answered = swift_answered,
+	.lost = swift_lost,
+};

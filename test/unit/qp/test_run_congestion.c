@@ -1,0 +1,340 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Tests of lib/qp/run.c between two queue pairs with congestion control: marks, notifications, and
+ * what they do to requests and responses. */
+#include <stdint.h>
+
+#include "../../../lib/qp/internal.h"
+#include "qp_rig.h"
+#include "test.h"
+#include "wire/headers.h"
+
+#define LINK_MBPS 1000
+
+TEST_FIXTURE(qp_rig_set_up, qp_rig_tear_down);
+
+static struct cc_paths paths;
+
+static void connect(enum cc_kind kind, enum ibv_qp_type type)
+{
+	rig.cc = (struct cc_attr){.kind = kind, .link_mbps = LINK_MBPS, .paths = &paths};
+	end_recreate(A, type, NULL);
+	end_recreate(B, type, NULL);
+	rig_connect();
+}
+
+/* Deliver what an end has sent, marked. Return true if the other end then needs a turn. */
+static bool deliver_marked(struct end *end)
+{
+	struct end *other = end == A ? B : A;
+	bool runs = false;
+
+	for (unsigned int i = 0; i < end->catcher.count; i++) {
+		struct packet packet = end->catcher.caught[i].packet;
+
+		packet.tclass |= ECN_EXPERIENCED;
+		runs = qp_receive(other->qp, &packet, rig.now_ns);
+	}
+	catcher_clear(&end->catcher);
+	return runs;
+}
+
+static struct packet notification(const struct end *from)
+{
+	const struct end *to = from == A ? B : A;
+	struct packet packet = {
+		.opcode = OPCODE_CNP, .op = opcode_info(OPCODE_CNP), .becn = true, .vlan_tci = -1};
+
+	memcpy(packet.sgid, from->gid, sizeof(packet.sgid));
+	memcpy(packet.dgid, to->gid, sizeof(packet.dgid));
+	return packet;
+}
+
+static void slow_down(struct end *end)
+{
+	const struct packet packet = notification(end == A ? B : A);
+
+	qp_receive(end->qp, &packet, rig.now_ns);
+}
+
+static uint8_t ecn_of(const struct end *end, unsigned int i)
+{
+	return catcher_at(&end->catcher, i)->tclass & ECN_MASK;
+}
+
+TEST(qp_run__packets_are_ecn_capable_with_dcqcn_only)
+{
+	for (int kind = CC_NONE; kind < CC_KINDS; kind++) {
+		connect((enum cc_kind)kind, IBV_QPT_RC);
+		assert_int_equal(end_send(A, 1, IBV_WR_RDMA_WRITE, 0, 8, 0), 0);
+		end_run(A, 9);
+		assert_int_equal(ecn_of(A, 0), kind == CC_DCQCN ? ECN_CAPABLE : ECN_NOT_CAPABLE);
+		rig_run();
+		end_sent(A, 1, IBV_WC_SUCCESS);
+	}
+}
+
+/* A17.9.3: the notification names the peer's queue pair, and has BECN. */
+TEST(qp_receive__a_marked_packet_causes_a_notification)
+{
+	const struct packet *packet;
+
+	connect(CC_DCQCN, IBV_QPT_RC);
+	assert_int_equal(end_send(A, 1, IBV_WR_RDMA_WRITE, 0, 2 * MTU, 0), 0);
+	end_run(A, 1);
+	/* The first packet needs no acknowledgement. */
+	assert_true(deliver_marked(A));
+	assert_false(end_run(B, 9));
+	assert_int_equal(B->catcher.count, 1);
+	packet = catcher_at(&B->catcher, 0);
+	assert_int_equal(packet->opcode, OPCODE_CNP);
+	assert_true(packet->becn);
+	assert_false(packet->fecn || packet->ack_req || packet->solicited || packet->migrated);
+	assert_int_equal(packet->dest_qpn, FIXTURE_QPN);
+	assert_int_equal(packet->psn.v, 0);
+	assert_int_equal(packet->pkey, WIRE_PKEY_DEFAULT);
+	assert_int_equal(ecn_of(B, 0), ECN_NOT_CAPABLE);
+	assert_int_equal(rig_counter(COUNTER_np_ecn_marked_roce_packets), 1);
+	assert_int_equal(rig_counter(COUNTER_np_cnp_sent), 1);
+	end_deliver(B);
+	assert_int_equal(rig_counter(COUNTER_rp_cnp_handled), 1);
+	assert_int_equal(A->qp->pacer.rate_kbps, 1000 * LINK_MBPS / 2);
+	rig_run();
+	end_time_out(A);
+	rig_run();
+	end_sent(A, 1, IBV_WC_SUCCESS);
+}
+
+TEST(qp_receive__at_most_one_notification_in_50_us)
+{
+	connect(CC_DCQCN, IBV_QPT_RC);
+	assert_int_equal(end_send(A, 1, IBV_WR_RDMA_WRITE, 0, 10 * MTU, 0), 0);
+	for (int i = 0; i < 10; i++) {
+		end_run(A, 1);
+		deliver_marked(A);
+		end_run(B, 9);
+		catcher_clear(&B->catcher);
+		rig.now_ns += 20000;
+	}
+	assert_int_equal(rig_counter(COUNTER_np_ecn_marked_roce_packets), 10);
+	/* At 0, 60, 120 and 180 us. */
+	assert_int_equal(rig_counter(COUNTER_np_cnp_sent), 4);
+}
+
+/* A full port delays it; it is not lost. */
+TEST(qp_run__a_notification_waits_for_room)
+{
+	connect(CC_DCQCN, IBV_QPT_RC);
+	assert_int_equal(end_send(A, 1, IBV_WR_RDMA_WRITE, 0, 2 * MTU, 0), 0);
+	end_run(A, 1);
+	deliver_marked(A);
+	B->catcher.room = 0;
+	assert_true(end_run(B, 9));
+	B->catcher.room = 100;
+	assert_false(end_run(B, 9));
+	assert_int_equal(B->catcher.count, 1);
+	catcher_clear(&B->catcher);
+	end_run(B, 9);
+	assert_int_equal(B->catcher.count, 0);
+}
+
+TEST(qp_receive__no_notification_for_acknowledgements_or_without_dcqcn)
+{
+	for (int kind = CC_NONE; kind < CC_KINDS; kind++) {
+		connect((enum cc_kind)kind, IBV_QPT_RC);
+		assert_int_equal(end_send(A, 1, IBV_WR_RDMA_WRITE, 0, 8, 0), 0);
+		end_run(A, 9);
+		if (kind == CC_DCQCN)
+			end_deliver(A);
+		else
+			deliver_marked(A);
+		end_run(B, 9);
+		deliver_marked(B);
+		end_run(A, 9);
+		end_sent(A, 1, IBV_WC_SUCCESS);
+		assert_int_equal(A->catcher.count, 0);
+		assert_int_equal(rig_counter(COUNTER_np_cnp_sent), 0);
+	}
+}
+
+/* A requester whose READ responses are marked notifies the responder. */
+TEST(qp_receive__marked_responses_cause_a_notification)
+{
+	connect(CC_DCQCN, IBV_QPT_RC);
+	assert_int_equal(end_send(A, 1, IBV_WR_RDMA_READ, 0, 4 * MTU, 0), 0);
+	end_run(A, 9);
+	end_deliver(A);
+	end_run(B, 9);
+	deliver_marked(B);
+	end_run(A, 9);
+	assert_int_equal(catcher_at(&A->catcher, 0)->opcode, OPCODE_CNP);
+	assert_int_equal(catcher_at(&A->catcher, 0)->dest_qpn, FIXTURE_PEER_QPN);
+	end_sent(A, 1, IBV_WC_SUCCESS);
+}
+
+TEST(qp_receive__unreliable_connections_notify_too)
+{
+	connect(CC_DCQCN, IBV_QPT_UC);
+	assert_int_equal(end_send(A, 1, IBV_WR_RDMA_WRITE, 0, 8, 0), 0);
+	end_run(A, 9);
+	assert_true(deliver_marked(A));
+	end_run(B, 9);
+	assert_int_equal(catcher_at(&B->catcher, 0)->opcode, OPCODE_CNP);
+	end_deliver(B);
+	assert_int_equal(A->qp->pacer.rate_kbps, 1000 * LINK_MBPS / 2);
+	end_sent(A, 1, IBV_WC_SUCCESS);
+}
+
+/* Only the peer's notifications count, from its address to ours, in our VLAN, with BECN. */
+TEST(qp_receive__a_notification_must_be_of_the_peer)
+{
+	struct packet packet;
+
+	connect(CC_DCQCN, IBV_QPT_RC);
+	packet = notification(B);
+	packet.sgid[15] ^= 1;
+	assert_false(qp_receive(A->qp, &packet, rig.now_ns));
+	packet = notification(B);
+	packet.dgid[15] ^= 1;
+	qp_receive(A->qp, &packet, rig.now_ns);
+	packet = notification(B);
+	packet.vlan_tci = 5;
+	qp_receive(A->qp, &packet, rig.now_ns);
+	assert_int_equal(rig_counter(COUNTER_rx_wrong_qpn), 3);
+	packet = notification(B);
+	packet.becn = false;
+	qp_receive(A->qp, &packet, rig.now_ns);
+	assert_int_equal(rig_counter(COUNTER_rp_cnp_ignored), 1);
+	assert_int_equal(A->qp->pacer.rate_kbps, 0);
+	assert_int_equal(rig_counter(COUNTER_rp_cnp_handled), 0);
+	slow_down(A);
+	assert_int_equal(rig_counter(COUNTER_rp_cnp_handled), 1);
+	/* The next one comes too early. */
+	slow_down(A);
+	assert_int_equal(rig_counter(COUNTER_rp_cnp_ignored), 2);
+}
+
+TEST(qp_receive__a_notification_is_ignored_without_dcqcn)
+{
+	static const enum cc_kind kinds[] = {CC_NONE, CC_SWIFT};
+
+	for (unsigned int i = 0; i < 2; i++) {
+		connect(kinds[i], IBV_QPT_RC);
+		slow_down(A);
+		assert_int_equal(rig_counter(COUNTER_rp_cnp_ignored), i + 1);
+		assert_int_equal(rig_counter(COUNTER_rx_wrong_opcode), 0);
+		assert_false(A->qp->unusual & QP_SLOWED);
+	}
+	end_modify(A, IBV_QPS_ERR);
+	slow_down(A);
+	assert_int_equal(rig_counter(COUNTER_rx_qp_state), 1);
+}
+
+/* Requests leave no faster than the rate; nothing is lost, and the queue pair becomes free. */
+TEST(qp_run__requests_are_slowed_down)
+{
+	unsigned int turns = 0;
+
+	connect(CC_DCQCN, IBV_QPT_RC);
+	for (int i = 0; i < 8; i++) {
+		slow_down(A);
+		rig.now_ns += CC_NOTIFY_NS;
+	}
+	assert_in_range(A->qp->pacer.rate_kbps, DCQCN_MIN_KBPS, 1000 * LINK_MBPS / 100);
+	assert_int_equal(end_send(A, 1, IBV_WR_RDMA_WRITE, 0, 32 * MTU, 0), 0);
+	do {
+		rig_run();
+		if (qp_deadline_ns(A->qp) == UINT64_MAX)
+			break;
+		end_time_out(A);
+	} while (++turns < 1000);
+	assert_in_range(turns, 10, 999);
+	end_sent(A, 1, IBV_WC_SUCCESS);
+	assert_memory_equal(B->memory.bytes, A->memory.bytes, 32 * MTU);
+	rig.now_ns += UINT64_C(10000000000);
+	assert_int_equal(end_send(A, 2, IBV_WR_RDMA_WRITE, 0, 8, 0), 0);
+	rig_run();
+	end_sent(A, 2, IBV_WC_SUCCESS);
+	assert_int_equal(A->qp->pacer.rate_kbps, 0);
+	assert_int_equal(A->qp->unusual, 0);
+}
+
+/* A responder that is slowed down holds READ responses back, with a timer of its own. */
+TEST(qp_run__responses_are_slowed_down)
+{
+	unsigned int turns = 0, sent;
+
+	connect(CC_DCQCN, IBV_QPT_RC);
+	for (int i = 0; i < 8; i++) {
+		slow_down(B);
+		rig.now_ns += CC_NOTIFY_NS;
+	}
+	assert_int_equal(end_send(A, 1, IBV_WR_RDMA_READ, 0, 32 * MTU, 0), 0);
+	end_run(A, 9);
+	end_deliver(A);
+	assert_false(end_run(B, 64));
+	sent = B->catcher.count;
+	assert_in_range(sent, 1, 8);
+	assert_in_range(qp_deadline_ns(B->qp), rig.now_ns + 1, rig.now_ns + 1000000);
+	end_deliver(B);
+	/* It is not due yet. */
+	assert_false(end_run(B, 64));
+	assert_int_equal(B->catcher.count, 0);
+	while (qp_deadline_ns(B->qp) != UINT64_MAX && ++turns < 1000) {
+		end_time_out(B);
+		end_run(B, 64);
+		end_deliver(B);
+	}
+	assert_in_range(turns, 5, 999);
+	end_sent(A, 1, IBV_WC_SUCCESS);
+	assert_memory_equal(A->memory.bytes, B->memory.bytes, 32 * MTU);
+}
+
+/* An error ends it: no timer runs, and nothing is due. */
+TEST(qp_modify__an_error_forgets_held_responses)
+{
+	connect(CC_DCQCN, IBV_QPT_RC);
+	for (int i = 0; i < 8; i++) {
+		slow_down(B);
+		rig.now_ns += CC_NOTIFY_NS;
+	}
+	assert_int_equal(end_send(A, 1, IBV_WR_RDMA_READ, 0, 32 * MTU, 0), 0);
+	end_run(A, 9);
+	end_deliver(A);
+	end_run(B, 64);
+	assert_int_equal(end_modify(B, IBV_QPS_ERR), 0);
+	end_expect_error(B);
+	assert_int_equal(B->qp->unusual, 0);
+	assert_int_equal(end_modify(B, IBV_QPS_RESET), 0);
+	assert_int_equal(B->qp->pacer.rate_kbps, 0);
+}
+
+TEST(qp_receive__swift_measures_round_trips)
+{
+	connect(CC_SWIFT, IBV_QPT_RC);
+	assert_int_equal(end_send(A, 1, IBV_WR_RDMA_WRITE, 0, 4 * MTU, 0), 0);
+	end_run(A, 9);
+	assert_true(catcher_at(&A->catcher, 0)->ack_req);
+	rig.now_ns += 3000;
+	end_deliver(A);
+	end_run(B, 9);
+	rig.now_ns += 4000;
+	end_deliver(B);
+	assert_int_equal(A->qp->pacer.cc->swift.rtt_ns, 7000);
+	assert_int_equal(A->qp->pacer.cc->path->least_ns, 7000);
+	end_sent(A, 1, IBV_WC_SUCCESS);
+	/* Unreliable connections have no round trips. */
+	connect(CC_SWIFT, IBV_QPT_UC);
+	assert_null(A->qp->pacer.cc);
+}
+
+/* The window limits what is in flight, and an acknowledgement opens it. */
+TEST(qp_run__swift_limits_packets_in_flight)
+{
+	connect(CC_SWIFT, IBV_QPT_RC);
+	assert_int_equal(end_send(A, 1, IBV_WR_RDMA_WRITE, 0, 20 * MTU, 0), 0);
+	assert_false(end_run(A, 64));
+	assert_int_equal(A->catcher.count, (int)SWIFT_CWND_FIRST);
+	end_deliver(A);
+	rig_run();
+	end_sent(A, 1, IBV_WC_SUCCESS);
+}

@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Tests of lib/transport/cc_path.c: the shortest round trip to each host. */
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "transport/cc_path.h"
+#include "test.h"
+
+static struct cc_paths paths;
+
+static int set_up(TEST_STATE)
+{
+	memset(&paths, 0, sizeof(paths));
+	return 0;
+}
+
+TEST_FIXTURE(set_up, NULL);
+
+static struct cc_path *get(uint32_t host)
+{
+	uint8_t gid[16] = {[10] = 0xff, 0xff, 10};
+
+	memcpy(gid + 12, &host, sizeof(host));
+	return cc_path_get(&paths, gid);
+}
+
+TEST(cc_path_get__queue_pairs_to_a_host_share_its_entry)
+{
+	struct cc_path *path = get(1);
+
+	assert_non_null(path);
+	assert_ptr_equal(get(1), path);
+	assert_ptr_not_equal(get(2), path);
+	assert_int_equal(path->users, 2);
+}
+
+TEST(cc_path_get__remembers_a_host_without_queue_pairs)
+{
+	struct cc_path *path = get(1);
+
+	cc_path_note(path, 5000, 1);
+	cc_path_put(path);
+	assert_ptr_equal(get(1), path);
+	assert_int_equal(cc_path_note(path, 9000, 2), 5000);
+}
+
+/* No entry in use is given to another host, and a host without one is told so. */
+TEST(cc_path_get__gives_no_entry_twice)
+{
+	unsigned int got = 0, refused = 0;
+
+	for (uint32_t host = 0; host < 4 * CC_PATHS; host++) {
+		const struct cc_path *path = get(host);
+
+		got += path != NULL;
+		refused += path == NULL;
+	}
+	assert_in_range(got, CC_PATHS / 2, CC_PATHS);
+	assert_int_equal(got + refused, 4 * CC_PATHS);
+	for (uint32_t i = 0; i < CC_PATHS; i++)
+		assert_true(paths.path[i].users <= 1);
+}
+
+TEST(cc_path_get__an_unused_entry_forgets_its_host)
+{
+	for (uint32_t host = 0; host < 64 * CC_PATHS; host++) {
+		struct cc_path *path = get(host);
+
+		assert_non_null(path);
+		assert_int_equal(cc_path_note(path, 1000 + host, 1), 1000 + host);
+		cc_path_put(path);
+	}
+}
+
+TEST(cc_path_put__nothing_for_null)
+{
+	cc_path_put(NULL);
+}
+
+TEST(cc_path_note__returns_the_least)
+{
+	struct cc_path *path = get(1);
+
+	assert_int_equal(cc_path_note(path, 7000, 100), 7000);
+	assert_int_equal(cc_path_note(path, 9000, 200), 7000);
+	assert_int_equal(cc_path_note(path, 6000, 300), 6000);
+}
+
+/* A route that became longer counts after one to two ages. */
+TEST(cc_path_note__forgets_old_ones)
+{
+	struct cc_path *path = get(1);
+	uint64_t now_ns = 100;
+
+	assert_int_equal(cc_path_note(path, 5000, now_ns), 5000);
+	now_ns += CC_PATH_AGE_NS;
+	assert_int_equal(cc_path_note(path, 8000, now_ns), 5000);
+	now_ns += CC_PATH_AGE_NS;
+	assert_int_equal(cc_path_note(path, 8500, now_ns), 8000);
+	now_ns += CC_PATH_AGE_NS;
+	assert_int_equal(cc_path_note(path, 9000, now_ns), 8500);
+}

@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Tests of lib/transport/dcqcn.c: cuts and increases of the rate, as the paper has them. */
+#include <stdint.h>
+
+#include "transport/cc.h"
+#include "transport/loss.h"
+#include "transport/pacer.h"
+#include "test.h"
+
+#define LINK_KBPS 40000000u
+#define START_NS  UINT64_C(1000000)
+
+static struct pacer pacer;
+static struct scoreboard board;
+static struct loss loss;
+static struct cc *cc;
+
+static int set_up(TEST_STATE)
+{
+	const struct cc_attr attr = {.kind = CC_DCQCN, .link_mbps = LINK_KBPS / 1000};
+
+	pacer = (struct pacer){0};
+	loss = (struct loss){.board = &board};
+	scoreboard_init(&board);
+	loss_init(&loss, psn_make(0));
+	assert_int_equal(cc_create(&attr, &pacer, &loss, &cc), 0);
+	pacer.cc = cc;
+	return 0;
+}
+
+static int tear_down(TEST_STATE)
+{
+	cc_destroy(cc);
+	scoreboard_fini(&board);
+	return 0;
+}
+
+TEST_FIXTURE(set_up, tear_down);
+
+static void assert_near(double value, double expected)
+{
+	assert_true(value > 0.999 * expected && value < 1.001 * expected);
+}
+
+TEST(dcqcn_notified__the_first_halves_the_rate)
+{
+	assert_true(cc_notified(cc, START_NS));
+	assert_int_equal(pacer.rate_kbps, LINK_KBPS / 2);
+	assert_int_equal(cc->dcqcn.target_kbps, LINK_KBPS);
+	assert_near(cc->dcqcn.alpha, 1);
+}
+
+/* Each cut is from the present rate; alpha stays 1 while notifications come in every interval. */
+TEST(dcqcn_notified__each_cuts_by_half_of_alpha)
+{
+	for (uint64_t i = 0; i < 4; i++)
+		assert_true(cc_notified(cc, START_NS + i * CC_NOTIFY_NS));
+	assert_near(pacer.rate_kbps, LINK_KBPS / 16.0);
+	assert_near(cc->dcqcn.target_kbps, LINK_KBPS / 8.0);
+}
+
+TEST(dcqcn_notified__not_twice_at_once)
+{
+	assert_true(cc_notified(cc, START_NS));
+	assert_false(cc_notified(cc, START_NS + DCQCN_APART_NS - 1));
+	assert_int_equal(pacer.rate_kbps, LINK_KBPS / 2);
+	assert_true(cc_notified(cc, START_NS + DCQCN_APART_NS));
+}
+
+TEST(dcqcn_notified__not_below_the_slowest_rate)
+{
+	for (uint64_t i = 0; i < 100; i++)
+		cc_notified(cc, START_NS + i * DCQCN_APART_NS);
+	assert_int_equal(pacer.rate_kbps, DCQCN_MIN_KBPS);
+}
+
+/* What was sent before the cut was not counted: no burst is saved up. */
+TEST(dcqcn_notified__leaves_no_burst)
+{
+	cc_notified(cc, START_NS);
+	pacer_turn(&pacer, START_NS);
+	assert_true(pacer_holds(&pacer));
+	assert_in_range(pacer.deadline_ns, START_NS + 1, START_NS + 2);
+}
+
+TEST(dcqcn_turn__alpha_falls_without_notifications)
+{
+	cc_notified(cc, START_NS);
+	cc_turn(cc, START_NS + DCQCN_ALPHA_NS - 1);
+	assert_near(cc->dcqcn.alpha, 1);
+	cc_turn(cc, START_NS + DCQCN_ALPHA_NS);
+	assert_near(cc->dcqcn.alpha, 1 - DCQCN_G);
+	cc_turn(cc, START_NS + 3 * DCQCN_ALPHA_NS);
+	assert_near(cc->dcqcn.alpha, (1 - DCQCN_G) * (1 - DCQCN_G) * (1 - DCQCN_G));
+}
+
+/* Fast recovery: five steps, each half of the way to the rate before the cut. */
+TEST(dcqcn_turn__fast_recovery_comes_back)
+{
+	double kbps = LINK_KBPS / 4.0;
+
+	cc_notified(cc, START_NS);
+	cc_notified(cc, START_NS + CC_NOTIFY_NS);
+	for (uint64_t i = 1; i <= DCQCN_FAST; i++) {
+		cc_turn(cc, START_NS + CC_NOTIFY_NS + i * DCQCN_TIMER_NS);
+		kbps = (kbps + LINK_KBPS / 2.0) / 2;
+		assert_near(pacer.rate_kbps, kbps);
+	}
+	assert_int_equal(cc->dcqcn.target_kbps, LINK_KBPS / 2);
+	/* Then the target rises, too. */
+	cc_turn(cc, START_NS + CC_NOTIFY_NS + (DCQCN_FAST + 1) * DCQCN_TIMER_NS);
+	assert_int_equal(cc->dcqcn.target_kbps, LINK_KBPS / 2 + DCQCN_AI_KBPS);
+}
+
+TEST(dcqcn_sent__the_byte_counter_raises_too)
+{
+	cc_notified(cc, START_NS);
+	for (int i = 0; i < 9999; i++)
+		cc_responded(cc, 1000, START_NS);
+	assert_int_equal(pacer.rate_kbps, LINK_KBPS / 2);
+	cc_responded(cc, 1000, START_NS);
+	assert_int_equal(cc->dcqcn.byte_steps, 1);
+	assert_near(pacer.rate_kbps, LINK_KBPS * 0.75);
+}
+
+/* When both have passed fast recovery, each step is larger than the one before. */
+TEST(dcqcn_raise__hyper_increase)
+{
+	uint32_t before;
+
+	cc_notified(cc, START_NS);
+	cc_notified(cc, START_NS + CC_NOTIFY_NS);
+	cc->dcqcn.timer_steps = DCQCN_FAST + 1;
+	cc->dcqcn.byte_steps = DCQCN_FAST;
+	before = cc->dcqcn.target_kbps;
+	cc->dcqcn.bytes = DCQCN_BYTES - 1;
+	cc_responded(cc, 1, START_NS);
+	assert_int_equal(cc->dcqcn.target_kbps, before + DCQCN_HAI_KBPS);
+	cc->dcqcn.timer_steps = DCQCN_FAST + 2;
+	cc->dcqcn.bytes = DCQCN_BYTES - 1;
+	cc_responded(cc, 1, START_NS);
+	assert_int_equal(cc->dcqcn.target_kbps, before + 3 * DCQCN_HAI_KBPS);
+}
+
+/* At the link's rate nothing is limited or counted any more, and the next cut begins anew. */
+TEST(dcqcn_turn__a_long_pause_sets_it_free)
+{
+	cc_notified(cc, START_NS);
+	pacer_turn(&pacer, START_NS + UINT64_C(10000000000));
+	assert_int_equal(pacer.rate_kbps, 0);
+	assert_false(pacer_holds(&pacer));
+	assert_true(cc->timer_ns == UINT64_MAX);
+	cc_notified(cc, START_NS + UINT64_C(20000000000));
+	assert_int_equal(pacer.rate_kbps, LINK_KBPS / 2);
+}
+
+/* A held packet is looked at again when the rate may rise. */
+TEST(pacer_holds__not_longer_than_to_the_next_increase)
+{
+	for (uint64_t i = 0; i < 20; i++)
+		cc_notified(cc, START_NS + i * CC_NOTIFY_NS);
+	pacer_turn(&pacer, START_NS + 20 * CC_NOTIFY_NS);
+	while (!pacer_holds(&pacer))
+		pacer_sent(&pacer, 4000);
+	assert_true(pacer.deadline_ns == cc->timer_ns);
+}
+
+/* What the application's limit has seen is not forgotten: a burst is not sent twice. */
+TEST(dcqcn_notified__keeps_what_a_limit_has_counted)
+{
+	pacer_set(&pacer, LINK_KBPS / 100, 0, 1000);
+	pacer_turn(&pacer, START_NS);
+	while (!pacer_holds(&pacer))
+		pacer_sent(&pacer, 1000);
+	cc_notified(cc, START_NS);
+	assert_true(pacer.paid_ns >= START_NS + PACER_BURST_NS);
+}

@@ -1,0 +1,227 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Tests of lib/transport/swift.c: the window for a row of round trips. */
+#include <stdint.h>
+#include <string.h>
+
+#include "transport/cc.h"
+#include "transport/loss.h"
+#include "transport/pacer.h"
+#include "test.h"
+
+#define BASE_NS	 UINT64_C(10000)
+#define START_NS UINT64_C(1000000)
+
+static struct cc_paths paths;
+static struct pacer pacer;
+static struct scoreboard board;
+static struct loss loss;
+static struct cc *cc;
+static uint64_t now_ns;
+
+static int set_up(TEST_STATE)
+{
+	static const uint8_t gid[16] = {[15] = 1};
+	const struct cc_attr attr = {.kind = CC_SWIFT, .link_mbps = 100000, .paths = &paths};
+
+	memset(&paths, 0, sizeof(paths));
+	pacer = (struct pacer){0};
+	loss = (struct loss){.board = &board};
+	scoreboard_init(&board);
+	loss_init(&loss, psn_make(0));
+	assert_int_equal(cc_create(&attr, &pacer, &loss, &cc), 0);
+	pacer.cc = cc;
+	cc_connect(cc, gid);
+	now_ns = START_NS;
+	/* The path without a queue. */
+	cc_path_note(cc->path, BASE_NS, now_ns);
+	return 0;
+}
+
+static int tear_down(TEST_STATE)
+{
+	cc_destroy(cc);
+	scoreboard_fini(&board);
+	return 0;
+}
+
+TEST_FIXTURE(set_up, tear_down);
+
+/* A round trip in which the whole window was used. */
+static void round_trip(uint64_t rtt_ns)
+{
+	now_ns += rtt_ns;
+	cc->ops->answered(cc, rtt_ns, pacer.window, now_ns);
+}
+
+static void set_window(double cwnd)
+{
+	cc->swift.cwnd = cwnd;
+	cc->swift.starts = false;
+	pacer.window = cwnd < 1 ? 1 : (uint32_t)cwnd;
+}
+
+static void assert_near(double value, double expected)
+{
+	assert_true(value > 0.999 * expected && value < 1.001 * expected);
+}
+
+/* The target at a window so large that flow scaling adds nothing. */
+#define TARGET_NS (BASE_NS + SWIFT_QUEUE_NS)
+
+TEST(swift_answered__a_new_connection_doubles_its_window)
+{
+	round_trip(BASE_NS);
+	round_trip(BASE_NS);
+	assert_int_equal(pacer.window, 4 * SWIFT_CWND_FIRST);
+	/* Until a round trip is too long. */
+	set_window(128);
+	cc->swift.starts = true;
+	round_trip(TARGET_NS + 1);
+	round_trip(BASE_NS);
+	assert_in_range(pacer.window, 127, 129);
+}
+
+TEST(swift_answered__below_the_target_one_packet_a_round_trip)
+{
+	set_window(200);
+	round_trip(TARGET_NS - 1);
+	assert_near(cc->swift.cwnd, 201);
+	round_trip(TARGET_NS - 1);
+	assert_near(cc->swift.cwnd, 202);
+}
+
+/* The requester did not use the window: it tells nothing about a larger one. */
+TEST(swift_answered__does_not_grow_unused)
+{
+	set_window(200);
+	now_ns += BASE_NS;
+	cc->ops->answered(cc, BASE_NS, 10, now_ns);
+	assert_near(cc->swift.cwnd, 200);
+}
+
+TEST(swift_answered__above_the_target_by_the_excess)
+{
+	const uint64_t rtt_ns = 2 * TARGET_NS;
+
+	set_window(200);
+	round_trip(rtt_ns);
+	assert_near(cc->swift.cwnd, 200 * (1 - SWIFT_BETA * 0.5));
+}
+
+TEST(swift_answered__at_most_by_half)
+{
+	set_window(200);
+	round_trip(100 * TARGET_NS);
+	assert_near(cc->swift.cwnd, 100);
+}
+
+TEST(swift_answered__once_in_a_round_trip)
+{
+	set_window(400);
+	round_trip(100 * TARGET_NS);
+	now_ns += 1000;
+	cc->ops->answered(cc, 100 * TARGET_NS, 200, now_ns);
+	assert_near(cc->swift.cwnd, 200);
+	now_ns += 100 * TARGET_NS;
+	cc->ops->answered(cc, 100 * TARGET_NS, 200, now_ns);
+	assert_near(cc->swift.cwnd, 100);
+}
+
+/* Flow scaling: the smaller the window, the longer the round trip may be. */
+TEST(swift_answered__a_small_window_has_a_higher_target)
+{
+	const uint64_t rtt_ns = TARGET_NS + (uint64_t)SWIFT_RANGE_NS / 4;
+
+	set_window(100);
+	round_trip(rtt_ns);
+	assert_true(cc->swift.cwnd < 100);
+	set_window(0.5);
+	round_trip(rtt_ns);
+	assert_true(cc->swift.cwnd > 0.5);
+	set_window(0.05);
+	round_trip(TARGET_NS + (uint64_t)SWIFT_RANGE_NS - 10);
+	assert_true(cc->swift.cwnd > 0.05);
+	set_window(0.05);
+	round_trip(TARGET_NS + (uint64_t)SWIFT_RANGE_NS + 10);
+	assert_true(cc->swift.cwnd < 0.05);
+}
+
+/* Below one packet, a packet leaves each so many round trips. */
+TEST(swift_sent__paces_below_one_packet)
+{
+	set_window(0.25);
+	cc->swift.rtt_ns = 40000;
+	cc_sent(cc, loss.next, 1, 1000, false, now_ns);
+	assert_int_equal(cc->wait_ns, now_ns + 160000);
+	pacer_turn(&pacer, now_ns + 159999);
+	assert_true(pacer_holds(&pacer));
+	assert_int_equal(pacer.deadline_ns, now_ns + 160000);
+	pacer_turn(&pacer, now_ns + 160000);
+	assert_false(pacer_holds(&pacer));
+	assert_int_equal(pacer.window, 1);
+}
+
+TEST(swift_sent__not_from_one_packet_on)
+{
+	set_window(1);
+	cc->swift.rtt_ns = 40000;
+	cc_sent(cc, loss.next, 1, 1000, false, now_ns);
+	assert_int_equal(cc->wait_ns, 0);
+	/* A READ counts with its responses. */
+	set_window(16);
+	cc_sent(cc, loss.next, 64, 100, false, now_ns);
+	assert_int_equal(cc->wait_ns, now_ns + 160000);
+}
+
+TEST(swift_lost__halves_once_in_a_round_trip)
+{
+	set_window(100);
+	cc->swift.rtt_ns = 10000;
+	loss.losses++;
+	cc_turn(cc, now_ns);
+	assert_near(cc->swift.cwnd, 50);
+	cc_turn(cc, now_ns + 1);
+	loss.losses++;
+	cc_turn(cc, now_ns + 2);
+	assert_near(cc->swift.cwnd, 50);
+	loss.losses++;
+	cc_turn(cc, now_ns + 10000);
+	assert_near(cc->swift.cwnd, 25);
+}
+
+TEST(swift_lost__again_and_again_leaves_the_least_window)
+{
+	set_window(100);
+	cc->swift.rtt_ns = 10000;
+	for (int i = 1; i <= SWIFT_RETRIES; i++) {
+		loss.losses++;
+		cc_turn(cc, now_ns + (uint64_t)i * 10000);
+	}
+	assert_near(cc->swift.cwnd, SWIFT_CWND_MIN);
+	assert_int_equal(pacer.window, 1);
+	/* An answer ends it. */
+	now_ns += 1000000;
+	round_trip(BASE_NS);
+	assert_near(cc->swift.cwnd, SWIFT_CWND_MIN + SWIFT_AI);
+}
+
+/* Two flows at a link that serves a packet each 100 ns: the round trip settles near the target,
+ * and the link is never idle. */
+TEST(swift_answered__settles_near_the_target)
+{
+	double least = 1e9, most = 0;
+
+	set_window(8);
+	for (int i = 0; i < 2000; i++) {
+		const double queue_ns = 2 * cc->swift.cwnd * 100 - (double)BASE_NS;
+		const uint64_t rtt_ns = BASE_NS + (queue_ns > 0 ? (uint64_t)queue_ns : 0);
+
+		round_trip(rtt_ns);
+		if (i >= 1000) {
+			least = RTE_MIN(least, queue_ns);
+			most = RTE_MAX(most, queue_ns);
+		}
+	}
+	assert_true(least > 0.5 * SWIFT_QUEUE_NS);
+	assert_true(most < 1.2 * SWIFT_QUEUE_NS);
+}
