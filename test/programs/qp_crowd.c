@@ -142,7 +142,7 @@ static void connect_all(struct crew *crew)
 			.max_rd_atomic = 1,
 			.max_dest_rd_atomic = 1,
 			.min_rnr_timer = 12,
-			.timeout = 17,
+			.timeout = 20, /* 4 s: 128 threads share the CPUs of the machine */
 			.retry_cnt = 7,
 			.rnr_retry = 7,
 			.ah_attr = {.is_global = 1,
@@ -179,7 +179,11 @@ static void take(struct crew *crew, const struct ibv_wc *wc)
 	struct queue *queue = &crew->queues[i];
 	const uint64_t *to = queue->slot->to[queue->taken % DEPTH];
 
-	MUST(i < QPS && wc->status == IBV_WC_SUCCESS && wc->qp_num == queue->qp->qp_num);
+	if (wc->status != IBV_WC_SUCCESS) {
+		fprintf(stderr, "a work request failed: %s\n", ibv_wc_status_str(wc->status));
+		_exit(1);
+	}
+	MUST(i < QPS && wc->qp_num == queue->qp->qp_num);
 	if (wc->wr_id & 0x100) {
 		MUST(queue->sending > 0);
 		queue->sending--;
