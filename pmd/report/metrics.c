@@ -56,6 +56,8 @@ static const struct owner_stat {
 	{"processes", "processes", "programs that are attached", true},
 	{"attached", "processes_attached", "programs that have attached so far", false},
 	{"ended", "processes_ended", "attached programs that have ended", false},
+	{"packet_sockets", "packet_sockets", "programs that have a packet socket of their own",
+	 true},
 	{"groups", "multicast_memberships", "multicast memberships of programs", true},
 	{"buffers", "buffers", "packet buffers", true},
 	{"buffers_held", "buffers_held", "packet buffers that programs hold", true},
