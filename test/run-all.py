@@ -34,7 +34,8 @@ THREAD_SANITIZED = ["-Db_sanitize=thread", "-Db_lundef=false", "-Dbuildtype=debu
 THREADED = ["test_base_guard", "test_base_guard_handlers", "test_base_guard_mask",
             "test_mem_advise", "test_mem_key_table", "test_queue_cq", "engine/test_engine_owner",
             "rdmacm/test_rdmacm_live", "rdmacm/test_rdmacm_rs_stream", "rdmacm/test_rspreload_epoll",
-            "verbs/test_verbs_channel", "verbs/test_verbs_races", "verbs/test_verbs_threads", "verbs/test_verbs_traffic"]
+            "verbs/test_verbs_ibv_channel", "verbs/test_verbs_races", "verbs/test_verbs_threads",
+            "verbs/test_verbs_traffic"]
 THREADED_TARGETS = [f"test/unit/{name}" for name in THREADED]
 # The limits in meson.build are for a machine that has nothing else to do. Here they only end programs that hang: the
 # longest ones compute all the time, so they take as many times longer as others want their CPUs.
