@@ -21,6 +21,7 @@
 #include "server.h"
 #include "share/message.h"
 #include "slot.h"
+#include "slot_begin.h"
 #include "newcomer.h"
 #include "uplink.h"
 

@@ -18,6 +18,7 @@
 #include "server.h"
 #include "share/message.h"
 #include "slot.h"
+#include "slot_begin.h"
 
 void newcomer_init(struct server *server)
 {

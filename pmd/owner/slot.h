@@ -98,22 +98,6 @@ struct slots {
 	char cc[8];		 /* congestion control of processes that choose none */
 };
 
-/* Flags of slot_begin. */
-#define SLOT_ISOLATED	   0x1 /* it is not trusted with shared memory */
-#define SLOT_HOLDS_NOTHING 0x2 /* it says that it maps no memory of its earlier slots */
-
-/**
- * Give a process a slot, and send it the welcome.
- *
- * @param report_fd
- *   The process's report, or -1. The caller keeps the descriptor.
- * @param flags
- *   SLOT_ISOLATED, SLOT_HOLDS_NOTHING.
- * @return
- *   0; -errno: the process has been told, and the caller keeps the socket.
- */
-int slot_begin(struct server *server, int socket, int report_fd, unsigned int flags);
-
 /** Return the slot that has a queue pair number, or BLOCK_NONE. */
 uint16_t slot_of(const struct server *server, uint32_t qpn);
 
@@ -136,6 +120,13 @@ void slot_end(struct server *server, uint16_t number);
 
 /** Free a slot when the owner itself ends; its process goes on. No buffer is in use any more. */
 void slot_abandon(struct server *server, uint16_t number);
+
+/** Let a process hold as many buffers as any process may. */
+void slot_give_full_share(struct server *server, uint16_t number);
+
+/** Take back the buffers that a slot's process holds, and free all that the slot has of its own.
+ * Members that it does not have are -1 or NULL. */
+void slot_release(struct server *server, uint16_t number);
 
 /** Return true if packets are taken from a slot. */
 static inline bool slot_is_served(const struct slot *slot)

@@ -7,6 +7,7 @@
 #include "event.h"
 #include "share/user.h"
 #include "slot.h"
+#include "slot_begin.h"
 #include "test.h"
 
 int attach_rig(struct server *server, uid_t uid, struct share_message *welcome)

@@ -15,6 +15,7 @@
 #include "event.h"
 #include "share/message.h"
 #include "slot.h"
+#include "slot_begin.h"
 #include "test.h"
 #include "wire/build.h"
 

@@ -19,6 +19,7 @@
 #include "share/blocks.h"
 #include "share/message.h"
 #include "slot.h"
+#include "slot_begin.h"
 #include "test.h"
 
 #define IFINDEX 77

@@ -15,6 +15,7 @@
 #include "server.h"
 #include "share/message.h"
 #include "slot.h"
+#include "slot_begin.h"
 #include "newcomer.h"
 #include "test.h"
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Tests of pmd/owner/slot.c: what a process is given, whatever it asks for. */
+/* Tests of pmd/owner/slot.c, slot_begin.c and slot_prepare.c: what a process gets, whatever it asks
+ * for. */
 #include <errno.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -17,6 +18,7 @@
 #include "server.h"
 #include "share/message.h"
 #include "slot.h"
+#include "slot_begin.h"
 #include "test.h"
 
 #define MAX_QP 4

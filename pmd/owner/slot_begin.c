@@ -1,0 +1,225 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Gives a process a slot: checks its other slots, finds a free one, and sends the welcome. */
+#include "slot_begin.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <rte_cycles.h>
+
+#include "base/log.h"
+#include "forward.h"
+#include "owner/ids.h"
+#include "psocks.h"
+#include "report/set.h"
+#include "report/write.h"
+#include "server.h"
+#include "share/message.h"
+#include "slot_prepare.h"
+#include "turn.h"
+
+#define SLOTS_BEFORE_MAX 4 /* slots of one process that it hung up */
+
+/* Take all packets of a draining slot now: there is no time to drain it in later turns. */
+static void slot_finish_draining(struct server *server, uint16_t number)
+{
+	struct slot *slot = &server->slots.all[number];
+
+	while (slot->drain_left > 0 && turn_drain(server, number) > 0)
+		forward_flush(server);
+	slot->drain_left = 0;
+	slot_advance(server, number);
+}
+
+/*
+ * Check the other slots of a process. Limits are set for each process, so a process has one live
+ * slot. A process that goes on after it hung up gets another slot. If it has executed another
+ * program since, nothing of its earlier slots is left, and they are freed now. Otherwise they
+ * count, because the process may still use their memory: perhaps it closed all its descriptors.
+ */
+static int slot_check_others(struct server *server, int socket, bool holds_nothing)
+{
+	struct ucred peer = {0};
+	socklen_t len = sizeof(peer);
+	int before = 0;
+
+	getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &len);
+	/* The process is in another PID namespace, as only isolated processes may be. The limits of
+	 * a user apply to these. */
+	if (peer.pid == 0)
+		return 0;
+	for (uint16_t i = 0; i < SERVE_SLOTS_MAX; i++) {
+		const struct slot *slot = &server->slots.all[i];
+		struct pollfd other_end = {.fd = slot->socket};
+
+		if (slot->state == SLOT_FREE || slot->pid != peer.pid)
+			continue;
+		/* The owner may not have noticed yet that the process hung up. */
+		if (slot->state == SLOT_LIVE && poll(&other_end, 1, 0) > 0)
+			slot_hang_up(server, i);
+		if (slot->state == SLOT_LIVE)
+			return -EBUSY;
+		/* An isolated process keeps nothing, so its slot can be freed now. */
+		if (slot->isolated || holds_nothing)
+			slot_finish_draining(server, i);
+		/* The process has ended as far as this slot is concerned. */
+		if (holds_nothing)
+			slot_end(server, i);
+		if (slot->state == SLOT_FREE)
+			continue;
+		if (++before == SLOTS_BEFORE_MAX)
+			return -EUSERS;
+	}
+	return 0;
+}
+
+static int slot_find_free(const struct server *server)
+{
+	for (int i = 0; i < server->slots.max; i++) {
+		if (server->slots.all[i].state == SLOT_FREE)
+			return i;
+	}
+	return -ENOSPC;
+}
+
+static void slot_welcome(const struct server *server, uint16_t number,
+			 struct share_message *message)
+{
+	const struct slot *slot = &server->slots.all[number];
+	const struct port *port = &server->uplink.link.port;
+	struct share_welcome *welcome = &message->welcome;
+
+	welcome->slot = number;
+	welcome->generation = slot->generation;
+	welcome->qpn_first = slot->qpn_first;
+	welcome->qpn_count = slot->qpn_count;
+	welcome->id_mask = IDS_MASK;
+	welcome->id_value = slot->id_value;
+	welcome->buffers = server->arena.ledger.buffers;
+	welcome->buffer_bytes = server->arena.ledger.buffer_bytes;
+	welcome->buffer_stride = server->arena.stride;
+	welcome->quota = server->arena.ledger.quotas[number];
+	memcpy(welcome->mac, port->mac, sizeof(welcome->mac));
+	welcome->mac_is_random = port->mac_is_random;
+	welcome->mtu_bytes = port->mtu_bytes;
+	welcome->link_mbps = port->link_mbps;
+	welcome->tsc_hz = rte_get_tsc_hz();
+	welcome->spares_icrc = server->lanes.spares_icrc;
+	welcome->ports = server->ports;
+	memcpy(welcome->name, server->name, sizeof(welcome->name));
+	welcome->max_qp = server->slots.max_qp;
+	welcome->max_memory = server->slots.max_memory;
+	memcpy(welcome->cc, server->slots.cc, sizeof(welcome->cc));
+	memcpy(welcome->unique, server->unique, sizeof(welcome->unique));
+	message->addresses = server->uplink.link.addresses;
+	message->link_up = server->uplink.up;
+}
+
+/* Return a packet socket for the process, or a negative value: its packets pass through us. */
+static int slot_lend_psock(struct server *server, uint16_t number, struct share_message *message)
+{
+	const int fd = psocks_lend(server, number, &message->welcome.ifindex);
+
+	if (fd < 0 && fd != -EOPNOTSUPP)
+		log_info("process %d has no packet socket, and its packets pass through uroced: %s",
+			 server->slots.all[number].pid, strerror(-fd));
+	return fd;
+}
+
+static int slot_tell(struct server *server, uint16_t number, int page_fd,
+		     struct share_message *message)
+{
+	struct slot *slot = &server->slots.all[number];
+	int fds[SHARE_FDS] = {
+		[SHARE_FD_ARENA] = server->arena.fd,
+		[SHARE_FD_PAGE] = page_fd,
+		[SHARE_FD_OWNER] = slot->bell_fd,
+		[SHARE_FD_PROCESS] = slot->process_fd,
+		[SHARE_FD_PSOCK] = -1,
+	};
+	int rc;
+
+	slot->state = SLOT_LIVE;
+	slot_welcome(server, number, message);
+	if (slot->isolated)
+		return message_send(slot->socket, message, NULL, 0);
+	slot->page->link_up = server->uplink.connected;
+	forward_restock(server, number);
+	fds[SHARE_FD_PSOCK] = slot_lend_psock(server, number, message);
+	rc = message_send(slot->socket, message, fds, SHARE_FDS - (fds[SHARE_FD_PSOCK] < 0));
+	/* The process alone has it open, so it goes with the process. */
+	if (fds[SHARE_FD_PSOCK] >= 0)
+		close(fds[SHARE_FD_PSOCK]);
+	return rc;
+}
+
+static int slot_open(struct server *server, uint16_t number, int socket, bool isolated,
+		     struct share_message *message)
+{
+	struct slot *slot = &server->slots.all[number];
+	int page_fd = -1;
+	int rc;
+
+	*slot = (struct slot){.generation = slot->generation + 1,
+			      .socket = socket,
+			      .pidfd = -1,
+			      .process_fd = -1,
+			      .bell_fd = -1};
+	rc = slot_prepare(server, number, socket, isolated, &page_fd);
+	if (rc == 0)
+		rc = slot_tell(server, number, page_fd, message);
+	if (page_fd >= 0)
+		close(page_fd);
+	return rc;
+}
+
+/* Take a process's report. A process without one is served too, but readers do not see its
+ * state. */
+static void slot_take_report(struct server *server, struct slot *slot, int fd)
+{
+	struct report *report;
+
+	/* The process is in another PID namespace: readers could not tell whose report it is. */
+	if (slot->pid == 0 || report_map(fd, &report) != 0)
+		return;
+	if (report_set_add(server->status.reports, slot->pid, getpid(), report) == 0)
+		slot->report = report;
+	else
+		report_unmap(report);
+}
+
+int slot_begin(struct server *server, int socket, int report_fd, unsigned int flags)
+{
+	const bool isolated = (flags & SLOT_ISOLATED) != 0;
+	struct share_message message = {.type = SHARE_WELCOME, .version = SHARE_VERSION};
+	struct slot *slot;
+	int number, rc;
+
+	number = server->uplink.lost
+			 ? -ENODEV
+			 : slot_check_others(server, socket, (flags & SLOT_HOLDS_NOTHING) != 0);
+	if (number == 0)
+		number = slot_find_free(server);
+	rc = number;
+
+	if (number >= 0) {
+		slot = &server->slots.all[number];
+		rc = slot_open(server, (uint16_t)number, socket, isolated, &message);
+		if (rc == 0) {
+			server->slots.live[server->slots.live_count++] = (uint16_t)number;
+			server->totals.attached++;
+			slot_take_report(server, slot, report_fd);
+			log_info("process %d attaches%s: slot %d, queue pairs from %#x", slot->pid,
+				 isolated ? ", isolated" : "", number, slot->qpn_first);
+			return 0;
+		}
+		slot_release(server, (uint16_t)number);
+	}
+	message.result = rc;
+	message.welcome.ports = server->ports;
+	message_send(socket, &message, NULL, 0);
+	return rc;
+}

@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Makes what a process gets with its slot: its page, its numbers, and its descriptors.
+ *
+ * Each process gets a new page, so nothing that an earlier process left behind can access the
+ * memory of a later one.
+ */
+#include "slot_prepare.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "config/settings.h"
+#include "event.h"
+#include "isolated.h"
+#include "owner/arbiter.h"
+#include "psocks.h"
+#include "server.h"
+
+/* Find the process at the other end, and open a pidfd that reports its end. The socket does not
+ * always do so, because a child of the process may keep it open. */
+static int slot_identify(struct slot *slot, int socket, bool isolated)
+{
+	struct ucred peer;
+	socklen_t len = sizeof(peer);
+	struct pollfd ended;
+
+	if (getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &len) != 0)
+		return -errno;
+	slot->pid = peer.pid;
+	slot->uid = peer.uid;
+	slot->user = isolated ? user_of(socket) : USER_TRUSTED;
+	/* The process is in a PID namespace that ours does not contain. An isolated process needs
+	 * no pidfd: the end of its socket is enough. */
+	if (peer.pid == 0)
+		return isolated ? 0 : -EPERM;
+	slot->pidfd = user_pidfd(socket, &peer);
+	if (slot->pidfd < 0)
+		return slot->pidfd;
+	/* If the process has not ended, no other process has its number, and what was found by
+	 * the number is true. */
+	ended = (struct pollfd){.fd = slot->pidfd, .events = POLLIN};
+	return poll(&ended, 1, 0) == 0 ? 0 : -ESRCH;
+}
+
+static int slot_make_page(struct slot *slot, int *page_fd)
+{
+	const size_t bytes = share_ring_offset(SHARE_RINGS);
+	void *memory;
+
+	*page_fd = memfd_create("uroced-slot", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	if (*page_fd < 0)
+		return -errno;
+	if (ftruncate(*page_fd, (off_t)bytes) != 0 ||
+	    fcntl(*page_fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0)
+		return -errno;
+	memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, *page_fd, 0);
+	if (memory == MAP_FAILED)
+		return -errno;
+	slot->page = memory;
+	for (int kind = 0; kind < SHARE_RINGS; kind++)
+		share_ring_init(&slot->rings[kind],
+				(uint8_t *)memory + share_ring_offset((enum share_ring_kind)kind),
+				share_ring_words((enum share_ring_kind)kind));
+	return 0;
+}
+
+/* Make the page, which only processes that share memory have. */
+static int slot_make_shared(struct server *server, uint16_t number, int *page_fd)
+{
+	struct slot *slot = &server->slots.all[number];
+	const int rc = slot_make_page(slot, page_fd);
+
+	if (rc != 0)
+		return rc;
+	if (server->slots.full_shares < SERVER_FULL_SHARES)
+		slot_give_full_share(server, number);
+	slot->process_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	slot->bell_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (slot->process_fd < 0 || slot->bell_fd < 0)
+		return -errno;
+	return event_watch(server, slot->bell_fd, EVENT_BELL, number);
+}
+
+/* Return true if a user has as many slots as it may. So no user takes all slots from the others,
+ * except the superuser, who could do so anyway. */
+static bool slot_user_has_all(const struct server *server, user_t user)
+{
+	unsigned int count = 0;
+
+	if (!user_is_limited(user))
+		return false;
+	for (int i = 0; i < SERVE_SLOTS_MAX; i++)
+		count += server->slots.all[i].isolated && server->slots.all[i].user == user;
+	return count >= RTE_MIN(SERVER_ISOLATED_USER_MAX, server->slots.max / 4u);
+}
+
+static int slot_make_isolated(struct server *server, struct slot *slot)
+{
+	int rc;
+
+	if (server->slots.isolated_count >= RTE_MIN(SERVER_ISOLATED_MAX, server->slots.max / 2u) ||
+	    slot_user_has_all(server, slot->user))
+		return -ENOSPC;
+	rc = isolated_create(slot);
+	server->slots.isolated_count += rc == 0;
+	return rc;
+}
+
+int slot_prepare(struct server *server, uint16_t number, int socket, bool isolated, int *page_fd)
+{
+	struct slot *slot = &server->slots.all[number];
+	int rc;
+
+	rc = slot_identify(slot, socket, isolated);
+	if (rc == 0)
+		rc = isolated ? slot_make_isolated(server, slot)
+			      : slot_make_shared(server, number, page_fd);
+	if (rc != 0)
+		return rc;
+	rc = blocks_alloc(&server->slots.blocks, number, server->now_ns, slot->user);
+	if (rc < 0)
+		return rc;
+	slot->qpn_first = (uint32_t)rc;
+	psocks_check(server);
+	if (psocks_leave_out(server, slot->qpn_first))
+		return -ENOMEM;
+	rc = arbiter_begin(server->gsi.arbiter, number, slot->user, server->now_ns,
+			   &slot->id_value);
+	if (rc != 0)
+		return rc;
+	/* Give twice as many numbers as queue pairs: the number of a destroyed queue pair is not
+	 * reused at once. */
+	static_assert(2 * SETTINGS_QP_MAX == BLOCK_QPNS, "no more than a block has numbers for");
+	slot->qpn_count = BLOCK_QPNS;
+	if (server->slots.max_qp > 0)
+		slot->qpn_count = RTE_MIN(2 * server->slots.max_qp, BLOCK_QPNS);
+	rc = event_rewatch(server, socket, EVENT_SOCKET, number);
+	if (rc != 0 || slot->pidfd < 0)
+		return rc;
+	return event_watch(server, slot->pidfd, EVENT_PIDFD, number);
+}

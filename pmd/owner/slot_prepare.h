@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What a process gets with its slot. */
+#ifndef OWNER_SLOT_PREPARE_H
+#define OWNER_SLOT_PREPARE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct server;
+
+/**
+ * Prepare all that a slot needs before the welcome.
+ *
+ * @param page_fd
+ *   Is set to the descriptor of the slot's page, which the caller closes. It stays -1 if the
+ *   process is isolated.
+ * @return
+ *   0; -errno: what was prepared before stays in the slot (slot_release).
+ */
+int slot_prepare(struct server *server, uint16_t number, int socket, bool isolated, int *page_fd);
+
+#endif
