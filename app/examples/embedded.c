@@ -17,7 +17,7 @@
 #include <rte_mbuf.h>
 #include <uroce/port.h>
 
-#include "forward.h"
+#include "two_ports.h"
 #include "meet.h"
 
 #define BURST  32

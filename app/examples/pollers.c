@@ -8,7 +8,7 @@
  * The port's poller exchanges frames with uroce, and runs uroce's turn by polling the completion
  * queue: there is no other thread. All memory is DPDK's, and becomes a region when DPDK's heap
  * grows (regions.c). The server READs what a client offers and WRITEs it back, as a target does
- * with blocks (blocks.c). It ends with the clients' last connection after SIGTERM, EAL first.
+ * with blocks (block_server.c). It ends with the clients' last connection after SIGTERM, EAL first.
  */
 #include <poll.h>
 #include <stdio.h>
@@ -21,8 +21,8 @@
 #include <rte_mbuf.h>
 #include <uroce/port.h>
 
-#include "blocks.h"
-#include "forward.h"
+#include "block_server.h"
+#include "two_ports.h"
 #include "regions.h"
 
 #define BURST	   32

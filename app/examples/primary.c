@@ -16,7 +16,7 @@
 #include <rte_mbuf.h>
 #include <uroce/primary.h>
 
-#include "forward.h"
+#include "two_ports.h"
 
 #define BURST 32
 

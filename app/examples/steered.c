@@ -20,7 +20,7 @@
 #include <rte_udp.h>
 #include <uroce/port.h>
 
-#include "forward.h"
+#include "two_ports.h"
 #include "meet.h"
 
 #define BURST	  32

@@ -10,7 +10,7 @@
 #include <rte_errno.h>
 
 #include "ablation.h"
-#include "control.h"
+#include "control_conn.h"
 #include "measure.h"
 #include "nic.h"
 #include "pair.h"

@@ -12,7 +12,7 @@
 #include <rte_common.h>
 #include <rte_cycles.h>
 
-#include "control.h"
+#include "control_conn.h"
 #include "lossy_port.h"
 #include "mode.h"
 #include "nic.h"

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "control.h"
+#include "control_conn.h"
 #include "lossy_port.h"
 #include "mode.h"
 #include "nic.h"

@@ -13,7 +13,7 @@
 
 #include <rte_cycles.h>
 
-#include "control.h"
+#include "control_conn.h"
 #include "nic.h"
 #include "passive.h"
 

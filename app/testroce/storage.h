@@ -20,7 +20,7 @@ struct run;
 
 enum storage_op { STORAGE_READ, STORAGE_WRITE, STORAGE_OPS };
 
-/* A command. Both sides run on machines of the same byte order (control.h). */
+/* A command. Both sides run on machines of the same byte order (control_conn.h). */
 struct storage_command {
 	uint64_t block;
 	uint64_t

@@ -14,7 +14,7 @@
 
 #include <rte_common.h>
 
-#include "control.h"
+#include "control_conn.h"
 #include "mode.h"
 #include "nic.h"
 #include "testroce_output.h"

@@ -5,7 +5,7 @@
 
 #include <rte_common.h>
 
-#include "internal.h"
+#include "cm_internal.h"
 #include "wire/headers.h"
 
 #define LID_NONE      0xffff /* RoCE has no LIDs; Linux's value */

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <sys/random.h>
 
-#include "internal.h"
+#include "cm_internal.h"
 
 #define NO_MEMORY_RETRY_NS \
 	UINT64_C(1000000000) /* time after which a timer runs again whose event found no memory */

@@ -6,7 +6,7 @@
 
 #include <rte_jhash.h>
 
-#include "internal.h"
+#include "cm_internal.h"
 
 #define ID_TRIES 16 /* one is enough, except if several ids in a row are taken */
 

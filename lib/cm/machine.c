@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "internal.h"
+#include "cm_internal.h"
 
 void cm_send(struct cm *cm, const struct gsi_address *to, const uint8_t *mad)
 {

@@ -2,7 +2,7 @@
 /* The state machine of a queue pair: modifications by the application, and faults. */
 #include <errno.h>
 
-#include "internal.h"
+#include "qp_internal.h"
 #include "qp/attr.h"
 #include "queue/cq.h"
 #include "wire/headers.h"

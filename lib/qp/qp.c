@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/cachelines.h"
-#include "internal.h"
+#include "qp_internal.h"
 #include "mem/pd.h"
 #include "queue/cq.h"
 #include "queue/sq_build.h"

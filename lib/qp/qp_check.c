@@ -4,7 +4,7 @@
  * that keeps indices, PSNs or lists. They exist only in builds with assertions (checked_lib in
  * lib/meson.build). The check of each struct is in the file of that struct.
  */
-#include "internal.h"
+#include "qp_internal.h"
 
 #ifndef NDEBUG
 

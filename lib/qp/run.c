@@ -4,7 +4,7 @@
 
 #include <rte_prefetch.h>
 
-#include "internal.h"
+#include "qp_internal.h"
 #include "wire/headers.h"
 #include "wire/packet.h"
 #include "wire/vlan.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A queue pair that waits for pages: only this queue pair waits. */
-#include "internal.h"
+#include "qp_internal.h"
 
 static bool qp_receives(const struct qp *qp)
 {

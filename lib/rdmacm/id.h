@@ -197,7 +197,7 @@ static inline bool id_is_datagram(const struct cm_id *id)
 	return id->public.qp_type == IBV_QPT_UD;
 }
 
-/* device.c */
+/* rdma_device.c */
 
 /** Return the table of our libibverbs.so.1, or NULL if another one is loaded. MT-safe. */
 const struct cm_private *cm_calls(void);
@@ -309,7 +309,7 @@ void resolve_fill_route(struct cm_id *id);
  * gone, stay there and raise ROUTE_ERROR. 0 or -errno. */
 int resolve_route(struct cm_id *id);
 
-/* event.c */
+/* rdma_event.c */
 
 /** Take and drop a reference to a channel. Each id has one; the last one frees the channel.
  * MT-safe. */
@@ -365,12 +365,12 @@ void device_event_lost(struct agent *agent, uint64_t now_ns);
 /** Tell the ids whose address was removed from an agent's device. Engine's lock; agents call it. */
 void device_event_addresses(struct agent *agent);
 
-/* listen.c */
+/* rdma_listen.c */
 
 /** End an id's listeners; requests that nobody has accepted are rejected. */
 void listen_end(struct cm_id *id);
 
-/* connect.c */
+/* rdma_connect.c */
 
 /** Return the enum cm_transport of an id's queue pair. MT-safe. */
 uint8_t connect_transport(const struct cm_id *id);
@@ -381,7 +381,7 @@ int connect_establish(struct cm_id *id);
 /** Reject a REP because the queue pair could not be made ready. */
 void connect_refuse(struct cm_id *id);
 
-/* qp.c */
+/* rdma_qp.c */
 
 /** Move an id's queue pair to a state, with the values that both sides agreed on. 0 or -errno. */
 int qp_to_rtr(struct cm_id *id, uint8_t responder_resources);

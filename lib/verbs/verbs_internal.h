@@ -33,7 +33,7 @@ static inline int face_minus_one(int rc)
 	return -1;
 }
 
-/* device.c */
+/* ibv_device.c */
 
 /** Lock the list of devices that were returned to the program. */
 void device_list_lock(void);
@@ -47,7 +47,7 @@ void device_list_forget(void);
  * is none. */
 struct face_device *device_list_present(struct face_device *face);
 
-/* fork.c */
+/* ibv_fork.c */
 
 /* The number of forks between the first process that started devices and this one. */
 extern uint32_t fork_generation;
@@ -68,7 +68,7 @@ void context_disable(struct face_context *context);
 /** Install the fork handlers, because devices were started. */
 void fork_watch(void);
 
-/* context.c */
+/* ibv_context.c */
 
 /**
  * Stop the engine for a control call; context_unlock starts it again.
@@ -155,7 +155,7 @@ void handles_unlock(void);
 /* A table with a function that returns EOPNOTSUPP in every slot. */
 extern const struct verbs_context unsupported_verbs;
 
-/* query.c */
+/* ibv_query.c */
 
 int query_port_sized(struct ibv_context *ibv, uint8_t port_num, struct ibv_port_attr *attr,
 		     size_t attr_size);
@@ -165,7 +165,7 @@ int query_clock_op(struct ibv_context *ibv, struct ibv_values_ex *values);
 int query_port_legacy(struct ibv_context *ibv, uint8_t port_num,
 		      struct _compat_ibv_port_attr *attr);
 
-/* cq.c, cq_ex.c */
+/* ibv_cq.c, ibv_cq_ex.c */
 
 /* Attributes that only an extended queue has. */
 struct cq_wants {
@@ -186,7 +186,7 @@ struct ibv_cq_ex *cq_ex_create_op(struct ibv_context *ibv, struct ibv_cq_init_at
 /** Make its iterator find nothing and return ENODEV, because this is a child process. */
 void cq_ex_disable(struct face_cq *cq);
 
-/* dm.c */
+/* ibv_dm.c */
 
 /** Allocate a handle of device memory, which the caller holds. NULL if there is no memory. */
 struct face_dm *dm_handle(struct ibv_context *ibv, struct dm *dm, uint32_t handle);
@@ -216,7 +216,7 @@ void shared_release(struct shared *shared);
 /** Destroy the objects that nobody holds, because the last context ends. */
 void shared_end(struct face_context *root);
 
-/* parent.c */
+/* ibv_parent.c */
 
 struct ibv_td *td_alloc_op(struct ibv_context *ibv, struct ibv_td_init_attr *attr);
 int td_dealloc_op(struct ibv_td *ibv);
@@ -231,18 +231,18 @@ struct face_parent *parent_get(struct ibv_pd *ibv);
 /** Remove a user; does nothing for NULL. MT-safe. */
 void parent_put(struct face_parent *parent);
 
-/* mw.c */
+/* ibv_mw.c */
 
 struct ibv_mw *mw_alloc_op(struct ibv_pd *ibv, enum ibv_mw_type type);
 int mw_bind_op(struct ibv_qp *qp, struct ibv_mw *mw, struct ibv_mw_bind *bind);
 int mw_dealloc_op(struct ibv_mw *ibv);
 
-/* dm.c */
+/* ibv_dm.c */
 
 struct ibv_dm *dm_alloc_op(struct ibv_context *ibv, struct ibv_alloc_dm_attr *attr);
 int dm_free_op(struct ibv_dm *ibv);
 
-/* mr.c, advise.c */
+/* ibv_mr.c, ibv_advise.c */
 
 struct ibv_mr *mr_alloc_null_op(struct ibv_pd *ibv);
 struct ibv_mr *mr_reg_dm_op(struct ibv_pd *ibv, struct ibv_dm *dm, uint64_t dm_offset,
@@ -250,7 +250,7 @@ struct ibv_mr *mr_reg_dm_op(struct ibv_pd *ibv, struct ibv_dm *dm, uint64_t dm_o
 int mr_advise_op(struct ibv_pd *ibv, enum ibv_advise_mr_advice advice, uint32_t flags,
 		 struct ibv_sge *sge, uint32_t num_sge);
 
-/* qp.c, qp_create.c, xrc.c, srq.c */
+/* ibv_qp.c, ibv_qp_create.c, ibv_xrc.c, ibv_srq.c */
 
 int qp_rate_limit_op(struct ibv_qp *ibv, struct ibv_qp_rate_limit_attr *attr);
 struct ibv_qp *qp_ex_create_op(struct ibv_context *ibv, struct ibv_qp_init_attr_ex *attr);
@@ -281,7 +281,7 @@ struct ibv_qp *qp_open_op(struct ibv_context *ibv, struct ibv_qp_open_attr *attr
 struct ibv_srq *srq_ex_create_op(struct ibv_context *ibv, struct ibv_srq_init_attr_ex *attr);
 int srq_number_op(struct ibv_srq *ibv, uint32_t *number);
 
-/* wr.c */
+/* ibv_wr.c */
 
 /** Check that queue pairs of a type can send all of this. 0, -EINVAL, -EOPNOTSUPP. */
 int wr_check_flags(enum ibv_qp_type type, uint64_t send_ops_flags);
@@ -290,7 +290,7 @@ void wr_fill(struct face_qp *qp, uint64_t send_ops_flags);
 /** Make its list of work requests a dummy, because this is a child process. */
 void wr_disable(struct face_qp *qp);
 
-/* post.c, path.c */
+/* ibv_post.c, verbs_path.c */
 
 int post_send_op(struct ibv_qp *ibv, struct ibv_send_wr *wr, struct ibv_send_wr **bad);
 int post_recv_op(struct ibv_qp *ibv, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad);
@@ -306,7 +306,7 @@ int post_srq_recv_op(struct ibv_srq *ibv, struct ibv_recv_wr *wr, struct ibv_rec
 int path_resolve(struct device *device, const struct ibv_ah_attr *attr, uint32_t qpn,
 		 uint32_t dest_qpn, struct path *path);
 
-/* event.c */
+/* ibv_event.c */
 
 /** Prepare the events of a new object. */
 void event_init_qp(struct face_qp *qp);

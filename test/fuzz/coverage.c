@@ -4,7 +4,7 @@
 
 #include <stdio.h>
 
-#include "internal.h"
+#include "qp_internal.h"
 #include "wire/headers.h"
 #include "wire/packet.h"
 #include "world.h"

@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-#include "internal.h"
+#include "qp_internal.h"
 #include "record.h"
 #include "wire/headers.h"
 #include "wire/opcode.h"

@@ -12,7 +12,7 @@
 #include <string.h>
 
 #include "cm_record.h"
-#include "internal.h"
+#include "cm_internal.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

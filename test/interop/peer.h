@@ -57,10 +57,10 @@ struct ibv_wc completion(void);
 /** Wait for the next completion, and check that it is of that kind. */
 void expect(enum ibv_wc_status status, enum ibv_wc_opcode opcode);
 
-/** Run the case of huge.c. */
+/** Run the case of huge_regions.c. */
 void huge(void);
 
-/** Run the case of absent.c. */
+/** Run the case of absent_pages.c. */
 void absent(void);
 
 #endif

@@ -10,8 +10,8 @@
 #include <json-c/json.h>
 
 #include "../sim/entropy.h"
-#include "host.h"
-#include "topology.h"
+#include "net_host.h"
+#include "net_topology.h"
 #include "traffic.h"
 
 #define UNTIL_MS 10000 /* an experiment is cut at this virtual time */

@@ -7,8 +7,8 @@
 #include <stdint.h>
 
 #include "../sim/rng.h"
-#include "host.h"
-#include "topology.h"
+#include "net_host.h"
+#include "net_topology.h"
 
 enum traffic_kind {
 	/* Flows begin at random times, between random hosts, with sizes of heavy tail. */

@@ -4,7 +4,7 @@
 
 #include <rte_common.h>
 
-#include "inside.h"
+#include "sim_inside.h"
 #include "mem/mr.h"
 #include "qp/qp.h"
 #include "queue/srq.h"

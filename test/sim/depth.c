@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "device/limits.h"
-#include "pair.h"
+#include "sim_pair.h"
 
 #define DEPTH	   DEVICE_MAX_RD_ATOMIC
 #define POSTED_MAX (DEPTH + 100) /* in flight, and waiting behind those */

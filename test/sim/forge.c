@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "device/device.h"
-#include "inside.h"
+#include "sim_inside.h"
 #include "qp/qp.h"
 #include "queue/srq.h"
 #include "sim.h"

@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "mem/mr.h"
-#include "pair.h"
+#include "sim_pair.h"
 #include "qp/qp.h"
 #include "queue/cq.h"
 #include "rng.h"

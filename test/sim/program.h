@@ -13,8 +13,8 @@
 #include <infiniband/verbs.h>
 
 #include "base/verbs_later.h"
-#include "host.h"
-#include "memory.h"
+#include "sim_host.h"
+#include "sim_memory.h"
 #include "mishap.h"
 #include "rng.h"
 #include "window.h"

@@ -9,8 +9,8 @@
 
 #include "clock.h"
 #include "forge.h"
-#include "host.h"
-#include "link.h"
+#include "sim_host.h"
+#include "sim_link.h"
 #include "program.h"
 #include "rng.h"
 #include "variant.h"

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "pair.h"
+#include "sim_pair.h"
 
 #define MESSAGES   2000u
 #define MTU_BYTES  1024u

@@ -14,7 +14,7 @@
 
 #include <infiniband/verbs.h>
 
-#include "memory.h"
+#include "sim_memory.h"
 
 #define EPISODES_USUAL 6
 #define EPISODES_MAX   48

@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 #include "attach/attach.h"
-#include "fds.h"
+#include "open_fds.h"
 #include "net/link.h"
 #include "share/layout.h"
 #include "share/message.h"

@@ -22,7 +22,7 @@
 
 #include "attach/attach.h"
 #include "client.h"
-#include "fds.h"
+#include "open_fds.h"
 #include "frames.h"
 #include "net/link.h"
 #include "netdev/divide.h"

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "places.h"
-#include "rig.h"
+#include "engine_rig.h"
 #include "test.h"
 
 struct places places;

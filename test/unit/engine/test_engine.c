@@ -18,7 +18,7 @@
 #include "net/tag.h"
 #include "report/read.h"
 #include "report/write.h"
-#include "rig.h"
+#include "engine_rig.h"
 #include "test.h"
 #include "wire/opcode.h"
 

@@ -11,7 +11,7 @@
 
 #include "helper.h"
 #include "ethdev.h"
-#include "rig.h"
+#include "engine_rig.h"
 #include "test.h"
 
 TEST_GROUP(rig_group_set_up, NULL);

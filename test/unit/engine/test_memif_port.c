@@ -10,7 +10,7 @@
 
 #include "memif_port.h"
 #include "port/memif_caller.h"
-#include "rig.h"
+#include "engine_rig.h"
 #include "test.h"
 
 TEST_FIXTURE(rig_set_up, rig_tear_down);

@@ -7,7 +7,7 @@
 
 #include "mem/pager.h"
 #include "paging.h"
-#include "rig.h"
+#include "engine_rig.h"
 #include "test.h"
 
 TEST_GROUP(rig_group_set_up, NULL);

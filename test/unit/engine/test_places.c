@@ -5,7 +5,7 @@
 #include <unistd.h>
 
 #include "places.h"
-#include "rig.h"
+#include "engine_rig.h"
 #include "test.h"
 
 TEST_GROUP(rig_group_set_up, NULL);

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "psock/psock.h"
-#include "rig.h"
+#include "engine_rig.h"
 #include "wire/opcode.h"
 #include "test.h"
 

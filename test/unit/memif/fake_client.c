@@ -7,7 +7,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "fds.h"
+#include "open_fds.h"
 #include "test.h"
 
 #define RING_BYTES \

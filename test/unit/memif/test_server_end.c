@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "fake_client.h"
-#include "fds.h"
+#include "open_fds.h"
 #include "test.h"
 
 static int setup(void **state)

@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "fake_client.h"
-#include "fds.h"
+#include "open_fds.h"
 #include "test.h"
 
 #define FDS_MAX	  253 /* of a message: SCM_MAX_FD */

@@ -10,7 +10,7 @@
 
 #include "config/settings.h"
 #include "event.h"
-#include "fds.h"
+#include "open_fds.h"
 #include "owner/arbiter.h"
 #include "port/port.h"
 #include "psocks.h"

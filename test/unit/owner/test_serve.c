@@ -8,7 +8,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "fds.h"
+#include "open_fds.h"
 #include "event.h"
 #include "owner/arbiter.h"
 #include "report/set.h"

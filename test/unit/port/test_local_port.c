@@ -6,7 +6,7 @@
 
 #include <rte_ether.h>
 
-#include "fds.h"
+#include "open_fds.h"
 #include "port/port.h"
 #include "test.h"
 

@@ -10,7 +10,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "fds.h"
+#include "open_fds.h"
 #include "memif/protocol.h"
 #include "memif_ends.h"
 #include "port/memif_caller.h"

@@ -12,7 +12,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "fds.h"
+#include "open_fds.h"
 #include "memif/socket.h"
 #include "memif/protocol.h"
 #include "memif_ends.h"

@@ -12,7 +12,7 @@
 
 #include "base/tuning.h"
 #include "eal/runtime.h"
-#include "fds.h"
+#include "open_fds.h"
 #include "frames.h"
 #include "netdev/mute.h"
 #include "netns.h"

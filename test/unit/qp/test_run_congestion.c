@@ -3,7 +3,7 @@
  * what they do to requests and responses. */
 #include <stdint.h>
 
-#include "../../../lib/qp/internal.h"
+#include "../../../lib/qp/qp_internal.h"
 #include "qp_rig.h"
 #include "test.h"
 #include "wire/headers.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Tests of lib/rdmacm/address.c. */
-#include "rig.h"
+#include "rdmacm_rig.h"
 
 TEST(address_len__of_each_family)
 {

@@ -2,7 +2,7 @@
 /* Tests of lib/rdmacm/addrinfo.c. */
 #include <netdb.h>
 
-#include "rig.h"
+#include "rdmacm_rig.h"
 
 static struct rdma_addrinfo *get(const char *node, const char *service,
 				 const struct rdma_addrinfo *hints)

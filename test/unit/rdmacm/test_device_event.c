@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Tests of lib/rdmacm/device_event.c: what ids learn of their device. */
 #include "device/device.h"
-#include "rig.h"
+#include "rdmacm_rig.h"
 
 static struct device_gid gids[DEVICE_GIDS_MAX]; /* of the first device */
 

@@ -4,7 +4,7 @@
 
 #include <infiniband/sa.h>
 
-#include "rig.h"
+#include "rdmacm_rig.h"
 
 TEST_FIXTURE(rig_set_up, rig_tear_down);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Tests of lib/rdmacm/event_str.c. */
-#include "rig.h"
+#include "rdmacm_rig.h"
 
 TEST(rdma_event_str__every_event_has_its_own_name)
 {

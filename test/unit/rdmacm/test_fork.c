@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Tests of what fork() leaves to either process: lib/rdmacm/device.c, lib/cm/ports.c. */
+/* Tests of what fork() leaves to either process: lib/rdmacm/rdma_device.c, lib/cm/ports.c. */
 #include <pthread.h>
 #include <stdlib.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "rig.h"
+#include "rdmacm_rig.h"
 #include "sanitizer.h"
 
 TEST_FIXTURE(rig_set_up, rig_tear_down);

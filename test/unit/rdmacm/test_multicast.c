@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Tests of lib/rdmacm/multicast.c. */
-#include "rig.h"
+#include "rdmacm_rig.h"
 
 TEST_FIXTURE(rig_set_up, rig_tear_down);
 

@@ -2,7 +2,7 @@
 /* Tests of lib/rdmacm/option.c. */
 #include <infiniband/sa.h>
 
-#include "rig.h"
+#include "rdmacm_rig.h"
 
 TEST_FIXTURE(rig_set_up, rig_tear_down);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Two devices joined in memory, registered as the only ones, and the code that runs them. */
-#include "rig.h"
+#include "rdmacm_rig.h"
 
 #include "device/device.h"
 #include "device/gsi.h"

@@ -4,7 +4,7 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 
-#include "rig.h"
+#include "view_rig.h"
 #include "view/table.h"
 
 static struct view_table *table;

@@ -2,7 +2,7 @@
 /* Tests of pmd/view: tree.c and attributes.c. */
 #include <sys/stat.h>
 
-#include "rig.h"
+#include "view_rig.h"
 
 #define PORT   RIG_PORT
 #define DEVICE VIEW_CLASS "/uroce7/"

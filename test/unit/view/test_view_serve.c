@@ -6,7 +6,7 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
-#include "rig.h"
+#include "view_rig.h"
 #include "view/member.h"
 #include "view/view_serve.h"
 

@@ -43,8 +43,8 @@ enum responder_gap {
 		     the page comes (responder_resume); packets behind it are kept */
 };
 
-/* The fields that a WRITE needs are adjacent, behind three pointers (lib/qp/internal.h explains the
- * cache lines). */
+/* The fields that a WRITE needs are adjacent, behind three pointers (lib/qp/qp_internal.h explains
+ * the cache lines). */
 struct responder {
 	/* set once */
 	struct rq *rq;

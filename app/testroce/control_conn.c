@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The control connection: messages of one size over TCP. */
+#include "control_conn.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <rte_cycles.h>
+
+#include "nic.h"
+#include "passive.h"
+
+#define CONNECT_TRIES 100
+#define PAUSE_NS      100000000
+#define ANSWER_NS     UINT64_C(60000000000)
+
+/* Parse "ADDR:PORT", "[ADDR]:PORT", "ADDR" or, to listen, "PORT". */
+static void split(const char *where, bool listens, char host[64], char port[16])
+{
+	const char *colon = strrchr(where, ':');
+	const char *end = colon ? colon : where + strlen(where);
+	const bool is_ipv6 =
+		colon && memchr(where, ':', (size_t)(colon - where)) && where[0] != '[';
+
+	snprintf(port, 16, "%s", colon && !is_ipv6 ? colon + 1 : CONTROL_PORT);
+	if (is_ipv6)
+		end = where + strlen(where);
+	if (!colon && listens && strspn(where, "0123456789") == strlen(where)) {
+		snprintf(port, 16, "%s", where[0] ? where : CONTROL_PORT);
+		end = where;
+	}
+	if (where[0] == '[' && end > where && end[-1] == ']') {
+		where++;
+		end--;
+	}
+	snprintf(host, 64, "%.*s", (int)(end - where), where);
+}
+
+static int control_look_up(const char *where, bool listens, struct addrinfo **found, char *error,
+			   size_t error_size)
+{
+	const struct addrinfo hints = {.ai_socktype = SOCK_STREAM,
+				       .ai_flags = listens ? AI_PASSIVE : 0};
+	char host[64], port[16];
+	int rc;
+
+	split(where, listens, host, port);
+	rc = getaddrinfo(host[0] ? host : NULL, port, &hints, found);
+	if (rc == 0)
+		return 0;
+	snprintf(error, error_size, "%s: %s", where, gai_strerror(rc));
+	return -EADDRNOTAVAIL;
+}
+
+int control_listen(const char *where, char *error, size_t error_size)
+{
+	const int one = 1;
+	struct addrinfo *found;
+	int fd, rc;
+
+	rc = control_look_up(where, true, &found, error, error_size);
+	if (rc != 0)
+		return rc;
+	fd = socket(found->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (fd >= 0)
+		setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
+	if (fd < 0 || bind(fd, found->ai_addr, found->ai_addrlen) != 0 || listen(fd, 16) != 0) {
+		rc = -errno;
+		snprintf(error, error_size, "cannot listen at %s: %s", where, strerror(errno));
+		if (fd >= 0)
+			close(fd);
+	}
+	freeaddrinfo(found);
+	return rc != 0 ? rc : fd;
+}
+
+static int control_try(const struct addrinfo *address)
+{
+	const int fd = socket(address->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	int rc;
+
+	if (fd < 0)
+		return -errno;
+	if (connect(fd, address->ai_addr, address->ai_addrlen) == 0)
+		return fd;
+	rc = -errno;
+	close(fd);
+	return rc;
+}
+
+int control_connect(struct control *control, struct nic *nic, const char *where, char *error,
+		    size_t error_size)
+{
+	const struct timespec pause = {.tv_nsec = PAUSE_NS};
+	const int one = 1;
+	struct addrinfo *found;
+	int fd = -1, rc;
+
+	rc = control_look_up(where, false, &found, error, error_size);
+	if (rc != 0)
+		return rc;
+	/* Retry a refused connection: users often start both sides at the same moment. */
+	for (int i = 0; i < CONNECT_TRIES; i++) {
+		fd = control_try(found);
+		if (fd != -ECONNREFUSED)
+			break;
+		nic_turn(nic);
+		nanosleep(&pause, NULL);
+	}
+	freeaddrinfo(found);
+	if (fd < 0) {
+		snprintf(error, error_size, "cannot connect to %s: %s", where, strerror(-fd));
+		return fd;
+	}
+	setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
+	fcntl(fd, F_SETFL, O_NONBLOCK);
+	*control = (struct control){.nic = nic, .fd = fd};
+	return 0;
+}
+
+void control_init(struct control_message *message, enum control_kind kind)
+{
+	memset(message, 0, sizeof(*message));
+	message->magic = CONTROL_MAGIC;
+	message->kind = kind;
+}
+
+static bool is_to_be_tried_again(ssize_t n)
+{
+	return n < 0 && (errno == EAGAIN || errno == EINTR);
+}
+
+int control_send(int fd, const struct control_message *message, struct nic *nic)
+{
+	size_t done = 0;
+
+	while (done < sizeof(*message)) {
+		const ssize_t n = send(fd, (const char *)message + done, sizeof(*message) - done,
+				       MSG_NOSIGNAL);
+
+		if (n < 0 && !is_to_be_tried_again(n))
+			return -errno;
+		done += n > 0 ? (size_t)n : 0;
+		nic_turn(nic);
+	}
+	return 0;
+}
+
+int control_recv(int fd, struct control_message *message, struct nic *nic)
+{
+	const uint64_t start_tsc = rte_rdtsc();
+	size_t done = 0;
+
+	while (done < sizeof(*message)) {
+		const ssize_t n = recv(fd, (char *)message + done, sizeof(*message) - done, 0);
+
+		if (n == 0)
+			return -ECONNRESET;
+		if (n < 0 && !is_to_be_tried_again(n))
+			return -errno;
+		done += n > 0 ? (size_t)n : 0;
+		nic_turn(nic);
+		if (nic_ns(nic, rte_rdtsc() - start_tsc) > ANSWER_NS)
+			return -ETIMEDOUT;
+	}
+	message->text[sizeof(message->text) - 1] = '\0';
+	return message->magic == CONTROL_MAGIC ? 0 : -EPROTO;
+}
+
+int control_call(struct control *control, struct control_message *message)
+{
+	const uint32_t kind = message->kind;
+	int rc = 0;
+
+	if (control->fd < 0) {
+		passive_answer(control->local, message);
+	} else {
+		rc = control_send(control->fd, message, control->nic);
+		if (rc == 0)
+			rc = control_recv(control->fd, message, control->nic);
+		if (rc == 0 && message->kind != kind)
+			rc = -EPROTO;
+	}
+	if (rc != 0)
+		snprintf(message->text, sizeof(message->text), "the server: %s", strerror(-rc));
+	return rc != 0 ? rc : message->status;
+}
+
+void control_close(struct control *control)
+{
+	if (control->fd >= 0)
+		close(control->fd);
+	control->fd = -1;
+}

@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Counts the descriptors of this process, for tests that nothing stays open. */
+#ifndef TEST_COMMON_OPEN_FDS_H
+#define TEST_COMMON_OPEN_FDS_H
+
+/**
+ * Compare the values only with each other: the count includes the descriptor that it needs itself.
+ */
+unsigned int fds_count(void);
+
+#endif

@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* An engine on the fake's port, and two queue pairs. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "engine_rig.h"
+#include "skipped.h"
+#include "test.h"
+
+#define SKIPPED 77 /* as Meson understands it */
+
+struct engine *engine;
+struct qp qp, other;
+const uint8_t peer_mac[6] = {2, 0, 0, 0, 0, 0x99};
+const struct engine_ops *const ops = &engine_ops_pmd;
+
+int rig_group_set_up(TEST_STATE)
+{
+	if (!fake_start()) {
+		skipped_for("EAL does not start here, or has no net_ring driver");
+		exit(SKIPPED);
+	}
+	return 0;
+}
+
+int rig_begin(enum settings_progress progress)
+{
+	engine = fake_engine(progress);
+	fake_qp_init(&qp, peer_mac);
+	fake_qp_init(&other, peer_mac);
+	return engine ? 0 : -1;
+}
+
+int rig_set_up(TEST_STATE)
+{
+	return rig_begin(SETTINGS_PROGRESS_INLINE);
+}
+
+int rig_tear_down(TEST_STATE)
+{
+	fake_engine_end(engine);
+	return 0;
+}
+
+uint64_t rig_count(enum counter counter)
+{
+	return counters_get(&engine->device->counters, counter);
+}
+
+void rig_send(struct qp *sender, unsigned int n)
+{
+	sender->to_send = n;
+	engine_mark_ready(engine, sender);
+}
+
+void rig_turns(int n)
+{
+	while (n-- > 0) {
+		assert_true(engine_try(engine));
+		engine_turn(engine);
+		engine_release(engine);
+	}
+}
+
+void rig_empty_port(void)
+{
+	struct rte_mbuf *mbufs[32];
+	uint16_t n;
+
+	while ((n = port_rx_burst(&engine->link->port, mbufs, 32)) > 0)
+		rte_pktmbuf_free_bulk(mbufs, n);
+}
+
+void rig_add_address(const uint8_t gid[GID_LEN])
+{
+	struct address address = {.prefix_len = 24, .vlan = VLAN_NONE};
+
+	memcpy(address.gid, gid, GID_LEN);
+	addresses_add(&engine->link->addresses, &address);
+}

@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Tests of lib/rdmacm/rdma_event.c. */
+#include <fcntl.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <sys/time.h>
+#include <unistd.h>
+
+#include "rdmacm_rig.h"
+#include "sanitizer.h"
+
+TEST_FIXTURE(rig_set_up, rig_tear_down);
+
+/* An id with an event that the program has and has not acknowledged. */
+static struct rdma_cm_id *hold_event(struct rdma_cm_event **event)
+{
+	struct rdma_cm_id *id = rig_create(RDMA_PS_TCP);
+
+	assert_int_equal(rdma_resolve_addr(id, NULL, rig_ipv4(1, 1), 1000), 0);
+	*event = rig_event_of(rig_channel, RDMA_CM_EVENT_ADDR_RESOLVED);
+	return id;
+}
+
+TEST(rdma_get_cm_event__descriptor_tells)
+{
+	struct pollfd poll_fd = {.fd = rig_channel->fd, .events = POLLIN};
+	struct rdma_cm_id *id = rig_create(RDMA_PS_TCP);
+
+	assert_int_equal(poll(&poll_fd, 1, 0), 0);
+	assert_int_equal(rdma_resolve_addr(id, NULL, rig_ipv4(1, 1), 1000), 0);
+	assert_int_equal(poll(&poll_fd, 1, 0), 1);
+	rig_expect(RDMA_CM_EVENT_ADDR_RESOLVED);
+	assert_int_equal(poll(&poll_fd, 1, 0), 0);
+	rdma_destroy_id(id);
+}
+
+TEST(rdma_get_cm_event__wrong_calls)
+{
+	struct rdma_cm_event *event;
+
+	rig_fails(rdma_get_cm_event(NULL, &event), EINVAL);
+	rig_fails(rdma_get_cm_event(rig_channel, NULL), EINVAL);
+	rig_fails(rdma_get_cm_event(rig_channel, &event), EAGAIN);
+	rig_fails(rdma_ack_cm_event(NULL), EINVAL);
+	rdma_destroy_event_channel(NULL);
+}
+
+static volatile sig_atomic_t signals;
+
+static void count_signal(int number)
+{
+	(void)number;
+	signals++;
+}
+
+static void signal_soon(void)
+{
+	const struct itimerval soon = {.it_value.tv_usec = 10000};
+	const struct sigaction action = {.sa_handler = count_signal};
+
+	signals = 0;
+	assert_int_equal(sigaction(SIGALRM, &action, NULL), 0);
+	assert_int_equal(setitimer(ITIMER_REAL, &soon, NULL), 0);
+}
+
+TEST(rdma_get_cm_event__signal_ends_the_wait)
+{
+	struct rdma_event_channel *channel = rdma_create_event_channel();
+	struct rdma_cm_event *event;
+
+	signal_soon();
+	rig_fails(rdma_get_cm_event(channel, &event), EINTR);
+	assert_int_equal(signals, 1);
+	rdma_destroy_event_channel(channel);
+}
+
+/* The peer answers when the program waits for the second time. */
+static void answer_later(void)
+{
+	if (signals == 0)
+		return;
+	rig.waiting = NULL;
+	rig.silent = false;
+	rig_pass(RIG_SECOND / 10);
+}
+
+/* Synchronous calls have an outcome of their own: a signal is none. */
+TEST(event_complete__signal_does_not_end_a_synchronous_call)
+{
+	struct rdma_cm_id *id;
+
+	assert_int_equal(rdma_create_id(NULL, &id, NULL, RDMA_PS_TCP), 0);
+	rig.silent = true;
+	rig.waiting = answer_later;
+	signal_soon();
+	assert_int_equal(rdma_resolve_addr(id, NULL, rig_ipv4(1, 1), 1000), 0);
+	assert_int_equal(signals, 1);
+	rdma_destroy_id(id);
+}
+
+static bool acknowledged;
+
+static void *acknowledge_later(void *event)
+{
+	usleep(20000);
+	acknowledged = true;
+	rdma_ack_cm_event(event);
+	return NULL;
+}
+
+TEST(rdma_destroy_id__waits_for_what_is_not_acknowledged)
+{
+	struct rdma_cm_event *event;
+	struct rdma_cm_id *id = hold_event(&event);
+	pthread_t thread;
+
+	acknowledged = false;
+	assert_int_equal(pthread_create(&thread, NULL, acknowledge_later, event), 0);
+	assert_int_equal(rdma_destroy_id(id), 0);
+	assert_true(acknowledged);
+	assert_int_equal(pthread_join(thread, NULL), 0);
+}
+
+TEST(rdma_migrate_id__waits_for_what_is_not_acknowledged)
+{
+	struct rdma_event_channel *other = rig_create_channel();
+	struct rdma_cm_event *event;
+	struct rdma_cm_id *id = hold_event(&event);
+	pthread_t thread;
+
+	acknowledged = false;
+	assert_int_equal(pthread_create(&thread, NULL, acknowledge_later, event), 0);
+	assert_int_equal(rdma_migrate_id(id, other), 0);
+	assert_true(acknowledged);
+	assert_int_equal(pthread_join(thread, NULL), 0);
+	rdma_destroy_id(id);
+	rdma_destroy_event_channel(other);
+}
+
+static bool destroyed;
+
+static void *destroy(void *id)
+{
+	rdma_destroy_id(id);
+	destroyed = true;
+	pthread_testcancel();
+	return NULL;
+}
+
+/* A thread that is cancelled as it waits ends with its id destroyed, and no lock held. */
+TEST(rdma_destroy_id__thread_is_cancelled_after_it)
+{
+	struct rdma_cm_event *event;
+	struct rdma_cm_id *id = hold_event(&event);
+	pthread_t thread;
+	void *result;
+
+	destroyed = false;
+	assert_int_equal(pthread_create(&thread, NULL, destroy, id), 0);
+	usleep(20000);
+	assert_int_equal(pthread_cancel(thread), 0);
+	usleep(20000);
+	assert_int_equal(rdma_ack_cm_event(event), 0);
+	assert_int_equal(pthread_join(thread, &result), 0);
+	assert_ptr_equal(result, PTHREAD_CANCELED);
+	assert_true(destroyed);
+}
+
+static void *read_event(void *channel)
+{
+	struct rdma_cm_event *event;
+
+	rdma_get_cm_event(channel, &event);
+	return NULL;
+}
+
+TEST(rdma_get_cm_event__thread_is_cancelled_within)
+{
+	struct rdma_event_channel *channel;
+	pthread_t thread;
+
+	/* The address sanitizer does not know the stack of a thread that is cancelled in a system
+	 * call. */
+	if (ADDRESS_SANITIZER)
+		skip();
+	channel = rdma_create_event_channel();
+	assert_int_equal(pthread_create(&thread, NULL, read_event, channel), 0);
+	usleep(20000);
+	assert_int_equal(pthread_cancel(thread), 0);
+	assert_int_equal(pthread_join(thread, NULL), 0);
+	assert_int_equal(fcntl(channel->fd, F_SETFL, O_NONBLOCK), 0);
+	rig_no_event(channel);
+	rdma_destroy_event_channel(channel);
+}
+
+/* A queue pair that cannot be made ready is the end of the connection, for both sides. */
+TEST(take_response__queue_pair_in_the_wrong_state)
+{
+	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_ERR};
+	struct rig_pair pair = rig_ask();
+	struct rdma_cm_event *event;
+
+	rig_create_qp(pair.passive);
+	assert_int_equal(rdma_accept(pair.passive, NULL), 0);
+	assert_int_equal(ibv_modify_qp(pair.active->qp, &attr, IBV_QP_STATE), 0);
+	event = rig_event_of(rig_channel, RDMA_CM_EVENT_CONNECT_ERROR);
+	assert_ptr_equal(event->id, pair.active);
+	assert_int_equal(event->status, -EINVAL);
+	rdma_ack_cm_event(event);
+	event = rig_event_of(rig_channel, RDMA_CM_EVENT_REJECTED);
+	assert_ptr_equal(event->id, pair.passive);
+	assert_int_equal(event->status, CM_REJ_CONSUMER_DEFINED);
+	rdma_ack_cm_event(event);
+	rig_end(&pair);
+}
