@@ -40,7 +40,7 @@ struct initiator_response {
 
 struct initiator_qp {
 	struct storage_queue queue;
-	struct initiator_io *ios; /* `depth` of them */
+	struct initiator_io *ios; /* an array of `depth` */
 	uint64_t completed;
 };
 

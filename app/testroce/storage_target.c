@@ -21,7 +21,7 @@
 #define KIND_BITS 2
 #define KIND_MASK ((UINT64_C(1) << KIND_BITS) - 1)
 
-/* Of wr_id, below an index. */
+/* The lower bits of wr_id; an index stands above them. */
 enum target_kind {
 	KIND_CAPSULE,  /* a received command */
 	KIND_DATA,     /* a READ */
@@ -50,7 +50,7 @@ struct target_request {
 
 struct target_qp {
 	struct storage_queue queue;
-	STAILQ_HEAD(, target_request) free;    /* of `depth` */
+	STAILQ_HEAD(, target_request) free;    /* at most `depth` */
 	STAILQ_HEAD(, target_capsule) waiting; /* commands for which no request is free */
 };
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Which tool captures the packets of a device or a queue pair, and with which filter. */
+/* Choose the tool and the filter that capture the packets of a device or a queue pair. */
 #ifndef CAPTURE_PLAN_H
 #define CAPTURE_PLAN_H
 
@@ -19,7 +19,7 @@ struct capture_want {
 	uint32_t packets; /* after which the capture ends; 0: none */
 };
 
-/* What is captured. */
+/* The device or queue pair whose packets are captured. */
 struct capture_target {
 	const struct report_device *device;
 	const struct report_view *view;	    /* the process of the queue pair; NULL without qpn */

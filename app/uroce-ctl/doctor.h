@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What this host allows: findings, and what to change. */
+/* Checks of this host: findings, and what to change. */
 #ifndef DOCTOR_H
 #define DOCTOR_H
 
@@ -15,7 +15,7 @@ enum doctor_offload {
 	OFFLOAD_ON,
 };
 
-/* What a host says of itself. Tests make their own. */
+/* The facts about a host. Tests make their own. */
 struct doctor_host {
 	const char *root;		    /* in front of /proc, /sys and /run; "": this host */
 	const char *drivers;		    /* directory of DPDK's drivers */

@@ -56,7 +56,7 @@ static long passed_number(const char *variable)
 
 int passed_take(int *fds, size_t max, char *error, size_t error_size)
 {
-	/* The variables of a parent are inherited, but the descriptors are for it alone. */
+	/* The variables are inherited from a parent, but the descriptors are the parent's. */
 	const bool are_ours = passed_number("LISTEN_PID") == getpid();
 	const long count = are_ours ? passed_number("LISTEN_FDS") : 0;
 

@@ -243,7 +243,7 @@ static int listen_at(const struct scrape_config *config)
 	scrape.fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (scrape.fd < 0)
 		return -errno;
-	/* No client may connect before the socket's owner and mode are set. */
+	/* Set the socket's owner and mode before any client can connect. */
 	mask = umask(0777);
 	rc = bind(scrape.fd, (struct sockaddr *)&address, sizeof(address)) == 0 ? 0 : -errno;
 	umask(mask);

@@ -22,7 +22,7 @@ int scrape_start(const struct scrape_config *config);
 /** End the thread, and remove the socket. Does nothing if it was not started. */
 void scrape_stop(void);
 
-/* What a request asks for. */
+/* The resource that a request asks for. */
 enum scrape_request {
 	SCRAPE_METRICS,
 	SCRAPE_METRICS_QP,  /* with each queue pair */

@@ -118,7 +118,7 @@ static struct epoll *make(int epfd)
 		return NULL;
 	}
 	epoll->bell = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	/* This fails if the number is not an epoll instance. */
+	/* epoll_ctl fails if the number is not an epoll instance. */
 	if (epoll->bell < 0 || real()->epoll_ctl(epfd, EPOLL_CTL_ADD, epoll->bell, &bell) != 0) {
 		const int saved_errno = errno;
 

@@ -29,7 +29,7 @@ int epolls_ctl(int epfd, int op, int fd, struct epoll_event *event);
  */
 int epolls_wait(int epfd, struct epoll_event *events, int max, int64_t timeout_ns);
 
-/** Remove what is none of the program's from events that the kernel has told. MT-safe. Return how
+/** Remove events of our own descriptors from those that the kernel reports. MT-safe. Return how
  * many are left. */
 int epolls_sift(int epfd, struct epoll_event *events, int count);
 

@@ -12,7 +12,7 @@
 #include "wire/headers.h"
 #include "wire/packet.h"
 
-#define LINK_MBPS_UNKNOWN 100000 /* of a port that does not know its speed */
+#define LINK_MBPS_UNKNOWN 100000 /* assumed if the port does not know its speed */
 
 static const struct cc_ops none_ops = {.name = "none"};
 
@@ -122,7 +122,8 @@ void cc_sent(struct cc *cc, struct psn psn, uint32_t psns, uint32_t bytes, bool 
 {
 	cc->sent_psns += psns;
 	if (again) {
-		/* Nobody knows which transmission an answer is to, or what it waited for. */
+		/* Stop timing: an answer would not tell which transmission of the packet it
+		 * answers. */
 		cc->timed = false;
 	} else if (cc_times_next(cc)) {
 		cc->timed = true;

@@ -324,7 +324,8 @@ static void completer_out_of_order(struct completer *completer, const struct pac
 			counters_add(completer->counters, COUNTER_implied_nak_seq_err, 1);
 		return;
 	}
-	/* Its turn will show what it is. */
+	/* Ignore a response whose AETH does not fit. It is a fault only when its PSN is the
+	 * expected one. */
 	if (!completer_aeth_fits(packet))
 		return;
 	loss_on_out_of_order(completer->loss, packet->psn, ahead_keep(completer, packet));

@@ -118,8 +118,8 @@ enum fault datagram_send(struct datagram *datagram, struct packet_sink *sink, un
 			*more = true;
 			break;
 		}
-		/* No packet can name this queue pair: the datagram is lost, as any datagram may
-		 * be. */
+		/* Drop the datagram, because no packet can name this queue pair. Any datagram may
+		 * be lost. */
 		if (unlikely(is_lost))
 			counters_add(datagram->counters, COUNTER_tx_wrong_qpn, 1);
 		else

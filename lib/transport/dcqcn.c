@@ -37,8 +37,8 @@ static bool dcqcn_notified(struct cc *cc, uint64_t now_ns)
 	if (!dcqcn->slowed) {
 		*dcqcn = (struct dcqcn){.slowed = true, .alpha = 1};
 		kbps = cc->link_kbps;
-		/* If nothing was limited, what was sent until now was not counted: the burst is
-		 * used up. */
+		/* Without a limit, the pacer has not counted the packets sent until now. Start with
+		 * the burst used up. */
 		cc->pacer->paid_ns = RTE_MAX(cc->pacer->paid_ns, now_ns + CC_BURST_NS);
 	} else if (now_ns - dcqcn->cut_ns < DCQCN_APART_NS) {
 		return false;

@@ -156,7 +156,7 @@ void gap_keep(struct responder *responder, const struct packet *packet)
 		 * packets behind it. */
 		responder->refused &= responder->gap == GAP_NOT_READY;
 		responder->gap_hints += fate == KEPT;
-		/* Its requester retransmits it by itself only after an RNR NAK. */
+		/* The requester retransmits this packet by itself only after an RNR NAK. */
 		responder->gap_dropped |=
 			responder->gap == GAP_PAGE && fate != REPEATED && fate != KEPT;
 		return;

@@ -36,7 +36,7 @@ static void loss_learn(struct loss *loss, enum loss_evidence evidence)
 	loss->peer = loss_peer_after(loss->peer, evidence);
 }
 
-/* Leave LOSS_NONE: the PSNs that are not valid there become so. */
+/* Leave LOSS_NONE, and set the PSNs that are not valid in that state. */
 static void loss_begin(struct loss *loss)
 {
 	if (loss->state != LOSS_NONE)
@@ -249,13 +249,13 @@ void loss_on_out_of_order(struct loss *loss, struct psn psn, bool kept)
 	const struct psn behind = psn_add(psn, 1);
 
 	loss_begin(loss);
-	/* Some of the requested responses have come, and now one is missing. */
+	/* Some of the responses that were requested again have arrived, and now one is missing. */
 	if (loss->state == LOSS_RESPONSE && psn_before(loss->from, loss->una) &&
 	    psn_before(psn, loss->to))
 		loss_end(loss);
 	if (psn_before(loss->executed, behind))
 		loss->executed = behind;
-	/* Without memory for this the response may be requested again. */
+	/* If there is no memory to note it, the response may be requested again. */
 	if (kept)
 		scoreboard_mark(loss->board, psn, behind, RANGE_CAME);
 	else if (scoreboard_at(loss->board, psn) == RANGE_CAME)
@@ -273,7 +273,7 @@ static bool loss_ask(struct loss *loss, const struct loss_request *oldest, uint6
 
 	if (loss->recovery.state == RECOVERY_RNR_WAIT || psn_eq(loss->una, loss->next))
 		return false;
-	/* It came, but was not kept until its turn, for lack of room. */
+	/* The response arrived, but there was no room to keep it until its turn. */
 	if (scoreboard_at(loss->board, loss->una) == RANGE_CAME) {
 		came = scoreboard_first(loss->board, RANGE_CAME);
 		scoreboard_mark(loss->board, came->from, came->to, RANGE_SENT);
@@ -402,7 +402,7 @@ bool loss_settle(struct loss *loss, const struct loss_request *oldest, bool ackn
 	if (loss->state == LOSS_SETTLED && psn_eq(loss->executed, loss->una) &&
 	    psn_eq(loss->slowed_to, loss->una))
 		loss->state = LOSS_NONE;
-	/* Progress has turned its timer into one for probes. */
+	/* Progress has turned the retransmission timer into the timer of a probe. */
 	if (loss_is_selective(loss) && loss->recovery.waits_for == RECOVERY_FOR_ANSWER)
 		recovery_retransmit(&loss->recovery, now_ns, false);
 	return asks;

@@ -14,7 +14,7 @@ bool pacer_waits(struct pacer *pacer)
 		until_ns = cc->wait_ns;
 	if (until_ns <= pacer->now_ns)
 		return false;
-	/* The rate may rise before. */
+	/* Congestion control may raise the rate before that time. */
 	if (cc != NULL && cc->timer_ns < until_ns)
 		until_ns = cc->timer_ns;
 	pacer->deadline_ns = until_ns;

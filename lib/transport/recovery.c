@@ -81,7 +81,7 @@ void recovery_answered(struct recovery *recovery, struct psn una, uint64_t now_n
 	is_probe = recovery->timed == RECOVERY_TIMED_PROBE;
 	if (took_ns > now_ns - recovery->since_ns)
 		took_ns = now_ns - recovery->since_ns;
-	/* This is the first answer at all. An answer to an earlier transmission is better than a
+	/* No answer was measured before. An answer to an earlier transmission is better than a
 	 * guess. */
 	if (unlikely(!recovery->answered && !is_probe)) {
 		recovery->answered = true;
@@ -112,7 +112,7 @@ void recovery_progress(struct recovery *recovery, uint64_t now_ns, bool outstand
 	const uint64_t rnr_deadline_ns = recovery->deadline_ns;
 
 	if (recovery->state == RECOVERY_RNR_WAIT) {
-		/* This is a late answer to an older packet: the peer still wants us to wait. */
+		/* A late answer to an older packet does not end the wait of an RNR NAK. */
 		recovery_calm(recovery);
 		recovery->state = RECOVERY_RNR_WAIT;
 		recovery->deadline_ns = rnr_deadline_ns;
@@ -190,7 +190,7 @@ void recovery_retransmitted(struct recovery *recovery, uint64_t now_ns)
 
 bool recovery_rnr(struct recovery *recovery, uint8_t timer_code, uint64_t now_ns)
 {
-	/* This is a repeated report: nothing was sent since the first. */
+	/* The peer reports the same loss again, because nothing was sent since the first report. */
 	if (recovery->state == RECOVERY_RNR_WAIT)
 		return true;
 	if (recovery->rnr_retry != RECOVERY_RNR_FOREVER) {

@@ -182,7 +182,7 @@ static enum fault replies_send_one(struct replies *replies, struct packet_sink *
 			return FAULT_NONE;
 		fault = replies_build_refusal(replies, out);
 	}
-	/* Without payload this cannot fail. */
+	/* A packet without payload cannot fail here. */
 	sink->put(sink, out);
 	return fault;
 }

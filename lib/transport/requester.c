@@ -158,7 +158,7 @@ static unsigned int requester_send_all(struct requester *requester, struct packe
 		if (requester->sq->next == sq_prod(requester->sq))
 			break;
 		wqe = sq_at(requester->sq, requester->sq->next);
-		/* No answer to it may be outstanding (ibv_modify_qp(3), max_rd_atomic). */
+		/* The peer allows no READ or atomic (ibv_modify_qp(3), max_rd_atomic). */
 		if (requester_wants_response(wqe) && requester->loss->max_responses == 0) {
 			request_stop_at(requester, requester->sq->next, FAULT_SEND_OPERATION);
 			break;

@@ -52,7 +52,7 @@ static void swift_start(struct cc *cc)
 	swift_apply(cc);
 }
 
-/* Shrink the window to this part of it, unless it has already shrunk in this round trip. */
+/* Multiply the window by this factor, unless it has already shrunk in this round trip. */
 static void swift_shrink(struct swift *swift, double part, uint64_t now_ns)
 {
 	swift->starts = false;
@@ -103,8 +103,8 @@ static void swift_lost(struct cc *cc, uint64_t now_ns)
 	swift_apply(cc);
 }
 
-/* A packet, or the responses of a READ, that the window has no room for at once: the next one
- * leaves later than a round trip. */
+/* The window has no room for this packet, or for all responses of this READ, at once: the next
+ * packet leaves later than a round trip. */
 static void swift_sent(struct cc *cc, uint32_t bytes, uint32_t psns, uint64_t now_ns)
 {
 	const struct swift *swift = &cc->swift;

@@ -99,7 +99,7 @@ OPENAT(openat64)
 		return real(dir, translate(dir, path, buffer), arg1, arg2); \
 	}
 
-/* What compilers call in the place of open with _FORTIFY_SOURCE. */
+/* Compilers call these in the place of open with _FORTIFY_SOURCE. */
 int __open_2(const char *path, int flags);
 int __open64_2(const char *path, int flags);
 int __openat_2(int dir, const char *path, int flags);
@@ -136,7 +136,7 @@ int statx(int dir, const char *path, int flags, unsigned int mask, struct statx 
 	return real(dir, translate(dir, path, buffer), flags, mask, result);
 }
 
-/* What programs built before glibc 2.33 call for stat and its relatives. */
+/* Programs built before glibc 2.33 call these for stat and its relatives. */
 #define XSTAT(name, type)                                                        \
 	int name(int version, const char *path, type *status);                   \
 	int name(int version, const char *path, type *status)                    \

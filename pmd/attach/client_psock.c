@@ -24,7 +24,7 @@ static int watch(int epoll_fd, int fd)
 	return epoll_ctl(epoll_fd, EPOLL_CTL_ADD, fd, &event) == 0 ? 0 : -errno;
 }
 
-/* Make a descriptor that reports both others' wake-ups and the socket's packets. */
+/* Make a descriptor that reports wake-ups by other threads and processes, and packets. */
 static int client_make_wake_fd(struct share_client *client)
 {
 	int rc;
@@ -44,8 +44,8 @@ static int client_use_psock(struct share_client *client, const struct share_welc
 		return rc;
 	psock_expect(client->psock, welcome->qpn_first, BLOCK_SHIFT);
 	rc = client_make_wake_fd(client);
-	/* Only now packets arrive. The owner has left them to us since the welcome, and this
-	 * process has no queue pair yet. */
+	/* Packets arrive from now on. The owner has not received them since the welcome, and this
+	 * process has no queue pair yet, so none is missed. */
 	if (rc == 0)
 		rc = psock_start(client->psock, welcome->ifindex);
 	if (rc == 0)
@@ -152,7 +152,7 @@ void client_stop_psock(struct share_client *client)
 {
 	if (!client->psock)
 		return;
-	/* Without the socket, sleep on the eventfd alone. */
+	/* If the process has no socket, it sleeps on the eventfd alone. */
 	__atomic_store_n(&client->port->wake_fd, client->process_fd, __ATOMIC_RELAXED);
 	psock_stop(client->psock);
 }

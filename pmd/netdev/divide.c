@@ -19,7 +19,7 @@
 #define OFF_IPV4	 14
 #define OFF_IPV4_FRAG	 20
 #define OFF_IPV4_PROTO	 23
-#define OFF_IPV4_QPN	 46 /* if there are no options: the BTH's word with the queue pair number */
+#define OFF_IPV4_QPN	 46 /* the BTH's word with the queue pair number, without IP options */
 #define OFF_ARP_OPCODE	 20
 #define OFF_IPV6_NEXT	 20
 #define OFF_IPV6_L4	 54

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What a process gets with its slot. */
+/* Makes what a process gets with its slot. */
 #ifndef OWNER_SLOT_PREPARE_H
 #define OWNER_SLOT_PREPARE_H
 

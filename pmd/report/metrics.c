@@ -16,7 +16,7 @@
 
 /* ---- counters, by their names in the reports ---- */
 
-/* What an owner's counters mean, with the unit that their metrics' names lack. */
+/* Descriptions of an owner's counters, with the unit, which the metrics' names do not contain. */
 static const struct owner_stat {
 	const char *name, *metric, *help;
 	bool gauge;

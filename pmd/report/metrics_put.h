@@ -8,7 +8,7 @@
 
 #include "report/devices.h"
 
-/* What is written, where, and the views that are shown. */
+/* The output of one scrape, and the views that it shows. */
 struct metrics {
 	FILE *file;
 	const struct report_devices *devices;

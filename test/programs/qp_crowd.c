@@ -31,7 +31,7 @@
 #define PSN	 7000
 #define SECONDS	 120 /* a process that takes longer hangs */
 
-/* What a process tells the other one. */
+/* The message that a process sends to the other one. */
 struct names {
 	union ibv_gid gid;
 	uint32_t qpns[THREADS][QPS];
@@ -225,7 +225,7 @@ static void use(struct crew *crew)
 		for (int k = 0; k < n; k++)
 			take(crew, &wcs[k]);
 	}
-	/* No completion comes twice. */
+	/* Check that no completion arrives twice. */
 	MUST(ibv_poll_cq(crew->cq, 16, wcs) == 0);
 }
 

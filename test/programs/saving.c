@@ -30,7 +30,7 @@
 #define SECONDS 120 /* a process that takes longer hangs */
 #define ACCESS	(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE)
 
-/* What each side tells the other. */
+/* The message that each side sends to the other. */
 struct name {
 	union ibv_gid gid;
 	uint64_t address;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What a function prints on stdout. */
+/* Catches the text that a function prints on stdout. */
 #ifndef STDOUT_TEXT_H
 #define STDOUT_TEXT_H
 

@@ -89,7 +89,7 @@ static int take_two(void)
 		return 2;
 	if (fcntl(3, F_GETFD) != FD_CLOEXEC || fcntl(4, F_GETFD) != FD_CLOEXEC)
 		return 3;
-	/* Nobody takes them a second time. */
+	/* The sockets cannot be taken a second time. */
 	return passed_take(fds, MAX, error, sizeof(error));
 }
 

@@ -145,16 +145,16 @@ TEST(scrape_start__clients_may_do_anything)
 	fd = dial();
 	send(fd, part, strlen(part), MSG_NOSIGNAL);
 	close(fd);
-	/* A request without end. */
+	/* A client sends a request without an end. */
 	memset(much, 'x', sizeof(much));
 	fd = dial();
 	send(fd, much, sizeof(much), MSG_NOSIGNAL | MSG_DONTWAIT);
 	hear(fd);
-	/* One that does not read its answer. */
+	/* A client does not read its answer. */
 	fd = dial();
 	assert_true(send(fd, "GET /metrics HTTP/1.1\r\n\r\n", 25, MSG_NOSIGNAL) > 0);
 	close(fd);
-	/* One that says nothing waits for its time, and the next is served after it. */
+	/* A silent client is disconnected after its time, and the next one is served. */
 	fd = dial();
 	expect_status("GET /metrics HTTP/1.1\r\n\r\n", "HTTP/1.1 200 OK\r\n");
 	close(fd);
@@ -171,7 +171,7 @@ TEST(scrape_start__takes_the_place_of_a_dead_one)
 	assert_int_equal(scrape_start(&config), 0);
 	scrape_stop();
 	assert_int_not_equal(access(path, F_OK), 0);
-	/* One that lives is left alone. */
+	/* The socket of a live process is not removed. */
 	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	assert_int_equal(bind(fd, (struct sockaddr *)&address, sizeof(address)), 0);
 	assert_int_equal(listen(fd, 1), 0);
@@ -179,7 +179,7 @@ TEST(scrape_start__takes_the_place_of_a_dead_one)
 	assert_int_equal(access(path, F_OK), 0);
 	close(fd);
 	unlink(path);
-	/* So is a file. */
+	/* A file that is not a socket is not removed. */
 	fclose(fopen(path, "w"));
 	assert_int_equal(scrape_start(&config), -EEXIST);
 	assert_int_equal(unlink(path), 0);

@@ -251,13 +251,13 @@ TEST(client_psock_take__receives_what_is_for_this_process)
 		steer_frame(rte_pktmbuf_mtod(mbufs[0], uint8_t *), mbufs[0]->data_len, &steering),
 		STEER_QP);
 	assert_int_equal(steering.qpn, BLOCK + 2);
-	/* Its ICRC is verified, as of any packet from the network. */
+	/* The ICRC is verified, as in any packet from the network. */
 	assert_true(mbufs[0]->port != PORT_HANDED_OVER);
 	rte_pktmbuf_free_bulk(mbufs, 1);
 	assert_int_equal(port_rx_burst(&link_of->port, mbufs, BURST), 0);
 }
 
-/* Nothing that came earlier is left: the eventfd is read, and the error of an interface that was
+/* No earlier event is left: the eventfd is read, and so is the error of an interface that went
  * down. */
 TEST(client_psock_waits__sleeps_until_the_owner_or_the_network_sends)
 {
@@ -386,12 +386,12 @@ TEST(client_psock_take__passes_strays_on)
 	rte_pktmbuf_free_bulk(mbufs, 1);
 	assert_int_equal(receive_at_owner(&qpn), SHARE_FLAG_STRAY);
 	assert_int_equal(qpn, OTHERS + 1);
-	/* And the owner was woken. */
+	/* The owner was woken, too. */
 	assert_int_equal(read(bell_fd, &count, sizeof(count)), sizeof(count));
 }
 
-/* No socket can be set up: the owner is told before the process has a queue pair, and the rings
- * are used. */
+/* If no socket can be set up, the process tells the owner before it has a queue pair, and uses the
+ * rings. */
 TEST(client_open_psock__declines_what_it_cannot_use)
 {
 	const unsigned int before = fds_count();

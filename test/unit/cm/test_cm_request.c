@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Tests of lib/cm/cm_request.c: which requests become connections, and what a flood of them costs.
- */
+/* Tests of lib/cm/cm_request.c: which requests become connections, and what a flood costs. */
 #include <stdlib.h>
 #include <string.h>
 

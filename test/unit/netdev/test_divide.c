@@ -179,7 +179,7 @@ TEST(divide__leaves_options_to_the_owner)
 	for (uint8_t words = 6; words <= 15; words++) {
 		make_ipv4(frame, words, BLOCK);
 		assert_int_equal(taker_of(frame), OWNER);
-		/* As if there were none. */
+		/* Write the number where it would stand without options. */
 		put_qpn(frame + 47, BLOCK);
 		if (words > 8)
 			assert_int_equal(taker_of(frame), OWNER);
@@ -219,7 +219,7 @@ TEST(divide__gives_nobody_what_is_the_kernels)
 	assert_int_equal(taker_of(frame), NOBODY);
 }
 
-/* Without a BTH: there is no number to read. */
+/* A packet without a BTH has no queue pair number. */
 TEST(divide__gives_nobody_what_is_too_short)
 {
 	uint8_t frame[FRAME_LEN], marker[FRAME_LEN] = {[12] = 0x08, 0x06, [21] = 2, [100] = 0x5c};
@@ -285,8 +285,8 @@ static void *replace(void *arg)
 	return (void *)times;
 }
 
-/* Nothing is lost by that, and nothing arrives twice. The receivers are not behind by more than the
- * kernel keeps. */
+/* A replaced filter loses no packet and duplicates none. The receivers are never farther behind
+ * than the kernel queues. */
 TEST(divide_all_but__replaces_a_filter_in_one_step)
 {
 	uint8_t answer[FRAME_LEN] = {[12] = 0x08, 0x06, [21] = 2, [100] = 0x5d};
@@ -314,7 +314,7 @@ TEST(divide_all_but__replaces_a_filter_in_one_step)
 	__atomic_store_n(&stop, true, __ATOMIC_RELAXED);
 	pthread_join(thread, &times);
 	assert_true((uintptr_t)times > 4);
-	/* Nor did one get what is the other's. */
+	/* Neither socket received the other's packets. */
 	assert_int_equal(recv(owner, marker, FRAME_LEN, MSG_DONTWAIT), -1);
 	assert_int_equal(recv(program, marker, FRAME_LEN, MSG_DONTWAIT), -1);
 }

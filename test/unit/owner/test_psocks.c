@@ -24,7 +24,7 @@
 
 #define IFINDEX 77
 
-/* A port that lends. */
+/* A port that lends packet sockets. */
 static struct fake {
 	int lend_rc, leave_out_rc;
 	uint32_t lent;		     /* the number for which it lent last */
@@ -88,7 +88,7 @@ static int teardown(TEST_STATE)
 
 TEST_FIXTURE(setup, teardown);
 
-/* A process attaches. Returns whether it was lent a socket, and closes everything else. */
+/* Attach a process. Return true if a socket was lent to it, and close all other descriptors. */
 static bool attach(struct share_message *message, unsigned int flags)
 {
 	int fds[SHARE_FDS], pair[2];
@@ -105,7 +105,7 @@ static bool attach(struct share_message *message, unsigned int flags)
 			close(fds[i]);
 	}
 	close(pair[1]);
-	/* With its real pid, this process would be found to have a slot already. */
+	/* This process already has a slot. With its real pid, the owner would find that. */
 	if (message->result == 0)
 		server.slots.all[message->welcome.slot].pid = 1 + message->welcome.slot;
 	return lent;
@@ -193,7 +193,7 @@ TEST(psocks_lend__falls_back)
 	before = fds_count();
 	assert_false(attach(&message, 0));
 	assert_int_equal(message.result, 0);
-	/* Its two eventfds, its pidfd and its socket. */
+	/* The process has two eventfds, a pidfd and a socket. */
 	assert_int_equal(fds_count(), before + 4);
 	assert_int_equal(server.psocks.count, 0);
 }
@@ -217,7 +217,7 @@ TEST(psocks_end__receives_its_packets_again)
 	assert_int_equal(server.psocks.count, 0);
 }
 
-/* Whoever gets a block that the port leaves out would receive nothing. */
+/* A process that got a block that the port leaves out would receive nothing. */
 TEST(slot_begin__gives_no_block_that_the_port_leaves_out)
 {
 	struct share_message message;

@@ -116,7 +116,7 @@ TEST(qp_receive__at_most_one_notification_in_50_us)
 		rig.now_ns += 20000;
 	}
 	assert_int_equal(rig_counter(COUNTER_np_ecn_marked_roce_packets), 10);
-	/* At 0, 60, 120 and 180 us. */
+	/* Packets leave at 0, 60, 120 and 180 us. */
 	assert_int_equal(rig_counter(COUNTER_np_cnp_sent), 4);
 }
 
@@ -184,7 +184,8 @@ TEST(qp_receive__unreliable_connections_notify_too)
 	end_sent(A, 1, IBV_WC_SUCCESS);
 }
 
-/* Only the peer's notifications count, from its address to ours, in our VLAN, with BECN. */
+/* A notification counts only if it comes from the peer's address to ours, in our VLAN, with BECN.
+ */
 TEST(qp_receive__a_notification_must_be_of_the_peer)
 {
 	struct packet packet;
@@ -208,7 +209,7 @@ TEST(qp_receive__a_notification_must_be_of_the_peer)
 	assert_int_equal(rig_counter(COUNTER_rp_cnp_handled), 0);
 	slow_down(A);
 	assert_int_equal(rig_counter(COUNTER_rp_cnp_handled), 1);
-	/* The next one comes too early. */
+	/* The next notification would be too early. */
 	slow_down(A);
 	assert_int_equal(rig_counter(COUNTER_rp_cnp_ignored), 2);
 }
@@ -276,7 +277,7 @@ TEST(qp_run__responses_are_slowed_down)
 	assert_in_range(sent, 1, 8);
 	assert_in_range(qp_deadline_ns(B->qp), rig.now_ns + 1, rig.now_ns + 1000000);
 	end_deliver(B);
-	/* It is not due yet. */
+	/* The notification is not due yet. */
 	assert_false(end_run(B, 64));
 	assert_int_equal(B->catcher.count, 0);
 	while (qp_deadline_ns(B->qp) != UINT64_MAX && ++turns < 1000) {
@@ -289,7 +290,7 @@ TEST(qp_run__responses_are_slowed_down)
 	assert_memory_equal(A->memory.bytes, B->memory.bytes, 32 * MTU);
 }
 
-/* An error ends it: no timer runs, and nothing is due. */
+/* An error ends congestion control: no timer runs, and nothing is due. */
 TEST(qp_modify__an_error_forgets_held_responses)
 {
 	connect(CC_DCQCN, IBV_QPT_RC);

@@ -238,7 +238,7 @@ TEST(epolls_wait__mod_sets_an_edge_again)
 	comes(server, EPOLLOUT);
 }
 
-/* With room for one event, both kinds of descriptors get their turn. */
+/* If the array has room for one event, both kinds of descriptors get their turn. */
 TEST(epolls_wait__rsockets_and_others_take_turns)
 {
 	struct epoll_event event = {.events = EPOLLIN, .data.fd = bell};
@@ -258,7 +258,7 @@ TEST(epolls_wait__rsockets_and_others_take_turns)
 	assert_int_equal(rsockets + others, 100);
 }
 
-/* So do rsockets. */
+/* The rsockets get their turn, too. */
 TEST(epolls_wait__rsockets_take_turns)
 {
 	add(server, EPOLLOUT);

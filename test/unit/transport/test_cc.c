@@ -105,7 +105,7 @@ TEST(cc_apply__the_slower_of_two_limits)
 	cc_apply(cc);
 	assert_int_equal(pacer.rate_kbps, 4000000);
 	assert_int_equal(pacer.burst_ns, cc->limit_burst_ns);
-	/* Without the application's limit, that of congestion control stays. */
+	/* When the application removes its limit, the limit of congestion control stays. */
 	pacer_set(&pacer, 0, 0, 0);
 	assert_int_equal(pacer.rate_kbps, 5000000);
 	cc->rate_kbps = 0;
@@ -123,7 +123,7 @@ TEST(cc_answered__times_one_packet_in_a_round_trip)
 	acknowledge(0, 6000);
 	assert_int_equal(cc->swift.rtt_ns, 5000);
 	assert_true(cc_times_next(cc));
-	/* The next one is timed; answers to older ones say nothing about it. */
+	/* The next packet is timed; answers to older packets do not end the timing. */
 	send(1, 7000);
 	acknowledge(3, 8000);
 	assert_int_equal(cc->swift.rtt_ns, 5000);
@@ -139,7 +139,7 @@ TEST(cc_answered__a_later_answer_covers_it)
 	assert_int_equal(cc->swift.rtt_ns, 3000);
 }
 
-/* Nobody knows which transmission an answer is to. */
+/* It is unknown which transmission the answer is to. */
 TEST(cc_answered__not_after_a_retransmission)
 {
 	make(CC_SWIFT);
@@ -216,9 +216,9 @@ TEST(pacer_waits_new__at_the_window)
 	pacer.window = 2;
 	assert_false(pacer_waits_new(&pacer, 1));
 	assert_true(pacer_waits_new(&pacer, 2));
-	/* An answer opens it, and no timer. */
+	/* An answer opens the window; no timer does. */
 	assert_true(pacer.deadline_ns == PACER_NEVER);
-	/* What is sent again needs no room. */
+	/* A retransmission needs no room in the window. */
 	assert_false(pacer_holds(&pacer));
 }
 

@@ -45,7 +45,7 @@ TEST(cc_path_get__remembers_a_host_without_queue_pairs)
 	assert_int_equal(cc_path_note(path, 9000, 2), 5000);
 }
 
-/* No entry in use is given to another host, and a host without one is told so. */
+/* An entry in use is not given to another host. If there is no free entry, the host gets none. */
 TEST(cc_path_get__gives_no_entry_twice)
 {
 	unsigned int got = 0, refused = 0;

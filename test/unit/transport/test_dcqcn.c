@@ -74,7 +74,7 @@ TEST(dcqcn_notified__not_below_the_slowest_rate)
 	assert_int_equal(pacer.rate_kbps, DCQCN_MIN_KBPS);
 }
 
-/* What was sent before the cut was not counted: no burst is saved up. */
+/* The pacer did not count packets before the cut, so no burst is saved up. */
 TEST(dcqcn_notified__leaves_no_burst)
 {
 	cc_notified(cc, START_NS);
@@ -107,7 +107,7 @@ TEST(dcqcn_turn__fast_recovery_comes_back)
 		assert_near(pacer.rate_kbps, kbps);
 	}
 	assert_int_equal(cc->dcqcn.target_kbps, LINK_KBPS / 2);
-	/* Then the target rises, too. */
+	/* After that the target rises, too. */
 	cc_turn(cc, START_NS + CC_NOTIFY_NS + (DCQCN_FAST + 1) * DCQCN_TIMER_NS);
 	assert_int_equal(cc->dcqcn.target_kbps, LINK_KBPS / 2 + DCQCN_AI_KBPS);
 }
@@ -123,7 +123,7 @@ TEST(dcqcn_sent__the_byte_counter_raises_too)
 	assert_near(pacer.rate_kbps, LINK_KBPS * 0.75);
 }
 
-/* When both have passed fast recovery, each step is larger than the one before. */
+/* After fast recovery of timer and byte counter, each step is larger than the last one. */
 TEST(dcqcn_raise__hyper_increase)
 {
 	uint32_t before;
@@ -142,7 +142,8 @@ TEST(dcqcn_raise__hyper_increase)
 	assert_int_equal(cc->dcqcn.target_kbps, before + 3 * DCQCN_HAI_KBPS);
 }
 
-/* At the link's rate nothing is limited or counted any more, and the next cut begins anew. */
+/* At the link's rate nothing is limited or counted any more, and the next cut starts from the
+ * initial state. */
 TEST(dcqcn_turn__a_long_pause_sets_it_free)
 {
 	cc_notified(cc, START_NS);
@@ -165,7 +166,7 @@ TEST(pacer_holds__not_longer_than_to_the_next_increase)
 	assert_true(pacer.deadline_ns == cc->timer_ns);
 }
 
-/* What the application's limit has seen is not forgotten: a burst is not sent twice. */
+/* The pacer keeps what it has counted for the application's limit, so a burst is not sent twice. */
 TEST(dcqcn_notified__keeps_what_a_limit_has_counted)
 {
 	pacer_set(&pacer, LINK_KBPS / 100, 0, 1000);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Tests of lib/transport/loss_peer.c: what is learnt from series of answers. */
+/* Tests of lib/transport/loss_peer.c: the kind of peer that a series of answers shows. */
 #include <stddef.h>
 
 #include <rte_common.h>
@@ -21,19 +21,19 @@ TEST(loss_peer_after__series_of_answers)
 	} series[] = {
 		{{LEAPS, NO_MORE}, LOSS_PEER_KEEPS},
 		{{STOPS, NO_MORE}, LOSS_PEER_DROPS},
-		/* Once, it may be two losses. */
+		/* One such NAK may be caused by two losses. */
 		{{FOLLOWS, NO_MORE}, LOSS_PEER_DOUBTED},
 		{{FOLLOWS, FOLLOWS, NO_MORE}, LOSS_PEER_DROPS},
 		{{FOLLOWS, LEAPS, FOLLOWS, NO_MORE}, LOSS_PEER_KEEPS},
 		{{FOLLOWS, ENDS, NO_MORE}, LOSS_PEER_DROPS},
 		{{ENDS, ENDS, NO_MORE}, LOSS_PEER_DROPS},
-		/* A go-back-N peer that keeps after all. */
+		/* The peer seemed to be go-back-N, but keeps packets. */
 		{{STOPS, LEAPS, NO_MORE}, LOSS_PEER_KEEPS},
 		{{STOPS, STOPS, FOLLOWS, ENDS}, LOSS_PEER_DROPS},
-		/* A peer that had no room once. */
+		/* The peer had no room for a packet. */
 		{{LEAPS, STOPS, NO_MORE}, LOSS_PEER_UNKNOWN},
 		{{LEAPS, STOPS, STOPS, NO_MORE}, LOSS_PEER_DROPS},
-		/* It keeps packets behind a loss, and drops those behind a refusal. */
+		/* The peer keeps packets behind a loss, and drops packets behind a refusal. */
 		{{LEAPS, ENDS, NO_MORE}, LOSS_PEER_WAVERS},
 		{{LEAPS, ENDS, ENDS, NO_MORE}, LOSS_PEER_KEEPS},
 		{{LEAPS, ENDS, FOLLOWS, LEAPS}, LOSS_PEER_KEEPS},

@@ -23,7 +23,7 @@ TEST(completer_timeout__a_retransmission_that_is_lost_is_sent_again)
 		assert_int_equal(send_all(), 1);
 		catcher_expect(&rig.fixture.catcher, 0, OPCODE_WRITE_MIDDLE, FIRST_PSN + 1);
 	}
-	/* It does not count as a retry, and the acknowledgement timer runs on. */
+	/* The retransmission is no retry, and the acknowledgement timer runs on. */
 	assert_int_equal(rig.loss.recovery.retries_left, RETRIES);
 	assert_int_equal(rig.loss.recovery.deadline_ns, NOW_NS + rig.loss.recovery.timeout_ns);
 	assert_int_equal(counters_get(&rig.fixture.counters, COUNTER_local_ack_timeout_err), 0);

@@ -7,7 +7,7 @@
 #include "transport/loss.h"
 #include "test.h"
 
-/* Two packets before PSNs wrap. */
+/* PSNs wrap after two packets. */
 #define FIRST 0xfffffeu
 
 static struct scoreboard board;
@@ -15,7 +15,7 @@ static struct loss loss;
 
 static int set_up(TEST_STATE)
 {
-	/* All zeros is a scoreboard without memory. */
+	/* A scoreboard of zeros has no memory. */
 	scoreboard_fini(&board);
 	loss = (struct loss){.board = &board, .max_responses = 3};
 	loss_init(&loss, psn_make(FIRST));
@@ -30,7 +30,7 @@ static int tear_down(TEST_STATE)
 
 TEST_FIXTURE(set_up, tear_down);
 
-/* The peer says that it misses the oldest packet, and everything is sent again. */
+/* Report that a go-back-N peer misses the oldest packet: everything is sent again. */
 static void go_back(void)
 {
 	if (psn_eq(loss.next, loss.una))
@@ -38,7 +38,7 @@ static void go_back(void)
 	assert_true(loss_on_nak_ahead(&loss, 0));
 }
 
-/* The same of a peer that keeps the others. */
+/* Report that a peer that keeps the others misses the oldest packet. */
 static void nak(void)
 {
 	const struct loss_request oldest = {.last = psn_add(loss.una, 9)};
@@ -47,7 +47,7 @@ static void nak(void)
 	assert_int_equal(loss.state, LOSS_REQUEST);
 }
 
-/* The oldest packets are acknowledged, and nothing is missing. */
+/* Acknowledge the oldest packets; nothing is missing. */
 static void acknowledge(struct psn psn)
 {
 	const struct loss_request oldest = {.last = psn_add(psn, 9)};
@@ -74,7 +74,7 @@ TEST(loss_init__nothing_is_in_the_air)
 	assert_int_equal(loss_outstanding(&loss), 0);
 	assert_int_equal(loss.responses, 0);
 	assert_int_equal(loss.window, LOSS_WINDOW_MAX);
-	/* An attribute of the queue pair, not of the loss. */
+	/* The attributes of the queue pair stay. */
 	assert_int_equal(loss.max_responses, 3);
 }
 
@@ -103,7 +103,7 @@ TEST(loss_full__at_the_window)
 	assert_false(loss_full(&loss));
 	loss_sent(&loss, 1);
 	assert_true(loss_full(&loss));
-	/* A READ's responses may reach beyond it. */
+	/* A READ's responses may reach beyond the window. */
 	loss_sent(&loss, 63);
 	assert_true(loss_full(&loss));
 	loss_on_ack(&loss, psn_make(FIRST + 64), 0);
@@ -224,7 +224,7 @@ TEST(loss_on_nak__narrows_the_window_once_for_one_flight)
 	assert_int_equal(loss.window, LOSS_WINDOW_MAX / 4);
 }
 
-/* So many PSNs without a loss. */
+/* Send and acknowledge this many PSNs without a loss. */
 static void age(uint32_t psns)
 {
 	while (psns > 0) {
@@ -243,7 +243,7 @@ TEST(loss_on_nak__narrows_the_window_however_long_nothing_was_lost, .bare = true
 
 	for (size_t i = 0; i < sizeof(quiet) / sizeof(quiet[0]); i++) {
 		set_up(state);
-		/* Also where a loss has set the mark before. */
+		/* The same holds if a loss has set slowed_to before. */
 		loss.peer = LOSS_PEER_KEEPS;
 		loss_sent(&loss, 20);
 		nak();
@@ -281,10 +281,10 @@ TEST(loss_next__names_what_is_not_acknowledged_yet)
 		if (run == 8)
 			break;
 		assert_false(loss_next(&loss, &range));
-		/* It was answered by a NAK for the next packet. */
+		/* The peer answered it by a NAK for the next packet. */
 		loss_on_ack(&loss, psn_add(una, (int32_t)run), 0);
 	}
-	/* Five were only late. */
+	/* Five packets were only late. */
 	assert_true(loss_next(&loss, &range));
 	assert_int_equal(range.from.v, loss.una.v);
 	assert_int_equal(psn_diff(range.to, range.from), 3);
@@ -320,11 +320,11 @@ TEST(loss_on_out_of_order__what_came_is_not_asked_for)
 	assert_int_equal(range.from.v, psn_make(FIRST).v);
 	assert_int_equal(range.to.v, psn_make(FIRST + 5).v);
 	assert_true(range.is_executed);
-	/* Once. */
+	/* Missing responses are requested once. */
 	assert_false(loss_settle(&loss, &oldest, false, 0));
 }
 
-/* The pool had no room for it any more. */
+/* The pool had no more room for the response. */
 TEST(loss_settle__asks_for_what_came_and_was_not_kept)
 {
 	const struct loss_request oldest = {

@@ -50,7 +50,7 @@ TEST(recovery_sent__a_timeout_of_zero_never_runs_out)
 	recovery_sent(&recovery, NOW_NS);
 	expect(RECOVERY_SMOOTH, RECOVERY_NEVER);
 	assert_int_equal(recovery_expire(&recovery, false, UINT64_MAX - 1), RECOVERY_WAIT);
-	/* What is sent again does not wait for a timer. */
+	/* A retransmission that is due does not wait for a timer. */
 	recovery_lost(&recovery, NOW_NS);
 	expect(RECOVERY_RESENDING, RECOVERY_NEVER);
 }
@@ -240,13 +240,13 @@ TEST(recovery_retransmitted__the_next_one_waits_as_long_as_this_one_took)
 	recovery.timeout_ns = UINT64_C(1) << 40;
 	recovery_retransmit(&recovery, NOW_NS, true);
 	recovery_retransmitted(&recovery, NOW_NS + 30000);
-	/* What is still in the air may be lost without a sign. */
+	/* Packets in flight may be lost, and nothing may report it. */
 	assert_int_equal(recovery.waits_for, RECOVERY_FOR_ANSWER);
 	assert_int_equal(recovery.retransmit_ns,
 			 NOW_NS + 30000 + RECOVERY_RETRANSMIT_FACTOR * 30000);
 	recovery_retransmit(&recovery, NOW_NS, true);
 	assert_int_equal(recovery.retransmit_ns, NOW_NS + RECOVERY_RETRANSMIT_FACTOR * 30000);
-	/* One that was sent twice tells nothing. */
+	/* A packet that was sent twice is not measured. */
 	assert_int_equal(recovery_expire(&recovery, false, recovery.retransmit_ns),
 			 RECOVERY_RETRANSMIT);
 	recovery_retransmitted(&recovery, NOW_NS + 900000);
@@ -266,7 +266,7 @@ TEST(recovery_sent__a_probe_goes_out_long_before_the_timer)
 			 RECOVERY_RETRANSMIT);
 	recovery_probe(&recovery, (struct psn){0}, NOW_NS);
 	assert_int_equal(recovery.retries_left, 3);
-	/* The peer is slow: the next one waits longer. */
+	/* The peer is slow, so the next retransmission waits longer. */
 	assert_int_equal(recovery_deadline_ns(&recovery), NOW_NS + 3 * RECOVERY_RETRANSMIT_NS);
 	recovery_progress(&recovery, NOW_NS, true);
 	assert_int_equal(recovery_deadline_ns(&recovery), NOW_NS + 2 * RECOVERY_RETRANSMIT_NS);
@@ -277,7 +277,7 @@ TEST(recovery_sent__a_probe_goes_out_long_before_the_timer)
 #define LAST	    ((struct psn){7})
 #define BEHIND_LAST ((struct psn){8})
 
-/* The packet LAST is sent, and answered after so long. */
+/* Send the packet LAST, and answer it after this time. */
 static void answer_after(uint64_t took_ns)
 {
 	recovery_sent(&recovery, NOW_NS);
@@ -299,7 +299,7 @@ TEST(recovery_answered__a_probe_waits_for_what_is_usual)
 	answer_after(5 * RECOVERY_RETRANSMIT_NS);
 	assert_int_equal(probe_wait_ns(), RECOVERY_RETRANSMIT_FACTOR * 5 * RECOVERY_RETRANSMIT_NS);
 	recovery_progress(&recovery, NOW_NS, false);
-	/* One that is faster is no reason yet. */
+	/* One faster answer does not shorten the time at once. */
 	answer_after(1 * RECOVERY_RETRANSMIT_NS);
 	assert_int_equal(probe_wait_ns(), RECOVERY_RETRANSMIT_FACTOR * 4 * RECOVERY_RETRANSMIT_NS);
 	recovery_progress(&recovery, NOW_NS, false);
@@ -310,7 +310,7 @@ TEST(recovery_answered__a_probe_waits_for_what_is_usual)
 	answer_after(UINT64_C(1) << 35);
 	assert_int_equal(probe_wait_ns(), RECOVERY_RETRANSMIT_MAX_NS);
 	recovery_progress(&recovery, NOW_NS, false);
-	/* However long it stood still, this is soon forgotten. */
+	/* A long pause of the peer is soon forgotten. */
 	for (int i = 0; i < 17; i++)
 		answer_after(10);
 	assert_int_equal(probe_wait_ns(), RECOVERY_RETRANSMIT_NS);
@@ -324,7 +324,8 @@ TEST(recovery_answered__one_packet_at_a_time_is_timed)
 	recovery_sent(&recovery, NOW_NS);
 	recovery_time(&recovery, LAST, NOW_NS);
 	recovery_time(&recovery, BEHIND_LAST, NOW_NS + RECOVERY_RETRANSMIT_NS);
-	/* An answer to what was before it is none to it, but better than none. */
+	/* An answer to an earlier packet does not answer the timed one, but it is better than no
+	 * measurement. */
 	recovery_answered(&recovery, LAST, NOW_NS + RECOVERY_RETRANSMIT_NS);
 	assert_int_equal(recovery.answer_ns, RECOVERY_RETRANSMIT_NS);
 	recovery_answered(&recovery, BEHIND_LAST, NOW_NS + 2 * RECOVERY_RETRANSMIT_NS);
@@ -375,7 +376,7 @@ TEST(recovery_answered__what_was_sent_twice_is_not_timed)
 	}
 }
 
-/* A probe that is answered after `took_ns`. */
+/* Send a probe, and answer it after `took_ns`. */
 static void probe_after(uint64_t wait_ns, uint64_t took_ns)
 {
 	const uint64_t probe_ns = NOW_NS + wait_ns;
@@ -388,7 +389,7 @@ static void probe_after(uint64_t wait_ns, uint64_t took_ns)
 	recovery_progress(&recovery, probe_ns + took_ns, false);
 }
 
-/* Else it would wait ever longer where much is lost. */
+/* Otherwise the wait would grow without end on a network that loses much. */
 TEST(recovery_probe__of_what_was_lost_lets_no_other_wait)
 {
 	recovery.timeout_ns = UINT64_C(1) << 40;
@@ -397,11 +398,11 @@ TEST(recovery_probe__of_what_was_lost_lets_no_other_wait)
 		probe_after(RECOVERY_RETRANSMIT_NS, 10);
 	assert_int_equal(probe_wait_ns(), RECOVERY_RETRANSMIT_NS);
 	recovery_progress(&recovery, NOW_NS, false);
-	/* Answers take as long as that to a probe, at least. */
+	/* Answers to packets take at least as long as the answer to a probe. */
 	probe_after(RECOVERY_RETRANSMIT_NS, 2 * RECOVERY_RETRANSMIT_NS);
 	assert_int_equal(probe_wait_ns(), RECOVERY_RETRANSMIT_FACTOR * 2 * RECOVERY_RETRANSMIT_NS);
 	recovery_progress(&recovery, NOW_NS, false);
-	/* The first that is timed counts whatever was guessed before. */
+	/* The first measured answer replaces the guess. */
 	recovery_reset(&recovery);
 	probe_after(RECOVERY_RETRANSMIT_NS, 10);
 	assert_int_equal(probe_wait_ns(), 2 * RECOVERY_RETRANSMIT_NS);
@@ -410,7 +411,7 @@ TEST(recovery_probe__of_what_was_lost_lets_no_other_wait)
 	assert_int_equal(recovery.answer_ns, 10);
 }
 
-/* Each packet that is sent alone is sent twice, until one is given the time that it takes. */
+/* A retransmission is sent twice, until the timer allows the time that an answer takes. */
 TEST(recovery_expire__probes_that_come_too_early_come_later)
 {
 	const uint64_t takes_ns = 7 * RECOVERY_RETRANSMIT_NS;
@@ -441,7 +442,8 @@ TEST(recovery_sent__no_probes_beside_a_short_timer)
 	recovery.timeout_ns = RECOVERY_PROBE_WAITS * RECOVERY_RETRANSMIT_NS;
 	recovery_sent(&recovery, NOW_NS);
 	assert_int_equal(recovery_deadline_ns(&recovery), NOW_NS + recovery.timeout_ns);
-	/* Where selective retransmissions are fast, it is not short. */
+	/* A fast answer to a selective retransmission does not shorten the least time before a
+	 * probe. */
 	recovery_retransmit(&recovery, NOW_NS, true);
 	recovery_retransmitted(&recovery, NOW_NS + 10);
 	assert_int_equal(recovery_deadline_ns(&recovery), NOW_NS + 10 + RECOVERY_PROBE_MIN_NS);
@@ -452,7 +454,8 @@ TEST(recovery_retransmit__ends_with_progress_and_with_an_rnr_nak)
 	recovery_retransmit(&recovery, NOW_NS, true);
 	recovery_progress(&recovery, NOW_NS + 5, true);
 	assert_int_equal(recovery.retransmit_ns, RECOVERY_NEVER);
-	/* It goes on, for only a part has come: as fast as that came. */
+	/* Only a part was acknowledged, so the retransmission goes on. Its timer is as long as that
+	 * answer took. */
 	recovery_retransmit(&recovery, NOW_NS + 5, false);
 	assert_int_equal(recovery.retransmit_ns, NOW_NS + 5 + RECOVERY_RETRANSMIT_MIN_NS);
 	expect(RECOVERY_SMOOTH, NOW_NS + 5 + TIMEOUT_NS);

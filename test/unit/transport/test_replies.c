@@ -130,7 +130,7 @@ TEST(replies_init__keeps_what_is_owed_and_remembered)
 	assert_int_equal(fixture.catcher.count, 3);
 	for (uint32_t i = 0; i < 3; i++)
 		assert_int_equal(catcher_at(&fixture.catcher, i)->atomic_original, 33 + 11 * i);
-	/* Of the stored answers, only the newest are kept if there are fewer resources now. */
+	/* Only the newest stored answers are kept if there are fewer resources now. */
 	assert_int_equal(replies_init(&replies, 2), 0);
 	assert_null(replies_find(&replies, psn_make(3)));
 	assert_int_equal(replies_find(&replies, psn_make(4))->original, 44);

@@ -107,7 +107,7 @@ TEST(requester_send__a_retransmission_does_not_move_the_place_of_new_packets)
 		expect_payload(2 + i, (3 + i) * MTU, MTU);
 	}
 	assert_int_equal(counters_get(&rig.fixture.counters, COUNTER_retransmitted_packets), 2);
-	/* It is sent once. */
+	/* The packet is sent again only once. */
 	assert_int_equal(send_all(), 0);
 }
 

@@ -73,7 +73,7 @@ TEST(swift_answered__a_new_connection_doubles_its_window)
 	round_trip(BASE_NS);
 	round_trip(BASE_NS);
 	assert_int_equal(pacer.window, 4 * SWIFT_CWND_FIRST);
-	/* Until a round trip is too long. */
+	/* The window doubles until a round trip is too long. */
 	set_window(128);
 	cc->swift.starts = true;
 	round_trip(TARGET_NS + 1);
@@ -90,7 +90,7 @@ TEST(swift_answered__below_the_target_one_packet_a_round_trip)
 	assert_near(cc->swift.cwnd, 202);
 }
 
-/* The requester did not use the window: it tells nothing about a larger one. */
+/* The requester did not use the window, so the round trip tells nothing about a larger one. */
 TEST(swift_answered__does_not_grow_unused)
 {
 	set_window(200);
@@ -199,13 +199,13 @@ TEST(swift_lost__again_and_again_leaves_the_least_window)
 	}
 	assert_near(cc->swift.cwnd, SWIFT_CWND_MIN);
 	assert_int_equal(pacer.window, 1);
-	/* An answer ends it. */
+	/* An answer ends the series of losses. */
 	now_ns += 1000000;
 	round_trip(BASE_NS);
 	assert_near(cc->swift.cwnd, SWIFT_CWND_MIN + SWIFT_AI);
 }
 
-/* Two flows at a link that serves a packet each 100 ns: the round trip settles near the target,
+/* Two flows share a link that serves a packet each 100 ns. The round trip settles near the target,
  * and the link is never idle. */
 TEST(swift_answered__settles_near_the_target)
 {

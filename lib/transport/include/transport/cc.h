@@ -27,7 +27,7 @@ struct packet;
 enum cc_kind {
 	CC_NONE,
 	CC_DCQCN, /* for networks that mark packets */
-	CC_SWIFT, /* by delay, for networks that do not */
+	CC_SWIFT, /* measures delay, for networks that mark no packets */
 	CC_KINDS,
 };
 
@@ -53,7 +53,7 @@ struct cc_ops {
 	bool (*notified)(struct cc *cc, uint64_t now_ns);
 };
 
-/* What a device gives to its queue pairs. */
+/* The parameters that a device gives to its queue pairs. */
 struct cc_attr {
 	enum cc_kind kind;
 	uint64_t link_mbps;	/* 0: unknown */
@@ -72,15 +72,15 @@ struct cc {
 	uint32_t limit_kbps;
 	uint64_t limit_burst_ns;
 
-	/* What the algorithm allows. The window is the pacer's. */
+	/* The limits that the algorithm sets. Its window is in the pacer. */
 	uint32_t rate_kbps; /* 0: the link's rate */
 	uint64_t wait_ns;   /* the next packet may not leave before this time */
 	uint64_t timer_ns;  /* when `turn` may change the rate; UINT64_MAX: not by itself */
 
-	uint32_t losses;     /* of loss.losses, those that are known here */
+	uint32_t losses;     /* the value of loss.losses that was processed last */
 	uint32_t sent_psns;  /* counts up and wraps */
 	uint32_t timed_sent; /* sent_psns when the timed packet was sent */
-	uint32_t last_sent;  /* the same of the timed packet before it */
+	uint32_t last_sent;  /* sent_psns when the timed packet before it was sent */
 	/*
 	 * A packet is being timed. timed_psn is valid only then. It is una or behind it: only an
 	 * answer to it or to a later packet lets una pass it, and that answer ends the timing
@@ -90,9 +90,9 @@ struct cc {
 	struct psn timed_psn;
 	uint64_t timed_ns;
 	struct cc_path *path; /* the peer's, of `paths`; or NULL */
-	struct cc_path alone; /* used if there is none */
+	struct cc_path alone; /* takes the place of `path` if that is NULL */
 
-	/* As receiver: when the newest congestion notification was sent. */
+	/* The receiver sent its newest congestion notification at this time. */
 	bool has_notified;
 	uint64_t notified_ns;
 

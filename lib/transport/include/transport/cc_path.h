@@ -9,14 +9,15 @@
 #include <stdint.h>
 
 #define CC_PATHS 1024 /* hosts; a power of two */
-/* A round trip counts for one to two of these times: a route may become longer. */
+/* A measured round trip is forgotten after one to two of these times, because a route may become
+ * longer. */
 #define CC_PATH_AGE_NS UINT64_C(30000000000)
 
 struct cc_path {
 	uint8_t gid[16];
 	uint32_t users;	    /* queue pairs; 0: the entry may be given to another host */
 	uint64_t least_ns;  /* since since_ns; 0: nothing was measured */
-	uint64_t former_ns; /* in the time of the same length before it; 0: nothing */
+	uint64_t former_ns; /* least_ns of the period before since_ns; 0: nothing was measured */
 	uint64_t since_ns;
 };
 
@@ -27,7 +28,7 @@ struct cc_paths {
 /** Return the entry of a host for one more queue pair, or NULL if there is no room. Engine's
  * lock. */
 struct cc_path *cc_path_get(struct cc_paths *paths, const uint8_t gid[16]);
-/** Give it back; does nothing for NULL. */
+/** Release an entry of cc_path_get. NULL is allowed. */
 void cc_path_put(struct cc_path *path);
 
 /** Note a round trip, and return the shortest one. Engine's thread. */

@@ -20,7 +20,7 @@
 #define DCQCN_FAST     5	       /* steps of fast recovery (F) */
 #define DCQCN_AI_KBPS  40000u	       /* additive increase */
 #define DCQCN_HAI_KBPS 400000u	       /* hyper increase: ten times as fast, as in QCN */
-/* Not in the paper. */
+/* The paper does not have the following two. */
 #define DCQCN_MIN_KBPS 10000u	      /* the slowest rate */
 #define DCQCN_APART_NS UINT64_C(4000) /* ignore a notification that comes sooner after another */
 

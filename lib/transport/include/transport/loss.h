@@ -39,7 +39,7 @@ enum loss_state {
 	LOSS_SETTLED,	   /* nothing, but not everything that was in flight is acknowledged yet */
 	LOSS_WENT_BACK,	   /* everything, because the peer sent a NAK */
 	LOSS_STARTED_OVER, /* everything, for another reason */
-	/* the selective ones */
+	/* selective retransmissions */
 	LOSS_REQUEST, /* a packet that the peer has reported as missing: its answer shows what kind
 			 of peer it is */
 	LOSS_RNR, /* the peer was not ready for the packet at una: as LOSS_REQUEST, but nothing was
@@ -72,7 +72,7 @@ struct loss {
 
 	struct recovery recovery;
 
-	/* Not valid in LOSS_NONE; una <= each of them <= top. */
+	/* These are not valid in LOSS_NONE. Each is between una and top. */
 	struct psn executed;  /* the peer has executed everything before it; responses are missing
 				 if it is behind una */
 	struct psn slowed_to; /* losses before this PSN have already reduced the window */
@@ -158,7 +158,7 @@ static inline void loss_sent(struct loss *loss, uint32_t count)
 		loss->top = loss->next;
 }
 
-/* The same if it was sent for the first time. */
+/* Do the same for a packet that was sent for the first time. */
 static inline void loss_sent_new(struct loss *loss, uint32_t count)
 {
 	loss->next = psn_add(loss->top, (int32_t)count);

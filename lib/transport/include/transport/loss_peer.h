@@ -10,8 +10,8 @@ enum loss_peer {
 	LOSS_PEER_DOUBTED, /* unknown, and one answer looked like a go-back-N peer's */
 	LOSS_PEER_DROPS,   /* everything must be sent again (go-back-N) */
 	LOSS_PEER_KEEPS,   /* only what was lost must be sent again */
-	/* It keeps packets behind a lost one. It has once accepted a packet that it had refused,
-	 * and none behind it: perhaps it drops those behind a refusal. */
+	/* The peer keeps packets behind a lost one. It once accepted a packet that it had refused,
+	   and none behind that, so it may drop packets behind a refusal. */
 	LOSS_PEER_WAVERS,
 	LOSS_PEERS,
 };

@@ -33,7 +33,7 @@
 #define PAGE_WAIT_NONE UINT64_C(0)
 #define PAGE_WAIT_NEW  UINT64_MAX /* begins now: the queue pair knows the time */
 
-/* All zeros: not waiting. */
+/* A struct of zeros waits for nothing. */
 struct page_wait {
 	uint64_t since_ns;  /* PAGE_WAIT_NONE and PAGE_WAIT_NEW are no times */
 	uint64_t waited_ns; /* time of the last call of page_wait_tell */

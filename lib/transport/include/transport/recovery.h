@@ -69,7 +69,7 @@ enum recovery_state {
 enum recovery_timed {
 	RECOVERY_TIMED_NOTHING,
 	RECOVERY_TIMED_PACKET,	       /* a packet that was sent once, until its acknowledgement */
-	RECOVERY_TIMED_PROBE,	       /* the same of a probe */
+	RECOVERY_TIMED_PROBE,	       /* a probe, until its acknowledgement */
 	RECOVERY_TIMED_RETRANSMISSION, /* a selective retransmission, until its first answer */
 };
 
@@ -173,7 +173,7 @@ void recovery_retransmitted(struct recovery *recovery, uint64_t now_ns);
 /** Process an RNR NAK with this timer code. Return false if no RNR retry is left. */
 bool recovery_rnr(struct recovery *recovery, uint8_t timer_code, uint64_t now_ns);
 
-/* What to do after recovery_expire. */
+/* The action that recovery_expire asks for. */
 enum recovery_verdict {
 	RECOVERY_WAIT,	     /* no deadline has come */
 	RECOVERY_RESEND,     /* the acknowledgement timer expired: go back */

@@ -29,7 +29,7 @@ enum responder_message {
 	MESSAGE_WRITE,
 };
 
-/* What is known about the expected packet. */
+/* The state of the expected packet. */
 enum responder_gap {
 	GAP_NONE,    /* nothing */
 	GAP_NAKED,   /* a sequence NAK for it was made: packets behind it cause none (C9-112) */

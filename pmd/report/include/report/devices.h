@@ -26,7 +26,7 @@ struct report_devices {
 	uint32_t left_out; /* reports that were found but not read */
 };
 
-/* Which devices and processes to show. */
+/* Selects the devices and processes to show. */
 struct report_filter {
 	const char *device; /* name of the only device to show, or NULL for all */
 	pid_t pid;	    /* the only process to show, or 0 for all */
