@@ -38,6 +38,7 @@
 #define BUFFERS	     128
 #define BUFFER_BYTES 4608
 #define STOCK	     64
+#define ATTACHES_MAX 32
 #define BLOCK	     (5u << BLOCK_SHIFT)
 #define OTHERS	     (6u << BLOCK_SHIFT)
 #define BURST	     16
@@ -51,8 +52,11 @@ static int bell_fd = -1;	/* wakes the owner */
 static int sender = -1;		/* on the other end of the cable */
 static struct share_page *page;
 static struct share_ring tx, rx, stock; /* the owner's ends */
-static struct link *link_of;		/* it keeps what a process has until its end */
-static uint32_t declined;		/* messages that say so */
+static struct link *link_of;
+/* What a process has stays until its end, so each test's link is kept. */
+static struct link *links[ATTACHES_MAX];
+static unsigned int attaches;
+static uint32_t declined; /* messages that say so */
 
 static void find_ring(struct share_ring *ring, enum share_ring_kind kind)
 {
@@ -146,7 +150,8 @@ static void attach(int psock_fd)
 	struct share_facts facts = {.ports = 0};
 	pthread_t owner;
 
-	link_of = calloc(1, sizeof(*link_of));
+	assert_true(attaches < ATTACHES_MAX);
+	link_of = links[attaches++] = calloc(1, sizeof(*link_of));
 	assert_int_equal(pthread_create(&owner, NULL, run_owner, fds), 0);
 	assert_int_equal(share_attach(link_of, path, 0, report_fd, &facts), 0);
 	pthread_join(owner, NULL);
