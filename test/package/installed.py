@@ -121,10 +121,11 @@ class InstalledTest:
                 raise CheckFailed(f"'{words}' is completed by '{found}', not by '{expected}'")
 
     def _complete(self, words):
+        """Call the completion function. compopt, which it calls for commands, complains outside of a real completion."""
         array = " ".join(shlex.quote(word) for word in words)
         script = f""". /usr/share/bash-completion/bash_completion
 COMP_WORDS=({array}); COMP_CWORD={len(words) - 1}; COMP_LINE="{' '.join(words)}"; COMP_POINT=${{#COMP_LINE}}
-_completion_loader {words[0]}; _uroce {words[0]} {shlex.quote(words[-1])} {shlex.quote(words[-2])}
+_completion_loader {words[0]}; _uroce {words[0]} {shlex.quote(words[-1])} {shlex.quote(words[-2])} 2>/dev/null
 printf '%s\\n' "${{COMPREPLY[@]}}\""""
         return self._place.run(f"bash -c {shlex.quote(script)}", user=True).split()
 
