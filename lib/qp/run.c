@@ -45,6 +45,21 @@ static void qp_receive_response(struct qp *qp, const struct packet *packet, uint
 		qp_fail(qp, fault);
 }
 
+static void qp_receive_sack(struct qp *qp, const struct packet *packet, uint64_t now_ns)
+{
+	enum fault fault;
+
+	if (qp->state != IBV_QPS_RTS && qp->state != IBV_QPS_SQD) {
+		counters_add(qp->init.counters, COUNTER_rx_qp_state, 1);
+		return;
+	}
+	fault = completer_sack(&qp->completer, packet, now_ns);
+	if (unlikely(qp->completer.page_absent))
+		qp_await_pages(qp, now_ns);
+	if (fault != FAULT_NONE)
+		qp_fail(qp, fault);
+}
+
 static void qp_receive_datagram(struct qp *qp, const struct packet *packet, uint64_t now_ns)
 {
 	enum fault fault;
@@ -118,12 +133,23 @@ void qp_prefetch_work(const struct qp *qp)
 		prefetch(sq_at(&qp->sq, qp->sq.next), sizeof(struct send_wqe));
 }
 
+/* Take a packet whose opcode is not of the queue pair's service. */
+static void qp_take_other(struct qp *qp, const struct packet *packet, uint64_t now_ns)
+{
+	if (packet->opcode != OPCODE_SACK || !qp->kind->answers || !qp->kind->sends)
+		counters_add(qp->init.counters, COUNTER_rx_wrong_opcode, 1);
+	else if (qp->state >= IBV_QPS_RTR && !is_of_path(qp, packet))
+		counters_add(qp->init.counters, COUNTER_rx_wrong_qpn, 1);
+	else
+		qp_receive_sack(qp, packet, now_ns);
+}
+
 static void qp_take(struct qp *qp, const struct packet *packet, uint64_t now_ns)
 {
 	const uint8_t service = packet->opcode & OPCODE_SERVICE_MASK;
 
 	if (service != qp->kind->service) {
-		counters_add(qp->init.counters, COUNTER_rx_wrong_opcode, 1);
+		qp_take_other(qp, packet, now_ns);
 		return;
 	}
 	if (service == OPCODE_UD) {

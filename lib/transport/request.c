@@ -228,6 +228,7 @@ static void request_emit(struct requester *requester, const struct request *requ
 			request->wqe->opcode != IBV_WR_RDMA_WRITE;
 	bth.ack_req = request_asks_ack(requester, request);
 	requester->unasked = bth.ack_req ? 0 : requester->unasked + 1;
+	bth.sign = bth.ack_req ? requester->loss->sign : 0;
 	packet_begin(out, &requester->peer->path, &bth);
 	out->again = psn_before(request->psn, requester->loss->top);
 	if (request->opcode == OPCODE_FLUSH)

@@ -15,7 +15,8 @@ void requester_reset(struct requester *requester, enum requester_state state)
 	requester->state = state;
 	requester->fault = FAULT_NONE;
 	request_unlocate(requester);
-	requester->unasked = 0;
+	/* The first packet asks for an acknowledgement, whose sign shows who the peer is. */
+	requester->unasked = REQUESTER_ACK_INTERVAL_PKTS - 1;
 	requester->flush_repeats = false;
 	requester->absent = false;
 }
@@ -61,8 +62,10 @@ static bool requester_may_send(const struct requester *requester, const struct s
 	if (requester->state == REQUESTER_DRAINING && !wqe->started)
 		return false;
 	/* Flow control by acknowledgements is only for reliable services. */
-	if (requester->service != OPCODE_UC && loss_full(loss))
+	if (requester->service != OPCODE_UC && unlikely(loss_full(loss))) {
+		loss_limit(requester->loss);
 		return false;
+	}
 	/* IBTA 10.8.3.3: a fence waits for the earlier READs and atomics. */
 	if (begins && (wqe->flags & IBV_SEND_FENCE) && loss->responses > 0)
 		return false;

@@ -159,6 +159,7 @@ static enum packet_status parse_bth(const struct bth *bth, struct packet *p)
 	p->fecn = bth->ecn & BTH_FECN;
 	p->becn = bth->ecn & BTH_BECN;
 	p->ack_req = bth->ack_req & BTH_ACK_REQ;
+	p->sign = bth->ack_req & BTH_SIGN_MASK;
 	p->pkey = rte_be_to_cpu_16(bth->pkey);
 	p->dest_qpn = wire_get24(bth->dest_qpn);
 	p->psn = psn_make(wire_get24(bth->psn));
@@ -261,6 +262,10 @@ static void parse_extended(const uint8_t *at, struct packet *p)
 	if (flags & OPCODE_HAS_IETH) {
 		TAKE(word, at);
 		p->rkey = rte_be_to_cpu_32(word);
+	}
+	if (flags & OPCODE_HAS_SACKETH) {
+		TAKE(word, at);
+		p->sack_serial = rte_be_to_cpu_32(word);
 	}
 }
 

@@ -21,8 +21,8 @@ static const struct {
 
 static const char calm_names[] = "loss,burst,duplicate,ghost,damage,reorder";
 /* The optimisations that lib/ has (base/tuning.h). */
-static const char tuning_choices[] = "key-cache,fused-copy,short-icrc";
-#define TUNING_CHOICES 3
+static const char tuning_choices[] = "key-cache,fused-copy,short-icrc,sack";
+#define TUNING_CHOICES 4
 
 uint32_t *variant_field(struct variant *variant, unsigned int index)
 {

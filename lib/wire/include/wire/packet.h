@@ -47,6 +47,7 @@ struct packet {
 	bool fecn;
 	bool becn;
 	uint16_t pkey;
+	uint8_t sign; /* reserved bits beside AckReq: BTH_SIGN_* */
 	uint32_t dest_qpn;
 	struct psn psn;
 
@@ -65,6 +66,7 @@ struct packet {
 	uint32_t qkey;		  /* DETH */
 	uint32_t src_qpn;	  /* DETH */
 	uint32_t xrc_srqn;	  /* XRCETH */
+	uint32_t sack_serial;	  /* SACKETH */
 };
 
 /**
