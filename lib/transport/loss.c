@@ -13,6 +13,8 @@ static_assert(LOSS_WINDOW_MAX == 1 << SIGN_PSNS_LOG, "the shortest window that i
 /* One in so many PSNs asks for an acknowledgement, and so announces the span: it may be a READ
  * request for a segment (transport/requester.h). */
 #define ANNOUNCEMENT_PSNS 96
+/* The window does not grow for so many full windows after a refusal. */
+#define LOSS_REFUSED_ROUNDS 64
 
 static_assert(LOSS_WINDOW_LIMIT <= LOSS_WINDOW_MAX << BTH_SIGN_STEPS, "the longest one");
 
@@ -37,6 +39,7 @@ void loss_init(struct loss *loss, struct psn first)
 	loss->sign = tuning.sack && !loss->is_plain ? sign_of(loss->window_max) : 0;
 	loss->limited = false;
 	loss->board->widening = false;
+	loss->board->rounds = 0;
 	loss->board->span = loss->window_max;
 	loss->board->order = 1;
 	loss->board->serial = 0;
@@ -96,6 +99,8 @@ void loss_widen(struct loss *loss, bool is_round)
 	if (!loss->limited || !loss->grows || loss->peer != LOSS_PEER_TELLS)
 		return;
 	loss->limited = false;
+	if (is_round && loss->board->rounds > 0 && --loss->board->rounds > 0)
+		return;
 	if (is_round && is_short && loss->window_max < loss->board->span) {
 		loss->window_max = RTE_MIN(2 * loss->window_max, loss->board->span);
 		loss->window = loss->window_max;
@@ -107,6 +112,20 @@ void loss_widen(struct loss *loss, bool is_round)
 	loss->sign++;
 	loss->board->widening = true;
 	loss->board->announced = loss->next;
+}
+
+/* A receiver that has no receive requests is slower than this requester: what is sent ahead of it
+ * waits there, and each message is refused anew. Return to the usual window for some time. */
+static void loss_shrink(struct loss *loss)
+{
+	if (!loss->grows || loss->peer != LOSS_PEER_TELLS)
+		return;
+	loss->board->rounds = LOSS_REFUSED_ROUNDS;
+	if (loss->window_max > LOSS_WINDOW_MAX)
+		loss->window_max = LOSS_WINDOW_MAX;
+	if (loss->acked >= loss->window_max)
+		loss->acked = 0;
+	loss_open(loss);
 }
 
 void loss_open(struct loss *loss)
@@ -344,6 +363,7 @@ bool loss_on_rnr(struct loss *loss, uint8_t timer_code, uint64_t now_ns)
 	}
 	loss->run = 1;
 	loss_begin_selective(loss, LOSS_RNR, psn_add(loss->una, 1));
+	loss_shrink(loss);
 	return true;
 }
 
@@ -427,6 +447,16 @@ static void loss_wait(struct loss *loss)
 	loss_end(loss);
 	if (!psn_eq(loss->una, loss->next))
 		loss_begin_selective(loss, LOSS_RNR, psn_add(loss->una, 1));
+}
+
+void loss_sack_accepted(struct loss *loss, uint64_t now_ns)
+{
+	if (loss->state != LOSS_RNR || loss->peer != LOSS_PEER_TELLS ||
+	    loss->recovery.state == RECOVERY_RNR_WAIT || psn_before(loss->una, loss->to))
+		return;
+	loss_unmeasured(loss);
+	loss_end(loss);
+	recovery_retransmitted(&loss->recovery, now_ns);
 }
 
 /*

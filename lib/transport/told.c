@@ -137,6 +137,7 @@ enum fault completer_sack(struct completer *completer, const struct packet *pack
 		loss_sack_executed(loss, packet->psn);
 	if (fault != FAULT_NONE)
 		return fault;
+	loss_sack_accepted(loss, now_ns);
 	/* One that is late says what was true before. */
 	if (loss_sack_applies(loss) && !loss_idle(loss) &&
 	    (moves || sack_is_newer(packet->sack_serial, loss->board->serial))) {
@@ -177,7 +178,8 @@ void told_responses(struct completer *completer, uint64_t now_ns)
 /*
  * Choose the newest packet: whatever was lost before it, the answer shows it. If that has come, or
  * is a request that is answered by responses, choose the oldest packet, and all of the responses
- * that a READ's segment still lacks, because nothing came behind them.
+ * that a READ's segment still lacks, because nothing came behind them. If no answer comes to the
+ * newest packet, choose both: the peer may have refused the oldest one, and says so only once.
  */
 void told_probe(struct completer *completer)
 {
@@ -189,7 +191,8 @@ void told_probe(struct completer *completer)
 
 	if (!requester_wants_response(wqe) && scoreboard_at(loss->board, newest) != RANGE_CAME) {
 		loss_sack_probe(loss, newest, loss->top);
-		return;
+		if (loss->recovery.retransmit_tries < 2)
+			return;
 	}
 	wqe = completer_oldest(completer);
 	if (wqe->opcode == IBV_WR_RDMA_READ)

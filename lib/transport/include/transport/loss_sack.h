@@ -30,6 +30,10 @@ void loss_sack_passed(struct loss *loss, struct psn psn);
 /** Note that the response `psn` has come, behind missing ones. */
 void loss_sack_response(struct loss *loss, struct psn psn);
 
+/** Note an answer that tells: if it covers the packet that was refused and sent again alone,
+ * nothing is held any more, because the answer says what the peer keeps behind it. */
+void loss_sack_accepted(struct loss *loss, uint64_t now_ns);
+
 /** Begin a report. Only if loss_sack_applies. */
 void loss_sack_begin(struct loss *loss);
 

@@ -61,7 +61,8 @@ struct scoreboard {
 	struct psn announced; /* valid while `widening`: packets from here on announce a longer
 				 span. loss_widen is called before una is 2^23 ahead of it. */
 	bool widening;
-	bool missed; /* within a report (loss_sack.h): it shows packets to be missing */
+	uint8_t rounds; /* full windows until window_max may grow, after a refusal */
+	bool missed;	/* within a report (loss_sack.h): it shows packets to be missing */
 	struct scoreboard_range few[SCOREBOARD_FEW];
 };
 
