@@ -95,9 +95,14 @@ static bool has_no_requests(const struct qp *qp)
 	return qp->state == IBV_QPS_RTS && qp->sq.cons == sq_prod(&qp->sq);
 }
 
-bool qp_is_quiet(const struct qp *qp)
+static inline __attribute__((always_inline)) bool is_quiet(const struct qp *qp)
 {
 	return has_no_requests(qp) && !replies_due(&qp->replies);
+}
+
+bool qp_is_quiet(const struct qp *qp)
+{
+	return is_quiet(qp);
 }
 
 static void prefetch(const void *from, size_t bytes)
@@ -133,8 +138,10 @@ void qp_prefetch_work(const struct qp *qp)
 		prefetch(sq_at(&qp->sq, qp->sq.next), sizeof(struct send_wqe));
 }
 
-/* Take a packet whose opcode is not of the queue pair's service. */
-static void qp_take_other(struct qp *qp, const struct packet *packet, uint64_t now_ns)
+/* Take a packet whose opcode is not of the queue pair's service. It is rare, and not compiled into
+ * the path of others. */
+static __attribute__((noinline, cold)) void
+qp_take_other(struct qp *qp, const struct packet *packet, uint64_t now_ns)
 {
 	if (packet->opcode != OPCODE_SACK || !qp->kind->answers || !qp->kind->sends)
 		counters_add(qp->init.counters, COUNTER_rx_wrong_opcode, 1);

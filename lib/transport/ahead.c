@@ -79,7 +79,8 @@ bool ahead_keep(struct completer *completer, const struct packet *packet)
 	if (wqe == NULL || !ahead_fits(completer, wqe, packet))
 		return false;
 	/* Responses in flight are in reach. */
-	completer->ooo.reach = completer->loss->board->span + REQUESTER_READ_SEGMENT_PKTS;
+	if (completer->loss->sack)
+		completer->ooo.reach = completer->loss->board->span + REQUESTER_READ_SEGMENT_PKTS;
 	switch (ooo_look(&completer->ooo, packet, completer->loss->una, &place)) {
 	case OOO_TAKEN:
 		if (wqe->opcode == IBV_WR_RDMA_READ && wqe == completer_oldest(completer))

@@ -5,7 +5,6 @@
 
 #include <rte_common.h>
 
-#include "base/tuning.h"
 #include "transport/loss_sack.h"
 #include "wire/headers.h"
 
@@ -36,7 +35,7 @@ void loss_init(struct loss *loss, struct psn first)
 	loss->grows |= loss->window_max == 0;
 	if (loss->window_max == 0 || (loss->grows && loss->window_max > LOSS_WINDOW_MAX))
 		loss->window_max = LOSS_WINDOW_MAX;
-	loss->sign = tuning.sack && !loss->is_plain ? sign_of(loss->window_max) : 0;
+	loss->sign = loss->sack ? sign_of(loss->window_max) : 0;
 	loss->limited = false;
 	loss->board->widening = false;
 	loss->board->rounds = 0;
@@ -237,8 +236,11 @@ void loss_sent_again(struct loss *loss, struct psn from, uint32_t count)
 {
 	const struct psn to = psn_add(from, (int32_t)count);
 
-	/* Without memory for this, the packets are in flight as if they were sent once. */
-	if (!scoreboard_mark_again(loss->board, from, to, loss->board->order, loss->next))
+	/* Without memory for this, the packets are in flight as if they were sent once. Only a peer
+	 * that tells shows their order. */
+	if (!loss->sack)
+		scoreboard_mark(loss->board, from, to, RANGE_SENT_AGAIN);
+	else if (!scoreboard_mark_again(loss->board, from, to, loss->board->order, loss->next))
 		scoreboard_mark(loss->board, from, to, RANGE_SENT);
 	loss->board->order += count;
 	if (psn_before(loss->to, to))

@@ -16,7 +16,7 @@ void requester_reset(struct requester *requester, enum requester_state state)
 	requester->fault = FAULT_NONE;
 	request_unlocate(requester);
 	/* The first packet asks for an acknowledgement, whose sign shows who the peer is. */
-	requester->unasked = REQUESTER_ACK_INTERVAL_PKTS - 1;
+	requester->unasked = requester->loss->sack ? REQUESTER_ACK_INTERVAL_PKTS - 1 : 0;
 	requester->flush_repeats = false;
 	requester->absent = false;
 }
@@ -62,7 +62,7 @@ static bool requester_may_send(const struct requester *requester, const struct s
 	if (requester->state == REQUESTER_DRAINING && !wqe->started)
 		return false;
 	/* Flow control by acknowledgements is only for reliable services. */
-	if (requester->service != OPCODE_UC && unlikely(loss_full(loss))) {
+	if (unlikely(loss_full(loss)) && requester->service != OPCODE_UC) {
 		loss_limit(requester->loss);
 		return false;
 	}

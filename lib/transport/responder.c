@@ -8,7 +8,6 @@
 #include <rte_branch_prediction.h>
 
 #include "await.h"
-#include "base/tuning.h"
 #include "duplicate.h"
 #include "execute.h"
 #include "gap.h"
@@ -213,7 +212,7 @@ static void responder_age(struct responder *responder)
 static void responder_note_sign(struct responder *responder, uint8_t sign)
 {
 	const uint32_t window = (uint32_t)LOSS_WINDOW_MAX << (sign & BTH_SIGN_STEPS);
-	const bool tells = (sign & BTH_SIGN_KIND) == BTH_SIGN_REQUEST && tuning.sack &&
+	const bool tells = (sign & BTH_SIGN_KIND) == BTH_SIGN_REQUEST &&
 			   responder->replies->kept != NULL && responder->service != OPCODE_UC;
 
 	responder->sign = sign;

@@ -259,13 +259,9 @@ static void parse_extended(const uint8_t *at, struct packet *p)
 	at = parse_response_headers(at, p);
 	if (flags & OPCODE_HAS_IMM)
 		TAKE(p->imm_be, at);
-	if (flags & OPCODE_HAS_IETH) {
+	if (flags & (OPCODE_HAS_IETH | OPCODE_HAS_SACKETH)) {
 		TAKE(word, at);
 		p->rkey = rte_be_to_cpu_32(word);
-	}
-	if (flags & OPCODE_HAS_SACKETH) {
-		TAKE(word, at);
-		p->sack_serial = rte_be_to_cpu_32(word);
 	}
 }
 

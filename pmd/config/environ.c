@@ -24,6 +24,7 @@ static const struct variable {
 	{PREFIX "PROGRESS", "progress"},   {PREFIX "LOG_LEVEL", "log-level"},
 	{PREFIX "TELEMETRY", "telemetry"}, {PREFIX "FILE_PREFIX", "file-prefix"},
 	{PREFIX "WITHOUT", "without"},	   {PREFIX "SECONDARY", "secondary"},
+	{PREFIX "SACK", "sack"},
 };
 
 /* Longest value: a full list of addresses. */

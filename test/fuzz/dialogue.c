@@ -22,6 +22,7 @@ struct dialogue {
 	unsigned int qp; /* index in the world */
 	uint32_t mtu;
 	uint8_t service;
+	unsigned int acks; /* acknowledgements written: every second one is selective */
 };
 
 /* A queue pair for each role of each service (world.c). */
@@ -173,7 +174,7 @@ static bool answer(struct dialogue *dialogue)
 		operation = OPCODE_ATOMIC_ACKNOWLEDGE;
 	} else if (requester_wants_empty_read(wqe)) {
 		operation = OPCODE_READ_RESPONSE_ONLY;
-	} else if (dialogue->service == OPCODE_RC && qp->sq.cons % 2 != 0) {
+	} else if (dialogue->service == OPCODE_RC && dialogue->acks++ % 2 == 0) {
 		/* Everything before the PSN is executed, and nothing behind it is kept. */
 		operation = OPCODE_SACK;
 		psn = psn_add(wqe->last_psn, 1).v;

@@ -51,7 +51,7 @@ static void connect_create(struct end *end)
 			       .max_rd_atomic = DEVICE_MAX_RD_ATOMIC,
 			       .max_dest_rd_atomic = DEVICE_MAX_RD_ATOMIC,
 			       .window_max = (uint16_t)sim->variant.window,
-			       .plain = host->plain,
+			       .sack = !host->plain,
 			       .waiting = &end->host->device->waiting,
 			       .max_rate_kbps = UINT32_MAX,
 			       .port_mtu = device->mtu,

@@ -190,6 +190,8 @@ static void host_check_signs(const struct host *host, const struct packet *packe
 	const struct host *to = host->running->peer->host;
 	const bool plain = host->plain || !host->keeps || to->plain || !to->keeps;
 
+	sim_check(host->sim, packet->sign == 0 || !(host->plain || !host->keeps),
+		  "qp %06x: a sign, although that is off", host->running->qpn);
 	sim_check(host->sim, !plain || packet->opcode != OPCODE_SACK,
 		  "qp %06x: a selective acknowledgement to a peer that does not understand it",
 		  host->running->qpn);

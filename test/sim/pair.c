@@ -165,7 +165,7 @@ static void node_set_up(struct node *node)
 	init.ooo = pair->attr.keeps ? node->device->ooo : NULL;
 	init.port_mtu = node->device->mtu;
 	init.window_max = pair->attr.window_max;
-	init.plain = pair->attr.plain && node->number == 1;
+	init.sack = !pair->attr.plain || node->number == 0;
 	must(qp_create(&init, &granted, &node->qp) == 0, "qp_create");
 	device_set_qp(node->device, node->qpn, node->qp);
 	node->sink = (struct packet_sink){.get = node_get, .put = node_put};

@@ -21,8 +21,8 @@ static const struct {
 
 static const char calm_names[] = "loss,burst,duplicate,ghost,damage,reorder";
 /* The optimisations that lib/ has (base/tuning.h). */
-static const char tuning_choices[] = "key-cache,fused-copy,short-icrc,sack";
-#define TUNING_CHOICES 4
+static const char tuning_choices[] = "key-cache,fused-copy,short-icrc";
+#define TUNING_CHOICES 3
 
 uint32_t *variant_field(struct variant *variant, unsigned int index)
 {
@@ -192,11 +192,19 @@ static void draw_absent(struct variant *variant, uint64_t seed)
 		variant->absent = (uint32_t)rng_range(&rng, 1, 1ull << rng_range(&rng, 10, 16));
 }
 
+static void draw_plain(struct variant *variant, uint64_t seed)
+{
+	struct rng rng = rng_fork(seed, 504);
+
+	variant->plain = rng_chance(&rng, 200000);
+}
+
 void variant_draw(struct variant *variant, uint32_t given, uint64_t seed)
 {
 	struct variant drawn = {0};
 
 	draw(&drawn, seed);
+	draw_plain(&drawn, seed);
 	draw_absent(&drawn, seed);
 	for (unsigned int i = 0; i < VARIANTS_COUNT; i++) {
 		if (!(given >> i & 1))

@@ -64,6 +64,8 @@ TEST(settings_set__every_name)
 	set(&settings, "secondary", "1");
 	set(&settings, "log-level", "debug");
 	set(&settings, "telemetry", "yes");
+	assert_false(settings.sack);
+	set(&settings, "sack", "yes");
 	set(&settings, "file-prefix", "rdma");
 	set(&settings, "max-qp", "12");
 	set(&settings, "max-buffers", "1000");
@@ -79,6 +81,7 @@ TEST(settings_set__every_name)
 	assert_int_equal(settings.secondary, 1);
 	assert_int_equal(settings.log_level, LOG_LEVEL_DEBUG);
 	assert_true(settings.telemetry);
+	assert_true(settings.sack);
 	assert_string_equal(settings.file_prefix, "rdma");
 	assert_int_equal(settings.max_qp, 12);
 	assert_int_equal(settings.max_buffers, 1000);
@@ -251,6 +254,7 @@ TEST(settings_get__is_what_set_takes)
 		{"telemetry", "yes"},	{"file-prefix", "rdma"}, {"without", "batch-ack,prefetch"},
 		{"max-qp", "5"},	{"capture", "all"},	 {"max-memory", "4096"},
 		{"max-buffers", "800"}, {"kernel", "eth0"},	 {"view", "preload"},
+		{"sack", "yes"},
 	};
 	struct settings settings;
 	char value[1024];

@@ -60,7 +60,6 @@ TEST(requester_send__waits_at_an_absent_page)
 TEST(requester_send__asks_for_an_acknowledgement_before_an_absent_page)
 {
 	go_from(1);
-	rig.requester.unasked = 0; /* it is not the first packet of the connection */
 	post(1, IBV_WR_RDMA_WRITE, READ_LEN);
 	assert_int_equal(send_all(), 1);
 	assert_false(catcher_at(&rig.fixture.catcher, 0)->ack_req);

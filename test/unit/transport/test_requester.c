@@ -294,15 +294,14 @@ TEST(requester_send__asks_for_acknowledgements_within_long_messages)
 	post(IBV_WR_RDMA_WRITE, 3 * REQUESTER_ACK_INTERVAL_PKTS * MTU + 1, 0);
 	assert_int_equal(send_all(), 3 * REQUESTER_ACK_INTERVAL_PKTS + 1);
 	for (unsigned int i = 0; i < rig.fixture.catcher.count; i++)
-		/* The first one asks who the peer is. */
-		assert_int_equal(packet_at(i)->ack_req, i % REQUESTER_ACK_INTERVAL_PKTS == 0 ||
-								i + 1 == rig.fixture.catcher.count);
+		assert_int_equal(packet_at(i)->ack_req,
+				 (i + 1) % REQUESTER_ACK_INTERVAL_PKTS == 0 ||
+					 i + 1 == rig.fixture.catcher.count);
 }
 
 TEST(requester_send__the_packet_that_fills_the_window_asks_for_an_acknowledgement)
 {
 	rig.loss.window = 5;
-	rig.requester.unasked = 0;
 	post(IBV_WR_RDMA_WRITE, 20 * MTU, 0);
 	assert_int_equal(send_all(), 5);
 	for (unsigned int i = 0; i < 5; i++)

@@ -12,6 +12,8 @@ static uint32_t serial;
 static int set_up(void **state)
 {
 	completer_rig_set_up(state);
+	rig.loss.sack = true;
+	loss_init(&rig.loss, rig.loss.una);
 	serial = 0;
 	/* The first message shows who the peer is. */
 	post(100, IBV_WR_SEND, 8);

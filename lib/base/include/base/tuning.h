@@ -17,8 +17,7 @@
 	X(batch_ack, "batch-ack", "one acknowledgement answers all packets of a burst")           \
 	X(buffer_cache, "buffer-cache", "packet buffers are taken from the pool in groups")       \
 	X(prefetch, "prefetch", "a packet's data is prefetched while earlier ones are processed") \
-	X(runs, "runs", "consecutive packets go to a kernel interface in one piece")              \
-	X(sack, "sack", "between uroce peers the receiver tells which packets it keeps")
+	X(runs, "runs", "consecutive packets go to a kernel interface in one piece")
 
 struct tuning {
 #define TUNING_FIELD(field, name, meaning) bool field;

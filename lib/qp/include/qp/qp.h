@@ -67,7 +67,8 @@ struct qp_init {
 	uint8_t max_rd_atomic; /* the device's limits */
 	uint8_t max_dest_rd_atomic;
 	uint16_t window_max; /* most packets in flight (transport/loss.h); 0: the default */
-	bool plain; /* take no part in selective acknowledgements, as a peer that is not uroce */
+	bool sack; /* RC and XRC: take part in selective acknowledgements between uroce peers, if
+		      packets are kept (doc/loss.md) */
 	uint32_t max_rate_kbps;
 	enum ibv_mtu port_mtu; /* the largest path MTU that the port carries */
 	/* Report an affiliated asynchronous event; engine's or control's thread. */

@@ -71,7 +71,7 @@ struct loss {
 	uint8_t run;		/* packets of the newest LOSS_REQUEST */
 	uint8_t sign;		/* BTH_SIGN_REQUEST and the window in use, or 0 */
 	bool limited;		/* the window has held a packet back since it last grew */
-	bool is_plain;		/* set once: it takes no part in selective acknowledgements */
+	bool sack;		/* set once: it takes part in selective acknowledgements */
 	bool grows;		/* window_max is the default, which may grow */
 	uint8_t back; /* while next is before top: LOSS_WENT_BACK or LOSS_STARTED_OVER, also during
 			 a selective retransmission */

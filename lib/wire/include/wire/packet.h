@@ -52,10 +52,13 @@ struct packet {
 	struct psn psn;
 
 	/* Valid where op->flags has the header. */
-	uint8_t flush_place;	  /* FETH: FETH_PLACE_* */
-	uint8_t flush_select;	  /* FETH: FETH_SELECT_* */
-	uint64_t iova;		  /* RETH, AtomicETH */
-	uint32_t rkey;		  /* RETH, AtomicETH; IETH: the key to invalidate */
+	uint8_t flush_place;  /* FETH: FETH_PLACE_* */
+	uint8_t flush_select; /* FETH: FETH_SELECT_* */
+	uint64_t iova;	      /* RETH, AtomicETH */
+	union {
+		uint32_t rkey;	      /* RETH, AtomicETH; IETH: the key to invalidate */
+		uint32_t sack_serial; /* SACKETH */
+	};
 	uint32_t dma_length;	  /* RETH */
 	uint64_t swap_add;	  /* AtomicETH */
 	uint64_t compare;	  /* AtomicETH */
@@ -66,7 +69,6 @@ struct packet {
 	uint32_t qkey;		  /* DETH */
 	uint32_t src_qpn;	  /* DETH */
 	uint32_t xrc_srqn;	  /* XRCETH */
-	uint32_t sack_serial;	  /* SACKETH */
 };
 
 /**
