@@ -177,7 +177,7 @@ static void print_qp(struct table *table, const struct report_view *old,
 	table_row(table, qp_tint(words.state));
 }
 
-/* What one round shows. */
+/* The figures that one round shows. */
 struct top {
 	const struct report_filter *filter;
 	const struct terminal *terminal;

@@ -48,7 +48,7 @@ struct flow {
 	bool seen;	   /* it was running then */
 };
 
-/* What was seen of the flows and of the network at a time. */
+/* A sample of the flows and of the network at one time. */
 struct sample {
 	uint64_t at_ns;
 	double gbps;	      /* of flows that ran during the whole interval before it, together */
