@@ -38,7 +38,7 @@ void cpu_shorten_slices(void)
 		log_info("the kernel cannot shorten the time slice: %s", strerror(errno));
 }
 
-bool cpu_is_short(void)
+unsigned int cpu_demand(void)
 {
 	const int fd = open("/proc/loadavg", O_RDONLY | O_CLOEXEC);
 	unsigned int running = 0;
@@ -46,13 +46,13 @@ bool cpu_is_short(void)
 	ssize_t len;
 
 	if (fd < 0)
-		return true;
+		return CPU_DEMAND_UNKNOWN;
 	len = read(fd, text, sizeof(text) - 1);
 	close(fd);
 	text[RTE_MAX(len, (ssize_t)0)] = '\0';
 	if (sscanf(text, "%*s %*s %*s %u", &running) != 1)
-		return true;
-	return running > (unsigned int)sysconf(_SC_NPROCESSORS_ONLN);
+		return CPU_DEMAND_UNKNOWN;
+	return running * CPU_DEMAND_ALL / (unsigned int)sysconf(_SC_NPROCESSORS_ONLN);
 }
 
 struct ordinary_run {

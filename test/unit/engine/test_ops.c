@@ -6,6 +6,7 @@
 #include <stdint.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <time.h>
 
 #include "engine_rig.h"
 #include "test.h"
@@ -14,24 +15,29 @@ TEST_GROUP(rig_group_set_up, NULL);
 
 TEST_FIXTURE(rig_set_up, rig_tear_down);
 
+#define OTHERS_NS 50000 /* longer than a yield for which no thread waits */
+
 static unsigned int yields;
+static bool others_want_the_cpu;
 
 int __real_sched_yield(void);
 int __wrap_sched_yield(void);
 
 int __wrap_sched_yield(void)
 {
+	const struct timespec pause = {.tv_nsec = OTHERS_NS};
+
 	yields++;
-	return __real_sched_yield();
+	return others_want_the_cpu ? nanosleep(&pause, NULL) : __real_sched_yield();
 }
 
-static bool is_short;
+static unsigned int demand;
 
-bool __wrap_cpu_is_short(void);
+unsigned int __wrap_cpu_demand(void);
 
-bool __wrap_cpu_is_short(void)
+unsigned int __wrap_cpu_demand(void)
 {
-	return is_short;
+	return demand;
 }
 
 TEST(ops_kick__sends_at_once)
@@ -199,8 +205,36 @@ static long naps_in_ms(unsigned int ms)
 
 TEST(ops_poll__sleeps_now_and_then_where_cpus_are_short)
 {
-	is_short = true;
+	demand = 150;
 	assert_in_range(naps_in_ms(100), 1, 50);
-	is_short = false;
+	demand = 100;
+	assert_int_equal(naps_in_ms(100), 0);
+}
+
+/* Poll in vain until a poll sleeps. */
+static void poll_until_nap(void)
+{
+	const long before = gave_cpu_up();
+
+	for (int i = 0; i < PATIENCE_MS && gave_cpu_up() == before; i++)
+		naps_in_ms(1);
+}
+
+/* Threads that yield to each other keep the CPU from other sessions, so all of them sleep. */
+TEST(ops_poll__sleeps_each_time_in_a_crowd)
+{
+	long before;
+
+	demand = 3200;
+	others_want_the_cpu = true;
+	poll_until_nap();
+	before = gave_cpu_up();
+	for (int i = 0; i < 20; i++)
+		ops->poll(engine);
+	others_want_the_cpu = false;
+	demand = 100;
+	assert_true(gave_cpu_up() - before >= 20);
+	/* The crowd has gone. */
+	naps_in_ms(200);
 	assert_int_equal(naps_in_ms(100), 0);
 }
