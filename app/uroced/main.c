@@ -96,7 +96,7 @@ static void serve(struct server *server)
 		if (now - looked_ns >= LOOK_NS) {
 			/* Do not spin if CPUs are short: the processes that receive the packets
 			 * wait for a CPU. */
-			spin_ns = cpu_demand() > CPU_DEMAND_ALL ? 0 : SPIN_NS;
+			spin_ns = cpu_is_short() ? 0 : SPIN_NS;
 			looked_ns = now;
 		}
 		if (now - busy_ns < spin_ns && turns < TURNS_MAX)

@@ -38,7 +38,7 @@ void cpu_shorten_slices(void)
 		log_info("the kernel cannot shorten the time slice: %s", strerror(errno));
 }
 
-unsigned int cpu_demand(void)
+bool cpu_is_short(void)
 {
 	const int fd = open("/proc/loadavg", O_RDONLY | O_CLOEXEC);
 	unsigned int running = 0;
@@ -46,13 +46,22 @@ unsigned int cpu_demand(void)
 	ssize_t len;
 
 	if (fd < 0)
-		return CPU_DEMAND_UNKNOWN;
+		return true;
 	len = read(fd, text, sizeof(text) - 1);
 	close(fd);
 	text[RTE_MAX(len, (ssize_t)0)] = '\0';
 	if (sscanf(text, "%*s %*s %*s %u", &running) != 1)
-		return CPU_DEMAND_UNKNOWN;
-	return running * CPU_DEMAND_ALL / (unsigned int)sysconf(_SC_NPROCESSORS_ONLN);
+		return true;
+	return running > (unsigned int)sysconf(_SC_NPROCESSORS_ONLN);
+}
+
+unsigned int cpu_count(void)
+{
+	cpu_set_t set;
+
+	if (sched_getaffinity(0, sizeof(set), &set) == 0)
+		return (unsigned int)CPU_COUNT(&set);
+	return (unsigned int)RTE_MAX(sysconf(_SC_NPROCESSORS_ONLN), 1);
 }
 
 struct ordinary_run {

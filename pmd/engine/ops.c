@@ -91,10 +91,8 @@ static void ops_poll(void *arg)
 	now_ns = engine->now_ns;
 	idle_ns = now_ns - engine->busy_ns;
 	engine_release(engine);
-	if (unlikely(polling_is_crowded(&engine->polling, now_ns))) {
-		polling_make_way(&engine->polling);
+	if (unlikely(polling_make_way(&engine->polling, now_ns)))
 		return;
-	}
 	if (idle_ns > POLLING_YIELD_AFTER_NS)
 		polling_yield(&engine->polling, &engine->clock, now_ns);
 	if (idle_ns > POLLING_NAP_AFTER_NS)

@@ -14,10 +14,12 @@
 #define LONG_TURN_NS	 UINT64_C(100000)
 #define OWNER_PAUSE_NS	 50000
 #define NAP_NS		 50000
-#define LOOK_NS		 UINT64_C(10000000)
-#define CROWD_DEMAND	 (8 * CPU_DEMAND_ALL) /* with so many threads, others starve */
-#define CROWD_NS	 UINT64_C(100000000)
+#define COUNT_NS	 UINT64_C(20000000) /* in which each thread of a crowd polls */
+#define CROWD		 8 /* threads that poll, for each CPU: so many let others starve */
 #define CROWD_NAP_MAX_NS UINT64_C(1000000)
+
+/* The newest count that has counted this thread. It is told by its end, which is unique enough. */
+static __thread uint64_t counted_ns __attribute__((tls_model("initial-exec")));
 
 static void store(uint64_t *word, uint64_t value)
 {
@@ -26,7 +28,7 @@ static void store(uint64_t *word, uint64_t value)
 
 void polling_init(struct polling *polling)
 {
-	*polling = (struct polling){.refused_times = UINT64_MAX};
+	*polling = (struct polling){.refused_times = UINT64_MAX, .cpus = cpu_count()};
 }
 
 void polling_pause(long ns)
@@ -37,22 +39,6 @@ void polling_pause(long ns)
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state);
 	nanosleep(&time, NULL);
 	pthread_setcancelstate(cancel_state, NULL);
-}
-
-/* Another thread wanted this thread's CPU. Find out whether a crowd of them does. */
-static void polling_look(struct polling *polling, uint64_t now_ns)
-{
-	unsigned int demand;
-
-	if (now_ns < polling_read(&polling->look_due_ns))
-		return;
-	store(&polling->look_due_ns, now_ns + LOOK_NS);
-	demand = cpu_demand();
-	if (demand < CROWD_DEMAND)
-		return;
-	store(&polling->crowd_nap_ns,
-	      RTE_MIN((uint64_t)NAP_NS * demand / CPU_DEMAND_ALL, CROWD_NAP_MAX_NS));
-	store(&polling->crowd_end_ns, now_ns + CROWD_NS);
 }
 
 /* Yield in each poll that finds nothing, as long as another thread wants the CPU. If none does, the
@@ -67,8 +53,6 @@ void polling_yield(struct polling *polling, const struct engine_clock *clock, ui
 	after_ns = clock_ns(clock);
 	if (after_ns - now_ns < POLLING_YIELD_AFTER_NS)
 		store(&polling->yield_due_ns, after_ns + POLLING_YIELD_AFTER_NS);
-	else
-		polling_look(polling, after_ns);
 }
 
 /*
@@ -82,8 +66,19 @@ void polling_nap(struct polling *polling, uint64_t now_ns)
 	if (now_ns < polling_read(&polling->nap_due_ns))
 		return;
 	store(&polling->nap_due_ns, now_ns + POLLING_NAP_AFTER_NS);
-	if (cpu_demand() > CPU_DEMAND_ALL)
+	if (cpu_is_short())
 		polling_pause(NAP_NS);
+}
+
+/* Begin a new count of the threads that poll in vain, and find out whether the last one met a
+ * crowd. */
+static void polling_count_anew(struct polling *polling, uint64_t now_ns)
+{
+	const uint64_t each = polling_read(&polling->threads) / polling->cpus;
+
+	store(&polling->crowd_nap_ns, each < CROWD ? 0 : RTE_MIN(NAP_NS * each, CROWD_NAP_MAX_NS));
+	store(&polling->threads, 0);
+	store(&polling->count_end_ns, now_ns + COUNT_NS);
 }
 
 /*
@@ -91,9 +86,20 @@ void polling_nap(struct polling *polling, uint64_t now_ns)
  * sessions, uroced's among them, get too little time to move packets. One nap in 2 ms does not help
  * here, because the other threads go on. So each thread sleeps, the longer the more there are.
  */
-void polling_make_way(const struct polling *polling)
+bool polling_make_way(struct polling *polling, uint64_t now_ns)
 {
-	polling_pause((long)polling_read(&polling->crowd_nap_ns));
+	uint64_t nap_ns;
+
+	if (now_ns >= polling_read(&polling->count_end_ns))
+		polling_count_anew(polling, now_ns);
+	if (counted_ns != polling_read(&polling->count_end_ns)) {
+		counted_ns = polling_read(&polling->count_end_ns);
+		polling_add(&polling->threads, 1);
+	}
+	nap_ns = polling_read(&polling->crowd_nap_ns);
+	if (nap_ns > 0)
+		polling_pause((long)nap_ns);
+	return nap_ns > 0;
 }
 
 /*
@@ -116,10 +122,8 @@ void polling_wait_for_owner(struct polling *polling, const struct engine_clock *
 	}
 	/* Another thread may have stored a later time meanwhile. */
 	refused_ns = (int64_t)(now_ns - polling_read(&polling->refused_ns));
-	if (refused_ns > (int64_t)LONG_TURN_NS) {
-		polling_look(polling, now_ns);
+	if (refused_ns > (int64_t)LONG_TURN_NS)
 		polling_pause(OWNER_PAUSE_NS);
-	} else if (refused_ns > (int64_t)POLLING_YIELD_AFTER_NS) {
+	else if (refused_ns > (int64_t)POLLING_YIELD_AFTER_NS)
 		sched_yield();
-	}
 }

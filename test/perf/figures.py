@@ -64,7 +64,7 @@ def _choose_state(group):
     return max(("near", "far"), key=lambda state: min((len(figure.of(state)) for figure in alive), default=0))
 
 
-def measure_group(machine, group, repeat, tell):
+def measure_group(machine, group, repeat, tell, schedule):
     """Run as many rounds as wanted, and then rounds in place of those that failures and moves of the CPUs have
     cost."""
     started = time.monotonic()
@@ -75,6 +75,7 @@ def measure_group(machine, group, repeat, tell):
             wanted = round_number < repeat or len(figure.of(group.state)) < repeat
             if figure.failure or not wanted:
                 continue
+            schedule.show(f"{figure.title}, round {round_number + 1} of {max(repeat, round_number + 1)}")
             try:
                 _take(machine, figure)
             except Failed as failure:
@@ -82,6 +83,7 @@ def measure_group(machine, group, repeat, tell):
             except Exception as failure:  # whatever fails, measure the other figures
                 figure.fail(f"{type(failure).__name__}: {failure}", tell)
     group.state = _choose_state(group)
+    schedule.clear()
     for figure in group.figures:
         tell(_line(group, figure))
     tell(f"   ({time.monotonic() - started:.0f} s)")

@@ -4,9 +4,9 @@
 
 Most figures are of two processes, on a CPU each (the passive side on CPU 0, the active side on CPU 1). The limits are
 measured on the same port without a protocol. The distance of the two CPUs (one cache line there and back: near or
-far) is measured around each figure; figures are medians of those of one placement. A whole run takes about 13
-minutes, and needs an idle machine. A figure that fails is tried again. One that fails repeatedly is named, and the
-others continue.
+far) is measured around each figure; figures are medians of those of one placement. A whole run needs an idle machine;
+it says at its start how long it will take. If the placement changes on the way, it takes longer. A figure that fails is
+tried again. One that fails repeatedly is named, and the others continue.
 """
 
 import argparse
@@ -22,6 +22,7 @@ from figures import measure_group, records  # noqa: E402
 from machine import Machine  # noqa: E402
 from marks import judge_all, markdown_table, text_table  # noqa: E402
 from rows import ROWS  # noqa: E402
+from schedule import Schedule  # noqa: E402
 
 
 def say(line):
@@ -32,14 +33,19 @@ def measure_rows(machine, names, args):
     """Measure all groups of the named rows. A failure of one row does not stop the others. Return the rows that failed,
     too."""
     groups, stopped = [], []
+    schedule = Schedule(names, args.repeat, args.seconds)
+    say(f"This takes about {schedule.whole()}.")
     for name in names:
         try:
             for group in ROWS[name](machine, args.seconds):
                 groups.append(group)
-                measure_group(machine, group, args.repeat, say)
+                measure_group(machine, group, args.repeat, say, schedule)
         except Exception as failure:
             say(f"   {name}: failed: {failure}")
             stopped.append(name)
+        schedule.end_row(name)
+        if name != names[-1]:
+            say(f"   ({schedule.left()} left)")
     return groups, stopped
 
 

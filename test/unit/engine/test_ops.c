@@ -6,7 +6,6 @@
 #include <stdint.h>
 #include <string.h>
 #include <sys/resource.h>
-#include <time.h>
 
 #include "engine_rig.h"
 #include "test.h"
@@ -15,29 +14,24 @@ TEST_GROUP(rig_group_set_up, NULL);
 
 TEST_FIXTURE(rig_set_up, rig_tear_down);
 
-#define OTHERS_NS 50000 /* longer than a yield for which no thread waits */
-
 static unsigned int yields;
-static bool others_want_the_cpu;
 
 int __real_sched_yield(void);
 int __wrap_sched_yield(void);
 
 int __wrap_sched_yield(void)
 {
-	const struct timespec pause = {.tv_nsec = OTHERS_NS};
-
 	yields++;
-	return others_want_the_cpu ? nanosleep(&pause, NULL) : __real_sched_yield();
+	return __real_sched_yield();
 }
 
-static unsigned int demand;
+static bool is_short;
 
-unsigned int __wrap_cpu_demand(void);
+bool __wrap_cpu_is_short(void);
 
-unsigned int __wrap_cpu_demand(void)
+bool __wrap_cpu_is_short(void)
 {
-	return demand;
+	return is_short;
 }
 
 TEST(ops_kick__sends_at_once)
@@ -205,36 +199,44 @@ static long naps_in_ms(unsigned int ms)
 
 TEST(ops_poll__sleeps_now_and_then_where_cpus_are_short)
 {
-	demand = 150;
+	is_short = true;
 	assert_in_range(naps_in_ms(100), 1, 50);
-	demand = 100;
+	is_short = false;
 	assert_int_equal(naps_in_ms(100), 0);
 }
 
-/* Poll in vain until a poll sleeps. */
-static void poll_until_nap(void)
-{
-	const long before = gave_cpu_up();
+#define CROWD 16
 
-	for (int i = 0; i < PATIENCE_MS && gave_cpu_up() == before; i++)
-		naps_in_ms(1);
+static void *poll_once(void *arg)
+{
+	ops->poll(engine);
+	return arg;
 }
 
-/* Threads that yield to each other keep the CPU from other sessions, so all of them sleep. */
-TEST(ops_poll__sleeps_each_time_in_a_crowd)
+/* Let this many threads poll, one after the other: none finds the engine taken. */
+static void poll_by_threads(unsigned int n)
 {
-	long before;
+	pthread_t thread;
 
-	demand = 3200;
-	others_want_the_cpu = true;
-	poll_until_nap();
-	before = gave_cpu_up();
-	for (int i = 0; i < 20; i++)
-		ops->poll(engine);
-	others_want_the_cpu = false;
-	demand = 100;
-	assert_true(gave_cpu_up() - before >= 20);
-	/* The crowd has gone. */
-	naps_in_ms(200);
+	for (unsigned int i = 0; i < n; i++) {
+		assert_int_equal(pthread_create(&thread, NULL, poll_once, NULL), 0);
+		pthread_join(thread, NULL);
+	}
+}
+
+/* Threads that yield to each other would keep the CPU from other sessions. */
+TEST(ops_poll__sleeps_in_a_crowd_of_threads)
+{
+	long naps = 0;
+
+	engine->polling.cpus = 2;
+	is_short = false;
+	for (int i = 0; i < PATIENCE_MS && naps == 0; i++) {
+		poll_by_threads(CROWD);
+		naps = naps_in_ms(30);
+	}
+	assert_int_not_equal(naps, 0);
+	naps_in_ms(100);
+	poll_by_threads(CROWD / 2);
 	assert_int_equal(naps_in_ms(100), 0);
 }

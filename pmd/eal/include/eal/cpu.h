@@ -12,12 +12,12 @@
  */
 void cpu_shorten_slices(void);
 
-#define CPU_DEMAND_ALL	   100 /* all CPUs are wanted, by one thread each */
-#define CPU_DEMAND_UNKNOWN 101 /* assume that threads wait */
+/** Return true if more threads want to run than there are CPUs: a spinning thread then delays
+ * others. MT-safe; asks the kernel. */
+bool cpu_is_short(void);
 
-/** Return how many threads want to run, for 100 CPUs: if there are more than CPU_DEMAND_ALL, a
- * spinning thread delays others. MT-safe; asks the kernel. */
-unsigned int cpu_demand(void);
+/** Return how many CPUs the calling thread may use, at least 1. MT-safe; asks the kernel. */
+unsigned int cpu_count(void);
 
 /**
  * Call a function that starts threads of other libraries, and wait for it. If this thread has

@@ -22,11 +22,12 @@ struct polling {
 	uint64_t found; /* polls that found all completions that they asked for */
 
 	/* polling.c's own */
-	uint64_t yield_due_ns; /* until then a poll that finds nothing does not yield */
-	uint64_t nap_due_ns;   /* until then such a poll does not sleep */
-	uint64_t look_due_ns;  /* until then the demand for CPUs is not read again */
-	uint64_t crowd_end_ns; /* until then each such poll sleeps for crowd_nap_ns */
-	uint64_t crowd_nap_ns;
+	uint64_t yield_due_ns;	/* until then a poll that finds nothing does not yield */
+	uint64_t nap_due_ns;	/* until then such a poll does not sleep */
+	uint64_t count_end_ns;	/* until then threads are counted */
+	uint64_t threads;	/* that have polled in vain since the count began */
+	uint64_t crowd_nap_ns;	/* each such poll sleeps so long; 0: there is no crowd */
+	uint64_t cpus;		/* that these threads may use; set once */
 	uint64_t refused_times; /* engine.taken_times when a poll was first refused by that owner */
 	uint64_t refused_ns;	/* time of that refusal */
 };
@@ -76,15 +77,9 @@ void polling_yield(struct polling *polling, const struct engine_clock *clock, ui
 /** Sleep briefly from time to time if more threads want to run than there are CPUs. MT-safe. */
 void polling_nap(struct polling *polling, uint64_t now_ns);
 
-/* Return true if a poll that finds nothing must sleep, because a crowd of threads wants the CPUs.
- */
-static inline bool polling_is_crowded(const struct polling *polling, uint64_t now_ns)
-{
-	return now_ns < polling_read(&polling->crowd_end_ns);
-}
-
-/** Sleep in such a poll. MT-safe. */
-void polling_make_way(const struct polling *polling);
+/** Sleep if a crowd of this program's threads polls in vain. Return true if this thread has slept.
+ * MT-safe. */
+bool polling_make_way(struct polling *polling, uint64_t now_ns);
 
 /**
  * Wait for the thread that runs the engine now; `taken_times` identifies its turn. Return at once
