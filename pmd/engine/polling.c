@@ -16,6 +16,7 @@
 #define NAP_NS		 50000
 #define COUNT_NS	 UINT64_C(20000000) /* in which each thread of a crowd polls */
 #define CROWD		 8 /* threads that poll, for each CPU: so many let others starve */
+#define CROWD_NAP_NS	 UINT64_C(12500) /* for each of these threads */
 #define CROWD_NAP_MAX_NS UINT64_C(1000000)
 
 /* The newest count that has counted this thread. It is told by its end, which is unique enough. */
@@ -76,7 +77,8 @@ static void polling_count_anew(struct polling *polling, uint64_t now_ns)
 {
 	const uint64_t each = polling_read(&polling->threads) / polling->cpus;
 
-	store(&polling->crowd_nap_ns, each < CROWD ? 0 : RTE_MIN(NAP_NS * each, CROWD_NAP_MAX_NS));
+	store(&polling->crowd_nap_ns,
+	      each < CROWD ? 0 : RTE_MIN(CROWD_NAP_NS * each, CROWD_NAP_MAX_NS));
 	store(&polling->threads, 0);
 	store(&polling->count_end_ns, now_ns + COUNT_NS);
 }
