@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Run the groups of checks; read files of the kernel, or of a tree that takes its place. */
+/* What checks use: they tell findings, and read files of the kernel, or of a tree that takes its
+ * place. */
 #include "doctor.h"
 
 #include <dirent.h>
@@ -139,13 +140,4 @@ void doctor_list_free(char **names, size_t count)
 	for (size_t i = 0; i < count; i++)
 		free(names[i]);
 	free(names);
-}
-
-void doctor_run(const struct doctor *doctor)
-{
-	doctor_memory(doctor);
-	doctor_kernel(doctor);
-	doctor_nics(doctor);
-	doctor_ifaces(doctor);
-	doctor_sockets(doctor);
 }

@@ -51,16 +51,6 @@ struct doctor {
 /** Ask the kernel about this host. Makes a child process, so not MT-safe. */
 void doctor_ask_host(struct doctor_host *host);
 
-/** Make all checks, and tell the findings. */
-void doctor_run(const struct doctor *doctor);
-
-/* Groups of checks. */
-void doctor_memory(const struct doctor *doctor);
-void doctor_kernel(const struct doctor *doctor);
-void doctor_nics(const struct doctor *doctor);
-void doctor_ifaces(const struct doctor *doctor);
-void doctor_sockets(const struct doctor *doctor);
-
 /** Tell a finding. `change` is NULL if all is well; else it says what to change and how. */
 void doctor_tell(const struct doctor *doctor, const char *check, const char *subject,
 		 const char *change, const char *found, ...) __attribute__((format(printf, 5, 6)));

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Checks of the kernel's Ethernet interfaces: state, MTU, offloads. */
-#include "doctor.h"
+#include "doctor_checks.h"
 
 #include <inttypes.h>
 #include <net/if_arp.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "doctor.h"
 
 #define NET	   "/sys/class/net"
 #define FRAME_MORE 80 /* bytes of an IP packet beyond the payload, with IPv6 and all headers */

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Checks of what the kernel allows: namespaces, packet sockets, scheduling groups, other RDMA
  * devices. */
-#include "doctor.h"
+#include "doctor_checks.h"
 
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+
+#include "doctor.h"
 
 #define CPUS_FEW 8 /* with fewer, threads that poll often outnumber the CPUs */
 

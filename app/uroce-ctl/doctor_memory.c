@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Checks of memory: huge pages, the limit of locked memory, /dev/shm, memory files. */
-#include "doctor.h"
+#include "doctor_checks.h"
 
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "doctor.h"
 
 #define KIB	   UINT64_C(1024)
 #define MIB	   (1024 * KIB)

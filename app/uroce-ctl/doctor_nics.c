@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Checks of PCI NICs: which driver has each of them, and whether DPDK could take it. */
-#include "doctor.h"
+#include "doctor_checks.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -8,6 +8,7 @@
 
 #include <rte_common.h>
 
+#include "doctor.h"
 #include "config/drivers.h"
 
 #define DEVICES	      "/sys/bus/pci/devices"

@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "doctor_checks.h"
+
 #define INDENT 6 /* the width of the first word, and of further lines */
 
 static void print_line(const struct terminal *terminal, const struct finding *finding)

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The sockets at which programs attach: which process listens on each, and who may connect. */
-#include "doctor.h"
+#include "doctor_checks.h"
 
 #include <limits.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "doctor.h"
 #include "config/settings.h"
 #include "held.h"
 

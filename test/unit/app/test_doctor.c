@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "doctor.h"
+#include "doctor_checks.h"
 #include "test.h"
 
 #define FINDINGS_MAX 64
