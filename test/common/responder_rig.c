@@ -137,8 +137,10 @@ void rig_read_on(uint32_t from, uint32_t psns)
 	struct mr *mr;
 
 	assert_ptr_not_equal(addr, MAP_FAILED);
+	/* Pages that are only read are all the same huge page of zeros. */
+	madvise(addr, bytes, MADV_HUGEPAGE);
 	assert_int_equal(mr_register(rig.fixture.pd, addr, bytes, (uintptr_t)addr,
-				     REMOTE | IBV_ACCESS_LOCAL_WRITE, &mr),
+				     IBV_ACCESS_REMOTE_READ, &mr),
 			 0);
 	while (psns > 0) {
 		const uint32_t some = RTE_MIN(psns, WIRE_MESSAGE_MAX / MTU);
