@@ -20,7 +20,7 @@ struct eal_args {
 enum eal_pages {
 	EAL_PAGES_PLAIN, /* allocated when EAL starts */
 	EAL_PAGES_HUGE,
-	EAL_PAGES_2_MIB, /* enough of these are free: larger pages are left to the program */
+	EAL_PAGES_2_MIB, /* enough pages of 2 MiB are free, so leave larger ones to the program */
 };
 
 /** Make all arguments except the lcore. */

@@ -23,7 +23,7 @@ static FILE *eal_log_program_stderr;
 static __thread bool eal_log_capturing;
 static char eal_log_first[REASON_MAX]; /* written by the capturing thread */
 
-/* Skip "EAL: " and "function(): ", which tell users nothing. */
+/* Skip one prefix, "EAL: " or "function(): ", which means nothing to users. */
 static const char *skip_origin(const char *text, size_t *len)
 {
 	size_t n = 0;
@@ -64,8 +64,8 @@ static ssize_t eal_log_write(void *cookie, const char *text, size_t len)
 	return (ssize_t)len;
 }
 
-/* Keep the capturing thread's text. The program's other threads may write to the same stream
- * meanwhile: pass their text on. */
+/* Keep the first text of the capturing thread, and drop the rest. Other threads of the program may
+ * write to the same stream meanwhile: pass their text on. */
 static ssize_t eal_log_write_stderr(void *cookie, const char *text, size_t len)
 {
 	ssize_t written;
@@ -98,7 +98,8 @@ int eal_log_open(void)
 void eal_log_capture(void)
 {
 	eal_log_first[0] = '\0';
-	/* Without eal_log_open the log is the program's, and shows the errors itself. */
+	/* If eal_log_open was not called, DPDK's log belongs to the program, and shows the errors
+	 * itself. */
 	if (!eal_log_stream)
 		return;
 	eal_log_capturing = true;

@@ -27,12 +27,12 @@
 
 #define SETTLE_S       1
 #define MIB	       (UINT64_C(1) << 20)
-#define HUGE_SPARE_MIB 16 /* EAL's own tables and the fragments of its heap */
+#define HUGE_SPARE_MIB 16 /* for EAL's own tables, and for what its heap loses to fragmentation */
 #define SHIFT_2_MIB    21
 
 static bool runtime_started;
 static bool runtime_joined;	/* the program started EAL */
-static bool runtime_is_parents; /* EAL was started before a fork of which we are the child */
+static bool runtime_is_parents; /* this process was forked after EAL had started */
 static enum eal_pages runtime_pages;
 
 static void runtime_after_fork(void)
@@ -45,8 +45,9 @@ static void __attribute__((constructor)) runtime_watch_forks(void)
 	pthread_atfork(NULL, NULL, runtime_after_fork);
 }
 
-/* Return true if that many bytes are available in huge pages of this size now. The pages are also
- * touched: only then a cgroup's limit shows, otherwise later as SIGBUS. */
+/* Return true if that many bytes are available in huge pages of this size now. The pages are
+ * populated here, because a cgroup's limit shows only then. Otherwise the program would get SIGBUS
+ * later. */
 static bool huge_pages_free(size_t bytes, int shift)
 {
 	const size_t page = (size_t)1 << shift;
@@ -57,7 +58,8 @@ static bool huge_pages_free(size_t bytes, int shift)
 
 	if (p == MAP_FAILED)
 		return false;
-	/* Linux before 5.14 does not know this request. */
+	/* Linux before 5.14 does not know this request (EINVAL): assume that the pages are
+	 * there. */
 	populated = madvise(p, len, MADV_POPULATE_WRITE) == 0 || errno == EINVAL;
 	munmap(p, len);
 	return populated;
@@ -65,7 +67,8 @@ static bool huge_pages_free(size_t bytes, int shift)
 
 static enum eal_pages find_pages(size_t bytes)
 {
-	/* 32 and 512 MiB exist on ARM; other kernels do not know these sizes. */
+	/* 32 MiB, 512 MiB and 1 GiB. The first two exist only on ARM; elsewhere mmap(2) refuses
+	 * them. */
 	static const int larger[] = {25, 29, 30};
 
 	if (huge_pages_free(bytes, SHIFT_2_MIB))
@@ -77,8 +80,8 @@ static enum eal_pages find_pages(size_t bytes)
 	return EAL_PAGES_PLAIN;
 }
 
-/* Give the program the defaults of syslog back: EAL has opened it under a name and an option of its
- * own. */
+/* Give the program syslog's defaults back, because EAL has opened the log with a name and an option
+ * of its own. */
 static void restore_syslog(void)
 {
 	openlog(NULL, 0, LOG_USER);
@@ -117,8 +120,8 @@ static int runtime_init(struct eal_args *args, size_t memory_bytes)
 	restore_syslog();
 	footprint_restore(&footprint);
 	if (rc == 0) {
-		/* The caller is not an lcore: an engine's owner becomes one only during a turn (for
-		 * pool caches). */
+		/* Undo that EAL made the caller an lcore: an engine's owner is one only during a
+		 * turn, to use the caches of pools. */
 		RTE_PER_LCORE(_lcore_id) = LCORE_ID_ANY;
 		return 0;
 	}
@@ -156,7 +159,7 @@ int runtime_start(const struct runtime_config *config)
 
 	if (runtime_started && !runtime_is_parents)
 		return 0;
-	/* EAL counts the CPUs in its first steps. */
+	/* The count is zero until EAL starts. */
 	if (rte_lcore_count() > 0)
 		return runtime_join(config);
 	rc = eal_log_open();
@@ -190,7 +193,8 @@ void runtime_remove_files(const char *file_prefix)
 		if (!path || !strstr(path, name))
 			continue;
 		path[strcspn(path, "\n")] = '\0';
-		/* EAL maps one file in many pieces. */
+		/* EAL maps one file in many pieces, so a later line may name a file that is already
+		 * removed. */
 		if (unlink(path) != 0 && errno != ENOENT)
 			log_info("cannot remove %s: %s", path, strerror(errno));
 	}
@@ -210,13 +214,15 @@ void runtime_settle(void)
 	static sem_t settled;
 	struct timespec until;
 
-	/* A program's own thread keeps its privileges. */
+	/* If the program has started EAL, the interrupt thread is the program's, and keeps its
+	 * privileges. */
 	if (!runtime_started || runtime_joined)
 		return;
 	sem_init(&settled, 0, 0);
 	clock_gettime(CLOCK_REALTIME, &until);
 	until.tv_sec += SETTLE_S;
-	/* The interrupt thread runs alarms after it has rebuilt its list of descriptors. */
+	/* The interrupt thread runs alarms only after it has rebuilt its list of descriptors, so an
+	 * alarm shows that all registrations are handled. */
 	if (rte_eal_alarm_set(1, runtime_settled, &settled) != 0)
 		return;
 	while (sem_timedwait(&settled, &until) != 0 && errno == EINTR)

@@ -41,7 +41,8 @@ int runtime_start(const struct runtime_config *config);
  */
 void runtime_settle(void);
 
-/** Remove the files of shared memory. The memory exists while it is mapped. Not MT-safe. */
+/** Remove the files of EAL's shared memory. The memory itself exists as long as a process maps it.
+ * Not MT-safe. */
 void runtime_remove_files(const char *file_prefix);
 
 /** Return true if EAL's memory is in huge pages. Call after runtime_start. */
