@@ -39,7 +39,8 @@
 #define GO_TO(distance) BPF_JUMP(BPF_JMP | BPF_JA, distance, 0, 0)
 #define RETURN(k)	BPF_STMT(BPF_RET | BPF_K, k)
 
-/* Places in a filter. The last four follow the comparisons with the blocks. */
+/* Indices of instructions in a filter. From BLOCKS on there is a comparison for each block; ENDS
+ * instructions follow these. */
 enum { IPV4 = 6, IPV6 = 17, ARP = 23, ICMPV6 = 25, QPN = 28, BLOCKS = 30, ENDS = 4 };
 
 struct filter {
@@ -50,17 +51,17 @@ struct filter {
 static_assert(BLOCKS + DIVIDE_BLOCKS_MAX + ENDS <= UINT8_MAX, "each jump reaches the end");
 
 /*
- * Write a filter. `only`: it takes RoCE to the blocks, and nothing else; otherwise it takes all
- * that is ours, except RoCE to the blocks. A load beyond the end of a packet drops it: it is too
- * short for RoCE.
+ * Write a filter. If `only` is true, it takes RoCE to the blocks and nothing else. Otherwise it
+ * takes what mute_packet_socket does, except RoCE to the blocks. A packet that ends before the
+ * bytes that an instruction loads is dropped: it is too short for RoCE.
  */
 static void filter_build(struct filter *filter, const struct divide_blocks *blocks, bool only)
 {
 	const unsigned int neither = BLOCKS + blocks->count; /* RoCE to none of the blocks */
 	const unsigned int match = neither + 1, drop = neither + 2, take = neither + 3;
-	/* Answers to address resolution, and RoCE over IPv4 with options. */
+	/* where to go with answers to address resolution, and with RoCE over IPv4 with options */
 	const unsigned int others = only ? drop : take;
-	const bool any = blocks->count == 0; /* the queue pair makes no difference */
+	const bool any = blocks->count == 0; /* the filter need not look at the queue pair */
 	/* A jump's distance counts from the next instruction. */
 #define TO(from, to) ((uint8_t)((to) - (from)-1))
 	const struct sock_filter head[BLOCKS] = {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The lock on an interface's connection manager is the name of an abstract socket. Such names
+ * Takes the lock on an interface's connection manager: the name of an abstract socket. Such names
  * belong to a network namespace, as interfaces do, and the kernel frees a name with its socket.
  */
 #include "netdev/manager.h"

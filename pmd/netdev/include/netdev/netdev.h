@@ -28,8 +28,8 @@ int netdev_query(const char *name, struct netdev *netdev);
 /** Return true if the interface is up and has a carrier. MT-safe. */
 bool netdev_running(const char *name);
 
-/** Get the MAC address of this host's interface that has an address. Addresses of a VRF are not
- * found here, but as those of a neighbour. MT-safe. 0 or -ENOENT. */
+/** Get the MAC address of the interface of this host that has this address. An address in a VRF is
+ * not found here; it is resolved as a neighbour's address is. MT-safe. 0 or -ENOENT. */
 int netdev_mac_of(const uint8_t gid[GID_LEN], uint8_t mac[6]);
 
 #endif

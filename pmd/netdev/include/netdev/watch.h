@@ -5,7 +5,7 @@
 
 #include <stdbool.h>
 
-/** Start to watch. MT-safe. Returns a descriptor (close-on-exec), which the caller closes, or
+/** Start to watch. MT-safe. Returns a close-on-exec descriptor, which the caller closes, or
  * -errno. */
 int watch_open(void);
 
