@@ -8,7 +8,7 @@
 #include "memif/end.h"
 #include "ring.h"
 
-#define COLLECT_EVERY 32 /* packets: after so many the server has read some */
+#define COLLECT_EVERY 32 /* packets sent between two looks at the server's index */
 
 static inline uint8_t *buffers_at(const struct memif_buffers *buffers, uint32_t buffer)
 {
@@ -55,8 +55,8 @@ static inline int buffers_collect(struct memif_buffers *buffers, const struct me
 	return 0;
 }
 
-/* Return how many buffers can be sent now, or -EPROTO. The number may be too small if it is at
- * least `wanted`. */
+/* Return how many buffers can be sent now, or -EPROTO. The result may be lower than the true
+ * number, but not if it is lower than `wanted`. */
 static inline int buffers_room(struct memif_buffers *buffers, const struct memif_ring *tx,
 			       uint32_t wanted)
 {

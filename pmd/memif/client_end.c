@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The client's messages to its server: the memory that it makes, and the rings in it. */
+/* Makes a client's memory and the rings in it, and the messages that describe both to the
+ * server. */
 #include "memif/client_end.h"
 
 #include <errno.h>
@@ -101,8 +102,8 @@ static int client_make(struct memif_client *client, uint8_t log2_size)
 	buffers->first = client->memory + buffers->offset;
 	client_lay_out(client, &end->tx, 0, size, 0);
 	client_lay_out(client, &end->rx, ring_bytes(size), size, size);
-	/* The receiver of a ring sets this flag. A server that does not set it gets a notification
-	 * of each packet. */
+	/* Each ring's receiver sets this flag if it wants no notifications. A server that leaves it
+	 * clear on its ring gets one each time that we publish packets. */
 	end->rx.memory->flags = MEMIF_QUIET;
 	end->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	end->bell_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
@@ -199,7 +200,8 @@ static int client_answer(struct memif_client *client, const struct memif_message
 		client_post_all(client);
 		return 0;
 	}
-	/* Each step is acknowledged once. So a server can make us read a few messages only. */
+	/* Each step takes one acknowledgement, so a server can make us handle only a few
+	 * messages. */
 	if (message->type != MEMIF_ACK || client->step >= MEMIF_CLIENT_ACKNOWLEDGED)
 		return -EPROTO;
 	client->step++;
@@ -240,7 +242,8 @@ void memif_client_fini(struct memif_client *client)
 
 	if (client->memory)
 		munmap(client->memory, client->bytes);
-	/* Eventfds may be in an epoll set of the server, so another thread closes them. */
+	/* Eventfds may be in an epoll set of the server, which can delay close(2). So another
+	 * thread closes them. */
 	close_fd(client->memory_fd);
 	memif_socket_discard(client->end.wake_fd);
 	memif_socket_discard(client->end.bell_fd);

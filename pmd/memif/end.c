@@ -56,7 +56,8 @@ static const uint8_t *end_received(const struct memif_end *end, uint16_t index,
 	return buffers_received(&end->buffers, &end->rx, index);
 }
 
-/* Return how many buffers were received. More than were ready is a broken rule. */
+/* Return how many buffers have arrived; less than 0 if the other end claims to have filled more
+ * buffers than were ready, which breaks a rule. */
 static int end_count(struct memif_end *end)
 {
 	struct memif_ring *rx = &end->rx;
@@ -89,6 +90,8 @@ static void end_fetch(const struct memif_end *end, uint16_t index)
 		ring_fetch(from);
 }
 
+/* Prefetch the packets that follow the next one. `news`: they have just arrived, so none of them
+ * was prefetched before. */
 static void end_fetch_ahead(const struct memif_end *end, int count, bool news)
 {
 	const uint16_t own = end->rx.own;
@@ -97,9 +100,9 @@ static void end_fetch_ahead(const struct memif_end *end, int count, bool news)
 		end_fetch(end, (uint16_t)(own + i));
 }
 
-/* Return the result for a packet whose rest is missing: wait for the rest (0). It breaks a rule if
- * packets must be whole, if no buffer is left for the rest, or if the packet has used its limit of
- * buffers. */
+/* Return the result for a packet whose rest has not arrived: 0 (wait for it), or -EPROTO if packets
+ * must be whole, if no buffer is left for the rest, or if the packet has as many buffers as it may
+ * have. */
 static int end_wait(struct memif_end *end, int used)
 {
 	if (!end->spreads || used >= end->chain_max || (uint32_t)used >= end->rx.size)
@@ -192,8 +195,8 @@ bool memif_end_waits(const struct memif_end *end)
 	return end_is_connected(end) && ring_has_news(&end->rx);
 }
 
-/* Return how many buffers there are for packets; less than 0: a rule was broken. The number may be
- * too small if it is at least `wanted`. */
+/* Return how many buffers are free for packets; less than 0: the other end broke a rule. The result
+ * may be lower than the true number, but not if it is lower than `wanted`. */
 static int end_room(struct memif_end *end, uint32_t wanted)
 {
 	struct memif_ring *tx = &end->tx;
@@ -210,7 +213,8 @@ static int end_room(struct memif_end *end, uint32_t wanted)
 }
 
 /* Return the buffer that is sent after `ahead` others, and its size; NULL if its descriptor is
- * invalid. There must be more than `ahead` buffers. Inline: a call would be most of its cost. */
+ * invalid. There must be more than `ahead` buffers. Inline, because a call would cost more than the
+ * function itself. */
 static __rte_always_inline uint8_t *end_next(const struct memif_end *end, uint32_t ahead,
 					     size_t *bytes)
 {
@@ -287,7 +291,7 @@ bool memif_end_push(struct memif_end *end)
 	return end->bell_fd >= 0 && ring_wants_bell(tx);
 }
 
-/* Send a packet in several buffers. Count all free buffers first. */
+/* Send a packet in several buffers, if enough are free. */
 static int end_scatter(struct memif_end *end, const uint8_t *packet, size_t len)
 {
 	uint32_t pieces[MEMIF_CHAIN_MAX];

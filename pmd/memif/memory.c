@@ -21,7 +21,7 @@ void memory_populate(void *memory, size_t bytes, size_t before)
 	const size_t left = POPULATE_BYTES_MAX - RTE_MIN(before, POPULATE_BYTES_MAX);
 	const size_t now = RTE_MIN(bytes, left);
 
-	/* Both are requests: the kernel may refuse. */
+	/* Ignore errors: both calls only make the first packets faster. */
 	madvise(memory, bytes, MADV_HUGEPAGE);
 	madvise(memory, now, MADV_POPULATE_WRITE);
 }

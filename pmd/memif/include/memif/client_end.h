@@ -57,10 +57,12 @@ void memif_client_init(struct memif_client *client, const struct memif_client_co
 int memif_client_take(struct memif_client *client, const struct memif_message *message,
 		      struct memif_message *answer, int *answer_fd);
 
-/** Free the pages of our memory, after the server has ended the connection: it may keep the file
- * open, but not our pages. If we end the connection, the server keeps the pages to receive from
- * them. */
+/** Free the pages of our memory, after the server has ended the connection or broken a rule: it may
+ * keep the file open, but not our pages. Do not call this if we end the connection, because the
+ * server may still receive from the pages. */
 void memif_client_take_back(struct memif_client *client);
+
+/** Release what the connection had, and prepare for the next one. */
 void memif_client_fini(struct memif_client *client);
 
 #endif
