@@ -27,7 +27,7 @@ void run_begin(struct run *run, const uint8_t *frame, uint32_t len)
 	run->first = frame;
 	run->count = 1;
 	run->ended = !udp_frame_find(frame, len, &run->headers) || len == run->headers.len ||
-		     !udp_frame_say(frame, &run->headers, len - run->headers.len);
+		     !udp_frame_lengths_match(frame, &run->headers, len - run->headers.len);
 	run->segment_len = run->payload_len = run->ended ? len : len - run->headers.len;
 }
 
@@ -45,7 +45,7 @@ bool run_add(struct run *run, const uint8_t *frame, uint32_t len)
 	    payload_len > run->segment_len ||
 	    payload_len > RUN_BYTES_MAX - headers.len - run->payload_len ||
 	    !udp_frame_same(run->first, frame, &run->headers) ||
-	    !udp_frame_say(frame, &headers, payload_len) || !run_has_qp(run, frame) ||
+	    !udp_frame_lengths_match(frame, &headers, payload_len) || !run_has_qp(run, frame) ||
 	    (!headers.ipv6 && udp_frame_id(frame, &headers) != id))
 		return false;
 	run->payload_len += payload_len;

@@ -54,8 +54,8 @@ static int make_ring(struct psock *psock)
 	return ring->memory == MAP_FAILED ? -errno : 0;
 }
 
-/* Set the socket's options. The first two determine the ring's layout; the others only improve
- * speed. */
+/* Set the socket's options. The ring's layout depends on the first two; the others are not
+ * necessary. */
 static int set_options(struct psock *psock)
 {
 	int rc = set_option(psock->fd, PACKET_VERSION, TPACKET_V2);
@@ -144,7 +144,8 @@ void psock_stop(struct psock *psock)
 		munmap(psock->ring.memory, PSOCK_RING_BYTES);
 	psock->ring.memory = MAP_FAILED;
 	__atomic_store_n(&psock->fd, -1, __ATOMIC_RELAXED);
-	/* The program may have closed it, and have another file of that number. */
+	/* The program may have closed the descriptor, and opened another file with the same
+	 * number. */
 	if (own_is(fd))
 		close(fd);
 }

@@ -15,14 +15,14 @@
 #define TAG_LEN	      ((uint32_t)sizeof(struct rte_vlan_hdr))
 #define ADDRESSES_LEN (2 * RTE_ETHER_ADDR_LEN)
 
-/* A packet as the ring describes it. Its memory is the kernel's, which does not write to it any
- * more. */
+/* A packet as the ring describes it. The kernel does not write to its memory until ring_advance
+ * gives the memory back. */
 struct received {
 	const uint8_t *frame;
-	uint32_t seen; /* bytes of it that are in the ring */
+	uint32_t seen; /* bytes of the frame that are in the ring */
 	uint32_t len;
 	struct virtio_net_hdr offload;
-	bool has_sum;	  /* its UDP checksum was completed */
+	bool has_sum;	  /* the UDP checksum is complete */
 	uint32_t tag_len; /* length of the VLAN tag that was removed, or 0 */
 	rte_be16_t tag[2];
 };
@@ -38,7 +38,8 @@ static void ring_advance(struct psock_ring *ring, struct tpacket2_hdr *header)
 	ring->next = ring->next + 1 == FRAMES ? 0 : ring->next + 1;
 }
 
-static void understand(const struct tpacket2_hdr *header, uint32_t status, struct received *packet)
+static void parse_header(const struct tpacket2_hdr *header, uint32_t status,
+			 struct received *packet)
 {
 	packet->frame = (const uint8_t *)header + header->tp_mac;
 	packet->seen = header->tp_snaplen;
@@ -78,8 +79,8 @@ static bool is_cut(const struct received *packet)
 	return packet->seen < packet->len;
 }
 
-/* Mark the checksum as not computed. A sender on this host leaves a partial sum there, which a NIC
- * would complete. */
+/* Set the UDP checksum to zero, which means "not computed". A sender on this host leaves a partial
+ * sum there, which a NIC would complete. */
 static void clear_sum(const struct received *packet, uint8_t *frame)
 {
 	struct udp_frame headers;
@@ -109,8 +110,9 @@ static bool take_one(struct psock *psock, const struct received *packet)
 	return true;
 }
 
-/* Copy each packet's payload behind the place of its headers. */
-static void part(const struct received *packet, const struct split *split, struct rte_mbuf **mbufs)
+/* Copy each packet's payload to the place behind its headers. */
+static void copy_payloads(const struct received *packet, const struct split *split,
+			  struct rte_mbuf **mbufs)
 {
 	const uint8_t *from = packet->frame + split->headers.len;
 
@@ -122,7 +124,8 @@ static void part(const struct received *packet, const struct split *split, struc
 	}
 }
 
-/* Write all headers. Begin with the second packet: its ICRC shows how the identification counts. */
+/* Write all headers. Begin with the second packet: its ICRC shows whether the IPv4 identification
+ * counts up from packet to packet. */
 static void write_headers(const struct received *packet, struct split *split,
 			  struct rte_mbuf **mbufs)
 {
@@ -138,7 +141,7 @@ static void write_headers(const struct received *packet, struct split *split,
 	}
 }
 
-/* Mark the packets of a run that are for queue pairs of others. */
+/* Mark the packets of a run that are for other processes' queue pairs. */
 static void mark_strays(const struct psock *psock, const struct received *packet,
 			const struct split *split, struct rte_mbuf **mbufs)
 {
@@ -163,7 +166,7 @@ static bool take_run(struct psock *psock, const struct received *packet)
 		return true;
 	if (rte_pktmbuf_alloc_bulk(psock->pool, held->mbufs, split.count) != 0)
 		return false;
-	part(packet, &split, held->mbufs);
+	copy_payloads(packet, &split, held->mbufs);
 	write_headers(packet, &split, held->mbufs);
 	mark_strays(psock, packet, &split, held->mbufs);
 	__atomic_store_n(&held->count, split.count, __ATOMIC_RELAXED);
@@ -191,7 +194,7 @@ static bool take(struct psock *psock)
 
 	if (!(status & TP_STATUS_USER))
 		return false;
-	understand(header, status, &packet);
+	parse_header(header, status, &packet);
 	if (!(packet.offload.gso_type == VIRTIO_NET_HDR_GSO_NONE ? take_one(psock, &packet)
 								 : take_run(psock, &packet)))
 		return false;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The headers of UDP frames: found, compared and filled in. */
+/* Finds, compares and fills in the headers of UDP frames. */
 #include "psock/udp_frame.h"
 
 #include <string.h>
@@ -63,15 +63,17 @@ bool udp_frame_find(const uint8_t *frame, uint32_t len, struct udp_frame *header
 	return len >= headers->len && is_udp(frame, headers);
 }
 
-bool udp_frame_say(const uint8_t *frame, const struct udp_frame *headers, uint32_t payload_len)
+bool udp_frame_lengths_match(const uint8_t *frame, const struct udp_frame *headers,
+			     uint32_t payload_len)
 {
 	const uint32_t l4_len = UDP_LEN + payload_len;
-	const uint32_t ip_says = headers->ipv6
-					 ? rte_be_to_cpu_16(ipv6_of(frame, headers)->payload_len)
-					 : rte_be_to_cpu_16(ipv4_of(frame, headers)->total_length) -
-						   (uint32_t)sizeof(struct rte_ipv4_hdr);
+	const uint32_t ip_payload_len =
+		headers->ipv6 ? rte_be_to_cpu_16(ipv6_of(frame, headers)->payload_len)
+			      : rte_be_to_cpu_16(ipv4_of(frame, headers)->total_length) -
+					(uint32_t)sizeof(struct rte_ipv4_hdr);
 
-	return ip_says == l4_len && rte_be_to_cpu_16(udp_of(frame, headers)->dgram_len) == l4_len;
+	return ip_payload_len == l4_len &&
+	       rte_be_to_cpu_16(udp_of(frame, headers)->dgram_len) == l4_len;
 }
 
 void udp_frame_set(uint8_t *frame, const struct udp_frame *headers, uint32_t payload_len,

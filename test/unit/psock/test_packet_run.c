@@ -126,7 +126,7 @@ TEST(run_describe__says_all_that_the_kernel_needs)
 	assert_true(follows(first, (struct frame){.id = 78, .len = 100, .tagged = true}));
 	run_describe(&run, header, &offload);
 	assert_true(udp_frame_find(header, run.headers.len, &headers));
-	assert_true(udp_frame_say(header, &headers, 2 * 16 + 256 + 100));
+	assert_true(udp_frame_lengths_match(header, &headers, 2 * 16 + 256 + 100));
 	assert_true(udp_frame_same(header, frames[0], &headers));
 	assert_int_equal(udp_frame_id(header, &headers), 77);
 	assert_int_equal(offload.flags, VIRTIO_NET_HDR_F_NEEDS_CSUM);

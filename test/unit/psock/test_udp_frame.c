@@ -62,9 +62,9 @@ TEST(udp_frame_set__makes_what_was_sealed)
 
 		memcpy(other, frame, len);
 		assert_true(udp_frame_find(frame, len, &headers));
-		assert_true(udp_frame_say(frame, &headers, len - headers.len));
+		assert_true(udp_frame_lengths_match(frame, &headers, len - headers.len));
 		udp_frame_set(other, &headers, 4, 1);
-		assert_false(udp_frame_say(other, &headers, len - headers.len));
+		assert_false(udp_frame_lengths_match(other, &headers, len - headers.len));
 		udp_frame_set(other, &headers, len - headers.len, 0xfffe);
 		assert_memory_equal(other, frame, len);
 		assert_int_equal(udp_frame_id(other, &headers), what.ipv6 ? 0 : 0xfffe);

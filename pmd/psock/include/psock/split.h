@@ -29,10 +29,10 @@ struct split {
  * @param seen
  *   Bytes of the frame that can be read.
  * @param len
- *   Bytes that it has.
+ *   Bytes that the frame has.
  * @return
- *   false: it cannot be understood. It is a packet like others where offload->gso_type is none, and
- * then not asked for.
+ *   False if the packet cannot be split. Do not call this for an ordinary packet, whose
+ *   offload->gso_type is VIRTIO_NET_HDR_GSO_NONE.
  */
 bool split_begin(struct split *split, const uint8_t *frame, uint32_t seen, uint32_t len,
 		 const struct virtio_net_hdr *offload);
@@ -56,7 +56,7 @@ void split_header(const struct split *split, uint32_t index, uint8_t *header);
  *   The second packet whole, with a header by split_header. Gets the header by which its ICRC is
  * right, if one is.
  * @return
- *   Whether its ICRC was computed, and is right.
+ *   True if the ICRC was computed, and is right.
  */
 bool split_find_step(struct split *split, uint8_t *second);
 

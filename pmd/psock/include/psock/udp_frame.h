@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The headers of a UDP frame: their places, lengths and identification, and a comparison for runs.
- */
+/* The headers of a UDP frame: their offsets, lengths and identification, and a comparison of two
+ * frames. */
 #ifndef PSOCK_UDP_FRAME_H
 #define PSOCK_UDP_FRAME_H
 
@@ -17,7 +17,7 @@ struct udp_frame {
 };
 
 /**
- * Find the headers of a UDP packet, at most one VLAN tag deep, that has no IP options and is no
+ * Find the headers of a UDP packet that has at most one VLAN tag, no IP options, and is no
  * fragment. MT-safe.
  *
  * @param len
@@ -28,7 +28,8 @@ struct udp_frame {
 bool udp_frame_find(const uint8_t *frame, uint32_t len, struct udp_frame *headers);
 
 /** Return true if the lengths in the IP and UDP headers both match this UDP payload. MT-safe. */
-bool udp_frame_say(const uint8_t *frame, const struct udp_frame *headers, uint32_t payload_len);
+bool udp_frame_lengths_match(const uint8_t *frame, const struct udp_frame *headers,
+			     uint32_t payload_len);
 
 /** Write the IP and UDP lengths for a UDP payload of this length, and an IPv4 packet's
  * identification and checksum. MT-safe. */
