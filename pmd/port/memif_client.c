@@ -67,11 +67,13 @@ static int client_connect(const struct memif_port *memif)
 	return rc;
 }
 
+/* Connect to the server, or ask the caller for a connected socket. An error is not final: `look` is
+ * called again (client_retries). */
 static void client_call(struct memif_port *memif)
 {
 	int fd;
 
-	/* The last server's connection may not be closed yet. */
+	/* Do not connect before the previous connection's descriptors are closed. */
 	if (memif_socket_is_stuck())
 		return;
 	fd = memif->caller ? memif->caller->call(memif->caller_arg) : client_connect(memif);

@@ -40,8 +40,7 @@ struct memif_role {
 	/* Make the server's socket; NULL: none is needed. 0 or -errno (logged). */
 	int (*open)(struct memif_port *memif);
 	void (*close)(struct memif_port *memif);
-	/* Handle what has happened to the connection; without one, try to connect. Does not wait.
-	 */
+	/* Handle the events of the connection; if there is none, try to connect. Never blocks. */
 	void (*look)(struct memif_port *memif);
 	/* Return true if `look` must be called again although no descriptor will tell. */
 	bool (*retries)(const struct memif_port *memif);

@@ -16,10 +16,10 @@ enum port_dma pci_dma(const struct port *port);
 /** Watch a started port for its removal, and enable its interrupts. Not MT-safe. */
 void pci_watch(struct ethdev *dev);
 
-/** Return true if the device has gone or must be given up. Engine's thread or lock. */
+/** Return true if the device has gone or must be released. Engine's thread or lock. */
 bool pci_is_gone(const struct ethdev *dev);
 
-/** Give up a device that has gone: the kernel waits for this. Engine's lock. */
+/** Release a device that has gone, because the kernel waits for that. Engine's lock. */
 void pci_give_up(const struct ethdev *dev);
 
 /** Enable the receive interrupt. Return true if frames may wait already. Engine's lock; MT-safe if

@@ -22,19 +22,20 @@ struct flow {
 };
 
 /**
- * Make rules for RoCE to these addresses. A rule matches address and UDP port, or only the UDP port
- * if the port supports no more. Other packets still arrive at the port's other queues. Not MT-safe.
+ * Make rules for RoCE to these addresses. A rule matches the address and the UDP port, or only the
+ * UDP port if the NIC supports no more. Other packets still arrive at the other queues. Not
+ * MT-safe.
  *
  * @return
  *   The number of addresses that have a rule.
  */
 size_t flow_steer(struct flow *flow, const struct addresses *own);
 
-/** Make rules for ARP and ICMPv6 (neighbour discovery). Return true if the port took both. Not
+/** Make rules for ARP and ICMPv6 (neighbour discovery). Return true if the NIC accepted both. Not
  * MT-safe. */
 bool flow_steer_neighbours(struct flow *flow);
 
-/** Remove all rules. The port was not stopped since they were made. Not MT-safe. */
+/** Remove all rules. The port must not have been stopped since they were made. Not MT-safe. */
 void flow_end(struct flow *flow);
 
 #endif
