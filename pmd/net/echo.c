@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Checks echo requests and builds their replies; fragments are ignored. */
+/* Checks echo requests and builds their replies. Fragments get no reply. */
 #include "net/echo.h"
 
 #include <string.h>
@@ -39,7 +39,7 @@ static size_t echo_reply_ipv4(const struct addresses *own, int32_t vlan, const u
 		return 0;
 	memcpy(&ip, frame + l3, sizeof(ip));
 	total = rte_be_to_cpu_16(ip.total_length);
-	/* Requests with IP options are rare, and not answered. */
+	/* Requests with IP options are rare, and get no reply. */
 	if (ip.version_ihl != RTE_IPV4_VHL_DEF || ip.next_proto_id != IPPROTO_ICMP ||
 	    (ip.fragment_offset &
 	     rte_cpu_to_be_16(RTE_IPV4_HDR_MF_FLAG | RTE_IPV4_HDR_OFFSET_MASK)) ||

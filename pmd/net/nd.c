@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Neighbour solicitations and advertisements. */
+/* Parses and builds neighbour solicitations and advertisements. Numbers of sections are those of
+ * RFC 4861. */
 #include "net/nd.h"
 
 #include <assert.h>
@@ -46,7 +47,8 @@ static_assert(sizeof(struct nd_frame) == ND_FRAME_LEN, "no holes");
 
 static const uint8_t unspecified[16];
 
-/* Take the link-layer address option of a kind; false if the options are malformed. */
+/* Read the link-layer address from the option of this kind. Return false if the options are
+ * malformed. */
 static bool nd_parse_options(const uint8_t *options, size_t len, uint8_t kind, struct nd *nd)
 {
 	nd->has_mac = false;
@@ -70,7 +72,7 @@ static bool nd_parse_options(const uint8_t *options, size_t len, uint8_t kind, s
 
 bool nd_mac_valid(const uint8_t mac[6])
 {
-	struct rte_ether_addr addr; /* its members want an even address */
+	struct rte_ether_addr addr; /* its members must be at an even address */
 
 	memcpy(&addr, mac, sizeof(addr));
 	return rte_is_valid_assigned_ether_addr(&addr);
@@ -157,7 +159,9 @@ size_t nd_build_advertisement(uint8_t *frame, const uint8_t mac[6], const struct
 	struct nd_frame out = {.message.type = ICMPV6_ADVERTISEMENT,
 			       .option.type = OPTION_TARGET_MAC};
 
-	/* 7.2.4: if the sender has no address, the answer goes to all nodes, unsolicited. */
+	/* 7.2.4: if the sender has no IP address, the answer goes to all nodes, and does not count
+	 * as solicited. The same if its link-layer address is unknown, because a unicast answer
+	 * needs it. */
 	if (unicast) {
 		memcpy(&out.eth.dst_addr, solicitation->mac, sizeof(out.eth.dst_addr));
 		memcpy(out.ip.dst_addr, solicitation->src_ip, sizeof(out.ip.dst_addr));

@@ -26,7 +26,7 @@ uint8_t *tag_remove(uint8_t *frame, size_t *len, int32_t *vlan)
 	if (eth.ether_type != rte_cpu_to_be_16(RTE_ETHER_TYPE_VLAN))
 		return frame;
 	memcpy(&tci, frame + sizeof(eth), sizeof(tci));
-	/* VLAN 0 only carries a priority (IEEE 802.1Q). */
+	/* A tag of VLAN 0 carries only a priority (IEEE 802.1Q). */
 	if (rte_be_to_cpu_16(tci) & VID_MASK)
 		*vlan = rte_be_to_cpu_16(tci) & VID_MASK;
 	memmove(frame + TAG_LEN, frame, 2 * RTE_ETHER_ADDR_LEN);

@@ -11,11 +11,12 @@
 
 struct nd {
 	bool solicitation;  /* else an advertisement */
-	uint8_t src_ip[16]; /* all zero: duplicate address detection */
+	uint8_t src_ip[16]; /* all zero: the sender is checking that the target has no owner
+			       (duplicate address detection) */
 	uint8_t target[16];
-	bool has_mac;	/* the link-layer address option was there */
+	bool has_mac;	/* the message has the option with a link-layer address */
 	uint8_t mac[6]; /* solicitation: the sender's; advertisement: the target's */
-	bool overrides; /* advertisement: it replaces the known address */
+	bool overrides; /* advertisement: it replaces an address that is already known */
 };
 
 /** Return true if this is the address of one host: not a group, and not zero. */
