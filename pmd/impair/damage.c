@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Changes bits of RoCE packets, as a bad cable or a congested switch does. */
+/* Flips bits of RoCE packets, as a bad cable does, and marks them, as a congested switch does. */
 #include "damage.h"
 
 #include <rte_ip.h>
@@ -22,8 +22,8 @@ bool damage_find(const struct rte_mbuf *mbuf, struct udp_frame *headers)
 	       udp_of(mbuf, headers)->dst_port == rte_cpu_to_be_16(WIRE_UDP_PORT);
 }
 
-/* The bits are those from the BTH to the end of the UDP payload. Memory behind the first buffer may
- * be the application's (port/dma.h), and must not change. */
+/* Any bit from the BTH to the end of the UDP payload may be flipped, but only in the first buffer:
+ * later ones may be the application's memory (port/dma.h), which must not change. */
 bool damage_flip(struct rte_mbuf *mbuf, const struct udp_frame *headers,
 		 uint32_t (*random)(void *arg, uint32_t n), void *arg)
 {
@@ -35,7 +35,7 @@ bool damage_flip(struct rte_mbuf *mbuf, const struct udp_frame *headers,
 	if (udp_len < sizeof(struct rte_udp_hdr) + sizeof(struct bth) + ICRC_BYTES ||
 	    end < headers->len + sizeof(struct bth))
 		return false;
-	/* One byte of the BTH is outside the ICRC: draw from one byte less, and skip it. */
+	/* The ICRC does not cover one byte of the BTH. Draw from the others. */
 	bit = random(arg, (end - headers->len - 1) * 8);
 	if (bit >= offsetof(struct bth, ecn) * 8)
 		bit += 8;

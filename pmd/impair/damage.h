@@ -10,14 +10,14 @@
 
 struct rte_mbuf;
 
-/** Find the headers of a RoCE packet; false: the frame is none. MT-safe. */
+/** Find the headers of a RoCE packet. Return false if the frame is not one. MT-safe. */
 bool damage_find(const struct rte_mbuf *mbuf, struct udp_frame *headers);
 
 /**
  * Flip one bit that the ICRC protects, or one of the ICRC itself. MT-safe.
  *
  * @param random
- *   Returns a number below `n`.
+ *   Returns a random number below `n`.
  * @return
  *   False if the packet has no such bit in its first buffer.
  */

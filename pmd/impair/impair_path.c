@@ -77,7 +77,8 @@ static uint32_t draw_bit(void *arg, uint32_t n)
 	return random_below(arg, n);
 }
 
-/* Return false if the packet is to be dropped: a receiver could not notice the wrong bit. */
+/* Flip a bit if the draw says so. Return false if the packet must be dropped instead, because a
+ * receiver could not notice the wrong bit. */
 static bool path_corrupts(struct impair_path *path, struct rte_mbuf *mbuf,
 			  const struct udp_frame *headers, bool has_icrc)
 {
@@ -86,13 +87,13 @@ static bool path_corrupts(struct impair_path *path, struct rte_mbuf *mbuf,
 	path_count(path, IMPAIR_CORRUPTED);
 	if (!has_icrc || !damage_flip(mbuf, headers, draw_bit, &path->bit))
 		return false;
-	/* Other values, as the request to send a packet alone, stay. */
+	/* Keep other values, such as PSOCK_ALONE. */
 	if (mbuf->port == IMPAIR_VERIFIED)
 		mbuf->port = 0;
 	return true;
 }
 
-/* Return when a frame has passed the line and the distance behind it. */
+/* Return when a frame arrives: when the line has sent it at its rate, and the delay has passed. */
 static uint64_t path_arrival_ns(struct impair_path *path, const struct rte_mbuf *mbuf,
 				uint64_t now_ns)
 {
@@ -106,7 +107,8 @@ static uint64_t path_arrival_ns(struct impair_path *path, const struct rte_mbuf 
 	return now_ns + config->delay_ns;
 }
 
-/* Return false if too many packets are waiting. */
+/* Put a packet into the queue, or among the packets that are overtaken. Return false if too many
+ * packets are waiting. */
 static bool path_enter(struct impair_path *path, struct rte_mbuf *mbuf, bool is_roce,
 		       uint64_t now_ns)
 {
@@ -146,7 +148,7 @@ static void path_duplicate(struct impair_path *path, const struct rte_mbuf *mbuf
 		rte_pktmbuf_free(copy);
 }
 
-/* Damage a RoCE packet. Return false if it is dropped. */
+/* Damage a RoCE packet. Return false if it must be dropped. */
 static bool path_damage(struct impair_path *path, struct rte_mbuf *mbuf,
 			const struct udp_frame *headers, bool has_icrc)
 {

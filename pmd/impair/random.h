@@ -25,8 +25,8 @@ static inline uint64_t random_next(struct impair_random *random)
 	return random->state * UINT64_C(0x2545f4914f6cdd1d);
 }
 
-/* Return true for this fraction of calls. The highest bits are those of the numbers of IMPAIR_ALL:
- * a chance may be much smaller than one in 2^32. */
+/* Return true for this fraction of calls, in units of 1 / IMPAIR_ALL. The upper 62 bits of the
+ * random number are compared, because a fraction may be much smaller than 2^-32. */
 static inline bool random_hits(struct impair_random *random, uint64_t fraction)
 {
 	return fraction > 0 && random_next(random) / (UINT64_MAX / IMPAIR_ALL + 1) < fraction;

@@ -22,8 +22,8 @@ struct rte_mempool;
 #define IMPAIR_LATE_MAX 128 /* packets that are being overtaken */
 #define IMPAIR_NEVER	UINT64_MAX
 
-/* A value of `port` in an mbuf: the port that received the packet has verified its ICRC. A flipped
- * bit takes it away. */
+/* A value of `port` in an mbuf: the port that received the packet has verified its ICRC. If a bit
+ * is flipped, the value is removed. */
 #define IMPAIR_VERIFIED (UINT16_MAX - 2)
 
 struct impair_random {
@@ -50,7 +50,7 @@ struct impair_path {
 	struct impair_counts *counts;
 	struct impair_random loss, corrupt, bit, dup, reorder, depth, ce;
 	bool in_burst;	  /* the last packet was lost (only if config->burst_end is set) */
-	uint64_t line_ns; /* when the last packet has been sent at the rate */
+	uint64_t line_ns; /* when the line will have sent the last packet at its rate */
 	uint64_t entered; /* packets that ever entered the queue */
 	uint64_t left;	  /* and left it */
 	uint32_t size;	  /* of the queue, a power of two */
@@ -65,9 +65,9 @@ struct impair_path {
  * @param config
  *   Must outlive the path.
  * @param stream
- *   Two paths with one seed have different random numbers if their streams differ.
+ *   Two paths that have the same seed and different streams have different random numbers.
  * @param counts
- *   Counts are added to these. Several paths may share them.
+ *   What the path does is counted here. Several paths may share the counts.
  * @return
  *   0 or -ENOMEM.
  */
@@ -81,7 +81,7 @@ void impair_path_fini(struct impair_path *path);
  * Put a packet into the path, which owns it from then on.
  *
  * @param pool
- *   Duplicates come from here. Without a buffer there is no duplicate.
+ *   The pool for copies. If it is empty, no duplicate is made.
  * @param has_icrc
  *   False: the packet carries no ICRC. Corruption could not be noticed, so the packet is dropped
  *   instead, as a switch drops a frame with a wrong FCS.
