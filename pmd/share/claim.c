@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Classifies frames by their headers. Lengths are checked here only for headers that are read;
- * the receiver checks the rest. */
+/* Classifies frames by their headers. Only the lengths of headers that are read here are checked;
+ * the receiver of the frame checks the rest. */
 #include "share/claim.h"
 
 #include <string.h>
@@ -88,7 +88,7 @@ static enum claim claim_ipv6(const struct addresses *own, const struct inner *in
 		return CLAIM_NOTHING;
 	if (addresses_have(own, inner->vlan, ip->dst_addr))
 		return CLAIM_ALL;
-	if (ip->proto == IPPROTO_HOPOPTS) /* MLD queries have this header */
+	if (ip->proto == IPPROTO_HOPOPTS) /* MLD queries have this extension header */
 		return CLAIM_COPY;
 	if (ip->proto != IPPROTO_ICMPV6 || inner->len < sizeof(*ip) + ND_TARGET_OFFSET + GID_LEN)
 		return CLAIM_NOTHING;

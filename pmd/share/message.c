@@ -9,7 +9,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-/* Room for descriptors, and for the sender's credentials, aligned as their header. */
+/* Room for descriptors and for the sender's credentials, with the alignment of their header. */
 union control {
 	struct cmsghdr header;
 	char room[CMSG_SPACE(SHARE_FDS * sizeof(int)) + CMSG_SPACE(sizeof(struct ucred))];
@@ -69,7 +69,8 @@ static void take_fds(struct msghdr *msg, int *fds)
 	}
 }
 
-/* Find the sender's process id, which the kernel adds if the receiver asks for it (SO_PASSCRED). */
+/* Return the sender's process id, which the kernel adds if the receiver asks for it (SO_PASSCRED);
+ * 0 if there is none. */
 static pid_t find_sender(struct msghdr *msg)
 {
 	struct ucred sender = {0};

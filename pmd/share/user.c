@@ -16,7 +16,7 @@
 #define SO_PEERPIDFD 77
 #endif
 
-/* Marks a namespace as the user; the other bits are its inode number. */
+/* Set in a user_t that stands for a namespace; the other bits are the namespace's inode number. */
 #define OF_NAMESPACE (UINT64_C(1) << 63)
 
 static ino_t inode_of(int fd)
@@ -44,8 +44,8 @@ static user_t namespace_user(int fd)
 	return OF_NAMESPACE | inode_of(fd);
 }
 
-/* Return the namespace right below ours among those that a process is in. Takes over the
- * descriptor. */
+/* Go from a process's namespace up to the one right below ours, and return that one. Closes the
+ * descriptor, unless it is the result. */
 static int topmost(int fd, ino_t own)
 {
 	for (;;) {
@@ -76,7 +76,7 @@ int user_pidfd(int socket, const struct ucred *peer)
 	return fd < 0 ? -errno : fd;
 }
 
-/* Open the user namespace of a process. -1: it is unknown, or it is ours. */
+/* Open the user namespace of a process. Return -1 if it is unknown, or is ours. */
 static int user_namespace(const struct ucred *peer, ino_t own)
 {
 	char path[64];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Tells which of an application's frames RoCE needs: RoCE packets, and ARP and neighbour discovery.
- */
+/* Tells which of the frames that an application receives are for uroce: RoCE packets, ARP,
+ * neighbour discovery and group membership. */
 #ifndef SHARE_CLAIM_H
 #define SHARE_CLAIM_H
 
@@ -15,7 +15,8 @@ enum claim {
 	CLAIM_COPY,    /* for both */
 };
 
-/** Classify a frame from a port that has these addresses besides the application's. MT-safe. */
+/** Classify a frame from an application's port. `own` and `mac` are our addresses on it.
+ * MT-safe. */
 enum claim claim_frame(const struct addresses *own, const uint8_t mac[6], const uint8_t *frame,
 		       size_t len);
 

@@ -13,13 +13,13 @@
 #include "share/layout.h"
 
 #define LEDGER_OWNER UINT16_MAX /* held by the owner: in its pool or port, or being forwarded */
-/* Held by nobody: a process that has ended had lent the buffer to another process, which still uses
- * it. */
+/* Held by nobody: a process lent the buffer to another process, which still uses it, and then
+ * ended. */
 #define LEDGER_ASIDE (UINT16_MAX - 1)
 
 /* The ledger of a port. Only one thread at a time may use this struct. */
 struct ledger {
-	uint16_t *holders; /* of each buffer */
+	uint16_t *holders; /* by buffer: the slot that holds it, LEDGER_OWNER or LEDGER_ASIDE */
 	uint32_t *held;	   /* by slot: how many it holds */
 	uint32_t *quotas;  /* by slot: how many it may hold, at most SHARE_HELD_MAX */
 	uint32_t buffers;
@@ -32,6 +32,7 @@ struct ledger {
 int ledger_init(struct ledger *ledger, uint32_t buffers, uint32_t buffer_bytes, uint32_t slots,
 		uint32_t quota);
 
+/** Free the memory. */
 void ledger_fini(struct ledger *ledger);
 
 /** Move a buffer from the owner to a slot. Return false if the slot holds as many as its quota. */
@@ -44,7 +45,8 @@ bool ledger_take(struct ledger *ledger, uint32_t buffer, uint16_t slot);
 /** Return true if a slot may send a packet: it holds the buffer, and the frame lies inside it. */
 bool ledger_may_send(const struct ledger *ledger, const struct share_packet *packet, uint16_t slot);
 
-/** Set aside a buffer of a slot that has ended. Return false if the slot does not hold it. */
+/** Mark a buffer of a slot that has ended as LEDGER_ASIDE. Return false if the slot does not hold
+ * it. */
 bool ledger_set_aside(struct ledger *ledger, uint32_t buffer, uint16_t slot);
 
 /** Take back a buffer that was set aside. */
