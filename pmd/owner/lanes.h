@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The owner's side of lanes between processes. */
+/* Lanes between attached processes: the owner makes them, watches them, and takes back buffers that
+ * were lent through them. */
 #ifndef OWNER_LANES_H
 #define OWNER_LANES_H
 
@@ -16,7 +17,7 @@ struct lanes {
 	uint32_t number;  /* the last number that a lane got */
 	bool spares_icrc; /* packets between processes need no ICRC */
 	bool passes_all;  /* no lanes: all packets pass through the owner */
-	/* packets from process to process; wraps */
+	/* packets counted by lanes_note, from process (first index) to process; wraps */
 	uint16_t handed[SERVE_SLOTS_MAX][SERVE_SLOTS_MAX];
 };
 
@@ -26,13 +27,14 @@ void lanes_note(struct server *server, uint16_t from, uint16_t to);
 /** Close the lanes of a process that the owner stops serving. */
 void lanes_close(struct server *server, uint16_t number);
 
-/** Close the lanes of a process that has ended. Call before the ledger is told. */
+/** Close the lanes of a process that has ended. Call before ledger_reclaim. */
 void lanes_end(struct server *server, uint16_t number);
 
 /** Take back buffers that ended processes had lent, once their receivers have released them. */
 void lanes_look(struct server *server);
 
-/** Count the packets of all open lanes. Uses the indices that processes write, unchecked. */
+/** Return the number of packets that went through all open lanes. It comes from indices that
+ * processes write, and is not checked. */
 uint64_t lanes_packets(const struct server *server);
 
 void lanes_destroy(struct server *server);

@@ -8,13 +8,15 @@ struct share_message;
 
 void newcomer_init(struct server *server);
 
+/** Accept a client at the socket for untrusted programs. */
 void newcomer_accept(struct server *server);
 
 /** Read a newcomer's first message, and give it a slot or close its socket. */
 void newcomer_greeting(struct server *server, int fd);
 
-/** Do message_receive for an untrusted client, which may send at most one descriptor of any
- * kind. */
+/** Receive a message of an untrusted client, which may pass at most one descriptor, of any kind,
+ * with it. Returns as message_receive does; -EBUSY: descriptors that the client passed earlier are
+ * still being closed. */
 int newcomer_receive(int fd, struct share_message *message, int *passed_fd);
 
 void newcomer_close_all(struct server *server);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Clients and sockets that the owner ignores for a while. A client is paused when it has used its
- * part of the owner's time, or while the descriptors that it sent cannot be closed. A listening
- * socket is paused while no client can be accepted. Messages wait in the kernel meanwhile: nothing
- * is lost, and nothing wakes the owner in vain.
+ * Pauses clients and sockets: the owner ignores them for a while. A client is paused when it has
+ * used its part of the owner's time, or while the descriptors that it sent cannot be closed. A
+ * listening socket is paused while no client can be accepted. Messages wait in the kernel
+ * meanwhile: nothing is lost, and nothing wakes the owner in vain.
  */
 #include "pause.h"
 
@@ -17,9 +17,9 @@
 #include "server.h"
 #include "slot.h"
 
-#define BUSY_NS UINT64_C(100000000) /* for so long after packets, more may come at any time */
+#define BUSY_NS UINT64_C(100000000) /* after a packet the owner expects more for so long */
 #define LOOK_MS 1		    /* between two checks of paused clients */
-/* The same while no packets pass: a client that cannot be closed may be paused for hours. */
+/* The same while no packets pass. Descriptors may take hours to close, so do not look often. */
 #define IDLE_MS 20
 
 static void pause_fd(struct server *server, int fd)
@@ -131,8 +131,8 @@ void pause_check(struct server *server)
 	wake_listener(server, &server->newcomers.isolated, EVENT_LISTEN_ISOLATED);
 }
 
-/* Return true if packets passed recently. While none pass, no client has to wait, because its
- * messages then delay no packet. */
+/* Return true if packets passed recently. Otherwise a client's messages delay no packet, so no
+ * client is paused. */
 static bool is_busy(const struct server *server)
 {
 	return server->clock_ns - server->worked_ns < BUSY_NS;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A set-associative table of requests, by a keyed hash of their peers. */
+/* A set-associative table of the requests that may be repeated. The key is a keyed hash of the
+ * peer. */
 #include "owner/repeats.h"
 
 #include <errno.h>
@@ -46,9 +47,8 @@ static uint32_t count_of(const struct repeat *set, user_t user)
 	return count;
 }
 
-/* Choose the entry to displace in a full set: the oldest one of the user that has the most. So
- * no user has more than its part at the cost of others, however many requests come to its
- * processes. */
+/* Choose the entry to displace in a full set: the oldest one of the user that has the most entries.
+ * So a user whose processes get many requests displaces entries of its own first. */
 static struct repeat *displaced(struct repeat *set)
 {
 	struct repeat *oldest = set;
@@ -65,7 +65,7 @@ static struct repeat *displaced(struct repeat *set)
 	return oldest;
 }
 
-/* Return the entry of this peer, or one that is free or has expired, or else one to displace. */
+/* Return the entry of this peer; else one that is free or has expired; else one to displace. */
 static struct repeat *place(struct repeat *set, uint64_t key, uint64_t now_ns)
 {
 	struct repeat *free_one = NULL;

@@ -42,10 +42,11 @@ struct repeats {
 	struct repeat sets[REPEATS_SETS][REPEATS_WAYS];
 };
 
-/** Make it empty. `repeats` is all zero before. 0, or -EIO if there are no random numbers. */
+/** Initialise an empty table. `repeats` must be all zero. 0, or -EIO if there are no random
+ * numbers. */
 int repeats_init(struct repeats *repeats);
 
-/** Note the slot that a request went to. Sets the key and the time itself. */
+/** Note the slot that a request went to. `went->key` and `went->until_ns` are ignored. */
 void repeats_note(struct repeats *repeats, const struct repeats_peer *peer,
 		  const struct repeat *went, uint64_t now_ns);
 
