@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The process's side of attaching: it greets the owner, and maps the shared memory at any
+/* Attaches this process to an owner: sends the greeting, and maps the shared memory, at any
  * address. */
 #include "attach/attach.h"
 
@@ -21,13 +21,12 @@
 #include "net/link.h"
 
 #define WELCOME_MS 10000
-/* How long packets wait for a process that takes none. A process that waits for a busy CPU takes
- * some before that. */
+/* How long packets wait for a process that takes none; then they are dropped. A process that only
+ * waits for a busy CPU takes some sooner. */
 #define PATIENCE_MS 100
 
-/* Ask the kernel to add the sender's process id to messages that come from now on. SO_PEERCRED
- * would tell who made the socket that we connect to: the service manager, if that starts the
- * owner. */
+/* Ask the kernel to add the sender's process id to messages from now on. SO_PEERCRED would name the
+ * process that made the socket, which may be the service manager instead of the owner. */
 static void attach_ask_sender(int fd, int ask)
 {
 	if (setsockopt(fd, SOL_SOCKET, SO_PASSCRED, &ask, sizeof(ask)) != 0)
@@ -57,8 +56,8 @@ static void attach_close_fds(const int *fds)
 	}
 }
 
-/* Sockets at which this process has attached. It keeps what it maps until it ends or executes
- * another program, which then has an empty list. */
+/* A socket at which this process has attached. The mappings stay until the process ends or executes
+ * another program, whose list is empty again. */
 struct attached {
 	SLIST_ENTRY(attached) link;
 	pid_t pid; /* a child of fork(2) has a copy of the list, but none of the mappings */
@@ -69,8 +68,8 @@ struct attached {
 
 static SLIST_HEAD(, attached) attached_list = SLIST_HEAD_INITIALIZER(attached_list);
 
-/* Note that this process attaches at a socket. Return true if it has not attached there before;
- * false also if this cannot be known or noted. */
+/* Note that this process attaches at a socket. Return true if it has certainly not attached there
+ * before. */
 static bool attach_note(const struct sockaddr_un *address)
 {
 	struct attached *attached;
@@ -105,7 +104,8 @@ static int attach_greet(int fd, bool holds_nothing, int report_fd, struct share_
 	message->version = SHARE_VERSION;
 	message->holds_nothing = holds_nothing;
 	rc = message_send(fd, message, &report_fd, 1);
-	/* Go on after -EPIPE: an owner that refused us before our greeting has sent the reason. */
+	/* Go on after -EPIPE: an owner that refuses us before our greeting has already sent the
+	 * reason. */
 	if (rc != 0 && rc != -EPIPE)
 		return rc;
 	do
@@ -119,7 +119,7 @@ static int attach_greet(int fd, bool holds_nothing, int report_fd, struct share_
 		rc = -EPROTO;
 	if (rc == 0)
 		rc = message->result;
-	/* An owner of another version has sent descriptors, too. */
+	/* Close descriptors after an error, too: an owner of another version may have sent some. */
 	if (rc != 0)
 		attach_close_fds(fds);
 	return rc;
@@ -183,7 +183,8 @@ static void *attach_map(int fd, size_t bytes)
 	return memory == MAP_FAILED ? NULL : memory;
 }
 
-/* Return the arena's length: whole pages of its kind, so it may be longer than all buffers. */
+/* Return the arena's length. It is a whole number of pages, so it may be longer than all buffers
+ * together. */
 static size_t attach_arena_bytes(const struct share_client *client, int fd)
 {
 	const size_t bytes = (size_t)client->buffers * client->buffer_stride;
@@ -257,7 +258,8 @@ static void attach_fill_link(struct link *link, struct share_client *client,
 	port->ops = &client_port_ops;
 	port->ops_arg = client;
 	port->pool = client->pool;
-	/* For packets that are held back: a process has few of the owner's buffers. */
+	/* A pool of its own for packets that are held back, because the process has few of the
+	 * owner's buffers. */
 	port->make_pool = client_make_private_pool;
 	port->mbuf_bytes = welcome->buffer_bytes - RTE_PKTMBUF_HEADROOM;
 	port->kernel_beyond = client->psock != NULL;
@@ -296,9 +298,9 @@ int attach_error(const char *path, int rc)
 		log_error("this process is attached to uroced at %s already", path);
 		break;
 	case -EUSERS:
-		log_error("uroced at %s has no further slot for this process: it has closed its "
-			  "sockets to uroced and goes on, so it may still use the memory of "
-			  "earlier slots",
+		log_error("uroced at %s has no further slot for this process: the process has "
+			  "closed its earlier sockets to uroced but has not ended, so it may still "
+			  "use the memory of its earlier slots",
 			  path);
 		break;
 	case -EAGAIN:

@@ -19,7 +19,8 @@
 #include "share/layout.h"
 #include "share/message.h"
 
-/* Claims that were given up: each waited for 5 seconds, so there are few. */
+/* Claims of ports of the connection manager that were given up. There are few, because each has
+ * waited for 5 seconds. */
 #define CLIENT_FORSAKEN_MAX 16
 
 /* A lane with another process. Only the engine's thread uses it, except the constant members. */
@@ -31,15 +32,17 @@ struct client_lane {
 
 	enum client_lane_state {
 		LANE_UNREADY, /* the other process has not mapped it yet */
-		/* Packets sent earlier through the owner are in flight: none may overtake them. */
+		/* Packets that were sent through the owner are still in flight. Packets in the lane
+		 * must not overtake them, so the lane is not used yet. */
 		LANE_SWITCHES,
 		LANE_OPEN,
 		LANE_CLOSED, /* the other process has ended: no packet goes there */
 	} state;
 	uint32_t owner_ring_end; /* LANE_SWITCHES: the owner must first take the packets before this
 				    index */
-	bool has_received;	 /* packets that came through the owner earlier have been taken */
-	bool touched;		 /* packets were put into it in this burst */
+	bool has_received; /* the packets that came through the owner before the lane was open have
+			      been received */
+	bool touched;	   /* packets were put into it in this burst */
 	uint64_t full_since_tsc; /* time since which it has had no room; 0: it has room */
 	uint64_t dropped;	 /* packets that the other process did not take in time */
 	struct lane_tx tx;
@@ -86,10 +89,10 @@ struct share_client {
 	uint32_t *stock;	/* empty buffers, the one used last on top */
 	uint8_t routes[BLOCKS]; /* by block of queue pair numbers: 1 + the index of its lane;
 				   0: none */
-	uint32_t bursts;	/* received: they begin at each source of packets in turn */
+	uint32_t bursts;	/* bursts received; each begins at another source of packets */
 	uint32_t first_lane;	/* index of the lane that the next burst receives from first */
 
-	/* The engine's thread writes them with the lock, and reads them without. */
+	/* The engine's thread writes the lanes with the lock held, and reads them without it. */
 	pthread_mutex_t lanes_lock;
 	struct client_lane *lanes[SHARE_LANES_MAX];
 	struct client_lane
@@ -101,7 +104,7 @@ struct share_client {
 	bool link_up; /* isolated: the owner's port is up; atomic */
 	bool addresses_changed;
 	uint32_t forsaken_count;
-	uint32_t forsaken[CLIENT_FORSAKEN_MAX]; /* claims that the owner has not answered in time */
+	uint32_t forsaken[CLIENT_FORSAKEN_MAX]; /* claims that the owner did not answer in time */
 	uint32_t offer_count;
 	struct client_offer offers[SHARE_LANES_MAX];
 	struct addresses addresses;
@@ -168,7 +171,7 @@ int client_ask(struct share_client *client, struct share_message *message);
 /** Send the owner a message that has no reply. MT-safe. */
 void client_tell(struct share_client *client, struct share_message *message);
 
-/** Put one of our buffers, empty, back on the stock. Engine's thread or lock. */
+/** Put one of our empty buffers back on the stock. Engine's thread or lock. */
 void client_keep(struct share_client *client, uint32_t buffer);
 
 /** Return the description, for other processes, of a packet in a buffer of ours. */
@@ -226,8 +229,8 @@ void client_lanes_say_asleep(struct share_client *client);
 /** Return true if packets wait. Call after client_lanes_say_asleep and a full fence. MT-safe. */
 bool client_lanes_wait(struct share_client *client);
 
-/** Wake the owner if it sleeps. Call after a full fence that orders it behind what the owner must
- * see. Engine's thread or lock. */
+/** Wake the owner if it sleeps. Call after a full fence, which orders the check of the sleep flag
+ * behind the stores that the owner must see. Engine's thread or lock. */
 static inline void client_wake_owner(const struct share_client *client)
 {
 	const uint64_t one = 1;
@@ -235,7 +238,7 @@ static inline void client_wake_owner(const struct share_client *client)
 	if (__atomic_load_n(&client->page->owner_sleeps, __ATOMIC_RELAXED) == 0 ||
 	    __atomic_exchange_n(&client->page->owner_sleeps, 0, __ATOMIC_RELAXED) == 0)
 		return;
-	/* The write fails only if we have filled the counter ourselves. */
+	/* The write fails only if the counter is full, and then the owner wakes anyway. */
 	if (own_is(client->owner_fd) && write(client->owner_fd, &one, sizeof(one)) < 0)
 		return;
 }

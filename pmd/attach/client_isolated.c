@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The isolated process's half. Its port is a memif client (port/memif_caller.h). The process makes
+ * The port of an isolated process. It is a memif client (port/memif_caller.h). The process makes
  * both ends of the memif connection and passes one of them to the owner over their socket. So the
  * process needs no directory that it may write to, and the owner knows whose connection it is.
  */
@@ -67,14 +67,14 @@ int share_isolate(struct link *link, const char *socket_path, int report_fd,
 	int fds[SHARE_FDS];
 	int rc;
 
-	/* Before EAL may start: its plugins fill DPDK's table of operations. */
+	/* Register before EAL starts, because EAL's plugins fill DPDK's table of operations. */
 	rc = client_register_ops();
 	if (rc == 0)
 		rc = attach_open(socket_path, 0, report_fd, &client, &message, fds);
 	if (rc != 0)
 		return attach_error(socket_path, rc);
 	attach_learn(client, &message, facts);
-	/* The list has one port: a program names the socket of the port that it wants. */
+	/* Offer only this port, because a program names the socket of the port that it wants. */
 	facts->ports = 1;
 	client->addresses = message.addresses;
 	client->link_up = message.link_up;

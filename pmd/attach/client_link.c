@@ -8,7 +8,7 @@
 #include "client.h"
 #include "net/link.h"
 
-#define ANSWER_MS 5000 /* an owner that is silent for so long has stopped */
+#define ANSWER_MS 5000 /* an owner that sends no answer for so long is taken to have stopped */
 
 static void client_lose(struct share_client *client)
 {

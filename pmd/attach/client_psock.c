@@ -24,7 +24,8 @@ static int watch(int epoll_fd, int fd)
 	return epoll_ctl(epoll_fd, EPOLL_CTL_ADD, fd, &event) == 0 ? 0 : -errno;
 }
 
-/* Make a descriptor that reports wake-ups by other threads and processes, and packets. */
+/* Make a descriptor that becomes readable when another thread or process wakes us, and when the
+ * socket has packets. */
 static int client_make_wake_fd(struct share_client *client)
 {
 	int rc;
@@ -44,8 +45,8 @@ static int client_use_psock(struct share_client *client, const struct share_welc
 		return rc;
 	psock_expect(client->psock, welcome->qpn_first, BLOCK_SHIFT);
 	rc = client_make_wake_fd(client);
-	/* Packets arrive from now on. The owner has not received them since the welcome, and this
-	 * process has no queue pair yet, so none is missed. */
+	/* Packets arrive from now on. The owner has left them out since the welcome, but none is
+	 * missed, because this process has no queue pair yet. */
 	if (rc == 0)
 		rc = psock_start(client->psock, welcome->ifindex);
 	if (rc == 0)
@@ -93,7 +94,8 @@ uint16_t client_psock_put(struct share_client *client, struct rte_mbuf **mbufs, 
 	return sent;
 }
 
-/* Pass a packet on that the kernel had joined to one of ours. Without room it is lost. */
+/* Pass a packet that the kernel had joined to one of ours on to the owner. If the ring is full, the
+ * packet is lost. */
 static void client_pass_on(struct share_client *client, struct rte_mbuf *mbuf)
 {
 	struct share_packet packet = client_packet(client, mbuf);
@@ -135,8 +137,8 @@ uint16_t client_psock_take(struct share_client *client, struct rte_mbuf **mbufs,
 	return received > 0 ? client_pass_strays(client, mbufs, received) : 0;
 }
 
-/* An interface that goes down leaves an error on the socket, which would end every sleep at once
- * until it is read; so read it here. */
+/* Also read the socket's error. An interface that goes down leaves one, and the descriptor stays
+ * readable until it is read, so that no sleep would last. */
 bool client_psock_waits(const struct share_client *client)
 {
 	int error;
@@ -152,7 +154,7 @@ void client_stop_psock(struct share_client *client)
 {
 	if (!client->psock)
 		return;
-	/* If the process has no socket, it sleeps on the eventfd alone. */
+	/* From now on the process sleeps on the eventfd alone. */
 	__atomic_store_n(&client->port->wake_fd, client->process_fd, __ATOMIC_RELAXED);
 	psock_stop(client->psock);
 }
