@@ -32,8 +32,8 @@ static const char *item_end(const char *item)
 	return item;
 }
 
-/* Return true if the items are well-formed. rte_kvargs, with which drivers parse them, skips empty
- * items and accepts brackets that do not match. In a user's text both are mistakes. */
+/* Return true if the items are well-formed. Empty items and brackets that do not match are a user's
+ * mistakes, but rte_kvargs, with which drivers parse the text, accepts both. */
 static bool items_are_sound(const char *text)
 {
 	const char *item = text;
@@ -59,7 +59,8 @@ static int refuse(const char *text, const char *why, char *error, size_t error_s
 	return -EINVAL;
 }
 
-/* Parse a PCI address. EAL names the ports of PCI devices with their domain. */
+/* Parse a PCI address, and write the name with its domain, because EAL names ports of PCI devices
+ * so. */
 static bool read_pci(struct devargs *devargs)
 {
 	struct rte_pci_addr addr;
@@ -94,7 +95,7 @@ int devargs_read(const char *text, struct devargs *devargs, char *error, size_t 
 			      "net_memif0,role=server or 0000:00:04.0",
 			      error, error_size);
 	if (len >= sizeof(devargs->name))
-		return refuse(text, "has a device's name that is too long", error, error_size);
+		return refuse(text, "has too long a device name", error, error_size);
 	memcpy(devargs->name, rest, len);
 	if (!read_pci(devargs) && pci)
 		return refuse(devargs->name, "is not a PCI address, as 0000:00:04.0 is", error,
@@ -104,7 +105,7 @@ int devargs_read(const char *text, struct devargs *devargs, char *error, size_t 
 	if (rest[len] == ',' && snprintf(devargs->args, sizeof(devargs->args), "%s",
 					 rest + len + 1) >= (int)sizeof(devargs->args))
 		return refuse(devargs->name, "has arguments that are too long", error, error_size);
-	/* A driver's rte_kvargs has this limit. */
+	/* rte_kvargs, with which the driver parses them, has this limit. */
 	if (devargs_each(devargs, count_one, &count) != 0)
 		return refuse(devargs->name, "has too many arguments", error, error_size);
 	return 0;
@@ -200,9 +201,10 @@ int devargs_get_number(const struct devargs *devargs, const char *key, unsigned 
 		return 0;
 	errno = 0;
 	read = strtoul(search.value, &end, 10);
-	/* strtoul() itself would accept blanks and signs. */
+	/* Check the first character, because strtoul() also accepts blanks and signs. */
 	if (!isdigit((unsigned char)search.value[0]) || *end != '\0' || errno != 0) {
-		log_error("port '%s': %s is a number, not '%s'", devargs->name, key, search.value);
+		log_error("port '%s': %s must be a number, not '%s'", devargs->name, key,
+			  search.value);
 		return -EINVAL;
 	}
 	*number = read;

@@ -26,12 +26,12 @@ static const char *address_check_ipv4(uint32_t addr, unsigned int prefix_len)
 
 	if (addr >> 24 == 0 || addr >> 24 == IN_LOOPBACKNET || addr >> 28 >= 0xe)
 		return "not an address that a host can have";
-	/* Links of two hosts (RFC 3021) and single hosts have neither of the two special addresses.
-	 */
+	/* The networks of two addresses (RFC 3021) and of one address have no network address and
+	 * no broadcast address. */
 	if (prefix_len < 31 && (addr & host_mask) == 0)
-		return "that is the network itself, not a host in it";
+		return "this is the network's address, not that of a host";
 	if (prefix_len < 31 && (addr & host_mask) == host_mask)
-		return "that is the broadcast address, not a host";
+		return "this is the broadcast address, not that of a host";
 	return NULL;
 }
 
@@ -45,7 +45,7 @@ static const char *address_check_ipv6(const struct in6_addr *addr)
 	return NULL;
 }
 
-/* Parse a decimal number from 1 to `max`; -1 for anything else. */
+/* Parse a decimal number from 1 to `max`. Return -1 for anything else. */
 static int address_parse_number(const char *text, int max)
 {
 	int value = 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Text that is written into a caller's buffer. */
+/* Writes text into a caller's buffer. */
 #include "text.h"
 
 #include <errno.h>

@@ -75,7 +75,7 @@ TEST(address_parse__refuses_what_no_host_has)
 	assert_refused("127.0.0.1/8", "a host can have");
 	assert_refused("224.0.0.1/24", "a host can have");
 	assert_refused("255.255.255.255/32", "a host can have");
-	assert_refused("10.0.0.0/24", "network itself");
+	assert_refused("10.0.0.0/24", "network's address");
 	assert_refused("10.0.0.255/24", "broadcast");
 	assert_refused("10.0.0.127/25", "broadcast");
 	assert_refused("::/64", "a host can have");

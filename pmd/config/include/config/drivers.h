@@ -12,8 +12,8 @@
  * @param dir
  *   The directory of DPDK's drivers.
  * @param look
- *   Gets the driver's own description in JSON, as {"name": "net_memif", ..., "pci_ids": []}, as one
- *   text. The text is valid during the call only.
+ *   Called with the description that the driver's file contains, a JSON text such as {"name":
+ *   "net_memif", ..., "pci_ids": []}. The text is valid only during the call.
  * @return
  *   The number of descriptions that were passed; 0 also if there is no such directory.
  */
