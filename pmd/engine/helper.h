@@ -35,9 +35,9 @@ struct helper_watch {
 };
 
 /**
- * Return true if, after a tick of watching, the program does not run the engine. A program whose
- * polls find all completions that they ask for runs few turns. It gets more time, but only a
- * limited time, because its peers wait.
+ * Call after each tick of watching. Return true if the program does not run the engine, so that the
+ * helper must. A program whose polls find all completions that they ask for runs few turns; it gets
+ * more time, but at most longest_ns, because its peers wait.
  */
 bool helper_is_needed(struct helper_watch *watch, const struct engine *engine, uint64_t tick_ns,
 		      uint64_t longest_ns);

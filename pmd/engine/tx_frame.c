@@ -8,9 +8,9 @@
 #include "telemetry/counters.h"
 
 #define DUMMY_LEN 60
-#define DUMMY_TYPE                                                                                 \
-	0x88b5 /* IEEE 802's type for local experiments; to our own address, so no switch forwards \
-		  it */
+/* IEEE 802's EtherType for local experiments. The frame goes to our own address, so no switch
+ * forwards it. */
+#define DUMMY_TYPE 0x88b5
 
 struct rte_mbuf *tx_alloc(struct tx *tx)
 {

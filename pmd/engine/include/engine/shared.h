@@ -21,7 +21,7 @@ static inline void shared_step(const void *word)
 	(void)word;
 }
 
-#define SHARED_SPINS	200 /* a turn takes microseconds; after this, its thread has lost its CPU */
+#define SHARED_SPINS	200 /* a turn takes microseconds; a longer one has probably lost its CPU */
 #define SHARED_YIELDS	20
 #define SHARED_PAUSE_NS 50000
 
@@ -53,7 +53,8 @@ static inline unsigned int shared_wait(unsigned int tries)
 #define shared_fetch_sub(word, value) \
 	(shared_step(word), __atomic_fetch_sub(word, value, __ATOMIC_SEQ_CST))
 
-/* If this returns false, *expected is the word's value. */
+/* Store `value` if the word is *expected. If not, return false, and set *expected to the word's
+ * value. */
 #define shared_swap_if(word, expected, value)                                         \
 	(shared_step(word), __atomic_compare_exchange_n(word, expected, value, false, \
 							__ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST))
