@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #define TRIES  1000 /* attempts while a report is being written */
-#define COPIES 3    /* copies made invalid by a write; an honest writer writes less often */
+#define COPIES 3    /* copies that a write may spoil; a correct writer does not write that often */
 
 uint32_t report_ask(struct report *report)
 {
@@ -84,7 +84,7 @@ int report_read(const struct report *report, struct report_view *view)
 		}
 		copied = copy(report, view);
 		copies++;
-		/* Orders the reads of the copy before that of the sequence. */
+		/* Order the reads of the copy before the read of the sequence. */
 		__atomic_thread_fence(__ATOMIC_ACQUIRE);
 		if (__atomic_load_n(&report->sequence, __ATOMIC_RELAXED) != sequence)
 			continue;

@@ -64,14 +64,14 @@ struct report_qp {
 	uint32_t state;	   /* enum ibv_qp_state */
 	uint32_t path_mtu; /* enum ibv_mtu, or 0 */
 	uint32_t sq_psn, rq_psn;
-	uint32_t sends, receives;
+	uint32_t sends, receives; /* work requests that are posted and not completed */
 	uint32_t pd, send_cq, recv_cq;
 	uint8_t dgid[16];
 };
 
 struct report_cq {
 	uint32_t cqe;
-	uint32_t users;
+	uint32_t users;	  /* queue pairs that complete into it */
 	uint32_t waiting; /* completions that nobody has polled */
 };
 

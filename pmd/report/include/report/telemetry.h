@@ -7,10 +7,11 @@ struct report_set;
 
 /**
  * Answer /uroce/dev, /uroce/link, /uroce/resource/qp and so on, /uroce/statistic and
- * /uroce/processes from the reports in a set. Once per process, with EAL. Not MT-safe.
+ * /uroce/processes from the reports in a set. Call once per process, after EAL has started. Not
+ * MT-safe.
  *
  * @param set
- *   Lives as long as the process.
+ *   Must live as long as the process.
  * @return
  *   0 or -errno.
  */
