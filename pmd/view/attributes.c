@@ -38,7 +38,7 @@ static void write_guid(uint64_t guid_be, char *text, size_t size)
 		 (unsigned int)guid & 0xffff);
 }
 
-/* Define the function of an attribute that is one snprintf. */
+/* Define a function that writes an attribute by one snprintf. */
 #define ATTRIBUTE(name, ...)                                                                       \
 	static void name(const struct view_facts *facts __rte_unused, uint32_t index __rte_unused, \
 			 char *text, size_t size)                                                  \
@@ -72,7 +72,7 @@ ATTRIBUTE(verbs_abi, ABI_VERBS "\n")
 ATTRIBUTE(verbs_device_abi, ABI_VERBS_DEVICE "\n")
 ATTRIBUTE(cm_abi, ABI_CM "\n")
 ATTRIBUTE(mad_abi, ABI_MAD "\n")
-/* Calls on a node of ours end as those on /dev/null do: no kernel device has our numbers. */
+/* A device node of ours is a link to /dev/null, because the kernel has no such device. */
 ATTRIBUTE(dev_node, "/dev/null")
 
 static void node_guid(const struct view_facts *facts, uint32_t index __rte_unused, char *text,
@@ -165,7 +165,7 @@ static void gid(const struct view_facts *facts, uint32_t index, char *text, size
 	snprintf(text + len, size - len, "\n");
 }
 
-/* A GID without an interface has no such file: in the kernel, reading it is an error. */
+/* Leave the file out for a GID without an interface: in the kernel, reading it is an error. */
 static void gid_ndev(const struct view_facts *facts, uint32_t index, char *text, size_t size)
 {
 	if (facts->gids[index].ndev[0] == '\0')
@@ -282,7 +282,8 @@ const size_t view_host_attribute_count = RTE_DIM(view_host_attributes);
 
 #define PARTS_END COUNTER_COUNT
 
-/* IBTA 16.1.3.5: data in units of four bytes. Counters that uroce does not have are left out. */
+/* IBTA 16.1.3.5: data counters count units of four bytes. Counters that uroce does not have are
+ * left out. */
 const struct port_counter view_port_counters[] = {
 	{"port_rcv_data", 4, {COUNTER_rx_bytes, PARTS_END}},
 	{"port_xmit_data", 4, {COUNTER_tx_bytes, PARTS_END}},

@@ -26,7 +26,7 @@ struct attribute {
 	/* '@' stands for the device's name, '#' for N of uverbsN, '%' for the index of an entry,
 	 * '!' for the interface's name. */
 	const char *path;
-	/* Write the text. "": this file does not exist for this device. */
+	/* Write the file's text. If the text is empty, the file does not exist for this device. */
 	void (*write)(const struct view_facts *facts, uint32_t index, char *text, size_t size);
 	enum attribute_table table;
 	enum attribute_kind kind;
@@ -35,7 +35,7 @@ struct attribute {
 extern const struct attribute view_attributes[];
 extern const size_t view_attribute_count;
 
-/* The same for files that are there without a device; their functions get no facts. */
+/* The files that exist even without a device. Their functions get NULL for facts. */
 extern const struct attribute view_host_attributes[];
 extern const size_t view_host_attribute_count;
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Mounts a view. Nothing can be created in sysfs, and nothing should be in the host's /dev. So
- * where a directory of the view does not exist, its parent is replaced: by a directory in which
- * every entry of the old one is mounted again, and the view's is new.
+ * Mounts a view. Where the host has a directory that the view shows, the view's is mounted over it.
+ * Otherwise the parent directory is replaced, because nothing can be created in sysfs, and nothing
+ * should be created in the host's /dev. The new parent has the view's directories, and all entries
+ * of the old parent mounted again.
  */
 #include "view/mount.h"
 
@@ -25,7 +26,7 @@
 
 #include "view/table.h"
 
-/* A directory of the kernel's in which the new file system is mounted while it is filled. */
+/* A directory of sysfs on which the new file system is mounted while it is filled. */
 #define WORK_DIR   "/sys/kernel"
 #define TMPFS_SIZE "mode=0755,size=64m"
 
@@ -101,7 +102,7 @@ static bool is_one_of(const char *name, const struct graft *graft)
 	for (size_t i = 0; i < RTE_DIM(graft->entries) && graft->entries[i]; i++)
 		if (strcmp(name, graft->entries[i]) == 0)
 			return true;
-	/* The grafts below this one bring their own. */
+	/* An entry that is the parent of another graft is made by that graft. */
 	for (size_t i = 0; i < RTE_DIM(grafts); i++) {
 		const size_t len = strlen(graft->parent);
 
@@ -112,7 +113,7 @@ static bool is_one_of(const char *name, const struct graft *graft)
 	return false;
 }
 
-/* Write the path of an entry of an open directory. A path that is too long is not found. */
+/* Write the path of an entry of an open directory; "", which no call finds, if it is too long. */
 static void fd_path(int dir, const char *name, char *path, size_t size)
 {
 	if (snprintf(path, size, "/proc/self/fd/%d/%s", dir, name) >= (int)size)
@@ -147,7 +148,8 @@ static int carry_over(int old_dir, int new_dir, const char *name)
 	}
 	fd_path(old_dir, name, from, sizeof(from));
 	fd_path(new_dir, name, to, sizeof(to));
-	/* Recursively: in a user namespace, mounts below must stay where they are. */
+	/* Recursively, because a user namespace may not separate a directory from the mounts below
+	 * it. */
 	return mount(from, to, NULL, MS_BIND | MS_REC, NULL) == 0 ? 0 : -errno;
 }
 
@@ -221,7 +223,7 @@ static int graft_one(int root, const struct graft *graft, int old_dir, bool *rep
 {
 	int rc;
 
-	/* A parent below a replaced directory is the view's own by now. */
+	/* If /sys/class was replaced, a parent below it is already the view's own directory. */
 	if (!*replaced || strncmp(graft->parent, grafts[0].parent, strlen(grafts[0].parent)) != 0) {
 		rc = graft_entries(root, graft);
 		if (rc != -ENOENT)
@@ -267,9 +269,10 @@ int view_mount(enum view_way way, int (*begin)(int root), char *error, size_t er
 		errno = -rc;
 		return mount_refuse("cannot make a mount namespace", error, error_size);
 	}
-	/* Mounts of the host still arrive here, and ours do not leave. */
+	/* Later mounts of the host still appear here, but ours do not appear on the host. */
 	if (mount(NULL, "/", NULL, MS_REC | MS_SLAVE, NULL) != 0)
-		return mount_refuse("cannot make mounts private", error, error_size);
+		return mount_refuse("cannot separate the mounts from the host's", error,
+				    error_size);
 	if (mount("uroce", WORK_DIR, "tmpfs", MS_NOSUID | MS_NOEXEC, TMPFS_SIZE) != 0)
 		return mount_refuse("cannot mount a tmpfs", error, error_size);
 	root = open(WORK_DIR, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -301,7 +304,7 @@ static int begin_nothing(int root)
 	return 0;
 }
 
-/* Try everything in a child process, which the attempt cannot harm. */
+/* Try everything in a child process, so that the attempt changes nothing here. */
 static bool way_works(enum view_way way)
 {
 	char error[256];

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A process's slot in the table of its view: where a device publishes what files show. */
+/* A process's slot in the table of its view. The process's device publishes there what the files
+ * show. */
 #ifndef VIEW_MEMBER_H
 #define VIEW_MEMBER_H
 
@@ -25,7 +26,7 @@ void view_member_tell(struct view_member *member, const struct view_facts *facts
  */
 bool view_member_wait(const struct view_member *member);
 
-/** Write counters. The server looks at them once in VIEW_PERIOD_MS. One thread at a time. */
+/** Write counters. The server reads them every VIEW_PERIOD_MS. One thread at a time. */
 static inline void view_member_count(struct view_member *member, const struct counters *counters)
 {
 	for (int i = 0; i < COUNTER_COUNT; i++)

@@ -14,7 +14,7 @@ enum view_way {
 };
 
 /**
- * Find out how this process may have a mount namespace, without having one. A user namespace takes
+ * Find out how this process may get a mount namespace, without getting one. A user namespace takes
  * capabilities away, so it is for processes that have none. MT-safe.
  */
 enum view_way view_mount_way(void);
