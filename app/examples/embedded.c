@@ -4,9 +4,9 @@
  *
  *     embedded EAL-OPTIONS -- ADDR/LEN SOCKET
  *
- * uroce takes RoCE frames and requests to resolve its address; the application forwards all other
- * frames. A thread waits at SOCKET for a program that writes into its memory (remote_write), and
- * verifies the written data.
+ * uroce takes RoCE frames, and the frames by which other hosts resolve its address. The application
+ * forwards all others. A thread waits at SOCKET for a program that writes into its memory
+ * (remote_write), and verifies the written data.
  */
 #include <pthread.h>
 #include <stdio.h>
@@ -51,7 +51,7 @@ static void *serve(void *path)
 	}
 	meet_post(&meet, IBV_WR_SEND);
 	meet_wait(&meet);
-	printf("%d bytes were written, and are right\n", MEET_BYTES);
+	printf("%d bytes were written correctly\n", MEET_BYTES);
 	fflush(stdout);
 	return NULL;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The start of every example: a device, and two queue pairs of it that talk to
- * each other. A call that fails ends the program with one line. */
+/* What the examples share: a device, and two queue pairs of it that are connected with each other.
+ * If a call fails, the program ends with one line. */
 #ifndef EXAMPLES_LOOP_H
 #define EXAMPLES_LOOP_H
 
@@ -15,14 +15,14 @@ struct loop {
 	struct ibv_qp *b;
 };
 
-/** End the program with a message: `what` failed with errno. */
+/** Print that `what` failed, with the text of errno, and end the program. */
 void loop_fail(const char *what) __attribute__((noreturn));
 
 /** Open the first device. */
 struct ibv_context *loop_open(void);
 
 /** Create two connected queue pairs in a protection domain, and a completion queue if loop->cq is
- * NULL. */
+ * NULL. loop_disconnect destroys all three. */
 void loop_connect(struct loop *loop, struct ibv_pd *pd);
 void loop_disconnect(struct loop *loop);
 

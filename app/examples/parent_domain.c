@@ -41,8 +41,8 @@ static const char *name_of(enum uroce_resource resource)
 	return "something newer";
 }
 
-/* Allocate memory for a ring. NULL fails the call that needs the memory. Resources of other drivers
- * use the default allocator. */
+/* Allocate memory for a ring. If the result is NULL, the call that needs the ring fails. The memory
+ * of other drivers' resources comes from the default allocator. */
 static void *arena_alloc(struct ibv_pd *pd, void *pd_context, size_t size, size_t alignment,
 			 uint64_t resource_type)
 {
@@ -110,7 +110,7 @@ static void talk(struct ibv_pd *parent)
 		if (memcmp(source, target, sizeof(source)) != 0)
 			loop_fail("message");
 	}
-	printf("%d messages went through them\n", MESSAGES);
+	printf("%d messages went through these rings\n", MESSAGES);
 	loop_disconnect(&loop);
 	ibv_dereg_mr(from);
 	ibv_dereg_mr(to);
@@ -141,6 +141,6 @@ int main(void)
 	talk(parent);
 	errno = ibv_dealloc_pd(parent);
 	if (errno != 0 || ibv_dealloc_td(td) != 0 || ibv_dealloc_pd(pd) != 0 || arena.pieces != 0)
-		loop_fail("giving all back");
+		loop_fail("freeing the domains and their memory");
 	return ibv_close_device(context);
 }

@@ -58,7 +58,7 @@ static void serve(const char *path)
 	verify(&meet, ROUNDS);
 	meet_post(&meet, IBV_WR_SEND);
 	meet_wait(&meet);
-	printf("%d bytes were written, and are right\n", MEET_BYTES);
+	printf("%d bytes were written correctly\n", MEET_BYTES);
 }
 
 int main(int argc, char **argv)

@@ -4,10 +4,10 @@
  *
  *     steered EAL-OPTIONS -- ADDR/LEN SOCKET
  *
- * The application uses queue 0, uroce uses queue 1. The application hands frames of queue 0 that
+ * The application uses queue 0, uroce uses queue 1. The application passes frames of queue 0 that
  * are for uroce, such as ARP, to uroce. A thread waits at SOCKET for a program that writes into its
- * memory (remote_write). The example uses the last port. It only starts the ports before it, which
- * may be parts of a software NIC.
+ * memory (remote_write). The example uses the last port. It starts the other ports too, because
+ * they may be parts of a software NIC.
  */
 #include <pthread.h>
 #include <stdio.h>
