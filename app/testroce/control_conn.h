@@ -48,7 +48,7 @@ struct control_message {
 struct nic;
 struct passive;
 
-/* Either a TCP connection or a passive side in this process. */
+/* The active side's end: either a TCP connection, or the passive side in this process. */
 struct control {
 	struct nic *nic;
 	int fd; /* -1: `local` */

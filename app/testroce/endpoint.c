@@ -16,7 +16,8 @@
 #define REMOTE_ACCESS                                                                \
 	(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | \
 	 IBV_ACCESS_REMOTE_ATOMIC)
-#define RD_ATOMIC 16 /* READs and atomics in flight per queue pair, as RDMA adapters have it */
+#define RD_ATOMIC \
+	16 /* READs and atomics in flight per queue pair, a usual limit of RDMA adapters */
 
 static int endpoint_make_region(struct endpoint *endpoint)
 {
@@ -71,7 +72,7 @@ static int endpoint_check_mtu(const struct nic *nic, const struct endpoint_confi
 	bytes = 256u << (port.active_mtu - IBV_MTU_256);
 	if (config->path_mtu_bytes <= bytes)
 		return 0;
-	snprintf(error, error_size, "path MTU %u is more than the %u of a side's port",
+	snprintf(error, error_size, "path MTU %u is larger than that of a port, %u",
 		 config->path_mtu_bytes, bytes);
 	return -EMSGSIZE;
 }

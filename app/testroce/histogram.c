@@ -52,7 +52,7 @@ void histogram_add(struct histogram *histogram, uint64_t value)
 
 uint64_t histogram_quantile(const struct histogram *histogram, uint32_t per_million)
 {
-	/* Round up, so that a quantile of few values is the next higher value. */
+	/* Round up, so that a quantile between two values is the higher one. */
 	const uint64_t wanted =
 		(uint64_t)(((unsigned __int128)histogram->count * per_million + MILLION - 1) /
 			   MILLION);

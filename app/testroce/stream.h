@@ -22,9 +22,13 @@ struct stream_ops {
 	void (*check)(struct run *run, uint32_t qp, uint64_t n);
 };
 
-/** Begin to keep the queues full. Returns 0 or -errno. */
+/** Fill the queues. Returns 0 or -errno. */
 int stream_begin(struct run *run, const struct stream_ops *ops);
+
+/** Take completions, and fill the queues again. Returns 0 or -errno. */
 int stream_turn(struct run *run);
+
+/** Free what stream_begin allocated. */
 void stream_end(struct run *run);
 
 /** Get the smallest and the largest number of messages that a queue pair has completed. */
@@ -38,11 +42,12 @@ void *stream_memory(const struct run *run, uint32_t qp, uint64_t n);
 /** Fill a message with its pattern; usable as stream_ops.fill. */
 void stream_fill_pattern(struct run *run, uint32_t qp, uint64_t n);
 
-/** Size both regions for `depth` messages of each queue pair, and one more. */
+/** Set the size of both regions: room for `depth` messages of each queue pair, and for one more. */
 void stream_shape(const struct plan *plan, struct endpoint_config *active,
 		  struct endpoint_config *passive);
 
-/** Do the same, and give the passive side 2 * `depth` receive requests per queue pair. */
+/** Do what stream_shape does, and also give the passive side 2 * `depth` receive requests per queue
+ * pair. */
 void stream_shape_receives(const struct plan *plan, struct endpoint_config *active,
 			   struct endpoint_config *passive);
 
