@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A packet of a queue pair names only the queue pair that it goes to. So the filter takes packets
- * to our queue pair, and packets to the peer's address and queue pair; datagrams also name their
- * sender. Offsets are from the IP header, which has no options in RoCE: udp[] of pcap-filter(7)
- * works with IPv4 only, and dpdk-dumpcap 22.11 finds nothing by udp[12:4].
+ * Plans a capture: finds the device or queue pair, and chooses the tool and its filter. A packet
+ * names only the queue pair that it goes to. So the filter takes packets to our queue pair, and
+ * packets to the peer's address and queue pair. Datagrams also name their sender. Offsets are from
+ * the IP header, which has no options in RoCE: udp[] of pcap-filter(7) works with IPv4 only, and
+ * dpdk-dumpcap 22.11 finds nothing by udp[12:4].
  */
 #include "capture_plan.h"
 
@@ -14,7 +15,8 @@
 
 #define ROCE_PORT 4791
 
-/* A packet socket sends around the queueing disciplines, and the kernel captures there. */
+/* A packet socket bypasses the queueing disciplines, and the kernel captures sent packets only
+ * there. */
 #define CAPTURE_RECEIVED                                                                         \
 	"only received packets are seen here, and a run of packets looks like one long packet; " \
 	"let uroced own the interface, with --capture port, to see all"
@@ -72,11 +74,11 @@ static bool find_target_qp(const struct report_devices *devices, const struct ca
 		return true;
 	return refuse(error, error_size,
 		      found == 0 ? "no process has that queue pair; see 'resource show qp'"
-				 : "several processes have a queue pair of that number; add 'pid "
+				 : "several processes have a queue pair with that number; add 'pid "
 				   "PID' or 'dev DEV'");
 }
 
-/* Look if the peer's queue pair is one of this device, connected to ours. */
+/* Find out if the peer's queue pair belongs to the same device, and is connected to ours. */
 static void find_peer(const struct report_devices *devices, struct capture_target *target)
 {
 	const struct report_qp *qp = &target->record->qp;
@@ -187,7 +189,7 @@ static bool choose_dpdk(const struct capture_want *want, const struct dpdk_ports
 {
 	snprintf(plan->texts[1], sizeof(plan->texts[1]), "--file-prefix=%s", ports->prefix);
 	snprintf(plan->texts[2], sizeof(plan->texts[2]), "%" PRIu32, port->id);
-	/* -p: the port does not become promiscuous. */
+	/* -p: do not make the port promiscuous */
 	add_arguments(plan, want,
 		      (const char *const[]){"dpdk-dumpcap", plan->texts[1], "-p", "-i",
 					    plan->texts[2], "-f", plan->filter, NULL});
@@ -213,12 +215,12 @@ static bool choose_kernel(const struct capture_target *target, const struct capt
 			      "install dumpcap (Debian: wireshark-common) or tcpdump");
 	add_arguments(plan, want,
 		      (const char *const[]){"tcpdump", "-U", "-p", "-n", "-i", iface, NULL});
-	add_argument(plan, plan->filter); /* tcpdump takes it last */
+	add_argument(plan, plan->filter); /* tcpdump wants the filter as its last argument */
 	plan->note = CAPTURE_RECEIVED "; tcpdump writes pcap, not pcapng";
 	return true;
 }
 
-/* Capture at the process that lets DPDK processes join it. */
+/* Capture in the process that has the port, and that other DPDK processes may join. */
 static bool choose_joined(const struct capture_target *target, const struct capture_want *want,
 			  const struct dpdk_ports *ports, const struct dpdk_port *port,
 			  struct capture_plan *plan, char *error, size_t error_size)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Ask the kernel what it allows to this process: limits, and attempts that leave nothing behind. */
+/* Asks the kernel what this process may do: reads limits, and makes attempts that leave nothing
+ * behind. */
 #include "doctor.h"
 
 #include <errno.h>
@@ -26,14 +27,15 @@
 #define FEATURE	     "tx-udp-segmentation"
 #define FEATURES_MAX 256 /* the kernel has some 64 */
 
-/* Ask the kernel about an interface. The structs end with an array, so they are in a buffer. */
+/* Ask the kernel about an interface. `command` is in a larger buffer, because its struct ends with
+ * an array. */
 static bool ask_ethtool(int fd, struct ifreq *request, void *command)
 {
 	request->ifr_data = command;
 	return ioctl(fd, SIOCETHTOOL, request) == 0;
 }
 
-/* Ask for the names of the interface's features, and return the index of ours; -1 if unknown. */
+/* Return the index of FEATURE among the interface's features; -1 if it is unknown. */
 static int find_feature(int fd, struct ifreq *request)
 {
 	uint64_t space[3] = {0};
@@ -128,7 +130,7 @@ static int try_shm(void)
 	return 0;
 }
 
-/* A process cannot leave its namespaces again, so let a child try. */
+/* Let a child try, because a process cannot go back to its old namespaces. */
 static int try_user_namespace(void)
 {
 	const pid_t child = fork();
@@ -140,7 +142,7 @@ static int try_user_namespace(void)
 		_exit(unshare(CLONE_NEWUSER | CLONE_NEWNS) == 0 ? 0 : errno & 0xff);
 	if (waitpid(child, &status, 0) != child)
 		return errno;
-	/* A seccomp profile may kill who tries. */
+	/* A seccomp profile may kill the child. */
 	return WIFEXITED(status) ? WEXITSTATUS(status) : EPERM;
 }
 

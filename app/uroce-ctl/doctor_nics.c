@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Checks of PCI NICs: which driver has each of them, and whether DPDK could take it. */
+/* Checks PCI NICs: which driver has each of them, and whether DPDK can use it. */
 #include "doctor_checks.h"
 
 #include <inttypes.h>
@@ -19,11 +19,11 @@ struct nic {
 	const char *address;
 	uint32_t vendor, device;
 	char kernel_driver[64];
-	char dpdk_driver[64]; /* "": no installed one knows the NIC */
+	char dpdk_driver[64]; /* "": no installed driver knows the NIC */
 	char iface[64];	      /* "": the kernel has no interface on it */
 };
 
-/* Kernel drivers that give the NIC to a program, and those that share it with one. */
+/* Kernel drivers that leave the NIC to a program, and kernel drivers that share it with one. */
 static const char *const giving[] = {"vfio-pci", "uio_pci_generic", "igb_uio"};
 static const char *const sharing[] = {"mlx4_core", "mlx5_core", "mana"};
 
@@ -54,7 +54,7 @@ static bool look(void *arg, const char *description)
 	return true;
 }
 
-/* Find the kernel's interface on the NIC. Those of virtio are one level lower. */
+/* Find the kernel's interface on the NIC. That of a virtio NIC is one level lower. */
 static void find_iface(const struct doctor *doctor, struct nic *nic)
 {
 	char path[256], **names;
@@ -100,9 +100,8 @@ static void tell_nic(const struct doctor *doctor, const struct nic *nic)
 	char change[256];
 
 	if (nic->dpdk_driver[0] == '\0') {
-		snprintf(change, sizeof(change), "%s%s%s", nic->iface[0] ? "use --netdev " : "",
-			 nic->iface,
-			 nic->iface[0] ? "" : "load its driver of the kernel, and use --netdev");
+		snprintf(change, sizeof(change), "%suse --netdev %s",
+			 nic->iface[0] ? "" : "load its kernel driver, and ", nic->iface);
 		doctor_tell(doctor, "nic", nic->address, change,
 			    "%04" PRIx32 ":%04" PRIx32 ", driver %s: no installed DPDK driver "
 			    "knows it",
@@ -134,7 +133,8 @@ static void check_iommu(const struct doctor *doctor, size_t nics)
 		    "/sys/module/vfio/parameters/enable_unsafe_noiommu_mode");
 	if (count > 0)
 		doctor_tell(doctor, "iommu", "", NULL,
-			    "%zu groups: vfio-pci gives a NIC one program's memory only", count);
+			    "%zu groups: with vfio-pci a NIC can access only its program's memory",
+			    count);
 	else if (nics == 0)
 		doctor_tell(doctor, "iommu", "", NULL, "none, and no PCI NIC that needs it");
 	else if (unsafe[0] == 'Y')

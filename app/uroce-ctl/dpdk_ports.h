@@ -15,18 +15,20 @@ struct dpdk_port {
 };
 
 struct dpdk_ports {
-	char prefix[64]; /* the process's --file-prefix; "": none may join it */
+	char prefix[64]; /* the process's --file-prefix; "": no process may join it */
 	uint32_t count;
 	struct dpdk_port list[DPDK_PORTS_MAX]; /* by id, upwards */
 };
 
-/** Ask a process by DPDK's telemetry. Returns 0, also if none may join it, or -errno. */
+/** Ask a process for its ports by DPDK's telemetry. Returns 0, also if no process may join it, or
+ * -errno. */
 int dpdk_ports_ask(pid_t pid, struct dpdk_ports *ports);
 
-/** Return the port of a device: of DPDK, or the stand-in of another kind of port; NULL: none. */
+/** Return a device's DPDK port, or the DPDK port that stands in for another kind of port; NULL:
+ * none. */
 const struct dpdk_port *dpdk_ports_find(const struct dpdk_ports *ports, const char *port);
 
-/** Return the port that shows what is handed over between the programs of that port; NULL: none. */
+/** Return the DPDK port that shows the packets between the programs on `port`; NULL: none. */
 const struct dpdk_port *dpdk_ports_find_handed_over(const struct dpdk_ports *ports,
 						    const struct dpdk_port *port);
 
