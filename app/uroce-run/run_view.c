@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Makes the program's view. uroce-run becomes the program, so a process of its own is the server:
- * it has no parent to wait for it, and ends when the program has ended and no process of the view
- * has a device any more.
+ * Makes the program's view, and starts its server. The server is a process of its own, because
+ * uroce-run becomes the program, and it is not a child of the program. It ends when the program has
+ * ended and no process of the view has a device any more.
  */
 #include "run_view.h"
 
@@ -31,10 +31,11 @@
 #define PRELOAD	      "liburoce-view.so"
 #define TREE_TEMPLATE "uroce-view-XXXXXX"
 
-/* Where PRELOAD is, from the directory of libibverbs.so.1: installed, and in a build tree. */
+/* Where PRELOAD is, relative to the directory of libibverbs.so.1: if installed, and in a build
+ * tree. */
 static const char *const preload_dirs[] = {"view", "../viewpreload"};
 
-/* Where the files are if they are not mounted: the first directory that allows it. */
+/* Directories for the files if they cannot be mounted. The first one that works is used. */
 static const char *const tree_parents[] = {"/dev/shm", "/tmp"};
 
 static int view_refuse(int code, const char *what, char *error, size_t error_size)
@@ -70,7 +71,8 @@ int view_find_preload(const char *library, char *path, size_t path_size, char *e
 	return -ENOENT;
 }
 
-/* Describe the device as far as the settings do. The process that opens the device knows more. */
+/* Describe the device as far as the settings tell, and return the number of devices. The process
+ * that opens the device knows more. */
 static size_t view_expect(const struct settings *settings, struct view_facts *facts)
 {
 	/* uroced chooses the names of its devices. */
@@ -102,7 +104,7 @@ static void close_others(int one, int two, int three)
 	close_range((unsigned int)keep[RTE_DIM(keep) - 1] + 1, ~0U, 0);
 }
 
-/* The server keeps nothing of the caller's: neither its session nor its directory nor its files. */
+/* Leave the caller's session, directory and open files, and set signals to their defaults. */
 static int server_detach(void)
 {
 	const int null = open("/dev/null", O_RDWR | O_CLOEXEC);
@@ -128,7 +130,8 @@ static int server_detach(void)
 /* A view whose server is about to start. */
 struct view_plan {
 	int root;
-	const char *dir; /* to be removed in the end; NULL: a file system that ends by itself */
+	const char *dir; /* removed at the end; NULL: nothing to remove, because the file system is
+			    mounted */
 	mode_t mode;	 /* of the table */
 	struct view_facts expected;
 	size_t expected_count;
@@ -190,7 +193,7 @@ static int view_start_server(const struct view_plan *plan, char *error, size_t e
 	return rc;
 }
 
-/* Make the directories with the modes that they shall have, whatever the user's umask. */
+/* Make the directories. The user's umask does not change their modes. */
 static int view_begin(int root)
 {
 	const mode_t mask = umask(022);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Find the driver of a virtual device among the descriptions of DPDK's drivers. */
+/* Finds the driver of a virtual device among the descriptions of DPDK's drivers. */
 #include "vdev_drivers.h"
 
 #include <errno.h>
@@ -12,7 +12,7 @@ static const char name_start[] = "{\"name\": \"";
 static const char params_start[] = "\"params\": \"";
 static const char virtual_mark[] = "\"pci_ids\": []";
 
-/* Prefix of the older second names of drivers, which have no description. */
+/* Prefix of older names of some drivers. The descriptions do not contain these names. */
 static const char alias_prefix[] = "eth_";
 
 /* A search: the device, and the buffer for the parameters of its driver. */
@@ -39,8 +39,8 @@ static void copy_params(const char *description, struct search *search)
 	search->params[len] = '\0';
 }
 
-/* Stop at the device's driver. DPDK's rule: a driver takes the devices whose name starts with its
- * own name. */
+/* Return false, to stop, at the device's driver. By DPDK's rule a driver takes the devices whose
+ * name starts with its own name. */
 static bool look(void *arg, const char *description)
 {
 	struct search *search = arg;

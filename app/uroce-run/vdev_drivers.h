@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Find installed DPDK drivers of virtual network devices without loading them. */
+/* Finds installed DPDK drivers of virtual network devices without loading them. */
 #ifndef UROCE_RUN_VDEV_DRIVERS_H
 #define UROCE_RUN_VDEV_DRIVERS_H
 
@@ -16,7 +16,7 @@
  *   Set to the driver's own description of its arguments, as in "size=<int> copy=<int>"; "" if it
  * has none, or if it does not fit.
  * @return
- *   0: the driver is installed; -ENOENT: it is not; -ENODATA: unknown.
+ *   0: the driver is installed; -ENOENT: it is not; -ENODATA: this cannot be told.
  */
 int vdev_drivers_find(const char *dir, const char *device, char *params, size_t params_size);
 
