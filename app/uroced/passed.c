@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Take listening sockets from the service manager (socket activation). */
+/* Takes listening sockets from the service manager (socket activation). */
 #include "passed.h"
 
 #include <errno.h>
@@ -56,7 +56,8 @@ static long passed_number(const char *variable)
 
 int passed_take(int *fds, size_t max, char *error, size_t error_size)
 {
-	/* The variables are inherited from a parent, but the descriptors are the parent's. */
+	/* A child inherits the variables, but the descriptors are for the process that LISTEN_PID
+	 * names. */
 	const bool are_ours = passed_number("LISTEN_PID") == getpid();
 	const long count = are_ours ? passed_number("LISTEN_FDS") : 0;
 
@@ -64,7 +65,7 @@ int passed_take(int *fds, size_t max, char *error, size_t error_size)
 	unsetenv("LISTEN_FDS");
 	unsetenv("LISTEN_FDNAMES");
 	if (count > (long)max) {
-		snprintf(error, error_size, "%ld sockets are passed, and uroced takes %zu at most",
+		snprintf(error, error_size, "%ld sockets are passed, but uroced takes at most %zu",
 			 count, max);
 		return -E2BIG;
 	}
@@ -72,7 +73,7 @@ int passed_take(int *fds, size_t max, char *error, size_t error_size)
 		fds[i] = FIRST_FD + i;
 		if (!passed_fits(fds[i])) {
 			snprintf(error, error_size,
-				 "descriptor %d is passed, and is not a listening unix socket with "
+				 "the passed descriptor %d is not a listening unix socket with "
 				 "a path (ListenSequentialPacket= in the socket unit)",
 				 fds[i]);
 			return -ENOTSOCK;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A thread answers requests of HTTP, one client at a time: GET /metrics. The client may be any
- * process that the socket's mode admits, so request, answer and time are bounded.
+ * Answers HTTP requests (GET /metrics) in a thread, one client at a time. A client may be any
+ * process that the socket's mode admits, so the length of a request and the time for it are
+ * limited.
  */
 #include "scrape.h"
 
@@ -29,7 +30,8 @@
 #define REQUEST_BYTES 4096
 #define REQUEST_MS    2000
 #define ANSWER_MS     5000
-#define COLLECT_MS    500 /* a sleeping process looks for requests more often than this */
+#define COLLECT_MS    500 /* a process that sleeps notices a request for its report sooner than this \
+			   */
 
 static struct {
 	bool started;
@@ -47,7 +49,7 @@ static int64_t now_ms(void)
 	return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
-/* Wait for events on a descriptor. Returns false when the time is over, or if uroced ends. */
+/* Wait for events on a descriptor. Return false if the time is over, or if uroced ends. */
 static bool wait_for(int fd, short events, int64_t until_ms)
 {
 	struct pollfd fds[] = {{.fd = fd, .events = events},
@@ -73,7 +75,7 @@ enum scrape_request scrape_parse(const char *line)
 	return strcmp(target, "/metrics?qp") == 0 ? SCRAPE_METRICS_QP : SCRAPE_NOT_FOUND;
 }
 
-/* Read a request up to its empty line. Returns false if it does not come in time. */
+/* Read a request up to its empty line. Return false if it does not arrive in time. */
 static bool read_request(int fd, char request[REQUEST_BYTES])
 {
 	const int64_t until_ms = now_ms() + REQUEST_MS;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Send one datagram to the socket that the service manager names. */
+/* Sends one datagram to the socket that the service manager names. */
 #include "sd_notify.h"
 
 #include <errno.h>
@@ -23,7 +23,7 @@ int notify(const char *state)
 	if (len >= sizeof(address.sun_path) || (path[0] != '/' && path[0] != '@'))
 		return -EINVAL;
 	memcpy(address.sun_path, path, len);
-	/* A name in the abstract namespace is written with '@', and begins with a zero byte. */
+	/* '@' stands for the zero byte with which an abstract name begins. */
 	if (path[0] == '@')
 		address.sun_path[0] = '\0';
 	fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);

@@ -106,7 +106,7 @@ static const struct option long_options[] = {
 	{NULL, 0, NULL, 0},
 };
 
-/* Settings that a file may contain for uroce-run, and that have no effect in uroced. */
+/* Settings that a file may contain because uroce-run uses them. They have no effect in uroced. */
 static const char *const idle_settings[] = {"progress", "telemetry", "view", "without"};
 
 /* Results of the first pass over the command line. */
