@@ -4,7 +4,7 @@
 
 usage: programs.py OURS
 
-Every symbol of theirs is bound at once, so that one that is missing shows, and programs print their help.
+All their symbols are bound when they are loaded, so a missing symbol is an error. Each program must also print its help.
 """
 
 import os
@@ -39,7 +39,7 @@ def run(argv, library_dir):
 
 
 def complaints(path, library_dir):
-    """Return a list of the errors of loading a program or library."""
+    """Load a program or library, and return a list of the errors."""
     output = run(["ldd", "-r", path], library_dir).stdout
     found = [line for line in output.splitlines() if any(word in line for word in LOADER_COMPLAINTS)]
     if f"libibverbs.so.1 => {library_dir}/" not in output:
@@ -48,7 +48,7 @@ def complaints(path, library_dir):
 
 
 def start_complaints(program, library_dir):
-    """Return a list of the errors of a program that should print its help."""
+    """Start a program that should print its help, and return a list of the errors."""
     result = run([program, "--help"], library_dir)
     if result.returncode < 0 or result.returncode == LOADER_FAILED:
         return [f"--help ends with {result.returncode}", *result.stdout.splitlines()]

@@ -26,7 +26,7 @@ def exported(library):
         text=True,
     ).stdout.splitlines()
     symbols = {(symbol, KINDS[letter]) for _, letter, symbol in (line.split() for line in lines)}
-    # Our own symbols are identified by their version, and by their name.
+    # Leave out our own symbols: those that have a version of ours, and a name that begins with uroce_.
     return {(symbol, kind) for symbol, kind in symbols
             if not symbol.endswith(OWN) or (kind != "version" and not symbol.startswith("uroce_"))}
 
@@ -40,7 +40,7 @@ def main():
     for symbol, kind in sorted(systems - ours):
         print(f"missing: {kind} {symbol}")
     for symbol, kind in sorted(ours - systems):
-        print(f"too much: {kind} {symbol}")
+        print(f"not in the system's: {kind} {symbol}")
     print(f"{len(ours & systems)} of {len(systems)} agree")
     return 0 if ours == systems else 1
 

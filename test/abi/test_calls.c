@@ -17,9 +17,9 @@
 static void *ours;
 static void *systems;
 
-/* Return a function by its name. The cast of dlsym's object pointer is valid under POSIX. */
 typedef void (*function)(void);
 
+/* Return a function by its name. POSIX allows the cast of dlsym's object pointer. */
 static function find(void *library, const char *name)
 {
 	void *symbol = dlsym(library, name);
@@ -41,7 +41,7 @@ TEST(libraries__are_two)
 	assert_true(find(ours, "ibv_wc_status_str") != find(systems, "ibv_wc_status_str"));
 }
 
-TEST(strs__are_the_systems)
+TEST(texts__are_those_of_the_system)
 {
 	static const char *const names[] = {"ibv_node_type_str", "ibv_port_state_str",
 					    "ibv_event_type_str", "ibv_wc_status_str"};
@@ -55,7 +55,7 @@ TEST(strs__are_the_systems)
 	}
 }
 
-TEST(rates__are_the_systems)
+TEST(rates__are_those_of_the_system)
 {
 	static const char *const names[] = {"ibv_rate_to_mult", "mult_to_ibv_rate",
 					    "ibv_rate_to_mbps", "mbps_to_ibv_rate"};
