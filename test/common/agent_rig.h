@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A connection manager's agent on a device. The test takes the place of the engine. Sent frames are
- * kept, and the device itself may receive them. */
+/* A connection manager's agent on a device. The rig takes the place of the engine. It keeps the
+ * frames that are sent, and the device itself may receive them. */
 #ifndef TEST_COMMON_AGENT_RIG_H
 #define TEST_COMMON_AGENT_RIG_H
 
@@ -27,9 +27,9 @@ struct agent_rig {
 
 	int route_result;
 	struct device_hop hop; /* the engine's answer for every destination */
-	bool answers;	       /* the neighbour */
-	unsigned int looks;    /* how often it was asked for */
-	int ids_result;	       /* of the process that keeps the ports */
+	bool answers;	       /* the neighbour's MAC address can be resolved */
+	unsigned int looks;    /* how often the neighbour was asked for */
+	int ids_result;	       /* the answer of the process that keeps the ports */
 
 	unsigned int room;   /* frames that the sink still takes */
 	unsigned int frames; /* frames that were sent */
@@ -44,18 +44,21 @@ struct agent_rig {
 
 extern struct agent_rig agent_rig;
 
-/** Create a device without an agent, and with one. */
+/** Create a device without an agent. */
 void agent_rig_init_bare(void);
+
+/** Create a device with an agent. */
 void agent_rig_init(void);
 void agent_rig_fini(void);
 
 /** The functions that an agent of the rig calls. */
 extern const struct agent_notify agent_rig_notify;
 
-/** Run the device's receiver of MADs if it is due; the device receives what it sends. */
+/** Run the device's receiver of MADs if it is due. The device receives the frames that it has
+ * sent. */
 void agent_rig_run(void);
 
-/** Do the same after some time. */
+/** Advance the clock by `ns`, then do what agent_rig_run does. */
 void agent_rig_pass(uint64_t ns);
 
 const uint8_t *agent_rig_gid(enum agent_rig_gid index);

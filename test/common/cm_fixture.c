@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A rig of its own for each test of a file. */
+/* Gives each test of a file a rig of its own. */
 #include "cm_fixture.h"
 
 struct cm_rig rig;

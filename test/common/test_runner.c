@@ -9,8 +9,8 @@
 
 #define EXIT_USAGE 2
 
-/* The group of a program without TEST_GROUP. It is not const, because clang assumes that a weak
- * constant keeps its value. */
+/* The group fixture of a program without TEST_GROUP. It is not const, because clang assumes that a
+ * weak constant keeps its value. */
 __attribute__((weak)) struct test_fixture test_group;
 
 static struct test *tests;
@@ -80,7 +80,8 @@ int test_run_all(const char *name)
 	for (test = tests; test; test = test->next)
 		count += is_selected(test);
 	if (count == 0) {
-		fprintf(stderr, "no test of this program has such a name (--list prints them)\n");
+		fprintf(stderr,
+			"no test of this program has such a name (--list prints all names)\n");
 		return EXIT_USAGE;
 	}
 	selected = calloc(count, sizeof(*selected));
