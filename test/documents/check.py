@@ -4,8 +4,8 @@
 
 usage: check.py ROOT TOOL...
 
-Each option that a tool parses is in its --help and in its manual page, and neither has another one. Each setting is in
-uroce.conf(5) and in the example file. Each file that a document links or names exists.
+Each option that a tool parses is in its --help and in its manual page, and neither has an option that the tool does not
+parse. Each setting is in uroce.conf(5) and in the example file. Each file that a document links or names exists.
 """
 
 import glob
@@ -57,7 +57,7 @@ def check_options(root, tool):
     usage = subprocess.run([tool, "--help"], check=True, text=True, stdout=subprocess.PIPE).stdout
     shown = set(re.findall(r"(?:^  |, )(?:-\w, )?--([a-z][a-z-]*)", usage, re.M))
     described = manual_options(read(root, manual))
-    # A manual page may also name options of other programs: it has too many only if it introduces one.
+    # A manual page may name options of other programs in its text, but it must not introduce them.
     introduced = set(re.findall(r"^\.(?:TP|TQ)\n\.B[RI]* .*?--([a-z][a-z-]*)",
                                 read(root, manual).replace("\\-", "-"), re.M))
     return differences(f"{name} --help", parsed, shown) + \
