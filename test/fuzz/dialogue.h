@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Inputs that contain the packets that the attacked side expects next: every opcode of every
+/* Inputs for the fuzzer with the packets that the attacked side expects: every opcode of every
  * service. */
 #ifndef FUZZ_DIALOGUE_H
 #define FUZZ_DIALOGUE_H
 
 #include <stdio.h>
 
-/* Return the number of dialogues. */
+/* The number of dialogues. */
 #define DIALOGUES 6
 
-/** Play a dialogue and write it. */
+/** Play a dialogue, and write its records to a file. */
 void dialogue_write(unsigned int which, FILE *file);
 
 #endif

@@ -23,7 +23,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 #define RECORDS_MAX 64
 #define QKEY	    0x11111111
 
-/* Return the PSN that this packet should have now. */
+/* Return the PSN that the peer's next packet should have: of a request the expected one; of a
+ * response one of a recent request, because a record's `delta` may be negative or not. */
 static uint32_t expected_psn(const struct world_qp *qp, uint8_t opcode)
 {
 	struct ibv_qp_init_attr init;
@@ -79,7 +80,7 @@ static void fix_keys(const struct world *world, const struct record *record, uin
 	memcpy(ext + sizeof(iova), &rkey, sizeof(rkey));
 }
 
-/* Change a byte of the sealed frame. Compute the ICRC again, unless it shall be wrong. */
+/* Change a byte of the sealed frame. Compute the ICRC again, unless it must be wrong. */
 static void patch(const struct record *record, struct packet_out *out, uint32_t len)
 {
 	uint8_t *l3 = out->frame + out->l3_off;
@@ -95,7 +96,7 @@ static void patch(const struct record *record, struct packet_out *out, uint32_t 
 	icrc_store(state, l3 + covered);
 }
 
-/* The record's bytes are a packet from the BTH on. */
+/* Send a packet: its bytes from the BTH on are the record's. */
 static void send_packet(struct world *world, const struct record *record, const uint8_t *bytes,
 			uint32_t len)
 {
@@ -197,7 +198,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		data += len;
 		size -= len;
 	}
-	/* Whatever was received, every timer expires, and no invariant breaks. */
+	/* Let all timers expire. No invariant may break, whatever was received. */
 	for (int i = 0; i < 8; i++) {
 		world_wait(&world, UINT64_C(1) << 33);
 		world_turn(&world, 64);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The format of a fuzzer's input: records with a head and a number of bytes. */
+/* The format of a fuzzer's input: records, each a head and a number of bytes. */
 #ifndef FUZZ_RECORD_H
 #define FUZZ_RECORD_H
 
@@ -7,7 +7,8 @@
 
 enum record_kind {
 	RECORD_PACKET,	 /* the bytes from the BTH on; headers, pad and ICRC are added */
-	RECORD_PACKET_2, /* the same; two values, so that half of the random records are packets */
+	RECORD_PACKET_2, /* the same: four values, so that nearly half of the random records are
+			    packets */
 	RECORD_PACKET_3,
 	RECORD_PACKET_4,
 	RECORD_FRAME, /* the bytes are a whole frame */
