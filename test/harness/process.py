@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Programs and network namespaces of this machine. They end, or are removed, with the test."""
+"""Programs and network namespaces on this machine. When the test ends, programs are killed and namespaces removed."""
 
 import atexit
 import contextlib
@@ -99,7 +99,7 @@ class Process:
         self._popen.wait()
 
     def terminate(self):
-        """SIGTERM to the program and what it started."""
+        """Send SIGTERM to the program and to what it started."""
         try:
             os.killpg(self.pid, signal.SIGTERM)
         except ProcessLookupError:
@@ -118,8 +118,8 @@ class Process:
             return file.read()
 
     def story(self, title):
-        """Describe the program for a failed check: command, state, first and last lines of output. A program prints
-        errors at once, but may print its buffered output only at its end, so both are needed."""
+        """Describe the program for a failed check: command, state, first and last lines of output. Both are needed: a
+        program prints errors at once, but may print its buffered output only at its end."""
         status = self.poll()
         state = "still running" if status is None else f"exit {status}"
         lines = [f"{title}: {' '.join(self.argv)}: {state}"]
@@ -209,7 +209,7 @@ def wait_until(condition, seconds, pause=0.02):
 
 
 class Running:
-    """The running programs of a check; all are ended with it."""
+    """The running programs of a check. All are killed at its end."""
 
     def __init__(self):
         self._processes = []

@@ -23,7 +23,7 @@ TUNING = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "l
 
 
 def optimisations():
-    """Return the names of all optimisations: each by itself, and all of them."""
+    """Return lists of optimisations for --without: each by itself, and all of them together."""
     with open(TUNING, encoding="utf-8") as file:
         names = re.findall(r'X\(\w+, "([a-z-]+)",', file.read())
     return [*names, ",".join(names)]
@@ -65,7 +65,7 @@ class PingPong:
 
 
 class XrcPingPong(PingPong):
-    """ibv_xsrq_pingpong, which checks no data, has no iterations (but tests), and reports only how it ended."""
+    """ibv_xsrq_pingpong, which checks no data, counts tests instead of iterations, and reports only success."""
 
     def __init__(self, options=()):
         super().__init__(service="xsrq")
@@ -120,7 +120,7 @@ def lost_packets():
 
 
 class _Pair:
-    """A running server and client of one program; both are ended with it."""
+    """A running server and client of one program. Both are killed at the end of the check."""
 
     def __init__(self, program, server, client, port):
         self._port = port
