@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Regions of huge pages, which a port may read directly. They are registered, changed and
- * deregistered while requests send from others, and their memory is unmapped at once.
+ * deregistered while requests that send from other regions are in flight, and then their memory is
+ * unmapped at once.
  */
 #include <stdbool.h>
 #include <string.h>
@@ -13,7 +14,7 @@
 #define ROUNDS	   40
 #define BEHIND	   4 /* requests in flight while another region is deregistered */
 
-/* Return bytes that differ by place and round. */
+/* Fill a buffer with bytes that depend on their place and on the seed. */
 static void mark(uint8_t *at, uint32_t seed)
 {
 	for (uint32_t i = 0; i < BUFFER_BYTES; i++)
@@ -53,7 +54,7 @@ static void write_from(const struct ibv_mr *mr, const uint8_t *at)
 	REQUIRE(ibv_post_send(run.qp, &wr, &bad) == 0);
 }
 
-/* Check that the target has the data of the last round. */
+/* Have the target check that its buffer has the data of this seed. */
 static void have_checked(uint32_t seed)
 {
 	tell(&seed, sizeof(seed));

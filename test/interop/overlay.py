@@ -48,7 +48,7 @@ def _install_testpmd(tree):
 
 
 def add_uroce(image_dir, work_dir, testpmd=False):
-    """Return a folder like image_dir whose guest also has uroce, and DPDK's testpmd if `testpmd` asks for it."""
+    """Return a folder like image_dir whose guest also has uroce, and DPDK's testpmd if `testpmd` is true."""
     tree = os.path.join(work_dir, "tree")
     _install(UROCE_RUN, tree, GUEST_UROCE_RUN)
     _install(UROCED, tree, GUEST_UROCED)
