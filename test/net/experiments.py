@@ -8,7 +8,7 @@ SECONDS = 580  # at most, of one experiment
 
 # IRN (arXiv 1806.08159, 4.1): 54 hosts in a fat tree of 6-port switches, links of 40 Gb/s and 2 us, packets of 1 KB, switches
 # with 240 KB a port, and a window of the bandwidth-delay product: 110 packets. PFC keeps what the upstream link can still
-# deliver after a pause as headroom. RoCE as NICs have it: no window, go-back-N, and a long timeout, as nothing is lost.
+# deliver after a pause as headroom. RoCE as NICs have it: no window, go-back-N, and a long timeout, because no packet is lost.
 FAT_TREE = ("--shape", "fat-tree", "--arity", "6", "--gbps", "40", "--latency-ns", "2000", "--buffer", "240000")
 PFC = ("--pfc", "24000")
 IRN = ("--window", "110", "--peer", "keeps", "--timeout", "6")
@@ -32,8 +32,8 @@ SWIFT_QUEUE_US, SWIFT_RANGE_US, SWIFT_MIN, SWIFT_MAX = 25, 100, 0.1, 100
 
 
 def run(program, *options):
-    """Return what an experiment prints, as a dictionary. An experiment that needs more than ten seconds of virtual time is cut:
-    fewer flows have ended than there are."""
+    """Run an experiment, and return what it prints as a dictionary. It stops after ten seconds of virtual time at the latest, and
+    then some flows may not have ended."""
     done = subprocess.run([program, *map(str, options)], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True,
                           timeout=SECONDS, check=False)
     if done.returncode not in (0, 1):
@@ -42,23 +42,23 @@ def run(program, *options):
 
 
 def poisson(flows, seed=1):
-    """Flows of heavy tail between random hosts, at 70 % load."""
+    """Return options for flows of heavy-tailed sizes between random hosts, at 70 % load."""
     return ("--traffic", "poisson", "--load", "70", "--flows", flows, "--seed", seed)
 
 
 def incast(senders, bytes_, rounds=1, seed=1):
-    """So many senders send these bytes together to one host."""
+    """Return options for an incast: all senders send `bytes_` bytes to one host at the same time."""
     return ("--traffic", "incast", "--senders", senders, "--bytes", bytes_, "--rounds", rounds, "--seed", seed)
 
 
 def share(senders, bytes_, stagger_us, until_us, cc):
-    """One flow, then a second one, then the others; each step stagger_us after the one before."""
+    """Return options for flows to one host, each of which starts stagger_us after the one before."""
     return (*CLOS, *ECN, "--cc", cc, "--traffic", "incast", "--senders", senders, "--bytes", bytes_, "--stagger-us", stagger_us,
             "--until-us", until_us, "--sample-us", 1000, "--greet")
 
 
 def between(result, from_us, to_us, flows):
-    """Return the samples of a time in which so many flows ran."""
+    """Return the samples between two times in which exactly `flows` flows ran."""
     return [sample for sample in result["samples"] if from_us <= sample["us"] < to_us and sample["flows"] == flows]
 
 
@@ -77,5 +77,5 @@ def swift_queue_us(senders, mbps=100000, base_us=4.2, wire_bytes=1106):
 
 
 def stream(bytes_, rounds):
-    """Messages from one host to another, one after the other."""
+    """Return options for messages from one host to another, one after the other."""
     return ("--traffic", "stream", "--bytes", bytes_, "--rounds", rounds)

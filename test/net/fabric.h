@@ -43,7 +43,8 @@ struct node_ops {
 	void (*sent)(void *node, struct port *port, const struct frame *frame);
 };
 
-/* One end of a link: the queue of what its node sends, and what the node holds of its input. */
+/* One end of a link: the queue of frames that its node sends, and a count of the bytes that the
+ * node has received from it and still holds. */
 struct port {
 	struct fabric *fabric;
 	struct port *peer;
@@ -74,7 +75,8 @@ struct port {
 void fabric_init(struct fabric *fabric);
 void fabric_fini(struct fabric *fabric);
 
-/** Return a frame that holds these headers, and `len` bytes with its payload. */
+/** Return a frame of `len` bytes. Its first `kept` bytes are `headers`; the others are zero, and
+ * are not stored. */
 struct frame *fabric_frame(struct fabric *fabric, const uint8_t *headers, uint16_t kept,
 			   uint32_t len);
 void fabric_frame_free(struct fabric *fabric, struct frame *frame);
@@ -86,10 +88,10 @@ void fabric_link(struct fabric *fabric, struct port *a, struct port *b, uint64_t
 /** Queue a frame for sending. */
 void port_send(struct port *port, struct frame *frame);
 
-/** Pause the peer of a port, or let it go on (IEEE 802.1Qbb). */
+/** Pause the peer of a port, or let it resume (IEEE 802.1Qbb). */
 void port_pause_peer(struct port *port, bool pause);
 
-/** Return the time that so many bytes take on the link. */
+/** Return the time that this number of bytes takes on the link. */
 uint64_t port_time_ps(const struct port *port, uint64_t wire_bytes);
 
 #endif

@@ -11,14 +11,15 @@
 
 #include "wire/headers.h"
 
-#define PAUSE_LEEWAY_BYTES 4096 /* an input goes on when it is so much below its limit */
+#define PAUSE_LEEWAY_BYTES 4096 /* a paused input resumes when it is this far below its limit */
 
 static uint32_t route_port(const struct net_switch *sw, const struct frame *frame)
 {
 	const struct route *route = &sw->route[frame->to];
 	uint32_t hash = frame->flow_hash ^ (sw->number * 0x9e3779b9u);
 
-	/* Switches mix the hash differently, else all of one layer would choose alike. */
+	/* Mix the switch's number into the hash; otherwise all switches of a layer would make the
+	 * same choice. */
 	hash ^= hash >> 16;
 	hash *= 0x7feb352du;
 	hash ^= hash >> 15;
@@ -40,7 +41,7 @@ static bool admits(const struct net_switch *sw, const struct port *in, const str
 	return out->queued_bytes <= free_bytes * sw->attr->alpha_percent / 100;
 }
 
-/* Return true if a packet from a host is lost, before it enters a queue. */
+/* Return true if the switch must lose this frame on purpose. Only frames from hosts are lost. */
 static bool loses(struct net_switch *sw, const struct port *in)
 {
 	if (in->number >= sw->host_ports)
@@ -67,7 +68,7 @@ static bool is_to_mark(struct net_switch *sw, uint32_t queued_bytes)
 					       (attr->kmax_bytes - attr->kmin_bytes)));
 }
 
-/* Mark an ECN-capable frame (RFC 3168, 5). All of the simulator is IPv4. */
+/* Mark an ECN-capable frame (RFC 3168, 5). The simulator sends only IPv4. */
 static void mark(struct port *out, struct frame *frame)
 {
 	struct rte_ipv4_hdr *ip =
