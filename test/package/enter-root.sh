@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
-# The first process of a place (place.py), in namespaces of its own: mounts LOWER with a writable layer in WORK, and what a
-# container has beside its files, then stays in it.
+# The first process of a place (place.py), in namespaces of its own. It mounts LOWER with a writable layer in WORK, and the
+# other file systems of a container. Then it stays in that root, as process 1.
 #
 # usage: enter-root.sh LOWER WORK
 set -eu
@@ -26,6 +26,5 @@ mount -t tmpfs -o mode=755 tmpfs run
 mkdir -p run/lock
 [ -s etc/hosts ] || printf '127.0.0.1\tlocalhost\n::1\tlocalhost\n' >etc/hosts
 ip link set lo up
-# The first process waits for those that others leave to it, as that of a system does. A zombie would look like a program
-# that has a device.
+# Process 1 must reap orphaned processes, as init does: a zombie would look like a program that has a device.
 exec chroot . perl -e '$SIG{CHLD} = "IGNORE"; sleep while 1'

@@ -10,7 +10,7 @@ from examples import readme_commands
 from harness.process import wait_until
 from harness.report import CheckFailed
 
-# What apt and dpkg write by themselves, and what they keep of any package that they have seen.
+# What changes without uroce: files of apt and dpkg themselves, and what they keep of every package.
 NOT_OURS = r"/(proc|sys|dev|run|tmp|var/lib/dpkg|var/lib/apt|var/cache|var/log|root|home)(/|$)|/etc/(ld\.so\.cache|.*-)$"
 NEEDED = r"uroce$|librte-|libisal2|libjson-c5|libbsd0|libmd0|libpcap0|libdbus|libelf1|libfdt1|libnuma1|libarchive13|libxml2|libbpf1"
 PROGRAMS = "ibverbs-utils perftest rdmacm-utils ucx-utils bash-completion systemd-standalone-sysusers"
@@ -55,8 +55,8 @@ class InstalledTest:
         return {line for line in found.splitlines() if not re.match(NOT_OURS, line)}
 
     def _install(self):
-        """The programs that use it come first, so that the difference is what uroce brings. What it needs stays, so that
-        the files that a purge leaves are seen."""
+        """Install the programs that use uroce first, so that the difference is what uroce itself brings. Then remove uroce, but
+        not the packages that it needs, and take a snapshot, to see later what a purge leaves."""
         place = self._place
         place.add_user()
         place.install(PROGRAMS)
@@ -67,7 +67,7 @@ class InstalledTest:
         brought = self._installed() - before
         unexpected = sorted(name for name in brought if not re.match(NEEDED, name))
         if unexpected:
-            raise CheckFailed("it brings packages that it should not need", unexpected)
+            raise CheckFailed("uroce brings packages that it should not need", unexpected)
         place.install("/tmp/liburoce-dev_*.deb gcc libc6-dev pkgconf")
         place.run("dpkg -P liburoce-dev uroce")
         self._before = self._snapshot()
@@ -77,7 +77,7 @@ class InstalledTest:
         return set(self._place.run("dpkg-query -Wf '${Package}\\n'").split())
 
     def _readme(self):
-        """As it is written, but for sudo and the packages, which are there."""
+        """Run README's first command as it is written, without sudo. The packages are installed already."""
         install, command = readme_commands()
         if "apt install ./uroce_*.deb" not in install:
             raise CheckFailed("README does not begin with the installation", [install])
@@ -96,7 +96,8 @@ class InstalledTest:
             raise CheckFailed("uroce-run does not find its library", output.splitlines())
 
     def _local(self, limit=""):
-        """No capability, no way to get one, a /dev/shm of 64 MiB, and little memory to lock or none."""
+        """Run a pair as a container's user: without capabilities, with a /dev/shm of 64 MiB, and with little or no memory that
+        may be locked."""
         place = self._place
         output = place.run("grep -E 'Cap(Eff|Prm|Bnd)|NoNewPrivs' /proc/self/status; df -m /dev/shm", user=True)
         if len(re.findall(r"Cap\w+:\s+0000000000000000", output)) != 3 or " 64 " not in output:
@@ -138,10 +139,10 @@ printf '%s\\n' "${{COMPREPLY[@]}}\""""
         if not re.search(r"libibverbs\.so\.1 => /usr/lib/[^/]+/uroce/", output):
             raise CheckFailed("it finds another library", output.splitlines())
         if place.run("pkg-config --modversion uroce").strip() not in place.run("uroce-run --version"):
-            raise CheckFailed("two versions")
+            raise CheckFailed("pkg-config and uroce-run name different versions")
 
     def _upgrade(self):
-        """A connection goes on; new programs run on the new package; uroced is that of before until it is restarted."""
+        """Upgrade while a connection is busy. It goes on, uroced is not restarted, and new programs run with both."""
         place = self._place
         place.copy(self._debs.file("uroce", self._debs.later), "/tmp")
         uroced = place.start("exec uroced --port local0 --ip 198.18.9.1/24 --socket /tmp/uroced.sock --socket-mode 0666")
