@@ -9,8 +9,7 @@
  *                                 half round trip of an 8 B packet in us (p50, p99)
  *     -r MIB                      the size of the region, on either side: more than the caches
  *                                 hold shows what memory costs
- *     -n                          PORT is the name of a kernel interface, and driven as --netdev
- * does
+ *     -n                          PORT is a kernel interface, used as with --netdev
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -30,7 +29,7 @@
 #define REGION_BYTES   (512u * 1024)
 #define TRIPS	       100000
 #define PORT_MTU       4200
-#define COUNT_EVERY    256 /* packets between two questions of how many have come */
+#define COUNT_EVERY    256 /* packets between two questions how many have arrived */
 #define COUNTS_AHEAD   2 /* questions in flight: a port may lose packets that it has no room for */
 #define ANSWER_SECONDS 0.05
 #define STUCK_SECONDS  5
@@ -64,7 +63,7 @@ static void start(const char *text, bool netdev)
 	usleep(100000);
 }
 
-/* Build packets in the port's own places if it has any. Return how many. */
+/* Build packets directly in the buffers that the port offers (port_ops.place). Return how many. */
 static uint16_t make_in_place(uint16_t n, uint32_t len)
 {
 	const struct port_ops *ops = port.ops;
@@ -138,7 +137,8 @@ static enum work_kind take(const struct rte_mbuf *mbuf, uint64_t *value)
 	return work_take(&work, at, mbuf->data_len);
 }
 
-/* Take the received answers, and return the value of the last one. */
+/* Take the received answers. Return how many there were, and the value of the last one in
+ * `value`. */
 static unsigned int answers(uint64_t *value)
 {
 	struct rte_mbuf *mbufs[BURST];
@@ -200,7 +200,8 @@ static void serve(void)
 	}
 }
 
-/* Wait until at most `ahead` questions are unanswered, or answers seem to be lost. */
+/* Wait until at most `ahead` questions have no answer. After a time without an answer, take all
+ * open ones for lost. */
 static void await(unsigned int *open, unsigned int ahead, uint64_t *arrived)
 {
 	const uint64_t until = rte_rdtsc() + (uint64_t)(ANSWER_SECONDS * (double)rte_get_tsc_hz());
@@ -240,7 +241,7 @@ static double stream(uint32_t len, double seconds)
 	return (double)(arrived - before) * hz / (double)(rte_rdtsc() - from);
 }
 
-/* Return true if the echo came; a port may lose it. */
+/* Return true if the echo arrived. A port may lose it. */
 static bool trip(uint64_t number)
 {
 	const uint64_t until = rte_rdtsc() + (uint64_t)(ANSWER_SECONDS * (double)rte_get_tsc_hz());

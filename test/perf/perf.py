@@ -30,8 +30,8 @@ def say(line):
 
 
 def measure_rows(machine, names, args):
-    """Measure all groups of the named rows. A failure of one row does not stop the others. Return the rows that failed,
-    too."""
+    """Measure all groups of the named rows. A failure of one row does not stop the others. Return the groups, and the
+    names of the rows that failed."""
     groups, stopped = [], []
     schedule = Schedule(names, args.repeat, args.seconds)
     say(f"This takes about {schedule.whole()}.")
@@ -54,12 +54,12 @@ def parse():
     parser = argparse.ArgumentParser(description=__doc__, epilog=f"Rows: {rows}.",
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--build", default="build", help="build folder (build)")
-    parser.add_argument("--repeat", type=int, default=5, help="runs a figure, of which the median is told (5)")
+    parser.add_argument("--repeat", type=int, default=5, help="runs of each figure, of which the median is printed (5)")
     parser.add_argument("--seconds", type=float, default=1, help="seconds of a run (1)")
-    parser.add_argument("--quick", action="store_true", help="once, and short: to see that it works")
+    parser.add_argument("--quick", action="store_true", help="one short run of each figure, to see that all work")
     parser.add_argument("--only", metavar="ROW,...", default=",".join(ROWS), help="only these rows")
-    parser.add_argument("--json", metavar="FILE", help="write all figures and marks there as well")
-    parser.add_argument("--markdown", metavar="FILE", help="write the table of marks there as well")
+    parser.add_argument("--json", metavar="FILE", help="also write all figures and marks to FILE")
+    parser.add_argument("--markdown", metavar="FILE", help="also write the table of marks to FILE")
     args = parser.parse_args()
     if args.quick:
         args.repeat, args.seconds = 1, 0.3

@@ -96,7 +96,7 @@ class Vhost(Wire):
         super().__init__(machine, "vhost")
 
     def _port(self, side):
-        """The vhost side needs a path without a file for its socket."""
+        """Return a side's port. The vhost side makes the socket, so the file of an earlier one must not be there."""
         socket = f"{self.machine.dir}/vhost.sock"
         if side == 0:
             with contextlib.suppress(FileNotFoundError):
@@ -118,7 +118,7 @@ class Vhost(Wire):
 
 
 class Attached(Wire):
-    """Two programs of one uroced, which hands packets over; or, with `netdev`, one of it and a remote one."""
+    """Two programs that are attached to one uroced; with `netdev`, the active one is remote, on that interface."""
 
     def __init__(self, machine, name, socket, spaces=(None, None), netdev=None, address="127.0.0.1"):
         super().__init__(machine, name)
@@ -131,13 +131,13 @@ class Attached(Wire):
         return ["--netdev", self._netdev] if side and self._netdev else ["--socket", self._socket]
 
     def limit(self, seconds, *options):
-        """Do the same as Memif, through a ring in shared memory."""
+        """Measure what Memif.limit measures, through a ring in shared memory."""
         return tuple(map(float, self.machine.output([self.machine.tool("bench_ring"), "-s", str(seconds), *options, "0",
                                                      "1"]).split()))
 
 
 class Isolated(Wire):
-    """Two programs of one uroced that share no memory: their packets are copied, and pass through uroced."""
+    """Two isolated programs of one uroced. They share no memory: uroced copies their packets."""
 
     def __init__(self, machine, socket):
         super().__init__(machine, "isolated")
@@ -157,7 +157,7 @@ class Veth(Wire):
         self._impair = ["--impair", impair] if impair else []
 
     def options(self, side):
-        """Impair the veth at one end, in both directions."""
+        """Return a side's options. The active side impairs both directions."""
         return ["--netdev", "veth0", *(self._impair if side else [])]
 
     def limit(self, seconds):
