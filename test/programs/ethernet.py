@@ -107,7 +107,7 @@ class EthernetTest:
             server.kill()
 
     def _joins(self, family, group):
-        """Switches with snooping see the reports of the receiver: untagged, and in each VLAN."""
+        """Check that the receiver of a group sends reports, which snooping switches need: untagged, and in each VLAN."""
         server, client = self._sides(PREFIXES[family])
         program = PerfTest("ib_send_bw", ["-c", "UD", "-s", "1024", "-g", "-M", MULTICAST_GIDS[family]], 200)
         with Capture(self._capture(1, "not udp and not tcp and not arp")) as capture:
@@ -119,7 +119,7 @@ class EthernetTest:
 
     @staticmethod
     def _missing_reports(text, group):
-        """Return the reports that a join and a leave in every network should send, and that were not captured."""
+        """Return the reports that were not captured, of those that a join and a leave should send in every network."""
         reports = [line for line in text.replace("\n    ", " ").splitlines() if f"gaddr {group} " in line]
         return [f"{change} {network or 'untagged'}"
                 for change in ("to_ex", "to_in")
@@ -192,7 +192,7 @@ class Capture:
         self._process.kill()
 
     def output(self):
-        """Return what was captured until now."""
+        """Return what has been captured so far."""
         return self._process.output()
 
     def finish(self):

@@ -60,7 +60,7 @@ def main():
     parser.add_argument("--seed", type=int, default=random.randrange(1 << 32),
                         help="chooses the moments at which a side is killed")
     parser.add_argument("--starts", type=int, default=40,
-                        help="programs that are started one after the other, to see that all do (1000 by hand)")
+                        help="number of programs to start one after the other, to see that all of them start (40; by hand 1000)")
     options = parser.parse_args()
     exit_on_signals()
     if os.geteuid() != 0:

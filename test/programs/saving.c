@@ -2,11 +2,11 @@
 /*
  * A server that forks to save its memory, as databases do, while a peer goes on writing into it:
  *
- *   saving alone    the peer is a queue pair of the same process
- *   saving pair     the peer is a process with a device of its own
+ *   saving alone    the peer is a queue pair of the same process saving pair     the peer is a
+ *   process with a device of its own
  *
- * Each child must see every byte as it was when the server forked, and the server every byte that
- * came later.
+ * Each child must see every byte as it was when the server forked. The server must see every byte
+ * that was written later.
  */
 #include <stdint.h>
 #include <string.h>
@@ -24,10 +24,10 @@
 #define BLOCKS	1024
 #define BYTES	((size_t)BLOCKS * PAGE)
 #define SAVES	12
-#define LOOKS	4  /* of each child at the whole memory */
+#define LOOKS	4  /* how often each child checks the whole memory */
 #define BURST	16 /* blocks written at once */
 #define PSN	100
-#define SECONDS 120 /* a process that takes longer hangs */
+#define SECONDS 120 /* a process that takes longer is taken to hang, and killed */
 #define ACCESS	(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE)
 
 /* The message that each side sends to the other. */
@@ -109,7 +109,7 @@ static struct ibv_context *open_device(void)
 	return context;
 }
 
-/* Each word of a block tells the block and the generation. */
+/* Each word of a block contains the block's number and the generation. */
 static uint64_t word_of(unsigned int block, uint32_t generation)
 {
 	return (uint64_t)generation << 32 | block;
@@ -206,7 +206,7 @@ static void end_write(uint32_t generation)
 	MUST(written == generation);
 }
 
-/* Look at the memory before, while and after the parent's changes. */
+/* Check the memory before, during and after the peer's writes to the parent's memory. */
 static void save(uint32_t generation, int parent)
 {
 	char word;
@@ -242,7 +242,7 @@ static void serve(void)
 		close(ends[1]);
 	}
 	expect(server.memory, SAVES + 1);
-	printf("%d saves of %zu bytes while a peer wrote all of them anew\n", SAVES, BYTES);
+	printf("%d saves of %zu bytes while a peer overwrote all of them\n", SAVES, BYTES);
 }
 
 static void start_pair(void)
