@@ -54,7 +54,8 @@ static size_t first_child(const struct clock *clock, size_t parent)
 	return first;
 }
 
-/* Put the heap's last event into the place that is free at its top, or below. */
+/* Move the heap's last event to the free place at the top, and from there down to where it
+ * belongs. */
 static void fill_top(struct clock *clock)
 {
 	const struct clock_event last = clock->heap[--clock->count];
@@ -76,7 +77,7 @@ bool clock_step(struct clock *clock)
 		return false;
 	event = clock->heap[0];
 	fill_top(clock);
-	/* Mostly a frame. If it is not an address, the prefetch does nothing. */
+	/* The argument is usually a frame. If it is not an address, the prefetch does nothing. */
 	__builtin_prefetch(clock->heap[0].argument);
 	clock->now_ns = event.at_ns;
 	event.fire(event.context, event.argument);

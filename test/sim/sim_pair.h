@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Two devices with a queue pair each, and a link between them, in virtual time, for measurements
- * and observers of single packets that need no random program. */
+/* Two devices, each with a queue pair, and a link between them, in virtual time. For measurements,
+ * and for tests that watch single packets and need no random program. */
 #ifndef SIM_PAIR_H
 #define SIM_PAIR_H
 
@@ -56,7 +56,7 @@ struct pair {
 	struct node node[2];
 };
 
-/** Connect two queue pairs. Their memories are random, and differ. Exits on any failure. */
+/** Connect two queue pairs. Their memories hold different random bytes. Exit on any failure. */
 void pair_set_up(struct pair *pair, const struct pair_attr *attr);
 void pair_tear_down(struct pair *pair);
 

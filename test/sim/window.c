@@ -40,7 +40,8 @@ static bool open_episode(struct flow *flow, const struct work *work)
 				    .whole = rng_chance(rng, 600000),
 				    .opens = -1,
 				    .last_use = -1};
-	/* Words are aligned in the region, but in a part of it only if the part is. */
+	/* Operands of atomics are aligned in the region. With zero-based addresses of a part of it,
+	 * they are aligned only if the part's offset is. */
 	episode->zero_based =
 		rng_chance(rng, 300000) && (episode->whole || work->remote.offset % 8 == 0);
 	window->count++;
@@ -55,8 +56,8 @@ void window_use(struct flow *flow, struct work *work)
 
 	if (!window->in_use || work->remote.region == NULL || work->word != NULL)
 		return;
-	/* The owner ends it when all requests that used it are complete. If they may be complete
-	 * because they failed, they may still be executed. */
+	/* The owner may close the window when all requests that used it are complete. Do so only if
+	 * no request can fail, because the peer may still execute a failed one. */
 	if (window->open && flow->sim->scenario == SCENARIO_SOUND && rng_chance(rng, 100000)) {
 		window->episodes[window->count - 1].closing = CLOSED_BY_OWNER;
 		window->open = false;
@@ -123,7 +124,7 @@ void window_stop(struct flow *flow)
 		mw_destroy(flow->window.mw);
 }
 
-/* A request that others wait for is complete, with success or an error. */
+/* Return true if a request that others wait for is complete, with success or an error. */
 static bool is_done(const struct flow *flow, int32_t index)
 {
 	return index < 0 || flow->closed > (uint32_t)index;
