@@ -23,7 +23,7 @@ TESTROCE_PORT = 26011
 
 
 def cpu_seconds(process):
-    """User and system time of a process."""
+    """Return the user and system time of a process."""
     with open(f"/proc/{process.pid}/stat", encoding="ascii") as file:
         fields = file.read().rsplit(")", 1)[1].split()
     return (int(fields[11]) + int(fields[12])) / TICKS
@@ -37,7 +37,7 @@ def cpu_share(processes, seconds):
 
 
 class Figures:
-    """What one load gave: requests and bits a second, latency, CPU time of all processes for a request."""
+    """The results of one load: requests and Gb/s, latency, and the CPU time of all processes for a request."""
 
     def __init__(self, iops, size, p50_us, p99_us, share):
         self.iops = iops
@@ -152,7 +152,7 @@ class TgtColumn(Column):
 
 
 def lacks_tgt():
-    """Why tgt cannot be measured; None if it can."""
+    """Return why tgt cannot be measured; None if it can."""
     if not shutil.which("tgtd"):
-        return "tgtd is not installed: tgt"
-    return None if os.access(ISCSI_LOAD, os.X_OK) else f"{ISCSI_LOAD} is not built: libiscsi-dev"
+        return "tgtd is not installed (package tgt)"
+    return None if os.access(ISCSI_LOAD, os.X_OK) else f"{ISCSI_LOAD} was not built (package libiscsi-dev)"

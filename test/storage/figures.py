@@ -22,21 +22,21 @@ IN_MEMORY = "/dev/shm"
 
 
 def loopback_sides(work_dir):
-    """Two processes in one namespace, for the kernel's TCP."""
+    """Return two sides in one namespace, for the kernel's TCP."""
     namespace = Namespace("stlo")
     sides = [Side(f"lo-{cpu}", work_dir, cpu, namespace, []) for cpu in range(2)]
     return Sides("loopback", work_dir, *sides, "127.0.0.1")
 
 
 def spdk_columns(work_dir, veth):
-    """Return the columns, and pairs of columns: a prediction, and what it predicts."""
+    """Return all columns, and pairs of them: a prediction, and what it predicts."""
     attached = next(attached_sides(work_dir))
     wires = [("memif", memif_sides(work_dir), []), ("hand-over", attached, [attached.owner]), ("veth", veth, [])]
     measured = [NvmeColumn(name, sides, "RDMA", beside) for name, sides, beside in wires]
     predicted = [TestroceColumn(f"testroce, {name}", sides, beside) for name, sides, beside in wires]
     tcp = [NvmeColumn("TCP, the same veth", veth, "TCP"),
            NvmeColumn("TCP, loopback", loopback_sides(work_dir), "TCP")]
-    # Each prediction is measured beside what it predicts: the machine may be another one a minute later.
+    # Measure each prediction right after what it predicts, because the machine's speed may change within a minute.
     return [*(column for pair in zip(measured, predicted) for column in pair), *tcp], list(zip(predicted, measured))
 
 
@@ -61,7 +61,7 @@ def print_table(columns):
 
 
 def print_predictions(pairs):
-    """Print what testroce's figures are of SPDK's: the median of the rounds, each of which has measured both together."""
+    """Print testroce's figures divided by SPDK's: medians over the rounds, each of which measured both."""
     print("\n| load | " + " | ".join(measured.name for _, measured in pairs) + " |")
     print("|---|" + "---|" * len(pairs))
     for load in LOADS:

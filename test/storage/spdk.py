@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""NVMe over Fabrics: SPDK's target serves a disk in memory or a file, SPDK's initiators use it (nvme.py)."""
+"""NVMe over Fabrics: SPDK's target serves a disk in memory or a file, and SPDK's initiators use it (nvme.py)."""
 
 import os
 import re
@@ -8,7 +8,7 @@ import time
 from nvme import LUN_BYTES, SECONDS, SECTOR, SERIAL, Nvme, lacks
 from sides import StorageRunning
 
-BLOCK = 4096  # of the writer whose acknowledged blocks are known
+BLOCK = 4096  # of _start_writer
 ERRORS = re.compile(r"\*ERROR\*|completed with error|Buffer mismatch|uroce: ")
 
 
@@ -58,7 +58,7 @@ class SpdkTest:
             target = self._nvme.start_target(running)
             output = running.expect(self._nvme.start_client(running, "spdk_nvme_identify"), SECONDS, "identify")
             if SERIAL not in output or not re.search(rf"Size \(in LBAs\): +{LUN_BYTES // SECTOR} ", output):
-                running.fail("the disk does not tell its serial number and its size")
+                running.fail("the disk does not report its serial number and its size")
             self._nvme.end_target(running, target)
 
     def _perf(self, pattern, size, depth):
@@ -67,7 +67,7 @@ class SpdkTest:
             output = running.expect(self._nvme.start_perf(running, pattern, size, depth, 1), SECONDS, "perf")
             rate = re.search(r"^Total +: +([\d.]+)", output, re.M)
             if not rate or float(rate.group(1)) == 0 or ERRORS.search(output):
-                running.fail("an error, or nothing is done")
+                running.fail("an error is reported, or no request is done")
             self._nvme.end_target(running, target)
 
     def _start_verify(self, running, size, depth, seconds):
@@ -88,7 +88,7 @@ class SpdkTest:
             self._nvme.end_target(running, target)
 
     def _start_writer(self, running):
-        """Writes a file, no two blocks of it the same: each block when the one before it has been acknowledged."""
+        """Start a writer of a file in which no two blocks are the same. It writes a block when the one before it is acknowledged."""
         body = self._rng.randbytes(BLOCK - 4)
         with open(self._source, "wb") as file:
             file.write(b"".join(number.to_bytes(4, "little") + body for number in range(LUN_BYTES // BLOCK)))
@@ -96,9 +96,10 @@ class SpdkTest:
                                      "--qd", "1")
 
     def _check_written(self, running, before, writer):
-        """Every block before the last one that has changed was acknowledged; returns how many there are.
+        """Check the disk after the writer was killed, and return the number of acknowledged blocks.
 
-        The last one was in flight, and may have any of its bytes; those behind it have what they had."""
+        Every block before the last one that has changed was acknowledged, so it must be right. The last one was in flight,
+        and may be partly written."""
         now = self._read(self._nvme.lun)
         changed = [at for at in range(0, LUN_BYTES, BLOCK) if now[at:at + BLOCK] != before[at:at + BLOCK]]
         last = changed[-1] if changed else 0
@@ -106,7 +107,7 @@ class SpdkTest:
             running.fail("an acknowledged block is lost or wrong")
         told = re.findall(r"Copying: (\d+)/\d+ \[MB\]", writer.output())
         if told and int(told[-1]) << 20 > last + BLOCK:
-            running.fail("the initiator has counted more than there is")
+            running.fail("the initiator reported more blocks than were written")
         return last // BLOCK
 
     @staticmethod
@@ -119,12 +120,12 @@ class SpdkTest:
             file.truncate(LUN_BYTES)
 
     def _pause(self, running, process):
-        """Until some moment after the start of its work."""
+        """Wait until the process works, and then for a random time."""
         running.wait_for_output(process, "Reactor started", SECONDS)
         time.sleep(self._rng.uniform(0, 1.2))
 
     def _kill_initiators(self):
-        """The target goes on: the next initiator is served at once, and at the end one verifies."""
+        """Kill initiators. The target serves the next one at once, and the last one verifies the disk."""
         self._make_lun()
         written = 0
         with StorageRunning() as running:
@@ -134,7 +135,7 @@ class SpdkTest:
                 writer = self._start_writer(running)
                 self._pause(running, writer)
                 writer.kill()
-                time.sleep(0.1)  # what was in flight has come to the disk
+                time.sleep(0.1)  # what was in flight reaches the disk meanwhile
                 written += self._check_written(running, before, writer)
             if written == 0:
                 running.fail("no initiator was killed while it wrote")
@@ -142,7 +143,7 @@ class SpdkTest:
             self._nvme.end_target(running, target)
 
     def _kill_targets(self):
-        """The initiator connects again and goes on; what it has written is what it reads."""
+        """Kill targets. The initiator connects again and goes on, and reads what it has written."""
         self._make_lun()
         with StorageRunning() as running:
             target = self._nvme.start_target(running, file=True)
@@ -152,7 +153,7 @@ class SpdkTest:
                 target.kill()
                 target = self._nvme.start_target(running, file=True)
                 time.sleep(2)  # it connects once a second
-            # It says of each lost connection that it is an error, and does the requests again.
+            # The initiator reports an error for each lost connection, and repeats the requests.
             self._expect_verified(running, verifier, re.compile("Buffer mismatch"))
             for _ in range(self._options.target_kills):
                 before = self._read(self._nvme.lun)
