@@ -20,7 +20,7 @@ static int set_up(void **state)
 	return env_set_up(state) | dm_create(&pool, LENGTH, 0, &dm);
 }
 
-/* Fails where a test has left device memory. */
+/* Fail if the test has left device memory allocated. */
 static int tear_down(void **state)
 {
 	return env_tear_down(state) | dm_destroy(dm) | (pool.used_bytes != 0);
@@ -44,7 +44,7 @@ TEST(dm_create__memory_of_zeros)
 	memset(bytes, 0xee, sizeof(bytes));
 	assert_int_equal(dm_read(dm, 0, bytes, LENGTH), 0);
 	assert_memory_equal(bytes, zeros, LENGTH);
-	/* New memory is zero also where another user's data was. */
+	/* New memory is zero even where another user's data was. */
 	for (int i = 0; i < 10; i++) {
 		struct dm *next;
 
@@ -81,7 +81,7 @@ TEST(dm_create__is_aligned_as_asked)
 	}
 }
 
-TEST(dm_create__the_pool_is_kept_to)
+TEST(dm_create__takes_no_more_than_the_pool_has)
 {
 	struct dm *rest, *more;
 
@@ -140,7 +140,7 @@ TEST(dm_register__access_is_checked)
 		int rc;
 	} cases[] = {
 		{0, -EINVAL},
-		{IBV_ACCESS_LOCAL_WRITE, -EINVAL}, /* not said to be zero-based */
+		{IBV_ACCESS_LOCAL_WRITE, -EINVAL}, /* zero-based addresses were not asked for */
 		{ZERO_BASED, 0},
 		{ZERO_BASED | RW | IBV_ACCESS_REMOTE_ATOMIC, 0},
 		{ZERO_BASED | RW | IBV_ACCESS_RELAXED_ORDERING, 0},
@@ -165,7 +165,7 @@ TEST(dm_register__access_is_checked)
 	assert_int_equal(env.pd->users, 0);
 }
 
-TEST(dm_register__only_what_is_in_it)
+TEST(dm_register__refuses_what_is_outside)
 {
 	struct mr *mr;
 

@@ -21,14 +21,13 @@ TEST(mr_resolve__bounds_are_exact_and_do_not_wrap)
 		{50, 51, MR_OUT_OF_RANGE},
 		{100, 1, MR_OUT_OF_RANGE},
 		{101, 1, MR_OUT_OF_RANGE},
-		{UINT64_MAX, 1, MR_OUT_OF_RANGE}, /* one below */
+		{UINT64_MAX, 1, MR_OUT_OF_RANGE}, /* one byte below the region */
 		{UINT64_MAX, 2, MR_OUT_OF_RANGE},
 		{1, UINT64_MAX, MR_OUT_OF_RANGE},
 		{0, UINT64_MAX, MR_OUT_OF_RANGE},
-		{UINT64_MAX - 0x6fff, 1, MR_OUT_OF_RANGE}, /* iova 0 */
-		{UINT64_MAX - 0x7000, 1, MR_OUT_OF_RANGE}, /* the largest iova */
-		{UINT64_MAX - 0x7000, 0x7002,
-		 MR_OUT_OF_RANGE}, /* whose end wraps into the region */
+		{UINT64_MAX - 0x6fff, 1, MR_OUT_OF_RANGE},	/* iova 0 */
+		{UINT64_MAX - 0x7000, 1, MR_OUT_OF_RANGE},	/* the largest iova */
+		{UINT64_MAX - 0x7000, 0x7002, MR_OUT_OF_RANGE}, /* the end wraps into the region */
 		{1ull << 63, 1ull << 63, MR_OUT_OF_RANGE},
 	};
 	struct mr *mr;

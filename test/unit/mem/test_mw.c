@@ -25,7 +25,8 @@ static struct mw *window(enum ibv_mw_type type)
 	return mw;
 }
 
-/* The second 100 bytes of a region, for reading and writing, with the next key. */
+/* Return a binding of the second 100 bytes of a region, for reading and writing, with the next
+ * key. */
 static struct mw_binding binding_of(const struct mw *mw, const struct mr *mr)
 {
 	return (struct mw_binding){.window = mw->view.key,
@@ -113,7 +114,7 @@ TEST(mw_bind__shows_its_part_and_no_more)
 	}
 }
 
-/* 2B: queue pair and domain. */
+/* Windows of type 2 are of type 2B: a packet's queue pair is checked, and its domain. */
 TEST(mw_bind__type_2_serves_the_queue_pair_that_bound_it)
 {
 	struct mr *mr = env_region(1000, BINDABLE);
@@ -213,7 +214,7 @@ TEST(mw_bind__keys_parts_and_domains_are_checked)
 	assert_int_equal(mw_bind(env.other_pd, QPN, &bound, &good), -EINVAL);
 	assert_int_equal(mw->view.key, good.window);
 	assert_int_equal(mr->windows, 0);
-	/* The window is named by any of its keys. */
+	/* Any key of the window names it, whatever its lowest byte. */
 	binding = good;
 	binding.window ^= 0x77;
 	assert_int_equal(bind(&binding), 0);
@@ -236,7 +237,7 @@ TEST(mw_bind__type_1_moves_on_and_ends_with_length_0)
 	assert_int_equal(mr_deregister(a), 0);
 	assert_int_equal(reach(QPN, first.rkey, first.addr, 1, REMOTE_READ), MR_BAD_KEY);
 	assert_int_equal(reach(QPN, second.rkey, second.addr, 1, REMOTE_READ), MR_OK);
-	/* A failure leaves what there was. */
+	/* A failed binding leaves the old one. */
 	second = binding_of(mw, b);
 	second.length = 1001;
 	assert_int_equal(bind(&second), -EINVAL);
@@ -255,7 +256,8 @@ TEST(mw_bind__type_2_is_bound_once)
 	struct mw_binding binding = binding_of(mw, mr);
 
 	binding.length = 0;
-	assert_int_equal(mw_bind(env.pd, QPN, NULL, &binding), -EINVAL); /* nobody's */
+	assert_int_equal(mw_bind(env.pd, QPN, NULL, &binding),
+			 -EINVAL); /* without a queue pair's list */
 	assert_int_equal(bind(&binding), -EINVAL);
 	binding.length = 100;
 	assert_int_equal(bind(&binding), 0);
@@ -326,7 +328,7 @@ TEST(mw_unbind_all__of_one_queue_pair)
 	assert_int_equal(mw_bind(env.pd, QPN + 1, &bound_by_other, &binding), 0);
 	binding = binding_of(shared, other_mr);
 	assert_int_equal(bind(&binding), 0);
-	/* An unbound window no longer belongs to the queue pair. */
+	/* An invalidated window no longer belongs to the queue pair. */
 	assert_int_equal(mw_invalidate(env.pd, QPN, mws[1]->view.key), 0);
 	mw_unbind_all(&bound);
 	assert_true(LIST_EMPTY(&bound));
