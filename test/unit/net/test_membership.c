@@ -20,7 +20,8 @@ static const uint8_t none[GID_LEN];
 
 static uint8_t frame[MEMBERSHIP_FRAME_MAX];
 
-/* Ethernet, IPv4 with router alert, to this MAC and IP address; returns the IGMP message. */
+/* Check the headers: Ethernet, and IPv4 with router alert, to these addresses. Return the IGMP
+ * message. */
 static const uint8_t *expect_igmp(size_t len, size_t message_len, const uint8_t to_mac[6],
 				  const uint8_t to[4])
 {
@@ -98,7 +99,7 @@ static const uint8_t *expect_mld(size_t len, size_t message_len, const uint8_t t
 	assert_memory_equal(ip.src_addr, own6, 16);
 	assert_memory_equal(ip.dst_addr, to, 16);
 	assert_memory_equal(frame + ETHER + 40, router_alert, 8);
-	/* The checksum is over the message, as if no other header stood there. */
+	/* The checksum leaves the extension header out. */
 	ip.payload_len = rte_cpu_to_be_16((uint16_t)message_len);
 	ip.proto = 58;
 	assert_int_equal(rte_ipv6_udptcp_cksum_verify(&ip, frame + ETHER + 48), 0);
@@ -177,7 +178,7 @@ TEST(parse__igmp)
 	assert_true(membership_parse(frame, patch_igmp(0xa5, group4 + 12, 12), &query));
 	assert_int_equal(query.max_delay_ns, 67200000000);
 	assert_memory_equal(query.group, group4, GID_LEN);
-	/* Eight bytes are of version 2, and have no exponent. */
+	/* A query of eight bytes is one of version 2, whose delay has no exponent. */
 	assert_true(membership_parse(frame, patch_igmp(0xa5, every, 8), &query));
 	assert_true(query.old);
 	assert_int_equal(query.max_delay_ns, 16500000000);
@@ -200,8 +201,8 @@ TEST(parse__igmp_that_is_malformed_or_no_query)
 		assert_false(membership_parse(copy, i, &query));
 		test_free(copy);
 	}
-	/* Change any byte behind the Ethernet addresses: the protocol or a checksum is wrong then.
-	 */
+	/* Change each byte behind the Ethernet addresses. Then the protocol or a checksum is
+	 * wrong. */
 	for (size_t i = 12; i < len; i++) {
 		memcpy(frame, igmp_query, len);
 		frame[i] ^= 0x10;

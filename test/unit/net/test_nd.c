@@ -33,7 +33,7 @@ static int set_up(TEST_STATE)
 
 TEST_FIXTURE(set_up, NULL);
 
-/* The checksum of ICMPv6, written independently of the code under test. */
+/* Compute the ICMPv6 checksum, independently of the code under test. */
 static void seal(uint8_t *f)
 {
 	uint32_t sum = 32 + 58; /* upper-layer length and next header */
@@ -148,7 +148,7 @@ TEST(nd_parse__refuses_options_that_do_not_end)
 	assert_false(nd_parse(frame, sizeof(frame), &nd));
 }
 
-TEST(nd_parse__refuses_the_mac_of_nobody)
+TEST(nd_parse__refuses_a_mac_from_an_unspecified_address)
 {
 	memset(frame + OFF_SRC_IP, 0, 16);
 	seal(frame);

@@ -54,7 +54,7 @@ TEST(neigh_find__knows_what_was_answered_for_its_lifetime)
 	assert_true(ask);
 }
 
-TEST(neigh_answer__of_an_unknown_host_is_not_believed)
+TEST(neigh_answer__that_nobody_asked_for_is_ignored)
 {
 	neigh_answer(&table, VLAN_NONE, peer, mac_a, true, 1);
 	assert_false(neigh_find(&table, NEIGH_TRUSTED, VLAN_NONE, peer, 2, mac, &ask));
@@ -145,9 +145,9 @@ TEST(neigh_find__takes_the_place_of_those_that_never_answered)
 	assert_memory_equal(mac, mac_a, 6);
 }
 
-/* An untrusted client asks for all addresses that there are: others keep their entries and get new
+/* An untrusted client asks for a great many addresses. Others keep their entries, and get new
  * ones. */
-TEST(neigh_find__of_one_not_trusted_wants_only_some)
+TEST(neigh_find__limits_an_untrusted_client)
 {
 	uint8_t gid[GID_LEN];
 	int asked = 0;
@@ -172,8 +172,9 @@ TEST(neigh_find__of_one_not_trusted_wants_only_some)
 	assert_true(neigh_find(&table, 4, VLAN_NONE, peer, 5, mac, &ask));
 }
 
-/* Those that it has given up go first, and an answer lets it ask for another. */
-TEST(neigh_find__of_one_not_trusted_goes_on)
+/* The client may ask for another address when one is answered, or when one has had no answer for
+ * long. */
+TEST(neigh_find__lets_an_untrusted_client_ask_again)
 {
 	uint8_t gid[GID_LEN];
 
@@ -197,7 +198,7 @@ TEST(neigh_find__of_one_not_trusted_goes_on)
 	}
 }
 
-TEST(neigh_find__takes_what_is_of_no_use_first)
+TEST(neigh_find__displaces_unanswered_ones_first)
 {
 	uint8_t gid[GID_LEN];
 
