@@ -24,15 +24,16 @@ struct crowd {
 	struct ibv_qp *a, *b; /* RC, connected with each other; B receives from the shared queue */
 	struct ibv_qp *ud;
 	uint8_t bytes[CROWD_BYTES];
-	int fd;			/* of the XRC domain */
-	unsigned int posted;	/* signaled requests of A and receives that they take; atomic */
+	int fd;		     /* of the XRC domain */
+	unsigned int posted; /* signaled requests of A, and the receive requests that they consume;
+				atomic */
 	unsigned int completed; /* atomic */
 	unsigned int running;	/* threads that make work; atomic */
 };
 
 extern struct crowd crowd;
 
-/* Set up and tear down the crowd, for cmocka. */
+/* Set up and tear down the crowd, as cmocka's fixtures. */
 int crowd_open(void **state);
 int crowd_close(void **state);
 

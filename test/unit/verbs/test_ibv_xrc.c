@@ -24,7 +24,8 @@ static struct ibv_xrcd *open_xrcd(struct ibv_context *context, int fd, int oflag
 	return ibv_open_xrcd(context, &attr);
 }
 
-/* A domain with one receive queue, one queue pair that receives, and one elsewhere that sends. */
+/* An XRC domain with a receive queue and a queue pair that receives (tgt), and a queue pair outside
+ * the domain that sends to it (ini). */
 struct domain {
 	struct ibv_context *context;
 	struct ibv_pd *pd;
@@ -196,7 +197,7 @@ TEST(read__uses_the_protection_domain_of_the_number)
 	domain_end(&domain);
 }
 
-TEST(destroy_srq__makes_its_number_nobodys)
+TEST(destroy_srq__makes_its_number_invalid)
 {
 	struct domain domain;
 	uint32_t srqn;
@@ -285,7 +286,7 @@ TEST(destroy_qp__of_one_handle_leaves_them)
 	domain_end(&domain);
 }
 
-TEST(destroy_qp__finds_them_where_their_queue_has_gone)
+TEST(destroy_qp__drops_them_even_after_their_srq)
 {
 	struct domain domain;
 
@@ -352,7 +353,7 @@ TEST(open_qp__gives_another_handle)
 	close(fd);
 }
 
-TEST(open_qp__refuses_those_of_others)
+TEST(open_qp__refuses_a_wrong_domain_type_or_number)
 {
 	struct fake_pair pair = fake_pair_create(*state);
 	struct ibv_xrcd *mine = open_xrcd(*state, -1, O_CREAT);

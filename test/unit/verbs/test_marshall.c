@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Attributes in the form of the kernel's commands. */
+/* Tests of conversions between verbs' attributes and the structs of the kernel's commands. */
 #include <string.h>
 
 #include <rdma/ib_user_sa.h>
@@ -10,7 +10,7 @@
 #include "fake_provider.h"
 #include "test.h"
 
-/* Different bytes everywhere, so that no two fields can be exchanged. */
+/* Fill an object with different bytes, so that exchanged fields are noticed. */
 static void fill(void *object, size_t size)
 {
 	for (size_t i = 0; i < size; i++)
@@ -86,7 +86,7 @@ TEST(copy_path_rec__there_and_back)
 	struct ibv_sa_path_rec rec = {0};
 
 	fill(&kern, sizeof(kern));
-	kern.mtu = 4; /* a byte in the record, a word in the command */
+	kern.mtu = 4; /* `mtu` is one byte in the record, and a word in the command */
 	ibv_copy_path_rec_from_kern(&rec, &kern);
 	assert_memory_equal(rec.sgid.raw, kern.sgid, 16);
 	assert_int_equal(rec.mtu, 4);
