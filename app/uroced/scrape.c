@@ -17,21 +17,18 @@
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
-#include <sys/un.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "base/log.h"
-#include "base/dir_lock.h"
+#include "base/unix_socket.h"
 #include "report/metrics.h"
 
 #define BACKLOG	      16
 #define REQUEST_BYTES 4096
 #define REQUEST_MS    2000
 #define ANSWER_MS     5000
-#define COLLECT_MS    500 /* a process that sleeps notices a request for its report sooner than this \
-			   */
+#define COLLECT_MS    500 /* a sleeping process looks for requests more often than this */
 
 static struct {
 	bool started;
@@ -210,51 +207,19 @@ static void *scrape_run(void *arg)
 	return arg;
 }
 
-/* Remove a socket that no process listens on: a killed uroced left it. 0 or -errno. */
-static int remove_old(const struct sockaddr_un *address)
-{
-	struct stat file;
-	int fd, rc = -EADDRINUSE;
-
-	/* A connection to a file is refused as well. */
-	if (lstat(address->sun_path, &file) != 0)
-		return errno == ENOENT ? 0 : -errno;
-	if (!S_ISSOCK(file.st_mode))
-		return -EEXIST;
-	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	if (fd < 0)
-		return -errno;
-	if (connect(fd, (const struct sockaddr *)address, sizeof(*address)) != 0)
-		rc = errno == ECONNREFUSED && unlink(address->sun_path) == 0 ? 0 : -errno;
-	close(fd);
-	return rc;
-}
-
 static int listen_at(const struct scrape_config *config)
 {
-	struct sockaddr_un address = {.sun_family = AF_UNIX};
-	mode_t mask;
-	int rc;
+	const struct unix_socket_config where = {.path = config->path,
+						 .type = SOCK_STREAM,
+						 .backlog = BACKLOG,
+						 .owner = config->owner,
+						 .group = config->group,
+						 .mode = config->mode};
 
-	if (strlen(config->path) >= sizeof(address.sun_path))
-		return -ENAMETOOLONG;
-	strcpy(address.sun_path, config->path);
-	rc = remove_old(&address);
-	if (rc != 0)
-		return rc;
-	scrape.fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	scrape.fd = unix_socket_listen(&where);
 	if (scrape.fd < 0)
-		return -errno;
-	/* Set the socket's owner and mode before any client can connect. */
-	mask = umask(0777);
-	rc = bind(scrape.fd, (struct sockaddr *)&address, sizeof(address)) == 0 ? 0 : -errno;
-	umask(mask);
-	if (rc != 0)
-		return rc;
-	strcpy(scrape.path, address.sun_path);
-	if (chown(scrape.path, config->owner, config->group) != 0 ||
-	    chmod(scrape.path, config->mode) != 0 || listen(scrape.fd, BACKLOG) != 0)
-		return -errno;
+		return scrape.fd;
+	snprintf(scrape.path, sizeof(scrape.path), "%s", config->path);
 	return 0;
 }
 
@@ -277,12 +242,10 @@ static int start_thread(void)
 
 int scrape_start(const struct scrape_config *config)
 {
-	int rc, lock;
+	int rc;
 
 	scrape.reports = config->reports;
-	lock = dir_lock(config->path);
 	rc = listen_at(config);
-	dir_unlock(lock);
 	if (rc == 0)
 		rc = start_thread();
 	if (rc == -EADDRINUSE)

@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
-#include "base/dir_lock.h"
+#include "base/unix_socket.h"
 #include "event.h"
 #include "owner/serve.h"
 #include "pause.h"
@@ -22,28 +22,6 @@
 #define BACKLOG	 64
 #define PAUSE_NS UINT64_C(50000000) /* pause of a listener when descriptors run out */
 #define WARN_NS	 UINT64_C(10000000000)
-
-/* Remove a socket that no process listens on: a killed owner left it. */
-static int listen_remove_stale(const struct sockaddr_un *address)
-{
-	struct stat status;
-	int fd, rc;
-
-	/* Keep a file that is not a socket: no process answers there either. */
-	if (lstat(address->sun_path, &status) == 0 && !S_ISSOCK(status.st_mode))
-		return -EEXIST;
-	fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
-	if (fd < 0)
-		return -errno;
-	rc = connect(fd, (const struct sockaddr *)address, sizeof(*address)) == 0 ? -EADDRINUSE
-										  : -errno;
-	close(fd);
-	if (rc == -ENOENT)
-		return 0;
-	if (rc == -ECONNREFUSED)
-		return unlink(address->sun_path) == 0 ? 0 : -errno;
-	return rc;
-}
 
 /* Make the socket's directory if it is missing, but only one level: /run is empty after the
  * system starts. */
@@ -59,29 +37,6 @@ static void listen_make_directory(const char *path)
 	*slash = '\0';
 	if (mkdir(directory, 0755) != 0 && errno != EEXIST)
 		log_warn("cannot make %s: %s", directory, strerror(errno));
-}
-
-static int listen_bind(const struct sockaddr_un *address, const struct listen_config *config,
-		       struct listener *listener)
-{
-	mode_t mask;
-	int rc;
-
-	rc = listen_remove_stale(address);
-	if (rc != 0)
-		return rc;
-	/* No client may connect before the socket's owner and mode are set. */
-	mask = umask(0777);
-	rc = bind(listener->fd, (const struct sockaddr *)address, sizeof(*address)) == 0 ? 0
-											 : -errno;
-	umask(mask);
-	if (rc != 0)
-		return rc;
-	strcpy(listener->path, address->sun_path);
-	if (chown(address->sun_path, config->owner, config->group) != 0 ||
-	    chmod(address->sun_path, config->mode) != 0 || listen(listener->fd, BACKLOG) != 0)
-		return -errno;
-	return 0;
 }
 
 /* Take the passed socket that has this address. Returns -1 if there is none. */
@@ -121,16 +76,21 @@ static int listen_adopt(int fd, struct listener *listener)
 static int listen_make(const struct sockaddr_un *address, const struct listen_config *config,
 		       struct listener *listener)
 {
-	int lock, rc;
+	const struct unix_socket_config where = {.path = address->sun_path,
+						 .type = SOCK_SEQPACKET,
+						 .backlog = BACKLOG,
+						 .owner = config->owner,
+						 .group = config->group,
+						 .mode = config->mode};
+	int fd;
 
 	listen_make_directory(config->path);
-	listener->fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	if (listener->fd < 0)
-		return -errno;
-	lock = dir_lock(address->sun_path);
-	rc = listen_bind(address, config, listener);
-	dir_unlock(lock);
-	return rc;
+	fd = unix_socket_listen(&where);
+	if (fd < 0)
+		return fd;
+	listener->fd = fd;
+	strcpy(listener->path, address->sun_path);
+	return 0;
 }
 
 int listen_open(struct server *server, const struct listen_config *config, enum server_event event,

@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Makes listening Unix sockets, in the place of a dead server's if there is one. */
+#include "base/unix_socket.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "base/dir_lock.h"
+
+/* Remove a socket that no process listens on. 0, also if there is no file; or -errno. */
+static int remove_stale(const struct sockaddr_un *address, int type)
+{
+	struct stat file;
+	int fd, rc;
+
+	/* Keep a file that is not a socket: connect(2) would fail with ECONNREFUSED there, too. */
+	if (lstat(address->sun_path, &file) != 0)
+		return errno == ENOENT ? 0 : -errno;
+	if (!S_ISSOCK(file.st_mode))
+		return -EEXIST;
+	fd = socket(AF_UNIX, type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (fd < 0)
+		return -errno;
+	rc = connect(fd, (const struct sockaddr *)address, sizeof(*address)) == 0 ? -EADDRINUSE
+										  : -errno;
+	close(fd);
+	/* The queue of a server that does not run, because it is stopped, may be full. */
+	if (rc == -EAGAIN)
+		return -EADDRINUSE;
+	if (rc == -ECONNREFUSED)
+		return unlink(address->sun_path) == 0 ? 0 : -errno;
+	return rc == -ENOENT ? 0 : rc;
+}
+
+static int bind_and_listen(int fd, const struct sockaddr_un *address,
+			   const struct unix_socket_config *config)
+{
+	int rc;
+
+	/* Linux gives the file the mode of the socket, less the umask. So nobody may connect until
+	 * chmod(). The umask itself belongs to all threads. */
+	if (fchmod(fd, 0) != 0 || bind(fd, (const struct sockaddr *)address, sizeof(*address)) != 0)
+		return -errno;
+	if (chown(address->sun_path, config->owner, config->group) == 0 &&
+	    chmod(address->sun_path, config->mode) == 0 && listen(fd, config->backlog) == 0)
+		return 0;
+	rc = -errno;
+	unlink(address->sun_path);
+	return rc;
+}
+
+int unix_socket_listen(const struct unix_socket_config *config)
+{
+	struct sockaddr_un address = {.sun_family = AF_UNIX};
+	int fd, lock, rc;
+
+	if (strlen(config->path) >= sizeof(address.sun_path))
+		return -ENAMETOOLONG;
+	strcpy(address.sun_path, config->path);
+	fd = socket(AF_UNIX, config->type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (fd < 0)
+		return -errno;
+	lock = dir_lock(config->path);
+	rc = remove_stale(&address, config->type);
+	if (rc == 0)
+		rc = bind_and_listen(fd, &address, config);
+	dir_unlock(lock);
+	if (rc == 0)
+		return fd;
+	close(fd);
+	return rc;
+}
