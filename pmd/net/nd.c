@@ -20,6 +20,7 @@
 #define FLAG_OVERRIDE	     0x20000000u
 #define ND_HOP_LIMIT	     255 /* 11.2: a router would have decremented it */
 #define OPTION_UNIT	     8
+#define ND_GROUP_PREFIX_LEN  13 /* of ff02::1:ff00:0/104 */
 
 struct nd_message {
 	uint8_t type;
@@ -46,6 +47,28 @@ struct nd_frame {
 static_assert(sizeof(struct nd_frame) == ND_FRAME_LEN, "no holes");
 
 static const uint8_t unspecified[16];
+
+/* Write the group that a host joins for its address, RFC 4291 2.7.1. */
+static void nd_group(const uint8_t address[16], uint8_t group[16])
+{
+	static const uint8_t prefix[ND_GROUP_PREFIX_LEN] = {0xff, 0x02, [11] = 0x01, [12] = 0xff};
+
+	memcpy(group, prefix, sizeof(prefix));
+	memcpy(group + sizeof(prefix), address + sizeof(prefix), 16 - sizeof(prefix));
+}
+
+/* Return true if a message with these flags may have these addresses (7.1.1, 7.1.2). */
+static bool nd_addresses_fit(const struct rte_ipv6_hdr *ip, bool solicitation, rte_be32_t flags)
+{
+	uint8_t group[16];
+
+	if (!solicitation)
+		return !gid_is_multicast(ip->dst_addr) ||
+		       !(flags & rte_cpu_to_be_32(FLAG_SOLICITED));
+	nd_group(ip->dst_addr, group);
+	return memcmp(ip->src_addr, unspecified, sizeof(unspecified)) != 0 ||
+	       memcmp(ip->dst_addr, group, sizeof(group)) == 0;
+}
 
 /* Read the link-layer address from the option of this kind. Return false if the options are
  * malformed. */
@@ -106,7 +129,7 @@ bool nd_parse(const uint8_t *frame, size_t len, struct nd *nd)
 	nd->overrides = message.flags & rte_cpu_to_be_32(FLAG_OVERRIDE);
 	memcpy(nd->src_ip, ip.src_addr, sizeof(nd->src_ip));
 	memcpy(nd->target, message.target, sizeof(nd->target));
-	if (gid_is_multicast(nd->target))
+	if (gid_is_multicast(nd->target) || !nd_addresses_fit(&ip, nd->solicitation, message.flags))
 		return false;
 	if (!nd_parse_options(frame + l4 + sizeof(message), l4_len - sizeof(message),
 			      nd->solicitation ? OPTION_SOURCE_MAC : OPTION_TARGET_MAC, nd))
@@ -136,12 +159,11 @@ static size_t nd_build(uint8_t *frame, struct nd_frame *out)
 size_t nd_build_solicitation(uint8_t *frame, const uint8_t mac[6], const uint8_t ip[16],
 			     const uint8_t target[16])
 {
-	/* The target's solicited-node group, RFC 4291 2.7.1. */
-	uint8_t group[16] = {0xff, 0x02, [11] = 0x01, [12] = 0xff};
 	struct nd_frame out = {.message.type = ICMPV6_SOLICITATION,
 			       .option.type = OPTION_SOURCE_MAC};
+	uint8_t group[16];
 
-	memcpy(group + 13, target + 13, 3);
+	nd_group(target, group);
 	address_multicast_mac(group, out.eth.dst_addr.addr_bytes);
 	memcpy(&out.eth.src_addr, mac, sizeof(out.eth.src_addr));
 	memcpy(out.ip.src_addr, ip, sizeof(out.ip.src_addr));

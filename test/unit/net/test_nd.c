@@ -155,6 +155,36 @@ TEST(nd_parse__refuses_a_mac_from_an_unspecified_address)
 	assert_false(nd_parse(frame, sizeof(frame), &nd));
 }
 
+/* RFC 4861, 7.1.1: the check for a duplicate address goes to a group. */
+TEST(nd_parse__refuses_a_probe_to_another_address_than_a_group)
+{
+	memset(frame + OFF_SRC_IP, 0, 16);
+	frame[OFF_OPTION] = 14; /* nonce, RFC 3971: no link-layer address */
+	seal(frame);
+	assert_true(nd_parse(frame, sizeof(frame), &nd));
+	assert_false(nd.has_mac);
+	frame[OFF_DST_IP + 12] = 0xfe;
+	seal(frame);
+	assert_false(nd_parse(frame, sizeof(frame), &nd));
+	memcpy(frame + OFF_DST_IP, ip_b, 16);
+	seal(frame);
+	assert_false(nd_parse(frame, sizeof(frame), &nd));
+}
+
+/* RFC 4861, 7.1.2: an advertisement to a group answers nobody's solicitation. */
+TEST(nd_parse__refuses_a_solicited_advertisement_to_a_group)
+{
+	uint8_t answer[ND_FRAME_LEN];
+
+	nd_parse(frame, sizeof(frame), &nd);
+	memset(nd.src_ip, 0, sizeof(nd.src_ip));
+	nd_build_advertisement(answer, mac_b, &nd);
+	assert_true(nd_parse(answer, sizeof(answer), &nd));
+	answer[OFF_FLAGS] |= 0x40;
+	seal(answer);
+	assert_false(nd_parse(answer, sizeof(answer), &nd));
+}
+
 TEST(nd_parse__refuses_a_group_as_mac_or_target)
 {
 	frame[OFF_OPTION + 2] = 0x33;
