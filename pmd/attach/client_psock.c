@@ -134,6 +134,7 @@ uint16_t client_psock_take(struct share_client *client, struct rte_mbuf **mbufs,
 		return 0;
 	received = psock_rx_burst(client->psock, mbufs, n);
 	client->port->rx_missed = psock_missed(client->psock);
+	client->port->rx_too_long = psock_dropped(client->psock);
 	return received > 0 ? client_pass_strays(client, mbufs, received) : 0;
 }
 

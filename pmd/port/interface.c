@@ -39,6 +39,7 @@ static uint16_t interface_rx_burst(void *arg, struct rte_mbuf **mbufs, uint16_t 
 	const uint16_t received = psock_rx_burst(interface->psock, mbufs, n);
 
 	port->rx_missed = psock_missed(interface->psock);
+	port->rx_too_long = psock_dropped(interface->psock);
 	return unlikely(port->watched) ? stand_in_received(interface->stand_in, mbufs, received, n)
 				       : received;
 }

@@ -61,6 +61,7 @@ struct psock {
 				 segment runs */
 	bool told_of_size;
 	uint64_t missed;	  /* frames that the kernel dropped because the ring was full */
+	uint64_t dropped;	  /* frames that psock_rx_burst dropped */
 	uint64_t refused_packets; /* dropped because the interface did not take them */
 	uint64_t refused_bytes;
 	struct psock_batch batch;

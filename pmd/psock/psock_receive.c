@@ -89,6 +89,14 @@ static void clear_sum(const struct received *packet, uint8_t *frame)
 		((struct rte_udp_hdr *)(void *)(frame + headers.l4_off))->dgram_cksum = 0;
 }
 
+/* Drop the packet. The ring's frame is free again. */
+static bool drop(struct psock *psock)
+{
+	psock->dropped++;
+	return true;
+}
+
+/* Receive an ordinary packet. Return false if there is no buffer for it. */
 static bool take_one(struct psock *psock, const struct received *packet)
 {
 	struct psock_held *held = &psock->held;
@@ -96,7 +104,7 @@ static bool take_one(struct psock *psock, const struct received *packet)
 	uint8_t *at;
 
 	if (unlikely(is_cut(packet) || packet->len > psock->room - packet->tag_len))
-		return true;
+		return drop(psock);
 	mbuf = rte_pktmbuf_alloc(psock->pool);
 	if (unlikely(!mbuf))
 		return false;
@@ -155,6 +163,7 @@ static void mark_strays(const struct psock *psock, const struct received *packet
 	}
 }
 
+/* Receive the packets of a run. Return false if there are no buffers for them. */
 static bool take_run(struct psock *psock, const struct received *packet)
 {
 	struct psock_held *held = &psock->held;
@@ -163,7 +172,7 @@ static bool take_run(struct psock *psock, const struct received *packet)
 	if (is_cut(packet) ||
 	    !split_begin(&split, packet->frame, packet->seen, packet->len, &packet->offload) ||
 	    split.segment_len > psock->room - HEADERS_MAX - packet->tag_len)
-		return true;
+		return drop(psock);
 	if (rte_pktmbuf_alloc_bulk(psock->pool, held->mbufs, split.count) != 0)
 		return false;
 	copy_payloads(packet, &split, held->mbufs);
@@ -206,6 +215,7 @@ static bool take(struct psock *psock)
 
 uint16_t psock_rx_burst(struct psock *psock, struct rte_mbuf **mbufs, uint16_t n)
 {
+	const uint64_t dropped = psock->dropped;
 	struct psock_held *held = &psock->held;
 	uint32_t received = 0;
 
@@ -216,13 +226,18 @@ uint16_t psock_rx_burst(struct psock *psock, struct rte_mbuf **mbufs, uint16_t n
 		received += count;
 		held->first = held->count == count ? 0 : held->first + count;
 		__atomic_store_n(&held->count, held->count - count, __ATOMIC_RELAXED);
-	} while (received < n && take(psock));
+	} while (received + (psock->dropped - dropped) < n && take(psock));
 	return (uint16_t)received;
 }
 
 uint64_t psock_missed(const struct psock *psock)
 {
 	return psock->missed;
+}
+
+uint64_t psock_dropped(const struct psock *psock)
+{
+	return psock->dropped;
 }
 
 bool psock_holds(const struct psock *psock)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Tests of pmd/psock/psock.c, receive.c and send.c: RoCE over a cable between two interfaces. */
+#include <linux/virtio_net.h>
 #include <net/if.h>
 #include <poll.h>
 #include <sys/socket.h>
@@ -340,6 +341,39 @@ TEST(psock_rx_burst__marks_strays_of_a_run)
 			rte_pktmbuf_free_bulk(mbufs, 2);
 		}
 	}
+}
+
+/* Send a RoCE frame that is longer than a buffer. */
+static void send_too_long(void)
+{
+	uint8_t packet[sizeof(struct virtio_net_hdr) + ROOM + 100] = {0};
+
+	frame_make(&kinds[0], packet + sizeof(struct virtio_net_hdr));
+	assert_int_equal(send(psock_fd(left), packet, sizeof(packet), 0), sizeof(packet));
+}
+
+/* A burst ends after as many dropped frames as it may return: a peer cannot prolong it. */
+TEST(psock_rx_burst__counts_what_it_drops)
+{
+	struct pollfd pfd = {.events = POLLIN};
+	struct rte_mbuf *mbuf;
+	uint16_t received = 0;
+
+	if (!have_network)
+		skip();
+	pfd.fd = psock_fd(right);
+	for (int i = 0; i < 3; i++)
+		send_too_long();
+	send_frames(kinds[0], 1);
+	while (received == 0) {
+		const uint64_t before = psock_dropped(right);
+
+		assert_int_equal(poll(&pfd, 1, DEADLINE), 1);
+		received = psock_rx_burst(right, &mbuf, 1);
+		assert_in_range(psock_dropped(right) - before, 0, 1);
+	}
+	rte_pktmbuf_free(mbuf);
+	assert_int_equal(psock_dropped(right), 3);
 }
 
 TEST(psock_rx_burst__waits_for_buffers)

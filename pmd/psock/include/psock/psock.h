@@ -68,12 +68,17 @@ int psock_fd(const struct psock *psock);
 /** Receive and send on an interface from now on. 0 or -errno. */
 int psock_start(struct psock *psock, unsigned int ifindex);
 
-/** Receive as rte_eth_rx_burst does. */
+/** Receive as rte_eth_rx_burst does. A dropped frame counts as one of the `n`, so that nobody can
+ * keep this function busy with such frames. */
 uint16_t psock_rx_burst(struct psock *psock, struct rte_mbuf **mbufs, uint16_t n);
 
 /** Return how many frames the kernel has dropped so far because the ring was full, as known when
  * the newest frame was received. */
 uint64_t psock_missed(const struct psock *psock);
+
+/** Return how many frames psock_rx_burst has dropped so far: each was too long for the ring or for
+ * a buffer, or was a run that cannot be split. */
+uint64_t psock_dropped(const struct psock *psock);
 
 /** Tell how many packets, and bytes of them, psock_tx_burst has dropped so far because the kernel's
  * interface did not take them. */
