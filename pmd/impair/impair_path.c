@@ -185,13 +185,19 @@ void impair_path_put(struct impair_path *path, struct rte_mbuf *mbuf, struct rte
 		path_duplicate(path, mbuf, pool, now_ns);
 }
 
+/* Return true if a packet has been overtaken by as many packets as it must be. */
+static bool path_is_overtaken(const struct impair_path *path, const struct impair_late *late)
+{
+	return path->left >= late->after;
+}
+
 /* Remove and return the first overtaken packet whose time has come, or NULL. */
 static struct rte_mbuf *path_take_late(struct impair_path *path, uint64_t now_ns)
 {
 	for (uint32_t i = 0; i < path->late_count; i++) {
 		struct rte_mbuf *mbuf = path->late[i].mbuf;
 
-		if (path->left < path->late[i].after && path->late[i].due_ns > now_ns)
+		if (!path_is_overtaken(path, &path->late[i]) && path->late[i].due_ns > now_ns)
 			continue;
 		path->late_count--;
 		memmove(&path->late[i], &path->late[i + 1],
@@ -232,7 +238,10 @@ uint64_t impair_path_due_ns(const struct impair_path *path)
 
 	if (path->left != path->entered)
 		due_ns = path->queue[path->left % path->size].due_ns;
-	for (uint32_t i = 0; i < path->late_count; i++)
+	for (uint32_t i = 0; i < path->late_count; i++) {
+		if (path_is_overtaken(path, &path->late[i]))
+			return 0;
 		due_ns = RTE_MIN(due_ns, path->late[i].due_ns);
+	}
 	return due_ns;
 }

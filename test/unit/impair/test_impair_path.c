@@ -216,6 +216,24 @@ TEST(impair_path_due_ns__ends_the_wait_of_a_reordered_packet)
 	assert_int_equal(arrived_count, 1);
 }
 
+/* The packets before it filled the burst, and nobody else polls before it is due. */
+TEST(impair_path_due_ns__is_now_for_an_overtaken_packet)
+{
+	struct rte_mbuf *mbuf;
+
+	begin("reorder=1,depth=1,hold=50us");
+	put(0, true, 1000);
+	config.reorder = 0;
+	put(1, true, 1000);
+	assert_int_equal(impair_path_get(&path, &mbuf, 1, 1000), 1);
+	assert_int_equal(wire_get24(bth_of(mbuf)->psn), 1);
+	rte_pktmbuf_free(mbuf);
+	assert_true(impair_path_due_ns(&path) <= 1000);
+	get(1000);
+	assert_int_equal(arrived_count, 1);
+	assert_int_equal(impair_path_due_ns(&path), IMPAIR_NEVER);
+}
+
 TEST(impair_path_put__delays)
 {
 	begin("delay=50us");

@@ -93,7 +93,8 @@ void impair_path_put(struct impair_path *path, struct rte_mbuf *mbuf, struct rte
 uint16_t impair_path_get(struct impair_path *path, struct rte_mbuf **mbufs, uint16_t n,
 			 uint64_t now_ns);
 
-/** Return when the next packet arrives, if no other is put in; IMPAIR_NEVER: there is none. */
+/** Return when the next packet arrives, if no other is put in; 0: it has arrived already;
+ * IMPAIR_NEVER: there is none. */
 uint64_t impair_path_due_ns(const struct impair_path *path);
 
 /** Return how many packets are in the path. */
