@@ -67,8 +67,10 @@ static int endpoint_check_mtu(const struct nic *nic, const struct endpoint_confi
 	struct ibv_port_attr port;
 	uint32_t bytes;
 
-	if (ibv_query_port(nic->context, 1, &port) != 0)
+	if (ibv_query_port(nic->context, 1, &port) != 0) {
+		snprintf(error, error_size, "the port's MTU is unknown");
 		return -EIO;
+	}
 	bytes = 256u << (port.active_mtu - IBV_MTU_256);
 	if (config->path_mtu_bytes <= bytes)
 		return 0;
