@@ -5,6 +5,31 @@
 
 TEST_FIXTURE(completer_rig_set_up, completer_rig_tear_down);
 
+/* Send four messages of one packet. */
+static void send_four(void)
+{
+	for (uint64_t i = 0; i < 4; i++)
+		post(i, IBV_WR_SEND, 8);
+	assert_int_equal(send_all(), 4);
+}
+
+/* Receive an acknowledgement of this packet, and expect that these messages complete. */
+static void complete(uint32_t psn, uint64_t first, uint64_t last)
+{
+	acknowledge(psn);
+	for (uint64_t i = first; i <= last; i++)
+		expect_success(i);
+}
+
+/* Expect that each of the first two packets is sent alone, and is acknowledged. */
+static void take_two_alone(void)
+{
+	for (uint32_t i = 0; i < 2; i++) {
+		assert_int_equal(send_all(), 1);
+		complete(i, i, i);
+	}
+}
+
 TEST(completer_receive__what_a_peer_keeps_behind_an_rnr_nak_is_not_sent_again)
 {
 	rig.loss.recovery.rnr_retry = rig.loss.recovery.rnr_left = RECOVERY_RNR_FOREVER;
@@ -17,8 +42,7 @@ TEST(completer_receive__what_a_peer_keeps_behind_an_rnr_nak_is_not_sent_again)
 		catcher_expect(&rig.fixture.catcher, 0, OPCODE_SEND_FIRST, FIRST_PSN);
 	}
 	/* The peer had one receive request: it acknowledges that message and refuses the next. */
-	acknowledge(3);
-	expect_success(0);
+	complete(3, 0, 0);
 	assert_int_equal(rig.loss.peer, LOSS_PEER_KEEPS);
 	refuse(4);
 	assert_int_equal(send_all(), 1);
@@ -29,9 +53,7 @@ TEST(completer_receive__what_a_peer_keeps_behind_an_rnr_nak_is_not_sent_again)
 	expect_success(1);
 	assert_int_equal(rig.loss.peer, LOSS_PEER_KEEPS);
 	assert_int_equal(send_all(), 1);
-	acknowledge(15);
-	expect_success(2);
-	expect_success(3);
+	complete(15, 2, 3);
 	assert_int_equal(rig.loss.window, LOSS_WINDOW_MAX);
 	assert_int_equal(counters_get(&rig.fixture.counters, COUNTER_retransmitted_packets), 5);
 }
@@ -40,91 +62,63 @@ TEST(completer_receive__what_a_peer_keeps_behind_an_rnr_nak_is_not_sent_again)
  * next one, which was not sent again: so the peer had kept it. */
 TEST(completer_receive__a_refusal_of_what_was_not_sent_again_shows_a_peer_that_keeps)
 {
-	for (uint64_t i = 0; i < 4; i++)
-		post(i, IBV_WR_SEND, 8);
-	assert_int_equal(send_all(), 4);
+	send_four();
 	refuse(0);
 	assert_int_equal(send_all(), 1);
-	acknowledge(0);
-	expect_success(0);
+	complete(0, 0, 0);
 	refuse(1);
 	assert_int_equal(rig.loss.peer, LOSS_PEER_KEEPS);
 	assert_int_equal(send_all(), 1);
 	/* The peer may refuse the next message only later. Nothing new is sent meanwhile. */
-	acknowledge(1);
-	expect_success(1);
+	complete(1, 1, 1);
 	post(4, IBV_WR_SEND, 8);
 	assert_int_equal(send_all(), 1);
 	catcher_expect(&rig.fixture.catcher, 0, OPCODE_SEND_ONLY, FIRST_PSN + 2);
-	acknowledge(3);
-	expect_success(2);
-	expect_success(3);
+	complete(3, 2, 3);
 	assert_int_equal(rig.loss.peer, LOSS_PEER_KEEPS);
 	assert_int_equal(send_all(), 1);
-	acknowledge(4);
-	expect_success(4);
+	complete(4, 4, 4);
 }
 
 /* The peer keeps packets behind a loss, and drops packets behind a refusal. */
 TEST(completer_receive__a_peer_may_drop_what_is_behind_a_refusal_only)
 {
 	rig.loss.peer = LOSS_PEER_KEEPS;
-	for (uint64_t i = 0; i < 4; i++)
-		post(i, IBV_WR_SEND, 8);
-	assert_int_equal(send_all(), 4);
+	send_four();
 	refuse(0);
-	for (uint32_t i = 0; i < 2; i++) {
-		assert_int_equal(send_all(), 1);
-		acknowledge(i);
-		expect_success(i);
-	}
+	take_two_alone();
 	assert_int_equal(rig.loss.peer, LOSS_PEER_KEEPS);
 	assert_int_equal(send_all(), 2);
-	acknowledge(3);
-	expect_success(2);
-	expect_success(3);
+	complete(3, 2, 3);
 	assert_int_equal(rig.loss.window, LOSS_WINDOW_MAX);
 }
 
 TEST(completer_receive__a_peer_that_drops_gets_everything_after_a_refusal)
 {
 	rig.loss.peer = LOSS_PEER_DROPS;
-	for (uint64_t i = 0; i < 4; i++)
-		post(i, IBV_WR_SEND, 8);
-	assert_int_equal(send_all(), 4);
+	send_four();
 	refuse(0);
 	assert_int_equal(send_all(), 4);
 	/* After a second refusal, packets behind it are sent when the peer takes this one. */
 	refuse(0);
 	post(4, IBV_WR_SEND, 8);
 	assert_int_equal(send_all(), 1);
-	acknowledge(0);
-	expect_success(0);
+	complete(0, 0, 0);
 	assert_int_equal(send_all(), 4);
 	assert_int_equal(rig.loss.peer, LOSS_PEER_DROPS);
 	assert_int_equal(rig.loss.window, LOSS_WINDOW_MAX);
-	acknowledge(4);
-	for (uint64_t i = 1; i < 5; i++)
-		expect_success(i);
+	complete(4, 1, 4);
 }
 
 /* Two packets are enough to find that an unknown peer drops. */
 TEST(completer_receive__a_refusal_finds_a_peer_that_drops)
 {
-	for (uint64_t i = 0; i < 4; i++)
-		post(i, IBV_WR_SEND, 8);
-	assert_int_equal(send_all(), 4);
+	send_four();
 	refuse(0);
-	for (uint32_t i = 0; i < 2; i++) {
-		assert_int_equal(send_all(), 1);
-		acknowledge(i);
-		expect_success(i);
-	}
+	take_two_alone();
 	assert_int_equal(rig.loss.peer, LOSS_PEER_DROPS);
 	assert_int_equal(send_all(), 2);
-	acknowledge(3);
-	expect_success(2);
-	expect_success(3);
+	complete(3, 2, 3);
 }
 
 /* The network duplicated the refused packet, and the peer took the copy. When the RNR timer runs
@@ -132,28 +126,21 @@ TEST(completer_receive__a_refusal_finds_a_peer_that_drops)
 TEST(completer_receive__what_is_taken_during_the_wait_is_not_sent_again)
 {
 	rig.loss.peer = LOSS_PEER_KEEPS;
-	for (uint64_t i = 0; i < 4; i++)
-		post(i, IBV_WR_SEND, 8);
-	assert_int_equal(send_all(), 4);
+	send_four();
 	EXPECT_TAKEN(OPCODE_ACKNOWLEDGE, 0, .syndrome = AETH_RNR_NAK | RNR_CODE);
-	acknowledge(1);
-	expect_success(0);
-	expect_success(1);
+	complete(1, 0, 1);
 	assert_int_equal(rig.loss.recovery.state, RECOVERY_RNR_WAIT);
 	assert_int_equal(rig.loss.recovery.retransmit_ns, RECOVERY_NEVER);
 	assert_int_equal(completer_timeout(&rig.completer, false, rig.loss.recovery.deadline_ns),
 			 FAULT_NONE);
 	assert_int_equal(send_all(), 1);
 	catcher_expect(&rig.fixture.catcher, 0, OPCODE_SEND_ONLY, FIRST_PSN + 2);
-	acknowledge(3);
-	expect_success(2);
-	expect_success(3);
+	complete(3, 2, 3);
 	/* If the peer takes all packets during the wait, nothing is sent again. */
 	post(4, IBV_WR_SEND, 8);
 	assert_int_equal(send_all(), 1);
 	EXPECT_TAKEN(OPCODE_ACKNOWLEDGE, 4, .syndrome = AETH_RNR_NAK | RNR_CODE);
-	acknowledge(4);
-	expect_success(4);
+	complete(4, 4, 4);
 	assert_int_equal(completer_timeout(&rig.completer, false, rig.loss.recovery.deadline_ns),
 			 FAULT_NONE);
 	assert_false(loss_is_selective(&rig.loss));
