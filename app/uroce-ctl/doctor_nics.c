@@ -42,14 +42,15 @@ static bool look(void *arg, const char *description)
 	struct nic *nic = arg;
 	const char *at = strstr(description, "\"pci_ids\": [");
 	unsigned int vendor, device;
-	int used;
+	int used = 0; /* stays 0 if an entry is incomplete */
 
 	at = at ? strchr(at, '[') + 1 : "";
-	while (sscanf(at, " [%u, %u, %*u, %*u]%n", &vendor, &device, &used) == 2) {
+	while (sscanf(at, " [%u, %u, %*u, %*u]%n", &vendor, &device, &used) == 2 && used > 0) {
 		if (vendor == nic->vendor && (device == nic->device || device == ID_ANY))
 			return sscanf(description, "{\"name\": \"%63[^\"]", nic->dpdk_driver) != 1;
 		at += used;
 		at += *at == ',';
+		used = 0;
 	}
 	return true;
 }

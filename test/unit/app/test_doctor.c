@@ -263,7 +263,7 @@ static void put_driver(const char *path, const char *description)
 	put_bytes(path, description, strlen(description) + 1);
 }
 
-/* Make a NIC that only the driver "net_card" knows. */
+/* Make a NIC that only the driver "net_card" knows. The list of "net_other" is cut off. */
 static void put_nic(const char *device)
 {
 	put(PCI "/class", "0x020000\n");
@@ -271,7 +271,7 @@ static void put_nic(const char *device)
 	put(PCI "/device", device);
 	put_driver("/librte_net_card.so.23.0",
 		   "\177ELF PMD_INFO_STRING= {\"name\": \"net_other\", \"pci_ids\": [[4660, 1, "
-		   "65535, 65535]]}");
+		   "65535, 65535], [6900, 4161");
 	put_driver(
 		"/librte_net_zcard.so.23.0",
 		"PMD_INFO_STRING= {\"name\": \"net_card\", \"kmod\": \"* vfio-pci\", \"pci_ids\": "
