@@ -285,7 +285,7 @@ static void engine_fail_qp(struct qp *qp, void *arg)
 static void engine_lose(struct engine *engine)
 {
 	engine->lost = true;
-	if (__atomic_load_n(&engine->robbed, __ATOMIC_RELAXED))
+	if (__atomic_load_n(&engine->lost_fds, __ATOMIC_RELAXED))
 		log_error("this program has closed descriptors of '%s': the device is lost",
 			  engine->device->config.name);
 	port_lose(&engine->link->port);
@@ -295,11 +295,11 @@ static void engine_lose(struct engine *engine)
 
 /* Return true if the program has closed our descriptors. A program that closes one of them closes
  * all. */
-static bool engine_is_robbed(struct engine *engine)
+static bool engine_has_lost_fds(struct engine *engine)
 {
 	if (engine->canary_fd >= 0 && !own_is(engine->canary_fd))
-		__atomic_store_n(&engine->robbed, true, __ATOMIC_RELAXED);
-	return __atomic_load_n(&engine->robbed, __ATOMIC_RELAXED);
+		__atomic_store_n(&engine->lost_fds, true, __ATOMIC_RELAXED);
+	return __atomic_load_n(&engine->lost_fds, __ATOMIC_RELAXED);
 }
 
 void engine_check_link(struct engine *engine)
@@ -307,7 +307,7 @@ void engine_check_link(struct engine *engine)
 	struct port *port = &engine->link->port;
 	bool connected, up;
 
-	if (!engine->lost && unlikely(port_lost(port) || engine_is_robbed(engine)))
+	if (!engine->lost && unlikely(port_lost(port) || engine_has_lost_fds(engine)))
 		engine_lose(engine);
 	connected = port_connected(port);
 	up = port_link_up(port, connected);

@@ -32,10 +32,12 @@
 /* Ticks grow to this length while the program polls, because a look evicts the poller's cache. */
 #define WATCH_MAX_NS	  UINT64_C(320000)
 #define WATCH_SLOW_MAX_NS UINT64_C(5000000) /* the same if a look is expensive */
-#define WATCH_MIN_LOOKS	  2		    /* shortest tick, in durations of a look: at first */
-#define WATCH_MAX_LOOKS	  32		    /* and finally */
-#define WATCH_FOUND_TICKS 2 /* of the longest: polls find completions, but run no turn */
-#define LOOK_MAX_NS	  UINT64_C(200000) /* a longer look means that the CPU was taken away */
+#define WATCH_MIN_LOOKS	  2		    /* the first tick lasts at least so many looks */
+#define WATCH_MAX_LOOKS	  32		    /* the longest tick lasts at least so many looks */
+#define WATCH_FOUND_TICKS                                                      \
+	2 /* longest ticks in which polls may find completions but run no turn \
+	   */
+#define LOOK_MAX_NS UINT64_C(200000) /* a longer look means that the CPU was taken away */
 
 #define SPIN_NS	       UINT64_C(30000) /* idle time before the first sleep */
 #define SLEEP_MIN_NS   UINT64_C(10000)
@@ -66,8 +68,8 @@ static void helper_sleep_off_error(struct pollfd fds[2], const struct timespec *
 }
 
 /*
- * Prepare for sleep. Return true if frames wait already, or may wait. Only the owner may switch a
- * NIC's interrupts, because the owner gives up a NIC that was pulled out.
+ * Prepare for sleep. Return true if frames wait already, or may wait. Only the engine's owner may
+ * switch a NIC's interrupts, because only the owner releases a NIC that was pulled out.
  */
 static bool helper_arm(struct engine *engine)
 {
@@ -95,32 +97,32 @@ static void helper_disarm(struct engine *engine)
 }
 
 /* Return true if the program has closed the descriptor on which we sleep. */
-static bool helper_is_robbed(struct engine *engine)
+static bool helper_has_lost_fds(struct engine *engine)
 {
 	if (unlikely(!own_is(engine->helper.wake_fd)))
-		__atomic_store_n(&engine->robbed, true, __ATOMIC_RELAXED);
-	return __atomic_load_n(&engine->robbed, __ATOMIC_RELAXED);
+		__atomic_store_n(&engine->lost_fds, true, __ATOMIC_RELAXED);
+	return __atomic_load_n(&engine->lost_fds, __ATOMIC_RELAXED);
 }
 
 void helper_wait(struct engine *engine, uint64_t ns, bool for_frames)
 {
-	const bool robbed = helper_is_robbed(engine);
+	const bool lost_fds = helper_has_lost_fds(engine);
 	struct pollfd fds[2] = {
-		{.fd = robbed ? -1 : engine->helper.wake_fd, .events = POLLIN},
-		{.fd = for_frames && !robbed ? port_wake_fd(&engine->link->port) : -1,
+		{.fd = lost_fds ? -1 : engine->helper.wake_fd, .events = POLLIN},
+		{.fd = for_frames && !lost_fds ? port_wake_fd(&engine->link->port) : -1,
 		 .events = POLLIN},
 	};
 	const struct timespec time = {.tv_sec = (time_t)(ns / 1000000000),
 				      .tv_nsec = (long)(ns % 1000000000)};
 	uint64_t count;
 
-	if (helper_ended(engine) || (for_frames && !robbed && helper_arm(engine)))
+	if (helper_ended(engine) || (for_frames && !lost_fds && helper_arm(engine)))
 		return;
 	guard_pause();
 	if (ppoll(fds, 2, &time, NULL) > 0 && (fds[1].revents & ~POLLIN))
 		helper_sleep_off_error(fds, &time);
 	/* The descriptor may be another file's by now: poll looks it up again when it wakes. */
-	if ((fds[0].revents & POLLIN) && !helper_is_robbed(engine) &&
+	if ((fds[0].revents & POLLIN) && !helper_has_lost_fds(engine) &&
 	    read(engine->helper.wake_fd, &count, sizeof(count)) < 0)
 		fds[0].revents = 0;
 	/* A call that only armed the port has returned above; the port stays armed for the next
@@ -198,8 +200,9 @@ static void helper_watch(struct engine *engine)
 	}
 }
 
-/* Give a signal of the program back that arrived here while there is no time to sleep. A thread of
- * the program that waits for the signal takes it meanwhile; else the next turn gets it again. */
+/* Return a signal that was sent to the process and arrived in this thread, although this thread has
+ * no time to sleep. A thread of the program that waits for the signal takes it now; otherwise the
+ * next turn gets it again. */
 static void helper_give_back(void)
 {
 	const struct timespec moment = {.tv_nsec = GIVE_BACK_NS};
@@ -248,8 +251,8 @@ static bool helper_is_relieved(const struct engine *engine, struct program_polls
 	return false;
 }
 
-/* Return how long to sleep after there was work. Frames that wake us need no polling; each owner
- * reports the timers that it sets meanwhile. */
+/* Return how long to sleep after there was work. If frames wake us, we need not poll for them. Each
+ * owner of the engine reports the timers that it sets meanwhile. */
 static uint64_t helper_first_ns(const struct engine *engine)
 {
 	return port_wake_fd(&engine->link->port) >= 0 ? SLEEP_MAX_NS : SLEEP_MIN_NS;
@@ -347,7 +350,7 @@ static void *helper_main(void *arg)
 	unsigned int work;
 
 	guard_serve();
-	/* Make short sleeps exact: by default the kernel adds up to 50 us to each. */
+	/* Make short sleeps exact. By default the kernel adds up to 50 us to each. */
 	prctl(PR_SET_TIMERSLACK, 1UL);
 	cpu_shorten_slices();
 	while (!helper_ended(engine)) {

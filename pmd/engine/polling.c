@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The program's polling threads: what they tell the helper, and how they wait for other threads. */
+/* The program's polling threads: when they yield, pause or sleep, so that other threads get the
+ * CPU. */
 #include "engine/polling.h"
 
 #include <pthread.h>

@@ -5,8 +5,8 @@
 
 #define LINE_OF(field) (offsetof(struct engine, field) / RTE_CACHE_LINE_SIZE)
 
-/* A thread that asks for the engine, or leaves work for it, slows its owner by no more than that.
- */
+/* A thread that asks for the engine, or leaves work for it, writes to no cache line that the owner
+ * uses all the time. */
 TEST(engine__others_write_apart_from_its_owner)
 {
 	assert_int_not_equal(LINE_OF(owner), LINE_OF(kicks));

@@ -44,7 +44,7 @@ TEST(helper__takes_over_when_nobody_polls, .setup = set_up_hybrid)
 /* The helper neither reads nor writes what has the number of its descriptor. */
 TEST(helper__leaves_a_descriptor_of_the_programs_alone, .setup = set_up_hybrid)
 {
-	bool *const robbed = &engine->robbed;
+	bool *const lost_fds = &engine->lost_fds;
 	int ends[2], left = PATIENCE_MS;
 	char bytes[16];
 
@@ -52,7 +52,7 @@ TEST(helper__leaves_a_descriptor_of_the_programs_alone, .setup = set_up_hybrid)
 	assert_int_equal(dup2(ends[0], engine->helper.wake_fd), engine->helper.wake_fd);
 	close(ends[0]);
 	assert_int_equal(write(ends[1], "hello", 5), 5);
-	while (!__atomic_load_n(robbed, __ATOMIC_ACQUIRE) && left-- > 0) {
+	while (!__atomic_load_n(lost_fds, __ATOMIC_ACQUIRE) && left-- > 0) {
 		ops->wait(engine);
 		usleep(1000);
 	}

@@ -68,7 +68,7 @@ struct engine {
 	struct report *report;		  /* what monitoring programs read; NULL: no report */
 
 	int canary_fd; /* the report's descriptor, checked periodically; or -1 */
-	bool robbed;   /* the program has closed our descriptors; atomic */
+	bool lost_fds; /* the program has closed descriptors of ours; atomic */
 
 	struct helper helper __rte_cache_aligned;
 };
