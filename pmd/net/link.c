@@ -66,7 +66,7 @@ static void link_mute_vlans(struct link *link)
 	link->mute_count = count;
 }
 
-/* Watch the interface before reading it: a change in between is then seen later. */
+/* Watch the interface before it is read, so that a change in between is noticed later. */
 int link_use_interface(struct link *link, const char *name)
 {
 	struct netdev netdev;

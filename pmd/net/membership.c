@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Reading queries and writing reports of multicast memberships. */
+/* Parses queries and builds reports of multicast memberships (IGMP and MLD). */
 #include "net/membership.h"
 
 #include <assert.h>

@@ -40,9 +40,9 @@ bool neigh_is_known(const struct neigh_table *table, int32_t vlan, const uint8_t
 /* Return true if nobody waits for a wanted neighbour any more: a waiting asker would have asked
  * again.
  */
-static bool neigh_is_forsaken(const struct neigh *neigh, uint64_t now_ns)
+static bool neigh_is_abandoned(const struct neigh *neigh, uint64_t now_ns)
 {
-	return neigh->state == NEIGH_WANTED && now_ns - neigh->at_ns >= NEIGH_FORSAKEN_NS;
+	return neigh->state == NEIGH_WANTED && now_ns - neigh->at_ns >= NEIGH_ABANDON_NS;
 }
 
 /* Return how suitable an entry is to be replaced, the more the higher; 0: it must not be. */
@@ -52,7 +52,7 @@ static int neigh_spare(const struct neigh *neigh, uint64_t now_ns)
 		return 3;
 	if (neigh->state == NEIGH_KNOWN)
 		return now_ns - neigh->at_ns < NEIGH_LIFETIME_NS ? 1 : 2;
-	return neigh_is_forsaken(neigh, now_ns) ? 2 : 0;
+	return neigh_is_abandoned(neigh, now_ns) ? 2 : 0;
 }
 
 /* Choose an entry to fill: a free one, else a useless one, else known ones in turn. NULL if all
@@ -91,7 +91,7 @@ static bool neigh_may_want(const struct neigh_table *table, uint16_t asker, uint
 		const struct neigh *neigh = &table->entries[i];
 
 		count += neigh->state == NEIGH_WANTED && neigh->asker == asker &&
-			 !neigh_is_forsaken(neigh, now_ns);
+			 !neigh_is_abandoned(neigh, now_ns);
 	}
 	return count < NEIGH_WANTED_MAX;
 }
@@ -113,7 +113,7 @@ bool neigh_find(struct neigh_table *table, uint16_t asker, int32_t vlan, const u
 		memcpy(mac, neigh->mac, sizeof(neigh->mac));
 		return true;
 	}
-	if (neigh && neigh->state == NEIGH_WANTED && !neigh_is_forsaken(neigh, now_ns)) {
+	if (neigh && neigh->state == NEIGH_WANTED && !neigh_is_abandoned(neigh, now_ns)) {
 		*ask = now_ns - neigh->at_ns >= NEIGH_RETRANSMIT_NS;
 	} else if (neigh_may_want(table, asker, now_ns)) {
 		if (!neigh)

@@ -134,13 +134,13 @@ TEST(neigh_find__takes_the_place_of_those_that_never_answered)
 		neigh_find(&table, NEIGH_TRUSTED, VLAN_NONE, gid, 1, mac, &ask);
 	}
 	assert_false(
-		neigh_find(&table, NEIGH_TRUSTED, VLAN_NONE, peer, NEIGH_FORSAKEN_NS, mac, &ask));
+		neigh_find(&table, NEIGH_TRUSTED, VLAN_NONE, peer, NEIGH_ABANDON_NS, mac, &ask));
 	assert_false(ask);
-	assert_false(neigh_find(&table, NEIGH_TRUSTED, VLAN_NONE, peer, 1 + NEIGH_FORSAKEN_NS, mac,
+	assert_false(neigh_find(&table, NEIGH_TRUSTED, VLAN_NONE, peer, 1 + NEIGH_ABANDON_NS, mac,
 				&ask));
 	assert_true(ask);
-	neigh_answer(&table, VLAN_NONE, peer, mac_a, true, 2 + NEIGH_FORSAKEN_NS);
-	assert_true(neigh_find(&table, NEIGH_TRUSTED, VLAN_NONE, peer, 3 + NEIGH_FORSAKEN_NS, mac,
+	neigh_answer(&table, VLAN_NONE, peer, mac_a, true, 2 + NEIGH_ABANDON_NS);
+	assert_true(neigh_find(&table, NEIGH_TRUSTED, VLAN_NONE, peer, 3 + NEIGH_ABANDON_NS, mac,
 			       &ask));
 	assert_memory_equal(mac, mac_a, 6);
 }
@@ -193,7 +193,7 @@ TEST(neigh_find__lets_an_untrusted_client_ask_again)
 	assert_true(ask);
 	for (int i = 0; i < NEIGH_WANTED_MAX - 1; i++) {
 		numbered(gid, NEIGH_MAX + i);
-		neigh_find(&table, 3, VLAN_NONE, gid, 1 + NEIGH_FORSAKEN_NS, mac, &ask);
+		neigh_find(&table, 3, VLAN_NONE, gid, 1 + NEIGH_ABANDON_NS, mac, &ask);
 		assert_true(ask);
 	}
 }
@@ -204,15 +204,15 @@ TEST(neigh_find__displaces_unanswered_ones_first)
 
 	for (int i = 0; i < NEIGH_MAX - 1; i++) {
 		numbered(gid, i);
-		neigh_learn(&table, VLAN_NONE, gid, mac_a, 1 + NEIGH_FORSAKEN_NS);
+		neigh_learn(&table, VLAN_NONE, gid, mac_a, 1 + NEIGH_ABANDON_NS);
 	}
 	neigh_find(&table, NEIGH_TRUSTED, VLAN_NONE, peer, 1, mac, &ask);
 	numbered(gid, NEIGH_MAX);
-	neigh_find(&table, NEIGH_TRUSTED, VLAN_NONE, gid, 1 + NEIGH_FORSAKEN_NS, mac, &ask);
+	neigh_find(&table, NEIGH_TRUSTED, VLAN_NONE, gid, 1 + NEIGH_ABANDON_NS, mac, &ask);
 	assert_true(ask);
 	for (int i = 0; i < NEIGH_MAX - 1; i++) {
 		numbered(gid, i);
-		assert_true(neigh_find(&table, NEIGH_TRUSTED, VLAN_NONE, gid, 1 + NEIGH_FORSAKEN_NS,
+		assert_true(neigh_find(&table, NEIGH_TRUSTED, VLAN_NONE, gid, 1 + NEIGH_ABANDON_NS,
 				       mac, &ask));
 	}
 }

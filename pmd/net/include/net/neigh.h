@@ -13,7 +13,7 @@
 #define NEIGH_MAX	    256
 #define NEIGH_LIFETIME_NS   UINT64_C(30000000000) /* RFC 4861's REACHABLE_TIME */
 #define NEIGH_RETRANSMIT_NS UINT64_C(200000000)
-#define NEIGH_FORSAKEN_NS   UINT64_C(5000000000) /* longer than any caller waits for an answer */
+#define NEIGH_ABANDON_NS    UINT64_C(5000000000) /* longer than any caller waits for an answer */
 
 /* The asker: NEIGH_TRUSTED or the number of an untrusted one. Each untrusted asker may wait for a
  * limited number of neighbours. */
