@@ -21,7 +21,7 @@
 
 /* Claims of ports of the connection manager that were given up. There are few, because each has
  * waited for 5 seconds. */
-#define CLIENT_FORSAKEN_MAX 16
+#define CLIENT_ABANDONED_MAX 16
 
 /* A lane with another process. Only the engine's thread uses it, except the constant members. */
 struct client_lane {
@@ -103,8 +103,8 @@ struct share_client {
 	bool lost;    /* the owner has ended, or ended our slot; atomic */
 	bool link_up; /* isolated: the owner's port is up; atomic */
 	bool addresses_changed;
-	uint32_t forsaken_count;
-	uint32_t forsaken[CLIENT_FORSAKEN_MAX]; /* claims that the owner did not answer in time */
+	uint32_t abandoned_count;
+	uint32_t abandoned[CLIENT_ABANDONED_MAX]; /* claims that the owner did not answer in time */
 	uint32_t offer_count;
 	struct client_offer offers[SHARE_LANES_MAX];
 	struct addresses addresses;

@@ -16,10 +16,10 @@ static void client_lose(struct share_client *client)
 }
 
 /* Remember a claim that is given up: the owner may still answer it. */
-static void client_forsake_locked(struct share_client *client, uint32_t number)
+static void client_abandon_locked(struct share_client *client, uint32_t number)
 {
-	if (client->forsaken_count < CLIENT_FORSAKEN_MAX)
-		client->forsaken[client->forsaken_count++] = number;
+	if (client->abandoned_count < CLIENT_ABANDONED_MAX)
+		client->abandoned[client->abandoned_count++] = number;
 }
 
 /* Release the port of a claim that was given up, and that the owner has granted since. */
@@ -28,10 +28,10 @@ static void client_release_late_locked(struct share_client *client,
 {
 	struct share_message release;
 
-	for (uint32_t i = 0; i < client->forsaken_count; i++) {
-		if (client->forsaken[i] != reply->number)
+	for (uint32_t i = 0; i < client->abandoned_count; i++) {
+		if (client->abandoned[i] != reply->number)
 			continue;
-		client->forsaken[i] = client->forsaken[--client->forsaken_count];
+		client->abandoned[i] = client->abandoned[--client->abandoned_count];
 		if (reply->result != 0)
 			return;
 		memset(&release, 0, sizeof(release));
@@ -65,7 +65,7 @@ static int client_receive_locked(struct share_client *client, struct share_messa
 		client->addresses_changed = true;
 		__atomic_store_n(&client->link_up, message->link_up, __ATOMIC_RELAXED);
 	}
-	if (message->type == SHARE_REPLY && unlikely(client->forsaken_count > 0))
+	if (message->type == SHARE_REPLY && unlikely(client->abandoned_count > 0))
 		client_release_late_locked(client, message);
 	return 0;
 }
@@ -143,7 +143,7 @@ int client_ask(struct share_client *client, struct share_message *message)
 		if (rc == 0) {
 			rc = client_wait_locked(client, number, message);
 			if (rc == -ETIMEDOUT && claims)
-				client_forsake_locked(client, number);
+				client_abandon_locked(client, number);
 		}
 	}
 	pthread_mutex_unlock(&client->lock);
