@@ -40,7 +40,7 @@ void dma_init(struct dma *dma, const struct port *port)
 						    port->numa_node, "stack");
 }
 
-/* Do nothing: only the number of the port's references matters, and dma_unmap frees the region. */
+/* Do nothing: only the reference count matters, and dma_unmap frees the region. */
 static void dma_freed(void *addr, void *region)
 {
 	(void)addr, (void)region;
@@ -116,8 +116,8 @@ static const struct dma_region *dma_find_overlap(const struct dma *dma, uint64_t
 
 /*
  * Take a free I/O address; 0: none is free. Addresses are taken in turn around the window, so that
- * each is reused as late as possible. An address has the same offset in its huge page as the
- * memory, so that the IOMMU needs one entry per huge page.
+ * each is reused as late as possible. An address has the same offset in a huge page as the memory
+ * that it stands for, so that the IOMMU needs one entry per huge page.
  */
 static uint64_t dma_take_iova(struct dma *dma, uintptr_t addr, size_t length)
 {

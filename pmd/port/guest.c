@@ -165,7 +165,7 @@ static int guest_make_pool(const struct guest *guest, struct port *port)
 			(uint32_t)REPLY_MAX);
 		if (port->mbuf_bytes >= need)
 			return 0;
-		log_error("buffers of pool '%s' have room for %u bytes, and %u are needed",
+		log_error("buffers of pool '%s' have room for %u bytes, but %u are needed",
 			  guest->pool->name, port->mbuf_bytes, need);
 		return -EINVAL;
 	}
@@ -256,7 +256,7 @@ uint16_t guest_give(struct guest *guest, struct rte_mbuf **mbufs, uint16_t n)
 	const uint16_t given =
 		(uint16_t)rte_ring_mp_enqueue_burst(guest->in, (void *const *)mbufs, n, NULL);
 
-	/* Orders the stores of the given frames before the load. Pairs with guest_arm. */
+	/* Order the stores of the given frames before the load. Pairs with guest_arm. */
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 	if (__atomic_load_n(&guest->sleeps, __ATOMIC_RELAXED) != 0 &&
 	    __atomic_exchange_n(&guest->sleeps, 0, __ATOMIC_RELAXED) != 0 &&
