@@ -20,8 +20,8 @@ static bool is_own_qpn(const struct arbiter_sender *sender, uint32_t qpn)
 	return qpn - sender->qpn_first < sender->qpn_count;
 }
 
-/* Check the IP header that private data begins with: it must name the addresses of the packet. A
- * service id of another kind has no such header. */
+/* Check the IP header at the start of the private data: it must have the addresses of the packet.
+ * Requests to service ids of other kinds have no such header. */
 static bool is_own_address(const struct arbiter_mad *mad, const struct cm_mad *parsed,
 			   uint64_t service_id)
 {

@@ -140,7 +140,7 @@ TEST(end__tells_the_peer_that_asked)
 	assert_told_dreq();
 }
 
-/* The peer's REQ came again, and so does the REP. */
+/* The peer repeats its REQ, and the process its REP. */
 TEST(end__tells_once_what_was_said_twice)
 {
 	connect_passive();
@@ -206,7 +206,7 @@ TEST(end__after_a_rejection_tells_nobody)
 }
 
 /* An attacker's REP, REJ or DREP comes from another address, or knows no id. */
-TEST(given__from_an_attacker_changes_nothing_changes_nothing)
+TEST(given__from_an_attacker_changes_nothing)
 {
 	say(req_to(PORT, OUR_ID));
 	path.theirs[15]++;
@@ -266,7 +266,7 @@ TEST(farewell__gives_up)
 	assert_int_equal(connections->left_count, 0);
 }
 
-/* Those that were told wait behind those that were not. */
+/* Peers that were told go behind those that were not. */
 TEST(farewell__tells_all)
 {
 	for (uint32_t i = 0; i < 1000; i++) {
