@@ -54,8 +54,8 @@ uint32_t lane_put(struct lane_tx *tx, const struct share_packet *packets,
 	for (uint32_t i = 0; i < n; i++)
 		lane_fill(tx, first + i, &packets[i], frames[i]);
 	tx->own += n;
-	/* Store the index before the words: a sender killed in between has lent no more than the
-	 * index tells. */
+	/* Store the index before the words. Then the index covers all buffers that were lent, even
+	 * if the sender is killed in between. */
 	__atomic_store_n(&tx->ring->prod, tx->own, __ATOMIC_RELEASE);
 	/* Release: the receiver sees the packet and the index before the word. Pairs with
 	 * lane_take. */
@@ -161,7 +161,7 @@ void lane_done(struct lane_rx *rx, uint32_t index)
 	rx->done[index % LANE_WORDS] = true;
 }
 
-/* Tell the sender which packets were given back. When the lane is over, this includes those that
+/* Tell the sender which packets were given back. When the lane is over, these include packets that
  * the sender was about to put. */
 static void lane_tell(struct lane_rx *rx)
 {

@@ -13,8 +13,9 @@ void leases_init(const struct leases *leases)
 	}
 }
 
-/* Return true if a user has all leases that it may have, including those in quarantine. Otherwise a
- * user could bring all leases into quarantine by attaching and ending again and again. */
+/* Return true if a user has all leases that it may have, including those in quarantine. Leases in
+ * quarantine count, because a user could otherwise put all leases there by attaching and ending
+ * again and again. */
 static bool user_has_many(const struct leases *leases, uint64_t now_ns, user_t user)
 {
 	uint32_t count = 0;
