@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Print items and their fields on stdout. */
+/* Prints items and their fields on stdout. */
 #include "ctl_output.h"
 
 #include <inttypes.h>
@@ -9,10 +9,10 @@
 #include <json-c/json.h>
 
 #define PORT	   1 /* the only port of a device */
-#define INDENT	   4 /* of further lines of an item */
+#define INDENT	   4 /* of an item's lines after the first */
 #define JSON_STYLE (JSON_C_TO_STRING_SPACED | JSON_C_TO_STRING_NOSLASHESCAPE)
 
-/* States of ports and queue pairs, and old reports. */
+/* Return the colour of a value: states of ports and queue pairs, and old reports, have one. */
 static enum tint tint_of(const char *name, const char *value)
 {
 	static const struct {

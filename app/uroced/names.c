@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Look up users and groups in the system's tables. */
+/* Looks up users and groups in the system's tables. */
 #include "names.h"
 
 #include <assert.h>
