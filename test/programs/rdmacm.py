@@ -81,13 +81,13 @@ def threads(pid):
 
 
 def has_our_threads(pid):
-    """Return True if the program has a device: then it listens soon."""
+    """Return True if the program has a device, and so will listen soon."""
     return any(name == "uroce" for name, _, _ in threads(pid))
 
 
 def waits(pid):
-    """Return True if each thread of the program itself sleeps until an event, or polls. A thread that has used so much
-    CPU time polls: nothing else that these programs do before takes as long."""
+    """Return True if each of the program's own threads sleeps or polls. A thread that has used much CPU time is taken to
+    poll, because nothing that these programs do before takes as long."""
     return all(state == "S" or cpu_seconds > POLL_SECONDS for name, state, cpu_seconds in threads(pid) if name != "uroce")
 
 
@@ -230,7 +230,7 @@ class RdmacmTest:
                 running.fail("the server has ended")
 
     def _cmtime(self, server):
-        """The server does not end."""
+        """Run cmtime. Its server does not end by itself."""
         with CmRunning() as running:
             running.serve(self._wire.hosts[0], ["cmtime", "-b", server, "-c", "1000"])
             client = running.start(self._wire.hosts[1], ["cmtime", "-s", server, "-c", "1000"])
@@ -239,7 +239,7 @@ class RdmacmTest:
                 running.fail("the client prints no time")
 
     def _refused(self, server):
-        """The server listens on another port, so that the device exists."""
+        """Connect to a port without a listener. The server listens on another port, because its device must exist."""
         with CmRunning() as running:
             running.serve(self._wire.hosts[0], ["rping", "-s", "-a", server, "-p", "7999"])
             client = running.start(self._wire.hosts[1], ["rping", "-c", "-C", "1", "-a", server])
@@ -255,13 +255,12 @@ class RdmacmTest:
                 running.fail("the client is not told that there is no such host")
 
     def _perftest(self, program, options, server):
-        """The table has a row for each size. Few datagrams are sent, because one that finds no receive request is
-        lost."""
+        """Check that the client prints a result. Send few datagrams, because one that finds no receive request is lost."""
         self._port += 1
         argv = [program, "-F", "-R", "-p", str(self._port), *([] if "-a" in options else ["-n", "300"]), *options]
         with CmRunning() as running:
             passive = running.serve(self._wire.hosts[0], argv)
-            # Without it, a server that waits for its CPU crashes the client (late.c).
+            # Without LATE, the client crashes if the server listens late because it waits for its CPU (late.c).
             active = running.start(self._wire.hosts[1], ["env", f"LD_PRELOAD={LATE}", *argv, server])
             running.expect(active, SECONDS, "client")
             running.expect(passive, END_SECONDS, "server")

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A shared receive queue of a host. */
+/* A shared receive queue of a host: its requests, and which message each must receive. */
 #include "pool.h"
 
 #include <errno.h>
@@ -13,7 +13,7 @@
 
 #define SURPLUS_MAX 8
 #define SGE_MAX	    32
-#define REPEATS_MAX 40 /* repeated messages of a flow that has few receive requests */
+#define REPEATS_MAX 40 /* messages that are repeated, of a flow with few works */
 
 static void *allocate(struct sim *sim, size_t count, size_t size)
 {
@@ -38,7 +38,7 @@ static uint32_t group_works(const struct sim *sim)
 	return works;
 }
 
-/* Room for the longest message that any peer sends. */
+/* Return the room for the longest message that any peer sends, and the number of messages. */
 static uint32_t longest(const struct pool *pool, uint32_t *messages)
 {
 	const struct sim *sim = pool->host->sim;
@@ -101,7 +101,8 @@ void pool_free(struct pool *pool)
 	*pool = (struct pool){0};
 }
 
-/* In the middle of a turn the counter may be behind, but not ahead. */
+/* The limit event. In the middle of a turn the model's count may be behind, so only check that an
+ * event was asked for. */
 static void pool_low(void *user)
 {
 	struct pool *pool = user;
@@ -138,7 +139,7 @@ void pool_start(struct pool *pool)
 	pool->srq->user = pool;
 	while (pool->gap_ns == 0 && pool_post(pool))
 		continue;
-	/* The event is armed only if it is not due at once. */
+	/* Arm the event only if it is not due at once. */
 	if (pool->limit > pool->posted)
 		pool->limit = 0;
 	if (pool->limit > 0)
@@ -178,7 +179,7 @@ bool pool_post(struct pool *pool)
 	wr.wr_id = check_id(POOL_FLOW + POOLS * (unsigned int)host->number + pool->kind, true,
 			    pool->posted);
 	err = rq_post(&pool->srq->rq, &wr, &bad);
-	/* A request that was taken has left the queue, complete or not. */
+	/* The queue is full only if max_wr requests are not complete. */
 	sim_check(host->sim,
 		  err == 0 || (err == ENOMEM && pool->posted - pool->complete >= pool->max_wr),
 		  "host %d: post_srq_recv: %s", host->number, strerror(err));
@@ -201,8 +202,7 @@ static struct flow *flow_to(const struct pool *pool, uint32_t qpn)
 	return NULL;
 }
 
-/* The flow's next message is in this request's memory; from here on it is treated as the flow's own
- * request. */
+/* Treat the request as the flow's own from here on: the flow's next message is in its memory. */
 static const struct work *adopt(const struct pool *pool, uint32_t index, struct flow *flow,
 				bool whole)
 {
@@ -233,7 +233,7 @@ static bool complete_unreliable(const struct pool *pool, uint32_t index, struct 
 
 	if (wc->status == IBV_WC_SUCCESS)
 		return deliver(flow, &pool->spans[receive->first_span], receive->spans, wc);
-	/* A message that was never complete had this request. */
+	/* The request belonged to a message that never became complete. */
 	sim_check(sim,
 		  wc->status == IBV_WC_WR_FLUSH_ERR &&
 			  (sim->flushing || flow->loose || flow->mishap_at >= 0),
@@ -268,7 +268,7 @@ void pool_check(struct pool *pool)
 {
 	const uint32_t left = pool->posted - pool->complete;
 
-	/* The number of requests left only grows when some are posted, and no more are. */
+	/* At the end no requests are posted any more, so their number does not grow again. */
 	if (pool->limit > 0 && left < pool->limit)
 		sim_check(pool->host->sim, pool->low,
 			  "host %d: %u receives left, and no event below %u", pool->host->number,
