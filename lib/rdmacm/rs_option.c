@@ -52,7 +52,7 @@ static int set_id_option(struct rsocket *s, int name, int value)
 											: -errno;
 }
 
-/* Apply an option whose value must not only be stored. */
+/* Pass an option to the id or the keepalive timer, if storing its value is not enough. */
 static int apply(struct rsocket *s, const int *option, int value)
 {
 	struct rs_options *options = &s->options;
@@ -180,8 +180,9 @@ static int set_socket(struct rsocket *s, int name, const void *value, socklen_t 
 	}
 }
 
-/* Options of TCP that have no effect, because the queue pair's transport decides. */
-static bool is_transports(int level, int name)
+/* Return true for options of TCP that have no effect, because the queue pair's transport decides.
+ */
+static bool has_no_effect(int level, int name)
 {
 	return level == IPPROTO_TCP && (name == TCP_KEEPCNT || name == TCP_KEEPINTVL ||
 					name == TCP_MAXSEG || name == TCP_CONGESTION);
@@ -201,7 +202,7 @@ static int set_option(struct rsocket *s, int level, int name, const void *value,
 
 	if (!value)
 		return -EFAULT;
-	if (is_transports(level, name))
+	if (has_no_effect(level, name))
 		return 0;
 	if (level == SOL_RDMA && has_queues(s))
 		return -EINVAL;
