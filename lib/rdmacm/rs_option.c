@@ -138,6 +138,7 @@ static int set_rdma(struct rsocket *s, int name, int value)
 	}
 }
 
+/* A negative time means not to wait, and zero to wait for ever, as for Linux's sockets. */
 static int set_timeout(int *timeout_ms, const void *value, socklen_t len)
 {
 	struct timeval time;
@@ -147,8 +148,9 @@ static int set_timeout(int *timeout_ms, const void *value, socklen_t len)
 	memcpy(&time, value, sizeof(time));
 	if (time.tv_usec < 0 || time.tv_usec >= 1000000)
 		return -EDOM;
-	if (time.tv_sec < 0 || time.tv_sec > INT_MAX / 1000 - 1 ||
-	    (time.tv_sec == 0 && time.tv_usec == 0))
+	if (time.tv_sec < 0)
+		*timeout_ms = 0;
+	else if (time.tv_sec > INT_MAX / 1000 - 1 || (time.tv_sec == 0 && time.tv_usec == 0))
 		*timeout_ms = -1;
 	else
 		*timeout_ms = (int)(time.tv_sec * 1000 + (time.tv_usec + 999) / 1000);
