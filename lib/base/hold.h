@@ -14,10 +14,11 @@
 /** Begin to keep sent signals in this thread, which is one of ours. */
 void hold_begin(void);
 
-/** Keep this signal if this thread keeps any. Return true if it was kept. Async-signal-safe. */
+/** Keep this signal if the thread has called hold_begin. Return true if it was kept.
+ * Async-signal-safe. */
 bool hold_keep(int sig, const siginfo_t *info);
 
-/** Return true if a signal is kept. */
+/** Return true if this thread has kept a signal. */
 bool hold_has(void);
 
 /** Send the kept signals to the process once more. They are blocked in this thread. */

@@ -15,7 +15,7 @@ uint64_t hash_bytes(uint64_t hash, const void *data, size_t len)
 	return hash;
 }
 
-/* Hash the machine's id and its name: containers and clones of one image share the id. */
+/* The id alone is not enough: containers and clones of one image share it. */
 uint64_t hash_host(uint64_t hash)
 {
 	const int fd = open("/etc/machine-id", O_RDONLY | O_CLOEXEC);

@@ -82,8 +82,8 @@ static uint64_t agent_deadline_ns(void *user)
 	return RTE_MIN(cm_deadline_ns(agent->cm), queries_deadline_ns(agent));
 }
 
-/* Abandon connections: peers would otherwise wait for answers, or for the end of a dead connection.
- * Abandon a batch at a time, so that its MADs need not wait for many others. */
+/* Tell peers that connections end. They would otherwise wait for answers, or not notice the end.
+ * End a batch at a time, so that the MADs of a batch need not wait for many others. */
 static unsigned int agent_end(void *user, uint64_t now_ns)
 {
 	struct agent *agent = user;
@@ -170,7 +170,7 @@ int agent_get(struct device *device, const struct agent_notify *notify, struct a
 		rc = -EBUSY;
 	}
 	device->ops->unlock(device->engine);
-	/* Another thread has made the agent first. */
+	/* The device has an agent already, or another receiver. */
 	if (made)
 		destroy(made);
 	return rc;

@@ -8,7 +8,7 @@
 
 #include "cm_internal.h"
 
-#define ID_TRIES 16 /* one is enough, except if several ids in a row are taken */
+#define ID_TRIES 16 /* the first try nearly always finds a free id */
 
 static struct cm_bucket *local_bucket(const struct cm *cm, uint32_t id)
 {

@@ -8,8 +8,10 @@
 #include "agent_parts.h"
 #include "wire/gid.h"
 
+/* The shortest and the longest pause between two looks for an answer. A pause may be long after
+ * some looks, because a peer that has not answered by then is distant. */
 #define LOOK_FIRST_NS UINT64_C(500000)
-#define LOOK_LAST_NS  UINT64_C(16000000) /* an answer that takes longer is from a distant peer */
+#define LOOK_LAST_NS  UINT64_C(16000000)
 
 static uint8_t version_of(const uint8_t gid[GID_LEN])
 {

@@ -48,7 +48,8 @@ uint64_t device_guid(const struct device_config *config)
 	}
 	if (config->unique)
 		hash = hash_bytes(hash, config->unique, strlen(config->unique));
-	/* The last bytes of FNV-1a only affect the upper bits: fold these down. */
+	/* FNV-1a carries a byte upwards only, and only 40 bits are used: fold the upper half down.
+	 */
 	hash ^= hash >> 32;
 	octets[0] = (uint8_t)((octets[0] | 0x02) & ~0x01);
 	memcpy(octets + 3, &hash, 5);

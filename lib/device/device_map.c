@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Tells an engine which regions exist that it can send from directly, and when they end. */
+/* Tell an engine about the begin and the end of each region that its port can send from without a
+ * copy. */
 #include "device/device_map.h"
 
 #include "device/device.h"

@@ -147,8 +147,9 @@ bool mcast_deliver(const struct device *device, const struct packet *packet, uin
 		    device_find_gid(device, packet->sgid, DEVICE_ANY_VLAN) >= 0)
 			continue;
 		qp_receive(member->qp, packet, now_ns);
-		/* The queue pair had no buffer for the datagram and failed: kick it, so that it
-		 * flushes its requests. */
+		/* The queue pair has failed, because it could not access the buffer of the
+		 * datagram, or its completion queue was full: kick it, so that it flushes its
+		 * requests. */
 		if (unlikely(qp_state(member->qp) == IBV_QPS_ERR))
 			device->ops->kick(device->engine, member->qp);
 	}

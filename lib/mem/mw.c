@@ -99,7 +99,8 @@ static int check_window(const struct mw *mw, const struct mw_list *bound,
 	return 0;
 }
 
-static void show(struct mw *mw, struct mr *region, const struct mw_binding *binding)
+/* Make the window a view of the region. */
+static void set_view(struct mw *mw, struct mr *region, const struct mw_binding *binding)
 {
 	struct mr *view = &mw->view;
 
@@ -112,7 +113,7 @@ static void show(struct mw *mw, struct mr *region, const struct mw_binding *bind
 }
 
 /* Assign a window of type 2 to the queue pair that binds it. */
-static void give(struct mw *mw, uint32_t qpn, struct mw_list *bound)
+static void assign(struct mw *mw, uint32_t qpn, struct mw_list *bound)
 {
 	mw->qpn = qpn;
 	LIST_INSERT_HEAD(bound, mw, link);
@@ -141,9 +142,9 @@ int mw_bind(const struct pd *pd, uint32_t qpn, struct mw_list *bound,
 	mw->view.key = binding->rkey;
 	unbind(mw);
 	if (region)
-		show(mw, region, binding);
+		set_view(mw, region, binding);
 	if (mw->type == IBV_MW_TYPE_2)
-		give(mw, qpn, bound);
+		assign(mw, qpn, bound);
 	return 0;
 }
 

@@ -126,9 +126,9 @@ __attribute__((no_sanitize("thread", "address"))) static void touch_byte(void *a
 }
 
 /*
- * Ask the kernel first, which needs one call for all pages. This fails before Linux 5.14 and for
- * device memory; and it fails if a userfaultfd of an unprivileged program serves the page, because
- * that serves only the program's own accesses. Then access each page here.
+ * Ask the kernel first, because this takes one call for all pages. The call fails before
+ * Linux 5.14, for device memory, and for a page of an unprivileged program's userfaultfd, which
+ * handles only faults of user code, not of the kernel. If the call fails, access each page here.
  */
 int pages_touch(uintptr_t addr, size_t length, bool write, uintptr_t *failed)
 {

@@ -37,8 +37,8 @@ const struct qp_kind *qp_kind(enum ibv_qp_type type, enum cc_kind cc)
 	return NULL;
 }
 
-/* Return the algorithm for a queue pair. Datagrams go to many peers. Round trips of an unreliable
- * connection cannot be measured. */
+/* Return the algorithm for a queue pair: none for datagrams, because they go to many peers, and no
+ * Swift for UC, because without acknowledgements no round trip can be measured. */
 static enum cc_kind qp_cc(const struct qp_init *init)
 {
 	if (init->type == IBV_QPT_UD || (init->type == IBV_QPT_UC && init->cc.kind == CC_SWIFT))
@@ -159,8 +159,8 @@ static int qp_init_queues(struct qp *qp, const struct qp_init *init)
 	return err;
 }
 
-/* Return the longest list of receive buffers. An XRC target takes requests from any queue of its
- * domain. */
+/* Return the length of the longest list of receive buffers. An XRC target takes receive requests
+ * from any shared queue of its domain. */
 static uint32_t receive_sges(const struct qp_init *init)
 {
 	if (init->type == IBV_QPT_XRC_RECV)
@@ -181,8 +181,8 @@ static void qp_fini_queues(struct qp *qp)
 		rq_fini(&qp->own_rq);
 }
 
-/* Add `step` to the users of each object that must not be destroyed before the queue pair, as its
- * domain; an XRC queue pair lacks some of them. */
+/* Add `step` to the users of each queue that must not be destroyed before the queue pair. An XRC
+ * queue pair lacks some of them. pd_get counts the user of the domain. */
 static void qp_count_users(const struct qp *qp, int step)
 {
 	const struct qp_made *init = &qp->init;
@@ -286,7 +286,8 @@ void qp_retire(struct qp *qp)
 
 void qp_destroy(struct qp *qp)
 {
-	/* By now it is off the lists of the pool and the pager, and has unbound its windows. */
+	/* qp_retire has removed it from the lists of the pool and the pager, and has unbound its
+	 * windows. */
 	assert(LIST_EMPTY(&qp->windows));
 	assert(!qp->is_waiting);
 	assert(qp->completer.ooo.count == 0);
@@ -328,19 +329,19 @@ void *qp_user(const struct qp *qp)
 	return qp->init.user;
 }
 
-static struct psn next_sent(const struct qp *qp)
+static struct psn next_send_psn(const struct qp *qp)
 {
 	return qp_is_datagram(qp) ? qp->datagram.psn : qp->loss.top;
 }
 
-/* Return true in states that have a send PSN, or an expected PSN; a query returns 0 in others.
- * Datagrams have no expected PSN. */
-static bool has_sent(const struct qp *qp)
+/* Return true in states that have a send PSN; in others a query returns 0. */
+static bool has_send_psn(const struct qp *qp)
 {
 	return qp->state >= IBV_QPS_RTS;
 }
 
-static bool has_expected(const struct qp *qp)
+/* The same for the expected PSN, which datagrams do not have. */
+static bool has_expected_psn(const struct qp *qp)
 {
 	return qp->state >= IBV_QPS_RTR && !qp_is_datagram(qp);
 }
@@ -353,10 +354,10 @@ void qp_query(struct qp *qp, struct ibv_qp_attr *attr, struct ibv_qp_init_attr *
 	attr->path_mig_state = IBV_MIG_MIGRATED;
 	attr->cap = qp_cap(qp);
 	attr->sq_draining = qp->state == IBV_QPS_SQD && !requester_drained(&qp->requester);
-	if (has_expected(qp))
+	if (has_expected_psn(qp))
 		attr->rq_psn = qp->responder.epsn.v;
-	if (has_sent(qp))
-		attr->sq_psn = next_sent(qp).v;
+	if (has_send_psn(qp))
+		attr->sq_psn = next_send_psn(qp).v;
 	init->cap = attr->cap;
 	init->qp_type = qp->init.type;
 	init->sq_sig_all = qp->init.sig_all;
@@ -379,10 +380,10 @@ void qp_look(const struct qp *qp, struct qp_view *view)
 		.send_cq = init->send_cq ? init->send_cq->number : 0,
 		.recv_cq = init->recv_cq ? init->recv_cq->number : 0,
 	};
-	if (has_expected(qp))
+	if (has_expected_psn(qp))
 		view->rq_psn = qp->responder.epsn.v;
-	if (has_sent(qp))
-		view->sq_psn = next_sent(qp).v;
+	if (has_send_psn(qp))
+		view->sq_psn = next_send_psn(qp).v;
 	if (has_peer)
 		memcpy(view->dgid, &qp->attr.ah_attr.grh.dgid, sizeof(view->dgid));
 }

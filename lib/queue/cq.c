@@ -121,7 +121,7 @@ int cq_push(struct cq *cq, const struct ibv_wc *wc, bool solicited)
 
 	if (unlikely(waiting > cq->ring.mask))
 		return overrun(cq);
-	/* The queue is empty again, so the next overrun is reported anew. */
+	/* After the queue has been empty, report the next overrun again. */
 	cq->overrun_told &= waiting != 0;
 	cq->ring.entries[prod & cq->ring.mask] = *wc;
 	if (unlikely(cq->ring.stamps != NULL))

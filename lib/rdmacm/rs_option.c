@@ -52,7 +52,7 @@ static int set_id_option(struct rsocket *s, int name, int value)
 											: -errno;
 }
 
-/* Apply an option whose value must not only be stored. */
+/* Pass an option to the id or the keepalive timer, if storing its value is not enough. */
 static int apply(struct rsocket *s, const int *option, int value)
 {
 	struct rs_options *options = &s->options;
@@ -138,6 +138,7 @@ static int set_rdma(struct rsocket *s, int name, int value)
 	}
 }
 
+/* A negative time means not to wait, and zero to wait for ever, as for Linux's sockets. */
 static int set_timeout(int *timeout_ms, const void *value, socklen_t len)
 {
 	struct timeval time;
@@ -147,8 +148,9 @@ static int set_timeout(int *timeout_ms, const void *value, socklen_t len)
 	memcpy(&time, value, sizeof(time));
 	if (time.tv_usec < 0 || time.tv_usec >= 1000000)
 		return -EDOM;
-	if (time.tv_sec < 0 || time.tv_sec > INT_MAX / 1000 - 1 ||
-	    (time.tv_sec == 0 && time.tv_usec == 0))
+	if (time.tv_sec < 0)
+		*timeout_ms = 0;
+	else if (time.tv_sec > INT_MAX / 1000 - 1 || (time.tv_sec == 0 && time.tv_usec == 0))
 		*timeout_ms = -1;
 	else
 		*timeout_ms = (int)(time.tv_sec * 1000 + (time.tv_usec + 999) / 1000);
@@ -180,8 +182,9 @@ static int set_socket(struct rsocket *s, int name, const void *value, socklen_t 
 	}
 }
 
-/* Options of TCP that have no effect, because the queue pair's transport decides. */
-static bool is_transports(int level, int name)
+/* Return true for options of TCP that have no effect, because the queue pair's transport decides.
+ */
+static bool has_no_effect(int level, int name)
 {
 	return level == IPPROTO_TCP && (name == TCP_KEEPCNT || name == TCP_KEEPINTVL ||
 					name == TCP_MAXSEG || name == TCP_CONGESTION);
@@ -201,7 +204,7 @@ static int set_option(struct rsocket *s, int level, int name, const void *value,
 
 	if (!value)
 		return -EFAULT;
-	if (is_transports(level, name))
+	if (has_no_effect(level, name))
 		return 0;
 	if (level == SOL_RDMA && has_queues(s))
 		return -EINVAL;

@@ -22,7 +22,7 @@
 
 LIST_HEAD(member_list, member);
 
-static struct epoll *epolls[FDS_MAX];	    /* by number */
+static struct epoll *epolls[FDS_MAX];	    /* by descriptor */
 static struct member_list members[FDS_MAX]; /* by rsocket */
 /* Members with EPOLLET, by rsocket; atomic: sends and receives read it without the lock. */
 static uint32_t edges[FDS_MAX];
@@ -38,7 +38,8 @@ static void unlock(void)
 	pthread_mutex_unlock(&epolls_lock);
 }
 
-/* Hold the lock during fork(): the thread that may have it does not exist in the child. */
+/* Hold the lock during fork(): otherwise another thread could hold it, which does not exist in the
+ * child. */
 static void __attribute__((constructor)) prepare_fork(void)
 {
 	pthread_atfork(lock, unlock, unlock);
@@ -107,7 +108,7 @@ void epolls_put(struct epoll *epoll)
 	free(epoll);
 }
 
-/* Make an instance for a number. NULL: errno. */
+/* Make an instance for a descriptor. Return NULL on failure, and set errno. */
 static struct epoll *make(int epfd)
 {
 	struct epoll *epoll = calloc(1, sizeof(*epoll));
@@ -118,7 +119,7 @@ static struct epoll *make(int epfd)
 		return NULL;
 	}
 	epoll->bell = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	/* epoll_ctl fails if the number is not an epoll instance. */
+	/* epoll_ctl fails if the descriptor is not an epoll instance. */
 	if (epoll->bell < 0 || real()->epoll_ctl(epfd, EPOLL_CTL_ADD, epoll->bell, &bell) != 0) {
 		const int saved_errno = errno;
 
@@ -262,7 +263,7 @@ void epolls_forget(int rsocket)
 	unlock();
 }
 
-/* Make events of an rsocket due to be told again. */
+/* Let events of an rsocket be reported again. */
 static void tell_again(int rsocket, uint32_t events)
 {
 	struct member *member;

@@ -36,24 +36,25 @@ int epolls_sift(int epfd, struct epoll_event *events, int count);
 /** Return the monotonic time. MT-safe. */
 int64_t epolls_now_ns(void);
 
-/** Note that the program closes a number of an instance. MT-safe. */
+/** Note that the program closes a descriptor, which may be an instance. MT-safe. */
 void epolls_close(int epfd);
 
-/** Note that a number is a duplicate of another one, which may be an instance. MT-safe. */
+/** Note that a descriptor is a duplicate of another one, which may be an instance. MT-safe. */
 void epolls_alias(int fd, int original);
 
-/** Remove an rsocket, whose last number the program closes, from all instances. MT-safe. */
+/** Remove an rsocket, whose last descriptor the program closes, from all instances. MT-safe. */
 void epolls_forget(int rsocket);
 
 /*
- * With EPOLLET the kernel tells of data that arrives, and of room after a send that found too
- * little. Here the program's calls make it due to tell again: each read, and each send that was not
- * complete. They return `rc` and keep errno. MT-safe.
+ * With EPOLLET the kernel reports an event when data arrives, and when there is room after a send
+ * that found too little. Here an event may be reported again after each read, and after each send
+ * that was not complete: these functions note such a call. They return `rc` and keep errno.
+ * MT-safe.
  */
 ssize_t epolls_has_read(int rsocket, ssize_t rc);
 ssize_t epolls_has_sent(int rsocket, size_t wanted, ssize_t rc);
 
-/** Make all events of an rsocket due to be told again, because it begins to connect. MT-safe. */
+/** Let all events of an rsocket be reported again, because it begins to connect. MT-safe. */
 int epolls_has_begun(int rsocket, int rc);
 
 #endif

@@ -5,10 +5,8 @@
 #include <pthread.h>
 #include <stdint.h>
 
-/* `standing` has, for each number, its rsocket plus 1, or 0. `numbers` has, for each rsocket, the
- * count of its numbers. */
-static int32_t standing[FDS_MAX];
-static uint32_t numbers[FDS_MAX];
+static int32_t rsockets[FDS_MAX]; /* by descriptor: its rsocket plus 1, or 0 */
+static uint32_t counts[FDS_MAX];  /* by rsocket: how many descriptors mean it */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 static bool is_number(int fd)
@@ -18,7 +16,7 @@ static bool is_number(int fd)
 
 int fds_get(int fd)
 {
-	return is_number(fd) ? __atomic_load_n(&standing[fd], __ATOMIC_ACQUIRE) - 1 : -1;
+	return is_number(fd) ? __atomic_load_n(&rsockets[fd], __ATOMIC_ACQUIRE) - 1 : -1;
 }
 
 bool fds_alias(int fd, int rsocket)
@@ -26,8 +24,8 @@ bool fds_alias(int fd, int rsocket)
 	if (!is_number(fd) || !is_number(rsocket))
 		return false;
 	pthread_mutex_lock(&lock);
-	numbers[rsocket]++;
-	__atomic_store_n(&standing[fd], rsocket + 1, __ATOMIC_RELEASE);
+	counts[rsocket]++;
+	__atomic_store_n(&rsockets[fd], rsocket + 1, __ATOMIC_RELEASE);
 	pthread_mutex_unlock(&lock);
 	return true;
 }
@@ -44,8 +42,8 @@ bool fds_remove(int fd, int *rsocket)
 	pthread_mutex_lock(&lock);
 	*rsocket = fds_get(fd);
 	if (*rsocket >= 0) {
-		__atomic_store_n(&standing[fd], 0, __ATOMIC_RELEASE);
-		last = --numbers[*rsocket] == 0;
+		__atomic_store_n(&rsockets[fd], 0, __ATOMIC_RELEASE);
+		last = --counts[*rsocket] == 0;
 	}
 	pthread_mutex_unlock(&lock);
 	return last;
@@ -58,7 +56,7 @@ bool fds_is_kept(int fd)
 	if (!is_number(fd))
 		return false;
 	pthread_mutex_lock(&lock);
-	kept = numbers[fd] > 0 && fds_get(fd) < 0;
+	kept = counts[fd] > 0 && fds_get(fd) < 0;
 	pthread_mutex_unlock(&lock);
 	return kept;
 }

@@ -7,7 +7,8 @@
 #include "transport/cc.h"
 #include "transport/pacer.h"
 
-/* The rate never quite returns to the link's, because each step halves the distance. */
+/* Each step halves the distance to the link's rate and so never reaches it. A rate above this part
+ * of the link's rate counts as reaching it. */
 #define NEARLY 0.999
 
 static void dcqcn_set_rate(struct cc *cc, double kbps)
@@ -37,8 +38,8 @@ static bool dcqcn_notified(struct cc *cc, uint64_t now_ns)
 	if (!dcqcn->slowed) {
 		*dcqcn = (struct dcqcn){.slowed = true, .alpha = 1};
 		kbps = cc->link_kbps;
-		/* Without a limit, the pacer has not counted the packets sent until now. Start with
-		 * the burst used up. */
+		/* Without a limit the pacer did not count packets. Start as if the burst were used
+		 * up. */
 		cc->pacer->paid_ns = RTE_MAX(cc->pacer->paid_ns, now_ns + CC_BURST_NS);
 	} else if (now_ns - dcqcn->cut_ns < DCQCN_APART_NS) {
 		return false;
@@ -73,8 +74,8 @@ static void dcqcn_raise(struct cc *cc)
 	dcqcn_set_rate(cc, ((double)dcqcn->target_kbps + cc->rate_kbps) / 2);
 }
 
-/* Run the timers that have expired since the last turn. After a long pause this ends when the rate
- * is the link's. */
+/* Run the timers that have expired since the last turn. After a long pause the loop ends as soon as
+ * the rate is the link's. */
 static void dcqcn_turn(struct cc *cc, uint64_t now_ns)
 {
 	struct dcqcn *dcqcn = &cc->dcqcn;

@@ -6,8 +6,9 @@
 #include "transport/responder.h"
 
 /*
- * A check of a request returns FAULT_NONE to continue with the next check; or the fault that the
- * queue pair fails with; or this: the packet is processed (it was dropped, or an answer is owed).
+ * A check of a request returns FAULT_NONE to continue with the next check, the fault that the queue
+ * pair fails with, or one of these two values. RESPONDER_DONE: the packet is processed (it was
+ * dropped, or an answer is owed).
  */
 #define RESPONDER_DONE FAULT_COUNT
 /* A page that the request accesses is not in memory. */
@@ -17,9 +18,9 @@
  * returns. */
 enum fault execute_request(struct responder *responder, const struct packet *packet);
 
-/* Drop this request as if the network had lost it, because an owed answer or missing memory
- * prevents its execution. Its NAK is sent after the owed answers, so that it can be executed when
- * it comes again. */
+/** Drop this request as if the network had lost it, because an owed answer or missing memory
+ * prevents its execution. The NAK is sent after the owed answers, so the request can be executed
+ * when the peer sends it again. */
 enum fault execute_later(struct responder *responder);
 
 #endif

@@ -11,7 +11,8 @@
 #include "replies_ring.h"
 #include "wire/headers.h"
 
-/* A request counts as a duplicate for less than this many PSNs after it was new. */
+/* A stored request is forgotten when the expected PSN is this far beyond its last PSN: from there
+ * on PSNs do not tell which of two is older. */
 #define REPLIES_REACH (1u << 23)
 /* Entries of a new ring, unless fewer are asked for. */
 #define REPLIES_FIRST 2

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A packet of a message: which one is next, its headers and payload, and what follows when it is
- * sent. */
+/* The packets of a message: describe one by its PSN, build its headers and payload, and advance
+ * behind it when it is sent. */
 #include "request.h"
 
 #include <rte_branch_prediction.h>
@@ -185,8 +185,8 @@ static enum mr_status request_gather(struct requester *requester, const struct r
 	return sgl_gather(&requester->sgl, requester->pd, request->length, frags, count);
 }
 
-/* Return true if nothing was sent behind this packet. If a page is absent, nothing will be for a
- * while, and only a requested acknowledgement stops the timer. */
+/* Return true if nothing was sent behind this packet. While a page is absent, nothing more is sent
+ * for a while, so only an acknowledgement of this packet stops the timer: it must be requested. */
 static bool request_is_newest(const struct requester *requester, const struct request *request)
 {
 	return psn_eq(psn_add(request->psn, (int32_t)request->psns), requester->loss->top);
@@ -196,9 +196,9 @@ static bool request_asks_ack(const struct requester *requester, const struct req
 {
 	if (requester->service == OPCODE_UC)
 		return false;
-	/* A packet that closes the window must be acknowledged, or nothing would open it again. */
 	if (unlikely(requester->absent) && request_is_newest(requester, request))
 		return true;
+	/* A packet that closes the window must be acknowledged, or nothing would open it again. */
 	return request->last || request->alone ||
 	       pacer_asks_ack(requester->pacer, requester->unasked) ||
 	       requester->unasked + 1 >= REQUESTER_ACK_INTERVAL_PKTS ||
@@ -288,7 +288,8 @@ static uint32_t request_index(const struct requester *requester, const struct re
 	return request->alone ? sq_find(requester->sq, request->psn) : requester->sq->next;
 }
 
-/* Put the list's position at a packet that is sent again. That of new packets is located again. */
+/* Move the position in the gather list to a packet that is sent again. Before the next new packet
+ * its own position is located again. */
 static void request_seek(struct requester *requester, const struct request *request)
 {
 	sgl_seek(&requester->sgl, request->wqe->sge, request->wqe->num_sge, request->position);

@@ -233,8 +233,8 @@ int ibv_destroy_cq(struct ibv_cq *ibv)
 
 /*
  * A thread that asks for more completions than there are has time to run the engine. A thread that
- * always gets as many as it asks for should drain the queue first, but the engine lets it run from
- * time to time.
+ * gets as many as it asks for should first take the others. But if this goes on, it must run the
+ * engine too: engine_ops.polled decides when.
  */
 int cq_poll_op(struct ibv_cq *ibv, int n, struct ibv_wc *wc)
 {

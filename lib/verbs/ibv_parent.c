@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Thread domains and parent domains: a protection domain whose queues are used by one thread, and
- * whose rings the application allocates. */
+/* Thread domains and parent domains. A parent domain is a protection domain whose queues may be for
+ * one thread only, and whose rings the application may allocate. */
 #include <stdlib.h>
 
 #include "mem/pd.h"

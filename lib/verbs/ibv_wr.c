@@ -122,8 +122,7 @@ static void wr_flush(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t remote_addr, 
 	sq_build_flush(sq_of(ex), &flush);
 }
 
-/* Requests for which no queue pair can be created: their opcodes are not in sq_opcodes of any
- * type. */
+/* A request for which no queue pair can be created: sq_opcodes of no type has its opcode. */
 
 static void wr_send_tso(struct ibv_qp_ex *ex, void *hdr __rte_unused, uint16_t hdr_sz __rte_unused,
 			uint16_t mss __rte_unused)
@@ -186,7 +185,7 @@ static void wr_abort(struct ibv_qp_ex *ex)
 	sq_build_abort(sq_of(ex));
 }
 
-/* Functions by the bits of their opcodes. */
+/* The flags of IBV_QP_EX_WITH_*, up to TSO, whose bit is that of the opcode. */
 #define OPCODE_FLAGS ((uint64_t)(IBV_QP_EX_WITH_TSO << 1) - 1)
 
 static uint32_t opcodes_of(uint64_t send_ops_flags)
@@ -242,8 +241,8 @@ void wr_fill(struct face_qp *qp, uint64_t send_ops_flags)
 }
 
 /*
- * The functions of a child process (fork.c). The queue is its parent's: it may be in memory that
- * both share, and a thread that exists only in the parent may have locked it.
+ * The functions of a child process (ibv_fork.c). The queue is its parent's: it may be in memory
+ * that both share, and a thread that exists only in the parent may have locked it.
  */
 
 static void child_wr_start(struct ibv_qp_ex *ex __rte_unused)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* XRC domains, and the queue pairs that receive for one and may have several handles. */
+/* XRC domains, and the queue pairs that receive for a domain. Such a queue pair may have several
+ * handles. */
 #include <stdlib.h>
 
 #include "device/xrcd.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Symbols of rdma-core's library that its drivers use. Programs link libmlx5 and libefa, which
- * cannot be loaded without them. No driver is ever asked to open a device here, so each of these
- * functions only returns an error.
+ * Symbols of rdma-core's library that its drivers use. Some programs link the drivers libmlx5 and
+ * libefa, which cannot be loaded without these symbols. No driver is ever asked to open a device
+ * here, so each of these functions only returns an error.
  *
  * They are declared without parameters, because no header declares them; a caller's arguments are
  * ignored.

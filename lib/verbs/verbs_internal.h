@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Functions that the files of this room call of each other, by file; the objects are in objects.h.
- * Internal errors are -errno; a call's last line converts them into what its manual page says. */
+/* Functions of this room's files that other files of the room call, grouped by file. The objects
+ * are in ibv_objects.h. Internal errors are -errno; the last line of a verbs call converts them
+ * into what its manual page says. */
 #ifndef VERBS_INTERNAL_H
 #define VERBS_INTERNAL_H
 
@@ -74,7 +75,7 @@ void fork_watch(void);
  * Stop the engine for a control call; context_unlock starts it again.
  *
  * @return
- *   0, or -ENODEV if it is a parent process's (see fork.c).
+ *   0, or -ENODEV if it is a parent process's (see ibv_fork.c).
  */
 int context_lock(struct face_context *context);
 void context_unlock(struct face_context *context);
@@ -138,7 +139,8 @@ void handles_add(const void *handle);
  * be ended, handles_add registers it again. MT-safe.
  *
  * @return
- *   False if the application has no such handle: it has ended, or was never one.
+ *   False if the pointer is not a handle of the application: its object has ended, or it never was
+ *   a handle.
  */
 bool handles_take(const void *handle);
 
@@ -146,7 +148,7 @@ bool handles_take(const void *handle);
  * handle. */
 int handles_end(void *handle, int (*end)(void *handle));
 
-/** Lock the table around fork(), so that the child finds it complete. */
+/** Lock the table of handles around fork(), so that the child finds it complete. */
 void handles_lock(void);
 void handles_unlock(void);
 
@@ -174,7 +176,7 @@ struct cq_wants {
 	bool stamps;
 };
 
-/** Create a queue; `channel` must be of `context`. 0, -EINVAL, -ENODEV, -ENOMEM. */
+/** Create a queue; `channel` must be of `context`. Return 0, -EINVAL, -ENODEV or -ENOMEM. */
 int cq_open(struct face_context *context, uint32_t cqe, void *cq_context,
 	    struct ibv_comp_channel *channel, uint32_t comp_vector, const struct cq_wants *wants,
 	    struct face_cq **cq);
@@ -183,7 +185,7 @@ int cq_arm_op(struct ibv_cq *ibv, int solicited_only);
 int cq_modify_op(struct ibv_cq *ibv, struct ibv_modify_cq_attr *attr);
 struct ibv_cq_ex *cq_ex_create_op(struct ibv_context *ibv, struct ibv_cq_init_attr_ex *attr);
 
-/** Make its iterator find nothing and return ENODEV, because this is a child process. */
+/** Make the queue's iterator find nothing and return ENODEV, because this is a child process. */
 void cq_ex_disable(struct face_cq *cq);
 
 /* ibv_dm.c */
@@ -259,7 +261,7 @@ struct ibv_qp *qp_ex_create_op(struct ibv_context *ibv, struct ibv_qp_init_attr_
 int qp_alloc(struct face_context *context, struct ibv_qp_init_attr_ex *attr, struct face_qp **qp);
 void qp_free(struct face_qp *qp);
 
-/** Remove it from the list of queue pairs with operations of their own. */
+/** Remove a queue pair from the list of those that have ibv_wr_* calls. */
 void qp_unlist(struct face_qp *qp);
 
 /** Allocate a number for the queue pair, create it, and add it to the engine. 0 or -errno. */
@@ -287,7 +289,7 @@ int srq_number_op(struct ibv_srq *ibv, uint32_t *number);
 int wr_check_flags(enum ibv_qp_type type, uint64_t send_ops_flags);
 void wr_fill(struct face_qp *qp, uint64_t send_ops_flags);
 
-/** Make its list of work requests a dummy, because this is a child process. */
+/** Make the queue pair's ibv_wr_* calls do nothing, because this is a child process. */
 void wr_disable(struct face_qp *qp);
 
 /* ibv_post.c, verbs_path.c */

@@ -99,7 +99,7 @@ OPENAT(openat64)
 		return real(dir, translate(dir, path, buffer), arg1, arg2); \
 	}
 
-/* Compilers call these in the place of open with _FORTIFY_SOURCE. */
+/* With _FORTIFY_SOURCE compilers call these functions instead of open. */
 int __open_2(const char *path, int flags);
 int __open64_2(const char *path, int flags);
 int __openat_2(int dir, const char *path, int flags);

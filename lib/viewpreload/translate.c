@@ -89,7 +89,7 @@ static bool make_absolute(int dirfd, const char *path, char *buffer, size_t size
 	if (len <= 0 || buffer[0] != '/')
 		return false;
 	buffer[len] = '\0';
-	/* Only what is above a directory of the view can lead to it. */
+	/* A relative path leads into the view only from a directory above it. */
 	if (len > 1 && strncmp(buffer, "/sys", 4) != 0 && strncmp(buffer, "/dev", 4) != 0)
 		return false;
 	return snprintf(buffer + len, size - (size_t)len, "/%s", path) < (int)(size - (size_t)len);

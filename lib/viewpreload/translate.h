@@ -19,14 +19,13 @@
  */
 const char *translate(int dirfd, const char *path, char *buffer);
 
-/** Turn a path below the root into the one that the program knows, in place. Returns true if it
- * was. MT-safe. */
+/** If a path is below the root, replace it by the path that the program knows, and return true.
+ * MT-safe. */
 bool translate_back(char *path);
 
-/** Resolve "//", "." and ".." of an absolute path, but ".." only inside the view: elsewhere a
- * symbolic link may stand before it. Returns false if the path does not lead into the view.
- * MT-safe.
- */
+/** Resolve "//", "." and ".." of an absolute path. ".." is resolved only inside the view: elsewhere
+ * the name before it may be a symbolic link. Return false if the path does not lead into the view.
+ * MT-safe. */
 bool translate_normalize(const char *path, char *buffer, size_t size);
 
 #endif

@@ -132,8 +132,8 @@ uint32_t icrc_copy(uint32_t state, void *dst, const void *src, size_t len)
 }
 
 /*
- * x^(2^k) modulo the polynomial, bit-reflected: x^0 is the top bit. The square of the last is the
- * first, because x has order 2^32 - 1.
+ * x^(2^k) modulo the polynomial, bit-reflected: x^0 is the top bit. The list repeats after 32
+ * entries, because x has the order 2^32 - 1, so x^(2^32) is x.
  */
 static const uint32_t power_of_x[32] = {
 	0x40000000, 0x20000000, 0x08000000, 0x00800000, 0x00008000, 0xedb88320, 0xb1e6b092,
@@ -159,7 +159,7 @@ static uint32_t gf2_multiply(uint32_t a, uint32_t b)
 uint32_t icrc_zeros(uint32_t state, size_t len)
 {
 	uint32_t remainder = ~state;
-	unsigned int k = 3; /* a byte is a factor of x^(2^3) */
+	unsigned int k = 3; /* a byte of zeros multiplies by x^8, which is x^(2^3) */
 
 	for (; len != 0; len >>= 1, k++)
 		if (len & 1)

@@ -74,8 +74,8 @@ PCLMUL uint32_t finish_16(const __m128i acc[4])
 	return reduce_96(sum);
 }
 
-/* Fill the accumulators with the first vectors, so many that the number of those left is a multiple
- * of four. */
+/* Take the first one to four vectors into the accumulators, so that the number of the remaining
+ * vectors is a multiple of four. */
 PCLMUL void begin_16(__m128i acc[4], __m128i first, struct stream *s, size_t vectors)
 {
 	acc[0] = acc[1] = acc[2] = _mm_setzero_si128();
@@ -99,7 +99,7 @@ PCLMUL void begin_16(__m128i acc[4], __m128i first, struct stream *s, size_t vec
 	acc[3] = take_16(s);
 }
 
-/* Handle 16 bytes and more. */
+/* Process 16 bytes or more. */
 PCLMUL uint32_t run_16(uint32_t state, struct stream s, size_t len)
 {
 	const __m128i constants = _mm_loadu_si128((const __m128i *)&fold_64);
@@ -122,8 +122,9 @@ PCLMUL uint32_t run_16(uint32_t state, struct stream s, size_t len)
 	return ~finish_16(acc);
 }
 
-/* Return how many bytes must be handled without vectors: odd bytes that are too few to hold the
- * state, or all of a message that is shorter than a vector. */
+/* Return how many bytes at the start must be processed without vectors: all of a message that is
+ * shorter than a vector, or the bytes beyond whole vectors if they are fewer than the four bytes of
+ * the state. */
 static size_t short_part(size_t len)
 {
 	if (len < 16)

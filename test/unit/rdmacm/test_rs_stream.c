@@ -167,6 +167,19 @@ TEST(rrecv__nothing_is_there)
 	assert_int_equal(errno, EOPNOTSUPP);
 }
 
+TEST(rrecv__negative_timeout_does_not_wait)
+{
+	const struct timeval time = {.tv_sec = -1};
+	char byte;
+
+	/* Without the limit of this alarm, a call that waits would wait for ever. */
+	alarm(60);
+	assert_int_equal(rsetsockopt(server, SOL_SOCKET, SO_RCVTIMEO, &time, sizeof(time)), 0);
+	assert_int_equal(rrecv(server, &byte, 1, 0), -1);
+	assert_int_equal(errno, EAGAIN);
+	alarm(0);
+}
+
 TEST(rshutdown__one_direction_ends)
 {
 	char text[8];

@@ -8,11 +8,11 @@
 
 #define HASH_START UINT64_C(0xcbf29ce484222325) /* FNV-1a's */
 
-/** Continue the FNV-1a hash `hash`, or begin with HASH_START. MT-safe. The last bytes of the data
- * only affect the upper bits. */
+/** Continue the FNV-1a hash `hash`, or begin with HASH_START. MT-safe. The last byte of the data
+ * does not reach all bits, so a caller that uses only some bits of the hash mixes them first. */
 uint64_t hash_bytes(uint64_t hash, const void *data, size_t len);
 
-/** Hash this host's id and name. Every call returns the same. MT-safe. */
+/** Add this host's id and name to the hash: the same in every process of the host. MT-safe. */
 uint64_t hash_host(uint64_t hash);
 
 #endif

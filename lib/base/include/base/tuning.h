@@ -25,8 +25,8 @@ struct tuning {
 #undef TUNING_FIELD
 };
 
-/* Every step reads it. It is set before the first device exists; a program that compares (testroce)
- * also changes it between measurements, so work in progress must be right under either setting. */
+/* Every stage of the packet path reads it. It is set before the first device exists. testroce also
+ * changes it between measurements, so work in progress must be right under either setting. */
 extern struct tuning tuning;
 
 /**

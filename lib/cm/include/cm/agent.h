@@ -61,11 +61,12 @@ void agent_wait(struct agent *agent);
 const struct cm_ports_ops *agent_ports(const struct agent *agent, void **user);
 
 /** Find an address in the device's table. If `gid` is NULL, find the first address of an IP version
- * (0: any). Not under the lock; MT-safe. Index, or -EADDRNOTAVAIL. */
+ * (0: any). Not under the lock; MT-safe. Return its index, or -EADDRNOTAVAIL. */
 int agent_find_gid(struct agent *agent, const uint8_t *gid, uint8_t ip_version, uint32_t ifindex,
 		   struct device_gid *found);
 
-/** Find the address of ours that a MAD came to, in the MAD's VLAN. Index, or -EADDRNOTAVAIL. */
+/** Find the address of ours that a MAD came to, in the MAD's VLAN. Return its index, or
+ * -EADDRNOTAVAIL. */
 int agent_find_own(const struct agent *agent, const struct gsi_address *address,
 		   struct device_gid *found);
 
@@ -76,7 +77,7 @@ int agent_find_own(const struct agent *agent, const struct gsi_address *address,
  * @param ifindex
  *   The scope of a link-local address, or 0.
  * @return
- *   Index, -EADDRNOTAVAIL if the device has no address of that IP version, or -ENETUNREACH.
+ *   The index, -EADDRNOTAVAIL if the device has no address of that IP version, or -ENETUNREACH.
  */
 int agent_choose_source(struct agent *agent, const uint8_t dgid[16], uint32_t ifindex,
 			struct device_gid *found);

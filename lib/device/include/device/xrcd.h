@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* XRC domains: their queue pairs may receive into their shared receive queues (annex A14). */
+/* XRC domains (annex A14): each queue pair of a domain may receive into each shared receive queue
+ * of the domain. */
 #ifndef DEVICE_XRCD_H
 #define DEVICE_XRCD_H
 
@@ -19,8 +20,8 @@ struct xrcd_member {
 };
 
 /**
- * Open a domain: with a file `fd`, the domain of that file, shared by all that open it; with -1, a
- * new one of the caller.  MT-safe.
+ * Open a domain. If `fd` is a file, it is the domain of that file, which all callers that open it
+ * share. If `fd` is -1, it is a new domain of the caller's own. MT-safe.
  *
  * @param oflags
  *   O_CREAT: create the domain if the file has none. With O_EXCL: fail if it has one.
@@ -34,11 +35,11 @@ int xrcd_open(struct device *device, int fd, int oflags, struct xrcd **xrcd);
  * MT-safe. */
 void xrcd_close(struct xrcd *xrcd);
 
-/** Return the protection domain of its queue pairs. No key is in this domain. */
+/** Return the protection domain of the XRC domain's queue pairs. It contains no keys. */
 struct pd *xrcd_pd(const struct xrcd *xrcd);
 
-/** Give a shared receive queue the number by which peers name it in the domain. Engine's lock. 0 or
- * -ENOSPC. */
+/** Give a shared receive queue the number by which peers name it in the domain. Engine's lock.
+ * Return 0 or -ENOSPC. */
 int xrcd_add_srq(struct xrcd *xrcd, struct srq *srq);
 
 /** Invalidate its number, and make the domain's queue pairs forget the queue. Engine's lock. */

@@ -203,8 +203,8 @@ static inline void loss_on_ack(struct loss *loss, struct psn psn, uint64_t now_n
 /** React to a sequence NAK: the peer misses the packet at una. `oldest` is its request. */
 void loss_on_nak(struct loss *loss, const struct loss_request *oldest, uint64_t now_ns);
 
-/** React to a NAK for a packet behind una, while responses before it are missing. Return true if it
- * was news. */
+/** React to a NAK for a packet behind una, while responses before it are missing. Return true if
+ * everything is now sent again. */
 bool loss_on_nak_ahead(struct loss *loss, uint64_t now_ns);
 
 /** React to an RNR NAK for the packet at una, with this timer code. Return false if no RNR retry is

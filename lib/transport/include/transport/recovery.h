@@ -14,8 +14,8 @@
  * sent once more. Its time is a few times the duration of the last selective retransmission, and
  * doubles each time. While nothing is known to be missing, this timer finds losses that no later
  * packet shows: after a while without an answer, the oldest packet is retransmitted alone (a
- * probe). Neither uses up retries. There are no probes if the acknowledgement timer is as short, or
- * never expires.
+ * probe). Neither uses up retries. There are no probes if the acknowledgement timer never expires,
+ * or expires so soon that it finds such losses itself.
  *
  * The time before a probe is measured, because a network may be emulated, and a peer may sleep. One
  * packet at a time is timed from its transmission to its acknowledgement, except packets that were
@@ -29,8 +29,8 @@
  * A PSN sequence NAK, and a response that shows that an earlier one was lost (implied NAK), cause a
  * retransmission at once. They use up no retry, but do not restart the timer either: a loss that is
  * reported again and again, as on a network that reorders and duplicates, ends when the timer
- * expires. An acknowledgement that advances restores all retries; an RNR NAK restores those that
- * are not its own.
+ * expires. An acknowledgement that advances restores all retries. An RNR NAK restores retry_cnt,
+ * and uses up one RNR retry.
  */
 #ifndef TRANSPORT_RECOVERY_H
 #define TRANSPORT_RECOVERY_H
@@ -43,19 +43,22 @@
 #define RECOVERY_NEVER	     UINT64_MAX
 #define RECOVERY_RNR_FOREVER 7 /* rnr_retry: no limit */
 
-/* Least and most time of a selective retransmission, before one was measured. */
+/* Time of the retransmission timer before a selective retransmission was measured; then its least
+ * and most time. */
 #define RECOVERY_RETRANSMIT_NS	   UINT64_C(1000000)
 #define RECOVERY_RETRANSMIT_MIN_NS UINT64_C(20000)
 #define RECOVERY_RETRANSMIT_MAX_NS UINT64_C(100000000)
 /* Least time without an answer before a probe, because peers may be slow. */
 #define RECOVERY_PROBE_MIN_NS UINT64_C(100000)
-/* If the acknowledgement timer is less than this many such times, no probes are needed. */
+/* No probes are sent if the acknowledgement timer is not longer than this many waits for one. */
 #define RECOVERY_PROBE_WAITS 4
-/* The measured duration is multiplied by this; for a probe, a measured answer. */
+/* The retransmission timer is this many times the measured duration of a selective retransmission;
+ * the wait before a probe is this many times the measured duration until an answer. */
 #define RECOVERY_RETRANSMIT_FACTOR 4
-/* Slower answers count at once, faster ones by this part. */
+/* A slower answer replaces the measured duration; a faster one reduces it by the difference,
+ * divided by this. */
 #define RECOVERY_ANSWER_PART 4
-/* The time doubles at most this often. */
+/* The retransmission timer doubles at most this many times. */
 #define RECOVERY_RETRANSMIT_DOUBLINGS 10
 
 enum recovery_state {

@@ -186,8 +186,8 @@ struct cm_rej {
 /* The REP of 12.6.8. */
 struct cm_rep {
 	uint32_t qkey;
-	uint32_t qpn;	/* 0 where the next one is */
-	uint32_t eecn;	/* of XRC: the target queue pair (annex A14) */
+	uint32_t qpn;	/* 0 for XRC */
+	uint32_t eecn;	/* for XRC: the target queue pair (annex A14) */
 	struct psn psn; /* as in a REQ */
 	uint8_t responder_resources;
 	uint8_t initiator_depth;
@@ -286,9 +286,11 @@ int cm_mad_build(const struct cm_mad *mad, uint8_t *bytes);
  * status, ClassPortInfo, or a REJ of a REQ of another class version. MT-safe.
  *
  * @param mad
- *   MAD_LEN bytes, and so is `answer`; not read for CM_MAD_BAD_LENGTH.
+ *   The received MAD, of MAD_LEN bytes; not read if the status is CM_MAD_BAD_LENGTH.
  * @param status
  *   The result of cm_mad_parse.
+ * @param answer
+ *   Room for MAD_LEN bytes.
  * @return
  *   False if the MAD is to be dropped.
  */
@@ -304,9 +306,9 @@ uint8_t cm_private_len(unsigned int message);
 const char *cm_rej_reason_name(unsigned int reason);
 
 /**
- * Return the local ACK timeout of a path (12.7), computed as Linux does, as an exponent. It is the
- * longer one of two times, the round trip and the peer's delay before an ACK. If the other one is
- * at least half of that, it is twice the longer one. MT-safe.
+ * Return the exponent of a path's local ACK timeout (12.7), computed as Linux does. The timeout is
+ * the longer one of two times: the round trip, and the peer's delay before an ACK. If the shorter
+ * one is at least half of the longer one, the timeout is twice the longer one. MT-safe.
  */
 uint8_t cm_ack_timeout(uint8_t ack_delay, uint8_t packet_life_time);
 
