@@ -11,7 +11,6 @@
 #include <limits.h>
 #include <linux/futex.h>
 #include <poll.h>
-#include <signal.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
@@ -116,6 +115,23 @@ static void state_show_counters(struct view_state *state, struct shown *shown)
 	memcpy(shown->counters, shown->sums, sizeof(shown->counters));
 }
 
+/* Return true if the process of a slot has ended or left it. Do not wait for its parent: process 1
+ * of a container may never wait for its children, and kill(2) finds a zombie. */
+static bool has_ended(int32_t pid)
+{
+	struct pollfd end = {.events = POLLIN};
+	bool ended;
+
+	if (pid < 0)
+		return true;
+	end.fd = (int)syscall(SYS_pidfd_open, pid, 0);
+	if (end.fd < 0)
+		return errno == ESRCH;
+	ended = poll(&end, 1, 0) == 1;
+	close(end.fd);
+	return ended;
+}
+
 unsigned int view_state_turn(struct view_state *state)
 {
 	unsigned int used = 0;
@@ -127,7 +143,7 @@ unsigned int view_state_turn(struct view_state *state)
 		if (pid == 0)
 			continue;
 		/* Look for the end first: what the process wrote before it is taken over. */
-		const bool ended = pid < 0 || (kill(pid, 0) != 0 && errno == ESRCH);
+		const bool ended = has_ended(pid);
 
 		state_take_facts(state, i);
 		if (ended)

@@ -148,6 +148,29 @@ TEST(view_state_turn__counters_of_an_ended_process_stay)
 	assert_int_equal(member.table->slots[1].pid, 0);
 }
 
+/* Process 1 of a container may never wait for its children. */
+TEST(view_state_turn__a_zombie_has_ended)
+{
+	const struct view_facts facts = rig_facts();
+	const pid_t child = fork();
+	siginfo_t info;
+
+	if (child == 0) {
+		struct view_member own;
+
+		if (!view_member_join(&own))
+			_exit(1);
+		view_member_tell(&own, &facts);
+		_exit(0);
+	}
+	assert_int_equal(waitid(P_PID, (id_t)child, &info, WEXITED | WNOWAIT), 0);
+	assert_int_equal(info.si_status, 0);
+	view_member_tell(&member, &facts);
+	assert_int_equal(view_state_turn(view), 1);
+	assert_int_equal(member.table->slots[1].pid, 0);
+	assert_int_equal(waitpid(child, NULL, 0), child);
+}
+
 /* A process that executes another program keeps its number. In a child of fork, as after an exec,
  * the room has not joined the view yet. */
 TEST(view_member_join__leaves_the_slot_of_the_program_before)
