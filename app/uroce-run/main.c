@@ -24,6 +24,7 @@ static int fail(int code, const char *error)
 static int run(struct settings *settings, uint32_t local, char **program)
 {
 	char self[PATH_MAX], library[PATH_MAX], error[1024];
+	struct local_network network;
 	int ret, code;
 
 	ret = launch_find_self(self, sizeof(self));
@@ -32,9 +33,9 @@ static int run(struct settings *settings, uint32_t local, char **program)
 			 "cannot tell where uroce-run is: %s; is /proc mounted?", strerror(-ret));
 		return fail(EXIT_FAILURE, error);
 	}
-	if (local > 0 && local_start(settings, local, self, error, sizeof(error)) < 0)
-		return fail(EXIT_FAILURE, error);
-	if (check_settings(settings, error, sizeof(error)) < 0)
+	ret = local > 0 ? local_start(&network, settings, local, self, error, sizeof(error))
+			: check_settings(settings, error, sizeof(error));
+	if (ret < 0)
 		return fail(EXIT_FAILURE, error);
 	if (launch_find_library(self, library, sizeof(library), error, sizeof(error)) < 0 ||
 	    launch_prepend_library_path(library, error, sizeof(error)) < 0)
@@ -42,6 +43,9 @@ static int run(struct settings *settings, uint32_t local, char **program)
 	if (settings_export(settings) < 0)
 		return fail(EXIT_FAILURE, "no memory");
 	if (view_start(settings, library, error, sizeof(error)) < 0)
+		return fail(EXIT_FAILURE, error);
+	/* The uroced starts while the view is made. */
+	if (local > 0 && local_wait(&network, error, sizeof(error)) < 0)
 		return fail(EXIT_FAILURE, error);
 	code = launch_exec(program, error, sizeof(error));
 	return fail(code, error);

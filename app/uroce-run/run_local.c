@@ -22,29 +22,20 @@
 #include "config/settings.h"
 #include "run_guard.h"
 
-#define DIR_MAX	    80 /* a path of a socket has room for it and a name */
 #define SOCKET_NAME "uroced.sock"
 
 static_assert(LOCAL_DEVICES_MAX == SETTINGS_PORTS_MAX, "uroced has as many ports");
-static_assert(DIR_MAX + sizeof("/" SOCKET_NAME) <= SETTINGS_SOCKET_MAX, "the path fits");
+static_assert(LOCAL_DIR_MAX + sizeof("/" SOCKET_NAME) <= SETTINGS_SOCKET_MAX, "the path fits");
 
 /* Paths from uroce-run's directory to uroced: in a build tree, and installed (set by Meson). */
 static const char *const uroced_paths[] = {"uroced", UROCED_PATH};
 
-/* The state of uroce-run until the command runs. */
-struct local {
-	char dir[DIR_MAX];
-	char uroced[PATH_MAX];
-	int ready_fd; /* a datagram comes when uroced serves */
-	int alive_fd; /* end of file tells that the guard has ended */
-};
-
-static int find_uroced(struct local *local, const char *bin_dir)
+static int find_uroced(struct local_network *network, const char *bin_dir)
 {
 	for (size_t i = 0; i < RTE_DIM(uroced_paths); i++) {
-		if (snprintf(local->uroced, sizeof(local->uroced), "%s/%s", bin_dir,
-			     uroced_paths[i]) < (int)sizeof(local->uroced) &&
-		    access(local->uroced, X_OK) == 0)
+		if (snprintf(network->uroced, sizeof(network->uroced), "%s/%s", bin_dir,
+			     uroced_paths[i]) < (int)sizeof(network->uroced) &&
+		    access(network->uroced, X_OK) == 0)
 			return 0;
 	}
 	return -ENOENT;
@@ -53,7 +44,7 @@ static int find_uroced(struct local *local, const char *bin_dir)
 static int make_dir_in(const char *parent, char *dir)
 {
 	if (!parent || parent[0] != '/' ||
-	    snprintf(dir, DIR_MAX, "%s/uroce-local-XXXXXX", parent) >= DIR_MAX)
+	    snprintf(dir, LOCAL_DIR_MAX, "%s/uroce-local-XXXXXX", parent) >= LOCAL_DIR_MAX)
 		return -ENAMETOOLONG;
 	return mkdtemp(dir) ? 0 : -errno;
 }
@@ -113,23 +104,23 @@ int local_write_config(const char *dir, const struct settings *settings, uint32_
 	return fclose(file) != 0 && rc == 0 ? -errno : rc;
 }
 
-static int open_ready_socket(struct local *local)
+static int open_ready_socket(struct local_network *network)
 {
 	struct sockaddr_un address = {.sun_family = AF_UNIX};
 
-	local->ready_fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-	if (local->ready_fd < 0)
+	network->ready_fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	if (network->ready_fd < 0)
 		return -errno;
-	snprintf(address.sun_path, sizeof(address.sun_path), "%s/" GUARD_READY_NAME, local->dir);
-	return bind(local->ready_fd, (struct sockaddr *)&address, sizeof(address)) == 0 ? 0
-											: -errno;
+	snprintf(address.sun_path, sizeof(address.sun_path), "%s/" GUARD_READY_NAME, network->dir);
+	return bind(network->ready_fd, (struct sockaddr *)&address, sizeof(address)) == 0 ? 0
+											  : -errno;
 }
 
 /* Wait until uroced serves. -ECHILD: the guard has ended. */
-static int wait_until_ready(const struct local *local)
+static int wait_until_ready(const struct local_network *network)
 {
-	struct pollfd ends[] = {{.fd = local->ready_fd, .events = POLLIN},
-				{.fd = local->alive_fd, .events = POLLIN}};
+	struct pollfd ends[] = {{.fd = network->ready_fd, .events = POLLIN},
+				{.fd = network->alive_fd, .events = POLLIN}};
 
 	while (poll(ends, RTE_DIM(ends), -1) < 0) {
 		if (errno != EINTR)
@@ -138,48 +129,53 @@ static int wait_until_ready(const struct local *local)
 	return ends[0].revents & POLLIN ? 0 : -ECHILD;
 }
 
-int local_start(struct settings *settings, uint32_t devices, const char *bin_dir, char *error,
-		size_t error_size)
+int local_start(struct local_network *network, struct settings *settings, uint32_t devices,
+		const char *bin_dir, char *error, size_t error_size)
 {
-	struct local local = {.ready_fd = -1, .alive_fd = -1};
-	const struct guard_task task = {.uroced = local.uroced, .dir = local.dir};
-	bool guarded;
+	const struct guard_task task = {.uroced = network->uroced, .dir = network->dir};
 	int rc;
 
-	if (find_uroced(&local, bin_dir) != 0) {
+	network->ready_fd = -1;
+	if (find_uroced(network, bin_dir) != 0) {
 		snprintf(error, error_size,
 			 "local: uroced is in neither %s/%s nor %s/%s; build "
 			 "or install uroce again",
 			 bin_dir, uroced_paths[0], bin_dir, uroced_paths[1]);
 		return -ENOENT;
 	}
-	rc = make_dir(local.dir);
+	rc = make_dir(network->dir);
 	if (rc != 0) {
 		snprintf(error, error_size,
 			 "local: cannot make a directory in $XDG_RUNTIME_DIR or /tmp: %s",
 			 strerror(-rc));
 		return rc;
 	}
-	rc = local_write_config(local.dir, settings, devices);
+	rc = local_write_config(network->dir, settings, devices);
 	if (rc == 0)
-		rc = open_ready_socket(&local);
+		rc = open_ready_socket(network);
 	if (rc == 0)
-		rc = local.alive_fd = guard_start(&task);
-	guarded = rc >= 0;
-	if (guarded)
-		rc = wait_until_ready(&local);
-	if (local.ready_fd >= 0)
-		close(local.ready_fd);
-	if (local.alive_fd >= 0)
-		close(local.alive_fd);
-	if (rc != 0) {
-		if (!guarded || rc == -ECHILD)
-			guard_remove_dir(local.dir);
-		snprintf(error, error_size, "local: %s: %s",
-			 guarded ? "uroced does not start" : "cannot start uroced",
-			 guarded ? local.uroced : strerror(-rc));
+		rc = network->alive_fd = guard_start(&task);
+	if (rc < 0) {
+		if (network->ready_fd >= 0)
+			close(network->ready_fd);
+		guard_remove_dir(network->dir);
+		snprintf(error, error_size, "local: cannot start uroced: %s", strerror(-rc));
 		return rc;
 	}
-	snprintf(settings->socket, sizeof(settings->socket), "%s/" SOCKET_NAME, local.dir);
+	snprintf(settings->socket, sizeof(settings->socket), "%s/" SOCKET_NAME, network->dir);
 	return 0;
+}
+
+int local_wait(struct local_network *network, char *error, size_t error_size)
+{
+	const int rc = wait_until_ready(network);
+
+	close(network->ready_fd);
+	close(network->alive_fd);
+	if (rc == 0)
+		return 0;
+	if (rc == -ECHILD)
+		guard_remove_dir(network->dir);
+	snprintf(error, error_size, "local: uroced does not start: %s", network->uroced);
+	return rc;
 }

@@ -3,6 +3,7 @@
 #ifndef UROCE_RUN_LOCAL_H
 #define UROCE_RUN_LOCAL_H
 
+#include <limits.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -10,11 +11,20 @@
 struct settings;
 
 #define LOCAL_DEVICES_MAX 16 /* SETTINGS_PORTS_MAX: ports of one uroced */
+#define LOCAL_DIR_MAX	  80 /* a path of a socket has room for it and a name */
+
+/* An uroced that starts. */
+struct local_network {
+	char dir[LOCAL_DIR_MAX];
+	char uroced[PATH_MAX];
+	int ready_fd; /* a datagram comes when uroced serves */
+	int alive_fd; /* end of file tells that the guard has ended */
+};
 
 /**
- * Start an uroced with `devices` devices that are connected to no network, and wait until it
- * serves. It ends, and its directory is removed, when the calling process ends in any way, also
- * after exec. The caller gets no child and no open descriptor, but may get another process id
+ * Start an uroced with `devices` devices that are connected to no network. It ends, and its
+ * directory is removed, when the calling process ends in any way, also after exec. The caller gets
+ * no child and no descriptor that stays open after exec, but may get another process id
  * (run_guard.h). Not MT-safe (environment, fork).
  *
  * @param settings
@@ -22,10 +32,18 @@ struct settings;
  * @param bin_dir
  *   Absolute directory of uroce-run.
  * @return
+ *   0, or -errno with `error`.
+ */
+int local_start(struct local_network *network, struct settings *settings, uint32_t devices,
+		const char *bin_dir, char *error, size_t error_size);
+
+/**
+ * Wait until the uroced serves. It starts while the caller does other work. Not MT-safe.
+ *
+ * @return
  *   0, or -errno with `error`. If uroced itself fails, it has printed why.
  */
-int local_start(struct settings *settings, uint32_t devices, const char *bin_dir, char *error,
-		size_t error_size);
+int local_wait(struct local_network *network, char *error, size_t error_size);
 
 /**
  * Write the configuration file of the uroced. MT-safe.
