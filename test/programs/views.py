@@ -3,7 +3,9 @@
 
 import json
 import os
+import re
 import subprocess
+import tempfile
 
 from harness.process import LocalHost, Namespace, ask, wait_until
 from harness.report import CheckFailed
@@ -18,6 +20,38 @@ NOBODY = ["setpriv", "--reuid", "nobody", "--regid", "nogroup", "--clear-groups"
 NO_MOUNT = ["setpriv", "--bounding-set=-sys_admin", "--inh-caps=-all"]
 SHOWN = ("/sys/class/infiniband", "/sys/class/infiniband_verbs", "/dev/infiniband")
 NULL_PORT = ["--port", "net_null0", "--ip", "10.9.14.1/24"]
+
+# A host with a device of another provider, as far as its list of devices goes. Write what programs outside of a view see:
+# before, while and after one has a device of ours.
+OTHER_HOST = """set -e
+mkdir old
+mount --rbind /dev old
+mount -t tmpfs -o mode=755 tmpfs /dev
+for node in null zero full random urandom; do : >/dev/$node; mount --bind old/$node /dev/$node; done
+mkdir -m 1777 /dev/shm
+mkdir /dev/infiniband
+: >/dev/infiniband/uverbs0
+mount -t tmpfs -o mode=755 tmpfs /sys/class
+mkdir -p /sys/class/infiniband_verbs/uverbs0 /sys/class/infiniband/rxe_other/device
+cd /sys/class/infiniband_verbs
+echo 6 >abi_version
+echo rxe_other >uverbs0/ibdev
+echo 231:192 >uverbs0/dev
+echo 1 >uverbs0/abi_version
+cd /sys/class/infiniband/rxe_other
+echo "1: CA" >node_type
+echo 0200:00ff:fe00:0001 >node_guid
+cd {work}
+look() {{ ibv_devices; find /sys/class /dev/infiniband -type f -exec head {{}} +; find /sys/class /dev/infiniband | sort; }}
+look >before
+{run} --view {way} {options} -- sh -c 'ibv_devices >inside; ls /sys/class/infiniband /dev/infiniband >>inside; : >ready
+until [ -e seen ]; do sleep 0.1; done' &
+until [ -e ready ]; do kill -0 $!; sleep 0.1; done
+look >meanwhile
+: >seen
+wait $!
+look >after
+"""
 
 
 class ViewsTest:
@@ -50,6 +84,7 @@ class ViewsTest:
             self._check(f"{way}: counters move, for other processes too", self._counters, way)
             self._check(f"{way}: a GID that comes later is there", self._later_gid, way)
             self._check(f"{way}: nothing is left behind, also after a kill", self._leaves_nothing, way)
+            self._check(f"{way}: a device of another provider is not disturbed", self._undisturbed, way)
         self._check("mounted: the rest of /sys/class and /dev is there", self._rest)
 
     def _run(self, options, way, before, *program, env=None):
@@ -171,6 +206,25 @@ class ViewsTest:
             return not set(dirs) - set(before) and not servers
         if not wait_until(is_clean, SECONDS):
             raise CheckFailed("left behind", [str(self._remains(pid))])
+
+    def _undisturbed(self, way):
+        """The program sees our device alone; the system's own library sees what it saw before."""
+        work = tempfile.mkdtemp(dir=self._work_dir)
+        script = OTHER_HOST.format(work=work, run=os.path.abspath(UROCE_RUN), way=way, options=" ".join(NULL_PORT))
+        done = ask(["unshare", "--mount", "--propagation", "private", "sh", "-c", f"cd {work} && {script}"], SECONDS)
+        if done.returncode:
+            raise CheckFailed(f"exit {done.returncode}", [*done.stdout.splitlines(), *done.stderr.splitlines()])
+        seen = {}
+        for name in ("inside", "before", "meanwhile", "after"):
+            with open(os.path.join(work, name), encoding="utf-8") as file:
+                seen[name] = file.read()
+        if DEVICE not in seen["inside"] or "rxe_other" in seen["inside"]:
+            raise CheckFailed("the program sees other devices", seen["inside"].splitlines())
+        if not re.search(r"rxe_other\s+020000fffe000001", seen["before"]):
+            raise CheckFailed("the host has no device", seen["before"].splitlines())
+        for name in ("meanwhile", "after"):
+            if seen[name] != seen["before"]:
+                raise CheckFailed(f"the host sees something else {name}", seen[name].splitlines())
 
     def _rest(self):
         """Only the view's entries are new, and device nodes work."""
