@@ -12,6 +12,7 @@ import tempfile
 from harness.process import wait_until
 from harness.report import CheckFailed
 from harness.tools import UROCE_RUN
+from rdmacm import LATE
 
 SECONDS = 60
 AT_ONCE = 50
@@ -26,6 +27,12 @@ wait $server"""
 RPING = """rping -s -a {address} -p {port} -C 10 -v & server=$!
 until rping -c -a {address} -p {port} -C 10 -v; do sleep 0.2; kill -0 $server || exit 9; done
 wait $server"""
+# Debian's qperf 0.4.11 tells its client a port before it listens there (fixed in its commit 118a571): the client has to be
+# late (late.c). Some of its tests end by time alone, whatever -n says. The server serves until it is killed.
+QPERF_TESTS = ("rc_lat", "rc_bw", "rc_rdma_write_bw", "rc_rdma_read_lat", "rc_fetch_add_mr")
+QPERF = """qperf -lp {port} & server=$!
+LD_PRELOAD={late}:$LD_PRELOAD qperf -lp {port} -cm1 -t 1 -to 30 127.0.0.1 {tests}; status=$?
+kill $server; exit $status"""
 # Print the device's state, then tell that it is there, and stay.
 STAY = "ibv_devinfo >/dev/null && touch {mark} && exec sleep 60"
 
@@ -45,6 +52,10 @@ class LocalTest:
             self._check("ib_write_bw between two processes", self._pair, WRITE_BW, r"65536\s+500\s+\d")
             self._check("rping by 127.0.0.1", self._pair, RPING, "ping data: rdma-ping-9:", "127.0.0.1")
             self._check("rping by the device's address", self._pair, RPING, "ping data: rdma-ping-9:", "198.18.0.1")
+            if shutil.which("qperf"):
+                self._check("qperf", self._qperf)
+            else:
+                self._report.skip("local: qperf", "qperf is not installed")
             self._check("exit status", self._exit_status)
             self._check("death by a signal", self._signal)
             self._check("a command that does not exist", self._no_command)
@@ -99,6 +110,14 @@ class LocalTest:
         output = self._run("sh", "-c", script.format(port=self._port, address=address))
         if len(re.findall(expected, output)) < 2:
             raise CheckFailed(f"not both ends print {expected}", output.splitlines())
+
+    def _qperf(self):
+        """Each test has a result, under its name."""
+        self._port += 1
+        output = self._run("sh", "-c", QPERF.format(port=self._port, late=LATE, tests=" ".join(QPERF_TESTS)))
+        for test in QPERF_TESTS:
+            if not re.search(rf"^{test}:\n +\w+ += ", output, re.M):
+                raise CheckFailed(f"{test} has no result", output.splitlines())
 
     def _exit_status(self):
         for status in (0, 1, 7, 255):

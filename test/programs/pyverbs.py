@@ -10,13 +10,14 @@ import re
 import shutil
 import subprocess
 
-from harness.process import LocalHost, Namespace
+from harness.process import LocalHost, Namespace, ask
 from harness.report import CheckFailed
 from harness.tools import DEVICE, UROCE_RUN, gid_index, gids
 from share import Uroced
 
 PACKAGE = "python3-pyverbs"
 SUITE = "/usr/share/doc/rdma-core/tests"
+EXAMPLE = "/usr/share/doc/python3-pyverbs/examples/ib_devices.py"  # the only one of the package
 CONFORMANCE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "doc", "conformance.md")
 ADDRESS = "10.9.4.1"
 SECONDS = 300
@@ -78,7 +79,9 @@ class PyverbsTest:
     def run_all(self):
         if self._report.only and self._report.only not in "pyverbs":
             return
-        suite = SUITE if os.path.isdir(SUITE) else self._fetch()
+        there = os.path.isdir(SUITE) and os.path.isfile(EXAMPLE)
+        self._root = "" if there else self._fetch()
+        suite = self._root + SUITE
         if not os.path.isdir(suite):
             self._report.fail("pyverbs", f"{SUITE} does not exist: it is a part of the package {PACKAGE}, which was not "
                               "installed with its documentation; `apt-get download` does not have it either")
@@ -88,6 +91,7 @@ class PyverbsTest:
         if not self._report.require("pyverbs: uroced starts", owner.run):
             return
         try:
+            self._report.check("pyverbs: its example", self._run_example, owner)
             if self._report.require("pyverbs: the suite runs to its end", self._run_suite, owner):
                 self._judge()
         finally:
@@ -101,7 +105,7 @@ class PyverbsTest:
         subprocess.run(["apt-get", "download", PACKAGE], cwd=folder, stdin=subprocess.DEVNULL, capture_output=True)
         for name in glob.glob(os.path.join(folder, "*.deb")):
             subprocess.run(["dpkg-deb", "--extract", name, folder], stdin=subprocess.DEVNULL)
-        return folder + SUITE
+        return folder
 
     def _unpack(self, suite):
         self._folder = os.path.join(self._work_dir, "tests")
@@ -122,6 +126,12 @@ class PyverbsTest:
         self._namespace.run("ip", "addr", "add", f"{ADDRESS}/24", "dev", NETDEV)
         return Uroced(self._namespace, self._work_dir, NETDEV, "--file-prefix", f"uroce-pyverbs-{os.getpid()}",
                       name="uroced-pyverbs")
+
+    def _run_example(self, owner):
+        """It prints a row for each device."""
+        done = ask([UROCE_RUN, "--socket", owner.socket, "--", "/usr/bin/python3", "-P", self._root + EXAMPLE], SECONDS)
+        if done.returncode or not re.search(rf"^ *{DEVICE} +CA +IB +[0-9a-f]+ *$", done.stdout, re.M):
+            raise CheckFailed(f"exit {done.returncode}, no device", [*done.stdout.splitlines(), *done.stderr.splitlines()])
 
     def _run_suite(self, owner):
         self._host = LocalHost("pyverbs", self._work_dir,
