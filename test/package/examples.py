@@ -10,6 +10,8 @@ from harness.report import CheckFailed
 
 SECTIONS = {  # of doc/ci.md: packages, what the output says
     "C": ("gcc libc6-dev libibverbs-dev librdmacm-dev", "received what was sent"),
+    "Rust": ("cargo gcc libc6-dev libibverbs-dev librdmacm-dev", "test result: ok. 2 passed"),
+    "Go": ("golang-go gcc libc6-dev libibverbs-dev librdmacm-dev", "--- PASS: TestSend"),
     "Python": ("python3-pyverbs", "OK"),
 }
 
