@@ -24,7 +24,8 @@ TEST_PKGS="clang clang-format libclang-rt-14-dev ibverbs-providers ibverbs-utils
 PERF_PKGS="gnuplot-nox libiscsi-dev"
 INTEROP_PKGS="qemu-system-x86 cpio kmod open-iscsi e2fsprogs nvme-cli"
 
-PACKAGE_PKGS="build-essential dpkg-dev debhelper lintian mmdebstrap systemd util-linux iproute2 ibverbs-utils python3"
+PACKAGE_PKGS="build-essential dpkg-dev debhelper lintian mmdebstrap systemd util-linux iproute2 ibverbs-utils python3
+	podman"
 
 # Do the same on a system without dpkg: names of pkg-config with ".pc", and commands.
 BUILD_PARTS="pkg-config meson ninja cc libdpdk.pc libibverbs.pc libisal.pc json-c.pc cmocka.pc"

@@ -20,7 +20,8 @@ EXPECTED = COMMANDS | {
     *(f"usr/share/man/man{page[-1]}/{page}.gz" for page in ("uroce-run.1", "uroce-ctl.1", "testroce.1", "uroced.8",
                                                             "uroce.conf.5")),
     *(f"usr/share/bash-completion/completions/{os.path.basename(command)}" for command in COMMANDS),
-    "usr/share/uroce/ci/start", "usr/share/uroce/systemd/on-uroce.conf", "usr/share/doc/uroce/copyright",
+    "usr/share/uroce/ci/start", "usr/share/uroce/container/Containerfile",
+    "usr/share/uroce/systemd/on-uroce.conf", "usr/share/doc/uroce/copyright",
     "usr/share/doc/uroce/examples/uroce.conf.example",
 }
 EXPECTED_DEV = {"usr/include/uroce/port.h", "usr/include/uroce/primary.h", "usr/include/uroce/verbs.h"}
