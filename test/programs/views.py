@@ -174,7 +174,7 @@ class ViewsTest:
 
     @staticmethod
     def _remains(pid):
-        """Directories of views, and processes that serve one which began after `pid`."""
+        """Directories of views, and processes of this uroce-run that serve one and began after `pid`."""
         dirs = [os.path.join(parent, name) for parent in ("/dev/shm", "/tmp") for name in os.listdir(parent)
                 if name.startswith("uroce-view-")]
         servers = []
@@ -182,7 +182,8 @@ class ViewsTest:
             try:
                 with open(f"/proc/{process}/stat", encoding="ascii") as file:
                     name, rest = file.read().rsplit(")", 1)
-                if name.endswith("(uroce-view") and rest.split()[0] != "Z" and int(process) > pid:
+                if name.endswith("(uroce-view") and rest.split()[0] != "Z" and int(process) > pid and \
+                        os.path.samefile(f"/proc/{process}/exe", UROCE_RUN):
                     servers.append(process)
             except OSError:
                 continue
