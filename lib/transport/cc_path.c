@@ -47,6 +47,8 @@ void cc_path_put(struct cc_path *path)
 
 uint64_t cc_path_note(struct cc_path *path, uint64_t rtt_ns, uint64_t now_ns)
 {
+	uint64_t least_ns;
+
 	if (path->least_ns != 0 && now_ns - path->since_ns >= CC_PATH_AGE_NS) {
 		path->former_ns = path->least_ns;
 		path->least_ns = 0;
@@ -57,5 +59,8 @@ uint64_t cc_path_note(struct cc_path *path, uint64_t rtt_ns, uint64_t now_ns)
 	} else if (rtt_ns < path->least_ns) {
 		path->least_ns = rtt_ns;
 	}
-	return path->former_ns != 0 ? RTE_MIN(path->former_ns, path->least_ns) : path->least_ns;
+	least_ns = path->former_ns != 0 ? RTE_MIN(path->former_ns, path->least_ns) : path->least_ns;
+	if (rtt_ns <= least_ns + CC_PATH_NEAR_NS)
+		path->near_ns = now_ns;
+	return least_ns;
 }

@@ -44,6 +44,8 @@ static void swift_apply(struct cc *cc)
 	swift->cwnd = RTE_MIN(swift->cwnd, (double)LOSS_WINDOW_LIMIT);
 	swift->cwnd = RTE_MAX(swift->cwnd, SWIFT_CWND_MIN);
 	cc->pacer->window = swift->cwnd < 1 ? 1 : (uint32_t)swift->cwnd;
+	if (swift->slows && swift->asked)
+		cc->pacer->window = RTE_MIN(cc->pacer->window, (uint32_t)SWIFT_SLOW_CWND);
 }
 
 static void swift_start(struct cc *cc)
@@ -75,6 +77,40 @@ static void swift_grow(struct swift *swift, uint32_t psns)
 		swift->cwnd += SWIFT_AI * RTE_MIN(psns / swift->cwnd, 1.0);
 }
 
+/* End the slowdown if a packet that was sent after the queue was gone took rtt_ns. */
+static void swift_measure(struct swift *swift, struct cc_path *path, uint64_t rtt_ns,
+			  uint64_t now_ns)
+{
+	if (now_ns - rtt_ns < swift->empty_ns)
+		return;
+	swift->slows = false;
+	path->ended_ns = now_ns;
+}
+
+/* Begin a slowdown if one is due, or if another queue pair to the host has begun one. */
+static void swift_slow_down(struct swift *swift, struct cc_path *path, uint64_t rtt_ns,
+			    uint64_t now_ns)
+{
+	if (path->due_ns == 0)
+		path->due_ns = now_ns + 2 * rtt_ns;
+	if (now_ns >= path->due_ns) {
+		path->due_ns = now_ns + RTE_MAX(SWIFT_SLOW_NS, SWIFT_SLOW_RTTS * rtt_ns);
+		/* The first packets after a slowdown still find no queue. */
+		if (path->slow_ns == 0 ||
+		    path->near_ns <= path->ended_ns + SWIFT_SLOW_MAX_RTTS * rtt_ns)
+			path->slow_ns = now_ns;
+		else
+			path->ended_ns = now_ns;
+	}
+	if (path->slow_ns == swift->slow_ns || now_ns - path->slow_ns > 2 * rtt_ns ||
+	    swift->cwnd <= SWIFT_SLOW_CWND)
+		return;
+	swift->slows = true;
+	swift->asked = false;
+	swift->slow_ns = path->slow_ns;
+	swift->empty_ns = now_ns + rtt_ns;
+}
+
 static void swift_answered(struct cc *cc, uint64_t rtt_ns, uint32_t psns, uint64_t now_ns)
 {
 	struct cc_path *path = cc->path != NULL ? cc->path : &cc->alone;
@@ -84,11 +120,26 @@ static void swift_answered(struct cc *cc, uint64_t rtt_ns, uint32_t psns, uint64
 
 	swift->losses = 0;
 	swift->rtt_ns = rtt_ns;
-	if ((double)rtt_ns < target_ns)
+	if (swift->slows)
+		swift_measure(swift, path, rtt_ns, now_ns);
+	else if ((double)rtt_ns < target_ns)
 		swift_grow(swift, psns);
 	else
 		swift_shrink(swift, 1 - SWIFT_BETA * ((double)rtt_ns - target_ns) / (double)rtt_ns,
 			     now_ns);
+	if (!swift->slows && !swift->starts)
+		swift_slow_down(swift, path, rtt_ns, now_ns);
+	swift_apply(cc);
+}
+
+/* End a slowdown in which there was nothing to measure. */
+static void swift_turn(struct cc *cc, uint64_t now_ns)
+{
+	struct swift *swift = &cc->swift;
+
+	if (!swift->slows || now_ns < swift->empty_ns + SWIFT_SLOW_MAX_RTTS * swift->rtt_ns)
+		return;
+	swift->slows = false;
 	swift_apply(cc);
 }
 
@@ -96,6 +147,7 @@ static void swift_lost(struct cc *cc, uint64_t now_ns)
 {
 	struct swift *swift = &cc->swift;
 
+	swift->slows = false;
 	if (++swift->losses >= SWIFT_RETRIES)
 		swift->cwnd = SWIFT_CWND_MIN;
 	else
@@ -107,9 +159,13 @@ static void swift_lost(struct cc *cc, uint64_t now_ns)
  * packet leaves later than a round trip. */
 static void swift_sent(struct cc *cc, uint32_t bytes, uint32_t psns, uint64_t now_ns)
 {
-	const struct swift *swift = &cc->swift;
+	struct swift *swift = &cc->swift;
 
 	(void)bytes;
+	if (swift->slows && !swift->asked) {
+		swift->asked = true;
+		swift_apply(cc);
+	}
 	if (psns > swift->cwnd)
 		cc->wait_ns = now_ns + (uint64_t)((double)swift->rtt_ns * psns / swift->cwnd);
 }
@@ -118,6 +174,7 @@ const struct cc_ops swift_ops = {
 	.name = "swift",
 	.times = true,
 	.start = swift_start,
+	.turn = swift_turn,
 	.sent = swift_sent,
 	.answered = swift_answered,
 	.lost = swift_lost,

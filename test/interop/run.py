@@ -17,6 +17,7 @@ INTEROP_DIR = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [TEST_DIR, INTEROP_DIR, os.path.join(INTEROP_DIR, "nic"), os.path.join(TEST_DIR, "programs"),
                 os.path.join(TEST_DIR, "storage")]
 
+from congestion import CongestionTest  # noqa: E402
 from connect import ConnectTest  # noqa: E402
 from guest import Guest, GuestError, bridged_network, make_image  # noqa: E402
 from harness.process import exit_on_signals  # noqa: E402
@@ -173,6 +174,11 @@ class Matrix:
                                "ipv4", program, PAIR_SECONDS)
         self._ours.set_options([])
 
+    def pair(self, program, server, client):
+        """Run a program on both sides, by IPv4."""
+        self._port += 1
+        run_pair(program, self._side(server, "ipv4"), self._side(client, "ipv4"), self._port, PAIR_SECONDS)
+
     def run_vlan(self):
         """Each side has an address in a VLAN, besides its ordinary address, which the programs' TCP uses."""
         sides = []
@@ -249,10 +255,10 @@ def run_all(options, report, image_dir, work_dir):
     if options.all and not options.self_check and not options.nics_only:
         kernel.run(report, network, image_dir, work_dir, ours, random.Random(options.seed))
     if not options.nics_only:
-        run_matrix(options, report, ours, theirs)
+        run_matrix(options, report, ours, theirs, network, work_dir)
 
 
-def run_matrix(options, report, ours, theirs):
+def run_matrix(options, report, ours, theirs, network, work_dir):
     matrix = Matrix(report, ours, theirs, random.Random(options.seed),
                     options.self_check)
     if not options.self_check:
@@ -270,6 +276,7 @@ def run_matrix(options, report, ours, theirs):
         if not options.self_check:
             matrix.run_without(optimisations() if options.all else optimisations()[-1:])
             matrix.run_loss()
+            CongestionTest(matrix, report, ours, theirs, network, work_dir).run_all()
         matrix.run_vlan()
         matrix.run_kills()
         if not options.self_check:

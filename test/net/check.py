@@ -92,6 +92,16 @@ class Congestion(unittest.TestCase):
         self.assertLess(mean(ten, "queue_us"), 40)
         self.assertEqual(result["retransmitted"], 0)
 
+    def test_swift_shares_with_hosts_that_begin_in_a_full_network(self):
+        """Such a host finds out by slowing down for a moment that its shortest round trip was not short."""
+        result = run(NET, *share(10, 800000000, 5000, 20000, "swift", greet=False))
+        two, ten = between(result, 7500, 10000, 2), between(result, 14000, 20000, 10)
+        self.assertGreater(mean(two, "fairness"), 0.95)
+        self.assertGreater(mean(ten, "fairness"), 0.96)
+        self.assertGreater(mean(ten, "gbps"), 36.5)
+        self.assertLess(mean(ten, "queue_us"), 40)
+        self.assertEqual(result["retransmitted"], 0)
+
     def test_swift_keeps_the_queue_of_an_incast_near_its_target(self):
         senders = 1000
         result = run(NET, *MANY, *incast(senders, 200000000), "--cc", "swift", "--sample-us", 50)

@@ -51,10 +51,11 @@ def incast(senders, bytes_, rounds=1, seed=1):
     return ("--traffic", "incast", "--senders", senders, "--bytes", bytes_, "--rounds", rounds, "--seed", seed)
 
 
-def share(senders, bytes_, stagger_us, until_us, cc):
-    """Return options for flows to one host, each of which starts stagger_us after the one before."""
+def share(senders, bytes_, stagger_us, until_us, cc, greet=True):
+    """Return options for flows to one host: one flow, then a second one, then the others; each step stagger_us after the one
+    before. Without a greeting, the hosts of the later flows have not seen the network without a queue."""
     return (*CLOS, *ECN, "--cc", cc, "--traffic", "incast", "--senders", senders, "--bytes", bytes_, "--stagger-us", stagger_us,
-            "--until-us", until_us, "--sample-us", 1000, "--greet")
+            "--until-us", until_us, "--sample-us", 1000, *(["--greet"] if greet else []))
 
 
 def between(result, from_us, to_us, flows):

@@ -10,7 +10,8 @@ import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 
-from experiments import FAT_TREE, GO_BACK_N, IRN, LEAF_SPINE, PAIR, PFC, ROCE, incast, poisson, run, stream
+from experiments import (ECN, FAT_TREE, GO_BACK_N, IRN, LEAF_SPINE, MANY, PAIR, PFC, ROCE, between, incast, mean, poisson, run, share,
+                         stream, swift_queue_us)
 
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 DOCUMENT = os.path.join(TOP, "doc", "network.md")
@@ -25,6 +26,12 @@ INCAST_BYTES = 150000000
 LOSSES = (10, 30, 100, 300, 1000, 3000, 10000, 30000, 100000)  # of a million
 LOSS_LINK = (*PAIR[:4], "--gbps", "100", "--latency-ns", "2500", "--buffer", "4000000", "--timeout", "8")
 LOSS_PEERS = (("receiver drops (go-back-N)", "drops"), ("receiver keeps", "keeps"))
+ALGORITHMS = ("none", "dcqcn", "swift")
+# Ten long flows to one host: two of them until 20 ms, all from then on.
+SHARE_BYTES, SHARE_STAGGER_US, SHARE_UNTIL_US = 800000000, 10000, 40000
+CROWDS = (100, 1000, 2000, 5000)  # senders
+CROWD_BYTES = 400000000
+CROWD_FROM_US = 7000
 
 
 class Tables:
@@ -114,17 +121,71 @@ def crowd(tables):
     return lines
 
 
-TABLES = {"random-flows": random_flows, "incast": incasts, "every-256th": every_256th, "loss": losses, "crowd": crowd}
+def sharing(tables):
+    """Two long flows to one host, then ten."""
+    runs = [(name, share(10, SHARE_BYTES, SHARE_STAGGER_US, SHARE_UNTIL_US, cc, greet))
+            for name, cc, greet in (("none", "none", True), ("dcqcn", "dcqcn", True), ("swift", "swift", True),
+                                    ("swift, no host has seen the idle network", "swift", False))]
+    jobs = [(name, tables.start(*options)) for name, options in runs]
+    lines = head("algorithm", "fairness of two", "of ten", "goodput", "queue, mean", "queue, longest", "dropped")
+    queues = {}
+    for name, job in jobs:
+        result = job.result()
+        two, ten = between(result, 15000, 20000, 2), between(result, 30000, 40000, 10)
+        lines.append(row(name, f"{mean(two, 'fairness'):.3f}", f"{mean(ten, 'fairness'):.3f}", f"{mean(ten, 'gbps'):.1f} Gb/s",
+                         f"{mean(ten, 'queue_us'):.0f} us", f"{max(sample['queue_us'] for sample in ten):.0f} us",
+                         f"{result['dropped'] / result['packets']:.2%}"))
+        queues[name] = {sample["us"]: sample["queue_us"] for sample in result["samples"]}
+    names = ("dcqcn", "swift")
+    plot("sharing", "One, two (10 ms), ten (20 ms) flows to one host, 40 Gb/s", "time, ms", "queue, us", names,
+         [(us / 1000, *(queues[name][us] for name in names)) for us in sorted(queues["dcqcn"]) if us in queues["swift"]],
+         logarithmic=False)
+    return lines
 
 
-def plot(name, title, x_title, y_title, series, points):
-    """Write an SVG with one line a series; its x axis is logarithmic."""
+def crowds(tables):
+    """Very many senders to one host."""
+    jobs = [(senders, [tables.start(*MANY, *incast(senders, CROWD_BYTES), "--cc", cc, "--sample-us", 50)
+                       for cc in ("none", "swift")]) for senders in CROWDS]
+    lines = head("senders", "algorithm", "queue, mean", "Swift's target", "goodput", "dropped")
+    for senders, results in jobs:
+        for cc, job in zip(("none", "swift"), results):
+            result = job.result()
+            steady = [sample for sample in result["samples"]
+                      if sample["us"] >= CROWD_FROM_US and sample["flows"] >= 0.9 * senders]
+            target = f"{swift_queue_us(senders):.0f} us" if cc == "swift" else ""
+            lines.append(row(senders, cc, f"{mean(steady, 'queue_us'):.0f} us", target, f"{mean(steady, 'gbps'):.1f} Gb/s",
+                             f"{result['dropped'] / result['packets']:.2%}"))
+    return lines
+
+
+def controlled_flows(tables):
+    """The random flows above, with congestion control."""
+    schemes = (("keeps packets, window of 110, no PFC", IRN), ("go-back-N, no window, PFC", (*ROCE, *PFC)))
+    jobs = [(name, cc, tables.start(*FAT_TREE, *options, *ECN, "--cc", cc, *poisson(20000)))
+            for name, options in schemes for cc in ALGORITHMS]
+    lines = head("scheme", "algorithm", "mean slowdown", "mean time", "p99 time", "dropped", "retransmitted")
+    for name, cc, job in jobs:
+        result = job.result()
+        lines.append(row(name, cc, f"{result['slowdown']['mean']:.1f}", f"{result['time_us']['mean'] / 1000:.2f} ms",
+                         f"{result['time_us']['p99'] / 1000:.2f} ms", f"{result['dropped'] / result['packets']:.2%}",
+                         f"{result['retransmitted'] / result['packets']:.2%}"))
+    return lines
+
+
+TABLES = {"random-flows": random_flows, "incast": incasts, "every-256th": every_256th, "loss": losses, "crowd": crowd,
+          "sharing": sharing, "many-senders": crowds, "controlled-flows": controlled_flows}
+
+
+def plot(name, title, x_title, y_title, series, points, logarithmic=True):
+    """Write an SVG with one line a series."""
     os.makedirs(PLOTS, exist_ok=True)
     data = "\n".join(" ".join(map(str, point)) for point in points)
     lines = ", ".join(f"$data using 1:{i + 2} with linespoints title '{label}'" for i, label in enumerate(series))
+    scale = "set logscale x\nset key left bottom\n" if logarithmic else "set key left top\n"
     script = (f"$data << EOD\n{data}\nEOD\nset terminal svg size 800,500 background rgb 'white'\n"
               f"set output '{os.path.join(PLOTS, name)}.svg'\nset title '{title}'\nset xlabel '{x_title}'\n"
-              f"set ylabel '{y_title}'\nset grid\nset logscale x\nset yrange [0:]\nset key left bottom\nplot {lines}\n")
+              f"set ylabel '{y_title}'\nset grid\n{scale}set yrange [0:]\nplot {lines}\n")
     subprocess.run(["gnuplot"], input=script, text=True, check=True)
 
 

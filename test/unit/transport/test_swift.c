@@ -205,6 +205,74 @@ TEST(swift_lost__again_and_again_leaves_the_least_window)
 	assert_near(cc->swift.cwnd, SWIFT_CWND_MIN + SWIFT_AI);
 }
 
+/* Slow start has ended. Two round trips later a slowdown begins: one more packet, whose
+ * acknowledgement is requested, then two at a time. */
+TEST(swift_answered__slows_down_after_slow_start)
+{
+	set_window(200);
+	round_trip(TARGET_NS - 1);
+	round_trip(TARGET_NS - 1);
+	assert_false(cc->swift.slows);
+	round_trip(TARGET_NS - 1);
+	assert_true(cc->swift.slows);
+	assert_int_equal(pacer.window, 203);
+	assert_true(cc_times_next(cc));
+	cc_sent(cc, loss.next, 1, 1000, false, now_ns);
+	assert_int_equal(pacer.window, SWIFT_SLOW_CWND);
+	/* This packet was sent before the queue was gone. */
+	round_trip(BASE_NS / 2);
+	assert_int_equal(pacer.window, SWIFT_SLOW_CWND);
+	now_ns += TARGET_NS;
+	round_trip(BASE_NS / 2);
+	assert_int_equal(pacer.window, 203);
+	assert_int_equal(cc->path->least_ns, BASE_NS / 2);
+}
+
+static void slow_down(void)
+{
+	set_window(200);
+	cc->path->due_ns = now_ns;
+	round_trip(TARGET_NS - 1);
+	assert_true(cc->swift.slows);
+	cc_sent(cc, loss.next, 1, 1000, false, now_ns);
+}
+
+TEST(swift_turn__ends_a_slowdown_without_answers)
+{
+	slow_down();
+	cc_turn(cc, now_ns + TARGET_NS);
+	assert_int_equal(pacer.window, SWIFT_SLOW_CWND);
+	cc_turn(cc, now_ns + (1 + SWIFT_SLOW_MAX_RTTS) * TARGET_NS);
+	assert_int_equal(pacer.window, 201);
+}
+
+TEST(swift_lost__ends_a_slowdown)
+{
+	slow_down();
+	loss.losses++;
+	cc_turn(cc, now_ns + 1);
+	assert_false(cc->swift.slows);
+	assert_int_equal(pacer.window, 100);
+}
+
+/* A round trip without a queue was measured between two slowdowns: there is nothing to find out. */
+TEST(swift_answered__does_not_slow_down_without_a_queue)
+{
+	slow_down();
+	now_ns += TARGET_NS;
+	round_trip(BASE_NS);
+	assert_false(cc->swift.slows);
+	now_ns += 20 * BASE_NS;
+	round_trip(BASE_NS);
+	now_ns = cc->path->due_ns;
+	round_trip(TARGET_NS - 1);
+	assert_false(cc->swift.slows);
+	/* The next time it is in doubt again. */
+	now_ns = cc->path->due_ns;
+	round_trip(TARGET_NS - 1);
+	assert_true(cc->swift.slows);
+}
+
 /* Two flows share a link that serves a packet each 100 ns. The round trip settles near the target,
  * and the link is never idle. */
 TEST(swift_answered__settles_near_the_target)

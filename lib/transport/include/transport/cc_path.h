@@ -12,6 +12,8 @@
 /* A measured round trip is forgotten after one to two of these times, because a route may become
  * longer. */
 #define CC_PATH_AGE_NS UINT64_C(30000000000)
+/* A round trip that is at most this much longer than the shortest one is as good. */
+#define CC_PATH_NEAR_NS 2000
 
 struct cc_path {
 	uint8_t gid[16];
@@ -19,6 +21,11 @@ struct cc_path {
 	uint64_t least_ns;  /* since since_ns; 0: nothing was measured */
 	uint64_t former_ns; /* least_ns of the period before since_ns; 0: nothing was measured */
 	uint64_t since_ns;
+	/* The slowdowns of all queue pairs to this host (transport/swift.h). */
+	uint64_t due_ns;   /* when the next one may begin; 0: no queue pair has left slow start */
+	uint64_t slow_ns;  /* when the newest one began; 0: there was none */
+	uint64_t ended_ns; /* when the newest one, or the newest time without one, ended */
+	uint64_t near_ns;  /* when a round trip was last about as long as the shortest one */
 };
 
 struct cc_paths {

@@ -12,7 +12,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* The parameters of the paper (section 5 and figure 14). */
+/* The parameters of the paper. */
 #define DCQCN_ALPHA_NS UINT64_C(55000) /* without a notification for so long, alpha falls */
 #define DCQCN_TIMER_NS UINT64_C(55000) /* the rate is raised so often; more than CC_NOTIFY_NS */
 #define DCQCN_BYTES    10000000u       /* and each time that so many bytes were sent */

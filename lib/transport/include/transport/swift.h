@@ -9,6 +9,12 @@
  * have. The paper derives the first part from the number of switches, which we do not know. The
  * smaller the window, the higher the target: more flows share the link, and make the queue vary
  * more.
+ *
+ * A host that begins in a full network has not seen a short round trip. Its target is too high, and
+ * it gets more than its share. So all queue pairs to a host slow down together from time to time:
+ * they keep two packets in flight until their part of the queue is gone, and one round trip is
+ * measured (as LEDBAT++ does). The first slowdown comes when slow start ends, the others seldom, so
+ * that they cost less than 1 %. There is none after a short round trip was measured anyway.
  */
 #ifndef TRANSPORT_SWIFT_H
 #define TRANSPORT_SWIFT_H
@@ -26,6 +32,12 @@
 #define SWIFT_CWND_MIN	 0.001	  /* packets */
 #define SWIFT_CWND_FIRST 8.0	  /* the window of a new connection */
 #define SWIFT_RETRIES	 5 /* losses without an answer, after which the window is the least */
+#define SWIFT_SLOW_CWND	 2 /* the window of a slowdown */
+/* Least time between two slowdowns: this, and so many round trips. */
+#define SWIFT_SLOW_NS	UINT64_C(10000000)
+#define SWIFT_SLOW_RTTS 300
+/* A slowdown ends after so many round trips, if nothing was measured. */
+#define SWIFT_SLOW_MAX_RTTS 4
 
 struct swift {
 	double cwnd;	    /* packets */
@@ -33,6 +45,13 @@ struct swift {
 	uint32_t losses;    /* since the last answer */
 	uint64_t rtt_ns;    /* the last one; 0: not measured */
 	uint64_t shrank_ns; /* when the window last shrank */
+	bool slows;	    /* a slowdown is in progress */
+	/* A packet was sent since the slowdown began. It is timed, so the peer acknowledges it and
+	 * all packets before it. Only then the window becomes small: otherwise no packet might be
+	 * left whose acknowledgement opens it. */
+	bool asked;
+	uint64_t slow_ns;  /* slow_ns of the path in its newest slowdown */
+	uint64_t empty_ns; /* packets sent from then on find no queue of ours; while slows */
 };
 
 struct cc_ops;
