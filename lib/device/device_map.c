@@ -6,13 +6,18 @@
 #include "device/device.h"
 #include "mem/mr.h"
 
-void device_map(struct device *device, struct mr *mr)
+bool device_may_map(const struct device *device, const struct mr *mr)
 {
 	/* Leave on-demand regions out: their pages come and go, but a port keeps the pages that it
 	 * has mapped. */
-	if (mr->kind != MR_MEMORY || !(mr->access & IBV_ACCESS_HUGETLB) ||
-	    (mr->access & IBV_ACCESS_ON_DEMAND) || !device->ops || !device->ops->map)
-		return;
+	if (mr->kind != MR_MEMORY || (mr->access & IBV_ACCESS_ON_DEMAND))
+		return false;
+	return device->ops && device->ops->maps && device->ops->maps(device->engine) &&
+	       mr_has_huge_pages(mr);
+}
+
+void device_map(struct device *device, struct mr *mr)
+{
 	mr->dma = device->ops->map(device->engine, mr->addr, mr->length);
 }
 

@@ -124,6 +124,13 @@ int mr_deregister(struct mr *mr)
 	return 0;
 }
 
+bool mr_has_huge_pages(const struct mr *mr)
+{
+	if (mr->access & IBV_ACCESS_HUGETLB)
+		return true;
+	return mr->length >= MR_HUGE_MIN && huge_check((uintptr_t)mr->addr, mr->length) == 0;
+}
+
 void mr_prepare(void)
 {
 	huge_prepare();

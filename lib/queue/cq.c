@@ -51,6 +51,7 @@ int cq_create_in(const struct cq_attr *attr, struct cq **cq)
 		.now_ns = attr->stamp_ns,
 		.has_stamps = attr->stamp_ns != NULL,
 		.lock = queue_lock_make(attr->domain),
+		.moderation.moderator = attr->moderator,
 		.armed = CQ_NOT_ARMED,
 	};
 	if (attr->domain)

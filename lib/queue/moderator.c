@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Completion events that are delayed until more completions come, or time passes. */
+/* Completion events that are delayed until more completions come, time passes, or the engine's turn
+ * has sent its acknowledgements. */
 #include "queue/moderator.h"
 
 #include <stddef.h>
@@ -9,6 +10,7 @@
 void moderator_init(struct moderator *moderator)
 {
 	TAILQ_INIT(&moderator->waiting);
+	moderator->holds = false;
 	moderator->deadline_ns = MODERATOR_NEVER;
 }
 
@@ -37,10 +39,8 @@ void moderator_set(struct cq *cq, struct moderator *moderator, uint32_t count, u
 		stop_waiting(cq);
 		cq_fire(cq);
 	}
-	if (count == 0 || period_ns == 0)
-		moderator = NULL;
 	moderation->moderator = moderator;
-	moderation->count = count;
+	moderation->count = period_ns == 0 ? 0 : count;
 	moderation->period_ns = period_ns;
 }
 
@@ -48,15 +48,18 @@ bool moderator_due(struct cq *cq)
 {
 	struct cq_moderation *moderation = &cq->moderation;
 	struct moderator *moderator = moderation->moderator;
+	const bool complete = moderation->pending + 1 >= moderation->count;
 
-	if (moderation->pending + 1 >= moderation->count) {
+	if (complete && likely(!moderator->holds)) {
 		stop_waiting(cq);
 		return true;
 	}
-	if (moderation->pending++ > 0)
+	if (moderation->pending++ == 0)
+		TAILQ_INSERT_TAIL(&moderator->waiting, cq, moderation.link);
+	else if (!complete)
 		return false;
-	moderation->deadline_ns = *cq->now_ns + moderation->period_ns;
-	TAILQ_INSERT_TAIL(&moderator->waiting, cq, moderation.link);
+	/* A complete event is due as soon as events are raised again. */
+	moderation->deadline_ns = complete ? 0 : *cq->now_ns + moderation->period_ns;
 	if (moderation->deadline_ns < moderator->deadline_ns)
 		set_deadline(moderator, moderation->deadline_ns);
 	return false;

@@ -47,6 +47,7 @@ int cq_open(struct face_context *context, uint32_t cqe, void *cq_context,
 	struct cq_attr attr = {
 		.cqe = cqe,
 		.channel = channel ? &face_channel(channel)->channel : NULL,
+		.moderator = &context->device->moderator,
 		.overrun = event_raise_cq,
 		.stamp_ns = wants->stamps ? context->device->now_ns : NULL,
 		.domain = &domain,

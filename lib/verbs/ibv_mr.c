@@ -71,7 +71,7 @@ static struct ibv_mr *face_end(struct face_mr *mr, int rc, struct ibv_pd *pd, vo
 /* Map the region for the port. If this fails, packets copy its payload as usual. */
 static void map_for_port(struct face_context *context, struct mr *mr)
 {
-	if (!(mr->access & IBV_ACCESS_HUGETLB) || context_lock(context) != 0)
+	if (!device_may_map(context->device, mr) || context_lock(context) != 0)
 		return;
 	device_map(context->device, mr);
 	context_unlock(context);
@@ -204,13 +204,20 @@ static int check_change(struct face_mr *mr, const struct mr_change *change)
 	return rc;
 }
 
+/* Map a region whose mapping was removed. It may have other memory now. */
+static void map_again(struct device *device, struct mr *mr)
+{
+	if (device_may_map(device, mr))
+		device_map(device, mr);
+}
+
 static int change_region(struct device *device, struct mr *mr, const struct mr_change *change)
 {
 	int rc;
 
 	device_unmap(device, mr);
 	rc = mr_apply_change(mr, change);
-	device_map(device, mr);
+	map_again(device, mr);
 	return rc;
 }
 
@@ -241,7 +248,7 @@ static int deregister(struct device *device, struct mr *mr)
 	device_unmap(device, mr);
 	rc = mr_deregister(mr);
 	if (rc != 0)
-		device_map(device, mr);
+		map_again(device, mr);
 	return rc;
 }
 

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include <rte_mbuf.h>
+#include <rte_mempool.h>
 
 #include "base/own.h"
 #include "netdev/addresses.h"
@@ -134,11 +135,19 @@ int attach_error(const char *path, int rc);
 /** Return the mbuf of a buffer that we hold. Engine's thread or lock. */
 struct rte_mbuf *client_mbuf(struct share_client *client, uint32_t buffer);
 
-/** Make a pool that has operations and no objects. The caller frees it with free(3). NULL: no
- * memory. Not MT-safe. */
-struct rte_mempool *client_new_pool(const char *ops, void *data, uint32_t size, uint32_t room);
+/* What one kind of pool does; see struct rte_mempool_ops. */
+struct client_pool_kind {
+	rte_mempool_enqueue_t enqueue;
+	rte_mempool_dequeue_t dequeue;
+	rte_mempool_get_count get_count;
+};
 
-/** Register the operations of all pools. Not MT-safe. 0 or -ENOSPC. */
+/** Make a pool of a kind, without objects. The caller frees it with free(3). NULL: no memory. Not
+ * MT-safe. */
+struct rte_mempool *client_new_pool(const struct client_pool_kind *kind, void *data, uint32_t size,
+				    uint32_t room);
+
+/** Register the operations that pools of all kinds have. Not MT-safe. 0 or -ENOSPC. */
 int client_register_ops(void);
 
 /** Make the pool of a client, after its rings and arena. 0 or -ENOMEM. */
@@ -271,8 +280,6 @@ bool client_short_suits(void *arg, uint32_t qpn);
 void client_short_placed(void *arg, uint32_t len);
 void client_short_push(void *arg);
 
-extern const struct rte_mempool_ops lane_pool_ops;
-extern const struct rte_mempool_ops private_pool_ops;
 extern const struct port_ops client_port_ops;
 extern const struct link_remote client_link_remote;
 

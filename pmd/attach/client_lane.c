@@ -13,7 +13,6 @@
 #include "client.h"
 #include "port/port.h"
 
-#define POOL_OPS  "uroce_lent"
 #define BURST_MAX 64
 /* Lent buffers, some of which the other process may have released already. */
 #define COLLECT_AT 32
@@ -35,21 +34,13 @@ static int lent_dequeue(struct rte_mempool *pool, void **objects, unsigned int n
 	return -ENOBUFS;
 }
 
-static int lent_alloc(struct rte_mempool *pool)
-{
-	(void)pool;
-	return 0;
-}
-
 static unsigned int lent_count(const struct rte_mempool *pool)
 {
 	(void)pool;
 	return 0;
 }
 
-const struct rte_mempool_ops lane_pool_ops = {
-	.name = POOL_OPS,
-	.alloc = lent_alloc,
+static const struct client_pool_kind lane_pool_kind = {
 	.enqueue = lent_enqueue,
 	.dequeue = lent_dequeue,
 	.get_count = lent_count,
@@ -101,7 +92,7 @@ static struct client_lane *lane_create(struct share_client *client,
 	if (!lane)
 		return NULL;
 	memset(lane, 0, sizeof(*lane));
-	lane->pool = client_new_pool(POOL_OPS, lane, LANE_WORDS, client->buffer_bytes);
+	lane->pool = client_new_pool(&lane_pool_kind, lane, LANE_WORDS, client->buffer_bytes);
 	memory = mmap(NULL, sizeof(*memory), PROT_READ | PROT_WRITE, MAP_SHARED,
 		      offer->fds[SHARE_LANE_FD_MEMORY], 0);
 	if (!lane->pool || memory == MAP_FAILED) {

@@ -16,7 +16,7 @@
 
 #include "client.h"
 
-#define POOL_OPS  "uroce_share"
+#define POOL_OPS  "uroce_attach"
 #define STOCK_MAX 256 /* empty buffers that are kept */
 /* The same, as a part of the buffers that the process may hold. As many may wait in the stock ring,
  * and the rest is for packets that it receives. */
@@ -88,16 +88,6 @@ static int pool_dequeue(struct rte_mempool *pool, void **objects, unsigned int n
 	return 0;
 }
 
-static int pool_alloc(struct rte_mempool *pool)
-{
-	return pool->pool_data ? 0 : -EINVAL;
-}
-
-static void pool_free(struct rte_mempool *pool)
-{
-	pool->pool_data = NULL;
-}
-
 static unsigned int pool_count(const struct rte_mempool *pool)
 {
 	const struct share_client *client = pool->pool_data;
@@ -105,13 +95,46 @@ static unsigned int pool_count(const struct rte_mempool *pool)
 	return client->stock_count;
 }
 
-static const struct rte_mempool_ops pool_ops = {
-	.name = POOL_OPS,
-	.alloc = pool_alloc,
-	.free = pool_free,
+static const struct client_pool_kind shared_pool_kind = {
 	.enqueue = pool_enqueue,
 	.dequeue = pool_dequeue,
 	.get_count = pool_count,
+};
+
+/* DPDK has room for 16 sets of operations, and Debian's drivers take 14 of them. So there is one
+ * set for all kinds of pools. */
+
+static const struct client_pool_kind *kind_of(const struct rte_mempool *pool)
+{
+	return pool->pool_config;
+}
+
+static int kind_alloc(struct rte_mempool *pool)
+{
+	return pool->pool_data ? 0 : -EINVAL;
+}
+
+static int kind_enqueue(struct rte_mempool *pool, void *const *objects, unsigned int n)
+{
+	return kind_of(pool)->enqueue(pool, objects, n);
+}
+
+static int kind_dequeue(struct rte_mempool *pool, void **objects, unsigned int n)
+{
+	return kind_of(pool)->dequeue(pool, objects, n);
+}
+
+static unsigned int kind_count(const struct rte_mempool *pool)
+{
+	return kind_of(pool)->get_count(pool);
+}
+
+static const struct rte_mempool_ops pool_ops = {
+	.name = POOL_OPS,
+	.alloc = kind_alloc,
+	.enqueue = kind_enqueue,
+	.dequeue = kind_dequeue,
+	.get_count = kind_count,
 };
 
 struct rte_mbuf *client_mbuf(struct share_client *client, uint32_t buffer)
@@ -124,7 +147,8 @@ struct rte_mbuf *client_mbuf(struct share_client *client, uint32_t buffer)
 	return mbuf;
 }
 
-struct rte_mempool *client_new_pool(const char *ops, void *data, uint32_t size, uint32_t room)
+struct rte_mempool *client_new_pool(const struct client_pool_kind *kind, void *data, uint32_t size,
+				    uint32_t room)
 {
 	struct rte_pktmbuf_pool_private *private;
 	struct rte_mempool *pool;
@@ -141,7 +165,7 @@ struct rte_mempool *client_new_pool(const char *ops, void *data, uint32_t size, 
 	pool->socket_id = SOCKET_ID_ANY;
 	private = rte_mempool_get_priv(pool);
 	private->mbuf_data_room_size = (uint16_t)room;
-	if (rte_mempool_set_ops_byname(pool, ops, NULL) != 0) {
+	if (rte_mempool_set_ops_byname(pool, POOL_OPS, (void *)(uintptr_t)kind) != 0) {
 		free(pool);
 		return NULL;
 	}
@@ -160,9 +184,7 @@ int client_register_ops(void)
 
 	if (registered)
 		return 0;
-	if (rte_mempool_register_ops(&pool_ops) < 0 ||
-	    rte_mempool_register_ops(&lane_pool_ops) < 0 ||
-	    rte_mempool_register_ops(&private_pool_ops) < 0)
+	if (rte_mempool_register_ops(&pool_ops) < 0)
 		return -ENOSPC;
 	registered = true;
 	return 0;
@@ -176,7 +198,8 @@ int client_make_pool(struct share_client *client)
 		return rc;
 	client->stock_max = RTE_MIN((uint32_t)STOCK_MAX, client->quota / STOCK_PART);
 	client->stock = malloc(client->buffers * sizeof(client->stock[0]));
-	client->pool = client_new_pool(POOL_OPS, client, client->buffers, client->buffer_bytes);
+	client->pool =
+		client_new_pool(&shared_pool_kind, client, client->buffers, client->buffer_bytes);
 	if (client->stock && client->pool)
 		return 0;
 	free(client->pool);

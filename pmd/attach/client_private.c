@@ -15,9 +15,8 @@
 #include "client.h"
 #include "port/port.h"
 
-#define PRIVATE_OPS "uroce_private"
-#define HUGE_BYTES  ((size_t)2 << 20)
-#define HUGE_SHIFT  21
+#define HUGE_BYTES ((size_t)2 << 20)
+#define HUGE_SHIFT 21
 
 struct private_pool {
 	struct rte_mempool *pool;
@@ -55,11 +54,6 @@ static int private_dequeue(struct rte_mempool *pool, void **objects, unsigned in
 	return 0;
 }
 
-static int private_alloc(struct rte_mempool *pool)
-{
-	return pool->pool_data ? 0 : -EINVAL;
-}
-
 static unsigned int private_count(const struct rte_mempool *pool)
 {
 	const struct private_pool *own = pool->pool_data;
@@ -67,9 +61,7 @@ static unsigned int private_count(const struct rte_mempool *pool)
 	return own->count;
 }
 
-const struct rte_mempool_ops private_pool_ops = {
-	.name = PRIVATE_OPS,
-	.alloc = private_alloc,
+static const struct client_pool_kind private_pool_kind = {
 	.enqueue = private_enqueue,
 	.dequeue = private_dequeue,
 	.get_count = private_count,
@@ -120,7 +112,7 @@ int client_make_private_pool(struct port *port)
 		return rc;
 	own = calloc(1, sizeof(*own) + port->mbufs * sizeof(own->free[0]));
 	if (own)
-		own->pool = client_new_pool(PRIVATE_OPS, own, port->mbufs, room);
+		own->pool = client_new_pool(&private_pool_kind, own, port->mbufs, room);
 	if (own && own->pool)
 		own->memory = map_memory(port->mbufs * stride);
 	if (!own || !own->memory) {

@@ -366,8 +366,28 @@ static void engine_check_link_sometimes(struct engine *engine)
 }
 
 /*
+ * Receive, and then raise the completion events. Before that, send what is owed: an event wakes a
+ * thread that may need this CPU, and may end the process without any further call (_exit), and then
+ * nobody would acknowledge the message that it has got.
+ */
+static unsigned int engine_receive_and_tell(struct engine *engine)
+{
+	struct moderator *moderator = &engine->device->moderator;
+	unsigned int work;
+
+	moderator->holds = true;
+	work = engine_receive(engine);
+	moderator->holds = false;
+	if (unlikely(moderator_has_due(moderator, engine->now_ns))) {
+		work += engine_transmit(engine);
+		moderator_expire(moderator, engine->now_ns);
+	}
+	return work;
+}
+
+/*
  * Send first. A response to a received packet is then sent in the next turn. Between the two turns
- * the program sees the received message, and its answer leaves in one burst with the
+ * a program that polls sees the received message, and its answer leaves in one burst with the
  * acknowledgement.
  */
 unsigned int engine_turn(struct engine *engine)
@@ -375,8 +395,7 @@ unsigned int engine_turn(struct engine *engine)
 	unsigned int work = engine_send(engine, true);
 
 	engine_check_link_sometimes(engine);
-	work += engine_receive(engine);
-	moderator_run(&engine->device->moderator, engine->now_ns);
+	work += engine_receive_and_tell(engine);
 	if (work > 0)
 		engine->busy_ns = engine->now_ns;
 	return work;

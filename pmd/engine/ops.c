@@ -275,6 +275,13 @@ static void ops_learn(void *arg, int32_t vlan_id, const uint8_t gid[GID_LEN], co
 	link_hear(engine->link, vlan_id, gid, mac, engine->now_ns);
 }
 
+static bool ops_maps(void *arg)
+{
+	const struct engine *engine = arg;
+
+	return dma_is_possible(&engine->dma);
+}
+
 static void *ops_map(void *arg, const void *addr, size_t length)
 {
 	struct engine *engine = arg;
@@ -320,6 +327,7 @@ const struct engine_ops engine_ops_pmd = {
 	.route = ops_route,
 	.look = ops_look,
 	.learn = ops_learn,
+	.maps = ops_maps,
 	.map = ops_map,
 	.unmap = ops_unmap,
 };

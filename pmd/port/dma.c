@@ -8,6 +8,7 @@
 #include <rte_common.h>
 #include <rte_eal.h>
 #include <rte_errno.h>
+#include <rte_memory.h>
 #include <rte_vfio.h>
 
 #include "base/log.h"
@@ -16,24 +17,47 @@
 #define DMA_PAGE    UINT64_C(4096)
 #define DMA_PAGE_2M (UINT64_C(1) << 21)
 #define DMA_PAGE_1G (UINT64_C(1) << 30)
+#define TIB	    (UINT64_C(1) << 40)
 
 /*
- * Start of the I/O address windows. DPDK's own memory is mapped at its virtual addresses, which are
- * low or near the stack, or at its physical ones. Every IOMMU translates at least 39 bits.
+ * Windows of I/O addresses, in the order in which they are tried. DPDK's own memory is mapped at
+ * its physical addresses, and every IOMMU translates at least 39 bits; or at its virtual addresses.
+ * These are low or near the stack, but a program may choose them (--base-virtaddr: SPDK's memory
+ * begins at 32 TiB). Position independent programs and their heap are beyond 80 TiB.
  */
-#define DMA_IOVA_VA (UINT64_C(1) << 45)
-#define DMA_IOVA_PA (UINT64_C(1) << 38)
+static const struct dma_window dma_window_pa = {UINT64_C(1) << 38, UINT64_C(1) << 39};
+static const struct dma_window dma_windows_va[] = {
+	{32 * TIB, 48 * TIB}, {48 * TIB, 64 * TIB}, {64 * TIB, 80 * TIB}};
 
-static uint64_t dma_iova_first(void)
+/* Return true if DPDK has reserved addresses in the window. Its memory may grow up to these. */
+static int dma_list_is_in(const struct rte_memseg_list *list, void *arg)
 {
-	return rte_eal_iova_mode() == RTE_IOVA_VA ? DMA_IOVA_VA : DMA_IOVA_PA;
+	const struct dma_window *window = arg;
+	const uint64_t first = (uintptr_t)list->base_va;
+
+	return first < window->end && list->len > 0 && window->first < first + list->len;
+}
+
+static struct dma_window dma_choose_window(void)
+{
+	if (rte_eal_iova_mode() != RTE_IOVA_VA)
+		return dma_window_pa;
+	for (unsigned int i = 0; i < RTE_DIM(dma_windows_va); i++) {
+		struct dma_window window = dma_windows_va[i];
+
+		if (rte_memseg_list_walk(dma_list_is_in, &window) == 0)
+			return window;
+	}
+	/* VFIO refuses to map what overlaps: payload is copied. */
+	return dma_windows_va[0];
 }
 
 void dma_init(struct dma *dma, const struct port *port)
 {
 	LIST_INIT(&dma->regions);
 	LIST_INIT(&dma->leaving);
-	dma->next_iova = dma_iova_first();
+	dma->window = dma_choose_window();
+	dma->next_iova = dma->window.first;
 	if (!port->gathers)
 		return;
 	dma->parts = rte_pktmbuf_pool_create_by_ops("uroce_parts", DMA_PARTS, 256, 0, 0,
@@ -64,7 +88,7 @@ rte_iova_t dma_map_buffers(void *addr, size_t length)
 	const struct dma_region region = {
 		.addr = (uintptr_t)addr,
 		.length = length,
-		.iova = is_va ? (uintptr_t)addr : dma_iova_first() + next,
+		.iova = is_va ? (uintptr_t)addr : dma_window_pa.first + next,
 	};
 
 	next += RTE_ALIGN_CEIL(length, DMA_PAGE_1G);
@@ -121,9 +145,8 @@ static const struct dma_region *dma_find_overlap(const struct dma *dma, uint64_t
  */
 static uint64_t dma_take_iova(struct dma *dma, uintptr_t addr, size_t length)
 {
-	/* The window's end is twice its start. A small page stays free between two regions, so that
-	 * they are not merged. */
-	const uint64_t first = dma_iova_first(), end = 2 * first;
+	/* A small page stays free between two regions, so that they are not merged. */
+	const uint64_t first = dma->window.first, end = dma->window.end;
 	const uint64_t page = length >= DMA_PAGE_1G ? DMA_PAGE_1G : DMA_PAGE_2M;
 	uint64_t from = dma->next_iova;
 	bool again = false;

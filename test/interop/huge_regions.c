@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Regions of huge pages, which a port may read directly. They are registered, changed and
- * deregistered while requests that send from other regions are in flight, and then their memory is
- * unmapped at once.
+ * Regions of huge pages, which a port may read directly, with IBV_ACCESS_HUGETLB and without. They
+ * are registered, changed and deregistered while requests that send from other regions are in
+ * flight, and then their memory is unmapped at once.
  */
 #include <stdbool.h>
 #include <string.h>
@@ -31,11 +31,11 @@ static uint8_t *map_memory(bool huge_pages)
 	return p;
 }
 
-static struct ibv_mr *register_memory(uint8_t *at, bool huge_pages)
+static struct ibv_mr *register_memory(uint8_t *at, bool promised)
 {
 	struct ibv_mr *mr =
 		ibv_reg_mr(run.pd, at, HUGE_BYTES,
-			   IBV_ACCESS_LOCAL_WRITE | (huge_pages ? IBV_ACCESS_HUGETLB : 0));
+			   IBV_ACCESS_LOCAL_WRITE | (promised ? IBV_ACCESS_HUGETLB : 0));
 
 	REQUIRE(mr);
 	return mr;
@@ -132,7 +132,8 @@ void huge(void)
 		return;
 	}
 	lasting_at = map_memory(true);
-	lasting = register_memory(lasting_at, true);
+	/* The kernel tells that its pages are huge: most packets are sent from it. */
+	lasting = register_memory(lasting_at, false);
 	for (uint32_t round = 0; round < ROUNDS; round++)
 		one_round(lasting, &lasting_at, round);
 	REQUIRE(ibv_dereg_mr(lasting) == 0);

@@ -11,6 +11,9 @@ import ports
 
 PAIR_SECONDS = 180
 FIRST_PORT = 21900
+# Of some 3,000 packets that can be sent in place, 2,560 are from regions that do not promise huge pages. Packets that are
+# sent again are copied.
+IN_PLACE_MIN = 1500
 
 
 class HugeCase(PeerCase):
@@ -23,7 +26,7 @@ class HugeCase(PeerCase):
     def judge(self, server, client):
         super().judge(server, client)
         counted = re.search(r"tx_in_place_packets (\d+)", client)
-        if bool(counted) != self._in_place:
+        if (int(counted[1]) >= IN_PLACE_MIN if counted else False) != self._in_place:
             raise CheckFailed(f"{counted[1] if counted else 'no'} packets were sent in place")
 
 

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <rte_mbuf.h>
+#include <rte_mempool.h>
 
 #include "client.h"
 #include "port/port.h"
@@ -53,6 +54,17 @@ TEST(client_make_private_pool__all_buffers_are_whole)
 	assert_int_not_equal(rte_pktmbuf_alloc_bulk(port.pool, &more, 1), 0);
 	rte_pktmbuf_free_bulk(mbufs, MBUFS);
 	assert_int_equal(rte_pktmbuf_alloc_bulk(port.pool, mbufs, MBUFS), 0);
+}
+
+/* DPDK has few places, and its drivers take most of them. */
+TEST(client_register_ops__takes_one_place_for_all_pools)
+{
+	uint32_t ours = 0;
+
+	assert_int_equal(client_register_ops(), 0);
+	for (uint32_t i = 0; i < rte_mempool_ops_table.num_ops; i++)
+		ours += strncmp(rte_mempool_ops_table.ops[i].name, "uroce_", 6) == 0;
+	assert_int_equal(ours, 1);
 }
 
 TEST(client_make_private_pool__gives_the_buffer_freed_last)

@@ -25,6 +25,7 @@ struct qp {
 	unsigned int runs;
 	unsigned int timeouts;
 	unsigned int received;
+	bool ran_untold;	/* it ran while fake_cq had raised no event */
 	const uint8_t *payload; /* that its frames have behind their headers, or NULL */
 	uint32_t payload_len;
 	bool again; /* they were sent before */
@@ -36,6 +37,7 @@ struct qp {
 /* The queue pair that device_receive gives every RoCE frame to, or NULL; a frame is RoCE if its
  * last byte is 0x91. */
 extern struct qp *fake_receiver;
+extern struct cq *fake_cq;	     /* gets a completion for each RoCE frame; NULL: none does */
 extern unsigned int fake_looped;     /* frames that were trusted */
 extern unsigned int fake_known_good; /* whose checksums were verified by the port */
 extern enum ibv_event_type fake_last_event;

@@ -16,6 +16,7 @@
 #include "base/own.h"
 #include "net/arp.h"
 #include "net/tag.h"
+#include "queue/cq.h"
 #include "report/read.h"
 #include "report/write.h"
 #include "engine_rig.h"
@@ -73,6 +74,35 @@ TEST(engine_turn__a_lone_acknowledgement_waits_for_company)
 	engine->ack_hold_ns = engine->ack_hold_beyond_ns = 1;
 	rig_turns(2);
 	assert_int_equal(qp.runs, 2);
+}
+
+/* The thread that wakes may end the process at once. */
+TEST(engine_turn__acknowledges_before_it_wakes_a_thread)
+{
+	struct channel channel;
+	const struct cq_attr attr = {
+		.cqe = 8, .channel = &channel, .moderator = &engine->device->moderator};
+
+	assert_int_equal(channel_init(&channel), 0);
+	assert_int_equal(cq_create_in(&attr, &fake_cq), 0);
+	engine->ack_hold_ns = engine->ack_hold_beyond_ns = UINT64_MAX;
+	fake_receiver = &other;
+	other.only_ack = true;
+	/* Nobody sleeps: the acknowledgement waits for company. */
+	rig_send(&qp, 1);
+	rig_turns(2);
+	assert_int_equal(other.received, 1);
+	assert_int_equal(other.runs, 0);
+	cq_arm(fake_cq, false);
+	rig_send(&qp, 1);
+	rig_turns(1);
+	assert_int_equal(other.received, 2);
+	assert_int_equal(other.runs, 1);
+	assert_true(other.ran_untold);
+	assert_int_equal(fake_cq->source.pending, 1);
+	cq_destroy(fake_cq);
+	fake_cq = NULL;
+	channel_fini(&channel);
 }
 
 /* A packet to another host costs more than one to this host, so it pays to wait longer. */

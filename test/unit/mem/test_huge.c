@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Tests of lib/mem/huge.c, and of maps_check_huge, which older kernels leave it to. */
+/* Tests of lib/mem/huge.c, of maps_check_huge, which older kernels leave it to, and of
+ * mr_has_huge_pages. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -108,6 +109,31 @@ TEST(huge_check__looks_at_every_mapping)
 	assert_int_equal(munmap(map + 2 * MB, MB), 0);
 	expect(map, 2 * MB + 1, -EFAULT);
 	munmap(map, 2 * MB);
+}
+
+static bool has_huge_pages(void *addr, size_t length, unsigned int access)
+{
+	const struct mr mr = {.addr = addr, .length = length, .access = access};
+
+	return mr_has_huge_pages(&mr);
+}
+
+/* Programs such as SPDK register huge pages without the flag. */
+TEST(mr_has_huge_pages__finds_them_without_the_flag)
+{
+	uint8_t *map = reserve(6 * MB, 21 << MAP_HUGE_SHIFT);
+
+	assert_true(has_huge_pages(map, 6 * MB, 0));
+	assert_true(has_huge_pages(map + 12345, 2 * MB, IBV_ACCESS_LOCAL_WRITE));
+	assert_false(has_huge_pages(map, 2 * MB - 1, 0));
+	assert_true(has_huge_pages(map, 1, IBV_ACCESS_HUGETLB));
+	assert_int_equal(munmap(map + 2 * MB, 2 * MB), 0);
+	assert_false(has_huge_pages(map, 4 * MB, 0));
+	munmap(map, 6 * MB);
+	map = mmap(NULL, 4 * MB, PROT_READ | PROT_WRITE, NOT_RESERVED, -1, 0);
+	assert_ptr_not_equal(map, MAP_FAILED);
+	assert_false(has_huge_pages(map, 4 * MB, 0));
+	munmap(map, 4 * MB);
 }
 
 TEST(huge_check__of_nothing_promises_nothing)

@@ -18,7 +18,10 @@ static struct dma dma;
 static uint8_t memory[3 * 4096];
 static int maps, unmaps;
 static bool refused;
+static enum rte_iova_mode iova_mode;
+static struct rte_memseg_list reserved; /* DPDK's memory; of no length: none */
 
+int __wrap_rte_memseg_list_walk(rte_memseg_list_walk_t func, void *arg);
 int __wrap_rte_vfio_container_dma_map(int container, uint64_t va, uint64_t iova, uint64_t len);
 int __wrap_rte_vfio_container_dma_unmap(int container, uint64_t va, uint64_t iova, uint64_t len);
 enum rte_iova_mode __wrap_rte_eal_iova_mode(void);
@@ -39,7 +42,12 @@ int __wrap_rte_vfio_container_dma_unmap(int container, uint64_t va, uint64_t iov
 
 enum rte_iova_mode __wrap_rte_eal_iova_mode(void)
 {
-	return RTE_IOVA_PA;
+	return iova_mode;
+}
+
+int __wrap_rte_memseg_list_walk(rte_memseg_list_walk_t func, void *arg)
+{
+	return reserved.len > 0 ? func(&reserved, arg) : 0;
 }
 
 static int setup(TEST_STATE)
@@ -47,6 +55,8 @@ static int setup(TEST_STATE)
 	static struct port port;
 
 	memset(&dma, 0, sizeof(dma));
+	reserved.len = 0;
+	iova_mode = RTE_IOVA_PA;
 	dma_init(&dma, &port);
 	maps = unmaps = 0;
 	refused = false;
@@ -143,6 +153,38 @@ TEST(dma_map__passes_by_what_lasts)
 	/* longer than what is left beside it */
 	assert_null(dma_map(&dma, at, WINDOW));
 	remove_region(lasting);
+}
+
+/* Return where the first region is mapped if DPDK's memory is at these virtual addresses. */
+static uint64_t first_iova(uint64_t base, size_t length)
+{
+	static struct port port;
+	struct dma_region *region;
+	uint64_t iova;
+
+	iova_mode = RTE_IOVA_VA;
+	reserved.base_va = (void *)(uintptr_t)base;
+	reserved.len = length;
+	dma_init(&dma, &port);
+	dma.parts = (struct rte_mempool *)&dma;
+	region = dma_map(&dma, memory, 4096);
+	iova = region->iova;
+	remove_region(region);
+	return iova;
+}
+
+TEST(dma_init__chooses_addresses_that_dpdk_does_not_use)
+{
+	const uint64_t base = 32 * 1024 * GIB, length = 512 * GIB, page = 4096;
+
+	assert_true(first_iova(0, 0) - base < 2 * MIB);
+	/* SPDK's: --base-virtaddr=0x200000000000 */
+	assert_true(first_iova(base, length) >= base + length);
+	/* the last byte of the first window, and the byte behind it */
+	assert_true(first_iova(base + base / 2 - page, page) >= base + base / 2);
+	assert_true(first_iova(base + base / 2, page) < base + base / 2);
+	/* all windows */
+	assert_true(first_iova(base, 64 * 1024 * GIB) - base < 2 * MIB);
 }
 
 TEST(dma_unmap__waits_for_what_the_port_holds)

@@ -168,6 +168,42 @@ TEST(set__zero_ends_it)
 	}
 }
 
+/* The engine has packets to send before threads wake up. */
+TEST(due__nothing_is_raised_while_the_moderator_holds)
+{
+	moderator.holds = true;
+	complete(2 * COUNT);
+	assert_int_equal(events(), 0);
+	assert_true(moderator_has_due(&moderator, 0));
+	moderator.holds = false;
+	pass(0);
+	assert_int_equal(events(), 1);
+	assert_false(moderator_has_due(&moderator, UINT64_MAX - 1));
+	/* Fewer than the count wait for their time as usual. */
+	cq_arm(cq, false);
+	moderator.holds = true;
+	complete(1);
+	moderator.holds = false;
+	assert_int_equal(moderator.deadline_ns, now_ns + PERIOD_NS);
+	pass(PERIOD_NS);
+	assert_int_equal(events(), 1);
+}
+
+TEST(due__an_event_without_moderation_is_held_too)
+{
+	moderator_set(cq, &moderator, 0, 0);
+	cq->now_ns = NULL;
+	complete(1);
+	assert_int_equal(events(), 1);
+	cq_arm(cq, false);
+	moderator.holds = true;
+	complete(3);
+	assert_int_equal(events(), 0);
+	moderator.holds = false;
+	pass(0);
+	assert_int_equal(events(), 1);
+}
+
 TEST(forget__an_event_does_not_wait_for_what_was_dropped)
 {
 	complete_of(7);

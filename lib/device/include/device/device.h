@@ -149,10 +149,13 @@ struct engine_ops {
 	 * lock. 0 or -errno. */
 	int (*join)(void *engine, const union ibv_gid *gid);
 	void (*leave)(void *engine, const union ibv_gid *gid);
+	/* Return true if the port reads memory of the program, so that `map` may succeed. NULL: it
+	 * does not. MT-safe. */
+	bool (*maps)(void *engine);
 	/*
 	 * Map memory in huge pages, so that the port can send it without a copy: return the
 	 * argument for unmap, or NULL if it must be copied. After unmap the port reads nothing of
-	 * the memory. Both may be NULL. Under lock.
+	 * the memory. Under lock.
 	 */
 	void *(*map)(void *engine, const void *addr, size_t length);
 	void (*unmap)(void *engine, void *mapping);

@@ -1,19 +1,25 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Regions that an engine may send from without a copy: those on huge pages, which stay where they
+/* Regions that an engine may send from without a copy: those of huge pages, which stay where they
  * are. */
 #ifndef DEVICE_DEVICE_MAP_H
 #define DEVICE_DEVICE_MAP_H
 
+#include <stdbool.h>
+
 struct device;
 struct mr;
 
-/** Let the engine map a region that is new or got other memory, if it is on huge pages. Engine's
- * lock. */
+/** Return true if the engine may map a region that is new or got other memory: its port reads
+ * memory, and the region has huge pages. This may ask the kernel. MT-safe. */
+bool device_may_map(const struct device *device, const struct mr *mr);
+
+/** Let the engine map a region for which device_may_map is true. Engine's lock. */
 void device_map(struct device *device, struct mr *mr);
 
 /**
  * Unmap a region before it is deregistered or gets other memory: on return the port reads nothing
- * of it any more. Engine's lock. Call it before mr_deregister, and device_map again if that fails.
+ * of it any more. Engine's lock. Call it before mr_deregister, and map the region again if that
+ * fails.
  */
 void device_unmap(struct device *device, struct mr *mr);
 

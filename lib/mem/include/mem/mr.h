@@ -3,8 +3,13 @@
 #ifndef MEM_MR_H
 #define MEM_MR_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+
+/* Length from which a region is looked at for huge pages that its program does not mention: the
+ * smallest huge page. Few regions are that long, so few questions and mappings are made. */
+#define MR_HUGE_MIN (UINT64_C(2) << 20)
 
 struct dm;
 struct pd;
@@ -72,6 +77,12 @@ int mr_create_null(struct pd *pd, struct mr **mr);
  *   0, or -EBUSY while windows are bound to the region: nothing has changed.
  */
 int mr_deregister(struct mr *mr);
+
+/**
+ * Return true if a region of this process's memory has huge pages. IBV_ACCESS_HUGETLB has verified
+ * it; without the flag the kernel is asked, of a region of MR_HUGE_MIN bytes or more. MT-safe.
+ */
+bool mr_has_huge_pages(const struct mr *mr);
 
 /* A change of a region (ibv_rereg_mr(3)). */
 struct mr_change {

@@ -61,8 +61,9 @@ struct cq {
 
 /* Attributes of a new queue. */
 struct cq_attr {
-	uint32_t cqe;		 /* minimal number of entries */
-	struct channel *channel; /* channel of its events, or NULL */
+	uint32_t cqe;		     /* minimal number of entries */
+	struct channel *channel;     /* channel of its events, or NULL */
+	struct moderator *moderator; /* delays its events; NULL: they are raised at once */
 	void *user;
 	void (*overrun)(void *user);
 	const uint64_t *stamp_ns; /* clock for the stamps of completions, or NULL: no stamps */

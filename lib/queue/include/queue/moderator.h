@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Moderation of completion events (ibv_modify_cq(3)). An event is delayed until a number of
- * completions have come, or a time has passed, since the first completion that it reports.
+ * Delayed completion events. Moderation (ibv_modify_cq(3)) delays an event until a number of
+ * completions have come, or a time has passed, since the first completion that it reports. An
+ * engine delays all events of a turn until it has acknowledged what they report.
  */
 #ifndef QUEUE_MODERATOR_H
 #define QUEUE_MODERATOR_H
@@ -19,7 +20,7 @@ struct cq;
 /* Moderation of one completion queue. Engine's thread or lock. */
 struct cq_moderation {
 	struct moderator *moderator; /* NULL: every event is raised at once */
-	uint32_t count;		     /* completions for each event */
+	uint32_t count;		     /* completions for each event; 0: no moderation */
 	uint64_t period_ns;
 	uint32_t pending; /* completions since the first one that the next event reports */
 	uint64_t deadline_ns;
@@ -29,6 +30,7 @@ struct cq_moderation {
 /* The delayed events of one engine. Engine's thread or lock. */
 struct moderator {
 	TAILQ_HEAD(, cq) waiting;
+	bool holds;	      /* no event is raised now, except by moderator_expire */
 	uint64_t deadline_ns; /* no event is due before it; MODERATOR_NEVER if none is delayed;
 				 atomic */
 };
@@ -46,8 +48,8 @@ static inline uint64_t moderator_next_ns(const struct moderator *moderator, uint
 
 void moderator_init(struct moderator *moderator);
 
-/** Moderate a queue's events. NULL for `moderator`, or 0 for a count or period, ends the moderation
- * and raises a delayed event. */
+/** Moderate a queue's events. 0 for a count or period ends the moderation and raises a delayed
+ * event. NULL for `moderator` does the same, and the engine delays no event any more. */
 void moderator_set(struct cq *cq, struct moderator *moderator, uint32_t count, uint64_t period_ns);
 
 /** Note a completion that an event is due for. Return true if the event is to be raised now. */
@@ -57,13 +59,19 @@ bool moderator_due(struct cq *cq);
  * only these, and is cancelled if there are none. The queue stays armed. */
 void moderator_forget(struct cq *cq, uint32_t waiting);
 
+/** Return true if moderator_run has something to do. */
+static inline bool moderator_has_due(const struct moderator *moderator, uint64_t now_ns)
+{
+	return now_ns >= moderator->deadline_ns;
+}
+
 /** Raise the events whose time has come. */
 void moderator_expire(struct moderator *moderator, uint64_t now_ns);
 
 /** Call moderator_expire if a time has come. It costs nothing if no event is delayed. */
 static inline void moderator_run(struct moderator *moderator, uint64_t now_ns)
 {
-	if (unlikely(now_ns >= moderator->deadline_ns))
+	if (unlikely(moderator_has_due(moderator, now_ns)))
 		moderator_expire(moderator, now_ns);
 }
 

@@ -25,10 +25,16 @@ struct dma_region {
 	struct rte_mbuf_ext_shared_info shared;
 };
 
+/* Addresses from `first` to before `end`. */
+struct dma_window {
+	uint64_t first, end;
+};
+
 /* Engine's thread or lock. */
 struct dma {
 	/* mbufs without a buffer; NULL: the port cannot read application memory */
 	struct rte_mempool *parts;
+	struct dma_window window; /* I/O addresses of regions */
 	uint64_t next_iova;
 	struct dma_region *last; /* the last result of dma_find */
 	LIST_HEAD(, dma_region) regions;
@@ -47,6 +53,12 @@ rte_iova_t dma_map_buffers(void *addr, size_t length);
 
 /** Initialise, for an opened port. If memory is short, there is no DMA. */
 void dma_init(struct dma *dma, const struct port *port);
+
+/** Return true if dma_map may succeed: the port reads application memory. MT-safe. */
+static inline bool dma_is_possible(const struct dma *dma)
+{
+	return dma->parts != NULL;
+}
 
 /** Map memory. NULL: it cannot be mapped, so payload is copied. */
 struct dma_region *dma_map(struct dma *dma, const void *addr, size_t length);
