@@ -92,15 +92,16 @@ void recovery_answered(struct recovery *recovery, struct psn una, uint64_t now_n
 	 * guess. */
 	if (unlikely(!recovery->answered && !is_probe)) {
 		recovery->answered = true;
-		recovery->answer_ns = took_ns;
+		recovery->answer_ns = (uint32_t)took_ns;
 	}
 	if (likely(!psn_before(recovery->timed_psn, una)))
 		return;
 	recovery->timed = RECOVERY_TIMED_NOTHING;
 	if (took_ns > recovery->answer_ns)
-		recovery->answer_ns = took_ns;
+		recovery->answer_ns = (uint32_t)took_ns;
 	else if (!is_probe)
-		recovery->answer_ns -= (recovery->answer_ns - took_ns) / RECOVERY_ANSWER_PART;
+		recovery->answer_ns -=
+			(recovery->answer_ns - (uint32_t)took_ns) / RECOVERY_ANSWER_PART;
 	if (took_ns < recovery->least_ns && !is_probe)
 		recovery->least_ns = (uint32_t)took_ns;
 }
@@ -119,8 +120,8 @@ void recovery_told(struct recovery *recovery, uint64_t now_ns)
 void recovery_probe(struct recovery *recovery, struct psn una, uint64_t now_ns)
 {
 	if (!recovery->answered)
-		recovery->answer_ns =
-			2 * recovery_probe_wait_ns(recovery) / RECOVERY_RETRANSMIT_FACTOR;
+		recovery->answer_ns = (uint32_t)(2 * recovery_probe_wait_ns(recovery) /
+						 RECOVERY_RETRANSMIT_FACTOR);
 	recovery->waits_for = RECOVERY_FOR_RETRANSMISSION;
 	recovery->timed = RECOVERY_TIMED_PROBE;
 	recovery->timed_psn = una;
@@ -191,16 +192,16 @@ static bool recovery_is_early(struct recovery *recovery, uint64_t now_ns)
  * transmission the answer is to. */
 static void recovery_measure(struct recovery *recovery, uint64_t now_ns)
 {
-	const uint64_t took_ns = now_ns - recovery->since_ns;
+	uint64_t wait_ns = RECOVERY_RETRANSMIT_FACTOR * (now_ns - recovery->since_ns);
 
 	if (recovery->timed != RECOVERY_TIMED_RETRANSMISSION)
 		return;
 	recovery->timed = RECOVERY_TIMED_NOTHING;
-	recovery->retransmit_wait_ns = RECOVERY_RETRANSMIT_FACTOR * took_ns;
-	if (recovery->retransmit_wait_ns < RECOVERY_RETRANSMIT_MIN_NS)
-		recovery->retransmit_wait_ns = RECOVERY_RETRANSMIT_MIN_NS;
-	if (recovery->retransmit_wait_ns > RECOVERY_RETRANSMIT_MAX_NS)
-		recovery->retransmit_wait_ns = RECOVERY_RETRANSMIT_MAX_NS;
+	if (wait_ns < RECOVERY_RETRANSMIT_MIN_NS)
+		wait_ns = RECOVERY_RETRANSMIT_MIN_NS;
+	if (wait_ns > RECOVERY_RETRANSMIT_MAX_NS)
+		wait_ns = RECOVERY_RETRANSMIT_MAX_NS;
+	recovery->retransmit_wait_ns = (uint32_t)wait_ns;
 }
 
 void recovery_retransmit(struct recovery *recovery, uint64_t now_ns, bool begins)

@@ -77,6 +77,9 @@ struct loss {
 	bool grows;		/* window_max is the default, which may grow */
 	uint8_t back; /* while next is before top: LOSS_WENT_BACK or LOSS_STARTED_OVER, also during
 			 a selective retransmission */
+	uint32_t resent; /* packets of a selective retransmission that were sent: before the first,
+			    an answer is to the first transmission, and tells nothing about it.
+			    Valid only during one */
 
 	struct recovery recovery;
 
@@ -86,10 +89,8 @@ struct loss {
 	struct psn slowed_to; /* losses before this PSN have already reduced the window */
 	/* Valid only during a selective retransmission, which ends when una reaches `to`
 	 * (loss_settle). */
-	struct psn from; /* una at its beginning */
-	struct psn to;	 /* its end; una < to <= next */
-	uint32_t resent; /* packets of it that were sent: before the first, an answer is to the
-			    first transmission, and tells nothing about the retransmission */
+	struct psn from;	  /* una at its beginning */
+	struct psn to;		  /* its end; una < to <= next */
 	struct scoreboard *board; /* set once */
 };
 

@@ -100,20 +100,21 @@ struct recovery {
 	enum recovery_state state;
 	uint64_t deadline_ns; /* deadline of the running timer, or RECOVERY_NEVER */
 
-	uint64_t retransmit_ns; /* deadline of the retransmission timer, or RECOVERY_NEVER */
-	uint64_t since_ns;	/* when the timed packet was sent, or the retransmission began */
-	uint64_t answer_ns;	/* duration until an answer; 0: not measured */
-	uint64_t sent_ns;	/* time of the newest turn that sent packets */
-	uint64_t retransmit_wait_ns; /* first time of a selective retransmission; 0: not measured */
-	uint8_t retransmit_tries;    /* how often its timer has expired */
-	uint8_t waits_for;	     /* enum recovery_waits_for */
-	uint8_t timed;		     /* enum recovery_timed */
+	uint64_t retransmit_ns;	  /* deadline of the retransmission timer, or RECOVERY_NEVER */
+	uint64_t since_ns;	  /* when the timed packet was sent, or the retransmission began */
+	uint64_t sent_ns;	  /* time of the newest turn that sent packets */
+	uint8_t retransmit_tries; /* how often its timer has expired */
+	uint8_t waits_for;	  /* enum recovery_waits_for */
+	uint8_t timed;		  /* enum recovery_timed */
 	bool answered; /* a packet was timed that is not a probe, or had an answer before it */
 	bool tells;    /* the peer tells which packets it keeps */
 	/* Valid only while a packet or probe is timed, which ends when una passes it
 	 * (recovery_answered): una <= timed_psn < top. */
 	struct psn timed_psn;
-	uint32_t least_ns; /* the shortest measured duration until an answer; UINT32_MAX: none */
+	/* These are at most twice RECOVERY_RETRANSMIT_MAX_NS. */
+	uint32_t answer_ns;	     /* duration until an answer; 0: not measured */
+	uint32_t least_ns;	     /* the shortest measured one; UINT32_MAX: none */
+	uint32_t retransmit_wait_ns; /* first time of a selective retransmission; 0: not measured */
 };
 
 /* Return when recovery_expire must be called. */
