@@ -42,6 +42,8 @@ const char options_help[] =
 	"  --progress MODE    the threads that move packets: hybrid (default), inline\n"
 	"                     or dedicated\n"
 	"  --telemetry yes|no DPDK's telemetry socket, with /uroce/... (default: no)\n"
+	"  --sack yes|no      between peers that both say yes, tell which packets came behind a\n"
+	"                     lost one (default: no)\n"
 	"  --file-prefix NAME DPDK's name for the process's files (default: rte)\n"
 	"  --secondary N      use queue N of --port, which belongs to the DPDK application\n"
 	"                     that runs with --file-prefix\n"
@@ -89,6 +91,7 @@ static const struct option long_options[] = {
 	{"cc", required_argument, NULL, CODE_OTHER_SETTING},
 	{"progress", required_argument, NULL, CODE_OTHER_SETTING},
 	{"telemetry", required_argument, NULL, CODE_OTHER_SETTING},
+	{"sack", required_argument, NULL, CODE_OTHER_SETTING},
 	{"file-prefix", required_argument, NULL, CODE_OTHER_SETTING},
 	{"secondary", required_argument, NULL, CODE_OTHER_SETTING},
 	{"view", required_argument, NULL, CODE_OTHER_SETTING},

@@ -51,6 +51,10 @@ static void qp_connect_roles(struct qp *qp, const struct qp_init *init)
 	const uint8_t service = qp->kind->service;
 
 	qp->loss.window_max = init->window_max;
+	/* A responder that keeps nothing has nothing to tell; neither side of such a queue pair
+	 * takes part. */
+	qp->loss.sack =
+		init->sack && init->ooo != NULL && (service == OPCODE_RC || service == OPCODE_XRC);
 	qp->loss.board = &qp->board;
 	scoreboard_init(&qp->board);
 	qp->requester = (struct requester){.sq = &qp->sq,
@@ -73,6 +77,8 @@ static void qp_connect_roles(struct qp *qp, const struct qp_init *init)
 	qp->replies.qpn = init->qpn;
 	qp->replies.peer = &qp->peer;
 	qp->replies.counters = init->counters;
+	if (qp->loss.sack)
+		qp->replies.kept = &qp->responder.ooo;
 	if (qp_is_datagram(qp)) {
 		qp->datagram = (struct datagram){.sq = &qp->sq,
 						 .rq = qp->rq,

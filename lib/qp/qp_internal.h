@@ -66,19 +66,19 @@ struct qp {
 	struct completer completer;
 	struct replies replies;
 	struct receive receive; /* of the role that receives */
-	/* while a role waits for a page; in `waiting` of its device */
-	TAILQ_ENTRY(qp) wait_link;
-	bool is_waiting;
-	bool woken;		    /* pages have come since a role met one that was absent */
-	struct qp_waiting *waiting; /* NULL: no pager reports that a page has come */
 	union {
 		struct responder responder;
 		struct datagram datagram; /* UD; uses the completer for its send queue */
 	};
 
-	struct scoreboard board; /* loss.board */
-	struct attr_kept attr;	 /* values of the last modification */
-	struct mw_list windows;	 /* windows of type 2 that it has bound */
+	/* while a role waits for a page; in `waiting` of its device */
+	TAILQ_ENTRY(qp) wait_link;
+	bool is_waiting;
+	bool woken;		    /* pages have come since a role met one that was absent */
+	struct qp_waiting *waiting; /* NULL: no pager reports that a page has come */
+	struct scoreboard board;    /* loss.board */
+	struct attr_kept attr;	    /* values of the last modification */
+	struct mw_list windows;	    /* windows of type 2 that it has bound */
 	struct qp_made init;
 
 	struct rq own_rq __rte_cache_aligned;

@@ -82,9 +82,14 @@ static bool has_no_requests(const struct qp *qp)
 	return qp->state == IBV_QPS_RTS && qp->sq.cons == sq_prod(&qp->sq);
 }
 
-bool qp_is_quiet(const struct qp *qp)
+static inline __attribute__((always_inline)) bool is_quiet(const struct qp *qp)
 {
 	return has_no_requests(qp) && !replies_due(&qp->replies);
+}
+
+bool qp_is_quiet(const struct qp *qp)
+{
+	return is_quiet(qp);
 }
 
 static void prefetch(const void *from, size_t bytes)
@@ -167,6 +172,33 @@ static void qp_receive_notification(struct qp *qp, const struct packet *packet, 
 	}
 }
 
+/* Process a selective acknowledgement. Its opcode is of no service. */
+static void qp_receive_sack(struct qp *qp, const struct packet *packet, uint64_t now_ns)
+{
+	struct cc *cc = qp->pacer.cc;
+	enum fault fault;
+
+	if (!qp->kind->answers || !qp->kind->sends) {
+		counters_add(qp->init.counters, COUNTER_rx_wrong_opcode, 1);
+		return;
+	}
+	if (!qp_requests(qp)) {
+		counters_add(qp->init.counters, COUNTER_rx_qp_state, 1);
+		return;
+	}
+	if (!is_of_path(qp, packet)) {
+		counters_add(qp->init.counters, COUNTER_rx_wrong_qpn, 1);
+		return;
+	}
+	if (cc != NULL)
+		cc_told(cc, packet, now_ns);
+	fault = completer_sack(&qp->completer, packet, now_ns);
+	if (unlikely(qp->completer.page_absent))
+		qp_await_pages(qp, now_ns);
+	if (fault != FAULT_NONE)
+		qp_fail(qp, fault);
+}
+
 /* Let congestion control look at a packet before its role does. */
 static void qp_look_at(struct qp *qp, const struct packet *packet, uint64_t now_ns)
 {
@@ -191,6 +223,8 @@ static __rte_noinline bool qp_receive_unusual(struct qp *qp, const struct packet
 {
 	if (packet->opcode == OPCODE_CNP) {
 		qp_receive_notification(qp, packet, now_ns);
+	} else if (packet->opcode == OPCODE_SACK) {
+		qp_receive_sack(qp, packet, now_ns);
 	} else if ((packet->opcode & OPCODE_SERVICE_MASK) != qp->kind->service) {
 		counters_add(qp->init.counters, COUNTER_rx_wrong_opcode, 1);
 	} else {

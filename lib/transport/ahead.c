@@ -8,7 +8,7 @@
 #include "transport/sgl.h"
 
 static_assert(OOO_REACH == LOSS_WINDOW_MAX + REQUESTER_READ_SEGMENT_PKTS,
-	      "responses in flight are in reach");
+	      "packets of a usual window are in reach");
 
 /* Return the request of a PSN in flight, or NULL. */
 static const struct send_wqe *ahead_find(const struct completer *completer, struct psn psn)
@@ -78,6 +78,9 @@ bool ahead_keep(struct completer *completer, const struct packet *packet)
 
 	if (wqe == NULL || !ahead_fits(completer, wqe, packet))
 		return false;
+	/* Responses in flight are in reach. */
+	if (completer->loss->sack)
+		completer->ooo.reach = completer->loss->board->span + REQUESTER_READ_SEGMENT_PKTS;
 	switch (ooo_look(&completer->ooo, packet, completer->loss->una, &place)) {
 	case OOO_TAKEN:
 		if (wqe->opcode == IBV_WR_RDMA_READ && wqe == completer_oldest(completer))

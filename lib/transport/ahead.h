@@ -22,6 +22,24 @@
  */
 bool ahead_keep(struct completer *completer, const struct packet *packet);
 
+/** Do what completer_receive does after each answer while something is missing. */
+const struct packet *completer_settle(struct completer *completer, bool acknowledged,
+				      uint64_t now_ns, enum fault *fault);
+
+/** Complete what was executed before `psn`. Return true if everything before it is complete. */
+bool completer_acknowledge(struct completer *completer, struct psn psn, uint64_t now_ns,
+			   enum fault *fault);
+
+/** Take the kept responses whose turn it is, the first of which is `packet`. */
+enum fault completer_take_kept(struct completer *completer, const struct packet *packet,
+			       uint64_t now_ns);
+
+/** The peer tells: report which responses are missing. */
+void told_responses(struct completer *completer, uint64_t now_ns);
+
+/** The peer tells, and does not answer: choose the packets to send again. */
+void told_probe(struct completer *completer);
+
 static inline struct send_wqe *completer_oldest(const struct completer *completer)
 {
 	const struct sq *sq = completer->sq;

@@ -9,6 +9,7 @@
 #include "base/cachelines.h"
 #include "transport/loss.h"
 #include "transport/pacer.h"
+#include "transport/sack.h"
 #include "wire/headers.h"
 #include "wire/packet.h"
 
@@ -152,16 +153,34 @@ static bool ends_timing(const struct cc *cc, const struct packet *packet)
 	       (packet->syndrome & AETH_KIND_MASK) == AETH_ACK;
 }
 
-void cc_answered(struct cc *cc, const struct packet *packet, uint64_t now_ns)
+/* End the timing of a packet that was answered. */
+static void cc_timed(struct cc *cc, uint64_t now_ns)
 {
-	uint32_t psns;
+	const uint32_t psns = cc->timed_sent - cc->last_sent;
 
-	if (!cc->timed || !ends_timing(cc, packet))
-		return;
-	psns = cc->timed_sent - cc->last_sent;
 	cc->timed = false;
 	cc->last_sent = cc->timed_sent;
 	cc->ops->answered(cc, now_ns - cc->timed_ns, psns, now_ns);
+}
+
+void cc_answered(struct cc *cc, const struct packet *packet, uint64_t now_ns)
+{
+	if (cc->timed && ends_timing(cc, packet))
+		cc_timed(cc, now_ns);
+}
+
+/* A packet that the peer keeps behind a gap has had its round trip, too. */
+void cc_told(struct cc *cc, const struct packet *sack, uint64_t now_ns)
+{
+	const int32_t ahead = psn_diff(cc->timed_psn, sack->psn);
+	uint32_t end;
+
+	if (!cc->timed || !cc->loss->sack || psn_before(sack->psn, cc->loss->una) ||
+	    psn_before(cc->loss->top, sack->psn))
+		return;
+	if (ahead < 0 ||
+	    (ahead < (int32_t)sack_span(sack) && sack_run(sack, (uint32_t)ahead, &end)))
+		cc_timed(cc, now_ns);
 }
 
 bool cc_notified(struct cc *cc, uint64_t now_ns)

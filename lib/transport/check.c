@@ -6,6 +6,8 @@
 
 #include <assert.h>
 
+#include <rte_common.h>
+
 #include "transport/completer.h"
 #include "transport/loss.h"
 #include "transport/requester.h"
@@ -57,9 +59,9 @@ void loss_check(const struct loss *loss)
 	assert(between(loss->una, loss->next, loss->top));
 	/* The last packet may be a READ request for a segment. */
 	assert((uint32_t)psn_diff(loss->top, loss->una) <
-	       loss->window_max + REQUESTER_READ_SEGMENT_PKTS);
-	assert(loss->window >= 1 && loss->window <= loss->window_max);
-	assert(loss->acked < loss->window_max);
+	       RTE_MAX(loss->window_max, loss->board->span) + REQUESTER_READ_SEGMENT_PKTS);
+	assert(loss->window >= 1 && loss->window <= RTE_MAX(loss->window_max, loss->board->span));
+	assert(loss->acked < RTE_MAX(loss->window_max, loss->board->span));
 	loss_check_state(loss);
 	loss_check_timers(loss);
 }

@@ -6,6 +6,7 @@
 #include <rte_branch_prediction.h>
 
 #include "ahead.h"
+#include "transport/loss_sack.h"
 #include "transport/requester.h"
 #include "transport/sgl.h"
 #include "wire/headers.h"
@@ -84,6 +85,7 @@ void completer_reset(struct completer *completer)
 {
 	ooo_clear(&completer->ooo);
 	completer->page_absent = false;
+	completer->ack_byte = 0;
 }
 
 void completer_flush(struct completer *completer)
@@ -102,8 +104,8 @@ void completer_flush(struct completer *completer)
  * it. Return true if everything before `psn` is complete; false if a READ or atomic before it waits
  * for its data.
  */
-static bool completer_acknowledge(struct completer *completer, struct psn psn, uint64_t now_ns,
-				  enum fault *fault)
+bool completer_acknowledge(struct completer *completer, struct psn psn, uint64_t now_ns,
+			   enum fault *fault)
 {
 	const struct psn una = completer->loss->una;
 	struct psn done = una;
@@ -349,8 +351,8 @@ static const struct packet *completer_next_kept(struct completer *completer, uin
  * Something is missing: find out what the newest answer has changed. Return a kept response whose
  * turn it is now, or NULL.
  */
-static const struct packet *completer_settle(struct completer *completer, bool acknowledged,
-					     uint64_t now_ns, enum fault *fault)
+const struct packet *completer_settle(struct completer *completer, bool acknowledged,
+				      uint64_t now_ns, enum fault *fault)
 {
 	struct loss_request oldest;
 
@@ -362,6 +364,8 @@ static const struct packet *completer_settle(struct completer *completer, bool a
 	}
 	if (!loss_awaits_responses(completer->loss))
 		ooo_clear(&completer->ooo);
+	else if (loss_sack_applies(completer->loss))
+		told_responses(completer, now_ns);
 	oldest = completer_describe(completer);
 	if (loss_settle(completer->loss, &oldest, acknowledged, now_ns))
 		counters_add(completer->counters, COUNTER_implied_nak_seq_err, 1);
@@ -418,21 +422,13 @@ static bool completer_is_about_all(const struct loss *loss, const struct packet 
 	       packet->syndrome == (AETH_NAK | NAK_PSN_SEQUENCE);
 }
 
-enum fault completer_receive(struct completer *completer, const struct packet *packet,
-			     uint64_t now_ns)
+enum fault completer_take_kept(struct completer *completer, const struct packet *packet,
+			       uint64_t now_ns)
 {
 	const struct loss *loss = completer->loss;
 	enum fault fault;
 	bool is_ack;
 
-	/* Drop it: it will be requested again. */
-	if (unlikely(completer->page_absent))
-		return FAULT_NONE;
-	/* Drop an answer to nothing that is in flight: it came twice, or answers nothing (9.7.5.1,
-	 * ghost). */
-	if (psn_before(packet->psn, loss->una) ||
-	    (!psn_before(packet->psn, loss->top) && !completer_is_about_all(loss, packet)))
-		return FAULT_NONE;
 	do {
 		is_ack = completer_is_ack(packet);
 		fault = completer_take(completer, packet, is_ack, now_ns);
@@ -442,6 +438,26 @@ enum fault completer_receive(struct completer *completer, const struct packet *p
 		packet = completer_settle(completer, is_ack, now_ns, &fault);
 	} while (packet != NULL && fault == FAULT_NONE);
 	return fault;
+}
+
+enum fault completer_receive(struct completer *completer, const struct packet *packet,
+			     uint64_t now_ns)
+{
+	const struct loss *loss = completer->loss;
+
+	/* Drop it: it will be requested again. */
+	if (unlikely(completer->page_absent))
+		return FAULT_NONE;
+	/* Drop an answer to nothing that is in flight: it came twice, or answers nothing (9.7.5.1,
+	 * ghost). */
+	if (psn_before(packet->psn, loss->una) ||
+	    (!psn_before(packet->psn, loss->top) && !completer_is_about_all(loss, packet)))
+		return FAULT_NONE;
+	if (unlikely(packet->ack_byte != completer->ack_byte)) {
+		completer->ack_byte = packet->ack_byte;
+		loss_on_sign(completer->loss, packet->sign);
+	}
+	return completer_take_kept(completer, packet, now_ns);
 }
 
 void completer_resume(struct completer *completer, uint64_t now_ns)
@@ -469,6 +485,10 @@ enum fault completer_timeout(struct completer *completer, bool excused, uint64_t
 		return FAULT_NONE;
 	case LOSS_TIMEOUT_PROBE:
 		counters_add(completer->counters, COUNTER_probes, 1);
+		return FAULT_NONE;
+	case LOSS_TIMEOUT_TAIL:
+		counters_add(completer->counters, COUNTER_probes, 1);
+		told_probe(completer);
 		return FAULT_NONE;
 	case LOSS_TIMEOUT_EXPIRED:
 		counters_add(completer->counters, COUNTER_local_ack_timeout_err, 1);

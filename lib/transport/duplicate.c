@@ -3,6 +3,7 @@
 #include "duplicate.h"
 
 #include "transport/placement.h"
+#include "wire/headers.h"
 #include "wire/packet.h"
 
 /* Answer duplicates (9.7.5.1.3): acknowledge SENDs and WRITEs again, and answer READs and atomics
@@ -18,6 +19,10 @@ void duplicate_answer(struct responder *responder, const struct packet *packet)
 	replies_ask_patience(responder->replies, packet->psn, is_acked, responder->min_rnr_timer);
 	if (is_acked) {
 		responder_acknowledge(responder);
+		/* Its requester has had no answer for a while. */
+		if (responder->gap == GAP_NAKED && replies_tell(responder->replies))
+			replies_nak(responder->replies, AETH_NAK | NAK_PSN_SEQUENCE,
+				    responder->epsn, responder->msn);
 		return;
 	}
 	if (placement_is(packet)) {

@@ -7,6 +7,7 @@
 
 #include "mem/mr.h"
 #include "mem/place.h"
+#include "transport/sack.h"
 #include "wire/headers.h"
 #include "wire/packet.h"
 
@@ -63,6 +64,17 @@ static const uint8_t *gap_place(struct responder *responder, const struct packet
 	return spot;
 }
 
+/* Return true if a packet behind the gap must be told about at once: the first one behind a hole,
+ * one that fills a hole or came again, or one whose requester asks. */
+static bool gap_is_news(struct responder *responder, const struct packet *packet, bool is_kept,
+			bool follows)
+{
+	if (is_kept && follows && !packet->ack_req && ++responder->untold < SACK_INTERVAL_PKTS)
+		return false;
+	responder->untold = 0;
+	return true;
+}
+
 static bool gap_same_headers(const struct packet *a, const struct packet *b)
 {
 	const uint32_t flags = a->op->flags;
@@ -106,13 +118,17 @@ enum fate {
 	DIFFERED, /* it differs from the kept one: neither is trusted, both must be retransmitted */
 };
 
-static enum fate gap_store(struct responder *responder, const struct packet *packet)
+/* `*follows` is set to whether it directly follows another kept packet. */
+static enum fate gap_store(struct responder *responder, const struct packet *packet, bool *follows)
 {
 	const uint8_t *placed;
 	uint32_t place;
 
+	*follows = false;
 	switch (ooo_look(&responder->ooo, packet, responder->epsn, &place)) {
 	case OOO_TAKEN:
+		*follows = ooo_follows(&responder->ooo, place, packet->psn) &&
+			   place == responder->ooo.count;
 		placed = gap_place(responder, packet);
 		ooo_keep(&responder->ooo, packet, place, placed);
 		counters_add(responder->counters,
@@ -141,16 +157,18 @@ static bool gap_holds_back(const struct responder *responder)
 }
 
 /*
- * Keep a packet behind the gap. Owe one NAK for each gap (C9-112), and another one when the
- * requester has gone back and the expected packet was lost again. Then the gap's first packet comes
- * once more; a packet that the network duplicates or delays is hardly that one.
+ * Keep a packet behind the gap. To a peer that understands selective acknowledgements, owe one
+ * often. To others owe one NAK for each gap (C9-112), and another one when the requester has gone
+ * back and the expected packet was lost again. Then the gap's first packet comes once more; a
+ * packet that the network duplicates or delays is hardly that one.
  */
 void gap_keep(struct responder *responder, const struct packet *packet)
 {
 	enum fate fate;
+	bool follows;
 
 	counters_add(responder->counters, COUNTER_out_of_sequence, 1);
-	fate = gap_store(responder, packet);
+	fate = gap_store(responder, packet, &follows);
 	if (responder->gap == GAP_NOT_READY || responder->gap == GAP_PAGE) {
 		/* The request that waits for its page was retransmitted, and so are by now all
 		 * packets behind it. */
@@ -174,6 +192,11 @@ void gap_keep(struct responder *responder, const struct packet *packet)
 			responder->gap = GAP_CLOSING;
 			return;
 		}
+	}
+	if (replies_tell(responder->replies)) {
+		if (gap_is_news(responder, packet, fate == KEPT, follows))
+			gap_nak(responder, packet->psn);
+		return;
 	}
 	if (psn_eq(responder->gap_psn, responder->epsn))
 		responder->gap_psn = packet->psn;
@@ -210,6 +233,7 @@ void gap_closes(struct responder *responder, const struct packet *packet)
  */
 const struct packet *gap_next(struct responder *responder)
 {
+	const bool tells = replies_tell(responder->replies);
 	const bool closing = responder->gap == GAP_CLOSING;
 	const struct packet *packet;
 
@@ -224,8 +248,8 @@ const struct packet *gap_next(struct responder *responder)
 		if (closing)
 			return packet;
 		gap_nak(responder, responder->epsn);
-	} else if (closing && responder->gap_hints > 0) {
-		responder->gap_hints--;
+	} else if (closing && (responder->gap_hints > 0 || (packet != NULL && tells))) {
+		responder->gap_hints -= responder->gap_hints > 0;
 		gap_nak(responder, packet->psn);
 	} else if (packet == NULL && responder->gap_dropped) {
 		responder->gap_dropped = false;

@@ -5,13 +5,43 @@
 
 #include <rte_common.h>
 
+#include "transport/loss_sack.h"
+#include "wire/headers.h"
+
+static_assert(LOSS_WINDOW_MAX == 1 << SIGN_PSNS_LOG, "the shortest window that is announced");
+/* One in so many PSNs asks for an acknowledgement, and so announces the span: it may be a READ
+ * request for a segment (transport/requester.h). */
+#define ANNOUNCEMENT_PSNS 96
+/* The window does not grow for so many full windows after a refusal. */
+#define LOSS_REFUSED_ROUNDS 64
+
+static_assert(LOSS_WINDOW_LIMIT <= LOSS_WINDOW_MAX << BTH_SIGN_STEPS, "the longest one");
+
+/* Return the sign that announces this span. */
+static uint8_t sign_of(uint32_t span)
+{
+	uint8_t steps = 0;
+
+	while (span > (uint32_t)LOSS_WINDOW_MAX << steps)
+		steps++;
+	return BTH_SIGN_REQUEST | steps;
+}
+
 void loss_init(struct loss *loss, struct psn first)
 {
 	loss->una = first;
 	loss->next = first;
 	loss->top = first;
-	if (loss->window_max == 0)
+	loss->grows |= loss->window_max == 0;
+	if (loss->window_max == 0 || (loss->grows && loss->window_max > LOSS_WINDOW_MAX))
 		loss->window_max = LOSS_WINDOW_MAX;
+	loss->asks = BTH_ACK_REQ | (loss->sack ? sign_of(loss->window_max) : 0);
+	loss->limited = false;
+	loss->board->widening = false;
+	loss->board->rounds = 0;
+	loss->board->span = loss->window_max;
+	loss->board->order = 1;
+	loss->board->serial = 0;
 	loss->window = loss->window_max;
 	loss->acked = 0;
 	loss->responses = 0;
@@ -36,8 +66,78 @@ static void loss_learn(struct loss *loss, enum loss_evidence evidence)
 	loss->peer = loss_peer_after(loss->peer, evidence);
 }
 
-/* Leave LOSS_NONE, and set the PSNs that are not valid in that state. */
-static void loss_begin(struct loss *loss)
+void loss_on_sign(struct loss *loss, uint8_t sign)
+{
+	const bool tells = (sign & BTH_SIGN_KIND) == BTH_SIGN_RESPONSE && loss->sack;
+
+	loss_learn(loss, tells ? LOSS_SIGN_COMES : LOSS_SIGN_GOES);
+	loss->board->far = (uint32_t)LOSS_WINDOW_MAX << (sign & BTH_SIGN_STEPS);
+	loss->recovery.tells = tells;
+	if (tells)
+		loss->window = loss->window_max;
+}
+
+/* Return the span that this requester announces. */
+static uint32_t loss_announced(const struct loss *loss)
+{
+	return (uint32_t)LOSS_WINDOW_MAX << (loss->asks & BTH_SIGN_STEPS);
+}
+
+void loss_widen(struct loss *loss, bool is_round)
+{
+	const struct recovery *recovery = &loss->recovery;
+	/* If answers take much longer than they can, packets wait in a queue, and a longer window
+	 * makes only that queue longer. */
+	const bool is_short = recovery->answer_ns / 2 <= recovery->least_ns;
+
+	if (loss->board->widening &&
+	    psn_diff(loss->una, loss->board->announced) > ANNOUNCEMENT_PSNS) {
+		loss->board->widening = false;
+		loss->board->span = loss_announced(loss);
+	}
+	if (!loss->limited || !loss->grows || loss->peer != LOSS_PEER_TELLS)
+		return;
+	loss->limited = false;
+	if (is_round && loss->board->rounds > 0 && --loss->board->rounds > 0)
+		return;
+	if (is_round && is_short && loss->window_max < loss->board->span) {
+		loss->window_max = RTE_MIN(2 * loss->window_max, loss->board->span);
+		loss->window = loss->window_max;
+	}
+	if (loss->board->widening || loss->window < loss->board->span ||
+	    (loss->state == LOSS_NONE && !is_short) ||
+	    2 * loss_announced(loss) > RTE_MIN(loss->board->far, (uint32_t)LOSS_WINDOW_LIMIT))
+		return;
+	loss->asks++;
+	loss->board->widening = true;
+	loss->board->announced = loss->next;
+}
+
+/* A receiver that has no receive requests is slower than this requester: what is sent ahead of it
+ * waits there, and each message is refused anew. Return to the usual window for some time. */
+static void loss_shrink(struct loss *loss)
+{
+	if (!loss->grows || loss->peer != LOSS_PEER_TELLS)
+		return;
+	loss->board->rounds = LOSS_REFUSED_ROUNDS;
+	if (loss->window_max > LOSS_WINDOW_MAX)
+		loss->window_max = LOSS_WINDOW_MAX;
+	if (loss->acked >= loss->window_max)
+		loss->acked = 0;
+	loss_open(loss);
+}
+
+void loss_open(struct loss *loss)
+{
+	if (loss->peer != LOSS_PEER_TELLS)
+		return;
+	loss->window =
+		RTE_MIN(loss->board->span, loss->window_max + scoreboard_settled(loss->board));
+	if (loss->limited | loss->board->widening)
+		loss_widen(loss, false);
+}
+
+void loss_begin(struct loss *loss)
 {
 	if (loss->state != LOSS_NONE)
 		return;
@@ -46,6 +146,9 @@ static void loss_begin(struct loss *loss)
 	loss->slowed_to = loss->una;
 	loss->from = loss->una;
 	loss->to = loss->una;
+	loss->board->came = loss->una;
+	loss->board->scanned = loss->una;
+	loss->board->newest = loss->board->order;
 }
 
 /* End the retransmission: nothing more is sent again, or only what is behind `next`. */
@@ -53,13 +156,15 @@ static void loss_end(struct loss *loss)
 {
 	scoreboard_replace(loss->board, RANGE_MISSING, RANGE_SENT);
 	scoreboard_replace(loss->board, RANGE_SENT_AGAIN, RANGE_SENT);
+	loss->board->scanned = loss->una;
 	loss->state = psn_before(loss->next, loss->top) ? loss->back : (uint8_t)LOSS_SETTLED;
 }
 
 static void loss_narrow(struct loss *loss)
 {
 	loss->losses++;
-	if (loss->window > 2 * LOSS_WINDOW_MIN)
+	/* Towards a peer that tells, the window is a limit of memory, and not of speed. */
+	if (loss->window > 2 * LOSS_WINDOW_MIN && loss->peer != LOSS_PEER_TELLS)
 		loss->window /= 2;
 }
 
@@ -125,14 +230,20 @@ bool loss_next(const struct loss *loss, struct loss_range *range)
 				     .is_executed = psn_before(missing->from, loss->executed)};
 	/* Each range is a request of its own. The peer has resources for those in flight, which do
 	 * not have gaps: the next gap waits until una passes what has come before it. */
-	return came == NULL || psn_before(missing->from, came->from);
+	return came == NULL || loss->state == LOSS_TOLD || psn_before(missing->from, came->from);
 }
 
 void loss_sent_again(struct loss *loss, struct psn from, uint32_t count)
 {
 	const struct psn to = psn_add(from, (int32_t)count);
 
-	scoreboard_mark(loss->board, from, to, RANGE_SENT_AGAIN);
+	/* Without memory for this, the packets are in flight as if they were sent once. Only a peer
+	 * that tells shows their order. */
+	if (!loss->sack)
+		scoreboard_mark(loss->board, from, to, RANGE_SENT_AGAIN);
+	else if (!scoreboard_mark_again(loss->board, from, to, loss->board->order, loss->next))
+		scoreboard_mark(loss->board, from, to, RANGE_SENT);
+	loss->board->order += count;
 	if (psn_before(loss->to, to))
 		loss->to = to;
 	loss->resent++;
@@ -152,6 +263,11 @@ void loss_advance(struct loss *loss, struct psn psn)
 		loss->executed = psn;
 	if (psn_before(loss->slowed_to, psn))
 		loss->slowed_to = psn;
+	loss_sack_passed(loss, psn);
+	if (psn_before(loss->board->came, psn))
+		loss->board->came = psn;
+	if (psn_before(loss->board->scanned, psn))
+		loss->board->scanned = psn;
 	scoreboard_forget(loss->board, psn);
 	if (!loss_is_selective(loss) && psn_eq(loss->next, loss->top))
 		loss->state = LOSS_SETTLED;
@@ -181,6 +297,15 @@ void loss_on_nak(struct loss *loss, const struct loss_request *oldest, uint64_t 
 	 * packet that is about to be sent again, or that was just sent again alone, because that
 	 * has its own timer.
 	 */
+	if (loss_sack_applies(loss) && !psn_eq(loss->next, loss->una)) {
+		/* It has not seen yet that we understand more than a NAK. */
+		run = RTE_MAX(run, oldest->segment_psns);
+		run = RTE_MIN(run, loss_outstanding(loss));
+		loss_sack_begin(loss);
+		loss_sack_missing(loss, loss->una, psn_add(loss->una, (int32_t)run));
+		loss_sack_end(loss, now_ns);
+		return;
+	}
 	if (loss->recovery.state == RECOVERY_RNR_WAIT || psn_eq(loss->next, loss->una) ||
 	    (loss_is_selective(loss) && psn_before(loss->una, loss->to)))
 		return;
@@ -241,6 +366,7 @@ bool loss_on_rnr(struct loss *loss, uint8_t timer_code, uint64_t now_ns)
 	}
 	loss->run = 1;
 	loss_begin_selective(loss, LOSS_RNR, psn_add(loss->una, 1));
+	loss_shrink(loss);
 	return true;
 }
 
@@ -255,6 +381,7 @@ void loss_on_out_of_order(struct loss *loss, struct psn psn, bool kept)
 		loss_end(loss);
 	if (psn_before(loss->executed, behind))
 		loss->executed = behind;
+	loss_sack_response(loss, psn);
 	/* If there is no memory to note it, the response may be requested again. */
 	if (kept)
 		scoreboard_mark(loss->board, psn, behind, RANGE_CAME);
@@ -306,7 +433,8 @@ static void loss_refusal_ended(struct loss *loss, bool leaps, uint64_t now_ns)
 	if (!leaps)
 		loss_learn(loss, LOSS_REFUSAL_ENDS);
 	/* A peer may keep packets behind a loss, and drop packets behind a refusal. */
-	if (leaps || before == LOSS_PEER_UNKNOWN || before == LOSS_PEER_KEEPS) {
+	if (leaps || before == LOSS_PEER_UNKNOWN || before == LOSS_PEER_KEEPS ||
+	    before == LOSS_PEER_TELLS) {
 		loss_send_missing(loss, LOSS_RNR, psn_add(loss->una, 1), now_ns);
 		return;
 	}
@@ -322,6 +450,16 @@ static void loss_wait(struct loss *loss)
 	loss_end(loss);
 	if (!psn_eq(loss->una, loss->next))
 		loss_begin_selective(loss, LOSS_RNR, psn_add(loss->una, 1));
+}
+
+void loss_sack_accepted(struct loss *loss, uint64_t now_ns)
+{
+	if (loss->state != LOSS_RNR || loss->peer != LOSS_PEER_TELLS ||
+	    loss->recovery.state == RECOVERY_RNR_WAIT || psn_before(loss->una, loss->to))
+		return;
+	loss_unmeasured(loss);
+	loss_end(loss);
+	recovery_retransmitted(&loss->recovery, now_ns);
 }
 
 /*
@@ -373,7 +511,7 @@ static void loss_selective_ended(struct loss *loss, const struct loss_request *o
 	const enum loss_state state = loss->state;
 
 	loss_end(loss);
-	if (state != LOSS_PROBE)
+	if (state != LOSS_PROBE && state != LOSS_TOLD)
 		recovery_retransmitted(&loss->recovery, now_ns);
 	if (state == LOSS_RNR)
 		loss_refusal_ended(loss, leaps, now_ns);
@@ -393,17 +531,20 @@ bool loss_settle(struct loss *loss, const struct loss_request *oldest, bool ackn
 		return false;
 	}
 	if (loss_is_selective(loss)) {
-		loss_unmeasured(loss);
+		if (loss->state != LOSS_TOLD)
+			loss_unmeasured(loss);
 		if (!psn_before(loss->una, loss->to))
 			loss_selective_ended(loss, oldest, acknowledged, now_ns);
 	}
-	if (loss_awaits_responses(loss) && !loss_is_selective(loss))
+	if (loss_awaits_responses(loss) && !loss_is_selective(loss) && !loss_sack_applies(loss))
 		asks = loss_ask(loss, oldest, now_ns);
 	if (loss->state == LOSS_SETTLED && psn_eq(loss->executed, loss->una) &&
-	    psn_eq(loss->slowed_to, loss->una))
+	    psn_eq(loss->slowed_to, loss->una) && loss->board->count == 0)
 		loss->state = LOSS_NONE;
+	loss_open(loss);
 	/* Progress has turned the retransmission timer into the timer of a probe. */
-	if (loss_is_selective(loss) && loss->recovery.waits_for == RECOVERY_FOR_ANSWER)
+	if (loss_is_selective(loss) && loss->state != LOSS_TOLD &&
+	    loss->recovery.waits_for == RECOVERY_FOR_ANSWER)
 		recovery_retransmit(&loss->recovery, now_ns, false);
 	return asks;
 }
@@ -425,6 +566,8 @@ void loss_release(struct loss *loss, uint64_t now_ns)
 /* The selective retransmission was lost; or, if there is none, the oldest packet may be. */
 static enum loss_timeout loss_send_once_more(struct loss *loss, uint64_t now_ns)
 {
+	if (loss_sack_applies(loss) && !psn_eq(loss->una, loss->next))
+		return LOSS_TIMEOUT_TAIL;
 	if (loss_is_selective(loss)) {
 		scoreboard_replace(loss->board, RANGE_SENT_AGAIN, RANGE_MISSING);
 		/* The packet at una is missing in any case: a response that had come may have been

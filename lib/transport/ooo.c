@@ -28,7 +28,10 @@ struct ooo_entry {
 struct ooo_order {
 	SLIST_ENTRY(ooo_order) link; /* in the list of free ones */
 	uint32_t first;
-	struct ooo_entry entries[OOO_LIST_PKTS]; /* `count` of them, beginning with `first` */
+	uint32_t room; /* of `entries` */
+	struct ooo_entry
+		*entries; /* `count` of them, beginning with `first`: `few`, or allocated */
+	struct ooo_entry few[OOO_LIST_PKTS];
 };
 
 struct ooo_pool {
@@ -96,13 +99,30 @@ static struct ooo_entry *ooo_entries(const struct ooo *ooo)
 	return ooo->order->entries + ooo->order->first;
 }
 
+/* Free allocated entries when few packets are left. Else a peer with many queue pairs could make
+ * each of them keep the memory of a long list, by leaving one packet in it. */
+static void ooo_shrink(const struct ooo *ooo)
+{
+	struct ooo_order *order = ooo->order;
+
+	if (order->entries == order->few || ooo->count > OOO_LIST_PKTS / 2)
+		return;
+	memcpy(order->few, ooo_entries(ooo), ooo->count * sizeof(order->few[0]));
+	free(order->entries);
+	order->entries = order->few;
+	order->room = OOO_LIST_PKTS;
+	order->first = 0;
+}
+
 /* Free a packet of the list. */
 static void ooo_free(struct ooo *ooo, uint32_t packet)
 {
 	struct ooo_pool *pool = ooo->pool;
 
 	SLIST_INSERT_HEAD(&pool->free, &pool->packets[packet], link);
-	if (--ooo->count > 0)
+	ooo->count--;
+	ooo_shrink(ooo);
+	if (ooo->count > 0)
 		return;
 	TAILQ_REMOVE(&pool->lists, ooo, link);
 	SLIST_INSERT_HEAD(&pool->free_orders, ooo->order, link);
@@ -172,18 +192,47 @@ static uint32_t ooo_before(const struct ooo *ooo, struct psn psn)
 	return low;
 }
 
+static uint32_t ooo_reach(const struct ooo *ooo)
+{
+	return ooo->reach != 0 ? ooo->reach : OOO_REACH;
+}
+
+/* Return true if there is room for one more packet in the order of a list; allocate more if its
+ * reach allows it. */
+static bool ooo_reserve(const struct ooo *ooo)
+{
+	struct ooo_order *order = ooo->order;
+	const uint32_t room = 2 * (ooo->count > 0 ? order->room : OOO_LIST_PKTS);
+	struct ooo_entry *entries;
+
+	if (ooo->count == 0 || ooo->count < order->room)
+		return true;
+	if (ooo->count >= ooo_reach(ooo) - (OOO_REACH - OOO_LIST_PKTS))
+		return false;
+	entries = malloc(room * sizeof(*entries));
+	if (entries == NULL)
+		return false;
+	memcpy(entries, ooo_entries(ooo), ooo->count * sizeof(*entries));
+	if (order->entries != order->few)
+		free(order->entries);
+	order->entries = entries;
+	order->room = room;
+	order->first = 0;
+	return true;
+}
+
 enum ooo_verdict ooo_look(const struct ooo *ooo, const struct packet *packet, struct psn expected,
 			  uint32_t *place)
 {
 	const int32_t ahead = psn_diff(packet->psn, expected);
 
-	if (ooo->pool == NULL || ahead <= 0 || ahead >= OOO_REACH ||
+	if (ooo->pool == NULL || ahead <= 0 || ahead >= (int32_t)ooo_reach(ooo) ||
 	    packet->payload_len > OOO_BYTES_MAX)
 		return OOO_REFUSED;
 	*place = ooo_before(ooo, packet->psn);
 	if (*place < ooo->count && psn_eq(ooo_entries(ooo)[*place].psn, packet->psn))
 		return OOO_THERE;
-	if (ooo->count == OOO_LIST_PKTS ||
+	if (!ooo_reserve(ooo) ||
 	    (ooo_pool_empty(ooo->pool) && TAILQ_FIRST(&ooo->pool->lists) == ooo))
 		return OOO_REFUSED;
 	return OOO_TAKEN;
@@ -194,6 +243,8 @@ static void ooo_begin(struct ooo *ooo)
 {
 	ooo->order = ooo_pool_take_order(ooo->pool);
 	ooo->order->first = 0;
+	ooo->order->room = OOO_LIST_PKTS;
+	ooo->order->entries = ooo->order->few;
 	TAILQ_INSERT_TAIL(&ooo->pool->lists, ooo, link);
 }
 
@@ -203,7 +254,7 @@ static struct ooo_entry *ooo_insert(struct ooo *ooo, uint32_t place)
 	struct ooo_order *order = ooo->order;
 	struct ooo_entry *entry;
 
-	if (order->first + ooo->count == OOO_LIST_PKTS) {
+	if (order->first + ooo->count == order->room) {
 		memmove(order->entries, ooo_entries(ooo), ooo->count * sizeof(order->entries[0]));
 		order->first = 0;
 	}
@@ -315,6 +366,27 @@ bool ooo_drop_before(struct ooo *ooo, struct psn psn)
 	return ooo->count < count;
 }
 
+uint32_t ooo_tell(const struct ooo *ooo, struct psn expected, uint8_t *bitmap, uint32_t bytes)
+{
+	uint32_t used = 0;
+
+	for (uint32_t i = 0; i < ooo->count; i++) {
+		const uint32_t bit = (uint32_t)psn_diff(ooo_entries(ooo)[i].psn, expected) - 1;
+
+		if (bit >= 8 * bytes)
+			break;
+		while (used <= bit / 8)
+			bitmap[used++] = 0;
+		bitmap[bit / 8] |= (uint8_t)(1u << bit % 8);
+	}
+	return used;
+}
+
+bool ooo_follows(const struct ooo *ooo, uint32_t place, struct psn psn)
+{
+	return place > 0 && psn_eq(ooo_entries(ooo)[place - 1].psn, psn_add(psn, -1));
+}
+
 void ooo_clear(struct ooo *ooo)
 {
 	while (ooo->count > 0)
@@ -329,7 +401,7 @@ void ooo_check(const struct ooo *ooo)
 	assert((ooo->count > 0) == (ooo->order != NULL));
 	if (ooo->count == 0)
 		return;
-	assert(ooo->order->first + ooo->count <= OOO_LIST_PKTS);
+	assert(ooo->order->first + ooo->count <= ooo->order->room);
 	entries = ooo_entries(ooo);
 	for (uint32_t i = 0; i < ooo->count; i++) {
 		assert(i == 0 || psn_before(entries[i - 1].psn, entries[i].psn));

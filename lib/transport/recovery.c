@@ -17,6 +17,10 @@ static uint64_t recovery_probe_wait_ns(const struct recovery *recovery)
 {
 	uint64_t wait_ns = recovery_wait_ns(recovery);
 
+	if (recovery->tells && recovery->answer_ns != 0) {
+		wait_ns = recovery->answer_ns + recovery->answer_ns / 2;
+		return wait_ns < RECOVERY_TELLS_MIN_NS ? RECOVERY_TELLS_MIN_NS : wait_ns;
+	}
 	if (wait_ns < RECOVERY_PROBE_MIN_NS)
 		wait_ns = RECOVERY_PROBE_MIN_NS;
 	if (wait_ns < RECOVERY_RETRANSMIT_FACTOR * recovery->answer_ns)
@@ -60,11 +64,14 @@ void recovery_reset(struct recovery *recovery)
 	recovery_calm(recovery);
 	recovery->timed = RECOVERY_TIMED_NOTHING;
 	recovery->answered = false;
+	recovery->tells = false;
 	recovery->answer_ns = 0;
+	recovery->least_ns = UINT32_MAX;
 }
 
 void recovery_sent(struct recovery *recovery, uint64_t now_ns)
 {
+	recovery->sent_ns = now_ns;
 	if (recovery->deadline_ns == RECOVERY_NEVER)
 		recovery_arm(recovery, now_ns);
 }
@@ -85,22 +92,36 @@ void recovery_answered(struct recovery *recovery, struct psn una, uint64_t now_n
 	 * guess. */
 	if (unlikely(!recovery->answered && !is_probe)) {
 		recovery->answered = true;
-		recovery->answer_ns = took_ns;
+		recovery->answer_ns = (uint32_t)took_ns;
 	}
 	if (likely(!psn_before(recovery->timed_psn, una)))
 		return;
 	recovery->timed = RECOVERY_TIMED_NOTHING;
 	if (took_ns > recovery->answer_ns)
-		recovery->answer_ns = took_ns;
+		recovery->answer_ns = (uint32_t)took_ns;
 	else if (!is_probe)
-		recovery->answer_ns -= (recovery->answer_ns - took_ns) / RECOVERY_ANSWER_PART;
+		recovery->answer_ns -=
+			(recovery->answer_ns - (uint32_t)took_ns) / RECOVERY_ANSWER_PART;
+	if (took_ns < recovery->least_ns && !is_probe)
+		recovery->least_ns = (uint32_t)took_ns;
+}
+
+void recovery_came(struct recovery *recovery, uint64_t now_ns)
+{
+	recovery_answered(recovery, psn_add(recovery->timed_psn, 1), now_ns);
+}
+
+void recovery_told(struct recovery *recovery, uint64_t now_ns)
+{
+	if (recovery->state != RECOVERY_RNR_WAIT && recovery->deadline_ns != RECOVERY_NEVER)
+		recovery_arm_probe(recovery, now_ns);
 }
 
 void recovery_probe(struct recovery *recovery, struct psn una, uint64_t now_ns)
 {
 	if (!recovery->answered)
-		recovery->answer_ns =
-			2 * recovery_probe_wait_ns(recovery) / RECOVERY_RETRANSMIT_FACTOR;
+		recovery->answer_ns = (uint32_t)(2 * recovery_probe_wait_ns(recovery) /
+						 RECOVERY_RETRANSMIT_FACTOR);
 	recovery->waits_for = RECOVERY_FOR_RETRANSMISSION;
 	recovery->timed = RECOVERY_TIMED_PROBE;
 	recovery->timed_psn = una;
@@ -145,24 +166,42 @@ void recovery_release(struct recovery *recovery, uint64_t now_ns)
 
 static void recovery_arm_retransmit(struct recovery *recovery, uint64_t now_ns)
 {
-	recovery->retransmit_ns =
-		now_ns + (recovery_wait_ns(recovery) << recovery->retransmit_tries);
+	const uint64_t wait_ns =
+		recovery->tells ? recovery_probe_wait_ns(recovery) : recovery_wait_ns(recovery);
+
+	recovery->retransmit_ns = now_ns + (wait_ns << recovery->retransmit_tries);
+}
+
+/* Return true if a peer that tells has had no time to answer the newest packets: its timer is
+ * restarted only now, and not with each packet. */
+static bool recovery_is_early(struct recovery *recovery, uint64_t now_ns)
+{
+	uint64_t due_ns;
+
+	if (!recovery->tells || recovery->waits_for != RECOVERY_FOR_ANSWER ||
+	    recovery->retransmit_tries > 0)
+		return false;
+	due_ns = recovery->sent_ns + recovery_probe_wait_ns(recovery);
+	if (due_ns <= now_ns)
+		return false;
+	recovery->retransmit_ns = due_ns;
+	return true;
 }
 
 /* Note the first answer to a selective retransmission. If it was sent twice, it is unknown which
  * transmission the answer is to. */
 static void recovery_measure(struct recovery *recovery, uint64_t now_ns)
 {
-	const uint64_t took_ns = now_ns - recovery->since_ns;
+	uint64_t wait_ns = RECOVERY_RETRANSMIT_FACTOR * (now_ns - recovery->since_ns);
 
 	if (recovery->timed != RECOVERY_TIMED_RETRANSMISSION)
 		return;
 	recovery->timed = RECOVERY_TIMED_NOTHING;
-	recovery->retransmit_wait_ns = RECOVERY_RETRANSMIT_FACTOR * took_ns;
-	if (recovery->retransmit_wait_ns < RECOVERY_RETRANSMIT_MIN_NS)
-		recovery->retransmit_wait_ns = RECOVERY_RETRANSMIT_MIN_NS;
-	if (recovery->retransmit_wait_ns > RECOVERY_RETRANSMIT_MAX_NS)
-		recovery->retransmit_wait_ns = RECOVERY_RETRANSMIT_MAX_NS;
+	if (wait_ns < RECOVERY_RETRANSMIT_MIN_NS)
+		wait_ns = RECOVERY_RETRANSMIT_MIN_NS;
+	if (wait_ns > RECOVERY_RETRANSMIT_MAX_NS)
+		wait_ns = RECOVERY_RETRANSMIT_MAX_NS;
+	recovery->retransmit_wait_ns = (uint32_t)wait_ns;
 }
 
 void recovery_retransmit(struct recovery *recovery, uint64_t now_ns, bool begins)
@@ -210,7 +249,7 @@ bool recovery_rnr(struct recovery *recovery, uint8_t timer_code, uint64_t now_ns
 enum recovery_verdict recovery_expire(struct recovery *recovery, bool excused, uint64_t now_ns)
 {
 	if (now_ns < recovery->deadline_ns) {
-		if (now_ns < recovery->retransmit_ns)
+		if (now_ns < recovery->retransmit_ns || recovery_is_early(recovery, now_ns))
 			return RECOVERY_WAIT;
 		if (recovery->retransmit_tries < RECOVERY_RETRANSMIT_DOUBLINGS)
 			recovery->retransmit_tries++;

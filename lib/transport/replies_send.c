@@ -4,8 +4,19 @@
 
 #include "mem/mr.h"
 #include "replies_ring.h"
+#include "transport/ooo.h"
+#include "transport/sack.h"
 #include "wire/headers.h"
 #include "wire/opcode.h"
+
+/* Return the BTH of an answer. */
+static struct bth_fields replies_bth(const struct replies *replies, uint8_t opcode, struct psn psn)
+{
+	struct bth_fields bth = peer_bth(replies->peer, opcode, psn);
+
+	bth.ack_byte = replies->sign;
+	return bth;
+}
 
 static void replies_put_aeth(struct packet_out *out, uint8_t syndrome, uint32_t msn)
 {
@@ -60,8 +71,8 @@ static void replies_build_read(const struct replies *replies, const struct reply
 	const struct psn psn = psn_add(reply->first, (int32_t)reply->sent);
 	const bool last = psn_eq(psn, reply->last);
 	const uint32_t len = reply_read_len(replies, reply);
-	const struct bth_fields bth = peer_bth(
-		replies->peer, replies->service | reply_read_opcode(reply->sent == 0, last), psn);
+	const struct bth_fields bth = replies_bth(
+		replies, replies->service | reply_read_opcode(reply->sent == 0, last), psn);
 
 	packet_begin(out, &replies->peer->path, &bth);
 	out->again = reply->repeated;
@@ -75,7 +86,7 @@ static void replies_build_atomic(const struct replies *replies, const struct rep
 				 struct packet_out *out)
 {
 	const struct bth_fields bth =
-		peer_bth(replies->peer, replies->service | OPCODE_ATOMIC_ACKNOWLEDGE, reply->first);
+		replies_bth(replies, replies->service | OPCODE_ATOMIC_ACKNOWLEDGE, reply->first);
 	const rte_be64_t original = rte_cpu_to_be_64(reply->original);
 
 	packet_begin(out, &replies->peer->path, &bth);
@@ -87,7 +98,7 @@ static void replies_build_empty_read(const struct replies *replies, const struct
 				     struct packet_out *out)
 {
 	const struct bth_fields bth =
-		peer_bth(replies->peer, replies->service | OPCODE_READ_RESPONSE_ONLY, reply->first);
+		replies_bth(replies, replies->service | OPCODE_READ_RESPONSE_ONLY, reply->first);
 
 	packet_begin(out, &replies->peer->path, &bth);
 	replies_put_aeth(out, AETH_ACK | AETH_CREDIT_NONE, reply->msn);
@@ -97,20 +108,40 @@ static void replies_build_acknowledge(const struct replies *replies, struct pack
 				      uint8_t syndrome, struct psn psn, uint32_t msn)
 {
 	const struct bth_fields bth =
-		peer_bth(replies->peer, replies->service | OPCODE_ACKNOWLEDGE, psn);
+		replies_bth(replies, replies->service | OPCODE_ACKNOWLEDGE, psn);
 
 	packet_begin(out, &replies->peer->path, &bth);
 	replies_put_aeth(out, syndrome, msn);
 }
 
+/* Build the selective acknowledgement that takes the place of a sequence NAK. Its bitmap is in
+ * `bitmap`. */
+static void replies_build_sack(struct replies *replies, struct packet_out *out, uint8_t *bitmap)
+{
+	const struct bth_fields bth = replies_bth(replies, OPCODE_SACK, replies->nak_psn);
+	const uint32_t room = RTE_MIN(replies->peer->mtu, (uint32_t)SACK_BYTES_MAX);
+	struct sacketh *sacketh;
+
+	packet_begin(out, &replies->peer->path, &bth);
+	sacketh = packet_extend(out, sizeof(*sacketh));
+	sacketh->serial = rte_cpu_to_be_32(++replies->sacks);
+	packet_payload(out, FRAG_OWN, bitmap,
+		       ooo_tell(replies->kept, replies->nak_psn, bitmap, room));
+	counters_add(replies->counters, COUNTER_sacks_sent, 1);
+}
+
 /* Build the acknowledgement or NAK that is due. */
-static void replies_build_ack(struct replies *replies, struct packet_out *out)
+static void replies_build_ack(struct replies *replies, struct packet_out *out, uint8_t *bitmap)
 {
 	const bool is_rnr = (replies->nak_syndrome & AETH_KIND_MASK) == AETH_RNR_NAK;
 	const bool nak = replies->nak_due && !(is_rnr && replies->ack_due);
 
 	replies->ack_due = false;
-	if (nak) {
+	if (nak && replies_tell(replies) &&
+	    replies->nak_syndrome == (AETH_NAK | NAK_PSN_SEQUENCE)) {
+		replies_build_sack(replies, out, bitmap);
+		replies->nak_due = false;
+	} else if (nak) {
 		replies_build_acknowledge(replies, out, replies->nak_syndrome, replies->nak_psn,
 					  replies->nak_msn);
 		replies->nak_due = false;
@@ -173,10 +204,11 @@ static bool replies_send_oldest(struct replies *replies, struct packet_sink *sin
 static enum fault replies_send_one(struct replies *replies, struct packet_sink *sink,
 				   enum mr_status status, uint8_t *addr, struct packet_out *out)
 {
+	uint8_t bitmap[SACK_BYTES_MAX]; /* until the packet is sealed */
 	enum fault fault = FAULT_NONE;
 
 	if (replies->head == replies->tail) {
-		replies_build_ack(replies, out);
+		replies_build_ack(replies, out, bitmap);
 	} else {
 		if (status == MR_OK && replies_send_oldest(replies, sink, addr, out))
 			return FAULT_NONE;

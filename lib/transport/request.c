@@ -222,12 +222,13 @@ static void request_emit(struct requester *requester, const struct request *requ
 {
 	const uint8_t opcode = requester->service | request->opcode;
 	struct bth_fields bth = peer_bth(requester->peer, opcode, request->psn);
+	const bool asks = request_asks_ack(requester, request);
 
 	bth.solicited = request->last && (request->wqe->flags & IBV_SEND_SOLICITED) &&
 			!requester_wants_response(request->wqe) &&
 			request->wqe->opcode != IBV_WR_RDMA_WRITE;
-	bth.ack_req = request_asks_ack(requester, request);
-	requester->unasked = bth.ack_req ? 0 : requester->unasked + 1;
+	bth.ack_byte = asks ? requester->loss->asks : 0;
+	requester->unasked = asks ? 0 : requester->unasked + 1;
 	packet_begin(out, &requester->peer->path, &bth);
 	out->again = psn_before(request->psn, requester->loss->top);
 	if (request->opcode == OPCODE_FLUSH)

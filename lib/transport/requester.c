@@ -15,7 +15,8 @@ void requester_reset(struct requester *requester, enum requester_state state)
 	requester->state = state;
 	requester->fault = FAULT_NONE;
 	request_unlocate(requester);
-	requester->unasked = 0;
+	/* The first packet asks for an acknowledgement, whose sign shows who the peer is. */
+	requester->unasked = requester->loss->sack ? REQUESTER_ACK_INTERVAL_PKTS - 1 : 0;
 	requester->flush_repeats = false;
 	requester->absent = false;
 }
@@ -61,8 +62,10 @@ static bool requester_may_send(const struct requester *requester, const struct s
 	if (requester->state == REQUESTER_DRAINING && !wqe->started)
 		return false;
 	/* Flow control by acknowledgements is only for reliable services. */
-	if (requester->service != OPCODE_UC && loss_full(loss))
+	if (unlikely(loss_full(loss)) && requester->service != OPCODE_UC) {
+		loss_limit(requester->loss);
 		return false;
+	}
 	/* IBTA 10.8.3.3: a fence waits for the earlier READs and atomics. */
 	if (begins && (wqe->flags & IBV_SEND_FENCE) && loss->responses > 0)
 		return false;
@@ -72,7 +75,7 @@ static bool requester_may_send(const struct requester *requester, const struct s
 	if (likely(requester->pacer->rate_kbps == 0))
 		return true;
 	return sq_is_local((enum ibv_wr_opcode)wqe->opcode) ||
-	       !pacer_waits_new(requester->pacer, loss_outstanding(loss));
+	       !pacer_waits_new(requester->pacer, loss_in_network(loss));
 }
 
 static void requester_start(struct requester *requester, struct send_wqe *wqe)

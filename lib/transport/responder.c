@@ -15,6 +15,11 @@
 #include "wire/headers.h"
 #include "wire/packet.h"
 
+/* The longest window that a responder keeps packets of, as a sign says it. */
+#define RESPONDER_SIGN_STEPS 4
+static_assert(LOSS_WINDOW_LIMIT == LOSS_WINDOW_MAX << RESPONDER_SIGN_STEPS,
+	      "the longest window that a requester uses");
+
 void responder_reset(struct responder *responder, struct psn epsn)
 {
 	responder->epsn = epsn;
@@ -24,6 +29,11 @@ void responder_reset(struct responder *responder, struct psn epsn)
 	responder->gap = GAP_NONE;
 	responder->refused = false;
 	responder->gap_dropped = false;
+	responder->asks = BTH_ACK_REQ;
+	responder->untold = 0;
+	responder->ooo.reach = 0;
+	responder->replies->sign = 0;
+	responder->replies->sacks = 0;
 	responder->msn = 0;
 	responder->message = MESSAGE_NONE;
 	responder->receive->taken = false;
@@ -194,6 +204,24 @@ static void responder_age(struct responder *responder)
 		responder_acknowledge(responder);
 }
 
+/*
+ * Note whether the peer understands selective acknowledgements, and how far ahead of the oldest
+ * packet it sends. Only an executed packet shows that: a forged one would have to have the expected
+ * PSN. The peer may be one that a packet of an unknown opcode harms, as older Soft-RoCE.
+ */
+static __rte_noinline void responder_note_sign(struct responder *responder, uint8_t sign)
+{
+	const uint32_t window = (uint32_t)LOSS_WINDOW_MAX << (sign & BTH_SIGN_STEPS);
+	const bool tells = (sign & BTH_SIGN_KIND) == BTH_SIGN_REQUEST &&
+			   responder->replies->kept != NULL && responder->service != OPCODE_UC;
+
+	responder->asks = BTH_ACK_REQ | sign;
+	responder->replies->sign = tells ? BTH_SIGN_RESPONSE | RESPONDER_SIGN_STEPS : 0;
+	responder->ooo.reach =
+		tells ? RTE_MIN(window, (uint32_t)LOSS_WINDOW_LIMIT) + (OOO_REACH - OOO_LIST_PKTS)
+		      : 0;
+}
+
 /* Finish an executed packet: expect the next one, and owe an acknowledgement if it asks for one. */
 static void finish(struct responder *responder, const struct packet *packet)
 {
@@ -210,8 +238,12 @@ static void finish(struct responder *responder, const struct packet *packet)
 	} else {
 		responder->message = flags & OPCODE_IS_SEND ? MESSAGE_SEND : MESSAGE_WRITE;
 	}
-	if (packet->ack_req && responder->service != OPCODE_UC &&
-	    (flags & (OPCODE_IS_SEND | OPCODE_IS_WRITE)))
+	if (packet->ack_byte != responder->asks) {
+		if (likely(!packet->ack_req))
+			return;
+		responder_note_sign(responder, packet->sign);
+	}
+	if (responder->service != OPCODE_UC && (flags & (OPCODE_IS_SEND | OPCODE_IS_WRITE)))
 		replies_ack(responder->replies, responder->ack_psn, responder->msn);
 }
 

@@ -42,6 +42,15 @@ static uint32_t scoreboard_seek(const struct scoreboard *board, struct psn psn)
 	return low;
 }
 
+/* Return the part of a range from `psn` on. */
+static struct scoreboard_range range_from(struct scoreboard_range range, struct psn psn)
+{
+	if (range.order != 0)
+		range.order += (uint32_t)psn_diff(psn, range.from);
+	range.from = psn;
+	return range;
+}
+
 void scoreboard_forget(struct scoreboard *board, struct psn psn)
 {
 	const uint32_t gone = scoreboard_seek(board, psn);
@@ -51,7 +60,7 @@ void scoreboard_forget(struct scoreboard *board, struct psn psn)
 	if (board->count == 0)
 		board->first = 0;
 	else if (psn_before(begin(board)->from, psn))
-		begin(board)->from = psn;
+		*begin(board) = range_from(*begin(board), psn);
 }
 
 /* Allocate more memory. */
@@ -99,6 +108,17 @@ static void scoreboard_splice(struct scoreboard *board, uint32_t at, uint32_t ol
 	board->count += count - old;
 }
 
+/* Return true if a range continues another one: the same is known about both. */
+static bool continues(const struct scoreboard_range *range, const struct scoreboard_range *last)
+{
+	if (range->state != last->state || !psn_eq(last->to, range->from))
+		return false;
+	if (last->order == 0 && range->order == 0)
+		return true;
+	return last->order + (uint32_t)psn_diff(last->to, last->from) == range->order &&
+	       psn_eq(last->next, range->next);
+}
+
 /* Append a range to a list of new ones; to the last of them if it continues it. */
 static void append(struct scoreboard_range *list, uint32_t *count, struct scoreboard_range range)
 {
@@ -106,16 +126,16 @@ static void append(struct scoreboard_range *list, uint32_t *count, struct scoreb
 
 	if (range.state == RANGE_SENT || !psn_before(range.from, range.to))
 		return;
-	if (last != NULL && last->state == range.state && psn_eq(last->to, range.from))
+	if (last != NULL && continues(&range, last))
 		last->to = range.to;
 	else
 		list[(*count)++] = range;
 }
 
-bool scoreboard_mark(struct scoreboard *board, struct psn from, struct psn to,
-		     enum range_state state)
+static bool scoreboard_put(struct scoreboard *board, struct scoreboard_range range)
 {
-	const bool spares = state == RANGE_CAME || state == RANGE_SENT;
+	const bool spares = range.state == RANGE_CAME || range.state == RANGE_SENT;
+	const struct psn from = range.from, to = range.to;
 	const struct scoreboard_range *ranges = begin(board);
 	struct scoreboard_range list[5];
 	uint32_t at = scoreboard_seek(board, from), end = at, count = 0;
@@ -131,21 +151,60 @@ bool scoreboard_mark(struct scoreboard *board, struct psn from, struct psn to,
 			left.to = from;
 		append(list, &count, left);
 	}
-	append(list, &count, (struct scoreboard_range){.from = from, .to = to, .state = state});
+	append(list, &count, range);
 	for (uint32_t i = at; i < end; i++) {
 		struct scoreboard_range right = ranges[i];
 
 		if (!psn_before(to, right.to))
 			continue;
 		if (psn_before(right.from, to))
-			right.from = to;
+			right = range_from(right, to);
 		append(list, &count, right);
 	}
-	if (!scoreboard_reserve(board, board->count - (end - at) + count +
-					       (spares ? SCOREBOARD_SPARE : 0)))
+	if (count > end - at && !scoreboard_reserve(board, board->count - (end - at) + count +
+								   (spares ? SCOREBOARD_SPARE : 0)))
 		return false;
 	scoreboard_splice(board, at, end - at, list, count);
 	return true;
+}
+
+bool scoreboard_mark(struct scoreboard *board, struct psn from, struct psn to,
+		     enum range_state state)
+{
+	return scoreboard_put(board,
+			      (struct scoreboard_range){.from = from, .to = to, .state = state});
+}
+
+bool scoreboard_mark_again(struct scoreboard *board, struct psn from, struct psn to, uint32_t order,
+			   struct psn next)
+{
+	return scoreboard_put(board, (struct scoreboard_range){.from = from,
+							       .to = to,
+							       .state = RANGE_SENT_AGAIN,
+							       .order = order,
+							       .next = next});
+}
+
+void scoreboard_lose_again(struct scoreboard *board, struct psn came, uint32_t order)
+{
+	for (uint32_t i = 0; i < board->count; i++) {
+		struct scoreboard_range *range = begin(board) + i;
+		const int32_t later = (int32_t)(order - range->order);
+		const struct psn from = range->from;
+
+		if (range->state != RANGE_SENT_AGAIN || range->order == 0)
+			continue;
+		if (psn_before(range->next, came) || later >= psn_diff(range->to, from)) {
+			*range = (struct scoreboard_range){
+				.from = from, .to = range->to, .state = RANGE_MISSING};
+		} else if (later > 0) {
+			/* The rest follows as a range of its own, of which nothing is lost. Without
+			 * memory the retransmission timer finds this loss. */
+			scoreboard_mark(board, from, psn_add(from, later), RANGE_MISSING);
+		}
+	}
+	/* Join those that are adjacent now. */
+	scoreboard_replace(board, RANGE_MISSING, RANGE_MISSING);
 }
 
 void scoreboard_replace(struct scoreboard *board, enum range_state state, enum range_state by)
@@ -157,7 +216,8 @@ void scoreboard_replace(struct scoreboard *board, enum range_state state, enum r
 		struct scoreboard_range range = ranges[i];
 
 		if (range.state == state)
-			range.state = by;
+			range = (struct scoreboard_range){
+				.from = range.from, .to = range.to, .state = by};
 		append(ranges, &kept, range);
 	}
 	board->count = kept;
@@ -173,6 +233,49 @@ const struct scoreboard_range *scoreboard_first(const struct scoreboard *board,
 			return &ranges[i];
 	}
 	return NULL;
+}
+
+uint32_t scoreboard_settled(const struct scoreboard *board)
+{
+	const struct scoreboard_range *ranges = begin(board);
+	uint32_t count = 0;
+
+	for (uint32_t i = 0; i < board->count; i++) {
+		if (ranges[i].state != RANGE_SENT_AGAIN)
+			count += (uint32_t)psn_diff(ranges[i].to, ranges[i].from);
+	}
+	return count;
+}
+
+const struct scoreboard_range *scoreboard_last_open(const struct scoreboard *board)
+{
+	const struct scoreboard_range *ranges = begin(board);
+
+	for (uint32_t i = board->count; i > 0; i--) {
+		if (ranges[i - 1].state != RANGE_CAME)
+			return &ranges[i - 1];
+	}
+	return NULL;
+}
+
+const struct scoreboard_range *scoreboard_look(const struct scoreboard *board, struct psn psn,
+					       struct psn to, struct psn *end)
+{
+	static const struct scoreboard_range sent = {.state = RANGE_SENT};
+	const uint32_t i = scoreboard_seek(board, psn);
+	const struct scoreboard_range *range = begin(board) + i;
+
+	*end = to;
+	if (i == board->count)
+		return &sent;
+	if (psn_before(psn, range->from)) {
+		if (psn_before(range->from, to))
+			*end = range->from;
+		return &sent;
+	}
+	if (psn_before(range->to, to))
+		*end = range->to;
+	return range;
 }
 
 enum range_state scoreboard_at(const struct scoreboard *board, struct psn psn)

@@ -170,6 +170,7 @@ static void fill_init(const struct face_qp *qp, const struct ibv_qp_init_attr_ex
 		.sig_all = attr->sq_sig_all != 0,
 		.counters = &qp->device->counters,
 		.ooo = qp->device->ooo,
+		.sack = qp->device->config.sack,
 		.waiting = &qp->device->waiting,
 		.max_rd_atomic = DEVICE_MAX_RD_ATOMIC,
 		.max_dest_rd_atomic = DEVICE_MAX_RD_ATOMIC,

@@ -10,7 +10,7 @@
 	 ((flags)&OPCODE_HAS_FETH ? 4 : 0) + ((flags)&OPCODE_HAS_RETH ? 16 : 0) +       \
 	 ((flags)&OPCODE_HAS_ATOMICETH ? 28 : 0) + ((flags)&OPCODE_HAS_AETH ? 4 : 0) +  \
 	 ((flags)&OPCODE_HAS_ATOMICACKETH ? 8 : 0) + ((flags)&OPCODE_HAS_IMM ? 4 : 0) + \
-	 ((flags)&OPCODE_HAS_IETH ? 4 : 0))
+	 ((flags)&OPCODE_HAS_IETH ? 4 : 0) + ((flags)&OPCODE_HAS_SACKETH ? 4 : 0))
 
 #define ENTRY(service, operation, what, is)         \
 	[OPCODE_##service | OPCODE_##operation] = { \
@@ -77,6 +77,9 @@ const struct opcode_info opcode_infos[256] = {
 	RELIABLE(XRC, OPCODE_HAS_XRCETH),
 	/* A17.9.3: 16 reserved bytes follow the BTH, and nothing else. */
 	[OPCODE_CNP] = {.flags = OPCODE_KNOWN, .ext_len = CNP_RESERVED_LEN, .name = "CNP"},
+	[OPCODE_SACK] = {.flags = OPCODE_KNOWN | OPCODE_PAYLOAD | OPCODE_HAS_SACKETH,
+			 .ext_len = EXT_LEN(OPCODE_HAS_SACKETH),
+			 .name = "selective acknowledgement"},
 };
 
 const struct opcode_info opcode_undefined = {.name = "undefined opcode"};

@@ -158,7 +158,7 @@ static enum packet_status parse_bth(const struct bth *bth, struct packet *p)
 	p->migrated = bth->flags & BTH_MIGRATED;
 	p->fecn = bth->ecn & BTH_FECN;
 	p->becn = bth->ecn & BTH_BECN;
-	p->ack_req = bth->ack_req & BTH_ACK_REQ;
+	p->ack_byte = bth->ack_req;
 	p->pkey = rte_be_to_cpu_16(bth->pkey);
 	p->dest_qpn = wire_get24(bth->dest_qpn);
 	p->psn = psn_make(wire_get24(bth->psn));
@@ -258,7 +258,7 @@ static void parse_extended(const uint8_t *at, struct packet *p)
 	at = parse_response_headers(at, p);
 	if (flags & OPCODE_HAS_IMM)
 		TAKE(p->imm_be, at);
-	if (flags & OPCODE_HAS_IETH) {
+	if (flags & (OPCODE_HAS_IETH | OPCODE_HAS_SACKETH)) {
 		TAKE(word, at);
 		p->rkey = rte_be_to_cpu_32(word);
 	}

@@ -32,6 +32,7 @@ static const struct variable {
 	{PREFIX "WITHOUT", "without"},
 	{PREFIX "SECONDARY", "secondary"},
 	{PREFIX "CC", "cc"},
+	{PREFIX "SACK", "sack"},
 };
 
 /* Longest value: a full list of addresses. */

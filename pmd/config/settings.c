@@ -231,6 +231,7 @@ static const struct value values[] = {
 	{SETTING("view", choice, view), CHOICES(view_names)},
 	{SETTING("log-level", choice, log_level), CHOICES(log_level_names)},
 	{SETTING("telemetry", yes_no, telemetry)},
+	{SETTING("sack", yes_no, sack)},
 	{SETTING("file-prefix", word, file_prefix), .fits = names_directory,
 	 .rule = "is not the name of a directory"},
 	{SETTING("capture", choice, capture), CHOICES(capture_names)},

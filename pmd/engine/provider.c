@@ -127,6 +127,7 @@ static int provider_make_device(const struct settings *settings, const struct sh
 		.qpn_first = facts->qpn_first,
 		.qpn_count = facts->qpn_count,
 		.qp_limit = facts->max_qp,
+		.sack = settings->sack,
 		.mr_limit_bytes = facts->max_memory,
 		.port_mtu_bytes = link->port.mtu_bytes,
 		.link_mbps = link->port.link_mbps,

@@ -188,6 +188,11 @@ static void put_response_headers(struct packet_out *out, const struct packet_fie
 
 		memcpy(packet_extend(out, 8), &original, 8);
 	}
+	if (flags & OPCODE_HAS_SACKETH) {
+		const rte_be32_t serial = rte_cpu_to_be_32(fields->serial);
+
+		memcpy(packet_extend(out, 4), &serial, 4);
+	}
 }
 
 const struct packet *fixture_packet(struct fixture *fixture, const struct packet_fields *fields)
@@ -197,7 +202,7 @@ const struct packet *fixture_packet(struct fixture *fixture, const struct packet
 		.opcode = fields->opcode,
 		.solicited = fields->solicited,
 		.migrated = true,
-		.ack_req = fields->ack_req,
+		.ack_byte = (uint8_t)((fields->ack_req ? BTH_ACK_REQ : 0) | fields->sign),
 		.pkey = WIRE_PKEY_DEFAULT,
 		.dest_qpn = FIXTURE_QPN,
 		.psn = psn_make(fields->psn),

@@ -65,6 +65,7 @@ struct packet_fields {
 	uint8_t opcode;
 	uint32_t psn;
 	bool ack_req;
+	uint8_t sign;
 	bool solicited;
 	uint64_t iova;
 	uint32_t rkey;
@@ -78,6 +79,7 @@ struct packet_fields {
 	uint32_t imm_be;
 	uint32_t qkey;
 	uint32_t src_qpn;
+	uint32_t serial;
 	const uint8_t *payload; /* NULL: bytes of pattern_byte by psn */
 	uint32_t len;
 };

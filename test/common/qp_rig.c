@@ -41,6 +41,7 @@ void end_recreate(struct end *end, enum ibv_qp_type type, struct srq *srq)
 		.counters = &rig.fixture.counters,
 		.waiting = &rig.waiting,
 		.ooo = rig.ooo,
+		.sack = rig.sack,
 		.max_rd_atomic = READS,
 		.max_dest_rd_atomic = READS,
 		.max_rate_kbps = RATE_MAX,

@@ -43,7 +43,9 @@ void coverage_after(const struct coverage_mark *before, const struct packet *pac
 	struct coverage_mark after;
 	bool done;
 
-	if (before->qp == NULL || before->qp->kind->service != service)
+	/* A selective acknowledgement is for any reliable service. */
+	if (before->qp == NULL ||
+	    (before->qp->kind->service != service && packet->opcode != OPCODE_SACK))
 		return;
 	after = mark(before->qp);
 	if (service == OPCODE_UD)

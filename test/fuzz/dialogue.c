@@ -22,6 +22,7 @@ struct dialogue {
 	unsigned int qp; /* index in the world */
 	uint32_t mtu;
 	uint8_t service;
+	unsigned int acks; /* acknowledgements written: every second one is selective */
 };
 
 /* A queue pair for each role of each service (world.c). */
@@ -71,7 +72,7 @@ static uint8_t *put_extended(uint8_t *at, uint32_t flags, uint32_t length)
 		at = put32(at, (uint32_t)(AETH_ACK | AETH_CREDIT_NONE) << 24);
 	if (flags & OPCODE_HAS_ATOMICACKETH)
 		at = put32(put32(at, 1), 2);
-	if (flags & (OPCODE_HAS_IMM | OPCODE_HAS_IETH))
+	if (flags & (OPCODE_HAS_IMM | OPCODE_HAS_IETH | OPCODE_HAS_SACKETH))
 		at = put32(at, 0x11223344);
 	return at;
 }
@@ -173,6 +174,11 @@ static bool answer(struct dialogue *dialogue)
 		operation = OPCODE_ATOMIC_ACKNOWLEDGE;
 	} else if (requester_wants_empty_read(wqe)) {
 		operation = OPCODE_READ_RESPONSE_ONLY;
+	} else if (dialogue->service == OPCODE_RC && dialogue->acks++ % 2 == 0) {
+		/* Everything before the PSN is executed, and nothing behind it is kept. */
+		operation = OPCODE_SACK;
+		psn = psn_add(wqe->last_psn, 1).v;
+		payload = 4;
 	} else {
 		psn = wqe->last_psn.v;
 	}

@@ -239,6 +239,7 @@ static void make_qp(struct world *world, unsigned int i)
 			       .qpn = (uint32_t)qpn,
 			       .counters = &world->device->counters,
 			       .ooo = world->device->ooo,
+			       .sack = true,
 			       .max_rd_atomic = 16,
 			       .max_dest_rd_atomic = 16,
 			       .port_mtu = world->device->mtu,

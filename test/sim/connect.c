@@ -52,6 +52,7 @@ static void connect_create(struct end *end)
 			       .max_dest_rd_atomic = DEVICE_MAX_RD_ATOMIC,
 			       .window_max = (uint16_t)sim->variant.window,
 			       .cc = device_cc(device),
+			       .sack = !host->plain,
 			       .waiting = &end->host->device->waiting,
 			       .max_rate_kbps = UINT32_MAX,
 			       .port_mtu = device->mtu,

@@ -34,7 +34,9 @@ static bool connected(const struct end *end)
 static bool misses_responder(const struct end *to, struct psn psn)
 {
 	const uint32_t window = to->host->sim->variant.window;
-	const uint32_t most = (window > WINDOW_USUAL ? window : WINDOW_USUAL) + SEGMENT_PSNS;
+	const uint32_t usual = (window > WINDOW_USUAL ? window : WINDOW_USUAL) + SEGMENT_PSNS;
+	const uint32_t reach = inside_reach(to->qp);
+	const uint32_t most = usual > reach ? usual : reach;
 	const struct psn expected = inside_expected(to->qp);
 	const int32_t ahead = psn_diff(psn, expected);
 
@@ -92,6 +94,8 @@ static uint8_t choose_opcode(struct rng *rng, const struct end *to)
 {
 	const uint8_t service = to->type == IBV_QPT_RC ? OPCODE_RC : OPCODE_XRC;
 
+	if (rng_chance(rng, 50000))
+		return OPCODE_SACK;
 	for (;;) {
 		const uint8_t opcode =
 			(uint8_t)(service | rng_below(rng, OPCODE_OPERATION_MASK + 1));
@@ -167,6 +171,8 @@ static void put_headers(struct rng *rng, struct packet_out *out, const struct en
 		put32(out, (uint32_t)rng_next(rng));
 	if (flags & OPCODE_HAS_IETH)
 		put32(out, key);
+	if (flags & OPCODE_HAS_SACKETH)
+		put32(out, (uint32_t)rng_next(rng) >> rng_below(rng, 32));
 }
 
 static uint32_t choose_length(struct rng *rng, const struct end *to, uint8_t opcode)
@@ -176,6 +182,8 @@ static uint32_t choose_length(struct rng *rng, const struct end *to, uint8_t opc
 
 	if (!(flags & OPCODE_PAYLOAD))
 		return 0;
+	if (opcode == OPCODE_SACK)
+		return (uint32_t)rng_range(rng, 0, 64);
 	if ((opcode & OPCODE_OPERATION_MASK) == OPCODE_ATOMIC_WRITE)
 		return 8;
 	return flags & OPCODE_LAST ? (uint32_t)rng_range(rng, 1, rng_chance(rng, 500000) ? 64 : mtu)
@@ -194,7 +202,7 @@ static void forge_packet(struct sim *sim, struct end *to)
 	struct bth_fields bth = {.opcode = opcode,
 				 .migrated = true,
 				 .solicited = rng_chance(rng, 300000),
-				 .ack_req = rng_chance(rng, 700000),
+				 .ack_byte = rng_chance(rng, 700000) ? BTH_ACK_REQ : 0,
 				 .pkey = WIRE_PKEY_DEFAULT,
 				 .dest_qpn = to->qpn};
 	struct path path;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The cost of losses: packets sent for each that is needed, and goodput, with peers that keep out
- * of order packets and with go-back-N peers. It prints a table, and fails if a selective
- * retransmission costs more than the lost packets.
+ * of order packets but do not tell which ones, and with go-back-N peers. It prints a table, and
+ * fails if a selective retransmission costs more than the lost packets.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -44,6 +44,7 @@ static struct outcome measure(enum ibv_wr_opcode opcode, uint32_t loss_ppm, uint
 {
 	const struct pair_attr attr = {.seed = 1,
 				       .keeps = keeps,
+				       .plain = true,
 				       .window_max = window_max,
 				       .mtu = IBV_MTU_1024,
 				       .bytes = IN_FLIGHT * MESSAGE_BYTES,

@@ -59,6 +59,7 @@ static void make_hosts(struct sim *sim)
 	sim->hosts = rng_chance(&sim->rng, 200000) ? 3 : 2;
 	for (unsigned int i = 0; i < sim->hosts; i++) {
 		struct host *host = &sim->host[i];
+		struct rng plain_rng;
 
 		host->sim = sim;
 		host->clock = &sim->clock;
@@ -67,6 +68,9 @@ static void make_hosts(struct sim *sim)
 		host->ipv6 = ipv6;
 		host->keeps = rng_chance(&host->rng, 700000);
 		host->naks_behind_rnr = !host->keeps && rng_chance(&host->rng, 500000);
+		/* A stream of its own, so that the rest of a seed stays as it was. */
+		plain_rng = rng_fork(sim->seed, 510 + i);
+		host->plain = rng_chance(&plain_rng, 250000) || sim->variant.plain != 0;
 		host->cq_count = (unsigned int)rng_range(&sim->rng, 1, HOST_CQS_MAX);
 		/*
 		 * The port's MTU has room for the largest path MTU and the headers that count

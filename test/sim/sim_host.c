@@ -183,6 +183,24 @@ static void host_check_ack(const struct host *host, const struct packet *packet)
 		  inside_expected(end->qp).v);
 }
 
+/* A peer that is not uroce never sees our opcode, nor the sign of our responses: Soft-RoCE may
+ * crash if it does. */
+static void host_check_signs(const struct host *host, const struct packet *packet)
+{
+	const struct host *to = host->running->peer->host;
+	const bool plain = host->plain || !host->keeps || to->plain || !to->keeps;
+
+	sim_check(host->sim, packet->sign == 0 || !(host->plain || !host->keeps),
+		  "qp %06x: a sign, although that is off", host->running->qpn);
+	sim_check(host->sim, !plain || packet->opcode != OPCODE_SACK,
+		  "qp %06x: a selective acknowledgement to a peer that does not understand it",
+		  host->running->qpn);
+	sim_check(host->sim,
+		  (packet->sign & BTH_SIGN_KIND) != BTH_SIGN_RESPONSE ||
+			  (!plain && !(packet->op->flags & OPCODE_REQUEST)),
+		  "qp %06x: a sign to a peer that does not understand it", host->running->qpn);
+}
+
 /* A peer must accept every packet that a host sends. */
 static void host_check_frame(struct host *host, uint32_t len, struct packet *packet)
 {
@@ -192,6 +210,7 @@ static void host_check_frame(struct host *host, uint32_t len, struct packet *pac
 		  host->number, (int)status);
 	sim_check(host->sim, packet_icrc_ok(packet), "host %d: made a frame with a bad ICRC",
 		  host->number);
+	host_check_signs(host, packet);
 	host_check_pace(host, packet, len);
 	host_check_ack(host, packet);
 }

@@ -117,6 +117,7 @@ struct host {
 	struct host_pace pace;
 	bool ipv6;
 	bool keeps;	      /* it keeps out of order packets; else it is a go-back-N peer */
+	bool plain;	      /* it takes no part in selective acknowledgements */
 	bool naks_behind_rnr; /* behaves as Soft-RoCE */
 	uint8_t mac[6];
 	union ibv_gid gid;

@@ -22,6 +22,11 @@ struct psn inside_expected(const struct qp *qp)
 	return qp->responder.epsn;
 }
 
+uint32_t inside_reach(const struct qp *qp)
+{
+	return qp->responder.ooo.reach != 0 ? qp->responder.ooo.reach : OOO_REACH;
+}
+
 uint32_t inside_window(const struct qp *qp)
 {
 	return qp->loss.window;
@@ -29,12 +34,13 @@ uint32_t inside_window(const struct qp *qp)
 
 bool inside_window_is_whole(const struct qp *qp)
 {
-	return qp->loss.window == qp->loss.window_max;
+	return qp->loss.window == qp->loss.window_max && qp->loss.peer != LOSS_PEER_TELLS;
 }
 
 bool inside_retransmits(const struct qp *qp)
 {
-	return qp->loss.state == LOSS_REQUEST || qp->loss.state == LOSS_RESPONSE;
+	return (qp->loss.state == LOSS_REQUEST || qp->loss.state == LOSS_RESPONSE) &&
+	       qp->loss.peer != LOSS_PEER_TELLS;
 }
 
 bool inside_is_done(const struct qp *qp)

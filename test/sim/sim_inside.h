@@ -17,10 +17,13 @@ struct psn inside_top(const struct qp *qp);
 /** Return the PSN that the responder expects. */
 struct psn inside_expected(const struct qp *qp);
 
+/** Return how far ahead of the expected one the responder keeps a packet, in PSNs. */
+uint32_t inside_reach(const struct qp *qp);
+
 /** Return how many packets the requester may have in flight now. */
 uint32_t inside_window(const struct qp *qp);
 
-/** Return true if that is the number that the queue pair was created with. */
+/** Return true if that is the number that the queue pair was created with, and losses reduce it. */
 bool inside_window_is_whole(const struct qp *qp);
 
 /** Return true if the requester retransmits packets that were reported lost, or seem to be. */

@@ -14,6 +14,7 @@
 #include "queue/cq.h"
 #include "raise_qp.h"
 #include "wire/headers.h"
+#include "wire/opcode.h"
 
 #define TURN_NS	  300 /* time from the arrival of a packet to the turn that answers it */
 #define BUDGET	  64
@@ -43,6 +44,10 @@ static int node_put(struct packet_sink *sink, struct packet_out *out)
 
 	if (len < 0)
 		return len;
+	/* It may harm a peer that does not understand it. */
+	must(out->frame[out->l4_off + 8] != OPCODE_SACK ||
+		     (node->pair->attr.keeps && !node->pair->attr.plain),
+	     "a selective acknowledgement between others than uroce peers");
 	node->packets++;
 	link_send(&node->link, out->frame, (uint32_t)len);
 	return 0;
@@ -160,6 +165,7 @@ static void node_set_up(struct node *node)
 	init.ooo = pair->attr.keeps ? node->device->ooo : NULL;
 	init.port_mtu = node->device->mtu;
 	init.window_max = pair->attr.window_max;
+	init.sack = !pair->attr.plain || node->number == 0;
 	must(qp_create(&init, &granted, &node->qp) == 0, "qp_create");
 	device_set_qp(node->device, node->qpn, node->qp);
 	node->sink = (struct packet_sink){.get = node_get, .put = node_put};
@@ -256,7 +262,9 @@ void pair_post(struct pair *pair, enum ibv_wr_opcode opcode, size_t local, uint3
 				 .send_flags = IBV_SEND_SIGNALED},
 			   *bad;
 
-	if (opcode == IBV_WR_ATOMIC_FETCH_AND_ADD) {
+	if (opcode == IBV_WR_SEND) {
+		/* The receive request has the address. */
+	} else if (opcode == IBV_WR_ATOMIC_FETCH_AND_ADD) {
 		wr.wr.atomic.remote_addr = (uintptr_t)peer->memory + remote;
 		wr.wr.atomic.rkey = peer->mr->key;
 		wr.wr.atomic.compare_add = 1;

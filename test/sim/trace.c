@@ -43,5 +43,10 @@ void trace_frame(const struct link *link, enum link_fate fate, const uint8_t *by
 		printf(" rkey %08x dma %u", packet.rkey, packet.dma_length);
 	if (packet.op->flags & OPCODE_HAS_AETH)
 		trace_syndrome(&packet);
+	if (packet.op->flags & OPCODE_HAS_SACKETH) {
+		printf(" serial %u kept", packet.sack_serial);
+		for (uint32_t i = 0; i < packet.payload_len; i++)
+			printf(" %02x", packet.payload[i]);
+	}
 	printf("%s\n", fate_names[fate]);
 }

@@ -200,11 +200,19 @@ static void draw_cc(struct variant *variant, uint64_t seed)
 	variant->cc = (uint32_t)rng_below(&rng, CC_KINDS);
 }
 
+static void draw_plain(struct variant *variant, uint64_t seed)
+{
+	struct rng rng = rng_fork(seed, 504);
+
+	variant->plain = rng_chance(&rng, 200000);
+}
+
 void variant_draw(struct variant *variant, uint32_t given, uint64_t seed)
 {
 	struct variant drawn = {0};
 
 	draw(&drawn, seed);
+	draw_plain(&drawn, seed);
 	draw_absent(&drawn, seed);
 	draw_cc(&drawn, seed);
 	for (unsigned int i = 0; i < VARIANTS_COUNT; i++) {

@@ -24,6 +24,7 @@
 	X(starve, "starve", "1", "post receive requests late, and few of them")                   \
 	X(local, "local", "1", "bind and invalidate windows wherever that can be")                \
 	X(window, "window", "N", "let requesters have up to N packets in flight")                 \
+	X(plain, "plain", "1", "no host takes part in selective acknowledgements")                \
 	X(without, "without", "LIST", "do without these optimisations (base/tuning.h)")           \
 	X(cc, "cc", "N", "congestion control: 0 none, 1 DCQCN, 2 Swift")                          \
 	X(absent, "absent", "N", "find pages absent at N of a million accesses")                  \

@@ -66,6 +66,8 @@ TEST(settings_set__every_name)
 	set(&settings, "secondary", "1");
 	set(&settings, "log-level", "debug");
 	set(&settings, "telemetry", "yes");
+	assert_false(settings.sack);
+	set(&settings, "sack", "yes");
 	set(&settings, "file-prefix", "rdma");
 	set(&settings, "max-qp", "12");
 	set(&settings, "max-buffers", "1000");
@@ -82,6 +84,7 @@ TEST(settings_set__every_name)
 	assert_int_equal(settings.secondary, 1);
 	assert_int_equal(settings.log_level, LOG_LEVEL_DEBUG);
 	assert_true(settings.telemetry);
+	assert_true(settings.sack);
 	assert_string_equal(settings.file_prefix, "rdma");
 	assert_int_equal(settings.max_qp, 12);
 	assert_int_equal(settings.max_buffers, 1000);
@@ -268,6 +271,7 @@ TEST(settings_get__is_what_set_takes)
 		{"max-buffers", "800"},
 		{"kernel", "eth0"},
 		{"view", "preload"},
+		{"sack", "yes"},
 	};
 	struct settings settings;
 	char value[1024];

@@ -8,7 +8,10 @@
 #include "device/gsi.h"
 #include "pcap.h"
 #include "transport/sink.h"
+#include "wire/build.h"
+#include "wire/headers.h"
 #include "wire/mad.h"
+#include "wire/opcode.h"
 #include "wire/packet.h"
 #include "test.h"
 
@@ -95,6 +98,35 @@ static bool offer(const uint8_t *frame, size_t len)
 
 	assert_null(qp);
 	return taken;
+}
+
+/* A selective acknowledgement is of no service, and the management queue pair of none that has one.
+ */
+TEST(receive__a_selective_acknowledgement_is_no_mad)
+{
+	struct path_attr attr = {.src_mac = {2, 1, 2, 3, 4, 5},
+				 .dst_mac = {2},
+				 .vlan_tci = -1,
+				 .hop_limit = 64,
+				 .udp_sport = WIRE_UDP_SPORT_MIN};
+	struct packet_out out = {.frame = env.frame};
+	const struct bth_fields bth = {.opcode = OPCODE_SACK,
+				       .migrated = true,
+				       .ack_byte = BTH_SIGN_RESPONSE,
+				       .pkey = WIRE_PKEY_DEFAULT,
+				       .dest_qpn = GSI_QPN};
+	static const uint8_t bitmap[MAD_LEN] = {1};
+	struct path path;
+
+	memcpy(attr.sgid, to_peer.remote, sizeof(attr.sgid));
+	memcpy(attr.dgid, to_peer.local, sizeof(attr.dgid));
+	assert_int_equal(path_init(&path, &attr), 0);
+	packet_begin(&out, &path, &bth);
+	memset(packet_extend(&out, sizeof(struct sacketh)), 0, sizeof(struct sacketh));
+	packet_payload(&out, FRAG_OWN, bitmap, sizeof(bitmap));
+	assert_true(offer(env.frame, (size_t)packet_seal(&out)));
+	assert_int_equal(env.received, 0);
+	assert_int_equal(counters_get(&env.device->counters, COUNTER_rx_wrong_opcode), 1);
 }
 
 /* Linux's MADs, to our address as the capture's server has it. */

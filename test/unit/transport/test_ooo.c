@@ -232,6 +232,33 @@ TEST(ooo_look__as_many_as_one_list_may)
 	ooo_pool_destroy(large);
 }
 
+/* The peer has announced a long window. The list grows in the middle, and shrinks from its begin.
+ */
+TEST(ooo_keep__a_list_of_a_long_reach_grows_and_shrinks)
+{
+	const uint32_t many = 4 * OOO_LIST_PKTS, left = 50;
+	struct ooo_pool *large;
+
+	assert_int_equal(ooo_pool_create(many + 1, &large), 0);
+	ooo.pool = large;
+	ooo.reach = many + OOO_REACH - OOO_LIST_PKTS;
+	for (uint32_t round = 0; round < 3; round++) {
+		for (uint32_t n = 1; n <= many; n += 2)
+			assert_true(keep(&ooo, n, 1));
+		for (uint32_t n = 2; n <= many; n += 2)
+			assert_true(keep(&ooo, n, 1));
+		ooo_check(&ooo);
+		assert_false(keep(&ooo, many + 1, 1));
+		assert_true(ooo_drop_before(&ooo, psn_make(EXPECTED + many + 1 - left)));
+		ooo_check(&ooo);
+		assert_int_equal(ooo.count, left);
+		for (uint32_t n = many + 1 - left; n <= many; n++)
+			expect_first(n, 1);
+	}
+	assert_int_equal(ooo.count, 0);
+	ooo_pool_destroy(large);
+}
+
 /* A packet that is in the list is found even if there is no room for more. */
 TEST(ooo_look__tells_of_what_is_there)
 {

@@ -9,6 +9,7 @@
 
 #include "base/guard.h"
 #include "wire/build.h"
+#include "wire/headers.h"
 #include "wire/packet.h"
 #include "test.h"
 
@@ -87,7 +88,7 @@ TEST(packet_begin__each_flag_is_its_bit)
 	bth.solicited = true;
 	packet_begin(&out, &path, &bth);
 	assert_int_equal(frame[43], 0x80);
-	bth.ack_req = true;
+	bth.ack_byte = BTH_ACK_REQ;
 	packet_begin(&out, &path, &bth);
 	assert_int_equal(frame[50], 0x80);
 	bth.becn = true;

@@ -38,7 +38,7 @@ TEST(opcode_info__knows_what_is_defined_and_nothing_else)
 				     1;
 
 		assert_non_null(info->name);
-		if (defined || opcode == OPCODE_CNP) {
+		if (defined || opcode == OPCODE_CNP || opcode == OPCODE_SACK) {
 			assert_true(info->flags & OPCODE_KNOWN);
 		} else {
 			assert_int_equal(info->flags, 0);
@@ -135,6 +135,14 @@ TEST(opcode_info__cnp_is_sixteen_reserved_bytes)
 {
 	assert_int_equal(opcode_info(0x81)->flags, OPCODE_KNOWN);
 	assert_int_equal(opcode_info(0x81)->ext_len, 16);
+}
+
+TEST(opcode_info__our_opcode_is_one_that_manufacturers_define)
+{
+	assert_true(OPCODE_SACK >= 0xc0);
+	assert_int_equal(opcode_info(OPCODE_SACK)->flags,
+			 OPCODE_KNOWN | OPCODE_PAYLOAD | OPCODE_HAS_SACKETH);
+	assert_int_equal(opcode_info(OPCODE_SACK)->ext_len, 4);
 }
 
 TEST(opcode_info__names)

@@ -284,6 +284,10 @@ static size_t check_other_headers(uint32_t flags, size_t at)
 		assert_int_equal(packet.rkey, ext(at, 4));
 		at += 4;
 	}
+	if (flags & OPCODE_HAS_SACKETH) {
+		assert_int_equal(packet.sack_serial, ext(at, 4));
+		at += 4;
+	}
 	return at;
 }
 
@@ -306,7 +310,7 @@ TEST(packet_parse__reads_the_extended_headers_of_each_opcode)
 		assert_int_equal(len, opcode == OPCODE_CNP ? 0 : info->ext_len);
 		known++;
 	}
-	assert_int_equal(known, 25 + 12 + 2 + 25 + 1);
+	assert_int_equal(known, 25 + 12 + 2 + 25 + 2);
 }
 
 TEST(packet_parse__what_is_not_roce_is_somebody_elses)

@@ -191,7 +191,7 @@ static uint32_t rebuild(uint8_t *buffer, const uint8_t *frame, const struct pack
 		.opcode = packet->opcode,
 		.solicited = packet->solicited,
 		.migrated = packet->migrated,
-		.ack_req = packet->ack_req,
+		.ack_byte = packet->ack_byte,
 		.becn = packet->becn,
 		.pkey = packet->pkey,
 		.dest_qpn = packet->dest_qpn,

@@ -51,6 +51,7 @@ struct device_config {
 	uint32_t qpn_first;
 	uint32_t qpn_count;
 	uint32_t qp_limit;	 /* most queue pairs; 0: as many as there are numbers for */
+	bool sack;		 /* queue pairs take part in selective acknowledgements */
 	uint64_t mr_limit_bytes; /* most memory in regions that keep their pages; 0: no limit */
 	const char *unique; /* distinguishes this port of this host from all others: hashed into the
 			       GUID */

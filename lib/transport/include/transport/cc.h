@@ -142,6 +142,9 @@ void cc_responded(struct cc *cc, uint32_t bytes, uint64_t now_ns);
 /** Note an answer of the peer, before the completer processes it. */
 void cc_answered(struct cc *cc, const struct packet *packet, uint64_t now_ns);
 
+/** Note a selective acknowledgement of the peer, before the completer processes it. */
+void cc_told(struct cc *cc, const struct packet *sack, uint64_t now_ns);
+
 /** Process a congestion notification of the peer. Return false if it is ignored. */
 bool cc_notified(struct cc *cc, uint64_t now_ns);
 

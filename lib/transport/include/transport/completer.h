@@ -27,6 +27,7 @@ struct completer {
 	uint32_t qpn; /* our own, for completions */
 
 	uint32_t mtu;	  /* path MTU, bytes */
+	uint8_t ack_byte; /* of the newest answer: it has the sign of a peer that tells */
 	bool page_absent; /* the answer to una has come, and a page for it is not in memory: answers
 			     are dropped until it is */
 
@@ -44,6 +45,10 @@ void completer_reset(struct completer *completer);
  */
 enum fault completer_receive(struct completer *completer, const struct packet *packet,
 			     uint64_t now_ns);
+
+/** Process a selective acknowledgement (transport/sack.h). As completer_receive. */
+enum fault completer_sack(struct completer *completer, const struct packet *packet,
+			  uint64_t now_ns);
 
 /**
  * Process the deadline of lost packets (loss_deadline_ns).

@@ -19,7 +19,9 @@
 
 #define LOSS_WINDOW_MAX \
 	256 /* packets; enough for 1 MiB at the largest MTU, and less than the ports' rings */
-#define LOSS_WINDOW_LIMIT 4096 /* the longest window that a queue pair may be created with */
+#define LOSS_WINDOW_LIMIT                                                       \
+	4096 /* the longest window: of a queue pair that is created with it, or \
+		towards a peer that tells which packets it keeps */
 /* Losses do not reduce the window below this; a window that is created smaller stays as it is. */
 #define LOSS_WINDOW_MIN	 4
 #define LOSS_WINDOW_STEP 8
@@ -46,6 +48,7 @@ enum loss_state {
 		     lost */
 	LOSS_RESPONSE, /* the request of a response that is missing */
 	LOSS_PROBE,    /* nothing is known to be missing, but no answer comes */
+	LOSS_TOLD,     /* all that the scoreboard calls missing: the peer tells (loss_sack.h) */
 };
 
 /*
@@ -67,8 +70,16 @@ struct loss {
 	uint8_t state;		/* enum loss_state */
 	uint8_t peer;		/* enum loss_peer */
 	uint8_t run;		/* packets of the newest LOSS_REQUEST */
+	uint8_t asks;		/* the byte of the BTH that asks for an acknowledgement: BTH_ACK_REQ
+				   and, if `sack`, BTH_SIGN_REQUEST with the announced span */
+	bool limited;		/* the window has held a packet back since it last grew */
+	bool sack;		/* set once: it takes part in selective acknowledgements */
+	bool grows;		/* window_max is the default, which may grow */
 	uint8_t back; /* while next is before top: LOSS_WENT_BACK or LOSS_STARTED_OVER, also during
 			 a selective retransmission */
+	uint32_t resent; /* packets of a selective retransmission that were sent: before the first,
+			    an answer is to the first transmission, and tells nothing about it.
+			    Valid only during one */
 
 	struct recovery recovery;
 
@@ -78,10 +89,8 @@ struct loss {
 	struct psn slowed_to; /* losses before this PSN have already reduced the window */
 	/* Valid only during a selective retransmission, which ends when una reaches `to`
 	 * (loss_settle). */
-	struct psn from; /* una at its beginning */
-	struct psn to;	 /* its end; una < to <= next */
-	uint32_t resent; /* packets of it that were sent: before the first, an answer is to the
-			    first transmission, and tells nothing about the retransmission */
+	struct psn from;	  /* una at its beginning */
+	struct psn to;		  /* its end; una < to <= next */
 	struct scoreboard *board; /* set once */
 };
 
@@ -120,10 +129,24 @@ static inline void loss_stop(struct loss *loss)
 	recovery_reset(&loss->recovery);
 }
 
+/** Leave LOSS_NONE: the PSNs that are not valid there become so. */
+void loss_begin(struct loss *loss);
+
 /* Return the number of packets sent and not acknowledged. */
 static inline uint32_t loss_outstanding(const struct loss *loss)
 {
 	return (uint32_t)psn_diff(loss->next, loss->una);
+}
+
+/* Return how many packets may still be in the network: loss_open lets the window be longer than
+ * window_max by those that are known to have come or to be lost. */
+static inline uint32_t loss_in_network(const struct loss *loss)
+{
+	const uint32_t outstanding = loss_outstanding(loss);
+	const uint32_t settled =
+		loss->window > loss->window_max ? loss->window - loss->window_max : 0;
+
+	return outstanding > settled ? outstanding - settled : 0;
 }
 
 /* Return true if no packet that was ever sent is unacknowledged. */
@@ -135,6 +158,12 @@ static inline bool loss_idle(const struct loss *loss)
 static inline bool loss_full(const struct loss *loss)
 {
 	return loss_outstanding(loss) >= loss->window;
+}
+
+/* Note that the window holds a packet back. */
+static inline void loss_limit(struct loss *loss)
+{
+	loss->limited = true;
 }
 
 /* Return true if a selective retransmission has not ended. */
@@ -179,6 +208,22 @@ static inline bool loss_holds(const struct loss *loss)
 	       (loss->state == LOSS_REQUEST && loss_peer_is_unknown(loss->peer));
 }
 
+/**
+ * Use a longer window towards a peer that tells, if the present one has held packets back. A
+ * receiver keeps packets as far ahead as its peer has announced in an executed packet. So a longer
+ * span is first announced, and used when a packet that announces it is acknowledged.
+ *
+ * @param is_round
+ *   A whole window was acknowledged since the last time: window_max may grow.
+ */
+void loss_widen(struct loss *loss, bool is_round);
+
+/** Set the window towards a peer that tells, by what is known of the packets in flight. */
+void loss_open(struct loss *loss);
+
+/** Note a sign in an answer, which differs from the one before. */
+void loss_on_sign(struct loss *loss, uint8_t sign);
+
 /** Do what loss_on_ack does in other states than LOSS_NONE, before una advances. */
 void loss_advance(struct loss *loss, struct psn psn);
 
@@ -195,6 +240,8 @@ static inline void loss_on_ack(struct loss *loss, struct psn psn, uint64_t now_n
 		loss->window += LOSS_WINDOW_STEP;
 		if (loss->window > loss->window_max)
 			loss->window = loss->window_max;
+		if (unlikely(loss->limited | loss->board->widening))
+			loss_widen(loss, true);
 	}
 	recovery_answered(&loss->recovery, psn, now_ns);
 	recovery_progress(&loss->recovery, now_ns, loss_outstanding(loss) > 0);
@@ -264,6 +311,7 @@ static inline void loss_on_turn(struct loss *loss, struct psn top, bool sends, u
 enum loss_timeout {
 	LOSS_TIMEOUT_NONE,    /* nothing that is counted */
 	LOSS_TIMEOUT_PROBE,   /* no answer for a while: the oldest packet is sent again */
+	LOSS_TIMEOUT_TAIL,    /* the same, and the peer tells: call loss_sack_probe */
 	LOSS_TIMEOUT_EXPIRED, /* the acknowledgement timer expired: everything is sent again */
 	LOSS_TIMEOUT_GIVE_UP, /* the same, and no retry is left */
 };

@@ -23,12 +23,15 @@ struct packet;
 #define OOO_BYTES_MAX (WIRE_MTU_MAX + 40)
 /* Most packets that a device keeps: the windows of sixteen queue pairs. */
 #define OOO_POOL_PKTS 4096
-/* Most packets for one role of a queue pair: a window of our own requester (transport/loss.h). */
+/* Most packets for one role of a queue pair: a usual window of our own requester
+ * (transport/loss.h), or what its list's reach allows. */
 #define OOO_LIST_PKTS 256
-/* How far ahead a packet may be, in PSNs: as far as a requester with our own window has packets in
- * flight, the newest of which may be a READ request for a segment. A packet that is farther ahead
- * may be forged, or of an earlier connection. A peer with a longer window retransmits it. */
-#define OOO_REACH (LOSS_WINDOW_MAX + 64)
+/* How far ahead a packet may be, in PSNs: as far as a requester with our usual window has packets
+ * in flight, the newest of which may be a READ request for a segment. A packet that is farther
+ * ahead may be forged, or of an earlier connection. A peer with a longer window retransmits it,
+ * unless it has announced its window. */
+#define OOO_REACH     (LOSS_WINDOW_MAX + 64)
+#define OOO_REACH_MAX (LOSS_WINDOW_LIMIT + 64)
 
 struct ooo_order;
 
@@ -37,6 +40,7 @@ struct ooo_order;
 struct ooo {
 	struct ooo_pool *pool; /* NULL: nothing is kept */
 	uint32_t count;
+	uint32_t reach;		 /* OOO_REACH to OOO_REACH_MAX, or 0 for OOO_REACH */
 	TAILQ_ENTRY(ooo) link;	 /* in the pool's list, while count > 0 */
 	struct ooo_order *order; /* order of the packets, while count > 0 */
 };
@@ -106,6 +110,18 @@ void ooo_drop(struct ooo *ooo);
 
 /** Drop all packets before `psn`. Return true if there were any. */
 bool ooo_drop_before(struct ooo *ooo, struct psn psn);
+
+/**
+ * Describe the packets that are kept as the bitmap of a selective acknowledgement does
+ * (transport/sack.h).
+ *
+ * @return
+ *   The bytes of the bitmap, at most `bytes`.
+ */
+uint32_t ooo_tell(const struct ooo *ooo, struct psn expected, uint8_t *bitmap, uint32_t bytes);
+
+/** Return true if the packet at a place from ooo_look directly follows another one that is kept. */
+bool ooo_follows(const struct ooo *ooo, uint32_t place, struct psn psn);
 
 /** Drop everything. */
 void ooo_clear(struct ooo *ooo);

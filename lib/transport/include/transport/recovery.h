@@ -26,6 +26,11 @@
  * packet is acknowledged before something is retransmitted. Later a probe alone is no reason to
  * wait longer, because most of them are for lost packets.
  *
+ * A peer that tells which packets it keeps (LOSS_PEER_TELLS) needs no such patience: its answer to
+ * a probe shows all that is missing, and a probe that was not needed costs one packet. So the
+ * retransmission timer waits for it one and a half times as long as an answer took, from the newest
+ * packet or answer on, and doubles that time with each probe in a row.
+ *
  * A PSN sequence NAK, and a response that shows that an earlier one was lost (implied NAK), cause a
  * retransmission at once. They use up no retry, but do not restart the timer either: a loss that is
  * reported again and again, as on a network that reorders and duplicates, ends when the timer
@@ -50,6 +55,8 @@
 #define RECOVERY_RETRANSMIT_MAX_NS UINT64_C(100000000)
 /* Least time without an answer before a probe, because peers may be slow. */
 #define RECOVERY_PROBE_MIN_NS UINT64_C(100000)
+/* Least time without an answer before a probe to a peer that tells. */
+#define RECOVERY_TELLS_MIN_NS UINT64_C(10000)
 /* No probes are sent if the acknowledgement timer is not longer than this many waits for one. */
 #define RECOVERY_PROBE_WAITS 4
 /* The retransmission timer is this many times the measured duration of a selective retransmission;
@@ -93,17 +100,21 @@ struct recovery {
 	enum recovery_state state;
 	uint64_t deadline_ns; /* deadline of the running timer, or RECOVERY_NEVER */
 
-	uint64_t retransmit_ns; /* deadline of the retransmission timer, or RECOVERY_NEVER */
-	uint64_t since_ns;	/* when the timed packet was sent, or the retransmission began */
-	uint64_t answer_ns;	/* duration until an answer; 0: not measured */
-	uint64_t retransmit_wait_ns; /* first time of a selective retransmission; 0: not measured */
-	uint8_t retransmit_tries;    /* how often its timer has expired */
-	uint8_t waits_for;	     /* enum recovery_waits_for */
-	uint8_t timed;		     /* enum recovery_timed */
+	uint64_t retransmit_ns;	  /* deadline of the retransmission timer, or RECOVERY_NEVER */
+	uint64_t since_ns;	  /* when the timed packet was sent, or the retransmission began */
+	uint64_t sent_ns;	  /* time of the newest turn that sent packets */
+	uint8_t retransmit_tries; /* how often its timer has expired */
+	uint8_t waits_for;	  /* enum recovery_waits_for */
+	uint8_t timed;		  /* enum recovery_timed */
 	bool answered; /* a packet was timed that is not a probe, or had an answer before it */
+	bool tells;    /* the peer tells which packets it keeps */
 	/* Valid only while a packet or probe is timed, which ends when una passes it
 	 * (recovery_answered): una <= timed_psn < top. */
 	struct psn timed_psn;
+	/* These are at most twice RECOVERY_RETRANSMIT_MAX_NS. */
+	uint32_t answer_ns;	     /* duration until an answer; 0: not measured */
+	uint32_t least_ns;	     /* the shortest measured one; UINT32_MAX: none */
+	uint32_t retransmit_wait_ns; /* first time of a selective retransmission; 0: not measured */
 };
 
 /* Return when recovery_expire must be called. */
@@ -142,6 +153,18 @@ void recovery_probe(struct recovery *recovery, struct psn una, uint64_t now_ns);
 
 /** Note that everything before `una` is acknowledged; call it before recovery_progress. */
 void recovery_answered(struct recovery *recovery, struct psn una, uint64_t now_ns);
+
+/** Note that the timed packet has come, although something before it is missing. */
+void recovery_came(struct recovery *recovery, uint64_t now_ns);
+
+/** Note that the timed packet is lost: it is not timed any more. */
+static inline void recovery_untimed(struct recovery *recovery)
+{
+	recovery->timed = RECOVERY_TIMED_NOTHING;
+}
+
+/** Note an answer of a peer that tells which packets it keeps: wait for the next one. */
+void recovery_told(struct recovery *recovery, uint64_t now_ns);
 
 /** Note that an answer cannot be stored yet: nothing is sent or received, and no timer runs, except
  * that of a peer that was not ready. */

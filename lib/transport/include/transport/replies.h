@@ -17,6 +17,7 @@
 #include "transport/sink.h"
 #include "transport/status.h"
 
+struct ooo;
 struct pd;
 
 enum reply_kind {
@@ -57,6 +58,8 @@ struct replies {
 	uint32_t qpn;	 /* our own; windows are bound for it */
 	uint8_t service; /* OPCODE_RC or OPCODE_XRC */
 
+	uint8_t sign; /* of each answer: BTH_SIGN_RESPONSE to a peer that understands selective
+			 acknowledgements, else 0 */
 	uint8_t nak_syndrome;
 	bool ack_due; /* an acknowledgement up to ack_psn, which responder_age advances */
 	bool nak_due; /* a NAK or RNR NAK for nak_psn, which is epsn until it is withdrawn */
@@ -91,6 +94,8 @@ struct replies {
 	struct counters *counters;
 	struct page_wait page_wait; /* wait of the next response */
 	struct notice notice;	    /* valid while `notice_due` */
+	uint32_t sacks;		    /* selective acknowledgements sent */
+	const struct ooo *kept;	    /* set once: what they tell of; NULL: nothing is kept */
 };
 
 /**
@@ -195,6 +200,12 @@ bool replies_owe_read(const struct replies *replies, uint32_t rkey);
  * owed again (its requester will ask once more).
  */
 void replies_repeat(struct replies *replies, const struct reply *reply);
+
+/* Return true if the peer gets selective acknowledgements in place of sequence NAKs. */
+static inline bool replies_tell(const struct replies *replies)
+{
+	return replies->sign != 0;
+}
 
 /** Owe an acknowledgement of everything up to `psn`. */
 void replies_ack(struct replies *replies, struct psn psn, uint32_t msn);

@@ -77,6 +77,9 @@ struct responder {
 	uint16_t gap_hints; /* kept packets for which no NAK was made: at most this many NAKs are
 			       due */
 	bool refused;	    /* an RNR NAK was made, and the kept packets behind it come again */
+	uint8_t asks;	    /* packet.ack_byte of the newest executed packet that asked for an
+			       acknowledgement */
+	uint8_t untold;	    /* packets kept since a selective acknowledgement was owed */
 	bool gap_dropped; /* while a request waited for a page, a packet behind it was not kept: it
 			     is requested when all kept packets are executed */
 	/* While GAP_NAKED: PSN of the first packet behind the gap; epsn until one comes. epsn does

@@ -105,8 +105,8 @@ struct bth_fields {
 	uint8_t opcode;
 	bool solicited;
 	bool migrated; /* 1 on every packet unless a path migrates */
-	bool ack_req;
 	bool becn;
+	uint8_t ack_byte; /* BTH_ACK_REQ and BTH_SIGN_* */
 	uint16_t pkey;
 	uint32_t dest_qpn;
 	struct psn psn;
@@ -155,8 +155,7 @@ static inline void packet_begin(struct packet_out *out, const struct path *path,
 	memcpy(at, &word, sizeof(word));
 	word = rte_cpu_to_be_32((fields->becn ? (uint32_t)BTH_BECN << 24 : 0) | fields->dest_qpn);
 	memcpy(at + sizeof(word), &word, sizeof(word));
-	word = rte_cpu_to_be_32((fields->ack_req ? (uint32_t)BTH_ACK_REQ << 24 : 0) |
-				fields->psn.v);
+	word = rte_cpu_to_be_32((uint32_t)fields->ack_byte << 24 | fields->psn.v);
 	memcpy(at + 2 * sizeof(word), &word, sizeof(word));
 }
 

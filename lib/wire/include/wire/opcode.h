@@ -46,6 +46,9 @@ enum opcode_operation {
 };
 
 #define OPCODE_CNP 0x81 /* congestion notification packet, annex A17.9 */
+/* Our selective acknowledgement (transport/sack.h), of a manufacturer-defined opcode (9.2, table
+ * 37: C0h to FFh). */
+#define OPCODE_SACK 0xd8
 
 /* Kind of an opcode, and the extended headers that follow its BTH, in the order of the wire. */
 enum opcode_flag {
@@ -67,6 +70,7 @@ enum opcode_flag {
 	OPCODE_HAS_ATOMICACKETH = 1 << 15,
 	OPCODE_HAS_IMM = 1 << 16,
 	OPCODE_HAS_IETH = 1 << 17,
+	OPCODE_HAS_SACKETH = 1 << 18,
 };
 
 struct opcode_info {

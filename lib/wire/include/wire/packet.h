@@ -43,18 +43,27 @@ struct packet {
 	uint8_t opcode;
 	bool solicited;
 	bool migrated;
-	bool ack_req;
 	bool fecn;
 	bool becn;
 	uint16_t pkey;
+	union {
+		uint8_t ack_byte; /* AckReq, and the seven reserved bits that follow it */
+		struct {
+			uint8_t sign : 7; /* BTH_SIGN_* */
+			uint8_t ack_req : 1;
+		};
+	};
 	uint32_t dest_qpn;
 	struct psn psn;
 
 	/* Valid where op->flags has the header. */
-	uint8_t flush_place;	  /* FETH: FETH_PLACE_* */
-	uint8_t flush_select;	  /* FETH: FETH_SELECT_* */
-	uint64_t iova;		  /* RETH, AtomicETH */
-	uint32_t rkey;		  /* RETH, AtomicETH; IETH: the key to invalidate */
+	uint8_t flush_place;  /* FETH: FETH_PLACE_* */
+	uint8_t flush_select; /* FETH: FETH_SELECT_* */
+	uint64_t iova;	      /* RETH, AtomicETH */
+	union {
+		uint32_t rkey;	      /* RETH, AtomicETH; IETH: the key to invalidate */
+		uint32_t sack_serial; /* SACKETH */
+	};
 	uint32_t dma_length;	  /* RETH */
 	uint64_t swap_add;	  /* AtomicETH */
 	uint64_t compare;	  /* AtomicETH */

@@ -93,6 +93,7 @@ struct settings {
 	enum settings_view view; /* uroce-run's */
 	int log_level;		 /* enum log_level */
 	bool telemetry;		 /* programs with a port of their own: DPDK's telemetry socket */
+	bool sack;		 /* uroce-run: selective acknowledgements between uroce peers */
 	uint32_t max_qp;	 /* uroced: limit per process; 0: as many as there are */
 	uint32_t max_buffers; /* uroced: packet buffers that a process may hold; 0: the maximum */
 	uint64_t max_memory;  /* uroced: bytes that a process may register; 0: no limit */
@@ -109,9 +110,9 @@ void settings_init(struct settings *settings);
  * Set one setting by its name ("netdev", "port", "impair", "socket", "socket-owner",
  * "socket-group", "socket-mode", "isolated", "isolated-mode", "metrics", "hand-over", "ip", "name",
  * "mtu", "progress", "log-level", "telemetry", "file-prefix", "max-qp", "max-memory",
- * "max-buffers", "capture", "cc", "without", "secondary", "kernel", "view", "uplink"). The command
- * line and the file both use it. "ip" may be set several times. "netdev" and "port" also take
- * "impair,ARGS,next=PORT", which sets "impair" too.
+ * "max-buffers", "capture", "cc", "sack", "without", "secondary", "kernel", "view", "uplink"). The
+ * command line and the file both use it. "ip" may be set several times. "netdev" and "port" also
+ * take "impair,ARGS,next=PORT", which sets "impair" too.
  *
  * @param error
  *   On failure: one line that says what is wrong with the value and what would be right.

@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A completer whose peer tells which packets it keeps: it divides what the peer says, and what it
+ * does not, into packets (loss_sack.h). */
+#include <rte_branch_prediction.h>
+#include <rte_common.h>
+
+#include "ahead.h"
+#include "transport/loss_sack.h"
+#include "transport/requester.h"
+#include "transport/sack.h"
+
+/* The part of a request that is in flight. */
+struct part {
+	const struct send_wqe *wqe;
+	struct psn from;
+	struct psn to;
+};
+
+/* Find the part of the request that contains `psn`, or of the next one, up to `to`. `index` is that
+ * of the request before, and advances. Return false if there is none. */
+static bool next_part(const struct completer *completer, uint32_t *index, struct psn psn,
+		      struct psn to, struct part *part)
+{
+	const struct sq *sq = completer->sq;
+
+	for (; *index != sq_prod(sq) && psn_before(psn, to); ++*index) {
+		const struct send_wqe *wqe = sq_at(sq, *index);
+
+		if (!wqe->started)
+			return false;
+		if (psn_before(wqe->last_psn, psn))
+			continue; /* local work, or complete */
+		*part = (struct part){.wqe = wqe, .from = psn, .to = to};
+		if (psn_before(wqe->last_psn, to))
+			part->to = psn_add(wqe->last_psn, 1);
+		return true;
+	}
+	return false;
+}
+
+/* Report the packets of a part of a SEND or WRITE. `expected` is the PSN of `sack`. */
+static void report_packets(struct loss *loss, const struct packet *sack, const struct part *part)
+{
+	const struct psn expected = sack->psn;
+	struct psn psn = part->from;
+
+	while (psn_before(psn, part->to)) {
+		uint32_t end;
+		const bool kept = sack_run(sack, (uint32_t)psn_diff(psn, expected), &end);
+		struct psn to = psn_add(expected, (int32_t)end);
+
+		if (psn_before(part->to, to))
+			to = part->to;
+		if (kept)
+			loss_sack_came(loss, psn, to);
+		else
+			loss_sack_missing(loss, psn, to);
+		psn = to;
+	}
+}
+
+/* Report the requests of a part of a READ, each for a segment, or another request that has one PSN
+ * and is answered by a response. Return the end of the last one. */
+static struct psn report_requests(struct loss *loss, const struct packet *sack,
+				  const struct part *part)
+{
+	struct psn psn = part->from;
+
+	while (psn_before(psn, part->to)) {
+		const uint32_t psns = requester_segment_psns(part->wqe, psn);
+		const struct psn to = psn_add(psn, (int32_t)psns);
+		uint32_t end;
+
+		/* In the middle of a segment: its request is executed. */
+		if ((uint32_t)psn_diff(psn, part->wqe->first_psn) % REQUESTER_READ_SEGMENT_PKTS !=
+		    0) {
+			psn = to;
+			continue;
+		}
+		if (sack_run(sack, (uint32_t)psn_diff(psn, sack->psn), &end))
+			loss_sack_request_came(loss, psn, to);
+		else
+			loss_sack_missing(loss, psn, to);
+		psn = to;
+	}
+	return psn;
+}
+
+/* Report what a selective acknowledgement says. Return true if that was news. */
+static bool report(struct completer *completer, const struct packet *sack, uint64_t now_ns)
+{
+	struct loss *loss = completer->loss;
+	const struct psn end = psn_add(sack->psn, (int32_t)sack_span(sack));
+	struct psn psn = loss->una;
+	struct part part;
+	uint32_t index;
+
+	if (loss_awaits_responses(loss))
+		psn = loss->executed;
+	if (psn_before(psn, sack->psn))
+		psn = sack->psn;
+	index = sq_find(completer->sq, psn);
+	loss_sack_begin(loss);
+	/* Something behind the expected packet has come, even if it is not kept. */
+	if (psn_eq(end, sack->psn) && psn_eq(psn, sack->psn) && psn_before(psn, loss->next) &&
+	    next_part(completer, &index, psn, psn_add(psn, 1), &part))
+		loss_sack_missing(
+			loss, psn,
+			psn_add(psn, (int32_t)(part.wqe->opcode == IBV_WR_RDMA_READ
+						       ? requester_segment_psns(part.wqe, psn)
+						       : 1)));
+	while (next_part(completer, &index, psn, end, &part)) {
+		psn = part.to;
+		if (requester_wants_response(part.wqe))
+			psn = report_requests(loss, sack, &part);
+		else
+			report_packets(loss, sack, &part);
+	}
+	loss_sack_ends_at(loss, psn);
+	return loss_sack_end(loss, now_ns);
+}
+
+enum fault completer_sack(struct completer *completer, const struct packet *packet, uint64_t now_ns)
+{
+	struct loss *loss = completer->loss;
+	const bool moves = !psn_eq(packet->psn, loss->una);
+	enum fault fault = FAULT_NONE;
+	const struct packet *kept;
+
+	if (unlikely(completer->page_absent) || !loss->sack || loss_idle(loss) ||
+	    psn_before(packet->psn, loss->una) || psn_before(loss->top, packet->psn) ||
+	    packet->payload_len > SACK_BYTES_MAX ||
+	    psn_diff(loss->top, packet->psn) < (int32_t)sack_span(packet))
+		return FAULT_NONE;
+	counters_add(completer->counters, COUNTER_sacks_received, 1);
+	if (moves && !completer_acknowledge(completer, packet->psn, now_ns, &fault))
+		loss_sack_executed(loss, packet->psn);
+	if (fault != FAULT_NONE)
+		return fault;
+	loss_sack_accepted(loss, now_ns);
+	/* One that is late says what was true before. */
+	if (loss_sack_applies(loss) && !loss_idle(loss) &&
+	    (moves || sack_is_newer(packet->sack_serial, loss->board->serial))) {
+		loss->board->serial = packet->sack_serial;
+		report(completer, packet, now_ns);
+	}
+	if (loss->state == LOSS_NONE)
+		return FAULT_NONE;
+	kept = completer_settle(completer, true, now_ns, &fault);
+	if (kept == NULL || fault != FAULT_NONE)
+		return fault;
+	return completer_take_kept(completer, kept, now_ns);
+}
+
+void told_responses(struct completer *completer, uint64_t now_ns)
+{
+	struct loss *loss = completer->loss;
+	const struct psn to = loss->executed;
+	struct psn psn = loss->board->scanned;
+	struct part part;
+	uint32_t index;
+
+	loss_sack_begin(loss);
+	/* It came, but was not kept until its turn, for lack of room. */
+	if (scoreboard_at(loss->board, loss->una) == RANGE_CAME)
+		loss_sack_missing(loss, loss->una, psn_add(loss->una, 1));
+	index = sq_find(completer->sq, psn);
+	while (next_part(completer, &index, psn, to, &part)) {
+		psn = part.to;
+		if (requester_wants_response(part.wqe))
+			loss_sack_no_response(loss, part.from, part.to);
+	}
+	loss->board->scanned = to;
+	if (loss_sack_end(loss, now_ns))
+		counters_add(completer->counters, COUNTER_implied_nak_seq_err, 1);
+}
+
+/*
+ * Choose the newest packet: whatever was lost before it, the answer shows it. If that has come, or
+ * is a request that is answered by responses, choose the oldest packet, and all of the responses
+ * that a READ's segment still lacks, because nothing came behind them. If no answer comes to the
+ * newest packet, choose both: the peer may have refused the oldest one, and says so only once.
+ */
+void told_probe(struct completer *completer)
+{
+	struct loss *loss = completer->loss;
+	const struct psn newest = psn_add(loss->top, -1);
+	const struct sq *sq = completer->sq;
+	const struct send_wqe *wqe = sq_at(sq, sq_find(sq, newest));
+	uint32_t psns = 1;
+
+	if (!requester_wants_response(wqe) && scoreboard_at(loss->board, newest) != RANGE_CAME) {
+		loss_sack_probe(loss, newest, loss->top);
+		if (loss->recovery.retransmit_tries < 2)
+			return;
+	}
+	wqe = completer_oldest(completer);
+	if (wqe->opcode == IBV_WR_RDMA_READ)
+		psns = requester_segment_psns(wqe, loss->una);
+	loss_sack_probe(loss, loss->una, psn_add(loss->una, (int32_t)psns));
+}

@@ -1,0 +1,234 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The cost of losses between uroce peers, of which the receiver tells what it keeps: goodput
+ * relative to a link without faults, packets sent again for each that was lost, and the latency of
+ * short messages. It prints tables, and fails if a mark is missed.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "sim_pair.h"
+
+#define MBPS	     100000
+#define FLIGHT_BYTES (8u << 20)	 /* posted and not complete: more than any window */
+#define NEAR_BYTES   (24u << 20) /* of a measurement at 10 us, and at 100 us */
+#define FAR_BYTES    (96u << 20)
+#define NEAR_NS	     5000 /* one way */
+#define FAR_NS	     50000
+/* Times from the arrival of a packet to the answer, twice, and to the completion. */
+#define TURNS_NS       1000
+#define LATENCY_TRIES  4000u
+#define LATENCY_BYTES  4096u
+#define LATENCY_ROUNDS 3.0
+#define LATENCY_READ   3.6
+#define EXCESS	       1.05
+/* The request of a READ is lost together with all of its responses, and is then repeated whole. */
+#define EXCESS_READ	  1.3
+#define EXCESS_READ_START 200
+/* Packets that are sent again in vain at the beginning, and to find a lost tail. */
+#define EXCESS_START 40
+
+struct load {
+	enum ibv_wr_opcode opcode;
+	uint32_t bytes; /* of a message */
+	enum ibv_mtu mtu;
+	uint64_t one_way_ns;
+	struct link_attr faults;
+};
+
+struct outcome {
+	double gbps;
+	uint64_t lost;	/* packets of data */
+	uint64_t again; /* packets of data sent more than needed */
+};
+
+static struct pair_attr attr_of(const struct load *load, size_t memory)
+{
+	struct pair_attr attr = {
+		.seed = 1, .keeps = true, .mtu = load->mtu, .bytes = memory, .link = load->faults};
+
+	attr.link.latency_ns = load->one_way_ns;
+	attr.link.mbps = MBPS;
+	return attr;
+}
+
+static void check(const struct pair *pair, size_t bytes)
+{
+	if (memcmp(pair->node[0].memory, pair->node[1].memory, bytes) == 0)
+		return;
+	fprintf(stderr, "repair: the data is wrong\n");
+	exit(1);
+}
+
+static void post(struct pair *pair, const struct load *load, size_t at)
+{
+	if (load->opcode == IBV_WR_SEND)
+		pair_receive(pair, at, load->bytes);
+	pair_post(pair, load->opcode, at, load->bytes, at);
+}
+
+static struct outcome measure(const struct load *load)
+{
+	const unsigned int flight = FLIGHT_BYTES / load->bytes;
+	const unsigned int messages =
+		(load->one_way_ns == FAR_NS ? FAR_BYTES : NEAR_BYTES) / load->bytes;
+	const struct pair_attr attr = attr_of(load, FLIGHT_BYTES);
+	const struct node *source;
+	unsigned int posted = 0, complete = 0;
+	struct outcome outcome;
+	struct pair pair;
+	uint64_t start_ns;
+
+	pair_set_up(&pair, &attr);
+	start_ns = pair.clock.now_ns;
+	while (complete < messages) {
+		while (posted < messages && posted - complete < flight)
+			post(&pair, load, (posted++ % flight) * (size_t)load->bytes);
+		pair_step(&pair);
+		complete += pair_poll(&pair);
+		pair_poll_received(&pair);
+	}
+	check(&pair, FLIGHT_BYTES);
+	source = &pair.node[load->opcode == IBV_WR_RDMA_READ];
+	outcome.gbps = (double)messages * load->bytes * 8 / (double)(pair.clock.now_ns - start_ns);
+	outcome.lost = source->link.fates[LINK_LOST];
+	outcome.again = source->packets - (uint64_t)messages * (load->bytes / (128u << load->mtu));
+	pair_tear_down(&pair);
+	return outcome;
+}
+
+static const char *name_of(enum ibv_wr_opcode opcode)
+{
+	return opcode == IBV_WR_SEND ? "SEND" : opcode == IBV_WR_RDMA_READ ? "READ" : "WRITE";
+}
+
+/* Measure with these faults. Fail below this part of the goodput of a link without any. */
+static bool row(struct load load, const char *what, struct link_attr faults, double sound_gbps,
+		double part)
+{
+	struct outcome outcome;
+	double most;
+	bool good;
+
+	load.faults = faults;
+	outcome = measure(&load);
+	if (load.opcode == IBV_WR_RDMA_READ)
+		most = EXCESS_READ * (double)outcome.lost + EXCESS_READ_START;
+	else
+		most = EXCESS * (double)outcome.lost + EXCESS_START;
+	/* What is late is sent again before it comes. */
+	if (faults.reorder_ppm > 0)
+		most = (double)outcome.again;
+	good = outcome.gbps >= part * sound_gbps && (double)outcome.again <= most;
+	printf("%-5s %5u %5u %7.0f %-12s %8.1f %7.1f%% (%2.0f%%) %8llu %8llu%s\n",
+	       name_of(load.opcode), load.bytes >> 10, 128u << load.mtu,
+	       2 * (double)load.one_way_ns / 1000, what, outcome.gbps,
+	       100 * outcome.gbps / sound_gbps, 100 * part, (unsigned long long)outcome.lost,
+	       (unsigned long long)outcome.again, good ? "" : "   missed");
+	return good;
+}
+
+/*
+ * The least goodput, for near and far peers. READs are bounded by the peer's responder resources:
+ * 16 segments of 64 packets are in flight, and a lost response holds them until it has come. Over
+ * 100 us the windows first have to grow, which takes a part of the measured time.
+ */
+static bool table(const struct load *load)
+{
+	static const struct {
+		const char *what;
+		struct link_attr faults;
+		double part[2];
+		double part_read[2];
+	} rows[] = {
+		{"0.1 % lost", {.loss_ppm = 1000}, {0.97, 0.78}, {0.90, 0.65}},
+		{"1 % lost", {.loss_ppm = 10000}, {0.86, 0.78}, {0.85, 0.45}},
+		{"5 % lost", {.loss_ppm = 50000}, {0.80, 0.64}, {0.77, 0.26}},
+		{"10 % lost", {.loss_ppm = 100000}, {0.60, 0.56}, {0.60, 0.18}},
+		/* The link is down for up to the time of 200 packets, of 100 on average. */
+		{"bursts", {.burst_ppm = 200, .burst_ns = 18000}, {0.80, 0.74}, {0.80, 0.65}},
+		{"1 % late",
+		 {.reorder_ppm = 10000, .reorder_ns = 18000},
+		 {0.98, 0.98},
+		 {0.96, 0.90}},
+	};
+	const bool is_far = load->one_way_ns == FAR_NS;
+	const double sound_gbps = measure(load).gbps;
+	bool good = true;
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+		good &= row(*load, rows[i].what, rows[i].faults, sound_gbps,
+			    load->opcode == IBV_WR_RDMA_READ ? rows[i].part_read[is_far]
+							     : rows[i].part[is_far]);
+	return good;
+}
+
+static int by_value(const void *a, const void *b)
+{
+	const uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+
+	return x < y ? -1 : x > y;
+}
+
+/* Measure the latency of short messages, one at a time, of which one packet in a hundred is lost.
+ */
+static bool latency(enum ibv_wr_opcode opcode, uint64_t one_way_ns)
+{
+	const struct load load = {.opcode = opcode,
+				  .bytes = LATENCY_BYTES,
+				  .mtu = IBV_MTU_1024,
+				  .one_way_ns = one_way_ns,
+				  .faults = {.loss_ppm = 10000}};
+	const struct pair_attr attr = attr_of(&load, LATENCY_BYTES);
+	static uint64_t took_ns[LATENCY_TRIES];
+	const double rounds = opcode == IBV_WR_RDMA_READ ? LATENCY_READ : LATENCY_ROUNDS;
+	const double round_ns = (double)(2 * one_way_ns + TURNS_NS);
+	struct pair pair;
+	double p99;
+
+	pair_set_up(&pair, &attr);
+	for (unsigned int i = 0; i < LATENCY_TRIES; i++) {
+		const uint64_t start_ns = pair.clock.now_ns;
+
+		post(&pair, &load, 0);
+		while (pair_poll(&pair) == 0)
+			pair_step(&pair);
+		pair_poll_received(&pair);
+		took_ns[i] = pair.clock.now_ns - start_ns;
+	}
+	check(&pair, LATENCY_BYTES);
+	pair_tear_down(&pair);
+	qsort(took_ns, LATENCY_TRIES, sizeof(took_ns[0]), by_value);
+	p99 = (double)took_ns[LATENCY_TRIES * 99 / 100] / round_ns;
+	printf("%-5s %7.0f us round trip: p50 %5.2f, p99 %5.2f, greatest %5.2f round trips%s\n",
+	       name_of(opcode), 2 * (double)one_way_ns / 1000,
+	       (double)took_ns[LATENCY_TRIES / 2] / round_ns, p99,
+	       (double)took_ns[LATENCY_TRIES - 1] / round_ns, p99 <= rounds ? "" : "   missed");
+	return p99 <= rounds;
+}
+
+int main(void)
+{
+	static const enum ibv_wr_opcode opcodes[] = {IBV_WR_RDMA_WRITE, IBV_WR_SEND,
+						     IBV_WR_RDMA_READ};
+	static const uint64_t ways_ns[] = {NEAR_NS, FAR_NS};
+	bool good = true;
+
+	printf("        KiB   MTU   RTT us faults          Gbit/s  (mark)              lost    "
+	       "again\n");
+	for (size_t o = 0; o < 3; o++) {
+		for (size_t w = 0; w < 2; w++) {
+			good &= table(&(struct load){
+				opcodes[o], 64u << 10, IBV_MTU_1024, ways_ns[w], {0}});
+			good &= table(&(struct load){
+				opcodes[o], 1u << 20, IBV_MTU_4096, ways_ns[w], {0}});
+		}
+	}
+	printf("\nLatency of %u bytes, of which 1 %% of the packets is lost\n", LATENCY_BYTES);
+	for (size_t o = 0; o < 3; o++) {
+		for (size_t w = 0; w < 2; w++)
+			good &= latency(opcodes[o], ways_ns[w]);
+	}
+	return good ? 0 : 1;
+}

@@ -1,0 +1,295 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Tests of lib/qp/run.c with selective acknowledgements: between which queue pairs they are used,
+ * and when they are not. */
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "qp_rig.h"
+#include "test.h"
+#include "transport/sack.h"
+#include "wire/headers.h"
+
+#define PACKETS 8u
+#define BYTES	(PACKETS * MTU)
+
+static int set_up(void **state)
+{
+	qp_rig_set_up(state);
+	assert_int_equal(ooo_pool_create(64, &rig.ooo), 0);
+	rig.sack = true;
+	end_recreate(A, IBV_QPT_RC, NULL);
+	end_recreate(B, IBV_QPT_RC, NULL);
+	return 0;
+}
+
+TEST_FIXTURE(set_up, qp_rig_tear_down);
+
+/* Make a selective acknowledgement that tells of the packet behind the expected one. */
+static struct packet forge(const struct end *from, uint32_t psn)
+{
+	static const uint8_t bitmap[4] = {1};
+	const struct packet_fields fields = {.opcode = OPCODE_SACK,
+					     .psn = psn,
+					     .sign = BTH_SIGN_RESPONSE,
+					     .serial = 1,
+					     .payload = bitmap,
+					     .len = sizeof(bitmap)};
+	struct packet packet = *fixture_packet(&rig.fixture, &fields);
+
+	memcpy(packet.sgid, from->gid, sizeof(packet.sgid));
+	memcpy(packet.dgid, from == A ? B->gid : A->gid, sizeof(packet.dgid));
+	return packet;
+}
+
+/* Send a message of one packet, whose answer shows each end who its peer is. */
+static void greet(struct end *from)
+{
+	assert_int_equal(end_send(from, 1, IBV_WR_RDMA_WRITE, 0, 8, 0), 0);
+	rig_run();
+	end_sent(from, 1, IBV_WC_SUCCESS);
+}
+
+/* Send one turn's packets, and return how many have this opcode. */
+static unsigned int run_and_count(struct end *end, uint8_t opcode)
+{
+	unsigned int count = 0;
+
+	catcher_clear(&end->catcher);
+	end_run(end, 64);
+	for (unsigned int i = 0; i < end->catcher.count; i++)
+		count += catcher_at(&end->catcher, i)->opcode == opcode;
+	return count;
+}
+
+/* Let `from` send a message whose second packet is lost, and return how many selective
+ * acknowledgements the other end sends; its answers are delivered. */
+static unsigned int lose_one(struct end *from)
+{
+	struct end *to = from == A ? B : A;
+	unsigned int sacks;
+
+	assert_int_equal(end_send(from, 2, IBV_WR_RDMA_WRITE, 0, BYTES, 0), 0);
+	end_run(from, 64);
+	rig.lose[from - A] = 2;
+	end_deliver(from);
+	sacks = run_and_count(to, OPCODE_SACK);
+	end_deliver(to);
+	return sacks;
+}
+
+TEST(qp_receive__a_selective_acknowledgement_between_peers_that_take_part)
+{
+	rig_connect();
+	greet(A);
+	assert_int_equal(lose_one(A), 1);
+	assert_int_equal(rig_counter(COUNTER_sacks_received), 1);
+	end_run(A, 64);
+	assert_int_equal(A->catcher.count, 1);
+	end_deliver(A);
+	rig_run();
+	end_sent(A, 2, IBV_WC_SUCCESS);
+	assert_int_equal(rig_counter(COUNTER_retransmitted_packets), 1);
+	assert_int_equal(rig_counter(COUNTER_packet_seq_err), 0);
+}
+
+/* A queue pair that is connected to itself is both ends. */
+TEST(qp_receive__a_selective_acknowledgement_from_itself)
+{
+	struct path_attr path = {.vlan_tci = -1, .hop_limit = 64, .udp_sport = 0xc000};
+
+	memcpy(path.sgid, A->gid, sizeof(path.sgid));
+	memcpy(path.dgid, A->gid, sizeof(path.dgid));
+	assert_int_equal(path_init(&A->path, &path), 0);
+	memcpy(A->attr.ah_attr.grh.dgid.raw, A->gid, sizeof(A->gid));
+	A->attr.dest_qp_num = FIXTURE_QPN;
+	A->attr.rq_psn = A->attr.sq_psn;
+	end_raise(A, IBV_QPS_RTS);
+	for (uint64_t wr_id = 1; wr_id <= 2; wr_id++) {
+		assert_int_equal(end_send(A, wr_id, IBV_WR_RDMA_WRITE, 0, BYTES, 0), 0);
+		for (unsigned int turn = 0; turn < 8; turn++) {
+			end_run(A, 64);
+			for (unsigned int i = 0; i < A->catcher.count; i++) {
+				if (wr_id == 1 || turn > 0 || i != 1)
+					qp_receive(A->qp, catcher_at(&A->catcher, i), rig.now_ns);
+			}
+			catcher_clear(&A->catcher);
+		}
+		/* It writes to the other end's memory, with its key. */
+		end_sent(A, wr_id, IBV_WC_SUCCESS);
+	}
+	assert_int_equal(rig_counter(COUNTER_sacks_sent), rig_counter(COUNTER_sacks_received));
+	assert_true(rig_counter(COUNTER_sacks_sent) > 0);
+	assert_int_equal(rig_counter(COUNTER_retransmitted_packets), 1);
+	assert_int_equal(qp_deadline_ns(A->qp), UINT64_MAX);
+}
+
+TEST(qp_receive__a_selective_acknowledgement_is_for_reliable_senders_only)
+{
+	static const enum ibv_qp_type types[] = {IBV_QPT_UC, IBV_QPT_UD};
+	const struct packet packet = forge(B, 100);
+
+	for (size_t i = 0; i < RTE_DIM(types); i++) {
+		end_recreate(A, types[i], NULL);
+		for (int to = IBV_QPS_INIT; to <= IBV_QPS_RTS; to++) {
+			if (types[i] == IBV_QPT_UC)
+				end_raise(A, IBV_QPS_RTS);
+			qp_receive(A->qp, &packet, rig.now_ns);
+			if (types[i] == IBV_QPT_UC)
+				assert_int_equal(end_modify(A, IBV_QPS_RESET), 0);
+		}
+		assert_int_equal(rig_counter(COUNTER_rx_wrong_opcode), 3 * (i + 1));
+	}
+	assert_int_equal(rig_counter(COUNTER_sacks_received), 0);
+}
+
+TEST(qp_receive__a_selective_acknowledgement_is_taken_from_rts_on)
+{
+	const struct packet packet = forge(B, 101);
+	unsigned int dropped = 0;
+
+	for (int to = IBV_QPS_RESET; to <= IBV_QPS_RTR; to++) {
+		if (to > IBV_QPS_RESET)
+			assert_int_equal(end_modify(A, (enum ibv_qp_state)to), 0);
+		qp_receive(A->qp, &packet, rig.now_ns);
+		assert_int_equal(rig_counter(COUNTER_rx_qp_state), ++dropped);
+	}
+	/* It is not the first request of the peer. */
+	assert_int_equal(A->events, 0);
+	assert_int_equal(end_modify(A, IBV_QPS_RTS), 0);
+	assert_int_equal(end_send(A, 1, IBV_WR_RDMA_WRITE, 0, BYTES, 0), 0);
+	end_run(A, 64);
+	catcher_clear(&A->catcher);
+	qp_receive(A->qp, &packet, rig.now_ns);
+	assert_int_equal(rig_counter(COUNTER_sacks_received), 1);
+	assert_int_equal(end_modify(A, IBV_QPS_ERR), 0);
+	qp_receive(A->qp, &packet, rig.now_ns);
+	assert_int_equal(rig_counter(COUNTER_rx_qp_state), ++dropped);
+	end_run(A, 64);
+	end_sent(A, 1, IBV_WC_WR_FLUSH_ERR);
+}
+
+TEST(qp_receive__a_selective_acknowledgement_comes_from_the_peer_only)
+{
+	struct packet packet = forge(B, 101);
+
+	rig_connect();
+	assert_int_equal(end_send(A, 1, IBV_WR_RDMA_WRITE, 0, BYTES, 0), 0);
+	end_run(A, 64);
+	packet.sgid[15] ^= 1;
+	qp_receive(A->qp, &packet, rig.now_ns);
+	packet.sgid[15] ^= 1;
+	packet.vlan_tci = 5;
+	qp_receive(A->qp, &packet, rig.now_ns);
+	assert_int_equal(rig_counter(COUNTER_rx_wrong_qpn), 2);
+	assert_int_equal(rig_counter(COUNTER_sacks_received), 0);
+	end_deliver(A);
+	rig_run();
+	end_sent(A, 1, IBV_WC_SUCCESS);
+	assert_int_equal(rig_counter(COUNTER_retransmitted_packets), 0);
+}
+
+/* Replace B by another peer at the same address, which does not take part, and reconnect A. */
+static void reconnect_to_another(void)
+{
+	assert_int_equal(end_modify(A, IBV_QPS_RESET), 0);
+	rig.sack = false;
+	end_recreate(B, IBV_QPT_RC, NULL);
+	rig_connect();
+}
+
+TEST(qp_modify__to_reset_forgets_that_the_peer_understands)
+{
+	rig_connect();
+	greet(B);
+	assert_int_equal(lose_one(B), 1);
+	rig_run();
+	end_sent(B, 2, IBV_WC_SUCCESS);
+	reconnect_to_another();
+	/* The new peer must never get what it does not understand, not even for its first packet.
+	 */
+	assert_int_equal(end_send(B, 3, IBV_WR_RDMA_WRITE, 0, 8, 0), 0);
+	end_run(B, 64);
+	catcher_clear(&B->catcher);
+	assert_int_equal(lose_one(B), 0);
+	assert_int_equal(rig_counter(COUNTER_packet_seq_err), 1);
+	rig_run();
+	end_sent(B, 3, IBV_WC_SUCCESS);
+	end_sent(B, 2, IBV_WC_SUCCESS);
+}
+
+TEST(qp_modify__to_reset_forgets_that_the_peer_tells)
+{
+	const struct packet packet = forge(B, 102);
+
+	rig_connect();
+	greet(A);
+	assert_int_equal(lose_one(A), 1);
+	rig_run();
+	end_sent(A, 2, IBV_WC_SUCCESS);
+	reconnect_to_another();
+	greet(A);
+	/* What it is said to tell acknowledges, as anything with its PSN, but shows no loss. */
+	assert_int_equal(end_send(A, 2, IBV_WR_RDMA_WRITE, 0, BYTES, 0), 0);
+	end_run(A, 64);
+	qp_receive(A->qp, &packet, rig.now_ns);
+	end_deliver(A);
+	rig_run();
+	end_sent(A, 2, IBV_WC_SUCCESS);
+	assert_int_equal(rig_counter(COUNTER_retransmitted_packets), 1);
+}
+
+TEST(qp_receive__one_that_does_not_take_part_sets_no_sign)
+{
+	rig.sack = false;
+	end_recreate(A, IBV_QPT_RC, NULL);
+	rig_connect();
+	assert_int_equal(end_send(A, 1, IBV_WR_RDMA_WRITE, 0, 8, 0), 0);
+	end_run(A, 64);
+	assert_int_equal(catcher_at(&A->catcher, 0)->sign, 0);
+	end_deliver(A);
+	end_run(B, 64);
+	assert_int_equal(catcher_at(&B->catcher, 0)->sign, 0);
+	end_deliver(B);
+	end_sent(A, 1, IBV_WC_SUCCESS);
+	/* Nor does it answer one. */
+	assert_int_equal(end_send(B, 2, IBV_WR_RDMA_WRITE, 0, BYTES, 0), 0);
+	end_run(B, 64);
+	assert_int_equal(catcher_at(&B->catcher, 0)->sign, BTH_SIGN_REQUEST);
+	rig.lose[1] = 2;
+	end_deliver(B);
+	assert_int_equal(run_and_count(A, OPCODE_SACK), 0);
+	assert_int_equal(A->catcher.count, 1);
+	assert_int_equal(catcher_at(&A->catcher, 0)->sign, 0);
+	/* It drops one that is forged. */
+	{
+		const struct packet packet = forge(B, 101);
+
+		assert_int_equal(end_send(A, 3, IBV_WR_RDMA_WRITE, 0, BYTES, 0), 0);
+		end_run(A, 64);
+		qp_receive(A->qp, &packet, rig.now_ns);
+		assert_int_equal(rig_counter(COUNTER_sacks_received), 0);
+	}
+	rig_run();
+	end_sent(A, 3, IBV_WC_SUCCESS);
+	end_sent(B, 2, IBV_WC_SUCCESS);
+}
+
+/* A queue pair that keeps no packets cannot take part. */
+TEST(qp_create__without_a_pool_there_are_no_selective_acknowledgements)
+{
+	struct ooo_pool *pool = rig.ooo;
+
+	rig.ooo = NULL;
+	end_recreate(B, IBV_QPT_RC, NULL);
+	rig.ooo = pool;
+	rig_connect();
+	assert_int_equal(end_send(B, 1, IBV_WR_RDMA_WRITE, 0, 8, 0), 0);
+	end_run(B, 64);
+	assert_int_equal(catcher_at(&B->catcher, 0)->sign, 0);
+	catcher_clear(&B->catcher);
+	greet(A);
+	assert_int_equal(lose_one(A), 0);
+	rig_run();
+	end_sent(A, 2, IBV_WC_SUCCESS);
+}

@@ -1,0 +1,438 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Tests of lib/transport/told.c, behind a requester that sends: what a peer tells is sent again, at
+ * once, and nothing else. */
+#include "completer_rig.h"
+#include "transport/check.h"
+#include "transport/sack.h"
+#include "test.h"
+
+#define SIGN (BTH_SIGN_RESPONSE | 4)
+
+static uint32_t serial;
+
+static int set_up(void **state)
+{
+	completer_rig_set_up(state);
+	rig.loss.sack = true;
+	loss_init(&rig.loss, rig.loss.una);
+	serial = 0;
+	/* The first message shows who the peer is. */
+	post(100, IBV_WR_SEND, 8);
+	assert_int_equal(send_all(), 1);
+	assert_int_equal(catcher_at(&rig.fixture.catcher, 0)->sign, BTH_SIGN_REQUEST);
+	EXPECT_TAKEN(OPCODE_ACKNOWLEDGE, 0, .syndrome = ACK, .sign = SIGN);
+	expect_success(100);
+	assert_int_equal(rig.loss.peer, LOSS_PEER_TELLS);
+	return 0;
+}
+
+TEST_FIXTURE(set_up, completer_rig_tear_down);
+
+/* Receive a selective acknowledgement: everything before `expected` is executed, and those in
+ * `kept` are kept, a bit each from the expected one on. */
+static void tell_as(uint32_t number, uint32_t expected, uint64_t kept)
+{
+	uint8_t bytes[8];
+	struct packet_fields fields = {.opcode = OPCODE_SACK,
+				       .psn = expected + FIRST_PSN,
+				       .sign = SIGN,
+				       .serial = number,
+				       .payload = bytes,
+				       .len = sizeof(bytes)};
+
+	for (uint32_t i = 0; i < sizeof(bytes); i++)
+		bytes[i] = (uint8_t)(kept >> 1 >> 8 * i);
+	assert_int_equal(
+		completer_sack(&rig.completer, fixture_packet(&rig.fixture, &fields), NOW_NS),
+		FAULT_NONE);
+}
+
+static void tell(uint32_t expected, uint64_t kept)
+{
+	tell_as(++serial, expected, kept);
+}
+
+/* Send, and check the PSNs of the packets. */
+static void expect_sent(const uint32_t *psns, unsigned int count)
+{
+	assert_int_equal(send_all(), count);
+	for (unsigned int i = 0; i < count; i++)
+		assert_int_equal(catcher_at(&rig.fixture.catcher, i)->psn.v,
+				 psn_make(FIRST_PSN + psns[i]).v);
+}
+#define EXPECT_SENT(...)                             \
+	expect_sent((const uint32_t[]){__VA_ARGS__}, \
+		    sizeof((const uint32_t[]){__VA_ARGS__}) / sizeof(uint32_t))
+
+TEST(completer_sack__all_holes_are_sent_again_at_once)
+{
+	post(1, IBV_WR_RDMA_WRITE, 20 * MTU);
+	assert_int_equal(send_all(), 20);
+	/* PSNs 1 to 20. */
+	tell(3, 0x9e4);
+	EXPECT_SENT(3, 4, 6, 7, 12, 13);
+	/* The window is no limit of speed. */
+	assert_int_equal(rig.loss.window, LOSS_WINDOW_MAX);
+	assert_int_equal(send_all(), 0);
+	acknowledge(20);
+	expect_success(1);
+	assert_int_equal(rig.loss.state, LOSS_NONE);
+	assert_int_equal(rig.loss.recovery.retransmit_ns, RECOVERY_NEVER);
+}
+
+TEST(completer_sack__what_is_sent_again_is_not_sent_once_more_in_vain)
+{
+	post(1, IBV_WR_RDMA_WRITE, 20 * MTU);
+	assert_int_equal(send_all(), 20);
+	tell(1, 0x2);
+	EXPECT_SENT(1);
+	/* The packets behind it come, sent before it. */
+	tell(1, 0x6);
+	tell(1, 0x1e);
+	assert_int_equal(send_all(), 0);
+	/* A new hole. */
+	tell(1, 0x5e);
+	EXPECT_SENT(6);
+	tell(6, 0x2);
+	assert_int_equal(send_all(), 0);
+}
+
+TEST(completer_sack__a_packet_that_is_lost_again_is_found_by_a_new_one)
+{
+	post(1, IBV_WR_RDMA_WRITE, 10 * MTU);
+	assert_int_equal(send_all(), 10);
+	tell(2, 0x6);
+	EXPECT_SENT(2);
+	post(2, IBV_WR_RDMA_WRITE, 4 * MTU);
+	assert_int_equal(send_all(), 4);
+	tell(2, 0x1fe);
+	assert_int_equal(send_all(), 0);
+	/* 11 was sent after 2 was sent again. */
+	tell(2, 0x3fe);
+	EXPECT_SENT(2);
+	tell(2, 0x7fe);
+	assert_int_equal(send_all(), 0);
+	acknowledge(14);
+	expect_success(1);
+	expect_success(2);
+}
+
+TEST(completer_sack__a_packet_that_is_lost_again_is_found_by_another_retransmission)
+{
+	post(1, IBV_WR_RDMA_WRITE, 10 * MTU);
+	assert_int_equal(send_all(), 10);
+	/* 2, 4 and 6 are lost. */
+	tell(2, 0x3ea & ~1u);
+	tell(2, 0x1ea & ~1u);
+	EXPECT_SENT(2, 4, 6);
+	/* 4 comes, and 2 does not. */
+	tell(2, 0x1ee & ~1u);
+	EXPECT_SENT(2);
+	/* 6 is not known to be lost again. */
+	tell(2, 0x1ee & ~1u);
+	assert_int_equal(send_all(), 0);
+}
+
+TEST(completer_sack__a_late_one_changes_nothing)
+{
+	post(1, IBV_WR_RDMA_WRITE, 10 * MTU);
+	assert_int_equal(send_all(), 10);
+	tell_as(2, 1, 0x1c);
+	EXPECT_SENT(1, 2);
+	tell_as(1, 1, 0x100);
+	assert_int_equal(send_all(), 0);
+	/* But what it acknowledges is acknowledged. */
+	tell_as(1, 4, 0);
+	expect_flight(4, 11);
+}
+
+TEST(completer_sack__what_was_kept_and_is_dropped_is_sent_again)
+{
+	post(1, IBV_WR_RDMA_WRITE, 10 * MTU);
+	assert_int_equal(send_all(), 10);
+	tell(1, 0xfe);
+	EXPECT_SENT(1);
+	tell(1, 0x8e);
+	EXPECT_SENT(5, 6, 7);
+	/* The last ones are dropped, too: that is found when later ones come. */
+	tell(1, 0x0e);
+	assert_int_equal(send_all(), 0);
+	tell(1, 0x20e);
+	EXPECT_SENT(8, 9);
+}
+
+TEST(completer_sack__that_cannot_be_true_is_dropped)
+{
+	post(1, IBV_WR_RDMA_WRITE, 10 * MTU);
+	assert_int_equal(send_all(), 10);
+	tell(0, 0x1e); /* acknowledged before */
+	tell(12, 0);   /* never sent */
+	tell(5, 0x40); /* keeps a packet that was never sent */
+	tell(0x800000, 0x2);
+	assert_int_equal(send_all(), 0);
+	expect_flight(1, 11);
+	assert_int_equal(counters_get(&rig.fixture.counters, COUNTER_sacks_received), 0);
+	/* The last that was sent. */
+	tell(5, 0x20);
+	EXPECT_SENT(5, 6, 7, 8, 9);
+}
+
+TEST(completer_sack__with_a_bitmap_that_is_too_long_is_dropped)
+{
+	static const uint8_t bytes[SACK_BYTES_MAX + 4] = {0x1e};
+	const struct packet_fields fields = {.opcode = OPCODE_SACK,
+					     .psn = 1 + FIRST_PSN,
+					     .sign = SIGN,
+					     .serial = 1,
+					     .payload = bytes,
+					     .len = sizeof(bytes)};
+
+	post(1, IBV_WR_RDMA_WRITE, 10 * MTU);
+	assert_int_equal(send_all(), 10);
+	completer_sack(&rig.completer, fixture_packet(&rig.fixture, &fields), NOW_NS);
+	assert_int_equal(send_all(), 0);
+	assert_int_equal(counters_get(&rig.fixture.counters, COUNTER_sacks_received), 0);
+}
+
+/* Whatever a peer tells, in whatever order, only packets in flight are sent again, and the truth
+ * ends it. */
+TEST(completer_sack__contradictions_do_no_harm)
+{
+	uint64_t drawn = 1;
+
+	for (uint64_t wr_id = 0; wr_id < 4; wr_id++)
+		post(wr_id, wr_id == 2 ? IBV_WR_RDMA_READ : IBV_WR_RDMA_WRITE, 15 * MTU);
+	assert_int_equal(send_all(), 46);
+	for (unsigned int i = 0; i < 20000; i++) {
+		drawn = drawn * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+		tell_as((uint32_t)(drawn >> 60), 1 + (drawn >> 33) % (i < 19000 ? 2 : 70),
+			(drawn ^ drawn >> 32) >> (drawn >> 58));
+		loss_check(&rig.loss);
+		if (i % 3 == 0)
+			assert_true(send_all() <= 60);
+	}
+	assert_int_equal(rig.loss.top.v, psn_make(61 + FIRST_PSN).v);
+	tell_as(100000, 61, 0);
+	expect_success(0);
+	expect_success(1);
+	expect_none();
+	for (uint32_t i = 0; i < 15; i++)
+		EXPECT_TAKEN(i == 0    ? OPCODE_READ_RESPONSE_FIRST
+			     : i == 14 ? OPCODE_READ_RESPONSE_LAST
+				       : OPCODE_READ_RESPONSE_MIDDLE,
+			     31 + i, .syndrome = ACK, .len = MTU, .sign = SIGN);
+	expect_success(2);
+	expect_success(3);
+	assert_int_equal(send_all(), 0);
+}
+
+/* Receive an RNR NAK for this PSN, and let the RNR timer run out. */
+static void refuse(uint32_t psn)
+{
+	EXPECT_TAKEN(OPCODE_ACKNOWLEDGE, psn, .syndrome = AETH_RNR_NAK | RNR_CODE, .sign = SIGN);
+	assert_true(loss_waits_for_peer(&rig.loss));
+	assert_int_equal(completer_timeout(&rig.completer, false, NOW_NS + RNR_NS), FAULT_NONE);
+}
+
+TEST(completer_sack__shows_what_is_missing_behind_a_refused_packet)
+{
+	for (uint64_t wr_id = 1; wr_id <= 4; wr_id++)
+		post(wr_id, IBV_WR_SEND, 8);
+	assert_int_equal(send_all(), 4);
+	refuse(1);
+	EXPECT_SENT(1);
+	/* What comes before the refused packet is accepted says nothing about it. */
+	tell(1, 0x10);
+	assert_int_equal(send_all(), 0);
+	/* 2 and 3 were lost with the first transmission. */
+	tell(2, 0x4);
+	expect_success(1);
+	EXPECT_SENT(2, 3);
+	EXPECT_TAKEN(OPCODE_ACKNOWLEDGE, 4, .syndrome = ACK, .sign = SIGN);
+	for (uint64_t wr_id = 2; wr_id <= 4; wr_id++)
+		expect_success(wr_id);
+}
+
+/* It may have no receive request for the next message either. */
+TEST(completer_receive__an_acknowledgement_of_a_refused_packet_lets_the_next_one_go_alone)
+{
+	for (uint64_t wr_id = 1; wr_id <= 4; wr_id++)
+		post(wr_id, IBV_WR_SEND, 8);
+	assert_int_equal(send_all(), 4);
+	refuse(1);
+	EXPECT_SENT(1);
+	EXPECT_TAKEN(OPCODE_ACKNOWLEDGE, 1, .syndrome = ACK, .sign = SIGN);
+	expect_success(1);
+	EXPECT_SENT(2);
+	assert_int_equal(rig.loss.peer, LOSS_PEER_TELLS);
+	EXPECT_TAKEN(OPCODE_ACKNOWLEDGE, 4, .syndrome = ACK, .sign = SIGN);
+	for (uint64_t wr_id = 2; wr_id <= 4; wr_id++)
+		expect_success(wr_id);
+}
+
+TEST(completer_receive__a_refusal_returns_to_the_usual_window_for_some_time)
+{
+	const unsigned int rounds = 64;
+
+	rig.loss.window_max = rig.loss.window = rig.board.span = 4 * LOSS_WINDOW_MAX;
+	post(1, IBV_WR_SEND, 8);
+	assert_int_equal(send_all(), 1);
+	refuse(1);
+	assert_int_equal(rig.loss.window_max, LOSS_WINDOW_MAX);
+	EXPECT_SENT(1);
+	EXPECT_TAKEN(OPCODE_ACKNOWLEDGE, 1, .syndrome = ACK, .sign = SIGN);
+	expect_success(1);
+	for (unsigned int round = 1; round < rounds; round++) {
+		loss_limit(&rig.loss);
+		loss_widen(&rig.loss, true);
+		assert_int_equal(rig.loss.window_max, LOSS_WINDOW_MAX);
+	}
+	loss_limit(&rig.loss);
+	loss_widen(&rig.loss, true);
+	assert_int_equal(rig.loss.window_max, 2 * LOSS_WINDOW_MAX);
+}
+
+/* The RNR NAK was lost. The responder drops what is behind the refused packet, and has refused it
+ * already: only that packet itself shows it. */
+TEST(completer_timeout__asks_by_the_oldest_packet_too_if_the_newest_gets_no_answer)
+{
+	rig.loss.recovery.timeout_ns = UINT64_C(1) << 30;
+	for (uint64_t wr_id = 1; wr_id <= 3; wr_id++)
+		post(wr_id, IBV_WR_SEND, 8);
+	assert_int_equal(send_all(), 3);
+	completer_timeout(&rig.completer, false, loss_deadline_ns(&rig.loss));
+	EXPECT_SENT(3);
+	completer_timeout(&rig.completer, false, loss_deadline_ns(&rig.loss));
+	EXPECT_SENT(1, 3);
+}
+
+/* Its answers have the sign, but it keeps nothing, and sends NAKs as others do. */
+TEST(completer_receive__a_peer_that_claims_to_tell_and_drops_gets_everything)
+{
+	rig.loss.recovery.timeout_ns = UINT64_C(1) << 30;
+	post(1, IBV_WR_RDMA_WRITE, 10 * MTU);
+	assert_int_equal(send_all(), 10);
+	for (uint32_t psn = 3; psn <= 5; psn++) {
+		EXPECT_TAKEN(OPCODE_ACKNOWLEDGE, psn, .syndrome = AETH_NAK | NAK_PSN_SEQUENCE,
+			     .sign = SIGN);
+		EXPECT_SENT(psn);
+		EXPECT_TAKEN(OPCODE_ACKNOWLEDGE, psn, .syndrome = ACK, .sign = SIGN);
+		/* Nothing follows. The newest packet makes the peer send the next NAK. */
+		completer_timeout(&rig.completer, false, loss_deadline_ns(&rig.loss));
+		EXPECT_SENT(10);
+	}
+	/* At the latest the acknowledgement timer sends everything again. */
+	completer_timeout(&rig.completer, false, rig.loss.recovery.deadline_ns);
+	EXPECT_SENT(6, 7, 8, 9, 10);
+	EXPECT_TAKEN(OPCODE_ACKNOWLEDGE, 10, .syndrome = ACK, .sign = SIGN);
+	expect_success(1);
+}
+
+TEST(completer_timeout__a_peer_that_claims_to_keep_and_executes_nothing_uses_up_the_retries)
+{
+	unsigned int expired = 0;
+
+	post(1, IBV_WR_RDMA_WRITE, 10 * MTU);
+	assert_int_equal(send_all(), 10);
+	while (completer_timeout(&rig.completer, false, rig.loss.recovery.deadline_ns) ==
+	       FAULT_NONE) {
+		expired++;
+		assert_true(expired <= RETRIES);
+		send_all();
+		for (unsigned int i = 0; i < 10; i++)
+			tell(1, i % 2 == 0 ? 0x3fe : 0x2aa);
+		send_all();
+	}
+	assert_int_equal(expired, RETRIES);
+}
+
+TEST(completer_sack__without_a_bitmap_is_about_the_expected_packet)
+{
+	post(1, IBV_WR_RDMA_WRITE, 10 * MTU);
+	assert_int_equal(send_all(), 10);
+	tell(4, 0);
+	EXPECT_SENT(4);
+	tell(4, 0);
+	assert_int_equal(send_all(), 0);
+	/* A packet that was not ours came to the peer. */
+	tell(11, 0);
+	expect_success(1);
+	expect_flight(11, 11);
+}
+
+TEST(completer_sack__to_one_that_announced_nothing_is_dropped)
+{
+	rig.loss.sack = false;
+	post(1, IBV_WR_RDMA_WRITE, 4 * MTU);
+	assert_int_equal(send_all(), 4);
+	tell(2, 0x2);
+	assert_int_equal(send_all(), 0);
+	expect_flight(1, 5);
+}
+
+TEST(completer_sack__a_lost_read_request_is_sent_again_whole)
+{
+	post(1, IBV_WR_SEND, 8);
+	post(2, IBV_WR_RDMA_READ, 70 * MTU);
+	post(3, IBV_WR_SEND, 8);
+	assert_int_equal(send_all(), 4);
+	/* The request of the first segment, of PSNs 2 to 65, is lost; that of the second is kept.
+	 */
+	{
+		uint8_t bytes[9] = {[7] = 1u << 7, [8] = 1u << 5};
+		struct packet_fields fields = {.opcode = OPCODE_SACK,
+					       .psn = 2 + FIRST_PSN,
+					       .sign = SIGN,
+					       .serial = 9,
+					       .payload = bytes,
+					       .len = sizeof(bytes)};
+
+		assert_int_equal(completer_sack(&rig.completer,
+						fixture_packet(&rig.fixture, &fields), NOW_NS),
+				 FAULT_NONE);
+	}
+	EXPECT_SENT(2);
+	assert_int_equal(catcher_at(&rig.fixture.catcher, 0)->dma_length, 64 * MTU);
+}
+
+TEST(completer_sack__missing_responses_are_all_asked_for_at_once)
+{
+	let_keep();
+	post(1, IBV_WR_RDMA_READ, 10 * MTU);
+	assert_int_equal(send_all(), 1);
+	EXPECT_TAKEN(OPCODE_READ_RESPONSE_FIRST, 1, .syndrome = ACK, .len = MTU, .sign = SIGN);
+	EXPECT_TAKEN(OPCODE_READ_RESPONSE_MIDDLE, 3, .len = MTU, .sign = SIGN);
+	EXPECT_TAKEN(OPCODE_READ_RESPONSE_MIDDLE, 6, .len = MTU, .sign = SIGN);
+	EXPECT_SENT(2, 4);
+	assert_int_equal(catcher_at(&rig.fixture.catcher, 0)->dma_length, MTU);
+	assert_int_equal(catcher_at(&rig.fixture.catcher, 1)->dma_length, 2 * MTU);
+	/* The second answer comes, and not the first. */
+	EXPECT_TAKEN(OPCODE_READ_RESPONSE_FIRST, 4, .syndrome = ACK, .len = MTU, .sign = SIGN);
+	EXPECT_SENT(2);
+	for (uint32_t psn = 5; psn <= 9; psn++)
+		EXPECT_TAKEN(OPCODE_READ_RESPONSE_MIDDLE, psn, .len = MTU, .sign = SIGN);
+	EXPECT_TAKEN(OPCODE_READ_RESPONSE_LAST, 10, .syndrome = ACK, .len = MTU, .sign = SIGN);
+	EXPECT_TAKEN(OPCODE_READ_RESPONSE_ONLY, 2, .syndrome = ACK, .len = MTU, .sign = SIGN);
+	expect_success(1);
+	for (uint32_t i = 0; i < 10; i++)
+		expect_stored(i * MTU, 1 + i, MTU);
+}
+
+TEST(completer_timeout__sends_the_newest_packet_to_a_peer_that_tells)
+{
+	uint64_t at_ns;
+
+	rig.loss.recovery.timeout_ns = UINT64_C(1) << 30;
+	post(1, IBV_WR_RDMA_WRITE, 4 * MTU);
+	assert_int_equal(send_all(), 4);
+	at_ns = loss_deadline_ns(&rig.loss);
+	assert_true(at_ns < NOW_NS + rig.loss.recovery.timeout_ns);
+	assert_int_equal(completer_timeout(&rig.completer, false, at_ns), FAULT_NONE);
+	EXPECT_SENT(4);
+	assert_int_equal(counters_get(&rig.fixture.counters, COUNTER_probes), 1);
+	/* It shows that two more are missing. */
+	tell(2, 0x4);
+	EXPECT_SENT(2, 3);
+	acknowledge(4);
+	expect_success(1);
+}
