@@ -78,7 +78,6 @@ def memif(machine, seconds):
     """two processes over shared memory"""
     wire = Memif(machine)
     yield Group("memif", [_limit(wire, seconds),
-                          _limit(wire, seconds, name="dpdk", title="limit over DPDK's driver", driver=",zero-copy=no"),
                           *_bandwidths(wire, seconds), *_null(wire, seconds),
                           *_rates(wire, seconds), *_small(wire, seconds)])
     yield Group("perftest over memif", _perftest(wire, seconds))

@@ -79,11 +79,10 @@ class Memif(Wire):
         return ["--port", f"net_memif0,socket={self.machine.dir}/memif.sock,role={('server', 'client')[side]},id=0",
                 "--ip", f"10.99.1.{side + 1}/24"]
 
-    def limit(self, seconds, *options, driver=""):
-        """Return Gb/s, million packets a second, p50 and p99 in us without a protocol. DPDK's driver has its own
-        arguments."""
+    def limit(self, seconds, *options):
+        """Return Gb/s, million packets a second, p50 and p99 in us without a protocol."""
         tool = self.machine.tool("bench_limit")
-        port = f"net_memif0,socket={self.machine.dir}/limit.sock,id=0{driver},role="
+        port = f"net_memif0,socket={self.machine.dir}/limit.sock,id=0,role="
         out, _ = self.machine.pair([tool, *options, port + "server"],
                                    [tool, "-c", "-s", str(seconds), *options, port + "client"])
         return tuple(map(float, out.split()))
