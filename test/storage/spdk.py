@@ -9,7 +9,8 @@ from nvme import LUN_BYTES, SECONDS, SECTOR, SERIAL, Nvme, lacks
 from sides import StorageRunning
 
 BLOCK = 4096  # of _start_writer
-ERRORS = re.compile(r"\*ERROR\*|completed with error|Buffer mismatch|uroce: ")
+# A loaded machine may make the view come late, which concerns no request.
+ERRORS = re.compile(r"\*ERROR\*|completed with error|Buffer mismatch|uroce: (?!.*view's server does not answer)")
 
 
 class SpdkTest:
