@@ -200,7 +200,7 @@ class GuestsTest:
         socket = os.path.join(self._work_dir, "embedded.sock")
         self._start("embedded", "10.9.7.1/24", socket)
         self._remote_write(self._attach(0), [socket])
-        if not wait_until(lambda: "are right" in self._application.output(), SECONDS):
+        if not wait_until(lambda: "were written correctly" in self._application.output(), SECONDS):
             raise CheckFailed("the application fails", self._application.story("application"))
         if self._application.poll() is not None:
             raise CheckFailed("the application has ended", self._application.story("application"))
