@@ -86,7 +86,8 @@ TEST(ooo_tell__tells_what_is_kept)
 	assert_int_equal(ooo_tell(&ooo, psn_make(EXPECTED), bitmap, sizeof(bitmap)), 0);
 	for (uint32_t i = 0; i < 60; i++) {
 		const struct packet packet = {
-			.psn = psn_make(EXPECTED + 1 + random_bits(&drawn) % PACKETS)};
+			.psn = psn_make(EXPECTED + 1 + random_bits(&drawn) % PACKETS),
+			.payload = bitmap};
 		uint32_t place;
 
 		if (ooo_look(&ooo, &packet, psn_make(EXPECTED), &place) == OOO_TAKEN)
