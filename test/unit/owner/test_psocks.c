@@ -22,7 +22,8 @@
 #include "slot_begin.h"
 #include "test.h"
 
-#define IFINDEX 77
+#define PATIENCE_MS 20000
+#define IFINDEX	    77
 
 /* A port that lends packet sockets. */
 static struct fake {
@@ -57,9 +58,11 @@ static const struct port_ops fake_ops = {.lend = fake_lend, .leave_out = fake_le
 
 static struct server server;
 static struct report_set reports;
+static unsigned int fds_before; /* each test */
 
 static int setup(TEST_STATE)
 {
+	fds_before = fds_count();
 	memset(&server, 0, sizeof(server));
 	memset(&fake, 0, sizeof(fake));
 	LIST_INIT(&server.groups);
@@ -83,6 +86,10 @@ static int teardown(TEST_STATE)
 	ledger_fini(&server.arena.ledger);
 	arbiter_destroy(server.gsi.arbiter);
 	close(server.epoll_fd);
+	/* A thread closes the sockets of isolated processes, perhaps only now. */
+	for (int ms = 0; ms < PATIENCE_MS && fds_count() != fds_before; ms++)
+		usleep(1000);
+	assert_int_equal(fds_count(), fds_before);
 	return 0;
 }
 
