@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What checks use: they tell findings, and read files of the kernel, or of a tree that takes its
+/* Helps checks: tells their findings, and reads files of the kernel, or of a tree that takes its
  * place. */
 #include "doctor.h"
 

@@ -9,8 +9,8 @@
 #include "wire/headers.h"
 
 static_assert(LOSS_WINDOW_MAX == 1 << SIGN_PSNS_LOG, "the shortest window that is announced");
-/* One in so many PSNs asks for an acknowledgement, and so announces the span: it may be a READ
- * request for a segment (transport/requester.h). */
+/* At least one packet in so many PSNs asks for an acknowledgement, and so announces the span. It
+ * may be a READ request for a segment (transport/requester.h). */
 #define ANNOUNCEMENT_PSNS 96
 /* The window does not grow for so many full windows after a refusal. */
 #define LOSS_REFUSED_ROUNDS 64
@@ -281,6 +281,19 @@ static void loss_unmeasured(struct loss *loss)
 		recovery_unmeasured(&loss->recovery);
 }
 
+/* React to a NAK of a peer that tells which packets it keeps. It has not seen yet that we
+ * understand more than a NAK. */
+static void loss_on_nak_of_teller(struct loss *loss, const struct loss_request *oldest,
+				  uint64_t now_ns)
+{
+	uint32_t run = RTE_MAX(1u, oldest->segment_psns);
+
+	run = RTE_MIN(run, loss_outstanding(loss));
+	loss_sack_begin(loss);
+	loss_sack_missing(loss, loss->una, psn_add(loss->una, (int32_t)run));
+	loss_sack_end(loss, now_ns);
+}
+
 /*
  * React to a NAK. Send the missing packet again, alone. The peer's answer shows whether it keeps
  * packets behind a gap; if it does, nothing else is ever sent again. If the answer is a NAK for the
@@ -291,21 +304,16 @@ void loss_on_nak(struct loss *loss, const struct loss_request *oldest, uint64_t 
 {
 	uint32_t run = 1;
 
+	if (loss_sack_applies(loss) && !psn_eq(loss->next, loss->una)) {
+		loss_on_nak_of_teller(loss, oldest, now_ns);
+		return;
+	}
 	/*
 	 * Ignore a NAK for packets behind one that had no receive request: all of them are sent
 	 * again when the RNR timer expires, and none before (9.7.5.2.8). Also ignore a NAK for a
 	 * packet that is about to be sent again, or that was just sent again alone, because that
 	 * has its own timer.
 	 */
-	if (loss_sack_applies(loss) && !psn_eq(loss->next, loss->una)) {
-		/* It has not seen yet that we understand more than a NAK. */
-		run = RTE_MAX(run, oldest->segment_psns);
-		run = RTE_MIN(run, loss_outstanding(loss));
-		loss_sack_begin(loss);
-		loss_sack_missing(loss, loss->una, psn_add(loss->una, (int32_t)run));
-		loss_sack_end(loss, now_ns);
-		return;
-	}
 	if (loss->recovery.state == RECOVERY_RNR_WAIT || psn_eq(loss->next, loss->una) ||
 	    (loss_is_selective(loss) && psn_before(loss->una, loss->to)))
 		return;

@@ -138,7 +138,7 @@ enum fault completer_sack(struct completer *completer, const struct packet *pack
 	if (fault != FAULT_NONE)
 		return fault;
 	loss_sack_accepted(loss, now_ns);
-	/* One that is late says what was true before. */
+	/* A late acknowledgement says what was true before. */
 	if (loss_sack_applies(loss) && !loss_idle(loss) &&
 	    (moves || sack_is_newer(packet->sack_serial, loss->board->serial))) {
 		loss->board->serial = packet->sack_serial;
@@ -161,7 +161,7 @@ void told_responses(struct completer *completer, uint64_t now_ns)
 	uint32_t index;
 
 	loss_sack_begin(loss);
-	/* It came, but was not kept until its turn, for lack of room. */
+	/* The oldest response came, but was not kept until its turn, for lack of room. */
 	if (scoreboard_at(loss->board, loss->una) == RANGE_CAME)
 		loss_sack_missing(loss, loss->una, psn_add(loss->una, 1));
 	index = sq_find(completer->sq, psn);

@@ -135,7 +135,7 @@ int attach_error(const char *path, int rc);
 /** Return the mbuf of a buffer that we hold. Engine's thread or lock. */
 struct rte_mbuf *client_mbuf(struct share_client *client, uint32_t buffer);
 
-/* What one kind of pool does; see struct rte_mempool_ops. */
+/* Functions of one kind of pool; see struct rte_mempool_ops. */
 struct client_pool_kind {
 	rte_mempool_enqueue_t enqueue;
 	rte_mempool_dequeue_t dequeue;

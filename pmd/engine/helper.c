@@ -270,10 +270,7 @@ static uint64_t helper_longest_ns(const struct engine *engine)
 
 static bool helper_shares_cpu(void)
 {
-	cpu_set_t cpus;
-
-	return pthread_getaffinity_np(pthread_self(), sizeof(cpus), &cpus) == 0 &&
-	       CPU_COUNT(&cpus) == 1;
+	return cpu_count() == 1;
 }
 
 /*

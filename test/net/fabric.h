@@ -43,8 +43,8 @@ struct node_ops {
 	void (*sent)(void *node, struct port *port, const struct frame *frame);
 };
 
-/* One end of a link: the queue of frames that its node sends, and a count of the bytes that the
- * node has received from it and still holds. */
+/* A port is one end of a link: it has the queue of frames that its node sends, and counts the bytes
+ * that the node has received from it and still holds. */
 struct port {
 	struct fabric *fabric;
 	struct port *peer;

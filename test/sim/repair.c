@@ -117,7 +117,7 @@ static bool row(struct load load, const char *what, struct link_attr faults, dou
 		most = EXCESS_READ * (double)outcome.lost + EXCESS_READ_START;
 	else
 		most = EXCESS * (double)outcome.lost + EXCESS_START;
-	/* What is late is sent again before it comes. */
+	/* A late packet is sent again before it comes. */
 	if (faults.reorder_ppm > 0)
 		most = (double)outcome.again;
 	good = outcome.gbps >= part * sound_gbps && (double)outcome.again <= most;

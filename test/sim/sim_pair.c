@@ -44,7 +44,7 @@ static int node_put(struct packet_sink *sink, struct packet_out *out)
 
 	if (len < 0)
 		return len;
-	/* It may harm a peer that does not understand it. */
+	/* A selective acknowledgement may harm a peer that does not understand it. */
 	must(out->frame[out->l4_off + 8] != OPCODE_SACK ||
 		     (node->pair->attr.keeps && !node->pair->attr.plain),
 	     "a selective acknowledgement between others than uroce peers");

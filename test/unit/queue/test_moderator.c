@@ -59,7 +59,7 @@ static void complete_of(uint32_t qpn)
 static void pass(uint64_t ns)
 {
 	now_ns += ns;
-	moderator_run(&moderator, now_ns);
+	moderator_expire(&moderator, now_ns);
 }
 
 /* Events raised since the last call. */

@@ -52,6 +52,13 @@ static void tell(uint32_t expected, uint64_t kept)
 	tell_as(++serial, expected, kept);
 }
 
+/* Post a WRITE of so many packets, and send them all. */
+static void send_write(uint64_t wr_id, unsigned int packets)
+{
+	post(wr_id, IBV_WR_RDMA_WRITE, packets * MTU);
+	assert_int_equal(send_all(), packets);
+}
+
 /* Send, and check the PSNs of the packets. */
 static void expect_sent(const uint32_t *psns, unsigned int count)
 {
@@ -66,8 +73,7 @@ static void expect_sent(const uint32_t *psns, unsigned int count)
 
 TEST(completer_sack__all_holes_are_sent_again_at_once)
 {
-	post(1, IBV_WR_RDMA_WRITE, 20 * MTU);
-	assert_int_equal(send_all(), 20);
+	send_write(1, 20);
 	/* PSNs 1 to 20. */
 	tell(3, 0x9e4);
 	EXPECT_SENT(3, 4, 6, 7, 12, 13);
@@ -82,8 +88,7 @@ TEST(completer_sack__all_holes_are_sent_again_at_once)
 
 TEST(completer_sack__what_is_sent_again_is_not_sent_once_more_in_vain)
 {
-	post(1, IBV_WR_RDMA_WRITE, 20 * MTU);
-	assert_int_equal(send_all(), 20);
+	send_write(1, 20);
 	tell(1, 0x2);
 	EXPECT_SENT(1);
 	/* The packets behind it come, sent before it. */
@@ -99,12 +104,10 @@ TEST(completer_sack__what_is_sent_again_is_not_sent_once_more_in_vain)
 
 TEST(completer_sack__a_packet_that_is_lost_again_is_found_by_a_new_one)
 {
-	post(1, IBV_WR_RDMA_WRITE, 10 * MTU);
-	assert_int_equal(send_all(), 10);
+	send_write(1, 10);
 	tell(2, 0x6);
 	EXPECT_SENT(2);
-	post(2, IBV_WR_RDMA_WRITE, 4 * MTU);
-	assert_int_equal(send_all(), 4);
+	send_write(2, 4);
 	tell(2, 0x1fe);
 	assert_int_equal(send_all(), 0);
 	/* 11 was sent after 2 was sent again. */
@@ -119,8 +122,7 @@ TEST(completer_sack__a_packet_that_is_lost_again_is_found_by_a_new_one)
 
 TEST(completer_sack__a_packet_that_is_lost_again_is_found_by_another_retransmission)
 {
-	post(1, IBV_WR_RDMA_WRITE, 10 * MTU);
-	assert_int_equal(send_all(), 10);
+	send_write(1, 10);
 	/* 2, 4 and 6 are lost. */
 	tell(2, 0x3ea & ~1u);
 	tell(2, 0x1ea & ~1u);
@@ -135,8 +137,7 @@ TEST(completer_sack__a_packet_that_is_lost_again_is_found_by_another_retransmiss
 
 TEST(completer_sack__a_late_one_changes_nothing)
 {
-	post(1, IBV_WR_RDMA_WRITE, 10 * MTU);
-	assert_int_equal(send_all(), 10);
+	send_write(1, 10);
 	tell_as(2, 1, 0x1c);
 	EXPECT_SENT(1, 2);
 	tell_as(1, 1, 0x100);
@@ -148,8 +149,7 @@ TEST(completer_sack__a_late_one_changes_nothing)
 
 TEST(completer_sack__what_was_kept_and_is_dropped_is_sent_again)
 {
-	post(1, IBV_WR_RDMA_WRITE, 10 * MTU);
-	assert_int_equal(send_all(), 10);
+	send_write(1, 10);
 	tell(1, 0xfe);
 	EXPECT_SENT(1);
 	tell(1, 0x8e);
@@ -163,8 +163,7 @@ TEST(completer_sack__what_was_kept_and_is_dropped_is_sent_again)
 
 TEST(completer_sack__that_cannot_be_true_is_dropped)
 {
-	post(1, IBV_WR_RDMA_WRITE, 10 * MTU);
-	assert_int_equal(send_all(), 10);
+	send_write(1, 10);
 	tell(0, 0x1e); /* acknowledged before */
 	tell(12, 0);   /* never sent */
 	tell(5, 0x40); /* keeps a packet that was never sent */
@@ -187,8 +186,7 @@ TEST(completer_sack__with_a_bitmap_that_is_too_long_is_dropped)
 					     .payload = bytes,
 					     .len = sizeof(bytes)};
 
-	post(1, IBV_WR_RDMA_WRITE, 10 * MTU);
-	assert_int_equal(send_all(), 10);
+	send_write(1, 10);
 	completer_sack(&rig.completer, fixture_packet(&rig.fixture, &fields), NOW_NS);
 	assert_int_equal(send_all(), 0);
 	assert_int_equal(counters_get(&rig.fixture.counters, COUNTER_sacks_received), 0);
@@ -310,8 +308,7 @@ TEST(completer_timeout__asks_by_the_oldest_packet_too_if_the_newest_gets_no_answ
 TEST(completer_receive__a_peer_that_claims_to_tell_and_drops_gets_everything)
 {
 	rig.loss.recovery.timeout_ns = UINT64_C(1) << 30;
-	post(1, IBV_WR_RDMA_WRITE, 10 * MTU);
-	assert_int_equal(send_all(), 10);
+	send_write(1, 10);
 	for (uint32_t psn = 3; psn <= 5; psn++) {
 		EXPECT_TAKEN(OPCODE_ACKNOWLEDGE, psn, .syndrome = AETH_NAK | NAK_PSN_SEQUENCE,
 			     .sign = SIGN);
@@ -332,8 +329,7 @@ TEST(completer_timeout__a_peer_that_claims_to_keep_and_executes_nothing_uses_up_
 {
 	unsigned int expired = 0;
 
-	post(1, IBV_WR_RDMA_WRITE, 10 * MTU);
-	assert_int_equal(send_all(), 10);
+	send_write(1, 10);
 	while (completer_timeout(&rig.completer, false, rig.loss.recovery.deadline_ns) ==
 	       FAULT_NONE) {
 		expired++;
@@ -348,8 +344,7 @@ TEST(completer_timeout__a_peer_that_claims_to_keep_and_executes_nothing_uses_up_
 
 TEST(completer_sack__without_a_bitmap_is_about_the_expected_packet)
 {
-	post(1, IBV_WR_RDMA_WRITE, 10 * MTU);
-	assert_int_equal(send_all(), 10);
+	send_write(1, 10);
 	tell(4, 0);
 	EXPECT_SENT(4);
 	tell(4, 0);
@@ -363,8 +358,7 @@ TEST(completer_sack__without_a_bitmap_is_about_the_expected_packet)
 TEST(completer_sack__to_one_that_announced_nothing_is_dropped)
 {
 	rig.loss.sack = false;
-	post(1, IBV_WR_RDMA_WRITE, 4 * MTU);
-	assert_int_equal(send_all(), 4);
+	send_write(1, 4);
 	tell(2, 0x2);
 	assert_int_equal(send_all(), 0);
 	expect_flight(1, 5);
@@ -423,8 +417,7 @@ TEST(completer_timeout__sends_the_newest_packet_to_a_peer_that_tells)
 	uint64_t at_ns;
 
 	rig.loss.recovery.timeout_ns = UINT64_C(1) << 30;
-	post(1, IBV_WR_RDMA_WRITE, 4 * MTU);
-	assert_int_equal(send_all(), 4);
+	send_write(1, 4);
 	at_ns = loss_deadline_ns(&rig.loss);
 	assert_true(at_ns < NOW_NS + rig.loss.recovery.timeout_ns);
 	assert_int_equal(completer_timeout(&rig.completer, false, at_ns), FAULT_NONE);

@@ -59,7 +59,7 @@ bool moderator_due(struct cq *cq);
  * only these, and is cancelled if there are none. The queue stays armed. */
 void moderator_forget(struct cq *cq, uint32_t waiting);
 
-/** Return true if moderator_run has something to do. */
+/** Return true if moderator_expire has something to do. It costs nothing if no event is delayed. */
 static inline bool moderator_has_due(const struct moderator *moderator, uint64_t now_ns)
 {
 	return now_ns >= moderator->deadline_ns;
@@ -67,12 +67,5 @@ static inline bool moderator_has_due(const struct moderator *moderator, uint64_t
 
 /** Raise the events whose time has come. */
 void moderator_expire(struct moderator *moderator, uint64_t now_ns);
-
-/** Call moderator_expire if a time has come. It costs nothing if no event is delayed. */
-static inline void moderator_run(struct moderator *moderator, uint64_t now_ns)
-{
-	if (unlikely(moderator_has_due(moderator, now_ns)))
-		moderator_expire(moderator, now_ns);
-}
 
 #endif

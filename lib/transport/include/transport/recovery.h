@@ -111,7 +111,7 @@ struct recovery {
 	/* Valid only while a packet or probe is timed, which ends when una passes it
 	 * (recovery_answered): una <= timed_psn < top. */
 	struct psn timed_psn;
-	/* These are at most twice RECOVERY_RETRANSMIT_MAX_NS. */
+	/* The next three times are at most twice RECOVERY_RETRANSMIT_MAX_NS. */
 	uint32_t answer_ns;	     /* duration until an answer; 0: not measured */
 	uint32_t least_ns;	     /* the shortest measured one; UINT32_MAX: none */
 	uint32_t retransmit_wait_ns; /* first time of a selective retransmission; 0: not measured */

@@ -19,8 +19,8 @@ struct packet;
 #define SACK_BYTES_MAX 512
 /* A receiver sends one at least each time that it has kept this many packets. */
 #define SACK_INTERVAL_PKTS 16
-/* One that is older than the newest is not used. If it seems to be much older, the newest was not
- * the peer's. */
+/* A selective acknowledgement that is older than the newest one is not used. If it seems to be much
+ * older, the newest one was not the peer's. */
 #define SACK_REORDER_MAX 65536
 
 /** Return the PSNs from the expected one to the last packet that is kept, or 0 if none is. */
