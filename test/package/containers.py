@@ -55,10 +55,13 @@ class ContainersTest:
             self._clean_up()
 
     def _clean_up(self):
-        """Containers are processes outside of ours, so podman has to end them."""
         if os.path.exists(os.path.join(self._dir, "bin", "podman")):
-            self._script("podman rm --all --force --time 0 && podman volume rm --all --force")
+            self._end_containers()
         shutil.rmtree(self._dir, ignore_errors=True)
+
+    def _end_containers(self):
+        """Containers are processes outside of ours, so podman has to end them."""
+        self._script("podman rm --all --force --time 0; podman volume rm --all --force")
 
     def _script(self, script):
         """Run a shell script in the directory, with our podman. Return status and output."""
@@ -125,6 +128,6 @@ class ContainersTest:
         try:
             output = self._run(self._blocks[block].replace("podman wait server", "podman wait server; podman logs server"))
         finally:
-            self._script("podman rm --all --force --time 0; podman volume rm --all --force")
+            self._end_containers()
         if output.count("return status 0") != 2:
             raise CheckFailed("not both sides end well", output.splitlines()[-30:])

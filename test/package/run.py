@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Package tests: the release archive, Debian's packages, their use in a clean Debian, and the systemd units."""
+"""Package tests: the release archive, Debian's packages, their use in a clean Debian and in containers, and the systemd
+units."""
 
 import argparse
 import os
