@@ -9,10 +9,10 @@
 
 #include "mad_queue.h"
 #include "owner/budget.h"
-#include "owner/patience.h"
 #include "owner/serve.h"
 #include "share/blocks.h"
 #include "share/layout.h"
+#include "share/patience.h"
 #include "share/ring.h"
 #include "share/user.h"
 

@@ -5,8 +5,8 @@
  * then, and so make all others wait. Therefore it earns only a little time with each packet that it
  * takes.
  */
-#ifndef OWNER_PATIENCE_H
-#define OWNER_PATIENCE_H
+#ifndef SHARE_PATIENCE_H
+#define SHARE_PATIENCE_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Tests of pmd/owner/include/owner/patience.h. */
+/* Tests of pmd/share/include/share/patience.h. */
 #include <stdint.h>
 
-#include "owner/patience.h"
+#include "share/patience.h"
 #include "test.h"
 
 #define START 1000
