@@ -195,6 +195,31 @@ bool memif_end_waits(const struct memif_end *end)
 	return end_is_connected(end) && ring_has_news(&end->rx);
 }
 
+uint16_t memif_end_arrived(const struct memif_end *end)
+{
+	return end_is_connected(end) ? ring_theirs(&end->rx) : end->rx.own;
+}
+
+bool memif_end_has_received(const struct memif_end *end, uint16_t index)
+{
+	return (int16_t)(end->rx.own - index) >= 0;
+}
+
+uint16_t memif_end_sent(const struct memif_end *end)
+{
+	return end->tx.own;
+}
+
+bool memif_end_has_taken(const struct memif_end *end, uint16_t index)
+{
+	uint16_t taken;
+
+	if (!end_is_connected(end))
+		return true;
+	taken = ring_theirs(&end->tx);
+	return taken == end->tx.own || (int16_t)(taken - index) >= 0;
+}
+
 /* Return how many buffers are free for packets; less than 0: the other end broke a rule. The result
  * may be lower than the true number, but not if it is lower than `wanted`. */
 static int end_room(struct memif_end *end, uint32_t wanted)

@@ -71,11 +71,17 @@ static inline struct memif_descriptor ring_read(const struct memif_ring *ring, u
 	};
 }
 
+/* Return the other end's index, unchecked. Acquire: what it did before it wrote the index is
+ * visible. */
+static inline uint16_t ring_theirs(const struct memif_ring *ring)
+{
+	return __atomic_load_n(ring->theirs, __ATOMIC_ACQUIRE);
+}
+
 /* Return true if packets wait. The start of an incomplete packet does not count. */
 static inline bool ring_has_news(const struct memif_ring *ring)
 {
-	return __atomic_load_n(ring->theirs, __ATOMIC_ACQUIRE) !=
-	       (ring->unfinished ? ring->seen : ring->own);
+	return ring_theirs(ring) != (ring->unfinished ? ring->seen : ring->own);
 }
 
 /* Publish our index. Release: our reads and writes of buffers come before it. */

@@ -205,6 +205,51 @@ TEST(memif_end_send__arrives)
 	assert_int_equal(peer_receives(ends, room), 0);
 }
 
+/* A packet that takes another way may follow these. */
+TEST(memif_end_has_taken__what_the_server_has_read)
+{
+	struct ends *ends = *state;
+	struct memif_end *end = &ends->client.end;
+	uint8_t bytes[BUFFER] = {0};
+	uint16_t sent = memif_end_sent(end);
+
+	assert_true(memif_end_has_taken(end, sent));
+	/* Over the end of the ring, and of the index. */
+	for (int i = 0; i < 3 * UINT16_MAX; i++) {
+		assert_int_equal(memif_end_send(end, bytes, sizeof(bytes)), 0);
+		memif_end_push(end);
+		sent = memif_end_sent(end);
+		assert_false(memif_end_has_taken(end, sent));
+		assert_int_equal(peer_receives(ends, bytes), sizeof(bytes));
+		memif_end_release(&ends->server.end);
+		assert_true(memif_end_has_taken(end, sent));
+	}
+	/* An old mark: all has been taken. */
+	assert_true(memif_end_has_taken(end, (uint16_t)(sent + 1)));
+	end->state = MEMIF_STATE_BROKEN;
+	assert_true(memif_end_has_taken(end, (uint16_t)(sent + 1)));
+}
+
+TEST(memif_end_has_received__what_had_arrived)
+{
+	struct ends *ends = *state;
+	struct memif_end *end = &ends->client.end;
+	uint8_t bytes[BUFFER] = {0};
+	uint16_t arrived = memif_end_arrived(end);
+
+	assert_true(memif_end_has_received(end, arrived));
+	for (int i = 0; i < 3; i++)
+		assert_int_equal(memif_end_send(&ends->server.end, bytes, sizeof(bytes)), 0);
+	assert_int_equal(memif_end_arrived(end), arrived);
+	memif_end_push(&ends->server.end);
+	arrived = memif_end_arrived(end);
+	for (int i = 0; i < 3; i++) {
+		assert_false(memif_end_has_received(end, arrived));
+		assert_int_equal(client_receives(ends, bytes), sizeof(bytes));
+	}
+	assert_true(memif_end_has_received(end, arrived));
+}
+
 TEST(memif_end_place__is_seen_when_pushed)
 {
 	struct ends *ends = *state;

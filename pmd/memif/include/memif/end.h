@@ -116,6 +116,20 @@ void memif_end_listen(struct memif_end *end, bool on);
 /** Return true if packets wait. */
 bool memif_end_waits(const struct memif_end *end);
 
+/** Return the index in the ring behind the packets that have arrived. */
+uint16_t memif_end_arrived(const struct memif_end *end);
+
+/** Return true if the packets before an index have been received. The index is at most 2^15 packets
+ * old. */
+bool memif_end_has_received(const struct memif_end *end, uint16_t index);
+
+/** Return the index in the ring behind the packets that were sent. */
+uint16_t memif_end_sent(const struct memif_end *end);
+
+/** Return true if the server has taken the packets before an index, or all packets. Of a client's
+ * end. */
+bool memif_end_has_taken(const struct memif_end *end, uint16_t index);
+
 /**
  * Put a packet into the ring. memif_end_push publishes it.
  *
