@@ -247,6 +247,7 @@ static unsigned int engine_receive(struct engine *engine)
 	const struct port *port = &engine->link->port;
 	const unsigned int lcore = lcore_enter(engine);
 	const uint64_t too_long = port->rx_too_long;
+	const uint64_t refused = port->rx_refused;
 	const uint64_t missed = port->rx_missed;
 	struct rte_mbuf *mbufs[RX_BURST];
 	unsigned int fired = 0;
@@ -254,8 +255,10 @@ static unsigned int engine_receive(struct engine *engine)
 	bool full;
 
 	received = port_rx_burst(port, mbufs, RX_BURST);
-	engine->taken = received + port->rx_kept +
-			engine_count_lost(engine, COUNTER_rx_too_long, port->rx_too_long, too_long);
+	engine->taken =
+		received + port->rx_kept +
+		engine_count_lost(engine, COUNTER_rx_too_long, port->rx_too_long, too_long) +
+		engine_count_lost(engine, COUNTER_rx_refused, port->rx_refused, refused);
 	engine_count_lost(engine, COUNTER_rx_missed, port->rx_missed, missed);
 	if (unlikely(port->impaired)) {
 		engine_count_damage(engine);

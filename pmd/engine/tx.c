@@ -369,6 +369,14 @@ static int tx_put_in_place(struct tx *tx, struct packet_out *out)
 	return len;
 }
 
+/* Return true if a packet may be built in the port's own buffers. */
+static bool tx_may_place(const struct tx *tx, bool is_local, uint32_t qpn)
+{
+	const struct port_ops *ops = tx->port->ops;
+
+	return likely(!ops->aim) ? !is_local : ops->aim(tx->port->ops_arg, qpn);
+}
+
 static bool tx_is_short(const struct tx *tx, const struct packet_out *out)
 {
 	return out->unsealed && tx->port->ops->offer && packet_length(out) <= PORT_OFFER_BYTES;
@@ -427,7 +435,7 @@ static int tx_put(struct packet_sink *sink, struct packet_out *out)
 			return len < 0 ? len : 0;
 	}
 	tx->was_short = tx_is_short(tx, out);
-	if (!is_local && !to_group) {
+	if (!to_group && tx_may_place(tx, is_local, qpn)) {
 		len = tx_put_in_place(tx, out);
 		if (len != 0)
 			return len < 0 ? len : 0;

@@ -12,13 +12,21 @@
 #include "memory.h"
 #include "ring.h"
 
-const struct memif_limits memif_limits_user = {
-	.bytes = UINT64_C(4) << 30, .log2_ring = MEMIF_LOG2_MAX, .chain = MEMIF_CHAIN_MAX};
+const struct memif_limits memif_limits_user = {.bytes = UINT64_C(4) << 30,
+					       .log2_ring = MEMIF_LOG2_MAX,
+					       .chain = MEMIF_CHAIN_MAX,
+					       .populates = true};
 
 const struct memif_limits memif_limits_isolated = {.bytes = UINT64_C(16) << 20,
 						   .log2_ring = MEMIF_ISOLATED_LOG2_MAX,
 						   .chain = 8,
 						   .isolated = true};
+
+const struct memif_limits memif_limits_direct = {.bytes = UINT64_C(4) << 20,
+						 .log2_ring = MEMIF_DIRECT_LOG2,
+						 .chain = 8,
+						 .isolated = true,
+						 .populates = true};
 
 void memif_server_init(struct memif_server *server, const struct memif_limits *limits)
 {
@@ -74,9 +82,8 @@ static int server_map(struct memif_server *server, uint64_t bytes, int fd)
 	if (memory == MAP_FAILED)
 		return -errno;
 	madvise(memory, bytes, MADV_DONTFORK);
-	/* Isolated clients may be many, and the packets of the other clients must not wait for
-	 * this. */
-	if (!server->limits->isolated)
+	/* An owner has many clients: the packets of the others must not wait for this. */
+	if (server->limits->populates)
 		memory_populate(memory, bytes, server->region_bytes);
 	region->at = memory;
 	region->bytes = bytes;

@@ -157,6 +157,7 @@ int memif_conn_established(struct memif_port *memif)
 
 	memif->had_peer = true;
 	memif->refused = false;
+	memif->connections++;
 	log_debug("memif socket %s: connected", memif->path);
 	if (epoll_ctl(memif->epoll_fd, EPOLL_CTL_ADD, memif->end->wake_fd, &event) != 0)
 		return -errno;

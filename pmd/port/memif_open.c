@@ -17,6 +17,7 @@
 #include "base/tuning.h"
 #include "memif_args.h"
 #include "port/drivers.h"
+#include "port/memif_direct.h"
 #include "stand_in.h"
 #include "wire/build.h"
 #include "wire/packet.h"
@@ -200,25 +201,53 @@ int memif_port_prepare(struct port *port)
 	return rc;
 }
 
-int memif_prepare_caller(struct port *port, const struct memif_caller *caller, void *arg,
-			 const uint8_t mac[6], uint32_t mtu_bytes)
+/* Prepare a port that was not described by device arguments. NULL: no memory. */
+static struct memif_port *memif_new_unnamed(struct port *port, bool is_server, uint8_t log2_size,
+					    const uint8_t mac[6], uint32_t mtu_bytes)
 {
 	struct memif_port *memif;
 
 	port_init(port, mtu_bytes);
 	memif = memif_new(port);
 	if (!memif)
-		return -ENOMEM;
-	memif_choose(memif, false);
-	memif->caller = caller;
-	memif->caller_arg = arg;
+		return NULL;
+	memif_choose(memif, is_server);
 	memif->config.buffer_bytes = MEMIF_BUFFER_BYTES;
-	memif->config.log2_size = MEMIF_RING_LOG2;
+	memif->config.log2_size = log2_size;
 	memif_client_init(&memif->client, &memif->config);
-	port->link_needs_server = true;
 	port_size_buffers(port, 0, PORT_MBUFS_SOFTWARE);
 	port->devargs.bus = DEVARGS_VDEV;
 	snprintf(port->devargs.name, sizeof(port->devargs.name), MEMIF_DRIVER "0");
 	memcpy(port->mac, mac, sizeof(port->mac));
+	return memif;
+}
+
+int memif_prepare_caller(struct port *port, const struct memif_caller *caller, void *arg,
+			 const uint8_t mac[6], uint32_t mtu_bytes)
+{
+	struct memif_port *memif = memif_new_unnamed(port, false, MEMIF_RING_LOG2, mac, mtu_bytes);
+
+	if (!memif)
+		return -ENOMEM;
+	memif->caller = caller;
+	memif->caller_arg = arg;
+	port->link_needs_server = true;
+	return 0;
+}
+
+int memif_prepare_direct(struct port *port, const struct memif_direct_config *config)
+{
+	struct memif_port *memif = memif_new_unnamed(port, config->is_server, MEMIF_DIRECT_LOG2,
+						     config->mac, config->mtu_bytes);
+
+	if (!memif)
+		return -ENOMEM;
+	memif->role = config->is_server ? &memif_direct_server_role : &memif_direct_client_role;
+	memif_server_init(&memif->server, &memif_limits_direct);
+	memif->is_direct = true;
+	memif->socket_fd = config->socket_fd;
+	/* Say nothing that the other end could make us repeat. */
+	memif->complaints = UINT32_MAX;
+	memif->refused = true;
 	return 0;
 }

@@ -253,6 +253,36 @@ static void memif_disarm(void *arg)
 	memif_listen(arg, false);
 }
 
+struct memif_mark memif_caller_sent(const void *arg)
+{
+	const struct memif_port *memif = arg;
+
+	return (struct memif_mark){memif->connections, memif_end_sent(memif->end)};
+}
+
+bool memif_caller_has_taken(const void *arg, const struct memif_mark *mark)
+{
+	const struct memif_port *memif = arg;
+
+	return memif->connections != mark->connection ||
+	       memif_end_has_taken(memif->end, mark->index);
+}
+
+struct memif_mark memif_caller_arrived(const void *arg)
+{
+	const struct memif_port *memif = arg;
+
+	return (struct memif_mark){memif->connections, memif_end_arrived(memif->end)};
+}
+
+bool memif_caller_has_received(const void *arg, const struct memif_mark *mark)
+{
+	const struct memif_port *memif = arg;
+
+	return memif->connections != mark->connection || !memif_port_is_connected(memif) ||
+	       memif_end_has_received(memif->end, mark->index);
+}
+
 static bool memif_connected(void *arg)
 {
 	return memif_port_is_connected(arg);
@@ -271,6 +301,8 @@ static bool memif_lost(void *arg)
 {
 	const struct memif_port *memif = arg;
 
+	if (memif->is_direct)
+		return memif->socket_fd < 0;
 	return memif->caller && memif->caller->lost(memif->caller_arg);
 }
 

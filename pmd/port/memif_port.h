@@ -54,7 +54,8 @@ struct memif_role {
 	enum memif_complaint not_permitted; /* logged when `hear` returns -EPERM */
 };
 
-extern const struct memif_role memif_server_role, memif_client_role;
+extern const struct memif_role memif_server_role, memif_client_role, memif_direct_server_role,
+	memif_direct_client_role;
 
 struct memif_port {
 	/* constant */
@@ -64,6 +65,7 @@ struct memif_port {
 	bool is_abstract;
 	char path[sizeof(((struct sockaddr_un *)NULL)->sun_path)];
 	struct memif_client_config config; /* of either role: the interface's number and secret */
+	bool is_direct; /* has the one connection that its socket is (port/memif_direct.h) */
 	const struct memif_caller *caller; /* of a client that has no path; else NULL */
 	void *caller_arg;
 	memif_copy *copy;  /* from memif's buffers into a packet buffer */
@@ -83,7 +85,8 @@ struct memif_port {
 	uint32_t complaints; /* problems that were logged: bits of enum memif_complaint */
 	bool refused;	     /* a client: its refusal was logged */
 	bool had_peer;
-	bool leaves; /* the other end has gone; its packets may still be in the rings */
+	bool leaves;	      /* the other end has gone; its packets may still be in the rings */
+	uint32_t connections; /* that were established */
 	struct memif_server server;
 	struct memif_client client;
 	uint32_t spares; /* packet buffers for the next received packets */

@@ -15,15 +15,16 @@
 #include "memif/protocol.h"
 
 #define MEMIF_ISOLATED_LOG2_MAX 10 /* of an isolated program's ring */
+#define MEMIF_DIRECT_LOG2	8  /* of a ring between two isolated programs */
 
 /* Limits of what a client may ask for. */
 struct memif_limits {
 	uint64_t bytes;	   /* of all its regions */
 	uint8_t log2_ring; /* of a ring's size */
 	int chain;	   /* buffers of one packet */
-	/* An untrusted client: it must publish whole packets and poll; its memory is not populated.
-	 */
+	/* An untrusted client: it must publish whole packets, and poll. */
 	bool isolated;
+	bool populates; /* map its memory with pages before the first packets need them */
 };
 
 /** Limits of a client that the user has chosen. */
@@ -31,6 +32,9 @@ extern const struct memif_limits memif_limits_user;
 
 /** Limits of an isolated program. */
 extern const struct memif_limits memif_limits_isolated;
+
+/** Limits of an isolated program whose server is another isolated program. */
+extern const struct memif_limits memif_limits_direct;
 
 struct memif_server {
 	struct memif_end end;

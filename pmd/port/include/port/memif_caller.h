@@ -8,6 +8,12 @@
 
 struct port;
 
+/* A place in the order of the packets of one direction. */
+struct memif_mark {
+	uint32_t connection; /* the number of the connection that has the packets */
+	uint16_t index;
+};
+
 /* Functions that such a client calls to reach its server. Engine's lock. */
 struct memif_caller {
 	/* Return a socket whose other end the server has; the client owns it from then on. -errno:
@@ -30,5 +36,20 @@ struct memif_caller {
  */
 int memif_prepare_caller(struct port *port, const struct memif_caller *caller, void *arg,
 			 const uint8_t mac[6], uint32_t mtu_bytes);
+
+/** Mark the packets that such a port has sent until now. `memif` is its ops_arg. Engine's thread.
+ */
+struct memif_mark memif_caller_sent(const void *memif);
+
+/** Return true if the server has taken all marked packets, or can take them no more. Ask often:
+ * before 2^15 further packets. Engine's thread. */
+bool memif_caller_has_taken(const void *memif, const struct memif_mark *mark);
+
+/** Mark the packets that have arrived until now. Engine's thread. */
+struct memif_mark memif_caller_arrived(const void *memif);
+
+/** Return true if all marked packets have been received, or are lost. Ask often: before 2^15
+ * further packets. Engine's thread. */
+bool memif_caller_has_received(const void *memif, const struct memif_mark *mark);
 
 #endif

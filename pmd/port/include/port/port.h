@@ -77,6 +77,13 @@ struct port_ops {
 	bool (*has_room)(void *arg);
 	uint8_t *(*place)(void *arg, uint32_t len);
 	/*
+	 * For a port whose own buffers lead to several places; NULL: they lead to other hosts.
+	 * Choose the buffers for a packet to a queue pair of this host (0: to another host), which
+	 * the next calls of `place` and `placed` are about. Return false if such a packet takes an
+	 * mbuf.
+	 */
+	bool (*aim)(void *arg, uint32_t qpn);
+	/*
 	 * For short packets to processes on this host, from a port that spares the ICRC; NULL:
 	 * short packets are sent as all others. `offer` returns a buffer of PORT_OFFER_BYTES for
 	 * the next packet, or NULL. `suits` tells if a packet to a queue pair may be sent from
@@ -171,10 +178,12 @@ struct port {
 	 * lost them (port/impair.h) */
 	uint16_t rx_kept;
 	/* frames and packets lost since port_open, counted by port_ops */
-	uint64_t rx_too_long;		  /* dropped by port_ops */
-	uint64_t rx_missed;		  /* dropped before rx_burst could take them */
-	struct port_drops tx_too_long;	  /* packets too long for the port */
-	struct port_drops tx_refused;	  /* packets that a kernel interface did not take */
+	uint64_t rx_too_long;	       /* dropped by port_ops */
+	uint64_t rx_refused;	       /* dropped: the sender on this host may not send them */
+	uint64_t rx_missed;	       /* dropped before rx_burst could take them */
+	struct port_drops tx_too_long; /* packets too long for the port */
+	/* packets that a kernel interface, or another program for too long, did not take */
+	struct port_drops tx_refused;
 	struct port_drops tx_unconnected; /* packets dropped while the port had no connection */
 
 	/* damage done on purpose (port/impair.h); NULL: the port is not impaired */
