@@ -58,6 +58,8 @@ struct client_offer {
 	int fds[SHARE_LANE_FDS];
 };
 
+struct client_direct;
+
 struct share_client {
 	/* constant once attached */
 	int socket;
@@ -75,6 +77,7 @@ struct share_client {
 	struct rte_mbuf *mbufs; /* one for each buffer; valid for buffers that we hold */
 	struct rte_mempool *pool;
 	struct port *port;
+	struct client_direct *direct; /* isolated: direct memifs; else NULL */
 	struct psock *psock; /* NULL: packets to and from other hosts pass through the owner */
 	uint8_t mac[6];
 	bool spares_icrc;      /* packets between processes need no ICRC */

@@ -13,6 +13,7 @@
 #include "attach/attach.h"
 #include "base/own.h"
 #include "client.h"
+#include "client_direct.h"
 #include "net/link.h"
 #include "port/memif_caller.h"
 
@@ -81,6 +82,8 @@ int share_isolate(struct link *link, const char *socket_path, int report_fd,
 	link_init_remote(link, &client_link_remote, client, &message.addresses);
 	rc = memif_prepare_caller(&link->port, &isolated_caller, client, message.welcome.mac,
 				  message.welcome.mtu_bytes);
+	if (rc == 0)
+		rc = client_direct_prepare(client, link);
 	link->port.make_pool = client_make_private_pool;
 	link->port.tsc_hz = message.welcome.tsc_hz;
 	link->port.own_qpn_first = facts->qpn_first;

@@ -6,6 +6,7 @@
 
 #include "base/own.h"
 #include "client.h"
+#include "client_direct.h"
 #include "net/link.h"
 
 #define ANSWER_MS 5000 /* an owner that sends no answer for so long is taken to have stopped */
@@ -60,6 +61,8 @@ static int client_receive_locked(struct share_client *client, struct share_messa
 	}
 	if (message->type == SHARE_LANE)
 		client_lanes_offer(client, message, fds);
+	if (message->type == SHARE_DIRECT)
+		client_direct_offer(client, &message->offer, fds[0]);
 	if (message->type == SHARE_ADDRESSES && message->addresses.count <= ADDRESSES_MAX) {
 		client->addresses = message->addresses;
 		client->addresses_changed = true;

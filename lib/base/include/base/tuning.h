@@ -17,7 +17,8 @@
 	X(batch_ack, "batch-ack", "one acknowledgement answers all packets of a burst")           \
 	X(buffer_cache, "buffer-cache", "packet buffers are taken from the pool in groups")       \
 	X(prefetch, "prefetch", "a packet's data is prefetched while earlier ones are processed") \
-	X(runs, "runs", "consecutive packets go to a kernel interface in one piece")
+	X(runs, "runs", "consecutive packets go to a kernel interface in one piece")              \
+	X(direct, "direct", "isolated programs send to each other past uroced")
 
 struct tuning {
 #define TUNING_FIELD(field, name, meaning) bool field;

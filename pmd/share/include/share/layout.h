@@ -29,6 +29,8 @@
  * fewer buffers than the process may have. */
 #define SHARE_LANES_MAX 5
 
+#define SHARE_DIRECTS_MAX 8 /* direct memifs of an isolated process */
+
 /* The start of a slot's page; its rings follow. Each member names its writer; writes are atomic. */
 struct share_page {
 	uint32_t owner_sleeps __rte_cache_aligned; /* owner: the process must wake it for packets */

@@ -12,7 +12,7 @@
 #include "netdev/addresses.h"
 
 /* Both ends must be of one build. An end with another number is refused with a message. */
-#define SHARE_VERSION 10
+#define SHARE_VERSION 11
 
 #define SHARE_UNIQUE_MAX 512
 #define SHARE_STATUS_MAX 98304
@@ -35,6 +35,9 @@ enum share_message_type {
 	SHARE_RELEASE, /* process: cm_ports_ops.release; no reply */
 	SHARE_CHANGE,  /* process: cm_ports_ops.change */
 	SHARE_DECLINE, /* process: it does not use the packet socket of the welcome */
+	/* owner, unrequested, to two isolated processes: a direct memif with the other one; with
+	 * the descriptor of its socket */
+	SHARE_DIRECT,
 };
 
 /* Descriptors that come with a welcome, in this order. */
@@ -54,11 +57,11 @@ enum share_lane_fd {
 	SHARE_LANE_FDS,
 };
 
-/* A lane, as one of its two processes sees it. */
+/* A lane or a direct memif, as one of its two processes sees it. */
 struct share_offer {
-	uint32_t number;    /* of the lane, never 0 */
+	uint32_t number;    /* of the lane, never 0; of a direct memif: 0 */
 	uint16_t peer;	    /* slot of the other process */
-	uint16_t side;	    /* our side, 0 or 1 */
+	uint16_t side;	    /* our side, 0 or 1; of a direct memif: side 0 is the client */
 	uint32_t qpn_first; /* of the other process */
 	uint32_t qpn_count;
 };
@@ -116,7 +119,7 @@ struct share_message {
 	uint8_t holds_nothing;
 	struct address from;	  /* SHARE_ROUTE, SHARE_RESOLVE */
 	uint8_t gid[GID_LEN];	  /* SHARE_ROUTE, RESOLVE, JOIN, LEAVE */
-	struct share_offer offer; /* SHARE_LANE */
+	struct share_offer offer; /* SHARE_LANE, SHARE_DIRECT */
 	struct link_hop hop;	  /* reply to SHARE_ROUTE */
 	uint8_t mac[6];		  /* reply to SHARE_RESOLVE */
 	/* SHARE_CLAIM and its reply, SHARE_LISTEN, SHARE_CHANGE, SHARE_RELEASE */

@@ -1,0 +1,550 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Tests of pmd/attach/client_direct.c and direct_peer.c: two isolated processes, and their owner,
+ * which the test plays. */
+#include <errno.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <rte_mbuf.h>
+
+#include "attach/attach.h"
+#include "base/own.h"
+#include "client.h"
+#include "client_direct.h"
+#include "memif/server_end.h"
+#include "memif/socket.h"
+#include "net/link.h"
+#include "port/memif_caller.h"
+#include "test.h"
+#include "wire/build.h"
+#include "wire/mad.h"
+#include "wire/opcode.h"
+#include "wire/packet.h"
+
+#define SIDES  2
+#define ROUNDS 40
+#define BURST  32
+#define RING   (1u << MEMIF_DIRECT_LOG2)
+#define MTU    4200
+
+static const uint8_t mac[6] = {2, 0, 0, 0, 0, 1}, other_mac[6] = {2, 0, 0, 0, 0, 2};
+static struct addresses addresses;
+
+/* A process, and what the owner has of it. */
+static struct side {
+	struct share_client client;
+	struct link link;
+	uint32_t qpn_first;
+	int called_fd; /* the socket to the owner, until the port takes it; -1 */
+	int owner_fd;  /* the owner's end of that socket */
+	struct memif_server owner;
+	uint32_t passed; /* packets that the owner has passed on to it */
+} sides[SIDES];
+
+static int call(void *arg)
+{
+	struct side *side = arg;
+	const int fd = side->called_fd;
+
+	side->called_fd = -1;
+	return fd >= 0 ? fd : -ENETDOWN;
+}
+
+static bool is_up(void *arg)
+{
+	(void)arg;
+	return true;
+}
+
+static bool is_lost(void *arg)
+{
+	(void)arg;
+	return false;
+}
+
+static const struct memif_caller caller = {.call = call, .link_up = is_up, .lost = is_lost};
+
+static void owner_hear(struct side *side)
+{
+	struct memif_message message, answer;
+	int fd;
+
+	while (memif_socket_receive(side->owner_fd, &message, sizeof(message), &fd) > 0) {
+		const int rc = memif_server_take(&side->owner, &message, fd, &answer);
+
+		if (rc == -ECONNRESET)
+			return;
+		assert_int_equal(rc, 0);
+		assert_int_equal(memif_socket_send(side->owner_fd, &answer, sizeof(answer)), 0);
+	}
+}
+
+/* Handle all that has happened to the connections. */
+static void run(void)
+{
+	for (int i = 0; i < ROUNDS * SIDES; i++) {
+		struct side *side = &sides[i % SIDES];
+
+		owner_hear(side);
+		if (side->link.port.ops) {
+			(void)port_lost(&side->link.port);
+			port_conn_run(&side->link.port);
+		}
+	}
+}
+
+static void begin(struct side *side, uint32_t qpn_first)
+{
+	struct port *port = &side->link.port;
+	struct memif_message greeting;
+	int ends[2];
+
+	memset(side, 0, sizeof(*side));
+	pthread_mutex_init(&side->client.lock, NULL);
+	side->qpn_first = qpn_first;
+	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK, 0, ends), 0);
+	side->called_fd = ends[0];
+	side->owner_fd = ends[1];
+	memif_server_init(&side->owner, &memif_limits_isolated);
+	memif_server_greet(&side->owner, &greeting, "test");
+	assert_int_equal(memif_socket_send(side->owner_fd, &greeting, sizeof(greeting)), 0);
+	link_init_remote(&side->link, &client_link_remote, &side->client, &addresses);
+	assert_int_equal(memif_prepare_caller(port, &caller, side, mac, MTU), 0);
+	assert_int_equal(client_direct_prepare(&side->client, &side->link), 0);
+	port->make_pool = client_make_private_pool;
+	assert_int_equal(port_open(port), 0);
+}
+
+static void end(struct side *side)
+{
+	struct port *port = &side->link.port;
+	struct rte_mempool *pool = port->pool;
+	const uint32_t buffers = port->mbufs;
+
+	if (port->ops) {
+		port_close(port);
+		port_destroy(port);
+		/* All buffers have come back. */
+		assert_int_equal(rte_mempool_avail_count(pool), buffers);
+		assert_null(side->client.direct);
+	}
+	free(pool->pool_data);
+	free(pool);
+	close(side->owner_fd);
+	memif_server_fini(&side->owner);
+}
+
+static int setup(TEST_STATE)
+{
+	struct address address = {.vlan = -1, .prefix_len = 24};
+
+	addresses.count = 0;
+	gid_from_ipv4("\x0a\x00\x00\x01", address.gid);
+	assert_int_equal(addresses_add(&addresses, &address), 0);
+	for (uint32_t i = 0; i < SIDES; i++)
+		begin(&sides[i], (i + 3) << BLOCK_SHIFT);
+	run();
+	for (int i = 0; i < SIDES; i++)
+		assert_true(port_connected(&sides[i].link.port));
+	return 0;
+}
+
+static int teardown(TEST_STATE)
+{
+	for (int i = 0; i < SIDES; i++)
+		end(&sides[i]);
+	return 0;
+}
+
+TEST_FIXTURE(setup, teardown);
+
+/* Offer a process a direct memif with a process that has these numbers. */
+static void offer_to(struct side *side, uint16_t at, uint32_t qpn_first, int fd)
+{
+	const struct share_offer offer = {
+		.side = at, .qpn_first = qpn_first, .qpn_count = BLOCK_QPNS};
+
+	pthread_mutex_lock(&side->client.lock);
+	client_direct_offer(&side->client, &offer, fd);
+	pthread_mutex_unlock(&side->client.lock);
+}
+
+/* Offer both a direct memif, and return the owner's descriptor of it. */
+static int offer(void)
+{
+	int ends[2], kept;
+
+	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK, 0, ends), 0);
+	kept = dup(ends[0]);
+	for (uint16_t i = 0; i < SIDES; i++)
+		offer_to(&sides[i], i, sides[!i].qpn_first, ends[i]);
+	run();
+	return kept;
+}
+
+static uint32_t peers(const struct side *side)
+{
+	uint32_t count = 0;
+
+	for (int i = 0; i < SHARE_DIRECTS_MAX; i++)
+		count += side->client.direct->peers[i] != NULL;
+	return count;
+}
+
+/* The fields of a frame. */
+struct wish {
+	uint8_t opcode;
+	uint32_t src_qpn, dest_qpn;
+	const uint8_t *src_mac;
+	const char *from;
+};
+
+static size_t build(uint8_t *frame, const struct wish *wish, uint8_t number)
+{
+	struct path_attr attr = {.vlan_tci = -1, .udp_sport = 0xc000, .hop_limit = 64};
+	const struct bth_fields bth = {
+		.opcode = wish->opcode, .pkey = 0xffff, .dest_qpn = wish->dest_qpn};
+	struct packet_out out = {.frame = frame};
+	const uint8_t payload[4] = {number};
+	struct path path;
+	int len;
+
+	gid_from_ipv4(wish->from, attr.sgid);
+	gid_from_ipv4("\x0a\x00\x00\x01", attr.dgid);
+	memcpy(attr.src_mac, wish->src_mac, sizeof(attr.src_mac));
+	memcpy(attr.dst_mac, mac, sizeof(attr.dst_mac));
+	assert_int_equal(path_init(&path, &attr), 0);
+	packet_begin(&out, &path, &bth);
+	if ((wish->opcode & OPCODE_SERVICE_MASK) == OPCODE_UD) {
+		struct deth *deth = packet_extend(&out, sizeof(*deth));
+
+		memset(deth, 0, sizeof(*deth));
+		wire_put24(deth->src_qpn, wish->src_qpn);
+	}
+	packet_payload(&out, FRAG_COPY, payload, sizeof(payload));
+	len = packet_seal(&out);
+	assert_true(len > 0);
+	return (size_t)len;
+}
+
+static uint8_t number_of(const struct rte_mbuf *mbuf)
+{
+	struct packet packet;
+
+	assert_int_equal(packet_parse(rte_pktmbuf_mtod(mbuf, const uint8_t *), mbuf->data_len,
+				      false, &packet),
+			 PACKET_OK);
+	return packet.payload[0];
+}
+
+static struct wish wish_from(const struct side *side)
+{
+	return (struct wish){.opcode = OPCODE_UD | OPCODE_SEND_ONLY,
+			     .src_qpn = side->qpn_first + 5,
+			     .dest_qpn = sides[side == sides].qpn_first + 7,
+			     .src_mac = mac,
+			     .from = "\x0a\x00\x00\x01"};
+}
+
+/* Send a packet in an mbuf. Return false if it must wait. */
+static bool try_wish(struct side *side, const struct wish *wish, uint8_t number)
+{
+	struct rte_mbuf *mbuf = rte_pktmbuf_alloc(side->link.port.pool);
+
+	assert_non_null(mbuf);
+	mbuf->data_len = (uint16_t)build(rte_pktmbuf_mtod(mbuf, uint8_t *), wish, number);
+	mbuf->pkt_len = mbuf->data_len;
+	port_set_local_qpn(mbuf, wish->dest_qpn);
+	if (port_tx_burst(&side->link.port, &mbuf, 1) == 1)
+		return true;
+	rte_pktmbuf_free(mbuf);
+	return false;
+}
+
+static bool try_send(struct side *side, uint8_t number)
+{
+	const struct wish wish = wish_from(side);
+
+	return try_wish(side, &wish, number);
+}
+
+/* Pass on what a process has sent through the owner. Returns how many packets there were. */
+static uint32_t owner_pass(struct side *from)
+{
+	struct side *to = &sides[from == sides];
+	uint8_t frame[PACKET_FRAME_MAX];
+	uint32_t count = 0;
+	int len;
+
+	while ((len = memif_server_receive(&from->owner, frame, sizeof(frame))) > 0) {
+		assert_int_equal(memif_end_send(&to->owner.end, frame, (size_t)len), 0);
+		memif_end_push(&to->owner.end);
+		count++;
+	}
+	memif_end_release(&from->owner.end);
+	to->passed += count;
+	return count;
+}
+
+/* Receive once. Returns how many packets there were, and their numbers. */
+static uint16_t receive(struct side *side, uint8_t *numbers)
+{
+	struct rte_mbuf *mbufs[BURST];
+	const uint16_t n = port_rx_burst(&side->link.port, mbufs, BURST);
+
+	for (uint16_t i = 0; i < n; i++)
+		numbers[i] = number_of(mbufs[i]);
+	rte_pktmbuf_free_bulk(mbufs, n);
+	return n;
+}
+
+static void expect_one(struct side *side, uint8_t number)
+{
+	uint8_t numbers[BURST];
+
+	assert_int_equal(receive(side, numbers), 1);
+	assert_int_equal(numbers[0], number);
+}
+
+TEST(client_direct__carries_packets_past_the_owner)
+{
+	const int kept = offer();
+
+	for (uint8_t i = 0; i < SIDES; i++) {
+		assert_int_equal(peers(&sides[i]), 1);
+		assert_true(try_send(&sides[i], i));
+		assert_int_equal(owner_pass(&sides[i]), 0);
+		expect_one(&sides[!i], i);
+	}
+	close(kept);
+}
+
+TEST(client_direct__leaves_the_rest_to_the_owner)
+{
+	const int kept = offer();
+	struct wish wish = wish_from(&sides[0]);
+
+	/* Nobody's number, in another block; one beyond the peer's numbers; a MAD. */
+	for (int i = 0; i < 3; i++) {
+		const uint32_t qpns[] = {9 << BLOCK_SHIFT, sides[1].qpn_first + BLOCK_QPNS,
+					 GSI_QPN};
+
+		wish.dest_qpn = qpns[i];
+		assert_true(try_wish(&sides[0], &wish, 1));
+		assert_int_equal(owner_pass(&sides[0]), 1);
+		assert_false(sides[0].link.port.ops->aim(sides[0].link.port.ops_arg, qpns[i]));
+	}
+	close(kept);
+}
+
+/* Long packets are built where the other process reads them. */
+TEST(client_direct__offers_its_buffers)
+{
+	const struct port *port = &sides[0].link.port;
+	struct wish wish = wish_from(&sides[0]);
+	const int kept = offer();
+	uint8_t *place;
+	size_t len;
+
+	for (int i = 0; i < 2; i++) {
+		const uint32_t qpn = i == 0 ? wish.dest_qpn : 0;
+
+		assert_true(port->ops->aim(port->ops_arg, qpn));
+		assert_true(port->ops->has_room(port->ops_arg));
+		port->ops->expect(port->ops_arg, 1, PACKET_HDR_MAX);
+		place = port->ops->place(port->ops_arg, PACKET_FRAME_MAX);
+		assert_non_null(place);
+		len = build(place, &wish, (uint8_t)i);
+		port->ops->placed(port->ops_arg, (uint32_t)len);
+	}
+	/* The first was published when the next one went elsewhere. */
+	expect_one(&sides[1], 0);
+	assert_int_equal(owner_pass(&sides[0]), 0);
+	port->ops->push(port->ops_arg);
+	assert_int_equal(owner_pass(&sides[0]), 1);
+	expect_one(&sides[1], 1);
+	close(kept);
+}
+
+TEST(client_direct__waits_until_the_owner_has_taken_earlier_packets)
+{
+	int kept;
+
+	assert_true(try_send(&sides[0], 1));
+	kept = offer();
+	for (int i = 0; i < ROUNDS; i++) {
+		assert_false(try_send(&sides[0], 2));
+		assert_false(sides[0].link.port.ops->aim(sides[0].link.port.ops_arg,
+							 sides[1].qpn_first));
+	}
+	assert_int_equal(owner_pass(&sides[0]), 1);
+	assert_true(try_send(&sides[0], 2));
+	assert_int_equal(owner_pass(&sides[0]), 0);
+	close(kept);
+}
+
+TEST(client_direct__receives_earlier_packets_of_the_owner_first)
+{
+	uint8_t numbers[2 * BURST];
+	uint16_t n = 0;
+	int kept;
+
+	for (uint8_t i = 0; i < BURST + 4; i++)
+		assert_true(try_send(&sides[0], i));
+	owner_pass(&sides[0]);
+	kept = offer();
+	for (uint8_t i = BURST + 4; i < BURST + 8; i++)
+		assert_true(try_send(&sides[0], i));
+	assert_int_equal(owner_pass(&sides[0]), 0);
+	for (int i = 0; i < ROUNDS && n < BURST + 8; i++)
+		n = (uint16_t)(n + receive(&sides[1], numbers + n));
+	assert_int_equal(n, BURST + 8);
+	for (uint8_t i = 0; i < n; i++)
+		assert_int_equal(numbers[i], i);
+	close(kept);
+}
+
+TEST(client_direct__drops_and_counts_what_the_other_may_not_send)
+{
+	const struct wish right = wish_from(&sides[0]);
+	const int kept = offer();
+	struct wish wrong[5];
+	uint8_t numbers[BURST];
+
+	for (int i = 0; i < 5; i++)
+		wrong[i] = right;
+	wrong[0].src_qpn = sides[1].qpn_first;
+	wrong[1].src_mac = other_mac;
+	wrong[2].from = "\x0a\x00\x00\x02";
+	wrong[3].dest_qpn = wrong[3].src_qpn = GSI_QPN;
+	wrong[4].dest_qpn = 0;
+	for (int i = 0; i < 5; i++) {
+		/* As if it had not chosen its way by the number in the packet. */
+		const struct port *port = &sides[0].link.port;
+		uint8_t *place;
+
+		assert_true(port->ops->aim(port->ops_arg, right.dest_qpn));
+		place = port->ops->place(port->ops_arg, PACKET_FRAME_MAX);
+		port->ops->placed(port->ops_arg, (uint32_t)build(place, &wrong[i], 0));
+		port->ops->push(port->ops_arg);
+		assert_int_equal(receive(&sides[1], numbers), 0);
+		assert_int_equal(sides[1].link.port.rx_refused, i + 1);
+	}
+	assert_true(try_send(&sides[0], 3));
+	expect_one(&sides[1], 3);
+	close(kept);
+}
+
+TEST(client_direct__drops_what_the_other_does_not_take)
+{
+	struct port *port = &sides[0].link.port;
+	const int kept = offer();
+	uint32_t sent = 0;
+
+	while (try_send(&sides[0], 1) && port->tx_refused.packets == 0)
+		sent++;
+	assert_int_equal(sent, RING);
+	while (port->tx_refused.packets == 0)
+		try_send(&sides[0], 2);
+	/* From now on without waiting. */
+	for (int i = 0; i < BURST; i++)
+		assert_true(try_send(&sides[0], 3));
+	assert_int_equal(port->tx_refused.packets, BURST + 1);
+	assert_true(port->tx_refused.bytes > BURST);
+	close(kept);
+}
+
+/* The owner shuts the socket down when it stops serving one of the two. */
+TEST(client_direct__ends_with_the_socket)
+{
+	const int kept = offer();
+
+	assert_true(try_send(&sides[0], 1));
+	assert_int_equal(shutdown(kept, SHUT_RDWR), 0);
+	close(kept);
+	/* The engine receives what is left before it handles a connection's end. */
+	expect_one(&sides[1], 1);
+	run();
+	for (int i = 0; i < SIDES; i++) {
+		assert_int_equal(peers(&sides[i]), 0);
+		assert_true(try_send(&sides[i], 2));
+		assert_int_equal(owner_pass(&sides[i]), 1);
+		expect_one(&sides[!i], 2);
+	}
+}
+
+TEST(client_direct__last_packets_are_received_when_the_other_ends)
+{
+	const int kept = offer();
+
+	assert_true(try_send(&sides[0], 1));
+	port_close(&sides[0].link.port);
+	port_destroy(&sides[0].link.port);
+	expect_one(&sides[1], 1);
+	run();
+	assert_int_equal(peers(&sides[1]), 0);
+	close(kept);
+}
+
+/* An end of a socket at which the test sits. */
+static int offer_one(struct side *side, uint16_t at)
+{
+	int ends[2];
+
+	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK, 0, ends), 0);
+	offer_to(side, at, 9 << BLOCK_SHIFT, ends[0]);
+	run();
+	return ends[1];
+}
+
+TEST(client_direct__gives_up_what_breaks_a_rule)
+{
+	const struct memif_message odd = {.type = MEMIF_CONNECTED};
+
+	for (uint16_t at = 0; at < 2; at++) {
+		const int fd = offer_one(&sides[0], at);
+
+		assert_int_equal(peers(&sides[0]), 1);
+		assert_int_equal(memif_socket_send(fd, &odd, sizeof(odd)), 0);
+		run();
+		assert_int_equal(peers(&sides[0]), 0);
+		close(fd);
+	}
+}
+
+/* Until it is connected, and if it never is, packets go through the owner. */
+TEST(client_direct__works_without_an_answer)
+{
+	const int fd = offer_one(&sides[0], 0);
+	struct wish wish = wish_from(&sides[0]);
+
+	wish.dest_qpn = (9 << BLOCK_SHIFT) + 1;
+	assert_true(try_wish(&sides[0], &wish, 1));
+	assert_int_equal(owner_pass(&sides[0]), 1);
+	close(fd);
+}
+
+TEST(client_direct_offer__has_a_limit)
+{
+	int fds[2 * SHARE_DIRECTS_MAX];
+	char byte;
+
+	for (int i = 0; i < 2 * SHARE_DIRECTS_MAX; i++)
+		fds[i] = offer_one(&sides[0], 0);
+	assert_int_equal(peers(&sides[0]), SHARE_DIRECTS_MAX);
+	/* The last ones wait for a place. One more is refused. */
+	close(offer_one(&sides[0], 0));
+	assert_int_equal(sides[0].client.direct->offer_count, SHARE_DIRECTS_MAX);
+	shutdown(fds[0], SHUT_RDWR);
+	run();
+	assert_int_equal(sides[0].client.direct->offer_count, SHARE_DIRECTS_MAX - 1);
+	/* An offer that makes no sense. */
+	offer_to(&sides[1], 2, 9 << BLOCK_SHIFT, fds[0]);
+	assert_int_equal(sides[1].client.direct->offer_count, 0);
+	assert_int_equal(recv(fds[1], &byte, 1, MSG_DONTWAIT), -1);
+	for (int i = 1; i < 2 * SHARE_DIRECTS_MAX; i++)
+		close(fds[i]);
+}
