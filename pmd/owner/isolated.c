@@ -250,7 +250,11 @@ uint32_t isolated_take(struct server *server, uint16_t number, uint32_t most)
 			break;
 		}
 	}
-	memif_end_release(&isolated->memif.end);
+	/* The process may send the next packet to this receiver by a direct memif as soon as its
+	 * ring says that all earlier packets have been taken. So the ring must not say so while a
+	 * packet waits here. */
+	if (!isolated->waiting)
+		memif_end_release(&isolated->memif.end);
 	slot->tx_packets += taken;
 	if (unlikely(isolated->hung_up)) {
 		isolated->left -= RTE_MIN(isolated->left, taken);

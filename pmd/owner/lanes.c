@@ -170,6 +170,12 @@ void lanes_note(struct server *server, uint16_t from, uint16_t to)
 	if (server->lanes.passes_all || ++server->lanes.handed[from][to] % TRY_EVERY != TRY_AT ||
 	    from == to)
 		return;
+	if (server->slots.all[from].isolated && server->slots.all[to].isolated) {
+		/* A process cannot make others talk to it: something must have come back. */
+		if (server->lanes.handed[to][from] > 0)
+			direct_make(server, from, to);
+		return;
+	}
 	if (server->slots.all[from].state != SLOT_LIVE ||
 	    server->slots.all[to].state != SLOT_LIVE || !server->slots.all[from].has_full_share ||
 	    !server->slots.all[to].has_full_share || lane_find(server, from, to) ||
@@ -179,6 +185,12 @@ void lanes_note(struct server *server, uint16_t from, uint16_t to)
 	if (rc != 0 && rc != -EAGAIN)
 		log_info("no lane between processes %d and %d: %s", server->slots.all[from].pid,
 			 server->slots.all[to].pid, strerror(-rc));
+}
+
+void lanes_forget(struct server *server, uint16_t number)
+{
+	for (uint16_t i = 0; i < SERVE_SLOTS_MAX; i++)
+		server->lanes.handed[number][i] = server->lanes.handed[i][number] = 0;
 }
 
 void lanes_close(struct server *server, uint16_t number)

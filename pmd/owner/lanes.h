@@ -21,8 +21,12 @@ struct lanes {
 	uint16_t handed[SERVE_SLOTS_MAX][SERVE_SLOTS_MAX];
 };
 
-/** Note a packet from a process to another, and make a lane between them if they have none. */
+/** Note a packet from a process to another, and make a lane between them if they have none.
+ * Isolated processes get a direct memif instead (direct.h). */
 void lanes_note(struct server *server, uint16_t from, uint16_t to);
+
+/** Forget the packets from and to a process that the owner stops serving. */
+void lanes_forget(struct server *server, uint16_t number);
 
 /** Close the lanes of a process that the owner stops serving. */
 void lanes_close(struct server *server, uint16_t number);

@@ -132,6 +132,7 @@ static void serve_init(struct server *server, const struct serve_config *config)
 	memcpy(server->slots.cc, settings->cc, sizeof(server->slots.cc));
 	LIST_INIT(&server->groups);
 	LIST_INIT(&server->lanes.list);
+	LIST_INIT(&server->directs.list);
 	/* Packets that are captured must pass through the owner, with an ICRC. */
 	server->lanes.spares_icrc = settings->hand_over == SETTINGS_HAND_OVER_DIRECT &&
 				    settings->capture != SETTINGS_CAPTURE_ALL;

@@ -122,10 +122,11 @@ int serve_status(const struct server *server, char *at, size_t size)
 	    ", \"rx_packets\": %" PRIu64 ", \"tx_packets\": %" PRIu64 ", \"handed_over\": %" PRIu64
 	    ", \"kernel_rx_packets\": %" PRIu64 ", \"kernel_tx_packets\": %" PRIu64
 	    ", \"kernel_dropped\": %" PRIu64 ", \"lanes\": %" PRIu64 ", \"lane_packets\": %" PRIu64
-	    ", \"unknown_qpn\": %" PRIu64 ", \"tx_dropped\": %" PRIu64 ", \"refused\": %" PRIu64,
+	    ", \"direct_memifs\": %" PRIu64 ", \"unknown_qpn\": %" PRIu64
+	    ", \"tx_dropped\": %" PRIu64 ", \"refused\": %" PRIu64,
 	    totals.rx_packets, totals.tx_packets, totals.handed_over, totals.kernel_rx_packets,
 	    totals.kernel_tx_packets, totals.kernel_dropped, totals.lanes, totals.lane_packets,
-	    totals.unknown_qpn, totals.tx_dropped, totals.refused);
+	    totals.directs, totals.unknown_qpn, totals.tx_dropped, totals.refused);
 	add(&text,
 	    ", \"rx_dropped\": %" PRIu64 ", \"unknown_group\": %" PRIu64 ", \"no_buffer\": %" PRIu64
 	    ", \"own_dropped\": %" PRIu64,

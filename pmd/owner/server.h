@@ -10,6 +10,7 @@
 #include "arena.h"
 #include "capture.h"
 #include "control.h"
+#include "direct.h"
 #include "kernel.h"
 #include "lanes.h"
 #include "listen.h"
@@ -39,6 +40,7 @@ struct server {
 	struct slots slots;
 	struct psocks psocks;
 	struct lanes lanes;
+	struct directs directs;
 	struct gsi gsi;			  /* QP 1 */
 	LIST_HEAD(, server_group) groups; /* that processes are in */
 	struct newcomers newcomers;

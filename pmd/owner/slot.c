@@ -150,6 +150,8 @@ static void slot_withdraw(struct server *server, uint16_t number)
 	control_leave_all(server, number);
 	arbiter_end(server->gsi.arbiter, number, server->now_ns);
 	lanes_close(server, number);
+	direct_close(server, number);
+	lanes_forget(server, number);
 	slot_close_socket(server, slot);
 	/* An isolated process shares no memory, so its slot need not wait until it ends. */
 	slot->ended |= slot->isolated != NULL;

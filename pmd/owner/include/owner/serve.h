@@ -74,6 +74,7 @@ struct serve_totals {
 	uint64_t tx_packets;	    /* to the port */
 	uint64_t handed_over;	    /* from process to process, through the owner */
 	uint64_t lanes;		    /* made between processes so far */
+	uint64_t directs;	    /* direct memifs made between isolated processes so far */
 	uint64_t lane_packets;	    /* through the open lanes, as the processes say */
 	uint64_t rx_dropped;	    /* frames from the port: in too many segments, or without room
 				       for their tag */

@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Direct memifs between isolated processes. The owner makes a socket pair and gives each process
+ * one end, over which the two set up memif. It keeps a second descriptor of one end: when it stops
+ * serving one of the processes, it shuts the socket down, and both ends see that, whoever has them
+ * by then.
+ */
+#include "direct.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "memif/socket.h"
+#include "server.h"
+#include "share/message.h"
+#include "share/user.h"
+
+struct direct {
+	LIST_ENTRY(direct) link;
+	uint16_t slots[2]; /* by side */
+	int socket_fd;	   /* side 0's end */
+	user_t user;	   /* of side 1, which may have left descriptors unread in that end */
+};
+
+static bool direct_has(const struct direct *direct, uint16_t number)
+{
+	return direct->slots[0] == number || direct->slots[1] == number;
+}
+
+/* Return true if a process may have one more. */
+static bool direct_may(const struct server *server, uint16_t number)
+{
+	const struct direct *direct;
+	unsigned int count = 0;
+
+	LIST_FOREACH (direct, &server->directs.list, link)
+		count += direct_has(direct, number);
+	return count < SHARE_DIRECTS_MAX;
+}
+
+static bool direct_is_known(const struct server *server, uint16_t a, uint16_t b)
+{
+	const struct direct *direct;
+
+	LIST_FOREACH (direct, &server->directs.list, link) {
+		if (direct_has(direct, a) && direct_has(direct, b))
+			return true;
+	}
+	return false;
+}
+
+/* Give the process at a side its end. 0 or -errno. */
+static int direct_offer(const struct server *server, const struct direct *direct, unsigned int side,
+			int end)
+{
+	const struct slot *peer = &server->slots.all[direct->slots[!side]];
+	const struct share_message message = {
+		.type = SHARE_DIRECT,
+		.version = SHARE_VERSION,
+		.offer =
+			{
+				.peer = direct->slots[!side],
+				.side = (uint16_t)side,
+				.qpn_first = peer->qpn_first,
+				.qpn_count = peer->qpn_count,
+			},
+	};
+
+	return message_send(server->slots.all[direct->slots[side]].socket, &message, &end, 1);
+}
+
+/* Shut the socket down and forget it. Its user is charged for closing it. */
+static void direct_end(struct server *server, struct direct *direct)
+{
+	const uint64_t before = memif_socket_charge(direct->user);
+
+	memif_socket_end(server->epoll_fd, direct->socket_fd);
+	memif_socket_charge(before);
+	LIST_REMOVE(direct, link);
+	server->directs.count--;
+	free(direct);
+}
+
+static int direct_connect(struct server *server, uint16_t a, uint16_t b)
+{
+	struct direct *direct = calloc(1, sizeof(*direct));
+	int ends[2];
+	int rc;
+
+	if (!direct)
+		return -ENOMEM;
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends) != 0) {
+		rc = -errno;
+		free(direct);
+		return rc;
+	}
+	*direct = (struct direct){
+		.slots = {a, b}, .socket_fd = ends[0], .user = server->slots.all[b].user};
+	LIST_INSERT_HEAD(&server->directs.list, direct, link);
+	server->directs.count++;
+	rc = direct_offer(server, direct, 0, ends[0]);
+	if (rc == 0)
+		rc = direct_offer(server, direct, 1, ends[1]);
+	close(ends[1]);
+	/* A process that got its end sees that the socket was shut down. */
+	if (rc != 0)
+		direct_end(server, direct);
+	return rc;
+}
+
+void direct_make(struct server *server, uint16_t a, uint16_t b)
+{
+	int rc;
+
+	if (server->slots.all[a].state != SLOT_LIVE || server->slots.all[b].state != SLOT_LIVE ||
+	    server->directs.count >= DIRECTS_MAX || direct_is_known(server, a, b) ||
+	    !direct_may(server, a) || !direct_may(server, b))
+		return;
+	rc = direct_connect(server, a, b);
+	server->totals.directs += rc == 0;
+	if (rc != 0 && rc != -EAGAIN)
+		log_info("no direct memif between processes %d and %d: %s",
+			 server->slots.all[a].pid, server->slots.all[b].pid, strerror(-rc));
+}
+
+void direct_close(struct server *server, uint16_t number)
+{
+	struct direct *direct, *next;
+
+	for (direct = LIST_FIRST(&server->directs.list); direct; direct = next) {
+		next = LIST_NEXT(direct, link);
+		if (direct_has(direct, number))
+			direct_end(server, direct);
+	}
+}

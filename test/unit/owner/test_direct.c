@@ -1,0 +1,231 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Tests of pmd/owner/direct.c: which processes are offered a direct memif, and when it ends. */
+#include <poll.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "direct.h"
+#include "isolated.h"
+#include "lanes.h"
+#include "server.h"
+#include "share/blocks.h"
+#include "share/message.h"
+#include "test.h"
+
+#define PROCESSES (SHARE_DIRECTS_MAX + 3)
+#define PACKETS	  64 /* after as many in both directions there surely is one */
+
+/* An owner without a port, and the sockets of its isolated processes. */
+struct rig {
+	struct server server;
+	int sockets[PROCESSES];
+};
+
+static int setup(void **state)
+{
+	struct rig *rig = aligned_alloc(_Alignof(struct rig), sizeof(*rig));
+	int pair[2];
+
+	assert_non_null(rig);
+	memset(rig, 0, sizeof(*rig));
+	rig->server.epoll_fd = -1;
+	LIST_INIT(&rig->server.lanes.list);
+	LIST_INIT(&rig->server.directs.list);
+	for (int i = 0; i < PROCESSES; i++) {
+		struct slot *slot = &rig->server.slots.all[i];
+
+		assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK, 0, pair), 0);
+		slot->state = SLOT_LIVE;
+		slot->socket = pair[0];
+		slot->qpn_first = (uint32_t)(i + 1) << BLOCK_SHIFT;
+		slot->qpn_count = BLOCK_QPNS;
+		rig->sockets[i] = pair[1];
+		assert_int_equal(isolated_create(slot), 0);
+	}
+	*state = rig;
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	struct rig *rig = *state;
+
+	for (uint16_t i = 0; i < PROCESSES; i++) {
+		direct_close(&rig->server, i);
+		isolated_destroy(&rig->server, &rig->server.slots.all[i]);
+		close(rig->sockets[i]);
+		close(rig->server.slots.all[i].socket);
+	}
+	assert_int_equal(rig->server.directs.count, 0);
+	free(rig);
+	return 0;
+}
+
+TEST_FIXTURE(setup, teardown);
+
+/* Return the socket that was offered to a process, or -1. */
+static int take_offer(struct rig *rig, int process, struct share_offer *offer)
+{
+	struct share_message message;
+	int fds[SHARE_FDS];
+
+	if (message_receive(rig->sockets[process], &message, fds) != 0)
+		return -1;
+	assert_int_equal(message.type, SHARE_DIRECT);
+	*offer = message.offer;
+	assert_true(fds[0] >= 0 && fds[1] < 0);
+	return fds[0];
+}
+
+static void talk(struct rig *rig, uint16_t a, uint16_t b)
+{
+	for (int i = 0; i < PACKETS; i++) {
+		lanes_note(&rig->server, a, b);
+		lanes_note(&rig->server, b, a);
+	}
+}
+
+static bool is_shut(int fd)
+{
+	struct pollfd pfd = {.fd = fd, .events = POLLIN};
+	char byte;
+
+	return poll(&pfd, 1, 0) == 1 && recv(fd, &byte, 1, MSG_DONTWAIT) == 0;
+}
+
+TEST(direct_make__connects_two_that_talk)
+{
+	struct rig *rig = *state;
+	struct share_offer offers[2];
+	int fds[2];
+	char byte = 1;
+
+	talk(rig, 0, 1);
+	for (int i = 0; i < 2; i++) {
+		fds[i] = take_offer(rig, i, &offers[i]);
+		assert_true(fds[i] >= 0);
+		assert_int_equal(offers[i].peer, !i);
+		assert_int_equal(offers[i].qpn_first, (uint32_t)(!i + 1) << BLOCK_SHIFT);
+		assert_int_equal(offers[i].qpn_count, BLOCK_QPNS);
+	}
+	assert_int_equal(offers[0].side + offers[1].side, 1);
+	/* They are the two ends of one socket. */
+	assert_int_equal(send(fds[0], &byte, 1, 0), 1);
+	assert_int_equal(recv(fds[1], &byte, 1, 0), 1);
+	assert_int_equal(rig->server.totals.directs, 1);
+	/* Once, also if one of the two has given it up. */
+	shutdown(fds[0], SHUT_RDWR);
+	talk(rig, 0, 1);
+	talk(rig, 0, 1);
+	assert_int_equal(take_offer(rig, 0, &offers[0]), -1);
+	assert_int_equal(rig->server.totals.directs, 1);
+	close(fds[0]);
+	close(fds[1]);
+}
+
+/* A process alone cannot use up what others may have. */
+TEST(direct_make__not_for_one_that_gets_no_answer)
+{
+	struct rig *rig = *state;
+
+	for (int i = 0; i < 10 * PACKETS; i++)
+		lanes_note(&rig->server, 0, 1);
+	assert_int_equal(rig->server.totals.directs, 0);
+}
+
+TEST(direct_make__not_for_trusted_processes_and_not_past_a_capture)
+{
+	struct rig *rig = *state;
+	struct slot *slot = &rig->server.slots.all[1];
+
+	isolated_destroy(&rig->server, slot);
+	talk(rig, 0, 1);
+	assert_int_equal(rig->server.totals.directs, 0);
+	assert_int_equal(isolated_create(slot), 0);
+	rig->server.lanes.passes_all = true;
+	talk(rig, 0, 1);
+	assert_int_equal(rig->server.totals.directs, 0);
+	rig->server.lanes.passes_all = false;
+	slot->state = SLOT_DRAINING;
+	talk(rig, 0, 1);
+	assert_int_equal(rig->server.totals.directs, 0);
+	slot->state = SLOT_LIVE;
+	talk(rig, 0, 1);
+	assert_int_equal(rig->server.totals.directs, 1);
+}
+
+TEST(direct_make__has_limits)
+{
+	struct rig *rig = *state;
+
+	for (uint16_t i = 1; i < PROCESSES; i++)
+		talk(rig, 0, i);
+	assert_int_equal(rig->server.totals.directs, SHARE_DIRECTS_MAX);
+	/* Those beyond it may have others. */
+	talk(rig, PROCESSES - 2, PROCESSES - 1);
+	assert_int_equal(rig->server.totals.directs, SHARE_DIRECTS_MAX + 1);
+	rig->server.directs.count += DIRECTS_MAX;
+	talk(rig, 1, PROCESSES - 1);
+	assert_int_equal(rig->server.totals.directs, SHARE_DIRECTS_MAX + 1);
+	rig->server.directs.count -= DIRECTS_MAX;
+	/* The end of a process makes room. */
+	direct_close(&rig->server, 1);
+	lanes_forget(&rig->server, 1);
+	talk(rig, 0, PROCESSES - 1);
+	assert_int_equal(rig->server.totals.directs, SHARE_DIRECTS_MAX + 2);
+}
+
+/* The number of a slot is another process's later, which has not talked to anybody. */
+TEST(lanes_forget__forgets_who_talked)
+{
+	struct rig *rig = *state;
+
+	lanes_note(&rig->server, 1, 0);
+	lanes_forget(&rig->server, 1);
+	for (int i = 0; i < 10 * PACKETS; i++)
+		lanes_note(&rig->server, 0, 1);
+	assert_int_equal(rig->server.totals.directs, 0);
+}
+
+/* Whoever has the ends by then. */
+TEST(direct_close__shuts_it_down)
+{
+	struct rig *rig = *state;
+
+	for (uint16_t leaver = 0; leaver < 2; leaver++) {
+		struct share_offer offer;
+		int fds[2];
+
+		talk(rig, 0, 1);
+		fds[0] = take_offer(rig, 0, &offer);
+		fds[1] = take_offer(rig, 1, &offer);
+		assert_false(is_shut(fds[0]) || is_shut(fds[1]));
+		direct_close(&rig->server, 2);
+		assert_false(is_shut(fds[0]) || is_shut(fds[1]));
+		direct_close(&rig->server, leaver);
+		assert_true(is_shut(fds[0]) && is_shut(fds[1]));
+		assert_int_equal(rig->server.directs.count, 0);
+		close(fds[0]);
+		close(fds[1]);
+	}
+}
+
+TEST(direct_make__takes_back_what_one_cannot_be_told)
+{
+	struct rig *rig = *state;
+	struct share_offer offer;
+	int fd;
+
+	close(rig->sockets[1]);
+	rig->sockets[1] = -1;
+	talk(rig, 0, 1);
+	fd = take_offer(rig, 0, &offer);
+	if (fd >= 0)
+		assert_true(is_shut(fd));
+	close(fd);
+	assert_int_equal(rig->server.totals.directs, 0);
+	assert_int_equal(rig->server.directs.count, 0);
+}
