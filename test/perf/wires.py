@@ -136,7 +136,7 @@ class Attached(Wire):
 
 
 class Isolated(Wire):
-    """Two isolated programs of one uroced. They share no memory: uroced copies their packets."""
+    """Two isolated programs of one uroced, with a memif connection between the two."""
 
     def __init__(self, machine, socket):
         super().__init__(machine, "isolated")

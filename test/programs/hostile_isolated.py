@@ -113,7 +113,6 @@ class AttachedProcess:
         self.client.send(message(HELLO))
         answer, fds = self.client.receive()
         self.welcome = answer
-        self._sent = self._taken = 0
         assert struct.unpack_from("<I", answer)[0] == WELCOME and not fds, "it shares memory"
         if struct.unpack_from("<4Ii", answer)[2]:
             raise Broken
@@ -121,6 +120,11 @@ class AttachedProcess:
         self.socket.settimeout(WAIT_SECONDS)
         self.client.send(message(MEMIF), [other.fileno()])
         other.close()
+        self.begin_rings()
+
+    def begin_rings(self):
+        """Make memory with two rings for the server at the other end of the memif socket."""
+        self.sent = self._taken = 0
         assert struct.unpack_from("<H", self.answer())[0] == MEMIF_HELLO
         self.memory_fd = sealed(REGION_BYTES)
         self.memory = mmap.mmap(self.memory_fd, REGION_BYTES)
@@ -181,13 +185,13 @@ class AttachedProcess:
     def send(self, frames):
         """Send whole frames, and wait until uroced has taken them."""
         for frame in frames:
-            at = BUFFERS_AT + self._sent % RING * BUFFER
+            at = BUFFERS_AT + self.sent % RING * BUFFER
             self.memory[at:at + len(frame)] = frame
-            self.descriptor(0, self._sent % RING, 0, 0, len(frame), at)
-            self._sent += 1
-        self.head(0, self._sent)
+            self.descriptor(0, self.sent % RING, 0, 0, len(frame), at)
+            self.sent += 1
+        self.head(0, self.sent)
         self.ring_bell()
-        self._wait(0, self._sent)
+        self._wait(0, self.sent)
 
     def take(self):
         """Return the next received frame."""
@@ -199,6 +203,10 @@ class AttachedProcess:
         self.descriptor(1, index, 0, 0, BUFFER, BUFFERS_AT + (RING + index) * BUFFER)
         self.offer()
         return frame
+
+    def received(self):
+        """Return how many received frames have not been taken."""
+        return (struct.unpack_from("<H", self.memory, RING_BYTES + TAIL)[0] - self._taken) & 0xffff
 
     def _wait(self, ring, tail):
         for _ in range(WAIT_SECONDS * 1000):

@@ -12,6 +12,7 @@ from operate import ctl, expect
 from share import END_SECONDS, SECONDS, Uroced
 
 HOSTILE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "hostile_isolated.py")
+HOSTILE_PEER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "hostile_peer.py")
 GREEDY = os.path.join(os.path.dirname(os.path.abspath(__file__)), "greedy.py")
 FIRST_PORT = 27000
 GREEDY_SECONDS = 3
@@ -19,6 +20,7 @@ HOSTILE_SECONDS = 120
 DESCRIPTORS = 1024  # limit of this uroced, the usual one of services
 NOBODY = ["setpriv", "--reuid", "nobody", "--regid", "nogroup", "--clear-groups"]
 KILLS = 4
+DIRECT_KILLS = 12
 ADDRESSES = {"beyond": "10.9.7.2"}
 
 
@@ -51,6 +53,7 @@ class IsolatedTest:
         isolated = [UROCE_RUN, f"--isolated={self._socket}", "--"]
         prefix = {
             "isolated": [*self._here.prefix, *isolated],
+            "indirect": [*self._here.prefix, UROCE_RUN, f"--isolated={self._socket}", "--without=direct", "--"],
             "nobody": [*self._bare.prefix, *NOBODY, *isolated],
             "attached": [*self._here.prefix, UROCE_RUN, "--socket", self._owner.socket, "--"],
             "beyond": [*self._there.prefix, UROCE_RUN, "--netdev", "veth1", "--"],
@@ -75,10 +78,15 @@ class IsolatedTest:
         self._check("sleeping", self._run, PingPong(["-e"], 300, 16384), "isolated", "attached")
         self._check("ibv_ud_pingpong -c", self._run, PingPong([], 300, 2048, "ud"), "isolated", "isolated")
         self._check("ib_read_bw", self._run, PerfTest("ib_read_bw", [], 200), "attached", "isolated")
+        for server, client in (("isolated", "isolated"), ("isolated", "indirect"), ("nobody", "nobody")):
+            self._check(f"{server} to {client}: past uroced, or not", self._past, server, client)
         self._check("nothing was refused", self._nothing_refused)
         self._check("uroce-ctl", self._shown)
         self._check("who may", self._rights)
         self._check(f"{KILLS} kills", self._kills)
+        self._check(f"{DIRECT_KILLS} kills of programs with a direct memif", self._direct_kills)
+        for attack in ("lie", "rubbish", "odd", "stay"):
+            self._check(f"a hostile peer: {attack}", self._hostile_peer, attack)
         self._check("a hostile client", self._hostile)
         self._check("a user takes all descriptors", self._greedy, "descriptors")
         self._check("a user takes all numbers", self._greedy, "numbers")
@@ -93,6 +101,17 @@ class IsolatedTest:
 
     def _run(self, program, server, client):
         run_pair(program, self._side(server), self._side(client), self._next_port())
+
+    def _past(self, server, client):
+        """Only the first packets between two isolated programs pass through uroced, unless one wants that."""
+        before = self._owner.status()
+        self._run(PerfTest("ib_write_bw", ["-s", "65536"], 2000), server, client)
+        self._run(PingPong([], 2000, 16384), server, client)
+        after = self._owner.status()
+        # 2,000 messages of 64 KiB have at least 16 packets each.
+        handed_over = after["handed_over"] - before["handed_over"]
+        expect(after["direct_memifs"] > before["direct_memifs"], "no direct memif", before, after)
+        expect((handed_over > 32000) == (client == "indirect"), "the wrong way", before, after)
 
     def _nothing_refused(self):
         """Check, before any hostile client runs, that uroced has refused nothing."""
@@ -118,9 +137,10 @@ class IsolatedTest:
         return processes
 
     def _is_under_way(self, processes):
-        """Return True if uroced has counted packets of all programs."""
+        """Return True if uroced has counted packets of all programs. It sees only the first ones between two isolated
+        programs, and of a receiver perhaps one."""
         sent = {slot["pid"]: slot["tx_packets"] for slot in self._owner.status()["slots"]}
-        return all(sent.get(process.pid, 0) > 100 for process in processes)
+        return all(sent.get(process.pid, 0) > 0 for process in processes)
 
     def _shown(self):
         """Isolated programs show the same state of themselves as others."""
@@ -172,6 +192,52 @@ class IsolatedTest:
         finally:
             for process in (*watchers, *victims):
                 process.kill()
+
+    def _direct_kills(self):
+        """Kill one of two programs at any moment around the beginning of their direct memif."""
+        expect(wait_until(self._owner.is_clean, SECONDS), "something is left of earlier checks")
+        before = self._descriptors()
+        for number in range(DIRECT_KILLS):
+            made = self._owner.status()["direct_memifs"]
+            processes = self._start_pair("isolated", "isolated", "-D", "60", *(["-b"] * (number % 2)))
+            try:
+                if number % 3:
+                    expect(wait_until(lambda: self._owner.status()["direct_memifs"] > made, SECONDS),
+                           "no direct memif", *processes[1].story("client"))
+                wait_until(lambda: False, self._rng.uniform(0, 0.1))
+                victim = self._rng.randrange(2)
+                processes[victim].kill()
+                if victim == 0:
+                    expect(processes[1].wait(SECONDS) not in (None, 0), "its peer notices nothing",
+                           *processes[1].story("client"))
+            finally:
+                for process in processes:
+                    process.kill()
+        expect(wait_until(self._owner.is_clean, SECONDS), "something does not come back", self._owner.status())
+        expect(wait_until(lambda: self._descriptors() <= before, SECONDS), "descriptors do not come back",
+               self._descriptors(), before)
+        self._run(PingPong([], 100, 16384), "isolated", "isolated")
+
+    def _hostile_peer(self, attack):
+        """A program abuses its direct memif. The other one drops what is wrong, and goes on."""
+        port = self._next_port()
+        index = self._side("isolated").gid_index
+        server = self._host("isolated").start(["ibv_ud_pingpong", "-d", DEVICE, "-g", str(index), "-p", str(port),
+                                               "-s", "256", "-n", "100000000"])
+        try:
+            expect(wait_until(lambda: server.listens(port), SECONDS), "no server", *server.story("server"))
+            seed = self._rng.getrandbits(32)
+            done = ask([*self._here.prefix, sys.executable, HOSTILE_PEER, self._socket, str(port), attack, str(seed)],
+                       HOSTILE_SECONDS, nice=0)
+            expect(done.returncode == 0, f"seed {seed}: it is not kept to its place", done.stderr,
+                   *server.story("server"))
+            expect(server.poll() is None, "the server has ended", *server.story("server"))
+            if attack == "lie":
+                counters = {item["pid"]: item for item in ctl("statistic", "show")}[server.pid]
+                expect(counters["rx_refused"] == int(done.stdout), "not all is counted", counters, done.stdout)
+        finally:
+            server.kill()
+        expect(wait_until(self._owner.is_clean, SECONDS), "something does not come back", self._owner.status())
 
     def _hostile(self):
         """A client that breaks every rule disturbs no other program, and leaves nothing behind."""
