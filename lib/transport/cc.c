@@ -130,6 +130,7 @@ void cc_sent(struct cc *cc, struct psn psn, uint32_t psns, uint32_t bytes, bool 
 		cc->timed = true;
 		cc->timed_psn = psn;
 		cc->timed_ns = now_ns;
+		cc->timed_alone = psn_eq(psn, cc->loss->una);
 		cc->timed_sent = cc->sent_psns;
 	}
 	if (cc->ops->sent != NULL)

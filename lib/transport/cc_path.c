@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The shortest round trip to each host. */
+/* The shortest round trip to each host, and if the host answers late. */
 #include "transport/cc_path.h"
 
 #include <stddef.h>
@@ -63,4 +63,46 @@ uint64_t cc_path_note(struct cc_path *path, uint64_t rtt_ns, uint64_t now_ns)
 	if (rtt_ns <= least_ns + CC_PATH_NEAR_NS)
 		path->near_ns = now_ns;
 	return least_ns;
+}
+
+void cc_path_note_single(struct cc_path *path, uint8_t *doubts, uint64_t least_ns, uint64_t rtt_ns,
+			 bool is_long)
+{
+	const int64_t late_ns = rtt_ns > least_ns ? (int64_t)(rtt_ns - least_ns) : 0;
+	const int64_t error_ns = late_ns - path->late_ns;
+	const int64_t away_ns = error_ns < 0 ? -error_ns : error_ns;
+
+	if (path->late_ns == 0 && path->deviation_ns == 0) {
+		path->late_ns = late_ns;
+		path->deviation_ns = late_ns / 2;
+	} else {
+		/* The weights of RFC 6298, 2.3. */
+		path->deviation_ns += (away_ns - path->deviation_ns) / 4;
+		path->late_ns += error_ns / 8;
+	}
+	if (is_long) {
+		path->shorts -= path->shorts > 0;
+		if (++*doubts < CC_PATH_DOUBTS)
+			return;
+		path->is_late = true;
+		path->shorts = 0;
+		*doubts = 0;
+	} else {
+		*doubts -= *doubts > 0;
+		path->shorts += path->shorts < CC_PATH_DOUBTS;
+		if (path->shorts == CC_PATH_DOUBTS)
+			path->is_late = false;
+	}
+}
+
+/*
+ * A host that is late varies, so its round trips stay below the mean and four deviations. A queue
+ * that was taken for a late host does not vary: what is allowed is less than its delay, so that it
+ * becomes shorter.
+ */
+uint64_t cc_path_late_ns(const struct cc_path *path)
+{
+	return path->is_late
+		       ? (uint64_t)(path->late_ns - path->late_ns / 8 + 4 * path->deviation_ns)
+		       : 0;
 }

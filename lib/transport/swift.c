@@ -36,14 +36,35 @@ static double swift_scale_ns(double cwnd)
 	return SWIFT_RANGE_NS * (at - least) / (most - least);
 }
 
+static struct cc_path *swift_path(struct cc *cc)
+{
+	return cc->path != NULL ? cc->path : &cc->alone;
+}
+
+/* Return the time from the newest packet to the next one: 0 if the window has room for all PSNs of
+ * the newest one (a READ's responses) at once, else more than a round trip. */
+static uint64_t swift_wait_ns(const struct swift *swift)
+{
+	double wait_ns;
+
+	if (swift->sent_psns <= swift->cwnd)
+		return 0;
+	wait_ns = (double)swift->rtt_ns * swift->sent_psns / swift->cwnd;
+	return wait_ns < (double)SWIFT_WAIT_MAX_NS ? (uint64_t)wait_ns : SWIFT_WAIT_MAX_NS;
+}
+
 /* Let the requester obey the window. */
 static void swift_apply(struct cc *cc)
 {
 	struct swift *swift = &cc->swift;
 
 	swift->cwnd = RTE_MIN(swift->cwnd, (double)LOSS_WINDOW_LIMIT);
-	swift->cwnd = RTE_MAX(swift->cwnd, SWIFT_CWND_MIN);
-	cc->pacer->window = swift->cwnd < 1 ? 1 : (uint32_t)swift->cwnd;
+	swift->cwnd = RTE_MAX(swift->cwnd, swift_path(cc)->is_late ? 1 : SWIFT_CWND_MIN);
+	cc->wait_ns = swift->sent_ns + swift_wait_ns(swift);
+	if (swift->sent_psns == 0)
+		cc->pacer->window = UINT32_MAX;
+	else
+		cc->pacer->window = swift->cwnd < 1 ? 1 : (uint32_t)swift->cwnd;
 	if (swift->slows && swift->asked)
 		cc->pacer->window = RTE_MIN(cc->pacer->window, (uint32_t)SWIFT_SLOW_CWND);
 }
@@ -95,8 +116,9 @@ static void swift_slow_down(struct swift *swift, struct cc_path *path, uint64_t 
 		path->due_ns = now_ns + 2 * rtt_ns;
 	if (now_ns >= path->due_ns) {
 		path->due_ns = now_ns + RTE_MAX(SWIFT_SLOW_NS, SWIFT_SLOW_RTTS * rtt_ns);
-		/* The first packets after a slowdown still find no queue. */
-		if (path->slow_ns == 0 ||
+		/* The first packets after a slowdown still find no queue. A late host is measured
+		 * each time: a few short round trips do not tell that it is late no more. */
+		if (path->slow_ns == 0 || path->is_late ||
 		    path->near_ns <= path->ended_ns + SWIFT_SLOW_MAX_RTTS * rtt_ns)
 			path->slow_ns = now_ns;
 		else
@@ -111,17 +133,32 @@ static void swift_slow_down(struct swift *swift, struct cc_path *path, uint64_t 
 	swift->empty_ns = now_ns + rtt_ns;
 }
 
+/* Return true if a packet that was alone in flight took so long that queues do not explain it. */
+static bool swift_is_long(const struct swift *swift, uint64_t rtt_ns, double target_ns)
+{
+	if (swift->cwnd <= 2 * SWIFT_CWND_MIN)
+		return (double)rtt_ns > target_ns;
+	return (double)rtt_ns > SWIFT_LONG * target_ns;
+}
+
 static void swift_answered(struct cc *cc, uint64_t rtt_ns, uint32_t psns, uint64_t now_ns)
 {
-	struct cc_path *path = cc->path != NULL ? cc->path : &cc->alone;
+	struct cc_path *path = swift_path(cc);
 	struct swift *swift = &cc->swift;
-	const double target_ns = (double)cc_path_note(path, rtt_ns, now_ns) + SWIFT_QUEUE_NS +
-				 swift_scale_ns(swift->cwnd);
+	const uint64_t least_ns = cc_path_note(path, rtt_ns, now_ns);
+	const bool slowed = swift->slows;
+	double target_ns = (double)least_ns + SWIFT_QUEUE_NS + swift_scale_ns(swift->cwnd);
 
 	swift->losses = 0;
 	swift->rtt_ns = rtt_ns;
-	if (swift->slows)
+	if (slowed)
 		swift_measure(swift, path, rtt_ns, now_ns);
+	if (slowed ? !swift->slows : cc->timed_alone && swift->cwnd < SWIFT_SLOW_CWND)
+		cc_path_note_single(path, &swift->doubts, least_ns, rtt_ns,
+				    swift_is_long(swift, rtt_ns, target_ns));
+	target_ns += (double)cc_path_late_ns(path);
+	if (slowed)
+		;
 	else if ((double)rtt_ns < target_ns)
 		swift_grow(swift, psns);
 	else
@@ -155,19 +192,17 @@ static void swift_lost(struct cc *cc, uint64_t now_ns)
 	swift_apply(cc);
 }
 
-/* The window has no room for this packet, or for all responses of this READ, at once: the next
- * packet leaves later than a round trip. */
 static void swift_sent(struct cc *cc, uint32_t bytes, uint32_t psns, uint64_t now_ns)
 {
 	struct swift *swift = &cc->swift;
+	const bool changes = swift->sent_psns == 0 || (swift->slows && !swift->asked);
 
 	(void)bytes;
-	if (swift->slows && !swift->asked) {
-		swift->asked = true;
+	swift->sent_ns = now_ns;
+	swift->sent_psns = psns;
+	swift->asked |= swift->slows;
+	if (changes || psns > swift->cwnd)
 		swift_apply(cc);
-	}
-	if (psns > swift->cwnd)
-		cc->wait_ns = now_ns + (uint64_t)((double)swift->rtt_ns * psns / swift->cwnd);
 }
 
 const struct cc_ops swift_ops = {

@@ -20,6 +20,7 @@
 struct experiment {
 	struct topology_attr topology;
 	struct traffic_attr traffic;
+	struct host_delay delay;
 	uint64_t until_ns;
 };
 
@@ -46,6 +47,7 @@ static const char usage[] =
 	"  --ecn KMIN,KMAX,PMAX mark between KMIN and KMAX bytes, at most PMAX percent\n"
 	"  --lose-every N       lose every N-th packet on its first switch\n"
 	"  --loss-ppm N         lose packets there at random\n"
+	"  --late-us WAKE,EACH  an idle host wakes up after WAKE on average; a packet takes EACH\n"
 	"  --traffic poisson|incast|permutation|stream\n"
 	"  --load PERCENT       of the hosts' links (70)\n"
 	"  --flows N            of poisson (1000)\n"
@@ -77,6 +79,7 @@ enum {
 	CODE_ECN,
 	CODE_LOSE_EVERY,
 	CODE_LOSS,
+	CODE_LATE,
 	CODE_TRAFFIC,
 	CODE_LOAD,
 	CODE_FLOWS,
@@ -111,6 +114,7 @@ static const struct option options[] = {
 	{"ecn", required_argument, NULL, CODE_ECN},
 	{"lose-every", required_argument, NULL, CODE_LOSE_EVERY},
 	{"loss-ppm", required_argument, NULL, CODE_LOSS},
+	{"late-us", required_argument, NULL, CODE_LATE},
 	{"traffic", required_argument, NULL, CODE_TRAFFIC},
 	{"load", required_argument, NULL, CODE_LOAD},
 	{"flows", required_argument, NULL, CODE_FLOWS},
@@ -165,6 +169,17 @@ static void take_ecn(struct switch_attr *attr, const char *text)
 		   &end) != 3 ||
 	    attr->kmin_bytes >= attr->kmax_bytes || attr->pmax_percent > 100)
 		bad("ecn", text);
+}
+
+static void take_delay(struct host_delay *delay, const char *text)
+{
+	unsigned int wake_us, packet_us;
+	char end;
+
+	if (sscanf(text, "%u,%u%c", &wake_us, &packet_us, &end) != 2)
+		bad("late-us", text);
+	delay->wake_ns = (uint64_t)TIME_NS * wake_us;
+	delay->packet_ns = (uint64_t)TIME_NS * packet_us;
 }
 
 static void take_topology(struct topology_attr *attr, int code, const char *name, const char *text)
@@ -305,7 +320,9 @@ static void take_options(struct experiment *experiment, int argc, char **argv)
 		}
 		if (code == '?')
 			exit(2);
-		if (code == CODE_UNTIL)
+		if (code == CODE_LATE)
+			take_delay(&experiment->delay, optarg);
+		else if (code == CODE_UNTIL)
 			experiment->until_ns =
 				TIME_NS * number(options[index].name, optarg, 1, 10000000);
 		else if (code < CODE_TRAFFIC)
@@ -332,7 +349,7 @@ static void world_set_up(struct world *world, const struct experiment *experimen
 	fabric_init(&world->fabric);
 	for (uint32_t i = 0; i < world->hosts; i++) {
 		host_init(&world->host[i], &world->fabric, i, topology->mbps,
-			  experiment->traffic.conn.cc);
+			  experiment->traffic.conn.cc, &experiment->delay);
 		world->port[i] = &world->host[i].port;
 	}
 	topology_init(&world->topology, &world->fabric, topology, world->port);

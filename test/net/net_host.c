@@ -3,6 +3,7 @@
 #include "net_host.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -173,12 +174,10 @@ static void host_sent(void *node, struct port *port, const struct frame *frame)
 	host_turn(node);
 }
 
-static void host_receive(void *node, struct port *port, struct frame *frame)
+static void host_take(struct host *host, struct frame *frame)
 {
-	struct host *host = node;
 	struct qp *qp = NULL;
 
-	(void)port;
 	/* The payload's bytes behind the headers are zeros already, but for the headers of an
 	 * earlier frame. */
 	memset(host->received + frame->kept, 0, FRAME_KEPT_MAX - frame->kept);
@@ -192,6 +191,40 @@ static void host_receive(void *node, struct port *port, struct frame *frame)
 		host_turn(host);
 	}
 	host_poll(host);
+}
+
+/* Take the oldest frame of a slow host. */
+static void host_wake(void *context, void *argument)
+{
+	struct host *host = context;
+	struct clock *clock = &host->fabric->clock;
+	struct frame *frame = STAILQ_FIRST(&host->came);
+
+	(void)argument;
+	STAILQ_REMOVE_HEAD(&host->came, link);
+	if (!STAILQ_EMPTY(&host->came))
+		clock_at(clock, clock->now_ns + host->delay.packet_ns, host_wake, host, NULL);
+	host_take(host, frame);
+}
+
+static void host_receive(void *node, struct port *port, struct frame *frame)
+{
+	struct host *host = node;
+	struct clock *clock = &host->fabric->clock;
+	const bool sleeps = STAILQ_EMPTY(&host->came);
+	double wake_ns;
+
+	(void)port;
+	if (host->delay.wake_ns == 0) {
+		host_take(host, frame);
+		return;
+	}
+	STAILQ_INSERT_TAIL(&host->came, frame, link);
+	if (!sleeps)
+		return;
+	wake_ns = (double)host->delay.wake_ns *
+		  -log(1 - (double)(rng_next(&host->rng) >> 11) / (double)(1ull << 53));
+	clock_at(clock, clock->now_ns + (uint64_t)wake_ns, host_wake, host, NULL);
 }
 
 static const struct node_ops host_ops = {.receive = host_receive, .sent = host_sent};
@@ -208,7 +241,7 @@ static void host_gid(uint32_t number, union ibv_gid *gid)
 }
 
 void host_init(struct host *host, struct fabric *fabric, uint32_t number, uint64_t mbps,
-	       enum cc_kind cc)
+	       enum cc_kind cc, const struct host_delay *delay)
 {
 	struct device_config config = {.port_mtu_bytes = PORT_MTU_BYTES,
 				       .link_mbps = mbps,
@@ -216,8 +249,10 @@ void host_init(struct host *host, struct fabric *fabric, uint32_t number, uint64
 				       .unique = config.name};
 	union ibv_gid gid;
 
-	*host = (struct host){.number = number, .fabric = fabric};
+	*host = (struct host){
+		.number = number, .fabric = fabric, .delay = *delay, .rng = rng_fork(number, 1)};
 	TAILQ_INIT(&host->ready);
+	STAILQ_INIT(&host->came);
 	snprintf(config.name, sizeof(config.name), "host%u", number);
 	host_mac(number, config.mac);
 	host_gid(number, &gid);
@@ -237,6 +272,12 @@ void host_init(struct host *host, struct fabric *fabric, uint32_t number, uint64
 
 void host_fini(struct host *host)
 {
+	struct frame *frame;
+
+	while ((frame = STAILQ_FIRST(&host->came)) != NULL) {
+		STAILQ_REMOVE_HEAD(&host->came, link);
+		fabric_frame_free(host->fabric, frame);
+	}
 	must(cq_destroy(host->cq) == 0, "cq_destroy");
 	must(mr_deregister(host->mr) == 0, "mr_deregister");
 	must(pd_destroy(host->pd) == 0, "pd_destroy");

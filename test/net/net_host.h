@@ -10,6 +10,7 @@
 
 #include <infiniband/verbs.h>
 
+#include "../sim/rng.h"
 #include "fabric.h"
 #include "telemetry/counters.h"
 #include "transport/cc.h"
@@ -42,6 +43,13 @@ struct conn {
 	uint64_t timer_ns; /* of the event that is scheduled; UINT64_MAX: none */
 };
 
+/* How slow hosts are, as emulated machines: when a packet comes to a host that has nothing to do,
+ * it wakes up after an exponentially distributed time. Then each packet takes a time. */
+struct host_delay {
+	uint64_t wake_ns; /* mean; 0: at once */
+	uint64_t packet_ns;
+};
+
 struct host {
 	uint32_t number;
 	struct fabric *fabric;
@@ -55,13 +63,16 @@ struct host {
 	struct packet_sink sink;
 	struct packet_out out;
 	uint8_t *received; /* owned; the frame that the transport looks at */
+	struct host_delay delay;
+	struct rng rng;		 /* of its delays */
+	struct frame_queue came; /* and not looked at; not empty: an event is scheduled */
 	/* A work request has completed. */
 	void (*complete)(struct host *host, const struct ibv_wc *wc);
 	void *user;
 };
 
 void host_init(struct host *host, struct fabric *fabric, uint32_t number, uint64_t mbps,
-	       enum cc_kind cc);
+	       enum cc_kind cc, const struct host_delay *delay);
 void host_fini(struct host *host);
 
 /** Connect a queue pair of each host. */

@@ -101,3 +101,64 @@ TEST(cc_path_note__forgets_old_ones)
 	now_ns += CC_PATH_AGE_NS;
 	assert_int_equal(cc_path_note(path, 9000, now_ns), 8500);
 }
+
+static void note(struct cc_path *path, uint8_t *doubts, uint64_t rtt_ns, bool is_long)
+{
+	cc_path_note_single(path, doubts, cc_path_note(path, rtt_ns, 1), rtt_ns, is_long);
+}
+
+TEST(cc_path_note_single__late_after_many_long_ones)
+{
+	struct cc_path *path = get(1);
+	uint8_t doubts = 0, others = 0;
+
+	cc_path_note(path, 10000, 1);
+	for (int i = 0; i < CC_PATH_DOUBTS - 1; i++) {
+		note(path, &doubts, 1010000, true);
+		/* All queue pairs meet the same queue: each counts for itself. */
+		note(path, &others, 1010000, true);
+		assert_int_equal(cc_path_late_ns(path), 0);
+	}
+	note(path, &doubts, 11000, false);
+	note(path, &doubts, 1010000, true);
+	assert_false(path->is_late);
+	note(path, &doubts, 1010000, true);
+	assert_true(path->is_late);
+	assert_in_range(cc_path_late_ns(path), 900000, 3000000);
+	for (int i = 0; i < CC_PATH_DOUBTS; i++)
+		note(path, &doubts, 12000, false);
+	assert_false(path->is_late);
+	assert_int_equal(cc_path_late_ns(path), 0);
+}
+
+/* Round trips that vary stay below what is allowed. */
+TEST(cc_path_late_ns__covers_what_varies)
+{
+	struct cc_path *path = get(1);
+	unsigned int above = 0;
+	uint8_t doubts = 0;
+
+	cc_path_note(path, 10000, 1);
+	for (int i = 0; i < 1000; i++) {
+		/* From 0.1 to 5 ms. */
+		const uint64_t rtt_ns = 100000 + (uint64_t)(i * 7919 % 50) * 100000;
+
+		if (i > 100)
+			above += rtt_ns > 10000 + cc_path_late_ns(path);
+		note(path, &doubts, rtt_ns, true);
+	}
+	assert_true(above < 50);
+}
+
+/* A queue that stays is not a late host: less is allowed than it takes, so that it becomes
+ * shorter. */
+TEST(cc_path_late_ns__less_than_a_constant_delay)
+{
+	struct cc_path *path = get(1);
+	uint8_t doubts = 0;
+
+	cc_path_note(path, 10000, 1);
+	for (int i = 0; i < 100; i++)
+		note(path, &doubts, 1010000, true);
+	assert_in_range(cc_path_late_ns(path), 870000, 900000);
+}

@@ -34,6 +34,8 @@ static int set_up(TEST_STATE)
 	now_ns = START_NS;
 	/* The path without a queue. */
 	cc_path_note(cc->path, BASE_NS, now_ns);
+	/* The window is obeyed from the first packet on. */
+	cc_sent(cc, psn_make(0), 1, 1000, false, now_ns);
 	return 0;
 }
 
@@ -57,6 +59,7 @@ static void set_window(double cwnd)
 {
 	cc->swift.cwnd = cwnd;
 	cc->swift.starts = false;
+	cc->timed = false;
 	pacer.window = cwnd < 1 ? 1 : (uint32_t)cwnd;
 }
 
@@ -166,7 +169,7 @@ TEST(swift_sent__not_from_one_packet_on)
 	set_window(1);
 	cc->swift.rtt_ns = 40000;
 	cc_sent(cc, loss.next, 1, 1000, false, now_ns);
-	assert_int_equal(cc->wait_ns, 0);
+	assert_true(cc->wait_ns <= now_ns);
 	/* A READ counts with its responses. */
 	set_window(16);
 	cc_sent(cc, loss.next, 64, 100, false, now_ns);
@@ -203,6 +206,77 @@ TEST(swift_lost__again_and_again_leaves_the_least_window)
 	now_ns += 1000000;
 	round_trip(BASE_NS);
 	assert_near(cc->swift.cwnd, SWIFT_CWND_MIN + SWIFT_AI);
+}
+
+/* The time to the next packet follows the window, not the one at the last packet. */
+TEST(swift_answered__opens_what_waits)
+{
+	set_window(SWIFT_CWND_MIN);
+	cc->swift.rtt_ns = 200000;
+	cc_sent(cc, loss.next, 1, 1000, false, now_ns);
+	assert_int_equal(cc->wait_ns, now_ns + 20000000);
+	round_trip(BASE_NS);
+	assert_true(cc->wait_ns <= now_ns);
+}
+
+/* A round trip of a second does not stop the queue pair for minutes. */
+TEST(swift_sent__waits_for_a_limited_time)
+{
+	set_window(SWIFT_CWND_MIN);
+	cc->swift.rtt_ns = 1000000000;
+	cc_sent(cc, loss.next, 64, 1000, false, now_ns);
+	assert_int_equal(cc->wait_ns, now_ns + SWIFT_WAIT_MAX_NS);
+}
+
+/*
+ * Send for so long to a host that takes `base_ns` and up to `more_ns`, whatever the window is, as
+ * an emulated machine does. Return the number of packets. One packet in each flight is timed.
+ */
+static double send_to_late_host(uint64_t base_ns, uint64_t more_ns, uint64_t for_ns)
+{
+	const uint64_t end_ns = now_ns + for_ns;
+	uint64_t random = 1, psn = 1;
+	double sent = 0;
+
+	while (now_ns < end_ns) {
+		const uint32_t flight = pacer.window;
+		uint64_t rtt_ns;
+
+		random = random * UINT64_C(6364136223846793005) + 1442695040888963407;
+		rtt_ns = base_ns + (random >> 33) % more_ns;
+		loss.una = loss.next = loss.top = psn_make((uint32_t)psn & 0xffffff);
+		cc_sent(cc, loss.next, 1, 1000, false, now_ns);
+		cc_turn(cc, now_ns);
+		now_ns += rtt_ns;
+		cc->timed = false;
+		cc->ops->answered(cc, rtt_ns, flight, now_ns);
+		sent += flight;
+		psn += flight;
+		if (cc->wait_ns > now_ns)
+			now_ns = cc->wait_ns;
+	}
+	return sent;
+}
+
+/* The window does not matter to such a host. It takes two packets in a millisecond from a window of
+ * five, and that is what it gets at least after the first second. */
+TEST(swift_answered__goes_on_with_a_host_whose_delay_varies)
+{
+	cc->path->least_ns = 180000;
+	send_to_late_host(300000, 5000000, 1000000000);
+	assert_true(cc->path->is_late);
+	assert_true(send_to_late_host(300000, 5000000, 1000000000) > 2000);
+	/* When the host is quick again, it is not late any more. */
+	send_to_late_host(180000, 5000, 10000000000);
+	assert_false(cc->path->is_late);
+}
+
+/* Without a single short round trip, too. */
+TEST(swift_answered__goes_on_with_a_host_that_became_slow)
+{
+	send_to_late_host(2000000, 100000, 1000000000);
+	assert_true(cc->path->is_late);
+	assert_true(send_to_late_host(2000000, 100000, 1000000000) >= 450);
 }
 
 /* Slow start has ended. Two round trips later a slowdown begins: one more packet, whose

@@ -89,6 +89,7 @@ struct cc {
 	bool timed;
 	struct psn timed_psn;
 	uint64_t timed_ns;
+	bool timed_alone;     /* nothing else was in flight when it was sent */
 	struct cc_path *path; /* the peer's, of `paths`; or NULL */
 	struct cc_path alone; /* takes the place of `path` if that is NULL */
 

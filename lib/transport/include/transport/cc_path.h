@@ -1,11 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The shortest round trip to each host that a device talks to. Queue pairs to the same host share
- * it, because one that begins in a full network has not seen a short one.
+ * What is known of the round trips to each host that a device talks to. Queue pairs to the same
+ * host share it, because one that begins in a full network has not seen a short round trip.
+ *
+ * A host is late if its round trips are often long although the queue pair has no other packet in
+ * flight: not because of queues, but because the host is slow to answer, as an emulated machine is.
+ * Then it is also known how much longer they are than the shortest one.
  */
 #ifndef TRANSPORT_CC_PATH_H
 #define TRANSPORT_CC_PATH_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #define CC_PATHS 1024 /* hosts; a power of two */
@@ -14,6 +19,10 @@
 #define CC_PATH_AGE_NS UINT64_C(30000000000)
 /* A round trip that is at most this much longer than the shortest one is as good. */
 #define CC_PATH_NEAR_NS 2000
+/* A host is late after so many more long round trips than short ones of one queue pair, and no more
+ * after so many more short ones. Queues do not stay that long: each of these round trips makes all
+ * senders slower. */
+#define CC_PATH_DOUBTS 8
 
 struct cc_path {
 	uint8_t gid[16];
@@ -26,6 +35,10 @@ struct cc_path {
 	uint64_t slow_ns;  /* when the newest one began; 0: there was none */
 	uint64_t ended_ns; /* when the newest one, or the newest time without one, ended */
 	uint64_t near_ns;  /* when a round trip was last about as long as the shortest one */
+	bool is_late;
+	uint8_t shorts;	      /* short round trips of single packets, less the long ones */
+	int64_t late_ns;      /* by which single packets' round trips exceed the shortest one */
+	int64_t deviation_ns; /* mean deviation of that; 0 with late_ns: there was none */
 };
 
 struct cc_paths {
@@ -40,5 +53,20 @@ void cc_path_put(struct cc_path *path);
 
 /** Note a round trip, and return the shortest one. Engine's thread. */
 uint64_t cc_path_note(struct cc_path *path, uint64_t rtt_ns, uint64_t now_ns);
+
+/**
+ * Note a round trip of a packet that was alone in flight, after cc_path_note. Engine's thread.
+ *
+ * @param doubts
+ *   The queue pair's long round trips of such packets, less its short ones; updated.
+ * @param is_long
+ *   Queues of other senders do not explain it.
+ */
+void cc_path_note_single(struct cc_path *path, uint8_t *doubts, uint64_t least_ns, uint64_t rtt_ns,
+			 bool is_long);
+
+/** Return how much longer than the shortest round trip one may be because the host is late; 0 if it
+ * is not. Engine's thread. */
+uint64_t cc_path_late_ns(const struct cc_path *path);
 
 #endif
