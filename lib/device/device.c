@@ -13,6 +13,7 @@
 #include "device/gsi.h"
 #include "device/limits.h"
 #include "mem/key_table.h"
+#include "device_cc.h"
 #include "qpn.h"
 #include "transport/ooo.h"
 #include "wire/headers.h"
@@ -70,12 +71,10 @@ static int init_tables(struct device *device)
 	rc = qpn_init(device);
 	if (rc != 0)
 		goto no_qpn;
-	if (device->config.cc != CC_SWIFT)
+	device->cc_params = cc_params_normal;
+	rc = device_prepare_cc(device, device->config.cc);
+	if (rc == 0)
 		return 0;
-	device->cc_paths = calloc(1, sizeof(*device->cc_paths));
-	if (device->cc_paths)
-		return 0;
-	rc = -ENOMEM;
 	qpn_fini(device);
 no_qpn:
 	ooo_pool_destroy(device->ooo);

@@ -110,19 +110,6 @@ static void qp_apply_datagram(struct qp *qp, const struct ibv_qp_attr *attr, int
 		qp->datagram.psn = psn_make(attr->sq_psn);
 }
 
-/* Use a path: its packets may be marked if congestion control obeys marks. */
-static void qp_set_path(struct qp *qp, const struct path *path)
-{
-	struct cc *cc = qp->pacer.cc;
-
-	qp->peer.path = *path;
-	if (cc == NULL)
-		return;
-	if (cc->ops->marks)
-		path_set_ecn(&qp->peer.path, ECN_CAPABLE);
-	cc_connect(cc, qp->attr.ah_attr.grh.dgid.raw);
-}
-
 /* Copy attributes to the roles that use them. */
 static int qp_apply(struct qp *qp, const struct ibv_qp_attr *attr, int mask,
 		    const struct path *path)
@@ -137,8 +124,10 @@ static int qp_apply(struct qp *qp, const struct ibv_qp_attr *attr, int mask,
 	if ((mask & IBV_QP_STATE) && attr->qp_state == IBV_QPS_SQD)
 		qp->attr.en_sqd_async_notify = 0;
 	attr_apply(&qp->attr, attr, mask);
-	if (mask & IBV_QP_AV)
-		qp_set_path(qp, path);
+	if (mask & IBV_QP_AV) {
+		qp->peer.path = *path;
+		qp_connect_cc(qp);
+	}
 	qp->peer.qpn = qp->attr.dest_qp_num;
 	qp->peer.pkey = WIRE_PKEY_DEFAULT;
 	qp->peer.mtu = qp->attr.path_mtu == 0 ? 0 : 128u << qp->attr.path_mtu;

@@ -37,13 +37,9 @@ const struct qp_kind *qp_kind(enum ibv_qp_type type, enum cc_kind cc)
 	return NULL;
 }
 
-/* Return the algorithm for a queue pair: none for datagrams, because they go to many peers, and no
- * Swift for UC, because without acknowledgements no round trip can be measured. */
 static enum cc_kind qp_cc(const struct qp_init *init)
 {
-	if (init->type == IBV_QPT_UD || (init->type == IBV_QPT_UC && init->cc.kind == CC_SWIFT))
-		return CC_NONE;
-	return init->cc.kind;
+	return qp_may_have_cc(init->type, init->cc.kind) ? init->cc.kind : CC_NONE;
 }
 
 static void qp_connect_roles(struct qp *qp, const struct qp_init *init)
@@ -385,6 +381,7 @@ void qp_look(const struct qp *qp, struct qp_view *view)
 		.pd = init->pd ? init->pd->number : 0,
 		.send_cq = init->send_cq ? init->send_cq->number : 0,
 		.recv_cq = init->recv_cq ? init->recv_cq->number : 0,
+		.cc = qp->pacer.cc ? qp->pacer.cc->kind : CC_NONE,
 	};
 	if (has_expected_psn(qp))
 		view->rq_psn = qp->responder.epsn.v;

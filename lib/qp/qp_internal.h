@@ -108,6 +108,13 @@ static inline bool qp_is_datagram(const struct qp *qp)
 /* Return the row of a type, or NULL for an unsupported type. */
 const struct qp_kind *qp_kind(enum ibv_qp_type type, enum cc_kind cc);
 
+/* Return true if queue pairs of a type can have this congestion control. */
+bool qp_may_have_cc(enum ibv_qp_type type, enum cc_kind kind);
+
+/* Tell congestion control of the path to the peer, and let its packets be marked if congestion
+ * control obeys marks. */
+void qp_connect_cc(struct qp *qp);
+
 /* Return to the initial state: nothing posted, no peer, no timer. */
 void qp_reset(struct qp *qp);
 

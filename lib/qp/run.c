@@ -202,11 +202,14 @@ static void qp_receive_sack(struct qp *qp, const struct packet *packet, uint64_t
 /* Let congestion control look at a packet before its role does. */
 static void qp_look_at(struct qp *qp, const struct packet *packet, uint64_t now_ns)
 {
+	const bool answers = !(packet->op->flags & OPCODE_REQUEST);
 	struct cc *cc = qp->pacer.cc;
 
+	if (!answers && !cc->ops->marks)
+		return;
 	if (qp->state < IBV_QPS_RTR || qp->state == IBV_QPS_ERR || !is_of_path(qp, packet))
 		return;
-	if (!(packet->op->flags & OPCODE_REQUEST) && qp_requests(qp))
+	if (answers && qp_requests(qp))
 		cc_answered(cc, packet, now_ns);
 	/* Slowing the peer down would not help against marks of acknowledgements. */
 	if (!cc->ops->marks || (packet->tclass & ECN_MASK) != ECN_EXPERIENCED ||
@@ -413,11 +416,13 @@ static __rte_always_inline bool qp_run_turn(struct qp *qp, uint64_t now_ns,
 /* Send the congestion notification that is due. Return false if the port has no room. */
 static bool qp_notify(struct qp *qp, struct packet_sink *sink)
 {
+	const uint32_t dscp = qp->pacer.cc->params->cnp_dscp;
 	struct packet_out *out = sink->get(sink);
 
 	if (out == NULL)
 		return false;
-	packet_notify(out, &qp->peer.path, qp->peer.pkey, qp->peer.qpn);
+	packet_notify(out, &qp->peer.path, dscp == CC_DSCP_SAME ? -1 : (int)dscp, qp->peer.pkey,
+		      qp->peer.qpn);
 	/* Without payload this cannot fail. */
 	sink->put(sink, out);
 	counters_add(qp->init.counters, COUNTER_np_cnp_sent, 1);

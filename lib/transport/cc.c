@@ -81,11 +81,13 @@ int cc_create(const struct cc_attr *attr, struct pacer *pacer, const struct loss
 	cc = cachelines_alloc(sizeof(*cc));
 	if (cc == NULL)
 		return -ENOMEM;
-	*cc = (struct cc){.ops = cc_ops(attr->kind),
+	*cc = (struct cc){.kind = attr->kind,
+			  .ops = cc_ops(attr->kind),
 			  .pacer = pacer,
 			  .loss = loss,
 			  .link_kbps = (uint32_t)RTE_MIN(1000 * mbps, UINT32_MAX - 1),
-			  .paths = attr->paths};
+			  .paths = attr->paths,
+			  .params = attr->params != NULL ? attr->params : &cc_params_normal};
 	cc_reset(cc);
 	*out = cc;
 	return 0;
@@ -191,7 +193,9 @@ bool cc_notified(struct cc *cc, uint64_t now_ns)
 
 bool cc_marked(struct cc *cc, uint64_t now_ns)
 {
-	if (!cc->ops->marks || (cc->has_notified && now_ns - cc->notified_ns < CC_NOTIFY_NS))
+	const uint64_t apart_ns = UINT64_C(1000) * cc->params->min_time_between_cnps;
+
+	if (!cc->ops->marks || (cc->has_notified && now_ns - cc->notified_ns < apart_ns))
 		return false;
 	cc->has_notified = true;
 	cc->notified_ns = now_ns;

@@ -60,34 +60,37 @@ static size_t build_ipv6(struct path *path, const struct path_attr *attr)
 	return sizeof(*ip);
 }
 
-/* Set the bits in prebuilt headers. Return the sum of the IPv4 header, as struct path has it. */
-static uint32_t set_ecn(uint8_t *l3, bool ipv6, enum ecn ecn)
+/* Set these bits of the traffic class in prebuilt headers. Return the sum of the IPv4 header, as
+ * struct path has it. */
+static uint32_t set_tclass(uint8_t *l3, bool ipv6, uint8_t mask, uint8_t bits)
 {
 	struct rte_ipv4_hdr *ipv4 = (struct rte_ipv4_hdr *)l3;
 	struct rte_ipv6_hdr *ip = (struct rte_ipv6_hdr *)l3;
 
 	if (ipv6) {
-		ip->vtc_flow &= ~rte_cpu_to_be_32(ECN_MASK << RTE_IPV6_HDR_TC_SHIFT);
-		ip->vtc_flow |= rte_cpu_to_be_32((uint32_t)ecn << RTE_IPV6_HDR_TC_SHIFT);
+		ip->vtc_flow &= ~rte_cpu_to_be_32((uint32_t)mask << RTE_IPV6_HDR_TC_SHIFT);
+		ip->vtc_flow |= rte_cpu_to_be_32((uint32_t)bits << RTE_IPV6_HDR_TC_SHIFT);
 		return 0;
 	}
-	ipv4->type_of_service = (uint8_t)((ipv4->type_of_service & ~ECN_MASK) | ecn);
+	ipv4->type_of_service = (uint8_t)((ipv4->type_of_service & ~mask) | bits);
 	return rte_raw_cksum(ipv4, sizeof(*ipv4));
 }
 
 void path_set_ecn(struct path *path, enum ecn ecn)
 {
-	path->ipv4_sum = set_ecn(path->hdr + path->l3_off, path->ipv6, ecn);
+	path->ipv4_sum = set_tclass(path->hdr + path->l3_off, path->ipv6, ECN_MASK, ecn);
 }
 
-void packet_notify(struct packet_out *out, const struct path *path, uint16_t pkey,
+void packet_notify(struct packet_out *out, const struct path *path, int dscp, uint16_t pkey,
 		   uint32_t dest_qpn)
 {
+	const uint8_t mask = dscp < 0 ? ECN_MASK : UINT8_MAX;
+	const uint8_t tclass = dscp < 0 ? ECN_NOT_CAPABLE : (uint8_t)(dscp << DSCP_SHIFT);
 	const struct bth_fields bth = {
 		.opcode = OPCODE_CNP, .becn = true, .pkey = pkey, .dest_qpn = dest_qpn};
 
 	packet_begin(out, path, &bth);
-	out->ipv4_sum = set_ecn(out->frame + out->l3_off, out->ipv6, ECN_NOT_CAPABLE);
+	out->ipv4_sum = set_tclass(out->frame + out->l3_off, out->ipv6, mask, tclass);
 	memset(packet_extend(out, CNP_RESERVED_LEN), 0, CNP_RESERVED_LEN);
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Tests of lib/qp/run.c between two queue pairs with congestion control: marks, notifications, and
  * what they do to requests and responses. */
+#include <errno.h>
 #include <stdint.h>
 
 #include "../../../lib/qp/qp_internal.h"
@@ -8,7 +9,9 @@
 #include "test.h"
 #include "wire/headers.h"
 
-#define LINK_MBPS 1000
+#define LINK_MBPS      1000
+#define CC_NOTIFY_NS   UINT64_C(50000) /* the defaults */
+#define DCQCN_MIN_KBPS 10000
 
 TEST_FIXTURE(qp_rig_set_up, qp_rig_tear_down);
 
@@ -338,4 +341,129 @@ TEST(qp_run__swift_limits_packets_in_flight)
 	end_deliver(A);
 	rig_run();
 	end_sent(A, 1, IBV_WC_SUCCESS);
+}
+
+static int change(struct end *end, enum cc_kind kind)
+{
+	const struct cc_attr attr = {.kind = kind, .link_mbps = LINK_MBPS, .paths = &paths};
+
+	return qp_change_cc(end->qp, &attr);
+}
+
+static enum cc_kind shown(const struct end *end)
+{
+	struct qp_view view;
+
+	qp_look(end->qp, &view);
+	return view.cc;
+}
+
+TEST(qp_change_cc__not_for_every_type)
+{
+	end_recreate(A, IBV_QPT_UD, NULL);
+	assert_int_equal(change(A, CC_DCQCN), -EOPNOTSUPP);
+	assert_int_equal(change(A, CC_SWIFT), -EOPNOTSUPP);
+	assert_int_equal(change(A, CC_NONE), 0);
+	connect(CC_NONE, IBV_QPT_UC);
+	assert_int_equal(change(A, CC_SWIFT), -EOPNOTSUPP);
+	assert_int_equal(shown(A), CC_NONE);
+	assert_int_equal(change(A, CC_DCQCN), 0);
+	assert_int_equal(shown(A), CC_DCQCN);
+}
+
+/* Every change, in the middle of a message of which packets are in flight in both directions. */
+TEST(qp_change_cc__loses_nothing)
+{
+	for (int from = 0; from < CC_KINDS; from++) {
+		for (int to = 0; to < CC_KINDS; to++) {
+			connect((enum cc_kind)from, IBV_QPT_RC);
+			assert_int_equal(end_send(A, 1, IBV_WR_RDMA_WRITE, 0, 48 * MTU, 0), 0);
+			assert_int_equal(
+				end_send(B, 2, IBV_WR_RDMA_WRITE, 48 * MTU, 8 * MTU, 48 * MTU), 0);
+			end_run(A, 5);
+			assert_int_equal(change(A, (enum cc_kind)to), 0);
+			assert_int_equal(shown(A), to);
+			end_run(A, 2);
+			assert_int_equal(ecn_of(A, 6),
+					 to == CC_DCQCN ? ECN_CAPABLE : ECN_NOT_CAPABLE);
+			rig_run();
+			while (qp_deadline_ns(A->qp) != UINT64_MAX) {
+				end_time_out(A);
+				rig_run();
+			}
+			end_sent(A, 1, IBV_WC_SUCCESS);
+			end_sent(B, 2, IBV_WC_SUCCESS);
+			assert_memory_equal(B->memory.bytes, A->memory.bytes, 56 * MTU);
+			assert_int_equal(rig_counter(COUNTER_local_ack_timeout_err), 0);
+		}
+	}
+}
+
+/* Requests and responses that were held leave at once. */
+TEST(qp_change_cc__sets_what_is_held_free)
+{
+	connect(CC_DCQCN, IBV_QPT_RC);
+	for (int i = 0; i < 8; i++) {
+		slow_down(A);
+		slow_down(B);
+		rig.now_ns += CC_NOTIFY_NS;
+	}
+	assert_int_equal(end_send(A, 1, IBV_WR_RDMA_READ, 0, 32 * MTU, 0), 0);
+	assert_int_equal(end_send(B, 2, IBV_WR_RDMA_WRITE, 32 * MTU, 32 * MTU, 32 * MTU), 0);
+	rig_run();
+	assert_true(qp_deadline_ns(B->qp) < rig.now_ns + 1000000);
+	assert_int_equal(change(B, CC_NONE), 0);
+	assert_int_equal(B->qp->unusual, 0);
+	rig_run();
+	end_sent(A, 1, IBV_WC_SUCCESS);
+	end_sent(B, 2, IBV_WC_SUCCESS);
+	assert_memory_equal(A->memory.bytes, B->memory.bytes, 64 * MTU);
+}
+
+/* The application chose these bits; congestion control gives them back. */
+TEST(qp_change_cc__keeps_the_applications_traffic_class)
+{
+	connect(CC_NONE, IBV_QPT_RC);
+	A->qp->attr.ah_attr.grh.traffic_class = 0xb9;
+	assert_int_equal(change(A, CC_DCQCN), 0);
+	assert_int_equal(end_send(A, 1, IBV_WR_RDMA_WRITE, 0, 8, 0), 0);
+	end_run(A, 9);
+	assert_int_equal(ecn_of(A, 0), ECN_CAPABLE);
+	assert_int_equal(change(A, CC_SWIFT), 0);
+	assert_int_equal(end_send(A, 2, IBV_WR_RDMA_WRITE, 0, 8, 0), 0);
+	end_run(A, 9);
+	assert_int_equal(ecn_of(A, 1), 1);
+}
+
+TEST(qp_change_cc__before_there_is_a_peer)
+{
+	connect(CC_NONE, IBV_QPT_RC);
+	assert_int_equal(end_modify(A, IBV_QPS_RESET), 0);
+	assert_int_equal(change(A, CC_SWIFT), 0);
+	assert_null(A->qp->pacer.cc->path);
+	assert_int_equal(change(A, CC_DCQCN), 0);
+	assert_int_equal(end_modify(B, IBV_QPS_RESET), 0);
+	rig_connect();
+	assert_int_equal(end_send(A, 1, IBV_WR_RDMA_WRITE, 0, 8, 0), 0);
+	end_run(A, 9);
+	assert_int_equal(ecn_of(A, 0), ECN_CAPABLE);
+	rig_run();
+	end_sent(A, 1, IBV_WC_SUCCESS);
+}
+
+/* The DSCP of notifications is a parameter. */
+TEST(qp_run__notifications_have_their_class)
+{
+	static struct cc_params params;
+
+	params = cc_params_normal;
+	params.cnp_dscp = 48;
+	connect(CC_DCQCN, IBV_QPT_RC);
+	B->qp->pacer.cc->params = &params;
+	assert_int_equal(end_send(A, 1, IBV_WR_RDMA_WRITE, 0, 8, 0), 0);
+	end_run(A, 1);
+	deliver_marked(A);
+	end_run(B, 9);
+	assert_int_equal(catcher_at(&B->catcher, 0)->opcode, OPCODE_CNP);
+	assert_int_equal(catcher_at(&B->catcher, 0)->tclass, 48 << DSCP_SHIFT);
 }

@@ -11,7 +11,8 @@
 #include "wire/packet.h"
 #include "test.h"
 
-#define FIRST 0xfffffdu
+#define FIRST	     0xfffffdu
+#define CC_NOTIFY_NS UINT64_C(50000) /* the default */
 
 static struct pacer pacer;
 static struct scoreboard board;

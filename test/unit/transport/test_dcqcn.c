@@ -10,15 +10,30 @@
 #define LINK_KBPS 40000000u
 #define START_NS  UINT64_C(1000000)
 
+/* The defaults. */
+#define CC_NOTIFY_NS   UINT64_C(50000)
+#define DCQCN_ALPHA_NS UINT64_C(55000)
+#define DCQCN_TIMER_NS UINT64_C(55000)
+#define DCQCN_APART_NS UINT64_C(4000)
+#define DCQCN_BYTES    10000000u
+#define DCQCN_G	       (1.0 / 256)
+#define DCQCN_FAST     5
+#define DCQCN_AI_KBPS  40000u
+#define DCQCN_HAI_KBPS 400000u
+#define DCQCN_MIN_KBPS 10000u
+
 static struct pacer pacer;
 static struct scoreboard board;
 static struct loss loss;
 static struct cc *cc;
+static struct cc_params params;
 
 static int set_up(TEST_STATE)
 {
-	const struct cc_attr attr = {.kind = CC_DCQCN, .link_mbps = LINK_KBPS / 1000};
+	const struct cc_attr attr = {
+		.kind = CC_DCQCN, .link_mbps = LINK_KBPS / 1000, .params = &params};
 
+	params = cc_params_normal;
 	pacer = (struct pacer){0};
 	loss = (struct loss){.board = &board};
 	scoreboard_init(&board);
@@ -175,4 +190,114 @@ TEST(dcqcn_notified__keeps_what_a_limit_has_counted)
 		pacer_sent(&pacer, 1000);
 	cc_notified(cc, START_NS);
 	assert_true(pacer.paid_ns >= START_NS + PACER_BURST_NS);
+}
+
+/* Notify twice, the second time after `steps` of the timer. */
+static void notify_after(uint64_t steps)
+{
+	cc_notified(cc, START_NS);
+	cc_turn(cc, START_NS + steps * DCQCN_TIMER_NS);
+	cc_notified(cc, START_NS + steps * DCQCN_TIMER_NS + 1);
+}
+
+TEST(dcqcn_notified__begins_as_the_parameters_say)
+{
+	params.initial_alpha_value = 512;
+	assert_true(cc_notified(cc, START_NS));
+	assert_near(pacer.rate_kbps, 0.75 * LINK_KBPS);
+	cc_reset(cc);
+	params.rate_to_set_on_first_cnp = 3000;
+	assert_true(cc_notified(cc, START_NS));
+	assert_int_equal(pacer.rate_kbps, 3000000);
+	assert_int_equal(cc->dcqcn.target_kbps, 3000000);
+	cc_reset(cc);
+	/* Not above the rate at which the queue pair is free. */
+	params.rate_to_set_on_first_cnp = 1000000;
+	assert_true(cc_notified(cc, START_NS));
+	assert_int_equal(pacer.rate_kbps, 0);
+}
+
+TEST(dcqcn_notified__cuts_as_the_parameters_say)
+{
+	params.rpg_gd = 12;
+	assert_true(cc_notified(cc, START_NS));
+	assert_near(pacer.rate_kbps, 0.75 * LINK_KBPS);
+	params.rpg_min_dec_fac = 90;
+	assert_true(cc_notified(cc, START_NS + CC_NOTIFY_NS));
+	assert_near(pacer.rate_kbps, 0.9 * 0.75 * LINK_KBPS);
+	params.rpg_min_rate = 35000;
+	assert_true(cc_notified(cc, START_NS + 2 * CC_NOTIFY_NS));
+	assert_int_equal(pacer.rate_kbps, 35000000);
+	params.rate_reduce_monitor_period = 100;
+	assert_false(cc_notified(cc, START_NS + 2 * CC_NOTIFY_NS + 99999));
+	assert_true(cc_notified(cc, START_NS + 2 * CC_NOTIFY_NS + 100000));
+}
+
+/* QCN keeps the target if only the timer has raised the rate. */
+TEST(dcqcn_notified__keeps_the_target)
+{
+	params.clamp_tgt_rate = 0;
+	params.clamp_tgt_rate_after_time_inc = 0;
+	notify_after(1);
+	assert_int_equal(cc->dcqcn.target_kbps, LINK_KBPS);
+	cc_reset(cc);
+	params.clamp_tgt_rate_after_time_inc = 1;
+	notify_after(1);
+	assert_near(cc->dcqcn.target_kbps, 0.75 * LINK_KBPS);
+	cc_reset(cc);
+	notify_after(0);
+	assert_int_equal(cc->dcqcn.target_kbps, LINK_KBPS);
+	cc_reset(cc);
+	params.clamp_tgt_rate_after_time_inc = 0;
+	cc_notified(cc, START_NS);
+	cc->dcqcn.byte_steps = 1;
+	cc_notified(cc, START_NS + CC_NOTIFY_NS);
+	assert_int_equal(cc->dcqcn.target_kbps, LINK_KBPS / 2);
+}
+
+TEST(dcqcn_raise__as_the_parameters_say)
+{
+	params.rpg_time_reset = 200;
+	params.rpg_threshold = 1;
+	params.rpg_ai_rate = 1000;
+	params.rpg_max_rate = 20000;
+	cc_notified(cc, START_NS);
+	assert_int_equal(pacer.rate_kbps, 10000000);
+	cc_notified(cc, START_NS + CC_NOTIFY_NS);
+	cc_turn(cc, START_NS + CC_NOTIFY_NS + 199999);
+	assert_int_equal(pacer.rate_kbps, 5000000);
+	cc_turn(cc, START_NS + CC_NOTIFY_NS + 200000);
+	assert_int_equal(pacer.rate_kbps, 7500000);
+	cc_turn(cc, START_NS + CC_NOTIFY_NS + 400000);
+	assert_int_equal(cc->dcqcn.target_kbps, 11000000);
+	/* From 20 Gb/s on it is free. */
+	cc_turn(cc, START_NS + UINT64_C(1000000000));
+	assert_int_equal(pacer.rate_kbps, 0);
+}
+
+TEST(dcqcn_sent__without_the_byte_counter)
+{
+	params.rpg_byte_reset = 0;
+	cc_notified(cc, START_NS);
+	for (int i = 0; i < 100; i++)
+		cc_responded(cc, DCQCN_BYTES, START_NS);
+	assert_int_equal(pacer.rate_kbps, LINK_KBPS / 2);
+	/* A smaller one counts what was sent meanwhile only once. */
+	params.rpg_byte_reset = 2 * DCQCN_BYTES;
+	cc_responded(cc, DCQCN_BYTES, START_NS);
+	params.rpg_byte_reset = 1000;
+	cc_responded(cc, 1, START_NS);
+	assert_int_equal(cc->dcqcn.byte_steps, 1);
+}
+
+/* A pause of days with the shortest times ends at once. */
+TEST(dcqcn_turn__a_long_pause_is_cheap)
+{
+	params.dce_tcp_rtt = 1;
+	params.rpg_time_reset = 131071;
+	params.rpg_ai_rate = 1;
+	cc_notified(cc, START_NS);
+	cc_turn(cc, START_NS + UINT64_C(3) * 86400 * 1000000000);
+	assert_true(cc->dcqcn.alpha >= 0 && cc->dcqcn.alpha < 1e-9);
+	assert_int_equal(pacer.rate_kbps, 0);
 }

@@ -195,7 +195,7 @@ TEST(packet_notify__is_a_congestion_notification)
 		assert_int_equal(path_init(&path, attrs[i]), 0);
 		path_set_ecn(&path, ECN_CAPABLE);
 		memset(frame, 0xee, sizeof(frame));
-		packet_notify(&out, &path, 0xffff, 0x123456);
+		packet_notify(&out, &path, -1, 0xffff, 0x123456);
 		len = packet_seal(&out);
 		assert_int_equal(len, path.len + 12 + CNP_RESERVED_LEN + WIRE_ICRC_LEN);
 		assert_memory_equal(frame + path.len, bth, sizeof(bth));

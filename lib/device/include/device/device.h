@@ -46,7 +46,7 @@ struct device_config {
 	bool mac_is_random;	 /* changes at each start: the GUID does not depend on it */
 	uint32_t port_mtu_bytes; /* largest IP packet of the port (an interface's MTU) */
 	uint64_t link_mbps;
-	enum cc_kind cc; /* congestion control of its queue pairs */
+	enum cc_kind cc; /* congestion control of new queue pairs; atomic */
 	/* The queue pair numbers that are ours if others share the port; 0, 0: all. */
 	uint32_t qpn_first;
 	uint32_t qpn_count;
@@ -69,8 +69,10 @@ struct device {
 		mtu; /* largest path MTU that fits port_mtu_bytes with IPv6, UDP, BTH, RETH, ICRC */
 	struct key_table *keys;
 	struct counters counters;  /* written by the engine's thread */
-	struct cc_paths *cc_paths; /* CC_SWIFT; changed under the engine's lock */
-	struct ooo_pool *ooo;	   /* packets that came out of order; engine's thread */
+	struct cc_paths *cc_paths; /* NULL until a queue pair needs them; atomic. Their contents are
+				      changed under the engine's lock */
+	struct cc_params cc_params; /* changed by the engine's thread, between two turns */
+	struct ooo_pool *ooo;	    /* packets that came out of order; engine's thread */
 	struct pager *pager; /* set by the driver of the device; NULL: accesses wait for pages */
 	struct qp_waiting waiting; /* queue pairs that wait for pages; engine's thread or lock */
 
@@ -186,13 +188,21 @@ enum ibv_mtu device_path_mtu(uint32_t port_mtu_bytes);
 /** Return the GUID of a device with this configuration, in network order. MT-safe. */
 uint64_t device_guid(const struct device_config *config);
 
-/** Return what congestion control of a queue pair needs of its device. MT-safe. */
-static inline struct cc_attr device_cc(const struct device *device)
-{
-	return (struct cc_attr){.kind = device->config.cc,
-				.link_mbps = device->config.link_mbps,
-				.paths = device->cc_paths};
-}
+/** Return the congestion control of a new queue pair. MT-safe. */
+struct cc_attr device_cc(const struct device *device);
+
+/**
+ * Change the congestion control of a queue pair, or of all (`qpn` 0) and of new ones. Queue pairs
+ * that cannot have it are left out if all are meant. Engine's thread, between two turns.
+ *
+ * @param each
+ *   Called for each queue pair that was changed and must run now.
+ * @return
+ *   0; -EINVAL: there is no such algorithm; -ENOENT: there is no such queue pair; -EOPNOTSUPP: it
+ *   cannot have this algorithm; -ENOMEM.
+ */
+int device_change_cc(struct device *device, uint32_t qpn, enum cc_kind kind,
+		     void (*each)(struct qp *qp, void *arg), void *arg);
 
 /** Destroy a device that has no queue pairs left. */
 void device_destroy(struct device *device);

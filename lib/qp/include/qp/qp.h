@@ -121,6 +121,15 @@ void qp_forget_srq(struct qp *qp, const struct srq *srq, bool pd_too);
 /** Control: do ibv_modify_qp_rate_limit(3), in RTS. 0 or -EINVAL. The caller kicks the engine. */
 int qp_limit_rate(struct qp *qp, const struct ibv_qp_rate_limit_attr *attr);
 
+/**
+ * Engine (between two turns) or control: change the congestion control. Packets in flight stay in
+ * flight. The caller runs the queue pair.
+ *
+ * @return
+ *   0; -EOPNOTSUPP: not for this type; -ENOMEM. On failure nothing has changed.
+ */
+int qp_change_cc(struct qp *qp, const struct cc_attr *attr);
+
 /** Control: do ibv_query_qp(3). */
 void qp_query(struct qp *qp, struct ibv_qp_attr *attr, struct ibv_qp_init_attr *init);
 
@@ -138,6 +147,7 @@ struct qp_view {
 	uint32_t pd;	   /* numbers of objects; 0: none */
 	uint32_t send_cq;
 	uint32_t recv_cq;
+	enum cc_kind cc;
 	uint8_t dgid[16];
 };
 

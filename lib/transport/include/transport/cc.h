@@ -2,8 +2,8 @@
 /*
  * Congestion control of a queue pair: how many packets may be in flight, how fast they leave, and
  * when the next one may. The algorithm is a table of functions, chosen when the queue pair is
- * created. They write what they allow into the pacer, which the requester asks before each packet.
- * doc/congestion.md describes the algorithms.
+ * created, and again by cc_change. They write what they allow into the pacer, which the requester
+ * asks before each packet. doc/congestion.md describes the algorithms.
  *
  * A queue pair without congestion control has no struct cc, and pays nothing. The owner of loss
  * decides which packets are sent; congestion control decides when.
@@ -15,6 +15,7 @@
 #include <stdint.h>
 
 #include "base/psn.h"
+#include "transport/cc_params.h"
 #include "transport/cc_path.h"
 #include "transport/dcqcn.h"
 #include "transport/swift.h"
@@ -56,17 +57,20 @@ struct cc_ops {
 /* The parameters that a device gives to its queue pairs. */
 struct cc_attr {
 	enum cc_kind kind;
-	uint64_t link_mbps;	/* 0: unknown */
-	struct cc_paths *paths; /* CC_SWIFT */
+	uint64_t link_mbps;		/* 0: unknown */
+	struct cc_paths *paths;		/* CC_SWIFT */
+	const struct cc_params *params; /* CC_DCQCN; NULL: the defaults */
 };
 
 struct cc {
 	/* set once */
-	const struct cc_ops *ops;
+	enum cc_kind kind;
+	const struct cc_ops *ops; /* of this kind */
 	struct pacer *pacer;
 	const struct loss *loss;
 	uint32_t link_kbps;
 	struct cc_paths *paths;
+	const struct cc_params *params; /* the device's, changed between two turns */
 
 	/* The application's limit (ibv_modify_qp_rate_limit(3)); 0 kbps: none. */
 	uint32_t limit_kbps;
@@ -103,9 +107,6 @@ struct cc {
 	};
 };
 
-/* A receiver sends at most one congestion notification for a queue pair in this time (the N of
- * DCQCN). */
-#define CC_NOTIFY_NS UINT64_C(50000)
 /* A rate that congestion control has set may be exceeded for this long: two slots of the engine's
  * wheel, because a turn may come that late. */
 #define CC_BURST_NS UINT64_C(32768)
@@ -120,6 +121,16 @@ enum cc_kind cc_find(const char *name);
 int cc_create(const struct cc_attr *attr, struct pacer *pacer, const struct loss *loss,
 	      struct cc **cc);
 void cc_destroy(struct cc *cc);
+
+/**
+ * Give a queue pair another algorithm, or none. The application's limit stays; everything else
+ * starts over, without a peer. The caller lets the queue pair run: packets that were held may be
+ * allowed now. Engine's thread or lock, between two turns.
+ *
+ * @return
+ *   0; -ENOMEM: nothing has changed.
+ */
+int cc_change(const struct cc_attr *attr, struct pacer *pacer, const struct loss *loss);
 
 /** Start over, without a peer. */
 void cc_reset(struct cc *cc);

@@ -35,7 +35,7 @@ struct pacer {
 	uint64_t now_ns; /* time of the turn; if rate_kbps is not 0 */
 	uint64_t paid_ns;
 	uint64_t deadline_ns; /* when held packets may be sent; PACER_NEVER: none was held */
-	struct cc *cc;	      /* set once; NULL: no congestion control */
+	struct cc *cc;	      /* changed between two turns; NULL: no congestion control */
 };
 
 /* Return the time that so many bytes take, rounded up, because the rate is a maximum. */

@@ -162,8 +162,11 @@ static inline void packet_begin(struct packet_out *out, const struct path *path,
 /**
  * Write a congestion notification packet to this peer. Not MT-safe per packet. It is not
  * ECN-capable itself, because nobody would react to its marks.
+ *
+ * @param dscp
+ *   Its DSCP; -1: that of the path.
  */
-void packet_notify(struct packet_out *out, const struct path *path, uint16_t pkey,
+void packet_notify(struct packet_out *out, const struct path *path, int dscp, uint16_t pkey,
 		   uint32_t dest_qpn);
 
 /**

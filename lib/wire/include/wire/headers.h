@@ -70,6 +70,7 @@ enum ecn {
 	ECN_EXPERIENCED = 3,
 	ECN_MASK = 3,
 };
+#define DSCP_SHIFT 2 /* the bits above them, RFC 2474 */
 
 /* A17.9.3: a congestion notification packet has so many reserved bytes behind its BTH. */
 #define CNP_RESERVED_LEN 16
