@@ -11,6 +11,8 @@
 
 #include <rte_common.h>
 
+#include "transport/cc.h"
+
 #define CAPTURE_FILE "uroce.pcapng"
 #define MS_DEFAULT   1000
 #define QPN_MAX	     0xffffff
@@ -25,10 +27,13 @@ const char command_help[] =
 	"       uroce-ctl [-d SECONDS] [-n COUNT] top [FILTER...]\n"
 	"       uroce-ctl metrics [show] [qp] [FILTER...]\n"
 	"       uroce-ctl [-w FILE] [-n COUNT] capture [qp LQPN] [FILTER...]\n"
+	"       uroce-ctl [-j] congestion [show] [FILTER...]\n"
+	"       uroce-ctl congestion set NAME VALUE [NAME VALUE...] [qp LQPN] FILTER...\n"
 	"       uroce-ctl [-j] doctor\n"
 	"\n"
 	"Show uroce's RDMA devices, their objects and counters, capture their\n"
-	"packets, and show what this host allows.\n"
+	"packets, show and change congestion control, and show what this host\n"
+	"allows.\n"
 	"\n"
 	"  FILTER := { dev DEV | link DEV[/1] | pid PID }\n"
 	"\n"
@@ -44,8 +49,8 @@ static const char *const objects[] = {
 	[COMMAND_DEV] = "dev",		 [COMMAND_LINK] = "link",
 	[COMMAND_RESOURCE] = "resource", [COMMAND_STATISTIC] = "statistic",
 	[COMMAND_TOP] = "top",		 [COMMAND_METRICS] = "metrics",
-	[COMMAND_CAPTURE] = "capture",	 [COMMAND_DOCTOR] = "doctor",
-	[COMMAND_HELP] = "help",
+	[COMMAND_CAPTURE] = "capture",	 [COMMAND_CONGESTION] = "congestion",
+	[COMMAND_DOCTOR] = "doctor",	 [COMMAND_HELP] = "help",
 };
 
 /* Words that are not parsed yet. */
@@ -114,7 +119,8 @@ static bool parse_filter(struct command *command, struct words *words)
 
 	if (!value)
 		return refuse(words, "a value is missing after", word);
-	if (command->object == COMMAND_CAPTURE && is_word(word, "qp")) {
+	if ((command->object == COMMAND_CAPTURE || command->order_count > 0) &&
+	    is_word(word, "qp")) {
 		if (!parse_number(value, QPN_MAX, &number) || number == 0)
 			return refuse(words, "not the number of a queue pair:", value);
 		command->qpn = (uint32_t)number;
@@ -144,6 +150,64 @@ static bool parse_kind(struct command *command, struct words *words)
 	return words->left == 0 || set_device(command, words, next(words));
 }
 
+/* Parse one name and its value after "congestion set". Return false with an error. */
+static bool parse_order(struct command *command, struct words *words)
+{
+	const uint32_t index = cc_param_find(words->at[0]);
+	const bool is_param = index < CC_PARAM_COUNT;
+	struct report_order *order = &command->orders[command->order_count];
+	const char *name = next(words);
+	const char *value = next(words);
+	unsigned long number = 0;
+
+	if (!value)
+		return refuse(words, "a value is missing after", name);
+	if (command->order_count == COMMAND_ORDERS_MAX)
+		return refuse(words, "too many values: at", name);
+	if (is_param) {
+		if (!parse_number(value, cc_param(index)->most, &number) ||
+		    number < cc_param(index)->least) {
+			snprintf(words->error, words->error_size, "%s: from %u to %u, not '%s'",
+				 name, cc_param(index)->least, cc_param(index)->most, value);
+			return false;
+		}
+	} else if (cc_find(value) == CC_KINDS) {
+		return refuse(words, "there is no algorithm", value);
+	}
+	*order = (struct report_order){.kind = is_param ? ORDER_PARAM : ORDER_ALGORITHM,
+				       .index = is_param ? (uint8_t)index : (uint8_t)cc_find(value),
+				       .value = (uint32_t)number};
+	command->order_count++;
+	return true;
+}
+
+/* Parse what follows "congestion set". */
+static bool parse_set(struct command *command, struct words *words)
+{
+	while (words->left > 0 && (strcmp(words->at[0], "algorithm") == 0 ||
+				   cc_param_find(words->at[0]) < CC_PARAM_COUNT)) {
+		if (!parse_order(command, words))
+			return false;
+	}
+	if (command->order_count == 0)
+		return words->left > 0 ? refuse(words, "there is nothing to set named", *words->at)
+				       : refuse(words, "a name is missing after", "set");
+	while (words->left > 0) {
+		if (!parse_filter(command, words))
+			return false;
+	}
+	if (!command->filter.device && command->filter.pid == 0)
+		return refuse(words, "say for which device or process:", "dev DEV or pid PID");
+	for (uint32_t i = 0; i < command->order_count; i++) {
+		if (command->orders[i].kind == ORDER_ALGORITHM)
+			command->orders[i].value = command->qpn;
+		else if (command->qpn != 0)
+			return refuse(words, "a queue pair has only an algorithm, not",
+				      cc_param(command->orders[i].index)->name);
+	}
+	return true;
+}
+
 static bool parse_words(struct command *command, struct words *words)
 {
 	const char *object = next(words);
@@ -160,6 +224,8 @@ static bool parse_words(struct command *command, struct words *words)
 		return true;
 	if (command->object == COMMAND_DOCTOR)
 		return words->left == 0 || refuse(words, "doctor takes no", next(words));
+	if (command->object == COMMAND_CONGESTION && take(words, "set"))
+		return parse_set(command, words);
 	if (command->object != COMMAND_TOP && command->object != COMMAND_CAPTURE &&
 	    !take(words, "show"))
 		take(words, "list");
@@ -209,6 +275,8 @@ static bool options_fit(const struct command *command, const struct words *words
 {
 	const enum command_object object = command->object;
 
+	if (command->json && command->order_count > 0)
+		return refuse(words, "no JSON of", "congestion set");
 	if (command->json &&
 	    (object == COMMAND_TOP || object == COMMAND_METRICS || object == COMMAND_CAPTURE))
 		return refuse(words, "no JSON of", objects[object]);

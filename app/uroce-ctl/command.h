@@ -8,7 +8,10 @@
 #include <stdint.h>
 
 #include "ctl_show.h"
+#include "report/order.h"
 #include "terminal.h"
+
+#define COMMAND_ORDERS_MAX 32
 
 enum command_object {
 	COMMAND_DEV,
@@ -18,6 +21,7 @@ enum command_object {
 	COMMAND_TOP,
 	COMMAND_METRICS,
 	COMMAND_CAPTURE,
+	COMMAND_CONGESTION,
 	COMMAND_DOCTOR,
 	COMMAND_HELP,
 	COMMAND_VERSION,
@@ -27,12 +31,15 @@ struct command {
 	enum command_object object;
 	int kind;     /* COMMAND_RESOURCE: enum report_kind, or -1 to count each kind;
 			 COMMAND_METRICS: REPORT_QP, or -1 */
-	uint32_t qpn; /* COMMAND_CAPTURE; 0: all */
+	uint32_t qpn; /* COMMAND_CAPTURE, COMMAND_CONGESTION; 0: all */
 	bool json;
 	enum colour_when colour;
 	unsigned int ms;  /* COMMAND_TOP */
 	uint32_t count;	  /* COMMAND_TOP: views, COMMAND_CAPTURE: packets; 0: without end */
 	const char *file; /* COMMAND_CAPTURE */
+	/* COMMAND_CONGESTION: what to set, in this order; none: show */
+	struct report_order orders[COMMAND_ORDERS_MAX];
+	uint32_t order_count;
 	struct report_filter filter;
 	char device[64]; /* filter.device points here */
 };

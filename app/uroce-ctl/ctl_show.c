@@ -90,3 +90,21 @@ void show_statistic(const struct report_devices *devices, const struct report_fi
 		output_item_end(output);
 	}
 }
+
+void show_congestion(const struct report_devices *devices, const struct report_filter *filter,
+		     struct output *output)
+{
+	uint32_t next = 0;
+
+	for (const struct report_view *view; (view = devices_next_view(devices, filter, &next));) {
+		const struct report_device *device = devices_of(devices, next - 1);
+
+		/* An owner has no queue pairs. */
+		if (view->facts.role == REPORT_OWNER)
+			continue;
+		output_link(output, device->index, device->name);
+		add_process(output, view);
+		report_tell_congestion(view, &output->fields);
+		output_item_end(output);
+	}
+}

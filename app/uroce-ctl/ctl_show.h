@@ -23,4 +23,8 @@ void show_objects(const struct report_devices *devices, const struct report_filt
 void show_statistic(const struct report_devices *devices, const struct report_filter *filter,
 		    struct output *output);
 
+/** Show congestion control of each program: for new queue pairs, and its parameters. */
+void show_congestion(const struct report_devices *devices, const struct report_filter *filter,
+		     struct output *output);
+
 #endif

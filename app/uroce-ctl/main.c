@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* uroce-ctl: shows the devices of uroce's processes and what the host allows, and captures. */
+/* uroce-ctl: shows the devices of uroce's processes and what the host allows, captures, and changes
+ * congestion control. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -7,6 +8,7 @@
 
 #include "command.h"
 #include "ctl_capture.h"
+#include "ctl_congestion.h"
 #include "doctor_show.h"
 #include "report/metrics.h"
 #include "top.h"
@@ -28,6 +30,8 @@ static int show(const struct command *command, const struct report_devices *devi
 		show_dev(devices, filter, &output);
 	else if (command->object == COMMAND_LINK)
 		show_link(devices, filter, &output);
+	else if (command->object == COMMAND_CONGESTION)
+		show_congestion(devices, filter, &output);
 	else if (command->object == COMMAND_STATISTIC)
 		show_statistic(devices, filter, &output);
 	else if (command->kind < 0)
@@ -70,6 +74,8 @@ static int look(const struct command *command, const struct terminal *terminal, 
 			devices.left_out);
 	if (command->object == COMMAND_CAPTURE)
 		capture_run(&devices, &want, error, error_size);
+	else if (command->order_count > 0)
+		congestion_set(&devices, command, error, error_size);
 	else if (command->object == COMMAND_METRICS)
 		metrics_write(stdout, &devices, &command->filter, command->kind == REPORT_QP);
 	else

@@ -17,6 +17,7 @@
 #include "display.h"
 #include "gids.h"
 #include "helper.h"
+#include "obey.h"
 #include "paging.h"
 #include "qp/qp.h"
 #include "report/write.h"
@@ -362,6 +363,7 @@ static void engine_check_link_sometimes(struct engine *engine)
 	gids_follow(engine->device, engine->link);
 	engine_report_groups(engine);
 	display_update(engine);
+	obey(engine);
 	if (engine->report && report_is_wanted(engine->report))
 		report_write_device(engine->report, engine->device);
 	/* Install again: the program may have replaced signal handlers meanwhile. */

@@ -27,7 +27,6 @@ void show_begin(struct report *report, const struct share_facts *facts, const st
 	shown->mtu_bytes = link->port.mtu_bytes;
 	shown->path_mtu = device->mtu;
 	shown->link_mbps = link->port.link_mbps;
-	shown->cc = (uint8_t)device->config.cc;
 	memcpy(shown->mac, link->port.mac, sizeof(shown->mac));
 	report_write_device(report, device);
 }

@@ -59,6 +59,7 @@ static int copy(const struct report *report, struct report_view *view)
 	view->stat_count = stats;
 	view->written_ns = report->written_ns;
 	view->facts = report->facts;
+	view->cc_params = report->cc_params;
 	view->attached_count = attached;
 	memcpy(view->attached, report->attached, attached * sizeof(view->attached[0]));
 	memcpy(view->totals, report->totals, sizeof(view->totals));

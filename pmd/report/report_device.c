@@ -29,6 +29,7 @@ static void write_qp(struct qp *qp, void *arg)
 		.pd = view.pd,
 		.send_cq = view.send_cq,
 		.recv_cq = view.recv_cq,
+		.cc = view.cc,
 	};
 	memcpy(record.qp.dgid, view.dgid, sizeof(record.qp.dgid));
 	report_add(arg, &record);
@@ -80,6 +81,8 @@ void report_write_device(struct report *report, struct device *device)
 {
 	report_begin(report);
 	report->facts.link_up = __atomic_load_n(&device->link_up, __ATOMIC_RELAXED);
+	report->facts.cc = (uint8_t)device_cc(device).kind;
+	report->cc_params = device->cc_params;
 	for (int i = 0; i < COUNTER_COUNT; i++)
 		report_add_stat(report, counter_name((enum counter)i),
 				counters_get(&device->counters, (enum counter)i));

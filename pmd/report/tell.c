@@ -77,6 +77,12 @@ static void tell_gid(const struct report_fields *fields, const uint8_t gid[16])
 	tell_text(fields, "dgid", text);
 }
 
+static void tell_cc(const struct report_fields *fields, uint32_t cc)
+{
+	if (cc < CC_KINDS)
+		tell_text(fields, "congestion-control", cc_ops((enum cc_kind)cc)->name);
+}
+
 static void tell_qp(const struct report_qp *qp, const struct report_fields *fields)
 {
 	if (qp->dest_qpn != 0) {
@@ -95,6 +101,7 @@ static void tell_qp(const struct report_qp *qp, const struct report_fields *fiel
 	tell_number(fields, "pdn", qp->pd);
 	tell_number(fields, "send-cqn", qp->send_cq);
 	tell_number(fields, "recv-cqn", qp->recv_cq);
+	tell_cc(fields, qp->cc);
 }
 
 static void tell_mr(const struct report_mr *mr, uint32_t key, const struct report_fields *fields)
@@ -170,8 +177,14 @@ void report_tell_link(const struct report_facts *facts, const struct report_fiel
 	if (facts->path_mtu >= IBV_MTU_256 && facts->path_mtu <= IBV_MTU_4096)
 		tell_number(fields, "path-mtu", 128u << facts->path_mtu);
 	tell_number(fields, "mbps", facts->link_mbps);
-	if (facts->cc < CC_KINDS)
-		tell_text(fields, "congestion-control", cc_ops((enum cc_kind)facts->cc)->name);
+	tell_cc(fields, facts->cc);
+}
+
+void report_tell_congestion(const struct report_view *view, const struct report_fields *fields)
+{
+	tell_cc(fields, view->facts.cc);
+	for (uint32_t i = 0; i < CC_PARAM_COUNT; i++)
+		tell_number(fields, cc_param(i)->name, cc_param_get(&view->cc_params, i));
 }
 
 void report_tell_stats(const struct report_view *view, const struct report_fields *fields)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""uroce-ctl: JSON by schema, metrics, the terminal, doctor, and captures of queue pairs."""
+"""uroce-ctl: JSON by schema, metrics, the terminal, congestion control, doctor, and captures of queue pairs."""
 
 import fcntl
 import glob
@@ -25,7 +25,7 @@ SCHEMAS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "
 FIRST_PORT = 25300
 DEBIANS_PYTHON = "/usr/bin/python3"
 COMMANDS = ("dev", "link", "resource", "resource show qp", "resource show cq", "resource show mr", "resource show pd",
-            "statistic", "doctor")
+            "statistic", "congestion", "doctor")
 CHECK_SCHEMA = """
 import json, sys, jsonschema
 with open(sys.argv[1]) as file: schema = json.load(file)
@@ -104,6 +104,10 @@ class CtlTest:
             self._check("uroced answers GET /metrics", self._scraped)
             self._check("lines fit a terminal", self._columns)
             self._check("colours", self._colours)
+            self._check("congestion control of a program", self._congestion)
+            self._check("congestion control of queue pairs that send", self._algorithms)
+            self._check("congestion control: what is refused", self._refused)
+            self._check("congestion control of a stopped program", self._stopped)
             self._check("doctor", self._doctor)
             self._captures()
         finally:
@@ -301,6 +305,69 @@ class CtlTest:
         expect("\033" not in run_ctl(*link), "colours in a pipe")
         expect("\033[32mACTIVE" in run_ctl("--color", "always", *link), "no colours with --color always")
         expect("\033" not in run_ctl("-j", "--color", "always", *link), "colours in JSON")
+
+    # ---- congestion control ----
+
+    @staticmethod
+    def _parameters(process):
+        items = show("congestion", "pid", str(process.pid))
+        expect(len(items) == 1, "not one device", items)
+        return items[0]
+
+    def _congestion(self):
+        server, client = self._pairs["inside"]
+        programs = {process.pid for sides in self._pairs.values() for process in sides}
+        expect({item["pid"] for item in show("congestion")} >= programs, "not all programs")
+        before = self._parameters(server)
+        expect(before["congestion-control"] == "none" and before["rpg_ai_rate"] == 40, "not the defaults", before)
+        run_ctl("congestion", "set", "rpg_ai_rate", "7", "cnp_dscp", "48", "algorithm", "dcqcn", "pid", str(server.pid))
+        changed = {**before, "rpg_ai_rate": 7, "cnp_dscp": 48, "congestion-control": "dcqcn"}
+        expect(self._parameters(server) == changed, "not what was set", self._parameters(server))
+        expect(self._qp(server)["congestion-control"] == "dcqcn", "the queue pair that it has")
+        expect(self._parameters(client)["rpg_ai_rate"] == 40, "another program has changed")
+        run_ctl("congestion", "set", "rpg_ai_rate", "40", "cnp_dscp", "64", "algorithm", "none", "dev", DEVICE, "pid",
+                str(server.pid))
+        expect(self._parameters(server) == before, "not set back", self._parameters(server))
+
+    def _algorithms(self):
+        """Change the algorithm while messages are on their way: they go on."""
+        for name, (_, client) in self._pairs.items():
+            for algorithm in 3 * ["swift", "dcqcn", "none"]:
+                qp = self._qp(client)
+                run_ctl("congestion", "set", "algorithm", algorithm, "qp", str(qp["lqpn"]), "pid", str(client.pid))
+                expect(self._qp(client)["congestion-control"] == algorithm, f"{name}: not {algorithm}", self._qp(client))
+                expect(wait_until(lambda qp=qp, client=client: self._qp(client)["sq-psn"] != qp["sq-psn"], SECONDS),
+                       f"{name}: {algorithm}: the program stands still", *client.story("program"))
+
+    def _refused(self):
+        server, _ = self._pairs["inside"]
+        pid = str(server.pid)
+        for words, reason in ((["algorithm", "swift", "qp", "1", "pid", pid], "there is no such queue pair"),
+                              (["rpg_ai_rate", "0", "pid", pid], "from 1 to 100000"),
+                              (["rpg_ai_rate", "5"], "for which device or process"),
+                              (["rpg_ai_rate", "5", "dev", "nothing"], "there is no such program")):
+            self._expect_refused(words, reason)
+        self._expect_refused(["rpg_ai_rate", "5", "pid", pid], "there is no such program", NOBODY)
+
+    def _stopped(self):
+        """A program that is stopped does not answer; its order is withdrawn. It has no peer that waits for it."""
+        port = FIRST_PORT + 2
+        program = self._program("stopped", self._here.prefix, ("--socket", self._owner.socket),
+                                ["ibv_rc_pingpong", "-d", DEVICE, "-e", "-p", str(port), "-g", "1"])
+        expect(wait_until(lambda: program.listens(port), SECONDS), "no server", *program.story("server"))
+        os.kill(program.pid, signal.SIGSTOP)
+        try:
+            self._expect_refused(["rpg_ai_rate", "5", "pid", str(program.pid)], "does not answer")
+        finally:
+            os.kill(program.pid, signal.SIGCONT)
+        expect(wait_until(lambda: "answer" not in self._parameters(program), SECONDS), "it does not go on")
+        expect(self._parameters(program)["rpg_ai_rate"] == 40, "it obeyed an order that was withdrawn")
+        program.kill()
+
+    @staticmethod
+    def _expect_refused(words, reason, prefix=()):
+        done = ask([*prefix, UROCE_CTL, "congestion", "set", *words], SECONDS)
+        expect(done.returncode == 1 and reason in done.stderr, f"{words}: not refused", done.returncode, done.stderr)
 
     # ---- doctor ----
 

@@ -5,6 +5,7 @@
 
 #include "command.h"
 #include "test.h"
+#include "transport/cc.h"
 
 #define WORDS_MAX 12
 
@@ -26,6 +27,51 @@ static bool parse(const char *line)
 			argv[argc++] = word;
 	}
 	return command_parse(argc, argv, &command, error, sizeof(error));
+}
+
+TEST(command_parse__congestion)
+{
+	assert_true(parse("-j congestion show dev uroce0"));
+	assert_int_equal(command.object, COMMAND_CONGESTION);
+	assert_int_equal(command.order_count, 0);
+	assert_true(parse("congestion set algorithm swift qp 17 pid 5"));
+	assert_int_equal(command.order_count, 1);
+	assert_int_equal(command.orders[0].kind, ORDER_ALGORITHM);
+	assert_int_equal(command.orders[0].index, CC_SWIFT);
+	assert_int_equal(command.orders[0].value, 17);
+	assert_int_equal(command.qpn, 17);
+	assert_int_equal(command.filter.pid, 5);
+	assert_true(parse("congestion set rpg_ai_rate 5 rpg_hai_rate 50 dev uroce0"));
+	assert_int_equal(command.order_count, 2);
+	assert_int_equal(command.orders[1].kind, ORDER_PARAM);
+	assert_int_equal(command.orders[1].index, cc_param_find("rpg_hai_rate"));
+	assert_int_equal(command.orders[1].value, 50);
+	assert_true(parse("congestion set algorithm none dev uroce0"));
+	assert_int_equal(command.orders[0].value, 0);
+}
+
+TEST(command_parse__wrong_congestion)
+{
+	static const char *const wrong[] = {
+		"congestion set",
+		"congestion set dev uroce0",
+		"congestion set algorithm dev uroce0",
+		"congestion set algorithm reno dev uroce0",
+		"congestion set algorithm swift",
+		"congestion set algorithm swift qp 17",
+		"congestion set rpg_ai_rate 5 qp 17 pid 3",
+		"congestion set rpg_ai_rate 0 dev uroce0",
+		"congestion set rpg_ai_rate 100001 dev uroce0",
+		"congestion set rpg_ai_rate x dev uroce0",
+		"congestion set rpg_ai_rat 5 dev uroce0",
+		"-j congestion set rpg_ai_rate 5 dev uroce0",
+		"congestion show qp 17",
+	};
+
+	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+		assert_false(parse(wrong[i]));
+		assert_true(error[0] != '\0');
+	}
 }
 
 TEST(command_parse__as_rdma_does)

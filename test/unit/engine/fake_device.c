@@ -17,6 +17,7 @@ struct qp *fake_receiver;
 struct cq *fake_cq;
 unsigned int fake_looped;
 enum ibv_event_type fake_last_event;
+enum cc_kind fake_kind;
 
 static struct link fake_link;
 static struct device fake_device;
@@ -225,4 +226,15 @@ void report_write_device(struct report *report, struct device *device)
 	(void)device;
 	report_begin(report);
 	report_end(report);
+}
+
+int device_change_cc(struct device *device, uint32_t qpn, enum cc_kind kind,
+		     void (*each)(struct qp *qp, void *arg), void *arg)
+{
+	(void)device;
+	if (qpn != FAKE_QPN || kind >= CC_KINDS || !fake_receiver)
+		return -ENOENT;
+	fake_kind = kind;
+	each(fake_receiver, arg);
+	return 0;
 }

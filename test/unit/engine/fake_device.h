@@ -12,6 +12,7 @@
 #include "qp/qp.h"
 
 #define FAKE_FRAME_LEN	64
+#define FAKE_QPN	17 /* the number of fake_receiver, for device_change_cc */
 #define FAKE_TAIL	0x7a
 #define FAKE_UNREADABLE 0xee /* a first byte of dst_mac that makes payload unreadable */
 
@@ -41,6 +42,7 @@ extern struct cq *fake_cq;	     /* gets a completion for each RoCE frame; NULL: 
 extern unsigned int fake_looped;     /* frames that were trusted */
 extern unsigned int fake_known_good; /* whose checksums were verified by the port */
 extern enum ibv_event_type fake_last_event;
+extern enum cc_kind fake_kind;	/* the newest algorithm of the queue pair FAKE_QPN */
 extern struct qp *fake_waiting; /* the one that waits for a page, or NULL */
 
 void fake_qp_init(struct qp *qp, const uint8_t dst_mac[6]);

@@ -17,6 +17,7 @@
 #include "net/arp.h"
 #include "net/tag.h"
 #include "queue/cq.h"
+#include "report/order.h"
 #include "report/read.h"
 #include "report/write.h"
 #include "engine_rig.h"
@@ -41,6 +42,57 @@ TEST(engine_turn__answers_who_watches)
 	engine->link_due_ns = 0;
 	rig_turns(1);
 	assert_true(report_answered(report, asked));
+	engine->report = NULL;
+	report_unmap(report);
+	close(fd);
+}
+
+static void *give_order(void *arg)
+{
+	struct report_order *order = arg;
+
+	order->word = (uint64_t)-order_give(engine->report, order, 10000);
+	return NULL;
+}
+
+/* Give an order from another thread while the engine runs. Return the positive errno. */
+static int obeyed(enum order_kind kind, uint8_t index, uint32_t value)
+{
+	struct report_order order = {.kind = kind, .index = index, .value = value}, look;
+	pthread_t thread;
+
+	assert_int_equal(pthread_create(&thread, NULL, give_order, &order), 0);
+	while (!order_look(engine->report, &look))
+		usleep(100);
+	engine->link_due_ns = 0;
+	rig_turns(1);
+	assert_int_equal(pthread_join(thread, NULL), 0);
+	return (int)order.word;
+}
+
+TEST(engine_turn__obeys_orders_that_are_allowed)
+{
+	struct report *report;
+	int fd;
+
+	assert_int_equal(report_create(&fd, &report), 0);
+	engine->report = report;
+	fake_receiver = &other;
+	engine->device->cc_params = cc_params_normal;
+	rig_turns(1);
+	assert_int_equal(obeyed(ORDER_PARAM, (uint8_t)cc_param_find("rpg_ai_rate"), 123), 0);
+	assert_int_equal(engine->device->cc_params.rpg_ai_rate, 123);
+	assert_int_equal(obeyed(ORDER_PARAM, (uint8_t)cc_param_find("rpg_ai_rate"), 0), ERANGE);
+	assert_int_equal(obeyed(ORDER_PARAM, 255, 1), ENOENT);
+	assert_int_equal(engine->device->cc_params.rpg_ai_rate, 123);
+	assert_int_equal(other.runs, 0);
+	assert_int_equal(obeyed(ORDER_ALGORITHM, CC_SWIFT, FAKE_QPN), 0);
+	assert_int_equal(fake_kind, CC_SWIFT);
+	/* The queue pair runs: what was held may be allowed now. */
+	rig_turns(1);
+	assert_int_equal(other.runs, 1);
+	assert_int_equal(obeyed(ORDER_ALGORITHM, CC_SWIFT, FAKE_QPN + 1), ENOENT);
+	assert_int_equal(obeyed(ORDER_KINDS, 0, 0), EINVAL);
 	engine->report = NULL;
 	report_unmap(report);
 	close(fd);

@@ -9,6 +9,7 @@
 #include <infiniband/verbs.h>
 
 #include "report/read.h"
+#include "transport/cc.h"
 #include "test.h"
 
 static char said[1024];
@@ -50,6 +51,7 @@ TEST(report_tell_record__each_kind)
 						.pd = 1,
 						.send_cq = 2,
 						.recv_cq = 3,
+						.cc = CC_SWIFT,
 						.dgid = {[10] = 0xff, 0xff, 10, 0, 0, 1}}};
 	const struct report_record cq = {
 		.kind = REPORT_CQ, .number = 2, .cq = {.cqe = 15, .users = 1, .waiting = 4}};
@@ -60,7 +62,7 @@ TEST(report_tell_record__each_kind)
 	assert_string_equal(record_said(&qp),
 			    "lqpn=17 rqpn=18 dgid=::ffff:10.0.0.1 type=RC state=RTS rq-psn=0 "
 			    "sq-psn=5 path-mig-state=MIGRATED path-mtu=1024 sends=0 receives=0 "
-			    "pdn=1 send-cqn=2 recv-cqn=3 ");
+			    "pdn=1 send-cqn=2 recv-cqn=3 congestion-control=swift ");
 	assert_string_equal(record_said(&cq), "cqn=2 cqe=15 users=1 waiting=4 ");
 	assert_string_equal(record_said(&mr),
 			    "mrn=2748 rkey=0xabc lkey=0xabc iova=0x1000 mrlen=64 mr-type=memory "

@@ -6,6 +6,9 @@
  * The thread that runs the engine writes it between two turns, and only after a reader has asked. A
  * reader trusts nothing in it: the process may have been killed while it wrote, or may be a
  * different program.
+ *
+ * A reader may also give an order, which the engine checks. Only those can open the report who may
+ * debug the process, and they could change anything in it.
  */
 #ifndef REPORT_LAYOUT_H
 #define REPORT_LAYOUT_H
@@ -14,8 +17,10 @@
 
 #include <rte_common.h>
 
+#include "transport/cc_params.h"
+
 #define REPORT_FILE	    "uroce-report" /* its name, as /proc shows it */
-#define REPORT_VERSION	    3
+#define REPORT_VERSION	    4
 #define REPORT_STATS_MAX    96
 #define REPORT_RECORDS_MAX  16384
 #define REPORT_ATTACHED_MAX 256
@@ -41,7 +46,7 @@ struct report_facts {
 	uint32_t qpn_count;
 	uint8_t mac[6];
 	uint8_t netdev; /* the port is a kernel interface */
-	uint8_t cc;	/* enum cc_kind */
+	uint8_t cc;	/* enum cc_kind of new queue pairs */
 };
 
 /* A counter and its name. */
@@ -66,6 +71,7 @@ struct report_qp {
 	uint32_t sq_psn, rq_psn;
 	uint32_t sends, receives; /* work requests that are posted and not completed */
 	uint32_t pd, send_cq, recv_cq;
+	uint32_t cc; /* enum cc_kind */
 	uint8_t dgid[16];
 };
 
@@ -104,10 +110,12 @@ struct report {
 	uint32_t bytes;			       /* of the whole struct */
 	int32_t pid;			       /* the writing process, in its own PID namespace */
 	uint32_t wanted __rte_cache_aligned;   /* atomic; readers increment it */
+	uint64_t order;			       /* atomic; an order of a reader: report/order.h */
 	uint32_t sequence __rte_cache_aligned; /* atomic; odd while it is being written */
 	uint32_t answered;		       /* atomic; value of `wanted` at the last write */
 	uint64_t written_ns;		       /* CLOCK_MONOTONIC */
 	struct report_facts facts;
+	struct cc_params cc_params; /* not of REPORT_OWNER */
 	uint32_t stat_count;
 	uint32_t record_count;
 	uint32_t attached_count;

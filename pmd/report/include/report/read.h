@@ -16,6 +16,7 @@ struct report_view {
 	bool fresh; /* written after the request, so the process is not stopped */
 	uint64_t written_ns;
 	struct report_facts facts;
+	struct cc_params cc_params;
 	uint32_t attached_count;
 	int32_t attached[REPORT_ATTACHED_MAX];
 	uint32_t totals[REPORT_KINDS];
@@ -65,6 +66,9 @@ void report_tell_record(const struct report_record *record, const struct report_
 /** Pass all fields of a device, or of its port, to the callbacks. MT-safe. */
 void report_tell_dev(const struct report_facts *facts, const struct report_fields *fields);
 void report_tell_link(const struct report_facts *facts, const struct report_fields *fields);
+
+/** Pass congestion control of new queue pairs and its parameters to the callbacks. MT-safe. */
+void report_tell_congestion(const struct report_view *view, const struct report_fields *fields);
 
 /** Pass the counters to the callbacks. MT-safe. */
 void report_tell_stats(const struct report_view *view, const struct report_fields *fields);

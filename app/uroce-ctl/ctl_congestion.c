@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Give orders to the programs that a filter selects, one after the other. */
+#include "ctl_congestion.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "report/scan.h"
+
+#define ANSWER_MS 2000
+
+/* The reports of all processes, to write into them. */
+struct givers {
+	struct report_set set;
+	const struct command *command;
+	uint32_t processes; /* that were given orders */
+	uint32_t failed;    /* of these */
+};
+
+/* Find the report that a view is a copy of; NULL if its process has ended. */
+static struct report *find_report(struct report_set *set, const struct report_view *view)
+{
+	for (uint32_t i = 0; i < set->count; i++) {
+		struct report *report = set->sources[i]->report;
+
+		if (set->sources[i]->pid == view->pid &&
+		    strncmp(report->facts.device, view->facts.device,
+			    sizeof(report->facts.device)) == 0)
+			return report;
+	}
+	return NULL;
+}
+
+static bool has_qp(const struct report_view *view, uint32_t qpn)
+{
+	for (uint32_t i = 0; i < view->record_count; i++) {
+		if (view->records[i].kind == REPORT_QP && view->records[i].number == qpn)
+			return true;
+	}
+	return false;
+}
+
+static const char *reason(int rc)
+{
+	switch (rc) {
+	case -ESRCH:
+		return "it has ended";
+	case -ETIMEDOUT:
+		return "it does not answer: it is stopped, or runs its device only while it polls";
+	case -ENOENT:
+		return "it has no such queue pair";
+	case -EOPNOTSUPP:
+		return "a queue pair of this type cannot have this algorithm";
+	default:
+		return strerror(-rc);
+	}
+}
+
+static int give_all(struct givers *givers, const struct report_view *view)
+{
+	struct report *report = find_report(&givers->set, view);
+	int rc = report ? 0 : -ESRCH;
+
+	for (uint32_t i = 0; rc == 0 && i < givers->command->order_count; i++)
+		rc = order_give(report, &givers->command->orders[i], ANSWER_MS);
+	return rc;
+}
+
+static void give(struct givers *givers, const struct report_view *view)
+{
+	const int rc = give_all(givers, view);
+
+	givers->processes++;
+	if (rc == 0)
+		return;
+	givers->failed++;
+	fprintf(stderr, "uroce-ctl: process %d (%s): %s\n", view->pid, view->comm, reason(rc));
+}
+
+void congestion_set(const struct report_devices *devices, const struct command *command,
+		    char *error, size_t error_size)
+{
+	static struct givers givers;
+	const struct report_view *view;
+	uint32_t next = 0;
+	int rc;
+
+	givers = (struct givers){.command = command};
+	report_set_init(&givers.set);
+	rc = report_scan(&givers.set);
+	while (rc == 0 && (view = devices_next_view(devices, &command->filter, &next))) {
+		/* An owner has no queue pairs; its programs have reports of their own. */
+		if (view->facts.role == REPORT_OWNER ||
+		    (command->qpn != 0 && !has_qp(view, command->qpn)))
+			continue;
+		give(&givers, view);
+	}
+	report_set_fini(&givers.set);
+	if (rc != 0)
+		snprintf(error, error_size, "%s", strerror(-rc));
+	else if (givers.processes == 0)
+		snprintf(error, error_size, "there is no such %s",
+			 command->qpn != 0 ? "queue pair" : "program");
+	else if (givers.failed > 0)
+		snprintf(error, error_size, "%u of %u programs did not change all", givers.failed,
+			 givers.processes);
+}

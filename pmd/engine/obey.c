@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Executes an order of the report: another process wrote it, so each value is checked. */
+#include "obey.h"
+
+#include <errno.h>
+
+#include "device/device.h"
+#include "engine/engine.h"
+#include "report/order.h"
+
+/* Packets that congestion control held may be allowed now. */
+static void run_changed(struct qp *qp, void *arg)
+{
+	engine_mark_ready(arg, qp);
+}
+
+static int execute(struct engine *engine, const struct report_order *order)
+{
+	struct device *device = engine->device;
+
+	switch (order->kind) {
+	case ORDER_PARAM:
+		return cc_param_set(&device->cc_params, order->index, order->value);
+	case ORDER_ALGORITHM:
+		return device_change_cc(device, order->value, (enum cc_kind)order->index,
+					run_changed, engine);
+	case ORDER_KINDS:
+		break;
+	}
+	return -EINVAL;
+}
+
+void obey(struct engine *engine)
+{
+	struct report_order order;
+
+	if (engine->report && order_look(engine->report, &order))
+		order_answer(engine->report, &order, execute(engine, &order));
+}
