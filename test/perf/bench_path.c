@@ -5,10 +5,11 @@
  * stamp counter for each message, as medians over many batches, which other load of the machine
  * hardly changes.
  *
- *     bench_path [-n BATCHES] [-q QPS] [-w LIST] [BYTES...]
+ *     bench_path [-n BATCHES] [-q QPS] [-w LIST] [-c ALGORITHM] [BYTES...]
  *
  * With several queue pairs, the messages of a batch use them in turn. LIST names the optimisations
- * to switch off (base/tuning.h).
+ * to switch off (base/tuning.h), and ALGORITHM the congestion control: the link is idle, so it
+ * limits nothing.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -58,6 +59,7 @@ struct node {
 static struct node nodes[2] __rte_cache_aligned;
 static uint64_t now_ns = 1000;
 static uint32_t qps = 1;
+static enum cc_kind cc;
 static uint32_t turn; /* the queue pair with which the next batch begins */
 
 static void require(bool condition, const char *what)
@@ -101,6 +103,7 @@ static void node_make_qp(struct node *node, uint32_t i)
 	init.counters = &node->device->counters;
 	init.ooo = node->device->ooo;
 	init.port_mtu = node->device->mtu;
+	init.cc = device_cc(node->device);
 	require(qp_create(&init, &granted, &node->qp[i]) == 0, "qp_create");
 	device_set_qp(node->device, node->qpn[i], node->qp[i]);
 }
@@ -110,6 +113,7 @@ static void node_set_up(struct node *node, uint8_t number)
 	const struct device_config config = {.name = "bench",
 					     .mac = {2, 0, 0, 0, 0, number},
 					     .port_mtu_bytes = 4200,
+					     .cc = cc,
 					     .unique = "bench"};
 	const union ibv_gid gid = {.raw = {[10] = 0xff, 0xff, 10, 0, 0, number}};
 
@@ -248,6 +252,17 @@ static void run_batch(uint32_t count, uint32_t bytes, uint64_t *ticks)
 		ticks[i] = at[i + 1] - at[i];
 }
 
+/* Let the window of congestion control grow until it holds a batch. */
+static void warm_up(void)
+{
+	uint64_t ticks[STAGES];
+
+	for (uint32_t i = 0; i < qps; i++) {
+		for (uint32_t count = 1; count <= BATCH_MAX; count++)
+			run_batch(count, 8, ticks);
+	}
+}
+
 static int compare(const void *a, const void *b)
 {
 	const uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
@@ -286,13 +301,15 @@ int main(int argc, char **argv)
 	uint32_t batches = 20000;
 	int option;
 
-	while ((option = getopt(argc, argv, "n:q:w:")) != -1) {
+	while ((option = getopt(argc, argv, "n:q:w:c:")) != -1) {
 		if (option == 'n')
 			batches = (uint32_t)strtoul(optarg, NULL, 10);
 		else if (option == 'q')
 			qps = (uint32_t)strtoul(optarg, NULL, 10);
 		else if (option == 'w')
 			require(tuning_without(optarg) == 0, "finding these optimisations");
+		else if (option == 'c')
+			require((cc = cc_find(optarg)) != CC_KINDS, "finding this algorithm");
 		else
 			return 2;
 	}
@@ -307,6 +324,8 @@ int main(int argc, char **argv)
 		node_connect(&nodes[0], &nodes[1], i);
 		node_connect(&nodes[1], &nodes[0], i);
 	}
+	if (cc != CC_NONE)
+		warm_up();
 	printf("WRITE     ");
 	for (int i = 0; i < STAGES; i++)
 		printf("%12s", stage_names[i]);
