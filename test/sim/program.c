@@ -65,6 +65,7 @@ static void make_hosts(struct sim *sim)
 		host->clock = &sim->clock;
 		host->number = (int)i;
 		host->rng = rng_fork(sim->seed, 100 + i);
+		host->change_rng = rng_fork(sim->seed, 520 + i);
 		host->ipv6 = ipv6;
 		host->keeps = rng_chance(&host->rng, 700000);
 		host->naks_behind_rnr = !host->keeps && rng_chance(&host->rng, 500000);
@@ -137,7 +138,7 @@ static void make_links(struct sim *sim)
 		attr.burst_ppm = some_ppm(rng, 1000);
 	}
 	calm_link(&sim->variant, &attr);
-	if (sim->variant.cc == CC_DCQCN)
+	if (sim->variant.cc == CC_DCQCN || sim->variant.change > 0)
 		attr.mark_ppm = MARK_PPM;
 	for (unsigned int i = 0; i < sim->hosts; i++) {
 		for (unsigned int j = 0; j < sim->hosts; j++) {

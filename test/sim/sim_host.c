@@ -336,6 +336,21 @@ static void host_run_ready(struct host *host)
 	}
 }
 
+static void host_run_changed(struct qp *qp, void *host)
+{
+	(void)host;
+	host_ready(qp_user(qp));
+}
+
+/* Give all queue pairs another congestion control, as a user can at any time. */
+static void host_change_cc(struct host *host)
+{
+	const enum cc_kind kind = (enum cc_kind)rng_below(&host->change_rng, CC_KINDS);
+
+	sim_check(host->sim, device_change_cc(host->device, 0, kind, host_run_changed, host) == 0,
+		  "device_change_cc");
+}
+
 static void host_turn(void *context, void *argument)
 {
 	struct host *host = context;
@@ -343,6 +358,8 @@ static void host_turn(void *context, void *argument)
 
 	(void)argument;
 	sim_check(host->sim, !host->locked, "host %d: a turn while locked", host->number);
+	if (rng_chance(&host->change_rng, host->sim->variant.change))
+		host_change_cc(host);
 	host->turn_due = false;
 	host->tx_room = (uint32_t)rng_range(&host->rng, 0, host->pace.transmit_burst);
 	took = host_take_in(host);

@@ -114,6 +114,7 @@ struct host {
 	struct clock *clock;
 	int number;
 	struct rng rng;
+	struct rng change_rng; /* changes of congestion control */
 	struct host_pace pace;
 	bool ipv6;
 	bool keeps;	      /* it keeps out of order packets; else it is a go-back-N peer */

@@ -198,6 +198,8 @@ static void draw_cc(struct variant *variant, uint64_t seed)
 	struct rng rng = rng_fork(seed, 505);
 
 	variant->cc = (uint32_t)rng_below(&rng, CC_KINDS);
+	if (rng_chance(&rng, 300000))
+		variant->change = (uint32_t)rng_range(&rng, 1000, 100000);
 }
 
 static void draw_plain(struct variant *variant, uint64_t seed)

@@ -27,6 +27,7 @@
 	X(plain, "plain", "1", "no host takes part in selective acknowledgements")                \
 	X(without, "without", "LIST", "do without these optimisations (base/tuning.h)")           \
 	X(cc, "cc", "N", "congestion control: 0 none, 1 DCQCN, 2 Swift")                          \
+	X(change, "change", "N", "change congestion control in N of a million turns")             \
 	X(absent, "absent", "N", "find pages absent at N of a million accesses")                  \
 	X(calm, "calm", "LIST", "a wire without: loss, burst, duplicate, ghost, damage, reorder") \
 	X(mild, "mild", "N", "wires that misbehave N percent less often")                         \
