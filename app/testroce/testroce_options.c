@@ -21,7 +21,8 @@ const char options_help[] =
 	"  --socket PATH        the uroced that listens there (default: " SETTINGS_DEFAULT_SOCKET
 	")\n"
 	"  --impair ARGS        damage this side's packets on purpose, as for uroce-run\n"
-	"  --name NAME, --mtu BYTES, --progress MODE, --log-level LEVEL\n"
+	"  --name NAME, --mtu BYTES, --progress MODE, --log-level LEVEL,\n"
+	"  --cc ALGORITHM, --sack yes|no\n"
 	"\n"
 	"The sides:\n"
 	"  --listen [ADDR:]PORT serve all active sides that connect\n"
@@ -104,10 +105,12 @@ static const struct option long_options[] = {
 	{"port", required_argument, NULL, CODE_PORT},
 	{"ip", required_argument, NULL, CODE_IP},
 	{"socket", required_argument, NULL, CODE_SOCKET},
+	{"cc", required_argument, NULL, CODE_LAST_SETTING},
 	{"impair", required_argument, NULL, CODE_LAST_SETTING},
 	{"name", required_argument, NULL, CODE_LAST_SETTING},
 	{"mtu", required_argument, NULL, CODE_LAST_SETTING},
 	{"progress", required_argument, NULL, CODE_LAST_SETTING},
+	{"sack", required_argument, NULL, CODE_LAST_SETTING},
 	{"log-level", required_argument, NULL, CODE_LAST_SETTING},
 	{"mode", required_argument, NULL, CODE_PLAN},
 	{"op", required_argument, NULL, CODE_PLAN},

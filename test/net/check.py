@@ -6,8 +6,8 @@ the machine."""
 import sys
 import unittest
 
-from experiments import (CLOS, ECN, FAT_TREE, GO_BACK_N, IRN, LEAF_SPINE, MANY, PAIR, PFC, ROCE, between, incast, mean, poisson,
-                         run, share, stream, swift_queue_us)
+from experiments import (CLOS, ECN, FAT_TREE, GO_BACK_N, IRN, LATE, LEAF_SPINE, MANY, PAIR, PFC, ROCE, between, incast, mean,
+                         poisson, run, share, stream, swift_queue_us)
 
 NET = ""
 FLOWS = 600
@@ -107,6 +107,16 @@ class Congestion(unittest.TestCase):
         self.assertAlmostEqual(mean(steady, "queue_us"), swift_queue_us(senders), delta=0.25 * swift_queue_us(senders))
         self.assertGreater(mean(steady, "gbps"), 92)
         self.assertEqual(result["dropped"], 0)
+
+
+    def test_swift_goes_on_towards_hosts_that_answer_late(self):
+        """Hosts that wake up late, and of which some also need long for each packet. The share is that of a flow without congestion
+        control, with the time that it takes to find out."""
+        for late, share_ in (("300,0", 0.2), ("1500,0", 0.3), ("1500,50", 0.4), ("3000,100", 0.4)):
+            rates = [run(NET, *LATE, "--late-us", late, *stream(65536, 200), "--cc", cc)["goodput_gbps"]
+                     for cc in ("none", "swift")]
+            with self.subTest(late=late):
+                self.assertGreater(rates[1], share_ * rates[0])
 
 
 class Transport(unittest.TestCase):

@@ -27,6 +27,8 @@ CLOS = ("--shape", "star", "--hosts", "12", "--gbps", "40", "--latency-ns", "100
 # Swift (Kumar et al., SIGCOMM 2020): one host of 100 Gb/s, to which 100 others send. No packet is lost, so no timer is needed.
 MANY = ("--shape", "star", "--hosts", "101", "--gbps", "100", "--latency-ns", "1000", "--buffer", "600000", "--alpha", "800",
         "--timeout", "14")
+# Two hosts that answer late, as emulated machines do, at one switch.
+LATE = ("--shape", "star", "--hosts", "2", "--gbps", "10", "--latency-ns", "20000", "--buffer", "4000000", "--timeout", "16")
 # Our target: 25 us for queues, and flow scaling up to 100 us between windows of 100 and 0.1 packets (transport/swift.h).
 SWIFT_QUEUE_US, SWIFT_RANGE_US, SWIFT_MIN, SWIFT_MAX = 25, 100, 0.1, 100
 

@@ -63,6 +63,9 @@ class ImpairedTest:
             self._measure_all(wire, DAMAGES)
         # The last acknowledgement of ibv_rc_pingpong may get lost after its sender has ended, and then the other side
         # fails. perftest's sides wait for each other.
+        for algorithm in ("none", "dcqcn", "swift"):
+            for sack in ("no", "yes"):
+                self._check(f"memif: --cc {algorithm} --sack {sack}", self._algorithm, algorithm, sack)
         for program in (PerfTest("ib_write_lat", [], 1000), PerfTest("ib_send_bw", [], 1000),
                         PerfTest("ib_send_bw", ["-e"], 500), PerfTest("ib_read_bw", [], 500)):
             self._check(f"veth: loss=0.01 at both ends: {program.name}", self._programs, program, "loss=0.01")
@@ -133,6 +136,20 @@ class ImpairedTest:
                     seen[name] = seen.get(name, 0) + value
         if set(seen) != {f"impair_{name}" for name in counters}:
             raise CheckFailed("the damage differs from the setting", [str(seen)])
+
+    def _algorithm(self, algorithm, sack):
+        """Each congestion control, with and without selective acknowledgements, where packets are marked, lost and late."""
+        both = ["--cc", algorithm, "--sack", sack]
+        server = self._testroce("memif", 0, ["--listen", f"{self._server('memif')}:{PORT}", *both])
+        try:
+            if not wait_until(lambda: server.listens(PORT), SECONDS):
+                raise CheckFailed("no server", server.story("testroce"))
+            for options in MODES[:3]:
+                result = self._measure("memif", "loss=0.005,ce=0.1,reorder=0.01,delay=20us", [*options, *both])
+                if result["wrong"] or result["messages"] < MESSAGES:
+                    raise CheckFailed(f"messages are wrong or missing: {options}", [str(result)])
+        finally:
+            server.kill()
 
     def _programs(self, program, damage):
         self._port += 1
