@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Tests of lib/device/device_cc.c and device_cc_change.c: the algorithm of one queue pair, of all, and of new ones. */
+/* Tests of lib/device/device_cc.c and device_cc_change.c: the algorithm of one queue pair, of all,
+ * and of new ones. */
 #include <errno.h>
 #include <stdint.h>
 #include <string.h>
