@@ -76,15 +76,12 @@ static const struct device *device_of(const struct nic *nic)
 
 void nic_counters(const struct nic *nic, struct counters *counters)
 {
-	const struct device *device = device_of(nic);
-
-	for (int i = 0; i < COUNTER_COUNT; i++)
-		counters->value[i] = counters_get(&device->counters, (enum counter)i);
+	device_counters(device_of(nic), counters);
 }
 
 uint64_t nic_ns(const struct nic *nic, uint64_t tsc)
 {
-	const struct engine *engine = device_of(nic)->engine;
+	const struct engine *engine = device_first(device_of(nic))->driver;
 
 	return (uint64_t)((unsigned __int128)tsc * engine->clock.ns_per_tsc >> CLOCK_SHIFT);
 }
@@ -97,7 +94,7 @@ static const char *const progress_names[] = {
 
 const char *nic_progress(const struct nic *nic)
 {
-	const struct engine *engine = device_of(nic)->engine;
+	const struct engine *engine = device_first(device_of(nic))->driver;
 
 	return progress_names[engine->progress];
 }
@@ -109,20 +106,20 @@ void nic_without(const struct nic *nic, uint64_t without)
 	char names[PLAN_NAMES_MAX];
 
 	plan_without_names(without, names, sizeof(names));
-	device->ops->lock(device->engine);
+	device_lock(device);
 	tuning_without(names);
-	device->ops->unlock(device->engine);
+	device_unlock(device);
 }
 
 int nic_set_loss(const struct nic *nic, uint64_t per_million, uint64_t seed)
 {
 	const struct device *device = device_of(nic);
-	struct engine *engine = device->engine;
+	struct engine *engine = device_first(device)->driver;
 	int rc;
 
-	device->ops->lock(device->engine);
+	device_lock(device);
 	rc = lossy_port_set(&engine->link->port, per_million, seed);
-	device->ops->unlock(device->engine);
+	device_unlock(device);
 	return rc;
 }
 
@@ -130,7 +127,7 @@ int nic_set_progress(const struct nic *nic, const char *progress)
 {
 	for (size_t i = 0; i < RTE_DIM(progress_names); i++)
 		if (strcmp(progress_names[i], progress) == 0)
-			return engine_set_progress(device_of(nic)->engine,
+			return engine_set_progress(device_first(device_of(nic))->driver,
 						   (enum settings_progress)i);
 	return -EINVAL;
 }

@@ -97,7 +97,7 @@ static void agent_device_event(void *user, enum ibv_event_type type)
 	const struct agent_notify *notify = &agent->notify;
 
 	if (type == IBV_EVENT_DEVICE_FATAL && notify->lost)
-		notify->lost(agent, agent->device->ops->now(agent->device->engine));
+		notify->lost(agent, device_engine_now(device_first(agent->device)));
 	else if (type == IBV_EVENT_GID_CHANGE && notify->addresses)
 		notify->addresses(agent);
 }
@@ -158,7 +158,7 @@ int agent_get(struct device *device, const struct agent_notify *notify, struct a
 
 	if (rc != 0)
 		return rc;
-	device->ops->lock(device->engine);
+	device_lock(device);
 	if (!device->gsi) {
 		device->gsi_user = made;
 		device->gsi = &agent_gsi_ops;
@@ -169,7 +169,7 @@ int agent_get(struct device *device, const struct agent_notify *notify, struct a
 	} else {
 		rc = -EBUSY;
 	}
-	device->ops->unlock(device->engine);
+	device_unlock(device);
 	/* The device has an agent already, or another receiver. */
 	if (made)
 		destroy(made);
@@ -180,10 +180,10 @@ void agent_destroy(struct agent *agent)
 {
 	struct device *device = agent->device;
 
-	device->ops->lock(device->engine);
+	device_lock(device);
 	device->gsi = NULL;
 	device->gsi_user = NULL;
-	device->ops->unlock(device->engine);
+	device_unlock(device);
 	destroy(agent);
 }
 
@@ -191,8 +191,8 @@ struct cm *agent_enter(struct agent *agent, uint64_t *now_ns)
 {
 	struct device *device = agent->device;
 
-	device->ops->lock(device->engine);
-	*now_ns = device->ops->now(device->engine);
+	device_lock(device);
+	*now_ns = device_engine_now(device_first(device));
 	return agent->cm;
 }
 
@@ -200,11 +200,11 @@ void agent_leave(struct agent *agent)
 {
 	struct device *device = agent->device;
 
-	tell_events(agent, device->ops->now(device->engine));
-	device->ops->unlock(device->engine);
+	tell_events(agent, device_engine_now(device_first(device)));
+	device_unlock(device);
 }
 
 void agent_wait(struct agent *agent)
 {
-	agent->device->ops->wait(agent->device->engine);
+	device_engine_wait(device_first(agent->device));
 }

@@ -34,9 +34,9 @@ static void copy_gids(struct agent *agent, struct device_gid gids[DEVICE_GIDS_MA
 {
 	struct device *device = agent->device;
 
-	device->ops->lock(device->engine);
+	device_lock(device);
 	memcpy(gids, device->gids, sizeof(device->gids));
-	device->ops->unlock(device->engine);
+	device_unlock(device);
 }
 
 int agent_find_gid(struct agent *agent, const uint8_t *gid, uint8_t ip_version, uint32_t ifindex,
@@ -96,7 +96,7 @@ static int suits(const struct device_gid *entry, const uint8_t dgid[GID_LEN], ui
 int agent_choose_source(struct agent *agent, const uint8_t dgid[GID_LEN], uint32_t ifindex,
 			struct device_gid *found)
 {
-	struct device *device = agent->device;
+	const struct device_engine *engine = device_first(agent->device);
 	struct device_gid gids[DEVICE_GIDS_MAX];
 	int best = -EADDRNOTAVAIL, best_score = -1;
 	struct device_hop hop;
@@ -109,8 +109,8 @@ int agent_choose_source(struct agent *agent, const uint8_t dgid[GID_LEN], uint32
 
 		if (score <= best_score)
 			continue;
-		if (!device->ops->route ||
-		    device->ops->route(device->engine, (uint8_t)i, &to, &hop) != 0) {
+		if (!engine->ops->route ||
+		    engine->ops->route(engine->driver, (uint8_t)i, &to, &hop) != 0) {
 			if (best < 0)
 				best = -ENETUNREACH;
 			continue;
@@ -130,10 +130,10 @@ static void complete(struct agent_query *query, const uint8_t mac[6])
 
 static bool look(struct agent *agent, struct agent_query *query)
 {
+	const struct device_engine *engine = device_first(agent->device);
 	uint8_t mac[6];
 
-	if (!agent->device->ops->look(agent->device->engine, query->sgid_index, query->hop.gid,
-				      mac))
+	if (!engine->ops->look(engine->driver, query->sgid_index, query->hop.gid, mac))
 		return false;
 	complete(query, mac);
 	return true;
@@ -189,6 +189,7 @@ int agent_resolve(struct agent *agent, struct agent_query *query, uint8_t sgid_i
 		  const uint8_t dgid[GID_LEN], uint64_t timeout_ns)
 {
 	struct device *device = agent->device;
+	const struct device_engine *engine = device_first(device);
 	const struct device_gid *from = &device->gids[sgid_index];
 	union ibv_gid to;
 	uint64_t now_ns;
@@ -197,8 +198,8 @@ int agent_resolve(struct agent *agent, struct agent_query *query, uint8_t sgid_i
 	memcpy(to.raw, dgid, sizeof(to.raw));
 	query->pending = false;
 	query->sgid_index = sgid_index;
-	if (!device->ops->route ||
-	    device->ops->route(device->engine, sgid_index, &to, &query->hop) != 0)
+	if (!engine->ops->route ||
+	    engine->ops->route(engine->driver, sgid_index, &to, &query->hop) != 0)
 		return -ENETUNREACH;
 	agent_enter(agent, &now_ns);
 	query->address = (struct gsi_address){.vlan_id = from->vlan_id};

@@ -15,7 +15,6 @@
 #include "mem/key_table.h"
 #include "device_cc.h"
 #include "qpn.h"
-#include "transport/ooo.h"
 #include "wire/headers.h"
 
 /* Return an enum ibv_mtu, whose n-th value means 128 << n bytes; 0 if not even the smallest
@@ -58,6 +57,28 @@ uint64_t device_guid(const struct device_config *config)
 	return guid_be;
 }
 
+static void destroy_engines(struct device *device)
+{
+	for (uint32_t i = 0; i < device->engine_count; i++)
+		device_engine_destroy(device->engines[i]);
+}
+
+static int create_engines(struct device *device)
+{
+	const uint32_t count = RTE_MAX(device->config.engines, 1u);
+	int rc;
+
+	for (uint32_t i = 0; i < count; i++) {
+		rc = device_engine_create(device, i, &device->engines[i]);
+		if (rc != 0) {
+			destroy_engines(device);
+			return rc;
+		}
+		device->engine_count++;
+	}
+	return 0;
+}
+
 static int init_tables(struct device *device)
 {
 	int rc;
@@ -65,9 +86,9 @@ static int init_tables(struct device *device)
 	rc = key_table_create(DEVICE_MAX_MR + DEVICE_MAX_MW, &device->keys);
 	if (rc != 0)
 		return rc;
-	rc = ooo_pool_create(OOO_POOL_PKTS, &device->ooo);
+	rc = create_engines(device);
 	if (rc != 0)
-		goto no_ooo;
+		goto no_engines;
 	rc = qpn_init(device);
 	if (rc != 0)
 		goto no_qpn;
@@ -77,8 +98,8 @@ static int init_tables(struct device *device)
 		return 0;
 	qpn_fini(device);
 no_qpn:
-	ooo_pool_destroy(device->ooo);
-no_ooo:
+	destroy_engines(device);
+no_engines:
 	key_table_destroy(device->keys);
 	return rc;
 }
@@ -92,6 +113,11 @@ int device_create(const struct device_config *config, struct device **device)
 	if (config->name[0] == '\0' || !memchr(config->name, '\0', sizeof(config->name))) {
 		log_error("a device needs a name of at most %zu characters",
 			  sizeof(config->name) - 1);
+		return -EINVAL;
+	}
+	if (config->engines > DEVICE_ENGINES_MAX) {
+		log_error("%s: %u engines are more than %u", config->name, config->engines,
+			  DEVICE_ENGINES_MAX);
 		return -EINVAL;
 	}
 	if (mtu == 0) {
@@ -108,8 +134,6 @@ int device_create(const struct device_config *config, struct device **device)
 	d->mtu = (enum ibv_mtu)mtu;
 	d->dm_pool.total_bytes = DEVICE_MAX_DM_BYTES;
 	pthread_mutex_init(&d->xrcd_lock, NULL);
-	TAILQ_INIT(&d->waiting);
-	moderator_init(&d->moderator);
 	objects_init(&d->objects);
 	for (int i = 0; i < DEVICE_GIDS_MAX; i++)
 		d->gids[i].vlan_id = -1;
@@ -127,12 +151,11 @@ void device_destroy(struct device *device)
 	if (!device)
 		return;
 	qpn_fini(device);
-	ooo_pool_destroy(device->ooo);
+	destroy_engines(device);
 	key_table_destroy(device->keys);
 	objects_fini(&device->objects);
 	pthread_mutex_destroy(&device->xrcd_lock);
 	free(device->srq_table);
-	free(device->cc_paths);
 	free(device);
 }
 

@@ -7,34 +7,42 @@
 
 /* A change of all queue pairs. */
 struct change {
-	struct cc_attr attr;
+	enum cc_kind kind;
 	int rc;
 	void (*each)(struct qp *qp, void *arg);
 	void *arg;
 };
 
-static void change_one(struct qp *qp, void *arg)
+static int change_one(struct qp *qp, const struct change *change)
 {
-	struct change *change = arg;
-	const int rc = qp_change_cc(qp, &change->attr);
+	const struct cc_attr attr = device_cc_of(qp_home(qp), change->kind);
+	const int rc = qp_change_cc(qp, &attr);
 
 	if (rc == 0)
 		change->each(qp, change->arg);
-	else if (rc != -EOPNOTSUPP)
+	return rc;
+}
+
+static void change_any(struct qp *qp, void *arg)
+{
+	struct change *change = arg;
+	const int rc = change_one(qp, change);
+
+	if (rc != 0 && rc != -EOPNOTSUPP)
 		change->rc = rc;
 }
 
 static int change_all(struct device *device, struct change *change)
 {
-	__atomic_store_n(&device->config.cc, change->attr.kind, __ATOMIC_RELEASE);
-	device_each_qp(device, change_one, change);
+	__atomic_store_n(&device->config.cc, change->kind, __ATOMIC_RELEASE);
+	device_each_qp(device, change_any, change);
 	return change->rc;
 }
 
 int device_change_cc(struct device *device, uint32_t qpn, enum cc_kind kind,
 		     void (*each)(struct qp *qp, void *arg), void *arg)
 {
-	struct change change = {.each = each, .arg = arg};
+	struct change change = {.kind = kind, .each = each, .arg = arg};
 	struct qp *qp;
 	int rc;
 
@@ -43,14 +51,10 @@ int device_change_cc(struct device *device, uint32_t qpn, enum cc_kind kind,
 	rc = device_prepare_cc(device, kind);
 	if (rc != 0)
 		return rc;
-	change.attr = device_cc_of(device, kind);
 	if (qpn == 0)
 		return change_all(device, &change);
 	qp = device_find_qp(device, qpn);
 	if (!qp)
 		return -ENOENT;
-	rc = qp_change_cc(qp, &change.attr);
-	if (rc == 0)
-		each(qp, arg);
-	return rc;
+	return change_one(qp, &change);
 }

@@ -146,8 +146,8 @@ void device_query_port(const struct device *device, struct ibv_port_attr *attr)
 	attr->gid_tbl_len = DEVICE_GIDS_MAX;
 	attr->port_cap_flags = IBV_PORT_IP_BASED_GIDS;
 	attr->max_msg_sz = WIRE_MESSAGE_MAX;
-	attr->bad_pkey_cntr = (uint32_t)counters_get(&device->counters, COUNTER_rx_wrong_pkey);
-	attr->qkey_viol_cntr = (uint32_t)counters_get(&device->counters, COUNTER_rx_wrong_qkey);
+	attr->bad_pkey_cntr = (uint32_t)device_counter(device, COUNTER_rx_wrong_pkey);
+	attr->qkey_viol_cntr = (uint32_t)device_counter(device, COUNTER_rx_wrong_qkey);
 	attr->pkey_tbl_len = 1;
 	attr->max_vl_num = 1;
 	attr->link_layer = IBV_LINK_LAYER_ETHERNET;

@@ -58,16 +58,17 @@ static bool is_gid(const struct device_gid *entry, const struct packet *packet, 
 
 /* Return true if the packet is to an address of ours. An address may be in the table once for each
  * VLAN. */
-static bool is_to_us(struct device *device, const struct packet *packet)
+static bool is_to_us(struct device_engine *engine, const struct packet *packet)
 {
+	const struct device *device = engine->device;
 	const int32_t vlan = vlan_of_tci(packet->vlan_tci);
 
 	/* A free entry is all zeros: do not accept a packet to the GID of all zeros. */
-	if (likely(is_gid(&device->gids[device->gid_hint], packet, vlan)))
+	if (likely(is_gid(&device->gids[engine->gid_hint], packet, vlan)))
 		return !gid_is_zero(packet->dgid);
 	for (uint32_t i = 0; i < DEVICE_GIDS_MAX && !gid_is_zero(packet->dgid); i++) {
 		if (is_gid(&device->gids[i], packet, vlan)) {
-			device->gid_hint = i;
+			engine->gid_hint = i;
 			return true;
 		}
 	}
@@ -86,12 +87,13 @@ static bool is_of_our_network(const struct device *device, const struct packet *
 	return false;
 }
 
-static enum drop check(struct device *device, const struct packet *packet, unsigned int known)
+static enum drop check(struct device_engine *engine, const struct packet *packet,
+		       unsigned int known)
 {
 	if (!(known & (FRAME_TRUSTED | FRAME_ICRC_GOOD)) && !packet_icrc_ok(packet))
 		return DROP_ICRC;
-	if (gid_is_multicast(packet->dgid) ? !is_of_our_network(device, packet)
-					   : !is_to_us(device, packet))
+	if (gid_is_multicast(packet->dgid) ? !is_of_our_network(engine->device, packet)
+					   : !is_to_us(engine, packet))
 		return DROP_GID;
 	if (!wire_is_our_pkey(packet->pkey))
 		return DROP_PKEY;
@@ -156,8 +158,8 @@ void device_prefetch(const struct device *device, const uint8_t *frame, size_t l
 		qp_prefetch_receive(qp, opcode_info(bth->opcode)->flags & OPCODE_REQUEST);
 }
 
-bool device_receive(struct device *device, const uint8_t *frame, size_t len, unsigned int known,
-		    uint64_t now_ns, struct qp **qp)
+bool device_receive(struct device_engine *engine, const uint8_t *frame, size_t len,
+		    unsigned int known, uint64_t now_ns, struct qp **qp)
 {
 	enum packet_status status;
 	struct packet packet;
@@ -168,17 +170,17 @@ bool device_receive(struct device *device, const uint8_t *frame, size_t len, uns
 	if (status == PACKET_NOT_ROCE)
 		return false;
 	if (known & FRAME_TRUSTED) {
-		counters_add(&device->counters, COUNTER_rx_loopback_packets, 1);
+		counters_add(&engine->counters, COUNTER_rx_loopback_packets, 1);
 	} else {
-		counters_add(&device->counters, COUNTER_rx_packets, 1);
-		counters_add(&device->counters, COUNTER_rx_bytes, len);
+		counters_add(&engine->counters, COUNTER_rx_packets, 1);
+		counters_add(&engine->counters, COUNTER_rx_bytes, len);
 	}
 	drop = check_parsed(status);
 	if (drop == DROP_NONE)
-		drop = check(device, &packet, known);
+		drop = check(engine, &packet, known);
 	if (drop == DROP_NONE)
-		drop = deliver(device, &packet, now_ns, qp);
+		drop = deliver(engine->device, &packet, now_ns, qp);
 	if (drop != DROP_NONE)
-		counters_add(&device->counters, drop_counters[drop], 1);
+		counters_add(&engine->counters, drop_counters[drop], 1);
 	return true;
 }

@@ -17,6 +17,7 @@
 
 enum gsi_taken gsi_receive(struct device *device, const struct packet *packet, uint64_t now_ns)
 {
+	const struct device_engine *engine = device_first(device);
 	struct gsi_address from = {
 		.vlan_id = vlan_of_tci(packet->vlan_tci),
 		.mac_known = true,
@@ -32,8 +33,8 @@ enum gsi_taken gsi_receive(struct device *device, const struct packet *packet, u
 	memcpy(from.local, packet->dgid, sizeof(from.local));
 	memcpy(from.remote, packet->sgid, sizeof(from.remote));
 	memcpy(from.mac, packet->src_mac, sizeof(from.mac));
-	if (device->ops && device->ops->learn)
-		device->ops->learn(device->engine, from.vlan_id, from.remote, from.mac);
+	if (engine->ops && engine->ops->learn)
+		engine->ops->learn(engine->driver, from.vlan_id, from.remote, from.mac);
 	device->gsi->receive(device->gsi_user, &from, packet->payload, packet->payload_len, now_ns);
 	return GSI_TAKEN;
 }

@@ -55,7 +55,7 @@ static int create(struct device *device, const union ibv_gid *gid, struct mcast_
 	if (!group)
 		return -ENOMEM;
 	group->gid = *gid;
-	rc = device->ops->join(device->engine, gid);
+	rc = device_first(device)->ops->join(device_first(device)->driver, gid);
 	if (rc != 0) {
 		free(group);
 		return rc;
@@ -103,7 +103,7 @@ static void leave(struct device *device, struct mcast_group *group, struct membe
 		return;
 	LIST_REMOVE(group, link);
 	device->group_count--;
-	device->ops->leave(device->engine, &group->gid);
+	device_first(device)->ops->leave(device_first(device)->driver, &group->gid);
 	free(group);
 }
 
@@ -151,7 +151,7 @@ bool mcast_deliver(const struct device *device, const struct packet *packet, uin
 		 * datagram, or its completion queue was full: kick it, so that it flushes its
 		 * requests. */
 		if (unlikely(qp_state(member->qp) == IBV_QPS_ERR))
-			device->ops->kick(device->engine, member->qp);
+			device_engine_kick(qp_home(member->qp), member->qp);
 	}
 	return true;
 }

@@ -204,6 +204,7 @@ static void qp_keep(struct qp *qp, const struct qp_init *init)
 				    .send_cq = init->send_cq,
 				    .recv_cq = init->recv_cq,
 				    .srq = init->srq,
+				    .home = init->home,
 				    .counters = init->counters,
 				    .event = init->event,
 				    .user = init->user,
@@ -329,6 +330,11 @@ enum ibv_qp_type qp_type(const struct qp *qp)
 void *qp_user(const struct qp *qp)
 {
 	return qp->init.user;
+}
+
+struct device_engine *qp_home(const struct qp *qp)
+{
+	return qp->init.home;
 }
 
 static struct psn next_send_psn(const struct qp *qp)

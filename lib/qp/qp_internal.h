@@ -19,6 +19,7 @@ struct qp_made {
 	struct cq *send_cq;
 	struct cq *recv_cq;
 	struct srq *srq;
+	struct device_engine *home;
 	struct counters *counters;
 	void (*event)(void *user, enum ibv_event_type type);
 	void *user;

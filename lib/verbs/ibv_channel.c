@@ -60,7 +60,7 @@ int ibv_get_cq_event(struct ibv_comp_channel *ibv, struct ibv_cq **cq, void **cq
 
 	if (context_is_orphan(ibv->context))
 		return face_minus_one(-ENODEV);
-	device->ops->wait(device->engine);
+	device_wait(device);
 	rc = channel_read(&face_channel(ibv)->channel, &object, &code);
 	if (rc != 0)
 		return face_minus_one(rc);

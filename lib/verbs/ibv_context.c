@@ -13,13 +13,13 @@ int context_lock(struct face_context *context)
 {
 	if (context_is_orphan(&context->verbs.context))
 		return -ENODEV;
-	context->device->ops->lock(context->device->engine);
+	device_lock(context->device);
 	return 0;
 }
 
 void context_unlock(struct face_context *context)
 {
-	context->device->ops->unlock(context->device->engine);
+	device_unlock(context->device);
 }
 
 uint32_t context_handle(struct face_context *context)
@@ -132,7 +132,7 @@ static void fill_public(struct face_context *context)
 	context->verbs.sz = sizeof(context->verbs);
 	public->device = &context->face->ibv;
 	public->async_fd = context->async.fd;
-	public->num_comp_vectors = FACE_COMP_VECTORS;
+	public->num_comp_vectors = (int)context->device->engine_count;
 	public->abi_compat = __VERBS_ABI_IS_EXTENDED;
 	pthread_mutex_init(&public->mutex, NULL);
 }

@@ -16,7 +16,7 @@ static int check_attr(struct face_context *context, uint32_t cqe, struct ibv_com
 	device_query(context->device, &limits);
 	if (cqe == 0 || cqe > (uint32_t)limits.orig_attr.max_cqe)
 		return -EINVAL;
-	if (comp_vector >= FACE_COMP_VECTORS)
+	if (comp_vector >= context->device->engine_count)
 		return -EINVAL;
 	if (channel && channel->context != &context->verbs.context)
 		return -EINVAL;
@@ -43,13 +43,14 @@ int cq_open(struct face_context *context, uint32_t cqe, void *cq_context,
 	    struct ibv_comp_channel *channel, uint32_t comp_vector, const struct cq_wants *wants,
 	    struct face_cq **created)
 {
+	struct device_engine *home = device_engine_of_vector(context->device, comp_vector);
 	struct queue_domain domain;
 	struct cq_attr attr = {
 		.cqe = cqe,
 		.channel = channel ? &face_channel(channel)->channel : NULL,
-		.moderator = &context->device->moderator,
+		.moderator = &home->moderator,
 		.overrun = event_raise_cq,
-		.stamp_ns = wants->stamps ? context->device->now_ns : NULL,
+		.stamp_ns = wants->stamps ? home->now_ns : NULL,
 		.domain = &domain,
 	};
 	struct face_cq *cq;
@@ -78,6 +79,7 @@ int cq_open(struct face_context *context, uint32_t cqe, void *cq_context,
 	if (channel)
 		__atomic_add_fetch(&channel->refcnt, 1, __ATOMIC_RELAXED);
 	cq->device = context->device;
+	cq->home = home;
 	cq->single_threaded = domain.single_threaded;
 	if (wants->pd)
 		cq->parent = parent_get(wants->pd);
@@ -141,8 +143,8 @@ int ibv_resize_cq(struct ibv_cq *ibv, int cqe)
 int cq_modify_op(struct ibv_cq *ibv, struct ibv_modify_cq_attr *attr)
 {
 	struct face_context *context = face_context(ibv->context);
-	struct device *device = context->device;
-	struct cq *cq = face_cq(ibv)->cq;
+	const struct face_cq *face = face_cq(ibv);
+	struct cq *cq = face->cq;
 	int rc;
 
 	if (attr->attr_mask & ~(uint32_t)IBV_CQ_ATTR_MODERATE)
@@ -152,8 +154,8 @@ int cq_modify_op(struct ibv_cq *ibv, struct ibv_modify_cq_attr *attr)
 	rc = context_lock(context);
 	if (rc != 0)
 		return face_errno(rc);
-	cq->now_ns = device->now_ns;
-	moderator_set(cq, &device->moderator, attr->moderate.cq_count,
+	cq->now_ns = face->home->now_ns;
+	moderator_set(cq, &face->home->moderator, attr->moderate.cq_count,
 		      (uint64_t)attr->moderate.cq_period * 1000);
 	context_unlock(context);
 	return 0;
@@ -247,10 +249,10 @@ int cq_poll_op(struct ibv_cq *ibv, int n, struct ibv_wc *wc)
 	got = cq_poll(cq->cq, n, wc);
 	if (got == n) {
 		if (likely(n > 0))
-			cq->device->ops->polled(cq->device->engine, n);
+			device_engine_polled(cq->home, n);
 		return got;
 	}
-	cq->device->ops->poll(cq->device->engine);
+	device_engine_poll(cq->home);
 	return got + cq_poll(cq->cq, n - got, wc + got);
 }
 
@@ -261,6 +263,6 @@ int cq_arm_op(struct ibv_cq *ibv, int solicited_only)
 
 	cq_arm(cq->cq, solicited_only != 0);
 	if (ibv->channel)
-		cq->device->ops->wait(cq->device->engine);
+		device_engine_wait(cq->home);
 	return 0;
 }

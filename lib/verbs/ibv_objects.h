@@ -32,11 +32,10 @@ struct pd;
 struct qp;
 struct srq;
 
-#define FACE_PORT	  1 /* the only port of a device */
-#define FACE_COMP_VECTORS 1
-#define FACE_QP_EVENTS	  6 /* kinds of events of a queue pair */
-#define FACE_SRQ_EVENTS	  2 /* kinds of events of a shared receive queue */
-#define FACE_PORT_EVENTS  8 /* kinds of events of no object */
+#define FACE_PORT	 1 /* the only port of a device */
+#define FACE_QP_EVENTS	 6 /* kinds of events of a queue pair */
+#define FACE_SRQ_EVENTS	 2 /* kinds of events of a shared receive queue */
+#define FACE_PORT_EVENTS 8 /* kinds of events of no object */
 
 TAILQ_HEAD(face_context_list, face_context);
 LIST_HEAD(face_ex_qps, face_qp);
@@ -201,6 +200,7 @@ struct face_cq {
 	struct face_object object;
 	struct cq *cq;
 	struct device *device;
+	struct device_engine *home;
 	struct device_object listed;
 	struct face_parent *parent;
 	struct channel_source error; /* IBV_EVENT_CQ_ERR */
@@ -260,6 +260,7 @@ struct face_qp {
 	struct channel_source events[FACE_QP_EVENTS];
 	struct pd *pd; /* referenced; the handle in ibv.pd may end before (ibv_unimport_pd(3)) */
 	struct face_parent *parent;
+	struct device *device;
 	uint32_t groups; /* multicast groups that it is attached to; engine's lock */
 	bool blocks_own_mcast;
 	bool is_ex; /* created with IBV_QP_INIT_ATTR_SEND_OPS_FLAGS */
@@ -272,7 +273,7 @@ struct face_qp {
 
 	/* Posting reads the fields from here on: one cache line. */
 	struct qp *qp;
-	struct device *device;
+	struct device_engine *home;
 	union {
 		struct ibv_qp ibv;
 		/* The fields from here on exist only if is_ex is set. */

@@ -7,7 +7,7 @@
 
 static void kick(struct face_qp *qp)
 {
-	qp->device->ops->kick(qp->device->engine, qp->qp);
+	device_engine_kick(qp->home, qp->qp);
 }
 
 int post_send_op(struct ibv_qp *ibv, struct ibv_send_wr *wr, struct ibv_send_wr **bad)

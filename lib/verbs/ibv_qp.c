@@ -51,7 +51,7 @@ int ibv_modify_qp(struct ibv_qp *ibv, struct ibv_qp_attr *attr, int mask)
 		xrcd_forget_qp(qp->target->xrcd, ibv->qp_num);
 	context_unlock(context);
 	if (rc == 0)
-		qp->device->ops->kick(qp->device->engine, qp->qp);
+		device_engine_kick(qp->home, qp->qp);
 	return face_errno(rc);
 }
 
@@ -66,7 +66,7 @@ int qp_rate_limit_op(struct ibv_qp *ibv, struct ibv_qp_rate_limit_attr *attr)
 	rc = qp_limit_rate(qp->qp, attr);
 	context_unlock(context);
 	if (rc == 0)
-		qp->device->ops->kick(qp->device->engine, qp->qp);
+		device_engine_kick(qp->home, qp->qp);
 	return face_errno(rc);
 }
 
@@ -94,7 +94,7 @@ static void stop_locked(struct face_qp *qp)
 {
 	struct device *device = qp->device;
 
-	device->ops->detach(device->engine, qp->qp);
+	qp->home->ops->detach(qp->home->driver, qp->qp);
 	device_set_qp(device, qp->ibv.qp_num, NULL);
 	if (qp->xrcd)
 		xrcd_forget_qp(qp->xrcd->xrcd, qp->ibv.qp_num);
@@ -129,11 +129,11 @@ void qp_end(struct face_object *object)
 	struct device *device = qp->device;
 	bool last;
 
-	device->ops->lock(device->engine);
+	device_lock(device);
 	if (qp->groups > 0)
 		mcast_detach_all(device, qp->qp);
 	last = leave_locked(qp);
-	device->ops->unlock(device->engine);
+	device_unlock(device);
 	give_back(qp, last);
 	qp_unlist(qp);
 	parent_put(qp->parent);

@@ -119,6 +119,7 @@ int qp_alloc(struct face_context *context, struct ibv_qp_init_attr_ex *attr,
 	pthread_mutex_init(&ibv->mutex, NULL);
 	pthread_cond_init(&ibv->cond, NULL);
 	qp->device = context->device;
+	qp->home = ibv->send_cq ? face_cq(ibv->send_cq)->home : device_first(qp->device);
 	if (attr->comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS)
 		qp->blocks_own_mcast = attr->create_flags & IBV_QP_CREATE_BLOCK_SELF_MCAST_LB;
 	if (is_ex) {
@@ -168,14 +169,15 @@ static void fill_init(const struct face_qp *qp, const struct ibv_qp_init_attr_ex
 		.cap = attr->cap,
 		.type = attr->qp_type,
 		.sig_all = attr->sq_sig_all != 0,
-		.counters = &qp->device->counters,
-		.ooo = qp->device->ooo,
+		.home = qp->home,
+		.counters = &qp->home->counters,
+		.ooo = qp->home->ooo,
 		.sack = qp->device->config.sack,
-		.waiting = &qp->device->waiting,
+		.waiting = &qp->home->waiting,
 		.max_rd_atomic = DEVICE_MAX_RD_ATOMIC,
 		.max_dest_rd_atomic = DEVICE_MAX_RD_ATOMIC,
 		.max_rate_kbps = DEVICE_MAX_RATE_KBPS,
-		.cc = device_cc(qp->device),
+		.cc = device_engine_cc(qp->home),
 		.port_mtu = qp->device->mtu,
 	};
 	if (qp->target) {
@@ -226,12 +228,12 @@ int qp_start(struct face_qp *qp, struct ibv_qp_init_attr_ex *attr)
 	rc = make(qp, attr);
 	if (rc != 0)
 		return rc;
-	device->ops->lock(device->engine);
+	device_lock(device);
 	if (qp->target)
 		xrc_start_target(qp);
 	device_set_qp(device, qp->ibv.qp_num, qp->qp);
-	device->ops->attach(device->engine, qp->qp);
-	device->ops->unlock(device->engine);
+	qp->home->ops->attach(qp->home->driver, qp->qp);
+	device_unlock(device);
 	return 0;
 }
 

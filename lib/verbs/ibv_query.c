@@ -70,7 +70,7 @@ int query_clock_op(struct ibv_context *ibv, struct ibv_values_ex *values)
 		return face_errno(-EINVAL);
 	if (values->comp_mask & IBV_VALUES_MASK_RAW_CLOCK)
 		values->raw_clock = (struct timespec){
-			.tv_nsec = (long)device->ops->now(device->engine),
+			.tv_nsec = (long)device_engine_now(device_first(device)),
 		};
 	return 0;
 }

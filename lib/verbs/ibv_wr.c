@@ -176,7 +176,7 @@ static int wr_complete(struct ibv_qp_ex *ex)
 	const int rc = qp_post_built(qp->qp);
 
 	if (likely(rc == 0))
-		qp->device->ops->kick(qp->device->engine, qp->qp);
+		device_engine_kick(qp->home, qp->qp);
 	return face_errno(-rc);
 }
 

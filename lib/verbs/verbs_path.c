@@ -26,9 +26,9 @@ static int make_path(struct device *device, const struct ibv_ah_attr *attr, cons
 {
 	int rc;
 
-	device->ops->lock(device->engine);
+	device_lock(device);
 	rc = device_make_path(device, attr, mac, sport, path);
-	device->ops->unlock(device->engine);
+	device_unlock(device);
 	return rc;
 }
 
@@ -36,6 +36,7 @@ int path_resolve(struct device *device, const struct ibv_ah_attr *attr, uint32_t
 		 uint32_t dest_qpn, struct path *path)
 {
 	const uint16_t sport = entropy_port(attr, qpn, dest_qpn);
+	const struct device_engine *first = device_first(device);
 	uint8_t mac[6] = {0};
 	int rc;
 
@@ -44,8 +45,7 @@ int path_resolve(struct device *device, const struct ibv_ah_attr *attr, uint32_t
 	/* Reject an invalid address before anybody waits for an answer. */
 	rc = make_path(device, attr, mac, sport, path);
 	if (rc == 0)
-		rc = device->ops->resolve(device->engine, attr->grh.sgid_index, &attr->grh.dgid,
-					  mac);
+		rc = first->ops->resolve(first->driver, attr->grh.sgid_index, &attr->grh.dgid, mac);
 	if (rc == 0)
 		rc = make_path(device, attr, mac, sport, path);
 	return rc;
@@ -57,6 +57,7 @@ int ibv_resolve_eth_l2_from_gid(struct ibv_context *ibv, struct ibv_ah_attr *att
 {
 	struct face_context *context = face_context(ibv);
 	struct device *device = context->device;
+	const struct device_engine *first = device_first(device);
 	const uint8_t sgid_index = attr->grh.sgid_index;
 	int32_t vlan_id;
 	int rc;
@@ -68,7 +69,7 @@ int ibv_resolve_eth_l2_from_gid(struct ibv_context *ibv, struct ibv_ah_attr *att
 		return rc;
 	vlan_id = device->gids[sgid_index].vlan_id;
 	context_unlock(context);
-	rc = device->ops->resolve(device->engine, sgid_index, &attr->grh.dgid, eth_mac);
+	rc = first->ops->resolve(first->driver, sgid_index, &attr->grh.dgid, eth_mac);
 	if (rc == 0 && vid)
 		*vid = vlan_id < 0 ? UINT16_MAX : (uint16_t)vlan_id;
 	return rc;

@@ -115,10 +115,12 @@ static bool display_is_old(const struct display *display, const struct device *d
 void display_update(struct engine *engine)
 {
 	struct display *display = engine->display;
+	struct counters counters;
 
 	if (!display || !view_member_is_in(&display->member))
 		return;
-	view_member_count(&display->member, &engine->device->counters);
+	device_counters(engine->device, &counters);
+	view_member_count(&display->member, &counters);
 	if (!display_is_old(display, engine->device))
 		return;
 	display_fill(engine->device, display->facts.number, &display->facts);

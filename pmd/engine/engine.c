@@ -226,7 +226,7 @@ static uint32_t engine_count_lost(struct engine *engine, enum counter counter, u
 				  uint64_t before)
 {
 	if (unlikely(now != before))
-		counters_add(&engine->device->counters, counter, now - before);
+		counters_add(&engine->home->counters, counter, now - before);
 	return (uint32_t)(now - before);
 }
 
@@ -234,7 +234,7 @@ static uint32_t engine_count_lost(struct engine *engine, enum counter counter, u
 static void engine_count_damage(struct engine *engine)
 {
 	const struct impair_counts *counts = engine->link->port.impaired;
-	struct counters *counters = &engine->device->counters;
+	struct counters *counters = &engine->home->counters;
 
 	for (int kind = 0; kind < IMPAIR_KINDS; kind++) {
 		const enum counter counter = (enum counter)(COUNTER_impair_lost + kind);
@@ -279,7 +279,10 @@ static unsigned int engine_receive(struct engine *engine)
 static void engine_fail_qp(struct qp *qp, void *arg)
 {
 	const struct ibv_qp_attr attr = {.qp_state = IBV_QPS_ERR};
+	const struct engine *engine = arg;
 
+	if (qp_home(qp) != engine->home)
+		return;
 	qp_modify(qp, &attr, IBV_QP_STATE, NULL);
 	engine_mark_ready(arg, qp);
 }
@@ -377,7 +380,7 @@ static void engine_check_link_sometimes(struct engine *engine)
  */
 static unsigned int engine_receive_and_tell(struct engine *engine)
 {
-	struct moderator *moderator = &engine->device->moderator;
+	struct moderator *moderator = &engine->home->moderator;
 	unsigned int work;
 
 	moderator->holds = true;
@@ -443,7 +446,7 @@ uint64_t engine_idle_ns(struct engine *engine, uint64_t now_ns, uint64_t limit_n
 	limit_ns = wheel_next_ns(&engine->wheel, now_ns, limit_ns);
 	limit_ns = RTE_MIN(limit_ns, engine_gsi_ns(engine, now_ns));
 	limit_ns = RTE_MIN(limit_ns, port_due_ns(&engine->link->port));
-	return moderator_next_ns(&engine->device->moderator, now_ns, limit_ns);
+	return moderator_next_ns(&engine->home->moderator, now_ns, limit_ns);
 }
 
 /* Return when the port wants to be asked for packets that it holds back. A packet about which a
@@ -458,7 +461,7 @@ static uint64_t engine_port_due_ns(const struct engine *engine)
 
 uint64_t engine_due_ns(const struct engine *engine)
 {
-	const uint64_t event_ns = moderator_next_ns(&engine->device->moderator, 0, UINT64_MAX);
+	const uint64_t event_ns = moderator_next_ns(&engine->home->moderator, 0, UINT64_MAX);
 	uint64_t due_ns;
 
 	if (engine_has_left(engine))
@@ -467,14 +470,16 @@ uint64_t engine_due_ns(const struct engine *engine)
 	return RTE_MIN(RTE_MIN(due_ns, event_ns), gsi_deadline_ns(engine->device));
 }
 
-int engine_create(struct device *device, struct link *link, enum settings_progress progress,
+int engine_create(struct device_engine *home, struct link *link, enum settings_progress progress,
 		  struct engine **out)
 {
+	struct device *device = home->device;
 	struct engine *engine = aligned_alloc(RTE_CACHE_LINE_SIZE, sizeof(*engine));
 
 	if (!engine)
 		return -ENOMEM;
 	memset(engine, 0, sizeof(*engine));
+	engine->home = home;
 	engine->device = device;
 	engine->link = link;
 	engine->progress = progress;
@@ -488,15 +493,15 @@ int engine_create(struct device *device, struct link *link, enum settings_progre
 	engine->now_ns = clock_ns(&engine->clock);
 	TAILQ_INIT(&engine->ready);
 	wheel_init(&engine->wheel, engine->now_ns);
-	tx_init(&engine->tx, &link->port, &device->counters);
+	tx_init(&engine->tx, &link->port, &home->counters);
 	dma_init(&engine->dma, &link->port);
 	engine->tx.dma = &engine->dma;
 	engine->tx.groups = &device->group_count;
 	engine->tx.connected = port_connected(&link->port);
 	device->link_up = port_link_up(&link->port, engine->tx.connected);
-	device->engine = engine;
-	device->now_ns = &engine->now_ns;
-	device->ops = &engine_ops_pmd;
+	home->driver = engine;
+	home->now_ns = &engine->now_ns;
+	home->ops = &engine_ops_pmd;
 	*out = engine;
 	return 0;
 }

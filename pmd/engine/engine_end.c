@@ -56,7 +56,7 @@ static void engine_drain(struct engine *engine)
 static void engine_log_counters(const struct engine *engine)
 {
 	for (int i = 0; i < COUNTER_COUNT; i++) {
-		const uint64_t value = counters_get(&engine->device->counters, (enum counter)i);
+		const uint64_t value = device_counter(engine->device, (enum counter)i);
 
 		if (value > 0)
 			log_info("%s: %s %" PRIu64, engine->device->config.name,

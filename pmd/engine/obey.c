@@ -9,9 +9,9 @@
 #include "report/order.h"
 
 /* Packets that congestion control held may be allowed now. */
-static void run_changed(struct qp *qp, void *arg)
+static void run_changed(struct qp *qp, void *arg __rte_unused)
 {
-	engine_mark_ready(arg, qp);
+	engine_mark_ready(qp_home(qp)->driver, qp);
 }
 
 static int execute(struct engine *engine, const struct report_order *order)
@@ -23,7 +23,7 @@ static int execute(struct engine *engine, const struct report_order *order)
 		return cc_param_set(&device->cc_params, order->index, order->value);
 	case ORDER_ALGORITHM:
 		return device_change_cc(device, order->value, (enum cc_kind)order->index,
-					run_changed, engine);
+					run_changed, NULL);
 	case ORDER_KINDS:
 		break;
 	}

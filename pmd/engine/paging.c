@@ -42,7 +42,7 @@ void paging_wake(struct engine *engine)
 {
 	/* Clear this before the queue pairs look: a page that arrives later is reported again. */
 	__atomic_store_n(&engine->pages_came, false, __ATOMIC_SEQ_CST);
-	qp_wake_waiting(&engine->device->waiting, paging_run, engine);
+	qp_wake_waiting(&engine->home->waiting, paging_run, engine);
 }
 
 /* Report that pages have arrived. Runs on a pager's thread. The owner may have read the flag just

@@ -329,7 +329,7 @@ static int provider_bring_port(const struct settings *settings, uint32_t number,
 	if (rc == 0)
 		provider_set_ports(settings, number, *device);
 	if (rc == 0)
-		rc = engine_create(*device, link, settings->progress, &engine);
+		rc = engine_create(device_first(*device), link, settings->progress, &engine);
 	if (rc != 0)
 		return rc;
 	show_begin(report, &facts, link, *device);

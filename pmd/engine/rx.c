@@ -56,15 +56,15 @@ static void rx_input(struct engine *engine, struct rte_mbuf *mbuf, bool looped)
 
 	/* A driver may have removed the VLAN tag; the code below expects it in the frame. */
 	if ((mbuf->ol_flags & RTE_MBUF_F_RX_VLAN_STRIPPED) && rte_vlan_insert(&mbuf) != 0) {
-		counters_add(&engine->device->counters, COUNTER_rx_vlan_errors, 1);
+		counters_add(&engine->home->counters, COUNTER_rx_vlan_errors, 1);
 		return;
 	}
 	frame = rx_frame(engine, mbuf);
 	if (unlikely(!frame)) {
-		counters_add(&engine->device->counters, COUNTER_rx_too_long, 1);
+		counters_add(&engine->home->counters, COUNTER_rx_too_long, 1);
 		return;
 	}
-	if (device_receive(engine->device, frame, mbuf->pkt_len, known, engine->now_ns, &qp)) {
+	if (device_receive(engine->home, frame, mbuf->pkt_len, known, engine->now_ns, &qp)) {
 		if (qp)
 			engine_mark_ready(engine, qp);
 		return;

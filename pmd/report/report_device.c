@@ -81,11 +81,11 @@ void report_write_device(struct report *report, struct device *device)
 {
 	report_begin(report);
 	report->facts.link_up = __atomic_load_n(&device->link_up, __ATOMIC_RELAXED);
-	report->facts.cc = (uint8_t)device_cc(device).kind;
+	report->facts.cc = (uint8_t)device_cc_kind(device);
 	report->cc_params = device->cc_params;
 	for (int i = 0; i < COUNTER_COUNT; i++)
 		report_add_stat(report, counter_name((enum counter)i),
-				counters_get(&device->counters, (enum counter)i));
+				device_counter(device, (enum counter)i));
 	device_each_qp(device, write_qp, report);
 	objects_each(device, DEVICE_OBJECT_CQ, write_cq, report);
 	key_table_each(device->keys, write_mr, report);

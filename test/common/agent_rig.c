@@ -144,8 +144,8 @@ void agent_rig_init_bare(void)
 	agent_rig = (struct agent_rig){.now_ns = 1000000, .room = UINT32_MAX};
 	assert_int_equal(device_create(&config, &agent_rig.device), 0);
 	memcpy(agent_rig.device->gids, gids, sizeof(gids));
-	agent_rig.device->ops = &ops;
-	agent_rig.device->now_ns = &agent_rig.now_ns;
+	device_first(agent_rig.device)->ops = &ops;
+	device_first(agent_rig.device)->now_ns = &agent_rig.now_ns;
 	agent_rig.device->cm_ports = &ports;
 }
 
@@ -168,7 +168,7 @@ static void receive_own(unsigned int first)
 	struct qp *qp;
 
 	for (unsigned int i = first; i < agent_rig.frames; i++)
-		assert_true(device_receive(agent_rig.device, frames[i], lengths[i], 0,
+		assert_true(device_receive(device_first(agent_rig.device), frames[i], lengths[i], 0,
 					   agent_rig.now_ns, &qp));
 }
 

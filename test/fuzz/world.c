@@ -237,8 +237,8 @@ static void make_qp(struct world *world, unsigned int i)
 			       .find_srq = find_srq,
 			       .domain = world,
 			       .qpn = (uint32_t)qpn,
-			       .counters = &world->device->counters,
-			       .ooo = world->device->ooo,
+			       .counters = &device_first(world->device)->counters,
+			       .ooo = device_first(world->device)->ooo,
 			       .sack = true,
 			       .max_rd_atomic = 16,
 			       .max_dest_rd_atomic = 16,
@@ -361,7 +361,7 @@ void world_set_up(struct world *world)
 	entropy = 0;
 	memcpy(config.mac, our_mac, 6);
 	must(device_create(&config, &world->device) == 0, "device_create");
-	world->device->ops = &ops;
+	device_first(world->device)->ops = &ops;
 	memcpy(gid.raw, our_ipv4, 16);
 	must(device_add_gid(world->device, &gid, -1, 0) == 0, "device_add_gid");
 	memcpy(gid.raw, our_ipv6, 16);
@@ -428,7 +428,7 @@ void world_receive(struct world *world, const uint8_t *frame, size_t len)
 	parsed = packet_parse(copy, len, true, &packet) == PACKET_OK && packet_icrc_ok(&packet);
 	if (parsed)
 		mark = coverage_before(world, &packet);
-	device_receive(world->device, copy, len, 0, world->now_ns, &qp);
+	device_receive(device_first(world->device), copy, len, 0, world->now_ns, &qp);
 	if (parsed)
 		coverage_after(&mark, &packet);
 	if (qp != NULL)

@@ -182,7 +182,7 @@ static void host_take(struct host *host, struct frame *frame)
 	 * earlier frame. */
 	memset(host->received + frame->kept, 0, FRAME_KEPT_MAX - frame->kept);
 	memcpy(host->received, frame->bytes, frame->kept);
-	device_receive(host->device, host->received, frame->len, FRAME_TRUSTED,
+	device_receive(device_first(host->device), host->received, frame->len, FRAME_TRUSTED,
 		       host->fabric->clock.now_ns, &qp);
 	fabric_frame_free(host->fabric, frame);
 	if (qp != NULL) {
@@ -296,12 +296,13 @@ static void conn_init(struct conn *conn, struct host *host, const struct conn_at
 				       .max_recv_wr = DEPTH,
 				       .max_send_sge = 1,
 				       .max_recv_sge = 1},
-			       .counters = &host->device->counters,
-			       .ooo = attr->keeps ? host->device->ooo : NULL,
+			       .home = device_first(host->device),
+			       .counters = &device_first(host->device)->counters,
+			       .ooo = attr->keeps ? device_first(host->device)->ooo : NULL,
 			       .max_rd_atomic = 1,
 			       .max_dest_rd_atomic = 1,
 			       .window_max = attr->window_max,
-			       .cc = device_cc(host->device),
+			       .cc = device_engine_cc(device_first(host->device)),
 			       .port_mtu = host->device->mtu,
 			       .user = conn};
 	struct ibv_qp_cap granted;
@@ -400,5 +401,5 @@ void conn_receive(struct conn *conn, uint64_t wr_id, uint32_t bytes)
 
 uint64_t host_counted(const struct host *host, enum counter counter)
 {
-	return counters_get(&host->device->counters, counter);
+	return device_counter(host->device, counter);
 }

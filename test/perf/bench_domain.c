@@ -90,7 +90,7 @@ static int start(struct device **devices, size_t max)
 	(void)max;
 	require(device_create(&config, &device) == 0, "device_create");
 	require(device_add_gid(device, &gid, -1, 0) == 0, "device_add_gid");
-	device->ops = &ops;
+	device_first(device)->ops = &ops;
 	devices[0] = device;
 	return 1;
 }

@@ -100,8 +100,8 @@ static void node_make_qp(struct node *node, uint32_t i)
 	init.pd = node->pd;
 	init.send_cq = init.recv_cq = node->cq;
 	init.qpn = node->qpn[i];
-	init.counters = &node->device->counters;
-	init.ooo = node->device->ooo;
+	init.counters = &device_first(node->device)->counters;
+	init.ooo = device_first(node->device)->ooo;
 	init.port_mtu = node->device->mtu;
 	init.cc = device_cc(node->device);
 	require(qp_create(&init, &granted, &node->qp[i]) == 0, "qp_create");
@@ -214,7 +214,8 @@ static void receive(struct node *node, struct node *from)
 	for (uint32_t i = 0; i < from->frames; i++) {
 		if (i + AHEAD < from->frames && prefetches())
 			device_prefetch(node->device, from->frame[i + AHEAD], from->len[i + AHEAD]);
-		device_receive(node->device, from->frame[i], from->len[i], 0, now_ns, &qp);
+		device_receive(device_first(node->device), from->frame[i], from->len[i], 0, now_ns,
+			       &qp);
 	}
 	from->frames = 0;
 }

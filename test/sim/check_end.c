@@ -205,13 +205,12 @@ static void check_counters(struct sim *sim, const struct host *host)
 	for (unsigned int i = 0; i < sim->hosts; i++)
 		damaged |= sim->link[i][host->number].fates[LINK_DAMAGED] > 0;
 	for (unsigned int i = 0; i < sizeof(zero) / sizeof(zero[0]); i++) {
-		const uint64_t n = counters_get(&host->device->counters, zero[i]);
+		const uint64_t n = device_counter(host->device, zero[i]);
 
 		sim_check(sim, n == 0, "host %d: counter %s is %llu", host->number,
 			  counter_name(zero[i]), (unsigned long long)n);
 	}
-	sim_check(sim,
-		  damaged || counters_get(&host->device->counters, COUNTER_rx_icrc_errors) == 0,
+	sim_check(sim, damaged || device_counter(host->device, COUNTER_rx_icrc_errors) == 0,
 		  "host %d: ICRC errors without damage", host->number);
 }
 

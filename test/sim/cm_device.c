@@ -167,8 +167,8 @@ void cm_device_start(struct cm_host *host)
 	put_mac(gid.raw, config.mac);
 	TAILQ_INIT(&host->told);
 	cm_check(host->sim, device_create(&config, &host->device) == 0, "device_create");
-	host->device->ops = &engine_ops;
-	host->device->engine = host;
+	device_first(host->device)->ops = &engine_ops;
+	device_first(host->device)->driver = host;
 	cm_check(host->sim, device_add_gid(host->device, &gid, -1, 0) == 0, "device_add_gid");
 	cm_check(host->sim, agent_get(host->device, &notify, &host->agent) == 0, "agent_get");
 	host->packets = (struct packet_sink){.get = sink_get, .put = sink_put};
@@ -196,7 +196,7 @@ void cm_device_receive(struct cm_host *host, const uint8_t *frame, size_t len)
 {
 	struct qp *qp;
 
-	device_receive(host->device, frame, len, 0, host->sim->clock.now_ns, &qp);
+	device_receive(device_first(host->device), frame, len, 0, host->sim->clock.now_ns, &qp);
 }
 
 void cm_device_run(struct cm_host *host)

@@ -46,14 +46,15 @@ static void connect_create(struct end *end)
 			       .type = end->type,
 			       .sig_all = end->sig_all,
 			       .qpn = (uint32_t)qpn,
-			       .counters = &device->counters,
-			       .ooo = host->keeps ? device->ooo : NULL,
+			       .home = device_first(device),
+			       .counters = &device_first(device)->counters,
+			       .ooo = host->keeps ? device_first(device)->ooo : NULL,
 			       .max_rd_atomic = DEVICE_MAX_RD_ATOMIC,
 			       .max_dest_rd_atomic = DEVICE_MAX_RD_ATOMIC,
 			       .window_max = (uint16_t)sim->variant.window,
-			       .cc = device_cc(device),
+			       .cc = device_engine_cc(device_first(device)),
 			       .sack = !host->plain,
-			       .waiting = &end->host->device->waiting,
+			       .waiting = &device_first(end->host->device)->waiting,
 			       .max_rate_kbps = UINT32_MAX,
 			       .port_mtu = device->mtu,
 			       .event = check_event,
@@ -75,17 +76,17 @@ static void connect_create(struct end *end)
 			   granted.max_recv_sge >= end->cap.max_recv_sge),
 		  "qp_create grants less to receive than asked for");
 	end->qpn = (uint32_t)qpn;
-	device->ops->lock(device->engine);
+	device_lock(device);
 	if (end->type == IBV_QPT_XRC_RECV) {
 		end->member.qp = end->qp;
 		xrcd_add_qp(host->xrcd, &end->member);
 	}
 	device_set_qp(device, end->qpn, end->qp);
-	device->ops->attach(device->engine, end->qp);
+	device_first(device)->ops->attach(device_first(device)->driver, end->qp);
 	if (end->in_group)
 		sim_check(sim, mcast_attach(device, &sim->group, end->qp, false) >= 0,
 			  "mcast_attach");
-	device->ops->unlock(device->engine);
+	device_unlock(device);
 }
 
 #define QKEY 0x1ee7cafeu
@@ -161,7 +162,8 @@ static void make_path(const struct end *end, const struct ibv_ah_attr *attr, str
 	struct device *device = end->host->device;
 	struct sim *sim = end->host->sim;
 	uint8_t mac[6];
-	int err = device->ops->resolve(device->engine, 0, &attr->grh.dgid, mac);
+	int err = device_first(device)->ops->resolve(device_first(device)->driver, 0,
+						     &attr->grh.dgid, mac);
 
 	sim_check(sim, err == 0, "resolve: %d", err);
 	err = device_make_path(device, attr, mac,
@@ -180,9 +182,9 @@ void connect_modify(struct end *end, enum ibv_qp_state state)
 
 	if (mask & IBV_QP_AV)
 		make_path(end, &attr.ah_attr, &path);
-	device->ops->lock(device->engine);
+	device_lock(device);
 	err = qp_modify(end->qp, &attr, mask, &path);
-	device->ops->unlock(device->engine);
+	device_unlock(device);
 	sim_check(sim, err == 0, "qp %06x: modify to state %d: %d", end->qpn, (int)state, err);
 	sim_check(sim, qp_state(end->qp) == state, "qp %06x: not in state %d", end->qpn,
 		  (int)state);
@@ -286,18 +288,18 @@ void connect_destroy(struct end *end)
 {
 	struct device *device = end->host->device;
 
-	device->ops->lock(device->engine);
+	device_lock(device);
 	if (end->in_group)
 		sim_check(end->host->sim,
 			  mcast_detach(device, &end->host->sim->group, end->qp) == 0,
 			  "mcast_detach");
-	device->ops->detach(device->engine, end->qp);
+	device_first(device)->ops->detach(device_first(device)->driver, end->qp);
 	device_set_qp(device, end->qpn, NULL);
 	if (end->type == IBV_QPT_XRC_RECV)
 		xrcd_remove_qp(&end->member);
 	qp_retire(end->qp);
 	qp_destroy(end->qp);
-	device->ops->unlock(device->engine);
+	device_unlock(device);
 	device_free_qpn(device, end->qpn);
 	end->qp = NULL;
 }

@@ -308,10 +308,10 @@ void forge_check(struct sim *sim)
 	}
 	for (unsigned int i = 0; i < sim->hosts; i++) {
 		/* Packets that are retransmitted after a wait arrive twice. */
-		if (counters_get(&sim->host[i].device->counters, COUNTER_rnr_nak_sent) > 0 ||
-		    counters_get(&sim->host[i].device->counters, COUNTER_page_waits) > 0)
+		if (device_counter(sim->host[i].device, COUNTER_rnr_nak_sent) > 0 ||
+		    device_counter(sim->host[i].device, COUNTER_page_waits) > 0)
 			return;
-		naks += counters_get(&sim->host[i].device->counters, COUNTER_packet_seq_err);
+		naks += device_counter(sim->host[i].device, COUNTER_packet_seq_err);
 	}
 	sim_check(sim,
 		  !sim->lossless || sim->scenario != SCENARIO_SOUND ||

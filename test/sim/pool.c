@@ -120,9 +120,9 @@ static void join_domain(struct pool *pool)
 
 	pool->srq->cq = host->cqs[rng_below(&host->rng, host->cq_count)].cq;
 	sim_check(host->sim, xrcd_open(device, -1, O_CREAT, &host->xrcd) == 0, "xrcd_open");
-	device->ops->lock(device->engine);
+	device_lock(device);
 	sim_check(host->sim, xrcd_add_srq(host->xrcd, pool->srq) == 0, "xrcd_add_srq");
-	device->ops->unlock(device->engine);
+	device_unlock(device);
 }
 
 void pool_start(struct pool *pool)
@@ -152,9 +152,9 @@ void pool_stop(struct pool *pool)
 	struct device *device = host->device;
 
 	if (pool->kind == POOL_XRC) {
-		device->ops->lock(device->engine);
+		device_lock(device);
 		xrcd_remove_srq(host->xrcd, pool->srq);
-		device->ops->unlock(device->engine);
+		device_unlock(device);
 		xrcd_close(host->xrcd);
 	}
 	sim_check(host->sim, srq_destroy(pool->srq) == 0, "host %d: srq_destroy", host->number);

@@ -90,10 +90,10 @@ static void change_cq(struct host *host, struct cq *cq)
 		  cq_make_ring(cq, other_size(&host->rings, host->rings.cqe), &ring) == 0,
 		  "cq_make_ring");
 	fits = waiting <= ring.mask + 1;
-	device->ops->lock(device->engine);
+	device_lock(device);
 	sim_check(host->sim, cq_change_ring(cq, &ring) == (fits ? 0 : -EINVAL),
 		  "host %d: %u completions in a queue of %u", host->number, waiting, ring.mask + 1);
-	device->ops->unlock(device->engine);
+	device_unlock(device);
 	ring_free(&ring.memory);
 }
 
@@ -109,10 +109,10 @@ static void change_pool(struct host *host, struct pool *pool)
 		  rq_make_ring(&srq->rq, other_size(&host->rings, pool->max_wr), &ring) == 0,
 		  "rq_make_ring");
 	fits = waiting <= ring.slots && srq_limit(srq) <= ring.slots;
-	device->ops->lock(device->engine);
+	device_lock(device);
 	sim_check(host->sim, srq_change_ring(srq, &ring) == (fits ? 0 : -EINVAL),
 		  "host %d: %u requests in a queue of %u", host->number, waiting, ring.slots);
-	device->ops->unlock(device->engine);
+	device_unlock(device);
 	ring_free(&ring.memory);
 }
 

@@ -283,8 +283,8 @@ static void host_receive(struct host *host, const uint8_t *bytes, uint32_t len, 
 {
 	struct qp *qp;
 
-	device_receive(host->device, (uint8_t *)(uintptr_t)bytes, len, trusted ? FRAME_TRUSTED : 0,
-		       host->clock->now_ns, &qp);
+	device_receive(device_first(host->device), (uint8_t *)(uintptr_t)bytes, len,
+		       trusted ? FRAME_TRUSTED : 0, host->clock->now_ns, &qp);
 	if (qp == NULL)
 		return;
 	host_ready(qp_user(qp));
@@ -381,7 +381,7 @@ void host_pages_came(struct host *host)
 {
 	if (host->device == NULL)
 		return;
-	qp_wake_waiting(&host->device->waiting, host_wake, host);
+	qp_wake_waiting(&device_first(host->device)->waiting, host_wake, host);
 	host_want_turn(host, rng_range(&host->absence.rng, 1, host->pace.turn_ns));
 }
 
@@ -389,7 +389,7 @@ void host_kick(struct end *end)
 {
 	struct device *device = end->host->device;
 
-	device->ops->kick(device->engine, end->qp);
+	device_engine_kick(device_first(device), end->qp);
 }
 
 void host_deliver(void *context, void *argument)
@@ -423,8 +423,8 @@ void host_start(struct host *host, uint32_t cqe)
 	snprintf(config.name, sizeof(config.name), "sim%d", host->number);
 	memcpy(config.mac, host->mac, sizeof(config.mac));
 	sim_check(sim, device_create(&config, &host->device) == 0, "device_create");
-	host->device->ops = &host_engine_ops;
-	host->device->engine = host;
+	device_first(host->device)->ops = &host_engine_ops;
+	device_first(host->device)->driver = host;
 	host->device->link_up = true;
 	sim_check(sim, device_add_gid(host->device, &host->gid, -1, 0) == 0, "device_add_gid");
 	sim_check(sim, pd_create(host->device->keys, &host->pd) == 0, "pd_create");

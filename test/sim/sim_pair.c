@@ -101,7 +101,8 @@ static void node_deliver(void *context, void *argument)
 	struct frame *frame = argument;
 	struct qp *qp;
 
-	device_receive(node->device, frame->bytes, frame->len, 0, node->pair->clock.now_ns, &qp);
+	device_receive(device_first(node->device), frame->bytes, frame->len, 0,
+		       node->pair->clock.now_ns, &qp);
 	free(frame);
 	if (node->pair->attr.took != NULL)
 		node->pair->attr.took(node->pair, node->number);
@@ -161,8 +162,8 @@ static void node_set_up(struct node *node)
 	init.send_cq = node->cq;
 	init.recv_cq = node->cq;
 	init.qpn = node->qpn;
-	init.counters = &node->device->counters;
-	init.ooo = pair->attr.keeps ? node->device->ooo : NULL;
+	init.counters = &device_first(node->device)->counters;
+	init.ooo = pair->attr.keeps ? device_first(node->device)->ooo : NULL;
 	init.port_mtu = node->device->mtu;
 	init.window_max = pair->attr.window_max;
 	init.sack = !pair->attr.plain || node->number == 0;
@@ -317,5 +318,5 @@ unsigned int pair_poll_received(struct pair *pair)
 
 uint64_t pair_counted(const struct pair *pair, int node, enum counter counter)
 {
-	return counters_get(&pair->node[node].device->counters, counter);
+	return device_counter(pair->node[node].device, counter);
 }

@@ -36,9 +36,9 @@ static void deregister(struct sim *sim, struct region *region)
 	struct device *device = sim->victim->host->device;
 
 	remember(sim, region);
-	device->ops->lock(device->engine);
+	device_lock(device);
 	mr_deregister(region->mr);
-	device->ops->unlock(device->engine);
+	device_unlock(device);
 	region->mr = NULL;
 }
 

@@ -41,13 +41,13 @@ TEST(device_create__starts_with_nothing_in_it)
 	assert_string_equal(device->config.name, "uroce0");
 	assert_memory_equal(device->config.mac, good.mac, 6);
 	assert_false(device->link_up);
-	assert_null(device->ops);
+	assert_null(device_first(device)->ops);
 	assert_non_null(device->keys);
 	assert_int_equal(device->qps, 0);
 	for (size_t i = 0; i < DEVICE_GIDS_MAX; i++)
 		assert_int_equal(device->gids[i].vlan_id, -1);
 	for (int i = 0; i < COUNTER_COUNT; i++)
-		assert_int_equal(counters_get(&device->counters, (enum counter)i), 0);
+		assert_int_equal(device_counter(device, (enum counter)i), 0);
 	device_destroy(device);
 	device_destroy(NULL);
 }

@@ -28,8 +28,9 @@ static void create(uint32_t i)
 			       .recv_cq = cq,
 			       .type = types[i],
 			       .cap = {.max_send_wr = 1, .max_recv_wr = 1},
-			       .counters = &device->counters,
-			       .cc = device_cc(device),
+			       .home = device_first(device),
+			       .counters = &device_first(device)->counters,
+			       .cc = device_engine_cc(device_first(device)),
 			       .port_mtu = IBV_MTU_1024};
 	struct ibv_qp_cap cap;
 
@@ -95,9 +96,9 @@ TEST(device_change_cc__of_one_queue_pair)
 	assert_int_equal(changed, 1);
 	assert_int_equal(kind_of(0), CC_SWIFT);
 	assert_int_equal(kind_of(1), CC_NONE);
-	assert_int_equal(device_cc(device).kind, CC_NONE);
+	assert_int_equal(device_cc_kind(device), CC_NONE);
 	/* The shortest round trips have a place from now on. */
-	assert_non_null(device_cc(device).paths);
+	assert_non_null(device_engine_cc(device_first(device)).paths);
 	assert_int_equal(change(qpns[0], CC_NONE), 0);
 	assert_int_equal(kind_of(0), CC_NONE);
 }
@@ -121,7 +122,7 @@ TEST(device_change_cc__of_all_and_of_new_ones)
 	assert_int_equal(kind_of(0), CC_DCQCN);
 	assert_int_equal(kind_of(1), CC_DCQCN);
 	assert_int_equal(kind_of(2), CC_NONE);
-	assert_int_equal(device_cc(device).kind, CC_DCQCN);
+	assert_int_equal(device_cc_kind(device), CC_DCQCN);
 	/* Where it does not fit, the former one stays. */
 	assert_int_equal(change(0, CC_SWIFT), 0);
 	assert_int_equal(kind_of(0), CC_SWIFT);

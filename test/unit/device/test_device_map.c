@@ -36,14 +36,15 @@ static void unmap(void *engine, void *mapping)
 }
 
 static const struct engine_ops ops = {.maps = can_map, .map = map, .unmap = unmap};
-static struct device device;
+static struct device_engine engine;
+static struct device device = {.engines = {&engine}, .engine_count = 1};
 static struct mr mr;
 
 static int setup(TEST_STATE)
 {
 	maps = unmaps = 0;
 	port_reads = true;
-	device.ops = &ops;
+	engine.ops = &ops;
 	mr = (struct mr){.addr = memory,
 			 .length = sizeof(memory),
 			 .kind = MR_MEMORY,
@@ -82,8 +83,8 @@ TEST(device_may_map__needs_a_port_that_reads)
 
 	port_reads = false;
 	assert_false(device_may_map(&device, &mr));
-	device.ops = &plain;
+	engine.ops = &plain;
 	assert_false(device_may_map(&device, &mr));
-	device.ops = NULL;
+	engine.ops = NULL;
 	assert_false(device_may_map(&device, &mr));
 }

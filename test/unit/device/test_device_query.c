@@ -169,7 +169,7 @@ TEST(device_query_port__it_is_a_roce_port)
 	struct ibv_port_attr attr;
 
 	memset(&attr, 0xff, sizeof(attr));
-	counters_add(&device->counters, COUNTER_rx_wrong_pkey, 3);
+	counters_add(&device_first(device)->counters, COUNTER_rx_wrong_pkey, 3);
 	device_query_port(device, &attr);
 	assert_int_equal(attr.link_layer, IBV_LINK_LAYER_ETHERNET);
 	assert_int_equal(attr.flags, IBV_QPF_GRH_REQUIRED);

@@ -121,7 +121,7 @@ static size_t build_good(void)
 static bool receive(size_t len)
 {
 	struct qp *qp = (struct qp *)1;
-	const bool taken = device_receive(env.device, env.frame, len, 0, NOW_NS, &qp);
+	const bool taken = device_receive(device_first(env.device), env.frame, len, 0, NOW_NS, &qp);
 
 	assert_ptr_equal(qp, env.received ? THE_QP : NULL);
 	return taken;
@@ -130,12 +130,12 @@ static bool receive(size_t len)
 /* The frame is RoCE, reaches nobody, and moves this counter alone. */
 static void assert_dropped(size_t len, enum counter reason)
 {
-	const struct counters before = env.device->counters;
+	const struct counters before = device_first(env.device)->counters;
 
 	assert_true(receive(len));
 	assert_int_equal(env.received, 0);
 	for (int i = 0; i < COUNTER_COUNT; i++) {
-		const uint64_t moved = counters_get(&env.device->counters, (enum counter)i) -
+		const uint64_t moved = device_counter(env.device, (enum counter)i) -
 				       counters_get(&before, (enum counter)i);
 
 		if (i == (int)reason || i == COUNTER_rx_packets)
@@ -157,9 +157,9 @@ TEST(device_receive__a_good_packet_reaches_its_queue_pair)
 	assert_int_equal(env.packet.psn.v, 7);
 	assert_int_equal(env.packet.payload_len, 10);
 	assert_string_equal((const char *)env.packet.payload, "ten bytes");
-	assert_int_equal(counters_get(&env.device->counters, COUNTER_rx_packets), 1);
-	assert_int_equal(counters_get(&env.device->counters, COUNTER_rx_bytes), len);
-	assert_int_equal(counters_get(&env.device->counters, COUNTER_rx_loopback_packets), 0);
+	assert_int_equal(device_counter(env.device, COUNTER_rx_packets), 1);
+	assert_int_equal(device_counter(env.device, COUNTER_rx_bytes), len);
+	assert_int_equal(device_counter(env.device, COUNTER_rx_loopback_packets), 0);
 }
 
 TEST(device_receive__ipv6_reaches_it_too)
@@ -184,7 +184,7 @@ TEST(device_receive__what_is_not_roce_is_left_to_others)
 	assert_false(receive(0));
 	assert_int_equal(env.received, 0);
 	for (int i = 0; i < COUNTER_COUNT; i++)
-		assert_int_equal(counters_get(&env.device->counters, (enum counter)i), 0);
+		assert_int_equal(device_counter(env.device, (enum counter)i), 0);
 }
 
 TEST(device_receive__contradicting_lengths_are_malformed)
@@ -211,11 +211,13 @@ TEST(device_receive__checksums_that_the_port_verified_are_not_verified_again)
 	struct qp *qp;
 
 	env.frame[14 + 10] ^= 1; /* outside the ICRC */
-	assert_true(device_receive(env.device, env.frame, len, FRAME_SUMS_GOOD, NOW_NS, &qp));
+	assert_true(device_receive(device_first(env.device), env.frame, len, FRAME_SUMS_GOOD,
+				   NOW_NS, &qp));
 	assert_int_equal(env.received, 1);
 	/* The ICRC still is. */
 	env.frame[len - 1] ^= 1;
-	assert_true(device_receive(env.device, env.frame, len, FRAME_SUMS_GOOD, NOW_NS, &qp));
+	assert_true(device_receive(device_first(env.device), env.frame, len, FRAME_SUMS_GOOD,
+				   NOW_NS, &qp));
 	assert_int_equal(env.received, 1);
 	assert_null(qp);
 }
@@ -226,12 +228,14 @@ TEST(device_receive__an_icrc_that_was_verified_is_not_verified_again)
 	struct qp *qp;
 
 	env.frame[len - 1] ^= 1;
-	assert_true(device_receive(env.device, env.frame, len, FRAME_ICRC_GOOD, NOW_NS, &qp));
+	assert_true(device_receive(device_first(env.device), env.frame, len, FRAME_ICRC_GOOD,
+				   NOW_NS, &qp));
 	assert_int_equal(env.received, 1);
-	assert_int_equal(counters_get(&env.device->counters, COUNTER_rx_packets), 1);
+	assert_int_equal(device_counter(env.device, COUNTER_rx_packets), 1);
 	/* The checksums still are. */
 	env.frame[14 + 10] ^= 1;
-	assert_true(device_receive(env.device, env.frame, len, FRAME_ICRC_GOOD, NOW_NS, &qp));
+	assert_true(device_receive(device_first(env.device), env.frame, len, FRAME_ICRC_GOOD,
+				   NOW_NS, &qp));
 	assert_int_equal(env.received, 1);
 }
 
@@ -254,7 +258,7 @@ TEST(device_receive__a_quiet_queue_pair_wants_nothing_more)
 	struct qp *qp = THE_QP;
 
 	env.quiet = true;
-	assert_true(device_receive(env.device, env.frame, len, 0, NOW_NS, &qp));
+	assert_true(device_receive(device_first(env.device), env.frame, len, 0, NOW_NS, &qp));
 	assert_int_equal(env.received, 1);
 	assert_null(qp);
 }
@@ -266,12 +270,13 @@ TEST(device_receive__a_trusted_frame_needs_no_checksums)
 
 	env.frame[14 + 10] ^= 1;
 	env.frame[len - 1] ^= 1;
-	assert_true(device_receive(env.device, env.frame, len, FRAME_TRUSTED, NOW_NS, &qp));
+	assert_true(device_receive(device_first(env.device), env.frame, len, FRAME_TRUSTED, NOW_NS,
+				   &qp));
 	assert_ptr_equal(qp, THE_QP);
 	assert_int_equal(env.received, 1);
-	assert_int_equal(counters_get(&env.device->counters, COUNTER_rx_loopback_packets), 1);
-	assert_int_equal(counters_get(&env.device->counters, COUNTER_rx_packets), 0);
-	assert_int_equal(counters_get(&env.device->counters, COUNTER_rx_bytes), 0);
+	assert_int_equal(device_counter(env.device, COUNTER_rx_loopback_packets), 1);
+	assert_int_equal(device_counter(env.device, COUNTER_rx_packets), 0);
+	assert_int_equal(device_counter(env.device, COUNTER_rx_bytes), 0);
 }
 
 TEST(device_receive__unknown_opcodes_are_dropped)

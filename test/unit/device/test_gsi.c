@@ -94,7 +94,7 @@ TEST_FIXTURE(set_up, tear_down);
 static bool offer(const uint8_t *frame, size_t len)
 {
 	struct qp *qp;
-	const bool taken = device_receive(env.device, frame, len, 0, NOW_NS, &qp);
+	const bool taken = device_receive(device_first(env.device), frame, len, 0, NOW_NS, &qp);
 
 	assert_null(qp);
 	return taken;
@@ -126,7 +126,7 @@ TEST(receive__a_selective_acknowledgement_is_no_mad)
 	packet_payload(&out, FRAG_OWN, bitmap, sizeof(bitmap));
 	assert_true(offer(env.frame, (size_t)packet_seal(&out)));
 	assert_int_equal(env.received, 0);
-	assert_int_equal(counters_get(&env.device->counters, COUNTER_rx_wrong_opcode), 1);
+	assert_int_equal(device_counter(env.device, COUNTER_rx_wrong_opcode), 1);
 }
 
 /* Linux's MADs, to our address as the capture's server has it. */
@@ -238,11 +238,11 @@ static uint32_t build(uint8_t opcode, uint32_t qkey, uint32_t src_qpn)
 
 static void assert_dropped(uint32_t len, enum counter reason)
 {
-	const uint64_t before = counters_get(&env.device->counters, reason);
+	const uint64_t before = device_counter(env.device, reason);
 
 	assert_true(offer(env.frame, len));
 	assert_int_equal(env.received, 0);
-	assert_int_equal(counters_get(&env.device->counters, reason), before + 1);
+	assert_int_equal(device_counter(env.device, reason), before + 1);
 }
 
 TEST(receive__wrong_ones_are_dropped)

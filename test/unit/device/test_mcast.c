@@ -34,6 +34,12 @@ uint32_t qp_number(const struct qp *qp)
 	return qp->number;
 }
 
+struct device_engine *qp_home(const struct qp *qp)
+{
+	(void)qp;
+	return device_first(device);
+}
+
 void qp_prefetch_receive(const struct qp *qp, bool request)
 {
 	(void)qp;
@@ -87,8 +93,8 @@ static int set_up(TEST_STATE)
 	join_result = 0;
 	if (device_create(&config, &device) != 0)
 		return -1;
-	device->ops = &ops;
-	device->engine = &joins;
+	device_first(device)->ops = &ops;
+	device_first(device)->driver = &joins;
 	return device_add_gid(device, &own_gid, -1, 0);
 }
 

@@ -44,7 +44,7 @@ int rig_tear_down(TEST_STATE)
 
 uint64_t rig_count(enum counter counter)
 {
-	return counters_get(&engine->device->counters, counter);
+	return device_counter(engine->device, counter);
 }
 
 void rig_send(struct qp *sender, unsigned int n)

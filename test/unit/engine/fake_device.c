@@ -21,6 +21,7 @@ enum cc_kind fake_kind;
 
 static struct link fake_link;
 static struct device fake_device;
+static struct device_engine fake_home;
 
 /* Store a counter atomically: one thread runs the engine, and another one may read its counters. */
 static void count_to(unsigned int *count, unsigned int value)
@@ -123,10 +124,10 @@ int packet_seal_in_place(struct packet_out *out, uint8_t *tail)
 unsigned int fake_known_good;
 struct qp *fake_waiting;
 
-bool device_receive(struct device *device, const uint8_t *frame, size_t len, unsigned int known,
-		    uint64_t now_ns, struct qp **qp)
+bool device_receive(struct device_engine *engine, const uint8_t *frame, size_t len,
+		    unsigned int known, uint64_t now_ns, struct qp **qp)
 {
-	(void)device, (void)now_ns;
+	(void)engine, (void)now_ns;
 	*qp = NULL;
 	if (len != FAKE_FRAME_LEN || frame[len - 1] != 0x91)
 		return false;
@@ -161,6 +162,12 @@ int qp_modify(struct qp *qp, const struct ibv_qp_attr *attr, int mask, const str
 	if (mask == IBV_QP_STATE && attr->qp_state == IBV_QPS_ERR)
 		qp->failed = true;
 	return 0;
+}
+
+struct device_engine *qp_home(const struct qp *qp)
+{
+	(void)qp;
+	return &fake_home;
 }
 
 void device_raise(struct device *device, enum ibv_event_type type)
@@ -200,12 +207,16 @@ struct engine *fake_engine(enum settings_progress progress)
 
 	memset(&fake_device, 0, sizeof(fake_device));
 	fake_device.gids[0].vlan_id = -1;
-	moderator_init(&fake_device.moderator);
+	memset(&fake_home, 0, sizeof(fake_home));
+	fake_home.device = &fake_device;
+	fake_device.engines[0] = &fake_home;
+	fake_device.engine_count = 1;
+	moderator_init(&fake_home.moderator);
 	fake_receiver = NULL;
 	fake_cq = NULL;
 	fake_looped = 0;
 	fake_last_event = 0;
-	if (engine_create(&fake_device, &fake_link, progress, &engine) != 0)
+	if (engine_create(&fake_home, &fake_link, progress, &engine) != 0)
 		return NULL;
 	return engine;
 }

@@ -132,8 +132,9 @@ TEST(engine_turn__a_lone_acknowledgement_waits_for_company)
 TEST(engine_turn__acknowledges_before_it_wakes_a_thread)
 {
 	struct channel channel;
-	const struct cq_attr attr = {
-		.cqe = 8, .channel = &channel, .moderator = &engine->device->moderator};
+	const struct cq_attr attr = {.cqe = 8,
+				     .channel = &channel,
+				     .moderator = &device_first(engine->device)->moderator};
 
 	assert_int_equal(channel_init(&channel), 0);
 	assert_int_equal(cq_create_in(&attr, &fake_cq), 0);

@@ -394,16 +394,16 @@ static void fork_after_start(void)
 	pid = fork();
 	if (pid == 0) {
 		in_fork = true;
-		device->ops->lock(device->engine);
-		device->ops->poll(device->engine);
-		device->ops->unlock(device->engine);
+		device_lock(device);
+		device_engine_poll(device_first(device));
+		device_unlock(device);
 		exit(0);
 	}
 	REQUIRE(waitpid(pid, &status, 0) == pid);
 	REQUIRE(WIFEXITED(status) && WEXITSTATUS(status) == 0);
 	/* The parent's goes on. */
-	device->ops->lock(device->engine);
-	device->ops->unlock(device->engine);
+	device_lock(device);
+	device_unlock(device);
 }
 
 TEST(provider_start__a_forks_child_does_no_harm)
@@ -429,7 +429,7 @@ static void exit_inside_a_control_call(void)
 	give_settings("port", "net_null0");
 	device = the_device();
 	signal(SIGALRM, exit_from_a_handler);
-	device->ops->lock(device->engine);
+	device_lock(device);
 	alarm(1);
 	for (;;)
 		pause();

@@ -17,9 +17,9 @@ static void call_device(void (*call)(struct device *device))
 {
 	struct device *device = rig.devices[0];
 
-	device->ops->lock(device->engine);
+	device_lock(device);
 	call(device);
-	device->ops->unlock(device->engine);
+	device_unlock(device);
 }
 
 /* Give the first device its addresses of these versions. */

@@ -73,8 +73,8 @@ static void deliver(const struct frame *frame)
 
 	for (int i = 0; i < RIG_DEVICES && !rig.loses; i++) {
 		if (memcmp(frame->bytes, macs[i], MAC_LEN) == 0)
-			assert_true(device_receive(rig.devices[i], frame->bytes, frame->length, 0,
-						   rig.now_ns, &qp));
+			assert_true(device_receive(device_first(rig.devices[i]), frame->bytes,
+						   frame->length, 0, rig.now_ns, &qp));
 	}
 }
 
@@ -349,9 +349,9 @@ static void create_device(int index)
 	add_gid(*device, rig_ipv4(index, 0), ifindex);
 	add_gid(*device, rig_ipv6(index, 0), ifindex);
 	(*device)->link_up = true;
-	(*device)->ops = &rig_ops;
-	(*device)->engine = &drivers[index];
-	(*device)->now_ns = &rig.now_ns;
+	device_first(*device)->ops = &rig_ops;
+	device_first(*device)->driver = &drivers[index];
+	device_first(*device)->now_ns = &rig.now_ns;
 	(*device)->cm_ports = &rig_ports;
 	drivers[index].sink = (struct packet_sink){.get = sink_get, .put = sink_put};
 }

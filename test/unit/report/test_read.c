@@ -275,11 +275,11 @@ TEST(report_write_device__all_objects)
 	init.pd = pd;
 	init.send_cq = init.recv_cq = cq;
 	init.qpn = (uint32_t)qpn;
-	init.counters = &device->counters;
+	init.counters = &device_first(device)->counters;
 	init.port_mtu = IBV_MTU_1024;
 	assert_int_equal(qp_create(&init, &cap, &qp), 0);
 	device_set_qp(device, (uint32_t)qpn, qp);
-	counters_add(&device->counters, COUNTER_local_ack_timeout_err, 2);
+	counters_add(&device_first(device)->counters, COUNTER_local_ack_timeout_err, 2);
 
 	report_write_device(report, device);
 	assert_int_equal(report_read(report, &view), 0);

@@ -67,7 +67,7 @@ static void carry(void)
 		link_state.now_ns += 1000;
 		more = run_qps();
 		for (unsigned int i = 0; i < link_state.count; i++)
-			assert_true(device_receive(fake.device, link_state.frames[i],
+			assert_true(device_receive(device_first(fake.device), link_state.frames[i],
 						   link_state.lengths[i], 0, link_state.now_ns,
 						   &qp));
 	} while (more || link_state.count > 0);
@@ -214,9 +214,9 @@ static int fake_start(struct device **devices, size_t max)
 	for (int i = 0; i < 2; i++)
 		assert_int_equal(device_add_gid(fake.device, &gids[i], -1, 7), i);
 	fake.device->link_up = true;
-	fake.device->ops = &fake_ops;
-	fake.device->engine = &fake;
-	fake.device->now_ns = &link_state.now_ns;
+	device_first(fake.device)->ops = &fake_ops;
+	device_first(fake.device)->driver = &fake;
+	device_first(fake.device)->now_ns = &link_state.now_ns;
 	link_state.sink = (struct packet_sink){.get = sink_get, .put = sink_put};
 	devices[0] = fake.device;
 	return 1;

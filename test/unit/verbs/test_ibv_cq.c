@@ -162,9 +162,11 @@ TEST(modify_cq__moderates_events)
 	assert_true(fired(channel));
 	assert_int_equal(ibv_req_notify_cq(cq, 0), 0);
 	complete(cq, 4);
-	moderator_expire(&fake.device->moderator, *fake.device->now_ns + 4999);
+	moderator_expire(&device_first(fake.device)->moderator,
+			 *device_first(fake.device)->now_ns + 4999);
 	assert_false(fired(channel));
-	moderator_expire(&fake.device->moderator, *fake.device->now_ns + 5000);
+	moderator_expire(&device_first(fake.device)->moderator,
+			 *device_first(fake.device)->now_ns + 5000);
 	assert_true(fired(channel));
 	attr.moderate = (struct ibv_moderate_cq){0};
 	assert_int_equal(ibv_modify_cq(cq, &attr), 0);

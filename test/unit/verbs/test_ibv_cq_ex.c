@@ -264,11 +264,11 @@ TEST(stamps__are_the_engines_time_of_the_completion)
 	first = raw_clock(*state);
 	complete(cq, 1);
 	assert_int_equal(ibv_poll_cq(ibv_cq_ex_to_cq(cq), 0, NULL), 0);
-	fake.device->ops->poll(fake.device->engine);
+	device_engine_poll(device_first(fake.device));
 	second = raw_clock(*state);
 	assert_true(second > first);
 	complete(cq, 2);
-	fake.device->ops->poll(fake.device->engine);
+	device_engine_poll(device_first(fake.device));
 	before = wallclock();
 	assert_int_equal(ibv_start_poll(cq, &attr), 0);
 	assert_int_equal(ibv_wc_read_completion_ts(cq), first);
@@ -296,7 +296,7 @@ TEST(stamps__move_with_a_resize)
 			assert_int_equal(ibv_resize_cq(ibv_cq_ex_to_cq(cq), 64), 0);
 		stamps[i] = raw_clock(*state);
 		complete(cq, i);
-		fake.device->ops->poll(fake.device->engine);
+		device_engine_poll(device_first(fake.device));
 	}
 	for (uint64_t i = 0; i < 6; i++) {
 		assert_int_equal(i == 0 ? ibv_start_poll(cq, &attr) : ibv_next_poll(cq), 0);

@@ -119,7 +119,7 @@ TEST(write__writes_zeros)
 static void expect_touched(enum ibv_wr_opcode opcode, struct ibv_sge *from, struct ibv_sge *to,
 			   uint64_t read, uint64_t written)
 {
-	const struct counters *counters = &fake.device->counters;
+	const struct counters *counters = &device_first(fake.device)->counters;
 	const uint64_t read_before = counters_get(counters, COUNTER_tx_payload_bytes_read);
 	const uint64_t written_before = counters_get(counters, COUNTER_rx_payload_bytes_written);
 

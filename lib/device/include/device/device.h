@@ -12,17 +12,15 @@
 
 #include <infiniband/verbs.h>
 
+#include "device/device_engine.h"
 #include "device/objects.h"
 #include "device/quota.h"
 #include "mem/dm.h"
 #include "qp/qp.h"
-#include "queue/moderator.h"
 #include "telemetry/counters.h"
 #include "wire/build.h"
 
 struct cm_ports_ops;
-struct ooo_pool;
-struct engine_ops;
 struct gsi_ops;
 struct key_table;
 struct mcast_group;
@@ -30,6 +28,7 @@ struct qp;
 struct srq_table;
 struct xrcd;
 
+#define DEVICE_ENGINES_MAX   16
 #define DEVICE_GIDS_MAX	     128
 #define DEVICE_NAME_MAX	     64
 #define DEVICE_MCAST_BUCKETS 256
@@ -46,7 +45,8 @@ struct device_config {
 	bool mac_is_random;	 /* changes at each start: the GUID does not depend on it */
 	uint32_t port_mtu_bytes; /* largest IP packet of the port (an interface's MTU) */
 	uint64_t link_mbps;
-	enum cc_kind cc; /* congestion control of new queue pairs; atomic */
+	uint32_t engines; /* at most DEVICE_ENGINES_MAX; 0: one */
+	enum cc_kind cc;  /* congestion control of new queue pairs; atomic */
 	/* The queue pair numbers that are ours if others share the port; 0, 0: all. */
 	uint32_t qpn_first;
 	uint32_t qpn_count;
@@ -62,29 +62,22 @@ struct device {
 	uint64_t node_guid_be;
 	bool displayed; /* files show it in /sys/class/infiniband_verbs, as uverbsN, where N is its
 			   index among the process's devices; set by the driver before use */
-	struct device_gid gids[DEVICE_GIDS_MAX]; /* changed under the engine's lock */
-	uint32_t gid_hint; /* index of the newest packet's address; engine's thread */
-	bool link_up;	   /* atomic */
+	struct device_gid gids[DEVICE_GIDS_MAX]; /* changed under the device's lock */
+	bool link_up;				 /* atomic */
 	enum ibv_mtu
 		mtu; /* largest path MTU that fits port_mtu_bytes with IPv6, UDP, BTH, RETH, ICRC */
 	struct key_table *keys;
-	struct counters counters;  /* written by the engine's thread */
-	struct cc_paths *cc_paths; /* NULL until a queue pair needs them; atomic. Their contents are
-				      changed under the engine's lock */
-	struct cc_params cc_params; /* changed by the engine's thread, between two turns */
-	struct ooo_pool *ooo;	    /* packets that came out of order; engine's thread */
+	struct cc_params cc_params; /* changed under the device's lock */
 	struct pager *pager; /* set by the driver of the device; NULL: accesses wait for pages */
-	struct qp_waiting waiting; /* queue pairs that wait for pages; engine's thread or lock */
 
-	const struct engine_ops *ops; /* set by the driver of the device */
-	void *engine;
-	const uint64_t *now_ns;	    /* time of the engine's current turn; engine's thread or lock */
-	struct moderator moderator; /* of completion events; run by the engine */
+	/* The first engine runs the port's addresses and neighbours, and the connection manager. */
+	struct device_engine *engines[DEVICE_ENGINES_MAX];
+	uint32_t engine_count;
 
-	/* The receiver of MADs to QP 1 (device/gsi.h); changed under the engine's lock. */
+	/* The receiver of MADs to QP 1 (device/gsi.h); changed under the device's lock. */
 	const struct gsi_ops *gsi;
 	void *gsi_user;
-	struct psn gsi_psn; /* PSN of the next MAD that is sent; engine's thread or lock */
+	struct psn gsi_psn; /* PSN of the next MAD that is sent; first engine's thread or lock */
 	/* The keeper of the connection manager's ports (cm/ports.h); NULL: this process keeps them.
 	 * Set by the driver of the device, before it is used. */
 	const struct cm_ports_ops *cm_ports;
@@ -97,7 +90,7 @@ struct device {
 	struct qp **
 		*qpn_pages; /* [qpn >> 12][qpn & 0xfff]; pages are allocated on demand and kept */
 
-	LIST_HEAD(, mcast_group) groups[DEVICE_MCAST_BUCKETS]; /* engine's lock */
+	LIST_HEAD(, mcast_group) groups[DEVICE_MCAST_BUCKETS]; /* device's lock */
 	uint32_t group_count;
 
 	uint32_t quota[DEVICE_QUOTA_KINDS]; /* existing objects of each kind; atomic */
@@ -107,7 +100,7 @@ struct device {
 	pthread_mutex_t xrcd_lock; /* protects xrcds */
 	LIST_HEAD(, xrcd) xrcds;
 	struct srq_table *srq_table; /* XRC; NULL until the first domain; its contents are under the
-					engine's lock */
+					device's lock */
 
 	/* Report an unaffiliated event (port up, port down, GID change, fatal); set by the
 	 * facade. */
@@ -115,70 +108,7 @@ struct device {
 	void *event_user;
 };
 
-/* The next hop of packets to a destination. */
-struct device_hop {
-	bool known; /* mac is valid, and nothing else is needed */
-	uint8_t mac[6];
-	bool has_stale;	 /* mac is an old value, to be used if nobody answers */
-	uint8_t gid[16]; /* if not known: address of the neighbour to look for */
-};
-
-/*
- * Operations of the engine that drives a device. pmd/engine has one, and a simulator another. The
- * functions get device->engine.
- */
-struct engine_ops {
-	/* Stop the engine between two turns, and start it again; around every control call.
-	 * MT-safe, may not nest. */
-	void (*lock)(void *engine);
-	void (*unlock)(void *engine);
-	/* Add a new queue pair, or remove one; under lock. */
-	void (*attach)(void *engine, struct qp *qp);
-	void (*detach)(void *engine, struct qp *qp);
-	/* Work was posted or a state changed, so the queue pair needs qp_run. MT-safe; may itself
-	 * run the engine. */
-	void (*kick)(void *engine, struct qp *qp);
-	/* The application polled and found nothing: run a turn if no other thread does. MT-safe. */
-	void (*poll)(void *engine);
-	/* The application polled and found all `n` completions that it asked for. MT-safe; may run
-	 * a turn. */
-	void (*polled)(void *engine, int n);
-	/* The application is about to sleep on a channel: another thread must run the engine.
-	 * MT-safe. */
-	void (*wait)(void *engine);
-	/* Return the engine's clock in nanoseconds; it advances as CLOCK_MONOTONIC. MT-safe. */
-	uint64_t (*now)(void *engine);
-	/* A multicast group has got its first member on this device, or lost its last one. Under
-	 * lock. 0 or -errno. */
-	int (*join)(void *engine, const union ibv_gid *gid);
-	void (*leave)(void *engine, const union ibv_gid *gid);
-	/* Return true if the port reads memory of the program, so that `map` may succeed. NULL: it
-	 * does not. MT-safe. */
-	bool (*maps)(void *engine);
-	/*
-	 * Map memory in huge pages, so that the port can send it without a copy: return the
-	 * argument for unmap, or NULL if it must be copied. After unmap the port reads nothing of
-	 * the memory. Under lock.
-	 */
-	void *(*map)(void *engine, const void *addr, size_t length);
-	void (*unmap)(void *engine, void *mapping);
-	/* Find the link address for packets to dgid; blocks up to some seconds. 0, -ETIMEDOUT,
-	 * -ENETUNREACH. Not under lock. */
-	int (*resolve)(void *engine, uint8_t sgid_index, const union ibv_gid *dgid, uint8_t mac[6]);
-	/*
-	 * The same in two parts, for callers that cannot block. `route` finds the next hop to dgid:
-	 * it asks the kernel; not under lock; 0 or -ENETUNREACH. The second function checks if the
-	 * neighbour is known by now, and asks for it from time to time; engine's thread or lock.
-	 */
-	int (*route)(void *engine, uint8_t sgid_index, const union ibv_gid *dgid,
-		     struct device_hop *hop);
-	bool (*look)(void *engine, uint8_t sgid_index, const uint8_t gid[16], uint8_t mac[6]);
-	/* Learn the neighbour that has sent a MAD; NULL: not used. So a connection can be accepted
-	 * without a request for its peer's address. Engine's thread or lock. */
-	void (*learn)(void *engine, int32_t vlan_id, const uint8_t gid[16], const uint8_t mac[6]);
-};
-
-/** Create a device without addresses and without an engine. 0, -EINVAL, -ENOMEM. */
+/** Create a device without addresses, whose engines have no driver. 0, -EINVAL, -ENOMEM. */
 int device_create(const struct device_config *config, struct device **device);
 
 /** Return the largest path MTU on a port that carries IP packets of this size; 0 if not even the
@@ -188,12 +118,12 @@ enum ibv_mtu device_path_mtu(uint32_t port_mtu_bytes);
 /** Return the GUID of a device with this configuration, in network order. MT-safe. */
 uint64_t device_guid(const struct device_config *config);
 
-/** Return the congestion control of a new queue pair. MT-safe. */
-struct cc_attr device_cc(const struct device *device);
+/** Return the congestion control of new queue pairs. MT-safe. */
+enum cc_kind device_cc_kind(const struct device *device);
 
 /**
  * Change the congestion control of a queue pair, or of all (`qpn` 0) and of new ones. Queue pairs
- * that cannot have it are left out if all are meant. Engine's thread, between two turns.
+ * that cannot have it are left out if all are meant. Device's lock.
  *
  * @param each
  *   Called for each queue pair that was changed and must run now.
@@ -207,7 +137,37 @@ int device_change_cc(struct device *device, uint32_t qpn, enum cc_kind kind,
 /** Destroy a device that has no queue pairs left. */
 void device_destroy(struct device *device);
 
-/** Put an address into the first free entry of the GID table (untagged or of a VLAN). Engine's
+/** Return the engine that runs what a device has once. MT-safe. */
+static inline struct device_engine *device_first(const struct device *device)
+{
+	return device->engines[0];
+}
+
+/** Stop all engines between two turns, for a control call. MT-safe, may not nest. */
+void device_lock(const struct device *device);
+
+/** Let the engines run again. By the thread that stopped them. */
+void device_unlock(const struct device *device);
+
+/** The application is about to sleep on a channel of any engine: other threads must run the
+ * engines. MT-safe. */
+void device_wait(const struct device *device);
+
+/** Return the engine of the queues with a completion vector below the number of engines. MT-safe.
+ */
+static inline struct device_engine *device_engine_of_vector(const struct device *device,
+							    uint32_t vector)
+{
+	return device->engines[vector % device->engine_count];
+}
+
+/** Return the sum of a counter over all engines. MT-safe. */
+uint64_t device_counter(const struct device *device, enum counter counter);
+
+/** Do so for all counters. MT-safe. */
+void device_counters(const struct device *device, struct counters *sum);
+
+/** Put an address into the first free entry of the GID table (untagged or of a VLAN). Device's
  * lock. Index, -EEXIST, -ENOSPC. */
 int device_add_gid(struct device *device, const union ibv_gid *gid, int32_t vlan_id,
 		   uint32_t ifindex);
@@ -215,7 +175,7 @@ int device_add_gid(struct device *device, const union ibv_gid *gid, int32_t vlan
 /**
  * Make the GID table equal to a list: remove entries that are not in the list, put new ones into
  * the first free entries, and keep the index of all others. Raises IBV_EVENT_GID_CHANGE for a
- * change. Engine's lock.
+ * change. Device's lock.
  */
 void device_sync_gids(struct device *device, const struct device_gid *gids, size_t count);
 
@@ -229,7 +189,7 @@ int device_find_gid(const struct device *device, const uint8_t gid[16], int32_t 
  * -ENOSPC. The first number is random. */
 int device_alloc_qpn(struct device *device);
 
-/** Set the queue pair of a number (NULL: none any more). Engine's lock. */
+/** Set the queue pair of a number (NULL: none any more). Device's lock. */
 void device_set_qp(struct device *device, uint32_t qpn, struct qp *qp);
 void device_free_qpn(struct device *device, uint32_t qpn);
 
@@ -256,8 +216,8 @@ enum frame_known {
  * @return
  *   False if the frame is not RoCE: it is for somebody else.
  */
-bool device_receive(struct device *device, const uint8_t *frame, size_t len, unsigned int known,
-		    uint64_t now_ns, struct qp **qp);
+bool device_receive(struct device_engine *engine, const uint8_t *frame, size_t len,
+		    unsigned int known, uint64_t now_ns, struct qp **qp);
 
 /** Engine: prefetch the queue pair of a frame that is not checked yet. */
 void device_prefetch(const struct device *device, const uint8_t *frame, size_t len);
@@ -271,7 +231,7 @@ void device_query(const struct device *device, struct ibv_device_attr_ex *attr);
 /** Return port attributes as ibv_query_port(3) reports them. MT-safe. */
 void device_query_port(const struct device *device, struct ibv_port_attr *attr);
 
-/** Build the path of an address vector (it must have a GRH). Engine's lock. 0, -EINVAL. */
+/** Build the path of an address vector (it must have a GRH). Device's lock. 0, -EINVAL. */
 int device_make_path(const struct device *device, const struct ibv_ah_attr *ah,
 		     const uint8_t dst_mac[6], uint16_t udp_sport, struct path *path);
 

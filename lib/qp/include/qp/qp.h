@@ -22,6 +22,7 @@
 
 struct counters;
 struct cq;
+struct device_engine;
 struct ooo_pool;
 struct packet;
 struct pd;
@@ -60,6 +61,7 @@ struct qp_init {
 	enum ibv_qp_type type;
 	bool sig_all;
 	uint32_t qpn;
+	struct device_engine *home; /* the engine that it belongs to; not read here */
 	struct counters *counters;
 	struct qp_waiting *waiting; /* list for the time that it waits for pages; NULL: its pager
 				       never makes it wait */
@@ -158,6 +160,9 @@ enum ibv_qp_state qp_state(const struct qp *qp);
 uint32_t qp_number(const struct qp *qp);
 enum ibv_qp_type qp_type(const struct qp *qp);
 void *qp_user(const struct qp *qp);
+
+/** Return the engine that the queue pair belongs to. MT-safe. */
+struct device_engine *qp_home(const struct qp *qp);
 
 /** Do ibv_post_send(3). MT-safe. 0 or a positive errno. The caller then kicks the engine. */
 int qp_post_send(struct qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad);

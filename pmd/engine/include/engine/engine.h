@@ -21,6 +21,7 @@
 #include "port/dma.h"
 
 struct device;
+struct device_engine;
 struct display;
 struct report;
 
@@ -40,6 +41,7 @@ struct engine {
 
 	bool ended __rte_cache_aligned; /* atomic: the process ends, or it is the child of a fork */
 	enum settings_progress progress;
+	struct device_engine *home; /* the same engine, as the rooms below see it */
 	struct device *device;
 	struct link *link;
 	struct engine_clock clock;
@@ -73,8 +75,8 @@ struct engine {
 	struct helper helper __rte_cache_aligned;
 };
 
-/** Make an engine of a device and its link, which is up. Not MT-safe. 0 or -errno. */
-int engine_create(struct device *device, struct link *link, enum settings_progress progress,
+/** Make the driver of a device's engine and its link, which is up. Not MT-safe. 0 or -errno. */
+int engine_create(struct device_engine *home, struct link *link, enum settings_progress progress,
 		  struct engine **engine);
 
 /** Change the progress mode, and with it the thread that runs the engine. Not MT-safe; no thread

@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* An engine of a device, as the rooms below the engine see it: the operations by which they call
+ * it, and what it has to itself. */
+#ifndef DEVICE_DEVICE_ENGINE_H
+#define DEVICE_DEVICE_ENGINE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <infiniband/verbs.h>
+
+#include "qp/qp.h"
+#include "queue/moderator.h"
+#include "telemetry/counters.h"
+
+struct cc_paths;
+struct device;
+struct ooo_pool;
+
+/* The next hop of packets to a destination. */
+struct device_hop {
+	bool known; /* mac is valid, and nothing else is needed */
+	uint8_t mac[6];
+	bool has_stale;	 /* mac is an old value, to be used if nobody answers */
+	uint8_t gid[16]; /* if not known: address of the neighbour to look for */
+};
+
+/*
+ * Operations of an engine that drives a device. pmd/engine has one, and a simulator another. The
+ * first argument is the driver's own data of the engine.
+ */
+struct engine_ops {
+	/* Stop the engine between two turns, and start it again; around every control call.
+	 * MT-safe, may not nest. */
+	void (*lock)(void *engine);
+	void (*unlock)(void *engine);
+	/* Add a new queue pair, or remove one; under lock. */
+	void (*attach)(void *engine, struct qp *qp);
+	void (*detach)(void *engine, struct qp *qp);
+	/* Work was posted or a state changed, so the queue pair needs qp_run. MT-safe; may itself
+	 * run the engine. */
+	void (*kick)(void *engine, struct qp *qp);
+	/* The application polled and found nothing: run a turn if no other thread does. MT-safe. */
+	void (*poll)(void *engine);
+	/* The application polled and found all `n` completions that it asked for. MT-safe; may run
+	 * a turn. */
+	void (*polled)(void *engine, int n);
+	/* The application is about to sleep on a channel: another thread must run the engine.
+	 * MT-safe. */
+	void (*wait)(void *engine);
+	/* Return the engine's clock in nanoseconds; it advances as CLOCK_MONOTONIC. MT-safe. */
+	uint64_t (*now)(void *engine);
+	/* A multicast group has got its first member on this device, or lost its last one. Under
+	 * lock. 0 or -errno. */
+	int (*join)(void *engine, const union ibv_gid *gid);
+	void (*leave)(void *engine, const union ibv_gid *gid);
+	/* Return true if the port reads memory of the program, so that `map` may succeed. NULL: it
+	 * does not. MT-safe. */
+	bool (*maps)(void *engine);
+	/*
+	 * Map memory in huge pages, so that the port can send it without a copy: return the
+	 * argument for unmap, or NULL if it must be copied. After unmap the port reads nothing of
+	 * the memory. Under lock.
+	 */
+	void *(*map)(void *engine, const void *addr, size_t length);
+	void (*unmap)(void *engine, void *mapping);
+	/* Find the link address for packets to dgid; blocks up to some seconds. 0, -ETIMEDOUT,
+	 * -ENETUNREACH. Not under lock. */
+	int (*resolve)(void *engine, uint8_t sgid_index, const union ibv_gid *dgid, uint8_t mac[6]);
+	/*
+	 * The same in two parts, for callers that cannot block. `route` finds the next hop to dgid:
+	 * it asks the kernel; not under lock; 0 or -ENETUNREACH. The second function checks if the
+	 * neighbour is known by now, and asks for it from time to time; engine's thread or lock.
+	 */
+	int (*route)(void *engine, uint8_t sgid_index, const union ibv_gid *dgid,
+		     struct device_hop *hop);
+	bool (*look)(void *engine, uint8_t sgid_index, const uint8_t gid[16], uint8_t mac[6]);
+	/* Learn the neighbour that has sent a MAD; NULL: not used. So a connection can be accepted
+	 * without a request for its peer's address. Engine's thread or lock. */
+	void (*learn)(void *engine, int32_t vlan_id, const uint8_t gid[16], const uint8_t mac[6]);
+};
+
+/*
+ * What one engine of a device has to itself. A queue pair or completion queue belongs to one engine
+ * for its whole life, its home: only the thread that runs this engine works on it. Two threads that
+ * run two engines write no cache line in common.
+ */
+struct device_engine {
+	struct device *device;
+	uint32_t number; /* its index in the device */
+
+	/* set by the driver of the device */
+	const struct engine_ops *ops;
+	void *driver;		/* the operations' first argument */
+	const uint64_t *now_ns; /* time of the engine's current turn; engine's thread or lock */
+
+	struct ooo_pool *ooo;	    /* packets that came out of order; engine's thread */
+	struct cc_paths *cc_paths; /* NULL until a queue pair needs them; atomic. Their contents are
+				      the engine's thread's */
+	struct qp_waiting waiting;  /* queue pairs that wait for pages; engine's thread or lock */
+	struct moderator moderator; /* of completion events; run by the engine */
+	uint32_t gid_hint;	    /* index of the newest packet's address; engine's thread */
+	struct counters counters;   /* written by the engine's thread */
+};
+
+/** Create an engine of a device, without a driver. Not MT-safe. 0 or -ENOMEM. */
+int device_engine_create(struct device *device, uint32_t number, struct device_engine **engine);
+
+/** Destroy an engine that has no queue pairs left. NULL is ignored. */
+void device_engine_destroy(struct device_engine *engine);
+
+/** Return what congestion control of a queue pair needs of its engine. MT-safe. */
+struct cc_attr device_engine_cc(const struct device_engine *engine);
+
+/** Work was posted to a queue pair of this engine, or its state changed: it needs qp_run. MT-safe;
+ * may itself run the engine. */
+static inline void device_engine_kick(const struct device_engine *engine, struct qp *qp)
+{
+	engine->ops->kick(engine->driver, qp);
+}
+
+/** The application polled a queue of this engine and found nothing: run a turn if no other thread
+ * does. MT-safe. */
+static inline void device_engine_poll(const struct device_engine *engine)
+{
+	engine->ops->poll(engine->driver);
+}
+
+/** The application polled and found all `n` completions that it asked for. MT-safe; may run a
+ * turn. */
+static inline void device_engine_polled(const struct device_engine *engine, int n)
+{
+	engine->ops->polled(engine->driver, n);
+}
+
+/** The application is about to sleep on a channel: another thread must run the engine. MT-safe. */
+static inline void device_engine_wait(const struct device_engine *engine)
+{
+	engine->ops->wait(engine->driver);
+}
+
+/** Return the engine's clock in nanoseconds; it advances as CLOCK_MONOTONIC. MT-safe. */
+static inline uint64_t device_engine_now(const struct device_engine *engine)
+{
+	return engine->ops->now(engine->driver);
+}
+
+#endif
