@@ -114,18 +114,23 @@ static enum drop deliver_mad(struct device *device, const struct packet *packet,
 	}
 }
 
-static enum drop deliver(struct device *device, const struct packet *packet, uint64_t now_ns,
+static enum drop deliver(struct device_engine *engine, const struct packet *packet, uint64_t now_ns,
 			 struct qp **qp)
 {
+	struct device *device = engine->device;
+
 	if (gid_is_multicast(packet->dgid)) {
 		if (packet->dest_qpn != WIRE_QPN_MULTICAST)
 			return DROP_QPN;
 		/* These are datagrams, for which no queue pair owes an answer, so none needs
 		 * qp_run. A queue pair that fails is kicked by mcast_deliver. */
-		return mcast_deliver(device, packet, now_ns) ? DROP_NONE : DROP_GID;
+		return mcast_deliver(engine, packet, now_ns) ? DROP_NONE : DROP_GID;
 	}
 	if (unlikely(packet->dest_qpn == GSI_QPN))
 		return deliver_mad(device, packet, now_ns);
+	/* The queue pair of another engine is not ours to touch. */
+	if (unlikely(device_engine_of_qpn(device, packet->dest_qpn) != engine->number))
+		return DROP_QPN;
 	*qp = device_find_qp(device, packet->dest_qpn);
 	if (!*qp)
 		return DROP_QPN;
@@ -179,7 +184,7 @@ bool device_receive(struct device_engine *engine, const uint8_t *frame, size_t l
 	if (drop == DROP_NONE)
 		drop = check(engine, &packet, known);
 	if (drop == DROP_NONE)
-		drop = deliver(engine->device, &packet, now_ns, qp);
+		drop = deliver(engine, &packet, now_ns, qp);
 	if (drop != DROP_NONE)
 		counters_add(&engine->counters, drop_counters[drop], 1);
 	return true;

@@ -134,8 +134,9 @@ void mcast_detach_all(struct device *device, struct qp *qp)
 	}
 }
 
-bool mcast_deliver(const struct device *device, const struct packet *packet, uint64_t now_ns)
+bool mcast_deliver(const struct device_engine *engine, const struct packet *packet, uint64_t now_ns)
 {
+	const struct device *device = engine->device;
 	const struct mcast_group *group = find(device, packet->dgid);
 
 	if (!group)
@@ -143,6 +144,8 @@ bool mcast_deliver(const struct device *device, const struct packet *packet, uin
 	for (uint32_t i = 0; i < group->count; i++) {
 		const struct member *member = &group->members[i];
 
+		if (qp_home(member->qp) != engine)
+			continue;
 		if (member->blocks_own && packet->src_qpn == qp_number(member->qp) &&
 		    device_find_gid(device, packet->sgid, DEVICE_ANY_VLAN) >= 0)
 			continue;

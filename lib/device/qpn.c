@@ -18,7 +18,8 @@
 #define QPN_LAST   0xfffffeu /* 0xffffff addresses a multicast group */
 
 /*
- * Numbers are given in order from a window of this many numbers, which starts at a random page.
+ * Numbers are given in order from a window of this many numbers, which starts at a random page. An
+ * engine gives those that name it (device_engine_of_qpn).
  * Allocated pages stay, and the window limits their number. A freed number is still not reused for
  * at least DEVICE_MAX_QP * 3 creations.
  */
@@ -28,25 +29,33 @@
 static char given_mark;
 #define GIVEN ((struct qp *)&given_mark)
 
+/* Return the size of the window, in which each engine has as many numbers as one alone would. */
+static uint32_t window_qpns(const struct device *device)
+{
+	return WINDOW_QPNS * rte_align32pow2(device->engine_count);
+}
+
 int qpn_init(struct device *device)
 {
-	if (getrandom(&device->qpn_next, sizeof(device->qpn_next), 0) !=
-	    (ssize_t)sizeof(device->qpn_next))
+	uint32_t first;
+
+	if (getrandom(&first, sizeof(first), 0) != (ssize_t)sizeof(first))
 		return -EIO;
 	if (device->config.qpn_count > 0) {
 		/* With half the numbers in use at most, a freed number is not reused for as many
 		 * creations as there may be queue pairs. */
 		device->qp_max = RTE_MIN(device->config.qpn_count / 2, (uint32_t)DEVICE_MAX_QP);
-		device->qpn_next =
-			device->config.qpn_first + device->qpn_next % device->config.qpn_count;
+		first = device->config.qpn_first + first % device->config.qpn_count;
 	} else {
 		/* A window begins at a multiple of its size, so the upper bits of qpn_next always
 		 * select the same window. */
 		device->qp_max = DEVICE_MAX_QP;
-		device->qpn_next &= (1u << 24) - 1;
+		first &= (1u << 24) - 1;
 	}
 	if (device->config.qp_limit > 0)
 		device->qp_max = RTE_MIN(device->qp_max, device->config.qp_limit);
+	for (uint32_t i = 0; i < device->engine_count; i++)
+		device->engines[i]->qpn_next = first;
 	device->qpn_pages = calloc(PAGES, sizeof(device->qpn_pages[0]));
 	if (!device->qpn_pages)
 		return -ENOMEM;
@@ -94,22 +103,24 @@ static uint32_t next_qpn(const struct device *device, uint32_t qpn)
 
 	if (config->qpn_count > 0)
 		return config->qpn_first + (qpn + 1 - config->qpn_first) % config->qpn_count;
-	return (qpn & ~(WINDOW_QPNS - 1)) | ((qpn + 1) & (WINDOW_QPNS - 1));
+	return (qpn & ~(window_qpns(device) - 1)) | ((qpn + 1) & (window_qpns(device) - 1));
 }
 
-static int alloc_locked(struct device *device)
+static int alloc_locked(struct device_engine *engine)
 {
+	struct device *device = engine->device;
 	const uint32_t tries =
-		device->config.qpn_count > 0 ? device->config.qpn_count : WINDOW_QPNS;
+		device->config.qpn_count > 0 ? device->config.qpn_count : window_qpns(device);
 
 	if (device->qps >= device->qp_max)
 		return -ENOSPC;
 	for (uint32_t i = 0; i < tries; i++) {
-		const uint32_t qpn = device->qpn_next;
+		const uint32_t qpn = engine->qpn_next;
 		struct qp **entry;
 
-		device->qpn_next = next_qpn(device, qpn);
-		if (qpn < QPN_FIRST || qpn > QPN_LAST)
+		engine->qpn_next = next_qpn(device, qpn);
+		if (qpn < QPN_FIRST || qpn > QPN_LAST ||
+		    device_engine_of_qpn(device, qpn) != engine->number)
 			continue;
 		entry = make_entry_locked(device, qpn);
 		if (!entry)
@@ -123,12 +134,13 @@ static int alloc_locked(struct device *device)
 	return -ENOSPC;
 }
 
-int device_alloc_qpn(struct device *device)
+int device_alloc_qpn(struct device_engine *engine)
 {
+	struct device *device = engine->device;
 	int qpn;
 
 	pthread_mutex_lock(&device->qpn_lock);
-	qpn = alloc_locked(device);
+	qpn = alloc_locked(engine);
 	pthread_mutex_unlock(&device->qpn_lock);
 	return qpn;
 }

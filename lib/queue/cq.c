@@ -114,7 +114,12 @@ static int overrun(struct cq *cq)
 	return -ENOSPC;
 }
 
-int cq_push(struct cq *cq, const struct ibv_wc *wc, bool solicited)
+static uint64_t stamp(const struct cq *cq)
+{
+	return cq->shared ? cq->clock(cq->clock_arg) : *cq->now_ns;
+}
+
+static __rte_always_inline int push(struct cq *cq, const struct ibv_wc *wc, bool solicited)
 {
 	const uint32_t prod = cq->prod;
 	/* Pairs with the release store of `cons` in cq_poll: the entry has been copied out. */
@@ -126,7 +131,7 @@ int cq_push(struct cq *cq, const struct ibv_wc *wc, bool solicited)
 	cq->overrun_told &= waiting != 0;
 	cq->ring.entries[prod & cq->ring.mask] = *wc;
 	if (unlikely(cq->ring.stamps != NULL))
-		cq->ring.stamps[prod & cq->ring.mask] = *cq->now_ns;
+		cq->ring.stamps[prod & cq->ring.mask] = stamp(cq);
 	if (!cq->channel) {
 		__atomic_store_n(&cq->prod, prod + 1, __ATOMIC_RELEASE);
 		return 0;
@@ -139,6 +144,29 @@ int cq_push(struct cq *cq, const struct ibv_wc *wc, bool solicited)
 	__atomic_store_n(&cq->prod, prod + 1, __ATOMIC_SEQ_CST);
 	raise_if_armed(cq, solicited || wc->status != IBV_WC_SUCCESS);
 	return 0;
+}
+
+static __rte_noinline int push_shared(struct cq *cq, const struct ibv_wc *wc, bool solicited)
+{
+	int rc;
+
+	rte_spinlock_lock(&cq->push_lock);
+	rc = push(cq, wc, solicited);
+	rte_spinlock_unlock(&cq->push_lock);
+	return rc;
+}
+
+int cq_push(struct cq *cq, const struct ibv_wc *wc, bool solicited)
+{
+	return unlikely(cq->shared) ? push_shared(cq, wc, solicited) : push(cq, wc, solicited);
+}
+
+void cq_share(struct cq *cq, uint64_t (*clock)(void *arg), void *clock_arg)
+{
+	moderator_set(cq, NULL, 0, 0);
+	cq->clock = clock;
+	cq->clock_arg = clock_arg;
+	cq->shared = true;
 }
 
 int cq_poll(struct cq *cq, int n, struct ibv_wc *wc)

@@ -8,26 +8,46 @@
 
 #include "wire/packet.h"
 
+/* Take the oldest request. Return false if there is none. */
+static __rte_always_inline bool take(struct receive *receive, struct rq *rq, struct srq *srq)
+{
+	const struct recv_wqe *wqe = rq_head(rq);
+
+	if (wqe == NULL)
+		return false;
+	receive->taken = true;
+	receive->wr_id = wqe->wr_id;
+	receive->length = wqe->length;
+	receive->num_sge = wqe->num_sge;
+	/* The common case, one element, is an assignment; memcpy of a variable length would be a
+	 * call. */
+	if (likely(wqe->num_sge == 1))
+		receive->sge[0] = wqe->sge[0];
+	else
+		memcpy(receive->sge, wqe->sge, wqe->num_sge * sizeof(wqe->sge[0]));
+	rq_pop(rq);
+	if (srq != NULL)
+		srq_taken(srq);
+	return true;
+}
+
+static __rte_noinline bool take_shared(struct receive *receive, struct srq *srq)
+{
+	bool taken;
+
+	rte_spinlock_lock(&srq->take_lock);
+	taken = take(receive, &srq->rq, srq);
+	rte_spinlock_unlock(&srq->take_lock);
+	return taken;
+}
+
 bool receive_take(struct receive *receive, struct rq *rq, struct srq *srq)
 {
 	if (!receive->taken) {
-		const struct recv_wqe *wqe = rq_head(rq);
+		const bool shared = srq != NULL && unlikely(srq->shared);
 
-		if (wqe == NULL)
+		if (!(shared ? take_shared(receive, srq) : take(receive, rq, srq)))
 			return false;
-		receive->taken = true;
-		receive->wr_id = wqe->wr_id;
-		receive->length = wqe->length;
-		receive->num_sge = wqe->num_sge;
-		/* The common case, one element, is an assignment; memcpy of a variable length would
-		 * be a call. */
-		if (likely(wqe->num_sge == 1))
-			receive->sge[0] = wqe->sge[0];
-		else
-			memcpy(receive->sge, wqe->sge, wqe->num_sge * sizeof(wqe->sge[0]));
-		rq_pop(rq);
-		if (srq != NULL)
-			srq_taken(srq);
 	}
 	receive->filled = 0;
 	sgl_seek(&receive->sgl, receive->sge, receive->num_sge, 0);

@@ -43,7 +43,8 @@ int cq_open(struct face_context *context, uint32_t cqe, void *cq_context,
 	    struct ibv_comp_channel *channel, uint32_t comp_vector, const struct cq_wants *wants,
 	    struct face_cq **created)
 {
-	struct device_engine *home = device_engine_of_vector(context->device, comp_vector);
+	struct device_engine *home = home_of_cq(context->device, comp_vector,
+						wants->pd ? face_pd(wants->pd)->parent : NULL);
 	struct queue_domain domain;
 	struct cq_attr attr = {
 		.cqe = cqe,
@@ -154,9 +155,11 @@ int cq_modify_op(struct ibv_cq *ibv, struct ibv_modify_cq_attr *attr)
 	rc = context_lock(context);
 	if (rc != 0)
 		return face_errno(rc);
-	cq->now_ns = face->home->now_ns;
-	moderator_set(cq, &face->home->moderator, attr->moderate.cq_count,
-		      (uint64_t)attr->moderate.cq_period * 1000);
+	if (!cq->shared) {
+		cq->now_ns = face->home->now_ns;
+		moderator_set(cq, &face->home->moderator, attr->moderate.cq_count,
+			      (uint64_t)attr->moderate.cq_period * 1000);
+	}
 	context_unlock(context);
 	return 0;
 }
@@ -249,10 +252,10 @@ int cq_poll_op(struct ibv_cq *ibv, int n, struct ibv_wc *wc)
 	got = cq_poll(cq->cq, n, wc);
 	if (got == n) {
 		if (likely(n > 0))
-			device_engine_polled(cq->home, n);
+			device_engine_polled(face_home(cq), n);
 		return got;
 	}
-	device_engine_poll(cq->home);
+	device_engine_poll(face_home(cq));
 	return got + cq_poll(cq->cq, n - got, wc + got);
 }
 
@@ -263,6 +266,6 @@ int cq_arm_op(struct ibv_cq *ibv, int solicited_only)
 
 	cq_arm(cq->cq, solicited_only != 0);
 	if (ibv->channel)
-		device_engine_wait(cq->home);
+		device_engine_wait(face_home(cq));
 	return 0;
 }

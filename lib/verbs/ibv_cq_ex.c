@@ -23,7 +23,7 @@ static int take_next(struct face_cq *cq)
 {
 	if (!cq_poll_stamped(cq->cq, &cq->wc, &cq->stamp_ns)) {
 		/* A thread that finds nothing has time to run the engine. */
-		device_engine_poll(cq->home);
+		device_engine_poll(face_home(cq));
 		if (!cq_poll_stamped(cq->cq, &cq->wc, &cq->stamp_ns))
 			return ENOENT;
 	}
@@ -40,7 +40,7 @@ static int take_next(struct face_cq *cq)
 static void tell_engine(const struct face_cq *cq, int taken)
 {
 	if (likely(taken > 0))
-		device_engine_polled(cq->home, taken);
+		device_engine_polled(face_home(cq), taken);
 }
 
 static int take_untold(struct face_cq *cq)
@@ -64,7 +64,7 @@ static void read_wallclock(struct face_cq *cq)
 
 	clock_gettime(CLOCK_REALTIME, &now);
 	cq->wallclock_offset_ns = (uint64_t)now.tv_sec * NS_PER_S + (uint64_t)now.tv_nsec -
-				  device_engine_now(cq->home);
+				  device_engine_now(face_home(cq));
 }
 
 /* Begin a batch. On success the calling thread holds the iterator until end_poll. */

@@ -127,7 +127,8 @@ struct shared {
 struct face_td {
 	struct ibv_td ibv;
 	struct face_object object;
-	uint32_t users; /* parent domains that use it; atomic */
+	uint32_t number; /* chooses the engine of its queues */
+	uint32_t users;	 /* parent domains that use it; atomic */
 };
 
 struct face_pd {
@@ -200,7 +201,7 @@ struct face_cq {
 	struct face_object object;
 	struct cq *cq;
 	struct device *device;
-	struct device_engine *home;
+	struct device_engine *home; /* atomic; changes only before its first use (home.c) */
 	struct device_object listed;
 	struct face_parent *parent;
 	struct channel_source error; /* IBV_EVENT_CQ_ERR */
@@ -230,6 +231,7 @@ struct face_srq {
 	struct face_object object;
 	struct srq *srq;
 	struct device *device;
+	struct device_engine *home; /* of the first queue pair that used it; device's lock */
 	struct face_parent *parent;
 	struct ibv_cq *cq;	/* XRC: queue of its completions, else NULL */
 	struct face_xrcd *xrcd; /* XRC, else NULL */
@@ -299,6 +301,12 @@ static inline struct face_device *face_device(struct ibv_device *ibv)
 static inline struct face_context *face_context(struct ibv_context *ibv)
 {
 	return (struct face_context *)((char *)ibv - offsetof(struct face_context, verbs.context));
+}
+
+/** Return the engine of a completion queue. MT-safe. */
+static inline struct device_engine *face_home(const struct face_cq *cq)
+{
+	return __atomic_load_n(&cq->home, __ATOMIC_RELAXED);
 }
 
 static inline struct face_pd *face_pd(struct ibv_pd *ibv)

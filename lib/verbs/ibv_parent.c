@@ -20,6 +20,7 @@ struct ibv_td *td_alloc_op(struct ibv_context *ibv, struct ibv_td_init_attr *att
 	if (!td)
 		return face_null(-ENOMEM);
 	td->ibv.context = ibv;
+	td->number = home_next_number();
 	context_add(face_context(ibv), FACE_TD, &td->object);
 	handles_add(&td->ibv);
 	return &td->ibv;

@@ -119,7 +119,7 @@ int qp_alloc(struct face_context *context, struct ibv_qp_init_attr_ex *attr,
 	pthread_mutex_init(&ibv->mutex, NULL);
 	pthread_cond_init(&ibv->cond, NULL);
 	qp->device = context->device;
-	qp->home = ibv->send_cq ? face_cq(ibv->send_cq)->home : device_first(qp->device);
+	qp->home = ibv->send_cq ? face_home(face_cq(ibv->send_cq)) : device_first(qp->device);
 	if (attr->comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS)
 		qp->blocks_own_mcast = attr->create_flags & IBV_QP_CREATE_BLOCK_SELF_MCAST_LB;
 	if (is_ex) {
@@ -200,7 +200,7 @@ static int make(struct face_qp *qp, struct ibv_qp_init_attr_ex *attr)
 	struct device *device = qp->device;
 	struct ibv_qp_cap granted;
 	struct qp_init init;
-	int rc = device_alloc_qpn(device);
+	int rc = device_alloc_qpn(qp->home);
 
 	if (rc < 0)
 		return rc == -ENOSPC ? -ENOMEM : rc;
@@ -229,6 +229,7 @@ int qp_start(struct face_qp *qp, struct ibv_qp_init_attr_ex *attr)
 	if (rc != 0)
 		return rc;
 	device_lock(device);
+	home_join(qp);
 	if (qp->target)
 		xrc_start_target(qp);
 	device_set_qp(device, qp->ibv.qp_num, qp->qp);

@@ -44,6 +44,7 @@ static int join_xrcd(struct face_context *context, struct face_srq *srq,
 	if (rc != 0)
 		return rc;
 	srq->srq->cq = cq;
+	home_open(srq);
 	rc = xrcd_add_srq(face_xrcd(attr->xrcd)->xrcd, srq->srq);
 	context_unlock(context);
 	if (rc != 0)

@@ -188,6 +188,24 @@ struct ibv_cq_ex *cq_ex_create_op(struct ibv_context *ibv, struct ibv_cq_init_at
 /** Make the queue's iterator find nothing and return ENODEV, because this is a child process. */
 void cq_ex_disable(struct face_cq *cq);
 
+/* home.c */
+
+/** Return a number for a new thread domain. MT-safe. */
+uint32_t home_next_number(void);
+
+/** Return the engine of a new completion queue that was created with a parent domain, or NULL.
+ * MT-safe. */
+struct device_engine *home_of_cq(const struct device *device, uint32_t comp_vector,
+				 const struct face_parent *parent);
+
+/** Let the queues of a new queue pair, which counts as their user, serve its engine. Device's lock.
+ */
+void home_join(struct face_qp *qp);
+
+/** Let a new shared receive queue of an XRC domain serve all engines, because any queue pair of the
+ * domain may receive from it. Device's lock. */
+void home_open(struct face_srq *srq);
+
 /* ibv_dm.c */
 
 /** Allocate a handle of device memory, which the caller holds. NULL if there is no memory. */
@@ -238,6 +256,24 @@ void parent_put(struct face_parent *parent);
 struct ibv_mw *mw_alloc_op(struct ibv_pd *ibv, enum ibv_mw_type type);
 int mw_bind_op(struct ibv_qp *qp, struct ibv_mw *mw, struct ibv_mw_bind *bind);
 int mw_dealloc_op(struct ibv_mw *ibv);
+
+/* home.c */
+
+/** Return a number for a new thread domain. MT-safe. */
+uint32_t home_next_number(void);
+
+/** Return the engine of a new completion queue that was created with a parent domain, or NULL.
+ * MT-safe. */
+struct device_engine *home_of_cq(const struct device *device, uint32_t comp_vector,
+				 const struct face_parent *parent);
+
+/** Let the queues of a new queue pair, which counts as their user, serve its engine. Device's lock.
+ */
+void home_join(struct face_qp *qp);
+
+/** Let a new shared receive queue of an XRC domain serve all engines, because any queue pair of the
+ * domain may receive from it. Device's lock. */
+void home_open(struct face_srq *srq);
 
 /* ibv_dm.c */
 

@@ -230,7 +230,7 @@ void world_bind(struct world *world, unsigned int qp)
 static void make_qp(struct world *world, unsigned int i)
 {
 	struct world_qp *qp = &world->qps[i];
-	const int qpn = device_alloc_qpn(world->device);
+	const int qpn = device_alloc_qpn(device_first(world->device));
 	struct qp_init init = {.pd = world->pd,
 			       .type = kinds[i].type,
 			       .srq = kinds[i].shared ? world->srq : NULL,

@@ -308,7 +308,7 @@ static void conn_init(struct conn *conn, struct host *host, const struct conn_at
 	struct ibv_qp_cap granted;
 
 	*conn = (struct conn){.host = host, .timer_ns = UINT64_MAX};
-	conn->qpn = (uint32_t)device_alloc_qpn(host->device);
+	conn->qpn = (uint32_t)device_alloc_qpn(device_first(host->device));
 	init.qpn = conn->qpn;
 	must(qp_create(&init, &granted, &conn->qp) == 0, "qp_create");
 	device_set_qp(host->device, conn->qpn, conn->qp);

@@ -96,7 +96,7 @@ static void node_make_qp(struct node *node, uint32_t i)
 			       .cap = {.max_send_wr = BATCH_MAX, .max_send_sge = 1}};
 	struct ibv_qp_cap granted;
 
-	node->qpn[i] = (uint32_t)device_alloc_qpn(node->device);
+	node->qpn[i] = (uint32_t)device_alloc_qpn(device_first(node->device));
 	init.pd = node->pd;
 	init.send_cq = init.recv_cq = node->cq;
 	init.qpn = node->qpn[i];

@@ -41,7 +41,7 @@ static void connect_create(struct end *end)
 	struct host *host = end->host;
 	struct device *device = host->device;
 	struct sim *sim = host->sim;
-	const int qpn = device_alloc_qpn(device);
+	const int qpn = device_alloc_qpn(device_first(device));
 	struct qp_init init = {.cap = end->cap,
 			       .type = end->type,
 			       .sig_all = end->sig_all,

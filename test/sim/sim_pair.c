@@ -157,7 +157,7 @@ static void node_set_up(struct node *node)
 	must(pd_create(node->device->keys, &node->pd) == 0, "pd_create");
 	must(cq_create_in(&(struct cq_attr){.cqe = DEPTH}, &node->cq) == 0, "cq_create_in");
 	node_make_memory(node);
-	node->qpn = (uint32_t)device_alloc_qpn(node->device);
+	node->qpn = (uint32_t)device_alloc_qpn(device_first(node->device));
 	init.pd = node->pd;
 	init.send_cq = node->cq;
 	init.recv_cq = node->cq;

@@ -66,7 +66,7 @@ static int set_up(TEST_STATE)
 	memset(&env, 0, sizeof(env));
 	if (device_create(&config, &env.device) != 0)
 		return -1;
-	env.qpn = (uint32_t)device_alloc_qpn(env.device);
+	env.qpn = (uint32_t)device_alloc_qpn(device_first(env.device));
 	device_set_qp(env.device, env.qpn, THE_QP);
 	return add_gid(our_ipv4, -1) == 0 && add_gid(our_ipv6, -1) == 1 ? 0 : -1;
 }

@@ -114,7 +114,7 @@ static bool deliver(const union ibv_gid *group, uint32_t src_qpn, const union ib
 
 	memcpy(packet.dgid, group->raw, sizeof(packet.dgid));
 	memcpy(packet.sgid, source->raw, sizeof(packet.sgid));
-	return mcast_deliver(device, &packet, 77);
+	return mcast_deliver(device_first(device), &packet, 77);
 }
 
 TEST(mcast_attach__one_copy_to_each)

@@ -38,7 +38,7 @@ TEST_FIXTURE(set_up, tear_down);
 /* A number that must be good, and not one of those in use. */
 static uint32_t alloc(void)
 {
-	const int qpn = device_alloc_qpn(device);
+	const int qpn = device_alloc_qpn(device_first(device));
 
 	assert_in_range(qpn, 2, 0xfffffe);
 	assert_int_equal(seen[qpn], 0);
@@ -53,11 +53,11 @@ TEST(device_alloc_qpn__gives_as_many_as_the_device_has)
 	for (uint32_t i = 0; i < DEVICE_MAX_QP; i++)
 		qpn = alloc();
 	assert_int_equal(device->qps, DEVICE_MAX_QP);
-	assert_int_equal(device_alloc_qpn(device), -ENOSPC);
+	assert_int_equal(device_alloc_qpn(device_first(device)), -ENOSPC);
 	device_free_qpn(device, qpn);
 	assert_int_equal(device->qps, DEVICE_MAX_QP - 1);
 	alloc();
-	assert_int_equal(device_alloc_qpn(device), -ENOSPC);
+	assert_int_equal(device_alloc_qpn(device_first(device)), -ENOSPC);
 }
 
 TEST(device_alloc_qpn__a_freed_number_rests)
@@ -76,7 +76,7 @@ TEST(device_alloc_qpn__keeps_to_a_range)
 
 	assert_int_equal(device_create(&config, &ranged), 0);
 	for (int i = 0; i < 6400; i++) {
-		const int qpn = device_alloc_qpn(ranged);
+		const int qpn = device_alloc_qpn(device_first(ranged));
 
 		assert_in_range(qpn, 0x4000, 0x403f);
 		uses[qpn - 0x4000]++;
@@ -85,8 +85,8 @@ TEST(device_alloc_qpn__keeps_to_a_range)
 	for (int i = 0; i < 64; i++)
 		assert_int_equal(uses[i], 100);
 	for (int i = 0; i < 32; i++)
-		assert_true(device_alloc_qpn(ranged) > 0);
-	assert_int_equal(device_alloc_qpn(ranged), -ENOSPC);
+		assert_true(device_alloc_qpn(device_first(ranged)) > 0);
+	assert_int_equal(device_alloc_qpn(device_first(ranged)), -ENOSPC);
 	device_destroy(ranged);
 }
 
@@ -116,9 +116,9 @@ TEST(device_each_qp__finds_those_that_are_there)
 TEST(device_alloc_qpn__the_management_numbers_are_never_given)
 {
 	/* The window at the start of the number space, and the one at its end. */
-	device->qpn_next = 0;
+	device_first(device)->qpn_next = 0;
 	assert_int_equal(alloc(), 2);
-	device->qpn_next = 0xfffffd;
+	device_first(device)->qpn_next = 0xfffffd;
 	assert_int_equal(alloc(), 0xfffffd);
 	assert_int_equal(alloc(), 0xfffffe);
 	assert_int_not_equal(alloc(), 0xffffff);
@@ -134,7 +134,7 @@ TEST(device_alloc_qpn__the_first_number_is_random)
 		int qpn;
 
 		assert_int_equal(device_create(&config, &other), 0);
-		qpn = device_alloc_qpn(other);
+		qpn = device_alloc_qpn(device_first(other));
 		assert_true(qpn > 0);
 		ones |= (uint32_t)qpn;
 		zeros |= ~(uint32_t)qpn;
@@ -184,7 +184,7 @@ static void *churn(void *arg)
 {
 	(void)arg;
 	for (int i = 0; i < ROUNDS; i++) {
-		const int qpn = device_alloc_qpn(device);
+		const int qpn = device_alloc_qpn(device_first(device));
 
 		/* A mark on our number shows that another thread has it too. */
 		if (qpn < 2 || __atomic_fetch_add(&seen[qpn], 1, __ATOMIC_RELAXED) != 0)

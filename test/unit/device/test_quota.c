@@ -93,11 +93,11 @@ TEST(device_alloc_qpn__as_configured)
 	assert_int_equal(device_create(&config, &device), 0);
 	device_query(device, &attr);
 	assert_int_equal(attr.orig_attr.max_qp, 2);
-	qpn = device_alloc_qpn(device);
+	qpn = device_alloc_qpn(device_first(device));
 	assert_true(qpn > 0);
-	assert_true(device_alloc_qpn(device) > 0);
-	assert_int_equal(device_alloc_qpn(device), -ENOSPC);
+	assert_true(device_alloc_qpn(device_first(device)) > 0);
+	assert_int_equal(device_alloc_qpn(device_first(device)), -ENOSPC);
 	device_free_qpn(device, (uint32_t)qpn);
-	assert_true(device_alloc_qpn(device) > 0);
+	assert_true(device_alloc_qpn(device_first(device)) > 0);
 	device_destroy(device);
 }

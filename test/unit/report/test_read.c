@@ -271,7 +271,7 @@ TEST(report_write_device__all_objects)
 	assert_int_equal(mr_register(pd, memory, sizeof(memory), (uint64_t)(uintptr_t)memory,
 				     IBV_ACCESS_LOCAL_WRITE, &mr),
 			 0);
-	qpn = device_alloc_qpn(device);
+	qpn = device_alloc_qpn(device_first(device));
 	init.pd = pd;
 	init.send_cq = init.recv_cq = cq;
 	init.qpn = (uint32_t)qpn;

@@ -12,6 +12,8 @@
 
 #include <infiniband/verbs.h>
 
+#include <rte_branch_prediction.h>
+
 #include "device/device_engine.h"
 #include "device/objects.h"
 #include "device/quota.h"
@@ -19,6 +21,7 @@
 #include "qp/qp.h"
 #include "telemetry/counters.h"
 #include "wire/build.h"
+#include "wire/mad.h"
 
 struct cm_ports_ops;
 struct gsi_ops;
@@ -84,7 +87,6 @@ struct device {
 	void *cm_ports_user;
 
 	pthread_mutex_t qpn_lock;
-	uint32_t qpn_next;
 	uint32_t qp_max;
 	uint32_t qps; /* queue pairs in use; atomic */
 	struct qp **
@@ -153,14 +155,6 @@ void device_unlock(const struct device *device);
  * engines. MT-safe. */
 void device_wait(const struct device *device);
 
-/** Return the engine of the queues with a completion vector below the number of engines. MT-safe.
- */
-static inline struct device_engine *device_engine_of_vector(const struct device *device,
-							    uint32_t vector)
-{
-	return device->engines[vector % device->engine_count];
-}
-
 /** Return the sum of a counter over all engines. MT-safe. */
 uint64_t device_counter(const struct device *device, enum counter counter);
 
@@ -185,9 +179,16 @@ void device_sync_gids(struct device *device, const struct device_gid *gids, size
  * does not have it. */
 int device_find_gid(const struct device *device, const uint8_t gid[16], int32_t vlan_id);
 
-/** Allocate a number for a queue pair; device_free_qpn frees it. MT-safe. QPN in [2, 2^24), or
- * -ENOSPC. The first number is random. */
-int device_alloc_qpn(struct device *device);
+/** Allocate a number for a queue pair of an engine; device_free_qpn frees it. MT-safe. QPN in [2,
+ * 2^24), or -ENOSPC. The first number is random. */
+int device_alloc_qpn(struct device_engine *engine);
+
+/** Return the number of the engine that a queue pair number names: frames find their engine without
+ * a table. The first engine has the management queue pairs. MT-safe. */
+static inline uint32_t device_engine_of_qpn(const struct device *device, uint32_t qpn)
+{
+	return likely(device->engine_count == 1) || qpn <= GSI_QPN ? 0 : qpn % device->engine_count;
+}
 
 /** Set the queue pair of a number (NULL: none any more). Device's lock. */
 void device_set_qp(struct device *device, uint32_t qpn, struct qp *qp);

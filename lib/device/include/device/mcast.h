@@ -10,12 +10,13 @@
 #include <infiniband/verbs.h>
 
 struct device;
+struct device_engine;
 struct packet;
 struct qp;
 
 /**
  * Attach a queue pair to a group; attaching it again changes nothing. The first member of a group
- * joins it on the port. Engine's lock.
+ * joins it on the port. Device's lock.
  *
  * @param blocks_own
  *   The queue pair does not receive datagrams that it sends itself
@@ -26,15 +27,16 @@ struct qp;
  */
 int mcast_attach(struct device *device, const union ibv_gid *gid, struct qp *qp, bool blocks_own);
 
-/** Detach a queue pair. The last member of a group leaves it on the port. Engine's lock. 0, or
+/** Detach a queue pair. The last member of a group leaves it on the port. Device's lock. 0, or
  * -EINVAL if it is not attached. */
 int mcast_detach(struct device *device, const union ibv_gid *gid, struct qp *qp);
 
-/** Detach a queue pair from every group. Engine's lock. */
+/** Detach a queue pair from every group. Device's lock. */
 void mcast_detach_all(struct device *device, struct qp *qp);
 
-/** Deliver a datagram to all queue pairs of its group. Engine's thread. Returns false if the group
- * has none. */
-bool mcast_deliver(const struct device *device, const struct packet *packet, uint64_t now_ns);
+/** Deliver a datagram to all queue pairs of its group that belong to an engine. Engine's thread.
+ * Returns false if the device has no queue pair in the group. */
+bool mcast_deliver(const struct device_engine *engine, const struct packet *packet,
+		   uint64_t now_ns);
 
 #endif

@@ -8,6 +8,7 @@
 
 #include <infiniband/verbs.h>
 #include <rte_common.h>
+#include <rte_spinlock.h>
 
 #include "queue/channel.h"
 #include "queue/lock.h"
@@ -34,6 +35,9 @@ struct cq {
 	struct cq_ring ring;
 	struct channel *channel; /* NULL without one */
 	const uint64_t *now_ns;	 /* the engine's clock; needed for stamps and moderation */
+	/* the same of a shared queue: none of its engines may be in a turn */
+	uint64_t (*clock)(void *arg);
+	void *clock_arg;
 	bool has_stamps;
 	bool ignores_overrun; /* drop completions without room silently */
 	uint32_t capacity;    /* entries the user may rely on, at least as many as asked for */
@@ -48,6 +52,8 @@ struct cq {
 	/* written by the engine */
 	uint32_t prod __rte_cache_aligned; /* release-stored behind the entry */
 	bool overrun_told;
+	bool shared;		  /* several engines add completions; constant while any runs */
+	rte_spinlock_t push_lock; /* taken by these engines */
 	struct cq_moderation moderation;
 
 	/* written by polling threads, under lock */
@@ -73,12 +79,17 @@ struct cq_attr {
 /** Create a queue. MT-safe. 0, -EINVAL for cqe of 0, -ENOMEM. */
 int cq_create_in(const struct cq_attr *attr, struct cq **cq);
 
+/** Let several engines add completions from now on. Its events are not moderated any more. `clock`
+ * tells the time of its stamps. The engines are stopped. */
+void cq_share(struct cq *cq, uint64_t (*clock)(void *arg), void *clock_arg);
+
 /** Destroy the queue. 0, or -EBUSY while queue pairs use it. Moderation of its events has ended, or
  * the engine is stopped. Unread events are forgotten. */
 int cq_destroy(struct cq *cq);
 
 /**
- * Add a completion, and raise an event if the queue is armed for it. Engine's thread only.
+ * Add a completion, and raise an event if the queue is armed for it. Thread of its engine, or of
+ * one of those that share it.
  *
  * @param solicited
  *   The completion also fires a queue that is armed for solicited ones. An error completion always

@@ -3,7 +3,10 @@
 #ifndef QUEUE_SRQ_H
 #define QUEUE_SRQ_H
 
+#include <stdbool.h>
 #include <stdint.h>
+
+#include <rte_spinlock.h>
 
 #include "queue/rq.h"
 
@@ -16,9 +19,12 @@ struct srq {
 	struct cq *cq;	    /* XRC: queue of its completions; else NULL: each queue pair's own */
 	const void *domain; /* XRC: domain of the queue pairs that may use it; else NULL */
 	uint32_t number;    /* XRC: number by which peers name it */
-	uint32_t limit;	    /* the armed limit, or 0; atomic */
-	uint32_t users;	    /* queue pairs that receive from it; atomic */
-	void (*low)(void *user); /* called when the limit is reached; engine's thread */
+	bool shared;	    /* queue pairs of several engines receive from it; constant while any
+			       runs */
+	rte_spinlock_t take_lock; /* taken by these engines */
+	uint32_t limit;		  /* the armed limit, or 0; atomic */
+	uint32_t users;		  /* queue pairs that receive from it; atomic */
+	void (*low)(void *user);  /* called when the limit is reached; engine's thread */
 	void *user;
 };
 

@@ -90,6 +90,13 @@ enum packet_status packet_parse(const uint8_t *frame, size_t len, bool checksums
 				struct packet *packet);
 
 /**
+ * Read the number of the destination queue pair of a frame that nothing is known of. For every
+ * frame that packet_parse finds to be a RoCE packet it is the number that packet_parse finds.
+ * MT-safe. Returns false if the frame is not RoCE.
+ */
+bool packet_peek_qpn(const uint8_t *frame, size_t len, uint32_t *qpn);
+
+/**
  * Copy a frame that somebody else may be writing, and check in the same pass if it is a packet with
  * a right ICRC. MT-safe; ranges do not overlap.
  *

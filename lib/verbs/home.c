@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Which engine of a device an object belongs to.
+ *
+ * A completion queue belongs to the engine of its completion vector. Most programs know only vector
+ * 0; then it is the engine of the queue's thread domain, or else of the thread that creates it. A
+ * queue pair belongs to the engine of its send completion queue, and a queue that no other queue
+ * pair uses follows it there. A queue that queue pairs of several engines use is shared: the
+ * engines take turns under a lock.
+ */
+#include "queue/cq.h"
+#include "queue/srq.h"
+
+#include "verbs_internal.h"
+
+/* One more than the number of this thread; 0: it has none yet. */
+static __thread uint32_t thread_place __attribute__((tls_model("initial-exec")));
+
+uint32_t home_next_number(void)
+{
+	static uint32_t next;
+
+	return __atomic_fetch_add(&next, 1, __ATOMIC_RELAXED);
+}
+
+static uint32_t thread_number(void)
+{
+	static uint32_t next;
+
+	if (thread_place == 0)
+		thread_place = __atomic_add_fetch(&next, 1, __ATOMIC_RELAXED);
+	return thread_place - 1;
+}
+
+struct device_engine *home_of_cq(const struct device *device, uint32_t comp_vector,
+				 const struct face_parent *parent)
+{
+	uint32_t number = comp_vector;
+
+	if (device->engine_count > 1 && comp_vector == 0)
+		number = parent && parent->td ? parent->td->number : thread_number();
+	return device->engines[number % device->engine_count];
+}
+
+static uint64_t home_clock(void *arg)
+{
+	return device_engine_now(arg);
+}
+
+/* Let a completion queue take completions of a queue pair's engine, too. `own` of the users are
+ * this queue pair. */
+static void join_cq(struct face_cq *cq, struct device_engine *home, uint32_t own)
+{
+	if (cq->cq->shared || cq->home == home)
+		return;
+	if (__atomic_load_n(&cq->cq->users, __ATOMIC_ACQUIRE) > own) {
+		cq_share(cq->cq, home_clock, home);
+		return;
+	}
+	moderator_set(cq->cq, &home->moderator, cq->cq->moderation.count,
+		      cq->cq->moderation.period_ns);
+	cq->cq->now_ns = home->now_ns;
+	__atomic_store_n(&cq->home, home, __ATOMIC_RELAXED);
+}
+
+static void join_srq(struct face_srq *srq, struct device_engine *home)
+{
+	if (srq->home && srq->home != home)
+		srq->srq->shared = true;
+	srq->home = home;
+}
+
+void home_join(struct face_qp *qp)
+{
+	const struct ibv_qp *ibv = &qp->ibv;
+	const uint32_t own = ibv->send_cq == ibv->recv_cq ? 2 : 1;
+
+	if (qp->device->engine_count == 1)
+		return;
+	if (ibv->send_cq)
+		join_cq(face_cq(ibv->send_cq), qp->home, own);
+	if (ibv->recv_cq)
+		join_cq(face_cq(ibv->recv_cq), qp->home, own);
+	if (ibv->srq)
+		join_srq(face_srq(ibv->srq), qp->home);
+}
+
+void home_open(struct face_srq *srq)
+{
+	const struct device *device = srq->device;
+
+	if (device->engine_count == 1)
+		return;
+	srq->srq->shared = true;
+	if (!srq->srq->cq->shared)
+		cq_share(srq->srq->cq, home_clock, device_first(device));
+}
