@@ -109,6 +109,27 @@ static const struct mr *find_remote(const struct pd *pd, uint32_t qpn, uint32_t 
 	return mr;
 }
 
+/*
+ * Check an access to a window that another engine may bind anew at this moment. The check counts
+ * only if the window has not changed meanwhile and the key is still its own: a mix of two bindings
+ * could grant what neither does.
+ */
+static enum mr_status resolve_window(const struct mw *mw, const struct pd *pd, uint32_t key,
+				     uint64_t iova, uint64_t length, unsigned int need,
+				     uint8_t **addr)
+{
+	const uint32_t changes = __atomic_load_n(&mw->changes, __ATOMIC_ACQUIRE);
+	enum mr_status status = MR_BAD_KEY;
+
+	if (changes % 2 == 0 && mw->view.key == key)
+		status = resolve(&mw->view, pd, iova, length, need, addr);
+	__atomic_thread_fence(__ATOMIC_ACQUIRE);
+	if (__atomic_load_n(&mw->changes, __ATOMIC_RELAXED) == changes)
+		return status;
+	*addr = NULL;
+	return MR_BAD_KEY;
+}
+
 enum mr_status mr_resolve_remote(const struct pd *pd, uint32_t qpn, uint32_t key, uint64_t iova,
 				 uint64_t length, unsigned int need, uint8_t **addr)
 {
@@ -118,7 +139,11 @@ enum mr_status mr_resolve_remote(const struct pd *pd, uint32_t qpn, uint32_t key
 	if (length == 0)
 		return MR_OK;
 	mr = find_remote(pd, qpn, key);
-	return mr ? resolve(mr, pd, iova, length, need, addr) : MR_BAD_KEY;
+	if (unlikely(!mr))
+		return MR_BAD_KEY;
+	if (unlikely(mr->kind == MR_WINDOW))
+		return resolve_window(mw_of_view(mr), pd, key, iova, length, need, addr);
+	return resolve(mr, pd, iova, length, need, addr);
 }
 
 enum mr_status mr_reach_remote(const struct pd *pd, uint32_t qpn, uint32_t key, uint64_t iova,
@@ -134,7 +159,10 @@ enum mr_status mr_reach_remote(const struct pd *pd, uint32_t qpn, uint32_t key, 
 	mr = find_remote(pd, qpn, key);
 	if (unlikely(!mr))
 		return MR_BAD_KEY;
-	status = resolve(mr, pd, iova, length, need, addr);
+	if (unlikely(mr->kind == MR_WINDOW))
+		status = resolve_window(mw_of_view(mr), pd, key, iova, length, need, addr);
+	else
+		status = resolve(mr, pd, iova, length, need, addr);
 	return likely(status == MR_OK) ? look(mr, pd, *addr, need, touch) : status;
 }
 

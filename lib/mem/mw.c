@@ -49,7 +49,7 @@ static void unbind(struct mw *mw)
 	if (mw->region && mw->type == IBV_MW_TYPE_2)
 		LIST_REMOVE(mw, link);
 	if (mw->region)
-		mw->region->windows--;
+		__atomic_fetch_sub(&mw->region->windows, 1, __ATOMIC_RELAXED);
 	mw->region = NULL;
 	mw->view.access = 0;
 	mw->view.length = 0;
@@ -61,6 +61,18 @@ void mw_destroy(struct mw *mw)
 	key_table_remove(mw->view.pd->keys, mw->view.key);
 	pd_put(mw->view.pd);
 	free(mw);
+}
+
+/* While a window changes, `changes` is odd: an engine that checks an access meanwhile sees that. */
+static void change_begin(struct mw *mw)
+{
+	__atomic_store_n(&mw->changes, mw->changes + 1, __ATOMIC_RELAXED);
+	__atomic_thread_fence(__ATOMIC_RELEASE);
+}
+
+static void change_end(struct mw *mw)
+{
+	__atomic_store_n(&mw->changes, mw->changes + 1, __ATOMIC_RELEASE);
 }
 
 /* Return the window of a key if it belongs to this domain, else NULL. */
@@ -104,7 +116,7 @@ static void set_view(struct mw *mw, struct mr *region, const struct mw_binding *
 {
 	struct mr *view = &mw->view;
 
-	region->windows++;
+	__atomic_fetch_add(&region->windows, 1, __ATOMIC_RELAXED);
 	mw->region = region;
 	view->addr = region->addr + (binding->addr - region->iova);
 	view->length = binding->length;
@@ -119,15 +131,13 @@ static void assign(struct mw *mw, uint32_t qpn, struct mw_list *bound)
 	LIST_INSERT_HEAD(bound, mw, link);
 }
 
-int mw_bind(const struct pd *pd, uint32_t qpn, struct mw_list *bound,
-	    const struct mw_binding *binding)
+/* Bind a window. Its lock is held. */
+static int bind_locked(struct mw *mw, const struct pd *pd, uint32_t qpn, struct mw_list *bound,
+		       const struct mw_binding *binding)
 {
-	struct mw *mw = find(pd, key_table_find_any_tag(pd->keys, binding->window));
 	struct mr *region = NULL;
 	int rc;
 
-	if (!mw)
-		return -EINVAL;
 	rc = check_window(mw, bound, binding);
 	if (rc == 0 && binding->length > 0) {
 		region = key_table_find(pd->keys, binding->lkey);
@@ -139,23 +149,47 @@ int mw_bind(const struct pd *pd, uint32_t qpn, struct mw_list *bound,
 		rc = key_table_change(pd->keys, mw->view.key, binding->rkey);
 	if (rc != 0)
 		return rc;
+	change_begin(mw);
 	mw->view.key = binding->rkey;
 	unbind(mw);
 	if (region)
 		set_view(mw, region, binding);
+	change_end(mw);
 	if (mw->type == IBV_MW_TYPE_2)
 		assign(mw, qpn, bound);
 	return 0;
 }
 
+int mw_bind(const struct pd *pd, uint32_t qpn, struct mw_list *bound,
+	    const struct mw_binding *binding)
+{
+	struct mw *mw = find(pd, key_table_find_any_tag(pd->keys, binding->window));
+	int rc;
+
+	if (!mw)
+		return -EINVAL;
+	rte_spinlock_lock(&mw->lock);
+	rc = bind_locked(mw, pd, qpn, bound, binding);
+	rte_spinlock_unlock(&mw->lock);
+	return rc;
+}
+
 int mw_invalidate(const struct pd *pd, uint32_t qpn, uint32_t rkey)
 {
 	struct mw *mw = find(pd, key_table_find(pd->keys, rkey));
+	int rc = -EINVAL;
 
-	if (!mw || mw->type != IBV_MW_TYPE_2 || !mw->region || mw->qpn != qpn)
+	if (!mw || mw->type != IBV_MW_TYPE_2)
 		return -EINVAL;
-	unbind(mw);
-	return 0;
+	rte_spinlock_lock(&mw->lock);
+	if (mw->region && mw->qpn == qpn) {
+		change_begin(mw);
+		unbind(mw);
+		change_end(mw);
+		rc = 0;
+	}
+	rte_spinlock_unlock(&mw->lock);
+	return rc;
 }
 
 void mw_unbind_all(struct mw_list *bound)

@@ -40,10 +40,11 @@ struct fetch {
 	uint64_t failed_ns; /* when `look` first found it failed; 0: not yet */
 };
 
-/* A page that was found in memory. */
+/* A page that was found in memory. Several engines may read and write it at the same time. A mix of
+ * two entries is harmless: an access to a page that is absent after all waits for it. */
 struct known {
-	uintptr_t page; /* its address, and a bit if it was asked for writing; 0: none */
-	uint64_t asked_ns;
+	uintptr_t page;	   /* its address, and a bit if it was asked for writing; 0: none; atomic */
+	uint64_t asked_ns; /* atomic */
 };
 
 struct process_pager {
@@ -52,7 +53,7 @@ struct process_pager {
 	int fd; /* from pages_open */
 	uintptr_t page_mask;
 	unsigned int page_shift;
-	struct known known[KNOWN]; /* engine's thread */
+	struct known known[KNOWN]; /* engines' threads */
 
 	pthread_mutex_t lock; /* protects all below */
 	pthread_cond_t posted;
@@ -65,6 +66,12 @@ struct process_pager {
 	unsigned int telling; /* threads that are calling `came` */
 	pthread_cond_t told;
 };
+
+static uint64_t pager_now(const struct process_pager *pager)
+{
+	return pager->config.clock ? pager->config.clock(pager->config.user)
+				   : *pager->config.now_ns;
+}
 
 /* Return the oldest posted fetch. The lock is held. */
 static struct fetch *next_posted(struct process_pager *pager)
@@ -227,7 +234,7 @@ static bool overlaps(const struct fetch *fetch, uintptr_t page, bool write)
  * be touched long ago. The lock is held. */
 static bool has_failed(const struct process_pager *pager, struct fetch *fetch)
 {
-	const uint64_t now_ns = *pager->config.now_ns;
+	const uint64_t now_ns = pager_now(pager);
 
 	if (fetch->state != FETCH_FAILED)
 		return false;
@@ -274,7 +281,7 @@ static bool is_overdue(const struct process_pager *pager, const struct tries *tr
 {
 	const unsigned int doublings = RTE_MIN(tries->waiting - 1, 30u);
 
-	return *pager->config.now_ns - tries->newest_ns >= PAGER_AGAIN_NS << doublings;
+	return pager_now(pager) - tries->newest_ns >= PAGER_AGAIN_NS << doublings;
 }
 
 /* Return a slot for a new fetch, or NULL. The lock is held. */
@@ -323,7 +330,7 @@ static bool fetch_page(struct process_pager *pager, uintptr_t page, uintptr_t en
 			       .length = end - page + rest,
 			       .ahead = ahead - rest,
 			       .number = pager->numbers++,
-			       .posted_ns = *pager->config.now_ns};
+			       .posted_ns = pager_now(pager)};
 	pager->waiting++;
 	if (find_thread(pager))
 		return false;
@@ -342,9 +349,17 @@ static struct known *known_of(struct process_pager *pager, uintptr_t page)
 static bool is_known(struct process_pager *pager, uintptr_t page, bool write)
 {
 	const struct known *known = known_of(pager, page);
+	const uintptr_t is = __atomic_load_n(&known->page, __ATOMIC_RELAXED);
 
-	return (known->page == (page | 1) || (known->page == page && !write)) &&
-	       *pager->config.now_ns - known->asked_ns < PAGER_FRESH_NS;
+	return (is == (page | 1) || (is == page && !write)) &&
+	       pager_now(pager) - __atomic_load_n(&known->asked_ns, __ATOMIC_RELAXED) <
+		       PAGER_FRESH_NS;
+}
+
+static void remember(struct known *known, uintptr_t page, uint64_t now_ns)
+{
+	__atomic_store_n(&known->asked_ns, now_ns, __ATOMIC_RELAXED);
+	__atomic_store_n(&known->page, page, __ATOMIC_RELAXED);
 }
 
 /* Ask about pages from the first one on, and remember those that are present. Return true if the
@@ -361,7 +376,7 @@ static bool ask(struct process_pager *pager, uintptr_t page, uintptr_t end, bool
 		const uintptr_t at = page + ((uintptr_t)i << pager->page_shift);
 
 		if (there[i])
-			*known_of(pager, at) = (struct known){at | write, *pager->config.now_ns};
+			remember(known_of(pager, at), at | write, pager_now(pager));
 	}
 	return there[0];
 }

@@ -16,6 +16,7 @@
 #include <sys/queue.h>
 
 #include <infiniband/verbs.h>
+#include <rte_spinlock.h>
 
 #include "base/verbs_later.h"
 #include "mem/mr.h"
@@ -32,6 +33,9 @@ struct mw {
 	struct mr view; /* the part that peers access by the key; first, as the key table holds it.
 			   No access while unbound */
 	enum ibv_mw_type type;
+	rte_spinlock_t lock; /* of the engines that bind it */
+	uint32_t changes;  /* odd while it changes; written under lock, read by all engines; atomic
+			    */
 	struct mr *region; /* the region that it is bound to, or NULL */
 	/* only in a bound window of type 2 */
 	uint32_t qpn;	     /* the queue pair that bound it */
