@@ -10,6 +10,7 @@
 
 #include <rte_common.h>
 #include <rte_mempool.h>
+#include <rte_spinlock.h>
 
 #include "base/log.h"
 #include "client.h"
@@ -22,8 +23,9 @@ struct private_pool {
 	struct rte_mempool *pool;
 	uint8_t *memory; /* an mbuf and its buffer for each index */
 	size_t stride;
-	uint32_t room;	/* bytes of a buffer */
-	uint32_t count; /* of free */
+	uint32_t room;	     /* bytes of a buffer */
+	rte_spinlock_t lock; /* the engines of a device free each other's buffers */
+	uint32_t count;	     /* of free */
 	uint32_t free[];
 };
 
@@ -31,10 +33,12 @@ static int private_enqueue(struct rte_mempool *pool, void *const *objects, unsig
 {
 	struct private_pool *own = pool->pool_data;
 
+	rte_spinlock_lock(&own->lock);
 	for (unsigned int i = 0; i < n; i++)
 		own->free[own->count++] =
 			(uint32_t)((size_t)((const uint8_t *)objects[i] - own->memory) /
 				   own->stride);
+	rte_spinlock_unlock(&own->lock);
 	return 0;
 }
 
@@ -42,8 +46,11 @@ static int private_dequeue(struct rte_mempool *pool, void **objects, unsigned in
 {
 	struct private_pool *own = pool->pool_data;
 
-	if (own->count < n)
+	rte_spinlock_lock(&own->lock);
+	if (own->count < n) {
+		rte_spinlock_unlock(&own->lock);
 		return -ENOBUFS;
+	}
 	for (unsigned int i = 0; i < n; i++) {
 		uint8_t *place = own->memory + own->free[--own->count] * own->stride;
 		struct rte_mbuf *mbuf = (struct rte_mbuf *)place;
@@ -51,6 +58,7 @@ static int private_dequeue(struct rte_mempool *pool, void **objects, unsigned in
 		client_prepare_mbuf(mbuf, pool, place + sizeof(*mbuf), own->room);
 		objects[i] = mbuf;
 	}
+	rte_spinlock_unlock(&own->lock);
 	return 0;
 }
 

@@ -145,6 +145,7 @@ struct port {
 	bool kernel_beyond;	/* only each packet to another host does */
 	bool lcores_are_others; /* the application runs DPDK itself and owns the lcores */
 	bool watched;		/* set before port_prepare: pdump must see the packets */
+	uint32_t engines;	/* set before port_prepare: engines that use its buffers; 0: one */
 
 	/* Make the pool instead of port_open, in memory that suits `dma`. May be NULL. 0 or -errno
 	 * (logged). A port that has its pool from another process makes a second one by this. */

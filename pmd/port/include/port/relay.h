@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The port of an engine that has no queue of the device's port: the device's first engine, which
+ * has the port, receives and sends for it. Frames pass through this process's memory.
+ */
+#ifndef PORT_RELAY_H
+#define PORT_RELAY_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct port;
+struct relay;
+struct rte_mbuf;
+
+/* What a relay reads and calls of the engine that has the port. */
+struct relay_carrier {
+	const struct port *port;
+	const bool *connected; /* atomic: packets reach somebody */
+	const bool *lost;      /* atomic: the port is lost for ever */
+	/* Frames wait in `relay_fetch`. Called by the thread of the relay's engine. */
+	void (*sent)(void *arg);
+	void *sent_arg;
+};
+
+/**
+ * Make a relay, and fill in the port of its engine. `carrier` is copied. Not MT-safe. 0 or -errno
+ * (logged).
+ */
+int relay_open(const struct relay_carrier *carrier, struct port *port, struct relay **relay);
+
+/** Give a relay's engine a frame, which it frees. Any engine's thread. Returns false if there was
+ * no buffer for it; the frame is freed then. */
+bool relay_give(struct relay *relay, struct rte_mbuf *mbuf);
+
+/** Take up to `n` frames that the relay's engine sends. They are in buffers of the carrier's port.
+ * Carrier's thread. Returns how many. */
+uint16_t relay_fetch(struct relay *relay, struct rte_mbuf **mbufs, uint16_t n);
+
+/** Return true if relay_fetch would find frames. MT-safe. */
+bool relay_sends(const struct relay *relay);
+
+#endif
