@@ -21,8 +21,10 @@ const char options_help[] =
 	"  --socket PATH        the uroced that listens there (default: " SETTINGS_DEFAULT_SOCKET
 	")\n"
 	"  --impair ARGS        damage this side's packets on purpose, as for uroce-run\n"
-	"  --name NAME, --mtu BYTES, --progress MODE, --log-level LEVEL,\n"
-	"  --cc ALGORITHM, --sack yes|no\n"
+	"  --name NAME, --mtu BYTES, --engines N, --progress MODE, --log-level LEVEL,
+"
+	"  --cc ALGORITHM, --sack yes|no
+"
 	"\n"
 	"The sides:\n"
 	"  --listen [ADDR:]PORT serve all active sides that connect\n"
@@ -109,6 +111,7 @@ static const struct option long_options[] = {
 	{"impair", required_argument, NULL, CODE_LAST_SETTING},
 	{"name", required_argument, NULL, CODE_LAST_SETTING},
 	{"mtu", required_argument, NULL, CODE_LAST_SETTING},
+	{"engines", required_argument, NULL, CODE_LAST_SETTING},
 	{"progress", required_argument, NULL, CODE_LAST_SETTING},
 	{"sack", required_argument, NULL, CODE_LAST_SETTING},
 	{"log-level", required_argument, NULL, CODE_LAST_SETTING},

@@ -39,6 +39,9 @@ const char options_help[] =
 	"  --cc ALGORITHM     congestion control: none, dcqcn (the network marks packets) or "
 	"swift\n"
 	"                     (by delay); default: uroced's, or none\n"
+	"  --engines N|auto   engines of the device, so that as many threads can move packets at "
+	"a\n"
+	"                     time (default: 1; auto: one for each CPU)\n"
 	"  --progress MODE    the threads that move packets: hybrid (default), inline\n"
 	"                     or dedicated\n"
 	"  --telemetry yes|no DPDK's telemetry socket, with /uroce/... (default: no)\n"
@@ -88,6 +91,7 @@ static const struct option long_options[] = {
 	{"impair", required_argument, NULL, CODE_OTHER_SETTING},
 	{"name", required_argument, NULL, CODE_OTHER_SETTING},
 	{"mtu", required_argument, NULL, CODE_OTHER_SETTING},
+	{"engines", required_argument, NULL, CODE_OTHER_SETTING},
 	{"cc", required_argument, NULL, CODE_OTHER_SETTING},
 	{"progress", required_argument, NULL, CODE_OTHER_SETTING},
 	{"telemetry", required_argument, NULL, CODE_OTHER_SETTING},

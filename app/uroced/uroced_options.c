@@ -107,7 +107,8 @@ static const struct option long_options[] = {
 };
 
 /* Settings that a file may contain because uroce-run uses them. They have no effect in uroced. */
-static const char *const idle_settings[] = {"progress", "sack", "telemetry", "view", "without"};
+static const char *const idle_settings[] = {"engines",	 "progress", "sack",
+					    "telemetry", "view",     "without"};
 
 /* Results of the first pass over the command line. */
 struct overview {

@@ -25,6 +25,7 @@ static const struct variable {
 	{PREFIX "ISOLATED", "isolated"},
 	{PREFIX "NAME", "name"},
 	{PREFIX "MTU", "mtu"},
+	{PREFIX "ENGINES", "engines"},
 	{PREFIX "PROGRESS", "progress"},
 	{PREFIX "LOG_LEVEL", "log-level"},
 	{PREFIX "TELEMETRY", "telemetry"},

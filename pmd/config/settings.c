@@ -198,6 +198,24 @@ static int set_port(const struct value *value, void *member, const char *text, s
 
 static const struct value_kind value_port = {set_port, get_as_word};
 
+static int set_engines(const struct value *value, void *member, const char *text, struct text *why)
+{
+	if (strcmp(text, "auto") != 0)
+		return value_count.set(value, member, text, why);
+	*(uint32_t *)member = SETTINGS_ENGINES_AUTO;
+	return 0;
+}
+
+static void get_engines(const struct value *value, const void *member, struct text *text)
+{
+	if (*(const uint32_t *)member == SETTINGS_ENGINES_AUTO)
+		text_add(text, "auto");
+	else
+		value_count.get(value, member, text);
+}
+
+static const struct value_kind value_engines = {set_engines, get_engines};
+
 #define SETTING(text, what, member)                                                       \
 	.name = text, .kind = &value_##what, .offset = offsetof(struct settings, member), \
 	.size = sizeof(((struct settings *)0)->member)
@@ -227,6 +245,7 @@ static const struct value values[] = {
 	 .max = MTU_MAX_BYTES},
 	{SETTING("cc", word, cc), .fits = names_congestion_control,
 	 .rule = "is not one of none, dcqcn and swift"},
+	{SETTING("engines", engines, engines), COUNT(1, SETTINGS_ENGINES_MAX)},
 	{SETTING("progress", choice, progress), CHOICES(progress_names)},
 	{SETTING("view", choice, view), CHOICES(view_names)},
 	{SETTING("log-level", choice, log_level), CHOICES(log_level_names)},

@@ -15,6 +15,7 @@
 #include "device/device.h"
 #include "device/gsi.h"
 #include "display.h"
+#include "engine/crossing.h"
 #include "gids.h"
 #include "helper.h"
 #include "obey.h"
@@ -29,9 +30,8 @@
 #define RUN_BUDGET_PKTS	      32 /* of one queue pair, before the next one runs */
 #define LINK_PERIOD_NS	      UINT64_C(10000000)
 #define LINK_PERIOD_KERNEL_NS UINT64_C(100000000) /* asking the kernel is a system call */
-#define ENGINE_LCORE	      0
-#define ACK_HOLD_NS	      UINT64_C(1000) /* time in which a polling program answers */
-#define ACK_HOLD_KERNEL_NS    UINT64_C(5000) /* interval between two packets over a veth */
+#define ACK_HOLD_NS	      UINT64_C(1000)	  /* time in which a polling program answers */
+#define ACK_HOLD_KERNEL_NS    UINT64_C(5000)	  /* interval between two packets over a veth */
 #define CLEANUP_FRAMES	      32 /* some hardware reports sent packets in groups this large */
 #define LEFT_NS		      UINT64_C(10000) /* not longer than a nap of the helper */
 #define CLOCKS_APART_NS	      UINT64_C(1000)  /* two readings of the time, one after the other */
@@ -41,7 +41,7 @@ static_assert(COUNTER_impair_overflowed - COUNTER_impair_lost == IMPAIR_OVERFLOW
 
 /*
  * The packet pool keeps one stack of free buffers per lcore, and drivers select it by the caller's
- * lcore. So the engine's owner acts as ENGINE_LCORE while it is the owner.
+ * lcore. So the engine's owner acts as the lcore of the engine's number while it is the owner.
  */
 static unsigned int lcore_enter(const struct engine *engine)
 {
@@ -49,13 +49,19 @@ static unsigned int lcore_enter(const struct engine *engine)
 
 	/* An application that runs DPDK itself has lcores of its own; their stacks are not ours. */
 	if (!engine->link->port.lcores_are_others)
-		RTE_PER_LCORE(_lcore_id) = ENGINE_LCORE;
+		RTE_PER_LCORE(_lcore_id) = engine->home->number;
 	return before;
 }
 
 static void lcore_leave(unsigned int before)
 {
 	RTE_PER_LCORE(_lcore_id) = before;
+}
+
+/* Return true if the engine has the device's port, addresses and connection manager. */
+static bool is_first(const struct engine *engine)
+{
+	return engine->home->number == 0;
 }
 
 void engine_mark_ready(struct engine *engine, struct qp *qp)
@@ -194,7 +200,9 @@ static unsigned int engine_send(struct engine *engine, bool hold)
 	if (unlikely(__atomic_load_n(&engine->pages_came, __ATOMIC_RELAXED)))
 		paging_wake(engine);
 	work = engine_run_ready(engine, hold && likely(tuning.batch_ack));
-	if (unlikely(engine->device->gsi))
+	if (unlikely(engine->crossing) && is_first(engine))
+		work += crossing_send(engine);
+	if (unlikely(engine->device->gsi) && is_first(engine))
 		work += gsi_run(engine->device, engine->now_ns, &engine->tx.sink);
 	tx_flush(&engine->tx);
 	lcore_leave(lcore);
@@ -252,7 +260,7 @@ static unsigned int engine_receive(struct engine *engine)
 	const uint64_t missed = port->rx_missed;
 	struct rte_mbuf *mbufs[RX_BURST];
 	unsigned int fired = 0;
-	uint16_t received, looped;
+	uint16_t received, looped, crossed = 0;
 	bool full;
 
 	received = port_rx_burst(port, mbufs, RX_BURST);
@@ -267,13 +275,17 @@ static unsigned int engine_receive(struct engine *engine)
 		tx_count_late_drops(&engine->tx);
 	}
 	rx_input_burst(engine, mbufs, received, false);
+	if (unlikely(engine->crossing) && is_first(engine)) {
+		crossed = crossing_take(engine->crossing, mbufs, RX_BURST);
+		rx_input_burst(engine, mbufs, crossed, true);
+	}
 	looped = tx_loop_burst(&engine->tx, mbufs, RX_BURST);
 	rx_input_burst(engine, mbufs, looped, true);
 	lcore_leave(lcore);
-	full = received == RX_BURST || looped == RX_BURST || port->rx_cut;
-	if (engine_may_fire(engine, full, engine->taken + looped))
+	full = received == RX_BURST || looped == RX_BURST || crossed == RX_BURST || port->rx_cut;
+	if (engine_may_fire(engine, full, engine->taken + looped + crossed))
 		fired = engine_fire_timers(engine);
-	return fired + engine->taken + looped;
+	return fired + engine->taken + looped + crossed;
 }
 
 static void engine_fail_qp(struct qp *qp, void *arg)
@@ -291,12 +303,13 @@ static void engine_fail_qp(struct qp *qp, void *arg)
  */
 static void engine_lose(struct engine *engine)
 {
-	engine->lost = true;
+	__atomic_store_n(&engine->lost, true, __ATOMIC_RELAXED);
 	if (__atomic_load_n(&engine->lost_fds, __ATOMIC_RELAXED))
 		log_error("this program has closed descriptors of '%s': the device is lost",
 			  engine->device->config.name);
 	port_lose(&engine->link->port);
-	device_raise(engine->device, IBV_EVENT_DEVICE_FATAL);
+	if (is_first(engine))
+		device_raise(engine->device, IBV_EVENT_DEVICE_FATAL);
 	device_each_qp(engine->device, engine_fail_qp, engine);
 }
 
@@ -319,6 +332,8 @@ void engine_check_link(struct engine *engine)
 	connected = port_connected(port);
 	up = port_link_up(port, connected);
 	__atomic_store_n(&engine->tx.connected, connected, __ATOMIC_RELAXED);
+	if (!is_first(engine))
+		return;
 	if (up == __atomic_load_n(&engine->device->link_up, __ATOMIC_RELAXED))
 		return;
 	__atomic_store_n(&engine->device->link_up, up, __ATOMIC_RELEASE);
@@ -355,6 +370,22 @@ static void engine_report_groups(struct engine *engine)
 		engine_send_frame(engine, frame, len);
 }
 
+/* Do what a device needs from time to time. */
+static void engine_tend_device(struct engine *engine)
+{
+	gids_follow(engine);
+	engine_report_groups(engine);
+	display_update(engine);
+	obey(engine);
+	if (!engine->report || !report_is_wanted(engine->report))
+		return;
+	if (engine->crossing)
+		crossing_stop_others(engine->crossing);
+	report_write_device(engine->report, engine->device);
+	if (engine->crossing)
+		crossing_start_others(engine->crossing);
+}
+
 static void engine_check_link_sometimes(struct engine *engine)
 {
 	if (engine->now_ns < engine->link_due_ns)
@@ -363,12 +394,8 @@ static void engine_check_link_sometimes(struct engine *engine)
 		engine->now_ns +
 		(engine->link->port.through_kernel ? LINK_PERIOD_KERNEL_NS : LINK_PERIOD_NS);
 	engine_check_link(engine);
-	gids_follow(engine->device, engine->link);
-	engine_report_groups(engine);
-	display_update(engine);
-	obey(engine);
-	if (engine->report && report_is_wanted(engine->report))
-		report_write_device(engine->report, engine->device);
+	if (is_first(engine))
+		engine_tend_device(engine);
 	/* Install again: the program may have replaced signal handlers meanwhile. */
 	guard_install();
 }
@@ -426,14 +453,21 @@ void engine_empty_port(struct engine *engine)
 static bool engine_has_left(const struct engine *engine)
 {
 	return engine->tx.count > 0 || engine->tx.stuck || tx_loop_count(&engine->tx) > 0 ||
-	       !TAILQ_EMPTY(&engine->ready);
+	       !TAILQ_EMPTY(&engine->ready) ||
+	       (unlikely(engine->crossing) && is_first(engine) &&
+		crossing_has_left(engine->crossing));
+}
+
+uint64_t engine_gsi_deadline_ns(const struct engine *engine)
+{
+	return is_first(engine) ? gsi_deadline_ns(engine->device) : UINT64_MAX;
 }
 
 /* Return how long the connection manager has nothing to do. A packet that waits because the port is
  * full is tried again soon. */
 static uint64_t engine_gsi_ns(const struct engine *engine, uint64_t now_ns)
 {
-	const uint64_t at_ns = gsi_deadline_ns(engine->device);
+	const uint64_t at_ns = engine_gsi_deadline_ns(engine);
 
 	return at_ns > now_ns ? at_ns - now_ns : LEFT_NS;
 }
@@ -467,7 +501,7 @@ uint64_t engine_due_ns(const struct engine *engine)
 	if (engine_has_left(engine))
 		return 0;
 	due_ns = RTE_MIN(wheel_watched_ns(&engine->wheel), engine_port_due_ns(engine));
-	return RTE_MIN(RTE_MIN(due_ns, event_ns), gsi_deadline_ns(engine->device));
+	return RTE_MIN(RTE_MIN(due_ns, event_ns), engine_gsi_deadline_ns(engine));
 }
 
 int engine_create(struct device_engine *home, struct link *link, enum settings_progress progress,
@@ -484,7 +518,7 @@ int engine_create(struct device_engine *home, struct link *link, enum settings_p
 	engine->link = link;
 	engine->progress = progress;
 	engine->canary_fd = -1;
-	polling_init(&engine->polling);
+	polling_init(&engine->polling, &engine->crowd);
 	engine->helper.wake_fd = -1;
 	engine->ack_hold_ns = link->port.through_kernel ? ACK_HOLD_KERNEL_NS : ACK_HOLD_NS;
 	engine->ack_hold_beyond_ns =
@@ -497,8 +531,10 @@ int engine_create(struct device_engine *home, struct link *link, enum settings_p
 	dma_init(&engine->dma, &link->port);
 	engine->tx.dma = &engine->dma;
 	engine->tx.groups = &device->group_count;
+	engine->tx.engine = engine;
 	engine->tx.connected = port_connected(&link->port);
-	device->link_up = port_link_up(&link->port, engine->tx.connected);
+	if (is_first(engine))
+		device->link_up = port_link_up(&link->port, engine->tx.connected);
 	home->driver = engine;
 	home->now_ns = &engine->now_ns;
 	home->ops = &engine_ops_pmd;
@@ -506,11 +542,22 @@ int engine_create(struct device_engine *home, struct link *link, enum settings_p
 	return 0;
 }
 
-int engine_set_progress(struct engine *engine, enum settings_progress progress)
+static int engine_set_one(struct engine *engine, void *arg)
 {
+	const enum settings_progress *progress = arg;
+
 	helper_stop(engine);
 	engine_lock(engine);
-	engine->progress = progress;
+	engine->progress = *progress;
 	engine_release(engine);
 	return helper_start(engine);
+}
+
+int engine_set_progress(struct engine *first, enum settings_progress progress)
+{
+	int rc = engine_set_one(first, &progress);
+
+	if (rc == 0 && first->crossing)
+		rc = crossing_each_other(first->crossing, engine_set_one, &progress);
+	return rc;
 }

@@ -37,7 +37,8 @@ static void engine_tell_peers(struct engine *engine)
 {
 	engine_transmit(engine);
 	engine_wait_for_room(engine);
-	while (!engine->tx.given_up && gsi_end(engine->device, clock_ns(&engine->clock)) > 0) {
+	while (engine->home->number == 0 && !engine->tx.given_up &&
+	       gsi_end(engine->device, clock_ns(&engine->clock)) > 0) {
 		engine_transmit(engine);
 		engine_wait_for_room(engine);
 		polling_pause(END_PAUSE_NS);
@@ -101,7 +102,8 @@ void engine_end(struct engine *engine)
 	/* The engine is never released: no new turn can begin. */
 	__atomic_store_n(&engine->ended, true, __ATOMIC_SEQ_CST);
 	helper_join(engine);
-	engine_log_counters(engine);
+	if (engine->home->number == 0)
+		engine_log_counters(engine);
 	if (owned) {
 		tx_fini(&engine->tx);
 		port_close(&engine->link->port);

@@ -5,6 +5,8 @@
 #include <string.h>
 
 #include "device/device.h"
+#include "engine/crossing.h"
+#include "engine/engine.h"
 #include "net/link.h"
 
 void gids_sync(struct device *device, const struct link *link)
@@ -21,8 +23,13 @@ void gids_sync(struct device *device, const struct link *link)
 	device_sync_gids(device, gids, link->addresses.count);
 }
 
-void gids_follow(struct device *device, struct link *link)
+void gids_follow(struct engine *engine)
 {
-	if (link_refresh(link))
-		gids_sync(device, link);
+	if (!link_refresh(engine->link))
+		return;
+	if (engine->crossing)
+		crossing_stop_others(engine->crossing);
+	gids_sync(engine->device, engine->link);
+	if (engine->crossing)
+		crossing_start_others(engine->crossing);
 }

@@ -2,6 +2,8 @@
 /* Hand-over of work between threads: kicks, work that an owner leaves, and the helper's sleep. */
 #include "engine/handover.h"
 
+#include "device/device_engine.h"
+#include "engine/crossing.h"
 #include "engine/engine.h"
 #include "engine/shared.h"
 #include "helper.h"
@@ -177,6 +179,14 @@ static bool helper_is_missed(const struct engine *engine)
 	       engine_due_ns(engine) < engine->helper.until_ns;
 }
 
+/* Return true if a thread has left work and gone. */
+static bool engine_is_wanted(const struct engine *engine)
+{
+	return shared_load(&engine->kicks, __ATOMIC_SEQ_CST) != NULL ||
+	       (unlikely(engine->crossing) && engine->home->number == 0 &&
+		crossing_is_called(engine->crossing));
+}
+
 void engine_release(struct engine *engine)
 {
 	const int cancel_state = engine->cancel_state;
@@ -184,7 +194,7 @@ void engine_release(struct engine *engine)
 
 	owner_unlock(&engine->owner);
 	/* A thread that kicked meanwhile has left: this thread must run its work. */
-	while (shared_load(&engine->kicks, __ATOMIC_SEQ_CST) && engine_try(engine)) {
+	while (engine_is_wanted(engine) && engine_try(engine)) {
 		engine_transmit(engine);
 		missed = helper_is_missed(engine);
 		owner_unlock(&engine->owner);

@@ -5,6 +5,7 @@
 #include <errno.h>
 
 #include "device/device.h"
+#include "engine/crossing.h"
 #include "engine/engine.h"
 #include "report/order.h"
 
@@ -33,7 +34,14 @@ static int execute(struct engine *engine, const struct report_order *order)
 void obey(struct engine *engine)
 {
 	struct report_order order;
+	int rc;
 
-	if (engine->report && order_look(engine->report, &order))
-		order_answer(engine->report, &order, execute(engine, &order));
+	if (!engine->report || !order_look(engine->report, &order))
+		return;
+	if (engine->crossing)
+		crossing_stop_others(engine->crossing);
+	rc = execute(engine, &order);
+	if (engine->crossing)
+		crossing_start_others(engine->crossing);
+	order_answer(engine->report, &order, rc);
 }

@@ -5,7 +5,7 @@
 
 #include "base/log.h"
 #include "device/device.h"
-#include "device/gsi.h"
+#include "engine/crossing.h"
 #include "engine/engine.h"
 #include "engine/polling.h"
 #include "helper.h"
@@ -40,7 +40,7 @@ static void ops_unlock(void *arg)
 	if (engine_has_ended(engine))
 		return;
 	/* Send this call's MADs now: no other thread may send them soon. */
-	if (gsi_deadline_ns(engine->device) == 0)
+	if (engine_gsi_deadline_ns(engine) == 0)
 		engine_transmit(engine);
 	engine_release(engine);
 }
@@ -58,8 +58,11 @@ static void ops_detach(void *arg, struct qp *qp)
 
 	/* Send what this queue pair owes: later is too late. If the port has taken nothing since
 	 * the last such wait, do not wait again, because many queue pairs may end at once. */
-	if (unlikely(engine->tx.stuck && !engine->tx.given_up && qp_sched(qp)->is_ready))
+	if (unlikely(engine->tx.stuck && !engine->tx.given_up && qp_sched(qp)->is_ready)) {
+		if (engine->crossing && engine->home->number > 0)
+			crossing_make_room(engine->crossing);
 		engine_wait_for_room(engine);
+	}
 	engine_forget(engine, qp);
 }
 
@@ -75,6 +78,7 @@ static void ops_poll(void *arg)
 {
 	struct engine *engine = arg;
 	uint64_t now_ns, idle_ns;
+	unsigned int work;
 
 	if (engine->progress == SETTINGS_PROGRESS_DEDICATED)
 		return;
@@ -87,11 +91,13 @@ static void ops_poll(void *arg)
 		return;
 	}
 	polling_count_turn(&engine->polling);
-	engine_turn(engine);
+	work = engine_turn(engine);
 	now_ns = engine->now_ns;
 	idle_ns = now_ns - engine->busy_ns;
 	engine_release(engine);
-	if (unlikely(polling_make_way(&engine->polling, now_ns)))
+	if (unlikely(engine->crossing) && work == 0 && engine->home->number > 0)
+		crossing_poll_first(engine->crossing);
+	if (unlikely(polling_make_way(engine->polling.crowd, now_ns)))
 		return;
 	if (idle_ns > POLLING_YIELD_AFTER_NS)
 		polling_yield(&engine->polling, &engine->clock, now_ns);

@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "device/device.h"
 #include "eal/privilege.h"
+#include "engine/crossing.h"
 #include "engine/engine.h"
 #include "engine/shared.h"
 #include "mem/pager.h"
@@ -45,12 +46,11 @@ void paging_wake(struct engine *engine)
 	qp_wake_waiting(&engine->home->waiting, paging_run, engine);
 }
 
-/* Report that pages have arrived. Runs on a pager's thread. The owner may have read the flag just
+/* Report that pages have arrived to one engine. The owner may have read the flag just
  * before, and then released the engine. So this thread stays until the next owner or itself has
  * taken the flag. */
-static void paging_came(void *arg)
+static int paging_tell(struct engine *engine, void *arg __rte_unused)
 {
-	struct engine *engine = arg;
 	unsigned int tries = 0;
 
 	__atomic_store_n(&engine->pages_came, true, __ATOMIC_SEQ_CST);
@@ -59,16 +59,35 @@ static void paging_came(void *arg)
 		if (engine_try(engine)) {
 			engine_transmit(engine);
 			engine_release(engine);
-			return;
+			return 0;
 		}
 		tries = shared_wait(tries);
 	}
+	return 0;
+}
+
+/* Any engine's queue pairs may have waited for the page. Runs on a pager's thread. */
+static void paging_came(void *arg)
+{
+	struct engine *first = arg;
+
+	paging_tell(first, NULL);
+	if (first->crossing)
+		crossing_each_other(first->crossing, paging_tell, NULL);
+}
+
+static uint64_t paging_clock(void *arg)
+{
+	const struct engine *first = arg;
+
+	return clock_ns(&first->clock);
 }
 
 void paging_start(struct engine *engine)
 {
 	const struct pager_config config = {
 		.now_ns = &engine->now_ns,
+		.clock = engine->crossing ? paging_clock : NULL,
 		.came = paging_came,
 		.user = engine,
 		.start = paging_start_thread,

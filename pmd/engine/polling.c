@@ -28,9 +28,10 @@ static void store(uint64_t *word, uint64_t value)
 	__atomic_store_n(word, value, __ATOMIC_RELAXED);
 }
 
-void polling_init(struct polling *polling)
+void polling_init(struct polling *polling, struct crowd *crowd)
 {
-	*polling = (struct polling){.refused_times = UINT64_MAX, .cpus = cpu_count()};
+	*polling = (struct polling){.refused_times = UINT64_MAX, .crowd = crowd};
+	*crowd = (struct crowd){.cpus = cpu_count()};
 }
 
 void polling_pause(long ns)
@@ -74,14 +75,13 @@ void polling_nap(struct polling *polling, uint64_t now_ns)
 
 /* Begin a new count of the threads that poll in vain, and find out whether the last one met a
  * crowd. */
-static void polling_count_anew(struct polling *polling, uint64_t now_ns)
+static void polling_count_anew(struct crowd *crowd, uint64_t now_ns)
 {
-	const uint64_t each = polling_read(&polling->threads) / polling->cpus;
+	const uint64_t each = polling_read(&crowd->threads) / crowd->cpus;
 
-	store(&polling->crowd_nap_ns,
-	      each < CROWD ? 0 : RTE_MIN(CROWD_NAP_NS * each, CROWD_NAP_MAX_NS));
-	store(&polling->threads, 0);
-	store(&polling->count_end_ns, now_ns + COUNT_NS);
+	store(&crowd->nap_ns, each < CROWD ? 0 : RTE_MIN(CROWD_NAP_NS * each, CROWD_NAP_MAX_NS));
+	store(&crowd->threads, 0);
+	store(&crowd->count_end_ns, now_ns + COUNT_NS);
 }
 
 /*
@@ -89,17 +89,17 @@ static void polling_count_anew(struct polling *polling, uint64_t now_ns)
  * sessions, uroced's among them, get too little time to move packets. One nap in 2 ms does not help
  * here, because the other threads go on. So each thread sleeps, the longer the more there are.
  */
-bool polling_make_way(struct polling *polling, uint64_t now_ns)
+bool polling_make_way(struct crowd *crowd, uint64_t now_ns)
 {
 	uint64_t nap_ns;
 
-	if (now_ns >= polling_read(&polling->count_end_ns))
-		polling_count_anew(polling, now_ns);
-	if (counted_ns != polling_read(&polling->count_end_ns)) {
-		counted_ns = polling_read(&polling->count_end_ns);
-		polling_add(&polling->threads, 1);
+	if (now_ns >= polling_read(&crowd->count_end_ns))
+		polling_count_anew(crowd, now_ns);
+	if (counted_ns != polling_read(&crowd->count_end_ns)) {
+		counted_ns = polling_read(&crowd->count_end_ns);
+		polling_add(&crowd->threads, 1);
 	}
-	nap_ns = polling_read(&polling->crowd_nap_ns);
+	nap_ns = polling_read(&crowd->nap_ns);
 	if (nap_ns > 0)
 		polling_pause((long)nap_ns);
 	return nap_ns > 0;

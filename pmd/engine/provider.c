@@ -26,6 +26,7 @@
 #include "eal/footprint.h"
 #include "eal/runtime.h"
 #include "embed.h"
+#include "engine/crossing.h"
 #include "engine/engine.h"
 #include "gids.h"
 #include "helper.h"
@@ -52,19 +53,44 @@ static struct link provider_links[PORTS_MAX];
 static struct alone provider_alone[PORTS_MAX];
 static uint32_t provider_count;
 
+static int provider_end_one(struct engine *engine, void *arg)
+{
+	(void)arg;
+	engine_end(engine);
+	return 0;
+}
+
+/* The first engine ends last, because it sends what the others send at their end. */
 static void provider_exit(void)
 {
-	for (uint32_t i = 0; i < provider_count; i++)
-		engine_end(provider_engines[i]);
+	for (uint32_t i = 0; i < provider_count; i++) {
+		struct engine *first = provider_engines[i];
+
+		if (first->crossing)
+			crossing_each_other(first->crossing, provider_end_one, NULL);
+		engine_end(first);
+	}
 }
 
 static bool provider_is_child; /* the parent process had started a device */
 
+static int provider_disown_one(struct engine *engine, void *arg)
+{
+	(void)arg;
+	engine_disown(engine);
+	return 0;
+}
+
 static void provider_after_fork(void)
 {
 	provider_is_child = true;
-	for (uint32_t i = 0; i < provider_count; i++)
-		engine_disown(provider_engines[i]);
+	for (uint32_t i = 0; i < provider_count; i++) {
+		struct engine *first = provider_engines[i];
+
+		if (first->crossing)
+			crossing_each_other(first->crossing, provider_disown_one, NULL);
+		engine_disown(first);
+	}
 	provider_count = 0;
 }
 
@@ -119,6 +145,13 @@ static enum cc_kind provider_cc(const struct settings *settings, const struct sh
 	return kind == CC_KINDS ? CC_NONE : kind;
 }
 
+static uint32_t provider_engine_count(const struct settings *settings)
+{
+	if (settings->engines == SETTINGS_ENGINES_AUTO)
+		return RTE_MIN(cpu_count(), (unsigned int)SETTINGS_ENGINES_MAX);
+	return RTE_MAX(settings->engines, 1u);
+}
+
 static int provider_make_device(const struct settings *settings, const struct share_facts *facts,
 				const struct link *link, struct device **device)
 {
@@ -127,6 +160,7 @@ static int provider_make_device(const struct settings *settings, const struct sh
 		.qpn_first = facts->qpn_first,
 		.qpn_count = facts->qpn_count,
 		.qp_limit = facts->max_qp,
+		.engines = provider_engine_count(settings),
 		.sack = settings->sack,
 		.mr_limit_bytes = facts->max_memory,
 		.port_mtu_bytes = link->port.mtu_bytes,
@@ -149,6 +183,12 @@ static int provider_make_device(const struct settings *settings, const struct sh
 	return 0;
 }
 
+/* Let a prepared port have buffers for each engine, which keeps some in its cache of the pool. */
+static void provider_size_pool(const struct settings *settings, struct port *port)
+{
+	port->mbufs *= provider_engine_count(settings);
+}
+
 /* Start EAL with what a prepared port needs. */
 static int provider_start_runtime(const struct settings *settings, const struct link *link)
 {
@@ -169,6 +209,7 @@ static int provider_open_link(const struct settings *settings, struct link *link
 	if (settings->secondary != 0)
 		return secondary_open_link(settings, link);
 	rc = link_prepare(link, settings);
+	provider_size_pool(settings, &link->port);
 	if (rc == 0)
 		rc = provider_start_runtime(settings, link);
 	if (rc == 0)
@@ -200,6 +241,7 @@ static int provider_isolate(const struct settings *settings, struct link *link, 
 	rc = share_isolate(link, settings->isolated, report_fd, facts);
 	if (rc == 0)
 		rc = impair_prepare(&link->port, settings->impair);
+	provider_size_pool(settings, &link->port);
 	/* Only telemetry needs EAL. The parent's cannot be used. */
 	if (rc == 0 && settings->telemetry && !provider_is_child)
 		rc = provider_start_runtime(settings, link);
@@ -303,6 +345,49 @@ static void provider_set_ports(const struct settings *settings, uint32_t number,
 	device->cm_ports_user = &provider_alone[number];
 }
 
+/* Make a further engine of a device. It has no queue of the port. */
+static int provider_add_engine(struct engine *first, uint32_t number)
+{
+	struct engine *engine;
+	int rc = crossing_make_port(first, number);
+
+	if (rc == 0)
+		rc = engine_create(first->device->engines[number],
+				   crossing_link(first->crossing, number), first->progress,
+				   &engine);
+	if (rc == 0)
+		crossing_add(first->crossing, engine);
+	return rc;
+}
+
+static int provider_add_engines(struct engine *first)
+{
+	int rc;
+
+	if (first->device->engine_count == 1)
+		return 0;
+	rc = crossing_create(first);
+	for (uint32_t i = 1; i < first->device->engine_count && rc == 0; i++)
+		rc = provider_add_engine(first, i);
+	return rc;
+}
+
+static int provider_start_helper(struct engine *engine, void *arg)
+{
+	(void)arg;
+	return helper_start(engine);
+}
+
+/* Start the threads of a device's engines. */
+static int provider_start_helpers(struct engine *first)
+{
+	int rc = helper_start(first);
+
+	if (rc == 0 && first->crossing)
+		rc = crossing_each_other(first->crossing, provider_start_helper, NULL);
+	return rc;
+}
+
 /* Open one port. Set `ports` to the number of ports. */
 static int provider_bring_port(const struct settings *settings, uint32_t number,
 			       struct device **device, uint32_t *ports)
@@ -330,6 +415,8 @@ static int provider_bring_port(const struct settings *settings, uint32_t number,
 		provider_set_ports(settings, number, *device);
 	if (rc == 0)
 		rc = engine_create(device_first(*device), link, settings->progress, &engine);
+	if (rc == 0)
+		rc = provider_add_engines(engine);
 	if (rc != 0)
 		return rc;
 	show_begin(report, &facts, link, *device);
@@ -342,7 +429,7 @@ static int provider_bring_port(const struct settings *settings, uint32_t number,
 		rc = provider_start_telemetry(report);
 	if (rc != 0)
 		return rc;
-	rc = helper_start(engine);
+	rc = provider_start_helpers(engine);
 	if (rc != 0)
 		return rc;
 	if (port_has_conn(&link->port))

@@ -7,6 +7,7 @@
 
 #include "base/tuning.h"
 #include "device/device.h"
+#include "engine/crossing.h"
 #include "engine/engine.h"
 #include "engine_turn.h"
 
@@ -46,7 +47,8 @@ static unsigned int rx_knows(const struct rte_mbuf *mbuf, bool looped)
 	return known;
 }
 
-static void rx_input(struct engine *engine, struct rte_mbuf *mbuf, bool looped)
+/* Process a frame. Returns false if it was given to another engine, which frees it. */
+static bool rx_input(struct engine *engine, struct rte_mbuf *mbuf, bool looped)
 {
 	const unsigned int known = rx_knows(mbuf, looped);
 	struct rte_mbuf *answer;
@@ -57,27 +59,34 @@ static void rx_input(struct engine *engine, struct rte_mbuf *mbuf, bool looped)
 	/* A driver may have removed the VLAN tag; the code below expects it in the frame. */
 	if ((mbuf->ol_flags & RTE_MBUF_F_RX_VLAN_STRIPPED) && rte_vlan_insert(&mbuf) != 0) {
 		counters_add(&engine->home->counters, COUNTER_rx_vlan_errors, 1);
-		return;
+		return true;
 	}
 	frame = rx_frame(engine, mbuf);
 	if (unlikely(!frame)) {
 		counters_add(&engine->home->counters, COUNTER_rx_too_long, 1);
-		return;
+		return true;
 	}
+	if (unlikely(engine->crossing) && !looped && engine->home->number == 0 &&
+	    crossing_give(engine, frame, mbuf->pkt_len, mbuf))
+		return false;
 	if (device_receive(engine->home, frame, mbuf->pkt_len, known, engine->now_ns, &qp)) {
 		if (qp)
 			engine_mark_ready(engine, qp);
-		return;
+		return true;
 	}
+	/* Only the first engine is the host to others. */
+	if (unlikely(engine->home->number > 0))
+		return true;
 	answer = tx_alloc(&engine->tx);
 	if (!answer)
-		return;
+		return true;
 	len = link_input(engine->link, frame, mbuf->pkt_len, engine->now_ns,
 			 rte_pktmbuf_mtod(answer, uint8_t *));
 	if (len > 0)
 		tx_send(&engine->tx, answer, (uint32_t)len);
 	else
 		rte_pktmbuf_free(answer);
+	return true;
 }
 
 static void rx_prefetch_receiver(const struct engine *engine, const struct rte_mbuf *mbuf)
@@ -112,7 +121,8 @@ void rx_input_burst(struct engine *engine, struct rte_mbuf **mbufs, uint16_t n, 
 			rx_prefetch_frame(mbufs[i + ahead]);
 		if (unlikely(prefetches) && i + AHEAD < n)
 			rx_prefetch_receiver(engine, mbufs[i + AHEAD]);
-		rx_input(engine, mbufs[i], looped);
+		if (unlikely(!rx_input(engine, mbufs[i], looped)))
+			mbufs[i] = NULL;
 		if (unlikely(!tuning.batch_ack))
 			engine_run_ready(engine, false);
 	}

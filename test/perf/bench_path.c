@@ -103,7 +103,7 @@ static void node_make_qp(struct node *node, uint32_t i)
 	init.counters = &device_first(node->device)->counters;
 	init.ooo = device_first(node->device)->ooo;
 	init.port_mtu = node->device->mtu;
-	init.cc = device_cc(node->device);
+	init.cc = device_engine_cc(device_first(node->device));
 	require(qp_create(&init, &granted, &node->qp[i]) == 0, "qp_create");
 	device_set_qp(node->device, node->qpn[i], node->qp[i]);
 }

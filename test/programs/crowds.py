@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Many threads with thousands of queue pairs (qp_crowd.c), and servers that fork to save (saving.c)."""
+"""Many threads with thousands of queue pairs (qp_crowd.c), several engines of one device (engines.c), and servers that
+fork to save (saving.c)."""
 
 import os
 
@@ -33,12 +34,19 @@ class CrowdsTest:
             return
         alone = ("--port", "net_null0", "--ip", "10.9.32.9/24")
         self._check("64 threads with 2,048 queue pairs", "qp_crowd", "alone", alone)
+        for engines in ("2", "4"):
+            several = (*alone, "--engines", engines)
+            self._check(f"{engines} engines: 64 threads with 2,048 queue pairs", "qp_crowd", "alone", several)
+            self._check(f"{engines} engines: what they share", "engines", "alone", several)
         self._check("a server that forks to save", "saving", "alone", alone)
         if not self._report.require("crowds: uroced starts", self._owner.run):
             return
         try:
             for way, path in (("attached", f"--socket={self._owner.socket}"), ("isolated", f"--isolated={self._isolated}")):
                 self._check(f"{way}: two processes with 2,048 queue pairs each", "qp_crowd", "pair", (path,))
+                self._check(f"{way}: 2 engines: two processes with 2,048 queue pairs each", "qp_crowd", "pair",
+                            (path, "--engines", "2"))
+                self._check(f"{way}: 2 engines: what they share", "engines", "alone", (path, "--engines", "2"))
                 self._check(f"{way}: a server that forks to save", "saving", "pair", (path,))
         finally:
             self._owner.process.kill()

@@ -8,6 +8,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#define SETTINGS_ENGINES_MAX	  16 /* of a device */
+#define SETTINGS_ENGINES_AUTO	  UINT32_MAX
 #define SETTINGS_IPS_MAX	  16
 #define SETTINGS_PORTS_MAX	  16 /* of one uroced */
 #define SETTINGS_DEFAULT_FILE	  "/etc/uroce/uroce.conf"
@@ -89,6 +91,7 @@ struct settings {
 	char cc[8];	    /* congestion control: "none", "dcqcn" or "swift"; "": the default */
 	uint32_t mtu; /* largest IP packet that the port must carry, in bytes; 0: the port's own MTU
 		       */
+	uint32_t engines; /* SETTINGS_ENGINES_AUTO: one for each CPU; 0: one */
 	enum settings_progress progress;
 	enum settings_view view; /* uroce-run's */
 	int log_level;		 /* enum log_level */
@@ -109,7 +112,7 @@ void settings_init(struct settings *settings);
 /**
  * Set one setting by its name ("netdev", "port", "impair", "socket", "socket-owner",
  * "socket-group", "socket-mode", "isolated", "isolated-mode", "metrics", "hand-over", "ip", "name",
- * "mtu", "progress", "log-level", "telemetry", "file-prefix", "max-qp", "max-memory",
+ * "mtu", "engines", "progress", "log-level", "telemetry", "file-prefix", "max-qp", "max-memory",
  * "max-buffers", "capture", "cc", "sack", "without", "secondary", "kernel", "view", "uplink"). The
  * command line and the file both use it. "ip" may be set several times. "netdev" and "port" also
  * take "impair,ARGS,next=PORT", which sets "impair" too.

@@ -20,6 +20,7 @@
 #include "net/link.h"
 #include "port/dma.h"
 
+struct crossing;
 struct device;
 struct device_engine;
 struct display;
@@ -38,11 +39,13 @@ struct engine {
 	bool pages_came; /* queue pairs that wait for pages must run (paging.c); atomic */
 
 	struct polling polling __rte_cache_aligned;
+	struct crowd crowd __rte_cache_aligned;
 
 	bool ended __rte_cache_aligned; /* atomic: the process ends, or it is the child of a fork */
 	enum settings_progress progress;
 	struct device_engine *home; /* the same engine, as the rooms below see it */
 	struct device *device;
+	struct crossing *crossing; /* NULL: the device has one engine */
 	struct link *link;
 	struct engine_clock clock;
 
@@ -65,7 +68,7 @@ struct engine {
 	struct wheel wheel;
 
 	uint8_t linear[PACKET_FRAME_MAX]; /* a received frame in one piece; only rx.c uses it */
-	bool lost;			  /* the port is lost for ever */
+	bool lost;			  /* the port is lost for ever; atomic */
 	struct display *display;	  /* what files show of the device; NULL: no view */
 	struct report *report;		  /* what monitoring programs read; NULL: no report */
 
@@ -79,9 +82,9 @@ struct engine {
 int engine_create(struct device_engine *home, struct link *link, enum settings_progress progress,
 		  struct engine **engine);
 
-/** Change the progress mode, and with it the thread that runs the engine. Not MT-safe; no thread
- * may sleep on a channel. Returns 0 or -errno. */
-int engine_set_progress(struct engine *engine, enum settings_progress progress);
+/** Change the progress mode of a device by its first engine, and with it the threads that run its
+ * engines. Not MT-safe; no thread may sleep on a channel. Returns 0 or -errno. */
+int engine_set_progress(struct engine *first, enum settings_progress progress);
 
 /** Run one turn: send, then receive. Owner. Returns the amount of work done; 0: none. */
 unsigned int engine_turn(struct engine *engine);
@@ -98,6 +101,10 @@ uint64_t engine_idle_ns(struct engine *engine, uint64_t now_ns, uint64_t limit_n
 /** Return when the first work that appeared since engine_idle_ns is due; 0: it is due now. Owner.
  */
 uint64_t engine_due_ns(const struct engine *engine);
+
+/** Return when the connection manager has something to do; UINT64_MAX: never, or in another engine.
+ * Owner. */
+uint64_t engine_gsi_deadline_ns(const struct engine *engine);
 
 /** Run the transmitting half of a turn. Owner. Returns the amount of work done. */
 unsigned int engine_transmit(struct engine *engine);
@@ -154,6 +161,21 @@ static inline void engine_lock(struct engine *engine)
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state);
 	owner_lock(&engine->owner);
 	engine_taken(engine, cancel_state);
+}
+
+/** Take the engine as engine_lock does, unless it has ended. MT-safe. Returns whether it was taken.
+ */
+static inline bool engine_lock_unless_ended(struct engine *engine)
+{
+	int cancel_state;
+
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state);
+	if (!owner_lock_unless(&engine->owner, &engine->ended)) {
+		pthread_setcancelstate(cancel_state, NULL);
+		return false;
+	}
+	engine_taken(engine, cancel_state);
+	return true;
 }
 
 /** Stop for good, at the end of the process: send what is ready, close the port. MT-safe. */

@@ -38,6 +38,23 @@ static inline void owner_lock(struct owner *owner)
 	shared_fetch_sub(&owner->waiters, 1);
 }
 
+/** Do the same, unless `ended` is or becomes true meanwhile. Returns whether it was taken. */
+static inline bool owner_lock_unless(struct owner *owner, const bool *ended)
+{
+	unsigned int tries = 0;
+	bool taken = false;
+
+	shared_fetch_add(&owner->waiters, 1);
+	while (!taken && !__atomic_load_n(ended, __ATOMIC_ACQUIRE)) {
+		taken = shared_load(&owner->held, __ATOMIC_RELAXED) == 0 &&
+			shared_exchange(&owner->held, 1) == 0;
+		if (!taken)
+			tries = shared_wait(tries);
+	}
+	shared_fetch_sub(&owner->waiters, 1);
+	return taken;
+}
+
 /**
  * Release it. This is an exchange and not a plain store: the caller then looks for work that other
  * threads left because the engine was taken. That load must not be ordered before the release.

@@ -24,15 +24,21 @@ struct polling {
 	/* polling.c's own */
 	uint64_t yield_due_ns;	/* until then a poll that finds nothing does not yield */
 	uint64_t nap_due_ns;	/* until then such a poll does not sleep */
-	uint64_t count_end_ns;	/* until then threads are counted */
-	uint64_t threads;	/* that have polled in vain since the count began */
-	uint64_t crowd_nap_ns;	/* each such poll sleeps so long; 0: there is no crowd */
-	uint64_t cpus;		/* that these threads may use; set once */
 	uint64_t refused_times; /* engine.taken_times when a poll was first refused by that owner */
 	uint64_t refused_ns;	/* time of that refusal */
+	struct crowd *crowd;	/* constant while threads poll */
 };
 
-void polling_init(struct polling *polling);
+/* The threads of this program that poll a device in vain. Relaxed, as above; seldom written. */
+struct crowd {
+	uint64_t count_end_ns; /* until then threads are counted */
+	uint64_t threads;      /* that have polled in vain since the count began */
+	uint64_t nap_ns;       /* each such poll sleeps so long; 0: there is no crowd */
+	uint64_t cpus;	       /* that these threads may use; set once */
+};
+
+/** Set the state of an engine whose threads are counted in `crowd`. Not MT-safe. */
+void polling_init(struct polling *polling, struct crowd *crowd);
 
 static inline uint64_t polling_read(const uint64_t *word)
 {
@@ -79,7 +85,7 @@ void polling_nap(struct polling *polling, uint64_t now_ns);
 
 /** Sleep if a crowd of this program's threads polls in vain. Return true if this thread has slept.
  * MT-safe. */
-bool polling_make_way(struct polling *polling, uint64_t now_ns);
+bool polling_make_way(struct crowd *crowd, uint64_t now_ns);
 
 /**
  * Wait for the thread that runs the engine now; `taken_times` identifies its turn. Return at once

@@ -13,6 +13,7 @@
 
 struct counters;
 struct dma;
+struct engine;
 
 #define TX_BATCH      32
 #define TX_STREAM_MIN 4	  /* packets in a pass */
@@ -24,6 +25,7 @@ struct tx {
 	struct packet_out out;
 	struct port *port;
 	struct counters *counters;
+	struct engine *engine;	/* that sends; NULL in tests of this file alone */
 	struct dma *dma;	/* memory from which packets may be sent in place; NULL: none */
 	const uint32_t *groups; /* number of multicast groups that we have joined, or NULL */
 	bool connected;	     /* false: packets reach nobody and are dropped, as without a cable */

@@ -1,0 +1,280 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Packets between the engines of a device: rings, the first engine's work for the others, and its
+ * waking. */
+#include "engine/crossing.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <rte_branch_prediction.h>
+
+#include "device/device.h"
+#include "engine/engine.h"
+#include "port/inbox.h"
+#include "port/relay.h"
+#include "wire/headers.h"
+#include "wire/packet.h"
+
+#define BURST	    32
+#define ROOM_PASSES 64
+#define BURSTS_MAX  4 /* of one engine in one turn, so that no engine waits for long */
+/* Packets that the port has not taken yet. */
+struct waiting {
+	uint16_t count;
+	struct rte_mbuf *mbufs[BURST];
+};
+
+struct crossing {
+	struct engine *engines[DEVICE_ENGINES_MAX]; /* NULL: does not take part yet */
+	struct relay *relays[DEVICE_ENGINES_MAX];   /* of all but the first */
+	struct link links[DEVICE_ENGINES_MAX];
+	struct inbox to_first;			    /* packets to the first engine's queue pairs */
+	bool called;				    /* atomic: packets wait for the first engine */
+	struct waiting waiting[DEVICE_ENGINES_MAX]; /* first engine's thread */
+	uint32_t stopped; /* bits of engines that crossing_stop_others has taken; its thread */
+};
+
+/*
+ * Make sure that the first engine's owner sees packets that were just put into a ring. If it has no
+ * owner, this thread sends them. Otherwise the owner looks at `called` after it has released the
+ * engine, as it does for kicks (handover.h).
+ */
+static void crossing_call(void *arg)
+{
+	struct engine *first = arg;
+
+	__atomic_store_n(&first->crossing->called, true, __ATOMIC_SEQ_CST);
+	if (first->progress == SETTINGS_PROGRESS_DEDICATED || !engine_try(first))
+		return;
+	engine_transmit(first);
+	engine_release(first);
+}
+
+int crossing_create(struct engine *first)
+{
+	struct crossing *crossing = aligned_alloc(RTE_CACHE_LINE_SIZE, sizeof(*crossing));
+
+	if (!crossing)
+		return -ENOMEM;
+	memset(crossing, 0, sizeof(*crossing));
+	crossing->engines[0] = first;
+	first->crossing = crossing;
+	return 0;
+}
+
+int crossing_make_port(struct engine *first, uint32_t number)
+{
+	const struct relay_carrier carrier = {
+		.port = &first->link->port,
+		.connected = &first->tx.connected,
+		.lost = &first->lost,
+		.sent = crossing_call,
+		.sent_arg = first,
+	};
+	struct crossing *crossing = first->crossing;
+
+	return relay_open(&carrier, &crossing->links[number].port, &crossing->relays[number]);
+}
+
+struct link *crossing_link(struct crossing *crossing, uint32_t number)
+{
+	return &crossing->links[number];
+}
+
+void crossing_add(struct crossing *crossing, struct engine *engine)
+{
+	engine->crossing = crossing;
+	/* The threads of all engines compete for the same CPUs. */
+	engine->polling.crowd = crossing->engines[0]->polling.crowd;
+	__atomic_store_n(&crossing->engines[engine->home->number], engine, __ATOMIC_RELEASE);
+}
+
+/* Give an engine a packet. Returns false if there was no buffer for it; the packet is freed then.
+ */
+static bool crossing_put(struct crossing *crossing, uint32_t to, struct rte_mbuf *mbuf)
+{
+	if (to > 0)
+		return relay_give(crossing->relays[to], mbuf);
+	inbox_put(&crossing->to_first, mbuf);
+	crossing_call(crossing->engines[0]);
+	return true;
+}
+
+bool crossing_pass(struct engine *from, uint32_t qpn, struct rte_mbuf *mbuf)
+{
+	const uint32_t to = device_engine_of_qpn(from->device, qpn);
+
+	if (to == from->home->number)
+		return false;
+	mbuf->port = PORT_HANDED_OVER;
+	if (unlikely(!crossing_put(from->crossing, to, mbuf)))
+		counters_add(&from->home->counters, COUNTER_tx_loopback_no_buffer, 1);
+	return true;
+}
+
+void crossing_spread(struct engine *from, const struct rte_mbuf *mbuf, bool received)
+{
+	const enum counter no_buffer = received ? COUNTER_rx_missed : COUNTER_tx_loopback_no_buffer;
+
+	for (uint32_t to = 0; to < from->device->engine_count; to++) {
+		struct rte_mbuf *copy;
+
+		if (to == from->home->number)
+			continue;
+		copy = rte_pktmbuf_copy(mbuf, from->link->port.pool, 0, UINT32_MAX);
+		if (copy && !received)
+			copy->port = PORT_HANDED_OVER;
+		if (!copy || !crossing_put(from->crossing, to, copy))
+			counters_add(&from->home->counters, no_buffer, 1);
+	}
+}
+
+bool crossing_give(struct engine *first, const uint8_t *frame, size_t len, struct rte_mbuf *mbuf)
+{
+	uint32_t qpn, to;
+
+	if (!packet_peek_qpn(frame, len, &qpn))
+		return false;
+	if (unlikely(qpn == WIRE_QPN_MULTICAST)) {
+		if (first->device->group_count > 0)
+			crossing_spread(first, mbuf, true);
+		return false;
+	}
+	to = device_engine_of_qpn(first->device, qpn);
+	if (to == 0)
+		return false;
+	if (unlikely(!relay_give(first->crossing->relays[to], mbuf)))
+		counters_add(&first->home->counters, COUNTER_rx_missed, 1);
+	return true;
+}
+
+uint16_t crossing_take(struct crossing *crossing, struct rte_mbuf **mbufs, uint16_t n)
+{
+	return inbox_take(&crossing->to_first, mbufs, n);
+}
+
+/* Send a burst of one engine. Returns how many packets left; sets `more` if it has more to send and
+ * the port has room. */
+static unsigned int crossing_send_burst(struct engine *first, uint32_t number, bool *more)
+{
+	struct waiting *waiting = &first->crossing->waiting[number];
+	uint16_t sent;
+
+	*more = false;
+	if (waiting->count == 0)
+		waiting->count =
+			relay_fetch(first->crossing->relays[number], waiting->mbufs, BURST);
+	if (waiting->count == 0)
+		return 0;
+	if (likely(first->tx.connected)) {
+		sent = port_tx_burst(&first->link->port, waiting->mbufs, waiting->count);
+	} else {
+		counters_add(&first->home->counters, COUNTER_tx_unconnected, waiting->count);
+		rte_pktmbuf_free_bulk(waiting->mbufs, waiting->count);
+		sent = waiting->count;
+	}
+	waiting->count = (uint16_t)(waiting->count - sent);
+	memmove(waiting->mbufs, waiting->mbufs + sent, waiting->count * sizeof(waiting->mbufs[0]));
+	*more = sent == BURST;
+	return sent;
+}
+
+unsigned int crossing_send(struct engine *first)
+{
+	const uint32_t count = first->device->engine_count;
+	unsigned int work = 0;
+
+	/* Clear this before looking: packets that come later are told of again. */
+	(void)__atomic_exchange_n(&first->crossing->called, false, __ATOMIC_SEQ_CST);
+	/* The port has been full, and the packets of this engine go first. */
+	if (first->tx.count > 0)
+		return 0;
+	for (uint32_t i = 1; i < count; i++) {
+		bool more = first->crossing->relays[i] != NULL;
+
+		for (int burst = 0; more && burst < BURSTS_MAX; burst++)
+			work += crossing_send_burst(first, i, &more);
+	}
+	if (work > 0)
+		tx_count_late_drops(&first->tx);
+	return work;
+}
+
+void crossing_make_room(struct crossing *crossing)
+{
+	struct engine *first = crossing->engines[0];
+
+	for (int pass = 0; pass < ROOM_PASSES && engine_transmit(first) > 0; pass++)
+		;
+}
+
+bool crossing_has_left(const struct crossing *crossing)
+{
+	const struct engine *first = crossing->engines[0];
+
+	if (inbox_has_more(&crossing->to_first))
+		return true;
+	for (uint32_t i = 1; i < first->device->engine_count; i++) {
+		if (crossing->waiting[i].count > 0 ||
+		    (crossing->relays[i] && relay_sends(crossing->relays[i])))
+			return true;
+	}
+	return false;
+}
+
+bool crossing_is_called(const struct crossing *crossing)
+{
+	return __atomic_load_n(&crossing->called, __ATOMIC_SEQ_CST);
+}
+
+void crossing_poll_first(struct crossing *crossing)
+{
+	struct engine *first = crossing->engines[0];
+
+	polling_count(&first->polling);
+	if (!engine_try(first))
+		return;
+	polling_count_turn(&first->polling);
+	engine_turn(first);
+	engine_release(first);
+}
+
+/* Return an engine that takes part, or NULL. */
+static struct engine *crossing_engine(const struct crossing *crossing, uint32_t number)
+{
+	return __atomic_load_n(&crossing->engines[number], __ATOMIC_ACQUIRE);
+}
+
+void crossing_stop_others(struct crossing *crossing)
+{
+	for (uint32_t i = 1; i < DEVICE_ENGINES_MAX; i++) {
+		struct engine *engine = crossing_engine(crossing, i);
+
+		if (engine && engine_lock_unless_ended(engine))
+			crossing->stopped |= 1u << i;
+	}
+}
+
+void crossing_start_others(struct crossing *crossing)
+{
+	for (uint32_t i = DEVICE_ENGINES_MAX; i-- > 1;) {
+		if (crossing->stopped & 1u << i)
+			engine_release(crossing->engines[i]);
+	}
+	crossing->stopped = 0;
+}
+
+int crossing_each_other(struct crossing *crossing, int (*each)(struct engine *engine, void *arg),
+			void *arg)
+{
+	int rc = 0;
+
+	for (uint32_t i = 1; i < DEVICE_ENGINES_MAX && rc == 0; i++) {
+		struct engine *engine = crossing_engine(crossing, i);
+
+		if (engine)
+			rc = each(engine, arg);
+	}
+	return rc;
+}

@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Packets that cross from one engine of a device to another. The first engine has the device's
+ * port. It gives each other engine the packets to that engine's queue pairs, and sends what the
+ * others want to send. Packets from a queue pair to one of another engine cross directly.
+ */
+#ifndef ENGINE_CROSSING_H
+#define ENGINE_CROSSING_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <rte_mbuf.h>
+
+struct crossing;
+struct device;
+struct engine;
+struct relay;
+
+/** Make the crossing of a device whose first engine exists. Not MT-safe. 0 or -errno. */
+int crossing_create(struct engine *first);
+
+/** Make the port of another engine; it is then in `link`, which is zero before. Not MT-safe. 0 or
+ * -errno (logged). */
+int crossing_make_port(struct engine *first, uint32_t number);
+
+/** Return the port's link of an engine that crossing_make_port was called for. */
+struct link *crossing_link(struct crossing *crossing, uint32_t number);
+
+/** Let the engine take part: frames for its queue pairs are given to it from now on. First engine's
+ * lock. */
+void crossing_add(struct crossing *crossing, struct engine *engine);
+
+/**
+ * Pass a packet on that an engine sends to its own address, if the queue pair is another engine's.
+ * Sender's thread.
+ *
+ * @return
+ *   False if the queue pair is the sender's own: nothing has happened. Else the packet has been
+ *   passed on or freed.
+ */
+bool crossing_pass(struct engine *from, uint32_t qpn, struct rte_mbuf *mbuf);
+
+/** Give all other engines a copy of a packet to a group. Sender's thread, or the first engine's for
+ * a received packet. */
+void crossing_spread(struct engine *from, const struct rte_mbuf *mbuf, bool received);
+
+/**
+ * Give a received frame to the engine of its queue pair. First engine's thread.
+ *
+ * @return
+ *   True if the frame was given away or freed; false if the first engine must process it (too).
+ */
+bool crossing_give(struct engine *first, const uint8_t *frame, size_t len, struct rte_mbuf *mbuf);
+
+/** Take up to `n` packets that other engines sent to the first engine's queue pairs. First engine's
+ * thread. */
+uint16_t crossing_take(struct crossing *crossing, struct rte_mbuf **mbufs, uint16_t n);
+
+/** Send what other engines want to send, as far as the port takes it. First engine's thread.
+ * Returns how many packets left. */
+unsigned int crossing_send(struct engine *first);
+
+/** Send as much as the port takes now. The caller has stopped all engines. */
+void crossing_make_room(struct crossing *crossing);
+
+/** Return true if crossing_send or crossing_take would find packets. First engine's thread. */
+bool crossing_has_left(const struct crossing *crossing);
+
+/** Return true if an engine has called the first one since crossing_send began. MT-safe. */
+bool crossing_is_called(const struct crossing *crossing);
+
+/** Run a turn of the first engine for a thread that polls another one and has found nothing: the
+ * port may have packets. MT-safe. */
+void crossing_poll_first(struct crossing *crossing);
+
+/** Stop all engines but the first, or let them run again. First engine's thread. */
+void crossing_stop_others(struct crossing *crossing);
+void crossing_start_others(struct crossing *crossing);
+
+/** Call `each` for all engines but the first, until it returns another value than 0. MT-safe.
+ * Returns the last value. */
+int crossing_each_other(struct crossing *crossing, int (*each)(struct engine *engine, void *arg),
+			void *arg);
+
+#endif
