@@ -32,7 +32,8 @@ SANITIZED = ["-Db_sanitize=address,undefined", "-Db_lundef=false", "-Dbuildtype=
 THREAD_SANITIZED = ["-Db_sanitize=thread", "-Db_lundef=false", "-Dbuildtype=debugoptimized",
                     "-Dc_args=-DRTE_FORCE_INTRINSICS"]
 THREADED = ["test_base_guard", "test_base_guard_handlers", "test_base_guard_mask",
-            "test_mem_advise", "test_mem_key_table", "test_queue_cq", "engine/test_engine_owner",
+            "test_mem_advise", "test_mem_key_table", "test_queue_cq", "test_device_qpn",
+            "engine/test_engine_owner", "port/test_port_inbox", "port/test_port_relay_port",
             "rdmacm/test_rdmacm_live", "rdmacm/test_rdmacm_rs_stream", "rdmacm/test_rspreload_epoll",
             "verbs/test_verbs_ibv_channel", "verbs/test_verbs_races", "verbs/test_verbs_threads",
             "verbs/test_verbs_traffic"]

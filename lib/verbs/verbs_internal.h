@@ -257,24 +257,6 @@ struct ibv_mw *mw_alloc_op(struct ibv_pd *ibv, enum ibv_mw_type type);
 int mw_bind_op(struct ibv_qp *qp, struct ibv_mw *mw, struct ibv_mw_bind *bind);
 int mw_dealloc_op(struct ibv_mw *ibv);
 
-/* home.c */
-
-/** Return a number for a new thread domain. MT-safe. */
-uint32_t home_next_number(void);
-
-/** Return the engine of a new completion queue that was created with a parent domain, or NULL.
- * MT-safe. */
-struct device_engine *home_of_cq(const struct device *device, uint32_t comp_vector,
-				 const struct face_parent *parent);
-
-/** Let the queues of a new queue pair, which counts as their user, serve its engine. Device's lock.
- */
-void home_join(struct face_qp *qp);
-
-/** Let a new shared receive queue of an XRC domain serve all engines, because any queue pair of the
- * domain may receive from it. Device's lock. */
-void home_open(struct face_srq *srq);
-
 /* ibv_dm.c */
 
 struct ibv_dm *dm_alloc_op(struct ibv_context *ibv, struct ibv_alloc_dm_attr *attr);

@@ -27,16 +27,31 @@ static size_t peek_ether(const uint8_t *frame, size_t len, rte_be16_t *type)
 	return sizeof(*eth) + sizeof(*vlan);
 }
 
-/* Return the length of the IP header if UDP follows it, else 0. packet_parse accepts no options. */
+/* Return true if UDP follows a header without options, of a packet that is no fragment:
+ * packet_parse accepts no others. */
+static bool peek_ipv4(const struct rte_ipv4_hdr *ip)
+{
+	const rte_be16_t fragment =
+		rte_cpu_to_be_16(RTE_IPV4_HDR_MF_FLAG | RTE_IPV4_HDR_OFFSET_MASK);
+
+	return ip->version_ihl == RTE_IPV4_VHL_DEF && ip->next_proto_id == IPPROTO_UDP &&
+	       !(ip->fragment_offset & fragment);
+}
+
+static bool peek_ipv6(const struct rte_ipv6_hdr *ip)
+{
+	return rte_be_to_cpu_32(ip->vtc_flow) >> 28 == 6 && ip->proto == IPPROTO_UDP;
+}
+
+/* Return the length of the IP header if UDP follows it, else 0. */
 static size_t peek_ip(const uint8_t *ip, size_t room, rte_be16_t type)
 {
-	const struct rte_ipv4_hdr *ipv4 = (const struct rte_ipv4_hdr *)ip;
-	const struct rte_ipv6_hdr *ipv6 = (const struct rte_ipv6_hdr *)ip;
-
-	if (type == rte_cpu_to_be_16(RTE_ETHER_TYPE_IPV4) && room >= sizeof(*ipv4))
-		return ipv4->next_proto_id == IPPROTO_UDP ? sizeof(*ipv4) : 0;
-	if (type == rte_cpu_to_be_16(RTE_ETHER_TYPE_IPV6) && room >= sizeof(*ipv6))
-		return ipv6->proto == IPPROTO_UDP ? sizeof(*ipv6) : 0;
+	if (type == rte_cpu_to_be_16(RTE_ETHER_TYPE_IPV4) && room >= sizeof(struct rte_ipv4_hdr) &&
+	    peek_ipv4((const struct rte_ipv4_hdr *)ip))
+		return sizeof(struct rte_ipv4_hdr);
+	if (type == rte_cpu_to_be_16(RTE_ETHER_TYPE_IPV6) && room >= sizeof(struct rte_ipv6_hdr) &&
+	    peek_ipv6((const struct rte_ipv6_hdr *)ip))
+		return sizeof(struct rte_ipv6_hdr);
 	return 0;
 }
 

@@ -361,6 +361,31 @@ TEST(device_receive__the_queue_pair_must_be_there)
 	assert_dropped(build_good(), COUNTER_rx_wrong_qpn);
 }
 
+/* Only the thread of a queue pair's own engine may touch it. */
+TEST(device_receive__a_queue_pair_of_another_engine)
+{
+	const struct device_config config = {
+		.name = "uroce1", .port_mtu_bytes = 9000, .engines = 2};
+	const struct path_attr attr = path_to(peer_ipv4, our_ipv4);
+	struct device *const one = env.device;
+	struct bth_fields bth;
+	struct qp *qp;
+
+	assert_int_equal(device_create(&config, &env.device), 0);
+	assert_int_equal(add_gid(our_ipv4, -1), 0);
+	bth = bth_to((uint32_t)device_alloc_qpn(env.device->engines[1]));
+	device_set_qp(env.device, bth.dest_qpn, THE_QP);
+	assert_dropped(build(&attr, &bth), COUNTER_rx_wrong_qpn);
+	assert_true(device_receive(env.device->engines[1], env.frame, build(&attr, &bth), 0, NOW_NS,
+				   &qp));
+	assert_int_equal(env.received, 1);
+	assert_ptr_equal(qp, THE_QP);
+	assert_int_equal(counters_get(&env.device->engines[1]->counters, COUNTER_rx_wrong_qpn), 0);
+	assert_int_equal(counters_get(&env.device->engines[1]->counters, COUNTER_rx_packets), 1);
+	device_destroy(env.device);
+	env.device = one;
+}
+
 TEST(device_prefetch__finds_the_queue_pair_of_either_ip)
 {
 	const struct path_attr attr = path_to(peer_ipv6, our_ipv6);

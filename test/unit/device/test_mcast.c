@@ -18,6 +18,7 @@ struct qp {
 	unsigned int received;
 	enum ibv_qp_state state;
 	unsigned int kicked;
+	uint32_t home; /* number of its engine */
 };
 
 static const union ibv_gid ipv4_group = {.raw = {[10] = 0xff, 0xff, 239, 1, 2, 3}};
@@ -27,6 +28,7 @@ static const union ibv_gid own_gid = {.raw = {[10] = 0xff, 0xff, 10, 0, 0, 1}};
 static struct device *device;
 static struct qp qps[QPS];
 static unsigned int joins, leaves;
+static unsigned int others_kicks; /* stands for the driver of the second engine */
 static int join_result;
 
 uint32_t qp_number(const struct qp *qp)
@@ -36,8 +38,7 @@ uint32_t qp_number(const struct qp *qp)
 
 struct device_engine *qp_home(const struct qp *qp)
 {
-	(void)qp;
-	return device_first(device);
+	return device->engines[qp->home];
 }
 
 void qp_prefetch_receive(const struct qp *qp, bool request)
@@ -61,7 +62,7 @@ enum ibv_qp_state qp_state(const struct qp *qp)
 
 static void kick(void *engine, struct qp *qp)
 {
-	assert_ptr_equal(engine, &joins);
+	assert_ptr_equal(engine, qp->home == 0 ? &joins : &others_kicks);
 	qp->kicked++;
 }
 
@@ -84,7 +85,8 @@ static const struct engine_ops ops = {.join = join, .leave = leave, .kick = kick
 
 static int set_up(TEST_STATE)
 {
-	const struct device_config config = {.name = "uroce0", .port_mtu_bytes = 1500};
+	const struct device_config config = {
+		.name = "uroce0", .port_mtu_bytes = 1500, .engines = 2};
 
 	memset(qps, 0, sizeof(qps));
 	for (uint32_t i = 0; i < QPS; i++)
@@ -93,8 +95,10 @@ static int set_up(TEST_STATE)
 	join_result = 0;
 	if (device_create(&config, &device) != 0)
 		return -1;
-	device_first(device)->ops = &ops;
-	device_first(device)->driver = &joins;
+	for (uint32_t i = 0; i < device->engine_count; i++) {
+		device->engines[i]->ops = &ops;
+		device->engines[i]->driver = i == 0 ? &joins : &others_kicks;
+	}
 	return device_add_gid(device, &own_gid, -1, 0);
 }
 
@@ -108,13 +112,19 @@ static int tear_down(TEST_STATE)
 
 TEST_FIXTURE(set_up, tear_down);
 
-static bool deliver(const union ibv_gid *group, uint32_t src_qpn, const union ibv_gid *source)
+static bool deliver_to(uint32_t engine, const union ibv_gid *group, uint32_t src_qpn,
+		       const union ibv_gid *source)
 {
 	struct packet packet = {.src_qpn = src_qpn};
 
 	memcpy(packet.dgid, group->raw, sizeof(packet.dgid));
 	memcpy(packet.sgid, source->raw, sizeof(packet.sgid));
-	return mcast_deliver(device_first(device), &packet, 77);
+	return mcast_deliver(device->engines[engine], &packet, 77);
+}
+
+static bool deliver(const union ibv_gid *group, uint32_t src_qpn, const union ibv_gid *source)
+{
+	return deliver_to(0, group, src_qpn, source);
 }
 
 TEST(mcast_attach__one_copy_to_each)
@@ -172,6 +182,37 @@ TEST(mcast_deliver__who_fails_is_run)
 	assert_int_equal(qps[1].kicked, 1);
 	assert_int_equal(mcast_detach(device, &ipv4_group, &qps[0]), 0);
 	assert_int_equal(mcast_detach(device, &ipv4_group, &qps[1]), 0);
+}
+
+/* Each engine has a copy of the packet for its own queue pairs. */
+TEST(mcast_deliver__to_the_queue_pairs_of_its_engine)
+{
+	for (int i = 0; i < 4; i++) {
+		qps[i].home = i % 2;
+		assert_int_equal(mcast_attach(device, &ipv4_group, &qps[i], false), 1);
+	}
+	assert_int_equal(joins, 1);
+	qps[3].state = IBV_QPS_ERR;
+	assert_true(deliver_to(0, &ipv4_group, 5, &ipv6_group));
+	for (int i = 0; i < 4; i++)
+		assert_int_equal(qps[i].received, i % 2 == 0);
+	assert_int_equal(qps[3].kicked, 0);
+	assert_true(deliver_to(1, &ipv4_group, 5, &ipv6_group));
+	for (int i = 0; i < 4; i++)
+		assert_int_equal(qps[i].received, 1);
+	assert_int_equal(qps[3].kicked, 1);
+	for (int i = 0; i < 4; i++)
+		mcast_detach_all(device, &qps[i]);
+}
+
+/* A group that only another engine has members of is known, and its packets are no errors. */
+TEST(mcast_deliver__an_engine_without_members)
+{
+	qps[0].home = 1;
+	assert_int_equal(mcast_attach(device, &ipv4_group, &qps[0], false), 1);
+	assert_true(deliver_to(0, &ipv4_group, 5, &ipv6_group));
+	assert_int_equal(qps[0].received, 0);
+	assert_int_equal(mcast_detach(device, &ipv4_group, &qps[0]), 0);
 }
 
 TEST(mcast_attach__keeps_the_limits)

@@ -212,3 +212,156 @@ TEST(device_alloc_qpn__threads_do_not_share_a_number)
 	}
 	assert_int_equal(device->qps, 0);
 }
+
+#define ENGINES 4
+
+/* Create a device of several engines, whose numbers are these (0, 0: all). */
+static struct device *create_engines(uint32_t qpn_first, uint32_t qpn_count)
+{
+	const struct device_config config = {.name = "uroce0",
+					     .port_mtu_bytes = 1500,
+					     .engines = ENGINES,
+					     .qpn_first = qpn_first,
+					     .qpn_count = qpn_count};
+	struct device *created;
+
+	assert_int_equal(device_create(&config, &created), 0);
+	assert_int_equal(created->engine_count, ENGINES);
+	return created;
+}
+
+/* Allocate a number of an engine. It must name the engine, and nobody else may have it. */
+static uint32_t alloc_of(struct device *of, uint32_t number)
+{
+	const int qpn = device_alloc_qpn(of->engines[number]);
+
+	assert_in_range(qpn, 2, 0xfffffe);
+	assert_int_equal(device_engine_of_qpn(of, (uint32_t)qpn), number);
+	assert_int_equal(seen[qpn], 0);
+	seen[qpn] = 1;
+	return (uint32_t)qpn;
+}
+
+TEST(device_alloc_qpn__numbers_name_their_engine)
+{
+	struct device *several = create_engines(0, 0);
+
+	for (uint32_t i = 0; i < 10000; i++)
+		alloc_of(several, i * 7 / 5 % ENGINES);
+	assert_int_equal(several->qps, 10000);
+	device_destroy(several);
+}
+
+TEST(device_alloc_qpn__one_engine_may_have_all_queue_pairs)
+{
+	struct device *several = create_engines(0, 0);
+
+	for (uint32_t i = 0; i < DEVICE_MAX_QP; i++)
+		alloc_of(several, ENGINES - 1);
+	for (uint32_t i = 0; i < ENGINES; i++)
+		assert_int_equal(device_alloc_qpn(several->engines[i]), -ENOSPC);
+	device_destroy(several);
+}
+
+TEST(device_alloc_qpn__a_freed_number_of_an_engine_rests)
+{
+	struct device *several = create_engines(0, 0);
+
+	for (uint32_t i = 0; i < DEVICE_MAX_QP * 3; i++)
+		device_free_qpn(several, alloc_of(several, 2));
+	assert_int_equal(several->qps, 0);
+	device_destroy(several);
+}
+
+TEST(device_alloc_qpn__engines_divide_a_range)
+{
+	struct device *several = create_engines(0x4001, 64);
+	uint32_t uses[64] = {0};
+
+	for (uint32_t i = 0; i < 6400; i++) {
+		const uint32_t number = i % ENGINES;
+		const int qpn = device_alloc_qpn(several->engines[number]);
+
+		assert_in_range(qpn, 0x4001, 0x4040);
+		assert_int_equal(device_engine_of_qpn(several, (uint32_t)qpn), number);
+		uses[qpn - 0x4001]++;
+		device_free_qpn(several, (uint32_t)qpn);
+	}
+	/* Each engine has gone round all of its numbers equally often. */
+	for (int i = 0; i < 64; i++)
+		assert_int_equal(uses[i], 100);
+	for (uint32_t i = 0; i < 32; i++)
+		alloc_of(several, i % ENGINES);
+	assert_int_equal(device_alloc_qpn(several->engines[0]), -ENOSPC);
+	device_destroy(several);
+}
+
+/* The window at the end of the number space, and the one at its start. */
+TEST(device_alloc_qpn__engines_go_round_at_the_ends)
+{
+	struct device *several = create_engines(0, 0);
+
+	for (uint32_t i = 0; i < ENGINES; i++)
+		several->engines[i]->qpn_next = 0xfffffc;
+	assert_int_equal(alloc_of(several, 2), 0xfffffe);
+	assert_int_equal(alloc_of(several, 0), 0xfffffc);
+	/* The next number of the last engine would be the multicast one. */
+	assert_true(alloc_of(several, 3) < 0xfffffc);
+	for (uint32_t i = 0; i < ENGINES; i++)
+		several->engines[i]->qpn_next = 0;
+	assert_int_equal(alloc_of(several, 0), 4);
+	assert_int_equal(alloc_of(several, 1), 5);
+	assert_int_equal(alloc_of(several, 2), 2);
+	assert_int_equal(alloc_of(several, 3), 3);
+	device_destroy(several);
+}
+
+TEST(device_engine_of_qpn__the_first_engine_has_the_management_queue_pairs)
+{
+	struct device *several = create_engines(0, 0);
+
+	assert_int_equal(device_engine_of_qpn(several, 0), 0);
+	assert_int_equal(device_engine_of_qpn(several, 1), 0);
+	for (uint32_t qpn = 2; qpn < QPNS; qpn += 997)
+		assert_true(device_engine_of_qpn(several, qpn) < ENGINES);
+	device_destroy(several);
+	/* One engine has all. */
+	for (uint32_t qpn = 0; qpn < QPNS; qpn += 997)
+		assert_int_equal(device_engine_of_qpn(device, qpn), 0);
+}
+
+static void *churn_engine(void *arg)
+{
+	struct device_engine *engine = arg;
+
+	for (int i = 0; i < ROUNDS; i++) {
+		const int qpn = device_alloc_qpn(engine);
+
+		if (qpn < 2 || __atomic_fetch_add(&seen[qpn], 1, __ATOMIC_RELAXED) != 0)
+			return "shared";
+		if (device_engine_of_qpn(engine->device, (uint32_t)qpn) != engine->number)
+			return "another engine's";
+		__atomic_fetch_sub(&seen[qpn], 1, __ATOMIC_RELAXED);
+		device_free_qpn(engine->device, (uint32_t)qpn);
+	}
+	return NULL;
+}
+
+/* In a small range, where the engines meet at each page. */
+TEST(device_alloc_qpn__threads_of_several_engines)
+{
+	struct device *several = create_engines(0x4ff0, 64);
+	pthread_t threads[ENGINES];
+
+	for (int i = 0; i < ENGINES; i++)
+		assert_int_equal(
+			pthread_create(&threads[i], NULL, churn_engine, several->engines[i]), 0);
+	for (int i = 0; i < ENGINES; i++) {
+		void *wrong;
+
+		assert_int_equal(pthread_join(threads[i], &wrong), 0);
+		assert_null(wrong);
+	}
+	assert_int_equal(several->qps, 0);
+	device_destroy(several);
+}

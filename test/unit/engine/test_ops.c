@@ -229,7 +229,7 @@ TEST(ops_poll__sleeps_in_a_crowd_of_threads)
 {
 	long naps = 0;
 
-	engine->polling.cpus = 2;
+	engine->polling.crowd->cpus = 2;
 	is_short = false;
 	for (int i = 0; i < PATIENCE_MS && naps == 0; i++) {
 		poll_by_threads(CROWD);

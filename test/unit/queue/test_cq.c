@@ -560,3 +560,155 @@ TEST(cq_poll__two_threads_share_the_completions)
 	pthread_barrier_destroy(&pollers.start);
 	assert_int_equal(cq_destroy(pollers.cq), 0);
 }
+
+#define SHARERS	    2
+#define SHARER_TURN 1000000u /* clock units between completions of two threads */
+
+static struct {
+	struct cq *cq;
+	pthread_barrier_t start;
+	uint64_t clock; /* under the queue's own lock: only the clock touches it */
+} sharing;
+
+static uint64_t tick(void *arg)
+{
+	uint64_t *clock = arg;
+	const uint64_t now = *clock + SHARER_TURN;
+
+	/* Let another thread run in the middle of a push now and then. */
+	if (now / SHARER_TURN % 4096 == 0)
+		sched_yield();
+	*clock = now;
+	return now;
+}
+
+/* Push as the engine of this number: the number is in the id's upper half. */
+static void *push_as(void *arg)
+{
+	const uint64_t number = (uintptr_t)arg;
+
+	pthread_barrier_wait(&sharing.start);
+	for (uint64_t i = 0; i < STRESS_COMPLETIONS; i++) {
+		while (push(sharing.cq, number << 32 | i) != 0)
+			sched_yield();
+	}
+	return NULL;
+}
+
+static void create_shared(uint32_t cqe, struct channel *events_of)
+{
+	static const uint64_t engine_ns = 5;
+	const struct cq_attr attr = {.cqe = cqe, .channel = events_of, .stamp_ns = &engine_ns};
+
+	sharing.clock = 0;
+	assert_int_equal(cq_create_in(&attr, &sharing.cq), 0);
+	cq_share(sharing.cq, tick, &sharing.clock);
+}
+
+static void start_sharers(pthread_t threads[SHARERS])
+{
+	assert_int_equal(pthread_barrier_init(&sharing.start, NULL, SHARERS), 0);
+	for (uintptr_t i = 0; i < SHARERS; i++)
+		assert_int_equal(pthread_create(&threads[i], NULL, push_as, (void *)i), 0);
+}
+
+static void join_sharers(pthread_t threads[SHARERS])
+{
+	for (size_t i = 0; i < SHARERS; i++)
+		assert_int_equal(pthread_join(threads[i], NULL), 0);
+	pthread_barrier_destroy(&sharing.start);
+}
+
+/* Each engine's completions come once and in their order, and the clock was read once for each. */
+TEST(cq_share__two_engines_lose_nothing)
+{
+	uint64_t next[SHARERS] = {0}, last_ns = 0;
+	pthread_t threads[SHARERS];
+
+	create_shared(64, NULL);
+	start_sharers(threads);
+	for (uint64_t taken = 0; taken < SHARERS * STRESS_COMPLETIONS;) {
+		uint64_t stamp_ns;
+		struct ibv_wc wc;
+
+		if (!cq_poll_stamped(sharing.cq, &wc, &stamp_ns)) {
+			sched_yield();
+			continue;
+		}
+		assert_in_range(wc.wr_id >> 32, 0, SHARERS - 1);
+		assert_int_equal((uint32_t)wc.wr_id, next[wc.wr_id >> 32]++);
+		assert_int_equal(stamp_ns, last_ns + SHARER_TURN);
+		last_ns = stamp_ns;
+		taken++;
+	}
+	join_sharers(threads);
+	assert_true(cq_empty(sharing.cq));
+	assert_int_equal(cq_destroy(sharing.cq), 0);
+}
+
+/* As cq_arm__a_sleeper_never_misses_a_completion: a lost wake-up hangs the program. */
+TEST(cq_share__a_sleeper_never_misses_a_completion_of_either, .setup = set_up_channel,
+     .teardown = tear_down_channel)
+{
+	pthread_t threads[SHARERS];
+	uint64_t taken = 0;
+
+	assert_int_equal(fcntl(channel.fd, F_SETFL, 0), 0);
+	create_shared(256, &channel);
+	start_sharers(threads);
+	while (taken < SHARERS * STRESS_COMPLETIONS) {
+		struct ibv_wc wc[16];
+		const int n = cq_poll(sharing.cq, 16, wc);
+		void *object;
+		int code;
+
+		taken += (uint64_t)n;
+		if (n > 0)
+			continue;
+		cq_arm(sharing.cq, false);
+		if (cq_empty(sharing.cq))
+			assert_int_equal(channel_read(&channel, &object, &code), 0);
+	}
+	join_sharers(threads);
+	assert_true(cq_empty(sharing.cq));
+	assert_int_equal(cq_destroy(sharing.cq), 0);
+}
+
+/* Only completions that were there before have the engine's time. */
+TEST(cq_share__stamps_come_from_the_given_clock)
+{
+	uint64_t engine_ns = 5, clock = 100, stamp_ns;
+	const struct cq_attr attr = {.cqe = 4, .stamp_ns = &engine_ns};
+	struct ibv_wc wc;
+	struct cq *cq;
+
+	assert_int_equal(cq_create_in(&attr, &cq), 0);
+	assert_int_equal(push(cq, 0), 0);
+	cq_share(cq, tick, &clock);
+	engine_ns = 6;
+	assert_int_equal(push(cq, 1), 0);
+	assert_true(cq_poll_stamped(cq, &wc, &stamp_ns));
+	assert_int_equal(stamp_ns, 5);
+	assert_true(cq_poll_stamped(cq, &wc, &stamp_ns));
+	assert_int_equal(wc.wr_id, 1);
+	assert_int_equal(stamp_ns, 100 + SHARER_TURN);
+	assert_int_equal(cq_destroy(cq), 0);
+}
+
+TEST(cq_share__a_full_queue_still_tells)
+{
+	int overruns = 0;
+	struct cq *cq;
+
+	assert_int_equal(cq_create(2, NULL, &overruns, count_overrun, &cq), 0);
+	cq_share(cq, tick, &sharing.clock);
+	assert_int_equal(push(cq, 0), 0);
+	assert_int_equal(push(cq, 1), 0);
+	assert_int_equal(push(cq, 2), -ENOSPC);
+	assert_int_equal(push(cq, 3), -ENOSPC);
+	assert_int_equal(overruns, 1);
+	assert_polled(cq, 0, 2);
+	assert_int_equal(push(cq, 4), 0);
+	assert_polled(cq, 4, 1);
+	assert_int_equal(cq_destroy(cq), 0);
+}

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Tests of lib/transport/receive.c: a receive request from the queue to its completion. */
+#include <pthread.h>
+#include <sched.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
@@ -112,6 +114,86 @@ TEST(receive_take__tells_a_shared_queue)
 	assert_true(receive_take(&receive, &srq->rq, srq));
 	assert_int_equal(low, 1);
 	assert_int_equal(srq_destroy(srq), 0);
+}
+
+#define TAKERS	  2
+#define REQUESTS  50000u
+#define QUEUE_LEN 64
+
+static struct {
+	struct srq *srq;
+	uint8_t seen[REQUESTS]; /* atomic: how often each was taken */
+	uint32_t taken;		/* atomic */
+	pthread_barrier_t start;
+} shared;
+
+/* Take requests as an engine of its own. Returns what was wrong, or NULL. */
+static void *take_many(void *arg)
+{
+	struct ibv_sge sge[PACKET_FRAGS_MAX];
+	uint64_t next = 0;
+
+	(void)arg;
+	pthread_barrier_wait(&shared.start);
+	while (__atomic_load_n(&shared.taken, __ATOMIC_RELAXED) < REQUESTS) {
+		struct receive own = {.sge = sge};
+
+		if (!receive_take(&own, &shared.srq->rq, shared.srq)) {
+			sched_yield();
+			continue;
+		}
+		__atomic_fetch_add(&shared.taken, 1, __ATOMIC_RELAXED);
+		if (own.wr_id >= REQUESTS || own.wr_id < next)
+			return "order";
+		next = own.wr_id + 1;
+		/* The list is this request's, and of no other. */
+		if (own.num_sge != 1 || own.sge[0].addr != own.wr_id * 8 || own.length != 8)
+			return "list";
+		__atomic_fetch_add(&shared.seen[own.wr_id], 1, __ATOMIC_RELAXED);
+	}
+	return NULL;
+}
+
+static void post_shared(uint64_t wr_id)
+{
+	struct ibv_sge sge = {.addr = wr_id * 8, .length = 8};
+	struct ibv_recv_wr wr = {.wr_id = wr_id, .sg_list = &sge, .num_sge = 1}, *bad;
+
+	while (rq_post(&shared.srq->rq, &wr, &bad) != 0)
+		sched_yield();
+}
+
+/* The engines of two queue pairs take from one queue, while the program posts to it. */
+TEST(receive_take__two_engines_take_each_request_once)
+{
+	pthread_t threads[TAKERS];
+	int low = 0;
+
+	memset(&shared, 0, sizeof(shared));
+	assert_int_equal(srq_create(QUEUE_LEN, 2, fixture.pd, &shared.srq), 0);
+	shared.srq->shared = true;
+	shared.srq->low = count;
+	shared.srq->user = &low;
+	for (uint64_t i = 0; i < 4; i++)
+		post_shared(i);
+	assert_int_equal(srq_set_limit(shared.srq, 1), 0);
+	assert_int_equal(pthread_barrier_init(&shared.start, NULL, TAKERS), 0);
+	for (int i = 0; i < TAKERS; i++)
+		assert_int_equal(pthread_create(&threads[i], NULL, take_many, NULL), 0);
+	for (uint64_t i = 4; i < REQUESTS; i++)
+		post_shared(i);
+	for (int i = 0; i < TAKERS; i++) {
+		void *wrong;
+
+		assert_int_equal(pthread_join(threads[i], &wrong), 0);
+		assert_null(wrong);
+	}
+	for (uint32_t i = 0; i < REQUESTS; i++)
+		assert_int_equal(shared.seen[i], 1);
+	/* The queue is empty now, so the limit was reached; its event comes once. */
+	assert_int_equal(low, 1);
+	pthread_barrier_destroy(&shared.start);
+	assert_int_equal(srq_destroy(shared.srq), 0);
 }
 
 TEST(receive_store__up_to_the_end_of_the_list)

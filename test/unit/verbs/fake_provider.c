@@ -13,6 +13,7 @@
 #define FAKE_FRAMES_MAX 64
 
 struct fake fake;
+uint32_t fake_engines;
 
 /* Packets between one turn and the next. */
 static struct {
@@ -76,7 +77,9 @@ static void carry(void)
 static void fake_lock(void *engine)
 {
 	assert_ptr_equal(engine, &fake);
-	assert_false(fake.locked);
+	/* Each engine of the device is locked once. */
+	assert_true(fake.held < fake.device->engine_count);
+	fake.held++;
 	fake.locked = true;
 	__atomic_add_fetch(&fake.locks, 1, __ATOMIC_SEQ_CST);
 }
@@ -85,7 +88,7 @@ static void fake_unlock(void *engine)
 {
 	assert_ptr_equal(engine, &fake);
 	assert_true(fake.locked);
-	fake.locked = false;
+	fake.locked = --fake.held > 0;
 }
 
 static void fake_attach(void *engine, struct qp *qp)
@@ -196,11 +199,12 @@ static const struct engine_ops fake_ops = {
 /* A real start sleeps, as this may: threads can be cancelled there. */
 static int fake_start(struct device **devices, size_t max)
 {
-	static const struct device_config config = {
+	const struct device_config config = {
 		.name = "fake0",
 		.mac = {0x02, 0, 0, 0, 0, 0x01},
 		.port_mtu_bytes = 9000,
 		.link_mbps = 100000,
+		.engines = fake_engines,
 		.unique = "fake",
 	};
 	static const union ibv_gid gids[] = {
@@ -214,9 +218,11 @@ static int fake_start(struct device **devices, size_t max)
 	for (int i = 0; i < 2; i++)
 		assert_int_equal(device_add_gid(fake.device, &gids[i], -1, 7), i);
 	fake.device->link_up = true;
-	device_first(fake.device)->ops = &fake_ops;
-	device_first(fake.device)->driver = &fake;
-	device_first(fake.device)->now_ns = &link_state.now_ns;
+	for (uint32_t i = 0; i < fake.device->engine_count; i++) {
+		fake.device->engines[i]->ops = &fake_ops;
+		fake.device->engines[i]->driver = &fake;
+		fake.device->engines[i]->now_ns = &link_state.now_ns;
+	}
 	link_state.sink = (struct packet_sink){.get = sink_get, .put = sink_put};
 	devices[0] = fake.device;
 	return 1;

@@ -23,6 +23,7 @@ struct fake {
 
 	/* what was asked; atomic where threads ask */
 	bool locked;
+	uint32_t held; /* engines that are locked */
 	unsigned int locks;
 	unsigned int kicks;
 	unsigned int polls;
@@ -44,6 +45,9 @@ struct fake {
 };
 
 extern struct fake fake;
+
+/* Engines of the device, before its start; 0: one. Packets are carried for one engine only. */
+extern uint32_t fake_engines;
 
 /** The device in the list, and an open context of it. Starts the fake on the first call. */
 struct ibv_context *fake_open(void);

@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Tests of pmd/port/relay_port.c. */
+#include <poll.h>
+#include <pthread.h>
+#include <string.h>
+
+#include "open_fds.h"
+#include "port/port.h"
+#include "port/relay.h"
+#include "test.h"
+
+#define SENDERS 2
+#define FRAMES	4096u
+
+static struct {
+	struct port main;
+	struct port port;
+	struct relay *relay;
+	bool connected;
+	bool lost;
+	int sent; /* calls of the carrier */
+	struct rte_mbuf frames[SENDERS][FRAMES];
+} env;
+
+static void count_sent(void *arg)
+{
+	assert_ptr_equal(arg, &env);
+	env.sent++;
+}
+
+static int set_up(TEST_STATE)
+{
+	const struct relay_carrier carrier = {
+		.port = &env.main,
+		.connected = &env.connected,
+		.lost = &env.lost,
+		.sent = count_sent,
+		.sent_arg = &env,
+	};
+
+	memset(&env, 0, sizeof(env));
+	env.main.mtu_bytes = 1500;
+	env.main.mac[5] = 7;
+	env.main.own_qpn_first = 0x4000;
+	env.main.own_qpn_count = 64;
+	return relay_open(&carrier, &env.port, &env.relay);
+}
+
+static int tear_down(TEST_STATE)
+{
+	port_close(&env.port);
+	port_destroy(&env.port);
+	return 0;
+}
+
+TEST_FIXTURE(set_up, tear_down);
+
+/* Return true if a thread that sleeps on the port's descriptor would wake. */
+static bool is_awake(void)
+{
+	struct pollfd fd = {.fd = port_wake_fd(&env.port), .events = POLLIN};
+
+	assert_true(fd.fd >= 0);
+	return poll(&fd, 1, 0) == 1;
+}
+
+TEST(relay_open__the_port_is_as_the_carriers)
+{
+	assert_int_equal(env.port.mtu_bytes, 1500);
+	assert_memory_equal(env.port.mac, env.main.mac, sizeof(env.port.mac));
+	assert_int_equal(env.port.own_qpn_first, 0x4000);
+	assert_int_equal(env.port.own_qpn_count, 64);
+	assert_true(env.port.started);
+	assert_false(port_connected(&env.port));
+	env.connected = true;
+	assert_true(port_connected(&env.port));
+	assert_false(port_lost(&env.port));
+	env.lost = true;
+	assert_true(port_lost(&env.port));
+}
+
+TEST(relay_open__leaves_no_descriptor, .bare = true)
+{
+	const unsigned int before = fds_count();
+
+	assert_int_equal(set_up(NULL), 0);
+	assert_int_equal(tear_down(NULL), 0);
+	assert_int_equal(fds_count(), before);
+}
+
+TEST(relay_give__frames_are_received_in_their_order)
+{
+	struct rte_mbuf *taken[8];
+
+	assert_int_equal(port_rx_burst(&env.port, taken, 8), 0);
+	assert_false(env.port.rx_cut);
+	for (int i = 0; i < 5; i++)
+		assert_true(relay_give(env.relay, &env.frames[0][i]));
+	assert_int_equal(port_rx_burst(&env.port, taken, 3), 3);
+	assert_true(env.port.rx_cut);
+	assert_int_equal(port_rx_burst(&env.port, taken + 3, 5), 2);
+	assert_false(env.port.rx_cut);
+	for (int i = 0; i < 5; i++)
+		assert_ptr_equal(taken[i], &env.frames[0][i]);
+}
+
+TEST(relay_give__wakes_an_armed_port_once)
+{
+	struct rte_mbuf *taken[8];
+
+	assert_true(relay_give(env.relay, &env.frames[0][0]));
+	assert_false(is_awake());
+	/* A frame waits already, so the helper does not sleep. */
+	assert_true(port_arm(&env.port));
+	assert_int_equal(port_rx_burst(&env.port, taken, 8), 1);
+	assert_false(port_arm(&env.port));
+	assert_false(is_awake());
+	assert_true(relay_give(env.relay, &env.frames[0][1]));
+	assert_true(is_awake());
+	assert_int_equal(port_rx_burst(&env.port, taken, 8), 1);
+	/* Arming forgets what the last frame rang for. */
+	assert_false(port_arm(&env.port));
+	assert_false(is_awake());
+	assert_true(relay_give(env.relay, &env.frames[0][2]));
+	assert_true(is_awake());
+}
+
+TEST(relay_fetch__what_the_engine_sends)
+{
+	struct rte_mbuf *sent[FRAMES], *taken[FRAMES];
+	uint16_t room;
+
+	for (uint32_t i = 0; i < FRAMES; i++)
+		sent[i] = &env.frames[0][i];
+	assert_false(relay_sends(env.relay));
+	assert_int_equal(relay_fetch(env.relay, taken, 8), 0);
+	assert_int_equal(port_tx_burst(&env.port, sent, 3), 3);
+	assert_int_equal(env.sent, 1);
+	assert_true(relay_sends(env.relay));
+	assert_int_equal(relay_fetch(env.relay, taken, 2), 2);
+	assert_int_equal(relay_fetch(env.relay, taken + 2, 8), 1);
+	assert_memory_equal(taken, sent, 3 * sizeof(taken[0]));
+	/* More than there is room for: the rest stays the engine's, and the carrier is told. */
+	room = port_tx_burst(&env.port, sent, FRAMES);
+	assert_in_range(room, 256, FRAMES - 1);
+	assert_int_equal(env.sent, 2);
+	assert_int_equal(port_tx_burst(&env.port, sent + room, 1), 0);
+	assert_int_equal(env.sent, 3);
+	assert_int_equal(relay_fetch(env.relay, taken, 1), 1);
+	assert_int_equal(port_tx_burst(&env.port, sent + room, 2), 1);
+	assert_int_equal(relay_fetch(env.relay, taken + 1, FRAMES), room);
+	assert_memory_equal(taken, sent, (room + 1u) * sizeof(taken[0]));
+	assert_false(relay_sends(env.relay));
+}
+
+static void *give_many(void *arg)
+{
+	struct rte_mbuf *own = arg;
+
+	for (uint32_t i = 0; i < FRAMES; i++) {
+		if (!relay_give(env.relay, &own[i]))
+			return "refused";
+	}
+	return NULL;
+}
+
+/* Sleep as the helper does. A lost wake-up hangs the program. */
+TEST(relay_give__a_sleeper_never_misses_a_frame)
+{
+	struct pollfd fd = {.fd = port_wake_fd(&env.port), .events = POLLIN};
+	struct rte_mbuf *next[SENDERS];
+	pthread_t threads[SENDERS];
+	uint32_t total = 0;
+
+	for (int i = 0; i < SENDERS; i++) {
+		next[i] = env.frames[i];
+		assert_int_equal(pthread_create(&threads[i], NULL, give_many, env.frames[i]), 0);
+	}
+	while (total < SENDERS * FRAMES) {
+		struct rte_mbuf *taken[4];
+		const uint16_t n = port_rx_burst(&env.port, taken, 4);
+
+		for (uint16_t i = 0; i < n; i++) {
+			const int sender = taken[i] >= env.frames[1];
+
+			assert_ptr_equal(taken[i], next[sender]);
+			next[sender]++;
+		}
+		total += n;
+		if (n == 0 && !port_arm(&env.port))
+			assert_int_equal(poll(&fd, 1, -1), 1);
+	}
+	for (int i = 0; i < SENDERS; i++) {
+		void *wrong;
+
+		assert_int_equal(pthread_join(threads[i], &wrong), 0);
+		assert_null(wrong);
+	}
+}
