@@ -35,19 +35,24 @@ void channel_fini(struct channel *channel)
 	pthread_mutex_destroy(&channel->lock);
 }
 
-static void raise_locked(struct channel *channel, struct channel_source *source)
+/* Put an event into the list. Return false if there are too many. */
+static bool raise_locked(struct channel *channel, struct channel_source *source)
 {
 	if (source->pending == CHANNEL_PENDING_MAX)
-		return;
+		return false;
 	if (source->pending++ == 0)
 		TAILQ_INSERT_TAIL(&channel->ready, source, link);
+	return true;
+}
+
+/* Add the unit of an event to the descriptor. */
+static void write_unit(const struct channel *channel)
+{
 	/* The program has closed the descriptor, and may use its number for a file of its own. A
 	 * call that asks for events finds them in the list. */
 	if (!own_is(channel->fd))
 		return;
-	/* Write under the lock: otherwise a reader could take the unit before the event is in the
-	 * list, and find neither an event nor an owed unit. The write cannot fail below 2^64
-	 * events. */
+	/* The write cannot fail below 2^64 events. */
 	while (eventfd_write(channel->fd, 1) != 0 && errno == EINTR)
 		;
 }
@@ -56,12 +61,18 @@ void channel_raise(struct channel *channel, struct channel_source *source)
 {
 	const int saved_errno = errno;
 	int cancel_state;
+	bool raised;
 
-	/* Disable cancellation: a thread cancelled in the write would leave the lock locked. */
+	/* Disable cancellation: a thread cancelled in the write would leave an event without its
+	 * unit. */
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state);
 	pthread_mutex_lock(&channel->lock);
-	raise_locked(channel, source);
+	raised = raise_locked(channel, source);
 	pthread_mutex_unlock(&channel->lock);
+	/* The event is in the list already, where a reader of the unit looks for it. Write without
+	 * the lock: the thread that wakes may take this thread's CPU, and needs the lock. */
+	if (raised)
+		write_unit(channel);
 	pthread_setcancelstate(cancel_state, NULL);
 	errno = saved_errno;
 }
