@@ -36,6 +36,8 @@ static __thread void **volatile guard_frame __attribute__((tls_model("initial-ex
 /* Time at which guard_refresh last corrected this thread's signal mask, on its caller's clock. */
 static __thread uint64_t guard_ready_ns __attribute__((tls_model("initial-exec")));
 static __thread bool guard_ready __attribute__((tls_model("initial-exec")));
+/* This thread is ours: the program does not change its signal mask. */
+static __thread bool guard_serves __attribute__((tls_model("initial-exec")));
 /* Number of times this thread has called guard_owes while kept signals wait for the program. */
 static __thread uint32_t guard_given_back __attribute__((tls_model("initial-exec")));
 
@@ -188,7 +190,8 @@ static void change_mask(int how)
 
 static __attribute__((noinline, cold)) void get_ready(void)
 {
-	change_mask(SIG_UNBLOCK);
+	if (!guard_ready || !guard_serves)
+		change_mask(SIG_UNBLOCK);
 	guard_ready = true;
 	if (!hold_has())
 		guard_given_back = 0;
@@ -197,6 +200,7 @@ static __attribute__((noinline, cold)) void get_ready(void)
 void guard_serve(void)
 {
 	hold_begin();
+	guard_serves = true;
 }
 
 void guard_pause(void)
@@ -206,6 +210,14 @@ void guard_pause(void)
 	guard_ready = false;
 	if (hold_has())
 		hold_give_back();
+}
+
+void guard_pause_in_call(sigset_t *mask)
+{
+	/* A signal can be returned only while this thread blocks it. */
+	if (__builtin_expect(hold_has(), 0))
+		guard_pause();
+	sigfillset(mask);
 }
 
 /* Return true for the first calls, and then less and less often, because the program may never read

@@ -3,6 +3,7 @@
  * signal that the program reads. */
 #include <errno.h>
 #include <pthread.h>
+#include <poll.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdint.h>
@@ -94,7 +95,8 @@ TEST(guard_refresh__unblocks_what_was_blocked_since)
 	expect_exit(block_between_copies, 42);
 }
 
-static int told[2]; /* a pipe */
+static int told[2];	   /* a pipe */
+static bool rests_in_call; /* and not before it */
 
 /* A thread of ours: it makes copies, is sent a signal, and rests. */
 static void *serve(void *arg)
@@ -108,6 +110,14 @@ static void *serve(void *arg)
 	/* Copies fail as ever while the signal is kept. */
 	if (write(told[1], "", 1) != 1 || guarded_copy(local, memory + PAGE, 8) != -EFAULT)
 		return NULL;
+	if (rests_in_call) {
+		const struct timespec moment = {.tv_nsec = 1};
+		sigset_t mask;
+
+		guard_pause_in_call(&mask);
+		ppoll(NULL, 0, &moment, &mask);
+		return sigismember(&mask, SIGSEGV) && sigismember(&mask, SIGBUS) ? arg : NULL;
+	}
 	guard_pause();
 	return arg;
 }
@@ -146,5 +156,12 @@ static void read_by_signalfd(void)
 
 TEST(guard_pause__gives_back_what_the_program_reads_by_signalfd)
 {
+	rests_in_call = false;
+	expect_exit(read_by_signalfd, 0);
+}
+
+TEST(guard_pause_in_call__gives_back_the_same)
+{
+	rests_in_call = true;
 	expect_exit(read_by_signalfd, 0);
 }

@@ -11,6 +11,7 @@
 #ifndef BASE_GUARD_H
 #define BASE_GUARD_H
 
+#include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -69,6 +70,12 @@ void guard_serve(void);
  * signals to the process. The program's threads then receive them as if we did not exist. Only
  * after guard_serve. */
 void guard_pause(void);
+
+/**
+ * Do the same for a sleep in ppoll(2) or a similar call, to which the caller must pass `mask`: that
+ * saves two system calls. Only for threads that block all other signals.
+ */
+void guard_pause_in_call(sigset_t *mask);
 
 /** Return true if guard_pause has signals to return. A thread that never sleeps should then call
  * it, and let the program's threads run for a moment. */
