@@ -30,14 +30,17 @@ struct interface {
 	uint16_t stand_in; /* if port.watched is set: the ethdev that captures see (stand_in.h) */
 	unsigned int ifindex;
 	struct psock *psock;
+	bool has_received; /* since the port was armed; atomic */
 };
 
 static uint16_t interface_rx_burst(void *arg, struct rte_mbuf **mbufs, uint16_t n)
 {
-	const struct interface *interface = arg;
+	struct interface *interface = arg;
 	struct port *port = interface->port;
 	const uint16_t received = psock_rx_burst(interface->psock, mbufs, n);
 
+	if (received > 0)
+		__atomic_store_n(&interface->has_received, true, __ATOMIC_RELAXED);
 	port->rx_missed = psock_missed(interface->psock);
 	port->rx_too_long = psock_dropped(interface->psock);
 	return unlikely(port->watched) ? stand_in_received(interface->stand_in, mbufs, received, n)
@@ -57,15 +60,19 @@ static uint16_t interface_tx_burst(void *arg, struct rte_mbuf **mbufs, uint16_t 
 	return sent;
 }
 
-/* Return true if packets wait that the descriptor does not report. An interface that goes down
+/*
+ * Return true if packets wait that the descriptor does not report. An interface that goes down
  * leaves an error on the socket, which would end every sleep at once until it is read; so read it
- * here. */
+ * here, unless packets have ended the last sleep.
+ */
 static bool interface_arm(void *arg)
 {
-	const struct interface *interface = arg;
+	struct interface *interface = arg;
 	int error;
 	socklen_t len = sizeof(error);
 
+	if (__atomic_exchange_n(&interface->has_received, false, __ATOMIC_RELAXED))
+		return psock_holds(interface->psock);
 	(void)getsockopt(psock_fd(interface->psock), SOL_SOCKET, SO_ERROR, &error, &len);
 	return psock_holds(interface->psock);
 }
