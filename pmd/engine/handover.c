@@ -63,6 +63,13 @@ void handover_call(struct engine *engine, enum helper_call call)
 	(void)shared_swap_if(&engine->helper.word, &word, word | RUNG);
 }
 
+bool handover_is_dozing(const struct engine *engine)
+{
+	const uint64_t word = word_load(engine);
+
+	return word_state(word) == HELPER_DOZES && word_call(word) == CALL_NONE;
+}
+
 /* Note that the helper sleeps, unless it was called. Helper's thread, which must be the owner for a
  * doze. */
 static void helper_falls_asleep(struct engine *engine, uint64_t state)

@@ -39,15 +39,16 @@
 	   */
 #define LOOK_MAX_NS UINT64_C(200000) /* a longer look means that the CPU was taken away */
 
-#define SPIN_NS	       UINT64_C(30000) /* idle time before the first sleep */
-#define SLEEP_MIN_NS   UINT64_C(10000)
-#define SLEEP_MAX_NS   UINT64_C(1000000)
-#define SLEEP_WOKEN_NS UINT64_C(20000000) /* if frames wake us, or none can arrive */
-#define POLLED_NS      UINT64_C(1000000)  /* a program counts as busy for this long after a poll */
-#define HANDBACK_NS    UINT64_C(20000)
-#define HANDBACK_POLLS 4 /* this many polls within HANDBACK_NS: the program polls again */
-#define JOIN_NS	       100000000
-#define GIVE_BACK_NS   100000
+#define SPIN_NS		    UINT64_C(30000) /* idle time before the first sleep */
+#define SLEEP_MIN_NS	    UINT64_C(10000)
+#define SLEEP_MAX_NS	    UINT64_C(1000000)
+#define SLEEP_WOKEN_NS	    UINT64_C(20000000) /* if frames wake us, or none can arrive */
+#define POLLED_NS	    UINT64_C(1000000) /* a program counts as busy for this long after a poll */
+#define HANDBACK_NS	    UINT64_C(20000)
+#define HANDBACK_POLLS	    4  /* this many polls within HANDBACK_NS: the program polls again */
+#define HANDBACK_WAIT_POLLS 32 /* so many more for each time that it may have slept */
+#define JOIN_NS		    100000000
+#define GIVE_BACK_NS	    100000
 
 static bool helper_ended(const struct engine *engine)
 {
@@ -57,14 +58,15 @@ static bool helper_ended(const struct engine *engine)
 
 /* Sleep in spite of a socket error: an interface that goes down leaves an error on its socket,
  * which would end every sleep at once. */
-static void helper_sleep_off_error(struct pollfd fds[2], const struct timespec *time)
+static void helper_sleep_off_error(struct pollfd fds[2], const struct timespec *time,
+				   const sigset_t *mask)
 {
 	int error;
 	socklen_t len = sizeof(error);
 
 	if (getsockopt(fds[1].fd, SOL_SOCKET, SO_ERROR, &error, &len) < 0)
 		fds[1].revents = 0;
-	ppoll(fds, 1, time, NULL);
+	ppoll(fds, 1, time, mask);
 }
 
 /*
@@ -106,7 +108,7 @@ static bool helper_has_lost_fds(struct engine *engine)
 
 void helper_wait(struct engine *engine, uint64_t ns, bool for_frames)
 {
-	const bool lost_fds = helper_has_lost_fds(engine);
+	const bool lost_fds = __atomic_load_n(&engine->lost_fds, __ATOMIC_RELAXED);
 	struct pollfd fds[2] = {
 		{.fd = lost_fds ? -1 : engine->helper.wake_fd, .events = POLLIN},
 		{.fd = for_frames && !lost_fds ? port_wake_fd(&engine->link->port) : -1,
@@ -115,14 +117,16 @@ void helper_wait(struct engine *engine, uint64_t ns, bool for_frames)
 	const struct timespec time = {.tv_sec = (time_t)(ns / 1000000000),
 				      .tv_nsec = (long)(ns % 1000000000)};
 	uint64_t count;
+	sigset_t mask;
 
 	if (helper_ended(engine) || (for_frames && !lost_fds && helper_arm(engine)))
 		return;
-	guard_pause();
-	if (ppoll(fds, 2, &time, NULL) > 0 && (fds[1].revents & ~POLLIN))
-		helper_sleep_off_error(fds, &time);
-	/* The descriptor may be another file's by now: poll looks it up again when it wakes. */
-	if ((fds[0].revents & POLLIN) && !helper_has_lost_fds(engine) &&
+	guard_pause_in_call(&mask);
+	if (ppoll(fds, 2, &time, &mask) > 0 && (fds[1].revents & ~POLLIN))
+		helper_sleep_off_error(fds, &time, &mask);
+	/* The descriptor may be closed or another file's by now: poll looks it up again when it
+	 * wakes. If that file wakes nobody, helper_ring notices it. */
+	if (fds[0].revents && !helper_has_lost_fds(engine) && (fds[0].revents & POLLIN) &&
 	    read(engine->helper.wake_fd, &count, sizeof(count)) < 0)
 		fds[0].revents = 0;
 	/* A call that only armed the port has returned above; the port stays armed for the next
@@ -227,35 +231,31 @@ static bool helper_turn(struct engine *engine, unsigned int *work)
 	return true;
 }
 
-/* Counts of the program's polls, while the program runs the engine itself. */
-struct program_polls {
-	uint64_t polls;	    /* count at the last look */
-	uint64_t look_ns;   /* time of that look */
-	uint64_t polled_ns; /* time of the last look that saw new polls */
-};
-
-/* Return true if the program polls often enough to run the engine itself. */
-static bool helper_is_relieved(const struct engine *engine, struct program_polls *seen,
-			       uint64_t now_ns)
+bool helper_is_relieved(struct helper_polls *seen, const struct engine *engine, uint64_t now_ns)
 {
 	const uint64_t polls = polling_read(&engine->polling.polls);
+	const uint64_t waits = polling_read(&engine->polling.waits);
 
-	if (polls - seen->polls >= HANDBACK_POLLS)
+	if (polls - seen->polls >= HANDBACK_POLLS + HANDBACK_WAIT_POLLS * (waits - seen->waits))
 		return true;
 	if (now_ns - seen->look_ns >= HANDBACK_NS) {
 		if (polls != seen->polls)
 			seen->polled_ns = now_ns;
 		seen->look_ns = now_ns;
 		seen->polls = polls;
+		seen->waits = waits;
 	}
 	return false;
 }
 
-/* Return how long to sleep after there was work. If frames wake us, we need not poll for them. Each
- * owner of the engine reports the timers that it sets meanwhile. */
+/*
+ * Return how long to sleep after there was work. If frames wake us, we need not poll for them. Each
+ * owner of the engine reports the timers that it sets meanwhile. A short sleep is expensive then: a
+ * timer that is the CPU's next one is set and cleared in hardware, at each sleep.
+ */
 static uint64_t helper_first_ns(const struct engine *engine)
 {
-	return port_wake_fd(&engine->link->port) >= 0 ? SLEEP_MAX_NS : SLEEP_MIN_NS;
+	return port_wake_fd(&engine->link->port) >= 0 ? SLEEP_WOKEN_NS : SLEEP_MIN_NS;
 }
 
 /* Return the longest sleep that delays nothing. */
@@ -278,7 +278,7 @@ static bool helper_shares_cpu(void)
  * polled a moment ago: it probably reads the memory that the last packet changed, and can do so
  * only while we sleep.
  */
-static uint64_t helper_spin_ns(bool shares_cpu, const struct program_polls *seen, uint64_t now_ns)
+static uint64_t helper_spin_ns(bool shares_cpu, const struct helper_polls *seen, uint64_t now_ns)
 {
 	return shares_cpu && now_ns - seen->polled_ns < POLLED_NS ? 0 : SPIN_NS;
 }
@@ -295,8 +295,9 @@ static void helper_run(struct engine *engine)
 {
 	const bool shares_cpu = helper_shares_cpu();
 	uint64_t now_ns = clock_ns(&engine->clock);
-	struct program_polls seen = {
+	struct helper_polls seen = {
 		.polls = polling_read(&engine->polling.polls),
+		.waits = polling_read(&engine->polling.waits),
 		.look_ns = now_ns,
 		.polled_ns = now_ns,
 	};
@@ -309,7 +310,7 @@ static void helper_run(struct engine *engine)
 		enum helper_call call;
 
 		now_ns = clock_ns(&engine->clock);
-		if (helper_is_relieved(engine, &seen, now_ns)) {
+		if (helper_is_relieved(&seen, engine, now_ns)) {
 			helper_disarm(engine);
 			return;
 		}
@@ -385,19 +386,28 @@ int helper_start(struct engine *engine)
 	return 0;
 }
 
-void helper_ring(const struct engine *engine)
+void helper_ring(struct engine *engine)
 {
 	const uint64_t one = 1;
 
 	/* write() fails only if the counter is full, and then the helper is awake. */
-	if (own_is(engine->helper.wake_fd) && write(engine->helper.wake_fd, &one, sizeof(one)) < 0)
+	if (!helper_has_lost_fds(engine) && write(engine->helper.wake_fd, &one, sizeof(one)) < 0)
 		return;
 }
 
-void helper_wake(struct engine *engine)
+/* Make the helper take over at once. */
+static void helper_wake(struct engine *engine)
 {
 	if (engine->helper.exists)
 		handover_call(engine, CALL_TO_RUN);
+}
+
+/* A helper that dozes until frames come runs the engine already: waking it would only take this
+ * CPU. */
+void helper_expect_sleep(struct engine *engine)
+{
+	if (port_wake_fd(&engine->link->port) < 0 || !handover_is_dozing(engine))
+		helper_wake(engine);
 }
 
 void helper_stop(struct engine *engine)

@@ -11,11 +11,11 @@ struct engine;
 /** Start the thread, if the engine's progress mode has one. Not MT-safe. 0 or -errno. */
 int helper_start(struct engine *engine);
 
-/** Make the helper take over at once, because an application thread is about to sleep. MT-safe. */
-void helper_wake(struct engine *engine);
+/** Make the helper take over, because an application thread may be about to sleep. MT-safe. */
+void helper_expect_sleep(struct engine *engine);
 
 /** Wake the thread if it sleeps; else its next sleep ends at once. MT-safe; for handover.c. */
-void helper_ring(const struct engine *engine);
+void helper_ring(struct engine *engine);
 
 /** Sleep until helper_ring is called, the time is over, or (with the port's descriptor) frames
  * wait. Helper's thread; for handover.c. */
@@ -41,6 +41,20 @@ struct helper_watch {
  */
 bool helper_is_needed(struct helper_watch *watch, const struct engine *engine, uint64_t tick_ns,
 		      uint64_t longest_ns);
+
+/* Counts of the program's calls, while the helper runs the engine. */
+struct helper_polls {
+	uint64_t polls;	    /* count at the last look */
+	uint64_t waits;	    /* the same */
+	uint64_t look_ns;   /* time of that look */
+	uint64_t polled_ns; /* time of the last look that saw new polls */
+};
+
+/**
+ * Return true if the program polls often enough to run the engine itself. A program that sleeps on
+ * a channel polls as well, a few times for each event; that does not count.
+ */
+bool helper_is_relieved(struct helper_polls *seen, const struct engine *engine, uint64_t now_ns);
 
 /** End the thread; the engine continues. Not MT-safe. */
 void helper_stop(struct engine *engine);

@@ -77,7 +77,7 @@ static void ops_kick(void *arg, struct qp *qp)
 static void ops_poll(void *arg)
 {
 	struct engine *engine = arg;
-	uint64_t now_ns, idle_ns;
+	uint64_t now_ns, idle_ns, vain_ns;
 	unsigned int work;
 
 	if (engine->progress == SETTINGS_PROGRESS_DEDICATED)
@@ -92,6 +92,9 @@ static void ops_poll(void *arg)
 	}
 	polling_count_turn(&engine->polling);
 	work = engine_turn(engine);
+	/* A helper that dozes would have to wake for an acknowledgement that is held back. */
+	if (!TAILQ_EMPTY(&engine->ready) && handover_is_dozing(engine))
+		engine_transmit(engine);
 	now_ns = engine->now_ns;
 	idle_ns = now_ns - engine->busy_ns;
 	engine_release(engine);
@@ -99,7 +102,8 @@ static void ops_poll(void *arg)
 		crossing_poll_first(engine->crossing);
 	if (unlikely(polling_make_way(engine->polling.crowd, now_ns)))
 		return;
-	if (idle_ns > POLLING_YIELD_AFTER_NS)
+	vain_ns = polling_vain_ns(&engine->polling, now_ns);
+	if (idle_ns > POLLING_YIELD_AFTER_NS && vain_ns > POLLING_YIELD_AFTER_NS)
 		polling_yield(&engine->polling, &engine->clock, now_ns);
 	if (idle_ns > POLLING_NAP_AFTER_NS)
 		polling_nap(&engine->polling, now_ns);
@@ -126,7 +130,8 @@ static void ops_wait(void *arg)
 	    !__atomic_exchange_n(&warned, true, __ATOMIC_RELAXED))
 		log_warn("progress mode inline: nothing happens while the program sleeps on a "
 			 "channel (--progress hybrid has a thread for that)");
-	helper_wake(engine);
+	polling_count_wait(&engine->polling);
+	helper_expect_sleep(engine);
 }
 
 static uint64_t ops_now(void *arg)

@@ -44,6 +44,20 @@ void polling_pause(long ns)
 	pthread_setcancelstate(cancel_state, NULL);
 }
 
+/* Return the time from `since_ns`, which another thread may have stored later than our `now_ns`. */
+static uint64_t passed_ns(uint64_t now_ns, uint64_t since_ns)
+{
+	return now_ns > since_ns ? now_ns - since_ns : 0;
+}
+
+uint64_t polling_vain_ns(struct polling *polling, uint64_t now_ns)
+{
+	if (passed_ns(now_ns, polling_read(&polling->vain_last_ns)) > POLLING_YIELD_AFTER_NS)
+		store(&polling->vain_begin_ns, now_ns);
+	store(&polling->vain_last_ns, now_ns);
+	return passed_ns(now_ns, polling_read(&polling->vain_begin_ns));
+}
+
 /* Yield in each poll that finds nothing, as long as another thread wants the CPU. If none does, the
  * call is useless, and is not repeated for POLLING_YIELD_AFTER_NS. */
 void polling_yield(struct polling *polling, const struct engine_clock *clock, uint64_t now_ns)
@@ -54,6 +68,7 @@ void polling_yield(struct polling *polling, const struct engine_clock *clock, ui
 		return;
 	sched_yield();
 	after_ns = clock_ns(clock);
+	store(&polling->vain_last_ns, after_ns);
 	if (after_ns - now_ns < POLLING_YIELD_AFTER_NS)
 		store(&polling->yield_due_ns, after_ns + POLLING_YIELD_AFTER_NS);
 }

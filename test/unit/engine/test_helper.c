@@ -187,8 +187,8 @@ TEST(helper__is_called_for_what_a_release_leaves)
 	assert_int_equal(handover_take_call(engine), CALL_TO_LOOK);
 }
 
-/* An acknowledgement that a poll holds back does not wait for the helper's next turn either. */
-TEST(helper__is_called_for_what_a_poll_leaves)
+/* A poll holds no acknowledgement back that a dozing helper would have to send. */
+TEST(helper__is_not_called_for_what_a_poll_acknowledges)
 {
 	const uint64_t start_ns = clock_ns(&engine->clock);
 
@@ -201,7 +201,78 @@ TEST(helper__is_called_for_what_a_poll_leaves)
 	assert_int_equal(handover_take_call(engine), CALL_NONE);
 	ops->poll(engine);
 	assert_int_equal(other.received, 1);
-	assert_int_equal(handover_take_call(engine), CALL_TO_LOOK);
+	assert_int_equal(other.runs, 1);
+	assert_int_equal(handover_take_call(engine), CALL_NONE);
+	/* While it watches the program, the program's next turn sends it. */
+	handover_sleep(engine, 0, false);
+	qp.to_send = 1;
+	ops->kick(engine, &qp);
+	ops->poll(engine);
+	assert_int_equal(other.received, 2);
+	assert_int_equal(other.runs, 1);
+}
+
+/* A helper that dozes until frames come runs the engine already. */
+TEST(helper__is_not_called_if_frames_wake_it)
+{
+	const uint64_t start_ns = clock_ns(&engine->clock);
+	const int fd = eventfd(0, EFD_CLOEXEC);
+
+	assert_true(fd >= 0);
+	engine->helper.exists = true; /* as doze_until makes it seem */
+	doze_until(start_ns, start_ns + UINT64_C(1000000000000));
+	engine->link->port.wake_fd = fd;
+	ops->wait(engine);
+	assert_int_equal(handover_take_call(engine), CALL_NONE);
+	/* It would not notice them in time. */
+	engine->link->port.wake_fd = -1;
+	ops->wait(engine);
+	assert_int_equal(handover_take_call(engine), CALL_TO_RUN);
+	/* It watches the program, and frames do not wake it. */
+	engine->link->port.wake_fd = fd;
+	handover_sleep(engine, 0, false);
+	handover_nap(engine);
+	ops->wait(engine);
+	assert_int_equal(handover_take_call(engine), CALL_TO_RUN);
+	engine->link->port.wake_fd = -1;
+	engine->helper.exists = false;
+	close(fd);
+}
+
+TEST(helper_is_relieved__by_polls_without_waits)
+{
+	struct helper_polls seen = {.polls = engine->polling.polls, .waits = engine->polling.waits};
+
+	assert_false(helper_is_relieved(&seen, engine, 0));
+	for (int i = 0; i < 4; i++)
+		polling_count(&engine->polling);
+	assert_true(helper_is_relieved(&seen, engine, 0));
+	/* The same polls of a program that sleeps between events. */
+	polling_count_wait(&engine->polling);
+	assert_false(helper_is_relieved(&seen, engine, 0));
+	for (int i = 0; i < 32; i++)
+		polling_count(&engine->polling);
+	assert_true(helper_is_relieved(&seen, engine, 0));
+	/* Old polls do not count. */
+	polling_count_wait(&engine->polling);
+	assert_false(helper_is_relieved(&seen, engine, 1000000));
+	polling_count(&engine->polling);
+	assert_false(helper_is_relieved(&seen, engine, 1000001));
+}
+
+/* A thread that has slept has not polled in vain meanwhile. */
+TEST(polling_vain__begins_anew_after_a_sleep, .bare = true)
+{
+	struct polling polling;
+
+	polling_init(&polling);
+	assert_int_equal(polling_vain_ns(&polling, 1000000), 0);
+	assert_int_equal(polling_vain_ns(&polling, 1015000), 15000);
+	assert_int_equal(polling_vain_ns(&polling, 1030000), 30000);
+	/* Another thread, which has read the clock earlier. */
+	assert_int_equal(polling_vain_ns(&polling, 1029000), 29000);
+	assert_int_equal(polling_vain_ns(&polling, 2000000), 0);
+	assert_int_equal(polling_vain_ns(&polling, 2001000), 1000);
 }
 
 TEST(helper__is_called_for_a_timer_that_ends_before_its_sleep)

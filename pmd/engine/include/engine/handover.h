@@ -87,6 +87,9 @@ void engine_release(struct engine *engine);
 /** Call the helper, and ring if it sleeps. MT-safe. */
 void handover_call(struct engine *engine, enum helper_call call);
 
+/** Return true if the helper dozes, and nobody has called it. MT-safe. */
+bool handover_is_dozing(const struct engine *engine);
+
 /* Called by the helper thread: */
 
 /** Mark the helper as asleep for a tick or less. */

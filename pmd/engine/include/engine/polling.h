@@ -20,8 +20,11 @@ struct polling {
 	uint64_t polls; /* polls that found nothing, plus completions found by polls */
 	uint64_t turns; /* polls that became turns */
 	uint64_t found; /* polls that found all completions that they asked for */
+	uint64_t waits; /* calls after which a thread may sleep on a channel */
 
 	/* polling.c's own */
+	uint64_t vain_begin_ns; /* of the series of polls that found nothing */
+	uint64_t vain_last_ns;	/* the last poll of that series */
 	uint64_t yield_due_ns;	/* until then a poll that finds nothing does not yield */
 	uint64_t nap_due_ns;	/* until then such a poll does not sleep */
 	uint64_t refused_times; /* engine.taken_times when a poll was first refused by that owner */
@@ -76,6 +79,18 @@ static inline bool polling_count_found(struct polling *polling, unsigned int n)
 	polling_add(&polling->polls, n);
 	return polling_add(&polling->found, 1) % POLLING_FOUND_A_TURN == 0;
 }
+
+/** Count a call after which a thread may sleep on a channel. MT-safe. */
+static inline void polling_count_wait(struct polling *polling)
+{
+	polling_add(&polling->waits, 1);
+}
+
+/**
+ * Note a poll that has found nothing. Return for how long the program has polled in vain: a program
+ * that has slept meanwhile begins anew. MT-safe.
+ */
+uint64_t polling_vain_ns(struct polling *polling, uint64_t now_ns);
 
 /** Yield the CPU to the peer's process or the helper, which may wait for this CPU. MT-safe. */
 void polling_yield(struct polling *polling, const struct engine_clock *clock, uint64_t now_ns);
