@@ -38,7 +38,15 @@ static void agent_receive(void *user, const struct gsi_address *from, const uint
 	struct agent *agent = user;
 
 	cm_receive(agent->cm, mad, len, from, now_ns);
-	tell_events(agent, now_ns);
+	if (agent->device->gsi_holds)
+		agent->device->gsi_untold = true;
+	else
+		tell_events(agent, now_ns);
+}
+
+static void agent_tell(void *user, uint64_t now_ns)
+{
+	tell_events(user, now_ns);
 }
 
 /* Send as many MADs as the sink takes. */
@@ -105,6 +113,7 @@ static void agent_device_event(void *user, enum ibv_event_type type)
 static const struct gsi_ops agent_gsi_ops = {
 	.receive = agent_receive,
 	.run = agent_run,
+	.tell = agent_tell,
 	.deadline_ns = agent_deadline_ns,
 	.end = agent_end,
 	.device_event = agent_device_event,

@@ -57,6 +57,13 @@ unsigned int gsi_run(struct device *device, uint64_t now_ns, struct packet_sink 
 	return device->gsi->run(device->gsi_user, now_ns, sink);
 }
 
+void gsi_tell(struct device *device, uint64_t now_ns)
+{
+	device->gsi_untold = false;
+	if (device->gsi && device->gsi->tell)
+		device->gsi->tell(device->gsi_user, now_ns);
+}
+
 static int make_path(const struct device *device, const struct gsi_address *to, struct path *path)
 {
 	struct path_attr attr = {

@@ -401,21 +401,31 @@ static void engine_check_link_sometimes(struct engine *engine)
 }
 
 /*
- * Receive, and then raise the completion events. Before that, send what is owed: an event wakes a
- * thread that may need this CPU, and may end the process without any further call (_exit), and then
- * nobody would acknowledge the message that it has got.
+ * Receive, and then raise the events of completions and connections. Before that, send what is
+ * owed: an event wakes a thread that may need this CPU, and may end the process without any further
+ * call (_exit), and then nobody would acknowledge the message that it has got, or answer the end of
+ * its connection.
  */
 static unsigned int engine_receive_and_tell(struct engine *engine)
 {
+	struct device *device = engine->device;
 	struct moderator *moderator = &engine->home->moderator;
+	const bool has_gsi = is_first(engine);
 	unsigned int work;
 
 	moderator->holds = true;
+	if (has_gsi)
+		device->gsi_holds = true;
 	work = engine_receive(engine);
 	moderator->holds = false;
-	if (unlikely(moderator_has_due(moderator, engine->now_ns))) {
+	if (has_gsi)
+		device->gsi_holds = false;
+	if (unlikely((has_gsi && device->gsi_untold) ||
+		     moderator_has_due(moderator, engine->now_ns))) {
 		work += engine_transmit(engine);
 		moderator_expire(moderator, engine->now_ns);
+		if (has_gsi)
+			gsi_tell(device, engine->now_ns);
 	}
 	return work;
 }

@@ -115,6 +115,24 @@ TEST(agent_run__request_reaches_the_own_listener)
 	assert_int_equal(agent_rig.event_types[0], CM_EVENT_REQ);
 }
 
+/* An engine may send the answers first. */
+TEST(agent_receive__leaves_its_events_to_be_told_later)
+{
+	listen();
+	connect_to(1);
+	agent_rig.device->gsi_holds = true;
+	agent_rig_run();
+	assert_int_equal(agent_rig.events, 0);
+	assert_true(agent_rig.device->gsi_untold);
+	agent_rig.device->gsi_holds = false;
+	agent_rig.locked = true;
+	gsi_tell(agent_rig.device, agent_rig.now_ns);
+	agent_rig.locked = false;
+	assert_int_equal(agent_rig.events, 1);
+	assert_int_equal(agent_rig.event_types[0], CM_EVENT_REQ);
+	assert_false(agent_rig.device->gsi_untold);
+}
+
 TEST(agent_run__refused_without_a_listener)
 {
 	connect_to(1);

@@ -20,6 +20,7 @@
 #include "report/order.h"
 #include "report/read.h"
 #include "report/write.h"
+#include "device/gsi.h"
 #include "engine_rig.h"
 #include "test.h"
 #include "wire/opcode.h"
@@ -156,6 +157,70 @@ TEST(engine_turn__acknowledges_before_it_wakes_a_thread)
 	cq_destroy(fake_cq);
 	fake_cq = NULL;
 	channel_fini(&channel);
+}
+
+/* A receiver of MADs that answers each one, and has an event for it. */
+struct manager {
+	unsigned int owed, told;
+	bool told_early; /* while an answer was owed */
+};
+
+static void manager_receive(void *user, const struct gsi_address *from, const uint8_t *mad,
+			    size_t len, uint64_t now_ns)
+{
+	struct manager *manager = user;
+
+	(void)from, (void)mad, (void)len, (void)now_ns;
+	manager->owed++;
+	engine->device->gsi_untold = engine->device->gsi_holds;
+}
+
+static unsigned int manager_run(void *user, uint64_t now_ns, struct packet_sink *sink)
+{
+	struct manager *manager = user;
+	const unsigned int sent = manager->owed;
+
+	(void)now_ns, (void)sink;
+	manager->owed = 0;
+	return sent;
+}
+
+static void manager_tell(void *user, uint64_t now_ns)
+{
+	struct manager *manager = user;
+
+	(void)now_ns;
+	manager->told++;
+	manager->told_early |= manager->owed > 0;
+}
+
+static uint64_t manager_deadline_ns(void *user)
+{
+	const struct manager *manager = user;
+
+	return manager->owed > 0 ? 0 : UINT64_MAX;
+}
+
+TEST(engine_turn__answers_a_mad_before_it_tells_the_event)
+{
+	static const struct gsi_ops manager_ops = {
+		.receive = manager_receive,
+		.run = manager_run,
+		.tell = manager_tell,
+		.deadline_ns = manager_deadline_ns,
+	};
+	struct manager manager = {.owed = 0};
+
+	engine->device->gsi_user = &manager;
+	engine->device->gsi = &manager_ops;
+	rig_send(&qp, 1);
+	rig_turns(1);
+	assert_int_equal(manager.owed, 0);
+	assert_int_equal(manager.told, 1);
+	assert_false(manager.told_early);
+	rig_turns(2);
+	assert_int_equal(manager.told, 1);
+	engine->device->gsi = NULL;
 }
 
 /* A packet to another host costs more than one to this host, so it pays to wait longer. */

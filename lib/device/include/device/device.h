@@ -81,6 +81,8 @@ struct device {
 	const struct gsi_ops *gsi;
 	void *gsi_user;
 	struct psn gsi_psn; /* PSN of the next MAD that is sent; first engine's thread or lock */
+	bool gsi_holds;	    /* gsi_ops.receive leaves events to gsi_tell; first engine's thread */
+	bool gsi_untold;    /* it has left some; first engine's thread or lock */
 	/* The keeper of the connection manager's ports (cm/ports.h); NULL: this process keeps them.
 	 * Set by the driver of the device, before it is used. */
 	const struct cm_ports_ops *cm_ports;

@@ -25,13 +25,16 @@ struct gsi_address {
 /* The receiver of a device's MADs. Set under the engine's lock; NULL: packets to QP 1 are
  * dropped. */
 struct gsi_ops {
-	/* Receive a MAD to QP 1 with the right Q_Key, of any content and length. Engine's thread or
+	/* Receive a MAD to QP 1 with the right Q_Key, of any content and length. If
+	 * device.gsi_holds is set, tell no events, but set device.gsi_untold. Engine's thread or
 	 * lock. */
 	void (*receive)(void *user, const struct gsi_address *from, const uint8_t *mad, size_t len,
 			uint64_t now_ns);
 	/* Send pending MADs, and run the timers that are due. Engine's thread or lock. Returns how
 	 * much there was to do. NULL: nothing is ever due. */
 	unsigned int (*run)(void *user, uint64_t now_ns, struct packet_sink *sink);
+	/* Tell the events that `receive` has left. Engine's thread or lock. */
+	void (*tell)(void *user, uint64_t now_ns);
 	/* Return when `run` is due; 0: now, UINT64_MAX: never. Engine's thread or lock. */
 	uint64_t (*deadline_ns)(void *user);
 	/* The process ends: tell peers that their connections are over, in the next pass. Engine's
@@ -47,6 +50,10 @@ unsigned int gsi_end(struct device *device, uint64_t now_ns);
 /** Call `run` of the device's receiver of MADs if it is due. Engine's thread or lock. Returns how
  * much there was to do. */
 unsigned int gsi_run(struct device *device, uint64_t now_ns, struct packet_sink *sink);
+
+/** Tell the events that were left since device.gsi_holds was set; see gsi_ops. Engine's thread or
+ * lock. */
+void gsi_tell(struct device *device, uint64_t now_ns);
 
 /** Return when gsi_run has something to do. Engine's thread or lock. */
 uint64_t gsi_deadline_ns(const struct device *device);
