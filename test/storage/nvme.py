@@ -68,18 +68,20 @@ class Nvme:
             file.write(config_text(*parts))
         return path
 
-    def _start(self, running, side, argv):
+    def _start(self, running, side, argv, impair=""):
         """Starts a program on the side's device, or beside it: TCP is the kernel's."""
-        return running.add(side.start(argv) if self._transport == "RDMA" else side.start_beside(argv))
+        if self._transport != "RDMA":
+            return running.add(side.start_beside(argv))
+        return running.add(side.start(argv, ["--impair", impair] if impair else []))
 
-    def _start_application(self, running, side, program, *options):
+    def _start_application(self, running, side, program, *options, impair=""):
         """Starts an application, pinned to its side's CPU as SPDK does it."""
         argv = [find_program(program), "-m", hex(1 << side.cpu), *SMALL, *options]
         if program != "spdk_dd":
             argv += ["-r", os.path.join(self._sides.work_dir, f"{program}.rpc")]
-        return self._start(running, side, argv)
+        return self._start(running, side, argv, impair)
 
-    def start_target(self, running, transport=None, options=(), file=False):
+    def start_target(self, running, transport=None, options=(), file=False, impair=""):
         """A target with one namespace: a disk in memory, or the file of the LUN, which outlives the target."""
         disk = ("bdev_aio_create", {"name": "Disk0", "filename": self.lun, "block_size": SECTOR}) if file else \
             ("bdev_malloc_create", {"name": "Disk0", "num_blocks": LUN_BYTES // SECTOR, "block_size": SECTOR})
@@ -89,7 +91,7 @@ class Nvme:
             ("nvmf_create_subsystem", {"nqn": NQN, "allow_any_host": True, "serial_number": SERIAL}),
             ("nvmf_subsystem_add_ns", {"nqn": NQN, "namespace": {"nsid": 1, "bdev_name": "Disk0"}}),
             ("nvmf_subsystem_add_listener", {"nqn": NQN, "listen_address": self._listener})]))
-        target = self._start_application(running, self._sides.target, "nvmf_tgt", "-c", config, *options)
+        target = self._start_application(running, self._sides.target, "nvmf_tgt", "-c", config, *options, impair=impair)
         running.wait_for_output(target, "Target Listening on", SECONDS)
         return target
 

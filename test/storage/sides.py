@@ -1,14 +1,16 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The two sides of a storage test, the target's and the initiator's, on each kind of link."""
 
+import json
 import os
 
-from harness.process import LocalHost, Namespace, Process, Running, wait_until
+from harness.process import LocalHost, Namespace, Process, Running, ask, wait_until
 from harness.report import CheckFailed
-from harness.tools import UROCE_RUN
+from harness.tools import UROCE_CTL, UROCE_RUN
 
 UROCED = os.path.join(os.path.dirname(UROCE_RUN), "uroced")
 START_SECONDS = 30
+ASK_SECONDS = 30
 
 
 class Side:
@@ -91,6 +93,12 @@ def make_sides(work_dir):
     """Yield one kind of link after the other; each is made when its tests begin."""
     yield memif_sides(work_dir)
     yield veth_sides(work_dir)
+
+
+def packets_lost(process):
+    """Return how many packets the impaired port of a running process has lost."""
+    done = ask([UROCE_CTL, "-j", "statistic", "show", "pid", str(process.pid)], ASK_SECONDS)
+    return json.loads(done.stdout)[0]["impair_lost"] if done.returncode == 0 else 0
 
 
 class StorageRunning(Running):

@@ -1,15 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """iSER: Debian's tgt serves a file, libiscsi's tools and QEMU's block layer use it."""
 
-import json
 import os
 import re
 import time
 
-from harness.process import ask
-from harness.tools import UROCE_CTL
 from libiscsi import INITIATOR, SECONDS, LibiscsiTest, Lun
-from sides import StorageRunning
+from sides import StorageRunning, packets_lost
 
 LUN_BYTES = 64 << 20
 TARGET = "iqn.2026-11.test.uroce:disk"
@@ -96,8 +93,7 @@ class TgtTest(LibiscsiTest):
             read = output.count("read 65536/65536 bytes")
             if read < LOSS_BLOCKS or "Pattern verification failed" in output or "failed:" in output:
                 running.fail("a request fails, or a block is wrong")
-            done = ask([UROCE_CTL, "-j", "statistic", "show", "pid", str(target.process.pid)], SECONDS)
-            lost = json.loads(done.stdout)[0]["impair_lost"] if done.returncode == 0 else 0
+            lost = packets_lost(target.process)
             if lost == 0:
                 running.fail("no packet is lost")
         print(f"      {read} blocks of 64 KiB there and back, {lost} packets lost")
