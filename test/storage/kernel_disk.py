@@ -19,7 +19,7 @@ LOSS_PERCENT = 1
 LOSS_MIB = 16
 BLOCKS_AGAIN = 5        # that are written after the target is there again
 KERNEL_LINES = 15
-ERRORS = "I/O error|EXT4-fs (error|warning)|Aborting journal|Remounting filesystem read-only"
+FILE_SYSTEM_ERRORS = "EXT4-fs (error|warning)|Aborting journal|Remounting filesystem read-only"
 # Writes files, and says on the serial port that one is on the disk: a guest that is switched off loses what it stores.
 BLOCK = "yes {n} | head -c 262144"
 WRITER = (f"n=0; while [ ! -e /tmp/enough ]; do {BLOCK.format(n='$n')} | dd of=/mnt/$n bs=64k conv=fsync 2>/dev/null || "
@@ -58,7 +58,8 @@ class GuestRunning(StorageRunning):
 
 class KernelDiskTest:
     """
-    The checks of one kind of disk. A `disk` has: `name`; `statistics`, their files in the guest; `prepare(running)`, which
+    The checks of one kind of disk. A `disk` has: `name`; `statistics`, their files in the guest; `errors`, the kernel's
+    messages of a failed request, as a pattern; `prepare(running)`, which
     starts what the target needs; `serve(running)`, which starts the target and returns its process; `connect(running)`,
     which returns the guest's device; and `disconnect(running)`.
     """
@@ -94,7 +95,7 @@ class KernelDiskTest:
         """The file system and its disk have had no error."""
         self._umount(running)
         self._disk.disconnect(running)
-        errors = self._guest.run(f"dmesg | grep -E '{ERRORS}'")[1]
+        errors = self._guest.run(f"dmesg | grep -E '{self._disk.errors}|{FILE_SYSTEM_ERRORS}'")[1]
         if errors:
             running.fail(f"the guest's kernel reports errors: {errors.splitlines()[0]}")
 

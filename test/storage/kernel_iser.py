@@ -25,6 +25,7 @@ class IserDisk:
 
     name = "iser"
     statistics = "/sys/block/sd*/stat"
+    errors = "I/O error"
 
     def __init__(self, sides):
         self._sides = sides
