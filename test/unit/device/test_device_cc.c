@@ -34,7 +34,7 @@ static void create(uint32_t i)
 			       .port_mtu = IBV_MTU_1024};
 	struct ibv_qp_cap cap;
 
-	qpns[i] = (uint32_t)device_alloc_qpn(device);
+	qpns[i] = (uint32_t)device_alloc_qpn(device_first(device));
 	init.qpn = qpns[i];
 	assert_int_equal(qp_create(&init, &cap, &qps[i]), 0);
 	device_set_qp(device, qpns[i], qps[i]);
