@@ -21,10 +21,8 @@ const char options_help[] =
 	"  --socket PATH        the uroced that listens there (default: " SETTINGS_DEFAULT_SOCKET
 	")\n"
 	"  --impair ARGS        damage this side's packets on purpose, as for uroce-run\n"
-	"  --name NAME, --mtu BYTES, --engines N, --progress MODE, --log-level LEVEL,
-"
-	"  --cc ALGORITHM, --sack yes|no
-"
+	"  --name NAME, --mtu BYTES, --engines N, --progress MODE, --log-level LEVEL,\n"
+	"  --cc ALGORITHM, --sack yes|no\n"
 	"\n"
 	"The sides:\n"
 	"  --listen [ADDR:]PORT serve all active sides that connect\n"
