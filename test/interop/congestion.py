@@ -3,40 +3,15 @@
 bytes arrive; rxe neither sends nor obeys congestion notifications, and must drop ours without harm. Swift: that all bytes
 arrive in time although the peer answers late."""
 
-import json
-import os
-import sys
-
-from harness.process import LocalHost, wait_until
+from harness.noticing import Notice
 from harness.report import CheckFailed
 from harness.tools import PerfTest
 
-NOTICE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "notice.py")
-START_SECONDS = 10
 MARKS = "ce=0.2"  # of the packets in each direction
 CAPABLE = 2  # of the ECN bits
 PROGRAMS = ("ib_write_bw", "ib_read_bw")
 OPTIONS = ["-m", "1024", "-u", "18"]
 ITERATIONS = 200
-
-
-class Notice:
-    """Counts what crosses the bridge's port to uroce. There uroce's packets are marked already, and rxe's not yet."""
-
-    def __init__(self, network, work_dir, interface):
-        host = LocalHost("notice", work_dir, network.prefix)
-        self._process = host.start([sys.executable, NOTICE, interface])
-        if not wait_until(lambda: "ready" in self._process.output(), START_SECONDS):
-            raise CheckFailed("the capture does not start", self._process.story("capture"))
-
-    def end(self):
-        self._process.terminate()
-        if self._process.wait(START_SECONDS) != 0:
-            raise CheckFailed("the capture does not end", self._process.story("capture"))
-        return json.loads(self._process.output().splitlines()[-1])
-
-    def kill(self):
-        self._process.kill()
 
 
 class CongestionTest:

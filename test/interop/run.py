@@ -30,6 +30,7 @@ import beside_rxe  # noqa: E402
 import kernel  # noqa: E402
 import nics  # noqa: E402
 from sockets import SocketsTest  # noqa: E402
+from unasked import UnaskedTest  # noqa: E402
 from uroce_peer import UrocePeer  # noqa: E402
 
 PEER_CASES = ("window_1", "window_2", "send_inv", "local_inv", "atomic_write", "flush", "absent")
@@ -277,6 +278,7 @@ def run_matrix(options, report, ours, theirs, network, work_dir):
             matrix.run_without(optimisations() if options.all else optimisations()[-1:])
             matrix.run_loss()
             CongestionTest(matrix, report, ours, theirs, network, work_dir).run_all()
+            UnaskedTest(matrix, report, ours, theirs, network, work_dir).run_all(loss_programs)
         matrix.run_vlan()
         matrix.run_kills()
         if not options.self_check:

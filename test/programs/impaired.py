@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 
+from harness.noticing import Notice
 from harness.process import LocalHost, Namespace, wait_until
 from harness.report import CheckFailed
 from harness.tools import DEVICE, UROCE_RUN, PerfTest, PingPong, Side, gid_index, gids, run_pair
@@ -69,6 +70,9 @@ class ImpairedTest:
         for program in (PerfTest("ib_write_lat", [], 1000), PerfTest("ib_send_bw", [], 1000),
                         PerfTest("ib_send_bw", ["-e"], 500), PerfTest("ib_read_bw", [], 500)):
             self._check(f"veth: loss=0.01 at both ends: {program.name}", self._programs, program, "loss=0.01")
+        for program in (PerfTest("ib_write_bw", ["-s", "65536"], 500), PerfTest("ib_read_bw", ["-s", "65536"], 500),
+                        PerfTest("ib_send_bw", ["-s", "65536"], 500)):
+            self._check(f"veth: selective acknowledgements: {program.name}", self._told, program)
         self._check("veth: delay=2ms,reorder=0.05, asleep", self._programs, PingPong(["-e"], 50, 16384),
                     "delay=2ms,reorder=0.05")
         self._shared()
@@ -151,10 +155,25 @@ class ImpairedTest:
         finally:
             server.kill()
 
-    def _programs(self, program, damage):
+    def _programs(self, program, damage, *options):
         self._port += 1
-        run_pair(program, *(self._side(number, [UROCE_RUN, *self._wire("veth", number, damage), "--"])
+        run_pair(program, *(self._side(number, [UROCE_RUN, *self._wire("veth", number, damage), *options, "--"])
                             for number in range(2)), self._port)
+
+    def _told(self, program):
+        """Both ends say yes: the requests and the answers have signs, and the side that lacks packets tells of others."""
+        notices = [Notice(space, self._work_dir, f"veth{number}") for number, space in enumerate(self._spaces)]
+        try:
+            self._programs(program, "loss=0.02", "--sack", "yes")
+            # Each end's interface shows what the other end sends.
+            seen = {address: host for notice in notices for address, host in notice.end().items()}
+        finally:
+            for notice in notices:
+                notice.kill()
+        if len(seen) != 2 or any(host["signed"] == 0 for host in seen.values()):
+            raise CheckFailed("an end does not say that it takes part", [str(seen)])
+        if sum(host["manufacturer"] for host in seen.values()) == 0:
+            raise CheckFailed("no selective acknowledgement was sent", [str(seen)])
 
     def _side(self, number, prefix):
         address = f"10.9.8.{number + 1}"
