@@ -176,13 +176,11 @@ void cc_answered(struct cc *cc, const struct packet *packet, uint64_t now_ns)
 void cc_told(struct cc *cc, const struct packet *sack, uint64_t now_ns)
 {
 	const int32_t ahead = psn_diff(cc->timed_psn, sack->psn);
-	uint32_t end;
 
 	if (!cc->timed || !cc->loss->sack || psn_before(sack->psn, cc->loss->una) ||
 	    psn_before(cc->loss->top, sack->psn))
 		return;
-	if (ahead < 0 ||
-	    (ahead < (int32_t)sack_span(sack) && sack_run(sack, (uint32_t)ahead, &end)))
+	if (ahead < 0 || (sack_word(sack, (uint32_t)ahead) & 1))
 		cc_timed(cc, now_ns);
 }
 

@@ -22,7 +22,7 @@ static void loss_check_state(const struct loss *loss)
 {
 	if (loss->state == LOSS_NONE) {
 		assert(psn_eq(loss->next, loss->top));
-		assert(loss->board->count == 0);
+		assert(scoreboard_is_empty(loss->board));
 		return;
 	}
 	assert(between(loss->una, loss->slowed_to, loss->top));

@@ -6,6 +6,7 @@
 #include <rte_common.h>
 
 #include "transport/loss_sack.h"
+#include "transport/sack.h"
 #include "wire/headers.h"
 
 static_assert(LOSS_WINDOW_MAX == 1 << SIGN_PSNS_LOG, "the shortest window that is announced");
@@ -14,6 +15,8 @@ static_assert(LOSS_WINDOW_MAX == 1 << SIGN_PSNS_LOG, "the shortest window that i
 #define ANNOUNCEMENT_PSNS 96
 /* The window does not grow for so many full windows after a refusal. */
 #define LOSS_REFUSED_ROUNDS 64
+/* So many measurements count for the window, and none that took so many round trips. */
+#define RATE_ROUNDS 8
 
 static_assert(LOSS_WINDOW_LIMIT <= LOSS_WINDOW_MAX << BTH_SIGN_STEPS, "the longest one");
 
@@ -25,6 +28,14 @@ static uint8_t sign_of(uint32_t span)
 	while (span > (uint32_t)LOSS_WINDOW_MAX << steps)
 		steps++;
 	return BTH_SIGN_REQUEST | steps;
+}
+
+/* Set how many READs and atomics may be in flight. */
+static void loss_allow(struct loss *loss)
+{
+	loss->allowed_responses = loss->max_responses;
+	if (loss->peer == LOSS_PEER_TELLS)
+		loss->allowed_responses = (uint16_t)sack_resources(loss->max_responses);
 }
 
 void loss_init(struct loss *loss, struct psn first)
@@ -40,13 +51,17 @@ void loss_init(struct loss *loss, struct psn first)
 	loss->board->widening = false;
 	loss->board->rounds = 0;
 	loss->board->span = loss->window_max;
-	loss->board->order = 1;
 	loss->board->serial = 0;
+	loss->board->dropped_ns = 0;
+	loss->board->rated_ns = 0;
+	loss->board->rate = 0;
+	loss->board->rate_before = 0;
 	loss->window = loss->window_max;
 	loss->acked = 0;
 	loss->responses = 0;
 	loss->state = LOSS_NONE;
 	loss->peer = LOSS_PEER_UNKNOWN;
+	loss_allow(loss);
 	loss->run = 1;
 	loss->back = LOSS_STARTED_OVER;
 	scoreboard_clear(loss->board);
@@ -55,7 +70,8 @@ void loss_init(struct loss *loss, struct psn first)
 
 void loss_set_attr(struct loss *loss, const struct loss_attr *attr)
 {
-	loss->max_responses = attr->max_responses;
+	loss->max_responses = (uint16_t)attr->max_responses;
+	loss_allow(loss);
 	loss->recovery.timeout_ns = attr->timeout_ns;
 	loss->recovery.retry_cnt = attr->retry_cnt;
 	loss->recovery.rnr_retry = attr->rnr_retry;
@@ -73,6 +89,7 @@ void loss_on_sign(struct loss *loss, uint8_t sign)
 	loss_learn(loss, tells ? LOSS_SIGN_COMES : LOSS_SIGN_GOES);
 	loss->board->far = (uint32_t)LOSS_WINDOW_MAX << (sign & BTH_SIGN_STEPS);
 	loss->recovery.tells = tells;
+	loss_allow(loss);
 	if (tells)
 		loss->window = loss->window_max;
 }
@@ -83,12 +100,65 @@ static uint32_t loss_announced(const struct loss *loss)
 	return (uint32_t)LOSS_WINDOW_MAX << (loss->asks & BTH_SIGN_STEPS);
 }
 
-void loss_widen(struct loss *loss, bool is_round)
+/* Return true if answers take longer than they can: packets wait in a queue. */
+static bool loss_is_queued(const struct loss *loss)
 {
 	const struct recovery *recovery = &loss->recovery;
-	/* If answers take much longer than they can, packets wait in a queue, and a longer window
-	 * makes only that queue longer. */
-	const bool is_short = recovery->answer_ns / 2 <= recovery->least_ns;
+
+	return recovery->answer_ns - recovery->answer_ns / 8 > recovery->least_ns;
+}
+
+/*
+ * Measure how many packets come in the time of the shortest round trip, while the window holds
+ * packets back. The greatest of the last measurements counts, because losses hold packets back,
+ * too. Return true if there is a new one.
+ */
+static bool loss_rate(struct loss *loss, uint64_t now_ns)
+{
+	struct scoreboard *board = loss->board;
+	const uint64_t took_ns = now_ns - board->rated_ns;
+	const uint64_t least_ns = loss->recovery.least_ns;
+	const uint32_t came = board->count[RANGE_CAME];
+	const int32_t count =
+		psn_diff(loss->una, board->rated_psn) + (int32_t)(came - board->rated_came);
+	/* If that is too long ago, the window has not held packets back since. */
+	const bool is_valid = took_ns <= RATE_ROUNDS * least_ns && count > 0;
+
+	if (took_ns < least_ns || took_ns == 0)
+		return false;
+	board->rated_ns = now_ns;
+	board->rated_psn = loss->una;
+	board->rated_came = came;
+	if (!is_valid)
+		return false;
+	board->rate = RTE_MAX(board->rate, (uint32_t)((uint64_t)count * least_ns / took_ns));
+	if (++board->ratings % RATE_ROUNDS == 0) {
+		board->rate_before = board->rate;
+		board->rate = 0;
+	}
+	return true;
+}
+
+/*
+ * Return the window that keeps the network busy with a short queue. What is lost waits in the
+ * queue, too, when it is sent again, and meanwhile the span fills. Grow fast until there is a
+ * queue. READs wait in the responder, which needs others to answer for a round trip if one of them
+ * is lost; but what is requested again does not wait there.
+ */
+static uint32_t loss_best_window(const struct loss *loss)
+{
+	const uint32_t rate = RTE_MAX(loss->board->rate, loss->board->rate_before);
+	uint32_t best = loss_is_queued(loss) ? rate : 2 * rate;
+
+	best += loss->responses > 0 ? rate + rate / 4 : rate / 4;
+
+	return RTE_MIN(RTE_MAX(best, (uint32_t)LOSS_WINDOW_MAX), loss->board->span);
+}
+
+void loss_widen(struct loss *loss, bool is_round, uint64_t now_ns)
+{
+	const uint32_t far = RTE_MIN(loss->board->far, (uint32_t)LOSS_WINDOW_LIMIT);
+	bool is_rated;
 
 	if (loss->board->widening &&
 	    psn_diff(loss->una, loss->board->announced) > ANNOUNCEMENT_PSNS) {
@@ -98,24 +168,27 @@ void loss_widen(struct loss *loss, bool is_round)
 	if (!loss->limited || !loss->grows || loss->peer != LOSS_PEER_TELLS)
 		return;
 	loss->limited = false;
-	if (is_round && loss->board->rounds > 0 && --loss->board->rounds > 0)
+	is_rated = loss_rate(loss, now_ns);
+	if (loss->board->rounds > 0) {
+		loss->board->rounds -= is_round;
 		return;
-	if (is_round && is_short && loss->window_max < loss->board->span) {
-		loss->window_max = RTE_MIN(2 * loss->window_max, loss->board->span);
-		loss->window = loss->window_max;
 	}
+	if (is_rated)
+		loss->window_max = loss_best_window(loss);
+	if (is_round)
+		loss->window = loss->window_max;
 	if (loss->board->widening || loss->window < loss->board->span ||
-	    (loss->state == LOSS_NONE && !is_short) ||
-	    2 * loss_announced(loss) > RTE_MIN(loss->board->far, (uint32_t)LOSS_WINDOW_LIMIT))
+	    (loss->state == LOSS_NONE && loss_is_queued(loss)) || 2 * loss_announced(loss) > far)
 		return;
-	loss->asks++;
+	/* Twice as far or, if it is possible, four times. */
+	loss->asks += 4 * loss_announced(loss) > far ? 1 : 2;
 	loss->board->widening = true;
 	loss->board->announced = loss->next;
 }
 
 /* A receiver that has no receive requests is slower than this requester: what is sent ahead of it
  * waits there, and each message is refused anew. Return to the usual window for some time. */
-static void loss_shrink(struct loss *loss)
+static void loss_shrink(struct loss *loss, uint64_t now_ns)
 {
 	if (!loss->grows || loss->peer != LOSS_PEER_TELLS)
 		return;
@@ -124,17 +197,17 @@ static void loss_shrink(struct loss *loss)
 		loss->window_max = LOSS_WINDOW_MAX;
 	if (loss->acked >= loss->window_max)
 		loss->acked = 0;
-	loss_open(loss);
+	loss_open(loss, now_ns);
 }
 
-void loss_open(struct loss *loss)
+void loss_open(struct loss *loss, uint64_t now_ns)
 {
 	if (loss->peer != LOSS_PEER_TELLS)
 		return;
 	loss->window =
 		RTE_MIN(loss->board->span, loss->window_max + scoreboard_settled(loss->board));
 	if (loss->limited | loss->board->widening)
-		loss_widen(loss, false);
+		loss_widen(loss, false, now_ns);
 }
 
 void loss_begin(struct loss *loss)
@@ -146,16 +219,16 @@ void loss_begin(struct loss *loss)
 	loss->slowed_to = loss->una;
 	loss->from = loss->una;
 	loss->to = loss->una;
-	loss->board->came = loss->una;
+	scoreboard_begin(loss->board, loss->una);
+	loss->board->answered = loss->una;
 	loss->board->scanned = loss->una;
-	loss->board->newest = loss->board->order;
 }
 
 /* End the retransmission: nothing more is sent again, or only what is behind `next`. */
 static void loss_end(struct loss *loss)
 {
-	scoreboard_replace(loss->board, RANGE_MISSING, RANGE_SENT);
-	scoreboard_replace(loss->board, RANGE_SENT_AGAIN, RANGE_SENT);
+	scoreboard_replace(loss->board, loss->una, RANGE_MISSING, RANGE_SENT);
+	scoreboard_replace(loss->board, loss->una, RANGE_SENT_AGAIN, RANGE_SENT);
 	loss->board->scanned = loss->una;
 	loss->state = psn_before(loss->next, loss->top) ? loss->back : (uint8_t)LOSS_SETTLED;
 }
@@ -176,6 +249,7 @@ static void loss_go_back(struct loss *loss, enum loss_state state, bool lost)
 	loss->state = (uint8_t)state;
 	loss->back = (uint8_t)state;
 	loss->next = loss->una;
+	loss->board->answered = loss->una;
 	loss->responses = 0;
 	loss->acked = 0;
 	if (lost)
@@ -198,7 +272,7 @@ static void loss_begin_selective(struct loss *loss, enum loss_state state, struc
 	loss->from = loss->una;
 	loss->to = to;
 	loss->resent = 0;
-	/* The scoreboard has room for this in any case (SCOREBOARD_SPARE). */
+	/* Without memory for all of this, the timer finds the rest. */
 	scoreboard_mark(loss->board, loss->una, to, RANGE_MISSING);
 	if ((state == LOSS_REQUEST || state == LOSS_RESPONSE) &&
 	    !psn_before(loss->una, loss->slowed_to)) {
@@ -217,33 +291,34 @@ static void loss_send_missing(struct loss *loss, enum loss_state state, struct p
 
 bool loss_next(const struct loss *loss, struct loss_range *range)
 {
-	const struct scoreboard_range *missing, *came;
+	struct psn came, end;
 
-	if (!loss_is_selective(loss))
+	if (!loss_is_selective(loss) ||
+	    !scoreboard_first(loss->board, RANGE_MISSING, &range->from, &range->to))
 		return false;
-	missing = scoreboard_first(loss->board, RANGE_MISSING);
-	if (missing == NULL)
-		return false;
-	came = scoreboard_first(loss->board, RANGE_CAME);
-	*range = (struct loss_range){.from = missing->from,
-				     .to = missing->to,
-				     .is_executed = psn_before(missing->from, loss->executed)};
+	range->is_executed = psn_before(range->from, loss->executed);
 	/* Each range is a request of its own. The peer has resources for those in flight, which do
 	 * not have gaps: the next gap waits until una passes what has come before it. */
-	return came == NULL || loss->state == LOSS_TOLD || psn_before(missing->from, came->from);
+	return loss->state == LOSS_TOLD ||
+	       !scoreboard_first(loss->board, RANGE_CAME, &came, &end) ||
+	       psn_before(range->from, came);
 }
 
 void loss_sent_again(struct loss *loss, struct psn from, uint32_t count)
 {
 	const struct psn to = psn_add(from, (int32_t)count);
 
-	/* Without memory for this, the packets are in flight as if they were sent once. Only a peer
-	 * that tells shows their order. */
-	if (!loss->sack)
+	if (loss->state != LOSS_TOLD) {
 		scoreboard_mark(loss->board, from, to, RANGE_SENT_AGAIN);
-	else if (!scoreboard_mark_again(loss->board, from, to, loss->board->order, loss->next))
+	} else if (psn_before(from, loss->executed)) {
+		scoreboard_mark_again(loss->board, from, to, loss->next, AGAIN_RESPONSE);
+	} else {
+		/* Nothing is known about the responses to a READ request. */
 		scoreboard_mark(loss->board, from, to, RANGE_SENT);
-	loss->board->order += count;
+		scoreboard_mark_again(loss->board, from, psn_add(from, 1), loss->next,
+				      AGAIN_REQUEST);
+	}
+	recovery_sent_again(&loss->recovery, from, to);
 	if (psn_before(loss->to, to))
 		loss->to = to;
 	loss->resent++;
@@ -259,13 +334,16 @@ void loss_advance(struct loss *loss, struct psn psn)
 			loss_learn(loss, LOSS_ANSWER_LEAPS);
 		loss->next = psn;
 	}
-	if (psn_before(loss->executed, psn))
-		loss->executed = psn;
+	loss_sack_executed(loss, psn, false);
 	if (psn_before(loss->slowed_to, psn))
 		loss->slowed_to = psn;
 	loss_sack_passed(loss, psn);
-	if (psn_before(loss->board->came, psn))
-		loss->board->came = psn;
+	for (int kind = 0; kind < AGAIN_KINDS; kind++) {
+		if (psn_before(loss->board->came[kind], psn))
+			loss->board->came[kind] = psn;
+	}
+	if (psn_before(loss->board->answered, psn))
+		loss->board->answered = psn;
 	if (psn_before(loss->board->scanned, psn))
 		loss->board->scanned = psn;
 	scoreboard_forget(loss->board, psn);
@@ -283,14 +361,10 @@ static void loss_unmeasured(struct loss *loss)
 
 /* React to a NAK of a peer that tells which packets it keeps. It has not seen yet that we
  * understand more than a NAK. */
-static void loss_on_nak_of_teller(struct loss *loss, const struct loss_request *oldest,
-				  uint64_t now_ns)
+static void loss_on_nak_of_teller(struct loss *loss, uint64_t now_ns)
 {
-	uint32_t run = RTE_MAX(1u, oldest->segment_psns);
-
-	run = RTE_MIN(run, loss_outstanding(loss));
-	loss_sack_begin(loss);
-	loss_sack_missing(loss, loss->una, psn_add(loss->una, (int32_t)run));
+	loss_sack_begin(loss, now_ns);
+	loss_sack_missing(loss, loss->una, psn_add(loss->una, 1));
 	loss_sack_end(loss, now_ns);
 }
 
@@ -305,7 +379,7 @@ void loss_on_nak(struct loss *loss, const struct loss_request *oldest, uint64_t 
 	uint32_t run = 1;
 
 	if (loss_sack_applies(loss) && !psn_eq(loss->next, loss->una)) {
-		loss_on_nak_of_teller(loss, oldest, now_ns);
+		loss_on_nak_of_teller(loss, now_ns);
 		return;
 	}
 	/*
@@ -374,7 +448,7 @@ bool loss_on_rnr(struct loss *loss, uint8_t timer_code, uint64_t now_ns)
 	}
 	loss->run = 1;
 	loss_begin_selective(loss, LOSS_RNR, psn_add(loss->una, 1));
-	loss_shrink(loss);
+	loss_shrink(loss, now_ns);
 	return true;
 }
 
@@ -387,8 +461,7 @@ void loss_on_out_of_order(struct loss *loss, struct psn psn, bool kept)
 	if (loss->state == LOSS_RESPONSE && psn_before(loss->from, loss->una) &&
 	    psn_before(psn, loss->to))
 		loss_end(loss);
-	if (psn_before(loss->executed, behind))
-		loss->executed = behind;
+	loss_sack_executed(loss, behind, true);
 	loss_sack_response(loss, psn);
 	/* If there is no memory to note it, the response may be requested again. */
 	if (kept)
@@ -403,19 +476,15 @@ void loss_on_out_of_order(struct loss *loss, struct psn psn, bool kept)
  */
 static bool loss_ask(struct loss *loss, const struct loss_request *oldest, uint64_t now_ns)
 {
-	struct psn to = psn_add(oldest->last, 1);
-	const struct scoreboard_range *came;
+	struct psn to = psn_add(oldest->last, 1), came, end;
 
 	if (loss->recovery.state == RECOVERY_RNR_WAIT || psn_eq(loss->una, loss->next))
 		return false;
 	/* The response arrived, but there was no room to keep it until its turn. */
-	if (scoreboard_at(loss->board, loss->una) == RANGE_CAME) {
-		came = scoreboard_first(loss->board, RANGE_CAME);
-		scoreboard_mark(loss->board, came->from, came->to, RANGE_SENT);
-	}
-	came = scoreboard_first(loss->board, RANGE_CAME);
-	if (came != NULL && psn_before(came->from, to))
-		to = came->from;
+	if (scoreboard_look(loss->board, loss->una, loss->top, &end) == RANGE_CAME)
+		scoreboard_mark(loss->board, loss->una, end, RANGE_SENT);
+	if (scoreboard_first(loss->board, RANGE_CAME, &came, &end) && psn_before(came, to))
+		to = came;
 	if (psn_before(loss->executed, to))
 		to = loss->executed;
 	if (psn_before(loss->next, to))
@@ -491,7 +560,7 @@ static void loss_request_ended(struct loss *loss, bool leaps, bool acknowledged,
 		return;
 	}
 	loss_send_missing(loss, LOSS_REQUEST, psn_add(loss->una, 1), now_ns);
-	scoreboard_replace(loss->board, RANGE_MISSING, RANGE_SENT_AGAIN);
+	scoreboard_replace(loss->board, loss->una, RANGE_MISSING, RANGE_SENT_AGAIN);
 }
 
 /*
@@ -547,9 +616,9 @@ bool loss_settle(struct loss *loss, const struct loss_request *oldest, bool ackn
 	if (loss_awaits_responses(loss) && !loss_is_selective(loss) && !loss_sack_applies(loss))
 		asks = loss_ask(loss, oldest, now_ns);
 	if (loss->state == LOSS_SETTLED && psn_eq(loss->executed, loss->una) &&
-	    psn_eq(loss->slowed_to, loss->una) && loss->board->count == 0)
+	    psn_eq(loss->slowed_to, loss->una) && scoreboard_is_empty(loss->board))
 		loss->state = LOSS_NONE;
-	loss_open(loss);
+	loss_open(loss, now_ns);
 	/* Progress has turned the retransmission timer into the timer of a probe. */
 	if (loss_is_selective(loss) && loss->state != LOSS_TOLD &&
 	    loss->recovery.waits_for == RECOVERY_FOR_ANSWER)
@@ -577,7 +646,7 @@ static enum loss_timeout loss_send_once_more(struct loss *loss, uint64_t now_ns)
 	if (loss_sack_applies(loss) && !psn_eq(loss->una, loss->next))
 		return LOSS_TIMEOUT_TAIL;
 	if (loss_is_selective(loss)) {
-		scoreboard_replace(loss->board, RANGE_SENT_AGAIN, RANGE_MISSING);
+		scoreboard_replace(loss->board, loss->una, RANGE_SENT_AGAIN, RANGE_MISSING);
 		/* The packet at una is missing in any case: a response that had come may have been
 		 * dropped since, for lack of room or because another one with its PSN differed. */
 		if (scoreboard_at(loss->board, loss->una) != RANGE_MISSING)

@@ -28,6 +28,19 @@ static uint64_t recovery_probe_wait_ns(const struct recovery *recovery)
 	return wait_ns < RECOVERY_RETRANSMIT_MAX_NS ? wait_ns : RECOVERY_RETRANSMIT_MAX_NS;
 }
 
+/* Return when a probe is due. A peer that tells answers everything at once: from its newest answer
+ * on less time is enough, if the newest packet has had its time. */
+static uint64_t recovery_probe_due_ns(const struct recovery *recovery, uint64_t wait_ns,
+				      uint64_t now_ns)
+{
+	const uint64_t sent_ns = recovery->sent_ns + wait_ns;
+	const uint64_t answered_ns = now_ns + wait_ns / 3;
+
+	if (!recovery->tells || recovery->answer_ns == 0)
+		return now_ns + wait_ns;
+	return sent_ns > answered_ns ? sent_ns : answered_ns;
+}
+
 static void recovery_arm_probe(struct recovery *recovery, uint64_t now_ns)
 {
 	const uint64_t wait_ns = recovery_probe_wait_ns(recovery);
@@ -35,7 +48,7 @@ static void recovery_arm_probe(struct recovery *recovery, uint64_t now_ns)
 	recovery->waits_for = RECOVERY_FOR_ANSWER;
 	recovery->retransmit_tries = 0;
 	recovery->retransmit_ns = RECOVERY_PROBE_WAITS * wait_ns < recovery->timeout_ns
-					  ? now_ns + wait_ns
+					  ? recovery_probe_due_ns(recovery, wait_ns, now_ns)
 					  : RECOVERY_NEVER;
 }
 

@@ -9,6 +9,7 @@
 #include <rte_common.h>
 
 #include "replies_ring.h"
+#include "transport/sack.h"
 #include "wire/headers.h"
 
 /* A stored request is forgotten when the expected PSN is this far beyond its last PSN: from there
@@ -62,7 +63,7 @@ static int replies_resize(struct replies *replies, uint32_t entries, uint32_t re
 	replies_clear(replies);
 	replies->resource = resource;
 	replies->pending = pending;
-	replies->resources = resources;
+	replies->resources = (uint16_t)resources;
 	replies->mask = entries - 1;
 	replies->ack_due = old.ack_due;
 	replies->nak_due = old.nak_due;
@@ -75,12 +76,28 @@ static int replies_resize(struct replies *replies, uint32_t entries, uint32_t re
 	return 0;
 }
 
-int replies_init(struct replies *replies, uint32_t resources)
+/* Return the number of READs and atomics at a time, if the attribute of the queue pair is `said`.
+ */
+static uint32_t replies_resources(const struct replies *replies, uint32_t said)
 {
+	return replies_tell(replies) ? sack_resources(said) : said;
+}
+
+void replies_set_sign(struct replies *replies, uint8_t sign)
+{
+	replies->sign = sign;
+	replies->resources = (uint16_t)replies_resources(replies, replies->said);
+	replies->remembered = RTE_MIN(replies->remembered, (uint32_t)replies->resources);
+}
+
+int replies_init(struct replies *replies, uint32_t said)
+{
+	const uint32_t resources = replies_resources(replies, said);
 	const uint32_t full = rte_align32pow2(RTE_MAX(resources, 1u));
 
+	replies->said = (uint16_t)said;
 	if (replies->resource == NULL) {
-		replies->resources = resources;
+		replies->resources = (uint16_t)resources;
 		replies->mask = RTE_MIN(full, (uint32_t)REPLIES_FIRST) - 1;
 		return 0;
 	}
@@ -167,14 +184,19 @@ const struct reply *replies_find(const struct replies *replies, struct psn psn)
 	return NULL;
 }
 
-/* Return true if the response with this PSN is still to be sent. */
-static bool replies_owe(const struct replies *replies, struct psn psn)
+/* Return true if a response is still to be sent, or, to a requester that sends requests twice, if
+ * the same responses are being sent. */
+static bool replies_owe(const struct replies *replies, const struct reply *reply)
 {
 	for (uint32_t i = replies->head; i != replies->tail; i++) {
 		const struct reply *owed = replies_pending(replies, i);
+		const struct psn next = psn_add(owed->first, (int32_t)owed->sent);
 
-		if (reply_contains(owed, psn) &&
-		    !psn_before(psn, psn_add(owed->first, (int32_t)owed->sent)))
+		if (!reply_contains(owed, reply->first))
+			continue;
+		if (!psn_before(reply->first, next) ||
+		    (replies_tell(replies) && psn_eq(owed->first, reply->first) &&
+		     psn_eq(owed->last, reply->last)))
 			return true;
 	}
 	return false;
@@ -198,13 +220,35 @@ static void replies_push_repeated(struct replies *replies, struct reply reply)
 	replies_push(replies, &reply);
 }
 
+/*
+ * A requester that understands selective acknowledgements takes responses in any order, and its
+ * oldest ones keep it waiting. So a reply that is owed again goes before all that is owed for the
+ * first time, and behind the others that are owed again.
+ */
+static void replies_hurry(struct replies *replies)
+{
+	const struct reply hurried = *replies_pending(replies, replies->tail - 1);
+	uint32_t place = replies->head, i;
+
+	while (replies_pending(replies, place)->hurried)
+		place++;
+	for (i = replies->tail - 1; i != place; i--)
+		*replies_pending(replies, i) = *replies_pending(replies, i - 1);
+	*replies_pending(replies, place) = hurried;
+	replies_pending(replies, place)->hurried = true;
+}
+
 void replies_repeat(struct replies *replies, const struct reply *reply)
 {
 	const struct reply again = *reply; /* a copy, because it may be in a ring that grows */
 
-	if (replies->repeats < replies->resources && !replies_owe(replies, again.first) &&
-	    replies_reserve_empty_read(replies))
+	if (replies->repeats < replies->resources && !replies_owe(replies, &again) &&
+	    replies_reserve_empty_read(replies)) {
 		replies_push_repeated(replies, again);
+		/* While the oldest one waits for a page, the others wait in their order. */
+		if (replies_tell(replies) && !replies->absent)
+			replies_hurry(replies);
+	}
 }
 
 void replies_empty_read(struct replies *replies, struct psn psn, uint32_t msn)
@@ -212,7 +256,7 @@ void replies_empty_read(struct replies *replies, struct psn psn, uint32_t msn)
 	const struct reply empty = {
 		.kind = REPLY_EMPTY_READ, .first = psn, .last = psn, .msn = msn};
 
-	if (!replies_owe(replies, psn) && replies_reserve_empty_read(replies))
+	if (!replies_owe(replies, &empty) && replies_reserve_empty_read(replies))
 		replies_push_repeated(replies, empty);
 }
 

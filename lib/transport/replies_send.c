@@ -118,16 +118,26 @@ static void replies_build_acknowledge(const struct replies *replies, struct pack
  * `bitmap`. */
 static void replies_build_sack(struct replies *replies, struct packet_out *out, uint8_t *bitmap)
 {
-	const struct bth_fields bth = replies_bth(replies, OPCODE_SACK, replies->nak_psn);
+	struct bth_fields bth = replies_bth(replies, OPCODE_SACK, replies->nak_psn);
 	const uint32_t room = RTE_MIN(replies->peer->mtu, (uint32_t)SACK_BYTES_MAX);
 	struct sacketh *sacketh;
 
+	bth.solicited = !replies_owe_response(replies);
 	packet_begin(out, &replies->peer->path, &bth);
 	sacketh = packet_extend(out, sizeof(*sacketh));
 	sacketh->serial = rte_cpu_to_be_32(++replies->sacks);
 	packet_payload(out, FRAG_OWN, bitmap,
 		       ooo_tell(replies->kept, replies->nak_psn, bitmap, room));
+	replies->nak_due = false;
 	counters_add(replies->counters, COUNTER_sacks_sent, 1);
+}
+
+/* Return true if a selective acknowledgement is owed. It does not wait for responses: the requester
+ * shall send what is missing before they have left. */
+static bool replies_owe_sack(const struct replies *replies)
+{
+	return replies->nak_due && replies_tell(replies) &&
+	       replies->nak_syndrome == (AETH_NAK | NAK_PSN_SEQUENCE);
 }
 
 /* Build the acknowledgement or NAK that is due. */
@@ -137,10 +147,8 @@ static void replies_build_ack(struct replies *replies, struct packet_out *out, u
 	const bool nak = replies->nak_due && !(is_rnr && replies->ack_due);
 
 	replies->ack_due = false;
-	if (nak && replies_tell(replies) &&
-	    replies->nak_syndrome == (AETH_NAK | NAK_PSN_SEQUENCE)) {
+	if (replies_owe_sack(replies)) {
 		replies_build_sack(replies, out, bitmap);
-		replies->nak_due = false;
 	} else if (nak) {
 		replies_build_acknowledge(replies, out, replies->nak_syndrome, replies->nak_psn,
 					  replies->nak_msn);
@@ -209,6 +217,8 @@ static enum fault replies_send_one(struct replies *replies, struct packet_sink *
 
 	if (replies->head == replies->tail) {
 		replies_build_ack(replies, out, bitmap);
+	} else if (unlikely(replies_owe_sack(replies))) {
+		replies_build_sack(replies, out, bitmap);
 	} else {
 		if (status == MR_OK && replies_send_oldest(replies, sink, addr, out))
 			return FAULT_NONE;

@@ -340,3 +340,17 @@ enum put request_put(struct requester *requester, struct packet_sink *sink,
 		request_advance(requester, &request, out->again);
 	return PUT_DONE;
 }
+
+bool request_put_copy(struct requester *requester, struct packet_sink *sink,
+		      const struct send_wqe *wqe, struct psn psn)
+{
+	const struct request request = request_at(requester, wqe, psn);
+	struct packet_out *out = sink->get(sink);
+
+	if (out == NULL)
+		return false;
+	request_emit(requester, &request, NULL, 0, out);
+	sink->put(sink, out);
+	counters_add(requester->counters, COUNTER_retransmitted_packets, 1);
+	return true;
+}

@@ -40,4 +40,8 @@ enum put {
 enum put request_put(struct requester *requester, struct packet_sink *sink,
 		     const struct send_wqe *wqe, struct psn psn, const struct loss_range *again);
 
+/** Send a READ request once more, directly behind itself. Return false if there is no room. */
+bool request_put_copy(struct requester *requester, struct packet_sink *sink,
+		      const struct send_wqe *wqe, struct psn psn);
+
 #endif

@@ -10,6 +10,9 @@
 #include "wire/headers.h"
 #include "wire/opcode.h"
 
+/* A READ request for so many responses is sent twice while packets get lost. */
+#define REQUESTER_TWICE_PSNS 16
+
 void requester_reset(struct requester *requester, enum requester_state state)
 {
 	requester->state = state;
@@ -70,7 +73,7 @@ static bool requester_may_send(const struct requester *requester, const struct s
 	if (begins && (wqe->flags & IBV_SEND_FENCE) && loss->responses > 0)
 		return false;
 	/* The responder has resources for this many READs and atomics. */
-	if (requester_wants_response(wqe) && loss->responses >= loss->max_responses)
+	if (requester_wants_response(wqe) && loss->responses >= loss->allowed_responses)
 		return false;
 	if (likely(requester->pacer->rate_kbps == 0))
 		return true;
@@ -137,6 +140,21 @@ static unsigned int requester_send_missing(struct requester *requester, struct p
 	return sent;
 }
 
+/*
+ * Return true if a request is sent twice at once: a READ of many responses, while packets get lost.
+ * If it were lost, the responder could not answer what it has got behind it for a round trip. The
+ * second one is ignored if the first has come.
+ */
+static bool requester_sends_twice(const struct requester *requester, const struct send_wqe *wqe,
+				  struct psn psn)
+{
+	const struct loss *loss = requester->loss;
+
+	return unlikely(loss->state == LOSS_TOLD) && wqe->opcode == IBV_WR_RDMA_READ &&
+	       requester->pacer->rate_kbps == 0 &&
+	       requester_segment_psns(wqe, psn) >= REQUESTER_TWICE_PSNS;
+}
+
 /* Do what requester_send does, except noting an absent page. */
 static unsigned int requester_send_all(struct requester *requester, struct packet_sink *sink,
 				       unsigned int budget, bool *more, bool *absent)
@@ -155,6 +173,7 @@ static unsigned int requester_send_all(struct requester *requester, struct packe
 	if (!requester_stands(requester))
 		requester_locate(requester);
 	while (requester->state != REQUESTER_STOPPED) {
+		const struct psn psn = requester->loss->next;
 		struct send_wqe *wqe;
 		enum put put;
 
@@ -186,6 +205,8 @@ static unsigned int requester_send_all(struct requester *requester, struct packe
 			break;
 		}
 		sent++;
+		if (requester_sends_twice(requester, wqe, psn) && sent < budget)
+			sent += request_put_copy(requester, sink, wqe, psn);
 	}
 	return sent;
 }

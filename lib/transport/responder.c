@@ -32,7 +32,7 @@ void responder_reset(struct responder *responder, struct psn epsn)
 	responder->asks = BTH_ACK_REQ;
 	responder->untold = 0;
 	responder->ooo.reach = 0;
-	responder->replies->sign = 0;
+	replies_set_sign(responder->replies, 0);
 	responder->replies->sacks = 0;
 	responder->msn = 0;
 	responder->message = MESSAGE_NONE;
@@ -216,7 +216,7 @@ static __rte_noinline void responder_note_sign(struct responder *responder, uint
 			   responder->replies->kept != NULL && responder->service != OPCODE_UC;
 
 	responder->asks = BTH_ACK_REQ | sign;
-	responder->replies->sign = tells ? BTH_SIGN_RESPONSE | RESPONDER_SIGN_STEPS : 0;
+	replies_set_sign(responder->replies, tells ? BTH_SIGN_RESPONSE | RESPONDER_SIGN_STEPS : 0);
 	responder->ooo.reach =
 		tells ? RTE_MIN(window, (uint32_t)LOSS_WINDOW_LIMIT) + (OOO_REACH - OOO_LIST_PKTS)
 		      : 0;

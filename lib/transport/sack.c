@@ -2,17 +2,12 @@
 /* Reading of a selective acknowledgement. */
 #include "transport/sack.h"
 
+#include <string.h>
+
+#include <rte_byteorder.h>
 #include <rte_common.h>
 
 #include "wire/packet.h"
-
-/* Return a byte of the bitmap in which the expected packet is bit 0: it is not kept. */
-static unsigned int byte_at(const struct packet *packet, uint32_t i)
-{
-	const unsigned int before = i > 0 ? packet->payload[i - 1] >> 7 : 0;
-
-	return (i < packet->payload_len ? (packet->payload[i] << 1) & 0xff : 0) | before;
-}
 
 uint32_t sack_span(const struct packet *packet)
 {
@@ -24,23 +19,20 @@ uint32_t sack_span(const struct packet *packet)
 	return bytes == 0 ? 0 : 8 * (bytes - 1) + rte_fls_u32(packet->payload[bytes - 1]) + 1;
 }
 
-bool sack_run(const struct packet *packet, uint32_t from, uint32_t *to)
+uint64_t sack_word(const struct packet *packet, uint32_t from)
 {
-	const uint32_t span = sack_span(packet);
-	const bool kept = byte_at(packet, from / 8) >> from % 8 & 1;
-	const unsigned int same = kept ? 0xff : 0;
-	uint32_t i = from + 1;
+	/* The expected packet itself is not kept, and has no bit. */
+	const uint32_t bit = from - (from > 0), byte = bit / 8, shift = bit % 8;
+	const uint32_t left = packet->payload_len - RTE_MIN(byte, packet->payload_len);
+	rte_le64_t first = 0;
+	uint64_t bits;
 
-	while (i < span) {
-		const unsigned int bits = byte_at(packet, i / 8);
-
-		if (i % 8 == 0 && bits == same)
-			i += 8;
-		else if ((bits >> i % 8 & 1) == kept)
-			i++;
-		else
-			break;
-	}
-	*to = RTE_MIN(i, span);
-	return kept;
+	if (left == 0)
+		return 0;
+	memcpy(&first, packet->payload + packet->payload_len - left,
+	       RTE_MIN(left, (uint32_t)sizeof(first)));
+	bits = rte_le_to_cpu_64(first) >> shift;
+	if (shift > 0 && left > sizeof(first))
+		bits |= (uint64_t)packet->payload[byte + sizeof(first)] << (64 - shift);
+	return from > 0 ? bits : bits << 1;
 }

@@ -9,6 +9,9 @@
 #include "transport/requester.h"
 #include "transport/sack.h"
 
+/* Most work requests that one selective acknowledgement is compared with. */
+#define REQUESTS_MAX 256
+
 /* The part of a request that is in flight. */
 struct part {
 	const struct send_wqe *wqe;
@@ -38,27 +41,6 @@ static bool next_part(const struct completer *completer, uint32_t *index, struct
 	return false;
 }
 
-/* Report the packets of a part of a SEND or WRITE. `expected` is the PSN of `sack`. */
-static void report_packets(struct loss *loss, const struct packet *sack, const struct part *part)
-{
-	const struct psn expected = sack->psn;
-	struct psn psn = part->from;
-
-	while (psn_before(psn, part->to)) {
-		uint32_t end;
-		const bool kept = sack_run(sack, (uint32_t)psn_diff(psn, expected), &end);
-		struct psn to = psn_add(expected, (int32_t)end);
-
-		if (psn_before(part->to, to))
-			to = part->to;
-		if (kept)
-			loss_sack_came(loss, psn, to);
-		else
-			loss_sack_missing(loss, psn, to);
-		psn = to;
-	}
-}
-
 /* Report the requests of a part of a READ, each for a segment, or another request that has one PSN
  * and is answered by a response. Return the end of the last one. */
 static struct psn report_requests(struct loss *loss, const struct packet *sack,
@@ -69,7 +51,6 @@ static struct psn report_requests(struct loss *loss, const struct packet *sack,
 	while (psn_before(psn, part->to)) {
 		const uint32_t psns = requester_segment_psns(part->wqe, psn);
 		const struct psn to = psn_add(psn, (int32_t)psns);
-		uint32_t end;
 
 		/* In the middle of a segment: its request is executed. */
 		if ((uint32_t)psn_diff(psn, part->wqe->first_psn) % REQUESTER_READ_SEGMENT_PKTS !=
@@ -77,13 +58,44 @@ static struct psn report_requests(struct loss *loss, const struct packet *sack,
 			psn = to;
 			continue;
 		}
-		if (sack_run(sack, (uint32_t)psn_diff(psn, sack->psn), &end))
-			loss_sack_request_came(loss, psn, to);
+		if (sack_word(sack, (uint32_t)psn_diff(psn, sack->psn)) & 1)
+			loss_sack_request_came(loss, psn);
 		else
-			loss_sack_missing(loss, psn, to);
+			loss_sack_missing(loss, psn, psn_add(psn, 1));
 		psn = to;
 	}
 	return psn;
+}
+
+/*
+ * Report what a selective acknowledgement says about the packets [psn, to). Only requests that are
+ * answered by responses differ from others. So if there are none, the work requests are not looked
+ * at; else only so many, because there may be one for each packet. The next acknowledgement tells
+ * of the others. Return the end of the last request.
+ */
+static struct psn report_all(struct completer *completer, const struct packet *sack, struct psn psn,
+			     struct psn to)
+{
+	struct loss *loss = completer->loss;
+	struct psn from = psn;
+	struct part part;
+	uint32_t index;
+
+	if (loss->responses > 0) {
+		index = sq_find(completer->sq, psn);
+		for (uint32_t i = 0;
+		     i < REQUESTS_MAX && next_part(completer, &index, psn, to, &part); i++) {
+			psn = part.to;
+			if (!requester_wants_response(part.wqe))
+				continue;
+			loss_sack_packets(loss, sack, from, part.from);
+			psn = report_requests(loss, sack, &part);
+			from = psn;
+		}
+		to = psn;
+	}
+	loss_sack_packets(loss, sack, from, to);
+	return to;
 }
 
 /* Report what a selective acknowledgement says. Return true if that was news. */
@@ -92,31 +104,19 @@ static bool report(struct completer *completer, const struct packet *sack, uint6
 	struct loss *loss = completer->loss;
 	const struct psn end = psn_add(sack->psn, (int32_t)sack_span(sack));
 	struct psn psn = loss->una;
-	struct part part;
-	uint32_t index;
 
 	if (loss_awaits_responses(loss))
 		psn = loss->executed;
 	if (psn_before(psn, sack->psn))
 		psn = sack->psn;
-	index = sq_find(completer->sq, psn);
-	loss_sack_begin(loss);
+	loss_sack_begin(loss, now_ns);
 	/* Something behind the expected packet has come, even if it is not kept. */
-	if (psn_eq(end, sack->psn) && psn_eq(psn, sack->psn) && psn_before(psn, loss->next) &&
-	    next_part(completer, &index, psn, psn_add(psn, 1), &part))
-		loss_sack_missing(
-			loss, psn,
-			psn_add(psn, (int32_t)(part.wqe->opcode == IBV_WR_RDMA_READ
-						       ? requester_segment_psns(part.wqe, psn)
-						       : 1)));
-	while (next_part(completer, &index, psn, end, &part)) {
-		psn = part.to;
-		if (requester_wants_response(part.wqe))
-			psn = report_requests(loss, sack, &part);
-		else
-			report_packets(loss, sack, &part);
-	}
-	loss_sack_ends_at(loss, psn);
+	if (psn_eq(end, sack->psn) && psn_eq(psn, sack->psn) && psn_before(psn, loss->next))
+		loss_sack_missing(loss, psn, psn_add(psn, 1));
+	if (psn_before(psn, end))
+		psn = report_all(completer, sack, psn, end);
+	if (!psn_before(psn, end))
+		loss_sack_ends_at(loss, psn);
 	return loss_sack_end(loss, now_ns);
 }
 
@@ -134,7 +134,7 @@ enum fault completer_sack(struct completer *completer, const struct packet *pack
 		return FAULT_NONE;
 	counters_add(completer->counters, COUNTER_sacks_received, 1);
 	if (moves && !completer_acknowledge(completer, packet->psn, now_ns, &fault))
-		loss_sack_executed(loss, packet->psn);
+		loss_sack_executed(loss, packet->psn, packet->solicited);
 	if (fault != FAULT_NONE)
 		return fault;
 	loss_sack_accepted(loss, now_ns);
@@ -155,31 +155,45 @@ enum fault completer_sack(struct completer *completer, const struct packet *pack
 void told_responses(struct completer *completer, uint64_t now_ns)
 {
 	struct loss *loss = completer->loss;
-	const struct psn to = loss->executed;
+	const struct psn to = loss->board->answered;
 	struct psn psn = loss->board->scanned;
 	struct part part;
 	uint32_t index;
 
-	loss_sack_begin(loss);
+	loss_sack_begin(loss, now_ns);
 	/* The oldest response came, but was not kept until its turn, for lack of room. */
 	if (scoreboard_at(loss->board, loss->una) == RANGE_CAME)
-		loss_sack_missing(loss, loss->una, psn_add(loss->una, 1));
+		loss_sack_not_kept(loss);
 	index = sq_find(completer->sq, psn);
 	while (next_part(completer, &index, psn, to, &part)) {
 		psn = part.to;
 		if (requester_wants_response(part.wqe))
 			loss_sack_no_response(loss, part.from, part.to);
 	}
-	loss->board->scanned = to;
+	if (psn_before(loss->board->scanned, to))
+		loss->board->scanned = to;
 	if (loss_sack_end(loss, now_ns))
 		counters_add(completer->counters, COUNTER_implied_nak_seq_err, 1);
 }
 
+/* Return how many of the responses that a READ's segment still lacks are requested: one, or twice
+ * as many as by the probe before, if nothing came but the answer to that. */
+static uint32_t probe_run(struct loss *loss, uint32_t lacks)
+{
+	struct scoreboard *board = loss->board;
+
+	board->probe_run = psn_eq(board->probed, loss->una) ? 2 * board->probe_run : 1;
+	if (board->probe_run > lacks)
+		board->probe_run = lacks;
+	board->probed = psn_add(loss->una, (int32_t)board->probe_run);
+	return board->probe_run;
+}
+
 /*
  * Choose the newest packet: whatever was lost before it, the answer shows it. If that has come, or
- * is a request that is answered by responses, choose the oldest packet, and all of the responses
- * that a READ's segment still lacks, because nothing came behind them. If no answer comes to the
- * newest packet, choose both: the peer may have refused the oldest one, and says so only once.
+ * is a request that is answered by responses, choose the oldest packet, or responses that a READ's
+ * segment still lacks, because nothing came behind them. If no answer comes to the newest packet,
+ * choose both: the peer may have refused the oldest one, and says so only once.
  */
 void told_probe(struct completer *completer)
 {
@@ -195,7 +209,16 @@ void told_probe(struct completer *completer)
 			return;
 	}
 	wqe = completer_oldest(completer);
-	if (wqe->opcode == IBV_WR_RDMA_READ)
-		psns = requester_segment_psns(wqe, loss->una);
+	if (wqe->opcode == IBV_WR_RDMA_READ) {
+		const uint32_t rest = requester_segment_psns(wqe, loss->una);
+		const struct psn end = psn_add(loss->una, (int32_t)rest);
+
+		/* If a response of this segment has come, its request is executed. */
+		if ((uint32_t)psn_diff(loss->una, wqe->first_psn) % REQUESTER_READ_SEGMENT_PKTS !=
+		    0)
+			loss_sack_executed(loss, end, false);
+		if (loss_awaits_responses(loss))
+			psns = probe_run(loss, rest);
+	}
 	loss_sack_probe(loss, loss->una, psn_add(loss->una, (int32_t)psns));
 }

@@ -89,6 +89,24 @@ TEST(responder__tells_a_peer_that_understands_which_packets_it_keeps)
 	assert_int_equal(rig.responder.gap, GAP_NONE);
 }
 
+/* The requester shall not wait for the responses before it sends what is missing. Whether it may
+ * expect them is in the solicited-event bit. */
+TEST(responder__tells_before_it_answers)
+{
+	let_tell();
+	EXPECT_TAKEN(OPCODE_READ_REQUEST, 1, TO_MEMORY, .dma_length = 2 * MTU);
+	EXPECT_TAKEN(OPCODE_WRITE_ONLY, 4, TO_MEMORY, .dma_length = 4, .len = 4);
+	assert_int_equal(rig_answers(), 3);
+	assert_int_equal(catcher_at(&rig.fixture.catcher, 0)->opcode, OPCODE_SACK);
+	assert_int_equal(catcher_at(&rig.fixture.catcher, 0)->psn.v, psn_make(FIRST_PSN + 3).v);
+	assert_false(catcher_at(&rig.fixture.catcher, 0)->solicited);
+	expect_answer(1, OPCODE_READ_RESPONSE_FIRST, 1);
+	expect_answer(2, OPCODE_READ_RESPONSE_LAST, 2);
+	EXPECT_TAKEN(OPCODE_WRITE_ONLY, 6, TO_MEMORY, .dma_length = 4, .len = 4);
+	expect_sack(3, 0x05);
+	assert_true(catcher_at(&rig.fixture.catcher, 0)->solicited);
+}
+
 TEST(responder__keeps_as_far_ahead_as_its_peer_has_announced)
 {
 	let_tell();

@@ -40,6 +40,7 @@ static int set_up(TEST_STATE)
 	loss.board = &board;
 	loss_init(&loss, psn_make(0));
 	loss.max_responses = 4;
+	loss.allowed_responses = 4;
 	loss.recovery = (struct recovery){.timeout_ns = 1000, .retry_cnt = 2};
 	requester = (struct requester){.sq = &sq,
 				       .pd = fixture.pd,

@@ -133,7 +133,7 @@ TEST(completer_timeout__ends_a_retransmission)
 TEST(completer_timeout__one_gap_of_a_read_is_asked_for_at_a_time)
 {
 	let_keep();
-	rig.loss.max_responses = 1;
+	rig.loss.allowed_responses = 1;
 	rig.loss.recovery.timeout_ns = UINT64_C(1) << 40;
 	post(1, IBV_WR_RDMA_READ, 6 * MTU);
 	assert_int_equal(send_all(), 1);

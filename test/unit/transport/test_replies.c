@@ -6,6 +6,7 @@
 
 #include "fixture.h"
 #include "transport/replies.h"
+#include "transport/sack.h"
 #include "wire/headers.h"
 #include "test.h"
 
@@ -207,6 +208,72 @@ TEST(replies_room__duplicates_take_none)
 	assert_int_equal(fixture.catcher.count, 2 * RESOURCES);
 	catcher_expect(&fixture.catcher, 0, OPCODE_ATOMIC_ACKNOWLEDGE, 0);
 	catcher_expect(&fixture.catcher, 5, OPCODE_ATOMIC_ACKNOWLEDGE, 12);
+}
+
+/* A requester that understands selective acknowledgements waits for the oldest ones. */
+TEST(replies_repeat__goes_before_new_requests_of_a_peer_that_understands)
+{
+	struct reply reply;
+
+	replies_set_sign(&replies, BTH_SIGN_RESPONSE);
+	add(read_of(1, 0, 3 * MTU, 1));
+	add(read_of(4, 0, MTU, 2));
+	assert_int_equal(send_all(), FAULT_NONE);
+	add(read_of(5, MTU, 2 * MTU, 3));
+	reply = read_of(2, MTU, MTU, 3);
+	replies_repeat(&replies, &reply);
+	reply = *replies_find(&replies, psn_make(4));
+	replies_repeat(&replies, &reply);
+	/* This one is new, although it is not stored. */
+	replies_empty_read(&replies, psn_make(7), 4);
+	assert_int_equal(send_all(), FAULT_NONE);
+	assert_int_equal(fixture.catcher.count, 5);
+	expect_read(0, OPCODE_READ_RESPONSE_ONLY, 2, MTU, MTU);
+	expect_read(1, OPCODE_READ_RESPONSE_ONLY, 4, 0, MTU);
+	expect_read(2, OPCODE_READ_RESPONSE_FIRST, 5, MTU, MTU);
+	expect_read(3, OPCODE_READ_RESPONSE_LAST, 6, 2 * MTU, MTU);
+	expect_read(4, OPCODE_READ_RESPONSE_ONLY, 7, 0, 0);
+}
+
+/* Its requester sent the request twice. */
+TEST(replies_repeat__of_what_is_being_sent_is_nothing_to_a_peer_that_understands)
+{
+	const struct reply reply = read_of(1, 0, 3 * MTU, 1);
+	enum fault fault;
+	bool more;
+
+	replies_set_sign(&replies, BTH_SIGN_RESPONSE);
+	add(reply);
+	assert_int_equal(replies_send(&replies, &fixture.catcher.sink, 1, &more, &fault), 1);
+	replies_repeat(&replies, &reply);
+	assert_int_equal(send_all(), FAULT_NONE);
+	assert_int_equal(fixture.catcher.count, 2);
+}
+
+TEST(replies_set_sign__there_are_more_resources_for_a_peer_that_understands)
+{
+	const uint32_t more = sack_resources(RESOURCES);
+
+	assert_int_equal(more, 4 * RESOURCES);
+	replies_set_sign(&replies, BTH_SIGN_RESPONSE);
+	for (uint32_t i = 0; i < more; i++)
+		add(atomic_of(i, i, i));
+	assert_false(replies_room(&replies));
+	assert_int_equal(send_all(), FAULT_NONE);
+	for (uint32_t i = 0; i < more; i++) {
+		const struct reply reply = *replies_find(&replies, psn_make(i));
+
+		replies_repeat(&replies, &reply);
+	}
+	assert_int_equal(send_all(), FAULT_NONE);
+	assert_int_equal(fixture.catcher.count, more);
+	for (uint32_t i = 0; i < more; i++)
+		assert_int_equal(catcher_at(&fixture.catcher, i)->atomic_original, i);
+	/* The queue pair is connected to another peer. */
+	replies_set_sign(&replies, 0);
+	assert_null(replies_find(&replies, psn_make(more - RESOURCES - 1)));
+	assert_non_null(replies_find(&replies, psn_make(more - RESOURCES)));
+	replies_check(&replies);
 }
 
 TEST(replies_find__by_any_of_its_psns)

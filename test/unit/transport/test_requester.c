@@ -256,7 +256,7 @@ TEST(requester_send__a_read_goes_out_in_segments)
 {
 	const uint32_t segment = REQUESTER_READ_SEGMENT_PKTS;
 
-	rig.loss.max_responses = 9;
+	rig.loss.allowed_responses = 9;
 	post(IBV_WR_RDMA_READ, (2 * segment + 1) * MTU + 5, 0);
 	assert_int_equal(send_all(), 3);
 	expect_packet(0, OPCODE_READ_REQUEST, 0);
@@ -273,7 +273,7 @@ TEST(requester_send__a_read_is_asked_for_again_from_its_middle)
 {
 	const uint32_t segment = REQUESTER_READ_SEGMENT_PKTS;
 
-	rig.loss.max_responses = 9;
+	rig.loss.allowed_responses = 9;
 	post(IBV_WR_RDMA_READ, 2 * segment * MTU, 0);
 	assert_int_equal(send_all(), 2);
 	acknowledge(10, 0);

@@ -85,6 +85,7 @@ static void begin(enum loss_state state, struct psn to)
 	rig.loss.from = rig.loss.una;
 	rig.loss.to = to;
 	rig.loss.resent = 0;
+	scoreboard_begin(&rig.board, rig.loss.una);
 	assert_true(scoreboard_mark(&rig.board, rig.loss.una, to, RANGE_MISSING));
 }
 

@@ -108,6 +108,41 @@ TEST(responder__xrc_refuses_a_message_to_two_queues)
 	fixture_no_completion(rig.fixture.cq);
 }
 
+/* Kept messages go into the queues that they name, and their requester learns which are missing. */
+TEST(responder__xrc_tells_which_packets_it_keeps)
+{
+	const struct packet *answer;
+	struct ooo_pool *pool;
+
+	assert_int_equal(ooo_pool_create(8, &pool), 0);
+	rig.responder.ooo.pool = pool;
+	rig.replies.kept = &rig.responder.ooo;
+	rig.replies.service = OPCODE_XRC;
+	post(srq, 1);
+	post(other, 2);
+	post(srq, 3);
+	assert_int_equal(TAKE(NUMBER, OPCODE_SEND_ONLY, 0, .len = 5, .ack_req = true,
+			      .sign = BTH_SIGN_REQUEST),
+			 FAULT_NONE);
+	fixture_completion(rig.fixture.cq, 1, IBV_WC_SUCCESS);
+	assert_int_equal(rig_answers(), 1);
+	answer = catcher_at(&rig.fixture.catcher, 0);
+	assert_int_equal(answer->opcode, OPCODE_XRC | OPCODE_ACKNOWLEDGE);
+	assert_int_equal(answer->sign & BTH_SIGN_KIND, BTH_SIGN_RESPONSE);
+	assert_int_equal(TAKE(OTHER, OPCODE_SEND_ONLY, 2, .len = 5), FAULT_NONE);
+	assert_int_equal(rig_answers(), 1);
+	answer = catcher_at(&rig.fixture.catcher, 0);
+	assert_int_equal(answer->opcode, OPCODE_SACK);
+	assert_int_equal(answer->psn.v, psn_make(FIRST_PSN + 1).v);
+	assert_int_equal(answer->payload[0], 1);
+	fixture_no_completion(rig.fixture.cq);
+	assert_int_equal(TAKE(NUMBER, OPCODE_SEND_ONLY, 1, .len = 5), FAULT_NONE);
+	fixture_completion(rig.fixture.cq, 3, IBV_WC_SUCCESS);
+	fixture_completion(rig.fixture.cq, 2, IBV_WC_SUCCESS);
+	ooo_clear(&rig.responder.ooo);
+	ooo_pool_destroy(pool);
+}
+
 TEST(responder_forget_srq__ends_the_message_in_progress)
 {
 	post(srq, 1);

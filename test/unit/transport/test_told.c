@@ -192,6 +192,72 @@ TEST(completer_sack__with_a_bitmap_that_is_too_long_is_dropped)
 	assert_int_equal(counters_get(&rig.fixture.counters, COUNTER_sacks_received), 0);
 }
 
+/* Each costs as many steps as the bitmap has words, and each packet that is sent again a few more.
+ */
+TEST(completer_sack__work_does_not_depend_on_the_bits)
+{
+	const uint32_t packets = LOSS_WINDOW_LIMIT, words = packets / 64 + 1;
+	/* What it does with the bitmaps of the scoreboard: tell, look for the end, end. */
+	const unsigned int passes = 6;
+	uint8_t bytes[SACK_BYTES_MAX];
+	struct packet_fields fields = {.opcode = OPCODE_SACK,
+				       .psn = 1 + FIRST_PSN,
+				       .sign = SIGN,
+				       .payload = bytes,
+				       .len = sizeof(bytes)};
+
+	rig.loss.window_max = rig.loss.window = rig.board.span = packets;
+	for (uint64_t wr_id = 0; wr_id < packets / 100 + 1; wr_id++)
+		post(wr_id, IBV_WR_RDMA_WRITE, MEMORY);
+	while (send_all() > 0)
+		continue;
+	assert_int_equal(loss_outstanding(&rig.loss), packets);
+	for (uint32_t i = 0; i < 64; i++) {
+		uint64_t before, again;
+
+		memset(bytes, i % 2 == 0 ? 0x55 : 0xaa, sizeof(bytes));
+		/* The last bit would be behind the last packet. */
+		bytes[sizeof(bytes) - 1] &= 0x7f;
+		fields.serial = i + 1;
+		again = counters_get(&rig.fixture.counters, COUNTER_retransmitted_packets);
+		before = rig.board.steps;
+		assert_int_equal(completer_sack(&rig.completer,
+						fixture_packet(&rig.fixture, &fields), NOW_NS),
+				 FAULT_NONE);
+		/* Each retransmission before is looked at twice at most. */
+		assert_true(rig.board.steps - before <=
+			    passes * words + 2 * (i == 0 ? 0 : (uint64_t)packets));
+		while (send_all() > 0)
+			continue;
+		assert_true(counters_get(&rig.fixture.counters, COUNTER_retransmitted_packets) -
+				    again <=
+			    packets);
+	}
+	loss_check(&rig.loss);
+}
+
+/* A peer that says in turn that it keeps packets and that it does not is believed once in a round
+ * trip. Else each of its packets would have the whole window sent again. */
+TEST(completer_sack__dropping_is_believed_once_in_a_round_trip)
+{
+	rig.loss.recovery.answer_ns = 1000;
+	send_write(1, 40);
+	tell(1, 0x5555555554);
+	/* 1, 2, 4, 6, ... are missing. */
+	assert_int_equal(send_all(), 20);
+	tell(1, 0xaaaaaaaaa8);
+	/* 4, 6 ... came, and 3, 5, ... were dropped. 1 and 2 were lost again. */
+	assert_int_equal(send_all(), 21);
+	tell(1, 0x5555555554);
+	assert_int_equal(send_all(), 2);
+	tell(1, 0);
+	tell(1, 0x8000000000);
+	assert_int_equal(send_all(), 0);
+	rig.board.dropped_ns -= 1000;
+	tell(1, 0x8000000000);
+	assert_true(send_all() > 0);
+}
+
 /* Whatever a peer tells, in whatever order, only packets in flight are sent again, and the truth
  * ends it. */
 TEST(completer_sack__contradictions_do_no_harm)
@@ -268,6 +334,16 @@ TEST(completer_receive__an_acknowledgement_of_a_refused_packet_lets_the_next_one
 		expect_success(wr_id);
 }
 
+/* Let 600 packets have come in the time from NOW_NS on, while the window held packets back. */
+static void rate(uint64_t now_ns)
+{
+	rig.board.rated_ns = NOW_NS;
+	rig.board.rated_psn = psn_add(rig.loss.una, -600);
+	rig.board.rated_came = 0;
+	loss_limit(&rig.loss);
+	loss_widen(&rig.loss, true, now_ns);
+}
+
 TEST(completer_receive__a_refusal_returns_to_the_usual_window_for_some_time)
 {
 	const unsigned int rounds = 64;
@@ -280,14 +356,43 @@ TEST(completer_receive__a_refusal_returns_to_the_usual_window_for_some_time)
 	EXPECT_SENT(1);
 	EXPECT_TAKEN(OPCODE_ACKNOWLEDGE, 1, .syndrome = ACK, .sign = SIGN);
 	expect_success(1);
-	for (unsigned int round = 1; round < rounds; round++) {
-		loss_limit(&rig.loss);
-		loss_widen(&rig.loss, true);
+	/* A thousand packets come in each round trip. */
+	rig.loss.recovery.least_ns = rig.loss.recovery.answer_ns = 1000;
+	rig.board.rate = 1000;
+	for (unsigned int round = 0; round < rounds; round++) {
+		rate(NOW_NS + 1000);
 		assert_int_equal(rig.loss.window_max, LOSS_WINDOW_MAX);
 	}
-	loss_limit(&rig.loss);
-	loss_widen(&rig.loss, true);
-	assert_int_equal(rig.loss.window_max, 2 * LOSS_WINDOW_MAX);
+	rate(NOW_NS + 1000);
+	assert_true(rig.loss.window_max > LOSS_WINDOW_MAX);
+}
+
+/* The window follows what comes in a round trip, with as much again while there is no queue. */
+TEST(loss_widen__follows_the_rate)
+{
+	rig.loss.window_max = rig.loss.window = rig.board.span = LOSS_WINDOW_LIMIT;
+	rig.loss.recovery.least_ns = rig.loss.recovery.answer_ns = 1000;
+	rate(NOW_NS + 1000);
+	assert_int_equal(rig.loss.window_max, 2 * 600 + 150);
+	/* There is a queue. */
+	rig.loss.recovery.answer_ns = 1500;
+	rate(NOW_NS + 1000);
+	assert_int_equal(rig.loss.window_max, 600 + 150);
+	/* Slower ones do not count at once: losses hold packets back. */
+	rate(NOW_NS + 3000);
+	assert_int_equal(rig.loss.window_max, 600 + 150);
+	for (unsigned int i = 0; i < 16; i++)
+		rate(NOW_NS + 2000);
+	assert_int_equal(rig.loss.window_max, 300 + 75);
+	/* READs wait in the responder, and one that is lost must not let it become idle. */
+	rig.loss.responses = 1;
+	rate(NOW_NS + 2000);
+	assert_int_equal(rig.loss.window_max, 2 * 300 + 75);
+	rig.loss.responses = 0;
+	/* Not less than the usual window. */
+	for (unsigned int i = 0; i < 16; i++)
+		rate(NOW_NS + 7000);
+	assert_int_equal(rig.loss.window_max, LOSS_WINDOW_MAX);
 }
 
 /* The RNR NAK was lost. The responder drops what is behind the refused packet, and has refused it
@@ -428,4 +533,22 @@ TEST(completer_timeout__sends_the_newest_packet_to_a_peer_that_tells)
 	EXPECT_SENT(2, 3);
 	acknowledge(4);
 	expect_success(1);
+}
+
+/* If it were lost, the responder would be idle for a round trip. */
+TEST(requester_send__a_long_read_leaves_twice_while_packets_get_lost)
+{
+	post(1, IBV_WR_RDMA_READ, 16 * MTU);
+	EXPECT_SENT(1);
+	send_write(2, 2);
+	/* The second packet of the WRITE is kept, and the first is not. */
+	tell(17, 0x2);
+	assert_int_equal(rig.loss.state, LOSS_TOLD);
+	post(3, IBV_WR_RDMA_READ, 16 * MTU);
+	post(4, IBV_WR_RDMA_READ, 15 * MTU);
+	EXPECT_SENT(17, 19, 19, 35);
+	for (unsigned int i = 1; i <= 2; i++)
+		assert_int_equal(catcher_at(&rig.fixture.catcher, i)->dma_length, 16 * MTU);
+	assert_int_equal(rig.loss.responses, 3);
+	assert_int_equal(rig.loss.top.v, psn_make(FIRST_PSN + 50).v);
 }

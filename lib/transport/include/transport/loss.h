@@ -63,18 +63,20 @@ struct loss {
 	uint32_t window;    /* most packets that may be unacknowledged */
 	uint32_t acked;	    /* packets acknowledged since the window last grew */
 	uint32_t responses; /* READ segments and atomics that are sent and not answered */
-	uint32_t max_responses; /* the peer's responder resources: max_rd_atomic */
-	uint32_t window_max;	/* limit of the window: 1 to LOSS_WINDOW_LIMIT, or 0 for the default
-				 */
-	uint32_t losses;	/* how often packets were lost; congestion control compares it */
-	uint8_t state;		/* enum loss_state */
-	uint8_t peer;		/* enum loss_peer */
-	uint8_t run;		/* packets of the newest LOSS_REQUEST */
-	uint8_t asks;		/* the byte of the BTH that asks for an acknowledgement: BTH_ACK_REQ
-				   and, if `sack`, BTH_SIGN_REQUEST with the announced span */
-	bool limited;		/* the window has held a packet back since it last grew */
-	bool sack;		/* set once: it takes part in selective acknowledgements */
-	bool grows;		/* window_max is the default, which may grow */
+	uint16_t max_responses;	    /* the peer's responder resources: max_rd_atomic */
+	uint16_t allowed_responses; /* most of them at a time: max_responses, or more towards a
+				       peer that tells (transport/sack.h) */
+	uint32_t window_max; /* limit of the window: 1 to LOSS_WINDOW_LIMIT, or 0 for the default
+			      */
+	uint32_t losses;     /* how often packets were lost; congestion control compares it */
+	uint8_t state;	     /* enum loss_state */
+	uint8_t peer;	     /* enum loss_peer */
+	uint8_t run;	     /* packets of the newest LOSS_REQUEST */
+	uint8_t asks;	     /* the byte of the BTH that asks for an acknowledgement: BTH_ACK_REQ
+				and, if `sack`, BTH_SIGN_REQUEST with the announced span */
+	bool limited;	     /* the window has held a packet back since it last grew */
+	bool sack;	     /* set once: it takes part in selective acknowledgements */
+	bool grows;	     /* window_max is the default, which may grow */
 	uint8_t back; /* while next is before top: LOSS_WENT_BACK or LOSS_STARTED_OVER, also during
 			 a selective retransmission */
 	uint32_t resent; /* packets of a selective retransmission that were sent: before the first,
@@ -216,10 +218,10 @@ static inline bool loss_holds(const struct loss *loss)
  * @param is_round
  *   A whole window was acknowledged since the last time: window_max may grow.
  */
-void loss_widen(struct loss *loss, bool is_round);
+void loss_widen(struct loss *loss, bool is_round, uint64_t now_ns);
 
 /** Set the window towards a peer that tells, by what is known of the packets in flight. */
-void loss_open(struct loss *loss);
+void loss_open(struct loss *loss, uint64_t now_ns);
 
 /** Note a sign in an answer, which differs from the one before. */
 void loss_on_sign(struct loss *loss, uint8_t sign);
@@ -241,7 +243,7 @@ static inline void loss_on_ack(struct loss *loss, struct psn psn, uint64_t now_n
 		if (loss->window > loss->window_max)
 			loss->window = loss->window_max;
 		if (unlikely(loss->limited | loss->board->widening))
-			loss_widen(loss, true);
+			loss_widen(loss, true, now_ns);
 	}
 	recovery_answered(&loss->recovery, psn, now_ns);
 	recovery_progress(&loss->recovery, now_ns, loss_outstanding(loss) > 0);

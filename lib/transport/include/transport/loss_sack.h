@@ -4,7 +4,7 @@
  * and which responses are missing. The completer knows where packets begin and end, so it takes a
  * selective acknowledgement apart, and reports its parts in the order of their PSNs:
  *
- *	loss_sack_begin, loss_sack_came and loss_sack_missing ..., loss_sack_end
+ *	loss_sack_begin, loss_sack_packets and loss_sack_missing ..., loss_sack_end
  *
  * A packet that was not sent again is missing if a later one has come. One that was sent again is
  * lost again if a packet has come that was sent after it, whether for the first time or again
@@ -35,20 +35,25 @@ void loss_sack_response(struct loss *loss, struct psn psn);
 void loss_sack_accepted(struct loss *loss, uint64_t now_ns);
 
 /** Begin a report. Only if loss_sack_applies. */
-void loss_sack_begin(struct loss *loss);
+void loss_sack_begin(struct loss *loss, uint64_t now_ns);
 
-/** Note that everything before `psn` is executed, although responses before it are missing. */
-void loss_sack_executed(struct loss *loss, struct psn psn);
+/** Note that everything before `psn` is executed, although responses before it have not come. If
+ * `is_answered`, they were all sent before. */
+void loss_sack_executed(struct loss *loss, struct psn psn, bool is_answered);
 
-/** Note that the peer keeps these packets. */
-void loss_sack_came(struct loss *loss, struct psn from, struct psn to);
+/** Note which of these packets the peer keeps. Those that it does not keep are missing. */
+void loss_sack_packets(struct loss *loss, const struct packet *sack, struct psn from,
+		       struct psn to);
 
-/** Note that the peer keeps the READ or atomic request that stands for these PSNs. Its responses
- * have not come. */
-void loss_sack_request_came(struct loss *loss, struct psn from, struct psn to);
+/** Note that the peer keeps the READ or atomic request with this PSN. Its responses have not
+ * come. */
+void loss_sack_request_came(struct loss *loss, struct psn psn);
 
 /** Note that the peer does not keep these packets, although later ones have come. */
 void loss_sack_missing(struct loss *loss, struct psn from, struct psn to);
+
+/** Note that the oldest response has come, but was not kept here until its turn. */
+void loss_sack_not_kept(struct loss *loss);
 
 /** Note that these responses have not come, unless they are kept here. */
 void loss_sack_no_response(struct loss *loss, struct psn from, struct psn to);

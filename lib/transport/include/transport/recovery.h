@@ -29,7 +29,8 @@
  * A peer that tells which packets it keeps (LOSS_PEER_TELLS) needs no such patience: its answer to
  * a probe shows all that is missing, and a probe that was not needed costs one packet. So the
  * retransmission timer waits for it one and a half times as long as an answer took, from the newest
- * packet or answer on, and doubles that time with each probe in a row.
+ * packet on, and at least a third of that from the newest answer on. It doubles that time with each
+ * probe in a row.
  *
  * A PSN sequence NAK, and a response that shows that an earlier one was lost (implied NAK), cause a
  * retransmission at once. They use up no retry, but do not restart the timer either: a loss that is
@@ -161,6 +162,15 @@ void recovery_came(struct recovery *recovery, uint64_t now_ns);
 static inline void recovery_untimed(struct recovery *recovery)
 {
 	recovery->timed = RECOVERY_TIMED_NOTHING;
+}
+
+/** Note that the packets [from, to) were sent again: an answer to them is not timed, because nobody
+ * knows which transmission it is to. */
+static inline void recovery_sent_again(struct recovery *recovery, struct psn from, struct psn to)
+{
+	if (recovery->timed == RECOVERY_TIMED_PACKET && !psn_before(recovery->timed_psn, from) &&
+	    psn_before(recovery->timed_psn, to))
+		recovery_untimed(recovery);
 }
 
 /** Note an answer of a peer that tells which packets it keeps: wait for the next one. */

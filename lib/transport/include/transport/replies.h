@@ -43,6 +43,7 @@ struct reply {
 	uint64_t original; /* atomic: the former contents of memory, in host order */
 	uint32_t sent;	   /* responses sent */
 	bool repeated; /* for a duplicate request, or without payload: uses none of the resources */
+	bool hurried;  /* it goes before those that are owed for the first time */
 };
 
 /* An acknowledgement or RNR NAK that is sent before a response that waits for its page. */
@@ -78,7 +79,8 @@ struct replies {
 	struct reply *pending;
 	uint32_t repeats; /* repeated entries, at most mask + 1 */
 
-	uint32_t resources; /* max_dest_rd_atomic */
+	uint16_t resources; /* READs and atomics at a time: `said`, or more (transport/sack.h) */
+	uint16_t said;	    /* max_dest_rd_atomic */
 	/* A power of two, minus 1: the indices wrap. The rings are allocated when the first reply
 	 * is owed, and grow until this is at least `resources`: a peer that asks for many resources
 	 * and never READs uses no memory for them. */
@@ -111,9 +113,9 @@ struct replies {
 void replies_ask_patience(struct replies *replies, struct psn psn, bool is_acked,
 			  uint8_t min_rnr_timer);
 
-/** Set the number of READs and atomics at a time. Owed and stored replies stay, as far as there is
- * room. Control. 0 or -ENOMEM. */
-int replies_init(struct replies *replies, uint32_t resources);
+/** Set the attribute for READs and atomics at a time. Owed and stored replies stay, as far as there
+ * is room. Control. 0 or -ENOMEM. */
+int replies_init(struct replies *replies, uint32_t said);
 void replies_fini(struct replies *replies);
 
 /** Drop all owed and stored replies. */
@@ -200,6 +202,9 @@ bool replies_owe_read(const struct replies *replies, uint32_t rkey);
  * owed again (its requester will ask once more).
  */
 void replies_repeat(struct replies *replies, const struct reply *reply);
+
+/** Set the sign of each answer. */
+void replies_set_sign(struct replies *replies, uint8_t sign);
 
 /* Return true if the peer gets selective acknowledgements in place of sequence NAKs. */
 static inline bool replies_tell(const struct replies *replies)

@@ -3,7 +3,9 @@
  * The selective acknowledgement that a responder sends to a requester that understands it
  * (doc/loss.md). Its PSN is the expected one: everything before it is executed. Bit i of the bitmap
  * (bit i % 8 of byte i / 8) says whether the packet i + 1 PSNs behind the expected one is kept.
- * Bits behind the end of the bitmap are 0. The header's serial number grows with each one.
+ * Bits behind the end of the bitmap are 0. The header's serial number grows with each one. The
+ * solicited-event bit of the BTH says that no response to a request before the expected PSN is
+ * still to be sent: else the selective acknowledgement does not wait for those.
  */
 #ifndef TRANSPORT_SACK_H
 #define TRANSPORT_SACK_H
@@ -23,18 +25,30 @@ struct packet;
  * older, the newest one was not the peer's. */
 #define SACK_REORDER_MAX 65536
 
+/*
+ * A responder that sends selective acknowledgements has more resources for READs and atomics than
+ * its queue pair's attribute says. A request that waits for a lost one, or for its lost response,
+ * uses one of them. So a requester needs more to have a whole round trip of responses in flight.
+ */
+#define SACK_RESOURCES_FACTOR 4
+#define SACK_RESOURCES_MAX    64
+
+/** Return how many READs and atomics may be in flight between peers of which the responder tells,
+ * if the attribute is `said`. */
+static inline uint32_t sack_resources(uint32_t said)
+{
+	const uint32_t more = SACK_RESOURCES_FACTOR * said;
+	const uint32_t most = more < SACK_RESOURCES_MAX ? more : SACK_RESOURCES_MAX;
+
+	return most > said ? most : said;
+}
+
 /** Return the PSNs from the expected one to the last packet that is kept, or 0 if none is. */
 uint32_t sack_span(const struct packet *packet);
 
-/**
- * Return true if a packet is kept.
- *
- * @param from
- *   PSNs from the expected one to the packet; below sack_span.
- * @param to
- *   Set to the end of the packets of which the same is true; at most sack_span.
- */
-bool sack_run(const struct packet *packet, uint32_t from, uint32_t *to);
+/** Return which of 64 packets are kept: bit 0 is for the one that is `from` PSNs behind the
+ * expected one. */
+uint64_t sack_word(const struct packet *packet, uint32_t from);
 
 /** Return true if a selective acknowledgement is not older than another one. */
 static inline bool sack_is_newer(uint32_t serial, uint32_t than)
