@@ -23,6 +23,8 @@
 
 #include <rte_common.h>
 
+#include "base/cpus.h"
+
 #define SHM	     "/dev/shm"
 #define FEATURE	     "tx-udp-segmentation"
 #define FEATURES_MAX 256 /* the kernel has some 64 */
@@ -165,11 +167,11 @@ void doctor_ask_host(struct doctor_host *host)
 {
 	struct rlimit limit = {.rlim_cur = 0};
 	struct statvfs shm;
-	cpu_set_t cpus;
 
 	*host = (struct doctor_host){
 		.root = "",
 		.drivers = RTE_EAL_PMD_PATH,
+		.cpus = cpus_count(),
 		.locks_freely = has_capability(CAP_IPC_LOCK),
 		.shm_error = try_shm(),
 		.memfd_error = try_memfd(),
@@ -178,8 +180,6 @@ void doctor_ask_host(struct doctor_host *host)
 		.segments_udp = segments_udp,
 		.may_write = may_write,
 	};
-	if (sched_getaffinity(0, sizeof(cpus), &cpus) == 0)
-		host->cpus = (unsigned int)CPU_COUNT(&cpus);
 	if (getrlimit(RLIMIT_MEMLOCK, &limit) == 0)
 		host->memlock_bytes = limit.rlim_cur == RLIM_INFINITY ? UINT64_MAX : limit.rlim_cur;
 	if (statvfs(SHM, &shm) == 0) {

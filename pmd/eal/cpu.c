@@ -55,15 +55,6 @@ bool cpu_is_short(void)
 	return running > (unsigned int)sysconf(_SC_NPROCESSORS_ONLN);
 }
 
-unsigned int cpu_count(void)
-{
-	cpu_set_t set;
-
-	if (sched_getaffinity(0, sizeof(set), &set) == 0)
-		return (unsigned int)CPU_COUNT(&set);
-	return (unsigned int)RTE_MAX(sysconf(_SC_NPROCESSORS_ONLN), 1);
-}
-
 struct ordinary_run {
 	int (*run)(void *arg);
 	void *arg;

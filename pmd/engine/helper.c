@@ -21,6 +21,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/cpus.h"
 #include "base/guard.h"
 #include "base/own.h"
 #include "device/device.h"
@@ -270,7 +271,7 @@ static uint64_t helper_longest_ns(const struct engine *engine)
 
 static bool helper_shares_cpu(void)
 {
-	return cpu_count() == 1;
+	return cpus_count() == 1;
 }
 
 /*

@@ -9,6 +9,7 @@
 
 #include <rte_common.h>
 
+#include "base/cpus.h"
 #include "eal/cpu.h"
 #include "engine/clock.h"
 
@@ -31,7 +32,7 @@ static void store(uint64_t *word, uint64_t value)
 void polling_init(struct polling *polling, struct crowd *crowd)
 {
 	*polling = (struct polling){.refused_times = UINT64_MAX, .crowd = crowd};
-	*crowd = (struct crowd){.cpus = cpu_count()};
+	*crowd = (struct crowd){.cpus = cpus_count()};
 }
 
 void polling_pause(long ns)

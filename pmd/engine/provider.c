@@ -148,7 +148,7 @@ static enum cc_kind provider_cc(const struct settings *settings, const struct sh
 static uint32_t provider_engine_count(const struct settings *settings)
 {
 	if (settings->engines == SETTINGS_ENGINES_AUTO)
-		return RTE_MIN(cpu_count(), (unsigned int)SETTINGS_ENGINES_MAX);
+		return RTE_MIN(cpus_count(), (unsigned int)SETTINGS_ENGINES_MAX);
 	return RTE_MAX(settings->engines, 1u);
 }
 

@@ -16,9 +16,6 @@ void cpu_shorten_slices(void);
  * others. MT-safe; asks the kernel. */
 bool cpu_is_short(void);
 
-/** Return how many CPUs the calling thread may use, at least 1. MT-safe; asks the kernel. */
-unsigned int cpu_count(void);
-
 /**
  * Call a function that starts threads of other libraries, and wait for it. If this thread has
  * real-time priority, the function runs in a thread of ordinary priority. New threads inherit the
