@@ -16,6 +16,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -107,6 +108,7 @@ static void close_others(int one, int two, int three)
 /* Leave the caller's session, directory and open files, and set signals to their defaults. */
 static int server_detach(void)
 {
+	struct rlimit files;
 	const int null = open("/dev/null", O_RDWR | O_CLOEXEC);
 	sigset_t none;
 
@@ -123,6 +125,11 @@ static int server_detach(void)
 	signal(SIGINT, SIG_IGN);
 	signal(SIGPIPE, SIG_IGN);
 	umask(022);
+	/* Each counter of each device has a file that stays open. */
+	if (getrlimit(RLIMIT_NOFILE, &files) == 0) {
+		files.rlim_cur = files.rlim_max;
+		setrlimit(RLIMIT_NOFILE, &files);
+	}
 	prctl(PR_SET_NAME, "uroce-view");
 	return 0;
 }

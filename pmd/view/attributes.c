@@ -5,6 +5,7 @@
  */
 #include "attributes.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -297,7 +298,7 @@ const struct port_counter view_port_counters[] = {
 	 {COUNTER_tx_too_long, COUNTER_tx_unconnected, COUNTER_tx_refused, PARTS_END}},
 	{"port_xmit_wait", 1, {COUNTER_tx_no_buffer, PARTS_END}},
 };
-const size_t view_port_counter_count = RTE_DIM(view_port_counters);
+static_assert(RTE_DIM(view_port_counters) == COUNTER_FILES_PORT, "each has a file");
 
 int attribute_path(const char *pattern, const struct view_facts *facts, uint32_t index, char *path,
 		   size_t size)

@@ -6,6 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "view/counter_files.h"
 #include "view/table.h"
 
 #define ATTRIBUTE_TEXT_MAX 512
@@ -46,8 +47,7 @@ struct port_counter {
 	enum counter parts[4]; /* COUNTER_COUNT ends the list */
 };
 
-extern const struct port_counter view_port_counters[];
-extern const size_t view_port_counter_count;
+extern const struct port_counter view_port_counters[COUNTER_FILES_PORT];
 
 /** Expand a path of struct attribute. Returns 0 or -ENAMETOOLONG. MT-safe. */
 int attribute_path(const char *pattern, const struct view_facts *facts, uint32_t index, char *path,

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Writes the files of a view from the table of attributes. */
+/* Writes the files of a view from the table of attributes. counter_files.c writes counters. */
 #include "view/tree.h"
 
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <inttypes.h>
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
@@ -13,65 +12,9 @@
 #include <unistd.h>
 
 #include "attributes.h"
-
-#define NEW_FILE ".uroce-new" /* below the root; becomes a file of the view when it is complete */
+#include "replace.h"
 
 #define LIFESPAN_FILE VIEW_CLASS "/@/ports/1/hw_counters/lifespan"
-
-/* Make the directories above a path. */
-static int make_parents(int root, const char *path)
-{
-	char dir[PATH_MAX];
-
-	for (const char *slash = strchr(path, '/'); slash; slash = strchr(slash + 1, '/')) {
-		snprintf(dir, sizeof(dir), "%.*s", (int)(slash - path), path);
-		if (mkdirat(root, dir, 0755) != 0 && errno != EEXIST)
-			return -errno;
-	}
-	return 0;
-}
-
-static int write_new(int root, const char *text, enum attribute_kind kind)
-{
-	const size_t len = strlen(text);
-	ssize_t written;
-	int fd, rc;
-
-	(void)unlinkat(root, NEW_FILE, 0);
-	if (kind == ATTRIBUTE_LINK)
-		return symlinkat(text, root, NEW_FILE) == 0 ? 0 : -errno;
-	fd = openat(root, NEW_FILE, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
-	if (fd < 0)
-		return -errno;
-	written = write(fd, text, len);
-	rc = written == (ssize_t)len ? 0 : written < 0 ? -errno : -ENOSPC;
-	if (rc == 0 && fchmod(fd, 0444) != 0)
-		rc = -errno;
-	close(fd);
-	return rc;
-}
-
-static int replace(int root, const char *path, const char *text, enum attribute_kind kind)
-{
-	int rc;
-
-	if (text[0] == '\0') {
-		if (unlinkat(root, path, 0) != 0 && errno != ENOENT)
-			return -errno;
-		return 0;
-	}
-	rc = write_new(root, text, kind);
-	if (rc != 0)
-		return rc;
-	if (renameat(root, NEW_FILE, root, path) == 0)
-		return 0;
-	if (errno != ENOENT)
-		return -errno;
-	rc = make_parents(root, path);
-	if (rc != 0)
-		return rc;
-	return renameat(root, NEW_FILE, root, path) == 0 ? 0 : -errno;
-}
 
 static bool gid_is_used(const struct view_facts *facts, uint32_t index)
 {
@@ -110,7 +53,7 @@ static int show_attribute(int root, const struct attribute *attribute,
 		if (rc == 0 && before && old[0] != '\0' && strcmp(path, old_path) != 0)
 			(void)unlinkat(root, old_path, 0);
 		if (rc == 0 && (text[0] != '\0' || old[0] != '\0'))
-			rc = replace(root, path, text, attribute->kind);
+			rc = replace_file(root, path, text, attribute->kind, NULL);
 		if (rc != 0)
 			result = rc;
 	}
@@ -126,7 +69,7 @@ int view_tree_begin(int root)
 
 	for (size_t i = 0; i < RTE_DIM(dirs); i++) {
 		snprintf(path, sizeof(path), "%s/", dirs[i]);
-		rc = make_parents(root, path);
+		rc = replace_make_parents(root, path);
 		if (rc != 0)
 			return rc;
 	}
@@ -134,8 +77,8 @@ int view_tree_begin(int root)
 		char text[ATTRIBUTE_TEXT_MAX];
 
 		view_host_attributes[i].write(NULL, 0, text, sizeof(text));
-		rc = replace(root, view_host_attributes[i].path, text,
-			     view_host_attributes[i].kind);
+		rc = replace_file(root, view_host_attributes[i].path, text,
+				  view_host_attributes[i].kind, NULL);
 		if (rc != 0)
 			return rc;
 	}
@@ -158,49 +101,8 @@ int view_tree_show(int root, const struct view_facts *facts, const struct view_f
 	snprintf(text, sizeof(text), "%d\n", VIEW_PERIOD_MS);
 	rc = attribute_path(LIFESPAN_FILE, facts, 0, path, sizeof(path));
 	if (rc == 0)
-		rc = replace(root, path, text, ATTRIBUTE_FILE);
+		rc = replace_file(root, path, text, ATTRIBUTE_FILE, NULL);
 	return rc == 0 ? result : rc;
-}
-
-static uint64_t port_counter(const struct port_counter *counter, const uint64_t *counters)
-{
-	uint64_t sum = 0;
-
-	for (size_t i = 0; i < RTE_DIM(counter->parts) && counter->parts[i] != COUNTER_COUNT; i++)
-		sum += counters[counter->parts[i]];
-	return sum / counter->divisor;
-}
-
-static int show_counter(int root, const struct view_facts *facts, const char *dir, const char *name,
-			uint64_t value)
-{
-	char path[PATH_MAX], text[32];
-
-	snprintf(path, sizeof(path), VIEW_CLASS "/%s/ports/1/%s/%s", facts->name, dir, name);
-	snprintf(text, sizeof(text), "%" PRIu64 "\n", value);
-	return replace(root, path, text, ATTRIBUTE_FILE);
-}
-
-int view_tree_count(int root, const struct view_facts *facts, const uint64_t *counters,
-		    const uint64_t *before)
-{
-	int result = 0, rc = 0;
-
-	for (int i = 0; i < COUNTER_COUNT; i++) {
-		if (!before || counters[i] != before[i])
-			rc = show_counter(root, facts, "hw_counters", counter_name((enum counter)i),
-					  counters[i]);
-		result = rc == 0 ? result : rc;
-	}
-	for (size_t i = 0; i < view_port_counter_count; i++) {
-		const struct port_counter *counter = &view_port_counters[i];
-		const uint64_t value = port_counter(counter, counters);
-
-		if (!before || value != port_counter(counter, before))
-			rc = show_counter(root, facts, "counters", counter->name, value);
-		result = rc == 0 ? result : rc;
-	}
-	return result;
 }
 
 void view_tree_hide(int root, const struct view_facts *facts)

@@ -17,15 +17,16 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "view/counter_files.h"
 #include "view/tree.h"
 
 /* A device that the files show. */
 struct shown {
 	bool is_there;
 	struct view_facts facts;
-	uint64_t ended[COUNTER_COUNT];	  /* sums of processes that have ended */
-	uint64_t sums[COUNTER_COUNT];	  /* of all processes, in this turn */
-	uint64_t counters[COUNTER_COUNT]; /* in the files */
+	uint64_t ended[COUNTER_COUNT]; /* sums of processes that have ended */
+	uint64_t sums[COUNTER_COUNT];  /* of all processes, in this turn */
+	struct counter_files counters;
 };
 
 struct view_state {
@@ -41,11 +42,12 @@ static void state_show(struct view_state *state, const struct view_facts *facts)
 
 	if (shown->is_there && strcmp(shown->facts.name, facts->name) != 0) {
 		view_tree_hide(state->server.root, &shown->facts);
+		counter_files_close(&shown->counters);
 		*shown = (struct shown){0};
 	}
 	(void)view_tree_show(state->server.root, facts, shown->is_there ? &shown->facts : NULL);
 	if (!shown->is_there)
-		(void)view_tree_count(state->server.root, facts, shown->counters, NULL);
+		(void)counter_files_write(&shown->counters, state->server.root, facts, shown->sums);
 	shown->facts = *facts;
 	shown->is_there = true;
 }
@@ -65,6 +67,8 @@ struct view_state *view_state_create(const struct view_server *server)
 
 void view_state_destroy(struct view_state *state)
 {
+	for (size_t i = 0; i < VIEW_DEVICES_MAX; i++)
+		counter_files_close(&state->shown[i].counters);
 	free(state);
 }
 
@@ -109,10 +113,9 @@ static void state_free_slot(struct view_state *state, size_t i)
 
 static void state_show_counters(struct view_state *state, struct shown *shown)
 {
-	if (!shown->is_there || memcmp(shown->sums, shown->counters, sizeof(shown->sums)) == 0)
-		return;
-	(void)view_tree_count(state->server.root, &shown->facts, shown->sums, shown->counters);
-	memcpy(shown->counters, shown->sums, sizeof(shown->counters));
+	if (shown->is_there)
+		(void)counter_files_write(&shown->counters, state->server.root, &shown->facts,
+					  shown->sums);
 }
 
 /* Return true if the process of a slot has ended or left it. Do not wait for its parent: process 1

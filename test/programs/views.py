@@ -82,6 +82,7 @@ class ViewsTest:
         self._check("--view no shows nothing", self._none)
         for way in ("mount", "preload"):
             self._check(f"{way}: counters move, for other processes too", self._counters, way)
+            self._check(f"{way}: counters move in files that stay open (perftest -W)", self._open_counters, way)
             self._check(f"{way}: a GID that comes later is there", self._later_gid, way)
             self._check(f"{way}: nothing is left behind, also after a kill", self._leaves_nothing, way)
             self._check(f"{way}: a device of another provider is not disturbed", self._undisturbed, way)
@@ -151,6 +152,20 @@ class ViewsTest:
                         raise CheckFailed(f"counters are {counts}")
                 super().judge(server, client)
         run_pair(Counted("ib_send_bw", [], 1000), *self._sides(way), FIRST_PORT + len(way))
+
+    def _open_counters(self, way):
+        """perftest opens the files before the test, and reads them before and after it."""
+        names = ("counters/port_xmit_packets", "hw_counters/tx_packets")
+
+        class Counting(PerfTest):
+            """The client has sent at least a packet for each message."""
+
+            def judge(self, server, client):
+                counts = [int(count) for name in names for count in re.findall(rf"^\s*{name}=(\d+)$", client, re.M)]
+                if len(counts) != len(names) or min(counts) < 100:
+                    raise CheckFailed(f"counters are {counts}", client.splitlines())
+                super().judge(server, client)
+        run_pair(Counting("ib_write_bw", ["-D", "2", "-W", ",".join(names)]), *self._sides(way), FIRST_PORT + 100 + len(way))
 
     def _later_gid(self, way):
         address = "10.9.14.7"

@@ -148,30 +148,6 @@ TEST(view_tree_show__a_reader_keeps_the_old_text)
 	rig_expect(PORT "state", "1: DOWN\n");
 }
 
-TEST(view_tree_count__by_both_names)
-{
-	const struct view_facts facts = show();
-	uint64_t counters[COUNTER_COUNT] = {0}, before[COUNTER_COUNT];
-
-	counters[COUNTER_rx_bytes] = UINT64_MAX;
-	counters[COUNTER_tx_packets] = 5;
-	counters[COUNTER_rx_icrc_errors] = 2;
-	counters[COUNTER_rx_malformed] = 3;
-	assert_int_equal(view_tree_count(rig_root, &facts, counters, NULL), 0);
-	rig_expect(PORT "hw_counters/rx_bytes", "18446744073709551615\n");
-	rig_expect(PORT "hw_counters/tx_packets", "5\n");
-	rig_expect(PORT "hw_counters/cq_overrun", "0\n");
-	rig_expect(PORT "hw_counters/lifespan", "100\n");
-	rig_expect(PORT "counters/port_rcv_data", "4611686018427387903\n");
-	rig_expect(PORT "counters/port_xmit_packets", "5\n");
-	rig_expect(PORT "counters/port_rcv_errors", "5\n");
-	memcpy(before, counters, sizeof(before));
-	counters[COUNTER_tx_packets] = 6;
-	assert_int_equal(view_tree_count(rig_root, &facts, counters, before), 0);
-	rig_expect(PORT "hw_counters/tx_packets", "6\n");
-	rig_expect(PORT "counters/port_xmit_packets", "6\n");
-}
-
 TEST(view_tree_hide__leaves_nothing)
 {
 	const struct view_facts facts = show();

@@ -21,10 +21,6 @@ int view_tree_begin(int root);
  */
 int view_tree_show(int root, const struct view_facts *facts, const struct view_facts *before);
 
-/** Write the counters that changed. `before` NULL: all of them. 0 or -errno. */
-int view_tree_count(int root, const struct view_facts *facts, const uint64_t *counters,
-		    const uint64_t *before);
-
 /** Remove a device's files. */
 void view_tree_hide(int root, const struct view_facts *facts);
 
