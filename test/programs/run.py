@@ -59,8 +59,9 @@ def main():
     parser.add_argument("--only", metavar="TEXT", help="run the checks whose name contains this")
     parser.add_argument("--seed", type=int, default=random.randrange(1 << 32),
                         help="chooses the moments at which a side is killed")
-    parser.add_argument("--starts", type=int, default=40,
-                        help="number of programs to start one after the other, to see that all of them start (40; by hand 1000)")
+    parser.add_argument("--starts", type=int,
+                        help="number of programs to start one after the other, to see that all of them start and leave nothing "
+                             "behind (by default 40 on one uroced and 100 with --local; by hand 1000)")
     options = parser.parse_args()
     exit_on_signals()
     if os.geteuid() != 0:
@@ -72,7 +73,7 @@ def main():
     print(f"seed {options.seed}")
     with tempfile.TemporaryDirectory(prefix="uroce-programs-") as work_dir:
         UroceRunTest(report, work_dir).run_all()
-        LocalTest(report).run_all()
+        LocalTest(report, options.starts).run_all()
         ViewsTest(report, work_dir).run_all()
         UcxTest(report, work_dir).run_all()
         InsideTest(report).run_all()
@@ -83,7 +84,7 @@ def main():
         run_rsockets(report, work_dir)
         run_rdmacm_shared(report, work_dir)
         ShareTest(report, work_dir, random.Random(options.seed)).run_all()
-        OperateTest(report, work_dir, random.Random(options.seed), options.starts).run_all()
+        OperateTest(report, work_dir, random.Random(options.seed), options.starts or 40).run_all()
         MigrationTest(report, work_dir).run_all()
         CrowdsTest(report, work_dir).run_all()
         CtlTest(report, work_dir).run_all()
