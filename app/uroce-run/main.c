@@ -8,6 +8,7 @@
 
 #include "config/settings.h"
 #include "launch.h"
+#include "run_both.h"
 #include "run_check.h"
 #include "run_local.h"
 #include "run_options.h"
@@ -21,8 +22,9 @@ static int fail(int code, const char *error)
 
 /* Launch the program. It inherits no open descriptor, signal mask, ignored signal or CPU affinity
  * from uroce-run; only its environment differs. */
-static int run(struct settings *settings, uint32_t local, char **program)
+static int run(struct settings *settings, const struct run_request *request)
 {
+	const uint32_t local = request->local;
 	char self[PATH_MAX], library[PATH_MAX], error[1024];
 	struct local_network network;
 	int ret, code;
@@ -40,6 +42,8 @@ static int run(struct settings *settings, uint32_t local, char **program)
 	if (launch_find_library(self, library, sizeof(library), error, sizeof(error)) < 0 ||
 	    launch_prepend_library_path(library, error, sizeof(error)) < 0)
 		return fail(EXIT_FAILURE, error);
+	if (request->also_system && both_export(library, error, sizeof(error)) < 0)
+		return fail(EXIT_FAILURE, error);
 	if (settings_export(settings) < 0)
 		return fail(EXIT_FAILURE, "no memory");
 	if (view_start(settings, library, error, sizeof(error)) < 0)
@@ -47,20 +51,20 @@ static int run(struct settings *settings, uint32_t local, char **program)
 	/* The uroced starts while the view is made. */
 	if (local > 0 && local_wait(&network, error, sizeof(error)) < 0)
 		return fail(EXIT_FAILURE, error);
-	code = launch_exec(program, error, sizeof(error));
+	code = launch_exec(request->program, error, sizeof(error));
 	return fail(code, error);
 }
 
 int main(int argc, char **argv)
 {
 	struct settings settings;
-	uint32_t local;
-	char **program, error[1024];
+	struct run_request request;
+	char error[1024];
 
 	switch (options_parse(argc, argv, SETTINGS_DEFAULT_FILE, SETTINGS_DEFAULT_SOCKET, &settings,
-			      &local, &program, error, sizeof(error))) {
+			      &request, error, sizeof(error))) {
 	case OPTIONS_RUN:
-		return run(&settings, local, program);
+		return run(&settings, &request);
 	case OPTIONS_HELP:
 		return fputs(options_help, stdout) < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
 	case OPTIONS_VERSION:

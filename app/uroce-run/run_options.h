@@ -3,7 +3,9 @@
 #ifndef UROCE_RUN_OPTIONS_H
 #define UROCE_RUN_OPTIONS_H
 
+#include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "config/settings.h"
 
@@ -14,6 +16,13 @@ enum options_result {
 	OPTIONS_BAD, /* error is set */
 };
 
+/* What the command line asks for beside settings. */
+struct run_request {
+	uint32_t local; /* number of devices of a private network (run_local.h); 0: there is none */
+	bool also_system; /* show the system's devices too (run_both.h) */
+	char **program;	  /* the program's own argv */
+};
+
 /**
  * Read the command line and the configuration file that goes with it. Not MT-safe (getopt).
  *
@@ -22,14 +31,10 @@ enum options_result {
  * and no uroced runs.
  * @param default_socket
  *   Path at which to look for uroced's socket.
- * @param local
- *   Set to the number of devices of a private network (run_local.h); 0: there is none.
- * @param program
- *   Set to the program's own argv.
  */
 enum options_result options_parse(int argc, char **argv, const char *default_file,
 				  const char *default_socket, struct settings *settings,
-				  uint32_t *local, char ***program, char *error, size_t error_size);
+				  struct run_request *request, char *error, size_t error_size);
 
 /** The text of --help. */
 extern const char options_help[];

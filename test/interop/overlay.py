@@ -14,13 +14,15 @@ GUEST_UROCED = f"{GUEST_DIR}/app/uroced"
 IGB_UIO = f"{GUEST_DIR}/igb_uio.ko"  # nic/make-igb-uio.sh makes it there
 GUEST_STEERED = f"{GUEST_DIR}/app/examples/steered"
 GUEST_REMOTE_WRITE = f"{GUEST_DIR}/app/examples/remote_write"
+GUEST_EVERY_DEVICE = f"{GUEST_DIR}/app/examples/every_device"
 GUEST_CONNECT_RATE = f"{GUEST_DIR}/connect_rate"
 CONNECT_RATE = os.path.join(os.path.dirname(UROCE_RUN), "..", "test", "perf", "connect_rate")
 UROCED = os.path.join(os.path.dirname(UROCE_RUN), "uroced")
-STEERED, REMOTE_WRITE = (os.path.join(os.path.dirname(UROCE_RUN), "examples", name)
-                         for name in ("steered", "remote_write"))
+STEERED, REMOTE_WRITE, EVERY_DEVICE = (os.path.join(os.path.dirname(UROCE_RUN), "examples", name)
+                                       for name in ("steered", "remote_write", "every_device"))
 LIBRARY, CM_LIBRARY = (os.path.join(os.path.dirname(UROCE_RUN), "..", "lib", "verbs", f"lib{name}.so.1")
                        for name in ("ibverbs", "rdmacm"))
+BOTH_LIBRARY = os.path.join(os.path.dirname(UROCE_RUN), "..", "lib", "both", "libibverbs.so.1")
 TESTPMD = "/usr/bin/dpdk-testpmd"
 LIBRARIES_DIR = "/lib/x86_64-linux-gnu/"
 DRIVERS_DIR = "/usr/lib/x86_64-linux-gnu/dpdk/pmds-23.0"
@@ -55,6 +57,8 @@ def add_uroce(image_dir, work_dir, testpmd=False):
     _install(STEERED, tree, GUEST_STEERED)
     _install(REMOTE_WRITE, tree, GUEST_REMOTE_WRITE)
     _install(CONNECT_RATE, tree, GUEST_CONNECT_RATE)
+    _install(EVERY_DEVICE, tree, GUEST_EVERY_DEVICE)
+    _install(BOTH_LIBRARY, tree, f"{GUEST_DIR}/lib/both/libibverbs.so.1")
     for library in (LIBRARY, CM_LIBRARY):
         _install(library, tree, f"{GUEST_DIR}/lib/verbs/{os.path.basename(library)}")
     drivers = [f"{DRIVERS_DIR}/librte_{driver}.so.23" for driver in DRIVERS]

@@ -21,6 +21,10 @@ NO_MOUNT = ["setpriv", "--bounding-set=-sys_admin", "--inh-caps=-all"]
 SHOWN = ("/sys/class/infiniband", "/sys/class/infiniband_verbs", "/dev/infiniband")
 NULL_PORT = ["--port", "net_null0", "--ip", "10.9.14.1/24"]
 
+RPING = """rping -s -a 198.18.0.1 -C 10 -v & server=$!
+until rping -c -a 198.18.0.1 -C 10 -v; do sleep 0.2; kill -0 $server || exit 9; done
+wait $server"""
+
 # A host with a device of another provider, as far as its list of devices goes. Write what programs outside of a view see:
 # before, while and after one has a device of ours.
 OTHER_HOST = """set -e
@@ -29,6 +33,7 @@ mount --rbind /dev old
 mount -t tmpfs -o mode=755 tmpfs /dev
 for node in null zero full random urandom; do : >/dev/$node; mount --bind old/$node /dev/$node; done
 mkdir -m 1777 /dev/shm
+[ ! -d old/hugepages ] || {{ mkdir /dev/hugepages; mount --bind old/hugepages /dev/hugepages; }}
 mkdir /dev/infiniband
 : >/dev/infiniband/uverbs0
 mount -t tmpfs -o mode=755 tmpfs /sys/class
@@ -44,7 +49,7 @@ echo 0200:00ff:fe00:0001 >node_guid
 cd {work}
 look() {{ ibv_devices; find /sys/class /dev/infiniband -type f -exec head {{}} +; find /sys/class /dev/infiniband | sort; }}
 look >before
-{run} --view {way} {options} -- sh -c 'ibv_devices >inside; ls /sys/class/infiniband /dev/infiniband >>inside; : >ready
+{run} {way} {options} -- sh -c 'ibv_devices >inside; ls /sys/class/infiniband /dev/infiniband >>inside; : >ready
 until [ -e seen ]; do sleep 0.1; done' &
 until [ -e ready ]; do kill -0 $!; sleep 0.1; done
 look >meanwhile
@@ -85,11 +90,16 @@ class ViewsTest:
             self._check(f"{way}: counters move in files that stay open (perftest -W)", self._open_counters, way)
             self._check(f"{way}: a GID that comes later is there", self._later_gid, way)
             self._check(f"{way}: nothing is left behind, also after a kill", self._leaves_nothing, way)
-            self._check(f"{way}: a device of another provider is not disturbed", self._undisturbed, way)
+            self._check(f"{way}: a device of another provider is not disturbed", self._undisturbed, f"--view {way}", [DEVICE],
+                        [DEVICE])
+        self._check("also-system: a device of another provider is in the list too", self._undisturbed, "--also-system",
+                    [DEVICE, "rxe_other"], ["rxe_other"])
+        self._check("also-system: every device, and connections", self._also_system)
         self._check("mounted: the rest of /sys/class and /dev is there", self._rest)
 
     def _run(self, options, way, before, *program, env=None):
-        argv = [*self._namespaces[0].prefix, *before, UROCE_RUN, "--view", way, *options, "--", *program]
+        view = ["--view", way] if way else []
+        argv = [*self._namespaces[0].prefix, *before, UROCE_RUN, *view, *options, "--", *program]
         return ask(argv, SECONDS, env={**os.environ, **(env or {})})
 
     def _output(self, *args, **named):
@@ -223,8 +233,8 @@ class ViewsTest:
         if not wait_until(is_clean, SECONDS):
             raise CheckFailed("left behind", [str(self._remains(pid))])
 
-    def _undisturbed(self, way):
-        """The program sees our device alone; the system's own library sees what it saw before."""
+    def _undisturbed(self, way, names_listed, names_shown):
+        """The program sees these devices; the system's own library sees what it saw before."""
         work = tempfile.mkdtemp(dir=self._work_dir)
         script = OTHER_HOST.format(work=work, run=os.path.abspath(UROCE_RUN), way=way, options=" ".join(NULL_PORT))
         done = ask(["unshare", "--mount", "--propagation", "private", "sh", "-c", f"cd {work} && {script}"], SECONDS)
@@ -234,13 +244,32 @@ class ViewsTest:
         for name in ("inside", "before", "meanwhile", "after"):
             with open(os.path.join(work, name), encoding="utf-8") as file:
                 seen[name] = file.read()
-        if DEVICE not in seen["inside"] or "rxe_other" in seen["inside"]:
-            raise CheckFailed("the program sees other devices", seen["inside"].splitlines())
+        # In the list of ibv_devices, and in that of the files.
+        listed, shown = seen["inside"].split("/dev/infiniband:", 1)
+        for what, text, names in (("its library", listed, names_listed), ("its files", shown, names_shown)):
+            found = [name for name in (DEVICE, "rxe_other") if name in text]
+            if found != names:
+                raise CheckFailed(f"by {what} the program sees {found}, not {names}", seen["inside"].splitlines())
+        if DEVICE in listed and "rxe_other" in listed and listed.index(DEVICE) > listed.index("rxe_other"):
+            raise CheckFailed("uroce's device is not the first", listed.splitlines())
         if not re.search(r"rxe_other\s+020000fffe000001", seen["before"]):
             raise CheckFailed("the host has no device", seen["before"].splitlines())
         for name in ("meanwhile", "after"):
             if seen[name] != seen["before"]:
                 raise CheckFailed(f"the host sees something else {name}", seen[name].splitlines())
+
+    def _also_system(self):
+        """Where the kernel has no device, those of uroce work as ever."""
+        program = os.path.join(os.path.dirname(UROCE_RUN), "examples", "every_device")
+        output = self._output(["--also-system", "--local=2"], None, [], program)
+        if output.splitlines() != ["uroce0: 100000 bytes", "uroce1: 100000 bytes"]:
+            raise CheckFailed("not both have sent", output.splitlines())
+        output = self._output(["--also-system", "--local"], None, [], "sh", "-c", RPING)
+        if output.count("ping data: rdma-ping-9:") != 2:
+            raise CheckFailed("rping does not connect", output.splitlines())
+        done = self._run(["--also-system", "--local"], None, [UROCE_RUN, "--local", "--"], "true")
+        if done.returncode != 1 or "do not run uroce-run in uroce-run" not in done.stderr:
+            raise CheckFailed(f"exit {done.returncode}", done.stderr.splitlines())
 
     def _rest(self):
         """Only the view's entries are new, and device nodes work."""

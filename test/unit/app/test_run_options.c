@@ -15,6 +15,7 @@
 
 static char file[] = "/tmp/uroce-test-XXXXXX";
 static struct settings settings;
+static struct run_request request;
 static uint32_t local;
 static char **program, error[1024];
 static const char *default_socket = NO_FILE;
@@ -24,14 +25,18 @@ static const char *default_socket = NO_FILE;
 
 static enum options_result parse(const char *default_file, char **argv)
 {
+	enum options_result result;
 	int argc = 0;
 
 	while (argv[argc] != NULL)
 		argc++;
 	error[0] = '\0';
-	program = NULL;
-	return options_parse(argc, argv, default_file, default_socket, &settings, &local, &program,
-			     error, sizeof(error));
+	request = (struct run_request){.program = NULL};
+	result = options_parse(argc, argv, default_file, default_socket, &settings, &request, error,
+			       sizeof(error));
+	local = request.local;
+	program = request.program;
+	return result;
 }
 
 static int make_file(TEST_STATE)
@@ -146,6 +151,18 @@ TEST(options_parse__local_has_a_network_of_its_own)
 	assert_int_equal(settings.ip_count, 0);
 	assert_int_equal(PARSE(file, "--socket", "/x.sock", "prog"), OPTIONS_RUN);
 	assert_int_equal(local, 0);
+}
+
+TEST(options_parse__also_system_has_no_view)
+{
+	assert_int_equal(PARSE(NO_FILE, "--local", "prog"), OPTIONS_RUN);
+	assert_false(request.also_system);
+	assert_int_equal(settings.view, SETTINGS_VIEW_YES);
+	assert_int_equal(PARSE(NO_FILE, "--also-system", "--local", "prog"), OPTIONS_RUN);
+	assert_true(request.also_system);
+	assert_int_equal(settings.view, SETTINGS_VIEW_NO);
+	assert_bad(PARSE(NO_FILE, "--also-system", "--view=mount", "prog"), "leave out view");
+	assert_bad(PARSE(NO_FILE, "--also-system", "--view=preload", "prog"), "leave out view");
 }
 
 TEST(options_parse__local_alone)
