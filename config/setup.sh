@@ -20,7 +20,8 @@ BUILD_PKGS="dpdk dpdk-dev libdpdk-dev meson ninja-build gcc libc6-dev pkgconf li
 DEMO_PKGS="perftest"
 TEST_PKGS="clang clang-format libclang-rt-14-dev ibverbs-providers ibverbs-utils rdmacm-utils iproute2 ethtool
 	iperf3 tcpdump tshark python3 pyflakes3 python3-pyverbs tgt libiscsi-bin qemu-utils qemu-block-extra fio ucx-utils
-	openmpi-bin libopenmpi-dev libfabric-bin qperf python3-jsonschema python3-prometheus-client"
+	openmpi-bin libopenmpi-dev libfabric-bin qperf python3-jsonschema python3-prometheus-client
+	dapl2-utils libgloo-dev g++ ceph-mon ceph-osd ceph-common"
 PERF_PKGS="gnuplot-nox libiscsi-dev"
 INTEROP_PKGS="qemu-system-x86 cpio kmod open-iscsi e2fsprogs nvme-cli"
 

@@ -19,6 +19,7 @@ from crowds import CrowdsTest  # noqa: E402
 from ctl import CtlTest  # noqa: E402
 from ethernet import EthernetTest  # noqa: E402
 from migration import MigrationTest  # noqa: E402
+from others import OthersTest  # noqa: E402
 from operate import OperateTest  # noqa: E402
 from guests import GuestsTest  # noqa: E402
 from fuzz import FuzzTest  # noqa: E402
@@ -76,6 +77,7 @@ def main():
         LocalTest(report, options.starts).run_all()
         ViewsTest(report, work_dir).run_all()
         UcxTest(report, work_dir).run_all()
+        OthersTest(report, work_dir).run_all()
         InsideTest(report).run_all()
         EthernetTest(report, work_dir).run_all()
         PyverbsTest(report, work_dir).run_all()
