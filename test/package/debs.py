@@ -15,7 +15,7 @@ BUILD_SECONDS = 1500
 COMMANDS = {"usr/bin/uroce-run", "usr/bin/uroce-ctl", "usr/bin/testroce", "usr/sbin/uroced"}
 PRIVATE = r"usr/lib/[^/]+/uroce/((both/)?libibverbs\.so\.1|librdmacm\.so\.1|rsocket/librspreload\.so|view/liburoce-view\.so)"
 EXPECTED = COMMANDS | {
-    "etc/uroce/uroce.conf", "usr/lib/sysusers.d/uroce.conf",
+    "etc/uroce/uroce.conf", "usr/lib/sysusers.d/uroce.conf", "usr/lib/tmpfiles.d/uroce.conf",
     *(f"lib/systemd/system/uroced{name}" for name in (".service", ".socket", "@.service", "@.socket")),
     *(f"usr/share/man/man{page[-1]}/{page}.gz" for page in ("uroce-run.1", "uroce-ctl.1", "testroce.1", "uroced.8",
                                                             "uroce.conf.5")),

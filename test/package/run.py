@@ -12,6 +12,7 @@ sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
 from harness.process import exit_on_signals  # noqa: E402
 from harness.report import CheckFailed, Report  # noqa: E402
+from booted import BootedTest  # noqa: E402
 from containers import ContainersTest  # noqa: E402
 from debs import TOP, Debs  # noqa: E402
 from examples import ExamplesTest  # noqa: E402
@@ -65,6 +66,7 @@ def main():
         return report.summary()
     root = os.path.join(options.work, "clean", "root")
     in_place(report, "installed", root, options.work, lambda place: InstalledTest(report, place, debs).run_all())
+    in_place(report, "booted", root, options.work, lambda place: BootedTest(report, place, debs).run_all())
     in_place(report, "plain", root, options.work, lambda place: PlainTest(report, place, debs).run_all())
     in_place(report, "examples", root, options.work, lambda place: ExamplesTest(report, place, debs).run_all())
     ContainersTest(report, options.work, root, debs).run_all()

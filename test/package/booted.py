@@ -1,0 +1,201 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The units of systemd in a Debian that systemd has booted: a container of this test's own."""
+
+import contextlib
+import os
+import re
+import shlex
+import subprocess
+
+from harness.process import wait_until
+from harness.report import CheckFailed
+
+SECONDS = 120
+# In a place's mount namespace; the process becomes process 1 of a new PID namespace.
+BOOT = """mount -t tmpfs -o mode=755 tmpfs /run
+mount -t cgroup2 cgroup2 /sys/fs/cgroup
+exec env -i container=uroce PATH=/usr/sbin:/usr/bin:/sbin:/bin /lib/systemd/systemd --log-target=console --show-status=0"""
+NEW_NAMESPACES = "unshare --mount --propagation private --pid --mount-proc --cgroup --uts --fork --kill-child"
+CONFIG = """[uroce]
+[port uroce0]
+port = local0
+ip = 198.18.0.1/24
+"""
+# A service of the user's, which knows nothing of uroce, and does not run as root.
+SERVICE = """[Service]
+DynamicUser=yes
+ExecStart=/usr/bin/ibv_rc_pingpong -c -d uroce0 -g 1
+"""
+DROP_IN = "install -D -m 644 /usr/share/uroce/systemd/on-uroce.conf /etc/systemd/system/pong.service.d/on-uroce.conf"
+# What the kernel shows of a process that the unit restricts: two capabilities, no new ones, a filter of system calls.
+RESTRICTED = {"CapEff": "0000000000003000", "CapBnd": "0000000000003000", "NoNewPrivs": "1", "Seccomp": "2"}
+
+
+def make_group():
+    """Return a new control group in the machine's cgroup2, for process 1 of the container; None: there is no cgroup2."""
+    with open("/proc/self/mountinfo", encoding="utf-8") as file:
+        mounts = [line.split(" - ") for line in file]
+    for mount, kind in mounts:
+        if kind.split()[0] == "cgroup2":
+            path = os.path.join(mount.split()[4], f"uroce-booted-{os.getpid()}")
+            with contextlib.suppress(OSError):
+                os.mkdir(path)
+                return path
+    return None
+
+
+def remove_group(path):
+    """Remove a control group without processes, and those below it."""
+    for folder, _, _ in os.walk(path, topdown=False):
+        with contextlib.suppress(OSError):
+            os.rmdir(folder)
+
+
+def children(pid):
+    with contextlib.suppress(OSError), open(f"/proc/{pid}/task/{pid}/children", encoding="ascii") as file:
+        return [int(child) for child in file.read().split()]
+    return []
+
+
+def find_process(pid, name):
+    """Return the process of that name among `pid` and what it has started, or None."""
+    with contextlib.suppress(OSError), open(f"/proc/{pid}/comm", encoding="utf-8") as file:
+        if file.read().strip() == name:
+            return pid
+    return next(filter(None, (find_process(child, name) for child in children(pid))), None)
+
+
+class BootedTest:
+    """Boots systemd in a place that has it, and uses the package's units as their documentation says."""
+
+    def __init__(self, report, place, debs):
+        self._report = report
+        self._place = place
+        self._debs = debs
+        self._systemd = None
+
+    def run_all(self):
+        group = make_group()
+        if not group:
+            self._report.skip("package: booted", "no control group can be made in a cgroup2")
+            return
+        self._place.install("systemd dbus ibverbs-utils")
+        self._place.copy(self._debs.file("uroce"), "/tmp")
+        self._place.install("/tmp/uroce_*.deb")
+        argv = self._place.argv(f"exec {NEW_NAMESPACES} sh -ec {shlex.quote(BOOT)}")
+        log_path = os.path.join(self._place.root, "..", "booted.log")
+        with open(log_path, "wb") as log:
+            holder = subprocess.Popen(["sh", "-c", f'echo $$ >{group}/cgroup.procs; exec "$@"', "sh", *argv],
+                                      stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT, start_new_session=True)
+        try:
+            if self._report.require("package: systemd boots", self._boot, holder, log_path):
+                self._check("the socket unit starts uroced by a connection", self._socket)
+                self._check("the service is as restricted as its unit says", self._restricted)
+                self._check("a drop-in makes a service run on uroce", self._drop_in)
+                self._check("a killed uroced starts again", self._restart)
+                self._check("the socket's group is the administrator's choice", self._socket_group)
+                self._check("stopped units leave no socket", self._stop)
+        finally:
+            if self._systemd:
+                os.kill(self._systemd, 9)
+            holder.kill()
+            holder.wait()
+            wait_until(lambda: not self._in_group(group), SECONDS)
+            remove_group(group)
+
+    @staticmethod
+    def _in_group(group):
+        with open(os.path.join(group, "cgroup.events"), encoding="ascii") as file:
+            return "populated 1" in file.read()
+
+    def _check(self, name, function):
+        self._report.check(f"package: booted: {name}", function)
+
+    def _boot(self, holder, log_path):
+        def is_up():
+            self._systemd = self._systemd or find_process(holder.pid, "systemd")
+            return holder.poll() is not None or \
+                self._systemd and self._try("systemctl is-system-running")[1].strip() in ("running", "degraded")
+        if not wait_until(is_up, SECONDS, 0.5) or holder.poll() is not None:
+            with open(log_path, encoding="utf-8", errors="replace") as file:
+                raise CheckFailed("it does not boot", file.read().splitlines()[-20:])
+        with open(f"/proc/{self._place.pid}/root/etc/uroce/uroce.conf", "w", encoding="ascii") as file:
+            file.write(CONFIG)
+
+    def _try(self, script):
+        """Run a script in the container; return its status and output."""
+        done = subprocess.run(["nsenter", "--target", str(self._systemd), "--mount", "--pid", "--ipc", "--uts", "--net", "--cgroup",
+                               "--root", "--wdns=/", "env", "-i", "PATH=/usr/sbin:/usr/bin:/sbin:/bin", "sh", "-ec", script],
+                              stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                              errors="replace", timeout=SECONDS, check=False)
+        return done.returncode, done.stdout
+
+    def _run(self, script):
+        status, output = self._try(script)
+        if status:
+            raise CheckFailed(f"exit {status}: {script}",
+                              [*output.splitlines(), *self._try("journalctl --no-pager -n 20")[1].splitlines()])
+        return output
+
+    def _state(self, unit):
+        return self._try(f"systemctl is-active {unit}")[1].strip()
+
+    def _socket(self):
+        """An ordinary user attaches, and nobody has started the service."""
+        self._run("id someone || useradd --groups uroce someone; systemctl start uroced.socket")
+        if self._state("uroced.service") != "inactive":
+            raise CheckFailed("uroced runs before it is needed")
+        output = self._run("setpriv --reuid someone --regid someone --init-groups uroce-run -- ibv_devinfo")
+        if "PORT_ACTIVE" not in output or self._state("uroced.service") != "active":
+            raise CheckFailed("no device, or no service", output.splitlines())
+        if self._try("setpriv --reuid nobody --regid nogroup --clear-groups uroce-run -- ibv_devinfo")[0] == 0:
+            raise CheckFailed("a user who is not in the group attaches")
+
+    def _pid(self):
+        return self._run("systemctl show -p MainPID --value uroced.service").strip()
+
+    def _restricted(self):
+        pid = self._pid()
+        status = dict(re.findall(r"^(\w+):\s+(\S+)", self._run(f"cat /proc/{pid}/status"), re.M))
+        found = {name: status.get(name) for name in RESTRICTED}
+        user = self._run("id -u uroce").strip()
+        if found != RESTRICTED or status["Uid"] != user:
+            raise CheckFailed("it has other rights", [f"{found}, user {status['Uid']}"])
+        mount = re.search(r" / / (\S+) ", self._run(f"cat /proc/{pid}/mountinfo")).group(1)
+        if "ro" not in mount.split(","):
+            raise CheckFailed(f"its root is mounted {mount}")
+
+    def _drop_in(self):
+        with open(f"/proc/{self._place.pid}/root/etc/systemd/system/pong.service", "w", encoding="ascii") as file:
+            file.write(SERVICE)
+        self._run(f"{DROP_IN}; systemctl daemon-reload; systemctl start pong.service")
+        client = "uroce-run -- ibv_rc_pingpong -c -d uroce0 -g 1 127.0.0.1"
+        output = self._run(f"until {client}; do sleep 0.5; systemctl is-active pong.service; done")
+        if not wait_until(lambda: self._state("pong.service") != "active", SECONDS, 0.2):
+            raise CheckFailed("the service does not end")
+        said = self._run("journalctl --no-pager -u pong.service -o cat; systemctl show -p Result pong.service")
+        if "8192000 bytes in" not in said or "Result=success" not in said or "8192000 bytes in" not in output:
+            raise CheckFailed("not both ends have all", [*output.splitlines(), *said.splitlines()])
+
+    def _restart(self):
+        before = self._pid()
+        self._run(f"kill -9 {before}")
+        if not wait_until(lambda: self._state("uroced.service") == "active" and self._pid() not in (before, "0"), SECONDS, 0.5):
+            raise CheckFailed("it does not come again", self._try("systemctl status uroced.service")[1].splitlines())
+        self._run("uroce-run -- ibv_devinfo")
+
+    def _socket_group(self):
+        """The group of the socket unit stays when the service starts."""
+        drop_in = "/etc/systemd/system/uroced.socket.d"
+        self._run(f"systemctl stop uroced.socket uroced.service; mkdir -p {drop_in}; "
+                  f"printf '[Socket]\\nSocketGroup=users\\n' >{drop_in}/group.conf; systemctl daemon-reload; "
+                  "systemctl start uroced.socket; uroce-run -- ibv_devinfo")
+        owner = self._run("stat -c %U:%G:%a /run/uroce/uroced.sock").strip()
+        if owner != "root:users:660":
+            raise CheckFailed(f"the socket belongs to {owner}")
+
+    def _stop(self):
+        self._run("systemctl stop uroced.socket uroced.service")
+        left = self._run("find /run/uroce -type s").splitlines()
+        if left or self._state("uroced.service") != "inactive":
+            raise CheckFailed("sockets are left", left)
