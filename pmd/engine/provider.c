@@ -14,6 +14,7 @@
 
 #include "alone.h"
 #include "attach/attach.h"
+#include "base/cpus.h"
 #include "base/guard.h"
 #include "base/log.h"
 #include "base/own.h"
