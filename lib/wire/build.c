@@ -55,8 +55,11 @@ struct seal {
 	uint32_t state; /* of the CRC */
 };
 
-static uint32_t copy_and_crc(uint32_t state, uint8_t *to, const uint8_t *from, uint32_t len)
+static uint32_t copy_and_crc(const struct packet_out *out, uint32_t state, uint8_t *to,
+			     const uint8_t *from, uint32_t len)
 {
+	if (out->past_caches)
+		return icrc_copy_past_caches(state, to, from, len);
 	if (likely(tuning.fused_copy))
 		return icrc_copy(state, to, from, len);
 	memcpy(to, from, len);
@@ -77,7 +80,7 @@ static void seal_payload(void *arg)
 			memset(at, 0, frag->len);
 			state = icrc_zeros(state, frag->len);
 		} else {
-			state = copy_and_crc(state, at, frag->addr, frag->len);
+			state = copy_and_crc(out, state, at, frag->addr, frag->len);
 		}
 		at += frag->len;
 	}

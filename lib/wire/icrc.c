@@ -93,6 +93,7 @@ const struct icrc_kernel *const icrc_kernels[] = {
 static struct icrc_kernel kernel = {
 	.update = update_portable,
 	.copy = copy_portable,
+	.copy_past_caches = copy_portable,
 	.masked = masked_portable,
 	.copy_masked = copy_masked_portable,
 };
@@ -104,6 +105,8 @@ __attribute__((constructor)) static void choose_kernel(void)
 	while (!(*candidate)->supported() || ((*candidate)->suits && !(*candidate)->suits()))
 		candidate++;
 	kernel = **candidate;
+	if (!kernel.copy_past_caches)
+		kernel.copy_past_caches = kernel.copy;
 }
 
 static const uint8_t *ones_of(size_t l3_len)
@@ -129,6 +132,16 @@ uint32_t icrc_update(uint32_t state, const void *data, size_t len)
 uint32_t icrc_copy(uint32_t state, void *dst, const void *src, size_t len)
 {
 	return kernel.copy(state, dst, src, len);
+}
+
+uint32_t icrc_copy_past_caches(uint32_t state, void *dst, const void *src, size_t len)
+{
+	return kernel.copy_past_caches(state, dst, src, len);
+}
+
+bool icrc_passes_caches(void)
+{
+	return kernel.copy_past_caches != kernel.copy;
 }
 
 /*

@@ -11,17 +11,22 @@
 #define AVX512	      __attribute__((target(AVX512_TARGET), always_inline)) static inline
 #define AVX512_ENTRY  __attribute__((target(AVX512_TARGET))) static
 
+#define PAST_CACHES_MIN 256 /* bytes: a shorter copy is stored as any other */
+
 struct stream {
 	const uint8_t *from;
 	uint8_t *to;	     /* NULL: only read the bytes */
 	const uint8_t *ones; /* NULL: mask none */
+	bool nontemporal;    /* store whole vectors past the caches; they must be aligned */
 };
 
 AVX512 __m512i load_64(const struct stream *s)
 {
 	__m512i v = _mm512_loadu_si512(s->from);
 
-	if (s->to)
+	if (s->nontemporal)
+		_mm512_stream_si512((void *)s->to, v);
+	else if (s->to)
 		_mm512_storeu_si512(s->to, v);
 	if (s->ones)
 		v = _mm512_or_si512(v, _mm512_loadu_si512(s->ones));
@@ -144,8 +149,21 @@ AVX512 void begin_64(__m512i acc[4], __m512i first, struct stream *s, size_t vec
 	acc[3] = take_64(s);
 }
 
-/* Handle 64 bytes and more. Bytes that are read twice, behind the odd bytes, are also written
- * twice; the CRC is of the last read. */
+/* Load the first vector, whose first `odd` bytes come before the whole vectors. Bytes that are read
+ * twice, behind the odd bytes, are also written twice; the CRC is of the last read. But write each
+ * byte once if the vectors behind these bytes are stored past the caches. */
+AVX512 __m512i load_first(const struct stream *s, size_t odd)
+{
+	__m512i v;
+
+	if (!s->nontemporal || odd == 0)
+		return load_64(s);
+	v = _mm512_loadu_si512(s->from);
+	_mm512_mask_storeu_epi8(s->to, _bzhi_u64(~UINT64_C(0), (unsigned int)odd), v);
+	return v;
+}
+
+/* Handle 64 bytes and more. */
 AVX512 uint32_t run_long(uint32_t state, struct stream s, size_t len)
 {
 	const __m512i constants =
@@ -159,7 +177,7 @@ AVX512 uint32_t run_long(uint32_t state, struct stream s, size_t len)
 		skip(&s, odd);
 		odd = 0;
 	}
-	first = add_state_64(load_64(&s), state);
+	first = add_state_64(load_first(&s, odd), state);
 	if (odd != 0)
 		first = align_64(first, odd);
 	skip(&s, odd != 0 ? odd : 64);
@@ -191,6 +209,22 @@ AVX512_ENTRY uint32_t copy_avx512(uint32_t state, void *dst, const void *src, si
 	return run_64(state, (struct stream){.from = src, .to = dst}, len);
 }
 
+/* Copy the bytes before the first whole cache line of `dst` together with the lines, and those
+ * behind the last one alone. */
+AVX512_ENTRY uint32_t copy_past_caches_avx512(uint32_t state, void *dst, const void *src,
+					      size_t len)
+{
+	const size_t behind = (len + (uintptr_t)dst) % 64;
+	struct stream s = {.from = src, .to = dst, .nontemporal = true};
+
+	if (len < PAST_CACHES_MIN)
+		return copy_avx512(state, dst, src, len);
+	state = run_64(state, s, len - behind);
+	skip(&s, len - behind);
+	s.nontemporal = false;
+	return behind == 0 ? state : run_64(state, s, behind);
+}
+
 AVX512_ENTRY uint32_t masked_avx512(uint32_t state, const uint8_t *data, const uint8_t *ones,
 				    size_t len)
 {
@@ -217,6 +251,7 @@ const struct icrc_kernel icrc_kernel_avx512 = {
 	.supported = supported_avx512,
 	.update = update_avx512,
 	.copy = copy_avx512,
+	.copy_past_caches = copy_past_caches_avx512,
 	.masked = masked_avx512,
 	.copy_masked = copy_masked_avx512,
 };

@@ -9,10 +9,14 @@
 #define PCLMUL	     __attribute__((target(CLMUL_TARGET), always_inline)) static inline
 #define PCLMUL_ENTRY __attribute__((target(CLMUL_TARGET))) static
 
+#define LINE_BYTES	64
+#define PAST_CACHES_MIN 256 /* bytes: a shorter copy is stored as any other */
+
 /* Source and destination of the bytes; `to` is NULL if they are only read. */
 struct stream {
 	const uint8_t *from;
 	uint8_t *to;
+	bool nontemporal; /* store past the caches; `to` is aligned */
 };
 
 PCLMUL void skip(struct stream *s, size_t len)
@@ -26,7 +30,9 @@ PCLMUL __m128i load_16(const struct stream *s)
 {
 	const __m128i v = _mm_loadu_si128((const __m128i *)s->from);
 
-	if (s->to)
+	if (s->nontemporal)
+		_mm_stream_si128((__m128i *)s->to, v);
+	else if (s->to)
 		_mm_storeu_si128((__m128i *)s->to, v);
 	return v;
 }
@@ -157,6 +163,22 @@ PCLMUL_ENTRY uint32_t copy_pclmul(uint32_t state, void *dst, const void *src, si
 		len - part);
 }
 
+PCLMUL_ENTRY uint32_t copy_past_caches_pclmul(uint32_t state, void *dst, const void *src,
+					      size_t len)
+{
+	const size_t before = -(uintptr_t)dst % LINE_BYTES;
+	const size_t behind = (len + (uintptr_t)dst) % LINE_BYTES;
+	const size_t lines = len - before - behind;
+	uint8_t *to = (uint8_t *)dst + before;
+	const uint8_t *from = (const uint8_t *)src + before;
+
+	if (len < PAST_CACHES_MIN)
+		return copy_pclmul(state, dst, src, len);
+	state = copy_pclmul(state, dst, src, before);
+	state = run_16(state, (struct stream){.from = from, .to = to, .nontemporal = true}, lines);
+	return copy_pclmul(state, to + lines, from + lines, behind);
+}
+
 static uint32_t masked_pclmul(uint32_t state, const uint8_t *data, const uint8_t *ones, size_t len)
 {
 	return icrc_kernel_portable.masked(state, data, ones, len);
@@ -179,6 +201,7 @@ const struct icrc_kernel icrc_kernel_pclmul = {
 	.supported = supported_pclmul,
 	.update = update_pclmul,
 	.copy = copy_pclmul,
+	.copy_past_caches = copy_past_caches_pclmul,
 	.masked = masked_pclmul,
 	.copy_masked = copy_masked_pclmul,
 };

@@ -55,19 +55,28 @@ TEST(update__random_lengths_and_alignments)
 		check_update(next_random() % 512, next_random() % (round % 2 ? 300 : 9000));
 }
 
-static void check_copy(size_t from, size_t to, size_t len)
+typedef uint32_t copy_fn(uint32_t state, void *dst, const void *src, size_t len);
+
+static void check_copy_by(copy_fn *copy, size_t from, size_t to, size_t len)
 {
 	const uint32_t state = next_random() * 257;
 	size_t i;
 
 	memset(target, 0xa5, to + len + 128);
-	assert_int_equal(kernel->copy(state, target + to, source + from, len),
+	assert_int_equal(copy(state, target + to, source + from, len),
 			 expected(state, source + from, len));
 	assert_memory_equal(target + to, source + from, len);
 	for (i = to >= 128 ? to - 128 : 0; i < to; i++)
 		assert_int_equal(target[i], 0xa5);
 	for (i = to + len; i < to + len + 128; i++)
 		assert_int_equal(target[i], 0xa5);
+}
+
+static void check_copy(size_t from, size_t to, size_t len)
+{
+	check_copy_by(kernel->copy, from, to, len);
+	if (kernel->copy_past_caches)
+		check_copy_by(kernel->copy_past_caches, from, to, len);
 }
 
 TEST(copy__every_length)
@@ -151,6 +160,11 @@ TEST(edges__nothing_beside_the_buffers_is_touched)
 		assert_int_equal(kernel->copy(2, to + page - len, from, len),
 				 expected(2, from, len));
 		assert_memory_equal(to + page - len, from, len);
+		if (kernel->copy_past_caches) {
+			assert_int_equal(kernel->copy_past_caches(1, to + page - len, tail, len),
+					 crc);
+			assert_memory_equal(to + page - len, tail, len);
+		}
 		if (len > 0 && len <= ICRC_HEADERS_MAX)
 			assert_int_equal(kernel->copy_masked(1, to + page - len, tail, source, len),
 					 kernel->masked(1, tail, source, len));

@@ -92,7 +92,8 @@ struct packet_out {
 	bool udp_sum_by_port; /* IPv6: only the pseudo header's sum is written; set before
 				 packet_seal */
 	bool icrc_repeats;    /* the ICRC covers the transport headers twice; see packet_icrc_ok */
-	bool unsealed; /* set before packet_seal: the receiver trusts us and checks no ICRC */
+	bool unsealed;	  /* set before packet_seal: the receiver trusts us and checks no ICRC */
+	bool past_caches; /* set before packet_seal: store the payload with non-temporal stores */
 	bool again; /* a retransmission: its payload is copied, and it gets a packet buffer of its
 		       own */
 	uint8_t frags;
@@ -142,6 +143,7 @@ static inline void packet_begin(struct packet_out *out, const struct path *path,
 	out->udp_sum_by_port = false;
 	out->icrc_repeats = false;
 	out->unsealed = false;
+	out->past_caches = false;
 	out->again = false;
 	out->frags = 0;
 	out->ipv4_sum = path->ipv4_sum;

@@ -4,6 +4,7 @@
 #ifndef WIRE_ICRC_H
 #define WIRE_ICRC_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -30,6 +31,16 @@ uint32_t icrc_update(uint32_t state, const void *data, size_t len);
 
 /** Copy `len` bytes and return the CRC state after them; ranges do not overlap. MT-safe. */
 uint32_t icrc_copy(uint32_t state, void *dst, const void *src, size_t len);
+
+/**
+ * Do what icrc_copy does, with non-temporal stores where the processor has them: the bytes go past
+ * the caches. These stores are not ordered with later ones. Call `rte_wmb` before another thread is
+ * told of the bytes. MT-safe.
+ */
+uint32_t icrc_copy_past_caches(uint32_t state, void *dst, const void *src, size_t len);
+
+/** Return true if icrc_copy_past_caches differs from icrc_copy on this processor. MT-safe. */
+bool icrc_passes_caches(void);
 
 /** Return the CRC state after `len` zero bytes, in O(log len). MT-safe. */
 uint32_t icrc_zeros(uint32_t state, size_t len);

@@ -19,6 +19,9 @@ struct icrc_kernel {
 	/** Do what icrc_copy does. The CRC is of the written bytes, even if another thread changes
 	 * the source. */
 	uint32_t (*copy)(uint32_t state, void *dst, const void *src, size_t len);
+	/** Do what `copy` does, and store whole cache lines with non-temporal stores; NULL: this
+	 * kernel has none. */
+	uint32_t (*copy_past_caches)(uint32_t state, void *dst, const void *src, size_t len);
 	/** update over `data | ones`; len is from 1 to ICRC_HEADERS_MAX, which is also the size of
 	 * `ones`. */
 	uint32_t (*masked)(uint32_t state, const uint8_t *data, const uint8_t *ones, size_t len);
