@@ -10,6 +10,10 @@
 #include <rte_branch_prediction.h>
 #include <rte_common.h>
 
+#ifdef __x86_64__
+#include <emmintrin.h>
+#endif
+
 #include "base/prefetch.h"
 #include "base/tuning.h"
 
@@ -42,6 +46,31 @@ static inline void copy_ahead(uint8_t *to, const uint8_t *from, size_t len, size
 	}
 	if (next > 0 && likely(tuning.prefetch))
 		copy_expect(to + len, next);
+	memcpy(to, from, len);
+}
+
+/**
+ * memcpy that stores whole cache lines past the caches, where the processor can. These stores are
+ * not ordered with later ones: call rte_wmb before another thread is told of the bytes. MT-safe.
+ */
+static inline void copy_past_caches(uint8_t *to, const uint8_t *from, size_t len)
+{
+#ifdef __x86_64__
+	const size_t before = -(uintptr_t)to % RTE_CACHE_LINE_SIZE;
+
+	if (len >= before + RTE_CACHE_LINE_SIZE) {
+		memcpy(to, from, before);
+		to += before;
+		from += before;
+		len -= before;
+		for (; len >= RTE_CACHE_LINE_SIZE; len -= RTE_CACHE_LINE_SIZE) {
+			for (int i = 0; i < RTE_CACHE_LINE_SIZE / 16; i++, to += 16, from += 16)
+				_mm_stream_si128(
+					(__m128i *)(void *)to,
+					_mm_loadu_si128((const __m128i *)(const void *)from));
+		}
+	}
+#endif
 	memcpy(to, from, len);
 }
 

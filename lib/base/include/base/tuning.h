@@ -18,7 +18,8 @@
 	X(buffer_cache, "buffer-cache", "packet buffers are taken from the pool in groups")       \
 	X(prefetch, "prefetch", "a packet's data is prefetched while earlier ones are processed") \
 	X(runs, "runs", "consecutive packets go to a kernel interface in one piece")              \
-	X(direct, "direct", "isolated programs send to each other past uroced")
+	X(direct, "direct", "isolated programs send to each other past uroced")                   \
+	X(store_choice, "store-choice", "long packets are stored in the way that measures fastest")
 
 struct tuning {
 #define TUNING_FIELD(field, name, meaning) bool field;
