@@ -21,8 +21,8 @@ const char options_help[] =
 	"  --socket PATH        the uroced that listens there (default: " SETTINGS_DEFAULT_SOCKET
 	")\n"
 	"  --impair ARGS        damage this side's packets on purpose, as for uroce-run\n"
-	"  --name NAME, --mtu BYTES, --engines N, --progress MODE, --log-level LEVEL,\n"
-	"  --cc ALGORITHM, --sack yes|no\n"
+	"  --name NAME, --mtu BYTES, --engines N, --progress MODE, --stores WAY,\n"
+	"  --log-level LEVEL, --cc ALGORITHM, --sack yes|no\n"
 	"\n"
 	"The sides:\n"
 	"  --listen [ADDR:]PORT serve all active sides that connect\n"
@@ -113,6 +113,7 @@ static const struct option long_options[] = {
 	{"progress", required_argument, NULL, CODE_LAST_SETTING},
 	{"sack", required_argument, NULL, CODE_LAST_SETTING},
 	{"log-level", required_argument, NULL, CODE_LAST_SETTING},
+	{"stores", required_argument, NULL, CODE_LAST_SETTING},
 	{"mode", required_argument, NULL, CODE_PLAN},
 	{"op", required_argument, NULL, CODE_PLAN},
 	{"size", required_argument, NULL, CODE_PLAN},

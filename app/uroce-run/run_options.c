@@ -56,6 +56,8 @@ const char options_help[] =
 	"                     (default), mount or preload (only in that way), or no\n"
 	"  --log-level LEVEL  the least important messages on stderr: error, warn\n"
 	"                     (default), info or debug\n"
+	"  --stores WAY       how memif stores long packets: auto (default: as measured),\n"
+	"                     recent, round or past-caches\n"
 	"  --without LIST     switch off optimisations, to measure what each gains\n"
 	"                     (names, separated by commas: see the manual page)\n"
 	"  --config FILE      read these settings from FILE first\n"
@@ -99,6 +101,7 @@ static const struct option long_options[] = {
 	{"progress", required_argument, NULL, CODE_OTHER_SETTING},
 	{"telemetry", required_argument, NULL, CODE_OTHER_SETTING},
 	{"sack", required_argument, NULL, CODE_OTHER_SETTING},
+	{"stores", required_argument, NULL, CODE_OTHER_SETTING},
 	{"file-prefix", required_argument, NULL, CODE_OTHER_SETTING},
 	{"secondary", required_argument, NULL, CODE_OTHER_SETTING},
 	{"view", required_argument, NULL, CODE_OTHER_SETTING},

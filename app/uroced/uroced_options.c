@@ -107,7 +107,7 @@ static const struct option long_options[] = {
 };
 
 /* Settings that a file may contain because uroce-run uses them. They have no effect in uroced. */
-static const char *const idle_settings[] = {"engines",	 "progress", "sack",
+static const char *const idle_settings[] = {"engines",	 "progress", "sack",   "stores",
 					    "telemetry", "view",     "without"};
 
 /* Results of the first pass over the command line. */

@@ -34,6 +34,7 @@ static const struct variable {
 	{PREFIX "SECONDARY", "secondary"},
 	{PREFIX "CC", "cc"},
 	{PREFIX "SACK", "sack"},
+	{PREFIX "STORES", "stores"},
 };
 
 /* Longest value: a full list of addresses. */

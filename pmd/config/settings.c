@@ -35,6 +35,13 @@ static const char *const uplink_names[] = {
 	[SETTINGS_UPLINK_RING] = "ring",
 };
 
+static const char *const stores_names[] = {
+	[SETTINGS_STORES_AUTO] = "auto",
+	[SETTINGS_STORES_RECENT] = "recent",
+	[SETTINGS_STORES_ROUND] = "round",
+	[SETTINGS_STORES_PAST_CACHES] = "past-caches",
+};
+
 static const char *const capture_names[] = {
 	[SETTINGS_CAPTURE_NO] = "no",
 	[SETTINGS_CAPTURE_PORT] = "port",
@@ -254,6 +261,7 @@ static const struct value values[] = {
 	{SETTING("file-prefix", word, file_prefix), .fits = names_directory,
 	 .rule = "is not the name of a directory"},
 	{SETTING("capture", choice, capture), CHOICES(capture_names)},
+	{SETTING("stores", choice, stores), CHOICES(stores_names)},
 	{SETTING("without", without, without)},
 	{SETTING("secondary", count, secondary), COUNT(1, SECONDARY_MAX)},
 	{SETTING("max-qp", count, max_qp), COUNT(1, SETTINGS_QP_MAX)},

@@ -18,6 +18,7 @@
 #include "base/guard.h"
 #include "base/log.h"
 #include "base/own.h"
+#include "base/store.h"
 #include "base/tuning.h"
 #include "config/settings.h"
 #include "device/device.h"
@@ -482,6 +483,18 @@ static int provider_bring_quietly(const struct settings *settings, struct device
 	return rc;
 }
 
+static enum store_way provider_stores(enum settings_stores stores)
+{
+	static const enum store_way ways[] = {
+		[SETTINGS_STORES_AUTO] = STORE_WAYS,
+		[SETTINGS_STORES_RECENT] = STORE_RECENT,
+		[SETTINGS_STORES_ROUND] = STORE_ROUND,
+		[SETTINGS_STORES_PAST_CACHES] = STORE_PAST,
+	};
+
+	return ways[stores];
+}
+
 /* Start the devices; see device/registry.h. */
 static int provider_start(struct device **devices, size_t max)
 {
@@ -509,6 +522,7 @@ static int provider_start(struct device **devices, size_t max)
 		log_set_level((enum log_level)settings.log_level);
 		/* The names were checked when they were set. */
 		tuning_without(settings.without);
+		store_force(provider_stores(settings.stores));
 		rc = provider_bring_quietly(&settings, devices, max);
 	}
 	if (rc == 0)

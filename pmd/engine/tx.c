@@ -36,6 +36,26 @@ static void tx_drop_pending(struct tx *tx)
 	tx->pending_bytes = 0;
 }
 
+/* Count how the placed packets were stored. */
+static void tx_count_stores(struct tx *tx)
+{
+	static const enum counter counter_of[STORE_WAYS] = {
+		[STORE_RECENT] = COUNTER_tx_stored_recent,
+		[STORE_ROUND] = COUNTER_tx_stored_round,
+		[STORE_PAST] = COUNTER_tx_stored_past_caches,
+	};
+	const uint32_t trials = tx->port->place_trials;
+
+	for (int way = 0; way < STORE_WAYS; way++) {
+		counters_add(tx->counters, counter_of[way], tx->stored[way]);
+		tx->stored[way] = 0;
+	}
+	/* A new connection of the port begins with none. */
+	if (unlikely(trials > tx->store_trials))
+		counters_add(tx->counters, COUNTER_store_trials, trials - tx->store_trials);
+	tx->store_trials = trials;
+}
+
 static void tx_push(struct tx *tx)
 {
 	const struct port *port = tx->port;
@@ -46,6 +66,8 @@ static void tx_push(struct tx *tx)
 	counters_add(tx->counters, COUNTER_tx_bytes, tx->placed_bytes);
 	tx->placed = 0;
 	tx->placed_bytes = 0;
+	if (port->ops->place)
+		tx_count_stores(tx);
 }
 
 static void tx_count_kind(struct tx *tx, enum counter counter, const struct port_drops *now,
@@ -359,13 +381,16 @@ static int tx_put_in_place(struct tx *tx, struct packet_out *out)
 		return 0;
 	memcpy(place, out->frame, PACKET_HDR_MAX);
 	out->frame = place;
+	out->past_caches = port->place_way == STORE_PAST;
 	len = packet_seal(out);
+	out->past_caches = false;
 	out->frame = rte_pktmbuf_mtod(tx->current, uint8_t *);
 	if (unlikely(len < 0))
 		return len;
 	port->ops->placed(port->ops_arg, (uint32_t)len);
 	tx->placed++;
 	tx->placed_bytes += (uint32_t)len;
+	tx->stored[port->place_way]++;
 	if (likely(tuning.prefetch))
 		port_expect(port, PLACES_AHEAD - 1, (uint32_t)len);
 	return len;

@@ -15,6 +15,7 @@
 #include "base/own.h"
 #include "memif/socket.h"
 #include "memory.h"
+#include "meter.h"
 #include "ring.h"
 
 #define MEMORY_NAME "memif_region"
@@ -30,6 +31,7 @@ void memif_client_init(struct memif_client *client, const struct memif_client_co
 			.wake_fd = -1,
 			.bell_fd = -1},
 	};
+	meter_init(&client->end);
 }
 
 static size_t ring_bytes(uint32_t size)
@@ -81,6 +83,7 @@ static int client_make_stock(struct memif_buffers *buffers, uint32_t size)
 		return -ENOMEM;
 	for (uint32_t i = 0; i < size; i++)
 		buffers->stock[i] = size - 1 - i;
+	buffers->stock_first = 0;
 	buffers->stock_count = size;
 	return 0;
 }

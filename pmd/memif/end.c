@@ -9,10 +9,13 @@
 #include <errno.h>
 #include <string.h>
 
+#include <rte_atomic.h>
 #include <rte_branch_prediction.h>
 
+#include "base/copy.h"
 #include "base/prefetch.h"
 #include "buffers.h"
+#include "meter.h"
 #include "ring.h"
 
 static int end_break(struct memif_end *end)
@@ -143,6 +146,29 @@ static int end_gather(struct memif_end *end, int count, struct memif_descriptor 
 	return fits && len > 0 ? (int)len : -EMSGSIZE;
 }
 
+/* Prefetch a packet beyond its start, into the second cache: it may be longer than the first has
+ * room for. */
+static void end_fetch_body(const struct memif_end *end, uint16_t index)
+{
+	const struct memif_descriptor descriptor = ring_read(&end->rx, index);
+	const uint8_t *from = end_received(end, index, &descriptor);
+	const uint32_t bytes = RTE_MIN(descriptor.length, (uint32_t)RING_BODY_BYTES);
+
+	for (uint32_t at = RING_FIRST_BYTES; from && at < bytes; at += RTE_CACHE_LINE_SIZE)
+		rte_prefetch1(from + at);
+}
+
+/* Note that a long packet was received, and prefetch the next ones, of which `count` have come. */
+static void end_took_long(struct memif_end *end, int count, size_t len)
+{
+	end->taker.bytes += len;
+	if (end->taker.choice.now == MEMIF_FETCH_START || unlikely(!tuning.store_choice) ||
+	    unlikely(!tuning.prefetch))
+		return;
+	for (int i = 0; i < RTE_MIN(count, RING_BODIES_AHEAD); i++)
+		end_fetch_body(end, (uint16_t)(end->rx.own + i));
+}
+
 int memif_end_receive(struct memif_end *end, uint8_t *room, size_t room_bytes, memif_copy *copy,
 		      bool *right)
 {
@@ -168,6 +194,8 @@ int memif_end_receive(struct memif_end *end, uint8_t *room, size_t room_bytes, m
 		return end_break(end);
 	*right = copy(room, from, descriptor.length);
 	rx->own++;
+	if (descriptor.length >= MEMIF_LONG)
+		end_took_long(end, count - 1, descriptor.length);
 	return (int)descriptor.length;
 }
 
@@ -177,6 +205,8 @@ void memif_end_release(struct memif_end *end)
 
 	if (!end_is_connected(end))
 		return;
+	if (end->taker.bytes > 0)
+		meter_release(end);
 	if (!end_is_client(end))
 		ring_show(rx, rx->own);
 	else if (buffers_post(&end->buffers, rx))
@@ -237,17 +267,24 @@ static int end_room(struct memif_end *end, uint32_t wanted)
 	return unlikely(count < 0) ? end_break(end) : count;
 }
 
+/* Return the way to store a packet of `len` bytes. */
+static enum store_way end_way(const struct memif_end *end, size_t len)
+{
+	return len < MEMIF_LONG ? STORE_RECENT : store_way(&end->meter.choice);
+}
+
 /* Return the buffer that is sent after `ahead` others, and its size; NULL if its descriptor is
  * invalid. There must be more than `ahead` buffers. Inline, because a call would cost more than the
  * function itself. */
 static __rte_always_inline uint8_t *end_next(const struct memif_end *end, uint32_t ahead,
-					     size_t *bytes)
+					     enum store_way way, size_t *bytes)
 {
 	struct memif_descriptor descriptor;
 
 	if (end_is_client(end)) {
 		*bytes = end->buffers.bytes;
-		return buffers_next(&end->buffers, ahead);
+		return buffers_at(&end->buffers, *buffers_stock(&end->buffers, &end->tx, ahead,
+								way == STORE_ROUND));
 	}
 	descriptor = ring_read(&end->tx, (uint16_t)(end->tx.own + ahead));
 	*bytes = descriptor.length;
@@ -255,13 +292,22 @@ static __rte_always_inline uint8_t *end_next(const struct memif_end *end, uint32
 }
 
 /* Put the next buffer, which holds a packet or a part of one, into the ring. */
-static void end_put(struct memif_end *end, uint16_t flags, size_t len)
+static void end_put(struct memif_end *end, uint16_t flags, size_t len, enum store_way way)
 {
 	if (end_is_client(end))
-		buffers_put(&end->buffers, &end->tx, flags, len);
+		buffers_put(&end->buffers, &end->tx, flags, len, way == STORE_ROUND);
 	else
 		ring_describe(&end->tx, end->tx.own, flags, len);
 	end->tx.own++;
+}
+
+/* Put the next buffer, which holds a whole packet, into the ring. */
+static void end_put_whole(struct memif_end *end, size_t len, enum store_way way)
+{
+	end_put(end, 0, len, way);
+	end->expects_long = len >= MEMIF_LONG;
+	if (end->expects_long)
+		meter_put(&end->meter, len, way == STORE_PAST);
 }
 
 bool memif_end_has_room(struct memif_end *end)
@@ -274,9 +320,10 @@ uint8_t *memif_end_place(struct memif_end *end, size_t len)
 	uint8_t *to;
 	size_t bytes;
 
+	end->placing = end_way(end, len);
 	if (unlikely(!end_is_connected(end)) || end_room(end, 1) <= 0)
 		return NULL;
-	to = end_next(end, 0, &bytes);
+	to = end_next(end, 0, end->placing, &bytes);
 	if (unlikely(!to))
 		end_break(end);
 	return likely(to && bytes >= len) ? to : NULL;
@@ -287,6 +334,7 @@ void memif_end_expect(const struct memif_end *end, uint32_t ahead, size_t len)
 	const bool is_client = end_is_client(end);
 	const struct memif_ring *tx = &end->tx;
 	const uint16_t index = (uint16_t)(tx->own + ahead);
+	const enum store_way way = end_way(end, end->expects_long ? MEMIF_LONG : 0);
 	const uint8_t *to;
 	size_t bytes;
 
@@ -295,14 +343,17 @@ void memif_end_expect(const struct memif_end *end, uint32_t ahead, size_t len)
 		return;
 	/* A server reads descriptors before it writes them. */
 	prefetch_write(ring_at(tx, (uint16_t)(index + (is_client ? 0 : RING_DESCRIPTORS_AHEAD))));
-	to = end_next(end, ahead, &bytes);
+	to = end_next(end, ahead, way, &bytes);
+	/* Lines that are stored past the caches must not be in one. */
+	if (way == STORE_PAST)
+		len = RTE_MIN(len, (size_t)RING_FIRST_BYTES);
 	if (likely(to))
 		prefetch_write_bytes(to, RTE_MIN(len, bytes));
 }
 
 void memif_end_placed(struct memif_end *end, size_t len)
 {
-	end_put(end, 0, len);
+	end_put_whole(end, len, end->placing);
 }
 
 bool memif_end_push(struct memif_end *end)
@@ -311,6 +362,11 @@ bool memif_end_push(struct memif_end *end)
 
 	if (unlikely(!end_is_connected(end)))
 		return false;
+	/* Non-temporal stores are not ordered with the store of the index. */
+	if (unlikely(end->meter.past_caches))
+		rte_wmb();
+	if (unlikely(end->meter.bytes > 0))
+		meter_push(end);
 	end->buffers.shown = tx->own;
 	ring_show(tx, tx->own);
 	return end->bell_fd >= 0 && ring_wants_bell(tx);
@@ -325,7 +381,7 @@ static int end_scatter(struct memif_end *end, const uint8_t *packet, size_t len)
 
 	while (count > 0 && len > 0) {
 		size_t bytes;
-		uint8_t *to = end_next(end, (uint32_t)used, &bytes);
+		uint8_t *to = end_next(end, (uint32_t)used, STORE_RECENT, &bytes);
 
 		if (unlikely(!to || bytes == 0))
 			return end_break(end);
@@ -341,12 +397,13 @@ static int end_scatter(struct memif_end *end, const uint8_t *packet, size_t len)
 	if (unlikely(count <= 0))
 		return count < 0 ? count : -EAGAIN;
 	for (int i = 0; i < used; i++)
-		end_put(end, i + 1 < used ? MEMIF_MORE : 0, pieces[i]);
+		end_put(end, i + 1 < used ? MEMIF_MORE : 0, pieces[i], STORE_RECENT);
 	return 0;
 }
 
 int memif_end_send(struct memif_end *end, const uint8_t *packet, size_t len)
 {
+	const enum store_way way = end_way(end, len);
 	uint8_t *to;
 	size_t bytes;
 	int count;
@@ -356,12 +413,15 @@ int memif_end_send(struct memif_end *end, const uint8_t *packet, size_t len)
 	count = end_room(end, 1);
 	if (unlikely(count <= 0))
 		return count < 0 ? count : -EAGAIN;
-	to = end_next(end, 0, &bytes);
+	to = end_next(end, 0, way, &bytes);
 	if (unlikely(!to))
 		return end_break(end);
 	if (unlikely(len > bytes))
 		return end->spreads ? end_scatter(end, packet, len) : -EMSGSIZE;
-	memcpy(to, packet, len);
-	end_put(end, 0, len);
+	if (unlikely(way == STORE_PAST))
+		copy_past_caches(to, packet, len);
+	else
+		memcpy(to, packet, len);
+	end_put_whole(end, len, way);
 	return 0;
 }

@@ -17,7 +17,9 @@
 
 #define RING_FRAMES_AHEAD      8 /* prefetched; a CPU fetches some 16 lines at once */
 #define RING_DESCRIPTORS_AHEAD 16
-#define RING_FIRST_BYTES       128 /* of a frame: its headers, and the whole of a small message */
+#define RING_FIRST_BYTES       128  /* of a frame: its headers, and the whole of a small message */
+#define RING_BODIES_AHEAD      2    /* frames that are prefetched as a whole */
+#define RING_BODY_BYTES	       4608 /* of each, at most */
 
 /* Initialise a ring in shared memory, whose indices are zero. */
 static inline void ring_init(struct memif_ring *ring, uint8_t *at, uint32_t size,

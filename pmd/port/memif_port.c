@@ -123,6 +123,7 @@ static uint8_t *memif_place(void *arg, uint32_t len)
 	struct memif_port *memif = arg;
 	uint8_t *place = memif_end_place(memif->end, len);
 
+	memif->port->place_way = memif->end->placing;
 	if (unlikely(!place))
 		memif_look(memif);
 	return place;
@@ -156,7 +157,10 @@ static void memif_push(void *arg)
 {
 	struct memif_port *memif = arg;
 
-	if (unlikely(memif_end_push(memif->end)))
+	const bool wanted = memif_end_push(memif->end);
+
+	memif->port->place_trials = memif->end->meter.choice.trials;
+	if (unlikely(wanted))
 		memif_ring_bell(memif->end->bell_fd);
 }
 

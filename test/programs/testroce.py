@@ -47,6 +47,7 @@ AT_PROMPT = [
     {"mode": "sink", "size": 3000, "verify": "off"},
     {"mode": "null", "size": 3000, "verify": "off"},
 ]
+STORES = ["auto", "recent", "round", "past-caches"]  # how long packets are stored in memif's memory
 DEFAULTS = {"qps": 1, "depth": 64, "mtu": 1024, "batch": 1, "verify": "on", "region": 0, "loss": 0, "in-capsule": 4096,
             "read-percent": 70}
 
@@ -119,6 +120,8 @@ class TestroceTest:
             self._check("wrong options", self._wrong)
         finally:
             server.kill()
+        for way in STORES:
+            self._check(f"--stores {way}", self._stores, way)
         for options in ALONE:
             self._check("alone: " + " ".join(options), self._alone, options)
         self._check("a pair: --ablation", self._ablation)
@@ -149,6 +152,18 @@ class TestroceTest:
             raise CheckFailed(str(failure), [*failure.details, *server.story("server")])
         if server.poll() is not None:
             raise CheckFailed("the server has ended", server.story("server"))
+
+    def _stores(self, way):
+        """Both sides store long packets in one way: a WRITE's by the client, a READ's by the server."""
+        forced = ["--stores", way]
+        server = self._host("server", 0).start([TESTROCE, *self._port("server"), *forced, "--listen", PORT])
+        try:
+            if not wait_until(lambda: server.listens(int(PORT)), SECONDS):
+                raise CheckFailed("a server", server.output())
+            for mode in ("write", "send", "read"):
+                self._pair(server, ["--mode", mode, "--size", "64K", "--path-mtu", "4096", *forced])
+        finally:
+            server.kill()
 
     def _alone(self, options, eal_options=()):
         path = os.path.join(self._work_dir, "result.json")

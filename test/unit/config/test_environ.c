@@ -35,6 +35,7 @@ TEST(settings_import__what_was_exported)
 	set(&out, "mtu", "4200");
 	set(&out, "progress", "dedicated");
 	set(&out, "log-level", "debug");
+	set(&out, "stores", "round");
 	set(&out, "without", "key-cache");
 	assert_int_equal(settings_export(&out), 0);
 	memset(&in, 0xa5, sizeof(in));

@@ -47,6 +47,7 @@ TEST(settings_init__defaults)
 	assert_int_equal(settings.progress, SETTINGS_PROGRESS_HYBRID);
 	assert_int_equal(settings.hand_over, SETTINGS_HAND_OVER_DIRECT);
 	assert_int_equal(settings.uplink, SETTINGS_UPLINK_SOCKET);
+	assert_int_equal(settings.stores, SETTINGS_STORES_AUTO);
 	assert_int_equal(settings.log_level, LOG_LEVEL_WARN);
 }
 
@@ -68,6 +69,7 @@ TEST(settings_set__every_name)
 	set(&settings, "telemetry", "yes");
 	assert_false(settings.sack);
 	set(&settings, "sack", "yes");
+	set(&settings, "stores", "past-caches");
 	set(&settings, "file-prefix", "rdma");
 	set(&settings, "max-qp", "12");
 	set(&settings, "max-buffers", "1000");
@@ -85,6 +87,7 @@ TEST(settings_set__every_name)
 	assert_int_equal(settings.log_level, LOG_LEVEL_DEBUG);
 	assert_true(settings.telemetry);
 	assert_true(settings.sack);
+	assert_int_equal(settings.stores, SETTINGS_STORES_PAST_CACHES);
 	assert_string_equal(settings.file_prefix, "rdma");
 	assert_int_equal(settings.max_qp, 12);
 	assert_int_equal(settings.max_buffers, 1000);
@@ -272,6 +275,7 @@ TEST(settings_get__is_what_set_takes)
 		{"kernel", "eth0"},
 		{"view", "preload"},
 		{"sack", "yes"},
+		{"stores", "round"},
 	};
 	struct settings settings;
 	char value[1024];

@@ -44,6 +44,14 @@ enum settings_uplink {
 	SETTINGS_UPLINK_RING,	/* through uroced */
 };
 
+/* How long packets are stored in memory that another CPU reads (base/store.h). */
+enum settings_stores {
+	SETTINGS_STORES_AUTO, /* the default: each wire measures */
+	SETTINGS_STORES_RECENT,
+	SETTINGS_STORES_ROUND,
+	SETTINGS_STORES_PAST_CACHES,
+};
+
 /* Packets that dpdk-dumpcap may capture at uroced. */
 enum settings_capture {
 	SETTINGS_CAPTURE_NO,
@@ -103,7 +111,8 @@ struct settings {
 	enum settings_capture capture; /* uroced's */
 	char file_prefix[32]; /* of DPDK's files, such as telemetry's socket; "": the default of
 				 uroced or DPDK */
-	char without[256];    /* optimisations that are switched off (base/tuning.h), or "" */
+	enum settings_stores stores; /* uroce-run */
+	char without[256]; /* optimisations that are switched off (base/tuning.h), or "" */
 };
 
 /** Set the defaults. Functions on one struct settings are not MT-safe unless they say so. */
@@ -113,9 +122,9 @@ void settings_init(struct settings *settings);
  * Set one setting by its name ("netdev", "port", "impair", "socket", "socket-owner",
  * "socket-group", "socket-mode", "isolated", "isolated-mode", "metrics", "hand-over", "ip", "name",
  * "mtu", "engines", "progress", "log-level", "telemetry", "file-prefix", "max-qp", "max-memory",
- * "max-buffers", "capture", "cc", "sack", "without", "secondary", "kernel", "view", "uplink"). The
- * command line and the file both use it. "ip" may be set several times. "netdev" and "port" also
- * take "impair,ARGS,next=PORT", which sets "impair" too.
+ * "max-buffers", "capture", "cc", "sack", "stores", "without", "secondary", "kernel", "view",
+ * "uplink"). The command line and the file both use it. "ip" may be set several times. "netdev" and
+ * "port" also take "impair,ARGS,next=PORT", which sets "impair" too.
  *
  * @param error
  *   On failure: one line that says what is wrong with the value and what would be right.

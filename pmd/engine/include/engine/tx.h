@@ -35,6 +35,8 @@ struct tx {
 	uint32_t count;	     /* packets not yet taken by the port */
 	uint32_t placed;     /* packets built in the port's own memory, not sent yet */
 	uint64_t placed_bytes;
+	uint32_t stored[STORE_WAYS]; /* placed packets, by the way their payload is stored */
+	uint32_t store_trials;	     /* port.place_trials at the last push */
 	uint64_t pending_bytes;
 	struct rte_mbuf *current; /* returned by get, not yet passed to put */
 	uint8_t *offer;	  /* get returned the port's place for short packets instead; or NULL */

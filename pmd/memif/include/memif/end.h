@@ -16,6 +16,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/store.h"
 #include "memif/protocol.h"
 
 #define MEMIF_REGIONS_MAX 4
@@ -52,7 +53,8 @@ struct memif_ring {
 
 /*
  * A client's buffers. A receive buffer always has the same index in the ring. Transmit buffers are
- * used last in, first out, so that the few in use stay in the cache.
+ * used last in, first out, so that the few in use stay in the cache. For long packets the buffer
+ * that has been free for longest may be better: see base/store.h.
  */
 struct memif_buffers {
 	uint8_t *first;	    /* transmit buffers, then receive buffers */
@@ -63,9 +65,49 @@ struct memif_buffers {
 	uint16_t shown;	    /* tx: packets before it were shown to the server */
 	uint16_t collected; /* tx: buffers before it are free again */
 	uint16_t looked;    /* tx: our index when `collected` was last updated */
-	uint32_t *stock;    /* free transmit buffers; the last used is on top */
+	/* Free transmit buffers, in a ring of as many places as the ring to the server has. The one
+	 * that has been free for longest is at stock_first, the last used before stock_first +
+	 * stock_count. */
+	uint32_t *stock;
+	uint32_t stock_first;
 	uint32_t stock_count;
 	uint32_t *placed; /* by index in tx: the buffer there */
+};
+
+/* Measures how fast the other end takes long packets that are stored in one way or another. */
+struct memif_meter {
+	struct choice choice; /* of enum store_way */
+	uint64_t bytes;	      /* of long packets, since the last push */
+	bool past_caches;     /* some of them were stored past the caches */
+	uint32_t pushes;      /* since a distance was measured */
+	/* while a way is tried */
+	bool counts;	 /* the packets that were stored before have been taken */
+	uint32_t waits;	 /* for so many packets to be taken before it counts */
+	uint16_t own;	 /* our index at the last push */
+	uint16_t theirs; /* the other end's */
+	uint64_t tsc;	 /* time of the last push */
+	uint64_t busy;	 /* ticks of this trial */
+	uint64_t idle;	 /* ticks in which nothing was sent for long */
+	uint64_t put_bytes;
+	uint32_t put, taken; /* descriptors */
+};
+
+#define MEMIF_LONG 1024 /* bytes: a shorter packet is always stored as STORE_RECENT */
+
+/* Ways to read long packets. */
+enum memif_fetch {
+	MEMIF_FETCH_START, /* only the start of a packet is prefetched */
+	MEMIF_FETCH_ALL	   /* all of it: better for packets that were stored past the caches */
+};
+
+/* Measures how fast we take long packets. */
+struct memif_taker {
+	struct choice choice; /* of enum memif_fetch */
+	uint64_t bytes;	      /* of long packets, since the last release */
+	/* while a way is tried */
+	bool backlog;		/* packets waited at the last release */
+	uint64_t tsc;		/* time of the last release */
+	uint64_t busy, counted; /* ticks and bytes of this trial */
 };
 
 struct memif_end {
@@ -79,6 +121,10 @@ struct memif_end {
 	uint32_t region_count;
 	struct memif_ring rx, tx;
 	struct memif_buffers buffers; /* of a client */
+	struct memif_meter meter;
+	struct memif_taker taker;
+	bool expects_long;	/* the last packet was long */
+	enum store_way placing; /* of the packet for which memif_end_place was called last */
 	int wake_fd; /* eventfd: the other end writes to it when it has sent packets and we listen;
 			-1: none yet */
 	int bell_fd; /* eventfd: we write to it when we have sent packets and it listens; -1: none
@@ -143,7 +189,8 @@ int memif_end_send(struct memif_end *end, const uint8_t *packet, size_t len);
 bool memif_end_has_room(struct memif_end *end);
 
 /** Return the buffer for the next packet if it has `len` bytes; else NULL. The other end may read
- * and write the buffer while the caller builds the packet in it. */
+ * and write the buffer while the caller builds the packet in it. `placing` tells how to store the
+ * packet's payload. */
 uint8_t *memif_end_place(struct memif_end *end, size_t len);
 
 /** Prefetch the buffer of a packet of `len` bytes that will be sent after `ahead` others. The cache

@@ -9,6 +9,7 @@
 
 #include <rte_mbuf.h>
 
+#include "base/store.h"
 #include "config/devargs.h"
 #include "impair/counts.h"
 
@@ -175,6 +176,10 @@ struct port {
 	/* engine's thread or lock */
 	bool started;
 	bool rx_cut; /* the last rx_burst left packets that wait */
+	/* how the payload of the packet for which `place` was called last is to be stored, and how
+	 * often the ways were compared */
+	enum store_way place_way;
+	uint32_t place_trials;
 	/* packets that the last rx_burst took and did not return: a bad network holds them, or has
 	 * lost them (port/impair.h) */
 	uint16_t rx_kept;
