@@ -487,6 +487,7 @@ uint64_t qp_deadline_ns(const struct qp *qp)
 
 void qp_timeout(struct qp *qp, uint64_t now_ns)
 {
+	const uint8_t retries = qp->loss.recovery.retries_left;
 	enum fault fault;
 
 	if (!qp_requests(qp))
@@ -494,6 +495,8 @@ void qp_timeout(struct qp *qp, uint64_t now_ns)
 	/* While we wait for a page of our own, the peer may have nothing to answer. Packets that
 	 * the pacer held back are sent in the turn that follows. */
 	fault = completer_timeout(&qp->completer, qp_sends_no_page(qp), now_ns);
+	if (unlikely(qp->pacer.cc != NULL) && qp->loss.recovery.retries_left != retries)
+		cc_expired(qp->pacer.cc);
 	if (fault != FAULT_NONE)
 		qp_fail(qp, fault);
 	qp_check(qp);

@@ -116,8 +116,16 @@ void cc_turn(struct cc *cc, uint64_t now_ns)
 		if (cc->ops->lost != NULL)
 			cc->ops->lost(cc, now_ns);
 	}
+	if (cc->expired)
+		cc->wait_ns = 0;
+	cc->expired = false;
 	if (cc->ops->turn != NULL)
 		cc->ops->turn(cc, now_ns);
+}
+
+void cc_expired(struct cc *cc)
+{
+	cc->expired = true;
 }
 
 void cc_sent(struct cc *cc, struct psn psn, uint32_t psns, uint32_t bytes, bool again,

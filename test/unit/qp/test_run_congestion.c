@@ -467,3 +467,24 @@ TEST(qp_run__notifications_have_their_class)
 	assert_int_equal(catcher_at(&B->catcher, 0)->opcode, OPCODE_CNP);
 	assert_int_equal(catcher_at(&B->catcher, 0)->tclass, 48 << DSCP_SHIFT);
 }
+
+/* However long the window makes packets wait, the peer gets one for each timeout that is counted as
+ * a retry. */
+TEST(qp_timeout__each_retry_sends_a_packet)
+{
+	A->attr.timeout = 8;
+	connect(CC_SWIFT, IBV_QPT_RC);
+	for (uint64_t id = 1; id <= 4; id++)
+		assert_int_equal(end_send(A, id, IBV_WR_RDMA_WRITE, 0, 8, 0), 0);
+	end_run(A, 9);
+	for (int retry = 0; retry < 3; retry++) {
+		catcher_clear(&A->catcher);
+		A->qp->pacer.cc->swift.cwnd = SWIFT_CWND_MIN;
+		A->qp->pacer.cc->swift.rtt_ns = 100000;
+		A->qp->pacer.cc->wait_ns = rig.now_ns + SWIFT_WAIT_MAX_NS;
+		rig.now_ns = RTE_MAX(rig.now_ns, A->qp->loss.recovery.deadline_ns);
+		qp_timeout(A->qp, rig.now_ns);
+		end_run(A, 9);
+		assert_int_equal(A->catcher.count, 1);
+	}
+}

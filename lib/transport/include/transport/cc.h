@@ -81,6 +81,7 @@ struct cc {
 	uint64_t wait_ns;   /* the next packet may not leave before this time */
 	uint64_t timer_ns;  /* when `turn` may change the rate; UINT64_MAX: not by itself */
 
+	bool expired;	     /* cc_expired was called since the last turn */
 	uint32_t losses;     /* the value of loss.losses that was processed last */
 	uint32_t sent_psns;  /* counts up and wraps */
 	uint32_t timed_sent; /* sent_psns when the timed packet was sent */
@@ -143,6 +144,10 @@ void cc_apply(struct cc *cc);
 
 /** Begin a turn of the requester, or of its answers. */
 void cc_turn(struct cc *cc, uint64_t now_ns);
+
+/** Let the next packet leave without waiting: an acknowledgement timeout was counted, and the peer
+ * must get a packet for each retry. One packet for each timeout is slow enough. */
+void cc_expired(struct cc *cc);
 
 /** Note that a request was sent: from `psn` on, for `psns` PSNs. */
 void cc_sent(struct cc *cc, struct psn psn, uint32_t psns, uint32_t bytes, bool again,
