@@ -22,8 +22,9 @@ void client_direct_offer(struct share_client *client, const struct share_offer *
 	struct client_direct *direct = client->direct;
 
 	/* The owner and the other process see that the socket was shut down. */
-	if (!direct || !tuning.direct || socket_fd < 0 || direct->offer_count == SHARE_DIRECTS_MAX ||
-	    offer->side > 1 || offer->qpn_count > BLOCK_QPNS) {
+	if (!direct || !tuning.direct || socket_fd < 0 ||
+	    direct->offer_count == SHARE_DIRECTS_MAX || offer->side > 1 ||
+	    offer->qpn_count > BLOCK_QPNS) {
 		memif_socket_end(-1, socket_fd);
 		return;
 	}

@@ -97,10 +97,10 @@ struct device_engine {
 
 	uint32_t qpn_next; /* the next number that it tries to give; under device->qpn_lock */
 
-	struct ooo_pool *ooo;	    /* packets that came out of order; engine's thread */
+	struct ooo_pool *ooo;	   /* packets that came out of order; engine's thread */
 	struct cc_paths *cc_paths; /* NULL until a queue pair needs them; atomic. Their contents are
 				      the engine's thread's */
-	struct qp_waiting waiting;  /* queue pairs that wait for pages; engine's thread or lock */
+	struct qp_waiting waiting; /* queue pairs that wait for pages; engine's thread or lock */
 	struct moderator moderator; /* of completion events; run by the engine */
 	uint32_t gid_hint;	    /* index of the newest packet's address; engine's thread */
 	struct counters counters;   /* written by the engine's thread */
