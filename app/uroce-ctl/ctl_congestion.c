@@ -32,13 +32,20 @@ static struct report *find_report(struct report_set *set, const struct report_vi
 	return NULL;
 }
 
+/* Return true if a program has this queue pair, or may have it: a report does not have room for
+ * all. */
 static bool has_qp(const struct report_view *view, uint32_t qpn)
 {
+	uint32_t qps = 0;
+
 	for (uint32_t i = 0; i < view->record_count; i++) {
-		if (view->records[i].kind == REPORT_QP && view->records[i].number == qpn)
+		if (view->records[i].kind != REPORT_QP)
+			continue;
+		if (view->records[i].number == qpn)
 			return true;
+		qps++;
 	}
-	return false;
+	return qps < view->totals[REPORT_QP];
 }
 
 static const char *reason(int rc)

@@ -32,16 +32,22 @@ static void tell_events(struct agent *agent, uint64_t now_ns)
 		agent->notify.event(&event, now_ns);
 }
 
+/* Tell events now, or leave them to gsi_tell. */
+static void tell_or_leave(struct agent *agent, uint64_t now_ns)
+{
+	if (agent->device->gsi_holds)
+		agent->device->gsi_untold = true;
+	else
+		tell_events(agent, now_ns);
+}
+
 static void agent_receive(void *user, const struct gsi_address *from, const uint8_t *mad,
 			  size_t len, uint64_t now_ns)
 {
 	struct agent *agent = user;
 
 	cm_receive(agent->cm, mad, len, from, now_ns);
-	if (agent->device->gsi_holds)
-		agent->device->gsi_untold = true;
-	else
-		tell_events(agent, now_ns);
+	tell_or_leave(agent, now_ns);
 }
 
 static void agent_tell(void *user, uint64_t now_ns)
@@ -73,7 +79,7 @@ static unsigned int agent_run(void *user, uint64_t now_ns, struct packet_sink *s
 
 	if (cm_deadline_ns(agent->cm) <= now_ns) {
 		cm_expire(agent->cm, now_ns);
-		tell_events(agent, now_ns);
+		tell_or_leave(agent, now_ns);
 		work++;
 	}
 	work += queries_run(agent, now_ns);

@@ -176,7 +176,8 @@ bool device_receive(struct device_engine *engine, const uint8_t *frame, size_t l
 		return false;
 	if (known & FRAME_TRUSTED) {
 		counters_add(&engine->counters, COUNTER_rx_loopback_packets, 1);
-	} else {
+	} else if (engine->number == 0 || !(frame[0] & RTE_ETHER_GROUP_ADDR)) {
+		/* Further engines get copies of packets to a group. */
 		counters_add(&engine->counters, COUNTER_rx_packets, 1);
 		counters_add(&engine->counters, COUNTER_rx_bytes, len);
 	}

@@ -44,7 +44,9 @@ int qpn_init(struct device *device)
 	if (device->config.qpn_count > 0) {
 		/* With half the numbers in use at most, a freed number is not reused for as many
 		 * creations as there may be queue pairs. */
-		device->qp_max = RTE_MIN(device->config.qpn_count / 2, (uint32_t)DEVICE_MAX_QP);
+		/* All queue pairs may be of one engine. */
+		device->qp_max = RTE_MIN(device->config.qpn_count / device->engine_count / 2,
+					 (uint32_t)DEVICE_MAX_QP);
 		first = device->config.qpn_first + first % device->config.qpn_count;
 	} else {
 		/* A window begins at a multiple of its size, so the upper bits of qpn_next always

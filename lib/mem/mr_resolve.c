@@ -110,40 +110,43 @@ static const struct mr *find_remote(const struct pd *pd, uint32_t qpn, uint32_t 
 }
 
 /*
- * Check an access to a window that another engine may bind anew at this moment. The check counts
- * only if the window has not changed meanwhile and the key is still its own: a mix of two bindings
- * could grant what neither does.
+ * Copy a window that another engine may bind anew at this moment. The copy counts only if the
+ * window has not changed meanwhile and the key is still its own: a mix of two bindings could grant
+ * what neither does. Return false if it does not count.
  */
-static enum mr_status resolve_window(const struct mw *mw, const struct pd *pd, uint32_t key,
-				     uint64_t iova, uint64_t length, unsigned int need,
-				     uint8_t **addr)
+static bool copy_window(const struct mw *mw, uint32_t qpn, uint32_t key, struct mr *view)
 {
 	const uint32_t changes = __atomic_load_n(&mw->changes, __ATOMIC_ACQUIRE);
-	enum mr_status status = MR_BAD_KEY;
+	bool is_right;
 
-	if (changes % 2 == 0 && mw->view.key == key)
-		status = resolve(&mw->view, pd, iova, length, need, addr);
+	*view = mw->view;
+	is_right = changes % 2 == 0 && view->key == key && serves(mw, qpn);
 	__atomic_thread_fence(__ATOMIC_ACQUIRE);
-	if (__atomic_load_n(&mw->changes, __ATOMIC_RELAXED) == changes)
-		return status;
-	*addr = NULL;
-	return MR_BAD_KEY;
+	return is_right && __atomic_load_n(&mw->changes, __ATOMIC_RELAXED) == changes;
+}
+
+/* Return what a peer's key shows, or NULL; `copy` has room for a window. */
+static const struct mr *view_remote(const struct pd *pd, uint32_t qpn, uint32_t key,
+				    struct mr *copy)
+{
+	const struct mr *mr = find_remote(pd, qpn, key);
+
+	if (likely(!mr || mr->kind != MR_WINDOW))
+		return mr;
+	return copy_window(mw_of_view(mr), qpn, key, copy) ? copy : NULL;
 }
 
 enum mr_status mr_resolve_remote(const struct pd *pd, uint32_t qpn, uint32_t key, uint64_t iova,
 				 uint64_t length, unsigned int need, uint8_t **addr)
 {
 	const struct mr *mr;
+	struct mr copy;
 
 	*addr = NULL;
 	if (length == 0)
 		return MR_OK;
-	mr = find_remote(pd, qpn, key);
-	if (unlikely(!mr))
-		return MR_BAD_KEY;
-	if (unlikely(mr->kind == MR_WINDOW))
-		return resolve_window(mw_of_view(mr), pd, key, iova, length, need, addr);
-	return resolve(mr, pd, iova, length, need, addr);
+	mr = view_remote(pd, qpn, key, &copy);
+	return mr ? resolve(mr, pd, iova, length, need, addr) : MR_BAD_KEY;
 }
 
 enum mr_status mr_reach_remote(const struct pd *pd, uint32_t qpn, uint32_t key, uint64_t iova,
@@ -151,24 +154,23 @@ enum mr_status mr_reach_remote(const struct pd *pd, uint32_t qpn, uint32_t key, 
 			       uint8_t **addr)
 {
 	const struct mr *mr;
+	struct mr copy;
 	enum mr_status status;
 
 	*addr = NULL;
 	if (length == 0)
 		return MR_OK;
-	mr = find_remote(pd, qpn, key);
+	mr = view_remote(pd, qpn, key, &copy);
 	if (unlikely(!mr))
 		return MR_BAD_KEY;
-	if (unlikely(mr->kind == MR_WINDOW))
-		status = resolve_window(mw_of_view(mr), pd, key, iova, length, need, addr);
-	else
-		status = resolve(mr, pd, iova, length, need, addr);
+	status = resolve(mr, pd, iova, length, need, addr);
 	return likely(status == MR_OK) ? look(mr, pd, *addr, need, touch) : status;
 }
 
 enum mr_status mr_check_remote(const struct pd *pd, uint32_t qpn, uint32_t key, unsigned int need)
 {
-	const struct mr *mr = find_remote(pd, qpn, key);
+	struct mr copy;
+	const struct mr *mr = view_remote(pd, qpn, key, &copy);
 
 	return mr ? check(mr, pd, need) : MR_BAD_KEY;
 }

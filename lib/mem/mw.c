@@ -154,9 +154,9 @@ static int bind_locked(struct mw *mw, const struct pd *pd, uint32_t qpn, struct 
 	unbind(mw);
 	if (region)
 		set_view(mw, region, binding);
-	change_end(mw);
 	if (mw->type == IBV_MW_TYPE_2)
 		assign(mw, qpn, bound);
+	change_end(mw);
 	return 0;
 }
 

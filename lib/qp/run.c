@@ -336,7 +336,8 @@ static bool qp_run_slow_replies(struct qp *qp, uint64_t now_ns, struct packet_si
 
 	pacer_turn(&qp->pacer, now_ns);
 	while (more && *budget > 0) {
-		const bool responds = replies_owe_response(&qp->replies);
+		const bool responds =
+			replies_owe_response(&qp->replies) && !replies_owe_sack(&qp->replies);
 		unsigned int one = 1;
 
 		if (responds && pacer_holds(&qp->pacer)) {

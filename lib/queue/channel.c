@@ -12,8 +12,11 @@
 
 /*
  * Under the lock, the sum of all `pending` and `owed` equals the descriptor's count plus the number
- * of readers that have taken a unit and wait for the lock. So a reader that has taken a unit finds
- * an event; or, if that event was forgotten meanwhile, it finds `owed` above 0.
+ * of readers that have taken a unit and wait for the lock, plus the number of threads that have put
+ * an event into the list and have not written its unit yet. So a reader that has taken a unit finds
+ * an event; or, if that event was forgotten meanwhile, it finds `owed` above 0. No source is
+ * forgotten while a thread raises its event (the engine's or the object's lock), because the unit
+ * would then come later, and a program that polls the descriptor would wake for nothing.
  */
 
 int channel_init(struct channel *channel)

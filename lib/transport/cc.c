@@ -60,6 +60,7 @@ void cc_reset(struct cc *cc)
 	cc->timer_ns = UINT64_MAX;
 	cc->losses = cc->loss->losses;
 	cc->sent_psns = 0;
+	cc->expired = false;
 	cc->last_sent = 0;
 	cc->timed = false;
 	cc->has_notified = false;
@@ -156,12 +157,13 @@ void cc_responded(struct cc *cc, uint32_t bytes, uint64_t now_ns)
 /* Return true if the packet answers the timed packet, or a later one. */
 static bool ends_timing(const struct cc *cc, const struct packet *packet)
 {
-	if (psn_before(packet->psn, cc->loss->una) || !psn_before(packet->psn, cc->loss->top) ||
-	    psn_before(packet->psn, cc->timed_psn))
-		return false;
-	/* A NAK names a packet that was not executed. */
-	return !(packet->op->flags & OPCODE_HAS_AETH) ||
-	       (packet->syndrome & AETH_KIND_MASK) == AETH_ACK;
+	const bool is_nak = (packet->op->flags & OPCODE_HAS_AETH) &&
+			    (packet->syndrome & AETH_KIND_MASK) != AETH_ACK;
+	/* A NAK names a packet that was not executed: it answers those before it. */
+	const struct psn last = psn_add(packet->psn, -(int32_t)is_nak);
+
+	return !psn_before(last, cc->loss->una) && psn_before(last, cc->loss->top) &&
+	       !psn_before(last, cc->timed_psn);
 }
 
 /* End the timing of a packet that was answered. */

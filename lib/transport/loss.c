@@ -200,14 +200,23 @@ static void loss_shrink(struct loss *loss, uint64_t now_ns)
 	loss_open(loss, now_ns);
 }
 
+/* Let the packets that are not in the network any more not count. */
+static void loss_set_window(struct loss *loss)
+{
+	loss->window =
+		RTE_MIN(loss->board->span, loss->window_max + scoreboard_settled(loss->board));
+}
+
 void loss_open(struct loss *loss, uint64_t now_ns)
 {
 	if (loss->peer != LOSS_PEER_TELLS)
 		return;
-	loss->window =
-		RTE_MIN(loss->board->span, loss->window_max + scoreboard_settled(loss->board));
-	if (loss->limited | loss->board->widening)
+	loss_set_window(loss);
+	if (loss->limited | loss->board->widening) {
 		loss_widen(loss, false, now_ns);
+		/* It may have changed window_max or the span. */
+		loss_set_window(loss);
+	}
 }
 
 void loss_begin(struct loss *loss)

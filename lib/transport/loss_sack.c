@@ -2,6 +2,8 @@
 /* Losses that a peer tells about: all of them are sent again at once. */
 #include "transport/loss_sack.h"
 
+#include <rte_common.h>
+
 void loss_sack_passed(struct loss *loss, struct psn psn)
 {
 	scoreboard_note_came(loss->board, loss->una, psn, AGAIN_RESPONSE);
@@ -16,7 +18,10 @@ void loss_sack_response(struct loss *loss, struct psn psn)
  * again each time. It is believed once in a round trip. */
 static bool believes_drops(const struct loss *loss, uint64_t now_ns)
 {
-	return now_ns - loss->board->dropped_ns >= loss->recovery.answer_ns;
+	const uint64_t round_ns =
+		loss->recovery.answer_ns != 0 ? loss->recovery.answer_ns : RECOVERY_RETRANSMIT_NS;
+
+	return now_ns - loss->board->dropped_ns >= RTE_MAX(round_ns, RECOVERY_TELLS_MIN_NS);
 }
 
 void loss_sack_begin(struct loss *loss, uint64_t now_ns)

@@ -132,9 +132,7 @@ static void replies_build_sack(struct replies *replies, struct packet_out *out, 
 	counters_add(replies->counters, COUNTER_sacks_sent, 1);
 }
 
-/* Return true if a selective acknowledgement is owed. It does not wait for responses: the requester
- * shall send what is missing before they have left. */
-static bool replies_owe_sack(const struct replies *replies)
+bool replies_owe_sack(const struct replies *replies)
 {
 	return replies->nak_due && replies_tell(replies) &&
 	       replies->nak_syndrome == (AETH_NAK | NAK_PSN_SEQUENCE);

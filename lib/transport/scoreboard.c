@@ -524,7 +524,7 @@ void scoreboard_check(const struct scoreboard *board, struct psn una, struct psn
 	assert(psn_diff(board->end, una) <= (int32_t)board->packets);
 	for (uint32_t word = 0; word < board->packets / 64; word++) {
 		assert((bits_at(board, MISSING, word) & bits_at(board, AGAIN, word)) == 0);
-		assert((known_at(board, word) & ~bits_at(board, CAME, word) &
+		assert(((bits_at(board, MISSING, word) | bits_at(board, AGAIN, word)) &
 			bits_at(board, CAME, word)) == 0);
 		for (int state = MISSING; state < RANGE_STATES; state++)
 			count[state] += (uint32_t)__builtin_popcountll(

@@ -124,6 +124,8 @@ enum fault completer_sack(struct completer *completer, const struct packet *pack
 {
 	struct loss *loss = completer->loss;
 	const bool moves = !psn_eq(packet->psn, loss->una);
+	/* The peer is known to have executed everything before this PSN. */
+	const struct psn known = loss_awaits_responses(loss) ? loss->executed : loss->una;
 	enum fault fault = FAULT_NONE;
 	const struct packet *kept;
 
@@ -140,7 +142,8 @@ enum fault completer_sack(struct completer *completer, const struct packet *pack
 	loss_sack_accepted(loss, now_ns);
 	/* A late acknowledgement says what was true before. */
 	if (loss_sack_applies(loss) && !loss_idle(loss) &&
-	    (moves || sack_is_newer(packet->sack_serial, loss->board->serial))) {
+	    (psn_before(known, packet->psn) ||
+	     sack_is_newer(packet->sack_serial, loss->board->serial))) {
 		loss->board->serial = packet->sack_serial;
 		report(completer, packet, now_ns);
 	}
@@ -182,7 +185,10 @@ static uint32_t probe_run(struct loss *loss, uint32_t lacks)
 {
 	struct scoreboard *board = loss->board;
 
-	board->probe_run = psn_eq(board->probed, loss->una) ? 2 * board->probe_run : 1;
+	if (board->probe_run > 0 && psn_eq(board->probed, loss->una))
+		board->probe_run *= 2;
+	else
+		board->probe_run = 1;
 	if (board->probe_run > lacks)
 		board->probe_run = lacks;
 	board->probed = psn_add(loss->una, (int32_t)board->probe_run);

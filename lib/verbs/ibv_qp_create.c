@@ -221,6 +221,7 @@ static int make(struct face_qp *qp, struct ibv_qp_init_attr_ex *attr)
 int qp_start(struct face_qp *qp, struct ibv_qp_init_attr_ex *attr)
 {
 	struct device *device = qp->device;
+	const enum cc_kind kind = device_cc_kind(device);
 	int rc;
 
 	if (context_is_orphan(qp->ibv.context))
@@ -229,6 +230,13 @@ int qp_start(struct face_qp *qp, struct ibv_qp_init_attr_ex *attr)
 	if (rc != 0)
 		return rc;
 	device_lock(device);
+	/* An order may have changed it since `make` has read it. */
+	if (device_cc_kind(device) != kind) {
+		const struct cc_attr cc = device_engine_cc(qp->home);
+
+		/* On failure it keeps what it has, as older queue pairs do. */
+		(void)qp_change_cc(qp->qp, &cc);
+	}
 	home_join(qp);
 	if (qp->target)
 		xrc_start_target(qp);

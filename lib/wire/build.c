@@ -58,10 +58,9 @@ struct seal {
 static uint32_t copy_and_crc(const struct packet_out *out, uint32_t state, uint8_t *to,
 			     const uint8_t *from, uint32_t len)
 {
-	if (out->past_caches)
-		return icrc_copy_past_caches(state, to, from, len);
 	if (likely(tuning.fused_copy))
-		return icrc_copy(state, to, from, len);
+		return out->past_caches ? icrc_copy_past_caches(state, to, from, len)
+					: icrc_copy(state, to, from, len);
 	memcpy(to, from, len);
 	return icrc_update(state, to, len);
 }

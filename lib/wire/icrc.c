@@ -139,11 +139,6 @@ uint32_t icrc_copy_past_caches(uint32_t state, void *dst, const void *src, size_
 	return kernel.copy_past_caches(state, dst, src, len);
 }
 
-bool icrc_passes_caches(void)
-{
-	return kernel.copy_past_caches != kernel.copy;
-}
-
 /*
  * x^(2^k) modulo the polynomial, bit-reflected: x^0 is the top bit. The list repeats after 32
  * entries, because x has the order 2^32 - 1, so x^(2^32) is x.

@@ -186,10 +186,14 @@ static void *direct_ops_arg(const struct client_direct *direct)
 static void direct_push(void *arg)
 {
 	struct client_direct *direct = arg;
+	const struct port *aimed = direct->aimed ? &direct->aimed->port : NULL;
+	const uint32_t trials = aimed ? aimed->place_trials : 0;
 
 	if (direct->has_placed)
 		direct_ops(direct)->push(direct_ops_arg(direct));
 	direct->has_placed = false;
+	if (aimed)
+		direct->link->port.place_trials += aimed->place_trials - trials;
 }
 
 static bool direct_aim(void *arg, uint32_t qpn)
@@ -213,7 +217,8 @@ static void direct_expect(void *arg, uint32_t ahead, uint32_t len)
 	direct_ops(direct)->expect(direct_ops_arg(direct), ahead, len);
 }
 
-/* A peer without room makes only its own packets wait, in tx_burst. */
+/* This is the room for packets to the owner. Packets to a peer without room wait in tx_burst, and
+ * so do the packets behind them. */
 static bool direct_has_room(void *arg)
 {
 	const struct client_direct *direct = arg;
@@ -224,8 +229,12 @@ static bool direct_has_room(void *arg)
 static uint8_t *direct_place(void *arg, uint32_t len)
 {
 	const struct client_direct *direct = arg;
+	uint8_t *place = direct_ops(direct)->place(direct_ops_arg(direct), len);
 
-	return direct_ops(direct)->place(direct_ops_arg(direct), len);
+	/* The engine reads how to store the payload from the process's own port. */
+	if (direct->aimed)
+		direct->link->port.place_way = direct->aimed->port.place_way;
+	return place;
 }
 
 static void direct_placed(void *arg, uint32_t len)
@@ -234,6 +243,8 @@ static void direct_placed(void *arg, uint32_t len)
 
 	direct_ops(direct)->placed(direct_ops_arg(direct), len);
 	direct->has_placed = true;
+	if (direct->aimed)
+		direct_peer_earn(direct->aimed, 1);
 }
 
 static bool direct_arm(void *arg)
@@ -348,6 +359,8 @@ static void direct_destroy(void *arg)
 	if (direct->conn_epoll_fd >= 0)
 		close(direct->conn_epoll_fd);
 	direct->client->direct = NULL;
+	while (direct->offer_count > 0)
+		memif_socket_end(-1, direct->offers[--direct->offer_count].socket_fd);
 	free(direct);
 }
 

@@ -105,8 +105,7 @@ static uint64_t peer_now_ns(void)
 	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
 }
 
-/* Note that the other process had room for packets. */
-static void peer_earn(struct direct_peer *peer, uint16_t n)
+void direct_peer_earn(struct direct_peer *peer, uint16_t n)
 {
 	uint64_t now_ns;
 
@@ -119,6 +118,7 @@ static void peer_earn(struct direct_peer *peer, uint16_t n)
 
 uint16_t direct_peer_send(struct direct_peer *peer, struct rte_mbuf **mbufs, uint16_t n)
 {
+	const struct port_drops before = peer->port.tx_too_long;
 	uint16_t sent;
 
 	if (!direct_peer_is_open(peer))
@@ -129,7 +129,9 @@ uint16_t direct_peer_send(struct direct_peer *peer, struct rte_mbuf **mbufs, uin
 		return n;
 	}
 	sent = port_tx_burst(&peer->port, mbufs, n);
-	peer_earn(peer, sent);
+	peer->main->tx_too_long.packets += peer->port.tx_too_long.packets - before.packets;
+	peer->main->tx_too_long.bytes += peer->port.tx_too_long.bytes - before.bytes;
+	direct_peer_earn(peer, sent);
 	if (likely(sent == n) || patience_waits(&peer->patience, peer_now_ns()))
 		return sent;
 	peer_drop(peer, mbufs + sent, (uint16_t)(n - sent));

@@ -67,6 +67,9 @@ bool direct_peer_takes(struct direct_peer *peer, uint32_t qpn);
  * packets can go this way now. */
 bool direct_peer_is_open(struct direct_peer *peer);
 
+/** Note that the other process had room for packets. */
+void direct_peer_earn(struct direct_peer *peer, uint16_t n);
+
 /** Send packets. Returns how many were taken: sent, or dropped because the other process has taken
  * nothing for too long. */
 uint16_t direct_peer_send(struct direct_peer *peer, struct rte_mbuf **mbufs, uint16_t n);

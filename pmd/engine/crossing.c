@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Packets between the engines of a device: rings, the first engine's work for the others, and its
- * waking. */
+/* Packets between the engines of a device: what the first engine does for the others, and how they
+ * call it. */
 #include "engine/crossing.h"
 
 #include <errno.h>
@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include <rte_branch_prediction.h>
+#include <rte_ether.h>
 
 #include "device/device.h"
 #include "engine/engine.h"
@@ -26,17 +27,18 @@ struct waiting {
 };
 
 struct crossing {
-	struct engine *engines[DEVICE_ENGINES_MAX]; /* NULL: does not take part yet */
+	struct engine *engines[DEVICE_ENGINES_MAX]; /* NULL: there is none of that number */
 	struct relay *relays[DEVICE_ENGINES_MAX];   /* of all but the first */
 	struct link links[DEVICE_ENGINES_MAX];
 	struct inbox to_first;			    /* packets to the first engine's queue pairs */
 	bool called;				    /* atomic: packets wait for the first engine */
 	struct waiting waiting[DEVICE_ENGINES_MAX]; /* first engine's thread */
-	uint32_t stopped; /* bits of engines that crossing_stop_others has taken; its thread */
+	bool others_first; /* in this pass their packets go first; first engine's thread */
+	uint32_t stopped;  /* bits of engines that crossing_stop_others has taken; its thread */
 };
 
 /*
- * Make sure that the first engine's owner sees packets that were just put into a ring. If it has no
+ * Make sure that the first engine's owner sees packets that were just left for it. If it has no
  * owner, this thread sends them. Otherwise the owner looks at `called` after it has released the
  * engine, as it does for kicks (handover.h).
  */
@@ -67,7 +69,6 @@ int crossing_make_port(struct engine *first, uint32_t number)
 {
 	const struct relay_carrier carrier = {
 		.port = &first->link->port,
-		.connected = &first->tx.connected,
 		.lost = &first->lost,
 		.sent = crossing_call,
 		.sent_arg = first,
@@ -95,7 +96,7 @@ void crossing_add(struct crossing *crossing, struct engine *engine)
 static bool crossing_put(struct crossing *crossing, uint32_t to, struct rte_mbuf *mbuf)
 {
 	if (to > 0)
-		return relay_give(crossing->relays[to], mbuf);
+		return relay_give(crossing->relays[to], mbuf, false);
 	inbox_put(&crossing->to_first, mbuf);
 	crossing_call(crossing->engines[0]);
 	return true;
@@ -137,14 +138,14 @@ bool crossing_give(struct engine *first, const uint8_t *frame, size_t len, struc
 	if (!packet_peek_qpn(frame, len, &qpn))
 		return false;
 	if (unlikely(qpn == WIRE_QPN_MULTICAST)) {
-		if (first->device->group_count > 0)
+		if ((frame[0] & RTE_ETHER_GROUP_ADDR) && first->device->group_count > 0)
 			crossing_spread(first, mbuf, true);
 		return false;
 	}
 	to = device_engine_of_qpn(first->device, qpn);
 	if (to == 0)
 		return false;
-	if (unlikely(!relay_give(first->crossing->relays[to], mbuf)))
+	if (unlikely(!relay_give(first->crossing->relays[to], mbuf, true)))
 		counters_add(&first->home->counters, COUNTER_rx_missed, 1);
 	return true;
 }
@@ -152,6 +153,18 @@ bool crossing_give(struct engine *first, const uint8_t *frame, size_t len, struc
 uint16_t crossing_take(struct crossing *crossing, struct rte_mbuf **mbufs, uint16_t n)
 {
 	return inbox_take(&crossing->to_first, mbufs, n);
+}
+
+/* Drop packets that reach nobody. Their engine has counted them as sent. */
+static void crossing_drop(struct engine *first, struct rte_mbuf **mbufs, uint16_t n)
+{
+	struct counters *counters = &first->home->counters;
+
+	counters_add(counters, COUNTER_tx_unconnected, n);
+	counters_add(counters, COUNTER_tx_packets, -(uint64_t)n);
+	for (uint16_t i = 0; i < n; i++)
+		counters_add(counters, COUNTER_tx_bytes, -(uint64_t)mbufs[i]->pkt_len);
+	rte_pktmbuf_free_bulk(mbufs, n);
 }
 
 /* Send a burst of one engine. Returns how many packets left; sets `more` if it has more to send and
@@ -170,9 +183,8 @@ static unsigned int crossing_send_burst(struct engine *first, uint32_t number, b
 	if (likely(first->tx.connected)) {
 		sent = port_tx_burst(&first->link->port, waiting->mbufs, waiting->count);
 	} else {
-		counters_add(&first->home->counters, COUNTER_tx_unconnected, waiting->count);
-		rte_pktmbuf_free_bulk(waiting->mbufs, waiting->count);
 		sent = waiting->count;
+		crossing_drop(first, waiting->mbufs, sent);
 	}
 	waiting->count = (uint16_t)(waiting->count - sent);
 	memmove(waiting->mbufs, waiting->mbufs + sent, waiting->count * sizeof(waiting->mbufs[0]));
@@ -183,15 +195,21 @@ static unsigned int crossing_send_burst(struct engine *first, uint32_t number, b
 unsigned int crossing_send(struct engine *first)
 {
 	const uint32_t count = first->device->engine_count;
+	struct crossing *crossing = first->crossing;
 	unsigned int work = 0;
 
 	/* Clear this before looking: packets that come later are told of again. */
-	(void)__atomic_exchange_n(&first->crossing->called, false, __ATOMIC_SEQ_CST);
-	/* The port has been full, and the packets of this engine go first. */
-	if (first->tx.count > 0)
-		return 0;
+	(void)__atomic_exchange_n(&crossing->called, false, __ATOMIC_SEQ_CST);
+	/* This engine and the others go first in turn, or a port that is always full would have
+	 * room for one side only. */
+	crossing->others_first = !crossing->others_first;
+	if (!crossing->others_first) {
+		tx_flush(&first->tx);
+		if (first->tx.count > 0)
+			return 0;
+	}
 	for (uint32_t i = 1; i < count; i++) {
-		bool more = first->crossing->relays[i] != NULL;
+		bool more = true;
 
 		for (int burst = 0; more && burst < BURSTS_MAX; burst++)
 			work += crossing_send_burst(first, i, &more);
@@ -209,18 +227,20 @@ void crossing_make_room(struct crossing *crossing)
 		;
 }
 
-bool crossing_has_left(const struct crossing *crossing)
+bool crossing_sends(const struct crossing *crossing)
 {
 	const struct engine *first = crossing->engines[0];
 
-	if (inbox_has_more(&crossing->to_first))
-		return true;
 	for (uint32_t i = 1; i < first->device->engine_count; i++) {
-		if (crossing->waiting[i].count > 0 ||
-		    (crossing->relays[i] && relay_sends(crossing->relays[i])))
+		if (crossing->waiting[i].count > 0 || relay_sends(crossing->relays[i]))
 			return true;
 	}
 	return false;
+}
+
+bool crossing_has_left(const struct crossing *crossing)
+{
+	return inbox_has_more(&crossing->to_first) || crossing_sends(crossing);
 }
 
 bool crossing_is_called(const struct crossing *crossing)
@@ -228,16 +248,25 @@ bool crossing_is_called(const struct crossing *crossing)
 	return __atomic_load_n(&crossing->called, __ATOMIC_SEQ_CST);
 }
 
-void crossing_poll_first(struct crossing *crossing)
+static void crossing_poll_one(struct engine *engine)
 {
-	struct engine *first = crossing->engines[0];
-
-	polling_count(&first->polling);
-	if (!engine_try(first))
+	polling_count(&engine->polling);
+	if (!engine_try(engine))
 		return;
-	polling_count_turn(&first->polling);
-	engine_turn(first);
-	engine_release(first);
+	polling_count_turn(&engine->polling);
+	engine_turn(engine);
+	engine_release(engine);
+}
+
+void crossing_poll_others(struct engine *engine)
+{
+	const bool all = engine->progress == SETTINGS_PROGRESS_INLINE;
+	const uint32_t count = all ? engine->device->engine_count : 1;
+
+	for (uint32_t i = 0; i < count; i++) {
+		if (i != engine->home->number)
+			crossing_poll_one(engine->crossing->engines[i]);
+	}
 }
 
 /* Return an engine that takes part, or NULL. */

@@ -304,7 +304,7 @@ static void engine_fail_qp(struct qp *qp, void *arg)
 static void engine_lose(struct engine *engine)
 {
 	__atomic_store_n(&engine->lost, true, __ATOMIC_RELAXED);
-	if (__atomic_load_n(&engine->lost_fds, __ATOMIC_RELAXED))
+	if (is_first(engine) && __atomic_load_n(&engine->lost_fds, __ATOMIC_RELAXED))
 		log_error("this program has closed descriptors of '%s': the device is lost",
 			  engine->device->config.name);
 	port_lose(&engine->link->port);
@@ -418,8 +418,6 @@ static unsigned int engine_receive_and_tell(struct engine *engine)
 		device->gsi_holds = true;
 	work = engine_receive(engine);
 	moderator->holds = false;
-	if (has_gsi)
-		device->gsi_holds = false;
 	if (unlikely((has_gsi && device->gsi_untold) ||
 		     moderator_has_due(moderator, engine->now_ns))) {
 		work += engine_transmit(engine);
@@ -427,6 +425,8 @@ static unsigned int engine_receive_and_tell(struct engine *engine)
 		if (has_gsi)
 			gsi_tell(device, engine->now_ns);
 	}
+	if (has_gsi)
+		device->gsi_holds = false;
 	return work;
 }
 
@@ -464,6 +464,8 @@ static bool engine_has_left(const struct engine *engine)
 {
 	return engine->tx.count > 0 || engine->tx.stuck || tx_loop_count(&engine->tx) > 0 ||
 	       !TAILQ_EMPTY(&engine->ready) ||
+	       /* A relay's descriptor does not tell of frames that were collected before. */
+	       (unlikely(engine->crossing) && !is_first(engine) && engine->link->port.rx_cut) ||
 	       (unlikely(engine->crossing) && is_first(engine) &&
 		crossing_has_left(engine->crossing));
 }

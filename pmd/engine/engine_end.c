@@ -10,6 +10,7 @@
 #include "device/device.h"
 #include "device/gsi.h"
 #include "display.h"
+#include "engine/crossing.h"
 #include "engine/engine.h"
 #include "engine/polling.h"
 #include "helper.h"
@@ -18,16 +19,25 @@
 #define END_WAIT_NS  UINT64_C(100000000)
 #define END_PAUSE_NS 1000000
 
-void engine_wait_for_room(struct engine *engine)
+/* Return true if the port does not take packets of this engine, or of those that it sends for. */
+static bool engine_waits_for_port(const struct engine *engine)
+{
+	return tx_waits_for_port(&engine->tx) ||
+	       (engine->crossing && engine->home->number == 0 && crossing_sends(engine->crossing));
+}
+
+void engine_wait_for_room(struct engine *engine, bool all_stopped)
 {
 	const uint64_t start_ns = clock_ns(&engine->clock);
 
-	while (tx_waits_for_port(&engine->tx) &&
-	       clock_ns(&engine->clock) - start_ns < END_WAIT_NS) {
+	while (engine_waits_for_port(engine) && clock_ns(&engine->clock) - start_ns < END_WAIT_NS) {
 		sched_yield();
+		/* The caller has the first engine, so no other thread can send for this one. */
+		if (all_stopped && engine->crossing && engine->home->number > 0)
+			crossing_make_room(engine->crossing);
 		engine_transmit(engine);
 	}
-	if (tx_waits_for_port(&engine->tx))
+	if (engine_waits_for_port(engine))
 		engine->tx.given_up = true;
 }
 
@@ -36,11 +46,11 @@ void engine_wait_for_room(struct engine *engine)
 static void engine_tell_peers(struct engine *engine)
 {
 	engine_transmit(engine);
-	engine_wait_for_room(engine);
+	engine_wait_for_room(engine, false);
 	while (engine->home->number == 0 && !engine->tx.given_up &&
 	       gsi_end(engine->device, clock_ns(&engine->clock)) > 0) {
 		engine_transmit(engine);
-		engine_wait_for_room(engine);
+		engine_wait_for_room(engine, false);
 		polling_pause(END_PAUSE_NS);
 	}
 }

@@ -58,16 +58,17 @@ static bool helper_ended(const struct engine *engine)
 }
 
 /* Sleep in spite of a socket error: an interface that goes down leaves an error on its socket,
- * which would end every sleep at once. */
+ * which would end every sleep at once. Reading the error removes it, so frames can wake us again.
+ * If there was none to read, do not listen to this descriptor. */
 static void helper_sleep_off_error(struct pollfd fds[2], const struct timespec *time,
 				   const sigset_t *mask)
 {
-	int error;
+	int error = 0;
 	socklen_t len = sizeof(error);
 
 	if (getsockopt(fds[1].fd, SOL_SOCKET, SO_ERROR, &error, &len) < 0)
-		fds[1].revents = 0;
-	ppoll(fds, 1, time, mask);
+		error = 0;
+	ppoll(fds, error != 0 ? 2 : 1, time, mask);
 }
 
 /*
@@ -123,7 +124,8 @@ void helper_wait(struct engine *engine, uint64_t ns, bool for_frames)
 	if (helper_ended(engine) || (for_frames && !lost_fds && helper_arm(engine)))
 		return;
 	guard_pause_in_call(&mask);
-	if (ppoll(fds, 2, &time, &mask) > 0 && (fds[1].revents & ~POLLIN))
+	if (ppoll(fds, 2, &time, &mask) > 0 && (fds[1].revents & ~POLLIN) &&
+	    !helper_has_lost_fds(engine))
 		helper_sleep_off_error(fds, &time, &mask);
 	/* The descriptor may be closed or another file's by now: poll looks it up again when it
 	 * wakes. If that file wakes nobody, helper_ring notices it. */

@@ -25,10 +25,10 @@ static void ops_lock(void *arg)
 {
 	struct engine *engine = arg;
 
-	/* At the end of the process no thread runs the engine any more. */
-	if (engine_has_ended(engine))
+	/* At the end of the process no thread runs the engine any more. The thread that ends it
+	 * never releases it, and this thread may hold the device's first engine. */
+	if (!engine_lock_unless_ended(engine))
 		return;
-	engine_lock(engine);
 	/* The control call may end a queue pair that still owes its peer an acknowledgement. */
 	engine_transmit(engine);
 }
@@ -59,9 +59,7 @@ static void ops_detach(void *arg, struct qp *qp)
 	/* Send what this queue pair owes: later is too late. If the port has taken nothing since
 	 * the last such wait, do not wait again, because many queue pairs may end at once. */
 	if (unlikely(engine->tx.stuck && !engine->tx.given_up && qp_sched(qp)->is_ready)) {
-		if (engine->crossing && engine->home->number > 0)
-			crossing_make_room(engine->crossing);
-		engine_wait_for_room(engine);
+		engine_wait_for_room(engine, true);
 	}
 	engine_forget(engine, qp);
 }
@@ -98,8 +96,8 @@ static void ops_poll(void *arg)
 	now_ns = engine->now_ns;
 	idle_ns = now_ns - engine->busy_ns;
 	engine_release(engine);
-	if (unlikely(engine->crossing) && work == 0 && engine->home->number > 0)
-		crossing_poll_first(engine->crossing);
+	if (unlikely(engine->crossing) && work == 0)
+		crossing_poll_others(engine);
 	if (unlikely(polling_make_way(engine->polling.crowd, now_ns)))
 		return;
 	vain_ns = polling_vain_ns(&engine->polling, now_ns);

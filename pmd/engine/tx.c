@@ -50,9 +50,7 @@ static void tx_count_stores(struct tx *tx)
 		counters_add(tx->counters, counter_of[way], tx->stored[way]);
 		tx->stored[way] = 0;
 	}
-	/* A new connection of the port begins with none. */
-	if (unlikely(trials > tx->store_trials))
-		counters_add(tx->counters, COUNTER_store_trials, trials - tx->store_trials);
+	counters_add(tx->counters, COUNTER_store_trials, trials - tx->store_trials);
 	tx->store_trials = trials;
 }
 
@@ -510,6 +508,7 @@ void tx_init(struct tx *tx, struct port *port, struct counters *counters)
 	tx->too_long = port->tx_too_long;
 	tx->refused = port->tx_refused;
 	tx->unconnected = port->tx_unconnected;
+	tx->store_trials = port->place_trials;
 }
 
 uint16_t tx_loop_burst(struct tx *tx, struct rte_mbuf **mbufs, uint16_t n)

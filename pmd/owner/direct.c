@@ -22,7 +22,7 @@
 struct direct {
 	LIST_ENTRY(direct) link;
 	uint16_t slots[2]; /* by side */
-	int socket_fd;	   /* side 0's end */
+	int socket_fd;	   /* side 0's end; -1: one of the two could not be told */
 	user_t user;	   /* of side 1, which may have left descriptors unread in that end */
 };
 
@@ -73,13 +73,20 @@ static int direct_offer(const struct server *server, const struct direct *direct
 	return message_send(server->slots.all[direct->slots[side]].socket, &message, &end, 1);
 }
 
-/* Shut the socket down and forget it. Its user is charged for closing it. */
-static void direct_end(struct server *server, struct direct *direct)
+/* Shut the socket down. Its user is charged for closing it. */
+static void direct_shut(const struct server *server, struct direct *direct)
 {
 	const uint64_t before = memif_socket_charge(direct->user);
 
-	memif_socket_end(server->epoll_fd, direct->socket_fd);
+	if (direct->socket_fd >= 0)
+		memif_socket_end(server->epoll_fd, direct->socket_fd);
 	memif_socket_charge(before);
+	direct->socket_fd = -1;
+}
+
+static void direct_end(struct server *server, struct direct *direct)
+{
+	direct_shut(server, direct);
 	LIST_REMOVE(direct, link);
 	server->directs.count--;
 	free(direct);
@@ -88,6 +95,7 @@ static void direct_end(struct server *server, struct direct *direct)
 static int direct_connect(struct server *server, uint16_t a, uint16_t b)
 {
 	struct direct *direct = calloc(1, sizeof(*direct));
+	uint64_t before;
 	int ends[2];
 	int rc;
 
@@ -105,10 +113,14 @@ static int direct_connect(struct server *server, uint16_t a, uint16_t b)
 	rc = direct_offer(server, direct, 0, ends[0]);
 	if (rc == 0)
 		rc = direct_offer(server, direct, 1, ends[1]);
-	close(ends[1]);
-	/* A process that got its end sees that the socket was shut down. */
+	/* Side 0 may have sent descriptors into this end already, and side 1 may have closed it. */
+	before = memif_socket_charge(server->slots.all[a].user);
+	memif_socket_discard(ends[1]);
+	memif_socket_charge(before);
+	/* A process that got its end sees that the socket was shut down. The two stay in the list,
+	 * so that this is not tried again with their next packets. */
 	if (rc != 0)
-		direct_end(server, direct);
+		direct_shut(server, direct);
 	return rc;
 }
 

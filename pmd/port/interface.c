@@ -14,6 +14,7 @@
 
 #include "af_packet.h"
 #include "base/log.h"
+#include "base/own.h"
 #include "netdev/divide.h"
 #include "netdev/mute.h"
 #include "netdev/netdev.h"
@@ -73,7 +74,8 @@ static bool interface_arm(void *arg)
 
 	if (__atomic_exchange_n(&interface->has_received, false, __ATOMIC_RELAXED))
 		return psock_holds(interface->psock);
-	(void)getsockopt(psock_fd(interface->psock), SOL_SOCKET, SO_ERROR, &error, &len);
+	if (own_is(psock_fd(interface->psock)))
+		(void)getsockopt(psock_fd(interface->psock), SOL_SOCKET, SO_ERROR, &error, &len);
 	return psock_holds(interface->psock);
 }
 

@@ -246,7 +246,7 @@ int memif_prepare_direct(struct port *port, const struct memif_direct_config *co
 	memif_server_init(&memif->server, &memif_limits_direct);
 	memif->is_direct = true;
 	memif->socket_fd = config->socket_fd;
-	/* Say nothing that the other end could make us repeat. */
+	/* Log no complaint: the other end could cause one with each connection. */
 	memif->complaints = UINT32_MAX;
 	memif->refused = true;
 	return 0;

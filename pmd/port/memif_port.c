@@ -157,9 +157,10 @@ static void memif_push(void *arg)
 {
 	struct memif_port *memif = arg;
 
+	const uint32_t trials = memif->end->meter.choice.trials;
 	const bool wanted = memif_end_push(memif->end);
 
-	memif->port->place_trials = memif->end->meter.choice.trials;
+	memif->port->place_trials += memif->end->meter.choice.trials - trials;
 	if (unlikely(wanted))
 		memif_ring_bell(memif->end->bell_fd);
 }

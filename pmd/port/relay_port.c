@@ -11,6 +11,7 @@
 #include <rte_branch_prediction.h>
 #include <rte_mbuf.h>
 #include <rte_ring.h>
+#include <rte_ring_peek.h>
 
 #include "base/log.h"
 #include "base/own.h"
@@ -67,9 +68,10 @@ static void relay_ring_bell(struct relay *relay)
 		(void)eventfd_write(relay->port->wake_fd, 1);
 }
 
-bool relay_give(struct relay *relay, struct rte_mbuf *mbuf)
+bool relay_give(struct relay *relay, struct rte_mbuf *mbuf, bool received)
 {
-	if (relay->copies && mbuf->pool == relay->carrier.port->pool)
+	/* A received frame may be in a buffer that another process has lent to the carrier. */
+	if (relay->copies && (received || mbuf->pool == relay->carrier.port->pool))
 		mbuf = relay_move(mbuf, relay->port->pool);
 	if (unlikely(!mbuf))
 		return false;
@@ -78,21 +80,32 @@ bool relay_give(struct relay *relay, struct rte_mbuf *mbuf)
 	return true;
 }
 
+/* Copy packets into buffers of the carrier's port. Those for which it has none stay in the ring. */
+static uint16_t relay_fetch_copies(struct relay *relay, struct rte_mbuf **mbufs, uint16_t n)
+{
+	const unsigned int found =
+		rte_ring_dequeue_burst_start(relay->out, (void **)mbufs, n, NULL);
+	uint16_t taken = 0;
+
+	for (; taken < found; taken++) {
+		struct rte_mbuf *copy =
+			rte_pktmbuf_copy(mbufs[taken], relay->carrier.port->pool, 0, UINT32_MAX);
+
+		if (!copy)
+			break;
+		rte_pktmbuf_free(mbufs[taken]);
+		mbufs[taken] = copy;
+	}
+	if (found > 0)
+		rte_ring_dequeue_finish(relay->out, taken);
+	return taken;
+}
+
 uint16_t relay_fetch(struct relay *relay, struct rte_mbuf **mbufs, uint16_t n)
 {
-	const unsigned int taken = rte_ring_dequeue_burst(relay->out, (void **)mbufs, n, NULL);
-	uint16_t kept = 0;
-
-	if (likely(!relay->copies))
-		return (uint16_t)taken;
-	/* A packet for which the port has no buffer is lost, as on a full wire. */
-	for (unsigned int i = 0; i < taken; i++) {
-		struct rte_mbuf *mbuf = relay_move(mbufs[i], relay->carrier.port->pool);
-
-		if (mbuf)
-			mbufs[kept++] = mbuf;
-	}
-	return kept;
+	if (relay->copies)
+		return relay_fetch_copies(relay, mbufs, n);
+	return (uint16_t)rte_ring_dequeue_burst(relay->out, (void **)mbufs, n, NULL);
 }
 
 bool relay_sends(const struct relay *relay)
@@ -130,11 +143,11 @@ static bool relay_arm(void *arg)
 	return inbox_has_new(&relay->in);
 }
 
+/* The carrier drops packets that reach nobody: only it knows that at any time. */
 static bool relay_connected(void *arg)
 {
-	const struct relay *relay = arg;
-
-	return __atomic_load_n(relay->carrier.connected, __ATOMIC_RELAXED);
+	(void)arg;
+	return true;
 }
 
 static bool relay_link_up(void *arg, bool connected)
@@ -217,6 +230,8 @@ int relay_open(const struct relay_carrier *carrier, struct port *port, struct re
 	port->ops = &relay_ops;
 	port->ops_arg = relay;
 	port->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (port->wake_fd < 0)
+		rc = -errno;
 	relay->out = relay_ring();
 	if (port->wake_fd >= 0 && relay->out)
 		rc = relay->copies ? port_make_pool(port, "uroce_relay") : 0;

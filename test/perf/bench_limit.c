@@ -72,9 +72,11 @@ static uint16_t make_in_place(uint16_t n, uint32_t len)
 
 	while (made < n &&
 	       (place = ops->place(port.ops_arg, WORK_HEADER_BYTES + len + 4)) != NULL) {
+		work.past_caches = port.place_way == STORE_PAST;
 		ops->placed(port.ops_arg, work_make(&work, place, WORK_STORE, 0, len));
 		made++;
 	}
+	work.past_caches = false;
 	ops->push(port.ops_arg);
 	return made;
 }

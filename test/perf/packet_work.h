@@ -35,6 +35,7 @@ struct work {
 	bool udp;    /* UDP packets to RoCE's port, which a kernel interface needs; their content is
 			not RoCE */
 	struct udp_frame headers; /* of these */
+	bool past_caches;	  /* store the payload with non-temporal stores */
 	uint16_t id;
 	uint8_t header[WORK_HEADER_BYTES];
 };
@@ -106,7 +107,9 @@ static inline uint32_t work_make(struct work *work, uint8_t *at, enum work_kind 
 		return WORK_HEADER_BYTES + len + 4;
 	}
 	crc = icrc_copy(0, at, work->header, WORK_HEADER_BYTES);
-	crc = icrc_copy(crc, at + WORK_HEADER_BYTES, work_next(work, len), len);
+	crc = work->past_caches ? icrc_copy_past_caches(crc, at + WORK_HEADER_BYTES,
+							work_next(work, len), len)
+				: icrc_copy(crc, at + WORK_HEADER_BYTES, work_next(work, len), len);
 	icrc_store(crc, at + WORK_HEADER_BYTES + len);
 	return WORK_HEADER_BYTES + len + 4;
 }

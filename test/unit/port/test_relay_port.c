@@ -16,7 +16,6 @@ static struct {
 	struct port main;
 	struct port port;
 	struct relay *relay;
-	bool connected;
 	bool lost;
 	int sent; /* calls of the carrier */
 	struct rte_mbuf frames[SENDERS][FRAMES];
@@ -32,7 +31,6 @@ static int set_up(TEST_STATE)
 {
 	const struct relay_carrier carrier = {
 		.port = &env.main,
-		.connected = &env.connected,
 		.lost = &env.lost,
 		.sent = count_sent,
 		.sent_arg = &env,
@@ -71,8 +69,6 @@ TEST(relay_open__the_port_is_as_the_carriers)
 	assert_int_equal(env.port.own_qpn_first, 0x4000);
 	assert_int_equal(env.port.own_qpn_count, 64);
 	assert_true(env.port.started);
-	assert_false(port_connected(&env.port));
-	env.connected = true;
 	assert_true(port_connected(&env.port));
 	assert_false(port_lost(&env.port));
 	env.lost = true;
@@ -95,7 +91,7 @@ TEST(relay_give__frames_are_received_in_their_order)
 	assert_int_equal(port_rx_burst(&env.port, taken, 8), 0);
 	assert_false(env.port.rx_cut);
 	for (int i = 0; i < 5; i++)
-		assert_true(relay_give(env.relay, &env.frames[0][i]));
+		assert_true(relay_give(env.relay, &env.frames[0][i], true));
 	assert_int_equal(port_rx_burst(&env.port, taken, 3), 3);
 	assert_true(env.port.rx_cut);
 	assert_int_equal(port_rx_burst(&env.port, taken + 3, 5), 2);
@@ -108,20 +104,20 @@ TEST(relay_give__wakes_an_armed_port_once)
 {
 	struct rte_mbuf *taken[8];
 
-	assert_true(relay_give(env.relay, &env.frames[0][0]));
+	assert_true(relay_give(env.relay, &env.frames[0][0], true));
 	assert_false(is_awake());
 	/* A frame waits already, so the helper does not sleep. */
 	assert_true(port_arm(&env.port));
 	assert_int_equal(port_rx_burst(&env.port, taken, 8), 1);
 	assert_false(port_arm(&env.port));
 	assert_false(is_awake());
-	assert_true(relay_give(env.relay, &env.frames[0][1]));
+	assert_true(relay_give(env.relay, &env.frames[0][1], true));
 	assert_true(is_awake());
 	assert_int_equal(port_rx_burst(&env.port, taken, 8), 1);
 	/* Arming forgets what the last frame rang for. */
 	assert_false(port_arm(&env.port));
 	assert_false(is_awake());
-	assert_true(relay_give(env.relay, &env.frames[0][2]));
+	assert_true(relay_give(env.relay, &env.frames[0][2], true));
 	assert_true(is_awake());
 }
 
@@ -158,7 +154,7 @@ static void *give_many(void *arg)
 	struct rte_mbuf *own = arg;
 
 	for (uint32_t i = 0; i < FRAMES; i++) {
-		if (!relay_give(env.relay, &own[i]))
+		if (!relay_give(env.relay, &own[i], true))
 			return "refused";
 	}
 	return NULL;

@@ -30,8 +30,9 @@ struct gsi_ops {
 	 * lock. */
 	void (*receive)(void *user, const struct gsi_address *from, const uint8_t *mad, size_t len,
 			uint64_t now_ns);
-	/* Send pending MADs, and run the timers that are due. Engine's thread or lock. Returns how
-	 * much there was to do. NULL: nothing is ever due. */
+	/* Send pending MADs, and run the timers that are due; device.gsi_holds applies to their
+	 * events, too. Engine's thread or lock. Returns how much there was to do. NULL: nothing is
+	 * ever due. */
 	unsigned int (*run)(void *user, uint64_t now_ns, struct packet_sink *sink);
 	/* Tell the events that `receive` has left. Engine's thread or lock. */
 	void (*tell)(void *user, uint64_t now_ns);

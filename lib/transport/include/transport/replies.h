@@ -138,7 +138,11 @@ static inline bool replies_due(const struct replies *replies)
 	return replies->head != replies->tail || replies->ack_due || replies->nak_due;
 }
 
-/** Return true if the next packet is a response, and not an acknowledgement or a NAK. */
+/** Return true if a selective acknowledgement is owed. It does not wait for responses: the
+ * requester shall send what is missing before they have left. */
+bool replies_owe_sack(const struct replies *replies);
+
+/** Return true if a response is owed. */
 static inline bool replies_owe_response(const struct replies *replies)
 {
 	return replies->head != replies->tail;

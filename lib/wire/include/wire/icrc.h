@@ -39,9 +39,6 @@ uint32_t icrc_copy(uint32_t state, void *dst, const void *src, size_t len);
  */
 uint32_t icrc_copy_past_caches(uint32_t state, void *dst, const void *src, size_t len);
 
-/** Return true if icrc_copy_past_caches differs from icrc_copy on this processor. MT-safe. */
-bool icrc_passes_caches(void);
-
 /** Return the CRC state after `len` zero bytes, in O(log len). MT-safe. */
 uint32_t icrc_zeros(uint32_t state, size_t len);
 

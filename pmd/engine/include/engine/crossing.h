@@ -28,8 +28,7 @@ int crossing_make_port(struct engine *first, uint32_t number);
 /** Return the port's link of an engine that crossing_make_port was called for. */
 struct link *crossing_link(struct crossing *crossing, uint32_t number);
 
-/** Let the engine take part: frames for its queue pairs are given to it from now on. First engine's
- * lock. */
+/** Let the engine take part: frames for its queue pairs are given to it. Before the engines run. */
 void crossing_add(struct crossing *crossing, struct engine *engine);
 
 /**
@@ -65,15 +64,18 @@ unsigned int crossing_send(struct engine *first);
 /** Send as much as the port takes now. The caller has stopped all engines. */
 void crossing_make_room(struct crossing *crossing);
 
+/** Return true if packets of other engines wait for the port. First engine's thread. */
+bool crossing_sends(const struct crossing *crossing);
+
 /** Return true if crossing_send or crossing_take would find packets. First engine's thread. */
 bool crossing_has_left(const struct crossing *crossing);
 
 /** Return true if an engine has called the first one since crossing_send began. MT-safe. */
 bool crossing_is_called(const struct crossing *crossing);
 
-/** Run a turn of the first engine for a thread that polls another one and has found nothing: the
- * port may have packets. MT-safe. */
-void crossing_poll_first(struct crossing *crossing);
+/** Run a turn of the first engine for a thread that has polled another one in vain, because the
+ * port may have packets; without helpers (inline progress) a turn of all other engines. MT-safe. */
+void crossing_poll_others(struct engine *engine);
 
 /** Stop all engines but the first, or let them run again. First engine's thread. */
 void crossing_stop_others(struct crossing *crossing);

@@ -110,8 +110,8 @@ uint64_t engine_gsi_deadline_ns(const struct engine *engine);
 unsigned int engine_transmit(struct engine *engine);
 
 /** If the port is full, wait a limited time until it has taken the owed packets: the caller will
- * not be there to send them later. Owner. */
-void engine_wait_for_room(struct engine *engine);
+ * not be there to send them later. Owner; `all_stopped`: of all engines of the device. */
+void engine_wait_for_room(struct engine *engine, bool all_stopped);
 
 /** Put a queue pair on the ready list. Owner. */
 void engine_mark_ready(struct engine *engine, struct qp *qp);

@@ -16,8 +16,7 @@ struct rte_mbuf;
 /* What a relay reads and calls of the engine that has the port. */
 struct relay_carrier {
 	const struct port *port;
-	const bool *connected; /* atomic: packets reach somebody */
-	const bool *lost;      /* atomic: the port is lost for ever */
+	const bool *lost; /* atomic: the port is lost for ever */
 	/* Frames wait in `relay_fetch`. Called by the thread of the relay's engine. */
 	void (*sent)(void *arg);
 	void *sent_arg;
@@ -29,9 +28,15 @@ struct relay_carrier {
  */
 int relay_open(const struct relay_carrier *carrier, struct port *port, struct relay **relay);
 
-/** Give a relay's engine a frame, which it frees. Any engine's thread. Returns false if there was
- * no buffer for it; the frame is freed then. */
-bool relay_give(struct relay *relay, struct rte_mbuf *mbuf);
+/**
+ * Give a relay's engine a frame, which it frees. Any engine's thread.
+ *
+ * @param received
+ *   The carrier's port has received the frame.
+ * @return
+ *   False if there was no buffer for it; the frame is freed then.
+ */
+bool relay_give(struct relay *relay, struct rte_mbuf *mbuf, bool received);
 
 /** Take up to `n` frames that the relay's engine sends. They are in buffers of the carrier's port.
  * Carrier's thread. Returns how many. */
