@@ -154,7 +154,8 @@ TEST(completer_sack__what_was_kept_and_is_dropped_is_sent_again)
 	EXPECT_SENT(1);
 	tell(1, 0x8e);
 	EXPECT_SENT(5, 6, 7);
-	/* The last ones are dropped, too: that is found when later ones come, a round trip later. */
+	/* The last ones are dropped, too: that is found when later ones come, a round trip later.
+	 */
 	rig.board.dropped_ns -= RECOVERY_RETRANSMIT_NS;
 	tell(1, 0x0e);
 	assert_int_equal(send_all(), 0);
