@@ -142,8 +142,8 @@ static bool loss_rate(struct loss *loss, uint64_t now_ns)
 /*
  * Return the window that keeps the network busy with a short queue. What is lost waits in the
  * queue, too, when it is sent again, and meanwhile the span fills. Grow fast until there is a
- * queue. READs wait in the responder, which needs others to answer for a round trip if one of them
- * is lost; but what is requested again does not wait there.
+ * queue. READ requests queue in the responder. If one of them is lost, the responder answers the
+ * others for a round trip. A request that is repeated does not wait behind them.
  */
 static uint32_t loss_best_window(const struct loss *loss)
 {

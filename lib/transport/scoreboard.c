@@ -153,11 +153,11 @@ static bool reserve_order(struct scoreboard *board)
 	if (board->again != NULL)
 		return true;
 	board->again = calloc(board->packets, sizeof(*board->again) + sizeof(*board->place));
+	if (board->again == NULL)
+		return false;
 	board->place = (uint16_t *)(board->again + board->packets);
 	forget_order(board);
-	if (board->again == NULL)
-		board->place = NULL;
-	return board->again != NULL;
+	return true;
 }
 
 /* Return the number of the oldest entry that may count. */
@@ -228,7 +228,7 @@ static bool reserve(struct scoreboard *board, struct psn *to)
 	return false;
 }
 
-/* Note that nothing is known from `to` on, unless it was. */
+/* Let the bits before `to` be valid. */
 static void reach(struct scoreboard *board, struct psn to)
 {
 	if (psn_before(board->end, to))

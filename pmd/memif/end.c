@@ -344,7 +344,7 @@ void memif_end_expect(const struct memif_end *end, uint32_t ahead, size_t len)
 	/* A server reads descriptors before it writes them. */
 	prefetch_write(ring_at(tx, (uint16_t)(index + (is_client ? 0 : RING_DESCRIPTORS_AHEAD))));
 	to = end_next(end, ahead, way, &bytes);
-	/* Lines that are stored past the caches must not be in one. */
+	/* Do not prefetch lines that will be stored past the caches: only the headers. */
 	if (way == STORE_PAST)
 		len = RTE_MIN(len, (size_t)RING_FIRST_BYTES);
 	if (likely(to))

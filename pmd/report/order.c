@@ -62,8 +62,8 @@ static unsigned int put(struct report *report, uint64_t word, unsigned int ms)
 
 int order_give(struct report *report, const struct report_order *order, unsigned int ms)
 {
-	/* It tells orders of different processes apart, but for chance. Not 0: an answer must not
-	 * look like an empty word. */
+	/* Two processes may get the same number, if their process ids differ by a multiple of its
+	 * range. Not 0: an answer must not look like an empty word. */
 	const uint32_t tag = ((uint32_t)getpid() & (TAG_MASK >> 1)) << 1 | 1;
 	const uint64_t word = order_word(order, tag);
 	unsigned int left = put(report, word, ms);

@@ -37,7 +37,7 @@ struct choice {
 	uint32_t distance; /* when the ways were tried; 0: unknown */
 	uint32_t distances[CHOICE_DISTANCES];
 	uint32_t distance_count;
-	bool moved; /* the last CHOICE_DISTANCES told of another distance */
+	bool moved; /* the last CHOICE_DISTANCES times differed from `distance` */
 };
 
 /**

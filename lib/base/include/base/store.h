@@ -20,11 +20,11 @@ enum store_way {
 	STORE_WAYS
 };
 
-/** Make all wires store in one way where it is possible, without trials; STORE_WAYS: let them
+/** Make all ports store in one way where it is possible, without trials; STORE_WAYS: let them
  * choose. Before the first device exists. */
 void store_force(enum store_way way);
 
-/** Return true if wires choose: it is neither forced nor switched off. MT-safe. */
+/** Return true if ports choose: it is neither forced nor switched off. MT-safe. */
 bool store_is_free(void);
 
 /** Return the way to store the next long packet. MT-safe. */

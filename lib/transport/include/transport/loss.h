@@ -211,12 +211,13 @@ static inline bool loss_holds(const struct loss *loss)
 }
 
 /**
- * Use a longer window towards a peer that tells, if the present one has held packets back. A
- * receiver keeps packets as far ahead as its peer has announced in an executed packet. So a longer
- * span is first announced, and used when a packet that announces it is acknowledged.
+ * Let the window towards a peer that tells follow the measured rate, and lengthen the span if it
+ * has held packets back. A receiver keeps packets as far ahead as its peer has announced in an
+ * executed packet. So a longer span is first announced, and used when a packet that announces it is
+ * acknowledged.
  *
  * @param is_round
- *   A whole window was acknowledged since the last time: window_max may grow.
+ *   A whole window was acknowledged since the last time.
  */
 void loss_widen(struct loss *loss, bool is_round, uint64_t now_ns);
 

@@ -46,7 +46,7 @@ enum settings_uplink {
 
 /* How long packets are stored in memory that another CPU reads (base/store.h). */
 enum settings_stores {
-	SETTINGS_STORES_AUTO, /* the default: each wire measures */
+	SETTINGS_STORES_AUTO, /* the default: each end of a memif measures */
 	SETTINGS_STORES_RECENT,
 	SETTINGS_STORES_ROUND,
 	SETTINGS_STORES_PAST_CACHES,

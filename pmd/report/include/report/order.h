@@ -7,6 +7,7 @@
  *     order -> answer    the engine's thread, where it also rewrites the report
  *     answer -> 0    the reader
  *     order -> 0    the reader, if there is no answer in time
+ *     anything -> order    another reader, if nothing has changed for half of its own time
  *
  * Each step is a compare-and-swap, so readers need no lock. A reader that is killed leaves its
  * order behind; the next reader replaces it after a while. The engine checks each value.
@@ -37,7 +38,8 @@ struct report_order {
  * time.
  *
  * @return
- *   0; -ETIMEDOUT: the process does not answer, and the order is withdrawn; or the process's error:
+ *   0; -ETIMEDOUT: the process does not answer, and the order is withdrawn, but may have been
+ *   executed at the last moment; or the process's error:
  *   -ENOENT: it does not know this parameter or queue pair; -ERANGE, -EINVAL: the value is not
  *   allowed; -EOPNOTSUPP: a queue pair of this type cannot have this algorithm; -ENOMEM.
  */
