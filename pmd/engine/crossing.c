@@ -192,23 +192,12 @@ static unsigned int crossing_send_burst(struct engine *first, uint32_t number, b
 	return sent;
 }
 
-unsigned int crossing_send(struct engine *first)
+/* Send what other engines want to send, as far as the port takes it. */
+static unsigned int crossing_send(struct engine *first)
 {
-	const uint32_t count = first->device->engine_count;
-	struct crossing *crossing = first->crossing;
 	unsigned int work = 0;
 
-	/* Clear this before looking: packets that come later are told of again. */
-	(void)__atomic_exchange_n(&crossing->called, false, __ATOMIC_SEQ_CST);
-	/* This engine and the others go first in turn, or a port that is always full would have
-	 * room for one side only. */
-	crossing->others_first = !crossing->others_first;
-	if (!crossing->others_first) {
-		tx_flush(&first->tx);
-		if (first->tx.count > 0)
-			return 0;
-	}
-	for (uint32_t i = 1; i < count; i++) {
+	for (uint32_t i = 1; i < first->device->engine_count; i++) {
 		bool more = true;
 
 		for (int burst = 0; more && burst < BURSTS_MAX; burst++)
@@ -217,6 +206,24 @@ unsigned int crossing_send(struct engine *first)
 	if (work > 0)
 		tx_count_late_drops(&first->tx);
 	return work;
+}
+
+unsigned int crossing_begin(struct engine *first)
+{
+	struct crossing *crossing = first->crossing;
+
+	/* Clear this before looking: packets that come later are told of again. */
+	(void)__atomic_exchange_n(&crossing->called, false, __ATOMIC_SEQ_CST);
+	crossing->others_first = !crossing->others_first;
+	return crossing->others_first ? crossing_send(first) : 0;
+}
+
+unsigned int crossing_finish(struct engine *first)
+{
+	/* Packets that are left are the first engine's, for which the port has no room. */
+	if (first->crossing->others_first || first->tx.count > 0)
+		return 0;
+	return crossing_send(first);
 }
 
 void crossing_make_room(struct crossing *crossing)

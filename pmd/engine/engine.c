@@ -189,8 +189,9 @@ unsigned int engine_run_ready(struct engine *engine, bool hold)
 static unsigned int engine_send(struct engine *engine, bool hold)
 {
 	const unsigned int lcore = lcore_enter(engine);
+	const bool crosses = engine->crossing && is_first(engine);
 	const uint32_t left = engine->tx.count;
-	unsigned int work;
+	unsigned int work = 0;
 
 	engine->now_ns = clock_ns(&engine->clock);
 	/* This thread may have blocked all signals since its last turn. */
@@ -199,12 +200,14 @@ static unsigned int engine_send(struct engine *engine, bool hold)
 	engine_drain_kicks(engine);
 	if (unlikely(__atomic_load_n(&engine->pages_came, __ATOMIC_RELAXED)))
 		paging_wake(engine);
-	work = engine_run_ready(engine, hold && likely(tuning.batch_ack));
-	if (unlikely(engine->crossing) && is_first(engine))
-		work += crossing_send(engine);
+	if (unlikely(crosses))
+		work += crossing_begin(engine);
+	work += engine_run_ready(engine, hold && likely(tuning.batch_ack));
 	if (unlikely(engine->device->gsi) && is_first(engine))
 		work += gsi_run(engine->device, engine->now_ns, &engine->tx.sink);
 	tx_flush(&engine->tx);
+	if (unlikely(crosses))
+		work += crossing_finish(engine);
 	lcore_leave(lcore);
 	/* The port had been full: count packets that it takes now as work. */
 	return work + (engine->tx.count < left);

@@ -57,9 +57,14 @@ bool crossing_give(struct engine *first, const uint8_t *frame, size_t len, struc
  * thread. */
 uint16_t crossing_take(struct crossing *crossing, struct rte_mbuf **mbufs, uint16_t n);
 
-/** Send what other engines want to send, as far as the port takes it. First engine's thread.
- * Returns how many packets left. */
-unsigned int crossing_send(struct engine *first);
+/**
+ * Send what other engines want to send, as far as the port takes it. The first engine calls the one
+ * function before its own packets in each pass, and the other one behind them: so both sides go
+ * first in turn, and a port that is always full serves both. First engine's thread. Returns how
+ * many packets left.
+ */
+unsigned int crossing_begin(struct engine *first);
+unsigned int crossing_finish(struct engine *first);
 
 /** Send as much as the port takes now. The caller has stopped all engines. */
 void crossing_make_room(struct crossing *crossing);
@@ -67,10 +72,11 @@ void crossing_make_room(struct crossing *crossing);
 /** Return true if packets of other engines wait for the port. First engine's thread. */
 bool crossing_sends(const struct crossing *crossing);
 
-/** Return true if crossing_send or crossing_take would find packets. First engine's thread. */
+/** Return true if other engines have packets to send, or crossing_take would find some. First
+ * engine's thread. */
 bool crossing_has_left(const struct crossing *crossing);
 
-/** Return true if an engine has called the first one since crossing_send began. MT-safe. */
+/** Return true if an engine has called the first one since crossing_begin. MT-safe. */
 bool crossing_is_called(const struct crossing *crossing);
 
 /** Run a turn of the first engine for a thread that has polled another one in vain, because the

@@ -1,0 +1,214 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Tests of pmd/engine/crossing.c: two engines of a device, of which the first has the port. */
+#include <stdlib.h>
+#include <string.h>
+
+#include <rte_byteorder.h>
+#include <rte_ether.h>
+#include <rte_ip.h>
+#include <rte_udp.h>
+
+#include "engine/crossing.h"
+#include "engine_rig.h"
+#include "test.h"
+#include "wire/headers.h"
+
+#define FRAME_LEN  64
+#define FIRSTS_QPN 4 /* its number is even */
+#define OTHERS_QPN 5
+#define MANY	   5000 /* more than the port's ring holds */
+
+static struct device_engine home;
+static struct engine *further;
+
+static int set_up(TEST_STATE)
+{
+	struct device *device;
+
+	if (rig_set_up(state) != 0)
+		return -1;
+	device = engine->device;
+	memset(&home, 0, sizeof(home));
+	home.device = device;
+	home.number = 1;
+	TAILQ_INIT(&home.waiting);
+	moderator_init(&home.moderator);
+	device->engines[1] = &home;
+	device->engine_count = 2;
+	if (crossing_create(engine) != 0 || crossing_make_port(engine, 1) != 0 ||
+	    engine_create(&home, crossing_link(engine->crossing, 1), SETTINGS_PROGRESS_INLINE,
+			  &further) != 0)
+		return -1;
+	crossing_add(engine->crossing, further);
+	return 0;
+}
+
+static int tear_down(TEST_STATE)
+{
+	struct crossing *crossing = engine->crossing;
+
+	port_destroy(&further->link->port);
+	free(further);
+	free(crossing);
+	return rig_tear_down(state);
+}
+
+TEST_GROUP(rig_group_set_up, NULL);
+TEST_FIXTURE(set_up, tear_down);
+
+static struct rte_mbuf *make_frame(const struct port *port, uint32_t qpn, bool to_group)
+{
+	struct rte_mbuf *mbuf = rte_pktmbuf_alloc(port->pool);
+	uint8_t frame[FRAME_LEN] = {to_group ? 1 : 2};
+	struct rte_ether_hdr *eth = (struct rte_ether_hdr *)(void *)frame;
+	struct rte_ipv4_hdr *ip = (struct rte_ipv4_hdr *)(eth + 1);
+	struct rte_udp_hdr *udp = (struct rte_udp_hdr *)(ip + 1);
+	struct bth *bth = (struct bth *)(udp + 1);
+
+	eth->ether_type = rte_cpu_to_be_16(RTE_ETHER_TYPE_IPV4);
+	ip->version_ihl = RTE_IPV4_VHL_DEF;
+	ip->next_proto_id = IPPROTO_UDP;
+	udp->dst_port = rte_cpu_to_be_16(WIRE_UDP_PORT);
+	wire_put24(bth->dest_qpn, qpn);
+	assert_non_null(mbuf);
+	memcpy(rte_pktmbuf_mtod(mbuf, void *), frame, sizeof(frame));
+	mbuf->data_len = FRAME_LEN;
+	mbuf->pkt_len = FRAME_LEN;
+	return mbuf;
+}
+
+static bool give(struct rte_mbuf *mbuf)
+{
+	return crossing_give(engine, rte_pktmbuf_mtod(mbuf, const uint8_t *), FRAME_LEN, mbuf);
+}
+
+/* Return the frame that waits for the further engine, or NULL. */
+static struct rte_mbuf *arrived(void)
+{
+	struct rte_mbuf *mbuf;
+
+	return port_rx_burst(&further->link->port, &mbuf, 1) == 1 ? mbuf : NULL;
+}
+
+TEST(crossing_give__frames_go_to_the_engine_of_their_queue_pair)
+{
+	struct rte_mbuf *mbuf = make_frame(&engine->link->port, OTHERS_QPN, false);
+
+	assert_true(give(mbuf));
+	assert_ptr_equal(arrived(), mbuf);
+	rte_pktmbuf_free(mbuf);
+	mbuf = make_frame(&engine->link->port, FIRSTS_QPN, false);
+	assert_false(give(mbuf));
+	rte_pktmbuf_free(mbuf);
+	/* The connection manager's. */
+	mbuf = make_frame(&engine->link->port, 1, false);
+	assert_false(give(mbuf));
+	assert_null(arrived());
+	rte_pktmbuf_free(mbuf);
+}
+
+TEST(crossing_give__frames_to_a_group_go_to_all)
+{
+	struct rte_mbuf *mbuf = make_frame(&engine->link->port, WIRE_QPN_MULTICAST, true);
+	struct rte_mbuf *copy;
+
+	assert_false(give(mbuf));
+	assert_null(arrived());
+	engine->device->group_count = 1;
+	assert_false(give(mbuf));
+	copy = arrived();
+	assert_non_null(copy);
+	assert_ptr_not_equal(copy, mbuf);
+	rte_pktmbuf_free(copy);
+	rte_pktmbuf_free(mbuf);
+	/* Not to a group's link address: it costs no copy. */
+	mbuf = make_frame(&engine->link->port, WIRE_QPN_MULTICAST, false);
+	assert_false(give(mbuf));
+	assert_null(arrived());
+	rte_pktmbuf_free(mbuf);
+	engine->device->group_count = 0;
+}
+
+TEST(crossing_pass__between_engines_of_the_device)
+{
+	struct rte_mbuf *mbuf = make_frame(&engine->link->port, OTHERS_QPN, false), *taken;
+
+	assert_false(crossing_pass(engine, FIRSTS_QPN, mbuf));
+	assert_true(crossing_pass(engine, OTHERS_QPN, mbuf));
+	assert_ptr_equal(arrived(), mbuf);
+	assert_int_equal(mbuf->port, PORT_HANDED_OVER);
+	assert_false(crossing_pass(further, OTHERS_QPN, mbuf));
+	assert_true(crossing_pass(further, FIRSTS_QPN, mbuf));
+	assert_true(crossing_has_left(engine->crossing));
+	assert_int_equal(crossing_take(engine->crossing, &taken, 1), 1);
+	assert_ptr_equal(taken, mbuf);
+	assert_false(crossing_has_left(engine->crossing));
+	rte_pktmbuf_free(mbuf);
+}
+
+/* Run the transmitting half of a turn of the first engine. */
+static void transmit(void)
+{
+	assert_true(engine_try(engine));
+	engine_transmit(engine);
+	engine_release(engine);
+}
+
+TEST(crossing_begin__sends_for_the_further_engine)
+{
+	struct rte_mbuf *mbuf = make_frame(&further->link->port, OTHERS_QPN, false), *sent;
+
+	/* The first engine has no owner, so the packet leaves at once. */
+	assert_int_equal(port_tx_burst(&further->link->port, &mbuf, 1), 1);
+	assert_false(crossing_sends(engine->crossing));
+	assert_int_equal(port_rx_burst(&engine->link->port, &sent, 1), 1);
+	assert_ptr_equal(sent, mbuf);
+	rte_pktmbuf_free(sent);
+}
+
+TEST(crossing_begin__is_told_to_an_owner)
+{
+	struct rte_mbuf *mbuf = make_frame(&further->link->port, OTHERS_QPN, false), *sent;
+
+	assert_true(engine_try(engine));
+	assert_int_equal(port_tx_burst(&further->link->port, &mbuf, 1), 1);
+	assert_true(crossing_is_called(engine->crossing));
+	assert_int_equal(port_rx_burst(&engine->link->port, &sent, 1), 0);
+	engine_release(engine);
+	assert_int_equal(port_rx_burst(&engine->link->port, &sent, 1), 1);
+	rte_pktmbuf_free(sent);
+}
+
+/* The first engine keeps the port full, but not for itself alone. */
+TEST(crossing_finish__a_full_port_serves_both)
+{
+	struct rte_mbuf *mbuf;
+	int turns = 0;
+
+	rig_send(&qp, MANY);
+	while (!engine->tx.stuck)
+		transmit();
+	mbuf = make_frame(&further->link->port, OTHERS_QPN, false);
+	assert_int_equal(port_tx_burst(&further->link->port, &mbuf, 1), 1);
+	assert_true(crossing_sends(engine->crossing));
+	while (crossing_sends(engine->crossing)) {
+		assert_int_equal(port_rx_burst(&engine->link->port, &mbuf, 1), 1);
+		rte_pktmbuf_free(mbuf);
+		transmit();
+		assert_true(turns++ < 4);
+	}
+	qp.to_send = 0;
+	rig_empty_port();
+}
+
+TEST(crossing_stop_others__waits_for_none_that_has_ended)
+{
+	crossing_stop_others(engine->crossing);
+	assert_false(engine_try(further));
+	crossing_start_others(engine->crossing);
+	assert_true(engine_try(further));
+	/* It ends, and is never released. */
+	engine_disown(further);
+	crossing_stop_others(engine->crossing);
+	crossing_start_others(engine->crossing);
+}
