@@ -66,20 +66,9 @@ static struct ibv_cq *make_cq(int vector)
 }
 
 static struct ibv_qp *make_qp(enum ibv_qp_type type, struct ibv_cq *send_cq, struct ibv_cq *recv_cq,
-			      struct ibv_srq *srq)
+			      struct ibv_srq *srq_or_none)
 {
-	struct ibv_qp_init_attr init = {
-		.send_cq = send_cq,
-		.recv_cq = recv_cq,
-		.srq = srq,
-		.cap = {.max_send_wr = DEPTH,
-			.max_recv_wr = srq ? 0 : DEPTH,
-			.max_send_sge = 1,
-			.max_recv_sge = 1},
-		.qp_type = type,
-		.sq_sig_all = 1,
-	};
-	struct ibv_qp *qp = ibv_create_qp(pd, &init);
+	struct ibv_qp *qp = raise_create(pd, type, send_cq, recv_cq, srq_or_none, DEPTH);
 
 	MUST(qp);
 	return qp;
@@ -87,23 +76,11 @@ static struct ibv_qp *make_qp(enum ibv_qp_type type, struct ibv_cq *send_cq, str
 
 static void join_one(struct ibv_qp *qp, uint32_t dest_qpn)
 {
-	struct ibv_qp_attr attr = {
-		.port_num = 1,
-		.qp_access_flags =
-			IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC,
-		.path_mtu = IBV_MTU_1024,
-		.dest_qp_num = dest_qpn,
-		.rq_psn = PSN,
-		.sq_psn = PSN,
-		.max_rd_atomic = 1,
-		.max_dest_rd_atomic = 1,
-		.min_rnr_timer = 1,
-		.timeout = 14,
-		.retry_cnt = 7,
-		.rnr_retry = 7,
-		.ah_attr = {.is_global = 1, .port_num = 1, .grh = {.dgid = gid, .hop_limit = 1}},
-	};
+	struct ibv_qp_attr attr = raise_attr(&gid, dest_qpn, PSN);
 
+	attr.qp_access_flags =
+		IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC;
+	attr.min_rnr_timer = 1;
 	MUST(raise_qp(qp, &attr) == 0);
 }
 
@@ -149,7 +126,7 @@ static void run(struct ibv_qp *qp, struct ibv_cq *cq, enum ibv_wr_opcode opcode,
 	MUST(take(cq).status == IBV_WC_SUCCESS);
 }
 
-/* One thread: to each engine. */
+/* A thread of one engine accesses memory through a queue pair of each engine. */
 static void *each_thread(void *arg)
 {
 	const int from = (int)(intptr_t)arg;

@@ -49,17 +49,7 @@ static struct ibv_ah_attr to_ourselves(void)
 
 static struct ibv_qp *create(enum ibv_qp_type type)
 {
-	struct ibv_qp_init_attr init = {
-		.send_cq = cq,
-		.recv_cq = cq,
-		.cap = {.max_send_wr = DEPTH,
-			.max_recv_wr = DEPTH,
-			.max_send_sge = 1,
-			.max_recv_sge = 1},
-		.qp_type = type,
-		.sq_sig_all = 1,
-	};
-	struct ibv_qp *qp = ibv_create_qp(pd, &init);
+	struct ibv_qp *qp = raise_create(pd, type, cq, cq, NULL, DEPTH);
 
 	MUST(qp);
 	return qp;
@@ -67,22 +57,9 @@ static struct ibv_qp *create(enum ibv_qp_type type)
 
 static void connect_to(struct ibv_qp *qp, uint32_t dest_qpn)
 {
-	struct ibv_qp_attr attr = {
-		.port_num = 1,
-		.qp_access_flags = REMOTE,
-		.path_mtu = IBV_MTU_1024,
-		.dest_qp_num = dest_qpn,
-		.rq_psn = PSN,
-		.sq_psn = PSN,
-		.max_rd_atomic = 1,
-		.max_dest_rd_atomic = 1,
-		.min_rnr_timer = 12,
-		.timeout = 14,
-		.retry_cnt = 7,
-		.rnr_retry = 7,
-		.ah_attr = to_ourselves(),
-	};
+	struct ibv_qp_attr attr = raise_attr(&gid, dest_qpn, PSN);
 
+	attr.qp_access_flags = REMOTE;
 	MUST(raise_qp(qp, &attr) == 0);
 }
 

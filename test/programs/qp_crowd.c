@@ -80,23 +80,14 @@ static void open_device(void)
 
 static void create(struct crew *crew)
 {
-	struct ibv_qp_init_attr init = {
-		.cap = {.max_send_wr = DEPTH,
-			.max_recv_wr = DEPTH,
-			.max_send_sge = 1,
-			.max_recv_sge = 1},
-		.qp_type = IBV_QPT_RC,
-		.sq_sig_all = 1,
-	};
-
 	crew->cq = ibv_create_cq(context, 2 * DEPTH * QPS, NULL, NULL, 0);
 	MUST(crew->cq);
-	init.send_cq = init.recv_cq = crew->cq;
 	for (unsigned int i = 0; i < QPS; i++) {
 		struct queue *queue = &crew->queues[i];
 
-		*queue = (struct queue){.qp = ibv_create_qp(pd, &init),
-					.slot = &slots[crew->number][i]};
+		*queue = (struct queue){
+			.qp = raise_create(pd, IBV_QPT_RC, crew->cq, crew->cq, NULL, DEPTH),
+			.slot = &slots[crew->number][i]};
 		MUST(queue->qp);
 		ours.qpns[crew->number][i] = queue->qp->qp_num;
 	}
@@ -133,23 +124,9 @@ static uint32_t peer_of(const struct crew *crew, unsigned int i)
 static void connect_all(struct crew *crew)
 {
 	for (unsigned int i = 0; i < QPS; i++) {
-		struct ibv_qp_attr attr = {
-			.port_num = 1,
-			.path_mtu = IBV_MTU_1024,
-			.dest_qp_num = peer_of(crew, i),
-			.rq_psn = PSN,
-			.sq_psn = PSN,
-			.max_rd_atomic = 1,
-			.max_dest_rd_atomic = 1,
-			.min_rnr_timer = 12,
-			.timeout = 20, /* 4 s: 128 threads share the CPUs of the machine */
-			.retry_cnt = 7,
-			.rnr_retry = 7,
-			.ah_attr = {.is_global = 1,
-				    .port_num = 1,
-				    .grh = {.dgid = theirs.gid, .hop_limit = 64}},
-		};
+		struct ibv_qp_attr attr = raise_attr(&theirs.gid, peer_of(crew, i), PSN);
 
+		attr.timeout = 20; /* 4 s: 128 threads share the CPUs of the machine */
 		MUST(raise_qp(crew->queues[i].qp, &attr) == 0);
 		for (unsigned int k = 0; k < DEPTH; k++)
 			post_receive(&crew->queues[i], i, k);

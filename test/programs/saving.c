@@ -77,24 +77,10 @@ static void make_side(struct side *side, struct ibv_context *context)
 
 static void connect_side(struct side *side, const struct name *peer)
 {
-	struct ibv_qp_attr attr = {
-		.port_num = 1,
-		.qp_access_flags = ACCESS,
-		.path_mtu = IBV_MTU_1024,
-		.dest_qp_num = peer->qpn,
-		.rq_psn = PSN,
-		.sq_psn = PSN,
-		.max_rd_atomic = 1,
-		.max_dest_rd_atomic = 1,
-		.min_rnr_timer = 12,
-		.timeout = 17,
-		.retry_cnt = 7,
-		.rnr_retry = 7,
-		.ah_attr = {.is_global = 1,
-			    .port_num = 1,
-			    .grh = {.dgid = peer->gid, .hop_limit = 64}},
-	};
+	struct ibv_qp_attr attr = raise_attr(&peer->gid, peer->qpn, PSN);
 
+	attr.qp_access_flags = ACCESS;
+	attr.timeout = 17;
 	MUST(raise_qp(side->qp, &attr) == 0);
 }
 

@@ -39,6 +39,17 @@ static void make_socket(int ends[2])
 	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK, 0, ends), 0);
 }
 
+/* Open a client and a server, and let them connect. */
+static void open_pair(struct port ports[2])
+{
+	int ends[2];
+
+	make_socket(ends);
+	for (int i = 0; i < 2; i++)
+		open_end(&ports[i], i == 1, ends[i]);
+	ends_run(&ports[0], &ports[1]);
+}
+
 static bool try_send(struct port *port)
 {
 	uint8_t *place = port->ops->place(port->ops_arg, 64);
@@ -54,12 +65,8 @@ static bool try_send(struct port *port)
 TEST(memif_prepare_direct__connects_once)
 {
 	struct port ports[2];
-	int ends[2];
 
-	make_socket(ends);
-	for (int i = 0; i < 2; i++)
-		open_end(&ports[i], i == 1, ends[i]);
-	ends_run(&ports[0], &ports[1]);
+	open_pair(ports);
 	for (int i = 0; i < 2; i++) {
 		assert_true(port_connected(&ports[i]));
 		assert_false(memif_direct_waits(&ports[!i]));
@@ -82,12 +89,8 @@ TEST(memif_prepare_direct__connects_once)
 TEST(memif_prepare_direct__never_notifies)
 {
 	struct port ports[2];
-	int ends[2];
 
-	make_socket(ends);
-	for (int i = 0; i < 2; i++)
-		open_end(&ports[i], i == 1, ends[i]);
-	ends_run(&ports[0], &ports[1]);
+	open_pair(ports);
 	for (int i = 0; i < 2; i++) {
 		struct memif_port *memif = ports[i].ops_arg, *other = ports[!i].ops_arg;
 		struct pollfd pfd = {.fd = other->end->wake_fd, .events = POLLIN};
