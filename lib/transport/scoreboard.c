@@ -333,7 +333,7 @@ void scoreboard_note_came(struct scoreboard *board, struct psn from, struct psn 
 {
 	struct stretch stretch;
 
-	/* Those behind `end` were sent once. */
+	/* Packets behind `end` were sent once. */
 	if (psn_before(from, to) && psn_before(board->end, to)) {
 		note_end(board, to, kind);
 		to = board->end;

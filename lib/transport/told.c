@@ -98,8 +98,8 @@ static struct psn report_all(struct completer *completer, const struct packet *s
 	return to;
 }
 
-/* Report what a selective acknowledgement says. Return true if that was news. */
-static bool report(struct completer *completer, const struct packet *sack, uint64_t now_ns)
+/* Report what a selective acknowledgement says. */
+static void report(struct completer *completer, const struct packet *sack, uint64_t now_ns)
 {
 	struct loss *loss = completer->loss;
 	const struct psn end = psn_add(sack->psn, (int32_t)sack_span(sack));
@@ -117,7 +117,7 @@ static bool report(struct completer *completer, const struct packet *sack, uint6
 		psn = report_all(completer, sack, psn, end);
 	if (!psn_before(psn, end))
 		loss_sack_ends_at(loss, psn);
-	return loss_sack_end(loss, now_ns);
+	loss_sack_end(loss, now_ns);
 }
 
 enum fault completer_sack(struct completer *completer, const struct packet *packet, uint64_t now_ns)

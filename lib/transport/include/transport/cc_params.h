@@ -60,7 +60,7 @@ struct cc_params {
 /* The defaults. */
 extern const struct cc_params cc_params_normal;
 
-/* What is known of a parameter. */
+/* The name and limits of a parameter. */
 struct cc_param {
 	const char *name;
 	uint32_t least;

@@ -221,6 +221,12 @@ static inline bool loss_holds(const struct loss *loss)
  */
 void loss_widen(struct loss *loss, bool is_round, uint64_t now_ns);
 
+/**
+ * Return to the usual window for some time. A receiver that has no receive requests is slower than
+ * this requester: what is sent ahead of it waits there, and each message is refused anew.
+ */
+void loss_shrink(struct loss *loss, uint64_t now_ns);
+
 /** Set the window towards a peer that tells, by what is known of the packets in flight. */
 void loss_open(struct loss *loss, uint64_t now_ns);
 

@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The window towards a peer that tells: it follows the measured rate. */
+#include <rte_common.h>
+
+#include "transport/loss.h"
+#include "wire/headers.h"
+
+/* At least one packet in so many PSNs asks for an acknowledgement, and so announces the span. It
+ * may be a READ request for a segment (transport/requester.h). */
+#define ANNOUNCEMENT_PSNS 96
+/* The window does not grow for so many full windows after a refusal. */
+#define LOSS_REFUSED_ROUNDS 64
+/* So many measurements count for the window, and none that took so many round trips. */
+#define RATE_ROUNDS 8
+
+/* Return the span that this requester announces. */
+static uint32_t loss_announced(const struct loss *loss)
+{
+	return (uint32_t)LOSS_WINDOW_MAX << (loss->asks & BTH_SIGN_STEPS);
+}
+
+/* Return true if answers take longer than they can: packets wait in a queue. */
+static bool loss_is_queued(const struct loss *loss)
+{
+	const struct recovery *recovery = &loss->recovery;
+
+	return recovery->answer_ns - recovery->answer_ns / 8 > recovery->least_ns;
+}
+
+/*
+ * Measure how many packets come in the time of the shortest round trip, while the window holds
+ * packets back. The greatest of the last measurements counts, because losses hold packets back,
+ * too. Return true if there is a new one.
+ */
+static bool loss_rate(struct loss *loss, uint64_t now_ns)
+{
+	struct scoreboard *board = loss->board;
+	const uint64_t took_ns = now_ns - board->rated_ns;
+	const uint64_t least_ns = loss->recovery.least_ns;
+	const uint32_t came = board->count[RANGE_CAME];
+	const int32_t count =
+		psn_diff(loss->una, board->rated_psn) + (int32_t)(came - board->rated_came);
+	/* If that is too long ago, the window has not held packets back since. */
+	const bool is_valid = took_ns <= RATE_ROUNDS * least_ns && count > 0;
+
+	if (took_ns < least_ns || took_ns == 0)
+		return false;
+	board->rated_ns = now_ns;
+	board->rated_psn = loss->una;
+	board->rated_came = came;
+	if (!is_valid)
+		return false;
+	board->rate = RTE_MAX(board->rate, (uint32_t)((uint64_t)count * least_ns / took_ns));
+	if (++board->ratings % RATE_ROUNDS == 0) {
+		board->rate_before = board->rate;
+		board->rate = 0;
+	}
+	return true;
+}
+
+/*
+ * Return the window that keeps the network busy with a short queue. What is lost waits in the
+ * queue, too, when it is sent again, and meanwhile the span fills. Grow fast until there is a
+ * queue. READ requests queue in the responder. If one of them is lost, the responder answers the
+ * others for a round trip. A request that is repeated does not wait behind them.
+ */
+static uint32_t loss_best_window(const struct loss *loss)
+{
+	const uint32_t rate = RTE_MAX(loss->board->rate, loss->board->rate_before);
+	uint32_t best = loss_is_queued(loss) ? rate : 2 * rate;
+
+	best += loss->responses > 0 ? rate + rate / 4 : rate / 4;
+	return RTE_MIN(RTE_MAX(best, (uint32_t)LOSS_WINDOW_MAX), loss->board->span);
+}
+
+void loss_widen(struct loss *loss, bool is_round, uint64_t now_ns)
+{
+	const uint32_t far = RTE_MIN(loss->board->far, (uint32_t)LOSS_WINDOW_LIMIT);
+	bool is_rated;
+
+	if (loss->board->widening &&
+	    psn_diff(loss->una, loss->board->announced) > ANNOUNCEMENT_PSNS) {
+		loss->board->widening = false;
+		loss->board->span = loss_announced(loss);
+	}
+	if (!loss->limited || !loss->grows || loss->peer != LOSS_PEER_TELLS)
+		return;
+	loss->limited = false;
+	is_rated = loss_rate(loss, now_ns);
+	if (loss->board->rounds > 0) {
+		loss->board->rounds -= is_round;
+		return;
+	}
+	if (is_rated)
+		loss->window_max = loss_best_window(loss);
+	if (is_round)
+		loss->window = loss->window_max;
+	if (loss->board->widening || loss->window < loss->board->span ||
+	    (loss->state == LOSS_NONE && loss_is_queued(loss)) || 2 * loss_announced(loss) > far)
+		return;
+	/* Twice as far or, if it is possible, four times. */
+	loss->asks += 4 * loss_announced(loss) > far ? 1 : 2;
+	loss->board->widening = true;
+	loss->board->announced = loss->next;
+}
+
+void loss_shrink(struct loss *loss, uint64_t now_ns)
+{
+	if (!loss->grows || loss->peer != LOSS_PEER_TELLS)
+		return;
+	loss->board->rounds = LOSS_REFUSED_ROUNDS;
+	if (loss->window_max > LOSS_WINDOW_MAX)
+		loss->window_max = LOSS_WINDOW_MAX;
+	if (loss->acked >= loss->window_max)
+		loss->acked = 0;
+	loss_open(loss, now_ns);
+}
+
+/* Let the packets that are not in the network any more not count. */
+static void loss_set_window(struct loss *loss)
+{
+	loss->window =
+		RTE_MIN(loss->board->span, loss->window_max + scoreboard_settled(loss->board));
+}
+
+void loss_open(struct loss *loss, uint64_t now_ns)
+{
+	if (loss->peer != LOSS_PEER_TELLS)
+		return;
+	loss_set_window(loss);
+	if (loss->limited | loss->board->widening) {
+		loss_widen(loss, false, now_ns);
+		/* It may have changed window_max or the span. */
+		loss_set_window(loss);
+	}
+}
