@@ -11,8 +11,6 @@
 #define AVX512	      __attribute__((target(AVX512_TARGET), always_inline)) static inline
 #define AVX512_ENTRY  __attribute__((target(AVX512_TARGET))) static
 
-#define PAST_CACHES_MIN 256 /* bytes: a shorter copy is stored as any other */
-
 struct stream {
 	const uint8_t *from;
 	uint8_t *to;	     /* NULL: only read the bytes */

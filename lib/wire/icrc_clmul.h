@@ -23,6 +23,8 @@
  * bytes.
  */
 
+#define PAST_CACHES_MIN 256 /* bytes: a shorter copy is stored as any other */
+
 struct fold {
 	uint64_t low;  /* for the half with the higher powers: K(distance + 32) */
 	uint64_t high; /* K(distance - 32) */

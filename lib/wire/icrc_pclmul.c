@@ -9,8 +9,7 @@
 #define PCLMUL	     __attribute__((target(CLMUL_TARGET), always_inline)) static inline
 #define PCLMUL_ENTRY __attribute__((target(CLMUL_TARGET))) static
 
-#define LINE_BYTES	64
-#define PAST_CACHES_MIN 256 /* bytes: a shorter copy is stored as any other */
+#define LINE_BYTES 64
 
 /* Source and destination of the bytes; `to` is NULL if they are only read. */
 struct stream {
