@@ -27,8 +27,9 @@ struct waiting {
 };
 
 struct crossing {
-	struct engine *engines[DEVICE_ENGINES_MAX]; /* NULL: there is none of that number */
-	struct relay *relays[DEVICE_ENGINES_MAX];   /* of all but the first */
+	/* as many as the device has, before any of them runs */
+	struct engine *engines[DEVICE_ENGINES_MAX];
+	struct relay *relays[DEVICE_ENGINES_MAX]; /* of all but the first */
 	struct link links[DEVICE_ENGINES_MAX];
 	struct inbox to_first;			    /* packets to the first engine's queue pairs */
 	bool called;				    /* atomic: packets wait for the first engine */
@@ -36,6 +37,12 @@ struct crossing {
 	bool others_first; /* in this pass their packets go first; first engine's thread */
 	uint32_t stopped;  /* bits of engines that crossing_stop_others has taken; its thread */
 };
+
+/* Return the number of engines; 1 if there is no crossing. */
+static uint32_t crossing_count(const struct crossing *crossing)
+{
+	return crossing ? crossing->engines[0]->device->engine_count : 1;
+}
 
 /*
  * Make sure that the first engine's owner sees packets that were just left for it. If it has no
@@ -65,7 +72,7 @@ int crossing_create(struct engine *first)
 	return 0;
 }
 
-int crossing_make_port(struct engine *first, uint32_t number)
+static int crossing_open_relay(struct engine *first, uint32_t number)
 {
 	const struct relay_carrier carrier = {
 		.port = &first->link->port,
@@ -78,17 +85,22 @@ int crossing_make_port(struct engine *first, uint32_t number)
 	return relay_open(&carrier, &crossing->links[number].port, &crossing->relays[number]);
 }
 
-struct link *crossing_link(struct crossing *crossing, uint32_t number)
+int crossing_add(struct engine *first, uint32_t number)
 {
-	return &crossing->links[number];
-}
+	struct crossing *crossing = first->crossing;
+	struct engine *engine;
+	int rc = crossing_open_relay(first, number);
 
-void crossing_add(struct crossing *crossing, struct engine *engine)
-{
+	if (rc == 0)
+		rc = engine_create(first->device->engines[number], &crossing->links[number],
+				   first->progress, &engine);
+	if (rc != 0)
+		return rc;
 	engine->crossing = crossing;
 	/* The threads of all engines compete for the same CPUs. */
-	engine->polling.crowd = crossing->engines[0]->polling.crowd;
-	__atomic_store_n(&crossing->engines[engine->home->number], engine, __ATOMIC_RELEASE);
+	engine->polling.crowd = first->polling.crowd;
+	crossing->engines[number] = engine;
+	return 0;
 }
 
 /* Give an engine a packet. Returns false if there was no buffer for it; the packet is freed then.
@@ -197,7 +209,7 @@ static unsigned int crossing_send(struct engine *first)
 {
 	unsigned int work = 0;
 
-	for (uint32_t i = 1; i < first->device->engine_count; i++) {
+	for (uint32_t i = 1; i < crossing_count(first->crossing); i++) {
 		bool more = true;
 
 		for (int burst = 0; more && burst < BURSTS_MAX; burst++)
@@ -236,9 +248,7 @@ void crossing_make_room(struct crossing *crossing)
 
 bool crossing_sends(const struct crossing *crossing)
 {
-	const struct engine *first = crossing->engines[0];
-
-	for (uint32_t i = 1; i < first->device->engine_count; i++) {
+	for (uint32_t i = 1; i < crossing_count(crossing); i++) {
 		if (crossing->waiting[i].count > 0 || relay_sends(crossing->relays[i]))
 			return true;
 	}
@@ -276,29 +286,22 @@ void crossing_poll_others(struct engine *engine)
 	}
 }
 
-/* Return an engine that takes part, or NULL. */
-static struct engine *crossing_engine(const struct crossing *crossing, uint32_t number)
-{
-	return __atomic_load_n(&crossing->engines[number], __ATOMIC_ACQUIRE);
-}
-
 void crossing_stop_others(struct crossing *crossing)
 {
-	for (uint32_t i = 1; i < DEVICE_ENGINES_MAX; i++) {
-		struct engine *engine = crossing_engine(crossing, i);
-
-		if (engine && engine_lock_unless_ended(engine))
+	for (uint32_t i = 1; i < crossing_count(crossing); i++) {
+		if (engine_lock_unless_ended(crossing->engines[i]))
 			crossing->stopped |= 1u << i;
 	}
 }
 
 void crossing_start_others(struct crossing *crossing)
 {
-	for (uint32_t i = DEVICE_ENGINES_MAX; i-- > 1;) {
+	for (uint32_t i = crossing_count(crossing); i-- > 1;) {
 		if (crossing->stopped & 1u << i)
 			engine_release(crossing->engines[i]);
 	}
-	crossing->stopped = 0;
+	if (crossing)
+		crossing->stopped = 0;
 }
 
 int crossing_each_other(struct crossing *crossing, int (*each)(struct engine *engine, void *arg),
@@ -306,11 +309,7 @@ int crossing_each_other(struct crossing *crossing, int (*each)(struct engine *en
 {
 	int rc = 0;
 
-	for (uint32_t i = 1; i < DEVICE_ENGINES_MAX && rc == 0; i++) {
-		struct engine *engine = crossing_engine(crossing, i);
-
-		if (engine)
-			rc = each(engine, arg);
-	}
+	for (uint32_t i = 1; i < crossing_count(crossing) && rc == 0; i++)
+		rc = each(crossing->engines[i], arg);
 	return rc;
 }

@@ -8,33 +8,25 @@
 
 #include <rte_lcore.h>
 
-#include "base/log.h"
 #include "base/guard.h"
-#include "base/own.h"
 #include "base/tuning.h"
 #include "device/device.h"
 #include "device/gsi.h"
-#include "display.h"
 #include "engine/crossing.h"
-#include "gids.h"
 #include "helper.h"
-#include "obey.h"
 #include "paging.h"
 #include "qp/qp.h"
-#include "report/write.h"
 #include "rx.h"
 #include "engine_turn.h"
 
-#define RX_BURST	      32
-#define FEW_QPS		      64
-#define RUN_BUDGET_PKTS	      32 /* of one queue pair, before the next one runs */
-#define LINK_PERIOD_NS	      UINT64_C(10000000)
-#define LINK_PERIOD_KERNEL_NS UINT64_C(100000000) /* asking the kernel is a system call */
-#define ACK_HOLD_NS	      UINT64_C(1000)	  /* time in which a polling program answers */
-#define ACK_HOLD_KERNEL_NS    UINT64_C(5000)	  /* interval between two packets over a veth */
-#define CLEANUP_FRAMES	      32 /* some hardware reports sent packets in groups this large */
-#define LEFT_NS		      UINT64_C(10000) /* not longer than a nap of the helper */
-#define CLOCKS_APART_NS	      UINT64_C(1000)  /* two readings of the time, one after the other */
+#define RX_BURST	   32
+#define FEW_QPS		   64
+#define RUN_BUDGET_PKTS	   32		  /* of one queue pair, before the next one runs */
+#define ACK_HOLD_NS	   UINT64_C(1000) /* time in which a polling program answers */
+#define ACK_HOLD_KERNEL_NS UINT64_C(5000) /* interval between two packets over a veth */
+#define CLEANUP_FRAMES	   32 /* some hardware reports sent packets in groups this large */
+#define LEFT_NS		   UINT64_C(10000) /* not longer than a nap of the helper */
+#define CLOCKS_APART_NS	   UINT64_C(1000)  /* two readings of the time, one after the other */
 
 static_assert(COUNTER_impair_overflowed - COUNTER_impair_lost == IMPAIR_OVERFLOWED - IMPAIR_LOST,
 	      "counters of damage have the order of their kinds");
@@ -56,12 +48,6 @@ static unsigned int lcore_enter(const struct engine *engine)
 static void lcore_leave(unsigned int before)
 {
 	RTE_PER_LCORE(_lcore_id) = before;
-}
-
-/* Return true if the engine has the device's port, addresses and connection manager. */
-static bool is_first(const struct engine *engine)
-{
-	return engine->home->number == 0;
 }
 
 void engine_mark_ready(struct engine *engine, struct qp *qp)
@@ -189,7 +175,7 @@ unsigned int engine_run_ready(struct engine *engine, bool hold)
 static unsigned int engine_send(struct engine *engine, bool hold)
 {
 	const unsigned int lcore = lcore_enter(engine);
-	const bool crosses = engine->crossing && is_first(engine);
+	const bool crosses = engine->crossing && engine_is_first(engine);
 	const uint32_t left = engine->tx.count;
 	unsigned int work = 0;
 
@@ -203,7 +189,7 @@ static unsigned int engine_send(struct engine *engine, bool hold)
 	if (unlikely(crosses))
 		work += crossing_begin(engine);
 	work += engine_run_ready(engine, hold && likely(tuning.batch_ack));
-	if (unlikely(engine->device->gsi) && is_first(engine))
+	if (unlikely(engine->device->gsi) && engine_is_first(engine))
 		work += gsi_run(engine->device, engine->now_ns, &engine->tx.sink);
 	tx_flush(&engine->tx);
 	if (unlikely(crosses))
@@ -278,7 +264,7 @@ static unsigned int engine_receive(struct engine *engine)
 		tx_count_late_drops(&engine->tx);
 	}
 	rx_input_burst(engine, mbufs, received, false);
-	if (unlikely(engine->crossing) && is_first(engine)) {
+	if (unlikely(engine->crossing) && engine_is_first(engine)) {
 		crossed = crossing_take(engine->crossing, mbufs, RX_BURST);
 		rx_input_burst(engine, mbufs, crossed, true);
 	}
@@ -289,58 +275,6 @@ static unsigned int engine_receive(struct engine *engine)
 	if (engine_may_fire(engine, full, engine->taken + looped + crossed))
 		fired = engine_fire_timers(engine);
 	return fired + engine->taken + looped + crossed;
-}
-
-static void engine_fail_qp(struct qp *qp, void *arg)
-{
-	const struct ibv_qp_attr attr = {.qp_state = IBV_QPS_ERR};
-	const struct engine *engine = arg;
-
-	if (qp_home(qp) != engine->home)
-		return;
-	qp_modify(qp, &attr, IBV_QP_STATE, NULL);
-	engine_mark_ready(arg, qp);
-}
-
-/* Handle a port that is lost for ever: fail all queue pairs, so that no program waits for packets.
- */
-static void engine_lose(struct engine *engine)
-{
-	__atomic_store_n(&engine->lost, true, __ATOMIC_RELAXED);
-	if (is_first(engine) && __atomic_load_n(&engine->lost_fds, __ATOMIC_RELAXED))
-		log_error("this program has closed descriptors of '%s': the device is lost",
-			  engine->device->config.name);
-	port_lose(&engine->link->port);
-	if (is_first(engine))
-		device_raise(engine->device, IBV_EVENT_DEVICE_FATAL);
-	device_each_qp(engine->device, engine_fail_qp, engine);
-}
-
-/* Return true if the program has closed our descriptors. A program that closes one of them closes
- * all. */
-static bool engine_has_lost_fds(struct engine *engine)
-{
-	if (engine->canary_fd >= 0 && !own_is(engine->canary_fd))
-		__atomic_store_n(&engine->lost_fds, true, __ATOMIC_RELAXED);
-	return __atomic_load_n(&engine->lost_fds, __ATOMIC_RELAXED);
-}
-
-void engine_check_link(struct engine *engine)
-{
-	struct port *port = &engine->link->port;
-	bool connected, up;
-
-	if (!engine->lost && unlikely(port_lost(port) || engine_has_lost_fds(engine)))
-		engine_lose(engine);
-	connected = port_connected(port);
-	up = port_link_up(port, connected);
-	__atomic_store_n(&engine->tx.connected, connected, __ATOMIC_RELAXED);
-	if (!is_first(engine))
-		return;
-	if (up == __atomic_load_n(&engine->device->link_up, __ATOMIC_RELAXED))
-		return;
-	__atomic_store_n(&engine->device->link_up, up, __ATOMIC_RELEASE);
-	device_raise(engine->device, up ? IBV_EVENT_PORT_ACTIVE : IBV_EVENT_PORT_ERR);
 }
 
 void engine_send_frame(struct engine *engine, const uint8_t *frame, size_t len)
@@ -363,46 +297,6 @@ void engine_tx_cleanup(struct engine *engine)
 	lcore_leave(lcore);
 }
 
-/* Send the due reports on our multicast groups. */
-static void engine_report_groups(struct engine *engine)
-{
-	uint8_t frame[LINK_REPLY_MAX];
-	size_t len;
-
-	while ((len = link_report(engine->link, engine->now_ns, frame)) > 0)
-		engine_send_frame(engine, frame, len);
-}
-
-/* Do what a device needs from time to time. */
-static void engine_tend_device(struct engine *engine)
-{
-	gids_follow(engine);
-	engine_report_groups(engine);
-	display_update(engine);
-	obey(engine);
-	if (!engine->report || !report_is_wanted(engine->report))
-		return;
-	if (engine->crossing)
-		crossing_stop_others(engine->crossing);
-	report_write_device(engine->report, engine->device);
-	if (engine->crossing)
-		crossing_start_others(engine->crossing);
-}
-
-static void engine_check_link_sometimes(struct engine *engine)
-{
-	if (engine->now_ns < engine->link_due_ns)
-		return;
-	engine->link_due_ns =
-		engine->now_ns +
-		(engine->link->port.through_kernel ? LINK_PERIOD_KERNEL_NS : LINK_PERIOD_NS);
-	engine_check_link(engine);
-	if (is_first(engine))
-		engine_tend_device(engine);
-	/* Install again: the program may have replaced signal handlers meanwhile. */
-	guard_install();
-}
-
 /*
  * Receive, and then raise the events of completions and connections. Before that, send what is
  * owed: an event wakes a thread that may need this CPU, and may end the process without any further
@@ -413,7 +307,7 @@ static unsigned int engine_receive_and_tell(struct engine *engine)
 {
 	struct device *device = engine->device;
 	struct moderator *moderator = &engine->home->moderator;
-	const bool has_gsi = is_first(engine);
+	const bool has_gsi = engine_is_first(engine);
 	unsigned int work;
 
 	moderator->holds = true;
@@ -442,7 +336,7 @@ unsigned int engine_turn(struct engine *engine)
 {
 	unsigned int work = engine_send(engine, true);
 
-	engine_check_link_sometimes(engine);
+	engine_tend(engine);
 	work += engine_receive_and_tell(engine);
 	if (work > 0)
 		engine->busy_ns = engine->now_ns;
@@ -468,14 +362,15 @@ static bool engine_has_left(const struct engine *engine)
 	return engine->tx.count > 0 || engine->tx.stuck || tx_loop_count(&engine->tx) > 0 ||
 	       !TAILQ_EMPTY(&engine->ready) ||
 	       /* A relay's descriptor does not tell of frames that were collected before. */
-	       (unlikely(engine->crossing) && !is_first(engine) && engine->link->port.rx_cut) ||
-	       (unlikely(engine->crossing) && is_first(engine) &&
+	       (unlikely(engine->crossing) && !engine_is_first(engine) &&
+		engine->link->port.rx_cut) ||
+	       (unlikely(engine->crossing) && engine_is_first(engine) &&
 		crossing_has_left(engine->crossing));
 }
 
 uint64_t engine_gsi_deadline_ns(const struct engine *engine)
 {
-	return is_first(engine) ? gsi_deadline_ns(engine->device) : UINT64_MAX;
+	return engine_is_first(engine) ? gsi_deadline_ns(engine->device) : UINT64_MAX;
 }
 
 /* Return how long the connection manager has nothing to do. A packet that waits because the port is
@@ -548,7 +443,7 @@ int engine_create(struct device_engine *home, struct link *link, enum settings_p
 	engine->tx.groups = &device->group_count;
 	engine->tx.engine = engine;
 	engine->tx.connected = port_connected(&link->port);
-	if (is_first(engine))
+	if (engine_is_first(engine))
 		device->link_up = port_link_up(&link->port, engine->tx.connected);
 	home->driver = engine;
 	home->now_ns = &engine->now_ns;
@@ -572,7 +467,7 @@ int engine_set_progress(struct engine *first, enum settings_progress progress)
 {
 	int rc = engine_set_one(first, &progress);
 
-	if (rc == 0 && first->crossing)
+	if (rc == 0)
 		rc = crossing_each_other(first->crossing, engine_set_one, &progress);
 	return rc;
 }

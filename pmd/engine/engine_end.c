@@ -23,7 +23,7 @@
 static bool engine_waits_for_port(const struct engine *engine)
 {
 	return tx_waits_for_port(&engine->tx) ||
-	       (engine->crossing && engine->home->number == 0 && crossing_sends(engine->crossing));
+	       (engine->crossing && engine_is_first(engine) && crossing_sends(engine->crossing));
 }
 
 void engine_wait_for_room(struct engine *engine, bool all_stopped)
@@ -33,7 +33,7 @@ void engine_wait_for_room(struct engine *engine, bool all_stopped)
 	while (engine_waits_for_port(engine) && clock_ns(&engine->clock) - start_ns < END_WAIT_NS) {
 		sched_yield();
 		/* The caller has the first engine, so no other thread can send for this one. */
-		if (all_stopped && engine->crossing && engine->home->number > 0)
+		if (all_stopped && engine->crossing && !engine_is_first(engine))
 			crossing_make_room(engine->crossing);
 		engine_transmit(engine);
 	}
@@ -47,7 +47,7 @@ static void engine_tell_peers(struct engine *engine)
 {
 	engine_transmit(engine);
 	engine_wait_for_room(engine, false);
-	while (engine->home->number == 0 && !engine->tx.given_up &&
+	while (engine_is_first(engine) && !engine->tx.given_up &&
 	       gsi_end(engine->device, clock_ns(&engine->clock)) > 0) {
 		engine_transmit(engine);
 		engine_wait_for_room(engine, false);
@@ -112,7 +112,7 @@ void engine_end(struct engine *engine)
 	/* The engine is never released: no new turn can begin. */
 	__atomic_store_n(&engine->ended, true, __ATOMIC_SEQ_CST);
 	helper_join(engine);
-	if (engine->home->number == 0)
+	if (engine_is_first(engine))
 		engine_log_counters(engine);
 	if (owned) {
 		tx_fini(&engine->tx);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Parts of an engine's turn (engine.c) that the receive path uses as well. */
+/* Parts of an engine's turn that stand in several files. */
 #ifndef TURN_H
 #define TURN_H
 
@@ -13,5 +13,8 @@ bool engine_prefetches(const struct engine *engine);
 /** Run each ready queue pair once, until the port is full. With `hold`, skip those that may wait.
  * Returns how many ran. Owner. */
 unsigned int engine_run_ready(struct engine *engine, bool hold);
+
+/** Look at the link, and do what the device needs, if it is time. Owner. */
+void engine_tend(struct engine *engine);
 
 #endif

@@ -27,9 +27,7 @@ void gids_follow(struct engine *engine)
 {
 	if (!link_refresh(engine->link))
 		return;
-	if (engine->crossing)
-		crossing_stop_others(engine->crossing);
+	crossing_stop_others(engine->crossing);
 	gids_sync(engine->device, engine->link);
-	if (engine->crossing)
-		crossing_start_others(engine->crossing);
+	crossing_start_others(engine->crossing);
 }

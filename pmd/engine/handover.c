@@ -190,7 +190,7 @@ static bool helper_is_missed(const struct engine *engine)
 static bool engine_is_wanted(const struct engine *engine)
 {
 	return shared_load(&engine->kicks, __ATOMIC_SEQ_CST) != NULL ||
-	       (unlikely(engine->crossing) && engine->home->number == 0 &&
+	       (unlikely(engine->crossing) && engine_is_first(engine) &&
 		crossing_is_called(engine->crossing));
 }
 

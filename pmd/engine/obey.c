@@ -38,10 +38,8 @@ void obey(struct engine *engine)
 
 	if (!engine->report || !order_look(engine->report, &order))
 		return;
-	if (engine->crossing)
-		crossing_stop_others(engine->crossing);
+	crossing_stop_others(engine->crossing);
 	rc = execute(engine, &order);
-	if (engine->crossing)
-		crossing_start_others(engine->crossing);
+	crossing_start_others(engine->crossing);
 	order_answer(engine->report, &order, rc);
 }

@@ -72,8 +72,7 @@ static void paging_came(void *arg)
 	struct engine *first = arg;
 
 	paging_tell(first, NULL);
-	if (first->crossing)
-		crossing_each_other(first->crossing, paging_tell, NULL);
+	crossing_each_other(first->crossing, paging_tell, NULL);
 }
 
 static uint64_t paging_clock(void *arg)

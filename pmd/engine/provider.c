@@ -68,8 +68,7 @@ static void provider_exit(void)
 	for (uint32_t i = 0; i < provider_count; i++) {
 		struct engine *first = provider_engines[i];
 
-		if (first->crossing)
-			crossing_each_other(first->crossing, provider_end_one, NULL);
+		crossing_each_other(first->crossing, provider_end_one, NULL);
 		engine_end(first);
 	}
 }
@@ -89,8 +88,7 @@ static void provider_after_fork(void)
 	for (uint32_t i = 0; i < provider_count; i++) {
 		struct engine *first = provider_engines[i];
 
-		if (first->crossing)
-			crossing_each_other(first->crossing, provider_disown_one, NULL);
+		crossing_each_other(first->crossing, provider_disown_one, NULL);
 		engine_disown(first);
 	}
 	provider_count = 0;
@@ -347,21 +345,6 @@ static void provider_set_ports(const struct settings *settings, uint32_t number,
 	device->cm_ports_user = &provider_alone[number];
 }
 
-/* Make a further engine of a device. It has no queue of the port. */
-static int provider_add_engine(struct engine *first, uint32_t number)
-{
-	struct engine *engine;
-	int rc = crossing_make_port(first, number);
-
-	if (rc == 0)
-		rc = engine_create(first->device->engines[number],
-				   crossing_link(first->crossing, number), first->progress,
-				   &engine);
-	if (rc == 0)
-		crossing_add(first->crossing, engine);
-	return rc;
-}
-
 static int provider_add_engines(struct engine *first)
 {
 	int rc;
@@ -370,7 +353,7 @@ static int provider_add_engines(struct engine *first)
 		return 0;
 	rc = crossing_create(first);
 	for (uint32_t i = 1; i < first->device->engine_count && rc == 0; i++)
-		rc = provider_add_engine(first, i);
+		rc = crossing_add(first, i);
 	return rc;
 }
 
@@ -385,7 +368,7 @@ static int provider_start_helpers(struct engine *first)
 {
 	int rc = helper_start(first);
 
-	if (rc == 0 && first->crossing)
+	if (rc == 0)
 		rc = crossing_each_other(first->crossing, provider_start_helper, NULL);
 	return rc;
 }

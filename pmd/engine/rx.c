@@ -66,7 +66,7 @@ static bool rx_input(struct engine *engine, struct rte_mbuf *mbuf, bool looped)
 		counters_add(&engine->home->counters, COUNTER_rx_too_long, 1);
 		return true;
 	}
-	if (unlikely(engine->crossing) && !looped && engine->home->number == 0 &&
+	if (unlikely(engine->crossing) && !looped && engine_is_first(engine) &&
 	    crossing_give(engine, frame, mbuf->pkt_len, mbuf))
 		return false;
 	if (device_receive(engine->home, frame, mbuf->pkt_len, known, engine->now_ns, &qp)) {
@@ -75,7 +75,7 @@ static bool rx_input(struct engine *engine, struct rte_mbuf *mbuf, bool looped)
 		return true;
 	}
 	/* Only the first engine is the host to others. */
-	if (unlikely(engine->home->number > 0))
+	if (unlikely(!engine_is_first(engine)))
 		return true;
 	answer = tx_alloc(&engine->tx);
 	if (!answer)

@@ -35,11 +35,9 @@ static int set_up(TEST_STATE)
 	moderator_init(&home.moderator);
 	device->engines[1] = &home;
 	device->engine_count = 2;
-	if (crossing_create(engine) != 0 || crossing_make_port(engine, 1) != 0 ||
-	    engine_create(&home, crossing_link(engine->crossing, 1), SETTINGS_PROGRESS_INLINE,
-			  &further) != 0)
+	if (crossing_create(engine) != 0 || crossing_add(engine, 1) != 0)
 		return -1;
-	crossing_add(engine->crossing, further);
+	further = home.driver;
 	return 0;
 }
 

@@ -18,18 +18,12 @@ struct device;
 struct engine;
 struct relay;
 
-/** Make the crossing of a device whose first engine exists. Not MT-safe. 0 or -errno. */
+/** Make the crossing of a device whose first engine exists. Not MT-safe. 0 or -ENOMEM. */
 int crossing_create(struct engine *first);
 
-/** Make the port of another engine; it is then in `link`, which is zero before. Not MT-safe. 0 or
- * -errno (logged). */
-int crossing_make_port(struct engine *first, uint32_t number);
-
-/** Return the port's link of an engine that crossing_make_port was called for. */
-struct link *crossing_link(struct crossing *crossing, uint32_t number);
-
-/** Let the engine take part: frames for its queue pairs are given to it. Before the engines run. */
-void crossing_add(struct crossing *crossing, struct engine *engine);
+/** Make a further engine of the device, and its port. All engines are made before any of them runs.
+ * Not MT-safe. 0 or -errno (logged). */
+int crossing_add(struct engine *first, uint32_t number);
 
 /**
  * Pass a packet on that an engine sends to its own address, if the queue pair is another engine's.
@@ -83,12 +77,13 @@ bool crossing_is_called(const struct crossing *crossing);
  * port may have packets; without helpers (inline progress) a turn of all other engines. MT-safe. */
 void crossing_poll_others(struct engine *engine);
 
-/** Stop all engines but the first, or let them run again. First engine's thread. */
+/** Stop all engines but the first, or let them run again; NULL: there are none. First engine's
+ * thread. */
 void crossing_stop_others(struct crossing *crossing);
 void crossing_start_others(struct crossing *crossing);
 
-/** Call `each` for all engines but the first, until it returns another value than 0. MT-safe.
- * Returns the last value. */
+/** Call `each` for all engines but the first, until it returns another value than 0; NULL: there
+ * are none. MT-safe. Returns the last value. */
 int crossing_each_other(struct crossing *crossing, int (*each)(struct engine *engine, void *arg),
 			void *arg);
 

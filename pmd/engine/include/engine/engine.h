@@ -10,6 +10,7 @@
 #include <rte_common.h>
 
 #include "config/settings.h"
+#include "device/device_engine.h"
 #include "engine/clock.h"
 #include "engine/handover.h"
 #include "engine/owner.h"
@@ -22,7 +23,6 @@
 
 struct crossing;
 struct device;
-struct device_engine;
 struct display;
 struct report;
 
@@ -77,6 +77,12 @@ struct engine {
 
 	struct helper helper __rte_cache_aligned;
 };
+
+/** Return true if the engine has the device's port, addresses and connection manager. MT-safe. */
+static inline bool engine_is_first(const struct engine *engine)
+{
+	return engine->home->number == 0;
+}
 
 /** Make the driver of a device's engine and its link, which is up. Not MT-safe. 0 or -errno. */
 int engine_create(struct device_engine *home, struct link *link, enum settings_progress progress,

@@ -26,19 +26,8 @@ static inline bool owner_try(struct owner *owner)
 	return shared_exchange(&owner->held, 1) == 0;
 }
 
-/** Wait for the end of the current turn, and take it. MT-safe; must not nest. */
-static inline void owner_lock(struct owner *owner)
-{
-	unsigned int tries = 0;
-
-	shared_fetch_add(&owner->waiters, 1);
-	while (shared_load(&owner->held, __ATOMIC_RELAXED) != 0 ||
-	       shared_exchange(&owner->held, 1) != 0)
-		tries = shared_wait(tries);
-	shared_fetch_sub(&owner->waiters, 1);
-}
-
-/** Do the same, unless `ended` is or becomes true meanwhile. Returns whether it was taken. */
+/** Wait for the end of the current turn, and take it, unless `ended` is or becomes true meanwhile.
+ * MT-safe; must not nest. Returns whether it was taken. */
 static inline bool owner_lock_unless(struct owner *owner, const bool *ended)
 {
 	unsigned int tries = 0;
@@ -53,6 +42,14 @@ static inline bool owner_lock_unless(struct owner *owner, const bool *ended)
 	}
 	shared_fetch_sub(&owner->waiters, 1);
 	return taken;
+}
+
+/** Do the same, however long it takes. */
+static inline void owner_lock(struct owner *owner)
+{
+	static const bool never;
+
+	(void)owner_lock_unless(owner, &never);
 }
 
 /**

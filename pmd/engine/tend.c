@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What an engine and its device need from time to time: a look at the link, addresses, reports. */
+#include "base/guard.h"
+#include "base/log.h"
+#include "base/own.h"
+#include "device/device.h"
+#include "display.h"
+#include "engine/crossing.h"
+#include "engine/engine.h"
+#include "engine_turn.h"
+#include "gids.h"
+#include "obey.h"
+#include "qp/qp.h"
+#include "report/write.h"
+
+#define LINK_PERIOD_NS	      UINT64_C(10000000)
+#define LINK_PERIOD_KERNEL_NS UINT64_C(100000000) /* asking the kernel is a system call */
+
+static void engine_fail_qp(struct qp *qp, void *arg)
+{
+	const struct ibv_qp_attr attr = {.qp_state = IBV_QPS_ERR};
+	const struct engine *engine = arg;
+
+	if (qp_home(qp) != engine->home)
+		return;
+	qp_modify(qp, &attr, IBV_QP_STATE, NULL);
+	engine_mark_ready(arg, qp);
+}
+
+/* Handle a port that is lost for ever: fail all queue pairs, so that no program waits for packets.
+ */
+static void engine_lose(struct engine *engine)
+{
+	__atomic_store_n(&engine->lost, true, __ATOMIC_RELAXED);
+	if (engine_is_first(engine) && __atomic_load_n(&engine->lost_fds, __ATOMIC_RELAXED))
+		log_error("this program has closed descriptors of '%s': the device is lost",
+			  engine->device->config.name);
+	port_lose(&engine->link->port);
+	if (engine_is_first(engine))
+		device_raise(engine->device, IBV_EVENT_DEVICE_FATAL);
+	device_each_qp(engine->device, engine_fail_qp, engine);
+}
+
+/* Return true if the program has closed our descriptors. A program that closes one of them closes
+ * all. */
+static bool engine_has_lost_fds(struct engine *engine)
+{
+	if (engine->canary_fd >= 0 && !own_is(engine->canary_fd))
+		__atomic_store_n(&engine->lost_fds, true, __ATOMIC_RELAXED);
+	return __atomic_load_n(&engine->lost_fds, __ATOMIC_RELAXED);
+}
+
+void engine_check_link(struct engine *engine)
+{
+	struct port *port = &engine->link->port;
+	bool connected, up;
+
+	if (!engine->lost && unlikely(port_lost(port) || engine_has_lost_fds(engine)))
+		engine_lose(engine);
+	connected = port_connected(port);
+	up = port_link_up(port, connected);
+	__atomic_store_n(&engine->tx.connected, connected, __ATOMIC_RELAXED);
+	if (!engine_is_first(engine))
+		return;
+	if (up == __atomic_load_n(&engine->device->link_up, __ATOMIC_RELAXED))
+		return;
+	__atomic_store_n(&engine->device->link_up, up, __ATOMIC_RELEASE);
+	device_raise(engine->device, up ? IBV_EVENT_PORT_ACTIVE : IBV_EVENT_PORT_ERR);
+}
+
+/* Send the due reports on our multicast groups. */
+static void engine_report_groups(struct engine *engine)
+{
+	uint8_t frame[LINK_REPLY_MAX];
+	size_t len;
+
+	while ((len = link_report(engine->link, engine->now_ns, frame)) > 0)
+		engine_send_frame(engine, frame, len);
+}
+
+/* Do what a device needs from time to time. */
+static void engine_tend_device(struct engine *engine)
+{
+	gids_follow(engine);
+	engine_report_groups(engine);
+	display_update(engine);
+	obey(engine);
+	if (!engine->report || !report_is_wanted(engine->report))
+		return;
+	crossing_stop_others(engine->crossing);
+	report_write_device(engine->report, engine->device);
+	crossing_start_others(engine->crossing);
+}
+
+void engine_tend(struct engine *engine)
+{
+	if (engine->now_ns < engine->link_due_ns)
+		return;
+	engine->link_due_ns =
+		engine->now_ns +
+		(engine->link->port.through_kernel ? LINK_PERIOD_KERNEL_NS : LINK_PERIOD_NS);
+	engine_check_link(engine);
+	if (engine_is_first(engine))
+		engine_tend_device(engine);
+	/* Install again: the program may have replaced signal handlers meanwhile. */
+	guard_install();
+}
