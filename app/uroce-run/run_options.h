@@ -16,7 +16,7 @@ enum options_result {
 	OPTIONS_BAD, /* error is set */
 };
 
-/* What the command line asks for beside settings. */
+/* Requests of the command line that are no settings. */
 struct run_request {
 	uint32_t local; /* number of devices of a private network (run_local.h); 0: there is none */
 	bool also_system; /* show the system's devices too (run_both.h) */

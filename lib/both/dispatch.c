@@ -54,7 +54,7 @@ struct ibv_device **ibv_get_device_list(int *count)
 		error = errno;
 		our_count = 0;
 	}
-	/* It fails if the host has no RDMA driver at all. */
+	/* The call fails if the host has no RDMA driver at all. */
 	systems = both_systems.ibv_get_device_list(&system_count);
 	if (!systems)
 		system_count = 0;

@@ -16,7 +16,7 @@
 
 struct link;
 
-/* One thread at a time: the engine's. */
+/* A direct memif, used by the engine's thread only. */
 struct direct_peer {
 	struct port port; /* the direct memif */
 	/* constant */

@@ -40,7 +40,8 @@ struct pager {
 
 struct pager_config {
 	const uint64_t *now_ns; /* the engine's time; read by `look` */
-	/* The same if several engines have the pager, of which none may be in a turn; else NULL. */
+	/* NULL: `now_ns` counts. Returns the time if several engines have the pager: now_ns would
+	 * be old if one of them is idle. */
 	uint64_t (*clock)(void *user);
 	/* Report that pages have come; they may not be those that were asked for. Called by a
 	 * thread of the pager. */
