@@ -298,7 +298,8 @@ static void request_seek(struct requester *requester, const struct request *requ
 }
 
 enum put request_put(struct requester *requester, struct packet_sink *sink,
-		     const struct send_wqe *wqe, struct psn psn, const struct loss_range *again)
+		     const struct send_wqe *wqe, struct psn psn, const struct loss_range *again,
+		     bool copy)
 {
 	struct request request = request_at(requester, wqe, psn);
 	struct packet_frag frags[PACKET_FRAGS_MAX];
@@ -334,23 +335,11 @@ enum put request_put(struct requester *requester, struct packet_sink *sink,
 	if (unlikely(requester->pacer->rate_kbps != 0))
 		pacer_sent_request(requester->pacer, request.psn, request.psns, packet_length(out),
 				   out->again);
-	if (unlikely(request.alone))
+	if (unlikely(copy))
+		counters_add(requester->counters, COUNTER_retransmitted_packets, 1);
+	else if (unlikely(request.alone))
 		request_repeated(requester, &request);
 	else
 		request_advance(requester, &request, out->again);
 	return PUT_DONE;
-}
-
-bool request_put_copy(struct requester *requester, struct packet_sink *sink,
-		      const struct send_wqe *wqe, struct psn psn)
-{
-	const struct request request = request_at(requester, wqe, psn);
-	struct packet_out *out = sink->get(sink);
-
-	if (out == NULL)
-		return false;
-	request_emit(requester, &request, NULL, 0, out);
-	sink->put(sink, out);
-	counters_add(requester->counters, COUNTER_retransmitted_packets, 1);
-	return true;
 }

@@ -36,12 +36,11 @@ enum put {
  * @param again
  *   If not NULL, `psn` is the first of these packets. It is sent again, alone, and loss->next does
  *   not move. A READ request is for the missing responses of the range.
+ * @param copy
+ *   `psn` is a READ request that was sent just now. It is sent once more, and nothing advances.
  */
 enum put request_put(struct requester *requester, struct packet_sink *sink,
-		     const struct send_wqe *wqe, struct psn psn, const struct loss_range *again);
-
-/** Send a READ request once more, directly behind itself. Return false if there is no room. */
-bool request_put_copy(struct requester *requester, struct packet_sink *sink,
-		      const struct send_wqe *wqe, struct psn psn);
+		     const struct send_wqe *wqe, struct psn psn, const struct loss_range *again,
+		     bool copy);
 
 #endif

@@ -130,7 +130,7 @@ static unsigned int requester_send_missing(struct requester *requester, struct p
 			break;
 		}
 		put = request_put(requester, sink, sq_at(sq, sq_find(sq, range.from)), range.from,
-				  &range);
+				  &range, false);
 		if (put != PUT_DONE)
 			break;
 		sent++;
@@ -198,15 +198,18 @@ static unsigned int requester_send_all(struct requester *requester, struct packe
 		}
 		if (!wqe->started)
 			requester_start(requester, wqe);
-		put = request_put(requester, sink, wqe, requester->loss->next, NULL);
+		put = request_put(requester, sink, wqe, psn, NULL, false);
+		sent += put == PUT_DONE;
+		if (put == PUT_DONE && requester_sends_twice(requester, wqe, psn) &&
+		    sent < budget) {
+			put = request_put(requester, sink, wqe, psn, NULL, true);
+			sent += put == PUT_DONE;
+		}
 		if (put != PUT_DONE) {
 			*more = put == PUT_NO_ROOM;
 			*absent = put == PUT_ABSENT;
 			break;
 		}
-		sent++;
-		if (requester_sends_twice(requester, wqe, psn) && sent < budget)
-			sent += request_put_copy(requester, sink, wqe, psn);
 	}
 	return sent;
 }
