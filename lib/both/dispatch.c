@@ -31,13 +31,12 @@ struct both_list {
 	struct ibv_device *devices[];	     /* ends with NULL */
 };
 
-static void list_free(struct both_list *list)
+static void lists_free(struct ibv_device **ours, struct ibv_device **systems)
 {
-	if (list->ours)
-		both_ours.ibv_free_device_list(list->ours);
-	if (list->systems)
-		both_systems.ibv_free_device_list(list->systems);
-	free(list);
+	if (ours)
+		both_ours.ibv_free_device_list(ours);
+	if (systems)
+		both_systems.ibv_free_device_list(systems);
 }
 
 /* List uroce's devices first: many programs take the first one. */
@@ -66,10 +65,7 @@ struct ibv_device **ibv_get_device_list(int *count)
 	list = calloc(1, sizeof(*list) + ((size_t)our_count + (size_t)system_count + 1) *
 						 sizeof(list->devices[0]));
 	if (!list) {
-		if (ours)
-			both_ours.ibv_free_device_list(ours);
-		if (systems)
-			both_systems.ibv_free_device_list(systems);
+		lists_free(ours, systems);
 		errno = ENOMEM;
 		return NULL;
 	}
@@ -86,8 +82,13 @@ struct ibv_device **ibv_get_device_list(int *count)
 
 void ibv_free_device_list(struct ibv_device **devices)
 {
-	if (devices)
-		list_free((void *)((char *)devices - offsetof(struct both_list, devices)));
+	struct both_list *list;
+
+	if (!devices)
+		return;
+	list = (void *)((char *)devices - offsetof(struct both_list, devices));
+	lists_free(list->ours, list->systems);
+	free(list);
 }
 
 /* Return the device of an event's object; NULL: the event has none, and nobody waits for its
