@@ -98,18 +98,25 @@ static void meter_distance(struct memif_end *end)
 		choice_distance(&end->meter.choice, (uint32_t)RTE_MIN(from, (uint64_t)UINT32_MAX));
 }
 
+/* Return the cost of packets with so many bytes that took so many ticks; at least 1. */
+static uint32_t cost_of(uint64_t ticks, uint64_t bytes)
+{
+	const uint64_t cost = ticks * COST_BYTES / bytes;
+
+	return (uint32_t)RTE_MAX(RTE_MIN(cost, (uint64_t)UINT32_MAX), UINT64_C(1));
+}
+
 /* Return the cost of the packets that were counted; 0: unknown. */
 static uint32_t meter_cost(const struct memif_meter *meter)
 {
-	uint64_t bytes, cost;
+	uint64_t bytes;
 
 	if (meter->idle > (meter->busy + meter->idle) / IDLE_PART || meter->put == 0)
 		return 0;
 	bytes = meter->taken * meter->put_bytes / meter->put;
 	if (bytes == 0)
 		return 0;
-	cost = meter->busy * COST_BYTES / bytes;
-	return (uint32_t)RTE_MAX(RTE_MIN(cost, (uint64_t)UINT32_MAX), UINT64_C(1));
+	return cost_of(meter->busy, bytes);
 }
 
 /* Count what has happened since the last push. */
@@ -178,14 +185,6 @@ void meter_push(struct memif_end *end)
 		meter_begin(end);
 }
 
-/* Return the cost of the packets that were received; 0: unknown. */
-static uint32_t taker_cost(const struct memif_taker *taker)
-{
-	const uint64_t cost = taker->busy * COST_BYTES / taker->counted;
-
-	return (uint32_t)RTE_MAX(RTE_MIN(cost, (uint64_t)UINT32_MAX), UINT64_C(1));
-}
-
 /* Count a burst if we are slower than the other end: packets waited when it began. So the time from
  * one burst to the next is all that we need for its packets. */
 static void taker_try(struct memif_end *end, uint64_t bytes)
@@ -201,7 +200,7 @@ static void taker_try(struct memif_end *end, uint64_t bytes)
 	taker->backlog = ring_known(&end->rx) > 0;
 	if (taker->counted < FETCH_BYTES)
 		return;
-	choice_note(&taker->choice, taker_cost(taker));
+	choice_note(&taker->choice, cost_of(taker->busy, taker->counted));
 	taker->busy = taker->counted = 0;
 	taker->backlog = false;
 }
