@@ -17,6 +17,7 @@ import re
 import subprocess
 import sys
 import tempfile
+import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
@@ -43,6 +44,7 @@ THREADED_TARGETS = [f"test/unit/{name}" for name in THREADED]
 PATIENCE = 5
 TSAN_SECONDS = 300 * PATIENCE
 BESIDE_SECONDS = 900 * PATIENCE
+BEGIN = time.monotonic()
 
 
 class Total:
@@ -62,7 +64,9 @@ class Total:
 
 
 def title(text):
-    print(f"\n== {text}", flush=True)
+    """Print what follows, and when it begins."""
+    minutes, seconds = divmod(int(time.monotonic() - BEGIN), 60)
+    print(f"\n== {text} (at {minutes}:{seconds:02})", flush=True)
 
 
 def cmocka_counts(log):

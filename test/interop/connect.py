@@ -20,7 +20,7 @@ FAMILIES = ("ipv4", "ipv6")
 class Counts:
     """The amount of work of the programs. --all adds IPv6, options of perftest, and more work under an uroced."""
 
-    pings, clients, connections, timed = 1000, 50, 500, 1000
+    pings, clients, connections, timed = 1000, 20, 500, 1000
 
     def __init__(self, everything):
         self.shared_pings, self.shared_connections = (1000, 500) if everything else (100, 50)
