@@ -48,6 +48,8 @@ static void loss_check_timers(const struct loss *loss)
 	if (recovery->state == RECOVERY_RNR_WAIT)
 		assert(recovery->deadline_ns != RECOVERY_NEVER &&
 		       recovery->retransmit_ns == RECOVERY_NEVER);
+	else if (recovery->state == RECOVERY_PAUSED)
+		assert(recovery_deadline_ns(recovery) == RECOVERY_NEVER);
 	else if (loss_idle(loss))
 		assert(!loss_is_selective(loss));
 	else if (!psn_eq(loss->una, loss->next) && recovery->timeout_ns != 0)

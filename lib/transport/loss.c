@@ -537,6 +537,24 @@ static enum loss_timeout loss_send_once_more(struct loss *loss, uint64_t now_ns)
 	return LOSS_TIMEOUT_PROBE;
 }
 
+/* Return true if the oldest packet must be sent again, and has not left since that is known. If the
+ * retransmission timer has asked for it, it did leave, and was not answered. */
+static bool loss_owes_oldest(const struct loss *loss)
+{
+	if (!loss_is_selective(loss))
+		return psn_eq(loss->una, loss->next);
+	return loss->recovery.retransmit_tries == 0 &&
+	       scoreboard_at(loss->board, loss->una) == RANGE_MISSING;
+}
+
+void loss_on_still_turn(struct loss *loss, uint64_t now_ns)
+{
+	if (loss_owes_oldest(loss))
+		recovery_pause(&loss->recovery, now_ns);
+	else
+		recovery_unpause(&loss->recovery, now_ns);
+}
+
 enum loss_timeout loss_on_timer(struct loss *loss, bool excused, uint64_t now_ns)
 {
 	switch (recovery_expire(&loss->recovery, excused, now_ns)) {
@@ -549,7 +567,7 @@ enum loss_timeout loss_on_timer(struct loss *loss, bool excused, uint64_t now_ns
 	case RECOVERY_RETRANSMIT:
 		return loss_send_once_more(loss, now_ns);
 	case RECOVERY_RESEND:
-		loss_go_back(loss, LOSS_STARTED_OVER, true);
+		loss_go_back(loss, LOSS_STARTED_OVER, !excused);
 		return LOSS_TIMEOUT_EXPIRED;
 	case RECOVERY_GIVE_UP:
 	default:

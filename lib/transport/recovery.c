@@ -52,6 +52,14 @@ static void recovery_arm_probe(struct recovery *recovery, uint64_t now_ns)
 					  : RECOVERY_NEVER;
 }
 
+static void recovery_arm_retransmit(struct recovery *recovery, uint64_t now_ns)
+{
+	const uint64_t wait_ns =
+		recovery->tells ? recovery_probe_wait_ns(recovery) : recovery_wait_ns(recovery);
+
+	recovery->retransmit_ns = now_ns + (wait_ns << recovery->retransmit_tries);
+}
+
 static void recovery_arm(struct recovery *recovery, uint64_t now_ns)
 {
 	recovery->deadline_ns =
@@ -82,8 +90,39 @@ void recovery_reset(struct recovery *recovery)
 	recovery->least_ns = UINT32_MAX;
 }
 
+void recovery_unpause(struct recovery *recovery, uint64_t now_ns)
+{
+	const uint64_t rest_ns = recovery->rest_ns;
+
+	if (recovery->state != RECOVERY_PAUSED)
+		return;
+	recovery->state = RECOVERY_RESENDING;
+	recovery->sent_ns = now_ns;
+	recovery->deadline_ns = recovery->timeout_ns == 0 ? RECOVERY_NEVER : now_ns + rest_ns;
+	if (recovery->timed == RECOVERY_TIMED_RETRANSMISSION)
+		recovery->since_ns = now_ns;
+	if (recovery->waits_for == RECOVERY_FOR_RETRANSMISSION)
+		recovery_arm_retransmit(recovery, now_ns);
+	else
+		recovery_arm_probe(recovery, now_ns);
+}
+
+void recovery_pause(struct recovery *recovery, uint64_t now_ns)
+{
+	const bool counts = recovery->deadline_ns != RECOVERY_NEVER;
+
+	if (recovery->state == RECOVERY_RNR_WAIT || recovery->state == RECOVERY_PAUSED ||
+	    recovery_deadline_ns(recovery) == RECOVERY_NEVER || now_ns >= recovery->deadline_ns)
+		return;
+	recovery->state = RECOVERY_PAUSED;
+	recovery->rest_ns = counts ? recovery->deadline_ns - now_ns : recovery->timeout_ns;
+	recovery_idle(recovery);
+}
+
 void recovery_sent(struct recovery *recovery, uint64_t now_ns)
 {
+	if (recovery->deadline_ns == RECOVERY_NEVER)
+		recovery_unpause(recovery, now_ns);
 	recovery->sent_ns = now_ns;
 	if (recovery->deadline_ns == RECOVERY_NEVER)
 		recovery_arm(recovery, now_ns);
@@ -145,6 +184,8 @@ void recovery_progress(struct recovery *recovery, uint64_t now_ns, bool outstand
 {
 	const uint64_t rnr_deadline_ns = recovery->deadline_ns;
 
+	if (unlikely(recovery->state == RECOVERY_PAUSED))
+		recovery_unpause(recovery, now_ns);
 	if (recovery->state == RECOVERY_RNR_WAIT) {
 		/* A late answer to an older packet does not end the wait of an RNR NAK. */
 		recovery_calm(recovery);
@@ -159,9 +200,9 @@ void recovery_progress(struct recovery *recovery, uint64_t now_ns, bool outstand
 
 void recovery_lost(struct recovery *recovery, uint64_t now_ns)
 {
+	recovery_sent(recovery, now_ns);
 	recovery->state = RECOVERY_RESENDING;
 	recovery->timed = RECOVERY_TIMED_NOTHING;
-	recovery_sent(recovery, now_ns);
 }
 
 void recovery_hold(struct recovery *recovery)
@@ -175,14 +216,6 @@ void recovery_release(struct recovery *recovery, uint64_t now_ns)
 {
 	if (recovery->state != RECOVERY_RNR_WAIT)
 		recovery_lost(recovery, now_ns);
-}
-
-static void recovery_arm_retransmit(struct recovery *recovery, uint64_t now_ns)
-{
-	const uint64_t wait_ns =
-		recovery->tells ? recovery_probe_wait_ns(recovery) : recovery_wait_ns(recovery);
-
-	recovery->retransmit_ns = now_ns + (wait_ns << recovery->retransmit_tries);
 }
 
 /* Return true if a peer that tells has had no time to answer the newest packets: its timer is

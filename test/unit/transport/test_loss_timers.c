@@ -203,3 +203,75 @@ TEST(completer_timeout__going_back_is_remembered_over_a_probe)
 	acknowledge(9);
 	assert_int_equal(rig.loss.peer, LOSS_PEER_KEEPS);
 }
+
+/* End a turn in which nothing could leave. */
+static void be_held(void)
+{
+	loss_on_turn(&rig.loss, rig.loss.top, false, NOW_NS + 1);
+}
+
+TEST(loss_on_turn__timers_pause_until_a_lost_packet_leaves)
+{
+	static const enum loss_peer peers[] = {LOSS_PEER_UNKNOWN, LOSS_PEER_KEEPS, LOSS_PEER_DROPS};
+
+	for (size_t i = 0; i < RTE_DIM(peers); i++) {
+		completer_rig_tear_down(state);
+		completer_rig_set_up(state);
+		rig.loss.peer = peers[i];
+		post(1, IBV_WR_RDMA_WRITE, 3 * MTU);
+		assert_int_equal(send_all(), 3);
+		be_held();
+		assert_true(rig.loss.recovery.deadline_ns == NOW_NS + TIMEOUT_NS);
+		nak(1);
+		be_held();
+		assert_int_equal(rig.loss.recovery.state, RECOVERY_PAUSED);
+		assert_true(send_all() > 0);
+		assert_true(rig.loss.recovery.deadline_ns == NOW_NS + TIMEOUT_NS - 1);
+		be_held();
+		assert_int_equal(rig.loss.recovery.state, RECOVERY_RESENDING);
+	}
+}
+
+/* The packet of a probe, or of a retransmission that was lost, has left before. */
+TEST(loss_on_turn__timers_run_on_for_what_has_left)
+{
+	for (int naks = 0; naks <= 1; naks++) {
+		completer_rig_tear_down(state);
+		completer_rig_set_up(state);
+		rig.loss.recovery.timeout_ns = UINT64_C(1) << 40;
+		post(1, IBV_WR_RDMA_WRITE, 3 * MTU);
+		assert_int_equal(send_all(), 3);
+		if (naks > 0) {
+			nak(1);
+			assert_int_equal(send_all(), 1);
+		}
+		run_retransmit_timer();
+		assert_int_equal(scoreboard_at(rig.loss.board, rig.loss.una), RANGE_MISSING);
+		be_held();
+		assert_int_not_equal(rig.loss.recovery.state, RECOVERY_PAUSED);
+	}
+}
+
+/* A late acknowledgement leaves nothing to send again for now. */
+TEST(loss_on_turn__an_answer_ends_the_pause)
+{
+	post(1, IBV_WR_RDMA_WRITE, 3 * MTU);
+	assert_int_equal(send_all(), 3);
+	nak(1);
+	be_held();
+	scoreboard_mark(rig.loss.board, rig.loss.una, psn_add(rig.loss.una, 1), RANGE_SENT);
+	be_held();
+	assert_int_equal(rig.loss.recovery.state, RECOVERY_RESENDING);
+	assert_true(rig.loss.recovery.deadline_ns == NOW_NS + TIMEOUT_NS);
+}
+
+TEST(completer_timeout__an_excused_one_is_no_loss)
+{
+	post(1, IBV_WR_RDMA_WRITE, 3 * MTU);
+	assert_int_equal(send_all(), 3);
+	assert_int_equal(completer_timeout(&rig.completer, true, NOW_NS + TIMEOUT_NS), FAULT_NONE);
+	expect_flight(0, 0);
+	assert_int_equal(rig.loss.losses, 0);
+	assert_int_equal(rig.loss.window, LOSS_WINDOW_MAX);
+	assert_int_equal(rig.loss.recovery.retries_left, RETRIES);
+}

@@ -463,3 +463,71 @@ TEST(recovery_retransmit__ends_with_progress_and_with_an_rnr_nak)
 	assert_int_equal(recovery.retransmit_ns, RECOVERY_NEVER);
 	assert_int_equal(recovery_deadline_ns(&recovery), NOW_NS + RNR_NS);
 }
+
+TEST(recovery_pause__keeps_the_time_that_is_left)
+{
+	recovery_sent(&recovery, NOW_NS);
+	recovery_lost(&recovery, NOW_NS + 100);
+	recovery_pause(&recovery, NOW_NS + 300);
+	expect(RECOVERY_PAUSED, RECOVERY_NEVER);
+	assert_int_equal(recovery_expire(&recovery, false, NOW_NS + 99999), RECOVERY_WAIT);
+	/* Another turn in which nothing leaves. */
+	recovery_pause(&recovery, NOW_NS + 100000);
+	recovery_sent(&recovery, NOW_NS + 200000);
+	expect(RECOVERY_RESENDING, NOW_NS + 200000 + TIMEOUT_NS - 300);
+	assert_int_equal(recovery.sent_ns, NOW_NS + 200000);
+	assert_int_equal(recovery.retries_left, recovery.retry_cnt);
+}
+
+TEST(recovery_pause__not_of_a_timer_that_has_expired)
+{
+	recovery_sent(&recovery, NOW_NS);
+	recovery_pause(&recovery, NOW_NS + TIMEOUT_NS);
+	expect(RECOVERY_SMOOTH, NOW_NS + TIMEOUT_NS);
+	assert_int_equal(recovery_expire(&recovery, false, NOW_NS + TIMEOUT_NS), RECOVERY_RESEND);
+	assert_int_equal(recovery.retries_left, recovery.retry_cnt - 1);
+}
+
+TEST(recovery_pause__not_where_no_timer_runs_or_the_peers)
+{
+	recovery_pause(&recovery, NOW_NS);
+	expect(RECOVERY_SMOOTH, RECOVERY_NEVER);
+	assert_true(recovery_rnr(&recovery, RNR_CODE, NOW_NS));
+	recovery_pause(&recovery, NOW_NS);
+	expect(RECOVERY_RNR_WAIT, NOW_NS + RNR_NS);
+}
+
+/* A retransmission that has not left cannot be lost, and takes no time. */
+TEST(recovery_pause__stops_the_retransmission_timer)
+{
+	recovery.timeout_ns = 0;
+	recovery_retransmit(&recovery, NOW_NS, true);
+	recovery_pause(&recovery, NOW_NS + 10);
+	assert_true(recovery_deadline_ns(&recovery) == RECOVERY_NEVER);
+	recovery_sent(&recovery, 2 * NOW_NS);
+	expect(RECOVERY_RESENDING, RECOVERY_NEVER);
+	assert_int_equal(recovery.retransmit_ns, 2 * NOW_NS + RECOVERY_RETRANSMIT_NS);
+	assert_int_equal(recovery.retransmit_tries, 0);
+	recovery_retransmitted(&recovery, 2 * NOW_NS + 30000);
+	assert_int_equal(recovery.retransmit_wait_ns, RECOVERY_RETRANSMIT_FACTOR * 30000);
+}
+
+TEST(recovery_pause__ends_with_progress_and_with_a_new_report)
+{
+	recovery.tells = true;
+	recovery.answer_ns = 20000;
+	recovery.timeout_ns = UINT64_C(1) << 40;
+	recovery_sent(&recovery, NOW_NS);
+	recovery_pause(&recovery, NOW_NS + 10);
+	/* What was left of the timer is not mistaken for the time of the newest packet. */
+	recovery_progress(&recovery, NOW_NS + 20, true);
+	expect(RECOVERY_SMOOTH, NOW_NS + 20 + recovery.timeout_ns);
+	assert_int_equal(recovery.retransmit_ns, NOW_NS + 20 + 30000);
+	recovery_pause(&recovery, NOW_NS + 30);
+	recovery_lost(&recovery, NOW_NS + 40);
+	expect(RECOVERY_RESENDING, NOW_NS + 30 + recovery.timeout_ns);
+	recovery_pause(&recovery, NOW_NS + 40);
+	recovery_progress(&recovery, NOW_NS + 50, false);
+	expect(RECOVERY_SMOOTH, RECOVERY_NEVER);
+	assert_true(recovery_deadline_ns(&recovery) == RECOVERY_NEVER);
+}

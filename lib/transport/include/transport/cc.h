@@ -145,8 +145,9 @@ void cc_apply(struct cc *cc);
 /** Begin a turn of the requester, or of its answers. */
 void cc_turn(struct cc *cc, uint64_t now_ns);
 
-/** Let the next packet leave without waiting: an acknowledgement timeout was counted, and the peer
- * must get a packet for each retry. One packet for each timeout is slow enough. */
+/** Let the next packet leave without waiting: an acknowledgement timeout was counted. So a peer
+ * that does not answer is given up in the time of its retries, and not of the waits between them.
+ * One packet for each timeout is slow enough. */
 void cc_expired(struct cc *cc);
 
 /** Note that a request was sent: from `psn` on, for `psns` PSNs. */

@@ -294,6 +294,10 @@ static inline bool loss_waits_for_peer(const struct loss *loss)
 	return loss->recovery.state == RECOVERY_RNR_WAIT;
 }
 
+/** Note that nothing left in a turn, in other states than LOSS_NONE: pause the timers while the
+ * oldest packet waits to be sent again. */
+void loss_on_still_turn(struct loss *loss, uint64_t now_ns);
+
 /*
  * Note that a turn of the requester has ended.
  *
@@ -311,6 +315,8 @@ static inline void loss_on_turn(struct loss *loss, struct psn top, bool sends, u
 		recovery_sent(&loss->recovery, now_ns);
 	else if (loss_idle(loss))
 		recovery_idle(&loss->recovery);
+	else if (unlikely(loss->state != LOSS_NONE))
+		loss_on_still_turn(loss, now_ns);
 	/* Measure the round trip of the last packet that is sent for the first time. */
 	if (!psn_eq(loss->top, top))
 		recovery_time(&loss->recovery, psn_add(loss->top, -1), now_ns);
@@ -329,7 +335,7 @@ enum loss_timeout {
  * Process the time.
  *
  * @param excused
- *   The peer may have nothing to answer, because of us: no retry is counted.
+ *   The peer may have nothing to answer, because of us: no retry is counted, and no loss.
  */
 enum loss_timeout loss_on_timer(struct loss *loss, bool excused, uint64_t now_ns);
 

@@ -32,6 +32,14 @@
  * packet on, and at least a third of that from the newest answer on. It doubles that time with each
  * probe in a row.
  *
+ * A retry is used up only by a packet that left and was not acknowledged in its time. A packet that
+ * must be sent again may have to wait: for the pacer (transport/pacer.h), or for a page that is not
+ * in memory. Until it leaves, the peer has nothing to answer, so the timers pause. Then they go on
+ * with the time that was left, so that a loss that is reported again and again still ends. A port
+ * that takes no packets is no reason to pause: it counts as a peer that does not answer. An expired
+ * timer is excused if the peer was perhaps not asked for an answer, because the packet that would
+ * have asked waits for a page.
+ *
  * A PSN sequence NAK, and a response that shows that an earlier one was lost (implied NAK), cause a
  * retransmission at once. They use up no retry, but do not restart the timer either: a loss that is
  * reported again and again, as on a network that reorders and duplicates, ends when the timer
@@ -74,6 +82,8 @@ enum recovery_state {
 	RECOVERY_RESENDING, /* retransmitting since the last progress: further reports of the same
 			       loss are ignored */
 	RECOVERY_RNR_WAIT,  /* the peer was not ready: waiting for its timer */
+	RECOVERY_PAUSED,    /* the oldest packet must be sent again, and may not leave yet: no timer
+			       runs (recovery_pause) */
 };
 
 /* The event that is timed since since_ns. */
@@ -101,9 +111,12 @@ struct recovery {
 	enum recovery_state state;
 	uint64_t deadline_ns; /* deadline of the running timer, or RECOVERY_NEVER */
 
-	uint64_t retransmit_ns;	  /* deadline of the retransmission timer, or RECOVERY_NEVER */
-	uint64_t since_ns;	  /* when the timed packet was sent, or the retransmission began */
-	uint64_t sent_ns;	  /* time of the newest turn that sent packets */
+	uint64_t retransmit_ns; /* deadline of the retransmission timer, or RECOVERY_NEVER */
+	uint64_t since_ns;	/* when the timed packet was sent, or the retransmission began */
+	union {
+		uint64_t sent_ns; /* time of the newest turn that sent packets */
+		uint64_t rest_ns; /* in RECOVERY_PAUSED: what the acknowledgement timer has left */
+	};
 	uint8_t retransmit_tries; /* how often its timer has expired */
 	uint8_t waits_for;	  /* enum recovery_waits_for */
 	uint8_t timed;		  /* enum recovery_timed */
@@ -128,8 +141,16 @@ static inline uint64_t recovery_deadline_ns(const struct recovery *recovery)
 /** Return to the start: no timer, all retries. The attributes stay. */
 void recovery_reset(struct recovery *recovery);
 
-/** Note that a packet was sent: start the acknowledgement timer unless it runs. */
+/** Note that a packet was sent: start the acknowledgement timer unless it runs, or let paused
+ * timers go on. */
 void recovery_sent(struct recovery *recovery, uint64_t now_ns);
+
+/** Note that the oldest packet must be sent again, and that nothing could leave in this turn. No
+ * answer is due: the timers stand still until the next packet leaves. */
+void recovery_pause(struct recovery *recovery, uint64_t now_ns);
+
+/** Let paused timers go on: the oldest packet has left, or need not be sent again any more. */
+void recovery_unpause(struct recovery *recovery, uint64_t now_ns);
 
 /**
  * Note that an acknowledgement has advanced.
@@ -219,7 +240,8 @@ enum recovery_verdict {
 				again, or a probe */
 };
 
-/** Process the time. If `excused`, an expired acknowledgement timer uses up no retry. */
+/** Process the time. If `excused`, an expired acknowledgement timer uses up no retry. In
+ * RECOVERY_PAUSED nothing expires. */
 enum recovery_verdict recovery_expire(struct recovery *recovery, bool excused, uint64_t now_ns);
 
 #endif
