@@ -27,6 +27,7 @@ int completer_rig_set_up(TEST_STATE)
 					   .pacer = &rig.fixture.pacer,
 					   .counters = &rig.fixture.counters,
 					   .service = OPCODE_RC};
+	fixture_pace(&rig.fixture, &rig.loss);
 	requester_reset(&rig.requester, REQUESTER_RUNNING);
 	rig.completer = (struct completer){.sq = &rig.sq,
 					   .cq = rig.fixture.cq,

@@ -7,6 +7,8 @@
 
 #include "mem/key_table.h"
 #include "mem/pd.h"
+#include "transport/cc.h"
+#include "transport/loss.h"
 #include "wire/headers.h"
 #include "test.h"
 #include "queues.h"
@@ -47,6 +49,25 @@ static int catcher_put(struct packet_sink *sink, struct packet_out *out)
 	catcher->room--;
 	catcher->count++;
 	return 0;
+}
+
+enum cc_kind fixture_cc(void)
+{
+	const char *name = getenv("TEST_CC");
+	const enum cc_kind kind = name == NULL ? CC_NONE : cc_find(name);
+
+	assert_int_not_equal(kind, CC_KINDS);
+	return kind;
+}
+
+void fixture_pace(struct fixture *fixture, const struct loss *loss)
+{
+	const struct cc_attr attr = {.kind = fixture_cc()};
+	struct pacer *pacer = &fixture->pacer;
+
+	assert_int_equal(cc_create(&attr, pacer, loss, &pacer->cc), 0);
+	if (attr.kind == CC_SWIFT)
+		pacer->cc->swift.cwnd = LOSS_WINDOW_LIMIT;
 }
 
 void catcher_set_up(struct catcher *catcher)
@@ -124,6 +145,7 @@ void fixture_set_up(struct fixture *fixture, uint32_t mtu, uint32_t cqe)
 void fixture_tear_down(struct fixture *fixture)
 {
 	catcher_tear_down(&fixture->catcher);
+	cc_destroy(fixture->pacer.cc);
 	assert_int_equal(cq_destroy(fixture->cq), 0);
 	assert_int_equal(pd_destroy(fixture->other_pd), 0);
 	assert_int_equal(pd_destroy(fixture->pd), 0);

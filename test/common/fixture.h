@@ -59,6 +59,14 @@ void fixture_set_up(struct fixture *fixture, uint32_t mtu, uint32_t cqe);
 /** Assert that no region is left. */
 void fixture_tear_down(struct fixture *fixture);
 
+/** Return the algorithm of congestion control that the environment names by TEST_CC, so that a
+ * program can run with each; without it, none. */
+enum cc_kind fixture_cc(void);
+
+/** Give the pacer of a requester fixture_cc()'s algorithm. Swift's window is as long as any flight
+ * of a test: such tests check what is sent, and not when. */
+void fixture_pace(struct fixture *fixture, const struct loss *loss);
+
 /* The values that the peer writes into a packet. Values of headers that the opcode does not have
  * are ignored. */
 struct packet_fields {

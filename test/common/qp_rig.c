@@ -95,12 +95,22 @@ static void set_up_end(struct end *end)
 	end_recreate(end, IBV_QPT_RC, NULL);
 }
 
+/* Let the queue pairs have the congestion control that the environment names. */
+static void set_up_cc(void)
+{
+	static struct cc_paths paths;
+
+	paths = (struct cc_paths){0};
+	rig.cc = (struct cc_attr){.kind = fixture_cc(), .paths = &paths};
+}
+
 int qp_rig_set_up(TEST_STATE)
 {
 	static const uint8_t gids[2][16] = {{[10] = 0xff, 0xff, 10, 0, 0, 1},
 					    {[10] = 0xff, 0xff, 10, 0, 0, 2}};
 
 	memset(&rig, 0, sizeof(rig));
+	set_up_cc();
 	fixture_set_up(&rig.fixture, MTU, CQE);
 	memcpy(A->gid, gids[0], sizeof(A->gid));
 	memcpy(B->gid, gids[1], sizeof(B->gid));

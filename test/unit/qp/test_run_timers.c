@@ -80,7 +80,8 @@ TEST(qp_run__times_nothing_that_is_sent_again)
 
 TEST(qp_timeout__a_silent_peer_is_given_up)
 {
-	unsigned int sent = 0;
+	/* Swift's window shrinks to one packet. */
+	const unsigned int least = rig.cc.kind == CC_SWIFT ? 1 : 2;
 
 	rig_connect();
 	assert_int_equal(end_receive(A, 9, 0, 8), 0);
@@ -88,12 +89,11 @@ TEST(qp_timeout__a_silent_peer_is_given_up)
 	assert_int_equal(end_send(A, 2, IBV_WR_RDMA_WRITE, 0, 8, 0), 0);
 	for (int i = 0; i <= RETRIES; i++) {
 		end_run(A, 9);
-		sent += A->catcher.count;
+		assert_in_range(A->catcher.count, least, 2);
 		catcher_clear(&A->catcher);
 		assert_int_equal(qp_deadline_ns(A->qp), rig.now_ns + TIMEOUT_NS);
 		end_time_out(A);
 	}
-	assert_int_equal(sent, 2 * (1 + RETRIES));
 	end_sent(A, 1, IBV_WC_RETRY_EXC_ERR);
 	end_sent(A, 2, IBV_WC_WR_FLUSH_ERR);
 	end_received(A, 9, IBV_WC_WR_FLUSH_ERR);

@@ -21,6 +21,7 @@ int requester_rig_set_up(TEST_STATE)
 					   .pacer = &rig.fixture.pacer,
 					   .counters = &rig.fixture.counters,
 					   .service = OPCODE_RC};
+	fixture_pace(&rig.fixture, &rig.loss);
 	requester_reset(&rig.requester, REQUESTER_RUNNING);
 	return 0;
 }

@@ -548,8 +548,12 @@ TEST(requester_send__a_long_read_leaves_twice_while_packets_get_lost)
 	assert_int_equal(rig.loss.state, LOSS_TOLD);
 	post(3, IBV_WR_RDMA_READ, 16 * MTU);
 	post(4, IBV_WR_RDMA_READ, 15 * MTU);
-	EXPECT_SENT(17, 19, 19, 35);
-	for (unsigned int i = 1; i <= 2; i++)
+	/* Not under Swift: a second one would use up its window. */
+	if (fixture_cc() == CC_SWIFT)
+		EXPECT_SENT(17, 19, 35);
+	else
+		EXPECT_SENT(17, 19, 19, 35);
+	for (unsigned int i = 1; i <= (fixture_cc() == CC_SWIFT ? 1u : 2u); i++)
 		assert_int_equal(catcher_at(&rig.fixture.catcher, i)->dma_length, 16 * MTU);
 	assert_int_equal(rig.loss.responses, 3);
 	assert_int_equal(rig.loss.top.v, psn_make(FIRST_PSN + 50).v);
