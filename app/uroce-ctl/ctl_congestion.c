@@ -55,6 +55,8 @@ static const char *reason(int rc)
 		return "it has ended";
 	case -ETIMEDOUT:
 		return "it does not answer: it is stopped, or runs its device only while it polls";
+	case -EINPROGRESS:
+		return "it did not say if it has done this";
 	case -ENOENT:
 		return "it has no such queue pair";
 	case -EOPNOTSUPP:

@@ -36,7 +36,7 @@ void obey(struct engine *engine)
 	struct report_order order;
 	int rc;
 
-	if (!engine->report || !order_look(engine->report, &order))
+	if (!engine->report || !order_take(engine->report, &order))
 		return;
 	crossing_stop_others(engine->crossing);
 	rc = execute(engine, &order);

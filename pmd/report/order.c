@@ -13,8 +13,9 @@
 #define TAG_SHIFT   44
 #define TAG_MASK    0xfffu
 #define STATE_SHIFT 56
-#define STATE_ORDER 0xffu /* else it is an answer: a positive errno, or 0 */
-#define ERRNO_MAX   0xfe
+#define STATE_ORDER 0xffu
+#define STATE_TAKEN 0xfeu
+#define ERRNO_MAX   0xfd /* else it is an answer: a positive errno, or 0 */
 #define KIND_MASK   0xfu
 
 static uint64_t order_word(const struct report_order *order, uint32_t tag)
@@ -60,45 +61,57 @@ static unsigned int put(struct report *report, uint64_t word, unsigned int ms)
 	}
 }
 
+/* Wait until the process answers, and empty the word. Return what order_give returns. */
+static int await(struct report *report, uint64_t word, unsigned int left, unsigned int grace)
+{
+	for (;;) {
+		const uint64_t now = __atomic_load_n(&report->order, __ATOMIC_RELAXED);
+		const bool is_taken = state_of(now) == STATE_TAKEN;
+
+		if (body_of(now) != body_of(word))
+			return -EINPROGRESS; /* another reader has replaced it */
+		if (!is_taken && state_of(now) != STATE_ORDER) {
+			swap(report, now, 0);
+			return -(int)state_of(now);
+		}
+		if (left == 0 && is_taken) {
+			left = grace;
+			grace = 0;
+		}
+		if (left > 0) {
+			usleep(1000);
+			left--;
+		} else if (swap(report, now, 0)) {
+			return is_taken ? -EINPROGRESS : -ETIMEDOUT;
+		}
+	}
+}
+
 int order_give(struct report *report, const struct report_order *order, unsigned int ms)
 {
 	/* Two processes may get the same number, if their process ids differ by a multiple of its
 	 * range. Not 0: an answer must not look like an empty word. */
 	const uint32_t tag = ((uint32_t)getpid() & (TAG_MASK >> 1)) << 1 | 1;
 	const uint64_t word = order_word(order, tag);
-	unsigned int left = put(report, word, ms);
+	const unsigned int left = put(report, word, ms);
 
 	report_ask(report);
-	for (;;) {
-		const uint64_t now = __atomic_load_n(&report->order, __ATOMIC_RELAXED);
-
-		if (body_of(now) != body_of(word))
-			return -ETIMEDOUT; /* another reader has replaced it */
-		if (state_of(now) != STATE_ORDER) {
-			swap(report, now, 0);
-			return -(int)state_of(now);
-		}
-		if (left > 0) {
-			usleep(1000);
-			left--;
-		} else if (swap(report, now, 0)) {
-			return -ETIMEDOUT;
-		}
-	}
+	return await(report, word, left, ms);
 }
 
-bool order_look(const struct report *report, struct report_order *order)
+bool order_take(struct report *report, struct report_order *order)
 {
 	const uint64_t word = __atomic_load_n(&report->order, __ATOMIC_RELAXED);
 	const uint32_t kind = (uint32_t)(word >> KIND_SHIFT) & KIND_MASK;
+	const uint64_t taken = body_of(word) | (uint64_t)STATE_TAKEN << STATE_SHIFT;
 
-	if (state_of(word) != STATE_ORDER)
+	if (state_of(word) != STATE_ORDER || !swap(report, word, taken))
 		return false;
 	*order = (struct report_order){.kind = kind < ORDER_KINDS ? (enum order_kind)kind
 								  : ORDER_KINDS,
 				       .index = (uint8_t)(word >> INDEX_SHIFT),
 				       .value = (uint32_t)word,
-				       .word = word};
+				       .word = taken};
 	return true;
 }
 

@@ -59,11 +59,11 @@ static void *give_order(void *arg)
 /* Give an order from another thread while the engine runs. Return the positive errno. */
 static int obeyed(enum order_kind kind, uint8_t index, uint32_t value)
 {
-	struct report_order order = {.kind = kind, .index = index, .value = value}, look;
+	struct report_order order = {.kind = kind, .index = index, .value = value};
 	pthread_t thread;
 
 	assert_int_equal(pthread_create(&thread, NULL, give_order, &order), 0);
-	while (!order_look(engine->report, &look))
+	while (__atomic_load_n(&engine->report->order, __ATOMIC_RELAXED) == 0)
 		usleep(100);
 	engine->link_due_ns = 0;
 	rig_turns(1);

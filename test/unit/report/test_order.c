@@ -39,7 +39,7 @@ static void *obey(void *arg)
 	while (!__atomic_load_n(&ends, __ATOMIC_ACQUIRE)) {
 		struct report_order order;
 
-		if (order_look(report, &order)) {
+		if (order_take(report, &order)) {
 			obeyed = order;
 			order_answer(report, &order, answer);
 		}
@@ -89,7 +89,27 @@ TEST(order_give__withdrawn_without_an_answer)
 	struct report_order order = {.kind = ORDER_ALGORITHM, .value = 17};
 
 	assert_int_equal(order_give(report, &order, 5), -ETIMEDOUT);
-	assert_false(order_look(report, &order));
+	assert_false(order_take(report, &order));
+	assert_int_equal(report->order, 0);
+}
+
+/* A process that takes the order, and is stopped before it answers. */
+static void *take_only(void *arg)
+{
+	struct report_order order;
+
+	while (!order_take(report, &order))
+		usleep(100);
+	return arg;
+}
+
+/* Only an order that was not taken is known not to be executed. */
+TEST(order_give__taken_and_not_answered)
+{
+	assert_int_equal(pthread_create(&process, NULL, take_only, NULL), 0);
+	assert_int_equal(order_give(report, &(struct report_order){.value = 4}, 2000),
+			 -EINPROGRESS);
+	assert_int_equal(pthread_join(process, NULL), 0);
 	assert_int_equal(report->order, 0);
 }
 
@@ -112,17 +132,28 @@ TEST(order_give__replaces_an_abandoned_answer)
 	assert_int_equal(obeyed.value, 6);
 }
 
-TEST(order_look__any_word)
+TEST(order_take__any_word)
 {
 	struct report_order order;
 
 	report->order = 0;
-	assert_false(order_look(report, &order));
+	assert_false(order_take(report, &order));
 	report->order = UINT64_MAX;
-	assert_true(order_look(report, &order));
+	assert_true(order_take(report, &order));
 	assert_int_equal(order.kind, ORDER_KINDS);
 	order_answer(report, &order, -ENOENT);
-	assert_false(order_look(report, &order));
+	assert_false(order_take(report, &order));
+}
+
+/* It is executed once, and nobody can withdraw it meanwhile without noticing. */
+TEST(order_take__once)
+{
+	struct report_order order;
+
+	report->order = UINT64_MAX;
+	assert_true(order_take(report, &order));
+	assert_int_not_equal(report->order, UINT64_MAX);
+	assert_false(order_take(report, &order));
 }
 
 /* Another reader's order has taken its place: that one is not answered. */
@@ -131,9 +162,9 @@ TEST(order_answer__only_its_own_order)
 	struct report_order order, other;
 
 	report->order = UINT64_MAX;
-	assert_true(order_look(report, &order));
+	assert_true(order_take(report, &order));
 	report->order = UINT64_MAX - 1;
 	order_answer(report, &order, 0);
 	assert_int_equal(report->order, UINT64_MAX - 1);
-	assert_true(order_look(report, &other));
+	assert_true(order_take(report, &other));
 }

@@ -20,7 +20,7 @@
 #include "transport/cc_params.h"
 
 #define REPORT_FILE	    "uroce-report" /* its name, as /proc shows it */
-#define REPORT_VERSION	    4
+#define REPORT_VERSION	    5
 #define REPORT_STATS_MAX    96
 #define REPORT_RECORDS_MAX  16384
 #define REPORT_ATTACHED_MAX 256
