@@ -12,6 +12,7 @@
 #include <sys/socket.h>
 
 #include "wire/headers.h"
+#include "wire/mad.h"
 
 #define TAKE_ALL 0xffffffffu
 /* Offsets from the Ethernet header. The kernel has removed the VLAN tag. */
@@ -35,36 +36,49 @@
 #define LOAD_HALF(off)	BPF_STMT(BPF_LD | BPF_H | BPF_ABS, off)
 #define LOAD_BYTE(off)	BPF_STMT(BPF_LD | BPF_B | BPF_ABS, off)
 #define IF_EQ(k, t, f)	BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, k, t, f)
+#define IF_GT(k, t, f)	BPF_JUMP(BPF_JMP | BPF_JGT | BPF_K, k, t, f)
 #define IF_ANY(k, t, f) BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, k, t, f)
 #define GO_TO(distance) BPF_JUMP(BPF_JMP | BPF_JA, distance, 0, 0)
 #define RETURN(k)	BPF_STMT(BPF_RET | BPF_K, k)
 
-/* Indices of instructions in a filter. From BLOCKS on there is a comparison for each block; ENDS
+/* Indices of instructions in a filter. From PARTS on there is a comparison for each part; ENDS
  * instructions follow these. */
-enum { IPV4 = 6, IPV6 = 17, ARP = 23, ICMPV6 = 25, QPN = 28, BLOCKS = 30, ENDS = 4 };
+enum { IPV4 = 6, IPV6 = 17, ARP = 23, ICMPV6 = 25, QPN = 28, PARTS = 32, ENDS = 4 };
+
+/*
+ * Parts of the queue pair numbers: those for which an operation has one of these results. The
+ * numbers of the management queue pairs and of groups are in no part.
+ */
+struct parts {
+	uint16_t operation; /* BPF_RSH or BPF_MOD */
+	uint32_t operand;
+	uint32_t count;
+	uint32_t results[DIVIDE_BLOCKS_MAX];
+};
 
 struct filter {
-	struct sock_filter code[BLOCKS + DIVIDE_BLOCKS_MAX + ENDS];
+	struct sock_filter code[PARTS + DIVIDE_BLOCKS_MAX + ENDS];
 	unsigned short len;
 };
 
-static_assert(BLOCKS + DIVIDE_BLOCKS_MAX + ENDS <= UINT8_MAX, "each jump reaches the end");
+static_assert(PARTS + DIVIDE_BLOCKS_MAX + ENDS <= UINT8_MAX, "each jump reaches the end");
+static_assert(DIVIDE_SHARES_MAX <= DIVIDE_BLOCKS_MAX, "a filter has room for each share");
 
 /*
- * Write a filter. If `only` is true, it takes RoCE to the blocks and nothing else. Otherwise it
- * takes what mute_packet_socket does, except RoCE to the blocks. A packet that ends before the
+ * Write a filter. If `only` is true, it takes RoCE to the parts and nothing else. Otherwise it
+ * takes what mute_packet_socket does, except RoCE to the parts. A packet that ends before the
  * bytes that an instruction loads is dropped: it is too short for RoCE.
  */
-static void filter_build(struct filter *filter, const struct divide_blocks *blocks, bool only)
+static void filter_build(struct filter *filter, const struct parts *parts, bool only)
 {
-	const unsigned int neither = BLOCKS + blocks->count; /* RoCE to none of the blocks */
+	const unsigned int neither = PARTS + parts->count; /* RoCE to none of the parts */
 	const unsigned int match = neither + 1, drop = neither + 2, take = neither + 3;
 	/* where to go with answers to address resolution, and with RoCE over IPv4 with options */
 	const unsigned int others = only ? drop : take;
-	const bool any = blocks->count == 0; /* the filter need not look at the queue pair */
+	const bool any = parts->count == 0; /* the filter need not look at the queue pair */
 	/* A jump's distance counts from the next instruction. */
 #define TO(from, to) ((uint8_t)((to) - (from)-1))
-	const struct sock_filter head[BLOCKS] = {
+	const struct sock_filter head[PARTS] = {
 		[0] = LOAD_HALF((uint32_t)(SKF_AD_OFF + SKF_AD_PKTTYPE)),
 		[1] = IF_EQ(PACKET_OUTGOING, TO(1, drop), 0),
 		[2] = LOAD_HALF(OFF_ETHERTYPE),
@@ -94,13 +108,15 @@ static void filter_build(struct filter *filter, const struct divide_blocks *bloc
 		[26] = LOAD_BYTE(OFF_IPV6_L4),
 		[27] = IF_EQ(ICMPV6_ADVERT, TO(27, others), TO(27, drop)),
 		[QPN] = BPF_STMT(BPF_ALU | BPF_AND | BPF_K, QPN_BITS),
-		[29] = BPF_STMT(BPF_ALU | BPF_RSH | BPF_K, blocks->shift),
+		[29] = IF_EQ(WIRE_QPN_MULTICAST, TO(29, neither), 0),
+		[30] = IF_GT(GSI_QPN, 0, TO(30, neither)),
+		[31] = BPF_STMT(BPF_ALU | BPF_K | parts->operation, parts->operand),
 	};
 
 	memcpy(filter->code, head, sizeof(head));
-	for (uint32_t i = 0; i < blocks->count; i++)
-		filter->code[BLOCKS + i] = (struct sock_filter)IF_EQ(
-			blocks->first[i] >> blocks->shift, TO(BLOCKS + i, match), 0);
+	for (uint32_t i = 0; i < parts->count; i++)
+		filter->code[PARTS + i] =
+			(struct sock_filter)IF_EQ(parts->results[i], TO(PARTS + i, match), 0);
 	filter->code[neither] = (struct sock_filter)GO_TO(TO(neither, others));
 	filter->code[match] = (struct sock_filter)GO_TO(TO(match, only ? take : drop));
 #undef TO
@@ -117,26 +133,74 @@ static int filter_attach(int fd, struct filter *filter)
 											   : 0;
 }
 
-int divide_all_but(int fd, const struct divide_blocks *blocks)
+static int filter_use(int fd, const struct parts *parts, bool only)
 {
 	struct filter filter;
 
+	filter_build(&filter, parts, only);
+	return filter_attach(fd, &filter);
+}
+
+static struct parts parts_of_blocks(const struct divide_blocks *blocks)
+{
+	struct parts parts = {
+		.operation = BPF_RSH, .operand = blocks->shift, .count = blocks->count};
+
+	for (uint32_t i = 0; i < blocks->count; i++)
+		parts.results[i] = blocks->first[i] >> blocks->shift;
+	return parts;
+}
+
+int divide_all_but(int fd, const struct divide_blocks *blocks)
+{
+	struct parts parts;
+
 	if (blocks->count > DIVIDE_BLOCKS_MAX)
 		return -ENOSPC;
-	filter_build(&filter, blocks, false);
-	return filter_attach(fd, &filter);
+	parts = parts_of_blocks(blocks);
+	return filter_use(fd, &parts, false);
 }
 
 int divide_only(int fd, uint32_t first, unsigned int shift)
 {
 	const struct divide_blocks blocks = {.shift = shift, .count = 1, .first = {first}};
+	const struct parts parts = parts_of_blocks(&blocks);
 	const int on = 1;
-	struct filter filter;
 	int rc;
 
-	filter_build(&filter, &blocks, true);
-	rc = filter_attach(fd, &filter);
+	rc = filter_use(fd, &parts, true);
 	if (rc == 0 && setsockopt(fd, SOL_SOCKET, SO_LOCK_FILTER, &on, sizeof(on)) < 0)
 		rc = -errno;
 	return rc;
+}
+
+static struct parts parts_of_shares(uint32_t shares, uint32_t count)
+{
+	struct parts parts = {.operation = BPF_MOD, .operand = count};
+
+	for (uint32_t i = 0; i < count; i++) {
+		if (shares & 1u << i)
+			parts.results[parts.count++] = i;
+	}
+	return parts;
+}
+
+int divide_all_but_shares(int fd, uint32_t shares, uint32_t count)
+{
+	struct parts parts;
+
+	if (count == 0 || count > DIVIDE_SHARES_MAX)
+		return -EINVAL;
+	parts = parts_of_shares(shares, count);
+	return filter_use(fd, &parts, false);
+}
+
+int divide_only_share(int fd, uint32_t share, uint32_t count)
+{
+	struct parts parts;
+
+	if (share >= count || count > DIVIDE_SHARES_MAX)
+		return -EINVAL;
+	parts = parts_of_shares(1u << share, count);
+	return filter_use(fd, &parts, true);
 }

@@ -29,15 +29,21 @@
 static bool have_network;
 static int sender = -1, owner = -1, program = -1;
 
+/* Make a socket that receives nothing before it has a filter of divide.c: the kernel sends frames
+ * of its own over the new interfaces. */
 static int packet_socket(const char *ifname)
 {
+	const struct sock_filter none[] = {BPF_STMT(BPF_RET | BPF_K, 0)};
+	const struct sock_fprog program_of_none = {1, (struct sock_filter *)(uintptr_t)none};
 	const struct sockaddr_ll addr = {.sll_family = AF_PACKET,
 					 .sll_protocol = htons(ETH_P_ALL),
 					 .sll_ifindex = (int)if_nametoindex(ifname)};
 	const int fd = socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC, 0);
 	const int bytes = BUFFER;
 
-	if (fd >= 0 && (bind(fd, (const struct sockaddr *)&addr, sizeof(addr)) != 0 ||
+	if (fd >= 0 && (setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &program_of_none,
+				   sizeof(program_of_none)) != 0 ||
+			bind(fd, (const struct sockaddr *)&addr, sizeof(addr)) != 0 ||
 			setsockopt(fd, SOL_SOCKET, SO_RCVBUFFORCE, &bytes, sizeof(bytes)) != 0)) {
 		close(fd);
 		return -1;
@@ -317,4 +323,101 @@ TEST(divide_all_but__replaces_a_filter_in_one_step)
 	/* Neither socket received the other's packets. */
 	assert_int_equal(recv(owner, marker, FRAME_LEN, MSG_DONTWAIT), -1);
 	assert_int_equal(recv(program, marker, FRAME_LEN, MSG_DONTWAIT), -1);
+}
+
+static int further = -1; /* a third socket, only for shares */
+
+static int set_up_shares(TEST_STATE)
+{
+	if (!have_network)
+		return 0;
+	further = packet_socket("left");
+	return further < 0 || divide_all_but_shares(owner, 6, 3) != 0 ||
+	       divide_only_share(further, 1, 3) != 0;
+}
+
+static int tear_down_shares(TEST_STATE)
+{
+	if (further >= 0)
+		close(further);
+	further = -1;
+	return 0;
+}
+
+/* Return true if the share's socket gets the frame, and false if the first one does; exactly one
+ * does. Nothing can follow the frame on both, so a frame to each follows. */
+static bool share_gets(const uint8_t *frame)
+{
+	uint8_t answer[FRAME_LEN] = {[12] = 0x08, 0x06, [21] = 2, [100] = 0x5e};
+	uint8_t marker[FRAME_LEN];
+	int of_first, of_share;
+
+	make_ipv4(marker, 5, 3 * 7 + 1);
+	marker[100] = 0x5f;
+	assert_int_equal(send(sender, frame, FRAME_LEN, 0), FRAME_LEN);
+	assert_int_equal(send(sender, answer, FRAME_LEN, 0), FRAME_LEN);
+	assert_int_equal(send(sender, marker, FRAME_LEN, 0), FRAME_LEN);
+	of_first = count(owner, frame, answer);
+	of_share = count(further, frame, marker);
+	assert_in_range(of_first + of_share, 0, 1);
+	assert_true(of_first + of_share == 1);
+	return of_share == 1;
+}
+
+TEST(divide_only_share__takes_the_numbers_of_one_remainder, .setup = set_up_shares,
+     .teardown = tear_down_shares)
+{
+	uint8_t frame[FRAME_LEN];
+
+	if (!have_network)
+		skip();
+	for (uint32_t qpn = 3; qpn < 30; qpn++) {
+		if (qpn % 3 == 2)
+			continue; /* of a share that has no socket here */
+		make_ipv4(frame, 5, qpn);
+		assert_int_equal(share_gets(frame), qpn % 3 == 1);
+		make_ipv6(frame, qpn + (3u << 20));
+		assert_int_equal(share_gets(frame), qpn % 3 == 1);
+	}
+	/* the highest number of a queue pair */
+	make_ipv4(frame, 5, 0xfffffe);
+	assert_int_equal(0xfffffe % 3, 2);
+	make_ipv4(frame, 5, 0xfffffd);
+	assert_true(share_gets(frame));
+}
+
+/* MADs, packets to groups, options, and address resolution. */
+TEST(divide_only_share__leaves_the_rest_to_the_first, .setup = set_up_shares,
+     .teardown = tear_down_shares)
+{
+	uint8_t frame[FRAME_LEN];
+
+	if (!have_network)
+		skip();
+	for (uint32_t qpn = 0; qpn <= 1; qpn++) {
+		make_ipv4(frame, 5, qpn);
+		assert_false(share_gets(frame));
+		make_ipv6(frame, qpn);
+		assert_false(share_gets(frame));
+	}
+	make_ipv4(frame, 5, 0xffffff);
+	assert_false(share_gets(frame));
+	make_ipv6(frame, 0xffffff);
+	assert_false(share_gets(frame));
+	make_ipv4(frame, 6, 4);
+	assert_false(share_gets(frame));
+	make_ipv6(frame, 4);
+	frame[20] = 58;
+	frame[54] = 136;
+	assert_false(share_gets(frame));
+}
+
+TEST(divide_all_but_shares__refuses_what_a_filter_cannot_hold)
+{
+	if (!have_network)
+		skip();
+	assert_int_equal(divide_all_but_shares(owner, 0, 0), -EINVAL);
+	assert_int_equal(divide_all_but_shares(owner, 0, DIVIDE_SHARES_MAX + 1), -EINVAL);
+	assert_int_equal(divide_only_share(owner, 2, 2), -EINVAL);
+	assert_int_equal(divide_all_but_shares(owner, UINT32_MAX - 1, DIVIDE_SHARES_MAX), 0);
 }
