@@ -117,6 +117,13 @@ void psock_expect(struct psock *psock, uint32_t qpn_first, unsigned int shift)
 {
 	psock->qpn_first = qpn_first;
 	psock->qpn_shift = shift;
+	psock->shares = 0;
+}
+
+void psock_expect_share(struct psock *psock, uint32_t share, uint32_t count)
+{
+	psock->share = share;
+	psock->shares = count;
 }
 
 int psock_fd(const struct psock *psock)

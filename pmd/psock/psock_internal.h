@@ -56,9 +56,10 @@ struct psock {
 	struct psock_held held;
 	uint32_t qpn_first; /* psock_expect */
 	unsigned int qpn_shift;
-	bool sends_runs;      /* until the kernel refuses one */
-	bool bypasses_qdiscs; /* packets bypass the kernel's queues, in which the kernel would
-				 segment runs */
+	uint32_t share, shares; /* psock_expect_share; no shares: psock_expect was called last */
+	bool sends_runs;	/* until the kernel refuses one */
+	bool bypasses_qdiscs;	/* packets bypass the kernel's queues, in which the kernel would
+				   segment runs */
 	bool told_of_size;
 	uint64_t missed;	  /* frames that the kernel dropped because the ring was full */
 	uint64_t dropped;	  /* frames that psock_rx_burst dropped */

@@ -11,6 +11,7 @@
 
 #include "psock_internal.h"
 #include "wire/headers.h"
+#include "wire/mad.h"
 
 #define TAG_LEN	      ((uint32_t)sizeof(struct rte_vlan_hdr))
 #define ADDRESSES_LEN (2 * RTE_ETHER_ADDR_LEN)
@@ -149,7 +150,15 @@ static void write_headers(const struct received *packet, struct split *split,
 	}
 }
 
-/* Mark the packets of a run that are for other processes' queue pairs. */
+/* Return true if a queue pair belongs to the socket. */
+static bool expects(const struct psock *psock, uint32_t qpn)
+{
+	if (psock->shares == 0)
+		return (qpn ^ psock->qpn_first) >> psock->qpn_shift == 0;
+	return qpn > GSI_QPN && qpn != WIRE_QPN_MULTICAST && qpn % psock->shares == psock->share;
+}
+
+/* Mark the packets of a run that are for queue pairs of other sockets. */
 static void mark_strays(const struct psock *psock, const struct received *packet,
 			const struct split *split, struct rte_mbuf **mbufs)
 {
@@ -158,7 +167,7 @@ static void mark_strays(const struct psock *psock, const struct received *packet
 			(const void *)(frame_of(packet, mbufs[i]) + split->headers.len);
 
 		if (split_payload(split, i) >= sizeof(*bth) &&
-		    (wire_get24(bth->dest_qpn) ^ psock->qpn_first) >> psock->qpn_shift != 0)
+		    !expects(psock, wire_get24(bth->dest_qpn)))
 			mbufs[i]->port = PSOCK_STRAY;
 	}
 }

@@ -343,6 +343,34 @@ TEST(psock_rx_burst__marks_strays_of_a_run)
 	}
 }
 
+/* The sender mixes an engine's queue pair with another one's, with a management one, a group. */
+TEST(psock_rx_burst__marks_strays_of_a_share)
+{
+	static const struct {
+		uint32_t qpn;
+		bool stray;
+	} seconds[] = {{9, false}, {8, true}, {1, true}, {0xffffff, true}, {10, true}};
+	uint8_t run[FRAME_RUN_MAX];
+	struct rte_mbuf *mbufs[MAX];
+
+	if (!have_runs)
+		skip();
+	psock_expect_share(right, 1, 2);
+	for (size_t i = 0; i < sizeof(seconds) / sizeof(seconds[0]); i++) {
+		struct frame second = kinds[0];
+		uint32_t len;
+
+		second.id++;
+		second.qpn = seconds[i].qpn;
+		len = frame_make_run(&kinds[0], &second, run);
+		assert_int_equal(send(psock_fd(left), run, len, 0), len);
+		assert_int_equal(receive(mbufs, MAX), 2);
+		assert_true(mbufs[0]->port != PSOCK_STRAY);
+		assert_int_equal(mbufs[1]->port == PSOCK_STRAY, seconds[i].stray);
+		rte_pktmbuf_free_bulk(mbufs, 2);
+	}
+}
+
 /* Send a RoCE frame that is longer than a buffer. */
 static void send_too_long(void)
 {
