@@ -76,13 +76,15 @@ static int crossing_open_relay(struct engine *first, uint32_t number)
 {
 	const struct relay_carrier carrier = {
 		.port = &first->link->port,
+		.engines = first->device->engine_count,
 		.lost = &first->lost,
 		.sent = crossing_call,
 		.sent_arg = first,
 	};
 	struct crossing *crossing = first->crossing;
 
-	return relay_open(&carrier, &crossing->links[number].port, &crossing->relays[number]);
+	return relay_open(&carrier, number, &crossing->links[number].port,
+			  &crossing->relays[number]);
 }
 
 int crossing_add(struct engine *first, uint32_t number)
@@ -143,23 +145,36 @@ void crossing_spread(struct engine *from, const struct rte_mbuf *mbuf, bool rece
 	}
 }
 
-bool crossing_give(struct engine *first, const uint8_t *frame, size_t len, struct rte_mbuf *mbuf)
+/* Give a received frame to the engine of its queue pair. Returns false if that is `from`. */
+static bool crossing_forward(struct engine *from, uint32_t to, struct rte_mbuf *mbuf)
 {
-	uint32_t qpn, to;
+	struct counters *counters = &from->home->counters;
 
+	if (to == from->home->number)
+		return false;
+	counters_add(counters, COUNTER_rx_crossed, 1);
+	if (to == 0)
+		crossing_put(from->crossing, 0, mbuf);
+	else if (unlikely(!relay_give(from->crossing->relays[to], mbuf, true)))
+		counters_add(counters, COUNTER_rx_missed, 1);
+	return true;
+}
+
+bool crossing_give(struct engine *from, const uint8_t *frame, size_t len, struct rte_mbuf *mbuf)
+{
+	uint32_t qpn;
+
+	/* Other frames are this engine's: its queue or another engine has looked. */
+	if (!engine_is_first(from) && likely(mbuf->port != PORT_STRAY))
+		return false;
 	if (!packet_peek_qpn(frame, len, &qpn))
 		return false;
-	if (unlikely(qpn == WIRE_QPN_MULTICAST)) {
-		if ((frame[0] & RTE_ETHER_GROUP_ADDR) && first->device->group_count > 0)
-			crossing_spread(first, mbuf, true);
-		return false;
-	}
-	to = device_engine_of_qpn(first->device, qpn);
-	if (to == 0)
-		return false;
-	if (unlikely(!relay_give(first->crossing->relays[to], mbuf, true)))
-		counters_add(&first->home->counters, COUNTER_rx_missed, 1);
-	return true;
+	if (likely(qpn != WIRE_QPN_MULTICAST))
+		return crossing_forward(from, device_engine_of_qpn(from->device, qpn), mbuf);
+	if (engine_is_first(from) && (frame[0] & RTE_ETHER_GROUP_ADDR) &&
+	    from->device->group_count > 0)
+		crossing_spread(from, mbuf, true);
+	return false;
 }
 
 uint16_t crossing_take(struct crossing *crossing, struct rte_mbuf **mbufs, uint16_t n)
@@ -200,6 +215,7 @@ static unsigned int crossing_send_burst(struct engine *first, uint32_t number, b
 	}
 	waiting->count = (uint16_t)(waiting->count - sent);
 	memmove(waiting->mbufs, waiting->mbufs + sent, waiting->count * sizeof(waiting->mbufs[0]));
+	counters_add(&first->home->counters, COUNTER_tx_crossed, sent);
 	*more = sent == BURST;
 	return sent;
 }
@@ -277,9 +293,13 @@ static void crossing_poll_one(struct engine *engine)
 
 void crossing_poll_others(struct engine *engine)
 {
-	const bool all = engine->progress == SETTINGS_PROGRESS_INLINE;
-	const uint32_t count = all ? engine->device->engine_count : 1;
+	const struct relay *relay = engine->crossing->relays[engine->home->number];
+	uint32_t count = 1;
 
+	if (engine->progress == SETTINGS_PROGRESS_INLINE)
+		count = engine->device->engine_count;
+	else if (relay && relay_has_queue(relay))
+		return;
 	for (uint32_t i = 0; i < count; i++) {
 		if (i != engine->home->number)
 			crossing_poll_one(engine->crossing->engines[i]);

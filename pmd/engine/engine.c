@@ -263,13 +263,13 @@ static unsigned int engine_receive(struct engine *engine)
 		/* A bad network sends when it is polled. */
 		tx_count_late_drops(&engine->tx);
 	}
-	rx_input_burst(engine, mbufs, received, false);
+	rx_input_burst(engine, mbufs, received, RX_PORT);
 	if (unlikely(engine->crossing) && engine_is_first(engine)) {
 		crossed = crossing_take(engine->crossing, mbufs, RX_BURST);
-		rx_input_burst(engine, mbufs, crossed, true);
+		rx_input_burst(engine, mbufs, crossed, RX_CROSSED);
 	}
 	looped = tx_loop_burst(&engine->tx, mbufs, RX_BURST);
-	rx_input_burst(engine, mbufs, looped, true);
+	rx_input_burst(engine, mbufs, looped, RX_LOOPED);
 	lcore_leave(lcore);
 	full = received == RX_BURST || looped == RX_BURST || crossed == RX_BURST || port->rx_cut;
 	if (engine_may_fire(engine, full, engine->taken + looped + crossed))

@@ -36,11 +36,11 @@ static bool rx_sums_are_good(uint64_t flags)
 	       (flags & RTE_MBUF_F_RX_L4_CKSUM_MASK) == RTE_MBUF_F_RX_L4_CKSUM_NONE;
 }
 
-static unsigned int rx_knows(const struct rte_mbuf *mbuf, bool looped)
+static unsigned int rx_knows(const struct rte_mbuf *mbuf, enum rx_source source)
 {
 	unsigned int known = rx_sums_are_good(mbuf->ol_flags) ? FRAME_SUMS_GOOD : 0;
 
-	if (looped || mbuf->port == PORT_HANDED_OVER)
+	if (source == RX_LOOPED || mbuf->port == PORT_HANDED_OVER)
 		known |= FRAME_TRUSTED;
 	if (mbuf->port == PORT_VERIFIED)
 		known |= FRAME_ICRC_GOOD;
@@ -48,9 +48,9 @@ static unsigned int rx_knows(const struct rte_mbuf *mbuf, bool looped)
 }
 
 /* Process a frame. Returns false if it was given to another engine, which frees it. */
-static bool rx_input(struct engine *engine, struct rte_mbuf *mbuf, bool looped)
+static bool rx_input(struct engine *engine, struct rte_mbuf *mbuf, enum rx_source source)
 {
-	const unsigned int known = rx_knows(mbuf, looped);
+	const unsigned int known = rx_knows(mbuf, source);
 	struct rte_mbuf *answer;
 	struct qp *qp = NULL;
 	uint8_t *frame;
@@ -66,7 +66,7 @@ static bool rx_input(struct engine *engine, struct rte_mbuf *mbuf, bool looped)
 		counters_add(&engine->home->counters, COUNTER_rx_too_long, 1);
 		return true;
 	}
-	if (unlikely(engine->crossing) && !looped && engine_is_first(engine) &&
+	if (unlikely(engine->crossing) && source == RX_PORT &&
 	    crossing_give(engine, frame, mbuf->pkt_len, mbuf))
 		return false;
 	if (device_receive(engine->home, frame, mbuf->pkt_len, known, engine->now_ns, &qp)) {
@@ -107,7 +107,8 @@ static void rx_prefetch_frame(const struct rte_mbuf *mbuf)
 		rte_prefetch0(frame + RTE_CACHE_LINE_SIZE);
 }
 
-void rx_input_burst(struct engine *engine, struct rte_mbuf **mbufs, uint16_t n, bool looped)
+void rx_input_burst(struct engine *engine, struct rte_mbuf **mbufs, uint16_t n,
+		    enum rx_source source)
 {
 	const bool prefetches = engine_prefetches(engine);
 	const uint16_t ahead = likely(tuning.prefetch) ? FRAMES_AHEAD : n;
@@ -121,7 +122,7 @@ void rx_input_burst(struct engine *engine, struct rte_mbuf **mbufs, uint16_t n, 
 			rx_prefetch_frame(mbufs[i + ahead]);
 		if (unlikely(prefetches) && i + AHEAD < n)
 			rx_prefetch_receiver(engine, mbufs[i + AHEAD]);
-		if (unlikely(!rx_input(engine, mbufs[i], looped)))
+		if (unlikely(!rx_input(engine, mbufs[i], source)))
 			mbufs[i] = NULL;
 		if (unlikely(!tuning.batch_ack))
 			engine_run_ready(engine, false);

@@ -3,14 +3,20 @@
 #ifndef RX_H
 #define RX_H
 
-#include <stdbool.h>
 #include <stdint.h>
 
 struct engine;
 struct rte_mbuf;
 
-/** Process and free a burst of frames. `looped`: they are our own packets to ourselves, and need no
- * ICRC check. Owner. */
-void rx_input_burst(struct engine *engine, struct rte_mbuf **mbufs, uint16_t n, bool looped);
+/* Where frames come from. */
+enum rx_source {
+	RX_PORT,    /* the engine's port */
+	RX_CROSSED, /* other engines: they have sent them, or received them in place of this one */
+	RX_LOOPED,  /* the engine has sent them to itself: they need no ICRC check */
+};
+
+/** Process and free a burst of frames. Owner. */
+void rx_input_burst(struct engine *engine, struct rte_mbuf **mbufs, uint16_t n,
+		    enum rx_source source);
 
 #endif

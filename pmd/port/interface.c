@@ -23,7 +23,8 @@
 #include "psock/psock.h"
 #include "stand_in.h"
 
-static_assert(PSOCK_VERIFIED == PORT_VERIFIED, "what a packet socket says, engines understand");
+static_assert(PSOCK_VERIFIED == PORT_VERIFIED && PSOCK_STRAY == PORT_STRAY,
+	      "what a packet socket says, engines understand");
 
 struct interface {
 	struct port *port;
@@ -32,6 +33,7 @@ struct interface {
 	unsigned int ifindex;
 	struct psock *psock;
 	bool has_received; /* since the port was armed; atomic */
+	uint32_t shares;   /* bits of the queues that interface_open_queue has opened */
 };
 
 static uint16_t interface_rx_burst(void *arg, struct rte_mbuf **mbufs, uint16_t n)
@@ -128,7 +130,45 @@ static int interface_leave_out(void *arg, const struct divide_blocks *blocks)
 {
 	const struct interface *interface = arg;
 
+	if (interface->shares != 0)
+		return -EOPNOTSUPP;
 	return divide_all_but(psock_fd(interface->psock), blocks);
+}
+
+/* Receive no packets any more to the queue pairs of these shares. */
+static int interface_leave_shares(struct interface *interface, uint32_t shares, uint32_t count)
+{
+	const int rc = divide_all_but_shares(psock_fd(interface->psock), shares, count);
+
+	if (rc == 0)
+		interface->shares = shares;
+	return rc;
+}
+
+/*
+ * Receive the packets to the queue pairs of one share by a further socket. The first socket leaves
+ * them out before this one is bound, so none arrives twice. Those that arrive between the two steps
+ * are lost, but the device has no queue pair yet.
+ */
+static int interface_start_queue(struct interface *interface, struct interface *first,
+				 uint32_t share, uint32_t count)
+{
+	const uint32_t shares = first->shares;
+	int rc;
+
+	rc = psock_open(&interface->psock, first->port->pool);
+	if (rc == 0)
+		rc = divide_only_share(psock_fd(interface->psock), share, count);
+	if (rc != 0)
+		return rc;
+	psock_expect_share(interface->psock, share, count);
+	rc = interface_leave_shares(first, shares | 1u << share, count);
+	if (rc != 0)
+		return rc;
+	rc = psock_start(interface->psock, first->ifindex);
+	if (rc != 0)
+		(void)interface_leave_shares(first, shares, count);
+	return rc;
 }
 
 /* Close the socket, but keep the psock: a delayed helper thread may still arm the port. */
@@ -193,6 +233,8 @@ static int interface_open(void *arg)
 	return 0;
 }
 
+static int interface_open_queue(void *arg, uint32_t number, uint32_t count, struct port *queue);
+
 static const struct port_ops interface_ops = {
 	.open = interface_open,
 	.rx_burst = interface_rx_burst,
@@ -203,9 +245,35 @@ static const struct port_ops interface_ops = {
 	.lost = interface_lost,
 	.lend = interface_lend,
 	.leave_out = interface_leave_out,
+	.open_queue = interface_open_queue,
 	.close = interface_close,
 	.destroy = interface_destroy,
 };
+
+/* Packets that captures must see pass through the port itself. */
+static int interface_open_queue(void *arg, uint32_t number, uint32_t count, struct port *queue)
+{
+	struct interface *first = arg, *interface;
+	int rc;
+
+	if (first->port->watched)
+		return -EOPNOTSUPP;
+	interface = calloc(1, sizeof(*interface));
+	if (!interface)
+		return -ENOMEM;
+	interface->port = queue;
+	interface->ifindex = first->ifindex;
+	memcpy(interface->ifname, first->ifname, sizeof(interface->ifname));
+	rc = interface_start_queue(interface, first, number, count);
+	if (rc != 0) {
+		interface_destroy(interface);
+		return rc;
+	}
+	queue->ops = &interface_ops;
+	queue->ops_arg = interface;
+	queue->wake_fd = psock_fd(interface->psock);
+	return 0;
+}
 
 int interface_prepare(struct port *port, const char *ifname, uint32_t mtu_bytes)
 {

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A port whose frames another engine of the same device receives and sends. */
+/* The port of a further engine of a device: a queue of its own, if there is one, and frames that
+ * another engine receives and sends for it. */
 #include "port/relay.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
@@ -28,7 +30,11 @@ struct relay {
 	/* The pool of the carrier's port belongs to one thread, so frames are copied from one pool
 	 * to the other. */
 	bool copies;
-	bool armed; /* atomic: the next frame makes wake_fd readable */
+	bool armed;  /* atomic: the next frame of another engine makes bell_fd readable */
+	int bell_fd; /* an eventfd */
+	int set_fd;  /* with a queue: an epoll set of bell_fd and the queue's descriptor; or -1 */
+	const struct port_ops *queue; /* operations of the engine's own queue; NULL: it has none */
+	void *queue_arg;
 };
 
 /* Make the ring without EAL, which an attached process does not start. */
@@ -64,8 +70,13 @@ static void relay_ring_bell(struct relay *relay)
 	    !__atomic_exchange_n(&relay->armed, false, __ATOMIC_SEQ_CST))
 		return;
 	/* The write fails only if the descriptor is readable already. */
-	if (own_is(relay->port->wake_fd))
-		(void)eventfd_write(relay->port->wake_fd, 1);
+	if (own_is(relay->bell_fd))
+		(void)eventfd_write(relay->bell_fd, 1);
+}
+
+bool relay_has_queue(const struct relay *relay)
+{
+	return relay->queue != NULL;
 }
 
 bool relay_give(struct relay *relay, struct rte_mbuf *mbuf, bool received)
@@ -116,8 +127,13 @@ bool relay_sends(const struct relay *relay)
 static uint16_t relay_rx_burst(void *arg, struct rte_mbuf **mbufs, uint16_t n)
 {
 	struct relay *relay = arg;
-	const uint16_t taken = inbox_take(&relay->in, mbufs, n);
+	/* Neither side can keep the other one waiting. */
+	const uint16_t most = relay->queue ? (uint16_t)((n + 1) / 2) : n;
+	uint16_t taken = inbox_take(&relay->in, mbufs, most);
 
+	if (relay->queue)
+		taken = (uint16_t)(taken + relay->queue->rx_burst(relay->queue_arg, mbufs + taken,
+								  (uint16_t)(n - taken)));
 	relay->port->rx_cut = inbox_has_more(&relay->in);
 	return taken;
 }
@@ -125,8 +141,11 @@ static uint16_t relay_rx_burst(void *arg, struct rte_mbuf **mbufs, uint16_t n)
 static uint16_t relay_tx_burst(void *arg, struct rte_mbuf **mbufs, uint16_t n)
 {
 	const struct relay *relay = arg;
-	const unsigned int sent = rte_ring_enqueue_burst(relay->out, (void **)mbufs, n, NULL);
+	unsigned int sent;
 
+	if (relay->queue)
+		return relay->queue->tx_burst(relay->queue_arg, mbufs, n);
+	sent = rte_ring_enqueue_burst(relay->out, (void **)mbufs, n, NULL);
 	/* Also if there was no room: the carrier makes some. */
 	relay->carrier.sent(relay->carrier.sent_arg);
 	return (uint16_t)sent;
@@ -135,19 +154,23 @@ static uint16_t relay_tx_burst(void *arg, struct rte_mbuf **mbufs, uint16_t n)
 static bool relay_arm(void *arg)
 {
 	struct relay *relay = arg;
+	bool waits = false;
 	eventfd_t before;
 
-	if (own_is(relay->port->wake_fd))
-		(void)eventfd_read(relay->port->wake_fd, &before);
+	if (own_is(relay->bell_fd))
+		(void)eventfd_read(relay->bell_fd, &before);
 	__atomic_store_n(&relay->armed, true, __ATOMIC_SEQ_CST);
-	return inbox_has_new(&relay->in);
+	if (relay->queue)
+		waits = relay->queue->arm(relay->queue_arg);
+	return inbox_has_new(&relay->in) || waits;
 }
 
-/* The carrier drops packets that reach nobody: only it knows that at any time. */
+/* Without a queue, the carrier drops packets that reach nobody: only it knows that at any time. */
 static bool relay_connected(void *arg)
 {
-	(void)arg;
-	return true;
+	const struct relay *relay = arg;
+
+	return !relay->queue || relay->queue->connected(relay->queue_arg);
 }
 
 static bool relay_link_up(void *arg, bool connected)
@@ -166,15 +189,22 @@ static bool relay_lost(void *arg)
 /* The process ends; other engines may still give frames. */
 static void relay_close(void *arg)
 {
-	(void)arg;
+	const struct relay *relay = arg;
+
+	if (relay->queue)
+		relay->queue->close(relay->queue_arg);
 }
 
 static void relay_destroy(void *arg)
 {
 	struct relay *relay = arg;
 
-	if (relay->port->wake_fd >= 0)
-		close(relay->port->wake_fd);
+	if (relay->queue)
+		relay->queue->destroy(relay->queue_arg);
+	if (relay->set_fd >= 0)
+		close(relay->set_fd);
+	if (relay->bell_fd >= 0)
+		close(relay->bell_fd);
 	free(relay->out);
 	free(relay);
 }
@@ -215,10 +245,72 @@ static void relay_fill(const struct port *main, struct port *port)
 	port->started = true;
 }
 
-int relay_open(const struct relay_carrier *carrier, struct port *port, struct relay **out)
+static int relay_watch(const struct relay *relay, int fd)
+{
+	struct epoll_event event = {.events = EPOLLIN};
+
+	return epoll_ctl(relay->set_fd, EPOLL_CTL_ADD, fd, &event) == 0 ? 0 : -errno;
+}
+
+/* Make a descriptor that is readable when another engine has rung, and when the queue has frames.
+ */
+static int relay_make_set(struct relay *relay, int queue_fd)
+{
+	int rc;
+
+	relay->set_fd = epoll_create1(EPOLL_CLOEXEC);
+	if (relay->set_fd < 0)
+		return -errno;
+	own_mark(relay->set_fd);
+	rc = relay_watch(relay, relay->bell_fd);
+	return rc == 0 ? relay_watch(relay, queue_fd) : rc;
+}
+
+/* Open the engine's own queue of the carrier's port. 0, also if the engine has none; or -errno. */
+static int relay_open_queue(struct relay *relay, uint32_t number)
+{
+	const struct port *main = relay->carrier.port;
+	struct port *port = relay->port;
+	int rc;
+
+	if (!main->ops || !main->ops->open_queue)
+		return 0;
+	rc = main->ops->open_queue(main->ops_arg, number, relay->carrier.engines, port);
+	if (rc != 0) {
+		log_info("engine %u has no queue of '%s', and its packets pass through the first "
+			 "engine: %s",
+			 number, main->devargs.name, strerror(-rc));
+		return 0;
+	}
+	relay->queue = port->ops;
+	relay->queue_arg = port->ops_arg;
+	return relay_make_set(relay, port->wake_fd);
+}
+
+static int relay_make(struct relay *relay, uint32_t number)
+{
+	struct port *port = relay->port;
+	int rc;
+
+	relay->bell_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (relay->bell_fd < 0)
+		return -errno;
+	own_mark(relay->bell_fd);
+	relay->out = relay_ring();
+	if (!relay->out)
+		return -ENOMEM;
+	rc = relay->copies ? port_make_pool(port, "uroce_relay") : 0;
+	if (rc == 0)
+		rc = relay_open_queue(relay, number);
+	port->wake_fd = relay->set_fd >= 0 ? relay->set_fd : relay->bell_fd;
+	return rc;
+}
+
+int relay_open(const struct relay_carrier *carrier, uint32_t number, struct port *port,
+	       struct relay **out)
 {
 	struct relay *relay = aligned_alloc(RTE_CACHE_LINE_SIZE, sizeof(*relay));
-	int rc = -ENOMEM;
+	int rc;
 
 	if (!relay)
 		return -ENOMEM;
@@ -226,21 +318,17 @@ int relay_open(const struct relay_carrier *carrier, struct port *port, struct re
 	relay->carrier = *carrier;
 	relay->port = port;
 	relay->copies = carrier->port->make_pool != NULL;
+	relay->bell_fd = -1;
+	relay->set_fd = -1;
 	relay_fill(carrier->port, port);
+	rc = relay_make(relay, number);
 	port->ops = &relay_ops;
 	port->ops_arg = relay;
-	port->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	if (port->wake_fd < 0)
-		rc = -errno;
-	relay->out = relay_ring();
-	if (port->wake_fd >= 0 && relay->out)
-		rc = relay->copies ? port_make_pool(port, "uroce_relay") : 0;
 	if (rc != 0) {
 		log_error("cannot make the queues of a further engine: %s", strerror(-rc));
 		port_destroy(port);
 		return rc;
 	}
-	own_mark(port->wake_fd);
 	*out = relay;
 	return 0;
 }

@@ -12,7 +12,7 @@ UROCE_RUN = os.path.join(os.path.dirname(os.path.abspath(__file__)),
                          "..", "..", "build", "app", "uroce-run")
 UROCE_RUN = os.path.normpath(os.environ.get("UROCE_RUN", UROCE_RUN))
 UROCE_CTL = os.path.join(os.path.dirname(UROCE_RUN), "uroce-ctl")
-PLAIN_COUNTERS = r"(rx|tx)_(packets|bytes|in_place_packets|loopback_packets|payload_bytes_\w+)"
+PLAIN_COUNTERS = r"(rx|tx)_(packets|bytes|in_place_packets|loopback_packets|crossed|payload_bytes_\w+)"
 DEVICE = "uroce0"
 START_SECONDS = 60  # emulated peers on a busy machine are slow
 END_SECONDS = 20    # time for the second side to end after the first

@@ -105,6 +105,37 @@ TEST(crossing_give__frames_go_to_the_engine_of_their_queue_pair)
 	rte_pktmbuf_free(mbuf);
 }
 
+/* A run was received by the queue of the wrong engine. */
+TEST(crossing_give__strays_of_a_queue_are_passed_on)
+{
+	struct rte_mbuf *mbuf = make_frame(&engine->link->port, FIRSTS_QPN, false), *taken;
+	const uint8_t *frame = rte_pktmbuf_mtod(mbuf, const uint8_t *);
+
+	/* Only those that the queue has marked: nobody else looks at the number. */
+	assert_false(crossing_give(further, frame, FRAME_LEN, mbuf));
+	mbuf->port = PORT_STRAY;
+	assert_true(crossing_give(further, frame, FRAME_LEN, mbuf));
+	assert_int_equal(counters_get(&home.counters, COUNTER_rx_crossed), 1);
+	assert_int_equal(crossing_take(engine->crossing, &taken, 1), 1);
+	assert_ptr_equal(taken, mbuf);
+	/* It comes from a network, so its ICRC is checked. */
+	assert_int_not_equal(mbuf->port, PORT_HANDED_OVER);
+	rte_pktmbuf_free(mbuf);
+	/* It has arrived where it belongs. */
+	mbuf = make_frame(&engine->link->port, OTHERS_QPN, false);
+	mbuf->port = PORT_STRAY;
+	assert_false(
+		crossing_give(further, rte_pktmbuf_mtod(mbuf, const uint8_t *), FRAME_LEN, mbuf));
+	rte_pktmbuf_free(mbuf);
+	/* A message of the connection manager is the first engine's. */
+	mbuf = make_frame(&engine->link->port, 1, false);
+	mbuf->port = PORT_STRAY;
+	assert_true(
+		crossing_give(further, rte_pktmbuf_mtod(mbuf, const uint8_t *), FRAME_LEN, mbuf));
+	assert_int_equal(crossing_take(engine->crossing, &taken, 1), 1);
+	rte_pktmbuf_free(taken);
+}
+
 TEST(crossing_give__frames_to_a_group_go_to_all)
 {
 	struct rte_mbuf *mbuf = make_frame(&engine->link->port, WIRE_QPN_MULTICAST, true);

@@ -18,6 +18,7 @@
 #include "port/port.h"
 #include "psock/psock.h"
 #include "test.h"
+#include "wire/packet.h"
 
 #define MEMORY	 (16 << 20)
 #define SHIFT	 14
@@ -136,6 +137,92 @@ TEST(interface_lend__refuses_while_captures_may_come)
 	assert_int_equal(interface_prepare(&port, "left", 0), 0);
 	port.watched = true;
 	assert_int_equal(port.ops->lend(port.ops_arg, 1u << SHIFT, SHIFT, &ifindex), -EOPNOTSUPP);
+	port_destroy(&port);
+}
+
+static int open_sender(void)
+{
+	const struct sockaddr_ll address = {.sll_family = AF_PACKET,
+					    .sll_ifindex = (int)if_nametoindex("right")};
+	const int fd = socket(AF_PACKET, SOCK_RAW, 0);
+
+	assert_true(fd >= 0);
+	assert_int_equal(bind(fd, (const struct sockaddr *)&address, sizeof(address)), 0);
+	return fd;
+}
+
+/* Return the queue pair number of the only frame that waits. */
+static uint32_t receive_qpn(const struct port *port)
+{
+	struct pollfd pfd = {.fd = port_wake_fd(port), .events = POLLIN};
+	struct rte_mbuf *mbufs[BURST];
+	uint32_t qpn;
+
+	assert_int_equal(poll(&pfd, 1, DEADLINE), 1);
+	assert_int_equal(port_rx_burst(port, mbufs, BURST), 1);
+	assert_true(packet_peek_qpn(rte_pktmbuf_mtod(mbufs[0], const uint8_t *), mbufs[0]->pkt_len,
+				    &qpn));
+	rte_pktmbuf_free(mbufs[0]);
+	return qpn;
+}
+
+/* Each engine gets the packets to its queue pairs, and sends by itself. */
+TEST(interface_open_queue__divides_packets_among_engines)
+{
+	struct port port, queues[3];
+	struct rte_mbuf *mbuf;
+	int sender;
+
+	if (!have_network)
+		skip();
+	memset(&port, 0, sizeof(port));
+	memset(queues, 0, sizeof(queues));
+	assert_int_equal(interface_prepare(&port, "left", 0), 0);
+	assert_int_equal(port_open(&port), 0);
+	for (uint32_t i = 1; i < 3; i++) {
+		queues[i].started = true;
+		assert_int_equal(port.ops->open_queue(port.ops_arg, i, 4, &queues[i]), 0);
+	}
+	/* The owner of an interface that programs share has one engine. */
+	assert_int_equal(port.ops->leave_out(port.ops_arg, &(const struct divide_blocks){0}),
+			 -EOPNOTSUPP);
+	sender = open_sender();
+	for (uint32_t qpn = 4; qpn < 12; qpn++) {
+		const uint32_t owner = qpn % 4;
+		const bool is_queue = owner == 1 || owner == 2;
+
+		put_frame(sender, qpn, (struct frame){.id = (uint16_t)qpn});
+		/* Engine 3 has no queue: the first one receives its packets. */
+		assert_int_equal(receive_qpn(is_queue ? &queues[owner] : &port), qpn);
+		for (uint32_t i = 1; i < 3; i++)
+			assert_int_equal(port_rx_burst(&queues[i], &mbuf, 1), 0);
+		assert_int_equal(port_rx_burst(&port, &mbuf, 1), 0);
+	}
+	put_frame(sender, 1, (struct frame){.id = 1});
+	assert_int_equal(receive_qpn(&port), 1);
+	close(sender);
+	for (uint32_t i = 1; i < 3; i++) {
+		port_close(&queues[i]);
+		assert_int_equal(port_wake_fd(&queues[i]), -1);
+		port_destroy(&queues[i]);
+	}
+	port_close(&port);
+	destroy(&port);
+}
+
+/* A capture must see all packets. */
+TEST(interface_open_queue__refuses_while_captures_may_come)
+{
+	struct port port, queue;
+
+	if (!have_network)
+		skip();
+	memset(&port, 0, sizeof(port));
+	memset(&queue, 0, sizeof(queue));
+	assert_int_equal(interface_prepare(&port, "left", 0), 0);
+	port.watched = true;
+	assert_int_equal(port.ops->open_queue(port.ops_arg, 1, 2, &queue), -EOPNOTSUPP);
+	assert_null(queue.ops);
 	port_destroy(&port);
 }
 

@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Tests of pmd/port/relay_port.c. */
+#include <errno.h>
 #include <poll.h>
 #include <pthread.h>
 #include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
 
 #include "open_fds.h"
 #include "port/port.h"
@@ -19,6 +22,17 @@ static struct {
 	bool lost;
 	int sent; /* calls of the carrier */
 	struct rte_mbuf frames[SENDERS][FRAMES];
+	/* the queue that the carrier's port has for the engine */
+	struct {
+		int opened, closed, destroyed;
+		int refuses; /* -errno of the open */
+		int fd;	     /* an eventfd */
+		uint32_t number, count;
+		struct rte_mbuf *waiting[8];
+		uint16_t received, waits;
+		uint16_t sent;
+		bool unconnected;
+	} queue;
 } env;
 
 static void count_sent(void *arg)
@@ -41,7 +55,7 @@ static int set_up(TEST_STATE)
 	env.main.mac[5] = 7;
 	env.main.own_qpn_first = 0x4000;
 	env.main.own_qpn_count = 64;
-	return relay_open(&carrier, &env.port, &env.relay);
+	return relay_open(&carrier, 1, &env.port, &env.relay);
 }
 
 static int tear_down(TEST_STATE)
@@ -161,7 +175,7 @@ static void *give_many(void *arg)
 }
 
 /* Sleep as the helper does. A lost wake-up hangs the program. */
-TEST(relay_give__a_sleeper_never_misses_a_frame)
+static void sleep_until_all_came(void)
 {
 	struct pollfd fd = {.fd = port_wake_fd(&env.port), .events = POLLIN};
 	struct rte_mbuf *next[SENDERS];
@@ -192,4 +206,197 @@ TEST(relay_give__a_sleeper_never_misses_a_frame)
 		assert_int_equal(pthread_join(threads[i], &wrong), 0);
 		assert_null(wrong);
 	}
+}
+
+TEST(relay_give__a_sleeper_never_misses_a_frame)
+{
+	sleep_until_all_came();
+}
+
+static uint16_t queue_rx_burst(void *arg, struct rte_mbuf **mbufs, uint16_t n)
+{
+	uint16_t taken = 0;
+
+	assert_ptr_equal(arg, &env.queue);
+	while (taken < n && env.queue.received < env.queue.waits)
+		mbufs[taken++] = env.queue.waiting[env.queue.received++];
+	return taken;
+}
+
+static uint16_t queue_tx_burst(void *arg, struct rte_mbuf **mbufs, uint16_t n)
+{
+	assert_ptr_equal(arg, &env.queue);
+	assert_non_null(mbufs);
+	env.queue.sent = (uint16_t)(env.queue.sent + n);
+	return n;
+}
+
+static bool queue_arm(void *arg)
+{
+	assert_ptr_equal(arg, &env.queue);
+	return env.queue.received < env.queue.waits;
+}
+
+static bool queue_connected(void *arg)
+{
+	assert_ptr_equal(arg, &env.queue);
+	return !env.queue.unconnected;
+}
+
+static void queue_close(void *arg)
+{
+	assert_ptr_equal(arg, &env.queue);
+	env.queue.closed++;
+	env.port.wake_fd = -1;
+}
+
+static void queue_destroy(void *arg)
+{
+	assert_ptr_equal(arg, &env.queue);
+	env.queue.destroyed++;
+	close(env.queue.fd);
+}
+
+static const struct port_ops queue_ops = {
+	.rx_burst = queue_rx_burst,
+	.tx_burst = queue_tx_burst,
+	.arm = queue_arm,
+	.connected = queue_connected,
+	.close = queue_close,
+	.destroy = queue_destroy,
+};
+
+static int open_queue(void *arg, uint32_t number, uint32_t count, struct port *queue)
+{
+	assert_ptr_equal(arg, &env.main);
+	env.queue.number = number;
+	env.queue.count = count;
+	if (env.queue.refuses)
+		return env.queue.refuses;
+	env.queue.opened++;
+	env.queue.fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	queue->ops = &queue_ops;
+	queue->ops_arg = &env.queue;
+	queue->wake_fd = env.queue.fd;
+	return 0;
+}
+
+static int set_up_with(int refuses)
+{
+	static const struct port_ops main_ops = {.open_queue = open_queue};
+	const struct relay_carrier carrier = {
+		.port = &env.main,
+		.engines = 4,
+		.lost = &env.lost,
+		.sent = count_sent,
+		.sent_arg = &env,
+	};
+
+	memset(&env, 0, sizeof(env));
+	env.main.ops = &main_ops;
+	env.main.ops_arg = &env.main;
+	env.queue.refuses = refuses;
+	return relay_open(&carrier, 3, &env.port, &env.relay);
+}
+
+static int set_up_queue(TEST_STATE)
+{
+	return set_up_with(0);
+}
+
+static int set_up_refused(TEST_STATE)
+{
+	return set_up_with(-ENOMEM);
+}
+
+TEST(relay_open__opens_the_engines_queue, .setup = set_up_queue)
+{
+	assert_true(relay_has_queue(env.relay));
+	assert_int_equal(env.queue.opened, 1);
+	assert_int_equal(env.queue.number, 3);
+	assert_int_equal(env.queue.count, 4);
+	assert_true(port_connected(&env.port));
+	env.queue.unconnected = true;
+	assert_false(port_connected(&env.port));
+}
+
+TEST(relay_give__a_sleeper_with_a_queue_never_misses_a_frame, .setup = set_up_queue)
+{
+	sleep_until_all_came();
+}
+
+TEST(relay_open__a_queue_leaves_no_descriptor, .bare = true)
+{
+	const unsigned int before = fds_count();
+
+	assert_int_equal(set_up_queue(NULL), 0);
+	assert_int_equal(tear_down(NULL), 0);
+	assert_int_equal(env.queue.closed, 1);
+	assert_int_equal(env.queue.destroyed, 1);
+	assert_int_equal(fds_count(), before);
+}
+
+/* The first engine receives and sends for it. */
+TEST(relay_open__does_without_a_queue, .setup = set_up_refused)
+{
+	struct rte_mbuf *sent = &env.frames[0][0];
+
+	assert_false(relay_has_queue(env.relay));
+	assert_int_equal(port_tx_burst(&env.port, &sent, 1), 1);
+	assert_int_equal(env.sent, 1);
+	assert_true(relay_sends(env.relay));
+}
+
+TEST(relay_tx_burst__a_queue_sends_itself, .setup = set_up_queue)
+{
+	struct rte_mbuf *sent[3] = {&env.frames[0][0], &env.frames[0][1], &env.frames[0][2]};
+
+	assert_int_equal(port_tx_burst(&env.port, sent, 3), 3);
+	assert_int_equal(env.queue.sent, 3);
+	assert_int_equal(env.sent, 0);
+	assert_false(relay_sends(env.relay));
+}
+
+/* Neither the queue nor the other engines are served alone. */
+TEST(relay_rx_burst__takes_of_both, .setup = set_up_queue)
+{
+	struct rte_mbuf *taken[4];
+
+	for (int i = 0; i < 8; i++) {
+		env.queue.waiting[i] = &env.frames[1][i];
+		assert_true(relay_give(env.relay, &env.frames[0][i], true));
+	}
+	env.queue.waits = 8;
+	for (int round = 0; round < 4; round++) {
+		assert_int_equal(port_rx_burst(&env.port, taken, 4), 4);
+		for (int i = 0; i < 2; i++) {
+			assert_ptr_equal(taken[i], &env.frames[0][2 * round + i]);
+			assert_ptr_equal(taken[2 + i], &env.frames[1][2 * round + i]);
+		}
+		assert_int_equal(env.port.rx_cut, round < 3);
+	}
+	assert_int_equal(port_rx_burst(&env.port, taken, 4), 0);
+}
+
+TEST(relay_arm__wakes_for_both, .setup = set_up_queue)
+{
+	struct rte_mbuf *taken[4];
+
+	assert_false(port_arm(&env.port));
+	assert_false(is_awake());
+	env.queue.waiting[0] = &env.frames[1][0];
+	env.queue.waits = 1;
+	assert_int_equal(eventfd_write(env.queue.fd, 1), 0);
+	assert_true(is_awake());
+	assert_true(port_arm(&env.port));
+	assert_int_equal(port_rx_burst(&env.port, taken, 4), 1);
+	assert_int_equal(eventfd_read(env.queue.fd, &(eventfd_t){0}), 0);
+	assert_false(port_arm(&env.port));
+	assert_false(is_awake());
+	assert_true(relay_give(env.relay, &env.frames[0][0], true));
+	assert_true(is_awake());
+	/* After the end, threads of other engines may still give frames, and a late helper arm. */
+	port_close(&env.port);
+	assert_true(relay_give(env.relay, &env.frames[0][1], true));
+	assert_true(port_arm(&env.port));
 }

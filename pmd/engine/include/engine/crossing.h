@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Packets that cross from one engine of a device to another. The first engine has the device's
- * port. It gives each other engine the packets to that engine's queue pairs, and sends what the
- * others want to send. Packets from a queue pair to one of another engine cross directly.
+ * port. If the port has a queue for another engine, that engine receives and sends by itself, and
+ * only strays cross: packets that arrived in the queue of the wrong engine. Otherwise the first
+ * engine gives it the packets to its queue pairs, and sends what it wants to send. Packets from a
+ * queue pair to one of another engine of the same device cross directly.
  */
 #ifndef ENGINE_CROSSING_H
 #define ENGINE_CROSSING_H
@@ -40,15 +42,16 @@ bool crossing_pass(struct engine *from, uint32_t qpn, struct rte_mbuf *mbuf);
 void crossing_spread(struct engine *from, const struct rte_mbuf *mbuf, bool received);
 
 /**
- * Give a received frame to the engine of its queue pair. First engine's thread.
+ * Give a frame that an engine's port has received to the engine of its queue pair. Thread of
+ * `from`.
  *
  * @return
- *   True if the frame was given away or freed; false if the first engine must process it (too).
+ *   True if the frame was given away or freed; false if `from` must process it (too).
  */
-bool crossing_give(struct engine *first, const uint8_t *frame, size_t len, struct rte_mbuf *mbuf);
+bool crossing_give(struct engine *from, const uint8_t *frame, size_t len, struct rte_mbuf *mbuf);
 
-/** Take up to `n` packets that other engines sent to the first engine's queue pairs. First engine's
- * thread. */
+/** Take up to `n` packets to the first engine's queue pairs that other engines sent, or received in
+ * its place. First engine's thread. */
 uint16_t crossing_take(struct crossing *crossing, struct rte_mbuf **mbufs, uint16_t n);
 
 /**
@@ -74,7 +77,8 @@ bool crossing_has_left(const struct crossing *crossing);
 bool crossing_is_called(const struct crossing *crossing);
 
 /** Run a turn of the first engine for a thread that has polled another one in vain, because the
- * port may have packets; without helpers (inline progress) a turn of all other engines. MT-safe. */
+ * port may have packets for that one, if it has no queue of its own; without helpers (inline
+ * progress) a turn of all other engines. MT-safe. */
 void crossing_poll_others(struct engine *engine);
 
 /** Stop all engines but the first, or let them run again; NULL: there are none. First engine's

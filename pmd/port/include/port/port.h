@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A port, of DPDK or our own, with one receive queue, one transmit queue and a pool of packet
- * buffers. */
+/*
+ * A port, of DPDK or our own, with one receive queue, one transmit queue and a pool of packet
+ * buffers. A device of several engines may have further queues of the same network, each of which
+ * is a port to the engine that owns it (port/relay.h).
+ */
 #ifndef PORT_PORT_H
 #define PORT_PORT_H
 
@@ -29,6 +32,10 @@ enum port_dma {
 
 /* In an mbuf's port: the packet comes from a trusted process and never left this host's memory. */
 #define PORT_HANDED_OVER (UINT16_MAX - 1)
+
+/* In an mbuf's port: an engine's own queue has received the packet, but it is for a queue pair of
+ * another engine (open_queue). */
+#define PORT_STRAY (UINT16_MAX - 4)
 
 /*
  * Note the destination queue pair of a packet if that queue pair is on this host; else 0. The
@@ -123,6 +130,16 @@ struct port_ops {
 	 */
 	int (*lend)(void *arg, uint32_t qpn_first, unsigned int shift, uint32_t *ifindex);
 	int (*leave_out)(void *arg, const struct divide_blocks *blocks);
+	/*
+	 * Open the queue of a further engine, `number` of `count`, as a port whose other members
+	 * the caller has filled in: set its `ops`, `ops_arg` and `wake_fd`. The queue receives the
+	 * packets to queue pairs of that engine (device_engine_of_qpn), and this port does not
+	 * receive them any more, except single ones that the network's driver cannot tell from
+	 * others. The queue may receive single packets of other engines, too: it marks them
+	 * (PORT_STRAY). It sends packets of any kind. Called before the engines run. 0 or -errno:
+	 * nothing has changed, and the engine has a relay only. NULL: the port has one queue.
+	 */
+	int (*open_queue)(void *arg, uint32_t number, uint32_t count, struct port *queue);
 	void (*close)(void *arg);
 	/* Free `arg` of a port that is closed or could not be opened. NULL: the caller owns it. */
 	void (*destroy)(void *arg);

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The port of an engine that has no queue of the device's port: the device's first engine, which
- * has the port, receives and sends for it. Frames pass through this process's memory.
+ * The port of a further engine of a device. If the device's port has a queue for it
+ * (port_ops.open_queue), the engine receives and sends by this queue, and the relay only brings it
+ * the frames that other engines have for it. Otherwise the first engine, which has the device's
+ * port, receives and sends for it. Frames pass through this process's memory.
  */
 #ifndef PORT_RELAY_H
 #define PORT_RELAY_H
@@ -16,6 +18,7 @@ struct rte_mbuf;
 /* What a relay reads and calls of the engine that has the port. */
 struct relay_carrier {
 	const struct port *port;
+	uint32_t engines; /* of the device */
 	const bool *lost; /* atomic: the port is lost for ever */
 	/* Frames wait in `relay_fetch`. Called by the thread of the relay's engine. */
 	void (*sent)(void *arg);
@@ -23,10 +26,14 @@ struct relay_carrier {
 };
 
 /**
- * Make a relay, and fill in the port of its engine. `carrier` is copied. Not MT-safe. 0 or -errno
- * (logged).
+ * Make the relay of engine `number`, and fill in the port of this engine. `carrier` is copied. Not
+ * MT-safe; no engine runs yet. 0 or -errno (logged).
  */
-int relay_open(const struct relay_carrier *carrier, struct port *port, struct relay **relay);
+int relay_open(const struct relay_carrier *carrier, uint32_t number, struct port *port,
+	       struct relay **relay);
+
+/** Return true if the engine has a queue of its own. MT-safe. */
+bool relay_has_queue(const struct relay *relay);
 
 /**
  * Give a relay's engine a frame, which it frees. Any engine's thread.
@@ -38,8 +45,8 @@ int relay_open(const struct relay_carrier *carrier, struct port *port, struct re
  */
 bool relay_give(struct relay *relay, struct rte_mbuf *mbuf, bool received);
 
-/** Take up to `n` frames that the relay's engine sends. They are in buffers of the carrier's port.
- * Carrier's thread. Returns how many. */
+/** Take up to `n` frames that the relay's engine sends, which has no queue of its own. They are in
+ * buffers of the carrier's port. Carrier's thread. Returns how many. */
 uint16_t relay_fetch(struct relay *relay, struct rte_mbuf **mbufs, uint16_t n);
 
 /** Return true if relay_fetch would find frames. MT-safe. */
