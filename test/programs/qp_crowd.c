@@ -5,6 +5,8 @@
  *
  *   qp_crowd alone    queue pairs of one process, connected to each other
  *   qp_crowd pair     queue pairs of two processes, each with a device of its own
+ *   qp_crowd first PATH, qp_crowd second PATH
+ *                     the same with fewer threads, started separately; they meet at a socket
  *
  * Each thread has a completion queue. Its queue pairs are connected to those of the next thread, so
  * threads complete each other's work.
@@ -14,6 +16,7 @@
 #include <stdint.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -22,7 +25,8 @@
 #include "must.h"
 #include "raise_qp.h"
 
-#define THREADS	 64
+#define THREADS	 64 /* at most */
+#define FEW	 8  /* over a network whose receivers hold few packets */
 #define QPS	 32 /* of each thread */
 #define ROUNDS	 2
 #define MESSAGES 16 /* on each queue pair, in each round */
@@ -63,6 +67,7 @@ static struct slot slots[THREADS][QPS];
 static struct crew crews[THREADS];
 static struct names ours, theirs;
 static pthread_barrier_t barrier;
+static unsigned int threads = THREADS;
 static int other = -1; /* a socket to the other process */
 
 static void open_device(void)
@@ -118,7 +123,7 @@ static void post_receive(struct queue *queue, unsigned int i, unsigned int place
  * even ones, of the one before for odd ones. */
 static uint32_t peer_of(const struct crew *crew, unsigned int i)
 {
-	return theirs.qpns[(crew->number + (i % 2 ? THREADS - 1 : 1)) % THREADS][i ^ 1];
+	return theirs.qpns[(crew->number + (i % 2 ? threads - 1 : 1)) % threads][i ^ 1];
 }
 
 static void connect_all(struct crew *crew)
@@ -248,36 +253,44 @@ static void run_process(void)
 	uint64_t sends = 0, receives = 0;
 
 	open_device();
-	MUST(pthread_barrier_init(&barrier, NULL, THREADS) == 0);
-	for (unsigned int i = 0; i < THREADS; i++) {
+	MUST(pthread_barrier_init(&barrier, NULL, threads) == 0);
+	for (unsigned int i = 0; i < threads; i++) {
 		crews[i].number = i;
 		MUST(pthread_create(&crews[i].thread, NULL, run_crew, &crews[i]) == 0);
 	}
-	for (unsigned int i = 0; i < THREADS; i++) {
+	for (unsigned int i = 0; i < threads; i++) {
 		MUST(pthread_join(crews[i].thread, NULL) == 0);
 		sends += crews[i].sends;
 		receives += crews[i].receives;
 	}
-	MUST(sends == (uint64_t)THREADS * QPS * ROUNDS * MESSAGES && receives == sends);
+	MUST(sends == (uint64_t)threads * QPS * ROUNDS * MESSAGES && receives == sends);
 	MUST(ibv_dereg_mr(mr) == 0 && ibv_dealloc_pd(pd) == 0 && ibv_close_device(context) == 0);
-	printf("%d queue pairs of %d threads, %d times: %llu completions\n", THREADS * QPS, THREADS,
+	printf("%u queue pairs of %u threads, %d times: %llu completions\n", threads * QPS, threads,
 	       ROUNDS, (unsigned long long)(sends + receives));
 }
 
-int main(int argc, char **argv)
+/* Return a socket to the other process. The second process waits until the first one listens. */
+static int meet_at(const char *path, bool is_first)
+{
+	struct sockaddr_un at = {.sun_family = AF_UNIX};
+	const int fd = socket(AF_UNIX, SOCK_STREAM, 0);
+
+	MUST(fd >= 0 && strlen(path) < sizeof(at.sun_path));
+	strcpy(at.sun_path, path);
+	if (is_first) {
+		MUST(bind(fd, (const struct sockaddr *)&at, sizeof(at)) == 0 && listen(fd, 1) == 0);
+		return accept(fd, NULL, NULL);
+	}
+	while (connect(fd, (const struct sockaddr *)&at, sizeof(at)) != 0)
+		usleep(10000);
+	return fd;
+}
+
+static void run_pair(void)
 {
 	int ends[2], status;
 	pid_t child;
 
-	if (argc != 2 || (strcmp(argv[1], "alone") != 0 && strcmp(argv[1], "pair") != 0)) {
-		fputs("usage: qp_crowd alone|pair\n", stderr);
-		return 2;
-	}
-	alarm(SECONDS);
-	if (strcmp(argv[1], "alone") == 0) {
-		run_process();
-		return 0;
-	}
 	MUST(socketpair(AF_UNIX, SOCK_STREAM, 0, ends) == 0);
 	child = fork();
 	MUST(child >= 0);
@@ -287,5 +300,26 @@ int main(int argc, char **argv)
 	run_process();
 	if (child > 0)
 		MUST(waitpid(child, &status, 0) == child && status == 0);
+}
+
+int main(int argc, char **argv)
+{
+	const char *how = argc > 1 ? argv[1] : "";
+	const bool is_first = strcmp(how, "first") == 0;
+
+	alarm(SECONDS);
+	if (argc == 2 && strcmp(how, "alone") == 0) {
+		run_process();
+	} else if (argc == 2 && strcmp(how, "pair") == 0) {
+		run_pair();
+	} else if (argc == 3 && (is_first || strcmp(how, "second") == 0)) {
+		threads = FEW;
+		other = meet_at(argv[2], is_first);
+		MUST(other >= 0);
+		run_process();
+	} else {
+		fputs("usage: qp_crowd alone|pair|first PATH|second PATH\n", stderr);
+		return 2;
+	}
 	return 0;
 }

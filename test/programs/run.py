@@ -17,6 +17,7 @@ from beside import BesideTest  # noqa: E402
 from connections import ConnectionsTest  # noqa: E402
 from crowds import CrowdsTest  # noqa: E402
 from ctl import CtlTest  # noqa: E402
+from engine_ports import EnginePortsTest  # noqa: E402
 from ethernet import EthernetTest  # noqa: E402
 from migration import MigrationTest  # noqa: E402
 from others import OthersTest  # noqa: E402
@@ -43,8 +44,10 @@ def run_wires(report, work_dir, rng):
     """Remove abandoned files first: a killed process leaves huge pages behind, which nothing else frees."""
     before = huge_files()
     memif = MemifWire(work_dir)
-    for wire in (memif, VethWire(work_dir)):
+    veth = VethWire(work_dir)
+    for wire in (memif, veth):
         WireTest(report, wire, rng).run_all()
+    EnginePortsTest(report, veth, rng).run_all()
     WithoutTest(report, memif, rng).run_all()
     ForeignTest(report, memif, rng).run_all()
 

@@ -60,18 +60,23 @@ class VethWire:
         namespaces = [Namespace(f"{role}0"), Namespace(f"{role}1")]
         namespaces[0].run("ip", "link", "add", "veth0", "mtu", "9000", "type", "veth", "peer",
                           "name", "veth1", "mtu", "9000", "netns", namespaces[1].name)
-        self.hosts = []
         self.addresses = ["10.9.2.1", "10.9.2.2"]
+        self.tcp_address = self.addresses[0]
+        self.namespaces = namespaces
+        self.work_dir = work_dir
+        self._role = role
         for cpu, (namespace, address) in enumerate(zip(namespaces, self.addresses)):
             netdev = f"veth{cpu}"
             namespace.run("sh", "-c", f"echo 0 >/proc/sys/net/ipv6/conf/{netdev}/accept_dad")
             namespace.run("ip", "link", "set", netdev, "up")
             namespace.run("ip", "addr", "add", f"{address}/24", "dev", netdev)
-            self.hosts.append(uroce_host(f"{role}-{cpu}", work_dir, cpu, namespace,
-                                         ["--netdev", netdev]))
-        self.tcp_address = self.addresses[0]
-        self.namespaces = namespaces
-        self.work_dir = work_dir
+        self.set_options([])
+
+    def set_options(self, more):
+        """Set options of uroce-run for both sides, in addition to the interface."""
+        self.hosts = [uroce_host(f"{self._role}-{cpu}", self.work_dir, cpu, namespace,
+                                 ["--netdev", f"veth{cpu}", *more])
+                      for cpu, namespace in enumerate(self.namespaces)]
 
 
 def wire_programs():
