@@ -16,7 +16,7 @@
 #include "wire/packet.h"
 
 /* The longest window that a responder keeps packets of, as a sign says it. */
-#define RESPONDER_SIGN_STEPS 4
+#define RESPONDER_SIGN_STEPS 5
 static_assert(LOSS_WINDOW_LIMIT == LOSS_WINDOW_MAX << RESPONDER_SIGN_STEPS,
 	      "the longest window that a requester uses");
 

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "sim_pair.h"
+#include "transfer.h"
 
 #define MESSAGES      2000u
 #define MESSAGE_BYTES (64u << 10)
@@ -31,14 +31,6 @@ struct outcome {
 	double gbps;  /* of payload */
 };
 
-static void check(const struct pair *pair)
-{
-	if (memcmp(pair->node[0].memory, pair->node[1].memory, IN_FLIGHT * MESSAGE_BYTES) == 0)
-		return;
-	fprintf(stderr, "loss: the data is wrong\n");
-	exit(1);
-}
-
 static struct outcome measure(enum ibv_wr_opcode opcode, uint32_t loss_ppm, uint32_t reorder_ppm,
 			      bool keeps, uint16_t window_max)
 {
@@ -47,35 +39,20 @@ static struct outcome measure(enum ibv_wr_opcode opcode, uint32_t loss_ppm, uint
 				       .plain = true,
 				       .window_max = window_max,
 				       .mtu = IBV_MTU_1024,
-				       .bytes = IN_FLIGHT * MESSAGE_BYTES,
 				       .link = {.latency_ns = LATENCY_NS,
 						.mbps = MBPS,
 						.loss_ppm = loss_ppm,
 						.reorder_ppm = reorder_ppm,
 						.reorder_ns = 2 * LATENCY_NS}};
+	const struct transfer transfer = {.opcode = opcode,
+					  .bytes = MESSAGE_BYTES,
+					  .messages = MESSAGES,
+					  .flight = IN_FLIGHT};
 	const uint64_t needed = (uint64_t)MESSAGES * (MESSAGE_BYTES / MTU_BYTES);
-	unsigned int posted = 0, complete = 0;
-	struct outcome outcome;
-	struct pair pair;
-	uint64_t start_ns;
+	const struct transferred transferred = transfer_measure(attr, &transfer);
 
-	pair_set_up(&pair, &attr);
-	start_ns = pair.clock.now_ns;
-	while (complete < MESSAGES) {
-		while (posted < MESSAGES && posted - complete < IN_FLIGHT) {
-			const size_t at = (posted++ % IN_FLIGHT) * (size_t)MESSAGE_BYTES;
-
-			pair_post(&pair, opcode, at, MESSAGE_BYTES, at);
-		}
-		pair_step(&pair);
-		complete += pair_poll(&pair);
-	}
-	check(&pair);
-	outcome.gbps =
-		(double)MESSAGES * MESSAGE_BYTES * 8 / (double)(pair.clock.now_ns - start_ns);
-	outcome.ratio = (double)pair.node[opcode == IBV_WR_RDMA_READ].packets / (double)needed;
-	pair_tear_down(&pair);
-	return outcome;
+	return (struct outcome){.ratio = (double)transferred.packets / (double)needed,
+				.gbps = transferred.gbps};
 }
 
 static double ratio_max(enum ibv_wr_opcode opcode, uint32_t ppm)

@@ -254,7 +254,7 @@ TEST(replies_set_sign__there_are_more_resources_for_a_peer_that_understands)
 {
 	const uint32_t more = sack_resources(RESOURCES);
 
-	assert_int_equal(more, 4 * RESOURCES);
+	assert_int_equal(more, SACK_RESOURCES_FACTOR * RESOURCES);
 	replies_set_sign(&replies, BTH_SIGN_RESPONSE);
 	for (uint32_t i = 0; i < more; i++)
 		add(atomic_of(i, i, i));

@@ -20,7 +20,7 @@
 #define LOSS_WINDOW_MAX \
 	256 /* packets; enough for 1 MiB at the largest MTU, and less than the ports' rings */
 #define LOSS_WINDOW_LIMIT                                                       \
-	4096 /* the longest window: of a queue pair that is created with it, or \
+	8192 /* the longest window: of a queue pair that is created with it, or \
 		towards a peer that tells which packets it keeps */
 /* Losses do not reduce the window below this; a window that is created smaller stays as it is. */
 #define LOSS_WINDOW_MIN	 4

@@ -21,8 +21,9 @@ struct packet;
 
 /* The longest payload that is kept: a datagram's has its sender's addresses before it. */
 #define OOO_BYTES_MAX (WIRE_MTU_MAX + 40)
-/* Most packets that a device keeps: the windows of sixteen queue pairs. */
-#define OOO_POOL_PKTS 4096
+/* Most packets that a device keeps: the usual windows of 32 queue pairs, or
+ * the longest of one. */
+#define OOO_POOL_PKTS 8192
 /* Most packets for one role of a queue pair: a usual window of our own requester
  * (transport/loss.h), or what its list's reach allows. */
 #define OOO_LIST_PKTS 256

@@ -17,8 +17,9 @@
 
 struct packet;
 
-/* Longest bitmap: a bit for each packet of the longest window (transport/loss.h). */
-#define SACK_BYTES_MAX 512
+/* Longest bitmap: a bit for each packet of the longest window (transport/loss.h). It is not longer
+ * than the path MTU; then nothing is told about the newest packets of such a window. */
+#define SACK_BYTES_MAX 1024
 /* A receiver sends one at least each time that it has kept this many packets. */
 #define SACK_INTERVAL_PKTS 16
 /* A selective acknowledgement that is older than the newest one is not used. If it seems to be much
@@ -28,10 +29,11 @@ struct packet;
 /*
  * A responder that sends selective acknowledgements has more resources for READs and atomics than
  * its queue pair's attribute says. A request that waits for a lost one, or for its lost response,
- * uses one of them. So a requester needs more to have a whole round trip of responses in flight.
+ * uses one of them. So a requester needs more to have some round trips of responses in flight: a
+ * READ is requested in segments of 64 packets, so 128 resources are the longest window.
  */
-#define SACK_RESOURCES_FACTOR 4
-#define SACK_RESOURCES_MAX    64
+#define SACK_RESOURCES_FACTOR 8
+#define SACK_RESOURCES_MAX    128
 
 /** Return how many READs and atomics may be in flight between peers of which the responder tells,
  * if the attribute is `said`. */

@@ -22,7 +22,7 @@ struct packet;
 /* Packets from the oldest on that need no memory of their own: more than a READ's segment. */
 #define SCOREBOARD_FEW 128
 /* Most packets: the longest window, and a READ's segment (transport/loss.h). */
-#define SCOREBOARD_LIMIT 8192
+#define SCOREBOARD_LIMIT 16384
 
 enum range_state {
 	RANGE_SENT,	  /* has no bit */
