@@ -35,6 +35,10 @@
 #define WATCH_SLOW_MAX_NS UINT64_C(5000000) /* the same if a look is expensive */
 #define WATCH_MIN_LOOKS	  2		    /* the first tick lasts at least so many looks */
 #define WATCH_MAX_LOOKS	  32		    /* the longest tick lasts at least so many looks */
+/* While packets get lost, the longest tick is this short, but lasts at least so many looks. */
+#define WATCH_LOSSY_NS	  UINT64_C(40000)
+#define WATCH_LOSSY_LOOKS 4
+#define LOSSY_NS	  UINT64_C(10000000) /* packets count as getting lost for this long */
 #define WATCH_FOUND_TICKS                                                      \
 	2 /* longest ticks in which polls may find completions but run no turn \
 	   */
@@ -168,6 +172,26 @@ static uint64_t helper_tick_ns(const struct engine *engine, uint64_t least_ns, u
 	return RTE_MAX(least_ns, RTE_MIN(looks * engine->helper.look_ns, WATCH_SLOW_MAX_NS));
 }
 
+void helper_note_losses(struct helper *helper, const struct counters *counters, uint64_t now_ns)
+{
+	const uint64_t losses = counters_get(counters, COUNTER_retransmitted_packets) +
+				counters_get(counters, COUNTER_duplicate_request) +
+				counters_get(counters, COUNTER_out_of_sequence);
+
+	if (losses != helper->losses)
+		helper->lossy_until_ns = now_ns + LOSSY_NS;
+	helper->losses = losses;
+}
+
+/* Return the longest tick. A program that has its completion may read the memory that the peer will
+ * write, and not poll. Then a packet that is sent again waits for the end of the tick. */
+static uint64_t helper_longest_tick_ns(const struct engine *engine)
+{
+	if (unlikely(clock_ns(&engine->clock) < engine->helper.lossy_until_ns))
+		return helper_tick_ns(engine, WATCH_LOSSY_NS, WATCH_LOSSY_LOOKS);
+	return helper_tick_ns(engine, WATCH_MAX_NS, WATCH_MAX_LOOKS);
+}
+
 bool helper_is_needed(struct helper_watch *watch, const struct engine *engine, uint64_t tick_ns,
 		      uint64_t longest_ns)
 {
@@ -192,7 +216,7 @@ static void helper_watch(struct engine *engine)
 	};
 
 	while (!helper_ended(engine)) {
-		const uint64_t longest_ns = helper_tick_ns(engine, WATCH_MAX_NS, WATCH_MAX_LOOKS);
+		const uint64_t longest_ns = helper_longest_tick_ns(engine);
 		const uint64_t before_ns = cpu_ns;
 
 		helper_nap(engine, tick_ns);
@@ -202,8 +226,7 @@ static void helper_watch(struct engine *engine)
 		cpu_ns = helper_cpu_ns();
 		engine->helper.look_ns =
 			helper_average_ns(engine->helper.look_ns, cpu_ns - before_ns);
-		if (tick_ns < longest_ns)
-			tick_ns *= 2;
+		tick_ns = RTE_MIN(2 * tick_ns, longest_ns);
 	}
 }
 
@@ -307,6 +330,7 @@ static void helper_run(struct engine *engine)
 	uint64_t sleep_ns = helper_first_ns(engine);
 	uint64_t busy_ns = now_ns;
 
+	helper_note_losses(&engine->helper, &engine->home->counters, now_ns);
 	while (!helper_ended(engine)) {
 		unsigned int work;
 		const bool had_turn = helper_turn(engine, &work);

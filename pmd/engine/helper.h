@@ -6,7 +6,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+struct counters;
 struct engine;
+struct helper;
 
 /** Start the thread, if the engine's progress mode has one. Not MT-safe. 0 or -errno. */
 int helper_start(struct engine *engine);
@@ -27,6 +29,13 @@ void helper_wait(struct engine *engine, uint64_t ns, bool for_frames);
  * the CPU away.
  */
 uint64_t helper_average_ns(uint64_t before_ns, uint64_t look_ns);
+
+/**
+ * Call when the program does not run the engine. If packets were sent again, or arrived out of
+ * order or twice, since the last call, packets count as getting lost for some time, and the helper
+ * looks at the program more often. Helper's thread.
+ */
+void helper_note_losses(struct helper *helper, const struct counters *counters, uint64_t now_ns);
 
 /* Observations of the program that the helper watches. */
 struct helper_watch {

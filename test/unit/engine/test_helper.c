@@ -303,6 +303,25 @@ TEST(helper_average__rises_slowly_and_falls_at_once, .bare = true)
 	assert_int_equal(helper_average_ns(200000, 10000000), 200000);
 }
 
+TEST(helper_note_losses__for_some_time_after_any_sign_of_one, .bare = true)
+{
+	static const enum counter signs[] = {COUNTER_retransmitted_packets,
+					     COUNTER_duplicate_request, COUNTER_out_of_sequence};
+	struct counters counters = {0};
+	struct helper helper = {0};
+
+	helper_note_losses(&helper, &counters, 1000);
+	assert_int_equal(helper.lossy_until_ns, 0);
+	for (uint64_t i = 0; i < RTE_DIM(signs); i++) {
+		counters_add(&counters, signs[i], 1);
+		helper_note_losses(&helper, &counters, 2000 + i);
+		assert_int_equal(helper.lossy_until_ns, 10002000 + i);
+	}
+	counters_add(&counters, COUNTER_rx_packets, 1);
+	helper_note_losses(&helper, &counters, 3000);
+	assert_int_equal(helper.lossy_until_ns, 10002002);
+}
+
 TEST(helper_is_needed__after_a_tick_without_polls)
 {
 	struct helper_watch watch = {.turns = 0};

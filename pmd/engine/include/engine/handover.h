@@ -66,9 +66,11 @@ struct helper {
 	 */
 	pthread_t thread;
 	bool exists;
-	bool quits;	  /* atomic: the thread ends, the engine does not */
-	int wake_fd;	  /* eventfd that wakes the helper */
-	uint64_t look_ns; /* CPU time of one look at a polling program; helper's thread */
+	bool quits;		 /* atomic: the thread ends, the engine does not */
+	int wake_fd;		 /* eventfd that wakes the helper */
+	uint64_t look_ns;	 /* CPU time of one look at a polling program; helper's thread */
+	uint64_t losses;	 /* packets sent again and the like, when it was last looked at */
+	uint64_t lossy_until_ns; /* packets count as getting lost; helper's thread */
 };
 
 /** Run a queue pair that has work, on this thread or on the owner's. MT-safe. */
