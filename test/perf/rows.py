@@ -168,6 +168,27 @@ def idle(machine, seconds):
                lambda: wire.idle(max(1, 3 * seconds)))])
 
 
+def _lossy_group(machine, seconds, spaces, addresses):
+    """A veth that loses 1 %, with and without selective acknowledgements, beside one that loses nothing."""
+    def wire(impair, sack):
+        return Veth(machine, spaces, addresses, impair, sack)
+
+    def write(key, wire, title):
+        return Figure(f"veth.{key}.write", f"WRITE 64 KiB, {title}", "Gb/s", _gbps(wire, seconds, *HOT))
+
+    def latency(key, wire, title):
+        return Figure(f"veth.{key}.p50 veth.{key}.p99", f"ib_write_lat -s 8, {title}, p50 / p99", "us",
+                      lambda: wire.perftest(["ib_write_lat", "-s", "8", "-n", "20000"], [4, 7]))
+
+    sack, plain = wire("loss=0.01", "yes"), wire("loss=0.01", "no")
+    return Group("veth that loses 1 % in each direction", [
+        write("sound", wire(None, "yes"), "none lost"),
+        write("loss", sack, "sack = yes"), write("loss-plain", plain, "sack = no"),
+        *(Figure(f"veth.loss.{mode}", f"{mode.upper()} 64 KiB, sack = yes", "Gb/s",
+                 _gbps(sack, seconds, *HOT, "--mode", mode)) for mode in ("send", "read")),
+        latency("loss", sack, "sack = yes"), latency("loss-plain", plain, "sack = no")])
+
+
 def veth(machine, seconds):
     """kernel interfaces, and TCP on them"""
     spaces, addresses = machine.veth()
@@ -182,12 +203,7 @@ def veth(machine, seconds):
         Figure("tcp.block.p50 tcp.block.p99", "TCP 64 B blocking, half round trip", "us",
                lambda: wire.tcp_pingpong("-b", "-n", "20000"))])
     yield Group("perftest over veth", _perftest(wire, seconds))
-    lossy = Veth(machine, spaces, addresses, "loss=0.01")
-    yield Group("veth that loses 1 % in each direction", [
-        *(Figure(f"veth.loss.{mode}", f"{mode.upper()} 64 KiB", "Gb/s", _gbps(lossy, seconds, *HOT, "--mode", mode))
-          for mode in ("write", "send", "read")),
-        Figure("veth.loss.p50 veth.loss.p99", "ib_write_lat -s 8, p50 / p99", "us",
-               lambda: lossy.perftest(["ib_write_lat", "-s", "8", "-n", "20000"], [4, 7]))])
+    yield _lossy_group(machine, seconds, spaces, addresses)
     with uroced(machine, "--netdev", "veth0", space=spaces[0]) as socket:
         attached = Attached(machine, "uroced-veth", socket, spaces, "veth0", addresses[0])
         yield Group("a program of uroced over veth", [*_bandwidths(attached, seconds), *_small(attached, seconds)])

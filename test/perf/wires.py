@@ -149,15 +149,16 @@ class Isolated(Wire):
 class Veth(Wire):
     """A kernel interface on each side."""
 
-    def __init__(self, machine, spaces, addresses, impair=None):
+    def __init__(self, machine, spaces, addresses, impair=None, sack=None):
         super().__init__(machine, "veth")
         self.spaces = spaces
         self.address = addresses[0]
         self._impair = ["--impair", impair] if impair else []
+        self._sack = ["--sack", sack] if sack else []
 
     def options(self, side):
         """Return a side's options. The active side impairs both directions."""
-        return ["--netdev", "veth0", *(self._impair if side else [])]
+        return ["--netdev", "veth0", *self._sack, *(self._impair if side else [])]
 
     def limit(self, seconds):
         tool = self.machine.tool("bench_limit")
