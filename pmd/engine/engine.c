@@ -429,7 +429,6 @@ int engine_create(struct device_engine *home, struct link *link, enum settings_p
 	engine->progress = progress;
 	engine->canary_fd = -1;
 	polling_init(&engine->polling, &engine->crowd);
-	engine->helper.wake_fd = -1;
 	engine->ack_hold_ns = link->port.through_kernel ? ACK_HOLD_KERNEL_NS : ACK_HOLD_NS;
 	engine->ack_hold_beyond_ns =
 		link->port.kernel_beyond ? ACK_HOLD_KERNEL_NS : engine->ack_hold_ns;
@@ -455,12 +454,12 @@ int engine_create(struct device_engine *home, struct link *link, enum settings_p
 static int engine_set_one(struct engine *engine, void *arg)
 {
 	const enum settings_progress *progress = arg;
+	const int rc = helper_stop(engine);
 
-	helper_stop(engine);
 	engine_lock(engine);
 	engine->progress = *progress;
 	engine_release(engine);
-	return helper_start(engine);
+	return rc == 0 ? helper_start(engine) : rc;
 }
 
 int engine_set_progress(struct engine *first, enum settings_progress progress)

@@ -16,7 +16,7 @@
 #define CALL_SHIFT 2
 #define CALL_MASK  (UINT64_C(0x3) << CALL_SHIFT)
 #define RUNG	   (UINT64_C(1) << 4)
-#define DOZE	   (UINT64_C(1) << 5) /* the bits above count dozes */
+#define CALLED	   (UINT64_C(1) << 5) /* the bits above count calls */
 
 static enum helper_state word_state(uint64_t word)
 {
@@ -50,7 +50,7 @@ void handover_call(struct engine *engine, enum helper_call call)
 	uint64_t word = word_load(engine);
 
 	while (wants_call(word, call)) {
-		const uint64_t called = word_with_call(word, call);
+		const uint64_t called = word_with_call(word, call) + CALLED;
 
 		if (shared_swap_if(&engine->helper.word, &word, called))
 			word = called;
@@ -83,11 +83,13 @@ static void helper_falls_asleep(struct engine *engine, uint64_t state)
 
 void handover_nap(struct engine *engine)
 {
+	engine->helper.listens = false;
 	helper_falls_asleep(engine, HELPER_NAPS);
 }
 
 uint64_t handover_doze(struct engine *engine, uint64_t now_ns, uint64_t limit_ns)
 {
+	engine->helper.listens = true;
 	if (!engine_try(engine)) {
 		helper_falls_asleep(engine, HELPER_NAPS);
 		return NAP_NS;
@@ -96,17 +98,30 @@ uint64_t handover_doze(struct engine *engine, uint64_t now_ns, uint64_t limit_ns
 	engine->helper.until_ns = now_ns + limit_ns;
 	/* Store this before the engine is released: each later owner sees until when this thread
 	 * sleeps. */
-	helper_falls_asleep(engine, limit_ns > NAP_NS ? HELPER_DOZES + DOZE : HELPER_NAPS);
+	helper_falls_asleep(engine, limit_ns > NAP_NS ? HELPER_DOZES : HELPER_NAPS);
 	engine_release(engine);
 	return limit_ns > 0 ? limit_ns : NAP_NS;
 }
 
-void handover_sleep(struct engine *engine, uint64_t ns, bool for_frames)
+bool handover_is_called(const struct engine *engine)
+{
+	return word_call(word_load(engine)) != CALL_NONE;
+}
+
+void handover_sleep(struct engine *first, uint64_t ns)
+{
+	const struct engine *engine = first;
+
+	while (engine && !handover_is_called(engine))
+		engine = engine->helper.next;
+	if (!engine)
+		helper_wait(first, ns);
+}
+
+void handover_wake(struct engine *engine)
 {
 	uint64_t word = word_load(engine);
 
-	if (word_call(word) == CALL_NONE)
-		helper_wait(engine, ns, for_frames);
 	while (!shared_swap_if(&engine->helper.word, &word, word & ~(STATE_MASK | RUNG)))
 		;
 }

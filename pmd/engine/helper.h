@@ -8,9 +8,12 @@
 
 struct counters;
 struct engine;
-struct helper;
 
-/** Start the thread, if the engine's progress mode has one. Not MT-safe. 0 or -errno. */
+/**
+ * Let a thread help the engine, if its progress mode has one. One thread serves all engines of
+ * hybrid progress; with dedicated progress each engine has its own. Not MT-safe, as all starts and
+ * stops. 0 or -errno.
+ */
 int helper_start(struct engine *engine);
 
 /** Make the helper take over, because an application thread may be about to sleep. MT-safe. */
@@ -19,9 +22,10 @@ void helper_expect_sleep(struct engine *engine);
 /** Wake the thread if it sleeps; else its next sleep ends at once. MT-safe; for handover.c. */
 void helper_ring(struct engine *engine);
 
-/** Sleep until helper_ring is called, the time is over, or (with the port's descriptor) frames
- * wait. Helper's thread; for handover.c. */
-void helper_wait(struct engine *engine, uint64_t ns, bool for_frames);
+/** Sleep until helper_ring is called for one of the thread's engines, the time is over, or frames
+ * wait for an engine that listens. `first` begins the list of engines. Helper's thread; for
+ * handover.c. */
+void helper_wait(struct engine *first, uint64_t ns);
 
 /**
  * Return the new average cost of a look at a polling program, from the old average and the newest
@@ -30,12 +34,19 @@ void helper_wait(struct engine *engine, uint64_t ns, bool for_frames);
  */
 uint64_t helper_average_ns(uint64_t before_ns, uint64_t look_ns);
 
+/* Whether packets get lost. */
+struct helper_losses {
+	uint64_t count;	   /* packets sent again and the like, when they were last counted */
+	uint64_t until_ns; /* packets count as getting lost until then */
+};
+
 /**
  * Call when the program does not run the engine. If packets were sent again, or arrived out of
  * order or twice, since the last call, packets count as getting lost for some time, and the helper
  * looks at the program more often. Helper's thread.
  */
-void helper_note_losses(struct helper *helper, const struct counters *counters, uint64_t now_ns);
+void helper_note_losses(struct helper_losses *losses, const struct counters *counters,
+			uint64_t now_ns);
 
 /* Observations of the program that the helper watches. */
 struct helper_watch {
@@ -65,10 +76,11 @@ struct helper_polls {
  */
 bool helper_is_relieved(struct helper_polls *seen, const struct engine *engine, uint64_t now_ns);
 
-/** End the thread; the engine continues. Not MT-safe. */
-void helper_stop(struct engine *engine);
+/** Help the engine no more; it continues. Not MT-safe. Returns 0, or -errno if the thread does not
+ * start again for its other engines. */
+int helper_stop(struct engine *engine);
 
-/** Wait a short time for the thread's end. Call it after engine->ended is set. */
+/** Wait a short time until the thread has left the engine. Call it after engine->ended is set. */
 void helper_join(struct engine *engine);
 
 #endif

@@ -230,8 +230,8 @@ void fake_engine_end(struct engine *engine)
 {
 	struct rte_mbuf *mbuf;
 
+	helper_stop(engine);
 	engine_disown(engine);
-	helper_join(engine);
 	while (port_rx_burst(&fake_link.port, &mbuf, 1) == 1)
 		rte_pktmbuf_free(mbuf);
 	free(engine);

@@ -66,11 +66,11 @@ uint64_t before_doze(struct engine *engine, uint64_t now_ns, uint64_t limit_ns)
 	return idle_ns;
 }
 
-void before_sleep(struct engine *engine, uint64_t ns, bool for_frames)
+void before_sleep(struct engine *engine, uint64_t ns)
 {
 	shared_store(&sleeps, true, __ATOMIC_SEQ_CST);
 	if (!shared_load(&wanted, __ATOMIC_SEQ_CST))
-		helper_wait(engine, ns, for_frames);
+		helper_wait(engine, ns);
 	shared_store(&sleeps, false, __ATOMIC_SEQ_CST);
 	shared_store(&dozes_until_ns, UINT64_C(0), __ATOMIC_SEQ_CST);
 }

@@ -2,7 +2,8 @@
 /*
  * Every interleaving of threads that post, control calls and the helper, over pmd/engine/handover.c
  * and owner.h as they are. What is asked: when no thread can make a step any more, all that was
- * posted is done. The helper's naps end by themselves, its dozes only when it is rung for.
+ * posted is done. The helper's naps end by themselves, its dozes only when it is rung for. It helps
+ * one engine, or two.
  */
 #include <stddef.h>
 #include <stdint.h>
@@ -18,12 +19,14 @@
 #include "test.h"
 
 #define QPS	2
+#define ENGINES 2
 #define EVER_NS UINT64_C(1000000000)
 #define HELPER	0 /* which thread of each scenario it is */
 
 struct qp {
 	struct qp_sched sched; /* first, as qp_sched expects */
 	uint32_t work;	       /* turns that it takes */
+	size_t home;	       /* its engine */
 };
 
 /* One version of the hand-over: the current one, or an earlier faulty one. */
@@ -31,15 +34,32 @@ struct handover {
 	void (*kick)(struct engine *engine, struct qp *qp);
 	void (*release)(struct engine *engine);
 	uint64_t (*doze)(struct engine *engine, uint64_t now_ns, uint64_t limit_ns);
-	void (*sleep)(struct engine *engine, uint64_t ns, bool for_frames);
+	void (*sleep)(struct engine *first, uint64_t ns);
+	bool (*wakes)(struct engine *engine, uint64_t ns); /* it fell asleep for `ns` */
 	enum helper_call (*take_call)(struct engine *engine);
 };
+
+/* Wake up if the sleep has ended, or if called. Frames do not come here. */
+static bool wakes_if_called(struct engine *engine, uint64_t ns)
+{
+	if (ns >= EVER_NS && !handover_is_called(engine))
+		return false;
+	handover_wake(engine);
+	return true;
+}
+
+static bool wakes_always(struct engine *engine, uint64_t ns)
+{
+	(void)engine, (void)ns;
+	return true;
+}
 
 static const struct handover now = {
 	.kick = engine_kick,
 	.release = engine_release,
 	.doze = handover_doze,
 	.sleep = handover_sleep,
+	.wakes = wakes_if_called,
 	.take_call = handover_take_call,
 };
 
@@ -48,31 +68,37 @@ static const struct handover before = {
 	.release = before_release,
 	.doze = before_doze,
 	.sleep = before_sleep,
+	.wakes = wakes_always,
 	.take_call = before_take_call,
 };
 
 static const struct handover *handover;
-static struct engine engine;
+static struct engine engines[ENGINES];
 static struct qp qps[QPS];
-static uint32_t inside;	  /* owners at work; more than one is a fault */
-static bool collided;	  /* there were two */
-static uint64_t bell;	  /* what the eventfd is: rung, and not heard yet */
-static uint64_t ringers;  /* threads that are about to ring */
-static bool ringer_stops; /* the first of them never gets a CPU again */
+static uint32_t inside[ENGINES]; /* owners at work; more than one is a fault */
+static bool collided;		 /* there were two */
+static uint64_t bell;		 /* what the eventfd is: rung, and not heard yet */
+static uint64_t ringers;	 /* threads that are about to ring */
+static bool ringer_stops;	 /* the first of them never gets a CPU again */
 static uint64_t proceed = 1;
 
 /* The engine, as far as it is asked from the hand-over: one turn does one piece of work of each
  * queue pair. */
 
-static void enter(void)
+static size_t number_of(const struct engine *e)
 {
-	if (inside++ > 0)
+	return (size_t)(e - engines);
+}
+
+static void enter(const struct engine *e)
+{
+	if (inside[number_of(e)]++ > 0)
 		collided = true;
 }
 
-static void leave(void)
+static void leave(const struct engine *e)
 {
-	inside--;
+	inside[number_of(e)]--;
 }
 
 void engine_mark_ready(struct engine *e, struct qp *qp)
@@ -83,42 +109,58 @@ void engine_mark_ready(struct engine *e, struct qp *qp)
 
 unsigned int engine_transmit(struct engine *e)
 {
-	enter();
+	enter(e);
 	engine_drain_kicks(e);
 	for (size_t i = 0; i < QPS; i++) {
-		if (!qps[i].sched.is_ready)
+		if (!qps[i].sched.is_ready || qps[i].home != number_of(e))
 			continue;
 		shared_step(&qps[i].work);
 		if (qps[i].work > 0)
 			qps[i].work--;
 		qps[i].sched.is_ready = qps[i].work > 0;
 	}
-	leave();
+	leave(e);
 	return 0;
 }
 
-static bool is_left(void)
+/* A doze that forgets until when the second engine may sleep. */
+static uint64_t narrow_doze(struct engine *e, uint64_t now_ns, uint64_t limit_ns)
+{
+	const uint64_t ns = handover_doze(e, now_ns, limit_ns);
+
+	return number_of(e) == 0 ? ns : limit_ns;
+}
+
+static const struct handover narrow = {
+	.kick = engine_kick,
+	.release = engine_release,
+	.doze = narrow_doze,
+	.sleep = handover_sleep,
+	.wakes = wakes_if_called,
+	.take_call = handover_take_call,
+};
+
+static bool is_left(const struct engine *e)
 {
 	bool left = false;
 
 	for (size_t i = 0; i < QPS; i++)
-		left = left || qps[i].sched.is_ready;
+		left = left || (qps[i].sched.is_ready && qps[i].home == number_of(e));
 	return left;
 }
 
 uint64_t engine_idle_ns(struct engine *e, uint64_t now_ns, uint64_t limit_ns)
 {
-	(void)e, (void)now_ns;
-	return is_left() ? 0 : limit_ns;
+	(void)now_ns;
+	return is_left(e) ? 0 : limit_ns;
 }
 
 uint64_t engine_due_ns(const struct engine *e)
 {
-	(void)e;
-	return is_left() ? 0 : UINT64_MAX;
+	return is_left(e) ? 0 : UINT64_MAX;
 }
 
-/* The engine is the only one of its device. */
+/* Each engine is the only one of its device. */
 bool crossing_is_called(const struct crossing *crossing)
 {
 	(void)crossing;
@@ -137,9 +179,9 @@ void helper_ring(struct engine *e)
 	bell = 1;
 }
 
-void helper_wait(struct engine *e, uint64_t ns, bool for_frames)
+void helper_wait(struct engine *first, uint64_t ns)
 {
-	(void)e, (void)for_frames;
+	(void)first;
 	shared_step(&bell);
 	interleave_block(ns < EVER_NS ? &proceed : &bell);
 	bell = 0;
@@ -151,7 +193,7 @@ static void post(size_t i, uint32_t turns)
 {
 	shared_step(&qps[i].work);
 	qps[i].work += turns;
-	handover->kick(&engine, &qps[i]);
+	handover->kick(&engines[qps[i].home], &qps[i]);
 }
 
 static void post_long(void)
@@ -159,9 +201,19 @@ static void post_long(void)
 	post(0, 2);
 }
 
+static void post_one(void)
+{
+	post(0, 1);
+}
+
 static void post_other(void)
 {
 	post(1, 1);
+}
+
+static void post_long_other(void)
+{
+	post(1, 2);
 }
 
 static void post_twice(void)
@@ -176,50 +228,96 @@ static void post_after_ringer(void)
 	post(1, 2);
 }
 
-static void control(void)
+/* Leave work, and have the helper do it, as before a sleep on a channel. */
+static void call_to_run(void)
 {
-	engine_lock(&engine);
-	engine_transmit(&engine);
-	handover->release(&engine);
+	struct engine *engine = &engines[qps[1].home];
+
+	shared_step(&qps[1].work);
+	qps[1].work++;
+	engine_push_kick(engine, &qps[1]);
+	handover_call(engine, CALL_TO_RUN);
 }
 
-/* Wait as helper_run does. */
+static void control(void)
+{
+	engine_lock(&engines[0]);
+	engine_transmit(&engines[0]);
+	handover->release(&engines[0]);
+}
+
+/* Make a step of an engine as the helper does. */
+static void help_one(struct engine *engine)
+{
+	if (engine_try(engine)) {
+		engine_transmit(engine);
+		handover->release(engine);
+	}
+	handover->take_call(engine);
+}
+
+/* Make rounds as the helper does. */
 static void help(void)
 {
-	uint64_t ns;
+	uint64_t ns[ENGINES] = {0}, least_ns; /* for how long it sleeps for each; 0: it is awake */
+	struct engine *engine;
 
 	for (;;) {
-		if (engine_try(&engine)) {
-			engine_transmit(&engine);
-			handover->release(&engine);
+		for (engine = engines; engine; engine = engine->helper.next) {
+			if (ns[number_of(engine)] > 0 &&
+			    !handover->wakes(engine, ns[number_of(engine)]))
+				continue;
+			ns[number_of(engine)] = 0;
+			help_one(engine);
 		}
-		handover->take_call(&engine);
-		ns = handover->doze(&engine, 0, EVER_NS);
-		handover->sleep(&engine, ns, true);
+		least_ns = EVER_NS;
+		for (engine = engines; engine; engine = engine->helper.next) {
+			if (ns[number_of(engine)] == 0)
+				ns[number_of(engine)] = handover->doze(engine, 0, EVER_NS);
+			least_ns = RTE_MIN(ns[number_of(engine)], least_ns);
+		}
+		handover->sleep(engines, least_ns);
 	}
 }
 
 static void reset(void)
 {
-	memset(&engine, 0, sizeof(engine));
+	memset(engines, 0, sizeof(engines));
 	memset(qps, 0, sizeof(qps));
-	engine.progress = SETTINGS_PROGRESS_HYBRID;
-	engine.helper.exists = true;
-	inside = 0;
+	memset(inside, 0, sizeof(inside));
+	for (size_t i = 0; i < ENGINES; i++)
+		engines[i].progress = SETTINGS_PROGRESS_HYBRID;
 	collided = false;
 	bell = 0;
 	ringers = 0;
 	before_reset();
 }
 
+/* One helper for both engines. The second queue pair is the second engine's. */
+static void reset_both(void)
+{
+	reset();
+	engines[0].helper.next = &engines[1];
+	qps[1].home = 1;
+}
+
+static uint64_t digest_engine(uint64_t sum, size_t i)
+{
+	const struct engine *e = &engines[i];
+
+	sum = interleave_mix(sum, (uint64_t)e->owner.held << 32 | e->owner.waiters);
+	sum = interleave_mix(sum, e->helper.word);
+	sum = interleave_mix(sum, e->helper.until_ns);
+	sum = interleave_mix(sum, inside[i]);
+	return interleave_mix(sum, (uintptr_t)e->kicks);
+}
+
 static uint64_t digest(void)
 {
-	uint64_t sum = interleave_mix(engine.owner.held, engine.owner.waiters);
+	uint64_t sum = before_digest();
 
-	sum = interleave_mix(sum, engine.helper.word);
-	sum = interleave_mix(sum, engine.helper.until_ns);
-	sum = interleave_mix(sum, (uintptr_t)engine.kicks);
-	sum = interleave_mix(sum, before_digest());
+	for (size_t i = 0; i < ENGINES; i++)
+		sum = digest_engine(sum, i);
 	for (size_t i = 0; i < QPS; i++) {
 		sum = interleave_mix(sum, qps[i].work);
 		sum = interleave_mix(sum, (uintptr_t)qps[i].sched.kick_next);
@@ -227,15 +325,16 @@ static uint64_t digest(void)
 				     (uint64_t)qps[i].sched.kicked << 1 | qps[i].sched.is_ready);
 	}
 	sum = interleave_mix(sum, bell << 1 | collided);
-	return interleave_mix(sum, ringers << 8 | inside);
+	return interleave_mix(sum, ringers);
 }
 
 static const char *judge(void)
 {
 	if (collided)
 		return "two owners";
-	if (engine.owner.held != 0)
-		return "the engine stays taken";
+	for (size_t i = 0; i < ENGINES; i++)
+		if (engines[i].owner.held != 0)
+			return "an engine stays taken";
 	for (size_t i = 0; i < QPS; i++)
 		if (qps[i].work != 0)
 			return "work is left";
@@ -255,24 +354,39 @@ static struct verdict check(const struct handover *which, const struct scenario 
 	return verdict;
 }
 
-#define SCENARIO(label, own, ...)                                                            \
+#define SCENARIO_OF(label, own, begin, ...)                                                  \
 	{                                                                                    \
 		.name = label, .private_word = own,                                          \
 		.threads = RTE_DIM(((void (*[])(void)){__VA_ARGS__})), .run = {__VA_ARGS__}, \
-		.reset = reset, .digest = digest, .judge = judge,                            \
+		.reset = begin, .digest = digest, .judge = judge,                            \
 	}
+#define SCENARIO(label, own, ...) SCENARIO_OF(label, own, reset, __VA_ARGS__)
 
 static const struct scenario one_poster =
-	SCENARIO("one thread posts", &engine.owner.waiters, help, post_long);
+	SCENARIO("one thread posts", &engines[0].owner.waiters, help, post_long);
 static const struct scenario two_posters =
-	SCENARIO("two post", &engine.owner.waiters, help, post_long, post_other);
+	SCENARIO("two post", &engines[0].owner.waiters, help, post_long, post_other);
 static const struct scenario same_qp =
-	SCENARIO("two post to one", &engine.owner.waiters, help, post_other, post_twice);
+	SCENARIO("two post to one", &engines[0].owner.waiters, help, post_other, post_twice);
 static const struct scenario with_control =
 	SCENARIO("one posts beside a control call", NULL, help, post_long, control);
 static const struct scenario lost_ringer =
-	SCENARIO("one posts after a thread that is about to ring", &engine.owner.waiters, help,
+	SCENARIO("one posts after a thread that is about to ring", &engines[0].owner.waiters, help,
 		 post_long, post_after_ringer);
+
+static const struct scenario called =
+	SCENARIO("one posts beside a call", NULL, help, post_long, call_to_run);
+static const struct scenario both_called =
+	SCENARIO_OF("one helper for two engines, one is posted to, one called for", NULL,
+		    reset_both, help, post_one, call_to_run);
+static const struct scenario one_of_both = SCENARIO_OF(
+	"one helper for two engines, one thread posts", NULL, reset_both, help, post_long);
+static const struct scenario both_engines =
+	SCENARIO_OF("one helper for two engines, a thread posts to each", NULL, reset_both, help,
+		    post_one, post_long_other);
+static const struct scenario both_lost_ringer =
+	SCENARIO_OF("one helper for two engines, a thread is about to ring for one", NULL,
+		    reset_both, help, post_long, post_after_ringer);
 
 TEST(handover__leaves_no_work)
 {
@@ -281,12 +395,33 @@ TEST(handover__leaves_no_work)
 	assert_null(check(&now, &two_posters).fault);
 	assert_null(check(&now, &same_qp).fault);
 	assert_null(check(&now, &with_control).fault);
+	assert_null(check(&now, &called).fault);
 }
 
 TEST(handover__waits_for_no_thread_that_is_about_to_ring)
 {
 	ringer_stops = true;
 	assert_null(check(&now, &lost_ringer).fault);
+}
+
+TEST(handover__leaves_no_work_of_two_engines_with_one_helper)
+{
+	ringer_stops = false;
+	assert_null(check(&now, &one_of_both).fault);
+	assert_null(check(&now, &both_engines).fault);
+	assert_null(check(&now, &both_called).fault);
+}
+
+TEST(handover__waits_for_no_ringer_of_another_engine)
+{
+	ringer_stops = true;
+	assert_null(check(&now, &both_lost_ringer).fault);
+}
+
+TEST(handover__would_leave_work_if_it_slept_for_the_first_engine_only)
+{
+	ringer_stops = false;
+	assert_string_equal(check(&narrow, &both_engines).fault, "work is left");
 }
 
 /* The checker finds what there was to find. */

@@ -5,11 +5,14 @@
 #include <netinet/in.h>
 #include <poll.h>
 #include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "helper.h"
+#include "engine/crossing.h"
+#include "helper_thread.h"
 #include "ethdev.h"
 #include "engine_rig.h"
 #include "test.h"
@@ -45,11 +48,12 @@ TEST(helper__takes_over_when_nobody_polls, .setup = set_up_hybrid)
 TEST(helper__leaves_a_descriptor_of_the_programs_alone, .setup = set_up_hybrid)
 {
 	bool *const lost_fds = &engine->lost_fds;
+	const int fd = engine->helper.thread->wake_fd;
 	int ends[2], left = PATIENCE_MS;
 	char bytes[16];
 
 	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
-	assert_int_equal(dup2(ends[0], engine->helper.wake_fd), engine->helper.wake_fd);
+	assert_int_equal(dup2(ends[0], fd), fd);
 	close(ends[0]);
 	assert_int_equal(write(ends[1], "hello", 5), 5);
 	while (!__atomic_load_n(lost_fds, __ATOMIC_ACQUIRE) && left-- > 0) {
@@ -64,7 +68,8 @@ TEST(helper__leaves_a_descriptor_of_the_programs_alone, .setup = set_up_hybrid)
 	engine->link->port.started = true;
 	((struct ethdev *)engine->link->port.ops_arg)->removed = false;
 	assert_int_equal(recv(ends[1], bytes, sizeof(bytes), MSG_DONTWAIT), -1);
-	assert_int_equal(recv(engine->helper.wake_fd, bytes, sizeof(bytes), MSG_DONTWAIT), 5);
+	assert_int_equal(recv(fd, bytes, sizeof(bytes), MSG_DONTWAIT), 5);
+	close(fd);
 	close(ends[1]);
 }
 
@@ -152,6 +157,8 @@ TEST(helper__arms_interrupts_as_the_owner_alone)
 	close(fd);
 }
 
+static struct helper_thread nobody = {.wake_fd = -1}; /* a helper that does not run */
+
 /* Make the engine seem to doze; no thread runs here. */
 static void doze_until(uint64_t now_ns, uint64_t until_ns)
 {
@@ -204,7 +211,7 @@ TEST(helper__is_not_called_for_what_a_poll_acknowledges)
 	assert_int_equal(other.runs, 1);
 	assert_int_equal(handover_take_call(engine), CALL_NONE);
 	/* While it watches the program, the program's next turn sends it. */
-	handover_sleep(engine, 0, false);
+	handover_wake(engine);
 	qp.to_send = 1;
 	ops->kick(engine, &qp);
 	ops->poll(engine);
@@ -219,7 +226,7 @@ TEST(helper__is_not_called_if_frames_wake_it)
 	const int fd = eventfd(0, EFD_CLOEXEC);
 
 	assert_true(fd >= 0);
-	engine->helper.exists = true; /* as doze_until makes it seem */
+	engine->helper.thread = &nobody; /* as doze_until makes it seem */
 	doze_until(start_ns, start_ns + UINT64_C(1000000000000));
 	engine->link->port.wake_fd = fd;
 	ops->wait(engine);
@@ -230,12 +237,12 @@ TEST(helper__is_not_called_if_frames_wake_it)
 	assert_int_equal(handover_take_call(engine), CALL_TO_RUN);
 	/* It watches the program, and frames do not wake it. */
 	engine->link->port.wake_fd = fd;
-	handover_sleep(engine, 0, false);
+	handover_wake(engine);
 	handover_nap(engine);
 	ops->wait(engine);
 	assert_int_equal(handover_take_call(engine), CALL_TO_RUN);
 	engine->link->port.wake_fd = -1;
-	engine->helper.exists = false;
+	engine->helper.thread = NULL;
 	close(fd);
 }
 
@@ -284,7 +291,7 @@ TEST(helper__is_called_for_a_timer_that_ends_before_its_sleep)
 	doze_until(start_ns, start_ns + 1000000);
 	ops->kick(engine, &qp);
 	assert_int_equal(handover_take_call(engine), CALL_NONE);
-	handover_sleep(engine, 0, false);
+	handover_wake(engine);
 	/* The helper knows this timer. The next timer is earlier. */
 	doze_until(start_ns, start_ns + 20000000);
 	ops->kick(engine, &qp);
@@ -307,19 +314,19 @@ TEST(helper_note_losses__for_some_time_after_any_sign_of_one, .bare = true)
 {
 	static const enum counter signs[] = {COUNTER_retransmitted_packets,
 					     COUNTER_duplicate_request, COUNTER_out_of_sequence};
+	struct helper_losses losses = {0};
 	struct counters counters = {0};
-	struct helper helper = {0};
 
-	helper_note_losses(&helper, &counters, 1000);
-	assert_int_equal(helper.lossy_until_ns, 0);
+	helper_note_losses(&losses, &counters, 1000);
+	assert_int_equal(losses.until_ns, 0);
 	for (uint64_t i = 0; i < RTE_DIM(signs); i++) {
 		counters_add(&counters, signs[i], 1);
-		helper_note_losses(&helper, &counters, 2000 + i);
-		assert_int_equal(helper.lossy_until_ns, 10002000 + i);
+		helper_note_losses(&losses, &counters, 2000 + i);
+		assert_int_equal(losses.until_ns, 10002000 + i);
 	}
 	counters_add(&counters, COUNTER_rx_packets, 1);
-	helper_note_losses(&helper, &counters, 3000);
-	assert_int_equal(helper.lossy_until_ns, 10002002);
+	helper_note_losses(&losses, &counters, 3000);
+	assert_int_equal(losses.until_ns, 10002002);
 }
 
 TEST(helper_is_needed__after_a_tick_without_polls)
@@ -397,4 +404,123 @@ TEST(ops_kick__none_is_lost_between_threads, .setup = set_up_hybrid)
 	for (int i = 0; i < 3; i++)
 		ops->detach(engine, &qps[i]);
 	ops->unlock(engine);
+}
+
+/* Two engines of a device. */
+static struct device_engine home;
+static struct engine *further;
+
+static int begin_two(enum settings_progress progress)
+{
+	struct device *device;
+
+	if (rig_begin(progress) != 0)
+		return -1;
+	device = engine->device;
+	memset(&home, 0, sizeof(home));
+	home.device = device;
+	home.number = 1;
+	TAILQ_INIT(&home.waiting);
+	moderator_init(&home.moderator);
+	device->engines[1] = &home;
+	device->engine_count = 2;
+	if (crossing_create(engine) != 0 || crossing_add(engine, 1) != 0)
+		return -1;
+	further = home.driver;
+	return helper_start(engine) != 0 || helper_start(further) != 0 ? -1 : 0;
+}
+
+static int set_up_two(TEST_STATE)
+{
+	return begin_two(SETTINGS_PROGRESS_HYBRID);
+}
+
+static int set_up_two_dedicated(TEST_STATE)
+{
+	return begin_two(SETTINGS_PROGRESS_DEDICATED);
+}
+
+static int tear_down_two(TEST_STATE)
+{
+	struct crossing *crossing = engine->crossing;
+
+	if (helper_stop(engine) != 0 || helper_stop(further) != 0)
+		return -1;
+	port_destroy(&further->link->port);
+	free(further);
+	free(crossing);
+	return rig_tear_down(state);
+}
+
+/* Return true if the timer of a queue pair fires while the program sleeps. */
+static bool serves_timer(struct engine *served, struct qp *sleeper)
+{
+	const unsigned int before = __atomic_load_n(&sleeper->timeouts, __ATOMIC_ACQUIRE);
+
+	sleeper->deadline_ns = clock_ns(&served->clock) + 3000000;
+	ops->kick(served, sleeper);
+	ops->wait(served);
+	return eventually(&sleeper->timeouts, before + 1);
+}
+
+TEST(helper__serves_two_engines, .setup = set_up_two, .teardown = tear_down_two)
+{
+	assert_ptr_equal(engine->helper.thread, further->helper.thread);
+	for (int i = 0; i < 3; i++) {
+		assert_true(serves_timer(engine, &qp));
+		assert_true(serves_timer(further, &other));
+	}
+}
+
+TEST(helper__starves_no_engine_beside_one_with_much_work, .setup = set_up_two,
+     .teardown = tear_down_two)
+{
+	__atomic_store_n(&qp.to_send, UINT32_MAX, __ATOMIC_RELEASE);
+	ops->kick(engine, &qp);
+	for (int i = 0; i < 3; i++)
+		assert_true(serves_timer(further, &other));
+	assert_true(__atomic_load_n(&qp.to_send, __ATOMIC_ACQUIRE) > 0);
+	ops->lock(engine);
+	ops->detach(engine, &qp);
+	ops->unlock(engine);
+}
+
+TEST(helper__leaves_the_engine_that_is_polled_alone, .setup = set_up_two, .teardown = tear_down_two)
+{
+	const uint64_t before = engine->polling.turns;
+
+	other.deadline_ns = clock_ns(&further->clock) + 3000000;
+	ops->kick(further, &other);
+	ops->wait(further);
+	for (int i = 0; i < PATIENCE_MS * 100 && engine->polling.turns < before + 1000; i++)
+		ops->poll(engine);
+	assert_true(engine->polling.turns >= before + 1000);
+	assert_true(eventually(&other.timeouts, 1));
+	/* It runs the engine again as soon as nobody polls. */
+	assert_true(serves_timer(engine, &qp));
+}
+
+TEST(helper_stop__of_one_engine_leaves_the_other, .setup = set_up_two, .teardown = tear_down_two)
+{
+	assert_int_equal(helper_stop(engine), 0);
+	assert_true(serves_timer(further, &other));
+	assert_int_equal(helper_start(engine), 0);
+	assert_ptr_equal(engine->helper.thread, further->helper.thread);
+	assert_true(serves_timer(engine, &qp));
+}
+
+TEST(helper_join__of_one_engine_leaves_the_other, .setup = set_up_two, .teardown = tear_down_two)
+{
+	engine_disown(further);
+	helper_join(further);
+	assert_true(further->helper.left);
+	assert_true(serves_timer(engine, &qp));
+}
+
+TEST(helper__dedicated_has_a_thread_for_each_engine, .setup = set_up_two_dedicated,
+     .teardown = tear_down_two)
+{
+	assert_ptr_not_equal(engine->helper.thread, further->helper.thread);
+	assert_true(serves_timer(engine, &qp));
+	assert_true(serves_timer(further, &other));
 }

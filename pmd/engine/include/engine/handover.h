@@ -20,25 +20,30 @@
  *   from                 by                       to
  *   AWAKE, not called    handover_nap             NAPS      for a tick, which needs no call
  *   AWAKE, not called    handover_doze, as owner  DOZES     until `until_ns`
- *   NAPS, DOZES          handover_sleep           AWAKE     rung for or not; the call stays
+ *   NAPS, DOZES          handover_wake            AWAKE     rung for or not; the call stays
  *   DOZES, not called    handover_call            called to look
  *   any, less called     handover_call            called to run
  *   asleep and called    handover_call            rung      after it has rung
  *   AWAKE, called        handover_take_call       not called
  *
+ * Each engine has such a word. One helper may serve several engines: it sleeps while it naps or
+ * dozes for each of them, and is called for none. When it wakes it is AWAKE for those that have a
+ * reason, and may go on dozing for the others.
+ *
  * The helper does not fall asleep while it is called. A thread that finds the helper asleep and
  * called, but not rung for, rings as well: the thread that called may have lost its CPU before it
- * rang. The word's count of dozes protects against a thread that loses its CPU after it has rung:
- * the RUNG that it then sets must not apply to a later doze.
+ * rang. The word's count of calls protects against a thread that loses its CPU after it has rung:
+ * the RUNG that it then sets must not apply to a later call.
  */
 #ifndef ENGINE_HANDOVER_H
 #define ENGINE_HANDOVER_H
 
-#include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
 
 struct engine;
+struct helper_charge;
+struct helper_thread;
 struct qp;
 
 enum helper_state {
@@ -56,21 +61,22 @@ enum helper_call {
 };
 
 struct helper {
-	uint64_t word;	   /* atomic: state, call, rung, count of dozes; handover.c alone */
+	uint64_t word;	   /* atomic: state, call, rung, count of calls; handover.c alone */
 	uint64_t until_ns; /* end of the last doze; written by the helper as the owner, read by
 			      owners */
 
-	/*
-	 * For helper.c only. States of the thread: none; running; running and quitting; none again,
-	 * and can be started anew. The end of the engine (engine.ended) ends the thread as well.
-	 */
-	pthread_t thread;
-	bool exists;
-	bool quits;		 /* atomic: the thread ends, the engine does not */
-	int wake_fd;		 /* eventfd that wakes the helper */
-	uint64_t look_ns;	 /* CPU time of one look at a polling program; helper's thread */
-	uint64_t losses;	 /* packets sent again and the like, when it was last looked at */
-	uint64_t lossy_until_ns; /* packets count as getting lost; helper's thread */
+	/* the helper thread's */
+	bool listens; /* in this sleep frames wake the helper */
+	bool armed;   /* they do */
+	bool heard;   /* they did, or wait already */
+
+	bool left; /* atomic: the engine has ended, and its helper does not use it any more */
+
+	/* For helper.c only, which changes these while the thread does not run or does not know the
+	 * engine. */
+	struct helper_thread *thread; /* serves this engine; NULL: none does */
+	struct engine *next;	      /* of the same thread */
+	struct helper_charge *charge;
 };
 
 /** Run a queue pair that has work, on this thread or on the owner's. MT-safe. */
@@ -94,14 +100,21 @@ bool handover_is_dozing(const struct engine *engine);
 
 /* Called by the helper thread: */
 
-/** Mark the helper as asleep for a tick or less. */
+/** Mark the helper as asleep for a tick or less, which frames do not shorten. */
 void handover_nap(struct engine *engine);
 
 /** Mark the helper as asleep until there is work, at most `limit_ns`. Returns how long to sleep. */
 uint64_t handover_doze(struct engine *engine, uint64_t now_ns, uint64_t limit_ns);
 
-/** Sleep, unless called, and mark the helper as awake. Call it after one of these two. */
-void handover_sleep(struct engine *engine, uint64_t ns, bool for_frames);
+/** Sleep, unless called for one of the engines in the list that `first` begins. Call it after one
+ * of these two for each engine. */
+void handover_sleep(struct engine *first, uint64_t ns);
+
+/** Return true if the helper has been called. */
+bool handover_is_called(const struct engine *engine);
+
+/** Mark the helper as awake. */
+void handover_wake(struct engine *engine);
 
 /** Return the call that was made, and mark it as answered. */
 enum helper_call handover_take_call(struct engine *engine);
