@@ -134,6 +134,19 @@ static void engine_prefetch_next(const struct engine *engine, bool prefetches)
 	qp_prefetch_work(next);
 }
 
+/*
+ * Return true if no queue pair can send, because the turn's packets to ourselves are not received
+ * yet. A queue pair that runs in vain would be requeued behind all others. Posting threads make
+ * many such passes for each turn, so that with hundreds of queue pairs some waited for a second.
+ */
+static bool engine_loop_is_full(struct engine *engine)
+{
+	if (likely(!tx_loop_full(&engine->tx)))
+		return false;
+	engine->tx.stuck = true;
+	return true;
+}
+
 unsigned int engine_run_ready(struct engine *engine, bool hold)
 {
 	const bool prefetches = engine_prefetches(engine);
@@ -142,6 +155,8 @@ unsigned int engine_run_ready(struct engine *engine, bool hold)
 	struct qp *qp;
 
 	while ((qp = TAILQ_FIRST(&engine->ready)) != NULL) {
+		if (engine_loop_is_full(engine))
+			break;
 		QP_LIST_REMOVE(&engine->ready, qp, ready_link);
 		engine_prefetch_next(engine, prefetches);
 		if (hold && engine_holds(engine, qp)) {

@@ -467,6 +467,31 @@ TEST(engine_turn__own_address_goes_round_inside)
 	assert_int_equal(rig_count(COUNTER_tx_packets), 0);
 }
 
+/* Posting threads make many passes for each turn. A queue pair that ran in such a pass, without
+ * room for any packet, would be behind all others again. */
+TEST(engine_transmit__runs_no_queue_pair_in_vain)
+{
+	struct qp to_self;
+	unsigned int runs;
+
+	fake_qp_init(&to_self, engine->link->port.mac);
+	rig_send(&to_self, 10000);
+	for (int pass = 0; pass < 100 && !tx_loop_full(&engine->tx); pass++)
+		engine_transmit(engine);
+	assert_true(tx_loop_full(&engine->tx));
+	runs = to_self.runs;
+	for (int pass = 0; pass < 10; pass++)
+		engine_transmit(engine);
+	assert_int_equal(to_self.runs, runs);
+	/* The rest waits for a turn, and the helper must not sleep for long. */
+	assert_true(engine->tx.stuck);
+	rig_turns(2);
+	assert_true(to_self.runs > runs);
+	to_self.to_send = 0;
+	rig_turns(100);
+	engine_forget(engine, &to_self);
+}
+
 TEST(engine_turn__nothing_leaves_without_a_link)
 {
 	engine->tx.connected = false;
