@@ -3,9 +3,10 @@
  * Many threads that share one engine: bench_crowd [-t THREADS] [-n REQUESTS] [-s BYTES] [-d DEPTH]
  * [-o read|send]. Each thread has its own queue pairs, queues and memory on one device, and
  * executes so many requests. A SEND uses a receive request of the same thread's shared queue. The
- * program prints requests a second of all threads, and the times when the first thread, half of
- * them and the last one have finished: if they share fairly, they finish at the same time. The
- * program uses verbs only.
+ * program prints requests a second of all threads, the times when the first thread, half of them
+ * and the last one have finished (if they share fairly, they finish at the same time), and the
+ * longest time that a thread with requests waited for a completion: of the thread that waited
+ * longest, and the median of all threads. The program uses verbs only.
  */
 #include <pthread.h>
 #include <stdbool.h>
@@ -42,6 +43,7 @@ struct lane {
 	struct ibv_mr *mr;
 	uint8_t *memory;
 	double done_s; /* time since the start */
+	double wait_s; /* the longest between two polls that found completions */
 };
 
 static void require(bool condition, const char *what)
@@ -167,16 +169,24 @@ static void *run(void *arg)
 {
 	unsigned long posted = 0, completed = 0;
 	struct lane *lane = arg;
-	double start_s;
+	double start_s, last_s, found_s;
+	unsigned int found;
 
 	for (uint32_t i = 0; i < wanted.depth; i++)
 		post_receive(lane);
 	pthread_barrier_wait(&begin);
-	start_s = now_s();
+	start_s = last_s = now_s();
 	while (completed < wanted.requests) {
 		for (; posted < wanted.requests && posted - completed < wanted.depth; posted++)
 			post_request(lane);
-		completed += take(lane);
+		found = take(lane);
+		completed += found;
+		if (found == 0)
+			continue;
+		found_s = now_s();
+		if (found_s - last_s > lane->wait_s)
+			lane->wait_s = found_s - last_s;
+		last_s = found_s;
 	}
 	lane->done_s = now_s() - start_s;
 	return NULL;
@@ -187,6 +197,13 @@ static int by_end(const void *a, const void *b)
 	const struct lane *x = a, *y = b;
 
 	return (x->done_s > y->done_s) - (x->done_s < y->done_s);
+}
+
+static int by_wait(const void *a, const void *b)
+{
+	const struct lane *x = a, *y = b;
+
+	return (x->wait_s > y->wait_s) - (x->wait_s < y->wait_s);
 }
 
 static void read_options(int argc, char **argv)
@@ -236,8 +253,11 @@ int main(int argc, char **argv)
 		pthread_join(lanes[i].thread, NULL);
 	qsort(lanes, wanted.threads, sizeof(*lanes), by_end);
 	last_s = lanes[wanted.threads - 1].done_s;
-	printf("%.0f requests/s, first %.2f s, median %.2f s, last %.2f s\n",
+	printf("%.0f requests/s, first %.2f s, median %.2f s, last %.2f s",
 	       (double)wanted.threads * (double)wanted.requests / last_s, lanes[0].done_s,
 	       lanes[wanted.threads / 2].done_s, last_s);
+	qsort(lanes, wanted.threads, sizeof(*lanes), by_wait);
+	printf(", longest wait %.1f ms, median %.1f ms\n", lanes[wanted.threads - 1].wait_s * 1e3,
+	       lanes[wanted.threads / 2].wait_s * 1e3);
 	return 0;
 }
