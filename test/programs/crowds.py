@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Many threads with thousands of queue pairs (qp_crowd.c), several engines of one device (engines.c), and servers that
-fork to save (saving.c)."""
+"""Many threads with thousands of queue pairs (qp_crowd.c), several engines of one device (engines.c), servers that
+fork to save (saving.c), as many programs as a port takes (members.c), and one that executes itself again (again.c)."""
 
 import os
 
@@ -11,6 +11,9 @@ from share import Uroced
 
 FOLDER = os.path.normpath(os.path.join(os.path.dirname(UROCE_RUN), "..", "test", "programs"))
 SECONDS = 150
+MEMBERS = 256  # programs that a port takes
+ISOLATED_MEMBERS = 64
+TIMES = {"attached": 1000, "isolated": 100}  # that a program executes itself; an isolated one takes longer to start
 
 
 class CrowdsTest:
@@ -48,6 +51,8 @@ class CrowdsTest:
                             (path, "--engines", "2"))
                 self._check(f"{way}: 2 engines: what they share", "engines", "alone", (path, "--engines", "2"))
                 self._check(f"{way}: a server that forks to save", "saving", "pair", (path,))
+                self._check(f"{way}: a program executes itself {TIMES[way]} times", "again", str(TIMES[way]), (path,))
+            self._report.check(f"crowds: {MEMBERS} programs at once", self._members)
         finally:
             self._owner.process.kill()
         self._check("local: two processes with 2,048 queue pairs each", "qp_crowd", "pair", ("--local",))
@@ -56,14 +61,37 @@ class CrowdsTest:
     def _check(self, name, program, how, options):
         self._report.check(f"crowds: {name}", self._run, program, how, options)
 
+    def _members(self):
+        """Programs fill the port, and write to each other: trusted ones, isolated ones, and from one kind to the other."""
+        table = f"{self._work_dir}/members"
+        if os.path.exists(table):
+            os.unlink(table)
+        trusted = self._start("members", ("--socket=" + self._owner.socket,), table, str(MEMBERS - ISOLATED_MEMBERS),
+                              str(MEMBERS), "full")
+        isolated = self._start("members", (f"--isolated={self._isolated}",), table, str(ISOLATED_MEMBERS), str(MEMBERS))
+        for process in (trusted, isolated):
+            status = process.wait(SECONDS)
+            story = process.story("members")
+            process.kill()
+            if status != 0:
+                isolated.kill()
+                raise CheckFailed("hangs" if status is None else f"exit {status}", story)
+        self._comes_back()
+
+    def _start(self, program, options, *args):
+        return LocalHost(program, self._work_dir, [*self._here.prefix, UROCE_RUN, *options, "--"]).start(
+            [os.path.join(FOLDER, program), *args])
+
     def _run(self, program, how, options):
-        process = LocalHost(program, self._work_dir, [*self._here.prefix, UROCE_RUN, *options, "--"]).start(
-            [os.path.join(FOLDER, program), how])
+        process = self._start(program, options, how)
         status = process.wait(SECONDS)
         story = process.story(program)
         process.kill()
         if status != 0:
             raise CheckFailed("hangs" if status is None else f"exit {status}", story)
+        self._comes_back()
+
+    def _comes_back(self):
         if self._owner.process and self._owner.process.poll() is None and \
                 not wait_until(self._owner.is_clean, SECONDS):
             raise CheckFailed("something does not come back", [str(self._owner.status())])
