@@ -2,6 +2,8 @@
 """The measurements. Each of ROWS yields groups of figures one after the other. The programs of a group run until
 the next group is asked for."""
 
+import os
+
 from figures import Figure, Group
 from machine import CPUS
 from wires import Attached, Isolated, Memif, Veth, Vhost, uroced
@@ -107,6 +109,22 @@ def isolated(machine, seconds):
     with uroced(machine, "--port", "net_null0", "--ip", "10.99.1.1/24", "--mtu", "4200", f"--isolated={path}"):
         write, _, half, _ = _perftest(Isolated(machine, path), seconds)
         yield Group("isolated programs, by perftest", [write, half])
+
+
+def programs(machine, seconds):
+    """more attached programs than CPUs: a ring, in which each writes to the next and polls all the time"""
+    with uroced(machine, "--port", "net_null0", "--ip", "10.99.1.1/24", "--mtu", "4200") as socket:
+        def measure(count):
+            table = os.path.join(machine.dir, f"members{machine.next_port()}")
+            argv = ["taskset", "-c", ",".join(map(str, CPUS)), machine.uroce_run, "--socket", socket, "--",
+                    os.path.join(machine.build, "test", "programs", "members"), table, str(count), str(count), str(seconds)]
+            every, least, wait = map(float, machine.output(argv).split())
+            return every / 1e3, least / 1e3, wait
+
+        yield Group("more programs than CPUs", [
+            Figure(f"programs.{count} programs.{count}.least programs.{count}.wait",
+                   f"{count} programs on 2 CPUs, WRITE 4 KiB: thousands a second, of the slowest, longest wait in ms", "",
+                   lambda count=count: measure(count)) for count in (2, 16)])
 
 
 def cold(machine, seconds):
@@ -232,5 +250,5 @@ def registration(machine, _seconds):
     yield Group("registration of 1 GiB", [Figure(keys, "us, by pages: " + ", ".join(REGISTER), "us", measure)])
 
 
-ROWS = {"memif": memif, "vhost": vhost, "hand-over": hand_over, "isolated": isolated, "cold": cold, "qps": qps,
-        "connections": connections, "idle": idle, "veth": veth, "registration": registration}
+ROWS = {"memif": memif, "vhost": vhost, "hand-over": hand_over, "isolated": isolated, "programs": programs, "cold": cold,
+        "qps": qps, "connections": connections, "idle": idle, "veth": veth, "registration": registration}

@@ -2,11 +2,15 @@
 /*
  * As many programs as a port takes, all attached at once:
  *
- *   members FILE COUNT TOTAL [full]
+ *   members FILE COUNT TOTAL [full | SECONDS]
  *
  * Starts COUNT processes, each with a device of its own, of the TOTAL that meet in FILE. They form
  * a ring. In each round every one writes a block into the memory of the next, and checks the block
  * that it got. With `full`, one more process must be refused while all are attached.
+ *
+ * With SECONDS each writes blocks for so long instead, and polls all the time. The program prints
+ * how many blocks a second all members wrote, how many the slowest, and the longest time in ms that
+ * a member waited for a completion.
  */
 #include <fcntl.h>
 #include <stdbool.h>
@@ -14,6 +18,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <infiniband/verbs.h>
@@ -24,7 +29,8 @@
 #define MEMBERS_MAX 512
 #define WORDS	    512 /* of a block: more than one packet */
 #define ROUNDS	    3
-#define SECONDS	    120/* a process that takes longer hangs */
+#define DEPTH	    16	  /* blocks at once, if it measures */
+#define SECONDS	    120	  /* a process that takes longer hangs */
 #define PAUSE_US    20000 /* hundreds of processes must leave each other the CPUs */
 #define PSN	    77
 #define ACCESS	    (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE)
@@ -43,9 +49,14 @@ static struct table {
 	uint32_t members;	  /* atomic: numbers that were taken */
 	uint32_t reached[STAGES]; /* atomic: members that have reached each stage */
 	struct name names[MEMBERS_MAX];
+	struct share {
+		uint64_t blocks;  /* that this member has written */
+		uint64_t wait_ns; /* its longest wait */
+	} shares[MEMBERS_MAX];
 } * table;
 
 static uint32_t total;
+static double seconds; /* to write for; 0: rounds instead */
 
 struct member {
 	uint32_t number;
@@ -80,10 +91,10 @@ static void open_member(struct member *member)
 	context = ibv_open_device(list[0]);
 	MUST(context && ibv_query_gid(context, 1, 0, &name->gid) == 0);
 	pd = ibv_alloc_pd(context);
-	member->cq = ibv_create_cq(context, 4, NULL, NULL, 0);
+	member->cq = ibv_create_cq(context, 2 * DEPTH, NULL, NULL, 0);
 	MUST(pd && member->cq);
-	member->from = raise_create(pd, IBV_QPT_RC, member->cq, member->cq, NULL, 1);
-	member->to = raise_create(pd, IBV_QPT_RC, member->cq, member->cq, NULL, 1);
+	member->from = raise_create(pd, IBV_QPT_RC, member->cq, member->cq, NULL, DEPTH);
+	member->to = raise_create(pd, IBV_QPT_RC, member->cq, member->cq, NULL, DEPTH);
 	member->mr = ibv_reg_mr(pd, member, sizeof(*member), ACCESS);
 	MUST(member->from && member->to && member->mr);
 	name->address = (uintptr_t)member->got;
@@ -111,7 +122,7 @@ static uint64_t word_of(uint32_t number, uint32_t round, uint32_t i)
 	return (uint64_t)number << 48 | (uint64_t)round << 32 | i;
 }
 
-static void write_block(struct member *member, uint32_t round)
+static void post_block(struct member *member)
 {
 	struct ibv_sge sge = {(uintptr_t)member->sent, sizeof(member->sent), member->mr->lkey};
 	const struct name *next = neighbour(member, 1);
@@ -120,12 +131,18 @@ static void write_block(struct member *member, uint32_t round)
 				 .num_sge = 1,
 				 .wr.rdma = {next->address, next->rkey}},
 			   *bad;
+
+	MUST(ibv_post_send(member->to, &wr, &bad) == 0);
+}
+
+static void write_block(struct member *member, uint32_t round)
+{
 	struct ibv_wc wc;
 	int n;
 
 	for (uint32_t i = 0; i < WORDS; i++)
 		member->sent[i] = word_of(member->number, round, i);
-	MUST(ibv_post_send(member->to, &wr, &bad) == 0);
+	post_block(member);
 	while ((n = ibv_poll_cq(member->cq, 1, &wc)) == 0)
 		usleep(PAUSE_US);
 	if (n == 1 && wc.status != IBV_WC_SUCCESS)
@@ -142,6 +159,65 @@ static void check_block(const struct member *member, uint32_t round)
 		MUST(((const volatile uint64_t *)member->got)[i] == word_of(before, round, i));
 }
 
+static uint64_t now_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
+
+/* Take completions, and post as many blocks again. Returns how many. */
+static uint32_t take_and_post(struct member *member)
+{
+	struct ibv_wc wc[DEPTH];
+	const int n = ibv_poll_cq(member->cq, DEPTH, wc);
+
+	MUST(n >= 0);
+	for (int i = 0; i < n; i++) {
+		MUST(wc[i].status == IBV_WC_SUCCESS);
+		post_block(member);
+	}
+	return (uint32_t)n;
+}
+
+/* Write for some time, and measure. */
+static void write_on(struct member *member)
+{
+	struct share *share = &table->shares[member->number];
+	uint64_t time_ns = now_ns(), found_ns = time_ns;
+	const uint64_t end_ns = time_ns + (uint64_t)(seconds * 1e9);
+
+	for (uint32_t i = 0; i < DEPTH; i++)
+		post_block(member);
+	while (time_ns < end_ns) {
+		const uint32_t n = take_and_post(member);
+
+		time_ns = now_ns();
+		if (n == 0)
+			continue;
+		if (time_ns - found_ns > share->wait_ns)
+			share->wait_ns = time_ns - found_ns;
+		found_ns = time_ns;
+		share->blocks += n;
+	}
+}
+
+static void print_shares(void)
+{
+	uint64_t sum = 0, least = UINT64_MAX, wait_ns = 0;
+
+	for (uint32_t i = 0; i < total; i++) {
+		const struct share *share = &table->shares[i];
+
+		sum += share->blocks;
+		least = share->blocks < least ? share->blocks : least;
+		wait_ns = share->wait_ns > wait_ns ? share->wait_ns : wait_ns;
+	}
+	printf("%.0f %.0f %.2f\n", (double)sum / seconds, (double)least / seconds,
+	       (double)wait_ns / 1e6);
+}
+
 static void be_member(void)
 {
 	static struct member member;
@@ -155,6 +231,11 @@ static void be_member(void)
 		   neighbour(&member, total - 1)->to_qpn);
 	connect_qp(member.to, neighbour(&member, 1), neighbour(&member, 1)->from_qpn);
 	meet(&member);
+	if (seconds > 0) {
+		write_on(&member);
+		meet(&member);
+		exit(0);
+	}
 	for (uint32_t round = 0; round < ROUNDS; round++) {
 		write_block(&member, round);
 		meet(&member);
@@ -198,12 +279,13 @@ int main(int argc, char **argv)
 	int status;
 
 	if (argc < 4) {
-		fputs("usage: members FILE COUNT TOTAL [full]\n", stderr);
+		fputs("usage: members FILE COUNT TOTAL [full | SECONDS]\n", stderr);
 		return 2;
 	}
 	count = (uint32_t)strtoul(argv[2], NULL, 10);
 	total = (uint32_t)strtoul(argv[3], NULL, 10);
 	MUST(count <= total && total <= MEMBERS_MAX);
+	seconds = argc > 4 ? strtod(argv[4], NULL) : 0;
 	map_table(argv[1]);
 	alarm(SECONDS);
 	for (uint32_t i = 0; i < count; i++) {
@@ -219,6 +301,9 @@ int main(int argc, char **argv)
 		MUST(wait(&status) > 0);
 		failed += status != 0;
 	}
-	printf("%u of %u members failed\n", failed, count);
+	if (seconds > 0)
+		print_shares();
+	if (failed > 0)
+		fprintf(stderr, "%u of %u members failed\n", failed, count);
 	return failed > 0;
 }
