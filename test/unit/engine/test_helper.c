@@ -457,7 +457,9 @@ static bool serves_timer(struct engine *served, struct qp *sleeper)
 {
 	const unsigned int before = __atomic_load_n(&sleeper->timeouts, __ATOMIC_ACQUIRE);
 
+	ops->lock(served);
 	sleeper->deadline_ns = clock_ns(&served->clock) + 3000000;
+	ops->unlock(served);
 	ops->kick(served, sleeper);
 	ops->wait(served);
 	return eventually(&sleeper->timeouts, before + 1);
@@ -513,7 +515,7 @@ TEST(helper_join__of_one_engine_leaves_the_other, .setup = set_up_two, .teardown
 {
 	engine_disown(further);
 	helper_join(further);
-	assert_true(further->helper.left);
+	assert_true(__atomic_load_n(&further->helper.left, __ATOMIC_ACQUIRE));
 	assert_true(serves_timer(engine, &qp));
 }
 
