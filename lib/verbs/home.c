@@ -8,8 +8,7 @@
  * pair uses follows it there. A queue that queue pairs of several engines use is shared: the
  * engines take turns under a lock.
  */
-#include "queue/cq.h"
-#include "queue/srq.h"
+#include "device/device_share.h"
 
 #include "verbs_internal.h"
 
@@ -42,32 +41,9 @@ struct device_engine *home_of_cq(const struct device *device, uint32_t comp_vect
 	return device->engines[number % device->engine_count];
 }
 
-static uint64_t home_clock(void *arg)
-{
-	return device_engine_now(arg);
-}
-
-/* Let a completion queue take completions of a queue pair's engine, too. `own` of the users are
- * this queue pair. */
 static void join_cq(struct face_cq *cq, struct device_engine *home, uint32_t own)
 {
-	if (cq->cq->shared || cq->home == home)
-		return;
-	if (__atomic_load_n(&cq->cq->users, __ATOMIC_ACQUIRE) > own) {
-		cq_share(cq->cq, home_clock, home);
-		return;
-	}
-	moderator_set(cq->cq, &home->moderator, cq->cq->moderation.count,
-		      cq->cq->moderation.period_ns);
-	cq->cq->now_ns = home->now_ns;
-	__atomic_store_n(&cq->home, home, __ATOMIC_RELAXED);
-}
-
-static void join_srq(struct face_srq *srq, struct device_engine *home)
-{
-	if (srq->home && srq->home != home)
-		srq->srq->shared = true;
-	srq->home = home;
+	device_share_cq(cq->cq, &cq->home, home, own);
 }
 
 void home_join(struct face_qp *qp)
@@ -82,16 +58,5 @@ void home_join(struct face_qp *qp)
 	if (ibv->recv_cq)
 		join_cq(face_cq(ibv->recv_cq), qp->home, own);
 	if (ibv->srq)
-		join_srq(face_srq(ibv->srq), qp->home);
-}
-
-void home_open(struct face_srq *srq)
-{
-	const struct device *device = srq->device;
-
-	if (device->engine_count == 1)
-		return;
-	srq->srq->shared = true;
-	if (!srq->srq->cq->shared)
-		cq_share(srq->srq->cq, home_clock, device_first(device));
+		device_share_srq(face_srq(ibv->srq)->srq, &face_srq(ibv->srq)->home, qp->home);
 }

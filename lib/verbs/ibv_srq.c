@@ -2,6 +2,7 @@
 /* Shared receive queues, basic ones and those of an XRC domain. */
 #include <stdlib.h>
 
+#include "device/device_share.h"
 #include "device/limits.h"
 #include "device/quota.h"
 #include "device/xrcd.h"
@@ -44,7 +45,7 @@ static int join_xrcd(struct face_context *context, struct face_srq *srq,
 	if (rc != 0)
 		return rc;
 	srq->srq->cq = cq;
-	home_open(srq);
+	device_share_xrc(srq->device, srq->srq);
 	rc = xrcd_add_srq(face_xrcd(attr->xrcd)->xrcd, srq->srq);
 	context_unlock(context);
 	if (rc != 0)

@@ -206,10 +206,6 @@ struct device_engine *home_of_cq(const struct device *device, uint32_t comp_vect
  */
 void home_join(struct face_qp *qp);
 
-/** Let a new shared receive queue of an XRC domain serve all engines, because any queue pair of the
- * domain may receive from it. Device's lock. */
-void home_open(struct face_srq *srq);
-
 /* ibv_dm.c */
 
 /** Allocate a handle of device memory, which the caller holds. NULL if there is no memory. */

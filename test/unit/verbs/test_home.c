@@ -214,7 +214,7 @@ TEST(home_join__a_receive_queue_of_two_engines_is_shared)
 }
 
 /* Any queue pair of the domain may receive from it. */
-TEST(home_open__a_receive_queue_of_an_xrc_domain_is_shared)
+TEST(device_share_xrc__a_receive_queue_of_an_xrc_domain_is_shared)
 {
 	struct ibv_xrcd_init_attr open = {
 		.comp_mask = IBV_XRCD_INIT_ATTR_FD | IBV_XRCD_INIT_ATTR_OFLAGS,
