@@ -29,7 +29,8 @@ static void come(void *context, void *argument)
 
 	absent->came = true;
 	protect(&host->absence, absent->page, PROT_READ | PROT_WRITE);
-	host_pages_came(host);
+	if (host->device != NULL)
+		engines_pages_came(host);
 }
 
 static struct absent_page *find(struct absence *absence, uintptr_t page)

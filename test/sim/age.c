@@ -92,7 +92,7 @@ static void age_end(struct end *from, uint32_t psns)
 		       inside_top(from->qp).v);
 	if (inside_window_is_whole(from->qp))
 		from->aged_window = inside_window(from->qp);
-	host_kick(from->peer);
+	engine_kick(from->peer);
 }
 
 void age_check(struct end *end)

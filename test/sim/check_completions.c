@@ -38,7 +38,7 @@ static void maybe_break(const struct flow *flow, const struct work *work)
 		return;
 	if (strcmp(how, "crash") == 0)
 		abort();
-	for (uint32_t i = 0; i < work->spans; i++) {
+	for (uint32_t i = 0; i < work->spans && strcmp(how, "read") == 0; i++) {
 		const struct span *span = &flow->spans[work->first_span + i];
 
 		if (span->len > 0 && !span->region->is_null)

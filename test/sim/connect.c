@@ -3,6 +3,7 @@
 #include <errno.h>
 
 #include "device/device.h"
+#include "device/device_share.h"
 #include "device/limits.h"
 #include "device/mcast.h"
 #include "qp/qp.h"
@@ -36,25 +37,49 @@ static void fill_init(const struct end *end, struct qp_init *init)
 	}
 }
 
+/* Return the engine of a new queue pair (lib/verbs/home.c). */
+static struct device_engine *home_of(const struct end *end)
+{
+	const struct host *host = end->host;
+
+	return end->type == IBV_QPT_XRC_RECV ? device_first(host->device)
+					     : host->cqs[end->send_cq].home;
+}
+
+/* Let the queues of a new queue pair serve its engine. */
+static void join(const struct end *end, const struct qp_init *init)
+{
+	struct host *host = end->host;
+	const uint32_t own = init->send_cq == init->recv_cq ? 2 : 1;
+
+	if (init->send_cq != NULL)
+		device_share_cq(init->send_cq, &host->cqs[end->send_cq].home, init->home, own);
+	if (init->recv_cq != NULL)
+		device_share_cq(init->recv_cq, &host->cqs[end->recv_cq].home, init->home, own);
+	if (init->srq != NULL)
+		device_share_srq(init->srq, &host->pools[POOL_SHARED].home, init->home);
+}
+
 static void connect_create(struct end *end)
 {
 	struct host *host = end->host;
 	struct device *device = host->device;
 	struct sim *sim = host->sim;
-	const int qpn = device_alloc_qpn(device_first(device));
+	struct device_engine *home = home_of(end);
+	const int qpn = device_alloc_qpn(home);
 	struct qp_init init = {.cap = end->cap,
 			       .type = end->type,
 			       .sig_all = end->sig_all,
 			       .qpn = (uint32_t)qpn,
-			       .home = device_first(device),
-			       .counters = &device_first(device)->counters,
-			       .ooo = host->keeps ? device_first(device)->ooo : NULL,
+			       .home = home,
+			       .counters = &home->counters,
+			       .ooo = host->keeps ? home->ooo : NULL,
 			       .max_rd_atomic = DEVICE_MAX_RD_ATOMIC,
 			       .max_dest_rd_atomic = DEVICE_MAX_RD_ATOMIC,
 			       .window_max = (uint16_t)sim->variant.window,
-			       .cc = device_engine_cc(device_first(device)),
+			       .cc = device_engine_cc(home),
 			       .sack = !host->plain,
-			       .waiting = &device_first(end->host->device)->waiting,
+			       .waiting = &home->waiting,
 			       .max_rate_kbps = UINT32_MAX,
 			       .port_mtu = device->mtu,
 			       .event = check_event,
@@ -82,7 +107,9 @@ static void connect_create(struct end *end)
 		xrcd_add_qp(host->xrcd, &end->member);
 	}
 	device_set_qp(device, end->qpn, end->qp);
-	device_first(device)->ops->attach(device_first(device)->driver, end->qp);
+	if (device->engine_count > 1)
+		join(end, &init);
+	home->ops->attach(home->driver, end->qp);
 	if (end->in_group)
 		sim_check(sim, mcast_attach(device, &sim->group, end->qp, false) >= 0,
 			  "mcast_attach");
@@ -162,8 +189,7 @@ static void make_path(const struct end *end, const struct ibv_ah_attr *attr, str
 	struct device *device = end->host->device;
 	struct sim *sim = end->host->sim;
 	uint8_t mac[6];
-	int err = device_first(device)->ops->resolve(device_first(device)->driver, 0,
-						     &attr->grh.dgid, mac);
+	int err = host_resolve(end->host, &attr->grh.dgid, mac);
 
 	sim_check(sim, err == 0, "resolve: %d", err);
 	err = device_make_path(device, attr, mac,
@@ -188,7 +214,7 @@ void connect_modify(struct end *end, enum ibv_qp_state state)
 	sim_check(sim, err == 0, "qp %06x: modify to state %d: %d", end->qpn, (int)state, err);
 	sim_check(sim, qp_state(end->qp) == state, "qp %06x: not in state %d", end->qpn,
 		  (int)state);
-	host_kick(end);
+	engine_kick(end);
 }
 
 void connect_path(const struct end *end, struct path *path)
@@ -293,7 +319,7 @@ void connect_destroy(struct end *end)
 		sim_check(end->host->sim,
 			  mcast_detach(device, &end->host->sim->group, end->qp) == 0,
 			  "mcast_detach");
-	device_first(device)->ops->detach(device_first(device)->driver, end->qp);
+	end->engine->home->ops->detach(end->engine, end->qp);
 	device_set_qp(device, end->qpn, NULL);
 	if (end->type == IBV_QPT_XRC_RECV)
 		xrcd_remove_qp(&end->member);

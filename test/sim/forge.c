@@ -70,7 +70,7 @@ static void inject(struct end *to, const uint8_t *bytes, uint32_t len, bool requ
 	}
 	sim->stats_forged++;
 	sim->forger.ahead += request && psn_diff(psn, inside_expected(to->qp)) > 0;
-	host_inject(to->host, bytes, len);
+	engines_inject(to->host, bytes, len);
 }
 
 /* Choose any PSN, or one near those in flight. The caller drops those that might hit. */
@@ -246,30 +246,31 @@ static void strike(void *context, void *argument)
 }
 
 /* Keep a frame of the first connection, for the second. */
-static void keep(struct host *host, const uint8_t *frame, uint32_t len)
+static void keep(const struct end *from, const uint8_t *frame, uint32_t len)
 {
-	struct forger *forger = &host->sim->forger;
+	struct sim *sim = from->host->sim;
+	struct forger *forger = &sim->forger;
 	struct ghost *ghost;
 
-	if (forger->ghost_count == FORGE_GHOSTS_MAX || !connected(host->running))
+	if (forger->ghost_count == FORGE_GHOSTS_MAX || !connected(from))
 		return;
 	ghost = &forger->ghosts[forger->ghost_count++];
 	ghost->bytes = malloc(len);
-	sim_check(host->sim, ghost->bytes != NULL, "out of memory");
+	sim_check(sim, ghost->bytes != NULL, "out of memory");
 	memcpy(ghost->bytes, frame, len);
 	ghost->len = len;
-	ghost->to = host->running->peer->number;
+	ghost->to = from->peer->number;
 }
 
-void forge_sent(struct host *host, const uint8_t *frame, uint32_t len)
+void forge_sent(const struct end *from, const uint8_t *frame, uint32_t len)
 {
-	struct sim *sim = host->sim;
+	struct sim *sim = from->host->sim;
 	struct rng *rng = &sim->forge_rng;
 
 	if (sim->variant.forge == 0)
 		return;
 	if (sim->twice && !sim->second && rng_chance(rng, 300000))
-		keep(host, frame, len);
+		keep(from, frame, len);
 	if (rng_chance(rng, sim->variant.forge))
 		clock_at(&sim->clock,
 			 sim->clock.now_ns + rng_below(rng, 2 * sim->link[0][1].attr.latency_ns),

@@ -9,7 +9,7 @@
 
 #include <stdint.h>
 
-struct host;
+struct end;
 struct sim;
 
 #define FORGE_GHOSTS_MAX 64
@@ -28,7 +28,7 @@ struct forger {
 };
 
 /** Note that a frame leaves a host: the attacker may send a packet soon. */
-void forge_sent(struct host *host, const uint8_t *frame, uint32_t len);
+void forge_sent(const struct end *from, const uint8_t *frame, uint32_t len);
 
 /** Choose PSNs for the next connection of all queue pairs, near those of the one that was just
  * reset: its ghosts are ahead of them. */

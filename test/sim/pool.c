@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "device/device.h"
+#include "device/device_share.h"
 #include "queue/srq.h"
 #include "sim.h"
 
@@ -121,6 +122,7 @@ static void join_domain(struct pool *pool)
 	pool->srq->cq = host->cqs[rng_below(&host->rng, host->cq_count)].cq;
 	sim_check(host->sim, xrcd_open(device, -1, O_CREAT, &host->xrcd) == 0, "xrcd_open");
 	device_lock(device);
+	device_share_xrc(device, pool->srq);
 	sim_check(host->sim, xrcd_add_srq(host->xrcd, pool->srq) == 0, "xrcd_add_srq");
 	device_unlock(device);
 }
@@ -133,6 +135,7 @@ void pool_start(struct pool *pool)
 		  srq_create_in(&host->rings.domain, pool->max_wr, pool->max_sge, host->pd,
 				&pool->srq) == 0,
 		  "srq_create_in");
+	pool->home = NULL;
 	if (pool->kind == POOL_XRC)
 		join_domain(pool);
 	pool->srq->low = pool_low;

@@ -9,6 +9,7 @@
 
 #include <infiniband/verbs.h>
 
+struct device_engine;
 struct host;
 struct receive;
 struct region;
@@ -29,6 +30,7 @@ struct pool {
 	enum pool_kind kind;
 	bool in_use;
 	struct srq *srq;
+	struct device_engine *home; /* of the queue pair that was created last */
 	uint32_t max_wr;
 	uint32_t max_sge;
 	uint32_t limit; /* limit below which an event is raised; 0: none */

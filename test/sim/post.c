@@ -210,7 +210,7 @@ bool post_sends(struct flow *flow)
 		  flow->number, flow->posted, strerror(err));
 	spoil(&batch);
 	flow->posted_ns = flow->sim->clock.now_ns;
-	host_kick(flow->from);
+	engine_kick(flow->from);
 	return true;
 }
 
@@ -257,7 +257,7 @@ static bool post_receives(struct flow *flow, uint64_t wanted)
 		  strerror(err));
 	spoil(&batch);
 	if (qp_state(flow->to->qp) == IBV_QPS_ERR)
-		host_kick(flow->to);
+		engine_kick(flow->to);
 	return true;
 }
 

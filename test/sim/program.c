@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <rte_common.h>
+
 #include "device/limits.h"
 #include "sim.h"
 #include "transport/cc.h"
@@ -49,6 +51,21 @@ static void make_pace(struct host_pace *pace, struct rng *rng)
 				   .wakes = (enum wakes)rng_below(rng, 3)};
 }
 
+/* Draw the engines of a host, and spread its completion queues over them. Use a separate random
+ * stream, so that the rest of a seed stays as it was with one engine. */
+static void make_engines(struct host *host)
+{
+	static const uint32_t counts[] = {1, 1, 2, 4};
+	const uint32_t wanted = host->sim->variant.engines;
+	struct rng rng = rng_fork(host->sim->seed, 530 + (uint64_t)host->number);
+
+	host->engine_count = counts[rng_below(&rng, RTE_DIM(counts))];
+	if (wanted != 0)
+		host->engine_count = RTE_MIN(wanted, (uint32_t)HOST_ENGINES_MAX);
+	for (unsigned int i = 0; i < HOST_CQS_MAX; i++)
+		host->cqs[i].vector = (uint32_t)rng_next(&rng);
+}
+
 static void make_hosts(struct sim *sim)
 {
 	static const uint8_t group_ipv6[16] = {0xff, 0x0e, [15] = 9};
@@ -79,6 +96,7 @@ static void make_hosts(struct sim *sim)
 		 */
 		host->port_mtu = (uint32_t)rng_range(&sim->rng, 4096 + 96, 9000);
 		make_pace(&host->pace, &sim->rng);
+		make_engines(host);
 		for (unsigned int k = 0; k < POOLS; k++)
 			host->pools[k] = (struct pool){.host = host, .kind = (enum pool_kind)k};
 		/* Requests that are taken from it before a reset never complete. */

@@ -109,6 +109,19 @@ static bool soften(struct search *search, unsigned int index)
 	return false;
 }
 
+/* Let all hosts have as few engines as the failure needs. */
+static bool fewer_engines(struct search *search, uint32_t *field, struct variant *variant)
+{
+	const uint32_t from = *field != 0 ? *field : HOST_ENGINES_MAX + 1;
+
+	for (uint32_t engines = 1; engines < from; engines *= 2) {
+		*field = engines;
+		if (fails(search, variant))
+			return true;
+	}
+	return false;
+}
+
 static bool reduce(struct search *search, unsigned int index)
 {
 	struct variant variant = search->best;
@@ -118,6 +131,8 @@ static bool reduce(struct search *search, unsigned int index)
 	switch (index) {
 	case VARIANT_idle:
 		return add_bits(search, index, 2 * SIM_PAIRS_MAX);
+	case VARIANT_engines:
+		return fewer_engines(search, field, &variant);
 	case VARIANT_calm:
 		return add_bits(search, index, 6);
 	case VARIANT_mild:

@@ -34,6 +34,7 @@ def check(sim, breaks, message):
     status, text = run(sim, smallest)
     assert status == 0, f"{smallest}: exit {status} without a fault\n{text}"
     print(f"{breaks}: {' '.join(smallest)}")
+    return smallest
 
 
 def soak(sim):
@@ -49,6 +50,9 @@ def main():
     sim = sys.argv[1]
     check(sim, "read", r"landing of work \d+")
     check(sim, "crash", r"seed \d+ crashed")
+    # with one engine, no frame crosses
+    smallest = check(sim, "cross", r"counter rx_wrong_qpn is \d+")
+    assert "--engines" in smallest and smallest[smallest.index("--engines") + 1] != "1", smallest
     soak(sim)
 
 

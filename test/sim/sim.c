@@ -212,14 +212,15 @@ static void tell_passed(uint64_t last, const uint64_t fates[LINK_FATES])
 {
 	printf("sim: %llu programs passed, the last of seed %llu: %llu works, %llu bytes, %llu "
 	       "unreliable messages (%llu copies of a group), %llu packets "
-	       "(%llu lost, %llu damaged, %llu late, %llu duplicates, %llu ghosts, %llu forged)\n",
+	       "(%llu lost, %llu damaged, %llu late, %llu duplicates, %llu ghosts, %llu forged, "
+	       "%llu between engines)\n",
 	       (unsigned long long)sim.stats_programs, (unsigned long long)last,
 	       (unsigned long long)sim.stats_works, (unsigned long long)sim.stats_bytes,
 	       (unsigned long long)sim.stats_delivered, (unsigned long long)sim.stats_copied,
 	       (unsigned long long)sim.packets, (unsigned long long)fates[LINK_LOST],
 	       (unsigned long long)fates[LINK_DAMAGED], (unsigned long long)fates[LINK_HELD_BACK],
 	       (unsigned long long)fates[LINK_DUPLICATED], (unsigned long long)fates[LINK_GHOST],
-	       (unsigned long long)sim.stats_forged);
+	       (unsigned long long)sim.stats_forged, (unsigned long long)sim.stats_crossed);
 }
 
 static bool goes_on(const struct options *options, time_t began)

@@ -81,6 +81,7 @@ struct sim {
 	uint64_t stats_copied;	  /* those of them to other members of a group */
 	uint64_t stats_bytes;
 	uint64_t stats_forged;
+	uint64_t stats_crossed; /* frames that one engine gave another */
 	uint64_t stats_absent; /* absent pages that were asked for */
 };
 

@@ -13,6 +13,7 @@
 #include "absent.h"
 #include "base/psn.h"
 #include "device/xrcd.h"
+#include "sim_engine.h"
 #include "sim_link.h"
 #include "sim_memory.h"
 #include "pool.h"
@@ -20,14 +21,15 @@
 #include "queue/channel.h"
 #include "rings.h"
 #include "rng.h"
-#include "transport/sink.h"
 
-#define SIM_HOSTS_MAX 3
-#define HOST_CQS_MAX  3
-#define HOST_EVENTS   32
+#define SIM_HOSTS_MAX	 3
+#define HOST_CQS_MAX	 3
+#define HOST_EVENTS	 32
+#define HOST_ENGINES_MAX 4
 
 struct cq;
 struct device;
+struct device_engine;
 struct flow;
 struct host;
 struct pd;
@@ -37,6 +39,7 @@ struct sim;
 /* A queue pair of a host, and the application's data about it. */
 struct end {
 	struct host *host;
+	struct sim_engine *engine;
 	struct end *peer;
 	struct flow *out; /* the flow that it sends */
 	struct flow *in;  /* the flow that its peer sends */
@@ -88,6 +91,8 @@ struct end {
 struct host_cq {
 	struct host *host;
 	struct cq *cq;
+	uint32_t vector;	    /* its completion vector, which chooses its engine */
+	struct device_engine *home; /* its engine */
 };
 
 /* The event that an application sleeps for. */
@@ -136,18 +141,9 @@ struct host {
 	struct host_cq cqs[HOST_CQS_MAX];
 	unsigned int cq_count;
 
-	/* the engine's data */
-	struct packet_sink sink;
-	struct packet_out out;
-	bool out_failed; /* its payload could not be read: it may be put again */
-	bool out_taken;	 /* between get and put */
-	struct end *running;
-	uint32_t tx_room; /* frames that this turn may still send */
-	bool locked;
-	bool turn_due;
 	bool hears_group;
-	TAILQ_HEAD(, frame) arrived;
-	TAILQ_HEAD(end_list, end) ready;
+	struct sim_engine engines[HOST_ENGINES_MAX];
+	uint32_t engine_count;
 };
 
 /** Bring up the device, its address, protection domain and completion queues. */
@@ -159,14 +155,11 @@ void host_stop(struct host *host);
 /** Free what hosts keep from program to program. */
 void host_fini(struct host *host);
 
-/** Pages have come: give the queue pairs that waited for them a turn. */
-void host_pages_came(struct host *host);
+/** Return the link address of a host or of the group. 0 or -ENETUNREACH. */
+int host_resolve(const struct host *host, const union ibv_gid *dgid, uint8_t mac[6]);
 
-/** A queue pair needs a turn. */
-void host_kick(struct end *end);
-
-/** Receive a frame now, without the links. */
-void host_inject(struct host *host, const uint8_t *bytes, uint32_t len);
+/* The link address of the group. */
+extern const uint8_t group_mac[6];
 
 /** Receive a frame (a clock_fn: host, frame). */
 void host_deliver(void *host, void *frame);

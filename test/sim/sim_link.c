@@ -15,10 +15,9 @@
 #define ETHERNET_EXTRA_BYTES 24 /* preamble, FCS and gap take time on the link, too */
 #define BITS_FLIPPED_MAX     3 /* every CRC-32 of frames this short detects up to three bit errors */
 
-static struct frame *link_copy(const struct link *link, const uint8_t *bytes, uint32_t len)
+/* Return a frame with a copy of these bytes, and zeros behind them. */
+static struct frame *make(const uint8_t *bytes, uint32_t len, uint32_t padded, bool trusted)
 {
-	const uint32_t padded =
-		len < ETHERNET_MIN_BYTES && !link->attr.inside ? ETHERNET_MIN_BYTES : len;
 	struct frame *frame = malloc(sizeof(*frame) + padded);
 
 	if (frame == NULL) {
@@ -26,10 +25,23 @@ static struct frame *link_copy(const struct link *link, const uint8_t *bytes, ui
 		exit(1);
 	}
 	frame->len = padded;
-	frame->trusted = link->attr.inside;
+	frame->trusted = trusted;
 	memcpy(frame->bytes, bytes, len);
 	memset(frame->bytes + len, 0, padded - len);
 	return frame;
+}
+
+struct frame *frame_make(const uint8_t *bytes, uint32_t len, bool trusted)
+{
+	return make(bytes, len, len, trusted);
+}
+
+static struct frame *link_copy(const struct link *link, const uint8_t *bytes, uint32_t len)
+{
+	const uint32_t padded =
+		len < ETHERNET_MIN_BYTES && !link->attr.inside ? ETHERNET_MIN_BYTES : len;
+
+	return make(bytes, len, padded, link->attr.inside);
 }
 
 static void link_count(struct link *link, enum link_fate fate, const uint8_t *bytes, uint32_t len)

@@ -67,6 +67,9 @@ struct link {
 	uint64_t fates[LINK_FATES];
 };
 
+/** Return a frame with a copy of these bytes, which free() frees. */
+struct frame *frame_make(const uint8_t *bytes, uint32_t len, bool trusted);
+
 /** Send a frame; its bytes are copied. */
 void link_send(struct link *link, const uint8_t *bytes, uint32_t len);
 

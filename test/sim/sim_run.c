@@ -116,7 +116,6 @@ static void start(struct sim *sim)
 	for (unsigned int i = 0; i < sim->hosts; i++) {
 		struct host *host = &sim->host[i];
 
-		host->locked = false;
 		host_start(host, cqe);
 		memory_register(&host->memory, host->pd, &host->rng);
 		for (unsigned int k = 0; k < POOLS; k++) {

@@ -37,5 +37,5 @@ void soft_sent(struct end *end, const struct packet *packet)
 	aeth = packet_extend(&out, sizeof(*aeth));
 	aeth->syndrome = AETH_NAK | NAK_PSN_SEQUENCE;
 	wire_put24(aeth->msn, packet->msn);
-	link_send(host->links[end->peer->host->number], frame, (uint32_t)packet_seal(&out));
+	engine_send(end, frame, (uint32_t)packet_seal(&out));
 }

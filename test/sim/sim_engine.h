@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The engines of a host, run by turns in virtual time. As in pmd/engine, the first engine has the
+ * port: it passes received frames on to the engines of their queue pairs, and sends what the other
+ * engines want to send. Frames between queue pairs of one host cross directly.
+ */
+#ifndef SIM_SIM_ENGINE_H
+#define SIM_SIM_ENGINE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/queue.h>
+
+#include "sim_link.h"
+#include "transport/sink.h"
+
+struct device_engine;
+struct end;
+struct host;
+
+TAILQ_HEAD(frame_list, frame);
+TAILQ_HEAD(end_list, end);
+
+struct sim_engine {
+	struct host *host;
+	struct device_engine *home;
+	struct packet_sink sink;
+	struct packet_out out;
+	bool out_failed; /* its payload could not be read: it may be put again */
+	bool out_taken;	 /* between get and put */
+	struct end *running;
+	uint32_t tx_room; /* frames that this turn may still send */
+	bool locked;
+	bool turn_due;
+	struct frame_list arrived;
+	struct frame_list leaving; /* frames for the first engine to send */
+	uint32_t leaving_count;
+	bool others_first; /* first engine: in this turn the others' frames go first */
+	struct end_list ready;
+};
+
+/** Give each engine of a host's device its driver, before it has queue pairs. */
+void engines_start(struct host *host);
+
+/** Drop the frames that the engines still have. */
+void engines_stop(struct host *host);
+
+/** Free what engines keep from program to program. */
+void engines_fini(struct host *host);
+
+/** Pages have come: give the queue pairs that waited for them a turn. */
+void engines_pages_came(struct host *host);
+
+/** A queue pair needs a turn. */
+void engine_kick(struct end *end);
+
+/** The engine needs a turn soon. */
+void engine_want_turn(struct sim_engine *engine);
+
+/** Send a frame of a queue pair to its peer. */
+void engine_send(struct end *end, const uint8_t *bytes, uint32_t len);
+
+/** A host receives a frame now, without the links. */
+void engines_inject(struct host *host, const uint8_t *bytes, uint32_t len);
+
+/** A host receives a frame, and owns it. */
+void engines_deliver(struct host *host, struct frame *frame);
+
+/* sim_send.c */
+
+/** Prepare an engine for sending. */
+void send_start(struct sim_engine *engine);
+
+/** Return how many of the wanted frames an engine may send in its turn. */
+uint32_t send_room(const struct sim_engine *engine, uint32_t wanted);
+
+/** Send what the other engines have left for the first one, as far as it has room. Returns true if
+ * frames are left. */
+bool send_for_others(struct sim_engine *first);
+
+#endif

@@ -1,0 +1,214 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What the engines of a host send: the checks of each packet, and its way to the port. */
+#include <stdlib.h>
+#include <string.h>
+
+#include <rte_common.h>
+
+#include "device/device.h"
+#include "qp/qp.h"
+#include "sim.h"
+#include "sim_engine.h"
+#include "sim_inside.h"
+#include "transport/pacer.h"
+#include "wire/headers.h"
+#include "wire/packet.h"
+
+#define RELAY_FRAMES 64 /* frames of an engine that may wait for the first one */
+
+static struct packet_out *send_get(struct packet_sink *sink)
+{
+	struct sim_engine *engine = container_of(sink, struct sim_engine, sink);
+
+	sim_check(engine->host->sim, !engine->out_taken,
+		  "host %d: a packet was taken and never put", engine->host->number);
+	if (engine->tx_room == 0)
+		return NULL;
+	engine->tx_room--;
+	engine->out_taken = true;
+	engine->out_failed = false;
+	return &engine->out;
+}
+
+/* A paced queue pair keeps to its rate over any time, except for the allowed burst. */
+static void check_pace(struct end *end, const struct packet *packet, uint32_t len)
+{
+	const struct host *host = end->host;
+	uint64_t due_ns;
+
+	if (end->rate_kbps == 0 || !(packet->op->flags & OPCODE_REQUEST))
+		return;
+	if (end->paced_bytes == 0)
+		end->paced_since_ns = host->clock->now_ns;
+	due_ns = end->paced_bytes * 8000000 / end->rate_kbps;
+	sim_check(host->sim, due_ns <= host->clock->now_ns - end->paced_since_ns + PACER_BURST_NS,
+		  "qp %06x: sends faster than %u kbit/s", end->qpn, end->rate_kbps);
+	end->paced_bytes += len;
+}
+
+/* A responder acknowledges only packets that it has executed. */
+static void check_ack(const struct end *end, const struct packet *packet)
+{
+	if ((packet->opcode & OPCODE_OPERATION_MASK) != OPCODE_ACKNOWLEDGE ||
+	    (packet->syndrome & AETH_KIND_MASK) != AETH_ACK)
+		return;
+	sim_check(end->host->sim, psn_before(packet->psn, inside_expected(end->qp)),
+		  "qp %06x: acknowledges PSN %06x, and expects %06x", end->qpn, packet->psn.v,
+		  inside_expected(end->qp).v);
+}
+
+/* A peer that is not uroce never sees our opcode, nor the sign of our responses: Soft-RoCE may
+ * crash if it does. */
+static void check_signs(const struct end *end, const struct packet *packet)
+{
+	const struct host *host = end->host;
+	const struct host *to = end->peer->host;
+	const bool plain = host->plain || !host->keeps || to->plain || !to->keeps;
+
+	sim_check(host->sim, packet->sign == 0 || !(host->plain || !host->keeps),
+		  "qp %06x: a sign, although that is off", end->qpn);
+	sim_check(host->sim, !plain || packet->opcode != OPCODE_SACK,
+		  "qp %06x: a selective acknowledgement to a peer that does not understand it",
+		  end->qpn);
+	sim_check(host->sim,
+		  (packet->sign & BTH_SIGN_KIND) != BTH_SIGN_RESPONSE ||
+			  (!plain && !(packet->op->flags & OPCODE_REQUEST)),
+		  "qp %06x: a sign to a peer that does not understand it", end->qpn);
+}
+
+/* A peer must accept every packet that a host sends. */
+static void check_frame(const struct sim_engine *engine, uint32_t len, struct packet *packet)
+{
+	const enum packet_status status = packet_parse(engine->out.frame, len, false, packet);
+	const struct host *host = engine->host;
+
+	sim_check(host->sim, status == PACKET_OK, "host %d: made a frame that does not parse (%d)",
+		  host->number, (int)status);
+	sim_check(host->sim, packet_icrc_ok(packet), "host %d: made a frame with a bad ICRC",
+		  host->number);
+	check_signs(engine->running, packet);
+	check_pace(engine->running, packet, len);
+	check_ack(engine->running, packet);
+}
+
+static bool is_to_group(const uint8_t *frame)
+{
+	return memcmp(frame, group_mac, sizeof(group_mac)) == 0;
+}
+
+static bool is_to(const struct host *host, const uint8_t *frame)
+{
+	return is_to_group(frame) ? host->hears_group : memcmp(frame, host->mac, 6) == 0;
+}
+
+/* Send a frame to the other hosts. */
+static void send_by_port(const struct host *host, const uint8_t *frame, uint32_t len)
+{
+	const struct sim *sim = host->sim;
+
+	for (unsigned int i = 0; i < sim->hosts; i++) {
+		if ((int)i != host->number && is_to(&sim->host[i], frame))
+			link_send(host->links[i], frame, len);
+	}
+}
+
+/* Leave a frame for the first engine. */
+static void send_by_first(struct sim_engine *engine, const uint8_t *bytes, uint32_t len)
+{
+	struct frame *frame = frame_make(bytes, len, false);
+
+	TAILQ_INSERT_TAIL(&engine->leaving, frame, link);
+	engine->leaving_count++;
+	engine->host->sim->stats_crossed++;
+	engine_want_turn(&engine->host->engines[0]);
+}
+
+uint32_t send_room(const struct sim_engine *engine, uint32_t wanted)
+{
+	return engine->home->number == 0 ? wanted
+					 : RTE_MIN(wanted, RELAY_FRAMES - engine->leaving_count);
+}
+
+void engine_send(struct end *end, const uint8_t *bytes, uint32_t len)
+{
+	struct sim_engine *engine = end->engine;
+	struct host *host = engine->host;
+	bool known = is_to_group(bytes);
+
+	for (unsigned int i = 0; i < host->sim->hosts; i++)
+		known |= is_to(&host->sim->host[i], bytes);
+	sim_check(host->sim, known, "host %d: sent a frame to nobody's MAC address", host->number);
+	if (is_to(host, bytes))
+		link_send(host->links[host->number], bytes, len);
+	if (!is_to_group(bytes) && is_to(host, bytes))
+		return;
+	if (engine->home->number == 0)
+		send_by_port(host, bytes, len);
+	else
+		send_by_first(engine, bytes, len);
+}
+
+/* Send up to `n` frames of an engine. Returns how many. */
+static uint32_t send_for(struct sim_engine *engine, uint32_t n)
+{
+	struct frame *frame;
+	uint32_t sent = 0;
+
+	while (sent < n && (frame = TAILQ_FIRST(&engine->leaving)) != NULL) {
+		TAILQ_REMOVE(&engine->leaving, frame, link);
+		send_by_port(engine->host, frame->bytes, frame->len);
+		free(frame);
+		sent++;
+	}
+	engine->leaving_count -= sent;
+	return sent;
+}
+
+bool send_for_others(struct sim_engine *first)
+{
+	struct host *host = first->host;
+	bool left = false;
+
+	for (uint32_t i = 1; i < host->engine_count; i++) {
+		struct sim_engine *engine = &host->engines[i];
+		const uint64_t most =
+			rng_range(&host->rng, 0, RTE_MIN(first->tx_room, engine->leaving_count));
+
+		first->tx_room -= send_for(engine, (uint32_t)most);
+		left |= engine->leaving_count > 0;
+	}
+	return left;
+}
+
+static int send_put(struct packet_sink *sink, struct packet_out *out)
+{
+	struct sim_engine *engine = container_of(sink, struct sim_engine, sink);
+	struct sim *sim = engine->host->sim;
+	const int len = packet_seal(out);
+	struct packet packet;
+
+	sim_check(sim, engine->out_taken || engine->out_failed,
+		  "host %d: a packet was put and not taken", engine->host->number);
+	engine->out_taken = false;
+	engine->out_failed = len < 0;
+	if (len < 0)
+		return len;
+	check_frame(engine, (uint32_t)len, &packet);
+	sim->packets++;
+	forge_sent(engine->running, out->frame, (uint32_t)len);
+	engine_send(engine->running, out->frame, (uint32_t)len);
+	if (!is_to_group(out->frame))
+		soft_sent(engine->running, &packet);
+	return 0;
+}
+
+void send_start(struct sim_engine *engine)
+{
+	TAILQ_INIT(&engine->leaving);
+	engine->leaving_count = 0;
+	engine->sink = (struct packet_sink){.get = send_get, .put = send_put};
+	if (engine->out.frame == NULL)
+		engine->out.frame = malloc(PACKET_FRAME_MAX);
+	sim_check(engine->host->sim, engine->out.frame != NULL, "out of memory");
+	engine->out_taken = false;
+}
