@@ -44,20 +44,12 @@ static uint32_t crossing_count(const struct crossing *crossing)
 	return crossing ? crossing->engines[0]->device->engine_count : 1;
 }
 
-/*
- * Make sure that the first engine's owner sees packets that were just left for it. If it has no
- * owner, this thread sends them. Otherwise the owner looks at `called` after it has released the
- * engine, as it does for kicks (handover.h).
- */
+/* Make sure that the first engine's owner sees packets that were just left for it. */
 static void crossing_call(void *arg)
 {
 	struct engine *first = arg;
 
-	__atomic_store_n(&first->crossing->called, true, __ATOMIC_SEQ_CST);
-	if (first->progress == SETTINGS_PROGRESS_DEDICATED || !engine_try(first))
-		return;
-	engine_transmit(first);
-	engine_release(first);
+	engine_call(first, &first->crossing->called);
 }
 
 int crossing_create(struct engine *first)

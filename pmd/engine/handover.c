@@ -190,6 +190,15 @@ void engine_kick(struct engine *engine, struct qp *qp)
 	}
 }
 
+void engine_call(struct engine *first, bool *called)
+{
+	shared_store(called, true, __ATOMIC_SEQ_CST);
+	if (first->progress == SETTINGS_PROGRESS_DEDICATED || !engine_try(first))
+		return;
+	engine_transmit(first);
+	engine_release(first);
+}
+
 /*
  * Return true if the helper would doze longer than the work left here allows. Owner. The helper
  * also starts a doze as the owner, so a doze that starts later takes this work into account by
