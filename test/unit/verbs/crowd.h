@@ -18,6 +18,7 @@ struct crowd {
 	struct ibv_comp_channel *channel;
 	struct ibv_pd *pd;
 	struct ibv_cq *cq;
+	struct ibv_cq *other_cq; /* send queue of B, which sends nothing */
 	struct ibv_cq_ex *cq_ex;
 	struct ibv_srq *srq;
 	struct ibv_mr *mr;

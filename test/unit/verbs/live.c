@@ -16,6 +16,7 @@ struct ibv_context *live_context;
 
 static bool give_settings(const char *mtu)
 {
+	const char *engines = getenv("LIVE_ENGINES");
 	struct settings settings;
 	char error[256];
 
@@ -23,6 +24,8 @@ static bool give_settings(const char *mtu)
 	return settings_set(&settings, "port", "net_null0", error, sizeof(error)) == 0 &&
 	       settings_set(&settings, "ip", "10.0.0.1/24", error, sizeof(error)) == 0 &&
 	       settings_set(&settings, "mtu", mtu, error, sizeof(error)) == 0 &&
+	       settings_set(&settings, "engines", engines ? engines : "1", error, sizeof(error)) ==
+		       0 &&
 	       settings_export(&settings) == 0;
 }
 

@@ -37,7 +37,8 @@ struct lane {
 	uint32_t psn; /* with which they are connected next */
 };
 
-/** Start the device on the first call, with a port of that MTU; an open context, or NULL. */
+/** Start the device on the first call, with a port of that MTU and as many engines as the
+ * environment's LIVE_ENGINES (1); an open context, or NULL. */
 struct ibv_context *live_open(const char *mtu);
 
 /**
