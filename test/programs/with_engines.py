@@ -1,0 +1,48 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""Run the program tests with several engines: every uroce-run of run.py gets --engines N, before the test's own options.
+
+usage: with_engines.py N [option of run.py...]
+"""
+
+import os
+import shlex
+import subprocess
+import sys
+import tempfile
+
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+
+from harness.tools import UROCE_RUN  # noqa: E402
+
+
+def build_folder(folder, engines):
+    """Make a build folder that is the real one, but for its uroce-run. Return the path of that."""
+    app = os.path.dirname(UROCE_RUN)
+    build = os.path.dirname(app)
+    os.mkdir(os.path.join(folder, "app"))
+    for name in os.listdir(app):
+        os.symlink(os.path.join(app, name), os.path.join(folder, "app", name))
+    for name in os.listdir(build):
+        if name != "app":
+            os.symlink(os.path.join(build, name), os.path.join(folder, name))
+    tool = os.path.join(folder, "app", "uroce-run")
+    os.unlink(tool)
+    with open(tool, "w", encoding="utf-8") as script:
+        script.write(f'#!/bin/sh\nexec {shlex.quote(UROCE_RUN)} --engines {engines} "$@"\n')
+    os.chmod(tool, 0o755)
+    return tool
+
+
+def main():
+    if len(sys.argv) < 2 or not sys.argv[1].isdigit():
+        sys.exit(__doc__)
+    with tempfile.TemporaryDirectory(prefix="uroce-engines-") as folder:
+        tool = build_folder(folder, int(sys.argv[1]))
+        run = os.path.join(os.path.dirname(os.path.abspath(__file__)), "run.py")
+        return subprocess.run([sys.executable, run, *sys.argv[2:]], env={**os.environ, "UROCE_RUN": tool},
+                              check=False).returncode
+
+
+if __name__ == "__main__":
+    sys.exit(main())
