@@ -40,6 +40,8 @@ int sq_init_in(const struct queue_domain *domain, struct sq *sq, const struct sq
 	/* Grant the room that exists anyway: programs send a few bytes inline that they have not
 	 * asked for, because other drivers allow it. */
 	sq->attr.max_inline = RTE_MIN(payload, SQ_INLINE_MAX);
+	payload = RTE_MAX(payload, (uint32_t)sizeof(struct sq_operands));
+	payload = RTE_MAX(payload, (uint32_t)sizeof(struct sq_bind));
 	if (attr->type == IBV_QPT_UD)
 		payload = RTE_ALIGN(payload, (uint32_t) _Alignof(struct path)) +
 			  (uint32_t)sizeof(struct path);
@@ -143,9 +145,9 @@ int sq_fill_bind(struct send_wqe *wqe, const struct ibv_mw *mw, uint32_t rkey,
 	wqe->bind_window = mw->rkey;
 	wqe->rkey = (mw->rkey & ~KEY_TAG_MASK) | (rkey & KEY_TAG_MASK);
 	wqe->remote_addr = info->addr;
-	wqe->bind_length = info->length;
-	wqe->bind_lkey = info->mr ? info->mr->lkey : 0;
-	wqe->bind_access = info->mw_access_flags;
+	*wqe->bind = (struct sq_bind){.length = info->length,
+				      .lkey = info->mr ? info->mr->lkey : 0,
+				      .access = info->mw_access_flags};
 	return 0;
 }
 
@@ -182,8 +184,8 @@ static void fill_remote(struct send_wqe *wqe, const struct ibv_send_wr *wr)
 	case IBV_WR_ATOMIC_FETCH_AND_ADD:
 		wqe->remote_addr = wr->wr.atomic.remote_addr;
 		wqe->rkey = wr->wr.atomic.rkey;
-		wqe->compare_add = wr->wr.atomic.compare_add;
-		wqe->swap = wr->wr.atomic.swap;
+		wqe->atomic->compare_add = wr->wr.atomic.compare_add;
+		wqe->atomic->swap = wr->wr.atomic.swap;
 		break;
 	case IBV_WR_SEND_WITH_IMM:
 		wqe->imm_be = wr->imm_data;
@@ -210,7 +212,7 @@ static void fill_datagram(const struct sq *sq, struct send_wqe *wqe, const struc
  * once. */
 static void fill_payload(struct send_wqe *wqe, const struct ibv_send_wr *wr)
 {
-	uint8_t *data = wr->opcode == IBV_WR_ATOMIC_WRITE ? wqe->atomic_write : wqe->data;
+	uint8_t *data = wqe->data;
 
 	if (!(wr->send_flags & IBV_SEND_INLINE)) {
 		/* The common case, one element, is an assignment; memcpy of a variable length would

@@ -142,7 +142,7 @@ void sq_build_atomic_write(struct sq *sq, uint64_t remote_addr, uint32_t rkey, c
 	wqe->rkey = rkey;
 	wqe->length = ATOMIC_WRITE_BYTES;
 	wqe->flags |= IBV_SEND_INLINE;
-	memcpy(wqe->atomic_write, data, sizeof(wqe->atomic_write));
+	memcpy(wqe->data, data, ATOMIC_WRITE_BYTES);
 }
 
 void sq_build_flush(struct sq *sq, const struct sq_flush *flush)

@@ -10,10 +10,10 @@ enum fault local_execute(const struct pd *pd, uint32_t qpn, struct mw_list *wind
 	const struct mw_binding binding = {
 		.window = wqe->bind_window,
 		.rkey = wqe->rkey,
-		.lkey = wqe->bind_lkey,
+		.lkey = wqe->bind->lkey,
 		.addr = wqe->remote_addr,
-		.length = wqe->bind_length,
-		.access = wqe->bind_access,
+		.length = wqe->bind->length,
+		.access = wqe->bind->access,
 	};
 	int rc;
 

@@ -142,8 +142,9 @@ static void request_put_headers(struct packet_out *out, uint8_t service,
 
 		atomic->iova = rte_cpu_to_be_64(wqe->remote_addr);
 		atomic->rkey = rte_cpu_to_be_32(wqe->rkey);
-		atomic->swap_add = rte_cpu_to_be_64(swap ? wqe->swap : wqe->compare_add);
-		atomic->compare = rte_cpu_to_be_64(swap ? wqe->compare_add : 0);
+		atomic->swap_add =
+			rte_cpu_to_be_64(swap ? wqe->atomic->swap : wqe->atomic->compare_add);
+		atomic->compare = rte_cpu_to_be_64(swap ? wqe->atomic->compare_add : 0);
 	}
 	if (flags & OPCODE_HAS_IMM)
 		memcpy(packet_extend(out, sizeof(wqe->imm_be)), &wqe->imm_be, sizeof(wqe->imm_be));
@@ -174,11 +175,9 @@ static enum mr_status request_gather(struct requester *requester, const struct r
 	if (!sq_has_payload((enum ibv_wr_opcode)wqe->opcode) || request->length == 0)
 		return MR_OK;
 	if (wqe->flags & IBV_SEND_INLINE) {
-		const uint8_t *data =
-			wqe->opcode == IBV_WR_ATOMIC_WRITE ? wqe->atomic_write : wqe->data;
-
-		frags[0] = (struct packet_frag){
-			.addr = data + request->position, .len = request->length, .kind = FRAG_OWN};
+		frags[0] = (struct packet_frag){.addr = wqe->data + request->position,
+						.len = request->length,
+						.kind = FRAG_OWN};
 		*count = 1;
 		return MR_OK;
 	}

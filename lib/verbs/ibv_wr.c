@@ -37,8 +37,8 @@ static void next_atomic(struct ibv_qp_ex *ex, enum ibv_wr_opcode opcode, uint32_
 		return;
 	wqe->rkey = rkey;
 	wqe->remote_addr = remote_addr;
-	wqe->compare_add = compare_add;
-	wqe->swap = swap;
+	wqe->atomic->compare_add = compare_add;
+	wqe->atomic->swap = swap;
 }
 
 static void wr_atomic_cmp_swp(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t remote_addr,

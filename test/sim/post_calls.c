@@ -24,8 +24,8 @@ static void describe(struct sq *sq, struct send_wqe *wqe, const struct ibv_send_
 	case IBV_WR_ATOMIC_FETCH_AND_ADD:
 		wqe->remote_addr = wr->wr.atomic.remote_addr;
 		wqe->rkey = wr->wr.atomic.rkey;
-		wqe->compare_add = wr->wr.atomic.compare_add;
-		wqe->swap = wr->wr.atomic.swap;
+		wqe->atomic->compare_add = wr->wr.atomic.compare_add;
+		wqe->atomic->swap = wr->wr.atomic.swap;
 		break;
 	case IBV_WR_RDMA_READ:
 	case IBV_WR_RDMA_WRITE:

@@ -270,16 +270,16 @@ TEST(sq_post__a_binding_is_described_by_keys)
 	assert_int_equal(wqe->bind_window, 0x3345);
 	assert_int_equal(wqe->rkey, 0x3346);
 	assert_int_equal(mw.rkey, 0x3346);
-	assert_int_equal(wqe->bind_lkey, 0x1122);
+	assert_int_equal(wqe->bind->lkey, 0x1122);
 	assert_int_equal(wqe->remote_addr, 0x5566778899);
-	assert_int_equal(wqe->bind_length, 1ull << 40);
-	assert_int_equal(wqe->bind_access, 6);
+	assert_int_equal(wqe->bind->length, 1ull << 40);
+	assert_int_equal(wqe->bind->access, 6);
 	assert_int_equal(wqe->num_sge, 0);
 	assert_int_equal(wqe->length, 0);
 	wr.bind_mw.bind_info.mr = NULL;
 	assert_int_equal(post(&sq, &wr), EINVAL);
 	wr.bind_mw.bind_info.length = 0; /* of nothing */
-	assert_int_equal(posted(&sq, &wr)->bind_lkey, 0);
+	assert_int_equal(posted(&sq, &wr)->bind->lkey, 0);
 	wr.bind_mw.mw = NULL;
 	assert_int_equal(post(&sq, &wr), EINVAL);
 	wr = (struct ibv_send_wr){.opcode = IBV_WR_LOCAL_INV, .invalidate_rkey = 0x77};
@@ -319,6 +319,29 @@ TEST(sq_post__bad_lists_are_refused)
 	sq_fini(&sq);
 }
 
+/* Describing a request writes operands before its gather list is checked. */
+TEST(sq_init__leaves_room_for_operands_and_windows)
+{
+	static const enum ibv_qp_type types[] = {IBV_QPT_RC, IBV_QPT_UC, IBV_QPT_UD,
+						 IBV_QPT_XRC_SEND};
+	struct sq sq;
+
+	for (size_t i = 0; i < RTE_DIM(types); i++) {
+		for (uint32_t sges = 0; sges < 4; sges++) {
+			const struct sq_attr few = {
+				.max_wr = 1, .max_sge = sges, .type = (uint8_t)types[i]};
+
+			assert_int_equal(sq_init(&sq, &few), 0);
+			assert_true(sq.stride >=
+				    sizeof(struct send_wqe) + sizeof(struct sq_operands));
+			assert_true(sq.stride >= sizeof(struct send_wqe) + sizeof(struct sq_bind));
+			/* Requests with one entry each touch one line. */
+			assert_int_equal(sq.stride % RTE_CACHE_LINE_MIN_SIZE, 0);
+			sq_fini(&sq);
+		}
+	}
+}
+
 TEST(sq_post__atomics_have_8_bytes)
 {
 	struct ibv_sge sges[2] = {{.addr = 1, .length = 4096, .lkey = 2}, {.length = 8}};
@@ -334,8 +357,8 @@ TEST(sq_post__atomics_have_8_bytes)
 	assert_int_equal(sq_init(&sq, &attr), 0);
 	wqe = posted(&sq, &wr);
 	assert_int_equal(wqe->remote_addr, 0x1000);
-	assert_int_equal(wqe->compare_add, 0x1111111111111111);
-	assert_int_equal(wqe->swap, 0x2222222222222222);
+	assert_int_equal(wqe->atomic->compare_add, 0x1111111111111111);
+	assert_int_equal(wqe->atomic->swap, 0x2222222222222222);
 	assert_int_equal(wqe->rkey, 3);
 	/* Whatever room the list names, the result is 8 bytes. */
 	assert_int_equal(wqe->length, 8);
@@ -377,7 +400,7 @@ TEST(sq_post__an_atomic_write_has_8_bytes)
 	wr.send_flags = IBV_SEND_INLINE;
 	wqe = posted(&sq, &wr);
 	value = 0;
-	assert_int_equal(*(uint64_t *)(void *)wqe->atomic_write, 0x1122334455667788);
+	assert_int_equal(*(uint64_t *)(void *)wqe->data, 0x1122334455667788);
 	wr.wr.rdma.remote_addr = 0x1004;
 	assert_int_equal(posted(&sq, &wr)->remote_addr, 0x1004);
 	for (sge.length = 0; sge.length < 17; sge.length++)

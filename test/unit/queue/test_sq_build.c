@@ -266,7 +266,7 @@ TEST(atomic_write__has_its_data_and_takes_no_other)
 	assert_int_equal(wqe->rkey, 9);
 	assert_int_equal(wqe->length, 8);
 	assert_int_equal(wqe->flags, IBV_SEND_INLINE);
-	assert_memory_equal(wqe->atomic_write, data, 8);
+	assert_memory_equal(wqe->data, data, 8);
 	start();
 	next(IBV_WR_ATOMIC_WRITE);
 	sq_build_atomic_write(&sq, 0x1000, 9, data);

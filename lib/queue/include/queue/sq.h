@@ -20,35 +20,42 @@
 
 #define SQ_ATOMIC_BYTES 8u /* IBTA 9.4.5: operand, result and alignment */
 
-/* A posted send work request. The fields of the poster are constant until the slot is freed. */
+/* The operands of an atomic: behind its gather list, which has one entry. */
+struct sq_operands {
+	struct ibv_sge sge;
+	uint64_t compare_add;
+	uint64_t swap;
+};
+
+/* The bind of a window, which has no gather list. */
+struct sq_bind {
+	uint64_t length;
+	uint32_t lkey;	 /* the region's key */
+	uint32_t access; /* enum ibv_access_flags */
+};
+
+/*
+ * A posted send work request. The fields of the poster are constant until the slot is freed. A
+ * request with one entry in its gather list is in one cache line; an atomic needs a second one.
+ */
 struct send_wqe {
 	/* the poster's */
 	uint64_t wr_id;
-	uint64_t remote_addr; /* a bind: address in the region */
 	union {
-		uint64_t compare_add;
-		uint8_t atomic_write[8];     /* with IBV_SEND_INLINE: the data of an ATOMIC WRITE */
+		uint64_t remote_addr;	     /* a bind: address in the region */
 		struct {		     /* a datagram; its path is at sq_path */
 			uint32_t remote_qpn; /* above 24 bits: no queue pair has this number */
 			uint32_t remote_qkey;
 		};
-		uint64_t bind_length;
 	};
+	uint32_t rkey; /* the remote key, the key to invalidate, or the window's new key */
 	union {
-		uint64_t swap;
+		uint32_t imm_be;	      /* network order */
+		uint32_t bind_window;	      /* a key of the window */
 		struct {		      /* a FLUSH */
 			uint8_t flush_place;  /* FETH_PLACE_* */
 			uint8_t flush_select; /* FETH_SELECT_* */
 		};
-		struct {		      /* the bind of a window */
-			uint32_t bind_lkey;   /* the region's key */
-			uint32_t bind_access; /* enum ibv_access_flags */
-		};
-	};
-	uint32_t rkey; /* the remote key, the key to invalidate, or the window's new key */
-	union {
-		uint32_t imm_be;      /* network order */
-		uint32_t bind_window; /* a key of the window */
 	};
 	uint32_t remote_srqn; /* XRC */
 	uint32_t length; /* bytes of the gather list, of the inline data, or of a FLUSH's range */
@@ -67,12 +74,17 @@ struct send_wqe {
 	struct psn last_psn;  /* local work has no PSN: first_psn - 1 */
 	bool started;	      /* the PSNs are assigned */
 
-	/* gather list, or data with IBV_SEND_INLINE */
+	/* the poster's: gather list, or data with IBV_SEND_INLINE. Each slot has room for any. */
 	union {
 		struct ibv_sge sge[0];
 		uint8_t data[0];
+		struct sq_operands atomic[0];
+		struct sq_bind bind[0];
 	};
 };
+
+static_assert(sizeof(struct send_wqe) + sizeof(struct ibv_sge) <= RTE_CACHE_LINE_MIN_SIZE,
+	      "a request with one entry is in one cache line");
 
 struct sq_attr {
 	uint32_t max_wr; /* work requests; rounded up to a power of two */
