@@ -41,17 +41,20 @@ enum qp_unusual {
 
 /*
  * There may be very many queue pairs, more than a cache holds. So a message must touch few cache
- * lines, and adjacent ones. The first twelve are for a requester, which writes to another line in
- * each step. A responder with such a peer needs sched, sq, peer, the first line of replies and two
- * of its own. Fields for set-up, receive requests and errors come last. Posting threads write only
- * the first line of each queue.
+ * lines. test/unit/qp/test_qp_layout.c counts them, for builds with cache lines of 64 bytes:
+ *
+ * - both roles: `sched`, the two lines of `sq`, and `peer` with the beginning of `replies`
+ * - a requester: from loss.una to completer.page_absent
+ * - a responder: from responder.pd to responder.ooo.count
+ *
+ * What else there is fills the places between them, or comes last. Posting threads write only the
+ * first line of each queue.
  */
 struct qp {
 	struct qp_sched sched __rte_cache_aligned; /* engine's; first: qp_sched finds it there */
 
 	struct sq sq __rte_cache_aligned;
 	const struct qp_kind *kind;
-	struct rq *rq;		 /* own_rq or the shared one */
 	uint64_t responses_ns;	 /* when held responses may be sent; UINT64_MAX: none is held */
 	enum ibv_qp_state state; /* written by engine and control, read by posters */
 	bool established;	 /* the event of the first packet was raised */
@@ -59,31 +62,33 @@ struct qp {
 				    now */
 	bool drained_told;	 /* the event that SQD is drained was raised */
 	uint8_t unusual;	 /* bits of enum qp_unusual; 0: nothing slows the path down */
+	struct pacer pacer;	 /* of a queue pair without a limit only its begin is read */
 
 	struct peer peer __rte_cache_aligned;
+	struct replies replies;
+	/* while a role waits for a page; in `waiting` of its device */
+	TAILQ_ENTRY(qp) wait_link;
+
+	struct mw_list windows __rte_cache_aligned; /* windows of type 2 that it has bound */
+	struct qp_waiting *waiting; /* NULL: no pager reports that a page has come */
+	uint32_t sges;		    /* entries of sge */
+	bool is_waiting;
+	bool woken; /* pages have come since a role met one that was absent */
 	struct loss loss;
-	struct pacer pacer;
 	struct requester requester;
 	struct completer completer;
-	struct replies replies;
-	struct receive receive; /* of the role that receives */
 	union {
 		struct responder responder;
 		struct datagram datagram; /* UD; uses the completer for its send queue */
 	};
+	struct receive receive; /* of the role that receives */
+	struct rq *rq;		/* own_rq or the shared one */
 
-	/* while a role waits for a page; in `waiting` of its device */
-	TAILQ_ENTRY(qp) wait_link;
-	bool is_waiting;
-	bool woken;		    /* pages have come since a role met one that was absent */
-	struct qp_waiting *waiting; /* NULL: no pager reports that a page has come */
-	struct scoreboard board;    /* loss.board */
-	struct attr_kept attr;	    /* values of the last modification */
-	struct mw_list windows;	    /* windows of type 2 that it has bound */
+	struct scoreboard board; /* loss.board */
+	struct attr_kept attr;	 /* values of the last modification */
 	struct qp_made init;
 
 	struct rq own_rq __rte_cache_aligned;
-	uint32_t sges;	      /* entries of sge */
 	struct ibv_sge sge[]; /* receive.sge */
 };
 

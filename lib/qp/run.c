@@ -70,8 +70,7 @@ static bool is_of_path(const struct qp *qp, const struct packet *packet)
 {
 	const struct path *path = &qp->peer.path;
 
-	return path_leads_to(path, packet->sgid) &&
-	       memcmp(packet->dgid, path->sgid, sizeof(packet->dgid)) == 0 &&
+	return path_is_between(path, packet->dgid, packet->sgid) &&
 	       vlan_of_tci(packet->vlan_tci) == path->vlan_id;
 }
 
@@ -100,29 +99,34 @@ static void prefetch(const void *from, size_t bytes)
 		rte_prefetch0(line);
 }
 
+/* Prefetch the lines from one field to another one. */
+#define PREFETCH(qp, first, last) \
+	prefetch(&(qp)->first,    \
+		 offsetof(struct qp, last) + sizeof((qp)->last) - offsetof(struct qp, first))
+
 void qp_prefetch_receive(const struct qp *qp, bool request)
 {
-	prefetch(qp, offsetof(struct qp, loss));
-	if (request) {
-		prefetch(&qp->replies, offsetof(struct replies, mask));
-		prefetch(&qp->responder.pd,
-			 offsetof(struct responder, peer_qpn) - offsetof(struct responder, pd));
-	} else {
+	PREFETCH(qp, sched, pacer.rate_kbps);
+	PREFETCH(qp, peer, replies.tail);
+	if (request)
+		PREFETCH(qp, responder.pd, responder.ooo.count);
+	else
 		/* Prefetch what retransmission needs, too: the program is likely to post the next
 		 * request. */
-		prefetch(&qp->loss, offsetof(struct qp, receive) - offsetof(struct qp, loss));
-	}
+		PREFETCH(qp, loss.una, completer.page_absent);
 }
 
 void qp_prefetch_run(const struct qp *qp)
 {
-	prefetch(qp, offsetof(struct qp, receive));
+	PREFETCH(qp, sched, replies.tail);
+	PREFETCH(qp, loss.una, completer.page_absent);
 }
 
 void qp_prefetch_work(const struct qp *qp)
 {
 	if (qp->sq.ring)
-		prefetch(sq_at(&qp->sq, qp->sq.next), sizeof(struct send_wqe));
+		prefetch(sq_at(&qp->sq, qp->sq.next),
+			 sizeof(struct send_wqe) + sizeof(struct ibv_sge));
 }
 
 /* Give a packet of the queue pair's service to its role. */

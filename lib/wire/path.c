@@ -111,17 +111,21 @@ int path_init(struct path *path, const struct path_attr *attr)
 	udp->src_port = rte_cpu_to_be_16(attr->udp_sport);
 	udp->dst_port = rte_cpu_to_be_16(WIRE_UDP_PORT);
 	path->len = (uint8_t)(path->l4_off + sizeof(*udp));
-	memcpy(path->sgid, attr->sgid, sizeof(path->sgid));
 	path->vlan_id = vlan_of_tci(attr->vlan_tci);
 	return 0;
 }
 
-bool path_leads_to(const struct path *path, const uint8_t gid[GID_LEN])
+bool path_is_between(const struct path *path, const uint8_t from[GID_LEN],
+		     const uint8_t to[GID_LEN])
 {
 	const uint8_t *ip = path->hdr + path->l3_off;
+	const struct rte_ipv4_hdr *ipv4 = (const struct rte_ipv4_hdr *)ip;
+	const struct rte_ipv6_hdr *ipv6 = (const struct rte_ipv6_hdr *)ip;
 
 	if (path->ipv6)
-		return memcmp(ip + offsetof(struct rte_ipv6_hdr, dst_addr), gid, GID_LEN) == 0;
-	return gid_is_ipv4(gid) && memcmp(ip + offsetof(struct rte_ipv4_hdr, dst_addr),
-					  gid + GID_IPV4_OFFSET, sizeof(rte_be32_t)) == 0;
+		return memcmp(ipv6->src_addr, from, GID_LEN) == 0 &&
+		       memcmp(ipv6->dst_addr, to, GID_LEN) == 0;
+	return gid_is_ipv4(from) && gid_is_ipv4(to) &&
+	       memcmp(&ipv4->src_addr, from + GID_IPV4_OFFSET, sizeof(ipv4->src_addr)) == 0 &&
+	       memcmp(&ipv4->dst_addr, to + GID_IPV4_OFFSET, sizeof(ipv4->dst_addr)) == 0;
 }

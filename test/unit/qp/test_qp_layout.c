@@ -73,14 +73,15 @@ TEST(qp__posters_write_in_its_queues_only)
 
 TEST(qp__a_message_needs_few_lines)
 {
-	/* The sender reads everything from the queue pair's begin; of the replies, it reads the
-	 * field that says that none is owed. */
-	assert_int_equal(LINES(sched, replies.tail), 12);
-	/* The receiver reads the peer's identity, what to answer, and what it may write. */
-	assert_int_equal(LINES(sched, state), 3);
-	assert_int_equal(LINES(peer, peer.pkey), 2);
-	assert_int_equal(LINES(replies.peer, replies.tail), 1);
+	/* Both ends read the state, the peer's identity, and whether an answer is owed. */
+	assert_int_equal(LINES(sched, pacer.rate_kbps), 3);
+	assert_int_equal(LINES(peer, replies.tail), 2);
+	/* The sender reads what is in flight, and what to send and to complete. */
+	assert_int_equal(LINES(loss.una, completer.page_absent), 4);
+	/* The receiver reads what the peer may write. */
 	assert_int_equal(LINES(responder.pd, responder.ooo.count), 2);
+	/* Each reads no field of the other one. */
+	assert_apart(struct qp, completer.page_absent, responder.pd);
 }
 
 TEST(qp_create__aligns)

@@ -126,7 +126,7 @@ TEST(path_init__refuses_gids_of_two_families)
 	assert_int_equal(path_init(&path, &attr), -EINVAL);
 }
 
-TEST(path_leads_to__where_its_packets_go)
+TEST(path_is_between__its_two_ends)
 {
 	static const struct path_attr *const attrs[] = {&ipv4_attr, &ipv6_attr};
 
@@ -137,13 +137,17 @@ TEST(path_leads_to__where_its_packets_go)
 
 			attr.vlan_tci = tci;
 			assert_int_equal(path_init(&path, &attr), 0);
-			assert_true(path_leads_to(&path, attr.dgid));
-			assert_false(path_leads_to(&path, attr.sgid));
-			assert_false(path_leads_to(&path, attrs[1 - i]->dgid));
+			assert_true(path_is_between(&path, attr.sgid, attr.dgid));
+			assert_false(path_is_between(&path, attr.dgid, attr.sgid));
+			assert_false(path_is_between(&path, attr.sgid, attrs[1 - i]->dgid));
+			assert_false(path_is_between(&path, attrs[1 - i]->sgid, attr.dgid));
 			for (size_t byte = 0; byte < sizeof(attr.dgid); byte++) {
 				attr.dgid[byte] ^= 1;
-				assert_false(path_leads_to(&path, attr.dgid));
+				assert_false(path_is_between(&path, attr.sgid, attr.dgid));
 				attr.dgid[byte] ^= 1;
+				attr.sgid[byte] ^= 1;
+				assert_false(path_is_between(&path, attr.sgid, attr.dgid));
+				attr.sgid[byte] ^= 1;
 			}
 		}
 	}

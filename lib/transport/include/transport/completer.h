@@ -18,18 +18,19 @@ struct packet;
 struct pd;
 
 struct completer {
-	/* set once */
-	struct sq *sq;
+	/* What an acknowledgement needs comes first (lib/qp/qp_internal.h). */
+	struct sq *sq; /* set once, as the next three */
 	struct cq *cq;
-	const struct pd *pd;
 	struct loss *loss;
-	struct counters *counters;
-	uint32_t qpn; /* our own, for completions */
-
-	uint32_t mtu;	  /* path MTU, bytes */
+	uint32_t qpn;	  /* our own, for completions */
 	uint8_t ack_byte; /* of the newest answer: it has the sign of a peer that tells */
 	bool page_absent; /* the answer to una has come, and a page for it is not in memory: answers
 			     are dropped until it is */
+
+	uint32_t mtu; /* path MTU, bytes */
+	/* set once */
+	const struct pd *pd;
+	struct counters *counters;
 
 	struct ooo ooo; /* responses that came out of order */
 };

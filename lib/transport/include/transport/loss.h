@@ -57,34 +57,16 @@ enum loss_state {
  * (loss_advance). `from` and `to` are valid until una reaches `to`.
  */
 struct loss {
-	struct psn una;	    /* oldest PSN that is not acknowledged */
-	struct psn next;    /* PSN of the next packet to send; una <= next <= top */
-	struct psn top;	    /* one past the newest PSN ever sent: below it packets are sent again */
-	uint32_t window;    /* most packets that may be unacknowledged */
-	uint32_t acked;	    /* packets acknowledged since the window last grew */
-	uint32_t responses; /* READ segments and atomics that are sent and not answered */
+	/* rarely used */
 	uint16_t max_responses;	    /* the peer's responder resources: max_rd_atomic */
 	uint16_t allowed_responses; /* most of them at a time: max_responses, or more towards a
 				       peer that tells (transport/sack.h) */
 	uint32_t window_max; /* limit of the window: 1 to LOSS_WINDOW_LIMIT, or 0 for the default
 			      */
 	uint32_t losses;     /* how often packets were lost; congestion control compares it */
-	uint8_t state;	     /* enum loss_state */
-	uint8_t peer;	     /* enum loss_peer */
-	uint8_t run;	     /* packets of the newest LOSS_REQUEST */
-	uint8_t asks;	     /* the byte of the BTH that asks for an acknowledgement: BTH_ACK_REQ
-				and, if `sack`, BTH_SIGN_REQUEST with the announced span */
-	bool limited;	     /* the window has held a packet back since it last grew */
-	bool sack;	     /* set once: it takes part in selective acknowledgements */
-	bool grows;	     /* window_max is the default, which may grow */
-	uint8_t back; /* while next is before top: LOSS_WENT_BACK or LOSS_STARTED_OVER, also during
-			 a selective retransmission */
 	uint32_t resent; /* packets of a selective retransmission that were sent: before the first,
 			    an answer is to the first transmission, and tells nothing about it.
 			    Valid only during one */
-
-	struct recovery recovery;
-
 	/* These are not valid in LOSS_NONE. Each is between una and top. */
 	struct psn executed;  /* the peer has executed everything before it; responses are missing
 				 if it is behind una */
@@ -94,6 +76,26 @@ struct loss {
 	struct psn from;	  /* una at its beginning */
 	struct psn to;		  /* its end; una < to <= next */
 	struct scoreboard *board; /* set once */
+
+	/* From here on is what each packet needs (lib/qp/qp_internal.h). */
+	struct psn una;	    /* oldest PSN that is not acknowledged */
+	struct psn next;    /* PSN of the next packet to send; una <= next <= top */
+	struct psn top;	    /* one past the newest PSN ever sent: below it packets are sent again */
+	uint32_t window;    /* most packets that may be unacknowledged */
+	uint32_t acked;	    /* packets acknowledged since the window last grew */
+	uint32_t responses; /* READ segments and atomics that are sent and not answered */
+	uint8_t state;	    /* enum loss_state */
+	uint8_t peer;	    /* enum loss_peer */
+	uint8_t run;	    /* packets of the newest LOSS_REQUEST */
+	uint8_t asks;	    /* the byte of the BTH that asks for an acknowledgement: BTH_ACK_REQ
+			       and, if `sack`, BTH_SIGN_REQUEST with the announced span */
+	bool limited;	    /* the window has held a packet back since it last grew */
+	bool sack;	    /* set once: it takes part in selective acknowledgements */
+	bool grows;	    /* window_max is the default, which may grow */
+	uint8_t back; /* while next is before top: LOSS_WENT_BACK or LOSS_STARTED_OVER, also during
+			 a selective retransmission */
+
+	struct recovery recovery;
 };
 
 /* The request at una, as the completer knows it. */

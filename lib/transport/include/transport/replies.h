@@ -54,20 +54,19 @@ struct notice {
 };
 
 struct replies {
-	/* set once */
-	const struct peer *peer;
-	uint32_t qpn;	 /* our own; windows are bound for it */
-	uint8_t service; /* OPCODE_RC or OPCODE_XRC */
+	/* What an acknowledgement needs comes first (lib/qp/qp_internal.h). */
+	const struct peer *peer; /* set once */
+	uint8_t service;	 /* OPCODE_RC or OPCODE_XRC; set once */
 
 	uint8_t sign; /* of each answer: BTH_SIGN_RESPONSE to a peer that understands selective
 			 acknowledgements, else 0 */
 	uint8_t nak_syndrome;
-	bool ack_due; /* an acknowledgement up to ack_psn, which responder_age advances */
-	bool nak_due; /* a NAK or RNR NAK for nak_psn, which is epsn until it is withdrawn */
+	bool ack_due;	 /* an acknowledgement up to ack_psn, which responder_age advances */
+	bool nak_due;	 /* a NAK or RNR NAK for nak_psn, which is epsn until it is withdrawn */
+	bool absent;	 /* a page of the next response was not in memory: only `notice` is sent */
+	bool notice_due; /* valid while `absent`, and until the next turn */
 	struct psn ack_psn;
 	uint32_t ack_msn;
-	struct psn nak_psn;
-	uint32_t nak_msn;
 
 	/*
 	 * Answers that are still to be sent: a ring of twice as many entries as `resource`, [head,
@@ -76,6 +75,9 @@ struct replies {
 	 */
 	uint32_t head;
 	uint32_t tail;
+
+	struct psn nak_psn;
+	uint32_t nak_msn;
 	struct reply *pending;
 	uint32_t repeats; /* repeated entries, at most mask + 1 */
 
@@ -86,14 +88,12 @@ struct replies {
 	 * and never READs uses no memory for them. */
 	uint32_t mask;
 
-	bool absent;	 /* a page of the next response was not in memory: only `notice` is sent */
-	bool notice_due; /* valid while `absent`, and until the next turn */
-
 	/* The last requests: a ring of mask + 1 entries, the newest at newest - 1. */
 	uint32_t newest;     /* counts up */
 	uint32_t remembered; /* entries that are valid, at most `resources` and mask + 1 */
 	struct reply *resource;
 	struct counters *counters;
+	uint32_t qpn;		    /* our own; windows are bound for it; set once */
 	struct page_wait page_wait; /* wait of the next response */
 	struct notice notice;	    /* valid while `notice_due` */
 	uint32_t sacks;		    /* selective acknowledgements sent */

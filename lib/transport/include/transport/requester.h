@@ -46,6 +46,8 @@ struct requester {
 	uint32_t qpn;		 /* our own; windows are bound for it */
 	uint8_t service;	 /* OPCODE_RC, OPCODE_UC or OPCODE_XRC */
 
+	bool flush_repeats; /* the form of a FLUSH's ICRC; see packet_icrc_ok */
+	bool absent;	    /* a page of the next packet was not in memory */
 	enum requester_state state;
 	/*
 	 * The reason why the request at faulty_index cannot be sent, found in the last turn. It
@@ -61,10 +63,8 @@ struct requester {
 	 */
 	struct psn place_psn;
 	uint32_t place_index;
-	struct sgl sgl;	    /* of the request at place_index, at the next byte to send */
-	bool flush_repeats; /* the form of a FLUSH's ICRC; see packet_icrc_ok */
-	bool absent;	    /* a page of the next packet was not in memory */
-	uint32_t unasked;   /* packets sent since an acknowledgement was requested */
+	uint32_t unasked; /* packets sent since an acknowledgement was requested */
+	struct sgl sgl;	  /* of the request at place_index, at the next byte to send */
 };
 
 /* Return true if sq->next and sgl are those of loss->next. */

@@ -43,16 +43,11 @@ enum responder_gap {
 		     the page comes (responder_resume); packets behind it are kept */
 };
 
-/* The fields that a WRITE needs are adjacent, behind three pointers (lib/qp/qp_internal.h explains
- * the cache lines). */
+/* The fields that a WRITE needs come first (lib/qp/qp_internal.h explains the cache lines). */
 struct responder {
 	/* set once */
-	struct rq *rq;
-	struct srq *srq; /* shared receive queue that contains rq, or NULL */
-	struct cq *cq;
 	const struct pd *pd; /* domain of the memory that peers name; a shared queue's own buffers
 				have its domain */
-	struct receive *receive;
 	struct replies *replies;
 	struct counters *counters;
 	uint32_t qpn;	 /* our own, for completions */
@@ -97,6 +92,12 @@ struct responder {
 	/* Packets that came out of order. Each time epsn has advanced, gap_next drops those before
 	 * it. */
 	struct ooo ooo;
+
+	/* What a SEND needs, too; set once. */
+	struct rq *rq;
+	struct srq *srq; /* shared receive queue that contains rq, or NULL */
+	struct cq *cq;
+	struct receive *receive;
 
 	/* XRC: each packet names a shared receive queue of the domain, which has pd, rq, srq and
 	 * cq. */

@@ -44,9 +44,7 @@ struct path {
 	bool ipv6;
 	uint32_t ipv4_sum; /* ones' complement sum of the IPv4 header with length, id and checksum 0
 			    */
-	/* Destination and VLAN of packets that come back. */
-	uint8_t sgid[16];
-	int32_t vlan_id; /* -1: untagged */
+	int32_t vlan_id;   /* -1: untagged */
 };
 
 /**
@@ -57,8 +55,8 @@ struct path {
  */
 int path_init(struct path *path, const struct path_attr *attr);
 
-/** Return true if packets of the path go to this GID. MT-safe. */
-bool path_leads_to(const struct path *path, const uint8_t gid[16]);
+/** Return true if packets of the path go from one GID to another. MT-safe. */
+bool path_is_between(const struct path *path, const uint8_t from[16], const uint8_t to[16]);
 
 /** Set the two bits of the traffic class that are for congestion (enum ecn). Not MT-safe per
  * path. */
