@@ -15,7 +15,6 @@
 #include "base/own.h"
 #include "memif/socket.h"
 #include "memory.h"
-#include "meter.h"
 #include "ring.h"
 
 #define MEMORY_NAME "memif_region"
@@ -31,7 +30,7 @@ void memif_client_init(struct memif_client *client, const struct memif_client_co
 			.wake_fd = -1,
 			.bell_fd = -1},
 	};
-	meter_init(&client->end);
+	memif_end_init_meters(&client->end);
 }
 
 static size_t ring_bytes(uint32_t size)

@@ -15,8 +15,17 @@
 #include "base/copy.h"
 #include "base/prefetch.h"
 #include "buffers.h"
-#include "meter.h"
 #include "ring.h"
+
+void memif_end_init_meters(struct memif_end *end)
+{
+	/* A client chooses its buffers; a server takes those that its client provides, in their
+	 * order. */
+	const uint8_t recent = end->side == MEMIF_CLIENT ? 1 << STORE_RECENT : 0;
+
+	meter_init(&end->meter, (uint8_t)(recent | 1 << STORE_ROUND | 1 << STORE_PAST));
+	taker_init(&end->taker);
+}
 
 static int end_break(struct memif_end *end)
 {
@@ -162,7 +171,7 @@ static void end_fetch_body(const struct memif_end *end, uint16_t index)
 static void end_took_long(struct memif_end *end, int count, size_t len)
 {
 	end->taker.bytes += len;
-	if (end->taker.choice.now == MEMIF_FETCH_START || unlikely(!tuning.store_choice) ||
+	if (end->taker.choice.now == FETCH_START || unlikely(!tuning.store_choice) ||
 	    unlikely(!tuning.prefetch))
 		return;
 	for (int i = 0; i < RTE_MIN(count, RING_BODIES_AHEAD); i++)
@@ -194,7 +203,7 @@ int memif_end_receive(struct memif_end *end, uint8_t *room, size_t room_bytes, m
 		return end_break(end);
 	*right = copy(room, from, descriptor.length);
 	rx->own++;
-	if (descriptor.length >= MEMIF_LONG)
+	if (descriptor.length >= METER_LONG)
 		end_took_long(end, count - 1, descriptor.length);
 	return (int)descriptor.length;
 }
@@ -206,7 +215,7 @@ void memif_end_release(struct memif_end *end)
 	if (!end_is_connected(end))
 		return;
 	if (end->taker.bytes > 0)
-		meter_release(end);
+		taker_release(&end->taker, ring_known(&end->rx) > 0);
 	if (!end_is_client(end))
 		ring_show(rx, rx->own);
 	else if (buffers_post(&end->buffers, rx))
@@ -270,7 +279,7 @@ static int end_room(struct memif_end *end, uint32_t wanted)
 /* Return the way to store a packet of `len` bytes. */
 static enum store_way end_way(const struct memif_end *end, size_t len)
 {
-	return len < MEMIF_LONG ? STORE_RECENT : store_way(&end->meter.choice);
+	return len < METER_LONG ? STORE_RECENT : store_way(&end->meter.choice);
 }
 
 /* Return the buffer that is sent after `ahead` others, and its size; NULL if its descriptor is
@@ -305,7 +314,7 @@ static void end_put(struct memif_end *end, uint16_t flags, size_t len, enum stor
 static void end_put_whole(struct memif_end *end, size_t len, enum store_way way)
 {
 	end_put(end, 0, len, way);
-	end->expects_long = len >= MEMIF_LONG;
+	end->expects_long = len >= METER_LONG;
 	if (end->expects_long)
 		meter_put(&end->meter, len, way == STORE_PAST);
 }
@@ -334,7 +343,7 @@ void memif_end_expect(const struct memif_end *end, uint32_t ahead, size_t len)
 	const bool is_client = end_is_client(end);
 	const struct memif_ring *tx = &end->tx;
 	const uint16_t index = (uint16_t)(tx->own + ahead);
-	const enum store_way way = end_way(end, end->expects_long ? MEMIF_LONG : 0);
+	const enum store_way way = end_way(end, end->expects_long ? METER_LONG : 0);
 	const uint8_t *to;
 	size_t bytes;
 
@@ -356,6 +365,34 @@ void memif_end_placed(struct memif_end *end, size_t len)
 	end_put_whole(end, len, end->placing);
 }
 
+/* Return up to which index the other end has taken packets, when it has written `theirs`. */
+static uint16_t end_taken(const struct memif_end *end, uint16_t theirs)
+{
+	/* A server's client provides buffers, a whole ring ahead of the packets that it takes. */
+	return end_is_client(end) ? theirs : (uint16_t)(theirs - end->tx.size);
+}
+
+static uint16_t end_load_taken(const void *arg)
+{
+	const struct memif_end *end = arg;
+
+	return end_taken(end, __atomic_load_n(end->tx.theirs, __ATOMIC_RELAXED));
+}
+
+/* Measure the packets that are about to be published. */
+static void end_measure(struct memif_end *end)
+{
+	const struct meter_ring ring = {
+		.own = end->tx.own,
+		.known = end_taken(end, end_is_client(end) ? end->buffers.collected : end->tx.seen),
+		.size = end->tx.size,
+		.load = end_load_taken,
+		.arg = end,
+	};
+
+	meter_push(&end->meter, &ring);
+}
+
 bool memif_end_push(struct memif_end *end)
 {
 	struct memif_ring *tx = &end->tx;
@@ -366,7 +403,7 @@ bool memif_end_push(struct memif_end *end)
 	if (unlikely(end->meter.past_caches))
 		rte_wmb();
 	if (unlikely(end->meter.bytes > 0))
-		meter_push(end);
+		end_measure(end);
 	end->buffers.shown = tx->own;
 	ring_show(tx, tx->own);
 	return end->bell_fd >= 0 && ring_wants_bell(tx);

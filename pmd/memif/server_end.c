@@ -10,7 +10,6 @@
 
 #include "memif/socket.h"
 #include "memory.h"
-#include "meter.h"
 #include "ring.h"
 
 const struct memif_limits memif_limits_user = {.bytes = UINT64_C(4) << 30,
@@ -39,7 +38,7 @@ void memif_server_init(struct memif_server *server, const struct memif_limits *l
 			.wake_fd = -1,
 			.bell_fd = -1},
 	};
-	meter_init(&server->end);
+	memif_end_init_meters(&server->end);
 }
 
 void memif_server_greet(const struct memif_server *server, struct memif_message *message,

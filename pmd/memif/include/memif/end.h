@@ -16,6 +16,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/meter.h"
 #include "base/store.h"
 #include "memif/protocol.h"
 
@@ -74,42 +75,6 @@ struct memif_buffers {
 	uint32_t *placed; /* by index in tx: the buffer there */
 };
 
-/* Measures how fast the other end takes long packets that are stored in one way or another. */
-struct memif_meter {
-	struct choice choice; /* of enum store_way */
-	uint64_t bytes;	      /* of long packets, since the last push */
-	bool past_caches;     /* some of them were stored past the caches */
-	uint32_t pushes;      /* since a distance was measured */
-	/* while a way is tried */
-	bool counts;	 /* the packets that were stored before have been taken */
-	uint32_t waits;	 /* for so many packets to be taken before it counts */
-	uint16_t own;	 /* our index at the last push */
-	uint16_t theirs; /* the other end's */
-	uint64_t tsc;	 /* time of the last push */
-	uint64_t busy;	 /* ticks of this trial */
-	uint64_t idle;	 /* ticks in which nothing was sent for long */
-	uint64_t put_bytes;
-	uint32_t put, taken; /* descriptors */
-};
-
-#define MEMIF_LONG 1024 /* bytes: a shorter packet is always stored as STORE_RECENT */
-
-/* Ways to read long packets. */
-enum memif_fetch {
-	MEMIF_FETCH_START, /* only the start of a packet is prefetched */
-	MEMIF_FETCH_ALL	   /* all of it: better for packets that were stored past the caches */
-};
-
-/* Measures how fast we take long packets. */
-struct memif_taker {
-	struct choice choice; /* of enum memif_fetch */
-	uint64_t bytes;	      /* of long packets, since the last release */
-	/* while a way is tried */
-	bool backlog;		/* packets waited at the last release */
-	uint64_t tsc;		/* time of the last release */
-	uint64_t busy, counted; /* ticks and bytes of this trial */
-};
-
 struct memif_end {
 	enum memif_side side;
 	enum memif_state state;
@@ -121,8 +86,8 @@ struct memif_end {
 	uint32_t region_count;
 	struct memif_ring rx, tx;
 	struct memif_buffers buffers; /* of a client */
-	struct memif_meter meter;
-	struct memif_taker taker;
+	struct meter meter;	      /* of packets to the other end */
+	struct taker taker;
 	bool expects_long;	/* the last packet was long */
 	enum store_way placing; /* of the packet for which memif_end_place was called last */
 	int wake_fd; /* eventfd: the other end writes to it when it has sent packets and we listen;
@@ -130,6 +95,9 @@ struct memif_end {
 	int bell_fd; /* eventfd: we write to it when we have sent packets and it listens; -1: none
 		      */
 };
+
+/** Initialise what measures packets. The end's side is set. */
+void memif_end_init_meters(struct memif_end *end);
 
 /**
  * A function that copies a packet out of shared memory.
