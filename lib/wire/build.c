@@ -97,6 +97,8 @@ static void gather_payload(void *arg)
 	for (frag = out->frag; frag < out->frag + out->frags; frag++) {
 		if (frag->kind == FRAG_ZERO)
 			memset(at, 0, frag->len);
+		else if (unlikely(out->past_caches))
+			copy_past_caches(at, frag->addr, frag->len);
 		else
 			copy_ahead(at, frag->addr, frag->len, 0);
 		at += frag->len;

@@ -255,6 +255,7 @@ static void attach_fill_link(struct link *link, struct share_client *client,
 	link_init_remote(link, &client_link_remote, client, &message->addresses);
 	port_init(port, welcome->mtu_bytes);
 	client->port = port;
+	taker_init(&client->taker);
 	port->ops = &client_port_ops;
 	port->ops_arg = client;
 	port->pool = client->pool;

@@ -12,6 +12,7 @@
 #include <rte_mbuf.h>
 #include <rte_mempool.h>
 
+#include "base/meter.h"
 #include "base/own.h"
 #include "netdev/addresses.h"
 #include "psock/psock.h"
@@ -46,6 +47,7 @@ struct client_lane {
 	bool touched;	   /* packets were put into it in this burst */
 	uint64_t full_since_tsc; /* time since which it has had no room; 0: it has room */
 	uint64_t dropped;	 /* packets that the other process did not take in time */
+	struct meter meter;	 /* of long packets that the other process takes */
 	struct lane_tx tx;
 	struct lane_rx rx;
 	struct rte_mempool *pool;	   /* of `mbufs`: only takes them back */
@@ -89,8 +91,12 @@ struct share_client {
 	struct share_ring rings[SHARE_RINGS];
 	uint32_t quota;	    /* buffers that the owner lets us hold, at least */
 	uint32_t stock_max; /* empty buffers that are kept */
+	/* Empty buffers, in a ring. The one that has been free for longest is at stock_first, the
+	 * one used last before stock_first + stock_count. */
+	uint32_t *stock;
+	uint32_t stock_mask; /* places of the ring, a power of two, less one */
+	uint32_t stock_first;
 	uint32_t stock_count;
-	uint32_t *stock;	/* empty buffers, the one used last on top */
 	uint8_t routes[BLOCKS]; /* by block of queue pair numbers: 1 + the index of its lane;
 				   0: none */
 	uint32_t bursts;	/* bursts received; each begins at another source of packets */
@@ -101,6 +107,10 @@ struct share_client {
 	struct client_lane *lanes[SHARE_LANES_MAX];
 	struct client_lane
 		*last_lane; /* the lane of the last packet sent, or NULL; engine's thread only */
+	struct client_lane *aimed; /* engine's thread: the lane of the packet that is being built */
+	struct client_lane *placing; /* engine's thread: `aimed`, if the packet is in a buffer */
+	bool expects_long;	     /* engine's thread: the last packet sent was long */
+	struct taker taker;	     /* engine's thread: of long packets from lanes */
 
 	pthread_mutex_t lock; /* protects the socket and all members below */
 	uint32_t requests;
@@ -186,6 +196,19 @@ void client_tell(struct share_client *client, struct share_message *message);
 /** Put one of our empty buffers back on the stock. Engine's thread or lock. */
 void client_keep(struct share_client *client, uint32_t buffer);
 
+/** Take more empty buffers from the owner. Returns how many. Engine's thread or lock. */
+uint32_t client_restock(struct share_client *client);
+
+/** Return the place of the buffer in the stock that is used after `ahead` others, which are fewer
+ * than there are. `oldest`: those that have been free for longest are used. */
+static inline uint32_t *client_stock_at(const struct share_client *client, uint32_t ahead,
+					bool oldest)
+{
+	const uint32_t at = oldest ? ahead : client->stock_count - 1 - ahead;
+
+	return &client->stock[(client->stock_first + at) & client->stock_mask];
+}
+
 /** Return the description, for other processes, of a packet in a buffer of ours. */
 static inline struct share_packet client_packet(const struct share_client *client,
 						const struct rte_mbuf *mbuf)
@@ -223,8 +246,18 @@ struct client_lane *client_lane_of(struct share_client *client, uint32_t qpn);
 uint16_t client_lane_put(struct share_client *client, struct client_lane *lane,
 			 struct rte_mbuf **mbufs, uint16_t n);
 
+/** Return true if the owner has put all earlier packets into the other process's ring, so that the
+ * lane can be used. */
+bool client_has_switched(struct share_client *client, struct client_lane *lane);
+
+/** Put the packets that were placed in a lane. */
+void client_lane_show(struct share_client *client, struct client_lane *lane);
+
 /** Take back the buffers that the other process has released. */
 void client_lane_collect(struct share_client *client, struct client_lane *lane);
+
+/** The same, if that can help to send `n` packets soon. */
+void client_lane_make_room(struct share_client *client, struct client_lane *lane, uint32_t n);
 
 /** Wake the sleeping processes that were sent packets. */
 void client_lanes_wake(struct share_client *client);
@@ -280,8 +313,14 @@ void client_stop_psock(struct share_client *client);
 /* client_short.c: operations of port_ops */
 uint8_t *client_short_offer(void *arg);
 bool client_short_suits(void *arg, uint32_t qpn);
-void client_short_placed(void *arg, uint32_t len);
-void client_short_push(void *arg);
+void client_short_placed(struct share_client *client, uint32_t len);
+
+/* client_long.c: operations of port_ops */
+bool client_long_aim(void *arg, uint32_t qpn);
+uint8_t *client_long_place(void *arg, uint32_t len);
+void client_long_expect(const struct share_client *client, uint32_t ahead, uint32_t len);
+void client_placed(void *arg, uint32_t len);
+void client_push(void *arg);
 
 extern const struct port_ops client_port_ops;
 extern const struct link_remote client_link_remote;

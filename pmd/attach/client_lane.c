@@ -10,6 +10,8 @@
 #include <rte_cycles.h>
 
 #include "base/own.h"
+#include "base/store.h"
+#include "base/tuning.h"
 #include "client.h"
 #include "port/port.h"
 
@@ -108,6 +110,7 @@ static struct client_lane *lane_create(struct share_client *client,
 	lane->peer_fd = offer->fds[SHARE_LANE_FD_PEER];
 	own_mark(lane->peer_fd);
 	lane_init(&lane->tx, &lane->rx, memory, offer->offer.side);
+	meter_init(&lane->meter, 1 << STORE_RECENT | 1 << STORE_ROUND | 1 << STORE_PAST);
 	lane_prepare_mbufs(client, lane);
 	return lane;
 }
@@ -246,8 +249,7 @@ struct client_lane *client_lane_of(struct share_client *client, uint32_t qpn)
 	return lane;
 }
 
-/* Return true if the owner has put all earlier packets into the other process's ring. */
-static bool client_has_switched(struct share_client *client, struct client_lane *lane)
+bool client_has_switched(struct share_client *client, struct client_lane *lane)
 {
 	struct share_ring *ring = &client->rings[SHARE_RING_TX];
 
@@ -265,6 +267,14 @@ void client_lane_collect(struct share_client *client, struct client_lane *lane)
 	uint32_t buffers[LANE_WORDS];
 
 	client_keep_all(client, buffers, lane_collect(&lane->tx, buffers));
+}
+
+void client_lane_make_room(struct share_client *client, struct client_lane *lane, uint32_t n)
+{
+	/* Do not collect each time: the other process writes the cache line of the index that
+	 * tells of released buffers. */
+	if (lane->tx.lent + n > COLLECT_AT || lane_used(&lane->tx) + n > LANE_WORDS / 2)
+		client_lane_collect(client, lane);
 }
 
 void client_lanes_collect(struct share_client *client)
@@ -311,20 +321,19 @@ uint16_t client_lane_put(struct share_client *client, struct client_lane *lane,
 
 	if (!client_has_switched(client, lane))
 		return 0;
+	client_lane_show(client, lane);
 	n = RTE_MIN(n, (uint16_t)BURST_MAX);
 	for (uint16_t i = 0; i < n; i++) {
 		packets[i] = client_packet(client, mbufs[i]);
 		frames[i] = rte_pktmbuf_mtod(mbufs[i], const uint8_t *);
 	}
-	/* Do not collect each time: the other process writes the cache line of the index that
-	 * tells of released buffers. */
-	if (lane->tx.lent + n > COLLECT_AT || lane_used(&lane->tx) + n > LANE_WORDS / 2)
-		client_lane_collect(client, lane);
+	client_lane_make_room(client, lane, n);
 	put = (uint16_t)lane_put(&lane->tx, packets, frames, n);
 	client_keep_short(client, packets, put);
 	if (put > 0) {
 		lane->touched = true;
 		client->last_lane = lane;
+		client->expects_long = false;
 		lane->full_since_tsc = 0;
 	}
 	if (put == n)
@@ -376,6 +385,11 @@ static void lane_fill_mbuf(const struct share_client *client, const struct clien
 	mbuf->port = client->spares_icrc ? PORT_HANDED_OVER : 0;
 }
 
+static bool client_fetches_all(const struct share_client *client)
+{
+	return client->taker.choice.now == FETCH_ALL && tuning.store_choice;
+}
+
 static uint16_t client_take_from(struct share_client *client, struct client_lane *lane,
 				 struct rte_mbuf **mbufs, uint16_t n)
 {
@@ -394,6 +408,8 @@ static uint16_t client_take_from(struct share_client *client, struct client_lane
 			continue;
 		}
 		lane_fill_mbuf(client, lane, first + i, &packets[i], mbuf);
+		if (packets[i].len >= METER_LONG)
+			client->taker.bytes += packets[i].len;
 		mbufs[received++] = mbuf;
 	}
 	if (unlikely(refused))
@@ -420,6 +436,9 @@ uint16_t client_lanes_take(struct share_client *client, struct rte_mbuf **mbufs,
 {
 	uint16_t received = 0;
 
+	/* The packets of the last call have been processed since. */
+	if (client->taker.bytes > 0 || unlikely(client->taker.choice.tries))
+		taker_release(&client->taker, false);
 	client->first_lane++;
 	for (uint32_t i = 0; i < SHARE_LANES_MAX && received < n; i++) {
 		struct client_lane *lane =
@@ -430,6 +449,9 @@ uint16_t client_lanes_take(struct share_client *client, struct rte_mbuf **mbufs,
 					      client_take_from(client, lane, mbufs + received,
 							       (uint16_t)(n - received)));
 	}
+	/* The time until the next call is that of these packets. */
+	client->taker.backlog = client->taker.bytes > 0;
+	client->port->rx_bodies = client_fetches_all(client);
 	return received;
 }
 

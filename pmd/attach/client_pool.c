@@ -4,9 +4,9 @@
  * process; its mbufs are the process's own.
  *
  * It is a rte_mempool without EAL: only the members that are used (the operations, the size of the
- * buffers) are filled in here. It gives the buffer that was freed last, so few are in use. A
- * surplus goes back to the owner. When buffers run short, the pool takes those that the owner put
- * into the stock ring.
+ * buffers) are filled in here. It gives the buffer that was freed last, so few are in use (long
+ * packets to other processes may use the others: client_long.c). A surplus goes back to the owner.
+ * When buffers run short, the pool takes those that the owner put into the stock ring.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -17,7 +17,7 @@
 #include "client.h"
 
 #define POOL_OPS  "uroce_attach"
-#define STOCK_MAX 256 /* empty buffers that are kept */
+#define STOCK_MAX 512 /* empty buffers that are kept */
 /* The same, as a part of the buffers that the process may hold. As many may wait in the stock ring,
  * and the rest is for packets that it receives. */
 #define STOCK_PART  3
@@ -30,15 +30,15 @@ static void client_return(struct share_client *client, uint32_t n)
 
 	n = RTE_MIN(n, (uint32_t)STOCK_BATCH);
 	for (uint32_t i = 0; i < n; i++)
-		words[i] = share_pack(&(struct share_packet){
-			.buffer = client->stock[client->stock_count - 1 - i]});
+		words[i] = share_pack(
+			&(struct share_packet){.buffer = *client_stock_at(client, i, false)});
 	put = share_ring_put(&client->rings[SHARE_RING_RETURN], words, n);
 	client->stock_count -= put;
 }
 
 void client_keep(struct share_client *client, uint32_t buffer)
 {
-	client->stock[client->stock_count++] = buffer;
+	client->stock[(client->stock_first + client->stock_count++) & client->stock_mask] = buffer;
 }
 
 static int pool_enqueue(struct rte_mempool *pool, void *const *objects, unsigned int n)
@@ -53,7 +53,7 @@ static int pool_enqueue(struct rte_mempool *pool, void *const *objects, unsigned
 	return 0;
 }
 
-static uint32_t client_restock(struct share_client *client)
+uint32_t client_restock(struct share_client *client)
 {
 	uint64_t words[STOCK_BATCH];
 	const uint32_t n = share_ring_take(&client->rings[SHARE_RING_STOCK], words, STOCK_BATCH);
@@ -62,7 +62,7 @@ static uint32_t client_restock(struct share_client *client)
 		const struct share_packet packet = share_unpack(words[i]);
 
 		if (packet.buffer < client->buffers)
-			client->stock[client->stock_count++] = packet.buffer;
+			client_keep(client, packet.buffer);
 	}
 	return n;
 }
@@ -81,9 +81,8 @@ static int pool_dequeue(struct rte_mempool *pool, void **objects, unsigned int n
 		return -ENOBUFS;
 	}
 	for (unsigned int i = 0; i < n; i++) {
-		const uint32_t buffer = client->stock[--client->stock_count];
-
-		objects[i] = client_mbuf(client, buffer);
+		objects[i] = client_mbuf(client, *client_stock_at(client, 0, false));
+		client->stock_count--;
 	}
 	return 0;
 }
@@ -197,7 +196,8 @@ int client_make_pool(struct share_client *client)
 	if (rc != 0)
 		return rc;
 	client->stock_max = RTE_MIN((uint32_t)STOCK_MAX, client->quota / STOCK_PART);
-	client->stock = malloc(client->buffers * sizeof(client->stock[0]));
+	client->stock_mask = rte_align32pow2(client->buffers) - 1;
+	client->stock = malloc((client->stock_mask + (size_t)1) * sizeof(client->stock[0]));
 	client->pool =
 		client_new_pool(&shared_pool_kind, client, client->buffers, client->buffer_bytes);
 	if (client->stock && client->pool)

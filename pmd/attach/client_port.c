@@ -80,15 +80,17 @@ static uint16_t client_tx_burst(void *arg, struct rte_mbuf **mbufs, uint16_t n)
 	return sent;
 }
 
-/* Prefetch a slot of the lane. Longer packets are in buffers, whose cache lines the code that
- * builds them prefetches. */
+/* Prefetch a slot of the lane, and the buffer of a long packet. Other packets are in buffers whose
+ * cache lines the code that builds them prefetches. */
 static void client_expect(void *arg, uint32_t ahead, uint32_t len)
 {
 	const struct share_client *client = arg;
 
-	(void)len;
-	if (client->last_lane)
-		lane_fetch(&client->last_lane->tx, ahead);
+	if (!client->last_lane)
+		return;
+	lane_fetch(&client->last_lane->tx, ahead);
+	if (client->expects_long)
+		client_long_expect(client, ahead, len);
 }
 
 static uint16_t client_take_from_owner(struct share_client *client, struct rte_mbuf **mbufs,
@@ -207,8 +209,10 @@ const struct port_ops client_port_ops = {
 	.expect = client_expect,
 	.offer = client_short_offer,
 	.suits = client_short_suits,
-	.placed = client_short_placed,
-	.push = client_short_push,
+	.place = client_long_place,
+	.aim = client_long_aim,
+	.placed = client_placed,
+	.push = client_push,
 	.arm = client_arm,
 	.link_up = client_link_up,
 	.connected = client_connected,

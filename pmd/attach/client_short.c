@@ -18,6 +18,7 @@ uint8_t *client_short_offer(void *arg)
 	struct share_client *client = arg;
 	struct client_lane *lane = client->last_lane;
 
+	client->placing = NULL;
 	if (!lane || lane->state != LANE_OPEN || !client->spares_icrc)
 		return NULL;
 	/* Do not collect each time: the other process writes the cache line of the index that
@@ -36,26 +37,12 @@ bool client_short_suits(void *arg, uint32_t qpn)
 	return client_lane_of(client, qpn) == client->last_lane;
 }
 
-void client_short_placed(void *arg, uint32_t len)
+void client_short_placed(struct share_client *client, uint32_t len)
 {
-	struct share_client *client = arg;
 	struct client_lane *lane = client->last_lane;
 
 	lane_placed(&lane->tx, len);
 	lane->touched = true;
 	lane->full_since_tsc = 0;
-}
-
-void client_short_push(void *arg)
-{
-	struct share_client *client = arg;
-
-	/* The other process has ended meanwhile, and its lane has gone. */
-	if (unlikely(!client->last_lane))
-		return;
-	lane_show(&client->last_lane->tx);
-	/* Order the stores of the packets before the loads of the sleep flags: a receiver sets
-	 * its flag, and then looks for packets once more. Pairs with client_arm. */
-	__atomic_thread_fence(__ATOMIC_SEQ_CST);
-	client_lanes_wake(client);
+	client->expects_long = false;
 }

@@ -11,8 +11,10 @@
 #include "engine/engine.h"
 #include "engine_turn.h"
 
-#define AHEAD	     2 /* packets whose queue pairs are being prefetched */
-#define FRAMES_AHEAD 8 /* the same for headers; they may be in another CPU's cache */
+#define BODIES_AHEAD 2	  /* long frames that are being prefetched as a whole */
+#define BODY_MIN     1024 /* bytes of such a frame */
+#define AHEAD	     2	  /* packets whose queue pairs are being prefetched */
+#define FRAMES_AHEAD 8	  /* the same for headers; they may be in another CPU's cache */
 
 /* Return a frame in one piece, also if the port has spread it over several buffers. NULL: it is
  * longer than the longest RoCE frame. */
@@ -107,11 +109,24 @@ static void rx_prefetch_frame(const struct rte_mbuf *mbuf)
 		rte_prefetch0(frame + RTE_CACHE_LINE_SIZE);
 }
 
+/* Prefetch a long frame as a whole, into the second cache: it may be longer than the first has room
+ * for. */
+static void rx_prefetch_body(const struct rte_mbuf *mbuf)
+{
+	const char *frame = rte_pktmbuf_mtod(mbuf, const char *);
+
+	if (mbuf->data_len < BODY_MIN)
+		return;
+	for (uint32_t at = 2 * RTE_CACHE_LINE_SIZE; at < mbuf->data_len; at += RTE_CACHE_LINE_SIZE)
+		rte_prefetch1(frame + at);
+}
+
 void rx_input_burst(struct engine *engine, struct rte_mbuf **mbufs, uint16_t n,
 		    enum rx_source source)
 {
 	const bool prefetches = engine_prefetches(engine);
 	const uint16_t ahead = likely(tuning.prefetch) ? FRAMES_AHEAD : n;
+	const bool bodies = engine->tx.port->rx_bodies && source == RX_PORT && tuning.prefetch;
 
 	for (uint16_t i = 1; i < ahead && i < n && likely(tuning.prefetch); i++)
 		rx_prefetch_frame(mbufs[i]);
@@ -120,6 +135,8 @@ void rx_input_burst(struct engine *engine, struct rte_mbuf **mbufs, uint16_t n,
 	for (uint16_t i = 0; i < n; i++) {
 		if (i + ahead < n)
 			rx_prefetch_frame(mbufs[i + ahead]);
+		if (unlikely(bodies) && i + BODIES_AHEAD < n)
+			rx_prefetch_body(mbufs[i + BODIES_AHEAD]);
 		if (unlikely(prefetches) && i + AHEAD < n)
 			rx_prefetch_receiver(engine, mbufs[i + AHEAD]);
 		if (unlikely(!rx_input(engine, mbufs[i], source)))

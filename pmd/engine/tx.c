@@ -177,12 +177,12 @@ static bool tx_places(const struct tx *tx)
 	return tx->port->ops->place && tx->connected;
 }
 
-/* Return true if a port with buffers of its own has no room. */
+/* Return true if a port that takes no mbufs instead has no room. */
 static bool tx_is_full(struct tx *tx)
 {
 	const struct port *port = tx->port;
 
-	if (!tx_places(tx) || likely(port->ops->has_room(port->ops_arg)))
+	if (!port->ops->has_room || !tx_places(tx) || likely(port->ops->has_room(port->ops_arg)))
 		return false;
 	tx_flush(tx);
 	return !port->ops->has_room(port->ops_arg);
@@ -372,7 +372,7 @@ static int tx_put_in_place(struct tx *tx, struct packet_out *out)
 	uint8_t *place;
 	int len;
 
-	if (out->payload_len < PLACE_MIN || !tx_places(tx))
+	if (!tx_places(tx))
 		return 0;
 	place = tx_find_room(tx, RTE_MAX(packet_length(out), (uint32_t)PACKET_HDR_MAX));
 	if (unlikely(!place))
@@ -466,7 +466,7 @@ static int tx_put(struct packet_sink *sink, struct packet_out *out)
 			return len < 0 ? len : 0;
 	}
 	tx->was_short = tx_is_short(tx, out);
-	if (!to_group && tx_may_place(tx, is_local, qpn)) {
+	if (out->payload_len >= PLACE_MIN && !to_group && tx_may_place(tx, is_local, qpn)) {
 		len = tx_put_in_place(tx, out);
 		if (len != 0)
 			return len < 0 ? len : 0;

@@ -69,7 +69,15 @@ void lane_placed(struct lane_tx *tx, uint32_t len)
 {
 	const struct share_packet packet = {.len = (uint16_t)len};
 
+	tx->staged_buffers[tx->staged] = LANE_NO_BUFFER;
 	tx->stage[tx->staged].word = lane_word(&packet, tx->own + tx->staged);
+	tx->staged++;
+}
+
+void lane_place_buffer(struct lane_tx *tx, const struct share_packet *packet)
+{
+	tx->staged_buffers[tx->staged] = packet->buffer;
+	tx->stage[tx->staged].word = lane_word(packet, tx->own + tx->staged);
 	tx->staged++;
 }
 
@@ -80,9 +88,11 @@ void lane_show(struct lane_tx *tx)
 	for (uint32_t i = 0; i < n; i++) {
 		struct lane_slot *slot = &tx->ring->slots[(first + i) % LANE_WORDS];
 
-		tx->buffers[(first + i) % LANE_WORDS] = LANE_NO_BUFFER;
-		/* Copy the whole slot: a memcpy of constant size is not a function call. */
-		memcpy(slot->frame, tx->stage[i].frame, sizeof(slot->frame));
+		tx->buffers[(first + i) % LANE_WORDS] = tx->staged_buffers[i];
+		if (tx->staged_buffers[i] != LANE_NO_BUFFER)
+			tx->lent++;
+		else /* Copy all of it: a memcpy of constant size is not a function call. */
+			memcpy(slot->frame, tx->stage[i].frame, sizeof(slot->frame));
 	}
 	tx->own += n;
 	tx->staged = 0;
@@ -122,7 +132,14 @@ uint32_t lane_collect(struct lane_tx *tx, uint32_t *buffers)
 
 uint32_t lane_reclaim(struct lane_tx *tx, uint32_t *buffers)
 {
-	return lane_collect_to(tx, tx->own, buffers);
+	uint32_t n = lane_collect_to(tx, tx->own, buffers);
+
+	for (uint32_t i = 0; i < tx->staged; i++) {
+		if (tx->staged_buffers[i] != LANE_NO_BUFFER)
+			buffers[n++] = tx->staged_buffers[i];
+	}
+	tx->staged = 0;
+	return n;
 }
 
 /* Read the packet at an index, which is inside the ring. Return false if it is not there yet. */

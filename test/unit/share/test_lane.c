@@ -330,6 +330,48 @@ TEST(lane_put__comes_behind_what_was_placed)
 	ends_fini(&ends);
 }
 
+/* A buffer that was placed is lent in its turn among short packets, and comes back once: collected,
+ * or reclaimed although it was never put. */
+TEST(lane_place_buffer__lends_in_order)
+{
+	const struct share_packet lent = {.buffer = 7, .offset = 128, .len = LONG_BYTES};
+	uint32_t buffers[LANE_WORDS], first;
+	struct share_packet packets[4];
+	struct ends ends;
+
+	ends_init(&ends);
+	memset(lane_place(&ends.tx), 0x11, 40);
+	lane_placed(&ends.tx, 40);
+	assert_true(lane_has_place(&ends.tx));
+	lane_place_buffer(&ends.tx, &lent);
+	memset(lane_place(&ends.tx), 0x22, 50);
+	lane_placed(&ends.tx, 50);
+	assert_int_equal(lane_take(&ends.rx, packets, 4, &first), 0);
+	lane_show(&ends.tx);
+	assert_int_equal(ends.tx.lent, 1);
+	assert_int_equal(lane_take(&ends.rx, packets, 4, &first), 3);
+	assert_int_equal(packets[0].len, 40);
+	assert_int_equal(packets[1].buffer, 7);
+	assert_int_equal(packets[1].offset, 128);
+	assert_int_equal(packets[1].len, LONG_BYTES);
+	assert_int_equal(packets[1].flags & SHARE_FLAG_SHORT, 0);
+	assert_int_equal(packets[2].len, 50);
+	assert_int_equal(lane_frame(&ends.rx, first + 2)[49], 0x22);
+	for (uint32_t i = 0; i < 3; i++)
+		lane_done(&ends.rx, first + i);
+	lane_give_back(&ends.rx);
+	assert_int_equal(lane_collect(&ends.tx, buffers), 1);
+	assert_int_equal(buffers[0], 7);
+	assert_int_equal(ends.tx.lent, 0);
+	lane_place_buffer(&ends.tx, &lent);
+	assert_int_equal(lane_reclaim(&ends.tx, buffers), 1);
+	assert_int_equal(buffers[0], 7);
+	lane_show(&ends.tx);
+	assert_int_equal(lane_take(&ends.rx, packets, 4, &first), 0);
+	assert_int_equal(lane_reclaim(&ends.tx, buffers), 0);
+	ends_fini(&ends);
+}
+
 TEST(lane_place__has_no_more_than_the_ring)
 {
 	uint32_t buffers[LANE_WORDS];

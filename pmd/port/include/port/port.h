@@ -78,7 +78,8 @@ struct port_ops {
 	void (*expect)(void *arg, uint32_t ahead, uint32_t len);
 	/*
 	 * Packets that are built in the port's own buffers; NULL: the port takes mbufs only.
-	 * `has_room` tells if there is a free buffer. `place` returns that buffer, or NULL if it
+	 * `has_room` tells if there is a free buffer; NULL: packets without a place take an mbuf.
+	 * `place` returns that buffer, or NULL if it
 	 * has less than `len` bytes. `placed` says that a packet of `len` bytes is in it. `push`
 	 * sends all placed packets. The other end may read and change a buffer while it is written.
 	 */
@@ -192,7 +193,8 @@ struct port {
 
 	/* engine's thread or lock */
 	bool started;
-	bool rx_cut; /* the last rx_burst left packets that wait */
+	bool rx_cut;	/* the last rx_burst left packets that wait */
+	bool rx_bodies; /* the whole of long packets should be prefetched before they are read */
 	/* how the payload of the packet for which `place` was called last is to be stored, and how
 	 * often the ways were compared */
 	enum store_way place_way;

@@ -83,8 +83,10 @@ struct lane_tx {
 	bool broken;	    /* the other side's index is impossible: no packet is put any more */
 	uint32_t buffers[LANE_WORDS]; /* by index modulo: the lent buffer, or LANE_NO_BUFFER */
 	/* Short packets are built here and copied to the ring together: the receiver polls the
-	 * ring's next slot, so each write there would miss the cache. */
+	 * ring's next slot, so each write there would miss the cache. Packets in buffers that are
+	 * to be lent keep their order among them. */
 	uint32_t staged;
+	uint32_t staged_buffers[LANE_STAGED_MAX]; /* to be lent, or LANE_NO_BUFFER */
 	struct lane_slot stage[LANE_STAGED_MAX];
 };
 
@@ -125,18 +127,26 @@ static inline uint32_t lane_used(const struct lane_tx *tx)
 	return tx->own - tx->collected;
 }
 
+/** Return true if one more packet can be placed, as of the last lane_collect. */
+static inline bool lane_has_place(const struct lane_tx *tx)
+{
+	return !tx->broken && tx->staged != LANE_STAGED_MAX &&
+	       lane_used(tx) + tx->staged != LANE_WORDS;
+}
+
 /** Return where to build the next packet of at most LANE_SHORT_BYTES; NULL: there is no room.
  */
 static inline uint8_t *lane_place(struct lane_tx *tx)
 {
-	if (unlikely(tx->broken || tx->staged == LANE_STAGED_MAX ||
-		     lane_used(tx) + tx->staged == LANE_WORDS))
-		return NULL;
-	return tx->stage[tx->staged].frame;
+	return likely(lane_has_place(tx)) ? tx->stage[tx->staged].frame : NULL;
 }
 
 /** Note that a packet of `len` bytes was built at lane_place. lane_show puts it. */
 void lane_placed(struct lane_tx *tx, uint32_t len);
+
+/** Place a packet of more than LANE_SHORT_BYTES that is in a buffer of ours, after lane_has_place.
+ * lane_show puts it, and lends the buffer. */
+void lane_place_buffer(struct lane_tx *tx, const struct share_packet *packet);
 
 /** Put all packets that were placed. */
 void lane_show(struct lane_tx *tx);
@@ -168,7 +178,8 @@ static inline bool lane_unpack(uint64_t word, uint32_t index, struct share_packe
  * Returns how many. */
 uint32_t lane_collect(struct lane_tx *tx, uint32_t *buffers);
 
-/** Take back all lent buffers, after the receiver has ended. */
+/** Take back all lent buffers, after the receiver has ended, and those of packets that were placed
+ * and not put. */
 uint32_t lane_reclaim(struct lane_tx *tx, uint32_t *buffers);
 
 /**

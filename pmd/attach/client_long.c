@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Builds long packets to another attached process in buffers that the lane then lends. So the way
+ * to store them and the choice of the buffer can follow the lane's measurements (base/store.h).
+ * Whatever cannot be placed takes an mbuf, and waits there for room.
+ */
+#include <rte_atomic.h>
+
+#include "base/copy.h"
+#include "base/store.h"
+#include "base/tuning.h"
+#include "client.h"
+#include "port/port.h"
+
+#define HEAD_BYTES 128 /* headers: they are stored in the ordinary way */
+
+bool client_long_aim(void *arg, uint32_t qpn)
+{
+	struct share_client *client = arg;
+
+	client->aimed = client_lane_of(client, qpn);
+	return client->aimed != NULL;
+}
+
+/* Prepare for a batch of packets: take back buffers; and to use many in turn, have many. */
+static void long_begin(struct share_client *client, struct client_lane *lane, bool oldest)
+{
+	client_lane_make_room(client, lane, LANE_STAGED_MAX);
+	if (oldest && client->stock_count + lane->tx.lent < client->stock_max)
+		client_restock(client);
+}
+
+uint8_t *client_long_place(void *arg, uint32_t len)
+{
+	struct share_client *client = arg;
+	struct client_lane *lane = client->aimed;
+	const enum store_way way = store_way(&lane->meter.choice);
+	const bool oldest = way == STORE_ROUND;
+
+	client->placing = NULL;
+	if (unlikely(len > client->buffer_bytes - RTE_PKTMBUF_HEADROOM ||
+		     !client_has_switched(client, lane)))
+		return NULL;
+	/* The order among packets of one lane is the order in which they are placed; packets that
+	 * were placed in another lane are put now, because `push` knows one lane. */
+	if (client->last_lane && client->last_lane != lane)
+		client_lane_show(client, client->last_lane);
+	if (lane->tx.staged == 0)
+		long_begin(client, lane, oldest);
+	if (unlikely(!lane_has_place(&lane->tx) || client->stock_count == 0))
+		return NULL;
+	client->placing = lane;
+	client->port->place_way = way;
+	return client->arena + (size_t)*client_stock_at(client, 0, oldest) * client->buffer_stride +
+	       RTE_PKTMBUF_HEADROOM;
+}
+
+static void long_placed(struct share_client *client, struct client_lane *lane, uint32_t len)
+{
+	const enum store_way way = client->port->place_way;
+	const struct share_packet packet = {
+		.buffer = *client_stock_at(client, 0, way == STORE_ROUND),
+		.offset = RTE_PKTMBUF_HEADROOM,
+		.len = (uint16_t)len,
+	};
+
+	client->stock_first += way == STORE_ROUND;
+	client->stock_count--;
+	lane_place_buffer(&lane->tx, &packet);
+	meter_put(&lane->meter, len, way == STORE_PAST);
+	lane->touched = true;
+	lane->full_since_tsc = 0;
+	client->last_lane = lane;
+	client->expects_long = true;
+}
+
+void client_placed(void *arg, uint32_t len)
+{
+	struct share_client *client = arg;
+
+	if (client->placing)
+		long_placed(client, client->placing, len);
+	else
+		client_short_placed(client, len);
+	client->placing = NULL;
+}
+
+/* Prefetch a buffer for writing. The copy without a CRC prefetches what follows its first piece
+ * itself. */
+void client_long_expect(const struct share_client *client, uint32_t ahead, uint32_t len)
+{
+	const enum store_way way = store_way(&client->last_lane->meter.choice);
+
+	if (ahead >= client->stock_count)
+		return;
+	if (way == STORE_PAST)
+		len = RTE_MIN(len, (uint32_t)HEAD_BYTES);
+	else if (client->spares_icrc)
+		len = RTE_MIN(len, (uint32_t)(HEAD_BYTES + COPY_PIECE_BYTES));
+	prefetch_write_bytes(client->arena +
+				     (size_t)*client_stock_at(client, ahead, way == STORE_ROUND) *
+					     client->buffer_stride +
+				     RTE_PKTMBUF_HEADROOM,
+			     len);
+}
+
+static uint16_t lane_load_taken(const void *arg)
+{
+	const struct lane_tx *tx = arg;
+
+	return (uint16_t)__atomic_load_n(&tx->ring->cons, __ATOMIC_RELAXED);
+}
+
+static void lane_measure(struct share_client *client, struct client_lane *lane)
+{
+	const struct meter_ring ring = {
+		.own = (uint16_t)(lane->tx.own + lane->tx.staged),
+		.known = (uint16_t)lane->tx.collected,
+		.size = LANE_WORDS,
+		.load = lane_load_taken,
+		.arg = &lane->tx,
+	};
+	const uint32_t trials = lane->meter.choice.trials;
+
+	meter_push(&lane->meter, &ring);
+	client->port->place_trials += lane->meter.choice.trials - trials;
+}
+
+void client_lane_show(struct share_client *client, struct client_lane *lane)
+{
+	/* Non-temporal stores are not ordered with the stores of the words. */
+	if (unlikely(lane->meter.past_caches))
+		rte_wmb();
+	if (unlikely(lane->meter.bytes > 0))
+		lane_measure(client, lane);
+	if (lane->tx.staged > 0)
+		lane_show(&lane->tx);
+}
+
+void client_push(void *arg)
+{
+	struct share_client *client = arg;
+
+	/* The other process has ended meanwhile, and its lane has gone. */
+	if (unlikely(!client->last_lane))
+		return;
+	client_lane_show(client, client->last_lane);
+	/* Order the stores of the packets before the loads of the sleep flags: a receiver sets
+	 * its flag, and then looks for packets once more. Pairs with client_arm. */
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+	client_lanes_wake(client);
+}
