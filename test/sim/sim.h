@@ -82,7 +82,7 @@ struct sim {
 	uint64_t stats_bytes;
 	uint64_t stats_forged;
 	uint64_t stats_crossed; /* frames that one engine gave another */
-	uint64_t stats_absent; /* absent pages that were asked for */
+	uint64_t stats_absent;	/* absent pages that were asked for */
 };
 
 /** Report a failure, dump the state, print how to repeat the run, and exit. */
