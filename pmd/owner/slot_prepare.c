@@ -9,7 +9,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <poll.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
@@ -28,7 +27,6 @@ static int slot_identify(struct slot *slot, int socket, bool isolated)
 {
 	struct ucred peer;
 	socklen_t len = sizeof(peer);
-	struct pollfd ended;
 
 	if (getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &len) != 0)
 		return -errno;
@@ -44,8 +42,7 @@ static int slot_identify(struct slot *slot, int socket, bool isolated)
 		return slot->pidfd;
 	/* If the process has not ended, no other process has its number, and what was found by
 	 * the number is true. */
-	ended = (struct pollfd){.fd = slot->pidfd, .events = POLLIN};
-	return poll(&ended, 1, 0) == 0 ? 0 : -ESRCH;
+	return user_has_ended(slot->pidfd) ? -ESRCH : 0;
 }
 
 static int slot_make_page(struct slot *slot, int *page_fd)

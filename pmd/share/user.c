@@ -76,6 +76,18 @@ int user_pidfd(int socket, const struct ucred *peer)
 	return fd < 0 ? -errno : fd;
 }
 
+bool user_has_ended(int pidfd)
+{
+	struct pollfd process = {.fd = pidfd, .events = POLLIN};
+	int rc;
+
+	/* poll fails if a handler ran meanwhile. DPDK's net_tap has a signal for each packet. */
+	do
+		rc = poll(&process, 1, 0);
+	while (rc < 0 && errno == EINTR);
+	return rc != 0;
+}
+
 /* Open the user namespace of a process. Return -1 if it is unknown, or is ours. */
 static int user_namespace(const struct ucred *peer, ino_t own)
 {
@@ -95,16 +107,16 @@ static int user_namespace(const struct ucred *peer, ino_t own)
  * nothing can be looked up by it. */
 static bool has_ended(int socket, const struct ucred *peer)
 {
-	struct pollfd process = {.events = POLLIN};
 	bool ended;
+	int pidfd;
 
 	if (peer->pid == 0)
 		return false;
-	process.fd = user_pidfd(socket, peer);
-	if (process.fd < 0)
+	pidfd = user_pidfd(socket, peer);
+	if (pidfd < 0)
 		return true;
-	ended = poll(&process, 1, 0) != 0;
-	close(process.fd);
+	ended = user_has_ended(pidfd);
+	close(pidfd);
 	return ended;
 }
 

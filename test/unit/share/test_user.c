@@ -13,6 +13,7 @@
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -31,6 +32,32 @@ TEST(user_of__a_process_of_ours)
 	assert_int_equal(user_of(pair[0]), user_of_uid(geteuid()));
 	close(pair[0]);
 	close(pair[1]);
+}
+
+static volatile sig_atomic_t alarms;
+
+static void count_alarm(int number)
+{
+	(void)number;
+	alarms = alarms + 1;
+}
+
+/* A handler that runs while the process is looked at does not make it look ended. */
+TEST(user_has_ended__is_not_taken_in_by_signals)
+{
+	const struct itimerval often = {.it_interval.tv_usec = 10, .it_value.tv_usec = 10};
+	const struct sigaction action = {.sa_handler = count_alarm};
+	const int pidfd = (int)syscall(SYS_pidfd_open, getpid(), 0);
+	struct sigaction before;
+
+	assert_true(pidfd >= 0);
+	assert_int_equal(sigaction(SIGALRM, &action, &before), 0);
+	assert_int_equal(setitimer(ITIMER_REAL, &often, NULL), 0);
+	while (alarms < 2000)
+		assert_false(user_has_ended(pidfd));
+	assert_int_equal(setitimer(ITIMER_REAL, &(struct itimerval){0}, NULL), 0);
+	assert_int_equal(sigaction(SIGALRM, &before, NULL), 0);
+	close(pidfd);
 }
 
 static void send_fd(int to, int fd)

@@ -33,6 +33,9 @@ user_t user_of(int socket);
  * process has ended. It is never a later process with the same number. Closed on exec. MT-safe. */
 int user_pidfd(int socket, const struct ucred *peer);
 
+/** Return true if the process of a pidfd has ended. MT-safe. */
+bool user_has_ended(int pidfd);
+
 /** Return true if the limits of a user apply. They do not apply to root. */
 static inline bool user_is_limited(user_t user)
 {
