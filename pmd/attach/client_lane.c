@@ -184,6 +184,9 @@ static void client_close_lane(struct share_client *client, uint8_t index)
 	uint32_t buffers[LANE_WORDS];
 
 	lane->state = LANE_CLOSED;
+	/* Packets that were stored past the caches, and not shown, are no stores of ours any more
+	 * when another process gets their buffers. */
+	rte_wmb();
 	client_set_routes(client, &lane->offer, (uint8_t)(index + 1), 0);
 	client_keep_all(client, buffers, lane_reclaim(&lane->tx, buffers));
 	lane_end(&lane->rx);

@@ -112,7 +112,9 @@ void handover_sleep(struct engine *first, uint64_t ns)
 {
 	const struct engine *engine = first;
 
-	while (engine && !handover_is_called(engine))
+	/* Nobody takes the call of an engine that has ended. */
+	while (engine &&
+	       (__atomic_load_n(&engine->ended, __ATOMIC_ACQUIRE) || !handover_is_called(engine)))
 		engine = engine->helper.next;
 	if (!engine)
 		helper_wait(first, ns);

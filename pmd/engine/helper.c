@@ -28,7 +28,7 @@
  * alone use it. */
 static struct helper_thread *helper_shared;
 
-static bool helper_has_ended(const struct engine *engine)
+bool helper_has_ended(const struct engine *engine)
 {
 	return __atomic_load_n(&engine->ended, __ATOMIC_ACQUIRE);
 }
@@ -63,7 +63,9 @@ static void helper_measure_look(struct helper_thread *thread, bool only_looks)
 
 	thread->cpu_ns = only_looks ? helper_cpu_ns() : 0;
 	if (only_looks && before_ns > 0)
-		thread->look_ns = helper_average_ns(thread->look_ns, thread->cpu_ns - before_ns);
+		__atomic_store_n(&thread->look_ns,
+				 helper_average_ns(thread->look_ns, thread->cpu_ns - before_ns),
+				 __ATOMIC_RELAXED);
 }
 
 /* Return true if an engine that sleeps must wake up. */
@@ -99,8 +101,9 @@ static void helper_step_one(struct helper_thread *thread, struct engine *engine,
 
 /* Make a step of each engine that is awake. Return false if one of them wants another one at once.
  */
-static bool helper_step_all(struct helper_thread *thread, struct engine *first, uint64_t now_ns)
+static bool helper_step_all(struct helper_thread *thread, struct engine *first)
 {
+	const uint64_t now_ns = clock_ns(&thread->clock);
 	bool only_looks = true, may_sleep = true;
 
 	for (struct engine *engine = first; engine; engine = engine->helper.next) {
@@ -120,15 +123,16 @@ static bool helper_step_all(struct helper_thread *thread, struct engine *first, 
 }
 
 /* Let an engine sleep as it wishes. Return for how long. */
-static uint64_t helper_fall_asleep(struct engine *engine, uint64_t now_ns)
+static uint64_t helper_fall_asleep(struct helper_thread *thread, struct engine *engine)
 {
 	struct helper_charge *charge = engine->helper.charge;
+	const uint64_t now_ns = clock_ns(&thread->clock);
 	uint64_t ns = charge->wish_ns;
 
 	if (charge->sleeps)
 		return charge->until_ns > now_ns ? charge->until_ns - now_ns : 0;
 	if (charge->wish == HELPER_DOZE)
-		ns = handover_doze(engine, now_ns, ns);
+		ns = handover_doze(engine, clock_ns(&engine->clock), ns);
 	else
 		handover_nap(engine);
 	charge->sleeps = true;
@@ -143,10 +147,10 @@ static void helper_sleep(struct helper_thread *thread, struct engine *first)
 
 	for (struct engine *engine = first; engine; engine = engine->helper.next) {
 		if (!helper_has_ended(engine))
-			ns = RTE_MIN(ns, helper_fall_asleep(engine, clock_ns(&engine->clock)));
+			ns = RTE_MIN(ns, helper_fall_asleep(thread, engine));
 	}
 	handover_sleep(first, ns);
-	thread->slept_ns = clock_ns(&first->clock);
+	thread->slept_ns = clock_ns(&thread->clock);
 }
 
 /* Serve the engines in turn, until all have ended or the thread is stopped. */
@@ -161,7 +165,7 @@ static void helper_serve(struct helper_thread *thread)
 		 * whole time slice, and a hundred of them on a busy CPU keep this thread, and so
 		 * the peer, waiting for longer than a queue pair's retries last.
 		 */
-		if (helper_step_all(thread, first, clock_ns(&first->clock)))
+		if (helper_step_all(thread, first))
 			helper_sleep(thread, first);
 		else
 			rte_pause();
@@ -303,6 +307,8 @@ int helper_start(struct engine *engine)
 		engine->helper.charge = NULL;
 		return rc;
 	}
+	if (!runs)
+		thread->clock = engine->clock;
 	helper_add(thread, engine);
 	rc = runs ? 0 : helper_run_thread(thread);
 	if (rc != 0)

@@ -89,7 +89,8 @@ static nfds_t helper_listen(struct engine *first, struct pollfd *fds)
 	fds[count++] = (struct pollfd){.fd = lost_fds ? -1 : first->helper.thread->wake_fd,
 				       .events = POLLIN};
 	for (struct engine *engine = first; engine; engine = engine->helper.next) {
-		const bool listens = engine->helper.listens && !lost_fds;
+		const bool listens =
+			engine->helper.listens && !lost_fds && !helper_has_ended(engine);
 
 		fds[count++] = (struct pollfd){
 			.fd = listens ? port_wake_fd(&engine->link->port) : -1, .events = POLLIN};

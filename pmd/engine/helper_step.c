@@ -49,8 +49,9 @@ uint64_t helper_average_ns(uint64_t before_ns, uint64_t look_ns)
  */
 static uint64_t helper_tick_ns(const struct engine *engine, uint64_t least_ns, uint64_t looks)
 {
-	return RTE_MAX(least_ns,
-		       RTE_MIN(looks * engine->helper.thread->look_ns, WATCH_SLOW_MAX_NS));
+	const uint64_t look_ns = __atomic_load_n(&engine->helper.thread->look_ns, __ATOMIC_RELAXED);
+
+	return RTE_MAX(least_ns, RTE_MIN(looks * look_ns, WATCH_SLOW_MAX_NS));
 }
 
 void helper_note_losses(struct helper_losses *losses, const struct counters *counters,
@@ -186,12 +187,19 @@ static void helper_give_back(void)
 	nanosleep(&moment, NULL);
 }
 
+static bool helper_has_one(struct helper_thread *thread)
+{
+	return __atomic_load_n(&thread->first, __ATOMIC_ACQUIRE)->helper.next == NULL;
+}
+
 bool helper_turn(struct engine *engine, unsigned int *work)
 {
 	*work = 0;
-	/* Another thread runs the engine: it sends, or makes a control call. */
+	/* Another thread runs the engine: it sends, or makes a control call. It may want this CPU,
+	 * but other engines of this helper's must not wait for the end of its time slice. */
 	if (!engine_try(engine)) {
-		sched_yield();
+		if (helper_has_one(engine->helper.thread))
+			sched_yield();
 		return false;
 	}
 	*work = engine_turn(engine);

@@ -24,6 +24,7 @@
 #include <stdint.h>
 
 #include "device/device.h"
+#include "engine/clock.h"
 #include "helper.h"
 
 #define HELPER_ENGINES_MAX (DEVICE_ENGINES_MAX * 16) /* of 16 ports; more get another thread */
@@ -36,8 +37,10 @@ struct helper_thread {
 	bool quits;	/* atomic: the thread ends, its engines do not */
 	int wake_fd;	/* eventfd that wakes the thread; constant */
 
+	struct engine_clock clock; /* its own: those of engines run apart; constant */
+
 	/* the thread's own */
-	uint64_t look_ns;  /* CPU time of one look at polling programs */
+	uint64_t look_ns;  /* CPU time of one look at polling programs; atomic */
 	uint64_t slept_ns; /* time of the last sleep's end */
 	uint64_t cpu_ns;   /* CPU time at the last look; 0: there was another round since */
 	struct pollfd fds[1 + HELPER_ENGINES_MAX]; /* wake_fd, and those of the engines' ports */
@@ -54,7 +57,7 @@ enum helper_wish {
 struct helper_charge {
 	bool runs; /* else it watches */
 	bool sleeps;
-	uint64_t until_ns; /* end of its sleep */
+	uint64_t until_ns; /* end of its sleep, by the thread's clock */
 	enum helper_wish wish;
 	uint64_t wish_ns;
 
@@ -84,6 +87,9 @@ bool helper_turn(struct engine *engine, unsigned int *work);
 /** Disarm the port. If another thread has the engine, the port stays armed until after the next
  * sleep. Helper's thread. */
 void helper_disarm(struct engine *engine);
+
+/** Return true if the engine has ended. The helper does not use its port any more. MT-safe. */
+bool helper_has_ended(const struct engine *engine);
 
 /** Return true if the thread must end: all its engines have ended, or it was told so. MT-safe. */
 bool helper_is_over(const struct helper_thread *thread);

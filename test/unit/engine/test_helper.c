@@ -11,6 +11,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/own.h"
 #include "engine/crossing.h"
 #include "helper_thread.h"
 #include "ethdev.h"
@@ -474,6 +475,23 @@ TEST(helper__serves_two_engines, .setup = set_up_two, .teardown = tear_down_two)
 	}
 }
 
+/* The clock of an engine that starts later differs: its rate is not exact. The program polls, and
+ * then stops without a call. */
+TEST(helper__serves_engines_whose_clocks_differ, .setup = set_up_two, .teardown = tear_down_two)
+{
+	uint64_t polled_until_ns;
+
+	ops->lock(engine);
+	engine->clock.start_ns += UINT64_C(3600000000000);
+	ops->unlock(engine);
+	polled_until_ns = clock_ns(&engine->clock) + 20000000;
+	while (clock_ns(&engine->clock) < polled_until_ns)
+		ops->poll(engine);
+	qp.deadline_ns = clock_ns(&engine->clock) + 3000000;
+	ops->kick(engine, &qp);
+	assert_true(eventually(&qp.timeouts, 1));
+}
+
 TEST(helper__starves_no_engine_beside_one_with_much_work, .setup = set_up_two,
      .teardown = tear_down_two)
 {
@@ -517,6 +535,26 @@ TEST(helper_join__of_one_engine_leaves_the_other, .setup = set_up_two, .teardown
 	helper_join(further);
 	assert_true(__atomic_load_n(&further->helper.left, __ATOMIC_ACQUIRE));
 	assert_true(serves_timer(engine, &qp));
+}
+
+/* Nobody takes the call of an engine that has ended. */
+TEST(handover_sleep__ignores_an_engine_that_has_ended)
+{
+	struct engine ended = {.ended = true, .link = engine->link};
+	struct helper_thread thread = {.first = engine, .wake_fd = eventfd(0, EFD_CLOEXEC)};
+
+	own_mark(thread.wake_fd);
+	engine->helper.thread = ended.helper.thread = &thread;
+	engine->helper.next = &ended;
+	engine->helper.listens = ended.helper.listens = true;
+	handover_call(&ended, CALL_TO_RUN);
+	handover_sleep(engine, 1000);
+	/* It has prepared to sleep for the other one, and for that one alone. */
+	assert_true(engine->helper.armed || engine->helper.heard);
+	assert_false(ended.helper.armed || ended.helper.heard);
+	engine->helper.thread = NULL;
+	engine->helper.next = NULL;
+	close(thread.wake_fd);
 }
 
 TEST(helper__dedicated_has_a_thread_for_each_engine, .setup = set_up_two_dedicated,
