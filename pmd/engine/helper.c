@@ -81,11 +81,15 @@ static bool helper_must_wake(const struct helper_thread *thread, const struct en
 
 static void helper_wake_up(struct engine *engine)
 {
+	const bool slept = engine->helper.armed;
+
 	engine->helper.heard = false;
 	engine->helper.armed = false;
 	engine->helper.charge->sleeps = false;
 	handover_wake(engine);
-	helper_disarm(engine);
+	/* A NIC that was only just armed wants to be polled once more, and stays armed. */
+	if (slept)
+		helper_disarm(engine);
 }
 
 /* Make a step of an engine unless it sleeps. */
@@ -170,8 +174,10 @@ static void helper_serve(struct helper_thread *thread)
 		else
 			rte_pause();
 	}
-	for (struct engine *engine = thread->first; engine; engine = engine->helper.next)
+	for (struct engine *engine = thread->first; engine; engine = engine->helper.next) {
 		helper_wake_up(engine);
+		helper_disarm(engine);
+	}
 }
 
 static void *helper_main(void *arg)

@@ -158,6 +158,62 @@ TEST(helper__arms_interrupts_as_the_owner_alone)
 	close(fd);
 }
 
+static unsigned int sleeps; /* for which interrupts were armed; atomic */
+
+/* Arm as a NIC: it does not report frames that came before. */
+static bool arm_as_nic(void *arg)
+{
+	struct port *port = arg;
+
+	if (port->armed) {
+		__atomic_add_fetch(&sleeps, 1, __ATOMIC_RELEASE);
+		return false;
+	}
+	__atomic_store_n(&port->armed, true, __ATOMIC_RELAXED);
+	return true;
+}
+
+static void disarm_as_nic(void *arg)
+{
+	struct port *port = arg;
+
+	__atomic_store_n(&port->armed, false, __ATOMIC_RELAXED);
+}
+
+static uint16_t receive_none(void *arg, struct rte_mbuf **mbufs, uint16_t n)
+{
+	(void)arg, (void)mbufs, (void)n;
+	return 0;
+}
+
+TEST(helper__sleeps_on_interrupts)
+{
+	struct port *port = &engine->link->port;
+	const struct port before = *port;
+	const struct port_ops nic = {.rx_burst = receive_none,
+				     .tx_burst = before.ops->tx_burst,
+				     .arm = arm_as_nic,
+				     .disarm = disarm_as_nic,
+				     .connected = before.ops->connected,
+				     .link_up = before.ops->link_up,
+				     .lost = before.ops->lost};
+
+	sleeps = 0;
+	port->ops = &nic;
+	port->ops_arg = port;
+	port->interrupts = true;
+	port->wake_fd = eventfd(0, EFD_CLOEXEC);
+	engine->link_due_ns = UINT64_MAX;
+	assert_int_equal(helper_start(engine), 0);
+	for (int i = 0; i < PATIENCE_MS && __atomic_load_n(&sleeps, __ATOMIC_ACQUIRE) == 0; i++)
+		usleep(1000);
+	helper_stop(engine);
+	assert_false(port->armed);
+	close(port->wake_fd);
+	*port = before;
+	assert_true(sleeps > 0);
+}
+
 static struct helper_thread nobody = {.wake_fd = -1}; /* a helper that does not run */
 
 /* Make the engine seem to doze; no thread runs here. */
