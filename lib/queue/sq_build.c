@@ -91,6 +91,11 @@ void sq_build_sge_list(struct sq *sq, size_t num_sge, const struct ibv_sge *list
 		sq_build_fail(sq, EINVAL);
 		return;
 	}
+	/* An atomic's operands follow its one entry. */
+	if (num_sge != 1 && sq_is_atomic((enum ibv_wr_opcode)wqe->opcode)) {
+		sq_build_fail(sq, EINVAL);
+		return;
+	}
 	for (size_t i = 0; i < num_sge; i++) {
 		wqe->sge[i] = list[i];
 		length += list[i].length;

@@ -64,7 +64,7 @@ void loss_set_attr(struct loss *loss, const struct loss_attr *attr)
 {
 	loss->max_responses = (uint16_t)attr->max_responses;
 	loss_allow(loss);
-	loss->recovery.timeout_ns = attr->timeout_ns;
+	recovery_set_timeout(&loss->recovery, attr->timeout_ns);
 	loss->recovery.retry_cnt = attr->retry_cnt;
 	loss->recovery.rnr_retry = attr->rnr_retry;
 }

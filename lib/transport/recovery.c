@@ -90,6 +90,13 @@ void recovery_reset(struct recovery *recovery)
 	recovery->least_ns = UINT32_MAX;
 }
 
+void recovery_set_timeout(struct recovery *recovery, uint64_t timeout_ns)
+{
+	if (recovery->state == RECOVERY_PAUSED && timeout_ns != recovery->timeout_ns)
+		recovery->rest_ns = timeout_ns;
+	recovery->timeout_ns = timeout_ns;
+}
+
 void recovery_unpause(struct recovery *recovery, uint64_t now_ns)
 {
 	const uint64_t rest_ns = recovery->rest_ns;

@@ -201,6 +201,8 @@ static void write_on(struct member *member)
 		found_ns = time_ns;
 		share->blocks += n;
 	}
+	if (time_ns - found_ns > share->wait_ns)
+		share->wait_ns = time_ns - found_ns;
 }
 
 static void print_shares(void)

@@ -251,6 +251,20 @@ TEST(complete__an_atomic_has_one_result)
 	}
 }
 
+/* The operands follow the entry of the result: a longer list would overwrite them, and a second
+ * list of one entry would hide that. */
+TEST(sq_build_sge_list__of_an_atomic_has_one_entry)
+{
+	const struct ibv_sge two[2] = {{.addr = 0x1000, .length = 8, .lkey = 7},
+				       {.addr = 0x2000, .length = 8, .lkey = 7}};
+
+	start();
+	next(IBV_WR_ATOMIC_FETCH_AND_ADD);
+	sq_build_sge_list(&sq, 2, two);
+	sge(8);
+	expect_refused(EINVAL);
+}
+
 TEST(atomic_write__has_its_data_and_takes_no_other)
 {
 	const uint8_t data[] = {1, 2, 3, 4, 5, 6, 7, 8};

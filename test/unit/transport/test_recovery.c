@@ -479,6 +479,19 @@ TEST(recovery_pause__keeps_the_time_that_is_left)
 	assert_int_equal(recovery.retries_left, recovery.retry_cnt);
 }
 
+/* A queue pair in SQD may get another timeout while its packet waits. */
+TEST(recovery_set_timeout__gives_a_paused_timer_all_of_it)
+{
+	recovery_sent(&recovery, NOW_NS);
+	recovery_lost(&recovery, NOW_NS + 100);
+	recovery_pause(&recovery, NOW_NS + 300);
+	recovery_set_timeout(&recovery, TIMEOUT_NS);
+	assert_int_equal(recovery.rest_ns, TIMEOUT_NS - 300);
+	recovery_set_timeout(&recovery, 2 * TIMEOUT_NS);
+	recovery_sent(&recovery, NOW_NS + 200000);
+	expect(RECOVERY_RESENDING, NOW_NS + 200000 + 2 * TIMEOUT_NS);
+}
+
 TEST(recovery_pause__not_of_a_timer_that_has_expired)
 {
 	recovery_sent(&recovery, NOW_NS);

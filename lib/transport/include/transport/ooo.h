@@ -21,7 +21,7 @@ struct packet;
 
 /* The longest payload that is kept: a datagram's has its sender's addresses before it. */
 #define OOO_BYTES_MAX (WIRE_MTU_MAX + 40)
-/* Most packets that a device keeps: the usual windows of 32 queue pairs, or
+/* Most packets that an engine keeps: the usual windows of 32 queue pairs, or
  * the longest of one. */
 #define OOO_POOL_PKTS 8192
 /* Most packets for one role of a queue pair: a usual window of our own requester

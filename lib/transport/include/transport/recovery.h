@@ -32,7 +32,8 @@
  * packet on, and at least a third of that from the newest answer on. It doubles that time with each
  * probe in a row.
  *
- * A retry is used up only by a packet that left and was not acknowledged in its time. A packet that
+ * A retry is used up only by a packet that left and was not acknowledged before the timer expired,
+ * which may have run before for the same loss. A packet that
  * must be sent again may have to wait: for the pacer (transport/pacer.h), or for a page that is not
  * in memory. Until it leaves, the peer has nothing to answer, so the timers pause. Then they go on
  * with the time that was left, so that a loss that is reported again and again still ends. A port
@@ -140,6 +141,9 @@ static inline uint64_t recovery_deadline_ns(const struct recovery *recovery)
 
 /** Return to the start: no timer, all retries. The attributes stay. */
 void recovery_reset(struct recovery *recovery);
+
+/** Set the acknowledgement timer's length. A paused timer gets all of it. */
+void recovery_set_timeout(struct recovery *recovery, uint64_t timeout_ns);
 
 /** Note that a packet was sent: start the acknowledgement timer unless it runs, or let paused
  * timers go on. */
