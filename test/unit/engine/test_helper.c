@@ -537,9 +537,11 @@ TEST(helper__serves_engines_whose_clocks_differ, .setup = set_up_two, .teardown 
 {
 	uint64_t polled_until_ns;
 
-	ops->lock(engine);
+	assert_int_equal(helper_stop(engine), 0);
+	assert_int_equal(helper_stop(further), 0);
 	engine->clock.start_ns += UINT64_C(3600000000000);
-	ops->unlock(engine);
+	assert_int_equal(helper_start(engine), 0);
+	assert_int_equal(helper_start(further), 0);
 	polled_until_ns = clock_ns(&engine->clock) + 20000000;
 	while (clock_ns(&engine->clock) < polled_until_ns)
 		ops->poll(engine);
