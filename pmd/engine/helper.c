@@ -88,7 +88,7 @@ static void helper_wake_up(struct engine *engine)
 	engine->helper.charge->sleeps = false;
 	handover_wake(engine);
 	/* A NIC that was only just armed wants to be polled once more, and stays armed. */
-	if (slept)
+	if (slept || !engine->link->port.arms_once)
 		helper_disarm(engine);
 }
 

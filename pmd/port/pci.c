@@ -103,7 +103,7 @@ void pci_watch(struct ethdev *dev)
 	if (port->interrupts)
 		port->wake_fd = rte_eth_dev_rx_intr_ctl_q_get_fd(dev->id, 0);
 	own_mark(port->wake_fd);
-	port->interrupts = port->wake_fd >= 0;
+	port->interrupts = port->arms_once = port->wake_fd >= 0;
 }
 
 /* Check also that the device exists: UIO removes a device in use without notification. */

@@ -201,7 +201,7 @@ TEST(helper__sleeps_on_interrupts)
 	sleeps = 0;
 	port->ops = &nic;
 	port->ops_arg = port;
-	port->interrupts = true;
+	port->interrupts = port->arms_once = true;
 	port->wake_fd = eventfd(0, EFD_CLOEXEC);
 	engine->link_due_ns = UINT64_MAX;
 	assert_int_equal(helper_start(engine), 0);

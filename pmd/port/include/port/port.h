@@ -189,6 +189,8 @@ struct port {
 	bool gathers;	  /* the port does DMA, and sends packets of several segments */
 	bool interrupts;  /* the port has receive interrupts, which wake_fd reports once armed;
 			     atomic */
+	bool arms_once;	  /* `arm` returns true when it arms: the caller polls once more, and the
+			     port stays armed meanwhile */
 	int wake_fd;	  /* readable when frames wait; -1: none, as in a lost port; atomic */
 
 	/* engine's thread or lock */
