@@ -52,7 +52,7 @@ class CrowdsTest:
                 self._check(f"{way}: 2 engines: what they share", "engines", "alone", (path, "--engines", "2"))
                 self._check(f"{way}: a server that forks to save", "saving", "pair", (path,))
                 self._check(f"{way}: a program executes itself {TIMES[way]} times", "again", str(TIMES[way]), (path,))
-            # By hand: it fails now and then on two CPUs, for a reason that is not known yet.
+            # By hand: where Linux schedules by session, uroced may get no CPU for seconds (doc/sharing.md, "The owner").
             if "UROCE_TEST_MEMBERS" in os.environ:
                 self._report.check(f"crowds: {MEMBERS} programs at once", self._members)
         finally:
