@@ -34,7 +34,7 @@ void helper_wait(struct engine *first, uint64_t ns);
  */
 uint64_t helper_average_ns(uint64_t before_ns, uint64_t look_ns);
 
-/* Whether packets get lost. */
+/* This tells whether packets get lost. */
 struct helper_losses {
 	uint64_t count;	   /* packets sent again and the like, when they were last counted */
 	uint64_t until_ns; /* packets count as getting lost until then */

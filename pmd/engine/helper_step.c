@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* One step of an engine by its helper: a look at a program that polls, or a turn for one that does
- * not; and what the engine wishes next. */
+/* The helper makes one step of an engine: it looks at a program that polls, or runs a turn for one
+ * that does not. Then it notes what the engine wishes next. */
 #include <sched.h>
 #include <time.h>
 

@@ -46,7 +46,7 @@ struct helper_thread {
 	struct pollfd fds[1 + HELPER_ENGINES_MAX]; /* wake_fd, and those of the engines' ports */
 };
 
-/* What an engine lets its helper do after a step. */
+/* An engine tells its helper by this what to do after a step. */
 enum helper_wish {
 	HELPER_GO_ON, /* make the next step at once */
 	HELPER_NAP,   /* sleep for wish_ns; frames need not wake the thread */

@@ -36,7 +36,7 @@
 #define ACCESS	    (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE)
 #define STAGES	    (2 + 2 * ROUNDS)
 
-/* What the others must know of a member. */
+/* The others must know this of a member. */
 struct name {
 	union ibv_gid gid;
 	uint64_t address;

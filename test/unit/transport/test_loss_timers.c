@@ -252,7 +252,7 @@ TEST(loss_on_turn__timers_run_on_for_what_has_left)
 	}
 }
 
-/* A late acknowledgement leaves nothing to send again for now. */
+/* A late acknowledgement ends the pause: nothing must be sent again now. */
 TEST(loss_on_turn__an_answer_ends_the_pause)
 {
 	post(1, IBV_WR_RDMA_WRITE, 3 * MTU);

@@ -18,7 +18,7 @@ struct packet;
 struct pd;
 
 struct completer {
-	/* What an acknowledgement needs comes first (lib/qp/qp_internal.h). */
+	/* An acknowledgement needs the first fields (lib/qp/qp_internal.h). */
 	struct sq *sq; /* set once, as the next three */
 	struct cq *cq;
 	struct loss *loss;

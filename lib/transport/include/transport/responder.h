@@ -93,7 +93,7 @@ struct responder {
 	 * it. */
 	struct ooo ooo;
 
-	/* What a SEND needs, too; set once. */
+	/* A SEND needs these fields, too; set once. */
 	struct rq *rq;
 	struct srq *srq; /* shared receive queue that contains rq, or NULL */
 	struct cq *cq;
