@@ -18,7 +18,7 @@ struct packet;
 struct pd;
 
 struct completer {
-	/* An acknowledgement needs the first fields (lib/qp/qp_internal.h). */
+	/* The fields that an acknowledgement needs come first (lib/qp/qp_internal.h). */
 	struct sq *sq; /* set once, as the next three */
 	struct cq *cq;
 	struct loss *loss;

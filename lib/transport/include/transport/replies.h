@@ -54,7 +54,7 @@ struct notice {
 };
 
 struct replies {
-	/* An acknowledgement needs the first fields (lib/qp/qp_internal.h). */
+	/* The fields that an acknowledgement needs come first (lib/qp/qp_internal.h). */
 	const struct peer *peer; /* set once */
 	uint8_t service;	 /* OPCODE_RC or OPCODE_XRC; set once */
 

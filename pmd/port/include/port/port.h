@@ -102,8 +102,8 @@ struct port_ops {
 	bool (*suits)(void *arg, uint32_t qpn);
 	void (*placed)(void *arg, uint32_t len);
 	void (*push)(void *arg);
-	/* Make the next frame wake wake_fd, once. Return true if frames wait already. MT-safe, also
-	 * after close, unless port.interrupts is set. */
+	/* Make the next frame wake wake_fd, once. Return true if frames wait already, or may
+	 * (port.arms_once). MT-safe, also after close, unless port.interrupts is set. */
 	bool (*arm)(void *arg);
 	void (*disarm)(void *arg); /* undo `arm`, if port.interrupts is set */
 	bool (*link_up)(void *arg, bool connected);
