@@ -26,11 +26,13 @@ int __wrap_sched_yield(void)
 }
 
 static bool is_short;
+static unsigned int times_asked; /* if CPUs are short */
 
 bool __wrap_cpu_is_short(void);
 
 bool __wrap_cpu_is_short(void)
 {
+	times_asked++;
 	return is_short;
 }
 
@@ -203,6 +205,19 @@ TEST(ops_poll__sleeps_now_and_then_where_cpus_are_short)
 	assert_in_range(naps_in_ms(100), 1, 50);
 	is_short = false;
 	assert_int_equal(naps_in_ms(100), 0);
+}
+
+/* A program that wakes posts and polls. The answer comes sooner than the poll could find out if
+ * CPUs are short. The second poll comes too early for a nap, or begins a new series of polls. */
+TEST(ops_poll__does_not_ask_for_cpus_after_the_program_has_slept)
+{
+	const struct timespec sleep = {.tv_nsec = 2 * (long)POLLING_NAP_AFTER_NS};
+
+	nanosleep(&sleep, NULL);
+	times_asked = 0;
+	ops->poll(engine);
+	ops->poll(engine);
+	assert_int_equal(times_asked, 0);
 }
 
 #define CROWD 16
