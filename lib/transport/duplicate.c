@@ -26,7 +26,7 @@ void duplicate_answer(struct responder *responder, const struct packet *packet)
 		return;
 	}
 	if (placement_is(packet)) {
-		replies_empty_read(responder->replies, packet->psn, responder->msn);
+		replies_repeat_empty_read(responder->replies, packet->psn, responder->msn);
 		return;
 	}
 	known = replies_find(responder->replies, packet->psn);

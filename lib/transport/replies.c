@@ -243,7 +243,7 @@ void replies_repeat(struct replies *replies, const struct reply *reply)
 	const struct reply again = *reply; /* a copy, because it may be in a ring that grows */
 
 	if (replies->repeats < replies->resources && !replies_owe(replies, &again) &&
-	    replies_reserve_empty_read(replies)) {
+	    replies_reserve_among(replies, replies->resources)) {
 		replies_push_repeated(replies, again);
 		/* While the oldest one waits for a page, the others wait in their order. */
 		if (replies_tell(replies) && !replies->absent)
@@ -258,6 +258,12 @@ void replies_empty_read(struct replies *replies, struct psn psn, uint32_t msn)
 
 	if (!replies_owe(replies, &empty) && replies_reserve_empty_read(replies))
 		replies_push_repeated(replies, empty);
+}
+
+void replies_repeat_empty_read(struct replies *replies, struct psn psn, uint32_t msn)
+{
+	if (replies->repeats < RTE_MAX(replies->resources, 1u))
+		replies_empty_read(replies, psn, msn);
 }
 
 void replies_ack(struct replies *replies, struct psn psn, uint32_t msn)

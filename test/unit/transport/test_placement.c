@@ -234,7 +234,7 @@ TEST(flush__without_room_is_asked_for_again)
 {
 	uint32_t psn = 0;
 
-	for (; replies_room_for_empty_read(&rig.replies); psn++)
+	for (; replies_reserve_empty_read(&rig.replies); psn++)
 		EXPECT_TAKEN(OPCODE_FLUSH, psn, .feth = FLUSH_REGION, .rkey = flushable->key);
 	EXPECT_TAKEN(OPCODE_FLUSH, psn, .feth = FLUSH_REGION, .rkey = flushable->key);
 	EXPECT_TAKEN(OPCODE_FLUSH, psn + 1, .feth = FLUSH_REGION, .rkey = flushable->key);

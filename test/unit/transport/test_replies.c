@@ -371,7 +371,7 @@ TEST(replies_repeat__after_a_change_of_resources_overwrites_nothing)
 	replies.pending[0].sent = 1; /* as if it were about to be asked for again */
 	for (int i = 0; i < 4; i++)
 		replies_repeat(&replies, &first);
-	assert_false(replies_reserve_empty_read(&replies));
+	assert_false(replies_room_for_empty_read(&replies));
 	replies.pending[0].sent = 0;
 	assert_int_equal(send_all(), FAULT_NONE);
 	assert_int_equal(fixture.catcher.count, 8);
@@ -432,6 +432,23 @@ TEST(replies_empty_read__has_as_much_room_as_resources)
 	for (uint32_t i = 0; i < 16; i++)
 		replies_empty_read(&replies, psn_make(i), 1);
 	assert_int_equal(replies.repeats, 16);
+}
+
+/* The duplicates may wait long, if congestion control delays their answers. */
+TEST(replies_repeat_empty_read__leaves_room_for_new_requests)
+{
+	for (uint32_t resources = 1; resources <= 5; resources++) {
+		assert_int_equal(replies_init(&replies, resources), 0);
+		replies_clear(&replies);
+		for (uint32_t i = 0; i < 2 * resources; i++)
+			replies_repeat_empty_read(&replies, psn_make(i), 1);
+		assert_int_equal(replies.repeats, resources);
+		for (uint32_t i = 0; i < resources; i++) {
+			assert_true(replies_reserve_empty_read(&replies));
+			replies_empty_read(&replies, psn_make(100 + i), 1);
+		}
+		assert_int_equal(replies.repeats, 2 * resources);
+	}
 }
 
 TEST(replies_empty_read__leaves_room_for_reads)

@@ -85,7 +85,8 @@ struct replies {
 	uint16_t said;	    /* max_dest_rd_atomic */
 	/* A power of two, minus 1: the indices wrap. The rings are allocated when the first reply
 	 * is owed, and grow until this is at least `resources`: a peer that asks for many resources
-	 * and never READs uses no memory for them. */
+	 * and never READs uses no memory for them. They grow on, to twice as many at least, if
+	 * duplicates fill them when a new ATOMIC WRITE or FLUSH comes. */
 	uint32_t mask;
 
 	/* The last requests: a ring of mask + 1 entries, the newest at newest - 1. */
@@ -179,13 +180,21 @@ static inline bool replies_room_for_empty_read(const struct replies *replies)
 	       replies->tail - replies->head <= 2 * replies->mask + 1;
 }
 
-/** Return true if one more can be owed at all. */
-static inline bool replies_reserve_empty_read(struct replies *replies)
+/** Return true if one more can be owed at all, in rings of at most `entries` or what they have now.
+ */
+static inline bool replies_reserve_among(struct replies *replies, uint32_t entries)
 {
 	if (replies->resource == NULL)
 		return replies_grow(replies);
 	return replies_room_for_empty_read(replies) ||
-	       (replies->mask + 1 < replies->resources && replies_grow(replies));
+	       (replies->mask + 1 < entries && replies_grow(replies));
+}
+
+/** Return true if the answer of a new ATOMIC WRITE or FLUSH can be owed: duplicates that are owed
+ * an answer take no room from as many new requests as there are resources. */
+static inline bool replies_reserve_empty_read(struct replies *replies)
+{
+	return replies_reserve_among(replies, 2 * (uint32_t)replies->resources);
 }
 
 /**
@@ -194,6 +203,10 @@ static inline bool replies_reserve_empty_read(struct replies *replies)
  * be answered at any time.
  */
 void replies_empty_read(struct replies *replies, struct psn psn, uint32_t msn);
+
+/** Do the same for a duplicate of such a request, unless as many duplicates are owed an answer as
+ * there are resources. */
+void replies_repeat_empty_read(struct replies *replies, struct psn psn, uint32_t msn);
 
 /** Return the stored request whose responses contain `psn`, or NULL. */
 const struct reply *replies_find(const struct replies *replies, struct psn psn);
