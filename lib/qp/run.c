@@ -441,13 +441,15 @@ static bool qp_run_unusual(struct qp *qp, uint64_t now_ns, struct packet_sink *s
 	const bool slowed = qp->unusual & QP_SLOWED;
 	bool more;
 
-	if (qp->unusual & QP_MET_ABSENT)
-		qp_resume(qp, now_ns);
 	if (qp->unusual & QP_OWES_CNP) {
 		if (!qp_notify(qp, sink))
 			return true;
 		budget -= budget > 1;
 	}
+	/* Only in a turn that runs to its end: there a role that lacks a page again is put back
+	 * among those that wait. */
+	if (qp->unusual & QP_MET_ABSENT)
+		qp_resume(qp, now_ns);
 	if (!slowed)
 		return qp_run_turn(qp, now_ns, sink, budget, false);
 	qp->responses_ns = UINT64_MAX;

@@ -217,6 +217,20 @@ void end_deliver(struct end *end)
 	catcher_clear(&end->catcher);
 }
 
+bool end_deliver_marked(struct end *end)
+{
+	bool runs = false;
+
+	for (unsigned int i = 0; i < end->catcher.count; i++) {
+		struct packet packet = end->catcher.caught[i].packet;
+
+		packet.tclass |= ECN_EXPERIENCED;
+		runs = qp_receive(other(end)->qp, &packet, rig.now_ns);
+	}
+	catcher_clear(&end->catcher);
+	return runs;
+}
+
 void rig_run(void)
 {
 	unsigned int moved;

@@ -75,6 +75,9 @@ int end_receive(struct end *end, uint64_t wr_id, size_t offset, uint32_t length)
 bool end_run(struct end *end, unsigned int budget);
 /* Deliver the kept packets to the other end. */
 void end_deliver(struct end *end);
+/* The same, and each packet is marked by a switch on its way. Return true if the other end then
+ * needs a turn. */
+bool end_deliver_marked(struct end *end);
 /* Run turns of both until neither sends. */
 void rig_run(void);
 /* Advance the time to the end's deadline, and run its timers. */

@@ -25,22 +25,6 @@ static void connect(enum cc_kind kind, enum ibv_qp_type type)
 	rig_connect();
 }
 
-/* Deliver what an end has sent, marked. Return true if the other end then needs a turn. */
-static bool deliver_marked(struct end *end)
-{
-	struct end *other = end == A ? B : A;
-	bool runs = false;
-
-	for (unsigned int i = 0; i < end->catcher.count; i++) {
-		struct packet packet = end->catcher.caught[i].packet;
-
-		packet.tclass |= ECN_EXPERIENCED;
-		runs = qp_receive(other->qp, &packet, rig.now_ns);
-	}
-	catcher_clear(&end->catcher);
-	return runs;
-}
-
 static struct packet notification(const struct end *from)
 {
 	const struct end *to = from == A ? B : A;
@@ -85,7 +69,7 @@ TEST(qp_receive__a_marked_packet_causes_a_notification)
 	assert_int_equal(end_send(A, 1, IBV_WR_RDMA_WRITE, 0, 2 * MTU, 0), 0);
 	end_run(A, 1);
 	/* The first packet needs no acknowledgement. */
-	assert_true(deliver_marked(A));
+	assert_true(end_deliver_marked(A));
 	assert_false(end_run(B, 9));
 	assert_int_equal(B->catcher.count, 1);
 	packet = catcher_at(&B->catcher, 0);
@@ -113,7 +97,7 @@ TEST(qp_receive__at_most_one_notification_in_50_us)
 	assert_int_equal(end_send(A, 1, IBV_WR_RDMA_WRITE, 0, 10 * MTU, 0), 0);
 	for (int i = 0; i < 10; i++) {
 		end_run(A, 1);
-		deliver_marked(A);
+		end_deliver_marked(A);
 		end_run(B, 9);
 		catcher_clear(&B->catcher);
 		rig.now_ns += 20000;
@@ -129,7 +113,7 @@ TEST(qp_run__a_notification_waits_for_room)
 	connect(CC_DCQCN, IBV_QPT_RC);
 	assert_int_equal(end_send(A, 1, IBV_WR_RDMA_WRITE, 0, 2 * MTU, 0), 0);
 	end_run(A, 1);
-	deliver_marked(A);
+	end_deliver_marked(A);
 	B->catcher.room = 0;
 	assert_true(end_run(B, 9));
 	B->catcher.room = 100;
@@ -149,9 +133,9 @@ TEST(qp_receive__no_notification_for_acknowledgements_or_without_dcqcn)
 		if (kind == CC_DCQCN)
 			end_deliver(A);
 		else
-			deliver_marked(A);
+			end_deliver_marked(A);
 		end_run(B, 9);
-		deliver_marked(B);
+		end_deliver_marked(B);
 		end_run(A, 9);
 		end_sent(A, 1, IBV_WC_SUCCESS);
 		assert_int_equal(A->catcher.count, 0);
@@ -167,7 +151,7 @@ TEST(qp_receive__marked_responses_cause_a_notification)
 	end_run(A, 9);
 	end_deliver(A);
 	end_run(B, 9);
-	deliver_marked(B);
+	end_deliver_marked(B);
 	end_run(A, 9);
 	assert_int_equal(catcher_at(&A->catcher, 0)->opcode, OPCODE_CNP);
 	assert_int_equal(catcher_at(&A->catcher, 0)->dest_qpn, FIXTURE_PEER_QPN);
@@ -179,7 +163,7 @@ TEST(qp_receive__unreliable_connections_notify_too)
 	connect(CC_DCQCN, IBV_QPT_UC);
 	assert_int_equal(end_send(A, 1, IBV_WR_RDMA_WRITE, 0, 8, 0), 0);
 	end_run(A, 9);
-	assert_true(deliver_marked(A));
+	assert_true(end_deliver_marked(A));
 	end_run(B, 9);
 	assert_int_equal(catcher_at(&B->catcher, 0)->opcode, OPCODE_CNP);
 	end_deliver(B);
@@ -462,7 +446,7 @@ TEST(qp_run__notifications_have_their_class)
 	B->qp->pacer.cc->params = &params;
 	assert_int_equal(end_send(A, 1, IBV_WR_RDMA_WRITE, 0, 8, 0), 0);
 	end_run(A, 1);
-	deliver_marked(A);
+	end_deliver_marked(A);
 	end_run(B, 9);
 	assert_int_equal(catcher_at(&B->catcher, 0)->opcode, OPCODE_CNP);
 	assert_int_equal(catcher_at(&B->catcher, 0)->tclass, 48 << DSCP_SHIFT);

@@ -249,6 +249,34 @@ TEST(qp_retire__of_a_queue_pair_that_waits)
 }
 
 /* A region may go while its page is brought in. */
+/* The page has gone again before the turn, in which the port has no room for a notification. */
+TEST(qp_resume__after_a_turn_that_could_not_notify)
+{
+	static struct cc_paths paths;
+
+	rig.cc = (struct cc_attr){.kind = CC_DCQCN, .link_mbps = 1000, .paths = &paths};
+	end_recreate(A, IBV_QPT_RC, NULL);
+	end_recreate(B, IBV_QPT_RC, NULL);
+	connect_without_timers();
+	assert_int_equal(end_send(A, 1, IBV_WR_RDMA_READ, 0, 8, 0), 0);
+	end_run(A, 9);
+	end_deliver(A);
+	end_run(B, 9);
+	go(A);
+	end_deliver_marked(B);
+	away_come();
+	assert_int_equal(wake(), 1);
+	go(A);
+	A->catcher.room = 0;
+	assert_true(end_run(A, 9));
+	catcher_clear(&A->catcher);
+	come();
+	/* The peer has been notified, and sends the response later. */
+	rig.now_ns += WAIT_NS;
+	rig_run();
+	end_sent(A, 1, IBV_WC_SUCCESS);
+}
+
 TEST(qp_resume__of_memory_that_is_gone_fails)
 {
 	rig_connect();
