@@ -11,13 +11,15 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <rte_common.h>
 
 #include "base/log.h"
 
-#define SLICE_NS UINT64_C(100000) /* the shortest that Linux gives */
+#define SLICE_NS	 UINT64_C(100000) /* the shortest that Linux gives */
+#define THREAD_CPU_CLOCK 6 /* of a thread, by the scheduler's count (clock_getcpuclockid) */
 
 void cpu_shorten_slices(void)
 {
@@ -38,21 +40,49 @@ void cpu_shorten_slices(void)
 		log_info("the kernel cannot shorten the time slice: %s", strerror(errno));
 }
 
+/* Read the beginning of a file of /proc. It is empty if the file cannot be read. */
+static void read_text(const char *path, char *text, size_t size)
+{
+	const int fd = open(path, O_RDONLY | O_CLOEXEC);
+	const ssize_t len = fd >= 0 ? read(fd, text, size - 1) : 0;
+
+	if (fd >= 0)
+		close(fd);
+	text[RTE_MAX(len, (ssize_t)0)] = '\0';
+}
+
 bool cpu_is_short(void)
 {
-	const int fd = open("/proc/loadavg", O_RDONLY | O_CLOEXEC);
 	unsigned int running = 0;
 	char text[128];
-	ssize_t len;
 
-	if (fd < 0)
-		return true;
-	len = read(fd, text, sizeof(text) - 1);
-	close(fd);
-	text[RTE_MAX(len, (ssize_t)0)] = '\0';
+	read_text("/proc/loadavg", text, sizeof(text));
 	if (sscanf(text, "%*s %*s %*s %u", &running) != 1)
 		return true;
 	return running > (unsigned int)sysconf(_SC_NPROCESSORS_ONLN);
+}
+
+uint64_t cpu_thread_ns(uint32_t tid)
+{
+	/* The kernel's name of this clock; the C library asks for a pthread_t, which may have
+	 * ended. */
+	const clockid_t clock = (clockid_t)(~tid << 3 | THREAD_CPU_CLOCK);
+	struct timespec time;
+
+	if (clock_gettime(clock, &time) != 0)
+		return 0;
+	return (uint64_t)time.tv_sec * 1000000000 + (uint64_t)time.tv_nsec;
+}
+
+bool cpu_thread_wants_cpu(uint32_t tid)
+{
+	char path[64], text[128];
+	const char *name_end;
+
+	snprintf(path, sizeof(path), "/proc/self/task/%u/stat", tid);
+	read_text(path, text, sizeof(text));
+	name_end = strrchr(text, ')'); /* the thread's name may contain anything */
+	return name_end && strncmp(name_end, ") R", 3) == 0;
 }
 
 struct ordinary_run {

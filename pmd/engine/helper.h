@@ -9,6 +9,8 @@
 struct counters;
 struct engine;
 
+#define HELPER_WAITS_NS UINT64_C(10000000)
+
 /**
  * Let a thread help the engine, if its progress mode has one. One thread serves all engines of
  * hybrid progress; with dedicated progress each engine has its own. Not MT-safe, as all starts and
@@ -50,8 +52,12 @@ void helper_note_losses(struct helper_losses *losses, const struct counters *cou
 
 /* Observations of the program that the helper watches. */
 struct helper_watch {
-	uint64_t turns, found; /* the engine's counts, at the last look */
-	uint64_t without_ns;   /* since the last look that saw a turn */
+	uint64_t turns, found;	 /* the engine's counts, at the last look */
+	uint64_t without_ns;	 /* since the last look that saw a turn */
+	uint32_t poller;	 /* engine's, at the last look */
+	uint64_t poller_ns;	 /* its CPU time then */
+	uint64_t waits_ns;	 /* for so long it has wanted a CPU, and got none */
+	uint64_t short_until_ns; /* CPUs count as short until then */
 };
 
 /**
@@ -61,6 +67,15 @@ struct helper_watch {
  */
 bool helper_is_needed(struct helper_watch *watch, const struct engine *engine, uint64_t tick_ns,
 		      uint64_t longest_ns);
+
+/**
+ * Call after each tick of watching. Return true if the thread that polled last wants a CPU and has
+ * got none since the last look. It runs the engine as soon as it gets one. If the helper ran the
+ * engine instead, it would take the CPU from this thread and from others: where CPUs are short,
+ * helpers used more of them than the programs. Not for longer than HELPER_WAITS_NS at a time.
+ */
+bool helper_poller_waits(struct helper_watch *watch, const struct engine *engine, uint64_t tick_ns,
+			 uint64_t now_ns);
 
 /* Counts of the program's calls, while the helper runs the engine. */
 struct helper_polls {

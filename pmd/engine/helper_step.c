@@ -6,6 +6,7 @@
 
 #include "base/cpus.h"
 #include "base/guard.h"
+#include "eal/cpu.h"
 #include "engine/engine.h"
 #include "helper_thread.h"
 
@@ -19,6 +20,9 @@
 #define WATCH_LOSSY_NS	  UINT64_C(40000)
 #define WATCH_LOSSY_LOOKS 4
 #define LOSSY_NS	  UINT64_C(10000000) /* packets count as getting lost for this long */
+/* While CPUs are short, the longest tick is this long. */
+#define WATCH_SHORT_NS UINT64_C(2500000)
+#define SHORT_NS       UINT64_C(20000000) /* CPUs count as short for this long */
 #define WATCH_FOUND_TICKS                                                      \
 	2 /* longest ticks in which polls may find completions but run no turn \
 	   */
@@ -72,6 +76,8 @@ static uint64_t helper_longest_tick_ns(const struct engine *engine, uint64_t now
 {
 	if (unlikely(now_ns < engine->helper.charge->losses.until_ns))
 		return helper_tick_ns(engine, WATCH_LOSSY_NS, WATCH_LOSSY_LOOKS);
+	if (unlikely(now_ns < engine->helper.charge->watch.short_until_ns))
+		return helper_tick_ns(engine, WATCH_SHORT_NS, WATCH_MAX_LOOKS);
 	return helper_tick_ns(engine, WATCH_MAX_NS, WATCH_MAX_LOOKS);
 }
 
@@ -86,6 +92,31 @@ bool helper_is_needed(struct helper_watch *watch, const struct engine *engine, u
 	watch->turns = turns;
 	watch->found = found;
 	return !has_polled || watch->without_ns >= WATCH_FOUND_TICKS * longest_ns;
+}
+
+/* Note the thread that polled last, and its CPU time. Return true if it has got no CPU since it was
+ * noted before. */
+static bool helper_note_poller(struct helper_watch *watch, const struct engine *engine)
+{
+	const uint32_t before = watch->poller;
+	const uint64_t before_ns = watch->poller_ns;
+
+	watch->poller = __atomic_load_n(&engine->polling.poller, __ATOMIC_RELAXED);
+	watch->poller_ns = watch->poller == 0 ? 0 : cpu_thread_ns(watch->poller);
+	return watch->poller_ns != 0 && watch->poller == before && watch->poller_ns == before_ns;
+}
+
+bool helper_poller_waits(struct helper_watch *watch, const struct engine *engine, uint64_t tick_ns,
+			 uint64_t now_ns)
+{
+	if (!helper_note_poller(watch, engine) || watch->waits_ns >= HELPER_WAITS_NS ||
+	    !cpu_thread_wants_cpu(watch->poller)) {
+		watch->waits_ns = 0;
+		return false;
+	}
+	watch->waits_ns += tick_ns;
+	watch->short_until_ns = now_ns + SHORT_NS;
+	return true;
 }
 
 /*
@@ -125,7 +156,9 @@ static void helper_begin_watch(struct engine *engine, uint64_t now_ns)
 	charge->watch = (struct helper_watch){
 		.turns = polling_read(&engine->polling.turns),
 		.found = polling_read(&engine->polling.found),
+		.short_until_ns = charge->watch.short_until_ns,
 	};
+	helper_note_poller(&charge->watch, engine);
 	helper_wish_tick(charge, now_ns);
 }
 
@@ -166,7 +199,11 @@ static void helper_watch(struct engine *engine)
 		return;
 	}
 	if (helper_looks_now(charge, now_ns)) {
-		if (helper_is_needed(&charge->watch, engine, charge->tick_ns, longest_ns)) {
+		const bool waits =
+			helper_poller_waits(&charge->watch, engine, charge->tick_ns, now_ns);
+
+		if (helper_is_needed(&charge->watch, engine, charge->tick_ns, longest_ns) &&
+		    !waits) {
 			helper_begin_run(engine, now_ns);
 			return;
 		}

@@ -6,7 +6,9 @@
 #include <pthread.h>
 #include <sched.h>
 #include <time.h>
+#include <unistd.h>
 
+#include <rte_branch_prediction.h>
 #include <rte_common.h>
 
 #include "base/cpus.h"
@@ -23,6 +25,10 @@
 
 /* The newest count that has counted this thread. It is told by its end, which is unique enough. */
 static __thread uint64_t counted_ns __attribute__((tls_model("initial-exec")));
+
+/* This thread's number; 0: not asked for yet. In a child process it is the parent's, which names no
+ * thread there. */
+static __thread uint32_t self __attribute__((tls_model("initial-exec")));
 
 static void store(uint64_t *word, uint64_t value)
 {
@@ -51,8 +57,17 @@ static uint64_t passed_ns(uint64_t now_ns, uint64_t since_ns)
 	return now_ns > since_ns ? now_ns - since_ns : 0;
 }
 
+static void polling_name_poller(struct polling *polling)
+{
+	if (unlikely(self == 0))
+		self = (uint32_t)gettid();
+	if (unlikely(__atomic_load_n(&polling->poller, __ATOMIC_RELAXED) != self))
+		__atomic_store_n(&polling->poller, self, __ATOMIC_RELAXED);
+}
+
 uint64_t polling_vain_ns(struct polling *polling, uint64_t now_ns)
 {
+	polling_name_poller(polling);
 	if (passed_ns(now_ns, polling_read(&polling->vain_last_ns)) > POLLING_YIELD_AFTER_NS)
 		store(&polling->vain_begin_ns, now_ns);
 	store(&polling->vain_last_ns, now_ns);

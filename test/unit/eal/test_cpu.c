@@ -5,6 +5,8 @@
 #include <sched.h>
 #include <signal.h>
 #include <stddef.h>
+#include <stdint.h>
+#include <unistd.h>
 
 #include "eal/cpu.h"
 #include "skipped.h"
@@ -37,6 +39,43 @@ TEST(cpu_run_ordinary__stays_in_an_ordinary_thread)
 	assert_int_equal(cpu_run_ordinary(look, &seen), -ENOTTY);
 	assert_true(pthread_equal(seen.thread, pthread_self()));
 	assert_true(seen.takes_signals);
+}
+
+static uint32_t sleeper; /* its number, once it runs */
+
+static void *sleep_on(void *arg)
+{
+	char byte;
+
+	__atomic_store_n(&sleeper, (uint32_t)gettid(), __ATOMIC_RELEASE);
+	assert_int_equal(read(*(const int *)arg, &byte, 1), 1);
+	return NULL;
+}
+
+TEST(cpu_thread__tells_who_wants_a_cpu)
+{
+	const uint32_t self = (uint32_t)gettid();
+	const uint64_t before_ns = cpu_thread_ns(self);
+	pthread_t thread;
+	int ends[2];
+
+	assert_int_not_equal(before_ns, 0);
+	while (cpu_thread_ns(self) == before_ns)
+		;
+	assert_true(cpu_thread_wants_cpu(self));
+	assert_int_equal(pipe(ends), 0);
+	assert_int_equal(pthread_create(&thread, NULL, sleep_on, &ends[0]), 0);
+	while (__atomic_load_n(&sleeper, __ATOMIC_ACQUIRE) == 0 || cpu_thread_wants_cpu(sleeper))
+		sched_yield();
+	assert_int_not_equal(cpu_thread_ns(sleeper), 0);
+	assert_int_equal(write(ends[1], "", 1), 1);
+	pthread_join(thread, NULL);
+	/* It may be there for a moment more. */
+	while (cpu_thread_ns(sleeper) != 0)
+		sched_yield();
+	assert_false(cpu_thread_wants_cpu(sleeper));
+	close(ends[0]);
+	close(ends[1]);
 }
 
 TEST(cpu_run_ordinary__gives_threads_no_real_time_priority)

@@ -395,6 +395,80 @@ TEST(helper_is_needed__after_a_tick_without_polls)
 	assert_true(helper_is_needed(&watch, engine, 20, 320));
 }
 
+/* What the kernel says of the thread that polls: of no other one in the tests that ask. */
+static uint64_t poller_ns;
+static bool poller_wants_cpu;
+
+uint64_t __wrap_cpu_thread_ns(uint32_t tid);
+bool __wrap_cpu_thread_wants_cpu(uint32_t tid);
+
+uint64_t __wrap_cpu_thread_ns(uint32_t tid)
+{
+	return tid == 0 ? 0 : poller_ns;
+}
+
+bool __wrap_cpu_thread_wants_cpu(uint32_t tid)
+{
+	return tid != 0 && poller_wants_cpu;
+}
+
+static void poll_in_vain(uint64_t now_ns)
+{
+	poller_ns += 1000;
+	polling_vain_ns(&engine->polling, now_ns);
+}
+
+TEST(helper_poller_waits__while_it_wants_a_cpu_and_gets_none)
+{
+	struct helper_watch watch = {.turns = 0};
+
+	poller_wants_cpu = true;
+	poll_in_vain(0);
+	assert_false(
+		helper_poller_waits(&watch, engine, 20000, 0)); /* there is nothing to compare */
+	assert_true(helper_poller_waits(&watch, engine, 20000, 20000));
+	assert_true(watch.short_until_ns > 20000);
+	/* It had a CPU, and did not poll. */
+	poller_ns++;
+	assert_false(helper_poller_waits(&watch, engine, 20000, 40000));
+	/* It sleeps. */
+	poller_wants_cpu = false;
+	assert_false(helper_poller_waits(&watch, engine, 20000, 60000));
+	/* It has ended. */
+	poller_wants_cpu = true;
+	poller_ns = 0;
+	assert_false(helper_poller_waits(&watch, engine, 20000, 80000));
+	assert_false(helper_poller_waits(&watch, engine, 20000, 100000));
+}
+
+TEST(helper_poller_waits__for_a_limited_time)
+{
+	const uint64_t tick_ns = HELPER_WAITS_NS / 4;
+	struct helper_watch watch = {.turns = 0};
+
+	poller_wants_cpu = true;
+	poll_in_vain(0);
+	helper_poller_waits(&watch, engine, tick_ns, 0);
+	for (int i = 0; i < 4; i++)
+		assert_true(helper_poller_waits(&watch, engine, tick_ns, 0));
+	assert_false(helper_poller_waits(&watch, engine, tick_ns, 0));
+}
+
+TEST(helper_poller_waits__not_for_another_thread)
+{
+	struct helper_watch watch = {.turns = 0};
+
+	poller_wants_cpu = true;
+	poll_in_vain(0);
+	helper_poller_waits(&watch, engine, 20000, 0);
+	engine->polling.poller++;
+	assert_false(helper_poller_waits(&watch, engine, 20000, 20000));
+	assert_true(helper_poller_waits(&watch, engine, 20000, 40000));
+	engine->polling.poller = 0;
+	assert_false(helper_poller_waits(&watch, engine, 20000, 60000));
+	assert_false(helper_poller_waits(&watch, engine, 20000, 80000));
+}
+
 TEST(helper_is_needed__by_who_finds_much_and_runs_no_turn)
 {
 	struct helper_watch watch = {.turns = 0};

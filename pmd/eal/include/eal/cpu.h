@@ -4,6 +4,7 @@
 #define EAL_CPU_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 /**
  * Ask the scheduler for short time slices for this thread. A thread with a shorter slice gets the
@@ -15,6 +16,13 @@ void cpu_shorten_slices(void);
 /** Return true if more threads want to run than there are CPUs: a spinning thread then delays
  * others. MT-safe; asks the kernel. */
 bool cpu_is_short(void);
+
+/** Return the CPU time of a thread of this process in ns, or 0 if there is no such thread. MT-safe.
+ */
+uint64_t cpu_thread_ns(uint32_t tid);
+
+/** Return true if a thread of this process runs, or waits for a CPU. MT-safe; asks the kernel. */
+bool cpu_thread_wants_cpu(uint32_t tid);
 
 /**
  * Call a function that starts threads of other libraries, and wait for it. If this thread has

@@ -17,10 +17,11 @@ struct engine_clock;
  * harmless. */
 struct polling {
 	/* written by threads that poll, read by the helper */
-	uint64_t polls; /* polls that found nothing, plus completions found by polls */
-	uint64_t turns; /* polls that became turns */
-	uint64_t found; /* polls that found all completions that they asked for */
-	uint64_t waits; /* calls after which a thread may sleep on a channel */
+	uint64_t polls;	 /* polls that found nothing, plus completions found by polls */
+	uint64_t turns;	 /* polls that became turns */
+	uint64_t found;	 /* polls that found all completions that they asked for */
+	uint64_t waits;	 /* calls after which a thread may sleep on a channel */
+	uint32_t poller; /* thread of the last poll that found nothing; 0: none */
 
 	/* polling.c's own */
 	uint64_t vain_begin_ns; /* of the series of polls that found nothing */
