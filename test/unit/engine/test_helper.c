@@ -18,6 +18,8 @@
 #include "engine_rig.h"
 #include "test.h"
 
+#define LOOKS 3
+
 TEST_GROUP(rig_group_set_up, NULL);
 
 static bool eventually(const unsigned int *value, unsigned int want)
@@ -159,6 +161,8 @@ TEST(helper__arms_interrupts_as_the_owner_alone)
 }
 
 static unsigned int sleeps; /* for which interrupts were armed; atomic */
+static unsigned int looks;  /* at which frames waited already; atomic */
+static bool armed_twice;
 
 /* Arm as a NIC: it does not report frames that came before. */
 static bool arm_as_nic(void *arg)
@@ -212,6 +216,47 @@ TEST(helper__sleeps_on_interrupts)
 	close(port->wake_fd);
 	*port = before;
 	assert_true(sleeps > 0);
+}
+
+/* Arm as memif: frames that came before are reported now. The port is armed nevertheless. */
+static bool arm_as_memif(void *arg)
+{
+	struct port *port = arg;
+
+	armed_twice |= port->armed;
+	__atomic_store_n(&port->armed, true, __ATOMIC_RELAXED);
+	return __atomic_add_fetch(&looks, 1, __ATOMIC_RELEASE) < LOOKS;
+}
+
+/* A sender that finds the port armed rings it, for each of its bursts. */
+TEST(helper__disarms_a_port_that_had_frames_when_it_was_armed)
+{
+	struct port *port = &engine->link->port;
+	const struct port before = *port;
+	const struct port_ops memif = {.rx_burst = receive_none,
+				       .tx_burst = before.ops->tx_burst,
+				       .arm = arm_as_memif,
+				       .disarm = disarm_as_nic,
+				       .connected = before.ops->connected,
+				       .link_up = before.ops->link_up,
+				       .lost = before.ops->lost};
+
+	looks = 0;
+	armed_twice = false;
+	port->ops = &memif;
+	port->ops_arg = port;
+	port->interrupts = true;
+	port->wake_fd = eventfd(0, EFD_CLOEXEC);
+	engine->link_due_ns = UINT64_MAX;
+	assert_int_equal(helper_start(engine), 0);
+	for (int i = 0; i < PATIENCE_MS && __atomic_load_n(&looks, __ATOMIC_ACQUIRE) < LOOKS; i++)
+		usleep(1000);
+	helper_stop(engine);
+	assert_false(port->armed);
+	close(port->wake_fd);
+	*port = before;
+	assert_true(looks >= LOOKS);
+	assert_false(armed_twice);
 }
 
 static struct helper_thread nobody = {.wake_fd = -1}; /* a helper that does not run */
