@@ -286,6 +286,9 @@ void serve_sleep(struct server *server, int ms)
 	serve_look_around(server);
 	pause_check(server);
 	mads_farewell(server);
+	/* Some of these messages may be for processes of this owner. */
+	if (ms != 0)
+		turn_wake(server);
 	ms = serve_longest_ms(server, ms);
 	if (ms != 0 && !serve_arm(server))
 		ms = 0;
