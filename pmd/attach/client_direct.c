@@ -62,14 +62,19 @@ static void direct_begin(struct client_direct *direct, const struct direct_offer
 {
 	struct direct_peer *peer = direct_peer_create(&offer->offer, offer->socket_fd, direct->link,
 						      direct->below_arg);
+	const struct port *port = &direct->link->port;
 
 	if (peer && direct_watch(direct, &peer->port) != 0) {
 		direct_peer_destroy(peer);
 		peer = NULL;
 	}
 	direct->peers[place] = peer;
-	if (peer)
-		direct->routes[blocks_index(peer->qpn_first)] = (uint8_t)(place + 1);
+	if (!peer)
+		return;
+	direct->routes[blocks_index(peer->qpn_first)] = (uint8_t)(place + 1);
+	/* The helper may sleep until frames come. */
+	if (port_is_armed(port))
+		port_arm(&peer->port);
 }
 
 static void direct_end(struct client_direct *direct, uint8_t place)
@@ -247,11 +252,29 @@ static void direct_placed(void *arg, uint32_t len)
 		direct_peer_earn(direct->aimed, 1);
 }
 
+/* Arm all ports; the port to the owner is the first, because it takes the old notifications of
+ * all. */
 static bool direct_arm(void *arg)
 {
 	const struct client_direct *direct = arg;
+	bool waits = direct->below->arm(direct->below_arg);
 
-	return direct->below->arm(direct->below_arg);
+	for (int i = 0; i < SHARE_DIRECTS_MAX; i++) {
+		if (direct->peers[i])
+			waits |= port_arm(&direct->peers[i]->port);
+	}
+	return waits;
+}
+
+static void direct_disarm(void *arg)
+{
+	const struct client_direct *direct = arg;
+
+	direct->below->disarm(direct->below_arg);
+	for (int i = 0; i < SHARE_DIRECTS_MAX; i++) {
+		if (direct->peers[i])
+			port_disarm(&direct->peers[i]->port);
+	}
 }
 
 static bool direct_link_up(void *arg, bool connected)
@@ -375,6 +398,7 @@ static const struct port_ops direct_port_ops = {
 	.placed = direct_placed,
 	.push = direct_push,
 	.arm = direct_arm,
+	.disarm = direct_disarm,
 	.link_up = direct_link_up,
 	.connected = direct_connected,
 	.lost = direct_lost,

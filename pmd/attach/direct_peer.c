@@ -22,6 +22,7 @@ static int peer_open(struct direct_peer *peer, const struct share_offer *offer, 
 	const struct memif_direct_config config = {
 		.is_server = offer->side != 0,
 		.socket_fd = socket_fd,
+		.wake_epoll_fd = port_wake_fd(peer->main),
 		.mac = peer->main->mac,
 		.mtu_bytes = peer->main->mtu_bytes,
 	};

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/own.h"
+#include "memif/bell.h"
 #include "memif/socket.h"
 #include "memory.h"
 #include "ring.h"
@@ -24,11 +25,15 @@ void memif_client_init(struct memif_client *client, const struct memif_client_co
 	*client = (struct memif_client){
 		.config = *config,
 		.memory_fd = -1,
+		.server_wake_fd = -1,
+		.server_bell_fd = -1,
 		.end = {.side = MEMIF_CLIENT,
 			.spreads = true,
 			.chain_max = MEMIF_CHAIN_MAX,
 			.wake_fd = -1,
-			.bell_fd = -1},
+			.bell_fd = -1,
+			.wakes_by_socket = config->socket_to_client,
+			.rings_by_socket = config->socket_to_server},
 	};
 	memif_end_init_meters(&client->end);
 }
@@ -87,6 +92,34 @@ static int client_make_stock(struct memif_buffers *buffers, uint32_t size)
 	return 0;
 }
 
+/* Make the doorbells. Both ends have the same eventfd open, but each has its own end of a socket.
+ */
+static int client_make_bells(struct memif_client *client)
+{
+	struct memif_end *end = &client->end;
+	int rc = 0;
+
+	if (end->wakes_by_socket)
+		rc = memif_bell_make(&end->wake_fd, &client->server_bell_fd);
+	else
+		end->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (rc == 0 && end->rings_by_socket)
+		rc = memif_bell_make(&client->server_wake_fd, &end->bell_fd);
+	else if (rc == 0)
+		end->bell_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	own_mark(end->wake_fd);
+	own_mark(end->bell_fd);
+	return rc == 0 && end->wake_fd >= 0 && end->bell_fd >= 0 ? 0 : -ENOMEM;
+}
+
+/* Close the server's ends of the doorbells: the server has them now, or never will. */
+static void client_leave_bells(struct memif_client *client)
+{
+	memif_socket_discard(client->server_wake_fd);
+	memif_socket_discard(client->server_bell_fd);
+	client->server_wake_fd = client->server_bell_fd = -1;
+}
+
 static int client_make(struct memif_client *client, uint8_t log2_size)
 {
 	const uint32_t size = UINT32_C(1) << log2_size;
@@ -107,13 +140,8 @@ static int client_make(struct memif_client *client, uint8_t log2_size)
 	/* Each ring's receiver sets this flag if it wants no notifications. A server that leaves it
 	 * clear on its ring gets one each time that we publish packets. */
 	end->rx.memory->flags = MEMIF_QUIET;
-	end->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	end->bell_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	own_mark(end->wake_fd);
-	own_mark(end->bell_fd);
-	if (end->wake_fd < 0 || end->bell_fd < 0)
-		return -ENOMEM;
-	return client_make_stock(buffers, size);
+	rc = client_make_bells(client);
+	return rc == 0 ? client_make_stock(buffers, size) : rc;
 }
 
 static int client_greeted(struct memif_client *client, const struct memif_message *message,
@@ -165,11 +193,13 @@ static int client_tell(struct memif_client *client, struct memif_message *answer
 		return 1;
 	case MEMIF_CLIENT_RING_TO_SERVER:
 		client_tell_ring(client, &client->end.tx, MEMIF_RING_TO_SERVER, answer);
-		*answer_fd = client->end.bell_fd;
+		*answer_fd =
+			client->end.rings_by_socket ? client->server_wake_fd : client->end.bell_fd;
 		return 1;
 	case MEMIF_CLIENT_RING_TO_CLIENT:
 		client_tell_ring(client, &client->end.rx, 0, answer);
-		*answer_fd = client->end.wake_fd;
+		*answer_fd =
+			client->end.wakes_by_socket ? client->server_bell_fd : client->end.wake_fd;
 		return 1;
 	case MEMIF_CLIENT_CONNECT:
 		answer->type = MEMIF_CONNECT;
@@ -199,6 +229,7 @@ static int client_answer(struct memif_client *client, const struct memif_message
 	    message->type == MEMIF_CONNECTED) {
 		client->step = MEMIF_CLIENT_DONE;
 		client->end.state = MEMIF_STATE_CONNECTED;
+		client_leave_bells(client);
 		client_post_all(client);
 		return 0;
 	}
@@ -247,6 +278,7 @@ void memif_client_fini(struct memif_client *client)
 	/* Eventfds may be in an epoll set of the server, which can delay close(2). So another
 	 * thread closes them. */
 	close_fd(client->memory_fd);
+	client_leave_bells(client);
 	memif_socket_discard(client->end.wake_fd);
 	memif_socket_discard(client->end.bell_fd);
 	free(client->end.buffers.stock);

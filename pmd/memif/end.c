@@ -393,12 +393,12 @@ static void end_measure(struct memif_end *end)
 	meter_push(&end->meter, &ring);
 }
 
-bool memif_end_push(struct memif_end *end)
+void memif_end_publish(struct memif_end *end)
 {
 	struct memif_ring *tx = &end->tx;
 
 	if (unlikely(!end_is_connected(end)))
-		return false;
+		return;
 	/* Non-temporal stores are not ordered with the store of the index. */
 	if (unlikely(end->meter.past_caches))
 		rte_wmb();
@@ -406,7 +406,20 @@ bool memif_end_push(struct memif_end *end)
 		end_measure(end);
 	end->buffers.shown = tx->own;
 	ring_show(tx, tx->own);
-	return end->bell_fd >= 0 && ring_wants_bell(tx);
+}
+
+bool memif_end_is_asleep(const struct memif_end *end)
+{
+	return end_is_connected(end) && end->bell_fd >= 0 && ring_wants_bell(&end->tx);
+}
+
+bool memif_end_push(struct memif_end *end)
+{
+	memif_end_publish(end);
+	if (end->bell_fd < 0)
+		return false;
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+	return memif_end_is_asleep(end);
 }
 
 /* Send a packet in several buffers, if enough are free. */

@@ -119,11 +119,11 @@ static inline void ring_listen(const struct memif_ring *ring, bool on)
 	__atomic_store_n(&ring->memory->flags, on ? 0 : MEMIF_QUIET, __ATOMIC_RELAXED);
 }
 
-/* Return true if the other end wants a notification of the packets just published. The fence orders
- * that store before this load: a receiver sets the flag, then checks the ring, then sleeps. */
+/* Return true if the other end wants a notification of the packets just published. A full fence
+ * must order that store before this load: a receiver sets the flag, then checks the ring, then
+ * sleeps. */
 static inline bool ring_wants_bell(const struct memif_ring *ring)
 {
-	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 	return !(__atomic_load_n(&ring->memory->flags, __ATOMIC_RELAXED) & MEMIF_QUIET);
 }
 

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 
 #include "memif/socket.h"
@@ -20,12 +21,15 @@ const struct memif_limits memif_limits_user = {.bytes = UINT64_C(4) << 30,
 const struct memif_limits memif_limits_isolated = {.bytes = UINT64_C(16) << 20,
 						   .log2_ring = MEMIF_ISOLATED_LOG2_MAX,
 						   .chain = 8,
-						   .isolated = true};
+						   .isolated = true,
+						   .socket_to_client = true};
 
 const struct memif_limits memif_limits_direct = {.bytes = UINT64_C(4) << 20,
 						 .log2_ring = MEMIF_DIRECT_LOG2,
 						 .chain = 8,
 						 .isolated = true,
+						 .socket_to_client = true,
+						 .socket_to_server = true,
 						 .populates = true};
 
 void memif_server_init(struct memif_server *server, const struct memif_limits *limits)
@@ -36,7 +40,9 @@ void memif_server_init(struct memif_server *server, const struct memif_limits *l
 			.spreads = !limits->isolated,
 			.chain_max = limits->chain,
 			.wake_fd = -1,
-			.bell_fd = -1},
+			.bell_fd = -1,
+			.wakes_by_socket = limits->socket_to_server,
+			.rings_by_socket = limits->socket_to_client},
 	};
 	memif_end_init_meters(&server->end);
 }
@@ -105,12 +111,19 @@ static int server_add_region(struct memif_server *server, const struct memif_mes
 	return server_map(server, add->bytes, fd);
 }
 
+/* Return true if a descriptor is a doorbell of the right kind. */
+static bool server_is_bell(int fd, bool by_socket)
+{
+	return by_socket ? memif_socket_is_unix(fd, SOCK_STREAM) : memif_socket_is_eventfd(fd);
+}
+
 static int server_add_ring(struct memif_server *server, const struct memif_message *message,
 			   int *fd)
 {
 	const struct memif_add_ring *add = &message->add_ring;
 	const bool to_server = add->flags & MEMIF_RING_TO_SERVER;
-	struct memif_ring *ring = to_server ? &server->end.rx : &server->end.tx;
+	struct memif_end *end = &server->end;
+	struct memif_ring *ring = to_server ? &end->rx : &end->tx;
 	const struct memif_region *region;
 	size_t bytes;
 
@@ -124,14 +137,12 @@ static int server_add_ring(struct memif_server *server, const struct memif_messa
 		(sizeof(struct memif_descriptor) << add->log2_size);
 	if (add->offset > region->bytes || bytes > region->bytes - add->offset)
 		return -EPROTO;
-	if ((to_server || *fd >= 0) && !memif_socket_is_eventfd(*fd))
+	/* A client that polls need not give a doorbell for its ring. */
+	if ((to_server || *fd >= 0) &&
+	    !server_is_bell(*fd, to_server ? end->wakes_by_socket : end->rings_by_socket))
 		return -EPROTO;
-	/* An isolated client polls, so its eventfd is of no use; the client could use it to make us
-	 * block. */
-	if (to_server || !server->limits->isolated) {
-		*(to_server ? &server->end.wake_fd : &server->end.bell_fd) = *fd;
-		*fd = -1;
-	}
+	*(to_server ? &end->wake_fd : &end->bell_fd) = *fd;
+	*fd = -1;
 	ring_init(ring, region->at + add->offset, UINT32_C(1) << add->log2_size, MEMIF_SERVER);
 	return 0;
 }

@@ -150,6 +150,19 @@ void memif_socket_quiet(int fd)
 		setsockopt(fd, SOL_SOCKET, options[i], &off, sizeof(off));
 }
 
+static int option_of(int fd, int option)
+{
+	int value;
+	socklen_t len = sizeof(value);
+
+	return getsockopt(fd, SOL_SOCKET, option, &value, &len) == 0 ? value : -1;
+}
+
+bool memif_socket_is_unix(int fd, int type)
+{
+	return option_of(fd, SO_DOMAIN) == AF_UNIX && option_of(fd, SO_TYPE) == type;
+}
+
 bool memif_socket_is_eventfd(int fd)
 {
 	/* A file's name begins with a slash, so no file can have this name. */

@@ -15,6 +15,7 @@
 #include "event.h"
 #include "forward.h"
 #include "mads.h"
+#include "memif/bell.h"
 #include "memif/server_end.h"
 #include "memif/socket.h"
 #include "server.h"
@@ -27,6 +28,7 @@ struct isolated {
 			  unmapped */
 	uint32_t left; /* hung_up: packets to be taken, at most */
 	struct rte_mbuf *waiting; /* a packet taken from the process; its receiver had no room */
+	struct memif_bell_cost bell_cost; /* of waking the process, in all its connections */
 };
 
 int isolated_create(struct slot *slot)
@@ -62,21 +64,13 @@ void isolated_destroy(struct server *server, struct slot *slot)
 	slot->isolated = NULL;
 }
 
-static int option_of(int fd, int option)
-{
-	int value;
-	socklen_t len = sizeof(value);
-
-	return getsockopt(fd, SOL_SOCKET, option, &value, &len) == 0 ? value : -1;
-}
-
 /* Return true if the descriptor is a socket of memif's kind whose other end this process made. */
 static bool isolated_is_memif_socket(const struct slot *slot, int fd)
 {
 	struct ucred peer = {0};
 	socklen_t len = sizeof(peer);
 
-	return option_of(fd, SO_DOMAIN) == AF_UNIX && option_of(fd, SO_TYPE) == SOCK_SEQPACKET &&
+	return memif_socket_is_unix(fd, SOCK_SEQPACKET) &&
 	       getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) == 0 && peer.pid == slot->pid &&
 	       peer.uid == slot->uid;
 }
@@ -161,15 +155,23 @@ int isolated_hear(struct server *server, uint16_t number)
 	return 0;
 }
 
-/* Send a frame to the process. 0 or -errno, as memif_end_send. The process polls, so it need not
- * be woken. */
+/* Send a frame to the process. 0 or -errno, as memif_end_send. The process is woken at the end of
+ * the turn (isolated_wake). */
 static int isolated_send(struct isolated *isolated, const uint8_t *frame, size_t len)
 {
 	const int rc = memif_end_send(&isolated->memif.end, frame, len);
 
 	if (rc == 0)
-		memif_end_push(&isolated->memif.end);
+		memif_end_publish(&isolated->memif.end);
 	return rc;
+}
+
+void isolated_wake(struct slot *slot)
+{
+	struct isolated *isolated = slot->isolated;
+
+	if (memif_end_is_asleep(&isolated->memif.end))
+		memif_bell_ring(isolated->memif.end.bell_fd, &isolated->bell_cost);
 }
 
 bool isolated_give(struct server *server, uint16_t number, struct rte_mbuf *mbuf, uint8_t flags)
@@ -185,6 +187,7 @@ bool isolated_give(struct server *server, uint16_t number, struct rte_mbuf *mbuf
 	if (rc == -EAGAIN || rc == -EPROTO)
 		return false;
 	if (rc == 0) {
+		slot->touched = true;
 		slot->rx_packets++;
 		patience_earn(&slot->patience, server->now_ns);
 	} else {

@@ -30,6 +30,9 @@ int isolated_hear(struct server *server, uint16_t number);
 /** Do forward_give for an isolated process. */
 bool isolated_give(struct server *server, uint16_t number, struct rte_mbuf *mbuf, uint8_t flags);
 
+/** Wake the process if it sleeps. After a full fence behind its packets. */
+void isolated_wake(struct slot *slot);
+
 /** Do forward_take for an isolated process. */
 uint32_t isolated_take(struct server *server, uint16_t number, uint32_t most);
 

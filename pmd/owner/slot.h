@@ -75,7 +75,7 @@ struct slot {
 	struct share_ring rings[SHARE_RINGS];
 	bool has_full_share;	  /* it may hold as many buffers as any process, and have lanes */
 	bool has_psock;		  /* it has a packet socket (psocks.h) */
-	bool touched;		  /* packets were put into its rings in this turn */
+	bool touched;		  /* packets were put into its rings: it may have to be woken */
 	bool addresses_due;	  /* the port's addresses have not been sent to it yet */
 	struct patience patience; /* its rx ring had no room */
 	struct mad_queue mads;	  /* MADs that wait for room there */

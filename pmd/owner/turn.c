@@ -65,12 +65,22 @@ static unsigned int turn_serve(struct server *server, uint16_t number)
 	return work;
 }
 
-void turn_wake(struct server *server)
+static void turn_wake_shared(const struct slot *slot)
 {
 	const uint64_t one = 1;
 
-	/* Order the stores of the packets before the loads of process_sleeps below. Pairs with
-	 * client_arm. */
+	if (__atomic_load_n(&slot->page->process_sleeps, __ATOMIC_RELAXED) == 0)
+		return;
+	__atomic_store_n(&slot->page->process_sleeps, 0, __ATOMIC_RELAXED);
+	/* The write fails only if the counter is full, and then the process is awake. */
+	if (write(slot->process_fd, &one, sizeof(one)) < 0)
+		return;
+}
+
+void turn_wake(struct server *server)
+{
+	/* Order the stores of the packets before the loads of process_sleeps, and of the flags of
+	 * memif's rings. Pairs with client_arm and with memif_arm. */
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 	for (uint16_t i = 0; i < server->slots.live_count; i++) {
 		struct slot *slot = &server->slots.all[server->slots.live[i]];
@@ -78,12 +88,10 @@ void turn_wake(struct server *server)
 		if (!slot->touched)
 			continue;
 		slot->touched = false;
-		if (__atomic_load_n(&slot->page->process_sleeps, __ATOMIC_RELAXED) == 0)
-			continue;
-		__atomic_store_n(&slot->page->process_sleeps, 0, __ATOMIC_RELAXED);
-		/* The write fails only if the counter is full, and then the process is awake. */
-		if (write(slot->process_fd, &one, sizeof(one)) < 0)
-			continue;
+		if (slot->isolated)
+			isolated_wake(slot);
+		else
+			turn_wake_shared(slot);
 	}
 }
 

@@ -149,11 +149,13 @@ int memif_conn_read(int fd, struct memif_message *message, int *passed_fd)
 	return len < 0 ? len : -EPROTO;
 }
 
-/* Begin to use the connection: from now on its eventfd wakes us. The trigger is an edge, because
- * nobody reads the eventfd. */
+/* Begin to use the connection: from now on its doorbell wakes us. The trigger of an eventfd is an
+ * edge, because nobody reads it. A socket is read (memif_arm). */
 int memif_conn_established(struct memif_port *memif)
 {
-	struct epoll_event event = {.events = EPOLLIN | EPOLLET};
+	const bool by_socket = memif->end->wakes_by_socket;
+	struct epoll_event event = {.events = EPOLLIN | (by_socket ? 0 : EPOLLET),
+				    .data.ptr = memif};
 
 	memif->had_peer = true;
 	memif->refused = false;

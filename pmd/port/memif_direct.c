@@ -33,16 +33,9 @@ static bool direct_retries(const struct memif_port *memif)
 	return false;
 }
 
-/* Never write to the other end's eventfd, which it could fill to block us. */
 static int direct_hear_server(struct memif_port *memif, const struct memif_message *message, int fd)
 {
-	const int rc = memif_client_role.hear(memif, message, fd);
-
-	if (memif_port_is_connected(memif)) {
-		memif_socket_discard(memif->end->bell_fd);
-		memif->end->bell_fd = -1;
-	}
-	return rc;
+	return memif_client_role.hear(memif, message, fd);
 }
 
 static int direct_hear_client(struct memif_port *memif, const struct memif_message *message, int fd)

@@ -90,12 +90,14 @@ static int memif_make(struct memif_port *memif)
 {
 	struct port *port = memif->port;
 
-	memif->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+	if (!memif->is_direct)
+		memif->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
 	memif->conn_epoll_fd = epoll_create1(EPOLL_CLOEXEC);
 	memif->alarm_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (memif->epoll_fd < 0 || memif->conn_epoll_fd < 0 || memif->alarm_fd < 0)
 		return -errno;
-	own_mark(memif->epoll_fd);
+	if (!memif->is_direct)
+		own_mark(memif->epoll_fd);
 	own_mark(memif->conn_epoll_fd);
 	own_mark(memif->alarm_fd);
 	return port->watched ? stand_in_make(port->devargs.name, port->pool, &memif->stand_in) : 0;
@@ -118,8 +120,8 @@ int memif_port_open(void *arg)
 	if (rc != 0)
 		return rc;
 	port->dma = PORT_COPIES;
-	port->interrupts = !memif->caller;
-	port->wake_fd = memif->caller ? -1 : memif->epoll_fd;
+	port->interrupts = true;
+	port->wake_fd = memif->epoll_fd;
 	port->started = true;
 	return 0;
 }
@@ -137,7 +139,8 @@ void memif_port_destroy(void *arg)
 	memif_conn_close(memif);
 	if (memif->spares > 0)
 		rte_pktmbuf_free_bulk(memif->spare, memif->spares);
-	close_fd(memif->epoll_fd);
+	if (!memif->is_direct)
+		close_fd(memif->epoll_fd);
 	close_fd(memif->conn_epoll_fd);
 	close_fd(memif->alarm_fd);
 	free(memif);
@@ -201,7 +204,8 @@ int memif_port_prepare(struct port *port)
 	return rc;
 }
 
-/* Prepare a port that was not described by device arguments. NULL: no memory. */
+/* Prepare a port that was not described by device arguments. The other end rings it by a socket.
+ * NULL: no memory. */
 static struct memif_port *memif_new_unnamed(struct port *port, bool is_server, uint8_t log2_size,
 					    const uint8_t mac[6], uint32_t mtu_bytes)
 {
@@ -214,7 +218,7 @@ static struct memif_port *memif_new_unnamed(struct port *port, bool is_server, u
 	memif_choose(memif, is_server);
 	memif->config.buffer_bytes = MEMIF_BUFFER_BYTES;
 	memif->config.log2_size = log2_size;
-	memif_client_init(&memif->client, &memif->config);
+	memif->config.socket_to_client = true;
 	port_size_buffers(port, 0, PORT_MBUFS_SOFTWARE);
 	port->devargs.bus = DEVARGS_VDEV;
 	snprintf(port->devargs.name, sizeof(port->devargs.name), MEMIF_DRIVER "0");
@@ -229,6 +233,7 @@ int memif_prepare_caller(struct port *port, const struct memif_caller *caller, v
 
 	if (!memif)
 		return -ENOMEM;
+	memif_client_init(&memif->client, &memif->config);
 	memif->caller = caller;
 	memif->caller_arg = arg;
 	port->link_needs_server = true;
@@ -243,9 +248,12 @@ int memif_prepare_direct(struct port *port, const struct memif_direct_config *co
 	if (!memif)
 		return -ENOMEM;
 	memif->role = config->is_server ? &memif_direct_server_role : &memif_direct_client_role;
+	memif->config.socket_to_server = true;
+	memif_client_init(&memif->client, &memif->config);
 	memif_server_init(&memif->server, &memif_limits_direct);
 	memif->is_direct = true;
 	memif->socket_fd = config->socket_fd;
+	memif->epoll_fd = config->wake_epoll_fd;
 	/* Log no complaint: the other end could cause one with each connection. */
 	memif->complaints = UINT32_MAX;
 	memif->refused = true;

@@ -16,7 +16,8 @@
 #include "base/own.h"
 #include "stand_in.h"
 
-#define SETTLE_PAUSES 32
+#define SETTLE_PAUSES	32
+#define MEMIF_BELLS_MAX 16 /* doorbells whose notifications one call discards */
 /* Bytes of a burst: copied packets must still be in the nearest cache when they are processed. */
 #define RX_BYTES 16384
 
@@ -153,6 +154,17 @@ static void memif_ring_bell(int fd)
 		return;
 }
 
+/* Wake the other end. */
+static void memif_wake_other(struct memif_port *memif)
+{
+	const struct memif_end *end = memif->end;
+
+	if (!end->rings_by_socket)
+		memif_ring_bell(end->bell_fd);
+	else if (own_is(end->bell_fd))
+		memif_bell_ring(end->bell_fd, &memif->bell_cost);
+}
+
 static void memif_push(void *arg)
 {
 	struct memif_port *memif = arg;
@@ -162,7 +174,7 @@ static void memif_push(void *arg)
 
 	memif->port->place_trials += memif->end->meter.choice.trials - trials;
 	if (unlikely(wanted))
-		memif_ring_bell(memif->end->bell_fd);
+		memif_wake_other(memif);
 }
 
 static void memif_count(struct port_drops *drops, const struct rte_mbuf *mbuf)
@@ -223,29 +235,46 @@ void memif_port_arm_again(struct memif_port *memif)
 	if (!port_is_armed(memif->port))
 		return;
 	memif_ask_to_be_woken(memif);
-	if (memif_end_waits(memif->end))
+	/* A socket has been rung already, when it was made. */
+	if (!memif->end->wakes_by_socket && memif_end_waits(memif->end))
 		memif_ring_bell(memif->end->wake_fd);
+}
+
+/* Discard old notifications: those of this port, and those of direct memifs, which have the same
+ * set. Do not listen to another end any more that sends anything else. */
+static void memif_hush(const struct memif_port *memif)
+{
+	struct epoll_event events[MEMIF_BELLS_MAX];
+	int count;
+
+	if (!own_is(memif->epoll_fd))
+		return;
+	count = epoll_wait(memif->epoll_fd, events, MEMIF_BELLS_MAX, 0);
+	for (int i = 0; i < count; i++) {
+		const struct memif_port *rung = events[i].data.ptr;
+		const int fd = rung->end->wake_fd;
+
+		if (rung->end->wakes_by_socket && (!own_is(fd) || !memif_bell_hush(fd)))
+			epoll_ctl(memif->epoll_fd, EPOLL_CTL_DEL, fd, NULL);
+	}
 }
 
 /*
  * Arm the port. DPDK's driver and libmemif have no fence between their store of an index and their
  * load of our flag. So they may load the flag before their store is visible, and then neither end
  * notices the other. So check the ring for about a microsecond, in which a store leaves its CPU's
- * store buffer. A store that takes longer is found at the next look, at most 20 ms later.
+ * store buffer. A store that takes longer is found at the next look, at most 20 ms later. An other
+ * end that rings by a socket has the fence.
  */
 static bool memif_arm(void *arg)
 {
 	struct memif_port *memif = arg;
-	struct epoll_event event;
+	const int looks = memif->end->wakes_by_socket ? 0 : SETTLE_PAUSES;
 
-	/* The server of a caller sends no notifications of packets. */
-	if (memif->caller)
-		return false;
-	/* Discard old notifications. */
-	if (own_is(memif->epoll_fd))
-		epoll_wait(memif->epoll_fd, &event, 1, 0);
+	if (!memif->is_direct)
+		memif_hush(memif);
 	memif_ask_to_be_woken(memif);
-	for (int i = 0; i < SETTLE_PAUSES; i++) {
+	for (int i = 0; i < looks; i++) {
 		if (memif_end_waits(memif->end))
 			return true;
 		rte_pause();

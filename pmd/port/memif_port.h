@@ -7,6 +7,7 @@
 #include <stdint.h>
 #include <sys/un.h>
 
+#include "memif/bell.h"
 #include "memif/client_end.h"
 #include "memif/server_end.h"
 #include "port/memif_caller.h"
@@ -70,7 +71,9 @@ struct memif_port {
 	void *caller_arg;
 	memif_copy *copy;  /* from memif's buffers into a packet buffer */
 	uint16_t stand_in; /* if port.watched: the ethdev that captures see (stand_in.h) */
-	int epoll_fd; /* to sleep on: has the connection's eventfd while there is a connection */
+	/* To sleep on: has the connection's doorbell while there is a connection. That of a direct
+	 * memif is the set of the process's own port (port/memif_direct.h). */
+	int epoll_fd;
 	int conn_epoll_fd; /* epoll descriptor: readable when memif_conn_look has work */
 	int alarm_fd;	   /* eventfd: something is wrong with the connection */
 	int listen_fd;	   /* of a server; or -1 */
@@ -85,8 +88,9 @@ struct memif_port {
 	uint32_t complaints; /* problems that were logged: bits of enum memif_complaint */
 	bool refused;	     /* a client: its refusal was logged */
 	bool had_peer;
-	bool leaves;	      /* the other end has gone; its packets may still be in the rings */
-	uint32_t connections; /* that were established */
+	bool leaves; /* the other end has gone; its packets may still be in the rings */
+	struct memif_bell_cost bell_cost; /* of waking the other end by a socket */
+	uint32_t connections;		  /* that were established */
 	struct memif_server server;
 	struct memif_client client;
 	uint32_t spares; /* packet buffers for the next received packets */

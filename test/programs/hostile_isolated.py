@@ -128,7 +128,9 @@ class AttachedProcess:
         assert struct.unpack_from("<H", self.answer())[0] == MEMIF_HELLO
         self.memory_fd = sealed(REGION_BYTES)
         self.memory = mmap.mmap(self.memory_fd, REGION_BYTES)
+        # The doorbell of the ring to uroced is an eventfd, that of the other ring a pair of sockets.
         self.bell = os.eventfd(0, os.EFD_NONBLOCK)
+        self.woken, self.waker = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
         for number in range(2):
             struct.pack_into("<I", self.memory, number * RING_BYTES, COOKIE)
             for index in range(RING):
@@ -167,8 +169,9 @@ class AttachedProcess:
     def ring(self, to_server, log2=LOG2, offset=None, region=0, fd=None):
         if offset is None:
             offset = 0 if to_server else RING_BYTES
-        self.say(ADD_RING, struct.pack("<HHHIBH", int(to_server), 0, region, offset, log2, 0),
-                 [self.bell if fd is None else fd])
+        if fd is None:
+            fd = self.bell if to_server else self.waker.fileno()
+        self.say(ADD_RING, struct.pack("<HHHIBH", int(to_server), 0, region, offset, log2, 0), [fd])
 
     def connect(self):
         self.begin()
@@ -236,6 +239,8 @@ class AttachedProcess:
         self.memory.close()
         os.close(self.memory_fd)
         os.close(self.bell)
+        self.woken.close()
+        self.waker.close()
 
 
 class Hostile:
@@ -300,6 +305,8 @@ class Hostile:
                 after(lambda process: process.region(size=REGION_BYTES + 1)),
                 after(lambda process: process.region(size=REGION_BYTES - 4096)),
                 after(whole[0], lambda process: process.ring(False, fd=pipe[1])),
+                after(whole[0], lambda process: process.ring(False, fd=process.bell)),
+                after(whole[0], lambda process: process.ring(False, fd=process.socket.fileno())),
                 lambda process: process.say(INIT, struct.pack("<HIB", VERSION, 0, 0), [process.bell]),
                 after(lambda process: process.region(size=0)),
                 after(lambda process: process.region(size=1 << 63)),

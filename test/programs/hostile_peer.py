@@ -3,6 +3,7 @@
 abuses it. The arguments are the socket of uroced, the TCP port of the server, what to do, and a seed. The exit status
 is 0 if the server and uroced keep it to its place. "lie" prints how many frames the server must have refused."""
 
+import os
 import random
 import socket
 import struct
@@ -28,8 +29,22 @@ class Peer(AttachedProcess):
         self.socket = memif_socket
         self.socket.settimeout(WAIT_SECONDS)
         self.begin_rings()
+        # Its doorbells are both sockets.
+        self.rung, self.ringer = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
+        self.ringer.setblocking(False)
         self.connect()
         self.offer()
+
+    def ring(self, to_server, **wrong):  # pylint: disable=arguments-differ
+        if to_server:
+            wrong.setdefault("fd", self.rung.fileno())
+        super().ring(to_server, **wrong)
+
+    def ring_bell(self):
+        try:
+            self.ringer.send(b"!")
+        except (BlockingIOError, BrokenPipeError):
+            pass
 
     def is_over(self):
         """Return True if the other end shuts the socket down within the time limit."""
@@ -145,6 +160,17 @@ class Hostile:
         assert self.peer.is_over(), "a wrong message is taken"
         self.ask(self.process)
 
+    def bells(self):
+        """Abuse the doorbell of a server that sleeps: the server still notices packets."""
+        event = os.eventfd(0)
+        for abuse in (lambda: self.peer.ringer.send(bytes(1 << 20)),
+                      lambda: socket.send_fds(self.peer.ringer, [b"!"], [event]),
+                      lambda: self.peer.ringer.shutdown(socket.SHUT_RDWR)):
+            abuse()
+            for _ in range(3):
+                self.ask(self.peer)
+        os.close(event)
+
     def stay(self):
         """Leave uroced, and keep the direct memif: uroced shuts it down."""
         self.process.close()
@@ -155,4 +181,4 @@ if __name__ == "__main__":
     hostile = Hostile(sys.argv[1], int(sys.argv[2]))
     hostile.meet()
     {"lie": hostile.lie, "rubbish": lambda: hostile.rubbish(random.Random(int(sys.argv[4]))), "odd": hostile.odd,
-     "stay": hostile.stay}[sys.argv[3]]()
+     "bells": hostile.bells, "stay": hostile.stay}[sys.argv[3]]()

@@ -85,7 +85,7 @@ class IsolatedTest:
         self._check("who may", self._rights)
         self._check(f"{KILLS} kills", self._kills)
         self._check(f"{DIRECT_KILLS} kills of programs with a direct memif", self._direct_kills)
-        for attack in ("lie", "rubbish", "odd", "stay"):
+        for attack in ("lie", "rubbish", "odd", "bells", "stay"):
             self._check(f"a hostile peer: {attack}", self._hostile_peer, attack)
         self._check("a hostile client", self._hostile)
         self._check("a user takes all descriptors", self._greedy, "descriptors")
@@ -223,7 +223,7 @@ class IsolatedTest:
         port = self._next_port()
         index = self._side("isolated").gid_index
         server = self._host("isolated").start(["ibv_ud_pingpong", "-d", DEVICE, "-g", str(index), "-p", str(port),
-                                               "-s", "256", "-n", "100000000"])
+                                               "-s", "256", "-n", "100000000", *(["-e"] * (attack == "bells"))])
         try:
             expect(wait_until(lambda: server.listens(port), SECONDS), "no server", *server.story("server"))
             seed = self._rng.getrandbits(32)

@@ -7,6 +7,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "memif/bell.h"
 #include "open_fds.h"
 #include "test.h"
 
@@ -53,12 +54,21 @@ void client_init(struct client *client)
 	assert_true(client->memory != MAP_FAILED);
 	client->to_server = make_ring(client, 0, BUFFERS_AT);
 	client->to_client = make_ring(client, RING_BYTES, BUFFERS_AT + CLIENT_RING * CLIENT_BUFFER);
+	client->wake_fd = -1;
 	memif_server_init(&client->server, &memif_limits_isolated);
+}
+
+static void drop_bell(struct client *client)
+{
+	if (client->wake_fd >= 0)
+		close(client->wake_fd);
+	client->wake_fd = -1;
 }
 
 void client_fini(struct client *client)
 {
 	memif_server_fini(&client->server);
+	drop_bell(client);
 	munmap(client->memory, CLIENT_BYTES);
 	close(client->memory_fd);
 }
@@ -111,13 +121,18 @@ void client_connect(struct client *client)
 				   connect = {.type = MEMIF_CONNECT};
 	const int event = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 
+	int bell;
+
 	client_anew(client);
+	drop_bell(client);
+	assert_int_equal(memif_bell_make(&client->wake_fd, &bell), 0);
 	assert_int_equal(client_say(client, &region, client->memory_fd), 0);
 	assert_int_equal(client_say(client, &to_server, event), 0);
-	assert_int_equal(client_say(client, &to_client, event), 0);
+	assert_int_equal(client_say(client, &to_client, bell), 0);
 	assert_int_equal(client_say(client, &connect, -1), 0);
 	assert_int_equal(client->server.end.state, MEMIF_STATE_CONNECTED);
 	close(event);
+	close(bell);
 }
 
 void client_send(struct client *client, uint8_t first, uint32_t len)

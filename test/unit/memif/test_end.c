@@ -222,6 +222,7 @@ TEST(memif_end_send__copies)
 
 	assert_int_equal(memif_end_send(&client->server.end, packet, sizeof(packet)), -EAGAIN);
 	lay_ready(client, 2);
+	client->to_client->flags = MEMIF_QUIET;
 	client->to_client->descriptors[0].flags = MEMIF_MORE;
 	for (uint16_t i = 0; i < 2; i++) {
 		const struct memif_descriptor *at = &client->to_client->descriptors[i];
@@ -277,6 +278,23 @@ TEST(memif_end_listen__asks_for_signals)
 	assert_int_equal(client->to_server->flags, 0);
 	memif_end_listen(&client->server.end, false);
 	assert_int_equal(client->to_server->flags, MEMIF_QUIET);
+}
+
+TEST(memif_end_is_asleep__while_the_other_end_listens)
+{
+	struct client *client = *state;
+	const uint8_t packet[] = "any packet";
+
+	lay_ready(client, 2);
+	for (uint16_t on = 0; on < 2; on++) {
+		client->to_client->flags = on ? 0 : MEMIF_QUIET;
+		assert_int_equal(memif_end_send(&client->server.end, packet, sizeof(packet)), 0);
+		memif_end_publish(&client->server.end);
+		assert_int_equal(client->to_client->tail, on + 1);
+		assert_int_equal(memif_end_is_asleep(&client->server.end), on);
+	}
+	client->server.end.state = MEMIF_STATE_BROKEN;
+	assert_false(memif_end_is_asleep(&client->server.end));
 }
 
 /*

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -41,7 +42,7 @@ TEST(memif_server_take__keeps_no_descriptor)
 	client_connect(client);
 	assert_int_equal(client_say(client, &leave, -1), -ECONNRESET);
 	client_anew(client);
-	client_wait_fds(before);
+	client_wait_fds(before + 1); /* the client's end of its doorbell */
 }
 
 TEST(memif_server_greet__says_what_is_taken)
@@ -276,21 +277,65 @@ TEST(memif_server_take__takes_a_ring_at_the_end)
 	assert_int_equal(client_say(client, &ring, -1), 0);
 }
 
-TEST(memif_server_take__wants_an_eventfd)
+TEST(memif_server_take__wants_doorbells)
 {
 	struct client *client = *state;
 	const struct memif_message ring = client_ring(true), other = client_ring(false);
-	int pipes[2];
+	const int event = eventfd(0, EFD_CLOEXEC);
+	int pipes[2], pair[2];
 
 	assert_int_equal(pipe2(pipes, O_CLOEXEC), 0);
+	assert_int_equal(socketpair(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0, pair), 0);
 	refuse_ring(client, &ring, -1);
 	refuse_ring(client, &ring, pipes[1]);
 	refuse_ring(client, &ring, client->memory_fd);
-	/* The server does not need the eventfd of the other ring, but refuses any other kind of
-	 * descriptor for it. */
+	refuse_ring(client, &ring, pair[0]);
+	/* A client that polls need not give a doorbell. It must not give one that can block the
+	 * server. */
 	refuse_ring(client, &other, pipes[1]);
-	close(pipes[0]);
-	close(pipes[1]);
+	refuse_ring(client, &other, pair[0]);
+	refuse_ring(client, &other, event);
+	for (int i = 0; i < 2; i++) {
+		close(pipes[i]);
+		close(pair[i]);
+	}
+	close(event);
+}
+
+/* Say one of a client's rings to a server with other limits. */
+static int say_ring(struct client *client, const struct memif_limits *limits, bool to_server,
+		    int fd)
+{
+	const struct memif_message init = client_begin_message(), region = client_region(),
+				   ring = client_ring(to_server);
+
+	memif_server_fini(&client->server);
+	memif_server_init(&client->server, limits);
+	assert_int_equal(client_say(client, &init, -1), 0);
+	assert_int_equal(client_say(client, &region, client->memory_fd), 0);
+	return client_say(client, &ring, fd);
+}
+
+/* A user's own programs have eventfds, as memif has them everywhere. Two isolated programs wake
+ * each other by sockets only. */
+TEST(memif_server_take__wants_other_doorbells_of_others)
+{
+	struct client *client = *state;
+	const int event = eventfd(0, EFD_CLOEXEC);
+	int pair[2];
+
+	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair), 0);
+	for (int to_server = 0; to_server < 2; to_server++) {
+		assert_int_equal(say_ring(client, &memif_limits_user, to_server, event), 0);
+		assert_int_equal(say_ring(client, &memif_limits_user, to_server, pair[0]), -EPROTO);
+		assert_int_equal(say_ring(client, &memif_limits_direct, to_server, event), -EPROTO);
+		assert_int_equal(say_ring(client, &memif_limits_direct, to_server, pair[0]), 0);
+		assert_true((to_server ? client->server.end.wake_fd : client->server.end.bell_fd) >=
+			    0);
+	}
+	close(event);
+	close(pair[0]);
+	close(pair[1]);
 }
 
 TEST(memif_server_take__takes_a_ring_once)
@@ -327,7 +372,7 @@ TEST(memif_server_take__wants_the_cookie)
 	client_anew(client);
 	assert_int_equal(client_say(client, &region, client->memory_fd), 0);
 	assert_int_equal(client_say(client, &to_server, event), 0);
-	assert_int_equal(client_say(client, &to_client, event), 0);
+	assert_int_equal(client_say(client, &to_client, -1), 0);
 	client->to_client->cookie++;
 	assert_int_equal(client_say(client, &connect, -1), -EPROTO);
 	close(event);

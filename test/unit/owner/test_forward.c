@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Tests of pmd/owner/forward.c and slot.c: what a process has sent when it goes, and what happens
  * to its slot. */
+#include <poll.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -19,6 +20,7 @@
 #include "event.h"
 #include "forward.h"
 #include "isolated.h"
+#include "memif/bell.h"
 #include "memif/client_end.h"
 #include "memif/socket.h"
 #include "port_rig.h"
@@ -194,7 +196,8 @@ TEST(slot_advance__of_one_that_breaks_a_rule)
 /* Exchange the messages of a memif connection. `socket_fd` is the process's end. */
 static void connect_memif(uint16_t slot, int socket_fd, struct memif_client *client)
 {
-	static const struct memif_client_config config = {.log2_size = 6, .buffer_bytes = 512};
+	static const struct memif_client_config config = {
+		.log2_size = 6, .buffer_bytes = 512, .socket_to_client = true};
 	struct memif_message message, answer;
 	int fd;
 
@@ -301,6 +304,43 @@ TEST(isolated_hear__takes_what_came_over_a_connection_that_ends)
 	assert_int_equal(server.slots.all[slot].state, SLOT_FREE);
 	memif_client_fini(&client);
 	close(own);
+}
+
+static bool is_rung(const struct memif_client *client)
+{
+	struct pollfd wake = {.fd = client->end.wake_fd, .events = POLLIN};
+
+	return poll(&wake, 1, 0) == 1;
+}
+
+/* At the end of the turn, and only if it sleeps. */
+TEST(isolated_wake__rings_a_process_that_gets_a_packet)
+{
+	struct memif_client client;
+	int own, socket_fd;
+	const uint16_t slot = attach_isolated(&own, &socket_fd, &client);
+
+	assert_true(memif_bell_hush(client.end.wake_fd));
+	for (int on = 0; on < 2; on++) {
+		memif_end_listen(&client.end, on);
+		turn_run(&server);
+		assert_false(is_rung(&client));
+		send_by(0, false, slot, 2);
+		turn_run(&server);
+		assert_true(memif_end_waits(&client.end));
+		assert_int_equal(is_rung(&client), on);
+		assert_false(server.slots.all[slot].touched);
+	}
+	/* One that has gone is no error. */
+	close(client.end.wake_fd);
+	client.end.wake_fd = -1;
+	send_by(0, false, slot, 1);
+	turn_run(&server);
+	assert_int_equal(server.totals.refused, 0);
+	slot_end(&server, slot);
+	memif_client_fini(&client);
+	close(own);
+	close(socket_fd);
 }
 
 /* A frame from the port, to a queue pair. */

@@ -5,10 +5,12 @@
 #include <poll.h>
 #include <stdint.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "memif/bell.h"
 #include "memif/socket.h"
 #include "memif_ends.h"
 #include "memif_port.h"
@@ -20,11 +22,32 @@
 
 static const uint8_t mac[6] = {2, 0, 0, 0, 0, 1};
 
+static int wake_fds[2]; /* of the processes' own ports */
+
+static int setup(TEST_STATE)
+{
+	for (int i = 0; i < 2; i++)
+		wake_fds[i] = epoll_create1(EPOLL_CLOEXEC);
+	return wake_fds[1] < 0;
+}
+
+static int teardown(TEST_STATE)
+{
+	for (int i = 0; i < 2; i++)
+		close(wake_fds[i]);
+	return 0;
+}
+
+TEST_FIXTURE(setup, teardown);
+
 /* Make a port without packet buffers: nothing is received here. */
 static void open_end(struct port *port, bool is_server, int fd)
 {
-	const struct memif_direct_config config = {
-		.is_server = is_server, .socket_fd = fd, .mac = mac, .mtu_bytes = 1500};
+	const struct memif_direct_config config = {.is_server = is_server,
+						   .socket_fd = fd,
+						   .wake_epoll_fd = wake_fds[is_server],
+						   .mac = mac,
+						   .mtu_bytes = 1500};
 
 	memset(port, 0, sizeof(*port));
 	assert_int_equal(memif_prepare_direct(port, &config), 0);
@@ -85,21 +108,72 @@ TEST(memif_prepare_direct__connects_once)
 	ends_close(&ports[1]);
 }
 
-/* The other end could fill the eventfd to make us wait, and ask for notifications all the time. */
-TEST(memif_prepare_direct__never_notifies)
+static bool is_woken(bool server)
+{
+	struct pollfd wake = {.fd = wake_fds[server], .events = POLLIN};
+
+	return poll(&wake, 1, 0) == 1;
+}
+
+/* Take the notifications, as the process's own port does when it is armed. */
+static bool hush(const struct port *port)
+{
+	const struct memif_port *memif = port->ops_arg;
+
+	return memif_bell_hush(memif->end->wake_fd);
+}
+
+/* An end that slept before there was a connection looks once. Then packets wake it while it is
+ * armed. */
+TEST(memif_prepare_direct__wakes_who_is_armed)
+{
+	struct port ports[2];
+	int ends[2];
+
+	make_socket(ends);
+	for (int i = 0; i < 2; i++) {
+		open_end(&ports[i], i == 1, ends[i]);
+		assert_int_equal(port_wake_fd(&ports[i]), wake_fds[i]);
+		assert_false(port_arm(&ports[i]));
+	}
+	ends_run(&ports[0], &ports[1]);
+	for (int i = 0; i < 2; i++) {
+		assert_true(is_woken(i));
+		assert_true(hush(&ports[i]));
+		assert_false(is_woken(i));
+		/* It is armed since it was opened. */
+		assert_true(try_send(&ports[!i]));
+		assert_true(is_woken(i));
+		assert_true(hush(&ports[i]));
+		assert_true(port_arm(&ports[i]));
+		port_disarm(&ports[i]);
+		assert_true(try_send(&ports[!i]));
+		assert_false(is_woken(i));
+	}
+	ends_close(&ports[0]);
+	ends_close(&ports[1]);
+}
+
+/* The other end fills its doorbell, has made our end of it blocking, and asks for notifications all
+ * the time. */
+TEST(memif_prepare_direct__never_waits_for_the_other)
 {
 	struct port ports[2];
 
 	open_pair(ports);
 	for (int i = 0; i < 2; i++) {
 		struct memif_port *memif = ports[i].ops_arg, *other = ports[!i].ops_arg;
-		struct pollfd pfd = {.fd = other->end->wake_fd, .events = POLLIN};
+		const int fd = memif->end->bell_fd;
 
-		assert_int_equal(memif->end->bell_fd, -1);
-		assert_true(pfd.fd >= 0);
 		memif_end_listen(other->end, true);
+		assert_int_equal(fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) & ~O_NONBLOCK), 0);
+		while (send(fd, "", 1, MSG_DONTWAIT) == 1)
+			;
 		assert_true(try_send(&ports[i]));
-		assert_int_equal(poll(&pfd, 1, 0), 0);
+		/* It has closed its end. The packet is not less sent. */
+		shutdown(other->end->wake_fd, SHUT_RDWR);
+		assert_true(try_send(&ports[i]));
+		assert_true(memif_direct_waits(&ports[!i]));
 	}
 	ends_close(&ports[0]);
 	ends_close(&ports[1]);

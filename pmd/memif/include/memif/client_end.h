@@ -18,6 +18,8 @@ struct memif_client_config {
 	char secret[MEMIF_SECRET_LEN];
 	uint8_t log2_size; /* of the rings; the server may limit it */
 	uint16_t buffer_bytes;
+	/* The doorbell of a ring is a socket, as in struct memif_limits. */
+	bool socket_to_client, socket_to_server;
 };
 
 /* Messages to the server, in order. The server answers each. */
@@ -37,6 +39,8 @@ struct memif_client {
 	struct memif_client_config config;
 	enum memif_client_step step; /* the last message sent */
 	int memory_fd;
+	/* The server's ends of doorbells that are sockets, until it has them; or -1. */
+	int server_wake_fd, server_bell_fd;
 	uint8_t *memory;
 	size_t bytes;
 };

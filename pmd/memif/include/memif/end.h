@@ -90,10 +90,11 @@ struct memif_end {
 	struct taker taker;
 	bool expects_long;	/* the last packet was long */
 	enum store_way placing; /* of the packet for which memif_end_place was called last */
-	int wake_fd; /* eventfd: the other end writes to it when it has sent packets and we listen;
-			-1: none yet */
-	int bell_fd; /* eventfd: we write to it when we have sent packets and it listens; -1: none
-		      */
+	/* Eventfds, or sockets (memif/bell.h); -1: none yet. */
+	int wake_fd; /* the other end writes to it when it has sent packets and we listen */
+	int bell_fd; /* we write to it when we have sent packets and the other end listens */
+	bool wakes_by_socket; /* constant: wake_fd is a socket */
+	bool rings_by_socket; /* constant: bell_fd is a socket */
 };
 
 /** Initialise what measures packets. The end's side is set. */
@@ -169,8 +170,14 @@ void memif_end_expect(const struct memif_end *end, uint32_t ahead, size_t len);
  * publishes it. */
 void memif_end_placed(struct memif_end *end, size_t len);
 
-/** Publish all packets that were put into the ring. Return true if the other end sleeps: it must be
- * woken through `bell_fd`. */
+/** Publish all packets that were put into the ring. */
+void memif_end_publish(struct memif_end *end);
+
+/** Return true if the other end sleeps, or is about to: it must be woken through `bell_fd`. Call
+ * this after memif_end_publish, and after a full fence. */
+bool memif_end_is_asleep(const struct memif_end *end);
+
+/** Publish packets, and return true if the other end must be woken. Contains the fence. */
 bool memif_end_push(struct memif_end *end);
 
 #endif

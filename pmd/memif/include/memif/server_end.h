@@ -22,8 +22,11 @@ struct memif_limits {
 	uint64_t bytes;	   /* of all its regions */
 	uint8_t log2_ring; /* of a ring's size */
 	int chain;	   /* buffers of one packet */
-	/* An untrusted client: it must publish whole packets, and poll. */
+	/* An untrusted client: it must publish whole packets. */
 	bool isolated;
+	/* The doorbell of a ring is a socket (memif/bell.h), because its sender does not trust its
+	 * receiver; else it is an eventfd. */
+	bool socket_to_client, socket_to_server;
 	bool populates; /* map its memory with pages before the first packets need them */
 };
 

@@ -29,6 +29,10 @@ int memif_socket_receive(int fd, void *data, size_t size, int *passed_fd);
  * MT-safe. */
 void memif_socket_quiet(int fd);
 
+/** Return true if a descriptor is a Unix socket of a type (SOCK_STREAM, ...). Does not query its
+ * file system. MT-safe. */
+bool memif_socket_is_unix(int fd, int type);
+
 /** Return true if a descriptor is an eventfd. Does not query its file system, which the other
  * process may control. MT-safe. */
 bool memif_socket_is_eventfd(int fd);

@@ -26,8 +26,8 @@ struct memif_caller {
 };
 
 /**
- * Make a port such a client. Its server sends no notifications about packets, so the port must be
- * polled. Before EAL starts. Not MT-safe.
+ * Make a port such a client. Its server notifies it of packets by a socket (memif/bell.h). Before
+ * EAL starts. Not MT-safe.
  *
  * @param arg
  *   Passed to the functions of `caller`.

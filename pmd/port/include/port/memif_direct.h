@@ -12,15 +12,18 @@ struct port;
 struct memif_direct_config {
 	bool is_server;
 	int socket_fd; /* non-blocking; the port takes it over */
+	/* The wake_fd of a memif port of this process that outlives this one. Packets in either
+	 * port make it readable, once both are armed. That port is armed first: this takes the
+	 * notifications of both. */
+	int wake_epoll_fd;
 	const uint8_t *mac;
 	uint32_t mtu_bytes;
 };
 
 /**
  * Make a port one end of such a connection. It connects when it is opened and port_conn_run is
- * called, once. When the connection has ended, the port is lost (port_lost). Nobody is notified of
- * packets, so the port must be polled. It logs nothing, because the other end could cause a message
- * at any time. Not MT-safe.
+ * called, once. When the connection has ended, the port is lost (port_lost). It logs nothing,
+ * because the other end could cause a message at any time. Not MT-safe.
  *
  * @return
  *   0; -ENOMEM: the socket is still the caller's.

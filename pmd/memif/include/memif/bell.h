@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A doorbell between processes that do not trust each other: a pair of stream sockets. The sender
+ * of packets writes a byte to one end, and the receiver sleeps on the other end.
+ *
+ * An eventfd would not do. Both processes have it open, so either of them can make its write block:
+ * they share O_NONBLOCK, and each can fill the counter. A write to a socket does not block if that
+ * call itself says so, whatever the other process does with its end or with a copy of ours.
+ *
+ * No ring is lost:
+ *
+ *   sender     publishes packets, full fence, reads the flag of the ring, writes a byte if it is
+ * set receiver   reads all bytes, sets the flag, full fence, looks at the ring, sleeps
+ *
+ * Either the sender sees the flag, or the receiver sees the packets. If the socket is full, either
+ * the receiver has not read it since it was filled, and does not sleep, or it reads it at this
+ * moment, and looks at the ring afterwards.
+ */
+#ifndef MEMIF_BELL_H
+#define MEMIF_BELL_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* The bytes that one call of memif_bell_hush reads. A socket's default send buffer holds about 280
+ * one-byte writes. */
+#define MEMIF_BELL_BYTES 512
+
+/* What it costs to wake one receiver. All zero at first. */
+struct memif_bell_cost {
+	bool suspect; /* the last ring took long, perhaps because this thread lost its CPU */
+	uint64_t rest_until_ns; /* CLOCK_MONOTONIC: no ring before that */
+};
+
+/**
+ * Make a doorbell. It has been rung once, so that a receiver that sleeps already when it begins to
+ * use the doorbell looks at its ring.
+ *
+ * @param wake_fd
+ *   Set to the receiver's end.
+ * @param bell_fd
+ *   Set to the sender's end.
+ * @return
+ *   0 or -errno.
+ */
+int memif_bell_make(int *wake_fd, int *bell_fd);
+
+/**
+ * Ring. Never blocks. A receiver that has gone, or that has been rung and does not listen, is no
+ * error. MT-safe for different `cost`.
+ *
+ * The kernel wakes all who watch the receiver's end, in this thread. A hostile receiver may watch
+ * it very often. So a receiver whose wake-up has taken much CPU time is not rung for many times as
+ * long, and notices packets only when it looks by itself.
+ */
+void memif_bell_ring(int bell_fd, struct memif_bell_cost *cost);
+
+/**
+ * Take the rings of a doorbell that is reported as readable. Never blocks.
+ *
+ * @return
+ *   False if the sender has closed its end or has sent anything but rings. The receiver must not
+ *   listen to this doorbell any more, because it could stay readable for ever.
+ */
+bool memif_bell_hush(int wake_fd);
+
+#endif
