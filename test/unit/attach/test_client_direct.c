@@ -2,6 +2,7 @@
 /* Tests of pmd/attach/client_direct.c and direct_peer.c: two isolated processes, and their owner,
  * which the test plays. */
 #include <errno.h>
+#include <poll.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -455,6 +456,44 @@ TEST(client_direct__drops_what_the_other_does_not_take)
 	assert_int_equal(port->tx_refused.packets, BURST + 1);
 	assert_true(port->tx_refused.bytes > BURST);
 	close(kept);
+}
+
+static bool is_woken(const struct side *side)
+{
+	struct pollfd wake = {.fd = port_wake_fd(&side->link.port), .events = POLLIN};
+
+	return poll(&wake, 1, 0) == 1;
+}
+
+/* A direct memif that is made while the process sleeps wakes it, too. */
+TEST(client_direct__wakes_who_is_armed)
+{
+	struct port *port = &sides[1].link.port;
+	int kept;
+
+	assert_false(port_arm(port));
+	assert_false(is_woken(&sides[1]));
+	kept = offer();
+	/* It looks once at the new ring. */
+	assert_true(is_woken(&sides[1]));
+	assert_false(port_arm(port));
+	assert_false(is_woken(&sides[1]));
+	assert_true(try_send(&sides[0], 1));
+	assert_true(is_woken(&sides[1]));
+	assert_true(port_arm(port));
+	assert_false(is_woken(&sides[1]));
+	expect_one(&sides[1], 1);
+	port_disarm(port);
+	assert_true(try_send(&sides[0], 2));
+	assert_false(is_woken(&sides[1]));
+	expect_one(&sides[1], 2);
+	/* Nobody can keep it awake by ending the direct memif. */
+	shutdown(kept, SHUT_RDWR);
+	close(kept);
+	run();
+	assert_int_equal(peers(&sides[1]), 0);
+	assert_false(port_arm(port));
+	assert_false(is_woken(&sides[1]));
 }
 
 /* The owner shuts the socket down when it stops serving one of the two. */
