@@ -7,6 +7,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include <rte_branch_prediction.h>
+
 #include "base/psn.h"
 #include "queue/sq.h"
 #include "transport/completer.h"
@@ -39,6 +41,15 @@ void told_responses(struct completer *completer, uint64_t now_ns);
 
 /** The peer tells, and does not answer: choose the packets to send again. */
 void told_probe(struct completer *completer);
+
+/* Note the sign of an answer that is to a packet in flight. */
+static inline void completer_note_sign(struct completer *completer, const struct packet *packet)
+{
+	if (likely(packet->ack_byte == completer->ack_byte))
+		return;
+	completer->ack_byte = packet->ack_byte;
+	loss_on_sign(completer->loss, packet->sign);
+}
 
 static inline struct send_wqe *completer_oldest(const struct completer *completer)
 {

@@ -453,10 +453,7 @@ enum fault completer_receive(struct completer *completer, const struct packet *p
 	if (psn_before(packet->psn, loss->una) ||
 	    (!psn_before(packet->psn, loss->top) && !completer_is_about_all(loss, packet)))
 		return FAULT_NONE;
-	if (unlikely(packet->ack_byte != completer->ack_byte)) {
-		completer->ack_byte = packet->ack_byte;
-		loss_on_sign(completer->loss, packet->sign);
-	}
+	completer_note_sign(completer, packet);
 	return completer_take_kept(completer, packet, now_ns);
 }
 

@@ -86,6 +86,21 @@ TEST(completer_sack__all_holes_are_sent_again_at_once)
 	assert_int_equal(rig.loss.recovery.retransmit_ns, RECOVERY_NEVER);
 }
 
+TEST(completer_sack__it_may_be_the_first_answer)
+{
+	/* A new connection. The acknowledgement of its first packet is lost, and so is the second
+	 * packet. */
+	completer_reset(&rig.completer);
+	loss_init(&rig.loss, rig.loss.una);
+	assert_int_equal(rig.loss.peer, LOSS_PEER_UNKNOWN);
+	send_write(1, 4);
+	tell(2, 0x2);
+	assert_int_equal(rig.loss.peer, LOSS_PEER_TELLS);
+	EXPECT_SENT(2);
+	acknowledge(4);
+	expect_success(1);
+}
+
 TEST(completer_sack__what_is_sent_again_is_not_sent_once_more_in_vain)
 {
 	send_write(1, 20);
