@@ -519,8 +519,10 @@ void loss_release(struct loss *loss, uint64_t now_ns)
 /* The selective retransmission was lost; or, if there is none, the oldest packet may be. */
 static enum loss_timeout loss_send_once_more(struct loss *loss, uint64_t now_ns)
 {
-	if (loss_sack_applies(loss) && !psn_eq(loss->una, loss->next))
+	if (loss_sack_applies(loss) && !psn_eq(loss->una, loss->next)) {
+		recovery_probe_teller(&loss->recovery, loss->una, now_ns);
 		return LOSS_TIMEOUT_TAIL;
+	}
 	if (loss_is_selective(loss)) {
 		scoreboard_replace(loss->board, loss->una, RANGE_SENT_AGAIN, RANGE_MISSING);
 		/* The packet at una is missing in any case: a response that had come may have been

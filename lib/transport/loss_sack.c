@@ -31,7 +31,7 @@ void loss_sack_begin(struct loss *loss, uint64_t now_ns)
 	loss->board->dropped = false;
 	loss->board->drops = believes_drops(loss, now_ns);
 	/* Another kind of selective retransmission becomes one of this kind. */
-	if (loss->recovery.timed != RECOVERY_TIMED_PACKET)
+	if (loss->recovery.timed == RECOVERY_TIMED_RETRANSMISSION)
 		recovery_untimed(&loss->recovery);
 }
 

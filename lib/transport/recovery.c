@@ -187,6 +187,16 @@ void recovery_probe(struct recovery *recovery, struct psn una, uint64_t now_ns)
 	recovery->since_ns = now_ns;
 }
 
+void recovery_probe_teller(struct recovery *recovery, struct psn una, uint64_t now_ns)
+{
+	/* Once a packet was measured, no probe is too early. */
+	if (recovery->least_ns != UINT32_MAX || recovery->retransmit_tries > 1)
+		return;
+	recovery->timed = RECOVERY_TIMED_PROBE;
+	recovery->timed_psn = una;
+	recovery->since_ns = now_ns;
+}
+
 void recovery_progress(struct recovery *recovery, uint64_t now_ns, bool outstanding)
 {
 	const uint64_t rnr_deadline_ns = recovery->deadline_ns;
@@ -306,7 +316,9 @@ enum recovery_verdict recovery_expire(struct recovery *recovery, bool excused, u
 			return RECOVERY_WAIT;
 		if (recovery->retransmit_tries < RECOVERY_RETRANSMIT_DOUBLINGS)
 			recovery->retransmit_tries++;
-		recovery->timed = RECOVERY_TIMED_NOTHING;
+		/* recovery_probe_teller counts from the first probe on. */
+		if (!recovery->tells || recovery->timed != RECOVERY_TIMED_PROBE)
+			recovery->timed = RECOVERY_TIMED_NOTHING;
 		recovery_arm_retransmit(recovery, now_ns);
 		return RECOVERY_RETRANSMIT;
 	}

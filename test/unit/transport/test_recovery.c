@@ -437,6 +437,44 @@ TEST(recovery_expire__probes_that_come_too_early_come_later)
 	assert_int_equal(recovery.answer_ns, takes_ns);
 }
 
+/* An answer to an older packet has made the guess far too short, and each probe ends a measurement.
+ */
+TEST(recovery_probe_teller__probes_that_come_too_early_come_later)
+{
+	const uint64_t takes_ns = 20 * RECOVERY_TELLS_MIN_NS;
+	int probes = 0;
+
+	recovery.timeout_ns = UINT64_C(1) << 40;
+	recovery.tells = true;
+	recovery.answered = true;
+	recovery.answer_ns = 50;
+	for (int i = 0; i < 10; i++) {
+		recovery_sent(&recovery, NOW_NS);
+		recovery_time(&recovery, LAST, NOW_NS);
+		while (recovery.retransmit_ns < NOW_NS + takes_ns) {
+			const uint64_t probe_ns = recovery.retransmit_ns;
+
+			assert_int_equal(recovery_expire(&recovery, false, probe_ns),
+					 RECOVERY_RETRANSMIT);
+			recovery_probe_teller(&recovery, LAST, probe_ns);
+			probes++;
+		}
+		recovery_answered(&recovery, BEHIND_LAST, NOW_NS + takes_ns);
+		recovery_progress(&recovery, NOW_NS + takes_ns, false);
+	}
+	assert_in_range(probes, 1, 4);
+	assert_int_equal(recovery.answer_ns, takes_ns);
+	/* A probe ends the measurement, and measures nothing itself: it may be for a lost packet.
+	 */
+	recovery_sent(&recovery, NOW_NS);
+	recovery_time(&recovery, LAST, NOW_NS);
+	assert_int_equal(recovery_expire(&recovery, false, recovery.retransmit_ns),
+			 RECOVERY_RETRANSMIT);
+	recovery_probe_teller(&recovery, LAST, NOW_NS + 2 * takes_ns);
+	recovery_answered(&recovery, BEHIND_LAST, NOW_NS + 9 * takes_ns);
+	assert_int_equal(recovery.answer_ns, takes_ns);
+}
+
 TEST(recovery_sent__no_probes_beside_a_short_timer)
 {
 	recovery.timeout_ns = RECOVERY_PROBE_WAITS * RECOVERY_RETRANSMIT_NS;

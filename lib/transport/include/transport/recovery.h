@@ -177,6 +177,11 @@ static inline void recovery_time(struct recovery *recovery, struct psn last, uin
 /** Note that a probe is sent: the packet `una`, once more. */
 void recovery_probe(struct recovery *recovery, struct psn una, uint64_t now_ns);
 
+/** Note that a probe is sent to a peer that tells: `una` is the oldest packet. Until a packet was
+ * measured, time the answer: a probe ends the measurement of its packet, and probes that are always
+ * too early would end all of them. */
+void recovery_probe_teller(struct recovery *recovery, struct psn una, uint64_t now_ns);
+
 /** Note that everything before `una` is acknowledged; call it before recovery_progress. */
 void recovery_answered(struct recovery *recovery, struct psn una, uint64_t now_ns);
 
