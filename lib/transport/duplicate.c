@@ -2,6 +2,7 @@
 /* Requests that a responder has executed before: it answers them again. */
 #include "duplicate.h"
 
+#include "gap.h"
 #include "transport/placement.h"
 #include "wire/headers.h"
 #include "wire/packet.h"
@@ -16,6 +17,8 @@ void duplicate_answer(struct responder *responder, const struct packet *packet)
 	struct reply reply;
 
 	counters_add(responder->counters, COUNTER_duplicate_request, 1);
+	if (gap_is_marked(responder, packet))
+		return;
 	replies_ask_patience(responder->replies, packet->psn, is_acked, responder->min_rnr_timer);
 	if (is_acked) {
 		responder_acknowledge(responder);

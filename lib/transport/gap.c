@@ -69,7 +69,7 @@ static const uint8_t *gap_place(struct responder *responder, const struct packet
 static bool gap_is_news(struct responder *responder, const struct packet *packet, bool is_kept,
 			bool follows)
 {
-	if (is_kept && follows && !packet->ack_req && ++responder->untold < SACK_INTERVAL_PKTS)
+	if (is_kept && follows && packet->ack_byte == 0 && ++responder->untold < SACK_INTERVAL_PKTS)
 		return false;
 	responder->untold = 0;
 	return true;
@@ -194,7 +194,8 @@ void gap_keep(struct responder *responder, const struct packet *packet)
 		}
 	}
 	if (replies_tell(responder->replies)) {
-		if (gap_is_news(responder, packet, fate == KEPT, follows))
+		if ((fate != REPEATED || !gap_is_marked(responder, packet)) &&
+		    gap_is_news(responder, packet, fate == KEPT, follows))
 			gap_nak(responder, packet->psn);
 		return;
 	}

@@ -4,6 +4,16 @@
 #define TRANSPORT_GAP_H
 
 #include "transport/responder.h"
+#include "wire/headers.h"
+#include "wire/packet.h"
+
+/* Return true if a READ request is not sent because its responses are missing: it needs no answer
+ * if it was executed. */
+static inline bool gap_is_marked(const struct responder *responder, const struct packet *packet)
+{
+	return !packet->ack_req && (packet->sign & BTH_SIGN_KIND) == BTH_SIGN_REQUEST &&
+	       replies_tell(responder->replies);
+}
 
 /** Keep a packet that is behind the expected one. */
 void gap_keep(struct responder *responder, const struct packet *packet);

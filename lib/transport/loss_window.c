@@ -61,15 +61,13 @@ static bool loss_rate(struct loss *loss, uint64_t now_ns)
 /*
  * Return the window that keeps the network busy with a short queue. What is lost waits in the
  * queue, too, when it is sent again, and meanwhile the span fills. Grow fast until there is a
- * queue. READ requests queue in the responder. If one of them is lost, the responder answers the
- * others for a round trip. A request that is repeated does not wait behind them.
+ * queue.
  */
 static uint32_t loss_best_window(const struct loss *loss)
 {
 	const uint32_t rate = RTE_MAX(loss->board->rate, loss->board->rate_before);
-	uint32_t best = loss_is_queued(loss) ? rate : 2 * rate;
+	const uint32_t best = (loss_is_queued(loss) ? rate : 2 * rate) + rate / 4;
 
-	best += loss->responses > 0 ? rate + rate / 4 : rate / 4;
 	return RTE_MIN(RTE_MAX(best, (uint32_t)LOSS_WINDOW_MAX), loss->board->span);
 }
 

@@ -46,6 +46,7 @@ struct request {
 	 * as one word, and that load would wait until both stores, and with them the whole packet
 	 * before this one, have left the store buffer. */
 	bool alone;
+	bool copy; /* of a packet that was sent just now */
 };
 
 uint32_t requester_segment_psns(const struct send_wqe *wqe, struct psn psn)
@@ -216,18 +217,37 @@ static void request_choose_icrc(struct requester *requester, struct psn psn, str
 	out->icrc_repeats = requester->flush_repeats;
 }
 
+/* Return true if a packet is a READ request that is marked as no retransmission, so that the
+ * responder does not answer it twice. It asks for nothing: responses acknowledge, too. */
+static bool request_is_marked(const struct requester *requester, const struct request *request)
+{
+	const struct loss *loss = requester->loss;
+
+	return loss->peer == LOSS_PEER_TELLS && request->opcode == OPCODE_READ_REQUEST &&
+	       (request->copy || psn_eq(request->psn, loss->top)) && !loss->board->widening;
+}
+
+/* Return the byte of the BTH that asks for an acknowledgement. */
+static uint8_t request_ack_byte(struct requester *requester, const struct request *request)
+{
+	const bool asks = request_asks_ack(requester, request);
+
+	requester->unasked = asks ? 0 : requester->unasked + 1;
+	if (request_is_marked(requester, request))
+		return requester->loss->asks & ~BTH_ACK_REQ;
+	return asks ? requester->loss->asks : 0;
+}
+
 static void request_emit(struct requester *requester, const struct request *request,
 			 const struct packet_frag *frags, uint32_t count, struct packet_out *out)
 {
 	const uint8_t opcode = requester->service | request->opcode;
 	struct bth_fields bth = peer_bth(requester->peer, opcode, request->psn);
-	const bool asks = request_asks_ack(requester, request);
 
 	bth.solicited = request->last && (request->wqe->flags & IBV_SEND_SOLICITED) &&
 			!requester_wants_response(request->wqe) &&
 			request->wqe->opcode != IBV_WR_RDMA_WRITE;
-	bth.ack_byte = asks ? requester->loss->asks : 0;
-	requester->unasked = asks ? 0 : requester->unasked + 1;
+	bth.ack_byte = request_ack_byte(requester, request);
 	packet_begin(out, &requester->peer->path, &bth);
 	out->again = psn_before(request->psn, requester->loss->top);
 	if (request->opcode == OPCODE_FLUSH)
@@ -310,6 +330,7 @@ enum put request_put(struct requester *requester, struct packet_sink *sink,
 		request_shorten(requester, again, &request);
 		request_seek(requester, &request);
 	}
+	request.copy = copy;
 	status = request_gather(requester, &request, frags, &count);
 	if (unlikely(status != MR_OK)) {
 		if (status == MR_ABSENT)

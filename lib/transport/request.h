@@ -38,6 +38,7 @@ enum put {
  *   not move. A READ request is for the missing responses of the range.
  * @param copy
  *   `psn` is a READ request that was sent just now. It is sent once more, and nothing advances.
+ *   `again` is as it was then.
  */
 enum put request_put(struct requester *requester, struct packet_sink *sink,
 		     const struct send_wqe *wqe, struct psn psn, const struct loss_range *again,

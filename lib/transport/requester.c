@@ -4,14 +4,16 @@
 #include "transport/requester.h"
 
 #include <rte_branch_prediction.h>
+#include <rte_common.h>
 
 #include "request.h"
 #include "transport/local.h"
 #include "wire/headers.h"
 #include "wire/opcode.h"
 
-/* A READ request for so many responses is sent twice while packets get lost. */
-#define REQUESTER_TWICE_PSNS 16
+/* So many copies follow a READ request for this many responses or more while packets get lost. */
+#define REQUESTER_COPIES      2
+#define REQUESTER_COPIES_PSNS 16
 
 void requester_reset(struct requester *requester, enum requester_state state)
 {
@@ -112,6 +114,39 @@ static bool requester_execute(struct requester *requester, struct send_wqe *wqe)
 }
 
 /*
+ * Return true if copies of a request follow it at once: of a READ of many responses, while packets
+ * get lost. If the request were lost, the responder could not answer what it has got behind it for
+ * a round trip. It ignores the copies of what has come.
+ */
+static bool requester_wants_copies(const struct requester *requester, const struct send_wqe *wqe,
+				   struct psn psn)
+{
+	const struct loss *loss = requester->loss;
+
+	return unlikely(loss->state == LOSS_TOLD) && wqe->opcode == IBV_WR_RDMA_READ &&
+	       requester->pacer->rate_kbps == 0 &&
+	       requester_segment_psns(wqe, psn) >= REQUESTER_COPIES_PSNS;
+}
+
+/* Send the copies of a packet that was sent just now, if it has any, up to `budget`. Return their
+ * number. */
+static unsigned int requester_send_copies(struct requester *requester, struct packet_sink *sink,
+					  const struct send_wqe *wqe, struct psn psn,
+					  const struct loss_range *again, unsigned int budget,
+					  enum put *put)
+{
+	unsigned int sent = 0;
+
+	if (!requester_wants_copies(requester, wqe, psn))
+		return 0;
+	while (*put == PUT_DONE && sent < RTE_MIN(budget, (unsigned int)REQUESTER_COPIES)) {
+		*put = request_put(requester, sink, wqe, psn, again, true);
+		sent += *put == PUT_DONE;
+	}
+	return sent;
+}
+
+/*
  * Send packets again that are missing. The place of new packets does not move: neither window nor
  * fences apply to packets that were already sent. Return the number of packets.
  */
@@ -123,36 +158,23 @@ static unsigned int requester_send_missing(struct requester *requester, struct p
 	struct loss_range range;
 	unsigned int sent = 0;
 
-	while (requester->state != REQUESTER_STOPPED && loss_next(requester->loss, &range) &&
-	       !pacer_holds(requester->pacer)) {
+	while (put == PUT_DONE && requester->state != REQUESTER_STOPPED &&
+	       loss_next(requester->loss, &range) && !pacer_holds(requester->pacer)) {
+		const struct send_wqe *wqe = sq_at(sq, sq_find(sq, range.from));
+
 		if (sent == budget) {
 			*more = true;
 			break;
 		}
-		put = request_put(requester, sink, sq_at(sq, sq_find(sq, range.from)), range.from,
-				  &range, false);
-		if (put != PUT_DONE)
-			break;
-		sent++;
+		put = request_put(requester, sink, wqe, range.from, &range, false);
+		sent += put == PUT_DONE;
+		if (put == PUT_DONE && !range.is_executed)
+			sent += requester_send_copies(requester, sink, wqe, range.from, &range,
+						      budget - sent, &put);
 	}
 	*absent = put == PUT_ABSENT;
 	*more |= put == PUT_NO_ROOM;
 	return sent;
-}
-
-/*
- * Return true if a request is sent twice at once: a READ of many responses, while packets get lost.
- * If it were lost, the responder could not answer what it has got behind it for a round trip. The
- * second one is ignored if the first has come.
- */
-static bool requester_sends_twice(const struct requester *requester, const struct send_wqe *wqe,
-				  struct psn psn)
-{
-	const struct loss *loss = requester->loss;
-
-	return unlikely(loss->state == LOSS_TOLD) && wqe->opcode == IBV_WR_RDMA_READ &&
-	       requester->pacer->rate_kbps == 0 &&
-	       requester_segment_psns(wqe, psn) >= REQUESTER_TWICE_PSNS;
 }
 
 /* Do what requester_send does, except noting an absent page. */
@@ -200,11 +222,9 @@ static unsigned int requester_send_all(struct requester *requester, struct packe
 			requester_start(requester, wqe);
 		put = request_put(requester, sink, wqe, psn, NULL, false);
 		sent += put == PUT_DONE;
-		if (put == PUT_DONE && requester_sends_twice(requester, wqe, psn) &&
-		    sent < budget) {
-			put = request_put(requester, sink, wqe, psn, NULL, true);
-			sent += put == PUT_DONE;
-		}
+		if (put == PUT_DONE)
+			sent += requester_send_copies(requester, sink, wqe, psn, NULL,
+						      budget - sent, &put);
 		if (put != PUT_DONE) {
 			*more = put == PUT_NO_ROOM;
 			*absent = put == PUT_ABSENT;

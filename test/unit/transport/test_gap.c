@@ -107,6 +107,45 @@ TEST(responder__tells_before_it_answers)
 	assert_true(catcher_at(&rig.fixture.catcher, 0)->solicited);
 }
 
+/* Its requester has sent copies of it, or it was late. */
+TEST(responder__a_marked_read_is_answered_once)
+{
+	const struct packet_fields request = {.opcode = OPCODE_READ_REQUEST,
+					      .psn = 1,
+					      TO_MEMORY,
+					      .dma_length = 4 * MTU,
+					      .sign = SIGN};
+	struct packet_fields repeated = request;
+
+	let_tell();
+	assert_int_equal(rig_take(request), FAULT_NONE);
+	assert_int_equal(rig_answers(), 4);
+	assert_int_equal(rig_take(request), FAULT_NONE);
+	expect_no_answer();
+	/* Now its requester misses responses. */
+	repeated.ack_req = true;
+	assert_int_equal(rig_take(repeated), FAULT_NONE);
+	assert_int_equal(rig_answers(), 4);
+	/* Reserved bits of another requester mean nothing. */
+	replies_set_sign(&rig.replies, 0);
+	assert_int_equal(rig_take(request), FAULT_NONE);
+	assert_int_equal(rig_answers(), 4);
+}
+
+TEST(responder__tells_of_each_marked_read_once)
+{
+	let_tell();
+	EXPECT_TAKEN(OPCODE_READ_REQUEST, 2, TO_MEMORY, .dma_length = MTU, .sign = SIGN);
+	expect_sack(1, 0x01);
+	EXPECT_TAKEN(OPCODE_READ_REQUEST, 3, TO_MEMORY, .dma_length = MTU, .sign = SIGN);
+	expect_sack(1, 0x03);
+	EXPECT_TAKEN(OPCODE_READ_REQUEST, 3, TO_MEMORY, .dma_length = MTU, .sign = SIGN);
+	expect_no_answer();
+	EXPECT_TAKEN(OPCODE_READ_REQUEST, 3, TO_MEMORY, .dma_length = MTU, .sign = SIGN,
+		     .ack_req = true);
+	expect_sack(1, 0x03);
+}
+
 TEST(responder__keeps_as_far_ahead_as_its_peer_has_announced)
 {
 	let_tell();
