@@ -2,7 +2,8 @@
 /*
  * The cost of losses between uroce peers, of which the receiver tells what it keeps: goodput
  * relative to a link without faults, packets sent again for each that was lost, and the latency of
- * short messages. It prints tables, and fails if a mark is missed.
+ * short messages. It prints tables, and fails if a mark is missed. Goodput is the mean of some
+ * measurements; the least of them must not be much less.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,7 +14,9 @@
 #define MBPS	     100000
 #define FLIGHT_BYTES (8u << 20)	 /* posted and not complete: more than any window */
 #define BYTES	     (96u << 20) /* of a measurement */
-#define NEAR_NS	     5000	 /* one way */
+#define BYTES_SHORT  (24u << 20)
+#define TRIES	     8	  /* measurements, each with other losses */
+#define NEAR_NS	     5000 /* one way */
 #define FAR_NS	     50000
 /* Times from the arrival of a packet to the answer, twice, and to the completion. */
 #define TURNS_NS       1000
@@ -22,9 +25,15 @@
 #define LATENCY_ROUNDS 3.0
 #define EXCESS	       1.05
 /* Packets that are sent again in vain at the beginning, and to find a lost tail. */
-#define EXCESS_START 40
-/* In the beginning READs take the longer the more of them wait in the peer. */
-#define EXCESS_START_READ 200
+#define EXCESS_START 10
+/* In the beginning READs take longer the more of them wait in the peer. */
+#define EXCESS_START_READ 60
+/* The least goodput of a measurement, as a part of the least mean. */
+#define WORST 0.95
+
+/* With assertions in the library all of this takes 20 times as long. Then the measurements are few
+ * and short, and only the data is checked. */
+static bool is_short;
 
 struct load {
 	enum ibv_wr_opcode opcode;
@@ -34,9 +43,28 @@ struct load {
 	struct link_attr faults;
 };
 
-static struct pair_attr attr_of(const struct load *load)
+/* Goodput, and what it took, of several measurements. */
+struct sum {
+	double gbps;
+	double steady_gbps;
+	double least_gbps;
+	uint64_t lost;
+	uint64_t again; /* packets of data sent more than needed */
+};
+
+/* A kind of loss, and the goodput to keep, as parts of that without losses: the least mean of all,
+ * near and far, and of the steady part of all. */
+struct row {
+	const char *what;
+	struct link_attr faults;
+	double part[2];
+	double steady;
+};
+
+static struct pair_attr attr_of(const struct load *load, uint64_t seed)
 {
-	struct pair_attr attr = {.seed = 1, .keeps = true, .mtu = load->mtu, .link = load->faults};
+	struct pair_attr attr = {
+		.seed = seed, .keeps = true, .mtu = load->mtu, .link = load->faults};
 
 	attr.link.latency_ns = load->one_way_ns;
 	attr.link.mbps = MBPS;
@@ -47,7 +75,7 @@ static struct transfer transfer_of(const struct load *load)
 {
 	return (struct transfer){.opcode = load->opcode,
 				 .bytes = load->bytes,
-				 .messages = BYTES / load->bytes,
+				 .messages = (is_short ? BYTES_SHORT : BYTES) / load->bytes,
 				 .flight = FLIGHT_BYTES / load->bytes};
 }
 
@@ -56,67 +84,79 @@ static const char *name_of(enum ibv_wr_opcode opcode)
 	return opcode == IBV_WR_SEND ? "SEND" : opcode == IBV_WR_RDMA_READ ? "READ" : "WRITE";
 }
 
-/* Measure with these faults. Fail below this part of the goodput of a link without any. */
-static bool row(struct load load, const char *what, struct link_attr faults, double sound_gbps,
-		double part)
+static struct sum measure(const struct load *load, unsigned int tries)
 {
-	const struct transfer transfer = transfer_of(&load);
-	struct transferred outcome;
-	uint64_t again; /* packets of data sent more than needed */
+	const struct transfer transfer = transfer_of(load);
+	const uint64_t needed = (uint64_t)transfer.messages * (load->bytes / (128u << load->mtu));
+	struct sum sum = {.least_gbps = MBPS};
+
+	for (unsigned int seed = 1; seed <= tries; seed++) {
+		const struct transferred outcome = transfer_measure(attr_of(load, seed), &transfer);
+
+		sum.gbps += outcome.gbps / tries;
+		sum.steady_gbps += outcome.steady_gbps / tries;
+		if (outcome.gbps < sum.least_gbps)
+			sum.least_gbps = outcome.gbps;
+		sum.lost += outcome.lost;
+		sum.again += outcome.packets - needed;
+	}
+	return sum;
+}
+
+/* Measure with the faults of a row. Compare with `sound`, of a link without any. */
+static bool measure_row(struct load load, const struct row *row, const struct sum *sound)
+{
+	const double part = row->part[load.one_way_ns == FAR_NS];
+	const unsigned int tries = is_short ? 1 : TRIES;
+	struct sum sum;
 	double most;
 	bool good;
 
-	load.faults = faults;
-	outcome = transfer_measure(attr_of(&load), &transfer);
-	again = outcome.packets - (uint64_t)transfer.messages * (load.bytes / (128u << load.mtu));
-	most = EXCESS * (double)outcome.lost +
-	       (load.opcode == IBV_WR_RDMA_READ ? EXCESS_START_READ : EXCESS_START);
+	load.faults = row->faults;
+	sum = measure(&load, tries);
+	most = EXCESS * (double)sum.lost +
+	       tries * (load.opcode == IBV_WR_RDMA_READ ? EXCESS_START_READ : EXCESS_START);
 	/* A late packet is sent again before it comes. */
-	if (faults.reorder_ppm > 0)
-		most = (double)again;
-	good = outcome.gbps >= part * sound_gbps && (double)again <= most;
-	printf("%-5s %5u %5u %7.0f %-12s %8.1f %7.1f%% (%2.0f%%) %8llu %8llu%s\n",
+	if (row->faults.reorder_ppm > 0)
+		most = (double)sum.again;
+	good = is_short ||
+	       (sum.gbps >= part * sound->gbps &&
+		sum.steady_gbps >= row->steady * sound->steady_gbps &&
+		sum.least_gbps >= WORST * part * sound->gbps && (double)sum.again <= most);
+	printf("%-5s %5u %5u %7.0f %-11s %8.1f %7.1f%% (%4.1f%%) %7.1f%% %7.1f%% (%2.0f%%) %8llu "
+	       "%8llu%s\n",
 	       name_of(load.opcode), load.bytes >> 10, 128u << load.mtu,
-	       2 * (double)load.one_way_ns / 1000, what, outcome.gbps,
-	       100 * outcome.gbps / sound_gbps, 100 * part, (unsigned long long)outcome.lost,
-	       (unsigned long long)again, good ? "" : "   missed");
+	       2 * (double)load.one_way_ns / 1000, row->what, sum.gbps,
+	       100 * sum.gbps / sound->gbps, 100 * part, 100 * sum.least_gbps / sound->gbps,
+	       100 * sum.steady_gbps / sound->steady_gbps, 100 * row->steady,
+	       (unsigned long long)sum.lost, (unsigned long long)sum.again,
+	       good ? "" : "   missed");
 	return good;
 }
 
 /*
- * The least goodput, for near and far peers. Over 100 us the windows first have to grow, and what
- * is lost last costs a round trip, too: together some 3 % of the measured time. There a round trip
- * at 100 Gb/s is 1,100 packets of 1 KiB, and the longest window is 8,192: it holds a packet that is
- * lost five times. A READ request that is lost holds up all behind it, and the responder with them.
+ * The marks are 97 %, 93 %, 80 % and 60 % of the goodput without losses, and 98 % where packets are
+ * late. These are what is reached, and not less. Over 100 us the windows first have to grow, and
+ * what is lost last costs a round trip, too: together some 3 % of the measured time. There a round
+ * trip at 100 Gb/s is 1,100 packets of 1 KiB, and the longest window is 8,192: it holds a packet
+ * that is lost five times.
  */
 static bool table(const struct load *load)
 {
-	static const struct {
-		const char *what;
-		struct link_attr faults;
-		double part[2];
-		double part_read[2];
-	} rows[] = {
-		{"0.1 % lost", {.loss_ppm = 1000}, {0.97, 0.97}, {0.97, 0.95}},
-		{"1 % lost", {.loss_ppm = 10000}, {0.97, 0.94}, {0.97, 0.91}},
-		{"5 % lost", {.loss_ppm = 50000}, {0.92, 0.85}, {0.92, 0.73}},
-		{"10 % lost", {.loss_ppm = 100000}, {0.85, 0.78}, {0.84, 0.66}},
+	static const struct row rows[] = {
+		{"0.1 % lost", {.loss_ppm = 1000}, {0.99, 0.97}, 0.98},
+		{"1 % lost", {.loss_ppm = 10000}, {0.98, 0.945}, 0.97},
+		{"5 % lost", {.loss_ppm = 50000}, {0.93, 0.85}, 0.92},
+		{"10 % lost", {.loss_ppm = 100000}, {0.87, 0.75}, 0.85},
 		/* The link is down for up to the time of 200 packets, of 100 on average. */
-		{"bursts", {.burst_ppm = 200, .burst_ns = 18000}, {0.93, 0.93}, {0.93, 0.91}},
-		{"1 % late",
-		 {.reorder_ppm = 10000, .reorder_ns = 18000},
-		 {0.98, 0.98},
-		 {0.965, 0.98}},
+		{"bursts", {.burst_ppm = 200, .burst_ns = 18000}, {0.965, 0.955}, 0.96},
+		{"1 % late", {.reorder_ppm = 10000, .reorder_ns = 18000}, {0.98, 0.98}, 0.98},
 	};
-	const bool is_far = load->one_way_ns == FAR_NS;
-	const struct transfer transfer = transfer_of(load);
-	const double sound_gbps = transfer_measure(attr_of(load), &transfer).gbps;
+	const struct sum sound = measure(load, 1);
 	bool good = true;
 
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
-		good &= row(*load, rows[i].what, rows[i].faults, sound_gbps,
-			    load->opcode == IBV_WR_RDMA_READ ? rows[i].part_read[is_far]
-							     : rows[i].part[is_far]);
+		good &= measure_row(*load, &rows[i], &sound);
 	return good;
 }
 
@@ -137,7 +177,7 @@ static bool latency(enum ibv_wr_opcode opcode, uint64_t one_way_ns)
 				  .one_way_ns = one_way_ns,
 				  .faults = {.loss_ppm = 10000}};
 	const struct transfer transfer = {.opcode = opcode, .bytes = LATENCY_BYTES};
-	struct pair_attr attr = attr_of(&load);
+	struct pair_attr attr = attr_of(&load, 1);
 	static uint64_t took_ns[LATENCY_TRIES];
 	const double round_ns = (double)(2 * one_way_ns + TURNS_NS);
 	struct pair pair;
@@ -173,7 +213,7 @@ static bool is_wanted(int argc, char **argv, enum ibv_wr_opcode opcode, uint64_t
 	       (argc < 3 || strtoull(argv[2], NULL, 0) * 1000 == 2 * one_way_ns);
 }
 
-/* repair [OPERATION [ROUND-TRIP-US]]: only these. */
+/* repair [--short] [OPERATION [ROUND-TRIP-US]]: only these. */
 int main(int argc, char **argv)
 {
 	static const enum ibv_wr_opcode opcodes[] = {IBV_WR_RDMA_WRITE, IBV_WR_SEND,
@@ -181,8 +221,11 @@ int main(int argc, char **argv)
 	static const uint64_t ways_ns[] = {NEAR_NS, FAR_NS};
 	bool good = true;
 
-	printf("        KiB   MTU   RTT us faults          Gbit/s  (mark)              lost    "
-	       "again\n");
+	is_short = argc > 1 && strcmp(argv[1], "--short") == 0;
+	argc -= is_short;
+	argv += is_short;
+	printf("        KiB   MTU   RTT us faults        Gbit/s           (mark)    least   steady "
+	       "(mark)    lost    again\n");
 	for (size_t o = 0; o < 3; o++) {
 		for (size_t w = 0; w < 2; w++) {
 			if (!is_wanted(argc, argv, opcodes[o], ways_ns[w]))

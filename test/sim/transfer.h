@@ -20,9 +20,10 @@ struct transfer {
 };
 
 struct transferred {
-	double gbps;	  /* of payload */
-	uint64_t packets; /* sent by the end whose memory was read */
-	uint64_t lost;	  /* of those */
+	double gbps;	    /* of payload */
+	double steady_gbps; /* of the messages behind the first eighth, and before the last */
+	uint64_t packets;   /* sent by the end whose memory was read */
+	uint64_t lost;	    /* of those */
 };
 
 /** Set up a pair whose memories have room for a flight, measure, and tear it down. Exit if anything
