@@ -77,7 +77,7 @@ bool inside_age_responder(struct qp *qp, uint32_t psns, uint32_t rkey, uint32_t 
 	const struct packet packet = {
 		.op = opcode_info(opcode),
 		.opcode = opcode,
-		.ack_req = true,
+		.ack_byte = responder->asks, /* as its requester's packets */
 		.dest_qpn = qp->init.qpn,
 		.psn = responder->epsn,
 		.iova = 1u << 12,
