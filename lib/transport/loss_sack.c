@@ -24,13 +24,30 @@ static bool believes_drops(const struct loss *loss, uint64_t now_ns)
 	return now_ns - loss->board->dropped_ns >= RTE_MAX(round_ns, RECOVERY_TELLS_MIN_NS);
 }
 
+/* Another kind of selective retransmission becomes one of this kind: count its packets as sent
+ * again now. Without a number they would never be found to be lost again. */
+static void loss_sack_take_over(struct loss *loss)
+{
+	struct scoreboard *board = loss->board;
+	struct psn psn, end;
+
+	if (!loss_is_selective(loss) || loss->state == LOSS_TOLD)
+		return;
+	for (psn = loss->una; psn_before(psn, board->end); psn = end) {
+		if (scoreboard_look(board, psn, board->end, &end) == RANGE_SENT_AGAIN)
+			scoreboard_mark_again(board, psn, end, loss->next,
+					      psn_before(psn, loss->executed) ? AGAIN_RESPONSE
+									      : AGAIN_REQUEST);
+	}
+}
+
 void loss_sack_begin(struct loss *loss, uint64_t now_ns)
 {
 	loss_begin(loss);
+	loss_sack_take_over(loss);
 	loss->board->missed = false;
 	loss->board->dropped = false;
 	loss->board->drops = believes_drops(loss, now_ns);
-	/* Another kind of selective retransmission becomes one of this kind. */
 	if (loss->recovery.timed == RECOVERY_TIMED_RETRANSMISSION)
 		recovery_untimed(&loss->recovery);
 }

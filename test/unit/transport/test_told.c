@@ -107,6 +107,30 @@ TEST(completer_sack__it_may_be_the_first_answer)
 	expect_success(1);
 }
 
+/* The first answer of a connection comes to a probe, and a response of that is lost. */
+TEST(completer_receive__what_an_older_retransmission_has_lost_is_found)
+{
+	completer_reset(&rig.completer);
+	loss_init(&rig.loss, rig.loss.una);
+	rig.loss.recovery.timeout_ns = UINT64_C(1) << 30;
+	let_keep();
+	post(1, IBV_WR_RDMA_READ, 4 * MTU);
+	post(2, IBV_WR_RDMA_READ, MTU);
+	assert_int_equal(send_all(), 2);
+	completer_timeout(&rig.completer, false, loss_deadline_ns(&rig.loss));
+	assert_int_equal(rig.loss.state, LOSS_PROBE);
+	EXPECT_SENT(1);
+	EXPECT_TAKEN(OPCODE_READ_RESPONSE_FIRST, 1, .syndrome = ACK, .len = MTU, .sign = SIGN);
+	EXPECT_TAKEN(OPCODE_READ_RESPONSE_ONLY, 5, .syndrome = ACK, .len = MTU, .sign = SIGN);
+	assert_int_equal(send_all(), 0);
+	EXPECT_TAKEN(OPCODE_READ_RESPONSE_MIDDLE, 3, .len = MTU, .sign = SIGN);
+	EXPECT_SENT(2);
+	EXPECT_TAKEN(OPCODE_READ_RESPONSE_LAST, 4, .syndrome = ACK, .len = MTU, .sign = SIGN);
+	EXPECT_TAKEN(OPCODE_READ_RESPONSE_ONLY, 2, .syndrome = ACK, .len = MTU, .sign = SIGN);
+	expect_success(1);
+	expect_success(2);
+}
+
 TEST(completer_sack__what_is_sent_again_is_not_sent_once_more_in_vain)
 {
 	send_write(1, 20);
