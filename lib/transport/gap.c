@@ -65,7 +65,7 @@ static const uint8_t *gap_place(struct responder *responder, const struct packet
 }
 
 /* Return true if a packet behind the gap must be told about at once: the first one behind a hole,
- * one that fills a hole or came again, or one whose requester asks. */
+ * one that fills a hole or came again, one whose requester asks, or a marked READ request. */
 static bool gap_is_news(struct responder *responder, const struct packet *packet, bool is_kept,
 			bool follows)
 {
