@@ -20,6 +20,20 @@
 
 #define MEMORY_NAME "memif_region"
 
+static void client_init_end(struct memif_end *end, const struct memif_client_config *config)
+{
+	*end = (struct memif_end){
+		.side = MEMIF_CLIENT,
+		.spreads = true,
+		.chain_max = MEMIF_CHAIN_MAX,
+		.wake_fd = -1,
+		.bell_fd = -1,
+		.wakes_by_socket = config->socket_to_client,
+		.rings_by_socket = config->socket_to_server,
+	};
+	memif_end_init_meters(end);
+}
+
 void memif_client_init(struct memif_client *client, const struct memif_client_config *config)
 {
 	*client = (struct memif_client){
@@ -27,15 +41,9 @@ void memif_client_init(struct memif_client *client, const struct memif_client_co
 		.memory_fd = -1,
 		.server_wake_fd = -1,
 		.server_bell_fd = -1,
-		.end = {.side = MEMIF_CLIENT,
-			.spreads = true,
-			.chain_max = MEMIF_CHAIN_MAX,
-			.wake_fd = -1,
-			.bell_fd = -1,
-			.wakes_by_socket = config->socket_to_client,
-			.rings_by_socket = config->socket_to_server},
+		.pairs = 1,
 	};
-	memif_end_init_meters(&client->end);
+	client_init_end(&client->end, config);
 }
 
 static size_t ring_bytes(uint32_t size)
@@ -44,12 +52,10 @@ static size_t ring_bytes(uint32_t size)
 				      size * sizeof(struct memif_descriptor));
 }
 
-static void client_lay_out(struct memif_client *client, struct memif_ring *ring, size_t at,
-			   uint32_t size, uint32_t first_buffer)
+static void client_lay_out(uint8_t *at, const struct memif_buffers *buffers,
+			   struct memif_ring *ring, uint32_t size, uint32_t first_buffer)
 {
-	const struct memif_buffers *buffers = &client->end.buffers;
-
-	ring_init(ring, client->memory + at, size, MEMIF_CLIENT);
+	ring_init(ring, at, size, MEMIF_CLIENT);
 	ring->memory->cookie = MEMIF_COOKIE;
 	for (uint32_t i = 0; i < size; i++)
 		ring->memory->descriptors[i] = (struct memif_descriptor){
@@ -94,9 +100,8 @@ static int client_make_stock(struct memif_buffers *buffers, uint32_t size)
 
 /* Make the doorbells. Both ends have the same eventfd open, but each has its own end of a socket.
  */
-static int client_make_bells(struct memif_client *client)
+static int client_make_bells(struct memif_client *client, struct memif_end *end)
 {
-	struct memif_end *end = &client->end;
 	int rc = 0;
 
 	if (end->wakes_by_socket)
@@ -120,28 +125,103 @@ static void client_leave_bells(struct memif_client *client)
 	client->server_wake_fd = client->server_bell_fd = -1;
 }
 
-static int client_make(struct memif_client *client, uint8_t log2_size)
+static uint32_t client_stride(const struct memif_client *client)
 {
-	const uint32_t size = UINT32_C(1) << log2_size;
-	struct memif_end *end = &client->end;
+	return RTE_CACHE_LINE_ROUNDUP(client->config.buffer_bytes);
+}
+
+/* Return the bytes of a pair of rings and its buffers. */
+static size_t pair_bytes(const struct memif_client *client, uint32_t size)
+{
+	return 2 * (ring_bytes(size) + (size_t)size * client_stride(client));
+}
+
+/* Return how many pairs of rings of this size we may make for a server that tells so many engines.
+ */
+static uint32_t client_pairs_max(const struct memif_client *client, const struct memif_hello *hello,
+				 uint32_t told, uint32_t size)
+{
+	const uint32_t room = RTE_MIN(UINT32_MAX / pair_bytes(client, size), MEMIF_PAIRS_MAX);
+
+	/* The limits that a uroce announces are for other programs. */
+	if (told > 0)
+		return room;
+	return RTE_MIN(room, RTE_MIN(hello->max_ring_to_client, hello->max_ring_to_server) + 1u);
+}
+
+/* Choose the number of pairs. The engines of ours for which there is no room have none. */
+static void client_choose_pairs(struct memif_client *client, const struct memif_hello *hello,
+				uint32_t size)
+{
+	const uint32_t told = memif_pairs_read_name(hello->name);
+	const uint32_t most = client_pairs_max(client, hello, told, size);
+	const bool one = client->config.queues == 0 || (told == 0 && client->config.few);
+	uint32_t queues;
+
+	client->server_tells = told > 0;
+	client->server_queues = one || told == 0 || told > most ? 1 : told;
+	queues = RTE_MIN(RTE_MAX(client->config.queues, 1u), most / client->server_queues);
+	client->pairs = one ? 1 : queues * client->server_queues;
+	client->server_steers = told > 0 && !one && queues == client->config.queues;
+}
+
+/* Lay out the rings of a pair. All rings come first, then the buffers of each pair. */
+static int client_make_end(struct memif_client *client, uint32_t pair, uint32_t size)
+{
+	struct memif_end *end = memif_client_end(client, pair);
 	struct memif_buffers *buffers = &end->buffers;
+	uint8_t *rings = client->memory + 2 * ring_bytes(size) * pair;
 	int rc;
 
 	buffers->bytes = client->config.buffer_bytes;
-	buffers->stride = RTE_CACHE_LINE_ROUNDUP(buffers->bytes);
-	buffers->offset = (uint32_t)(2 * ring_bytes(size));
-	client->bytes = buffers->offset + 2 * (size_t)size * buffers->stride;
-	rc = client_map(client);
-	if (rc != 0)
-		return rc;
+	buffers->stride = client_stride(client);
+	buffers->offset = (uint32_t)(2 * (ring_bytes(size) * client->pairs +
+					  (size_t)size * buffers->stride * pair));
 	buffers->first = client->memory + buffers->offset;
-	client_lay_out(client, &end->tx, 0, size, 0);
-	client_lay_out(client, &end->rx, ring_bytes(size), size, size);
+	client_lay_out(rings, buffers, &end->tx, size, 0);
+	client_lay_out(rings + ring_bytes(size), buffers, &end->rx, size, size);
 	/* Each ring's receiver sets this flag if it wants no notifications. A server that leaves it
 	 * clear on its ring gets one each time that we publish packets. */
 	end->rx.memory->flags = MEMIF_QUIET;
-	rc = client_make_bells(client);
+	rc = client_make_bells(client, end);
 	return rc == 0 ? client_make_stock(buffers, size) : rc;
+}
+
+static void client_set_state(struct memif_client *client, enum memif_state state)
+{
+	for (uint32_t i = 0; i < client->pairs; i++)
+		memif_client_end(client, i)->state = state;
+}
+
+/* Make the ends of all pairs but the first. */
+static int client_make_more(struct memif_client *client)
+{
+	if (client->pairs == 1)
+		return 0;
+	client->more = calloc(client->pairs - 1, sizeof(*client->more));
+	if (!client->more) {
+		client->pairs = 1;
+		return -ENOMEM;
+	}
+	for (uint32_t i = 1; i < client->pairs; i++)
+		client_init_end(memif_client_end(client, i), &client->config);
+	return 0;
+}
+
+static int client_make(struct memif_client *client, const struct memif_hello *hello)
+{
+	const uint8_t log2_size = RTE_MIN(client->config.log2_size, hello->max_log2_ring_size);
+	const uint32_t size = UINT32_C(1) << log2_size;
+	int rc;
+
+	client_choose_pairs(client, hello, size);
+	client->bytes = client->pairs * pair_bytes(client, size);
+	rc = client_make_more(client);
+	if (rc == 0)
+		rc = client_map(client);
+	for (uint32_t i = 0; i < client->pairs && rc == 0; i++)
+		rc = client_make_end(client, i, size);
+	return rc;
 }
 
 static int client_greeted(struct memif_client *client, const struct memif_message *message,
@@ -153,7 +233,7 @@ static int client_greeted(struct memif_client *client, const struct memif_messag
 	if (message->type != MEMIF_HELLO || hello->min_version > MEMIF_VERSION ||
 	    hello->max_version < MEMIF_VERSION)
 		return -EPROTO;
-	rc = client_make(client, RTE_MIN(client->config.log2_size, hello->max_log2_ring_size));
+	rc = client_make(client, hello);
 	if (rc != 0)
 		return rc;
 	answer->type = MEMIF_INIT;
@@ -161,7 +241,7 @@ static int client_greeted(struct memif_client *client, const struct memif_messag
 	answer->init.id = client->config.id;
 	answer->init.mode = MEMIF_MODE_ETHERNET;
 	memcpy(answer->init.secret, client->config.secret, sizeof(answer->init.secret));
-	snprintf(answer->init.name, sizeof(answer->init.name), "uroce");
+	memif_pairs_write_name(answer->init.name, client->config.queues);
 	return 1;
 }
 
@@ -170,6 +250,7 @@ static void client_tell_ring(const struct memif_client *client, const struct mem
 {
 	answer->type = MEMIF_ADD_RING;
 	answer->add_ring.flags = flags;
+	answer->add_ring.index = (uint16_t)client->told;
 	answer->add_ring.offset = (uint32_t)((const uint8_t *)ring->memory - client->memory);
 	answer->add_ring.log2_size = (uint8_t)__builtin_ctz(ring->size);
 }
@@ -178,13 +259,19 @@ static void client_tell_ring(const struct memif_client *client, const struct mem
  * this comes after. */
 static void client_post_all(struct memif_client *client)
 {
-	client->end.buffers.posted = (uint16_t)client->end.rx.size;
-	ring_show(&client->end.rx, client->end.buffers.posted);
+	for (uint32_t i = 0; i < client->pairs; i++) {
+		struct memif_end *end = memif_client_end(client, i);
+
+		end->buffers.posted = (uint16_t)end->rx.size;
+		ring_show(&end->rx, end->buffers.posted);
+	}
 }
 
 /* Write the next message, after the server has acknowledged the one before. */
 static int client_tell(struct memif_client *client, struct memif_message *answer, int *answer_fd)
 {
+	const struct memif_end *end = memif_client_end(client, client->told);
+
 	switch (client->step) {
 	case MEMIF_CLIENT_REGION:
 		answer->type = MEMIF_ADD_REGION;
@@ -192,14 +279,12 @@ static int client_tell(struct memif_client *client, struct memif_message *answer
 		*answer_fd = client->memory_fd;
 		return 1;
 	case MEMIF_CLIENT_RING_TO_SERVER:
-		client_tell_ring(client, &client->end.tx, MEMIF_RING_TO_SERVER, answer);
-		*answer_fd =
-			client->end.rings_by_socket ? client->server_wake_fd : client->end.bell_fd;
+		client_tell_ring(client, &end->tx, MEMIF_RING_TO_SERVER, answer);
+		*answer_fd = end->rings_by_socket ? client->server_wake_fd : end->bell_fd;
 		return 1;
 	case MEMIF_CLIENT_RING_TO_CLIENT:
-		client_tell_ring(client, &client->end.rx, 0, answer);
-		*answer_fd =
-			client->end.wakes_by_socket ? client->server_bell_fd : client->end.wake_fd;
+		client_tell_ring(client, &end->rx, 0, answer);
+		*answer_fd = end->wakes_by_socket ? client->server_bell_fd : end->wake_fd;
 		return 1;
 	case MEMIF_CLIENT_CONNECT:
 		answer->type = MEMIF_CONNECT;
@@ -210,25 +295,45 @@ static int client_tell(struct memif_client *client, struct memif_message *answer
 	}
 }
 
+static bool client_tells_rings(const struct memif_client *client)
+{
+	return client->step == MEMIF_CLIENT_RING_TO_SERVER ||
+	       client->step == MEMIF_CLIENT_RING_TO_CLIENT;
+}
+
+/* Go on to the next ring of the same direction, or to the next step. */
+static void client_advance(struct memif_client *client)
+{
+	if (client_tells_rings(client) && client->told + 1 < client->pairs) {
+		client->told++;
+		return;
+	}
+	client->told = 0;
+	client->step++;
+}
+
 static int client_answer(struct memif_client *client, const struct memif_message *message,
 			 struct memif_message *answer, int *answer_fd)
 {
 	int rc;
 
-	if (message->type == MEMIF_DISCONNECT)
+	if (message->type == MEMIF_DISCONNECT) {
+		if (client->pairs > 1 && !client->server_tells && client_tells_rings(client))
+			client->config.few = true;
 		return -ECONNRESET;
+	}
 	if (client->end.state == MEMIF_STATE_BROKEN)
 		return -EPROTO;
 	if (client->step == MEMIF_CLIENT_HELLO) {
 		rc = client_greeted(client, message, answer);
 		client->step = MEMIF_CLIENT_INIT;
-		client->end.state = MEMIF_STATE_SETTING_UP;
+		client_set_state(client, MEMIF_STATE_SETTING_UP);
 		return rc;
 	}
 	if ((client->step == MEMIF_CLIENT_CONNECT || client->step == MEMIF_CLIENT_ACKNOWLEDGED) &&
 	    message->type == MEMIF_CONNECTED) {
 		client->step = MEMIF_CLIENT_DONE;
-		client->end.state = MEMIF_STATE_CONNECTED;
+		client_set_state(client, MEMIF_STATE_CONNECTED);
 		client_leave_bells(client);
 		client_post_all(client);
 		return 0;
@@ -237,7 +342,7 @@ static int client_answer(struct memif_client *client, const struct memif_message
 	 * messages. */
 	if (message->type != MEMIF_ACK || client->step >= MEMIF_CLIENT_ACKNOWLEDGED)
 		return -EPROTO;
-	client->step++;
+	client_advance(client);
 	return client->step == MEMIF_CLIENT_ACKNOWLEDGED ? 0
 							 : client_tell(client, answer, answer_fd);
 }
@@ -251,7 +356,7 @@ int memif_client_take(struct memif_client *client, const struct memif_message *m
 	*answer_fd = -1;
 	rc = client_answer(client, message, answer, answer_fd);
 	if (rc < 0 && rc != -ECONNRESET)
-		client->end.state = MEMIF_STATE_BROKEN;
+		client_set_state(client, MEMIF_STATE_BROKEN);
 	return rc;
 }
 
@@ -269,19 +374,26 @@ void memif_client_take_back(struct memif_client *client)
 	client->memory = NULL;
 }
 
+/* Eventfds may be in an epoll set of the server, which can delay close(2). So another thread closes
+ * them. */
+static void client_fini_end(const struct memif_end *end)
+{
+	memif_socket_discard(end->wake_fd);
+	memif_socket_discard(end->bell_fd);
+	free(end->buffers.stock);
+	free(end->buffers.placed);
+}
+
 void memif_client_fini(struct memif_client *client)
 {
 	const struct memif_client_config config = client->config;
 
 	if (client->memory)
 		munmap(client->memory, client->bytes);
-	/* Eventfds may be in an epoll set of the server, which can delay close(2). So another
-	 * thread closes them. */
 	close_fd(client->memory_fd);
 	client_leave_bells(client);
-	memif_socket_discard(client->end.wake_fd);
-	memif_socket_discard(client->end.bell_fd);
-	free(client->end.buffers.stock);
-	free(client->end.buffers.placed);
+	for (uint32_t i = 0; i < client->pairs; i++)
+		client_fini_end(memif_client_end(client, i));
+	free(client->more);
 	memif_client_init(client, &config);
 }

@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
@@ -32,24 +33,50 @@ const struct memif_limits memif_limits_direct = {.bytes = UINT64_C(4) << 20,
 						 .socket_to_server = true,
 						 .populates = true};
 
+static void server_init_end(struct memif_end *end, const struct memif_limits *limits)
+{
+	*end = (struct memif_end){
+		.side = MEMIF_SERVER,
+		.spreads = !limits->isolated,
+		.chain_max = limits->chain,
+		.wake_fd = -1,
+		.bell_fd = -1,
+		.wakes_by_socket = limits->socket_to_server,
+		.rings_by_socket = limits->socket_to_client,
+	};
+	memif_end_init_meters(end);
+}
+
 void memif_server_init(struct memif_server *server, const struct memif_limits *limits)
 {
-	*server = (struct memif_server){
-		.limits = limits,
-		.end = {.side = MEMIF_SERVER,
-			.spreads = !limits->isolated,
-			.chain_max = limits->chain,
-			.wake_fd = -1,
-			.bell_fd = -1,
-			.wakes_by_socket = limits->socket_to_server,
-			.rings_by_socket = limits->socket_to_client},
-	};
-	memif_end_init_meters(&server->end);
+	*server = (struct memif_server){.limits = limits, .pairs = 1};
+	server_init_end(&server->end, limits);
+}
+
+/* Return how many pairs of rings a client may make that does not tell its engines. */
+static uint32_t server_pairs_announced(const struct memif_server *server)
+{
+	return RTE_MAX(server->queues, 1u);
+}
+
+/* Return how many pairs of rings this client may make. */
+static uint32_t server_pairs_max(const struct memif_server *server)
+{
+	return server->queues > 0 && server->client_tells ? MEMIF_PAIRS_MAX
+							  : server_pairs_announced(server);
+}
+
+static void server_set_state(struct memif_server *server, enum memif_state state)
+{
+	for (uint32_t i = 0; i < server->pairs; i++)
+		memif_server_end(server, i)->state = state;
 }
 
 void memif_server_greet(const struct memif_server *server, struct memif_message *message,
 			const char *name)
 {
+	const uint16_t last = (uint16_t)(server_pairs_announced(server) - 1);
+
 	*message = (struct memif_message){
 		.type = MEMIF_HELLO,
 		.hello =
@@ -57,10 +84,15 @@ void memif_server_greet(const struct memif_server *server, struct memif_message 
 				.min_version = MEMIF_VERSION,
 				.max_version = MEMIF_VERSION,
 				.max_region = MEMIF_REGIONS_MAX - 1,
+				.max_ring_to_client = last,
+				.max_ring_to_server = last,
 				.max_log2_ring_size = server->limits->log2_ring,
 			},
 	};
-	snprintf(message->hello.name, sizeof(message->hello.name), "%s", name);
+	if (server->queues > 0)
+		memif_pairs_write_name(message->hello.name, server->queues);
+	else
+		snprintf(message->hello.name, sizeof(message->hello.name), "%s", name);
 }
 
 /* Handle INIT. The interface number does not matter here: there is one interface. */
@@ -69,6 +101,7 @@ static int server_begin(struct memif_server *server, const struct memif_message 
 	if (message->type != MEMIF_INIT || message->init.version != MEMIF_VERSION ||
 	    message->init.mode != MEMIF_MODE_ETHERNET)
 		return -EPROTO;
+	server->client_tells = memif_pairs_read_name(message->init.name) > 0;
 	server->end.state = MEMIF_STATE_SETTING_UP;
 	return 0;
 }
@@ -117,20 +150,42 @@ static bool server_is_bell(int fd, bool by_socket)
 	return by_socket ? memif_socket_is_unix(fd, SOCK_STREAM) : memif_socket_is_eventfd(fd);
 }
 
+/* Return the end that has a ring of this index; NULL: there is no memory for it. */
+static struct memif_end *server_make_end(struct memif_server *server, uint16_t index)
+{
+	const uint32_t most = server_pairs_max(server);
+
+	if (index > 0 && !server->more) {
+		server->more = calloc(most - 1, sizeof(*server->more));
+		if (!server->more)
+			return NULL;
+		for (uint32_t i = 0; i < most - 1; i++)
+			server_init_end(&server->more[i], server->limits);
+	}
+	server->pairs = RTE_MAX(server->pairs, index + 1u);
+	return memif_server_end(server, index);
+}
+
 static int server_add_ring(struct memif_server *server, const struct memif_message *message,
 			   int *fd)
 {
 	const struct memif_add_ring *add = &message->add_ring;
 	const bool to_server = add->flags & MEMIF_RING_TO_SERVER;
-	struct memif_end *end = &server->end;
-	struct memif_ring *ring = to_server ? &end->rx : &end->tx;
 	const struct memif_region *region;
+	struct memif_end *end;
+	struct memif_ring *ring;
 	size_t bytes;
 
-	if (add->flags & ~MEMIF_RING_TO_SERVER || add->index != 0 || ring->memory ||
+	if (add->flags & ~MEMIF_RING_TO_SERVER || add->index >= server_pairs_max(server) ||
 	    add->log2_size > server->limits->log2_ring || add->private_header_bytes != 0 ||
 	    add->region >= server->end.region_count ||
 	    add->offset % sizeof(struct memif_descriptor) != 0)
+		return -EPROTO;
+	end = server_make_end(server, add->index);
+	if (!end)
+		return -ENOMEM;
+	ring = to_server ? &end->rx : &end->tx;
+	if (ring->memory)
 		return -EPROTO;
 	region = &server->end.regions[add->region];
 	bytes = sizeof(struct memif_ring_memory) +
@@ -147,14 +202,56 @@ static int server_add_ring(struct memif_server *server, const struct memif_messa
 	return 0;
 }
 
+static bool ring_is_right(const struct memif_ring *ring)
+{
+	return ring->memory &&
+	       __atomic_load_n(&ring->memory->cookie, __ATOMIC_RELAXED) == MEMIF_COOKIE;
+}
+
+/* Return the number of rings to us (`rx`) or from us. -EPROTO: one is missing before another, or
+ * has not the right cookie. */
+static int server_count_rings(struct memif_server *server, bool rx)
+{
+	int count = 0;
+
+	for (uint32_t i = 0; i < server->pairs; i++) {
+		const struct memif_end *end = memif_server_end(server, i);
+		const struct memif_ring *ring = rx ? &end->rx : &end->tx;
+
+		if (!ring->memory)
+			continue;
+		if ((uint32_t)count < i || !ring_is_right(ring))
+			return -EPROTO;
+		count++;
+	}
+	return count;
+}
+
+/* Give all ends the regions, in which they find their buffers. */
+static void server_share_regions(struct memif_server *server)
+{
+	for (uint32_t i = 1; i < server->pairs; i++) {
+		struct memif_end *end = memif_server_end(server, i);
+
+		memcpy(end->regions, server->end.regions, sizeof(end->regions));
+		end->region_count = server->end.region_count;
+	}
+}
+
 static int server_connect(struct memif_server *server)
 {
-	if (!server->end.rx.memory || !server->end.tx.memory ||
-	    __atomic_load_n(&server->end.rx.memory->cookie, __ATOMIC_RELAXED) != MEMIF_COOKIE ||
-	    __atomic_load_n(&server->end.tx.memory->cookie, __ATOMIC_RELAXED) != MEMIF_COOKIE)
+	const int to_us = server_count_rings(server, true);
+	const int from_us = server_count_rings(server, false);
+
+	if (to_us <= 0 || from_us <= 0)
 		return -EPROTO;
-	server->end.state = MEMIF_STATE_CONNECTED;
-	memif_end_listen(&server->end, false);
+	/* Only a client that has made pairs with all engines of ours knows how many there are. */
+	server->client_steers = server->client_tells && server->queues > 0 && to_us == from_us &&
+				(uint32_t)to_us % server->queues == 0;
+	server_share_regions(server);
+	server_set_state(server, MEMIF_STATE_CONNECTED);
+	for (int i = 0; i < to_us; i++)
+		memif_end_listen(memif_server_end(server, (uint32_t)i), false);
 	return 0;
 }
 
@@ -197,7 +294,7 @@ int memif_server_take(struct memif_server *server, const struct memif_message *m
 
 	memif_socket_discard(fd);
 	if (rc != 0 && rc != -ECONNRESET)
-		server->end.state = MEMIF_STATE_BROKEN;
+		server_set_state(server, MEMIF_STATE_BROKEN);
 	return rc;
 }
 
@@ -220,10 +317,16 @@ int memif_server_receive(struct memif_server *server, uint8_t *room, size_t room
 
 void memif_server_fini(struct memif_server *server)
 {
+	const uint32_t queues = server->queues;
+
 	for (uint32_t i = 0; i < server->end.region_count; i++)
 		memif_socket_unmap(server->end.regions[i].at, server->end.regions[i].bytes);
-	memif_socket_discard(server->end.wake_fd);
-	memif_socket_discard(server->end.bell_fd);
+	for (uint32_t i = 0; i < server->pairs; i++) {
+		memif_socket_discard(memif_server_end(server, i)->wake_fd);
+		memif_socket_discard(memif_server_end(server, i)->bell_fd);
+	}
+	free(server->more);
 	memif_server_init(server, server->limits);
+	server->queues = queues;
 	server->end.state = MEMIF_STATE_BROKEN;
 }

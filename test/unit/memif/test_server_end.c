@@ -361,6 +361,124 @@ TEST(memif_server_take__connects_only_with_both_rings)
 	assert_int_equal(client_say(client, &connect, -1), -EPROTO);
 }
 
+/* Begin a connection of a client that may make several rings, with four engines of ours. */
+static void begin_several(struct client *client, const char *name)
+{
+	const struct memif_message region = client_region();
+	struct memif_message init = client_begin_message();
+
+	memif_server_fini(&client->server);
+	memif_server_init(&client->server, &memif_limits_user);
+	client->server.queues = 4;
+	strcpy(init.init.name, name);
+	assert_int_equal(client_say(client, &init, -1), 0);
+	assert_int_equal(client_say(client, &region, client->memory_fd), 0);
+}
+
+/* Describe a ring; all may lie in the same memory. */
+static int describe_ring(struct client *client, bool to_server, uint16_t index)
+{
+	const int event = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	struct memif_message ring = client_ring(to_server);
+	int rc;
+
+	ring.add_ring.index = index;
+	rc = client_say(client, &ring, event);
+	close(event);
+	return rc;
+}
+
+static void say_rings(struct client *client, bool to_server, uint16_t count)
+{
+	for (uint16_t i = 0; i < count; i++)
+		assert_int_equal(describe_ring(client, to_server, i), 0);
+}
+
+TEST(memif_server_take__takes_several_rings)
+{
+	/* rings to us and from us; the client's name; does it send to the right engine? */
+	static const struct {
+		uint16_t to_us, from_us;
+		const char *name;
+		bool steers;
+	} cases[] = {{4, 4, "uroce, engines: 1", true},
+		     {64, 64, "uroce, engines: 16", true},
+		     {1, 1, "uroce", false},
+		     {6, 6, "uroce, engines: 2", false},
+		     {8, 4, "uroce, engines: 2", false},
+		     {4, 4, "DPDK 22.11.11", false},
+		     {1, 3, "libmemif", false}};
+	const struct memif_message connect = {.type = MEMIF_CONNECT};
+	const unsigned int before = fds_count();
+	struct client *client = *state;
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		begin_several(client, cases[i].name);
+		say_rings(client, false, cases[i].from_us);
+		say_rings(client, true, cases[i].to_us);
+		assert_int_equal(client_say(client, &connect, -1), 0);
+		assert_int_equal(client->server.pairs, RTE_MAX(cases[i].to_us, cases[i].from_us));
+		assert_int_equal(client->server.client_steers, cases[i].steers);
+		for (uint32_t k = 0; k < client->server.pairs; k++) {
+			const struct memif_end *end = memif_server_end(&client->server, k);
+
+			assert_int_equal(end->state, MEMIF_STATE_CONNECTED);
+			assert_int_equal(end->rx.memory != NULL, k < cases[i].to_us);
+			assert_int_equal(end->tx.memory != NULL, k < cases[i].from_us);
+			assert_int_equal(end->region_count, 1);
+		}
+	}
+	memif_server_fini(&client->server);
+	client_wait_fds(before);
+}
+
+TEST(memif_server_take__bounds_the_number_of_rings)
+{
+	struct client *client = *state;
+
+	for (int to_server = 0; to_server < 2; to_server++) {
+		begin_several(client, "uroce, engines: 16");
+		say_rings(client, to_server, MEMIF_PAIRS_MAX);
+		assert_int_equal(describe_ring(client, to_server, MEMIF_PAIRS_MAX), -EPROTO);
+		/* Another program: one for each engine of ours. */
+		begin_several(client, "DPDK 22.11.11");
+		say_rings(client, to_server, 4);
+		assert_int_equal(describe_ring(client, to_server, 4), -EPROTO);
+		begin_several(client, "uroce");
+		assert_int_equal(describe_ring(client, to_server, UINT16_MAX), -EPROTO);
+		/* Once each. */
+		begin_several(client, "uroce");
+		say_rings(client, to_server, 2);
+		assert_int_equal(describe_ring(client, to_server, 1), -EPROTO);
+		assert_int_equal(memif_server_end(&client->server, 1)->state, MEMIF_STATE_BROKEN);
+	}
+}
+
+/* No ring may be missing before another, and each has the cookie. */
+TEST(memif_server_take__connects_only_with_all_rings)
+{
+	const struct memif_message connect = {.type = MEMIF_CONNECT};
+	struct client *client = *state;
+
+	for (int to_server = 0; to_server < 2; to_server++) {
+		begin_several(client, "uroce");
+		say_rings(client, !to_server, 3);
+		assert_int_equal(describe_ring(client, to_server, 0), 0);
+		assert_int_equal(describe_ring(client, to_server, 2), 0);
+		assert_int_equal(client_say(client, &connect, -1), -EPROTO);
+		begin_several(client, "uroce");
+		say_rings(client, !to_server, 3);
+		assert_int_equal(describe_ring(client, to_server, 1), 0);
+		assert_int_equal(client_say(client, &connect, -1), -EPROTO);
+		begin_several(client, "uroce");
+		say_rings(client, true, 2);
+		say_rings(client, false, 2);
+		(to_server ? client->to_server : client->to_client)->cookie++;
+		assert_int_equal(client_say(client, &connect, -1), -EPROTO);
+		(to_server ? client->to_server : client->to_client)->cookie--;
+	}
+}
+
 TEST(memif_server_take__wants_the_cookie)
 {
 	struct client *client = *state;

@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 #include "memif/end.h"
+#include "memif/pairs.h"
 #include "memif/protocol.h"
 
 struct memif_client_config {
@@ -20,6 +21,10 @@ struct memif_client_config {
 	uint16_t buffer_bytes;
 	/* The doorbell of a ring is a socket, as in struct memif_limits. */
 	bool socket_to_client, socket_to_server;
+	uint8_t queues; /* of our engines, to each of which a pair of rings leads (memif/pairs.h);
+			   0: one pair in all */
+	bool few;	/* a server that is not uroce has refused so many pairs: ask such a server
+			   for one. Set by memif_client_take */
 };
 
 /* Messages to the server, in order. The server answers each. */
@@ -35,7 +40,14 @@ enum memif_client_step {
 };
 
 struct memif_client {
-	struct memif_end end;
+	struct memif_end end;	/* of the first pair of rings */
+	struct memif_end *more; /* of the others; NULL: there are none */
+	uint32_t pairs;
+	bool server_tells;	/* how many engines it has */
+	uint32_t server_queues; /* the server's engines; 1 also if it does not tell */
+	bool server_steers;	/* the server sends each packet to the right engine of ours, if each
+				   has a pair */
+	uint32_t told;		/* rings of one direction that were described to the server */
 	struct memif_client_config config;
 	enum memif_client_step step; /* the last message sent */
 	int memory_fd;
@@ -44,6 +56,12 @@ struct memif_client {
 	uint8_t *memory;
 	size_t bytes;
 };
+
+/** Return the end of a pair of rings. */
+static inline struct memif_end *memif_client_end(struct memif_client *client, uint32_t pair)
+{
+	return pair == 0 ? &client->end : &client->more[pair - 1];
+}
 
 /** Initialise, before a connection. */
 void memif_client_init(struct memif_client *client, const struct memif_client_config *config);

@@ -12,6 +12,7 @@
 #include <stdint.h>
 
 #include "memif/end.h"
+#include "memif/pairs.h"
 #include "memif/protocol.h"
 
 #define MEMIF_ISOLATED_LOG2_MAX 10 /* of an isolated program's ring */
@@ -40,14 +41,29 @@ extern const struct memif_limits memif_limits_isolated;
 extern const struct memif_limits memif_limits_direct;
 
 struct memif_server {
-	struct memif_end end;
+	struct memif_end end;	/* of the first pair of rings; it has the regions until CONNECT */
+	struct memif_end *more; /* of the others; NULL: there are none */
+	uint32_t pairs;		/* the higher number of rings of the two directions */
 	const struct memif_limits *limits;
 	uint64_t region_bytes; /* of all regions */
+	/* of our engines, to each of which pairs of rings lead (memif/pairs.h); 0: one pair in all.
+	 * Set after memif_server_init. */
+	uint32_t queues;
+	bool client_tells;  /* how many engines it has, so it may make all pairs */
+	bool client_steers; /* the client sends each packet to the right engine of ours */
 };
+
+/** Return the end of a pair of rings. One ring of it may be missing (NULL memory), if the client is
+ * not uroce and makes more rings of one direction. */
+static inline struct memif_end *memif_server_end(struct memif_server *server, uint32_t pair)
+{
+	return pair == 0 ? &server->end : &server->more[pair - 1];
+}
 
 void memif_server_init(struct memif_server *server, const struct memif_limits *limits);
 
-/** Write the first message of a connection. */
+/** Write the first message of a connection. `name` is displayed by the other end, unless our
+ * name tells the number of our engines (memif/pairs.h). */
 void memif_server_greet(const struct memif_server *server, struct memif_message *message,
 			const char *name);
 
