@@ -132,6 +132,9 @@ void crossing_spread(struct engine *from, const struct rte_mbuf *mbuf, bool rece
 		copy = rte_pktmbuf_copy(mbuf, from->link->port.pool, 0, UINT32_MAX);
 		if (copy && !received)
 			copy->port = PORT_HANDED_OVER;
+		/* The engine that gets the copy must not give it away again. */
+		else if (copy && unlikely(copy->port == PORT_STRAY))
+			copy->port = 0;
 		if (!copy || !crossing_put(from->crossing, to, copy))
 			counters_add(&from->home->counters, no_buffer, 1);
 	}
@@ -159,12 +162,12 @@ bool crossing_give(struct engine *from, const uint8_t *frame, size_t len, struct
 	/* Other frames are this engine's: its queue or another engine has looked. */
 	if (!engine_is_first(from) && likely(mbuf->port != PORT_STRAY))
 		return false;
+	/* Only the first engine is the host to others. */
 	if (!packet_peek_qpn(frame, len, &qpn))
-		return false;
+		return crossing_forward(from, 0, mbuf);
 	if (likely(qpn != WIRE_QPN_MULTICAST))
 		return crossing_forward(from, device_engine_of_qpn(from->device, qpn), mbuf);
-	if (engine_is_first(from) && (frame[0] & RTE_ETHER_GROUP_ADDR) &&
-	    from->device->group_count > 0)
+	if ((frame[0] & RTE_ETHER_GROUP_ADDR) && from->device->group_count > 0)
 		crossing_spread(from, mbuf, true);
 	return false;
 }
@@ -298,12 +301,17 @@ void crossing_poll_others(struct engine *engine)
 	}
 }
 
-void crossing_stop_others(struct crossing *crossing)
+bool crossing_stop_others(struct crossing *crossing)
 {
+	bool all = true;
+
 	for (uint32_t i = 1; i < crossing_count(crossing); i++) {
 		if (engine_lock_unless_ended(crossing->engines[i]))
 			crossing->stopped |= 1u << i;
+		else
+			all = false;
 	}
+	return all;
 }
 
 void crossing_start_others(struct crossing *crossing)

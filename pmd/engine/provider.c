@@ -104,22 +104,48 @@ static void provider_watch(void)
 		log_warn("no room for an exit handler: packets of the last moment may be lost");
 }
 
+static int provider_empty_port(struct engine *engine, void *arg)
+{
+	(void)arg;
+	engine_empty_port(engine);
+	return 0;
+}
+
+static int provider_check_link(struct engine *engine, void *arg)
+{
+	(void)arg;
+	engine_check_link(engine);
+	return 0;
+}
+
+/* Stop all engines, and receive the packets in their rings: the rings will be unmapped. A turn of
+ * the first engine may stop the others itself, so it comes before they are stopped. */
 static void provider_conn_enter(void *arg)
 {
-	struct engine *engine = arg;
+	struct engine *first = arg;
 
 	guard_serve();
-	engine_lock(engine);
-	/* Receive the packets in the rings: the rings will be unmapped. */
-	engine_empty_port(engine);
+	engine_lock(first);
+	engine_empty_port(first);
+	if (likely(crossing_stop_others(first->crossing))) {
+		crossing_each_other(first->crossing, provider_empty_port, NULL);
+		return;
+	}
+	/* The process ends, and a thread may be in an engine that nobody could stop. */
+	crossing_start_others(first->crossing);
+	engine_release(first);
+	for (;;)
+		pause();
 }
 
 static void provider_conn_leave(void *arg)
 {
-	struct engine *engine = arg;
+	struct engine *first = arg;
 
-	engine_check_link(engine);
-	engine_release(engine);
+	engine_check_link(first);
+	crossing_each_other(first->crossing, provider_check_link, NULL);
+	crossing_start_others(first->crossing);
+	engine_release(first);
 	guard_pause();
 }
 

@@ -395,11 +395,16 @@ static int tx_put_in_place(struct tx *tx, struct packet_out *out)
 }
 
 /* Return true if a packet may be built in the port's own buffers. */
-static bool tx_may_place(const struct tx *tx, bool is_local, uint32_t qpn)
+static bool tx_may_place(const struct tx *tx, const struct packet_out *out, bool is_local,
+			 uint32_t qpn)
 {
 	const struct port_ops *ops = tx->port->ops;
 
-	return likely(!ops->aim) ? !is_local : ops->aim(tx->port->ops_arg, qpn);
+	if (likely(!ops->aim))
+		return !is_local;
+	if (!ops->steers)
+		return ops->aim(tx->port->ops_arg, qpn);
+	return !is_local && ops->aim(tx->port->ops_arg, tx_qpn(out));
 }
 
 static bool tx_is_short(const struct tx *tx, const struct packet_out *out)
@@ -466,7 +471,7 @@ static int tx_put(struct packet_sink *sink, struct packet_out *out)
 			return len < 0 ? len : 0;
 	}
 	tx->was_short = tx_is_short(tx, out);
-	if (out->payload_len >= PLACE_MIN && !to_group && tx_may_place(tx, is_local, qpn)) {
+	if (out->payload_len >= PLACE_MIN && !to_group && tx_may_place(tx, out, is_local, qpn)) {
 		len = tx_put_in_place(tx, out);
 		if (len != 0)
 			return len < 0 ? len : 0;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The thread sleeps until something happens to the connection. It stops the engine while it handles
- * that. */
+/* The thread sleeps until something happens to the connection. It stops the engines while it
+ * handles that. */
 #include "port/conn_thread.h"
 
 #include <errno.h>

@@ -89,7 +89,7 @@ int memif_conn_open(struct memif_port *memif)
 
 	if (rc != 0)
 		return rc;
-	memif_place_of(&memif->port->devargs, memif->path, sizeof(memif->path),
+	memif_place_of(&memif->first.port->devargs, memif->path, sizeof(memif->path),
 		       &memif->is_abstract);
 	return memif->role->open ? memif->role->open(memif) : 0;
 }
@@ -106,11 +106,8 @@ void memif_conn_say_goodbye(int fd, const char *reason)
 
 static void conn_end(struct memif_port *memif, const char *reason)
 {
-	const int wake_fd = memif->end->wake_fd;
-
 	log_debug("memif socket %s: %s", memif->path, reason);
-	if (wake_fd >= 0)
-		epoll_ctl(memif->epoll_fd, EPOLL_CTL_DEL, wake_fd, NULL);
+	memif_pairs_detach(memif);
 	memif_conn_say_goodbye(memif->socket_fd, reason);
 	memif_conn_drop(memif, memif->socket_fd);
 	memif->socket_fd = -1;
@@ -149,22 +146,20 @@ int memif_conn_read(int fd, struct memif_message *message, int *passed_fd)
 	return len < 0 ? len : -EPROTO;
 }
 
-/* Begin to use the connection: from now on its doorbell wakes us. The trigger of an eventfd is an
- * edge, because nobody reads it. A socket is read (memif_arm). */
+/* Begin to use the connection: from now on its doorbells wake us. */
 int memif_conn_established(struct memif_port *memif)
 {
-	const bool by_socket = memif->end->wakes_by_socket;
-	struct epoll_event event = {.events = EPOLLIN | (by_socket ? 0 : EPOLLET),
-				    .data.ptr = memif};
+	int rc;
 
 	memif->had_peer = true;
 	memif->refused = false;
 	memif->connections++;
-	log_debug("memif socket %s: connected", memif->path);
-	if (epoll_ctl(memif->epoll_fd, EPOLL_CTL_ADD, memif->end->wake_fd, &event) != 0)
-		return -errno;
-	memif_port_arm_again(memif);
-	return 0;
+	log_debug("memif socket %s: connected by %u pairs of rings", memif->path,
+		  memif_port_pairs(memif));
+	rc = memif_pairs_attach(memif);
+	if (rc == 0)
+		memif_pairs_arm_again(memif);
+	return rc;
 }
 
 /* Handle all messages on the connection's socket. The protocol limits their number. */

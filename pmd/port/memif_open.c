@@ -43,7 +43,7 @@ static bool memif_holds_frames(const struct port *port, unsigned long buffer_byt
 
 static int memif_configure(struct memif_port *memif, bool is_server)
 {
-	const struct port *port = memif->port;
+	const struct port *port = memif->first.port;
 	unsigned long id = 0, buffer_bytes = 0, log2_size = 0;
 	char secret[DEVARGS_TEXT_MAX] = "";
 
@@ -88,31 +88,43 @@ static int memif_read_mac(struct port *port)
 
 static int memif_make(struct memif_port *memif)
 {
-	struct port *port = memif->port;
+	struct port *port = memif->first.port;
 
 	if (!memif->is_direct)
-		memif->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+		memif->first.epoll_fd = epoll_create1(EPOLL_CLOEXEC);
 	memif->conn_epoll_fd = epoll_create1(EPOLL_CLOEXEC);
 	memif->alarm_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	if (memif->epoll_fd < 0 || memif->conn_epoll_fd < 0 || memif->alarm_fd < 0)
+	if (memif->first.epoll_fd < 0 || memif->conn_epoll_fd < 0 || memif->alarm_fd < 0)
 		return -errno;
 	if (!memif->is_direct)
-		own_mark(memif->epoll_fd);
+		own_mark(memif->first.epoll_fd);
 	own_mark(memif->conn_epoll_fd);
 	own_mark(memif->alarm_fd);
 	return port->watched ? stand_in_make(port->devargs.name, port->pool, &memif->stand_in) : 0;
 }
 
+/* Have several pairs of rings, if this port is used directly (else not all packets would pass what
+ * is in front of it) by the user's program, and no capture wants to see all packets in one place.
+ */
+static void memif_allow_pairs(struct memif_port *memif)
+{
+	const struct port *port = memif->first.port;
+
+	if (port->ops == &memif_port_ops && !port->watched && !memif->caller && !memif->is_direct)
+		memif->server.queues = memif->client.config.queues = 1;
+}
+
 int memif_port_open(void *arg)
 {
 	struct memif_port *memif = arg;
-	struct port *port = memif->port;
+	struct port *port = memif->first.port;
 	int rc;
 
 	rc = port_make_pool(port, "uroce_memif");
 	if (rc != 0)
 		return rc;
 	rc = memif_make(memif);
+	memif_allow_pairs(memif);
 	if (rc != 0)
 		log_error("port '%s' cannot be made: %s", port->devargs.name, strerror(-rc));
 	if (rc == 0)
@@ -121,7 +133,7 @@ int memif_port_open(void *arg)
 		return rc;
 	port->dma = PORT_COPIES;
 	port->interrupts = true;
-	port->wake_fd = memif->epoll_fd;
+	port->wake_fd = memif->first.epoll_fd;
 	port->started = true;
 	return 0;
 }
@@ -137,10 +149,10 @@ void memif_port_destroy(void *arg)
 	struct memif_port *memif = arg;
 
 	memif_conn_close(memif);
-	if (memif->spares > 0)
-		rte_pktmbuf_free_bulk(memif->spare, memif->spares);
+	if (memif->first.spares > 0)
+		rte_pktmbuf_free_bulk(memif->first.spare, memif->first.spares);
 	if (!memif->is_direct)
-		close_fd(memif->epoll_fd);
+		close_fd(memif->first.epoll_fd);
 	close_fd(memif->conn_epoll_fd);
 	close_fd(memif->alarm_fd);
 	free(memif);
@@ -158,10 +170,13 @@ static struct memif_port *memif_new(struct port *port)
 
 	if (!memif)
 		return NULL;
-	memif->port = port;
+	memif->first.memif = memif;
+	memif->first.port = port;
+	memif->queues[0] = &memif->first;
+	memif->queue_count = memif->engines = 1;
 	/* Processes that share the port check the ICRC themselves. */
-	memif->copy = tuning.fused_copy && !port->make_pool ? packet_copy : memif_copy_plain;
-	memif->epoll_fd = memif->conn_epoll_fd = memif->alarm_fd = -1;
+	memif->first.copy = tuning.fused_copy && !port->make_pool ? packet_copy : memif_copy_plain;
+	memif->first.epoll_fd = memif->conn_epoll_fd = memif->alarm_fd = -1;
 	memif->listen_fd = memif->socket_fd = -1;
 	for (int i = 0; i < MEMIF_NEWCOMERS_MAX; i++)
 		memif->newcomers[i].fd = -1;
@@ -253,7 +268,7 @@ int memif_prepare_direct(struct port *port, const struct memif_direct_config *co
 	memif_server_init(&memif->server, &memif_limits_direct);
 	memif->is_direct = true;
 	memif->socket_fd = config->socket_fd;
-	memif->epoll_fd = config->wake_epoll_fd;
+	memif->first.epoll_fd = config->wake_epoll_fd;
 	/* Log no complaint: the other end could cause one with each connection. */
 	memif->complaints = UINT32_MAX;
 	memif->refused = true;

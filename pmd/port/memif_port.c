@@ -4,7 +4,7 @@
  * copied out of them once, and the copy computes the ICRC: so the bytes that were checked are the
  * bytes that are used, even if the other end writes to the buffers meanwhile.
  */
-#include "memif_port.h"
+#include "memif_burst.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -18,17 +18,30 @@
 
 #define SETTLE_PAUSES	32
 #define MEMIF_BELLS_MAX 16 /* doorbells whose notifications one call discards */
-/* Bytes of a burst: copied packets must still be in the nearest cache when they are processed. */
-#define RX_BYTES 16384
 
 bool memif_port_is_connected(const struct memif_port *memif)
 {
 	return memif->end->state == MEMIF_STATE_CONNECTED;
 }
 
-bool memif_port_is_broken(const struct memif_port *memif)
+uint32_t memif_port_pairs(const struct memif_port *memif)
 {
-	return memif->end->state == MEMIF_STATE_BROKEN;
+	return memif->end->side == MEMIF_SERVER ? memif->server.pairs : memif->client.pairs;
+}
+
+struct memif_end *memif_port_pair(struct memif_port *memif, uint32_t pair)
+{
+	return memif->end->side == MEMIF_SERVER ? memif_server_end(&memif->server, pair)
+						: memif_client_end(&memif->client, pair);
+}
+
+bool memif_port_is_broken(struct memif_port *memif)
+{
+	for (uint32_t i = 0; i < memif_port_pairs(memif); i++) {
+		if (memif_port_pair(memif, i)->state == MEMIF_STATE_BROKEN)
+			return true;
+	}
+	return false;
 }
 
 void memif_port_alarm(const struct memif_port *memif)
@@ -44,62 +57,23 @@ void memif_port_alarm(const struct memif_port *memif)
  * it: no packets move until there is a new connection. */
 static void memif_look(const struct memif_port *memif)
 {
-	if (unlikely(memif_port_is_broken(memif)))
+	if (unlikely(memif->end->state == MEMIF_STATE_BROKEN))
 		memif_port_alarm(memif);
-}
-
-static int memif_receive(struct memif_port *memif, struct rte_mbuf *mbuf)
-{
-	bool right;
-	const int len = memif_end_receive(memif->end, rte_pktmbuf_mtod(mbuf, uint8_t *),
-					  rte_pktmbuf_tailroom(mbuf), memif->copy, &right);
-
-	if (len <= 0)
-		return len;
-	mbuf->data_len = (uint16_t)len;
-	mbuf->pkt_len = (uint32_t)len;
-	mbuf->port = right ? PORT_VERIFIED : 0;
-	return len;
-}
-
-static bool memif_has_spare(struct memif_port *memif)
-{
-	if (likely(memif->spares > 0))
-		return true;
-	if (rte_pktmbuf_alloc_bulk(memif->port->pool, memif->spare, MEMIF_SPARES) != 0)
-		return false;
-	memif->spares = MEMIF_SPARES;
-	return true;
 }
 
 static uint16_t memif_rx_burst(void *arg, struct rte_mbuf **mbufs, uint16_t n)
 {
 	struct memif_port *memif = arg;
-	uint16_t taken = 0, dropped = 0;
-	uint32_t bytes = 0;
+	struct memif_taken taken = {0};
 
-	/* Dropped packets count too: else the other end could keep this loop busy for ever. */
-	while (taken + dropped < n && bytes < RX_BYTES && memif_has_spare(memif)) {
-		struct rte_mbuf *mbuf = memif->spare[memif->spares - 1];
-		const int len = memif_receive(memif, mbuf);
-
-		if (unlikely(len == -EMSGSIZE)) {
-			dropped++;
-			continue;
-		}
-		if (len <= 0)
-			break;
-		memif->spares--;
-		mbufs[taken++] = mbuf;
-		bytes += (uint32_t)len;
-	}
-	memif->port->rx_cut = taken + dropped == n || bytes >= RX_BYTES;
-	memif->port->rx_too_long += dropped;
-	if (taken + dropped > 0)
+	burst_receive(&memif->first, memif->end, mbufs, n, &taken);
+	burst_note(&memif->first, &taken, n);
+	if (taken.packets + taken.dropped > 0)
 		memif_end_release(memif->end);
 	memif_look(memif);
-	return unlikely(memif->port->watched) ? stand_in_received(memif->stand_in, mbufs, taken, n)
-					      : taken;
+	return unlikely(memif->first.port->watched)
+		       ? stand_in_received(memif->stand_in, mbufs, taken.packets, n)
+		       : taken.packets;
 }
 
 static bool memif_has_room(void *arg)
@@ -124,7 +98,7 @@ static uint8_t *memif_place(void *arg, uint32_t len)
 	struct memif_port *memif = arg;
 	uint8_t *place = memif_end_place(memif->end, len);
 
-	memif->port->place_way = memif->end->placing;
+	memif->first.port->place_way = memif->end->placing;
 	if (unlikely(!place))
 		memif_look(memif);
 	return place;
@@ -144,7 +118,7 @@ static void memif_placed(void *arg, uint32_t len)
  * program's eventfd is never written to. No write avoids the window: both ends share O_NONBLOCK,
  * and eventfds do not support RWF_NOWAIT.
  */
-static void memif_ring_bell(int fd)
+void memif_port_ring_bell(int fd)
 {
 	const uint64_t one = 1;
 	struct pollfd poll_fd = {.fd = fd, .events = POLLOUT};
@@ -154,13 +128,10 @@ static void memif_ring_bell(int fd)
 		return;
 }
 
-/* Wake the other end. */
-static void memif_wake_other(struct memif_port *memif)
+void memif_port_wake_other(struct memif_port *memif, const struct memif_end *end)
 {
-	const struct memif_end *end = memif->end;
-
 	if (!end->rings_by_socket)
-		memif_ring_bell(end->bell_fd);
+		memif_port_ring_bell(end->bell_fd);
 	else if (own_is(end->bell_fd))
 		memif_bell_ring(end->bell_fd, &memif->bell_cost);
 }
@@ -169,45 +140,20 @@ static void memif_push(void *arg)
 {
 	struct memif_port *memif = arg;
 
-	const uint32_t trials = memif->end->meter.choice.trials;
-	const bool wanted = memif_end_push(memif->end);
-
-	memif->port->place_trials += memif->end->meter.choice.trials - trials;
-	if (unlikely(wanted))
-		memif_wake_other(memif);
+	burst_push(&memif->first, memif->end);
 }
 
-static void memif_count(struct port_drops *drops, const struct rte_mbuf *mbuf)
-{
-	drops->packets++;
-	drops->bytes += mbuf->pkt_len;
-}
-
-/* Send packets that were built in mbufs. Without a connection they are lost, as on a cable, and
- * counted. */
+/* Send packets that were built in mbufs. Without a connection they are lost, and counted. */
 static uint16_t memif_tx_burst(void *arg, struct rte_mbuf **mbufs, uint16_t n)
 {
 	struct memif_port *memif = arg;
-	const bool connected = memif_port_is_connected(memif);
+	struct memif_end *end = memif_port_is_connected(memif) ? memif->end : NULL;
 	uint16_t sent = 0;
 
-	if (unlikely(memif->port->watched))
+	if (unlikely(memif->first.port->watched))
 		n = stand_in_sends(memif->stand_in, mbufs, n);
-	for (; sent < n; sent++) {
-		const struct rte_mbuf *mbuf = mbufs[sent];
-		int rc;
-
-		if (unlikely(!connected)) {
-			memif_count(&memif->port->tx_unconnected, mbuf);
-			continue;
-		}
-		rc = memif_end_send(memif->end, rte_pktmbuf_mtod(mbuf, const uint8_t *),
-				    mbuf->data_len);
-		if (rc == -EAGAIN)
-			break;
-		if (unlikely(rc == -EMSGSIZE))
-			memif_count(&memif->port->tx_too_long, mbuf);
-	}
+	while (sent < n && burst_send_one(&memif->first, end, mbufs[sent]))
+		sent++;
 	memif_look(memif);
 	if (sent > 0) {
 		memif_push(memif);
@@ -219,7 +165,7 @@ static uint16_t memif_tx_burst(void *arg, struct rte_mbuf **mbufs, uint16_t n)
 static void memif_listen(struct memif_port *memif, bool on)
 {
 	memif_end_listen(memif->end, on);
-	__atomic_store_n(&memif->port->armed, on, __ATOMIC_RELAXED);
+	__atomic_store_n(&memif->first.port->armed, on, __ATOMIC_RELAXED);
 }
 
 /* Ask for notifications. The fence orders the store before the loads that follow: either we see the
@@ -230,16 +176,6 @@ static void memif_ask_to_be_woken(struct memif_port *memif)
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 }
 
-void memif_port_arm_again(struct memif_port *memif)
-{
-	if (!port_is_armed(memif->port))
-		return;
-	memif_ask_to_be_woken(memif);
-	/* A socket has been rung already, when it was made. */
-	if (!memif->end->wakes_by_socket && memif_end_waits(memif->end))
-		memif_ring_bell(memif->end->wake_fd);
-}
-
 /* Discard old notifications: those of this port, and those of direct memifs, which have the same
  * set. Do not listen to another end any more that sends anything else. */
 static void memif_hush(const struct memif_port *memif)
@@ -247,15 +183,15 @@ static void memif_hush(const struct memif_port *memif)
 	struct epoll_event events[MEMIF_BELLS_MAX];
 	int count;
 
-	if (!own_is(memif->epoll_fd))
+	if (!own_is(memif->first.epoll_fd))
 		return;
-	count = epoll_wait(memif->epoll_fd, events, MEMIF_BELLS_MAX, 0);
+	count = epoll_wait(memif->first.epoll_fd, events, MEMIF_BELLS_MAX, 0);
 	for (int i = 0; i < count; i++) {
 		const struct memif_port *rung = events[i].data.ptr;
 		const int fd = rung->end->wake_fd;
 
 		if (rung->end->wakes_by_socket && (!own_is(fd) || !memif_bell_hush(fd)))
-			epoll_ctl(memif->epoll_fd, EPOLL_CTL_DEL, fd, NULL);
+			epoll_ctl(memif->first.epoll_fd, EPOLL_CTL_DEL, fd, NULL);
 	}
 }
 
@@ -323,7 +259,7 @@ static bool memif_connected(void *arg)
 }
 
 /* The link counts as up until the first peer has come and gone (port_link_up). */
-static bool memif_link_up(void *arg, bool connected)
+bool memif_port_link_up(void *arg, bool connected)
 {
 	const struct memif_port *memif = arg;
 
@@ -331,7 +267,7 @@ static bool memif_link_up(void *arg, bool connected)
 			     : connected || !memif->had_peer;
 }
 
-static bool memif_lost(void *arg)
+bool memif_port_lost(void *arg)
 {
 	const struct memif_port *memif = arg;
 
@@ -340,19 +276,23 @@ static bool memif_lost(void *arg)
 	return memif->caller && memif->caller->lost(memif->caller_arg);
 }
 
-static void memif_lose(void *arg)
+void memif_port_lose(void *arg)
 {
 	struct memif_port *memif = arg;
 
 	memif->given_up = true;
 }
 
-static void memif_close(void *arg)
+void memif_port_close(void *arg)
 {
-	memif_conn_close(arg);
+	struct memif_port *memif = arg;
+
+	/* A thread may be stuck in a further engine that could not be ended, and use the rings. */
+	if (memif->open_queues == 0)
+		memif_conn_close(memif);
 }
 
-static int memif_conn_fd(const void *arg)
+int memif_port_conn_fd(const void *arg)
 {
 	const struct memif_port *memif = arg;
 
@@ -370,13 +310,14 @@ const struct port_ops memif_port_ops = {
 	.push = memif_push,
 	.arm = memif_arm,
 	.disarm = memif_disarm,
-	.link_up = memif_link_up,
+	.link_up = memif_port_link_up,
 	.connected = memif_connected,
-	.lost = memif_lost,
-	.lose = memif_lose,
+	.lost = memif_port_lost,
+	.lose = memif_port_lose,
 	.conn_run = memif_conn_look,
-	.conn_fd = memif_conn_fd,
+	.conn_fd = memif_port_conn_fd,
 	.conn_ms = memif_conn_due_ms,
-	.close = memif_close,
+	.open_queue = memif_port_open_queue,
+	.close = memif_port_close,
 	.destroy = memif_port_destroy,
 };

@@ -58,22 +58,48 @@ struct memif_role {
 extern const struct memif_role memif_server_role, memif_client_role, memif_direct_server_role,
 	memif_direct_client_role;
 
-struct memif_port {
+/* What one engine uses of a memif port. Engine's thread or lock. */
+struct memif_queue {
 	/* constant */
-	struct port *port;
+	struct memif_port *memif;
+	struct port *port; /* the engine's */
+	uint32_t number;   /* the engine's */
+	memif_copy *copy;  /* from memif's buffers into a packet buffer */
+	/* To sleep on: has the doorbells of the pairs while there is a connection. That of a direct
+	 * memif is the set of the process's own port (port/memif_direct.h). */
+	int epoll_fd;
+
+	uint32_t spares; /* packet buffers for the next received packets */
+	struct rte_mbuf *spare[MEMIF_SPARES];
+	/* The engine's ends of pairs of rings, while there is a connection; else none. Those that
+	 * send are in the order of the peer's engines. */
+	uint32_t rx_count, tx_count;
+	struct memif_end *rx[MEMIF_PAIRS_MAX], *tx[MEMIF_PAIRS_MAX];
+	uint32_t rx_next;		/* index in `rx` of the one that is received from first */
+	struct memif_end *aimed;	/* to which the next placed packet goes; NULL: none */
+	bool unpushed[MEMIF_PAIRS_MAX]; /* by index in `tx`: has packets that were not published */
+	uint32_t aimed_at;		/* index in `tx` */
+	/* The other end may send packets of other engines of ours. */
+	bool checks_strays;
+};
+
+struct memif_port {
+	/* The first engine's queue. First: functions for a queue find it from the port's ops_arg.
+	 */
+	struct memif_queue first;
+	/* constant, when engines run */
 	const struct memif_role *role;
-	struct memif_end *end; /* the server's or the client's */
+	struct memif_end *end; /* the server's or the client's, of the first pair of rings */
+	struct memif_queue *queues[MEMIF_QUEUES_MAX]; /* of all engines that have one */
+	uint32_t queue_count;
+	uint32_t engines; /* of the device */
 	bool is_abstract;
 	char path[sizeof(((struct sockaddr_un *)NULL)->sun_path)];
 	struct memif_client_config config; /* of either role: the interface's number and secret */
 	bool is_direct; /* has the one connection that its socket is (port/memif_direct.h) */
 	const struct memif_caller *caller; /* of a client that has no path; else NULL */
 	void *caller_arg;
-	memif_copy *copy;  /* from memif's buffers into a packet buffer */
 	uint16_t stand_in; /* if port.watched: the ethdev that captures see (stand_in.h) */
-	/* To sleep on: has the connection's doorbell while there is a connection. That of a direct
-	 * memif is the set of the process's own port (port/memif_direct.h). */
-	int epoll_fd;
 	int conn_epoll_fd; /* epoll descriptor: readable when memif_conn_look has work */
 	int alarm_fd;	   /* eventfd: something is wrong with the connection */
 	int listen_fd;	   /* of a server; or -1 */
@@ -93,8 +119,7 @@ struct memif_port {
 	uint32_t connections;		  /* that were established */
 	struct memif_server server;
 	struct memif_client client;
-	uint32_t spares; /* packet buffers for the next received packets */
-	struct rte_mbuf *spare[MEMIF_SPARES];
+	uint32_t open_queues; /* of further engines that have not ended; their thread */
 };
 
 /** Make `port` a memif port. Its device arguments have been parsed. Before EAL starts. Not MT-safe.
@@ -106,18 +131,48 @@ extern const struct port_ops memif_port_ops;
 int memif_port_open(void *memif);
 void memif_port_destroy(void *memif);
 
+/** Tables of operations: of the first engine's port if it has several pairs of rings, and of the
+ * queues of other engines. */
+extern const struct port_ops memif_pairs_ops, memif_queue_ops;
+
+/** Operations that do not depend on the number of pairs (memif_port.c, for memif_pairs.c). */
+bool memif_port_link_up(void *memif, bool connected);
+bool memif_port_lost(void *memif);
+void memif_port_lose(void *memif);
+int memif_port_conn_fd(const void *memif);
+void memif_port_close(void *memif);
+
+/** Open the queue of a further engine (port_ops.open_queue). */
+int memif_port_open_queue(void *memif, uint32_t number, uint32_t count, struct port *queue);
+
+/** Return the number of pairs of rings of the connection, and the end of one. Engines' locks. */
+uint32_t memif_port_pairs(const struct memif_port *memif);
+struct memif_end *memif_port_pair(struct memif_port *memif, uint32_t pair);
+
+/** Give each engine its pairs of rings of a new connection. Engines' locks. 0 or -errno. */
+int memif_pairs_attach(struct memif_port *memif);
+
+/** Take the pairs of rings from the engines: the connection ends. Engines' locks. */
+void memif_pairs_detach(struct memif_port *memif);
+
 /** Return true if there is a connection. Engine's lock. */
 bool memif_port_is_connected(const struct memif_port *memif);
 
-/** Return true if the other end has broken a rule. Engine's lock. */
-bool memif_port_is_broken(const struct memif_port *memif);
+/** Return true if the other end has broken a rule in any pair of rings. Engines' locks. */
+bool memif_port_is_broken(struct memif_port *memif);
 
 /** Make the connection's thread run: the connection is broken. MT-safe. */
 void memif_port_alarm(const struct memif_port *memif);
 
-/** Arm the new connection if the engine sleeps already, so that packets wake the engine. Engine's
- * lock. */
-void memif_port_arm_again(struct memif_port *memif);
+/** Write to an eventfd of the other end, if that does not block. MT-safe. */
+void memif_port_ring_bell(int fd);
+
+/** Wake the other end through the doorbell of a pair of rings. Engine's thread. */
+void memif_port_wake_other(struct memif_port *memif, const struct memif_end *end);
+
+/** Arm the new connection for the engines that sleep already, so that packets wake them. Engines'
+ * locks. */
+void memif_pairs_arm_again(struct memif_port *memif);
 
 /* memif_conn.c; all with the engine's lock */
 

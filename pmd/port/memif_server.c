@@ -256,8 +256,11 @@ static bool server_retries(const struct memif_port *memif)
 
 static void server_reset(struct memif_port *memif)
 {
+	const uint32_t queues = memif->server.queues;
+
 	memif_server_fini(&memif->server);
 	memif_server_init(&memif->server, &memif_limits_user);
+	memif->server.queues = queues;
 }
 
 const struct memif_role memif_server_role = {

@@ -76,7 +76,7 @@ static void relay_ring_bell(struct relay *relay)
 
 bool relay_has_queue(const struct relay *relay)
 {
-	return relay->queue != NULL;
+	return relay->queue && !port_is_relayed(relay->port);
 }
 
 bool relay_give(struct relay *relay, struct rte_mbuf *mbuf, bool received)
@@ -131,10 +131,13 @@ static uint16_t relay_rx_burst(void *arg, struct rte_mbuf **mbufs, uint16_t n)
 	const uint16_t most = relay->queue ? (uint16_t)((n + 1) / 2) : n;
 	uint16_t taken = inbox_take(&relay->in, mbufs, most);
 
+	relay->port->rx_cut = false;
+	/* The queue may set rx_cut. */
 	if (relay->queue)
 		taken = (uint16_t)(taken + relay->queue->rx_burst(relay->queue_arg, mbufs + taken,
 								  (uint16_t)(n - taken)));
-	relay->port->rx_cut = inbox_has_more(&relay->in);
+	if (inbox_has_more(&relay->in))
+		relay->port->rx_cut = true;
 	return taken;
 }
 
@@ -143,7 +146,7 @@ static uint16_t relay_tx_burst(void *arg, struct rte_mbuf **mbufs, uint16_t n)
 	const struct relay *relay = arg;
 	unsigned int sent;
 
-	if (relay->queue)
+	if (relay_has_queue(relay))
 		return relay->queue->tx_burst(relay->queue_arg, mbufs, n);
 	sent = rte_ring_enqueue_burst(relay->out, (void **)mbufs, n, NULL);
 	/* Also if there was no room: the carrier makes some. */
@@ -165,12 +168,20 @@ static bool relay_arm(void *arg)
 	return inbox_has_new(&relay->in) || waits;
 }
 
+/* Called if the queue has interrupts. */
+static void relay_disarm(void *arg)
+{
+	const struct relay *relay = arg;
+
+	relay->queue->disarm(relay->queue_arg);
+}
+
 /* Without a queue, the carrier drops packets that reach nobody: only it knows that at any time. */
 static bool relay_connected(void *arg)
 {
 	const struct relay *relay = arg;
 
-	return !relay->queue || relay->queue->connected(relay->queue_arg);
+	return !relay_has_queue(relay) || relay->queue->connected(relay->queue_arg);
 }
 
 static bool relay_link_up(void *arg, bool connected)
@@ -213,6 +224,69 @@ static const struct port_ops relay_ops = {
 	.rx_burst = relay_rx_burst,
 	.tx_burst = relay_tx_burst,
 	.arm = relay_arm,
+	.link_up = relay_link_up,
+	.connected = relay_connected,
+	.lost = relay_lost,
+	.close = relay_close,
+	.destroy = relay_destroy,
+};
+
+/* Without a place in the queue, packets are built in mbufs, which the carrier takes. */
+static bool relay_aim(void *arg, uint32_t qpn)
+{
+	const struct relay *relay = arg;
+
+	return relay_has_queue(relay) && relay->queue->aim(relay->queue_arg, qpn);
+}
+
+static bool relay_has_room(void *arg)
+{
+	const struct relay *relay = arg;
+
+	return !relay_has_queue(relay) || relay->queue->has_room(relay->queue_arg);
+}
+
+static void relay_expect(void *arg, uint32_t ahead, uint32_t len)
+{
+	const struct relay *relay = arg;
+
+	relay->queue->expect(relay->queue_arg, ahead, len);
+}
+
+static uint8_t *relay_place(void *arg, uint32_t len)
+{
+	const struct relay *relay = arg;
+
+	return relay->queue->place(relay->queue_arg, len);
+}
+
+static void relay_placed(void *arg, uint32_t len)
+{
+	const struct relay *relay = arg;
+
+	relay->queue->placed(relay->queue_arg, len);
+}
+
+static void relay_push(void *arg)
+{
+	const struct relay *relay = arg;
+
+	relay->queue->push(relay->queue_arg);
+}
+
+/* With a queue in whose own buffers packets are built. */
+static const struct port_ops relay_placing_ops = {
+	.rx_burst = relay_rx_burst,
+	.tx_burst = relay_tx_burst,
+	.expect = relay_expect,
+	.has_room = relay_has_room,
+	.place = relay_place,
+	.aim = relay_aim,
+	.steers = true,
+	.placed = relay_placed,
+	.push = relay_push,
+	.arm = relay_arm,
+	.disarm = relay_disarm,
 	.link_up = relay_link_up,
 	.connected = relay_connected,
 	.lost = relay_lost,
@@ -322,7 +396,7 @@ int relay_open(const struct relay_carrier *carrier, uint32_t number, struct port
 	relay->set_fd = -1;
 	relay_fill(carrier->port, port);
 	rc = relay_make(relay, number);
-	port->ops = &relay_ops;
+	port->ops = relay->queue && relay->queue->steers ? &relay_placing_ops : &relay_ops;
 	port->ops_arg = relay;
 	if (rc != 0) {
 		log_error("cannot make the queues of a further engine: %s", strerror(-rc));

@@ -136,6 +136,35 @@ TEST(crossing_give__strays_of_a_queue_are_passed_on)
 	rte_pktmbuf_free(taken);
 }
 
+/* Only the first engine answers other protocols' frames, and gives the others copies of packets to
+ * groups. */
+TEST(crossing_give__strays_of_no_queue_pair)
+{
+	struct rte_mbuf *mbuf = rte_pktmbuf_alloc(engine->link->port.pool), *taken;
+
+	assert_non_null(mbuf);
+	memset(rte_pktmbuf_append(mbuf, FRAME_LEN), 0xff, FRAME_LEN);
+	mbuf->port = PORT_STRAY;
+	assert_true(
+		crossing_give(further, rte_pktmbuf_mtod(mbuf, const uint8_t *), FRAME_LEN, mbuf));
+	assert_int_equal(crossing_take(engine->crossing, &taken, 1), 1);
+	assert_ptr_equal(taken, mbuf);
+	rte_pktmbuf_free(mbuf);
+	mbuf = make_frame(&engine->link->port, WIRE_QPN_MULTICAST, true);
+	mbuf->port = PORT_STRAY;
+	engine->device->group_count = 1;
+	assert_false(
+		crossing_give(further, rte_pktmbuf_mtod(mbuf, const uint8_t *), FRAME_LEN, mbuf));
+	engine->device->group_count = 0;
+	assert_int_equal(crossing_take(engine->crossing, &taken, 1), 1);
+	assert_ptr_not_equal(taken, mbuf);
+	/* The copy has come from a network, too, and is where it belongs. */
+	assert_int_not_equal(taken->port, PORT_HANDED_OVER);
+	assert_int_not_equal(taken->port, PORT_STRAY);
+	rte_pktmbuf_free(taken);
+	rte_pktmbuf_free(mbuf);
+}
+
 TEST(crossing_give__frames_to_a_group_go_to_all)
 {
 	struct rte_mbuf *mbuf = make_frame(&engine->link->port, WIRE_QPN_MULTICAST, true);
@@ -232,12 +261,12 @@ TEST(crossing_finish__a_full_port_serves_both)
 
 TEST(crossing_stop_others__waits_for_none_that_has_ended)
 {
-	crossing_stop_others(engine->crossing);
+	assert_true(crossing_stop_others(engine->crossing));
 	assert_false(engine_try(further));
 	crossing_start_others(engine->crossing);
 	assert_true(engine_try(further));
 	/* It ends, and is never released. */
 	engine_disown(further);
-	crossing_stop_others(engine->crossing);
+	assert_false(crossing_stop_others(engine->crossing));
 	crossing_start_others(engine->crossing);
 }

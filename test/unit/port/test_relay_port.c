@@ -32,6 +32,10 @@ static struct {
 		uint16_t received, waits;
 		uint16_t sent;
 		bool unconnected;
+		bool places; /* has buffers of its own */
+		bool full, disarmed, cut;
+		uint32_t aimed_qpn, placed, pushed, expected;
+		uint8_t place[64];
 	} queue;
 } env;
 
@@ -220,6 +224,8 @@ static uint16_t queue_rx_burst(void *arg, struct rte_mbuf **mbufs, uint16_t n)
 	assert_ptr_equal(arg, &env.queue);
 	while (taken < n && env.queue.received < env.queue.waits)
 		mbufs[taken++] = env.queue.waiting[env.queue.received++];
+	if (env.queue.cut)
+		env.port.rx_cut = true;
 	return taken;
 }
 
@@ -266,6 +272,66 @@ static const struct port_ops queue_ops = {
 	.destroy = queue_destroy,
 };
 
+static void queue_expect(void *arg, uint32_t ahead, uint32_t len)
+{
+	assert_ptr_equal(arg, &env.queue);
+	env.queue.expected = ahead + len;
+}
+
+static bool queue_has_room(void *arg)
+{
+	assert_ptr_equal(arg, &env.queue);
+	return !env.queue.full;
+}
+
+static bool queue_aim(void *arg, uint32_t qpn)
+{
+	assert_ptr_equal(arg, &env.queue);
+	env.queue.aimed_qpn = qpn;
+	return true;
+}
+
+static uint8_t *queue_place(void *arg, uint32_t len)
+{
+	assert_ptr_equal(arg, &env.queue);
+	return len <= sizeof(env.queue.place) ? env.queue.place : NULL;
+}
+
+static void queue_placed(void *arg, uint32_t len)
+{
+	assert_ptr_equal(arg, &env.queue);
+	env.queue.placed = len;
+}
+
+static void queue_push(void *arg)
+{
+	assert_ptr_equal(arg, &env.queue);
+	env.queue.pushed++;
+}
+
+static void queue_disarm(void *arg)
+{
+	assert_ptr_equal(arg, &env.queue);
+	env.queue.disarmed = true;
+}
+
+static const struct port_ops placing_queue_ops = {
+	.rx_burst = queue_rx_burst,
+	.tx_burst = queue_tx_burst,
+	.expect = queue_expect,
+	.has_room = queue_has_room,
+	.place = queue_place,
+	.aim = queue_aim,
+	.steers = true,
+	.placed = queue_placed,
+	.push = queue_push,
+	.arm = queue_arm,
+	.disarm = queue_disarm,
+	.connected = queue_connected,
+	.close = queue_close,
+	.destroy = queue_destroy,
+};
+
 static int open_queue(void *arg, uint32_t number, uint32_t count, struct port *queue)
 {
 	assert_ptr_equal(arg, &env.main);
@@ -275,13 +341,13 @@ static int open_queue(void *arg, uint32_t number, uint32_t count, struct port *q
 		return env.queue.refuses;
 	env.queue.opened++;
 	env.queue.fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	queue->ops = &queue_ops;
+	queue->ops = env.queue.places ? &placing_queue_ops : &queue_ops;
 	queue->ops_arg = &env.queue;
 	queue->wake_fd = env.queue.fd;
 	return 0;
 }
 
-static int set_up_with(int refuses)
+static int set_up_with(int refuses, bool places)
 {
 	static const struct port_ops main_ops = {.open_queue = open_queue};
 	const struct relay_carrier carrier = {
@@ -296,17 +362,23 @@ static int set_up_with(int refuses)
 	env.main.ops = &main_ops;
 	env.main.ops_arg = &env.main;
 	env.queue.refuses = refuses;
+	env.queue.places = places;
 	return relay_open(&carrier, 3, &env.port, &env.relay);
 }
 
 static int set_up_queue(TEST_STATE)
 {
-	return set_up_with(0);
+	return set_up_with(0, false);
+}
+
+static int set_up_placing(TEST_STATE)
+{
+	return set_up_with(0, true);
 }
 
 static int set_up_refused(TEST_STATE)
 {
-	return set_up_with(-ENOMEM);
+	return set_up_with(-ENOMEM, false);
 }
 
 TEST(relay_open__opens_the_engines_queue, .setup = set_up_queue)
@@ -399,4 +471,73 @@ TEST(relay_arm__wakes_for_both, .setup = set_up_queue)
 	port_close(&env.port);
 	assert_true(relay_give(env.relay, &env.frames[0][1], true));
 	assert_true(port_arm(&env.port));
+}
+
+/* A memif whose other end has no ring for this engine now. */
+TEST(relay_tx_burst__a_queue_that_leads_nowhere_is_relayed, .setup = set_up_placing)
+{
+	struct rte_mbuf *sent = &env.frames[0][0];
+
+	env.queue.unconnected = true;
+	__atomic_store_n(&env.port.relayed, true, __ATOMIC_RELAXED);
+	assert_false(relay_has_queue(env.relay));
+	/* The first engine knows if its port is connected. */
+	assert_true(port_connected(&env.port));
+	assert_false(env.port.ops->aim(env.port.ops_arg, 5));
+	env.queue.full = true;
+	assert_true(env.port.ops->has_room(env.port.ops_arg));
+	assert_int_equal(port_tx_burst(&env.port, &sent, 1), 1);
+	assert_int_equal(env.queue.sent, 0);
+	assert_int_equal(env.sent, 1);
+	assert_int_equal(relay_fetch(env.relay, &sent, 1), 1);
+	/* It receives what the queue still holds. */
+	env.queue.waiting[0] = &env.frames[1][0];
+	env.queue.waits = 1;
+	assert_int_equal(port_rx_burst(&env.port, &sent, 1), 1);
+	__atomic_store_n(&env.port.relayed, false, __ATOMIC_RELAXED);
+	assert_true(relay_has_queue(env.relay));
+	assert_false(port_connected(&env.port));
+	assert_int_equal(port_tx_burst(&env.port, &sent, 1), 1);
+	assert_int_equal(env.queue.sent, 1);
+}
+
+TEST(relay_place__packets_are_built_in_the_queue, .setup = set_up_placing)
+{
+	const struct port_ops *ops = env.port.ops;
+	void *arg = env.port.ops_arg;
+
+	assert_true(ops->steers);
+	assert_true(ops->has_room(arg));
+	env.queue.full = true;
+	assert_false(ops->has_room(arg));
+	assert_true(ops->aim(arg, 77));
+	assert_int_equal(env.queue.aimed_qpn, 77);
+	port_expect(&env.port, 3, 40);
+	assert_int_equal(env.queue.expected, 43);
+	assert_ptr_equal(ops->place(arg, 64), env.queue.place);
+	assert_null(ops->place(arg, 65));
+	ops->placed(arg, 64);
+	assert_int_equal(env.queue.placed, 64);
+	ops->push(arg);
+	assert_int_equal(env.queue.pushed, 1);
+	env.port.armed = true;
+	port_disarm(&env.port);
+	assert_true(env.queue.disarmed);
+}
+
+/* The queue has more than it gave, or another engine does. */
+TEST(relay_rx_burst__says_if_more_waits, .setup = set_up_placing)
+{
+	struct rte_mbuf *taken[4];
+
+	env.queue.cut = true;
+	port_rx_burst(&env.port, taken, 4);
+	assert_true(env.port.rx_cut);
+	env.queue.cut = false;
+	port_rx_burst(&env.port, taken, 4);
+	assert_false(env.port.rx_cut);
+	for (int i = 0; i < 3; i++)
+		assert_true(relay_give(env.relay, &env.frames[0][i], true));
+	port_rx_burst(&env.port, taken, 4);
+	assert_true(env.port.rx_cut);
 }

@@ -37,8 +37,8 @@ int crossing_add(struct engine *first, uint32_t number);
  */
 bool crossing_pass(struct engine *from, uint32_t qpn, struct rte_mbuf *mbuf);
 
-/** Give all other engines a copy of a packet to a group. Sender's thread, or the first engine's for
- * a received packet. */
+/** Give all other engines a copy of a packet to a group that `from` has sent or received. Thread of
+ * `from`. */
 void crossing_spread(struct engine *from, const struct rte_mbuf *mbuf, bool received);
 
 /**
@@ -82,8 +82,9 @@ bool crossing_is_called(const struct crossing *crossing);
 void crossing_poll_others(struct engine *engine);
 
 /** Stop all engines but the first, or let them run again; NULL: there are none. First engine's
- * thread. */
-void crossing_stop_others(struct crossing *crossing);
+ * thread. Returns false if one of them has ended: it never runs again, but a thread may still be in
+ * it. */
+bool crossing_stop_others(struct crossing *crossing);
 void crossing_start_others(struct crossing *crossing);
 
 /** Call `each` for all engines but the first, until it returns another value than 0; NULL: there

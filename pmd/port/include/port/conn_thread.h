@@ -8,9 +8,9 @@
 
 /* Functions of the engine that the port belongs to. The thread calls them. */
 struct conn_thread_ops {
-	/* Stop the engine, and receive the packets that the port still holds. */
+	/* Stop the device's engines, and receive the packets that the port still holds. */
 	void (*enter)(void *user);
-	/* Read the link's new state, and start the engine again. */
+	/* Read the link's new state, and start the engines again. */
 	void (*leave)(void *user);
 	/* Return true if the process is ending: the thread must never come back. */
 	bool (*ended)(void *user);

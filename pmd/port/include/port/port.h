@@ -92,6 +92,9 @@ struct port_ops {
 	 * mbuf.
 	 */
 	bool (*aim)(void *arg, uint32_t qpn);
+	/* For a port whose buffers lead to several engines of another host: `aim` is called for
+	 * packets to other hosts, with their queue pair. Packets to this host take an mbuf. */
+	bool steers;
 	/*
 	 * For short packets to processes on this host, from a port that spares the ICRC; NULL:
 	 * short packets are sent as all others. `offer` returns a buffer of PORT_OFFER_BYTES for
@@ -137,8 +140,9 @@ struct port_ops {
 	 * packets to queue pairs of that engine (device_engine_of_qpn), and this port does not
 	 * receive them any more, except single ones that the network's driver cannot tell from
 	 * others. The queue may receive single packets of other engines, too: it marks them
-	 * (PORT_STRAY). It sends packets of any kind. Called before the engines run. 0 or -errno:
-	 * nothing has changed, and the engine has a relay only. NULL: the port has one queue.
+	 * (PORT_STRAY). It sends packets of any kind. If the queue has no place at present, it sets
+	 * port.relayed. Called before the engines run. 0 or -errno: nothing has changed, and the
+	 * engine has a relay only. NULL: the port has one queue.
 	 */
 	int (*open_queue)(void *arg, uint32_t number, uint32_t count, struct port *queue);
 	void (*close)(void *arg);
@@ -195,6 +199,8 @@ struct port {
 
 	/* engine's thread or lock */
 	bool started;
+	bool relayed;	/* of a queue (open_queue): it can send nothing now, and the engine's
+			   packets pass through the first engine; atomic */
 	bool rx_cut;	/* the last rx_burst left packets that wait */
 	bool rx_bodies; /* the whole of long packets should be prefetched before they are read */
 	/* how the payload of the packet for which `place` was called last is to be stored, and how
@@ -314,6 +320,12 @@ static inline bool port_interrupts(const struct port *port)
 static inline bool port_is_armed(const struct port *port)
 {
 	return __atomic_load_n(&port->armed, __ATOMIC_RELAXED);
+}
+
+/** Return true if a queue can send nothing now. MT-safe. */
+static inline bool port_is_relayed(const struct port *port)
+{
+	return __atomic_load_n(&port->relayed, __ATOMIC_RELAXED);
 }
 
 /** Return the descriptor to sleep on for frames, or -1. MT-safe. */

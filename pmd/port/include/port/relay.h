@@ -2,8 +2,9 @@
 /*
  * The port of a further engine of a device. If the device's port has a queue for it
  * (port_ops.open_queue), the engine receives and sends by this queue, and the relay only brings it
- * the frames that other engines have for it. Otherwise the first engine, which has the device's
- * port, receives and sends for it. Frames pass through this process's memory.
+ * the frames that other engines have for it. Otherwise, and while the queue leads nowhere
+ * (port.relayed), the first engine, which has the device's port, receives and sends for it. Frames
+ * pass through this process's memory.
  */
 #ifndef PORT_RELAY_H
 #define PORT_RELAY_H
@@ -32,7 +33,7 @@ struct relay_carrier {
 int relay_open(const struct relay_carrier *carrier, uint32_t number, struct port *port,
 	       struct relay **relay);
 
-/** Return true if the engine has a queue of its own. MT-safe. */
+/** Return true if the engine has a queue of its own that can send now. MT-safe. */
 bool relay_has_queue(const struct relay *relay);
 
 /**
