@@ -19,6 +19,7 @@ from crowds import CrowdsTest  # noqa: E402
 from ctl import CtlTest  # noqa: E402
 from engine_ports import EnginePortsTest  # noqa: E402
 from ethernet import EthernetTest  # noqa: E402
+from memif_engines import ForeignTest, MemifEnginesTest  # noqa: E402
 from migration import MigrationTest  # noqa: E402
 from others import OthersTest  # noqa: E402
 from operate import OperateTest  # noqa: E402
@@ -37,7 +38,7 @@ from uroce_run import UroceRunTest, huge_files  # noqa: E402
 from ucx import UcxTest  # noqa: E402
 from views import ViewsTest  # noqa: E402
 from vhost import VhostTest  # noqa: E402
-from wires import ForeignTest, MemifWire, VethWire, WireTest, WithoutTest  # noqa: E402
+from wires import MemifWire, VethWire, WireTest, WithoutTest  # noqa: E402
 
 
 def run_wires(report, work_dir, rng):
@@ -48,6 +49,7 @@ def run_wires(report, work_dir, rng):
     for wire in (memif, veth):
         WireTest(report, wire, rng).run_all()
     EnginePortsTest(report, veth, rng).run_all()
+    MemifEnginesTest(report, memif, rng).run_all()
     WithoutTest(report, memif, rng).run_all()
     ForeignTest(report, memif, rng).run_all()
 

@@ -31,23 +31,31 @@ class MemifWire:
     active_alone = False  # the link is up only while both processes run
 
     def __init__(self, work_dir, role="memif"):
-        namespace = Namespace(role)
         self.work_dir = work_dir
-        self._namespace = namespace
-        self.set_options([])
+        self.namespace = Namespace(role)
         self.tcp_address = "127.0.0.1"
         self.addresses = ["10.9.1.1", "10.9.1.2"]
+        self.set_options([])
 
-    def set_options(self, more, foreign=None):
-        """Set options of uroce-run for both sides, in addition to the port. The `foreign` end uses DPDK's own
-        driver."""
-        self.hosts = []
-        for cpu, role in enumerate(("server", "client")):
-            port = f"net_memif0,socket={self.work_dir}/memif.sock,role={role},id=0"
-            if role == foreign:
-                port += ",zero-copy=no"  # an argument that only DPDK's driver has
-            options = ["--port", port, "--ip", f"10.9.1.{cpu + 1}/24", *more]
-            self.hosts.append(uroce_host(f"memif-{role}", self.work_dir, cpu, self._namespace, options))
+    def set_options(self, more, own=((), ())):
+        """Set options of uroce-run for both sides, in addition to the port; then those of the server and of the
+        client."""
+        self.sockets = [f"{self.work_dir}/memif.sock"] * 2
+        self._make_hosts([[*more, *options] for options in own])
+
+    def separate(self, more):
+        """The two sides do not meet at one socket, but each at its own, where another program connects them."""
+        self.sockets = [f"{self.work_dir}/memif-{role}.sock" for role in ("server", "client")]
+        self._make_hosts([more, more])
+
+    def _make_hosts(self, options):
+        self.hosts = [uroce_host(f"memif-{role}", self.work_dir, end, self.namespace, [*self.port_options(end), *options[end]])
+                      for end, role in enumerate(("server", "client"))]
+
+    def port_options(self, end):
+        """Return the port of the server (0) or of the client (1)."""
+        role = ("server", "client")[end]
+        return ["--port", f"net_memif0,socket={self.sockets[end]},role={role},id=0", "--ip", f"{self.addresses[end]}/24"]
 
 
 class VethWire:
@@ -206,20 +214,6 @@ class WireTest:
             server, client = self._sides([None, None])
             kill_pair(program, server, client, self._port, victim, delay)
         self._check(f"{program.name}, {victim} killed after {delay:.3f} s", cell)
-
-
-class ForeignTest(WireTest):
-    """All checks over memif, with DPDK's own driver at either end."""
-
-    def run_all(self):
-        for role in ("server", "client"):
-            self._wire.set_options([], foreign=role)
-            self._check(f"DPDK's {role}: verified data", self._pingpong, PingPong(["-m", "4096"], 300, 32768), "ipv4")
-            self._check(f"DPDK's {role}: verified data, asleep between", self._pingpong, PingPong(["-e"], 100, 4096), "ipv6")
-            self._check(f"DPDK's {role}: ib_write_bw", self._run_default_gid, PerfTest("ib_write_bw", [], 1000))
-            self._check(f"DPDK's {role}: ib_read_bw", self._run_default_gid, PerfTest("ib_read_bw", [], 1000))
-            self._kill(PerfTest("ib_write_bw", ["-D", "60"]), role)
-        self._wire.set_options([])
 
 
 class WithoutTest(WireTest):
