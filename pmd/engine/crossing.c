@@ -97,10 +97,16 @@ int crossing_add(struct engine *first, uint32_t number)
 	return 0;
 }
 
-/* Give an engine a packet. Returns false if there was no buffer for it; the packet is freed then.
- */
-static bool crossing_put(struct crossing *crossing, uint32_t to, struct rte_mbuf *mbuf)
+/* Give another engine a packet. Returns false if there was no buffer for it; the packet is freed
+ * then. Sender's thread. */
+static bool crossing_put(struct engine *from, uint32_t to, struct rte_mbuf *mbuf)
 {
+	struct crossing *crossing = from->crossing;
+
+	if (!engine_is_first(from))
+		mbuf = relay_hand_out(crossing->relays[from->home->number], mbuf);
+	if (unlikely(!mbuf))
+		return false;
 	if (to > 0)
 		return relay_give(crossing->relays[to], mbuf, false);
 	inbox_put(&crossing->to_first, mbuf);
@@ -115,7 +121,7 @@ bool crossing_pass(struct engine *from, uint32_t qpn, struct rte_mbuf *mbuf)
 	if (to == from->home->number)
 		return false;
 	mbuf->port = PORT_HANDED_OVER;
-	if (unlikely(!crossing_put(from->crossing, to, mbuf)))
+	if (unlikely(!crossing_put(from, to, mbuf)))
 		counters_add(&from->home->counters, COUNTER_tx_loopback_no_buffer, 1);
 	return true;
 }
@@ -135,7 +141,7 @@ void crossing_spread(struct engine *from, const struct rte_mbuf *mbuf, bool rece
 		/* The engine that gets the copy must not give it away again. */
 		else if (copy && unlikely(copy->port == PORT_STRAY))
 			copy->port = 0;
-		if (!copy || !crossing_put(from->crossing, to, copy))
+		if (!copy || !crossing_put(from, to, copy))
 			counters_add(&from->home->counters, no_buffer, 1);
 	}
 }
@@ -148,9 +154,8 @@ static bool crossing_forward(struct engine *from, uint32_t to, struct rte_mbuf *
 	if (to == from->home->number)
 		return false;
 	counters_add(counters, COUNTER_rx_crossed, 1);
-	if (to == 0)
-		crossing_put(from->crossing, 0, mbuf);
-	else if (unlikely(!relay_give(from->crossing->relays[to], mbuf, true)))
+	if (unlikely(to == 0 ? !crossing_put(from, 0, mbuf)
+			     : !relay_give(from->crossing->relays[to], mbuf, true)))
 		counters_add(counters, COUNTER_rx_missed, 1);
 	return true;
 }

@@ -30,11 +30,15 @@ struct relay {
 	/* The pool of the carrier's port belongs to one thread, so frames are copied from one pool
 	 * to the other. */
 	bool copies;
+	/* The buffers of frames that engines give each other: each engine may take and free them. A
+	 * queue may have a pool of its own, which belongs to the thread of its engine. */
+	struct rte_mempool *pool;
 	bool armed;  /* atomic: the next frame of another engine makes bell_fd readable */
 	int bell_fd; /* an eventfd */
 	int set_fd;  /* with a queue: an epoll set of bell_fd and the queue's descriptor; or -1 */
 	const struct port_ops *queue; /* operations of the engine's own queue; NULL: it has none */
 	void *queue_arg;
+	struct port_ops ops; /* of the engine's port */
 };
 
 /* Make the ring without EAL, which an attached process does not start. */
@@ -83,12 +87,19 @@ bool relay_give(struct relay *relay, struct rte_mbuf *mbuf, bool received)
 {
 	/* A received frame may be in a buffer that another process has lent to the carrier. */
 	if (relay->copies && (received || mbuf->pool == relay->carrier.port->pool))
-		mbuf = relay_move(mbuf, relay->port->pool);
+		mbuf = relay_move(mbuf, relay->pool);
 	if (unlikely(!mbuf))
 		return false;
 	inbox_put(&relay->in, mbuf);
 	relay_ring_bell(relay);
 	return true;
+}
+
+struct rte_mbuf *relay_hand_out(struct relay *relay, struct rte_mbuf *mbuf)
+{
+	if (likely(relay->port->pool == relay->pool) || mbuf->pool == relay->pool)
+		return mbuf;
+	return relay_move(mbuf, relay->pool);
 }
 
 /* Copy packets into buffers of the carrier's port. Those for which it has none stay in the ring. */
@@ -193,43 +204,36 @@ static bool relay_link_up(void *arg, bool connected)
 static bool relay_lost(void *arg)
 {
 	const struct relay *relay = arg;
+	/* The queue may use the call to look after itself. */
+	const bool lost =
+		relay->queue && relay->queue->lost && relay->queue->lost(relay->queue_arg);
 
-	return __atomic_load_n(relay->carrier.lost, __ATOMIC_RELAXED);
+	return __atomic_load_n(relay->carrier.lost, __ATOMIC_RELAXED) || lost;
 }
 
-/* The process ends; other engines may still give frames. */
-static void relay_close(void *arg)
+static void relay_lose(void *arg)
 {
 	const struct relay *relay = arg;
 
-	if (relay->queue)
-		relay->queue->close(relay->queue_arg);
+	if (relay->queue && relay->queue->lose)
+		relay->queue->lose(relay->queue_arg);
 }
 
-static void relay_destroy(void *arg)
+/* Operations that the engine's port has if its queue has them. */
+
+static void relay_expect(void *arg, uint32_t ahead, uint32_t len)
 {
-	struct relay *relay = arg;
+	const struct relay *relay = arg;
 
-	if (relay->queue)
-		relay->queue->destroy(relay->queue_arg);
-	if (relay->set_fd >= 0)
-		close(relay->set_fd);
-	if (relay->bell_fd >= 0)
-		close(relay->bell_fd);
-	free(relay->out);
-	free(relay);
+	relay->queue->expect(relay->queue_arg, ahead, len);
 }
 
-static const struct port_ops relay_ops = {
-	.rx_burst = relay_rx_burst,
-	.tx_burst = relay_tx_burst,
-	.arm = relay_arm,
-	.link_up = relay_link_up,
-	.connected = relay_connected,
-	.lost = relay_lost,
-	.close = relay_close,
-	.destroy = relay_destroy,
-};
+static uint8_t *relay_place(void *arg, uint32_t len)
+{
+	const struct relay *relay = arg;
+
+	return relay->queue->place(relay->queue_arg, len);
+}
 
 /* Without a place in the queue, packets are built in mbufs, which the carrier takes. */
 static bool relay_aim(void *arg, uint32_t qpn)
@@ -246,18 +250,18 @@ static bool relay_has_room(void *arg)
 	return !relay_has_queue(relay) || relay->queue->has_room(relay->queue_arg);
 }
 
-static void relay_expect(void *arg, uint32_t ahead, uint32_t len)
+static uint8_t *relay_offer(void *arg)
 {
 	const struct relay *relay = arg;
 
-	relay->queue->expect(relay->queue_arg, ahead, len);
+	return relay->queue->offer(relay->queue_arg);
 }
 
-static uint8_t *relay_place(void *arg, uint32_t len)
+static bool relay_suits(void *arg, uint32_t qpn)
 {
 	const struct relay *relay = arg;
 
-	return relay->queue->place(relay->queue_arg, len);
+	return relay->queue->suits(relay->queue_arg, qpn);
 }
 
 static void relay_placed(void *arg, uint32_t len)
@@ -274,25 +278,61 @@ static void relay_push(void *arg)
 	relay->queue->push(relay->queue_arg);
 }
 
-/* With a queue in whose own buffers packets are built. */
-static const struct port_ops relay_placing_ops = {
+/* The process ends; other engines may still give frames. */
+static void relay_close(void *arg)
+{
+	const struct relay *relay = arg;
+
+	if (relay->queue)
+		relay->queue->close(relay->queue_arg);
+}
+
+static void relay_destroy(void *arg)
+{
+	struct relay *relay = arg;
+
+	if (relay->queue && relay->queue->destroy)
+		relay->queue->destroy(relay->queue_arg);
+	if (relay->set_fd >= 0)
+		close(relay->set_fd);
+	if (relay->bell_fd >= 0)
+		close(relay->bell_fd);
+	free(relay->out);
+	free(relay);
+}
+
+static const struct port_ops relay_ops = {
 	.rx_burst = relay_rx_burst,
 	.tx_burst = relay_tx_burst,
-	.expect = relay_expect,
-	.has_room = relay_has_room,
-	.place = relay_place,
-	.aim = relay_aim,
-	.steers = true,
-	.placed = relay_placed,
-	.push = relay_push,
 	.arm = relay_arm,
-	.disarm = relay_disarm,
 	.link_up = relay_link_up,
 	.connected = relay_connected,
 	.lost = relay_lost,
+	.lose = relay_lose,
 	.close = relay_close,
 	.destroy = relay_destroy,
 };
+
+static void relay_set_ops(struct relay *relay)
+{
+	const struct port_ops *queue = relay->queue;
+
+	relay->ops = relay_ops;
+	relay->port->ops = &relay->ops;
+	relay->port->ops_arg = relay;
+	if (!queue)
+		return;
+	relay->ops.expect = queue->expect ? relay_expect : NULL;
+	relay->ops.has_room = queue->has_room ? relay_has_room : NULL;
+	relay->ops.place = queue->place ? relay_place : NULL;
+	relay->ops.aim = queue->aim ? relay_aim : NULL;
+	relay->ops.steers = queue->steers;
+	relay->ops.offer = queue->offer ? relay_offer : NULL;
+	relay->ops.suits = queue->suits ? relay_suits : NULL;
+	relay->ops.placed = queue->placed ? relay_placed : NULL;
+	relay->ops.push = queue->push ? relay_push : NULL;
+	relay->ops.disarm = queue->disarm ? relay_disarm : NULL;
+}
 
 /* Give the engine's port what packets depend on, and nothing that the carrier does alone. */
 static void relay_fill(const struct port *main, struct port *port)
@@ -374,6 +414,7 @@ static int relay_make(struct relay *relay, uint32_t number)
 	if (!relay->out)
 		return -ENOMEM;
 	rc = relay->copies ? port_make_pool(port, "uroce_relay") : 0;
+	relay->pool = port->pool;
 	if (rc == 0)
 		rc = relay_open_queue(relay, number);
 	port->wake_fd = relay->set_fd >= 0 ? relay->set_fd : relay->bell_fd;
@@ -396,8 +437,7 @@ int relay_open(const struct relay_carrier *carrier, uint32_t number, struct port
 	relay->set_fd = -1;
 	relay_fill(carrier->port, port);
 	rc = relay_make(relay, number);
-	port->ops = relay->queue && relay->queue->steers ? &relay_placing_ops : &relay_ops;
-	port->ops_arg = relay;
+	relay_set_ops(relay);
 	if (rc != 0) {
 		log_error("cannot make the queues of a further engine: %s", strerror(-rc));
 		port_destroy(port);

@@ -204,6 +204,34 @@ TEST(crossing_pass__between_engines_of_the_device)
 	rte_pktmbuf_free(mbuf);
 }
 
+/* The further engine has a queue whose buffers only its thread may free. */
+TEST(crossing_pass__out_of_the_buffers_of_a_queue)
+{
+	struct port *port = &further->link->port;
+	struct rte_mempool *common = port->pool;
+	struct rte_mbuf *mbuf, *taken;
+
+	port->pool = rte_pktmbuf_pool_create("queue", 63, 0, 0, 2048, SOCKET_ID_ANY);
+	assert_non_null(port->pool);
+	mbuf = make_frame(port, FIRSTS_QPN, false);
+	assert_true(crossing_pass(further, FIRSTS_QPN, mbuf));
+	assert_int_equal(crossing_take(engine->crossing, &taken, 1), 1);
+	assert_ptr_equal(taken->pool, common);
+	assert_int_equal(taken->port, PORT_HANDED_OVER);
+	assert_int_equal(taken->data_len, FRAME_LEN);
+	rte_pktmbuf_free(taken);
+	/* Copies of a packet to a group likewise. */
+	mbuf = make_frame(port, WIRE_QPN_MULTICAST, true);
+	crossing_spread(further, mbuf, false);
+	rte_pktmbuf_free(mbuf);
+	assert_int_equal(crossing_take(engine->crossing, &taken, 1), 1);
+	assert_ptr_equal(taken->pool, common);
+	rte_pktmbuf_free(taken);
+	assert_int_equal(rte_mempool_in_use_count(port->pool), 0);
+	rte_mempool_free(port->pool);
+	port->pool = common;
+}
+
 /* Run the transmitting half of a turn of the first engine. */
 static void transmit(void)
 {

@@ -32,10 +32,11 @@ static struct {
 		uint16_t received, waits;
 		uint16_t sent;
 		bool unconnected;
-		bool places; /* has buffers of its own */
+		bool lost, given_up;
 		bool full, disarmed, cut;
-		uint32_t aimed_qpn, placed, pushed, expected;
-		uint8_t place[64];
+		uint32_t len, qpn, ahead;
+		int pushed, placed;
+		uint8_t place[64], offer[64];
 	} queue;
 } env;
 
@@ -272,10 +273,16 @@ static const struct port_ops queue_ops = {
 	.destroy = queue_destroy,
 };
 
-static void queue_expect(void *arg, uint32_t ahead, uint32_t len)
+static bool queue_lost(void *arg)
 {
 	assert_ptr_equal(arg, &env.queue);
-	env.queue.expected = ahead + len;
+	return env.queue.lost;
+}
+
+static void queue_lose(void *arg)
+{
+	assert_ptr_equal(arg, &env.queue);
+	env.queue.given_up = true;
 }
 
 static bool queue_has_room(void *arg)
@@ -284,23 +291,44 @@ static bool queue_has_room(void *arg)
 	return !env.queue.full;
 }
 
-static bool queue_aim(void *arg, uint32_t qpn)
+static void queue_expect(void *arg, uint32_t ahead, uint32_t len)
 {
 	assert_ptr_equal(arg, &env.queue);
-	env.queue.aimed_qpn = qpn;
-	return true;
+	env.queue.ahead = ahead;
+	env.queue.len = len;
 }
 
 static uint8_t *queue_place(void *arg, uint32_t len)
 {
 	assert_ptr_equal(arg, &env.queue);
+	env.queue.len = len;
 	return len <= sizeof(env.queue.place) ? env.queue.place : NULL;
+}
+
+static bool queue_aim(void *arg, uint32_t qpn)
+{
+	assert_ptr_equal(arg, &env.queue);
+	env.queue.qpn = qpn;
+	return qpn == 5;
+}
+
+static uint8_t *queue_offer(void *arg)
+{
+	assert_ptr_equal(arg, &env.queue);
+	return env.queue.offer;
+}
+
+static bool queue_suits(void *arg, uint32_t qpn)
+{
+	assert_ptr_equal(arg, &env.queue);
+	return qpn == 6;
 }
 
 static void queue_placed(void *arg, uint32_t len)
 {
 	assert_ptr_equal(arg, &env.queue);
-	env.queue.placed = len;
+	env.queue.len = len;
+	env.queue.placed++;
 }
 
 static void queue_push(void *arg)
@@ -315,7 +343,8 @@ static void queue_disarm(void *arg)
 	env.queue.disarmed = true;
 }
 
-static const struct port_ops placing_queue_ops = {
+/* Those of a queue in whose buffers packets are built. */
+static const struct port_ops placing_ops = {
 	.rx_burst = queue_rx_burst,
 	.tx_burst = queue_tx_burst,
 	.expect = queue_expect,
@@ -323,14 +352,19 @@ static const struct port_ops placing_queue_ops = {
 	.place = queue_place,
 	.aim = queue_aim,
 	.steers = true,
+	.offer = queue_offer,
+	.suits = queue_suits,
 	.placed = queue_placed,
 	.push = queue_push,
 	.arm = queue_arm,
 	.disarm = queue_disarm,
 	.connected = queue_connected,
+	.lost = queue_lost,
+	.lose = queue_lose,
 	.close = queue_close,
-	.destroy = queue_destroy,
 };
+
+static const struct port_ops *ops_of_queue = &queue_ops;
 
 static int open_queue(void *arg, uint32_t number, uint32_t count, struct port *queue)
 {
@@ -341,13 +375,13 @@ static int open_queue(void *arg, uint32_t number, uint32_t count, struct port *q
 		return env.queue.refuses;
 	env.queue.opened++;
 	env.queue.fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	queue->ops = env.queue.places ? &placing_queue_ops : &queue_ops;
+	queue->ops = ops_of_queue;
 	queue->ops_arg = &env.queue;
 	queue->wake_fd = env.queue.fd;
 	return 0;
 }
 
-static int set_up_with(int refuses, bool places)
+static int set_up_with(int refuses)
 {
 	static const struct port_ops main_ops = {.open_queue = open_queue};
 	const struct relay_carrier carrier = {
@@ -362,23 +396,17 @@ static int set_up_with(int refuses, bool places)
 	env.main.ops = &main_ops;
 	env.main.ops_arg = &env.main;
 	env.queue.refuses = refuses;
-	env.queue.places = places;
 	return relay_open(&carrier, 3, &env.port, &env.relay);
 }
 
 static int set_up_queue(TEST_STATE)
 {
-	return set_up_with(0, false);
-}
-
-static int set_up_placing(TEST_STATE)
-{
-	return set_up_with(0, true);
+	return set_up_with(0);
 }
 
 static int set_up_refused(TEST_STATE)
 {
-	return set_up_with(-ENOMEM, false);
+	return set_up_with(-ENOMEM);
 }
 
 TEST(relay_open__opens_the_engines_queue, .setup = set_up_queue)
@@ -390,6 +418,64 @@ TEST(relay_open__opens_the_engines_queue, .setup = set_up_queue)
 	assert_true(port_connected(&env.port));
 	env.queue.unconnected = true;
 	assert_false(port_connected(&env.port));
+}
+
+static int set_up_placing(TEST_STATE)
+{
+	ops_of_queue = &placing_ops;
+	return set_up_with(0);
+}
+
+static int tear_down_placing(TEST_STATE)
+{
+	port_close(&env.port);
+	port_destroy(&env.port);
+	/* The queue's port has no `destroy`. */
+	close(env.queue.fd);
+	ops_of_queue = &queue_ops;
+	return 0;
+}
+
+/* The engine builds packets in the buffers of its queue. */
+TEST(relay_open__the_port_places_as_the_queue_does, .setup = set_up_placing,
+     .teardown = tear_down_placing)
+{
+	const struct port_ops *ops = env.port.ops;
+
+	assert_false(ops->aim(env.port.ops_arg, 4));
+	assert_true(ops->aim(env.port.ops_arg, 5));
+	assert_int_equal(env.queue.qpn, 5);
+	assert_ptr_equal(ops->place(env.port.ops_arg, 64), env.queue.place);
+	assert_int_equal(env.queue.len, 64);
+	assert_ptr_equal(ops->offer(env.port.ops_arg), env.queue.offer);
+	assert_false(ops->suits(env.port.ops_arg, 5));
+	assert_true(ops->suits(env.port.ops_arg, 6));
+	ops->placed(env.port.ops_arg, 77);
+	assert_int_equal(env.queue.len, 77);
+	ops->push(env.port.ops_arg);
+	assert_int_equal(env.queue.pushed, 1);
+	ops->expect(env.port.ops_arg, 2, 55);
+	assert_int_equal(env.queue.ahead, 2);
+	assert_int_equal(env.queue.len, 55);
+}
+
+/* The engine asks its port what it can do. */
+TEST(relay_open__the_port_places_nothing_without_the_queue, .setup = set_up_queue)
+{
+	assert_null(env.port.ops->place);
+	assert_null(env.port.ops->aim);
+	assert_null(env.port.ops->offer);
+	assert_null(env.port.ops->expect);
+	assert_null(env.port.ops->push);
+}
+
+TEST(relay_lost__also_if_the_queue_is, .setup = set_up_placing, .teardown = tear_down_placing)
+{
+	assert_false(port_lost(&env.port));
+	env.queue.lost = true;
+	assert_true(port_lost(&env.port));
+	port_lose(&env.port);
+	assert_true(env.queue.given_up);
 }
 
 TEST(relay_give__a_sleeper_with_a_queue_never_misses_a_frame, .setup = set_up_queue)
@@ -474,7 +560,8 @@ TEST(relay_arm__wakes_for_both, .setup = set_up_queue)
 }
 
 /* A memif whose other end has no ring for this engine now. */
-TEST(relay_tx_burst__a_queue_that_leads_nowhere_is_relayed, .setup = set_up_placing)
+TEST(relay_tx_burst__a_queue_that_leads_nowhere_is_relayed, .setup = set_up_placing,
+     .teardown = tear_down_placing)
 {
 	struct rte_mbuf *sent = &env.frames[0][0];
 
@@ -501,7 +588,8 @@ TEST(relay_tx_burst__a_queue_that_leads_nowhere_is_relayed, .setup = set_up_plac
 	assert_int_equal(env.queue.sent, 1);
 }
 
-TEST(relay_place__packets_are_built_in_the_queue, .setup = set_up_placing)
+TEST(relay_place__packets_are_built_in_the_queue, .setup = set_up_placing,
+     .teardown = tear_down_placing)
 {
 	const struct port_ops *ops = env.port.ops;
 	void *arg = env.port.ops_arg;
@@ -510,23 +598,14 @@ TEST(relay_place__packets_are_built_in_the_queue, .setup = set_up_placing)
 	assert_true(ops->has_room(arg));
 	env.queue.full = true;
 	assert_false(ops->has_room(arg));
-	assert_true(ops->aim(arg, 77));
-	assert_int_equal(env.queue.aimed_qpn, 77);
-	port_expect(&env.port, 3, 40);
-	assert_int_equal(env.queue.expected, 43);
-	assert_ptr_equal(ops->place(arg, 64), env.queue.place);
 	assert_null(ops->place(arg, 65));
-	ops->placed(arg, 64);
-	assert_int_equal(env.queue.placed, 64);
-	ops->push(arg);
-	assert_int_equal(env.queue.pushed, 1);
 	env.port.armed = true;
 	port_disarm(&env.port);
 	assert_true(env.queue.disarmed);
 }
 
 /* The queue has more than it gave, or another engine does. */
-TEST(relay_rx_burst__says_if_more_waits, .setup = set_up_placing)
+TEST(relay_rx_burst__says_if_more_waits, .setup = set_up_placing, .teardown = tear_down_placing)
 {
 	struct rte_mbuf *taken[4];
 

@@ -141,7 +141,8 @@ struct port_ops {
 	 * receive them any more, except single ones that the network's driver cannot tell from
 	 * others. The queue may receive single packets of other engines, too: it marks them
 	 * (PORT_STRAY). It sends packets of any kind. If the queue has no place at present, it sets
-	 * port.relayed. Called before the engines run. 0 or -errno: nothing has changed, and the
+	 * port.relayed. It may set `pool` to one that belongs to the engine's thread. Called before
+	 * the engines run. 0 or -errno: nothing has changed, and the
 	 * engine has a relay only. NULL: the port has one queue.
 	 */
 	int (*open_queue)(void *arg, uint32_t number, uint32_t count, struct port *queue);

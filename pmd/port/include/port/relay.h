@@ -46,6 +46,15 @@ bool relay_has_queue(const struct relay *relay);
  */
 bool relay_give(struct relay *relay, struct rte_mbuf *mbuf, bool received);
 
+/**
+ * Move a frame that another engine will free out of a pool that only the relay's engine may use.
+ * Thread of the relay's engine.
+ *
+ * @return
+ *   The frame, or its copy; NULL if there was no buffer, and then the frame is freed.
+ */
+struct rte_mbuf *relay_hand_out(struct relay *relay, struct rte_mbuf *mbuf);
+
 /** Take up to `n` frames that the relay's engine sends, which has no queue of its own. They are in
  * buffers of the carrier's port. Carrier's thread. Returns how many. */
 uint16_t relay_fetch(struct relay *relay, struct rte_mbuf **mbufs, uint16_t n);
