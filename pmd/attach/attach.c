@@ -93,17 +93,16 @@ static bool attach_note(const struct sockaddr_un *address)
 	return true;
 }
 
-static int attach_greet(int fd, bool holds_nothing, int report_fd, struct share_message *message,
-			int *fds, pid_t *owner)
+/* Send a greeting, and receive the welcome into `message`. */
+static int attach_greet(int fd, struct share_message *message, int report_fd, int *fds,
+			pid_t *owner)
 {
 	struct pollfd poll_fd = {.fd = fd, .events = POLLIN};
 	int rc;
 
-	memset(message, 0, sizeof(*message));
 	message->type = SHARE_HELLO;
 	message->version = SHARE_VERSION;
-	message->holds_nothing = holds_nothing;
-	rc = message_send(fd, message, &report_fd, 1);
+	rc = message_send(fd, message, &report_fd, report_fd >= 0);
 	/* Go on after -EPIPE: an owner that refuses us before our greeting has already sent the
 	 * reason. */
 	if (rc != 0 && rc != -EPIPE)
@@ -125,33 +124,55 @@ static int attach_greet(int fd, bool holds_nothing, int report_fd, struct share_
 	return rc;
 }
 
+/* Connect a client, and ask for its slot by the greeting in `message`, which the welcome then
+ * replaces. */
+static int attach_begin(struct share_client *client, struct share_message *message, int report_fd,
+			int *fds)
+{
+	int rc = attach_connect(&client->address);
+
+	if (rc < 0)
+		return rc;
+	client->socket = rc;
+	own_mark(client->socket);
+	rc = attach_greet(client->socket, message, report_fd, fds, &client->owner_pid);
+	if (rc != 0) {
+		close(client->socket);
+		return rc;
+	}
+	client->slot = message->welcome.slot;
+	client->generation = message->welcome.generation;
+	return 0;
+}
+
+static struct share_client *attach_new(void)
+{
+	struct share_client *client = calloc(1, sizeof(*client));
+
+	if (!client)
+		return NULL;
+	pthread_mutex_init(&client->lock, NULL);
+	pthread_mutex_init(&client->lanes_lock, NULL);
+	return client;
+}
+
 int attach_open(const char *path, uint32_t number, int report_fd, struct share_client **out,
 		struct share_message *welcome, int *fds)
 {
-	struct share_client *client = calloc(1, sizeof(*client));
-	struct sockaddr_un address = {.sun_family = AF_UNIX};
+	struct share_client *client = attach_new();
 	int rc;
 
 	if (!client)
 		return -ENOMEM;
-	pthread_mutex_init(&client->lock, NULL);
-	pthread_mutex_init(&client->lanes_lock, NULL);
-	rc = share_socket_path(path, number, &address);
+	rc = share_socket_path(path, number, &client->address);
+	memset(welcome, 0, sizeof(*welcome));
+	welcome->holds_nothing = rc == 0 && attach_note(&client->address);
 	if (rc == 0)
-		rc = attach_connect(&address);
-	if (rc < 0)
-		goto failed;
-	client->socket = rc;
-	own_mark(client->socket);
-	rc = attach_greet(client->socket, attach_note(&address), report_fd, welcome, fds,
-			  &client->owner_pid);
-	if (rc == 0) {
+		rc = attach_begin(client, welcome, report_fd, fds);
+	if (rc == 0)
 		*out = client;
-		return 0;
-	}
-	close(client->socket);
-failed:
-	free(client);
+	else
+		free(client);
 	return rc;
 }
 
@@ -246,6 +267,54 @@ static void attach_release(const struct share_client *client)
 	close(client->process_fd);
 }
 
+static void attach_give_up(struct share_client *client)
+{
+	attach_release(client);
+	close(client->socket);
+	free(client);
+}
+
+/* Make a port a client's. */
+static void attach_set_port(struct share_client *client, struct port *port)
+{
+	client->port = port;
+	taker_init(&client->taker);
+	port->ops = &client_port_ops;
+	port->ops_arg = client;
+	port->pool = client->pool;
+	port->kernel_beyond = client->psock != NULL;
+	port->wake_fd = client->psock ? client->wake_fd : client->process_fd;
+}
+
+int attach_open_further(const struct share_client *first, uint32_t number, uint32_t count,
+			struct port *port, struct share_client **out)
+{
+	struct share_message message = {.engine = {.number = number,
+						   .count = count,
+						   .slot = first->slot,
+						   .generation = first->generation}};
+	struct share_client *client = attach_new();
+	int fds[SHARE_FDS];
+	int rc;
+
+	if (!client)
+		return -ENOMEM;
+	client->address = first->address;
+	rc = attach_begin(client, &message, -1, fds);
+	if (rc != 0) {
+		free(client);
+		return rc;
+	}
+	rc = attach_memory(client, &message.welcome, fds);
+	if (rc != 0) {
+		attach_give_up(client);
+		return rc;
+	}
+	attach_set_port(client, port);
+	*out = client;
+	return 0;
+}
+
 static void attach_fill_link(struct link *link, struct share_client *client,
 			     const struct share_message *message)
 {
@@ -254,17 +323,11 @@ static void attach_fill_link(struct link *link, struct share_client *client,
 
 	link_init_remote(link, &client_link_remote, client, &message->addresses);
 	port_init(port, welcome->mtu_bytes);
-	client->port = port;
-	taker_init(&client->taker);
-	port->ops = &client_port_ops;
-	port->ops_arg = client;
-	port->pool = client->pool;
+	attach_set_port(client, port);
 	/* A pool of its own for packets that are held back, because the process has few of the
 	 * owner's buffers. */
 	port->make_pool = client_make_private_pool;
 	port->mbuf_bytes = welcome->buffer_bytes - RTE_PKTMBUF_HEADROOM;
-	port->kernel_beyond = client->psock != NULL;
-	port->wake_fd = client->psock ? client->wake_fd : client->process_fd;
 	port->link_mbps = welcome->link_mbps;
 	port->tsc_hz = welcome->tsc_hz;
 	port->spares_icrc = welcome->spares_icrc;
@@ -336,9 +399,7 @@ int share_attach(struct link *link, const char *socket_path, uint32_t number, in
 	else if (fds[SHARE_FD_PSOCK] >= 0)
 		close(fds[SHARE_FD_PSOCK]);
 	if (rc != 0) {
-		attach_release(client);
-		close(client->socket);
-		free(client);
+		attach_give_up(client);
 		return attach_error(socket_path, rc);
 	}
 	attach_fill_link(link, client, &message);

@@ -7,6 +7,7 @@
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include <rte_mbuf.h>
@@ -64,11 +65,14 @@ struct client_direct;
 
 struct share_client {
 	/* constant once attached */
+	struct sockaddr_un address; /* where the owner listens */
 	int socket;
-	pid_t owner_pid; /* 0: it is in another PID namespace */
-	int owner_fd;	 /* eventfd: wakes the owner */
-	int process_fd;	 /* eventfd: wakes us */
-	int wake_fd;	 /* epoll set of process_fd and the packet socket; -1: there is no socket */
+	uint16_t slot;
+	uint32_t generation; /* of the slot */
+	pid_t owner_pid;     /* 0: it is in another PID namespace */
+	int owner_fd;	     /* eventfd: wakes the owner */
+	int process_fd;	     /* eventfd: wakes us */
+	int wake_fd; /* epoll set of process_fd and the packet socket; -1: there is no socket */
 	uint8_t *arena;
 	size_t arena_bytes;
 	uint32_t buffers;
@@ -97,7 +101,8 @@ struct share_client {
 	uint32_t stock_mask; /* places of the ring, a power of two, less one */
 	uint32_t stock_first;
 	uint32_t stock_count;
-	uint8_t routes[BLOCKS]; /* by block of queue pair numbers: 1 + the index of its lane;
+	uint8_t routes[BLOCKS]; /* by block of queue pair numbers: 1 + the index of its lane, or
+				   of one of its lanes if its process has several engines;
 				   0: none */
 	uint32_t bursts;	/* bursts received; each begins at another source of packets */
 	uint32_t first_lane;	/* index of the lane that the next burst receives from first */
@@ -137,6 +142,19 @@ struct share_facts;
  */
 int attach_open(const char *path, uint32_t number, int report_fd, struct share_client **client,
 		struct share_message *welcome, int *fds);
+
+/**
+ * Ask for one more slot, for a further engine, and map its memory.
+ *
+ * @param first
+ *   The process's first engine.
+ * @param port
+ *   The engine's port, which gets the pool.
+ * @return
+ *   0 or -errno: there is no client.
+ */
+int attach_open_further(const struct share_client *first, uint32_t number, uint32_t count,
+			struct port *port, struct share_client **client);
 
 /** Take the device's properties from a welcome. */
 void attach_learn(struct share_client *client, struct share_message *welcome,
@@ -321,6 +339,9 @@ uint8_t *client_long_place(void *arg, uint32_t len);
 void client_long_expect(const struct share_client *client, uint32_t ahead, uint32_t len);
 void client_placed(void *arg, uint32_t len);
 void client_push(void *arg);
+
+/** Open the queue of a further engine: see port_ops.open_queue. */
+int client_open_queue(void *arg, uint32_t number, uint32_t count, struct port *queue);
 
 extern const struct port_ops client_port_ops;
 extern const struct link_remote client_link_remote;

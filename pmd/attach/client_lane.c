@@ -64,7 +64,8 @@ void client_lanes_offer(struct share_client *client, const struct share_message 
 	/* Ignore a bad offer, or one too many. The other process then never sees us ready, and
 	 * both go on through the owner. */
 	if (client->offer_count == SHARE_LANES_MAX || message->offer.number == 0 ||
-	    message->offer.peer >= SHARE_PEERS_MAX || message->offer.side > 1) {
+	    message->offer.peer >= SHARE_PEERS_MAX || message->offer.side > 1 ||
+	    message->offer.engines == 0) {
 		close_fds(fds);
 		return;
 	}
@@ -176,6 +177,19 @@ static void client_keep_all(struct share_client *client, const uint32_t *buffers
 		client_keep(client, buffers[i]);
 }
 
+/* Return the route by another lane to the same process; 0: there is none. */
+static uint8_t client_other_route(const struct share_client *client, const struct client_lane *lane)
+{
+	for (uint8_t i = 0; i < SHARE_LANES_MAX; i++) {
+		const struct client_lane *other = client->lanes[i];
+
+		if (other && other != lane && other->state != LANE_CLOSED &&
+		    other->offer.qpn_first == lane->offer.qpn_first)
+			return (uint8_t)(i + 1);
+	}
+	return 0;
+}
+
 /* Close a lane. The other process reads and writes nothing any more. Packets that it sent before
  * are still taken. */
 static void client_close_lane(struct share_client *client, uint8_t index)
@@ -187,7 +201,8 @@ static void client_close_lane(struct share_client *client, uint8_t index)
 	/* Packets that were stored past the caches, and not shown, are no stores of ours any more
 	 * when another process gets their buffers. */
 	rte_wmb();
-	client_set_routes(client, &lane->offer, (uint8_t)(index + 1), 0);
+	client_set_routes(client, &lane->offer, (uint8_t)(index + 1),
+			  client_other_route(client, lane));
 	client_keep_all(client, buffers, lane_reclaim(&lane->tx, buffers));
 	lane_end(&lane->rx);
 }
@@ -228,6 +243,25 @@ void client_lanes_look(struct share_client *client)
 	pthread_mutex_unlock(&client->lock);
 }
 
+/* Return the lane to the engine of a queue pair, of the process that a lane leads to. NULL: there
+ * is none yet. */
+static struct client_lane *client_lane_of_engine(const struct share_client *client,
+						 struct client_lane *lane, uint32_t qpn)
+{
+	const uint32_t bit = 1u << qpn % lane->offer.engines;
+
+	if (lane->offer.served & bit)
+		return lane;
+	for (int i = 0; i < SHARE_LANES_MAX; i++) {
+		struct client_lane *other = client->lanes[i];
+
+		if (other && other->state != LANE_CLOSED &&
+		    other->offer.qpn_first == lane->offer.qpn_first && other->offer.served & bit)
+			return other;
+	}
+	return NULL;
+}
+
 struct client_lane *client_lane_of(struct share_client *client, uint32_t qpn)
 {
 	struct client_lane *lane;
@@ -242,6 +276,11 @@ struct client_lane *client_lane_of(struct share_client *client, uint32_t qpn)
 	/* No process has this number. The owner counts such packets. */
 	if (unlikely(qpn - lane->offer.qpn_first >= lane->offer.qpn_count))
 		return NULL;
+	if (unlikely(lane->offer.engines > 1)) {
+		lane = client_lane_of_engine(client, lane, qpn);
+		if (!lane)
+			return NULL;
+	}
 	if (unlikely(lane->state == LANE_UNREADY)) {
 		if (!__atomic_load_n(&lane->memory->sides[!lane->offer.side].ready,
 				     __ATOMIC_ACQUIRE))

@@ -218,5 +218,6 @@ const struct port_ops client_port_ops = {
 	.connected = client_connected,
 	.lost = client_lost,
 	.lose = client_give_up,
+	.open_queue = client_open_queue,
 	.close = client_close,
 };

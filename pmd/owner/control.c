@@ -186,6 +186,9 @@ static int control_answer(struct server *server, uint16_t number, struct share_m
 {
 	struct server_group *group;
 
+	/* The first engine has the process's addresses, groups and ports. */
+	if (server->slots.all[number].is_further && message->type != SHARE_DECLINE)
+		return -EOPNOTSUPP;
 	switch (message->type) {
 	case SHARE_ROUTE:
 		if (!control_knows(server, &message->from))
@@ -312,6 +315,23 @@ static void control_listen(struct server *server)
 		close(fd);
 }
 
+static int control_begin(struct server *server, int fd, const struct share_message *message,
+			 int report_fd)
+{
+	int rc;
+
+	if (message->engine.number > 0) {
+		rc = slot_begin_further(server, fd, &message->engine);
+		if (rc != 0)
+			log_info("a further engine has no slot: %s", strerror(-rc));
+		return rc;
+	}
+	rc = slot_begin(server, fd, report_fd, message->holds_nothing ? SLOT_HOLDS_NOTHING : 0);
+	if (rc != 0)
+		log_warn("a process cannot attach: %s", strerror(-rc));
+	return rc;
+}
+
 /* Handle a client's first message, which says what the client wants. */
 static void control_greeting(struct server *server, int fd)
 {
@@ -323,18 +343,16 @@ static void control_greeting(struct server *server, int fd)
 	if (rc == -EAGAIN)
 		return;
 	if (hello)
-		rc = slot_begin(server, fd, fds[0], message.holds_nothing ? SLOT_HOLDS_NOTHING : 0);
+		rc = control_begin(server, fd, &message, fds[0]);
 	for (int i = 0; i < SHARE_FDS; i++) {
 		if (fds[i] >= 0)
 			close(fds[i]);
 	}
 	if (hello && rc == 0)
 		return;
-	if (hello) {
-		log_warn("a process cannot attach: %s", strerror(-rc));
-	} else if (rc == 0 && message.type == SHARE_STATUS) {
+	if (rc == 0 && message.type == SHARE_STATUS) {
 		control_send_status(server, fd);
-	} else if (rc != -ECONNRESET) {
+	} else if (!hello && rc != -ECONNRESET) {
 		const struct share_message answer = {
 			.type = SHARE_WELCOME, .version = SHARE_VERSION, .result = -EPROTO};
 

@@ -15,6 +15,7 @@
 #include "server.h"
 #include "share/steer.h"
 #include "slot.h"
+#include "slot_engine.h"
 #include "wire/mad.h"
 
 #define RETURN_BURST 64
@@ -283,7 +284,8 @@ bool forward_send_on(struct server *server, uint16_t number, struct rte_mbuf *mb
 				? steer_frame(mbuf_frame(mbuf), mbuf->data_len, &steering)
 				: STEER_QP;
 		if (steer == STEER_MULTICAST)
-			forward_multicast(server, steering.dgid, mbuf, number, flags);
+			forward_multicast(server, steering.dgid, mbuf,
+					  slot_engine_first(server, number), flags);
 		else if (unlikely(steer_is_mad(mbuf_frame(mbuf), mbuf->data_len)))
 			mads_note(server, number, mbuf_frame(mbuf), mbuf->data_len);
 		server->uplink.pending[server->uplink.pending_count++] = mbuf;

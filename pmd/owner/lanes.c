@@ -16,6 +16,7 @@
 #include "server.h"
 #include "share/lane.h"
 #include "share/message.h"
+#include "slot_engine.h"
 
 #define TRY_AT	  16 /* packets between two processes: fewer are not worth a lane */
 #define TRY_EVERY 64 /* packets until the next attempt if no lane could be made; a power of two */
@@ -73,6 +74,7 @@ static int lane_offer(struct server *server, const struct server_lane *lane, uns
 {
 	const uint16_t peer = lane->slots[!side];
 	const struct slot *slot = &server->slots.all[lane->slots[side]];
+	const struct slot *first = &server->slots.all[slot_engine_first(server, peer)];
 	const int fds[SHARE_LANE_FDS] = {
 		[SHARE_LANE_FD_MEMORY] = memory_fd,
 		[SHARE_LANE_FD_PEER] = server->slots.all[peer].process_fd,
@@ -87,6 +89,8 @@ static int lane_offer(struct server *server, const struct server_lane *lane, uns
 				.side = (uint16_t)side,
 				.qpn_first = server->slots.all[peer].qpn_first,
 				.qpn_count = server->slots.all[peer].qpn_count,
+				.engines = RTE_MAX(first->engine_count, 1u),
+				.served = slot_engine_served(server, peer),
 			},
 	};
 
@@ -168,7 +172,7 @@ void lanes_note(struct server *server, uint16_t from, uint16_t to)
 	int rc;
 
 	if (server->lanes.passes_all || ++server->lanes.handed[from][to] % TRY_EVERY != TRY_AT ||
-	    from == to)
+	    slot_engine_first(server, from) == slot_engine_first(server, to))
 		return;
 	if (server->slots.all[from].isolated && server->slots.all[to].isolated) {
 		/* A process cannot make others talk to it: something must have come back. */

@@ -30,7 +30,8 @@ void serve_totals(const struct server *server, struct serve_totals *totals)
 	totals->lane_packets = lanes_packets(server);
 	for (int i = 0; i < SERVE_SLOTS_MAX; i++) {
 		totals->buffers_held += server->arena.ledger.held[i];
-		totals->processes += server->slots.all[i].state != SLOT_FREE;
+		totals->processes +=
+			server->slots.all[i].state != SLOT_FREE && !server->slots.all[i].is_further;
 	}
 }
 
@@ -57,6 +58,7 @@ bool serve_next_slot(const struct server *server, uint16_t number, struct serve_
 		.isolated = slot->isolated != NULL,
 		.has_psock = slot->has_psock,
 		.attached = slot->state == SLOT_LIVE,
+		.engine = slot->engine,
 	};
 	return true;
 }
@@ -88,13 +90,13 @@ static void add_slot(struct text *text, const struct serve_slot *slot)
 	    ", \"pid\": %d, \"uid\": %u, \"qpn_first\": %" PRIu32 ", \"qpn_count\": %" PRIu32
 	    ", \"held\": %" PRIu32 ", \"tx_packets\": %" PRIu64 ", \"rx_packets\": %" PRIu64
 	    ", \"rx_dropped\": %" PRIu64
-	    ", \"uplink\": \"%s\", \"attached\": %s, \"isolated\": %s}",
+	    ", \"uplink\": \"%s\", \"attached\": %s, \"isolated\": %s, \"engine\": %" PRIu32 "}",
 	    slot->slot, slot->generation, slot->pid, slot->uid, slot->qpn_first, slot->qpn_count,
 	    slot->held, slot->tx_packets, slot->rx_packets, slot->rx_dropped,
 	    slot->isolated    ? "memif"
 	    : slot->has_psock ? "socket"
 			      : "ring",
-	    slot->attached ? "true" : "false", slot->isolated ? "true" : "false");
+	    slot->attached ? "true" : "false", slot->isolated ? "true" : "false", slot->engine);
 }
 
 /* Add the damage that the port does on purpose. */
@@ -213,7 +215,7 @@ static void status_write_report(struct server *server)
 	report_add_stat(report, "buffers_free", totals.buffers_free);
 	report_add_stat(report, "blocks_used", totals.blocks_used);
 	for (int i = 0; i < SERVE_SLOTS_MAX; i++) {
-		if (server->slots.all[i].state != SLOT_FREE)
+		if (server->slots.all[i].state != SLOT_FREE && !server->slots.all[i].is_further)
 			report_add_attached(report, server->slots.all[i].pid);
 	}
 	report_end(report);

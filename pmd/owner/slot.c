@@ -21,6 +21,7 @@
 #include "pause.h"
 #include "psocks.h"
 #include "server.h"
+#include "slot_engine.h"
 #include "turn.h"
 
 static_assert(SERVE_SLOTS_MAX <= SPACES_SLOTS && SERVE_SLOTS_MAX <= CONNECTIONS_SLOTS,
@@ -36,7 +37,7 @@ uint16_t slot_of(const struct server *server, uint32_t qpn)
 	if (number == BLOCK_NONE ||
 	    qpn - server->slots.all[number].qpn_first >= server->slots.all[number].qpn_count)
 		return BLOCK_NONE;
-	return number;
+	return slot_engine_of(&server->slots.all[number], number, qpn);
 }
 
 void slot_give_full_share(struct server *server, uint16_t number)
@@ -78,7 +79,7 @@ void slot_release(struct server *server, uint16_t number)
 
 	ledger_reclaim(&server->arena.ledger, number, free_buffer, server);
 	(void)psocks_end(server, number);
-	if (slot->qpn_first != 0)
+	if (slot->qpn_first != 0 && !slot->is_further)
 		blocks_free(&server->slots.blocks, slot->qpn_first, server->now_ns);
 	arbiter_end(server->gsi.arbiter, number, server->now_ns);
 	report_set_remove(server->status.reports, slot->report);
@@ -98,6 +99,7 @@ void slot_release(struct server *server, uint16_t number)
 	pause_forget_slot(server, slot);
 	isolated_destroy(server, slot);
 	slot_pass_full_share(server, number);
+	slot_engine_forget(server, number);
 	slot->state = SLOT_FREE;
 }
 
@@ -149,6 +151,7 @@ static void slot_withdraw(struct server *server, uint16_t number)
 	mad_queue_drop(server, number);
 	control_leave_all(server, number);
 	arbiter_end(server->gsi.arbiter, number, server->now_ns);
+	slot_engine_withdraw(server, number);
 	lanes_close(server, number);
 	direct_close(server, number);
 	lanes_forget(server, number);
@@ -170,8 +173,8 @@ static void slot_free(struct server *server, uint16_t number)
 
 	log_info("process %d has ended: slot %u is free, %u buffers come back", slot->pid, number,
 		 server->arena.ledger.held[number]);
+	server->totals.ended += !slot->is_further;
 	slot_take_back(server, number);
-	server->totals.ended++;
 }
 
 void slot_advance(struct server *server, uint16_t number)

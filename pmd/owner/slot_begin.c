@@ -18,6 +18,7 @@
 #include "report/write.h"
 #include "server.h"
 #include "share/message.h"
+#include "slot_engine.h"
 #include "slot_prepare.h"
 #include "turn.h"
 
@@ -68,7 +69,7 @@ static int slot_check_others(struct server *server, int socket, bool holds_nothi
 		/* The process has ended as far as this slot is concerned. */
 		if (holds_nothing)
 			slot_end(server, i);
-		if (slot->state == SLOT_FREE)
+		if (slot->state == SLOT_FREE || slot->is_further)
 			continue;
 		if (++before == SLOTS_BEFORE_MAX)
 			return -EUSERS;
@@ -148,7 +149,8 @@ static int slot_tell(struct server *server, uint16_t number, int page_fd,
 		return message_send(slot->socket, message, NULL, 0);
 	slot->page->link_up = server->uplink.connected;
 	forward_restock(server, number);
-	fds[SHARE_FD_PSOCK] = slot_lend_psock(server, number, message);
+	if (!slot->is_further)
+		fds[SHARE_FD_PSOCK] = slot_lend_psock(server, number, message);
 	rc = message_send(slot->socket, message, fds, SHARE_FDS - (fds[SHARE_FD_PSOCK] < 0));
 	/* The process alone has it open, so it goes with the process. */
 	if (fds[SHARE_FD_PSOCK] >= 0)
@@ -156,8 +158,9 @@ static int slot_tell(struct server *server, uint16_t number, int page_fd,
 	return rc;
 }
 
+/* Fill in a slot, and tell the process. `engine` is a further engine, or NULL. */
 static int slot_open(struct server *server, uint16_t number, int socket, bool isolated,
-		     struct share_message *message)
+		     const struct share_engine *engine, struct share_message *message)
 {
 	struct slot *slot = &server->slots.all[number];
 	int page_fd = -1;
@@ -168,7 +171,8 @@ static int slot_open(struct server *server, uint16_t number, int socket, bool is
 			      .pidfd = -1,
 			      .process_fd = -1,
 			      .bell_fd = -1};
-	rc = slot_prepare(server, number, socket, isolated, &page_fd);
+	rc = engine ? slot_prepare_further(server, number, socket, engine, &page_fd)
+		    : slot_prepare(server, number, socket, isolated, &page_fd);
 	if (rc == 0)
 		rc = slot_tell(server, number, page_fd, message);
 	if (page_fd >= 0)
@@ -207,7 +211,7 @@ int slot_begin(struct server *server, int socket, int report_fd, unsigned int fl
 
 	if (number >= 0) {
 		slot = &server->slots.all[number];
-		rc = slot_open(server, (uint16_t)number, socket, isolated, &message);
+		rc = slot_open(server, (uint16_t)number, socket, isolated, NULL, &message);
 		if (rc == 0) {
 			server->slots.live[server->slots.live_count++] = (uint16_t)number;
 			server->totals.attached++;
@@ -220,6 +224,30 @@ int slot_begin(struct server *server, int socket, int report_fd, unsigned int fl
 	}
 	message.result = rc;
 	message.welcome.ports = server->ports;
+	message_send(socket, &message, NULL, 0);
+	return rc;
+}
+
+int slot_begin_further(struct server *server, int socket, const struct share_engine *engine)
+{
+	struct share_message message = {.type = SHARE_WELCOME, .version = SHARE_VERSION};
+	int number = server->uplink.lost ? -ENODEV : slot_engine_check(server, socket, engine);
+	int rc;
+
+	if (number == 0)
+		number = slot_find_free(server);
+	rc = number;
+	if (number >= 0) {
+		rc = slot_open(server, (uint16_t)number, socket, false, engine, &message);
+		if (rc == 0) {
+			server->slots.live[server->slots.live_count++] = (uint16_t)number;
+			log_info("process %d: slot %d for engine %u", server->slots.all[number].pid,
+				 number, engine->number);
+			return 0;
+		}
+		slot_release(server, (uint16_t)number);
+	}
+	message.result = rc;
 	message_send(socket, &message, NULL, 0);
 	return rc;
 }

@@ -4,6 +4,7 @@
 #define OWNER_SLOT_BEGIN_H
 
 struct server;
+struct share_engine;
 
 /* Flags of slot_begin. */
 #define SLOT_ISOLATED	   0x1 /* it is not trusted with shared memory */
@@ -20,5 +21,13 @@ struct server;
  *   0; -errno: the process has been told, and the caller keeps the socket.
  */
 int slot_begin(struct server *server, int socket, int report_fd, unsigned int flags);
+
+/**
+ * Give a process a slot for a further engine of its device, and send it the welcome.
+ *
+ * @return
+ *   0; -errno: the process has been told, and the caller keeps the socket.
+ */
+int slot_begin_further(struct server *server, int socket, const struct share_engine *engine);
 
 #endif

@@ -20,6 +20,7 @@
 #include "owner/arbiter.h"
 #include "psocks.h"
 #include "server.h"
+#include "slot_engine.h"
 
 /* Find the process at the other end, and open a pidfd that reports its end. The socket does not
  * always do so, because a child of the process may keep it open. */
@@ -109,6 +110,17 @@ static int slot_make_isolated(struct server *server, struct slot *slot)
 	return rc;
 }
 
+/* Watch the process's socket, and wait for its end. */
+static int slot_watch(struct server *server, uint16_t number, int socket)
+{
+	const struct slot *slot = &server->slots.all[number];
+	const int rc = event_rewatch(server, socket, EVENT_SOCKET, number);
+
+	if (rc != 0 || slot->pidfd < 0)
+		return rc;
+	return event_watch(server, slot->pidfd, EVENT_PIDFD, number);
+}
+
 int slot_prepare(struct server *server, uint16_t number, int socket, bool isolated, int *page_fd)
 {
 	struct slot *slot = &server->slots.all[number];
@@ -137,8 +149,20 @@ int slot_prepare(struct server *server, uint16_t number, int socket, bool isolat
 	slot->qpn_count = BLOCK_QPNS;
 	if (server->slots.max_qp > 0)
 		slot->qpn_count = RTE_MIN(2 * server->slots.max_qp, BLOCK_QPNS);
-	rc = event_rewatch(server, socket, EVENT_SOCKET, number);
-	if (rc != 0 || slot->pidfd < 0)
-		return rc;
-	return event_watch(server, slot->pidfd, EVENT_PIDFD, number);
+	return slot_watch(server, number, socket);
+}
+
+int slot_prepare_further(struct server *server, uint16_t number, int socket,
+			 const struct share_engine *engine, int *page_fd)
+{
+	int rc;
+
+	rc = slot_identify(&server->slots.all[number], socket, false);
+	if (rc == 0)
+		rc = slot_make_shared(server, number, page_fd);
+	if (rc == 0)
+		rc = slot_watch(server, number, socket);
+	if (rc == 0)
+		slot_engine_add(server, number, engine);
+	return rc;
 }

@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 struct server;
+struct share_engine;
 
 /**
  * Prepare all that a slot needs before the welcome.
@@ -18,5 +19,9 @@ struct server;
  *   0; -errno: what was prepared before stays in the slot (slot_release).
  */
 int slot_prepare(struct server *server, uint16_t number, int socket, bool isolated, int *page_fd);
+
+/** The same for the slot of a further engine of a process, after slot_engine_check. */
+int slot_prepare_further(struct server *server, uint16_t number, int socket,
+			 const struct share_engine *engine, int *page_fd);
 
 #endif

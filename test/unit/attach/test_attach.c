@@ -22,6 +22,8 @@
 
 #define BUFFERS	     4
 #define BUFFER_BYTES 2048
+#define SLOT	     9
+#define GENERATION   77
 
 static char dir[] = "/tmp/uroce-attach-XXXXXX";
 static char path[64];
@@ -29,6 +31,7 @@ static int listen_fd, owner_fd; /* owner_fd: the owner's end of the process's so
 static int welcome_result;
 static uint32_t buffers = BUFFERS;
 static uint32_t version = SHARE_VERSION; /* of the owner */
+static struct share_message greeting;
 
 static int memory(size_t bytes)
 {
@@ -46,7 +49,7 @@ static void *run_owner(void *arg)
 	int *fds = arg;
 
 	owner_fd = accept(listen_fd, NULL, NULL);
-	while (message_receive(owner_fd, &message, NULL) == -EAGAIN)
+	while (message_receive(owner_fd, &greeting, NULL) == -EAGAIN)
 		;
 	message = (struct share_message){
 		.type = SHARE_WELCOME,
@@ -55,6 +58,8 @@ static void *run_owner(void *arg)
 		.welcome = {.buffers = buffers,
 			    .buffer_bytes = BUFFER_BYTES,
 			    .buffer_stride = BUFFER_BYTES,
+			    .slot = SLOT,
+			    .generation = GENERATION,
 			    .mtu_bytes = 1500,
 			    .ports = 1},
 	};
@@ -86,7 +91,8 @@ static int teardown(TEST_STATE)
 
 TEST_FIXTURE(setup, teardown);
 
-static int attach(struct link *link, struct share_facts *facts)
+/* Attach; or, if `facts` is NULL, open the queue of engine 2 of 3 of a link, as `queue`. */
+static int attach_as(struct link *link, struct share_facts *facts, struct port *queue)
 {
 	int fds[SHARE_FDS] = {
 		[SHARE_FD_ARENA] = memory((size_t)BUFFERS * BUFFER_BYTES),
@@ -101,9 +107,11 @@ static int attach(struct link *link, struct share_facts *facts)
 	void *served;
 	int rc;
 
-	memset(facts, 0, sizeof(*facts));
+	if (facts)
+		memset(facts, 0, sizeof(*facts));
 	assert_int_equal(pthread_create(&owner, NULL, run_owner, fds), 0);
-	rc = share_attach(link, path, 0, report_fd, facts);
+	rc = facts ? share_attach(link, path, 0, report_fd, facts)
+		   : link->port.ops->open_queue(link->port.ops_arg, 2, 3, queue);
 	pthread_join(owner, &served);
 	assert_non_null(served);
 	close(report_fd);
@@ -111,6 +119,11 @@ static int attach(struct link *link, struct share_facts *facts)
 	for (int i = 0; i < count; i++)
 		close(fds[i]);
 	return rc;
+}
+
+static int attach(struct link *link, struct share_facts *facts)
+{
+	return attach_as(link, facts, NULL);
 }
 
 /* The owner has waited for the link of its NIC. */
@@ -124,6 +137,51 @@ TEST(share_attach__makes_a_port_that_is_no_device)
 	assert_int_equal(link.port.devargs.bus, DEVARGS_NONE);
 	assert_true(link.port.started);
 	assert_int_equal(link.port.mtu_bytes, 1500);
+}
+
+TEST(share_attach__opens_a_queue_by_a_slot_of_its_own)
+{
+	struct share_facts facts;
+	static struct link link; /* it keeps what a process has until its end */
+	static struct port queue;
+
+	welcome_result = 0;
+	assert_int_equal(attach(&link, &facts), 0);
+	assert_int_equal(greeting.engine.number, 0);
+	assert_int_equal(attach_as(&link, NULL, &queue), 0);
+	assert_int_equal(greeting.type, SHARE_HELLO);
+	assert_int_equal(greeting.engine.number, 2);
+	assert_int_equal(greeting.engine.count, 3);
+	assert_int_equal(greeting.engine.slot, SLOT);
+	assert_int_equal(greeting.engine.generation, GENERATION);
+	/* The memory of the first slot is still in use. */
+	assert_false(greeting.holds_nothing);
+	assert_ptr_not_equal(queue.ops_arg, link.port.ops_arg);
+	assert_ptr_not_equal(queue.pool, link.port.pool);
+	assert_non_null(queue.pool);
+	assert_true(queue.wake_fd >= 0);
+	assert_int_not_equal(queue.wake_fd, link.port.wake_fd);
+}
+
+TEST(share_attach__a_refused_queue_leaves_nothing)
+{
+	struct share_facts facts;
+	static struct link link; /* it keeps what a process has until its end */
+	static struct port queue;
+	unsigned int before;
+
+	welcome_result = 0;
+	assert_int_equal(attach(&link, &facts), 0);
+	before = fds_count();
+	welcome_result = -ENOSPC;
+	assert_int_equal(attach_as(&link, NULL, &queue), -ENOSPC);
+	assert_null(queue.ops);
+	welcome_result = 0;
+	buffers = 0;
+	assert_int_equal(attach_as(&link, NULL, &queue), -ENOMEM);
+	buffers = BUFFERS;
+	assert_null(queue.ops);
+	assert_int_equal(fds_count(), before);
 }
 
 /* The service manager has made the socket, and started the owner when we connected. */

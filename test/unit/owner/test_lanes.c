@@ -186,6 +186,64 @@ TEST(lanes_note__none_where_all_passes_the_owner)
 	assert_false(take_offer(rig, 0, &message, &memory));
 }
 
+/* The device of process 0 has two engines, and the slot of the second one is 2. */
+static void add_engine(struct rig *rig)
+{
+	struct slot *slots = rig->server.slots.all;
+
+	slots[0].engine_count = 2;
+	slots[0].engine_slots[0] = BLOCK_NONE;
+	slots[0].engine_slots[1] = 2;
+	slots[2].is_further = true;
+	slots[2].first = 0;
+	slots[2].engine = 1;
+	slots[2].qpn_first = slots[0].qpn_first;
+}
+
+TEST(lanes_note__offers_one_to_each_engine)
+{
+	struct rig *rig = *state;
+	struct share_message message;
+	struct lane_memory *memory;
+
+	add_engine(rig);
+	for (int i = 0; i < PACKETS; i++) {
+		lanes_note(&rig->server, 1, 0);
+		lanes_note(&rig->server, 1, 2);
+	}
+	assert_int_equal(rig->server.totals.lanes, 2);
+	assert_true(take_offer(rig, 1, &message, &memory));
+	assert_int_equal(message.offer.peer, 0);
+	assert_int_equal(message.offer.engines, 2);
+	assert_int_equal(message.offer.served, 0x1);
+	assert_true(take_offer(rig, 1, &message, &memory));
+	assert_int_equal(message.offer.peer, 2);
+	assert_int_equal(message.offer.qpn_first, 1u << BLOCK_SHIFT);
+	assert_int_equal(message.offer.engines, 2);
+	assert_int_equal(message.offer.served, 0x2);
+	/* The other process's device has one engine. */
+	assert_true(take_offer(rig, 2, &message, &memory));
+	assert_int_equal(message.offer.peer, 1);
+	assert_int_equal(message.offer.engines, 1);
+	assert_int_equal(message.offer.served, 0x1);
+}
+
+/* They pass packets to each other inside their process. */
+TEST(lanes_note__none_between_engines_of_a_process)
+{
+	struct rig *rig = *state;
+	struct share_message message;
+	struct lane_memory *memory;
+
+	add_engine(rig);
+	for (int i = 0; i < 10 * PACKETS; i++) {
+		lanes_note(&rig->server, 0, 2);
+		lanes_note(&rig->server, 2, 0);
+	}
+	assert_false(take_offer(rig, 0, &message, &memory));
+	assert_false(take_offer(rig, 2, &message, &memory));
+}
+
 TEST(lanes_note__withdraws_what_one_cannot_be_told)
 {
 	struct rig *rig = *state;

@@ -56,6 +56,7 @@ struct serve_slot {
 	bool isolated;	     /* it shares no memory */
 	bool has_psock; /* it has a packet socket, and most of its packets do not pass through us */
 	bool attached;	/* false: it hung up or broke a rule; its slot ends when it ends */
+	uint32_t engine; /* of the process's device: the one whose slot it is */
 };
 
 /** The state of the owner, and its counters. */

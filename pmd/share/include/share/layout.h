@@ -29,6 +29,8 @@
  * fewer buffers than the process may have. */
 #define SHARE_LANES_MAX 5
 
+#define SHARE_ENGINES_MAX 16 /* of a process's device */
+
 #define SHARE_DIRECTS_MAX 8 /* direct memifs of an isolated process */
 
 /* The start of a slot's page; its rings follow. Each member names its writer; writes are atomic. */

@@ -18,8 +18,9 @@
 #define SHARE_STATUS_MAX 98304
 
 enum share_message_type {
-	SHARE_HELLO = 0x75726f63, /* process: request for a slot; with its report's descriptor */
-	SHARE_WELCOME,		  /* owner: the slot, or why not (result); with descriptors */
+	/* process: request for a slot; for the first engine: with its report's descriptor */
+	SHARE_HELLO = 0x75726f63,
+	SHARE_WELCOME, /* owner: the slot, or why not (result); with descriptors */
 	SHARE_STATUS, /* anybody: asks for the status. The answer is text, in messages, until EOF */
 	SHARE_ADDRESSES, /* owner, unrequested: the port's addresses or link have changed */
 	SHARE_ROUTE,	 /* process: link_route */
@@ -64,6 +65,19 @@ struct share_offer {
 	uint16_t side;	    /* our side, 0 or 1; of a direct memif: side 0 is the client */
 	uint32_t qpn_first; /* of the other process */
 	uint32_t qpn_count;
+	uint32_t engines; /* lane: of the other process's device, at least 1 */
+	/* lane: those that receive from it, as bits. A queue pair's engine is the remainder of its
+	 * number divided by `engines`. */
+	uint32_t served;
+};
+
+/* The engine of a process that asks for a slot. */
+struct share_engine {
+	uint32_t number; /* 0: the first one */
+	/* a further engine: */
+	uint32_t count;	     /* engines of the device */
+	uint32_t generation; /* of the slot of the first engine */
+	uint16_t slot;	     /* of the first engine */
 };
 
 /* A struct cm_port_claim in a message; not trusted. */
@@ -117,11 +131,12 @@ struct share_message {
 	/* SHARE_HELLO: the process maps no memory of an earlier slot: it has not attached here
 	 * since its last exec. */
 	uint8_t holds_nothing;
-	struct address from;	  /* SHARE_ROUTE, SHARE_RESOLVE */
-	uint8_t gid[GID_LEN];	  /* SHARE_ROUTE, RESOLVE, JOIN, LEAVE */
-	struct share_offer offer; /* SHARE_LANE, SHARE_DIRECT */
-	struct link_hop hop;	  /* reply to SHARE_ROUTE */
-	uint8_t mac[6];		  /* reply to SHARE_RESOLVE */
+	struct address from;	    /* SHARE_ROUTE, SHARE_RESOLVE */
+	uint8_t gid[GID_LEN];	    /* SHARE_ROUTE, RESOLVE, JOIN, LEAVE */
+	struct share_offer offer;   /* SHARE_LANE, SHARE_DIRECT */
+	struct share_engine engine; /* SHARE_HELLO */
+	struct link_hop hop;	    /* reply to SHARE_ROUTE */
+	uint8_t mac[6];		    /* reply to SHARE_RESOLVE */
 	/* SHARE_CLAIM and its reply, SHARE_LISTEN, SHARE_CHANGE, SHARE_RELEASE */
 	struct share_claim claim;
 };

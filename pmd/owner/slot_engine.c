@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Slots of the further engines of a process: who may have one, and how they end. */
+#include "slot_engine.h"
+
+#include <errno.h>
+#include <sys/socket.h>
+
+#include "server.h"
+#include "share/message.h"
+#include "share/user.h"
+
+/* Return true if the first engine's slot is live, and the other end of a socket is its process. */
+static bool engine_is_of(const struct slot *first, int socket, const struct share_engine *engine)
+{
+	struct ucred peer = {0};
+	socklen_t len = sizeof(peer);
+
+	if (first->state != SLOT_LIVE || first->isolated || first->is_further ||
+	    first->generation != engine->generation)
+		return false;
+	/* A process that has ended still has its number, until it is another process's. */
+	return getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &len) == 0 && peer.pid != 0 &&
+	       peer.pid == first->pid && !user_has_ended(first->pidfd);
+}
+
+/* Return true if the process may have this engine, beside those that it has named. */
+static bool engine_fits(const struct slot *first, const struct share_engine *engine)
+{
+	if (engine->count > SHARE_ENGINES_MAX || engine->number == 0 ||
+	    engine->number >= engine->count)
+		return false;
+	if (first->engine_count <= 1)
+		return true;
+	return first->engine_count == engine->count &&
+	       first->engine_slots[engine->number] == BLOCK_NONE;
+}
+
+static bool engine_has_room(const struct server *server)
+{
+	unsigned int count = 0;
+
+	for (int i = 0; i < SERVE_SLOTS_MAX; i++)
+		count += server->slots.all[i].state != SLOT_FREE && server->slots.all[i].is_further;
+	return count < RTE_MIN(SERVER_FURTHER_MAX, server->slots.max / 4u) &&
+	       server->slots.full_shares < SERVER_FULL_SHARES;
+}
+
+int slot_engine_check(const struct server *server, int socket, const struct share_engine *engine)
+{
+	const struct slot *first;
+
+	if (engine->slot >= SERVE_SLOTS_MAX)
+		return -EINVAL;
+	first = &server->slots.all[engine->slot];
+	if (!engine_is_of(first, socket, engine) || !engine_fits(first, engine))
+		return -EINVAL;
+	if (first->has_psock)
+		return -EOPNOTSUPP;
+	/* A slot without a full share has no lanes. Then the first engine passes packets on
+	 * faster than the owner. */
+	return first->has_full_share && engine_has_room(server) ? 0 : -ENOSPC;
+}
+
+void slot_engine_add(struct server *server, uint16_t number, const struct share_engine *engine)
+{
+	struct slot *slot = &server->slots.all[number];
+	struct slot *first = &server->slots.all[engine->slot];
+
+	if (first->engine_count <= 1) {
+		first->engine_count = engine->count;
+		for (uint32_t i = 0; i < SHARE_ENGINES_MAX; i++)
+			first->engine_slots[i] = BLOCK_NONE;
+	}
+	first->engine_slots[engine->number] = number;
+	slot->is_further = true;
+	slot->first = engine->slot;
+	slot->engine = engine->number;
+	slot->qpn_first = first->qpn_first;
+	slot->qpn_count = first->qpn_count;
+	slot->id_value = first->id_value;
+}
+
+/* The first engine's slot ends. Packets that the others have sent before still leave, unless the
+ * process has broken a rule. */
+static void engine_end_further(struct server *server, const struct slot *first)
+{
+	for (uint32_t i = 1; i < first->engine_count; i++) {
+		const uint16_t number = first->engine_slots[i];
+
+		if (number == BLOCK_NONE)
+			continue;
+		if (first->broke_rule || first->dismissed)
+			slot_dismiss(server, number);
+		else
+			slot_hang_up(server, number);
+	}
+}
+
+/* The slot of a further engine ends, and so does the process's first, if it has not ended before.
+ */
+static void engine_end_first(struct server *server, const struct slot *slot)
+{
+	const struct slot *first = &server->slots.all[slot->first];
+
+	if (first->state != SLOT_LIVE)
+		return;
+	if (slot->broke_rule || slot->dismissed)
+		slot_dismiss(server, slot->first);
+	else
+		slot_hang_up(server, slot->first);
+}
+
+/* Return false if the first engine's slot has ended, and may be another process's. */
+static bool engine_is_in(const struct slot *first, uint32_t engine, uint16_t number)
+{
+	return engine < first->engine_count && first->engine_slots[engine] == number;
+}
+
+void slot_engine_forget(struct server *server, uint16_t number)
+{
+	const struct slot *slot = &server->slots.all[number];
+	struct slot *first = &server->slots.all[slot->first];
+
+	if (slot->is_further && engine_is_in(first, slot->engine, number))
+		first->engine_slots[slot->engine] = BLOCK_NONE;
+}
+
+void slot_engine_withdraw(struct server *server, uint16_t number)
+{
+	const struct slot *slot = &server->slots.all[number];
+
+	if (!slot->is_further)
+		engine_end_further(server, slot);
+	else if (engine_is_in(&server->slots.all[slot->first], slot->engine, number))
+		engine_end_first(server, slot);
+	slot_engine_forget(server, number);
+}
+
+uint16_t slot_engine_first(const struct server *server, uint16_t number)
+{
+	const struct slot *slot = &server->slots.all[number];
+
+	return slot->is_further ? slot->first : number;
+}
+
+uint32_t slot_engine_served(const struct server *server, uint16_t number)
+{
+	const struct slot *slot = &server->slots.all[number];
+	uint32_t served = 0;
+
+	if (slot->is_further)
+		return 1u << slot->engine;
+	if (slot->engine_count <= 1)
+		return 1;
+	for (uint32_t i = 0; i < slot->engine_count; i++) {
+		if (slot->engine_slots[i] == BLOCK_NONE)
+			served |= 1u << i;
+	}
+	return served;
+}

@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Tests of pmd/attach/client_lane.c: which lane a packet takes if the other process's device has
+ * several engines. */
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "client.h"
+#include "port/port.h"
+#include "test.h"
+
+#define OTHERS_FIRST (3u << BLOCK_SHIFT) /* a multiple of 2 and 3 */
+#define PEERS	     4
+
+static struct share_client client;
+static struct port port;
+static struct lane_memory *lanes[PEERS]; /* by the slot of the other engine */
+static uint32_t numbers;
+
+static int set_up(TEST_STATE)
+{
+	memset(&client, 0, sizeof(client));
+	memset(&port, 0, sizeof(port));
+	pthread_mutex_init(&client.lock, NULL);
+	pthread_mutex_init(&client.lanes_lock, NULL);
+	client.port = &port;
+	client.page_bytes = share_ring_offset(SHARE_RINGS);
+	client.page = mmap(NULL, client.page_bytes, PROT_READ | PROT_WRITE,
+			   MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	assert_ptr_not_equal(client.page, MAP_FAILED);
+	for (int kind = 0; kind < SHARE_RINGS; kind++)
+		share_ring_init(&client.rings[kind],
+				(uint8_t *)client.page +
+					share_ring_offset((enum share_ring_kind)kind),
+				share_ring_words((enum share_ring_kind)kind));
+	return client_register_ops();
+}
+
+static void end(uint16_t peer)
+{
+	client.page->lanes[peer] = 0;
+	client_lanes_look(&client);
+	if (lanes[peer])
+		munmap(lanes[peer], sizeof(*lanes[peer]));
+	lanes[peer] = NULL;
+}
+
+static int tear_down(TEST_STATE)
+{
+	for (uint16_t i = 0; i < PEERS; i++)
+		end(i);
+	for (int i = 0; i < SHARE_LANES_MAX; i++)
+		assert_null(client.lanes[i]);
+	munmap(client.page, client.page_bytes);
+	return 0;
+}
+
+TEST_FIXTURE(set_up, tear_down);
+
+/* The owner offers a lane to a slot, whose process is ready. */
+static void offer(uint16_t peer, uint32_t qpn_first, uint32_t engines, uint32_t served)
+{
+	const struct share_message message = {.offer = {.number = ++numbers,
+							.peer = peer,
+							.qpn_first = qpn_first,
+							.qpn_count = BLOCK_QPNS,
+							.engines = engines,
+							.served = served}};
+	const int fds[SHARE_LANE_FDS] = {
+		[SHARE_LANE_FD_MEMORY] = memfd_create("lane", MFD_CLOEXEC),
+		[SHARE_LANE_FD_PEER] = eventfd(0, EFD_CLOEXEC),
+	};
+
+	assert_int_equal(ftruncate(fds[SHARE_LANE_FD_MEMORY], sizeof(*lanes[0])), 0);
+	lanes[peer] = mmap(NULL, sizeof(*lanes[0]), PROT_READ | PROT_WRITE, MAP_SHARED,
+			   fds[SHARE_LANE_FD_MEMORY], 0);
+	assert_ptr_not_equal(lanes[peer], MAP_FAILED);
+	lanes[peer]->sides[1].ready = 1;
+	client.page->lanes[peer] = message.offer.number;
+	client_lanes_offer(&client, &message, fds);
+	client_lanes_look(&client);
+}
+
+/* Return the slot that a packet to a queue pair goes to; -1: through the owner. */
+static int way(uint32_t qpn)
+{
+	const struct client_lane *lane = client_lane_of(&client, qpn);
+
+	return lane ? lane->offer.peer : -1;
+}
+
+TEST(client_lane_of__one_engine_has_all)
+{
+	offer(0, OTHERS_FIRST, 1, 0x1);
+	assert_int_equal(way(OTHERS_FIRST), 0);
+	assert_int_equal(way(OTHERS_FIRST + 1), 0);
+	assert_int_equal(way(OTHERS_FIRST + BLOCK_QPNS), -1);
+	assert_int_equal(way(0), -1);
+}
+
+TEST(client_lane_of__the_engine_of_the_queue_pair)
+{
+	offer(1, OTHERS_FIRST, 2, 0x1);
+	assert_int_equal(way(OTHERS_FIRST), 1);
+	/* The other engine has no lane yet. */
+	assert_int_equal(way(OTHERS_FIRST + 1), -1);
+	offer(2, OTHERS_FIRST, 2, 0x2);
+	for (uint32_t i = 0; i < 8; i++)
+		assert_int_equal(way(OTHERS_FIRST + i), 1 + i % 2);
+	assert_int_equal(way(OTHERS_FIRST + BLOCK_QPNS - 1), 2);
+	/* Another process. */
+	offer(3, OTHERS_FIRST + BLOCK_QPNS, 1, 0x1);
+	assert_int_equal(way(OTHERS_FIRST + BLOCK_QPNS), 3);
+	assert_int_equal(way(OTHERS_FIRST + BLOCK_QPNS + 1), 3);
+}
+
+/* The first engine receives for one that has no slot. */
+TEST(client_lane_of__a_lane_for_several_engines)
+{
+	offer(0, OTHERS_FIRST, 3, 0x5);
+	offer(1, OTHERS_FIRST, 3, 0x2);
+	for (uint32_t i = 0; i < 9; i++)
+		assert_int_equal(way(OTHERS_FIRST + i), i % 3 == 1 ? 1 : 0);
+}
+
+/* The owner made the lane before the device had engines. It stays the way of all packets: none
+ * shall overtake others. */
+TEST(client_lane_of__an_early_lane_has_all)
+{
+	offer(0, OTHERS_FIRST, 1, 0x1);
+	offer(1, OTHERS_FIRST, 2, 0x2);
+	assert_int_equal(way(OTHERS_FIRST), 0);
+	assert_int_equal(way(OTHERS_FIRST + 1), 0);
+}
+
+TEST(client_lanes_look__the_lanes_to_other_engines_stay)
+{
+	offer(0, OTHERS_FIRST, 2, 0x1);
+	offer(1, OTHERS_FIRST, 2, 0x2);
+	assert_int_equal(way(OTHERS_FIRST), 0);
+	end(0);
+	assert_int_equal(way(OTHERS_FIRST), -1);
+	assert_int_equal(way(OTHERS_FIRST + 1), 1);
+	end(1);
+	assert_int_equal(way(OTHERS_FIRST + 1), -1);
+}
+
+/* An owner of this version says how many engines there are. */
+TEST(client_lanes_offer__ignores_a_process_without_engines)
+{
+	offer(0, OTHERS_FIRST, 0, 0x1);
+	assert_int_equal(way(OTHERS_FIRST), -1);
+}
