@@ -13,6 +13,21 @@ SECONDS = 150
 RARE = 0.02  # share of the packets that may cross: the kernel joins a few to a packet of another engine
 
 
+def crowd(hosts, path, judge):
+    """Run a crowd of queue pairs on each of two hosts, and judge what each of them prints."""
+    sides = [host.start([CROWD, role, path]) for host, role in zip(hosts, ("first", "second"))]
+    statuses = [side.wait(SECONDS) for side in sides]
+    stories = [line for side in sides for line in side.story("qp_crowd")]
+    outputs = [side.output() for side in sides]
+    for side in sides:
+        side.kill()
+    os.unlink(path)
+    if statuses != [0, 0]:
+        raise CheckFailed(f"exit {statuses}", stories)
+    for output in outputs:
+        judge(output, stories)
+
+
 def counter(output, name):
     """Return a counter of those that a program prints at its end, with the log level info."""
     found = re.search(rf"\b{name} (\d+)$", output, re.M)
@@ -50,18 +65,7 @@ class EnginePortsTest(WireTest):
         self._wire.set_options([])
 
     def _crowd(self, judge):
-        path = os.path.join(self._wire.work_dir, "crowd.sock")
-        sides = [host.start([CROWD, role, path]) for host, role in zip(self._wire.hosts, ("first", "second"))]
-        statuses = [side.wait(SECONDS) for side in sides]
-        stories = [line for side in sides for line in side.story("qp_crowd")]
-        outputs = [side.output() for side in sides]
-        for side in sides:
-            side.kill()
-        os.unlink(path)
-        if statuses != [0, 0]:
-            raise CheckFailed(f"exit {statuses}", stories)
-        for output in outputs:
-            judge(output, stories)
+        crowd(self._wire.hosts, os.path.join(self._wire.work_dir, "crowd.sock"), judge)
 
     @staticmethod
     def _judge_queues(output, stories):

@@ -13,6 +13,7 @@ sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 from harness.process import exit_on_signals  # noqa: E402
 from harness.report import CheckFailed, Report  # noqa: E402
 from harness.tools import UROCE_RUN  # noqa: E402
+from attached_engines import AttachedEnginesTest  # noqa: E402
 from beside import BesideTest  # noqa: E402
 from connections import ConnectionsTest  # noqa: E402
 from crowds import CrowdsTest  # noqa: E402
@@ -91,6 +92,7 @@ def main():
         run_rsockets(report, work_dir)
         run_rdmacm_shared(report, work_dir)
         ShareTest(report, work_dir, random.Random(options.seed)).run_all()
+        AttachedEnginesTest(report, work_dir, random.Random(options.seed)).run_all()
         OperateTest(report, work_dir, random.Random(options.seed), options.starts or 40).run_all()
         MigrationTest(report, work_dir).run_all()
         CrowdsTest(report, work_dir).run_all()

@@ -61,13 +61,16 @@ class Uroced:
 class ShareTest:
     """All checks of sharing. Programs are servers and clients, attached or at the other end of the veth."""
 
-    def __init__(self, report, work_dir, rng):
+    name = "share"
+
+    def __init__(self, report, work_dir, rng, owner_options=()):
         self._report = report
         self._work_dir = work_dir
         self._rng = rng
         self._port = FIRST_PORT
         self._lock = threading.Lock()
-        here, there = Namespace("share0"), Namespace("share1")
+        self._options = []
+        here, there = Namespace(f"{self.name}0"), Namespace(f"{self.name}1")
         here.run("ip", "link", "add", "veth0", "mtu", "9000", "type", "veth", "peer", "name", "veth1", "mtu",
                  "9000", "netns", there.name)
         for number, namespace in enumerate((here, there)):
@@ -75,7 +78,7 @@ class ShareTest:
             namespace.run("ip", "link", "set", f"veth{number}", "up")
             namespace.run("ip", "addr", "add", f"10.9.6.{number + 1}/24", "dev", f"veth{number}")
         self._here = here
-        self._owner = Uroced(here, work_dir, "veth0")
+        self._owner = Uroced(here, work_dir, "veth0", *owner_options)
         self._names = 0
         self._there = there
 
@@ -83,10 +86,10 @@ class ShareTest:
         """Return a place that runs programs: attached ("here"), or at the veth's other end; each has its own log."""
         with self._lock:
             self._names += 1
-            name = f"share-{self._names}"
-        prefix = [*self._here.prefix, UROCE_RUN, "--socket", self._owner.socket, "--"]
+            name = f"{self.name}-{self._names}"
+        prefix = [*self._here.prefix, UROCE_RUN, "--socket", self._owner.socket, *self._options, "--"]
         if place == "beyond":
-            prefix = [*self._there.prefix, UROCE_RUN, "--netdev", "veth1", "--"]
+            prefix = [*self._there.prefix, UROCE_RUN, "--netdev", "veth1", *self._options, "--"]
         return LocalHost(name, self._work_dir, prefix)
 
     def _next_port(self):
@@ -95,7 +98,7 @@ class ShareTest:
             return self._port
 
     def _check(self, name, function, *args):
-        self._report.check(f"share: {name}", function, *args)
+        self._report.check(f"{self.name}: {name}", function, *args)
 
     def run_all(self):
         if not self._report.require("share: uroced starts", self._owner.run):
@@ -271,7 +274,7 @@ class ShareTest:
         waiting = [self._host("here").start(["ibv_rc_pingpong", "-d", DEVICE, "-p", str(self._next_port())])
                    for _ in range(CROWD)]
         try:
-            if not wait_until(lambda: len(self._owner.status()["slots"]) == CROWD, CROWD_SECONDS):
+            if not wait_until(lambda: self._owner.status()["processes"] == CROWD, CROWD_SECONDS):
                 raise CheckFailed("not all programs attach", [str(self._owner.status()), *waiting[-1].story("last")])
             if self._owner.status()["packet_sockets"] != SOCKETS:
                 raise CheckFailed("other programs have packet sockets", [str(self._owner.status())])

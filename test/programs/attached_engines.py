@@ -1,0 +1,112 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Attached programs with several engines: each engine has rings to uroced, and lanes to the other programs' engines."""
+
+import os
+
+from engine_ports import RARE, counter, crowd
+from harness.process import wait_until
+from harness.report import CheckFailed
+from harness.tools import DEVICE, PerfTest, PingPong
+from share import SECONDS, ShareTest
+
+FURTHER = 16  # slots for further engines
+MANY = 40
+
+
+class AttachedEnginesTest(ShareTest):
+    """Two programs at a time, each with one engine or several; all packets pass rings and lanes."""
+
+    name = "engines"
+
+    def __init__(self, report, work_dir, rng):
+        super().__init__(report, work_dir, rng, ("--uplink", "ring"))
+        self._engines = [1, 1]
+
+    def _use(self, *engines):
+        """Let the hosts have so many engines from now on: the server and the client."""
+        self._engines = engines
+
+    def _hosts(self, *where):
+        hosts = []
+        for place, engines in zip(where, self._engines):
+            self._options = ["--engines", str(engines), "--log-level", "info"]
+            hosts.append(self._host(place))
+        return hosts
+
+    def run_all(self):
+        if not self._report.require("engines: uroced starts", self._owner.run):
+            return
+        for engines in ((2, 2), (2, 1), (1, 2), (4, 3)):
+            self._use(*engines)
+            self._check(f"{engines}: packets arrive at their engine", self._crowd_of, "here", "here")
+            for program in (PingPong([], 500, 16384), PingPong(["-e"], 500, 16384), PingPong([], 500, 2048, "ud"),
+                            PerfTest("ib_write_bw", ["-q", "8", "-s", "65536"], 500),
+                            PerfTest("ib_send_bw", ["-q", "7"], 500), PerfTest("ib_read_bw", ["-q", "5"], 500),
+                            PerfTest("ib_atomic_bw", [], 500)):
+                self._check(f"{engines}: {program.name}", self._run, program, "here", "here")
+        self._use(2, 2)
+        for server, client in (("here", "beyond"), ("beyond", "here")):
+            self._check(f"{server} to {client}: ib_write_bw", self._run, PerfTest("ib_write_bw", ["-q", "8"], 500),
+                        server, client)
+        self._check("each engine has a slot and lanes", self._slots)
+        self._check("packets go past uroced", self._lanes)
+        self._check("everything comes back", self._comes_back)
+        self._check(f"{MANY} programs", self._many_engines)
+        self._check("kills", self._kills)
+        self._check("a stopped program", self._stopped, "here")
+        for options in ([], ["-e"]):
+            self._check(f"uroced is killed, ib_send_bw {' '.join(options)}", self._owner_killed, options, "here")
+        self._check("SIGTERM", self._terminated)
+
+    def _crowd_of(self, *where):
+        crowd(self._hosts(*where), os.path.join(self._work_dir, "crowd.sock"), self._judge)
+
+    @staticmethod
+    def _judge(output, stories):
+        packets = counter(output, "rx_packets") + counter(output, "rx_loopback_packets")
+        if packets == 0 or counter(output, "rx_crossed") > RARE * packets or counter(output, "tx_crossed") > 0:
+            raise CheckFailed("packets cross from engine to engine", stories)
+
+    def _slots(self):
+        """A program with three engines has three slots, and two programs have a lane for each pair of engines."""
+        self._use(3, 2)
+        before = self._owner.status()["lanes"]
+        port = self._next_port()
+        server = self._hosts("here")[0].start(["ibv_rc_pingpong", "-d", DEVICE, "-p", str(port)])
+        try:
+            if not wait_until(lambda: server.listens(port), SECONDS):
+                raise CheckFailed("the server does not listen", server.story("server"))
+            status = self._owner.status()
+        finally:
+            server.kill()
+        slots = status["slots"]
+        if status["processes"] != 1 or sorted(slot["engine"] for slot in slots) != [0, 1, 2] \
+                or len({(slot["pid"], slot["qpn_first"]) for slot in slots}) != 1:
+            raise CheckFailed("the engines have no slots", [str(status)])
+        self._crowd_of("here", "here")
+        made = self._owner.status()["lanes"] - before
+        if made != 6:
+            raise CheckFailed(f"{made} lanes were made", [str(self._owner.status())])
+        self._use(2, 2)
+
+    def _many_engines(self):
+        """The first programs have slots for their engines, the others one slot each, and all work."""
+        waiting = []
+        try:
+            for _ in range(MANY):
+                waiting.append(self._hosts("here")[0].start(
+                    ["ibv_rc_pingpong", "-d", DEVICE, "-p", str(self._next_port())]))
+            if not wait_until(lambda: self._owner.status()["processes"] == MANY, SECONDS):
+                raise CheckFailed("not all programs attach", [str(self._owner.status()), *waiting[-1].story("last")])
+            further = sum(slot["engine"] > 0 for slot in self._owner.status()["slots"])
+            if not 0 < further <= FURTHER:
+                raise CheckFailed(f"{further} slots are for further engines", [str(self._owner.status())])
+            # These come last, so their packets pass through uroced and their first engines.
+            self._run(PingPong([], 300, 16384), "here", "here")
+            self._run(PerfTest("ib_send_bw", ["-q", "4", "-s", "65536"], 300), "here", "here")
+        finally:
+            for process in waiting:
+                process.kill()
+        self._comes_back()
+        # The slots have come back, too.
+        self._crowd_of("here", "here")
