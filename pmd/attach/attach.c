@@ -142,6 +142,7 @@ static int attach_begin(struct share_client *client, struct share_message *messa
 	}
 	client->slot = message->welcome.slot;
 	client->generation = message->welcome.generation;
+	client->engines = message->welcome.engines;
 	return 0;
 }
 
@@ -156,8 +157,8 @@ static struct share_client *attach_new(void)
 	return client;
 }
 
-int attach_open(const char *path, uint32_t number, int report_fd, struct share_client **out,
-		struct share_message *welcome, int *fds)
+int attach_open(const char *path, uint32_t number, int report_fd, uint32_t engines,
+		struct share_client **out, struct share_message *welcome, int *fds)
 {
 	struct share_client *client = attach_new();
 	int rc;
@@ -166,6 +167,7 @@ int attach_open(const char *path, uint32_t number, int report_fd, struct share_c
 		return -ENOMEM;
 	rc = share_socket_path(path, number, &client->address);
 	memset(welcome, 0, sizeof(*welcome));
+	welcome->engine.count = engines;
 	welcome->holds_nothing = rc == 0 && attach_note(&client->address);
 	if (rc == 0)
 		rc = attach_begin(client, welcome, report_fd, fds);
@@ -286,11 +288,11 @@ static void attach_set_port(struct share_client *client, struct port *port)
 	port->wake_fd = client->psock ? client->wake_fd : client->process_fd;
 }
 
-int attach_open_further(const struct share_client *first, uint32_t number, uint32_t count,
-			struct port *port, struct share_client **out)
+int attach_open_further(const struct share_client *first, uint32_t number, struct port *port,
+			struct share_client **out)
 {
 	struct share_message message = {.engine = {.number = number,
-						   .count = count,
+						   .count = first->engines,
 						   .slot = first->slot,
 						   .generation = first->generation}};
 	struct share_client *client = attach_new();
@@ -300,12 +302,18 @@ int attach_open_further(const struct share_client *first, uint32_t number, uint3
 	if (!client)
 		return -ENOMEM;
 	client->address = first->address;
+	client->engine = number;
 	rc = attach_begin(client, &message, -1, fds);
 	if (rc != 0) {
 		free(client);
 		return rc;
 	}
+	client->engines = first->engines;
 	rc = attach_memory(client, &message.welcome, fds);
+	if (rc == 0 && fds[SHARE_FD_PSOCK] >= 0)
+		(void)client_use_psock(client, &message.welcome, fds[SHARE_FD_PSOCK]);
+	else if (fds[SHARE_FD_PSOCK] >= 0)
+		close(fds[SHARE_FD_PSOCK]);
 	if (rc != 0) {
 		attach_give_up(client);
 		return rc;
@@ -389,7 +397,8 @@ int share_attach(struct link *link, const char *socket_path, uint32_t number, in
 	int fds[SHARE_FDS];
 	int rc;
 
-	rc = attach_open(socket_path, number, report_fd, &client, &message, fds);
+	rc = attach_open(socket_path, number, report_fd, RTE_MAX(link->port.engines, 1u), &client,
+			 &message, fds);
 	facts->ports = message.welcome.ports;
 	if (rc != 0)
 		return attach_error(socket_path, rc);

@@ -7,6 +7,7 @@
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/queue.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -68,11 +69,15 @@ struct share_client {
 	struct sockaddr_un address; /* where the owner listens */
 	int socket;
 	uint16_t slot;
-	uint32_t generation; /* of the slot */
-	pid_t owner_pid;     /* 0: it is in another PID namespace */
-	int owner_fd;	     /* eventfd: wakes the owner */
-	int process_fd;	     /* eventfd: wakes us */
-	int wake_fd; /* epoll set of process_fd and the packet socket; -1: there is no socket */
+	uint32_t generation;		    /* of the slot */
+	uint32_t engine;		    /* of the device: the one whose client this is */
+	uint32_t engines;		    /* of the device, if each may have a slot; else 1 */
+	SLIST_HEAD(, share_client) further; /* first engine: the clients of the others */
+	SLIST_ENTRY(share_client) link;
+	pid_t owner_pid; /* 0: it is in another PID namespace */
+	int owner_fd;	 /* eventfd: wakes the owner */
+	int process_fd;	 /* eventfd: wakes us */
+	int wake_fd;	 /* epoll set of process_fd and the packet socket; -1: there is no socket */
 	uint8_t *arena;
 	size_t arena_bytes;
 	uint32_t buffers;
@@ -140,8 +145,8 @@ struct share_facts;
  * @return
  *   0; -errno: there is no client.
  */
-int attach_open(const char *path, uint32_t number, int report_fd, struct share_client **client,
-		struct share_message *welcome, int *fds);
+int attach_open(const char *path, uint32_t number, int report_fd, uint32_t engines,
+		struct share_client **client, struct share_message *welcome, int *fds);
 
 /**
  * Ask for one more slot, for a further engine, and map its memory.
@@ -153,8 +158,8 @@ int attach_open(const char *path, uint32_t number, int report_fd, struct share_c
  * @return
  *   0 or -errno: there is no client.
  */
-int attach_open_further(const struct share_client *first, uint32_t number, uint32_t count,
-			struct port *port, struct share_client **client);
+int attach_open_further(const struct share_client *first, uint32_t number, struct port *port,
+			struct share_client **client);
 
 /** Take the device's properties from a welcome. */
 void attach_learn(struct share_client *client, struct share_message *welcome,
@@ -312,6 +317,14 @@ static inline void client_wake_owner(const struct share_client *client)
 /** Use the packet socket of a welcome (-1: there is none), and close it or tell the owner if that
  * is not possible. After client_make_pool. Not MT-safe. 0; -errno: no packet would reach us. */
 int client_open_psock(struct share_client *client, const struct share_welcome *welcome, int fd);
+
+/** Use the packet socket of a further engine's welcome, or close it. Not MT-safe. 0 or -errno: the
+ * engine has no socket. */
+int client_use_psock(struct share_client *client, const struct share_welcome *welcome, int fd);
+
+/** Use the packet socket no more, and none of the further engines. No engine runs yet. 0; -errno:
+ * no packet would reach us. */
+int client_decline_psocks(struct share_client *client);
 
 /** Return true if a packet that is not for a lane leaves by the socket, not through the owner. */
 bool client_psock_sends(const struct share_client *client, const struct rte_mbuf *mbuf);

@@ -71,7 +71,7 @@ int share_isolate(struct link *link, const char *socket_path, int report_fd,
 	/* Register before EAL starts, because EAL's plugins fill DPDK's table of operations. */
 	rc = client_register_ops();
 	if (rc == 0)
-		rc = attach_open(socket_path, 0, report_fd, &client, &message, fds);
+		rc = attach_open(socket_path, 0, report_fd, 1, &client, &message, fds);
 	if (rc != 0)
 		return attach_error(socket_path, rc);
 	attach_learn(client, &message, facts);

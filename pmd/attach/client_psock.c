@@ -36,14 +36,15 @@ static int client_make_wake_fd(struct share_client *client)
 	return rc == 0 ? watch(client->wake_fd, psock_fd(client->psock)) : rc;
 }
 
-static int client_use_psock(struct share_client *client, const struct share_welcome *welcome,
-			    int fd)
+int client_use_psock(struct share_client *client, const struct share_welcome *welcome, int fd)
 {
 	int rc = psock_adopt(&client->psock, client->pool, fd);
 
 	if (rc != 0)
 		return rc;
 	psock_expect(client->psock, welcome->qpn_first, BLOCK_SHIFT);
+	if (client->engines > 1)
+		psock_expect_share(client->psock, client->engine, client->engines);
 	rc = client_make_wake_fd(client);
 	/* Packets arrive from now on. The owner has left them out since the welcome, but none is
 	 * missed, because this process has no queue pair yet. */
@@ -58,9 +59,19 @@ static int client_use_psock(struct share_client *client, const struct share_welc
 	return rc;
 }
 
-int client_open_psock(struct share_client *client, const struct share_welcome *welcome, int fd)
+static int client_decline(struct share_client *client)
 {
 	struct share_message message;
+	int rc;
+
+	memset(&message, 0, sizeof(message));
+	message.type = SHARE_DECLINE;
+	rc = client_ask(client, &message);
+	return rc == 0 ? message.result : rc;
+}
+
+int client_open_psock(struct share_client *client, const struct share_welcome *welcome, int fd)
+{
 	int rc;
 
 	client->wake_fd = -1;
@@ -70,10 +81,27 @@ int client_open_psock(struct share_client *client, const struct share_welcome *w
 	if (rc == 0)
 		return 0;
 	log_info("packets pass through uroced: no packet socket: %s", strerror(-rc));
-	memset(&message, 0, sizeof(message));
-	message.type = SHARE_DECLINE;
-	rc = client_ask(client, &message);
-	return rc == 0 ? message.result : rc;
+	return client_decline(client);
+}
+
+/* Close the socket of an engine. Its descriptor to sleep on still contains the eventfd. */
+static void client_drop_psock(struct share_client *client)
+{
+	if (!client->psock)
+		return;
+	psock_close(client->psock);
+	client->psock = NULL;
+	client->port->kernel_beyond = false;
+}
+
+int client_decline_psocks(struct share_client *client)
+{
+	struct share_client *further;
+
+	client_drop_psock(client);
+	SLIST_FOREACH(further, &client->further, link)
+	client_drop_psock(further);
+	return client_decline(client);
 }
 
 bool client_psock_sends(const struct share_client *client, const struct rte_mbuf *mbuf)

@@ -5,17 +5,38 @@
  * buffers back as those of any other slot.
  */
 #include <errno.h>
+#include <string.h>
 
+#include "base/log.h"
 #include "client.h"
 #include "port/port.h"
 
+/*
+ * If the first engine has a packet socket, it receives the packets to its own queue pairs only. So
+ * each other engine must have a socket, too; if one cannot have it, all packets to and from other
+ * hosts pass through the owner.
+ */
+static int client_share_sockets(struct share_client *first, const struct share_client *client)
+{
+	if (!first->psock || (client && client->psock))
+		return 0;
+	log_info("packets pass through uroced: a further engine has no packet socket");
+	return client_decline_psocks(first);
+}
+
 int client_open_queue(void *arg, uint32_t number, uint32_t count, struct port *queue)
 {
-	const struct share_client *first = arg;
-	struct share_client *client;
+	struct share_client *first = arg, *client = NULL;
+	int rc, shared;
 
-	/* The first engine has the only socket: what arrives there crosses to the others. */
-	if (first->psock)
-		return -EOPNOTSUPP;
-	return attach_open_further(first, number, count, queue, &client);
+	/* The owner gives slots to all engines or to the first one only. */
+	if (first->engines != count)
+		return -ENOSPC;
+	rc = attach_open_further(first, number, queue, &client);
+	if (rc == 0)
+		SLIST_INSERT_HEAD(&first->further, client, link);
+	shared = client_share_sockets(first, client);
+	if (shared != 0)
+		log_warn("packets from other hosts are lost: %s", strerror(-shared));
+	return rc;
 }

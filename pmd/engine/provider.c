@@ -277,8 +277,11 @@ static int provider_isolate(const struct settings *settings, struct link *link, 
 static int provider_attach(const struct settings *settings, struct link *link, uint32_t number,
 			   int report_fd, struct share_facts *facts)
 {
-	const int rc = share_attach(link, settings->socket, number, report_fd, facts);
+	int rc;
 
+	/* Only the first engine passes packets through a bad network. */
+	link->port.engines = settings->impair[0] ? 1 : provider_engine_count(settings);
+	rc = share_attach(link, settings->socket, number, report_fd, facts);
 	return rc == 0 ? impair_prepare(&link->port, settings->impair) : rc;
 }
 

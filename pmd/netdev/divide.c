@@ -11,6 +11,8 @@
 #include <string.h>
 #include <sys/socket.h>
 
+#include <rte_common.h>
+
 #include "wire/headers.h"
 #include "wire/mad.h"
 
@@ -43,7 +45,7 @@
 
 /* Indices of instructions in a filter. From PARTS on there is a comparison for each part; ENDS
  * instructions follow these. */
-enum { IPV4 = 6, IPV6 = 17, ARP = 23, ICMPV6 = 25, QPN = 28, PARTS = 32, ENDS = 4 };
+enum { IPV4 = 6, IPV6 = 17, ARP = 23, ICMPV6 = 25, QPN = 28, PARTS = 33, ENDS = 6 };
 
 /*
  * Parts of the queue pair numbers: those for which an operation has one of these results. The
@@ -54,6 +56,9 @@ struct parts {
 	uint32_t operand;
 	uint32_t count;
 	uint32_t results[DIVIDE_BLOCKS_MAX];
+	/* If `shares` is not 0: of these parts, the numbers that have the remainder `share` when
+	 * divided by `shares`. */
+	uint32_t share, shares;
 };
 
 struct filter {
@@ -72,7 +77,8 @@ static_assert(DIVIDE_SHARES_MAX <= DIVIDE_BLOCKS_MAX, "a filter has room for eac
 static void filter_build(struct filter *filter, const struct parts *parts, bool only)
 {
 	const unsigned int neither = PARTS + parts->count; /* RoCE to none of the parts */
-	const unsigned int match = neither + 1, drop = neither + 2, take = neither + 3;
+	const unsigned int match = neither + 1, drop = neither + 4, take = neither + 5;
+	const unsigned int matches = only ? take : drop;
 	/* where to go with answers to address resolution, and with RoCE over IPv4 with options */
 	const unsigned int others = only ? drop : take;
 	const bool any = parts->count == 0; /* the filter need not look at the queue pair */
@@ -110,7 +116,8 @@ static void filter_build(struct filter *filter, const struct parts *parts, bool 
 		[QPN] = BPF_STMT(BPF_ALU | BPF_AND | BPF_K, QPN_BITS),
 		[29] = IF_EQ(WIRE_QPN_MULTICAST, TO(29, neither), 0),
 		[30] = IF_GT(GSI_QPN, 0, TO(30, neither)),
-		[31] = BPF_STMT(BPF_ALU | BPF_K | parts->operation, parts->operand),
+		[31] = BPF_STMT(BPF_MISC | BPF_TAX, 0),
+		[32] = BPF_STMT(BPF_ALU | BPF_K | parts->operation, parts->operand),
 	};
 
 	memcpy(filter->code, head, sizeof(head));
@@ -118,7 +125,11 @@ static void filter_build(struct filter *filter, const struct parts *parts, bool 
 		filter->code[PARTS + i] =
 			(struct sock_filter)IF_EQ(parts->results[i], TO(PARTS + i, match), 0);
 	filter->code[neither] = (struct sock_filter)GO_TO(TO(neither, others));
-	filter->code[match] = (struct sock_filter)GO_TO(TO(match, only ? take : drop));
+	filter->code[match] = (struct sock_filter)BPF_STMT(BPF_MISC | BPF_TXA, 0);
+	filter->code[match + 1] =
+		(struct sock_filter)BPF_STMT(BPF_ALU | BPF_MOD | BPF_K, RTE_MAX(parts->shares, 1u));
+	filter->code[match + 2] = (struct sock_filter)IF_EQ(parts->share, TO(match + 2, matches),
+							    TO(match + 2, others));
 #undef TO
 	filter->code[drop] = (struct sock_filter)RETURN(0);
 	filter->code[take] = (struct sock_filter)RETURN(TAKE_ALL);
@@ -161,13 +172,16 @@ int divide_all_but(int fd, const struct divide_blocks *blocks)
 	return filter_use(fd, &parts, false);
 }
 
-int divide_only(int fd, uint32_t first, unsigned int shift)
+int divide_only(int fd, const struct divide_part *part)
 {
-	const struct divide_blocks blocks = {.shift = shift, .count = 1, .first = {first}};
-	const struct parts parts = parts_of_blocks(&blocks);
+	const struct divide_blocks blocks = {
+		.shift = part->shift, .count = 1, .first = {part->first}};
+	struct parts parts = parts_of_blocks(&blocks);
 	const int on = 1;
 	int rc;
 
+	parts.share = part->share;
+	parts.shares = part->count;
 	rc = filter_use(fd, &parts, true);
 	if (rc == 0 && setsockopt(fd, SOL_SOCKET, SO_LOCK_FILTER, &on, sizeof(on)) < 0)
 		rc = -errno;

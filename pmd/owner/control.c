@@ -187,7 +187,7 @@ static int control_answer(struct server *server, uint16_t number, struct share_m
 	struct server_group *group;
 
 	/* The first engine has the process's addresses, groups and ports. */
-	if (server->slots.all[number].is_further && message->type != SHARE_DECLINE)
+	if (server->slots.all[number].is_further)
 		return -EOPNOTSUPP;
 	switch (message->type) {
 	case SHARE_ROUTE:
@@ -326,7 +326,8 @@ static int control_begin(struct server *server, int fd, const struct share_messa
 			log_info("a further engine has no slot: %s", strerror(-rc));
 		return rc;
 	}
-	rc = slot_begin(server, fd, report_fd, message->holds_nothing ? SLOT_HOLDS_NOTHING : 0);
+	rc = slot_begin(server, fd, report_fd, message->holds_nothing ? SLOT_HOLDS_NOTHING : 0,
+			message->engine.count);
 	if (rc != 0)
 		log_warn("a process cannot attach: %s", strerror(-rc));
 	return rc;

@@ -125,7 +125,7 @@ static int newcomer_answer(struct server *server, const struct newcomer *newcome
 
 	if (rc == 0 && message->type == SHARE_HELLO) {
 		rc = slot_begin(server, newcomer->fd,
-				newcomer_is_report(report_fd) ? report_fd : -1, SLOT_ISOLATED);
+				newcomer_is_report(report_fd) ? report_fd : -1, SLOT_ISOLATED, 1);
 		if (rc != 0)
 			log_info("an isolated process cannot attach: %s", strerror(-rc));
 		return rc;

@@ -12,6 +12,7 @@
 #include "server.h"
 #include "share/blocks.h"
 #include "slot.h"
+#include "slot_engine.h"
 
 static_assert(SERVER_FULL_SHARES <= DIVIDE_BLOCKS_MAX, "a filter has room for each socket's block");
 
@@ -44,7 +45,7 @@ static int psocks_update(struct server *server)
 	for (uint16_t i = 0; i < SERVE_SLOTS_MAX; i++) {
 		const struct slot *slot = &server->slots.all[i];
 
-		if (slot->state == SLOT_FREE || !slot->has_psock)
+		if (slot->state == SLOT_FREE || !slot->has_psock || slot->is_further)
 			continue;
 		if (blocks.count == DIVIDE_BLOCKS_MAX)
 			return -ENOSPC;
@@ -58,19 +59,33 @@ static int psocks_update(struct server *server)
 	return 0;
 }
 
+/* Return true if a process may have one: for a further engine, if the first one has one, too. */
+static bool psocks_may(const struct server *server, const struct slot *slot)
+{
+	if (server->psocks.off || !psocks_can(server) || !slot->has_full_share)
+		return false;
+	return !slot->is_further || server->slots.all[slot->first].has_psock;
+}
+
 int psocks_lend(struct server *server, uint16_t number, uint32_t *ifindex)
 {
 	struct slot *slot = &server->slots.all[number];
 	const struct port *port = &server->uplink.link.port;
+	const struct slot *first = &server->slots.all[slot_engine_first(server, number)];
+	const struct divide_part part = {.first = slot->qpn_first,
+					 .shift = BLOCK_SHIFT,
+					 .share = slot->engine,
+					 .count = first->engine_count};
 	int fd, rc;
 
-	if (server->psocks.off || !psocks_can(server) || !slot->has_full_share)
+	if (!psocks_may(server, slot))
 		return -EOPNOTSUPP;
-	fd = port->ops->lend(port->ops_arg, slot->qpn_first, BLOCK_SHIFT, ifindex);
+	fd = port->ops->lend(port->ops_arg, &part, ifindex);
 	if (fd < 0)
 		return fd;
 	slot->has_psock = true;
-	rc = psocks_update(server);
+	/* The port leaves out the first engine's block, which is the whole process's. */
+	rc = slot->is_further ? 0 : psocks_update(server);
 	if (rc != 0) {
 		slot->has_psock = false;
 		close(fd);
@@ -89,6 +104,12 @@ int psocks_end(struct server *server, uint16_t number)
 		return 0;
 	slot->has_psock = false;
 	server->psocks.count--;
+	if (slot->is_further)
+		return 0;
+	for (uint32_t i = 1; i < slot->engine_count; i++) {
+		if (slot->engine_slots[i] != BLOCK_NONE)
+			(void)psocks_end(server, slot->engine_slots[i]);
+	}
 	rc = psocks_update(server);
 	server->psocks.stale = rc != 0;
 	return rc;

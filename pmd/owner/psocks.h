@@ -32,8 +32,8 @@ void psocks_init(struct server *server, const struct settings *settings);
  */
 int psocks_lend(struct server *server, uint16_t number, uint32_t *ifindex);
 
-/** Receive the packets of a slot again, because its process does not use its socket or has ended.
- * 0; -errno: later (psocks_check). */
+/** Receive the packets of a slot again, because its process does not use its socket, nor those of
+ * its further engines, or has ended. 0; -errno: later (psocks_check). */
 int psocks_end(struct server *server, uint16_t number);
 
 /** Try again what psocks_end could not do. */

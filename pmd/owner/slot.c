@@ -47,13 +47,9 @@ void slot_give_full_share(struct server *server, uint16_t number)
 	server->slots.full_shares++;
 }
 
-/* Give the full share of a process that has ended to the next one that has none. */
-static void slot_pass_full_share(struct server *server, uint16_t number)
+/* Give a full share that has come back to the next process that has none. */
+static void slot_pass_full_share(struct server *server)
 {
-	if (!server->slots.all[number].has_full_share)
-		return;
-	server->slots.all[number].has_full_share = false;
-	server->arena.ledger.quotas[number] = arena_held_min(server);
 	server->slots.full_shares--;
 	for (uint16_t i = 0; i < server->slots.live_count; i++) {
 		const uint16_t other = server->slots.live[i];
@@ -64,6 +60,21 @@ static void slot_pass_full_share(struct server *server, uint16_t number)
 			return;
 		}
 	}
+}
+
+/* Take back the full share of a process that has ended, and those that its further engines have not
+ * used. */
+static void slot_take_full_shares(struct server *server, uint16_t number)
+{
+	struct slot *slot = &server->slots.all[number];
+
+	for (; slot->engine_shares > 0; slot->engine_shares--)
+		slot_pass_full_share(server);
+	if (!slot->has_full_share)
+		return;
+	slot->has_full_share = false;
+	server->arena.ledger.quotas[number] = arena_held_min(server);
+	slot_pass_full_share(server);
 }
 
 static void free_buffer(uint32_t buffer, void *arg)
@@ -98,7 +109,7 @@ void slot_release(struct server *server, uint16_t number)
 	server->slots.isolated_count -= slot->isolated != NULL;
 	pause_forget_slot(server, slot);
 	isolated_destroy(server, slot);
-	slot_pass_full_share(server, number);
+	slot_take_full_shares(server, number);
 	slot_engine_forget(server, number);
 	slot->state = SLOT_FREE;
 }

@@ -69,10 +69,11 @@ struct slot {
 	uint32_t qpn_count;
 	uint32_t id_value; /* upper bits of its communication ids */
 	/* Engines of its device (slot_engine.h). */
-	bool is_further;       /* the slot is that of a further engine */
-	uint16_t first;	       /* is_further: the slot of the first engine */
-	uint32_t engine;       /* is_further: the engine's number */
-	uint32_t engine_count; /* else: engines of the device; up to 1: no other one has a slot */
+	bool is_further;	/* the slot is that of a further engine */
+	uint16_t first;		/* is_further: the slot of the first engine */
+	uint32_t engine;	/* is_further: the engine's number */
+	uint32_t engine_count;	/* else: engines that may have slots; up to 1: the first only */
+	uint32_t engine_shares; /* full shares of the buffers that are reserved for them */
 	uint16_t engine_slots[SHARE_ENGINES_MAX]; /* by engine: its slot, or BLOCK_NONE */
 	struct share_page *page;
 	int process_fd; /* eventfd that wakes it */

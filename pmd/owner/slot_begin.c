@@ -95,6 +95,7 @@ static void slot_welcome(const struct server *server, uint16_t number,
 
 	welcome->slot = number;
 	welcome->generation = slot->generation;
+	welcome->engines = RTE_MAX(slot->engine_count, 1u);
 	welcome->qpn_first = slot->qpn_first;
 	welcome->qpn_count = slot->qpn_count;
 	welcome->id_mask = IDS_MASK;
@@ -149,8 +150,7 @@ static int slot_tell(struct server *server, uint16_t number, int page_fd,
 		return message_send(slot->socket, message, NULL, 0);
 	slot->page->link_up = server->uplink.connected;
 	forward_restock(server, number);
-	if (!slot->is_further)
-		fds[SHARE_FD_PSOCK] = slot_lend_psock(server, number, message);
+	fds[SHARE_FD_PSOCK] = slot_lend_psock(server, number, message);
 	rc = message_send(slot->socket, message, fds, SHARE_FDS - (fds[SHARE_FD_PSOCK] < 0));
 	/* The process alone has it open, so it goes with the process. */
 	if (fds[SHARE_FD_PSOCK] >= 0)
@@ -158,7 +158,7 @@ static int slot_tell(struct server *server, uint16_t number, int page_fd,
 	return rc;
 }
 
-/* Fill in a slot, and tell the process. `engine` is a further engine, or NULL. */
+/* Fill in a slot, and tell the process. */
 static int slot_open(struct server *server, uint16_t number, int socket, bool isolated,
 		     const struct share_engine *engine, struct share_message *message)
 {
@@ -171,8 +171,9 @@ static int slot_open(struct server *server, uint16_t number, int socket, bool is
 			      .pidfd = -1,
 			      .process_fd = -1,
 			      .bell_fd = -1};
-	rc = engine ? slot_prepare_further(server, number, socket, engine, &page_fd)
-		    : slot_prepare(server, number, socket, isolated, &page_fd);
+	rc = engine->number > 0
+		     ? slot_prepare_further(server, number, socket, engine, &page_fd)
+		     : slot_prepare(server, number, socket, isolated, engine->count, &page_fd);
 	if (rc == 0)
 		rc = slot_tell(server, number, page_fd, message);
 	if (page_fd >= 0)
@@ -195,8 +196,10 @@ static void slot_take_report(struct server *server, struct slot *slot, int fd)
 		report_unmap(report);
 }
 
-int slot_begin(struct server *server, int socket, int report_fd, unsigned int flags)
+int slot_begin(struct server *server, int socket, int report_fd, unsigned int flags,
+	       uint32_t engines)
 {
+	const struct share_engine engine = {.count = engines};
 	const bool isolated = (flags & SLOT_ISOLATED) != 0;
 	struct share_message message = {.type = SHARE_WELCOME, .version = SHARE_VERSION};
 	struct slot *slot;
@@ -211,7 +214,7 @@ int slot_begin(struct server *server, int socket, int report_fd, unsigned int fl
 
 	if (number >= 0) {
 		slot = &server->slots.all[number];
-		rc = slot_open(server, (uint16_t)number, socket, isolated, NULL, &message);
+		rc = slot_open(server, (uint16_t)number, socket, isolated, &engine, &message);
 		if (rc == 0) {
 			server->slots.live[server->slots.live_count++] = (uint16_t)number;
 			server->totals.attached++;

@@ -3,6 +3,8 @@
 #ifndef OWNER_SLOT_BEGIN_H
 #define OWNER_SLOT_BEGIN_H
 
+#include <stdint.h>
+
 struct server;
 struct share_engine;
 
@@ -17,10 +19,13 @@ struct share_engine;
  *   The process's report, or -1. The caller keeps the descriptor.
  * @param flags
  *   SLOT_ISOLATED, SLOT_HOLDS_NOTHING.
+ * @param engines
+ *   Of the process's device. The welcome tells if each of them may have a slot.
  * @return
  *   0; -errno: the process has been told, and the caller keeps the socket.
  */
-int slot_begin(struct server *server, int socket, int report_fd, unsigned int flags);
+int slot_begin(struct server *server, int socket, int report_fd, unsigned int flags,
+	       uint32_t engines);
 
 /**
  * Give a process a slot for a further engine of its device, and send it the welcome.

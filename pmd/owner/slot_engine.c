@@ -23,26 +23,36 @@ static bool engine_is_of(const struct slot *first, int socket, const struct shar
 	       peer.pid == first->pid && !user_has_ended(first->pidfd);
 }
 
-/* Return true if the process may have this engine, beside those that it has named. */
-static bool engine_fits(const struct slot *first, const struct share_engine *engine)
+/* Return the number of slots that further engines have or may have. */
+static uint32_t engine_count_further(const struct server *server)
 {
-	if (engine->count > SHARE_ENGINES_MAX || engine->number == 0 ||
-	    engine->number >= engine->count)
-		return false;
-	if (first->engine_count <= 1)
-		return true;
-	return first->engine_count == engine->count &&
-	       first->engine_slots[engine->number] == BLOCK_NONE;
+	uint32_t count = 0;
+
+	for (int i = 0; i < SERVE_SLOTS_MAX; i++) {
+		const struct slot *slot = &server->slots.all[i];
+
+		if (slot->state != SLOT_FREE && !slot->is_further && slot->engine_count > 1)
+			count += slot->engine_count - 1;
+	}
+	return count;
 }
 
-static bool engine_has_room(const struct server *server)
+void slot_engine_reserve(struct server *server, uint16_t number, uint32_t count)
 {
-	unsigned int count = 0;
+	struct slot *slot = &server->slots.all[number];
+	const uint32_t most = RTE_MIN(SERVER_FURTHER_MAX, server->slots.max / 4u);
 
-	for (int i = 0; i < SERVE_SLOTS_MAX; i++)
-		count += server->slots.all[i].state != SLOT_FREE && server->slots.all[i].is_further;
-	return count < RTE_MIN(SERVER_FURTHER_MAX, server->slots.max / 4u) &&
-	       server->slots.full_shares < SERVER_FULL_SHARES;
+	/* A slot without a full share has no lanes. Then the first engine passes packets on faster
+	 * than the owner. */
+	if (count <= 1 || count > SHARE_ENGINES_MAX || !slot->has_full_share ||
+	    engine_count_further(server) + count - 1 > most ||
+	    server->slots.full_shares + count - 1 > SERVER_FULL_SHARES)
+		return;
+	slot->engine_count = count;
+	slot->engine_shares = count - 1;
+	server->slots.full_shares += count - 1;
+	for (uint32_t i = 0; i < SHARE_ENGINES_MAX; i++)
+		slot->engine_slots[i] = BLOCK_NONE;
 }
 
 int slot_engine_check(const struct server *server, int socket, const struct share_engine *engine)
@@ -52,13 +62,11 @@ int slot_engine_check(const struct server *server, int socket, const struct shar
 	if (engine->slot >= SERVE_SLOTS_MAX)
 		return -EINVAL;
 	first = &server->slots.all[engine->slot];
-	if (!engine_is_of(first, socket, engine) || !engine_fits(first, engine))
+	if (!engine_is_of(first, socket, engine) || first->engine_count <= 1 ||
+	    first->engine_count != engine->count || engine->number == 0 ||
+	    engine->number >= engine->count || first->engine_shares == 0)
 		return -EINVAL;
-	if (first->has_psock)
-		return -EOPNOTSUPP;
-	/* A slot without a full share has no lanes. Then the first engine passes packets on
-	 * faster than the owner. */
-	return first->has_full_share && engine_has_room(server) ? 0 : -ENOSPC;
+	return first->engine_slots[engine->number] == BLOCK_NONE ? 0 : -EINVAL;
 }
 
 void slot_engine_add(struct server *server, uint16_t number, const struct share_engine *engine)
@@ -66,11 +74,8 @@ void slot_engine_add(struct server *server, uint16_t number, const struct share_
 	struct slot *slot = &server->slots.all[number];
 	struct slot *first = &server->slots.all[engine->slot];
 
-	if (first->engine_count <= 1) {
-		first->engine_count = engine->count;
-		for (uint32_t i = 0; i < SHARE_ENGINES_MAX; i++)
-			first->engine_slots[i] = BLOCK_NONE;
-	}
+	first->engine_shares--;
+	server->slots.full_shares--;
 	first->engine_slots[engine->number] = number;
 	slot->is_further = true;
 	slot->first = engine->slot;

@@ -20,18 +20,22 @@ struct share_engine;
  * port has few slots, the limit is a quarter of them. */
 #define SERVER_FURTHER_MAX 16u
 
+/** Reserve what the further engines of a process need, if there is enough: slots and full shares of
+ * the buffers. The slot is that of the first engine. */
+void slot_engine_reserve(struct server *server, uint16_t number, uint32_t count);
+
 /**
  * Check a request for the slot of a further engine.
  *
  * @param socket
  *   The socket of the request, whose other end must be the process of the first engine.
  * @return
- *   0; -EINVAL: there is no such process, or the engine has a slot; -ENOSPC: the packets of
- *   this engine must pass through the first one.
+ *   0; -EINVAL: there is no such process, or nothing is reserved for this engine.
  */
 int slot_engine_check(const struct server *server, int socket, const struct share_engine *engine);
 
-/** Make a slot, which has been checked and prepared, that of an engine. */
+/** Make a slot that of an engine, after slot_engine_check. Its full share is not reserved any
+ * more. */
 void slot_engine_add(struct server *server, uint16_t number, const struct share_engine *engine);
 
 /** End the slots of a process together: the further ones with the first, and the first with one of

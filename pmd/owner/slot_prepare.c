@@ -121,7 +121,8 @@ static int slot_watch(struct server *server, uint16_t number, int socket)
 	return event_watch(server, slot->pidfd, EVENT_PIDFD, number);
 }
 
-int slot_prepare(struct server *server, uint16_t number, int socket, bool isolated, int *page_fd)
+int slot_prepare(struct server *server, uint16_t number, int socket, bool isolated,
+		 uint32_t engines, int *page_fd)
 {
 	struct slot *slot = &server->slots.all[number];
 	int rc;
@@ -132,6 +133,7 @@ int slot_prepare(struct server *server, uint16_t number, int socket, bool isolat
 			      : slot_make_shared(server, number, page_fd);
 	if (rc != 0)
 		return rc;
+	slot_engine_reserve(server, number, engines);
 	rc = blocks_alloc(&server->slots.blocks, number, server->now_ns, slot->user);
 	if (rc < 0)
 		return rc;
@@ -158,11 +160,9 @@ int slot_prepare_further(struct server *server, uint16_t number, int socket,
 	int rc;
 
 	rc = slot_identify(&server->slots.all[number], socket, false);
-	if (rc == 0)
-		rc = slot_make_shared(server, number, page_fd);
-	if (rc == 0)
-		rc = slot_watch(server, number, socket);
-	if (rc == 0)
-		slot_engine_add(server, number, engine);
-	return rc;
+	if (rc != 0)
+		return rc;
+	slot_engine_add(server, number, engine);
+	rc = slot_make_shared(server, number, page_fd);
+	return rc == 0 ? slot_watch(server, number, socket) : rc;
 }

@@ -12,13 +12,16 @@ struct share_engine;
 /**
  * Prepare all that a slot needs before the welcome.
  *
+ * @param engines
+ *   Of the process's device.
  * @param page_fd
  *   Is set to the descriptor of the slot's page, which the caller closes. It stays -1 if the
  *   process is isolated.
  * @return
  *   0; -errno: what was prepared before stays in the slot (slot_release).
  */
-int slot_prepare(struct server *server, uint16_t number, int socket, bool isolated, int *page_fd);
+int slot_prepare(struct server *server, uint16_t number, int socket, bool isolated,
+		 uint32_t engines, int *page_fd);
 
 /** The same for the slot of a further engine of a process, after slot_engine_check. */
 int slot_prepare_further(struct server *server, uint16_t number, int socket,

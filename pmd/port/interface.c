@@ -107,7 +107,7 @@ static bool interface_lost(void *arg)
 }
 
 /* Packets that captures must see pass through the port itself. */
-static int interface_lend(void *arg, uint32_t qpn_first, unsigned int shift, uint32_t *ifindex)
+static int interface_lend(void *arg, const struct divide_part *part, uint32_t *ifindex)
 {
 	const struct interface *interface = arg;
 	int fd, rc;
@@ -117,7 +117,7 @@ static int interface_lend(void *arg, uint32_t qpn_first, unsigned int shift, uin
 	fd = psock_socket();
 	if (fd < 0)
 		return fd;
-	rc = divide_only(fd, qpn_first, shift);
+	rc = divide_only(fd, part);
 	if (rc != 0) {
 		close(fd);
 		return rc;

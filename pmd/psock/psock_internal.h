@@ -56,7 +56,7 @@ struct psock {
 	struct psock_held held;
 	uint32_t qpn_first; /* psock_expect */
 	unsigned int qpn_shift;
-	uint32_t share, shares; /* psock_expect_share; no shares: psock_expect was called last */
+	uint32_t share, shares; /* psock_expect_share; no shares: all numbers */
 	bool sends_runs;	/* until the kernel refuses one */
 	bool bypasses_qdiscs;	/* packets bypass the kernel's queues, in which the kernel would
 				   segment runs */

@@ -153,8 +153,10 @@ static void write_headers(const struct received *packet, struct split *split,
 /* Return true if a queue pair belongs to the socket. */
 static bool expects(const struct psock *psock, uint32_t qpn)
 {
+	if ((qpn ^ psock->qpn_first) >> psock->qpn_shift != 0)
+		return false;
 	if (psock->shares == 0)
-		return (qpn ^ psock->qpn_first) >> psock->qpn_shift == 0;
+		return true;
 	return qpn > GSI_QPN && qpn != WIRE_QPN_MULTICAST && qpn % psock->shares == psock->share;
 }
 

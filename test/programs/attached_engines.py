@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Attached programs with several engines: each engine has rings to uroced, and lanes to the other programs' engines."""
+"""Attached programs with several engines: each engine has rings to uroced, a packet socket, and lanes to the other
+programs' engines."""
 
 import os
 
@@ -14,12 +15,12 @@ MANY = 40
 
 
 class AttachedEnginesTest(ShareTest):
-    """Two programs at a time, each with one engine or several; all packets pass rings and lanes."""
+    """Two programs at a time, each with one engine or several."""
 
     name = "engines"
 
     def __init__(self, report, work_dir, rng):
-        super().__init__(report, work_dir, rng, ("--uplink", "ring"))
+        super().__init__(report, work_dir, rng)
         self._engines = [1, 1]
 
     def _use(self, *engines):
@@ -46,10 +47,17 @@ class AttachedEnginesTest(ShareTest):
                 self._check(f"{engines}: {program.name}", self._run, program, "here", "here")
         self._use(2, 2)
         for server, client in (("here", "beyond"), ("beyond", "here")):
+            self._check(f"{server} to {client}: packets arrive at their engine", self._crowd_of, server, client)
             self._check(f"{server} to {client}: ib_write_bw", self._run, PerfTest("ib_write_bw", ["-q", "8"], 500),
                         server, client)
         self._check("each engine has a slot and lanes", self._slots)
         self._check("packets go past uroced", self._lanes)
+        self._check("packets of the network go past uroced", self._packet_sockets)
+        for options, uplink in ((("--uplink", "ring"), "ring"), (("--impair", "delay=1us"), "ring"),
+                                (("--uplink", "socket"), "socket")):
+            self._check(f"uplink: {' '.join(options)}", self._uplink, options, uplink)
+        for how in ("checked", "owner"):
+            self._check(f"hand-over: {how}", self._hand_over, how)
         self._check("everything comes back", self._comes_back)
         self._check(f"{MANY} programs", self._many_engines)
         self._check("kills", self._kills)

@@ -200,10 +200,10 @@ class ShareTest:
             try:
                 if not wait_until(lambda: server.listens(port), SECONDS):
                     raise CheckFailed("the server does not listen", server.story("server"))
-                found = [slot["uplink"] for slot in self._owner.status()["slots"]]
+                found = {slot["uplink"] for slot in self._owner.status()["slots"]}
             finally:
                 server.kill()
-            if found != [uplink]:
+            if found != {uplink}:
                 raise CheckFailed("the program has another uplink", [str(found)])
             before = self._owner.status()["rx_packets"]
             self._run(PingPong([], 200, 16384), "here", "beyond")

@@ -31,6 +31,7 @@ static int listen_fd, owner_fd; /* owner_fd: the owner's end of the process's so
 static int welcome_result;
 static uint32_t buffers = BUFFERS;
 static uint32_t version = SHARE_VERSION; /* of the owner */
+static uint32_t granted = 1;		 /* engines that may have slots */
 static struct share_message greeting;
 
 static int memory(size_t bytes)
@@ -60,6 +61,7 @@ static void *run_owner(void *arg)
 			    .buffer_stride = BUFFER_BYTES,
 			    .slot = SLOT,
 			    .generation = GENERATION,
+			    .engines = granted,
 			    .mtu_bytes = 1500,
 			    .ports = 1},
 	};
@@ -110,6 +112,7 @@ static int attach_as(struct link *link, struct share_facts *facts, struct port *
 	if (facts)
 		memset(facts, 0, sizeof(*facts));
 	assert_int_equal(pthread_create(&owner, NULL, run_owner, fds), 0);
+	link->port.engines = facts ? 3 : link->port.engines;
 	rc = facts ? share_attach(link, path, 0, report_fd, facts)
 		   : link->port.ops->open_queue(link->port.ops_arg, 2, 3, queue);
 	pthread_join(owner, &served);
@@ -146,8 +149,11 @@ TEST(share_attach__opens_a_queue_by_a_slot_of_its_own)
 	static struct port queue;
 
 	welcome_result = 0;
+	granted = 3;
 	assert_int_equal(attach(&link, &facts), 0);
+	granted = 1;
 	assert_int_equal(greeting.engine.number, 0);
+	assert_int_equal(greeting.engine.count, 3);
 	assert_int_equal(attach_as(&link, NULL, &queue), 0);
 	assert_int_equal(greeting.type, SHARE_HELLO);
 	assert_int_equal(greeting.engine.number, 2);
@@ -171,7 +177,9 @@ TEST(share_attach__a_refused_queue_leaves_nothing)
 	unsigned int before;
 
 	welcome_result = 0;
+	granted = 3;
 	assert_int_equal(attach(&link, &facts), 0);
+	granted = 1;
 	before = fds_count();
 	welcome_result = -ENOSPC;
 	assert_int_equal(attach_as(&link, NULL, &queue), -ENOSPC);
@@ -182,6 +190,19 @@ TEST(share_attach__a_refused_queue_leaves_nothing)
 	buffers = BUFFERS;
 	assert_null(queue.ops);
 	assert_int_equal(fds_count(), before);
+}
+
+/* The owner has no slots for further engines, and is not asked. */
+TEST(share_attach__opens_no_queue_that_is_not_granted)
+{
+	struct share_facts facts;
+	static struct link link; /* it keeps what a process has until its end */
+	static struct port queue;
+
+	welcome_result = 0;
+	assert_int_equal(attach(&link, &facts), 0);
+	assert_int_equal(link.port.ops->open_queue(link.port.ops_arg, 1, 3, &queue), -ENOSPC);
+	assert_null(queue.ops);
 }
 
 /* The service manager has made the socket, and started the owner when we connected. */

@@ -56,7 +56,9 @@ static struct link *link_of;
 /* What a process has stays until its end, so each test's link is kept. */
 static struct link *links[ATTACHES_MAX];
 static unsigned int attaches;
-static uint32_t declined; /* messages that say so */
+static uint32_t declined;    /* messages that say so */
+static uint32_t engines = 1; /* of the device, each of which may have a slot */
+static int further_fd;	     /* the owner's end of the socket of the further engine */
 
 static void find_ring(struct share_ring *ring, enum share_ring_kind kind)
 {
@@ -90,15 +92,13 @@ static int make_arena(void)
 	return fd;
 }
 
-/* Let one process in, and answer that it declines. */
-static void *run_owner(void *arg)
+/* Let one engine of a process in. */
+static int let_in(const int *fds)
 {
+	const int fd = accept(listen_fd, NULL, NULL);
 	struct share_message message;
-	const int *fds = arg;
-	struct pollfd pfd;
 
-	owner_fd = accept(listen_fd, NULL, NULL);
-	while (message_receive(owner_fd, &message, NULL) == -EAGAIN)
+	while (message_receive(fd, &message, NULL) == -EAGAIN)
 		;
 	message = (struct share_message){
 		.type = SHARE_WELCOME,
@@ -111,12 +111,20 @@ static void *run_owner(void *arg)
 			    .qpn_first = BLOCK,
 			    .qpn_count = BLOCK_QPNS,
 			    .ifindex = if_nametoindex("left"),
+			    .engines = engines,
 			    .mtu_bytes = 9000,
 			    .ports = 1},
 	};
-	message_send(owner_fd, &message, fds, SHARE_FDS);
-	pfd = (struct pollfd){.fd = owner_fd, .events = POLLIN};
-	/* The process attaches at once, or asks. */
+	message_send(fd, &message, fds, SHARE_FDS - (fds[SHARE_FD_PSOCK] < 0));
+	return fd;
+}
+
+/* The process attaches at once, or declines. Answer that. */
+static void hear(void)
+{
+	struct pollfd pfd = {.fd = owner_fd, .events = POLLIN};
+	struct share_message message;
+
 	if (poll(&pfd, 1, declined == UINT32_MAX ? DEADLINE : 0) == 1 &&
 	    message_receive(owner_fd, &message, NULL) == 0 && message.type == SHARE_DECLINE) {
 		declined = 1;
@@ -124,34 +132,83 @@ static void *run_owner(void *arg)
 		message.result = 0;
 		message_send(owner_fd, &message, NULL, 0);
 	}
+}
+
+static void *run_owner(void *arg)
+{
+	owner_fd = let_in(arg);
+	hear();
 	return NULL;
+}
+
+static void *run_owner_further(void *arg)
+{
+	further_fd = let_in(arg);
+	hear();
+	return NULL;
+}
+
+static int lend_share(uint32_t share)
+{
+	const struct divide_part part = {
+		.first = BLOCK, .shift = BLOCK_SHIFT, .share = share, .count = engines};
+	const int fd = psock_socket();
+
+	assert_true(fd >= 0);
+	assert_int_equal(divide_only(fd, &part), 0);
+	return fd;
 }
 
 static int lend(void)
 {
-	const int fd = psock_socket();
+	return lend_share(0);
+}
 
-	assert_true(fd >= 0);
-	assert_int_equal(divide_only(fd, BLOCK, BLOCK_SHIFT), 0);
-	return fd;
+static void make_fds(int fds[SHARE_FDS], int psock_fd)
+{
+	fds[SHARE_FD_ARENA] = make_arena();
+	fds[SHARE_FD_PAGE] = make_page();
+	fds[SHARE_FD_OWNER] = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	fds[SHARE_FD_PROCESS] = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	fds[SHARE_FD_PSOCK] = psock_fd;
+}
+
+static void close_fds(const int fds[SHARE_FDS])
+{
+	for (int i = 0; i < SHARE_FDS; i++) {
+		if (fds[i] >= 0)
+			close(fds[i]);
+	}
+}
+
+/* Open the queue of the second engine of an attached process, with this descriptor as a packet
+ * socket; -1: the owner lends none. */
+static void open_queue(struct port *queue, int psock_fd)
+{
+	const struct port *first = &link_of->port;
+	int fds[SHARE_FDS];
+	pthread_t owner;
+
+	make_fds(fds, psock_fd);
+	assert_int_equal(pthread_create(&owner, NULL, run_owner_further, fds), 0);
+	queue->started = true;
+	assert_int_equal(first->ops->open_queue(first->ops_arg, 1, engines, queue), 0);
+	pthread_join(owner, NULL);
+	close_fds(fds);
 }
 
 /* Attach with this descriptor as a packet socket. */
 static void attach(int psock_fd)
 {
-	int fds[SHARE_FDS] = {
-		[SHARE_FD_ARENA] = make_arena(),
-		[SHARE_FD_PAGE] = make_page(),
-		[SHARE_FD_OWNER] = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK),
-		[SHARE_FD_PROCESS] = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK),
-		[SHARE_FD_PSOCK] = psock_fd,
-	};
+	int fds[SHARE_FDS];
 	const int report_fd = make_arena();
 	struct share_facts facts = {.ports = 0};
 	pthread_t owner;
 
+	make_fds(fds, psock_fd);
 	assert_true(attaches < ATTACHES_MAX);
 	link_of = links[attaches++] = calloc(1, sizeof(*link_of));
+	link_of->port.engines = engines;
 	assert_int_equal(pthread_create(&owner, NULL, run_owner, fds), 0);
 	assert_int_equal(share_attach(link_of, path, 0, report_fd, &facts), 0);
 	pthread_join(owner, NULL);
@@ -159,8 +216,7 @@ static void attach(int psock_fd)
 	if (bell_fd >= 0)
 		close(bell_fd);
 	bell_fd = dup(fds[SHARE_FD_OWNER]);
-	for (int i = 0; i < SHARE_FDS; i++)
-		close(fds[i]);
+	close_fds(fds);
 }
 
 static int packet_socket(const char *ifname)
@@ -416,6 +472,80 @@ TEST(client_open_psock__declines_what_it_cannot_use)
 	assert_false(port_arm(&link_of->port));
 	/* The two eventfds and the two ends of the process's socket are left. */
 	assert_int_equal(fds_count(), before + 4);
+}
+
+/* Each engine receives the packets to its queue pairs. */
+TEST(client_use_psock__a_socket_for_each_engine)
+{
+	static struct port queue; /* it keeps what a process has until its end */
+	struct rte_mbuf *mbufs[BURST];
+	struct steering steering;
+	struct pollfd pfd = {.events = POLLIN};
+
+	if (!have_network)
+		skip();
+	engines = 2;
+	attach(lend_share(0));
+	open_queue(&queue, lend_share(1));
+	engines = 1;
+	put_frame(&(struct frame){.qpn = BLOCK + 2, .len = 64});
+	put_frame(&(struct frame){.qpn = BLOCK + 3, .len = 64});
+	put_frame(&(struct frame){.qpn = OTHERS + 3, .len = 64});
+	assert_int_equal(receive(mbufs, BURST), 1);
+	rte_pktmbuf_free_bulk(mbufs, 1);
+	pfd.fd = port_wake_fd(&queue);
+	assert_true(port_arm(&queue) || poll(&pfd, 1, DEADLINE) == 1);
+	assert_int_equal(port_rx_burst(&queue, mbufs, BURST), 1);
+	assert_ptr_equal(mbufs[0]->pool, queue.pool);
+	assert_int_equal(
+		steer_frame(rte_pktmbuf_mtod(mbufs[0], uint8_t *), mbufs[0]->data_len, &steering),
+		STEER_QP);
+	assert_int_equal(steering.qpn, BLOCK + 3);
+	rte_pktmbuf_free_bulk(mbufs, 1);
+	assert_int_equal(declined, 0);
+	close(further_fd);
+}
+
+/* The first engine's socket leaves out the packets of the other one, which has none. */
+TEST(client_decline_psocks__all_engines_or_none)
+{
+	static const uint8_t peer[6] = {2, 0, 0, 0, 0, 2};
+	static struct port queue; /* it keeps what a process has until its end */
+	const struct share_client *first;
+	struct share_ring tx_of_first;
+	struct rte_mbuf *mbuf;
+	uint32_t qpn;
+
+	if (!have_network)
+		skip();
+	engines = 2;
+	attach(lend_share(0));
+	tx_of_first = tx;
+	first = link_of->port.ops_arg;
+	assert_non_null(first->psock);
+	declined = UINT32_MAX;
+	open_queue(&queue, -1);
+	engines = 1;
+	assert_int_equal(declined, 1);
+	assert_null(first->psock);
+	assert_false(link_of->port.kernel_beyond);
+	mbuf = rte_pktmbuf_alloc(queue.pool);
+	assert_non_null(mbuf);
+	mbuf->data_len = (uint16_t)frame_make(&(struct frame){.qpn = 12, .len = 64},
+					      rte_pktmbuf_mtod(mbuf, uint8_t *));
+	mbuf->pkt_len = mbuf->data_len;
+	memcpy(rte_pktmbuf_mtod(mbuf, uint8_t *), peer, sizeof(peer));
+	port_set_local_qpn(mbuf, 0);
+	assert_int_equal(port_tx_burst(&queue, &mbuf, 1), 1);
+	assert_int_equal(share_ring_count(&tx), 1);
+	tx = tx_of_first;
+	mbuf = mbuf_to(peer, &(struct frame){.qpn = 11, .len = 64});
+	assert_int_equal(port_tx_burst(&link_of->port, &mbuf, 1), 1);
+	receive_at_owner(&qpn);
+	assert_int_equal(qpn, 11);
+	/* It sleeps on its eventfd. */
+	assert_false(port_arm(&link_of->port));
+	close(further_fd);
 }
 
 /* Packets that still come would wake the helper thread for nothing. */

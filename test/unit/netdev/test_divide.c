@@ -68,7 +68,8 @@ static int group_set_up(TEST_STATE)
 	sender = packet_socket("right");
 	owner = packet_socket("left");
 	program = packet_socket("left");
-	return sender < 0 || owner < 0 || program < 0 || divide_only(program, BLOCK, SHIFT) != 0;
+	return sender < 0 || owner < 0 || program < 0 ||
+	       divide_only(program, &(struct divide_part){.first = BLOCK, .shift = SHIFT}) != 0;
 }
 
 TEST_GROUP(group_set_up, NULL);
@@ -253,9 +254,46 @@ TEST(divide_only__cannot_be_changed)
 	assert_int_equal(errno, EPERM);
 	assert_int_equal(setsockopt(program, SOL_SOCKET, SO_DETACH_FILTER, &off, sizeof(off)), -1);
 	assert_int_equal(setsockopt(program, SOL_SOCKET, SO_LOCK_FILTER, &off, sizeof(off)), -1);
-	assert_int_equal(divide_only(program, OTHER, SHIFT), -EPERM);
+	assert_int_equal(
+		divide_only(program, &(struct divide_part){.first = OTHER, .shift = SHIFT}),
+		-EPERM);
 	make_ipv4(frame, 5, OTHER);
 	assert_int_equal(taker_of(frame), OWNER);
+}
+
+/* A further engine of the program has a socket of its own. */
+TEST(divide_only__a_share_of_the_block)
+{
+	const struct divide_part part = {.first = BLOCK, .shift = SHIFT, .share = 2, .count = 3};
+	uint8_t frame[FRAME_LEN], got[FRAME_LEN];
+	int fd;
+
+	if (!have_network)
+		skip();
+	fd = packet_socket("left");
+	assert_true(fd >= 0);
+	assert_int_equal(divide_only(fd, &part), 0);
+	for (uint32_t qpn = BLOCK - 3; qpn < BLOCK + (1u << SHIFT) + 3; qpn++) {
+		const bool inside = qpn >= BLOCK && qpn < BLOCK + (1u << SHIFT);
+
+		make_ipv4(frame, 5, qpn);
+		assert_int_equal(send(sender, frame, FRAME_LEN, 0), FRAME_LEN);
+		if (inside && qpn % 3 == 2) {
+			assert_int_equal(recv(fd, got, sizeof(got), 0), FRAME_LEN);
+			assert_memory_equal(got, frame, FRAME_LEN);
+		}
+	}
+	make_ipv6(frame, BLOCK / 3 * 3 + 5);
+	assert_int_equal(send(sender, frame, FRAME_LEN, 0), FRAME_LEN);
+	assert_int_equal(recv(fd, got, sizeof(got), 0), FRAME_LEN);
+	assert_memory_equal(got, frame, FRAME_LEN);
+	/* The other sockets are as before. */
+	while (recv(program, got, sizeof(got), MSG_DONTWAIT) > 0)
+		;
+	while (recv(owner, got, sizeof(got), MSG_DONTWAIT) > 0)
+		;
+	assert_int_equal(recv(fd, got, sizeof(got), MSG_DONTWAIT), -1);
+	close(fd);
 }
 
 TEST(divide_all_but__takes_as_many_blocks_as_it_says)

@@ -29,17 +29,20 @@
 static struct fake {
 	int lend_rc, leave_out_rc;
 	uint32_t lent;		     /* the number for which it lent last */
+	uint32_t share, shares;	     /* the same */
 	struct divide_blocks blocks; /* that it leaves out */
 } fake;
 
-static int fake_lend(void *arg, uint32_t qpn_first, unsigned int shift, uint32_t *ifindex)
+static int fake_lend(void *arg, const struct divide_part *part, uint32_t *ifindex)
 {
 	struct fake *port = arg;
 
 	if (port->lend_rc != 0)
 		return port->lend_rc;
-	assert_int_equal(shift, BLOCK_SHIFT);
-	port->lent = qpn_first;
+	assert_int_equal(part->shift, BLOCK_SHIFT);
+	port->lent = part->first;
+	port->share = part->share;
+	port->shares = part->count;
 	*ifindex = IFINDEX;
 	return eventfd(0, EFD_CLOEXEC);
 }
@@ -103,7 +106,7 @@ static bool attach(struct share_message *message, unsigned int flags)
 
 	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, pair), 0);
 	assert_int_equal(event_watch(&server, pair[0], EVENT_GREETING, 0), 0);
-	if (slot_begin(&server, pair[0], -1, flags) != 0)
+	if (slot_begin(&server, pair[0], -1, flags, 1) != 0)
 		close(pair[0]);
 	assert_int_equal(message_receive(pair[1], message, fds), 0);
 	lent = fds[SHARE_FD_PSOCK] >= 0;
@@ -116,6 +119,73 @@ static bool attach(struct share_message *message, unsigned int flags)
 	if (message->result == 0)
 		server.slots.all[message->welcome.slot].pid = 1 + message->welcome.slot;
 	return lent;
+}
+
+/* Ask for the slots of two engines. Returns how many have a socket. The sockets of the process stay
+ * open. */
+static int attach_engines(struct share_message messages[2], int ends[2])
+{
+	int fds[SHARE_FDS], pair[2], lent = 0;
+
+	for (uint32_t i = 0; i < 2; i++) {
+		const struct share_engine engine = {.number = 1,
+						    .count = 2,
+						    .slot = messages[0].welcome.slot,
+						    .generation = messages[0].welcome.generation};
+
+		assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, pair), 0);
+		assert_int_equal(event_watch(&server, pair[0], EVENT_GREETING, 0), 0);
+		assert_int_equal(i == 0 ? slot_begin(&server, pair[0], -1, 0, 2)
+					: slot_begin_further(&server, pair[0], &engine),
+				 0);
+		assert_int_equal(message_receive(pair[1], &messages[i], fds), 0);
+		assert_int_equal(messages[i].welcome.engines, i == 0 ? 2 : 1);
+		assert_int_equal(fake.share, i);
+		assert_int_equal(fake.shares, 2);
+		assert_int_equal(fake.lent, messages[0].welcome.qpn_first);
+		lent += fds[SHARE_FD_PSOCK] >= 0;
+		for (int k = 0; k < SHARE_FDS; k++) {
+			if (fds[k] >= 0)
+				close(fds[k]);
+		}
+		ends[i] = pair[1];
+	}
+	return lent;
+}
+
+TEST(psocks_lend__gives_each_engine_a_socket)
+{
+	struct share_message messages[2] = {0};
+	int ends[2];
+
+	assert_int_equal(attach_engines(messages, ends), 2);
+	assert_int_equal(server.psocks.count, 2);
+	/* The port leaves out the block once. */
+	assert_int_equal(fake.blocks.count, 1);
+	assert_int_equal(fake.blocks.first[0], messages[0].welcome.qpn_first);
+	/* It takes the block back when the process uses neither. */
+	assert_int_equal(psocks_end(&server, messages[1].welcome.slot), 0);
+	assert_int_equal(fake.blocks.count, 1);
+	assert_int_equal(server.psocks.count, 1);
+	assert_int_equal(psocks_end(&server, messages[0].welcome.slot), 0);
+	assert_int_equal(fake.blocks.count, 0);
+	assert_int_equal(server.psocks.count, 0);
+	close(ends[0]);
+	close(ends[1]);
+}
+
+TEST(psocks_end__of_the_first_engine_is_the_end_of_all)
+{
+	struct share_message messages[2] = {0};
+	int ends[2];
+
+	assert_int_equal(attach_engines(messages, ends), 2);
+	assert_int_equal(psocks_end(&server, messages[0].welcome.slot), 0);
+	assert_int_equal(fake.blocks.count, 0);
+	assert_int_equal(server.psocks.count, 0);
+	assert_false(server.slots.all[messages[1].welcome.slot].has_psock);
+	close(ends[0]);
+	close(ends[1]);
 }
 
 TEST(psocks_lend__gives_a_socket_and_leaves_its_packets_to_it)

@@ -64,7 +64,7 @@ static int attach_as(unsigned int flags, struct share_message *message, int *rc,
 
 	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, pair), 0);
 	assert_int_equal(event_watch(&server, pair[0], EVENT_GREETING, 0), 0);
-	*rc = slot_begin(&server, pair[0], -1, flags);
+	*rc = slot_begin(&server, pair[0], -1, flags, 1);
 	if (*rc != 0)
 		close(pair[0]);
 	assert_int_equal(message_receive(pair[1], message, fds), 0);
@@ -354,7 +354,7 @@ static int attach_isolated(uid_t uid, uint32_t count)
 	server.slots.isolated_count = count;
 	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, pair), 0);
 	assert_int_equal(event_watch(&server, pair[0], EVENT_NEWCOMER, 0), 0);
-	rc = slot_begin(&server, pair[0], -1, SLOT_ISOLATED);
+	rc = slot_begin(&server, pair[0], -1, SLOT_ISOLATED, 1);
 	if (rc != 0)
 		close(pair[0]);
 	assert_int_equal(message_receive(pair[1], &message, NULL), 0);

@@ -24,7 +24,7 @@
 
 static struct server server; /* without a port, and so without buffers to give */
 static struct report_set reports;
-static int ends[1 + SERVER_FURTHER_MAX]; /* the process's ends of its sockets */
+static int ends[32]; /* the process's ends of its sockets */
 static unsigned int end_count;
 static uint16_t first; /* the slot of this process's first engine */
 
@@ -37,7 +37,7 @@ static int ask(const struct share_engine *engine, struct share_message *message)
 	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, pair), 0);
 	assert_int_equal(event_watch(&server, pair[0], EVENT_GREETING, 0), 0);
 	rc = engine ? slot_begin_further(&server, pair[0], engine)
-		    : slot_begin(&server, pair[0], -1, 0);
+		    : slot_begin(&server, pair[0], -1, 0, ENGINES);
 	assert_int_equal(message_receive(pair[1], message, fds), 0);
 	assert_int_equal(message->type, SHARE_WELCOME);
 	assert_int_equal(message->result, rc);
@@ -149,7 +149,7 @@ TEST(slot_begin_further__is_no_further_process)
 	assert_int_equal(server.totals.attached, 1);
 	assert_int_equal(server.slots.blocks.used, 1);
 	assert_int_equal(server.slots.live_count, 2);
-	assert_int_equal(server.slots.full_shares, 2);
+	assert_int_equal(server.slots.full_shares, ENGINES);
 }
 
 TEST(slot_begin_further__only_to_the_process_of_the_first)
@@ -195,30 +195,60 @@ TEST(slot_begin_further__only_engines_that_the_device_has)
 	assert_int_equal(server.slots.live_count, 2);
 }
 
-TEST(slot_begin_further__leaves_full_shares_to_other_processes)
+/* Another process attaches, with so many engines. Returns how many of them may have slots. */
+static uint32_t granted(uint32_t engines)
 {
-	struct share_engine engine = engine_of(1);
+	struct share_message message;
+	int fds[SHARE_FDS];
+	int pair[2];
 
-	server.slots.all[first].has_full_share = false;
-	assert_int_equal(refused(&engine), -ENOSPC);
-	server.slots.all[first].has_full_share = true;
-	server.slots.full_shares += SERVER_FULL_SHARES - 1;
-	assert_int_equal(refused(&engine), -ENOSPC);
-	server.slots.full_shares -= SERVER_FULL_SHARES - 1;
-	assert_int_equal(refused(&engine), 0);
+	server.slots.all[first].pid = -1;
+	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, pair), 0);
+	assert_int_equal(event_watch(&server, pair[0], EVENT_GREETING, 0), 0);
+	assert_int_equal(slot_begin(&server, pair[0], -1, 0, engines), 0);
+	assert_int_equal(message_receive(pair[1], &message, fds), 0);
+	for (int i = 0; i < SHARE_FDS; i++) {
+		if (fds[i] >= 0)
+			close(fds[i]);
+	}
+	ends[end_count++] = pair[1];
+	slot_end(&server, message.welcome.slot);
+	return message.welcome.engines;
 }
 
-TEST(slot_begin_further__a_small_port_has_few)
+TEST(slot_engine_reserve__leaves_full_shares_to_other_processes)
 {
-	struct share_engine engine = engine_of(1);
+	assert_int_equal(server.slots.full_shares, ENGINES);
+	assert_int_equal(granted(0), 1);
+	assert_int_equal(granted(1), 1);
+	assert_int_equal(granted(2), 2);
+	assert_int_equal(granted(SERVER_FURTHER_MAX + 1 - (ENGINES - 1)), SERVER_FURTHER_MAX - 1);
+	assert_int_equal(granted(SERVER_FURTHER_MAX + 2 - (ENGINES - 1)), 1);
+	assert_int_equal(granted(SHARE_ENGINES_MAX + 1), 1);
+	assert_int_equal(granted(UINT32_MAX), 1);
+	/* All of them have come back. */
+	assert_int_equal(server.slots.full_shares, ENGINES);
+	server.slots.full_shares += SERVER_FULL_SHARES - ENGINES - 2;
+	assert_int_equal(granted(3), 1);
+	assert_int_equal(granted(2), 2);
+	server.slots.full_shares -= SERVER_FULL_SHARES - ENGINES - 2;
+}
 
-	server.slots.max = 8;
-	engine.count = 4;
-	assert_int_equal(refused(&engine), 0);
-	engine.number = 2;
-	assert_int_equal(refused(&engine), 0);
-	engine.number = 3;
-	assert_int_equal(refused(&engine), -ENOSPC);
+TEST(slot_engine_reserve__a_small_port_has_few)
+{
+	server.slots.max = 16;
+	assert_int_equal(granted(3), 3);
+	assert_int_equal(granted(4), 1);
+}
+
+/* What was reserved and not used comes back with the process. */
+TEST(slot_end__gives_back_what_was_reserved)
+{
+	assert_int_equal(server.slots.full_shares, ENGINES);
+	begin(1);
+	assert_int_equal(server.slots.full_shares, ENGINES);
+	slot_end(&server, first);
+	assert_int_equal(server.slots.full_shares, 1);
 }
 
 /* Nothing of a further engine's slot remains if its process cannot be told. */
@@ -233,7 +263,7 @@ TEST(slot_begin_further__to_a_process_that_hears_nothing)
 	assert_int_equal(slot_begin_further(&server, pair[0], &engine), -EPIPE);
 	close(pair[0]);
 	assert_int_equal(slot_engine_served(&server, first), 0x7);
-	assert_int_equal(server.slots.full_shares, 1);
+	assert_int_equal(server.slots.full_shares, ENGINES - 1);
 	begin(1);
 }
 

@@ -80,6 +80,7 @@ TEST(interface_lend__divides_packets)
 	struct pollfd pfd = {.events = POLLIN};
 	struct rte_mbuf *mbufs[BURST];
 	struct psock *psock;
+	const struct divide_part part = {.first = first, .shift = SHIFT};
 	uint32_t ifindex = 0;
 	struct port port;
 	int fd, sender;
@@ -89,7 +90,7 @@ TEST(interface_lend__divides_packets)
 	memset(&port, 0, sizeof(port));
 	assert_int_equal(interface_prepare(&port, "left", 0), 0);
 	assert_int_equal(port_open(&port), 0);
-	fd = port.ops->lend(port.ops_arg, first, SHIFT, &ifindex);
+	fd = port.ops->lend(port.ops_arg, &part, &ifindex);
 	assert_true(fd >= 0);
 	assert_int_equal(ifindex, if_nametoindex("left"));
 	assert_int_equal(port.ops->leave_out(port.ops_arg, &blocks), 0);
@@ -128,6 +129,7 @@ TEST(interface_lend__divides_packets)
 /* A capture must see all packets. */
 TEST(interface_lend__refuses_while_captures_may_come)
 {
+	const struct divide_part part = {.first = 1u << SHIFT, .shift = SHIFT};
 	uint32_t ifindex;
 	struct port port;
 
@@ -136,7 +138,7 @@ TEST(interface_lend__refuses_while_captures_may_come)
 	memset(&port, 0, sizeof(port));
 	assert_int_equal(interface_prepare(&port, "left", 0), 0);
 	port.watched = true;
-	assert_int_equal(port.ops->lend(port.ops_arg, 1u << SHIFT, SHIFT, &ifindex), -EOPNOTSUPP);
+	assert_int_equal(port.ops->lend(port.ops_arg, &part, &ifindex), -EOPNOTSUPP);
 	port_destroy(&port);
 }
 

@@ -24,7 +24,8 @@ struct share_facts {
 };
 
 /**
- * Attach. After this call the link is as link_open leaves it. Needs no EAL. Not MT-safe.
+ * Attach. After this call the link is as link_open leaves it. Needs no EAL. link->port.engines is
+ * set before. Not MT-safe.
  *
  * @param socket_path
  *   Where the owner listens.

@@ -25,6 +25,14 @@ struct divide_blocks {
 	uint32_t first[DIVIDE_BLOCKS_MAX]; /* lowest number of each */
 };
 
+/* A block of queue pair numbers, or the share of one engine of its program. */
+struct divide_part {
+	uint32_t first; /* lowest number of the block */
+	unsigned int shift;
+	uint32_t share; /* the numbers with this remainder when divided by `count` */
+	uint32_t count; /* up to 1: the whole block */
+};
+
 /**
  * Restrict a socket as mute_packet_socket does, and leave out RoCE packets to the blocks. A new
  * filter replaces the former one in one step. MT-safe. 0 or -errno.
@@ -32,10 +40,11 @@ struct divide_blocks {
 int divide_all_but(int fd, const struct divide_blocks *blocks);
 
 /**
- * Restrict a socket to the RoCE packets to one block, and lock the filter: no process that has the
- * socket can change it. Packets over IPv4 with options are not among them. MT-safe. 0 or -errno.
+ * Restrict a socket to the RoCE packets to one part of the numbers, and lock the filter: no process
+ * that has the socket can change it. Packets over IPv4 with options are not among them. MT-safe. 0
+ * or -errno.
  */
-int divide_only(int fd, uint32_t first, unsigned int shift);
+int divide_only(int fd, const struct divide_part *part);
 
 /**
  * Restrict a socket as mute_packet_socket does, and leave out RoCE packets to the queue pairs of

@@ -62,8 +62,9 @@ int psock_adopt(struct psock **psock, struct rte_mempool *pool, int fd);
  * `shift` bits only. */
 void psock_expect(struct psock *psock, uint32_t qpn_first, unsigned int shift);
 
-/** Do the same for a share of the queue pair numbers: those that have the remainder `share` when
- * divided by `count`. Management queue pairs (0 and 1) and groups are in no share. */
+/** Do the same for a share of the queue pair numbers, or, after psock_expect, of the block's: those
+ * that have the remainder `share` when divided by `count`. Management queue pairs (0 and 1) and
+ * groups are in no share. */
 void psock_expect_share(struct psock *psock, uint32_t share, uint32_t count);
 
 /** Return the descriptor, which is readable while packets wait; -1 after psock_stop. MT-safe. */

@@ -74,8 +74,8 @@ struct share_offer {
 /* The engine of a process that asks for a slot. */
 struct share_engine {
 	uint32_t number; /* 0: the first one */
+	uint32_t count;	 /* engines of the device */
 	/* a further engine: */
-	uint32_t count;	     /* engines of the device */
 	uint32_t generation; /* of the slot of the first engine */
 	uint16_t slot;	     /* of the first engine */
 };
@@ -113,6 +113,7 @@ struct share_welcome {
 	bool spares_icrc; /* packets between its processes need no ICRC */
 	/* that the owner shares; the second port's socket name ends in ".1" */
 	uint32_t ports;
+	uint32_t engines;    /* of the process's device: each may have a slot; 1: the first only */
 	char name[64];	     /* the device's; "": each program chooses */
 	uint32_t max_qp;     /* of the process; 0: only its queue pair numbers limit it */
 	uint64_t max_memory; /* bytes that it may register; 0: no limit */
