@@ -106,11 +106,11 @@ struct share_client {
 	uint32_t stock_mask; /* places of the ring, a power of two, less one */
 	uint32_t stock_first;
 	uint32_t stock_count;
-	uint8_t routes[BLOCKS]; /* by block of queue pair numbers: 1 + the index of its lane, or
-				   of one of its lanes if its process has several engines;
-				   0: none */
-	uint32_t bursts;	/* bursts received; each begins at another source of packets */
-	uint32_t first_lane;	/* index of the lane that the next burst receives from first */
+	/* by block of queue pair numbers: 1 + the index of its lane, or of one of its lanes, with
+	 * ROUTE_ENGINES, if its process's device has several engines; 0: none */
+	uint8_t routes[BLOCKS];
+	uint32_t bursts;     /* bursts received; each begins at another source of packets */
+	uint32_t first_lane; /* index of the lane that the next burst receives from first */
 
 	/* The engine's thread writes the lanes with the lock held, and reads them without it. */
 	pthread_mutex_t lanes_lock;

@@ -18,6 +18,10 @@
 #define BURST_MAX 64
 /* Lent buffers, some of which the other process may have released already. */
 #define COLLECT_AT 32
+/* In a route: the other process's device has several engines. */
+#define ROUTE_ENGINES 0x80
+
+static_assert(SHARE_LANES_MAX < ROUTE_ENGINES, "a route has room for both");
 
 /* Give borrowed packets back to the process that lent them. */
 static int lent_enqueue(struct rte_mempool *pool, void *const *objects, unsigned int n)
@@ -65,7 +69,7 @@ void client_lanes_offer(struct share_client *client, const struct share_message 
 	 * both go on through the owner. */
 	if (client->offer_count == SHARE_LANES_MAX || message->offer.number == 0 ||
 	    message->offer.peer >= SHARE_PEERS_MAX || message->offer.side > 1 ||
-	    message->offer.engines == 0) {
+	    message->offer.engines - 1 >= SHARE_ENGINES_MAX) {
 		close_fds(fds);
 		return;
 	}
@@ -124,6 +128,12 @@ static void lane_destroy(struct client_lane *lane)
 	free(lane);
 }
 
+/* Return the route by a lane. */
+static uint8_t lane_route(const struct client_lane *lane, uint8_t index)
+{
+	return (uint8_t)((index + 1) | (lane->offer.engines > 1 ? ROUTE_ENGINES : 0));
+}
+
 static void client_set_routes(struct share_client *client, const struct share_offer *offer,
 			      uint8_t from, uint8_t to)
 {
@@ -166,7 +176,7 @@ static bool client_accept(struct share_client *client, const struct client_offer
 	pthread_mutex_lock(&client->lanes_lock);
 	client->lanes[i] = lane;
 	pthread_mutex_unlock(&client->lanes_lock);
-	client_set_routes(client, &lane->offer, 0, (uint8_t)(i + 1));
+	client_set_routes(client, &lane->offer, 0, lane_route(lane, i));
 	lane_say_ready(lane);
 	return true;
 }
@@ -185,7 +195,7 @@ static uint8_t client_other_route(const struct share_client *client, const struc
 
 		if (other && other != lane && other->state != LANE_CLOSED &&
 		    other->offer.qpn_first == lane->offer.qpn_first)
-			return (uint8_t)(i + 1);
+			return lane_route(other, i);
 	}
 	return 0;
 }
@@ -201,7 +211,7 @@ static void client_close_lane(struct share_client *client, uint8_t index)
 	/* Packets that were stored past the caches, and not shown, are no stores of ours any more
 	 * when another process gets their buffers. */
 	rte_wmb();
-	client_set_routes(client, &lane->offer, (uint8_t)(index + 1),
+	client_set_routes(client, &lane->offer, lane_route(lane, index),
 			  client_other_route(client, lane));
 	client_keep_all(client, buffers, lane_reclaim(&lane->tx, buffers));
 	lane_end(&lane->rx);
@@ -243,52 +253,72 @@ void client_lanes_look(struct share_client *client)
 	pthread_mutex_unlock(&client->lock);
 }
 
-/* Return the lane to the engine of a queue pair, of the process that a lane leads to. NULL: there
- * is none yet. */
-static struct client_lane *client_lane_of_engine(const struct share_client *client,
-						 struct client_lane *lane, uint32_t qpn)
+/* Return a lane, unless its other process has not mapped it yet. */
+static __rte_noinline struct client_lane *client_lane_begin(const struct share_client *client,
+							    struct client_lane *lane)
 {
-	const uint32_t bit = 1u << qpn % lane->offer.engines;
+	if (!__atomic_load_n(&lane->memory->sides[!lane->offer.side].ready, __ATOMIC_ACQUIRE))
+		return NULL;
+	lane->state = LANE_SWITCHES;
+	lane->owner_ring_end = client->rings[SHARE_RING_TX].own;
+	return lane;
+}
 
-	if (lane->offer.served & bit)
-		return lane;
-	for (int i = 0; i < SHARE_LANES_MAX; i++) {
-		struct client_lane *other = client->lanes[i];
+/* Return true if a lane leads to a process's queue pair. The owner counts packets that reach no
+ * process. */
+static bool lane_leads_to(const struct client_lane *lane, uint32_t qpn)
+{
+	return qpn - lane->offer.qpn_first < lane->offer.qpn_count;
+}
 
-		if (other && other->state != LANE_CLOSED &&
-		    other->offer.qpn_first == lane->offer.qpn_first && other->offer.served & bit)
-			return other;
+static struct client_lane *client_lane_if_ready(const struct share_client *client,
+						struct client_lane *lane)
+{
+	return unlikely(lane->state == LANE_UNREADY) ? client_lane_begin(client, lane) : lane;
+}
+
+/* Return the lane to the engine of a queue pair, of a process whose device has several. NULL: there
+ * is none yet, or no process. */
+static __rte_noinline struct client_lane *client_lane_of_engine(const struct share_client *client,
+								uint32_t qpn, uint8_t route)
+{
+	struct client_lane *lane;
+	uint32_t first, bit;
+
+	if (route == 0)
+		return NULL;
+	lane = client->lanes[(route & ~ROUTE_ENGINES) - 1];
+	if (!lane_leads_to(lane, qpn))
+		return NULL;
+	first = lane->offer.qpn_first;
+	bit = 1u << qpn % lane->offer.engines;
+	for (int i = 0; !(lane->offer.served & bit); i++) {
+		struct client_lane *other;
+
+		if (i == SHARE_LANES_MAX)
+			return NULL;
+		other = client->lanes[i];
+		if (other && other->state != LANE_CLOSED && other->offer.qpn_first == first)
+			lane = other;
 	}
-	return NULL;
+	return client_lane_if_ready(client, lane);
 }
 
 struct client_lane *client_lane_of(struct share_client *client, uint32_t qpn)
 {
 	struct client_lane *lane;
-	uint8_t route;
+	uint32_t index;
 
 	if (qpn == 0)
 		return NULL;
-	route = client->routes[blocks_index(qpn)];
-	if (route == 0)
+	index = client->routes[blocks_index(qpn)] - 1u;
+	/* There is no lane, or the device has several engines. */
+	if (index >= SHARE_LANES_MAX)
+		return client_lane_of_engine(client, qpn, (uint8_t)(index + 1));
+	lane = client->lanes[index];
+	if (unlikely(!lane_leads_to(lane, qpn)))
 		return NULL;
-	lane = client->lanes[route - 1];
-	/* No process has this number. The owner counts such packets. */
-	if (unlikely(qpn - lane->offer.qpn_first >= lane->offer.qpn_count))
-		return NULL;
-	if (unlikely(lane->offer.engines > 1)) {
-		lane = client_lane_of_engine(client, lane, qpn);
-		if (!lane)
-			return NULL;
-	}
-	if (unlikely(lane->state == LANE_UNREADY)) {
-		if (!__atomic_load_n(&lane->memory->sides[!lane->offer.side].ready,
-				     __ATOMIC_ACQUIRE))
-			return NULL;
-		lane->state = LANE_SWITCHES;
-		lane->owner_ring_end = client->rings[SHARE_RING_TX].own;
-	}
-	return lane;
+	return client_lane_if_ready(client, lane);
 }
 
 bool client_has_switched(struct share_client *client, struct client_lane *lane)

@@ -147,9 +147,14 @@ TEST(client_lanes_look__the_lanes_to_other_engines_stay)
 	assert_int_equal(way(OTHERS_FIRST + 1), -1);
 }
 
-/* An owner of this version says how many engines there are. */
-TEST(client_lanes_offer__ignores_a_process_without_engines)
+TEST(client_lanes_offer__ignores_an_impossible_number_of_engines)
 {
 	offer(0, OTHERS_FIRST, 0, 0x1);
 	assert_int_equal(way(OTHERS_FIRST), -1);
+	offer(1, OTHERS_FIRST, SHARE_ENGINES_MAX + 1, 0x1);
+	assert_int_equal(way(OTHERS_FIRST), -1);
+	offer(2, OTHERS_FIRST, SHARE_ENGINES_MAX, 1u << (SHARE_ENGINES_MAX - 1));
+	assert_int_equal(
+		way(OTHERS_FIRST / SHARE_ENGINES_MAX * SHARE_ENGINES_MAX + SHARE_ENGINES_MAX - 1),
+		2);
 }
