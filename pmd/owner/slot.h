@@ -98,7 +98,7 @@ struct slots {
 	uint16_t first;		 /* index in live that is served first in this turn */
 	uint16_t max;		 /* processes at once */
 	uint16_t isolated_count; /* slots of untrusted processes */
-	uint16_t full_shares;	 /* slots that have one */
+	uint16_t full_shares;	 /* that slots have, or that are reserved for engines */
 	struct blocks blocks;	 /* of queue pair numbers */
 	uint32_t max_qp;	 /* of a process; 0: only its queue pair numbers limit it */
 	uint64_t max_memory;	 /* bytes that a process may register; 0: no limit */

@@ -325,6 +325,50 @@ TEST(slot_end__of_a_late_one_leaves_the_next_process_alone)
 	assert_int_equal(server.slots.all[first].state, SLOT_LIVE);
 }
 
+/* Close this process's ends of its sockets. */
+static void close_ends(void)
+{
+	while (end_count > 0)
+		close(ends[--end_count]);
+}
+
+/* It closed all its descriptors, and attaches again. */
+TEST(slot_begin__to_a_process_that_hung_up_with_all_its_engines)
+{
+	struct share_message message;
+
+	for (int i = 0; i < 4; i++) {
+		begin(1);
+		begin(2);
+		close_ends();
+		/* The slots of a process that hung up count, but not those of its engines. */
+		assert_int_equal(ask(NULL, &message), i < 3 ? 0 : -EUSERS);
+		first = message.welcome.slot;
+	}
+}
+
+/* It executed another program, which attaches. */
+TEST(slot_begin__to_a_process_that_holds_nothing_of_its_engines)
+{
+	struct share_message message;
+	int pair[2];
+
+	for (int i = 0; i < 12; i++) {
+		begin(1);
+		begin(2);
+		close_ends();
+		assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, pair), 0);
+		assert_int_equal(event_watch(&server, pair[0], EVENT_GREETING, 0), 0);
+		assert_int_equal(slot_begin(&server, pair[0], -1, SLOT_HOLDS_NOTHING, ENGINES), 0);
+		assert_int_equal(message_receive(pair[1], &message, NULL), 0);
+		ends[end_count++] = pair[1];
+		first = message.welcome.slot;
+		assert_int_equal(server.slots.live_count, 1);
+		assert_int_equal(server.slots.full_shares, ENGINES);
+		assert_int_equal(server.slots.blocks.used, 1);
+	}
+}
+
 /* What a process has once belongs to its first engine. */
 TEST(control_event__a_further_engine_joins_no_group)
 {

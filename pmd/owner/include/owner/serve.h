@@ -68,7 +68,7 @@ struct serve_totals {
 	uint32_t blocks_used;  /* of queue pair numbers */
 	uint32_t groups;       /* multicast memberships of processes */
 	uint32_t processes;
-	uint32_t psocks;	    /* processes that have a packet socket */
+	uint32_t psocks;	    /* packet sockets of processes */
 	uint64_t attached;	    /* processes that have attached so far */
 	uint64_t ended;		    /* those of them that have ended */
 	uint64_t rx_packets;	    /* from the port */
