@@ -18,6 +18,7 @@ BUFFERS_MAX = 768  # the limit that uroced was started with
 BEFORE_MAX = 4     # earlier slots that may still count for a process
 # Descriptors in a welcome: buffers, rings, the two eventfds, and a packet socket if the process gets one.
 FDS = (4, 5)
+ENGINE_FROM_END = 88  # where the asking engine's number begins in a message: 0 is the first engine
 ROUNDS = 40
 WAIT_SECONDS = 20
 
@@ -71,11 +72,17 @@ class Hostile:
         rest = self._bytes - len(head)
         return head + (self._rng.randbytes(rest) if noise else bytes(rest))
 
+    def _hello(self, *engine):
+        """Return a greeting that is noise, but for the engine: its number, and more of what a further one says."""
+        message = bytearray(self._message(HELLO, noise=True))
+        struct.pack_into(f"<{len(engine)}I", message, self._bytes - ENGINE_FROM_END, *engine)
+        return bytes(message)
+
     def run(self):
         """Run every attack once, in random order, beside connections that send nothing."""
         self._half()
         acts = [self._noise, self._descriptors, self._bad_reports, self._requests, self._rings, self._slots,
-                self._lies, self._buffers]
+                self._lies, self._buffers, self._engines]
         self._rng.shuffle(acts)
         for act in acts:
             self._in_child(act)
@@ -138,7 +145,7 @@ class Hostile:
         pages = []
         for _ in range(3 * BEFORE_MAX):
             client = Client(self._path)
-            client.send(self._message(HELLO, noise=True))
+            client.send(self._hello(0))
             got = client.receive()[1]
             assert len(got) in FDS
             pages.append(mmap.mmap(got[1], os.fstat(got[1]).st_size))
@@ -146,6 +153,17 @@ class Hostile:
                 page[:] = self._rng.randbytes(len(page))
             os.write(got[2], struct.pack("<Q", 1))
             client.socket.close()
+
+    def _engines(self):
+        """Ask for slots of engines that do not exist, or belong to other processes."""
+        def refused(*engine):
+            client = Client(self._path)
+            client.send(self._hello(*engine))
+            assert not client.receive()[1]
+        for _ in range(ROUNDS):
+            refused(self._rng.randrange(1, 1 << 32))
+            for generation in range(1, 4):
+                refused(1, self._rng.randrange(5), generation, self._rng.randrange(256))
 
     def _buffers(self):
         """Take all buffers, and return none."""

@@ -33,6 +33,11 @@ TEST(message__has_the_layout_that_hostile_programs_use)
 	assert_int_equal(offsetof(struct share_message, welcome.id_value), 36);
 	assert_int_equal(offsetof(struct share_message, welcome.mac), 56);
 	assert_int_equal(sizeof(struct share_message) - offsetof(struct share_message, claim), 40);
+	assert_int_equal(sizeof(struct share_message) - offsetof(struct share_message, engine), 88);
+	assert_int_equal(offsetof(struct share_engine, number), 0);
+	assert_int_equal(offsetof(struct share_engine, count), 4);
+	assert_int_equal(offsetof(struct share_engine, generation), 8);
+	assert_int_equal(offsetof(struct share_engine, slot), 12);
 	assert_int_equal(sizeof(struct address), 28);
 	assert_int_equal(offsetof(struct share_message, from) -
 				 offsetof(struct share_message, addresses),
