@@ -12,7 +12,7 @@
 #include "netdev/addresses.h"
 
 /* Both ends must be of one build. An end with another number is refused with a message. */
-#define SHARE_VERSION 12
+#define SHARE_VERSION 13
 
 #define SHARE_UNIQUE_MAX 512
 #define SHARE_STATUS_MAX 98304
