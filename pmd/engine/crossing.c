@@ -35,7 +35,10 @@ struct crossing {
 	bool called;				    /* atomic: packets wait for the first engine */
 	struct waiting waiting[DEVICE_ENGINES_MAX]; /* first engine's thread */
 	bool others_first; /* in this pass their packets go first; first engine's thread */
-	uint32_t stopped;  /* bits of engines that crossing_stop_others has taken; its thread */
+	/* of each engine: bits of the engines whose queues receive its packets, besides its own;
+	 * atomic */
+	uint32_t sources[DEVICE_ENGINES_MAX];
+	uint32_t stopped; /* bits of engines that crossing_stop_others has taken; its thread */
 };
 
 /* Return the number of engines; 1 if there is no crossing. */
@@ -138,12 +141,19 @@ void crossing_spread(struct engine *from, const struct rte_mbuf *mbuf, bool rece
 		copy = rte_pktmbuf_copy(mbuf, from->link->port.pool, 0, UINT32_MAX);
 		if (copy && !received)
 			copy->port = PORT_HANDED_OVER;
-		/* The engine that gets the copy must not give it away again. */
-		else if (copy && unlikely(copy->port == PORT_STRAY))
-			copy->port = 0;
 		if (!copy || !crossing_put(from, to, copy))
 			counters_add(&from->home->counters, no_buffer, 1);
 	}
+}
+
+/* Note whose queue receives packets to an engine's queue pairs, so that polls of that engine serve
+ * this queue too. */
+static void crossing_note_source(struct crossing *crossing, uint32_t to, uint32_t from)
+{
+	uint32_t *sources = &crossing->sources[to];
+
+	if (!(__atomic_load_n(sources, __ATOMIC_RELAXED) & 1u << from))
+		__atomic_fetch_or(sources, 1u << from, __ATOMIC_RELAXED);
 }
 
 /* Give a received frame to the engine of its queue pair. Returns false if that is `from`. */
@@ -162,7 +172,7 @@ static bool crossing_forward(struct engine *from, uint32_t to, struct rte_mbuf *
 
 bool crossing_give(struct engine *from, const uint8_t *frame, size_t len, struct rte_mbuf *mbuf)
 {
-	uint32_t qpn;
+	uint32_t qpn, to;
 
 	/* Other frames are this engine's: its queue or another engine has looked. */
 	if (!engine_is_first(from) && likely(mbuf->port != PORT_STRAY))
@@ -170,11 +180,18 @@ bool crossing_give(struct engine *from, const uint8_t *frame, size_t len, struct
 	/* Only the first engine is the host to others. */
 	if (!packet_peek_qpn(frame, len, &qpn))
 		return crossing_forward(from, 0, mbuf);
-	if (likely(qpn != WIRE_QPN_MULTICAST))
-		return crossing_forward(from, device_engine_of_qpn(from->device, qpn), mbuf);
-	if ((frame[0] & RTE_ETHER_GROUP_ADDR) && from->device->group_count > 0)
-		crossing_spread(from, mbuf, true);
-	return false;
+	if (unlikely(qpn == WIRE_QPN_MULTICAST)) {
+		/* The copies are no strays. */
+		if (mbuf->port == PORT_STRAY)
+			mbuf->port = 0;
+		if ((frame[0] & RTE_ETHER_GROUP_ADDR) && from->device->group_count > 0)
+			crossing_spread(from, mbuf, true);
+		return false;
+	}
+	to = device_engine_of_qpn(from->device, qpn);
+	if (from->link->port.rx_mixed && likely(qpn > GSI_QPN))
+		crossing_note_source(from->crossing, to, from->home->number);
+	return crossing_forward(from, to, mbuf);
 }
 
 uint16_t crossing_take(struct crossing *crossing, struct rte_mbuf **mbufs, uint16_t n)
@@ -293,16 +310,18 @@ static void crossing_poll_one(struct engine *engine)
 
 void crossing_poll_others(struct engine *engine)
 {
-	const struct relay *relay = engine->crossing->relays[engine->home->number];
-	uint32_t count = 1;
+	struct crossing *crossing = engine->crossing;
+	const uint32_t own = engine->home->number;
+	const struct relay *relay = crossing->relays[own];
+	uint32_t sources = __atomic_load_n(&crossing->sources[own], __ATOMIC_RELAXED);
 
 	if (engine->progress == SETTINGS_PROGRESS_INLINE)
-		count = engine->device->engine_count;
-	else if (relay && relay_has_queue(relay))
-		return;
-	for (uint32_t i = 0; i < count; i++) {
-		if (i != engine->home->number)
-			crossing_poll_one(engine->crossing->engines[i]);
+		sources = UINT32_MAX;
+	else if (relay && !relay_receives(relay))
+		sources |= 1; /* the first engine's */
+	for (uint32_t i = 0; i < engine->device->engine_count && sources >> i != 0; i++) {
+		if (i != own && sources & 1u << i)
+			crossing_poll_one(crossing->engines[i]);
 	}
 }
 

@@ -209,10 +209,12 @@ static int provider_make_device(const struct settings *settings, const struct sh
 	return 0;
 }
 
-/* Let a prepared port have buffers for each engine, which keeps some in its cache of the pool. */
+/* Let a prepared port have buffers, and queues if it can, for each engine, which keeps some buffers
+ * in its cache of the pool. */
 static void provider_size_pool(const struct settings *settings, struct port *port)
 {
-	port->mbufs *= provider_engine_count(settings);
+	port->engines = provider_engine_count(settings);
+	port->mbufs *= port->engines;
 }
 
 /* Start EAL with what a prepared port needs. */

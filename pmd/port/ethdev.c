@@ -19,6 +19,7 @@
 
 #include "af_packet.h"
 #include "base/log.h"
+#include "base/own.h"
 #include "eal/eal_log.h"
 #include "eal/footprint.h"
 #include "netdev/netdev.h"
@@ -58,8 +59,8 @@ static int ethdev_probe(struct ethdev *dev)
 	return ethdev_error(dev->port, "is not an Ethernet port", rc);
 }
 
-static int ethdev_apply(const struct ethdev *dev, const struct rte_eth_dev_info *info,
-			const struct ethdev_plan *plan)
+static int ethdev_set_up_queues(const struct ethdev *dev, const struct rte_eth_dev_info *info,
+				const struct ethdev_plan *plan)
 {
 	struct rte_eth_rxconf rxconf = info->default_rxconf;
 	struct rte_eth_txconf txconf = info->default_txconf;
@@ -67,16 +68,32 @@ static int ethdev_apply(const struct ethdev *dev, const struct rte_eth_dev_info 
 	const unsigned int node = (unsigned int)dev->port->numa_node;
 	int rc;
 
-	rc = rte_eth_dev_configure(dev->id, 1, 1, &plan->conf);
-	if (rc == 0)
-		rc = rte_eth_dev_adjust_nb_rx_tx_desc(dev->id, &rx, &tx);
+	rc = rte_eth_dev_adjust_nb_rx_tx_desc(dev->id, &rx, &tx);
 	rxconf.offloads = plan->conf.rxmode.offloads;
 	txconf.offloads = plan->conf.txmode.offloads;
-	if (rc == 0)
-		rc = rte_eth_rx_queue_setup(dev->id, 0, rx, node, &rxconf, dev->port->pool);
-	if (rc == 0)
-		rc = rte_eth_tx_queue_setup(dev->id, 0, tx, node, &txconf);
+	for (uint16_t i = 0; i < plan->rx_queues && rc == 0; i++)
+		rc = rte_eth_rx_queue_setup(dev->id, i, rx, node, &rxconf, dev->port->pool);
+	for (uint16_t i = 0; i < plan->tx_queues && rc == 0; i++)
+		rc = rte_eth_tx_queue_setup(dev->id, i, tx, node, &txconf);
 	return rc;
+}
+
+static int ethdev_apply(const struct ethdev *dev, const struct rte_eth_dev_info *info,
+			const struct ethdev_plan *plan)
+{
+	const int rc =
+		rte_eth_dev_configure(dev->id, plan->rx_queues, plan->tx_queues, &plan->conf);
+
+	return rc == 0 ? ethdev_set_up_queues(dev, info, plan) : rc;
+}
+
+/* Return how many queues the port shall have. Packets that captures must see, or that a bad network
+ * shall damage, pass one place. */
+static uint32_t ethdev_wanted_queues(const struct port *port)
+{
+	if (port->watched || port->impaired)
+		return 1;
+	return RTE_MIN(port->engines, (uint32_t)ETHDEV_QUEUES_MAX);
 }
 
 static int ethdev_make_pool(const struct ethdev *dev)
@@ -95,6 +112,7 @@ static int ethdev_configure(struct ethdev *dev)
 		.mtu_bytes = port->mtu_bytes,
 		.mbuf_bytes = port->mbuf_bytes,
 		.keeps_mtu = !dev->is_hardware,
+		.queues = ethdev_wanted_queues(port),
 	};
 	struct rte_eth_dev_info info;
 	struct ethdev_plan plan;
@@ -121,6 +139,8 @@ static int ethdev_configure(struct ethdev *dev)
 	port->sums_udp = plan.sums_udp;
 	port->gathers = plan.gathers;
 	port->interrupts = plan.conf.intr_conf.rxq;
+	dev->rx_queues = plan.rx_queues;
+	dev->tx_queues = plan.tx_queues;
 	return 0;
 }
 
@@ -175,13 +195,35 @@ static int ethdev_start(const struct ethdev *dev)
 	return rc;
 }
 
-/* Set wake_fd of a tap. Its interrupt descriptor is readable while frames wait, so nothing must be
- * armed. */
-static void ethdev_find_tap(const struct ethdev *dev)
+/* Find the descriptors of the receive interrupts. A tap's is readable while frames wait, so nothing
+ * must be armed. */
+static void ethdev_find_interrupts(struct ethdev *dev)
 {
-	if (dev->port->interrupts)
-		dev->port->wake_fd = rte_eth_dev_rx_intr_ctl_q_get_fd(dev->id, 0);
-	dev->port->interrupts = false;
+	dev->arms = dev->port->devargs.bus == DEVARGS_PCI;
+	for (uint16_t i = 0; i < dev->rx_queues; i++) {
+		dev->wake_fds[i] =
+			dev->port->interrupts ? rte_eth_dev_rx_intr_ctl_q_get_fd(dev->id, i) : -1;
+		if (dev->arms)
+			own_mark(dev->wake_fds[i]);
+	}
+	ethdev_queue_listen(&dev->first);
+}
+
+/* Let the driver bring each engine's packets to the engine's queue, if it can. */
+static void ethdev_divide(struct ethdev *dev)
+{
+	struct port *port = dev->port;
+
+	if (dev->rx_queues > 1) {
+		dev->flow.port_id = dev->id;
+		port->rx_mixed =
+			dev->rx_queues != port->engines || !flow_divide(&dev->flow, dev->rx_queues);
+	}
+	if (dev->tx_queues > 1)
+		log_info("port '%s' has %u receive and %u transmit queues for %u engines, and %s",
+			 port->devargs.name, dev->rx_queues, dev->tx_queues, port->engines,
+			 dev->flow.count > 0 ? "divides queue pairs among them by flow rules"
+					     : "cannot tell queue pairs apart");
 }
 
 static int ethdev_bring_up(struct ethdev *dev)
@@ -197,8 +239,8 @@ static int ethdev_bring_up(struct ethdev *dev)
 	if (rc != 0)
 		return ethdev_error(dev->port, "does not start", rc);
 	pci_watch(dev);
-	if (devargs_is(&dev->port->devargs, TAP_DRIVER))
-		ethdev_find_tap(dev);
+	ethdev_find_interrupts(dev);
+	ethdev_divide(dev);
 	return ethdev_learn(dev);
 }
 
@@ -232,7 +274,8 @@ static int ethdev_open(void *arg)
 	rc = ethdev_bring_up(dev);
 	eal_log_release();
 	if (rc == 0 && dev->ifname[0] != '\0') {
-		dev->port->wake_fd = af_packet_find_socket(&footprint.fds);
+		af_packet_find_sockets(&footprint.fds, dev->wake_fds, dev->rx_queues);
+		ethdev_queue_listen(&dev->first);
 		rc = af_packet_listen_to_groups(dev->port->wake_fd, dev->ifname);
 	}
 	footprint_seal(&footprint, ethdev_owns, dev);
@@ -254,14 +297,22 @@ static uint16_t ethdev_tx_burst(void *arg, struct rte_mbuf **mbufs, uint16_t n)
 	return rte_eth_tx_burst(dev->id, 0, mbufs, n);
 }
 
-static bool ethdev_connected(void *arg)
+static bool ethdev_is_connected(const struct ethdev *dev)
 {
-	const struct ethdev *dev = arg;
 	struct rte_eth_link link;
 
 	if (dev->ifname[0] != '\0')
 		return netdev_running(dev->ifname);
 	return rte_eth_link_get_nowait(dev->id, &link) == 0 && link.link_status == RTE_ETH_LINK_UP;
+}
+
+static bool ethdev_connected(void *arg)
+{
+	struct ethdev *dev = arg;
+	const bool connected = ethdev_is_connected(dev);
+
+	__atomic_store_n(&dev->connected, connected, __ATOMIC_RELAXED);
+	return connected;
 }
 
 static bool ethdev_link_up(void *arg, bool connected)
@@ -274,12 +325,16 @@ static bool ethdev_link_up(void *arg, bool connected)
 
 static bool ethdev_arm(void *arg)
 {
-	return pci_arm(arg);
+	const struct ethdev *dev = arg;
+
+	return pci_arm(&dev->first);
 }
 
 static void ethdev_disarm(void *arg)
 {
-	pci_disarm(arg);
+	const struct ethdev *dev = arg;
+
+	pci_disarm(&dev->first);
 }
 
 static bool ethdev_lost(void *arg)
@@ -292,19 +347,24 @@ static void ethdev_lose(void *arg)
 	struct ethdev *dev = arg;
 
 	dev->removed = true;
+	dev->given_up = true;
+	__atomic_store_n(&dev->connected, false, __ATOMIC_RELAXED);
 	pci_give_up(dev);
 }
 
-/* Stop and close the port. virtio-user writes to its back end, which may have gone: SIGPIPE would
- * kill the program, so it is blocked. */
+/*
+ * Stop and close the port. virtio-user writes to its back end, which may have gone: SIGPIPE would
+ * kill the program, so it is blocked. If another engine could not be stopped, its thread may be in
+ * its queues: leave the port as it is.
+ */
 static void ethdev_close(void *arg)
 {
-	const struct ethdev *dev = arg;
+	struct ethdev *dev = arg;
 	const struct timespec at_once = {0}, drain = {.tv_nsec = DRAIN_NS};
 	sigset_t pipe, before, pending;
 	bool was_pending;
 
-	if (dev->removed)
+	if (dev->removed || dev->further > 0)
 		return;
 	sigemptyset(&pipe);
 	sigaddset(&pipe, SIGPIPE);
@@ -315,6 +375,7 @@ static void ethdev_close(void *arg)
 	 * device, and nothing reports when the ring is empty. */
 	if (devargs_is(&dev->port->devargs, VIRTIO_USER_DRIVER))
 		nanosleep(&drain, NULL);
+	flow_end(&dev->flow);
 	rte_eth_dev_stop(dev->id);
 	rte_eth_dev_close(dev->id);
 	if (!was_pending)
@@ -332,6 +393,7 @@ static const struct port_ops ethdev_ops = {
 	.connected = ethdev_connected,
 	.lost = ethdev_lost,
 	.lose = ethdev_lose,
+	.open_queue = ethdev_queue_open,
 	.close = ethdev_close,
 	.destroy = free,
 };
@@ -362,6 +424,7 @@ int ethdev_prepare(struct port *port)
 	if (!dev)
 		return -ENOMEM;
 	dev->port = port;
+	dev->first = (struct ethdev_queue){.dev = dev, .port = port, .wake_fd = -1};
 	port->ops = &ethdev_ops;
 	port->ops_arg = dev;
 	if (devargs_is(&port->devargs, AF_PACKET_DRIVER))

@@ -80,6 +80,37 @@ static void plan_offloads(const struct rte_eth_dev_info *info, const struct ethd
 	plan->conf.txmode.offloads = tx;
 }
 
+/* Plan one queue in each direction. */
+static void plan_one_queue(struct ethdev_plan *plan)
+{
+	plan->rx_queues = 1;
+	plan->tx_queues = 1;
+	plan->conf.rxmode.mq_mode = RTE_ETH_MQ_RX_NONE;
+	plan->conf.rx_adv_conf.rss_conf.rss_hf = 0;
+}
+
+/*
+ * Plan as many queues as the port has. The source port of RoCE's UDP packets differs from queue
+ * pair to queue pair, so the port shall spread them by it. A port that cannot do so may spread
+ * packets in its own way, as virtio does, or leave all of them in the first queue.
+ */
+static void plan_queues(const struct rte_eth_dev_info *info, const struct ethdev_plan_wish *wish,
+			struct ethdev_plan *plan)
+{
+	const uint64_t udp = info->flow_type_rss_offloads &
+			     (RTE_ETH_RSS_NONFRAG_IPV4_UDP | RTE_ETH_RSS_NONFRAG_IPV6_UDP);
+
+	plan_one_queue(plan);
+	if (wish->queues <= 1)
+		return;
+	plan->rx_queues = (uint16_t)RTE_MAX(1u, RTE_MIN(wish->queues, info->max_rx_queues));
+	plan->tx_queues = (uint16_t)RTE_MAX(1u, RTE_MIN(wish->queues, info->max_tx_queues));
+	if (plan->rx_queues == 1 || udp == 0)
+		return;
+	plan->conf.rxmode.mq_mode = RTE_ETH_MQ_RX_RSS;
+	plan->conf.rx_adv_conf.rss_conf.rss_hf = udp;
+}
+
 void ethdev_plan_make(const struct rte_eth_dev_info *info, const struct ethdev_plan_wish *wish,
 		      struct ethdev_plan *plan)
 {
@@ -87,6 +118,7 @@ void ethdev_plan_make(const struct rte_eth_dev_info *info, const struct ethdev_p
 	plan_mtu(info, wish, plan);
 	plan_buffers(info, wish, plan);
 	plan_offloads(info, wish, plan);
+	plan_queues(info, wish, plan);
 	plan->conf.intr_conf.rxq = wish->interrupts;
 }
 
@@ -94,6 +126,10 @@ bool ethdev_plan_reduce(const struct rte_eth_dev_info *info, struct ethdev_plan 
 {
 	if (plan->conf.intr_conf.rxq) {
 		plan->conf.intr_conf.rxq = 0;
+		return true;
+	}
+	if (plan->rx_queues > 1 || plan->tx_queues > 1) {
+		plan_one_queue(plan);
 		return true;
 	}
 	if (plan->mtu_bytes > ETHDEV_PLAN_MTU_DEFAULT && info->min_mtu <= ETHDEV_PLAN_MTU_DEFAULT) {

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Tries rules from the most exact to the plainest, until the port accepts one. DPDK 22.11 has no
- * item for the BTH (added in 23.07), so no rule distinguishes queue pairs. None is needed: a device
- * has one engine and one queue.
+ * Makes rules by address, which try the most exact one first, or by queue pair number. DPDK 22.11
+ * has no item for the BTH (added in 23.07), so rules by queue pair number match the BTH's bytes.
  */
 #include "port/flow.h"
 
+#include <assert.h>
+#include <stddef.h>
 #include <string.h>
 
 #include <rte_common.h>
@@ -15,8 +16,16 @@
 #include "base/log.h"
 #include "wire/headers.h"
 
-/* Ethernet, VLAN, IP, UDP or ICMPv6, end. */
-#define ITEMS_MAX 5
+/* Ethernet, VLAN, IP, UDP or ICMPv6, BTH, end. */
+#define ITEMS_MAX 6
+
+/* Bytes of the BTH that rules match: the destination queue pair and the byte before it, because
+ * some NICs match an even number of bytes, at an even offset. */
+#define BTH_OFFSET (offsetof(struct bth, dest_qpn) - 1)
+#define BTH_BYTES  4
+
+static_assert(offsetof(struct bth, dest_qpn) == 5 && FLOW_RULES_MAX >= 4 * FLOW_QUEUES_MAX,
+	      "the bytes begin at an even offset, and the table has room for all rules");
 
 struct pattern {
 	struct rte_flow_item items[ITEMS_MAX];
@@ -26,6 +35,8 @@ struct pattern {
 	struct rte_flow_item_ipv4 ipv4, ipv4_mask;
 	struct rte_flow_item_ipv6 ipv6, ipv6_mask;
 	struct rte_flow_item_udp udp, udp_mask;
+	struct rte_flow_item_raw bth, bth_mask;
+	uint8_t bth_bytes[BTH_BYTES], bth_bits[BTH_BYTES];
 };
 
 static void pattern_add(struct pattern *pattern, enum rte_flow_item_type type, const void *spec,
@@ -69,6 +80,13 @@ static void pattern_add_ipv6(struct pattern *pattern, const uint8_t *dst)
 	pattern_add(pattern, RTE_FLOW_ITEM_TYPE_IPV6, &pattern->ipv6, &pattern->ipv6_mask);
 }
 
+static void pattern_add_udp(struct pattern *pattern)
+{
+	pattern->udp.hdr.dst_port = RTE_BE16(WIRE_UDP_PORT);
+	pattern->udp_mask.hdr.dst_port = RTE_BE16(UINT16_MAX);
+	pattern_add(pattern, RTE_FLOW_ITEM_TYPE_UDP, &pattern->udp, &pattern->udp_mask);
+}
+
 /* Match RoCE to that address; if not `exact`, to any address of its family in its VLAN. */
 static void pattern_make(struct pattern *pattern, const struct address *address, bool exact)
 {
@@ -77,16 +95,30 @@ static void pattern_make(struct pattern *pattern, const struct address *address,
 		pattern_add_ipv4(pattern, exact ? address->gid + GID_IPV4_OFFSET : NULL);
 	else
 		pattern_add_ipv6(pattern, exact ? address->gid : NULL);
-	pattern->udp.hdr.dst_port = RTE_BE16(WIRE_UDP_PORT);
-	pattern->udp_mask.hdr.dst_port = RTE_BE16(UINT16_MAX);
-	pattern_add(pattern, RTE_FLOW_ITEM_TYPE_UDP, &pattern->udp, &pattern->udp_mask);
+	pattern_add_udp(pattern);
+}
+
+/* Match the lowest bits of the destination queue pair's number. */
+static void pattern_add_bth(struct pattern *pattern, uint8_t value, uint8_t bits)
+{
+	pattern->bth_bytes[BTH_BYTES - 1] = value;
+	pattern->bth_bits[BTH_BYTES - 1] = bits;
+	pattern->bth = (struct rte_flow_item_raw){
+		.relative = 1,
+		.offset = BTH_OFFSET,
+		.length = BTH_BYTES,
+		.pattern = pattern->bth_bytes,
+	};
+	pattern->bth_mask = rte_flow_item_raw_mask;
+	pattern->bth_mask.pattern = pattern->bth_bits;
+	pattern_add(pattern, RTE_FLOW_ITEM_TYPE_RAW, &pattern->bth, &pattern->bth_mask);
 }
 
 /* Add a rule. Return true if the port has accepted it. */
-static bool flow_add(struct flow *flow, struct pattern *pattern)
+static bool flow_add(struct flow *flow, struct pattern *pattern, uint16_t queue_number)
 {
 	const struct rte_flow_attr attr = {.ingress = 1};
-	const struct rte_flow_action_queue queue = {.index = flow->queue};
+	const struct rte_flow_action_queue queue = {.index = queue_number};
 	const struct rte_flow_action actions[] = {
 		{.type = RTE_FLOW_ACTION_TYPE_QUEUE, .conf = &queue},
 		{.type = RTE_FLOW_ACTION_TYPE_END},
@@ -138,10 +170,10 @@ size_t flow_steer(struct flow *flow, const struct addresses *own)
 			continue;
 		}
 		pattern_make(&pattern, &own->list[i], true);
-		exact = flow_add(flow, &pattern);
+		exact = flow_add(flow, &pattern, flow->queue);
 		if (!exact) {
 			pattern_make(&pattern, &own->list[i], false);
-			plain[i] = flow_add(flow, &pattern);
+			plain[i] = flow_add(flow, &pattern, flow->queue);
 		}
 		steered += exact || plain[i];
 	}
@@ -158,19 +190,64 @@ bool flow_steer_neighbours(struct flow *flow)
 	pattern.eth_mask.type = RTE_BE16(UINT16_MAX);
 	pattern.items[0].spec = &pattern.eth;
 	pattern.items[0].mask = &pattern.eth_mask;
-	steered = flow_add(flow, &pattern);
+	steered = flow_add(flow, &pattern, flow->queue);
 	pattern_begin(&pattern, VLAN_NONE);
 	pattern_add_ipv6(&pattern, NULL);
 	pattern_add(&pattern, RTE_FLOW_ITEM_TYPE_ICMP6, NULL, NULL);
-	return flow_add(flow, &pattern) && steered;
+	return flow_add(flow, &pattern, flow->queue) && steered;
+}
+
+/* Remove the newest rules, until `count` are left. */
+static void flow_remove(struct flow *flow, size_t count)
+{
+	struct rte_flow_error error;
+
+	while (flow->count > count) {
+		if (rte_flow_destroy(flow->port_id, flow->rules[--flow->count], &error) != 0)
+			log_debug("port %u keeps a flow rule", flow->port_id);
+	}
+}
+
+/* Divide the RoCE packets of one family, with a VLAN tag or without. Return false if the port
+ * refuses a rule: then none is left. */
+static bool flow_divide_kind(struct flow *flow, enum rte_flow_item_type family, bool tagged,
+			     uint16_t count)
+{
+	const size_t before = flow->count;
+
+	for (uint16_t i = 0; i < count; i++) {
+		struct pattern pattern;
+
+		pattern_begin(&pattern, VLAN_NONE);
+		if (tagged)
+			pattern_add(&pattern, RTE_FLOW_ITEM_TYPE_VLAN, NULL, NULL);
+		pattern_add(&pattern, family, NULL, NULL);
+		pattern_add_udp(&pattern);
+		pattern_add_bth(&pattern, (uint8_t)i, (uint8_t)(count - 1));
+		if (flow_add(flow, &pattern, i))
+			continue;
+		flow_remove(flow, before);
+		return false;
+	}
+	return true;
+}
+
+bool flow_divide(struct flow *flow, uint32_t count)
+{
+	const enum rte_flow_item_type families[] = {RTE_FLOW_ITEM_TYPE_IPV4,
+						    RTE_FLOW_ITEM_TYPE_IPV6};
+	bool all = true;
+
+	if (!rte_is_power_of_2(count) || count > FLOW_QUEUES_MAX)
+		return false;
+	for (size_t i = 0; i < RTE_DIM(families); i++) {
+		all = flow_divide_kind(flow, families[i], false, (uint16_t)count) && all;
+		all = flow_divide_kind(flow, families[i], true, (uint16_t)count) && all;
+	}
+	return all;
 }
 
 void flow_end(struct flow *flow)
 {
-	struct rte_flow_error error;
-
-	while (flow->count > 0) {
-		if (rte_flow_destroy(flow->port_id, flow->rules[--flow->count], &error) != 0)
-			log_debug("port %u keeps a flow rule", flow->port_id);
-	}
+	flow_remove(flow, 0);
 }

@@ -92,7 +92,7 @@ static int pci_was_pulled(uint16_t id, enum rte_eth_event_type event, void *arg,
 
 void pci_watch(struct ethdev *dev)
 {
-	struct port *port = dev->port;
+	const struct port *port = dev->port;
 
 	if (port->devargs.bus != DEVARGS_PCI)
 		return;
@@ -100,10 +100,6 @@ void pci_watch(struct ethdev *dev)
 	    rte_eth_dev_callback_register(dev->id, RTE_ETH_EVENT_INTR_RMV, pci_was_pulled, dev) !=
 		    0)
 		log_info("port '%s': its removal will not be noticed", port->devargs.name);
-	if (port->interrupts)
-		port->wake_fd = rte_eth_dev_rx_intr_ctl_q_get_fd(dev->id, 0);
-	own_mark(port->wake_fd);
-	port->interrupts = port->arms_once = port->wake_fd >= 0;
 }
 
 /* Check also that the device exists: UIO removes a device in use without notification. */
@@ -139,13 +135,13 @@ void pci_give_up(const struct ethdev *dev)
 	eal_log_release();
 }
 
-bool pci_arm(const struct ethdev *dev)
+bool pci_arm(const struct ethdev_queue *queue)
 {
-	struct port *port = dev->port;
+	struct port *port = queue->port;
 
 	if (port->armed || !port->interrupts)
 		return false;
-	if (rte_eth_dev_rx_intr_enable(dev->id, 0) != 0)
+	if (rte_eth_dev_rx_intr_enable(queue->dev->id, queue->number) != 0)
 		pci_forget_interrupts(port);
 	else
 		__atomic_store_n(&port->armed, true, __ATOMIC_RELAXED);
@@ -153,15 +149,15 @@ bool pci_arm(const struct ethdev *dev)
 	return true;
 }
 
-void pci_disarm(const struct ethdev *dev)
+void pci_disarm(const struct ethdev_queue *queue)
 {
-	struct port *port = dev->port;
+	const int fd = queue->wake_fd;
+	struct port *port = queue->port;
 	uint64_t count;
 
 	__atomic_store_n(&port->armed, false, __ATOMIC_RELAXED);
-	rte_eth_dev_rx_intr_disable(dev->id, 0);
-	if (own_is(port->wake_fd) && read(port->wake_fd, &count, sizeof(count)) < 0 &&
-	    errno != EAGAIN)
+	rte_eth_dev_rx_intr_disable(queue->dev->id, queue->number);
+	if (own_is(fd) && read(fd, &count, sizeof(count)) < 0 && errno != EAGAIN)
 		log_info("port '%s' has no receive interrupts: %s", port->devargs.name,
 			 strerror(errno));
 }

@@ -13,7 +13,7 @@ int pci_explain(const char *name);
 /** Return how the device accesses memory. */
 enum port_dma pci_dma(const struct port *port);
 
-/** Watch a started port for its removal, and enable its interrupts. Not MT-safe. */
+/** Watch a started port for its removal. Not MT-safe. */
 void pci_watch(struct ethdev *dev);
 
 /** Return true if the device has gone or must be released. Engine's thread or lock. */
@@ -22,11 +22,11 @@ bool pci_is_gone(const struct ethdev *dev);
 /** Release a device that has gone, because the kernel waits for that. Engine's lock. */
 void pci_give_up(const struct ethdev *dev);
 
-/** Enable the receive interrupt. Return true if frames may wait already. Engine's lock; MT-safe if
- * the port has no interrupts. */
-bool pci_arm(const struct ethdev *dev);
+/** Enable the receive interrupt of a queue. Return true if frames may wait already. Engine's lock;
+ * MT-safe if the port has no interrupts. */
+bool pci_arm(const struct ethdev_queue *queue);
 
-/** Disable the receive interrupt. Engine's lock. */
-void pci_disarm(const struct ethdev *dev);
+/** Disable it. Engine's lock. */
+void pci_disarm(const struct ethdev_queue *queue);
 
 #endif

@@ -38,6 +38,7 @@ struct relay {
 	int set_fd;  /* with a queue: an epoll set of bell_fd and the queue's descriptor; or -1 */
 	const struct port_ops *queue; /* operations of the engine's own queue; NULL: it has none */
 	void *queue_arg;
+	bool receives;	     /* the queue does */
 	struct port_ops ops; /* of the engine's port */
 };
 
@@ -78,9 +79,15 @@ static void relay_ring_bell(struct relay *relay)
 		(void)eventfd_write(relay->bell_fd, 1);
 }
 
-bool relay_has_queue(const struct relay *relay)
+/* Return true if the engine has a queue of its own that can send now. */
+static bool relay_has_queue(const struct relay *relay)
 {
 	return relay->queue && !port_is_relayed(relay->port);
+}
+
+bool relay_receives(const struct relay *relay)
+{
+	return relay->receives && !port_is_relayed(relay->port);
 }
 
 bool relay_give(struct relay *relay, struct rte_mbuf *mbuf, bool received)
@@ -139,12 +146,12 @@ static uint16_t relay_rx_burst(void *arg, struct rte_mbuf **mbufs, uint16_t n)
 {
 	struct relay *relay = arg;
 	/* Neither side can keep the other one waiting. */
-	const uint16_t most = relay->queue ? (uint16_t)((n + 1) / 2) : n;
+	const uint16_t most = relay->receives ? (uint16_t)((n + 1) / 2) : n;
 	uint16_t taken = inbox_take(&relay->in, mbufs, most);
 
 	relay->port->rx_cut = false;
 	/* The queue may set rx_cut. */
-	if (relay->queue)
+	if (relay->receives)
 		taken = (uint16_t)(taken + relay->queue->rx_burst(relay->queue_arg, mbufs + taken,
 								  (uint16_t)(n - taken)));
 	if (inbox_has_more(&relay->in))
@@ -157,8 +164,11 @@ static uint16_t relay_tx_burst(void *arg, struct rte_mbuf **mbufs, uint16_t n)
 	const struct relay *relay = arg;
 	unsigned int sent;
 
-	if (relay_has_queue(relay))
-		return relay->queue->tx_burst(relay->queue_arg, mbufs, n);
+	if (relay_has_queue(relay)) {
+		sent = relay->queue->tx_burst(relay->queue_arg, mbufs, n);
+		if (likely(sent > 0 || !relay->port->tx_stuck))
+			return (uint16_t)sent;
+	}
 	sent = rte_ring_enqueue_burst(relay->out, (void **)mbufs, n, NULL);
 	/* Also if there was no room: the carrier makes some. */
 	relay->carrier.sent(relay->carrier.sent_arg);
@@ -398,7 +408,16 @@ static int relay_open_queue(struct relay *relay, uint32_t number)
 	}
 	relay->queue = port->ops;
 	relay->queue_arg = port->ops_arg;
-	return relay_make_set(relay, port->wake_fd);
+	relay->receives = port->ops->rx_burst != NULL;
+	return relay->receives && port->wake_fd >= 0 ? relay_make_set(relay, port->wake_fd) : 0;
+}
+
+/* Return the descriptor to sleep on. -1: the queue has none, so the helper polls. */
+static int relay_wake_fd(const struct relay *relay)
+{
+	if (relay->set_fd >= 0)
+		return relay->set_fd;
+	return relay->receives ? -1 : relay->bell_fd;
 }
 
 static int relay_make(struct relay *relay, uint32_t number)
@@ -417,7 +436,7 @@ static int relay_make(struct relay *relay, uint32_t number)
 	relay->pool = port->pool;
 	if (rc == 0)
 		rc = relay_open_queue(relay, number);
-	port->wake_fd = relay->set_fd >= 0 ? relay->set_fd : relay->bell_fd;
+	port->wake_fd = relay_wake_fd(relay);
 	return rc;
 }
 

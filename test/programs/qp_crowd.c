@@ -252,7 +252,6 @@ static void run_process(void)
 {
 	uint64_t sends = 0, receives = 0;
 
-	open_device();
 	MUST(pthread_barrier_init(&barrier, NULL, threads) == 0);
 	for (unsigned int i = 0; i < threads; i++) {
 		crews[i].number = i;
@@ -297,6 +296,7 @@ static void run_pair(void)
 	other = ends[child == 0];
 	close(ends[child != 0]);
 	alarm(SECONDS);
+	open_device();
 	run_process();
 	if (child > 0)
 		MUST(waitpid(child, &status, 0) == child && status == 0);
@@ -309,13 +309,19 @@ int main(int argc, char **argv)
 
 	alarm(SECONDS);
 	if (argc == 2 && strcmp(how, "alone") == 0) {
+		open_device();
 		run_process();
 	} else if (argc == 2 && strcmp(how, "pair") == 0) {
 		run_pair();
 	} else if (argc == 3 && (is_first || strcmp(how, "second") == 0)) {
 		threads = FEW;
+		/* The device of the second process may connect to that of the first one. */
+		if (is_first)
+			open_device();
 		other = meet_at(argv[2], is_first);
 		MUST(other >= 0);
+		if (!is_first)
+			open_device();
 		run_process();
 	} else {
 		fputs("usage: qp_crowd alone|pair|first PATH|second PATH\n", stderr);

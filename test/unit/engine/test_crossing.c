@@ -13,7 +13,9 @@
 #include "test.h"
 #include "wire/headers.h"
 
-#define FRAME_LEN  64
+#define FRAME_LEN 64
+#define BTH_AT \
+	(sizeof(struct rte_ether_hdr) + sizeof(struct rte_ipv4_hdr) + sizeof(struct rte_udp_hdr))
 #define FIRSTS_QPN 4 /* its number is even */
 #define OTHERS_QPN 5
 #define MANY	   5000 /* more than the port's ring holds */
@@ -185,6 +187,79 @@ TEST(crossing_give__frames_to_a_group_go_to_all)
 	assert_null(arrived());
 	rte_pktmbuf_free(mbuf);
 	engine->device->group_count = 0;
+}
+
+/* Give the first engine a frame that arrived at the further engine's queue. */
+static bool give_stray(struct rte_mbuf *mbuf)
+{
+	mbuf->port = PORT_STRAY;
+	return crossing_give(further, rte_pktmbuf_mtod(mbuf, const uint8_t *), FRAME_LEN, mbuf);
+}
+
+/* The first engine alone answers ARP, for example. */
+TEST(crossing_give__a_stray_that_is_not_roce_goes_to_the_first_engine)
+{
+	struct rte_mbuf *mbuf = make_frame(&engine->link->port, OTHERS_QPN, false), *taken;
+
+	rte_pktmbuf_mtod(mbuf, struct rte_ether_hdr *)->ether_type =
+		rte_cpu_to_be_16(RTE_ETHER_TYPE_ARP);
+	assert_true(give_stray(mbuf));
+	assert_int_equal(crossing_take(engine->crossing, &taken, 1), 1);
+	assert_ptr_equal(taken, mbuf);
+	/* It has looked for its own frames already. */
+	assert_false(give(mbuf));
+	rte_pktmbuf_free(mbuf);
+}
+
+TEST(crossing_give__a_stray_to_a_group_goes_to_all)
+{
+	struct rte_mbuf *mbuf = make_frame(&engine->link->port, WIRE_QPN_MULTICAST, true), *copy;
+
+	assert_false(give_stray(mbuf));
+	assert_int_equal(crossing_take(engine->crossing, &copy, 1), 0);
+	engine->device->group_count = 1;
+	assert_false(give_stray(mbuf));
+	assert_int_equal(crossing_take(engine->crossing, &copy, 1), 1);
+	/* Nobody copies the copy again. */
+	assert_int_not_equal(copy->port, PORT_STRAY);
+	rte_pktmbuf_free(copy);
+	rte_pktmbuf_free(mbuf);
+	engine->device->group_count = 0;
+}
+
+/* Return true if a poll of `polled` that finds nothing runs a turn of `other`. */
+static bool serves(struct engine *polled, const struct engine *second)
+{
+	const uint64_t before = second->taken_times;
+
+	crossing_poll_others(polled);
+	return second->taken_times != before;
+}
+
+TEST(crossing_poll_others__serves_the_queues_that_have_its_packets)
+{
+	struct rte_mbuf *mbuf, *taken;
+
+	engine->progress = further->progress = SETTINGS_PROGRESS_HYBRID;
+	/* The first engine receives for the further one, which has no queue. */
+	assert_true(serves(further, engine));
+	assert_false(serves(engine, further));
+	/* A single stray says nothing about those that follow. */
+	mbuf = make_frame(&engine->link->port, FIRSTS_QPN, false);
+	assert_true(give_stray(mbuf));
+	assert_int_equal(crossing_take(engine->crossing, &taken, 1), 1);
+	assert_false(serves(engine, further));
+	further->link->port.rx_mixed = true;
+	/* Messages of the connection manager are rare. */
+	wire_put24(rte_pktmbuf_mtod_offset(mbuf, struct bth *, BTH_AT)->dest_qpn, 1);
+	assert_true(give_stray(mbuf));
+	assert_int_equal(crossing_take(engine->crossing, &taken, 1), 1);
+	assert_false(serves(engine, further));
+	wire_put24(rte_pktmbuf_mtod_offset(mbuf, struct bth *, BTH_AT)->dest_qpn, FIRSTS_QPN);
+	assert_true(give_stray(mbuf));
+	assert_int_equal(crossing_take(engine->crossing, &taken, 1), 1);
+	assert_true(serves(engine, further));
+	rte_pktmbuf_free(mbuf);
 }
 
 TEST(crossing_pass__between_engines_of_the_device)

@@ -11,22 +11,25 @@
 #include "test.h"
 
 #define RULES_MAX 300
+#define VLAN_ANY  INT32_MAX
 
 /* A parsed flow rule, reduced to the fields that this code sets. */
 struct rule {
 	bool there;
 	bool arp, icmp6;
-	int32_t vlan; /* VLAN_NONE: no such item */
+	int32_t vlan; /* VLAN_NONE: no such item; VLAN_ANY: any tag */
 	int version;  /* of IP; 0: no such item */
 	bool exact;   /* it has the whole destination */
 	uint8_t dst[16];
 	uint16_t udp_port; /* 0: no such item */
+	int32_t qpn;	   /* the lowest bits of the queue pair's number; -1: no such item */
+	uint32_t qpn_bits;
 	uint16_t queue;
 };
 
 /* The kinds of rules that the port takes. */
 static struct {
-	bool exact, plain, neighbours;
+	bool exact, plain, neighbours, bth, tagged_bth;
 	bool lies; /* what it finds valid it does not make */
 	size_t room;
 } port;
@@ -56,10 +59,39 @@ static void look_at_ip(const struct rte_flow_item *item, struct rule *rule)
 	}
 }
 
+/* The bytes begin after the item before it, UDP, at the byte before the BTH's queue pair number. */
+static void look_at_bth(const struct rte_flow_item *item, struct rule *rule)
+{
+	const struct rte_flow_item_raw *raw = item->spec, *mask = item->mask;
+
+	assert_true(rule->udp_port == 4791);
+	assert_true(raw->relative && mask->relative);
+	assert_false(raw->search);
+	assert_int_equal(raw->offset, 4);
+	assert_int_equal(raw->limit, 0);
+	assert_int_equal(raw->length, 4);
+	assert_true(mask->offset == -1 && mask->length == UINT16_MAX);
+	assert_int_equal(mask->pattern[0], 0);
+	rule->qpn = raw->pattern[1] << 16 | raw->pattern[2] << 8 | raw->pattern[3];
+	rule->qpn_bits =
+		(uint32_t)(mask->pattern[1] << 16 | mask->pattern[2] << 8 | mask->pattern[3]);
+}
+
+static void look_at_vlan(const struct rte_flow_item *item, struct rule *rule)
+{
+	const struct rte_flow_item_vlan *vlan = item->spec, *mask = item->mask;
+
+	rule->vlan = VLAN_ANY;
+	if (!vlan)
+		return;
+	/* The rule does not match the priority. */
+	assert_int_equal(mask->tci, RTE_BE16(0xfff));
+	rule->vlan = rte_be_to_cpu_16(vlan->tci);
+}
+
 static void look_at_item(const struct rte_flow_item *item, struct rule *rule)
 {
 	const struct rte_flow_item_eth *eth = item->spec, *eth_mask = item->mask;
-	const struct rte_flow_item_vlan *vlan = item->spec, *vlan_mask = item->mask;
 	const struct rte_flow_item_udp *udp = item->spec, *udp_mask = item->mask;
 
 	assert_null(item->last);
@@ -69,9 +101,7 @@ static void look_at_item(const struct rte_flow_item *item, struct rule *rule)
 		rule->arp = eth && eth->type == RTE_BE16(0x0806) && eth_mask->type == UINT16_MAX;
 		break;
 	case RTE_FLOW_ITEM_TYPE_VLAN:
-		/* The rule does not match the priority. */
-		assert_int_equal(vlan_mask->tci, RTE_BE16(0xfff));
-		rule->vlan = rte_be_to_cpu_16(vlan->tci);
+		look_at_vlan(item, rule);
 		break;
 	case RTE_FLOW_ITEM_TYPE_IPV4:
 	case RTE_FLOW_ITEM_TYPE_IPV6:
@@ -85,6 +115,9 @@ static void look_at_item(const struct rte_flow_item *item, struct rule *rule)
 	case RTE_FLOW_ITEM_TYPE_ICMP6:
 		rule->icmp6 = true;
 		break;
+	case RTE_FLOW_ITEM_TYPE_RAW:
+		look_at_bth(item, rule);
+		break;
 	default:
 		fail_msg("an item of type %d", item->type);
 	}
@@ -94,7 +127,7 @@ static struct rule read_rule(const struct rte_flow_attr *attr, const struct rte_
 			     const struct rte_flow_action *actions)
 {
 	const struct rte_flow_action_queue *queue = actions[0].conf;
-	struct rule rule = {.there = true, .vlan = VLAN_NONE, .queue = queue->index};
+	struct rule rule = {.there = true, .vlan = VLAN_NONE, .qpn = -1, .queue = queue->index};
 
 	assert_true(attr->ingress);
 	assert_int_equal(items[0].type, RTE_FLOW_ITEM_TYPE_ETH);
@@ -109,6 +142,8 @@ static bool takes(const struct rule *rule)
 {
 	if (rule->arp || rule->icmp6)
 		return port.neighbours;
+	if (rule->qpn >= 0)
+		return rule->vlan == VLAN_NONE ? port.bth : port.tagged_bth;
 	return rule->exact ? port.exact : port.plain;
 }
 
@@ -294,4 +329,74 @@ TEST(flow_end__takes_each_rule_away_once)
 	assert_int_equal(destroyed, 4);
 	flow_end(&flow);
 	assert_int_equal(destroyed, 4);
+}
+
+/* Check the rules of one kind: each engine's queue pairs to the engine's queue. */
+static void check_division(size_t first, int version, int32_t vlan, uint32_t count)
+{
+	for (uint32_t i = 0; i < count; i++) {
+		const struct rule *rule = &rules[first + i];
+
+		assert_true(rule->there);
+		assert_int_equal(rule->version, version);
+		assert_false(rule->exact);
+		assert_int_equal(rule->vlan, vlan);
+		assert_int_equal(rule->qpn, i);
+		assert_int_equal(rule->qpn_bits, count - 1);
+		assert_int_equal(rule->queue, i);
+	}
+}
+
+TEST(flow_divide__by_the_lowest_bits_of_the_queue_pair)
+{
+	port.bth = port.tagged_bth = true;
+	for (uint32_t count = 2; count <= FLOW_QUEUES_MAX; count *= 2) {
+		rule_count = 0;
+		assert_true(flow_divide(&flow, count));
+		assert_int_equal(rule_count, 4 * count);
+		check_division(0, 4, VLAN_NONE, count);
+		check_division(count, 4, VLAN_ANY, count);
+		check_division(2 * (size_t)count, 6, VLAN_NONE, count);
+		check_division(3 * (size_t)count, 6, VLAN_ANY, count);
+		destroyed = 0;
+		flow_end(&flow);
+		assert_int_equal(destroyed, 4 * count);
+	}
+}
+
+/* The remainder of another divisor is not in the lowest bits. */
+TEST(flow_divide__powers_of_two_only)
+{
+	port.bth = port.tagged_bth = true;
+	assert_false(flow_divide(&flow, 3));
+	assert_false(flow_divide(&flow, 12));
+	assert_false(flow_divide(&flow, 2 * FLOW_QUEUES_MAX));
+	assert_int_equal(flow.count, 0);
+}
+
+TEST(flow_divide__keeps_whole_kinds_only)
+{
+	port.bth = true;
+	assert_false(flow_divide(&flow, 2));
+	assert_int_equal(flow.count, 4);
+	check_division(0, 4, VLAN_NONE, 2);
+	check_division(2, 6, VLAN_NONE, 2);
+	flow_end(&flow);
+	/* The second rule of the second kind has no room. */
+	port.tagged_bth = true;
+	rule_count = 0;
+	destroyed = 0;
+	port.room = 3;
+	assert_false(flow_divide(&flow, 2));
+	assert_int_equal(flow.count, 2);
+	assert_int_equal(destroyed, 1);
+	check_division(0, 4, VLAN_NONE, 2);
+	assert_false(rules[2].there);
+}
+
+TEST(flow_divide__a_port_without_rules)
+{
+	port.exact = port.plain = true;
+	assert_false(flow_divide(&flow, 2));
+	assert_int_equal(flow.count, 0);
 }

@@ -33,7 +33,10 @@ static struct {
 		uint16_t sent;
 		bool unconnected;
 		bool lost, given_up;
-		bool full, disarmed, cut;
+		bool full, cut;
+		bool only_sends;
+		bool without_fd;
+		int disarmed;
 		uint32_t len, qpn, ahead;
 		int pushed, placed;
 		uint8_t place[64], offer[64];
@@ -234,6 +237,8 @@ static uint16_t queue_tx_burst(void *arg, struct rte_mbuf **mbufs, uint16_t n)
 {
 	assert_ptr_equal(arg, &env.queue);
 	assert_non_null(mbufs);
+	if (env.queue.full)
+		return 0;
 	env.queue.sent = (uint16_t)(env.queue.sent + n);
 	return n;
 }
@@ -242,6 +247,12 @@ static bool queue_arm(void *arg)
 {
 	assert_ptr_equal(arg, &env.queue);
 	return env.queue.received < env.queue.waits;
+}
+
+static void queue_disarm(void *arg)
+{
+	assert_ptr_equal(arg, &env.queue);
+	env.queue.disarmed++;
 }
 
 static bool queue_connected(void *arg)
@@ -266,6 +277,15 @@ static void queue_destroy(void *arg)
 
 static const struct port_ops queue_ops = {
 	.rx_burst = queue_rx_burst,
+	.tx_burst = queue_tx_burst,
+	.arm = queue_arm,
+	.disarm = queue_disarm,
+	.connected = queue_connected,
+	.close = queue_close,
+	.destroy = queue_destroy,
+};
+
+static const struct port_ops sending_ops = {
 	.tx_burst = queue_tx_burst,
 	.arm = queue_arm,
 	.connected = queue_connected,
@@ -337,12 +357,6 @@ static void queue_push(void *arg)
 	env.queue.pushed++;
 }
 
-static void queue_disarm(void *arg)
-{
-	assert_ptr_equal(arg, &env.queue);
-	env.queue.disarmed = true;
-}
-
 /* Those of a queue in whose buffers packets are built. */
 static const struct port_ops placing_ops = {
 	.rx_burst = queue_rx_burst,
@@ -375,13 +389,13 @@ static int open_queue(void *arg, uint32_t number, uint32_t count, struct port *q
 		return env.queue.refuses;
 	env.queue.opened++;
 	env.queue.fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	queue->ops = ops_of_queue;
+	queue->ops = env.queue.only_sends ? &sending_ops : ops_of_queue;
 	queue->ops_arg = &env.queue;
-	queue->wake_fd = env.queue.fd;
+	queue->wake_fd = env.queue.without_fd ? -1 : env.queue.fd;
 	return 0;
 }
 
-static int set_up_with(int refuses)
+static int set_up_with(int refuses, bool only_sends, bool without_fd)
 {
 	static const struct port_ops main_ops = {.open_queue = open_queue};
 	const struct relay_carrier carrier = {
@@ -396,22 +410,34 @@ static int set_up_with(int refuses)
 	env.main.ops = &main_ops;
 	env.main.ops_arg = &env.main;
 	env.queue.refuses = refuses;
+	env.queue.only_sends = only_sends;
+	env.queue.without_fd = without_fd;
 	return relay_open(&carrier, 3, &env.port, &env.relay);
 }
 
 static int set_up_queue(TEST_STATE)
 {
-	return set_up_with(0);
+	return set_up_with(0, false, false);
 }
 
 static int set_up_refused(TEST_STATE)
 {
-	return set_up_with(-ENOMEM);
+	return set_up_with(-ENOMEM, false, false);
+}
+
+static int set_up_sending(TEST_STATE)
+{
+	return set_up_with(0, true, true);
+}
+
+static int set_up_without_fd(TEST_STATE)
+{
+	return set_up_with(0, false, true);
 }
 
 TEST(relay_open__opens_the_engines_queue, .setup = set_up_queue)
 {
-	assert_true(relay_has_queue(env.relay));
+	assert_true(relay_receives(env.relay));
 	assert_int_equal(env.queue.opened, 1);
 	assert_int_equal(env.queue.number, 3);
 	assert_int_equal(env.queue.count, 4);
@@ -423,7 +449,7 @@ TEST(relay_open__opens_the_engines_queue, .setup = set_up_queue)
 static int set_up_placing(TEST_STATE)
 {
 	ops_of_queue = &placing_ops;
-	return set_up_with(0);
+	return set_up_with(0, false, false);
 }
 
 static int tear_down_placing(TEST_STATE)
@@ -499,7 +525,7 @@ TEST(relay_open__does_without_a_queue, .setup = set_up_refused)
 {
 	struct rte_mbuf *sent = &env.frames[0][0];
 
-	assert_false(relay_has_queue(env.relay));
+	assert_false(relay_receives(env.relay));
 	assert_int_equal(port_tx_burst(&env.port, &sent, 1), 1);
 	assert_int_equal(env.sent, 1);
 	assert_true(relay_sends(env.relay));
@@ -567,7 +593,7 @@ TEST(relay_tx_burst__a_queue_that_leads_nowhere_is_relayed, .setup = set_up_plac
 
 	env.queue.unconnected = true;
 	__atomic_store_n(&env.port.relayed, true, __ATOMIC_RELAXED);
-	assert_false(relay_has_queue(env.relay));
+	assert_false(relay_receives(env.relay));
 	/* The first engine knows if its port is connected. */
 	assert_true(port_connected(&env.port));
 	assert_false(env.port.ops->aim(env.port.ops_arg, 5));
@@ -581,8 +607,9 @@ TEST(relay_tx_burst__a_queue_that_leads_nowhere_is_relayed, .setup = set_up_plac
 	env.queue.waiting[0] = &env.frames[1][0];
 	env.queue.waits = 1;
 	assert_int_equal(port_rx_burst(&env.port, &sent, 1), 1);
+	env.queue.full = false;
 	__atomic_store_n(&env.port.relayed, false, __ATOMIC_RELAXED);
-	assert_true(relay_has_queue(env.relay));
+	assert_true(relay_receives(env.relay));
 	assert_false(port_connected(&env.port));
 	assert_int_equal(port_tx_burst(&env.port, &sent, 1), 1);
 	assert_int_equal(env.queue.sent, 1);
@@ -601,7 +628,7 @@ TEST(relay_place__packets_are_built_in_the_queue, .setup = set_up_placing,
 	assert_null(ops->place(arg, 65));
 	env.port.armed = true;
 	port_disarm(&env.port);
-	assert_true(env.queue.disarmed);
+	assert_int_equal(env.queue.disarmed, 1);
 }
 
 /* The queue has more than it gave, or another engine does. */
@@ -619,4 +646,58 @@ TEST(relay_rx_burst__says_if_more_waits, .setup = set_up_placing, .teardown = te
 		assert_true(relay_give(env.relay, &env.frames[0][i], true));
 	port_rx_burst(&env.port, taken, 4);
 	assert_true(env.port.rx_cut);
+}
+
+/* A NIC's queue has interrupts, and its descriptor is another one than the relay's. */
+TEST(relay_disarm__disarms_the_queue, .setup = set_up_queue)
+{
+	port_disarm(&env.port);
+	assert_int_equal(env.queue.disarmed, 0);
+	env.port.armed = true;
+	port_disarm(&env.port);
+	assert_int_equal(env.queue.disarmed, 1);
+}
+
+/* The helper must poll such a queue, so it must not sleep until another engine rings. */
+TEST(relay_open__a_queue_without_a_descriptor_wakes_nobody, .setup = set_up_without_fd)
+{
+	assert_true(relay_receives(env.relay));
+	assert_int_equal(port_wake_fd(&env.port), -1);
+}
+
+/* The port has fewer receive queues than engines: the first engine receives. */
+TEST(relay_open__a_queue_that_only_sends, .setup = set_up_sending)
+{
+	struct rte_mbuf *sent[1] = {&env.frames[0][0]}, *taken[4];
+
+	assert_false(relay_receives(env.relay));
+	assert_int_equal(port_tx_burst(&env.port, sent, 1), 1);
+	assert_int_equal(env.queue.sent, 1);
+	assert_false(relay_sends(env.relay));
+	for (int i = 0; i < 3; i++)
+		assert_true(relay_give(env.relay, &env.frames[1][i], true));
+	assert_int_equal(port_rx_burst(&env.port, taken, 4), 3);
+	assert_false(port_arm(&env.port));
+	assert_true(relay_give(env.relay, &env.frames[1][3], true));
+	assert_true(is_awake());
+}
+
+/* A full queue keeps its packets. Those of a queue that nobody serves go to the first engine. */
+TEST(relay_tx_burst__a_stuck_queue_is_passed_by, .setup = set_up_queue)
+{
+	struct rte_mbuf *sent[2] = {&env.frames[0][0], &env.frames[0][1]}, *taken[2];
+
+	env.queue.full = true;
+	assert_int_equal(port_tx_burst(&env.port, sent, 2), 0);
+	assert_false(relay_sends(env.relay));
+	env.port.tx_stuck = true;
+	assert_int_equal(port_tx_burst(&env.port, sent, 2), 2);
+	assert_int_equal(env.sent, 1);
+	assert_int_equal(relay_fetch(env.relay, taken, 2), 2);
+	assert_memory_equal(taken, sent, sizeof(sent));
+	/* The queue is asked each time. */
+	env.queue.full = false;
+	assert_int_equal(port_tx_burst(&env.port, sent, 2), 2);
+	assert_int_equal(env.queue.sent, 2);
+	assert_int_equal(env.sent, 1);
 }

@@ -76,9 +76,10 @@ bool crossing_has_left(const struct crossing *crossing);
 /** Return true if an engine has called the first one since crossing_begin. MT-safe. */
 bool crossing_is_called(const struct crossing *crossing);
 
-/** Run a turn of the first engine for a thread that has polled another one in vain, because the
- * port may have packets for that one, if it has no queue of its own; without helpers (inline
- * progress) a turn of all other engines. MT-safe. */
+/** For a thread that has polled an engine in vain, run a turn of each engine whose queue receives
+ * packets for that one: of the first engine if the other one has no queue of its own, and of
+ * engines that have given it packets of a port that cannot tell queue pairs apart (port.rx_mixed).
+ * Without helpers (inline progress), run a turn of all other engines. MT-safe. */
 void crossing_poll_others(struct engine *engine);
 
 /** Stop all engines but the first, or let them run again; NULL: there are none. First engine's

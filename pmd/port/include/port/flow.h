@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Flow rules (rte_flow) that direct RoCE to one of a port's queues. */
+/* Flow rules (rte_flow) that direct RoCE to a port's queues. */
 #ifndef PORT_FLOW_H
 #define PORT_FLOW_H
 
@@ -11,9 +11,10 @@
 
 struct rte_flow;
 
-#define FLOW_RULES_MAX (ADDRESSES_MAX + 2)
+#define FLOW_RULES_MAX	(ADDRESSES_MAX + 2)
+#define FLOW_QUEUES_MAX 16
 
-/* All zero except port and queue: no rules. */
+/* All zero except port and queue: no rules. flow_divide uses no `queue`. */
 struct flow {
 	uint16_t port_id;
 	uint16_t queue;
@@ -34,6 +35,16 @@ size_t flow_steer(struct flow *flow, const struct addresses *own);
 /** Make rules for ARP and ICMPv6 (neighbour discovery). Return true if the NIC accepted both. Not
  * MT-safe. */
 bool flow_steer_neighbours(struct flow *flow);
+
+/**
+ * Make rules that divide RoCE among `count` queues: the packets to a queue pair arrive at the queue
+ * whose number is the queue pair's, modulo `count`. The port must have started. Not MT-safe.
+ *
+ * @return
+ *   False if some packets have no rule: over IPv4 or IPv6, with a VLAN tag or without. They arrive
+ *   at any queue. No rule is possible unless `count` is a power of two, at most FLOW_QUEUES_MAX.
+ */
+bool flow_divide(struct flow *flow, uint32_t count);
 
 /** Remove all rules. The port must not have been stopped since they were made. Not MT-safe. */
 void flow_end(struct flow *flow);

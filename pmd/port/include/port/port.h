@@ -140,11 +140,12 @@ struct port_ops {
 	 * the caller has filled in: set its `ops`, `ops_arg` and `wake_fd`. The queue receives the
 	 * packets to queue pairs of that engine (device_engine_of_qpn), and this port does not
 	 * receive them any more, except single ones that the network's driver cannot tell from
-	 * others. The queue may receive single packets of other engines, too: it marks them
-	 * (PORT_STRAY). It sends packets of any kind. If the queue has no place at present, it sets
+	 * others, or any if port.rx_mixed is set. The queue may receive frames that are not its
+	 * engine's, too: it marks them (PORT_STRAY). If it has no `rx_burst`, this port receives
+	 * everything. It sends packets of any kind. If the queue has no place at present, it sets
 	 * port.relayed. It may set `pool` to one that belongs to the engine's thread. Called before
-	 * the engines run. 0 or -errno: nothing has changed, and the
-	 * engine has a relay only. NULL: the port has one queue.
+	 * the engines run. 0 or -errno: nothing has changed, and the engine has a relay only. NULL:
+	 * the port has one queue.
 	 */
 	int (*open_queue)(void *arg, uint32_t number, uint32_t count, struct port *queue);
 	void (*close)(void *arg);
@@ -170,7 +171,7 @@ struct port {
 	bool kernel_beyond;	/* only each packet to another host does */
 	bool lcores_are_others; /* the application runs DPDK itself and owns the lcores */
 	bool watched;		/* set before port_prepare: pdump must see the packets */
-	uint32_t engines;	/* set before port_prepare: engines that use its buffers; 0: one */
+	uint32_t engines;	/* set before port_open: engines that use its buffers; 0: one */
 
 	/* Make the pool instead of port_open, in memory that suits `dma`. May be NULL. 0 or -errno
 	 * (logged). A port that has its pool from another process makes a second one by this. */
@@ -201,8 +202,12 @@ struct port {
 
 	/* engine's thread or lock */
 	bool started;
-	bool relayed;	/* of a queue (open_queue): it can send nothing now, and the engine's
-			   packets pass through the first engine; atomic */
+	bool relayed; /* of a queue (open_queue): it can send nothing now, and the engine's
+			 packets pass through the first engine; atomic */
+	/* packets of every engine may arrive by the queue of any engine, because the network's
+	 * driver cannot tell queue pairs apart; set by port_open and open_queue */
+	bool rx_mixed;
+	bool tx_stuck;	/* the queue has not taken any packet for long: use the first engine's */
 	bool rx_cut;	/* the last rx_burst left packets that wait */
 	bool rx_bodies; /* the whole of long packets should be prefetched before they are read */
 	/* how the payload of the packet for which `place` was called last is to be stored, and how

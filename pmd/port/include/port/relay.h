@@ -33,8 +33,8 @@ struct relay_carrier {
 int relay_open(const struct relay_carrier *carrier, uint32_t number, struct port *port,
 	       struct relay **relay);
 
-/** Return true if the engine has a queue of its own that can send now. MT-safe. */
-bool relay_has_queue(const struct relay *relay);
+/** Return true if the engine has a queue of its own that receives now. MT-safe. */
+bool relay_receives(const struct relay *relay);
 
 /**
  * Give a relay's engine a frame, which it frees. Any engine's thread.
@@ -55,7 +55,8 @@ bool relay_give(struct relay *relay, struct rte_mbuf *mbuf, bool received);
  */
 struct rte_mbuf *relay_hand_out(struct relay *relay, struct rte_mbuf *mbuf);
 
-/** Take up to `n` frames that the relay's engine sends, which has no queue of its own. They are in
+/** Take up to `n` frames that the relay's engine does not send itself, because it has no queue, or
+ * because the queue takes nothing. They are in
  * buffers of the carrier's port. Carrier's thread. Returns how many. */
 uint16_t relay_fetch(struct relay *relay, struct rte_mbuf **mbufs, uint16_t n);
 

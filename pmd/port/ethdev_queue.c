@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The queues that a DPDK port has for a further engine of its device. */
+#include <errno.h>
+#include <stdlib.h>
+
+#include <rte_branch_prediction.h>
+#include <rte_cycles.h>
+#include <rte_ethdev.h>
+
+#include "ethdev.h"
+#include "pci.h"
+#include "wire/headers.h"
+#include "wire/mad.h"
+#include "wire/packet.h"
+
+#define STUCK_MS 20 /* a driver that takes nothing for so long has a queue that nobody serves */
+
+/* Return true if a frame is a packet to a queue pair of the queue's engine. */
+static bool queue_expects(const struct ethdev_queue *queue, const struct rte_mbuf *mbuf)
+{
+	uint32_t qpn;
+
+	return packet_peek_qpn(rte_pktmbuf_mtod(mbuf, const uint8_t *), mbuf->data_len, &qpn) &&
+	       qpn > GSI_QPN && qpn != WIRE_QPN_MULTICAST &&
+	       qpn % queue->dev->port->engines == queue->number;
+}
+
+static uint16_t queue_rx_burst(void *arg, struct rte_mbuf **mbufs, uint16_t n)
+{
+	const struct ethdev_queue *queue = arg;
+	uint16_t received;
+
+	if (unlikely(queue->dev->given_up))
+		return 0;
+	received = rte_eth_rx_burst(queue->dev->id, queue->number, mbufs, n);
+	for (uint16_t i = 0; i < received; i++) {
+		if (!queue_expects(queue, mbufs[i]))
+			mbufs[i]->port = PORT_STRAY;
+	}
+	return received;
+}
+
+/* Drop packets that reach nobody. */
+static uint16_t queue_drop(const struct ethdev_queue *queue, struct rte_mbuf **mbufs, uint16_t n)
+{
+	struct port_drops *drops = &queue->port->tx_unconnected;
+
+	drops->packets += n;
+	for (uint16_t i = 0; i < n; i++)
+		drops->bytes += mbufs[i]->pkt_len;
+	rte_pktmbuf_free_bulk(mbufs, n);
+	return n;
+}
+
+/*
+ * Note that the driver has taken no packet. Usually the queue is full. But the other end of a vhost
+ * may use fewer queues than it could, and then the driver never takes any.
+ */
+static void queue_is_full(struct ethdev_queue *queue)
+{
+	const uint64_t now_tsc = rte_rdtsc();
+
+	if (queue->full_tsc == 0)
+		queue->full_tsc = now_tsc;
+	queue->port->tx_stuck = now_tsc - queue->full_tsc > rte_get_tsc_hz() / 1000 * STUCK_MS;
+}
+
+static uint16_t queue_tx_burst(void *arg, struct rte_mbuf **mbufs, uint16_t n)
+{
+	struct ethdev_queue *queue = arg;
+	uint16_t sent;
+
+	if (unlikely(!__atomic_load_n(&queue->dev->connected, __ATOMIC_RELAXED)))
+		return queue_drop(queue, mbufs, n);
+	sent = rte_eth_tx_burst(queue->dev->id, queue->number, mbufs, n);
+	if (likely(sent > 0))
+		queue->full_tsc = 0;
+	else if (n > 0)
+		queue_is_full(queue);
+	return sent;
+}
+
+static bool queue_arm(void *arg)
+{
+	return pci_arm(arg);
+}
+
+static void queue_disarm(void *arg)
+{
+	pci_disarm(arg);
+}
+
+/* The first engine asks the driver, which one thread at a time may do. Packets that reach nobody
+ * are dropped when they are sent. */
+static bool queue_connected(void *arg)
+{
+	(void)arg;
+	return true;
+}
+
+static void queue_close(void *arg)
+{
+	const struct ethdev_queue *queue = arg;
+
+	queue->dev->further--;
+}
+
+static const struct port_ops queue_ops = {
+	.rx_burst = queue_rx_burst,
+	.tx_burst = queue_tx_burst,
+	.arm = queue_arm,
+	.disarm = queue_disarm,
+	.connected = queue_connected,
+	.close = queue_close,
+	.destroy = free,
+};
+
+/* The operations of a queue that only sends: the port has fewer receive queues than engines. */
+static const struct port_ops sending_ops = {
+	.tx_burst = queue_tx_burst,
+	.arm = queue_arm,
+	.disarm = queue_disarm,
+	.connected = queue_connected,
+	.close = queue_close,
+	.destroy = free,
+};
+
+void ethdev_queue_listen(struct ethdev_queue *queue)
+{
+	struct port *port = queue->port;
+
+	queue->wake_fd = queue->dev->wake_fds[queue->number];
+	port->wake_fd = queue->wake_fd;
+	port->interrupts = port->arms_once = queue->dev->arms && queue->wake_fd >= 0;
+}
+
+int ethdev_queue_open(void *arg, uint32_t number, uint32_t count, struct port *queue_port)
+{
+	struct ethdev *dev = arg;
+	const bool receives = number < dev->rx_queues;
+	struct ethdev_queue *queue;
+
+	if (number >= dev->tx_queues || count != dev->port->engines)
+		return -EOPNOTSUPP;
+	queue = calloc(1, sizeof(*queue));
+	if (!queue)
+		return -ENOMEM;
+	queue->dev = dev;
+	queue->port = queue_port;
+	queue->number = (uint16_t)number;
+	if (receives)
+		ethdev_queue_listen(queue);
+	queue_port->rx_mixed = dev->port->rx_mixed;
+	queue_port->ops = receives ? &queue_ops : &sending_ops;
+	queue_port->ops_arg = queue;
+	dev->further++;
+	return 0;
+}
