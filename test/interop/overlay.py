@@ -16,7 +16,9 @@ GUEST_STEERED = f"{GUEST_DIR}/app/examples/steered"
 GUEST_REMOTE_WRITE = f"{GUEST_DIR}/app/examples/remote_write"
 GUEST_EVERY_DEVICE = f"{GUEST_DIR}/app/examples/every_device"
 GUEST_CONNECT_RATE = f"{GUEST_DIR}/connect_rate"
-CONNECT_RATE = os.path.join(os.path.dirname(UROCE_RUN), "..", "test", "perf", "connect_rate")
+GUEST_QP_CROWD = f"{GUEST_DIR}/qp_crowd"
+CONNECT_RATE, QP_CROWD = (os.path.join(os.path.dirname(UROCE_RUN), "..", "test", *path)
+                          for path in (("perf", "connect_rate"), ("programs", "qp_crowd")))
 UROCED = os.path.join(os.path.dirname(UROCE_RUN), "uroced")
 STEERED, REMOTE_WRITE, EVERY_DEVICE = (os.path.join(os.path.dirname(UROCE_RUN), "examples", name)
                                        for name in ("steered", "remote_write", "every_device"))
@@ -57,6 +59,7 @@ def add_uroce(image_dir, work_dir, testpmd=False):
     _install(STEERED, tree, GUEST_STEERED)
     _install(REMOTE_WRITE, tree, GUEST_REMOTE_WRITE)
     _install(CONNECT_RATE, tree, GUEST_CONNECT_RATE)
+    _install(QP_CROWD, tree, GUEST_QP_CROWD)
     _install(EVERY_DEVICE, tree, GUEST_EVERY_DEVICE)
     _install(BOTH_LIBRARY, tree, f"{GUEST_DIR}/lib/both/libibverbs.so.1")
     for library in (LIBRARY, CM_LIBRARY):

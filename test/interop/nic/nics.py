@@ -10,6 +10,7 @@ import events
 import idle
 import matrix
 import ports
+import queues
 import secondary
 import sharing
 import steering
@@ -42,6 +43,7 @@ def run(report, everything, network, image_dir, work_dir, peers):
     if everything:
         secondary.run(report, guest, peers[0])
     idle.run(report, guest)
+    queues.run(report, guest)
     events.run(report, guest, peers[0], everything)
     steering.run(report, guest)
     report.check("nics: no IOMMU fault", check_faults, guest)

@@ -55,6 +55,7 @@ NICS = (
 )
 LOAD = {"vfio-pci": "modprobe -a vfio-pci vfio_iommu_type1",
         "igb_uio": f"modprobe uio && {{ [ -e /sys/module/igb_uio ] || insmod {IGB_UIO}; }}"}
+TWO_ENGINES = ("--engines", "2", "--log-level", "info")
 BINDINGS = ("vfio-pci", "uio_pci_generic", "igb_uio")
 
 
