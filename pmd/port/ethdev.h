@@ -18,9 +18,11 @@ struct ethdev_queue {
 	struct ethdev *dev;
 	struct port *port; /* its engine's */
 	uint16_t number;
-	int wake_fd;	   /* readable when frames have come; -1: none */
-	uint64_t full_tsc; /* since then the driver has taken no packet; 0: it has; engine's thread
-			    */
+	int wake_fd; /* readable when frames have come; -1: none */
+
+	/* engine's thread */
+	uint64_t full_tsc; /* since then the driver has taken no packet; 0: it has */
+	bool has_sent;
 };
 
 /* The private data of an ethdev port (port->ops_arg). */

@@ -13,7 +13,10 @@
 #include "wire/mad.h"
 #include "wire/packet.h"
 
-#define STUCK_MS 20 /* a driver that takes nothing for so long has a queue that nobody serves */
+/* After this time without taking a packet nobody serves a queue: one that has never taken any, and
+ * any other, whose other end may wait for a CPU. */
+#define STUCK_NEW_MS 20
+#define STUCK_MS     200
 
 /* Return true if a frame is a packet to a queue pair of the queue's engine. */
 static bool queue_expects(const struct ethdev_queue *queue, const struct rte_mbuf *mbuf)
@@ -59,10 +62,11 @@ static uint16_t queue_drop(const struct ethdev_queue *queue, struct rte_mbuf **m
 static void queue_is_full(struct ethdev_queue *queue)
 {
 	const uint64_t now_tsc = rte_rdtsc();
+	const uint64_t stuck_ms = queue->has_sent ? STUCK_MS : STUCK_NEW_MS;
 
 	if (queue->full_tsc == 0)
 		queue->full_tsc = now_tsc;
-	queue->port->tx_stuck = now_tsc - queue->full_tsc > rte_get_tsc_hz() / 1000 * STUCK_MS;
+	queue->port->tx_stuck = now_tsc - queue->full_tsc > rte_get_tsc_hz() / 1000 * stuck_ms;
 }
 
 static uint16_t queue_tx_burst(void *arg, struct rte_mbuf **mbufs, uint16_t n)
@@ -73,10 +77,12 @@ static uint16_t queue_tx_burst(void *arg, struct rte_mbuf **mbufs, uint16_t n)
 	if (unlikely(!__atomic_load_n(&queue->dev->connected, __ATOMIC_RELAXED)))
 		return queue_drop(queue, mbufs, n);
 	sent = rte_eth_tx_burst(queue->dev->id, queue->number, mbufs, n);
-	if (likely(sent > 0))
+	if (likely(sent > 0)) {
 		queue->full_tsc = 0;
-	else if (n > 0)
+		queue->has_sent = true;
+	} else if (n > 0) {
 		queue_is_full(queue);
+	}
 	return sent;
 }
 

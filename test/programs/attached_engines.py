@@ -4,7 +4,7 @@ programs' engines."""
 
 import os
 
-from engine_ports import RARE, counter, crowd
+from engine_ports import RARE, counter, run_crowd
 from harness.process import wait_until
 from harness.report import CheckFailed
 from harness.tools import DEVICE, PerfTest, PingPong
@@ -67,7 +67,7 @@ class AttachedEnginesTest(ShareTest):
         self._check("SIGTERM", self._terminated)
 
     def _crowd_of(self, *where):
-        crowd(self._hosts(*where), os.path.join(self._work_dir, "crowd.sock"), self._judge)
+        run_crowd(self._hosts(*where), os.path.join(self._work_dir, "crowd.sock"), [self._judge, self._judge])
 
     @staticmethod
     def _judge(output, stories):

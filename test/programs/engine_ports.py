@@ -13,8 +13,14 @@ SECONDS = 150
 RARE = 0.02  # share of the packets that may cross: the kernel joins a few to a packet of another engine
 
 
-def crowd(hosts, path, judge):
-    """Run a crowd of queue pairs on each of two hosts, and judge what each of them prints."""
+def counter(output, name):
+    """Return a counter of those that a program prints at its end, with the log level info."""
+    found = re.search(rf"\b{name} (\d+)$", output, re.M)
+    return int(found.group(1)) if found else 0
+
+
+def run_crowd(hosts, path, judges):
+    """Run qp_crowd on two hosts, which meet at the socket `path`, and judge the output of each."""
     sides = [host.start([CROWD, role, path]) for host, role in zip(hosts, ("first", "second"))]
     statuses = [side.wait(SECONDS) for side in sides]
     stories = [line for side in sides for line in side.story("qp_crowd")]
@@ -24,14 +30,14 @@ def crowd(hosts, path, judge):
     os.unlink(path)
     if statuses != [0, 0]:
         raise CheckFailed(f"exit {statuses}", stories)
-    for output in outputs:
+    for judge, output in zip(judges, outputs):
         judge(output, stories)
 
 
-def counter(output, name):
-    """Return a counter of those that a program prints at its end, with the log level info."""
-    found = re.search(rf"\b{name} (\d+)$", output, re.M)
-    return int(found.group(1)) if found else 0
+def judge_relays(output, stories):
+    """Check that one engine receives and sends for the others."""
+    if counter(output, "rx_crossed") == 0 or counter(output, "tx_crossed") == 0:
+        raise CheckFailed("the counters do not show that packets cross", stories)
 
 
 class EnginePortsTest(WireTest):
@@ -61,19 +67,14 @@ class EnginePortsTest(WireTest):
                 self._kill(PerfTest("ib_write_bw", ["-D", "60", "-q", engines]), victim)
         # A bad network stands before the whole port, so the port has one queue.
         self._use("2", "--impair", "loss=0.0001")
-        self._check("a port with one queue", self._crowd, self._judge_relays)
+        self._check("a port with one queue", self._crowd, judge_relays)
         self._wire.set_options([])
 
     def _crowd(self, judge):
-        crowd(self._wire.hosts, os.path.join(self._wire.work_dir, "crowd.sock"), judge)
+        run_crowd(self._wire.hosts, os.path.join(self._wire.work_dir, "crowd.sock"), [judge, judge])
 
     @staticmethod
     def _judge_queues(output, stories):
         packets = counter(output, "rx_packets")
         if packets == 0 or counter(output, "rx_crossed") > RARE * packets or counter(output, "tx_crossed") > 0:
             raise CheckFailed("packets cross from engine to engine", stories)
-
-    @staticmethod
-    def _judge_relays(output, stories):
-        if counter(output, "rx_crossed") == 0 or counter(output, "tx_crossed") == 0:
-            raise CheckFailed("the counters do not show that packets cross", stories)

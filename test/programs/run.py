@@ -30,6 +30,7 @@ from impaired import ImpairedTest  # noqa: E402
 from inside import InsideTest  # noqa: E402
 from isolated import IsolatedTest  # noqa: E402
 from local import LocalTest  # noqa: E402
+from port_queues import PortQueuesTest  # noqa: E402
 from pyverbs import PyverbsTest  # noqa: E402
 from rdmacm_shared import run_rdmacm, run_rdmacm_shared  # noqa: E402
 from rsockets import run_rsockets  # noqa: E402
@@ -104,6 +105,7 @@ def main():
         GuestsTest(report, work_dir).run_all()
         BesideTest(report, work_dir).run_all()
         VhostTest(report, work_dir).run_all()
+        PortQueuesTest(report, work_dir).run_all()
         run_wires(report, work_dir, random.Random(options.seed))
         return report.summary()
 
