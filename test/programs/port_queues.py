@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Several engines of a device on ports of DPDK's drivers that have several queues: vhost with virtio-user, and packet
-sockets of DPDK's driver on a veth pair."""
+"""Several engines of a device on ports of DPDK's drivers that have several queues: vhost with virtio-user, packet
+sockets of DPDK's driver on a veth pair, and net_tap with its kernel interface."""
 
 import os
 
@@ -11,6 +11,9 @@ from harness.tools import DEVICE, MULTICAST_GIDS, UROCE_RUN, PerfTest, PingPong,
 
 FIRST_PORT = 23500
 KILL_SECONDS = 1.0
+# Give the kernel's end of a tap another MAC address than the driver's, when the first program has made it and listens.
+TAP_END = ('until [ -S "$0" ]; do sleep 0.05; done; echo 0 >/proc/sys/net/ipv6/conf/utap0/accept_dad && '
+           'ip link set utap0 down && ip link set utap0 address 02:00:00:00:00:99 up && exec "$@"')
 RARE = 0.05  # share of the packets that may leave by another engine while the other end waits for a CPU
 PROGRAMS = (PerfTest("ib_write_bw", ["-q", "16"], 1000), PerfTest("ib_read_bw", ["-q", "7"], 500),
             PerfTest("ib_send_lat", ["-e"], 300), PingPong(["-e", "-m", "1024"], 300, 32768))
@@ -46,6 +49,7 @@ class PortQueuesTest:
         self._work_dir = work_dir
         self._port = FIRST_PORT
         self._socket = os.path.join(work_dir, "queues.sock")
+        self._meeting = os.path.join(work_dir, "queues-crowd.sock")
         self._space = Namespace("queues")
         self._spaces = [Namespace("queues0"), Namespace("queues1")]
         self._spaces[0].run("ip", "link", "add", "veth0", "mtu", "4200", "type", "veth", "peer", "name", "veth1", "mtu",
@@ -74,8 +78,15 @@ class PortQueuesTest:
             "--port", f"net_af_packet0,iface=veth{side},qpairs={engines[side]}"])
             for side, space in enumerate(self._spaces)]
 
+    def _tap(self):
+        """Return a tap with two queues, and uroce on the kernel interface that is its other end."""
+        netdev = LocalHost("queues-1", self._work_dir, [
+            *self._space.prefix, "sh", "-c", TAP_END, self._meeting, UROCE_RUN, "--engines", "2", "--log-level", "info",
+            "--netdev", "utap0", "--without", "runs", "--"])
+        return [self._host(self._space, 0, 2, ["--port", "net_tap0,iface=utap0", "--mtu", "1500"]), netdev]
+
     def _crowd(self, make_hosts, judges, *args):
-        run_crowd(make_hosts(*args), os.path.join(self._work_dir, "queues-crowd.sock"), judges)
+        run_crowd(make_hosts(*args), self._meeting, judges)
 
     def _sides(self, make_hosts, address, indices):
         self._port += 1
@@ -104,6 +115,7 @@ class PortQueuesTest:
               ("--impair", "loss=0.0001"))
         check("queues: packet sockets, 2 engines", self._crowd, self._sockets, [two, two])
         check("queues: packet sockets, 3 engines", self._crowd, self._sockets, [queues_of(3, 3), queues_of(3, 3)], (3, 3))
+        check("queues: tap, 2 engines", self._crowd, self._tap, [two, lambda *_: None])
         for name, make_hosts, address in (("vhost", self._vhost, "127.0.0.1"),
                                           ("packet sockets", self._sockets, "10.9.8.101")):
             for program in PROGRAMS:
