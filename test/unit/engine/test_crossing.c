@@ -373,3 +373,40 @@ TEST(crossing_stop_others__waits_for_none_that_has_ended)
 	assert_false(crossing_stop_others(engine->crossing));
 	crossing_start_others(engine->crossing);
 }
+
+static bool is_lost(void *arg)
+{
+	(void)arg;
+	return true;
+}
+
+static bool lose_was_called;
+
+/* The queues of the other engines go with the port: no thread may be in them. */
+static void lose_alone(void *arg)
+{
+	(void)arg;
+	assert_false(engine_try(further));
+	lose_was_called = true;
+}
+
+TEST(engine_check_link__stops_the_others_to_give_up_a_lost_port)
+{
+	struct port *port = &engine->link->port;
+	const struct port_ops *before = port->ops;
+	struct port_ops lost_ops = *before;
+
+	lost_ops.lost = is_lost;
+	lost_ops.lose = lose_alone;
+	port->ops = &lost_ops;
+	assert_true(engine_try(engine));
+	engine_check_link(engine);
+	engine_release(engine);
+	port->ops = before;
+	assert_true(lose_was_called);
+	assert_true(engine_try(further));
+	engine_check_link(further);
+	assert_true(port_lost(&further->link->port));
+	assert_false(port_connected(&further->link->port));
+	engine_release(further);
+}
