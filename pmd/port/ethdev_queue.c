@@ -2,6 +2,7 @@
 /* The queues that a DPDK port has for a further engine of its device. */
 #include <errno.h>
 #include <stdlib.h>
+#include <sys/socket.h>
 
 #include <rte_branch_prediction.h>
 #include <rte_cycles.h>
@@ -86,9 +87,18 @@ static uint16_t queue_tx_burst(void *arg, struct rte_mbuf **mbufs, uint16_t n)
 	return sent;
 }
 
+/* Arm the queue's interrupt. An interface that goes down leaves an error on its packet sockets,
+ * which would end every sleep at once until it is read. */
 static bool queue_arm(void *arg)
 {
-	return pci_arm(arg);
+	const struct ethdev_queue *queue = arg;
+	const int fd = __atomic_load_n(&queue->wake_fd, __ATOMIC_RELAXED);
+	int error;
+	socklen_t len = sizeof(error);
+
+	if (queue->dev->ifname[0] != '\0' && fd >= 0)
+		(void)getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &len);
+	return pci_arm(queue);
 }
 
 static void queue_disarm(void *arg)
@@ -106,9 +116,11 @@ static bool queue_connected(void *arg)
 
 static void queue_close(void *arg)
 {
-	const struct ethdev_queue *queue = arg;
+	struct ethdev_queue *queue = arg;
 
 	queue->dev->further--;
+	/* A delayed helper thread may still arm the port. */
+	__atomic_store_n(&queue->wake_fd, -1, __ATOMIC_RELAXED);
 }
 
 static const struct port_ops queue_ops = {
