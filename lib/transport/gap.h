@@ -11,7 +11,8 @@
  * if it was executed. */
 static inline bool gap_is_marked(const struct responder *responder, const struct packet *packet)
 {
-	return !packet->ack_req && (packet->sign & BTH_SIGN_KIND) == BTH_SIGN_REQUEST &&
+	return (packet->opcode & OPCODE_OPERATION_MASK) == OPCODE_READ_REQUEST &&
+	       !packet->ack_req && (packet->sign & BTH_SIGN_KIND) == BTH_SIGN_REQUEST &&
 	       replies_tell(responder->replies);
 }
 

@@ -161,6 +161,7 @@ void loss_sack_probe(struct loss *loss, struct psn from, struct psn to)
 	struct psn end;
 
 	loss_begin(loss);
+	loss_sack_take_over(loss);
 	for (struct psn psn = from; psn_before(psn, to); psn = end) {
 		if (scoreboard_look(loss->board, psn, to, &end) != RANGE_CAME ||
 		    psn_eq(psn, loss->una))

@@ -38,7 +38,7 @@ static void replies_take_over(struct replies *replies, const struct replies *fro
 	for (uint32_t i = from->newest - from->remembered; i != from->newest; i++)
 		replies_remember(replies, replies_resource(from, i));
 	for (uint32_t i = from->head;
-	     i != from->tail && replies->tail - replies->head < 2 * replies->resources; i++) {
+	     i != from->tail && replies->tail - replies->head < 2 * (replies->mask + 1); i++) {
 		const struct reply *owed = replies_pending(from, i);
 
 		/* Duplicates may use only their half of the ring, because new requests rely on the

@@ -230,7 +230,9 @@ static bool request_is_marked(const struct requester *requester, const struct re
 /* Return the byte of the BTH that asks for an acknowledgement. */
 static uint8_t request_ack_byte(struct requester *requester, const struct request *request)
 {
-	const bool asks = request_asks_ack(requester, request);
+	const bool announces =
+		request->opcode == OPCODE_READ_REQUEST && requester->loss->board->widening;
+	const bool asks = announces || request_asks_ack(requester, request);
 
 	requester->unasked = asks ? 0 : requester->unasked + 1;
 	if (request_is_marked(requester, request))

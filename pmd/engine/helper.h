@@ -56,7 +56,7 @@ struct helper_watch {
 	uint64_t without_ns;	 /* since the last look that saw a turn */
 	uint32_t poller;	 /* engine's, at the last look */
 	uint64_t poller_ns;	 /* its CPU time then */
-	uint64_t waits_ns;	 /* for so long it has wanted a CPU, and got none */
+	uint64_t since_ns;	 /* it has wanted a CPU since, and got none; 0: it has had one */
 	uint64_t short_until_ns; /* CPUs count as short until then */
 };
 
@@ -74,8 +74,7 @@ bool helper_is_needed(struct helper_watch *watch, const struct engine *engine, u
  * engine instead, it would take the CPU from this thread and from others: where CPUs are short,
  * helpers used more of them than the programs. Not for longer than HELPER_WAITS_NS at a time.
  */
-bool helper_poller_waits(struct helper_watch *watch, const struct engine *engine, uint64_t tick_ns,
-			 uint64_t now_ns);
+bool helper_poller_waits(struct helper_watch *watch, const struct engine *engine, uint64_t now_ns);
 
 /* Counts of the program's calls, while the helper runs the engine. */
 struct helper_polls {

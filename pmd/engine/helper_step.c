@@ -106,15 +106,16 @@ static bool helper_note_poller(struct helper_watch *watch, const struct engine *
 	return watch->poller_ns != 0 && watch->poller == before && watch->poller_ns == before_ns;
 }
 
-bool helper_poller_waits(struct helper_watch *watch, const struct engine *engine, uint64_t tick_ns,
-			 uint64_t now_ns)
+bool helper_poller_waits(struct helper_watch *watch, const struct engine *engine, uint64_t now_ns)
 {
-	if (!helper_note_poller(watch, engine) || watch->waits_ns >= HELPER_WAITS_NS ||
+	if (!helper_note_poller(watch, engine) ||
+	    (watch->since_ns != 0 && now_ns - watch->since_ns >= HELPER_WAITS_NS) ||
 	    !cpu_thread_wants_cpu(watch->poller)) {
-		watch->waits_ns = 0;
+		watch->since_ns = 0;
 		return false;
 	}
-	watch->waits_ns += tick_ns;
+	if (watch->since_ns == 0)
+		watch->since_ns = now_ns;
 	watch->short_until_ns = now_ns + SHORT_NS;
 	return true;
 }
@@ -199,8 +200,7 @@ static void helper_watch(struct engine *engine)
 		return;
 	}
 	if (helper_looks_now(charge, now_ns)) {
-		const bool waits =
-			helper_poller_waits(&charge->watch, engine, charge->tick_ns, now_ns);
+		const bool waits = helper_poller_waits(&charge->watch, engine, now_ns);
 
 		if (helper_is_needed(&charge->watch, engine, charge->tick_ns, longest_ns) &&
 		    !waits) {

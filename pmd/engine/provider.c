@@ -142,9 +142,10 @@ static void provider_conn_leave(void *arg)
 {
 	struct engine *first = arg;
 
-	engine_check_link(first);
 	crossing_each_other(first->crossing, provider_check_link, NULL);
 	crossing_start_others(first->crossing);
+	/* A first engine that finds its port lost stops the others itself. */
+	engine_check_link(first);
 	engine_release(first);
 	guard_pause();
 }

@@ -35,14 +35,14 @@ static void engine_lose(struct engine *engine)
 	if (engine_is_first(engine) && __atomic_load_n(&engine->lost_fds, __ATOMIC_RELAXED))
 		log_error("this program has closed descriptors of '%s': the device is lost",
 			  engine->device->config.name);
-	/* No other engine may use its queue of a port that is closed. */
-	if (engine_is_first(engine))
-		crossing_stop_others(engine->crossing);
-	port_lose(&engine->link->port);
-	if (engine_is_first(engine))
+	/* No other engine may use its queue of a port that is closed. If one cannot be stopped, the
+	 * process ends. */
+	if (!engine_is_first(engine) || crossing_stop_others(engine->crossing))
+		port_lose(&engine->link->port);
+	if (engine_is_first(engine)) {
 		crossing_start_others(engine->crossing);
-	if (engine_is_first(engine))
 		device_raise(engine->device, IBV_EVENT_DEVICE_FATAL);
+	}
 	device_each_qp(engine->device, engine_fail_qp, engine);
 }
 

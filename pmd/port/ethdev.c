@@ -309,7 +309,7 @@ static bool ethdev_is_connected(const struct ethdev *dev)
 static bool ethdev_connected(void *arg)
 {
 	struct ethdev *dev = arg;
-	const bool connected = ethdev_is_connected(dev);
+	const bool connected = !dev->given_up && ethdev_is_connected(dev);
 
 	__atomic_store_n(&dev->connected, connected, __ATOMIC_RELAXED);
 	return connected;

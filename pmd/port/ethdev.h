@@ -47,7 +47,7 @@ struct ethdev {
 	/* engine's thread or lock */
 	bool had_peer;
 	bool removed;	/* the device has gone, or the kernel wants it back; atomic */
-	bool given_up;	/* all queues are closed; changed while all engines are stopped */
+	bool given_up;	/* no engine may use its queue; changed while all engines are stopped */
 	bool connected; /* the last answer of `connected`, for the other engines; atomic */
 };
 

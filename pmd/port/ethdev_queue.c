@@ -14,8 +14,8 @@
 #include "wire/mad.h"
 #include "wire/packet.h"
 
-/* After this time without taking a packet nobody serves a queue: one that has never taken any, and
- * any other, whose other end may wait for a CPU. */
+/* A queue that takes no packet for so long is not served. A queue that has taken some gets more
+ * time, because its other end may wait for a CPU. */
 #define STUCK_NEW_MS 20
 #define STUCK_MS     200
 
@@ -75,8 +75,11 @@ static uint16_t queue_tx_burst(void *arg, struct rte_mbuf **mbufs, uint16_t n)
 	struct ethdev_queue *queue = arg;
 	uint16_t sent;
 
-	if (unlikely(!__atomic_load_n(&queue->dev->connected, __ATOMIC_RELAXED)))
+	if (unlikely(!__atomic_load_n(&queue->dev->connected, __ATOMIC_RELAXED))) {
+		queue->full_tsc = 0;
+		queue->has_sent = false;
 		return queue_drop(queue, mbufs, n);
+	}
 	sent = rte_eth_tx_burst(queue->dev->id, queue->number, mbufs, n);
 	if (likely(sent > 0)) {
 		queue->full_tsc = 0;
@@ -96,6 +99,8 @@ static bool queue_arm(void *arg)
 	int error;
 	socklen_t len = sizeof(error);
 
+	if (queue->dev->given_up)
+		return false;
 	if (queue->dev->ifname[0] != '\0' && fd >= 0)
 		(void)getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &len);
 	return pci_arm(queue);
@@ -103,7 +108,10 @@ static bool queue_arm(void *arg)
 
 static void queue_disarm(void *arg)
 {
-	pci_disarm(arg);
+	const struct ethdev_queue *queue = arg;
+
+	if (!queue->dev->given_up)
+		pci_disarm(queue);
 }
 
 /* The first engine asks the driver, which one thread at a time may do. Packets that reach nobody
@@ -166,6 +174,7 @@ int ethdev_queue_open(void *arg, uint32_t number, uint32_t count, struct port *q
 	queue->dev = dev;
 	queue->port = queue_port;
 	queue->number = (uint16_t)number;
+	queue->wake_fd = -1;
 	if (receives)
 		ethdev_queue_listen(queue);
 	queue_port->rx_mixed = dev->port->rx_mixed;

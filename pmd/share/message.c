@@ -109,6 +109,15 @@ int message_receive_from(int fd, struct share_message *message, int *fds, pid_t 
 		*sender = find_sender(&msg);
 	if (len == 0)
 		return -ECONNRESET;
+	/* This process has no room for descriptors, or there were too many. */
+	if (msg.msg_flags & MSG_CTRUNC) {
+		for (int i = 0; fds && i < SHARE_FDS; i++) {
+			if (fds[i] >= 0)
+				close(fds[i]);
+			fds[i] = -1;
+		}
+		return -EMFILE;
+	}
 	if (len != sizeof(*message) || (msg.msg_flags & MSG_TRUNC) ||
 	    message->version != SHARE_VERSION)
 		return -EPROTO;

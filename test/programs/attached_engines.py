@@ -20,7 +20,9 @@ class AttachedEnginesTest(ShareTest):
     name = "engines"
 
     def __init__(self, report, work_dir, rng):
-        super().__init__(report, work_dir, rng)
+        own_dir = os.path.join(work_dir, "engines")  # its uroced is another one than that of ShareTest
+        os.mkdir(own_dir)
+        super().__init__(report, own_dir, rng)
         self._engines = [1, 1]
 
     def _use(self, *engines):

@@ -415,6 +415,8 @@ class ShareTest:
         self._comes_back()
 
     def _terminated(self):
+        if self._owner.process.poll() is not None:
+            raise CheckFailed("uroced does not run", self._owner.process.story("uroced"))
         os.killpg(self._owner.process.pid, signal.SIGTERM)
         if self._owner.process.wait(SECONDS) != 0:
             raise CheckFailed("uroced did not exit with 0", self._owner.process.story("uroced"))

@@ -32,7 +32,7 @@
 #define WORST 0.95
 
 /* With assertions in the library all of this takes 20 times as long. Then the measurements are few
- * and short, and only the data is checked. */
+ * and short, and only data and latency are checked. */
 static bool is_short;
 
 struct load {

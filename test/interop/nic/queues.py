@@ -24,16 +24,19 @@ def _crowd(guest, nics):
     """The queue pairs of each engine of the one are connected to those of all engines of the other."""
     guest.run(f"rm -f {SOCKET}")
     hosts = [ports.UrocePort(guest, nic, ports.TWO_ENGINES) for nic in nics]
-    first = hosts[0].start([GUEST_QP_CROWD, "first", SOCKET])
-    # The program makes its socket when its port is ready.
-    if not wait_until(lambda: guest.run(f"test -S {SOCKET}")[0] == 0 or first.poll() is not None, SECONDS, 0.2):
-        raise CheckFailed("the first program does not start", first.story("guest"))
-    programs = [first, hosts[1].start([GUEST_QP_CROWD, "second", SOCKET])]
-    statuses = [program.wait(SECONDS) for program in programs]
-    stories = [line for program, nic in zip(programs, nics) for line in program.story(nic.name)]
-    outputs = [program.output() for program in programs]
-    for program in programs:
-        program.kill()
+    programs = []
+    try:
+        programs.append(hosts[0].start([GUEST_QP_CROWD, "first", SOCKET]))
+        # The program makes its socket when its port is ready.
+        if not wait_until(lambda: guest.run(f"test -S {SOCKET}")[0] == 0 or programs[0].poll() is not None, SECONDS, 0.2):
+            raise CheckFailed("the first program does not start", programs[0].story("guest"))
+        programs.append(hosts[1].start([GUEST_QP_CROWD, "second", SOCKET]))
+        statuses = [program.wait(SECONDS) for program in programs]
+        stories = [line for program, nic in zip(programs, nics) for line in program.story(nic.name)]
+        outputs = [program.output() for program in programs]
+    finally:
+        for program in programs:
+            program.kill()
     if statuses != [0, 0]:
         raise CheckFailed(f"exit {statuses}", stories)
     for output in outputs:

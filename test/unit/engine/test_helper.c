@@ -469,34 +469,34 @@ TEST(helper_poller_waits__while_it_wants_a_cpu_and_gets_none)
 
 	poller_wants_cpu = true;
 	poll_in_vain(0);
-	assert_false(
-		helper_poller_waits(&watch, engine, 20000, 0)); /* there is nothing to compare */
-	assert_true(helper_poller_waits(&watch, engine, 20000, 20000));
+	assert_false(helper_poller_waits(&watch, engine, 0)); /* there is nothing to compare */
+	assert_true(helper_poller_waits(&watch, engine, 20000));
 	assert_true(watch.short_until_ns > 20000);
 	/* It had a CPU, and did not poll. */
 	poller_ns++;
-	assert_false(helper_poller_waits(&watch, engine, 20000, 40000));
+	assert_false(helper_poller_waits(&watch, engine, 40000));
 	/* It sleeps. */
 	poller_wants_cpu = false;
-	assert_false(helper_poller_waits(&watch, engine, 20000, 60000));
+	assert_false(helper_poller_waits(&watch, engine, 60000));
 	/* It has ended. */
 	poller_wants_cpu = true;
 	poller_ns = 0;
-	assert_false(helper_poller_waits(&watch, engine, 20000, 80000));
-	assert_false(helper_poller_waits(&watch, engine, 20000, 100000));
+	assert_false(helper_poller_waits(&watch, engine, 80000));
+	assert_false(helper_poller_waits(&watch, engine, 100000));
 }
 
 TEST(helper_poller_waits__for_a_limited_time)
 {
-	const uint64_t tick_ns = HELPER_WAITS_NS / 4;
 	struct helper_watch watch = {.turns = 0};
 
 	poller_wants_cpu = true;
 	poll_in_vain(0);
-	helper_poller_waits(&watch, engine, tick_ns, 0);
-	for (int i = 0; i < 4; i++)
-		assert_true(helper_poller_waits(&watch, engine, tick_ns, 0));
-	assert_false(helper_poller_waits(&watch, engine, tick_ns, 0));
+	helper_poller_waits(&watch, engine, 0);
+	assert_true(helper_poller_waits(&watch, engine, 1000));
+	assert_true(helper_poller_waits(&watch, engine, 999 + HELPER_WAITS_NS));
+	assert_false(helper_poller_waits(&watch, engine, 1000 + HELPER_WAITS_NS));
+	/* Then the helper has run the engine. */
+	assert_true(helper_poller_waits(&watch, engine, 2000 + HELPER_WAITS_NS));
 }
 
 TEST(helper_poller_waits__not_for_another_thread)
@@ -505,13 +505,13 @@ TEST(helper_poller_waits__not_for_another_thread)
 
 	poller_wants_cpu = true;
 	poll_in_vain(0);
-	helper_poller_waits(&watch, engine, 20000, 0);
+	helper_poller_waits(&watch, engine, 0);
 	engine->polling.poller++;
-	assert_false(helper_poller_waits(&watch, engine, 20000, 20000));
-	assert_true(helper_poller_waits(&watch, engine, 20000, 40000));
+	assert_false(helper_poller_waits(&watch, engine, 20000));
+	assert_true(helper_poller_waits(&watch, engine, 40000));
 	engine->polling.poller = 0;
-	assert_false(helper_poller_waits(&watch, engine, 20000, 60000));
-	assert_false(helper_poller_waits(&watch, engine, 20000, 80000));
+	assert_false(helper_poller_waits(&watch, engine, 60000));
+	assert_false(helper_poller_waits(&watch, engine, 80000));
 }
 
 TEST(helper_is_needed__by_who_finds_much_and_runs_no_turn)

@@ -248,7 +248,6 @@ TEST(qp_retire__of_a_queue_pair_that_waits)
 	assert_int_equal(wake(), 0);
 }
 
-/* A region may go while its page is brought in. */
 /* The page has gone again before the turn, in which the port has no room for a notification. */
 TEST(qp_resume__after_a_turn_that_could_not_notify)
 {
@@ -277,6 +276,7 @@ TEST(qp_resume__after_a_turn_that_could_not_notify)
 	end_sent(A, 1, IBV_WC_SUCCESS);
 }
 
+/* A region may go while its page is brought in. */
 TEST(qp_resume__of_memory_that_is_gone_fails)
 {
 	rig_connect();

@@ -418,10 +418,12 @@ TEST(replies_empty_read__has_room_without_resources)
 	assert_int_equal(replies_init(&replies, 0), 0);
 	assert_true(replies_reserve_empty_read(&replies));
 	replies_empty_read(&replies, psn_make(1), 1);
-	assert_false(replies_reserve_empty_read(&replies));
+	assert_true(replies_reserve_empty_read(&replies));
 	replies_empty_read(&replies, psn_make(2), 1);
+	assert_false(replies_reserve_empty_read(&replies));
+	replies_empty_read(&replies, psn_make(3), 1);
 	assert_int_equal(send_all(), FAULT_NONE);
-	assert_int_equal(fixture.catcher.count, 1);
+	assert_int_equal(fixture.catcher.count, 2);
 	assert_true(replies_reserve_empty_read(&replies));
 }
 
@@ -440,6 +442,8 @@ TEST(replies_repeat_empty_read__leaves_room_for_new_requests)
 	for (uint32_t resources = 1; resources <= 5; resources++) {
 		assert_int_equal(replies_init(&replies, resources), 0);
 		replies_clear(&replies);
+		for (uint32_t i = 0; i < resources; i++)
+			add(read_of(200 + i, 0, 8, 1));
 		for (uint32_t i = 0; i < 2 * resources; i++)
 			replies_repeat_empty_read(&replies, psn_make(i), 1);
 		assert_int_equal(replies.repeats, resources);
@@ -448,6 +452,7 @@ TEST(replies_repeat_empty_read__leaves_room_for_new_requests)
 			replies_empty_read(&replies, psn_make(100 + i), 1);
 		}
 		assert_int_equal(replies.repeats, 2 * resources);
+		assert_int_equal(replies.tail - replies.head, 3 * resources);
 	}
 }
 

@@ -131,6 +131,29 @@ TEST(completer_receive__what_an_older_retransmission_has_lost_is_found)
 	expect_success(2);
 }
 
+/* The same, and the timer finds the loss first. */
+TEST(completer_timeout__what_an_older_retransmission_has_lost_is_found)
+{
+	completer_reset(&rig.completer);
+	loss_init(&rig.loss, rig.loss.una);
+	rig.loss.recovery.timeout_ns = UINT64_C(1) << 30;
+	let_keep();
+	post(1, IBV_WR_RDMA_READ, 4 * MTU);
+	assert_int_equal(send_all(), 1);
+	completer_timeout(&rig.completer, false, loss_deadline_ns(&rig.loss));
+	assert_int_equal(rig.loss.state, LOSS_PROBE);
+	EXPECT_SENT(1);
+	EXPECT_TAKEN(OPCODE_READ_RESPONSE_FIRST, 1, .syndrome = ACK, .len = MTU, .sign = SIGN);
+	completer_timeout(&rig.completer, false, loss_deadline_ns(&rig.loss));
+	assert_int_equal(rig.loss.state, LOSS_TOLD);
+	send_all();
+	post(2, IBV_WR_RDMA_READ, MTU);
+	send_all();
+	EXPECT_TAKEN(OPCODE_READ_RESPONSE_ONLY, 5, .syndrome = ACK, .len = MTU, .sign = SIGN);
+	EXPECT_TAKEN(OPCODE_READ_RESPONSE_MIDDLE, 2, .len = MTU, .sign = SIGN);
+	EXPECT_SENT(3);
+}
+
 TEST(completer_sack__what_is_sent_again_is_not_sent_once_more_in_vain)
 {
 	send_write(1, 20);

@@ -194,7 +194,7 @@ static inline bool replies_reserve_among(struct replies *replies, uint32_t entri
  * an answer take no room from as many new requests as there are resources. */
 static inline bool replies_reserve_empty_read(struct replies *replies)
 {
-	return replies_reserve_among(replies, 2 * (uint32_t)replies->resources);
+	return replies_reserve_among(replies, 2 * RTE_MAX(replies->resources, 1u));
 }
 
 /**

@@ -9,8 +9,10 @@
  *
  * No ring is lost:
  *
- *   sender     publishes packets, full fence, reads the flag of the ring, writes a byte if it is
- * set receiver   reads all bytes, sets the flag, full fence, looks at the ring, sleeps
+ * - The sender publishes packets, executes a full fence, and reads the flag of the ring. If it is
+ *   set, the sender writes a byte.
+ * - The receiver reads all bytes, sets the flag, executes a full fence, looks at the ring, and
+ *   sleeps.
  *
  * Either the sender sees the flag, or the receiver sees the packets. If the socket is full, either
  * the receiver has not read it since it was filled, and does not sleep, or it reads it at this
@@ -56,7 +58,11 @@ int memif_bell_make(int *wake_fd, int *bell_fd);
 void memif_bell_ring(int bell_fd, struct memif_bell_cost *cost);
 
 /**
- * Take the rings of a doorbell that is reported as readable. Never blocks.
+ * Take the rings of a doorbell that is reported as readable. Does not wait for rings. But the
+ * kernel lets one thread at a time read a socket: a process that has a copy of the receiver's end,
+ * and reads it into memory that is not there, makes the receiver wait. So a receiver should make
+ * the pair itself, or get it from somebody that it trusts. (The server of a direct memif gets it
+ * from the client.)
  *
  * @return
  *   False if the sender has closed its end or has sent anything but rings. The receiver must not

@@ -56,8 +56,8 @@ bool relay_give(struct relay *relay, struct rte_mbuf *mbuf, bool received);
 struct rte_mbuf *relay_hand_out(struct relay *relay, struct rte_mbuf *mbuf);
 
 /** Take up to `n` frames that the relay's engine does not send itself, because it has no queue, or
- * because the queue takes nothing. They are in
- * buffers of the carrier's port. Carrier's thread. Returns how many. */
+ * because the queue takes nothing. They are in buffers of the carrier's port. Carrier's thread.
+ * Returns how many. */
 uint16_t relay_fetch(struct relay *relay, struct rte_mbuf **mbufs, uint16_t n);
 
 /** Return true if relay_fetch would find frames. MT-safe. */
