@@ -53,6 +53,7 @@ class IsolatedTest:
         isolated = [UROCE_RUN, f"--isolated={self._socket}", "--"]
         prefix = {
             "isolated": [*self._here.prefix, *isolated],
+            "engines": [*self._here.prefix, UROCE_RUN, f"--isolated={self._socket}", "--engines", "2", "--"],
             "indirect": [*self._here.prefix, UROCE_RUN, f"--isolated={self._socket}", "--without=direct", "--"],
             "nobody": [*self._bare.prefix, *NOBODY, *isolated],
             "attached": [*self._here.prefix, UROCE_RUN, "--socket", self._owner.socket, "--"],
@@ -91,7 +92,8 @@ class IsolatedTest:
         self._check("a user takes all descriptors", self._greedy, "descriptors")
         self._check("a user takes all numbers", self._greedy, "numbers")
         self._check("everything comes back", self._comes_back)
-        self._check("uroced is killed", self._owner_killed)
+        self._check("uroced is killed", self._owner_killed, "isolated")
+        self._check("uroced is killed, 2 engines", self._owner_killed, "engines")
 
     def _side(self, place):
         address = ADDRESSES.get(place, "10.9.7.1")
@@ -280,9 +282,11 @@ class IsolatedTest:
     def _descriptors(self):
         return len(os.listdir(f"/proc/{self._owner.process.pid}/fd"))
 
-    def _owner_killed(self):
+    def _owner_killed(self, place):
         """The programs get an error, and do not hang."""
-        processes = self._start_pair("isolated", "isolated", "-n", "100000000")
+        if self._owner.process.poll() is not None:  # the check before this one has killed it
+            self._owner.run()
+        processes = self._start_pair(place, place, "-n", "100000000")
         try:
             expect(wait_until(lambda: self._is_under_way(processes), SECONDS), "no packets",
                    *processes[1].story("client"))
