@@ -92,8 +92,9 @@ class IsolatedTest:
         self._check("a user takes all descriptors", self._greedy, "descriptors")
         self._check("a user takes all numbers", self._greedy, "numbers")
         self._check("everything comes back", self._comes_back)
-        self._check("uroced is killed", self._owner_killed, "isolated")
-        self._check("uroced is killed, 2 engines", self._owner_killed, "engines")
+        self._check("uroced is killed", self._owner_killed)
+        for place in ("isolated", "engines"):
+            self._check(f"uroced is killed: {place}: an event tells", self._owner_killed_event, place)
 
     def _side(self, place):
         address = ADDRESSES.get(place, "10.9.7.1")
@@ -282,11 +283,24 @@ class IsolatedTest:
     def _descriptors(self):
         return len(os.listdir(f"/proc/{self._owner.process.pid}/fd"))
 
-    def _owner_killed(self, place):
-        """The programs get an error, and do not hang."""
-        if self._owner.process.poll() is not None:  # the check before this one has killed it
+    def _owner_killed_event(self, place):
+        """A program that does nothing is told that its device has failed. The check before has killed uroced."""
+        if self._owner.process.poll() is not None:
             self._owner.run()
-        processes = self._start_pair(place, place, "-n", "100000000")
+        watch = self._host(place).start(["stdbuf", "-oL", "ibv_asyncwatch", "-d", DEVICE])
+        try:
+            expect(wait_until(lambda: "async event FD" in watch.output(), SECONDS), "ibv_asyncwatch does not start",
+                   *watch.story("ibv_asyncwatch"))
+            self._owner.process.kill()
+            expect(wait_until(lambda: "IBV_EVENT_DEVICE_FATAL" in watch.output(), END_SECONDS), "no event",
+                   *watch.story("ibv_asyncwatch"))
+        finally:
+            watch.kill()
+            self._owner.process.kill()
+
+    def _owner_killed(self):
+        """The programs get an error, and do not hang."""
+        processes = self._start_pair("isolated", "isolated", "-n", "100000000")
         try:
             expect(wait_until(lambda: self._is_under_way(processes), SECONDS), "no packets",
                    *processes[1].story("client"))
