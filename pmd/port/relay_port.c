@@ -21,6 +21,7 @@
 #include "port/port.h"
 
 #define OUT_FRAMES 1024 /* a power of two */
+#define ERRORS_MAX 100	/* looks in a row that find the queue's descriptor in error */
 
 struct relay {
 	struct relay_carrier carrier;
@@ -36,6 +37,7 @@ struct relay {
 	bool armed;  /* atomic: the next frame of another engine makes bell_fd readable */
 	int bell_fd; /* an eventfd */
 	int set_fd;  /* with a queue: an epoll set of bell_fd and the queue's descriptor; or -1 */
+	unsigned int errors; /* looks in a row that found the queue's descriptor in error */
 	const struct port_ops *queue; /* operations of the engine's own queue; NULL: it has none */
 	void *queue_arg;
 	bool receives;	     /* the queue does */
@@ -175,6 +177,25 @@ static uint16_t relay_tx_burst(void *arg, struct rte_mbuf **mbufs, uint16_t n)
 	return (uint16_t)sent;
 }
 
+/*
+ * The descriptor of an interface that was deleted reports an error for ever, and would end every
+ * sleep at once. Do not sleep on it any more. Other errors are cleared when the queue is polled or
+ * armed.
+ */
+static void relay_look_for_errors(struct relay *relay)
+{
+	struct epoll_event events[2];
+	const int n = own_is(relay->set_fd) ? epoll_wait(relay->set_fd, events, 2, 0) : 0;
+	int broken_fd = -1;
+
+	for (int i = 0; i < n; i++)
+		if (events[i].events & (EPOLLERR | EPOLLHUP))
+			broken_fd = events[i].data.fd;
+	relay->errors = broken_fd >= 0 ? relay->errors + 1 : 0;
+	if (relay->errors >= ERRORS_MAX)
+		epoll_ctl(relay->set_fd, EPOLL_CTL_DEL, broken_fd, NULL);
+}
+
 static bool relay_arm(void *arg)
 {
 	struct relay *relay = arg;
@@ -186,6 +207,7 @@ static bool relay_arm(void *arg)
 	__atomic_store_n(&relay->armed, true, __ATOMIC_SEQ_CST);
 	if (relay->queue)
 		waits = relay->queue->arm(relay->queue_arg);
+	relay_look_for_errors(relay);
 	return inbox_has_new(&relay->in) || waits;
 }
 
@@ -371,7 +393,7 @@ static void relay_fill(const struct port *main, struct port *port)
 
 static int relay_watch(const struct relay *relay, int fd)
 {
-	struct epoll_event event = {.events = EPOLLIN};
+	struct epoll_event event = {.events = EPOLLIN, .data.fd = fd};
 
 	return epoll_ctl(relay->set_fd, EPOLL_CTL_ADD, fd, &event) == 0 ? 0 : -errno;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Tests of pmd/port/relay_port.c. */
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
 #include <string.h>
@@ -380,6 +381,8 @@ static const struct port_ops placing_ops = {
 
 static const struct port_ops *ops_of_queue = &queue_ops;
 
+static int given_fd = -1; /* the queue's descriptor; -1: an eventfd */
+
 static int open_queue(void *arg, uint32_t number, uint32_t count, struct port *queue)
 {
 	assert_ptr_equal(arg, &env.main);
@@ -388,7 +391,7 @@ static int open_queue(void *arg, uint32_t number, uint32_t count, struct port *q
 	if (env.queue.refuses)
 		return env.queue.refuses;
 	env.queue.opened++;
-	env.queue.fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	env.queue.fd = given_fd >= 0 ? given_fd : eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	queue->ops = env.queue.only_sends ? &sending_ops : ops_of_queue;
 	queue->ops_arg = &env.queue;
 	queue->wake_fd = env.queue.without_fd ? -1 : env.queue.fd;
@@ -583,6 +586,31 @@ TEST(relay_arm__wakes_for_both, .setup = set_up_queue)
 	port_close(&env.port);
 	assert_true(relay_give(env.relay, &env.frames[0][1], true));
 	assert_true(port_arm(&env.port));
+}
+
+/* The descriptor of a tap that was deleted is in error, as a pipe without a reader is. */
+static int set_up_broken(TEST_STATE)
+{
+	int ends[2], rc;
+
+	assert_int_equal(pipe2(ends, O_CLOEXEC | O_NONBLOCK), 0);
+	close(ends[0]);
+	given_fd = ends[1];
+	rc = set_up_queue(state);
+	given_fd = -1;
+	return rc;
+}
+
+TEST(relay_arm__does_not_sleep_on_a_descriptor_in_error_for_ever, .setup = set_up_broken)
+{
+	int looks = 0;
+
+	for (; is_awake() && looks < 1000; looks++)
+		assert_false(port_arm(&env.port));
+	assert_in_range(looks, 50, 200);
+	/* Other engines still wake it. */
+	assert_true(relay_give(env.relay, &env.frames[0][0], true));
+	assert_true(is_awake());
 }
 
 /* A memif whose other end has no ring for this engine now. */
