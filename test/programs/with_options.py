@@ -1,8 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Run the program tests with several engines: every uroce-run of run.py gets --engines N, before the test's own options.
+"""Run the program tests with other options: every uroce-run of run.py gets them, before the test's own.
 
-usage: with_engines.py N [option of run.py...]
+usage: with_options.py OPTIONS [option of run.py...]
+
+    with_options.py '--engines 2' --only memif:
+    with_options.py '--cc swift' --only veth:
 """
 
 import os
@@ -16,7 +19,7 @@ sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 from harness.tools import UROCE_RUN  # noqa: E402
 
 
-def build_folder(folder, engines):
+def build_folder(folder, options):
     """Make a build folder that is the real one, but for its uroce-run. Return the path of that."""
     app = os.path.dirname(UROCE_RUN)
     build = os.path.dirname(app)
@@ -29,16 +32,16 @@ def build_folder(folder, engines):
     tool = os.path.join(folder, "app", "uroce-run")
     os.unlink(tool)
     with open(tool, "w", encoding="utf-8") as script:
-        script.write(f'#!/bin/sh\nexec {shlex.quote(UROCE_RUN)} --engines {engines} "$@"\n')
+        script.write(f'#!/bin/sh\nexec {shlex.quote(UROCE_RUN)} {shlex.join(options)} "$@"\n')
     os.chmod(tool, 0o755)
     return tool
 
 
 def main():
-    if len(sys.argv) < 2 or not sys.argv[1].isdigit():
+    if len(sys.argv) < 2:
         sys.exit(__doc__)
-    with tempfile.TemporaryDirectory(prefix="uroce-engines-") as folder:
-        tool = build_folder(folder, int(sys.argv[1]))
+    with tempfile.TemporaryDirectory(prefix="uroce-options-") as folder:
+        tool = build_folder(folder, shlex.split(sys.argv[1]))
         run = os.path.join(os.path.dirname(os.path.abspath(__file__)), "run.py")
         return subprocess.run([sys.executable, run, *sys.argv[2:]], env={**os.environ, "UROCE_RUN": tool},
                               check=False).returncode
