@@ -18,6 +18,7 @@ class AttachedEnginesTest(ShareTest):
     """Two programs at a time, each with one engine or several."""
 
     name = "engines"
+    kills = 60
 
     def __init__(self, report, work_dir, rng):
         own_dir = os.path.join(work_dir, "engines")  # its uroced is another one than that of ShareTest

@@ -198,7 +198,7 @@ class RdmacmTest:
         yield "ib_send_bw", ["-e"]
         yield "ib_write_bw", ["-q", "8"]
         yield "ib_write_bw", ["-b"]
-        yield "ib_read_bw", ["-a"]
+        yield "ib_read_bw", ["-a", "-n", "100"]
 
     def _pair(self, server_argv, client_argv, words):
         with CmRunning() as running:

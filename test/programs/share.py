@@ -15,7 +15,6 @@ UROCED = os.path.join(os.path.dirname(UROCE_RUN), "uroced")
 FIRST_PORT = 24000
 SECONDS = 30
 CROWD = 200
-KILLS = 200
 KILLS_AT_ONCE = 4
 VLAN = 5
 KILL_SPAN_SECONDS = 0.6
@@ -62,6 +61,7 @@ class ShareTest:
     """All checks of sharing. Programs are servers and clients, attached or at the other end of the veth."""
 
     name = "share"
+    kills = 200
 
     def __init__(self, report, work_dir, rng, owner_options=()):
         self._report = report
@@ -130,7 +130,7 @@ class ShareTest:
         self._check("everything comes back", self._comes_back)
         self._check("16 programs at once", self._many)
         self._check(f"{CROWD} programs at once", self._crowd)
-        self._check(f"{KILLS} kills", self._kills)
+        self._check(f"{self.kills} kills", self._kills)
         for place in ("here", "beyond"):
             self._check(f"a stopped program, its peer {place}", self._stopped, place)
         self._check("a second uroced is refused", self._second)
@@ -329,7 +329,7 @@ class ShareTest:
 
     def _kill_some(self):
         killed = 0
-        while killed < KILLS:
+        while killed < self.kills:
             processes = [host.start(argv) for host, argv in self._victims()]
             for process in self._rng.sample(processes, len(processes)):
                 wait_until(lambda: False, self._rng.uniform(0, KILL_SPAN_SECONDS / 2))
@@ -342,9 +342,9 @@ class ShareTest:
         self._comes_back()
         self._no_sockets_left(self._owner)
         status = self._owner.status()
-        if status["lanes"] - lanes < KILLS // 8:
+        if status["lanes"] - lanes < self.kills // 8:
             raise CheckFailed("too few programs with a lane were killed", [str(status)])
-        if status["attached"] < KILLS // 2:
+        if status["attached"] < self.kills // 2:
             raise CheckFailed("too few attached programs were killed", [str(status)])
         if status["attached"] != status["ended"] or status["refused"]:
             raise CheckFailed("uroced's counts are wrong", [str(status)])
