@@ -135,7 +135,8 @@ enum fault completer_sack(struct completer *completer, const struct packet *pack
 	    psn_diff(loss->top, packet->psn) < (int32_t)sack_span(packet))
 		return FAULT_NONE;
 	counters_add(completer->counters, COUNTER_sacks_received, 1);
-	/* It may be the first answer that comes. While packets get lost, the peer sends no other.
+	/* This packet may be the first answer that comes. While packets get lost, the peer sends no
+	 * other.
 	 */
 	completer_note_sign(completer, packet);
 	if (moves && !completer_acknowledge(completer, packet->psn, now_ns, &fault))

@@ -12,7 +12,7 @@
 /* Bytes of a burst: copied packets must still be in the nearest cache when they are processed. */
 #define BURST_BYTES 16384
 
-/* What a burst has received. */
+/* Counts of the packets that a burst has received. */
 struct memif_taken {
 	uint16_t packets, dropped;
 	uint32_t bytes;

@@ -328,7 +328,7 @@ int memif_port_open_queue(void *arg, uint32_t number, uint32_t count, struct por
 	struct memif_port *memif = arg;
 	struct memif_queue *queue;
 
-	/* One pair of rings in all, or a queue before this one could not be opened. */
+	/* The port has one pair of rings in all, or a queue before this one could not be opened. */
 	if (memif->server.queues == 0 || memif->queue_count != number)
 		return -EOPNOTSUPP;
 	if (number >= MEMIF_QUEUES_MAX)

@@ -58,7 +58,7 @@ struct memif_role {
 extern const struct memif_role memif_server_role, memif_client_role, memif_direct_server_role,
 	memif_direct_client_role;
 
-/* What one engine uses of a memif port. Engine's thread or lock. */
+/* The part of a memif port that one engine uses. Engine's thread or lock. */
 struct memif_queue {
 	/* constant */
 	struct memif_port *memif;

@@ -98,26 +98,22 @@ int message_receive_from(int fd, struct share_message *message, int *fds, pid_t 
 			     .msg_control = &control,
 			     .msg_controllen = sizeof(control)};
 	ssize_t len;
+	bool cut;
 
 	for (int i = 0; fds && i < SHARE_FDS; i++)
 		fds[i] = -1;
 	len = recvmsg(fd, &msg, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
 	if (len < 0)
 		return errno == EWOULDBLOCK || errno == EINTR ? -EAGAIN : -errno;
-	take_fds(&msg, fds);
+	/* This process has no room for the descriptors, or there are too many. */
+	cut = msg.msg_flags & MSG_CTRUNC;
+	take_fds(&msg, cut ? NULL : fds);
 	if (sender)
 		*sender = find_sender(&msg);
 	if (len == 0)
 		return -ECONNRESET;
-	/* This process has no room for descriptors, or there were too many. */
-	if (msg.msg_flags & MSG_CTRUNC) {
-		for (int i = 0; fds && i < SHARE_FDS; i++) {
-			if (fds[i] >= 0)
-				close(fds[i]);
-			fds[i] = -1;
-		}
+	if (cut)
 		return -EMFILE;
-	}
 	if (len != sizeof(*message) || (msg.msg_flags & MSG_TRUNC) ||
 	    message->version != SHARE_VERSION)
 		return -EPROTO;

@@ -474,7 +474,7 @@ TEST(client_direct__wakes_who_is_armed)
 	assert_false(port_arm(port));
 	assert_false(is_woken(&sides[1]));
 	kept = offer();
-	/* It looks once at the new ring. */
+	/* The port looks once at the new ring. */
 	assert_true(is_woken(&sides[1]));
 	assert_false(port_arm(port));
 	assert_false(is_woken(&sides[1]));

@@ -543,7 +543,7 @@ TEST(client_decline_psocks__all_engines_or_none)
 	assert_int_equal(port_tx_burst(&link_of->port, &mbuf, 1), 1);
 	receive_at_owner(&qpn);
 	assert_int_equal(qpn, 11);
-	/* It sleeps on its eventfd. */
+	/* The engine sleeps on its eventfd. */
 	assert_false(port_arm(&link_of->port));
 	close(further_fd);
 }

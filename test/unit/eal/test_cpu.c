@@ -70,7 +70,7 @@ TEST(cpu_thread__tells_who_wants_a_cpu)
 	assert_int_not_equal(cpu_thread_ns(sleeper), 0);
 	assert_int_equal(write(ends[1], "", 1), 1);
 	pthread_join(thread, NULL);
-	/* It may be there for a moment more. */
+	/* The thread may be there for a moment more. */
 	while (cpu_thread_ns(sleeper) != 0)
 		sched_yield();
 	assert_false(cpu_thread_wants_cpu(sleeper));

@@ -206,7 +206,7 @@ TEST(crossing_give__a_stray_that_is_not_roce_goes_to_the_first_engine)
 	assert_true(give_stray(mbuf));
 	assert_int_equal(crossing_take(engine->crossing, &taken, 1), 1);
 	assert_ptr_equal(taken, mbuf);
-	/* It has looked for its own frames already. */
+	/* The engine has looked for its own frames already. */
 	assert_false(give(mbuf));
 	rte_pktmbuf_free(mbuf);
 }

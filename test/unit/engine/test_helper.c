@@ -440,7 +440,7 @@ TEST(helper_is_needed__after_a_tick_without_polls)
 	assert_true(helper_is_needed(&watch, engine, 20, 320));
 }
 
-/* What the kernel says of the thread that polls: of no other one in the tests that ask. */
+/* The kernel's answers about the thread that polls. The tests ask about no other one. */
 static uint64_t poller_ns;
 static bool poller_wants_cpu;
 
@@ -472,7 +472,7 @@ TEST(helper_poller_waits__while_it_wants_a_cpu_and_gets_none)
 	assert_false(helper_poller_waits(&watch, engine, 0)); /* there is nothing to compare */
 	assert_true(helper_poller_waits(&watch, engine, 20000));
 	assert_true(watch.short_until_ns > 20000);
-	/* It had a CPU, and did not poll. */
+	/* The thread had a CPU, and did not poll. */
 	poller_ns++;
 	assert_false(helper_poller_waits(&watch, engine, 40000));
 	/* It sleeps. */

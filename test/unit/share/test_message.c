@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <stddef.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -78,6 +79,33 @@ TEST(message_receive__closes_descriptors_that_are_not_wanted)
 	assert_int_equal(message_send(ends[0], &out, &tubes[1], 1), 0);
 	close(tubes[1]);
 	assert_int_equal(message_receive(ends[1], &in, NULL), 0);
+	/* No writer is left. */
+	assert_int_equal(read(tubes[0], &byte, 1), 0);
+	close(tubes[0]);
+}
+
+/* This process may open one descriptor more, and two come: it keeps neither. */
+TEST(message_receive__tells_that_there_is_no_room_for_descriptors)
+{
+	const struct share_message out = {.type = SHARE_WELCOME, .version = SHARE_VERSION};
+	struct share_message in;
+	struct rlimit before, low;
+	int tubes[2], fds[SHARE_FDS], next, rc;
+	char byte;
+
+	assert_int_equal(pipe(tubes), 0);
+	assert_int_equal(message_send(ends[0], &out, (int[]){tubes[1], tubes[1]}, 2), 0);
+	close(tubes[1]);
+	next = dup(tubes[0]);
+	assert_true(next >= 0);
+	close(next);
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+	low = (struct rlimit){.rlim_cur = (rlim_t)next + 1, .rlim_max = before.rlim_max};
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &low), 0);
+	rc = message_receive(ends[1], &in, fds);
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+	assert_int_equal(rc, -EMFILE);
+	assert_int_equal(fds[0], -1);
 	/* No writer is left. */
 	assert_int_equal(read(tubes[0], &byte, 1), 0);
 	close(tubes[0]);

@@ -107,13 +107,19 @@ TEST(completer_sack__it_may_be_the_first_answer)
 	expect_success(1);
 }
 
-/* The first answer of a connection comes to a probe, and a response of that is lost. */
-TEST(completer_receive__what_an_older_retransmission_has_lost_is_found)
+/* Begin a new connection, whose peer keeps packets. */
+static void begin_anew(void)
 {
 	completer_reset(&rig.completer);
 	loss_init(&rig.loss, rig.loss.una);
 	rig.loss.recovery.timeout_ns = UINT64_C(1) << 30;
 	let_keep();
+}
+
+/* The first answer of a connection comes to a probe, and a response of that is lost. */
+TEST(completer_receive__what_an_older_retransmission_has_lost_is_found)
+{
+	begin_anew();
 	post(1, IBV_WR_RDMA_READ, 4 * MTU);
 	post(2, IBV_WR_RDMA_READ, MTU);
 	assert_int_equal(send_all(), 2);
@@ -134,10 +140,7 @@ TEST(completer_receive__what_an_older_retransmission_has_lost_is_found)
 /* The same, and the timer finds the loss first. */
 TEST(completer_timeout__what_an_older_retransmission_has_lost_is_found)
 {
-	completer_reset(&rig.completer);
-	loss_init(&rig.loss, rig.loss.una);
-	rig.loss.recovery.timeout_ns = UINT64_C(1) << 30;
-	let_keep();
+	begin_anew();
 	post(1, IBV_WR_RDMA_READ, 4 * MTU);
 	assert_int_equal(send_all(), 1);
 	completer_timeout(&rig.completer, false, loss_deadline_ns(&rig.loss));

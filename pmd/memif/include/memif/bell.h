@@ -28,7 +28,7 @@
  * one-byte writes. */
 #define MEMIF_BELL_BYTES 512
 
-/* What it costs to wake one receiver. All zero at first. */
+/* The cost of waking one receiver. It begins as all zeros. */
 struct memif_bell_cost {
 	bool suspect; /* the last ring took long, perhaps because this thread lost its CPU */
 	uint64_t rest_until_ns; /* CLOCK_MONOTONIC: no ring before that */
