@@ -8,26 +8,14 @@
 #include <rte_cycles.h>
 #include <rte_ethdev.h>
 
+#include "engine_of.h"
 #include "ethdev.h"
 #include "pci.h"
-#include "wire/headers.h"
-#include "wire/mad.h"
-#include "wire/packet.h"
 
 /* A queue that takes no packet for so long is not served. A queue that has taken some gets more
  * time, because its other end may wait for a CPU. */
 #define STUCK_NEW_MS 20
 #define STUCK_MS     200
-
-/* Return true if a frame is a packet to a queue pair of the queue's engine. */
-static bool queue_expects(const struct ethdev_queue *queue, const struct rte_mbuf *mbuf)
-{
-	uint32_t qpn;
-
-	return packet_peek_qpn(rte_pktmbuf_mtod(mbuf, const uint8_t *), mbuf->data_len, &qpn) &&
-	       qpn > GSI_QPN && qpn != WIRE_QPN_MULTICAST &&
-	       qpn % queue->dev->port->engines == queue->number;
-}
 
 static uint16_t queue_rx_burst(void *arg, struct rte_mbuf **mbufs, uint16_t n)
 {
@@ -38,7 +26,7 @@ static uint16_t queue_rx_burst(void *arg, struct rte_mbuf **mbufs, uint16_t n)
 		return 0;
 	received = rte_eth_rx_burst(queue->dev->id, queue->number, mbufs, n);
 	for (uint16_t i = 0; i < received; i++) {
-		if (!queue_expects(queue, mbufs[i]))
+		if (engine_of_frame(mbufs[i], queue->dev->port->engines) != queue->number)
 			mbufs[i]->port = PORT_STRAY;
 	}
 	return received;

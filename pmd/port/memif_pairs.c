@@ -13,10 +13,8 @@
 #include <rte_pause.h>
 
 #include "base/own.h"
+#include "engine_of.h"
 #include "memif_burst.h"
-#include "wire/headers.h"
-#include "wire/mad.h"
-#include "wire/packet.h"
 
 #define SETTLE_PAUSES 32
 
@@ -33,27 +31,11 @@ static void pairs_look(const struct memif_queue *queue)
 	}
 }
 
-/* Return the engine that a queue pair number names, of `count` engines (device_engine_of_qpn). The
- * first engine has the management queue pairs, and the packets to groups. */
-static uint32_t pairs_engine(uint32_t qpn, uint32_t count)
-{
-	return qpn <= GSI_QPN || qpn == WIRE_QPN_MULTICAST ? 0 : qpn % count;
-}
-
-static uint32_t pairs_engine_of_frame(const struct rte_mbuf *mbuf, uint32_t count)
-{
-	uint32_t qpn;
-
-	return packet_peek_qpn(rte_pktmbuf_mtod(mbuf, const uint8_t *), mbuf->data_len, &qpn)
-		       ? pairs_engine(qpn, count)
-		       : 0;
-}
-
 /* Mark packets that the other end has sent to another engine of ours than their queue pair's. */
 static void pairs_mark_strays(const struct memif_queue *queue, struct rte_mbuf **mbufs, uint16_t n)
 {
 	for (uint16_t i = 0; i < n; i++) {
-		if (pairs_engine_of_frame(mbufs[i], queue->memif->engines) != queue->number)
+		if (engine_of_frame(mbufs[i], queue->memif->engines) != queue->number)
 			mbufs[i]->port = PORT_STRAY;
 	}
 }
@@ -97,7 +79,7 @@ static bool pairs_has_room(void *arg)
 
 static void pairs_choose(struct memif_queue *queue, uint32_t qpn)
 {
-	queue->aimed_at = pairs_engine(qpn, queue->tx_count);
+	queue->aimed_at = engine_of_qpn(qpn, queue->tx_count);
 	queue->aimed = queue->tx[queue->aimed_at];
 }
 
@@ -160,7 +142,7 @@ static bool pairs_send_one(struct memif_queue *queue, const struct rte_mbuf *mbu
 
 	if (unlikely(queue->tx_count == 0))
 		return burst_send_one(queue, NULL, mbuf);
-	to = pairs_engine_of_frame(mbuf, queue->tx_count);
+	to = engine_of_frame(mbuf, queue->tx_count);
 	if (!burst_send_one(queue, queue->tx[to], mbuf))
 		return false;
 	queue->unpushed[to] = true;

@@ -8,7 +8,7 @@ from engine_ports import EnginePortsTest
 from guests import remove_primary
 from harness.process import LocalHost, Process, wait_until
 from harness.report import CheckFailed
-from harness.tools import MULTICAST_GIDS, PerfTest, PingPong
+from harness.tools import PerfTest
 from wires import COMMAND_SECONDS, FIRST_PORT, TESTROCE
 
 COUNTS = (("2", "2"), ("2", "1"), ("1", "2"), ("4", "2"))  # engines of the server and of the client
@@ -25,18 +25,7 @@ class MemifEnginesTest(EnginePortsTest):
     def run_all(self):
         for server, client in COUNTS:
             self._use_counts(server, client)
-            self._check("packets arrive at their engine", self._crowd, self._judge_queues)
-            for program in (PerfTest("ib_write_bw", ["-q", "16"], 1000), PerfTest("ib_read_bw", ["-q", "7"], 500),
-                            PerfTest("ib_send_lat", ["-e"], 500),
-                            PerfTest("ib_send_bw", ["-c", "UD", "-s", "1024"], 400)):
-                self._check(program.name, self._run_default_gid, program)
-            for family, mgid in MULTICAST_GIDS.items():
-                program = PerfTest("ib_send_bw", ["-c", "UD", "-s", "1024", "-g", "-M", mgid], 400)
-                self._check(f"{family} {program.name}", self._pingpong, program, family)
-                self._check(f"{family}: verified data, asleep between", self._pingpong,
-                            PingPong(["-e", "-m", "4096"], 300, 32768), family)
-            for victim in ("server", "client"):
-                self._kill(PerfTest("ib_write_bw", ["-D", "60", "-q", "4"]), victim)
+            self._check_programs("4")
         self._check("a server outlives its clients", self._lives_on)
         # A bad network stands before the whole port, so that end has one pair of rings.
         self._use_counts("2", "2", "--impair", "loss=0.0001")
