@@ -54,13 +54,7 @@ class AttachedEnginesTest(ShareTest):
             self._check(f"{server} to {client}: ib_write_bw", self._run, PerfTest("ib_write_bw", ["-q", "8"], 500),
                         server, client)
         self._check("each engine has a slot and lanes", self._slots)
-        self._check("packets go past uroced", self._lanes)
-        self._check("packets of the network go past uroced", self._packet_sockets)
-        for options, uplink in ((("--uplink", "ring"), "ring"), (("--impair", "delay=1us"), "ring"),
-                                (("--uplink", "socket"), "socket")):
-            self._check(f"uplink: {' '.join(options)}", self._uplink, options, uplink)
-        for how in ("checked", "owner"):
-            self._check(f"hand-over: {how}", self._hand_over, how)
+        self._check_ways()
         self._check("everything comes back", self._comes_back)
         self._check(f"{MANY} programs", self._many_engines)
         self._check("kills", self._kills)

@@ -119,13 +119,7 @@ class ShareTest:
                 self._check(f"{way}: ib_{verb}_bw", self._run, PerfTest(f"ib_{verb}_bw", [], 200), server,
                             client)
         self._check("packets were handed over", self._all_ways)
-        self._check("packets go past uroced", self._lanes)
-        self._check("packets of the network go past uroced", self._packet_sockets)
-        for options, uplink in ((("--uplink", "ring"), "ring"), (("--impair", "delay=1us"), "ring"),
-                                (("--uplink", "socket"), "socket")):
-            self._check(f"uplink: {' '.join(options)}", self._uplink, options, uplink)
-        for how in ("checked", "owner"):
-            self._check(f"hand-over: {how}", self._hand_over, how)
+        self._check_ways()
         self._check("a VLAN", self._vlan)
         self._check("everything comes back", self._comes_back)
         self._check("16 programs at once", self._many)
@@ -287,6 +281,16 @@ class ShareTest:
                 process.kill()
         self._comes_back()
         self._no_sockets_left(self._owner)
+
+    def _check_ways(self):
+        """Check by which ways packets leave, as uroced is told."""
+        self._check("packets go past uroced", self._lanes)
+        self._check("packets of the network go past uroced", self._packet_sockets)
+        for options, uplink in ((("--uplink", "ring"), "ring"), (("--impair", "delay=1us"), "ring"),
+                                (("--uplink", "socket"), "socket")):
+            self._check(f"uplink: {' '.join(options)}", self._uplink, options, uplink)
+        for how in ("checked", "owner"):
+            self._check(f"hand-over: {how}", self._hand_over, how)
 
     def _bystanders(self, action):
         """Run verified traffic, by hand-over and across the veth, again and again during the action."""
