@@ -63,7 +63,8 @@ struct helper_watch {
 /**
  * Call after each tick of watching. Return true if the program does not run the engine, so that the
  * helper must. A program whose polls find all completions that they ask for runs few turns; it gets
- * more time, but at most longest_ns, because its peers wait.
+ * more time, but at most longest_ns, because its peers wait. A turn may be longer than a tick:
+ * while a thread has the engine, the helper could not run it, and is not needed.
  */
 bool helper_is_needed(struct helper_watch *watch, const struct engine *engine, uint64_t tick_ns,
 		      uint64_t longest_ns);

@@ -91,7 +91,8 @@ bool helper_is_needed(struct helper_watch *watch, const struct engine *engine, u
 	watch->without_ns = turns != watch->turns ? 0 : watch->without_ns + tick_ns;
 	watch->turns = turns;
 	watch->found = found;
-	return !has_polled || watch->without_ns >= WATCH_FOUND_TICKS * longest_ns;
+	return (!has_polled || watch->without_ns >= WATCH_FOUND_TICKS * longest_ns) &&
+	       !owner_is_taken(&engine->owner);
 }
 
 /* Note the thread that polled last, and its CPU time. Return true if it has got no CPU since it was

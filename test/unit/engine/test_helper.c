@@ -440,6 +440,20 @@ TEST(helper_is_needed__after_a_tick_without_polls)
 	assert_true(helper_is_needed(&watch, engine, 20, 320));
 }
 
+/* A turn with many packets over a kernel interface is longer than a tick. A helper that took it for
+ * the program's silence spun beside the turn, for 15 % of the CPU's time. */
+TEST(helper_is_needed__not_during_another_threads_turn)
+{
+	struct helper_watch watch = {.turns = 0};
+
+	assert_false(owner_is_taken(&engine->owner));
+	assert_true(owner_try(&engine->owner));
+	assert_true(owner_is_taken(&engine->owner));
+	assert_false(helper_is_needed(&watch, engine, 20, 320));
+	owner_unlock(&engine->owner);
+	assert_true(helper_is_needed(&watch, engine, 20, 320));
+}
+
 /* The kernel's answers about the thread that polls. The tests ask about no other one. */
 static uint64_t poller_ns;
 static bool poller_wants_cpu;

@@ -26,6 +26,12 @@ static inline bool owner_try(struct owner *owner)
 	return shared_exchange(&owner->held, 1) == 0;
 }
 
+/** Return true if a thread has it. The answer may be out of date. MT-safe. */
+static inline bool owner_is_taken(const struct owner *owner)
+{
+	return shared_load(&owner->held, __ATOMIC_RELAXED) != 0;
+}
+
 /** Wait for the end of the current turn, and take it, unless `ended` is or becomes true meanwhile.
  * MT-safe; must not nest. Returns whether it was taken. */
 static inline bool owner_lock_unless(struct owner *owner, const bool *ended)
