@@ -8,6 +8,7 @@
 import argparse
 import os
 import random
+import shlex
 import subprocess
 import sys
 import tempfile
@@ -249,7 +250,7 @@ def run_all(options, report, image_dir, work_dir):
     if options.self_check:
         ours = Guest("rxe2", 2, network, image_dir, work_dir)
     else:
-        ours = UrocePeer(network, work_dir)
+        ours = UrocePeer(network, work_dir, shlex.split(options.options))
     if not options.self_check and not options.no_nics:
         nics.run(report, options.all, network, image_dir, work_dir, (ours, theirs))
         if options.all:
@@ -296,6 +297,8 @@ def main():
     parser.add_argument("--all", action="store_true", help="also every NIC with every driver, and Linux's storage, which takes an hour")
     parser.add_argument("--nics-only", action="store_true", help="only the tests on NICs that DPDK drives")
     parser.add_argument("--no-nics", action="store_true", help="all but these")
+    parser.add_argument("--options", default="", help="options of uroce-run for all of this machine's programs, "
+                        "for example '--engines 2' or '--cc swift'")
     parser.add_argument("--seed", type=int, default=random.randrange(1 << 32),
                         help="chooses the moments at which a side is killed")
     options = parser.parse_args()

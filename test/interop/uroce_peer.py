@@ -21,7 +21,8 @@ class UrocePeer:
     vlan_address = "10.9.5.254"
     peer_program = PEER_PROGRAM
 
-    def __init__(self, network, work_dir):
+    def __init__(self, network, work_dir, options=()):
+        """All its programs get these options."""
         namespace = self.namespace = Namespace("peer")
         network.run("ip", "link", "add", "peer1", "mtu", str(MTU), "type", "veth", "peer",
                     "name", "peer0", "mtu", str(MTU), "netns", namespace.name)
@@ -31,15 +32,16 @@ class UrocePeer:
         namespace.run("ip", "addr", "add", f"{self.address}/24", "dev", "peer0")
         namespace.run("ip", "addr", "add", f"{self.address6}/64", "dev", "peer0")
         self._work_dir = work_dir
+        self._run = [*namespace.prefix, UROCE_RUN, *options]
         self.set_options([])
         self.vlan_host = LocalHost(f"{self.name}-vlan", work_dir, [
-            *namespace.prefix, UROCE_RUN, "--port", "net_af_packet0,iface=peer0",
+            *self._run, "--port", "net_af_packet0,iface=peer0",
             "--ip", f"{self.vlan_address}/24@{VLAN}", "--"], os.cpu_count() - 1)
 
     def set_options(self, more):
         """Set options of uroce-run, in addition to the port."""
         self._host = LocalHost(self.name, self._work_dir, [
-            *self.namespace.prefix, UROCE_RUN, "--netdev", "peer0", *more, "--"], os.cpu_count() - 1)
+            *self._run, "--netdev", "peer0", *more, "--"], os.cpu_count() - 1)
 
     @contextlib.contextmanager
     def shared(self, place):
@@ -49,8 +51,7 @@ class UrocePeer:
                        f"uroce-peer-{os.getpid()}", name="peer")
         how = f"--isolated={isolated}" if place == "isolated" else f"--socket={owner.socket}"
         owner.run()
-        self._host = LocalHost(self.name, self._work_dir, [*self.namespace.prefix, UROCE_RUN, how, "--"],
-                               os.cpu_count() - 1)
+        self._host = LocalHost(self.name, self._work_dir, [*self._run, how, "--"], os.cpu_count() - 1)
         try:
             yield
         finally:

@@ -21,6 +21,7 @@ from harness.tools import UROCE_RUN  # noqa: E402
 
 def build_folder(folder, options):
     """Make a build folder that is the real one, but for its uroce-run. Return the path of that."""
+    os.chmod(folder, 0o755)  # some tests run uroce-run as a user without rights
     app = os.path.dirname(UROCE_RUN)
     build = os.path.dirname(app)
     os.mkdir(os.path.join(folder, "app"))
