@@ -9,7 +9,7 @@ import tempfile
 
 from harness.process import LocalHost, Namespace, ask, wait_until
 from harness.report import CheckFailed
-from harness.tools import DEVICE, UROCE_RUN, PerfTest, Side, run_pair
+from harness.tools import DEVICE, UROCE_RUN, UROCE_RUN_FILE, PerfTest, Side, run_pair
 
 SECONDS = 60
 FIRST_PORT = 30100
@@ -208,7 +208,7 @@ class ViewsTest:
                 with open(f"/proc/{process}/stat", encoding="ascii") as file:
                     name, rest = file.read().rsplit(")", 1)
                 if name.endswith("(uroce-view") and rest.split()[0] != "Z" and int(process) > pid and \
-                        os.path.samefile(f"/proc/{process}/exe", UROCE_RUN):
+                        os.path.samefile(f"/proc/{process}/exe", UROCE_RUN_FILE):
                     servers.append(process)
             except OSError:
                 continue
