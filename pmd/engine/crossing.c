@@ -34,7 +34,9 @@ struct crossing {
 	struct inbox to_first;			    /* packets to the first engine's queue pairs */
 	bool called;				    /* atomic: packets wait for the first engine */
 	struct waiting waiting[DEVICE_ENGINES_MAX]; /* first engine's thread */
-	bool others_first; /* in this pass their packets go first; first engine's thread */
+	/* first engine's thread */
+	bool sends;	   /* others have, or may have, packets that the port has not taken */
+	bool others_first; /* in this pass their packets go first */
 	/* of each engine: bits of the engines whose queues receive its packets, besides its own;
 	 * atomic */
 	uint32_t sources[DEVICE_ENGINES_MAX];
@@ -237,6 +239,15 @@ static unsigned int crossing_send_burst(struct engine *first, uint32_t number, b
 	return sent;
 }
 
+bool crossing_sends(const struct crossing *crossing)
+{
+	for (uint32_t i = 1; i < crossing_count(crossing); i++) {
+		if (crossing->waiting[i].count > 0 || relay_sends(crossing->relays[i]))
+			return true;
+	}
+	return false;
+}
+
 /* Send what other engines want to send, as far as the port takes it. */
 static unsigned int crossing_send(struct engine *first)
 {
@@ -250,6 +261,7 @@ static unsigned int crossing_send(struct engine *first)
 	}
 	if (work > 0)
 		tx_count_late_drops(&first->tx);
+	first->crossing->sends = crossing_sends(first->crossing);
 	return work;
 }
 
@@ -257,14 +269,21 @@ unsigned int crossing_begin(struct engine *first)
 {
 	struct crossing *crossing = first->crossing;
 
-	/* Clear this before looking: packets that come later are told of again. */
-	(void)__atomic_exchange_n(&crossing->called, false, __ATOMIC_SEQ_CST);
+	/* Most passes find no call: the exchange would cost more than all else here. Clear the call
+	 * before looking: packets that come later are told of again. */
+	if (unlikely(__atomic_load_n(&crossing->called, __ATOMIC_RELAXED)) &&
+	    __atomic_exchange_n(&crossing->called, false, __ATOMIC_SEQ_CST))
+		crossing->sends = true;
+	if (likely(!crossing->sends))
+		return 0;
 	crossing->others_first = !crossing->others_first;
 	return crossing->others_first ? crossing_send(first) : 0;
 }
 
 unsigned int crossing_finish(struct engine *first)
 {
+	if (likely(!first->crossing->sends))
+		return 0;
 	/* Packets that are left are the first engine's, for which the port has no room. */
 	if (first->crossing->others_first || first->tx.count > 0)
 		return 0;
@@ -277,15 +296,6 @@ void crossing_make_room(struct crossing *crossing)
 
 	for (int pass = 0; pass < ROOM_PASSES && engine_transmit(first) > 0; pass++)
 		;
-}
-
-bool crossing_sends(const struct crossing *crossing)
-{
-	for (uint32_t i = 1; i < crossing_count(crossing); i++) {
-		if (crossing->waiting[i].count > 0 || relay_sends(crossing->relays[i]))
-			return true;
-	}
-	return false;
 }
 
 bool crossing_has_left(const struct crossing *crossing)

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Many threads that share one engine: bench_crowd [-t THREADS] [-n REQUESTS] [-s BYTES] [-d DEPTH]
- * [-o read|send]. Each thread has its own queue pairs, queues and memory on one device, and
- * executes so many requests. A SEND uses a receive request of the same thread's shared queue. The
+ * Many threads of one device: bench_crowd [-t THREADS] [-n REQUESTS] [-s BYTES] [-d DEPTH]
+ * [-o read|write|send]. Each thread makes its own queue pairs, queues and memory, so that it has an
+ * engine to itself if there are enough (uroce-run --engines). It executes so many requests between
+ * two queue pairs of its own. A SEND uses a receive request of the same thread's shared queue. The
  * program prints requests a second of all threads, the times when the first thread, half of them
  * and the last one have finished (if they share fairly, they finish at the same time), and the
  * longest time that a thread with requests waited for a completion: of the thread that waited
@@ -25,8 +26,9 @@ static struct {
 	unsigned long requests; /* queue pairs of a thread */
 	uint32_t bytes;
 	uint32_t depth;
-	bool sends;
-} wanted = {.threads = 16, .requests = 100000, .bytes = 8192, .depth = 16};
+	enum ibv_wr_opcode opcode;
+} wanted = {
+	.threads = 16, .requests = 100000, .bytes = 8192, .depth = 16, .opcode = IBV_WR_RDMA_READ};
 
 static struct ibv_context *context;
 static struct ibv_pd *pd;
@@ -136,7 +138,7 @@ static void post_request(const struct lane *lane)
 	struct ibv_send_wr wr = {
 		.sg_list = &sge,
 		.num_sge = 1,
-		.opcode = wanted.sends ? IBV_WR_SEND : IBV_WR_RDMA_READ,
+		.opcode = wanted.opcode,
 		.wr.rdma = {.remote_addr = (uintptr_t)lane->memory + wanted.bytes,
 			    .rkey = lane->mr->rkey},
 	};
@@ -172,6 +174,7 @@ static void *run(void *arg)
 	double start_s, last_s, found_s;
 	unsigned int found;
 
+	open_lane(lane);
 	for (uint32_t i = 0; i < wanted.depth; i++)
 		post_receive(lane);
 	pthread_barrier_wait(&begin);
@@ -206,6 +209,17 @@ static int by_wait(const void *a, const void *b)
 	return (x->wait_s > y->wait_s) - (x->wait_s < y->wait_s);
 }
 
+static enum ibv_wr_opcode opcode_of(const char *name)
+{
+	if (strcmp(name, "send") == 0)
+		return IBV_WR_SEND;
+	if (strcmp(name, "write") == 0)
+		return IBV_WR_RDMA_WRITE;
+	if (strcmp(name, "read") == 0)
+		return IBV_WR_RDMA_READ;
+	exit(2);
+}
+
 static void read_options(int argc, char **argv)
 {
 	int option;
@@ -225,7 +239,7 @@ static void read_options(int argc, char **argv)
 			wanted.depth = (uint32_t)strtoul(optarg, NULL, 10);
 			break;
 		case 'o':
-			wanted.sends = strcmp(optarg, "send") == 0;
+			wanted.opcode = opcode_of(optarg);
 			break;
 		default:
 			exit(2);
@@ -245,8 +259,6 @@ int main(int argc, char **argv)
 	require(lanes != NULL, "memory");
 	open_device();
 	pthread_barrier_init(&begin, NULL, wanted.threads);
-	for (unsigned int i = 0; i < wanted.threads; i++)
-		open_lane(&lanes[i]);
 	for (unsigned int i = 0; i < wanted.threads; i++)
 		require(pthread_create(&lanes[i].thread, NULL, run, &lanes[i]) == 0, "a thread");
 	for (unsigned int i = 0; i < wanted.threads; i++)

@@ -117,6 +117,8 @@ static void send_for_other(const struct engine *e)
 {
 	if (!has_others || e != &engines[0])
 		return;
+	if (!shared_load(&called, __ATOMIC_RELAXED))
+		return;
 	(void)shared_exchange(&called, false);
 	shared_step(&packets);
 	packets = 0;
