@@ -104,6 +104,8 @@ MARKS = [
          "programs.2"),
     Mark("16 programs on 2 CPUs, longest wait for a completion, ms", "hand-over", "programs.16.wait", "at most 10 ms", 10,
          most=True),
+    Mark("8 B WRITE, two threads of a program", "", "threads.8.2", "1.9 times one", 1.9, "threads.8.1"),
+    Mark("64 KiB WRITE, two threads of a program", "", "threads.64k.2", "1.9 times one", 1.9, "threads.64k.1"),
     Mark("memory of an idle QP", "", "qps.bytes", "at most 2048 B", 2048, most=True),
     Mark("idle program's CPU, %", "memif", "idle.cpu", "at most 1% of a core", 1, most=True),
     Mark("first answer after idling, us", "memif", "idle.p50", "within 100 us (ratio: to a bare wake-up)", 100,

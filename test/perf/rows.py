@@ -127,6 +127,20 @@ def programs(machine, seconds):
                    lambda count=count: measure(count)) for count in (2, 16)])
 
 
+def threads(machine, seconds):
+    """one thread of a program, and two, each with an engine; a thread writes between two queue pairs of its own"""
+    def measure(count, size, a_second):
+        argv = [machine.uroce_run, "--engines", str(count), "--port", "net_null0", "--ip", "10.99.1.1/24", "--mtu", "4200", "--",
+                machine.tool("bench_crowd"), "-t", str(count), "-d", "32", "-o", "write", "-s", str(size),
+                "-n", str(int(a_second * seconds))]
+        return float(machine.output(argv).split()[0]) / 1e6
+
+    yield Group("threads of a program", [
+        Figure(f"threads.{name}.{count}", f"WRITE {title}, {count} thread{'s' * (count > 1)}", "M/s",
+               lambda count=count, size=size, a_second=a_second: measure(count, size, a_second))
+        for name, title, size, a_second in (("8", "8 B", 8, 4e6), ("64k", "64 KiB", 65536, 15e4)) for count in (1, 2)])
+
+
 def cold(machine, seconds):
     """1 MiB messages through 1 GiB of memory"""
     wire = Memif(machine)
@@ -250,5 +264,5 @@ def registration(machine, _seconds):
     yield Group("registration of 1 GiB", [Figure(keys, "us, by pages: " + ", ".join(REGISTER), "us", measure)])
 
 
-ROWS = {"memif": memif, "vhost": vhost, "hand-over": hand_over, "isolated": isolated, "programs": programs, "cold": cold,
-        "qps": qps, "connections": connections, "idle": idle, "veth": veth, "registration": registration}
+ROWS = {"memif": memif, "vhost": vhost, "hand-over": hand_over, "isolated": isolated, "programs": programs, "threads": threads, "cold": cold,
+        "threads": threads, "cold": cold, "qps": qps, "connections": connections, "idle": idle, "veth": veth, "registration": registration}
