@@ -142,8 +142,8 @@ class IsolatedTest:
     def _is_under_way(self, processes):
         """Return True if uroced has counted packets of all programs. It sees only the first ones between two isolated
         programs, and of a receiver perhaps one."""
-        sent = {slot["pid"]: slot["tx_packets"] for slot in self._owner.status()["slots"]}
-        return all(sent.get(process.pid, 0) > 0 for process in processes)
+        using = {slot["pid"] for slot in self._owner.status()["slots"] if slot["tx_packets"] > 0}
+        return all(process.pid in using for process in processes)
 
     def _shown(self):
         """Isolated programs show the same state of themselves as others."""
