@@ -101,13 +101,16 @@ static void engine_end_further(struct server *server, const struct slot *first)
 	}
 }
 
-/* The slot of a further engine ends, and so does the process's first, if it has not ended before.
+/*
+ * The slot of a further engine ends, and so does the process's first one. If the process broke a
+ * rule, no packet is taken from the first slot any more, not even if that slot is drained already,
+ * nor from the others, which end with it. Otherwise a first slot that is drained ends by itself.
  */
 static void engine_end_first(struct server *server, const struct slot *slot)
 {
 	const struct slot *first = &server->slots.all[slot->first];
 
-	if (first->state != SLOT_LIVE)
+	if (!slot_is_served(first))
 		return;
 	if (slot->broke_rule || slot->dismissed)
 		slot_dismiss(server, slot->first);
@@ -133,12 +136,17 @@ void slot_engine_forget(struct server *server, uint16_t number)
 void slot_engine_withdraw(struct server *server, uint16_t number)
 {
 	const struct slot *slot = &server->slots.all[number];
+	bool is_in;
 
-	if (!slot->is_further)
+	if (!slot->is_further) {
 		engine_end_further(server, slot);
-	else if (engine_is_in(&server->slots.all[slot->first], slot->engine, number))
-		engine_end_first(server, slot);
+		return;
+	}
+	/* Forget it first: the end of the first slot ends those that it still knows. */
+	is_in = engine_is_in(&server->slots.all[slot->first], slot->engine, number);
 	slot_engine_forget(server, number);
+	if (is_in)
+		engine_end_first(server, slot);
 }
 
 uint16_t slot_engine_first(const struct server *server, uint16_t number)

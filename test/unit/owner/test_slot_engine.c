@@ -294,6 +294,39 @@ TEST(slot_hang_up__ends_all_slots_of_the_process)
 	assert_int_equal(server.slots.live_count, 0);
 }
 
+/* The first slot is drained when another one breaks a rule: nothing is taken from either any more,
+ * nor from those that end with the first. */
+TEST(slot_condemn__ends_a_first_slot_that_is_drained)
+{
+	const uint16_t second = begin(1), third = begin(2);
+
+	server.slots.all[first].rings[SHARE_RING_TX].memory->prod = 1;
+	server.slots.all[third].rings[SHARE_RING_TX].memory->prod = 1;
+	slot_hang_up(&server, first);
+	assert_int_equal(server.slots.all[first].state, SLOT_DRAINING);
+	slot_condemn(&server, second);
+	assert_int_equal(server.slots.all[first].state, SLOT_CONDEMNED);
+	assert_int_equal(server.slots.all[third].state, SLOT_CONDEMNED);
+	assert_int_equal(server.slots.live_count, 0);
+}
+
+/* The process is killed while its first slot is drained: what it sent before still leaves. */
+TEST(slot_end__of_a_further_engine_while_the_first_is_drained)
+{
+	const uint16_t second = begin(1);
+
+	server.slots.all[first].rings[SHARE_RING_TX].memory->prod = 1;
+	slot_hang_up(&server, first);
+	slot_end(&server, second);
+	assert_int_equal(server.slots.all[second].state, SLOT_FREE);
+	slot_end(&server, first);
+	assert_int_equal(server.slots.all[first].state, SLOT_DRAINING);
+	server.slots.all[first].drain_left = 0;
+	slot_advance(&server, first);
+	assert_int_equal(server.slots.all[first].state, SLOT_FREE);
+	assert_int_equal(server.slots.full_shares, 0);
+}
+
 TEST(slot_end__in_any_order)
 {
 	const uint16_t second = begin(1), third = begin(2);
