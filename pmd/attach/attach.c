@@ -93,11 +93,24 @@ static bool attach_note(const struct sockaddr_un *address)
 	return true;
 }
 
+/* Wait for a message of the owner, or for the end of the connection. 0, -ETIMEDOUT or -errno. */
+static int attach_wait(int fd)
+{
+	struct pollfd poll_fd = {.fd = fd, .events = POLLIN};
+	int rc;
+
+	do
+		rc = poll(&poll_fd, 1, WELCOME_MS);
+	while (rc < 0 && errno == EINTR);
+	if (rc == 0)
+		return -ETIMEDOUT;
+	return rc < 0 ? -errno : 0;
+}
+
 /* Send a greeting, and receive the welcome into `message`. */
 static int attach_greet(int fd, struct share_message *message, int report_fd, int *fds,
 			pid_t *owner)
 {
-	struct pollfd poll_fd = {.fd = fd, .events = POLLIN};
 	int rc;
 
 	message->type = SHARE_HELLO;
@@ -107,11 +120,9 @@ static int attach_greet(int fd, struct share_message *message, int report_fd, in
 	 * reason. */
 	if (rc != 0 && rc != -EPIPE)
 		return rc;
-	do
-		rc = poll(&poll_fd, 1, WELCOME_MS);
-	while (rc < 0 && errno == EINTR);
-	if (rc <= 0)
-		return rc < 0 ? -errno : -ETIMEDOUT;
+	rc = attach_wait(fd);
+	if (rc != 0)
+		return rc;
 	rc = message_receive_from(fd, message, fds, owner);
 	attach_ask_sender(fd, 0);
 	if (rc == 0 && message->type != SHARE_WELCOME)
@@ -122,6 +133,32 @@ static int attach_greet(int fd, struct share_message *message, int report_fd, in
 	if (rc != 0)
 		attach_close_fds(fds);
 	return rc;
+}
+
+/*
+ * Tell the owner that a further engine does not use its slot, and wait until the owner has freed
+ * the slot and closed the socket: from then on the first engine receives the packets to the
+ * engine's queue pairs. Closing the socket alone would end all slots of the process.
+ */
+static void attach_decline(int fd)
+{
+	const struct share_message message = {.type = SHARE_DECLINE, .version = SHARE_VERSION};
+	char byte;
+
+	/* An owner that has given no slot has closed the socket already. */
+	if (message_send(fd, &message, NULL, 0) != 0)
+		return;
+	/* Discard messages that the owner sent before. recv(2) discards their descriptors, too. */
+	while (attach_wait(fd) == 0 && recv(fd, &byte, sizeof(byte), 0) > 0)
+		;
+}
+
+/* Close the socket of a client that uses no slot. */
+static void attach_leave(const struct share_client *client)
+{
+	if (client->engine > 0)
+		attach_decline(client->socket);
+	close(client->socket);
 }
 
 /* Connect a client, and ask for its slot by the greeting in `message`, which the welcome then
@@ -137,7 +174,7 @@ static int attach_begin(struct share_client *client, struct share_message *messa
 	own_mark(client->socket);
 	rc = attach_greet(client->socket, message, report_fd, fds, &client->owner_pid);
 	if (rc != 0) {
-		close(client->socket);
+		attach_leave(client);
 		return rc;
 	}
 	client->slot = message->welcome.slot;
@@ -272,7 +309,7 @@ static void attach_release(const struct share_client *client)
 static void attach_give_up(struct share_client *client)
 {
 	attach_release(client);
-	close(client->socket);
+	attach_leave(client);
 	free(client);
 }
 

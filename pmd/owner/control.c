@@ -22,6 +22,7 @@
 #include "share/message.h"
 #include "slot.h"
 #include "slot_begin.h"
+#include "slot_engine.h"
 #include "newcomer.h"
 #include "uplink.h"
 
@@ -255,9 +256,24 @@ static int control_reply(struct server *server, uint16_t number, struct share_me
 	return is_answered ? message_send(server->slots.all[number].socket, message, NULL, 0) : 0;
 }
 
+/* Do what a message asks for, and answer it. 0 or -errno. */
+static int control_handle(struct server *server, uint16_t number, struct share_message *message)
+{
+	const struct slot *slot = &server->slots.all[number];
+
+	/* control_receive has handled it. */
+	if (slot->isolated && message->type == SHARE_MEMIF)
+		return 0;
+	/* The end of the socket is the answer. */
+	if (slot->is_further && message->type == SHARE_DECLINE) {
+		slot_engine_decline(server, number);
+		return 0;
+	}
+	return control_reply(server, number, message);
+}
+
 static void control_socket(struct server *server, uint16_t number)
 {
-	struct slot *slot = &server->slots.all[number];
 	struct share_message message;
 	int rc;
 
@@ -266,8 +282,8 @@ static void control_socket(struct server *server, uint16_t number)
 		pause_slot(server, number);
 	if (rc == -EAGAIN || rc == -EBUSY)
 		return;
-	if (rc == 0 && !(slot->isolated && message.type == SHARE_MEMIF))
-		rc = control_reply(server, number, &message);
+	if (rc == 0)
+		rc = control_handle(server, number, &message);
 	if (rc != 0)
 		control_give_up(server, number, rc);
 }

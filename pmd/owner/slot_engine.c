@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <sys/socket.h>
 
+#include "base/log.h"
 #include "server.h"
 #include "share/message.h"
 #include "share/user.h"
@@ -147,6 +148,15 @@ void slot_engine_withdraw(struct server *server, uint16_t number)
 	slot_engine_forget(server, number);
 	if (is_in)
 		engine_end_first(server, slot);
+}
+
+void slot_engine_decline(struct server *server, uint16_t number)
+{
+	log_info("process %d does not use slot %u, of engine %u", server->slots.all[number].pid,
+		 number, server->slots.all[number].engine);
+	/* Forget it first, so that it ends alone. */
+	slot_engine_forget(server, number);
+	slot_end(server, number);
 }
 
 uint16_t slot_engine_first(const struct server *server, uint16_t number)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Tests of pmd/attach/attach.c: a process attaches to an owner, which the test plays. */
 #include <errno.h>
+#include <poll.h>
 #include <pthread.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -8,6 +9,7 @@
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <sys/wait.h>
@@ -24,6 +26,7 @@
 #define BUFFER_BYTES 2048
 #define SLOT	     9
 #define GENERATION   77
+#define DEADLINE     10000 /* ms */
 
 static char dir[] = "/tmp/uroce-attach-XXXXXX";
 static char path[64];
@@ -33,6 +36,9 @@ static uint32_t buffers = BUFFERS;
 static uint32_t version = SHARE_VERSION; /* of the owner */
 static uint32_t granted = 1;		 /* engines that may have slots */
 static struct share_message greeting;
+static bool is_crowded; /* the process has room for one more descriptor when the welcome comes */
+static bool is_taken;	/* the slot of a further engine will be used */
+static bool declined;	/* the slot of the last further engine was declined */
 
 static int memory(size_t bytes)
 {
@@ -43,11 +49,40 @@ static int memory(size_t bytes)
 	return fd;
 }
 
+/* Let this process have one more descriptor. Return the limit before. */
+static struct rlimit limit_fds(void)
+{
+	struct rlimit before, limit;
+	const int fd = dup(listen_fd);
+
+	assert_true(fd >= 0);
+	close(fd);
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+	limit = before;
+	limit.rlim_cur = (rlim_t)fd + 1;
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
+	return before;
+}
+
+/* Wait until the process declines its slot, or closes the socket. Then close it here, too. */
+static void hear(void)
+{
+	struct pollfd pfd = {.fd = owner_fd, .events = POLLIN};
+	struct share_message message;
+
+	assert_int_equal(poll(&pfd, 1, DEADLINE), 1);
+	declined = message_receive(owner_fd, &message, NULL) == 0 && message.type == SHARE_DECLINE;
+	close(owner_fd);
+	owner_fd = -1;
+}
+
 /* Let one process in; NULL where that failed. */
 static void *run_owner(void *arg)
 {
 	struct share_message message;
+	struct rlimit limit;
 	int *fds = arg;
+	int rc;
 
 	owner_fd = accept(listen_fd, NULL, NULL);
 	while (message_receive(owner_fd, &greeting, NULL) == -EAGAIN)
@@ -65,9 +100,14 @@ static void *run_owner(void *arg)
 			    .mtu_bytes = 1500,
 			    .ports = 1},
 	};
-	return message_send(owner_fd, &message, fds, welcome_result ? 0 : SHARE_FD_PSOCK) == 0
-		       ? arg
-		       : NULL;
+	if (is_crowded)
+		limit = limit_fds();
+	rc = message_send(owner_fd, &message, fds, welcome_result ? 0 : SHARE_FD_PSOCK);
+	if (greeting.engine.number > 0 && !is_taken)
+		hear();
+	if (is_crowded)
+		setrlimit(RLIMIT_NOFILE, &limit);
+	return rc == 0 ? arg : NULL;
 }
 
 static int setup(TEST_STATE)
@@ -118,7 +158,8 @@ static int attach_as(struct link *link, struct share_facts *facts, struct port *
 	pthread_join(owner, &served);
 	assert_non_null(served);
 	close(report_fd);
-	close(owner_fd);
+	if (owner_fd >= 0)
+		close(owner_fd);
 	for (int i = 0; i < count; i++)
 		close(fds[i]);
 	return rc;
@@ -154,7 +195,9 @@ TEST(share_attach__opens_a_queue_by_a_slot_of_its_own)
 	granted = 1;
 	assert_int_equal(greeting.engine.number, 0);
 	assert_int_equal(greeting.engine.count, 3);
+	is_taken = true;
 	assert_int_equal(attach_as(&link, NULL, &queue), 0);
+	is_taken = false;
 	assert_int_equal(greeting.type, SHARE_HELLO);
 	assert_int_equal(greeting.engine.number, 2);
 	assert_int_equal(greeting.engine.count, 3);
@@ -184,12 +227,36 @@ TEST(share_attach__a_refused_queue_leaves_nothing)
 	welcome_result = -ENOSPC;
 	assert_int_equal(attach_as(&link, NULL, &queue), -ENOSPC);
 	assert_null(queue.ops);
+	assert_int_equal(fds_count(), before);
+}
+
+/* The owner has given the slot, but the process cannot use it. If the process only closed the
+ * socket, the owner would end all slots of the process. */
+TEST(share_attach__declines_a_slot_of_a_further_engine)
+{
+	struct share_facts facts;
+	static struct link link; /* it keeps what a process has until its end */
+	static struct port queue;
+	unsigned int before;
+
 	welcome_result = 0;
+	granted = 3;
+	assert_int_equal(attach(&link, &facts), 0);
+	granted = 1;
+	before = fds_count();
+	/* No memory can be mapped for the mbufs. */
 	buffers = 0;
 	assert_int_equal(attach_as(&link, NULL, &queue), -ENOMEM);
 	buffers = BUFFERS;
-	assert_null(queue.ops);
+	assert_true(declined);
+	declined = false;
+	/* There is no room for the welcome's descriptors. */
+	is_crowded = true;
+	assert_int_equal(attach_as(&link, NULL, &queue), -EMFILE);
+	is_crowded = false;
+	assert_true(declined);
 	assert_int_equal(fds_count(), before);
+	assert_null(queue.ops);
 }
 
 /* The owner has no slots for further engines, and is not asked. */

@@ -415,3 +415,50 @@ TEST(control_event__a_further_engine_joins_no_group)
 	assert_int_equal(message.type, SHARE_REPLY);
 	assert_int_equal(message.result, -EOPNOTSUPP);
 }
+
+/* Say that the process does not use a slot. Its socket was the last that was made. */
+static void decline(uint16_t number)
+{
+	const struct share_message message = {.type = SHARE_DECLINE, .version = SHARE_VERSION};
+	char byte;
+
+	assert_int_equal(message_send(ends[end_count - 1], &message, NULL, 0), 0);
+	control_event(&server, EVENT_SOCKET, number);
+	/* The end of the socket is the answer. */
+	assert_int_equal(recv(ends[end_count - 1], &byte, sizeof(byte), MSG_DONTWAIT), 0);
+	close(ends[--end_count]);
+}
+
+/* It has no descriptors for the memory, for example. It goes on with the engines that it has. */
+TEST(control_event__a_declined_slot_ends_alone)
+{
+	const uint32_t qpn = server.slots.all[first].qpn_first / ENGINES * ENGINES + ENGINES;
+	const uint16_t second = begin(1), third = begin(2);
+
+	decline(third);
+	assert_int_equal(server.slots.all[third].state, SLOT_FREE);
+	assert_int_equal(server.slots.all[first].state, SLOT_LIVE);
+	assert_int_equal(server.slots.all[second].state, SLOT_LIVE);
+	assert_int_equal(server.slots.live_count, 2);
+	assert_int_equal(server.slots.full_shares, 2);
+	assert_int_equal(server.totals.refused, 0);
+	assert_int_equal(server.totals.ended, 0);
+	/* The first engine has the packets to the queue pairs of the third one, which it passes on.
+	 */
+	assert_int_equal(slot_of(&server, qpn + 1), second);
+	assert_int_equal(slot_of(&server, qpn + 2), first);
+	assert_int_equal(slot_engine_served(&server, first), 0x5);
+}
+
+/* The same while the owner takes the last packets of the process. */
+TEST(control_event__a_slot_is_declined_while_the_first_is_drained)
+{
+	const uint16_t second = begin(1);
+
+	server.slots.all[first].rings[SHARE_RING_TX].memory->prod = 1;
+	slot_hang_up(&server, first);
+	decline(second);
+	assert_int_equal(server.slots.all[second].state, SLOT_FREE);
+	assert_int_equal(server.slots.all[first].state, SLOT_DRAINING);
+	slot_dismiss(&server, first);
+}

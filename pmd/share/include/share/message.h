@@ -12,7 +12,7 @@
 #include "netdev/addresses.h"
 
 /* Both ends must be of one build. An end with another number is refused with a message. */
-#define SHARE_VERSION 13
+#define SHARE_VERSION 14
 
 #define SHARE_UNIQUE_MAX 512
 #define SHARE_STATUS_MAX 98304
@@ -35,7 +35,9 @@ enum share_message_type {
 	SHARE_LISTEN,  /* process: cm_ports_ops.listen */
 	SHARE_RELEASE, /* process: cm_ports_ops.release; no reply */
 	SHARE_CHANGE,  /* process: cm_ports_ops.change */
-	SHARE_DECLINE, /* process: it does not use the packet socket of the welcome */
+	/* process: it does not use the packet socket of the welcome; from a further engine: it does
+	 * not use the slot, and the owner closes the socket instead of a reply */
+	SHARE_DECLINE,
 	/* owner, unrequested, to two isolated processes: a direct memif with the other one; with
 	 * the descriptor of its socket */
 	SHARE_DIRECT,
