@@ -82,6 +82,14 @@ static bool give(struct rte_mbuf *mbuf)
 	return crossing_give(engine, rte_pktmbuf_mtod(mbuf, const uint8_t *), FRAME_LEN, mbuf);
 }
 
+/* The further engine's queue has received a frame that is not its engine's. Return true if the
+ * frame was passed on. */
+static bool give_stray(struct rte_mbuf *mbuf)
+{
+	mbuf->port = PORT_STRAY;
+	return crossing_give(further, rte_pktmbuf_mtod(mbuf, const uint8_t *), FRAME_LEN, mbuf);
+}
+
 /* Return the frame that waits for the further engine, or NULL. */
 static struct rte_mbuf *arrived(void)
 {
@@ -111,12 +119,11 @@ TEST(crossing_give__frames_go_to_the_engine_of_their_queue_pair)
 TEST(crossing_give__strays_of_a_queue_are_passed_on)
 {
 	struct rte_mbuf *mbuf = make_frame(&engine->link->port, FIRSTS_QPN, false), *taken;
-	const uint8_t *frame = rte_pktmbuf_mtod(mbuf, const uint8_t *);
 
 	/* Only those that the queue has marked: nobody else looks at the number. */
-	assert_false(crossing_give(further, frame, FRAME_LEN, mbuf));
-	mbuf->port = PORT_STRAY;
-	assert_true(crossing_give(further, frame, FRAME_LEN, mbuf));
+	assert_false(
+		crossing_give(further, rte_pktmbuf_mtod(mbuf, const uint8_t *), FRAME_LEN, mbuf));
+	assert_true(give_stray(mbuf));
 	assert_int_equal(counters_get(&home.counters, COUNTER_rx_crossed), 1);
 	assert_int_equal(crossing_take(engine->crossing, &taken, 1), 1);
 	assert_ptr_equal(taken, mbuf);
@@ -125,46 +132,13 @@ TEST(crossing_give__strays_of_a_queue_are_passed_on)
 	rte_pktmbuf_free(mbuf);
 	/* It has arrived where it belongs. */
 	mbuf = make_frame(&engine->link->port, OTHERS_QPN, false);
-	mbuf->port = PORT_STRAY;
-	assert_false(
-		crossing_give(further, rte_pktmbuf_mtod(mbuf, const uint8_t *), FRAME_LEN, mbuf));
+	assert_false(give_stray(mbuf));
 	rte_pktmbuf_free(mbuf);
 	/* A message of the connection manager is the first engine's. */
 	mbuf = make_frame(&engine->link->port, 1, false);
-	mbuf->port = PORT_STRAY;
-	assert_true(
-		crossing_give(further, rte_pktmbuf_mtod(mbuf, const uint8_t *), FRAME_LEN, mbuf));
+	assert_true(give_stray(mbuf));
 	assert_int_equal(crossing_take(engine->crossing, &taken, 1), 1);
 	rte_pktmbuf_free(taken);
-}
-
-/* Only the first engine answers other protocols' frames, and gives the others copies of packets to
- * groups. */
-TEST(crossing_give__strays_of_no_queue_pair)
-{
-	struct rte_mbuf *mbuf = rte_pktmbuf_alloc(engine->link->port.pool), *taken;
-
-	assert_non_null(mbuf);
-	memset(rte_pktmbuf_append(mbuf, FRAME_LEN), 0xff, FRAME_LEN);
-	mbuf->port = PORT_STRAY;
-	assert_true(
-		crossing_give(further, rte_pktmbuf_mtod(mbuf, const uint8_t *), FRAME_LEN, mbuf));
-	assert_int_equal(crossing_take(engine->crossing, &taken, 1), 1);
-	assert_ptr_equal(taken, mbuf);
-	rte_pktmbuf_free(mbuf);
-	mbuf = make_frame(&engine->link->port, WIRE_QPN_MULTICAST, true);
-	mbuf->port = PORT_STRAY;
-	engine->device->group_count = 1;
-	assert_false(
-		crossing_give(further, rte_pktmbuf_mtod(mbuf, const uint8_t *), FRAME_LEN, mbuf));
-	engine->device->group_count = 0;
-	assert_int_equal(crossing_take(engine->crossing, &taken, 1), 1);
-	assert_ptr_not_equal(taken, mbuf);
-	/* The copy has come from a network, too, and is where it belongs. */
-	assert_int_not_equal(taken->port, PORT_HANDED_OVER);
-	assert_int_not_equal(taken->port, PORT_STRAY);
-	rte_pktmbuf_free(taken);
-	rte_pktmbuf_free(mbuf);
 }
 
 TEST(crossing_give__frames_to_a_group_go_to_all)
@@ -187,13 +161,6 @@ TEST(crossing_give__frames_to_a_group_go_to_all)
 	assert_null(arrived());
 	rte_pktmbuf_free(mbuf);
 	engine->device->group_count = 0;
-}
-
-/* Give the first engine a frame that arrived at the further engine's queue. */
-static bool give_stray(struct rte_mbuf *mbuf)
-{
-	mbuf->port = PORT_STRAY;
-	return crossing_give(further, rte_pktmbuf_mtod(mbuf, const uint8_t *), FRAME_LEN, mbuf);
 }
 
 /* The first engine alone answers ARP, for example. */
@@ -220,7 +187,9 @@ TEST(crossing_give__a_stray_to_a_group_goes_to_all)
 	engine->device->group_count = 1;
 	assert_false(give_stray(mbuf));
 	assert_int_equal(crossing_take(engine->crossing, &copy, 1), 1);
-	/* Nobody copies the copy again. */
+	assert_ptr_not_equal(copy, mbuf);
+	/* The copy has come from a network, too, and nobody copies it again. */
+	assert_int_not_equal(copy->port, PORT_HANDED_OVER);
 	assert_int_not_equal(copy->port, PORT_STRAY);
 	rte_pktmbuf_free(copy);
 	rte_pktmbuf_free(mbuf);
