@@ -99,6 +99,9 @@ int crossing_add(struct engine *first, uint32_t number)
 	/* The threads of all engines compete for the same CPUs. */
 	engine->polling.crowd = first->polling.crowd;
 	crossing->engines[number] = engine;
+	/* If this engine has no packet socket, the engines before it have given up theirs. */
+	for (uint32_t i = 0; i < number; i++)
+		engine_set_holds(crossing->engines[i]);
 	return 0;
 }
 

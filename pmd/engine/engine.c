@@ -429,6 +429,14 @@ uint64_t engine_due_ns(const struct engine *engine)
 	return RTE_MIN(RTE_MIN(due_ns, event_ns), engine_gsi_deadline_ns(engine));
 }
 
+void engine_set_holds(struct engine *engine)
+{
+	const struct port *port = &engine->link->port;
+
+	engine->ack_hold_ns = port->through_kernel ? ACK_HOLD_KERNEL_NS : ACK_HOLD_NS;
+	engine->ack_hold_beyond_ns = port->kernel_beyond ? ACK_HOLD_KERNEL_NS : engine->ack_hold_ns;
+}
+
 int engine_create(struct device_engine *home, struct link *link, enum settings_progress progress,
 		  struct engine **out)
 {
@@ -444,9 +452,7 @@ int engine_create(struct device_engine *home, struct link *link, enum settings_p
 	engine->progress = progress;
 	engine->canary_fd = -1;
 	polling_init(&engine->polling, &engine->crowd);
-	engine->ack_hold_ns = link->port.through_kernel ? ACK_HOLD_KERNEL_NS : ACK_HOLD_NS;
-	engine->ack_hold_beyond_ns =
-		link->port.kernel_beyond ? ACK_HOLD_KERNEL_NS : engine->ack_hold_ns;
+	engine_set_holds(engine);
 	clock_init(&engine->clock, link->port.tsc_hz);
 	engine->now_ns = clock_ns(&engine->clock);
 	TAILQ_INIT(&engine->ready);

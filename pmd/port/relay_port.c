@@ -423,6 +423,8 @@ static int relay_open_queue(struct relay *relay, uint32_t number)
 		return 0;
 	rc = main->ops->open_queue(main->ops_arg, number, relay->carrier.engines, port);
 	if (rc != 0) {
+		/* An attached process has given up its packet sockets (client_open_queue). */
+		port->kernel_beyond = main->kernel_beyond;
 		log_info("engine %u has no queue of '%s', and its packets pass through the first "
 			 "engine: %s",
 			 number, main->devargs.name, strerror(-rc));

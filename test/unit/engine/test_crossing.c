@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Tests of pmd/engine/crossing.c: two engines of a device, of which the first has the port. */
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -194,6 +195,45 @@ TEST(crossing_give__a_stray_to_a_group_goes_to_all)
 	rte_pktmbuf_free(copy);
 	rte_pktmbuf_free(mbuf);
 	engine->device->group_count = 0;
+}
+
+/* The queue of one more engine cannot be opened, and the engines before it give up their packet
+ * sockets. */
+static int give_up_sockets(void *arg, uint32_t number, uint32_t count, struct port *queue)
+{
+	(void)arg, (void)number, (void)count, (void)queue;
+	engine->link->port.kernel_beyond = further->link->port.kernel_beyond = false;
+	return -ENOMEM;
+}
+
+/* Packets to other hosts do not pass the kernel any more, so acknowledgements need not wait for
+ * others as long. */
+TEST(crossing_add__all_engines_hold_acknowledgements_as_the_port_needs)
+{
+	static struct device_engine third;
+	struct port *port = &engine->link->port;
+	const struct port_ops *before = port->ops;
+	struct port_ops refusing_ops = *before;
+	struct engine *last;
+
+	refusing_ops.open_queue = give_up_sockets;
+	port->ops = &refusing_ops;
+	port->kernel_beyond = further->link->port.kernel_beyond = true;
+	engine_set_holds(engine);
+	engine_set_holds(further);
+	assert_true(engine->ack_hold_beyond_ns > engine->ack_hold_ns);
+	third = (struct device_engine){.device = engine->device, .number = 2};
+	engine->device->engines[2] = &third;
+	engine->device->engine_count = 3;
+	assert_int_equal(crossing_add(engine, 2), 0);
+	last = third.driver;
+	assert_int_equal(engine->ack_hold_beyond_ns, engine->ack_hold_ns);
+	assert_int_equal(further->ack_hold_beyond_ns, further->ack_hold_ns);
+	assert_int_equal(last->ack_hold_beyond_ns, last->ack_hold_ns);
+	port_destroy(&last->link->port);
+	free(last);
+	engine->device->engine_count = 2;
+	port->ops = before;
 }
 
 /* Return true if a poll of `polled` that finds nothing runs a turn of `other`. */

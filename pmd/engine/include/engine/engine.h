@@ -88,6 +88,10 @@ static inline bool engine_is_first(const struct engine *engine)
 int engine_create(struct device_engine *home, struct link *link, enum settings_progress progress,
 		  struct engine **engine);
 
+/** Set how long an acknowledgement may wait, by what a packet of the port costs. Not MT-safe;
+ * before the engine runs. */
+void engine_set_holds(struct engine *engine);
+
 /** Change the progress mode of a device by its first engine, and with it the threads that run its
  * engines. Not MT-safe; no thread may sleep on a channel. Returns 0 or -errno. */
 int engine_set_progress(struct engine *first, enum settings_progress progress);
