@@ -55,18 +55,46 @@ static bool engine_has_lost_fds(struct engine *engine)
 	return __atomic_load_n(&engine->lost_fds, __ATOMIC_RELAXED);
 }
 
+/* Note if packets that are sent now can reach a receiver. Return true if that has changed. */
+static bool engine_check_connected(struct engine *engine)
+{
+	const bool connected = port_connected(&engine->link->port);
+	const bool changed = connected != engine->tx.connected;
+
+	/* Another thread may read this at any time. */
+	__atomic_store_n(&engine->tx.connected, connected, __ATOMIC_RELAXED);
+	return changed;
+}
+
+static int engine_check_other(struct engine *engine, void *arg)
+{
+	(void)arg;
+	engine_check_connected(engine);
+	return 0;
+}
+
+/* Let the other engines look at the port at once. The program may use any of them as soon as it
+ * hears that the link is up, and an engine drops packets while it does not know of that. */
+static void engine_check_others(struct engine *first)
+{
+	if (crossing_stop_others(first->crossing))
+		(void)crossing_each_other(first->crossing, engine_check_other, NULL);
+	crossing_start_others(first->crossing);
+}
+
 void engine_check_link(struct engine *engine)
 {
 	struct port *port = &engine->link->port;
-	bool connected, up;
+	bool changed, up;
 
 	if (!engine->lost && unlikely(port_lost(port) || engine_has_lost_fds(engine)))
 		engine_lose(engine);
-	connected = port_connected(port);
-	up = port_link_up(port, connected);
-	__atomic_store_n(&engine->tx.connected, connected, __ATOMIC_RELAXED);
+	changed = engine_check_connected(engine);
 	if (!engine_is_first(engine))
 		return;
+	if (changed)
+		engine_check_others(engine);
+	up = port_link_up(port, engine->tx.connected);
 	if (up == __atomic_load_n(&engine->device->link_up, __ATOMIC_RELAXED))
 		return;
 	__atomic_store_n(&engine->device->link_up, up, __ATOMIC_RELEASE);

@@ -102,12 +102,12 @@ static void queue_disarm(void *arg)
 		pci_disarm(queue);
 }
 
-/* The first engine asks the driver, which one thread at a time may do. Packets that reach nobody
- * are dropped when they are sent. */
+/* Return what the driver has told the first engine: one thread at a time may ask the driver. */
 static bool queue_connected(void *arg)
 {
-	(void)arg;
-	return true;
+	const struct ethdev_queue *queue = arg;
+
+	return __atomic_load_n(&queue->dev->connected, __ATOMIC_RELAXED);
 }
 
 static void queue_close(void *arg)

@@ -412,10 +412,43 @@ TEST(engine_check_link__stops_the_others_to_give_up_a_lost_port)
 	engine_check_link(engine);
 	engine_release(engine);
 	port->ops = before;
+	port->started = true;
 	assert_true(lose_was_called);
 	assert_true(engine_try(further));
 	engine_check_link(further);
 	assert_true(port_lost(&further->link->port));
 	assert_false(port_connected(&further->link->port));
 	engine_release(further);
+}
+
+static bool queue_is_connected;
+
+static bool is_connected(void *arg)
+{
+	(void)arg;
+	return queue_is_connected;
+}
+
+/* The program hears that the link is up, and uses another engine at once. */
+TEST(engine_check_link__tells_the_others_of_a_change)
+{
+	struct port *ports[] = {&engine->link->port, &further->link->port};
+	const struct port_ops *before[] = {ports[0]->ops, ports[1]->ops};
+	struct port_ops asked[] = {*before[0], *before[1]};
+
+	for (int i = 0; i < 2; i++) {
+		asked[i].connected = is_connected;
+		ports[i]->ops = &asked[i];
+	}
+	for (int i = 0; i < 2; i++) {
+		queue_is_connected = i > 0;
+		assert_true(engine_try(engine));
+		engine_check_link(engine);
+		engine_release(engine);
+		assert_int_equal(further->tx.connected, queue_is_connected);
+		assert_true(engine_try(further));
+		engine_release(further);
+	}
+	for (int i = 0; i < 2; i++)
+		ports[i]->ops = before[i];
 }

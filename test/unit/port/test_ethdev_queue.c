@@ -210,6 +210,14 @@ TEST(queue_arm__reads_the_error_of_an_interface_that_went_down)
 	close(fd.fd);
 }
 
+/* The driver may be asked by one thread only, which is the first engine's. */
+TEST(queue_connected__is_what_the_first_engine_has_heard)
+{
+	assert_true(port_connected(&env.port));
+	env.dev.connected = false;
+	assert_false(port_connected(&env.port));
+}
+
 TEST(queue_tx_burst__drops_and_counts_without_a_link)
 {
 	struct rte_mbuf *mbufs[2] = {&env.mbufs[0], &env.mbufs[1]};
