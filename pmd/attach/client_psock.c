@@ -175,7 +175,8 @@ bool client_psock_waits(const struct share_client *client)
 
 	if (!client->psock)
 		return false;
-	(void)getsockopt(psock_fd(client->psock), SOL_SOCKET, SO_ERROR, &error, &len);
+	if (own_is(psock_fd(client->psock)))
+		(void)getsockopt(psock_fd(client->psock), SOL_SOCKET, SO_ERROR, &error, &len);
 	return psock_holds(client->psock);
 }
 

@@ -13,6 +13,7 @@
 #include <rte_common.h>
 
 #include "base/log.h"
+#include "base/own.h"
 #include "netdev/netdev.h"
 #include "wire/build.h"
 
@@ -112,9 +113,11 @@ static void match_packet_socket(int fd, void *arg)
 	int domain;
 	socklen_t len = sizeof(domain);
 
-	if (found->count < found->room &&
-	    getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &len) == 0 && domain == AF_PACKET)
-		found->fds[found->count++] = fd;
+	if (found->count == found->room ||
+	    getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &len) != 0 || domain != AF_PACKET)
+		return;
+	own_mark(fd);
+	found->fds[found->count++] = fd;
 }
 
 void af_packet_find_sockets(const struct fd_list *before, int *fds, uint16_t count)

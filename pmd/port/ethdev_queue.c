@@ -8,6 +8,7 @@
 #include <rte_cycles.h>
 #include <rte_ethdev.h>
 
+#include "base/own.h"
 #include "engine_of.h"
 #include "ethdev.h"
 #include "pci.h"
@@ -79,7 +80,8 @@ static uint16_t queue_tx_burst(void *arg, struct rte_mbuf **mbufs, uint16_t n)
 }
 
 /* Arm the queue's interrupt. An interface that goes down leaves an error on its packet sockets,
- * which would end every sleep at once until it is read. */
+ * which would end every sleep at once until it is read. The program may have closed the socket, and
+ * opened another one with the same number. */
 static bool queue_arm(void *arg)
 {
 	const struct ethdev_queue *queue = arg;
@@ -89,7 +91,7 @@ static bool queue_arm(void *arg)
 
 	if (queue->dev->given_up)
 		return false;
-	if (queue->dev->ifname[0] != '\0' && fd >= 0)
+	if (queue->dev->ifname[0] != '\0' && own_is(fd))
 		(void)getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &len);
 	return pci_arm(queue);
 }

@@ -348,6 +348,25 @@ TEST(client_psock_waits__sleeps_until_the_owner_or_the_network_sends)
 	assert_int_equal(poll(&pfd, 1, 0), 0);
 }
 
+/* The program has closed our socket, and one of its own has the number. */
+TEST(client_psock_waits__leaves_the_error_of_the_programs_socket)
+{
+	const struct share_client *client;
+	struct pollfd theirs = {.events = POLLIN};
+
+	if (!have_network)
+		skip();
+	attach(lend());
+	client = link_of->port.ops_arg;
+	theirs.fd = packet_socket("left");
+	assert_true(netns_run("ip link set left down && ip link set left up"));
+	assert_int_equal(dup2(theirs.fd, psock_fd(client->psock)), psock_fd(client->psock));
+	port_arm(&link_of->port);
+	assert_int_equal(poll(&theirs, 1, 0), 1);
+	assert_true(theirs.revents & POLLERR);
+	close(theirs.fd);
+}
+
 /* A packet of our own in a buffer of the pool. */
 static struct rte_mbuf *mbuf_to(const uint8_t mac[6], const struct frame *like)
 {

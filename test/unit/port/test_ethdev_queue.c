@@ -13,6 +13,7 @@
 #include <rte_ip.h>
 #include <rte_udp.h>
 
+#include "base/own.h"
 #include "ethdev.h"
 #include "test.h"
 #include "wire/headers.h"
@@ -198,6 +199,7 @@ TEST(queue_arm__reads_the_error_of_an_interface_that_went_down)
 	struct pollfd fd = {.fd = socket_with_error()};
 
 	env.queue->wake_fd = fd.fd;
+	own_mark(fd.fd);
 	assert_false(port_arm(&env.port));
 	assert_int_equal(poll(&fd, 1, 0), 1);
 	strcpy(env.dev.ifname, "veth0");
@@ -207,6 +209,19 @@ TEST(queue_arm__reads_the_error_of_an_interface_that_went_down)
 	port_close(&env.port);
 	assert_int_equal(env.queue->wake_fd, -1);
 	assert_false(port_arm(&env.port));
+	close(fd.fd);
+}
+
+/* The program has closed our socket, and one of its own has the number. */
+TEST(queue_arm__leaves_the_error_of_the_programs_socket)
+{
+	struct pollfd fd = {.fd = socket_with_error()};
+
+	env.queue->wake_fd = fd.fd;
+	strcpy(env.dev.ifname, "veth0");
+	assert_false(port_arm(&env.port));
+	assert_int_equal(poll(&fd, 1, 0), 1);
+	assert_true(fd.revents & POLLERR);
 	close(fd.fd);
 }
 
