@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Slots: each attached process has one. */
+/*
+ * Slots. A slot is what the owner keeps for one attached process: its page, its rings, its numbers,
+ * and its share of the buffers. A process whose device has several engines may have a slot for each
+ * engine (slot_engine.h).
+ */
 #ifndef OWNER_SLOT_H
 #define OWNER_SLOT_H
 
@@ -96,7 +100,7 @@ struct slots {
 	uint16_t live[SERVE_SLOTS_MAX]; /* slots that are SLOT_LIVE or SLOT_DRAINING */
 	uint16_t live_count;
 	uint16_t first;		 /* index in live that is served first in this turn */
-	uint16_t max;		 /* processes at once */
+	uint16_t max;		 /* slots at once */
 	uint16_t isolated_count; /* slots of untrusted processes */
 	uint16_t full_shares;	 /* that slots have, or that are reserved for engines */
 	struct blocks blocks;	 /* of queue pair numbers */

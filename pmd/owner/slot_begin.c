@@ -36,10 +36,17 @@ static void slot_finish_draining(struct server *server, uint16_t number)
 }
 
 /*
- * Check the other slots of a process. Limits are set for each process, so a process has one live
- * slot. A process that goes on after it hung up gets another slot. If it has executed another
- * program since, nothing of its earlier slots is left, and they are freed now. Otherwise they
- * count, because the process may still use their memory: perhaps it closed all its descriptors.
+ * Check the slots that a process already has when it asks for one for its first engine. Return 0 if
+ * it may have one more:
+ *
+ * - A process that is attached gets no second attachment (-EBUSY), because each limit is meant for
+ *   one process.
+ * - A process that closed its socket, but has not ended, may attach again. Its earlier slots are
+ *   kept, because it may still write to their memory: perhaps it only closed all its descriptors.
+ *   At SLOTS_BEFORE_MAX such slots it is refused (-EUSERS). The slots of its further engines do not
+ *   count.
+ * - If the process has executed another program since (`holds_nothing`), it has lost the mappings
+ * of its earlier slots, and they are freed now.
  */
 static int slot_check_others(struct server *server, int socket, bool holds_nothing)
 {
