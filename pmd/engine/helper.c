@@ -28,6 +28,14 @@
  * alone use it. */
 static struct helper_thread *helper_shared;
 
+/*
+ * Structs of threads that do not run any more. They are kept and used again, with their eventfds,
+ * because another thread may have called an engine just before its helper was stopped, and may ring
+ * only now. Then the ring wakes nobody, or the next helper once for nothing. Starts and stops of
+ * helpers alone use the list.
+ */
+static SLIST_HEAD(, helper_thread) helper_retired = SLIST_HEAD_INITIALIZER(helper_retired);
+
 bool helper_has_ended(const struct engine *engine)
 {
 	return __atomic_load_n(&engine->ended, __ATOMIC_ACQUIRE);
@@ -211,27 +219,57 @@ static int helper_run_thread(struct helper_thread *thread)
 	return rc;
 }
 
-static void helper_dispose(struct helper_thread *thread)
+static void helper_retire(struct helper_thread *thread)
 {
 	if (helper_shared == thread)
 		helper_shared = NULL;
-	if (own_is(thread->wake_fd))
-		close(thread->wake_fd);
-	free(thread);
+	SLIST_INSERT_HEAD(&helper_retired, thread, retired);
+}
+
+/* Return the struct of a thread that has ended, or NULL. A parent process may still use the eventfd
+ * of one that it has made, and the program may have closed an eventfd. */
+static struct helper_thread *helper_reuse(void)
+{
+	struct helper_thread *thread;
+
+	SLIST_FOREACH(thread, &helper_retired, retired)
+	{
+		if (thread->pid == getpid() && own_is(thread->wake_fd))
+			break;
+	}
+	if (!thread)
+		return NULL;
+	SLIST_REMOVE(&helper_retired, thread, helper_thread, retired);
+	thread->quits = false;
+	thread->look_ns = thread->slept_ns = thread->cpu_ns = 0;
+	return thread;
+}
+
+static struct helper_thread *helper_new(void)
+{
+	struct helper_thread *thread = calloc(1, sizeof(*thread));
+
+	if (!thread)
+		return NULL;
+	thread->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	thread->pid = getpid();
+	if (thread->wake_fd < 0) {
+		free(thread);
+		return NULL;
+	}
+	own_mark(thread->wake_fd);
+	return thread;
 }
 
 /* Make a thread without engines, which does not run yet. 0 or -errno. */
 static int helper_make(bool dedicated, struct helper_thread **made)
 {
-	struct helper_thread *thread = calloc(1, sizeof(*thread));
-	const int fd = thread ? eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK) : -1;
+	struct helper_thread *thread = helper_reuse();
 
-	if (fd < 0) {
-		free(thread);
-		return thread ? -errno : -ENOMEM;
-	}
-	own_mark(fd);
-	thread->wake_fd = fd;
+	if (!thread)
+		thread = helper_new();
+	if (!thread)
+		return -errno;
 	thread->dedicated = dedicated;
 	if (!dedicated)
 		helper_shared = thread;
@@ -252,7 +290,7 @@ static void helper_ring_thread(const struct helper_thread *thread)
 /* Give an engine to a thread, which may be running. */
 static void helper_add(struct helper_thread *thread, struct engine *engine)
 {
-	engine->helper.thread = thread;
+	__atomic_store_n(&engine->helper.thread, thread, __ATOMIC_RELEASE);
 	engine->helper.left = false;
 	engine->helper.next = thread->first;
 	helper_begin(engine);
@@ -270,17 +308,17 @@ static void helper_remove(struct helper_thread *thread, struct engine *engine)
 		link = &(*link)->helper.next;
 	*link = engine->helper.next;
 	thread->count--;
-	engine->helper.thread = NULL;
+	__atomic_store_n(&engine->helper.thread, NULL, __ATOMIC_RELEASE);
 	free(engine->helper.charge);
 	engine->helper.charge = NULL;
 }
 
-/* Take all engines from a thread that could not be started, and free it. */
+/* Take all engines from a thread that could not be started. */
 static void helper_bury(struct helper_thread *thread)
 {
 	while (thread->first)
 		helper_remove(thread, thread->first);
-	helper_dispose(thread);
+	helper_retire(thread);
 }
 
 /* Return a thread that can take one engine more, or NULL. The thread of a parent process does not
@@ -322,20 +360,27 @@ int helper_start(struct engine *engine)
 	return rc;
 }
 
+/* Return the thread that serves an engine, or NULL. MT-safe. */
+static struct helper_thread *helper_of(const struct engine *engine)
+{
+	return __atomic_load_n(&engine->helper.thread, __ATOMIC_ACQUIRE);
+}
+
 void helper_ring(struct engine *engine)
 {
+	const struct helper_thread *thread = helper_of(engine);
 	const uint64_t one = 1;
 
 	/* write() fails only if the counter is full, and then the helper is awake. */
-	if (engine->helper.thread && !helper_has_lost_fds(engine) &&
-	    write(engine->helper.thread->wake_fd, &one, sizeof(one)) < 0)
+	if (thread && !helper_has_lost_fds(engine, thread) &&
+	    write(thread->wake_fd, &one, sizeof(one)) < 0)
 		return;
 }
 
 /* Make the helper take over at once. */
 static void helper_wake(struct engine *engine)
 {
-	if (engine->helper.thread)
+	if (helper_of(engine))
 		handover_call(engine, CALL_TO_RUN);
 }
 
@@ -360,7 +405,7 @@ int helper_stop(struct engine *engine)
 	helper_remove(thread, engine);
 	thread->quits = false;
 	if (!thread->first) {
-		helper_dispose(thread);
+		helper_retire(thread);
 		return 0;
 	}
 	rc = helper_run_thread(thread);

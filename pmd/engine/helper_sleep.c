@@ -27,7 +27,7 @@ static bool helper_takes_errors(struct engine *first, struct pollfd *fds, nfds_t
 	bool found = false;
 
 	for (nfds_t i = 1; i < count; i++) {
-		if (!(fds[i].revents & ~POLLIN) || helper_has_lost_fds(first))
+		if (!(fds[i].revents & ~POLLIN) || helper_has_lost_fds(first, first->helper.thread))
 			continue;
 		helper_take_error(&fds[i]);
 		found = true;
@@ -62,9 +62,9 @@ void helper_disarm(struct engine *engine)
 	engine_release(engine);
 }
 
-bool helper_has_lost_fds(struct engine *engine)
+bool helper_has_lost_fds(struct engine *engine, const struct helper_thread *thread)
 {
-	if (unlikely(!own_is(engine->helper.thread->wake_fd)))
+	if (unlikely(!own_is(thread->wake_fd)))
 		__atomic_store_n(&engine->lost_fds, true, __ATOMIC_RELAXED);
 	return __atomic_load_n(&engine->lost_fds, __ATOMIC_RELAXED);
 }
@@ -129,7 +129,7 @@ void helper_wait(struct engine *first, uint64_t ns)
 		ppoll(fds, count, &time, &mask);
 	/* The descriptor may be closed or another file's by now: poll looks it up again when it
 	 * wakes. If that file wakes nobody, helper_ring notices it. */
-	if (fds[0].revents && !helper_has_lost_fds(first) && (fds[0].revents & POLLIN) &&
+	if (fds[0].revents && !helper_has_lost_fds(first, thread) && (fds[0].revents & POLLIN) &&
 	    read(thread->wake_fd, &rings, sizeof(rings)) < 0)
 		fds[0].revents = 0;
 	helper_hear(first, fds);

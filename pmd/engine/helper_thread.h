@@ -22,6 +22,8 @@
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/queue.h>
+#include <sys/types.h>
 
 #include "device/device.h"
 #include "engine/clock.h"
@@ -33,9 +35,11 @@ struct helper_thread {
 	struct engine *first; /* atomic: list of its engines, through helper.next */
 	uint32_t count;	      /* of engines; only starts and stops of helpers use it */
 	pthread_t id;
-	bool dedicated; /* serves one engine, and never sleeps; constant */
-	bool quits;	/* atomic: the thread ends, its engines do not */
-	int wake_fd;	/* eventfd that wakes the thread; constant */
+	bool dedicated;			    /* serves one engine, and never sleeps; constant */
+	bool quits;			    /* atomic: the thread ends, its engines do not */
+	int wake_fd;			    /* eventfd that wakes the thread; constant */
+	pid_t pid;			    /* of the process that has made the eventfd; constant */
+	SLIST_ENTRY(helper_thread) retired; /* only starts and stops of helpers use it */
 
 	struct engine_clock clock; /* its own: those of engines run apart; constant */
 
@@ -94,8 +98,8 @@ bool helper_has_ended(const struct engine *engine);
 /** Return true if the thread must end: all its engines have ended, or it was told so. MT-safe. */
 bool helper_is_over(const struct helper_thread *thread);
 
-/** Return true if the program has closed the descriptor on which the engine's helper sleeps.
- * MT-safe. */
-bool helper_has_lost_fds(struct engine *engine);
+/** Return true if the program has closed the descriptor on which the engine's helper sleeps: that
+ * of `thread`, which is the engine's. MT-safe. */
+bool helper_has_lost_fds(struct engine *engine, const struct helper_thread *thread);
 
 #endif

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Tests of pmd/engine/helper.c, and of ops.c beside a running helper. */
+#include <errno.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <netinet/in.h>
@@ -16,6 +17,7 @@
 #include "helper_thread.h"
 #include "ethdev.h"
 #include "engine_rig.h"
+#include "open_fds.h"
 #include "test.h"
 
 #define LOOKS 3
@@ -718,6 +720,82 @@ TEST(helper_stop__of_one_engine_leaves_the_other, .setup = set_up_two, .teardown
 	assert_int_equal(helper_start(engine), 0);
 	assert_ptr_equal(engine->helper.thread, further->helper.thread);
 	assert_true(serves_timer(engine, &qp));
+}
+
+static bool no_threads; /* can be started */
+
+int __real_privilege_create(pthread_t *thread, void *(*run)(void *arg), void *arg,
+			    bool opens_files);
+int __wrap_privilege_create(pthread_t *thread, void *(*run)(void *arg), void *arg,
+			    bool opens_files);
+
+int __wrap_privilege_create(pthread_t *thread, void *(*run)(void *arg), void *arg, bool opens_files)
+{
+	return no_threads ? -EAGAIN : __real_privilege_create(thread, run, arg, opens_files);
+}
+
+/* Another thread has called an engine just before its helper was stopped, and rings only now. */
+TEST(helper_stop__leaves_what_a_late_ring_uses)
+{
+	const struct helper_thread *thread;
+	unsigned int before = 0;
+
+	for (int i = 0; i < 3; i++) {
+		assert_int_equal(helper_start(engine), 0);
+		thread = engine->helper.thread;
+		assert_int_equal(helper_stop(engine), 0);
+		assert_null(engine->helper.thread);
+		assert_true(own_is(thread->wake_fd));
+		helper_ring(engine);
+		assert_false(engine->lost_fds);
+		/* The next helper uses it again. */
+		before = i == 0 ? fds_count() : before;
+		assert_int_equal(fds_count(), before);
+	}
+}
+
+/* The same if the helper's thread does not start again for its other engines. */
+TEST(helper_stop__without_a_thread_leaves_what_a_late_ring_uses, .setup = set_up_two,
+     .teardown = tear_down_two)
+{
+	const struct helper_thread *thread = further->helper.thread;
+
+	no_threads = true;
+	assert_int_equal(helper_stop(engine), -EAGAIN);
+	assert_null(further->helper.thread);
+	assert_true(own_is(thread->wake_fd));
+	assert_int_equal(helper_start(engine), -EAGAIN);
+	assert_null(engine->helper.thread);
+	assert_true(own_is(thread->wake_fd));
+	no_threads = false;
+	assert_int_equal(helper_start(engine), 0);
+	assert_int_equal(helper_start(further), 0);
+	assert_true(serves_timer(engine, &qp));
+	assert_true(serves_timer(further, &other));
+}
+
+/* The program has closed the eventfd meanwhile, or a parent process has made it. */
+TEST(helper_start__uses_no_eventfd_of_others_again)
+{
+	struct helper_thread *thread;
+	int fd;
+
+	assert_int_equal(helper_start(engine), 0);
+	thread = engine->helper.thread;
+	assert_int_equal(helper_stop(engine), 0);
+	thread->pid++;
+	assert_int_equal(helper_start(engine), 0);
+	assert_ptr_not_equal(engine->helper.thread, thread);
+	thread->pid--;
+	thread = engine->helper.thread;
+	assert_int_equal(helper_stop(engine), 0);
+	fd = dup(thread->wake_fd);
+	assert_int_equal(dup2(STDIN_FILENO, thread->wake_fd), thread->wake_fd);
+	assert_int_equal(helper_start(engine), 0);
+	assert_ptr_not_equal(engine->helper.thread, thread);
+	assert_int_equal(helper_stop(engine), 0);
+	assert_int_equal(dup2(fd, thread->wake_fd), thread->wake_fd);
+	close(fd);
 }
 
 TEST(helper_join__of_one_engine_leaves_the_other, .setup = set_up_two, .teardown = tear_down_two)

@@ -74,7 +74,7 @@ struct helper {
 
 	/* For helper.c only, which changes these while the thread does not run or does not know the
 	 * engine. */
-	struct helper_thread *thread; /* serves this engine; NULL: none does */
+	struct helper_thread *thread; /* serves this engine; NULL: none does; atomic */
 	struct engine *next;	      /* of the same thread */
 	struct helper_charge *charge;
 };
