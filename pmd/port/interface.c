@@ -135,9 +135,10 @@ static int interface_leave_out(void *arg, const struct divide_blocks *blocks)
 	return divide_all_but(psock_fd(interface->psock), blocks);
 }
 
-/* Receive no packets any more to the queue pairs of these shares. */
-static int interface_leave_shares(struct interface *interface, uint32_t shares, uint32_t count)
+/* Receive no packets any more to the queue pairs of one share. 0 or -errno: nothing has changed. */
+static int interface_leave_share(struct interface *interface, uint32_t share, uint32_t count)
 {
+	const uint32_t shares = interface->shares | 1u << share;
 	const int rc = divide_all_but_shares(psock_fd(interface->psock), shares, count);
 
 	if (rc == 0)
@@ -147,13 +148,13 @@ static int interface_leave_shares(struct interface *interface, uint32_t shares, 
 
 /*
  * Receive the packets to the queue pairs of one share by a further socket. The first socket leaves
- * them out before this one is bound, so none arrives twice. Those that arrive between the two steps
- * are lost, but the device has no queue pair yet.
+ * them out in the last step, so nothing has to be undone if a step fails: undoing it could fail,
+ * too, and then nobody would receive these packets. Those that arrive between the last two steps
+ * arrive twice, but the device has no queue pair yet.
  */
 static int interface_start_queue(struct interface *interface, struct interface *first,
 				 uint32_t share, uint32_t count)
 {
-	const uint32_t shares = first->shares;
 	int rc;
 
 	rc = psock_open(&interface->psock, first->port->pool);
@@ -162,13 +163,8 @@ static int interface_start_queue(struct interface *interface, struct interface *
 	if (rc != 0)
 		return rc;
 	psock_expect_share(interface->psock, share, count);
-	rc = interface_leave_shares(first, shares | 1u << share, count);
-	if (rc != 0)
-		return rc;
 	rc = psock_start(interface->psock, first->ifindex);
-	if (rc != 0)
-		(void)interface_leave_shares(first, shares, count);
-	return rc;
+	return rc == 0 ? interface_leave_share(first, share, count) : rc;
 }
 
 /* Close the socket, but keep the psock: a delayed helper thread may still arm the port. */

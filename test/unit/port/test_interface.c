@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Tests of pmd/port/interface.c. */
 #include <errno.h>
+#include <limits.h>
 #include <linux/if_packet.h>
 #include <net/if.h>
 #include <poll.h>
@@ -14,6 +15,7 @@
 #include "frames.h"
 #include "netdev/divide.h"
 #include "netns.h"
+#include "open_fds.h"
 #include "port/interface.h"
 #include "port/port.h"
 #include "psock/psock.h"
@@ -208,6 +210,61 @@ TEST(interface_open_queue__divides_packets_among_engines)
 		assert_int_equal(port_wake_fd(&queues[i]), -1);
 		port_destroy(&queues[i]);
 	}
+	port_close(&port);
+	destroy(&port);
+}
+
+static bool cannot_bind;	   /* a further socket */
+static int filters_left = INT_MAX; /* how often the first socket's filter can be changed */
+
+int __real_psock_start(struct psock *psock, unsigned int ifindex);
+int __wrap_psock_start(struct psock *psock, unsigned int ifindex);
+int __real_divide_all_but_shares(int fd, uint32_t shares, uint32_t count);
+int __wrap_divide_all_but_shares(int fd, uint32_t shares, uint32_t count);
+
+int __wrap_psock_start(struct psock *psock, unsigned int ifindex)
+{
+	return cannot_bind ? -ENETDOWN : __real_psock_start(psock, ifindex);
+}
+
+int __wrap_divide_all_but_shares(int fd, uint32_t shares, uint32_t count)
+{
+	return filters_left-- > 0 ? __real_divide_all_but_shares(fd, shares, count) : -ENOMEM;
+}
+
+/* The first engine goes on to receive the packets of an engine that has no queue. */
+TEST(interface_open_queue__changes_nothing_if_a_step_fails)
+{
+	static const struct {
+		bool cannot_bind;
+		int filters_left, rc;
+	} cases[] = {{true, 1, -ENETDOWN}, {true, INT_MAX, -ENETDOWN}, {false, 0, -ENOMEM}};
+	const struct divide_blocks blocks = {.count = 0};
+	struct port port, queue;
+	unsigned int fds;
+	int sender;
+
+	if (!have_network)
+		skip();
+	memset(&port, 0, sizeof(port));
+	memset(&queue, 0, sizeof(queue));
+	assert_int_equal(interface_prepare(&port, "left", 0), 0);
+	assert_int_equal(port_open(&port), 0);
+	sender = open_sender();
+	fds = fds_count();
+	for (size_t i = 0; i < RTE_DIM(cases); i++) {
+		cannot_bind = cases[i].cannot_bind;
+		filters_left = cases[i].filters_left;
+		assert_int_equal(port.ops->open_queue(port.ops_arg, 1, 2, &queue), cases[i].rc);
+		cannot_bind = false;
+		filters_left = INT_MAX;
+		assert_null(queue.ops);
+		assert_int_equal(fds_count(), fds);
+		put_frame(sender, 5, (struct frame){.id = (uint16_t)i});
+		assert_int_equal(receive_qpn(&port), 5);
+		assert_int_equal(port.ops->leave_out(port.ops_arg, &blocks), 0);
+	}
+	close(sender);
 	port_close(&port);
 	destroy(&port);
 }
