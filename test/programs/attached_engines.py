@@ -3,13 +3,17 @@
 programs' engines."""
 
 import os
+import re
 
-from engine_ports import RARE, counter, run_crowd
+from engine_ports import CROWD, RARE, counter, judge_relays, run_crowd
 from harness.process import wait_until
 from harness.report import CheckFailed
 from harness.tools import DEVICE, PerfTest, PingPong
 from share import SECONDS, ShareTest
 
+ENGINES = os.path.join(os.path.dirname(CROWD), "engines")
+NO_QUEUE = "has no queue of"  # the log of an engine whose slot the program cannot use
+DESCRIPTORS = range(10, 80)  # limits to try until all engines have slots
 FURTHER = 16  # slots for further engines
 MANY = 40
 
@@ -54,6 +58,8 @@ class AttachedEnginesTest(ShareTest):
             self._check(f"{server} to {client}: ib_write_bw", self._run, PerfTest("ib_write_bw", ["-q", "8"], 500),
                         server, client)
         self._check("each engine has a slot and lanes", self._slots)
+        self._check("no memory for a slot", self._declined_memory)
+        self._check("no descriptors for a slot", self._declined_descriptors)
         self._check_ways()
         self._check("everything comes back", self._comes_back)
         self._check(f"{MANY} programs", self._many_engines)
@@ -93,6 +99,63 @@ class AttachedEnginesTest(ShareTest):
         if made != 6:
             raise CheckFailed(f"{made} lanes were made", [str(self._owner.status())])
         self._use(2, 2)
+
+    def _address_space(self, engines):
+        """Return the bytes of address space that a program with so many engines takes to attach."""
+        self._use(engines)
+        port = self._next_port()
+        server = self._hosts("here")[0].start(["ibv_rc_pingpong", "-d", DEVICE, "-p", str(port)])
+        try:
+            if not wait_until(lambda: server.listens(port), SECONDS):
+                raise CheckFailed("the server does not listen", server.story("server"))
+            with open(f"/proc/{server.pid}/status", encoding="ascii") as file:
+                return int(re.search(r"^VmPeak:\s+(\d+) kB$", file.read(), re.M).group(1)) * 1024
+        finally:
+            server.kill()
+
+    @staticmethod
+    def _judge_declined(output, stories):
+        """Check that the first engine receives and sends for the one whose slot was declined."""
+        if NO_QUEUE not in output:
+            raise CheckFailed("the engine has a slot", stories)
+        judge_relays(output, stories)
+
+    def _declined_memory(self):
+        """A program that has no memory to map a second slot goes on with one, and disturbs no other."""
+        limit = (self._address_space(1) + self._address_space(2)) // 2
+        self._use(2, 2)
+        for place in ("here", "beyond"):
+            other, _ = self._hosts(place, "here")  # this sets the options, too
+            crowded = self._host("here", "prlimit", f"--as={limit}")
+            run_crowd([other, crowded], os.path.join(self._work_dir, "crowd.sock"), [self._judge, self._judge_declined])
+        self._comes_back()
+
+    def _declined_descriptors(self):
+        """However few descriptors a program may have: its device works, or it cannot be opened."""
+        short = []  # limits with which it works, but an engine has no slot
+        for limit in DESCRIPTORS:
+            done, output, story = self._limited(limit, "ibv_devinfo")
+            if done == 0 and NO_QUEUE in output:
+                short.append(limit)
+            elif done == 0 and short:
+                break
+            elif done is None or done < 0:
+                raise CheckFailed(f"{limit} descriptors: the program does not end as it should", story)
+        if not short:
+            raise CheckFailed("no limit leaves an engine without a slot", story)
+        done, output, story = self._limited(short[-1], ENGINES, "alone")
+        if done != 0 or NO_QUEUE not in output:
+            raise CheckFailed(f"{short[-1]} descriptors: the engines do not work", story)
+        self._comes_back()
+
+    def _limited(self, limit, *argv):
+        """Run an attached program of four engines that may have so many descriptors. Return its status, output, story."""
+        self._options = ["--engines", "4", "--log-level", "info"]
+        program = self._host("here", "prlimit", f"--nofile={limit}").start(argv)
+        try:
+            return program.wait(SECONDS), program.output(), program.story("the program")
+        finally:
+            program.kill()
 
     def _many_engines(self):
         """The first programs have slots for their engines, the others one slot each, and all work."""

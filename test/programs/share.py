@@ -82,15 +82,16 @@ class ShareTest:
         self._names = 0
         self._there = there
 
-    def _host(self, place):
-        """Return a place that runs programs: attached ("here"), or at the veth's other end; each has its own log."""
+    def _host(self, place, *more):
+        """Return a place that runs programs: attached ("here"), or at the veth's other end; each has its own log. `more`
+        is a command that executes the program."""
         with self._lock:
             self._names += 1
             name = f"{self.name}-{self._names}"
         prefix = [*self._here.prefix, UROCE_RUN, "--socket", self._owner.socket, *self._options, "--"]
         if place == "beyond":
             prefix = [*self._there.prefix, UROCE_RUN, "--netdev", "veth1", *self._options, "--"]
-        return LocalHost(name, self._work_dir, prefix)
+        return LocalHost(name, self._work_dir, [*prefix, *more])
 
     def _next_port(self):
         with self._lock:
