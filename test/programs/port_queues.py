@@ -3,20 +3,35 @@
 sockets of DPDK's driver on a veth pair, and net_tap with its kernel interface."""
 
 import os
+import re
+import time
 
 from engine_ports import counter, judge_relays, run_crowd
-from harness.process import LocalHost, Namespace
+from harness.process import LocalHost, Namespace, wait_until
 from harness.report import CheckFailed
 from harness.tools import DEVICE, MULTICAST_GIDS, UROCE_RUN, PerfTest, PingPong, Side, gid_index, gids, kill_pair, run_pair
 
 FIRST_PORT = 23500
 KILL_SECONDS = 1.0
+START_SECONDS = 30
+IDLE_RATE = 150  # wake-ups a second: a helper that sleeps for 20 ms at a time has 50 to 100, one that sleeps for 1 ms 900
 # Give the kernel's end of a tap another MAC address than the driver's, when the first program has made it and listens.
 TAP_END = ('until [ -S "$0" ]; do sleep 0.05; done; echo 0 >/proc/sys/net/ipv6/conf/utap0/accept_dad && '
            'ip link set utap0 down && ip link set utap0 address 02:00:00:00:00:99 up && exec "$@"')
 RARE = 0.05  # share of the packets that may leave by another engine while the other end waits for a CPU
 PROGRAMS = (PerfTest("ib_write_bw", ["-q", "16"], 1000), PerfTest("ib_read_bw", ["-q", "7"], 500),
             PerfTest("ib_send_lat", ["-e"], 300), PingPong(["-e", "-m", "1024"], 300, 32768))
+
+
+def wake_ups(pid):
+    """Return how often the helper of a process has woken so far."""
+    count = 0
+    for task in os.listdir(f"/proc/{pid}/task"):
+        with open(f"/proc/{pid}/task/{task}/status", encoding="ascii") as file:
+            status = file.read()
+        if status.startswith("Name:\turoce\n"):
+            count += int(re.search(r"^voluntary_ctxt_switches:\s+(\d+)$", status, re.M).group(1))
+    return count
 
 
 def queues_of(engines, queues):
@@ -103,11 +118,28 @@ class PortQueuesTest:
     def _kill(self, make_hosts, address, program, victim):
         kill_pair(program, *self._sides(make_hosts, address, (None, None)), self._port, victim, KILL_SECONDS)
 
+    def _idle(self):
+        """The helper of an idle vhost without a peer hardly wakes, although frames do not wake it."""
+        self._port += 1
+        program = self._vhost()[0].start(["ibv_rc_pingpong", "-d", DEVICE, "-p", str(self._port)])
+        try:
+            if not wait_until(lambda: program.listens(self._port), START_SECONDS):
+                raise CheckFailed("the program does not listen", program.story("the program"))
+            time.sleep(1)
+            before, begun = wake_ups(program.pid), time.monotonic()
+            time.sleep(3)
+            rate = (wake_ups(program.pid) - before) / (time.monotonic() - begun)
+            if rate > IDLE_RATE:
+                raise CheckFailed(f"the helper wakes {rate:.0f} times a second", program.story("the program"))
+        finally:
+            program.kill()
+
     def run_all(self):
         check, two = self._report.check, queues_of(2, 2)
         check("queues: vhost and virtio-user, 2 engines", self._crowd, self._vhost, [two, two])
         check("queues: vhost and virtio-user, 4 engines", self._crowd, self._vhost, [queues_of(4, 4), queues_of(4, 4)],
               (4, 4), (4, 4))
+        check("queues: an idle vhost without a peer sleeps", self._idle)
         check("queues: vhost whose other end uses one queue of two", self._crowd, self._vhost,
               [judge_passed_by, judge_one_engine], (2, 1))
         check("queues: vhost with one queue", self._crowd, self._vhost, [judge_relays, judge_relays], (2, 2), (1, 1))
