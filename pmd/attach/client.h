@@ -62,6 +62,13 @@ struct client_offer {
 	int fds[SHARE_LANE_FDS];
 };
 
+/* The memif connection that an isolated process asks the owner for. */
+struct client_memif {
+	bool asked; /* the owner has not answered yet */
+	bool given; /* `fds` are those of a connection that is not used yet */
+	int fds[SHARE_MEMIF_FDS];
+};
+
 struct client_direct;
 
 struct share_client {
@@ -132,6 +139,7 @@ struct share_client {
 	uint32_t offer_count;
 	struct client_offer offers[SHARE_LANES_MAX];
 	struct addresses addresses;
+	struct client_memif memif; /* isolated */
 };
 
 struct port;
@@ -251,6 +259,11 @@ static inline bool client_is_sane(const struct share_client *client,
 	return packet->buffer < client->buffers && packet->len <= client->buffer_bytes &&
 	       packet->offset <= client->buffer_bytes - packet->len;
 }
+
+/** Take the owner's answer to a request for a memif connection, and its descriptors (-1: none has
+ * come). The caller holds client->lock. */
+void client_isolated_answer(struct share_client *client, const struct share_message *message,
+			    const int *fds);
 
 /* client_lane.c; engine's thread, unless stated otherwise */
 

@@ -8,28 +8,29 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/epoll.h>
 #include <unistd.h>
 
 #include "base/own.h"
 #include "base/tuning.h"
-#include "memif/socket.h"
 #include "net/link.h"
 
 void client_direct_offer(struct share_client *client, const struct share_offer *offer,
-			 int socket_fd)
+			 const int *fds)
 {
 	struct client_direct *direct = client->direct;
+	struct direct_offer *kept;
 
-	/* The owner and the other process see that the socket was shut down. */
-	if (!direct || !tuning.direct || socket_fd < 0 ||
+	if (!direct || !tuning.direct || fds[SHARE_MEMIF_FD_SOCKET] < 0 ||
 	    direct->offer_count == SHARE_DIRECTS_MAX || offer->side > 1 ||
 	    offer->qpn_count > BLOCK_QPNS) {
-		memif_socket_end(-1, socket_fd);
+		direct_peer_refuse(fds);
 		return;
 	}
-	direct->offers[direct->offer_count++] =
-		(struct direct_offer){.offer = *offer, .socket_fd = socket_fd};
+	kept = &direct->offers[direct->offer_count++];
+	kept->offer = *offer;
+	memcpy(kept->fds, fds, sizeof(kept->fds));
 }
 
 /* Return the peer that packets to a queue pair go to; NULL: they go to the owner. */
@@ -60,8 +61,8 @@ static int direct_watch(const struct client_direct *direct, const struct port *p
 static void direct_begin(struct client_direct *direct, const struct direct_offer *offer,
 			 uint8_t place)
 {
-	struct direct_peer *peer = direct_peer_create(&offer->offer, offer->socket_fd, direct->link,
-						      direct->below_arg);
+	struct direct_peer *peer =
+		direct_peer_create(&offer->offer, offer->fds, direct->link, direct->below_arg);
 	const struct port *port = &direct->link->port;
 
 	if (peer && direct_watch(direct, &peer->port) != 0) {
@@ -383,7 +384,7 @@ static void direct_destroy(void *arg)
 		close(direct->conn_epoll_fd);
 	direct->client->direct = NULL;
 	while (direct->offer_count > 0)
-		memif_socket_end(-1, direct->offers[--direct->offer_count].socket_fd);
+		direct_peer_refuse(direct->offers[--direct->offer_count].fds);
 	free(direct);
 }
 

@@ -32,16 +32,16 @@ struct client_direct {
 	uint32_t offer_count;
 	struct direct_offer {
 		struct share_offer offer;
-		int socket_fd;
+		int fds[SHARE_MEMIF_FDS];
 	} offers[SHARE_DIRECTS_MAX];
 };
 
 /** Put direct memifs in front of a prepared port to the owner. Not MT-safe. 0 or -ENOMEM. */
 int client_direct_prepare(struct share_client *client, struct link *link);
 
-/** Keep an offer of a direct memif for the engine's thread, and take over the socket. The caller
- * holds client->lock. */
+/** Keep an offer of a direct memif for the engine's thread, and take over its SHARE_MEMIF_FDS
+ * descriptors. The caller holds client->lock. */
 void client_direct_offer(struct share_client *client, const struct share_offer *offer,
-			 int socket_fd);
+			 const int *fds);
 
 #endif

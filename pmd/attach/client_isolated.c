@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The port of an isolated process. It is a memif client (port/memif_caller.h). The process makes
- * both ends of the memif connection and passes one of them to the owner over their socket. So the
- * process needs no directory that it may write to, and the owner knows whose connection it is.
+ * The port of an isolated process. It is a memif client (port/memif_caller.h). The owner makes both
+ * ends of the sockets of the memif connection, and passes one end of each to the process over their
+ * socket. So the process needs no directory that it may write to, the owner knows whose connection
+ * it is, and neither can keep the other from reading.
  */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
 #include "attach/attach.h"
 #include "base/own.h"
@@ -17,24 +16,55 @@
 #include "net/link.h"
 #include "port/memif_caller.h"
 
-/* Pass a memif socket to the owner. If the owner cannot take a message now, the port tries again
- * later. */
-static int isolated_call(void *arg)
+void client_isolated_answer(struct share_client *client, const struct share_message *message,
+			    const int *fds)
+{
+	struct client_memif *memif = &client->memif;
+
+	memif->asked = false;
+	if (message->result != 0 || fds[SHARE_MEMIF_FD_SOCKET] < 0)
+		return;
+	memif->given = true;
+	memcpy(memif->fds, fds, sizeof(memif->fds));
+}
+
+/* Ask the owner for a memif connection, unless it has been asked. If it cannot take a message now,
+ * the port asks again later. */
+static void isolated_ask_locked(struct share_client *client)
 {
 	const struct share_message message = {.type = SHARE_MEMIF, .version = SHARE_VERSION};
-	const struct share_client *client = arg;
-	int ends[2];
+
+	if (!client->memif.asked)
+		client->memif.asked = message_send(client->socket, &message, NULL, 0) == 0;
+}
+
+static int isolated_call_locked(struct share_client *client, int *bell_fd)
+{
+	struct client_memif *memif = &client->memif;
+
+	if (client->lost || !own_is(client->socket))
+		return -ENETDOWN;
+	if (!memif->given) {
+		isolated_ask_locked(client);
+		return -EAGAIN;
+	}
+	memif->given = false;
+	*bell_fd = memif->fds[SHARE_MEMIF_FD_BELL];
+	return memif->fds[SHARE_MEMIF_FD_SOCKET];
+}
+
+/* Return the socket of the connection that the owner has made. */
+static int isolated_call(void *arg, int *bell_fd)
+{
+	struct share_client *client = arg;
 	int rc;
 
-	if (__atomic_load_n(&client->lost, __ATOMIC_RELAXED) || !own_is(client->socket))
-		return -ENETDOWN;
-	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends) != 0)
-		return -errno;
-	rc = message_send(client->socket, &message, &ends[1], 1);
-	close(ends[1]);
-	if (rc == 0)
-		return ends[0];
-	close(ends[0]);
+	client_listen(client);
+	/* A thread that asks the owner keeps the lock until the answer comes. */
+	if (pthread_mutex_trylock(&client->lock) != 0)
+		return -EAGAIN;
+	rc = isolated_call_locked(client, bell_fd);
+	pthread_mutex_unlock(&client->lock);
 	return rc;
 }
 
@@ -88,5 +118,8 @@ int share_isolate(struct link *link, const char *socket_path, int report_fd,
 	link->port.tsc_hz = message.welcome.tsc_hz;
 	link->port.own_qpn_first = facts->qpn_first;
 	link->port.own_qpn_count = facts->qpn_count;
+	/* The answer will be there when the port is opened. No other thread uses the client yet. */
+	if (rc == 0)
+		isolated_ask_locked(client);
 	return rc;
 }

@@ -62,7 +62,9 @@ static int client_receive_locked(struct share_client *client, struct share_messa
 	if (message->type == SHARE_LANE)
 		client_lanes_offer(client, message, fds);
 	if (message->type == SHARE_DIRECT)
-		client_direct_offer(client, &message->offer, fds[0]);
+		client_direct_offer(client, &message->offer, fds);
+	if (message->type == SHARE_MEMIF)
+		client_isolated_answer(client, message, fds);
 	if (message->type == SHARE_ADDRESSES && message->addresses.count <= ADDRESSES_MAX) {
 		client->addresses = message->addresses;
 		client->addresses_changed = true;

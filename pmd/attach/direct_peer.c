@@ -17,11 +17,18 @@ static int peer_share_pool(struct port *port)
 	return 0;
 }
 
-static int peer_open(struct direct_peer *peer, const struct share_offer *offer, int socket_fd)
+void direct_peer_refuse(const int *fds)
+{
+	memif_socket_end(-1, fds[SHARE_MEMIF_FD_SOCKET]);
+	memif_socket_discard(fds[SHARE_MEMIF_FD_BELL]);
+}
+
+static int peer_open(struct direct_peer *peer, const struct share_offer *offer, const int *fds)
 {
 	const struct memif_direct_config config = {
 		.is_server = offer->side != 0,
-		.socket_fd = socket_fd,
+		.socket_fd = fds[SHARE_MEMIF_FD_SOCKET],
+		.bell_fd = fds[SHARE_MEMIF_FD_BELL],
 		.wake_epoll_fd = port_wake_fd(peer->main),
 		.mac = peer->main->mac,
 		.mtu_bytes = peer->main->mtu_bytes,
@@ -29,7 +36,7 @@ static int peer_open(struct direct_peer *peer, const struct share_offer *offer, 
 	int rc = memif_prepare_direct(&peer->port, &config);
 
 	if (rc != 0) {
-		memif_socket_end(-1, socket_fd);
+		direct_peer_refuse(fds);
 		return rc;
 	}
 	peer->port.make_pool = peer_share_pool;
@@ -40,13 +47,13 @@ static int peer_open(struct direct_peer *peer, const struct share_offer *offer, 
 	return rc;
 }
 
-struct direct_peer *direct_peer_create(const struct share_offer *offer, int socket_fd,
+struct direct_peer *direct_peer_create(const struct share_offer *offer, const int *fds,
 				       struct link *link, const void *below)
 {
 	struct direct_peer *peer = calloc(1, sizeof(*peer));
 
 	if (!peer) {
-		memif_socket_end(-1, socket_fd);
+		direct_peer_refuse(fds);
 		return NULL;
 	}
 	peer->main = &link->port;
@@ -54,7 +61,7 @@ struct direct_peer *direct_peer_create(const struct share_offer *offer, int sock
 	peer->below = below;
 	peer->qpn_first = offer->qpn_first;
 	peer->qpn_count = offer->qpn_count;
-	if (peer_open(peer, offer, socket_fd) == 0)
+	if (peer_open(peer, offer, fds) == 0)
 		return peer;
 	free(peer);
 	return NULL;

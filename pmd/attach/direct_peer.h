@@ -45,8 +45,10 @@ struct direct_peer {
 };
 
 /**
- * Make one from an owner's offer. It takes over the socket, also if it fails.
+ * Make one from an owner's offer. It takes over the descriptors, also if it fails.
  *
+ * @param fds
+ *   The SHARE_MEMIF_FDS descriptors of the offer.
  * @param link
  *   This process's own port to the owner, and its addresses.
  * @param below
@@ -54,10 +56,14 @@ struct direct_peer {
  * @return
  *   NULL: no memory or descriptors.
  */
-struct direct_peer *direct_peer_create(const struct share_offer *offer, int socket_fd,
+struct direct_peer *direct_peer_create(const struct share_offer *offer, const int *fds,
 				       struct link *link, const void *below);
 
 void direct_peer_destroy(struct direct_peer *peer);
+
+/** Close the descriptors of an offer that is not taken. The owner and the other process see that
+ * the socket was shut down. MT-safe. */
+void direct_peer_refuse(const int *fds);
 
 /** Return true if the process has these queue pair numbers and packets to them go this way, or wait
  * until they can. */

@@ -20,26 +20,23 @@ static uint64_t bell_now_ns(clockid_t clock)
 }
 
 /* EAGAIN: the receiver has unread rings. EPIPE: it has gone. */
-static void bell_send(int bell_fd)
+static void bell_send(int end_fd)
 {
-	(void)memif_socket_send(bell_fd, "", 1);
+	(void)memif_socket_send(end_fd, "", 1);
 }
 
-int memif_bell_make(int *wake_fd, int *bell_fd)
+int memif_bell_make(int ends[2])
 {
-	int ends[2];
-
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends) != 0)
 		return -errno;
-	*wake_fd = ends[0];
-	*bell_fd = ends[1];
-	bell_send(*bell_fd);
+	bell_send(ends[0]);
+	bell_send(ends[1]);
 	return 0;
 }
 
 /* The woken thread often takes this CPU at once. So a ring that seems long is no proof, and the CPU
  * time of the next one is measured, which costs two system calls. */
-void memif_bell_ring(int bell_fd, struct memif_bell_cost *cost)
+void memif_bell_ring(int end_fd, struct memif_bell_cost *cost)
 {
 	const bool suspect = cost->suspect;
 	const clockid_t clock = suspect ? CLOCK_THREAD_CPUTIME_ID : CLOCK_MONOTONIC;
@@ -49,18 +46,18 @@ void memif_bell_ring(int bell_fd, struct memif_bell_cost *cost)
 	if (now_ns < cost->rest_until_ns)
 		return;
 	begun_ns = suspect ? bell_now_ns(clock) : now_ns;
-	bell_send(bell_fd);
+	bell_send(end_fd);
 	took_ns = bell_now_ns(clock) - begun_ns;
 	cost->suspect = took_ns >= LONG_NS;
 	if (suspect && cost->suspect)
 		cost->rest_until_ns = now_ns + took_ns * REST_TIMES;
 }
 
-bool memif_bell_hush(int wake_fd)
+bool memif_bell_hush(int end_fd)
 {
 	char bytes[MEMIF_BELL_BYTES];
 	int fd;
-	const int len = memif_socket_receive(wake_fd, bytes, sizeof(bytes), &fd);
+	const int len = memif_socket_receive(end_fd, bytes, sizeof(bytes), &fd);
 
 	memif_socket_discard(fd);
 	return len > 0 && fd < 0;

@@ -13,7 +13,6 @@
 #include <unistd.h>
 
 #include "base/own.h"
-#include "memif/bell.h"
 #include "memif/socket.h"
 #include "memory.h"
 #include "ring.h"
@@ -39,8 +38,6 @@ void memif_client_init(struct memif_client *client, const struct memif_client_co
 	*client = (struct memif_client){
 		.config = *config,
 		.memory_fd = -1,
-		.server_wake_fd = -1,
-		.server_bell_fd = -1,
 		.pairs = 1,
 	};
 	client_init_end(&client->end, config);
@@ -98,31 +95,16 @@ static int client_make_stock(struct memif_buffers *buffers, uint32_t size)
 	return 0;
 }
 
-/* Make the doorbells. Both ends have the same eventfd open, but each has its own end of a socket.
- */
-static int client_make_bells(struct memif_client *client, struct memif_end *end)
+/* Make the doorbells that are eventfds, which both ends have open. */
+static int client_make_bells(struct memif_end *end)
 {
-	int rc = 0;
-
-	if (end->wakes_by_socket)
-		rc = memif_bell_make(&end->wake_fd, &client->server_bell_fd);
-	else
+	if (!end->wakes_by_socket)
 		end->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	if (rc == 0 && end->rings_by_socket)
-		rc = memif_bell_make(&client->server_wake_fd, &end->bell_fd);
-	else if (rc == 0)
+	if (!end->rings_by_socket)
 		end->bell_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	own_mark(end->wake_fd);
 	own_mark(end->bell_fd);
-	return rc == 0 && end->wake_fd >= 0 && end->bell_fd >= 0 ? 0 : -ENOMEM;
-}
-
-/* Close the server's ends of the doorbells: the server has them now, or never will. */
-static void client_leave_bells(struct memif_client *client)
-{
-	memif_socket_discard(client->server_wake_fd);
-	memif_socket_discard(client->server_bell_fd);
-	client->server_wake_fd = client->server_bell_fd = -1;
+	return end->wake_fd >= 0 && end->bell_fd >= 0 ? 0 : -ENOMEM;
 }
 
 static uint32_t client_stride(const struct memif_client *client)
@@ -183,7 +165,7 @@ static int client_make_end(struct memif_client *client, uint32_t pair, uint32_t 
 	/* Each ring's receiver sets this flag if it wants no notifications. A server that leaves it
 	 * clear on its ring gets one each time that we publish packets. */
 	end->rx.memory->flags = MEMIF_QUIET;
-	rc = client_make_bells(client, end);
+	rc = client_make_bells(end);
 	return rc == 0 ? client_make_stock(buffers, size) : rc;
 }
 
@@ -280,11 +262,11 @@ static int client_tell(struct memif_client *client, struct memif_message *answer
 		return 1;
 	case MEMIF_CLIENT_RING_TO_SERVER:
 		client_tell_ring(client, &end->tx, MEMIF_RING_TO_SERVER, answer);
-		*answer_fd = end->rings_by_socket ? client->server_wake_fd : end->bell_fd;
+		*answer_fd = end->rings_by_socket ? -1 : end->bell_fd;
 		return 1;
 	case MEMIF_CLIENT_RING_TO_CLIENT:
 		client_tell_ring(client, &end->rx, 0, answer);
-		*answer_fd = end->wakes_by_socket ? client->server_bell_fd : end->wake_fd;
+		*answer_fd = end->wakes_by_socket ? -1 : end->wake_fd;
 		return 1;
 	case MEMIF_CLIENT_CONNECT:
 		answer->type = MEMIF_CONNECT;
@@ -334,7 +316,6 @@ static int client_answer(struct memif_client *client, const struct memif_message
 	    message->type == MEMIF_CONNECTED) {
 		client->step = MEMIF_CLIENT_DONE;
 		client_set_state(client, MEMIF_STATE_CONNECTED);
-		client_leave_bells(client);
 		client_post_all(client);
 		return 0;
 	}
@@ -374,12 +355,9 @@ void memif_client_take_back(struct memif_client *client)
 	client->memory = NULL;
 }
 
-/* Eventfds may be in an epoll set of the server, which can delay close(2). So another thread closes
- * them. */
-static void client_fini_end(const struct memif_end *end)
+static void client_fini_end(struct memif_end *end)
 {
-	memif_socket_discard(end->wake_fd);
-	memif_socket_discard(end->bell_fd);
+	memif_end_drop_bells(end);
 	free(end->buffers.stock);
 	free(end->buffers.placed);
 }
@@ -391,7 +369,6 @@ void memif_client_fini(struct memif_client *client)
 	if (client->memory)
 		munmap(client->memory, client->bytes);
 	close_fd(client->memory_fd);
-	client_leave_bells(client);
 	for (uint32_t i = 0; i < client->pairs; i++)
 		client_fini_end(memif_client_end(client, i));
 	free(client->more);

@@ -13,8 +13,10 @@
 #include <rte_branch_prediction.h>
 
 #include "base/copy.h"
+#include "base/own.h"
 #include "base/prefetch.h"
 #include "buffers.h"
+#include "memif/socket.h"
 #include "ring.h"
 
 void memif_end_init_meters(struct memif_end *end)
@@ -25,6 +27,23 @@ void memif_end_init_meters(struct memif_end *end)
 
 	meter_init(&end->meter, (uint8_t)(recent | 1 << STORE_ROUND | 1 << STORE_PAST));
 	taker_init(&end->taker);
+}
+
+void memif_end_take_bell(struct memif_end *end, int bell_fd)
+{
+	own_mark(bell_fd);
+	if (end->wakes_by_socket)
+		end->wake_fd = bell_fd;
+	if (end->rings_by_socket)
+		end->bell_fd = bell_fd;
+}
+
+void memif_end_drop_bells(struct memif_end *end)
+{
+	memif_socket_discard(end->wake_fd);
+	if (end->bell_fd != end->wake_fd)
+		memif_socket_discard(end->bell_fd);
+	end->wake_fd = end->bell_fd = -1;
 }
 
 static int end_break(struct memif_end *end)

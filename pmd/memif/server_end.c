@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
 
 #include "memif/socket.h"
@@ -144,10 +143,14 @@ static int server_add_region(struct memif_server *server, const struct memif_mes
 	return server_map(server, add->bytes, fd);
 }
 
-/* Return true if a descriptor is a doorbell of the right kind. */
-static bool server_is_bell(int fd, bool by_socket)
+/* Return true if a message brings the right doorbell of a ring; -1: it brings none. */
+static bool server_is_bell(const struct memif_end *end, bool to_server, int fd)
 {
-	return by_socket ? memif_socket_is_unix(fd, SOCK_STREAM) : memif_socket_is_eventfd(fd);
+	/* We have that socket already. */
+	if (to_server ? end->wakes_by_socket : end->rings_by_socket)
+		return fd < 0;
+	/* A client that polls need not give a doorbell for its ring. */
+	return fd < 0 ? !to_server : memif_socket_is_eventfd(fd);
 }
 
 /* Return the end that has a ring of this index; NULL: there is no memory for it. */
@@ -192,11 +195,10 @@ static int server_add_ring(struct memif_server *server, const struct memif_messa
 		(sizeof(struct memif_descriptor) << add->log2_size);
 	if (add->offset > region->bytes || bytes > region->bytes - add->offset)
 		return -EPROTO;
-	/* A client that polls need not give a doorbell for its ring. */
-	if ((to_server || *fd >= 0) &&
-	    !server_is_bell(*fd, to_server ? end->wakes_by_socket : end->rings_by_socket))
+	if (!server_is_bell(end, to_server, *fd))
 		return -EPROTO;
-	*(to_server ? &end->wake_fd : &end->bell_fd) = *fd;
+	if (*fd >= 0)
+		*(to_server ? &end->wake_fd : &end->bell_fd) = *fd;
 	*fd = -1;
 	ring_init(ring, region->at + add->offset, UINT32_C(1) << add->log2_size, MEMIF_SERVER);
 	return 0;
@@ -321,10 +323,8 @@ void memif_server_fini(struct memif_server *server)
 
 	for (uint32_t i = 0; i < server->end.region_count; i++)
 		memif_socket_unmap(server->end.regions[i].at, server->end.regions[i].bytes);
-	for (uint32_t i = 0; i < server->pairs; i++) {
-		memif_socket_discard(memif_server_end(server, i)->wake_fd);
-		memif_socket_discard(memif_server_end(server, i)->bell_fd);
-	}
+	for (uint32_t i = 0; i < server->pairs; i++)
+		memif_end_drop_bells(memif_server_end(server, i));
 	free(server->more);
 	memif_server_init(server, server->limits);
 	server->queues = queues;

@@ -26,9 +26,6 @@
 #ifndef SCM_PIDFD
 #define SCM_PIDFD 4
 #endif
-#ifndef SO_PASSPIDFD
-#define SO_PASSPIDFD 76
-#endif
 
 #define CLOSERS_MAX	 32 /* threads that close at one time */
 #define CLOSERS_USER_MAX 8  /* of these threads, for one user */
@@ -92,8 +89,8 @@ static size_t take_fds(struct cmsghdr *header, int *first)
 	return count;
 }
 
-/* Take all descriptors. A pidfd arrives if an option of our end is set. If the sender has passed us
- * this socket, it can set that option, too. */
+/* Take all descriptors. A pidfd arrives if our end has an option set, which it may have from the
+ * listening socket of a service manager. */
 static size_t take_all(struct msghdr *msg, int *first)
 {
 	size_t count = 0;
@@ -138,29 +135,6 @@ int memif_socket_receive(int fd, void *data, size_t size, int *passed_fd)
 	memif_socket_discard(*passed_fd);
 	*passed_fd = -1;
 	return -EPROTO;
-}
-
-void memif_socket_quiet(int fd)
-{
-	static const int options[] = {SO_PASSCRED, SO_PASSSEC, SO_PASSPIDFD};
-	const int off = 0;
-
-	/* Not all kernels support all options, so messages that arrive nevertheless are handled. */
-	for (size_t i = 0; i < sizeof(options) / sizeof(options[0]); i++)
-		setsockopt(fd, SOL_SOCKET, options[i], &off, sizeof(off));
-}
-
-static int option_of(int fd, int option)
-{
-	int value;
-	socklen_t len = sizeof(value);
-
-	return getsockopt(fd, SOL_SOCKET, option, &value, &len) == 0 ? value : -1;
-}
-
-bool memif_socket_is_unix(int fd, int type)
-{
-	return option_of(fd, SO_DOMAIN) == AF_UNIX && option_of(fd, SO_TYPE) == type;
 }
 
 bool memif_socket_is_eventfd(int fd)

@@ -219,7 +219,7 @@ static int control_answer(struct server *server, uint16_t number, struct share_m
 	}
 }
 
-/* Receive the next message. An isolated process may pass a descriptor with it: its memif socket. */
+/* Receive the next message. A process passes no descriptor with it. */
 static int control_receive(struct server *server, uint16_t number, struct share_message *message)
 {
 	const struct slot *slot = &server->slots.all[number];
@@ -228,8 +228,6 @@ static int control_receive(struct server *server, uint16_t number, struct share_
 	if (!slot->isolated)
 		return message_receive(slot->socket, message, NULL);
 	rc = newcomer_receive(slot->socket, message, &fd);
-	if (rc == 0 && message->type == SHARE_MEMIF)
-		return isolated_plug(server, number, fd);
 	memif_socket_discard(fd);
 	return fd >= 0 ? -EPROTO : rc;
 }
@@ -261,9 +259,8 @@ static int control_handle(struct server *server, uint16_t number, struct share_m
 {
 	const struct slot *slot = &server->slots.all[number];
 
-	/* control_receive has handled it. */
 	if (slot->isolated && message->type == SHARE_MEMIF)
-		return 0;
+		return isolated_plug(server, number, message);
 	/* The end of the socket is the answer. */
 	if (slot->is_further && message->type == SHARE_DECLINE) {
 		slot_engine_decline(server, number);

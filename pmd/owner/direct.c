@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Direct memifs between isolated processes. The owner makes a socket pair and gives each process
- * one end, over which the two set up memif. It keeps a second descriptor of one end: when it stops
- * serving one of the processes, it shuts the socket down, and both ends see that, whoever has them
- * by then.
+ * Direct memifs between isolated processes. The owner makes two pairs of sockets and gives each
+ * process one end of each: one pair for memif's messages, over which the two set up memif, and one
+ * for doorbells. It keeps a second descriptor of one end of the first pair, which it never reads:
+ * when it stops serving one of the processes, it shuts the socket down, and both ends see that,
+ * whoever has them by then.
  */
 #include "direct.h"
 
@@ -14,6 +15,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "memif/bell.h"
 #include "memif/socket.h"
 #include "server.h"
 #include "share/message.h"
@@ -53,9 +55,9 @@ static bool direct_is_known(const struct server *server, uint16_t a, uint16_t b)
 	return false;
 }
 
-/* Give the process at a side its end. 0 or -errno. */
+/* Give the process at a side its ends. 0 or -errno. */
 static int direct_offer(const struct server *server, const struct direct *direct, unsigned int side,
-			int end)
+			const int ends[SHARE_MEMIF_FDS])
 {
 	const struct slot *peer = &server->slots.all[direct->slots[!side]];
 	const struct share_message message = {
@@ -70,7 +72,8 @@ static int direct_offer(const struct server *server, const struct direct *direct
 			},
 	};
 
-	return message_send(server->slots.all[direct->slots[side]].socket, &message, &end, 1);
+	return message_send(server->slots.all[direct->slots[side]].socket, &message, ends,
+			    SHARE_MEMIF_FDS);
 }
 
 /* Shut the socket down. Its user is charged for closing it. */
@@ -92,31 +95,61 @@ static void direct_end(struct server *server, struct direct *direct)
 	free(direct);
 }
 
+/* Make both pairs of sockets. 0 or -errno. */
+static int direct_make_sockets(int ends[2][SHARE_MEMIF_FDS])
+{
+	int pair[2], bell[2];
+	int rc;
+
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair) != 0)
+		return -errno;
+	rc = memif_bell_make(bell);
+	if (rc != 0) {
+		close(pair[0]);
+		close(pair[1]);
+		return rc;
+	}
+	for (int side = 0; side < 2; side++) {
+		ends[side][SHARE_MEMIF_FD_SOCKET] = pair[side];
+		ends[side][SHARE_MEMIF_FD_BELL] = bell[side];
+	}
+	return 0;
+}
+
+/* Close our copy of an end that a process has. The process at the other end may have sent
+ * descriptors into it already, so that one's user is charged. */
+static void direct_leave(int end, user_t other)
+{
+	const uint64_t before = memif_socket_charge(other);
+
+	memif_socket_discard(end);
+	memif_socket_charge(before);
+}
+
 static int direct_connect(struct server *server, uint16_t a, uint16_t b)
 {
 	struct direct *direct = calloc(1, sizeof(*direct));
-	uint64_t before;
-	int ends[2];
+	const user_t user_a = server->slots.all[a].user, user_b = server->slots.all[b].user;
+	int ends[2][SHARE_MEMIF_FDS];
 	int rc;
 
 	if (!direct)
 		return -ENOMEM;
-	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends) != 0) {
-		rc = -errno;
+	rc = direct_make_sockets(ends);
+	if (rc != 0) {
 		free(direct);
 		return rc;
 	}
 	*direct = (struct direct){
-		.slots = {a, b}, .socket_fd = ends[0], .user = server->slots.all[b].user};
+		.slots = {a, b}, .socket_fd = ends[0][SHARE_MEMIF_FD_SOCKET], .user = user_b};
 	LIST_INSERT_HEAD(&server->directs.list, direct, link);
 	server->directs.count++;
 	rc = direct_offer(server, direct, 0, ends[0]);
 	if (rc == 0)
 		rc = direct_offer(server, direct, 1, ends[1]);
-	/* Side 0 may have sent descriptors into this end already, and side 1 may have closed it. */
-	before = memif_socket_charge(server->slots.all[a].user);
-	memif_socket_discard(ends[1]);
-	memif_socket_charge(before);
+	direct_leave(ends[0][SHARE_MEMIF_FD_BELL], user_b);
+	direct_leave(ends[1][SHARE_MEMIF_FD_BELL], user_a);
+	direct_leave(ends[1][SHARE_MEMIF_FD_SOCKET], user_a);
 	/* A process that got its end sees that the socket was shut down. The two stay in the list,
 	 * so that this is not tried again with their next packets. */
 	if (rc != 0)

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * An isolated process has no part of the arena. It is a memif client with memory of its own, and
- * packets are copied. The process makes both ends of the memif connection and passes one of them to
- * us over its socket.
+ * packets are copied. We make both ends of the sockets of the memif connection, and pass it one end
+ * of each. If it made them, it could keep a copy of our end, and keep us from reading that
+ * (memif/bell.h).
  */
 #include "isolated.h"
 
@@ -19,6 +20,7 @@
 #include "memif/server_end.h"
 #include "memif/socket.h"
 #include "server.h"
+#include "share/message.h"
 #include "share/vet.h"
 
 struct isolated {
@@ -64,43 +66,63 @@ void isolated_destroy(struct server *server, struct slot *slot)
 	slot->isolated = NULL;
 }
 
-/* Return true if the descriptor is a socket of memif's kind whose other end this process made. */
-static bool isolated_is_memif_socket(const struct slot *slot, int fd)
+/* Make the sockets of a connection: our ends of them, and the process's. 0 or -errno. */
+static int isolated_make_sockets(struct isolated *isolated, int theirs[SHARE_MEMIF_FDS])
 {
-	struct ucred peer = {0};
-	socklen_t len = sizeof(peer);
+	int ends[2];
+	int rc;
 
-	return memif_socket_is_unix(fd, SOCK_SEQPACKET) &&
-	       getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) == 0 && peer.pid == slot->pid &&
-	       peer.uid == slot->uid;
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends) != 0)
+		return -errno;
+	isolated->socket_fd = ends[0];
+	theirs[SHARE_MEMIF_FD_SOCKET] = ends[1];
+	rc = memif_bell_make(ends);
+	if (rc != 0)
+		return rc;
+	memif_end_take_bell(&isolated->memif.end, ends[0]);
+	theirs[SHARE_MEMIF_FD_BELL] = ends[1];
+	return 0;
 }
 
-int isolated_plug(struct server *server, uint16_t number, int fd)
+/* Make a connection, and greet the process on it. 0 or -errno. */
+static int isolated_connect(struct server *server, uint16_t number, int theirs[SHARE_MEMIF_FDS])
 {
 	struct isolated *isolated = server->slots.all[number].isolated;
 	struct memif_message greeting;
+	int rc = isolated_make_sockets(isolated, theirs);
 
-	if (fd < 0 || !isolated_is_memif_socket(&server->slots.all[number], fd)) {
-		memif_socket_discard(fd);
-		return -EPROTO;
-	}
-	/* Take all packets of the previous connection, which has ended. */
-	if (isolated->hung_up)
-		isolated_take(server, number, 1u << MEMIF_ISOLATED_LOG2_MAX);
-	if (isolated_is_broken(&server->slots.all[number])) {
-		memif_socket_discard(fd);
-		return -EPROTO;
-	}
-	isolated_unplug(server, isolated);
-	memif_socket_quiet(fd);
-	isolated->socket_fd = fd;
+	if (rc == 0)
+		rc = event_watch(server, isolated->socket_fd, EVENT_MEMIF, number);
 	memif_server_greet(&isolated->memif, &greeting, "uroced");
-	/* If the client has gone already, nothing is lost. If resources are missing here, the
-	 * client sees the end of the connection and tries again. */
-	if (event_watch(server, fd, EVENT_MEMIF, number) != 0 ||
-	    memif_socket_send(fd, &greeting, sizeof(greeting)) != 0)
+	if (rc == 0)
+		rc = memif_socket_send(isolated->socket_fd, &greeting, sizeof(greeting));
+	if (rc != 0)
 		isolated_unplug(server, isolated);
-	return 0;
+	return rc;
+}
+
+int isolated_plug(struct server *server, uint16_t number, struct share_message *message)
+{
+	const struct slot *slot = &server->slots.all[number];
+	int theirs[SHARE_MEMIF_FDS] = {-1, -1};
+	int rc;
+
+	/* Take all packets of the previous connection, which has ended. */
+	if (slot->isolated->hung_up)
+		isolated_take(server, number, 1u << MEMIF_ISOLATED_LOG2_MAX);
+	if (isolated_is_broken(slot))
+		return -EPROTO;
+	isolated_unplug(server, slot->isolated);
+	/* If something is missing here, or too many descriptors are being closed, the client tries
+	 * again. */
+	message->result =
+		memif_socket_is_stuck() ? -EBUSY : isolated_connect(server, number, theirs);
+	rc = message_send(slot->socket, message, theirs,
+			  message->result == 0 ? SHARE_MEMIF_FDS : 0);
+	/* The process may have sent descriptors to these ends, and closed them, already. */
+	for (int i = 0; i < SHARE_MEMIF_FDS; i++)
+		memif_socket_discard(theirs[i]);
+	return rc;
 }
 
 /* Handle one memif message. 0; -EBUSY: try later; -ECONNRESET: the connection has ended; -EPROTO:

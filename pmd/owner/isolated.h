@@ -8,6 +8,7 @@
 
 struct rte_mbuf;
 struct server;
+struct share_message;
 struct slot;
 
 int isolated_create(struct slot *slot);
@@ -15,9 +16,9 @@ int isolated_create(struct slot *slot);
 /** Free the isolated part of a slot. Does nothing if the slot's process is not isolated. */
 void isolated_destroy(struct server *server, struct slot *slot);
 
-/** Take `fd` as the process's memif socket, in place of the previous one. 0, or -errno if the
- * process broke a rule. */
-int isolated_plug(struct server *server, uint16_t number, int fd);
+/** Make a memif connection for the process, in place of its previous one, and answer its request
+ * (SHARE_MEMIF). 0, or -errno if the process broke a rule or has gone. */
+int isolated_plug(struct server *server, uint16_t number, struct share_message *message);
 
 /** Note that the memif socket's other end has gone. Packets already in the rings are still taken.
  */

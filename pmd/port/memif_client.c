@@ -70,18 +70,20 @@ static int client_connect(const struct memif_port *memif)
 	return rc;
 }
 
-/* Connect to the server, or ask the caller for a connected socket. An error is not final: `look` is
+/* Connect to the server, or ask the caller for connected sockets. An error is not final: `look` is
  * called again (client_retries). */
 static void client_call(struct memif_port *memif)
 {
-	int fd;
+	int fd, bell_fd = -1;
 
 	/* Do not connect before the previous connection's descriptors are closed. */
 	if (memif_socket_is_stuck())
 		return;
-	fd = memif->caller ? memif->caller->call(memif->caller_arg) : client_connect(memif);
+	fd = memif->caller ? memif->caller->call(memif->caller_arg, &bell_fd)
+			   : client_connect(memif);
 	if (fd < 0)
 		return;
+	memif_end_take_bell(memif->end, bell_fd);
 	memif->socket_fd = fd;
 	if (memif_conn_watch(memif, fd) != 0)
 		memif_conn_hang_up(memif, "No memory");

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The two roles of a memif port whose socket was made by a third program: client and server. There
- * is one connection, from the beginning. Either end may be hostile to the other. */
+/* The two roles of a memif port whose sockets were made by a third program: client and server.
+ * There is one connection, from the beginning. Either end may be hostile to the other. */
 #include "memif/socket.h"
 #include "memif_port.h"
 #include "port/memif_direct.h"

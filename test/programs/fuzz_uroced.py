@@ -266,14 +266,20 @@ class Fuzzer:
             process.close()
 
     def _plug(self):
-        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         client = self._attached_or_some()
-        client.send(self._plain(MEMIF), [theirs.fileno()])
+        if self._rng.random() < 0.1:
+            self._with_files(client.socket, self._plain(MEMIF))
+        client.send(self._plain(MEMIF))
+        fds = client.receive()[1]
+        if not fds:
+            return
+        ours = socket.socket(fileno=fds[0])
         for _ in range(self._rng.randrange(8)):
             kind = struct.pack("<H", self._rng.randrange(10))
             self._with_files(ours, kind + self._rng.randbytes(MESSAGE_BYTES - 2))
         ours.close()
-        theirs.close()
+        for fd in fds[1:]:
+            os.close(fd)
 
     def _memif_noise(self):
         """Make a correct memif connection, then fill its rings with random bytes."""

@@ -15,6 +15,7 @@ import time
 
 import mads
 from hostile import HELLO, ROUTE, WAIT_SECONDS, WELCOME, Client
+from stuck_read import stuck_read
 
 MEMIF = HELLO + 10
 ACK, MEMIF_HELLO, INIT, ADD_REGION, ADD_RING, CONNECT, CONNECTED = range(1, 8)
@@ -28,7 +29,6 @@ REGION_BYTES = BUFFERS_AT + 2 * RING * BUFFER
 HEAD, TAIL = 6, 64  # offsets in a ring
 DESCRIPTORS = 128
 ROUNDS = 30
-SO_PASSPIDFD = 76
 FDS_MAX = 253      # descriptors in a message
 
 
@@ -116,21 +116,25 @@ class AttachedProcess:
         assert struct.unpack_from("<I", answer)[0] == WELCOME and not fds, "it shares memory"
         if struct.unpack_from("<4Ii", answer)[2]:
             raise Broken
-        self.socket, other = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        self.socket.settimeout(WAIT_SECONDS)
-        self.client.send(message(MEMIF), [other.fileno()])
-        other.close()
-        self.begin_rings()
+        self.client.send(message(MEMIF))
+        answer, fds = self.client.receive()
+        if not answer:
+            raise Broken
+        assert struct.unpack_from("<4Ii", answer)[0] == MEMIF
+        if struct.unpack_from("<4Ii", answer)[2]:
+            raise Broken
+        self.begin_rings(*fds)
 
-    def begin_rings(self):
+    def begin_rings(self, memif_fd, bell_fd):
         """Make memory with two rings for the server at the other end of the memif socket."""
+        self.socket, self.woken = socket.socket(fileno=memif_fd), socket.socket(fileno=bell_fd)
+        self.socket.settimeout(WAIT_SECONDS)
         self.sent = self._taken = 0
         assert struct.unpack_from("<H", self.answer())[0] == MEMIF_HELLO
         self.memory_fd = sealed(REGION_BYTES)
         self.memory = mmap.mmap(self.memory_fd, REGION_BYTES)
-        # The doorbell of the ring to uroced is an eventfd, that of the other ring a pair of sockets.
+        # The doorbell of the ring to uroced is an eventfd. That of the other ring is a socket, which uroced has.
         self.bell = os.eventfd(0, os.EFD_NONBLOCK)
-        self.woken, self.waker = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
         for number in range(2):
             struct.pack_into("<I", self.memory, number * RING_BYTES, COOKIE)
             for index in range(RING):
@@ -152,12 +156,15 @@ class AttachedProcess:
     def head(self, ring, value):
         struct.pack_into("<H", self.memory, ring * RING_BYTES + HEAD, value & 0xffff)
 
-    def say(self, kind, body=b"", fds=()):
+    def tell(self, kind, body=b"", fds=()):
         data = (struct.pack("<H", kind) + body).ljust(MESSAGE_BYTES, b"\0")
         try:
             socket.send_fds(self.socket, [data], fds)
         except (BrokenPipeError, ConnectionResetError) as error:
             raise Broken from error
+
+    def say(self, kind, body=b"", fds=()):
+        self.tell(kind, body, fds)
         return self.answer()
 
     def begin(self):
@@ -169,9 +176,10 @@ class AttachedProcess:
     def ring(self, to_server, log2=LOG2, offset=None, region=0, fd=None):
         if offset is None:
             offset = 0 if to_server else RING_BYTES
-        if fd is None:
-            fd = self.bell if to_server else self.waker.fileno()
-        self.say(ADD_RING, struct.pack("<HHHIBH", int(to_server), 0, region, offset, log2, 0), [fd])
+        if fd is None and to_server:
+            fd = self.bell
+        self.say(ADD_RING, struct.pack("<HHHIBH", int(to_server), 0, region, offset, log2, 0),
+                 [] if fd is None else [fd])
 
     def connect(self):
         self.begin()
@@ -240,7 +248,6 @@ class AttachedProcess:
         os.close(self.memory_fd)
         os.close(self.bell)
         self.woken.close()
-        self.waker.close()
 
 
 class Hostile:
@@ -266,7 +273,7 @@ class Hostile:
 
     def run(self):
         """Run every attack once, in random order."""
-        acts = [self._descriptors, self._lingers, self._unread, self._pidfds, self._setups,
+        acts = [self._descriptors, self._lingers, self._unread, self._kept, self._holds, self._setups,
                 self._no_sockets, self._rings, self._noise, self._frames, self._many, self._mads]
         self._rng.shuffle(acts)
         for act in acts:
@@ -306,7 +313,8 @@ class Hostile:
                 after(lambda process: process.region(size=REGION_BYTES - 4096)),
                 after(whole[0], lambda process: process.ring(False, fd=pipe[1])),
                 after(whole[0], lambda process: process.ring(False, fd=process.bell)),
-                after(whole[0], lambda process: process.ring(False, fd=process.socket.fileno())),
+                after(whole[0], lambda process: process.ring(False, fd=process.woken.fileno())),
+                after(whole[0], lambda process: process.ring(True, fd=process.woken.fileno())),
                 lambda process: process.say(INIT, struct.pack("<HIB", VERSION, 0, 0), [process.bell]),
                 after(lambda process: process.region(size=0)),
                 after(lambda process: process.region(size=1 << 63)),
@@ -326,6 +334,18 @@ class Hostile:
     def _serves_others(self):
         """Check that uroced serves another client while this one waits."""
         self._attach().connect().close()
+
+    def _serves_another_process(self):
+        """Check the same while this process has a slot."""
+        child = os.fork()
+        if child == 0:
+            try:
+                self._serves_others()
+                os._exit(0)
+            except BaseException:  # the child must not return into the parent's code
+                sys.excepthook(*sys.exc_info())
+                os._exit(1)
+        assert os.waitpid(child, 0)[1] == 0
 
     def _attached(self):
         client = Client(self._path)
@@ -386,35 +406,44 @@ class Hostile:
             self._serves_others()
         deaf.close()
 
-    def _pidfds(self):
-        """Ask for a pidfd with each message on the memif socket. Before the socket is passed to uroced this has no
-        effect; afterwards it breaks a rule."""
-        for late in (False, True):
-            client = self._attached()
-            ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-            ours.settimeout(WAIT_SECONDS)
-            try:
-                theirs.setsockopt(socket.SOL_SOCKET, SO_PASSPIDFD, 1)
-            except OSError:
-                return  # this kernel has no such option
+    def _kept(self):
+        """Bring a memif socket, keep a copy of uroced's end, and read it without end. uroced must not read it."""
+        client = self._attached()
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        ours.send(b"x")
+        with stuck_read(theirs):
             client.send(self._message(MEMIF), [theirs.fileno()])
-            assert struct.unpack_from("<H", ours.recv(MESSAGE_BYTES))[0] == MEMIF_HELLO
-            if late:
-                theirs.setsockopt(socket.SOL_SOCKET, SO_PASSPIDFD, 1)
-            ours.send(struct.pack("<HHIB", INIT, VERSION, 0, 0).ljust(MESSAGE_BYTES, b"\0"))
-            if late:
-                assert client.receive()[0] == b"", "a pidfd is taken"
-            else:
-                assert struct.unpack_from("<H", ours.recv(MESSAGE_BYTES))[0] == ACK
-            for end in (ours, theirs, client.socket):
-                end.close()
+            ours.send(bytes(MESSAGE_BYTES))
+            self._serves_another_process()
+        assert client.receive()[0] == b"", "a memif socket of a client is taken"
+        for end in (ours, theirs, client.socket):
+            end.close()
+
+    def _holds(self):
+        """Read our own ends without end. uroced still answers, takes frames, and makes another connection."""
+        process = self._attach()
+        process.begin()
+        process.tell(ADD_REGION, struct.pack("<HQ", 0, REGION_BYTES), [process.memory_fd])
+        process.say = process.tell  # uroced's answers stay unread
+        with stuck_read(process.socket), stuck_read(process.woken):
+            process.ring(True)
+            process.ring(False)
+            process.tell(CONNECT)
+            process.send([b"\x08" * 60])
+            process.client.send(self._message(MEMIF))
+            answer, fds = process.client.receive()
+            assert struct.unpack_from("<4Ii", answer)[2] == 0 and len(fds) == 2, "there is no other connection"
+            self._serves_another_process()
+        for fd in fds:
+            os.close(fd)
+        process.close()
 
     def _no_sockets(self):
-        """Pass descriptors that are not memif sockets of this process."""
+        """Pass descriptors with a request for a memif connection."""
         listener = socket.socket(socket.AF_INET)
         datagram = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)
         null = os.open("/dev/null", os.O_RDWR)
-        for fds in ([], [null], [listener.fileno()], [datagram[0].fileno()], [null] * 100):
+        for fds in ([null], [listener.fileno()], [datagram[0].fileno()], [null] * 100):
             client = Client(self._path)
             client.send(self._message(HELLO))
             client.receive()

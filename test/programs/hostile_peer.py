@@ -13,6 +13,7 @@ import zlib
 import mads
 from hostile import HELLO, WAIT_SECONDS, Client
 from hostile_isolated import AttachedProcess, Broken
+from stuck_read import stuck_read
 
 DIRECT = HELLO + 16
 QKEY = 0x11111111        # of ibv_ud_pingpong
@@ -25,24 +26,18 @@ DATA = bytes(range(16))
 class Peer(AttachedProcess):
     """The memif client's end of a direct memif, in place of the one to uroced."""
 
-    def __init__(self, memif_socket):  # pylint: disable=super-init-not-called
-        self.socket = memif_socket
-        self.socket.settimeout(WAIT_SECONDS)
-        self.begin_rings()
-        # Its doorbells are both sockets.
-        self.rung, self.ringer = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
-        self.ringer.setblocking(False)
+    def __init__(self, fds, bell=None):  # pylint: disable=super-init-not-called
+        self.begin_rings(*fds)
+        # One socket is the doorbell of both rings, so no message brings one.
+        os.close(self.bell)
+        self.bell = bell
+        self.woken.setblocking(False)
         self.connect()
         self.offer()
 
-    def ring(self, to_server, **wrong):  # pylint: disable=arguments-differ
-        if to_server:
-            wrong.setdefault("fd", self.rung.fileno())
-        super().ring(to_server, **wrong)
-
     def ring_bell(self):
         try:
-            self.ringer.send(b"!")
+            self.woken.send(b"!")
         except (BlockingIOError, BrokenPipeError):
             pass
 
@@ -103,7 +98,7 @@ class Hostile:
         way.take()
 
     def _offered(self):
-        """Return the socket of the direct memif if uroced has offered one."""
+        """Return the descriptors of the direct memif if uroced has offered one."""
         self.process.client.socket.setblocking(False)
         try:
             message, fds = self.process.client.receive()
@@ -114,19 +109,22 @@ class Hostile:
         assert message, "uroced has let go"
         if struct.unpack_from("<I", message)[0] != DIRECT:
             return None
-        assert len(fds) == 1, "one descriptor"
-        return socket.socket(fileno=fds[0])
+        return fds
 
-    def meet(self):
-        """Talk to the server until there is a direct memif, and the server answers there."""
+    def _meet(self):
+        """Talk to the server until uroced offers a direct memif. Return its descriptors."""
         for _ in range(PACKETS_MAX):
             offered = self._offered()
             if offered:
-                self.peer = Peer(offered)
-                self.ask(self.peer)
-                return
+                return offered
             self.ask(self.process)
         raise AssertionError("there is no direct memif")
+
+    def connect(self):
+        """Set up a direct memif: the server answers there."""
+        self.peer = Peer(self._meet())
+        self.ask(self.peer)
+        return self
 
     def lie(self):
         """Send what this process may not send. None of it is answered: each honest datagram behind it gets one
@@ -163,13 +161,33 @@ class Hostile:
     def bells(self):
         """Abuse the doorbell of a server that sleeps: the server still notices packets."""
         event = os.eventfd(0)
-        for abuse in (lambda: self.peer.ringer.send(bytes(1 << 20)),
-                      lambda: socket.send_fds(self.peer.ringer, [b"!"], [event]),
-                      lambda: self.peer.ringer.shutdown(socket.SHUT_RDWR)):
+        for abuse in (lambda: self.peer.woken.send(bytes(1 << 20)),
+                      lambda: socket.send_fds(self.peer.woken, [b"!"], [event]),
+                      lambda: self.peer.woken.shutdown(socket.SHUT_RDWR)):
             abuse()
             for _ in range(3):
                 self.ask(self.peer)
         os.close(event)
+
+    def hold(self):
+        """Read our own end of the doorbells without end: a server that sleeps still wakes, and answers."""
+        with stuck_read(self.peer.woken):
+            for _ in range(3):
+                self.ask(self.peer)
+
+    def keep(self):
+        """Bring the server's end of a doorbell, keep a copy, and read it without end. The server must not read it: it
+        ends the direct memif, and goes on through uroced."""
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
+        ours.send(b"!")
+        with stuck_read(theirs):
+            try:
+                Peer(self._meet(), theirs.fileno())
+                raise AssertionError("a doorbell of a client is taken")
+            except Broken:
+                pass
+            for _ in range(3):
+                self.ask(self.process)
 
     def stay(self):
         """Leave uroced, and keep the direct memif: uroced shuts it down."""
@@ -179,6 +197,7 @@ class Hostile:
 
 if __name__ == "__main__":
     hostile = Hostile(sys.argv[1], int(sys.argv[2]))
-    hostile.meet()
-    {"lie": hostile.lie, "rubbish": lambda: hostile.rubbish(random.Random(int(sys.argv[4]))), "odd": hostile.odd,
-     "bells": hostile.bells, "stay": hostile.stay}[sys.argv[3]]()
+    {"lie": lambda: hostile.connect().lie(), "odd": lambda: hostile.connect().odd(),
+     "rubbish": lambda: hostile.connect().rubbish(random.Random(int(sys.argv[4]))),
+     "bells": lambda: hostile.connect().bells(), "hold": lambda: hostile.connect().hold(), "keep": hostile.keep,
+     "stay": lambda: hostile.connect().stay()}[sys.argv[3]]()

@@ -19,6 +19,7 @@ GREEDY_SECONDS = 3
 HOSTILE_SECONDS = 120
 DESCRIPTORS = 1024  # limit of this uroced, the usual one of services
 NOBODY = ["setpriv", "--reuid", "nobody", "--regid", "nogroup", "--clear-groups"]
+SLEEPING = ("bells", "hold", "keep")  # attacks on a server that sleeps
 KILLS = 4
 DIRECT_KILLS = 12
 ADDRESSES = {"beyond": "10.9.7.2"}
@@ -86,7 +87,7 @@ class IsolatedTest:
         self._check("who may", self._rights)
         self._check(f"{KILLS} kills", self._kills)
         self._check(f"{DIRECT_KILLS} kills of programs with a direct memif", self._direct_kills)
-        for attack in ("lie", "rubbish", "odd", "bells", "stay"):
+        for attack in ("lie", "rubbish", "odd", "bells", "hold", "keep", "stay"):
             self._check(f"a hostile peer: {attack}", self._hostile_peer, attack)
         self._check("a hostile client", self._hostile)
         self._check("a user takes all descriptors", self._greedy, "descriptors")
@@ -226,7 +227,7 @@ class IsolatedTest:
         port = self._next_port()
         index = self._side("isolated").gid_index
         server = self._host("isolated").start(["ibv_ud_pingpong", "-d", DEVICE, "-g", str(index), "-p", str(port),
-                                               "-s", "256", "-n", "100000000", *(["-e"] * (attack == "bells"))])
+                                               "-s", "256", "-n", "100000000", *(["-e"] * (attack in SLEEPING))])
         try:
             expect(wait_until(lambda: server.listens(port), SECONDS), "no server", *server.story("server"))
             seed = self._rng.getrandbits(32)

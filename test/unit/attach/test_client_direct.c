@@ -15,6 +15,7 @@
 #include "base/own.h"
 #include "client.h"
 #include "client_direct.h"
+#include "memif/bell.h"
 #include "memif/server_end.h"
 #include "memif/socket.h"
 #include "net/link.h"
@@ -40,17 +41,19 @@ static struct side {
 	struct link link;
 	uint32_t qpn_first;
 	int called_fd; /* the socket to the owner, until the port takes it; -1 */
-	int owner_fd;  /* the owner's end of that socket */
+	int called_bell_fd;
+	int owner_fd; /* the owner's end of that socket */
 	struct memif_server owner;
 	uint32_t passed; /* packets that the owner has passed on to it */
 } sides[SIDES];
 
-static int call(void *arg)
+static int call(void *arg, int *bell_fd)
 {
 	struct side *side = arg;
 	const int fd = side->called_fd;
 
 	side->called_fd = -1;
+	*bell_fd = side->called_bell_fd;
 	return fd >= 0 ? fd : -ENETDOWN;
 }
 
@@ -101,7 +104,7 @@ static void begin(struct side *side, uint32_t qpn_first)
 {
 	struct port *port = &side->link.port;
 	struct memif_message greeting;
-	int ends[2];
+	int ends[2], bell[2];
 
 	memset(side, 0, sizeof(*side));
 	pthread_mutex_init(&side->client.lock, NULL);
@@ -110,6 +113,9 @@ static void begin(struct side *side, uint32_t qpn_first)
 	side->called_fd = ends[0];
 	side->owner_fd = ends[1];
 	memif_server_init(&side->owner, &memif_limits_isolated);
+	assert_int_equal(memif_bell_make(bell), 0);
+	side->called_bell_fd = bell[0];
+	memif_end_take_bell(&side->owner.end, bell[1]);
 	memif_server_greet(&side->owner, &greeting, "test");
 	assert_int_equal(memif_socket_send(side->owner_fd, &greeting, sizeof(greeting)), 0);
 	link_init_remote(&side->link, &client_link_remote, &side->client, &addresses);
@@ -163,25 +169,29 @@ static int teardown(TEST_STATE)
 TEST_FIXTURE(setup, teardown);
 
 /* Offer a process a direct memif with a process that has these numbers. */
-static void offer_to(struct side *side, uint16_t at, uint32_t qpn_first, int fd)
+static void offer_to(struct side *side, uint16_t at, uint32_t qpn_first, int fd, int bell_fd)
 {
 	const struct share_offer offer = {
 		.side = at, .qpn_first = qpn_first, .qpn_count = BLOCK_QPNS};
 
+	const int fds[SHARE_MEMIF_FDS] = {
+		[SHARE_MEMIF_FD_SOCKET] = fd, [SHARE_MEMIF_FD_BELL] = bell_fd};
+
 	pthread_mutex_lock(&side->client.lock);
-	client_direct_offer(&side->client, &offer, fd);
+	client_direct_offer(&side->client, &offer, fds);
 	pthread_mutex_unlock(&side->client.lock);
 }
 
 /* Offer both a direct memif, and return the owner's descriptor of it. */
 static int offer(void)
 {
-	int ends[2], kept;
+	int ends[2], bell[2], kept;
 
 	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK, 0, ends), 0);
 	kept = dup(ends[0]);
+	assert_int_equal(memif_bell_make(bell), 0);
 	for (uint16_t i = 0; i < SIDES; i++)
-		offer_to(&sides[i], i, sides[!i].qpn_first, ends[i]);
+		offer_to(&sides[i], i, sides[!i].qpn_first, ends[i], bell[i]);
 	run();
 	return kept;
 }
@@ -531,10 +541,12 @@ TEST(client_direct__last_packets_are_received_when_the_other_ends)
 /* An end of a socket at which the test sits. */
 static int offer_one(struct side *side, uint16_t at)
 {
-	int ends[2];
+	int ends[2], bell[2];
 
 	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK, 0, ends), 0);
-	offer_to(side, at, 9 << BLOCK_SHIFT, ends[0]);
+	assert_int_equal(memif_bell_make(bell), 0);
+	offer_to(side, at, 9 << BLOCK_SHIFT, ends[0], bell[0]);
+	close(bell[1]);
 	run();
 	return ends[1];
 }
@@ -581,7 +593,7 @@ TEST(client_direct_offer__has_a_limit)
 	run();
 	assert_int_equal(sides[0].client.direct->offer_count, SHARE_DIRECTS_MAX - 1);
 	/* An offer that makes no sense. */
-	offer_to(&sides[1], 2, 9 << BLOCK_SHIFT, fds[0]);
+	offer_to(&sides[1], 2, 9 << BLOCK_SHIFT, fds[0], -1);
 	assert_int_equal(sides[1].client.direct->offer_count, 0);
 	assert_int_equal(recv(fds[1], &byte, 1, MSG_DONTWAIT), -1);
 	for (int i = 1; i < 2 * SHARE_DIRECTS_MAX; i++)

@@ -120,19 +120,19 @@ void client_connect(struct client *client)
 				   to_client = client_ring(false),
 				   connect = {.type = MEMIF_CONNECT};
 	const int event = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-
-	int bell;
+	int bell[2];
 
 	client_anew(client);
 	drop_bell(client);
-	assert_int_equal(memif_bell_make(&client->wake_fd, &bell), 0);
+	assert_int_equal(memif_bell_make(bell), 0);
+	client->wake_fd = bell[0];
+	memif_end_take_bell(&client->server.end, bell[1]);
 	assert_int_equal(client_say(client, &region, client->memory_fd), 0);
 	assert_int_equal(client_say(client, &to_server, event), 0);
-	assert_int_equal(client_say(client, &to_client, bell), 0);
+	assert_int_equal(client_say(client, &to_client, -1), 0);
 	assert_int_equal(client_say(client, &connect, -1), 0);
 	assert_int_equal(client->server.end.state, MEMIF_STATE_CONNECTED);
 	close(event);
-	close(bell);
 }
 
 void client_send(struct client *client, uint8_t first, uint32_t len)

@@ -13,7 +13,7 @@
 struct client {
 	struct memif_server server;
 	int memory_fd;
-	int wake_fd; /* end of the doorbell of the ring to it, or -1 */
+	int wake_fd; /* its end of the doorbells, or -1 */
 	uint8_t *memory;
 	struct memif_ring_memory *to_server, *to_client;
 };

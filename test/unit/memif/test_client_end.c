@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -11,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/tuning.h"
+#include "memif/bell.h"
 #include "memif/server_end.h"
 #include "test.h"
 
@@ -161,6 +163,60 @@ TEST(memif_client_take__keeps_to_the_servers_ring_size, .bare = true)
 	memif_client_init(&client, &config);
 	assert_int_equal(memif_client_take(&client, &greeting, &answer, &fd), 1);
 	assert_int_equal(client.end.tx.size, 4);
+	memif_client_fini(&client);
+}
+
+/* Return how many of the client's messages about rings bring a descriptor, up to CONNECT. */
+static int describe_rings(struct memif_client *client)
+{
+	const struct memif_message ack = {.type = MEMIF_ACK};
+	struct memif_message greeting = hello(), answer;
+	int count = 0, fd;
+
+	assert_int_equal(memif_client_take(client, &greeting, &answer, &fd), 1);
+	do {
+		assert_int_equal(memif_client_take(client, &ack, &answer, &fd), 1);
+		count += answer.type == MEMIF_ADD_RING && fd >= 0;
+	} while (answer.type != MEMIF_CONNECT);
+	return count;
+}
+
+/* The server has its end of the sockets from the same source as we. */
+TEST(memif_client_take__sends_no_doorbell_that_is_a_socket, .bare = true)
+{
+	struct memif_client_config with = config;
+	struct memif_client client;
+	struct pollfd end;
+	int bell[2];
+
+	for (int both = 0; both < 2; both++) {
+		with.socket_to_client = true;
+		with.socket_to_server = both;
+		assert_int_equal(memif_bell_make(bell), 0);
+		memif_client_init(&client, &with);
+		memif_end_take_bell(&client.end, bell[0]);
+		assert_int_equal(describe_rings(&client), !both);
+		assert_int_equal(client.end.wake_fd, bell[0]);
+		assert_int_equal(client.end.bell_fd == bell[0], both);
+		memif_client_fini(&client);
+		/* Another thread closes the client's end. */
+		end = (struct pollfd){.fd = bell[1]};
+		assert_int_equal(poll(&end, 1, -1), 1);
+		assert_true(end.revents & POLLHUP);
+		close(bell[1]);
+	}
+}
+
+TEST(memif_client_take__wants_the_doorbells_first, .bare = true)
+{
+	struct memif_client_config with = config;
+	struct memif_message greeting = hello(), answer;
+	struct memif_client client;
+	int fd;
+
+	with.socket_to_client = true;
+	memif_client_init(&client, &with);
+	assert_int_equal(memif_client_take(&client, &greeting, &answer, &fd), -ENOMEM);
 	memif_client_fini(&client);
 }
 

@@ -3,6 +3,7 @@
  * heard. */
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -20,6 +21,8 @@
 #include "event.h"
 #include "isolated.h"
 #include "listen.h"
+#include "memif/bell.h"
+#include "memif/protocol.h"
 #include "memif/socket.h"
 #include "owner/arbiter.h"
 #include "report/set.h"
@@ -203,8 +206,61 @@ TEST(control_event__of_one_that_has_gone_is_no_refusal)
 	assert_int_not_equal(server.slots.all[slot].state, SLOT_LIVE);
 }
 
-/* The others' descriptors are being closed: that is no fault of this one's. */
-TEST(control_event__tries_again_when_descriptors_can_be_closed)
+/* A process asks for a memif connection. Returns the answer, and its descriptors. */
+static int ask_for_memif(uint16_t slot, int fds[SHARE_FDS])
+{
+	struct share_message message = {
+		.type = SHARE_MEMIF, .version = SHARE_VERSION, .number = 77};
+
+	assert_int_equal(message_send(own, &message, NULL, 0), 0);
+	control_event(&server, EVENT_SOCKET, slot);
+	assert_int_equal(server.slots.all[slot].state, SLOT_LIVE);
+	assert_int_equal(message_receive(own, &message, fds), 0);
+	assert_int_equal(message.type, SHARE_MEMIF);
+	assert_int_equal(message.number, 77);
+	return message.result;
+}
+
+/* Return true if the other end of a socket is closed, perhaps by a thread that is about to do so.
+ */
+static bool is_left(int fd)
+{
+	struct pollfd pfd = {.fd = fd};
+
+	return poll(&pfd, 1, -1) == 1 && (pfd.revents & POLLHUP);
+}
+
+static void close_memif(const int *fds)
+{
+	close(fds[SHARE_MEMIF_FD_SOCKET]);
+	close(fds[SHARE_MEMIF_FD_BELL]);
+}
+
+/* The owner makes the sockets. Neither has a copy of the end that the other one reads. */
+TEST(isolated_plug__gives_a_process_its_ends)
+{
+	const uint16_t slot = attach(USER);
+	struct memif_message greeting;
+	int first[SHARE_FDS], second[SHARE_FDS];
+
+	assert_int_equal(ask_for_memif(slot, first), 0);
+	assert_true(first[SHARE_MEMIF_FD_SOCKET] >= 0 && first[SHARE_MEMIF_FD_BELL] >= 0);
+	assert_int_equal(first[SHARE_MEMIF_FDS], -1);
+	assert_int_equal(recv(first[SHARE_MEMIF_FD_SOCKET], &greeting, sizeof(greeting), 0),
+			 sizeof(greeting));
+	assert_int_equal(greeting.type, MEMIF_HELLO);
+	assert_true(memif_bell_hush(first[SHARE_MEMIF_FD_BELL]));
+	/* The next connection replaces this one. */
+	assert_int_equal(ask_for_memif(slot, second), 0);
+	assert_true(is_left(first[SHARE_MEMIF_FD_SOCKET]));
+	assert_true(is_left(first[SHARE_MEMIF_FD_BELL]));
+	close_memif(first);
+	close_memif(second);
+	assert_true(is_left(isolated_socket(&server.slots.all[slot])));
+}
+
+/* The process could have a copy of it, and keep the owner from reading it. */
+TEST(isolated_plug__takes_no_socket_of_a_process)
 {
 	const struct share_message message = {.type = SHARE_MEMIF, .version = SHARE_VERSION};
 	const uint16_t slot = attach(USER);
@@ -212,6 +268,38 @@ TEST(control_event__tries_again_when_descriptors_can_be_closed)
 
 	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, ends), 0);
 	assert_int_equal(message_send(own, &message, &ends[0], 1), 0);
+	control_event(&server, EVENT_SOCKET, slot);
+	assert_int_not_equal(server.slots.all[slot].state, SLOT_LIVE);
+	assert_int_equal(server.totals.refused, 1);
+	close(ends[0]);
+	close(ends[1]);
+}
+
+/* Descriptors are being closed, and the next connection would add some. */
+TEST(isolated_plug__refuses_while_descriptors_cannot_be_closed)
+{
+	const uint16_t slot = attach(USER);
+	struct share_message message = {.type = SHARE_MEMIF, .version = SHARE_VERSION};
+	int fds[SHARE_FDS];
+
+	stuck = true;
+	assert_int_equal(isolated_plug(&server, slot, &message), 0);
+	assert_int_equal(message_receive(own, &message, fds), 0);
+	assert_int_equal(message.result, -EBUSY);
+	assert_int_equal(fds[0], -1);
+	assert_int_equal(isolated_socket(&server.slots.all[slot]), -1);
+	stuck = false;
+	assert_int_equal(ask_for_memif(slot, fds), 0);
+	close_memif(fds);
+}
+
+/* The others' descriptors are being closed: that is no fault of this one's. */
+TEST(control_event__tries_again_when_descriptors_can_be_closed)
+{
+	const struct share_message message = {.type = SHARE_LEAVE, .version = SHARE_VERSION};
+	const uint16_t slot = attach(USER);
+
+	assert_int_equal(message_send(own, &message, NULL, 0), 0);
 	stuck = true;
 	control_event(&server, EVENT_SOCKET, slot);
 	assert_int_equal(server.slots.all[slot].state, SLOT_LIVE);
@@ -223,9 +311,7 @@ TEST(control_event__tries_again_when_descriptors_can_be_closed)
 	assert_true(is_heard(slot));
 	control_event(&server, EVENT_SOCKET, slot);
 	assert_int_equal(server.slots.all[slot].state, SLOT_LIVE);
-	assert_true(isolated_socket(&server.slots.all[slot]) >= 0);
-	close(ends[0]);
-	close(ends[1]);
+	assert_false(is_heard(slot));
 }
 
 /* A paused client that ends leaves nothing in the list of the paused. */

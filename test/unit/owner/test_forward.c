@@ -193,16 +193,18 @@ TEST(slot_advance__of_one_that_breaks_a_rule)
 	assert_int_equal(server.totals.refused, 1);
 }
 
-/* Exchange the messages of a memif connection. `socket_fd` is the process's end. */
-static void connect_memif(uint16_t slot, int socket_fd, struct memif_client *client)
+/* Exchange the messages of a memif connection, of which the process has these descriptors. */
+static void connect_memif(uint16_t slot, const int *fds, struct memif_client *client)
 {
 	static const struct memif_client_config config = {
 		.log2_size = 6, .buffer_bytes = 512, .socket_to_client = true};
+	const int socket_fd = fds[SHARE_MEMIF_FD_SOCKET];
 	struct memif_message message, answer;
 	int fd;
 
 	memif_client_init(client, &config);
-	while (recv(socket_fd, &message, sizeof(message), 0) == sizeof(message)) {
+	memif_end_take_bell(&client->end, fds[SHARE_MEMIF_FD_BELL]);
+	while (recv(socket_fd, &message, sizeof(message), MSG_DONTWAIT) == sizeof(message)) {
 		const int rc = memif_client_take(client, &message, &answer, &fd);
 
 		assert_true(rc >= 0);
@@ -229,18 +231,17 @@ static void send_over(struct memif_client *client, int count)
 /* Attach an isolated process. Returns its end of the socket and of the memif socket. */
 static uint16_t attach_isolated(int *own, int *socket_fd, struct memif_client *client)
 {
-	const struct share_message plug = {.type = SHARE_MEMIF, .version = SHARE_VERSION};
-	struct share_message welcome;
-	int ends[2];
+	struct share_message welcome, plug = {.type = SHARE_MEMIF, .version = SHARE_VERSION};
+	int fds[SHARE_FDS];
 
 	server.slots.all[0].pid = server.slots.all[1].pid = 1;
 	*own = attach_rig(&server, USER, &welcome);
-	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK, 0, ends), 0);
-	assert_int_equal(message_send(*own, &plug, &ends[1], 1), 0);
-	close(ends[1]);
-	*socket_fd = ends[0];
+	assert_int_equal(message_send(*own, &plug, NULL, 0), 0);
 	control_event(&server, EVENT_SOCKET, welcome.welcome.slot);
-	connect_memif(welcome.welcome.slot, *socket_fd, client);
+	assert_int_equal(message_receive(*own, &plug, fds), 0);
+	assert_int_equal(plug.result, 0);
+	*socket_fd = fds[SHARE_MEMIF_FD_SOCKET];
+	connect_memif(welcome.welcome.slot, fds, client);
 	return welcome.welcome.slot;
 }
 

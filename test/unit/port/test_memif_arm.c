@@ -104,15 +104,18 @@ bool __wrap_memif_end_waits(const struct memif_end *end)
 	return __real_memif_end_waits(end);
 }
 
-static int call(void *arg)
+static int call(void *arg, int *bell_fd)
 {
 	struct memif_message greeting;
-	int ends[2];
+	int ends[2], bell[2];
 
 	(void)arg;
 	assert_int_equal(
 		socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends), 0);
 	owner_fd = ends[0];
+	assert_int_equal(memif_bell_make(bell), 0);
+	memif_end_take_bell(&owner.end, bell[0]);
+	*bell_fd = bell[1];
 	memif_server_greet(&owner, &greeting, "test");
 	assert_int_equal(memif_socket_send(owner_fd, &greeting, sizeof(greeting)), 0);
 	return ends[1];

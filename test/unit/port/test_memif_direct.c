@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Tests of pmd/port/memif_direct.c: two ports with the ends of one socket. */
+/* Tests of pmd/port/memif_direct.c: two ports with the ends of the same sockets. */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -41,10 +41,11 @@ static int teardown(TEST_STATE)
 TEST_FIXTURE(setup, teardown);
 
 /* Make a port without packet buffers: nothing is received here. */
-static void open_end(struct port *port, bool is_server, int fd)
+static void open_end(struct port *port, bool is_server, int fd, int bell_fd)
 {
 	const struct memif_direct_config config = {.is_server = is_server,
 						   .socket_fd = fd,
+						   .bell_fd = bell_fd,
 						   .wake_epoll_fd = wake_fds[is_server],
 						   .mac = mac,
 						   .mtu_bytes = 1500};
@@ -57,19 +58,20 @@ static void open_end(struct port *port, bool is_server, int fd)
 	assert_false(port_lost(port));
 }
 
-static void make_socket(int ends[2])
+static void make_sockets(int ends[2], int bell[2])
 {
 	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK, 0, ends), 0);
+	assert_int_equal(memif_bell_make(bell), 0);
 }
 
 /* Open a client and a server, and let them connect. */
 static void open_pair(struct port ports[2])
 {
-	int ends[2];
+	int ends[2], bell[2];
 
-	make_socket(ends);
+	make_sockets(ends, bell);
 	for (int i = 0; i < 2; i++)
-		open_end(&ports[i], i == 1, ends[i]);
+		open_end(&ports[i], i == 1, ends[i], bell[i]);
 	ends_run(&ports[0], &ports[1]);
 }
 
@@ -128,11 +130,11 @@ static bool hush(const struct port *port)
 TEST(memif_prepare_direct__wakes_who_is_armed)
 {
 	struct port ports[2];
-	int ends[2];
+	int ends[2], bell[2];
 
-	make_socket(ends);
+	make_sockets(ends, bell);
 	for (int i = 0; i < 2; i++) {
-		open_end(&ports[i], i == 1, ends[i]);
+		open_end(&ports[i], i == 1, ends[i], bell[i]);
 		assert_int_equal(port_wake_fd(&ports[i]), wake_fds[i]);
 		assert_false(port_arm(&ports[i]));
 	}
@@ -154,17 +156,20 @@ TEST(memif_prepare_direct__wakes_who_is_armed)
 	ends_close(&ports[1]);
 }
 
-/* The other end fills its doorbell, has made our end of it blocking, and asks for notifications all
- * the time. */
+/* The other end fills its doorbell, and asks for notifications all the time. Our end is blocking.
+ */
 TEST(memif_prepare_direct__never_waits_for_the_other)
 {
 	struct port ports[2];
 
-	open_pair(ports);
 	for (int i = 0; i < 2; i++) {
-		struct memif_port *memif = ports[i].ops_arg, *other = ports[!i].ops_arg;
-		const int fd = memif->end->bell_fd;
+		struct memif_port *memif, *other;
+		int fd;
 
+		open_pair(ports);
+		memif = ports[i].ops_arg;
+		other = ports[!i].ops_arg;
+		fd = memif->end->bell_fd;
 		memif_end_listen(other->end, true);
 		assert_int_equal(fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) & ~O_NONBLOCK), 0);
 		while (send(fd, "", 1, MSG_DONTWAIT) == 1)
@@ -174,9 +179,9 @@ TEST(memif_prepare_direct__never_waits_for_the_other)
 		shutdown(other->end->wake_fd, SHUT_RDWR);
 		assert_true(try_send(&ports[i]));
 		assert_true(memif_direct_waits(&ports[!i]));
+		ends_close(&ports[0]);
+		ends_close(&ports[1]);
 	}
-	ends_close(&ports[0]);
-	ends_close(&ports[1]);
 }
 
 /* Return true if a server takes memory of this size. The test is its client. */
@@ -186,13 +191,13 @@ static bool takes_memory(uint64_t bytes)
 	struct memif_message message = {.type = MEMIF_INIT,
 					.init = {.version = MEMIF_VERSION, .mode = 0}};
 	struct port port;
-	int ends[2], fd;
+	int ends[2], bell[2], fd;
 	bool taken;
 
 	assert_int_equal(ftruncate(memory, (off_t)bytes), 0);
 	assert_int_equal(fcntl(memory, F_ADD_SEALS, F_SEAL_SHRINK), 0);
-	make_socket(ends);
-	open_end(&port, true, ends[0]);
+	make_sockets(ends, bell);
+	open_end(&port, true, ends[0], bell[0]);
 	assert_int_equal(memif_socket_send(ends[1], &message, sizeof(message)), 0);
 	message = (struct memif_message){.type = MEMIF_ADD_REGION, .add_region = {.bytes = bytes}};
 	assert_int_equal(memif_socket_send_with(ends[1], &message, sizeof(message), memory), 0);
@@ -205,6 +210,7 @@ static bool takes_memory(uint64_t bytes)
 				 sizeof(message));
 	ends_close(&port);
 	close(ends[1]);
+	close(bell[1]);
 	close(memory);
 	return taken;
 }

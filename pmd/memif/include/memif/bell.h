@@ -1,11 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A doorbell between processes that do not trust each other: a pair of stream sockets. The sender
- * of packets writes a byte to one end, and the receiver sleeps on the other end.
+ * Doorbells between two processes that do not trust each other: a pair of stream sockets, of which
+ * each process has one end. Each rings the other by writing a byte to its own end, and sleeps on
+ * its own end.
  *
  * An eventfd would not do. Both processes have it open, so either of them can make its write block:
  * they share O_NONBLOCK, and each can fill the counter. A write to a socket does not block if that
- * call itself says so, whatever the other process does with its end or with a copy of ours.
+ * call itself says so, whatever the other process does with its end.
+ *
+ * A read of a socket does not block in this way only if nobody else has a copy of that end: the
+ * kernel lets one thread at a time read a socket, and a read into memory that never comes (a page
+ * of a FUSE file, userfaultfd) never ends. So neither of the two processes makes the pair. The
+ * owner, whom both trust, makes it and gives each process its end.
  *
  * No ring is lost:
  *
@@ -35,39 +41,33 @@ struct memif_bell_cost {
 };
 
 /**
- * Make a doorbell. It has been rung once, so that a receiver that sleeps already when it begins to
- * use the doorbell looks at its ring.
+ * Make the doorbells of two processes. Both have been rung once, so that a receiver that sleeps
+ * already when it begins to use its doorbell looks at its ring.
  *
- * @param wake_fd
- *   Set to the receiver's end.
- * @param bell_fd
- *   Set to the sender's end.
+ * @param ends
+ *   Set to the end of each process (close-on-exec).
  * @return
  *   0 or -errno.
  */
-int memif_bell_make(int *wake_fd, int *bell_fd);
+int memif_bell_make(int ends[2]);
 
 /**
- * Ring. Never blocks. A receiver that has gone, or that has been rung and does not listen, is no
- * error. MT-safe for different `cost`.
+ * Ring the other process by our end. Never blocks. A receiver that has gone, or that has been rung
+ * and does not listen, is no error. MT-safe for different `cost`.
  *
  * The kernel wakes all who watch the receiver's end, in this thread. A hostile receiver may watch
  * it very often. So a receiver whose wake-up has taken much CPU time is not rung for many times as
  * long, and notices packets only when it looks by itself.
  */
-void memif_bell_ring(int bell_fd, struct memif_bell_cost *cost);
+void memif_bell_ring(int end_fd, struct memif_bell_cost *cost);
 
 /**
- * Take the rings of a doorbell that is reported as readable. Does not wait for rings. But the
- * kernel lets one thread at a time read a socket: a process that has a copy of the receiver's end,
- * and reads it into memory that is not there, makes the receiver wait. So a receiver should make
- * the pair itself, or get it from somebody that it trusts. (The server of a direct memif gets it
- * from the client.)
+ * Take the rings that have come to our end, which is reported as readable. Does not wait.
  *
  * @return
  *   False if the sender has closed its end or has sent anything but rings. The receiver must not
  *   listen to this doorbell any more, because it could stay readable for ever.
  */
-bool memif_bell_hush(int wake_fd);
+bool memif_bell_hush(int end_fd);
 
 #endif

@@ -51,8 +51,6 @@ struct memif_client {
 	struct memif_client_config config;
 	enum memif_client_step step; /* the last message sent */
 	int memory_fd;
-	/* The server's ends of doorbells that are sockets, until it has them; or -1. */
-	int server_wake_fd, server_bell_fd;
 	uint8_t *memory;
 	size_t bytes;
 };

@@ -26,7 +26,7 @@ struct memif_limits {
 	/* An untrusted client: it must publish whole packets. */
 	bool isolated;
 	/* The doorbell of a ring is a socket (memif/bell.h), because its sender does not trust its
-	 * receiver; else it is an eventfd. */
+	 * receiver, and no message brings it (memif_end_take_bell); else it is an eventfd. */
 	bool socket_to_client, socket_to_server;
 	bool populates; /* map its memory with pages before the first packets need them */
 };

@@ -25,14 +25,6 @@ int memif_socket_send_with(int fd, const void *data, size_t len, int passed_fd);
  */
 int memif_socket_receive(int fd, void *data, size_t size, int *passed_fd);
 
-/** Switch off ancillary data, such as credentials, on a socket that the other process has made.
- * MT-safe. */
-void memif_socket_quiet(int fd);
-
-/** Return true if a descriptor is a Unix socket of a type (SOCK_STREAM, ...). Does not query its
- * file system. MT-safe. */
-bool memif_socket_is_unix(int fd, int type);
-
 /** Return true if a descriptor is an eventfd. Does not query its file system, which the other
  * process may control. MT-safe. */
 bool memif_socket_is_eventfd(int fd);

@@ -16,9 +16,10 @@ struct memif_mark {
 
 /* Functions that such a client calls to reach its server. Engine's lock. */
 struct memif_caller {
-	/* Return a socket whose other end the server has; the client owns it from then on. -errno:
-	 * the client tries again later. Does not wait. */
-	int (*call)(void *arg);
+	/* Return a socket whose other end the server has, and set `bell_fd` to the end of their
+	 * doorbells (memif/bell.h); the client owns both from then on. -errno: the client tries
+	 * again later. Does not wait. */
+	int (*call)(void *arg, int *bell_fd);
 	/* Return true while the port behind the server has a link. */
 	bool (*link_up)(void *arg);
 	/* Return true when the server has gone for good. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A memif port between two untrusting programs, which get the two ends of its socket from a third.
+/* A memif port between two untrusting programs, which get the two ends of its sockets from a third.
  */
 #ifndef PORT_MEMIF_DIRECT_H
 #define PORT_MEMIF_DIRECT_H
@@ -12,6 +12,7 @@ struct port;
 struct memif_direct_config {
 	bool is_server;
 	int socket_fd; /* non-blocking; the port takes it over */
+	int bell_fd;   /* our end of the doorbells (memif/bell.h); the port takes it over */
 	/* The wake_fd of a memif port of this process that outlives this one. Packets in either
 	 * port make it readable, once both are armed. That port is armed first: this takes the
 	 * notifications of both. */
@@ -26,7 +27,7 @@ struct memif_direct_config {
  * because the other end could cause a message at any time. Not MT-safe.
  *
  * @return
- *   0; -ENOMEM: the socket is still the caller's.
+ *   0; -ENOMEM: the descriptors are still the caller's.
  */
 int memif_prepare_direct(struct port *port, const struct memif_direct_config *config);
 

@@ -29,8 +29,10 @@ enum share_message_type {
 	SHARE_LEAVE,	 /* process: link_leave */
 	/* owner: reply to these four, SHARE_CLAIM, SHARE_LISTEN, SHARE_CHANGE and SHARE_DECLINE */
 	SHARE_REPLY,
-	SHARE_LANE,    /* owner, unrequested: a lane with another process; with descriptors */
-	SHARE_MEMIF,   /* isolated process: passes its memif socket; no reply */
+	SHARE_LANE, /* owner, unrequested: a lane with another process; with descriptors */
+	/* isolated process: asks for a memif connection, in place of its last one. owner: the
+	 * answer (result); with its descriptors */
+	SHARE_MEMIF,
 	SHARE_CLAIM,   /* process: cm_ports_ops.claim */
 	SHARE_LISTEN,  /* process: cm_ports_ops.listen */
 	SHARE_RELEASE, /* process: cm_ports_ops.release; no reply */
@@ -39,7 +41,7 @@ enum share_message_type {
 	 * not use the slot, and the owner closes the socket instead of a reply */
 	SHARE_DECLINE,
 	/* owner, unrequested, to two isolated processes: a direct memif with the other one; with
-	 * the descriptor of its socket */
+	 * its descriptors */
 	SHARE_DIRECT,
 };
 
@@ -58,6 +60,15 @@ enum share_lane_fd {
 	SHARE_LANE_FD_MEMORY,
 	SHARE_LANE_FD_PEER, /* eventfd: wakes the other process */
 	SHARE_LANE_FDS,
+};
+
+/* Descriptors that come with a memif connection, in this order: one end of each pair of sockets.
+ * The owner makes the pairs, and keeps no copy of this end that it reads. So nobody else can read
+ * an end, which would keep its holder from reading it (memif/bell.h). */
+enum share_memif_fd {
+	SHARE_MEMIF_FD_SOCKET, /* memif's messages */
+	SHARE_MEMIF_FD_BELL,   /* doorbells (memif/bell.h) */
+	SHARE_MEMIF_FDS,
 };
 
 /* A lane or a direct memif, as one of its two processes sees it. */
