@@ -54,7 +54,8 @@ static int client_receive_locked(struct share_client *client, struct share_messa
 	const int rc =
 		own_is(client->socket) ? message_receive(client->socket, message, fds) : -EBADF;
 
-	if (rc != 0) {
+	/* An offer without its descriptors is refused. */
+	if (rc != 0 && rc != -EMFILE) {
 		if (rc != -EAGAIN)
 			client_lose(client);
 		return rc;

@@ -112,10 +112,8 @@ int message_receive_from(int fd, struct share_message *message, int *fds, pid_t 
 		*sender = find_sender(&msg);
 	if (len == 0)
 		return -ECONNRESET;
-	if (cut)
-		return -EMFILE;
 	if (len != sizeof(*message) || (msg.msg_flags & MSG_TRUNC) ||
 	    message->version != SHARE_VERSION)
 		return -EPROTO;
-	return 0;
+	return cut ? -EMFILE : 0;
 }

@@ -219,6 +219,28 @@ TEST(isolated_call__asks_again_when_a_connection_ends)
 	assert_true(port_connected(&link_of.port));
 }
 
+/* The process has too many descriptors open for a while: it keeps its port. */
+TEST(isolated_call__asks_again_when_there_is_no_room_for_descriptors)
+{
+	struct rlimit before, low;
+	int next;
+
+	assert_int_equal(asked(), 1);
+	give();
+	next = dup(owner_fd);
+	close(next);
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+	low = (struct rlimit){.rlim_cur = (rlim_t)next, .rlim_max = before.rlim_max};
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &low), 0);
+	run();
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+	assert_false(port_lost(&link_of.port));
+	assert_int_equal(asked(), 1);
+	give();
+	run();
+	assert_true(port_connected(&link_of.port));
+}
+
 TEST(isolated_call__ends_with_the_owner)
 {
 	shutdown(owner_fd, SHUT_RDWR);

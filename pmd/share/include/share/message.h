@@ -169,7 +169,8 @@ int message_send(int fd, const struct share_message *message, const int *fds, in
  * @param fds
  *   Room for SHARE_FDS descriptors (close-on-exec), or NULL. Set to -1 where none came.
  * @return
- *   0; -EAGAIN; -ECONNRESET: the other end has closed; -EPROTO: not a message; -errno.
+ *   0; -EAGAIN; -ECONNRESET: the other end has closed; -EPROTO: not a message; -EMFILE: a message,
+ *   but this process has no room for its descriptors, or there are too many; -errno.
  */
 int message_receive(int fd, struct share_message *message, int *fds);
 
