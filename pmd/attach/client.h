@@ -83,7 +83,7 @@ struct share_client {
 	SLIST_ENTRY(share_client) link;
 	pid_t owner_pid; /* 0: it is in another PID namespace */
 	int owner_fd;	 /* eventfd: wakes the owner */
-	int process_fd;	 /* eventfd: wakes us */
+	int process_fd;	 /* epoll set, edge-triggered: the owner and other processes wake us */
 	int wake_fd;	 /* epoll set of process_fd and the packet socket; -1: there is no socket */
 	uint8_t *arena;
 	size_t arena_bytes;

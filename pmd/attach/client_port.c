@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The port of an attached process: bursts through its rings (port/port.h). */
-#include <errno.h>
-#include <unistd.h>
+#include <sys/epoll.h>
 
 #include "base/own.h"
 #include "client.h"
@@ -142,11 +141,11 @@ static bool client_arm(void *arg)
 {
 	struct share_client *client = arg;
 	struct share_ring *rx = &client->rings[SHARE_RING_RX];
-	uint64_t count;
+	struct epoll_event events[2]; /* as many as may be in the set */
 
 	/* Discard old notifications. */
-	if (own_is(client->process_fd) && read(client->process_fd, &count, sizeof(count)) < 0 &&
-	    errno != EAGAIN)
+	if (own_is(client->process_fd) &&
+	    epoll_wait(client->process_fd, events, RTE_DIM(events), 0) < 0)
 		return true;
 	__atomic_store_n(&client->page->process_sleeps, 1, __ATOMIC_RELAXED);
 	client_lanes_say_asleep(client);

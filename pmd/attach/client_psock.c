@@ -184,7 +184,7 @@ void client_stop_psock(struct share_client *client)
 {
 	if (!client->psock)
 		return;
-	/* From now on the process sleeps on the eventfd alone. */
+	/* From now on the process sleeps without the socket. */
 	__atomic_store_n(&client->port->wake_fd, client->process_fd, __ATOMIC_RELAXED);
 	psock_stop(client->psock);
 }

@@ -77,7 +77,7 @@ static int lane_offer(struct server *server, const struct server_lane *lane, uns
 	const struct slot *first = &server->slots.all[slot_engine_first(server, peer)];
 	const int fds[SHARE_LANE_FDS] = {
 		[SHARE_LANE_FD_MEMORY] = memory_fd,
-		[SHARE_LANE_FD_PEER] = server->slots.all[peer].process_fd,
+		[SHARE_LANE_FD_PEER] = server->slots.all[peer].lanes_fd,
 	};
 	const struct share_message message = {
 		.type = SHARE_LANE,

@@ -96,8 +96,11 @@ void slot_release(struct server *server, uint16_t number)
 	report_set_remove(server->status.reports, slot->report);
 	if (slot->page)
 		munmap(slot->page, share_ring_offset(SHARE_RINGS));
-	if (slot->process_fd >= 0)
-		close(slot->process_fd);
+	/* The process may keep its epoll set busy, which keeps us from closing what is in there. */
+	memif_socket_discard(slot->process_fd);
+	memif_socket_discard(slot->lanes_fd);
+	if (slot->wake_set_fd >= 0)
+		close(slot->wake_set_fd);
 	/* Remove it from the epoll set first: the process has it open too, so closing alone
 	 * would leave it there. */
 	if (slot->bell_fd >= 0) {

@@ -80,9 +80,13 @@ struct slot {
 	uint32_t engine_shares; /* full shares of the buffers that are reserved for them */
 	uint16_t engine_slots[SHARE_ENGINES_MAX]; /* by engine: its slot, or BLOCK_NONE */
 	struct share_page *page;
-	int process_fd; /* eventfd that wakes it */
-	int bell_fd;	/* eventfd of this process alone, which wakes us; it cannot disturb others'
-			   eventfds */
+	/* It is woken by two eventfds in an epoll set, which the process alone has open. The first
+	 * is ours alone. The second is for the processes that have lanes with it, which could fill
+	 * its counter and make a write to it block. */
+	int process_fd, lanes_fd;
+	int wake_set_fd; /* until the welcome is sent; else -1 */
+	int bell_fd;	 /* eventfd of this process alone, which wakes us; it cannot disturb others'
+			    eventfds */
 	struct share_ring rings[SHARE_RINGS];
 	bool has_full_share;	  /* it may hold as many buffers as any process, and have lanes */
 	bool has_psock;		  /* it has a packet socket (psocks.h) */

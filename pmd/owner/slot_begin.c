@@ -146,7 +146,7 @@ static int slot_tell(struct server *server, uint16_t number, int page_fd,
 		[SHARE_FD_ARENA] = server->arena.fd,
 		[SHARE_FD_PAGE] = page_fd,
 		[SHARE_FD_OWNER] = slot->bell_fd,
-		[SHARE_FD_PROCESS] = slot->process_fd,
+		[SHARE_FD_PROCESS] = slot->wake_set_fd,
 		[SHARE_FD_PSOCK] = -1,
 	};
 	int rc;
@@ -162,6 +162,8 @@ static int slot_tell(struct server *server, uint16_t number, int page_fd,
 	/* The process alone has it open, so it goes with the process. */
 	if (fds[SHARE_FD_PSOCK] >= 0)
 		close(fds[SHARE_FD_PSOCK]);
+	close(slot->wake_set_fd);
+	slot->wake_set_fd = -1;
 	return rc;
 }
 
@@ -177,6 +179,8 @@ static int slot_open(struct server *server, uint16_t number, int socket, bool is
 			      .socket = socket,
 			      .pidfd = -1,
 			      .process_fd = -1,
+			      .lanes_fd = -1,
+			      .wake_set_fd = -1,
 			      .bell_fd = -1};
 	rc = engine->number > 0
 		     ? slot_prepare_further(server, number, socket, engine, &page_fd)

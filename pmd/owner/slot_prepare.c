@@ -9,6 +9,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
@@ -68,19 +69,36 @@ static int slot_make_page(struct slot *slot, int *page_fd)
 	return 0;
 }
 
+/* Make the eventfds that wake the process, and the set that it gets. Edge-triggered, so that it
+ * need not read them. */
+static int slot_make_wake_set(struct slot *slot)
+{
+	struct epoll_event event = {.events = EPOLLIN | EPOLLET};
+
+	slot->process_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	slot->lanes_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	slot->wake_set_fd = epoll_create1(EPOLL_CLOEXEC);
+	if (epoll_ctl(slot->wake_set_fd, EPOLL_CTL_ADD, slot->process_fd, &event) != 0 ||
+	    epoll_ctl(slot->wake_set_fd, EPOLL_CTL_ADD, slot->lanes_fd, &event) != 0)
+		return -errno;
+	return 0;
+}
+
 /* Make the page, which only processes that share memory have. */
 static int slot_make_shared(struct server *server, uint16_t number, int *page_fd)
 {
 	struct slot *slot = &server->slots.all[number];
-	const int rc = slot_make_page(slot, page_fd);
+	int rc = slot_make_page(slot, page_fd);
 
 	if (rc != 0)
 		return rc;
 	if (server->slots.full_shares < SERVER_FULL_SHARES)
 		slot_give_full_share(server, number);
-	slot->process_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	rc = slot_make_wake_set(slot);
+	if (rc != 0)
+		return rc;
 	slot->bell_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	if (slot->process_fd < 0 || slot->bell_fd < 0)
+	if (slot->bell_fd < 0)
 		return -errno;
 	return event_watch(server, slot->bell_fd, EVENT_BELL, number);
 }

@@ -72,7 +72,7 @@ static void turn_wake_shared(const struct slot *slot)
 	if (__atomic_load_n(&slot->page->process_sleeps, __ATOMIC_RELAXED) == 0)
 		return;
 	__atomic_store_n(&slot->page->process_sleeps, 0, __ATOMIC_RELAXED);
-	/* The write fails only if the counter is full, and then the process is awake. */
+	/* Nobody else has this eventfd, so the counter has room, and the write does not block. */
 	if (write(slot->process_fd, &one, sizeof(one)) < 0)
 		return;
 }

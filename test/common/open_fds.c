@@ -3,6 +3,7 @@
 
 #include <dirent.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 unsigned int fds_count(void)
 {
@@ -15,4 +16,13 @@ unsigned int fds_count(void)
 		count++;
 	closedir(dir);
 	return count;
+}
+
+void fds_wait(unsigned int count)
+{
+	for (int i = 0; fds_count() > count; i++) {
+		if (i == 60000)
+			abort();
+		usleep(1000);
+	}
 }

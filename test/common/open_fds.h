@@ -8,4 +8,7 @@
  */
 unsigned int fds_count(void);
 
+/** Wait until no more are open, because threads close some of them, at any time. */
+void fds_wait(unsigned int count);
+
 #endif

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
@@ -140,7 +141,7 @@ static int attach_as(struct link *link, struct share_facts *facts, struct port *
 		[SHARE_FD_ARENA] = memory((size_t)BUFFERS * BUFFER_BYTES),
 		[SHARE_FD_PAGE] = memory(share_ring_offset(SHARE_RINGS)),
 		[SHARE_FD_OWNER] = eventfd(0, EFD_CLOEXEC),
-		[SHARE_FD_PROCESS] = eventfd(0, EFD_CLOEXEC),
+		[SHARE_FD_PROCESS] = epoll_create1(EPOLL_CLOEXEC),
 	};
 	/* The packet socket is absent (test_client_psock.c). */
 	const int count = SHARE_FD_PSOCK;

@@ -8,20 +8,11 @@
 #include <unistd.h>
 
 #include "memif/bell.h"
-#include "open_fds.h"
 #include "test.h"
 
 #define RING_BYTES \
 	(sizeof(struct memif_ring_memory) + CLIENT_RING * sizeof(struct memif_descriptor))
 #define BUFFERS_AT 4096
-
-void client_wait_fds(unsigned int count)
-{
-	for (int i = 0; fds_count() > count; i++) {
-		assert_true(i < 60000);
-		usleep(1000);
-	}
-}
 
 int client_file(size_t bytes, int seals)
 {

@@ -39,9 +39,6 @@ struct memif_message client_ring(bool to_server);
 /** Send all messages up to CONNECT. */
 void client_connect(struct client *client);
 
-/** Wait until there are no more than that: they are closed by threads, at any time. */
-void client_wait_fds(unsigned int count);
-
 /** A memory file of `bytes` with these seals. */
 int client_file(size_t bytes, int seals);
 

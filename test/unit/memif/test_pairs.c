@@ -167,7 +167,7 @@ TEST(memif_client_take__makes_a_pair_for_each_two_engines)
 		expect_traffic(&ends, counts[i][2]);
 		fini(&ends);
 	}
-	client_wait_fds(before);
+	fds_wait(before);
 }
 
 /* Engines of the client have none, and its peer cannot know which. */

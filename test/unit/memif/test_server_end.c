@@ -42,7 +42,7 @@ TEST(memif_server_take__keeps_no_descriptor)
 	client_connect(client);
 	assert_int_equal(client_say(client, &leave, -1), -ECONNRESET);
 	client_anew(client);
-	client_wait_fds(before + 1); /* the client's end of its doorbell */
+	fds_wait(before + 1); /* the client's end of its doorbell */
 }
 
 TEST(memif_server_greet__says_what_is_taken)
@@ -434,7 +434,7 @@ TEST(memif_server_take__takes_several_rings)
 		}
 	}
 	memif_server_fini(&client->server);
-	client_wait_fds(before);
+	fds_wait(before);
 }
 
 TEST(memif_server_take__bounds_the_number_of_rings)
@@ -554,5 +554,5 @@ TEST(memif_server_take__wants_no_descriptor_with_other_messages)
 	}
 	memif_server_init(&client->server, &memif_limits_isolated);
 	assert_int_equal(client_say(client, &init, client->memory_fd), -EPROTO);
-	client_wait_fds(before);
+	fds_wait(before);
 }

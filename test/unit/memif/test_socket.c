@@ -127,7 +127,7 @@ TEST(memif_socket_receive__keeps_no_pidfd)
 	pass(pair[1], "a", 1, &pair[0], 1);
 	assert_int_equal(memif_socket_receive(pair[0], room, sizeof(room), &fd), -EPROTO);
 	assert_int_equal(fd, -1);
-	client_wait_fds(before);
+	fds_wait(before);
 }
 
 TEST(memif_socket_receive__has_room_for_credentials)
@@ -207,7 +207,7 @@ TEST(memif_socket_receive__does_not_linger)
 	close(fds[1]);
 	assert_int_equal(memif_socket_receive(pair[0], room, sizeof(room), &fd), -EPROTO);
 	close(listener);
-	client_wait_fds(before);
+	fds_wait(before);
 }
 
 TEST(memif_socket_end__does_not_linger)
@@ -225,7 +225,7 @@ TEST(memif_socket_end__does_not_linger)
 	assert_int_equal(epoll_wait(epoll, &event, 1, 0), 0);
 	close(epoll);
 	close(listener);
-	client_wait_fds(before);
+	fds_wait(before);
 }
 
 TEST(memif_socket_receive__takes_no_more_descriptors_when_stuck)

@@ -54,7 +54,7 @@ static int setup(void **state)
 		slot->has_full_share = true;
 		slot->socket = pair[0];
 		rig->sockets[i] = pair[1];
-		slot->process_fd = pair[0];
+		slot->lanes_fd = pair[0];
 		slot->page = &rig->pages[i];
 		slot->qpn_first = (uint32_t)(i + 1) << BLOCK_SHIFT;
 	}

@@ -270,8 +270,8 @@ TEST(psocks_lend__falls_back)
 	before = fds_count();
 	assert_false(attach(&message, 0));
 	assert_int_equal(message.result, 0);
-	/* The process has two eventfds, a pidfd and a socket. */
-	assert_int_equal(fds_count(), before + 4);
+	/* The process has three eventfds, a pidfd and a socket. */
+	assert_int_equal(fds_count(), before + 5);
 	assert_int_equal(server.psocks.count, 0);
 }
 

@@ -2,6 +2,7 @@
 /* Tests of pmd/owner/slot.c, slot_begin.c and slot_prepare.c: what a process gets, whatever it asks
  * for. */
 #include <errno.h>
+#include <fcntl.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -20,6 +21,7 @@
 #include "slot.h"
 #include "slot_begin.h"
 #include "test.h"
+#include "turn.h"
 
 #define MAX_QP 4
 #define BEFORE 4 /* slots that a process may have had */
@@ -348,6 +350,8 @@ static int attach_isolated(uid_t uid, uint32_t count)
 						    .socket = -1,
 						    .pidfd = -1,
 						    .process_fd = -1,
+						    .lanes_fd = -1,
+						    .wake_set_fd = -1,
 						    .bell_fd = -1};
 		assert_int_equal(isolated_create(&server.slots.all[i]), 0);
 	}
@@ -408,4 +412,59 @@ TEST(slot_begin__no_process_can_fill_the_counter_of_another_ones_bell)
 	close_all(fds);
 	close_all(others);
 	close(other);
+}
+
+/* Wake a process that says that it sleeps. */
+static void wake(uint16_t slot)
+{
+	server.slots.all[slot].page->process_sleeps = 1;
+	server.slots.all[slot].touched = true;
+	turn_wake(&server);
+}
+
+/* Return true if the process is woken, and discard that. */
+static bool is_woken(int wake_set_fd)
+{
+	struct epoll_event events[2];
+
+	return epoll_wait(wake_set_fd, events, 2, 0) > 0;
+}
+
+/* Fill the counter of a descriptor, if it is an eventfd, and make writes to it block. Returns false
+ * if it is none. */
+static bool fill(int fd)
+{
+	const uint64_t full = UINT64_MAX - 1;
+
+	fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK);
+	if (write(fd, &full, sizeof(full)) != sizeof(full))
+		return false;
+	return fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) & ~O_NONBLOCK) == 0;
+}
+
+/* A process that it has a lane with can fill that one's eventfd, too. */
+TEST(turn_wake__waits_for_no_process)
+{
+	struct share_message message;
+	int fds[SHARE_FDS], fd, rc;
+	uint16_t slot;
+
+	fd = attach_with(&message, &rc, fds);
+	assert_int_equal(rc, 0);
+	slot = message.welcome.slot;
+	for (int i = 0; i < 3; i++) {
+		assert_false(is_woken(fds[SHARE_FD_PROCESS]));
+		wake(slot);
+		assert_true(is_woken(fds[SHARE_FD_PROCESS]));
+	}
+	assert_true(fill(fds[SHARE_FD_OWNER]));
+	assert_false(fill(fds[SHARE_FD_PROCESS]));
+	assert_true(fill(server.slots.all[slot].lanes_fd));
+	assert_true(is_woken(fds[SHARE_FD_PROCESS]));
+	for (int i = 0; i < 3; i++) {
+		wake(slot);
+		assert_true(is_woken(fds[SHARE_FD_PROCESS]));
+	}
+	close_all(fds);
+	close(fd);
 }

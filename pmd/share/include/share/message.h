@@ -50,7 +50,7 @@ enum share_fd {
 	SHARE_FD_ARENA,	  /* memory */
 	SHARE_FD_PAGE,	  /* memory */
 	SHARE_FD_OWNER,	  /* eventfd: wakes the owner */
-	SHARE_FD_PROCESS, /* eventfd: wakes the process */
+	SHARE_FD_PROCESS, /* epoll set: readable when the process is woken */
 	SHARE_FD_PSOCK,	  /* packet socket for the port's interface, or absent */
 	SHARE_FDS,
 };
