@@ -96,7 +96,7 @@ enum mr_status mr_reach(const struct pd *pd, uint32_t key, uint64_t iova, uint64
  * it. */
 static bool serves(const struct mw *mw, uint32_t qpn)
 {
-	return mw->type == IBV_MW_TYPE_1 || mw->qpn == qpn;
+	return mw->type == IBV_MW_TYPE_1 || __atomic_load_n(&mw->qpn, __ATOMIC_RELAXED) == qpn;
 }
 
 /* Return the region or window of a peer's key, or NULL. */
@@ -119,7 +119,15 @@ static bool copy_window(const struct mw *mw, uint32_t qpn, uint32_t key, struct 
 	const uint32_t changes = __atomic_load_n(&mw->changes, __ATOMIC_ACQUIRE);
 	bool is_right;
 
-	*view = mw->view;
+	*view = (struct mr){
+		.pd = mw->view.pd,
+		.addr = __atomic_load_n(&mw->view.addr, __ATOMIC_RELAXED),
+		.length = __atomic_load_n(&mw->view.length, __ATOMIC_RELAXED),
+		.iova = __atomic_load_n(&mw->view.iova, __ATOMIC_RELAXED),
+		.access = __atomic_load_n(&mw->view.access, __ATOMIC_RELAXED),
+		.key = __atomic_load_n(&mw->view.key, __ATOMIC_RELAXED),
+		.kind = MR_WINDOW,
+	};
 	is_right = changes % 2 == 0 && view->key == key && serves(mw, qpn);
 	__atomic_thread_fence(__ATOMIC_ACQUIRE);
 	return is_right && __atomic_load_n(&mw->changes, __ATOMIC_RELAXED) == changes;

@@ -44,6 +44,7 @@ free_window:
 	return rc == -ENOSPC ? -ENOMEM : rc;
 }
 
+/* Unbind the window. Its lock is held, or all engines are stopped. */
 static void unbind(struct mw *mw)
 {
 	if (mw->region && mw->type == IBV_MW_TYPE_2)
@@ -51,8 +52,8 @@ static void unbind(struct mw *mw)
 	if (mw->region)
 		__atomic_fetch_sub(&mw->region->windows, 1, __ATOMIC_RELAXED);
 	mw->region = NULL;
-	mw->view.access = 0;
-	mw->view.length = 0;
+	__atomic_store_n(&mw->view.access, 0, __ATOMIC_RELAXED);
+	__atomic_store_n(&mw->view.length, 0, __ATOMIC_RELAXED);
 }
 
 void mw_destroy(struct mw *mw)
@@ -63,7 +64,8 @@ void mw_destroy(struct mw *mw)
 	free(mw);
 }
 
-/* While a window changes, `changes` is odd: an engine that checks an access meanwhile sees that. */
+/* While a window changes, `changes` is odd: an engine that checks an access meanwhile sees that.
+ * What such an engine reads is stored atomically. */
 static void change_begin(struct mw *mw)
 {
 	__atomic_store_n(&mw->changes, mw->changes + 1, __ATOMIC_RELAXED);
@@ -118,16 +120,21 @@ static void set_view(struct mw *mw, struct mr *region, const struct mw_binding *
 
 	__atomic_fetch_add(&region->windows, 1, __ATOMIC_RELAXED);
 	mw->region = region;
-	view->addr = region->addr + (binding->addr - region->iova);
-	view->length = binding->length;
-	view->iova = binding->access & IBV_ACCESS_ZERO_BASED ? 0 : binding->addr;
-	view->access = (binding->access & REMOTE_ACCESS) | (region->access & IBV_ACCESS_ON_DEMAND);
+	__atomic_store_n(&view->addr, region->addr + (binding->addr - region->iova),
+			 __ATOMIC_RELAXED);
+	__atomic_store_n(&view->length, binding->length, __ATOMIC_RELAXED);
+	__atomic_store_n(&view->iova, binding->access & IBV_ACCESS_ZERO_BASED ? 0 : binding->addr,
+			 __ATOMIC_RELAXED);
+	__atomic_store_n(&view->access,
+			 (binding->access & REMOTE_ACCESS) |
+				 (region->access & IBV_ACCESS_ON_DEMAND),
+			 __ATOMIC_RELAXED);
 }
 
 /* Assign a window of type 2 to the queue pair that binds it. */
 static void assign(struct mw *mw, uint32_t qpn, struct mw_list *bound)
 {
-	mw->qpn = qpn;
+	__atomic_store_n(&mw->qpn, qpn, __ATOMIC_RELAXED);
 	LIST_INSERT_HEAD(bound, mw, link);
 }
 
@@ -150,7 +157,7 @@ static int bind_locked(struct mw *mw, const struct pd *pd, uint32_t qpn, struct 
 	if (rc != 0)
 		return rc;
 	change_begin(mw);
-	mw->view.key = binding->rkey;
+	__atomic_store_n(&mw->view.key, binding->rkey, __ATOMIC_RELAXED);
 	unbind(mw);
 	if (region)
 		set_view(mw, region, binding);
@@ -174,6 +181,14 @@ int mw_bind(const struct pd *pd, uint32_t qpn, struct mw_list *bound,
 	return rc;
 }
 
+/* Unbind the window. Its lock is held. */
+static void end_binding(struct mw *mw)
+{
+	change_begin(mw);
+	unbind(mw);
+	change_end(mw);
+}
+
 int mw_invalidate(const struct pd *pd, uint32_t qpn, uint32_t rkey)
 {
 	struct mw *mw = find(pd, key_table_find(pd->keys, rkey));
@@ -183,9 +198,7 @@ int mw_invalidate(const struct pd *pd, uint32_t qpn, uint32_t rkey)
 		return -EINVAL;
 	rte_spinlock_lock(&mw->lock);
 	if (mw->region && mw->qpn == qpn) {
-		change_begin(mw);
-		unbind(mw);
-		change_end(mw);
+		end_binding(mw);
 		rc = 0;
 	}
 	rte_spinlock_unlock(&mw->lock);
@@ -194,6 +207,12 @@ int mw_invalidate(const struct pd *pd, uint32_t qpn, uint32_t rkey)
 
 void mw_unbind_all(struct mw_list *bound)
 {
-	while (!LIST_EMPTY(bound))
-		unbind(LIST_FIRST(bound));
+	struct mw *mw;
+
+	/* Another engine may check an access by the window, or try to bind it, at this moment. */
+	while ((mw = LIST_FIRST(bound)) != NULL) {
+		rte_spinlock_lock(&mw->lock);
+		end_binding(mw);
+		rte_spinlock_unlock(&mw->lock);
+	}
 }

@@ -2,6 +2,9 @@
 /* Tests of lib/mem/mw.c. */
 #include "env.h"
 
+#include <pthread.h>
+#include <stdlib.h>
+
 #include "mem/mw.h"
 #include "test.h"
 
@@ -366,4 +369,120 @@ TEST(mw_bind__to_on_demand_regions)
 	assert_ptr_equal(addr, env.memory + 99);
 	mw_destroy(mw);
 	assert_int_equal(mr_deregister(mr), 0);
+}
+
+#define REBINDS	 20000
+#define PART_LEN 16u
+
+struct race {
+	struct mr *mr;
+	struct mw *mw;
+	uint32_t keys[2];
+	bool is_over; /* atomic */
+};
+
+/* Bind a part of the region with the first key, and another part, for other access, with the second
+ * one. */
+static void *rebind(void *arg)
+{
+	struct race *race = arg;
+
+	for (unsigned int i = 0; i < REBINDS; i++) {
+		const struct mw_binding binding = {
+			.window = race->keys[0],
+			.rkey = race->keys[i % 2],
+			.lkey = race->mr->key,
+			.addr = race->mr->iova + (i % 2 ? 512 : 0),
+			.length = PART_LEN,
+			.access = i % 2 ? REMOTE_WRITE : REMOTE_READ,
+		};
+
+		if (bind(&binding) != 0)
+			abort();
+	}
+	__atomic_store_n(&race->is_over, true, __ATOMIC_RELAXED);
+	return NULL;
+}
+
+/* An engine checks accesses while another one binds the window anew: no mix of two bindings. */
+TEST(mr_resolve_remote__while_another_engine_binds)
+{
+	struct race race = {.mr = env_region(1000, BINDABLE), .mw = window(IBV_MW_TYPE_1)};
+	pthread_t thread;
+	uint8_t *addr;
+
+	race.keys[0] = race.mw->view.key;
+	race.keys[1] = ibv_inc_rkey(race.keys[0]);
+	assert_int_equal(pthread_create(&thread, NULL, rebind, &race), 0);
+	while (!__atomic_load_n(&race.is_over, __ATOMIC_RELAXED)) {
+		for (unsigned int i = 0; i < 2; i++) {
+			const uint64_t here = race.mr->iova + (i ? 512 : 0);
+			const uint64_t there = race.mr->iova + (i ? 0 : 512);
+
+			if (mr_resolve_remote(env.pd, QPN, race.keys[i], here, PART_LEN,
+					      i ? REMOTE_WRITE : REMOTE_READ, &addr) == MR_OK)
+				assert_ptr_equal(addr, env.memory + (i ? 512 : 0));
+			assert_int_not_equal(
+				reach(QPN, race.keys[i], here, 1, i ? REMOTE_READ : REMOTE_WRITE),
+				MR_OK);
+			assert_int_not_equal(reach(QPN, race.keys[i], there, 1, 0), MR_OK);
+		}
+	}
+	assert_int_equal(pthread_join(thread, NULL), 0);
+	mw_destroy(race.mw);
+	assert_int_equal(mr_deregister(race.mr), 0);
+}
+
+/* Bind a window of type 2 for another queue pair, whenever it is not bound. */
+static void *bind_for_other(void *arg)
+{
+	struct race *race = arg;
+	struct mw_list others = {0};
+
+	while (!__atomic_load_n(&race->is_over, __ATOMIC_RELAXED)) {
+		const struct mw_binding binding = {
+			.window = race->keys[0],
+			.rkey = race->keys[1],
+			.lkey = race->mr->key,
+			.addr = race->mr->iova,
+			.length = PART_LEN,
+			.access = REMOTE_WRITE,
+		};
+
+		if (mw_bind(env.pd, QPN + 1, &others, &binding) != 0)
+			continue;
+		/* Its queue pair has bound it, so nobody else may change it. */
+		if (reach(QPN + 1, race->keys[1], race->mr->iova, 1, REMOTE_WRITE) != MR_OK)
+			abort();
+		mw_unbind_all(&others);
+	}
+	return NULL;
+}
+
+/* The end of a queue pair unbinds its windows, while another engine wants to bind them. */
+TEST(mw_unbind_all__while_another_engine_binds)
+{
+	struct race race = {.mr = env_region(1000, BINDABLE), .mw = window(IBV_MW_TYPE_2)};
+	pthread_t thread;
+
+	race.keys[0] = race.mw->view.key;
+	race.keys[1] = ibv_inc_rkey(race.keys[0]);
+	assert_int_equal(pthread_create(&thread, NULL, bind_for_other, &race), 0);
+	for (unsigned int i = 0; i < REBINDS; i++) {
+		const struct mw_binding binding = {
+			.window = race.keys[0],
+			.rkey = race.keys[0],
+			.lkey = race.mr->key,
+			.addr = race.mr->iova,
+			.length = PART_LEN,
+			.access = REMOTE_READ,
+		};
+
+		(void)bind(&binding);
+		mw_unbind_all(&bound);
+	}
+	__atomic_store_n(&race.is_over, true, __ATOMIC_RELAXED);
+	assert_int_equal(pthread_join(thread, NULL), 0);
+	mw_destroy(race.mw);
+	assert_int_equal(mr_deregister(race.mr), 0);
 }

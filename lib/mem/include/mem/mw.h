@@ -31,14 +31,15 @@ struct pd;
 
 struct mw {
 	struct mr view; /* the part that peers access by the key; first, as the key table holds it.
-			   No access while unbound */
+			   No access while unbound. What a binding changes is atomic: engines read
+			   it without the lock */
 	enum ibv_mw_type type;
 	rte_spinlock_t lock; /* of the engines that bind it */
 	uint32_t changes;  /* odd while it changes; written under lock, read by all engines; atomic
 			    */
 	struct mr *region; /* the region that it is bound to, or NULL */
 	/* only in a bound window of type 2 */
-	uint32_t qpn;	     /* the queue pair that bound it */
+	uint32_t qpn;	     /* the queue pair that bound it; atomic, as the view is */
 	LIST_ENTRY(mw) link; /* in the list of that queue pair */
 };
 
