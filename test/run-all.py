@@ -29,11 +29,9 @@ SUMMARY = re.compile(r"^(\d+) passed, (\d+) failed, (\d+) skipped$")
 # A finding of UBSan alone is a line that nobody reads.
 SANITIZER_ENV = {"UBSAN_OPTIONS": "halt_on_error=1:print_stacktrace=1"}
 SANITIZED = ["-Db_sanitize=address,undefined", "-Db_lundef=false", "-Dbuildtype=debugoptimized"]
-# DPDK's atomics in assembler are none to the thread sanitizer.
-THREAD_SANITIZED = ["-Db_sanitize=thread", "-Db_lundef=false", "-Dbuildtype=debugoptimized",
-                    "-Dc_args=-DRTE_FORCE_INTRINSICS"]
+THREAD_SANITIZED = ["-Db_sanitize=thread", "-Db_lundef=false", "-Dbuildtype=debugoptimized"]
 THREADED = ["test_base_guard", "test_base_guard_handlers", "test_base_guard_mask",
-            "test_mem_advise", "test_mem_key_table", "test_queue_cq", "test_device_qpn",
+            "test_mem_advise", "test_mem_key_table", "test_mem_mw", "test_queue_cq", "test_device_qpn",
             "engine/test_engine_owner", "port/test_port_inbox", "port/test_port_relay_port",
             "rdmacm/test_rdmacm_live", "rdmacm/test_rdmacm_rs_stream", "rdmacm/test_rspreload_epoll",
             "verbs/test_verbs_ibv_channel", "verbs/test_verbs_races", "verbs/test_verbs_threads",
