@@ -25,13 +25,16 @@
 #include "must.h"
 #include "raise_qp.h"
 
-#define THREADS	 64 /* at most */
-#define FEW	 8  /* over a network whose receivers hold few packets */
-#define QPS	 32 /* of each thread */
+/* qp_few is built from this file, too: few queue pairs, and long messages */
+#ifndef QPS
+#define THREADS 64 /* at most */
+#define FEW	8  /* over a network whose receivers hold few packets */
+#define QPS	32 /* of each thread */
+#define BYTES	64
+#endif
 #define ROUNDS	 2
 #define MESSAGES 16 /* on each queue pair, in each round */
 #define DEPTH	 4
-#define BYTES	 64
 #define PSN	 7000
 #define SECONDS	 120 /* a process that takes longer hangs */
 

@@ -15,6 +15,7 @@ from harness.report import CheckFailed, Report  # noqa: E402
 from harness.tools import UROCE_RUN  # noqa: E402
 from attached_engines import AttachedEnginesTest  # noqa: E402
 from beside import BesideTest  # noqa: E402
+from call_by_call import CallByCallTest  # noqa: E402
 from connections import ConnectionsTest  # noqa: E402
 from crowds import CrowdsTest  # noqa: E402
 from ctl import CtlTest  # noqa: E402
@@ -70,6 +71,8 @@ def main():
     parser.add_argument("--starts", type=int,
                         help="number of programs to start one after the other, to see that all of them start and leave nothing "
                              "behind (by default 40 on one uroced and 100 with --local; by hand 1000)")
+    parser.add_argument("--every-call", action="store_true",
+                        help="kill programs at every system call of their start and end, not at some (by hand)")
     options = parser.parse_args()
     exit_on_signals()
     if os.geteuid() != 0:
@@ -94,6 +97,7 @@ def main():
         run_rdmacm_shared(report, work_dir)
         ShareTest(report, work_dir, random.Random(options.seed)).run_all()
         AttachedEnginesTest(report, work_dir, random.Random(options.seed)).run_all()
+        CallByCallTest(report, work_dir, random.Random(options.seed), options.every_call).run_all()
         OperateTest(report, work_dir, random.Random(options.seed), options.starts or 40).run_all()
         MigrationTest(report, work_dir).run_all()
         CrowdsTest(report, work_dir).run_all()
