@@ -2,13 +2,23 @@
 /* Event channels: the descriptor holds one unit for every event in the list of sources. */
 #include "queue/channel.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdbool.h>
+#include <string.h>
 #include <sys/eventfd.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include <rte_common.h>
+
 #include "base/own.h"
+
+#define ORDER_BITS 4u
+#define ORDER_MASK ((1u << ORDER_BITS) - 1)
+
+static_assert(CHANNEL_KINDS < ORDER_MASK && CHANNEL_KINDS * ORDER_BITS <= 32,
+	      "each kind has a number, and a place in the order");
 
 /*
  * Under the lock, the sum of all `pending` and `owed` equals the descriptor's count plus the number
@@ -38,10 +48,52 @@ void channel_fini(struct channel *channel)
 	pthread_mutex_destroy(&channel->lock);
 }
 
-/* Put an event into the list. Return false if there are too many. */
-static bool raise_locked(struct channel *channel, struct channel_source *source)
+/* Return the struct around a source, or NULL if the source has only one kind. */
+static struct channel_several *several_of(struct channel_source *source)
 {
-	if (source->pending == CHANNEL_PENDING_MAX)
+	return source->code < CHANNEL_SEVERAL
+		       ? NULL
+		       : container_of(source, struct channel_several, source);
+}
+
+/* Let a kind be the newest one. It is not in the order yet. */
+static void put_last(struct channel_several *several, uint32_t kind)
+{
+	uint32_t shift = 0;
+
+	while (several->order >> shift != 0)
+		shift += ORDER_BITS;
+	several->order |= (kind + 1) << shift;
+}
+
+/* Count an event of a kind. Return false if there are too many. */
+static bool add_kind(struct channel_several *several, uint32_t kind)
+{
+	if (several->pending[kind] == UINT16_MAX)
+		return false;
+	if (several->pending[kind]++ == 0)
+		put_last(several, kind);
+	return true;
+}
+
+/* Take an event of the oldest kind, which becomes the newest one if it has more. */
+static uint32_t take_kind(struct channel_several *several)
+{
+	const uint32_t kind = (several->order & ORDER_MASK) - 1;
+
+	several->order >>= ORDER_BITS;
+	if (--several->pending[kind] > 0)
+		put_last(several, kind);
+	return kind;
+}
+
+/* Put an event into the list. `kind` is only used if the source has several. Return false if there
+ * are too many. */
+static bool raise_locked(struct channel *channel, struct channel_source *source, uint32_t kind)
+{
+	struct channel_several *several = several_of(source);
+
+	if (source->pending == CHANNEL_PENDING_MAX || (several && !add_kind(several, kind)))
 		return false;
 	if (source->pending++ == 0)
 		TAILQ_INSERT_TAIL(&channel->ready, source, link);
@@ -60,7 +112,7 @@ static void write_unit(const struct channel *channel)
 		;
 }
 
-void channel_raise(struct channel *channel, struct channel_source *source)
+static void raise_event(struct channel *channel, struct channel_source *source, uint32_t kind)
 {
 	const int saved_errno = errno;
 	int cancel_state;
@@ -70,7 +122,7 @@ void channel_raise(struct channel *channel, struct channel_source *source)
 	 * unit. */
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state);
 	pthread_mutex_lock(&channel->lock);
-	raised = raise_locked(channel, source);
+	raised = raise_locked(channel, source, kind);
 	pthread_mutex_unlock(&channel->lock);
 	/* The event is in the list already, where a reader of the unit looks for it. Write without
 	 * the lock: the thread that wakes may take this thread's CPU, and needs the lock. */
@@ -80,11 +132,22 @@ void channel_raise(struct channel *channel, struct channel_source *source)
 	errno = saved_errno;
 }
 
+void channel_raise(struct channel *channel, struct channel_source *source)
+{
+	raise_event(channel, source, 0);
+}
+
+void channel_raise_kind(struct channel *channel, struct channel_several *several, uint32_t kind)
+{
+	raise_event(channel, &several->source, kind);
+}
+
 /* Take the oldest event. Return false if the event of the caller's unit was forgotten
  * (channel_forget). */
 static bool take_locked(struct channel *channel, void **object, int *code)
 {
 	struct channel_source *source = TAILQ_FIRST(&channel->ready);
+	struct channel_several *several;
 
 	if (channel->owed > 0) {
 		channel->owed--;
@@ -93,6 +156,8 @@ static bool take_locked(struct channel *channel, void **object, int *code)
 	/* The sum does not hold if the program has closed the descriptor. */
 	if (!source)
 		return false;
+	several = several_of(source);
+	*code = (int)(source->code + (several ? take_kind(several) : 0));
 	TAILQ_REMOVE(&channel->ready, source, link);
 	/* Requeue at the tail, so that a source that is raised faster than it is read does not hide
 	 * others. */
@@ -100,7 +165,6 @@ static bool take_locked(struct channel *channel, void **object, int *code)
 		TAILQ_INSERT_TAIL(&channel->ready, source, link);
 	source->taken++;
 	*object = source->object;
-	*code = (int)source->code;
 	return true;
 }
 
@@ -152,6 +216,7 @@ static bool take_unit(int fd)
 
 uint32_t channel_forget(struct channel *channel, struct channel_source *source)
 {
+	struct channel_several *several = several_of(source);
 	uint32_t forgotten;
 	int cancel_state;
 
@@ -161,6 +226,10 @@ uint32_t channel_forget(struct channel *channel, struct channel_source *source)
 	if (forgotten > 0) {
 		TAILQ_REMOVE(&channel->ready, source, link);
 		source->pending = 0;
+	}
+	if (several) {
+		several->order = 0;
+		memset(several->pending, 0, sizeof(several->pending));
 	}
 	for (uint32_t i = 0; i < forgotten; i++) {
 		if (!take_unit(channel->fd))

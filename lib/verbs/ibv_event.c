@@ -6,7 +6,7 @@
 
 /* Events of a queue pair; those of path migration are missing, because paths do not migrate
  * here. */
-static const enum ibv_event_type qp_events[FACE_QP_EVENTS] = {
+static const enum ibv_event_type qp_events[CHANNEL_KINDS] = {
 	IBV_EVENT_QP_FATAL, IBV_EVENT_QP_REQ_ERR, IBV_EVENT_QP_ACCESS_ERR,
 	IBV_EVENT_COMM_EST, IBV_EVENT_SQ_DRAINED, IBV_EVENT_QP_LAST_WQE_REACHED,
 };
@@ -29,20 +29,28 @@ static void init_sources(struct channel_source *sources, const enum ibv_event_ty
 		sources[i] = (struct channel_source){.object = object, .code = types[i]};
 }
 
+/* Return the place of an event in a list, or `n` if it is not there. */
+static int place_of(const enum ibv_event_type *types, int n, enum ibv_event_type type)
+{
+	int i = 0;
+
+	while (i < n && types[i] != type)
+		i++;
+	return i;
+}
+
 static struct channel_source *find_source(struct channel_source *sources,
 					  const enum ibv_event_type *types, int n,
 					  enum ibv_event_type type)
 {
-	for (int i = 0; i < n; i++) {
-		if (types[i] == type)
-			return &sources[i];
-	}
-	return NULL;
+	const int i = place_of(types, n, type);
+
+	return i < n ? &sources[i] : NULL;
 }
 
 void event_init_qp(struct face_qp *qp)
 {
-	init_sources(qp->events, qp_events, FACE_QP_EVENTS, qp);
+	qp->events = (struct channel_several){.source = {.object = qp, .code = CHANNEL_SEVERAL}};
 }
 
 void event_init_srq(struct face_srq *srq)
@@ -63,10 +71,11 @@ void event_init_context(struct face_context *context)
 void event_raise_qp(void *user, enum ibv_event_type type)
 {
 	struct face_qp *qp = user;
-	struct channel_source *source = find_source(qp->events, qp_events, FACE_QP_EVENTS, type);
+	const int kind = place_of(qp_events, CHANNEL_KINDS, type);
 
-	if (source)
-		channel_raise(&face_context(qp->ibv.context)->async, source);
+	if (kind < CHANNEL_KINDS)
+		channel_raise_kind(&face_context(qp->ibv.context)->async, &qp->events,
+				   (uint32_t)kind);
 }
 
 void event_raise_target(void *user, enum ibv_event_type type)
@@ -134,8 +143,7 @@ static void wait_acknowledged(pthread_mutex_t *mutex, pthread_cond_t *cond,
 
 void event_drain_qp(struct face_qp *qp)
 {
-	const uint32_t taken =
-		forget_sources(face_context(qp->ibv.context), qp->events, FACE_QP_EVENTS);
+	const uint32_t taken = forget_sources(face_context(qp->ibv.context), &qp->events.source, 1);
 
 	wait_acknowledged(&qp->ibv.mutex, &qp->ibv.cond, &qp->ibv.events_completed, taken);
 }
@@ -178,6 +186,8 @@ int ibv_get_async_event(struct ibv_context *ibv, struct ibv_async_event *event)
 	rc = channel_read(&face_context(ibv)->async, &object, &code);
 	if (rc != 0)
 		return face_minus_one(rc);
+	if (code >= CHANNEL_SEVERAL)
+		code = qp_events[code - CHANNEL_SEVERAL];
 	*event = (struct ibv_async_event){.event_type = (enum ibv_event_type)code};
 	switch (event->event_type) {
 	case IBV_EVENT_CQ_ERR:

@@ -33,7 +33,6 @@ struct qp;
 struct srq;
 
 #define FACE_PORT	 1 /* the only port of a device */
-#define FACE_QP_EVENTS	 6 /* kinds of events of a queue pair */
 #define FACE_SRQ_EVENTS	 2 /* kinds of events of a shared receive queue */
 #define FACE_PORT_EVENTS 8 /* kinds of events of no object */
 
@@ -259,7 +258,7 @@ struct face_qp_ex_later {
 
 struct face_qp {
 	struct face_object object;
-	struct channel_source events[FACE_QP_EVENTS];
+	struct channel_several events;
 	struct pd *pd; /* referenced; the handle in ibv.pd may end before (ibv_unimport_pd(3)) */
 	struct face_parent *parent;
 	struct device *device;

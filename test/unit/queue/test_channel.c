@@ -97,6 +97,73 @@ TEST(channel_read__sources_take_turns)
 	assert_false(readable());
 }
 
+/* The next event is of this kind. */
+static void assert_next_kind(const struct channel_several *several, uint32_t kind)
+{
+	void *object = NULL;
+	int code = 0;
+
+	assert_int_equal(channel_read(&channel, &object, &code), 0);
+	assert_ptr_equal(object, several->source.object);
+	assert_int_equal(code, CHANNEL_SEVERAL + kind);
+}
+
+TEST(channel_raise_kind__kinds_and_sources_take_turns)
+{
+	int object, other_object;
+	struct channel_several several = {.source = {.object = &object, .code = CHANNEL_SEVERAL}};
+	struct channel_source other = {.object = &other_object, .code = 1};
+
+	channel_raise_kind(&channel, &several, 5);
+	channel_raise_kind(&channel, &several, 0);
+	channel_raise(&channel, &other);
+	channel_raise_kind(&channel, &several, 5);
+	channel_raise_kind(&channel, &several, 3);
+	assert_int_equal(several.source.pending, 4);
+	assert_next_kind(&several, 5);
+	assert_next(&other);
+	assert_next_kind(&several, 0);
+	assert_next_kind(&several, 3);
+	assert_true(readable());
+	assert_next_kind(&several, 5);
+	assert_false(readable());
+	assert_int_equal(several.source.taken, 4);
+	assert_int_equal(several.source.pending, 0);
+}
+
+TEST(channel_raise_kind__keeps_the_order_of_all_kinds)
+{
+	int object;
+	struct channel_several several = {.source = {.object = &object, .code = CHANNEL_SEVERAL}};
+
+	for (uint32_t round = 0; round < 3; round++) {
+		for (uint32_t i = 0; i < CHANNEL_KINDS; i++)
+			channel_raise_kind(&channel, &several, CHANNEL_KINDS - 1 - i);
+	}
+	for (uint32_t i = 0; i < 3 * CHANNEL_KINDS; i++)
+		assert_next_kind(&several, CHANNEL_KINDS - 1 - i % CHANNEL_KINDS);
+	assert_false(readable());
+}
+
+TEST(channel_raise_kind__one_kind_that_nobody_reads_hides_no_other)
+{
+	int object;
+	struct channel_several several = {.source = {.object = &object, .code = CHANNEL_SEVERAL}};
+
+	for (uint32_t i = 0; i <= UINT16_MAX; i++)
+		channel_raise_kind(&channel, &several, 1);
+	channel_raise_kind(&channel, &several, 4);
+	assert_int_equal(several.source.pending, UINT16_MAX + 1);
+	assert_next_kind(&several, 1);
+	assert_next_kind(&several, 4);
+	assert_int_equal(channel_forget(&channel, &several.source), UINT16_MAX - 1);
+	assert_false(readable());
+	/* It can be used again. */
+	channel_raise_kind(&channel, &several, 2);
+	assert_next_kind(&several, 2);
+	assert_false(readable());
+}
+
 TEST(channel_read__an_empty_non_blocking_channel_is_eagain)
 {
 	void *object;

@@ -9,17 +9,29 @@
 #include <sys/queue.h>
 
 #define CHANNEL_PENDING_MAX ((1u << 24) - 1)
+#define CHANNEL_KINDS	    6	 /* most kinds of events of one source */
+#define CHANNEL_SEVERAL	    0x80 /* least code of a source that has several kinds */
 
 /* A source of events. It is embedded in the object that the events are about, so that raising an
- * event allocates nothing. It is small, because each queue pair has several. All under
- * channel->lock. */
+ * event allocates nothing. All under channel->lock. */
 struct channel_source {
 	TAILQ_ENTRY(channel_source) link;
 	uint32_t pending : 24; /* events raised and not yet read; the count stops at its maximum */
-	uint32_t code : 8;     /* the kind of event; returned together with object */
-	uint32_t taken; /* events that were read, and must be acknowledged before the object is
-			   destroyed */
-	void *object;	/* what channel_read returns */
+	uint32_t code : 8; /* the kind of event, less than CHANNEL_SEVERAL; returned together with
+			      object */
+	uint32_t taken;	   /* events that were read, and must be acknowledged before the object is
+			      destroyed */
+	void *object;	   /* what channel_read returns */
+};
+
+/* A source of several kinds of events of one object, for objects that there are many of: a source
+ * for each kind would take four times the memory. All under channel->lock. */
+struct channel_several {
+	/* `pending` counts the events of all kinds. `code` is at least CHANNEL_SEVERAL:
+	 * channel_read returns the sum of it and the kind. */
+	struct channel_source source;
+	uint32_t order; /* kinds with events, plus 1, in four bits each: the oldest one is lowest */
+	uint16_t pending[CHANNEL_KINDS]; /* events of each kind; the count stops at its maximum */
 };
 
 struct channel {
@@ -39,6 +51,9 @@ void channel_fini(struct channel *channel);
 /** Raise an event; wakes readers. MT-safe. */
 void channel_raise(struct channel *channel, struct channel_source *source);
 
+/** Do the same for one kind of a source that has several. */
+void channel_raise_kind(struct channel *channel, struct channel_several *several, uint32_t kind);
+
 /**
  * Read the oldest event; blocks unless the descriptor is non-blocking. MT-safe.
  *
@@ -47,8 +62,8 @@ void channel_raise(struct channel *channel, struct channel_source *source);
  */
 int channel_read(struct channel *channel, void **object, int *code);
 
-/** Forget a source's unread events, because its object is being destroyed. MT-safe. Returns their
- * number. */
+/** Forget a source's unread events, of all its kinds, because its object is being destroyed.
+ * MT-safe. Returns their number. */
 uint32_t channel_forget(struct channel *channel, struct channel_source *source);
 
 #endif
