@@ -51,8 +51,6 @@ static void qp_connect_roles(struct qp *qp, const struct qp_init *init)
 	 * takes part. */
 	qp->loss.sack =
 		init->sack && init->ooo != NULL && (service == OPCODE_RC || service == OPCODE_XRC);
-	qp->loss.board = &qp->board;
-	scoreboard_init(&qp->board);
 	qp->requester = (struct requester){.sq = &qp->sq,
 					   .pd = init->pd,
 					   .peer = &qp->peer,
@@ -115,6 +113,7 @@ void qp_reset(struct qp *qp)
 		rq_clear(&qp->own_rq);
 	replies_clear(&qp->replies);
 	mw_unbind_all(&qp->windows);
+	loss_fini(&qp->loss);
 	loss_init(&qp->loss, psn_make(0));
 	pacer_set(&qp->pacer, 0, 0, 0);
 	qp->unusual &= (uint8_t) ~(QP_OWES_CNP | QP_SLOWED);
@@ -210,8 +209,8 @@ static void qp_keep(struct qp *qp, const struct qp_init *init)
 				    .user = init->user,
 				    .qpn = init->qpn,
 				    .max_rate_kbps = init->max_rate_kbps,
-				    .type = init->type,
-				    .port_mtu = init->port_mtu,
+				    .type = (uint8_t)init->type,
+				    .port_mtu = (uint8_t)init->port_mtu,
 				    .sig_all = init->sig_all,
 				    .max_rd_atomic = init->max_rd_atomic,
 				    .max_dest_rd_atomic = init->max_dest_rd_atomic};
@@ -299,7 +298,7 @@ void qp_destroy(struct qp *qp)
 	pd_put(qp->init.pd);
 	cc_destroy(qp->pacer.cc);
 	replies_fini(&qp->replies);
-	scoreboard_fini(&qp->board);
+	loss_fini(&qp->loss);
 	qp_fini_queues(qp);
 	cachelines_free(qp, qp_bytes(qp->sges));
 }

@@ -25,8 +25,8 @@ struct qp_made {
 	void *user;
 	uint32_t qpn;
 	uint32_t max_rate_kbps;
-	enum ibv_qp_type type;
-	enum ibv_mtu port_mtu;
+	uint8_t type;	  /* enum ibv_qp_type */
+	uint8_t port_mtu; /* enum ibv_mtu */
 	bool sig_all;
 	uint8_t max_rd_atomic;
 	uint8_t max_dest_rd_atomic;
@@ -84,8 +84,7 @@ struct qp {
 	struct receive receive; /* of the role that receives */
 	struct rq *rq;		/* own_rq or the shared one */
 
-	struct scoreboard board; /* loss.board */
-	struct attr_kept attr;	 /* values of the last modification */
+	struct attr_kept attr; /* values of the last modification */
 	struct qp_made init;
 
 	struct rq own_rq __rte_cache_aligned;

@@ -47,8 +47,8 @@ static inline void completer_note_sign(struct completer *completer, const struct
 {
 	if (likely(packet->ack_byte == completer->ack_byte))
 		return;
-	completer->ack_byte = packet->ack_byte;
-	loss_on_sign(completer->loss, packet->sign);
+	if (loss_on_sign(completer->loss, packet->sign))
+		completer->ack_byte = packet->ack_byte;
 }
 
 static inline struct send_wqe *completer_oldest(const struct completer *completer)

@@ -22,7 +22,7 @@ static void loss_check_state(const struct loss *loss)
 {
 	if (loss->state == LOSS_NONE) {
 		assert(psn_eq(loss->next, loss->top));
-		assert(scoreboard_is_empty(loss->board));
+		assert(loss->board == NULL || scoreboard_is_empty(loss->board));
 		return;
 	}
 	assert(between(loss->una, loss->slowed_to, loss->top));
@@ -61,9 +61,9 @@ void loss_check(const struct loss *loss)
 	assert(between(loss->una, loss->next, loss->top));
 	/* The last packet may be a READ request for a segment. */
 	assert((uint32_t)psn_diff(loss->top, loss->una) <
-	       RTE_MAX(loss->window_max, loss->board->span) + REQUESTER_READ_SEGMENT_PKTS);
-	assert(loss->window >= 1 && loss->window <= RTE_MAX(loss->window_max, loss->board->span));
-	assert(loss->acked < RTE_MAX(loss->window_max, loss->board->span));
+	       RTE_MAX(loss->window_max, loss_span(loss)) + REQUESTER_READ_SEGMENT_PKTS);
+	assert(loss->window >= 1 && loss->window <= RTE_MAX(loss->window_max, loss_span(loss)));
+	assert(loss->acked < RTE_MAX(loss->window_max, loss_span(loss)));
 	loss_check_state(loss);
 	loss_check_timers(loss);
 }

@@ -330,6 +330,8 @@ static void completer_out_of_order(struct completer *completer, const struct pac
 	 * expected one. */
 	if (!completer_aeth_fits(packet))
 		return;
+	if (!loss_reserve(completer->loss))
+		return;
 	loss_on_out_of_order(completer->loss, packet->psn, ahead_keep(completer, packet));
 }
 

@@ -3,8 +3,11 @@
  * behind a gap (IBTA 9.7.5.1.1 and 9.7.5.2). */
 #include "transport/loss.h"
 
+#include <string.h>
+
 #include <rte_common.h>
 
+#include "base/cachelines.h"
 #include "transport/loss_sack.h"
 #include "transport/sack.h"
 #include "wire/headers.h"
@@ -30,6 +33,44 @@ static void loss_allow(struct loss *loss)
 		loss->allowed_responses = (uint16_t)sack_resources(loss->max_responses);
 }
 
+/* Let the scoreboard know nothing, and its span be the window. */
+static void loss_clear_board(struct loss *loss)
+{
+	struct scoreboard *board = loss->board;
+
+	board->widening = false;
+	board->rounds = 0;
+	board->span = loss->window_max;
+	board->serial = 0;
+	board->dropped_ns = 0;
+	board->rated_ns = 0;
+	board->rate = 0;
+	board->rate_before = 0;
+	scoreboard_clear(board);
+}
+
+bool loss_reserve(struct loss *loss)
+{
+	if (likely(loss->board != NULL))
+		return true;
+	loss->board = cachelines_alloc(sizeof(*loss->board));
+	if (loss->board == NULL)
+		return false;
+	memset(loss->board, 0, sizeof(*loss->board));
+	scoreboard_init(loss->board);
+	loss_clear_board(loss);
+	return true;
+}
+
+void loss_fini(struct loss *loss)
+{
+	if (loss->board == NULL)
+		return;
+	scoreboard_fini(loss->board);
+	cachelines_free(loss->board, sizeof(*loss->board));
+	loss->board = NULL;
+}
+
 void loss_init(struct loss *loss, struct psn first)
 {
 	loss->una = first;
@@ -40,14 +81,6 @@ void loss_init(struct loss *loss, struct psn first)
 		loss->window_max = LOSS_WINDOW_MAX;
 	loss->asks = BTH_ACK_REQ | (loss->sack ? sign_of(loss->window_max) : 0);
 	loss->limited = false;
-	loss->board->widening = false;
-	loss->board->rounds = 0;
-	loss->board->span = loss->window_max;
-	loss->board->serial = 0;
-	loss->board->dropped_ns = 0;
-	loss->board->rated_ns = 0;
-	loss->board->rate = 0;
-	loss->board->rate_before = 0;
 	loss->window = loss->window_max;
 	loss->acked = 0;
 	loss->responses = 0;
@@ -56,7 +89,8 @@ void loss_init(struct loss *loss, struct psn first)
 	loss_allow(loss);
 	loss->run = 1;
 	loss->back = LOSS_STARTED_OVER;
-	scoreboard_clear(loss->board);
+	if (loss->board != NULL)
+		loss_clear_board(loss);
 	recovery_reset(&loss->recovery);
 }
 
@@ -74,16 +108,20 @@ static void loss_learn(struct loss *loss, enum loss_evidence evidence)
 	loss->peer = loss_peer_after(loss->peer, evidence);
 }
 
-void loss_on_sign(struct loss *loss, uint8_t sign)
+bool loss_on_sign(struct loss *loss, uint8_t sign)
 {
 	const bool tells = (sign & BTH_SIGN_KIND) == BTH_SIGN_RESPONSE && loss->sack;
 
+	if (tells && !loss_reserve(loss))
+		return false;
 	loss_learn(loss, tells ? LOSS_SIGN_COMES : LOSS_SIGN_GOES);
-	loss->board->far = (uint32_t)LOSS_WINDOW_MAX << (sign & BTH_SIGN_STEPS);
 	loss->recovery.tells = tells;
 	loss_allow(loss);
-	if (tells)
+	if (tells) {
+		loss->board->far = (uint32_t)LOSS_WINDOW_MAX << (sign & BTH_SIGN_STEPS);
 		loss->window = loss->window_max;
+	}
+	return true;
 }
 
 void loss_begin(struct loss *loss)
@@ -254,6 +292,8 @@ void loss_on_nak(struct loss *loss, const struct loss_request *oldest, uint64_t 
 {
 	uint32_t run = 1;
 
+	if (!loss_reserve(loss))
+		return;
 	if (loss_sack_applies(loss) && !psn_eq(loss->next, loss->una)) {
 		loss_on_nak_of_teller(loss, now_ns);
 		return;
@@ -292,7 +332,8 @@ void loss_on_nak(struct loss *loss, const struct loss_request *oldest, uint64_t 
 
 bool loss_on_nak_ahead(struct loss *loss, uint64_t now_ns)
 {
-	if (loss->recovery.state == RECOVERY_RNR_WAIT || psn_eq(loss->next, loss->una))
+	if (loss->recovery.state == RECOVERY_RNR_WAIT || psn_eq(loss->next, loss->una) ||
+	    !loss_reserve(loss))
 		return false;
 	loss_go_back_lost(loss, LOSS_STARTED_OVER, now_ns);
 	return true;
@@ -313,6 +354,8 @@ bool loss_on_rnr(struct loss *loss, uint8_t timer_code, uint64_t now_ns)
 	const bool behind = (loss->state == LOSS_REQUEST || loss->state == LOSS_RNR) &&
 			    loss->resent > 0 && !psn_before(loss->una, loss->to);
 
+	if (!loss_reserve(loss))
+		return true;
 	if (!recovery_rnr(&loss->recovery, timer_code, now_ns))
 		return false;
 	if (unsent || behind)
@@ -504,6 +547,9 @@ bool loss_settle(struct loss *loss, const struct loss_request *oldest, bool ackn
 
 void loss_hold(struct loss *loss)
 {
+	/* Without memory the timers go on. The next one starts over. */
+	if (!loss_reserve(loss))
+		return;
 	loss_go_back(loss, LOSS_STARTED_OVER, false);
 	loss->executed = loss->una;
 	/* Responses that have come are between una and `executed`. They are requested again. */
@@ -567,9 +613,11 @@ enum loss_timeout loss_on_timer(struct loss *loss, bool excused, uint64_t now_ns
 			recovery_retransmit(&loss->recovery, now_ns, true);
 		return LOSS_TIMEOUT_NONE;
 	case RECOVERY_RETRANSMIT:
-		return loss_send_once_more(loss, now_ns);
+		return loss_reserve(loss) ? loss_send_once_more(loss, now_ns) : LOSS_TIMEOUT_NONE;
 	case RECOVERY_RESEND:
-		loss_go_back(loss, LOSS_STARTED_OVER, !excused);
+		/* Without memory nothing is sent again before the next timeout. */
+		if (loss_reserve(loss))
+			loss_go_back(loss, LOSS_STARTED_OVER, !excused);
 		return LOSS_TIMEOUT_EXPIRED;
 	case RECOVERY_GIVE_UP:
 	default:

@@ -73,16 +73,17 @@ static uint32_t loss_best_window(const struct loss *loss)
 
 void loss_widen(struct loss *loss, bool is_round, uint64_t now_ns)
 {
-	const uint32_t far = RTE_MIN(loss->board->far, (uint32_t)LOSS_WINDOW_LIMIT);
+	uint32_t far;
 	bool is_rated;
 
-	if (loss->board->widening &&
+	if (loss_is_widening(loss) &&
 	    psn_diff(loss->una, loss->board->announced) > ANNOUNCEMENT_PSNS) {
 		loss->board->widening = false;
 		loss->board->span = loss_announced(loss);
 	}
 	if (!loss->limited || !loss->grows || loss->peer != LOSS_PEER_TELLS)
 		return;
+	far = RTE_MIN(loss->board->far, (uint32_t)LOSS_WINDOW_LIMIT);
 	loss->limited = false;
 	is_rated = loss_rate(loss, now_ns);
 	if (loss->board->rounds > 0) {

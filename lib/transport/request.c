@@ -218,24 +218,25 @@ static void request_choose_icrc(struct requester *requester, struct psn psn, str
 }
 
 /* Return true if a packet is a READ request that is marked as no retransmission, so that the
- * responder does not answer it twice. It asks for nothing: responses acknowledge, too. */
+ * responder does not answer it twice, unless it announces a span. It asks for nothing: responses
+ * acknowledge, too. */
 static bool request_is_marked(const struct requester *requester, const struct request *request)
 {
 	const struct loss *loss = requester->loss;
 
 	return loss->peer == LOSS_PEER_TELLS && request->opcode == OPCODE_READ_REQUEST &&
-	       (request->copy || psn_eq(request->psn, loss->top)) && !loss->board->widening;
+	       (request->copy || psn_eq(request->psn, loss->top));
 }
 
 /* Return the byte of the BTH that asks for an acknowledgement. */
 static uint8_t request_ack_byte(struct requester *requester, const struct request *request)
 {
 	const bool announces =
-		request->opcode == OPCODE_READ_REQUEST && requester->loss->board->widening;
+		request->opcode == OPCODE_READ_REQUEST && loss_is_widening(requester->loss);
 	const bool asks = announces || request_asks_ack(requester, request);
 
 	requester->unasked = asks ? 0 : requester->unasked + 1;
-	if (request_is_marked(requester, request))
+	if (request_is_marked(requester, request) && !announces)
 		return requester->loss->asks & ~BTH_ACK_REQ;
 	return asks ? requester->loss->asks : 0;
 }

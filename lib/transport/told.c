@@ -132,7 +132,7 @@ enum fault completer_sack(struct completer *completer, const struct packet *pack
 	if (unlikely(completer->page_absent) || !loss->sack || loss_idle(loss) ||
 	    psn_before(packet->psn, loss->una) || psn_before(loss->top, packet->psn) ||
 	    packet->payload_len > SACK_BYTES_MAX ||
-	    psn_diff(loss->top, packet->psn) < (int32_t)sack_span(packet))
+	    psn_diff(loss->top, packet->psn) < (int32_t)sack_span(packet) || !loss_reserve(loss))
 		return FAULT_NONE;
 	counters_add(completer->counters, COUNTER_sacks_received, 1);
 	/* This packet may be the first answer that comes. While packets get lost, the peer sends no

@@ -8,6 +8,7 @@
 #define TRANSPORT_LOSS_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include <rte_branch_prediction.h>
@@ -73,9 +74,11 @@ struct loss {
 	struct psn slowed_to; /* losses before this PSN have already reduced the window */
 	/* Valid only during a selective retransmission, which ends when una reaches `to`
 	 * (loss_settle). */
-	struct psn from;	  /* una at its beginning */
-	struct psn to;		  /* its end; una < to <= next */
-	struct scoreboard *board; /* set once */
+	struct psn from; /* una at its beginning */
+	struct psn to;	 /* its end; una < to <= next */
+	/* NULL until loss_reserve is called, for the first loss or a peer that tells. Valid in all
+	 * states but LOSS_NONE, and towards a peer that tells. */
+	struct scoreboard *board;
 
 	/* From here on is what each packet needs (lib/qp/qp_internal.h). */
 	struct psn una;	    /* oldest PSN that is not acknowledged */
@@ -127,13 +130,25 @@ void loss_set_attr(struct loss *loss, const struct loss_attr *attr);
 /** Start over at `first`. The attributes of the queue pair stay. */
 void loss_init(struct loss *loss, struct psn first);
 
+/** Free what loss_reserve has allocated. Only loss_init may follow. */
+void loss_fini(struct loss *loss);
+
+/**
+ * Allocate what the first loss needs: most queue pairs never lose a packet. Each event that may
+ * leave LOSS_NONE comes here first.
+ *
+ * @return
+ *   False if there is no memory: the event counts as lost on its way, and timers go on.
+ */
+bool loss_reserve(struct loss *loss);
+
 /** Stop: nothing more is sent or received, and no timer runs. */
 static inline void loss_stop(struct loss *loss)
 {
 	recovery_reset(&loss->recovery);
 }
 
-/** Leave LOSS_NONE: the PSNs that are not valid there become so. */
+/** Leave LOSS_NONE: the PSNs that are not valid there become so. Only after loss_reserve. */
 void loss_begin(struct loss *loss);
 
 /* Return the number of packets sent and not acknowledged. */
@@ -157,6 +172,18 @@ static inline uint32_t loss_in_network(const struct loss *loss)
 static inline bool loss_idle(const struct loss *loss)
 {
 	return psn_eq(loss->una, loss->top);
+}
+
+/* Return true while a longer span is announced that is not used yet. */
+static inline bool loss_is_widening(const struct loss *loss)
+{
+	return loss->board != NULL && loss->board->widening;
+}
+
+/* Return the most packets that may be unacknowledged. */
+static inline uint32_t loss_span(const struct loss *loss)
+{
+	return loss->board != NULL ? loss->board->span : loss->window_max;
 }
 
 static inline bool loss_full(const struct loss *loss)
@@ -232,8 +259,9 @@ void loss_shrink(struct loss *loss, uint64_t now_ns);
 /** Set the window towards a peer that tells, by what is known of the packets in flight. */
 void loss_open(struct loss *loss, uint64_t now_ns);
 
-/** Note a sign in an answer, which differs from the one before. */
-void loss_on_sign(struct loss *loss, uint8_t sign);
+/** Note a sign in an answer, which differs from the one before. Return false if there is no memory:
+ * note it again with the next answer. */
+bool loss_on_sign(struct loss *loss, uint8_t sign);
 
 /** Do what loss_on_ack does in other states than LOSS_NONE, before una advances. */
 void loss_advance(struct loss *loss, struct psn psn);
@@ -251,7 +279,7 @@ static inline void loss_on_ack(struct loss *loss, struct psn psn, uint64_t now_n
 		loss->window += LOSS_WINDOW_STEP;
 		if (loss->window > loss->window_max)
 			loss->window = loss->window_max;
-		if (unlikely(loss->limited | loss->board->widening))
+		if (unlikely(loss->limited || loss_is_widening(loss)))
 			loss_widen(loss, true, now_ns);
 	}
 	recovery_answered(&loss->recovery, psn, now_ns);
@@ -269,7 +297,8 @@ bool loss_on_nak_ahead(struct loss *loss, uint64_t now_ns);
  * left. */
 bool loss_on_rnr(struct loss *loss, uint8_t timer_code, uint64_t now_ns);
 
-/** Note a response behind missing ones: everything up to its PSN is executed. */
+/** Note a response behind missing ones: everything up to its PSN is executed. Only after
+ * loss_reserve. */
 void loss_on_out_of_order(struct loss *loss, struct psn psn, bool kept);
 
 /**

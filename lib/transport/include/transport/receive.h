@@ -17,11 +17,11 @@ struct pd;
 
 /* The request is a copy, because a shared queue continues. */
 struct receive {
-	bool taken;
 	uint64_t wr_id;
 	uint64_t length; /* bytes that its list holds */
 	uint64_t filled; /* bytes of the message so far */
 	uint32_t num_sge;
+	bool taken;
 	struct sgl sgl;	     /* position of the next byte */
 	struct ibv_sge *sge; /* set once: room for the queue's longest list */
 };
