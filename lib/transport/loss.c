@@ -40,6 +40,7 @@ static void loss_clear_board(struct loss *loss)
 
 	board->widening = false;
 	board->rounds = 0;
+	board->shortest = 0;
 	board->span = loss->window_max;
 	board->serial = 0;
 	board->dropped_ns = 0;

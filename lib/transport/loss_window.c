@@ -10,6 +10,9 @@
 #define ANNOUNCEMENT_PSNS 96
 /* The window does not grow for so many full windows after a refusal. */
 #define LOSS_REFUSED_ROUNDS 64
+/* After so many full windows of the least length, with a queue, the shortest round trip is measured
+ * anew. */
+#define SHORTEST_ROUNDS 64
 /* So many measurements count for the window, and none that took so many round trips. */
 #define RATE_ROUNDS 8
 
@@ -71,6 +74,24 @@ static uint32_t loss_best_window(const struct loss *loss)
 	return RTE_MIN(RTE_MAX(best, (uint32_t)LOSS_WINDOW_MAX), loss->board->span);
 }
 
+/*
+ * A path that has become longer looks like a queue that no window is short enough for. So the
+ * window falls to its least length and stays there. Then forget the shortest round trip. If there
+ * is a queue after all, this window is its shortest from now on, and the window becomes a quarter
+ * longer, so that this does not come again.
+ */
+static void loss_doubt_path(struct loss *loss)
+{
+	if (loss->window_max > LOSS_WINDOW_MAX || !loss_is_queued(loss)) {
+		loss->board->shortest = 0;
+		return;
+	}
+	if (++loss->board->shortest < SHORTEST_ROUNDS)
+		return;
+	loss->board->shortest = 0;
+	loss->recovery.least_ns = UINT32_MAX;
+}
+
 void loss_widen(struct loss *loss, bool is_round, uint64_t now_ns)
 {
 	uint32_t far;
@@ -92,8 +113,10 @@ void loss_widen(struct loss *loss, bool is_round, uint64_t now_ns)
 	}
 	if (is_rated)
 		loss->window_max = loss_best_window(loss);
-	if (is_round)
+	if (is_round) {
 		loss->window = loss->window_max;
+		loss_doubt_path(loss);
+	}
 	if (loss->board->widening || loss->window < loss->board->span ||
 	    (loss->state == LOSS_NONE && loss_is_queued(loss)) || 2 * loss_announced(loss) > far)
 		return;

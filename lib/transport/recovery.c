@@ -86,6 +86,7 @@ void recovery_reset(struct recovery *recovery)
 	recovery->timed = RECOVERY_TIMED_NOTHING;
 	recovery->answered = false;
 	recovery->tells = false;
+	recovery->probed = 0;
 	recovery->answer_ns = 0;
 	recovery->least_ns = UINT32_MAX;
 }
@@ -156,6 +157,7 @@ void recovery_answered(struct recovery *recovery, struct psn una, uint64_t now_n
 	if (likely(!psn_before(recovery->timed_psn, una)))
 		return;
 	recovery->timed = RECOVERY_TIMED_NOTHING;
+	recovery->probed = 0;
 	if (took_ns > recovery->answer_ns)
 		recovery->answer_ns = (uint32_t)took_ns;
 	else if (!is_probe)
@@ -189,12 +191,19 @@ void recovery_probe(struct recovery *recovery, struct psn una, uint64_t now_ns)
 
 void recovery_probe_teller(struct recovery *recovery, struct psn una, uint64_t now_ns)
 {
-	/* Once a packet was measured, no probe is too early. */
-	if (recovery->least_ns != UINT32_MAX || recovery->retransmit_tries > 1)
+	const bool measured = recovery->least_ns != UINT32_MAX;
+
+	if (recovery->retransmit_tries > 1)
+		return;
+	if (recovery->probed < RECOVERY_PROBED_MAX)
+		recovery->probed++;
+	if (measured && recovery->probed < RECOVERY_PROBED_MAX)
 		return;
 	recovery->timed = RECOVERY_TIMED_PROBE;
 	recovery->timed_psn = una;
-	recovery->since_ns = now_ns;
+	recovery->since_ns = measured ? recovery->sent_ns : now_ns;
+	/* The shortest round trip was that of the old path. */
+	recovery->least_ns = UINT32_MAX;
 }
 
 void recovery_progress(struct recovery *recovery, uint64_t now_ns, bool outstanding)

@@ -3,6 +3,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <rte_common.h>
+
 #include "transport/recovery.h"
 #include "test.h"
 
@@ -473,6 +475,68 @@ TEST(recovery_probe_teller__probes_that_come_too_early_come_later)
 	recovery_probe_teller(&recovery, LAST, NOW_NS + 2 * takes_ns);
 	recovery_answered(&recovery, BEHIND_LAST, NOW_NS + 9 * takes_ns);
 	assert_int_equal(recovery.answer_ns, takes_ns);
+}
+
+/* Send a packet, answer it after this time, and send probes meanwhile. Return how many. */
+static int probe_until(uint64_t takes_ns)
+{
+	int probes = 0;
+
+	recovery_sent(&recovery, NOW_NS);
+	recovery_time(&recovery, LAST, NOW_NS);
+	while (recovery.retransmit_ns < NOW_NS + takes_ns) {
+		const uint64_t probe_ns = recovery.retransmit_ns;
+
+		assert_int_equal(recovery_expire(&recovery, false, probe_ns), RECOVERY_RETRANSMIT);
+		recovery_probe_teller(&recovery, LAST, probe_ns);
+		recovery_sent(&recovery, probe_ns);
+		recovery_sent_again(&recovery, LAST, BEHIND_LAST);
+		probes++;
+	}
+	recovery_answered(&recovery, BEHIND_LAST, NOW_NS + takes_ns);
+	recovery_progress(&recovery, NOW_NS + takes_ns, false);
+	return probes;
+}
+
+TEST(recovery_probe_teller__a_longer_path_is_measured)
+{
+	static const uint64_t longer_ns[] = {5 * RECOVERY_TELLS_MIN_NS, 8 * RECOVERY_TELLS_MIN_NS,
+					     800 * RECOVERY_TELLS_MIN_NS};
+
+	recovery.timeout_ns = UINT64_C(1) << 40;
+	recovery.tells = true;
+	for (int i = 0; i < 10; i++)
+		assert_int_equal(probe_until(RECOVERY_TELLS_MIN_NS / 4), 0);
+	for (size_t path = 0; path < RTE_DIM(longer_ns); path++) {
+		int messages = 0;
+
+		while (messages < 100 && probe_until(longer_ns[path]) > 0)
+			messages++;
+		assert_int_equal(messages, RECOVERY_PROBED_MAX);
+		assert_int_equal(recovery.answer_ns, longer_ns[path]);
+		assert_int_equal(recovery.least_ns, longer_ns[path]);
+		for (int i = 0; i < 100; i++)
+			assert_int_equal(probe_until(longer_ns[path]), 0);
+	}
+}
+
+/* Probes for lost packets, with measurements of others between them, change nothing. */
+TEST(recovery_probe_teller__losses_are_no_longer_path)
+{
+	const uint64_t takes_ns = 2 * RECOVERY_TELLS_MIN_NS;
+
+	recovery.timeout_ns = UINT64_C(1) << 40;
+	recovery.tells = true;
+	for (int i = 0; i < 10; i++)
+		answer_after(takes_ns);
+	for (int i = 0; i < 100; i++) {
+		if (i % RECOVERY_PROBED_MAX == 0)
+			answer_after(takes_ns);
+		else
+			assert_int_equal(probe_until(2 * takes_ns), 1);
+		assert_int_equal(recovery.answer_ns, takes_ns);
+		assert_int_equal(recovery.least_ns, takes_ns);
+	}
 }
 
 TEST(recovery_sent__no_probes_beside_a_short_timer)

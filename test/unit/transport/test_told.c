@@ -463,6 +463,27 @@ TEST(loss_widen__follows_the_rate)
 	assert_int_equal(rig.loss.window_max, LOSS_WINDOW_MAX);
 }
 
+/* A path that has become longer looks like a queue that no window is short enough for. */
+TEST(loss_widen__doubts_the_shortest_round_trip_after_many_of_the_shortest_windows)
+{
+	const unsigned int rounds = 64;
+
+	rig.loss.recovery.least_ns = 1000;
+	for (unsigned int i = 0; i < 2 * rounds; i++) {
+		/* Once there is no queue. */
+		rig.loss.recovery.answer_ns = i == rounds - 1 ? 1000 : 20000;
+		rate(NOW_NS + 20000);
+		assert_int_equal(rig.loss.window_max, LOSS_WINDOW_MAX);
+		assert_int_equal(rig.loss.recovery.least_ns,
+				 i == 2 * rounds - 1 ? UINT32_MAX : 1000);
+	}
+	/* It is measured anew, and the window follows it. */
+	rig.loss.recovery.least_ns = rig.loss.recovery.answer_ns = 20000;
+	rig.board.span = LOSS_WINDOW_LIMIT;
+	rate(NOW_NS + 20000);
+	assert_int_equal(rig.loss.window_max, 2 * 600 + 150);
+}
+
 /* The RNR NAK was lost. The responder drops what is behind the refused packet, and has refused it
  * already: only that packet itself shows it. */
 TEST(completer_timeout__asks_by_the_oldest_packet_too_if_the_newest_gets_no_answer)

@@ -30,7 +30,8 @@
  * a probe shows all that is missing, and a probe that was not needed costs one packet. So the
  * retransmission timer waits for it one and a half times as long as an answer took, from the newest
  * packet on, and at least a third of that from the newest answer on. It doubles that time with each
- * probe in a row.
+ * probe in a row. If the path becomes longer, all probes are too early; after a few, the answer to
+ * a packet is measured although it was sent twice.
  *
  * A retry is used up only by a packet that left and was not acknowledged before the timer expired,
  * which may have run before for the same loss. A packet that
@@ -75,6 +76,9 @@
 /* A slower answer replaces the measured duration; a faster one reduces it by the difference,
  * divided by this. */
 #define RECOVERY_ANSWER_PART 4
+/* A peer that tells: after so many probes in a row that ended the measurement of their packet, and
+ * no measurement since, the path has become longer. */
+#define RECOVERY_PROBED_MAX 4
 /* The retransmission timer doubles at most this many times. */
 #define RECOVERY_RETRANSMIT_DOUBLINGS 10
 
@@ -121,8 +125,10 @@ struct recovery {
 	uint8_t retransmit_tries; /* how often its timer has expired */
 	uint8_t waits_for;	  /* enum recovery_waits_for */
 	uint8_t timed;		  /* enum recovery_timed */
-	bool answered; /* a packet was timed that is not a probe, or had an answer before it */
-	bool tells;    /* the peer tells which packets it keeps */
+	bool answered;	/* a packet was timed that is not a probe, or had an answer before it */
+	bool tells;	/* the peer tells which packets it keeps */
+	uint8_t probed; /* how often the timer expired for the first time since a measurement; at
+			   most RECOVERY_PROBED_MAX */
 	/* Valid only while a packet or probe is timed, which ends when una passes it
 	 * (recovery_answered): una <= timed_psn < top. */
 	struct psn timed_psn;
@@ -177,9 +183,14 @@ static inline void recovery_time(struct recovery *recovery, struct psn last, uin
 /** Note that a probe is sent: the packet `una`, once more. */
 void recovery_probe(struct recovery *recovery, struct psn una, uint64_t now_ns);
 
-/** Note that a probe is sent to a peer that tells: `una` is the oldest packet. Until a packet was
- * measured, time the answer: a probe ends the measurement of its packet, and probes that are always
- * too early would end all of them. */
+/**
+ * Note that a probe is sent to a peer that tells: `una` is the oldest packet.
+ *
+ * A probe ends the measurement of its packet, and probes that are always too early end all of them.
+ * So until a packet was measured, time the answer to the probe. Later most probes are for lost
+ * packets. But if RECOVERY_PROBED_MAX follow each other without a measurement, the path has become
+ * longer: time the answer from the newest packet that was sent before the probe.
+ */
 void recovery_probe_teller(struct recovery *recovery, struct psn una, uint64_t now_ns);
 
 /** Note that everything before `una` is acknowledged; call it before recovery_progress. */

@@ -93,7 +93,8 @@ struct scoreboard {
 	struct psn announced; /* valid while `widening`: packets from here on announce a longer
 				 span. loss_widen is called before una is 2^23 ahead of it. */
 	bool widening;
-	uint8_t rounds; /* full windows until window_max may grow, after a refusal */
+	uint8_t rounds;	  /* full windows until window_max may grow, after a refusal */
+	uint8_t shortest; /* full windows in a row of the least length, with a queue */
 	/* The packets that came in a round trip, the greatest number of the last measurements, and
 	 * of those before; and when, and at what una and count, the present one began (loss_rate).
 	 * `rated_psn` is only used if that was a few round trips ago. */
