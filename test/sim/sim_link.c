@@ -51,10 +51,21 @@ static void link_count(struct link *link, enum link_fate fate, const uint8_t *by
 		link->trace(link, fate, bytes, len);
 }
 
+/* Return true for the one frame that shall be lost. */
+static bool link_loses_this(struct link *link)
+{
+	if (!link->loses_one || link->lose_after-- > 0)
+		return false;
+	link->loses_one = false;
+	return true;
+}
+
 static bool link_loses(struct link *link, uint64_t now_ns)
 {
 	const struct link_attr *attr = &link->attr;
 
+	if (link_loses_this(link))
+		return true;
 	if (link->cut || now_ns < link->down_until_ns)
 		return true;
 	if (rng_chance(&link->rng, attr->burst_ppm)) {

@@ -60,7 +60,9 @@ struct link {
 	int from; /* numbers of the hosts, for the trace */
 	int to;
 
-	bool cut;		/* no frame passes any more */
+	bool cut;	     /* no frame passes any more */
+	uint32_t lose_after; /* the frame after so many others is lost, if `loses_one` */
+	bool loses_one;
 	uint64_t busy_until_ns; /* the link carries one frame at a time */
 	uint64_t down_until_ns; /* end of the burst of losses */
 	uint64_t newest_ns;	/* arrival of the newest frame that keeps the order */
