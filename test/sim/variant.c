@@ -2,6 +2,7 @@
 /* The options of a program: parsed, printed, or drawn from its seed. */
 #include "variant.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,6 +10,11 @@
 #include "base/tuning.h"
 #include "rng.h"
 #include "transport/cc.h"
+#include "transport/loss.h"
+
+#define WINDOW_LOG 13
+
+static_assert(1 << WINDOW_LOG == LOSS_WINDOW_LIMIT, "the longest window is drawn, too");
 
 static const struct {
 	const char *name;
@@ -176,9 +182,10 @@ static void draw(struct variant *variant, uint64_t seed)
 		variant->forge = (uint32_t)rng_range(&rng, 1000, 100000);
 	variant->starve = rng_chance(&rng, 250000);
 	variant->local = rng_chance(&rng, 250000);
-	/* 1 to 4096, small ones as often as large ones. */
+	/* 1 to LOSS_WINDOW_LIMIT, small ones as often as large ones. */
 	if (rng_chance(&rng, 600000))
-		variant->window = (uint32_t)rng_range(&rng, 1, 1ull << rng_range(&rng, 0, 12));
+		variant->window =
+			(uint32_t)rng_range(&rng, 1, 1ull << rng_range(&rng, 0, WINDOW_LOG));
 	if (rng_chance(&rng, 300000))
 		variant->without = (uint32_t)rng_range(&rng, 1, (1u << TUNING_CHOICES) - 1);
 }
