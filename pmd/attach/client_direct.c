@@ -31,6 +31,7 @@ void client_direct_offer(struct share_client *client, const struct share_offer *
 	kept = &direct->offers[direct->offer_count++];
 	kept->offer = *offer;
 	memcpy(kept->fds, fds, sizeof(kept->fds));
+	client_mark_sockets(fds);
 }
 
 /* Return the peer that packets to a queue pair go to; NULL: they go to the owner. */
@@ -61,9 +62,12 @@ static int direct_watch(const struct client_direct *direct, const struct port *p
 static void direct_begin(struct client_direct *direct, const struct direct_offer *offer,
 			 uint8_t place)
 {
-	struct direct_peer *peer =
-		direct_peer_create(&offer->offer, offer->fds, direct->link, direct->below_arg);
 	const struct port *port = &direct->link->port;
+	struct direct_peer *peer = NULL;
+
+	if (client_has_sockets(offer->fds))
+		peer = direct_peer_create(&offer->offer, offer->fds, direct->link,
+					  direct->below_arg);
 
 	if (peer && direct_watch(direct, &peer->port) != 0) {
 		direct_peer_destroy(peer);

@@ -26,6 +26,7 @@ void client_isolated_answer(struct share_client *client, const struct share_mess
 		return;
 	memif->given = true;
 	memcpy(memif->fds, fds, sizeof(memif->fds));
+	client_mark_sockets(fds);
 }
 
 /* Ask the owner for a memif connection, unless it has been asked. If it cannot take a message now,
@@ -49,6 +50,8 @@ static int isolated_call_locked(struct share_client *client, int *bell_fd)
 		return -EAGAIN;
 	}
 	memif->given = false;
+	if (!client_has_sockets(memif->fds))
+		return -EAGAIN;
 	*bell_fd = memif->fds[SHARE_MEMIF_FD_BELL];
 	return memif->fds[SHARE_MEMIF_FD_SOCKET];
 }

@@ -31,7 +31,6 @@ void memif_end_init_meters(struct memif_end *end)
 
 void memif_end_take_bell(struct memif_end *end, int bell_fd)
 {
-	own_mark(bell_fd);
 	if (end->wakes_by_socket)
 		end->wake_fd = bell_fd;
 	if (end->rings_by_socket)
@@ -40,8 +39,9 @@ void memif_end_take_bell(struct memif_end *end, int bell_fd)
 
 void memif_end_drop_bells(struct memif_end *end)
 {
-	memif_socket_discard(end->wake_fd);
-	if (end->bell_fd != end->wake_fd)
+	if (own_is(end->wake_fd))
+		memif_socket_discard(end->wake_fd);
+	if (end->bell_fd != end->wake_fd && own_is(end->bell_fd))
 		memif_socket_discard(end->bell_fd);
 	end->wake_fd = end->bell_fd = -1;
 }

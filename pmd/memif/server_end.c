@@ -9,6 +9,7 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 
+#include "base/own.h"
 #include "memif/socket.h"
 #include "memory.h"
 #include "ring.h"
@@ -143,7 +144,8 @@ static int server_add_region(struct memif_server *server, const struct memif_mes
 	return server_map(server, add->bytes, fd);
 }
 
-/* Return true if a message brings the right doorbell of a ring; -1: it brings none. */
+/* Return true if a message brings the right doorbell of a ring. `fd` is the descriptor that came
+ * with it, or -1. */
 static bool server_is_bell(const struct memif_end *end, bool to_server, int fd)
 {
 	/* We have that socket already. */
@@ -197,6 +199,7 @@ static int server_add_ring(struct memif_server *server, const struct memif_messa
 		return -EPROTO;
 	if (!server_is_bell(end, to_server, *fd))
 		return -EPROTO;
+	own_mark(*fd);
 	if (*fd >= 0)
 		*(to_server ? &end->wake_fd : &end->bell_fd) = *fd;
 	*fd = -1;

@@ -13,6 +13,7 @@
 #include <sys/epoll.h>
 #include <sys/socket.h>
 
+#include "base/own.h"
 #include "event.h"
 #include "forward.h"
 #include "mads.h"
@@ -25,6 +26,7 @@
 
 struct isolated {
 	int socket_fd; /* memif's messages; -1: the process has no memif connection now */
+	bool heard;    /* a message has come over this connection */
 	struct memif_server memif;
 	bool hung_up;  /* memif's other end has gone: its packets are taken, then its memory is
 			  unmapped */
@@ -51,6 +53,7 @@ static void isolated_unplug(struct server *server, struct isolated *isolated)
 		epoll_ctl(server->epoll_fd, EPOLL_CTL_DEL, isolated->memif.end.wake_fd, NULL);
 	memif_socket_end(server->epoll_fd, isolated->socket_fd);
 	isolated->socket_fd = -1;
+	isolated->heard = false;
 	isolated->hung_up = false;
 	memif_server_fini(&isolated->memif);
 	memif_server_init(&isolated->memif, &memif_limits_isolated);
@@ -79,6 +82,7 @@ static int isolated_make_sockets(struct isolated *isolated, int theirs[SHARE_MEM
 	rc = memif_bell_make(ends);
 	if (rc != 0)
 		return rc;
+	own_mark(ends[0]);
 	memif_end_take_bell(&isolated->memif.end, ends[0]);
 	theirs[SHARE_MEMIF_FD_BELL] = ends[1];
 	return 0;
@@ -101,11 +105,39 @@ static int isolated_connect(struct server *server, uint16_t number, int theirs[S
 	return rc;
 }
 
+/* Return true if the process has an answer that it has not used. The kernel counts descriptors that
+ * nobody has received yet against us: a process that asks and never receives would use up what we
+ * may send to others. */
+static bool isolated_has_answer(const struct isolated *isolated)
+{
+	return isolated->socket_fd >= 0 && !isolated->heard;
+}
+
+/* Answer a request, with descriptors if there is a connection. If the kernel lets us send no
+ * descriptors now, the client asks again. 0 or -errno. */
+static int isolated_answer(struct server *server, const struct slot *slot,
+			   struct share_message *message, const int theirs[SHARE_MEMIF_FDS])
+{
+	int rc = message_send(slot->socket, message, theirs,
+			      message->result == 0 ? SHARE_MEMIF_FDS : 0);
+
+	if (message->result != 0 || (rc != -ETOOMANYREFS && rc != -ENOMEM && rc != -ENOBUFS))
+		return rc;
+	isolated_unplug(server, slot->isolated);
+	message->result = -EBUSY;
+	return message_send(slot->socket, message, NULL, 0);
+}
+
 int isolated_plug(struct server *server, uint16_t number, struct share_message *message)
 {
 	const struct slot *slot = &server->slots.all[number];
 	int theirs[SHARE_MEMIF_FDS] = {-1, -1};
 	int rc;
+
+	if (isolated_has_answer(slot->isolated)) {
+		message->result = -EBUSY;
+		return isolated_answer(server, slot, message, theirs);
+	}
 
 	/* Take all packets of the previous connection, which has ended. */
 	if (slot->isolated->hung_up)
@@ -117,8 +149,7 @@ int isolated_plug(struct server *server, uint16_t number, struct share_message *
 	 * again. */
 	message->result =
 		memif_socket_is_stuck() ? -EBUSY : isolated_connect(server, number, theirs);
-	rc = message_send(slot->socket, message, theirs,
-			  message->result == 0 ? SHARE_MEMIF_FDS : 0);
+	rc = isolated_answer(server, slot, message, theirs);
 	/* The process may have sent descriptors to these ends, and closed them, already. */
 	for (int i = 0; i < SHARE_MEMIF_FDS; i++)
 		memif_socket_discard(theirs[i]);
@@ -144,6 +175,7 @@ static int isolated_talk(struct server *server, uint16_t number)
 		memif_socket_discard(fd);
 		return -EPROTO;
 	}
+	isolated->heard = true;
 	rc = memif_server_take(&isolated->memif, &message, fd, &answer);
 	/* Memory that is missing here breaks no rule: the client tries again. */
 	if (rc != 0)

@@ -17,7 +17,8 @@ int isolated_create(struct slot *slot);
 void isolated_destroy(struct server *server, struct slot *slot);
 
 /** Make a memif connection for the process, in place of its previous one, and answer its request
- * (SHARE_MEMIF). 0, or -errno if the process broke a rule or has gone. */
+ * (SHARE_MEMIF), in `message`. Return 0, also if the answer is an error, or -errno if the process
+ * broke a rule or has gone. */
 int isolated_plug(struct server *server, uint16_t number, struct share_message *message);
 
 /** Note that the memif socket's other end has gone. Packets already in the rings are still taken.

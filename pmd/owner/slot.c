@@ -99,13 +99,12 @@ void slot_release(struct server *server, uint16_t number)
 	/* The process may keep its epoll set busy, which keeps us from closing what is in there. */
 	memif_socket_discard(slot->process_fd);
 	memif_socket_discard(slot->lanes_fd);
-	if (slot->wake_set_fd >= 0)
-		close(slot->wake_set_fd);
+	memif_socket_discard(slot->wake_set_fd);
 	/* Remove it from the epoll set first: the process has it open too, so closing alone
 	 * would leave it there. */
 	if (slot->bell_fd >= 0) {
 		epoll_ctl(server->epoll_fd, EPOLL_CTL_DEL, slot->bell_fd, NULL);
-		close(slot->bell_fd);
+		memif_socket_discard(slot->bell_fd);
 	}
 	if (slot->pidfd >= 0)
 		close(slot->pidfd);

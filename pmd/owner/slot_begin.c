@@ -46,7 +46,7 @@ static void slot_finish_draining(struct server *server, uint16_t number)
  *   At SLOTS_BEFORE_MAX such slots it is refused (-EUSERS). The slots of its further engines do not
  *   count.
  * - If the process has executed another program since (`holds_nothing`), it has lost the mappings
- * of its earlier slots, and they are freed now.
+ *   of its earlier slots, and they are freed now.
  */
 static int slot_check_others(struct server *server, int socket, bool holds_nothing)
 {

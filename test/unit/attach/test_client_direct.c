@@ -115,6 +115,7 @@ static void begin(struct side *side, uint32_t qpn_first)
 	memif_server_init(&side->owner, &memif_limits_isolated);
 	assert_int_equal(memif_bell_make(bell), 0);
 	side->called_bell_fd = bell[0];
+	own_mark(bell[1]);
 	memif_end_take_bell(&side->owner.end, bell[1]);
 	memif_server_greet(&side->owner, &greeting, "test");
 	assert_int_equal(memif_socket_send(side->owner_fd, &greeting, sizeof(greeting)), 0);

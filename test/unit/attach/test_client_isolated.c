@@ -10,6 +10,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/own.h"
 #include "attach/attach.h"
 #include "client.h"
 #include "memif/bell.h"
@@ -131,6 +132,7 @@ static void give(void)
 	assert_int_equal(memif_bell_make(bell), 0);
 	close_memif();
 	memif_fd = ends[0];
+	own_mark(bell[0]);
 	memif_end_take_bell(&memif.end, bell[0]);
 	memif_server_greet(&memif, &greeting, "test");
 	assert_int_equal(memif_socket_send(memif_fd, &greeting, sizeof(greeting)), 0);

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "base/own.h"
 #include "fake_client.h"
 
 #include <fcntl.h>
@@ -117,6 +118,7 @@ void client_connect(struct client *client)
 	drop_bell(client);
 	assert_int_equal(memif_bell_make(bell), 0);
 	client->wake_fd = bell[0];
+	own_mark(bell[1]);
 	memif_end_take_bell(&client->server.end, bell[1]);
 	assert_int_equal(client_say(client, &region, client->memory_fd), 0);
 	assert_int_equal(client_say(client, &to_server, event), 0);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The client's end, with our own server at the other; and one that breaks the rules. */
+#include "base/own.h"
 #include "memif/client_end.h"
 
 #include <errno.h>
@@ -194,6 +195,7 @@ TEST(memif_client_take__sends_no_doorbell_that_is_a_socket, .bare = true)
 		with.socket_to_server = both;
 		assert_int_equal(memif_bell_make(bell), 0);
 		memif_client_init(&client, &with);
+		own_mark(bell[0]);
 		memif_end_take_bell(&client.end, bell[0]);
 		assert_int_equal(describe_rings(&client), !both);
 		assert_int_equal(client.end.wake_fd, bell[0]);

@@ -240,7 +240,9 @@ static void close_memif(const int *fds)
 TEST(isolated_plug__gives_a_process_its_ends)
 {
 	const uint16_t slot = attach(USER);
-	struct memif_message greeting;
+	struct memif_message greeting,
+		init = {.type = MEMIF_INIT,
+			.init = {.version = MEMIF_VERSION, .mode = MEMIF_MODE_ETHERNET}};
 	int first[SHARE_FDS], second[SHARE_FDS];
 
 	assert_int_equal(ask_for_memif(slot, first), 0);
@@ -250,13 +252,27 @@ TEST(isolated_plug__gives_a_process_its_ends)
 			 sizeof(greeting));
 	assert_int_equal(greeting.type, MEMIF_HELLO);
 	assert_true(memif_bell_hush(first[SHARE_MEMIF_FD_BELL]));
-	/* The next connection replaces this one. */
+	/* The next connection replaces this one, which a message has come over. */
+	assert_int_equal(send(first[SHARE_MEMIF_FD_SOCKET], &init, sizeof(init), 0), sizeof(init));
+	control_event(&server, EVENT_MEMIF, slot);
 	assert_int_equal(ask_for_memif(slot, second), 0);
 	assert_true(is_left(first[SHARE_MEMIF_FD_SOCKET]));
 	assert_true(is_left(first[SHARE_MEMIF_FD_BELL]));
 	close_memif(first);
 	close_memif(second);
 	assert_true(is_left(isolated_socket(&server.slots.all[slot])));
+}
+
+/* Descriptors that a process has not received count against the owner. */
+TEST(isolated_plug__gives_one_unused_connection_at_a_time)
+{
+	const uint16_t slot = attach(USER);
+	int first[SHARE_FDS], second[SHARE_FDS];
+
+	assert_int_equal(ask_for_memif(slot, first), 0);
+	assert_int_equal(ask_for_memif(slot, second), -EBUSY);
+	assert_int_equal(second[0], -1);
+	close_memif(first);
 }
 
 /* The process could have a copy of it, and keep the owner from reading it. */

@@ -14,6 +14,7 @@
 #include <rte_mbuf.h>
 #include <rte_udp.h>
 
+#include "base/own.h"
 #include "arbiter_mads.h"
 #include "attach_rig.h"
 #include "control.h"
@@ -203,6 +204,7 @@ static void connect_memif(uint16_t slot, const int *fds, struct memif_client *cl
 	int fd;
 
 	memif_client_init(client, &config);
+	own_mark(fds[SHARE_MEMIF_FD_BELL]);
 	memif_end_take_bell(&client->end, fds[SHARE_MEMIF_FD_BELL]);
 	while (recv(socket_fd, &message, sizeof(message), MSG_DONTWAIT) == sizeof(message)) {
 		const int rc = memif_client_take(client, &message, &answer, &fd);
@@ -245,6 +247,16 @@ static uint16_t attach_isolated(int *own, int *socket_fd, struct memif_client *c
 	return welcome.welcome.slot;
 }
 
+/* Close the process's end of the memif socket. The owner's copy of it is closed by another thread,
+ * perhaps later. */
+static void close_memif(uint16_t slot, int socket_fd)
+{
+	struct pollfd hears = {.fd = isolated_socket(&server.slots.all[slot]), .events = POLLIN};
+
+	close(socket_fd);
+	assert_int_equal(poll(&hears, 1, 10000), 1);
+}
+
 /* Packets of other slots wait for the next turn. */
 TEST(slot_hang_up__of_an_isolated_one_takes_from_no_other)
 {
@@ -275,7 +287,7 @@ TEST(isolated_hear__looks_for_broken_rules_in_what_came_over_a_connection_that_e
 
 	client.end.tx.memory->descriptors[0].length = UINT32_MAX;
 	client.end.tx.memory->head = 1;
-	close(socket_fd);
+	close_memif(slot, socket_fd);
 	control_event(&server, EVENT_MEMIF, slot);
 	turn_run(&server);
 	assert_int_equal(server.totals.refused, 1);
@@ -292,7 +304,7 @@ TEST(isolated_hear__takes_what_came_over_a_connection_that_ends)
 	const uint16_t slot = attach_isolated(&own, &socket_fd, &client);
 
 	send_over(&client, MANY);
-	close(socket_fd);
+	close_memif(slot, socket_fd);
 	control_event(&server, EVENT_MEMIF, slot);
 	assert_int_equal(isolated_socket(&server.slots.all[slot]), -1);
 	assert_int_equal(receive_by(1), 0);

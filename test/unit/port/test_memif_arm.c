@@ -12,6 +12,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/own.h"
 #include "memif/socket.h"
 #include "memif_ends.h"
 #include "memif_port.h"
@@ -114,6 +115,7 @@ static int call(void *arg, int *bell_fd)
 		socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends), 0);
 	owner_fd = ends[0];
 	assert_int_equal(memif_bell_make(bell), 0);
+	own_mark(bell[0]);
 	memif_end_take_bell(&owner.end, bell[0]);
 	*bell_fd = bell[1];
 	memif_server_greet(&owner, &greeting, "test");

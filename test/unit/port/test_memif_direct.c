@@ -10,6 +10,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/own.h"
 #include "memif/bell.h"
 #include "memif/socket.h"
 #include "memif_ends.h"
@@ -62,6 +63,8 @@ static void make_sockets(int ends[2], int bell[2])
 {
 	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK, 0, ends), 0);
 	assert_int_equal(memif_bell_make(bell), 0);
+	own_mark(bell[0]);
+	own_mark(bell[1]);
 }
 
 /* Open a client and a server, and let them connect. */

@@ -90,17 +90,16 @@ struct memif_end {
 	struct taker taker;
 	bool expects_long;	/* the last packet was long */
 	enum store_way placing; /* of the packet for which memif_end_place was called last */
-	/* Eventfds, or our end of a pair of sockets (memif/bell.h), which both may be; -1: none
-	 * yet.
-	 */
+	/* Eventfds, or our end of a pair of sockets (memif/bell.h). Both may be the same
+	 * descriptor. They have our mark (base/own.h). -1: none yet. */
 	int wake_fd; /* the other end writes to it when it has sent packets and we listen */
 	int bell_fd; /* we write to it when we have sent packets and the other end listens */
 	bool wakes_by_socket; /* constant: wake_fd is a socket */
 	bool rings_by_socket; /* constant: bell_fd is a socket */
 };
 
-/** Take over our end of the doorbells that are sockets, which the owner has made. Before the first
- * message of a connection. */
+/** Take over our end of the doorbells that are sockets, which the owner has made, and which has our
+ * mark. One of the doorbells must be a socket. Before the first message of a connection. */
 void memif_end_take_bell(struct memif_end *end, int bell_fd);
 
 /** Close the doorbells in another thread. An eventfd may be in an epoll set of the other process,
