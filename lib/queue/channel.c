@@ -216,12 +216,13 @@ static bool take_unit(int fd)
 
 uint32_t channel_forget(struct channel *channel, struct channel_source *source)
 {
-	struct channel_several *several = several_of(source);
+	struct channel_several *several;
 	uint32_t forgotten;
 	int cancel_state;
 
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state);
 	pthread_mutex_lock(&channel->lock);
+	several = several_of(source);
 	forgotten = source->pending;
 	if (forgotten > 0) {
 		TAILQ_REMOVE(&channel->ready, source, link);

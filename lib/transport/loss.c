@@ -548,7 +548,8 @@ bool loss_settle(struct loss *loss, const struct loss_request *oldest, bool ackn
 
 void loss_hold(struct loss *loss)
 {
-	/* Without memory the timers go on. The next one starts over. */
+	/* Without memory the timers go on. They begin a retransmission when there is memory. A
+	 * queue pair without timeouts has its memory from the beginning. */
 	if (!loss_reserve(loss))
 		return;
 	loss_go_back(loss, LOSS_STARTED_OVER, false);

@@ -217,9 +217,8 @@ static void request_choose_icrc(struct requester *requester, struct psn psn, str
 	out->icrc_repeats = requester->flush_repeats;
 }
 
-/* Return true if a packet is a READ request that is marked as no retransmission, so that the
- * responder does not answer it twice, unless it announces a span. It asks for nothing: responses
- * acknowledge, too. */
+/* Return true if a packet is a READ request that is no retransmission to the responder, which then
+ * does not answer it twice. */
 static bool request_is_marked(const struct requester *requester, const struct request *request)
 {
 	const struct loss *loss = requester->loss;
@@ -236,6 +235,8 @@ static uint8_t request_ack_byte(struct requester *requester, const struct reques
 	const bool asks = announces || request_asks_ack(requester, request);
 
 	requester->unasked = asks ? 0 : requester->unasked + 1;
+	/* The mark is that it asks for nothing: responses acknowledge, too. An announcement must
+	 * ask. */
 	if (request_is_marked(requester, request) && !announces)
 		return requester->loss->asks & ~BTH_ACK_REQ;
 	return asks ? requester->loss->asks : 0;

@@ -55,7 +55,8 @@ void channel_raise(struct channel *channel, struct channel_source *source);
 void channel_raise_kind(struct channel *channel, struct channel_several *several, uint32_t kind);
 
 /**
- * Read the oldest event; blocks unless the descriptor is non-blocking. MT-safe.
+ * Read an event; blocks unless the descriptor is non-blocking. Sources with events take turns, and
+ * so do the kinds of one source, each in the order in which their first events came. MT-safe.
  *
  * @return
  *   0, -EAGAIN from a non-blocking descriptor, or -EINTR.

@@ -138,7 +138,8 @@ void loss_fini(struct loss *loss);
  * leave LOSS_NONE comes here first.
  *
  * @return
- *   False if there is no memory: the event counts as lost on its way, and timers go on.
+ *   False if there is no memory: the event counts as lost on its way, and timers go on. A queue
+ * pair without a timeout calls this when it is connected.
  */
 bool loss_reserve(struct loss *loss);
 

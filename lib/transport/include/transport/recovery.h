@@ -127,8 +127,8 @@ struct recovery {
 	uint8_t timed;		  /* enum recovery_timed */
 	bool answered;	/* a packet was timed that is not a probe, or had an answer before it */
 	bool tells;	/* the peer tells which packets it keeps */
-	uint8_t probed; /* how often the timer expired for the first time since a measurement; at
-			   most RECOVERY_PROBED_MAX */
+	uint8_t probed; /* first probes of a packet since the last measurement; at most
+			   RECOVERY_PROBED_MAX */
 	/* Valid only while a packet or probe is timed, which ends when una passes it
 	 * (recovery_answered): una <= timed_psn < top. */
 	struct psn timed_psn;
@@ -189,7 +189,8 @@ void recovery_probe(struct recovery *recovery, struct psn una, uint64_t now_ns);
  * A probe ends the measurement of its packet, and probes that are always too early end all of them.
  * So until a packet was measured, time the answer to the probe. Later most probes are for lost
  * packets. But if RECOVERY_PROBED_MAX follow each other without a measurement, the path has become
- * longer: time the answer from the newest packet that was sent before the probe.
+ * longer: time the answer from the newest packet that was sent before the probe. `una` may be
+ * older, so this is the least that a round trip can take.
  */
 void recovery_probe_teller(struct recovery *recovery, struct psn una, uint64_t now_ns);
 
