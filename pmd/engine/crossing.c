@@ -105,6 +105,19 @@ int crossing_add(struct engine *first, uint32_t number)
 	return 0;
 }
 
+/* Give a further engine a packet. Returns false if there was no buffer for it; the packet is freed
+ * then. Sender's thread. */
+static bool crossing_relay(struct crossing *crossing, uint32_t to, struct rte_mbuf *mbuf,
+			   bool received)
+{
+	const bool given = relay_give(crossing->relays[to], mbuf, received);
+
+	/* Its helper does not listen to the relay's doorbell, and may sleep for long. */
+	if (unlikely(port_wake_fd(&crossing->links[to].port) < 0))
+		handover_call(crossing->engines[to], CALL_TO_LOOK);
+	return given;
+}
+
 /* Give another engine a packet. Returns false if there was no buffer for it; the packet is freed
  * then. Sender's thread. */
 static bool crossing_put(struct engine *from, uint32_t to, struct rte_mbuf *mbuf)
@@ -116,7 +129,7 @@ static bool crossing_put(struct engine *from, uint32_t to, struct rte_mbuf *mbuf
 	if (unlikely(!mbuf))
 		return false;
 	if (to > 0)
-		return relay_give(crossing->relays[to], mbuf, false);
+		return crossing_relay(crossing, to, mbuf, false);
 	inbox_put(&crossing->to_first, mbuf);
 	crossing_call(crossing->engines[0]);
 	return true;
@@ -170,7 +183,7 @@ static bool crossing_forward(struct engine *from, uint32_t to, struct rte_mbuf *
 		return false;
 	counters_add(counters, COUNTER_rx_crossed, 1);
 	if (unlikely(to == 0 ? !crossing_put(from, 0, mbuf)
-			     : !relay_give(from->crossing->relays[to], mbuf, true)))
+			     : !crossing_relay(from->crossing, to, mbuf, true)))
 		counters_add(counters, COUNTER_rx_missed, 1);
 	return true;
 }

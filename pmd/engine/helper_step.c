@@ -33,7 +33,7 @@
 #define SPIN_NS		    UINT64_C(30000) /* idle time before the first sleep */
 #define SLEEP_MIN_NS	    UINT64_C(10000)
 #define SLEEP_MAX_NS	    UINT64_C(1000000)
-#define SLEEP_WOKEN_NS	    UINT64_C(20000000) /* if frames wake us, or none can arrive */
+#define SLEEP_WOKEN_NS	    UINT64_C(20000000) /* if frames wake us, or none can arrive by the port */
 #define POLLED_NS	    UINT64_C(1000000) /* a program counts as busy for this long after a poll */
 #define HANDBACK_NS	    UINT64_C(20000)
 #define HANDBACK_POLLS	    4  /* this many polls within HANDBACK_NS: the program polls again */

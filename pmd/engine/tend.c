@@ -55,15 +55,12 @@ static bool engine_has_lost_fds(struct engine *engine)
 	return __atomic_load_n(&engine->lost_fds, __ATOMIC_RELAXED);
 }
 
-/* Note if packets that are sent now can reach a receiver. Return true if that has changed. */
-static bool engine_check_connected(struct engine *engine)
+/* Note if packets that are sent now can reach a receiver. */
+static void engine_check_connected(struct engine *engine)
 {
-	const bool connected = port_connected(&engine->link->port);
-	const bool changed = connected != engine->tx.connected;
-
 	/* Another thread may read this at any time. */
-	__atomic_store_n(&engine->tx.connected, connected, __ATOMIC_RELAXED);
-	return changed;
+	__atomic_store_n(&engine->tx.connected, port_connected(&engine->link->port),
+			 __ATOMIC_RELAXED);
 }
 
 static int engine_check_other(struct engine *engine, void *arg)
@@ -73,8 +70,9 @@ static int engine_check_other(struct engine *engine, void *arg)
 	return 0;
 }
 
-/* Let the other engines look at the port at once. The program may use any of them as soon as it
- * hears that the link is up, and an engine drops packets while it does not know of that. */
+/* Let the other engines look at the port. The program may use any of them as soon as it hears that
+ * the link is up, which it may hear from the first engine's tx.connected, and an engine drops
+ * packets while it does not know of that. So the first engine looks last. */
 static void engine_check_others(struct engine *first)
 {
 	if (crossing_stop_others(first->crossing))
@@ -85,15 +83,15 @@ static void engine_check_others(struct engine *first)
 void engine_check_link(struct engine *engine)
 {
 	struct port *port = &engine->link->port;
-	bool changed, up;
+	bool up;
 
 	if (!engine->lost && unlikely(port_lost(port) || engine_has_lost_fds(engine)))
 		engine_lose(engine);
-	changed = engine_check_connected(engine);
+	if (engine_is_first(engine) && port_connected(port) != engine->tx.connected)
+		engine_check_others(engine);
+	engine_check_connected(engine);
 	if (!engine_is_first(engine))
 		return;
-	if (changed)
-		engine_check_others(engine);
 	up = port_link_up(port, engine->tx.connected);
 	if (up == __atomic_load_n(&engine->device->link_up, __ATOMIC_RELAXED))
 		return;

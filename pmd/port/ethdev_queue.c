@@ -64,11 +64,8 @@ static uint16_t queue_tx_burst(void *arg, struct rte_mbuf **mbufs, uint16_t n)
 	struct ethdev_queue *queue = arg;
 	uint16_t sent;
 
-	if (unlikely(!__atomic_load_n(&queue->dev->connected, __ATOMIC_RELAXED))) {
-		queue->full_tsc = 0;
-		queue->has_sent = false;
+	if (unlikely(!__atomic_load_n(&queue->dev->connected, __ATOMIC_RELAXED)))
 		return queue_drop(queue, mbufs, n);
-	}
 	sent = rte_eth_tx_burst(queue->dev->id, queue->number, mbufs, n);
 	if (likely(sent > 0)) {
 		queue->full_tsc = 0;
@@ -104,12 +101,18 @@ static void queue_disarm(void *arg)
 		pci_disarm(queue);
 }
 
-/* Return what the driver has told the first engine: one thread at a time may ask the driver. */
+/* Return what the driver has told the first engine: one thread at a time may ask the driver. The
+ * next peer may use fewer queues, so nothing is known of this queue then. */
 static bool queue_connected(void *arg)
 {
-	const struct ethdev_queue *queue = arg;
+	struct ethdev_queue *queue = arg;
+	const bool connected = __atomic_load_n(&queue->dev->connected, __ATOMIC_RELAXED);
 
-	return __atomic_load_n(&queue->dev->connected, __ATOMIC_RELAXED);
+	if (!connected) {
+		queue->full_tsc = 0;
+		queue->has_sent = false;
+	}
+	return connected;
 }
 
 static void queue_close(void *arg)
