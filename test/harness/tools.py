@@ -8,9 +8,10 @@ import re
 from .process import ask, wait_until
 from .report import CheckFailed
 
-UROCE_RUN_FILE = os.path.normpath(os.path.join(os.path.dirname(os.path.abspath(__file__)),
-                                               "..", "..", "build", "app", "uroce-run"))
-UROCE_RUN = os.path.normpath(os.environ.get("UROCE_RUN", UROCE_RUN_FILE))  # or a script that runs it with more options
+UROCE_RUN = os.path.join(os.path.dirname(os.path.abspath(__file__)),
+                         "..", "..", "build", "app", "uroce-run")
+UROCE_RUN = os.path.normpath(os.environ.get("UROCE_RUN", UROCE_RUN))
+UROCE_RUN_FILE = os.environ.get("UROCE_RUN_FILE", UROCE_RUN)  # if UROCE_RUN is a script that runs it with more options
 UROCE_CTL = os.path.join(os.path.dirname(UROCE_RUN), "uroce-ctl")
 PLAIN_COUNTERS = r"(rx|tx)_(packets|bytes|in_place_packets|loopback_packets|crossed|payload_bytes_\w+)"
 DEVICE = "uroce0"

@@ -264,5 +264,6 @@ def registration(machine, _seconds):
     yield Group("registration of 1 GiB", [Figure(keys, "us, by pages: " + ", ".join(REGISTER), "us", measure)])
 
 
-ROWS = {"memif": memif, "vhost": vhost, "hand-over": hand_over, "isolated": isolated, "programs": programs, "threads": threads, "cold": cold,
-        "threads": threads, "cold": cold, "qps": qps, "connections": connections, "idle": idle, "veth": veth, "registration": registration}
+ROWS = {"memif": memif, "vhost": vhost, "hand-over": hand_over, "isolated": isolated, "programs": programs,
+        "threads": threads, "cold": cold, "qps": qps, "connections": connections, "idle": idle, "veth": veth,
+        "registration": registration}

@@ -7,8 +7,8 @@
  *   at_call exec N OTHER PROGRAM [ARGUMENT...]	let it execute OTHER, a path, in place of call N
  *
  * The first call that counts is the first connect(2): before it, no other process knows of the
- * program. The calls of all threads count, except those that only wait or ask for the time. The
- * last line of the output says how far the program came. The exit status is the program's, as a
+ * program. The calls of all threads count, except most of those that only wait or ask for the time.
+ * The last line of the output says how far the program came. The exit status is the program's, as a
  * shell gives it.
  */
 #include <signal.h>
@@ -43,8 +43,10 @@ struct victim {
 	pid_t pid;
 	enum action action;
 	uint64_t at, calls;
-	bool started; /* it has made its first connect(2) */
-	bool done;    /* the action is over */
+	bool started;  /* it has made its first connect(2) */
+	bool done;     /* the action has been taken */
+	bool executed; /* the program is another one now */
+	uint64_t call; /* at which the action was taken */
 	const char *other;
 	uintptr_t envp;
 };
@@ -145,12 +147,12 @@ static bool begin_call(struct victim *victim, pid_t thread, uint64_t call)
 	if (!victim->started || victim->done || only_waits(call) || ++victim->calls != victim->at)
 		return true;
 	victim->done = true;
+	victim->call = call;
 	if (victim->action == KILL) {
 		say(victim, "killed", call);
 		MUST(kill(victim->pid, SIGKILL) == 0);
 		return false;
 	}
-	say(victim, "executes another program", call);
 	execute_other(victim, thread);
 	return true;
 }
@@ -175,6 +177,8 @@ static void stopped(struct victim *victim, pid_t thread, int status)
 		call_stop(victim, thread);
 	} else if (event == PTRACE_EVENT_EXEC && victim->done) {
 		/* Nothing of the program is left, and what it executes runs undisturbed. */
+		victim->executed = true;
+		say(victim, "executes another program", victim->call);
 		MUST(ptrace(PTRACE_DETACH, thread, NULL, NULL) == 0);
 	} else {
 		if (event == PTRACE_EVENT_EXEC)
@@ -202,7 +206,7 @@ static int trace(struct victim *victim)
 		else if (thread == victim->pid)
 			break;
 	}
-	if (!victim->done)
+	if (!victim->done || (victim->action == EXEC && !victim->executed))
 		say(victim, "ended", 0);
 	return result_of(status);
 }

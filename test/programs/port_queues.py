@@ -25,13 +25,15 @@ PROGRAMS = (PerfTest("ib_write_bw", ["-q", "16"], 1000), PerfTest("ib_read_bw", 
 
 def wake_ups(pid):
     """Return how often the helper of a process has woken so far."""
-    count = 0
+    counts = []
     for task in os.listdir(f"/proc/{pid}/task"):
         with open(f"/proc/{pid}/task/{task}/status", encoding="ascii") as file:
             status = file.read()
         if status.startswith("Name:\turoce\n"):
-            count += int(re.search(r"^voluntary_ctxt_switches:\s+(\d+)$", status, re.M).group(1))
-    return count
+            counts.append(int(re.search(r"^voluntary_ctxt_switches:\s+(\d+)$", status, re.M).group(1)))
+    if not counts:
+        raise CheckFailed("the process has no helper", [])
+    return sum(counts)
 
 
 def queues_of(engines, queues):

@@ -44,8 +44,8 @@ def main():
     with tempfile.TemporaryDirectory(prefix="uroce-options-") as folder:
         tool = build_folder(folder, shlex.split(sys.argv[1]))
         run = os.path.join(os.path.dirname(os.path.abspath(__file__)), "run.py")
-        return subprocess.run([sys.executable, run, *sys.argv[2:]], env={**os.environ, "UROCE_RUN": tool},
-                              check=False).returncode
+        env = {**os.environ, "UROCE_RUN": tool, "UROCE_RUN_FILE": UROCE_RUN}
+        return subprocess.run([sys.executable, run, *sys.argv[2:]], env=env, check=False).returncode
 
 
 if __name__ == "__main__":
