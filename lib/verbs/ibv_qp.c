@@ -26,6 +26,17 @@ static int check_modify(struct face_context *context, struct face_qp *qp,
 	return rc;
 }
 
+/*
+ * Flush a queue pair's requests: it moves to the error state. A NIC receives by itself what has
+ * come until then, and so do we: the acknowledgement of a request may wait in the port when the
+ * program hears by other ways that the peer has the message, and has gone. Engine's lock.
+ */
+static void receive_first(const struct face_qp *qp, const struct ibv_qp_attr *attr, int mask)
+{
+	if ((mask & IBV_QP_STATE) && attr->qp_state == IBV_QPS_ERR)
+		device_engine_receive(qp->home);
+}
+
 int ibv_modify_qp(struct ibv_qp *ibv, struct ibv_qp_attr *attr, int mask)
 {
 	struct face_context *context = face_context(ibv->context);
@@ -45,6 +56,7 @@ int ibv_modify_qp(struct ibv_qp *ibv, struct ibv_qp_attr *attr, int mask)
 		rc = context_lock(context);
 	if (rc != 0)
 		return face_errno(rc);
+	receive_first(qp, attr, mask);
 	rc = qp_modify(qp->qp, attr, mask, &path);
 	ibv->state = qp_state(qp->qp);
 	if (rc == 0 && ibv->state == IBV_QPS_RESET && qp->target)

@@ -312,6 +312,21 @@ void engine_tx_cleanup(struct engine *engine)
 	lcore_leave(lcore);
 }
 
+void engine_receive_now(struct engine *engine)
+{
+	struct device *device = engine->device;
+	const bool has_gsi = engine_is_first(engine);
+
+	engine->home->moderator.holds = true;
+	if (has_gsi)
+		device->gsi_holds = true;
+	if (engine_receive(engine) > 0)
+		engine->busy_ns = engine->now_ns;
+	engine->home->moderator.holds = false;
+	if (has_gsi)
+		device->gsi_holds = false;
+}
+
 /*
  * Receive, and then raise the events of completions and connections. Before that, send what is
  * owed: an event wakes a thread that may need this CPU, and may end the process without any further

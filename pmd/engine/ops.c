@@ -45,6 +45,14 @@ static void ops_unlock(void *arg)
 	engine_release(engine);
 }
 
+static void ops_receive(void *arg)
+{
+	struct engine *engine = arg;
+
+	if (!engine_has_ended(engine))
+		engine_receive_now(engine);
+}
+
 static void ops_attach(void *arg, struct qp *qp)
 {
 	struct engine *engine = arg;
@@ -329,6 +337,7 @@ const struct engine_ops engine_ops_pmd = {
 	.detach = ops_detach,
 	.kick = ops_kick,
 	.poll = ops_poll,
+	.receive = ops_receive,
 	.polled = ops_polled,
 	.wait = ops_wait,
 	.now = ops_now,

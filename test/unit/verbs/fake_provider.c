@@ -126,6 +126,13 @@ static void fake_kick(void *engine, struct qp *qp)
 		carry();
 }
 
+static void fake_receive(void *engine)
+{
+	(void)engine;
+	assert_true(fake.locked);
+	fake.receives++;
+}
+
 static void fake_poll(void *engine)
 {
 	assert_ptr_equal(engine, &fake);
@@ -187,6 +194,7 @@ static const struct engine_ops fake_ops = {
 	.attach = fake_attach,
 	.detach = fake_detach,
 	.kick = fake_kick,
+	.receive = fake_receive,
 	.poll = fake_poll,
 	.polled = fake_polled,
 	.wait = fake_wait,

@@ -27,6 +27,7 @@ struct fake {
 	unsigned int locks;
 	unsigned int kicks;
 	unsigned int polls;
+	unsigned int receives;
 	int found; /* completions by polls that found all they asked for */
 	unsigned int waits;
 	unsigned int resolves;

@@ -102,6 +102,9 @@ unsigned int engine_turn(struct engine *engine);
 /** Receive the frames that wait in the port, at most as many as any ring holds. Owner. */
 void engine_empty_port(struct engine *engine);
 
+/** Receive a burst, and leave its events to the next turn. Owner. */
+void engine_receive_now(struct engine *engine);
+
 /**
  * Return how long the engine has nothing to do, at most `limit_ns`; a very short time if work is
  * left that waits for no timer. After this call engine_due_ns reports new work. Owner.
