@@ -8,7 +8,7 @@
 #include "epolls.h"
 #include "fds.h"
 
-#define NS_PER_S  INT64_C(1000000000)
+#define SECOND_NS INT64_C(1000000000)
 #define NS_PER_MS 1000000
 
 static int64_t ns_of_ms(int ms)
@@ -20,8 +20,8 @@ static int64_t ns_of(const struct timespec *time)
 {
 	if (!time)
 		return -1;
-	return time->tv_sec < INT64_MAX / 2 / NS_PER_S ? time->tv_sec * NS_PER_S + time->tv_nsec
-						       : INT64_MAX / 2;
+	return time->tv_sec < INT64_MAX / 2 / SECOND_NS ? time->tv_sec * SECOND_NS + time->tv_nsec
+							: INT64_MAX / 2;
 }
 
 /* End a wait in the kernel. If the instance has got its first rsocket meanwhile, wait for the

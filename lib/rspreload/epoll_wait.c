@@ -14,7 +14,7 @@
 #include "epoll_parts.h"
 #include "real.h"
 
-#define NS_PER_S  INT64_C(1000000000)
+#define SECOND_NS INT64_C(1000000000)
 #define NS_PER_MS 1000000
 /* Events of epoll(7) that poll(2) has; the numbers are the same. */
 #define POLLED \
@@ -46,7 +46,7 @@ int64_t epolls_now_ns(void)
 	struct timespec now;
 
 	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (int64_t)now.tv_sec * NS_PER_S + now.tv_nsec;
+	return (int64_t)now.tv_sec * SECOND_NS + now.tv_nsec;
 }
 
 static void look_free(struct look *look)

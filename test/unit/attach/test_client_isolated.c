@@ -91,6 +91,8 @@ static int teardown(TEST_STATE)
 
 	port_close(&link_of.port);
 	port_destroy(&link_of.port);
+	/* A process keeps it until its end. */
+	free(link_of.remote_arg);
 	free(pool->pool_data);
 	free(pool);
 	close_memif();
