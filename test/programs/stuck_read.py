@@ -34,13 +34,17 @@ def missing_page():
 def stuck_read(sock):
     """Read a message that waits in a socket into a page that never comes. The kernel lets one thread at a time read a
     socket, so nobody else can read this one meanwhile, through whatever descriptor."""
+    # The socket does not block, so the message must be there.
+    waits = select.poll()
+    waits.register(sock, select.POLLIN)
+    assert waits.poll(WAIT_MS), "no message comes"
     page, address, fd = missing_page()
     reader = threading.Thread(target=libc.recv, args=(sock.fileno(), ctypes.c_void_p(address), 1, 0), daemon=True)
     reader.start()
     try:
         poll = select.poll()
         poll.register(fd, select.POLLIN)
-        assert poll.poll(WAIT_MS), "there was nothing to read"
+        assert poll.poll(WAIT_MS), "there was nothing to read: the other end has gone"
         yield
     finally:
         os.close(fd)
