@@ -312,19 +312,27 @@ void engine_tx_cleanup(struct engine *engine)
 	lcore_leave(lcore);
 }
 
+/* Receive. Leave the events of completions to moderator_expire, and those of connections to
+ * gsi_tell, until the caller resets device.gsi_holds. Returns the work. */
+static unsigned int engine_receive_held(struct engine *engine)
+{
+	struct moderator *moderator = &engine->home->moderator;
+	unsigned int work;
+
+	moderator->holds = true;
+	if (engine_is_first(engine))
+		engine->device->gsi_holds = true;
+	work = engine_receive(engine);
+	moderator->holds = false;
+	return work;
+}
+
 void engine_receive_now(struct engine *engine)
 {
-	struct device *device = engine->device;
-	const bool has_gsi = engine_is_first(engine);
-
-	engine->home->moderator.holds = true;
-	if (has_gsi)
-		device->gsi_holds = true;
-	if (engine_receive(engine) > 0)
+	if (engine_receive_held(engine) > 0)
 		engine->busy_ns = engine->now_ns;
-	engine->home->moderator.holds = false;
-	if (has_gsi)
-		device->gsi_holds = false;
+	if (engine_is_first(engine))
+		engine->device->gsi_holds = false;
 }
 
 /*
@@ -338,13 +346,8 @@ static unsigned int engine_receive_and_tell(struct engine *engine)
 	struct device *device = engine->device;
 	struct moderator *moderator = &engine->home->moderator;
 	const bool has_gsi = engine_is_first(engine);
-	unsigned int work;
+	unsigned int work = engine_receive_held(engine);
 
-	moderator->holds = true;
-	if (has_gsi)
-		device->gsi_holds = true;
-	work = engine_receive(engine);
-	moderator->holds = false;
 	if (unlikely((has_gsi && device->gsi_untold) ||
 		     moderator_has_due(moderator, engine->now_ns))) {
 		work += engine_transmit(engine);
