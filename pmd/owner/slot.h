@@ -80,9 +80,9 @@ struct slot {
 	uint32_t engine_shares; /* full shares of the buffers that are reserved for them */
 	uint16_t engine_slots[SHARE_ENGINES_MAX]; /* by engine: its slot, or BLOCK_NONE */
 	struct share_page *page;
-	/* It is woken by two eventfds in an epoll set, which the process alone has open. The first
-	 * is ours alone. The second is for the processes that have lanes with it, which could fill
-	 * its counter and make a write to it block. */
+	/* Two eventfds wake the process. They are in an epoll set, which the process alone has
+	 * open. The first is ours alone. The second is for the processes that have lanes with this
+	 * one, which could fill its counter and make a write to it block. */
 	int process_fd, lanes_fd;
 	int wake_set_fd; /* until the welcome is sent; else -1 */
 	int bell_fd;	 /* eventfd of this process alone, which wakes us; it cannot disturb others'

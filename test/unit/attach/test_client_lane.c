@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "client.h"
+#include "client_rig.h"
 #include "port/port.h"
 #include "test.h"
 
@@ -21,20 +22,7 @@ static uint32_t numbers;
 
 static int set_up(TEST_STATE)
 {
-	memset(&client, 0, sizeof(client));
-	memset(&port, 0, sizeof(port));
-	pthread_mutex_init(&client.lock, NULL);
-	pthread_mutex_init(&client.lanes_lock, NULL);
-	client.port = &port;
-	client.page_bytes = share_ring_offset(SHARE_RINGS);
-	client.page = mmap(NULL, client.page_bytes, PROT_READ | PROT_WRITE,
-			   MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	assert_ptr_not_equal(client.page, MAP_FAILED);
-	for (int kind = 0; kind < SHARE_RINGS; kind++)
-		share_ring_init(&client.rings[kind],
-				(uint8_t *)client.page +
-					share_ring_offset((enum share_ring_kind)kind),
-				share_ring_words((enum share_ring_kind)kind));
+	client_rig_make(&client, &port);
 	return client_register_ops();
 }
 

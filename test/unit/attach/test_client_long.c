@@ -7,6 +7,7 @@
 
 #include "base/store.h"
 #include "client.h"
+#include "client_rig.h"
 #include "port/port.h"
 #include "test.h"
 
@@ -74,20 +75,7 @@ static void close_lane(uint16_t number)
 
 static int set_up(TEST_STATE)
 {
-	memset(&client, 0, sizeof(client));
-	memset(&port, 0, sizeof(port));
-	pthread_mutex_init(&client.lock, NULL);
-	pthread_mutex_init(&client.lanes_lock, NULL);
-	client.port = &port;
-	client.page_bytes = share_ring_offset(SHARE_RINGS);
-	client.page = mmap(NULL, client.page_bytes, PROT_READ | PROT_WRITE,
-			   MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	assert_ptr_not_equal(client.page, MAP_FAILED);
-	for (int kind = 0; kind < SHARE_RINGS; kind++)
-		share_ring_init(&client.rings[kind],
-				(uint8_t *)client.page +
-					share_ring_offset((enum share_ring_kind)kind),
-				share_ring_words((enum share_ring_kind)kind));
+	client_rig_make(&client, &port);
 	share_ring_init(&owner, (uint8_t *)client.page + share_ring_offset(SHARE_RING_STOCK),
 			share_ring_words(SHARE_RING_STOCK));
 	client.arena = arena;
@@ -170,7 +158,7 @@ TEST(client_long_place__the_packet_is_there_when_it_is_pushed)
 	assert_int_equal(take(0, 0xa5, &index), 3);
 	assert_int_equal(client.stock_count, 3);
 	assert_int_equal(client.lanes[0]->tx.lent, 1);
-	/* It comes back when the other process has released it. */
+	/* The buffer comes back when the other process has released it. */
 	lane_done(&peers[0].rx, index);
 	lane_give_back(&peers[0].rx);
 	client_lanes_collect(&client);
@@ -309,7 +297,7 @@ TEST(client_push__the_other_process_may_have_ended)
 	assert_false(client_long_aim(&client, BLOCK(0)));
 }
 
-/* It reads and writes nothing, whatever there is to expect. */
+/* client_long_expect reads and writes nothing, whatever there is to expect. */
 TEST(client_long_expect__changes_nothing)
 {
 	build(0, 3, 1);

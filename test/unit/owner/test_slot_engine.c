@@ -429,7 +429,8 @@ static void decline(uint16_t number)
 	close(ends[--end_count]);
 }
 
-/* It has no descriptors for the memory, for example. It goes on with the engines that it has. */
+/* The process has no descriptors for the slot's memory, for example. It goes on with the engines
+ * that it has. */
 TEST(control_event__a_declined_slot_ends_alone)
 {
 	const uint32_t qpn = server.slots.all[first].qpn_first / ENGINES * ENGINES + ENGINES;

@@ -158,7 +158,7 @@ TEST(channel_raise_kind__one_kind_that_nobody_reads_hides_no_other)
 	assert_next_kind(&several, 4);
 	assert_int_equal(channel_forget(&channel, &several.source), UINT16_MAX - 1);
 	assert_false(readable());
-	/* It can be used again. */
+	/* The source can be used again. */
 	channel_raise_kind(&channel, &several, 2);
 	assert_next_kind(&several, 2);
 	assert_false(readable());

@@ -14,7 +14,7 @@
 static bool is_full; /* there is no memory */
 static unsigned int blocks;
 
-/* These take the place of lib/base/cachelines.c. */
+/* These functions take the place of lib/base/cachelines.c. */
 void *cachelines_alloc(size_t bytes)
 {
 	void *at = NULL;
@@ -144,7 +144,7 @@ TEST(loss_on_out_of_order__without_memory_the_response_counts_as_lost)
 	is_full = false;
 	EXPECT_TAKEN(OPCODE_READ_RESPONSE_LAST, 2, .syndrome = ACK, .len = MTU);
 	assert_int_equal(rig.completer.ooo.count, 1);
-	/* What is missing is requested. */
+	/* The requester asks for the packets that are missing. */
 	assert_int_equal(send_all(), 1);
 	catcher_expect(&rig.fixture.catcher, 0, OPCODE_READ_REQUEST, FIRST_PSN);
 }

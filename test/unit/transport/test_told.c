@@ -477,7 +477,7 @@ TEST(loss_widen__doubts_the_shortest_round_trip_after_many_of_the_shortest_windo
 		assert_int_equal(rig.loss.recovery.least_ns,
 				 i == 2 * rounds - 1 ? UINT32_MAX : 1000);
 	}
-	/* It is measured anew, and the window follows it. */
+	/* The path is measured anew, and the window follows it. */
 	rig.loss.recovery.least_ns = rig.loss.recovery.answer_ns = 20000;
 	rig.board.span = LOSS_WINDOW_LIMIT;
 	rate(NOW_NS + 20000);

@@ -139,7 +139,7 @@ void loss_fini(struct loss *loss);
  *
  * @return
  *   False if there is no memory: the event counts as lost on its way, and timers go on. A queue
- * pair without a timeout calls this when it is connected.
+ *   pair without a timeout calls this when the timeout is set.
  */
 bool loss_reserve(struct loss *loss);
 
