@@ -47,9 +47,9 @@ def _rates(wire, seconds):
                _rate(wire, seconds, "--mode", "incast", *RATE))]
 
 
-def _small(wire, seconds):
-    return [Figure(f"{wire.name}.p50 {wire.name}.p99", "WRITE 8 B half round trip, p50 / p99", "us",
-                   _latency(wire, seconds, "--size", "8"))]
+def _small(wire, seconds, size=8):
+    return [Figure(f"{wire.name}.p50 {wire.name}.p99", f"WRITE {size} B half round trip, p50 / p99", "us",
+                   _latency(wire, seconds, "--size", str(size)))]
 
 
 def _perftest(wire, seconds):
@@ -227,8 +227,7 @@ def veth(machine, seconds):
     wire = Veth(machine, spaces, addresses)
     yield Group("veth", [
         _limit(wire, seconds, title="the port's ceiling"), *_bandwidths(wire, seconds), *_rates(wire, seconds)[:1],
-        Figure("veth.p50 veth.p99", "WRITE 64 B half round trip, p50 / p99", "us",
-               _latency(wire, seconds, "--size", "64")),
+        *_small(wire, seconds, 64),
         Figure("tcp.gbps", "iperf3 on the same veth", "Gb/s", lambda: wire.iperf(max(1, round(seconds)))),
         Figure("tcp.spin.p50 tcp.spin.p99", "TCP 64 B spinning, half round trip", "us",
                lambda: wire.tcp_pingpong()),
@@ -238,7 +237,7 @@ def veth(machine, seconds):
     yield _lossy_group(machine, seconds, spaces, addresses)
     with uroced(machine, "--netdev", "veth0", space=spaces[0]) as socket:
         attached = Attached(machine, "uroced-veth", socket, spaces, "veth0", addresses[0])
-        yield Group("a program of uroced over veth", [*_bandwidths(attached, seconds), *_small(attached, seconds)])
+        yield Group("a program of uroced over veth", [*_bandwidths(attached, seconds), *_small(attached, seconds, 64)])
 
 
 REGISTER = ("touch", "absent", "present", "hugetlb", "on_demand", "deregister")
