@@ -49,13 +49,15 @@ class Count:
         if not head:
             sys.exit(f"lines.py: nothing was counted: {text}")
         self.threads, self.messages, self.lines = map(int, head.groups())
+        self.rate = float(text.split(maxsplit=1)[0])
         # moves, writes, uses, users, places of each line
         self.moved = sorted(((int(moves), int(writes), int(uses), int(users), places) for users, uses, writes, moves, *places in
                              (line.split()[1:] for line in re.findall(r"^line .*$", text, re.M))), reverse=True)
 
     def row(self):
         moves = sum(line[0] for line in self.moved)
-        return f"| {self.threads} | {self.lines / self.threads:.0f} | {len(self.moved)} | {moves / self.messages:.4f} |"
+        return (f"| {self.threads} | {self.lines / self.threads:.0f} | {moves / self.messages:.4f} | {self.rate / 1e3:.0f} | "
+                f"{moves / self.messages * self.rate / 1e3:.1f} |")
 
 
 def main():
@@ -70,7 +72,8 @@ def main():
     args = parser.parse_args()
     folder = os.path.abspath(args.build)
     build(folder)
-    print("| threads | lines used by each | lines that moved | moves for each message |\n|---|---|---|---|")
+    print("| threads | lines used by each | moves for each message | thousand messages a second, counted | thousand moves a second |\n"
+          "|---|---|---|---|---|")
     known = {}
     for count in args.threads.split(","):
         out = run([os.path.join(folder, "app", "uroce-run"), "--engines", count, *args.port, "--",
