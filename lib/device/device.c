@@ -125,9 +125,10 @@ int device_create(const struct device_config *config, struct device **device)
 			  config->name, config->port_mtu_bytes, WIRE_OVERHEAD_MAX + 256u);
 		return -EINVAL;
 	}
-	d = calloc(1, sizeof(*d));
+	d = aligned_alloc(_Alignof(struct device), sizeof(*d));
 	if (!d)
 		return -ENOMEM;
+	memset(d, 0, sizeof(*d));
 	d->config = *config;
 	d->config.unique = NULL; /* the string is the caller's, and is needed for the GUID only */
 	d->node_guid_be = device_guid(config);

@@ -36,6 +36,11 @@ static union ibv_gid gid;
 static enum ibv_mtu mtu;
 static pthread_barrier_t begin;
 
+/* Defined if lines.c is loaded, which counts the cache lines that threads have in common. */
+void __attribute__((weak)) lines_begin(void);
+void __attribute__((weak)) lines_end(uint64_t messages);
+
+/* One thread. No two lanes share a cache line. */
 struct lane {
 	pthread_t thread;
 	struct ibv_cq *cq;
@@ -46,7 +51,7 @@ struct lane {
 	uint8_t *memory;
 	double done_s; /* time since the start */
 	double wait_s; /* the longest between two polls that found completions */
-};
+} __attribute__((aligned(64)));
 
 static void require(bool condition, const char *what)
 {
@@ -178,6 +183,8 @@ static void *run(void *arg)
 	for (uint32_t i = 0; i < wanted.depth; i++)
 		post_receive(lane);
 	pthread_barrier_wait(&begin);
+	if (lines_begin)
+		lines_begin();
 	start_s = last_s = now_s();
 	while (completed < wanted.requests) {
 		for (; posted < wanted.requests && posted - completed < wanted.depth; posted++)
@@ -192,6 +199,8 @@ static void *run(void *arg)
 		last_s = found_s;
 	}
 	lane->done_s = now_s() - start_s;
+	if (lines_end)
+		lines_end(wanted.requests);
 	return NULL;
 }
 
@@ -255,8 +264,9 @@ int main(int argc, char **argv)
 	double last_s;
 
 	read_options(argc, argv);
-	lanes = calloc(wanted.threads, sizeof(*lanes));
+	lanes = aligned_alloc(_Alignof(struct lane), wanted.threads * sizeof(*lanes));
 	require(lanes != NULL, "memory");
+	memset(lanes, 0, wanted.threads * sizeof(*lanes));
 	open_device();
 	pthread_barrier_init(&begin, NULL, wanted.threads);
 	for (unsigned int i = 0; i < wanted.threads; i++)

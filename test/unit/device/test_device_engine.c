@@ -145,3 +145,15 @@ TEST(device_counter__adds_up_the_engines)
 									      ? UINT64_C(1) << 40
 									      : 0);
 }
+
+#define LINE_OF(field) (offsetof(struct device, field) / RTE_CACHE_LINE_SIZE)
+
+/* What the first engine writes in each turn is in no cache line that other engines read. */
+TEST(device__what_the_first_engine_writes_is_apart)
+{
+	assert_int_equal(offsetof(struct device, gsi_psn) % RTE_CACHE_LINE_SIZE, 0);
+	assert_int_equal(LINE_OF(gsi_psn), LINE_OF(gsi_holds));
+	assert_int_equal(LINE_OF(gsi_psn), LINE_OF(gsi_untold));
+	assert_int_equal(LINE_OF(gsi_psn), sizeof(struct device) / RTE_CACHE_LINE_SIZE - 1);
+	assert_int_equal((uintptr_t)device % RTE_CACHE_LINE_SIZE, 0);
+}

@@ -13,6 +13,7 @@
 #include <infiniband/verbs.h>
 
 #include <rte_branch_prediction.h>
+#include <rte_common.h>
 
 #include "device/device_engine.h"
 #include "device/objects.h"
@@ -31,7 +32,7 @@ struct qp;
 struct srq_table;
 struct xrcd;
 
-#define DEVICE_ENGINES_MAX   16
+#define DEVICE_ENGINES_MAX   64
 #define DEVICE_GIDS_MAX	     128
 #define DEVICE_NAME_MAX	     64
 #define DEVICE_MCAST_BUCKETS 256
@@ -80,9 +81,6 @@ struct device {
 	/* The receiver of MADs to QP 1 (device/gsi.h); changed under the device's lock. */
 	const struct gsi_ops *gsi;
 	void *gsi_user;
-	struct psn gsi_psn; /* PSN of the next MAD that is sent; first engine's thread or lock */
-	bool gsi_holds;	    /* gsi_ops.receive leaves events to gsi_tell; first engine's thread */
-	bool gsi_untold;    /* it has left some; first engine's thread or lock */
 	/* The keeper of the connection manager's ports (cm/ports.h); NULL: this process keeps them.
 	 * Set by the driver of the device, before it is used. */
 	const struct cm_ports_ops *cm_ports;
@@ -110,6 +108,13 @@ struct device {
 	 * facade. */
 	void (*event)(void *user, enum ibv_event_type type);
 	void *event_user;
+
+	/* The first engine writes these in each turn, so they have a cache line to themselves: all
+	 * engines read the members above for each packet. */
+	struct psn gsi_psn __rte_cache_aligned; /* PSN of the next MAD that is sent; first engine's
+						   thread or lock */
+	bool gsi_holds;	 /* gsi_ops.receive leaves events to gsi_tell; first engine's thread */
+	bool gsi_untold; /* it has left some; first engine's thread or lock */
 };
 
 /** Create a device without addresses, whose engines have no driver. 0, -EINVAL, -ENOMEM. */
