@@ -164,7 +164,7 @@ class ImpairedTest:
         """Both ends say yes: the requests and the answers have signs, and the side that lacks packets tells of others."""
         notices = [Notice(space, self._work_dir, f"veth{number}") for number, space in enumerate(self._spaces)]
         try:
-            # swift sends a long READ alone, and then nothing comes behind a lost request.
+            # swift holds the next long READ back where packets get lost: then nothing comes behind a lost request.
             self._programs(program, "loss=0.02", "--sack", "yes", "--cc", "none")
             # Each end's interface shows what the other end sends.
             seen = {address: host for notice in notices for address, host in notice.end().items()}
