@@ -3,6 +3,7 @@
 #include "team.h"
 
 #include <errno.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -40,18 +41,18 @@ static void member_run(void *arg)
 static int team_add(struct team *team, struct nic *nic, struct control *control)
 {
 	struct team_member *member = calloc(1, sizeof(*member));
-	int rc = 0;
+	int rc;
 
 	if (!member)
 		return -ENOMEM;
 	member->team = team;
 	member->number = team->count;
+	member->nic = &member->thread.nic;
 	member->round = team->round;
 	if (member->number == 0) {
-		member->nic = nic;
 		member->control = control;
+		rc = nic_share(nic, member->nic);
 	} else {
-		member->nic = &member->thread.nic;
 		member->control = &member->own_control;
 		rc = nic_thread_start(&member->thread, nic, member_run, member);
 	}
@@ -121,8 +122,11 @@ bool team_wait(struct team_member *member, enum team_phase phase)
 
 	__atomic_fetch_add(&team->arrived[phase], 1, __ATOMIC_RELEASE);
 	while (!team_has_failed(team) &&
-	       __atomic_load_n(&team->arrived[phase], __ATOMIC_ACQUIRE) < team->size)
+	       __atomic_load_n(&team->arrived[phase], __ATOMIC_ACQUIRE) < team->size) {
 		nic_turn(member->nic);
+		/* A turn does not yield with dedicated progress. The others may need this CPU. */
+		sched_yield();
+	}
 	return !team_has_failed(team);
 }
 
@@ -159,6 +163,8 @@ void team_stop(struct team *team)
 	for (uint32_t i = 0; i < team->count; i++) {
 		if (i > 0)
 			nic_thread_join(&team->members[i]->thread);
+		else
+			nic_unshare(team->members[i]->nic);
 		free(team->members[i]);
 	}
 	team->count = 0;

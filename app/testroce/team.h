@@ -27,13 +27,13 @@ struct team;
 struct team_member {
 	struct team *team;
 	uint32_t number;
-	/* number 0: the caller's; others: those of `thread` and `own_control` */
-	struct nic *nic;
-	struct control *control;
+	struct nic_thread
+		thread;	 /* of number 0: only the handle of the device, made by the caller */
+	struct nic *nic; /* that handle */
+	struct control *control; /* of number 0: the caller's; of others: `own_control` */
 	struct run run;
 
 	/* unused by number 0 */
-	struct nic_thread thread;
 	struct control own_control;
 	struct passive passive; /* of own_control, if both sides are in this process */
 	bool connected;		/* own_control is open */
