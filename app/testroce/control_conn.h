@@ -51,9 +51,9 @@ struct passive;
 /* The active side's end: either a TCP connection, or the passive side in this process. */
 struct control {
 	struct nic *nic;
-	int fd;		   /* -1: `local` */
-	const char *where; /* of the passive side; NULL: `local` */
-	struct passive *local;
+	int fd;		       /* -1: none */
+	const char *where;     /* the passive side's address; NULL: it is `local` */
+	struct passive *local; /* unused with `where` */
 };
 
 /** Listen for active sides at "[ADDR:]PORT" or "PORT". Returns a descriptor, or -errno with

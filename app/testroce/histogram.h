@@ -21,8 +21,8 @@ struct histogram {
 
 void histogram_clear(struct histogram *histogram);
 
-/** Count a value; one beyond the table's end counts in the last bucket. One thread may
- * add while others merge this histogram into theirs. */
+/** Count a value; one beyond the table's end counts in the last bucket. One thread may add while
+ * others merge this histogram into theirs. */
 void histogram_add(struct histogram *histogram, uint64_t value);
 
 /** Add the values of another histogram, to which its thread may add meanwhile. Not MT-safe for the

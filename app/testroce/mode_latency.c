@@ -178,13 +178,15 @@ static int pinger_poll(struct pinger *pinger)
 static int pinger_take(struct pinger *pinger)
 {
 	const uint64_t n = pinger->received;
-	const volatile uint8_t *last = in_of(pinger, n) + pinger->plan->size_bytes - 1;
+	const uint8_t *last = in_of(pinger, n) + pinger->plan->size_bytes - 1;
 	int rc = pinger_poll(pinger);
 
 	if (rc != 0)
 		return rc;
-	if (pinger->plan->op == PLAN_OP_WRITE ? *last != last_byte(pinger, n)
-					      : pinger->arrived == n)
+	/* Acquire: the other bytes of a message are read after its last one. */
+	if (pinger->plan->op == PLAN_OP_WRITE
+		    ? __atomic_load_n(last, __ATOMIC_ACQUIRE) != last_byte(pinger, n)
+		    : pinger->arrived == n)
 		return 0;
 	pinger->received++;
 	pinger_check(pinger, n);

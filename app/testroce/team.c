@@ -11,10 +11,9 @@
 static void member_work(struct team_member *member)
 {
 	struct team *team = member->team;
-	const bool has_part = member->number < team->size;
 
 	member->round = team->round;
-	if (!has_part)
+	if (member->number >= team->parts)
 		return;
 	pthread_mutex_unlock(&team->lock);
 	team->job(member);
@@ -102,6 +101,7 @@ int team_work(struct team *team, void (*job)(struct team_member *member), char *
 	team->failed = 0;
 	pthread_mutex_lock(&team->lock);
 	team->job = job;
+	team->parts = team->size;
 	team->busy = team->size - 1;
 	team->round++;
 	pthread_cond_broadcast(&team->changed);

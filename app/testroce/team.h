@@ -27,10 +27,9 @@ struct team;
 struct team_member {
 	struct team *team;
 	uint32_t number;
-	struct nic_thread
-		thread;	 /* of number 0: only the handle of the device, made by the caller */
-	struct nic *nic; /* that handle */
-	struct control *control; /* of number 0: the caller's; of others: `own_control` */
+	struct nic_thread thread; /* of number 0: only its handle of the device */
+	struct nic *nic;	  /* that handle */
+	struct control *control;  /* of number 0: the caller's; of others: `own_control` */
 	struct run run;
 
 	/* unused by number 0 */
@@ -43,12 +42,13 @@ struct team_member {
 struct team {
 	struct team_member *members[PLAN_THREADS_MAX];
 	uint32_t count;		       /* of members */
-	uint32_t size;		       /* members with a part in the job */
+	uint32_t size;		       /* members that team_gather was asked for */
 	uint32_t arrived[TEAM_PHASES]; /* atomic: members that have ended a phase */
 	int failed;		       /* atomic, -errno: a member has failed in this job */
 	pthread_mutex_t lock;	       /* protects what follows */
 	pthread_cond_t changed;
 	uint64_t round; /* number of the job */
+	uint32_t parts; /* of the job: `size`. A thread may see a job after the next team_gather */
 	uint32_t busy;	/* threads that have not ended it */
 	bool stopped;
 	void (*job)(struct team_member *member);

@@ -38,8 +38,6 @@ class TestroceThreadsTest(TestroceTest):
     name = "testroce-threads"
 
     def run_all(self):
-        if self._report.only and "threads" not in self._report.only:
-            return
         for options in MODES:
             self._check("a pair: " + " ".join(options), self._measure, [*threads(2), "--pair", *options])
             self._check("alone: " + " ".join(options), self._measure, [*threads(2), *ALONE_PORT, *options])
@@ -204,7 +202,8 @@ class TestroceThreadsTest(TestroceTest):
         # The first queue pairs belong to the first thread: two of two threads, two of three, all of one.
         wanted = {1: {(0, 0, 0, 0), (1, 1, 1, 1)}, 2: {(0, 0, 1, 1), (1, 1, 0, 0)}, 3: {(0, 0, 1, 0), (1, 1, 0, 1)}}
         if tuple(engines) not in wanted[count]:
-            raise CheckFailed(f"{count} threads: the queue pairs' engines are {engines}", prompt.output().splitlines()[-30:])
+            raise CheckFailed(f"{count} threads: the queue pairs' engines are {engines}",
+                              prompt.output().splitlines()[-30:])
 
     def _wrong_threads(self):
         for options, text in ((["--threads", "3", "--qps", "2"], "as many queue pairs"),
