@@ -73,7 +73,7 @@ static int ablation_measure(struct nic *nic, struct control *control, const stru
 		rc = measure_test(nic, control, &plan, options, &result, error, error_size);
 		if (rc == 0)
 			table->values[row][i % FIGURES][round] = value_of(figure, &result);
-		if (rc == 0 && options->stop && *options->stop) {
+		if (rc == 0 && options->stop && __atomic_load_n(options->stop, __ATOMIC_RELAXED)) {
 			snprintf(error, error_size, "stopped");
 			rc = -EINTR;
 		}

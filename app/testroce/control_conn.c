@@ -18,9 +18,10 @@
 #include "nic.h"
 #include "passive.h"
 
-#define CONNECT_TRIES 100
-#define PAUSE_NS      100000000
-#define ANSWER_NS     UINT64_C(60000000000)
+#define CONNECT_TRIES	100
+#define CONTROL_BACKLOG 64 /* more than the connections of one client */
+#define PAUSE_NS	100000000
+#define ANSWER_NS	UINT64_C(60000000000)
 
 /* Parse "ADDR:PORT", "[ADDR]:PORT", "ADDR" or, to listen, "PORT". */
 static void split(const char *where, bool listens, char host[64], char port[16])
@@ -72,7 +73,8 @@ int control_listen(const char *where, char *error, size_t error_size)
 	fd = socket(found->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (fd >= 0)
 		setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
-	if (fd < 0 || bind(fd, found->ai_addr, found->ai_addrlen) != 0 || listen(fd, 16) != 0) {
+	if (fd < 0 || bind(fd, found->ai_addr, found->ai_addrlen) != 0 ||
+	    listen(fd, CONTROL_BACKLOG) != 0) {
 		rc = -errno;
 		snprintf(error, error_size, "cannot listen at %s: %s", where, strerror(errno));
 		if (fd >= 0)
@@ -96,22 +98,19 @@ static int control_try(const struct addrinfo *address)
 	return rc;
 }
 
-int control_connect(struct control *control, struct nic *nic, const char *where, char *error,
-		    size_t error_size)
+/* Connect. Retry a refused connection up to so many times. */
+static int control_dial(struct control *control, struct nic *nic, const char *where, int tries,
+			char *error, size_t error_size)
 {
 	const struct timespec pause = {.tv_nsec = PAUSE_NS};
 	const int one = 1;
 	struct addrinfo *found;
-	int fd = -1, rc;
+	int fd, rc;
 
 	rc = control_look_up(where, false, &found, error, error_size);
 	if (rc != 0)
 		return rc;
-	/* Retry a refused connection: users often start both sides at the same moment. */
-	for (int i = 0; i < CONNECT_TRIES; i++) {
-		fd = control_try(found);
-		if (fd != -ECONNREFUSED)
-			break;
+	while ((fd = control_try(found)) == -ECONNREFUSED && --tries > 0) {
 		nic_turn(nic);
 		nanosleep(&pause, NULL);
 	}
@@ -122,7 +121,24 @@ int control_connect(struct control *control, struct nic *nic, const char *where,
 	}
 	setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
 	fcntl(fd, F_SETFL, O_NONBLOCK);
-	*control = (struct control){.nic = nic, .fd = fd};
+	*control = (struct control){.nic = nic, .fd = fd, .where = where};
+	return 0;
+}
+
+int control_connect(struct control *control, struct nic *nic, const char *where, char *error,
+		    size_t error_size)
+{
+	/* Users often start both sides at the same moment. */
+	return control_dial(control, nic, where, CONNECT_TRIES, error, error_size);
+}
+
+int control_connect_more(struct control *control, const struct control *first, struct nic *nic,
+			 struct passive *local, char *error, size_t error_size)
+{
+	if (first->where)
+		return control_dial(control, nic, first->where, 1, error, error_size);
+	passive_init(local, nic);
+	*control = (struct control){.nic = nic, .fd = -1, .local = local};
 	return 0;
 }
 
@@ -180,7 +196,7 @@ int control_call(struct control *control, struct control_message *message)
 	const uint32_t kind = message->kind;
 	int rc = 0;
 
-	if (control->fd < 0) {
+	if (!control->where) {
 		passive_answer(control->local, message);
 	} else {
 		rc = control_send(control->fd, message, control->nic);

@@ -15,7 +15,7 @@
 #include "endpoint.h"
 #include "plan.h"
 
-#define CONTROL_MAGIC	UINT64_C(0x6f72747365740002) /* changes with any of these structs */
+#define CONTROL_MAGIC	UINT64_C(0x6f72747365740003) /* changes with any of these structs */
 #define CONTROL_PORT	"19790"
 #define CONTROL_QPS_MAX 128 /* queue pairs of one JOIN message */
 
@@ -51,18 +51,29 @@ struct passive;
 /* The active side's end: either a TCP connection, or the passive side in this process. */
 struct control {
 	struct nic *nic;
-	int fd; /* -1: `local` */
-	struct passive *local;
+	int fd;		       /* -1: none */
+	const char *where;     /* the passive side's address; NULL: it is `local` */
+	struct passive *local; /* unused with `where` */
 };
 
 /** Listen for active sides at "[ADDR:]PORT" or "PORT". Returns a descriptor, or -errno with
  * `error`. */
 int control_listen(const char *where, char *error, size_t error_size);
 
-/** Connect to a passive side at "ADDR[:PORT]"; retries for some seconds. Returns 0, or -errno with
- * `error`. */
+/** Connect to a passive side at "ADDR[:PORT]"; retries for some seconds. `where` must outlive the
+ * connection. Returns 0, or -errno with `error`. */
 int control_connect(struct control *control, struct nic *nic, const char *where, char *error,
 		    size_t error_size);
+
+/**
+ * Open one more connection to the passive side of `first`. If that is in this process, the new
+ * connection gets a passive side of its own, `local`.
+ *
+ * @return
+ *   0, or -errno with `error`.
+ */
+int control_connect_more(struct control *control, const struct control *first, struct nic *nic,
+			 struct passive *local, char *error, size_t error_size);
 
 void control_init(struct control_message *message, enum control_kind kind);
 

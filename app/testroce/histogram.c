@@ -6,6 +6,8 @@
 
 #include <rte_common.h>
 
+#include "count.h"
+
 #define MILLION 1000000u
 
 /* Return the bucket of a value. The first HISTOGRAM_PARTS buckets are one value wide. After them,
@@ -44,10 +46,22 @@ void histogram_clear(struct histogram *histogram)
 
 void histogram_add(struct histogram *histogram, uint64_t value)
 {
-	histogram->buckets[bucket_of(value)]++;
-	histogram->count++;
-	histogram->min = RTE_MIN(histogram->min, value);
-	histogram->max = RTE_MAX(histogram->max, value);
+	count_add(&histogram->buckets[bucket_of(value)], 1);
+	count_add(&histogram->count, 1);
+	count_set(&histogram->min, RTE_MIN(histogram->min, value));
+	count_set(&histogram->max, RTE_MAX(histogram->max, value));
+}
+
+void histogram_merge(struct histogram *histogram, const struct histogram *other)
+{
+	for (unsigned int i = 0; i < HISTOGRAM_BUCKETS; i++) {
+		const uint64_t count = count_get(&other->buckets[i]);
+
+		histogram->buckets[i] += count;
+		histogram->count += count;
+	}
+	histogram->min = RTE_MIN(histogram->min, count_get(&other->min));
+	histogram->max = RTE_MAX(histogram->max, count_get(&other->max));
 }
 
 uint64_t histogram_quantile(const struct histogram *histogram, uint32_t per_million)

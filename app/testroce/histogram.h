@@ -21,13 +21,18 @@ struct histogram {
 
 void histogram_clear(struct histogram *histogram);
 
-/** Count a value; one beyond the table's end counts in the last bucket. Not MT-safe. */
+/** Count a value; one beyond the table's end counts in the last bucket. One thread may add while
+ * others merge this histogram into theirs. */
 void histogram_add(struct histogram *histogram, uint64_t value);
+
+/** Add the values of another histogram, to which its thread may add meanwhile. Not MT-safe for the
+ * first one. */
+void histogram_merge(struct histogram *histogram, const struct histogram *other);
 
 /**
  * Return the value that `per_million` of a million values do not exceed; 500000 gives the median.
  * The result is rounded up to the end of its bucket, but never exceeds the largest value added.
- * Returns 0 if the histogram is empty. MT-safe with readers.
+ * Returns 0 if the histogram is empty. MT-safe with other readers.
  */
 uint64_t histogram_quantile(const struct histogram *histogram, uint32_t per_million);
 

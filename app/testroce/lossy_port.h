@@ -12,7 +12,7 @@ struct port;
 
 /**
  * Drop `per_million` of a million RoCE packets from now on, by the seed (impair/impair_path.h); 0
- * drops none. The caller must hold the engine.
+ * drops none. The caller must hold all engines of the device.
  *
  * @return
  *   0; -ENOTSUP: the port is another process's; or -ENOMEM.

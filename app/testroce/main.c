@@ -23,12 +23,12 @@
 
 #define LONG_TEST_NS UINT64_C(10000000000)
 
-static volatile sig_atomic_t stop;
+static volatile sig_atomic_t stop; /* atomic */
 
 static void on_signal(int number)
 {
 	(void)number;
-	stop = 1;
+	__atomic_store_n(&stop, 1, __ATOMIC_RELAXED);
 }
 
 static int fail(const char *error)
@@ -138,6 +138,7 @@ static int run_client(struct nic *nic, const struct options *options)
 		code = measure_all(nic, &control, options);
 	else
 		code = measure(nic, &control, options);
+	measure_end();
 	passive_close(&passive);
 	control_close(&control);
 	return code;
@@ -155,8 +156,8 @@ static int run_device(const struct options *options)
 	if (nic_open(&nic) != 0)
 		return EXIT_FAILURE;
 	if (options->listen)
-		code = sessions_serve(&nic, options->listen, options->once, &stop, error,
-				      sizeof(error)) == 0
+		code = sessions_serve(&nic, options->listen, (uint32_t)options->plan.threads,
+				      options->once, &stop, error, sizeof(error)) == 0
 			       ? EXIT_SUCCESS
 			       : fail(error);
 	else

@@ -27,7 +27,8 @@ struct mode {
 	int (*begin)(struct run *run);
 	/* Post and poll once, without waiting. 0 or -errno. */
 	int (*turn)(struct run *run);
-	/* Fill in the results that only this mode has; or NULL. */
+	/* Add the results that only this mode has to those of the other threads' runs; or NULL. The
+	 * run may go on in its thread meanwhile, as also for qp_messages. */
 	void (*stats)(const struct run *run, struct result *result);
 	/* Return the completed messages of one queue pair. */
 	uint64_t (*qp_messages)(const struct run *run, uint32_t qp);

@@ -6,9 +6,10 @@
 
 #include <infiniband/verbs.h>
 
-#include "measure.h"
+#include "count.h"
 #include "mode.h"
 #include "passive.h"
+#include "run.h"
 #include "stream.h"
 
 /* Check that an atomic has returned the number of atomics before it. */
@@ -18,7 +19,7 @@ static void atomic_check(struct run *run, uint32_t qp, uint64_t n)
 
 	memcpy(&before, stream_memory(run, qp, n), sizeof(before));
 	if (before != n)
-		run->wrong++;
+		count_add(&run->wrong, 1);
 }
 
 static const struct stream_ops atomic_ops = {

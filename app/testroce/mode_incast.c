@@ -6,10 +6,11 @@
 #include <rte_common.h>
 
 #include "endpoint.h"
-#include "measure.h"
 #include "mode.h"
 #include "passive.h"
 #include "pattern.h"
+#include "result.h"
+#include "run.h"
 #include "stream.h"
 
 #define SHARED_WR_MAX UINT64_C(8192)

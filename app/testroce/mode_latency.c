@@ -12,10 +12,11 @@
 #include <infiniband/verbs.h>
 #include <rte_cycles.h>
 
-#include "measure.h"
+#include "count.h"
 #include "mode.h"
 #include "passive.h"
 #include "pattern.h"
+#include "run.h"
 
 #define QUEUE_WR     64
 #define RECEIVES     2
@@ -177,13 +178,15 @@ static int pinger_poll(struct pinger *pinger)
 static int pinger_take(struct pinger *pinger)
 {
 	const uint64_t n = pinger->received;
-	const volatile uint8_t *last = in_of(pinger, n) + pinger->plan->size_bytes - 1;
+	const uint8_t *last = in_of(pinger, n) + pinger->plan->size_bytes - 1;
 	int rc = pinger_poll(pinger);
 
 	if (rc != 0)
 		return rc;
-	if (pinger->plan->op == PLAN_OP_WRITE ? *last != last_byte(pinger, n)
-					      : pinger->arrived == n)
+	/* Acquire: the other bytes of a message are read after its last one. */
+	if (pinger->plan->op == PLAN_OP_WRITE
+		    ? __atomic_load_n(last, __ATOMIC_ACQUIRE) != last_byte(pinger, n)
+		    : pinger->arrived == n)
 		return 0;
 	pinger->received++;
 	pinger_check(pinger, n);
@@ -222,10 +225,10 @@ static int latency_turn(struct run *run)
 		rc = pinger_take(pinger);
 	if (rc == 1) {
 		tsc = rte_rdtsc() - pinger->begin_tsc;
-		measure_add_latency(run, is_round_trip(&run->plan) ? tsc / 2 : tsc);
-		run->completed++;
+		run_add_latency(run, is_round_trip(&run->plan) ? tsc / 2 : tsc);
+		count_add(&run->completed, 1);
 	}
-	run->wrong = pinger->wrong;
+	count_set(&run->wrong, pinger->wrong);
 	run->status = pinger->status;
 	return rc < 0 ? rc : 0;
 }
@@ -233,7 +236,7 @@ static int latency_turn(struct run *run)
 /* Return the completed messages of a queue pair. The queue pairs take turns. */
 static uint64_t latency_qp_messages(const struct run *run, uint32_t qp)
 {
-	return (run->completed + run->plan.qps - 1 - qp) / run->plan.qps;
+	return (count_get(&run->completed) + run->plan.qps - 1 - qp) / run->plan.qps;
 }
 
 static void latency_end(struct run *run)

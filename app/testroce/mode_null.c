@@ -10,9 +10,9 @@
 #include <infiniband/verbs.h>
 
 #include "endpoint.h"
-#include "measure.h"
 #include "mode.h"
 #include "passive.h"
+#include "run.h"
 #include "stream.h"
 
 static const struct stream_ops null_ops = {.opcode = IBV_WR_SEND};

@@ -4,10 +4,11 @@
 
 #include <infiniband/verbs.h>
 
-#include "measure.h"
+#include "count.h"
 #include "mode.h"
 #include "passive.h"
 #include "pattern.h"
+#include "run.h"
 #include "stream.h"
 
 /* Overwrite the data of the previous message, so that the check cannot take it for the data of this
@@ -23,7 +24,7 @@ static void read_check(struct run *run, uint32_t qp, uint64_t n)
 
 	if (!pattern_check(stream_memory(run, qp, n), run->plan.size_bytes, run->plan.seed, &tag) ||
 	    tag != pattern_tag(qp, n % run->slots.per_qp))
-		run->wrong++;
+		count_add(&run->wrong, 1);
 }
 
 static const struct stream_ops read_ops = {

@@ -2,9 +2,9 @@
 /* Mode send: SEND into receive requests of each queue pair. */
 #include <infiniband/verbs.h>
 
-#include "measure.h"
 #include "mode.h"
 #include "passive.h"
+#include "run.h"
 #include "stream.h"
 
 static const struct stream_ops send_ops = {

@@ -7,12 +7,11 @@
 #include <rte_common.h>
 
 #include "endpoint.h"
-#include "measure.h"
 #include "mode.h"
 #include "passive.h"
+#include "run.h"
 #include "storage.h"
 
-#define REGION_DEFAULT	 (UINT64_C(256) << 20)
 #define VERIFY_MIN_BYTES 512
 #define REQUESTS_MAX	 (UINT64_C(1) << 20) /* a side's memory for each is not in the region */
 #define LINE_BYTES	 UINT64_C(64)
@@ -21,7 +20,7 @@
 
 static uint64_t storage_region(const struct plan *plan)
 {
-	return plan->region_bytes > 0 ? plan->region_bytes : REGION_DEFAULT;
+	return plan->region_bytes > 0 ? plan->region_bytes : PLAN_DISK_DEFAULT;
 }
 
 uint64_t storage_blocks(const struct plan *plan)

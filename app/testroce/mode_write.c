@@ -4,10 +4,10 @@
 
 #include <rte_common.h>
 
-#include "measure.h"
 #include "mode.h"
 #include "passive.h"
 #include "pattern.h"
+#include "run.h"
 #include "stream.h"
 
 static const struct stream_ops write_ops = {

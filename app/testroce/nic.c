@@ -69,6 +69,18 @@ void nic_close(struct nic *nic)
 	ibv_close_device(nic->context);
 }
 
+int nic_share(const struct nic *nic, struct nic *own)
+{
+	*own = *nic;
+	own->idle_cq = ibv_create_cq(nic->context, 1, NULL, NULL, 0);
+	return own->idle_cq ? 0 : -ENOMEM;
+}
+
+void nic_unshare(struct nic *own)
+{
+	ibv_destroy_cq(own->idle_cq);
+}
+
 static const struct device *device_of(const struct nic *nic)
 {
 	return face_context(nic->context)->device;
@@ -99,7 +111,7 @@ const char *nic_progress(const struct nic *nic)
 	return progress_names[engine->progress];
 }
 
-/* Set the tunings under the engine lock: they are read only within a turn of the engine. */
+/* Set the tunings with all engines stopped: they are read only within a turn of an engine. */
 void nic_without(const struct nic *nic, uint64_t without)
 {
 	const struct device *device = device_of(nic);

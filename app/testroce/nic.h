@@ -21,6 +21,18 @@ struct nic {
 int nic_open(struct nic *nic);
 void nic_close(struct nic *nic);
 
+/**
+ * Make a second handle of the device for the calling thread. It has an idle completion queue of its
+ * own, so its turns are those of this thread's engine. The first handle must outlive it. MT-safe.
+ *
+ * @return
+ *   0 or -ENOMEM.
+ */
+int nic_share(const struct nic *nic, struct nic *own);
+
+/** End a handle that nic_share has made. MT-safe. */
+void nic_unshare(struct nic *own);
+
 /** Give the engine a turn while no completion queue of a test can be polled. */
 static inline void nic_turn(const struct nic *nic)
 {
@@ -37,11 +49,13 @@ void nic_counters(const struct nic *nic, struct counters *counters);
 /** Convert ticks of the time stamp counter to nanoseconds by the engine's clock. MT-safe. */
 uint64_t nic_ns(const struct nic *nic, uint64_t tsc);
 
-/** Switch off these optimisations: one bit each, in the order of base/tuning.h. Not MT-safe. */
+/** Switch off these optimisations: one bit each, in the order of base/tuning.h.
+ * MT-safe: it stops the engines while it changes them. The last call counts, for all threads. */
 void nic_without(const struct nic *nic, uint64_t without);
 
-/** Drop `per_million` of a million received packets. Not MT-safe. Returns 0, or -ENOTSUP if another
- * process owns the port. */
+/** Drop `per_million` of a million received packets. MT-safe: it stops the engines while it changes
+ * that. The last call counts, for all threads. Returns 0, or -ENOTSUP if another process owns the
+ * port. */
 int nic_set_loss(const struct nic *nic, uint64_t per_million, uint64_t seed);
 
 /** Set the progress mode: "hybrid", "inline" or "dedicated". Not MT-safe. Returns 0 or -errno. */

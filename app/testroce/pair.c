@@ -15,6 +15,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <rte_common.h>
+
 /* Addresses for documentation (RFC 5737): no other host is on this link. */
 #define ADDRESS "192.0.2.%d/24"
 
@@ -36,19 +38,24 @@ static int free_port(char where[32])
 	return rc;
 }
 
-/* Pin the passive side to the first allowed CPU, the active side to the last one. */
-static void keep_to_one_cpu(bool first)
+/* Pin the passive side to the first allowed CPUs, the active side to the last ones. Each side gets
+ * one for each thread, if half of the CPUs are so many. */
+static void keep_to_cpus(bool first, uint64_t threads)
 {
-	cpu_set_t allowed, one;
-	int cpu = first ? 0 : CPU_SETSIZE - 1;
+	cpu_set_t allowed, own;
+	uint64_t left;
 
 	if (sched_getaffinity(0, sizeof(allowed), &allowed) != 0 || CPU_COUNT(&allowed) < 2)
 		return;
-	while (!CPU_ISSET(cpu, &allowed))
-		cpu += first ? 1 : -1;
-	CPU_ZERO(&one);
-	CPU_SET(cpu, &one);
-	sched_setaffinity(0, sizeof(one), &one);
+	left = RTE_MIN(threads, (uint64_t)CPU_COUNT(&allowed) / 2);
+	CPU_ZERO(&own);
+	for (int cpu = first ? 0 : CPU_SETSIZE - 1; left > 0; cpu += first ? 1 : -1) {
+		if (!CPU_ISSET(cpu, &allowed))
+			continue;
+		CPU_SET(cpu, &own);
+		left--;
+	}
+	sched_setaffinity(0, sizeof(own), &own);
 }
 
 static int set_port(const struct pair *pair, struct options *options, const char *role, int number,
@@ -106,7 +113,7 @@ int pair_fork(struct pair *pair, struct options *options, char *error, size_t er
 		rmdir(pair->folder);
 		return rc;
 	}
-	keep_to_one_cpu(pair->child == 0);
+	keep_to_cpus(pair->child == 0, options->plan.threads);
 	if (pair->child == 0)
 		return become_passive(pair, options, error, error_size);
 	options->connect = pair->where;

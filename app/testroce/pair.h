@@ -17,8 +17,8 @@ struct pair {
 
 /**
  * Fork; call it before DPDK starts. The child gets the options of the passive side, the parent
- * those of the active side. Each process is pinned to its own CPU if at least two are allowed. Not
- * MT-safe.
+ * those of the active side. Each process is pinned to CPUs of its own if at least two are allowed:
+ * one for each thread of the test, but at most half of those allowed. Not MT-safe.
  *
  * @return
  *   0 in both processes, or -errno with `error`.

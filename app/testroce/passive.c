@@ -53,6 +53,8 @@ static int passive_open(struct passive *passive, struct control_message *message
 
 	if (passive->open)
 		return -EBUSY;
+	if (plan->threads != 1)
+		return -EPROTO;
 	rc = plan_check(plan, message->text, sizeof(message->text));
 	if (rc != 0)
 		return rc;

@@ -13,7 +13,6 @@
 
 #include "base/tuning.h"
 #include "device/limits.h"
-#include "endpoint.h"
 #include "lossy_port.h"
 #include "mode.h"
 
@@ -22,9 +21,9 @@
 static const char *const op_names[] = {"write", "read", "send", "atomic"};
 
 const char *const plan_names[] = {
-	"mode",	  "size", "qps",	  "depth",	"mtu",	  "batch",   "signal",
-	"inline", "op",	  "read-percent", "in-capsule", "region", "seconds", "messages",
-	"verify", "seed", "loss",	  "without",	NULL,
+	"mode",	    "size",   "qps",  "threads",      "depth",	    "mtu",    "batch",
+	"signal",   "inline", "op",   "read-percent", "in-capsule", "region", "seconds",
+	"messages", "verify", "seed", "loss",	      "without",    NULL,
 };
 
 #define TUNING_NAME(field, name, meaning) name,
@@ -37,6 +36,7 @@ static const struct number {
 } numbers[] = {
 	{"size", offsetof(struct plan, size_bytes), 1, UINT64_C(1) << 30},
 	{"qps", offsetof(struct plan, qps), 1, PLAN_QPS_MAX},
+	{"threads", offsetof(struct plan, threads), 1, PLAN_THREADS_MAX},
 	{"depth", offsetof(struct plan, depth), 1, DEVICE_MAX_QP_WR / 2},
 	{"mtu", offsetof(struct plan, path_mtu_bytes), 256, 4096},
 	{"batch", offsetof(struct plan, batch), 1, PLAN_BATCH_MAX},
@@ -55,6 +55,7 @@ void plan_init(struct plan *plan)
 	*plan = (struct plan){
 		.size_bytes = 65536,
 		.qps = 1,
+		.threads = 1,
 		.depth = 64,
 		.path_mtu_bytes = 1024,
 		.batch = 1,
@@ -324,19 +325,6 @@ static int check_ranges(const struct plan *plan, char *error, size_t error_size)
 	return 0;
 }
 
-/* Check the size of the regions, which the mode computes. */
-static int check_memory(const struct plan *plan, char *error, size_t error_size)
-{
-	struct endpoint_config active = {.qps = (uint32_t)plan->qps}, passive = active;
-
-	modes[plan->mode]->shape(plan, &active, &passive);
-	if (RTE_MAX(active.region_bytes, passive.region_bytes) <= PLAN_REGION_MAX)
-		return 0;
-	snprintf(error, error_size, "size, qps, depth and region together take more than %d GiB",
-		 (int)(PLAN_REGION_MAX >> 30));
-	return -EINVAL;
-}
-
 int plan_check(const struct plan *plan, char *error, size_t error_size)
 {
 	int rc = check_ranges(plan, error, error_size);
@@ -348,6 +336,5 @@ int plan_check(const struct plan *plan, char *error, size_t error_size)
 			 plan->depth);
 		return -EINVAL;
 	}
-	rc = check_memory(plan, error, error_size);
-	return rc == 0 ? modes[plan->mode]->check(plan, error, error_size) : rc;
+	return plan_check_shares(plan, error, error_size);
 }

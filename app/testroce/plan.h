@@ -7,10 +7,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define PLAN_QPS_MAX 16384
+#define PLAN_QPS_MAX	 16384
+#define PLAN_THREADS_MAX 32 /* each is a client of the server, which serves 32 */
 #define PLAN_REGION_MAX \
 	(UINT64_C(4) << 30) /* memory limit of one side; a server gives a client no more */
-#define PLAN_SPREAD_DEFAULT (UINT64_C(64) << 20) /* messages in flight share slots beyond this */
+#define PLAN_SPREAD_DEFAULT (UINT64_C(64) << 20)  /* messages in flight share slots beyond this */
+#define PLAN_DISK_DEFAULT   (UINT64_C(256) << 20) /* the region of mode storage */
 #define PLAN_CAPSULE_MAX    (UINT64_C(1) << 20)
 #define PLAN_NAMES_MAX	    256
 #define PLAN_BATCH_MAX	    64
@@ -23,7 +25,8 @@ struct plan {
 	uint64_t op;   /* enum plan_op: what the latency mode measures */
 	uint64_t size_bytes;
 	uint64_t qps;
-	uint64_t depth; /* messages in flight per queue pair */
+	uint64_t threads; /* of the active side; the passive side gets plans of one thread */
+	uint64_t depth;	  /* messages in flight per queue pair */
 	uint64_t path_mtu_bytes;
 	uint64_t batch;		   /* work requests in one post */
 	uint64_t signal;	   /* messages per signalled completion; 0: derived from depth */
@@ -52,9 +55,9 @@ void plan_init(struct plan *plan);
 void plan_default_size(struct plan *plan);
 
 /**
- * Set one value by its name, as the command line and the prompt do: "mode", "size", "qps", "depth",
- * "mtu", "batch", "signal", "inline", "op", "read-percent", "in-capsule", "region", "seconds",
- * "messages", "verify", "seed", "loss", "without". MT-safe.
+ * Set one value by its name, as the command line and the prompt do: "mode", "size", "qps",
+ * "threads", "depth", "mtu", "batch", "signal", "inline", "op", "read-percent", "in-capsule",
+ * "region", "seconds", "messages", "verify", "seed", "loss", "without". MT-safe.
  *
  * @param value
  *   Numbers may end in K, M or G; "verify" takes "on" or "off"; "without" takes a list of names or
@@ -74,6 +77,19 @@ void plan_get(const struct plan *plan, const char *name, char *value, size_t siz
 /** Check that the values are consistent and fit the mode. MT-safe. Returns 0, or -EINVAL with
  * `error`. */
 int plan_check(const struct plan *plan, char *error, size_t error_size);
+
+/**
+ * Make the plan of one thread: its part of the queue pairs, messages and region. All threads
+ * together have those of the whole plan; each has a seed of its own. MT-safe.
+ *
+ * @param thread
+ *   Below plan->threads.
+ */
+void plan_share(const struct plan *plan, uint64_t thread, struct plan *share);
+
+/** Check the parts of all threads, which plan_check does after the values themselves. MT-safe.
+ * Returns 0, or -EINVAL with `error`. */
+int plan_check_shares(const struct plan *plan, char *error, size_t error_size);
 
 /** Write the names of optimisations, separated by commas; "" for none. MT-safe. */
 void plan_without_names(uint64_t without, char *names, size_t size);

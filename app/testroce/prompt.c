@@ -194,7 +194,8 @@ TOKEN(token_clear, verb, "clear");
 TOKEN(token_stats, object, "stats");
 TOKEN(token_shown, object, "device#plan#qp#stats#stages");
 TOKEN(token_number, object,
-      "size#qps#depth#mtu#batch#signal#inline#read-percent#in-capsule#region#seconds#messages#seed#"
+      "size#qps#threads#depth#mtu#batch#signal#inline#read-percent#in-capsule#region#seconds#"
+      "messages#seed#"
       "loss#"
       "without");
 TOKEN(token_any, value, NULL);
@@ -223,7 +224,8 @@ COMMAND(command_clear, do_clear, "clear stats: count from here on", (void *)&tok
 	(void *)&token_stats);
 COMMAND(command_set, do_set,
 	"set "
-	"size|qps|depth|mtu|batch|signal|inline|read-percent|in-capsule|region|seconds|messages|"
+	"size|qps|threads|depth|mtu|batch|signal|inline|read-percent|in-capsule|region|seconds|"
+	"messages|"
 	"seed|loss "
 	"NUMBER, set without LIST",
 	(void *)&token_set, (void *)&token_number, (void *)&token_any);

@@ -1,165 +1,138 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The server: one thread serves all connections in turn, and sleeps while no test is open. */
+/* The server: the calling thread accepts clients, and gives them to the threads that serve. */
 #include "sessions.h"
 
 #include <errno.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
-#include <poll.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include <rte_cycles.h>
-
 #include "control_conn.h"
-#include "nic.h"
-#include "passive.h"
+#include "nic_thread.h"
+#include "plan.h"
+#include "serving.h"
 
-#define CLIENTS_MAX 32
-/* Interval between polls of the sockets during tests: each poll costs system calls. */
-#define LOOK_NS	     UINT64_C(5000000)
-#define IDLE_WAIT_MS 1
-
-struct client {
-	int fd; /* -1: free */
-	struct passive passive;
+struct server_thread {
+	struct nic_thread thread; /* unused by thread 0, the calling one */
+	const bool *ended;
+	struct serving serving;
 };
 
 struct server {
-	struct nic *nic;
 	int listen_fd;
-	struct client clients[CLIENTS_MAX];
-	struct client *connected[CLIENTS_MAX]; /* pointers into `clients` */
-	unsigned int count;		       /* in `connected` */
+	struct server_thread *threads;
+	uint32_t count; /* of threads */
+	bool ended;	/* atomic */
 	bool had_one;
 };
 
-/* Drop a client by its index in `connected`. */
-static void server_drop(struct server *server, unsigned int i)
+static void server_thread_run(void *arg)
 {
-	struct client *client = server->connected[i];
+	struct server_thread *thread = arg;
 
-	passive_close(&client->passive);
-	close(client->fd);
-	client->fd = -1;
-	server->connected[i] = server->connected[--server->count];
+	while (!__atomic_load_n(thread->ended, __ATOMIC_RELAXED))
+		serving_turn(&thread->serving, -1);
+	serving_end(&thread->serving);
+}
+
+static uint32_t server_load(const struct server *server)
+{
+	uint32_t load = 0;
+
+	for (uint32_t i = 0; i < server->count; i++)
+		load += serving_load(&server->threads[i].serving);
+	return load;
+}
+
+/* Return the first of the threads with the fewest clients. So the connections of an active side
+ * with as many threads go to one thread each, in the order of its threads. */
+static struct serving *server_choose(const struct server *server)
+{
+	struct serving *chosen = &server->threads[0].serving;
+
+	for (uint32_t i = 1; i < server->count; i++)
+		if (serving_load(&server->threads[i].serving) < serving_load(chosen))
+			chosen = &server->threads[i].serving;
+	return chosen;
 }
 
 static void server_accept(struct server *server)
 {
-	const int fd = accept4(server->listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 	const int one = 1;
+	int fd;
 
-	if (fd < 0)
-		return;
-	setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
-	for (int i = 0; i < CLIENTS_MAX; i++) {
-		struct client *client = &server->clients[i];
-
-		if (client->fd >= 0)
+	while ((fd = accept4(server->listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK)) >= 0) {
+		if (server_load(server) >= SERVING_CLIENTS_MAX) {
+			close(fd);
 			continue;
-		client->fd = fd;
-		passive_init(&client->passive, server->nic);
-		server->connected[server->count++] = client;
+		}
+		setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
+		serving_hand(server_choose(server), fd);
 		server->had_one = true;
-		return;
-	}
-	close(fd);
-}
-
-/* Serve a request of a client, if there is one. Returns false if the client closed the connection
- * or sent an invalid message. */
-static bool client_listen(struct client *client)
-{
-	struct control_message message;
-	char peek;
-	const ssize_t n = recv(client->fd, &peek, 1, MSG_PEEK);
-
-	if (n < 0 && (errno == EAGAIN || errno == EINTR))
-		return true;
-	if (n <= 0 || control_recv(client->fd, &message, client->passive.nic) != 0)
-		return false;
-	message.text[0] = '\0';
-	passive_answer(&client->passive, &message);
-	if (message.status != 0)
-		fprintf(stderr, "testroce: a client's test: %s\n", message.text);
-	return control_send(client->fd, &message, client->passive.nic) == 0;
-}
-
-/* Return true if a test has failed on this side. The caller then drops the client, so that its side
- * ends as well. */
-static bool client_has_failed(const struct client *client)
-{
-	if (client->passive.failed == 0)
-		return false;
-	fprintf(stderr, "testroce: a client's test: %s\n", strerror(-client->passive.failed));
-	return true;
-}
-
-static void server_look(struct server *server)
-{
-	server_accept(server);
-	/* Walk from the end: server_drop moves the last client into the free place. */
-	for (unsigned int i = server->count; i-- > 0;) {
-		struct client *client = server->connected[i];
-
-		if (client_has_failed(client) || !client_listen(client))
-			server_drop(server, i);
 	}
 }
 
-static bool server_has_tests(const struct server *server)
+static int server_start(struct server *server, struct nic *nic, uint32_t threads)
 {
-	for (unsigned int i = 0; i < server->count; i++)
-		if (server->connected[i]->passive.open)
-			return true;
-	return false;
+	int rc = 0;
+
+	server->threads = calloc(threads, sizeof(server->threads[0]));
+	if (!server->threads)
+		return -ENOMEM;
+	while (rc == 0 && server->count < threads) {
+		struct server_thread *thread = &server->threads[server->count];
+
+		thread->ended = &server->ended;
+		if (server->count == 0) {
+			serving_init(&thread->serving, nic);
+		} else {
+			serving_init(&thread->serving, &thread->thread.nic);
+			rc = nic_thread_start(&thread->thread, nic, server_thread_run, thread);
+		}
+		server->count += rc == 0;
+	}
+	return rc;
 }
 
-/* Sleep for a moment: without a test no queue needs polling. The caller then polls all sockets. */
-static void server_wait(struct server *server)
+/* Drop all clients, and end the threads. */
+static void server_end(struct server *server)
 {
-	struct pollfd fd = {.fd = server->listen_fd, .events = POLLIN};
-
-	poll(&fd, 1, IDLE_WAIT_MS);
+	__atomic_store_n(&server->ended, true, __ATOMIC_RELAXED);
+	for (uint32_t i = 0; i < server->count; i++) {
+		if (i == 0)
+			serving_end(&server->threads[i].serving);
+		else
+			nic_thread_join(&server->threads[i].thread);
+	}
+	free(server->threads);
+	close(server->listen_fd);
 }
 
-static void server_turn(struct server *server)
+int sessions_serve(struct nic *nic, const char *where, uint32_t threads, bool once,
+		   const volatile sig_atomic_t *stop, char *error, size_t error_size)
 {
-	for (unsigned int i = 0; i < server->count; i++)
-		passive_turn(&server->connected[i]->passive);
-	nic_turn(server->nic);
-}
+	struct server server = {.listen_fd = control_listen(where, error, error_size)};
+	int rc;
 
-int sessions_serve(struct nic *nic, const char *where, bool once, const volatile sig_atomic_t *stop,
-		   char *error, size_t error_size)
-{
-	static struct server server;
-	uint64_t looked_tsc = 0;
-
-	server.nic = nic;
-	for (int i = 0; i < CLIENTS_MAX; i++)
-		server.clients[i].fd = -1;
-	server.listen_fd = control_listen(where, error, error_size);
 	if (server.listen_fd < 0)
 		return server.listen_fd;
+	rc = server_start(&server, nic, threads);
+	if (rc != 0) {
+		snprintf(error, error_size, "thread %u cannot start: %s", server.count,
+			 strerror(-rc));
+		server_end(&server);
+		return rc;
+	}
 	printf("testroce: listening at %s\n", where);
 	fflush(stdout);
-	while (!*stop && !(once && server.had_one && server.count == 0)) {
-		const bool idle = !server_has_tests(&server);
-
-		if (idle)
-			server_wait(&server);
-		if (idle || nic_ns(nic, rte_rdtsc() - looked_tsc) > LOOK_NS) {
-			looked_tsc = rte_rdtsc();
-			server_look(&server);
-		}
-		server_turn(&server);
-	}
-	while (server.count > 0)
-		server_drop(&server, 0);
-	close(server.listen_fd);
+	while (!__atomic_load_n(stop, __ATOMIC_RELAXED) &&
+	       !(once && server.had_one && server_load(&server) == 0))
+		if (serving_turn(&server.threads[0].serving, server.listen_fd))
+			server_accept(&server);
+	server_end(&server);
 	return 0;
 }

@@ -6,20 +6,24 @@
 #include <signal.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 struct nic;
 
 /**
  * Serve all clients, several at a time. Not MT-safe.
  *
+ * @param threads
+ *   The calling thread and others, up to PLAN_THREADS_MAX. A new client goes to the thread that has
+ *   the fewest.
  * @param once
  *   End when all clients that connected have disconnected.
  * @param stop
- *   Ends the server when it becomes nonzero.
+ *   Atomic: ends the server when it becomes nonzero.
  * @return
  *   0 or -errno with `error`.
  */
-int sessions_serve(struct nic *nic, const char *where, bool once, const volatile sig_atomic_t *stop,
-		   char *error, size_t error_size);
+int sessions_serve(struct nic *nic, const char *where, uint32_t threads, bool once,
+		   const volatile sig_atomic_t *stop, char *error, size_t error_size);
 
 #endif

@@ -49,6 +49,8 @@ struct stages {
 	uint64_t samples[STAGE_COUNT];
 };
 
+#define STAGES_REFUSED "stages are those of one thread, not of several"
+
 /** Begin to sample the calling thread. Only one thread can be sampled at a time. Returns 0 or
  * -errno. */
 int stages_begin(void);
@@ -57,7 +59,7 @@ int stages_begin(void);
  * stages_begin must call it. */
 void stages_end(struct stages *stages);
 
-/** Drop all samples. The thread that called stages_begin must call it. */
+/** Drop all samples. Only the thread that is sampled may call it, or any if none is. */
 void stages_clear(void);
 
 /** Copy the samples so far. MT-safe. */

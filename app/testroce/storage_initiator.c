@@ -11,9 +11,11 @@
 #include <infiniband/verbs.h>
 #include <rte_cycles.h>
 
+#include "count.h"
 #include "endpoint.h"
-#include "measure.h"
 #include "pattern.h"
+#include "result.h"
+#include "run.h"
 #include "storage.h"
 #include "storage_queue.h"
 
@@ -105,7 +107,7 @@ static void initiator_verify(struct run *run, const struct initiator_io *io)
 	if (io->command->op == STORAGE_READ &&
 	    (!pattern_check(io->buffer, run->plan.size_bytes, run->plan.seed, &tag) ||
 	     tag != pattern_tag(block, initiator->versions[block])))
-		run->wrong++;
+		count_add(&run->wrong, 1);
 }
 
 /* Make a new request, and queue its command. */
@@ -135,11 +137,11 @@ static void initiator_complete(struct run *run, struct initiator_qp *qp, struct 
 {
 	struct initiator *initiator = run->state;
 
-	measure_add_latency(run, rte_rdtsc() - io->begin_tsc);
+	run_add_latency(run, rte_rdtsc() - io->begin_tsc);
 	initiator_verify(run, io);
-	initiator->reads += io->command->op == STORAGE_READ;
-	qp->completed++;
-	run->completed++;
+	count_add(&initiator->reads, io->command->op == STORAGE_READ);
+	count_add(&qp->completed, 1);
+	count_add(&run->completed, 1);
 	if (initiator_wants_more(run))
 		initiator_request(run, qp, io);
 }
@@ -304,12 +306,12 @@ uint64_t storage_initiator_qp_messages(const struct run *run, uint32_t qp)
 {
 	const struct initiator *initiator = run->state;
 
-	return initiator->qps[qp].completed;
+	return count_get(&initiator->qps[qp].completed);
 }
 
 void storage_initiator_stats(const struct run *run, struct result *result)
 {
 	const struct initiator *initiator = run->state;
 
-	result->reads = initiator->reads;
+	result->reads += count_get(&initiator->reads);
 }

@@ -9,9 +9,10 @@
 #include <rte_branch_prediction.h>
 #include <rte_common.h>
 
+#include "count.h"
 #include "endpoint.h"
-#include "measure.h"
 #include "pattern.h"
+#include "run.h"
 
 #define POLL_MAX 32
 #define QP_SHIFT                                                                        \
@@ -126,8 +127,8 @@ static int stream_complete(struct run *run, const struct ibv_wc *wc)
 	if (unlikely(run->plan.verify) && stream->ops->check)
 		for (uint32_t i = 0; i < count; i++)
 			stream->ops->check(run, index, qp->completed + i);
-	qp->completed += count;
-	run->completed += count;
+	count_add(&qp->completed, count);
+	count_add(&run->completed, count);
 	return stream_refill(run, index);
 }
 
@@ -220,11 +221,11 @@ void stream_spread(const struct run *run, uint64_t *least, uint64_t *most)
 {
 	const struct stream *stream = run->state;
 
-	*least = UINT64_MAX;
-	*most = 0;
 	for (uint32_t i = 0; i < run->plan.qps; i++) {
-		*least = RTE_MIN(*least, stream->qps[i].completed);
-		*most = RTE_MAX(*most, stream->qps[i].completed);
+		const uint64_t completed = count_get(&stream->qps[i].completed);
+
+		*least = RTE_MIN(*least, completed);
+		*most = RTE_MAX(*most, completed);
 	}
 }
 
@@ -232,7 +233,7 @@ uint64_t stream_qp_messages(const struct run *run, uint32_t qp)
 {
 	const struct stream *stream = run->state;
 
-	return stream->qps[qp].completed;
+	return count_get(&stream->qps[qp].completed);
 }
 
 void stream_shape(const struct plan *plan, struct endpoint_config *active,

@@ -31,7 +31,7 @@ int stream_turn(struct run *run);
 /** Free what stream_begin allocated. */
 void stream_end(struct run *run);
 
-/** Get the smallest and the largest number of messages that a queue pair has completed. */
+/** Lower `least` and raise `most` to the number of messages that each queue pair has completed. */
 void stream_spread(const struct run *run, uint64_t *least, uint64_t *most);
 
 uint64_t stream_qp_messages(const struct run *run, uint32_t qp);

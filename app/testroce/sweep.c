@@ -119,7 +119,7 @@ static int sweep_test(const struct sweep *sweep, const struct plan *plan, struct
 
 	if (rc != 0)
 		return rc;
-	if (sweep->options->stop && *sweep->options->stop) {
+	if (sweep->options->stop && __atomic_load_n(sweep->options->stop, __ATOMIC_RELAXED)) {
 		snprintf(sweep->error, sweep->error_size, "stopped");
 		return -EINTR;
 	}
@@ -148,6 +148,7 @@ static void sweep_write_distribution(const struct sweep *sweep)
 static int sweep_series(const struct sweep *sweep, const struct figure *figure, struct plan plan)
 {
 	struct result result;
+	const uint64_t threads = plan.threads;
 	char text[VALUE_TEXT];
 	int rc = 0;
 
@@ -160,6 +161,8 @@ static int sweep_series(const struct sweep *sweep, const struct figure *figure, 
 	for (size_t i = 0; rc == 0 && i < VALUES_MAX && figure->values[i] > 0; i++) {
 		snprintf(text, sizeof(text), "%" PRIu64, figure->values[i]);
 		rc = plan_set(&plan, figure->vary, text, sweep->error, sweep->error_size);
+		/* A series may begin with fewer queue pairs than there are threads. */
+		plan.threads = RTE_MIN(threads, plan.qps);
 		if (rc == 0)
 			rc = sweep_test(sweep, &plan, &result);
 		if (rc == 0)
@@ -231,7 +234,7 @@ static bool sweep_plot(const struct figure *figure)
  * attached process has no port of its own. */
 static bool sweep_can_lose(const struct sweep *sweep)
 {
-	const bool loses = sweep->control->fd >= 0 && nic_set_loss(sweep->nic, 1, 1) == 0;
+	const bool loses = sweep->control->where && nic_set_loss(sweep->nic, 1, 1) == 0;
 
 	nic_set_loss(sweep->nic, 0, 0);
 	return loses;

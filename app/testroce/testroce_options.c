@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "config/command_line.h"
+#include "stages.h"
 
 const char options_help[] =
 	"Usage: testroce [EAL OPTION... --] [PORT] [--listen [ADDR:]PORT | --connect ADDR[:PORT]] "
@@ -38,6 +39,8 @@ const char options_help[] =
 	"  --size BYTES         size of a message (default: 64K; 4K for storage, 8 for atomic\n"
 	"                       and latency)\n"
 	"  --qps N              queue pairs (default: 1)\n"
+	"  --threads N          threads that measure, each with its part of the queue pairs,\n"
+	"                       or with --listen those that serve (default: 1)\n"
 	"  --depth N            messages in flight, for each queue pair (default: 64)\n"
 	"  --path-mtu N         payload of a packet in bytes, 256 to 4096 (default: 1024)\n"
 	"  --batch N            work requests in one post (default: 1)\n"
@@ -118,6 +121,7 @@ static const struct option long_options[] = {
 	{"op", required_argument, NULL, CODE_PLAN},
 	{"size", required_argument, NULL, CODE_PLAN},
 	{"qps", required_argument, NULL, CODE_PLAN},
+	{"threads", required_argument, NULL, CODE_PLAN},
 	{"depth", required_argument, NULL, CODE_PLAN},
 	{"batch", required_argument, NULL, CODE_PLAN},
 	{"signal", required_argument, NULL, CODE_PLAN},
@@ -225,6 +229,21 @@ static int options_take(struct options *options, int code, const char *name, str
 	}
 }
 
+static enum options_result options_check_plan(const struct options *options, char *error,
+					      size_t error_size)
+{
+	struct plan plan = options->plan;
+
+	if (options->stages && plan.threads > 1) {
+		snprintf(error, error_size, STAGES_REFUSED);
+		return OPTIONS_BAD;
+	}
+	/* The clients say how many queue pairs the threads of a server have. */
+	if (options->listen)
+		plan.threads = 1;
+	return plan_check(&plan, error, error_size) < 0 ? OPTIONS_BAD : OPTIONS_RUN;
+}
+
 /* Check the options of --pair. The port is set only after the fork, so it is not checked here. */
 static enum options_result options_finish_pair(struct options *options, const struct given *given,
 					       char *error, size_t error_size)
@@ -236,7 +255,7 @@ static enum options_result options_finish_pair(struct options *options, const st
 			 "side");
 		return OPTIONS_BAD;
 	}
-	return plan_check(&options->plan, error, error_size) < 0 ? OPTIONS_BAD : OPTIONS_RUN;
+	return options_check_plan(options, error, error_size);
 }
 
 static enum options_result options_finish(struct options *options, const struct given *given,
@@ -266,10 +285,9 @@ static enum options_result options_finish(struct options *options, const struct 
 	if (!given->port && options->settings.socket[0] == '\0' &&
 	    settings_set(&options->settings, "socket", default_socket, error, error_size) < 0)
 		return OPTIONS_BAD;
-	if (settings_check(&options->settings, error, error_size) < 0 ||
-	    plan_check(&options->plan, error, error_size) < 0)
+	if (settings_check(&options->settings, error, error_size) < 0)
 		return OPTIONS_BAD;
-	return OPTIONS_RUN;
+	return options_check_plan(options, error, error_size);
 }
 
 enum options_result options_parse(int argc, char **argv, const char *default_socket,

@@ -18,7 +18,7 @@ struct column {
 	bool known;
 };
 
-#define COLUMNS 18
+#define COLUMNS 19
 
 static void columns_of(const struct result *result, struct column columns[COLUMNS])
 {
@@ -26,6 +26,7 @@ static void columns_of(const struct result *result, struct column columns[COLUMN
 	const struct column all[COLUMNS] = {
 		{"size", (double)result->plan.size_bytes, 0, true},
 		{"qps", (double)result->plan.qps, 0, true},
+		{"threads", (double)result->plan.threads, 0, true},
 		{"depth", (double)result->plan.depth, 0, true},
 		{"path_mtu", (double)result->plan.path_mtu_bytes, 0, true},
 		{"seconds", result->seconds, 6, true},
@@ -208,11 +209,13 @@ void output_text(FILE *file, const struct result *result)
 	char mode[16], op[16];
 
 	names_of(result, mode, op);
-	fprintf(file,
-		"%s%s%s, %" PRIu64 " B, %" PRIu64 " QP, depth %" PRIu64 ", path MTU %" PRIu64 "\n",
+	fprintf(file, "%s%s%s, %" PRIu64 " B, %" PRIu64 " QP, depth %" PRIu64 ", path MTU %" PRIu64,
 		mode, plan->mode == MODE_LATENCY ? " of " : "",
 		plan->mode == MODE_LATENCY ? op : "", plan->size_bytes, plan->qps, plan->depth,
 		plan->path_mtu_bytes);
+	if (plan->threads > 1)
+		fprintf(file, ", %" PRIu64 " threads", plan->threads);
+	fprintf(file, "\n");
 	fprintf(file, "  %" PRIu64 " messages in %.3f s: %.2f Gb/s, %.3f Mmsg/s\n",
 		result->messages, result->seconds, result_gbps(result), result_mps(result));
 	if (result->has_latency)

@@ -87,7 +87,7 @@ int worker_begin(struct worker *worker, const struct plan *plan)
 	pthread_mutex_lock(&worker->lock);
 	if (worker->state == WORKER_IDLE) {
 		worker->plan = *plan;
-		worker->stop = 0;
+		__atomic_store_n(&worker->stop, 0, __ATOMIC_RELAXED);
 		worker->state = WORKER_WANTED;
 		pthread_cond_broadcast(&worker->changed);
 		rc = 0;
@@ -123,7 +123,7 @@ void worker_wait(struct worker *worker)
 
 void worker_stop(struct worker *worker)
 {
-	worker->stop = 1;
+	__atomic_store_n(&worker->stop, 1, __ATOMIC_RELAXED);
 	worker_wait(worker);
 }
 

@@ -23,8 +23,8 @@ struct worker {
 	struct plan plan;     /* of the requested test */
 	struct result result; /* of the last complete test */
 	bool has_result;
-	bool failed; /* at least one test failed */
-	volatile sig_atomic_t stop;
+	bool failed;		    /* at least one test failed */
+	volatile sig_atomic_t stop; /* atomic */
 };
 
 /** Start the thread. 0 or -errno. */

@@ -13,7 +13,7 @@ FOLDER = os.path.normpath(os.path.join(os.path.dirname(UROCE_RUN), "..", "test",
 SECONDS = 150
 MEMBERS = 256  # programs that a port takes
 ISOLATED_MEMBERS = 64
-TIMES = {"attached": 400, "isolated": 100}  # that a program executes itself; an isolated one takes longer to start
+TIMES = {"attached": 150, "isolated": 60}  # that a program executes itself; an isolated one takes longer to start
 
 
 def schedules_by_session():

@@ -37,6 +37,7 @@ from rdmacm_shared import run_rdmacm, run_rdmacm_shared  # noqa: E402
 from rsockets import run_rsockets  # noqa: E402
 from share import ShareTest  # noqa: E402
 from testroce import TestroceTest  # noqa: E402
+from testroce_threads import TestroceThreadsTest  # noqa: E402
 from uroce_run import UroceRunTest, huge_files  # noqa: E402
 from ucx import UcxTest  # noqa: E402
 from views import ViewsTest  # noqa: E402
@@ -105,6 +106,7 @@ def main():
         IsolatedTest(report, work_dir, random.Random(options.seed)).run_all()
         FuzzTest(report, work_dir, random.Random(options.seed)).run_all()
         TestroceTest(report, work_dir).run_all()
+        TestroceThreadsTest(report, work_dir).run_all()
         ImpairedTest(report, work_dir).run_all()
         GuestsTest(report, work_dir).run_all()
         BesideTest(report, work_dir).run_all()

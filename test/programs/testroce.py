@@ -90,14 +90,16 @@ class Prompt:
 class TestroceTest:
     """All checks. Two testroce are connected by memif; the server serves all tests."""
 
+    name = "testroce"
+
     def __init__(self, report, work_dir):
         self._report = report
-        self._work_dir = os.path.join(work_dir, "testroce")
+        self._work_dir = os.path.join(work_dir, self.name)
         os.mkdir(self._work_dir)
-        self._space = Namespace("testroce")
+        self._space = Namespace(self.name)
 
     def _host(self, role, cpu):
-        return LocalHost(f"testroce-{role}", self._work_dir, self._space.prefix, cpu % os.cpu_count())
+        return LocalHost(f"{self.name}-{role}", self._work_dir, self._space.prefix, cpu % os.cpu_count())
 
     def _port(self, role):
         number = 1 if role == "server" else 2
@@ -105,7 +107,7 @@ class TestroceTest:
                 f"10.9.9.{number}/24"]
 
     def _check(self, name, function, *args):
-        self._report.check(f"testroce: {name}", function, *args)
+        self._report.check(f"{self.name}: {name}", function, *args)
 
     def run_all(self):
         server = self._host("server", 0).start([TESTROCE, *self._port("server"), "--listen", PORT])

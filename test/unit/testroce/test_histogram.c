@@ -51,6 +51,33 @@ TEST(histogram_add__keeps_the_extremes_exactly)
 	assert_int_equal(histogram.max, 999999937);
 }
 
+TEST(histogram_merge__is_as_if_all_values_were_in_one)
+{
+	static struct histogram both, other;
+
+	histogram_clear(&both);
+	histogram_clear(&other);
+	for (uint64_t value = 1; value < UINT64_C(1) << 50; value = value * 3 + 1) {
+		histogram_add(value % 2 ? &histogram : &other, value);
+		histogram_add(&both, value);
+	}
+	histogram_merge(&histogram, &other);
+	assert_memory_equal(&histogram, &both, sizeof(both));
+}
+
+TEST(histogram_merge__of_an_empty_one_changes_nothing)
+{
+	static struct histogram before, empty;
+
+	histogram_clear(&empty);
+	histogram_add(&histogram, 7);
+	before = histogram;
+	histogram_merge(&histogram, &empty);
+	assert_memory_equal(&histogram, &before, sizeof(before));
+	histogram_merge(&empty, &histogram);
+	assert_memory_equal(&empty, &before, sizeof(before));
+}
+
 TEST(histogram_quantile__none_of_nothing)
 {
 	assert_int_equal(histogram_quantile(&histogram, 500000), 0);

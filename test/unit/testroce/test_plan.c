@@ -57,23 +57,12 @@ TEST(plan_parse_number__refuses_what_is_none)
 TEST(plan_set__what_was_set_is_told)
 {
 	static const char *const values[][2] = {
-		{"mode", "latency"},
-		{"op", "read"},
-		{"size", "100"},
-		{"qps", "12"},
-		{"depth", "32"},
-		{"mtu", "2048"},
-		{"batch", "4"},
-		{"signal", "8"},
-		{"inline", "0"},
-		{"region", "8192"},
-		{"seconds", "3"},
-		{"messages", "17"},
-		{"verify", "on"},
-		{"seed", "99"},
-		{"read-percent", "5"},
-		{"in-capsule", "8192"},
-		{"without", "fused-copy,prefetch"},
+		{"mode", "latency"},   {"op", "read"},	       {"size", "100"},
+		{"qps", "12"},	       {"threads", "3"},       {"depth", "32"},
+		{"mtu", "2048"},       {"batch", "4"},	       {"signal", "8"},
+		{"inline", "0"},       {"region", "8192"},     {"seconds", "3"},
+		{"messages", "17"},    {"verify", "on"},       {"seed", "99"},
+		{"read-percent", "5"}, {"in-capsule", "8192"}, {"without", "fused-copy,prefetch"},
 		{"loss", "100"},
 	};
 	char value[64];
@@ -97,6 +86,8 @@ TEST(plan_set__refuses_with_a_reason)
 		{"size", "0"},
 		{"size", "2G"},
 		{"qps", "0"},
+		{"threads", "0"},
+		{"threads", "33"},
 		{"mtu", "1000"},
 		{"mtu", "8192"},
 		{"batch", "65"},

@@ -91,6 +91,32 @@ TEST(options_parse__a_pair_has_no_port_yet)
 	assert_int_equal(parse("--pair", "--mode", "atomic", "--size", "9", NULL), OPTIONS_BAD);
 }
 
+TEST(options_parse__threads_of_a_test)
+{
+	assert_int_equal(parse("--threads", "3", "--qps", "3", NULL), OPTIONS_RUN);
+	assert_int_equal(options.plan.threads, 3);
+	assert_int_equal(parse("--threads", "3", "--qps", "2", NULL), OPTIONS_BAD);
+	assert_non_null(strstr(error, "3 threads"));
+	assert_int_equal(parse("--pair", "--threads", "2", NULL), OPTIONS_BAD);
+	assert_int_equal(parse("--threads", "2", "--qps", "2", "--messages", "1", NULL),
+			 OPTIONS_BAD);
+	assert_int_equal(parse("--threads", "33", "--qps", "33", NULL), OPTIONS_BAD);
+}
+
+/* The clients of a server say how many queue pairs there are. */
+TEST(options_parse__threads_of_a_server)
+{
+	assert_int_equal(parse("--listen", "1", "--threads", "2", NULL), OPTIONS_RUN);
+	assert_int_equal(options.plan.threads, 2);
+}
+
+TEST(options_parse__stages_are_those_of_one_thread)
+{
+	assert_int_equal(parse("--stages", NULL), OPTIONS_RUN);
+	assert_int_equal(parse("--stages", "--threads", "2", "--qps", "2", NULL), OPTIONS_BAD);
+	assert_non_null(strstr(error, "stages"));
+}
+
 TEST(options_parse__refuses)
 {
 	assert_int_equal(parse("--nothing", NULL), OPTIONS_BAD);

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Threads that have a handle of the device each, and so an engine each, if there are as many. */
+#ifndef TESTROCE_NIC_THREAD_H
+#define TESTROCE_NIC_THREAD_H
+
+#include <pthread.h>
+#include <semaphore.h>
+
+#include "nic.h"
+
+struct nic_thread {
+	pthread_t thread;
+	struct nic nic; /* valid while `run` is called */
+	const struct nic *first;
+	void (*run)(void *arg);
+	void *arg;
+	sem_t ready;
+	int rc; /* of making `nic` */
+};
+
+/**
+ * Start a thread that calls `run`, and wait until it has its handle. So threads that are started
+ * one after the other get their engines in this order: the engine of a completion queue follows
+ * from the number of the thread that creates it (lib/verbs/home.c). Not MT-safe.
+ *
+ * @return
+ *   0 or -errno.
+ */
+int nic_thread_start(struct nic_thread *thread, const struct nic *nic, void (*run)(void *arg),
+		     void *arg);
+
+/** Wait until `run` has returned. MT-safe. */
+void nic_thread_join(struct nic_thread *thread);
+
+#endif

@@ -1,0 +1,225 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""testroce --threads: each thread has queue pairs, a connection and an engine of its own, on both sides."""
+
+import csv
+import json
+import os
+import re
+
+from harness.process import LocalHost, ask, wait_until
+from harness.report import CheckFailed
+from share import Uroced
+from testroce import ALONE_PORT, SECONDS, TESTROCE, Prompt, TestroceTest
+
+PORT = 26001
+MESSAGES = 2003  # neither 2 nor 3 divides it
+MODES = (
+    ["--mode", "write", "--size", "5000"],
+    ["--mode", "read", "--size", "5000"],
+    ["--mode", "send", "--size", "40", "--batch", "4"],
+    ["--mode", "atomic"],
+    ["--mode", "latency", "--op", "write"],
+    ["--mode", "latency", "--op", "send", "--size", "3000"],
+    ["--mode", "incast", "--size", "3000"],
+    ["--mode", "storage", "--region", "4M", "--depth", "16"],
+)
+# With inline progress only the threads themselves run the engines, also while one waits for another.
+INLINE = (MODES[2], MODES[4], MODES[7])
+ENGINES = ["--engines", "2"]
+
+
+def threads(count, qps=3):
+    return [*ENGINES, "--threads", str(count), "--qps", str(qps)]
+
+
+class TestroceThreadsTest(TestroceTest):
+    """Tests of two and three threads on two engines."""
+
+    name = "testroce-threads"
+
+    def run_all(self):
+        for options in MODES:
+            self._check("a pair: " + " ".join(options), self._measure, [*threads(2), "--pair", *options])
+            self._check("alone: " + " ".join(options), self._measure, [*threads(2), *ALONE_PORT, *options])
+        for options in INLINE:
+            inline = ["--progress", "inline", *options]
+            self._check("a pair: " + " ".join(inline), self._measure, [*threads(3), "--pair", *inline])
+            self._check("alone: " + " ".join(inline), self._measure, [*threads(3), *ALONE_PORT, *inline])
+        self._check("attached", self._attached)
+        self._check("a server", self._served)
+        self._check("a server ends once its clients have gone", self._once)
+        self._check("a server is killed", self._server_killed)
+        self._check("a client is killed", self._client_killed)
+        self._check("at the prompt", self._at_prompt)
+        self._check("wrong options", self._wrong_threads)
+        self._check("--sweep", self._sweep_threads)
+
+    def _run(self, options, role="client"):
+        return LocalHost(f"{self.name}-{role}", self._work_dir, self._space.prefix).start([TESTROCE, *options])
+
+    def _end(self, process, wanted=0):
+        """Wait for the end of a testroce. Return its story."""
+        status = process.wait(SECONDS)
+        story = process.story("testroce")
+        process.kill()
+        if status != wanted:
+            raise CheckFailed("testroce hangs" if status is None else f"exit {status}", story)
+        return story
+
+    def _measure(self, options):
+        """Run a test by number of messages, and check that all threads together have sent so many."""
+        path = os.path.join(self._work_dir, "result.json")
+        story = self._end(self._run([*options, "--verify", "--messages", str(MESSAGES), "--json", path]))
+        with open(path, encoding="utf-8") as file:
+            result = json.load(file)
+        if result["wrong"] or result["messages"] != MESSAGES or \
+                result["threads"] != int(options[options.index("--threads") + 1]):
+            raise CheckFailed("messages are wrong or missing", [str(result), *story])
+
+    def _serve(self, port_options, *options):
+        """Start a server, and wait until it listens."""
+        server = self._run([*port_options, "--listen", str(PORT), *options], "server")
+        if not wait_until(lambda: server.listens(PORT) or server.poll() is not None, SECONDS) or \
+                server.poll() is not None:
+            story = server.story("server")
+            server.kill()
+            raise CheckFailed("the server does not listen", story)
+        return server
+
+    def _client(self, port_options, *options):
+        return [*port_options, "--connect", f"127.0.0.1:{PORT}", *options]
+
+    def _attached(self):
+        """Both sides in one attached program, then in two of them."""
+        owner = Uroced(self._space, self._work_dir, None, *ALONE_PORT)
+        owner.run()
+        attached = ["--socket", owner.socket]
+        try:
+            for options in (MODES[0], MODES[2]):
+                self._measure([*threads(2), *attached, *options])
+            server = self._serve(attached, *ENGINES, "--threads", "2")
+            try:
+                for options in (MODES[0], MODES[2], MODES[7]):
+                    self._measure(self._client(attached, *threads(2), *options))
+            finally:
+                server.kill()
+        finally:
+            owner.process.kill()
+
+    def _served(self):
+        """One server serves clients with other numbers of threads, one after the other, and ends at SIGTERM."""
+        server = self._serve(self._port("server"), *ENGINES, "--threads", "2")
+        try:
+            for count in (1, 2, 3, 2):
+                for options in (MODES[0], MODES[2]):
+                    self._measure(self._client(self._port("client"), *threads(count), *options))
+            server.terminate()
+        except CheckFailed as failure:
+            raise CheckFailed(str(failure), [*failure.details, *server.story("server")]) from None
+        finally:
+            status = server.wait(SECONDS)
+            story = server.story("server")
+            server.kill()
+        if status != 0:
+            raise CheckFailed(f"the server at SIGTERM: {status}", story)
+
+    def _once(self):
+        server = self._serve(self._port("server"), *ENGINES, "--threads", "3", "--once")
+        try:
+            self._measure(self._client(self._port("client"), *threads(3), *MODES[2]))
+        except CheckFailed:
+            server.kill()
+            raise
+        self._end(server)
+
+    def _start_endless(self):
+        """Start a test without an end, and wait until it is under way."""
+        client = self._run(self._client(self._port("client"), *threads(3), "--mode", "send", "--seconds", "0",
+                                        "--stats-period", "0.1"))
+        if not wait_until(lambda: re.search(r"[1-9]\d* messages", client.output()), SECONDS):
+            story = client.story("client")
+            client.kill()
+            raise CheckFailed("the test does not begin", story)
+        return client
+
+    def _server_killed(self):
+        """All threads of the client end, with an error."""
+        server = self._serve(self._port("server"), *ENGINES, "--threads", "2")
+        try:
+            client = self._start_endless()
+        finally:
+            server.kill()
+        story = self._end(client, 1)
+        if not any("testroce: " in line for line in story[1:]):
+            raise CheckFailed("the client does not say what failed", story)
+
+    def _client_killed(self):
+        """The server goes on, and serves the next client."""
+        server = self._serve(self._port("server"), *ENGINES, "--threads", "2")
+        try:
+            self._start_endless().kill()
+            self._measure(self._client(self._port("client"), *threads(2), *MODES[2]))
+        except CheckFailed as failure:
+            raise CheckFailed(str(failure), [*failure.details, *server.story("server")]) from None
+        finally:
+            server.kill()
+
+    def _at_prompt(self):
+        """The threads have an engine each in every test, whatever number of threads the tests before had."""
+        prompt = Prompt([*self._space.prefix, TESTROCE, *ALONE_PORT, *ENGINES, "-i"],
+                        os.path.join(self._work_dir, "prompt.log"))
+        try:
+            prompt.say("set qps 4")
+            self._watch(prompt, 2)
+            prompt.say("set stages on")
+            prompt.say("start")
+            prompt.expect("error: stages are those of one thread")
+            prompt.say("set stages off")
+            for count in (3, 1, 2, 2):
+                self._watch(prompt, count)
+        finally:
+            prompt.say("quit")
+            prompt.end()
+
+    @staticmethod
+    def _watch(prompt, count):
+        """Run a test until each of its queue pairs has sent something. The number of a queue pair, modulo the number
+        of engines, is that of its engine."""
+        begin = len(prompt.output())
+        prompt.say(f"set threads {count}")
+        prompt.say("start")
+
+        def shown_qps():
+            prompt.say("show qp")
+            return re.search(r"(QP 0x[0-9a-f]{6} RTS +[1-9]\d* messages\n){4}", prompt.output()[begin:])
+        if not wait_until(shown_qps, SECONDS, 0.1):
+            raise CheckFailed("not all queue pairs send", prompt.output().splitlines()[-30:])
+        engines = [int(number, 16) % 2 for number in re.findall(r"QP 0x(\w+)", shown_qps().group())]
+        shown = len(re.findall("clear stats", prompt.output()))
+        for command in ("show stats", "clear stats", "stop"):
+            prompt.say(command)
+        prompt.expect("clear stats", shown + 1)
+        # The first queue pairs belong to the first thread: two of two threads, two of three, all of one.
+        wanted = {1: {(0, 0, 0, 0), (1, 1, 1, 1)}, 2: {(0, 0, 1, 1), (1, 1, 0, 0)}, 3: {(0, 0, 1, 0), (1, 1, 0, 1)}}
+        if tuple(engines) not in wanted[count]:
+            raise CheckFailed(f"{count} threads: the queue pairs' engines are {engines}",
+                              prompt.output().splitlines()[-30:])
+
+    def _wrong_threads(self):
+        for options, text in ((["--threads", "3", "--qps", "2"], "as many queue pairs"),
+                              (["--threads", "2", "--qps", "2", "--messages", "1"], "as many queue pairs and messages"),
+                              (["--threads", "33", "--qps", "33"], "1 to 32"),
+                              (["--threads", "2", "--qps", "2", "--stages"], "stages are those of one thread")):
+            done = ask([TESTROCE, *options], SECONDS)
+            if done.returncode != 1 or text not in done.stderr or done.stderr.count("\n") != 1:
+                raise CheckFailed("the options were not refused in one line", [str(options), done.stderr])
+
+    def _sweep_threads(self):
+        """A test with fewer queue pairs than threads has a thread for each queue pair."""
+        folder = os.path.join(self._work_dir, "sweep")
+        self._series(*threads(2, 2), *ALONE_PORT, "--sweep", folder)
+        with open(os.path.join(folder, "results.csv"), encoding="utf-8") as file:
+            rows = list(csv.DictReader(file))
+        wrong = [row for row in rows if int(row["threads"]) != min(2, int(row["qps"]))]
+        if wrong or not any(row["threads"] == "1" for row in rows):
+            raise CheckFailed("tests have other numbers of threads", [str(row) for row in wrong])
