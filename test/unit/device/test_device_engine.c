@@ -73,8 +73,12 @@ TEST(device_create__as_many_engines_as_asked_for)
 		uint32_t asked;
 		uint32_t given; /* 0: refused */
 	} cases[] = {
-		{0, 1},	 {1, 1},	  {2, 2}, {DEVICE_ENGINES_MAX, DEVICE_ENGINES_MAX},
-		{17, 0}, {UINT32_MAX, 0},
+		{0, 1},
+		{1, 1},
+		{2, 2},
+		{DEVICE_ENGINES_MAX, DEVICE_ENGINES_MAX},
+		{DEVICE_ENGINES_MAX + 1, 0},
+		{UINT32_MAX, 0},
 	};
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
