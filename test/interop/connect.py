@@ -6,12 +6,13 @@ import time
 
 from harness.process import wait_until
 from harness.tools import START_SECONDS
-from rdmacm import END_SECONDS, LISTEN_SECONDS, CmRunning, has_our_threads
+from rdmacm import END_SECONDS, LATE, LISTEN_SECONDS, CmRunning, has_our_threads
 
 SECONDS = 120
 GROUP = "239.1.2.3"
 FIRST_PORT = 7800
 PERFTEST_TRIES = 10
+LATE_MS = 1000  # by which our client's request comes later: so long may an emulated server take to listen
 LOSSY_PINGS = 100  # each lost packet takes a timeout of the emulated side
 EARLY = "RDMA_CM_EVENT_REJECTED; error: 8|RDMA_CM_EVENT_UNREACHABLE; error: 1"  # no program listens yet
 FAMILIES = ("ipv4", "ipv6")
@@ -194,8 +195,8 @@ class ConnectTest:
                 pair.fail("the client is not told that nobody listens")
 
     def _perftest(self, server, client, program, options):
-        """The program connects twice, and its client does not wait until the server listens for the second time. An
-        emulated server is often too slow for our client; then the test tries again."""
+        """The program connects twice, and its client does not wait until the server listens for the second time. So our
+        client waits (late.c), because an emulated server is slow. If it is even slower, the test tries again."""
         for _ in range(PERFTEST_TRIES - 1):
             if self._try_perftest(server, client, program, options, EARLY):
                 return
@@ -212,7 +213,8 @@ class ConnectTest:
             argv += ["-s", size]
         with Pair() as pair:
             passive = pair.serve(server, argv)
-            active = pair.start(client, [*argv, server.address])
+            late = ["env", f"LD_PRELOAD={LATE}", f"LATE_MS={LATE_MS}"] if client.name == "uroce" else []
+            active = pair.start(client, [*late, *argv, server.address])
             if excuse and active.wait(seconds) and re.search(excuse, active.output()):
                 return False
             pair.expect(active, seconds, "client")
