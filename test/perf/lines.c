@@ -3,15 +3,15 @@
  * Counts how often cache lines move between threads. The compiler calls these functions before each
  * access of code that was compiled with -fsanitize=thread; here they take the place of that
  * sanitizer's own. A thread counts from lines_begin to lines_end. Each thread has a cache of
- * unlimited size. A line moves if a thread reads it that has no copy, or if a thread writes it
- * while another one has a copy. The first use of a line counts as no move. When the program ends,
- * this prints a line for all, and one for each line of memory that has moved:
+ * unlimited size. A line moves if a thread that has no copy reads it after it was written, or if a
+ * thread writes it while another one has a copy. When the program ends, this prints a line for all,
+ * and one for each line of memory that has moved:
  *
  *   threads THREADS messages MESSAGES lines LINES
  *   line USERS USES WRITES MOVES MODULE+OFFSET...
  *
  * The last fields are the places in the code where the last few moves happened. Accesses by inline
- * assembly and in the C library are not counted. lines.py builds and runs it.
+ * assembly, in DPDK's libraries and in the C library are not counted. lines.py builds and runs it.
  */
 #define _GNU_SOURCE /* dladdr */
 #include <dlfcn.h>
@@ -45,6 +45,12 @@ static __thread uint64_t self; /* the bit of this thread; 0: it does not count *
 void lines_begin(void);
 void lines_end(uint64_t messages);
 
+static void fail(const char *what)
+{
+	fprintf(stderr, "lines: %s\n", what);
+	abort();
+}
+
 /* Find a line, or take a free place for it. */
 static struct line *find(uintptr_t number)
 {
@@ -60,7 +66,7 @@ static struct line *find(uintptr_t number)
 		if (__atomic_compare_exchange_n(&lines[i].number, &found, number, false, ANY_ORDER,
 						ANY_ORDER)) {
 			if (__atomic_add_fetch(&line_count, 1, __ATOMIC_RELAXED) == LINES_MAX / 2)
-				abort();
+				fail("too many lines");
 			return &lines[i];
 		}
 		if (found == number)
@@ -71,7 +77,7 @@ static struct line *find(uintptr_t number)
 static void use(struct line *line, bool writes, void *place)
 {
 	const bool moves = writes ? (line->copies & ~self) != 0
-				  : (line->copies & self) == 0 && line->users != 0;
+				  : (line->copies & self) == 0 && line->writes != 0;
 
 	line->uses++;
 	line->writes += writes;
@@ -107,7 +113,7 @@ void lines_begin(void)
 	const uint32_t number = __atomic_fetch_add(&thread_count, 1, __ATOMIC_RELAXED);
 
 	if (number >= THREADS_MAX)
-		abort();
+		fail("too many threads");
 	self = UINT64_C(1) << number;
 }
 

@@ -9,12 +9,13 @@ counts them. Print the moves for each message, by the number of threads; with --
 import argparse
 import os
 import re
+import shlex
 import subprocess
 import sys
 
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 TARGETS = ["app/uroce-run", "lib/verbs/libibverbs.so.1", "test/perf/bench_crowd"]
-PORT = ["--port", "net_null0", "--ip", "10.99.1.1/24", "--mtu", "4200", "--progress", "inline"]
+OPTIONS = "--port net_null0 --ip 10.99.1.1/24 --mtu 4200 --progress inline"
 
 
 def run(argv, **more):
@@ -67,18 +68,19 @@ def main():
     parser.add_argument("--requests", type=int, default=20000, help="messages of each thread (20000)")
     parser.add_argument("--op", default="write", help="write, read or send (write)")
     parser.add_argument("--size", type=int, default=8, help="bytes of a message (8)")
-    parser.add_argument("--port", nargs="+", default=PORT, help="options of uroce-run")
+    parser.add_argument("--depth", type=int, default=32, help="messages in flight of each thread (32)")
+    parser.add_argument("--options", default=OPTIONS, help=f"options of uroce-run ({OPTIONS})")
     parser.add_argument("--where", action="store_true", help="print the code that uses the lines in common")
     args = parser.parse_args()
     folder = os.path.abspath(args.build)
     build(folder)
-    print("| threads | lines used by each | moves for each message | thousand messages a second, counted | thousand moves a second |\n"
+    print("| threads | lines for each | moves for each message | thousand messages a second, counted | thousand moves a second |\n"
           "|---|---|---|---|---|")
     known = {}
     for count in args.threads.split(","):
-        out = run([os.path.join(folder, "app", "uroce-run"), "--engines", count, *args.port, "--",
-                   os.path.join(folder, "test", "perf", "bench_crowd"), "-t", count, "-d", "32", "-o", args.op, "-s", str(args.size),
-                   "-n", str(args.requests)], capture_output=True, text=True).stdout
+        out = run([os.path.join(folder, "app", "uroce-run"), "--engines", count, *shlex.split(args.options), "--",
+                   os.path.join(folder, "test", "perf", "bench_crowd"), "-t", count, "-d", str(args.depth), "-o", args.op,
+                   "-s", str(args.size), "-n", str(args.requests)], stdout=subprocess.PIPE, text=True).stdout
         found = Count(out)
         print(found.row(), flush=True)
         for moves, writes, uses, users, places in found.moved[:20] if args.where else []:

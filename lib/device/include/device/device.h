@@ -32,7 +32,7 @@ struct qp;
 struct srq_table;
 struct xrcd;
 
-#define DEVICE_ENGINES_MAX   64
+#define DEVICE_ENGINES_MAX   16
 #define DEVICE_GIDS_MAX	     128
 #define DEVICE_NAME_MAX	     64
 #define DEVICE_MCAST_BUCKETS 256

@@ -8,7 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define SETTINGS_ENGINES_MAX	  64 /* of a device */
+#define SETTINGS_ENGINES_MAX	  16 /* of a device */
 #define SETTINGS_ENGINES_AUTO	  UINT32_MAX
 #define SETTINGS_IPS_MAX	  16
 #define SETTINGS_PORTS_MAX	  16 /* of one uroced */
