@@ -124,10 +124,13 @@ static void rx_prefetch_body(const struct rte_mbuf *mbuf)
 void rx_input_burst(struct engine *engine, struct rte_mbuf **mbufs, uint16_t n,
 		    enum rx_source source)
 {
-	const bool prefetches = engine_prefetches(engine);
 	const uint16_t ahead = likely(tuning.prefetch) ? FRAMES_AHEAD : n;
-	const bool bodies = engine->tx.port->rx_bodies && source == RX_PORT && tuning.prefetch;
+	bool prefetches, bodies;
 
+	if (n == 0)
+		return;
+	prefetches = engine_prefetches(engine);
+	bodies = engine->tx.port->rx_bodies && source == RX_PORT && tuning.prefetch;
 	for (uint16_t i = 1; i < ahead && i < n && likely(tuning.prefetch); i++)
 		rx_prefetch_frame(mbufs[i]);
 	for (uint16_t i = 0; i < AHEAD && i < n && unlikely(prefetches); i++)
@@ -144,6 +147,5 @@ void rx_input_burst(struct engine *engine, struct rte_mbuf **mbufs, uint16_t n,
 		if (unlikely(!tuning.batch_ack))
 			engine_run_ready(engine, false);
 	}
-	if (n > 0)
-		rte_pktmbuf_free_bulk(mbufs, n);
+	rte_pktmbuf_free_bulk(mbufs, n);
 }
