@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "control_conn.h"
+#include "lcores.h"
 #include "nic_thread.h"
 #include "plan.h"
 #include "serving.h"
@@ -88,10 +89,12 @@ static int server_start(struct server *server, struct nic *nic, uint32_t threads
 
 		thread->ended = &server->ended;
 		if (server->count == 0) {
+			lcores_pin(0);
 			serving_init(&thread->serving, nic);
 		} else {
 			serving_init(&thread->serving, &thread->thread.nic);
-			rc = nic_thread_start(&thread->thread, nic, server_thread_run, thread);
+			rc = nic_thread_start(&thread->thread, server->count, nic,
+					      server_thread_run, thread);
 		}
 		server->count += rc == 0;
 	}
@@ -122,8 +125,7 @@ int sessions_serve(struct nic *nic, const char *where, uint32_t threads, bool on
 		return server.listen_fd;
 	rc = server_start(&server, nic, threads);
 	if (rc != 0) {
-		snprintf(error, error_size, "thread %u cannot start: %s", server.count,
-			 strerror(-rc));
+		snprintf(error, error_size, THREAD_REFUSED, server.count, strerror(-rc));
 		server_end(&server);
 		return rc;
 	}

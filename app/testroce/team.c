@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "lcores.h"
+
 static void member_work(struct team_member *member)
 {
 	struct team *team = member->team;
@@ -50,10 +52,11 @@ static int team_add(struct team *team, struct nic *nic, struct control *control)
 	member->round = team->round;
 	if (member->number == 0) {
 		member->control = control;
+		lcores_pin(0);
 		rc = nic_share(nic, member->nic);
 	} else {
 		member->control = &member->own_control;
-		rc = nic_thread_start(&member->thread, nic, member_run, member);
+		rc = nic_thread_start(&member->thread, member->number, nic, member_run, member);
 	}
 	if (rc != 0)
 		free(member);
@@ -83,8 +86,7 @@ int team_gather(struct team *team, uint32_t size, struct nic *nic, struct contro
 	while (rc == 0 && team->count < size)
 		rc = team_add(team, nic, control);
 	if (rc != 0) {
-		snprintf(error, error_size, "thread %u cannot start: %s", team->count,
-			 strerror(-rc));
+		snprintf(error, error_size, THREAD_REFUSED, team->count, strerror(-rc));
 		return rc;
 	}
 	for (uint32_t i = 0; rc == 0 && i < size; i++)
