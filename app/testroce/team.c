@@ -118,7 +118,8 @@ int team_work(struct team *team, void (*job)(struct team_member *member), char *
 	return team->failed;
 }
 
-bool team_wait(struct team_member *member, enum team_phase phase)
+bool team_wait(struct team_member *member, enum team_phase phase,
+	       void (*waits)(struct team_member *member))
 {
 	struct team *team = member->team;
 
@@ -126,6 +127,8 @@ bool team_wait(struct team_member *member, enum team_phase phase)
 	while (!team_has_failed(team) &&
 	       __atomic_load_n(&team->arrived[phase], __ATOMIC_ACQUIRE) < team->size) {
 		nic_turn(member->nic);
+		if (waits)
+			waits(member);
 		/* A turn does not yield with dedicated progress. The others may need this CPU. */
 		sched_yield();
 	}

@@ -79,8 +79,10 @@ int team_gather(struct team *team, uint32_t size, struct nic *nic, struct contro
 int team_work(struct team *team, void (*job)(struct team_member *member), char *error,
 	      size_t error_size);
 
-/** Wait until all members have ended a phase. Returns false if one has failed. Only for jobs. */
-bool team_wait(struct team_member *member, enum team_phase phase);
+/** Wait until all members have ended a phase. Calls `waits` (may be NULL) meanwhile, repeatedly.
+ * Returns false if a member has failed. Only for jobs. */
+bool team_wait(struct team_member *member, enum team_phase phase,
+	       void (*waits)(struct team_member *member));
 
 /** Note that a member has failed. The first failure counts. MT-safe. */
 void team_fail(struct team *team, int rc, const char *error);
