@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <rte_common.h>
+
 #include "lcores.h"
 
 static void member_work(struct team_member *member)
@@ -70,12 +72,28 @@ static int team_connect(struct team_member *member, const struct control *contro
 {
 	int rc;
 
-	if (member->number == 0 || member->connected)
+	if (member->number == 0)
+		return control_renew(member->control, error, error_size);
+	if (member->connected)
 		return 0;
 	rc = control_connect_more(&member->own_control, control, member->nic, &member->passive,
 				  error, error_size);
 	member->connected = rc == 0;
 	return rc;
+}
+
+/* Close the connections of all members from this number on. */
+static void team_disconnect_from(struct team *team, uint32_t first)
+{
+	for (uint32_t i = RTE_MAX(first, 1u); i < team->count; i++) {
+		struct team_member *member = team->members[i];
+
+		if (!member->connected)
+			continue;
+		passive_close(&member->passive);
+		control_close(&member->own_control);
+		member->connected = false;
+	}
 }
 
 int team_gather(struct team *team, uint32_t size, struct nic *nic, struct control *control,
@@ -89,6 +107,7 @@ int team_gather(struct team *team, uint32_t size, struct nic *nic, struct contro
 		snprintf(error, error_size, THREAD_REFUSED, team->count, strerror(-rc));
 		return rc;
 	}
+	team_disconnect_from(team, size);
 	for (uint32_t i = 0; rc == 0 && i < size; i++)
 		rc = team_connect(team->members[i], control, error, error_size);
 	team->size = size;
@@ -147,15 +166,7 @@ void team_fail(struct team *team, int rc, const char *error)
 
 void team_disconnect(struct team *team)
 {
-	for (uint32_t i = 1; i < team->count; i++) {
-		struct team_member *member = team->members[i];
-
-		if (!member->connected)
-			continue;
-		passive_close(&member->passive);
-		control_close(&member->own_control);
-		member->connected = false;
-	}
+	team_disconnect_from(team, 1);
 }
 
 void team_stop(struct team *team)
