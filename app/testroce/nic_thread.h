@@ -24,9 +24,9 @@ struct nic_thread {
 
 /**
  * Start a thread that calls `run`, on the lcore of its number if the user has chosen lcores
- * (lcores.h), and wait until it has its handle. So threads that are started
- * one after the other get their engines in this order: the engine of a completion queue follows
- * from the number of the thread that creates it (lib/verbs/home.c). Not MT-safe.
+ * (lcores.h), and wait until it has its handle. So threads that are started one after the other get
+ * their engines in this order: the engine of a completion queue follows from the number of the
+ * thread that creates it (lib/verbs/home.c). Not MT-safe.
  *
  * @return
  *   0 or -errno.

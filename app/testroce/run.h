@@ -52,8 +52,7 @@ struct run {
 	struct mark last;  /* and to here */
 	bool ended;	   /* `last` is set, and `latency` does not change any more */
 
-	uint64_t wrong_at_peer; /* told at CLOSE, when run_each_live does not find the run any more
-				 */
+	uint64_t wrong_at_peer; /* set at CLOSE; run_each_live does not find the run any more */
 };
 
 /** Prepare the run of a thread. `whole` must outlive it. */
@@ -84,7 +83,7 @@ bool run_is_over(const struct run *run, uint64_t ns);
 bool run_look(struct run *run, uint64_t ns);
 
 /** Restart the counts: the thread of the run does it, or the caller if the run has ended. The
- * caller is called by run_each_live. */
+ * caller holds the lock of run_each_live. */
 void run_clear(struct run *run);
 
 /** Post no more, and set `last`. The messages in flight still have to be drained. */
