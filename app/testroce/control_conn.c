@@ -132,6 +132,13 @@ int control_connect(struct control *control, struct nic *nic, const char *where,
 	return control_dial(control, nic, where, CONNECT_TRIES, error, error_size);
 }
 
+int control_renew(struct control *control, char *error, size_t error_size)
+{
+	if (!control->where || control->fd >= 0)
+		return 0;
+	return control_dial(control, control->nic, control->where, 1, error, error_size);
+}
+
 int control_connect_more(struct control *control, const struct control *first, struct nic *nic,
 			 struct passive *local, char *error, size_t error_size)
 {
@@ -154,28 +161,42 @@ static bool is_to_be_tried_again(ssize_t n)
 	return n < 0 && (errno == EAGAIN || errno == EINTR);
 }
 
-int control_send(int fd, const struct control_message *message, struct nic *nic)
+/* Give the engine a turn. Returns an error if the caller must not wait any longer. */
+static int control_wait(struct nic *nic, uint64_t start_tsc, const volatile sig_atomic_t *stop)
 {
-	size_t done = 0;
+	nic_turn(nic);
+	if (stop && __atomic_load_n(stop, __ATOMIC_RELAXED))
+		return -ECANCELED;
+	return nic_ns(nic, rte_rdtsc() - start_tsc) > ANSWER_NS ? -ETIMEDOUT : 0;
+}
 
-	while (done < sizeof(*message)) {
+int control_send(int fd, const struct control_message *message, struct nic *nic,
+		 const volatile sig_atomic_t *stop)
+{
+	const uint64_t start_tsc = rte_rdtsc();
+	size_t done = 0;
+	int rc = 0;
+
+	while (rc == 0 && done < sizeof(*message)) {
 		const ssize_t n = send(fd, (const char *)message + done, sizeof(*message) - done,
 				       MSG_NOSIGNAL);
 
 		if (n < 0 && !is_to_be_tried_again(n))
 			return -errno;
 		done += n > 0 ? (size_t)n : 0;
-		nic_turn(nic);
+		rc = control_wait(nic, start_tsc, stop);
 	}
-	return 0;
+	return done == sizeof(*message) ? 0 : rc;
 }
 
-int control_recv(int fd, struct control_message *message, struct nic *nic)
+int control_recv(int fd, struct control_message *message, struct nic *nic,
+		 const volatile sig_atomic_t *stop)
 {
 	const uint64_t start_tsc = rte_rdtsc();
 	size_t done = 0;
+	int rc = 0;
 
-	while (done < sizeof(*message)) {
+	while (rc == 0 && done < sizeof(*message)) {
 		const ssize_t n = recv(fd, (char *)message + done, sizeof(*message) - done, 0);
 
 		if (n == 0)
@@ -183,10 +204,10 @@ int control_recv(int fd, struct control_message *message, struct nic *nic)
 		if (n < 0 && !is_to_be_tried_again(n))
 			return -errno;
 		done += n > 0 ? (size_t)n : 0;
-		nic_turn(nic);
-		if (nic_ns(nic, rte_rdtsc() - start_tsc) > ANSWER_NS)
-			return -ETIMEDOUT;
+		rc = control_wait(nic, start_tsc, stop);
 	}
+	if (done < sizeof(*message))
+		return rc;
 	message->text[sizeof(message->text) - 1] = '\0';
 	return message->magic == CONTROL_MAGIC ? 0 : -EPROTO;
 }
@@ -199,15 +220,29 @@ int control_call(struct control *control, struct control_message *message)
 	if (!control->where) {
 		passive_answer(control->local, message);
 	} else {
-		rc = control_send(control->fd, message, control->nic);
+		rc = control_send(control->fd, message, control->nic, NULL);
 		if (rc == 0)
-			rc = control_recv(control->fd, message, control->nic);
+			rc = control_recv(control->fd, message, control->nic, NULL);
 		if (rc == 0 && message->kind != kind)
 			rc = -EPROTO;
 	}
-	if (rc != 0)
+	if (rc != 0) {
 		snprintf(message->text, sizeof(message->text), "the server: %s", strerror(-rc));
+		control_close(control);
+	}
 	return rc != 0 ? rc : message->status;
+}
+
+void control_refuse(int fd, int rc, const char *reason)
+{
+	struct control_message message;
+
+	control_init(&message, CONTROL_OPEN);
+	message.status = rc;
+	snprintf(message.text, sizeof(message.text), "%s", reason);
+	/* The socket is new, so its buffer has room for a message. */
+	send(fd, &message, sizeof(message), MSG_NOSIGNAL | MSG_DONTWAIT);
+	close(fd);
 }
 
 void control_close(struct control *control)

@@ -1,21 +1,22 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The control connection between the two sides of a test. The active side sends a request, and the
- * passive side answers each request with a message of the same kind. A test has one OPEN, one JOIN
- * for each group of queue pairs, and one CLOSE. Between two processes the messages go over TCP;
- * within one process they are function calls. Both processes run the same program on machines of
- * the same byte order.
+ * passive side answers each request with a message of the same kind. Each connection of a test has
+ * one OPEN, one JOIN for each group of queue pairs, and one CLOSE. Between two processes the
+ * messages go over TCP; within one process they are function calls. Both processes run the same
+ * program on machines of the same byte order.
  */
 #ifndef TESTROCE_CONTROL_CONN_H
 #define TESTROCE_CONTROL_CONN_H
 
+#include <signal.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include "endpoint.h"
 #include "plan.h"
 
-#define CONTROL_MAGIC	UINT64_C(0x6f72747365740003) /* changes with any of these structs */
+#define CONTROL_MAGIC	UINT64_C(0x6f72747365740004) /* changes with any of these structs */
 #define CONTROL_PORT	"19790"
 #define CONTROL_QPS_MAX 128 /* queue pairs of one JOIN message */
 
@@ -77,19 +78,31 @@ int control_connect_more(struct control *control, const struct control *first, s
 
 void control_init(struct control_message *message, enum control_kind kind);
 
+/** Connect again to the passive side if control_call has closed the connection. Returns 0, or
+ * -errno with `error`. */
+int control_renew(struct control *control, char *error, size_t error_size);
+
 /** Send a request and wait for the answer, which overwrites the request. Returns 0, or -errno with
- * the answer's text. */
+ * the answer's text. Closes a connection that has failed. */
 int control_call(struct control *control, struct control_message *message);
 
 /**
  * Send or receive one whole message. The calls give the engine turns while they wait. Not MT-safe.
  *
+ * @param stop
+ *   Atomic: ends the call when it becomes nonzero; or NULL.
  * @return
  *   0; -ECONNRESET: the other side closed the connection; -EPROTO: the message has a wrong magic
- * number; or another -errno.
+ *   number; -ETIMEDOUT: it has taken a minute; -ECANCELED: `stop`; or another -errno.
  */
-int control_send(int fd, const struct control_message *message, struct nic *nic);
-int control_recv(int fd, struct control_message *message, struct nic *nic);
+int control_send(int fd, const struct control_message *message, struct nic *nic,
+		 const volatile sig_atomic_t *stop);
+int control_recv(int fd, struct control_message *message, struct nic *nic,
+		 const volatile sig_atomic_t *stop);
+
+/** Answer a connection that is not served with an error and its reason, and close it. The active
+ * side finds the answer after its first request. MT-safe. */
+void control_refuse(int fd, int rc, const char *reason);
 
 void control_close(struct control *control);
 

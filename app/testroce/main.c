@@ -11,6 +11,7 @@
 
 #include "ablation.h"
 #include "control_conn.h"
+#include "lcores.h"
 #include "measure.h"
 #include "nic.h"
 #include "pair.h"
@@ -46,6 +47,7 @@ static bool start_eal(int argc, char **argv)
 		fprintf(stderr, "testroce: DPDK does not start: %s\n", rte_strerror(rte_errno));
 		return false;
 	}
+	lcores_use();
 	return true;
 }
 

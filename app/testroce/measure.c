@@ -26,6 +26,12 @@ static const struct run_options *options;
 static struct stages stages;
 static struct result_sum sum;
 
+/* The last line of figures. */
+static struct {
+	uint64_t ns;
+	uint64_t completed;
+} told;
+
 static uint64_t team_completed(void)
 {
 	uint64_t completed = 0;
@@ -35,23 +41,27 @@ static uint64_t team_completed(void)
 	return completed;
 }
 
-/* The last line of figures. */
-struct told {
-	uint64_t ns;
-	uint64_t completed;
-};
-
-static void tell(const struct run *run, struct told *told, uint64_t ns)
+/* Print a line of figures of all threads. */
+static void tell(const struct run *run, uint64_t ns)
 {
 	const uint64_t completed = team_completed();
-	const double seconds = (double)(ns - told->ns) / 1e9;
-	const double messages = (double)(completed - told->completed);
+	const double seconds = (double)(ns - told.ns) / 1e9;
+	const double messages = (double)(completed - told.completed);
 
 	fprintf(options->lines, "%8.1f s %10.2f Gb/s %10.3f Mmsg/s %14" PRIu64 " messages\n",
 		(double)ns / 1e9, messages * (double)run->plan.size_bytes * 8 / 1e9 / seconds,
 		messages / 1e6 / seconds, completed);
 	fflush(options->lines);
-	*told = (struct told){ns, completed};
+	told.ns = ns;
+	told.completed = completed;
+}
+
+/* Tell at the end of each period. Only thread 0 tells. */
+static void tell_if_due(const struct run *run, uint64_t ns)
+{
+	if (unlikely(run->number == 0 && options->period_ns > 0 &&
+		     ns - told.ns >= options->period_ns))
+		tell(run, ns);
 }
 
 static bool is_over(const struct run *run, uint64_t ns)
@@ -60,12 +70,9 @@ static bool is_over(const struct run *run, uint64_t ns)
 	       team_has_failed(&team) || run_is_over(run, ns);
 }
 
-/* Run the test from its first message until it posts no more. Thread 0 prints the lines of figures
- * of all threads. */
+/* Run the test from its first message until it posts no more. */
 static int member_measure(struct run *run)
 {
-	const bool tells = run->number == 0 && options->period_ns > 0;
-	struct told told = {0};
 	uint64_t ns = 0;
 	int rc = run_start(run);
 
@@ -74,8 +81,7 @@ static int member_measure(struct run *run)
 		ns = run_ns(run);
 		if (unlikely(run_look(run, ns)) && options->stages)
 			stages_clear();
-		if (unlikely(tells && ns - told.ns >= options->period_ns))
-			tell(run, &told, ns);
+		tell_if_due(run, ns);
 	}
 	run_end(run);
 	return rc;
@@ -121,10 +127,17 @@ static int member_send(struct run *run, char *error, size_t error_size)
 	return rc;
 }
 
+/* The others may still measure. */
+static void member_waits(struct team_member *member)
+{
+	tell_if_due(&member->run, run_ns(&member->run));
+}
+
 /*
  * The part of one thread. No thread sends before all are connected, and none closes its session
- * before all have drained, because a passive side ends the loss on request with a session. A thread
- * that has failed reports it to its passive side by a CLOSE, whose answer has no new information.
+ * before all have drained, because a passive side switches --loss off, for its whole port, when any
+ * session closes. A thread that has failed reports it to its passive side by a CLOSE, whose answer
+ * has no new information.
  */
 static void member_test(struct team_member *member)
 {
@@ -132,10 +145,10 @@ static void member_test(struct team_member *member)
 	char error[256] = "";
 	int rc = run_open(run, error, sizeof(error));
 
-	if (rc == 0 && team_wait(member, TEAM_CONNECTED))
+	if (rc == 0 && team_wait(member, TEAM_CONNECTED, NULL))
 		rc = member_send(run, error, sizeof(error));
 	if (rc == 0)
-		team_wait(member, TEAM_DRAINED);
+		team_wait(member, TEAM_DRAINED, member_waits);
 	else
 		team_fail(&team, rc, error);
 	rc = run_close(run, error, sizeof(error));
@@ -184,6 +197,7 @@ int measure_test(struct nic *nic, struct control *control, const struct plan *pl
 	int rc;
 
 	options = run_options;
+	told.ns = told.completed = 0;
 	stages = (struct stages){0};
 	stages_clear();
 	rc = measure_prepare(nic, control, plan, error, error_size);
@@ -251,7 +265,7 @@ bool measure_peek(struct result *result)
 static void clear(struct run *run, void *arg)
 {
 	(void)arg;
-	__atomic_store_n(&run->clear_wanted, true, __ATOMIC_RELAXED);
+	run_clear(run);
 }
 
 bool measure_clear(void)

@@ -4,11 +4,15 @@
 
 #include <errno.h>
 
+#include "lcores.h"
+
 static void *nic_thread_main(void *arg)
 {
 	struct nic_thread *thread = arg;
-	const int rc = nic_share(thread->first, &thread->nic);
+	int rc;
 
+	lcores_pin(thread->number);
+	rc = nic_share(thread->first, &thread->nic);
 	thread->rc = rc;
 	sem_post(&thread->ready);
 	if (rc != 0)
@@ -18,11 +22,12 @@ static void *nic_thread_main(void *arg)
 	return NULL;
 }
 
-int nic_thread_start(struct nic_thread *thread, const struct nic *nic, void (*run)(void *arg),
-		     void *arg)
+int nic_thread_start(struct nic_thread *thread, uint32_t number, const struct nic *nic,
+		     void (*run)(void *arg), void *arg)
 {
 	int rc;
 
+	thread->number = number;
 	thread->first = nic;
 	thread->run = run;
 	thread->arg = arg;

@@ -8,8 +8,12 @@
 
 #include "nic.h"
 
+/* Explains a failure to start a thread, with its number and the reason. */
+#define THREAD_REFUSED "thread %u cannot start: %s"
+
 struct nic_thread {
 	pthread_t thread;
+	uint32_t number;
 	struct nic nic; /* valid while `run` is called */
 	const struct nic *first;
 	void (*run)(void *arg);
@@ -19,15 +23,16 @@ struct nic_thread {
 };
 
 /**
- * Start a thread that calls `run`, and wait until it has its handle. So threads that are started
- * one after the other get their engines in this order: the engine of a completion queue follows
- * from the number of the thread that creates it (lib/verbs/home.c). Not MT-safe.
+ * Start a thread that calls `run`, on the lcore of its number if the user has chosen lcores
+ * (lcores.h), and wait until it has its handle. So threads that are started one after the other get
+ * their engines in this order: the engine of a completion queue follows from the number of the
+ * thread that creates it (lib/verbs/home.c). Not MT-safe.
  *
  * @return
  *   0 or -errno.
  */
-int nic_thread_start(struct nic_thread *thread, const struct nic *nic, void (*run)(void *arg),
-		     void *arg);
+int nic_thread_start(struct nic_thread *thread, uint32_t number, const struct nic *nic,
+		     void (*run)(void *arg), void *arg);
 
 /** Wait until `run` has returned. MT-safe. */
 void nic_thread_join(struct nic_thread *thread);

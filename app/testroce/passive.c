@@ -78,7 +78,8 @@ static int passive_open(struct passive *passive, struct control_message *message
 			     sizeof(message->text));
 	if (rc == 0 && passive->mode->serve_begin)
 		rc = passive->mode->serve_begin(passive);
-	endpoint_tell(&passive->endpoint, &message->u.open.facts);
+	if (rc == 0)
+		endpoint_tell(&passive->endpoint, &message->u.open.facts);
 	return rc;
 }
 
@@ -155,9 +156,11 @@ void passive_answer(struct passive *passive, struct control_message *message)
 		passive_close(passive);
 }
 
+/* A mode uses all queue pairs of its plan, and a message may arrive before all have joined. */
 void passive_turn(struct passive *passive)
 {
-	if (!passive->open || passive->failed != 0 || !passive->mode->serve_turn)
+	if (!passive->open || passive->failed != 0 || !passive->mode->serve_turn ||
+	    passive->connected < passive->plan.qps)
 		return;
 	passive->failed = passive->mode->serve_turn(passive);
 }

@@ -62,6 +62,7 @@ void plan_init(struct plan *plan)
 		.inline_bytes = 64,
 		.read_percent = 70,
 		.in_capsule_bytes = 4096,
+		.spread_bytes = PLAN_SPREAD_DEFAULT,
 		.duration_ns = UINT64_C(2000000000),
 		.seed = 1,
 	};
@@ -292,7 +293,7 @@ struct slots plan_slots(const struct plan *plan, uint64_t depth)
 	struct slots slots = {.stride_bytes =
 				      RTE_ALIGN_CEIL(plan->size_bytes, (uint64_t)LINE_BYTES)};
 	const uint64_t qp_bytes = plan->qps * slots.stride_bytes;
-	uint64_t limit_bytes = plan->region_bytes > 0 ? plan->region_bytes : PLAN_SPREAD_DEFAULT;
+	uint64_t limit_bytes = plan->region_bytes > 0 ? plan->region_bytes : plan->spread_bytes;
 
 	if (!plan_shares_places(plan))
 		limit_bytes = UINT64_MAX;
@@ -317,9 +318,10 @@ static int check_ranges(const struct plan *plan, char *error, size_t error_size)
 		}
 	}
 	if (plan->mode >= MODE_COUNT || plan->op >= RTE_DIM(op_names) || plan->verify > 1 ||
-	    plan->without >> RTE_DIM(tunings) != 0 ||
+	    plan->without >> RTE_DIM(tunings) != 0 || plan->spread_bytes > PLAN_SPREAD_DEFAULT ||
 	    !rte_is_power_of_2((uint32_t)plan->path_mtu_bytes)) {
-		snprintf(error, error_size, "the plan has an unknown mode, operation or MTU");
+		snprintf(error, error_size,
+			 "the plan has an unknown mode, operation or MTU, or too much memory");
 		return -EINVAL;
 	}
 	return 0;

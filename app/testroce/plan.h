@@ -8,10 +8,10 @@
 #include <stdint.h>
 
 #define PLAN_QPS_MAX	 16384
-#define PLAN_THREADS_MAX 32 /* each is a client of the server, which serves 32 */
+#define PLAN_THREADS_MAX 32 /* each has a connection: at most SERVING_CLIENTS_MAX */
 #define PLAN_REGION_MAX \
 	(UINT64_C(4) << 30) /* memory limit of one side; a server gives a client no more */
-#define PLAN_SPREAD_DEFAULT (UINT64_C(64) << 20)  /* messages in flight share slots beyond this */
+#define PLAN_SPREAD_DEFAULT (UINT64_C(64) << 20)  /* spread_bytes of a whole plan */
 #define PLAN_DISK_DEFAULT   (UINT64_C(256) << 20) /* the region of mode storage */
 #define PLAN_CAPSULE_MAX    (UINT64_C(1) << 20)
 #define PLAN_NAMES_MAX	    256
@@ -34,6 +34,7 @@ struct plan {
 	uint64_t read_percent;	   /* share of reads in mode storage */
 	uint64_t in_capsule_bytes; /* mode storage: larger blocks are not sent with their command */
 	uint64_t region_bytes;	   /* memory that messages cycle through; 0: a slot for each */
+	uint64_t spread_bytes;	   /* then messages in flight share slots beyond this */
 	uint64_t messages;	   /* the test ends after this number; 0: after duration_ns */
 	uint64_t duration_ns;
 	uint64_t verify; /* the receiver checks the bytes */
@@ -79,7 +80,7 @@ void plan_get(const struct plan *plan, const char *name, char *value, size_t siz
 int plan_check(const struct plan *plan, char *error, size_t error_size);
 
 /**
- * Make the plan of one thread: its part of the queue pairs, messages and region. All threads
+ * Make the plan of one thread: its part of the queue pairs, messages and memory. All threads
  * together have those of the whole plan; each has a seed of its own. MT-safe.
  *
  * @param thread

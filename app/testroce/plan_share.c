@@ -40,6 +40,7 @@ void plan_share(const struct plan *plan, uint64_t thread, struct plan *share)
 	share->messages = plan->messages / plan->qps * share->qps +
 			  dealt(plan, plan->messages % plan->qps, thread);
 	share->region_bytes = share_region(plan, share->qps);
+	share->spread_bytes = plan->spread_bytes / plan->qps * share->qps;
 	share->seed = plan->seed + thread;
 }
 

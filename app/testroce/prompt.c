@@ -276,6 +276,8 @@ int prompt_run(struct nic *nic, struct control *control, const struct options *o
 	cl = rc == 0 ? cmdline_stdin_new(commands, "testroce> ") : NULL;
 	if (!cl) {
 		fprintf(stderr, "testroce: no prompt: %s\n", strerror(rc ? -rc : ENOMEM));
+		if (rc == 0)
+			worker_end(&prompt.worker);
 		return EXIT_FAILURE;
 	}
 	cmdline_interact(cl);

@@ -200,6 +200,17 @@ bool run_look(struct run *run, uint64_t ns)
 	return true;
 }
 
+void run_clear(struct run *run)
+{
+	if (!run->ended) {
+		__atomic_store_n(&run->clear_wanted, true, __ATOMIC_RELAXED);
+		return;
+	}
+	run_mark(run, &run->first);
+	run->last = run->first;
+	histogram_clear(&run->latency);
+}
+
 void run_end(struct run *run)
 {
 	run->measuring = false;
@@ -207,6 +218,8 @@ void run_end(struct run *run)
 	pthread_mutex_lock(&live_lock);
 	run_mark(run, &run->last);
 	run->ended = true;
+	if (__atomic_load_n(&run->clear_wanted, __ATOMIC_RELAXED))
+		run_clear(run);
 	pthread_mutex_unlock(&live_lock);
 }
 

@@ -50,8 +50,9 @@ struct run {
 	/* The lock of run_each_live protects these, and the clearing of `latency`. */
 	struct mark first; /* the results count from here */
 	struct mark last;  /* and to here */
-	bool ended;	   /* `last` is set */
-	uint64_t wrong_at_peer;
+	bool ended;	   /* `last` is set, and `latency` does not change any more */
+
+	uint64_t wrong_at_peer; /* set at CLOSE; run_each_live does not find the run any more */
 };
 
 /** Prepare the run of a thread. `whole` must outlive it. */
@@ -80,6 +81,10 @@ bool run_is_over(const struct run *run, uint64_t ns);
 /** Restart the counts if the warm-up ends now, or if another thread asked for it. Returns true if
  * they were restarted. */
 bool run_look(struct run *run, uint64_t ns);
+
+/** Restart the counts: the thread of the run does it, or the caller if the run has ended. The
+ * caller holds the lock of run_each_live. */
+void run_clear(struct run *run);
 
 /** Post no more, and set `last`. The messages in flight still have to be drained. */
 void run_end(struct run *run);

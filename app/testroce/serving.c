@@ -18,10 +18,11 @@
 #define LOOK_NS	     UINT64_C(5000000)
 #define IDLE_WAIT_MS 1
 
-void serving_init(struct serving *serving, struct nic *nic)
+void serving_init(struct serving *serving, struct nic *nic, const volatile sig_atomic_t *stop)
 {
 	memset(serving, 0, sizeof(*serving));
 	serving->nic = nic;
+	serving->stop = stop;
 	pthread_mutex_init(&serving->lock, NULL);
 	for (int i = 0; i < SERVING_CLIENTS_MAX; i++)
 		serving->clients[i].fd = -1;
@@ -73,7 +74,7 @@ static void serving_take_handed(struct serving *serving)
 
 /* Serve a request of a client, if there is one. Returns false if the client closed the connection
  * or sent an invalid message. */
-static bool client_listen(struct serving_client *client)
+static bool client_listen(struct serving_client *client, const volatile sig_atomic_t *stop)
 {
 	struct control_message message;
 	char peek;
@@ -81,13 +82,13 @@ static bool client_listen(struct serving_client *client)
 
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
 		return true;
-	if (n <= 0 || control_recv(client->fd, &message, client->passive.nic) != 0)
+	if (n <= 0 || control_recv(client->fd, &message, client->passive.nic, stop) != 0)
 		return false;
 	message.text[0] = '\0';
 	passive_answer(&client->passive, &message);
 	if (message.status != 0)
 		fprintf(stderr, "testroce: a client's test: %s\n", message.text);
-	return control_send(client->fd, &message, client->passive.nic) == 0;
+	return control_send(client->fd, &message, client->passive.nic, stop) == 0;
 }
 
 /* Return true if a test has failed on this side. The caller then drops the client, so that its side
@@ -107,7 +108,7 @@ static void serving_look(struct serving *serving)
 	for (uint32_t i = serving->count; i-- > 0;) {
 		struct serving_client *client = serving->connected[i];
 
-		if (client_has_failed(client) || !client_listen(client))
+		if (client_has_failed(client) || !client_listen(client, serving->stop))
 			serving_drop(serving, i);
 	}
 }

@@ -4,6 +4,7 @@
 #define TESTROCE_SERVING_H
 
 #include <pthread.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -25,6 +26,7 @@ struct serving {
 	struct serving_client *connected[SERVING_CLIENTS_MAX]; /* pointers into `clients` */
 	uint32_t count;					       /* in `connected` */
 	uint64_t looked_tsc;
+	const volatile sig_atomic_t *stop; /* atomic: the server ends */
 
 	uint32_t load; /* atomic: clients, with those in `handed` */
 
@@ -33,8 +35,9 @@ struct serving {
 	uint32_t handed_count;
 };
 
-/** Begin without clients. Not MT-safe. */
-void serving_init(struct serving *serving, struct nic *nic);
+/** Begin without clients. `stop` (atomic) says when not to wait for clients any more. Not MT-safe.
+ */
+void serving_init(struct serving *serving, struct nic *nic, const volatile sig_atomic_t *stop);
 
 /** Give the thread a new client, by its socket. The caller makes sure that all threads together
  * have no more than SERVING_CLIENTS_MAX. MT-safe. */

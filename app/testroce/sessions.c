@@ -2,6 +2,7 @@
 /* The server: the calling thread accepts clients, and gives them to the threads that serve. */
 #include "sessions.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -12,9 +13,15 @@
 #include <unistd.h>
 
 #include "control_conn.h"
+#include "lcores.h"
 #include "nic_thread.h"
 #include "plan.h"
 #include "serving.h"
+
+/* The connections of one active side, one for each of its threads. */
+static_assert(PLAN_THREADS_MAX <= SERVING_CLIENTS_MAX, "no server could serve so many threads");
+
+#define CLIENTS_REFUSED "the server has %d connections already"
 
 struct server_thread {
 	struct nic_thread thread; /* unused by thread 0, the calling one */
@@ -63,11 +70,14 @@ static struct serving *server_choose(const struct server *server)
 static void server_accept(struct server *server)
 {
 	const int one = 1;
+	char reason[64];
 	int fd;
 
 	while ((fd = accept4(server->listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK)) >= 0) {
 		if (server_load(server) >= SERVING_CLIENTS_MAX) {
-			close(fd);
+			fprintf(stderr, "testroce: " CLIENTS_REFUSED "\n", SERVING_CLIENTS_MAX);
+			snprintf(reason, sizeof(reason), CLIENTS_REFUSED, SERVING_CLIENTS_MAX);
+			control_refuse(fd, -EBUSY, reason);
 			continue;
 		}
 		setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
@@ -76,7 +86,8 @@ static void server_accept(struct server *server)
 	}
 }
 
-static int server_start(struct server *server, struct nic *nic, uint32_t threads)
+static int server_start(struct server *server, struct nic *nic, uint32_t threads,
+			const volatile sig_atomic_t *stop)
 {
 	int rc = 0;
 
@@ -88,10 +99,12 @@ static int server_start(struct server *server, struct nic *nic, uint32_t threads
 
 		thread->ended = &server->ended;
 		if (server->count == 0) {
-			serving_init(&thread->serving, nic);
+			lcores_pin(0);
+			serving_init(&thread->serving, nic, stop);
 		} else {
-			serving_init(&thread->serving, &thread->thread.nic);
-			rc = nic_thread_start(&thread->thread, nic, server_thread_run, thread);
+			serving_init(&thread->serving, &thread->thread.nic, stop);
+			rc = nic_thread_start(&thread->thread, server->count, nic,
+					      server_thread_run, thread);
 		}
 		server->count += rc == 0;
 	}
@@ -120,10 +133,9 @@ int sessions_serve(struct nic *nic, const char *where, uint32_t threads, bool on
 
 	if (server.listen_fd < 0)
 		return server.listen_fd;
-	rc = server_start(&server, nic, threads);
+	rc = server_start(&server, nic, threads, stop);
 	if (rc != 0) {
-		snprintf(error, error_size, "thread %u cannot start: %s", server.count,
-			 strerror(-rc));
+		snprintf(error, error_size, THREAD_REFUSED, server.count, strerror(-rc));
 		server_end(&server);
 		return rc;
 	}

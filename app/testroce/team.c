@@ -8,6 +8,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <rte_common.h>
+
+#include "lcores.h"
+
 static void member_work(struct team_member *member)
 {
 	struct team *team = member->team;
@@ -50,10 +54,11 @@ static int team_add(struct team *team, struct nic *nic, struct control *control)
 	member->round = team->round;
 	if (member->number == 0) {
 		member->control = control;
+		lcores_pin(0);
 		rc = nic_share(nic, member->nic);
 	} else {
 		member->control = &member->own_control;
-		rc = nic_thread_start(&member->thread, nic, member_run, member);
+		rc = nic_thread_start(&member->thread, member->number, nic, member_run, member);
 	}
 	if (rc != 0)
 		free(member);
@@ -67,12 +72,28 @@ static int team_connect(struct team_member *member, const struct control *contro
 {
 	int rc;
 
-	if (member->number == 0 || member->connected)
+	if (member->number == 0)
+		return control_renew(member->control, error, error_size);
+	if (member->connected)
 		return 0;
 	rc = control_connect_more(&member->own_control, control, member->nic, &member->passive,
 				  error, error_size);
 	member->connected = rc == 0;
 	return rc;
+}
+
+/* Close the connections of all members from this number on. */
+static void team_disconnect_from(struct team *team, uint32_t first)
+{
+	for (uint32_t i = RTE_MAX(first, 1u); i < team->count; i++) {
+		struct team_member *member = team->members[i];
+
+		if (!member->connected)
+			continue;
+		passive_close(&member->passive);
+		control_close(&member->own_control);
+		member->connected = false;
+	}
 }
 
 int team_gather(struct team *team, uint32_t size, struct nic *nic, struct control *control,
@@ -83,10 +104,10 @@ int team_gather(struct team *team, uint32_t size, struct nic *nic, struct contro
 	while (rc == 0 && team->count < size)
 		rc = team_add(team, nic, control);
 	if (rc != 0) {
-		snprintf(error, error_size, "thread %u cannot start: %s", team->count,
-			 strerror(-rc));
+		snprintf(error, error_size, THREAD_REFUSED, team->count, strerror(-rc));
 		return rc;
 	}
+	team_disconnect_from(team, size);
 	for (uint32_t i = 0; rc == 0 && i < size; i++)
 		rc = team_connect(team->members[i], control, error, error_size);
 	team->size = size;
@@ -116,7 +137,8 @@ int team_work(struct team *team, void (*job)(struct team_member *member), char *
 	return team->failed;
 }
 
-bool team_wait(struct team_member *member, enum team_phase phase)
+bool team_wait(struct team_member *member, enum team_phase phase,
+	       void (*waits)(struct team_member *member))
 {
 	struct team *team = member->team;
 
@@ -124,6 +146,8 @@ bool team_wait(struct team_member *member, enum team_phase phase)
 	while (!team_has_failed(team) &&
 	       __atomic_load_n(&team->arrived[phase], __ATOMIC_ACQUIRE) < team->size) {
 		nic_turn(member->nic);
+		if (waits)
+			waits(member);
 		/* A turn does not yield with dedicated progress. The others may need this CPU. */
 		sched_yield();
 	}
@@ -142,15 +166,7 @@ void team_fail(struct team *team, int rc, const char *error)
 
 void team_disconnect(struct team *team)
 {
-	for (uint32_t i = 1; i < team->count; i++) {
-		struct team_member *member = team->members[i];
-
-		if (!member->connected)
-			continue;
-		passive_close(&member->passive);
-		control_close(&member->own_control);
-		member->connected = false;
-	}
+	team_disconnect_from(team, 1);
 }
 
 void team_stop(struct team *team)

@@ -48,7 +48,8 @@ struct team {
 	pthread_mutex_t lock;	       /* protects what follows */
 	pthread_cond_t changed;
 	uint64_t round; /* number of the job */
-	uint32_t parts; /* of the job: `size`. A thread may see a job after the next team_gather */
+	uint32_t parts; /* members of the job. A thread may first look at a job in which it has no
+			   part when a later team_gather has changed `size` already */
 	uint32_t busy;	/* threads that have not ended it */
 	bool stopped;
 	void (*job)(struct team_member *member);
@@ -62,7 +63,8 @@ struct team {
 
 /**
  * Have `size` members, each with a thread and a connection to the passive side of `control`. Starts
- * and connects those that are missing, in the order of their numbers. Not MT-safe.
+ * and connects those that are missing, in the order of their numbers. Members beyond `size` keep
+ * their threads, but not their connections. Not MT-safe.
  *
  * @return
  *   0, or -errno with `error`.
@@ -79,8 +81,10 @@ int team_gather(struct team *team, uint32_t size, struct nic *nic, struct contro
 int team_work(struct team *team, void (*job)(struct team_member *member), char *error,
 	      size_t error_size);
 
-/** Wait until all members have ended a phase. Returns false if one has failed. Only for jobs. */
-bool team_wait(struct team_member *member, enum team_phase phase);
+/** Wait until all members have ended a phase. Calls `waits` (may be NULL) meanwhile, repeatedly.
+ * Returns false if a member has failed. Only for jobs. */
+bool team_wait(struct team_member *member, enum team_phase phase,
+	       void (*waits)(struct team_member *member));
 
 /** Note that a member has failed. The first failure counts. MT-safe. */
 void team_fail(struct team *team, int rc, const char *error);

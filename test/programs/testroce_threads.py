@@ -1,12 +1,15 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """testroce --threads: each thread has queue pairs, a connection and an engine of its own, on both sides."""
 
+import contextlib
 import csv
+import ctypes
 import json
 import os
 import re
+import socket
 
-from harness.process import LocalHost, ask, wait_until
+from harness.process import LocalHost, ask, tcp_tables, tcp_tables_show, wait_until
 from harness.report import CheckFailed
 from share import Uroced
 from testroce import ALONE_PORT, SECONDS, TESTROCE, Prompt, TestroceTest
@@ -26,6 +29,8 @@ MODES = (
 # With inline progress only the threads themselves run the engines, also while one waits for another.
 INLINE = (MODES[2], MODES[4], MODES[7])
 ENGINES = ["--engines", "2"]
+CONNECTIONS = 32  # that a server serves
+CLOSE_WAIT = "08"  # in /proc/net/tcp
 
 
 def threads(count, qps=3):
@@ -50,7 +55,12 @@ class TestroceThreadsTest(TestroceTest):
         self._check("a server ends once its clients have gone", self._once)
         self._check("a server is killed", self._server_killed)
         self._check("a client is killed", self._client_killed)
+        self._check("a server is full", self._full)
+        self._check("a server ends while a client's message is incomplete", self._half_a_message)
+        self._check("a server is restarted", self._restarted)
         self._check("at the prompt", self._at_prompt)
+        self._check("stages at the prompt", self._stages_at_prompt)
+        self._check("lcores", self._lcores)
         self._check("wrong options", self._wrong_threads)
         self._check("--sweep", self._sweep_threads)
 
@@ -166,25 +176,70 @@ class TestroceThreadsTest(TestroceTest):
 
     def _at_prompt(self):
         """The threads have an engine each in every test, whatever number of threads the tests before had."""
-        prompt = Prompt([*self._space.prefix, TESTROCE, *ALONE_PORT, *ENGINES, "-i"],
-                        os.path.join(self._work_dir, "prompt.log"))
+        counts = (2, 3, 1, 2, 2)
+        prompt = self._prompt_alone()
         try:
             prompt.say("set qps 4")
-            self._watch(prompt, 2)
-            prompt.say("set stages on")
-            prompt.say("start")
-            prompt.expect("error: stages are those of one thread")
-            prompt.say("set stages off")
-            for count in (3, 1, 2, 2):
-                self._watch(prompt, count)
+            shows = sum(self._watch(prompt, count) for count in counts)
         finally:
             prompt.say("quit")
-            prompt.end()
+            status = prompt.end()
+        results = prompt.output().count(" messages in ")
+        if status != 0 or results != shows + len(counts):
+            raise CheckFailed(f"exit {status}, {results} results of {len(counts)} tests, shown {shows} times before",
+                              prompt.output().splitlines()[-30:])
+
+    def _prompt_alone(self):
+        return Prompt([*self._space.prefix, TESTROCE, *ALONE_PORT, *ENGINES, "-i"],
+                      os.path.join(self._work_dir, "prompt.log"))
+
+    def _stages_at_prompt(self):
+        """A refused test has failed, which the exit status says."""
+        prompt = self._prompt_alone()
+        try:
+            for command in ("set qps 2", "set threads 2", "set stages on", "start"):
+                prompt.say(command)
+            prompt.expect("error: stages are those of one thread")
+        finally:
+            prompt.say("quit")
+            status = prompt.end()
+        if status != 1:
+            raise CheckFailed(f"exit {status}", prompt.output().splitlines()[-30:])
 
     @staticmethod
-    def _watch(prompt, count):
+    def _count(prompt):
+        """Return how many messages "show stats" shows, and how many the four queue pairs have sent a moment later."""
+        begin = len(prompt.output())
+
+        def shown():
+            return re.search(r" (\d+) messages in .*" + r"QP 0x\w+ +RTS +(\d+) messages\n" * 4, prompt.output()[begin:],
+                             re.S)
+        prompt.say("show stats")
+        prompt.say("show qp")
+        if not wait_until(shown, SECONDS):
+            raise CheckFailed("the prompt does not show the messages", prompt.output().splitlines()[-30:])
+        stats, *qps = map(int, shown().groups())
+        return stats, sum(qps)
+
+    def _clear(self, prompt):
+        """Clear the messages of a running test; their number then lacks those before. Return the number of calls of
+        "show stats"."""
+        before, _ = self._count(prompt)
+        prompt.say("clear stats")
+        shows = 1
+
+        def cleared():
+            nonlocal shows
+            shows += 1
+            stats, total = self._count(prompt)
+            return stats <= total - before
+        if before == 0 or not wait_until(cleared, SECONDS):
+            raise CheckFailed(f"the {before} messages are not cleared", prompt.output().splitlines()[-30:])
+        return shows
+
+    def _watch(self, prompt, count):
         """Run a test until each of its queue pairs has sent something. The number of a queue pair, modulo the number
-        of engines, is that of its engine."""
+        of engines, is that of its engine. Return the number of calls of "show stats"."""
         begin = len(prompt.output())
         prompt.say(f"set threads {count}")
         prompt.say("start")
@@ -195,15 +250,120 @@ class TestroceThreadsTest(TestroceTest):
         if not wait_until(shown_qps, SECONDS, 0.1):
             raise CheckFailed("not all queue pairs send", prompt.output().splitlines()[-30:])
         engines = [int(number, 16) % 2 for number in re.findall(r"QP 0x(\w+)", shown_qps().group())]
-        shown = len(re.findall("clear stats", prompt.output()))
-        for command in ("show stats", "clear stats", "stop"):
-            prompt.say(command)
-        prompt.expect("clear stats", shown + 1)
+        shows = self._clear(prompt)
+        results = prompt.output().count(" messages in ")
+        prompt.say("stop")
+        prompt.expect(" messages in ", results + 1)
         # The first queue pairs belong to the first thread: two of two threads, two of three, all of one.
         wanted = {1: {(0, 0, 0, 0), (1, 1, 1, 1)}, 2: {(0, 0, 1, 1), (1, 1, 0, 0)}, 3: {(0, 0, 1, 0), (1, 1, 0, 1)}}
         if tuple(engines) not in wanted[count]:
             raise CheckFailed(f"{count} threads: the queue pairs' engines are {engines}",
                               prompt.output().splitlines()[-30:])
+        return shows
+
+    def _lcores(self):
+        """With EAL options each thread is pinned to an lcore's CPU."""
+        cpus = sorted(os.sched_getaffinity(0))[:2]
+        wanted = sorted(str(cpus[number % len(cpus)]) for number in range(3))
+        process = self._run(["-l", ",".join(map(str, cpus)), "--no-huge", "-m", "256", "--no-pci", "--", *ALONE_PORT,
+                             *threads(3), *MODES[2], "--seconds", "0"])
+
+        def pinned():
+            found = []
+            for task in os.listdir(f"/proc/{process.pid}/task"):
+                with contextlib.suppress(OSError), \
+                        open(f"/proc/{process.pid}/task/{task}/status", encoding="ascii") as file:
+                    fields = dict(line.split(":", 1) for line in file.read().splitlines())
+                    if fields["Name"].strip() == "testroce":
+                        found.append(fields["Cpus_allowed_list"].strip())
+            return sorted(found)
+        try:
+            if not wait_until(lambda: process.poll() is not None or pinned() == wanted, SECONDS) or \
+                    process.poll() is not None:
+                raise CheckFailed(f"the threads are not at {wanted}", process.story("testroce"))
+            process.terminate()
+        except CheckFailed:
+            process.kill()
+            raise
+        self._end(process)
+
+    def _full(self):
+        """A server refuses a connection too many with a reason, and serves again once there is room."""
+        server = self._serve(self._port("server"), *ENGINES, "--threads", "2")
+        client = self._client(self._port("client"), *threads(2), *MODES[2])
+        others = []
+        try:
+            for _ in range(CONNECTIONS - 1):
+                others.append(self._connect())
+            story = self._end(self._run(client), 1)
+            if f"the server has {CONNECTIONS} connections already" not in "\n".join(story):
+                raise CheckFailed("the client does not say why", story)
+            for other in others:
+                other.close()
+            if not wait_until(lambda: not tcp_tables_show(tcp_tables(server.pid), CLOSE_WAIT, PORT), SECONDS):
+                raise CheckFailed("the server does not see that connections are closed", server.story("server"))
+            self._measure(client)
+        except CheckFailed as failure:
+            raise CheckFailed(str(failure), [*failure.details, *server.story("server")]) from None
+        finally:
+            for other in others:
+                other.close()
+            server.kill()
+
+    def _connect(self):
+        """Connect to the server in the network namespace of the test."""
+        with open("/proc/self/ns/net", encoding="ascii") as own, \
+                open(f"/run/netns/{self._space.name}", encoding="ascii") as space:
+            libc = ctypes.CDLL(None, use_errno=True)
+            if libc.setns(space.fileno(), 0) != 0:
+                raise CheckFailed(os.strerror(ctypes.get_errno()))
+            try:
+                return socket.create_connection(("127.0.0.1", PORT), SECONDS)
+            finally:
+                libc.setns(own.fileno(), 0)
+
+    def _half_a_message(self):
+        """The first connection belongs to the first thread of the server, the second one to the second thread."""
+        server = self._serve(self._port("server"), *ENGINES, "--threads", "2")
+        try:
+            with self._connect(), self._connect() as half:
+                half.sendall(bytes(8))
+                # Served by the first thread; the second one waits for the other half meanwhile.
+                self._measure(self._client(self._port("client"), *threads(1), *MODES[2]))
+                server.terminate()
+                status = server.wait(SECONDS / 2)
+            if status != 0:
+                raise CheckFailed(f"the server at SIGTERM: {status}")
+        except CheckFailed as failure:
+            raise CheckFailed(str(failure), [*failure.details, *server.story("server")]) from None
+        finally:
+            server.kill()
+
+    def _restarted(self):
+        """A prompt connects again with all threads after the server has gone."""
+        owner = Uroced(self._space, self._work_dir, None, *ALONE_PORT)
+        owner.run()
+        attached = ["--socket", owner.socket]
+        server = self._serve(attached, *ENGINES, "--threads", "2")
+        prompt = Prompt([*self._space.prefix, TESTROCE, *self._client(attached, *threads(2), *MODES[2]), "-i"],
+                        os.path.join(self._work_dir, "prompt.log"))
+        try:
+            for command in (f"set messages {MESSAGES}", "start", "wait"):
+                prompt.say(command)
+            prompt.expect(f" {MESSAGES} messages in ")
+            server.kill()
+            for command in ("start", "wait"):
+                prompt.say(command)
+            prompt.expect("error: the server: ")
+            server = self._serve(attached, *ENGINES, "--threads", "2")
+            for command in ("start", "wait"):
+                prompt.say(command)
+            prompt.expect(f" {MESSAGES} messages in ", 2)
+        finally:
+            prompt.say("quit")
+            prompt.end()
+            server.kill()
+            owner.process.kill()
 
     def _wrong_threads(self):
         for options, text in ((["--threads", "3", "--qps", "2"], "as many queue pairs"),

@@ -47,8 +47,11 @@ TEST(plan_share__divides_queue_pairs_and_messages)
 		plan.threads = i / 64 + 1;
 		plan.qps = numbers[i % 8];
 		plan.messages = numbers[i / 8 % 8];
-		if (check() != 0)
+		if (plan.threads > plan.qps || plan.messages < plan.threads) {
+			assert_int_equal(check(), -EINVAL);
 			continue;
+		}
+		assert_int_equal(check(), 0);
 		for (uint64_t thread = 0; thread < plan.threads; thread++) {
 			struct plan share;
 
@@ -101,6 +104,39 @@ TEST(plan_share__divides_the_region_by_queue_pairs)
 	plan.qps = 4;
 	plan_share(&plan, 0, &first);
 	assert_int_equal(first.region_bytes, PLAN_DISK_DEFAULT / 2);
+}
+
+static uint64_t spread_of(const struct plan *of, uint64_t depth)
+{
+	const struct slots slots = plan_slots(of, depth);
+
+	return slots_bytes(&slots);
+}
+
+/* Without --region all threads together use the memory of a test of one thread. */
+TEST(plan_share__divides_the_default_memory)
+{
+	static const uint64_t depths[] = {1, 8, 100, 101, 200};
+
+	plan.size_bytes = 1 << 20;
+	plan.qps = 8;
+	plan.depth = 100;
+	for (uint64_t threads = 1; threads <= 8; threads *= 2) {
+		plan.threads = threads;
+		for (size_t i = 0; i < 5; i++) {
+			uint64_t bytes = 0;
+
+			for (uint64_t thread = 0; thread < threads; thread++) {
+				struct plan share;
+
+				plan_share(&plan, thread, &share);
+				bytes += spread_of(&share, depths[i]);
+			}
+			assert_int_equal(bytes, spread_of(&plan, depths[i]));
+		}
+	}
+	assert_int_equal(spread_of(&plan, 100), PLAN_SPREAD_DEFAULT);
+	assert_int_equal(spread_of(&plan, 1), 8 << 20);
 }
 
 TEST(plan_share__seeds_differ)
