@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* One test: each thread connects its queue pairs, sends messages for the planned time or number,
+/* Runs a test: each thread connects its queue pairs, sends messages for the planned time or number,
  * and drains them. */
 #include "measure.h"
 
@@ -283,7 +283,7 @@ static const char *state_of(struct ibv_qp *qp)
 	return attr_state_name(attr.qp_state);
 }
 
-/* What measure_each_qp calls, and how often it has done so. */
+/* tell_qps gets this: the function to call, and how often it has been called. */
 struct telling {
 	void (*tell)(uint32_t number, const char *state, uint64_t messages, void *arg);
 	void *arg;

@@ -40,7 +40,7 @@ static pthread_barrier_t begin;
 void __attribute__((weak)) lines_begin(void);
 void __attribute__((weak)) lines_end(uint64_t messages);
 
-/* One thread. No two lanes share a cache line. */
+/* Each thread has a lane. No two lanes share a cache line. */
 struct lane {
 	pthread_t thread;
 	struct ibv_cq *cq;

@@ -111,7 +111,7 @@ TEST(result_add__takes_runs_in_any_order)
 	check_sums();
 }
 
-/* One run within the other. */
+/* One run begins after the other one, and ends before it. */
 TEST(result_add__spans_the_longer_run)
 {
 	late.last = mark_at(1000, 700);
