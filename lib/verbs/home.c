@@ -4,9 +4,9 @@
  *
  * A completion queue belongs to the engine of its completion vector. Most programs know only vector
  * 0; then it is the engine of the queue's thread domain, or else of the thread that creates it. A
- * queue pair belongs to the engine of its send completion queue, and a queue that no other queue
- * pair uses follows it there. A queue that queue pairs of several engines use is shared: the
- * engines take turns under a lock.
+ * queue pair belongs to the engine of its send completion queue, or to another one if that engine
+ * has too few numbers left. A queue that no other queue pair uses follows it there. A queue that
+ * queue pairs of several engines use is shared: the engines take turns under a lock.
  *
  * A thread that sleeps on a channel tells the engines of the channel's completion queues. A queue
  * that gets one more engine tells that engine itself, because a thread may sleep already.

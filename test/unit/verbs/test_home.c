@@ -7,6 +7,8 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "device/limits.h"
+#include "qp/qp.h"
 #include "queue/cq.h"
 #include "queue/srq.h"
 
@@ -186,6 +188,38 @@ TEST(home_join__a_queue_of_two_engines_is_shared)
 	assert_int_equal(ibv_destroy_qp(first), 0);
 	assert_int_equal(ibv_destroy_qp(second), 0);
 	destroy_cqs(cqs, 3);
+}
+
+/* Give the device a range of twice as many numbers as there may be queue pairs. */
+static int set_range(void **state)
+{
+	const int rc = set_up(state);
+
+	fake.device->config.qpn_first = 0x4000;
+	fake.device->config.qpn_count = 2 * ENGINES;
+	fake.device->qpn_next = 0x4000;
+	fake.device->qp_max = ENGINES;
+	return rc;
+}
+
+/* The number names the engine, and this engine has no other one that may be in use. */
+TEST(home_join__of_an_engine_without_numbers, .setup = set_range)
+{
+	struct ibv_cq *cq = create_cq(3);
+	struct ibv_qp *qps[ENGINES];
+
+	for (int i = 0; i < ENGINES; i++) {
+		qps[i] = create_qp(cq, cq, NULL);
+		assert_ptr_equal(qp_home(face_qp(qps[i])->qp), face_qp(qps[i])->home);
+	}
+	assert_int_equal(face_qp(qps[0])->home->number, 3);
+	assert_int_not_equal(face_qp(qps[1])->home->number, 3);
+	assert_true(face_cq(cq)->cq->shared);
+	for (int i = 0; i < ENGINES; i++)
+		assert_int_equal(ibv_destroy_qp(qps[i]), 0);
+	destroy_cqs(&cq, 1);
+	fake.device->config.qpn_count = 0;
+	fake.device->qp_max = DEVICE_MAX_QP;
 }
 
 static struct ibv_srq *create_srq(void)
