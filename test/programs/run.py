@@ -21,6 +21,7 @@ from connections import ConnectionsTest  # noqa: E402
 from crowds import CrowdsTest  # noqa: E402
 from ctl import CtlTest  # noqa: E402
 from engine_ports import EnginePortsTest  # noqa: E402
+from early_drop import EarlyDropTest  # noqa: E402
 from ethernet import EthernetTest  # noqa: E402
 from memif_engines import ForeignTest, MemifEnginesTest  # noqa: E402
 from migration import MigrationTest  # noqa: E402
@@ -92,6 +93,7 @@ def main():
         OthersTest(report, work_dir).run_all()
         InsideTest(report).run_all()
         EthernetTest(report, work_dir).run_all()
+        EarlyDropTest(report, work_dir).run_all()
         PyverbsTest(report, work_dir).run_all()
         run_rdmacm(report, work_dir)
         ConnectionsTest(report, work_dir).run_all()
