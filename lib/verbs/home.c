@@ -73,9 +73,9 @@ static void set_feeders(struct face_cq *cq, uint32_t feeders)
 		return;
 	count_feeders(cq, before, feeders);
 	__atomic_store_n(&cq->feeders, feeders, __ATOMIC_SEQ_CST);
-	/* A thread that armed the queue and sleeps has not told these engines. One that reads the
-	 * engines later tells them itself. */
-	if (cq->ibv.channel && before != 0)
+	/* A thread that armed the queue and sleeps has not told these engines. One that arms it
+	 * later reads the engines after that, and tells them itself. */
+	if (cq->ibv.channel && before != 0 && cq_is_armed(cq->cq))
 		device_wait(cq->device, feeders & ~before);
 }
 

@@ -367,7 +367,7 @@ void helper_ring(struct engine *engine)
 	const struct helper_thread *thread = helper_of(engine);
 
 	if (thread && !helper_has_lost_fds(engine, thread))
-		own_ring(thread->wake_fd);
+		own_ring_checked(thread->wake_fd);
 }
 
 /* Make the helper take over at once. */

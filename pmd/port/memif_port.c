@@ -120,7 +120,7 @@ void memif_port_ring_bell(int fd)
 	struct pollfd poll_fd = {.fd = fd, .events = POLLOUT};
 
 	if (own_is(fd) && poll(&poll_fd, 1, 0) == 1 && (poll_fd.revents & POLLOUT))
-		own_ring(fd);
+		own_ring_checked(fd);
 	cancel_restore(cancel_state);
 }
 

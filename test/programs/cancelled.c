@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * cancelled SOCKET: a thread that is cancelled already posts and polls. No verb of these has a
- * point at which a thread can be cancelled, so the thread does all its work, and the engine is free
- * for other threads afterwards. cancelled -s SOCKET is the other side, which sleeps meanwhile, so
- * that it must be woken again and again.
+ * cancelled SOCKET: a thread that is cancelled already posts and polls, from and to an on-demand
+ * region whose pages are absent again and again. Neither verb has a point at which a thread can be
+ * cancelled, so the thread does all its work, and the engine is free for other threads afterwards.
+ * cancelled -s SOCKET is the other side, which sleeps meanwhile, so that it must be woken.
  */
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -21,6 +22,7 @@
 #define SECONDS	 60
 
 static struct meet meet;
+static struct ibv_mr *absent; /* MEET_BYTES of on-demand memory */
 
 /* What the thread has done. It cannot print: it would end there. */
 static uint32_t rounds;
@@ -43,13 +45,20 @@ static void pause_here(void)
 		;
 }
 
-/* Post a request for the whole region, wait until it has completed, and wait some more. */
+/* Move the whole on-demand region to or from the peer's memory, and wait some more. */
 static bool move(enum ibv_wr_opcode opcode)
 {
+	struct ibv_sge sge = {(uintptr_t)absent->addr, MEET_BYTES, absent->lkey};
+	struct ibv_send_wr wr = {.opcode = opcode,
+				 .sg_list = &sge,
+				 .num_sge = 1,
+				 .wr.rdma = {meet.peer_addr, meet.peer_rkey}},
+			   *bad;
 	struct ibv_wc wc;
 	int n;
 
-	meet_post(&meet, opcode);
+	if (ibv_post_send(meet.qp, &wr, &bad) != 0)
+		return false;
 	do
 		n = ibv_poll_cq(meet.cq, 1, &wc);
 	while (n == 0);
@@ -61,7 +70,7 @@ static bool move(enum ibv_wr_opcode opcode)
 static bool is_filled(uint32_t with)
 {
 	for (uint32_t at = 0; at < MEET_BYTES; at++) {
-		if (meet.memory[at] != with)
+		if (((const uint8_t *)absent->addr)[at] != with)
 			return false;
 	}
 	return true;
@@ -72,14 +81,25 @@ static void *work(void *arg)
 	bool good = pthread_cancel(pthread_self()) == 0;
 
 	while (good && rounds < ROUNDS) {
-		memset(meet.memory, (int)rounds + 1, MEET_BYTES);
+		memset(absent->addr, (int)rounds + 1, MEET_BYTES);
 		good = move(IBV_WR_RDMA_WRITE);
-		memset(meet.memory, 0, MEET_BYTES);
+		/* Now it is all zero, without a page. */
+		madvise(absent->addr, MEET_BYTES, MADV_DONTNEED);
 		good = good && move(IBV_WR_RDMA_READ) && is_filled(rounds + 1);
 		rounds += good;
 	}
 	pthread_testcancel();
 	return arg;
+}
+
+static struct ibv_mr *make_absent(void)
+{
+	void *memory =
+		mmap(NULL, MEET_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	MUST(memory != MAP_FAILED);
+	return ibv_reg_mr(meet.pd, memory, MEET_BYTES,
+			  IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_ON_DEMAND);
 }
 
 static void call(const char *path)
@@ -88,6 +108,8 @@ static void call(const char *path)
 	void *result;
 
 	meet_call(&meet, path);
+	absent = make_absent();
+	MUST(absent != NULL);
 	MUST(pthread_create(&thread, NULL, work, NULL) == 0);
 	MUST(pthread_join(thread, &result) == 0);
 	if (rounds != ROUNDS)

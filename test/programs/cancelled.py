@@ -24,8 +24,11 @@ class CancelledTest:
     def run_all(self):
         if self._report.only and "cancelled" not in self._report.only:
             return
-        for wire in (MemifWire(self._work_dir, "cancelled-memif"), VethWire(self._work_dir, "cancelled-veth")):
-            self._check(wire.name, *wire.hosts)
+        memif = MemifWire(self._work_dir, "cancelled-memif")
+        for way, more in (("", []), (", 2 engines", ["--engines", "2"]), (", impaired", ["--impair", "loss=0.01"])):
+            memif.set_options(more)
+            self._check(f"memif{way}", *memif.hosts)
+        self._check("veth", *VethWire(self._work_dir, "cancelled-veth").hosts)
         here = Namespace("cancelled")
         isolated = f"{self._work_dir}/isolated.sock"
         owner = Uroced(here, self._work_dir, None, "--port", "net_null0", "--ip", "10.9.36.1/24", f"--isolated={isolated}",

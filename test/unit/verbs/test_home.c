@@ -391,6 +391,7 @@ TEST(home_wait_channel__all_engines_of_a_shared_queue_must_run)
 	struct ibv_qp *qps[] = {create_qp(cqs[0], cqs[2], NULL), NULL};
 
 	assert_int_equal(asked_to_sleep(channel), 1 << 1);
+	assert_int_equal(asked_to_arm(cqs[2]), 1 << 1);
 	qps[1] = create_qp(cqs[1], cqs[2], NULL);
 	assert_int_equal(engines_asked(), 1 << 2);
 	assert_int_equal(asked_to_sleep(channel), 1 << 1 | 1 << 2);
@@ -402,14 +403,32 @@ TEST(home_wait_channel__all_engines_of_a_shared_queue_must_run)
 	assert_int_equal(ibv_destroy_comp_channel(channel), 0);
 }
 
+/* No thread waits for events of a queue that is not armed. */
+TEST(home_wait_channel__a_queue_that_nobody_has_armed_moves_silently)
+{
+	struct ibv_comp_channel *channel = create_channel();
+	struct ibv_cq *cqs[] = {create_cq(2), create_channel_cq(channel, 1)};
+	struct ibv_qp *qp;
+
+	engines_asked();
+	qp = create_qp(cqs[0], cqs[1], NULL);
+	assert_int_equal(engines_asked(), 0);
+	assert_int_equal(asked_to_sleep(channel), 1 << 2);
+	assert_int_equal(ibv_destroy_qp(qp), 0);
+	destroy_cqs(cqs, 2);
+	assert_int_equal(ibv_destroy_comp_channel(channel), 0);
+}
+
 /* The queue pairs that receive for an XRC domain belong to the first engine. */
 TEST(home_wait_channel__the_first_engine_receives_for_an_xrc_domain)
 {
 	struct ibv_comp_channel *channel = create_channel();
 	struct ibv_xrcd *xrcd = open_xrcd();
 	struct ibv_cq *cq = create_channel_cq(channel, 2);
-	struct ibv_srq *srq = create_xrc_srq(xrcd, cq);
+	struct ibv_srq *srq;
 
+	assert_int_equal(asked_to_arm(cq), 1 << 2);
+	srq = create_xrc_srq(xrcd, cq);
 	assert_int_equal(engines_asked(), 1 << 0);
 	assert_int_equal(asked_to_sleep(channel), 1 << 0 | 1 << 2);
 	assert_int_equal(ibv_destroy_srq(srq), 0);

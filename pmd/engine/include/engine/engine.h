@@ -148,14 +148,15 @@ void engine_tx_cleanup(struct engine *engine);
 void engine_check_link(struct engine *engine);
 
 /*
- * The program may cancel a thread that runs the engine. This takes effect in system calls
- * (pthreads(7)), and a thread cancelled there would never release the engine. If each turn may make
- * system calls, its owner disables cancellation for the whole turn. This takes two atomic
- * operations of the C library, as many as the engine's own lock. So if the port makes none, or
- * disables cancellation by itself (port.no_cancel_points), the owner does not: then each other
- * place in a turn that may make a system call does, all of them rarely.
+ * The program may cancel a thread that runs the engine. A thread that is cancelled at a
+ * cancellation point (pthreads(7) lists them) within a turn would never release the engine. To
+ * disable cancellation and to enable it costs one atomic operation each, as much as the engine's
+ * own lock. So an owner does that for its whole turn only if the port's bursts may have
+ * cancellation points (port.no_cancel_points). Whatever else in a turn has one disables
+ * cancellation there: doorbells, events, pages that may be absent, MADs, frames that are not RoCE,
+ * messages, engine_tend.
  *
- * A control call may make any system call. A thread that waits to become the owner cannot be
+ * A control call may have any cancellation point. A thread that waits to become the owner cannot be
  * cancelled either: turns let waiting threads go first, and would do so for ever.
  */
 

@@ -120,9 +120,11 @@ static inline uint64_t polling_vain_ns(struct polling *polling, uint64_t now_ns)
 
 	if (unlikely(number == 0 || __atomic_load_n(&polling->poller, __ATOMIC_RELAXED) != number))
 		polling_name_poller(polling);
-	__atomic_store_n(&polling->vain_last_ns, now_ns, __ATOMIC_RELAXED);
+	/* First the beginning: another thread that reads the new time of the last poll must not
+	 * find the beginning of an old series. */
 	if (unlikely(polling_passed_ns(now_ns, last_ns) > POLLING_YIELD_AFTER_NS))
 		__atomic_store_n(&polling->vain_begin_ns, now_ns, __ATOMIC_RELAXED);
+	__atomic_store_n(&polling->vain_last_ns, now_ns, __ATOMIC_RELEASE);
 	return polling_passed_ns(now_ns, polling_read(&polling->vain_begin_ns));
 }
 

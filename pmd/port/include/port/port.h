@@ -168,8 +168,9 @@ struct port {
 	bool link_needs_server; /* no packet arrives before another program has made the link */
 	bool opens_files;	/* the connection's thread opens a socket by its name */
 	bool through_kernel;	/* each packet costs a system call */
-	/* sending and receiving have no point at which a thread can be cancelled (pthreads(7)), or
-	 * disable cancellation there (base/cancel.h); set by port_open */
+	/* none of the operations that send and receive (rx_burst to push) has a point at which a
+	 * thread can be cancelled (pthreads(7)), or they disable cancellation there
+	 * (base/cancel.h); set before the engine is made */
 	bool no_cancel_points;
 	bool kernel_beyond;	/* only each packet to another host does */
 	bool lcores_are_others; /* the application runs DPDK itself and owns the lcores */
