@@ -91,6 +91,14 @@ bool relay_receives(const struct relay *relay)
 	return relay->receives && !port_is_relayed(relay->port);
 }
 
+const struct port_ops **relay_queue(const struct port *port, void **arg)
+{
+	struct relay *relay = port->ops_arg;
+
+	*arg = relay->queue_arg;
+	return relay->receives ? &relay->queue : NULL;
+}
+
 bool relay_give(struct relay *relay, struct rte_mbuf *mbuf, bool received)
 {
 	/* A received frame may be in a buffer that another process has lent to the carrier. */
