@@ -68,6 +68,7 @@ static void count_feeders(const struct face_cq *cq, uint32_t before, uint32_t af
 static void set_feeders(struct face_cq *cq, uint32_t feeders)
 {
 	const uint32_t before = __atomic_load_n(&cq->feeders, __ATOMIC_RELAXED);
+	const uint32_t added = feeders & ~before;
 
 	if (feeders == before)
 		return;
@@ -75,8 +76,8 @@ static void set_feeders(struct face_cq *cq, uint32_t feeders)
 	__atomic_store_n(&cq->feeders, feeders, __ATOMIC_SEQ_CST);
 	/* A thread that armed the queue and sleeps has not told these engines. One that arms it
 	 * later reads the engines after that, and tells them itself. */
-	if (cq->ibv.channel && before != 0 && cq_is_armed(cq->cq))
-		device_wait(cq->device, feeders & ~before);
+	if (cq->ibv.channel && before != 0 && added != 0 && cq_is_armed(cq->cq))
+		device_wait(cq->device, added);
 }
 
 void home_begin_cq(struct face_cq *cq)
