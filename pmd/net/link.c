@@ -11,6 +11,7 @@
 #include <rte_ether.h>
 
 #include "base/log.h"
+#include "base/own.h"
 #include "config/impair.h"
 #include "config/settings.h"
 #include "net/arp.h"
@@ -231,6 +232,11 @@ bool link_refresh(struct link *link)
 		return link->remote->refresh(link);
 	if (link->watch_fd < 0)
 		return false;
+	if (!own_is(link->watch_fd)) {
+		/* Nobody tells any more when an address goes to another host. */
+		early_drop_stop(&link->early_drop);
+		return false;
+	}
 	if (!watch_changed(link->watch_fd)) {
 		early_drop_renew(&link->early_drop);
 		return false;

@@ -13,6 +13,7 @@
 #include <stddef.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -179,14 +180,15 @@ static int bpf(int command, union bpf_attr *attr)
 
 /*
  * Return true if the kernel may let us attach the program. Where it does not, as in most
- * containers, the system call itself may be forbidden, and may end the process.
+ * containers, the system call itself may be forbidden, and may end the process. So a process with a
+ * seccomp filter does not try, privileged or not.
  */
 static bool may_attach(void)
 {
 	struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
 	struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3] = {0};
 
-	if (syscall(SYS_capget, &header, data) != 0)
+	if (prctl(PR_GET_SECCOMP, 0, 0, 0, 0) != 0 || syscall(SYS_capget, &header, data) != 0)
 		return false;
 	return (data[0].effective & CAP_TO_MASK(CAP_NET_ADMIN)) != 0 &&
 	       ((data[0].effective & CAP_TO_MASK(CAP_SYS_ADMIN)) != 0 ||
@@ -316,6 +318,8 @@ void early_drop_stop(struct early_drop *drop)
 {
 	if (!drop->memory)
 		return;
+	/* A child of fork() may keep the link. */
+	__atomic_store_n(&drop->memory->until_ns, 0, __ATOMIC_RELAXED);
 	munmap(drop->memory, sizeof(*drop->memory));
 	/* The program may have closed the descriptor, and opened another file with the same
 	 * number. */

@@ -16,6 +16,7 @@ from harness.tools import UROCE_RUN  # noqa: E402
 from attached_engines import AttachedEnginesTest  # noqa: E402
 from beside import BesideTest  # noqa: E402
 from call_by_call import CallByCallTest  # noqa: E402
+from cancelled import CancelledTest  # noqa: E402
 from connections import ConnectionsTest  # noqa: E402
 from crowds import CrowdsTest  # noqa: E402
 from ctl import CtlTest  # noqa: E402
@@ -104,6 +105,7 @@ def main():
         OperateTest(report, work_dir, random.Random(options.seed), options.starts or 40).run_all()
         MigrationTest(report, work_dir).run_all()
         CrowdsTest(report, work_dir).run_all()
+        CancelledTest(report, work_dir).run_all()
         CtlTest(report, work_dir).run_all()
         IsolatedTest(report, work_dir, random.Random(options.seed)).run_all()
         FuzzTest(report, work_dir, random.Random(options.seed)).run_all()
