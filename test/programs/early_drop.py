@@ -18,6 +18,7 @@ SECONDS = 30
 ROCE = 4791
 MARK = 4790  # the port of the datagram behind them
 COUNT = 10
+CAP_BPF = 39
 OWN = {"ipv4": "10.9.12.1", "ipv6": "fd09:12::1"}
 INNER = {"ipv4": "10.9.13.2", "ipv6": "fd09:13::2"}  # a host behind the one with uroce
 GUEST = "10.9.12.9"  # an address that moves from one to the other
@@ -55,10 +56,11 @@ wait $server
 def may_attach():
     """Return true if the kernel has tcx, and lets this process attach programs."""
     with open("/proc/self/status", encoding="ascii") as status, open("/proc/self/uid_map", encoding="ascii") as uid_map:
-        capabilities = int(re.search(r"^CapEff:\s+(\w+)", status.read(), re.M).group(1), 16)
+        fields = dict(line.split(":", 1) for line in status)
         is_first = uid_map.read().split()[2] == str(2 ** 32 - 1)
     version = tuple(map(int, re.match(r"(\d+)\.(\d+)", os.uname().release).groups()))
-    return version >= (6, 6) and is_first and capabilities >> 39 & 1 == 1
+    capable = int(fields["CapEff"], 16) >> CAP_BPF & 1 == 1
+    return version >= (6, 6) and is_first and capable and int(fields["Seccomp"]) == 0
 
 
 class EarlyDropTest:

@@ -3,8 +3,10 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <linux/capability.h>
+#include <linux/filter.h>
 #include <linux/if_ether.h>
 #include <linux/if_packet.h>
+#include <linux/seccomp.h>
 #include <linux/virtio_net.h>
 #include <net/if.h>
 #include <poll.h>
@@ -13,6 +15,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
@@ -452,6 +455,40 @@ TEST(early_drop_start__does_nothing_without_privilege)
 	early_drop_renew(&own);
 	early_drop_stop(&own);
 	assert_int_equal(syscall(SYS_capset, &header, all), 0);
+}
+
+/* A filter as a service may have it: what it does not allow ends the process. */
+static int forbid_bpf(void)
+{
+	struct sock_filter code[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_bpf, 0, 1),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+	};
+	const struct sock_fprog program = {.len = RTE_DIM(code), .filter = code};
+
+	return prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program, 0, 0);
+}
+
+TEST(early_drop_start__does_not_try_under_a_seccomp_filter)
+{
+	pid_t child;
+	int status;
+
+	if (!works)
+		skip();
+	child = fork();
+	if (child == 0) {
+		struct early_drop own;
+
+		if (forbid_bpf() != 0)
+			_exit(2);
+		_exit(early_drop_start(&own, left.ifindex) == -EPERM ? 0 : 1);
+	}
+	assert_true(child > 0);
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_int_equal(status, 0);
 }
 
 TEST(early_drop_start__fails_without_an_interface)
