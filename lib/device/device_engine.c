@@ -53,10 +53,10 @@ void device_unlock(const struct device *device)
 		device->engines[i]->ops->unlock(device->engines[i]->driver);
 }
 
-void device_wait(const struct device *device)
+void device_wait(const struct device *device, uint32_t engines)
 {
-	for (uint32_t i = 0; i < device->engine_count; i++)
-		device_engine_wait(device->engines[i]);
+	for (uint32_t left = engines; left != 0; left &= left - 1)
+		device_engine_wait(device->engines[__builtin_ctz(left)]);
 }
 
 uint64_t device_counter(const struct device *device, enum counter counter)

@@ -42,8 +42,10 @@ int qpn_init(struct device *device)
 	if (getrandom(&first, sizeof(first), 0) != (ssize_t)sizeof(first))
 		return -EIO;
 	if (device->config.qpn_count > 0) {
-		/* With half the numbers in use at most, a freed number is not reused for as many
-		 * creations as there may be queue pairs. */
+		/* With half the numbers in use at most, one engine does not reuse a freed number
+		 * for as many creations as there may be queue pairs. Of several engines, each one
+		 * reuses it after its own free numbers, of which it has half of its share or
+		 * more. */
 		device->qp_max = RTE_MIN(device->config.qpn_count / 2, (uint32_t)DEVICE_MAX_QP);
 		first = device->config.qpn_first + first % device->config.qpn_count;
 	} else {

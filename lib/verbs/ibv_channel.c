@@ -54,13 +54,12 @@ int ibv_destroy_comp_channel(struct ibv_comp_channel *ibv)
 
 int ibv_get_cq_event(struct ibv_comp_channel *ibv, struct ibv_cq **cq, void **cq_context)
 {
-	struct device *device = face_context(ibv->context)->device;
 	void *object;
 	int code, rc;
 
 	if (context_is_orphan(ibv->context))
 		return face_minus_one(-ENODEV);
-	device_wait(device);
+	home_wait_channel(face_channel(ibv));
 	rc = channel_read(&face_channel(ibv)->channel, &object, &code);
 	if (rc != 0)
 		return face_minus_one(rc);

@@ -92,6 +92,7 @@ int cq_open(struct face_context *context, uint32_t cqe, void *cq_context,
 	pthread_mutex_init(&cq->ibv.mutex, NULL);
 	pthread_cond_init(&cq->ibv.cond, NULL);
 	pthread_mutex_init(&cq->iterator_lock, NULL);
+	home_begin_cq(cq);
 	event_init_cq(cq);
 	cq->cq->number = objects_add(cq->device, DEVICE_OBJECT_CQ, &cq->listed, cq->cq);
 	context_add(context, FACE_CQ, &cq->object);
@@ -221,6 +222,7 @@ static int end_cq(void *handle)
 	}
 	quota_give(context->device, DEVICE_QUOTA_CQ);
 	unlist_ex(context, cq);
+	home_end_cq(cq);
 	if (ibv->channel)
 		__atomic_sub_fetch(&ibv->channel->refcnt, 1, __ATOMIC_RELEASE);
 	pthread_mutex_destroy(&cq->iterator_lock);
@@ -266,6 +268,6 @@ int cq_arm_op(struct ibv_cq *ibv, int solicited_only)
 
 	cq_arm(cq->cq, solicited_only != 0);
 	if (ibv->channel)
-		device_engine_wait(face_home(cq));
+		home_wait_cq(cq);
 	return 0;
 }

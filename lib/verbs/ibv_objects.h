@@ -190,6 +190,9 @@ struct face_channel {
 	struct ibv_comp_channel ibv; /* refcnt: completion queues that use it; atomic */
 	struct face_object object;
 	struct channel channel;
+	/* For each engine, how many of the channel's queues it adds completions to. Atomic: a count
+	 * is right at any time, so threads that are about to sleep read it without a lock. */
+	uint32_t fed[DEVICE_ENGINES_MAX];
 };
 
 struct face_cq {
@@ -201,6 +204,7 @@ struct face_cq {
 	struct cq *cq;
 	struct device *device;
 	struct device_engine *home; /* atomic; changes only before its first use (home.c) */
+	uint32_t feeders; /* bits of the engines that add completions; atomic; device's lock */
 	struct device_object listed;
 	struct face_parent *parent;
 	struct channel_source error; /* IBV_EVENT_CQ_ERR */

@@ -46,6 +46,7 @@ static int join_xrcd(struct face_context *context, struct face_srq *srq,
 		return rc;
 	srq->srq->cq = cq;
 	device_share_xrc(srq->device, srq->srq);
+	home_join_xrc(face_cq(attr->cq));
 	rc = xrcd_add_srq(face_xrcd(attr->xrcd)->xrcd, srq->srq);
 	context_unlock(context);
 	if (rc != 0)

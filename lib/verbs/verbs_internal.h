@@ -202,9 +202,26 @@ uint32_t home_next_number(void);
 struct device_engine *home_of_cq(const struct device *device, uint32_t comp_vector,
 				 const struct face_parent *parent);
 
+/** Let a new completion queue take completions of its home, or an ended one of no engine. The
+ * caller is the only user of the queue. */
+void home_begin_cq(struct face_cq *cq);
+void home_end_cq(struct face_cq *cq);
+
 /** Let the queues of a new queue pair, which counts as their user, serve its engine. Device's lock.
  */
 void home_join(struct face_qp *qp);
+
+/** Let a completion queue take completions of a shared receive queue of an XRC domain. Device's
+ * lock. */
+void home_join_xrc(struct face_cq *cq);
+
+/** The application is about to sleep until the completion queue raises an event: let other threads
+ * run the engines that add completions to it. MT-safe. */
+void home_wait_cq(const struct face_cq *cq);
+
+/** The same for all completion queues of a channel. Engines whose events do not come out of this
+ * channel are not accessed. MT-safe. */
+void home_wait_channel(const struct face_channel *channel);
 
 /* ibv_dm.c */
 

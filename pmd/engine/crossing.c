@@ -334,21 +334,40 @@ static void crossing_poll_one(struct engine *engine)
 	engine_release(engine);
 }
 
-void crossing_poll_others(struct engine *engine)
+/* Return bits of the engines whose queues receive packets for this one, besides its own. */
+static uint32_t crossing_sources(const struct engine *engine)
 {
-	struct crossing *crossing = engine->crossing;
+	const struct crossing *crossing = engine->crossing;
 	const uint32_t own = engine->home->number;
 	const struct relay *relay = crossing->relays[own];
 	uint32_t sources = __atomic_load_n(&crossing->sources[own], __ATOMIC_RELAXED);
 
-	if (engine->progress == SETTINGS_PROGRESS_INLINE)
-		sources = UINT32_MAX;
-	else if (relay && !relay_receives(relay))
+	if (relay && !relay_receives(relay))
 		sources |= 1; /* the first engine's */
-	for (uint32_t i = 0; i < engine->device->engine_count && sources >> i != 0; i++) {
-		if (i != own && sources & 1u << i)
-			crossing_poll_one(crossing->engines[i]);
+	return sources;
+}
+
+/* Call `each` for the engines that have a bit in `engines`, except this one. */
+static void crossing_each_of(struct engine *engine, uint32_t engines,
+			     void (*each)(struct engine *other))
+{
+	for (uint32_t i = 0; i < engine->device->engine_count && engines >> i != 0; i++) {
+		if (i != engine->home->number && engines & 1u << i)
+			each(engine->crossing->engines[i]);
 	}
+}
+
+void crossing_poll_others(struct engine *engine)
+{
+	crossing_each_of(engine,
+			 engine->progress == SETTINGS_PROGRESS_INLINE ? UINT32_MAX
+								      : crossing_sources(engine),
+			 crossing_poll_one);
+}
+
+void crossing_each_source(struct engine *engine, void (*each)(struct engine *source))
+{
+	crossing_each_of(engine, crossing_sources(engine), each);
 }
 
 bool crossing_stop_others(struct crossing *crossing)

@@ -129,6 +129,18 @@ static void ops_polled(void *arg, int n)
 		ops_poll(engine);
 }
 
+static void ops_expect_sleep(struct engine *engine)
+{
+	polling_count_wait(&engine->polling);
+	helper_expect_sleep(engine);
+}
+
+/*
+ * The thread that is about to sleep no longer runs the turns that its polls ran: of this engine,
+ * and of those that receive packets for it. Other engines, such as
+ * the first one, which has the addresses and the connection manager, are not told. If nobody runs
+ * them, the helper notices that by itself.
+ */
 static void ops_wait(void *arg)
 {
 	struct engine *engine = arg;
@@ -138,8 +150,9 @@ static void ops_wait(void *arg)
 	    !__atomic_exchange_n(&warned, true, __ATOMIC_RELAXED))
 		log_warn("progress mode inline: nothing happens while the program sleeps on a "
 			 "channel (--progress hybrid has a thread for that)");
-	polling_count_wait(&engine->polling);
-	helper_expect_sleep(engine);
+	ops_expect_sleep(engine);
+	if (unlikely(engine->crossing) && engine->progress == SETTINGS_PROGRESS_HYBRID)
+		crossing_each_source(engine, ops_expect_sleep);
 }
 
 static uint64_t ops_now(void *arg)

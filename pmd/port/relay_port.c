@@ -77,8 +77,7 @@ static void relay_ring_bell(struct relay *relay)
 	    !__atomic_exchange_n(&relay->armed, false, __ATOMIC_SEQ_CST))
 		return;
 	/* The write fails only if the descriptor is readable already. */
-	if (own_is(relay->bell_fd))
-		(void)eventfd_write(relay->bell_fd, 1);
+	own_ring(relay->bell_fd);
 }
 
 /* Return true if the engine has a queue of its own that can send now. */
@@ -384,6 +383,7 @@ static void relay_fill(const struct port *main, struct port *port)
 	port->make_pool_arg = main->make_pool_arg;
 	port->through_kernel = main->through_kernel;
 	port->kernel_beyond = main->kernel_beyond;
+	port->no_cancel_points = main->no_cancel_points;
 	port->lcores_are_others = main->lcores_are_others;
 	port->tsc_hz = main->tsc_hz;
 	port->spares_icrc = main->spares_icrc;

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Many threads of one device: bench_crowd [-t THREADS] [-n REQUESTS] [-s BYTES] [-d DEPTH]
- * [-o read|write|send]. Each thread makes its own queue pairs, queues and memory, so that it has an
- * engine to itself if there are enough (uroce-run --engines). It executes so many requests between
- * two queue pairs of its own. A SEND uses a receive request of the same thread's shared queue. The
- * program prints requests a second of all threads, the times when the first thread, half of them
- * and the last one have finished (if they share fairly, they finish at the same time), and the
- * longest time that a thread with requests waited for a completion: of the thread that waited
- * longest, and the median of all threads. The program uses verbs only.
+ * [-o read|write|send] [-e]. Each thread makes its own queue pairs, queues and memory, so that it
+ * has an engine to itself if there are enough (uroce-run --engines). It executes so many requests
+ * between two queue pairs of its own. A SEND uses a receive request of the same thread's shared
+ * queue. With -e a thread that finds no completion sleeps on a channel of its own (not with inline
+ * progress, where nothing happens meanwhile). The program prints requests a second of all threads,
+ * the times when the first thread, half of them and the last one have finished (if they share
+ * fairly, they finish at the same time), and the longest time that a thread with requests waited
+ * for a completion: of the thread that waited longest, and the median of all threads. The program
+ * uses verbs only.
  */
 #include <pthread.h>
 #include <stdbool.h>
@@ -27,6 +29,7 @@ static struct {
 	uint32_t bytes;
 	uint32_t depth;
 	enum ibv_wr_opcode opcode;
+	bool sleeps;
 } wanted = {
 	.threads = 16, .requests = 100000, .bytes = 8192, .depth = 16, .opcode = IBV_WR_RDMA_READ};
 
@@ -43,6 +46,7 @@ void __attribute__((weak)) lines_end(uint64_t messages);
 /* Each thread has a lane. No two lanes share a cache line. */
 struct lane {
 	pthread_t thread;
+	struct ibv_comp_channel *channel; /* with -e */
 	struct ibv_cq *cq;
 	struct ibv_srq *srq;
 	struct ibv_qp *from;
@@ -113,7 +117,9 @@ static void open_lane(struct lane *lane)
 	};
 
 	lane->memory = calloc(2, wanted.bytes);
-	lane->cq = ibv_create_cq(context, (int)wanted.depth * 2, NULL, NULL, 0);
+	lane->channel = wanted.sleeps ? ibv_create_comp_channel(context) : NULL;
+	require(lane->channel || !wanted.sleeps, "ibv_create_comp_channel");
+	lane->cq = ibv_create_cq(context, (int)wanted.depth * 2, NULL, lane->channel, 0);
 	lane->srq = ibv_create_srq(pd, &srq);
 	require(lane->memory && lane->cq && lane->srq, "queues");
 	lane->mr = ibv_reg_mr(pd, lane->memory, 2 * (size_t)wanted.bytes,
@@ -172,6 +178,23 @@ static unsigned int take(const struct lane *lane)
 	return requests;
 }
 
+/* Sleep until there is a completion. Return how many requests have completed. */
+static unsigned int take_later(const struct lane *lane)
+{
+	unsigned int requests;
+	struct ibv_cq *cq;
+	void *cq_context;
+
+	require(ibv_req_notify_cq(lane->cq, 0) == 0, "ibv_req_notify_cq");
+	/* A completion from before the arming raises no event. */
+	requests = take(lane);
+	if (requests > 0)
+		return requests;
+	require(ibv_get_cq_event(lane->channel, &cq, &cq_context) == 0, "ibv_get_cq_event");
+	ibv_ack_cq_events(cq, 1);
+	return take(lane);
+}
+
 static void *run(void *arg)
 {
 	unsigned long posted = 0, completed = 0;
@@ -190,6 +213,8 @@ static void *run(void *arg)
 		for (; posted < wanted.requests && posted - completed < wanted.depth; posted++)
 			post_request(lane);
 		found = take(lane);
+		if (found == 0 && wanted.sleeps)
+			found = take_later(lane);
 		completed += found;
 		if (found == 0)
 			continue;
@@ -233,7 +258,7 @@ static void read_options(int argc, char **argv)
 {
 	int option;
 
-	while ((option = getopt(argc, argv, "t:n:s:d:o:")) != -1) {
+	while ((option = getopt(argc, argv, "t:n:s:d:o:e")) != -1) {
 		switch (option) {
 		case 't':
 			wanted.threads = (unsigned int)strtoul(optarg, NULL, 10);
@@ -249,6 +274,9 @@ static void read_options(int argc, char **argv)
 			break;
 		case 'o':
 			wanted.opcode = opcode_of(optarg);
+			break;
+		case 'e':
+			wanted.sleeps = true;
 			break;
 		default:
 			exit(2);

@@ -69,6 +69,8 @@ def main():
     parser.add_argument("--op", default="write", help="write, read or send (write)")
     parser.add_argument("--size", type=int, default=8, help="bytes of a message (8)")
     parser.add_argument("--depth", type=int, default=32, help="messages in flight of each thread (32)")
+    parser.add_argument("--events", action="store_true",
+                        help="each thread sleeps on a channel of its own; with --options \"... --progress hybrid\"")
     parser.add_argument("--options", default=OPTIONS, help=f"options of uroce-run ({OPTIONS})")
     parser.add_argument("--where", action="store_true", help="print the code that uses the lines in common")
     args = parser.parse_args()
@@ -80,7 +82,7 @@ def main():
     for count in args.threads.split(","):
         out = run([os.path.join(folder, "app", "uroce-run"), "--engines", count, *shlex.split(args.options), "--",
                    os.path.join(folder, "test", "perf", "bench_crowd"), "-t", count, "-d", str(args.depth), "-o", args.op,
-                   "-s", str(args.size), "-n", str(args.requests)], stdout=subprocess.PIPE, text=True).stdout
+                   "-s", str(args.size), "-n", str(args.requests), *["-e"] * args.events], stdout=subprocess.PIPE, text=True).stdout
         found = Count(out)
         print(found.row(), flush=True)
         for moves, writes, uses, users, places in found.moved[:20] if args.where else []:

@@ -271,6 +271,90 @@ TEST(crossing_poll_others__serves_the_queues_that_have_its_packets)
 	rte_pktmbuf_free(mbuf);
 }
 
+/* Return true if a call for `asked` touches `second`: that a thread is about to sleep until the
+ * first one raises an event. */
+static bool wakes(struct engine *asked, const struct engine *second)
+{
+	const uint64_t waits = second->polling.waits, taken_times = second->taken_times;
+	const uint64_t own = asked->polling.waits;
+
+	ops->wait(asked);
+	assert_int_equal(asked->polling.waits, own + 1);
+	/* No engine is taken. */
+	assert_int_equal(second->taken_times, taken_times);
+	return second->polling.waits != waits;
+}
+
+static uint16_t receive_nothing(void *arg, struct rte_mbuf **mbufs, uint16_t n)
+{
+	(void)arg, (void)mbufs, (void)n;
+	return 0;
+}
+
+static bool leads_somewhere(void *arg)
+{
+	(void)arg;
+	return true;
+}
+
+static int open_own_queue(void *arg, uint32_t number, uint32_t count, struct port *queue)
+{
+	static const struct port_ops queue_ops = {.rx_burst = receive_nothing,
+						  .connected = leads_somewhere};
+
+	(void)arg, (void)number, (void)count;
+	queue->ops = &queue_ops;
+	return 0;
+}
+
+/* The threads that poll the other engines are not disturbed. */
+TEST(ops_wait__an_engine_with_a_queue_of_its_own_wakes_no_other)
+{
+	static struct device_engine third;
+	struct port *port = &engine->link->port;
+	const struct port_ops *before = port->ops;
+	struct port_ops opening_ops = *before;
+	struct engine *last;
+
+	opening_ops.open_queue = open_own_queue;
+	port->ops = &opening_ops;
+	third = (struct device_engine){.device = engine->device, .number = 2};
+	engine->device->engines[2] = &third;
+	engine->device->engine_count = 3;
+	assert_int_equal(crossing_add(engine, 2), 0);
+	last = third.driver;
+	engine->progress = further->progress = last->progress = SETTINGS_PROGRESS_HYBRID;
+	assert_false(wakes(last, engine));
+	assert_false(wakes(last, further));
+	assert_false(wakes(engine, last));
+	/* The queue leads nowhere now, and the first engine receives in its place. */
+	__atomic_store_n(&last->link->port.relayed, true, __ATOMIC_RELAXED);
+	assert_true(wakes(last, engine));
+	assert_false(wakes(last, further));
+	port_destroy(&last->link->port);
+	free(last);
+	engine->device->engine_count = 2;
+	port->ops = before;
+}
+
+TEST(ops_wait__engines_that_receive_for_this_one_must_run)
+{
+	struct rte_mbuf *mbuf, *taken;
+
+	engine->progress = further->progress = SETTINGS_PROGRESS_HYBRID;
+	assert_true(wakes(further, engine));
+	assert_false(wakes(engine, further));
+	further->link->port.rx_mixed = true;
+	mbuf = make_frame(&engine->link->port, FIRSTS_QPN, false);
+	assert_true(give_stray(mbuf));
+	assert_int_equal(crossing_take(engine->crossing, &taken, 1), 1);
+	assert_true(wakes(engine, further));
+	rte_pktmbuf_free(mbuf);
+	/* Without helpers nobody can be called. */
+	engine->progress = further->progress = SETTINGS_PROGRESS_INLINE;
+	assert_false(wakes(further, engine));
+}
+
 TEST(crossing_pass__between_engines_of_the_device)
 {
 	struct rte_mbuf *mbuf = make_frame(&engine->link->port, OTHERS_QPN, false), *taken;

@@ -30,6 +30,7 @@ struct fake {
 	unsigned int receives;
 	int found; /* completions by polls that found all they asked for */
 	unsigned int waits;
+	unsigned int engine_waits[DEVICE_ENGINES_MAX]; /* the same, by engine */
 	unsigned int resolves;
 	unsigned int detaches;
 	struct qp *attached[FAKE_QPS_MAX];

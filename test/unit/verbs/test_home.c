@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Tests of lib/verbs/home.c: which engine of a device its queues and queue pairs belong to. */
+/* Tests of lib/verbs/home.c: which engine of a device its queues and queue pairs belong to, and
+ * which engines must run while a thread sleeps on a channel. */
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "device/limits.h"
 #include "qp/qp.h"
@@ -247,8 +249,7 @@ TEST(home_join__a_receive_queue_of_two_engines_is_shared)
 	destroy_cqs(cqs, 2);
 }
 
-/* Any queue pair of the domain may receive from it. */
-TEST(device_share_xrc__a_receive_queue_of_an_xrc_domain_is_shared)
+static struct ibv_xrcd *open_xrcd(void)
 {
 	struct ibv_xrcd_init_attr open = {
 		.comp_mask = IBV_XRCD_INIT_ATTR_FD | IBV_XRCD_INIT_ATTR_OFLAGS,
@@ -256,7 +257,13 @@ TEST(device_share_xrc__a_receive_queue_of_an_xrc_domain_is_shared)
 		.oflags = O_CREAT,
 	};
 	struct ibv_xrcd *xrcd = ibv_open_xrcd(context, &open);
-	struct ibv_cq *cq = create_cq(1);
+
+	assert_non_null(xrcd);
+	return xrcd;
+}
+
+static struct ibv_srq *create_xrc_srq(struct ibv_xrcd *xrcd, struct ibv_cq *cq)
+{
 	struct ibv_srq_init_attr_ex init = {
 		.attr = {.max_wr = 4, .max_sge = 1},
 		.comp_mask = IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_PD |
@@ -266,14 +273,166 @@ TEST(device_share_xrc__a_receive_queue_of_an_xrc_domain_is_shared)
 		.xrcd = xrcd,
 		.cq = cq,
 	};
-	struct ibv_srq *srq;
+	struct ibv_srq *srq = ibv_create_srq_ex(context, &init);
 
-	assert_non_null(xrcd);
-	srq = ibv_create_srq_ex(context, &init);
 	assert_non_null(srq);
+	return srq;
+}
+
+/* Any queue pair of the domain may receive from it. */
+TEST(device_share_xrc__a_receive_queue_of_an_xrc_domain_is_shared)
+{
+	struct ibv_xrcd *xrcd = open_xrcd();
+	struct ibv_cq *cq = create_cq(1);
+	struct ibv_srq *srq = create_xrc_srq(xrcd, cq);
+
 	assert_true(face_srq(srq)->srq->shared);
 	assert_true(face_cq(cq)->cq->shared);
 	assert_int_equal(ibv_destroy_srq(srq), 0);
 	assert_int_equal(ibv_destroy_cq(cq), 0);
 	assert_int_equal(ibv_close_xrcd(xrcd), 0);
+}
+
+static struct ibv_comp_channel *create_channel(void)
+{
+	struct ibv_comp_channel *channel = ibv_create_comp_channel(context);
+
+	assert_non_null(channel);
+	assert_int_equal(fcntl(channel->fd, F_SETFL, O_NONBLOCK), 0);
+	return channel;
+}
+
+static struct ibv_cq *create_channel_cq(struct ibv_comp_channel *channel, int comp_vector)
+{
+	struct ibv_cq *cq = ibv_create_cq(context, 4, NULL, channel, comp_vector);
+
+	assert_non_null(cq);
+	return cq;
+}
+
+/* Return bits of the engines that were asked to run since the last call. */
+static uint32_t engines_asked(void)
+{
+	uint32_t asked = 0;
+
+	for (uint32_t i = 0; i < ENGINES; i++)
+		asked |= (fake.engine_waits[i] != 0) << i;
+	memset(fake.engine_waits, 0, sizeof(fake.engine_waits));
+	return asked;
+}
+
+/* The same for a thread that wants to sleep on a channel without events. */
+static uint32_t asked_to_sleep(struct ibv_comp_channel *channel)
+{
+	struct ibv_cq *cq;
+	void *cq_context;
+
+	engines_asked();
+	assert_int_equal(ibv_get_cq_event(channel, &cq, &cq_context), -1);
+	return engines_asked();
+}
+
+/* The same for one that arms a queue. */
+static uint32_t asked_to_arm(struct ibv_cq *cq)
+{
+	engines_asked();
+	assert_int_equal(ibv_req_notify_cq(cq, 0), 0);
+	return engines_asked();
+}
+
+/* Engines whose queues are on other channels, or on none, are left alone: a call would take them
+ * from the threads that poll them. */
+TEST(home_wait_channel__only_engines_of_its_queues_must_run)
+{
+	struct ibv_comp_channel *channels[] = {create_channel(), create_channel()};
+	struct ibv_cq *polled = create_cq(3), *cqs[3];
+
+	assert_int_equal(asked_to_sleep(channels[0]), 0);
+	cqs[0] = create_channel_cq(channels[0], 1);
+	cqs[1] = create_channel_cq(channels[0], 1);
+	cqs[2] = create_channel_cq(channels[1], 2);
+	assert_int_equal(asked_to_sleep(channels[0]), 1 << 1);
+	assert_int_equal(asked_to_sleep(channels[1]), 1 << 2);
+	assert_int_equal(asked_to_arm(cqs[0]), 1 << 1);
+	assert_int_equal(asked_to_arm(polled), 0);
+	assert_int_equal(ibv_destroy_cq(cqs[0]), 0);
+	assert_int_equal(asked_to_sleep(channels[0]), 1 << 1);
+	assert_int_equal(ibv_destroy_cq(cqs[1]), 0);
+	assert_int_equal(asked_to_sleep(channels[0]), 0);
+	assert_int_equal(ibv_destroy_cq(cqs[2]), 0);
+	assert_int_equal(ibv_destroy_cq(polled), 0);
+	for (int i = 0; i < 2; i++)
+		assert_int_equal(ibv_destroy_comp_channel(channels[i]), 0);
+}
+
+/* Another thread may sleep on the channel when a queue pair is created. */
+TEST(home_wait_channel__a_queue_that_moves_takes_its_engine_along)
+{
+	struct ibv_comp_channel *channel = create_channel();
+	struct ibv_cq *cqs[] = {create_cq(2), create_channel_cq(channel, 1)};
+	struct ibv_qp *qp;
+
+	assert_int_equal(asked_to_arm(cqs[1]), 1 << 1);
+	qp = create_qp(cqs[0], cqs[1], NULL);
+	assert_int_equal(engine_of(cqs[1]), 2);
+	assert_int_equal(engines_asked(), 1 << 2);
+	assert_int_equal(asked_to_sleep(channel), 1 << 2);
+	assert_int_equal(asked_to_arm(cqs[1]), 1 << 2);
+	assert_int_equal(ibv_destroy_qp(qp), 0);
+	destroy_cqs(cqs, 2);
+	assert_int_equal(asked_to_sleep(channel), 0);
+	assert_int_equal(ibv_destroy_comp_channel(channel), 0);
+}
+
+TEST(home_wait_channel__all_engines_of_a_shared_queue_must_run)
+{
+	struct ibv_comp_channel *channel = create_channel();
+	struct ibv_cq *cqs[] = {create_cq(1), create_cq(2), create_channel_cq(channel, 1)};
+	struct ibv_qp *qps[] = {create_qp(cqs[0], cqs[2], NULL), NULL};
+
+	assert_int_equal(asked_to_sleep(channel), 1 << 1);
+	assert_int_equal(asked_to_arm(cqs[2]), 1 << 1);
+	qps[1] = create_qp(cqs[1], cqs[2], NULL);
+	assert_int_equal(engines_asked(), 1 << 2);
+	assert_int_equal(asked_to_sleep(channel), 1 << 1 | 1 << 2);
+	assert_int_equal(asked_to_arm(cqs[2]), 1 << 1 | 1 << 2);
+	for (int i = 0; i < 2; i++)
+		assert_int_equal(ibv_destroy_qp(qps[i]), 0);
+	destroy_cqs(cqs, 3);
+	assert_int_equal(asked_to_sleep(channel), 0);
+	assert_int_equal(ibv_destroy_comp_channel(channel), 0);
+}
+
+/* No thread waits for events of a queue that is not armed. */
+TEST(home_wait_channel__a_queue_that_nobody_has_armed_moves_silently)
+{
+	struct ibv_comp_channel *channel = create_channel();
+	struct ibv_cq *cqs[] = {create_cq(2), create_channel_cq(channel, 1)};
+	struct ibv_qp *qp;
+
+	engines_asked();
+	qp = create_qp(cqs[0], cqs[1], NULL);
+	assert_int_equal(engines_asked(), 0);
+	assert_int_equal(asked_to_sleep(channel), 1 << 2);
+	assert_int_equal(ibv_destroy_qp(qp), 0);
+	destroy_cqs(cqs, 2);
+	assert_int_equal(ibv_destroy_comp_channel(channel), 0);
+}
+
+/* The queue pairs that receive for an XRC domain belong to the first engine. */
+TEST(home_wait_channel__the_first_engine_receives_for_an_xrc_domain)
+{
+	struct ibv_comp_channel *channel = create_channel();
+	struct ibv_xrcd *xrcd = open_xrcd();
+	struct ibv_cq *cq = create_channel_cq(channel, 2);
+	struct ibv_srq *srq;
+
+	assert_int_equal(asked_to_arm(cq), 1 << 2);
+	srq = create_xrc_srq(xrcd, cq);
+	assert_int_equal(engines_asked(), 1 << 0);
+	assert_int_equal(asked_to_sleep(channel), 1 << 0 | 1 << 2);
+	assert_int_equal(ibv_destroy_srq(srq), 0);
+	assert_int_equal(ibv_destroy_cq(cq), 0);
+	assert_int_equal(ibv_close_xrcd(xrcd), 0);
+	assert_int_equal(ibv_destroy_comp_channel(channel), 0);
 }

@@ -231,7 +231,25 @@ static void make_queue_pairs(const void *number)
 	}
 }
 
-static void own_cq(void)
+/* A queue pair takes its completion queue to another engine, while threads sleep on the channel. */
+static void move_cq(struct ibv_cq *cq, unsigned int round)
+{
+	const int vector = (int)(round % (unsigned int)crowd.context->num_comp_vectors);
+	struct ibv_qp_init_attr init = {
+		.send_cq = ibv_create_cq(crowd.context, 16, NULL, NULL, vector),
+		.recv_cq = cq,
+		.cap = {.max_send_wr = 1, .max_recv_wr = 1},
+		.qp_type = IBV_QPT_RC,
+	};
+	struct ibv_qp *qp = ibv_create_qp(crowd.pd, &init);
+
+	MUST(init.send_cq && qp);
+	MUST(ibv_req_notify_cq(cq, 0) == 0);
+	MUST(ibv_destroy_qp(qp) == 0);
+	MUST(ibv_destroy_cq(init.send_cq) == 0);
+}
+
+static void own_cq(unsigned int round)
 {
 	struct ibv_cq_init_attr_ex init = {.cqe = 16,
 					   .channel = crowd.channel,
@@ -243,6 +261,7 @@ static void own_cq(void)
 	MUST(cq && ex);
 	MUST(ibv_resize_cq(cq, 100) == 0);
 	MUST(ibv_req_notify_cq(cq, 0) == 0);
+	move_cq(cq, round);
 	MUST(ibv_start_poll(ex, &nothing) == ENOENT);
 	MUST(ibv_destroy_cq(cq) == 0);
 	MUST(ibv_destroy_cq(ibv_cq_ex_to_cq(ex)) == 0);
@@ -257,7 +276,7 @@ static void make_completion_queues(const void *number)
 			.moderate = {.cq_count = (uint16_t)(i % 3 * 4), .cq_period = 10}};
 		struct ibv_poll_cq_attr nothing = {.comp_mask = 0};
 
-		own_cq();
+		own_cq(i);
 		MUST(ibv_resize_cq(crowd.cq, i % 2 ? CROWD_CQE : OTHER_CQE) == 0);
 		MUST(ibv_modify_cq(crowd.cq, &attr) == 0);
 		/* Take the completions that UD queue pairs leave there. */

@@ -159,9 +159,9 @@ void device_lock(const struct device *device);
 /** Let the engines run again. By the thread that stopped them. */
 void device_unlock(const struct device *device);
 
-/** The application is about to sleep on a channel of any engine: other threads must run the
- * engines. MT-safe. */
-void device_wait(const struct device *device);
+/** The application is about to sleep until one of these engines raises an event: other threads must
+ * run them. `engines` has a bit for each engine, by its number. MT-safe. */
+void device_wait(const struct device *device, uint32_t engines);
 
 /** Return the sum of a counter over all engines. MT-safe. */
 uint64_t device_counter(const struct device *device, enum counter counter);

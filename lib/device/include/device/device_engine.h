@@ -49,8 +49,8 @@ struct engine_ops {
 	/* The application polled and found all `n` completions that it asked for. MT-safe; may run
 	 * a turn. */
 	void (*polled)(void *engine, int n);
-	/* The application is about to sleep on a channel: another thread must run the engine.
-	 * MT-safe. */
+	/* The application is about to sleep until the engine raises an event: another thread must
+	 * run the engine, and those that receive packets for it. MT-safe. */
 	void (*wait)(void *engine);
 	/* Return the engine's clock in nanoseconds; it advances as CLOCK_MONOTONIC. MT-safe. */
 	uint64_t (*now)(void *engine);
@@ -147,7 +147,8 @@ static inline void device_engine_polled(const struct device_engine *engine, int 
 	engine->ops->polled(engine->driver, n);
 }
 
-/** The application is about to sleep on a channel: another thread must run the engine. MT-safe. */
+/** The application is about to sleep until this engine raises an event: another thread must run the
+ * engine. MT-safe. */
 static inline void device_engine_wait(const struct device_engine *engine)
 {
 	engine->ops->wait(engine->driver);

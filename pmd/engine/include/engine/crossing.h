@@ -82,6 +82,10 @@ bool crossing_is_called(const struct crossing *crossing);
  * Without helpers (inline progress), run a turn of all other engines. MT-safe. */
 void crossing_poll_others(struct engine *engine);
 
+/** Call `each` for the other engines whose queues receive packets for this one: those of which
+ * crossing_poll_others runs a turn if there are helpers. MT-safe. */
+void crossing_each_source(struct engine *engine, void (*each)(struct engine *source));
+
 /** Stop all engines but the first, or let them run again; NULL: there are none. First engine's
  * thread. Returns false if one of them has ended: it never runs again, but a thread may still be in
  * it. */
