@@ -92,7 +92,7 @@ class Process:
                 try:
                     end = select.poll()
                     end.register(pidfd, select.POLLIN)
-                    if not end.poll(seconds * 1000):
+                    if not end.poll(max(seconds, 0) * 1000):  # a negative time would be endless
                         return None
                 finally:
                     os.close(pidfd)
