@@ -12,6 +12,13 @@
 #include "offload.h"
 #include "wire/headers.h"
 
+/*
+ * The kernel puts "headers" and its own data into one object of its slab allocator, which has up to
+ * 8 KiB, and the rest into pages, which takes longer. So a frame of up to this length is all
+ * headers to it. A storage target's block of 4 KiB and the answer behind it are such a frame.
+ */
+#define SLAB_BYTES 7424
+
 /* Return true if two frames are for the same queue pair. The receiver may give a run to a process
  * by its first packet alone (netdev/divide.h). */
 static bool run_has_qp(const struct run *run, const uint8_t *frame)
@@ -60,6 +67,7 @@ void run_describe(const struct run *run, uint8_t header[HEADERS_MAX],
 	const struct udp_frame *headers = &run->headers;
 	struct rte_udp_hdr *udp = (struct rte_udp_hdr *)(void *)(header + headers->l4_off);
 	const void *ip = header + headers->l3_off;
+	const uint32_t len = headers->len + run->payload_len;
 
 	memcpy(header, run->first, headers->len);
 	udp_frame_set(header, headers, run->payload_len, udp_frame_id(run->first, headers));
@@ -68,7 +76,7 @@ void run_describe(const struct run *run, uint8_t header[HEADERS_MAX],
 	*offload = (struct virtio_net_hdr){
 		.flags = VIRTIO_NET_HDR_F_NEEDS_CSUM,
 		.gso_type = VIRTIO_NET_HDR_GSO_UDP_L4,
-		.hdr_len = headers->len,
+		.hdr_len = (uint16_t)(len <= SLAB_BYTES ? len : headers->len),
 		.gso_size = (uint16_t)run->segment_len,
 		.csum_start = headers->l4_off,
 		.csum_offset = offsetof(struct rte_udp_hdr, dgram_cksum),

@@ -132,7 +132,21 @@ TEST(run_describe__says_all_that_the_kernel_needs)
 	assert_int_equal(offload.flags, VIRTIO_NET_HDR_F_NEEDS_CSUM);
 	assert_int_equal(offload.gso_type, VIRTIO_NET_HDR_GSO_UDP_L4);
 	assert_int_equal(offload.gso_size, 16 + 256);
-	assert_int_equal(offload.hdr_len, headers.len);
+	/* A short run is one piece for the kernel. */
+	assert_int_equal(offload.hdr_len, headers.len + 2 * 16 + 256 + 100);
 	assert_int_equal(offload.csum_start, headers.l4_off);
 	assert_int_equal(offload.csum_offset, 6);
+}
+
+TEST(run_describe__lets_the_kernel_put_a_long_run_into_pages)
+{
+	struct virtio_net_hdr offload;
+	uint8_t header[HEADERS_MAX];
+
+	assert_true(follows((struct frame){.len = 4096}, (struct frame){.id = 1, .len = 3072}));
+	run_describe(&run, header, &offload);
+	assert_int_equal(offload.hdr_len, run.headers.len + run.payload_len);
+	assert_true(follows((struct frame){.len = 4096}, (struct frame){.id = 1, .len = 4096}));
+	run_describe(&run, header, &offload);
+	assert_int_equal(offload.hdr_len, run.headers.len);
 }
