@@ -16,12 +16,12 @@
 #include "engine/clock.h"
 
 #define LONG_TURN_NS	 UINT64_C(100000)
-#define OWNER_PAUSE_NS	 50000
+#define OWNER_PAUSE_NS	 UINT64_C(50000)
 #define NAP_NS		 50000
 #define COUNT_NS	 UINT64_C(20000000) /* in which each thread of a crowd polls */
 #define CROWD		 8 /* threads that poll, for each CPU: so many let others starve */
 #define CROWD_NAP_NS	 UINT64_C(12500) /* for each of these threads */
-#define CROWD_NAP_MAX_NS UINT64_C(1000000)
+#define CROWD_NAP_MAX_NS UINT64_C(4000000)
 
 __thread struct polling_thread polling_thread;
 
@@ -97,6 +97,18 @@ static void polling_count_anew(struct crowd *crowd, uint64_t now_ns)
 	store(&crowd->count_end_ns, now_ns + COUNT_NS);
 }
 
+/* Count this thread. Return for how long it should sleep; 0: there is no crowd. */
+static uint64_t polling_crowd_ns(struct crowd *crowd, uint64_t now_ns)
+{
+	if (now_ns >= polling_read(&crowd->count_end_ns))
+		polling_count_anew(crowd, now_ns);
+	if (polling_thread.counted_ns != polling_read(&crowd->count_end_ns)) {
+		polling_thread.counted_ns = polling_read(&crowd->count_end_ns);
+		polling_add(&crowd->threads, 1);
+	}
+	return polling_read(&crowd->nap_ns);
+}
+
 /*
  * Dozens of threads that yield to each other keep their CPUs for seconds: the threads of other
  * sessions, uroced's among them, get too little time to move packets. One nap in 2 ms does not help
@@ -104,15 +116,8 @@ static void polling_count_anew(struct crowd *crowd, uint64_t now_ns)
  */
 bool polling_make_way_now(struct crowd *crowd, uint64_t now_ns)
 {
-	uint64_t nap_ns;
+	const uint64_t nap_ns = polling_crowd_ns(crowd, now_ns);
 
-	if (now_ns >= polling_read(&crowd->count_end_ns))
-		polling_count_anew(crowd, now_ns);
-	if (polling_thread.counted_ns != polling_read(&crowd->count_end_ns)) {
-		polling_thread.counted_ns = polling_read(&crowd->count_end_ns);
-		polling_add(&crowd->threads, 1);
-	}
-	nap_ns = polling_read(&crowd->nap_ns);
 	if (nap_ns > 0)
 		polling_pause((long)nap_ns);
 	return nap_ns > 0;
@@ -123,12 +128,14 @@ bool polling_make_way_now(struct crowd *crowd, uint64_t now_ns)
  * It may have lost its CPU, perhaps to this thread. Hundreds of threads that continue to poll use
  * up hundreds of time slices without progress, so this thread yields. If that does not help it
  * sleeps a while: a real-time thread never loses its CPU to one of lower priority, and sched_yield
- * does not let such a thread run.
+ * does not let such a thread run. A crowd sleeps longer: 256 threads that wake each 50 us take both
+ * of two CPUs from the owner.
  */
 void polling_wait_for_owner(struct polling *polling, const struct engine_clock *clock,
 			    uint64_t taken_times)
 {
 	const uint64_t now_ns = clock_ns(clock);
+	uint64_t pause_ns;
 	int64_t refused_ns;
 
 	if (taken_times != polling_read(&polling->refused_times)) {
@@ -138,8 +145,10 @@ void polling_wait_for_owner(struct polling *polling, const struct engine_clock *
 	}
 	/* Another thread may have stored a later time meanwhile. */
 	refused_ns = (int64_t)(now_ns - polling_read(&polling->refused_ns));
-	if (refused_ns > (int64_t)LONG_TURN_NS)
-		polling_pause(OWNER_PAUSE_NS);
-	else if (refused_ns > (int64_t)POLLING_YIELD_AFTER_NS)
+	if (refused_ns > (int64_t)LONG_TURN_NS) {
+		pause_ns = polling_crowd_ns(polling->crowd, now_ns);
+		polling_pause((long)RTE_MAX(pause_ns, OWNER_PAUSE_NS));
+	} else if (refused_ns > (int64_t)POLLING_YIELD_AFTER_NS) {
 		sched_yield();
+	}
 }

@@ -255,3 +255,46 @@ TEST(ops_poll__sleeps_in_a_crowd_of_threads)
 	poll_by_threads(CROWD / 2);
 	assert_int_equal(naps_in_ms(100), 0);
 }
+
+/* Threads that wait for the owner are as many as those that find the engine free. */
+TEST(ops_poll__counts_threads_that_wait_for_the_owner)
+{
+	struct crowd *crowd = engine->polling.crowd;
+
+	crowd->cpus = 2;
+	is_short = false;
+	engine_lock(engine);
+	for (int i = 0; i < PATIENCE_MS && crowd->nap_ns == 0; i++) {
+		for (int polls = 0; polls < CROWD; polls++) {
+			bool slept = false;
+			pthread_t thread;
+
+			assert_int_equal(pthread_create(&thread, NULL, poll_until_asleep, &slept),
+					 0);
+			pthread_join(thread, NULL);
+			assert_true(slept);
+		}
+	}
+	engine_release(engine);
+	assert_int_not_equal(crowd->nap_ns, 0);
+}
+
+/* Many threads that wake all the time would keep the CPU from the owner. */
+TEST(ops_poll__waits_for_the_owner_as_long_as_a_crowd_sleeps)
+{
+	struct crowd *crowd = engine->polling.crowd;
+	bool slept = false;
+	pthread_t thread;
+	uint64_t start_ns;
+
+	crowd->count_end_ns = UINT64_MAX;
+	crowd->nap_ns = 3000000;
+	engine_lock(engine);
+	start_ns = ops->now(engine);
+	assert_int_equal(pthread_create(&thread, NULL, poll_until_asleep, &slept), 0);
+	pthread_join(thread, NULL);
+	assert_true(slept);
+	assert_true(ops->now(engine) - start_ns >= 3000000);
+	engine_release(engine);
+	crowd->count_end_ns = crowd->nap_ns = 0;
+}
