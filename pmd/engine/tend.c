@@ -125,8 +125,6 @@ static void engine_tend_device(struct engine *engine)
 
 void engine_tend(struct engine *engine)
 {
-	if (engine->now_ns < engine->link_due_ns)
-		return;
 	engine->link_due_ns =
 		engine->now_ns +
 		(engine->link->port.through_kernel ? LINK_PERIOD_KERNEL_NS : LINK_PERIOD_NS);

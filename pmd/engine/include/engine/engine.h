@@ -55,9 +55,11 @@ struct engine {
 				 relaxed */
 	uint64_t now_ns;
 	uint64_t busy_ns;     /* time of the last turn that had work */
+	uint64_t active_ns;   /* time of the last pass that sent or turn that received something */
 	uint32_t full_frames; /* received in consecutive bursts after which more frames waited */
 	uint32_t taken;	      /* frames that the last turn took from the port, or dropped there */
-	uint64_t link_due_ns; /* next check of the link's state */
+	uint64_t link_due_ns; /* next check of the link's state, and what else engine_tend does */
+	uint64_t tend_put_off_ns; /* since when that waits for packets; 0: it does not */
 	/* how long an acknowledgement may wait for other packets to send: to this host, and to
 	 * others */
 	uint64_t ack_hold_ns;
