@@ -1,70 +1,104 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Drop received packets on request, in a wrapper around the port's rx_burst. The port itself may
- * have been impaired when it was opened; this can also begin and end between two tests. */
+/* Drop received packets on request, in a wrapper around the rx_burst of each engine's port. The
+ * port itself may have been impaired when it was opened; this can also begin and end between two
+ * tests. */
 #include "lossy_port.h"
 
 #include <errno.h>
 
+#include "device/device.h"
 #include "impair/impair_path.h"
 #include "port/port.h"
+#include "port/relay.h"
 
 #define MILLION	  UINT64_C(1000000)
 #define BURST_MAX 1024 /* larger than any burst */
 
-/* The engine's owner reads, and whoever holds the engine writes. */
-static struct {
-	const struct port_ops *port; /* the port's own table */
-	struct port_ops lossy;	     /* the same table with a lossy rx_burst */
+/* What one engine loses. The engine's owner reads, and whoever holds the engine writes. */
+struct loss {
+	const void *arg; /* of the operations */
+	const struct port_ops
+		*below;	       /* the port's own table; NULL: the engine has lost nothing yet */
+	struct port_ops lossy; /* the same table with a lossy rx_burst */
 	struct impair_config config;
 	struct impair_counts counts;
 	struct impair_path path;
-} loss;
+};
+
+static struct loss losses[DEVICE_ENGINES_MAX];
+
+static struct loss *loss_of(const void *arg)
+{
+	struct loss *loss = losses;
+
+	while (loss->arg != arg)
+		loss++;
+	return loss;
+}
 
 static uint16_t lossy_rx_burst(void *arg, struct rte_mbuf **mbufs, uint16_t n)
 {
-	const uint16_t taken = loss.port->rx_burst(arg, mbufs, n);
+	struct loss *loss = loss_of(arg);
+	const uint16_t taken = loss->below->rx_burst(arg, mbufs, n);
 
-	if (loss.config.loss == 0)
+	if (loss->config.loss == 0)
 		return taken;
 	for (uint16_t i = 0; i < taken; i++)
-		impair_path_put(&loss.path, mbufs[i], NULL, true, 0);
-	return impair_path_get(&loss.path, mbufs, taken, 0);
+		impair_path_put(&loss->path, mbufs[i], NULL, true, 0);
+	return impair_path_get(&loss->path, mbufs, taken, 0);
+}
+
+/* Replace a table by one that is lossy. It stays: its removal would have to wait until no burst
+ * call is running. */
+static void loss_install(struct loss *loss, const struct port_ops **ops, const void *arg)
+{
+	loss->arg = arg;
+	loss->below = *ops;
+	loss->lossy = **ops;
+	loss->lossy.rx_burst = lossy_rx_burst;
+	*ops = &loss->lossy;
 }
 
 /*
- * Install the lossy table. It stays installed: its removal would have to wait until no burst call
- * is running. A port without an `open` function belongs to another process or to the application,
- * and is refused.
+ * Install the lossy table of an engine. The frames that other engines give a further engine have
+ * passed such a table already, so only those of its own queue pass its table. A port without an
+ * `open` function belongs to another process or to the application, and is refused.
  */
-static int lossy_port_begin(struct port *port)
+static int lossy_port_begin(struct loss *loss, struct port *port, uint32_t engine)
 {
-	if (loss.port)
+	const struct port_ops **ops = &port->ops;
+	void *arg = port->ops_arg;
+
+	if (loss->below)
 		return 0;
-	if (!port->ops->open)
+	if (engine > 0)
+		ops = relay_queue(port, &arg);
+	else if (!port->ops->open)
 		return -ENOTSUP;
-	loss.port = port->ops;
-	loss.lossy = *port->ops;
-	loss.lossy.rx_burst = lossy_rx_burst;
-	port->ops = &loss.lossy;
+	/* The engine's packets arrive at the first engine. */
+	if (!ops)
+		return 0;
+	loss_install(loss, ops, arg);
 	if (!port->impaired)
-		port->impaired = &loss.counts;
+		port->impaired = &loss->counts;
 	return 0;
 }
 
-int lossy_port_set(struct port *port, uint64_t per_million, uint64_t seed)
+int lossy_port_set(struct port *port, uint32_t engine, uint64_t per_million, uint64_t seed)
 {
-	int rc = per_million > 0 ? lossy_port_begin(port) : 0;
+	struct loss *loss = &losses[engine];
+	int rc = per_million > 0 ? lossy_port_begin(loss, port, engine) : 0;
 
 	if (rc != 0)
 		return rc;
-	impair_path_fini(&loss.path);
-	loss.config = (struct impair_config){
+	impair_path_fini(&loss->path);
+	loss->config = (struct impair_config){
 		.loss = (uint64_t)((unsigned __int128)per_million * IMPAIR_ALL / MILLION),
 		.limit = BURST_MAX,
 		.seed = seed,
 	};
-	rc = impair_path_init(&loss.path, &loss.config, 0, &loss.counts);
+	rc = impair_path_init(&loss->path, &loss->config, engine, &loss->counts);
 	if (rc != 0)
-		loss.config.loss = 0;
+		loss->config.loss = 0;
 	return rc;
 }

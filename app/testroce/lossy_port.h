@@ -11,12 +11,13 @@ struct port;
 #define LOSS_PPM_MAX 200000
 
 /**
- * Drop `per_million` of a million RoCE packets from now on, by the seed (impair/impair_path.h); 0
- * drops none. The caller must hold all engines of the device.
+ * Drop `per_million` of a million RoCE packets that the port of an engine receives from now on, by
+ * the seed (impair/impair_path.h); 0 drops none. Only one device can lose packets. The caller must
+ * hold all engines of the device.
  *
  * @return
  *   0; -ENOTSUP: the port is another process's; or -ENOMEM.
  */
-int lossy_port_set(struct port *port, uint64_t per_million, uint64_t seed);
+int lossy_port_set(struct port *port, uint32_t engine, uint64_t per_million, uint64_t seed);
 
 #endif

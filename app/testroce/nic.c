@@ -126,11 +126,14 @@ void nic_without(const struct nic *nic, uint64_t without)
 int nic_set_loss(const struct nic *nic, uint64_t per_million, uint64_t seed)
 {
 	const struct device *device = device_of(nic);
-	struct engine *engine = device_first(device)->driver;
-	int rc;
+	int rc = 0;
 
 	device_lock(device);
-	rc = lossy_port_set(&engine->link->port, per_million, seed);
+	for (uint32_t i = 0; rc == 0 && i < device->engine_count; i++) {
+		const struct engine *engine = device->engines[i]->driver;
+
+		rc = lossy_port_set(&engine->link->port, i, per_million, seed);
+	}
 	device_unlock(device);
 	return rc;
 }

@@ -7,6 +7,8 @@
 #include <stdio.h>
 #include <unistd.h>
 
+#include "base/cancel.h"
+
 static enum log_level log_level = LOG_LEVEL_WARN;
 
 void log_set_level(enum log_level level)
@@ -18,7 +20,7 @@ void log_print(enum log_level level, const char *format, ...)
 {
 	const int saved_errno = errno;
 	char line[512];
-	int len, more;
+	int len, more, cancel_state;
 	va_list args;
 
 	if (level > __atomic_load_n(&log_level, __ATOMIC_RELAXED))
@@ -32,9 +34,11 @@ void log_print(enum log_level level, const char *format, ...)
 	if (len > (int)sizeof(line) - 2)
 		len = (int)sizeof(line) - 2;
 	line[len++] = '\n';
+	cancel_state = cancel_disable();
 	/* Ignore a failure: a message that stderr does not take is lost, and there is no other
 	 * place for it. */
 	if (write(STDERR_FILENO, line, (size_t)len) < 0)
 		len = 0;
+	cancel_restore(cancel_state);
 	errno = saved_errno;
 }

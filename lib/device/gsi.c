@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/cancel.h"
 #include "device/device.h"
 #include "transport/sink.h"
 #include "wire/gid.h"
@@ -22,6 +23,7 @@ enum gsi_taken gsi_receive(struct device *device, const struct packet *packet, u
 		.vlan_id = vlan_of_tci(packet->vlan_tci),
 		.mac_known = true,
 	};
+	int cancel_state;
 
 	if (!device->gsi)
 		return GSI_NOBODY;
@@ -33,9 +35,11 @@ enum gsi_taken gsi_receive(struct device *device, const struct packet *packet, u
 	memcpy(from.local, packet->dgid, sizeof(from.local));
 	memcpy(from.remote, packet->sgid, sizeof(from.remote));
 	memcpy(from.mac, packet->src_mac, sizeof(from.mac));
+	cancel_state = cancel_disable();
 	if (engine->ops && engine->ops->learn)
 		engine->ops->learn(engine->driver, from.vlan_id, from.remote, from.mac);
 	device->gsi->receive(device->gsi_user, &from, packet->payload, packet->payload_len, now_ns);
+	cancel_restore(cancel_state);
 	return GSI_TAKEN;
 }
 
@@ -52,16 +56,25 @@ unsigned int gsi_end(struct device *device, uint64_t now_ns)
 
 unsigned int gsi_run(struct device *device, uint64_t now_ns, struct packet_sink *sink)
 {
+	unsigned int work;
+	int cancel_state;
+
 	if (gsi_deadline_ns(device) > now_ns || !device->gsi->run)
 		return 0;
-	return device->gsi->run(device->gsi_user, now_ns, sink);
+	cancel_state = cancel_disable();
+	work = device->gsi->run(device->gsi_user, now_ns, sink);
+	cancel_restore(cancel_state);
+	return work;
 }
 
 void gsi_tell(struct device *device, uint64_t now_ns)
 {
+	const int cancel_state = cancel_disable();
+
 	device->gsi_untold = false;
 	if (device->gsi && device->gsi->tell)
 		device->gsi->tell(device->gsi_user, now_ns);
+	cancel_restore(cancel_state);
 }
 
 static int make_path(const struct device *device, const struct gsi_address *to, struct path *path)

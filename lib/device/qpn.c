@@ -42,11 +42,11 @@ int qpn_init(struct device *device)
 	if (getrandom(&first, sizeof(first), 0) != (ssize_t)sizeof(first))
 		return -EIO;
 	if (device->config.qpn_count > 0) {
-		/* With half the numbers in use at most, a freed number is not reused for as many
-		 * creations as there may be queue pairs. */
-		/* All queue pairs may be of one engine. */
-		device->qp_max = RTE_MIN(device->config.qpn_count / device->engine_count / 2,
-					 (uint32_t)DEVICE_MAX_QP);
+		/* With half the numbers in use at most, one engine does not reuse a freed number
+		 * for as many creations as there may be queue pairs. Of several engines, each one
+		 * reuses it after its own free numbers, of which it has half of its share or
+		 * more. */
+		device->qp_max = RTE_MIN(device->config.qpn_count / 2, (uint32_t)DEVICE_MAX_QP);
 		first = device->config.qpn_first + first % device->config.qpn_count;
 	} else {
 		/* A window begins at a multiple of its size, so the upper bits of qpn_next always
@@ -56,8 +56,7 @@ int qpn_init(struct device *device)
 	}
 	if (device->config.qp_limit > 0)
 		device->qp_max = RTE_MIN(device->qp_max, device->config.qp_limit);
-	for (uint32_t i = 0; i < device->engine_count; i++)
-		device->engines[i]->qpn_next = first;
+	device->qpn_next = first;
 	device->qpn_pages = calloc(PAGES, sizeof(device->qpn_pages[0]));
 	if (!device->qpn_pages)
 		return -ENOMEM;
@@ -108,21 +107,27 @@ static uint32_t next_qpn(const struct device *device, uint32_t qpn)
 	return (qpn & ~(window_qpns(device) - 1)) | ((qpn + 1) & (window_qpns(device) - 1));
 }
 
-static int alloc_locked(struct device_engine *engine)
+/* Return true if an engine may give a number; NULL: any engine. */
+static bool may_give(const struct device *device, const struct device_engine *engine, uint32_t qpn)
 {
-	struct device *device = engine->device;
+	if (qpn < QPN_FIRST || qpn > QPN_LAST)
+		return false;
+	return !engine || device_engine_of_qpn(device, qpn) == engine->number;
+}
+
+static int alloc_locked(struct device *device, const struct device_engine *engine)
+{
 	const uint32_t tries =
 		device->config.qpn_count > 0 ? device->config.qpn_count : window_qpns(device);
 
 	if (device->qps >= device->qp_max)
 		return -ENOSPC;
 	for (uint32_t i = 0; i < tries; i++) {
-		const uint32_t qpn = engine->qpn_next;
+		const uint32_t qpn = device->qpn_next;
 		struct qp **entry;
 
-		engine->qpn_next = next_qpn(device, qpn);
-		if (qpn < QPN_FIRST || qpn > QPN_LAST ||
-		    device_engine_of_qpn(device, qpn) != engine->number)
+		device->qpn_next = next_qpn(device, qpn);
+		if (!may_give(device, engine, qpn))
 			continue;
 		entry = make_entry_locked(device, qpn);
 		if (!entry)
@@ -131,9 +136,27 @@ static int alloc_locked(struct device_engine *engine)
 			continue;
 		__atomic_store_n(entry, GIVEN, __ATOMIC_RELAXED);
 		__atomic_store_n(&device->qps, device->qps + 1, __ATOMIC_RELAXED);
+		device->engines[device_engine_of_qpn(device, qpn)]->qps++;
 		return (int)qpn;
 	}
 	return -ENOSPC;
+}
+
+/* Return how many numbers of the device's range name an engine. */
+static uint32_t numbers_of(const struct device_engine *engine)
+{
+	const struct device_config *config = &engine->device->config;
+	const uint32_t engines = engine->device->engine_count;
+	const uint32_t before = (engine->number + engines - config->qpn_first % engines) % engines;
+
+	return (config->qpn_count + engines - 1 - before) / engines;
+}
+
+/* Return true if at least half of an engine's numbers stay free when it gives one more. In a window
+ * they always do. */
+static bool has_room_locked(const struct device_engine *engine)
+{
+	return engine->device->config.qpn_count == 0 || 2 * (engine->qps + 1) <= numbers_of(engine);
 }
 
 int device_alloc_qpn(struct device_engine *engine)
@@ -142,7 +165,18 @@ int device_alloc_qpn(struct device_engine *engine)
 	int qpn;
 
 	pthread_mutex_lock(&device->qpn_lock);
-	qpn = alloc_locked(engine);
+	qpn = alloc_locked(device, engine);
+	pthread_mutex_unlock(&device->qpn_lock);
+	return qpn;
+}
+
+int device_alloc_qpn_near(struct device_engine *engine)
+{
+	struct device *device = engine->device;
+	int qpn;
+
+	pthread_mutex_lock(&device->qpn_lock);
+	qpn = alloc_locked(device, has_room_locked(engine) ? engine : NULL);
 	pthread_mutex_unlock(&device->qpn_lock);
 	return qpn;
 }
@@ -160,8 +194,10 @@ void device_free_qpn(struct device *device, uint32_t qpn)
 	struct qp **entry = entry_of(device, qpn);
 
 	pthread_mutex_lock(&device->qpn_lock);
-	if (entry && __atomic_exchange_n(entry, NULL, __ATOMIC_RELEASE))
+	if (entry && __atomic_exchange_n(entry, NULL, __ATOMIC_RELEASE)) {
 		__atomic_store_n(&device->qps, device->qps - 1, __ATOMIC_RELAXED);
+		device->engines[device_engine_of_qpn(device, qpn)]->qps--;
+	}
 	pthread_mutex_unlock(&device->qpn_lock);
 }
 

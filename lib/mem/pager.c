@@ -15,6 +15,7 @@
 #include <rte_branch_prediction.h>
 #include <rte_common.h>
 
+#include "base/cancel.h"
 #include "base/guard.h"
 #include "pages.h"
 
@@ -381,6 +382,23 @@ static bool ask(struct process_pager *pager, uintptr_t page, uintptr_t end, bool
 	return there[0];
 }
 
+/* Ask the kernel about a page, and fetch it if it is absent. Return true if it is there. The engine
+ * calls this in a turn, so the thread must not be cancelled here. */
+static bool find_page(struct process_pager *pager, uintptr_t page, uintptr_t end, size_t ahead,
+		      bool write)
+{
+	const int cancel_state = cancel_disable();
+	bool there = ask(pager, page, end + ahead, write);
+
+	if (!there) {
+		pthread_mutex_lock(&pager->lock);
+		there = fetch_page(pager, page, end, ahead, write);
+		pthread_mutex_unlock(&pager->lock);
+	}
+	cancel_restore(cancel_state);
+	return there;
+}
+
 static bool pager_look(struct pager *arg, uintptr_t addr, struct mr_touch touch, bool write)
 {
 	struct process_pager *pager = (struct process_pager *)(void *)arg;
@@ -389,13 +407,9 @@ static bool pager_look(struct pager *arg, uintptr_t addr, struct mr_touch touch,
 	bool there = true;
 
 	for (uintptr_t page = addr & ~pager->page_mask; there && page - 1 < end - 1;
-	     page += pager->page_mask + 1) {
-		if (likely(is_known(pager, page, write)) || ask(pager, page, end + ahead, write))
-			continue;
-		pthread_mutex_lock(&pager->lock);
-		there = fetch_page(pager, page, end, ahead, write);
-		pthread_mutex_unlock(&pager->lock);
-	}
+	     page += pager->page_mask + 1)
+		there = likely(is_known(pager, page, write)) ||
+			find_page(pager, page, end, ahead, write);
 	return there;
 }
 

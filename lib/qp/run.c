@@ -70,7 +70,7 @@ static bool is_of_path(const struct qp *qp, const struct packet *packet)
 {
 	const struct path *path = &qp->peer.path;
 
-	return path_is_between(path, packet->dgid, packet->sgid) &&
+	return path_is_between(path, packet->ipv6, packet->dgid, packet->sgid) &&
 	       vlan_of_tci(packet->vlan_tci) == path->vlan_id;
 }
 

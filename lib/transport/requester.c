@@ -222,7 +222,7 @@ static unsigned int requester_send_all(struct requester *requester, struct packe
 			requester_start(requester, wqe);
 		put = request_put(requester, sink, wqe, psn, NULL, false);
 		sent += put == PUT_DONE;
-		if (put == PUT_DONE)
+		if (put == PUT_DONE && unlikely(requester->loss->state == LOSS_TOLD))
 			sent += requester_send_copies(requester, sink, wqe, psn, NULL,
 						      budget - sent, &put);
 		if (put != PUT_DONE) {

@@ -4,9 +4,9 @@
  *
  * A completion queue belongs to the engine of its completion vector. Most programs know only vector
  * 0; then it is the engine of the queue's thread domain, or else of the thread that creates it. A
- * queue pair belongs to the engine of its send completion queue, and a queue that no other queue
- * pair uses follows it there. A queue that queue pairs of several engines use is shared: the
- * engines take turns under a lock.
+ * queue pair belongs to the engine of its send completion queue, or to another one if that engine
+ * has too few numbers left. A queue that no other queue pair uses follows it there. A queue that
+ * queue pairs of several engines use is shared: the engines take turns under a lock.
  *
  * A thread that sleeps on a channel tells the engines of the channel's completion queues. A queue
  * that gets one more engine tells that engine itself, because a thread may sleep already.
@@ -68,15 +68,16 @@ static void count_feeders(const struct face_cq *cq, uint32_t before, uint32_t af
 static void set_feeders(struct face_cq *cq, uint32_t feeders)
 {
 	const uint32_t before = __atomic_load_n(&cq->feeders, __ATOMIC_RELAXED);
+	const uint32_t added = feeders & ~before;
 
 	if (feeders == before)
 		return;
 	count_feeders(cq, before, feeders);
 	__atomic_store_n(&cq->feeders, feeders, __ATOMIC_SEQ_CST);
-	/* A thread that armed the queue and sleeps has not told these engines. One that reads the
-	 * engines later tells them itself. */
-	if (cq->ibv.channel && before != 0)
-		device_wait(cq->device, feeders & ~before);
+	/* A thread that armed the queue and sleeps has not told these engines. One that arms it
+	 * later reads the engines after that, and tells them itself. */
+	if (cq->ibv.channel && before != 0 && added != 0 && cq_is_armed(cq->cq))
+		device_wait(cq->device, added);
 }
 
 void home_begin_cq(struct face_cq *cq)

@@ -194,13 +194,28 @@ static void fill_init(const struct face_qp *qp, const struct ibv_qp_init_attr_ex
 	}
 }
 
+/* Allocate a number. If its engine has too few, the queue pair belongs to another one; but a queue
+ * pair that receives for an XRC domain stays with the first engine. */
+static int alloc_qpn(struct face_qp *qp)
+{
+	struct device *device = qp->device;
+	int qpn;
+
+	if (qp->target)
+		return device_alloc_qpn(qp->home);
+	qpn = device_alloc_qpn_near(qp->home);
+	if (qpn >= 0)
+		qp->home = device->engines[device_engine_of_qpn(device, (uint32_t)qpn)];
+	return qpn;
+}
+
 /* Create it while the engine runs: the memory of queues may come from the application's code. */
 static int make(struct face_qp *qp, struct ibv_qp_init_attr_ex *attr)
 {
 	struct device *device = qp->device;
 	struct ibv_qp_cap granted;
 	struct qp_init init;
-	int rc = device_alloc_qpn(qp->home);
+	int rc = alloc_qpn(qp);
 
 	if (rc < 0)
 		return rc == -ENOSPC ? -ENOMEM : rc;

@@ -14,6 +14,12 @@
 #include "wire/opcode.h"
 #include "wire/vlan.h"
 
+static_assert(offsetof(struct rte_ipv4_hdr, src_addr) == PATH_IPV4_SRC &&
+		      offsetof(struct rte_ipv4_hdr, dst_addr) == PATH_IPV4_DST &&
+		      offsetof(struct rte_ipv6_hdr, src_addr) == PATH_IPV6_SRC &&
+		      offsetof(struct rte_ipv6_hdr, dst_addr) == PATH_IPV6_DST,
+	      "where the addresses are");
+
 static size_t build_ether(uint8_t *hdr, const struct path_attr *attr, uint16_t type)
 {
 	struct rte_ether_hdr *eth = (struct rte_ether_hdr *)hdr;
@@ -113,19 +119,4 @@ int path_init(struct path *path, const struct path_attr *attr)
 	path->len = (uint8_t)(path->l4_off + sizeof(*udp));
 	path->vlan_id = vlan_of_tci(attr->vlan_tci);
 	return 0;
-}
-
-bool path_is_between(const struct path *path, const uint8_t from[GID_LEN],
-		     const uint8_t to[GID_LEN])
-{
-	const uint8_t *ip = path->hdr + path->l3_off;
-	const struct rte_ipv4_hdr *ipv4 = (const struct rte_ipv4_hdr *)ip;
-	const struct rte_ipv6_hdr *ipv6 = (const struct rte_ipv6_hdr *)ip;
-
-	if (path->ipv6)
-		return memcmp(ipv6->src_addr, from, GID_LEN) == 0 &&
-		       memcmp(ipv6->dst_addr, to, GID_LEN) == 0;
-	return gid_is_ipv4(from) && gid_is_ipv4(to) &&
-	       memcmp(&ipv4->src_addr, from + GID_IPV4_OFFSET, sizeof(ipv4->src_addr)) == 0 &&
-	       memcmp(&ipv4->dst_addr, to + GID_IPV4_OFFSET, sizeof(ipv4->dst_addr)) == 0;
 }

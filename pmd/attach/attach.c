@@ -322,6 +322,7 @@ static void attach_set_port(struct share_client *client, struct port *port)
 	port->ops_arg = client;
 	port->pool = client->pool;
 	port->kernel_beyond = client->psock != NULL;
+	port->no_cancel_points = !client->psock;
 	port->wake_fd = client->psock ? client->wake_fd : client->process_fd;
 }
 

@@ -335,14 +335,10 @@ bool client_lanes_wait(struct share_client *client);
  * behind the stores that the owner must see. Engine's thread or lock. */
 static inline void client_wake_owner(const struct share_client *client)
 {
-	const uint64_t one = 1;
-
 	if (__atomic_load_n(&client->page->owner_sleeps, __ATOMIC_RELAXED) == 0 ||
 	    __atomic_exchange_n(&client->page->owner_sleeps, 0, __ATOMIC_RELAXED) == 0)
 		return;
-	/* The write fails only if the counter is full, and then the owner wakes anyway. */
-	if (own_is(client->owner_fd) && write(client->owner_fd, &one, sizeof(one)) < 0)
-		return;
+	own_ring(client->owner_fd);
 }
 
 /* client_psock.c; engine's thread or lock, unless stated otherwise. Without a socket the functions

@@ -416,8 +416,6 @@ uint16_t client_lane_put(struct share_client *client, struct client_lane *lane,
 
 void client_lanes_wake(struct share_client *client)
 {
-	const uint64_t one = 1;
-
 	for (int i = 0; i < SHARE_LANES_MAX; i++) {
 		struct client_lane *lane = client->lanes[i];
 		struct lane_side *peer;
@@ -429,9 +427,7 @@ void client_lanes_wake(struct share_client *client)
 		if (__atomic_load_n(&peer->sleeps, __ATOMIC_RELAXED) == 0 ||
 		    __atomic_exchange_n(&peer->sleeps, 0, __ATOMIC_RELAXED) == 0)
 			continue;
-		/* The write fails only if the counter is full, and then the process is awake. */
-		if (own_is(lane->peer_fd) && write(lane->peer_fd, &one, sizeof(one)) < 0)
-			continue;
+		own_ring(lane->peer_fd);
 	}
 }
 

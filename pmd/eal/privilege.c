@@ -13,6 +13,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/cancel.h"
 #include "base/log.h"
 
 #define WORDS _LINUX_CAPABILITY_U32S_3
@@ -64,6 +65,8 @@ static void *start_run(void *arg)
 int privilege_create(pthread_t *thread, void *(*run)(void *arg), void *arg, bool opens_files)
 {
 	struct start start = {.run = run, .arg = arg, .opens_files = opens_files};
+	/* A thread that is cancelled in sem_wait would end with the stack that `start` is on. */
+	const int cancel_state = cancel_disable();
 	int rc;
 
 	sem_init(&start.dropped, 0, 0);
@@ -71,5 +74,6 @@ int privilege_create(pthread_t *thread, void *(*run)(void *arg), void *arg, bool
 	while (rc == 0 && sem_wait(&start.dropped) != 0)
 		;
 	sem_destroy(&start.dropped);
+	cancel_restore(cancel_state);
 	return -rc;
 }

@@ -202,9 +202,9 @@ static void engine_rouse_peer(const struct engine *engine)
 		port_rouse(&engine->link->port);
 }
 
+/* Owner, as the engine's lcore. */
 static unsigned int engine_send(struct engine *engine, bool hold)
 {
-	const unsigned int lcore = lcore_enter(engine);
 	const bool crosses = engine->crossing && engine_is_first(engine);
 	const uint32_t left = engine->tx.count;
 	unsigned int work = 0;
@@ -226,7 +226,6 @@ static unsigned int engine_send(struct engine *engine, bool hold)
 	tx_flush(&engine->tx);
 	if (unlikely(crosses))
 		work += crossing_finish(engine);
-	lcore_leave(lcore);
 	/* The port had been full: count packets that it takes now as work. */
 	work += engine->tx.count < left;
 	if (work > 0)
@@ -236,7 +235,11 @@ static unsigned int engine_send(struct engine *engine, bool hold)
 
 unsigned int engine_transmit(struct engine *engine)
 {
-	return engine_send(engine, false);
+	const unsigned int lcore = lcore_enter(engine);
+	const unsigned int work = engine_send(engine, false);
+
+	lcore_leave(lcore);
+	return work;
 }
 
 /*
@@ -253,13 +256,35 @@ static bool engine_may_fire(struct engine *engine, bool full, uint32_t frames)
 	return true;
 }
 
-/* Add to a counter what the port has lost since `before`. Returns that number of frames. */
+/* Add to a counter what the port has lost since `*counted`. Returns that number of frames. */
 static uint32_t engine_count_lost(struct engine *engine, enum counter counter, uint64_t now,
-				  uint64_t before)
+				  uint64_t *counted)
 {
-	if (unlikely(now != before))
-		counters_add(&engine->home->counters, counter, now - before);
-	return (uint32_t)(now - before);
+	const uint64_t lost = now - *counted;
+
+	counters_add(&engine->home->counters, counter, lost);
+	*counted = now;
+	return (uint32_t)lost;
+}
+
+/* Count what the port has lost. Returns the frames among it that it had taken. */
+static __rte_noinline uint32_t engine_count_losses(struct engine *engine)
+{
+	const struct port *port = &engine->link->port;
+
+	engine_count_lost(engine, COUNTER_rx_missed, port->rx_missed, &engine->rx_missed);
+	return engine_count_lost(engine, COUNTER_rx_too_long, port->rx_too_long,
+				 &engine->rx_too_long) +
+	       engine_count_lost(engine, COUNTER_rx_refused, port->rx_refused, &engine->rx_refused);
+}
+
+/* Return true if the port has lost frames that are not counted yet. */
+static bool engine_has_losses(const struct engine *engine)
+{
+	const struct port *port = &engine->link->port;
+
+	return ((port->rx_missed ^ engine->rx_missed) | (port->rx_too_long ^ engine->rx_too_long) |
+		(port->rx_refused ^ engine->rx_refused)) != 0;
 }
 
 /* Set the counters of damage that the port does on purpose. */
@@ -275,39 +300,56 @@ static void engine_count_damage(struct engine *engine)
 	}
 }
 
+/* Receive what other engines have for the first one. Returns the number of frames. */
+static __rte_noinline uint16_t engine_receive_crossed(struct engine *engine)
+{
+	struct rte_mbuf *mbufs[RX_BURST];
+	uint16_t crossed;
+
+	if (!engine_is_first(engine))
+		return 0;
+	crossed = crossing_take(engine->crossing, mbufs, RX_BURST);
+	rx_input_burst(engine, mbufs, crossed, RX_CROSSED);
+	return crossed;
+}
+
+/* Receive packets that this engine has sent to itself. Returns their number. */
+static __rte_noinline uint16_t engine_receive_looped(struct engine *engine)
+{
+	struct rte_mbuf *mbufs[RX_BURST];
+	const uint16_t looped = tx_loop_burst(&engine->tx, mbufs, RX_BURST);
+
+	rx_input_burst(engine, mbufs, looped, RX_LOOPED);
+	return looped;
+}
+
+/* Owner, as the engine's lcore. */
 static unsigned int engine_receive(struct engine *engine)
 {
 	const struct port *port = &engine->link->port;
-	const unsigned int lcore = lcore_enter(engine);
-	const uint64_t too_long = port->rx_too_long;
-	const uint64_t refused = port->rx_refused;
-	const uint64_t missed = port->rx_missed;
 	struct rte_mbuf *mbufs[RX_BURST];
+	uint16_t received, looped = 0, crossed = 0;
 	unsigned int fired = 0;
-	uint16_t received, looped, crossed = 0;
 	bool full;
 
 	received = port_rx_burst(port, mbufs, RX_BURST);
-	engine->taken =
-		received + port->rx_kept +
-		engine_count_lost(engine, COUNTER_rx_too_long, port->rx_too_long, too_long) +
-		engine_count_lost(engine, COUNTER_rx_refused, port->rx_refused, refused);
-	engine_count_lost(engine, COUNTER_rx_missed, port->rx_missed, missed);
+	engine->taken = received + port->rx_kept;
+	if (unlikely(engine_has_losses(engine)))
+		engine->taken += engine_count_losses(engine);
 	if (unlikely(port->impaired)) {
 		engine_count_damage(engine);
 		/* A bad network sends when it is polled. */
 		tx_count_late_drops(&engine->tx);
 	}
-	rx_input_burst(engine, mbufs, received, RX_PORT);
-	if (unlikely(engine->crossing) && engine_is_first(engine)) {
-		crossed = crossing_take(engine->crossing, mbufs, RX_BURST);
-		rx_input_burst(engine, mbufs, crossed, RX_CROSSED);
-	}
-	looped = tx_loop_burst(&engine->tx, mbufs, RX_BURST);
-	rx_input_burst(engine, mbufs, looped, RX_LOOPED);
-	lcore_leave(lcore);
+	if (received > 0)
+		rx_input_burst(engine, mbufs, received, RX_PORT);
+	if (unlikely(engine->crossing))
+		crossed = engine_receive_crossed(engine);
+	if (tx_loop_count(&engine->tx) > 0)
+		looped = engine_receive_looped(engine);
 	full = received == RX_BURST || looped == RX_BURST || crossed == RX_BURST || port->rx_cut;
-	if (engine_may_fire(engine, full, engine->taken + looped + crossed))
+	if (engine_may_fire(engine, full, engine->taken + looped + crossed) &&
+	    wheel_has_passed(&engine->wheel, engine->now_ns))
 		fired = engine_fire_timers(engine);
 	return fired + engine->taken + looped + crossed;
 }
@@ -349,10 +391,13 @@ static unsigned int engine_receive_held(struct engine *engine)
 
 void engine_receive_now(struct engine *engine)
 {
+	const unsigned int lcore = lcore_enter(engine);
+
 	if (engine_receive_held(engine) > 0)
 		engine->busy_ns = engine->now_ns;
 	if (engine_is_first(engine))
 		engine->device->gsi_holds = false;
+	lcore_leave(lcore);
 }
 
 /*
@@ -386,10 +431,8 @@ static unsigned int engine_receive_and_tell(struct engine *engine)
  * answer to it. So wait until no packet has come or gone for a while, but not for long, because an
  * engine may always have work.
  */
-static bool engine_tends(struct engine *engine)
+static bool engine_may_tend(struct engine *engine)
 {
-	if (likely(engine->now_ns < engine->link_due_ns))
-		return false;
 	if (engine->tend_put_off_ns == 0)
 		engine->tend_put_off_ns = engine->now_ns;
 	if (engine->now_ns - engine->active_ns < TEND_QUIET_NS &&
@@ -406,13 +449,15 @@ static bool engine_tends(struct engine *engine)
  */
 unsigned int engine_turn(struct engine *engine)
 {
+	const unsigned int lcore = lcore_enter(engine);
 	unsigned int work = engine_send(engine, true);
 
 	work += engine_receive_and_tell(engine);
 	if (work > 0)
 		engine->busy_ns = engine->active_ns = engine->now_ns;
-	if (unlikely(engine_tends(engine)))
+	if (unlikely(engine->now_ns >= engine->link_due_ns) && engine_may_tend(engine))
 		engine_tend(engine);
+	lcore_leave(lcore);
 	return work;
 }
 
@@ -508,6 +553,7 @@ int engine_create(struct device_engine *home, struct link *link, enum settings_p
 	engine->device = device;
 	engine->link = link;
 	engine->progress = progress;
+	engine->cancel_points = !link->port.no_cancel_points;
 	engine->canary_fd = -1;
 	engine->helper.alarm_fd = -1;
 	polling_init(&engine->polling, &engine->crowd);
@@ -522,6 +568,9 @@ int engine_create(struct device_engine *home, struct link *link, enum settings_p
 	engine->tx.groups = &device->group_count;
 	engine->tx.engine = engine;
 	engine->tx.connected = port_connected(&link->port);
+	engine->rx_missed = link->port.rx_missed;
+	engine->rx_too_long = link->port.rx_too_long;
+	engine->rx_refused = link->port.rx_refused;
 	if (engine_is_first(engine))
 		device->link_up = port_link_up(&link->port, engine->tx.connected);
 	home->driver = engine;

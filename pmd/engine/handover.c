@@ -234,6 +234,7 @@ static bool engine_is_wanted(const struct engine *engine)
 
 void engine_release(struct engine *engine)
 {
+	const bool uncancelled = engine->uncancelled;
 	const int cancel_state = engine->cancel_state;
 	bool missed = helper_is_missed(engine);
 
@@ -246,5 +247,6 @@ void engine_release(struct engine *engine)
 	}
 	if (missed)
 		handover_call(engine, CALL_TO_LOOK);
-	pthread_setcancelstate(cancel_state, NULL);
+	if (unlikely(uncancelled))
+		cancel_restore(cancel_state);
 }

@@ -283,11 +283,7 @@ static int helper_make(bool dedicated, struct helper_thread **made)
 /* Wake a thread that is to notice more than a call in an engine's word. */
 static void helper_ring_thread(const struct helper_thread *thread)
 {
-	const uint64_t one = 1;
-
-	/* write() fails only if the counter is full, and then the helper is awake. */
-	if (own_is(thread->wake_fd) && write(thread->wake_fd, &one, sizeof(one)) < 0)
-		return;
+	own_ring(thread->wake_fd);
 }
 
 /* Give an engine to a thread, which may be running. */
@@ -384,12 +380,9 @@ static struct helper_thread *helper_of(const struct engine *engine)
 void helper_ring(struct engine *engine)
 {
 	const struct helper_thread *thread = helper_of(engine);
-	const uint64_t one = 1;
 
-	/* write() fails only if the counter is full, and then the helper is awake. */
-	if (thread && !helper_has_lost_fds(engine, thread) &&
-	    write(thread->wake_fd, &one, sizeof(one)) < 0)
-		return;
+	if (thread && !helper_has_lost_fds(engine, thread))
+		own_ring_checked(thread->wake_fd);
 }
 
 bool helper_set_alarm(struct engine *engine, uint64_t due_ns)

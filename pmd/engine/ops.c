@@ -137,9 +137,9 @@ static void ops_expect_sleep(struct engine *engine)
 
 /*
  * The thread that is about to sleep no longer runs the turns that its polls ran: of this engine,
- * and of those that receive packets for it. It did not run the other engines, such as the first
- * one, which has the addresses and the connection manager. If nobody runs them, the helper notices
- * that by itself.
+ * and of those that receive packets for it. Other engines, such as
+ * the first one, which has the addresses and the connection manager, are not told. If nobody runs
+ * them, the helper notices that by itself.
  */
 static void ops_wait(void *arg)
 {

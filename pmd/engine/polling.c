@@ -3,7 +3,6 @@
  * CPU. */
 #include "engine/polling.h"
 
-#include <pthread.h>
 #include <sched.h>
 #include <time.h>
 #include <unistd.h>
@@ -11,6 +10,7 @@
 #include <rte_branch_prediction.h>
 #include <rte_common.h>
 
+#include "base/cancel.h"
 #include "base/cpus.h"
 #include "eal/cpu.h"
 #include "engine/clock.h"
@@ -23,12 +23,7 @@
 #define CROWD_NAP_NS	 UINT64_C(12500) /* for each of these threads */
 #define CROWD_NAP_MAX_NS UINT64_C(1000000)
 
-/* The newest count that has counted this thread. It is told by its end, which is unique enough. */
-static __thread uint64_t counted_ns __attribute__((tls_model("initial-exec")));
-
-/* This thread's number; 0: not asked for yet. In a child process it is the parent's, which names no
- * thread there. */
-static __thread uint32_t self __attribute__((tls_model("initial-exec")));
+__thread struct polling_thread polling_thread;
 
 static void store(uint64_t *word, uint64_t value)
 {
@@ -44,34 +39,17 @@ void polling_init(struct polling *polling, struct crowd *crowd)
 void polling_pause(long ns)
 {
 	const struct timespec time = {.tv_nsec = ns};
-	int cancel_state;
+	const int cancel_state = cancel_disable();
 
-	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state);
 	nanosleep(&time, NULL);
-	pthread_setcancelstate(cancel_state, NULL);
+	cancel_restore(cancel_state);
 }
 
-/* Return the time from `since_ns`, which another thread may have stored later than our `now_ns`. */
-static uint64_t passed_ns(uint64_t now_ns, uint64_t since_ns)
+void polling_name_poller(struct polling *polling)
 {
-	return now_ns > since_ns ? now_ns - since_ns : 0;
-}
-
-static void polling_name_poller(struct polling *polling)
-{
-	if (unlikely(self == 0))
-		self = (uint32_t)gettid();
-	if (unlikely(__atomic_load_n(&polling->poller, __ATOMIC_RELAXED) != self))
-		__atomic_store_n(&polling->poller, self, __ATOMIC_RELAXED);
-}
-
-uint64_t polling_vain_ns(struct polling *polling, uint64_t now_ns)
-{
-	polling_name_poller(polling);
-	if (passed_ns(now_ns, polling_read(&polling->vain_last_ns)) > POLLING_YIELD_AFTER_NS)
-		store(&polling->vain_begin_ns, now_ns);
-	store(&polling->vain_last_ns, now_ns);
-	return passed_ns(now_ns, polling_read(&polling->vain_begin_ns));
+	if (polling_thread.number == 0)
+		polling_thread.number = (uint32_t)gettid();
+	__atomic_store_n(&polling->poller, polling_thread.number, __ATOMIC_RELAXED);
 }
 
 /* Yield in each poll that finds nothing, as long as another thread wants the CPU. If none does, the
@@ -97,11 +75,15 @@ void polling_yield(struct polling *polling, const struct engine_clock *clock, ui
  */
 void polling_nap(struct polling *polling, uint64_t now_ns)
 {
+	int cancel_state;
+
 	if (now_ns < polling_read(&polling->nap_due_ns))
 		return;
 	store(&polling->nap_due_ns, now_ns + POLLING_NAP_AFTER_NS);
+	cancel_state = cancel_disable();
 	if (cpu_is_short())
 		polling_pause(NAP_NS);
+	cancel_restore(cancel_state);
 }
 
 /* Begin a new count of the threads that poll in vain, and find out whether the last one met a
@@ -120,14 +102,14 @@ static void polling_count_anew(struct crowd *crowd, uint64_t now_ns)
  * sessions, uroced's among them, get too little time to move packets. One nap in 2 ms does not help
  * here, because the other threads go on. So each thread sleeps, the longer the more there are.
  */
-bool polling_make_way(struct crowd *crowd, uint64_t now_ns)
+bool polling_make_way_now(struct crowd *crowd, uint64_t now_ns)
 {
 	uint64_t nap_ns;
 
 	if (now_ns >= polling_read(&crowd->count_end_ns))
 		polling_count_anew(crowd, now_ns);
-	if (counted_ns != polling_read(&crowd->count_end_ns)) {
-		counted_ns = polling_read(&crowd->count_end_ns);
+	if (polling_thread.counted_ns != polling_read(&crowd->count_end_ns)) {
+		polling_thread.counted_ns = polling_read(&crowd->count_end_ns);
 		polling_add(&crowd->threads, 1);
 	}
 	nap_ns = polling_read(&crowd->nap_ns);

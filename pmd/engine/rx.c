@@ -49,14 +49,31 @@ static unsigned int rx_knows(const struct rte_mbuf *mbuf, enum rx_source source)
 	return known;
 }
 
+/* Give a frame that is not RoCE to the host functions, which may make system calls. */
+static void rx_input_host(struct engine *engine, uint8_t *frame, uint32_t frame_len)
+{
+	struct rte_mbuf *answer = tx_alloc(&engine->tx);
+	int cancel_state;
+	size_t len;
+
+	if (!answer)
+		return;
+	cancel_state = cancel_disable();
+	len = link_input(engine->link, frame, frame_len, engine->now_ns,
+			 rte_pktmbuf_mtod(answer, uint8_t *));
+	cancel_restore(cancel_state);
+	if (len > 0)
+		tx_send(&engine->tx, answer, (uint32_t)len);
+	else
+		rte_pktmbuf_free(answer);
+}
+
 /* Process a frame. Returns false if it was given to another engine, which frees it. */
 static bool rx_input(struct engine *engine, struct rte_mbuf *mbuf, enum rx_source source)
 {
 	const unsigned int known = rx_knows(mbuf, source);
-	struct rte_mbuf *answer;
 	struct qp *qp = NULL;
 	uint8_t *frame;
-	size_t len;
 
 	/* A driver may have removed the VLAN tag; the code below expects it in the frame. */
 	if ((mbuf->ol_flags & RTE_MBUF_F_RX_VLAN_STRIPPED) && rte_vlan_insert(&mbuf) != 0) {
@@ -77,17 +94,8 @@ static bool rx_input(struct engine *engine, struct rte_mbuf *mbuf, enum rx_sourc
 		return true;
 	}
 	/* Only the first engine is the host to others. */
-	if (unlikely(!engine_is_first(engine)))
-		return true;
-	answer = tx_alloc(&engine->tx);
-	if (!answer)
-		return true;
-	len = link_input(engine->link, frame, mbuf->pkt_len, engine->now_ns,
-			 rte_pktmbuf_mtod(answer, uint8_t *));
-	if (len > 0)
-		tx_send(&engine->tx, answer, (uint32_t)len);
-	else
-		rte_pktmbuf_free(answer);
+	if (likely(engine_is_first(engine)))
+		rx_input_host(engine, frame, mbuf->pkt_len);
 	return true;
 }
 
@@ -147,5 +155,5 @@ void rx_input_burst(struct engine *engine, struct rte_mbuf **mbufs, uint16_t n,
 		if (unlikely(!tuning.batch_ack))
 			engine_run_ready(engine, false);
 	}
-	rte_pktmbuf_free_bulk(mbufs, n);
+	port_free_burst(mbufs, n);
 }

@@ -125,6 +125,8 @@ static void engine_tend_device(struct engine *engine)
 
 void engine_tend(struct engine *engine)
 {
+	const int cancel_state = cancel_disable();
+
 	engine->link_due_ns =
 		engine->now_ns +
 		(engine->link->port.through_kernel ? LINK_PERIOD_KERNEL_NS : LINK_PERIOD_NS);
@@ -133,4 +135,5 @@ void engine_tend(struct engine *engine)
 		engine_tend_device(engine);
 	/* Install again: the program may have replaced signal handlers meanwhile. */
 	guard_install();
+	cancel_restore(cancel_state);
 }

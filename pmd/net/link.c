@@ -11,6 +11,7 @@
 #include <rte_ether.h>
 
 #include "base/log.h"
+#include "base/own.h"
 #include "config/impair.h"
 #include "config/settings.h"
 #include "net/arp.h"
@@ -85,6 +86,22 @@ int link_use_interface(struct link *link, const char *name)
 	return 0;
 }
 
+/* Where it cannot start, the kernel looks at each packet, too. Nothing else changes. */
+static void link_start_early_drop(struct link *link)
+{
+	int rc;
+
+	/* An address that has gone from here may be another host's. */
+	if (link->watch_fd < 0)
+		return;
+	rc = early_drop_start(&link->early_drop, link->ifindex);
+	if (rc == 0)
+		early_drop_set(&link->early_drop, link->ifindex, &link->addresses);
+	else
+		log_debug("the kernel's UDP looks at the packets to %s, too: %s", link->ifname,
+			  strerror(-rc));
+}
+
 static int link_prepare_netdev(struct link *link, const struct settings *settings)
 {
 	int rc;
@@ -104,6 +121,7 @@ static int link_prepare_netdev(struct link *link, const struct settings *setting
 	if (link->mute_fd < 0)
 		return link->mute_fd;
 	link_mute_vlans(link);
+	link_start_early_drop(link);
 	return 0;
 }
 
@@ -116,6 +134,7 @@ static void link_init(struct link *link)
 	link->port.make_pool = make_pool;
 	link->port.make_pool_arg = make_pool_arg;
 	link->mute_fd = -1;
+	link->early_drop = EARLY_DROP_OFF;
 	link->watch_fd = -1;
 	pthread_mutex_init(&link->addresses_lock, NULL);
 }
@@ -125,6 +144,7 @@ void link_init_remote(struct link *link, const struct link_remote *remote, void 
 {
 	memset(link, 0, sizeof(*link));
 	link->mute_fd = -1;
+	link->early_drop = EARLY_DROP_OFF;
 	link->watch_fd = -1;
 	pthread_mutex_init(&link->addresses_lock, NULL);
 	link->remote = remote;
@@ -210,12 +230,25 @@ bool link_refresh(struct link *link)
 
 	if (link->remote)
 		return link->remote->refresh(link);
-	if (link->watch_fd < 0 || !watch_changed(link->watch_fd) ||
-	    netdev_query(link->ifname, &netdev) != 0)
+	if (link->watch_fd < 0)
 		return false;
+	if (!own_is(link->watch_fd)) {
+		/* Nobody tells any more when an address goes to another host. */
+		early_drop_stop(&link->early_drop);
+		return false;
+	}
+	if (!watch_changed(link->watch_fd)) {
+		early_drop_renew(&link->early_drop);
+		return false;
+	}
+	if (netdev_query(link->ifname, &netdev) != 0) {
+		early_drop_stop(&link->early_drop);
+		return false;
+	}
 	pthread_mutex_lock(&link->addresses_lock);
 	link->addresses = netdev.addresses;
 	pthread_mutex_unlock(&link->addresses_lock);
+	early_drop_set(&link->early_drop, link->ifindex, &link->addresses);
 	if (link->mute_fd >= 0)
 		link_mute_vlans(link);
 	/* The kernel sends the reports on its own groups: the time does not matter. */

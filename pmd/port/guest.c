@@ -252,17 +252,14 @@ void guest_steer(struct guest *guest, const struct addresses *own)
 
 uint16_t guest_give(struct guest *guest, struct rte_mbuf **mbufs, uint16_t n)
 {
-	const uint64_t one = 1;
 	const uint16_t given =
 		(uint16_t)rte_ring_mp_enqueue_burst(guest->in, (void *const *)mbufs, n, NULL);
 
 	/* Order the stores of the given frames before the load. Pairs with guest_arm. */
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 	if (__atomic_load_n(&guest->sleeps, __ATOMIC_RELAXED) != 0 &&
-	    __atomic_exchange_n(&guest->sleeps, 0, __ATOMIC_RELAXED) != 0 &&
-	    /* write() fails only if the counter is full, and then the engine is awake. */
-	    own_is(guest->wake_fd) && write(guest->wake_fd, &one, sizeof(one)) < 0)
-		return given;
+	    __atomic_exchange_n(&guest->sleeps, 0, __ATOMIC_RELAXED) != 0)
+		own_ring(guest->wake_fd);
 	return given;
 }
 

@@ -109,6 +109,7 @@ static int local_open(void *arg)
 		(uint8_t)((port->mac[0] & ~RTE_ETHER_GROUP_ADDR) | RTE_ETHER_LOCAL_ADMIN_ADDR);
 	port->link_mbps = LOCAL_MBPS;
 	port->dma = PORT_COPIES;
+	port->no_cancel_points = !port->watched;
 	port->wake_fd = local->fd;
 	port->started = true;
 	return 0;

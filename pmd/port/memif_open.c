@@ -132,6 +132,7 @@ int memif_port_open(void *arg)
 	if (rc != 0)
 		return rc;
 	port->dma = PORT_COPIES;
+	port->no_cancel_points = !port->watched;
 	port->interrupts = true;
 	port->wake_fd = memif->first.epoll_fd;
 	port->started = true;

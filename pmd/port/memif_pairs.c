@@ -159,7 +159,7 @@ static uint16_t pairs_tx_burst(void *arg, struct rte_mbuf **mbufs, uint16_t n)
 	pairs_look(queue);
 	if (sent > 0) {
 		pairs_push(queue);
-		rte_pktmbuf_free_bulk(mbufs, sent);
+		port_free_burst(mbufs, sent);
 	}
 	return sent;
 }

@@ -46,11 +46,7 @@ bool memif_port_is_broken(struct memif_port *memif)
 
 void memif_port_alarm(const struct memif_port *memif)
 {
-	const uint64_t one = 1;
-
-	/* write() fails only if the counter is full, and then the alarm is set already. */
-	if (own_is(memif->alarm_fd) && write(memif->alarm_fd, &one, sizeof(one)) < 0)
-		return;
+	own_ring(memif->alarm_fd);
 }
 
 /* Raise the alarm if the other end has broken a rule. Called after each operation that can detect
@@ -120,20 +116,29 @@ static void memif_placed(void *arg, uint32_t len)
  */
 void memif_port_ring_bell(int fd)
 {
-	const uint64_t one = 1;
+	const int cancel_state = cancel_disable();
 	struct pollfd poll_fd = {.fd = fd, .events = POLLOUT};
 
-	if (own_is(fd) && poll(&poll_fd, 1, 0) == 1 && (poll_fd.revents & POLLOUT) &&
-	    write(fd, &one, sizeof(one)) < 0)
-		return;
+	if (own_is(fd) && poll(&poll_fd, 1, 0) == 1 && (poll_fd.revents & POLLOUT))
+		own_ring_checked(fd);
+	cancel_restore(cancel_state);
+}
+
+static void memif_port_ring_socket(struct memif_port *memif, int fd)
+{
+	const int cancel_state = cancel_disable();
+
+	if (own_is(fd))
+		memif_bell_ring(fd, &memif->bell_cost);
+	cancel_restore(cancel_state);
 }
 
 void memif_port_wake_other(struct memif_port *memif, const struct memif_end *end)
 {
 	if (!end->rings_by_socket)
 		memif_port_ring_bell(end->bell_fd);
-	else if (own_is(end->bell_fd))
-		memif_bell_ring(end->bell_fd, &memif->bell_cost);
+	else
+		memif_port_ring_socket(memif, end->bell_fd);
 }
 
 /* Ring before the packet is there. The packet rings again when it is published: the other end may
@@ -169,7 +174,7 @@ static uint16_t memif_tx_burst(void *arg, struct rte_mbuf **mbufs, uint16_t n)
 	memif_look(memif);
 	if (sent > 0) {
 		memif_push(memif);
-		rte_pktmbuf_free_bulk(mbufs, sent);
+		port_free_burst(mbufs, sent);
 	}
 	return sent;
 }

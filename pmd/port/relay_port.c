@@ -77,8 +77,7 @@ static void relay_ring_bell(struct relay *relay)
 	    !__atomic_exchange_n(&relay->armed, false, __ATOMIC_SEQ_CST))
 		return;
 	/* The write fails only if the descriptor is readable already. */
-	if (own_is(relay->bell_fd))
-		(void)eventfd_write(relay->bell_fd, 1);
+	own_ring(relay->bell_fd);
 }
 
 /* Return true if the engine has a queue of its own that can send now. */
@@ -90,6 +89,14 @@ static bool relay_has_queue(const struct relay *relay)
 bool relay_receives(const struct relay *relay)
 {
 	return relay->receives && !port_is_relayed(relay->port);
+}
+
+const struct port_ops **relay_queue(const struct port *port, void **arg)
+{
+	struct relay *relay = port->ops_arg;
+
+	*arg = relay->queue_arg;
+	return relay->receives ? &relay->queue : NULL;
 }
 
 bool relay_give(struct relay *relay, struct rte_mbuf *mbuf, bool received)
@@ -376,6 +383,7 @@ static void relay_fill(const struct port *main, struct port *port)
 	port->make_pool_arg = main->make_pool_arg;
 	port->through_kernel = main->through_kernel;
 	port->kernel_beyond = main->kernel_beyond;
+	port->no_cancel_points = main->no_cancel_points;
 	port->lcores_are_others = main->lcores_are_others;
 	port->tsc_hz = main->tsc_hz;
 	port->spares_icrc = main->spares_icrc;

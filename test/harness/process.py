@@ -98,6 +98,12 @@ class Process:
             pass
         self._popen.wait()
 
+    def kill_descendants(self):
+        """Send SIGKILL to what the program started, also to what has a session of its own and would outlive kill."""
+        for pid in descendants(self.pid) if self.poll() is None else ():
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+
     def terminate(self):
         """Send SIGTERM to the program and to what it started."""
         try:
@@ -127,6 +133,19 @@ class Process:
         if len(words) > HEAD_LINES + TAIL_LINES:
             words[HEAD_LINES:-TAIL_LINES] = ["..."]
         return lines + ["| " + line for line in words]
+
+
+def descendants(pid):
+    """Return the processes that a process has started, and what these have started, as far as their parents still run."""
+    children = {}
+    for entry in os.listdir("/proc"):
+        if entry.isdigit():
+            with contextlib.suppress(OSError), open(f"/proc/{entry}/stat", encoding="utf-8", errors="replace") as file:
+                children.setdefault(int(file.read().rsplit(")", 1)[1].split()[1]), []).append(int(entry))
+    found = [pid]
+    for parent in found:
+        found += children.get(parent, [])
+    return found[1:]
 
 
 def tcp_tables(pid):

@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The limit of one copy between two programs: what process_vm_readv gives, by which a process
- * copies from the memory of another one. The other process writes its memory all the time, and is
- * stopped by nothing.
+ * copies from the memory of another one; or a plain copy from memory that both have mapped. The
+ * other process writes its memory all the time, and is stopped by nothing.
  *
- *     bench_one_copy [-H] BYTES CPU_OF_OWNER CPU_OF_READER    prints Gb/s, and us for each call
+ *     bench_one_copy [-H] [-S] BYTES CPU_OF_OWNER CPU_OF_READER
+ *
+ * prints Gb/s, and us for each copy.
  *
  *     -H    in huge pages, as far as the kernel gives them
+ *     -S    memory that both have mapped
  */
 #include <sched.h>
 #include <signal.h>
@@ -51,11 +54,15 @@ static void go_to_cpu(const char *number)
 	require(sched_setaffinity(0, sizeof(cpus), &cpus) == 0, "bench_one_copy: CPU");
 }
 
-static uint8_t *make_region(int huge)
+static uint8_t *make_region(int huge, int shared)
 {
 	uint8_t *region = aligned_alloc(2u << 20, REGION_BYTES);
 
 	require(region != NULL, "bench_one_copy: memory");
+	if (shared)
+		require(mmap(region, REGION_BYTES, PROT_READ | PROT_WRITE,
+			     MAP_SHARED | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == region,
+			"bench_one_copy: mmap");
 	madvise(region, REGION_BYTES, huge ? MADV_HUGEPAGE : MADV_NOHUGEPAGE);
 	memset(region, 1, REGION_BYTES);
 	return region;
@@ -72,6 +79,19 @@ static void own(uint8_t *region, const char *cpu)
 	}
 }
 
+/* Copy from the memory of `owner`; 0: from memory that is mapped here, too. */
+static void copy(pid_t owner, uint8_t *from, uint8_t *to, size_t bytes)
+{
+	struct iovec local = {.iov_base = to, .iov_len = bytes};
+	struct iovec remote = {.iov_base = from, .iov_len = bytes};
+
+	if (owner == 0)
+		memcpy(to, from, bytes);
+	else
+		require(process_vm_readv(owner, &local, 1, &remote, 1, 0) == (ssize_t)bytes,
+			"bench_one_copy: process_vm_readv");
+}
+
 static void measure(pid_t owner, uint8_t *from, uint8_t *to, size_t bytes)
 {
 	const double begin = now_s();
@@ -80,11 +100,7 @@ static void measure(pid_t owner, uint8_t *from, uint8_t *to, size_t bytes)
 
 	do {
 		for (int i = 0; i < CALLS; i++, calls++) {
-			struct iovec local = {.iov_base = to + offset, .iov_len = bytes};
-			struct iovec remote = {.iov_base = from + offset, .iov_len = bytes};
-
-			require(process_vm_readv(owner, &local, 1, &remote, 1, 0) == (ssize_t)bytes,
-				"bench_one_copy: process_vm_readv");
+			copy(owner, from + offset, to + offset, bytes);
 			offset += bytes;
 			if (offset + bytes > REGION_BYTES)
 				offset = 0;
@@ -97,27 +113,32 @@ static void measure(pid_t owner, uint8_t *from, uint8_t *to, size_t bytes)
 
 int main(int argc, char **argv)
 {
-	const int huge = argc > 1 && strcmp(argv[1], "-H") == 0;
+	int huge = 0, shared = 0, option;
 	uint8_t *from, *to;
-	size_t bytes;
+	size_t bytes = 0;
 	pid_t owner;
 
-	argv += huge;
-	argc -= huge;
-	bytes = argc == 4 ? strtoul(argv[1], NULL, 10) : 0;
+	while ((option = getopt(argc, argv, "HS")) != -1) {
+		huge |= option == 'H';
+		shared |= option == 'S';
+	}
+	if (argc - optind == 3)
+		bytes = strtoul(argv[optind], NULL, 10);
 	if (bytes == 0 || bytes > REGION_BYTES) {
-		fprintf(stderr, "usage: bench_one_copy [-H] BYTES CPU_OF_OWNER CPU_OF_READER\n");
+		fprintf(stderr,
+			"usage: bench_one_copy [-H] [-S] BYTES CPU_OF_OWNER CPU_OF_READER\n");
 		return 2;
 	}
+	argv += optind;
 	/* The same addresses in both processes. */
-	from = make_region(huge);
-	to = make_region(huge);
+	from = make_region(huge, shared);
+	to = make_region(huge, 0);
 	owner = fork();
 	require(owner >= 0, "bench_one_copy: fork");
 	if (owner == 0)
-		own(from, argv[2]);
-	go_to_cpu(argv[3]);
-	measure(owner, from, to, bytes);
+		own(from, argv[1]);
+	go_to_cpu(argv[2]);
+	measure(shared ? 0 : owner, from, to, bytes);
 	kill(owner, SIGKILL);
 	waitpid(owner, NULL, 0);
 	return 0;

@@ -16,10 +16,12 @@ from harness.tools import UROCE_RUN  # noqa: E402
 from attached_engines import AttachedEnginesTest  # noqa: E402
 from beside import BesideTest  # noqa: E402
 from call_by_call import CallByCallTest  # noqa: E402
+from cancelled import CancelledTest  # noqa: E402
 from connections import ConnectionsTest  # noqa: E402
 from crowds import CrowdsTest  # noqa: E402
 from ctl import CtlTest  # noqa: E402
 from engine_ports import EnginePortsTest  # noqa: E402
+from early_drop import EarlyDropTest  # noqa: E402
 from ethernet import EthernetTest  # noqa: E402
 from memif_engines import ForeignTest, MemifEnginesTest  # noqa: E402
 from migration import MigrationTest  # noqa: E402
@@ -91,6 +93,7 @@ def main():
         OthersTest(report, work_dir).run_all()
         InsideTest(report).run_all()
         EthernetTest(report, work_dir).run_all()
+        EarlyDropTest(report, work_dir).run_all()
         PyverbsTest(report, work_dir).run_all()
         run_rdmacm(report, work_dir)
         ConnectionsTest(report, work_dir).run_all()
@@ -102,6 +105,7 @@ def main():
         OperateTest(report, work_dir, random.Random(options.seed), options.starts or 40).run_all()
         MigrationTest(report, work_dir).run_all()
         CrowdsTest(report, work_dir).run_all()
+        CancelledTest(report, work_dir).run_all()
         CtlTest(report, work_dir).run_all()
         IsolatedTest(report, work_dir, random.Random(options.seed)).run_all()
         FuzzTest(report, work_dir, random.Random(options.seed)).run_all()

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """fio's engine `rdma`: a server and a client, with each verb of the engine."""
 
+import contextlib
 import json
 import re
 import shutil
@@ -37,15 +38,18 @@ class FioTest:
         self._report.check(name, function, *args)
 
     def _run(self, verb, size, mib, threads):
-        """fio asks for no RNR retry, so its server needs many more receive requests than its client has messages."""
+        """fio asks for no RNR retry, so its server needs many more receive requests than its client has messages. Its
+        limit is 512."""
         common = ["--ioengine=rdma", f"--port={PORT}", f"--bs={size}", f"--size={mib}m", "--output-format=json", *threads]
-        with StorageRunning() as running:
+        with StorageRunning() as running, contextlib.ExitStack() as at_end:
             server = running.add(self._sides.target.start(
-                ["fio", "--name=server", *common, "--rw=read", "--iodepth=64"]))
+                ["fio", "--name=server", *common, "--rw=read", f"--iodepth={512 if verb == 'send' else 64}"]))
+            at_end.callback(server.kill_descendants)  # fio's jobs have sessions of their own
             running.wait_for_output(server, "waiting for connection")
             client = running.add(self._sides.initiator.start(
                 ["fio", "--name=client", *common, "--rw=write", f"--iodepth={1 if verb == 'send' else 16}", "--iodepth_batch_complete_min=1",
                  f"--verb={verb}", f"--hostname={self._sides.address}"]))
+            at_end.callback(client.kill_descendants)
             output = running.expect(client, SECONDS, "client")
             running.expect(server, SECONDS, "server")
             job = json.loads(output[output.index("{\n"):])["jobs"][0]

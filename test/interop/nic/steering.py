@@ -16,6 +16,9 @@ EAL = ["-l", "0", "--no-huge", "--no-shconf", "-m", "128", "--no-pci", "--iova-m
 # The driver's port has the address of its interface, and rxe would keep the frames for that address.
 MAC = "02:00:00:09:00:40"
 ADDRESSES = ("10.9.64.1", "10.9.64.2")
+# The kernel chooses a queue for each flow that no rule names, by a hash. The secret of the hash is another at each start
+# of the guest. So some flows of this many arrive at the application's queue.
+OTHER_FLOWS = "for port in $(seq 9001 9024); do nc -w 1 %s $port & done; wait"
 
 
 def _run_all(guest, commands):
@@ -33,7 +36,7 @@ def _steered(guest):
         events.wait_for(application, "queue 1 is uroce's")
         _run_all(guest, [f"ip link set {PORT} address {MAC}", f"ip addr add {ADDRESSES[1]}/24 dev {PORT}",
                          f"ip link set {PORT} up", f"rdma link add rxe0 type rxe netdev {PORT}",
-                         f"ping -c 1 -w 60 {ADDRESSES[0]}"])
+                         f"ping -c 1 -w 60 {ADDRESSES[0]}", OTHER_FLOWS % ADDRESSES[0]])
         peer = guest.start([GUEST_REMOTE_WRITE, SOCKET, "1"])
         try:
             if peer.wait(END_SECONDS) != 0:

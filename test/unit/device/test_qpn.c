@@ -116,9 +116,9 @@ TEST(device_each_qp__finds_those_that_are_there)
 TEST(device_alloc_qpn__the_management_numbers_are_never_given)
 {
 	/* The window at the start of the number space, and the one at its end. */
-	device_first(device)->qpn_next = 0;
+	device->qpn_next = 0;
 	assert_int_equal(alloc(), 2);
-	device_first(device)->qpn_next = 0xfffffd;
+	device->qpn_next = 0xfffffd;
 	assert_int_equal(alloc(), 0xfffffd);
 	assert_int_equal(alloc(), 0xfffffe);
 	assert_int_not_equal(alloc(), 0xffffff);
@@ -290,11 +290,104 @@ TEST(device_alloc_qpn__engines_divide_a_range)
 	/* Each engine has gone round all of its numbers equally often. */
 	for (int i = 0; i < 64; i++)
 		assert_int_equal(uses[i], 100);
-	/* All queue pairs may be of one engine, and half of its numbers rest. */
-	for (uint32_t i = 0; i < 64 / ENGINES / 2; i++)
+	for (uint32_t i = 0; i < 64 / ENGINES; i++)
 		alloc_of(several, 0);
 	assert_int_equal(device_alloc_qpn(several->engines[0]), -ENOSPC);
 	device_destroy(several);
+}
+
+TEST(device_alloc_qpn_near__is_of_the_engine_while_half_of_its_numbers_are_free)
+{
+	struct device *several = create_engines(0x4001, 64);
+	uint32_t of[ENGINES] = {0};
+
+	for (uint32_t i = 0; i < 64 / 2; i++) {
+		const int qpn = device_alloc_qpn_near(several->engines[2]);
+
+		assert_in_range(qpn, 0x4001, 0x4040);
+		of[device_engine_of_qpn(several, (uint32_t)qpn)]++;
+		if (i < 64 / ENGINES / 2)
+			assert_int_equal(of[2], i + 1);
+	}
+	assert_int_equal(device_alloc_qpn_near(several->engines[2]), -ENOSPC);
+	/* The others are the next numbers in turn, and so of each engine. */
+	for (uint32_t i = 0; i < ENGINES; i++)
+		assert_int_equal(of[i], 64 / 2 * 3 / 4 / ENGINES + (i == 2 ? 64 / ENGINES / 2 : 0));
+	device_destroy(several);
+}
+
+TEST(device_alloc_qpn_near__without_a_range_is_always_of_the_engine)
+{
+	struct device *several = create_engines(0, 0);
+
+	for (uint32_t i = 0; i < DEVICE_MAX_QP; i++) {
+		const int qpn = device_alloc_qpn_near(several->engines[1]);
+
+		assert_true(qpn > 0);
+		assert_int_equal(device_engine_of_qpn(several, (uint32_t)qpn), 1);
+	}
+	assert_int_equal(device_alloc_qpn_near(several->engines[1]), -ENOSPC);
+	device_destroy(several);
+}
+
+/* Create and destroy queue pairs, and then as many as there may be. All are of one engine. No
+ * number is given twice in turn, and all are given. */
+static void use_up(struct device *of, struct device_engine *engine, uint32_t limit)
+{
+	uint32_t qpns[16], before = 0;
+
+	assert_int_equal(of->qp_max, limit);
+	for (uint32_t i = 0; i < 4 * limit; i++) {
+		const int qpn = device_alloc_qpn_near(engine);
+
+		assert_in_range(qpn, of->config.qpn_first, of->config.qpn_first + 2 * limit - 1);
+		assert_int_not_equal(qpn, before);
+		before = (uint32_t)qpn;
+		device_free_qpn(of, before);
+	}
+	for (uint32_t i = 0; i < limit; i++) {
+		const int qpn = device_alloc_qpn_near(engine);
+
+		assert_true(qpn > 0);
+		qpns[i] = (uint32_t)qpn;
+	}
+	assert_int_equal(device_alloc_qpn_near(engine), -ENOSPC);
+	/* One that is destroyed makes room for one more, and does not give its number to it. */
+	for (uint32_t i = 0; i < limit; i++) {
+		int qpn;
+
+		device_free_qpn(of, qpns[i]);
+		qpn = device_alloc_qpn_near(engine);
+		assert_true(qpn > 0);
+		assert_int_not_equal(qpn, qpns[i]);
+		qpns[i] = (uint32_t)qpn;
+	}
+	for (uint32_t i = 0; i < limit; i++)
+		device_free_qpn(of, qpns[i]);
+	assert_int_equal(of->qps, 0);
+	for (uint32_t i = 0; i < of->engine_count; i++)
+		assert_int_equal(of->engines[i]->qps, 0);
+}
+
+/* As an uroced limits a program: it gives twice as many numbers as queue pairs. */
+TEST(device_alloc_qpn_near__each_engine_has_the_whole_limit)
+{
+	for (uint32_t engines = 1; engines <= DEVICE_ENGINES_MAX; engines++) {
+		for (uint32_t limit = 1; limit < 16; limit++) {
+			const struct device_config config = {.name = "uroce0",
+							     .port_mtu_bytes = 1500,
+							     .engines = engines,
+							     .qpn_first = 0x4000,
+							     .qpn_count = 2 * limit,
+							     .qp_limit = limit};
+			struct device *several;
+
+			assert_int_equal(device_create(&config, &several), 0);
+			for (uint32_t i = 0; i < engines; i++)
+				use_up(several, several->engines[i], limit);
+			device_destroy(several);
+		}
+	}
 }
 
 /* The window at the end of the number space, and the one at its start. */
@@ -302,18 +395,16 @@ TEST(device_alloc_qpn__engines_go_round_at_the_ends)
 {
 	struct device *several = create_engines(0, 0);
 
-	for (uint32_t i = 0; i < ENGINES; i++)
-		several->engines[i]->qpn_next = 0xfffffc;
-	assert_int_equal(alloc_of(several, 2), 0xfffffe);
+	several->qpn_next = 0xfffffc;
 	assert_int_equal(alloc_of(several, 0), 0xfffffc);
+	assert_int_equal(alloc_of(several, 2), 0xfffffe);
 	/* The next number of the last engine would be the multicast one. */
 	assert_true(alloc_of(several, 3) < 0xfffffc);
-	for (uint32_t i = 0; i < ENGINES; i++)
-		several->engines[i]->qpn_next = 0;
-	assert_int_equal(alloc_of(several, 0), 4);
-	assert_int_equal(alloc_of(several, 1), 5);
+	several->qpn_next = 0;
 	assert_int_equal(alloc_of(several, 2), 2);
 	assert_int_equal(alloc_of(several, 3), 3);
+	assert_int_equal(alloc_of(several, 0), 4);
+	assert_int_equal(alloc_of(several, 1), 5);
 	device_destroy(several);
 }
 

@@ -21,6 +21,7 @@
 #include "test.h"
 
 #define ENGINES 3
+#define MAX_QP	4
 
 static struct server server; /* without a port, and so without buffers to give */
 static struct report_set reports;
@@ -54,7 +55,7 @@ static int ask(const struct share_engine *engine, struct share_message *message)
 	return rc;
 }
 
-static int set_up(TEST_STATE)
+static int set_up_owner(uint32_t max_qp)
 {
 	struct share_message message;
 
@@ -69,10 +70,21 @@ static int set_up(TEST_STATE)
 	assert_int_equal(arbiter_create(&server.gsi.arbiter), 0);
 	assert_int_equal(ledger_init(&server.arena.ledger, 1, 256, SERVE_SLOTS_MAX, 0), 0);
 	server.slots.max = SERVE_SLOTS_MAX;
+	server.slots.max_qp = max_qp;
 	end_count = 0;
 	assert_int_equal(ask(NULL, &message), 0);
 	first = message.welcome.slot;
 	return 0;
+}
+
+static int set_up(TEST_STATE)
+{
+	return set_up_owner(0);
+}
+
+static int set_up_limited(TEST_STATE)
+{
+	return set_up_owner(MAX_QP);
 }
 
 static int tear_down(TEST_STATE)
@@ -118,6 +130,14 @@ static int refused(const struct share_engine *engine)
 	struct share_message message;
 
 	return ask(engine, &message);
+}
+
+/* The owner's limit does not depend on what a process says about itself. */
+TEST(slot_begin__engines_add_no_numbers, .setup = set_up_limited)
+{
+	assert_int_equal(server.slots.all[first].engine_count, ENGINES);
+	assert_int_equal(server.slots.all[first].qpn_count, 2 * MAX_QP);
+	begin(1);
 }
 
 TEST(slot_of__packets_go_to_the_engine_of_their_queue_pair)

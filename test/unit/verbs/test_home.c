@@ -7,6 +7,8 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "device/limits.h"
+#include "qp/qp.h"
 #include "queue/cq.h"
 #include "queue/srq.h"
 
@@ -188,6 +190,38 @@ TEST(home_join__a_queue_of_two_engines_is_shared)
 	destroy_cqs(cqs, 3);
 }
 
+/* Give the device a range of twice as many numbers as there may be queue pairs. */
+static int set_range(void **state)
+{
+	const int rc = set_up(state);
+
+	fake.device->config.qpn_first = 0x4000;
+	fake.device->config.qpn_count = 2 * ENGINES;
+	fake.device->qpn_next = 0x4000;
+	fake.device->qp_max = ENGINES;
+	return rc;
+}
+
+/* The number names the engine, and this engine has no other one that may be in use. */
+TEST(home_join__of_an_engine_without_numbers, .setup = set_range)
+{
+	struct ibv_cq *cq = create_cq(3);
+	struct ibv_qp *qps[ENGINES];
+
+	for (int i = 0; i < ENGINES; i++) {
+		qps[i] = create_qp(cq, cq, NULL);
+		assert_ptr_equal(qp_home(face_qp(qps[i])->qp), face_qp(qps[i])->home);
+	}
+	assert_int_equal(face_qp(qps[0])->home->number, 3);
+	assert_int_not_equal(face_qp(qps[1])->home->number, 3);
+	assert_true(face_cq(cq)->cq->shared);
+	for (int i = 0; i < ENGINES; i++)
+		assert_int_equal(ibv_destroy_qp(qps[i]), 0);
+	destroy_cqs(&cq, 1);
+	fake.device->config.qpn_count = 0;
+	fake.device->qp_max = DEVICE_MAX_QP;
+}
+
 static struct ibv_srq *create_srq(void)
 {
 	struct ibv_srq_init_attr init = {.attr = {.max_wr = 4, .max_sge = 1}};
@@ -357,6 +391,7 @@ TEST(home_wait_channel__all_engines_of_a_shared_queue_must_run)
 	struct ibv_qp *qps[] = {create_qp(cqs[0], cqs[2], NULL), NULL};
 
 	assert_int_equal(asked_to_sleep(channel), 1 << 1);
+	assert_int_equal(asked_to_arm(cqs[2]), 1 << 1);
 	qps[1] = create_qp(cqs[1], cqs[2], NULL);
 	assert_int_equal(engines_asked(), 1 << 2);
 	assert_int_equal(asked_to_sleep(channel), 1 << 1 | 1 << 2);
@@ -368,14 +403,32 @@ TEST(home_wait_channel__all_engines_of_a_shared_queue_must_run)
 	assert_int_equal(ibv_destroy_comp_channel(channel), 0);
 }
 
+/* No thread waits for events of a queue that is not armed. */
+TEST(home_wait_channel__a_queue_that_nobody_has_armed_moves_silently)
+{
+	struct ibv_comp_channel *channel = create_channel();
+	struct ibv_cq *cqs[] = {create_cq(2), create_channel_cq(channel, 1)};
+	struct ibv_qp *qp;
+
+	engines_asked();
+	qp = create_qp(cqs[0], cqs[1], NULL);
+	assert_int_equal(engines_asked(), 0);
+	assert_int_equal(asked_to_sleep(channel), 1 << 2);
+	assert_int_equal(ibv_destroy_qp(qp), 0);
+	destroy_cqs(cqs, 2);
+	assert_int_equal(ibv_destroy_comp_channel(channel), 0);
+}
+
 /* The queue pairs that receive for an XRC domain belong to the first engine. */
 TEST(home_wait_channel__the_first_engine_receives_for_an_xrc_domain)
 {
 	struct ibv_comp_channel *channel = create_channel();
 	struct ibv_xrcd *xrcd = open_xrcd();
 	struct ibv_cq *cq = create_channel_cq(channel, 2);
-	struct ibv_srq *srq = create_xrc_srq(xrcd, cq);
+	struct ibv_srq *srq;
 
+	assert_int_equal(asked_to_arm(cq), 1 << 2);
+	srq = create_xrc_srq(xrcd, cq);
 	assert_int_equal(engines_asked(), 1 << 0);
 	assert_int_equal(asked_to_sleep(channel), 1 << 0 | 1 << 2);
 	assert_int_equal(ibv_destroy_srq(srq), 0);

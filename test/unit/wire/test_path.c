@@ -137,16 +137,25 @@ TEST(path_is_between__its_two_ends)
 
 			attr.vlan_tci = tci;
 			assert_int_equal(path_init(&path, &attr), 0);
-			assert_true(path_is_between(&path, attr.sgid, attr.dgid));
-			assert_false(path_is_between(&path, attr.dgid, attr.sgid));
-			assert_false(path_is_between(&path, attr.sgid, attrs[1 - i]->dgid));
-			assert_false(path_is_between(&path, attrs[1 - i]->sgid, attr.dgid));
-			for (size_t byte = 0; byte < sizeof(attr.dgid); byte++) {
+			assert_true(path_is_between(&path, attrs[i] == &ipv6_attr, attr.sgid,
+						    attr.dgid));
+			assert_false(path_is_between(&path, attrs[i] == &ipv6_attr, attr.dgid,
+						     attr.sgid));
+			assert_false(path_is_between(&path, attrs[i] == &ipv6_attr, attr.sgid,
+						     attrs[1 - i]->dgid));
+			assert_false(path_is_between(&path, attrs[i] == &ipv6_attr,
+						     attrs[1 - i]->sgid, attr.dgid));
+			assert_false(path_is_between(&path, attrs[i] != &ipv6_attr, attr.sgid,
+						     attr.dgid));
+			for (size_t byte = attrs[i] == &ipv6_attr ? 0 : GID_IPV4_OFFSET;
+			     byte < sizeof(attr.dgid); byte++) {
 				attr.dgid[byte] ^= 1;
-				assert_false(path_is_between(&path, attr.sgid, attr.dgid));
+				assert_false(path_is_between(&path, attrs[i] == &ipv6_attr,
+							     attr.sgid, attr.dgid));
 				attr.dgid[byte] ^= 1;
 				attr.sgid[byte] ^= 1;
-				assert_false(path_is_between(&path, attr.sgid, attr.dgid));
+				assert_false(path_is_between(&path, attrs[i] == &ipv6_attr,
+							     attr.sgid, attr.dgid));
 				attr.sgid[byte] ^= 1;
 			}
 		}

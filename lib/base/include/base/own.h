@@ -15,6 +15,10 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdbool.h>
+#include <stdint.h>
+#include <unistd.h>
+
+#include "base/cancel.h"
 
 #define OWN_SIGNAL 33 /* the C library reserves this signal, so no program uses it */
 
@@ -35,6 +39,29 @@ static inline bool own_is(int fd)
 
 	errno = saved_errno;
 	return is;
+}
+
+/** Make an eventfd readable whose mark the caller has just checked. The rest is as for own_ring. */
+static inline void own_ring_checked(int fd)
+{
+	const int saved_errno = errno;
+	const int cancel_state = cancel_disable();
+	const uint64_t one = 1;
+
+	if (write(fd, &one, sizeof(one)) < 0)
+		errno = saved_errno;
+	cancel_restore(cancel_state);
+}
+
+/**
+ * Make an eventfd readable if it still has our mark. MT-safe; keeps errno; the thread cannot be
+ * cancelled here. The write does not block if the eventfd does not: it fails if the counter is
+ * full, and then the eventfd is readable already.
+ */
+static inline void own_ring(int fd)
+{
+	if (own_is(fd))
+		own_ring_checked(fd);
 }
 
 #endif

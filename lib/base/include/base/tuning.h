@@ -18,6 +18,7 @@
 	X(buffer_cache, "buffer-cache", "packet buffers are taken from the pool in groups")       \
 	X(prefetch, "prefetch", "a packet's data is prefetched while earlier ones are processed") \
 	X(runs, "runs", "consecutive packets go to a kernel interface in one piece")              \
+	X(early_drop, "early-drop", "the kernel's UDP does not look at received packets")         \
 	X(direct, "direct", "isolated programs send to each other past uroced")                   \
 	X(store_choice, "store-choice", "long packets are stored in the way that measures fastest")
 

@@ -88,7 +88,8 @@ struct device {
 
 	pthread_mutex_t qpn_lock;
 	uint32_t qp_max;
-	uint32_t qps; /* queue pairs in use; atomic */
+	uint32_t qps;	   /* queue pairs in use; atomic */
+	uint32_t qpn_next; /* the next number to try; under qpn_lock */
 	struct qp **
 		*qpn_pages; /* [qpn >> 12][qpn & 0xfff]; pages are allocated on demand and kept */
 
@@ -189,6 +190,10 @@ int device_find_gid(const struct device *device, const uint8_t gid[16], int32_t 
 /** Allocate a number for a queue pair of an engine; device_free_qpn frees it. MT-safe. QPN in [2,
  * 2^24), or -ENOSPC. The first number is random. */
 int device_alloc_qpn(struct device_engine *engine);
+
+/** Do so. If the device has a range of numbers, and half of the engine's are in use, the number is
+ * another engine's: device_engine_of_qpn tells whose. MT-safe. */
+int device_alloc_qpn_near(struct device_engine *engine);
 
 /** Return the number of the engine that a queue pair number names: frames find their engine without
  * a table. The first engine has the management queue pairs. MT-safe. */

@@ -98,7 +98,7 @@ struct device_engine {
 	void *driver;		/* the operations' first argument */
 	const uint64_t *now_ns; /* time of the engine's current turn; engine's thread or lock */
 
-	uint32_t qpn_next; /* the next number that it tries to give; under device->qpn_lock */
+	uint32_t qps; /* its queue pair numbers in use; under device->qpn_lock */
 
 	struct ooo_pool *ooo;	   /* packets that came out of order; engine's thread */
 	struct cc_paths *cc_paths; /* NULL until a queue pair needs them; atomic. Their contents are

@@ -115,6 +115,12 @@ static inline bool cq_empty(const struct cq *cq)
 	       __atomic_load_n(&cq->cons, __ATOMIC_RELAXED);
 }
 
+/** Return true if a completion would raise an event. MT-safe. */
+static inline bool cq_is_armed(const struct cq *cq)
+{
+	return (uint32_t)__atomic_load_n(&cq->armed, __ATOMIC_SEQ_CST) != CQ_NOT_ARMED;
+}
+
 /** Raise the event that the queue is armed for, if it is armed. Engine's thread or lock. */
 void cq_fire(struct cq *cq);
 

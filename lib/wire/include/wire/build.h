@@ -10,9 +10,11 @@
 #include <stdint.h>
 #include <string.h>
 
+#include <rte_branch_prediction.h>
 #include <rte_common.h>
 
 #include "base/psn.h"
+#include "wire/gid.h"
 #include "wire/headers.h"
 
 /* Room for Ethernet, VLAN, IPv6, UDP, BTH and the longest extended headers. */
@@ -55,8 +57,32 @@ struct path {
  */
 int path_init(struct path *path, const struct path_attr *attr);
 
-/** Return true if packets of the path go from one GID to another. MT-safe. */
-bool path_is_between(const struct path *path, const uint8_t from[16], const uint8_t to[16]);
+/* Offsets of the addresses in an IP header. This file does not include rte_ip.h, which brings the
+ * names of <sys/socket.h> with it. */
+#define PATH_IPV4_SRC 12
+#define PATH_IPV4_DST 16
+#define PATH_IPV6_SRC 8
+#define PATH_IPV6_DST 24
+
+/**
+ * Return true if packets of the path go from one GID to another. MT-safe.
+ *
+ * @param ipv6
+ *   Both GIDs are IPv6 addresses; false: both are GIDs of IPv4 addresses.
+ */
+static inline bool path_is_between(const struct path *path, bool ipv6, const uint8_t from[GID_LEN],
+				   const uint8_t to[GID_LEN])
+{
+	const uint8_t *ip = path->hdr + path->l3_off;
+
+	if (unlikely(path->ipv6 != ipv6))
+		return false;
+	if (ipv6)
+		return memcmp(ip + PATH_IPV6_SRC, from, GID_LEN) == 0 &&
+		       memcmp(ip + PATH_IPV6_DST, to, GID_LEN) == 0;
+	return memcmp(ip + PATH_IPV4_SRC, from + GID_IPV4_OFFSET, GID_IPV4_LEN) == 0 &&
+	       memcmp(ip + PATH_IPV4_DST, to + GID_IPV4_OFFSET, GID_IPV4_LEN) == 0;
+}
 
 /** Set the two bits of the traffic class that are for congestion (enum ecn). Not MT-safe per
  * path. */

@@ -12,6 +12,7 @@
 
 #define GID_LEN		16
 #define GID_IPV4_OFFSET 12 /* offset of the IPv4 address in its GID */
+#define GID_IPV4_LEN	4
 
 static inline bool gid_is_zero(const uint8_t gid[GID_LEN])
 {

@@ -3,12 +3,13 @@
 #ifndef ENGINE_ENGINE_H
 #define ENGINE_ENGINE_H
 
-#include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
 
+#include <rte_branch_prediction.h>
 #include <rte_common.h>
 
+#include "base/cancel.h"
 #include "config/settings.h"
 #include "device/device_engine.h"
 #include "engine/clock.h"
@@ -42,6 +43,7 @@ struct engine {
 	struct crowd crowd __rte_cache_aligned;
 
 	bool ended __rte_cache_aligned; /* atomic: the process ends, or it is the child of a fork */
+	bool cancel_points;		/* of a turn: its owner must not be cancelled there */
 	enum settings_progress progress;
 	struct device_engine *home; /* the same engine, as the rooms below see it */
 	struct device *device;
@@ -50,7 +52,9 @@ struct engine {
 	struct engine_clock clock;
 
 	/* owner's */
-	int cancel_state;     /* the owner's cancel state, restored when it releases the engine */
+	bool uncancelled; /* the owner has disabled its cancellation, and restores `cancel_state`
+			     when it releases the engine */
+	int cancel_state;
 	uint64_t taken_times; /* number of times the engine was taken; other threads read it,
 				 relaxed */
 	uint64_t now_ns;
@@ -60,6 +64,8 @@ struct engine {
 	uint32_t taken;	      /* frames that the last turn took from the port, or dropped there */
 	uint64_t link_due_ns; /* next check of the link's state, and what else engine_tend does */
 	uint64_t tend_put_off_ns; /* since when that waits for packets; 0: it does not */
+	/* what the port has lost, as counted (port/port.h) */
+	uint64_t rx_missed, rx_too_long, rx_refused;
 	/* how long an acknowledgement may wait for other packets to send: to this host, and to
 	 * others */
 	uint64_t ack_hold_ns;
@@ -144,52 +150,56 @@ void engine_tx_cleanup(struct engine *engine);
 void engine_check_link(struct engine *engine);
 
 /*
- * A turn makes system calls, and the program may cancel the thread that runs it. A thread cancelled
- * there would never release the engine. So the owner cannot be cancelled. A thread that waits to
- * become the owner cannot be cancelled either: turns let waiting threads go first, and would do so
- * for ever.
+ * The program may cancel a thread that runs the engine. A thread that is cancelled at a
+ * cancellation point (pthreads(7) lists them) within a turn would never release the engine. To
+ * disable cancellation and to enable it costs one atomic operation each, as much as the engine's
+ * own lock. So an owner does that for its whole turn only if the port's bursts may have
+ * cancellation points (port.no_cancel_points). Whatever else in a turn has one disables
+ * cancellation there: doorbells, events, pages that may be absent, MADs, frames that are not RoCE,
+ * messages, engine_tend.
+ *
+ * A control call may have any cancellation point. A thread that waits to become the owner cannot be
+ * cancelled either: turns let waiting threads go first, and would do so for ever.
  */
 
-static inline void engine_taken(struct engine *engine, int cancel_state)
+static inline void engine_taken(struct engine *engine, bool uncancelled, int cancel_state)
 {
 	__atomic_store_n(&engine->taken_times, engine->taken_times + 1, __ATOMIC_RELAXED);
+	engine->uncancelled = uncancelled;
 	engine->cancel_state = cancel_state;
 }
 
 /** Take the engine for a turn. MT-safe. */
 static inline bool engine_try(struct engine *engine)
 {
-	int cancel_state;
+	const bool disables = engine->cancel_points;
 
 	if (__atomic_load_n(&engine->ended, __ATOMIC_RELAXED) || !owner_try(&engine->owner))
 		return false;
-	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state);
-	engine_taken(engine, cancel_state);
+	engine_taken(engine, disables, unlikely(disables) ? cancel_disable() : 0);
 	return true;
 }
 
 /** Take the engine for a control call. MT-safe; must not nest. */
 static inline void engine_lock(struct engine *engine)
 {
-	int cancel_state;
+	const int cancel_state = cancel_disable();
 
-	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state);
 	owner_lock(&engine->owner);
-	engine_taken(engine, cancel_state);
+	engine_taken(engine, true, cancel_state);
 }
 
 /** Take the engine as engine_lock does, unless it has ended. MT-safe. Returns whether it was taken.
  */
 static inline bool engine_lock_unless_ended(struct engine *engine)
 {
-	int cancel_state;
+	const int cancel_state = cancel_disable();
 
-	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state);
 	if (!owner_lock_unless(&engine->owner, &engine->ended)) {
-		pthread_setcancelstate(cancel_state, NULL);
+		cancel_restore(cancel_state);
 		return false;
 	}
-	engine_taken(engine, cancel_state);
+	engine_taken(engine, true, cancel_state);
 	return true;
 }
 

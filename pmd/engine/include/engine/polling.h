@@ -6,6 +6,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include <rte_branch_prediction.h>
+
 struct engine_clock;
 
 #define POLLING_FOUND_A_TURN 8 /* polls that find all completions that they ask for, per turn */
@@ -40,6 +42,17 @@ struct crowd {
 	uint64_t nap_ns;       /* each such poll sleeps so long; 0: there is no crowd */
 	uint64_t cpus;	       /* that these threads may use; set once */
 };
+
+/* Of a thread that polls. Reading it takes no call (initial-exec). */
+struct polling_thread {
+	uint64_t counted_ns; /* the end of the newest count that has counted this thread, which is
+				unique enough to tell it */
+	uint32_t number;     /* 0: not asked for yet. In a child process it is the parent's, which
+				names no thread there */
+};
+
+extern __thread struct polling_thread polling_thread
+	__attribute__((tls_model("initial-exec"), visibility("hidden")));
 
 /** Set the state of an engine whose threads are counted in `crowd`. Not MT-safe. */
 void polling_init(struct polling *polling, struct crowd *crowd);
@@ -87,11 +100,33 @@ static inline void polling_count_wait(struct polling *polling)
 	polling_add(&polling->waits, 1);
 }
 
+/** Note that this thread polls. MT-safe. */
+void polling_name_poller(struct polling *polling);
+
+/* Return the time from `since_ns`, which another thread may have stored later than our `now_ns`. */
+static inline uint64_t polling_passed_ns(uint64_t now_ns, uint64_t since_ns)
+{
+	return now_ns > since_ns ? now_ns - since_ns : 0;
+}
+
 /**
  * Note a poll that has found nothing. Return for how long the program has polled in vain: a program
  * that has slept meanwhile begins anew. MT-safe.
  */
-uint64_t polling_vain_ns(struct polling *polling, uint64_t now_ns);
+static inline uint64_t polling_vain_ns(struct polling *polling, uint64_t now_ns)
+{
+	const uint32_t number = polling_thread.number;
+	const uint64_t last_ns = polling_read(&polling->vain_last_ns);
+
+	if (unlikely(number == 0 || __atomic_load_n(&polling->poller, __ATOMIC_RELAXED) != number))
+		polling_name_poller(polling);
+	/* First the beginning: another thread that reads the new time of the last poll must not
+	 * find the beginning of an old series. */
+	if (unlikely(polling_passed_ns(now_ns, last_ns) > POLLING_YIELD_AFTER_NS))
+		__atomic_store_n(&polling->vain_begin_ns, now_ns, __ATOMIC_RELAXED);
+	__atomic_store_n(&polling->vain_last_ns, now_ns, __ATOMIC_RELEASE);
+	return polling_passed_ns(now_ns, polling_read(&polling->vain_begin_ns));
+}
 
 /** Yield the CPU to the peer's process or the helper, which may wait for this CPU. MT-safe. */
 void polling_yield(struct polling *polling, const struct engine_clock *clock, uint64_t now_ns);
@@ -99,9 +134,20 @@ void polling_yield(struct polling *polling, const struct engine_clock *clock, ui
 /** Sleep briefly from time to time if more threads want to run than there are CPUs. MT-safe. */
 void polling_nap(struct polling *polling, uint64_t now_ns);
 
+/* Do what polling_make_way does. */
+bool polling_make_way_now(struct crowd *crowd, uint64_t now_ns);
+
 /** Sleep if a crowd of this program's threads polls in vain. Return true if this thread has slept.
  * MT-safe. */
-bool polling_make_way(struct crowd *crowd, uint64_t now_ns);
+static inline bool polling_make_way(struct crowd *crowd, uint64_t now_ns)
+{
+	const uint64_t count_end_ns = polling_read(&crowd->count_end_ns);
+
+	if (likely(now_ns < count_end_ns && polling_thread.counted_ns == count_end_ns &&
+		   polling_read(&crowd->nap_ns) == 0))
+		return false;
+	return polling_make_way_now(crowd, now_ns);
+}
 
 /**
  * Wait for the thread that runs the engine now; `taken_times` identifies its turn. Return at once

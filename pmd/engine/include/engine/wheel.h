@@ -4,6 +4,7 @@
 #ifndef ENGINE_WHEEL_H
 #define ENGINE_WHEEL_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "engine/qp_list.h"
@@ -27,6 +28,12 @@ void wheel_init(struct wheel *wheel, uint64_t now_ns);
 void wheel_set(struct wheel *wheel, struct qp *qp, uint64_t deadline_ns);
 
 void wheel_remove(struct wheel *wheel, struct qp *qp);
+
+/** Return true if a slot has passed since the last one that was checked. */
+static inline bool wheel_has_passed(const struct wheel *wheel, uint64_t now_ns)
+{
+	return wheel->now_slot < now_ns >> WHEEL_SLOT_SHIFT;
+}
 
 /** Remove and return a queue pair whose slot has passed; NULL if there are no more. Its deadline
  * may have moved. */

@@ -11,6 +11,7 @@
 #include "net/groups.h"
 #include "net/neigh.h"
 #include "netdev/addresses.h"
+#include "netdev/early_drop.h"
 #include "port/port.h"
 
 struct guest;
@@ -54,6 +55,7 @@ struct link {
 	int mute_fd; /* keeps the kernel silent about RoCE, or -1 */
 	struct link_mute mutes[ADDRESSES_MAX];
 	size_t mute_count;
+	struct early_drop early_drop;  /* engine's thread */
 	int watch_fd;		       /* readable when addresses have changed; or -1 */
 	struct neigh_table neighbours; /* engine's lock */
 	struct groups groups;	       /* engine's lock */

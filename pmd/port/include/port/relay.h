@@ -13,6 +13,7 @@
 #include <stdint.h>
 
 struct port;
+struct port_ops;
 struct relay;
 struct rte_mbuf;
 
@@ -35,6 +36,19 @@ int relay_open(const struct relay_carrier *carrier, uint32_t number, struct port
 
 /** Return true if the engine has a queue of its own that receives now. MT-safe. */
 bool relay_receives(const struct relay *relay);
+
+/**
+ * Return where the operations of the engine's own queue are, for a caller that has stopped all
+ * engines and wraps them. Engine's lock.
+ *
+ * @param port
+ *   That of a further engine, from relay_open.
+ * @param arg
+ *   Set to the argument of these operations.
+ * @return
+ *   NULL: the engine has no queue that receives.
+ */
+const struct port_ops **relay_queue(const struct port *port, void **arg);
 
 /**
  * Give a relay's engine a frame, which it frees. Any engine's thread.
