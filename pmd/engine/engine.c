@@ -191,8 +191,9 @@ unsigned int engine_run_ready(struct engine *engine, bool hold)
 }
 
 /*
- * Wake the port's other end before the packet is built, if the process has slept: then building it
- * takes 50 us, because nothing of that is in the caches, and waking the other end takes as long.
+ * Wake the port's other end before the packet is built. After a sleep this code and its data are
+ * not in the caches, so building the packet takes tens of microseconds, and so does waking the
+ * other end.
  */
 static void engine_rouse_peer(const struct engine *engine)
 {
@@ -210,7 +211,7 @@ static unsigned int engine_send(struct engine *engine, bool hold)
 	unsigned int work = 0;
 
 	engine->now_ns = clock_ns(&engine->clock);
-	if (unlikely(engine->now_ns - engine->active_ns > ROUSE_AFTER_NS))
+	if (unlikely(engine->now_ns - engine->busy_ns > ROUSE_AFTER_NS))
 		engine_rouse_peer(engine);
 	/* This thread may have blocked all signals since its last turn. */
 	guard_refresh(engine->now_ns);
@@ -227,10 +228,7 @@ static unsigned int engine_send(struct engine *engine, bool hold)
 	if (unlikely(crosses))
 		work += crossing_finish(engine);
 	/* The port had been full: count packets that it takes now as work. */
-	work += engine->tx.count < left;
-	if (work > 0)
-		engine->active_ns = engine->now_ns;
-	return work;
+	return work + (engine->tx.count < left);
 }
 
 unsigned int engine_transmit(struct engine *engine)
@@ -238,6 +236,8 @@ unsigned int engine_transmit(struct engine *engine)
 	const unsigned int lcore = lcore_enter(engine);
 	const unsigned int work = engine_send(engine, false);
 
+	if (work > 0)
+		engine->busy_ns = engine->now_ns;
 	lcore_leave(lcore);
 	return work;
 }
@@ -426,16 +426,16 @@ static unsigned int engine_receive_and_tell(struct engine *engine)
 }
 
 /*
- * Return true if this turn should look after the device, which takes 20 us if the process has
- * slept. Packets go first: after a sleep the look is due, and would delay the first message and the
- * answer to it. So wait until no packet has come or gone for a while, but not for long, because an
- * engine may always have work.
+ * Return true if this turn may look after the device, which is due and takes 20 us if the process
+ * has slept. Packets go first: after a sleep the look is always due, and would delay the first
+ * message and the answer to it. So put it off until no packet has come or gone for a while, but not
+ * for long, because an engine may always have work.
  */
 static bool engine_may_tend(struct engine *engine)
 {
 	if (engine->tend_put_off_ns == 0)
 		engine->tend_put_off_ns = engine->now_ns;
-	if (engine->now_ns - engine->active_ns < TEND_QUIET_NS &&
+	if (engine->now_ns - engine->busy_ns < TEND_QUIET_NS &&
 	    engine->now_ns - engine->tend_put_off_ns < TEND_PUT_OFF_NS)
 		return false;
 	engine->tend_put_off_ns = 0;
@@ -454,7 +454,7 @@ unsigned int engine_turn(struct engine *engine)
 
 	work += engine_receive_and_tell(engine);
 	if (work > 0)
-		engine->busy_ns = engine->active_ns = engine->now_ns;
+		engine->busy_ns = engine->now_ns;
 	if (unlikely(engine->now_ns >= engine->link_due_ns) && engine_may_tend(engine))
 		engine_tend(engine);
 	lcore_leave(lcore);
@@ -555,7 +555,6 @@ int engine_create(struct device_engine *home, struct link *link, enum settings_p
 	engine->progress = progress;
 	engine->cancel_points = !link->port.no_cancel_points;
 	engine->canary_fd = -1;
-	engine->helper.alarm_fd = -1;
 	polling_init(&engine->polling, &engine->crowd);
 	engine_set_holds(engine);
 	clock_init(&engine->clock, link->port.tsc_hz);

@@ -10,8 +10,6 @@
 
 /* A sleep shorter than this ends before a call could shorten it. */
 #define NAP_NS UINT64_C(10000)
-/* Work that is due sooner is a reason to wake the helper now. */
-#define ALARM_MIN_NS UINT64_C(50000)
 
 /* The helper's word. */
 #define STATE_MASK UINT64_C(0x3)
@@ -204,24 +202,14 @@ void engine_call(struct engine *first, bool *called)
 }
 
 /*
- * Return true if the helper dozes longer than the work left here allows, and must be called. Owner.
- * The helper also starts a doze as the owner, so a doze that starts later takes this work into
- * account by itself. For work that is due later, such as a retransmission timer, set an alarm: a
- * helper that wakes now would take the CPU from a thread that polls for the answer.
+ * Return true if the helper would doze longer than the work left here allows. Owner. The helper
+ * also starts a doze as the owner, so a doze that starts later takes this work into account by
+ * itself.
  */
-static bool helper_is_missed(struct engine *engine)
+static bool helper_is_missed(const struct engine *engine)
 {
-	uint64_t due_ns;
-
-	if (word_state(word_load(engine)) != HELPER_DOZES)
-		return false;
-	due_ns = engine_due_ns(engine);
-	if (due_ns >= engine->helper.until_ns)
-		return false;
-	if (due_ns < engine->now_ns + ALARM_MIN_NS || !helper_set_alarm(engine, due_ns))
-		return true;
-	engine->helper.until_ns = due_ns;
-	return false;
+	return word_state(word_load(engine)) == HELPER_DOZES &&
+	       engine_due_ns(engine) < engine->helper.until_ns;
 }
 
 /* Return true if a thread has left work and gone. */

@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <sys/eventfd.h>
 #include <sys/prctl.h>
-#include <sys/timerfd.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -83,8 +82,8 @@ static bool helper_must_wake(const struct helper_thread *thread, const struct en
 {
 	const struct helper_charge *charge = engine->helper.charge;
 
-	return engine->helper.heard || engine->helper.alarmed ||
-	       now_ns + EARLY_NS >= charge->until_ns || handover_is_called(engine) ||
+	return engine->helper.heard || now_ns + EARLY_NS >= charge->until_ns ||
+	       handover_is_called(engine) ||
 	       (charge->wish == HELPER_DOZE && now_ns - thread->slept_ns > BUSY_NS);
 }
 
@@ -92,9 +91,7 @@ static void helper_wake_up(struct engine *engine)
 {
 	const bool slept = engine->helper.armed;
 
-	engine->helper.charge->rung = engine->helper.heard;
 	engine->helper.heard = false;
-	engine->helper.alarmed = false;
 	engine->helper.armed = false;
 	engine->helper.charge->sleeps = false;
 	handover_wake(engine);
@@ -331,16 +328,6 @@ static struct helper_thread *helper_find(bool dedicated)
 	return thread;
 }
 
-/* Make the descriptor of an engine's alarm. It is never closed, because an owner may use it at any
- * time. Without it, owners ring. */
-static void helper_make_alarm(struct engine *engine)
-{
-	if (own_is(engine->helper.alarm_fd))
-		return;
-	engine->helper.alarm_fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
-	own_mark(engine->helper.alarm_fd);
-}
-
 int helper_start(struct engine *engine)
 {
 	const bool dedicated = engine->progress == SETTINGS_PROGRESS_DEDICATED;
@@ -353,8 +340,6 @@ int helper_start(struct engine *engine)
 	engine->helper.charge = calloc(1, sizeof(*engine->helper.charge));
 	if (!engine->helper.charge)
 		return -ENOMEM;
-	if (!dedicated)
-		helper_make_alarm(engine);
 	if (!runs)
 		rc = helper_make(dedicated, &thread);
 	if (rc != 0) {
@@ -383,18 +368,6 @@ void helper_ring(struct engine *engine)
 
 	if (thread && !helper_has_lost_fds(engine, thread))
 		own_ring_checked(thread->wake_fd);
-}
-
-bool helper_set_alarm(struct engine *engine, uint64_t due_ns)
-{
-	/* The engine's clock may differ from the kernel's, so set the time from now. */
-	const uint64_t now_ns = clock_ns(&engine->clock);
-	const uint64_t ns = due_ns - now_ns;
-	const struct itimerspec time = {.it_value = {.tv_sec = (time_t)(ns / 1000000000),
-						     .tv_nsec = (long)(ns % 1000000000)}};
-
-	return due_ns > now_ns && own_is(engine->helper.alarm_fd) &&
-	       timerfd_settime(engine->helper.alarm_fd, 0, &time, NULL) == 0;
 }
 
 /* Make the helper take over at once. */

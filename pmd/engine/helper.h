@@ -24,16 +24,9 @@ void helper_expect_sleep(struct engine *engine);
 /** Wake the thread if it sleeps; else its next sleep ends at once. MT-safe; for handover.c. */
 void helper_ring(struct engine *engine);
 
-/**
- * Let the thread wake at `due_ns` for this engine if it sleeps until later. Takes the place of an
- * earlier alarm, and ends no doze that begins before it rings. Owner; for handover.c. Returns false
- * if it is not possible: the thread must be rung for.
- */
-bool helper_set_alarm(struct engine *engine, uint64_t due_ns);
-
-/** Sleep until helper_ring is called for one of the thread's engines, the time is over, an alarm
- * rings, or frames wait for an engine that listens. `first` begins the list of engines. Helper's
- * thread; for handover.c. */
+/** Sleep until helper_ring is called for one of the thread's engines, the time is over, or frames
+ * wait for an engine that listens. `first` begins the list of engines. Helper's thread; for
+ * handover.c. */
 void helper_wait(struct engine *first, uint64_t ns);
 
 /**

@@ -94,8 +94,6 @@ static nfds_t helper_listen(struct engine *first, struct pollfd *fds)
 
 		fds[count++] = (struct pollfd){
 			.fd = listens ? port_wake_fd(&engine->link->port) : -1, .events = POLLIN};
-		fds[count++] = (struct pollfd){.fd = listens ? engine->helper.alarm_fd : -1,
-					       .events = POLLIN};
 		if (!listens || engine->helper.armed)
 			continue;
 		engine->helper.heard = helper_arm(engine);
@@ -106,24 +104,11 @@ static nfds_t helper_listen(struct engine *first, struct pollfd *fds)
 	return count;
 }
 
-/* Return true if an alarm has rung; it does not ring again. */
-static bool helper_hears_alarm(const struct pollfd *poll_fd)
-{
-	uint64_t times;
-
-	/* The program may have closed the descriptor, and have another file of that number. */
-	if (likely(poll_fd->revents == 0))
-		return false;
-	return !own_is(poll_fd->fd) || read(poll_fd->fd, &times, sizeof(times)) > 0;
-}
-
-/* Note which ports have frames, or something else to tell, and which alarms have rung. */
+/* Note which ports have frames, or something else to tell. */
 static void helper_hear(struct engine *first, const struct pollfd *fds)
 {
-	for (struct engine *engine = first; engine; engine = engine->helper.next) {
+	for (struct engine *engine = first; engine; engine = engine->helper.next)
 		engine->helper.heard = (++fds)->revents != 0;
-		engine->helper.alarmed = helper_hears_alarm(++fds);
-	}
 }
 
 void helper_wait(struct engine *first, uint64_t ns)

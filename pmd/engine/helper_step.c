@@ -306,12 +306,10 @@ static void helper_run(struct engine *engine)
 		return;
 	}
 	call = handover_take_call(engine);
-	/* A peer that has slept rings before its packet is there (port_rouse): wait for it. */
-	if (work > 0 || call != CALL_NONE || charge->rung) {
+	if (work > 0 || call != CALL_NONE) {
 		charge->busy_ns = now_ns;
 		charge->sleep_ns = helper_first_ns(engine);
 	}
-	charge->rung = false;
 	if (call == CALL_TO_LOOK) {
 		/* If the program polls by then, it runs the engine again. */
 		charge->seen.polled_ns = now_ns;

@@ -47,8 +47,7 @@ struct helper_thread {
 	uint64_t look_ns;  /* CPU time of one look at polling programs; atomic */
 	uint64_t slept_ns; /* time of the last sleep's end */
 	uint64_t cpu_ns;   /* CPU time at the last look; 0: there was another round since */
-	/* wake_fd, and for each engine its port's and its alarm's */
-	struct pollfd fds[1 + 2 * HELPER_ENGINES_MAX];
+	struct pollfd fds[1 + HELPER_ENGINES_MAX]; /* wake_fd, and those of the engines' ports */
 };
 
 /* An engine tells its helper by this what to do after a step. */
@@ -62,7 +61,6 @@ enum helper_wish {
 struct helper_charge {
 	bool runs; /* else it watches */
 	bool sleeps;
-	bool rung;	   /* its port has ended the last sleep */
 	uint64_t until_ns; /* end of its sleep, by the thread's clock */
 	enum helper_wish wish;
 	uint64_t wish_ns;

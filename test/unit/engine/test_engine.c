@@ -129,13 +129,13 @@ TEST(engine_transmit__wakes_the_other_end_first_if_the_process_has_slept)
 	for (size_t i = 0; i < RTE_DIM(cases); i++) {
 		fake_qp_init(&qp, cases[i].to_self ? port->mac : peer_mac);
 		roused = 0;
-		engine->active_ns = cases[i].slept ? 0 : clock_ns(&engine->clock);
+		engine->busy_ns = cases[i].slept ? 0 : clock_ns(&engine->clock);
 		rig_send(&qp, 1);
 		engine_transmit(engine);
 		assert_int_equal(roused, cases[i].slept && !cases[i].to_self);
 		assert_int_equal(qp.to_send, 0);
 		/* Nothing is left to send. */
-		engine->active_ns = 0;
+		engine->busy_ns = 0;
 		engine_transmit(engine);
 		assert_int_equal(roused, cases[i].slept && !cases[i].to_self);
 		rig_turns(2);
@@ -162,7 +162,7 @@ static int obeyed(enum order_kind kind, uint8_t index, uint32_t value)
 	while (__atomic_load_n(&engine->report->order, __ATOMIC_RELAXED) == 0)
 		usleep(100);
 	engine->link_due_ns = 0;
-	engine->active_ns = 0;
+	engine->busy_ns = 0;
 	rig_turns(1);
 	assert_int_equal(pthread_join(thread, NULL), 0);
 	return (int)order.word;

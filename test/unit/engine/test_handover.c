@@ -18,11 +18,10 @@
 #include "interleave.h"
 #include "test.h"
 
-#define QPS	 2
-#define ENGINES	 2
-#define EVER_NS	 UINT64_C(1000000000)
-#define LATER_NS UINT64_C(1000000)
-#define HELPER	 0 /* which thread of each scenario it is */
+#define QPS	2
+#define ENGINES 2
+#define EVER_NS UINT64_C(1000000000)
+#define HELPER	0 /* which thread of each scenario it is */
 
 struct qp {
 	struct qp_sched sched; /* first, as qp_sched expects */
@@ -43,9 +42,8 @@ struct handover {
 /* Wake up if the sleep has ended, or if called. Frames do not come here. */
 static bool wakes_if_called(struct engine *engine, uint64_t ns)
 {
-	if (ns >= EVER_NS && !handover_is_called(engine) && !engine->helper.alarmed)
+	if (ns >= EVER_NS && !handover_is_called(engine))
 		return false;
-	engine->helper.alarmed = false;
 	handover_wake(engine);
 	return true;
 }
@@ -88,8 +86,6 @@ static bool called;		  /* by another engine */
 static uint64_t packets;	  /* that it has left */
 static bool has_others;		  /* the device has several engines */
 static bool looks;		  /* who releases the engine looks if it was called */
-static bool is_due_later;	  /* work that is left is due later, so an alarm is set for it */
-static bool loses_alarms;	  /* the alarm never rings */
 
 /* The engine, as far as it is asked from the hand-over: one turn does one piece of work of each
  * queue pair. */
@@ -179,9 +175,7 @@ uint64_t engine_idle_ns(struct engine *e, uint64_t now_ns, uint64_t limit_ns)
 
 uint64_t engine_due_ns(const struct engine *e)
 {
-	const uint64_t due_ns = is_due_later ? LATER_NS : 0;
-
-	return is_left(e) ? due_ns : UINT64_MAX;
+	return is_left(e) ? 0 : UINT64_MAX;
 }
 
 bool crossing_is_called(const struct crossing *crossing)
@@ -199,18 +193,6 @@ void helper_ring(struct engine *e)
 	if (ringer_stops && interleave_self() != HELPER && ringers++ == 0)
 		interleave_block(NULL);
 	bell = 1;
-}
-
-/* An alarm may ring at any time after it is set. */
-bool helper_set_alarm(struct engine *e, uint64_t due_ns)
-{
-	assert_int_equal(due_ns, LATER_NS);
-	if (loses_alarms)
-		return true;
-	shared_step(&bell);
-	e->helper.alarmed = true;
-	bell = 1;
-	return true;
 }
 
 void helper_wait(struct engine *first, uint64_t ns)
@@ -359,7 +341,7 @@ static uint64_t digest_engine(uint64_t sum, size_t i)
 
 	sum = interleave_mix(sum, (uint64_t)e->owner.held << 32 | e->owner.waiters);
 	sum = interleave_mix(sum, e->helper.word);
-	sum = interleave_mix(sum, e->helper.until_ns << 1 | e->helper.alarmed);
+	sum = interleave_mix(sum, e->helper.until_ns);
 	sum = interleave_mix(sum, inside[i]);
 	return interleave_mix(sum, (uintptr_t)e->kicks);
 }
@@ -480,27 +462,6 @@ TEST(handover__leaves_no_work)
 	assert_null(check(&now, &same_qp).fault);
 	assert_null(check(&now, &with_control).fault);
 	assert_null(check(&now, &beside_call).fault);
-}
-
-TEST(handover__leaves_no_work_that_an_alarm_is_set_for)
-{
-	ringer_stops = false;
-	is_due_later = true;
-	assert_null(check(&now, &one_poster).fault);
-	assert_null(check(&now, &two_posters).fault);
-	assert_null(check(&now, &same_qp).fault);
-	assert_null(check(&now, &with_control).fault);
-	assert_null(check(&now, &beside_call).fault);
-	assert_null(check(&now, &both_engines).fault);
-	is_due_later = false;
-}
-
-TEST(handover__would_leave_work_if_an_alarm_did_not_ring)
-{
-	ringer_stops = false;
-	is_due_later = loses_alarms = true;
-	assert_string_equal(check(&now, &one_poster).fault, "work is left");
-	is_due_later = loses_alarms = false;
 }
 
 TEST(handover__waits_for_no_thread_that_is_about_to_ring)

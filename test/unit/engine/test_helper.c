@@ -10,7 +10,6 @@
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
-#include <sys/timerfd.h>
 #include <unistd.h>
 
 #include "base/own.h"
@@ -404,92 +403,6 @@ TEST(helper__is_called_for_a_timer_that_ends_before_its_sleep)
 	qp.deadline_ns = start_ns + 2000000;
 	ops->kick(engine, &qp);
 	assert_int_equal(handover_take_call(engine), CALL_TO_LOOK);
-}
-
-static int make_alarm(void)
-{
-	const int fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
-
-	assert_true(fd >= 0);
-	own_mark(fd);
-	return fd;
-}
-
-/* Return true if the engine's alarm was set, and unset it. */
-static bool take_alarm(void)
-{
-	const struct itimerspec never = {.it_interval = {0}};
-	struct itimerspec time;
-	uint64_t rings = 0;
-
-	assert_int_equal(timerfd_gettime(engine->helper.alarm_fd, &time), 0);
-	if (read(engine->helper.alarm_fd, &rings, sizeof(rings)) < 0)
-		rings = 0;
-	assert_int_equal(timerfd_settime(engine->helper.alarm_fd, 0, &never, NULL), 0);
-	return rings > 0 || time.it_value.tv_sec != 0 || time.it_value.tv_nsec != 0;
-}
-
-static void kick_for(uint64_t deadline_ns)
-{
-	qp.deadline_ns = deadline_ns;
-	ops->kick(engine, &qp);
-}
-
-/* A helper that woke now would take the CPU from the thread that posts, and polls next. */
-TEST(helper__has_an_alarm_for_a_timer_that_ends_before_its_sleep)
-{
-	uint64_t start_ns;
-
-	/* No time passes, whatever this thread waits for. */
-	engine->clock.ns_per_tsc = 0;
-	start_ns = clock_ns(&engine->clock);
-	engine->helper.alarm_fd = make_alarm();
-	doze_until(start_ns, start_ns + 20000000);
-	kick_for(start_ns + 25000000);
-	assert_false(take_alarm());
-	kick_for(start_ns + 15000000);
-	assert_true(take_alarm());
-	assert_in_range(engine->helper.until_ns, start_ns, start_ns + 16000000);
-	/* That alarm is early enough. */
-	kick_for(start_ns + 17000000);
-	assert_false(take_alarm());
-	kick_for(start_ns + 10000000);
-	assert_true(take_alarm());
-	assert_int_equal(handover_take_call(engine), CALL_NONE);
-	/* An alarm would come too late for these two. */
-	kick_for(start_ns + 1000);
-	assert_int_equal(handover_take_call(engine), CALL_TO_LOOK);
-	qp.to_send = 1000;
-	ops->kick(engine, &qp);
-	assert_int_equal(handover_take_call(engine), CALL_TO_LOOK);
-	assert_false(take_alarm());
-	close(engine->helper.alarm_fd);
-	engine->helper.alarm_fd = -1;
-}
-
-TEST(helper_wait__ends_when_an_alarm_rings)
-{
-	static struct helper_thread thread;
-
-	thread.wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	own_mark(thread.wake_fd);
-	thread.first = engine;
-	engine->helper.thread = &thread;
-	engine->helper.alarm_fd = make_alarm();
-	engine->helper.listens = engine->helper.armed = true;
-	assert_true(helper_set_alarm(engine, clock_ns(&engine->clock) + 1000000));
-	helper_wait(engine, UINT64_C(1000000) * PATIENCE_MS);
-	assert_true(engine->helper.alarmed);
-	assert_false(engine->helper.heard);
-	/* Once. */
-	helper_wait(engine, 1000);
-	assert_false(engine->helper.alarmed);
-	engine->helper.thread = NULL;
-	close(engine->helper.alarm_fd);
-	close(thread.wake_fd);
-	engine->helper.alarm_fd = -1;
-	/* Without an alarm the helper must be rung for; also if its time is over. */
-	assert_false(helper_set_alarm(engine, clock_ns(&engine->clock) + 1000000));
 }
 
 TEST(helper_average__rises_slowly_and_falls_at_once, .bare = true)

@@ -12,8 +12,8 @@
  *
  *   An owner leaves some work to the helper: more packets than a turn sends, a timer, a waiting
  *   event. The helper decides to doze as the owner, when there is nothing to do before `until_ns`.
- *   Each later owner compares the work that it leaves with `until_ns`. If the helper would wake too
- *   late, the owner calls it, or sets an alarm and changes `until_ns`.
+ *   Each later owner compares the work that it leaves with `until_ns`, and calls the helper if that
+ *   would wake too late.
  *
  * One word holds the helper's state and the call that it has not answered yet:
  *
@@ -62,14 +62,13 @@ enum helper_call {
 
 struct helper {
 	uint64_t word;	   /* atomic: state, call, rung, count of calls; handover.c alone */
-	uint64_t until_ns; /* end of the last doze, or the time of the alarm; owner's */
-	int alarm_fd; /* timerfd that ends dozes; -1: none; changes only when a helper starts */
+	uint64_t until_ns; /* end of the last doze; written by the helper as the owner, read by
+			      owners */
 
 	/* the helper thread's */
 	bool listens; /* in this sleep frames wake the helper */
 	bool armed;   /* they do */
 	bool heard;   /* they did, or wait already */
-	bool alarmed; /* the alarm did */
 
 	bool left; /* atomic: the engine has ended, and its helper does not use it any more */
 
