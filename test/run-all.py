@@ -33,6 +33,7 @@ THREAD_SANITIZED = ["-Db_sanitize=thread", "-Db_lundef=false", "-Dbuildtype=debu
 THREADED = ["test_base_guard", "test_base_guard_handlers", "test_base_guard_mask",
             "test_mem_advise", "test_mem_key_table", "test_mem_mw", "test_queue_cq", "test_device_qpn",
             "engine/test_engine_owner", "port/test_port_inbox", "port/test_port_relay_port",
+            "port/test_port_relay_port_queue",
             "rdmacm/test_rdmacm_live", "rdmacm/test_rdmacm_rs_stream", "rdmacm/test_rspreload_epoll",
             "verbs/test_verbs_ibv_channel", "verbs/test_verbs_races", "verbs/test_verbs_threads",
             "verbs/test_verbs_traffic"]

@@ -4,6 +4,7 @@
 import atexit
 import contextlib
 import os
+import select
 import signal
 import subprocess
 import sys
@@ -83,11 +84,19 @@ class Process:
         return self._popen.poll()
 
     def wait(self, seconds):
-        """Return the exit status, or None if it still runs after that time."""
-        try:
-            return self._popen.wait(seconds)
-        except subprocess.TimeoutExpired:
-            return None
+        """Return the exit status, or None if it still runs after that time. Popen.wait with a timeout looks only each
+        50 ms whether the process has ended."""
+        if self.poll() is None:
+            with contextlib.suppress(ProcessLookupError):  # another thread has waited for it meanwhile
+                pidfd = os.pidfd_open(self.pid)
+                try:
+                    end = select.poll()
+                    end.register(pidfd, select.POLLIN)
+                    if not end.poll(max(seconds, 0) * 1000):  # a negative time would be endless
+                        return None
+                finally:
+                    os.close(pidfd)
+        return self._popen.wait()
 
     def kill(self):
         """Send SIGKILL to the program and to what it started."""

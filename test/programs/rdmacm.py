@@ -6,6 +6,7 @@ import os
 import re
 import shutil
 import time
+from typing import NamedTuple
 
 from harness.process import Namespace, Running, wait_until
 from harness.tools import UROCE_RUN
@@ -16,7 +17,7 @@ SECONDS = 60
 END_SECONDS = 20
 START_SECONDS = 30
 POLL_SECONDS = 0.5
-LISTEN_SECONDS = 0.5  # time from the start of the helper threads to a listener
+QUIET_SECONDS = 0.15  # much longer than a server sleeps between two steps of its start
 PERSISTENT_CLIENTS = 20
 ADDRESS_ERROR_SECONDS = 10
 FIRST_PORT = 7600
@@ -68,27 +69,47 @@ class CmVeth(VethWire):
         return uroce_host(f"cmveth-more{self._others}", self.work_dir, 0, self.namespaces[0], ["--netdev", "veth0"])
 
 
+class Thread(NamedTuple):
+    """What the kernel says of a thread."""
+
+    name: str
+    state: str  # R, S, ...
+    cpu_seconds: float
+    switches: int  # how often it has given up or lost its CPU
+
+
 def threads(pid):
-    """Return the name, the state (R, S, ...) and the seconds of CPU time of each thread of a process."""
+    """Return the threads of a process."""
     found = []
     with contextlib.suppress(OSError):  # the process has ended
         for task in os.listdir(f"/proc/{pid}/task"):
-            with contextlib.suppress(OSError), open(f"/proc/{pid}/task/{task}/stat", encoding="ascii") as file:
-                name, rest = file.read().split("(", 1)[1].rsplit(")", 1)
+            with contextlib.suppress(OSError), open(f"/proc/{pid}/task/{task}/stat", encoding="ascii") as stat, \
+                    open(f"/proc/{pid}/task/{task}/status", encoding="ascii") as status:
+                name, rest = stat.read().split("(", 1)[1].rsplit(")", 1)
                 fields = rest.split()
-                found.append((name, fields[0], sum(map(int, fields[11:13])) / os.sysconf("SC_CLK_TCK")))
+                switches = map(int, re.findall(r"ctxt_switches:\t(\d+)", status.read()))
+                found.append(Thread(name, fields[0], sum(map(int, fields[11:13])) / os.sysconf("SC_CLK_TCK"),
+                                    sum(switches)))
     return found
 
 
 def has_our_threads(pid):
     """Return True if the program has a device, and so will listen soon."""
-    return any(name == "uroce" for name, _, _ in threads(pid))
+    return any(thread.name == "uroce" for thread in threads(pid))
 
 
-def waits(pid):
-    """Return True if each of the program's own threads sleeps or polls. A thread that has used much CPU time is taken to
-    poll, because nothing that these programs do before takes as long."""
-    return all(state == "S" or cpu_seconds > POLL_SECONDS for name, state, cpu_seconds in threads(pid) if name != "uroce")
+def wait_until_quiet(pid, seconds):
+    """Wait until each of the program's own threads has slept for QUIET_SECONDS, or polls. A thread that has used much CPU
+    time is taken to poll, because nothing that these programs do before takes as long."""
+    before, since = None, 0
+
+    def quiet():
+        nonlocal before, since
+        now = [thread for thread in threads(pid) if thread.name != "uroce" and thread.cpu_seconds <= POLL_SECONDS]
+        if now != before or any(thread.state != "S" for thread in now):
+            before, since = now, time.monotonic()
+        return time.monotonic() - since >= QUIET_SECONDS
+    return wait_until(quiet, seconds, 0.01)
 
 
 def rping_is_late(output):
@@ -112,9 +133,7 @@ class CmRunning(Running):
         ready = wait_until(lambda: server.poll() is not None or has_our_threads(server.pid), START_SECONDS)
         if not ready or server.poll() is not None:
             self.fail("the server does not start")
-        time.sleep(LISTEN_SECONDS)
-        # On a busy machine that time is too short.
-        wait_until(lambda: waits(server.pid), START_SECONDS)
+        wait_until_quiet(server.pid, START_SECONDS)
         return server
 
     def expect(self, process, seconds, what):

@@ -2,15 +2,13 @@
 """Processes that end with connections and listeners: their peers are told, and their ports become free."""
 
 import os
-import time
 
 from harness.process import wait_until
-from rdmacm import SECONDS, CmRunning, has_our_threads, waits
+from rdmacm import SECONDS, CmRunning, has_our_threads, wait_until_quiet
 
 # Remove the folder of the script, which has a module named pyverbs.
 SIDE = ["/usr/bin/python3", "-P", os.path.join(os.path.dirname(os.path.abspath(__file__)), "cm_side.py")]
 TOLD_SECONDS = 2  # much less time than the retries take
-ASK_SECONDS = 0.5  # time from the start of the helper threads to a request
 GONE = "DISCONNECT EVENT"
 
 
@@ -140,9 +138,8 @@ class EndsTest:
             for client in clients:
                 if not wait_until(lambda: has_our_threads(client.pid), SECONDS):
                     running.fail("a client does not start")
-            time.sleep(ASK_SECONDS)
             for client in clients:
-                wait_until(lambda client=client: waits(client.pid), SECONDS)
+                wait_until_quiet(client.pid, SECONDS)
             listener.kill()
             for client in clients:
                 self._says(running, client, "RDMA_CM_EVENT_REJECTED, error 28", TOLD_SECONDS, "a client")

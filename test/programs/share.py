@@ -70,6 +70,7 @@ class ShareTest:
         self._port = FIRST_PORT
         self._lock = threading.Lock()
         self._options = []
+        self._indices = {}  # by place
         here, there = Namespace(f"{self.name}0"), Namespace(f"{self.name}1")
         here.run("ip", "link", "add", "veth0", "mtu", "9000", "type", "veth", "peer", "name", "veth1", "mtu",
                  "9000", "netns", there.name)
@@ -144,8 +145,9 @@ class ShareTest:
         address = "10.9.6.1" if server == "here" else "10.9.6.2"
         sides = []
         for host, place in zip(hosts, (server, client)):
-            index = gid_index(gids(host, DEVICE), "10.9.6.1" if place == "here" else "10.9.6.2")
-            sides.append(Side(host, DEVICE, address, index))
+            if place not in self._indices:
+                self._indices[place] = gid_index(gids(host, DEVICE), "10.9.6.1" if place == "here" else "10.9.6.2")
+            sides.append(Side(host, DEVICE, address, self._indices[place]))
         run_pair(program, sides[0], sides[1], port)
 
     def _all_ways(self):

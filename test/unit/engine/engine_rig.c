@@ -2,6 +2,7 @@
 /* An engine on the fake's port, and two queue pairs. */
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "engine_rig.h"
 #include "skipped.h"
@@ -60,6 +61,16 @@ void rig_turns(int n)
 		engine_turn(engine);
 		engine_release(engine);
 	}
+}
+
+bool rig_eventually(const unsigned int *value, unsigned int want)
+{
+	for (int i = 0; i < PATIENCE_MS; i++) {
+		if (__atomic_load_n(value, __ATOMIC_ACQUIRE) == want)
+			return true;
+		usleep(1000);
+	}
+	return false;
 }
 
 void rig_empty_port(void)

@@ -34,6 +34,9 @@ void rig_send(struct qp *sender, unsigned int n);
 /** Run so many turns of the engine. Each takes the engine and releases it. */
 void rig_turns(int n);
 
+/** Wait until another thread sets a value. Return false if it does not. */
+bool rig_eventually(const unsigned int *value, unsigned int want);
+
 /** Throw away what was sent: the port's other end is this one. */
 void rig_empty_port(void);
 

@@ -1,38 +1,22 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Tests of pmd/engine/helper.c, and of ops.c beside a running helper. */
-#include <errno.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <netinet/in.h>
 #include <poll.h>
 #include <pthread.h>
-#include <stdlib.h>
-#include <string.h>
+#include <stddef.h>
+#include <stdint.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "base/own.h"
-#include "engine/crossing.h"
-#include "helper_thread.h"
-#include "ethdev.h"
 #include "engine_rig.h"
-#include "open_fds.h"
+#include "ethdev.h"
+#include "helper_thread.h"
 #include "test.h"
 
 #define LOOKS 3
 
 TEST_GROUP(rig_group_set_up, NULL);
-
-static bool eventually(const unsigned int *value, unsigned int want)
-{
-	for (int i = 0; i < PATIENCE_MS; i++) {
-		if (__atomic_load_n(value, __ATOMIC_ACQUIRE) == want)
-			return true;
-		usleep(1000);
-	}
-	return false;
-}
 
 static int set_up_hybrid(TEST_STATE)
 {
@@ -46,7 +30,7 @@ TEST(helper__takes_over_when_nobody_polls, .setup = set_up_hybrid)
 	fake_receiver = &other;
 	qp.to_send = 1000;
 	ops->kick(engine, &qp);
-	assert_true(eventually(&other.received, 1000));
+	assert_true(rig_eventually(&other.received, 1000));
 }
 
 /* The helper neither reads nor writes what has the number of its descriptor. */
@@ -83,7 +67,7 @@ TEST(helper__serves_timers_while_the_program_sleeps, .setup = set_up_hybrid)
 	qp.deadline_ns = clock_ns(&engine->clock) + 3000000;
 	ops->kick(engine, &qp);
 	ops->wait(engine);
-	assert_true(eventually(&qp.timeouts, 1));
+	assert_true(rig_eventually(&qp.timeouts, 1));
 }
 
 TEST(helper__lets_a_polling_program_run_the_engine, .setup = set_up_hybrid)
@@ -261,293 +245,6 @@ TEST(helper__disarms_a_port_that_had_frames_when_it_was_armed)
 	assert_false(armed_twice);
 }
 
-static struct helper_thread nobody = {.wake_fd = -1}; /* a helper that does not run */
-
-/* Make the engine seem to doze; no thread runs here. */
-static void doze_until(uint64_t now_ns, uint64_t until_ns)
-{
-	handover_take_call(engine);
-	assert_true(handover_doze(engine, now_ns, until_ns - now_ns) > 0);
-}
-
-TEST(helper__is_called_for_what_a_kick_leaves)
-{
-	const uint64_t start_ns = clock_ns(&engine->clock);
-
-	fake_receiver = &other;
-	doze_until(start_ns, start_ns + UINT64_C(1000000000000));
-	qp.to_send = 1;
-	ops->kick(engine, &qp);
-	assert_int_equal(handover_take_call(engine), CALL_NONE);
-	qp.to_send = 1000;
-	ops->kick(engine, &qp);
-	assert_int_equal(handover_take_call(engine), CALL_TO_LOOK);
-}
-
-/* The kick comes from a thread that took the engine for a control call. */
-TEST(helper__is_called_for_what_a_release_leaves)
-{
-	const uint64_t start_ns = clock_ns(&engine->clock);
-
-	doze_until(start_ns, start_ns + UINT64_C(1000000000000));
-	ops->lock(engine);
-	qp.to_send = 1000;
-	ops->kick(engine, &qp);
-	ops->unlock(engine);
-	assert_true(qp.to_send < 1000 && qp.to_send > 0);
-	assert_int_equal(handover_take_call(engine), CALL_TO_LOOK);
-}
-
-/* A poll holds no acknowledgement back that a dozing helper would have to send. */
-TEST(helper__is_not_called_for_what_a_poll_acknowledges)
-{
-	const uint64_t start_ns = clock_ns(&engine->clock);
-
-	engine->ack_hold_ns = engine->ack_hold_beyond_ns = UINT64_MAX;
-	fake_receiver = &other;
-	other.only_ack = true;
-	doze_until(start_ns, start_ns + UINT64_C(1000000000000));
-	qp.to_send = 1;
-	ops->kick(engine, &qp);
-	assert_int_equal(handover_take_call(engine), CALL_NONE);
-	ops->poll(engine);
-	assert_int_equal(other.received, 1);
-	assert_int_equal(other.runs, 1);
-	assert_int_equal(handover_take_call(engine), CALL_NONE);
-	/* While it watches the program, the program's next turn sends it. */
-	handover_wake(engine);
-	qp.to_send = 1;
-	ops->kick(engine, &qp);
-	ops->poll(engine);
-	assert_int_equal(other.received, 2);
-	assert_int_equal(other.runs, 1);
-}
-
-/* A helper that dozes until frames come runs the engine already. */
-TEST(helper__is_not_called_if_frames_wake_it)
-{
-	const uint64_t start_ns = clock_ns(&engine->clock);
-	const int fd = eventfd(0, EFD_CLOEXEC);
-
-	assert_true(fd >= 0);
-	engine->helper.thread = &nobody; /* as doze_until makes it seem */
-	doze_until(start_ns, start_ns + UINT64_C(1000000000000));
-	engine->link->port.wake_fd = fd;
-	ops->wait(engine);
-	assert_int_equal(handover_take_call(engine), CALL_NONE);
-	/* It would not notice them in time. */
-	engine->link->port.wake_fd = -1;
-	ops->wait(engine);
-	assert_int_equal(handover_take_call(engine), CALL_TO_RUN);
-	/* It watches the program, and frames do not wake it. */
-	engine->link->port.wake_fd = fd;
-	handover_wake(engine);
-	handover_nap(engine);
-	ops->wait(engine);
-	assert_int_equal(handover_take_call(engine), CALL_TO_RUN);
-	engine->link->port.wake_fd = -1;
-	engine->helper.thread = NULL;
-	close(fd);
-}
-
-TEST(helper_is_relieved__by_polls_without_waits)
-{
-	struct helper_polls seen = {.polls = engine->polling.polls, .waits = engine->polling.waits};
-
-	assert_false(helper_is_relieved(&seen, engine, 0));
-	for (int i = 0; i < 4; i++)
-		polling_count(&engine->polling);
-	assert_true(helper_is_relieved(&seen, engine, 0));
-	/* The same polls of a program that sleeps between events. */
-	polling_count_wait(&engine->polling);
-	assert_false(helper_is_relieved(&seen, engine, 0));
-	for (int i = 0; i < 32; i++)
-		polling_count(&engine->polling);
-	assert_true(helper_is_relieved(&seen, engine, 0));
-	/* Old polls do not count. */
-	polling_count_wait(&engine->polling);
-	assert_false(helper_is_relieved(&seen, engine, 1000000));
-	polling_count(&engine->polling);
-	assert_false(helper_is_relieved(&seen, engine, 1000001));
-}
-
-/* A thread that has slept has not polled in vain meanwhile. */
-TEST(polling_vain__begins_anew_after_a_sleep, .bare = true)
-{
-	struct polling polling;
-	struct crowd crowd;
-
-	polling_init(&polling, &crowd);
-	assert_int_equal(polling_vain_ns(&polling, 1000000), 0);
-	assert_int_equal(polling_vain_ns(&polling, 1015000), 15000);
-	assert_int_equal(polling_vain_ns(&polling, 1030000), 30000);
-	/* Another thread, which has read the clock earlier. */
-	assert_int_equal(polling_vain_ns(&polling, 1029000), 29000);
-	assert_int_equal(polling_vain_ns(&polling, 2000000), 0);
-	assert_int_equal(polling_vain_ns(&polling, 2001000), 1000);
-}
-
-TEST(helper__is_called_for_a_timer_that_ends_before_its_sleep)
-{
-	const uint64_t start_ns = clock_ns(&engine->clock);
-
-	qp.deadline_ns = start_ns + 5000000;
-	doze_until(start_ns, start_ns + 1000000);
-	ops->kick(engine, &qp);
-	assert_int_equal(handover_take_call(engine), CALL_NONE);
-	handover_wake(engine);
-	/* The helper knows this timer. The next timer is earlier. */
-	doze_until(start_ns, start_ns + 20000000);
-	ops->kick(engine, &qp);
-	assert_int_equal(handover_take_call(engine), CALL_NONE);
-	qp.deadline_ns = start_ns + 2000000;
-	ops->kick(engine, &qp);
-	assert_int_equal(handover_take_call(engine), CALL_TO_LOOK);
-}
-
-TEST(helper_average__rises_slowly_and_falls_at_once, .bare = true)
-{
-	assert_int_equal(helper_average_ns(0, 4000), 500);
-	assert_int_equal(helper_average_ns(4000, 3000), 3000);
-	/* A CPU that was taken away for long is no more than a dear look. */
-	assert_int_equal(helper_average_ns(0, 10000000), 25000);
-	assert_int_equal(helper_average_ns(200000, 10000000), 200000);
-}
-
-TEST(helper_note_losses__for_some_time_after_any_sign_of_one, .bare = true)
-{
-	static const enum counter signs[] = {COUNTER_retransmitted_packets,
-					     COUNTER_duplicate_request, COUNTER_out_of_sequence};
-	struct helper_losses losses = {0};
-	struct counters counters = {0};
-
-	helper_note_losses(&losses, &counters, 1000);
-	assert_int_equal(losses.until_ns, 0);
-	for (uint64_t i = 0; i < RTE_DIM(signs); i++) {
-		counters_add(&counters, signs[i], 1);
-		helper_note_losses(&losses, &counters, 2000 + i);
-		assert_int_equal(losses.until_ns, 10002000 + i);
-	}
-	counters_add(&counters, COUNTER_rx_packets, 1);
-	helper_note_losses(&losses, &counters, 3000);
-	assert_int_equal(losses.until_ns, 10002002);
-}
-
-TEST(helper_is_needed__after_a_tick_without_polls)
-{
-	struct helper_watch watch = {.turns = 0};
-
-	engine->polling.turns = 1;
-	assert_false(helper_is_needed(&watch, engine, 20, 320));
-	assert_true(helper_is_needed(&watch, engine, 20, 320));
-}
-
-/* A turn with many packets over a kernel interface is longer than a tick. A helper that took it for
- * the program's silence spun beside the turn, for 15 % of the CPU's time. */
-TEST(helper_is_needed__not_during_another_threads_turn)
-{
-	struct helper_watch watch = {.turns = 0};
-
-	assert_false(owner_is_taken(&engine->owner));
-	assert_true(owner_try(&engine->owner));
-	assert_true(owner_is_taken(&engine->owner));
-	assert_false(helper_is_needed(&watch, engine, 20, 320));
-	owner_unlock(&engine->owner);
-	assert_true(helper_is_needed(&watch, engine, 20, 320));
-}
-
-/* The kernel's answers about the thread that polls. The tests ask about no other one. */
-static uint64_t poller_ns;
-static bool poller_wants_cpu;
-
-uint64_t __wrap_cpu_thread_ns(uint32_t tid);
-bool __wrap_cpu_thread_wants_cpu(uint32_t tid);
-
-uint64_t __wrap_cpu_thread_ns(uint32_t tid)
-{
-	return tid == 0 ? 0 : poller_ns;
-}
-
-bool __wrap_cpu_thread_wants_cpu(uint32_t tid)
-{
-	return tid != 0 && poller_wants_cpu;
-}
-
-static void poll_in_vain(uint64_t now_ns)
-{
-	poller_ns += 1000;
-	polling_vain_ns(&engine->polling, now_ns);
-}
-
-TEST(helper_poller_waits__while_it_wants_a_cpu_and_gets_none)
-{
-	struct helper_watch watch = {.turns = 0};
-
-	poller_wants_cpu = true;
-	poll_in_vain(0);
-	assert_false(helper_poller_waits(&watch, engine, 0)); /* there is nothing to compare */
-	assert_true(helper_poller_waits(&watch, engine, 20000));
-	assert_true(watch.short_until_ns > 20000);
-	/* The thread had a CPU, and did not poll. */
-	poller_ns++;
-	assert_false(helper_poller_waits(&watch, engine, 40000));
-	/* It sleeps. */
-	poller_wants_cpu = false;
-	assert_false(helper_poller_waits(&watch, engine, 60000));
-	/* It has ended. */
-	poller_wants_cpu = true;
-	poller_ns = 0;
-	assert_false(helper_poller_waits(&watch, engine, 80000));
-	assert_false(helper_poller_waits(&watch, engine, 100000));
-}
-
-TEST(helper_poller_waits__for_a_limited_time)
-{
-	struct helper_watch watch = {.turns = 0};
-
-	poller_wants_cpu = true;
-	poll_in_vain(0);
-	helper_poller_waits(&watch, engine, 0);
-	assert_true(helper_poller_waits(&watch, engine, 1000));
-	assert_true(helper_poller_waits(&watch, engine, 999 + HELPER_WAITS_NS));
-	assert_false(helper_poller_waits(&watch, engine, 1000 + HELPER_WAITS_NS));
-	/* Then the helper has run the engine. */
-	assert_true(helper_poller_waits(&watch, engine, 2000 + HELPER_WAITS_NS));
-}
-
-TEST(helper_poller_waits__not_for_another_thread)
-{
-	struct helper_watch watch = {.turns = 0};
-
-	poller_wants_cpu = true;
-	poll_in_vain(0);
-	helper_poller_waits(&watch, engine, 0);
-	engine->polling.poller++;
-	assert_false(helper_poller_waits(&watch, engine, 20000));
-	assert_true(helper_poller_waits(&watch, engine, 40000));
-	engine->polling.poller = 0;
-	assert_false(helper_poller_waits(&watch, engine, 60000));
-	assert_false(helper_poller_waits(&watch, engine, 80000));
-}
-
-TEST(helper_is_needed__by_who_finds_much_and_runs_no_turn)
-{
-	struct helper_watch watch = {.turns = 0};
-
-	for (uint64_t ns = 0; ns < 640 - 20; ns += 20) {
-		engine->polling.found++;
-		assert_false(helper_is_needed(&watch, engine, 20, 320));
-	}
-	engine->polling.found++;
-	assert_true(helper_is_needed(&watch, engine, 20, 320));
-	/* A turn now and then will do. */
-	for (int i = 0; i < 10; i++) {
-		engine->polling.found++;
-		engine->polling.turns += i % 2 == 0;
-		assert_false(helper_is_needed(&watch, engine, 320, 320));
-	}
-}
-
 static int set_up_dedicated(TEST_STATE)
 {
 	const int rc = rig_begin(SETTINGS_PROGRESS_DEDICATED);
@@ -563,7 +260,7 @@ TEST(helper__dedicated_serves_kicks_and_the_program_no_turns, .setup = set_up_de
 	for (int i = 0; i < 100; i++)
 		ops->poll(engine);
 	assert_int_equal(engine->polling.turns, 0);
-	assert_true(eventually(&other.received, 50));
+	assert_true(rig_eventually(&other.received, 50));
 }
 
 /* Kicks from several threads against a running helper: none is lost. */
@@ -590,246 +287,10 @@ TEST(ops_kick__none_is_lost_between_threads, .setup = set_up_hybrid)
 	for (int i = 0; i < 3; i++) {
 		__atomic_store_n(&qps[i].to_send, 1, __ATOMIC_RELEASE);
 		ops->kick(engine, &qps[i]);
-		assert_true(eventually(&qps[i].to_send, 0));
+		assert_true(rig_eventually(&qps[i].to_send, 0));
 	}
 	ops->lock(engine);
 	for (int i = 0; i < 3; i++)
 		ops->detach(engine, &qps[i]);
 	ops->unlock(engine);
-}
-
-/* Two engines of a device. */
-static struct device_engine home;
-static struct engine *further;
-
-static int begin_two(enum settings_progress progress)
-{
-	struct device *device;
-
-	if (rig_begin(progress) != 0)
-		return -1;
-	device = engine->device;
-	memset(&home, 0, sizeof(home));
-	home.device = device;
-	home.number = 1;
-	TAILQ_INIT(&home.waiting);
-	moderator_init(&home.moderator);
-	device->engines[1] = &home;
-	device->engine_count = 2;
-	if (crossing_create(engine) != 0 || crossing_add(engine, 1) != 0)
-		return -1;
-	further = home.driver;
-	return helper_start(engine) != 0 || helper_start(further) != 0 ? -1 : 0;
-}
-
-static int set_up_two(TEST_STATE)
-{
-	return begin_two(SETTINGS_PROGRESS_HYBRID);
-}
-
-static int set_up_two_dedicated(TEST_STATE)
-{
-	return begin_two(SETTINGS_PROGRESS_DEDICATED);
-}
-
-static int tear_down_two(TEST_STATE)
-{
-	struct crossing *crossing = engine->crossing;
-
-	if (helper_stop(engine) != 0 || helper_stop(further) != 0)
-		return -1;
-	port_destroy(&further->link->port);
-	free(further);
-	free(crossing);
-	return rig_tear_down(state);
-}
-
-/* Return true if the timer of a queue pair fires while the program sleeps. */
-static bool serves_timer(struct engine *served, struct qp *sleeper)
-{
-	const unsigned int before = __atomic_load_n(&sleeper->timeouts, __ATOMIC_ACQUIRE);
-
-	ops->lock(served);
-	sleeper->deadline_ns = clock_ns(&served->clock) + 3000000;
-	ops->unlock(served);
-	ops->kick(served, sleeper);
-	ops->wait(served);
-	return eventually(&sleeper->timeouts, before + 1);
-}
-
-TEST(helper__serves_two_engines, .setup = set_up_two, .teardown = tear_down_two)
-{
-	assert_ptr_equal(engine->helper.thread, further->helper.thread);
-	for (int i = 0; i < 3; i++) {
-		assert_true(serves_timer(engine, &qp));
-		assert_true(serves_timer(further, &other));
-	}
-}
-
-/* The clock of an engine that starts later differs: its rate is not exact. The program polls, and
- * then stops without a call. */
-TEST(helper__serves_engines_whose_clocks_differ, .setup = set_up_two, .teardown = tear_down_two)
-{
-	uint64_t polled_until_ns;
-
-	assert_int_equal(helper_stop(engine), 0);
-	assert_int_equal(helper_stop(further), 0);
-	engine->clock.start_ns += UINT64_C(3600000000000);
-	assert_int_equal(helper_start(engine), 0);
-	assert_int_equal(helper_start(further), 0);
-	polled_until_ns = clock_ns(&engine->clock) + 20000000;
-	while (clock_ns(&engine->clock) < polled_until_ns)
-		ops->poll(engine);
-	qp.deadline_ns = clock_ns(&engine->clock) + 3000000;
-	ops->kick(engine, &qp);
-	assert_true(eventually(&qp.timeouts, 1));
-}
-
-TEST(helper__starves_no_engine_beside_one_with_much_work, .setup = set_up_two,
-     .teardown = tear_down_two)
-{
-	__atomic_store_n(&qp.to_send, UINT32_MAX, __ATOMIC_RELEASE);
-	ops->kick(engine, &qp);
-	for (int i = 0; i < 3; i++)
-		assert_true(serves_timer(further, &other));
-	assert_true(__atomic_load_n(&qp.to_send, __ATOMIC_ACQUIRE) > 0);
-	ops->lock(engine);
-	ops->detach(engine, &qp);
-	ops->unlock(engine);
-}
-
-TEST(helper__leaves_the_engine_that_is_polled_alone, .setup = set_up_two, .teardown = tear_down_two)
-{
-	const uint64_t before = engine->polling.turns;
-
-	other.deadline_ns = clock_ns(&further->clock) + 3000000;
-	ops->kick(further, &other);
-	ops->wait(further);
-	for (int i = 0; i < PATIENCE_MS * 100 && engine->polling.turns < before + 1000; i++)
-		ops->poll(engine);
-	assert_true(engine->polling.turns >= before + 1000);
-	assert_true(eventually(&other.timeouts, 1));
-	/* It runs the engine again as soon as nobody polls. */
-	assert_true(serves_timer(engine, &qp));
-}
-
-TEST(helper_stop__of_one_engine_leaves_the_other, .setup = set_up_two, .teardown = tear_down_two)
-{
-	assert_int_equal(helper_stop(engine), 0);
-	assert_true(serves_timer(further, &other));
-	assert_int_equal(helper_start(engine), 0);
-	assert_ptr_equal(engine->helper.thread, further->helper.thread);
-	assert_true(serves_timer(engine, &qp));
-}
-
-static bool no_threads; /* can be started */
-
-int __real_privilege_create(pthread_t *thread, void *(*run)(void *arg), void *arg,
-			    bool opens_files);
-int __wrap_privilege_create(pthread_t *thread, void *(*run)(void *arg), void *arg,
-			    bool opens_files);
-
-int __wrap_privilege_create(pthread_t *thread, void *(*run)(void *arg), void *arg, bool opens_files)
-{
-	return no_threads ? -EAGAIN : __real_privilege_create(thread, run, arg, opens_files);
-}
-
-/* Another thread has called an engine just before its helper was stopped, and rings only now. */
-TEST(helper_stop__leaves_what_a_late_ring_uses)
-{
-	const struct helper_thread *thread;
-	unsigned int before = 0;
-
-	for (int i = 0; i < 3; i++) {
-		assert_int_equal(helper_start(engine), 0);
-		thread = engine->helper.thread;
-		assert_int_equal(helper_stop(engine), 0);
-		assert_null(engine->helper.thread);
-		assert_true(own_is(thread->wake_fd));
-		helper_ring(engine);
-		assert_false(engine->lost_fds);
-		/* The next helper uses it again. */
-		before = i == 0 ? fds_count() : before;
-		assert_int_equal(fds_count(), before);
-	}
-}
-
-/* The same if the helper's thread does not start again for its other engines. */
-TEST(helper_stop__without_a_thread_leaves_what_a_late_ring_uses, .setup = set_up_two,
-     .teardown = tear_down_two)
-{
-	const struct helper_thread *thread = further->helper.thread;
-
-	no_threads = true;
-	assert_int_equal(helper_stop(engine), -EAGAIN);
-	assert_null(further->helper.thread);
-	assert_true(own_is(thread->wake_fd));
-	assert_int_equal(helper_start(engine), -EAGAIN);
-	assert_null(engine->helper.thread);
-	assert_true(own_is(thread->wake_fd));
-	no_threads = false;
-	assert_int_equal(helper_start(engine), 0);
-	assert_int_equal(helper_start(further), 0);
-	assert_true(serves_timer(engine, &qp));
-	assert_true(serves_timer(further, &other));
-}
-
-/* The program has closed the eventfd meanwhile, or a parent process has made it. */
-TEST(helper_start__uses_no_eventfd_of_others_again)
-{
-	struct helper_thread *thread;
-	int fd;
-
-	assert_int_equal(helper_start(engine), 0);
-	thread = engine->helper.thread;
-	assert_int_equal(helper_stop(engine), 0);
-	thread->pid++;
-	assert_int_equal(helper_start(engine), 0);
-	assert_ptr_not_equal(engine->helper.thread, thread);
-	thread->pid--;
-	thread = engine->helper.thread;
-	assert_int_equal(helper_stop(engine), 0);
-	fd = dup(thread->wake_fd);
-	assert_int_equal(dup2(STDIN_FILENO, thread->wake_fd), thread->wake_fd);
-	assert_int_equal(helper_start(engine), 0);
-	assert_ptr_not_equal(engine->helper.thread, thread);
-	assert_int_equal(helper_stop(engine), 0);
-	assert_int_equal(dup2(fd, thread->wake_fd), thread->wake_fd);
-	close(fd);
-}
-
-TEST(helper_join__of_one_engine_leaves_the_other, .setup = set_up_two, .teardown = tear_down_two)
-{
-	engine_disown(further);
-	helper_join(further);
-	assert_true(__atomic_load_n(&further->helper.left, __ATOMIC_ACQUIRE));
-	assert_true(serves_timer(engine, &qp));
-}
-
-/* Nobody takes the call of an engine that has ended. */
-TEST(handover_sleep__ignores_an_engine_that_has_ended)
-{
-	struct engine ended = {.ended = true, .link = engine->link};
-	struct helper_thread thread = {.first = engine, .wake_fd = eventfd(0, EFD_CLOEXEC)};
-
-	own_mark(thread.wake_fd);
-	engine->helper.thread = ended.helper.thread = &thread;
-	engine->helper.next = &ended;
-	engine->helper.listens = ended.helper.listens = true;
-	handover_call(&ended, CALL_TO_RUN);
-	handover_sleep(engine, 1000);
-	/* It has prepared to sleep for the other one, and for that one alone. */
-	assert_true(engine->helper.armed || engine->helper.heard);
-	assert_false(ended.helper.armed || ended.helper.heard);
-	engine->helper.thread = NULL;
-	engine->helper.next = NULL;
-	close(thread.wake_fd);
-}
-
-TEST(helper__dedicated_has_a_thread_for_each_engine, .setup = set_up_two_dedicated,
-     .teardown = tear_down_two)
-{
-	assert_ptr_not_equal(engine->helper.thread, further->helper.thread);
-	assert_true(serves_timer(engine, &qp));
-	assert_true(serves_timer(further, &other));
 }

@@ -1,0 +1,324 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Tests of pmd/engine/engine.c: reports, orders and the link of a device, and threads that take the
+ * engine. */
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "base/own.h"
+#include "engine_rig.h"
+#include "report/order.h"
+#include "report/read.h"
+#include "report/write.h"
+#include "test.h"
+
+TEST_GROUP(rig_group_set_up, NULL);
+TEST_FIXTURE(rig_set_up, rig_tear_down);
+
+TEST(engine_turn__answers_who_watches)
+{
+	struct report *report;
+	uint32_t asked;
+	int fd;
+
+	assert_int_equal(report_create(&fd, &report), 0);
+	engine->report = report;
+	rig_turns(1);
+	assert_int_equal(report->sequence, 0);
+	asked = report_ask(report);
+	assert_false(report_answered(report, asked));
+	engine->link_due_ns = 0;
+	rig_turns(1);
+	assert_true(report_answered(report, asked));
+	engine->report = NULL;
+	report_unmap(report);
+	close(fd);
+}
+
+/* Let the engine's clock stand, or advance by so much. */
+static void set_clock(uint64_t passed_ns)
+{
+	engine->clock.ns_per_tsc = 0;
+	engine->clock.start_ns += passed_ns;
+}
+
+static bool looks_after_device(void)
+{
+	rig_turns(1);
+	return engine->link_due_ns != 0;
+}
+
+/* After a sleep a look at the device is due, and would take longer than the answer to the packet
+ * that has woken the process. */
+TEST(engine_turn__answers_before_it_looks_after_the_device)
+{
+	fake_receiver = &other;
+	set_clock(1000000000);
+	engine->link_due_ns = 0;
+	rig_send(&qp, 1);
+	assert_false(looks_after_device());
+	rig_send(&other, 1);
+	assert_false(looks_after_device());
+	assert_false(looks_after_device());
+	assert_int_equal(other.received, 2);
+	set_clock(300000);
+	assert_true(looks_after_device());
+}
+
+/* The thread that posts polls for the answer next. */
+TEST(engine_turn__waits_for_an_answer_before_it_looks_after_the_device)
+{
+	set_clock(1000000000);
+	engine->link_due_ns = 0;
+	qp.to_send = 1;
+	ops->kick(engine, &qp);
+	rig_empty_port();
+	assert_false(looks_after_device());
+	set_clock(300000);
+	assert_true(looks_after_device());
+}
+
+TEST(engine_turn__looks_after_the_device_also_if_there_is_always_work)
+{
+	fake_receiver = &other;
+	set_clock(1000000000);
+	engine->link_due_ns = 0;
+	for (int i = 0; i < 20; i++) {
+		rig_send(&qp, 1);
+		assert_false(looks_after_device());
+	}
+	set_clock(2000000);
+	rig_send(&qp, 1);
+	assert_true(looks_after_device());
+}
+
+static void *give_order(void *arg)
+{
+	struct report_order *order = arg;
+
+	order->word = (uint64_t)-order_give(engine->report, order, 10000);
+	return NULL;
+}
+
+/* Give an order from another thread while the engine runs. Return the positive errno. */
+static int obeyed(enum order_kind kind, uint8_t index, uint32_t value)
+{
+	struct report_order order = {.kind = kind, .index = index, .value = value};
+	pthread_t thread;
+
+	assert_int_equal(pthread_create(&thread, NULL, give_order, &order), 0);
+	while (__atomic_load_n(&engine->report->order, __ATOMIC_RELAXED) == 0)
+		usleep(100);
+	engine->link_due_ns = 0;
+	engine->busy_ns = 0;
+	rig_turns(1);
+	assert_int_equal(pthread_join(thread, NULL), 0);
+	return (int)order.word;
+}
+
+TEST(engine_turn__obeys_orders_that_are_allowed)
+{
+	struct report *report;
+	int fd;
+
+	assert_int_equal(report_create(&fd, &report), 0);
+	engine->report = report;
+	fake_receiver = &other;
+	engine->device->cc_params = cc_params_normal;
+	rig_turns(1);
+	assert_int_equal(obeyed(ORDER_PARAM, (uint8_t)cc_param_find("rpg_ai_rate"), 123), 0);
+	assert_int_equal(engine->device->cc_params.rpg_ai_rate, 123);
+	assert_int_equal(obeyed(ORDER_PARAM, (uint8_t)cc_param_find("rpg_ai_rate"), 0), ERANGE);
+	assert_int_equal(obeyed(ORDER_PARAM, 255, 1), ENOENT);
+	assert_int_equal(engine->device->cc_params.rpg_ai_rate, 123);
+	assert_int_equal(other.runs, 0);
+	assert_int_equal(obeyed(ORDER_ALGORITHM, CC_SWIFT, FAKE_QPN), 0);
+	assert_int_equal(fake_kind, CC_SWIFT);
+	/* The queue pair runs: what was held may be allowed now. */
+	rig_turns(1);
+	assert_int_equal(other.runs, 1);
+	assert_int_equal(obeyed(ORDER_ALGORITHM, CC_SWIFT, FAKE_QPN + 1), ENOENT);
+	assert_int_equal(obeyed(ORDER_KINDS, 0, 0), EINVAL);
+	engine->report = NULL;
+	report_unmap(report);
+	close(fd);
+}
+
+static bool lost_says_no(void *arg)
+{
+	(void)arg;
+	return false;
+}
+
+static bool link_says_no(void *arg, bool connected)
+{
+	(void)arg;
+	(void)connected;
+	return false;
+}
+
+static bool lost_says_yes(void *arg)
+{
+	(void)arg;
+	return true;
+}
+
+TEST(engine_check_link__a_lost_port_ends_everything)
+{
+	const struct port_ops lost = {
+		.lost = lost_says_yes, .link_up = link_says_no, .connected = lost_says_no};
+	const struct port_ops *before;
+	struct port *port;
+
+	port = &engine->link->port;
+	before = port->ops;
+	fake_receiver = &qp;
+	engine->device->link_up = false;
+	port->ops = &lost;
+	engine_check_link(engine);
+	assert_int_equal(fake_last_event, IBV_EVENT_DEVICE_FATAL);
+	assert_true(qp.failed);
+	/* The link's loss is reported once: after it there is nothing left to lose. */
+	fake_last_event = 0;
+	engine_check_link(engine);
+	port->ops = before;
+	port->started = true;
+	assert_int_equal(fake_last_event, 0);
+	rig_turns(1);
+	assert_int_equal(qp.runs, 1);
+}
+
+/* The program has closed all its descriptors, and another file has the number. */
+TEST(engine_check_link__a_closed_descriptor_ends_everything)
+{
+	const struct port_ops good = {
+		.lost = lost_says_no, .link_up = link_says_no, .connected = lost_says_no};
+	const int ours = eventfd(0, EFD_CLOEXEC), theirs = eventfd(0, EFD_CLOEXEC);
+	const struct port_ops *before;
+	struct port *port;
+
+	port = &engine->link->port;
+	before = port->ops;
+	fake_receiver = &qp;
+	engine->device->link_up = false;
+	port->ops = &good;
+	own_mark(ours);
+	engine->canary_fd = ours;
+	engine_check_link(engine);
+	assert_int_equal(fake_last_event, 0);
+	assert_int_equal(dup2(theirs, ours), ours);
+	engine_check_link(engine);
+	port->ops = before;
+	port->started = true;
+	assert_int_equal(fake_last_event, IBV_EVENT_DEVICE_FATAL);
+	assert_true(qp.failed);
+	close(ours);
+	close(theirs);
+}
+
+TEST(engine_check_link__tells_of_changes_once)
+{
+	struct port *port;
+
+	port = &engine->link->port;
+	assert_true(engine->device->link_up);
+	port->started = false;
+	engine_check_link(engine);
+	port->started = true;
+	assert_int_equal(fake_last_event, IBV_EVENT_PORT_ERR);
+	assert_false(engine->device->link_up);
+	engine_check_link(engine);
+	assert_int_equal(fake_last_event, IBV_EVENT_PORT_ACTIVE);
+	assert_true(engine->device->link_up);
+	fake_last_event = 0;
+	engine_check_link(engine);
+	assert_int_equal(fake_last_event, 0);
+}
+
+/* An engine that has ended, or belongs to a fork's parent, does nothing and blocks nobody. */
+TEST(engine_disown__makes_every_call_return)
+{
+	assert_true(engine_try(engine));
+	engine_disown(engine);
+	ops->lock(engine);
+	ops->unlock(engine);
+	qp.to_send = 1;
+	ops->kick(engine, &qp);
+	ops->poll(engine);
+	ops->wait(engine);
+	assert_int_equal(qp.runs, 0);
+}
+
+static void *cancelled_in_a_turn(void *arg)
+{
+	assert_true(engine_try(engine));
+	pthread_cancel(pthread_self());
+	pthread_testcancel();
+	engine_release(engine);
+	*(bool *)arg = true;
+	pthread_testcancel();
+	*(bool *)arg = false;
+	return NULL;
+}
+
+TEST(engine_try__protects_the_owner_from_being_cancelled)
+{
+	pthread_t thread;
+	bool released = false;
+	void *result;
+
+	assert_int_equal(pthread_create(&thread, NULL, cancelled_in_a_turn, &released), 0);
+	assert_int_equal(pthread_join(thread, &result), 0);
+	/* The cancellation waits until the thread has released the engine, and not much longer. */
+	assert_ptr_equal(result, PTHREAD_CANCELED);
+	assert_true(released);
+	assert_true(engine_try(engine));
+	engine_release(engine);
+}
+
+static void *cancelled_as_it_waits(void *arg)
+{
+	pthread_cancel(pthread_self());
+	engine_lock(engine);
+	engine_release(engine);
+	pthread_testcancel();
+	return arg;
+}
+
+TEST(engine_lock__protects_who_waits_from_being_cancelled)
+{
+	pthread_t thread;
+	void *result;
+
+	assert_true(engine_try(engine));
+	assert_int_equal(pthread_create(&thread, NULL, cancelled_as_it_waits, NULL), 0);
+	/* Wait until the thread waits for the engine. It spins for some time before it sleeps, and
+	 * could be cancelled only there. */
+	while (__atomic_load_n(&engine->owner.waiters, __ATOMIC_SEQ_CST) == 0)
+		sched_yield();
+	usleep(50000);
+	engine_release(engine);
+	assert_int_equal(pthread_join(thread, &result), 0);
+	assert_ptr_equal(result, PTHREAD_CANCELED);
+	/* No thread waits any more, so turns need not yield to any. */
+	assert_int_equal(engine->owner.waiters, 0);
+	assert_true(engine_try(engine));
+	engine_release(engine);
+}
+
+/* The next packet may be for memory that was unmapped. */
+TEST(engine_turn__unblocks_the_signals_of_faults)
+{
+	sigset_t all, before, now;
+
+	rig_turns(1);
+	sigfillset(&all);
+	pthread_sigmask(SIG_BLOCK, &all, &before);
+	usleep(1000); /* longer than GUARD_PERIOD_NS */
+	rig_turns(1);
+	pthread_sigmask(SIG_SETMASK, &before, &now);
+	assert_false(sigismember(&now, SIGSEGV) || sigismember(&now, SIGBUS));
+	assert_true(sigismember(&now, SIGTERM));
+}

@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Tests of lib/transport/gap.c: a responder tells its peer which packets it keeps. */
+#include <stdint.h>
+
+#include "gap_rig.h"
+
+TEST_FIXTURE(gap_set_up, gap_tear_down);
+
+#define SIGN (BTH_SIGN_REQUEST | 1)
+
+/* Let the peer show that it understands selective acknowledgements, in PSN 0. */
+static void let_tell(void)
+{
+	rig.replies.kept = &rig.responder.ooo;
+	EXPECT_TAKEN(OPCODE_WRITE_ONLY, 0, TO_MEMORY, .dma_length = 4, .len = 4, .ack_req = true,
+		     .sign = SIGN);
+	expect_aeth(ACK, 0, 1);
+	assert_int_equal(catcher_at(&rig.fixture.catcher, 0)->sign & BTH_SIGN_KIND,
+			 BTH_SIGN_RESPONSE);
+}
+
+/* Send the owed answers, and check that they are one selective acknowledgement. */
+static void expect_sack(uint32_t expected, uint8_t kept)
+{
+	const unsigned int count = rig_answers();
+	const struct packet *answer = catcher_at(&rig.fixture.catcher, 0);
+
+	assert_int_equal(count, 1);
+	assert_int_equal(answer->opcode, OPCODE_SACK);
+	assert_int_equal(answer->psn.v, psn_make(FIRST_PSN + expected).v);
+	assert_int_equal(answer->payload_len, 1);
+	assert_int_equal(answer->payload[0], kept);
+}
+
+TEST(responder__tells_a_peer_that_understands_which_packets_it_keeps)
+{
+	let_tell();
+	EXPECT_TAKEN(OPCODE_WRITE_ONLY, 2, TO_MEMORY, .dma_length = 4, .len = 4);
+	expect_sack(1, 0x01);
+	/* One that follows says nothing new; one behind another hole does. */
+	EXPECT_TAKEN(OPCODE_WRITE_ONLY, 3, TO_MEMORY, .dma_length = 4, .len = 4);
+	expect_no_answer();
+	EXPECT_TAKEN(OPCODE_WRITE_ONLY, 5, TO_MEMORY, .dma_length = 4, .len = 4);
+	expect_sack(1, 0x0b);
+	/* One that came before shows that its requester has heard nothing. */
+	EXPECT_TAKEN(OPCODE_WRITE_ONLY, 5, TO_MEMORY, .dma_length = 4, .len = 4, .ack_req = true);
+	expect_sack(1, 0x0b);
+	EXPECT_TAKEN(OPCODE_WRITE_ONLY, 0, TO_MEMORY, .dma_length = 4, .len = 4, .ack_req = true);
+	expect_sack(1, 0x0b);
+	/* The first hole closes, and the second is left. */
+	EXPECT_TAKEN(OPCODE_WRITE_ONLY, 1, TO_MEMORY, .dma_length = 4, .len = 4);
+	expect_sack(4, 0x01);
+	EXPECT_TAKEN(OPCODE_WRITE_ONLY, 4, TO_MEMORY, .dma_length = 4, .len = 4);
+	expect_aeth(ACK, 5, 6);
+	assert_int_equal(rig.responder.gap, GAP_NONE);
+}
+
+/* The requester shall not wait for the responses before it sends what is missing. Whether it may
+ * expect them is in the solicited-event bit. */
+TEST(responder__tells_before_it_answers)
+{
+	let_tell();
+	EXPECT_TAKEN(OPCODE_READ_REQUEST, 1, TO_MEMORY, .dma_length = 2 * MTU);
+	EXPECT_TAKEN(OPCODE_WRITE_ONLY, 4, TO_MEMORY, .dma_length = 4, .len = 4);
+	assert_int_equal(rig_answers(), 3);
+	assert_int_equal(catcher_at(&rig.fixture.catcher, 0)->opcode, OPCODE_SACK);
+	assert_int_equal(catcher_at(&rig.fixture.catcher, 0)->psn.v, psn_make(FIRST_PSN + 3).v);
+	assert_false(catcher_at(&rig.fixture.catcher, 0)->solicited);
+	expect_answer(1, OPCODE_READ_RESPONSE_FIRST, 1);
+	expect_answer(2, OPCODE_READ_RESPONSE_LAST, 2);
+	EXPECT_TAKEN(OPCODE_WRITE_ONLY, 6, TO_MEMORY, .dma_length = 4, .len = 4);
+	expect_sack(3, 0x05);
+	assert_true(catcher_at(&rig.fixture.catcher, 0)->solicited);
+}
+
+/* Its requester has sent copies of it, or it was late. */
+TEST(responder__a_marked_read_is_answered_once)
+{
+	const struct packet_fields request = {.opcode = OPCODE_READ_REQUEST,
+					      .psn = 1,
+					      TO_MEMORY,
+					      .dma_length = 4 * MTU,
+					      .sign = SIGN};
+	struct packet_fields repeated = request;
+
+	let_tell();
+	assert_int_equal(rig_take(request), FAULT_NONE);
+	assert_int_equal(rig_answers(), 4);
+	assert_int_equal(rig_take(request), FAULT_NONE);
+	expect_no_answer();
+	/* Now its requester misses responses. */
+	repeated.ack_req = true;
+	assert_int_equal(rig_take(repeated), FAULT_NONE);
+	assert_int_equal(rig_answers(), 4);
+	/* Reserved bits of another requester mean nothing. */
+	replies_set_sign(&rig.replies, 0);
+	assert_int_equal(rig_take(request), FAULT_NONE);
+	assert_int_equal(rig_answers(), 4);
+}
+
+TEST(responder__tells_of_each_marked_read_once)
+{
+	let_tell();
+	EXPECT_TAKEN(OPCODE_READ_REQUEST, 2, TO_MEMORY, .dma_length = MTU, .sign = SIGN);
+	expect_sack(1, 0x01);
+	EXPECT_TAKEN(OPCODE_READ_REQUEST, 3, TO_MEMORY, .dma_length = MTU, .sign = SIGN);
+	expect_sack(1, 0x03);
+	EXPECT_TAKEN(OPCODE_READ_REQUEST, 3, TO_MEMORY, .dma_length = MTU, .sign = SIGN);
+	expect_no_answer();
+	EXPECT_TAKEN(OPCODE_READ_REQUEST, 3, TO_MEMORY, .dma_length = MTU, .sign = SIGN,
+		     .ack_req = true);
+	expect_sack(1, 0x03);
+}
+
+TEST(responder__keeps_as_far_ahead_as_its_peer_has_announced)
+{
+	let_tell();
+	EXPECT_TAKEN(OPCODE_WRITE_ONLY, 1 + 512 + 64, TO_MEMORY, .dma_length = 4, .len = 4);
+	assert_int_equal(rig.responder.ooo.count, 0);
+	EXPECT_TAKEN(OPCODE_WRITE_ONLY, 512 + 64, TO_MEMORY, .dma_length = 4, .len = 4);
+	assert_int_equal(rig.responder.ooo.count, 1);
+}
+
+TEST(responder__tells_nobody_who_has_not_shown_to_understand)
+{
+	rig.replies.kept = &rig.responder.ooo;
+	/* A sign in a packet that is not executed may be forged. */
+	EXPECT_TAKEN(OPCODE_WRITE_ONLY, 2, TO_MEMORY, .dma_length = 4, .len = 4, .ack_req = true,
+		     .sign = SIGN);
+	expect_aeth(NAK_SEQUENCE, 0, 0);
+	assert_int_equal(catcher_at(&rig.fixture.catcher, 0)->sign, 0);
+	/* Other reserved bits are ignored (9.2), as is the sign of a response. */
+	EXPECT_TAKEN(OPCODE_WRITE_ONLY, 0, TO_MEMORY, .dma_length = 4, .len = 4, .ack_req = true,
+		     .sign = BTH_SIGN_RESPONSE | 1);
+	expect_aeth(ACK, 0, 1);
+	EXPECT_TAKEN(OPCODE_WRITE_ONLY, 3, TO_MEMORY, .dma_length = 4, .len = 4);
+	expect_aeth(NAK_SEQUENCE, 1, 1);
+	assert_int_equal(catcher_at(&rig.fixture.catcher, 0)->sign, 0);
+}
