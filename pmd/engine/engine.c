@@ -21,9 +21,12 @@
 
 #define RX_BURST	   32
 #define FEW_QPS		   64
-#define RUN_BUDGET_PKTS	   32		  /* of one queue pair, before the next one runs */
-#define ACK_HOLD_NS	   UINT64_C(1000) /* time in which a polling program answers */
-#define ACK_HOLD_KERNEL_NS UINT64_C(5000) /* interval between two packets over a veth */
+#define RUN_BUDGET_PKTS	   32		     /* of one queue pair, before the next one runs */
+#define ACK_HOLD_NS	   UINT64_C(1000)    /* time in which a polling program answers */
+#define ACK_HOLD_KERNEL_NS UINT64_C(5000)    /* interval between two packets over a veth */
+#define ROUSE_AFTER_NS	   UINT64_C(5000000) /* without packets: the process has slept */
+#define TEND_QUIET_NS	   UINT64_C(200000)  /* longer than the first answer after a sleep takes */
+#define TEND_PUT_OFF_NS	   UINT64_C(1000000)
 #define CLEANUP_FRAMES	   32 /* some hardware reports sent packets in groups this large */
 #define LEFT_NS		   UINT64_C(10000) /* not longer than a nap of the helper */
 #define CLOCKS_APART_NS	   UINT64_C(1000)  /* two readings of the time, one after the other */
@@ -187,6 +190,19 @@ unsigned int engine_run_ready(struct engine *engine, bool hold)
 	return runs;
 }
 
+/*
+ * Wake the port's other end before the packet is built. After a sleep this code and its data are
+ * not in the caches, so building the packet takes tens of microseconds, and so does waking the
+ * other end.
+ */
+static void engine_rouse_peer(const struct engine *engine)
+{
+	const struct qp *first = TAILQ_FIRST(&engine->ready);
+
+	if (first && !qp_sends_to(first, engine->link->port.mac))
+		port_rouse(&engine->link->port);
+}
+
 /* Owner, as the engine's lcore. */
 static unsigned int engine_send(struct engine *engine, bool hold)
 {
@@ -195,6 +211,8 @@ static unsigned int engine_send(struct engine *engine, bool hold)
 	unsigned int work = 0;
 
 	engine->now_ns = clock_ns(&engine->clock);
+	if (unlikely(engine->now_ns - engine->busy_ns > ROUSE_AFTER_NS))
+		engine_rouse_peer(engine);
 	/* This thread may have blocked all signals since its last turn. */
 	guard_refresh(engine->now_ns);
 	tx_begin(&engine->tx);
@@ -218,6 +236,8 @@ unsigned int engine_transmit(struct engine *engine)
 	const unsigned int lcore = lcore_enter(engine);
 	const unsigned int work = engine_send(engine, false);
 
+	if (work > 0)
+		engine->busy_ns = engine->now_ns;
 	lcore_leave(lcore);
 	return work;
 }
@@ -406,6 +426,23 @@ static unsigned int engine_receive_and_tell(struct engine *engine)
 }
 
 /*
+ * Return true if this turn may look after the device, which is due and takes 20 us if the process
+ * has slept. Packets go first: after a sleep the look is always due, and would delay the first
+ * message and the answer to it. So put it off until no packet has come or gone for a while, but not
+ * for long, because an engine may always have work.
+ */
+static bool engine_may_tend(struct engine *engine)
+{
+	if (engine->tend_put_off_ns == 0)
+		engine->tend_put_off_ns = engine->now_ns;
+	if (engine->now_ns - engine->busy_ns < TEND_QUIET_NS &&
+	    engine->now_ns - engine->tend_put_off_ns < TEND_PUT_OFF_NS)
+		return false;
+	engine->tend_put_off_ns = 0;
+	return true;
+}
+
+/*
  * Send first. A response to a received packet is then sent in the next turn. Between the two turns
  * a program that polls sees the received message, and its answer leaves in one burst with the
  * acknowledgement.
@@ -415,12 +452,12 @@ unsigned int engine_turn(struct engine *engine)
 	const unsigned int lcore = lcore_enter(engine);
 	unsigned int work = engine_send(engine, true);
 
-	if (unlikely(engine->now_ns >= engine->link_due_ns))
-		engine_tend(engine);
 	work += engine_receive_and_tell(engine);
-	lcore_leave(lcore);
 	if (work > 0)
 		engine->busy_ns = engine->now_ns;
+	if (unlikely(engine->now_ns >= engine->link_due_ns) && engine_may_tend(engine))
+		engine_tend(engine);
+	lcore_leave(lcore);
 	return work;
 }
 

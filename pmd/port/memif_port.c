@@ -141,6 +141,18 @@ void memif_port_wake_other(struct memif_port *memif, const struct memif_end *end
 		memif_port_ring_socket(memif, end->bell_fd);
 }
 
+/* Ring before the packet is there. The packet rings again when it is published: the other end may
+ * have woken before that, found nothing, and fallen asleep again. */
+static void memif_rouse(void *arg)
+{
+	struct memif_port *memif = arg;
+	const struct memif_end *end = memif->end;
+
+	/* A ring by a socket takes longer than the packet. */
+	if (!end->rings_by_socket && memif_end_is_asleep(end))
+		memif_port_ring_bell(end->bell_fd);
+}
+
 static void memif_push(void *arg)
 {
 	struct memif_port *memif = arg;
@@ -313,6 +325,7 @@ const struct port_ops memif_port_ops = {
 	.place = memif_place,
 	.placed = memif_placed,
 	.push = memif_push,
+	.rouse = memif_rouse,
 	.arm = memif_arm,
 	.disarm = memif_disarm,
 	.link_up = memif_port_link_up,

@@ -37,6 +37,63 @@ TEST(engine_turn__answers_who_watches)
 	close(fd);
 }
 
+/* Let the engine's clock stand, or advance by so much. */
+static void set_clock(uint64_t passed_ns)
+{
+	engine->clock.ns_per_tsc = 0;
+	engine->clock.start_ns += passed_ns;
+}
+
+static bool looks_after_device(void)
+{
+	rig_turns(1);
+	return engine->link_due_ns != 0;
+}
+
+/* After a sleep a look at the device is due, and would take longer than the answer to the packet
+ * that has woken the process. */
+TEST(engine_turn__answers_before_it_looks_after_the_device)
+{
+	fake_receiver = &other;
+	set_clock(1000000000);
+	engine->link_due_ns = 0;
+	rig_send(&qp, 1);
+	assert_false(looks_after_device());
+	rig_send(&other, 1);
+	assert_false(looks_after_device());
+	assert_false(looks_after_device());
+	assert_int_equal(other.received, 2);
+	set_clock(300000);
+	assert_true(looks_after_device());
+}
+
+/* The thread that posts polls for the answer next. */
+TEST(engine_turn__waits_for_an_answer_before_it_looks_after_the_device)
+{
+	set_clock(1000000000);
+	engine->link_due_ns = 0;
+	qp.to_send = 1;
+	ops->kick(engine, &qp);
+	rig_empty_port();
+	assert_false(looks_after_device());
+	set_clock(300000);
+	assert_true(looks_after_device());
+}
+
+TEST(engine_turn__looks_after_the_device_also_if_there_is_always_work)
+{
+	fake_receiver = &other;
+	set_clock(1000000000);
+	engine->link_due_ns = 0;
+	for (int i = 0; i < 20; i++) {
+		rig_send(&qp, 1);
+		assert_false(looks_after_device());
+	}
+	set_clock(2000000);
+	rig_send(&qp, 1);
+	assert_true(looks_after_device());
+}
+
 static void *give_order(void *arg)
 {
 	struct report_order *order = arg;
@@ -55,6 +112,7 @@ static int obeyed(enum order_kind kind, uint8_t index, uint32_t value)
 	while (__atomic_load_n(&engine->report->order, __ATOMIC_RELAXED) == 0)
 		usleep(100);
 	engine->link_due_ns = 0;
+	engine->busy_ns = 0;
 	rig_turns(1);
 	assert_int_equal(pthread_join(thread, NULL), 0);
 	return (int)order.word;

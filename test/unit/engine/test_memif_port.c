@@ -284,3 +284,34 @@ TEST(memif_port__a_broken_rule_rings_the_alarm)
 		close_both();
 	}
 }
+
+/* Return true if a helper that sleeps on the port would wake. */
+static bool is_rung(const struct port *port)
+{
+	struct pollfd wake = {.fd = port->wake_fd, .events = POLLIN};
+
+	return poll(&wake, 1, 0) == 1;
+}
+
+TEST(memif_port_rouse__rings_an_end_that_sleeps)
+{
+	open_both("");
+	port_disarm(&server);
+	port_rouse(&client);
+	assert_false(is_rung(&server));
+	assert_false(port_arm(&server));
+	port_rouse(&client);
+	assert_true(is_rung(&server));
+	/* It has found nothing, and sleeps again. The packet rings, too. */
+	assert_false(port_arm(&server));
+	assert_false(is_rung(&server));
+	send_by(&client, 64, 1);
+	assert_true(is_rung(&server));
+	assert_true(port_arm(&server));
+	assert_int_equal(receive_by(&server, 64), 1);
+	close_both();
+	/* Without the other end there is nobody to wake. */
+	open_port(&client, "client", "");
+	port_rouse(&client);
+	close_port(&client);
+}

@@ -58,10 +58,10 @@ struct engine {
 	uint64_t taken_times; /* number of times the engine was taken; other threads read it,
 				 relaxed */
 	uint64_t now_ns;
-	uint64_t busy_ns;     /* time of the last turn that had work */
+	uint64_t busy_ns;     /* time of the last turn, or call to transmit, that had work */
 	uint32_t full_frames; /* received in consecutive bursts after which more frames waited */
 	uint32_t taken;	      /* frames that the last turn took from the port, or dropped there */
-	uint64_t link_due_ns; /* next check of the link's state */
+	uint64_t link_due_ns; /* next check of the link's state, and what else engine_tend does */
 	/* what the port has lost, as counted (port/port.h) */
 	uint64_t rx_missed, rx_too_long, rx_refused;
 	/* how long an acknowledgement may wait for other packets to send: to this host, and to
@@ -77,6 +77,8 @@ struct engine {
 	bool lost;			  /* the port is lost for ever; atomic */
 	struct display *display;	  /* what files show of the device; NULL: no view */
 	struct report *report;		  /* what monitoring programs read; NULL: no report */
+
+	uint64_t tend_put_off_ns; /* since when engine_tend is put off for packets; 0: it is not */
 
 	int canary_fd; /* the report's descriptor, checked periodically; or -1 */
 	bool lost_fds; /* the program has closed descriptors of ours; atomic */

@@ -106,6 +106,9 @@ struct port_ops {
 	bool (*suits)(void *arg, uint32_t qpn);
 	void (*placed)(void *arg, uint32_t len);
 	void (*push)(void *arg);
+	/* For a port with another end that may sleep: wake it, because a packet will follow at
+	 * once. NULL: the port has no such end, or the packet alone wakes it. */
+	void (*rouse)(void *arg);
 	/* Make the next frame wake wake_fd, once. Return true if frames wait already, or may
 	 * (port.arms_once). MT-safe, also after close, unless port.interrupts is set. */
 	bool (*arm)(void *arg);
@@ -343,6 +346,14 @@ static inline bool port_is_relayed(const struct port *port)
 static inline int port_wake_fd(const struct port *port)
 {
 	return __atomic_load_n(&port->wake_fd, __ATOMIC_RELAXED);
+}
+
+/** Wake the port's other end if it sleeps: a packet follows, and is not ready yet. Engine's thread.
+ */
+static inline void port_rouse(const struct port *port)
+{
+	if (port->ops->rouse)
+		port->ops->rouse(port->ops_arg);
 }
 
 /** Call before sleeping on wake_fd. Return true if frames wait, or may. Engine's lock if the port
