@@ -58,11 +58,11 @@ class Machine:
         return fields[7], sum(fields)
 
     # ---- processes ----
-    def start(self, argv, cpu=None, space=None):
+    def start(self, argv, cpu=None, space=None, stdin=subprocess.DEVNULL):
         full = ["taskset", "-c", str(cpu), *argv] if cpu is not None else list(argv)
         if space:
             full = ["ip", "netns", "exec", space, *full]
-        child = subprocess.Popen(["setpriv", "--pdeathsig", "KILL", *full], stdin=subprocess.DEVNULL,
+        child = subprocess.Popen(["setpriv", "--pdeathsig", "KILL", *full], stdin=stdin,
                                  stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True)
         self._children.append(child)
         return child
@@ -95,18 +95,27 @@ class Machine:
         self.port += 1
         return self.port
 
-    def pair(self, server, client, spaces=(None, None), listens=None, kill_server=False):
-        """Run a server and a client, on a CPU each. Return the client's output, and the server. The client starts
-        when the server listens at TCP port `listens`, or at once."""
-        first = self.start(server, CPUS[0], spaces[0])
+    def start_server(self, argv, space, listens):
+        """Start the passive side. Return when it listens at TCP port `listens`, or at once without one."""
+        server = self.start(argv, CPUS[0], space)
         try:
             until = time.monotonic() + LISTEN_S
-            while listens and not tcp_tables_show(tcp_tables(first.pid), LISTEN, listens):
-                if first.poll() is not None:
-                    raise Failed(f"server: {first.communicate()[1].strip()}")
+            while listens and not tcp_tables_show(tcp_tables(server.pid), LISTEN, listens):
+                if server.poll() is not None:
+                    raise Failed(f"server: {server.communicate()[1].strip()}")
                 if time.monotonic() > until:
                     raise Failed("the server does not listen")
                 time.sleep(0.01)
+        except BaseException:
+            self.end(server)
+            raise
+        return server
+
+    def pair(self, server, client, spaces=(None, None), listens=None, kill_server=False):
+        """Run a server and a client, on a CPU each. Return the client's output, and the server. The client starts
+        when the server listens at TCP port `listens`, or at once."""
+        first = self.start_server(server, spaces[0], listens)
+        try:
             second = self.start(client, CPUS[1], spaces[1])
             try:
                 out = self.finish(second, os.path.basename(client[-1]))
@@ -122,7 +131,7 @@ class Machine:
     # ---- network namespaces ----
     def veth(self, mtu=9000):
         """Make two namespaces with a veth0 each; return their names and addresses."""
-        names = [f"uperf{os.getpid()}{end}" for end in "ab"]
+        names = [f"uperf{os.getpid()}-{len(self._spaces)}{end}" for end in "ab"]
         addresses = ["10.99.2.1", "10.99.2.2"]
         for name in names:
             self._ip("netns", "add", name)

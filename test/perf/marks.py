@@ -96,10 +96,10 @@ def _isolated_marks():
 
 def _attached_veth_marks():
     alone = "of a program that has the interface alone"
-    return [*(Mark(f"64 KiB {mode.upper()}, attached", "veth", f"uroced-veth.{mode}", f"90% {alone}", 0.9, f"veth.{mode}")
+    return [*(Mark(f"64 KiB {mode.upper()}, attached", "veth", f"uroced-veth.{mode}", f"90% {alone}", 0.9, f"alone-veth.{mode}")
               for mode in ("write", "send", "read")),
-            Mark("64 B round trip, attached", "veth", "uroced-veth.p50", f"at most 110% {alone}", 1.1, "veth.p50", most=True,
-                 double=True)]
+            Mark("64 B round trip, attached", "veth", "uroced-veth.p50", f"at most 110% {alone}", 1.1, "alone-veth.p50",
+                 most=True, double=True)]
 
 
 def _registration_marks():

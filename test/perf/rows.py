@@ -6,7 +6,7 @@ import os
 
 from figures import Figure, Group
 from machine import CPUS
-from wires import Attached, Isolated, Memif, Veth, Vhost, uroced
+from wires import Attached, Isolated, Memif, Veth, Vhost, by_turns, uroced
 
 HOT = ["--region", "512K"]  # as the limits' regions
 ONE = ["--region", "64K"]  # perftest writes the memory of one message again and again
@@ -221,6 +221,24 @@ def _lossy_group(machine, seconds, spaces, addresses):
         latency("loss", sack, "sack = yes"), latency("loss-plain", plain, "sack = no")])
 
 
+def _attached_group(seconds, attached, alone):
+    """An attached program, and one that has its interface alone. The speed of a veth changes every few seconds, by up
+    to a half, so short tests of the two alternate."""
+    modes, turns = ("write", "send", "read"), 6
+    short = ("seconds", max(0.1, seconds / turns))
+    plans = [[short, ("mode", mode), ("size", "64K"), ("region", "512K")] for mode in modes]
+    latency = [short, ("mode", "latency"), ("size", 64)]
+
+    def keys(names):
+        return " ".join(f"{wire.name}.{name}" for wire in (attached, alone) for name in names)
+
+    return Group("a program of uroced over veth, and one that has a veth alone", [
+        Figure(keys(modes), "WRITE, SEND, READ 64 KiB: attached; alone", "Gb/s",
+               lambda: by_turns((attached, alone), plans, "gbps", turns)),
+        Figure(keys(["p50"]), "WRITE 64 B half round trip, p50: attached; alone", "us",
+               lambda: by_turns((attached, alone), [latency], "p50", turns))])
+
+
 def veth(machine, seconds):
     """kernel interfaces, and TCP on them"""
     spaces, addresses = machine.veth()
@@ -237,7 +255,7 @@ def veth(machine, seconds):
     yield _lossy_group(machine, seconds, spaces, addresses)
     with uroced(machine, "--netdev", "veth0", space=spaces[0]) as socket:
         attached = Attached(machine, "uroced-veth", socket, spaces, "veth0", addresses[0])
-        yield Group("a program of uroced over veth", [*_bandwidths(attached, seconds), *_small(attached, seconds, 64)])
+        yield _attached_group(seconds, attached, Veth(machine, *machine.veth(), name="alone-veth"))
 
 
 REGISTER = ("touch", "absent", "present", "hugetlb", "on_demand", "deregister")

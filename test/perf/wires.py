@@ -5,11 +5,13 @@ import contextlib
 import json
 import os
 import re
+import select
 import signal
+import statistics
 import subprocess
 import time
 
-from machine import TIMEOUT_S, Failed
+from machine import CPUS, TIMEOUT_S, Failed
 
 
 class Wire:
@@ -67,6 +69,61 @@ class Wire:
         out, served = self.machine.pair(self.run(0, [tool, "-s", socket, str(seconds)]),
                                         self.run(1, [tool, socket, str(seconds)]), self.spaces, kill_server=True)
         return (float(served), *map(float, out.split()))
+
+
+class Prompt:
+    """Two testroce on a wire. They stay connected, and the active one runs one test after the other."""
+
+    def __init__(self, wire):
+        machine, port = wire.machine, wire.machine.next_port()
+        argv = [os.path.join(machine.build, "app", "testroce")]
+        self._machine = machine
+        self._name = wire.name
+        self._passive = machine.start_server([*argv, *wire.options(0), "--listen", str(port), "--once"], wire.spaces[0], port)
+        self._active = machine.start([*argv, *wire.options(1), "--connect", f"{wire.address}:{port}", "--path-mtu", "4096",
+                                      "--interactive"], CPUS[1], wire.spaces[1], stdin=subprocess.PIPE)
+
+    def test(self, plan):
+        """Run the test of a plan: pairs of a name and a value. Return what testroce prints."""
+        commands = [*(f"set {name} {value}" for name, value in plan), "start", "wait", "show device"]
+        self._active.stdin.write("\n".join(commands) + "\n")
+        self._active.stdin.flush()
+        out, until = "", time.monotonic() + TIMEOUT_S
+        while ", progress " not in out:  # of "show device"
+            if not select.select([self._active.stdout], [], [], max(0, until - time.monotonic()))[0]:
+                raise Failed(f"{self._name}: no result after {TIMEOUT_S} s")
+            data = os.read(self._active.stdout.fileno(), 65536)
+            if not data:
+                raise Failed(f"{self._name}: testroce has ended: {self._active.stderr.read().strip()}")
+            out += data.decode()
+        return out
+
+    def close(self):
+        self._machine.end(self._active)
+        self._machine.end(self._passive)
+
+
+RESULT = {"gbps": r"([\d.]+) Gb/s", "p50": r"p50 ([\d.]+) us"}
+
+
+def by_turns(wires, plans, result, turns):
+    """Run the tests of all plans on all wires, by turns. Return the median of each: first those of the first wire."""
+    with contextlib.ExitStack() as stack:
+        prompts = []
+        for wire in wires:
+            prompts.append(Prompt(wire))
+            stack.callback(prompts[-1].close)
+        samples = {}
+        for turn in range(turns + 1):
+            for number, plan in enumerate(plans):
+                for prompt in prompts if turn % 2 else reversed(prompts):
+                    out = prompt.test(plan)
+                    found = re.search(RESULT[result], out)
+                    if not found:
+                        raise Failed(f"testroce printed no result: {out.strip()}")
+                    samples.setdefault((prompt, number), []).append(float(found.group(1)))
+        # The first turn only brings memory and caches into their usual state.
+        return tuple(statistics.median(samples[(prompt, number)][1:]) for prompt in prompts for number in range(len(plans)))
 
 
 class Memif(Wire):
@@ -149,8 +206,8 @@ class Isolated(Wire):
 class Veth(Wire):
     """A kernel interface on each side."""
 
-    def __init__(self, machine, spaces, addresses, impair=None, sack=None):
-        super().__init__(machine, "veth")
+    def __init__(self, machine, spaces, addresses, impair=None, sack=None, name="veth"):
+        super().__init__(machine, name)
         self.spaces = spaces
         self.address = addresses[0]
         self._impair = ["--impair", impair] if impair else []
