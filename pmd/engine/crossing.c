@@ -96,8 +96,6 @@ int crossing_add(struct engine *first, uint32_t number)
 	if (rc != 0)
 		return rc;
 	engine->crossing = crossing;
-	/* The threads of all engines compete for the same CPUs. */
-	engine->polling.crowd = first->polling.crowd;
 	crossing->engines[number] = engine;
 	/* If this engine has no packet socket, the engines before it have given up theirs. */
 	for (uint32_t i = 0; i < number; i++)

@@ -27,6 +27,7 @@
 #define ROUSE_AFTER_NS	   UINT64_C(5000000) /* without packets: the process has slept */
 #define TEND_QUIET_NS	   UINT64_C(200000)  /* longer than the first answer after a sleep takes */
 #define TEND_PUT_OFF_NS	   UINT64_C(1000000)
+#define TEND_PUT_OFF_TIMES 4
 #define CLEANUP_FRAMES	   32 /* some hardware reports sent packets in groups this large */
 #define LEFT_NS		   UINT64_C(10000) /* not longer than a nap of the helper */
 #define CLOCKS_APART_NS	   UINT64_C(1000)  /* two readings of the time, one after the other */
@@ -199,7 +200,8 @@ static void engine_rouse_peer(const struct engine *engine)
 {
 	const struct qp *first = TAILQ_FIRST(&engine->ready);
 
-	if (first && !qp_sends_to(first, engine->link->port.mac))
+	/* What is left over could not be sent, so the other end has been rung for already. */
+	if (first && engine->tx.count == 0 && !qp_sends_to(first, engine->link->port.mac))
 		port_rouse(&engine->link->port);
 }
 
@@ -211,12 +213,12 @@ static unsigned int engine_send(struct engine *engine, bool hold)
 	unsigned int work = 0;
 
 	engine->now_ns = clock_ns(&engine->clock);
-	if (unlikely(engine->now_ns - engine->busy_ns > ROUSE_AFTER_NS))
-		engine_rouse_peer(engine);
 	/* This thread may have blocked all signals since its last turn. */
 	guard_refresh(engine->now_ns);
 	tx_begin(&engine->tx);
 	engine_drain_kicks(engine);
+	if (unlikely(engine->now_ns - engine->busy_ns > ROUSE_AFTER_NS))
+		engine_rouse_peer(engine);
 	if (unlikely(__atomic_load_n(&engine->pages_came, __ATOMIC_RELAXED)))
 		paging_wake(engine);
 	if (unlikely(crosses))
@@ -427,18 +429,26 @@ static unsigned int engine_receive_and_tell(struct engine *engine)
 
 /*
  * Return true if this turn may look after the device, which is due and takes 20 us if the process
- * has slept. Packets go first: after a sleep the look is always due, and would delay the first
- * message and the answer to it. So put it off until no packet has come or gone for a while, but not
- * for long, because an engine may always have work.
+ * has slept. Packets go first: after a sleep the look is mostly due, and would delay the first
+ * message and the answer to it. So put it off until no packet has come or gone for a while. But not
+ * for long, because an engine may always have work, and not after many sleeps, because each may
+ * end with a packet.
  */
 static bool engine_may_tend(struct engine *engine)
 {
-	if (engine->tend_put_off_ns == 0)
-		engine->tend_put_off_ns = engine->now_ns;
-	if (engine->now_ns - engine->busy_ns < TEND_QUIET_NS &&
-	    engine->now_ns - engine->tend_put_off_ns < TEND_PUT_OFF_NS)
+	const uint64_t now_ns = engine->now_ns;
+	const bool slept = now_ns - engine->put_off_last_ns > TEND_PUT_OFF_NS;
+
+	if (engine->put_off_times == 0 || slept) {
+		engine->put_off_times++;
+		engine->put_off_ns = now_ns;
+	}
+	engine->put_off_last_ns = now_ns;
+	if (now_ns - engine->busy_ns < TEND_QUIET_NS &&
+	    now_ns - engine->put_off_ns < TEND_PUT_OFF_NS &&
+	    engine->put_off_times <= TEND_PUT_OFF_TIMES)
 		return false;
-	engine->tend_put_off_ns = 0;
+	engine->put_off_times = 0;
 	return true;
 }
 
@@ -555,7 +565,7 @@ int engine_create(struct device_engine *home, struct link *link, enum settings_p
 	engine->progress = progress;
 	engine->cancel_points = !link->port.no_cancel_points;
 	engine->canary_fd = -1;
-	polling_init(&engine->polling, &engine->crowd);
+	polling_init(&engine->polling);
 	engine_set_holds(engine);
 	clock_init(&engine->clock, link->port.tsc_hz);
 	engine->now_ns = clock_ns(&engine->clock);

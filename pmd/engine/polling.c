@@ -18,22 +18,24 @@
 #define LONG_TURN_NS	 UINT64_C(100000)
 #define OWNER_PAUSE_NS	 UINT64_C(50000)
 #define NAP_NS		 50000
+#define REFUSAL_NS	 UINT64_C(20000000) /* later ones are others: longer than each sleep */
 #define COUNT_NS	 UINT64_C(20000000) /* in which each thread of a crowd polls */
 #define CROWD		 8 /* threads that poll, for each CPU: so many let others starve */
 #define CROWD_NAP_NS	 UINT64_C(12500) /* for each of these threads */
 #define CROWD_NAP_MAX_NS UINT64_C(4000000)
 
 __thread struct polling_thread polling_thread;
+struct crowd polling_crowd __rte_cache_aligned;
 
 static void store(uint64_t *word, uint64_t value)
 {
 	__atomic_store_n(word, value, __ATOMIC_RELAXED);
 }
 
-void polling_init(struct polling *polling, struct crowd *crowd)
+void polling_init(struct polling *polling)
 {
-	*polling = (struct polling){.refused_times = UINT64_MAX, .crowd = crowd};
-	*crowd = (struct crowd){.cpus = cpus_count()};
+	*polling = (struct polling){.refused_times = UINT64_MAX};
+	store(&polling_crowd.cpus, cpus_count());
 }
 
 void polling_pause(long ns)
@@ -90,7 +92,7 @@ void polling_nap(struct polling *polling, uint64_t now_ns)
  * crowd. */
 static void polling_count_anew(struct crowd *crowd, uint64_t now_ns)
 {
-	const uint64_t each = polling_read(&crowd->threads) / crowd->cpus;
+	const uint64_t each = polling_read(&crowd->threads) / polling_read(&crowd->cpus);
 
 	store(&crowd->nap_ns, each < CROWD ? 0 : RTE_MIN(CROWD_NAP_NS * each, CROWD_NAP_MAX_NS));
 	store(&crowd->threads, 0);
@@ -98,8 +100,10 @@ static void polling_count_anew(struct crowd *crowd, uint64_t now_ns)
 }
 
 /* Count this thread. Return for how long it should sleep; 0: there is no crowd. */
-static uint64_t polling_crowd_ns(struct crowd *crowd, uint64_t now_ns)
+static uint64_t polling_crowd_ns(uint64_t now_ns)
 {
+	struct crowd *crowd = &polling_crowd;
+
 	if (now_ns >= polling_read(&crowd->count_end_ns))
 		polling_count_anew(crowd, now_ns);
 	if (polling_thread.counted_ns != polling_read(&crowd->count_end_ns)) {
@@ -114,9 +118,9 @@ static uint64_t polling_crowd_ns(struct crowd *crowd, uint64_t now_ns)
  * sessions, uroced's among them, get too little time to move packets. One nap in 2 ms does not help
  * here, because the other threads go on. So each thread sleeps, the longer the more there are.
  */
-bool polling_make_way_now(struct crowd *crowd, uint64_t now_ns)
+bool polling_make_way_now(uint64_t now_ns)
 {
-	const uint64_t nap_ns = polling_crowd_ns(crowd, now_ns);
+	const uint64_t nap_ns = polling_crowd_ns(now_ns);
 
 	if (nap_ns > 0)
 		polling_pause((long)nap_ns);
@@ -135,10 +139,14 @@ void polling_wait_for_owner(struct polling *polling, const struct engine_clock *
 			    uint64_t taken_times)
 {
 	const uint64_t now_ns = clock_ns(clock);
-	uint64_t pause_ns;
+	uint64_t pause_ns, last_ns;
 	int64_t refused_ns;
 
-	if (taken_times != polling_read(&polling->refused_times)) {
+	/* A control call that waits refuses as well, and is not counted in taken_times. */
+	last_ns = polling_read(&polling->refused_last_ns);
+	store(&polling->refused_last_ns, now_ns);
+	if (taken_times != polling_read(&polling->refused_times) ||
+	    polling_passed_ns(now_ns, last_ns) > REFUSAL_NS) {
 		store(&polling->refused_ns, now_ns);
 		store(&polling->refused_times, taken_times);
 		return;
@@ -146,7 +154,7 @@ void polling_wait_for_owner(struct polling *polling, const struct engine_clock *
 	/* Another thread may have stored a later time meanwhile. */
 	refused_ns = (int64_t)(now_ns - polling_read(&polling->refused_ns));
 	if (refused_ns > (int64_t)LONG_TURN_NS) {
-		pause_ns = polling_crowd_ns(polling->crowd, now_ns);
+		pause_ns = polling_crowd_ns(now_ns);
 		polling_pause((long)RTE_MAX(pause_ns, OWNER_PAUSE_NS));
 	} else if (refused_ns > (int64_t)POLLING_YIELD_AFTER_NS) {
 		sched_yield();

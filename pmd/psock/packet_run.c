@@ -15,9 +15,10 @@
 /*
  * The kernel puts "headers" and its own data into one object of its slab allocator, which has up to
  * 8 KiB, and the rest into pages, which takes longer. So a frame of up to this length is all
- * headers to it. A storage target's block of 4 KiB and the answer behind it are such a frame.
+ * headers to it, with 768 bytes for the kernel's own. A storage target's block of 4 KiB and the
+ * answer behind it are such a frame.
  */
-#define SLAB_BYTES 7424
+#define SLAB_BYTES (8192 - 768)
 
 /* Return true if two frames are for the same queue pair. The receiver may give a run to a process
  * by its first packet alone (netdev/divide.h). */

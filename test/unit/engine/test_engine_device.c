@@ -85,11 +85,27 @@ TEST(engine_turn__looks_after_the_device_also_if_there_is_always_work)
 	fake_receiver = &other;
 	set_clock(1000000000);
 	engine->link_due_ns = 0;
-	for (int i = 0; i < 20; i++) {
+	for (int i = 0; i < 10; i++) {
+		set_clock(100000);
 		rig_send(&qp, 1);
 		assert_false(looks_after_device());
 	}
-	set_clock(2000000);
+	set_clock(100000);
+	rig_send(&qp, 1);
+	assert_true(looks_after_device());
+}
+
+/* Also if it was put off before the last sleep, but not for ever. */
+TEST(engine_turn__answers_first_after_some_sleeps)
+{
+	fake_receiver = &other;
+	engine->link_due_ns = 0;
+	for (int i = 0; i < 4; i++) {
+		set_clock(30000000);
+		rig_send(&qp, 1);
+		assert_false(looks_after_device());
+	}
+	set_clock(30000000);
 	rig_send(&qp, 1);
 	assert_true(looks_after_device());
 }

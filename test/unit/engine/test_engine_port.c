@@ -220,6 +220,7 @@ TEST(engine_transmit__wakes_the_other_end_first_if_the_process_has_slept)
 	for (size_t i = 0; i < RTE_DIM(cases); i++) {
 		fake_qp_init(&qp, cases[i].to_self ? port->mac : peer_mac);
 		roused = 0;
+		engine->clock.ns_per_tsc = 0;
 		engine->busy_ns = cases[i].slept ? 0 : clock_ns(&engine->clock);
 		rig_send(&qp, 1);
 		engine_transmit(engine);

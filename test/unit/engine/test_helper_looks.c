@@ -42,9 +42,8 @@ TEST(helper_is_relieved__by_polls_without_waits)
 TEST(polling_vain__begins_anew_after_a_sleep, .bare = true)
 {
 	struct polling polling;
-	struct crowd crowd;
 
-	polling_init(&polling, &crowd);
+	polling_init(&polling);
 	assert_int_equal(polling_vain_ns(&polling, 1000000), 0);
 	assert_int_equal(polling_vain_ns(&polling, 1015000), 15000);
 	assert_int_equal(polling_vain_ns(&polling, 1030000), 30000);

@@ -244,7 +244,7 @@ TEST(ops_poll__sleeps_in_a_crowd_of_threads)
 {
 	long naps = 0;
 
-	engine->polling.crowd->cpus = 2;
+	polling_crowd.cpus = 2;
 	is_short = false;
 	for (int i = 0; i < PATIENCE_MS && naps == 0; i++) {
 		poll_by_threads(CROWD);
@@ -259,7 +259,7 @@ TEST(ops_poll__sleeps_in_a_crowd_of_threads)
 /* Threads that wait for the owner are as many as those that find the engine free. */
 TEST(ops_poll__counts_threads_that_wait_for_the_owner)
 {
-	struct crowd *crowd = engine->polling.crowd;
+	struct crowd *crowd = &polling_crowd;
 
 	crowd->cpus = 2;
 	is_short = false;
@@ -282,7 +282,7 @@ TEST(ops_poll__counts_threads_that_wait_for_the_owner)
 /* Many threads that wake all the time would keep the CPU from the owner. */
 TEST(ops_poll__waits_for_the_owner_as_long_as_a_crowd_sleeps)
 {
-	struct crowd *crowd = engine->polling.crowd;
+	struct crowd *crowd = &polling_crowd;
 	bool slept = false;
 	pthread_t thread;
 	uint64_t start_ns;

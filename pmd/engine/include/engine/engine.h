@@ -40,7 +40,6 @@ struct engine {
 	bool pages_came; /* queue pairs that wait for pages must run (paging.c); atomic */
 
 	struct polling polling __rte_cache_aligned;
-	struct crowd crowd __rte_cache_aligned;
 
 	bool ended __rte_cache_aligned; /* atomic: the process ends, or it is the child of a fork */
 	bool cancel_points;		/* of a turn: its owner must not be cancelled there */
@@ -78,7 +77,10 @@ struct engine {
 	struct display *display;	  /* what files show of the device; NULL: no view */
 	struct report *report;		  /* what monitoring programs read; NULL: no report */
 
-	uint64_t tend_put_off_ns; /* since when engine_tend is put off for packets; 0: it is not */
+	/* engine_tend is put off for packets */
+	uint64_t put_off_ns;	  /* since when, without a sleep of the process */
+	uint64_t put_off_last_ns; /* the last turn that did so */
+	uint32_t put_off_times;	  /* such stretches; 0: it is not put off */
 
 	int canary_fd; /* the report's descriptor, checked periodically; or -1 */
 	bool lost_fds; /* the program has closed descriptors of ours; atomic */

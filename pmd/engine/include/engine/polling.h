@@ -32,16 +32,19 @@ struct polling {
 	uint64_t nap_due_ns;	/* until then such a poll does not sleep */
 	uint64_t refused_times; /* engine.taken_times when a poll was first refused by that owner */
 	uint64_t refused_ns;	/* time of that refusal */
-	struct crowd *crowd;	/* constant while threads poll */
+	uint64_t refused_last_ns; /* time of the last refusal */
 };
 
-/* The threads of this program that poll a device in vain. Relaxed, as above; seldom written. */
+/* The threads of this program that poll in vain, whichever devices: they compete for the same CPUs.
+ * Relaxed, as above; seldom written. */
 struct crowd {
 	uint64_t count_end_ns; /* until then threads are counted */
 	uint64_t threads;      /* that have polled in vain since the count began */
 	uint64_t nap_ns;       /* each such poll sleeps so long; 0: there is no crowd */
-	uint64_t cpus;	       /* that these threads may use; set once */
+	uint64_t cpus;	       /* that these threads may use; set by polling_init */
 };
+
+extern struct crowd polling_crowd __attribute__((visibility("hidden")));
 
 /* Of a thread that polls. Reading it takes no call (initial-exec). */
 struct polling_thread {
@@ -54,8 +57,8 @@ struct polling_thread {
 extern __thread struct polling_thread polling_thread
 	__attribute__((tls_model("initial-exec"), visibility("hidden")));
 
-/** Set the state of an engine whose threads are counted in `crowd`. Not MT-safe. */
-void polling_init(struct polling *polling, struct crowd *crowd);
+/** Set the state of an engine. Not MT-safe. */
+void polling_init(struct polling *polling);
 
 static inline uint64_t polling_read(const uint64_t *word)
 {
@@ -135,18 +138,18 @@ void polling_yield(struct polling *polling, const struct engine_clock *clock, ui
 void polling_nap(struct polling *polling, uint64_t now_ns);
 
 /* Do what polling_make_way does. */
-bool polling_make_way_now(struct crowd *crowd, uint64_t now_ns);
+bool polling_make_way_now(uint64_t now_ns);
 
 /** Sleep if a crowd of this program's threads polls in vain. Return true if this thread has slept.
  * MT-safe. */
-static inline bool polling_make_way(struct crowd *crowd, uint64_t now_ns)
+static inline bool polling_make_way(uint64_t now_ns)
 {
-	const uint64_t count_end_ns = polling_read(&crowd->count_end_ns);
+	const uint64_t count_end_ns = polling_read(&polling_crowd.count_end_ns);
 
 	if (likely(now_ns < count_end_ns && polling_thread.counted_ns == count_end_ns &&
-		   polling_read(&crowd->nap_ns) == 0))
+		   polling_read(&polling_crowd.nap_ns) == 0))
 		return false;
-	return polling_make_way_now(crowd, now_ns);
+	return polling_make_way_now(now_ns);
 }
 
 /**
