@@ -99,13 +99,18 @@ static void polling_count_anew(struct crowd *crowd, uint64_t now_ns)
 	store(&crowd->count_end_ns, now_ns + COUNT_NS);
 }
 
-/* Count this thread. Return for how long it should sleep; 0: there is no crowd. */
+/* Count this thread. Return for how long it should sleep; 0: there is no crowd, or the thread does
+ * not belong to it, because it sleeps on a channel after a poll or two that find nothing. */
 static uint64_t polling_crowd_ns(uint64_t now_ns)
 {
 	struct crowd *crowd = &polling_crowd;
 
 	if (now_ns >= polling_read(&crowd->count_end_ns))
 		polling_count_anew(crowd, now_ns);
+	if (polling_thread.waits) {
+		polling_thread.waits = false;
+		return 0;
+	}
 	if (polling_thread.counted_ns != polling_read(&crowd->count_end_ns)) {
 		polling_thread.counted_ns = polling_read(&crowd->count_end_ns);
 		polling_add(&crowd->threads, 1);

@@ -298,3 +298,32 @@ TEST(ops_poll__waits_for_the_owner_as_long_as_a_crowd_sleeps)
 	engine_release(engine);
 	crowd->count_end_ns = crowd->nap_ns = 0;
 }
+
+static void *poll_as_events_do(void *arg)
+{
+	/* The poll after an event, the one after arming, and sleeping on the channel. */
+	ops->wait(engine);
+	ops->poll(engine);
+	ops->wait(engine);
+	ops->poll(engine);
+	return arg;
+}
+
+/* Threads that sleep between their polls leave the CPU to others. */
+TEST(ops_poll__does_not_count_threads_that_sleep_on_channels)
+{
+	struct crowd *crowd = &polling_crowd;
+	pthread_t thread;
+
+	crowd->cpus = 2;
+	crowd->count_end_ns = UINT64_MAX;
+	crowd->threads = 0;
+	for (int i = 0; i < CROWD; i++) {
+		assert_int_equal(pthread_create(&thread, NULL, poll_as_events_do, NULL), 0);
+		pthread_join(thread, NULL);
+	}
+	assert_int_equal(crowd->threads, 0);
+	poll_by_threads(CROWD);
+	assert_int_equal(crowd->threads, CROWD);
+	crowd->count_end_ns = crowd->threads = 0;
+}

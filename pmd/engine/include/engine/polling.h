@@ -50,6 +50,7 @@ extern struct crowd polling_crowd __attribute__((visibility("hidden")));
 struct polling_thread {
 	uint64_t counted_ns; /* the end of the newest count that has counted this thread, which is
 				unique enough to tell it */
+	bool waits;	     /* it has told since its last poll that it may sleep on a channel */
 	uint32_t number;     /* 0: not asked for yet. In a child process it is the parent's, which
 				names no thread there */
 };
@@ -101,6 +102,7 @@ static inline bool polling_count_found(struct polling *polling, unsigned int n)
 static inline void polling_count_wait(struct polling *polling)
 {
 	polling_add(&polling->waits, 1);
+	polling_thread.waits = true;
 }
 
 /** Note that this thread polls. MT-safe. */
