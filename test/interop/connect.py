@@ -6,11 +6,12 @@ import time
 
 from harness.process import wait_until
 from harness.tools import START_SECONDS
-from rdmacm import END_SECONDS, LATE, LISTEN_SECONDS, CmRunning, has_our_threads
+from rdmacm import END_SECONDS, LATE, CmRunning, has_our_threads
 
 SECONDS = 120
 GROUP = "239.1.2.3"
 FIRST_PORT = 7800
+LISTEN_SECONDS = 0.5  # time from the start of the helper threads to a listener
 PERFTEST_TRIES = 10
 LATE_MS = 1000  # by which our client's request comes later: so long may an emulated server take to listen
 LOSSY_PINGS = 100  # each lost packet takes a timeout of the emulated side
