@@ -121,6 +121,9 @@ MARKS = [
          most=True),
     Mark("8 B WRITE, two threads of a program", "", "threads.8.2", "1.9 times one", 1.9, "threads.8.1"),
     Mark("64 KiB WRITE, two threads of a program", "", "threads.64k.2", "1.9 times one", 1.9, "threads.64k.1"),
+    *(Mark(f"{what}, 256 threads of a program, longest wait, ms", "", f"threads.{name}.256.wait", "at most 100 ms", 100,
+           most=True)
+      for name, what in (("8", "8 B WRITE"), ("8k", "8 KiB READ"))),
     Mark("memory of an idle QP", "", "qps.bytes", "at most 2048 B", 2048, most=True),
     Mark("idle program's CPU, %", "memif", "idle.cpu", "at most 1% of a core", 1, most=True),
     Mark("first answer after idling, us", "memif", "idle.p50", "at most 1.15 times a bare wake-up", 1.15, "idle.wake",

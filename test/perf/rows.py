@@ -3,6 +3,7 @@
 the next group is asked for."""
 
 import os
+import re
 
 from figures import Figure, Group
 from machine import CPUS
@@ -128,17 +129,29 @@ def programs(machine, seconds):
 
 
 def threads(machine, seconds):
-    """one thread of a program, and two, each with an engine; a thread writes between two queue pairs of its own"""
+    """one thread of a program, and two, each with an engine, and 256 on one engine; a thread sends between two queue pairs of
+    its own"""
+    def crowd(engines, count, op, size, depth, requests):
+        argv = [machine.uroce_run, "--engines", str(engines), "--port", "net_null0", "--ip", "10.99.1.1/24", "--mtu",
+                "4200", "--", machine.tool("bench_crowd"), "-t", str(count), "-d", str(depth), "-o", op, "-s", str(size),
+                "-n", str(int(requests))]
+        return re.findall(r"[\d.]+", machine.output(argv))
+
     def measure(count, size, a_second):
-        argv = [machine.uroce_run, "--engines", str(count), "--port", "net_null0", "--ip", "10.99.1.1/24", "--mtu", "4200", "--",
-                machine.tool("bench_crowd"), "-t", str(count), "-d", "32", "-o", "write", "-s", str(size),
-                "-n", str(int(a_second * seconds))]
-        return float(machine.output(argv).split()[0]) / 1e6
+        return float(crowd(count, count, "write", size, 32, a_second * seconds)[0]) / 1e6
+
+    def measure_many(count, op, size, requests):
+        numbers = crowd(1, count, op, size, 16, requests)
+        return float(numbers[0]) / 1e6, float(numbers[4])
 
     yield Group("threads of a program", [
-        Figure(f"threads.{name}.{count}", f"WRITE {title}, {count} thread{'s' * (count > 1)}", "M/s",
-               lambda count=count, size=size, a_second=a_second: measure(count, size, a_second))
-        for name, title, size, a_second in (("8", "8 B", 8, 4e6), ("64k", "64 KiB", 65536, 15e4)) for count in (1, 2)])
+        *(Figure(f"threads.{name}.{count}", f"WRITE {title}, {count} thread{'s' * (count > 1)}", "M/s",
+                 lambda count=count, size=size, a_second=a_second: measure(count, size, a_second))
+          for name, title, size, a_second in (("8", "8 B", 8, 4e6), ("64k", "64 KiB", 65536, 15e4)) for count in (1, 2)),
+        *(Figure(f"threads.{name}.256 threads.{name}.256.wait",
+                 f"{op.upper()} {title}, 256 threads, 1 engine: M/s, longest wait in ms", "",
+                 lambda op=op, size=size, requests=requests: measure_many(256, op, size, requests))
+          for name, op, title, size, requests in (("8", "write", "8 B", 8, 4096), ("8k", "read", "8 KiB", 8192, 1024)))])
 
 
 def cold(machine, seconds):
