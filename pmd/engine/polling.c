@@ -20,7 +20,7 @@
 #define NAP_NS		 50000
 #define REFUSAL_NS	 UINT64_C(20000000) /* later ones are others: longer than each sleep */
 #define COUNT_NS	 UINT64_C(20000000) /* in which each thread of a crowd polls */
-#define CROWD		 8 /* threads that poll, for each CPU: so many let others starve */
+#define CROWD		 2 /* threads that poll, for each CPU: so many let others starve */
 #define CROWD_NAP_NS	 UINT64_C(12500) /* for each of these threads */
 #define CROWD_NAP_MAX_NS UINT64_C(4000000)
 
@@ -119,9 +119,10 @@ static uint64_t polling_crowd_ns(uint64_t now_ns)
 }
 
 /*
- * Dozens of threads that yield to each other keep their CPUs for seconds: the threads of other
- * sessions, uroced's among them, get too little time to move packets. One nap in 2 ms does not help
- * here, because the other threads go on. So each thread sleeps, the longer the more there are.
+ * Threads of one session that yield to each other keep their CPU for up to a minute (Linux 6.18):
+ * threads of other sessions, uroced's among them, want it and do not get it. One nap in 2 ms does
+ * not help here, because the other threads go on. So each thread sleeps, the longer the more there
+ * are.
  */
 bool polling_make_way_now(uint64_t now_ns)
 {
