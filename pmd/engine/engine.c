@@ -27,7 +27,7 @@
 #define ROUSE_AFTER_NS	   UINT64_C(5000000) /* without packets: the process has slept */
 #define TEND_QUIET_NS	   UINT64_C(200000)  /* longer than the first answer after a sleep takes */
 #define TEND_PUT_OFF_NS	   UINT64_C(1000000)
-#define TEND_PUT_OFF_TIMES 4 /* with sleeps between them */
+#define TEND_PUT_OFF_TIMES 4  /* with sleeps between them */
 #define CLEANUP_FRAMES	   32 /* some hardware reports sent packets in groups this large */
 #define LEFT_NS		   UINT64_C(10000) /* not longer than a nap of the helper */
 #define CLOCKS_APART_NS	   UINT64_C(1000)  /* two readings of the time, one after the other */
