@@ -200,7 +200,7 @@ static void engine_rouse_peer(const struct engine *engine)
 {
 	const struct qp *first = TAILQ_FIRST(&engine->ready);
 
-	/* What is left over could not be sent, so the other end has been rung for already. */
+	/* If packets wait for room in the port, the other end has been rung for them already. */
 	if (first && engine->tx.count == 0 && !qp_sends_to(first, engine->link->port.mac))
 		port_rouse(&engine->link->port);
 }

@@ -127,9 +127,8 @@ class CallByCallTest(ShareTest):
         return [self._rng.randrange(part * calls // SAMPLE, (part + 1) * calls // SAMPLE) + 1 for part in range(SAMPLE)]
 
     def _all(self, way, engines, kind, action, *args):
-        # The numbers differ, because threads wait for each other in other ways. Count one after the other: the tracer stops
-        # all threads at each sched_yield, and two pairs at a time on two busy CPUs needed half a minute now and then.
-        counts = [self._at_once(way, engines, kind, [("count",)])[0][0] for _ in range(2)]
+        # The numbers differ, because threads wait for each other in other ways.
+        counts = [count for count, _ in self._at_once(way, engines, kind, [("count",)] * 2)]
         calls = min(*counts, CALLS)
         before = self._holds()
         refused = self._owner.status()["refused"]

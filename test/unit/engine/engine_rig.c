@@ -4,6 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "engine/crossing.h"
 #include "engine_rig.h"
 #include "skipped.h"
 #include "test.h"
@@ -41,6 +42,21 @@ int rig_tear_down(TEST_STATE)
 {
 	fake_engine_end(engine);
 	return 0;
+}
+
+struct engine *rig_add_engine(void)
+{
+	static struct device_engine home;
+	struct device *device = engine->device;
+
+	memset(&home, 0, sizeof(home));
+	home.device = device;
+	home.number = 1;
+	TAILQ_INIT(&home.waiting);
+	moderator_init(&home.moderator);
+	device->engines[1] = &home;
+	device->engine_count = 2;
+	return crossing_create(engine) == 0 && crossing_add(engine, 1) == 0 ? home.driver : NULL;
 }
 
 uint64_t rig_count(enum counter counter)

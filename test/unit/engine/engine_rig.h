@@ -26,6 +26,9 @@ int rig_tear_down(void **state);
 /** Begin with an engine whose progress mode is not inline. Return 0 or -1. */
 int rig_begin(enum settings_progress progress);
 
+/** Give the device a second engine, after rig_set_up or rig_begin. Returns NULL if that fails. */
+struct engine *rig_add_engine(void);
+
 uint64_t rig_count(enum counter counter);
 
 /** Have `sender` send `n` frames from now on. */

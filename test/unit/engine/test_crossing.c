@@ -21,27 +21,14 @@
 #define OTHERS_QPN 5
 #define MANY	   5000 /* more than the port's ring holds */
 
-static struct device_engine home;
 static struct engine *further;
 
 static int set_up(TEST_STATE)
 {
-	struct device *device;
-
 	if (rig_set_up(state) != 0)
 		return -1;
-	device = engine->device;
-	memset(&home, 0, sizeof(home));
-	home.device = device;
-	home.number = 1;
-	TAILQ_INIT(&home.waiting);
-	moderator_init(&home.moderator);
-	device->engines[1] = &home;
-	device->engine_count = 2;
-	if (crossing_create(engine) != 0 || crossing_add(engine, 1) != 0)
-		return -1;
-	further = home.driver;
-	return 0;
+	further = rig_add_engine();
+	return further ? 0 : -1;
 }
 
 static int tear_down(TEST_STATE)
@@ -125,7 +112,7 @@ TEST(crossing_give__strays_of_a_queue_are_passed_on)
 	assert_false(
 		crossing_give(further, rte_pktmbuf_mtod(mbuf, const uint8_t *), FRAME_LEN, mbuf));
 	assert_true(give_stray(mbuf));
-	assert_int_equal(counters_get(&home.counters, COUNTER_rx_crossed), 1);
+	assert_int_equal(counters_get(&further->home->counters, COUNTER_rx_crossed), 1);
 	assert_int_equal(crossing_take(engine->crossing, &taken, 1), 1);
 	assert_ptr_equal(taken, mbuf);
 	/* It comes from a network, so its ICRC is checked. */

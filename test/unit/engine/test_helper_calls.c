@@ -91,11 +91,11 @@ TEST(helper__is_not_called_if_frames_wake_it)
 	engine->link->port.wake_fd = fd;
 	ops->wait(engine);
 	assert_int_equal(handover_take_call(engine), CALL_NONE);
-	/* It would not notice them in time. */
+	/* Without a descriptor the helper would not notice frames in time. */
 	engine->link->port.wake_fd = -1;
 	ops->wait(engine);
 	assert_int_equal(handover_take_call(engine), CALL_TO_RUN);
-	/* It watches the program, and frames do not wake it. */
+	/* The helper watches the program, and frames do not wake the helper. */
 	engine->link->port.wake_fd = fd;
 	handover_wake(engine);
 	handover_nap(engine);

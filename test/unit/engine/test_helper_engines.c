@@ -24,27 +24,14 @@ static int set_up_idle(TEST_STATE)
 TEST_FIXTURE(set_up_idle, rig_tear_down);
 
 /* Two engines of a device. */
-static struct device_engine home;
 static struct engine *further;
 
 static int begin_two(enum settings_progress progress)
 {
-	struct device *device;
-
 	if (rig_begin(progress) != 0)
 		return -1;
-	device = engine->device;
-	memset(&home, 0, sizeof(home));
-	home.device = device;
-	home.number = 1;
-	TAILQ_INIT(&home.waiting);
-	moderator_init(&home.moderator);
-	device->engines[1] = &home;
-	device->engine_count = 2;
-	if (crossing_create(engine) != 0 || crossing_add(engine, 1) != 0)
-		return -1;
-	further = home.driver;
-	return helper_start(engine) != 0 || helper_start(further) != 0 ? -1 : 0;
+	further = rig_add_engine();
+	return !further || helper_start(engine) != 0 || helper_start(further) != 0 ? -1 : 0;
 }
 
 static int set_up_two(TEST_STATE)
@@ -134,7 +121,7 @@ TEST(helper__leaves_the_engine_that_is_polled_alone, .setup = set_up_two, .teard
 		ops->poll(engine);
 	assert_true(engine->polling.turns >= before + 1000);
 	assert_true(rig_eventually(&other.timeouts, 1));
-	/* It runs the engine again as soon as nobody polls. */
+	/* The helper runs the engine again as soon as nobody polls. */
 	assert_true(serves_timer(engine, &qp));
 }
 
@@ -243,7 +230,7 @@ TEST(handover_sleep__ignores_an_engine_that_has_ended)
 	engine->helper.listens = ended.helper.listens = true;
 	handover_call(&ended, CALL_TO_RUN);
 	handover_sleep(engine, 1000);
-	/* It has prepared to sleep for the other one, and for that one alone. */
+	/* The helper has prepared to sleep for the first engine, and not for the ended one. */
 	assert_true(engine->helper.armed || engine->helper.heard);
 	assert_false(ended.helper.armed || ended.helper.heard);
 	engine->helper.thread = NULL;

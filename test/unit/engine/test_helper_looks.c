@@ -157,10 +157,10 @@ TEST(helper_poller_waits__while_it_wants_a_cpu_and_gets_none)
 	/* The thread had a CPU, and did not poll. */
 	poller_ns++;
 	assert_false(helper_poller_waits(&watch, engine, 40000));
-	/* It sleeps. */
+	/* The thread sleeps. */
 	poller_wants_cpu = false;
 	assert_false(helper_poller_waits(&watch, engine, 60000));
-	/* It has ended. */
+	/* The thread has ended. */
 	poller_wants_cpu = true;
 	poller_ns = 0;
 	assert_false(helper_poller_waits(&watch, engine, 80000));

@@ -302,7 +302,7 @@ TEST(memif_port_rouse__rings_an_end_that_sleeps)
 	assert_false(port_arm(&server));
 	port_rouse(&client);
 	assert_true(is_rung(&server));
-	/* It has found nothing, and sleeps again. The packet rings, too. */
+	/* The server has found nothing, and sleeps again. The packet rings, too. */
 	assert_false(port_arm(&server));
 	assert_false(is_rung(&server));
 	send_by(&client, 64, 1);

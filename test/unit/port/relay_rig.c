@@ -230,7 +230,7 @@ static void queue_push(void *arg)
 	env.queue.pushed++;
 }
 
-/* Those of a queue in whose buffers packets are built. */
+/* The operations of a queue in whose buffers packets are built. */
 static const struct port_ops placing_ops = {
 	.rx_burst = queue_rx_burst,
 	.tx_burst = queue_tx_burst,

@@ -205,7 +205,7 @@ TEST(relay_tx_burst__a_queue_that_leads_nowhere_is_relayed, .setup = relay_set_u
 	assert_int_equal(env.queue.sent, 0);
 	assert_int_equal(env.sent, 1);
 	assert_int_equal(relay_fetch(env.relay, &sent, 1), 1);
-	/* It receives what the queue still holds. */
+	/* The port receives what the queue still holds. */
 	env.queue.waiting[0] = &env.frames[1][0];
 	env.queue.waits = 1;
 	assert_int_equal(port_rx_burst(&env.port, &sent, 1), 1);

@@ -37,12 +37,12 @@ TEST(responder__tells_a_peer_that_understands_which_packets_it_keeps)
 	let_tell();
 	EXPECT_TAKEN(OPCODE_WRITE_ONLY, 2, TO_MEMORY, .dma_length = 4, .len = 4);
 	expect_sack(1, 0x01);
-	/* One that follows says nothing new; one behind another hole does. */
+	/* A packet that follows says nothing new; a packet behind another hole does. */
 	EXPECT_TAKEN(OPCODE_WRITE_ONLY, 3, TO_MEMORY, .dma_length = 4, .len = 4);
 	expect_no_answer();
 	EXPECT_TAKEN(OPCODE_WRITE_ONLY, 5, TO_MEMORY, .dma_length = 4, .len = 4);
 	expect_sack(1, 0x0b);
-	/* One that came before shows that its requester has heard nothing. */
+	/* A packet that came before shows that its requester has heard nothing. */
 	EXPECT_TAKEN(OPCODE_WRITE_ONLY, 5, TO_MEMORY, .dma_length = 4, .len = 4, .ack_req = true);
 	expect_sack(1, 0x0b);
 	EXPECT_TAKEN(OPCODE_WRITE_ONLY, 0, TO_MEMORY, .dma_length = 4, .len = 4, .ack_req = true);
