@@ -19,6 +19,7 @@
 #include "base/log.h"
 #include "eal/cpu.h"
 #include "names.h"
+#include "netdev/early_drop.h"
 #include "sd_notify.h"
 #include "owner/serve.h"
 #include "passed.h"
@@ -258,6 +259,7 @@ static int run(const struct settings *settings, size_t count)
 	/* The default timer slack ends sleeps up to 50 us late. */
 	prctl(PR_SET_TIMERSLACK, 1UL);
 	raise_descriptors();
+	early_drop_try_filter();
 	report_set_init(&reports);
 	rc = take_passed(&passed);
 	if (rc == 0)

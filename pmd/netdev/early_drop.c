@@ -11,10 +11,12 @@
 #include <netinet/in.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -34,6 +36,9 @@
 
 /* Longer than the longest pause between two calls of early_drop_renew in a process that works. */
 #define ACTS_NS UINT64_C(2000000000)
+
+/* A child with the process's seccomp filter has called bpf() and lived. */
+static bool filter_spares_us;
 
 /* An address as two numbers; the first byte is the most significant one. */
 struct early_drop_address {
@@ -178,17 +183,46 @@ static int bpf(int command, union bpf_attr *attr)
 	return rc < 0 ? -errno : (int)rc;
 }
 
+static bool has_filter(void)
+{
+	return prctl(PR_GET_SECCOMP, 0, 0, 0, 0) != 0;
+}
+
+void early_drop_try_filter(void)
+{
+	int status;
+	pid_t child;
+
+	if (!has_filter())
+		return;
+	child = fork();
+	if (child == 0) {
+		union bpf_attr attr;
+
+		/* If the filter ends the child, it leaves no core file. */
+		prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
+		memset(&attr, 0, sizeof(attr));
+		bpf(BPF_MAP_CREATE, &attr);
+		_exit(EXIT_SUCCESS);
+	}
+	while (child > 0 && waitpid(child, &status, 0) != child) {
+		if (errno != EINTR)
+			return;
+	}
+	filter_spares_us = child > 0 && WIFEXITED(status) && WEXITSTATUS(status) == EXIT_SUCCESS;
+}
+
 /*
  * Return true if the kernel may let us attach the program. Where it does not, as in most
  * containers, the system call itself may be forbidden, and may end the process. So a process with a
- * seccomp filter does not try, privileged or not.
+ * seccomp filter does not try, privileged or not, unless a child of it has tried.
  */
 static bool may_attach(void)
 {
 	struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
 	struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3] = {0};
 
-	if (prctl(PR_GET_SECCOMP, 0, 0, 0, 0) != 0 || syscall(SYS_capget, &header, data) != 0)
+	if ((has_filter() && !filter_spares_us) || syscall(SYS_capget, &header, data) != 0)
 		return false;
 	return (data[0].effective & CAP_TO_MASK(CAP_NET_ADMIN)) != 0 &&
 	       ((data[0].effective & CAP_TO_MASK(CAP_SYS_ADMIN)) != 0 ||

@@ -9,6 +9,7 @@ import subprocess
 
 from harness.process import wait_until
 from harness.report import CheckFailed
+from harness.tcx import may_attach
 
 SECONDS = 120
 # In a place's mount namespace; the process becomes process 1 of a new PID namespace.
@@ -27,8 +28,8 @@ DynamicUser=yes
 ExecStart=/usr/bin/ibv_rc_pingpong -c -d uroce0 -g 1
 """
 DROP_IN = "install -D -m 644 /usr/share/uroce/systemd/on-uroce.conf /etc/systemd/system/pong.service.d/on-uroce.conf"
-# What the kernel shows of a process that the unit restricts: two capabilities, no new ones, a filter of system calls.
-RESTRICTED = {"CapEff": "0000000000003000", "CapBnd": "0000000000003000", "NoNewPrivs": "1", "Seccomp": "2"}
+# What the kernel shows of a process that the unit restricts: three capabilities, no new ones, a filter of system calls.
+RESTRICTED = {"CapEff": "0000008000003000", "CapBnd": "0000008000003000", "NoNewPrivs": "1", "Seccomp": "2"}
 
 
 def make_group():
@@ -91,6 +92,10 @@ class BootedTest:
             if self._report.require("package: systemd boots", self._boot, holder, log_path):
                 self._check("the socket unit starts uroced by a connection", self._socket)
                 self._check("the service is as restricted as its unit says", self._restricted)
+                if may_attach():
+                    self._check("the service of a kernel interface attaches an eBPF program", self._early_drop)
+                else:
+                    self._report.skip("package: booted: an eBPF program", "needs Linux 6.6, and root that may load eBPF programs")
                 self._check("a drop-in makes a service run on uroce", self._drop_in)
                 self._check("a killed uroced starts again", self._restart)
                 self._check("the socket's group is the administrator's choice", self._socket_group)
@@ -151,8 +156,16 @@ class BootedTest:
         if self._try("setpriv --reuid nobody --regid nogroup --clear-groups uroce-run -- ibv_devinfo")[0] == 0:
             raise CheckFailed("a user who is not in the group attaches")
 
-    def _pid(self):
-        return self._run("systemctl show -p MainPID --value uroced.service").strip()
+    def _pid(self, unit="uroced.service"):
+        return self._run(f"systemctl show -p MainPID --value {unit}").strip()
+
+    def _early_drop(self):
+        for argv in (["link", "add", "early", "type", "dummy"], ["addr", "add", "10.9.8.1/24", "dev", "early"],
+                     ["link", "set", "early", "up"]):
+            subprocess.run(["nsenter", "--target", str(self._systemd), "--net", "ip", *argv], check=True)
+        self._run("systemctl start uroced@early.service")
+        pid = self._pid("uroced@early.service")
+        self._run(f"grep -q 'link_type:.*tcx' /proc/{pid}/fdinfo/*; systemctl stop uroced@early.service uroced@early.socket")
 
     def _restricted(self):
         pid = self._pid()

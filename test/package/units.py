@@ -12,16 +12,17 @@ import tempfile
 from debs import tell
 from harness.process import LocalHost, Namespace, Process, ask, wait_until
 from harness.report import CheckFailed
+from harness.tcx import has_attached, may_attach
 from harness.tools import UROCE_CTL, UROCE_RUN
 
 UROCED = os.path.join(os.path.dirname(UROCE_RUN), "uroced")
 UNITS = ("uroced.service", "uroced.socket", "uroced@.service", "uroced@.socket")
 EXPOSURE = 26  # of 100, as systemd-analyze counts; up to 40 its word is "OK"
 SECONDS = 60
-# As the units run it: a user of its own with two capabilities.
+# As the units run it: a user of its own with three capabilities.
 RIGHTS = ["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups", "--no-new-privs",
-          "--inh-caps=-all,+net_raw,+net_admin", "--ambient-caps=-all,+net_raw,+net_admin",
-          "--bounding-set=-all,+net_raw,+net_admin"]
+          "--inh-caps=-all,+net_raw,+net_admin,+bpf", "--ambient-caps=-all,+net_raw,+net_admin,+bpf",
+          "--bounding-set=-all,+net_raw,+net_admin,+bpf"]
 
 
 class UnitsTest:
@@ -153,8 +154,10 @@ class UnitsTest:
                     uroced.poll() is not None:
                 raise CheckFailed("uroced does not start", uroced.story("uroced"))
             with open(f"/proc/{uroced.pid}/status", encoding="ascii") as file:
-                if not re.search(r"^CapBnd:\s+0000000000003000$", file.read(), re.M):
+                if not re.search(r"^CapBnd:\s+0000008000003000$", file.read(), re.M):
                     raise CheckFailed("it has other capabilities")
+            if may_attach() and not has_attached(uroced.pid):
+                raise CheckFailed("it attaches no eBPF program", uroced.story("uroced"))
             for number, options in enumerate((["--socket", path], ["--isolated=" + path + "2"])):
                 self._pair(here, there, options, 18710 + number, processes)
         finally:

@@ -3,12 +3,14 @@
 no eBPF program may drop them, or nobody renews it (pmd/netdev/early_drop.c)."""
 
 import os
+import platform
 import re
 import signal
 import sys
 
 from harness.process import LocalHost, Namespace, Process, Running, ask, wait_until
 from harness.report import CheckFailed
+from harness.tcx import has_attached, may_attach
 from harness.tools import UROCE_RUN, PerfTest, Side, run_pair
 from share import Uroced
 
@@ -18,11 +20,13 @@ SECONDS = 30
 ROCE = 4791
 MARK = 4790  # the port of the datagram behind them
 COUNT = 10
-CAP_BPF = 39
 OWN = {"ipv4": "10.9.12.1", "ipv6": "fd09:12::1"}
 INNER = {"ipv4": "10.9.13.2", "ipv6": "fd09:13::2"}  # a host behind the one with uroce
 GUEST = "10.9.12.9"  # an address that moves from one to the other
 UNPRIVILEGED = ["setpriv", "--bounding-set", "-bpf,-sys_admin"]
+BPF_CALL = {"x86_64": 321, "aarch64": 280}
+# What a seccomp filter does with the system call bpf: it ends the process, answers EPERM, or allows it.
+KILLS, REFUSES, ALLOWS = 0x80000000, 0x00050001, 0x7fff0000
 MESSAGE = "looks at the packets"  # in the log, if no eBPF program can be attached
 
 RECEIVE = f"""
@@ -42,6 +46,18 @@ for number in [{ROCE}] * {COUNT} + [{MARK}]:
         port.sendto(bytes(60), (sys.argv[1], number))
 """
 
+# Run a program with a filter: ACTION PROGRAM ARGUMENTS...
+FILTER = f"""
+import ctypes, os, struct, sys
+call = {BPF_CALL.get(platform.machine(), -1)}
+code = [(0x20, 0, 0, 0), (0x15, 0, 1, call), (6, 0, 0, int(sys.argv[1])), (6, 0, 0, {ALLOWS})]
+insns = ctypes.create_string_buffer(b"".join(struct.pack("HBBI", *insn) for insn in code))
+libc = ctypes.CDLL(None, use_errno=True)
+if libc.prctl(38, 1, 0, 0, 0) or libc.prctl(22, 2, struct.pack("HP", len(code), ctypes.addressof(insns))):
+    sys.exit(os.strerror(ctypes.get_errno()))
+os.execvp(sys.argv[2], sys.argv[2:])
+"""
+
 # Both ends of a veth in a network namespace of an own user namespace, as in a rootless container.
 ROOTLESS = f"""
 ip link set lo up && ip link add left type veth peer name right && ip addr add 10.9.14.1/24 dev left &&
@@ -51,16 +67,6 @@ until grep -q :{FIRST_PORT:04X} /proc/net/tcp; do kill -0 $server || exit 3; sle
 "$0" --netdev right --connect 10.9.14.1:{FIRST_PORT} --messages 100 --verify || exit 4
 wait $server
 """
-
-
-def may_attach():
-    """Return true if the kernel has tcx, and lets this process attach programs."""
-    with open("/proc/self/status", encoding="ascii") as status, open("/proc/self/uid_map", encoding="ascii") as uid_map:
-        fields = dict(line.split(":", 1) for line in status)
-        is_first = uid_map.read().split()[2] == str(2 ** 32 - 1)
-    version = tuple(map(int, re.match(r"(\d+)\.(\d+)", os.uname().release).groups()))
-    capable = int(fields["CapEff"], 16) >> CAP_BPF & 1 == 1
-    return version >= (6, 6) and is_first and capable and int(fields["Seccomp"]) == 0
 
 
 class EarlyDropTest:
@@ -164,7 +170,8 @@ class EarlyDropTest:
         for name, check in (("packets of a program", self._program), ("packets of uroced's programs", self._attached),
                             ("packets to other hosts", self._others), ("an address that moves", self._moves),
                             ("a stopped program", self._stopped), ("two programs", self._two),
-                            ("no privilege", self._unprivileged), ("a user namespace", self._rootless)):
+                            ("no privilege", self._unprivileged), ("seccomp filters", self._filters),
+                            ("a user namespace", self._rootless)):
             self._report.check(f"early drop: {name}", check)
 
     def _program(self):
@@ -243,6 +250,19 @@ class EarlyDropTest:
                 running.fail("the log does not tell that no eBPF program is attached")
         if not self._transfer("--netdev", "outer", "--", *UNPRIVILEGED):
             raise CheckFailed("UDP sees no packet")
+
+    def _filters(self):
+        """uroced attaches its program if a filter allows it, and lives in any case."""
+        for action in (ALLOWS, REFUSES, KILLS):
+            owner = Uroced(self._host, self._work_dir, "outer", name=f"early-{action}")
+            owner.argv = [sys.executable, "-c", FILTER, str(action), *owner.argv]
+            try:
+                owner.run()
+                if has_attached(owner.process.pid) != (action == ALLOWS):
+                    raise CheckFailed(f"not so with the action {action:#x}", owner.process.story("uroced"))
+            finally:
+                if owner.process:
+                    owner.process.kill()
 
     def _rootless(self):
         with Running() as running:

@@ -24,7 +24,16 @@ struct early_drop {
 
 #define EARLY_DROP_OFF ((struct early_drop){.memory = NULL, .fd = -1})
 
-/* Functions: one thread at a time. They do nothing without an eBPF program. */
+/**
+ * Find out whether the process's seccomp filter lets it live when it calls bpf(2): a child tries
+ * it. Without this, early_drop_start fails in a process with a filter. It is for uroced: other
+ * people's programs may not want a child.
+ *
+ * Not MT-safe: call it before the process has a second thread.
+ */
+void early_drop_try_filter(void);
+
+/* The other functions: one thread at a time. They do nothing without an eBPF program. */
 
 /**
  * Attach an eBPF program to an interface. It drops nothing before early_drop_set.
@@ -32,7 +41,8 @@ struct early_drop {
  * @param drop
  *   Set to EARLY_DROP_OFF in case of an error.
  * @return
- *   0; -EPERM: no privilege; another -errno: the kernel has no tcx, for example.
+ *   0; -EPERM: no privilege, or a seccomp filter; another -errno: the kernel has no tcx, for
+ * example.
  */
 int early_drop_start(struct early_drop *drop, unsigned int ifindex);
 
