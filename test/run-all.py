@@ -38,6 +38,8 @@ THREADED = ["test_base_guard", "test_base_guard_handlers", "test_base_guard_mask
             "verbs/test_verbs_ibv_channel", "verbs/test_verbs_races", "verbs/test_verbs_threads",
             "verbs/test_verbs_traffic"]
 THREADED_TARGETS = [f"test/unit/{name}" for name in THREADED]
+# They open a device with as many engines as LIVE_ENGINES says (test/unit/verbs/live.h).
+ENGINES_TARGETS = [f"test/unit/verbs/test_verbs_{name}" for name in ("threads", "traffic")]
 # The limits in meson.build are for a machine that has nothing else to do. Here they only end programs that hang: the
 # longest ones compute all the time, so they take as many times longer as others want their CPUs.
 PATIENCE = 5
@@ -136,17 +138,20 @@ def build_sanitized(total, build="build-asan", options=tuple(SANITIZED), targets
 
 
 def threads(total):
-    """Runs the unit tests that have threads of their own under the thread sanitizer."""
+    """Runs the unit tests that have threads of their own under the thread sanitizer: with one engine, and those that can
+    with four."""
     build = build_sanitized(total, "build-tsan", tuple(THREAD_SANITIZED), THREADED_TARGETS)
-    for target in THREADED_TARGETS if build else ():
+    runs = [(target, "1") for target in THREADED_TARGETS] + [(target, "4") for target in ENGINES_TARGETS]
+    for target, engines in runs if build else ():
         # timeout(1): its exit status says so, and what was printed until then is kept
         done = subprocess.run(["timeout", str(TSAN_SECONDS), os.path.join(build, target)],
+                              env={**os.environ, "LIVE_ENGINES": engines},
                               stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                               stderr=subprocess.STDOUT, text=True, errors="replace")
         passed, failed, skipped = cmocka_counts(done.stdout)
         if done.returncode:
             print(done.stdout[-10000:])
-            print(f"FAIL  {target} under TSan: exit {done.returncode}", flush=True)
+            print(f"FAIL  {target}, engines: {engines}, under TSan: exit {done.returncode}", flush=True)
         total.add(passed, max(failed, 1) if done.returncode else 0, skipped)
 
 

@@ -53,13 +53,17 @@ def _small(wire, seconds, size=8):
                    _latency(wire, seconds, "--size", str(size)))]
 
 
+def _ib_write_bw(wire, seconds, title="ib_write_bw -s 65536"):
+    whole = str(max(1, round(seconds)))
+    return Figure(f"{wire.name}.perftest.write", title, "Gb/s",
+                  lambda: wire.perftest(["ib_write_bw", "-s", "65536", "-m", "4096", "-D", whole, "--report_gbits"], [3]))
+
+
 def _perftest(wire, seconds):
     """Debian's unmodified program, beside testroce with the same hybrid progress, depth, completions and memory."""
     name = wire.name
-    whole = str(max(1, round(seconds)))
     return [
-        Figure(f"{name}.perftest.write", "ib_write_bw -s 65536", "Gb/s",
-               lambda: wire.perftest(["ib_write_bw", "-s", "65536", "-m", "4096", "-D", whole, "--report_gbits"], [3])),
+        _ib_write_bw(wire, seconds),
         Figure(f"{name}.as_perftest.write", "testroce as ib_write_bw", "Gb/s",
                _gbps(wire, seconds, *ONE, "--depth", "128", "--signal", "100")),
         Figure(f"{name}.perftest.p50 {name}.perftest.p99", "ib_write_lat -s 8, p50 / p99", "us",
@@ -107,9 +111,10 @@ def hand_over(machine, seconds):
 def isolated(machine, seconds):
     """two isolated programs of one uroced"""
     path = f"{machine.dir}/isolated.sock"
-    with uroced(machine, "--port", "net_null0", "--ip", "10.99.1.1/24", "--mtu", "4200", f"--isolated={path}"):
+    with uroced(machine, "--port", "net_null0", "--ip", "10.99.1.1/24", "--mtu", "4200", f"--isolated={path}") as socket:
         write, _, half, _ = _perftest(Isolated(machine, path), seconds)
-        yield Group("isolated programs, by perftest", [write, half])
+        trusted = _ib_write_bw(Attached(machine, "trusted", socket), seconds, "the same of two attached programs")
+        yield Group("isolated programs, by perftest", [write, trusted, half])
 
 
 def programs(machine, seconds):
