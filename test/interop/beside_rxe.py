@@ -29,6 +29,7 @@ FIRST_PORT = 22000
 PAIR_SECONDS = 180
 LINK_SECONDS = 30
 STACKS = ("rxe", "uroce")
+MARK = 3  # uroce is to be so many times as fast
 ANY_MTU = "any"
 CONNECTIONS = "connections by rdma_cm, a second"
 ALL_OPEN = "the same, {} open at a time"
@@ -212,7 +213,8 @@ def table(values):
         if title == LATENCY:
             ratio = 1 / ratio
         spread = "; ".join(" ".join(f"{value:.4g}" for value in runs) for runs in both)
-        yield f"| {path_mtu} | {title} | {rxe:.3g} | {uroce:.3g} | {ratio:.1f} | {spread} |"
+        text = f"**{ratio:.1f}**" if path_mtu != ANY_MTU and ratio >= MARK else f"{ratio:.1f}"
+        yield f"| {path_mtu} | {title} | {rxe:.3g} | {uroce:.3g} | {text} | {spread} |"
 
 
 def run_short(report, network, image_dir, work_dir):
@@ -254,7 +256,7 @@ def main():
                 bench.round(stack, [int(mtu) for mtu in options.mtu.split(",") if mtu], options.seconds, options.connections,
                             options.open)
         bench.stop()
-    print("| path MTU | | rxe | uroce | ratio | each run |")
+    print(f"| path MTU | | rxe | uroce | ratio (mark: {MARK}) | each run |")
     print("|---|---|---|---|---|---|")
     print("\n".join(table(bench.values)))
     return report.summary()
