@@ -160,7 +160,7 @@ class BootedTest:
         return self._run(f"systemctl show -p MainPID --value {unit}").strip()
 
     def _early_drop(self):
-        for argv in (["link", "add", "early", "type", "dummy"], ["addr", "add", "10.9.8.1/24", "dev", "early"],
+        for argv in (["link", "add", "early", "type", "veth", "peer", "name", "late"], ["addr", "add", "10.9.8.1/24", "dev", "early"],
                      ["link", "set", "early", "up"]):
             subprocess.run(["nsenter", "--target", str(self._systemd), "--net", "ip", *argv], check=True)
         self._run("systemctl start uroced@early.service")
