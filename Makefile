@@ -101,7 +101,7 @@ help:
 	@echo "make test-interop-all  the same, and every NIC model with every driver; an hour"
 	@echo "make test-package  Debian's packages, installed and used in a clean Debian; 5 minutes"
 	@echo "make perf          what it gives, beside its marks and the limits of the machine; 12 minutes"
-	@echo "make perf-doc      the same, and doc/performance.md, its plots and the README's figures anew; 20 minutes"
+	@echo "make perf-doc      the same, and doc/performance.md, its plots and the README's figures anew; 23 minutes"
 	@echo "make perf-rxe      uroce beside Linux's rxe, between two virtual machines"
 	@echo "make fuzz          the fuzz targets for SECONDS=600"
 	@echo "make clean         remove what was built; make distclean: the virtual machine's image too"

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
 """Write the figures, tables and plots of doc/performance.md, and the README's five figures. The input is what
-perf.py has measured (--json). testroce's own figures are measured here, which takes about ten minutes. The
+perf.py has measured (--json). testroce's own figures are measured here, which takes about nine minutes. The
 output replaces the text between <!-- begin NAME --> and <!-- end NAME -->; the other text is kept."""
 
 import argparse

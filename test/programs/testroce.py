@@ -219,12 +219,13 @@ class TestroceTest:
 
     @staticmethod
     def _sweep_figure(folder, figure, labels):
-        """Every point has a median within its range; the script has its labels, and the plot shows them."""
+        """Every point has a median within its range, and the plot shows its label. On a busy machine some of such short
+        tests move nothing."""
         path = os.path.join(folder, figure)
         with open(path + ".csv", encoding="utf-8") as file:
             points = list(csv.DictReader(file))
-        if not points or not all(0 < float(point["least"]) <= float(point["median"]) <= float(point["most"])
-                                 for point in points):
+        if not any(float(point["median"]) > 0 for point in points) or not all(
+                0 <= float(point["least"]) <= float(point["median"]) <= float(point["most"]) for point in points):
             raise CheckFailed(f"{figure}.csv lacks a median or its range", [str(point) for point in points])
         if not labels <= {point["label"] for point in points}:
             raise CheckFailed(f"{figure}.csv has other labels", [str(point["label"]) for point in points])
