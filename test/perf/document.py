@@ -18,7 +18,7 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from figures import number_text  # noqa: E402
 from machine import CPUS, Failed, Machine  # noqa: E402
 from marks import judge_all, markdown_table  # noqa: E402
-from pictures import Lines, draw, measure_limit, measure_tcp  # noqa: E402
+from pictures import Lines, draw, measure_lines  # noqa: E402
 from rows import HOT  # noqa: E402
 from wires import Attached, Memif, Veth, uroced  # noqa: E402
 
@@ -135,16 +135,10 @@ def write_sweep(machine, wire, args):
     folder = os.path.join(machine.dir, f"sweep-{wire.name}")
     seconds = args.seconds / SWEEP_ROUNDS
     lines = Lines()
-
-    def measure_lines():
-        measure_limit(lines, wire, seconds)
-        if isinstance(wire, Veth):
-            measure_tcp(lines, wire)
-
-    measure_lines()
+    measure_lines(lines, wire, seconds, say)
     pair(machine, wire, SERIES_SECONDS, "--sweep", folder, *HOT, "--repeat", str(SWEEP_ROUNDS), "--seconds", str(seconds))
     for _ in range(SWEEP_ROUNDS - 1):
-        measure_lines()
+        measure_lines(lines, wire, seconds, say)
     draw(folder, lines)
     target = os.path.join(PLOTS, wire.name)
     shutil.rmtree(target, ignore_errors=True)

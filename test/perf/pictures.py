@@ -8,10 +8,12 @@ import statistics
 import subprocess
 
 from machine import Failed
+from wires import Veth
 
 PACKETS = (64, 256, 1024, 4096)  # of the limit; longer messages consist of packets of 4 KiB
 SIZES = (*PACKETS, 16384, 65536, 262144, 1048576)
 MEDIAN, P99 = 2, 100  # percentiles, as the x axis of testroce's plot has them: all messages but one in so many
+TRIES = 3  # of a sample that fails
 TCP_SECONDS = 1  # of each size; iperf3 takes whole seconds
 # The look of a line: the limit's first, then the peers'.
 LOOKS = (("dashtype 2 linewidth 2 pointtype 4", "black"), ("dashtype 4 linewidth 2 pointtype 6", "#c04000"),
@@ -43,24 +45,38 @@ class Lines:
 
 def measure_limit(lines, wire, seconds):
     """Take one sample of the wire without a protocol."""
-    for without, options in wire.limits.items():
-        rates = dict(zip(PACKETS, wire.limit(seconds, *options, "-l", ",".join(map(str, PACKETS)))))
+    lengths = ",".join(map(str, PACKETS))
+    kinds = {without: dict(zip(PACKETS, wire.limit(seconds, *options, "-l", lengths)))
+             for without, options in wire.limits.items()}
+    _, rate, median, p99 = wire.limit(seconds)
+    for without, rates in kinds.items():
         lines.add("bandwidth", f"limit: packets up to 4 KiB, {without}",
                   [(size, rates[min(size, PACKETS[-1])]) for size in SIZES])
         lines.add("loss", f"limit: packets of 4 KiB, {without}, none lost", [(None, rates[PACKETS[-1]])])
-    _, rate, median, p99 = wire.limit(seconds)
     for picture in ("rate-qps", "rate-depth"):
         lines.add(picture, "limit: packets of 8 B, no protocol", [(None, rate)])
     lines.add("latency", "limit: 8 B, no protocol, half round trip", [(MEDIAN, median), (P99, p99)])
 
 
-def measure_tcp(lines, wire):
+def measure_tcp(lines, wire, _seconds):
     """Take one sample of kernel TCP on the wire."""
-    lines.add("bandwidth", "kernel TCP: iperf3, writes of that size",
-              [(size, wire.iperf(TCP_SECONDS, "-l", str(size))) for size in SIZES])
-    for title, options in (("spinning", ()), ("blocking", ("-b", "-n", "20000"))):
-        lines.add("latency", f"TCP {title}: 64 B, half round trip",
-                  zip((MEDIAN, P99), wire.tcp_pingpong(*options)))
+    rates = [wire.iperf(TCP_SECONDS, "-l", str(size)) for size in SIZES]
+    spinning, blocking = wire.tcp_pingpong(), wire.tcp_pingpong("-b", "-n", "20000")
+    lines.add("bandwidth", "kernel TCP: iperf3, writes of that size", zip(SIZES, rates))
+    lines.add("latency", "TCP spinning: 64 B, half round trip", zip((MEDIAN, P99), spinning))
+    lines.add("latency", "TCP blocking: 64 B, half round trip", zip((MEDIAN, P99), blocking))
+
+
+def measure_lines(lines, wire, seconds, tell):
+    """Take one sample of each line of the wire. One that fails is tried again, and then left out: the picture has the
+    others."""
+    for measure in (measure_limit, *((measure_tcp,) if isinstance(wire, Veth) else ())):
+        for _ in range(TRIES):
+            try:
+                measure(lines, wire, seconds)
+                break
+            except Failed as failure:
+                tell(f"   {measure.__name__} over {wire.name}: {failure}")
 
 
 def ends_of(path):
