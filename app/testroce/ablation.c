@@ -4,15 +4,13 @@
 #include "ablation.h"
 
 #include <errno.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include <rte_common.h>
 
 #include "base/tuning.h"
 #include "mode.h"
+#include "spread.h"
 
-#define ROUNDS	   3
 #define FIGURES	   5
 #define LIST_BYTES 128
 
@@ -33,7 +31,8 @@ static const struct figure {
 };
 
 struct table {
-	double values[ROWS][FIGURES][ROUNDS];
+	unsigned int rounds;
+	double values[ROWS][FIGURES][SPREAD_ROUNDS_MAX];
 };
 
 static uint64_t without_of(size_t row)
@@ -58,7 +57,7 @@ static int ablation_measure(struct nic *nic, struct control *control, const stru
 	struct result result;
 	int rc = 0;
 
-	for (size_t i = 0; rc == 0 && i < ROUNDS * ROWS * FIGURES; i++) {
+	for (size_t i = 0; rc == 0 && i < table->rounds * ROWS * FIGURES; i++) {
 		const size_t round = i / (ROWS * FIGURES), row = i / FIGURES % ROWS;
 		const struct figure *figure = &figures[i % FIGURES];
 		struct plan plan = *base;
@@ -79,19 +78,6 @@ static int ablation_measure(struct nic *nic, struct control *control, const stru
 		}
 	}
 	return rc;
-}
-
-static int compare(const void *a, const void *b)
-{
-	const double *x = a, *y = b;
-
-	return (*x > *y) - (*x < *y);
-}
-
-static double median(double values[ROUNDS])
-{
-	qsort(values, ROUNDS, sizeof(values[0]), compare);
-	return values[ROUNDS / 2];
 }
 
 static void name_of(size_t row, char name[LIST_BYTES])
@@ -117,7 +103,7 @@ static void ablation_print(struct table *table, FILE *file)
 		name_of(row, name);
 		fprintf(file, "| %-22s |", name);
 		for (size_t i = 0; i < FIGURES; i++) {
-			const double value = median(table->values[row][i]);
+			const double value = spread_of(table->values[row][i], table->rounds).median;
 
 			if (row == 0)
 				all[i] = value;
@@ -132,9 +118,10 @@ static void ablation_print(struct table *table, FILE *file)
 }
 
 int ablation_run(struct nic *nic, struct control *control, const struct plan *base,
-		 const struct run_options *options, FILE *file, char *error, size_t error_size)
+		 const struct run_options *options, unsigned int rounds, FILE *file, char *error,
+		 size_t error_size)
 {
-	struct table table = {0};
+	struct table table = {.rounds = rounds};
 	const int rc = ablation_measure(nic, control, base, options, &table, error, error_size);
 
 	if (rc == 0)

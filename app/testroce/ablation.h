@@ -13,10 +13,13 @@
  *
  * @param base
  *   The plan that all tests share, above all its seconds, path MTU and queue pairs.
+ * @param rounds
+ *   How often each figure is measured, up to SPREAD_ROUNDS_MAX; the table has the medians.
  * @return
  *   0 or -errno with `error`.
  */
 int ablation_run(struct nic *nic, struct control *control, const struct plan *base,
-		 const struct run_options *options, FILE *file, char *error, size_t error_size);
+		 const struct run_options *options, unsigned int rounds, FILE *file, char *error,
+		 size_t error_size);
 
 #endif

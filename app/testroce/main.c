@@ -96,10 +96,11 @@ static int measure_all(struct nic *nic, struct control *control, const struct op
 	int rc;
 
 	if (options->ablation)
-		rc = ablation_run(nic, control, &options->plan, &how, stdout, error, sizeof(error));
+		rc = ablation_run(nic, control, &options->plan, &how, options->repeat, stdout,
+				  error, sizeof(error));
 	else
-		rc = sweep_run(nic, control, &options->plan, &how, options->sweep, error,
-			       sizeof(error));
+		rc = sweep_run(nic, control, &options->plan, &how, options->repeat, options->sweep,
+			       error, sizeof(error));
 	return rc == 0 ? EXIT_SUCCESS : fail(error);
 }
 

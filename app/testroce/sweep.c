@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Series of tests over sizes, depths and numbers of queue pairs. */
+/* Series of tests over sizes, depths and numbers of queue pairs. Each of several rounds measures
+ * all points of a figure in turn, so other load on the machine hits every series alike. */
 #include "sweep.h"
 
 #include <errno.h>
@@ -17,74 +18,75 @@
 #include "control_conn.h"
 #include "mode.h"
 #include "nic.h"
+#include "sweep_plot.h"
 #include "testroce_output.h"
 
 #define LOSS_FIGURE "loss"
-#define SERIES_MAX  4
-#define VALUES_MAX  12
 #define VALUE_TEXT  24
+#define MILLION	    1000000u
 
 extern char **environ;
 
-enum axis { AXIS_GBPS, AXIS_MPS, AXIS_SHARE };
+enum measured { MEASURED_GBPS, MEASURED_MPS, MEASURED_LATENCY };
 
 static const struct figure {
-	const char *name; /* of its files */
-	const char *title;
-	const char *x_title, *y_title;
-	enum axis axis;
-	const char *vary; /* name of a plan's value; NULL: the latency of one test is the series */
-	uint64_t values[VALUES_MAX]; /* up to the first 0 */
+	struct sweep_plot plot;
+	enum measured measured;
+	const char *vary; /* name of a plan's value; NULL: the values are percentiles of one test */
 	struct {
 		const char *name;
 		uint64_t mode, op;
-	} series[SERIES_MAX]; /* up to the first without a name */
+	} series[SWEEP_SERIES_MAX]; /* up to the first without a name */
 	struct {
 		const char *name, *value;
 	} fixed[4];
 } figures[] = {
-	{.name = "bandwidth",
-	 .title = "Bandwidth against message size",
-	 .x_title = "bytes",
-	 .y_title = "Gb/s",
-	 .axis = AXIS_GBPS,
+	{.plot = {.name = "bandwidth",
+		  .title = "Bandwidth against message size",
+		  .x_title = "message",
+		  .unit = "Gb/s",
+		  .scale = SWEEP_BYTES,
+		  .values = {64, 256, 1024, 4096, 16384, 65536, 262144, 1048576}},
+	 .measured = MEASURED_GBPS,
 	 .vary = "size",
-	 .values = {64, 256, 1024, 4096, 16384, 65536, 262144, 1048576},
 	 .series = {{"WRITE", MODE_WRITE, 0}, {"READ", MODE_READ, 0}, {"SEND", MODE_SEND, 0}}},
-	{.name = "rate-qps",
-	 .title = "Rate of 8-byte messages against queue pairs",
-	 .x_title = "queue pairs",
-	 .y_title = "million a second",
-	 .axis = AXIS_MPS,
+	{.plot = {.name = "rate-qps",
+		  .title = "Rate of 8-byte messages against queue pairs",
+		  .x_title = "queue pairs",
+		  .unit = "million messages a second",
+		  .values = {1, 4, 16, 64, 256, 1024}},
+	 .measured = MEASURED_MPS,
 	 .vary = "qps",
-	 .values = {1, 4, 16, 64, 256, 1024},
 	 .series = {{"WRITE", MODE_WRITE, 0}, {"SEND, shared queue", MODE_INCAST, 0}},
 	 .fixed = {{"size", "8"}, {"depth", "16"}, {"batch", "8"}}},
-	{.name = "rate-depth",
-	 .title = "Rate of 8-byte messages against depth",
-	 .x_title = "messages under way",
-	 .y_title = "million a second",
-	 .axis = AXIS_MPS,
+	{.plot = {.name = "rate-depth",
+		  .title = "Rate of 8-byte messages against depth",
+		  .x_title = "messages in flight",
+		  .unit = "million messages a second",
+		  .values = {1, 2, 4, 8, 16, 32, 64, 128, 256}},
+	 .measured = MEASURED_MPS,
 	 .vary = "depth",
-	 .values = {1, 2, 4, 8, 16, 32, 64, 128, 256},
 	 .series = {{"WRITE", MODE_WRITE, 0}, {"READ", MODE_READ, 0}, {"SEND", MODE_SEND, 0}},
 	 .fixed = {{"size", "8"}}},
-	{.name = LOSS_FIGURE,
-	 .title = "Goodput of 64 KiB messages against loss",
-	 .x_title = "packets lost of a million",
-	 .y_title = "Gb/s",
-	 .axis = AXIS_GBPS,
+	{.plot = {.name = LOSS_FIGURE,
+		  .title = "Goodput of 64 KiB messages against loss",
+		  .x_title = "packets lost, in each direction",
+		  .unit = "Gb/s",
+		  .scale = SWEEP_PPM,
+		  .values = {1, 10, 100, 1000, 10000, 30000}},
+	 .measured = MEASURED_GBPS,
 	 .vary = "loss",
-	 .values = {1, 10, 100, 1000, 10000, 30000},
 	 .series = {{"WRITE", MODE_WRITE, 0}, {"READ", MODE_READ, 0}, {"SEND", MODE_SEND, 0}},
 	 .fixed = {{"size", "65536"}}},
-	{.name = "latency",
-	 .title = "Latency of 8 bytes",
-	 .x_title = "us",
-	 .y_title = "share of messages",
-	 .axis = AXIS_SHARE,
-	 .series = {{"WRITE, half way round", MODE_LATENCY, PLAN_OP_WRITE},
-		    {"SEND, half way round", MODE_LATENCY, PLAN_OP_SEND},
+	{.plot = {.name = "latency",
+		  .title = "Latency of 8-byte messages",
+		  .x_title = "messages that take no longer",
+		  .unit = "us",
+		  .scale = SWEEP_ONE_IN,
+		  .values = {2, 4, 10, 20, 100, 1000, 10000}},
+	 .measured = MEASURED_LATENCY,
+	 .series = {{"WRITE, half round trip", MODE_LATENCY, PLAN_OP_WRITE},
+		    {"SEND, half round trip", MODE_LATENCY, PLAN_OP_SEND},
 		    {"READ", MODE_LATENCY, PLAN_OP_READ},
 		    {"fetch-and-add", MODE_LATENCY, PLAN_OP_ATOMIC}},
 	 .fixed = {{"size", "8"}}},
@@ -95,7 +97,10 @@ struct sweep {
 	struct control *control;
 	const struct run_options *options;
 	const char *folder;
-	FILE *json, *csv, *script;
+	unsigned int rounds;
+	FILE *json, *csv;
+	/* of the figure that is being measured */
+	double values[SWEEP_SERIES_MAX][SWEEP_VALUES_MAX][SPREAD_ROUNDS_MAX];
 	char *error;
 	size_t error_size;
 };
@@ -128,75 +133,68 @@ static int sweep_test(const struct sweep *sweep, const struct plan *plan, struct
 	return output_json(sweep->json, result) ? 0 : -ENOMEM;
 }
 
-/* Write the cumulative distribution: for each latency, the share of messages that took no longer.
- */
-static void sweep_write_distribution(const struct sweep *sweep)
+/* Store the percentiles of the last test. */
+static void sweep_take_latency(struct sweep *sweep, const struct figure *figure, size_t series,
+			       unsigned int round)
 {
 	const struct histogram *latency = measure_last_latency();
-	uint64_t seen = 0;
+	const size_t size = sweep_plot_size(&figure->plot);
 
-	for (unsigned int i = 0; i < HISTOGRAM_BUCKETS && latency->count > 0; i++) {
-		if (latency->buckets[i] == 0)
-			continue;
-		seen += latency->buckets[i];
-		fprintf(sweep->script, "%.3f %.6f\n",
-			(double)RTE_MIN(histogram_high(i), latency->max) / 1e3,
-			(double)seen / (double)latency->count);
+	for (size_t i = 0; i < size; i++) {
+		const uint32_t longer = MILLION / (uint32_t)figure->plot.values[i];
+
+		sweep->values[series][i][round] =
+			(double)histogram_quantile(latency, MILLION - longer) / 1e3;
 	}
 }
 
-static int sweep_series(const struct sweep *sweep, const struct figure *figure, struct plan plan)
+/* Measure the points of one series once. */
+static int sweep_series(struct sweep *sweep, const struct figure *figure, struct plan plan,
+			size_t series, unsigned int round)
 {
-	struct result result;
+	const size_t size = sweep_plot_size(&figure->plot);
 	const uint64_t threads = plan.threads;
+	struct result result;
 	char text[VALUE_TEXT];
 	int rc = 0;
 
 	if (!figure->vary) {
 		rc = sweep_test(sweep, &plan, &result);
 		if (rc == 0)
-			sweep_write_distribution(sweep);
+			sweep_take_latency(sweep, figure, series, round);
 		return rc;
 	}
-	for (size_t i = 0; rc == 0 && i < VALUES_MAX && figure->values[i] > 0; i++) {
-		snprintf(text, sizeof(text), "%" PRIu64, figure->values[i]);
+	for (size_t i = 0; rc == 0 && i < size; i++) {
+		snprintf(text, sizeof(text), "%" PRIu64, figure->plot.values[i]);
 		rc = plan_set(&plan, figure->vary, text, sweep->error, sweep->error_size);
 		/* A series may begin with fewer queue pairs than there are threads. */
 		plan.threads = RTE_MIN(threads, plan.qps);
 		if (rc == 0)
 			rc = sweep_test(sweep, &plan, &result);
 		if (rc == 0)
-			fprintf(sweep->script, "%s %.6f\n", text,
-				figure->axis == AXIS_GBPS ? result_gbps(&result)
-							  : result_mps(&result));
+			sweep->values[series][i][round] = figure->measured == MEASURED_GBPS
+								  ? result_gbps(&result)
+								  : result_mps(&result);
 	}
 	return rc;
 }
 
-static void sweep_write_plot(const struct sweep *sweep, const struct figure *figure)
+static size_t figure_series(const struct figure *figure)
 {
-	fprintf(sweep->script,
-		"set terminal svg size 800,500 background rgb 'white'\nset output '%s.svg'\n"
-		"set title '%s'\nset xlabel '%s'\nset ylabel '%s'\nset grid\n",
-		figure->name, figure->title, figure->x_title, figure->y_title);
-	fprintf(sweep->script,
-		figure->vary ? "set key left top\nset logscale x 2\nset yrange [0:]\n"
-			     : "set key right bottom\nset logscale x\nset yrange [0:1]\n");
-	fprintf(sweep->script, "plot ");
-	for (size_t i = 0; i < SERIES_MAX && figure->series[i].name; i++)
-		fprintf(sweep->script, "%s$series%zu with %s title '%s'", i ? ", " : "", i,
-			figure->vary ? "linespoints" : "lines", figure->series[i].name);
-	fprintf(sweep->script, "\n");
+	size_t count = 0;
+
+	while (count < SWEEP_SERIES_MAX && figure->series[count].name)
+		count++;
+	return count;
 }
 
-static int sweep_figure(struct sweep *sweep, const struct figure *figure, const struct plan *base)
+static int sweep_round(struct sweep *sweep, const struct figure *figure, const struct plan *base,
+		       unsigned int round)
 {
+	const size_t count = figure_series(figure);
 	int rc = 0;
 
-	sweep->script = sweep_open(sweep, figure->name, ".gnuplot");
-	if (!sweep->script)
-		return -EIO;
-	for (size_t i = 0; rc == 0 && i < SERIES_MAX && figure->series[i].name; i++) {
+	for (size_t i = 0; rc == 0 && i < count; i++) {
 		struct plan plan = *base;
 
 		plan.mode = figure->series[i].mode;
@@ -205,14 +203,43 @@ static int sweep_figure(struct sweep *sweep, const struct figure *figure, const 
 		     j++)
 			rc = plan_set(&plan, figure->fixed[j].name, figure->fixed[j].value,
 				      sweep->error, sweep->error_size);
-		fprintf(sweep->script, "$series%zu << EOD\n", i);
 		if (rc == 0)
-			rc = sweep_series(sweep, figure, plan);
-		fprintf(sweep->script, "EOD\n");
+			rc = sweep_series(sweep, figure, plan, i, round);
 	}
-	sweep_write_plot(sweep, figure);
-	fclose(sweep->script);
 	return rc;
+}
+
+static int sweep_write_figure(struct sweep *sweep, const struct figure *figure)
+{
+	const size_t count = figure_series(figure), size = sweep_plot_size(&figure->plot);
+	struct sweep_line lines[SWEEP_SERIES_MAX];
+	FILE *csv, *script;
+
+	for (size_t i = 0; i < count; i++) {
+		lines[i].title = figure->series[i].name;
+		for (size_t j = 0; j < size; j++)
+			lines[i].points[j] = spread_of(sweep->values[i][j], sweep->rounds);
+	}
+	csv = sweep_open(sweep, figure->plot.name, ".csv");
+	if (!csv)
+		return -EIO;
+	sweep_plot_csv(&figure->plot, lines, count, csv);
+	fclose(csv);
+	script = sweep_open(sweep, figure->plot.name, ".gnuplot");
+	if (!script)
+		return -EIO;
+	sweep_plot_script(&figure->plot, lines, count, sweep->rounds, script);
+	fclose(script);
+	return 0;
+}
+
+static int sweep_figure(struct sweep *sweep, const struct figure *figure, const struct plan *base)
+{
+	int rc = 0;
+
+	for (unsigned int round = 0; rc == 0 && round < sweep->rounds; round++)
+		rc = sweep_round(sweep, figure, base, round);
+	return rc == 0 ? sweep_write_figure(sweep, figure) : rc;
 }
 
 /* Run gnuplot. Returns false if gnuplot is missing or fails. */
@@ -223,7 +250,7 @@ static bool sweep_plot(const struct figure *figure)
 	int status = -1;
 	pid_t pid;
 
-	snprintf(script, sizeof(script), "%s.gnuplot", figure->name);
+	snprintf(script, sizeof(script), "%s.gnuplot", figure->plot.name);
 	if (posix_spawnp(&pid, "gnuplot", NULL, NULL, argv, environ) != 0)
 		return false;
 	waitpid(pid, &status, 0);
@@ -242,7 +269,7 @@ static bool sweep_can_lose(const struct sweep *sweep)
 
 static bool sweep_has(const struct sweep *sweep, const struct figure *figure)
 {
-	return strcmp(figure->name, LOSS_FIGURE) != 0 || sweep_can_lose(sweep);
+	return strcmp(figure->plot.name, LOSS_FIGURE) != 0 || sweep_can_lose(sweep);
 }
 
 static void sweep_plot_all(const struct sweep *sweep)
@@ -251,8 +278,9 @@ static void sweep_plot_all(const struct sweep *sweep)
 
 	for (size_t i = 0; plotted && i < RTE_DIM(figures); i++)
 		plotted = !sweep_has(sweep, &figures[i]) || sweep_plot(&figures[i]);
-	printf("%s/: results.json, results.csv%s\n", sweep->folder,
-	       plotted ? " and plots (*.svg)" : "");
+	printf("%s/: results.json and results.csv of all tests; medians of %u and their range as "
+	       "*.csv%s\n",
+	       sweep->folder, sweep->rounds, plotted ? ", and as plots, *.svg" : "");
 	if (!plotted)
 		printf("no plots: gnuplot cannot be run (package gnuplot-nox); later: cd %s && "
 		       "gnuplot *.gnuplot\n",
@@ -264,9 +292,16 @@ static void sweep_plot_all(const struct sweep *sweep)
 }
 
 int sweep_run(struct nic *nic, struct control *control, const struct plan *base,
-	      const struct run_options *options, const char *folder, char *error, size_t error_size)
+	      const struct run_options *options, unsigned int rounds, const char *folder,
+	      char *error, size_t error_size)
 {
-	struct sweep sweep = {nic, control, options, folder, NULL, NULL, NULL, error, error_size};
+	struct sweep sweep = {.nic = nic,
+			      .control = control,
+			      .options = options,
+			      .folder = folder,
+			      .rounds = rounds,
+			      .error = error,
+			      .error_size = error_size};
 	int rc = -EIO;
 
 	if (mkdir(folder, 0755) != 0 && errno != EEXIST) {

@@ -8,17 +8,19 @@
 #include "measure.h"
 
 /**
- * Measure all series. Write results.json and results.csv, and for each figure a gnuplot script and
- * an SVG, into a folder, which is created if it is missing. Reports a missing gnuplot on stdout.
- * Not MT-safe.
+ * Measure all series. Write results.json and results.csv with all tests, and for each figure its
+ * medians and their range as CSV, a gnuplot script and an SVG, into a folder, which is created if
+ * it is missing. Reports a missing gnuplot on stdout. Not MT-safe.
  *
  * @param base
  *   The plan that all tests share.
+ * @param rounds
+ *   How often each point is measured, up to SPREAD_ROUNDS_MAX.
  * @return
  *   0 or -errno with `error`.
  */
 int sweep_run(struct nic *nic, struct control *control, const struct plan *base,
-	      const struct run_options *options, const char *folder, char *error,
-	      size_t error_size);
+	      const struct run_options *options, unsigned int rounds, const char *folder,
+	      char *error, size_t error_size);
 
 #endif

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "config/command_line.h"
+#include "spread.h"
 #include "stages.h"
 
 const char options_help[] =
@@ -67,6 +68,7 @@ const char options_help[] =
 	"  --ablation           print a table of what each optimisation gains\n"
 	"  --sweep FOLDER       measure series of sizes, depths and queue pairs; write JSON,\n"
 	"                       CSV and plots\n"
+	"  --repeat N           measure each figure of these two so often, up to 25 (default: 3)\n"
 	"  --help, --version\n"
 	"\n"
 	"Examples:\n"
@@ -75,7 +77,9 @@ const char options_help[] =
 	"  testroce --port net_memif0,socket=/run/x.sock,role=client --ip 10.0.0.2/24 \\\n"
 	"           --connect 127.0.0.1 --mode latency --op send --size 64\n";
 
-#define SERIES_NS UINT64_C(500000000) /* duration of one test of a series */
+#define ABLATION_NS    UINT64_C(500000000) /* duration of one of its tests */
+#define SWEEP_NS       UINT64_C(200000000)
+#define REPEAT_DEFAULT 3
 
 enum {
 	CODE_NETDEV = 256,
@@ -94,6 +98,7 @@ enum {
 	CODE_ABLATION,
 	CODE_STAGES,
 	CODE_SWEEP,
+	CODE_REPEAT,
 	CODE_JSON,
 	CODE_CSV,
 	CODE_PERIOD,
@@ -144,6 +149,7 @@ static const struct option long_options[] = {
 	{"stages", no_argument, NULL, CODE_STAGES},
 	{"ablation", no_argument, NULL, CODE_ABLATION},
 	{"sweep", required_argument, NULL, CODE_SWEEP},
+	{"repeat", required_argument, NULL, CODE_REPEAT},
 	{"json", required_argument, NULL, CODE_JSON},
 	{"csv", required_argument, NULL, CODE_CSV},
 	{"stats-period", required_argument, NULL, CODE_PERIOD},
@@ -170,6 +176,19 @@ static int set_period(struct options *options, const char *value, char *error, s
 		return -1;
 	}
 	options->period_ns = (uint64_t)(seconds * 1e9);
+	return 0;
+}
+
+static int set_repeat(struct options *options, const char *value, char *error, size_t error_size)
+{
+	uint64_t repeat;
+
+	if (!plan_parse_number(value, &repeat) || repeat == 0 || repeat > SPREAD_ROUNDS_MAX) {
+		snprintf(error, error_size, "repeat: '%s' is not a number from 1 to %d", value,
+			 SPREAD_ROUNDS_MAX);
+		return -1;
+	}
+	options->repeat = (unsigned int)repeat;
 	return 0;
 }
 
@@ -218,6 +237,8 @@ static int options_take(struct options *options, int code, const char *name, str
 	case CODE_SWEEP:
 		options->sweep = optarg;
 		return 0;
+	case CODE_REPEAT:
+		return set_repeat(options, optarg, error, error_size);
 	case CODE_JSON:
 		options->json = optarg;
 		return 0;
@@ -273,8 +294,14 @@ static enum options_result options_finish(struct options *options, const struct 
 			 "--ablation, --sweep, --listen and -i do not go together");
 		return OPTIONS_BAD;
 	}
+	if (options->repeat > 0 && !options->ablation && !options->sweep) {
+		snprintf(error, error_size, "--repeat is for --ablation and --sweep");
+		return OPTIONS_BAD;
+	}
+	if (options->repeat == 0)
+		options->repeat = REPEAT_DEFAULT;
 	if ((options->ablation || options->sweep) && !given->seconds)
-		options->plan.duration_ns = SERIES_NS;
+		options->plan.duration_ns = options->sweep ? SWEEP_NS : ABLATION_NS;
 	/* A test at the prompt runs until the command "stop". */
 	if (options->interactive && !given->seconds)
 		options->plan.duration_ns = 0;

@@ -28,8 +28,9 @@ struct options {
 	bool pair;     /* both sides, in two processes; settings lack the port */
 	bool stages;
 	bool ablation;
-	const char *sweep; /* folder to write to, or NULL */
-	const char *json;  /* files to write to, or NULL */
+	const char *sweep;   /* folder to write to, or NULL */
+	unsigned int repeat; /* rounds of the ablation or the sweep, 1 to SPREAD_ROUNDS_MAX */
+	const char *json;    /* files to write to, or NULL */
 	const char *csv;
 	uint64_t period_ns; /* of --stats-period; 0: default */
 };

@@ -7,6 +7,8 @@
  *     bench_limit PORT            answers, until a client is done
  *     bench_limit -c PORT [-s S]  prints Gb/s of 4 KiB, million packets of 8 B a second, and the
  *                                 half round trip of an 8 B packet in us (p50, p99)
+ *     -l LIST                     prints Gb/s of packets of each of these lengths (64,4096)
+ *                                 instead
  *     -r MIB                      the size of the region, on either side: more than the caches
  *                                 hold shows what memory costs
  *     -n                          PORT is a kernel interface, used as with --netdev
@@ -272,18 +274,42 @@ static void ping_pong(double *p50, double *p99)
 	work_quantiles(ticks, TRIPS, (double)rte_get_tsc_hz(), p50, p99);
 }
 
+static double gbits_of(uint32_t len, double seconds)
+{
+	return stream(len, seconds) * len * 8 / 1e9;
+}
+
+static void measure(double seconds)
+{
+	const double gbits = gbits_of(4096, seconds), mpps = stream(8, seconds) / 1e6;
+	double p50, p99;
+
+	ping_pong(&p50, &p99);
+	printf("%.2f %.2f %.3f %.3f\n", gbits, mpps, p50, p99);
+}
+
+static void measure_lengths(const char *lengths, double seconds)
+{
+	for (uint32_t len; (len = work_next_length(&lengths)) > 0;)
+		printf("%.3f ", gbits_of(len, seconds));
+	printf("\n");
+}
+
 int main(int argc, char **argv)
 {
-	double seconds = 2, gbits, mpps, p50, p99;
+	const char *lengths = NULL;
 	size_t region_bytes = REGION_BYTES;
 	bool client = false, netdev = false;
+	double seconds = 2;
 	int option;
 
-	while ((option = getopt(argc, argv, "cns:r:")) != -1) {
+	while ((option = getopt(argc, argv, "cnl:s:r:")) != -1) {
 		if (option == 'c')
 			client = true;
 		else if (option == 'n')
 			netdev = true;
+		else if (option == 'l')
+			lengths = optarg;
 		else if (option == 's')
 			seconds = strtod(optarg, NULL);
 		else if (option == 'r')
@@ -299,11 +325,11 @@ int main(int argc, char **argv)
 		serve();
 		return 0;
 	}
-	gbits = stream(4096, seconds) * 4096 * 8 / 1e9;
-	mpps = stream(8, seconds) / 1e6;
-	ping_pong(&p50, &p99);
+	if (lengths)
+		measure_lengths(lengths, seconds);
+	else
+		measure(seconds);
 	send_one(WORK_END, 0);
-	printf("%.2f %.2f %.3f %.3f\n", gbits, mpps, p50, p99);
 	/* Give the server a moment to receive the last packet. */
 	usleep(50000);
 	return 0;

@@ -12,6 +12,7 @@
  *                                          the CRC, and prints Gb/s
  *
  *     -s S      seconds of a stream (1)
+ *     -l LIST   prints Gb/s of packets of each of these lengths (64,4096) instead; with a ring
  *     -r MIB    the size of a region: more than the caches hold shows what memory costs
  *     -n        without the CRC: as two programs of a uroced that trust each other
  */
@@ -168,12 +169,33 @@ static void ping_pong(struct side *side, double *p50, double *p99)
 	work_quantiles(ns, TRIPS, 1e9, p50, p99);
 }
 
-static void run_pair(struct side *side, char **cpus, size_t region_bytes, double seconds)
+static double gbits_of(struct side *side, uint32_t len, double seconds)
+{
+	return stream(side, len, seconds) * len * 8 / 1e9;
+}
+
+static void measure(struct side *side, double seconds)
+{
+	const double gbits = gbits_of(side, 4096, seconds), mpps = stream(side, 8, seconds) / 1e6;
+	double p50, p99;
+
+	ping_pong(side, &p50, &p99);
+	printf("%.2f %.2f %.3f %.3f\n", gbits, mpps, p50, p99);
+}
+
+static void measure_lengths(struct side *side, const char *lengths, double seconds)
+{
+	for (uint32_t len; (len = work_next_length(&lengths)) > 0;)
+		printf("%.3f ", gbits_of(side, len, seconds));
+	printf("\n");
+}
+
+static void run_pair(struct side *side, char **cpus, size_t region_bytes, const char *lengths,
+		     double seconds)
 {
 	struct way *ways = mmap(NULL, 2 * sizeof(*ways), PROT_READ | PROT_WRITE,
 				MAP_SHARED | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
 	const bool no_crc = side->work.no_crc;
-	double gbits, mpps, p50, p99;
 	uint64_t value;
 	pid_t child;
 
@@ -193,12 +215,12 @@ static void run_pair(struct side *side, char **cpus, size_t region_bytes, double
 	/* When the other side answers, it has its region. */
 	side_send(side, WORK_ECHO, 0, 8);
 	side_receive(side, &value);
-	gbits = stream(side, 4096, seconds) * 4096 * 8 / 1e9;
-	mpps = stream(side, 8, seconds) / 1e6;
-	ping_pong(side, &p50, &p99);
+	if (lengths)
+		measure_lengths(side, lengths, seconds);
+	else
+		measure(side, seconds);
 	side_send(side, WORK_END, 0, 8);
 	waitpid(child, NULL, 0);
-	printf("%.2f %.2f %.3f %.3f\n", gbits, mpps, p50, p99);
 }
 
 /* Copy on one CPU, a packet's length at a time, from all of one region to all of another. */
@@ -229,12 +251,15 @@ static void run_loop(struct work *from, const char *cpu, size_t region_bytes, do
 int main(int argc, char **argv)
 {
 	static struct side side;
+	const char *lengths = NULL;
 	size_t region_bytes = REGION_BYTES;
 	double seconds = 1;
 	int option;
 
-	while ((option = getopt(argc, argv, "s:r:n")) != -1) {
-		if (option == 's')
+	while ((option = getopt(argc, argv, "l:s:r:n")) != -1) {
+		if (option == 'l')
+			lengths = optarg;
+		else if (option == 's')
 			seconds = strtod(optarg, NULL);
 		else if (option == 'r')
 			region_bytes = strtoul(optarg, NULL, 10) << 20;
@@ -248,6 +273,6 @@ int main(int argc, char **argv)
 	if (argc - optind == 1)
 		run_loop(&side.work, argv[optind], region_bytes, seconds);
 	else
-		run_pair(&side, argv + optind, region_bytes, seconds);
+		run_pair(&side, argv + optind, region_bytes, lengths, seconds);
 	return 0;
 }

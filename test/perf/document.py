@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
 """Write the figures, tables and plots of doc/performance.md, and the README's five figures. The input is what
-perf.py has measured (--json). testroce's own figures are measured here, which takes about six minutes. The
+perf.py has measured (--json). testroce's own figures are measured here, which takes about nine minutes. The
 output replaces the text between <!-- begin NAME --> and <!-- end NAME -->; the other text is kept."""
 
 import argparse
@@ -16,10 +16,11 @@ import time
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
 from figures import number_text  # noqa: E402
-from machine import Failed, Machine  # noqa: E402
+from machine import CPUS, Failed, Machine  # noqa: E402
 from marks import judge_all, markdown_table  # noqa: E402
+from pictures import Lines, draw, measure_lines  # noqa: E402
 from rows import HOT  # noqa: E402
-from wires import Attached, Memif, uroced  # noqa: E402
+from wires import Attached, Memif, Veth, uroced  # noqa: E402
 
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 DOCUMENT = os.path.join(TOP, "doc", "performance.md")
@@ -38,6 +39,7 @@ README_FIGURES = (("64 KiB WRITE", ("memif.write", "hand-over.write", "veth.writ
                   ("half round trip, p50", ("memif.p50", "hand-over.p50", "veth.p50", "tcp.spin.p50")),
                   ("half round trip, p99", ("memif.p99", "hand-over.p99", "", "tcp.spin.p99")))
 SERIES_SECONDS = 600  # longest time of a sweep or an ablation
+SWEEP_ROUNDS = 3  # tests of each point of a sweep
 
 
 def say(text):
@@ -107,9 +109,9 @@ def pair(machine, wire, seconds, *options):
     """Return the output of the active side."""
     port = machine.next_port()
     program = os.path.join(machine.build, "app", "testroce")
-    server = machine.start([program, *wire.options(0), "--listen", str(port), "--once"], 0)
-    client = machine.start([program, *wire.options(1), "--connect", f"127.0.0.1:{port}", "--path-mtu", "4096",
-                            *options], 1)
+    server = machine.start([program, *wire.options(0), "--listen", str(port), "--once"], CPUS[0], wire.spaces[0])
+    client = machine.start([program, *wire.options(1), "--connect", f"{wire.address}:{port}", "--path-mtu", "4096",
+                            *options], CPUS[1], wire.spaces[1])
     try:
         out, err = client.communicate(timeout=seconds)
     except subprocess.TimeoutExpired:
@@ -129,18 +131,28 @@ def write_ablation(machine, wire, args):
 
 
 def write_sweep(machine, wire, args):
+    """The limit and TCP are measured before the sweep and after it, because the machine's speed changes meanwhile."""
     folder = os.path.join(machine.dir, f"sweep-{wire.name}")
-    pair(machine, wire, SERIES_SECONDS, "--sweep", folder, *HOT, "--seconds", str(args.seconds))
+    seconds = args.seconds / SWEEP_ROUNDS
+    lines = Lines()
+    measure_lines(lines, wire, seconds, say)
+    pair(machine, wire, SERIES_SECONDS, "--sweep", folder, *HOT, "--repeat", str(SWEEP_ROUNDS), "--seconds", str(seconds))
+    for _ in range(SWEEP_ROUNDS - 1):
+        measure_lines(lines, wire, seconds, say)
+    draw(folder, lines)
     target = os.path.join(PLOTS, wire.name)
-    os.makedirs(target, exist_ok=True)
-    images = []
-    for name, title in TITLES.items():
-        if os.path.exists(os.path.join(folder, f"{name}.svg")):
-            images.append(f"![{title}](performance/{wire.name}/{name}.svg)")
+    shutil.rmtree(target, ignore_errors=True)
+    os.makedirs(target)
     for name in os.listdir(folder):
-        if name.endswith((".svg", ".csv", ".json")):
+        if name.endswith((".svg", ".csv")):
             shutil.copy(os.path.join(folder, name), target)
+    images = [f"![{title}](performance/{wire.name}/{name}.svg)" for name, title in TITLES.items()
+              if os.path.exists(os.path.join(target, f"{name}.svg"))]
     put(DOCUMENT, f"sweep {wire.name}", "\n".join(images))
+
+
+def write_veth_sweep(machine, args):
+    write_sweep(machine, Veth(machine, *machine.veth()), args)
 
 
 def write_stages(_machine, wire, args):
@@ -175,12 +187,15 @@ def write_all(machine, args):
     if args.json:
         with open(args.json, encoding="utf-8") as file:
             failed += attempt("marks", write_measured, json.load(file))
+    only = args.only.split(",")
     with uroced(machine, "--port", "net_null0", "--ip", "10.99.1.1/24", "--mtu", "4200") as socket:
         for wire in (Memif(machine), Attached(machine, "hand-over", socket)):
             for what, function in (("stages", write_stages), ("ablation", write_ablation), ("sweep", write_sweep)):
-                if what in args.only.split(","):
+                if what in only:
                     failed += attempt(f"{what}, {wire.name}", function, machine, wire, args)
-    if "path" in args.only.split(","):
+    if "sweep" in only:
+        failed += attempt("sweep, veth", write_veth_sweep, machine, args)
+    if "path" in only:
         failed += attempt("path", write_path, machine)
     return failed
 
@@ -189,7 +204,8 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--build", default="build", help="build folder (build)")
     parser.add_argument("--json", metavar="FILE", help="what perf.py --json has written: the table of marks")
-    parser.add_argument("--seconds", type=float, default=0.5, help="seconds of a test of testroce's series (0.5)")
+    parser.add_argument("--seconds", type=float, default=0.5,
+                        help="seconds of a test of testroce's series, or of all tests of a sweep's point (0.5)")
     parser.add_argument("--only", default="stages,ablation,sweep,path", help="write only these of testroce's")
     args = parser.parse_args()
     if os.geteuid() != 0:

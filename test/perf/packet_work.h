@@ -52,6 +52,21 @@ static inline void work_require(bool condition, const char *what)
 		work_fail(what);
 }
 
+/* Take the next length of a list like "64,4096". Return 0 at its end. */
+static inline uint32_t work_next_length(const char **list)
+{
+	char *end;
+	unsigned long len;
+
+	if (**list == '\0')
+		return 0;
+	len = strtoul(*list, &end, 10);
+	work_require(len > 0 && len <= 4096 && (*end == ',' || *end == '\0'),
+		     "a list of lengths up to 4096");
+	*list = *end == ',' ? end + 1 : end;
+	return (uint32_t)len;
+}
+
 /* Initialise a region; this accesses its memory for the first time. */
 static inline void work_init(struct work *work, size_t region_bytes)
 {

@@ -20,6 +20,7 @@ class Wire:
     spaces = (None, None)
     address = "127.0.0.1"
     server_ip = "10.99.1.1"  # the server's RDMA address
+    limits = {"no protocol": ()}  # the options of limit(), by what the limit does without
 
     def __init__(self, machine, name):
         self.machine = machine
@@ -176,6 +177,8 @@ class Vhost(Wire):
 class Attached(Wire):
     """Two programs that are attached to one uroced; with `netdev`, the active one is remote, on that interface."""
 
+    limits = {"no protocol": (), "no protocol, no CRC": ("-n",)}
+
     def __init__(self, machine, name, socket, spaces=(None, None), netdev=None, address="127.0.0.1"):
         super().__init__(machine, name)
         self._socket = socket
@@ -217,18 +220,21 @@ class Veth(Wire):
         """Return a side's options. The active side impairs both directions."""
         return ["--netdev", "veth0", *self._sack, *(self._impair if side else [])]
 
-    def limit(self, seconds):
+    def limit(self, seconds, *options):
         tool = self.machine.tool("bench_limit")
-        out, _ = self.machine.pair([tool, "-n", "veth0"], [tool, "-n", "-c", "-s", str(seconds), "veth0"], self.spaces)
+        out, _ = self.machine.pair([tool, "-n", "veth0"], [tool, "-n", "-c", "-s", str(seconds), *options, "veth0"],
+                                   self.spaces)
         return tuple(map(float, out.split()))
 
-    def iperf(self, seconds):
-        out, _ = self.machine.pair(["iperf3", "-s", "-1"], ["iperf3", "-c", self.address, "-t", str(seconds), "-f", "g"],
+    def iperf(self, seconds, *options):
+        """Return Gb/s of kernel TCP. iperf3 takes whole seconds."""
+        out, _ = self.machine.pair(["iperf3", "-s", "-1"],
+                                   ["iperf3", "-c", self.address, "-t", str(seconds), "-f", "m", *options],
                                    self.spaces, 5201)
-        found = re.findall(r"([\d.]+) Gbits/sec.*receiver", out)
+        found = re.findall(r"([\d.]+) Mbits/sec.*receiver", out)
         if not found:
             raise Failed("iperf3 printed no receiver line")
-        return float(found[-1])
+        return float(found[-1]) / 1000
 
     def tcp_pingpong(self, *options):
         """Return p50 and p99 of half a round trip in us."""

@@ -47,6 +47,10 @@ AT_PROMPT = [
     {"mode": "sink", "size": 3000, "verify": "off"},
     {"mode": "null", "size": 3000, "verify": "off"},
 ]
+SWEEP_ROUNDS = 2
+# Some labels of the x axes of a sweep's plots.
+SWEEP_LABELS = {"bandwidth": {"64 B", "4 KiB", "64 KiB", "1 MiB"}, "rate-qps": {"1", "1024"}, "rate-depth": {"1", "256"},
+                "latency": {"50 %", "99 %", "99.99 %"}}
 STORES = ["auto", "recent", "round", "past-caches"]  # how long packets are stored in memif's memory
 DEFAULTS = {"qps": 1, "depth": 64, "mtu": 1024, "batch": 1, "verify": "on", "region": 0, "loss": 0, "in-capsule": 4096,
             "read-percent": 70}
@@ -196,25 +200,53 @@ class TestroceTest:
                 raise CheckFailed("a figure is missing", [name, cells])
 
     def _sweep(self):
-        """The files agree with the output. Plots exist if gnuplot is installed."""
+        """The files agree with each other. Plots exist if gnuplot is installed."""
         folder = os.path.join(self._work_dir, "sweep")
-        output = self._series(*ALONE_PORT, "--sweep", folder)
+        output = self._series(*ALONE_PORT, "--sweep", folder, "--repeat", str(SWEEP_ROUNDS))
         with open(os.path.join(folder, "results.csv"), encoding="utf-8") as file:
             rows = list(csv.DictReader(file))
         with open(os.path.join(folder, "results.json"), encoding="utf-8") as file:
             tests = [json.loads(line) for line in file]
-        if len(rows) < 40 or [row["gbps"] for row in rows] != [f"{test['gbps']:.4f}" for test in tests]:
+        if len(rows) < 40 * SWEEP_ROUNDS or [row["gbps"] for row in rows] != [f"{test['gbps']:.4f}" for test in tests]:
             raise CheckFailed("the files have different numbers of rows", [str(len(rows)), str(len(tests))])
-        for figure in ("bandwidth", "rate-qps", "rate-depth", "latency"):
-            with open(os.path.join(folder, figure + ".gnuplot"), encoding="utf-8") as file:
-                if "\nplot $series0 with " not in file.read():
-                    raise CheckFailed(f"{figure}.gnuplot does not plot")
-            if shutil.which("gnuplot") and not os.path.getsize(os.path.join(folder, figure + ".svg")):
-                raise CheckFailed(f"{figure}.svg is empty")
+        for figure, labels in SWEEP_LABELS.items():
+            self._sweep_figure(folder, figure, labels)
+        self._sweep_range(folder, rows)
         if "goodput against loss is not among them" not in output:
             raise CheckFailed("the report does not say why the plot over loss is missing", output.splitlines()[-5:])
         if not shutil.which("gnuplot") and "no plots: gnuplot" not in output:
             raise CheckFailed("the report does not say that gnuplot is missing", output.splitlines()[-5:])
+
+    @staticmethod
+    def _sweep_figure(folder, figure, labels):
+        """Every point has a median within its range, and the plot shows its label. On a busy machine some of such short
+        tests move nothing."""
+        path = os.path.join(folder, figure)
+        with open(path + ".csv", encoding="utf-8") as file:
+            points = list(csv.DictReader(file))
+        if not any(float(point["median"]) > 0 for point in points) or not all(
+                0 <= float(point["least"]) <= float(point["median"]) <= float(point["most"]) for point in points):
+            raise CheckFailed(f"{figure}.csv lacks a median or its range", [str(point) for point in points])
+        if not labels <= {point["label"] for point in points}:
+            raise CheckFailed(f"{figure}.csv has other labels", [str(point["label"]) for point in points])
+        with open(path + ".gnuplot", encoding="utf-8") as file:
+            if "\nplot $series0 using 1:2:3:4 with yerrorlines " not in file.read():
+                raise CheckFailed(f"{figure}.gnuplot does not plot")
+        if shutil.which("gnuplot"):
+            with open(path + ".svg", encoding="utf-8") as file:
+                texts = set(re.findall(r">([^<>]+)<", file.read()))
+            if not labels <= {text.strip() for text in texts}:
+                raise CheckFailed(f"{figure}.svg has other labels", sorted(texts))
+
+    @staticmethod
+    def _sweep_range(folder, rows):
+        """The range of a point is that of the rounds of its test."""
+        with open(os.path.join(folder, "bandwidth.csv"), encoding="utf-8") as file:
+            point = next(point for point in csv.DictReader(file) if (point["series"], point["label"]) == ("READ", "4 KiB"))
+        rounds = [float(row["gbps"]) for row in rows if (row["mode"], row["size"]) == ("read", "4096")]
+        differences = [abs(float(point["least"]) - min(rounds, default=0)), abs(float(point["most"]) - max(rounds, default=0))]
+        if len(rounds) != SWEEP_ROUNDS or max(differences) > 1e-4:
+            raise CheckFailed("the range of a point is not that of its tests", [str(point), str(rounds)])
 
     def _prompt(self, function):
         path = os.path.join(self._work_dir, "prompt.log")

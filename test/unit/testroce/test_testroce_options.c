@@ -77,6 +77,31 @@ TEST(options_parse__at_the_prompt_tests_have_no_end)
 	assert_int_equal(options.plan.duration_ns, UINT64_C(3000000000));
 }
 
+TEST(options_parse__series_measure_each_figure_several_times)
+{
+	assert_int_equal(parse("--sweep", "x", NULL), OPTIONS_RUN);
+	assert_string_equal(options.sweep, "x");
+	assert_int_equal(options.repeat, 3);
+	assert_int_equal(options.plan.duration_ns, 200000000);
+	assert_int_equal(parse("--sweep", "x", "--repeat", "25", "--seconds", "2", NULL),
+			 OPTIONS_RUN);
+	assert_int_equal(options.repeat, 25);
+	assert_int_equal(options.plan.duration_ns, UINT64_C(2000000000));
+	assert_int_equal(parse("--ablation", "--repeat", "1", NULL), OPTIONS_RUN);
+	assert_int_equal(options.repeat, 1);
+	assert_int_equal(options.plan.duration_ns, 500000000);
+}
+
+TEST(options_parse__repeat_is_for_series)
+{
+	assert_int_equal(parse("--repeat", "3", NULL), OPTIONS_BAD);
+	assert_non_null(strstr(error, "--ablation and --sweep"));
+	assert_int_equal(parse("--sweep", "x", "--repeat", "0", NULL), OPTIONS_BAD);
+	assert_int_equal(parse("--sweep", "x", "--repeat", "26", NULL), OPTIONS_BAD);
+	assert_int_equal(parse("--sweep", "x", "--repeat", "often", NULL), OPTIONS_BAD);
+	assert_non_null(strstr(error, "often"));
+}
+
 TEST(options_parse__a_pair_has_no_port_yet)
 {
 	assert_int_equal(parse("--pair", "--ablation", NULL), OPTIONS_RUN);
