@@ -5,6 +5,7 @@ import os
 
 from guest import Guest, GuestError, Hardware
 from kernel_disk import KernelDiskTest
+from kernel_document import KernelDocumentTest
 from kernel_iser import IserDisk
 from kernel_lio import LioTest
 from kernel_nvme import NvmeDisk, NvmetTest
@@ -22,6 +23,11 @@ def run(report, network, image_dir, work_dir, peer, rng):
         return
     try:
         guest = Guest("storage", GUEST_NUMBER, network, image_dir, work_dir, Hardware(memory_mib=MEMORY_MIB))
+        document = KernelDocumentTest(report, guest, network, work_dir)
+        document.run_all()
+        if document.ran:
+            guest.stop()
+            guest.boot_again()
         uroce = Side("uroce-storage", work_dir, os.cpu_count() - 1, peer.namespace, ["--netdev", "peer0"])
         sides = Sides("kernel", work_dir, uroce, uroce, peer.address)
         KernelDiskTest(report, guest, IserDisk(sides), rng, LOSS_SECONDS).run_all()
