@@ -70,6 +70,7 @@ class NvmetTest:
     def __init__(self, report, guest, spdk):
         self._report = report
         self._guest = guest
+        self._address = guest.address
         self._spdk = spdk
         self._transport = (f"trtype:RDMA adrfam:IPv4 traddr:{guest.address} trsvcid:{spdk_target.PORT} subnqn:{TARGET}")
 
@@ -78,6 +79,8 @@ class NvmetTest:
         for load in ("randread", "write"):
             for size in (4096, 131072):
                 self._check(f"spdk_nvme_perf, {load} of {size} bytes", self._perf, load, size)
+        for size in (4096, 65536):
+            self._check(f"bdevperf verify of {size} bytes", self._verify, size)
 
     def _check(self, name, function, *args):
         self._report.check(f"kernel: nvmet: {name}", on_guest, self._guest, self._serve, function, *args)
@@ -90,14 +93,22 @@ class NvmetTest:
             self._spdk.start_uroced(running)
             function(running, *args)
 
-    def _identify(self, running):
-        """SPDK gives a connection 1 s, and the target's machine, which is emulated, may need longer for its first one."""
+    @staticmethod
+    def _run(start):
+        """
+        Runs one of SPDK's programs to its end, again where it does not get its connection: SPDK gives that 1 s, and the
+        target's machine, which is emulated, may need longer for its first one.
+        """
         for _ in range(TRIES):
-            identify = self._spdk.start(running, "spdk_nvme_identify", "-r", self._transport)
-            status = identify.wait(SECONDS)
-            if status == 0 or "RDMA connect error" not in identify.output():
+            program = start()
+            status = program.wait(SECONDS)
+            if status == 0 or "RDMA connect error" not in program.output():
                 break
-        if status != 0 or not re.search(r"Model Number: +Linux", identify.output()):
+        return status, program.output()
+
+    def _identify(self, running):
+        status, output = self._run(lambda: self._spdk.start(running, "spdk_nvme_identify", "-r", self._transport))
+        if status != 0 or not re.search(r"Model Number: +Linux", output):
             running.fail(f"the controller does not tell its name (exit {status})")
 
     def _perf(self, running, load, size):
@@ -107,3 +118,14 @@ class NvmetTest:
         total = re.search(r"^Total +: +([\d.]+)", output, re.M)
         if not total or float(total.group(1)) == 0 or "error" in output:
             running.fail("not all requests succeed")
+
+    def _verify(self, running, size):
+        """No request fails, and each block is read as it was written."""
+        load = ("-q", "16", "-o", str(size), "-t", "2")
+        status, output = self._run(lambda: self._spdk.verify(running, self._address, TARGET, *load))
+        total = re.search(r"^ *Total +: +([\d.]+) +[\d.]+ +([\d.]+) +([\d.]+)", output, re.M)
+        if status != 0 or not total or "Buffer mismatch" in output:
+            running.fail(f"bdevperf does not verify the disk (exit {status})")
+        rate, failed, timed_out = map(float, total.groups())
+        if rate == 0 or failed or timed_out:
+            running.fail("a request fails, or none is done")
