@@ -33,13 +33,13 @@ def run(report, network, image_dir, work_dir, peer, rng, amount):
         sides = Sides("kernel", work_dir, uroce, uroce, peer.address)
         KernelDiskTest(report, guest, IserDisk(sides), rng, amount).run_all()
         LioTest(report, guest, sides, rng).run_all()
-        run_nvme(report, guest, sides, peer, rng, amount)
+        run_nvme(report, guest, sides, network, peer, rng, amount)
         guest.stop()
     except GuestError as error:
         report.fail("kernel: guest", str(error))
 
 
-def run_nvme(report, guest, sides, peer, rng, amount):
+def run_nvme(report, guest, sides, network, peer, rng, amount):
     """SPDK is no package of Debian: its programs are another's."""
     missing = spdk_target.missing()
     if missing:
@@ -47,5 +47,5 @@ def run_nvme(report, guest, sides, peer, rng, amount):
             report.skip("kernel: nvme and nvmet", missing)
         return
     spdk = spdk_target.Spdk(sides.work_dir, peer.namespace, "peer0", sides.address)
-    KernelDiskTest(report, guest, NvmeDisk(sides, spdk), rng, amount).run_all()
+    KernelDiskTest(report, guest, NvmeDisk(sides, spdk, network, guest.address), rng, amount).run_all()
     NvmetTest(report, guest, spdk).run_all()

@@ -69,7 +69,8 @@ class KernelDiskTest:
     The checks of one kind of disk. A `disk` has: `name`; `statistics`, their files in the guest; `errors`, the kernel's
     messages of a failed request, as a pattern; `prepare(running)`, which
     starts what the target needs; `serve(running)`, which starts the target and returns its process; `connect(running)`,
-    which returns the guest's device; and `disconnect(running)`.
+    which returns the guest's device; `disconnect(running)`; and `watch(running)`, a context that looks at the packets
+    meanwhile.
     """
 
     def __init__(self, report, guest, disk, rng, amount):
@@ -134,7 +135,8 @@ class KernelDiskTest:
     def _round_trip(self):
         with GuestRunning(self._guest) as running:
             self._begin(running)
-            self._there_and_back(running, MIB)
+            with self._disk.watch(running):
+                self._there_and_back(running, MIB)
             self._finish(running)
 
     def _written(self):

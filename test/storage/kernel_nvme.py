@@ -1,9 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """NVMe over Fabrics: the kernel's initiator with SPDK's target on uroce, and the kernel's target with SPDK's initiators."""
 
+import contextlib
 import os
 import re
 
+from harness.notice import NOTHING
+from harness.noticing import Notice
 import spdk_target
 from kernel_disk import GuestRunning, on_guest
 from libiscsi import SECONDS
@@ -29,15 +32,35 @@ class NvmeDisk:
     statistics = "/sys/block/nvme*/stat"  # a device has them, or the path to it
     errors = "I/O error, (dev )?nvme[0-9]+n|Buffer I/O error"  # of the disk: a path (nvme0c0n1) may fail and come back
 
-    def __init__(self, sides, spdk):
+    def __init__(self, sides, spdk, network, initiator):
         self._spdk = spdk
         self._address = sides.address
+        self._initiator = initiator
+        self._network = network
+        self._work_dir = sides.work_dir
         self._file = os.path.join(sides.work_dir, "nvme.disk")
         with open(self._file, "wb") as file:
             file.truncate(FILE_BYTES)
 
     def prepare(self, running):
         self._spdk.start_uroced(running)
+
+    @contextlib.contextmanager
+    def watch(self, running):
+        """
+        The kernel gives the target a key for each request, and asks it to invalidate the key. SPDK's target answers these
+        requests by SEND with invalidate.
+        """
+        notice = Notice(self._network, self._work_dir, "peer1")
+        try:
+            yield
+            seen = notice.end()
+        finally:
+            notice.kill()
+        ours, theirs = (seen.get(address, NOTHING)["invalidates"] for address in (self._address, self._initiator))
+        if ours == 0 or theirs != 0:
+            running.fail(f"SENDs with invalidate: {ours} of the target, {theirs} of the initiator")
+        print(f"      {ours} answers with invalidate")
 
     def serve(self, running):
         return self._spdk.serve(running, self._file)
