@@ -13,6 +13,7 @@ from harness.process import Namespace
 from kernel_disk import GuestRunning, on_guest
 from kernel_iser import prepare
 from nvme import SECONDS, find_program, lacks
+from spdk_target import HUGE_PAGES
 
 INITIATOR = "iqn.2026-11.example:me"
 HOST_ADDRESS, GUEST_ADDRESS = "10.0.0.1", "10.0.0.2"
@@ -57,8 +58,8 @@ class KernelDocumentTest(DocumentTest):
             ("tgt", "tgtd"), ("libiscsi-bin", "iscsi-inq"), ("qemu-utils", "qemu-io")))
         self._check_guest("iser", tgt, self._iser)
         self._check_guest("lio", [*inq, *qemu], self._lio)
-        self._check_guest("nvme", [], self._nvme, lacks(["nvmf_tgt"]))
-        self._check_guest("nvmet", [], self._nvmet, lacks(["spdk_nvme_perf"]))
+        self._check_guest("nvme", [], self._nvme, lacks(["nvmf_tgt"], HUGE_PAGES))
+        self._check_guest("nvmet", [], self._nvmet, lacks(["spdk_nvme_perf"], HUGE_PAGES))
 
     def _check_guest(self, name, programs, function, lack=None):
         def check():

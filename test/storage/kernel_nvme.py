@@ -67,8 +67,11 @@ class NvmeDisk:
 
     def connect(self, running):
         running.shell(f"modprobe nvme-rdma && echo {REQUEST_SECONDS} >/sys/module/nvme_core/parameters/io_timeout")
-        running.shell(f"nvme connect -t rdma -a {self._address} -s {spdk_target.PORT} -n {spdk_target.TARGET} "
-                      f"-c 1 -l {LOST_SECONDS}", CONNECT_SECONDS)
+        connect = (f"nvme connect -t rdma -a {self._address} -s {spdk_target.PORT} -n {spdk_target.TARGET} "
+                   f"-c 1 -l {LOST_SECONDS}")
+        # After a restart the first request may have the number of a queue pair that the target takes for connected.
+        running.shell(f"for i in $(seq {TRIES}); do {connect} && exit; dmesg | tail -n 5 | grep -q 'stale conn' || exit 1; "
+                      "sleep 1; done; exit 1", TRIES * CONNECT_SECONDS)
         return running.shell(FIND).split()[0]
 
     def disconnect(self, running):

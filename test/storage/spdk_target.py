@@ -15,7 +15,7 @@ PORT = 4420
 # By these an initiator knows the disk again when the target starts anew: Linux removes a disk that has others.
 UUID = "00000000-0000-4000-8000-000000000001"
 NGUID = UUID.replace("-", "")
-HUGE_PAGES = 100  # one of the programs at a time
+HUGE_PAGES = 80  # the target has 70
 
 
 def missing():
@@ -85,10 +85,14 @@ class Spdk:
                           os.path.join(self._work_dir, f"{name}.rpc"), "-c", config, *arguments)
 
     def verify(self, running, address, target, *arguments):
-        """Starts bdevperf on a target's disk: it reads each block that it has written."""
+        """
+        Starts bdevperf on a target's disk: it reads each block that it has written. SPDK closes a queue before it begins, and
+        opens one with the same number; Linux may still have the first ("qid 1 has already been created"), and refuses that. So
+        SPDK has to connect again.
+        """
         path = os.path.join(self._work_dir, "bdevperf.json")
         with open(path, "w", encoding="utf-8") as config:
             config.write(config_text(("bdev", [("bdev_nvme_attach_controller", {
                 "name": "Nvme0", "trtype": "RDMA", "adrfam": "IPv4", "traddr": address, "trsvcid": str(PORT),
-                "subnqn": target})])))
+                "subnqn": target, "ctrlr_loss_timeout_sec": -1, "reconnect_delay_sec": 1})])))
         return self._start_application(running, "bdevperf", path, "-w", "verify", *arguments)
