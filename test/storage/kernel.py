@@ -43,8 +43,9 @@ def run_nvme(report, guest, sides, network, peer, rng, amount):
     """SPDK is no package of Debian: its programs are another's."""
     missing = spdk_target.missing()
     if missing:
-        if not report.only or report.only in "kernel: nvme":
-            report.skip("kernel: nvme and nvmet", missing)
+        name = "kernel: nvme and nvmet"
+        if not report.only or report.only in name or report.only.startswith("kernel: nvme"):
+            report.skip(name, missing)
         return
     spdk = spdk_target.Spdk(sides.work_dir, peer.namespace, "peer0", sides.address)
     KernelDiskTest(report, guest, NvmeDisk(sides, spdk, network, guest.address), rng, amount).run_all()

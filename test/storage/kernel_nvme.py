@@ -18,6 +18,7 @@ LOST_SECONDS = 120  # that the kernel looks for a target that is gone
 # it also registers their memory again, which fails. After this time the kernel connects again, and repeats the request.
 REQUEST_SECONDS = 5
 TRIES = 3
+STALE_TRIES = 10
 TARGET = "nqn.2026-11.test.uroce:ram"
 RAM_KIB = 64 << 10
 ROOT = "/sys/kernel/config/nvmet"
@@ -69,9 +70,10 @@ class NvmeDisk:
         running.shell(f"modprobe nvme-rdma && echo {REQUEST_SECONDS} >/sys/module/nvme_core/parameters/io_timeout")
         connect = (f"nvme connect -t rdma -a {self._address} -s {spdk_target.PORT} -n {spdk_target.TARGET} "
                    f"-c 1 -l {LOST_SECONDS}")
-        # After a restart the first request may have the number of a queue pair that the target takes for connected.
-        running.shell(f"for i in $(seq {TRIES}); do {connect} && exit; dmesg | tail -n 5 | grep -q 'stale conn' || exit 1; "
-                      "sleep 1; done; exit 1", TRIES * CONNECT_SECONDS)
+        # After a restart a request may have the number of a queue pair that the target takes for connected. Each attempt uses new
+        # numbers, and up to three were in use.
+        running.shell(f"for i in $(seq {STALE_TRIES}); do {connect} && exit; dmesg | tail -n 5 | grep -q 'stale conn' || exit 1; "
+                      "sleep 1; done; exit 1", 2 * CONNECT_SECONDS)
         return running.shell(FIND).split()[0]
 
     def disconnect(self, running):
