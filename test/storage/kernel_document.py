@@ -72,6 +72,7 @@ class KernelDocumentTest(DocumentTest):
             if self._guest.run(HAS_DEVICE)[0]:
                 running.shell(NO_DEVICE)
                 self._in_guest(running, blocks_of(DEVICE)[0])
+                running.shell("test -e /sys/class/infiniband/rxe0")
             function(running)
 
     def _make_sides(self):
@@ -86,11 +87,12 @@ class KernelDocumentTest(DocumentTest):
         host.run("ip", "link", "set", "eth1", "up")
         self._sides = [host]
 
-    @staticmethod
-    def _in_guest(running, script):
+    def _in_guest(self, running, script):
         """Run lines in the guest's shell, which takes one line at a time. The first one that fails ends them."""
         code = base64.b64encode((DISCOVER_AGAIN + script).encode()).decode()
-        return running.shell(f"sh -euxc \"$(echo {code} | base64 -d)\"", GUEST_SECONDS)
+        status, output = self._guest.run(f"sh -euxc \"$(echo {code} | base64 -d)\"", GUEST_SECONDS)
+        if status:
+            running.fail(f"the guest's shell: exit {status}: {output.strip()[-500:]}")
 
     def _mount(self, running, begin, end):
         self._in_guest(running, begin)
