@@ -97,7 +97,7 @@ help:
 	@echo "make test          every test that needs no virtual machine"
 	@echo "make soak          random programs in the simulator, on every CPU, for HOURS=1"
 	@echo "make simulate      the transport in simulated networks: doc/network.md anew; 5 minutes"
-	@echo "make test-interop  RDMA programs between uroce and Linux's rxe in a virtual machine"
+	@echo "make test-interop  RDMA programs and storage between uroce and Linux's rxe in a virtual machine"
 	@echo "make test-interop-all  the same, and every NIC model with every driver; an hour"
 	@echo "make test-package  Debian's packages, installed and used in a clean Debian; 5 minutes"
 	@echo "make perf          what it gives, beside its marks and the limits of the machine; 15 minutes"

@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Count what each host sends on an interface until SIGTERM: notice.py INTERFACE. Prints, by the sender's IPv4 address, the
 number of frames with each value of the ECN bits, and of packets: all, congestion notifications (opcode 0x81), those with an
-opcode that IBTA leaves to manufacturers, and those with uroce's sign in the reserved bits beside AckReq."""
+opcode that IBTA leaves to manufacturers, those with uroce's sign in the reserved bits beside AckReq, and SENDs that invalidate
+a key."""
 
 import copy
 import json
@@ -16,13 +17,14 @@ UDP = 17
 ROCE_PORT = 4791
 CNP = 0x81
 BECN = 0x40
+INVALIDATES = (0x16, 0x17)  # RC SEND LAST and SEND ONLY with invalidate
 RESERVED = 16  # zeros behind the BTH
 BTH_BYTES = 12
 MANUFACTURERS = 0xc0  # the lowest of their opcodes
 SOL_PACKET = 263
 PACKET_VNET_HDR = 15
 VNET_BYTES = 10  # struct virtio_net_hdr: flags, gso_type, hdr_len, gso_size, csum_start, csum_offset
-NOTHING = {"ecn": [0, 0, 0, 0], "packets": 0, "cnp": 0, "bad": 0, "manufacturer": 0, "signed": 0}
+NOTHING = {"ecn": [0, 0, 0, 0], "packets": 0, "cnp": 0, "bad": 0, "manufacturer": 0, "signed": 0, "invalidates": 0}
 
 
 def datagrams(payload, segment):
@@ -44,6 +46,7 @@ def notice(seen, frame, segment):
         host["packets"] += 1
         host["manufacturer"] += bth[0] >= MANUFACTURERS
         host["signed"] += bth[8] & 0x7f != 0
+        host["invalidates"] += bth[0] in INVALIDATES
         if bth[0] == CNP:
             host["cnp"] += 1
             # Behind the reserved bytes there may be padding of the frame.

@@ -14,14 +14,15 @@ GUEST_UROCED = f"{GUEST_DIR}/app/uroced"
 IGB_UIO = f"{GUEST_DIR}/igb_uio.ko"  # nic/make-igb-uio.sh makes it there
 GUEST_STEERED = f"{GUEST_DIR}/app/examples/steered"
 GUEST_REMOTE_WRITE = f"{GUEST_DIR}/app/examples/remote_write"
+GUEST_POLLERS = f"{GUEST_DIR}/app/examples/pollers"
 GUEST_EVERY_DEVICE = f"{GUEST_DIR}/app/examples/every_device"
 GUEST_CONNECT_RATE = f"{GUEST_DIR}/connect_rate"
 GUEST_QP_CROWD = f"{GUEST_DIR}/qp_crowd"
 CONNECT_RATE, QP_CROWD = (os.path.join(os.path.dirname(UROCE_RUN), "..", "test", *path)
                           for path in (("perf", "connect_rate"), ("programs", "qp_crowd")))
 UROCED = os.path.join(os.path.dirname(UROCE_RUN), "uroced")
-STEERED, REMOTE_WRITE, EVERY_DEVICE = (os.path.join(os.path.dirname(UROCE_RUN), "examples", name)
-                                       for name in ("steered", "remote_write", "every_device"))
+STEERED, REMOTE_WRITE, EVERY_DEVICE, POLLERS = (os.path.join(os.path.dirname(UROCE_RUN), "examples", name)
+                                                for name in ("steered", "remote_write", "every_device", "pollers"))
 LIBRARY, CM_LIBRARY = (os.path.join(os.path.dirname(UROCE_RUN), "..", "lib", "verbs", f"lib{name}.so.1")
                        for name in ("ibverbs", "rdmacm"))
 BOTH_LIBRARY = os.path.join(os.path.dirname(UROCE_RUN), "..", "lib", "both", "libibverbs.so.1")
@@ -58,6 +59,7 @@ def add_uroce(image_dir, work_dir, testpmd=False):
     _install(UROCED, tree, GUEST_UROCED)
     _install(STEERED, tree, GUEST_STEERED)
     _install(REMOTE_WRITE, tree, GUEST_REMOTE_WRITE)
+    _install(POLLERS, tree, GUEST_POLLERS)
     _install(CONNECT_RATE, tree, GUEST_CONNECT_RATE)
     _install(QP_CROWD, tree, GUEST_QP_CROWD)
     _install(EVERY_DEVICE, tree, GUEST_EVERY_DEVICE)
@@ -65,7 +67,7 @@ def add_uroce(image_dir, work_dir, testpmd=False):
     for library in (LIBRARY, CM_LIBRARY):
         _install(library, tree, f"{GUEST_DIR}/lib/verbs/{os.path.basename(library)}")
     drivers = [f"{DRIVERS_DIR}/librte_{driver}.so.23" for driver in DRIVERS]
-    for file in (UROCE_RUN, UROCED, STEERED, REMOTE_WRITE, CONNECT_RATE, LIBRARY, *drivers):
+    for file in (UROCE_RUN, UROCED, STEERED, REMOTE_WRITE, POLLERS, CONNECT_RATE, LIBRARY, *drivers):
         for library in _libraries(file):
             _install(library, tree, library)
     if os.path.exists(f"{image_dir}/igb_uio.ko"):

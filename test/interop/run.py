@@ -255,8 +255,9 @@ def run_all(options, report, image_dir, work_dir):
         nics.run(report, options.all, network, image_dir, work_dir, (ours, theirs))
         if options.all:
             beside_rxe.run_short(report, network, image_dir, work_dir)
-    if options.all and not options.self_check and not options.nics_only:
-        kernel.run(report, network, image_dir, work_dir, ours, random.Random(options.seed))
+    if not options.self_check and not options.nics_only:
+        kernel.run(report, network, image_dir, work_dir, ours, random.Random(options.seed),
+                   kernel.MANY if options.all else kernel.FEW)
     if not options.nics_only:
         run_matrix(options, report, ours, theirs, network, work_dir)
 
@@ -294,7 +295,8 @@ def main():
     parser.add_argument("--backports", action="store_true",
                         help="the peer's kernel is the newest of bookworm-backports, not the release's")
     parser.add_argument("--only", metavar="TEXT", help="run the cells whose name contains this")
-    parser.add_argument("--all", action="store_true", help="also every NIC with every driver, and Linux's storage, which takes an hour")
+    parser.add_argument("--all", action="store_true", help="also every NIC with every driver, and Linux's storage with kills "
+                        "and losses, which takes an hour")
     parser.add_argument("--nics-only", action="store_true", help="only the tests on NICs that DPDK drives")
     parser.add_argument("--no-nics", action="store_true", help="all but these")
     parser.add_argument("--options", default="", help="options of uroce-run for all of this machine's programs, "

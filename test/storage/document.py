@@ -19,12 +19,16 @@ SHELL = "mount -t tmpfs -o size=2g none /srv && mount -t tmpfs none /var/tmp && 
 NOT_HERE = re.compile(r"^echo \d+ > /sys/kernel/mm/hugepages.*\n", re.M)
 
 
-def blocks_of(title):
-    """Return the blocks of commands (indented by four columns) of a section."""
+def text_of(title):
+    """Return the text of a section."""
     with open(DOCUMENT, encoding="utf-8") as file:
         sections = re.split(r"^#+ (.*)\n", file.read(), flags=re.M)
-    text = sections[sections.index(title) + 1]
-    return [re.sub(r"^    ", "", block, flags=re.M) for block in re.findall(r"(?:^    .*\n)+", text, re.M)]
+    return sections[sections.index(title) + 1]
+
+
+def blocks_of(title):
+    """Return the blocks of commands (indented by four columns) of a section."""
+    return [re.sub(r"^    ", "", block, flags=re.M) for block in re.findall(r"(?:^    .*\n)+", text_of(title), re.M)]
 
 
 class DocumentTest:

@@ -4,7 +4,8 @@
 import os
 
 from guest import Guest, GuestError, Hardware
-from kernel_disk import KernelDiskTest
+from kernel_disk import Amount, KernelDiskTest
+from kernel_document import KernelDocumentTest
 from kernel_iser import IserDisk
 from kernel_lio import LioTest
 from kernel_nvme import NvmeDisk, NvmetTest
@@ -13,32 +14,39 @@ import spdk_target
 
 GUEST_NUMBER = 3
 MEMORY_MIB = 1024
-LOSS_SECONDS = 60
+FEW = Amount(kills=0, loss_seconds=0)  # in `make test-interop`
+MANY = Amount(kills=1, loss_seconds=60)
 
 
-def run(report, network, image_dir, work_dir, peer, rng):
+def run(report, network, image_dir, work_dir, peer, rng, amount):
     """Boots a guest beside uroce's peer (test/interop/uroce_peer.py) and makes all checks."""
     if report.only and "kernel" not in report.only:
         return
     try:
         guest = Guest("storage", GUEST_NUMBER, network, image_dir, work_dir, Hardware(memory_mib=MEMORY_MIB))
+        document = KernelDocumentTest(report, guest, network, work_dir)
+        document.run_all()
+        if document.ran:
+            guest.stop()
+            guest.boot_again()
         uroce = Side("uroce-storage", work_dir, os.cpu_count() - 1, peer.namespace, ["--netdev", "peer0"])
         sides = Sides("kernel", work_dir, uroce, uroce, peer.address)
-        KernelDiskTest(report, guest, IserDisk(sides), rng, LOSS_SECONDS).run_all()
+        KernelDiskTest(report, guest, IserDisk(sides), rng, amount).run_all()
         LioTest(report, guest, sides, rng).run_all()
-        run_nvme(report, guest, sides, peer, rng)
+        run_nvme(report, guest, sides, network, peer, rng, amount)
         guest.stop()
     except GuestError as error:
         report.fail("kernel: guest", str(error))
 
 
-def run_nvme(report, guest, sides, peer, rng):
+def run_nvme(report, guest, sides, network, peer, rng, amount):
     """SPDK is no package of Debian: its programs are another's."""
     missing = spdk_target.missing()
     if missing:
-        if not report.only or report.only in "kernel: nvme":
-            report.skip("kernel: nvme and nvmet", missing)
+        name = "kernel: nvme and nvmet"
+        if not report.only or report.only in name or report.only.startswith("kernel: nvme"):
+            report.skip(name, missing)
         return
     spdk = spdk_target.Spdk(sides.work_dir, peer.namespace, "peer0", sides.address)
-    KernelDiskTest(report, guest, NvmeDisk(sides, spdk), rng, LOSS_SECONDS).run_all()
+    KernelDiskTest(report, guest, NvmeDisk(sides, spdk, network, guest.address), rng, amount).run_all()
     NvmetTest(report, guest, spdk).run_all()

@@ -4,6 +4,7 @@
 import contextlib
 import re
 import time
+from typing import NamedTuple
 
 from guest import GuestError
 from harness.process import wait_until
@@ -56,27 +57,37 @@ class GuestRunning(StorageRunning):
             raise
 
 
+class Amount(NamedTuple):
+    """How often a side is killed, and how long packets are lost."""
+
+    kills: int
+    loss_seconds: int
+
+
 class KernelDiskTest:
     """
     The checks of one kind of disk. A `disk` has: `name`; `statistics`, their files in the guest; `errors`, the kernel's
     messages of a failed request, as a pattern; `prepare(running)`, which
     starts what the target needs; `serve(running)`, which starts the target and returns its process; `connect(running)`,
-    which returns the guest's device; and `disconnect(running)`.
+    which returns the guest's device; `disconnect(running)`; and `watch(running)`, a context that looks at the packets
+    meanwhile.
     """
 
-    def __init__(self, report, guest, disk, rng, loss_seconds):
+    def __init__(self, report, guest, disk, rng, amount):
         self._report = report
         self._guest = guest
         self._disk = disk
         self._rng = rng
-        self._loss_seconds = loss_seconds
+        self._amount = amount
         self._device = None
 
     def run_all(self):
         self._check(f"ext4, {MIB} MiB there and back", self._round_trip)
-        self._check("the initiator's machine is switched off", self._cut_power)
-        self._check("the target is killed, and starts again", self._kill_target)
-        self._check(f"{LOSS_PERCENT} % loss for {self._loss_seconds} s", self._lose)
+        if self._amount.kills:
+            self._check(f"the initiator's machine is switched off {self._amount.kills} times", self._cut_power)
+            self._check(f"the target is killed {self._amount.kills} times, and starts again", self._kill_target)
+        if self._amount.loss_seconds:
+            self._check(f"{LOSS_PERCENT} % loss for {self._amount.loss_seconds} s", self._lose)
 
     def _check(self, name, function):
         self._report.check(f"kernel: {self._disk.name}: {name}", on_guest, self._guest, function)
@@ -124,7 +135,8 @@ class KernelDiskTest:
     def _round_trip(self):
         with GuestRunning(self._guest) as running:
             self._begin(running)
-            self._there_and_back(running, MIB)
+            with self._disk.watch(running):
+                self._there_and_back(running, MIB)
             self._finish(running)
 
     def _written(self):
@@ -146,19 +158,24 @@ class KernelDiskTest:
     def _cut_power(self):
         """The target goes on and serves the machine when it is there again, with all that it has acknowledged."""
         with GuestRunning(self._guest) as running:
-            before = self._written()
             target = self._begin(running)
-            self._write(running)
-            self._guest.stop()
-            count = self._written() - before
-            self._guest.boot_again()
-            if target.poll() is not None:
-                running.fail("the target has ended")
-            running.shell("modprobe ext4")
-            self._device = self._disk.connect(running)
-            self._mount(running)
-            self._verify(running, count)
+            total = 0
+            for _ in range(self._amount.kills):
+                running.shell("rm -f /mnt/[0-9]*")
+                before = self._written()
+                self._write(running)
+                self._guest.stop()
+                count = self._written() - before
+                self._guest.boot_again()
+                if target.poll() is not None:
+                    running.fail("the target has ended")
+                running.shell("modprobe ext4")
+                self._device = self._disk.connect(running)
+                self._mount(running)
+                self._verify(running, count)
+                total += count
             self._finish(running)
+            print(f"      {total} blocks were acknowledged before, and are there")
 
     def _kill_target(self):
         """The guest's kernel connects again, and no error reaches the file system."""
@@ -166,26 +183,30 @@ class KernelDiskTest:
             before = self._written()
             target = self._begin(running)
             writer = self._write(running)
-            target.kill()
-            time.sleep(self._rng.uniform(0, WRITER_SECONDS[1]))
-            killed = self._written()
-            self._disk.serve(running)
-            if not wait_until(lambda: self._written() > killed + BLOCKS_AGAIN, RECOVERY_SECONDS, 0.2):
-                running.fail("nothing is written any more")
+            for _ in range(self._amount.kills):
+                target.kill()
+                time.sleep(self._rng.uniform(0, WRITER_SECONDS[1]))
+                killed = self._written()
+                target = self._disk.serve(running)
+                if not wait_until(lambda: self._written() > killed + BLOCKS_AGAIN, RECOVERY_SECONDS, 0.2):
+                    running.fail("nothing is written any more")
+                time.sleep(self._rng.uniform(0, WRITER_SECONDS[0]))
             running.shell("touch /tmp/enough")
             if writer.wait(WRITE_SECONDS) != 0:
                 running.fail("the writer has an error")
             self._umount(running)
             self._mount(running)
-            self._verify(running, self._written() - before)
+            count = self._written() - before
+            self._verify(running, count)
             self._finish(running)
+            print(f"      {count} blocks of 256 KiB were acknowledged, and are there")
 
     def _lose(self):
         with GuestRunning(self._guest) as running:
             self._begin(running)
             running.shell(LOSE)
             rounds = 0
-            end = time.monotonic() + self._loss_seconds
+            end = time.monotonic() + self._amount.loss_seconds
             while time.monotonic() < end:
                 self._there_and_back(running, LOSS_MIB)
                 rounds += 1

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The kernel's iSER initiator, ib_iser, with open-iscsi's programs."""
 
+import contextlib
 import os
 
 import tgt
@@ -16,11 +17,15 @@ DISCOVERIES = 3
 NO_PING = ",nop=off"
 # iscsid looks for sessions when it starts, and would disturb one that iscsiadm makes in that moment.
 ISCSID_SECONDS = 3
-PREPARE = ("modprobe -a ib_iser sd_mod && mkdir -p /etc/iscsi /run/lock && "
-           f"echo InitiatorName={INITIATOR} >/etc/iscsi/initiatorname.iscsi && "
-           "echo node.startup = manual >/etc/iscsi/iscsid.conf && "
-           f"{{ pidof iscsid >/dev/null || {{ iscsid 3>&- && sleep {ISCSID_SECONDS}; }}; }}")
 FIND = "for i in $(seq 100); do ls /dev/sd? 2>/dev/null && exit; usleep 100000; done; exit 1"
+
+
+def prepare(initiator):
+    """Return what Debian's package open-iscsi does when it is installed and when the machine boots."""
+    return ("modprobe -a ib_iser sd_mod && mkdir -p /etc/iscsi /run/lock && "
+            f"echo InitiatorName={initiator} >/etc/iscsi/initiatorname.iscsi && "
+            "echo node.startup = manual >/etc/iscsi/iscsid.conf && "
+            f"{{ pidof iscsid >/dev/null || {{ iscsid 3>&- && sleep {ISCSID_SECONDS}; }}; }}")
 
 
 class IserDisk:
@@ -40,11 +45,15 @@ class IserDisk:
     def prepare(self, running):
         """tgt needs nothing else."""
 
+    def watch(self, _running):
+        """tgt's packets have nothing that the other checks do not look at."""
+        return contextlib.nullcontext()
+
     def serve(self, running):
         return tgt.Target(running, self._sides, self._file, INITIATOR, NO_PING).process
 
     def connect(self, running):
-        running.shell(PREPARE)
+        running.shell(prepare(INITIATOR))
         discover = f"iscsiadm -m discovery -t sendtargets -p {self._sides.address} -I iser"
         running.shell(f"for i in $(seq {DISCOVERIES}); do {discover} && exit; done; exit 1", DISCOVERIES * LOGIN_SECONDS)
         running.shell(f"{self._node} --login", LOGIN_SECONDS)

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """
 Storage programs, unmodified, on uroce: Debian's tgt, libiscsi, QEMU's block layer, fio, and SPDK. --only kernel: Linux's
-initiators and targets in a virtual machine, as make test-interop-all does.
+initiators and targets in a virtual machine, with kills and losses, as make test-interop-all does.
 """
 
 import argparse
@@ -28,12 +28,14 @@ import document  # noqa: E402
 import example  # noqa: E402
 import kernel  # noqa: E402
 
+LOSS_SECONDS = 3
 
-def run_kernel(report, work_dir, rng):
+
+def run_kernel(report, work_dir, rng, amount):
     """Run the checks that need a virtual machine."""
     image_dir = make_image()
     network = bridged_network()
-    kernel.run(report, network, image_dir, work_dir, UrocePeer(network, work_dir), rng)
+    kernel.run(report, network, image_dir, work_dir, UrocePeer(network, work_dir), rng, amount)
 
 
 def main():
@@ -41,7 +43,9 @@ def main():
     parser.add_argument("--only", metavar="TEXT", help="run the checks whose name contains this, such as tgt, fio or spdk")
     parser.add_argument("--kills", type=int, default=10, help="times that an initiator is killed (10)")
     parser.add_argument("--target-kills", type=int, default=2, help="times that the target is killed (2)")
-    parser.add_argument("--loss-seconds", type=int, default=3, help="time in which packets are lost (3)")
+    parser.add_argument("--kernel-kills", type=int, default=kernel.MANY.kills, help="with --only kernel: times that the "
+                        "initiator's machine is switched off, and that the target is killed (1)")
+    parser.add_argument("--loss-seconds", type=int, help="time in which packets are lost (3; with --only kernel 60)")
     parser.add_argument("--seed", type=int, default=random.randrange(1 << 32), help="chooses the moments of the kills")
     options = parser.parse_args()
     exit_on_signals()
@@ -55,8 +59,10 @@ def main():
     rng = random.Random(options.seed)
     with tempfile.TemporaryDirectory(prefix="uroce-storage-") as work_dir:
         if (options.only or "").startswith("kernel"):
-            run_kernel(report, work_dir, rng)
+            loss_seconds = kernel.MANY.loss_seconds if options.loss_seconds is None else options.loss_seconds
+            run_kernel(report, work_dir, rng, kernel.Amount(options.kernel_kills, loss_seconds))
             return report.summary()
+        options.loss_seconds = LOSS_SECONDS if options.loss_seconds is None else options.loss_seconds
         example.run(report, work_dir)
         document.DocumentTest(report, work_dir).run_all()
         for sides in make_sides(work_dir):

@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""
-SPDK's programs, which run DPDK themselves, as clients of uroced. The environment names the folder of their build, as
-SPDK=spdk/build: it has bin/nvmf_tgt, bin/spdk_nvme_perf and bin/spdk_nvme_identify.
-"""
+"""SPDK's programs, which run DPDK themselves, as clients of uroced. nvme.py says where they are."""
 
 import contextlib
 import json
@@ -10,27 +7,20 @@ import os
 
 from harness.process import LocalHost, Process
 from harness.tools import UROCE_RUN
+from nvme import SMALL, config_text, find_program, lacks
 
-SPDK = os.environ.get("SPDK")
 UROCED = os.path.join(os.path.dirname(UROCE_RUN), "uroced")
 TARGET = "nqn.2026-11.test.uroce:spdk"
 PORT = 4420
 # By these an initiator knows the disk again when the target starts anew: Linux removes a disk that has others.
 UUID = "00000000-0000-4000-8000-000000000001"
 NGUID = UUID.replace("-", "")
-PROGRAMS = ("nvmf_tgt", "spdk_nvme_perf", "spdk_nvme_identify")
-
-
-def program(name):
-    """The path of one of SPDK's programs."""
-    return os.path.join(SPDK, "bin", name)
+HUGE_PAGES = 80  # the target has 70
 
 
 def missing():
     """Why SPDK's programs cannot run here, or None."""
-    if not SPDK:
-        return "SPDK= names no folder of its programs"
-    return next((f"{program(name)} does not exist" for name in PROGRAMS if not os.access(program(name), os.X_OK)), None)
+    return lacks(("nvmf_tgt", "spdk_nvme_perf", "spdk_nvme_identify", "bdevperf"), HUGE_PAGES)
 
 
 def _config(address, file):
@@ -79,15 +69,30 @@ class Spdk:
         """Starts one of the programs."""
         self._started += 1
         log = os.path.join(self._work_dir, f"spdk-{self._started}.log")
-        return running.add(Process([*self._prefix, program(name), *arguments], log))
+        return running.add(Process([*self._prefix, find_program(name), *arguments], log))
 
     def serve(self, running, file):
         """Starts nvmf_tgt with a namespace on a file; returns its process."""
         path = os.path.join(self._work_dir, "spdk.json")
         with open(path, "w", encoding="utf-8") as config:
             json.dump(_config(self._address, file), config)
-        target = self.start(running, "nvmf_tgt", "-m", hex(1 << self._cpu), "-u", "--disable-cpumask-locks",
-                            "--msg-mempool-size", "8191", "--num-trace-entries", "0",
-                            "-r", os.path.join(self._work_dir, "rpc.sock"), "-c", path)
+        target = self._start_application(running, "nvmf_tgt", path)
         running.wait_for_output(target, f"Listening on {self._address} port {PORT}")
         return target
+
+    def _start_application(self, running, name, config, *arguments):
+        return self.start(running, name, "-m", hex(1 << self._cpu), *SMALL, "-r",
+                          os.path.join(self._work_dir, f"{name}.rpc"), "-c", config, *arguments)
+
+    def verify(self, running, address, target, *arguments):
+        """
+        Starts bdevperf on a target's disk: it reads each block that it has written. SPDK closes a queue before it begins, and
+        opens one with the same number; Linux may still have the first ("qid 1 has already been created"), and refuses that. So
+        SPDK has to connect again.
+        """
+        path = os.path.join(self._work_dir, "bdevperf.json")
+        with open(path, "w", encoding="utf-8") as config:
+            config.write(config_text(("bdev", [("bdev_nvme_attach_controller", {
+                "name": "Nvme0", "trtype": "RDMA", "adrfam": "IPv4", "traddr": address, "trsvcid": str(PORT),
+                "subnqn": target, "ctrlr_loss_timeout_sec": -1, "reconnect_delay_sec": 1})])))
+        return self._start_application(running, "bdevperf", path, "-w", "verify", *arguments)

@@ -6,6 +6,7 @@ import re
 from harness.report import CheckFailed
 
 import dma
+import embedded
 import events
 import idle
 import matrix
@@ -39,6 +40,7 @@ def run(report, everything, network, image_dir, work_dir, peers):
         dma.run(report, guest, peers[0], [(nic, driver) for nic in ports.NICS for driver in ports.BINDINGS])
     else:
         dma.run(report, guest, peers[0], [(ports.NICS[0], "vfio-pci"), (ports.NICS[2], "uio_pci_generic")])
+    embedded.run(report, guest, peers[0])
     sharing.run(report, guest, peers[0], everything)
     if everything:
         secondary.run(report, guest, peers[0])
