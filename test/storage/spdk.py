@@ -8,7 +8,9 @@ import time
 from nvme import LUN_BYTES, SECONDS, SECTOR, SERIAL, Nvme, lacks
 from sides import StorageRunning, packets_lost
 
-BLOCK = 4096  # of _start_writer
+BLOCK = SECTOR      # of _start_writer: so small that it writes for a second or longer
+KILL_SECONDS = 0.3  # after a writer's first block
+VERIFY_SECONDS = 4  # for each target that is killed
 # SPDK's errors, and all that uroce says: but a loaded machine may make the view come late, which concerns no request.
 LATE_VIEW = r"the files of '\w+' in /sys/class/infiniband are not up to date: the view's server does not answer"
 WRONG = rf"Buffer mismatch|uroce: (?!{LATE_VIEW}$)"
@@ -125,7 +127,8 @@ class SpdkTest:
                                      "--qd", "1")
 
     def _check_written(self, running, before, writer):
-        """Check the disk after the writer was killed, and return the number of acknowledged blocks.
+        """Check the disk after the writer or the target was killed. Return True if this came between the first and the last
+        block.
 
         Every block before the last one that has changed was acknowledged, so it must be right. The last one was in flight,
         and may be partly written."""
@@ -137,7 +140,7 @@ class SpdkTest:
         told = re.findall(r"Copying: (\d+)/\d+ \[MB\]", writer.output())
         if told and int(told[-1]) << 20 > last + BLOCK:
             running.fail("the initiator reported more blocks than were written")
-        return last // BLOCK
+        return 0 < last < LUN_BYTES - BLOCK
 
     @staticmethod
     def _read(path):
@@ -148,48 +151,62 @@ class SpdkTest:
         with open(self._nvme.lun, "wb") as file:
             file.truncate(LUN_BYTES)
 
-    def _pause(self, running, process):
-        """Wait until the process works, and then for a random time."""
-        running.wait_for_output(process, "Reactor started", SECONDS)
-        time.sleep(self._rng.uniform(0, 1.2))
+    def _wait_for_write(self, running, process):
+        """Wait until the process writes to the disk."""
+        before = os.stat(self._nvme.lun).st_mtime_ns
+        running.wait_for(process, lambda: os.stat(self._nvme.lun).st_mtime_ns != before, "nothing is written", SECONDS)
+
+    def _kill(self, running, writer, victim):
+        """Kill the victim at a random moment after the writer's first block."""
+        self._wait_for_write(running, writer)
+        time.sleep(self._rng.uniform(0, KILL_SECONDS))
+        victim.kill()
+
+    @staticmethod
+    def _expect_landed(running, landed, kills):
+        """Check that enough kills fell between the first and the last block of a writer."""
+        if 10 * landed < 9 * kills:
+            running.fail(f"only {landed} of {kills} kills came while the initiator wrote")
 
     def _kill_initiators(self):
         """Kill initiators. The target serves the next one at once, and the last one verifies the disk."""
         self._make_lun()
-        written = 0
+        kills, landed = self._options.kills, 0
         with StorageRunning() as running:
             target = self._nvme.start_target(running, file=True)
-            for _ in range(self._options.kills):
+            for _ in range(kills):
                 before = self._read(self._nvme.lun)
                 writer = self._start_writer(running)
-                self._pause(running, writer)
-                writer.kill()
+                self._kill(running, writer, writer)
                 time.sleep(0.1)  # what was in flight reaches the disk meanwhile
-                written += self._check_written(running, before, writer)
-            if written == 0:
-                running.fail("no initiator was killed while it wrote")
+                landed += self._check_written(running, before, writer)
+            self._expect_landed(running, landed, kills)
             self._expect_verified(running, self._start_verify(running, 4096, 32, 1))
             self._nvme.end_target(running, target)
+        print(f"      {landed} of {kills} kills while it wrote")
 
     def _kill_targets(self):
         """Kill targets. The initiator connects again and goes on, and reads what it has written."""
         self._make_lun()
+        kills, landed = self._options.target_kills, 0
         with StorageRunning() as running:
             target = self._nvme.start_target(running, file=True)
-            verifier = self._start_verify(running, 16384, 16, 4 * (1 + self._options.target_kills))
-            for _ in range(self._options.target_kills):
-                self._pause(running, verifier)
-                target.kill()
+            verifier = self._start_verify(running, 16384, 16, VERIFY_SECONDS * (1 + kills))
+            for _ in range(kills):
+                self._kill(running, verifier, target)
                 target = self._nvme.start_target(running, file=True)
-                time.sleep(2)  # it connects once a second
+                self._wait_for_write(running, verifier)
             # The initiator reports an error for each lost connection, and repeats the requests.
-            self._expect_verified(running, verifier, re.compile("Buffer mismatch"))
-            for _ in range(self._options.target_kills):
+            self._expect_verified(running, verifier, re.compile("Buffer mismatch"), VERIFY_SECONDS * kills + SECONDS)
+            for _ in range(kills):
                 before = self._read(self._nvme.lun)
                 writer = self._start_writer(running)
-                self._pause(running, writer)
-                target.kill()
-                writer.kill()
-                self._check_written(running, before, writer)
+                self._kill(running, writer, target)
+                landed += self._check_written(running, before, writer)
                 target = self._nvme.start_target(running, file=True)
+                running.expect(writer, SECONDS, "spdk_dd")
+                if self._read(self._nvme.lun) != self._read(self._source):
+                    running.fail("a block is lost or wrong")
+            self._expect_landed(running, landed, kills)
             self._nvme.end_target(running, target)
+        print(f"      {landed} of {kills} kills while a writer wrote, and {kills} while a verifier did")
