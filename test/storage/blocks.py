@@ -7,7 +7,8 @@ BLOCK = 65536
 PLACES = 64
 PATTERNS = 251  # no two successive writes of a place have the same pattern
 # A writer that nothing kills ends by itself.
-COMMANDS = "for ((n = {first}; SECONDS < {seconds}; n++)); do echo write -P $((n % {patterns})) $((n % {places} * {block})) {block}; done"
+COMMANDS = ("for ((n = {first}; SECONDS < {seconds}; n++)); do "
+            "echo write -P $((n % {patterns})) $((n % {places} * {block})) {block}; done")
 DONE = re.compile(rf"wrote {BLOCK}/{BLOCK} bytes at offset (\d+)|^.*(write failed): ", re.M)
 
 

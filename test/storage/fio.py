@@ -55,8 +55,9 @@ class FioTest:
                 self._check(f"{verb} of 4 KiB", self._run, verb, 4096, SMALL_MIB)
             else:
                 self._check(f"{verb} of 4 KiB, in shared files", self._run_shared, verb, 4096, SMALL_MIB)
-        self._check("write, in SysV segments of huge pages", self._run, "write", 65536, MIB, ["--iomem=shmhuge"],
-                    lack=self._lacks_pages())
+        if self._sides.wire == "memif":
+            self._check("write, in SysV segments of huge pages", self._run, "write", 65536, MIB, ["--iomem=shmhuge"],
+                        lack=self._lacks_pages())
 
     def _check(self, name, function, *args, lack=None):
         name = f"fio: {self._sides.wire}: {name}"
