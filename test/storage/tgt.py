@@ -24,7 +24,7 @@ ZEROED = ["env", "MALLOC_PERTURB_=255"]
 # dies. doc/storage.md names the others that are left out.
 CONFORMANCE = {"reads": "SCSI.Read6,SCSI.Read10.[!A]*,SCSI.Read1[26],SCSI.ReadCapacity1?,SCSI.Verify1?,SCSI.Prefetch1?",
                "writes": "SCSI.Write10.[!A]*,SCSI.Write1[26],SCSI.WriteSame1?,SCSI.WriteVerify1?,SCSI.OrWrite",
-               "others": "SCSI.TestUnitReady,SCSI.StartStopUnit,SCSI.ReportSupportedOpcodes,SCSI.Mandatory,"
+               "others": "SCSI.TestUnitReady,SCSI.StartStopUnit,SCSI.ReportSupportedOpcodes,SCSI.Mandatory,SCSI.NoMedia,"
                          "SCSI.Reserve6.Simple"}
 SOME_CONFORMANCE = {"some": "SCSI.Read1[06].[!A]*,SCSI.Write1[06].[!A]*,SCSI.TestUnitReady,SCSI.ReadCapacity16"}
 KILL_SECONDS = 0.4      # after a writer's first block
