@@ -49,14 +49,14 @@ class LibiscsiTest:
         self.check("qemu-img convert, there and back", "qemu-img", self._convert)
         self.check("qemu-io, patterns of all sizes", "qemu-io", self._patterns)
 
-    def check(self, name, program, function, *args):
-        """Makes a check that needs a program, where --only does not leave it out."""
+    def check(self, name, program, function, *args, lack=None):
+        """Makes a check that needs a program, where --only does not leave it out. `lack` is what else is missing."""
         name = f"{self._title}: {name}"
         if self._report.only and self._report.only not in name:
             return
         missing = [each for each in (*self._needs, program) if not shutil.which(each)]
-        if missing:
-            self._report.skip(name, f"{missing[0]} is not installed: tgt, libiscsi-bin, qemu-utils")
+        if missing or lack:
+            self._report.skip(name, lack or f"{missing[0]} is not installed: tgt, libiscsi-bin, qemu-utils")
             return
         self._report.check(name, function, *args)
 

@@ -8,7 +8,10 @@ import time
 from nvme import LUN_BYTES, SECONDS, SECTOR, SERIAL, Nvme, lacks
 from sides import StorageRunning, packets_lost
 
-BLOCK = 4096  # of _start_writer
+BLOCK = SECTOR      # of _start_writer: so small that it writes for a second or longer
+UNITS = {"B": 1, "kB": 1 << 10, "MB": 1 << 20}
+KILL_SECONDS = 0.3  # after a writer's first block
+VERIFY_SECONDS = 600  # it is told to end before
 # SPDK's errors, and all that uroce says: but a loaded machine may make the view come late, which concerns no request.
 LATE_VIEW = r"the files of '\w+' in /sys/class/infiniband are not up to date: the view's server does not answer"
 WRONG = rf"Buffer mismatch|uroce: (?!{LATE_VIEW}$)"
@@ -117,7 +120,10 @@ class SpdkTest:
         print(f"      {requests:.0f} requests a second, {lost} packets lost, {refused} connections failed at first")
 
     def _start_writer(self, running):
-        """Start a writer of a file in which no two blocks are the same. It writes a block when the one before it is acknowledged."""
+        """
+        Start a writer of a file in which no two blocks are the same. It writes a block when the one before it is
+        acknowledged.
+        """
         body = self._rng.randbytes(BLOCK - 4)
         with open(self._source, "wb") as file:
             file.write(b"".join(number.to_bytes(4, "little") + body for number in range(LUN_BYTES // BLOCK)))
@@ -125,19 +131,21 @@ class SpdkTest:
                                      "--qd", "1")
 
     def _check_written(self, running, before, writer):
-        """Check the disk after the writer was killed, and return the number of acknowledged blocks.
+        """
+        Check the disk after the writer was killed. Return True if this came between the first and the last block.
 
         Every block before the last one that has changed was acknowledged, so it must be right. The last one was in flight,
-        and may be partly written."""
+        and may be partly written.
+        """
         now = self._read(self._nvme.lun)
         changed = [at for at in range(0, LUN_BYTES, BLOCK) if now[at:at + BLOCK] != before[at:at + BLOCK]]
         last = changed[-1] if changed else 0
         if now[:last] != self._read(self._source)[:last]:
             running.fail("an acknowledged block is lost or wrong")
-        told = re.findall(r"Copying: (\d+)/\d+ \[MB\]", writer.output())
-        if told and int(told[-1]) << 20 > last + BLOCK:
+        told = re.findall(r"Copying: (\d+)/\d+ \[(B|kB|MB)\]", writer.output())
+        if told and int(told[-1][0]) * UNITS[told[-1][1]] > last + BLOCK:
             running.fail("the initiator reported more blocks than were written")
-        return last // BLOCK
+        return 0 < last < LUN_BYTES - BLOCK
 
     @staticmethod
     def _read(path):
@@ -148,48 +156,65 @@ class SpdkTest:
         with open(self._nvme.lun, "wb") as file:
             file.truncate(LUN_BYTES)
 
-    def _pause(self, running, process):
-        """Wait until the process works, and then for a random time."""
-        running.wait_for_output(process, "Reactor started", SECONDS)
-        time.sleep(self._rng.uniform(0, 1.2))
+    def _wait_for_write(self, running, process):
+        """Wait until the process writes to the disk."""
+        before = os.stat(self._nvme.lun).st_mtime_ns
+        running.wait_for(process, lambda: os.stat(self._nvme.lun).st_mtime_ns != before, "nothing is written", SECONDS)
+
+    def _kill(self, running, writer, victim):
+        """Kill the victim at a random moment after the writer's first block."""
+        self._wait_for_write(running, writer)
+        time.sleep(self._rng.uniform(0, KILL_SECONDS))
+        victim.kill()
+
+    @staticmethod
+    def _expect_landed(running, landed, kills):
+        """Check that enough kills fell between the first and the last block of a writer."""
+        if 10 * landed < 9 * kills:
+            running.fail(f"only {landed} of {kills} kills came while the initiator wrote")
 
     def _kill_initiators(self):
         """Kill initiators. The target serves the next one at once, and the last one verifies the disk."""
         self._make_lun()
-        written = 0
+        kills, landed = self._options.kills, 0
         with StorageRunning() as running:
             target = self._nvme.start_target(running, file=True)
-            for _ in range(self._options.kills):
+            for _ in range(kills):
                 before = self._read(self._nvme.lun)
                 writer = self._start_writer(running)
-                self._pause(running, writer)
-                writer.kill()
+                self._kill(running, writer, writer)
                 time.sleep(0.1)  # what was in flight reaches the disk meanwhile
-                written += self._check_written(running, before, writer)
-            if written == 0:
-                running.fail("no initiator was killed while it wrote")
+                landed += self._check_written(running, before, writer)
+            self._expect_landed(running, landed, kills)
             self._expect_verified(running, self._start_verify(running, 4096, 32, 1))
             self._nvme.end_target(running, target)
+        print(f"      {landed} of {kills} kills while it wrote")
 
     def _kill_targets(self):
-        """Kill targets. The initiator connects again and goes on, and reads what it has written."""
+        """
+        Kill targets. A verifier connects again and goes on, and reads what it has written. A writer, which is killed with its
+        target, has each acknowledged block on the disk.
+        """
         self._make_lun()
+        kills, landed = self._options.target_kills, 0
+        verified = (kills + 1) // 2  # the initiator needs 10 to 20 s to notice each of the kills
         with StorageRunning() as running:
             target = self._nvme.start_target(running, file=True)
-            verifier = self._start_verify(running, 16384, 16, 4 * (1 + self._options.target_kills))
-            for _ in range(self._options.target_kills):
-                self._pause(running, verifier)
-                target.kill()
+            verifier = self._start_verify(running, 16384, 16, VERIFY_SECONDS)
+            for _ in range(verified):
+                self._kill(running, verifier, target)
                 target = self._nvme.start_target(running, file=True)
-                time.sleep(2)  # it connects once a second
+                self._wait_for_write(running, verifier)
+            verifier.terminate()
             # The initiator reports an error for each lost connection, and repeats the requests.
             self._expect_verified(running, verifier, re.compile("Buffer mismatch"))
-            for _ in range(self._options.target_kills):
+            for _ in range(kills):
                 before = self._read(self._nvme.lun)
                 writer = self._start_writer(running)
-                self._pause(running, writer)
-                target.kill()
+                self._kill(running, writer, target)
                 writer.kill()
-                self._check_written(running, before, writer)
+                landed += self._check_written(running, before, writer)
                 target = self._nvme.start_target(running, file=True)
+            self._expect_landed(running, landed, kills)
             self._nvme.end_target(running, target)
+        print(f"      {landed} of {kills} kills while a writer wrote, and {verified} while a verifier did")
