@@ -169,8 +169,8 @@ class TgtTest(LibiscsiTest):
 
     @staticmethod
     def _expect_landed(running, landed, kills):
-        """Check that enough kills fell between the first and the last acknowledged block of their writers."""
-        if 10 * landed < 9 * kills:
+        """Check that at least half of the kills fell between the first and the last acknowledged block of their writers."""
+        if 2 * landed < kills:
             running.fail(f"only {landed} of {kills} kills came while the initiator wrote")
 
     def _kill_initiators(self):
