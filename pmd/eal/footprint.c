@@ -149,7 +149,8 @@ static bool is_dpdks_file(const char *name)
 		"anon_inode:[eventfd]",
 		"anon_inode:[timerfd]",
 		"anon_inode:[vfio-device]",
-		"/memfd:seg_", /* EAL's huge pages */
+		"/memfd:seg_",	 /* EAL's huge pages */
+		"/memfd:nohuge", /* its memory without huge pages */
 		"/memfd:memif_region",
 		"/dev/vfio/",
 		"/dev/uio",

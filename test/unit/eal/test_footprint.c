@@ -68,7 +68,7 @@ static void close_all(const int *fds, int n)
 
 TEST(footprint_restore__closes_dpdks_descriptors_on_exec)
 {
-	int before[3], fds[7];
+	int before[3], fds[8];
 
 	open_as_eal(before);
 	assert_int_equal(footprint_save(&footprint), 0);
@@ -77,13 +77,14 @@ TEST(footprint_restore__closes_dpdks_descriptors_on_exec)
 	fds[4] = memfd_create("seg_0", 0);
 	fds[5] = socket(AF_NETLINK, SOCK_RAW, NETLINK_ROUTE);
 	fds[6] = eventfd(0, 0);
+	fds[7] = memfd_create("nohuge", 0);
 	footprint_restore(&footprint);
-	for (int i = 0; i < 7; i++)
+	for (int i = 0; i < 8; i++)
 		assert_true(closes_on_exec(fds[i]));
 	for (int i = 0; i < 3; i++)
 		assert_false(closes_on_exec(before[i]));
 	close_all(before, 3);
-	close_all(fds, 7);
+	close_all(fds, 8);
 }
 
 /* The program's other threads open files while devices start, and mean to leave them to those that
