@@ -292,7 +292,8 @@ TEST(provider_start__leaves_no_trace_in_the_program)
 	if (rc != 0)
 		print_message("%s", output);
 	assert_int_equal(rc, 0);
-	assert_true(lines() <= 1);
+	/* The two processes may each say that no huge pages are free. */
+	assert_true(lines() <= 2);
 }
 
 static void start_own_eal(void)
