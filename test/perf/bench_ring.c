@@ -15,6 +15,8 @@
  *     -l LIST   prints Gb/s of packets of each of these lengths (64,4096) instead; with a ring
  *     -r MIB    the size of a region: more than the caches hold shows what memory costs
  *     -n        without the CRC: as two programs of a uroced that trust each other
+ *     -b N      N buffers in turn: a power of two up to 1,024; without it 64 of 128, always the one
+ * that came back last
  */
 #include <sched.h>
 #include <signal.h>
@@ -28,8 +30,9 @@
 
 #include "packet_work.h"
 
-#define RING_WORDS   64u
-#define BUFFERS	     (2 * RING_WORDS)
+#define WORDS	     64u
+#define WORDS_MAX    1024u
+#define BUFFERS	     (2 * WORDS)
 #define BUFFER_BYTES RTE_ALIGN_CEIL(WORK_PACKET_MAX, 128u)
 #define REGION_BYTES (512u * 1024)
 #define TRIPS	     100000
@@ -38,14 +41,16 @@
 struct way {
 	_Alignas(128) atomic_uint sent;
 	_Alignas(128) atomic_uint taken;
-	_Alignas(128) uint32_t bytes[RING_WORDS];
-	uint32_t buffer[RING_WORDS];
-	_Alignas(128) uint8_t buffers[BUFFERS][BUFFER_BYTES];
+	_Alignas(128) uint32_t bytes[WORDS_MAX];
+	uint32_t buffer[WORDS_MAX];
+	_Alignas(128) uint8_t buffers[WORDS_MAX][BUFFER_BYTES];
 };
 
 struct side {
 	struct way *out, *in;
 	struct work work;
+	uint32_t words;		    /* that are used, a power of two */
+	bool in_turn;		    /* each word has a buffer of its own */
 	uint32_t sent, back, taken; /* our copies of the indices */
 	uint32_t free[BUFFERS];	    /* a stack: the buffer that was returned last is in the cache */
 	uint32_t free_count;
@@ -84,19 +89,30 @@ static void side_init(struct side *side, struct way *out, struct way *in)
 		side->free[side->free_count++] = i;
 }
 
+/* Take buffers back until there is a word. */
+static void side_make_room(struct side *side)
+{
+	const struct way *way = side->out;
+
+	while (side->sent - side->back == side->words) {
+		const uint32_t taken = atomic_load_explicit(&way->taken, memory_order_acquire);
+
+		if (side->in_turn)
+			side->back = taken;
+		for (; side->back != taken; side->back++)
+			side->free[side->free_count++] =
+				way->buffer[side->back & (side->words - 1)];
+	}
+}
+
 static void side_send(struct side *side, enum work_kind kind, uint64_t value, uint32_t len)
 {
 	struct way *way = side->out;
 	uint32_t buffer, slot;
 
-	while (side->sent - side->back == RING_WORDS) {
-		const uint32_t taken = atomic_load_explicit(&way->taken, memory_order_acquire);
-
-		for (; side->back != taken; side->back++)
-			side->free[side->free_count++] = way->buffer[side->back % RING_WORDS];
-	}
-	buffer = side->free[--side->free_count];
-	slot = side->sent++ % RING_WORDS;
+	side_make_room(side);
+	slot = side->sent++ & (side->words - 1);
+	buffer = side->in_turn ? slot : side->free[--side->free_count];
 	way->bytes[slot] = work_make(&side->work, way->buffers[buffer], kind, value, len);
 	way->buffer[slot] = buffer;
 	atomic_store_explicit(&way->sent, side->sent, memory_order_release);
@@ -105,7 +121,7 @@ static void side_send(struct side *side, enum work_kind kind, uint64_t value, ui
 static enum work_kind side_receive(struct side *side, uint64_t *value)
 {
 	struct way *way = side->in;
-	const uint32_t slot = side->taken % RING_WORDS;
+	const uint32_t slot = side->taken & (side->words - 1);
 	const uint8_t *at;
 	enum work_kind kind;
 
@@ -250,13 +266,13 @@ static void run_loop(struct work *from, const char *cpu, size_t region_bytes, do
 
 int main(int argc, char **argv)
 {
-	static struct side side;
+	static struct side side = {.words = WORDS};
 	const char *lengths = NULL;
 	size_t region_bytes = REGION_BYTES;
 	double seconds = 1;
 	int option;
 
-	while ((option = getopt(argc, argv, "l:s:r:n")) != -1) {
+	while ((option = getopt(argc, argv, "l:s:r:nb:")) != -1) {
 		if (option == 'l')
 			lengths = optarg;
 		else if (option == 's')
@@ -265,10 +281,14 @@ int main(int argc, char **argv)
 			region_bytes = strtoul(optarg, NULL, 10) << 20;
 		else if (option == 'n')
 			side.work.no_crc = true;
+		else if (option == 'b')
+			side.words = (uint32_t)strtoul(optarg, NULL, 10);
 		else
 			return 2;
+		side.in_turn |= option == 'b';
 	}
-	if (region_bytes == 0 || argc - optind < 1 || argc - optind > 2)
+	if (!rte_is_power_of_2(side.words) || side.words > WORDS_MAX || region_bytes == 0 ||
+	    argc - optind < 1 || argc - optind > 2)
 		return 2;
 	if (argc - optind == 1)
 		run_loop(&side.work, argv[optind], region_bytes, seconds);

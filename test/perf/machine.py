@@ -95,9 +95,9 @@ class Machine:
         self.port += 1
         return self.port
 
-    def start_server(self, argv, space, listens):
+    def start_server(self, argv, space, listens, cpu=CPUS[0]):
         """Start the passive side. Return when it listens at TCP port `listens`, or at once without one."""
-        server = self.start(argv, CPUS[0], space)
+        server = self.start(argv, cpu, space)
         try:
             until = time.monotonic() + LISTEN_S
             while listens and not tcp_tables_show(tcp_tables(server.pid), LISTEN, listens):

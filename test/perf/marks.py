@@ -59,9 +59,9 @@ def _value(record):
     return None if value is None or math.isnan(value) else value
 
 
-def _port_marks(port, gbps):
+def _port_marks(port, gbps, limits):
     return [
-        Mark("64 KiB WRITE", port, f"{port}.write", "80% of the limit", 0.8, f"{port}.limit.gbps"),
+        Mark("64 KiB WRITE", port, f"{port}.write", "80% of the limit", 0.8, " ".join(f"{port}.{limit}.gbps" for limit in limits)),
         Mark("64 KiB WRITE", port, f"{port}.write", "150 Gb/s, by hand-over 200", gbps),
         Mark("64 KiB SEND", port, f"{port}.send", "90% of WRITE", 0.9, f"{port}.write"),
         Mark("64 KiB READ", port, f"{port}.read", "90% of WRITE", 0.9, f"{port}.write"),
@@ -112,14 +112,16 @@ def _registration_marks():
 
 
 MARKS = [
-    *_port_marks("memif", 150),
-    *_port_marks("hand-over", 200),
+    *_port_marks("memif", 150, ["limit"]),
+    *_port_marks("hand-over", 200, ["limit", "copies", "turn"]),
     Mark("8 B WRITE, 100 QPs", "memif", "qps.100", "80% of one QP's", 0.8, "qps.1"),
     Mark("8 B WRITE, 10,000 QPs", "memif", "qps.10000", "80% of one QP's", 0.8, "qps.1"),
     Mark("4 KiB WRITE, 16 programs on 2 CPUs, thousands a second", "hand-over", "programs.16", "half of two programs'", 0.5,
          "programs.2"),
     Mark("16 programs on 2 CPUs, longest wait for a completion, ms", "hand-over", "programs.16.wait", "at most 10 ms", 10,
          most=True),
+    Mark("ib_write_bw -s 65536, two pairs of programs, each on a CPU", "hand-over", "programs.pairs.2", "1.8 times one pair",
+         1.8, "programs.pairs.1"),
     Mark("8 B WRITE, two threads of a program", "", "threads.8.2", "1.9 times one", 1.9, "threads.8.1"),
     Mark("64 KiB WRITE, two threads of a program", "", "threads.64k.2", "1.9 times one", 1.9, "threads.64k.1"),
     *(Mark(f"{what}, 256 threads of a program, longest wait, ms", "", f"threads.{name}.256.wait", "at most 100 ms", 100,

@@ -53,10 +53,12 @@ def _small(wire, seconds, size=8):
                    _latency(wire, seconds, "--size", str(size)))]
 
 
+def _ib_write_bw_argv(seconds):
+    return ["ib_write_bw", "-s", "65536", "-m", "4096", "-D", str(max(1, round(seconds))), "--report_gbits"]
+
+
 def _ib_write_bw(wire, seconds, title="ib_write_bw -s 65536"):
-    whole = str(max(1, round(seconds)))
-    return Figure(f"{wire.name}.perftest.write", title, "Gb/s",
-                  lambda: wire.perftest(["ib_write_bw", "-s", "65536", "-m", "4096", "-D", whole, "--report_gbits"], [3]))
+    return Figure(f"{wire.name}.perftest.write", title, "Gb/s", lambda: wire.perftest(_ib_write_bw_argv(seconds), [3]))
 
 
 def _perftest(wire, seconds):
@@ -103,6 +105,8 @@ def hand_over(machine, seconds):
         wire = Attached(machine, "hand-over", socket)
         yield Group("hand-over", [_limit(wire, seconds),
                                   _limit(wire, seconds, "-n", name="copies", title="limit without CRC"),
+                                  _limit(wire, seconds, "-n", "-b", "1024", name="turn",
+                                         title="the same, 1,024 buffers in turn"),
                                   *_bandwidths(wire, seconds), *_null(wire, seconds), *_rates(wire, seconds),
                                   *_small(wire, seconds)])
         yield Group("perftest by hand-over", _perftest(wire, seconds))
@@ -131,6 +135,10 @@ def programs(machine, seconds):
             Figure(f"programs.{count} programs.{count}.least programs.{count}.wait",
                    f"{count} programs on 2 CPUs, WRITE 4 KiB: thousands a second, of the slowest, longest wait in ms", "",
                    lambda count=count: measure(count)) for count in (2, 16)])
+        wire = Attached(machine, "hand-over", socket)
+        yield Group("pairs of programs, each on a CPU of its own", [
+            Figure(f"programs.pairs.{count}", f"ib_write_bw -s 65536, {count} {'pair' if count == 1 else 'pairs'}", "Gb/s",
+                   lambda count=count: wire.pairs(count, _ib_write_bw_argv(2 * seconds), 3)) for count in (1, 2)])
 
 
 def threads(machine, seconds):

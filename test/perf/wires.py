@@ -14,6 +14,14 @@ import time
 from machine import CPUS, TIMEOUT_S, Failed
 
 
+def _last_row(program, out, columns):
+    """Return columns of the last row that a program of perftest has printed."""
+    rows = [line.split() for line in out.splitlines() if re.match(r"^\s*\d+\s+\d+\s", line)]
+    if not rows:
+        raise Failed(f"{program}: no table")
+    return tuple(float(rows[-1][column]) for column in columns)
+
+
 class Wire:
     """Options of uroce-run and testroce for side 0, the passive one, and for side 1, the active one."""
 
@@ -47,10 +55,22 @@ class Wire:
         port = self.machine.next_port()
         argv = [*argv, "-F", "-p", str(port)]
         out, _ = self.machine.pair(self.run(0, argv), self.run(1, [*argv, self.address]), self.spaces, port)
-        rows = [line.split() for line in out.splitlines() if re.match(r"^\s*\d+\s+\d+\s", line)]
-        if not rows:
-            raise Failed(f"{argv[0]}: no table")
-        return tuple(float(rows[-1][column]) for column in columns)
+        return _last_row(argv[0], out, columns)
+
+    def pairs(self, count, argv, column):
+        """Run `count` pairs of a program of perftest at the same time, each pair on a CPU of its own. Return the sum of a
+        column of their last rows."""
+        machine, clients = self.machine, []
+        with contextlib.ExitStack() as stack:
+            for cpu in CPUS[:count]:
+                port = machine.next_port()
+                both = [*argv, "-F", "-p", str(port)]
+                stack.callback(machine.end, machine.start_server(self.run(0, both), self.spaces[0], port, cpu))
+                clients.append((self.run(1, [*both, self.address]), cpu))
+            started = [machine.start(client, cpu, self.spaces[1]) for client, cpu in clients]
+            for client in started:
+                stack.callback(machine.end, client)
+            return sum(_last_row(argv[0], machine.finish(client, argv[0]), [column])[0] for client in started)
 
     def connections(self, *options):
         """Set up and tear down connections by rdma_cm. Return how many a second, and the median and the longest
