@@ -12,7 +12,7 @@ from kernel_nvme import NvmeDisk, NvmetTest
 from sides import Side, Sides
 import spdk_target
 
-GUEST_NUMBER = 3
+GUEST_NUMBER = 6  # another one than the guests of test/interop
 MEMORY_MIB = 1024
 FEW = Amount(kills=0, loss_seconds=0)  # in `make test-interop`
 MANY = Amount(kills=1, loss_seconds=60)
