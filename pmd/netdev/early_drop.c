@@ -215,7 +215,8 @@ void early_drop_try_filter(void)
 /*
  * Return true if the kernel may let us attach the program. Where it does not, as in most
  * containers, the system call itself may be forbidden, and may end the process. So a process with a
- * seccomp filter does not try, privileged or not, unless a child of it has tried.
+ * seccomp filter does not try, privileged or not, unless early_drop_try_filter has found that the
+ * call does not end it.
  */
 static bool may_attach(void)
 {

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """eBPF programs at the ingress of an interface (tcx)."""
 
+import contextlib
 import os
 import re
 
@@ -21,7 +22,8 @@ def has_attached(pid):
     """Return true if a process holds the link of such a program."""
     folder = f"/proc/{pid}/fdinfo"
     for name in os.listdir(folder):
-        with open(os.path.join(folder, name), encoding="ascii") as file:
+        # the process may close descriptors meanwhile
+        with contextlib.suppress(FileNotFoundError), open(os.path.join(folder, name), encoding="ascii") as file:
             if re.search(r"^link_type:\s*tcx$", file.read(), re.M):
                 return True
     return False

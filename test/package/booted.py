@@ -160,12 +160,18 @@ class BootedTest:
         return self._run(f"systemctl show -p MainPID --value {unit}").strip()
 
     def _early_drop(self):
-        for argv in (["link", "add", "early", "type", "veth", "peer", "name", "late"], ["addr", "add", "10.9.8.1/24", "dev", "early"],
-                     ["link", "set", "early", "up"]):
-            subprocess.run(["nsenter", "--target", str(self._systemd), "--net", "ip", *argv], check=True)
-        self._run("systemctl start uroced@early.service")
-        pid = self._pid("uroced@early.service")
-        self._run(f"grep -q 'link_type:.*tcx' /proc/{pid}/fdinfo/*; systemctl stop uroced@early.service uroced@early.socket")
+        ip = ["nsenter", "--target", str(self._systemd), "--net", "ip"]
+        try:
+            for argv in (["link", "add", "early", "type", "veth", "peer", "name", "late"],
+                         ["addr", "add", "10.9.8.1/24", "dev", "early"], ["link", "set", "early", "up"]):
+                if subprocess.run([*ip, *argv], check=False).returncode:
+                    raise CheckFailed(f"ip {' '.join(argv)} fails")
+            self._run("systemctl start uroced@early.service")
+            pid = self._pid("uroced@early.service")
+            self._run(f"grep -q 'link_type:.*tcx' /proc/{pid}/fdinfo/*")
+        finally:
+            self._try("systemctl stop uroced@early.service uroced@early.socket")
+            subprocess.run([*ip, "link", "del", "early"], check=False)
 
     def _restricted(self):
         pid = self._pid()

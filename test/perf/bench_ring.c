@@ -15,8 +15,7 @@
  *     -l LIST   prints Gb/s of packets of each of these lengths (64,4096) instead; with a ring
  *     -r MIB    the size of a region: more than the caches hold shows what memory costs
  *     -n        without the CRC: as two programs of a uroced that trust each other
- *     -b N      N buffers in turn: a power of two up to 1,024; without it 64 of 128, always the one
- * that came back last
+ *     -b N      N buffers in turn, a power of two up to 1,024; else 128, the last one back first
  */
 #include <sched.h>
 #include <signal.h>
@@ -285,7 +284,8 @@ int main(int argc, char **argv)
 			side.words = (uint32_t)strtoul(optarg, NULL, 10);
 		else
 			return 2;
-		side.in_turn |= option == 'b';
+		if (option == 'b')
+			side.in_turn = true;
 	}
 	if (!rte_is_power_of_2(side.words) || side.words > WORDS_MAX || region_bytes == 0 ||
 	    argc - optind < 1 || argc - optind > 2)

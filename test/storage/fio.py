@@ -22,7 +22,7 @@ FREE_PAGES = "/sys/kernel/mm/hugepages/hugepages-2048kB/free_hugepages"
 SERVER_DEPTH = {"write": 64, "read": 64, "send": 512}
 CLIENT_DEPTH = {"write": 16, "read": 16, "send": 1}
 # Only the receiver of messages verifies: the engine completes nothing at the server of WRITEs and READs (doc/storage.md).
-VERIFY = "--verify=crc32c"
+VERIFY = ["--verify=crc32c", "--verify_state_save=0"]
 
 
 class SharedBuffers:
@@ -93,7 +93,7 @@ class FioTest:
 
     def _run(self, verb, size, mib, options=(), client_options=None):
         common = ["--ioengine=rdma", f"--port={PORT}", f"--bs={size}", f"--size={mib}m", "--output-format=json"]
-        checks = [VERIFY] if verb == "send" else []
+        checks = VERIFY if verb == "send" else []
         with StorageRunning() as running, contextlib.ExitStack() as at_end:
             server = running.add(self._sides.target.start(
                 ["fio", "--name=server", *common, "--rw=read", f"--iodepth={SERVER_DEPTH[verb]}", *checks, *options]))

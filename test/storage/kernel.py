@@ -22,6 +22,7 @@ def run(report, network, image_dir, work_dir, peer, rng, amount):
     """Boots a guest beside uroce's peer (test/interop/uroce_peer.py) and makes all checks."""
     if report.only and "kernel" not in report.only:
         return
+    guest = None
     try:
         guest = Guest("storage", GUEST_NUMBER, network, image_dir, work_dir, Hardware(memory_mib=MEMORY_MIB))
         document = KernelDocumentTest(report, guest, network, work_dir)
@@ -34,9 +35,11 @@ def run(report, network, image_dir, work_dir, peer, rng, amount):
         KernelDiskTest(report, guest, IserDisk(sides), rng, amount).run_all()
         LioTest(report, guest, sides, rng).run_all()
         run_nvme(report, guest, sides, network, peer, rng, amount)
-        guest.stop()
     except GuestError as error:
         report.fail("kernel: guest", str(error))
+    finally:
+        if guest:
+            guest.stop()
 
 
 def run_nvme(report, guest, sides, network, peer, rng, amount):

@@ -148,13 +148,14 @@ class TgtTest(LibiscsiTest):
 
     def _kill(self, running, writer, victim):
         """
-        Kill the victim at a random moment after the writer's first acknowledged block. Return True if the writer had more
-        blocks acknowledged meanwhile, and had not ended.
+        Kill the victim at a random moment after the writer's first acknowledged block, when one more is acknowledged. Return
+        True if the writer had not ended.
         """
         running.wait_for(writer, lambda: Blocks.acknowledged(writer.output()), "no block is written", SECONDS)
-        first = Blocks.acknowledged(writer.output())
         time.sleep(self._rng.uniform(0, KILL_SECONDS))
-        writes = writer.poll() is None and Blocks.acknowledged(writer.output()) > first
+        before = Blocks.acknowledged(writer.output())
+        running.wait_for(writer, lambda: Blocks.acknowledged(writer.output()) > before, "no other block is written", SECONDS)
+        writes = writer.poll() is None
         victim.kill()
         return writes
 
@@ -201,7 +202,7 @@ class TgtTest(LibiscsiTest):
     def _kill_targets_alone(self, kills):
         """
         Kill the target alone. The initiator goes on at the next target, or learns that its connection is lost; it must not
-        wait for ever. libiscsi 1.19 cannot connect again: it tries TCP (its commit 3ccbceb, in 1.20, mends this). So another
+        wait for ever. libiscsi 1.19 cannot connect again: it tries TCP (its commit 3ccbceb, in 1.20, fixes this). So another
         initiator connects to the next target, and verifies.
         """
         blocks, landed, reactions = Blocks(), 0, []
@@ -212,14 +213,23 @@ class TgtTest(LibiscsiTest):
                 landed += self._kill(running, writer, target.process)
                 before = Blocks.acknowledged(writer.output())
                 self._serve(running)
-                if not wait_until(lambda: self._reaction(writer, before), RECOVERY_SECONDS, RECOVERY_PAUSE_SECONDS):
-                    running.fail(f"the initiator neither goes on nor reports an error (after {RECOVERY_SECONDS} s)")
-                reactions.append(self._reaction(writer, before))
+                reactions.append(self._wait_for_reaction(running, writer, before))
                 writer.kill()
                 self._verify(running, blocks, writer)
         self._expect_landed(running, landed, kills)
         print(f"      {landed} of {kills} kills while the initiator wrote; it " + ", ".join(
             f"{reaction} ({reactions.count(reaction)} times)" for reaction in sorted(set(reactions))))
+
+    def _wait_for_reaction(self, running, writer, before):
+        reaction = None
+
+        def reacts():
+            nonlocal reaction
+            reaction = self._reaction(writer, before)
+            return reaction
+        if not wait_until(reacts, RECOVERY_SECONDS, RECOVERY_PAUSE_SECONDS):
+            running.fail(f"the initiator neither goes on nor reports an error (after {RECOVERY_SECONDS} s)")
+        return reaction
 
     @staticmethod
     def _reaction(writer, before):

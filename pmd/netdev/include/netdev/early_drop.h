@@ -26,8 +26,8 @@ struct early_drop {
 
 /**
  * Find out whether the process's seccomp filter lets it live when it calls bpf(2): a child tries
- * it. Without this, early_drop_start fails in a process with a filter. It is for uroced: other
- * people's programs may not want a child.
+ * it. Without this, early_drop_start fails in a process with a filter. It is for uroced: a library
+ * must not fork in an application.
  *
  * Not MT-safe: call it before the process has a second thread.
  */
