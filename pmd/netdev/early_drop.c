@@ -188,6 +188,18 @@ static bool has_filter(void)
 	return prctl(PR_GET_SECCOMP, 0, 0, 0, 0) != 0;
 }
 
+/* Make the calls that attach a program, with arguments that the kernel refuses. A filter may judge
+ * them one by one. */
+static void try_calls(void)
+{
+	static const int commands[] = {BPF_MAP_CREATE, BPF_PROG_LOAD, BPF_LINK_CREATE};
+	union bpf_attr attr;
+
+	memset(&attr, 0, sizeof(attr));
+	for (size_t i = 0; i < RTE_DIM(commands); i++)
+		bpf(commands[i], &attr);
+}
+
 void early_drop_try_filter(void)
 {
 	int status;
@@ -197,12 +209,9 @@ void early_drop_try_filter(void)
 		return;
 	child = fork();
 	if (child == 0) {
-		union bpf_attr attr;
-
 		/* If the filter ends the child, it leaves no core file. */
 		prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
-		memset(&attr, 0, sizeof(attr));
-		bpf(BPF_MAP_CREATE, &attr);
+		try_calls();
 		_exit(EXIT_SUCCESS);
 	}
 	while (child > 0 && waitpid(child, &status, 0) != child) {
