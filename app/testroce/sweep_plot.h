@@ -12,7 +12,7 @@
 #define SWEEP_VALUES_MAX 12
 #define SWEEP_LABEL_SIZE 32
 
-/* What the values of the x axis are. */
+/* A scale tells what the values of the x axis are. */
 enum sweep_scale {
 	SWEEP_NUMBER,
 	SWEEP_BYTES,

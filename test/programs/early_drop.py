@@ -170,9 +170,12 @@ class EarlyDropTest:
         for name, check in (("packets of a program", self._program), ("packets of uroced's programs", self._attached),
                             ("packets to other hosts", self._others), ("an address that moves", self._moves),
                             ("a stopped program", self._stopped), ("two programs", self._two),
-                            ("no privilege", self._unprivileged), ("seccomp filters", self._filters),
-                            ("a user namespace", self._rootless)):
+                            ("no privilege", self._unprivileged), ("a user namespace", self._rootless)):
             self._report.check(f"early drop: {name}", check)
+        if platform.machine() in BPF_CALL:
+            self._report.check("early drop: seccomp filters", self._filters)
+        else:
+            self._report.skip("early drop: seccomp filters", "the number of the system call bpf is not known here")
 
     def _program(self):
         plain = self._transfer("--netdev", "outer", "--without", "early-drop")
@@ -253,8 +256,6 @@ class EarlyDropTest:
 
     def _filters(self):
         """uroced attaches its program if a filter allows it, and lives in any case."""
-        if platform.machine() not in BPF_CALL:
-            return
         for action in (ALLOWS, REFUSES, KILLS):
             owner = Uroced(self._host, self._work_dir, "outer", name=f"early-{action}")
             owner.argv = [sys.executable, "-c", FILTER, str(action), *owner.argv]

@@ -9,7 +9,7 @@ import re
 import shutil
 
 from harness.report import CheckFailed
-from sides import StorageRunning
+from sides import StorageRunning, lacks_pages
 
 SECONDS = 60
 PORT = 7788
@@ -17,7 +17,6 @@ MIB = 32
 SMALL_MIB = 4  # for requests of 4 KiB
 VERBS = ("write", "read", "send")
 HUGE_PAGES = 8
-FREE_PAGES = "/sys/kernel/mm/hugepages/hugepages-2048kB/free_hugepages"
 # fio asks for no RNR retry, so its server needs many more receive requests than its client has messages. Its limit is 512.
 SERVER_DEPTH = {"write": 64, "read": 64, "send": 512}
 CLIENT_DEPTH = {"write": 16, "read": 16, "send": 1}
@@ -57,7 +56,7 @@ class FioTest:
                 self._check(f"{verb} of 4 KiB, in shared files", self._run_shared, verb, 4096, SMALL_MIB)
         if self._sides.wire == "memif":
             self._check("write, in SysV segments of huge pages", self._run, "write", 65536, MIB, ["--iomem=shmhuge"],
-                        lack=self._lacks_pages())
+                        lack=lacks_pages(HUGE_PAGES))
 
     def _check(self, name, function, *args, lack=None):
         name = f"fio: {self._sides.wire}: {name}"
@@ -69,13 +68,6 @@ class FioTest:
             self._report.skip(name, lack)
             return
         self._report.check(name, function, *args)
-
-    @staticmethod
-    def _lacks_pages():
-        with contextlib.suppress(OSError), open(FREE_PAGES, encoding="ascii") as file:
-            if int(file.read()) >= HUGE_PAGES:
-                return None
-        return f"{HUGE_PAGES} huge pages of 2 MiB are needed"
 
     def _run_shared(self, verb, size, mib):
         """

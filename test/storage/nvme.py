@@ -7,6 +7,8 @@ huge pages, so a port of ours is in its EAL, or the process is attached to uroce
 import json
 import os
 
+from sides import lacks_pages
+
 SECONDS = 60
 PORT = 4420
 NQN = "nqn.2026-11.test.uroce:disk"
@@ -14,7 +16,6 @@ SERIAL = "UROCE0001"
 LUN_BYTES = 32 << 20
 SECTOR = 512
 HUGE_PAGES = 200  # of 2 MiB: a target has 70, an initiator 60, and a port a few
-FREE_PAGES = "/sys/kernel/mm/hugepages/hugepages-2048kB/free_hugepages"
 PROGRAMS = {"nvmf_tgt": "bin", "spdk_nvme_perf": "bin", "spdk_nvme_identify": "bin", "spdk_dd": "bin",
             "bdevperf": "examples"}
 # The applications' pools, smaller than they are by default; no network card of the machine is touched.
@@ -39,9 +40,7 @@ def lacks(programs, pages=HUGE_PAGES):
     missing = [each for each in programs if not find_program(each)]
     if missing:
         return f"SPDK={os.environ.get('SPDK', '')} has no {missing[0]}"
-    with open(FREE_PAGES, encoding="ascii") as file:
-        free = int(file.read())
-    return f"{free} huge pages of 2 MiB are free, and {pages} are needed" if free < pages else None
+    return lacks_pages(pages)
 
 
 def config_text(*parts):

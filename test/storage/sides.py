@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The two sides of a storage test, the target's and the initiator's, on each kind of link."""
 
+import contextlib
 import json
 import os
 
@@ -11,6 +12,7 @@ from harness.tools import UROCE_CTL, UROCE_RUN
 UROCED = os.path.join(os.path.dirname(UROCE_RUN), "uroced")
 START_SECONDS = 30
 ASK_SECONDS = 30
+FREE_PAGES = "/sys/kernel/mm/hugepages/hugepages-2048kB/free_hugepages"
 
 
 class Side:
@@ -95,6 +97,14 @@ def make_sides(work_dir):
     yield veth_sides(work_dir)
 
 
+def lacks_pages(pages):
+    """Return why so many huge pages of 2 MiB cannot be had; None if they can."""
+    free = 0
+    with contextlib.suppress(OSError), open(FREE_PAGES, encoding="ascii") as file:
+        free = int(file.read())
+    return f"{free} huge pages of 2 MiB are free, and {pages} are needed" if free < pages else None
+
+
 def packets_lost(process):
     """Return how many packets the impaired port of a running process has lost."""
     done = ask([UROCE_CTL, "-j", "statistic", "show", "pid", str(process.pid)], ASK_SECONDS)
@@ -119,3 +129,8 @@ class StorageRunning(Running):
         if status != 0:
             self.fail(f"{what}: hangs (after {seconds} s)" if status is None else f"{what}: exit {status}")
         return process.output()
+
+    def expect_landed(self, landed, kills):
+        """Check that at least half of the kills fell between a writer's first and its last acknowledged block."""
+        if 2 * landed < kills:
+            self.fail(f"only {landed} of {kills} kills came while the initiator wrote")

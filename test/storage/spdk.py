@@ -167,12 +167,6 @@ class SpdkTest:
         time.sleep(self._rng.uniform(0, KILL_SECONDS))
         victim.kill()
 
-    @staticmethod
-    def _expect_landed(running, landed, kills):
-        """Check that at least half of the kills fell between the first and the last block of a writer."""
-        if 2 * landed < kills:
-            running.fail(f"only {landed} of {kills} kills came while the initiator wrote")
-
     def _kill_initiators(self):
         """Kill initiators. The target serves the next one at once, and the last one verifies the disk."""
         self._make_lun()
@@ -185,7 +179,7 @@ class SpdkTest:
                 self._kill(running, writer, writer)
                 time.sleep(0.1)  # what was in flight reaches the disk meanwhile
                 landed += self._check_written(running, before, writer)
-            self._expect_landed(running, landed, kills)
+            running.expect_landed(landed, kills)
             self._expect_verified(running, self._start_verify(running, 4096, 32, 1))
             self._nvme.end_target(running, target)
         print(f"      {landed} of {kills} kills while it wrote")
@@ -215,6 +209,6 @@ class SpdkTest:
                 writer.kill()
                 landed += self._check_written(running, before, writer)
                 target = self._nvme.start_target(running, file=True)
-            self._expect_landed(running, landed, kills)
+            running.expect_landed(landed, kills)
             self._nvme.end_target(running, target)
         print(f"      {landed} of {kills} kills while a writer wrote, and {verified} while a verifier did")
