@@ -19,7 +19,7 @@ demo:
 	@$(SETUP) demo
 	@test -f build/build.ninja || meson setup build
 	@ninja -C build $(DEMO_TARGETS)
-	@test/programs/demo.sh
+	@test/programs/tools/demo.sh
 
 check:
 	@$(SETUP) build

@@ -15,7 +15,6 @@ import time
 TEST_DIR = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 INTEROP_DIR = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [TEST_DIR, INTEROP_DIR, os.path.join(INTEROP_DIR, "nic")]
-sys.path.append(os.path.join(TEST_DIR, "programs"))
 
 from guest import MTU, GuestError, bridged_network, make_image  # noqa: E402
 from harness.process import exit_on_signals, wait_until  # noqa: E402

@@ -6,7 +6,7 @@ import time
 
 from harness.process import wait_until
 from harness.tools import START_SECONDS
-from rdmacm import END_SECONDS, LATE, CmRunning, has_our_threads
+from programs.cm.rdmacm import END_SECONDS, LATE, CmRunning, has_our_threads
 
 SECONDS = 120
 GROUP = "239.1.2.3"

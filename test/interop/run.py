@@ -15,8 +15,7 @@ import tempfile
 
 TEST_DIR = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 INTEROP_DIR = os.path.dirname(os.path.abspath(__file__))
-sys.path[:0] = [TEST_DIR, INTEROP_DIR, os.path.join(INTEROP_DIR, "nic"), os.path.join(TEST_DIR, "programs"),
-                os.path.join(TEST_DIR, "storage")]
+sys.path[:0] = [TEST_DIR, INTEROP_DIR, os.path.join(INTEROP_DIR, "nic"), os.path.join(TEST_DIR, "storage")]
 
 from both import BothTest  # noqa: E402
 from congestion import CongestionTest  # noqa: E402

@@ -9,7 +9,7 @@ import os
 import re
 
 from connect import Pair
-from rdmacm import END_SECONDS
+from programs.cm.rdmacm import END_SECONDS
 
 SECONDS = 120
 ROW = re.compile(r"^\S+ +\S+ +\S+ +.*?[\d.]+s +[\d.]+ +[\d.]+$", re.M)

@@ -7,7 +7,7 @@ import os
 from guest import MTU, PEER_PROGRAM, VLAN
 from harness.process import LocalHost, Namespace
 from harness.tools import DEVICE, UROCE_RUN
-from share import Uroced
+from programs.share.share import Uroced
 
 
 class UrocePeer:

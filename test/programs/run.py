@@ -13,38 +13,38 @@ sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 from harness.process import exit_on_signals  # noqa: E402
 from harness.report import CheckFailed, Report  # noqa: E402
 from harness.tools import UROCE_RUN  # noqa: E402
-from attached_engines import AttachedEnginesTest  # noqa: E402
-from beside import BesideTest  # noqa: E402
-from call_by_call import CallByCallTest  # noqa: E402
-from cancelled import CancelledTest  # noqa: E402
-from connections import ConnectionsTest  # noqa: E402
-from crowds import CrowdsTest  # noqa: E402
-from ctl import CtlTest  # noqa: E402
-from engine_ports import EnginePortsTest  # noqa: E402
-from early_drop import EarlyDropTest  # noqa: E402
-from ethernet import EthernetTest  # noqa: E402
-from memif_engines import ForeignTest, MemifEnginesTest  # noqa: E402
-from migration import MigrationTest  # noqa: E402
-from others import OthersTest  # noqa: E402
-from operate import OperateTest  # noqa: E402
-from guests import GuestsTest  # noqa: E402
-from fuzz import FuzzTest  # noqa: E402
-from impaired import ImpairedTest  # noqa: E402
-from inside import InsideTest  # noqa: E402
-from isolated import IsolatedTest  # noqa: E402
-from local import LocalTest  # noqa: E402
-from port_queues import PortQueuesTest  # noqa: E402
-from pyverbs import PyverbsTest  # noqa: E402
-from rdmacm_shared import run_rdmacm, run_rdmacm_shared  # noqa: E402
-from rsockets import run_rsockets  # noqa: E402
-from share import ShareTest  # noqa: E402
-from testroce import TestroceTest  # noqa: E402
-from testroce_threads import TestroceThreadsTest  # noqa: E402
-from uroce_run import UroceRunTest, huge_files  # noqa: E402
-from ucx import UcxTest  # noqa: E402
-from views import ViewsTest  # noqa: E402
-from vhost import VhostTest  # noqa: E402
-from wires import MemifWire, VethWire, WireTest, WithoutTest  # noqa: E402
+from programs.share.attached_engines import AttachedEnginesTest  # noqa: E402
+from programs.hosts.beside import BesideTest  # noqa: E402
+from programs.share.call_by_call import CallByCallTest  # noqa: E402
+from programs.run.cancelled import CancelledTest  # noqa: E402
+from programs.cm.connections import ConnectionsTest  # noqa: E402
+from programs.share.crowds import CrowdsTest  # noqa: E402
+from programs.tools.ctl import CtlTest  # noqa: E402
+from programs.run.engine_ports import EnginePortsTest  # noqa: E402
+from programs.hosts.early_drop import EarlyDropTest  # noqa: E402
+from programs.hosts.ethernet import EthernetTest  # noqa: E402
+from programs.run.memif_engines import ForeignTest, MemifEnginesTest  # noqa: E402
+from programs.hosts.migration import MigrationTest  # noqa: E402
+from programs.run.others import OthersTest  # noqa: E402
+from programs.share.operate import OperateTest  # noqa: E402
+from programs.hosts.guests import GuestsTest  # noqa: E402
+from programs.isolated.fuzz import FuzzTest  # noqa: E402
+from programs.run.impaired import ImpairedTest  # noqa: E402
+from programs.run.inside import InsideTest  # noqa: E402
+from programs.isolated.isolated import IsolatedTest  # noqa: E402
+from programs.tools.local import LocalTest  # noqa: E402
+from programs.run.port_queues import PortQueuesTest  # noqa: E402
+from programs.run.pyverbs import PyverbsTest  # noqa: E402
+from programs.cm.rdmacm_shared import run_rdmacm, run_rdmacm_shared  # noqa: E402
+from programs.cm.rsockets import run_rsockets  # noqa: E402
+from programs.share.share import ShareTest  # noqa: E402
+from programs.tools.testroce import TestroceTest  # noqa: E402
+from programs.tools.testroce_threads import TestroceThreadsTest  # noqa: E402
+from programs.tools.uroce_run import UroceRunTest, huge_files  # noqa: E402
+from programs.run.ucx import UcxTest  # noqa: E402
+from programs.tools.views import ViewsTest  # noqa: E402
+from programs.hosts.vhost import VhostTest  # noqa: E402
+from programs.run.wires import MemifWire, VethWire, WireTest, WithoutTest  # noqa: E402
 
 
 def run_wires(report, work_dir, rng):

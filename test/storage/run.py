@@ -13,7 +13,6 @@ import tempfile
 
 TEST_DIR = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 sys.path[:0] = [TEST_DIR, os.path.join(TEST_DIR, "interop")]
-sys.path.append(os.path.join(TEST_DIR, "programs"))
 
 from harness.process import exit_on_signals  # noqa: E402
 from harness.report import Report  # noqa: E402

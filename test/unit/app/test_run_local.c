@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Tests of app/uroce-run/run_local.c. Programs test the rest (test/programs/local.py). */
+/* Tests of app/uroce-run/run_local.c. Programs test the rest (test/programs/tools/local.py). */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>

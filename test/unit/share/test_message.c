@@ -27,7 +27,7 @@ static int tear_down(TEST_STATE)
 
 TEST_FIXTURE(set_up, tear_down);
 
-/* mads.py and fuzz_uroced.py in test/programs use these offsets: change both together. */
+/* mads.py and fuzz_uroced.py in test/programs/isolated use these offsets: change both together. */
 TEST(message__has_the_layout_that_hostile_programs_use)
 {
 	assert_int_equal(offsetof(struct share_message, welcome.qpn_first), 24);

@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""uroce beside others on a host: the kernel's own network, DPDK applications and virtual machines."""

@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Several engines of a device, each with a queue of the port: a packet socket of its own on a kernel interface."""
+
+import contextlib
+import os
+import re
+
+from harness.report import CheckFailed
+from harness.tools import MULTICAST_GIDS, UROCE_RUN, PerfTest, PingPong
+from programs.run.wires import WireTest
+
+CROWD = os.path.normpath(os.path.join(os.path.dirname(UROCE_RUN), "..", "test", "programs", "qp_crowd"))
+SECONDS = 150
+RARE = 0.02  # share of the packets that may cross: the kernel joins a few to a packet of another engine
+
+
+def counter(output, name):
+    """Return a counter of those that a program prints at its end, with the log level info."""
+    found = re.search(rf"\b{name} (\d+)$", output, re.M)
+    return int(found.group(1)) if found else 0
+
+
+def run_crowd(hosts, path, judges):
+    """Run qp_crowd on two hosts, which meet at the socket `path`, and judge the output of each."""
+    sides = [host.start([CROWD, role, path]) for host, role in zip(hosts, ("first", "second"))]
+    statuses = [side.wait(SECONDS) for side in sides]
+    stories = [line for side in sides for line in side.story("qp_crowd")]
+    outputs = [side.output() for side in sides]
+    for side in sides:
+        side.kill()
+    with contextlib.suppress(FileNotFoundError):  # the first program did not come so far
+        os.unlink(path)
+    if statuses != [0, 0]:
+        raise CheckFailed(f"exit {statuses}", stories)
+    for judge, output in zip(judges, outputs):
+        judge(output, stories)
+
+
+def judge_relays(output, stories):
+    """Check that one engine receives and sends for the others."""
+    if counter(output, "rx_crossed") == 0 or counter(output, "tx_crossed") == 0:
+        raise CheckFailed("the counters do not show that packets cross", stories)
+
+
+class EnginePortsTest(WireTest):
+    """Programs over a veth pair, with several engines on both sides."""
+
+    def _check(self, name, function, *args):
+        super()._check(f"{self._engines} engines: {name}", function, *args)
+
+    def _use(self, engines, *more):
+        self._engines = engines
+        self._wire.set_options(["--engines", engines, "--log-level", "info", *more])
+
+    def run_all(self):
+        for engines in ("2", "4"):
+            self._use(engines)
+            self._check_programs(engines)
+        # A bad network stands before the whole port, so the port has one queue.
+        self._use("2", "--impair", "loss=0.0001")
+        self._check("a port with one queue", self._crowd, judge_relays)
+        self._wire.set_options([])
+
+    def _check_programs(self, queue_pairs):
+        """Run programs over the wire as it is now. Those that are killed have so many queue pairs."""
+        self._check("packets arrive at their engine", self._crowd, self._judge_queues)
+        for program in (PerfTest("ib_write_bw", ["-q", "16"], 1000), PerfTest("ib_read_bw", ["-q", "7"], 500),
+                        PerfTest("ib_send_lat", ["-e"], 500),
+                        PerfTest("ib_send_bw", ["-c", "UD", "-s", "1024"], 400)):
+            self._check(program.name, self._run_default_gid, program)
+        for family, mgid in MULTICAST_GIDS.items():
+            program = PerfTest("ib_send_bw", ["-c", "UD", "-s", "1024", "-g", "-M", mgid], 400)
+            self._check(f"{family} {program.name}", self._pingpong, program, family)
+            self._check(f"{family}: verified data, asleep between", self._pingpong,
+                        PingPong(["-e", "-m", "4096"], 300, 32768), family)
+        for victim in ("server", "client"):
+            self._kill(PerfTest("ib_write_bw", ["-D", "60", "-q", queue_pairs]), victim)
+
+    def _crowd(self, judge):
+        run_crowd(self._wire.hosts, os.path.join(self._wire.work_dir, "crowd.sock"), [judge, judge])
+
+    @staticmethod
+    def _judge_queues(output, stories):
+        packets = counter(output, "rx_packets")
+        if packets == 0 or counter(output, "rx_crossed") > RARE * packets or counter(output, "tx_crossed") > 0:
+            raise CheckFailed("packets cross from engine to engine", stories)

@@ -1,0 +1,180 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Attached programs with several engines: each engine has rings to uroced, a packet socket, and lanes to the other
+programs' engines."""
+
+import os
+import re
+
+from programs.run.engine_ports import CROWD, RARE, counter, judge_relays, run_crowd
+from harness.process import wait_until
+from harness.report import CheckFailed
+from harness.tools import DEVICE, PerfTest, PingPong
+from programs.share.share import SECONDS, ShareTest
+
+ENGINES = os.path.join(os.path.dirname(CROWD), "engines")
+NO_QUEUE = "has no queue of"  # the log of an engine whose slot the program cannot use
+DESCRIPTORS = range(10, 80)  # limits to try until all engines have slots
+FURTHER = 16  # slots for further engines
+MANY = 40
+
+
+class AttachedEnginesTest(ShareTest):
+    """Two programs at a time, each with one engine or several."""
+
+    name = "engines"
+    kills = 60
+
+    def __init__(self, report, work_dir, rng):
+        own_dir = os.path.join(work_dir, "engines")  # its uroced is another one than that of ShareTest
+        os.mkdir(own_dir)
+        super().__init__(report, own_dir, rng)
+        self._engines = [1, 1]
+
+    def _use(self, *engines):
+        """Let the hosts have so many engines from now on: the server and the client."""
+        self._engines = engines
+
+    def _hosts(self, *where):
+        hosts = []
+        for place, engines in zip(where, self._engines):
+            self._options = ["--engines", str(engines), "--log-level", "info"]
+            hosts.append(self._host(place))
+        return hosts
+
+    def run_all(self):
+        if not self._report.require("engines: uroced starts", self._owner.run):
+            return
+        for engines in ((2, 2), (2, 1), (1, 2), (4, 3)):
+            self._use(*engines)
+            self._check(f"{engines}: packets arrive at their engine", self._crowd_of, "here", "here")
+            for program in (PingPong([], 500, 16384), PingPong(["-e"], 500, 16384), PingPong([], 500, 2048, "ud"),
+                            PerfTest("ib_write_bw", ["-q", "8", "-s", "65536"], 500),
+                            PerfTest("ib_send_bw", ["-q", "7"], 500), PerfTest("ib_read_bw", ["-q", "5"], 500),
+                            PerfTest("ib_atomic_bw", [], 500)):
+                self._check(f"{engines}: {program.name}", self._run, program, "here", "here")
+        self._use(2, 2)
+        for server, client in (("here", "beyond"), ("beyond", "here")):
+            self._check(f"{server} to {client}: packets arrive at their engine", self._crowd_of, server, client)
+            self._check(f"{server} to {client}: ib_write_bw", self._run, PerfTest("ib_write_bw", ["-q", "8"], 500),
+                        server, client)
+        self._check("each engine has a slot and lanes", self._slots)
+        self._check("no memory for a slot", self._declined_memory)
+        self._check("no descriptors for a slot", self._declined_descriptors)
+        self._check_ways()
+        self._check("everything comes back", self._comes_back)
+        self._check(f"{MANY} programs", self._many_engines)
+        self._check("kills", self._kills)
+        self._check("a stopped program", self._stopped, "here")
+        for options in ([], ["-e"]):
+            self._check(f"uroced is killed, ib_send_bw {' '.join(options)}", self._owner_killed, options, "here")
+        self._check("SIGTERM", self._terminated)
+
+    def _crowd_of(self, *where):
+        run_crowd(self._hosts(*where), os.path.join(self._work_dir, "crowd.sock"), [self._judge, self._judge])
+
+    @staticmethod
+    def _judge(output, stories):
+        packets = counter(output, "rx_packets") + counter(output, "rx_loopback_packets")
+        if packets == 0 or counter(output, "rx_crossed") > RARE * packets or counter(output, "tx_crossed") > 0:
+            raise CheckFailed("packets cross from engine to engine", stories)
+
+    def _slots(self):
+        """A program with three engines has three slots, and two programs have a lane for each pair of engines."""
+        self._use(3, 2)
+        before = self._owner.status()["lanes"]
+        port = self._next_port()
+        server = self._hosts("here")[0].start(["ibv_rc_pingpong", "-d", DEVICE, "-p", str(port)])
+        try:
+            if not wait_until(lambda: server.listens(port), SECONDS):
+                raise CheckFailed("the server does not listen", server.story("server"))
+            status = self._owner.status()
+        finally:
+            server.kill()
+        slots = status["slots"]
+        if status["processes"] != 1 or sorted(slot["engine"] for slot in slots) != [0, 1, 2] \
+                or len({(slot["pid"], slot["qpn_first"]) for slot in slots}) != 1:
+            raise CheckFailed("the engines have no slots", [str(status)])
+        self._crowd_of("here", "here")
+        made = self._owner.status()["lanes"] - before
+        if made != 6:
+            raise CheckFailed(f"{made} lanes were made", [str(self._owner.status())])
+        self._use(2, 2)
+
+    def _address_space(self, engines):
+        """Return the bytes of address space that a program with so many engines takes to attach."""
+        self._use(engines)
+        port = self._next_port()
+        server = self._hosts("here")[0].start(["ibv_rc_pingpong", "-d", DEVICE, "-p", str(port)])
+        try:
+            if not wait_until(lambda: server.listens(port), SECONDS):
+                raise CheckFailed("the server does not listen", server.story("server"))
+            with open(f"/proc/{server.pid}/status", encoding="ascii") as file:
+                return int(re.search(r"^VmPeak:\s+(\d+) kB$", file.read(), re.M).group(1)) * 1024
+        finally:
+            server.kill()
+
+    @staticmethod
+    def _judge_declined(output, stories):
+        """Check that the first engine receives and sends for the one whose slot was declined."""
+        if NO_QUEUE not in output:
+            raise CheckFailed("the engine has a slot", stories)
+        judge_relays(output, stories)
+
+    def _declined_memory(self):
+        """A program that has no memory to map a second slot goes on with one, and disturbs no other."""
+        limit = (self._address_space(1) + self._address_space(2)) // 2
+        self._use(2, 2)
+        for place in ("here", "beyond"):
+            other, _ = self._hosts(place, "here")  # this sets the options, too
+            crowded = self._host("here", "prlimit", f"--as={limit}")
+            run_crowd([other, crowded], os.path.join(self._work_dir, "crowd.sock"), [self._judge, self._judge_declined])
+        self._comes_back()
+
+    def _declined_descriptors(self):
+        """However few descriptors a program may have: its device works, or it cannot be opened."""
+        short = []  # limits with which it works, but an engine has no slot
+        for limit in DESCRIPTORS:
+            done, output, story = self._limited(limit, "ibv_devinfo")
+            if done == 0 and NO_QUEUE in output:
+                short.append(limit)
+            elif done == 0 and short:
+                break
+            elif done is None or done < 0:
+                raise CheckFailed(f"{limit} descriptors: the program does not end as it should", story)
+        if not short:
+            raise CheckFailed("no limit leaves an engine without a slot", story)
+        done, output, story = self._limited(short[-1], ENGINES, "alone")
+        if done != 0 or NO_QUEUE not in output:
+            raise CheckFailed(f"{short[-1]} descriptors: the engines do not work", story)
+        self._comes_back()
+
+    def _limited(self, limit, *argv):
+        """Run an attached program of four engines that may have so many descriptors. Return its status, output, story."""
+        self._options = ["--engines", "4", "--log-level", "info"]
+        program = self._host("here", "prlimit", f"--nofile={limit}").start(argv)
+        try:
+            return program.wait(SECONDS), program.output(), program.story("the program")
+        finally:
+            program.kill()
+
+    def _many_engines(self):
+        """The first programs have slots for their engines, the others one slot each, and all work."""
+        waiting = []
+        try:
+            for _ in range(MANY):
+                waiting.append(self._hosts("here")[0].start(
+                    ["ibv_rc_pingpong", "-d", DEVICE, "-p", str(self._next_port())]))
+            if not wait_until(lambda: self._owner.status()["processes"] == MANY, SECONDS):
+                raise CheckFailed("not all programs attach", [str(self._owner.status()), *waiting[-1].story("last")])
+            further = sum(slot["engine"] > 0 for slot in self._owner.status()["slots"])
+            if not 0 < further <= FURTHER:
+                raise CheckFailed(f"{further} slots are for further engines", [str(self._owner.status())])
+            # These come last, so their packets pass through uroced and their first engines.
+            self._run(PingPong([], 300, 16384), "here", "here")
+            self._run(PerfTest("ib_send_bw", ["-q", "4", "-s", "65536"], 300), "here", "here")
+        finally:
+            for process in waiting:
+                process.kill()
+        self._comes_back()
+        # The slots have come back, too.
+        self._crowd_of("here", "here")
