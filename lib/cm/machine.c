@@ -149,10 +149,18 @@ static bool is_lingering(const struct cm_conn *conn)
 	return conn->state == CM_STATE_REJ_SENT || conn->state == CM_STATE_SIDR_REP_SENT;
 }
 
-/* Return true if the peer may use the queue pair for another connection. */
+/* Return true if the peer may use the queue pair for another connection. In timewait it may, as
+ * with Linux: the peer's own timewait may be over before ours. */
 static bool is_free_of_qp(const struct cm_conn *conn)
 {
-	return conn->state == CM_STATE_IDLE || conn->state == CM_STATE_REJ_SENT;
+	switch (conn->state) {
+	case CM_STATE_IDLE:
+	case CM_STATE_REJ_SENT:
+	case CM_STATE_TIMEWAIT:
+		return true;
+	default:
+		return false;
+	}
 }
 
 static void set_state(struct cm_conn *conn, enum cm_state state)

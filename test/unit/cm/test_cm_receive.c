@@ -215,6 +215,19 @@ TEST(receive__rep_of_a_queue_pair_that_is_connected)
 	assert_int_equal(rig_sent(&rig).remote_id, RIG_PEER_ID + 1);
 }
 
+TEST(receive__rep_of_a_queue_pair_in_timewait)
+{
+	struct cm_mad rep;
+
+	rig_bring(&rig, CM_STATE_TIMEWAIT);
+	rig_bring(&rig, CM_STATE_REQ_SENT);
+	rep = rig_message(&rig, CM_REP);
+	rep.local_id = RIG_PEER_ID + 1;
+	rig_receive(&rig, &rep);
+	rig_event(&rig, CM_EVENT_REP);
+	assert_int_equal(cm_conn_state(rig.conn), CM_STATE_REP_RCVD);
+}
+
 TEST(receive__rep_with_an_id_that_the_peer_uses)
 {
 	struct cm_mad rep;

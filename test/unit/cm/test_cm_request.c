@@ -271,6 +271,26 @@ TEST(request__of_a_connected_queue_pair_ends_the_old_connection)
 	assert_int_equal(rig_sent(&rig).remote_id, RIG_PEER_ID + 1);
 }
 
+/* Our timewait may last longer than the peer's, so the peer may use its queue pair again while we
+ * are still in it. Linux accepts this, too. */
+TEST(request__of_a_queue_pair_in_timewait)
+{
+	struct cm_mad req = rig_req();
+	struct cm_conn *old;
+
+	rig_bring(&rig, CM_STATE_DREQ_RCVD);
+	old = rig.conn;
+	req.local_id = RIG_PEER_ID + 1;
+	rig_receive(&rig, &req);
+	assert_int_equal(rig_sent(&rig).rej.reason, CM_REJ_STALE_CONNECTION);
+	assert_int_equal(cm_disconnect(old, NULL, 0, rig.now_ns), 0);
+	assert_int_equal(cm_conn_state(old), CM_STATE_TIMEWAIT);
+	req.local_id++;
+	rig_receive(&rig, &req);
+	rig_event(&rig, CM_EVENT_REQ);
+	assert_int_equal(cm_conn_state(old), CM_STATE_TIMEWAIT);
+}
+
 /* Only the host that has the connection can end it by such a REQ. */
 TEST(request__of_another_host_ends_no_connection)
 {
