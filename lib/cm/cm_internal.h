@@ -188,9 +188,9 @@ struct cm_listener *listener_find(struct cm *cm, uint64_t service_id, bool datag
 /** Return how many places of the backlog are taken. */
 uint32_t listener_waiting(const struct cm_listener *listener);
 
-/** Take a place in the backlog; false: it is full. Another device's engine may take places of the
- * same backlog at the same moment. */
-bool listener_take_place(struct cm_listener *listener);
+/** Take a place in the backlog; false: `most` places are taken. Another device's engine may take
+ * places of the same backlog at the same moment. */
+bool listener_take_place(struct cm_listener *listener, uint32_t most);
 
 /** Give a place back. */
 void listener_give_place(struct cm_listener *listener);

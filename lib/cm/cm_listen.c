@@ -58,9 +58,9 @@ uint32_t listener_waiting(const struct cm_listener *listener)
 	return __atomic_load_n(listener->waiting, __ATOMIC_RELAXED);
 }
 
-bool listener_take_place(struct cm_listener *listener)
+bool listener_take_place(struct cm_listener *listener, uint32_t most)
 {
-	if (__atomic_add_fetch(listener->waiting, 1, __ATOMIC_RELAXED) <= listener->attr.backlog)
+	if (__atomic_add_fetch(listener->waiting, 1, __ATOMIC_RELAXED) <= most)
 		return true;
 	listener_give_place(listener);
 	return false;

@@ -162,30 +162,35 @@ static bool came_before(struct cm *cm, const struct cm_mad *mad, const struct gs
 }
 
 /*
- * Take a place for one more request. Return false if there is no room. The last quarter of a
- * backlog, and of all half-open connections, is for requests that come for the second time: a real
- * peer repeats its request, the invented peers of a flood do not. A REQ that finds a full backlog
- * is dropped, too: its peer repeats it, and a burst of connects succeeds in the end. A REJ would
- * make them fail. Linux does the same.
+ * Take a place for one more request. Return false if there is no room.
+ *
+ * The backlog is for everybody, as with Linux. Two more parts are only for requests that come for
+ * the second time, because a real peer repeats its request, and the invented peers of a flood do
+ * not: a quarter on top of a full backlog, and the last quarter of all half-open connections.
+ *
+ * A REQ that finds no room is dropped, too: its peer repeats it, and a burst of connects succeeds
+ * in the end. A REJ would make them fail. Linux does the same.
  */
 static bool take_place(struct cm *cm, struct cm_listener *listener, const struct cm_mad *mad,
 		       const struct gsi_address *from, uint64_t now_ns)
 {
 	const uint32_t backlog = listener->attr.backlog;
-	const uint32_t spare = backlog / 4;
+	const bool crowded =
+		cm->half_open >= cm->config.half_open_max - cm->config.half_open_max / 4;
+	const bool full = mad->message == CM_REQ && listener_waiting(listener) >= backlog;
+	bool again = false;
 
 	if (cm->half_open >= cm->config.half_open_max) {
 		cm->stats.no_room++;
 		return false;
 	}
-	if ((spare > 0 && listener_waiting(listener) >= backlog - spare) ||
-	    cm->half_open >= cm->config.half_open_max - cm->config.half_open_max / 4) {
-		if (!came_before(cm, mad, from, now_ns)) {
-			cm->stats.grey++;
-			return false;
-		}
+	if (crowded || full)
+		again = came_before(cm, mad, from, now_ns);
+	if (crowded && !again) {
+		cm->stats.grey++;
+		return false;
 	}
-	if (!listener_take_place(listener)) {
+	if (!listener_take_place(listener, full && again ? backlog + backlog / 4 : backlog)) {
 		cm->stats.full++;
 		if (mad->message == CM_SIDR_REQ)
 			sidr_refuse(cm, mad, from, CM_SIDR_REJECTED);

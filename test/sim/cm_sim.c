@@ -112,7 +112,7 @@ static void make_limits(struct cm_sim *sim, bool ample)
 	struct rng *rng = &sim->rng;
 
 	sim->limits = (struct cm_config){0};
-	sim->backlog = 2 * CM_ENDPOINTS_MAX; /* three quarters of it for requests that come once */
+	sim->backlog = CM_ENDPOINTS_MAX;
 	if (ample || rng_chance(rng, 500000))
 		return;
 	sim->backlog = (uint32_t)rng_range(rng, 1, 16);

@@ -65,7 +65,7 @@ struct cm_stats {
 	uint64_t unknown;   /* dropped: no such connection, or not from its peer */
 	uint64_t unexpected; /* dropped: not expected in the connection's state */
 	uint64_t no_room;    /* dropped: too many half-open connections, or no memory */
-	uint64_t grey;	     /* dropped: REQs of a flood, until they are repeated */
+	uint64_t grey;	     /* dropped: requests of a flood, until they are repeated */
 	uint64_t full;	     /* dropped REQs, and rejected SIDR_REQs: the backlog is full */
 };
 
@@ -124,8 +124,9 @@ struct cm_listen_attr {
 	bool any_address;
 	uint8_t address[16]; /* GID; unused with any_address; a loopback address: this host only */
 	int32_t vlan_id;     /* VLAN of the address; unused with a loopback address */
-	uint32_t backlog; /* most requests that wait for cm_conn_take: more REQs are dropped, more
-			     SIDR_REQs rejected; 0: 1024 */
+	uint32_t backlog; /* most requests that wait for cm_conn_take: more REQs are dropped, except
+			     for a quarter more that come again; more SIDR_REQs are rejected; 0:
+			     1024 */
 	/* Count of these requests, atomic, 0 at first. Listeners of several managers that have the
 	 * same counter share one backlog. The counter must exist until cm_unlisten. NULL: the
 	 * listener's own. */
