@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/random.h>
 
+#include <rte_byteorder.h>
 #include <rte_jhash.h>
 
 #include "wire/vlan.h"
@@ -30,6 +31,7 @@ struct connection {
 	uint32_t local_id;
 	uint32_t remote_id;
 	uint32_t remote_qpn;
+	uint64_t guid; /* ASKED: the device's, as the REQ says it */
 	struct connections_path path;
 };
 
@@ -180,6 +182,7 @@ static void sent_req(struct connections *connections, uint16_t slot, const struc
 	if (!made)
 		return;
 	made->local_id = mad->local_id;
+	made->guid = mad->req.ca_guid;
 	enter(connections, made);
 }
 
@@ -228,7 +231,7 @@ static void given_rep(struct connections *connections, uint16_t slot, const stru
 	leave(connections, asked);
 	asked->state = CONNECTION_UP;
 	asked->remote_id = mad->local_id;
-	asked->remote_qpn = mad->rep.qpn;
+	asked->remote_qpn = cm_rep_qpn(&mad->rep);
 	enter(connections, asked);
 }
 
@@ -366,7 +369,11 @@ uint64_t connections_due_ns(const struct connections *connections)
 	return next ? next->due_ns : UINT64_MAX;
 }
 
-static struct cm_mad message_for(const struct connection *connection)
+/* Build the message that ends a connection. As long as the peer has sent no REP, we know no id of
+ * the peer. So the REJ of our request names our id and GUID, by which the peer finds the request
+ * (12.6.7). */
+static struct cm_mad message_for(struct connections *connections,
+				 const struct connection *connection)
 {
 	struct cm_mad mad = {.message = CM_REJ,
 			     .tid = connection->tid,
@@ -376,6 +383,10 @@ static struct cm_mad message_for(const struct connection *connection)
 
 	switch (connection->state) {
 	case CONNECTION_ASKED:
+		connections->guid_be = rte_cpu_to_be_64(connection->guid);
+		mad.rej.about = CM_ABOUT_OTHER;
+		mad.rej.info = (const uint8_t *)&connections->guid_be;
+		mad.rej.info_len = sizeof(connections->guid_be);
 		break;
 	case CONNECTION_TAKEN:
 		mad.rej.reason = CM_REJ_CONSUMER_DEFINED;
@@ -397,7 +408,7 @@ bool connections_farewell(struct connections *connections, uint64_t now_ns, stru
 	while ((next = next_due(connections)) != NULL && next->due_ns <= now_ns) {
 		const bool is_last = next->tries == CONNECTIONS_TRIES;
 
-		*mad = message_for(next);
+		*mad = message_for(connections, next);
 		*path = next->path;
 		/* A REJ is sent once: a peer that does not get it notices without it. */
 		if (is_last || mad->message == CM_REJ) {

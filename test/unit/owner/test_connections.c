@@ -5,12 +5,15 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <rte_byteorder.h>
+
 #include "arbiter_mads.h"
 #include "owner/connections.h"
 #include "test.h"
 
 #define OUR_ID	 0x5001u
 #define PEER_QPN 0x77u
+#define GUID	 UINT64_C(0x0200aafffe01bb03)
 #define NOW	 UINT64_C(1000000)
 #define SLOT	 3
 
@@ -112,11 +115,12 @@ static void assert_told_dreq(void)
 	assert_false(tells(NOW));
 }
 
-static void assert_told_rej(enum cm_rej_reason reason, uint32_t local_id, uint32_t remote_id)
+static void assert_told_rej(enum cm_about about, enum cm_rej_reason reason, uint32_t local_id,
+			    uint32_t remote_id)
 {
 	assert_true(tells(NOW));
 	assert_int_equal(told.message, CM_REJ);
-	assert_int_equal(told.rej.about, CM_ABOUT_REQ);
+	assert_int_equal(told.rej.about, about);
 	assert_int_equal(told.rej.reason, reason);
 	assert_int_equal(told.local_id, local_id);
 	assert_int_equal(told.remote_id, remote_id);
@@ -161,14 +165,34 @@ TEST(end__rejects_a_request_that_waits)
 {
 	give(req(PEER_ID));
 	connections_end(connections, SLOT, NOW);
-	assert_told_rej(CM_REJ_CONSUMER_DEFINED, 0, PEER_ID);
+	assert_told_rej(CM_ABOUT_REQ, CM_REJ_CONSUMER_DEFINED, 0, PEER_ID);
 }
 
+/* The peer has told no id, so it finds the request by our id and GUID. */
 TEST(end__takes_a_request_back)
 {
-	say(req_to(PORT, OUR_ID));
+	const rte_be64_t guid_be = rte_cpu_to_be_64(GUID);
+	struct cm_mad mad = req_to(PORT, OUR_ID);
+
+	mad.req.ca_guid = GUID;
+	say(mad);
 	connections_end(connections, SLOT, NOW);
-	assert_told_rej(CM_REJ_TIMEOUT, OUR_ID, 0);
+	assert_told_rej(CM_ABOUT_OTHER, CM_REJ_TIMEOUT, OUR_ID, 0);
+	assert_int_equal(told.rej.info_len, sizeof(guid_be));
+	assert_memory_equal(told.rej.info, &guid_be, sizeof(guid_be));
+}
+
+/* The REP of an XRC connection has the target queue pair in the place of its EE context. */
+TEST(end__tells_the_peer_of_an_xrc_connection)
+{
+	struct cm_mad mad = rep(PEER_ID, OUR_ID);
+
+	mad.rep.eecn = mad.rep.qpn;
+	mad.rep.qpn = 0;
+	say(req_to(PORT, OUR_ID));
+	give(mad);
+	connections_end(connections, SLOT, NOW);
+	assert_told_dreq();
 }
 
 static void assert_nobody_is_told(void)

@@ -4,7 +4,7 @@
  * connections. The owner records what it needs to end them when a process dies, as Linux does for a
  * dead process:
  *
- *   asked    the process has sent a REQ         the peer gets a REJ of the REQ, timeout
+ *   asked    the process has sent a REQ         the peer gets a REJ, timeout, with our GUID
  *   taken    the process has got a REQ          the peer gets a REJ of the REQ, consumer defined
  *   up       it has sent or got the REP         the peer gets DREQs until it answers
  *   closing  it has sent a DREQ                 the same, unless the DREP comes by itself
@@ -18,6 +18,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/queue.h>
+
+#include <rte_byteorder.h>
 
 #include "share/blocks.h"
 #include "share/leases.h"
@@ -61,6 +63,7 @@ struct connections {
 	struct connections_queue
 		left[CONNECTIONS_TRIES + 1]; /* by number of messages sent; next due first */
 	uint32_t left_count;
+	rte_be64_t guid_be; /* information of the last farewell */
 };
 
 /** Make it empty. 0, or -EIO if there are no random numbers. */
@@ -100,7 +103,7 @@ uint64_t connections_due_ns(const struct connections *connections);
  * Take the next message to the peer of a process that has ended.
  *
  * @param mad
- *   A message without private data.
+ *   A message without private data. Its information is valid until the next call.
  * @return
  *   False if none is due.
  */
