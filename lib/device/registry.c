@@ -35,6 +35,14 @@ int registry_devices(struct device *const **devices)
 	return result;
 }
 
+void registry_retry(void)
+{
+	pthread_mutex_lock(&registry_lock);
+	if (registry_result < 0)
+		registry_started = false;
+	pthread_mutex_unlock(&registry_lock);
+}
+
 void registry_forget(void)
 {
 	registry_started = false;

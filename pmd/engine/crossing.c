@@ -103,6 +103,18 @@ int crossing_add(struct engine *first, uint32_t number)
 	return 0;
 }
 
+void crossing_destroy(struct crossing *crossing)
+{
+	if (!crossing)
+		return;
+	for (uint32_t i = 1; i < DEVICE_ENGINES_MAX; i++) {
+		if (crossing->engines[i])
+			engine_destroy(crossing->engines[i]);
+		port_destroy(&crossing->links[i].port);
+	}
+	free(crossing);
+}
+
 /* Give a further engine a packet. Returns false if there was no buffer for it; the packet is freed
  * then. Sender's thread. */
 static bool crossing_relay(struct crossing *crossing, uint32_t to, struct rte_mbuf *mbuf,

@@ -42,6 +42,8 @@ int embed_open_link(struct link *link)
 
 	if (rc == 0)
 		embedded.link = link;
+	else
+		link_close(link);
 	return rc;
 }
 
@@ -59,8 +61,8 @@ static int embed_prepare(const struct uroce_port_config *config)
 {
 	int rc;
 
-	if (!rte_eth_dev_is_valid_port(config->port_id) || !config->ips) {
-		log_error("port %u does not exist, or has no address", config->port_id);
+	if (!config->ips) {
+		log_error("port %u has no address", config->port_id);
 		return -EINVAL;
 	}
 	settings_init(&embedded.settings);
@@ -90,8 +92,13 @@ EXPORTED int uroce_attach_port(const struct uroce_port_config *config, struct ur
 		return rc;
 	embed_asked = true;
 	rc = registry_devices(&devices);
-	if (rc < 0)
+	if (rc < 0) {
+		/* Nothing is left of this attempt. */
+		embed_asked = false;
+		embedded.link = NULL;
+		registry_retry();
 		return rc;
+	}
 	/* The program has asked for devices before. */
 	if (!embedded.link)
 		return -EBUSY;

@@ -589,6 +589,13 @@ int engine_create(struct device_engine *home, struct link *link, enum settings_p
 	return 0;
 }
 
+void engine_destroy(struct engine *engine)
+{
+	tx_fini(&engine->tx);
+	rte_mempool_free(engine->dma.parts);
+	free(engine);
+}
+
 static int engine_set_one(struct engine *engine, void *arg)
 {
 	const enum settings_progress *progress = arg;

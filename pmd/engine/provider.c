@@ -32,6 +32,7 @@
 #include "engine/engine.h"
 #include "gids.h"
 #include "helper.h"
+#include "mem/pager.h"
 #include "net/link.h"
 #include "paging.h"
 #include "port/conn_thread.h"
@@ -405,56 +406,113 @@ static int provider_start_helpers(struct engine *first)
 	return rc;
 }
 
-/* Open one port. Set `ports` to the number of ports. */
-static int provider_bring_port(const struct settings *settings, uint32_t number,
-			       struct device **device, uint32_t *ports)
-{
-	struct link *link = &provider_links[number];
-	struct share_facts facts = {0};
-	struct link_request request;
-	struct engine *engine;
+/* What a port has, as far as it has been made. */
+struct provider_port {
+	struct link *link; /* NULL: not open */
+	struct device *device;
+	struct engine *engine; /* the first one */
 	struct report *report;
 	int report_fd;
+};
+
+/* Make the device of a port, with its engines, which do not run yet. */
+static int provider_make_port(const struct settings *settings, uint32_t number,
+			      struct share_facts *facts, struct provider_port *port)
+{
+	struct link_request request = {settings, number, -1, facts};
 	int rc;
 
 	/* The descriptor stays open: monitoring programs find the report through it. */
-	rc = report_create(&report_fd, &report);
+	rc = report_create(&port->report_fd, &port->report);
 	if (rc != 0) {
 		log_error("cannot make the report of the device: %s", strerror(-rc));
 		return rc;
 	}
-	request = (struct link_request){settings, number, report_fd, &facts};
+	request.report_fd = port->report_fd;
 	rc = cpu_run_ordinary(provider_get_link, &request);
+	if (rc != 0)
+		return rc;
+	port->link = &provider_links[number];
+	rc = provider_make_device(settings, facts, port->link, &port->device);
+	if (rc != 0)
+		return rc;
+	provider_set_ports(settings, number, port->device);
+	rc = engine_create(device_first(port->device), port->link, settings->progress,
+			   &port->engine);
+	return rc == 0 ? provider_add_engines(port->engine) : rc;
+}
+
+/* Let the engines of a port run. */
+static int provider_run_port(const struct settings *settings, const struct share_facts *facts,
+			     const struct provider_port *port)
+{
+	struct engine *engine = port->engine;
+	int rc = 0;
+
+	show_begin(port->report, facts, port->link, port->device);
+	engine->report = port->report;
+	own_mark(port->report_fd);
+	engine->canary_fd = port->report_fd;
+	paging_start(engine);
+	if (settings->telemetry && !provider_attaches(settings) && !provider_is_child)
+		rc = provider_start_telemetry(port->report);
+	if (rc == 0)
+		rc = provider_start_helpers(engine);
+	if (rc == 0 && port_has_conn(&port->link->port))
+		rc = conn_thread_start(&port->link->port, &provider_conn_ops, engine);
+	return rc;
+}
+
+static int provider_stop_helper(struct engine *engine, void *arg)
+{
+	(void)arg;
+	helper_stop(engine);
+	return 0;
+}
+
+/*
+ * Free what was made of a port that cannot be used: an application that called uroce_attach_port,
+ * and the child of a fork, continue without it. What an attached child shares with the owner stays
+ * until the child ends, as the owner expects.
+ */
+static void provider_drop_port(const struct provider_port *port)
+{
+	if (port->engine) {
+		provider_stop_helper(port->engine, NULL);
+		if (port->engine->crossing)
+			crossing_each_other(port->engine->crossing, provider_stop_helper, NULL);
+		pager_destroy(port->device->pager);
+		crossing_destroy(port->engine->crossing);
+		engine_destroy(port->engine);
+	}
+	device_destroy(port->device);
+	if (port->link)
+		link_close(port->link);
+	report_unmap(port->report);
+	if (port->report_fd >= 0)
+		close(port->report_fd);
+}
+
+/* Open one port. Set `ports` to the number of ports. */
+static int provider_bring_port(const struct settings *settings, uint32_t number,
+			       struct device **device, uint32_t *ports)
+{
+	struct provider_port port = {.report_fd = -1};
+	struct share_facts facts = {0};
+	int rc;
+
+	rc = provider_make_port(settings, number, &facts, &port);
 	*ports = facts.ports;
 	if (rc == 0)
-		rc = provider_make_device(settings, &facts, link, device);
-	if (rc == 0)
-		provider_set_ports(settings, number, *device);
-	if (rc == 0)
-		rc = engine_create(device_first(*device), link, settings->progress, &engine);
-	if (rc == 0)
-		rc = provider_add_engines(engine);
-	if (rc != 0)
+		rc = provider_run_port(settings, &facts, &port);
+	if (rc != 0) {
+		provider_drop_port(&port);
 		return rc;
-	show_begin(report, &facts, link, *device);
-	engine->report = report;
-	own_mark(report_fd);
-	engine->canary_fd = report_fd;
-	paging_start(engine);
-	provider_engines[provider_count++] = engine;
-	if (settings->telemetry && !provider_attaches(settings) && !provider_is_child)
-		rc = provider_start_telemetry(report);
-	if (rc != 0)
-		return rc;
-	rc = provider_start_helpers(engine);
-	if (rc != 0)
-		return rc;
-	if (port_has_conn(&link->port))
-		rc = conn_thread_start(&link->port, &provider_conn_ops, engine);
-	if (rc != 0)
-		return rc;
-	provider_wait_for_peer(engine);
-	display_begin(engine, provider_count - 1);
+	}
+	*device = port.device;
+	provider_engines[provider_count++] = port.engine;
+	provider_wait_for_peer(port.engine);
+	display_begin(port.engine, provider_count - 1);
 	return 0;
 }
 

@@ -27,6 +27,12 @@
 #include "port/impair.h"
 #include "port/interface.h"
 
+static void link_close_fd(int fd)
+{
+	if (fd >= 0)
+		close(fd);
+}
+
 static struct link_mute *link_find_mute(struct link *link, unsigned int ifindex)
 {
 	for (size_t i = 0; i < link->mute_count; i++) {
@@ -59,10 +65,8 @@ static void link_mute_vlans(struct link *link)
 				(struct link_mute){.ifindex = ifindex, .fd = mute_kernel(name)};
 		}
 	}
-	for (size_t i = 0; i < link->mute_count; i++) {
-		if (link->mutes[i].fd >= 0)
-			close(link->mutes[i].fd);
-	}
+	for (size_t i = 0; i < link->mute_count; i++)
+		link_close_fd(link->mutes[i].fd);
 	memcpy(link->mutes, mutes, count * sizeof(mutes[0]));
 	link->mute_count = count;
 }
@@ -212,6 +216,21 @@ int link_open_guest(struct link *link, struct guest *guest, const struct setting
 	link_add_own_addresses(link, settings);
 	guest_steer(guest, &link->addresses);
 	return 0;
+}
+
+void link_close(struct link *link)
+{
+	if (link->port.started)
+		port_close(&link->port);
+	port_destroy(&link->port);
+	early_drop_stop(&link->early_drop);
+	for (size_t i = 0; i < link->mute_count; i++)
+		link_close_fd(link->mutes[i].fd);
+	link->mute_count = 0;
+	link_close_fd(link->mute_fd);
+	link_close_fd(link->watch_fd);
+	link->mute_fd = link->watch_fd = -1;
+	pthread_mutex_destroy(&link->addresses_lock);
 }
 
 static bool link_has(struct link *link, int32_t vlan, const uint8_t gid[GID_LEN])

@@ -116,6 +116,7 @@ EXPORTED int uroce_primary_create(const struct uroce_primary_config *config,
 		.port_id = config->port_id,
 		.rx_queue = GUEST_NO_QUEUE,
 		.tx_queue = config->tx_queue,
+		.starts_later = true,
 		.takes_nothing = true,
 	};
 	rc = primary_serve(primary, config);
@@ -193,6 +194,5 @@ EXPORTED uint16_t uroce_primary_output(struct uroce_primary *primary, struct rte
 EXPORTED void uroce_primary_destroy(struct uroce_primary *primary)
 {
 	serve_destroy(primary->server);
-	guest_close_rings(&primary->guest);
 	free(primary);
 }

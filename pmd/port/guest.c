@@ -111,6 +111,23 @@ static void guest_close(void *arg)
 		flow_end(&guest->flow);
 }
 
+/* No packet of the port is in flight: it was never used, or its owner ends it. A pool of the caller
+ * stays. */
+static void guest_destroy(void *arg)
+{
+	struct guest *guest = arg;
+
+	flow_end(&guest->flow);
+	rte_ring_free(guest->in);
+	rte_ring_free(guest->out);
+	rte_mempool_free(guest->own_pool);
+	guest->in = guest->out = NULL;
+	guest->own_pool = NULL;
+	if (guest->wake_fd >= 0)
+		close(guest->wake_fd);
+	guest->wake_fd = -1;
+}
+
 static const struct port_ops guest_ops = {
 	.rx_burst = guest_rx_burst,
 	.tx_burst = guest_tx_burst,
@@ -119,6 +136,7 @@ static const struct port_ops guest_ops = {
 	.connected = guest_connected,
 	.lost = guest_lost,
 	.close = guest_close,
+	.destroy = guest_destroy,
 };
 
 static struct rte_ring *guest_make_ring(const struct guest *guest, const char *way,
@@ -132,7 +150,6 @@ static struct rte_ring *guest_make_ring(const struct guest *guest, const char *w
 
 static int guest_make_rings(struct guest *guest)
 {
-	guest->wake_fd = -1;
 	if (!guest->takes_nothing && !guest->alone) {
 		guest->in = guest_make_ring(guest, "in", RING_F_SC_DEQ);
 		if (!guest->in)
@@ -151,7 +168,7 @@ static int guest_make_rings(struct guest *guest)
 	return guest->out ? 0 : -ENOMEM;
 }
 
-static int guest_make_pool(const struct guest *guest, struct port *port)
+static int guest_make_pool(struct guest *guest, struct port *port)
 {
 	char name[RTE_MEMPOOL_NAMESIZE];
 	uint32_t need;
@@ -176,10 +193,62 @@ static int guest_make_pool(const struct guest *guest, struct port *port)
 	port->pool = rte_pktmbuf_pool_create(name, POOL_FRAMES + port->mbufs, POOL_CACHE, 0,
 					     (uint16_t)(port->mbuf_bytes + RTE_PKTMBUF_HEADROOM),
 					     rte_eth_dev_socket_id(guest->port_id));
+	guest->own_pool = port->pool;
 	if (port->pool)
 		return 0;
 	log_error("no memory for packet buffers: %s", rte_strerror(rte_errno));
 	return -ENOMEM;
+}
+
+/*
+ * Return false if the port is not started. ethdev has no call that tells. It gives a port that is
+ * not started the same function as a number that is no port: one that receives nothing. In a
+ * secondary process all ports count as started.
+ */
+static bool guest_is_started(const struct guest *guest)
+{
+	for (uint16_t id = 0; id < RTE_MAX_ETHPORTS; id++)
+		if (!rte_eth_dev_is_valid_port(id))
+			return rte_eth_fp_ops[guest->port_id].rx_pkt_burst !=
+			       rte_eth_fp_ops[id].rx_pkt_burst;
+	return true;
+}
+
+/* Return true if the port has this queue. `queues` are those that the application has set up; NULL:
+ * it may still do so. */
+static bool guest_has_queue(uint16_t queue, uint16_t count, void *const *queues)
+{
+	return queue == GUEST_NO_QUEUE || (queue < count && (!queues || queues[queue]));
+}
+
+/* Check the port and its queues, which ethdev's bursts do not check. */
+static int guest_check(const struct guest *guest)
+{
+	const struct rte_eth_fp_ops *ops = &rte_eth_fp_ops[guest->port_id];
+	struct rte_eth_dev_info info;
+
+	if (!rte_eth_dev_is_valid_port(guest->port_id) ||
+	    rte_eth_dev_info_get(guest->port_id, &info) != 0) {
+		log_error("there is no port %u", guest->port_id);
+		return -EINVAL;
+	}
+	if (!guest->starts_later && !guest_is_started(guest)) {
+		log_error("port %u is not started", guest->port_id);
+		return -EINVAL;
+	}
+	if (!guest_has_queue(guest->rx_queue, info.nb_rx_queues,
+			     guest->starts_later ? NULL : ops->rxq.data)) {
+		log_error("port %u has no receive queue %u: it has %u", guest->port_id,
+			  guest->rx_queue, info.nb_rx_queues);
+		return -EINVAL;
+	}
+	if (!guest_has_queue(guest->tx_queue, info.nb_tx_queues,
+			     guest->starts_later ? NULL : ops->txq.data)) {
+		log_error("port %u has no transmit queue %u: it has %u", guest->port_id,
+			  guest->tx_queue, info.nb_tx_queues);
+		return -EINVAL;
+	}
+	return 0;
 }
 
 /* Read the port's properties. */
@@ -216,7 +285,10 @@ int guest_open(struct guest *guest, struct port *port)
 	snprintf(port->devargs.name, sizeof(port->devargs.name), "port %u", guest->port_id);
 	port->ops = &guest_ops;
 	port->ops_arg = guest;
-	rc = guest_learn(guest, port);
+	guest->wake_fd = -1;
+	rc = guest_check(guest);
+	if (rc == 0)
+		rc = guest_learn(guest, port);
 	if (rc == 0)
 		rc = guest_make_pool(guest, port);
 	if (rc == 0)
@@ -266,12 +338,4 @@ uint16_t guest_give(struct guest *guest, struct rte_mbuf **mbufs, uint16_t n)
 uint16_t guest_fetch(struct guest *guest, struct rte_mbuf **mbufs, uint16_t n)
 {
 	return (uint16_t)rte_ring_sc_dequeue_burst(guest->out, (void **)mbufs, n, NULL);
-}
-
-void guest_close_rings(struct guest *guest)
-{
-	rte_ring_free(guest->in);
-	rte_ring_free(guest->out);
-	if (guest->wake_fd >= 0)
-		close(guest->wake_fd);
 }

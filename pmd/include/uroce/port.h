@@ -54,12 +54,14 @@ struct uroce_port_config {
 
 /**
  * Make a port an RDMA device. Not MT-safe. Call it after EAL's start and before the first
- * ibv_get_device_list, once per process. Errors are also written to stderr. The device ends with
+ * ibv_get_device_list, for one port of a process. Errors are also written to stderr; after an error
+ * nothing is left of the attempt, and the application may try again. The device ends with
  * the process. An application that calls rte_eal_cleanup before it exits chooses progress "inline"
  * and destroys its queue pairs first; it calls no verbs afterwards.
  *
  * @return
- *   0; -EINVAL: no such port, or an invalid address; -EBUSY: there is a device already; or another
+ *   0; -EINVAL: no such port or queue, a port that is not started, a pool with small buffers, or an
+ *   invalid address; -EBUSY: there is a device already; or another
  *   -errno.
  */
 int uroce_attach_port(const struct uroce_port_config *config, struct uroce_port **port);

@@ -23,6 +23,11 @@ void registry_set_provider(const struct device_provider *provider);
  * -errno. */
 int registry_devices(struct device *const **devices);
 
+/** Let the next call of registry_devices start the devices again if they could not be started.
+ * MT-safe.
+ */
+void registry_retry(void);
+
 /** Forget the devices in a child of fork(), because they are the parent's. The next call of
  * registry_devices starts new ones. Not MT-safe. */
 void registry_forget(void);

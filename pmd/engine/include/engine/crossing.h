@@ -27,6 +27,10 @@ int crossing_create(struct engine *first);
  * Not MT-safe. 0 or -errno (logged). */
 int crossing_add(struct engine *first, uint32_t number);
 
+/** Free a crossing, with all engines but the first and their ports. No thread runs any of the
+ * engines. NULL is allowed. Not MT-safe. */
+void crossing_destroy(struct crossing *crossing);
+
 /**
  * Pass a packet on that an engine sends to its own address, if the queue pair is another engine's.
  * Sender's thread.

@@ -98,6 +98,9 @@ static inline bool engine_is_first(const struct engine *engine)
 int engine_create(struct device_engine *home, struct link *link, enum settings_progress progress,
 		  struct engine **engine);
 
+/** Free an engine that no thread runs any more, or ever has. Its link stays. Not MT-safe. */
+void engine_destroy(struct engine *engine);
+
 /** Set how long an acknowledgement may wait, by what a packet of the port costs. Not MT-safe;
  * before the engine runs. */
 void engine_set_holds(struct engine *engine);

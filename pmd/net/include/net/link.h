@@ -74,6 +74,10 @@ int link_open(struct link *link, const struct settings *settings);
 /** Bring up a port of an application that runs DPDK itself. Not MT-safe. 0 or -errno (logged). */
 int link_open_guest(struct link *link, struct guest *guest, const struct settings *settings);
 
+/** Close a link that was prepared or opened, also if that failed, with its port. Nobody uses it any
+ * more. Not MT-safe. */
+void link_close(struct link *link);
+
 /**
  * Use the addresses of a kernel interface beside the port. The kernel then answers ARP, neighbour
  * discovery and echo itself. Call before the link is used. Not MT-safe. 0 or -errno (logged).
