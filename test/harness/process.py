@@ -11,6 +11,7 @@ import sys
 import time
 
 from .report import CheckFailed
+from .world import is_roots
 
 # lines of a program's output that a failed check shows
 HEAD_LINES = 5
@@ -43,8 +44,8 @@ def exit_on_signals():
 def start(argv, nice=PRECEDENCE, **options):
     """Start a program in a session of its own, and return its Popen. It ends with the test. Linux compares nice values
     only between the threads of one session, and sessions by a value of their own, so both are set."""
-    popen = subprocess.Popen(["nice", "-n", str(nice), "setpriv", "--pdeathsig", "KILL", *argv], start_new_session=True,
-                             **options)
+    precedence = ["nice", "-n", str(nice)] if is_roots() else []  # nobody else may have one
+    popen = subprocess.Popen([*precedence, "setpriv", "--pdeathsig", "KILL", *argv], start_new_session=True, **options)
     with contextlib.suppress(OSError):  # the kernel does not group sessions, or the program has ended
         with open(f"/proc/{popen.pid}/autogroup", "w", encoding="ascii") as group:
             group.write(str(nice))
@@ -193,15 +194,21 @@ class LocalHost:
 
 
 class Namespace:
-    """A network namespace with loopback up. Its name contains our pid, so that runs do not collide."""
+    """A network namespace with loopback up, and with IPv6 whatever the machine's own is. Its addresses are valid at once:
+    nobody looks for duplicates. Its name contains our pid, so that runs do not collide where they have no world of their own
+    (world.py)."""
 
     PREFIX = "uroce-test-"
+    SETTINGS = {"disable_ipv6": 0, "accept_dad": 0}
 
     def __init__(self, role):
         self.remove_abandoned()
         self.name = f"{self.PREFIX}{os.getpid()}-{role}"
         run("ip", "netns", "add", self.name)
         atexit.register(self.remove)
+        self.run("sh", "-c", "cd /proc/sys/net/ipv6/conf 2>/dev/null || exit 0; " +
+                 "; ".join(f"echo {value} >{which}/{name}" for which in ("all", "default")
+                           for name, value in self.SETTINGS.items()))
         self.run("ip", "link", "set", "lo", "up")
 
     @property

@@ -3,9 +3,12 @@
 
 import sys
 import time
+import traceback
 
+from .world import cpu_seconds
 
 SECOND_TRY = "passed at the second try: "
+RECORD_END = "\x1e"  # after the lines of a check, for the runner of several groups (lanes.py)
 
 
 class CheckFailed(Exception):
@@ -14,6 +17,10 @@ class CheckFailed(Exception):
     def __init__(self, reason, details=()):
         super().__init__(reason)
         self.details = list(details)
+
+
+class CannotRun(Exception):
+    """Raised by a check that this machine or this user does not let run. It is skipped, for the reason given."""
 
 
 class CpuTime:
@@ -40,8 +47,10 @@ class CpuTime:
 class Report:
     """Counts of checks. A check is a function that raises CheckFailed, or returns."""
 
-    def __init__(self, only=None):
+    def __init__(self, only=None, record_end="", times=None):
         self.only = only
+        self._record_end = record_end
+        self._times = times
         self.passed = 0
         self.failed = 0
         self.skipped = 0
@@ -51,26 +60,35 @@ class Report:
         """Run one check, unless --only excludes it. The programs' timeouts are in real time (the retries of a queue
         pair last half a second), so a check can fail without a fault of uroce if a shared machine takes the CPU
         away for longer. It then gets one second try. The first failure is printed, and named again above the
-        summary: a check that is often there has a bug."""
+        summary, with what the CPUs did meanwhile: a check that is often there has a bug."""
         if self.only and self.only not in name:
             return
         start = time.monotonic()
+        cpu_before = cpu_seconds() if self._times else 0
         cpus = CpuTime()
         try:
-            function(*args)
+            self._run(function, args)
+        except CannotRun as reason:
+            self.skip(name, str(reason))
         except CheckFailed as failure:
-            self._line("AGAIN", name, start, str(failure), [str(cpus), *failure.details])
+            meanwhile = str(cpus)
+            self._line("AGAIN", name, start, str(failure), [meanwhile, *failure.details])
             if self.require(name, function, *args):
-                self.second_tries.append(name)
-            return
-        self.passed += 1
-        self._line("pass", name, start, "")
+                self.second_tries.append(f"{name} ({meanwhile})")
+        else:
+            self.passed += 1
+            self._line("pass", name, start, "")
+            if self._times:
+                print(f"{time.monotonic() - start:.2f}\t{cpu_seconds() - cpu_before:.2f}\t{name}", file=self._times, flush=True)
 
     def require(self, name, function, *args):
         """Run a check on which others depend, whatever --only says. Return True if it passed."""
         start = time.monotonic()
         try:
-            function(*args)
+            self._run(function, args)
+        except CannotRun as reason:
+            self.skip(name, str(reason))
+            return False
         except CheckFailed as failure:
             self.failed += 1
             self._line("FAIL", name, start, str(failure), failure.details)
@@ -78,6 +96,16 @@ class Report:
         self.passed += 1
         self._line("pass", name, start, "")
         return True
+
+    @staticmethod
+    def _run(function, args):
+        """Run a check. An exception that it did not expect, such as a time limit of a socket, is its failure, too."""
+        try:
+            function(*args)
+        except (CheckFailed, CannotRun):
+            raise
+        except Exception as error:
+            raise CheckFailed(f"{type(error).__name__}: {error}", traceback.format_exc().splitlines()) from error
 
     def skip(self, name, reason):
         """Count a check that cannot run here."""
@@ -97,10 +125,9 @@ class Report:
         sys.stdout.flush()
         return 1 if self.failed or not self.passed else 0
 
-    @staticmethod
-    def _line(verdict, name, start, reason, details=()):
+    def _line(self, verdict, name, start, reason, details=()):
         seconds = time.monotonic() - start
         print(f"{verdict:<5} {name:<52} {seconds:5.1f} s  {reason}".rstrip())
         for line in details:
             print("        " + line)
-        sys.stdout.flush()
+        print(end=self._record_end, flush=True)

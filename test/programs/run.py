@@ -1,74 +1,119 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Program tests: unmodified RDMA programs on uroce, over memif and over a veth pair."""
+"""Program tests: unmodified RDMA programs on uroce, over memif and over a veth pair, alone and as programs of an uroced."""
 
 import argparse
 import os
 import random
 import sys
-import tempfile
 
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
+from harness import lanes, world  # noqa: E402
+from harness.lanes import Group  # noqa: E402
 from harness.process import exit_on_signals  # noqa: E402
-from harness.report import CheckFailed, Report  # noqa: E402
+from harness.report import CheckFailed  # noqa: E402
 from harness.tools import UROCE_RUN  # noqa: E402
-from programs.share.attached_engines import AttachedEnginesTest  # noqa: E402
-from programs.hosts.beside import BesideTest  # noqa: E402
-from programs.share.call_by_call import CallByCallTest  # noqa: E402
-from programs.run.cancelled import CancelledTest  # noqa: E402
 from programs.cm.connections import ConnectionsTest  # noqa: E402
-from programs.share.crowds import CrowdsTest  # noqa: E402
-from programs.tools.ctl import CtlTest  # noqa: E402
-from programs.run.engine_ports import EnginePortsTest  # noqa: E402
-from programs.hosts.early_drop import EarlyDropTest  # noqa: E402
-from programs.hosts.ethernet import EthernetTest  # noqa: E402
-from programs.run.memif_engines import ForeignTest, MemifEnginesTest  # noqa: E402
-from programs.hosts.migration import MigrationTest  # noqa: E402
-from programs.run.others import OthersTest  # noqa: E402
-from programs.share.operate import OperateTest  # noqa: E402
-from programs.hosts.guests import GuestsTest  # noqa: E402
-from programs.isolated.fuzz import FuzzTest  # noqa: E402
-from programs.run.impaired import ImpairedTest  # noqa: E402
-from programs.run.inside import InsideTest  # noqa: E402
-from programs.isolated.isolated import IsolatedTest  # noqa: E402
-from programs.tools.local import LocalTest  # noqa: E402
-from programs.run.port_queues import PortQueuesTest  # noqa: E402
-from programs.run.pyverbs import PyverbsTest  # noqa: E402
 from programs.cm.rdmacm_shared import run_rdmacm, run_rdmacm_shared  # noqa: E402
 from programs.cm.rsockets import run_rsockets  # noqa: E402
+from programs.hosts.beside import BesideTest  # noqa: E402
+from programs.hosts.early_drop import EarlyDropTest  # noqa: E402
+from programs.hosts.ethernet import EthernetTest  # noqa: E402
+from programs.hosts.guests import GuestsTest  # noqa: E402
+from programs.hosts.migration import MigrationTest  # noqa: E402
+from programs.hosts.vhost import VhostTest  # noqa: E402
+from programs.isolated.fuzz import FuzzTest  # noqa: E402
+from programs.isolated.isolated import IsolatedTest  # noqa: E402
+from programs.run.cancelled import CancelledTest  # noqa: E402
+from programs.run.engine_ports import EnginePortsTest  # noqa: E402
+from programs.run.impaired import ImpairedTest  # noqa: E402
+from programs.run.inside import InsideTest  # noqa: E402
+from programs.run.memif_engines import ForeignTest, MemifEnginesTest  # noqa: E402
+from programs.run.others import OthersTest  # noqa: E402
+from programs.run.port_queues import PortQueuesTest  # noqa: E402
+from programs.run.pyverbs import PyverbsTest  # noqa: E402
+from programs.run.ucx import UcxTest  # noqa: E402
+from programs.run.wires import MemifWire, VethWire, WireTest, WithoutTest  # noqa: E402
+from programs.share.attached_engines import AttachedEnginesTest  # noqa: E402
+from programs.share.call_by_call import CallByCallTest  # noqa: E402
+from programs.share.crowds import CrowdsTest  # noqa: E402
+from programs.share.operate import OperateTest  # noqa: E402
 from programs.share.share import ShareTest  # noqa: E402
+from programs.tools.ctl import CtlTest  # noqa: E402
+from programs.tools.local import LocalTest  # noqa: E402
 from programs.tools.testroce import TestroceTest  # noqa: E402
 from programs.tools.testroce_threads import TestroceThreadsTest  # noqa: E402
 from programs.tools.uroce_run import UroceRunTest, huge_files  # noqa: E402
-from programs.run.ucx import UcxTest  # noqa: E402
 from programs.tools.views import ViewsTest  # noqa: E402
-from programs.hosts.vhost import VhostTest  # noqa: E402
-from programs.run.wires import MemifWire, VethWire, WireTest, WithoutTest  # noqa: E402
 
 
-def run_wires(report, work_dir, rng):
-    """Remove abandoned files first: a killed process leaves huge pages behind, which nothing else frees."""
-    before = huge_files()
-    memif = MemifWire(work_dir)
-    veth = VethWire(work_dir)
-    for wire in (memif, veth):
-        WireTest(report, wire, rng).run_all()
-    EnginePortsTest(report, veth, rng).run_all()
-    MemifEnginesTest(report, memif, rng).run_all()
-    WithoutTest(report, memif, rng).run_all()
-    ForeignTest(report, memif, rng).run_all()
+def groups(options):
+    """Return all groups of checks: the long ones first, so that no lane is left with one at the end."""
+    def plain(name, test, **more):
+        return Group(name, lambda report, work_dir: test(report, work_dir).run_all(), **more)
 
-    def no_leak():
-        left = huge_files() - before
-        if left:
-            raise CheckFailed("files that no process maps are left", sorted(left))
-    report.check("no huge pages left behind", no_leak)
+    def drawn(name, test, *args, **more):
+        """Return a group that draws numbers, from the same seed in each."""
+        return Group(name, lambda report, work_dir: test(report, work_dir, random.Random(options.seed), *args).run_all(), **more)
+
+    def wired(name, test, make_wire):
+        """Return a group of one kind of link. A killed process leaves huge pages behind: some process removes them."""
+        def run(report, work_dir):
+            test(report, make_wire(work_dir), random.Random(options.seed)).run_all()
+            report.check(f"{name}: no huge pages left behind", expect_no_huge_files)
+        return Group(name, run)
+
+    return [
+        wired("memif", WireTest, MemifWire),
+        drawn("share", ShareTest),
+        wired("veth", WireTest, VethWire),
+        drawn("isolated", IsolatedTest),
+        Group("rdmacm shared", run_rdmacm_shared),
+        Group("rdmacm", run_rdmacm),
+        drawn("operate", OperateTest, options.starts or 40),
+        wired("memif engines", MemifEnginesTest, MemifWire),
+        wired("veth engines", EnginePortsTest, VethWire),
+        drawn("attached engines", AttachedEnginesTest),
+        drawn("call by call", CallByCallTest, options.every_call),
+        plain("impaired", ImpairedTest),
+        plain("testroce", TestroceTest),
+        plain("testroce threads", TestroceThreadsTest),
+        Group("rsockets", run_rsockets),
+        wired("without", WithoutTest, MemifWire),
+        wired("foreign", ForeignTest, MemifWire),
+        plain("pyverbs", PyverbsTest),
+        plain("port queues", PortQueuesTest),
+        plain("guests", GuestsTest),
+        plain("ucx", UcxTest),
+        plain("others", OthersTest),
+        plain("views", ViewsTest),
+        plain("ctl", CtlTest),
+        plain("uroce-run", UroceRunTest),
+        plain("connections", ConnectionsTest),
+        plain("migration", MigrationTest),
+        plain("early drop", EarlyDropTest),
+        plain("ethernet", EthernetTest),
+        plain("beside", BesideTest),
+        plain("vhost", VhostTest),
+        plain("cancelled", CancelledTest),
+        Group("local", lambda report, _: LocalTest(report, options.starts).run_all()),
+        Group("inside", lambda report, _: InsideTest(report).run_all()),
+        drawn("fuzz", FuzzTest, alone=True),
+        plain("crowds", CrowdsTest, alone=True),
+        Group("local crowds", lambda report, _: LocalTest(report, options.starts).run_crowds(), alone=True),
+    ]
+
+
+def expect_no_huge_files():
+    left = huge_files()
+    if left:
+        raise CheckFailed("files that no process maps are left", sorted(left))
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--only", metavar="TEXT", help="run the checks whose name contains this")
+    lanes.add_options(parser)
     parser.add_argument("--seed", type=int, default=random.randrange(1 << 32),
                         help="chooses the moments at which a side is killed")
     parser.add_argument("--starts", type=int,
@@ -78,46 +123,11 @@ def main():
                         help="kill programs at every system call of their start and end, not at some (by hand)")
     options = parser.parse_args()
     exit_on_signals()
-    if os.geteuid() != 0:
-        sys.exit("programs: needs root (network namespaces); run: sudo make test")
-    report = Report(options.only)
-    if not os.access(UROCE_RUN, os.X_OK):
-        report.fail("uroce-run", f"{UROCE_RUN} does not exist; run: make")
-        return report.summary()
+    world.set_environment()
+    if not options.groups and not os.access(UROCE_RUN, os.X_OK):
+        sys.exit(f"{UROCE_RUN} does not exist; run: make")
     print(f"seed {options.seed}")
-    with tempfile.TemporaryDirectory(prefix="uroce-programs-") as work_dir:
-        UroceRunTest(report, work_dir).run_all()
-        LocalTest(report, options.starts).run_all()
-        ViewsTest(report, work_dir).run_all()
-        UcxTest(report, work_dir).run_all()
-        OthersTest(report, work_dir).run_all()
-        InsideTest(report).run_all()
-        EthernetTest(report, work_dir).run_all()
-        EarlyDropTest(report, work_dir).run_all()
-        PyverbsTest(report, work_dir).run_all()
-        run_rdmacm(report, work_dir)
-        ConnectionsTest(report, work_dir).run_all()
-        run_rsockets(report, work_dir)
-        run_rdmacm_shared(report, work_dir)
-        ShareTest(report, work_dir, random.Random(options.seed)).run_all()
-        AttachedEnginesTest(report, work_dir, random.Random(options.seed)).run_all()
-        CallByCallTest(report, work_dir, random.Random(options.seed), options.every_call).run_all()
-        OperateTest(report, work_dir, random.Random(options.seed), options.starts or 40).run_all()
-        MigrationTest(report, work_dir).run_all()
-        CrowdsTest(report, work_dir).run_all()
-        CancelledTest(report, work_dir).run_all()
-        CtlTest(report, work_dir).run_all()
-        IsolatedTest(report, work_dir, random.Random(options.seed)).run_all()
-        FuzzTest(report, work_dir, random.Random(options.seed)).run_all()
-        TestroceTest(report, work_dir).run_all()
-        TestroceThreadsTest(report, work_dir).run_all()
-        ImpairedTest(report, work_dir).run_all()
-        GuestsTest(report, work_dir).run_all()
-        BesideTest(report, work_dir).run_all()
-        VhostTest(report, work_dir).run_all()
-        PortQueuesTest(report, work_dir).run_all()
-        run_wires(report, work_dir, random.Random(options.seed))
-        return report.summary()
+    return lanes.run(groups(options), options)
 
 
 if __name__ == "__main__":

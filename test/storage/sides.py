@@ -91,12 +91,6 @@ def attached_sides(work_dir):
         yield Sides(wire, work_dir, *sides, "10.9.14.1", owner)
 
 
-def make_sides(work_dir):
-    """Yield one kind of link after the other; each is made when its tests begin."""
-    yield memif_sides(work_dir)
-    yield veth_sides(work_dir)
-
-
 def lacks_pages(pages):
     """Return why so many huge pages of 2 MiB cannot be had; None if they can."""
     free = 0

@@ -59,7 +59,6 @@ class Uroceds:
         self.owners = []
         for number, namespace in enumerate(self.namespaces):
             netdev = f"veth{number}"
-            namespace.run("sh", "-c", f"echo 0 >/proc/sys/net/ipv6/conf/{netdev}/accept_dad")
             namespace.run("ip", "link", "set", netdev, "up")
             namespace.run("ip", "addr", "add", f"{self.ipv4[number]}/24", "dev", netdev)
             namespace.run("ip", "addr", "add", f"{self.ipv6[number]}/64", "dev", netdev, "nodad")

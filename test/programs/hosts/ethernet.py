@@ -38,7 +38,6 @@ class EthernetTest:
                                 "name", "veth1", "mtu", "9000", "netns", self._namespaces[1].name)
         for number, namespace in enumerate(self._namespaces):
             netdev = f"veth{number}"
-            namespace.run("sh", "-c", f"echo 0 >/proc/sys/net/ipv6/conf/{netdev}/accept_dad")
             namespace.run("ip", "link", "set", netdev, "up")
             namespace.run("ip", "addr", "add", f"10.9.2.{number + 1}/24", "dev", netdev)
 

@@ -75,7 +75,6 @@ class VethWire:
         self._role = role
         for cpu, (namespace, address) in enumerate(zip(namespaces, self.addresses)):
             netdev = f"veth{cpu}"
-            namespace.run("sh", "-c", f"echo 0 >/proc/sys/net/ipv6/conf/{netdev}/accept_dad")
             namespace.run("ip", "link", "set", netdev, "up")
             namespace.run("ip", "addr", "add", f"{address}/24", "dev", netdev)
         self.set_options([])

@@ -19,7 +19,7 @@ from programs.share.share import SECONDS, UROCED, Uroced
 FORK = os.path.join(os.path.dirname(UROCE_RUN), "examples", "fork")
 TELEMETRY = "dpdk-telemetry.py"
 UROCE_CTL = os.path.join(os.path.dirname(UROCE_RUN), "uroce-ctl")
-HOSTILE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "hostile.py")
+HOSTILE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "isolated", "hostile.py")
 FIRST_PORT = 25000
 STARTS_AT_ONCE = 8
 HUGE_PAGES = 64  # for an uroced and the capturing programs

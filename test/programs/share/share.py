@@ -75,7 +75,6 @@ class ShareTest:
         here.run("ip", "link", "add", "veth0", "mtu", "9000", "type", "veth", "peer", "name", "veth1", "mtu",
                  "9000", "netns", there.name)
         for number, namespace in enumerate((here, there)):
-            namespace.run("sh", "-c", f"echo 0 >/proc/sys/net/ipv6/conf/veth{number}/accept_dad")
             namespace.run("ip", "link", "set", f"veth{number}", "up")
             namespace.run("ip", "addr", "add", f"10.9.6.{number + 1}/24", "dev", f"veth{number}")
         self._here = here

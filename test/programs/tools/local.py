@@ -10,7 +10,7 @@ import subprocess
 import sys
 import tempfile
 
-from harness.process import ask, wait_until
+from harness.process import ask, start, wait_until
 from harness.report import CheckFailed
 from harness.tools import UROCE_RUN
 from programs.cm.rdmacm import LATE
@@ -73,19 +73,22 @@ class LocalTest:
             self._check("a bad network", self._impaired)
             self._check("no child and no descriptor for the command", self._inherits_nothing)
             self._check("without a runtime directory", self._in_tmp)
-            self._check(f"{AT_ONCE} at once leave nothing behind", self._starts, AT_ONCE, AT_ONCE)
-            self._check(f"{self._in_a_row} in a row leave nothing behind", self._starts, self._in_a_row, 1)
         finally:
             shutil.rmtree(self._dir)
+
+    def run_crowds(self):
+        """Start many programs. They need the machine for themselves."""
+        for count, at_once in ((AT_ONCE, AT_ONCE), (self._in_a_row, 1)):
+            how = "at once" if at_once > 1 else "in a row"
+            self._check(f"{count} {how} leave nothing behind", self._starts, count, at_once)
 
     def _check(self, name, function, *args):
         self._report.check(f"local: {name}", function, *args)
 
     def _start(self, *command, options=("--local",), **more):
         environment = {**os.environ, "XDG_RUNTIME_DIR": self._dir}
-        return subprocess.Popen([*NOBODY, UROCE_RUN, *options, "--", *command], stdout=subprocess.PIPE, text=True, cwd="/",
-                                **{"env": environment, "start_new_session": True, "stdin": subprocess.DEVNULL,
-                                   "stderr": subprocess.STDOUT, **more})
+        return start([*NOBODY, UROCE_RUN, *options, "--", *command], stdout=subprocess.PIPE, text=True, cwd="/",
+                     **{"env": environment, "stdin": subprocess.DEVNULL, "stderr": subprocess.STDOUT, **more})
 
     def _end(self, process):
         """Return status and output. uroced has the output too, so that has ended as well."""
@@ -232,10 +235,9 @@ class LocalTest:
         space = ["unshare", "--user", "--pid", "--fork", "--kill-child"]
         for script, expected in (("import os\ntry: os.wait()\nexcept ChildProcessError: os._exit(7)", 7),
                                  ("import os; os.kill(os.getpid(), 15)", 128 + 15), ("", 0)):
-            process = subprocess.Popen([*NOBODY, *space, UROCE_RUN, "--local", "--", "python3", "-c", script],
-                                       stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                                       text=True, cwd="/", start_new_session=True,
-                                       env={**os.environ, "XDG_RUNTIME_DIR": self._dir})
+            process = start([*NOBODY, *space, UROCE_RUN, "--local", "--", "python3", "-c", script],
+                            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd="/",
+                            env={**os.environ, "XDG_RUNTIME_DIR": self._dir})
             status, output = self._end(process)
             if status != expected:
                 raise CheckFailed(f"exit {status}, not {expected}", output.splitlines())

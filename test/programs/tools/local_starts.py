@@ -16,6 +16,10 @@ import subprocess
 import sys
 import time
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", ".."))
+
+from harness.world import TOP_DIR, cover  # noqa: E402
+
 SECONDS = 60  # for one start, and for the end of what the starts leave running
 USER = 65534
 RUNTIME_DIR = f"/run/user/{USER}"
@@ -91,10 +95,12 @@ def read_lines(path):
         return file.read().splitlines()
 
 
-def remains():
-    """All that outlives processes, and all processes but this one."""
+def remains(kept):
+    """All that outlives processes, and all processes but this one. What is kept may be below such a folder, and others may
+    write there."""
     for folder in FOLDERS:
         for parent, folders, files in os.walk(folder):
+            folders[:] = [name for name in folders if os.path.join(parent, name) not in kept]
             yield from (os.path.join(parent, name) for name in (*folders, *files))
     for table in ("/proc/net/unix", "/proc/sysvipc/shm", "/proc/sysvipc/sem", "/proc/sysvipc/msg"):
         yield from (f"{table}: {line}" for line in read_lines(table)[1:])
@@ -107,18 +113,16 @@ def remains():
 def main():
     uroce_run, starts, at_once = os.path.realpath(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
     subprocess.run(["mount", "--make-rprivate", "/"], check=True)
-    for folder in FOLDERS:
-        if not uroce_run.startswith(folder + "/"):
-            subprocess.run(["mount", "-t", "tmpfs", "-o", "mode=1777", "tmpfs", folder], check=True)
+    kept = cover(FOLDERS, {TOP_DIR, os.path.dirname(os.path.dirname(uroce_run))})
     os.makedirs(RUNTIME_DIR)
     os.chown(RUNTIME_DIR, USER, USER)
-    before = set(remains())
+    before = set(remains(kept))
     worker = os.fork()
     if worker == 0:
         run_starts(uroce_run, starts, at_once)
         sys.exit(0)
     status = wait_for_all(worker)
-    left = sorted(set(remains()) - before)
+    left = sorted(set(remains(kept)) - before)
     for line in left:
         print(f"left behind: {line}")
     return 1 if status != 0 or left else 0
