@@ -172,9 +172,10 @@ static void move_unread_locked(struct cm_id *id, struct rdma_event_channel *to)
 	TAILQ_FOREACH (event, &id->events, next) {
 		if (calls->channel_forget(&channel_of(from)->queue, &event->source) == 0)
 			continue;
-		calls->channel_raise(&channel_of(to)->queue, &event->source);
+		/* Move the child first: from channel_raise on, the program may read its event. */
 		if (event->public.id != &id->public)
 			move_child(cm_id_of(event->public.id), to);
+		calls->channel_raise(&channel_of(to)->queue, &event->source);
 	}
 	event_channel_put(from);
 }
@@ -190,12 +191,13 @@ static bool has_read_event_locked(const struct cm_id *id)
 	return false;
 }
 
-static void migrate(struct cm_id *id, struct rdma_event_channel *to)
+static void migrate(struct cm_id *id, struct rdma_event_channel *to, bool sync)
 {
 	/* The program may still use the old channel for the events that it has. */
 	struct rdma_event_channel *const from = event_channel_get(id->public.channel);
 
 	pthread_mutex_lock(&id->lock);
+	id->sync = sync;
 	move_unread_locked(id, to);
 	while (has_read_event_locked(id))
 		event_wait_locked(id);
@@ -217,8 +219,7 @@ int rdma_migrate_id(struct rdma_cm_id *public, struct rdma_event_channel *channe
 	to = channel ? event_channel_get(channel) : rdma_create_event_channel();
 	if (!to)
 		return -1;
-	id->sync = channel == NULL;
-	migrate(id, to);
+	migrate(id, to, channel == NULL);
 	event_channel_put(to);
 	return 0;
 }

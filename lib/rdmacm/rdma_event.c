@@ -72,11 +72,26 @@ struct id_event *event_create(struct cm_id *owner, struct cm_id *id, enum rdma_c
 	return event;
 }
 
+/* Give the id of a request the channel of its listener, which may have been migrated since the id
+ * was created. */
+static void follow_locked(struct cm_id *child, struct rdma_event_channel *channel)
+{
+	struct rdma_event_channel *old;
+
+	pthread_mutex_lock(&child->lock);
+	old = child->public.channel;
+	child->public.channel = event_channel_get(channel);
+	pthread_mutex_unlock(&child->lock);
+	event_channel_put(old);
+}
+
 void event_raise(struct id_event *event)
 {
 	struct cm_id *owner = event->owner;
 
 	pthread_mutex_lock(&owner->lock);
+	if (event->public.id != &owner->public)
+		follow_locked(cm_id_of(event->public.id), owner->public.channel);
 	TAILQ_INSERT_TAIL(&owner->events, event, next);
 	cm_calls()->channel_raise(&channel_of(owner->public.channel)->queue, &event->source);
 	pthread_mutex_unlock(&owner->lock);
@@ -210,11 +225,21 @@ static void leave_backlog(const struct cm_id *id)
 	pthread_setcancelstate(cancel_state, NULL);
 }
 
+static bool is_sync(struct cm_id *id)
+{
+	bool sync;
+
+	pthread_mutex_lock(&id->lock);
+	sync = id->sync;
+	pthread_mutex_unlock(&id->lock);
+	return sync;
+}
+
 /* Take a request out of the backlog. If its listener is synchronous, its id becomes so, too. */
 static void take_request(struct id_event *event)
 {
 	leave_backlog(cm_id_of(event->public.id));
-	if (event->owner->sync && rdma_migrate_id(event->public.id, NULL) != 0)
+	if (is_sync(event->owner) && rdma_migrate_id(event->public.id, NULL) != 0)
 		event->public.status = -errno;
 }
 
