@@ -11,7 +11,7 @@ int rdma_set_local_ece(struct rdma_cm_id *public, struct ibv_ece *ece)
 
 	if (rc != 0)
 		return id_result(rc);
-	if (public->qp || !ece || ece->vendor_id == 0 || ece->comp_mask != 0)
+	if (qp_exists(id) || !ece || ece->vendor_id == 0 || ece->comp_mask != 0)
 		return id_result(-EINVAL);
 	id->local_ece = (struct cm_ece){.vendor_id = ece->vendor_id, .options = ece->options};
 	return 0;
@@ -24,7 +24,7 @@ int rdma_get_remote_ece(struct rdma_cm_id *public, struct ibv_ece *ece)
 
 	if (rc != 0)
 		return id_result(rc);
-	if (public->qp || !ece)
+	if (qp_exists(id) || !ece)
 		return id_result(-EINVAL);
 	pthread_mutex_lock(&id->lock);
 	*ece = (struct ibv_ece){

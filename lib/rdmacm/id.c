@@ -28,6 +28,7 @@ struct cm_id *id_create(struct rdma_event_channel *channel, void *context, enum 
 	id->qkey = RDMA_UDP_QKEY;
 	id->responder_resources = RDMA_MAX_RESP_RES;
 	id->initiator_depth = RDMA_MAX_INIT_DEPTH;
+	pthread_mutex_init(&id->qp_lock, NULL);
 	pthread_mutex_init(&id->lock, NULL);
 	pthread_cond_init(&id->acked, NULL);
 	TAILQ_INIT(&id->events);
@@ -108,6 +109,7 @@ void id_destroy(struct cm_id *id)
 	event_channel_put(id->public.channel);
 	pthread_cond_destroy(&id->acked);
 	pthread_mutex_destroy(&id->lock);
+	pthread_mutex_destroy(&id->qp_lock);
 	free(id->ep_attr);
 	free(id->ep_data);
 	free(id);

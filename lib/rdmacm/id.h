@@ -3,10 +3,10 @@
  * The structs behind the pointers that librdmacm.so.1 returns, and the functions that its files
  * share, by file. Internal errors are -errno; a call's last line converts them to -1 and errno.
  *
- * Order of locks, the outermost first: the engine's (agent_enter), id->lock, a channel's own. The
- * engine's reports (notify.c, device_event.c) take id->lock while the engine's is held, so no
- * thread may enter an agent while it holds id->lock. A listener's lock comes before those of its
- * unread requests' ids. A device's ids_lock is between the engine's and id->lock.
+ * Order of locks, the outermost first: id->qp_lock, the engine's (agent_enter), id->lock, a
+ * channel's own. The engine's reports (notify.c, device_event.c) take id->lock while the engine's
+ * is held, so no thread may enter an agent while it holds id->lock. A listener's lock comes before
+ * those of its unread requests' ids. A device's ids_lock is between the engine's and id->lock.
  */
 #ifndef RDMACM_ID_H
 #define RDMACM_ID_H
@@ -101,7 +101,8 @@ struct id_group {
 	union ibv_gid mgid;
 	void *context;
 	bool send_only;
-	bool attached;
+	bool attached; /* with qp_lock, as the next one */
+	bool left;     /* the id leaves the group: the queue pair is not attached any more */
 };
 
 struct cm_id {
@@ -112,7 +113,13 @@ struct cm_id {
 	struct cm_device *listed_at; /* device whose list the id is in */
 	LIST_ENTRY(cm_id) of_device;
 
-	/* protects state, events, groups, sgid, has_address and public.channel */
+	/* Protects public.qp: one thread may destroy the queue pair while another one takes an
+	 * event. Nobody holds it while it waits for the program. */
+	pthread_mutex_t qp_lock;
+	bool over; /* the program has the connection's last event; with qp_lock */
+
+	/* protects state, sync, events, groups, sgid, has_address and public.channel; groups change
+	 * with qp_lock, too */
 	pthread_mutex_t lock;
 	pthread_cond_t acked; /* signalled when an event has left the list */
 	enum id_state state;
@@ -383,9 +390,26 @@ void connect_refuse(struct cm_id *id);
 
 /* rdma_qp.c */
 
-/** Move an id's queue pair to a state, with the values that both sides agreed on. 0 or -errno. */
-int qp_to_rtr(struct cm_id *id, uint8_t responder_resources);
-int qp_to_rts(struct cm_id *id, uint8_t initiator_depth);
+/**
+ * Lock an id's queue pair: until qp_unlock no other thread creates or destroys it, and the calling
+ * thread cannot be cancelled.
+ *
+ * @return
+ *   The queue pair, or NULL: the id has none.
+ */
+struct ibv_qp *qp_lock(struct cm_id *id, int *cancel_state);
+void qp_unlock(struct cm_id *id, int cancel_state);
+
+/** Return true if the id has a queue pair. MT-safe. */
+bool qp_exists(struct cm_id *id);
+
+/** Move an id's queue pair, which exists, to a state, with the values that both sides agreed on. 0
+ * or -errno. */
+int qp_to_rtr_locked(struct cm_id *id, uint8_t responder_resources);
+int qp_to_rts_locked(struct cm_id *id, uint8_t initiator_depth);
+void qp_to_error_locked(struct cm_id *id);
+
+/** Move an id's queue pair, if there is one, to the error state. MT-safe. */
 void qp_to_error(struct cm_id *id);
 
 /** Create the completion queues that an id lacks; 0 entries: none wanted. 0 or -errno. */
@@ -398,11 +422,11 @@ struct ibv_xrcd *qp_choose_xrcd(struct cm_id *id, struct ibv_xrcd *xrcd);
 
 /* multicast.c */
 
-/** Attach the queue pair to the group of an event. 0 or -errno. */
+/** Attach the queue pair to the group of an event. MT-safe. 0 or -errno. */
 int multicast_attach(struct cm_id *id, struct id_group *group);
 
-/** Detach the queue pair from all groups; the id stays a member. */
-void multicast_detach_all(struct cm_id *id);
+/** Detach the queue pair from all groups, with qp_lock held; the id stays a member. */
+void multicast_detach_all_locked(struct cm_id *id);
 
 /** Leave all groups. */
 void multicast_leave_all(struct cm_id *id);

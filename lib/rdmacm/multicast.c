@@ -58,6 +58,17 @@ static bool may_join(struct cm_id *id)
 	return may && id->sgid_index >= 0 && id_is_datagram(id);
 }
 
+static void add_group(struct cm_id *id, struct id_group *group)
+{
+	int cancel_state;
+
+	qp_lock(id, &cancel_state);
+	pthread_mutex_lock(&id->lock);
+	LIST_INSERT_HEAD(&id->groups, group, next);
+	pthread_mutex_unlock(&id->lock);
+	qp_unlock(id, cancel_state);
+}
+
 static int join(struct cm_id *id, const struct sockaddr *address, bool send_only, void *context)
 {
 	struct id_group *group;
@@ -79,9 +90,7 @@ static int join(struct cm_id *id, const struct sockaddr *address, bool send_only
 		free(group);
 		return rc;
 	}
-	pthread_mutex_lock(&id->lock);
-	LIST_INSERT_HEAD(&id->groups, group, next);
-	pthread_mutex_unlock(&id->lock);
+	add_group(id, group);
 	event_raise(event);
 	return event_complete(id);
 }
@@ -114,37 +123,48 @@ int rdma_join_multicast_ex(struct rdma_cm_id *id, struct rdma_cm_join_mc_attr_ex
 			      attr->join_flags == RDMA_MC_JOIN_FLAG_SENDONLY_FULLMEMBER, context));
 }
 
-int multicast_attach(struct cm_id *id, struct id_group *group)
+static int attach_locked(struct ibv_qp *qp, struct id_group *group)
 {
-	int rc;
+	const int rc = -ibv_attach_mcast(qp, &group->mgid, 0);
 
-	if (!id->public.qp || group->send_only)
-		return 0;
-	rc = -ibv_attach_mcast(id->public.qp, &group->mgid, 0);
 	group->attached = rc == 0;
 	return rc;
 }
 
-static void detach(struct cm_id *id, struct id_group *group)
+int multicast_attach(struct cm_id *id, struct id_group *group)
+{
+	int cancel_state;
+	struct ibv_qp *qp = qp_lock(id, &cancel_state);
+	const bool may = qp && !group->send_only && !group->left;
+	const int rc = may ? attach_locked(qp, group) : 0;
+
+	qp_unlock(id, cancel_state);
+	return rc;
+}
+
+static void detach_locked(struct cm_id *id, struct id_group *group)
 {
 	if (group->attached && id->public.qp)
 		ibv_detach_mcast(id->public.qp, &group->mgid, 0);
 	group->attached = false;
 }
 
-void multicast_detach_all(struct cm_id *id)
+void multicast_detach_all_locked(struct cm_id *id)
 {
 	struct id_group *group;
 
 	LIST_FOREACH (group, &id->groups, next)
-		detach(id, group);
+		detach_locked(id, group);
 }
 
 void multicast_leave_all(struct cm_id *id)
 {
 	struct id_group *group;
+	int cancel_state;
 
-	multicast_detach_all(id);
+	qp_lock(id, &cancel_state);
+	multicast_detach_all_locked(id);
+	qp_unlock(id, cancel_state);
 	while ((group = LIST_FIRST(&id->groups)) != NULL) {
 		LIST_REMOVE(group, next);
 		free(group);
@@ -178,6 +198,26 @@ static void forget_unread_locked(struct cm_id *id, const struct id_group *group)
 	}
 }
 
+/* Remove a group from the id's list. From then on no thread attaches the queue pair to it. */
+static struct id_group *take_group(struct cm_id *id, const struct sockaddr *address)
+{
+	struct id_group *group;
+	int cancel_state;
+
+	qp_lock(id, &cancel_state);
+	pthread_mutex_lock(&id->lock);
+	group = find_locked(id, address);
+	if (group)
+		LIST_REMOVE(group, next);
+	pthread_mutex_unlock(&id->lock);
+	if (group) {
+		group->left = true;
+		detach_locked(id, group);
+	}
+	qp_unlock(id, cancel_state);
+	return group;
+}
+
 int rdma_leave_multicast(struct rdma_cm_id *public, struct sockaddr *addr)
 {
 	struct cm_id *id = cm_id_of(public);
@@ -186,11 +226,7 @@ int rdma_leave_multicast(struct rdma_cm_id *public, struct sockaddr *addr)
 
 	if (rc != 0 || !addr || address_len(addr) == 0)
 		return id_result(rc != 0 ? rc : -EINVAL);
-	pthread_mutex_lock(&id->lock);
-	group = find_locked(id, addr);
-	if (group)
-		LIST_REMOVE(group, next);
-	pthread_mutex_unlock(&id->lock);
+	group = take_group(id, addr);
 	if (!group)
 		return id_result(-EADDRNOTAVAIL);
 	pthread_mutex_lock(&id->lock);
@@ -198,8 +234,6 @@ int rdma_leave_multicast(struct rdma_cm_id *public, struct sockaddr *addr)
 	while (is_told_locked(id, group))
 		event_wait_locked(id);
 	pthread_mutex_unlock(&id->lock);
-	/* Detach after the wait: the thread that takes the event attaches the queue pair. */
-	detach(id, group);
 	free(group);
 	return 0;
 }

@@ -17,6 +17,7 @@ struct terms {
 	uint8_t rnr_retry_count;
 	bool flow_control;
 	bool srq;
+	bool has_qp; /* the id has a queue pair */
 	uint32_t qpn;
 	uint8_t private_len;
 	uint8_t private_data[CM_PRIVATE_MAX];
@@ -49,8 +50,20 @@ static uint8_t limit(uint8_t wanted, int device, uint8_t peer)
 	return wanted == RDMA_MAX_RESP_RES ? RTE_MIN(device_depth(device), peer) : wanted;
 }
 
-static int make_terms(const struct cm_id *id, const struct rdma_conn_param *param,
-		      struct terms *terms)
+static void take_qp(struct cm_id *id, struct terms *terms)
+{
+	int cancel_state;
+	const struct ibv_qp *qp = qp_lock(id, &cancel_state);
+
+	terms->has_qp = qp != NULL;
+	if (qp) {
+		terms->qpn = qp->qp_num;
+		terms->srq = qp->srq != NULL;
+	}
+	qp_unlock(id, cancel_state);
+}
+
+static int make_terms(struct cm_id *id, const struct rdma_conn_param *param, struct terms *terms)
 {
 	const struct ibv_device_attr *attr = &id->device->attr;
 
@@ -72,13 +85,10 @@ static int make_terms(const struct cm_id *id, const struct rdma_conn_param *para
 		limit(terms->responder_resources, attr->max_qp_rd_atom, id->responder_resources);
 	terms->initiator_depth =
 		limit(terms->initiator_depth, attr->max_qp_init_rd_atom, id->initiator_depth);
-	if (id->public.qp) {
-		terms->qpn = id->public.qp->qp_num;
-		terms->srq = id->public.qp->srq != NULL;
-	} else if (!param && !id_is_datagram(id)) {
-		/* A datagram's peer wants no queue pair of ours. */
+	take_qp(id, terms);
+	/* A datagram's peer wants no queue pair of ours. */
+	if (!terms->has_qp && !param && !id_is_datagram(id))
 		return -EINVAL;
-	}
 	if (id->public.ps == RDMA_PS_TCP &&
 	    (terms->responder_resources > device_depth(attr->max_qp_rd_atom) ||
 	     terms->initiator_depth > device_depth(attr->max_qp_init_rd_atom)))
@@ -267,12 +277,17 @@ static int answer(struct cm_id *id, const struct terms *terms)
 /* Make the queue pair ready to receive requests before the peer learns that it may send some. */
 static int make_ready(struct cm_id *id, const struct terms *terms)
 {
-	int rc;
+	int cancel_state, rc = -EINVAL;
 
-	if (!id->public.qp || id_is_datagram(id))
+	if (!terms->has_qp || id_is_datagram(id))
 		return 0;
-	rc = qp_to_rtr(id, terms->responder_resources);
-	return rc == 0 ? qp_to_rts(id, terms->initiator_depth) : rc;
+	/* Another thread may have destroyed it meanwhile. */
+	if (qp_lock(id, &cancel_state))
+		rc = qp_to_rtr_locked(id, terms->responder_resources);
+	if (rc == 0)
+		rc = qp_to_rts_locked(id, terms->initiator_depth);
+	qp_unlock(id, cancel_state);
+	return rc;
 }
 
 /* Make the queue pair ready, then answer. Check the length first, so that a call with too much
@@ -301,7 +316,7 @@ static int accept_id(struct cm_id *id, const struct rdma_conn_param *param)
 	if (!id_move(id, ID_REQUESTED, ID_CONNECTING))
 		return -EINVAL;
 	rc = make_terms(id, param, &terms);
-	if (rc == 0 && id_is_datagram(id) && !id->public.qp && !param)
+	if (rc == 0 && id_is_datagram(id) && !terms.has_qp && !param)
 		rc = -EINVAL;
 	/* Neither side may use more than the other side has. */
 	if (rc == 0 && !id_is_datagram(id)) {
@@ -399,7 +414,7 @@ int rdma_establish(struct rdma_cm_id *id)
 
 	if (rc != 0)
 		return id_result(rc);
-	if (id->qp || !cm_id_of(id)->device)
+	if (qp_exists(cm_id_of(id)) || !cm_id_of(id)->device)
 		return id_result(-EINVAL);
 	return id_result(connect_establish(cm_id_of(id)));
 }

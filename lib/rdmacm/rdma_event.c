@@ -185,27 +185,99 @@ int rdma_ack_cm_event(struct rdma_cm_event *public)
 	return 0;
 }
 
-/* Process the peer's acceptance: if the id has a queue pair, make it ready and send the RTU. */
-static void take_response(struct rdma_cm_event *public)
+/* Return true if an event is the last one of a connection, except TIMEWAIT_EXIT. */
+static bool is_last(const struct id_event *event)
+{
+	switch (event->public.event) {
+	case RDMA_CM_EVENT_CONNECT_ERROR:
+	case RDMA_CM_EVENT_REJECTED:
+	case RDMA_CM_EVENT_UNREACHABLE:
+	case RDMA_CM_EVENT_DISCONNECTED:
+		return true;
+	default:
+		return false;
+	}
+}
+
+/* Drop an unread last event. Else poll(2) would announce an event that the program does not get. */
+static void drop_unread_last(struct cm_id *id)
+{
+	struct channel *queue;
+	struct id_event *event;
+
+	pthread_mutex_lock(&id->lock);
+	queue = &channel_of(id->public.channel)->queue;
+	TAILQ_FOREACH (event, &id->events, next) {
+		if (is_last(event) && cm_calls()->channel_forget(queue, &event->source) > 0) {
+			TAILQ_REMOVE(&id->events, event, next);
+			free(event);
+			break;
+		}
+	}
+	pthread_mutex_unlock(&id->lock);
+}
+
+/* Return false if the program has the connection's last event already. */
+static bool end_locked(struct cm_id *id)
+{
+	const bool first = !id->over;
+
+	id->over = true;
+	return first;
+}
+
+static int establish_locked(struct cm_id *id)
+{
+	int rc = qp_to_rtr_locked(id, RDMA_MAX_RESP_RES);
+
+	if (rc == 0)
+		rc = qp_to_rts_locked(id, RDMA_MAX_INIT_DEPTH);
+	return rc == 0 ? connect_establish(id) : rc;
+}
+
+/* Make the queue pair ready and send the RTU. If this fails, for example because the peer has
+ * rejected meanwhile, CONNECT_ERROR is the last event: the peer's REJECTED is dropped. */
+static bool respond_locked(struct rdma_cm_event *public)
 {
 	struct cm_id *id = cm_id_of(public->id);
-	int rc;
+	const int rc = establish_locked(id);
 
-	if (!public->id->qp)
-		return;
-	rc = qp_to_rtr(id, RDMA_MAX_RESP_RES);
-	if (rc == 0)
-		rc = qp_to_rts(id, RDMA_MAX_INIT_DEPTH);
-	if (rc == 0)
-		rc = connect_establish(id);
 	if (rc == 0) {
 		public->event = RDMA_CM_EVENT_ESTABLISHED;
-		return;
+		return true;
 	}
 	connect_refuse(id);
-	qp_to_error(id);
+	qp_to_error_locked(id);
+	drop_unread_last(id);
 	public->event = RDMA_CM_EVENT_CONNECT_ERROR;
 	public->status = rc;
+	return end_locked(id);
+}
+
+/* Process the peer's acceptance, if the id has a queue pair. */
+static bool take_response(struct rdma_cm_event *public)
+{
+	struct cm_id *id = cm_id_of(public->id);
+	bool wanted = true;
+	int cancel_state;
+
+	if (qp_lock(id, &cancel_state))
+		wanted = respond_locked(public);
+	qp_unlock(id, cancel_state);
+	return wanted;
+}
+
+static bool take_last(const struct rdma_cm_event *public)
+{
+	struct cm_id *id = cm_id_of(public->id);
+	int cancel_state;
+	bool wanted;
+
+	if (qp_lock(id, &cancel_state) && public->event == RDMA_CM_EVENT_REJECTED)
+		qp_to_error_locked(id);
+	wanted = end_locked(id);
+	qp_unlock(id, cancel_state);
+	return wanted;
 }
 
 /* Give back the request's place in the backlog. A thread that is cancelled meanwhile would end with
@@ -253,45 +325,53 @@ static void take_join(struct id_event *event)
 	event->public.status = rc;
 }
 
-/* Do what must be done in the program's thread before it gets the event. */
-static void take(struct id_event *event)
+/* Do what must be done in the program's thread before it gets the event. Return false if the
+ * program must not get it. */
+static bool take(struct id_event *event)
 {
 	switch (event->public.event) {
 	case RDMA_CM_EVENT_CONNECT_REQUEST:
 		take_request(event);
-		break;
+		return true;
 	case RDMA_CM_EVENT_CONNECT_RESPONSE:
-		take_response(&event->public);
-		break;
-	case RDMA_CM_EVENT_REJECTED:
-	case RDMA_CM_EVENT_CONNECT_ERROR:
-		qp_to_error(cm_id_of(event->public.id));
-		break;
+		return take_response(&event->public);
 	case RDMA_CM_EVENT_MULTICAST_JOIN:
 		take_join(event);
-		break;
+		return true;
 	default:
-		break;
+		return !is_last(event) || take_last(&event->public);
 	}
+}
+
+static int read_event(struct rdma_event_channel *channel, struct id_event **event)
+{
+	void *object;
+	int code, rc;
+
+	devices_wait();
+	rc = cm_calls()->channel_read(&channel_of(channel)->queue, &object, &code);
+	if (rc == 0)
+		*event = object;
+	return rc;
 }
 
 int rdma_get_cm_event(struct rdma_event_channel *channel, struct rdma_cm_event **public)
 {
 	struct id_event *event;
-	void *object;
-	int code, rc;
+	bool wanted;
+	int rc;
 
 	if (!channel || !public)
 		return id_result(-EINVAL);
 	if (channel_of(channel)->generation != devices_generation)
 		return id_result(-ENODEV);
-	devices_wait();
-	rc = cm_calls()->channel_read(&channel_of(channel)->queue, &object, &code);
-	if (rc != 0)
-		return id_result(rc);
-	event = object;
-	take(event);
-	*public = &event->public;
+	do {
+		rc = read_event(channel, &event);
+		if (rc != 0)
+			return id_result(rc);
+		wanted = take(event);
+		*public = &event->public;
+	} while (!wanted && rdma_ack_cm_event(*public) == 0);
 	return 0;
 }
 

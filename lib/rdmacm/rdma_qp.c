@@ -154,7 +154,29 @@ int rdma_init_qp_attr(struct rdma_cm_id *id, struct ibv_qp_attr *qp_attr, int *q
 	return id_result(fill(cm_id_of(id), qp_attr, qp_attr_mask));
 }
 
-static int modify(struct cm_id *id, enum ibv_qp_state state)
+struct ibv_qp *qp_lock(struct cm_id *id, int *cancel_state)
+{
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, cancel_state);
+	pthread_mutex_lock(&id->qp_lock);
+	return id->public.qp;
+}
+
+void qp_unlock(struct cm_id *id, int cancel_state)
+{
+	pthread_mutex_unlock(&id->qp_lock);
+	pthread_setcancelstate(cancel_state, NULL);
+}
+
+bool qp_exists(struct cm_id *id)
+{
+	int cancel_state;
+	const bool exists = qp_lock(id, &cancel_state) != NULL;
+
+	qp_unlock(id, cancel_state);
+	return exists;
+}
+
+static int modify_locked(struct cm_id *id, enum ibv_qp_state state)
 {
 	struct ibv_qp_attr attr = {.qp_state = state};
 	int mask;
@@ -163,14 +185,14 @@ static int modify(struct cm_id *id, enum ibv_qp_state state)
 	return rc == 0 ? -ibv_modify_qp(id->public.qp, &attr, mask) : rc;
 }
 
-int qp_to_rtr(struct cm_id *id, uint8_t responder_resources)
+int qp_to_rtr_locked(struct cm_id *id, uint8_t responder_resources)
 {
 	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_RTR};
 	int mask;
 	int rc;
 
 	/* Set INIT once more: the peer's access rights are known only now. */
-	rc = modify(id, IBV_QPS_INIT);
+	rc = modify_locked(id, IBV_QPS_INIT);
 	if (rc == 0)
 		rc = fill(id, &attr, &mask);
 	if (rc != 0)
@@ -180,7 +202,7 @@ int qp_to_rtr(struct cm_id *id, uint8_t responder_resources)
 	return -ibv_modify_qp(id->public.qp, &attr, mask);
 }
 
-int qp_to_rts(struct cm_id *id, uint8_t initiator_depth)
+int qp_to_rts_locked(struct cm_id *id, uint8_t initiator_depth)
 {
 	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_RTS};
 	int mask;
@@ -193,26 +215,34 @@ int qp_to_rts(struct cm_id *id, uint8_t initiator_depth)
 	return -ibv_modify_qp(id->public.qp, &attr, mask);
 }
 
-void qp_to_error(struct cm_id *id)
+void qp_to_error_locked(struct cm_id *id)
 {
 	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_ERR};
 
-	if (id->public.qp)
-		(void)ibv_modify_qp(id->public.qp, &attr, IBV_QP_STATE);
+	(void)ibv_modify_qp(id->public.qp, &attr, IBV_QP_STATE);
+}
+
+void qp_to_error(struct cm_id *id)
+{
+	int cancel_state;
+
+	if (qp_lock(id, &cancel_state))
+		qp_to_error_locked(id);
+	qp_unlock(id, cancel_state);
 }
 
 /* Prepare a new queue pair. For a connection it stays in INIT until there is a peer; for datagrams
  * it can send at once. */
-static int prepare(struct cm_id *id)
+static int prepare_locked(struct cm_id *id)
 {
-	int rc = modify(id, IBV_QPS_INIT);
+	int rc = modify_locked(id, IBV_QPS_INIT);
 
 	if (id->public.qp_type != IBV_QPT_UD)
 		return rc;
 	if (rc == 0)
-		rc = modify(id, IBV_QPS_RTR);
+		rc = modify_locked(id, IBV_QPS_RTR);
 	if (rc == 0)
-		rc = modify(id, IBV_QPS_RTS);
+		rc = modify_locked(id, IBV_QPS_RTS);
 	return rc;
 }
 
@@ -309,7 +339,7 @@ static int fill_queues(struct cm_id *id, struct ibv_qp_init_attr_ex *attr)
 	return 0;
 }
 
-static int make_qp(struct cm_id *id, struct ibv_qp_init_attr_ex *attr)
+static int make_qp_locked(struct cm_id *id, struct ibv_qp_init_attr_ex *attr)
 {
 	struct rdma_cm_id *public = &id->public;
 	int rc;
@@ -319,7 +349,7 @@ static int make_qp(struct cm_id *id, struct ibv_qp_init_attr_ex *attr)
 		return rc;
 	public->qp_type = attr->qp_type;
 	public->qp = ibv_create_qp_ex(public->verbs, attr);
-	rc = public->qp ? prepare(id) : -errno;
+	rc = public->qp ? prepare_locked(id) : -errno;
 	if (rc == 0)
 		return 0;
 	if (public->qp)
@@ -329,7 +359,7 @@ static int make_qp(struct cm_id *id, struct ibv_qp_init_attr_ex *attr)
 	return rc;
 }
 
-static int create_qp(struct cm_id *id, struct ibv_qp_init_attr_ex *attr)
+static int create_qp_locked(struct cm_id *id, struct ibv_qp_init_attr_ex *attr)
 {
 	struct rdma_cm_id *public = &id->public;
 	struct ibv_pd *pd;
@@ -344,11 +374,21 @@ static int create_qp(struct cm_id *id, struct ibv_qp_init_attr_ex *attr)
 		return -errno;
 	attr->comp_mask |= IBV_QP_INIT_ATTR_PD;
 	attr->pd = pd;
-	rc = make_qp(id, attr);
+	rc = make_qp_locked(id, attr);
 	if (rc != 0)
 		return rc;
 	public->pd = pd;
 	return 0;
+}
+
+static int create_qp(struct cm_id *id, struct ibv_qp_init_attr_ex *attr)
+{
+	int cancel_state, rc;
+
+	qp_lock(id, &cancel_state);
+	rc = create_qp_locked(id, attr);
+	qp_unlock(id, cancel_state);
+	return rc;
 }
 
 int rdma_create_qp_ex(struct rdma_cm_id *id, struct ibv_qp_init_attr_ex *qp_init_attr)
@@ -377,12 +417,27 @@ int rdma_create_qp(struct rdma_cm_id *id, struct ibv_pd *pd, struct ibv_qp_init_
 	return id_result(rc);
 }
 
+/* Take the queue pair from the id, so that no other thread begins to use it. */
+static struct ibv_qp *take_qp(struct cm_id *id)
+{
+	int cancel_state;
+	struct ibv_qp *qp = qp_lock(id, &cancel_state);
+
+	if (qp)
+		multicast_detach_all_locked(id);
+	id->public.qp = NULL;
+	qp_unlock(id, cancel_state);
+	return qp;
+}
+
+/* Destroy the queue pair without the lock: ibv_destroy_qp may wait for a thread that has an
+ * asynchronous event of the queue pair, and is about to take an event of the id. */
 void rdma_destroy_qp(struct rdma_cm_id *id)
 {
-	if (id_check(id) != 0 || !id->qp)
+	struct ibv_qp *qp = id_check(id) == 0 ? take_qp(cm_id_of(id)) : NULL;
+
+	if (!qp)
 		return;
-	multicast_detach_all(cm_id_of(id));
-	ibv_destroy_qp(id->qp);
-	id->qp = NULL;
+	ibv_destroy_qp(qp);
 	qp_destroy_cqs(cm_id_of(id));
 }

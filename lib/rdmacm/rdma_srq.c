@@ -45,7 +45,7 @@ static int create_srq(struct cm_id *id, struct ibv_srq_init_attr_ex *attr)
 	public->srq = ibv_create_srq_ex(public->verbs, attr);
 	if (!public->srq) {
 		rc = -errno;
-		if (!public->qp)
+		if (!qp_exists(id))
 			qp_destroy_cqs(id);
 		return rc;
 	}
@@ -91,6 +91,6 @@ void rdma_destroy_srq(struct rdma_cm_id *id)
 	if (id_check(id) != 0 || !id->srq || ibv_destroy_srq(id->srq) != 0)
 		return;
 	id->srq = NULL;
-	if (!id->qp)
+	if (!qp_exists(cm_id_of(id)))
 		qp_destroy_cqs(cm_id_of(id));
 }

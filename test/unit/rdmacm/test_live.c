@@ -254,3 +254,179 @@ TEST(live__ids_end_at_any_time)
 	assert_int_equal(rdma_destroy_id(listener), 0);
 	rdma_destroy_event_channel(channel);
 }
+
+#define ROUNDS 200
+
+/* Take all events of a channel, whatever they are, until the test is closing. */
+static void *take_events(void *arg)
+{
+	struct rdma_event_channel *channel = arg;
+	struct pollfd poll_fd = {.fd = channel->fd, .events = POLLIN};
+	struct rdma_cm_event *event;
+
+	while (!__atomic_load_n(&closing, __ATOMIC_ACQUIRE)) {
+		if (poll(&poll_fd, 1, 10) == 1 && rdma_get_cm_event(channel, &event) == 0)
+			MUST(rdma_ack_cm_event(event) == 0);
+	}
+	return NULL;
+}
+
+static int create_qp(struct rdma_cm_id *id)
+{
+	struct ibv_qp_init_attr attr = {
+		.cap = {.max_send_wr = 1, .max_recv_wr = 1, .max_send_sge = 1, .max_recv_sge = 1},
+		.qp_type = IBV_QPT_RC,
+	};
+
+	return rdma_create_qp(id, NULL, &attr);
+}
+
+static void end_id(struct rdma_cm_id *id)
+{
+	rdma_destroy_qp(id);
+	MUST(rdma_destroy_id(id) == 0);
+}
+
+/* Accept a request. Return false if its peer has given up. */
+static bool accept_with_qp(struct rdma_cm_id *id)
+{
+	MUST(create_qp(id) == 0);
+	if (rdma_accept(id, NULL) == 0)
+		return true;
+	end_id(id);
+	return false;
+}
+
+/* Accept all requests, and end each connection when its peer does. */
+static void *serve_qps(void *arg)
+{
+	struct rdma_event_channel *channel = arg;
+	struct pollfd poll_fd = {.fd = channel->fd, .events = POLLIN};
+	struct rdma_cm_event *event, copy;
+	unsigned int open = 0;
+
+	while (open > 0 || !__atomic_load_n(&closing, __ATOMIC_ACQUIRE)) {
+		if (poll(&poll_fd, 1, 10) != 1 || rdma_get_cm_event(channel, &event) != 0)
+			continue;
+		copy = *event;
+		MUST(rdma_ack_cm_event(event) == 0);
+		if (copy.event == RDMA_CM_EVENT_CONNECT_REQUEST) {
+			open += accept_with_qp(copy.id);
+		} else if (copy.event != RDMA_CM_EVENT_ESTABLISHED) {
+			end_id(copy.id);
+			open--;
+		}
+	}
+	return NULL;
+}
+
+static struct rdma_cm_id *listen_at_loopback(struct rdma_event_channel *channel, int backlog)
+{
+	struct sockaddr_in at = loopback();
+	struct rdma_cm_id *listener;
+
+	__atomic_store_n(&closing, false, __ATOMIC_RELEASE);
+	assert_int_equal(fcntl(channel->fd, F_SETFL, O_NONBLOCK), 0);
+	assert_int_equal(rdma_create_id(channel, &listener, NULL, RDMA_PS_TCP), 0);
+	assert_int_equal(rdma_bind_addr(listener, (struct sockaddr *)&at), 0);
+	assert_int_equal(rdma_listen(listener, backlog), 0);
+	return listener;
+}
+
+/* A program gives up a connect: it destroys the queue pair, then the id. Another thread takes the
+ * events meanwhile, which uses the queue pair. */
+TEST(live__queue_pair_ends_while_events_are_taken)
+{
+	struct rdma_event_channel *served = rdma_create_event_channel();
+	struct rdma_event_channel *taken = rdma_create_event_channel();
+	struct rdma_event_channel *own = rdma_create_event_channel();
+	struct rdma_cm_id *listener = listen_at_loopback(served, 16);
+	pthread_t server, taker;
+	unsigned int seed = 7;
+
+	assert_int_equal(fcntl(taken->fd, F_SETFL, O_NONBLOCK), 0);
+	assert_int_equal(pthread_create(&server, NULL, serve_qps, served), 0);
+	assert_int_equal(pthread_create(&taker, NULL, take_events, taken), 0);
+	for (int i = 0; i < ROUNDS; i++) {
+		struct rdma_cm_id *id = resolve(own);
+
+		assert_int_equal(rdma_migrate_id(id, taken), 0);
+		assert_int_equal(create_qp(id), 0);
+		assert_int_equal(rdma_connect(id, NULL), 0);
+		usleep((useconds_t)rand_r(&seed) % 1500);
+		end_id(id);
+	}
+	__atomic_store_n(&closing, true, __ATOMIC_RELEASE);
+	assert_int_equal(pthread_join(taker, NULL), 0);
+	assert_int_equal(pthread_join(server, NULL), 0);
+	assert_int_equal(rdma_destroy_id(listener), 0);
+	rdma_destroy_event_channel(own);
+	rdma_destroy_event_channel(taken);
+	rdma_destroy_event_channel(served);
+}
+
+static unsigned int misplaced; /* requests that were read from another channel than their id's */
+
+static void *refuse_all(void *arg)
+{
+	struct rdma_event_channel *channel = arg;
+	struct pollfd poll_fd = {.fd = channel->fd, .events = POLLIN};
+	struct rdma_cm_event *event;
+	struct rdma_cm_id *id;
+
+	while (!__atomic_load_n(&closing, __ATOMIC_ACQUIRE)) {
+		if (poll(&poll_fd, 1, 10) != 1 || rdma_get_cm_event(channel, &event) != 0)
+			continue;
+		id = event->id;
+		if (id->channel != channel)
+			__atomic_add_fetch(&misplaced, 1, __ATOMIC_RELAXED);
+		MUST(rdma_ack_cm_event(event) == 0);
+		MUST(rdma_destroy_id(id) == 0);
+	}
+	return NULL;
+}
+
+static unsigned int clients_left;
+
+static void *connect_often(void *arg)
+{
+	struct rdma_event_channel *channel = rdma_create_event_channel();
+
+	(void)arg;
+	MUST(channel);
+	for (int i = 0; i < ROUNDS / 2; i++)
+		attempt(channel, STEPS);
+	rdma_destroy_event_channel(channel);
+	__atomic_sub_fetch(&clients_left, 1, __ATOMIC_RELEASE);
+	return NULL;
+}
+
+/* A listener is migrated all the time. The id of each request has the channel from which its event
+ * is read, else its later events would come where nobody waits for them. */
+TEST(live__requests_of_a_listener_that_is_migrated)
+{
+	struct rdma_event_channel *channels[2];
+	pthread_t readers[2], clients[CLIENTS];
+	struct rdma_cm_id *listener;
+
+	for (int i = 0; i < 2; i++)
+		channels[i] = rdma_create_event_channel();
+	assert_int_equal(fcntl(channels[1]->fd, F_SETFL, O_NONBLOCK), 0);
+	listener = listen_at_loopback(channels[0], 16);
+	clients_left = CLIENTS;
+	for (int i = 0; i < 2; i++)
+		assert_int_equal(pthread_create(&readers[i], NULL, refuse_all, channels[i]), 0);
+	for (int i = 0; i < CLIENTS; i++)
+		assert_int_equal(pthread_create(&clients[i], NULL, connect_often, NULL), 0);
+	for (int i = 1; __atomic_load_n(&clients_left, __ATOMIC_ACQUIRE) > 0; i++)
+		assert_int_equal(rdma_migrate_id(listener, channels[i % 2]), 0);
+	__atomic_store_n(&closing, true, __ATOMIC_RELEASE);
+	for (int i = 0; i < CLIENTS; i++)
+		assert_int_equal(pthread_join(clients[i], NULL), 0);
+	for (int i = 0; i < 2; i++)
+		assert_int_equal(pthread_join(readers[i], NULL), 0);
+	assert_int_equal(misplaced, 0);
+	assert_int_equal(rdma_destroy_id(listener), 0);
+	for (int i = 0; i < 2; i++)
+		rdma_destroy_event_channel(channels[i]);
+}

@@ -214,3 +214,56 @@ TEST(take_response__queue_pair_in_the_wrong_state)
 	rdma_ack_cm_event(event);
 	rig_end(&pair);
 }
+
+/* The peer has accepted, and has rejected before the program reads the answer. CONNECT_ERROR is the
+ * only event that says so, as with rdma-core: a program ends the id at the first such event. */
+TEST(take_response__peer_has_rejected_meanwhile)
+{
+	struct pollfd poll_fd = {.fd = rig_channel->fd, .events = POLLIN};
+	struct rig_pair pair = rig_ask();
+
+	rig_create_qp(pair.passive);
+	assert_int_equal(rdma_accept(pair.passive, NULL), 0);
+	rig_pass(0);
+	rdma_destroy_qp(pair.passive);
+	assert_int_equal(rdma_destroy_id(pair.passive), 0);
+	pair.passive = NULL;
+	rig_pass(0);
+	assert_ptr_equal(rig_expect(RDMA_CM_EVENT_CONNECT_ERROR), pair.active);
+	assert_int_equal(pair.active->qp->state, IBV_QPS_ERR);
+	assert_int_equal(poll(&poll_fd, 1, 0), 0);
+	rig_pass(200 * RIG_SECOND);
+	assert_ptr_equal(rig_expect(RDMA_CM_EVENT_TIMEWAIT_EXIT), pair.active);
+	rig_no_event(rig_channel);
+	rig_end(&pair);
+}
+
+/* A second thread has taken the REJECTED when the first one takes the CONNECT_RESPONSE. */
+TEST(take_last__comes_once)
+{
+	struct rig_pair pair = rig_ask();
+	struct rdma_cm_event *event;
+
+	rdma_reject(pair.passive, NULL, 0);
+	rig_pass(0);
+	assert_ptr_equal(rig_expect(RDMA_CM_EVENT_REJECTED), pair.active);
+	assert_int_equal(event_tell(cm_id_of(pair.active), RDMA_CM_EVENT_CONNECT_RESPONSE, 0), 0);
+	assert_int_equal(event_tell(cm_id_of(pair.active), RDMA_CM_EVENT_DISCONNECTED, 0), 0);
+	rig_fails(rdma_get_cm_event(rig_channel, &event), EAGAIN);
+	rig_end(&pair);
+}
+
+TEST(event_raise__request_is_on_its_listeners_channel)
+{
+	struct rdma_event_channel *other = rig_create_channel();
+	struct rdma_cm_id *listener = rig_listen(RDMA_PS_TCP);
+	struct cm_id *child = id_create(rig_channel, NULL, RDMA_PS_TCP, IBV_QPT_RC);
+	struct id_event *event =
+		event_create(cm_id_of(listener), child, RDMA_CM_EVENT_CONNECT_REQUEST, 0);
+
+	assert_int_equal(rdma_migrate_id(listener, other), 0);
+	event_raise(event);
+	assert_ptr_equal(child->public.channel, other);
+	rdma_destroy_id(listener);
+	rdma_destroy_event_channel(other);
+}
