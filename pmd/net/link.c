@@ -43,11 +43,12 @@ static struct link_mute *link_find_mute(struct link *link, unsigned int ifindex)
 }
 
 /* Keep the kernel silent on VLAN interfaces too: mute new ones, and close the sockets of those that
- * have gone. */
-static void link_mute_vlans(struct link *link)
+ * have gone. Return 0, or the first error. */
+static int link_mute_vlans(struct link *link)
 {
 	struct link_mute mutes[ADDRESSES_MAX];
 	size_t count = 0;
+	int rc = 0;
 	char name[IF_NAMESIZE];
 
 	for (size_t i = 0; i < link->addresses.count; i++) {
@@ -61,14 +62,18 @@ static void link_mute_vlans(struct link *link)
 			mutes[count++] = *mute;
 			mute->fd = -1;
 		} else if (if_indextoname(ifindex, name)) {
-			mutes[count++] =
-				(struct link_mute){.ifindex = ifindex, .fd = mute_kernel(name)};
+			const int fd = mute_kernel(name);
+
+			mutes[count++] = (struct link_mute){.ifindex = ifindex, .fd = fd};
+			if (fd < 0 && rc == 0)
+				rc = fd;
 		}
 	}
 	for (size_t i = 0; i < link->mute_count; i++)
 		link_close_fd(link->mutes[i].fd);
 	memcpy(link->mutes, mutes, count * sizeof(mutes[0]));
 	link->mute_count = count;
+	return rc;
 }
 
 /* Watch the interface before it is read, so that a change in between is noticed later. */
@@ -124,7 +129,10 @@ static int link_prepare_netdev(struct link *link, const struct settings *setting
 	link->mute_fd = mute_kernel(settings->netdev);
 	if (link->mute_fd < 0)
 		return link->mute_fd;
-	link_mute_vlans(link);
+	rc = link_mute_vlans(link);
+	/* Whoever has the port receives the packets of that VLAN. */
+	if (rc == -EADDRINUSE)
+		return rc;
 	link_start_early_drop(link);
 	return 0;
 }
@@ -269,7 +277,7 @@ bool link_refresh(struct link *link)
 	pthread_mutex_unlock(&link->addresses_lock);
 	early_drop_set(&link->early_drop, link->ifindex, &link->addresses);
 	if (link->mute_fd >= 0)
-		link_mute_vlans(link);
+		(void)link_mute_vlans(link);
 	/* The kernel sends the reports on its own groups: the time does not matter. */
 	groups_follow(&link->groups, &link->addresses, 0);
 	return true;

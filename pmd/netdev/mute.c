@@ -17,6 +17,7 @@
 
 #include "base/log.h"
 #include "netdev/divide.h"
+#include "holder.h"
 #include "wire/headers.h"
 
 int mute_packet_socket(int fd)
@@ -65,9 +66,11 @@ static int mute_open(int family, const char *ifname)
 		((struct sockaddr_in *)&addr)->sin_port = port;
 		addr_len = sizeof(struct sockaddr_in);
 	}
-	/* Attach the filter before binding, so that no packet is queued. */
+	/* Attach the filter before binding, so that no packet is queued. SO_REUSEPORT lets only
+	 * processes of this user bind beside this socket. SO_REUSEADDR would let any user bind to
+	 * an address of the interface, and Linux would give all RoCE packets to that socket. */
 	if (setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &program, sizeof(program)) < 0 ||
-	    setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on)) < 0 ||
+	    setsockopt(fd, SOL_SOCKET, SO_REUSEPORT, &on, sizeof(on)) < 0 ||
 	    setsockopt(fd, SOL_SOCKET, SO_BINDTODEVICE, ifname, (socklen_t)strlen(ifname)) < 0 ||
 	    (family == AF_INET6 &&
 	     setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof(off)) < 0) ||
@@ -86,12 +89,13 @@ int mute_kernel(const char *ifname)
 	/* Use IPv4 alone if the kernel has no IPv6. */
 	if (fd == -EAFNOSUPPORT || fd == -EADDRNOTAVAIL)
 		fd = mute_open(AF_INET, ifname);
-	if (fd == -EADDRINUSE)
-		log_error("UDP port %d of %s is taken: unload the kernel's RDMA driver (rdma_rxe), "
-			  "or "
-			  "use another interface",
-			  WIRE_UDP_PORT, ifname);
-	else if (fd < 0)
+	if (fd == -EADDRINUSE) {
+		char holder[HOLDER_TEXT_MAX];
+
+		holder_of_udp_port(WIRE_UDP_PORT, holder, sizeof(holder));
+		log_error("UDP port %d of %s is taken by %s: end it, or use another interface",
+			  WIRE_UDP_PORT, ifname, holder);
+	} else if (fd < 0)
 		log_error("cannot hold UDP port %d of %s: %s", WIRE_UDP_PORT, ifname,
 			  strerror(-fd));
 	return fd;

@@ -2,11 +2,14 @@
 /* Tests of pmd/netdev/mute.c: real frames over a cable between two interfaces. */
 #include <arpa/inet.h>
 #include <errno.h>
+#include <grp.h>
 #include <linux/if_ether.h>
 #include <linux/if_packet.h>
 #include <net/if.h>
 #include <poll.h>
+#include <stdio.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
 #include <unistd.h>
 #include <stdint.h>
 #include <string.h>
@@ -16,6 +19,7 @@
 #include "test.h"
 
 #define FRAME_LEN 128
+#define NOBODY	  65534
 
 static bool have_network;
 static int sender = -1, filtered = -1;
@@ -215,6 +219,81 @@ TEST(mute_kernel__keeps_the_kernel_from_answering)
 	assert_false(is_refused("127.0.0.1"));
 	close(second);
 	assert_true(is_refused("127.0.0.1"));
+}
+
+/* Another user tries to bind beside the socket, in every way. */
+static bool others_can_bind(void)
+{
+	struct sockaddr_in6 addr = {.sin6_family = AF_INET6, .sin6_port = htons(4791)};
+	static const int options[] = {0, SO_REUSEADDR, SO_REUSEPORT};
+	const int on = 1;
+	pid_t child;
+	int status;
+
+	child = fork();
+	if (child == 0) {
+		if (setgroups(0, NULL) != 0 || setgid(NOBODY) != 0 || setuid(NOBODY) != 0)
+			_exit(2);
+		for (size_t i = 0; i < sizeof(options) / sizeof(options[0]); i++) {
+			for (int any = 0; any < 2; any++) {
+				const int fd = socket(AF_INET6, SOCK_DGRAM, 0);
+
+				if (options[i])
+					setsockopt(fd, SOL_SOCKET, options[i], &on, sizeof(on));
+				inet_pton(AF_INET6, any ? "::" : "::ffff:127.0.0.1",
+					  &addr.sin6_addr);
+				if (bind(fd, (const struct sockaddr *)&addr, sizeof(addr)) == 0)
+					_exit(1);
+			}
+		}
+		_exit(0);
+	}
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_true(WIFEXITED(status) && WEXITSTATUS(status) < 2);
+	return WEXITSTATUS(status) == 1;
+}
+
+/* Whoever binds to one of the host's addresses would receive its RoCE packets. */
+TEST(mute_kernel__lets_no_other_user_bind)
+{
+	int fd;
+
+	if (!have_network || geteuid() != 0)
+		skip();
+	assert_true(others_can_bind());
+	fd = mute_kernel("lo");
+	assert_true(fd >= 0);
+	assert_false(others_can_bind());
+	close(fd);
+}
+
+TEST(mute_kernel__names_who_has_the_port)
+{
+	struct sockaddr_in addr = {.sin_family = AF_INET, .sin_port = htons(4791)};
+	int fd, held, saved, fds[2];
+	char text[512], pid[32];
+	ssize_t len;
+
+	if (!have_network)
+		skip();
+	held = socket(AF_INET, SOCK_DGRAM, 0);
+	assert_int_equal(bind(held, (const struct sockaddr *)&addr, sizeof(addr)), 0);
+	assert_int_equal(pipe(fds), 0);
+	fflush(stderr);
+	saved = dup(STDERR_FILENO);
+	dup2(fds[1], STDERR_FILENO);
+	fd = mute_kernel("lo");
+	dup2(saved, STDERR_FILENO);
+	close(saved);
+	close(fds[1]);
+	len = read(fds[0], text, sizeof(text) - 1);
+	close(fds[0]);
+	close(held);
+	assert_int_equal(fd, -EADDRINUSE);
+	assert_true(len > 0);
+	text[len] = '\0';
+	snprintf(pid, sizeof(pid), "process %d (", getpid());
+	assert_non_null(strstr(text, pid));
 }
 
 TEST(mute_kernel__refuses_an_interface_that_is_not_there)

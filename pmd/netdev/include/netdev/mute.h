@@ -6,10 +6,12 @@
 
 /**
  * Keep the kernel from answering RoCE packets to an interface with "port unreachable": hold its UDP
- * port with a socket that drops everything. MT-safe. Several processes may do so at once.
+ * port with a socket that drops everything. MT-safe. Several processes of one user may do so at
+ * once. No other user can bind to the port meanwhile, and so receive RoCE packets.
  *
  * @return
- *   The socket, to be kept open; or -errno (logged).
+ *   The socket, to be kept open; -EADDRINUSE: another user or the kernel has the port; or another
+ *   -errno (logged).
  */
 int mute_kernel(const char *ifname);
 
