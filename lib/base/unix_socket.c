@@ -3,6 +3,9 @@
 #include "base/unix_socket.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <stdbool.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -36,6 +39,40 @@ static int remove_stale(const struct sockaddr_un *address, int type)
 	return rc == -ENOENT ? 0 : rc;
 }
 
+/*
+ * Return true if a file is the socket that bind_and_listen has just made. If the directory is
+ * another user's, that user may put anything in its place: a link to another file, or the hard link
+ * of another socket.
+ */
+static bool is_new_socket(int file)
+{
+	struct stat status;
+
+	return fstat(file, &status) == 0 && S_ISSOCK(status.st_mode) &&
+	       (status.st_mode & 07777) == 0 && status.st_nlink == 1 && status.st_uid == geteuid();
+}
+
+/* Give the new socket its owner and its mode, by a descriptor of the file: its path may lead to
+ * another file by now. chmod(2) follows the link in /proc to the descriptor's file. */
+static int set_owner_and_mode(const struct sockaddr_un *address,
+			      const struct unix_socket_config *config)
+{
+	const int file = open(address->sun_path, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+	char path[64];
+	int rc = 0;
+
+	if (file < 0)
+		return -errno;
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", file);
+	if (!is_new_socket(file))
+		rc = -ESTALE;
+	else if (fchownat(file, "", config->owner, config->group, AT_EMPTY_PATH) != 0 ||
+		 chmod(path, config->mode) != 0)
+		rc = -errno;
+	close(file);
+	return rc;
+}
+
 static int bind_and_listen(int fd, const struct sockaddr_un *address,
 			   const struct unix_socket_config *config)
 {
@@ -45,10 +82,14 @@ static int bind_and_listen(int fd, const struct sockaddr_un *address,
 	 * chmod(). The umask itself belongs to all threads. */
 	if (fchmod(fd, 0) != 0 || bind(fd, (const struct sockaddr *)address, sizeof(*address)) != 0)
 		return -errno;
-	if (chown(address->sun_path, config->owner, config->group) == 0 &&
-	    chmod(address->sun_path, config->mode) == 0 && listen(fd, config->backlog) == 0)
+	rc = set_owner_and_mode(address, config);
+	/* Keep a file that somebody has put there instead. */
+	if (rc == -ESTALE)
+		return rc;
+	if (rc == 0 && listen(fd, config->backlog) == 0)
 		return 0;
-	rc = -errno;
+	if (rc == 0)
+		rc = -errno;
 	unlink(address->sun_path);
 	return rc;
 }

@@ -160,6 +160,76 @@ TEST(unix_socket_listen__keeps_a_file_that_is_not_a_socket)
 	assert_int_equal(access(path, F_OK), 0);
 }
 
+/* What another user, who has the directory, puts in the place of a socket that was just bound. */
+static void (*put_in_place)(void);
+static char secret[64];
+
+int __real_bind(int fd, const struct sockaddr *address, socklen_t len);
+int __wrap_bind(int fd, const struct sockaddr *address, socklen_t len);
+
+int __wrap_bind(int fd, const struct sockaddr *address, socklen_t len)
+{
+	const int rc = __real_bind(fd, address, len);
+
+	if (put_in_place) {
+		assert_int_equal(rc, 0);
+		assert_int_equal(unlink(path), 0);
+		put_in_place();
+	}
+	return rc;
+}
+
+static void put_symbolic_link(void)
+{
+	assert_int_equal(symlink(secret, path), 0);
+}
+
+static void put_hard_link(void)
+{
+	assert_int_equal(link(secret, path), 0);
+}
+
+static void check_secret(mode_t type)
+{
+	static void (*const links[])(void) = {put_symbolic_link, put_hard_link};
+	struct stat before, after;
+
+	assert_int_equal(stat(secret, &before), 0);
+	assert_true((before.st_mode & S_IFMT) == type);
+	config.mode = 0666;
+	config.owner = geteuid() == 0 ? 1 : (uid_t)-1;
+	for (size_t i = 0; i < sizeof(links) / sizeof(links[0]); i++) {
+		put_in_place = links[i];
+		assert_int_equal(unix_socket_listen(&config), -ESTALE);
+		put_in_place = NULL;
+		assert_int_equal(unlink(path), 0);
+		assert_int_equal(stat(secret, &after), 0);
+		assert_int_equal(after.st_mode, before.st_mode);
+		assert_int_equal(after.st_uid, before.st_uid);
+	}
+	assert_int_equal(unlink(secret), 0);
+}
+
+TEST(unix_socket_listen__changes_no_other_file)
+{
+	const struct unix_socket_config other = {.path = secret,
+						 .type = SOCK_STREAM,
+						 .owner = (uid_t)-1,
+						 .group = (gid_t)-1,
+						 .mode = 0600};
+	int fd;
+
+	snprintf(secret, sizeof(secret), "%s/secret", directory);
+	fd = open(secret, O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
+	close(fd);
+	check_secret(S_IFREG);
+	/* the socket of another server */
+	fd = unix_socket_listen(&other);
+	assert_true(fd >= 0);
+	check_secret(S_IFSOCK);
+	close(fd);
+}
+
 TEST(unix_socket_listen__leaves_nothing_after_an_error)
 {
 	char too_long[200];

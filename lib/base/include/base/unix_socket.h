@@ -21,7 +21,8 @@ struct unix_socket_config {
  *
  * @return
  *   A descriptor that does not block and is closed on exec; -EADDRINUSE: another process listens at
- *   the path; -EEXIST: the path has a file that is not a socket; or another -errno.
+ *   the path; -EEXIST: the path has a file that is not a socket; -ESTALE: another user has put a
+ *   file in the place of the socket; or another -errno.
  */
 int unix_socket_listen(const struct unix_socket_config *config);
 
