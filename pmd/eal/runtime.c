@@ -24,6 +24,7 @@
 #include "eal/footprint.h"
 #include "eal/privilege.h"
 #include "eal_args.h"
+#include "runtime_dir.h"
 
 #define SETTLE_S       1
 #define MIB	       (UINT64_C(1) << 20)
@@ -162,7 +163,10 @@ int runtime_start(const struct runtime_config *config)
 	/* The count is zero until EAL starts. */
 	if (rte_lcore_count() > 0)
 		return runtime_join(config);
-	rc = eal_log_open();
+	/* Other runs of EAL leave no files there. */
+	rc = config->shared || config->telemetry || config->secondary ? runtime_dir_check() : 0;
+	if (rc == 0)
+		rc = eal_log_open();
 	if (rc != 0)
 		return rc;
 	if (config->plain)
