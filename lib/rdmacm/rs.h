@@ -209,6 +209,12 @@ static inline bool rs_is_opening(const struct rsocket *s)
 	return s->state >= RS_ADDRESS && s->state <= RS_ACCEPTED;
 }
 
+/* Return true if neither side sends any more. The bits are those of enum rs_shut. */
+static inline bool rs_is_over(unsigned int shut)
+{
+	return shut & RS_SHUT_WRITE && shut & RS_SHUT_PEER;
+}
+
 /* rs_table.c. MT-safe. */
 
 /** Add an rsocket to the table under its descriptor. Return 0 or -errno. */
@@ -379,7 +385,10 @@ size_t rs_vector_scatter(const struct iovec *iov, size_t count, const void *data
 
 /* rs_shutdown.c. The caller holds the rsocket's lock. */
 
-/** Close directions, as shutdown(2) does. Return 0 or -errno. */
+/** Close directions, as shutdown(2) does, after an accepted connection is established. If both are
+ * closed, wait until the peer has acknowledged all data, and end the connection. Return 0 or
+ * -errno.
+ */
 int rs_shutdown_stream(struct rsocket *s, int how);
 
 /* rs_keepalive.c. The caller holds the rsocket's lock. */

@@ -78,7 +78,9 @@ void rs_message_grant(struct rsocket *s)
 	struct rs_grant grant;
 	struct ibv_sge sge;
 
-	if (s->state != RS_CONNECTED || s->out.control == 0 || !rs_in_is_due(&s->in))
+	/* A peer that sends no more needs no grants, and may have closed its side. */
+	if (s->state != RS_CONNECTED || s->shut & RS_SHUT_PEER || s->out.control == 0 ||
+	    !rs_in_is_due(&s->in))
 		return;
 	rs_in_grant(&s->in, &grant);
 	if (grant.length > 0)
@@ -111,8 +113,6 @@ static int take_control(struct rsocket *s, uint32_t value)
 		return 0;
 	case RS_CONTROL_SHUTDOWN:
 		s->shut |= RS_SHUT_PEER;
-		if (s->shut & RS_SHUT_WRITE)
-			rs_connect_end(s, 0);
 		return 0;
 	default:
 		return value == RS_CONTROL_KEEPALIVE ? 0 : -EPROTO;
@@ -217,6 +217,9 @@ void rs_message_poll(struct rsocket *s)
 			rs_connect_end(s, -rc);
 		seen += count;
 	}
+	/* Both directions are closed, and the peer has acknowledged all: this is the end. */
+	if (rs_is_over(s->shut) && rs_out_is_idle(&s->out))
+		rs_connect_end(s, 0);
 	rs_message_grant(s);
 	if (seen > 0)
 		rs_wait_changed(s);

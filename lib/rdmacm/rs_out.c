@@ -18,6 +18,7 @@ void rs_out_init(struct rs_out *out, uint8_t *buffer, uint32_t size, uint16_t re
 		.allowed = peer->credits,
 		.credits = peer->credits,
 		.slots = (uint16_t)(requests - RS_CONTROL_SLOTS),
+		.requests = (uint16_t)(requests - RS_CONTROL_SLOTS),
 		.control = RS_CONTROL_SLOTS,
 	};
 	if (peer->data.length > 0)
@@ -39,6 +40,11 @@ int rs_out_add_window(struct rs_out *out, const struct rs_window *window)
 	out->windows[out->window_count++] = *window;
 	out->slot = (uint8_t)((out->slot + 1) % RS_TARGET_SLOTS);
 	return 0;
+}
+
+bool rs_out_is_idle(const struct rs_out *out)
+{
+	return out->control == RS_CONTROL_SLOTS && out->slots == out->requests;
 }
 
 bool rs_out_has_room(const struct rs_out *out)

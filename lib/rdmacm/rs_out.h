@@ -25,12 +25,13 @@ struct rs_out {
 	uint32_t used; /* bytes before it whose send has not completed */
 	struct rs_window windows[RS_TARGET_SLOTS]; /* oldest first; each has a length above 0 */
 	uint8_t window_count;
-	uint8_t slot;	  /* slot of the target list that the peer writes next */
-	uint16_t sent;	  /* messages that took a credit */
-	uint16_t allowed; /* value of `sent` at which all credits are used */
-	uint16_t credits; /* the peer's receive requests */
-	uint16_t slots;	  /* free send requests for data */
-	uint16_t control; /* free send requests for grants and control messages */
+	uint8_t slot;	   /* slot of the target list that the peer writes next */
+	uint16_t sent;	   /* messages that took a credit */
+	uint16_t allowed;  /* value of `sent` at which all credits are used */
+	uint16_t credits;  /* the peer's receive requests */
+	uint16_t slots;	   /* free send requests for data */
+	uint16_t requests; /* the same when none is in use */
+	uint16_t control;  /* free send requests for grants and control messages */
 };
 
 /** Start with the window of the peer's hello. `requests` is the size of the send queue. */
@@ -42,6 +43,9 @@ int rs_out_allow(struct rs_out *out, uint16_t value);
 
 /** Add a window that the peer has granted. Return 0, or -EPROTO if all slots are in use. */
 int rs_out_add_window(struct rs_out *out, const struct rs_window *window);
+
+/** Return true if all send requests have completed: the peer has acknowledged everything. */
+bool rs_out_is_idle(const struct rs_out *out);
 
 /** Return true when a send request and room in the buffer are free. */
 bool rs_out_has_room(const struct rs_out *out);

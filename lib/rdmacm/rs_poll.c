@@ -55,7 +55,7 @@ short rs_poll_events(const struct rsocket *s, short events)
 		ready |= events & out;
 	/* Report a hang-up only after all data is read: programs take it for the end of the stream.
 	 */
-	if (s->state == RS_ENDED && s->in.ready == 0)
+	if ((s->state == RS_ENDED || rs_is_over(s->shut)) && s->in.ready == 0)
 		ready |= POLLHUP;
 	return (short)(s->error ? ready | POLLERR : ready);
 }

@@ -9,11 +9,15 @@ static bool can_tell(const struct rsocket *s)
 	return s->out.control > 0 || s->state != RS_CONNECTED;
 }
 
-static bool is_idle(const struct rsocket *s)
+static bool is_sent(const struct rsocket *s)
 {
-	return s->state != RS_CONNECTED ||
-	       (s->out.control == RS_CONTROL_SLOTS &&
-		s->out.slots + RS_CONTROL_SLOTS == s->link.send_requests);
+	return s->state != RS_CONNECTED || rs_out_is_idle(&s->out);
+}
+
+/* Return true unless the peer's RTU, or its first message, is awaited. */
+static bool is_accepted(const struct rsocket *s)
+{
+	return s->state != RS_ACCEPTED;
 }
 
 static int linger_ms(const struct rsocket *s)
@@ -28,39 +32,50 @@ static int linger_ms(const struct rsocket *s)
 /* Choose the control message for the peer. Return false if none is needed. */
 static bool control_for(unsigned int before, unsigned int after, enum rs_control *control)
 {
-	const unsigned int unread = after & (RS_SHUT_READ | RS_SHUT_PEER);
+	if (rs_is_over(before) || !(after & RS_SHUT_WRITE))
+		return false;
+	*control = after & RS_SHUT_READ ? RS_CONTROL_DISCONNECT : RS_CONTROL_SHUTDOWN;
+	return after & RS_SHUT_READ || !(before & RS_SHUT_WRITE);
+}
 
-	if (after & RS_SHUT_WRITE && unread) {
-		*control = RS_CONTROL_DISCONNECT;
-		return true;
-	}
-	*control = RS_CONTROL_SHUTDOWN;
-	return (after & RS_SHUT_WRITE) && !(before & RS_SHUT_WRITE);
+/* Close directions of a connection. A direction is closed and the peer told of it in one step, with
+ * the lock held: nothing may be sent between the two, and the connection may not end there. */
+static int shut(struct rsocket *s, int how)
+{
+	const unsigned int bits =
+		(how != SHUT_WR ? RS_SHUT_READ : 0) | (how != SHUT_RD ? RS_SHUT_WRITE : 0);
+	enum rs_control control;
+	unsigned int before;
+	int rc = 0;
+
+	if (control_for(s->shut, s->shut | bits, &control))
+		rc = rs_wait_out(s, can_tell, linger_ms(s));
+	before = s->shut;
+	s->shut |= bits;
+	rs_wait_changed(s);
+	if (rc == 0 && control_for(before, s->shut, &control))
+		(void)rs_message_control(s, control);
+	if (!(s->shut & RS_SHUT_READ && s->shut & RS_SHUT_WRITE))
+		return rc;
+	/* Wait until all requests have completed: then all data has arrived. */
+	if (rc == 0)
+		rc = rs_wait_out(s, is_sent, linger_ms(s));
+	rs_connect_end(s, 0);
+	return rc;
 }
 
 int rs_shutdown_stream(struct rsocket *s, int how)
 {
-	const unsigned int before = s->shut;
-	enum rs_control control;
-	int rc;
+	int rc = 0;
 
+	/* The program may not have taken the events of its connection yet. An accepted connection
+	 * may send only after the peer's RTU. */
+	if (rs_is_opening(s))
+		rc = rs_wait_out(s, is_accepted, linger_ms(s));
 	if (s->state != RS_CONNECTED)
 		return -ENOTCONN;
-	if (how != SHUT_WR)
-		s->shut |= RS_SHUT_READ;
-	if (how != SHUT_RD)
-		s->shut |= RS_SHUT_WRITE;
-	rs_wait_changed(s);
-	if (!control_for(before, s->shut, &control))
-		return 0;
-	rc = rs_wait_out(s, can_tell, linger_ms(s));
 	if (rc == 0)
-		(void)rs_message_control(s, control);
-	/* Wait until all requests have completed: then all data has arrived. */
-	if (rc == 0 && control == RS_CONTROL_DISCONNECT)
-		rc = rs_wait_out(s, is_idle, linger_ms(s));
-	if (control == RS_CONTROL_DISCONNECT)
-		rs_connect_end(s, 0);
+		rc = shut(s, how);
 	return rc == -EAGAIN ? 0 : rc;
 }
 

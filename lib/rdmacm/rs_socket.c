@@ -101,9 +101,9 @@ int rs_socket_close(struct rsocket *s)
 	if (s->pid != getpid())
 		return 0;
 	pthread_mutex_lock(&s->lock);
-	rs_keepalive_end(s);
 	if (s->type == SOCK_STREAM)
 		(void)rs_shutdown_stream(s, SHUT_RDWR);
+	rs_keepalive_end(s);
 	rs_listen_end(s);
 	rs_datagram_close(s);
 	s->closed = true;

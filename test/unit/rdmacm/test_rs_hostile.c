@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Tests of lib/rdmacm/rs_message.c: a peer that speaks the protocol wrongly. It is made of verbs,
- * and the rsocket that it attacks must end with an error, while its listener goes on. */
+/* Tests of lib/rdmacm/rs_message.c and rs_shutdown.c: a peer that speaks the protocol wrongly, or
+ * that is slow. It is made of verbs. The rsocket that it attacks must end with an error, while its
+ * listener goes on. */
 #include <errno.h>
 #include <netinet/in.h>
+#include <poll.h>
 #include <pthread.h>
 #include <string.h>
 #include <unistd.h>
@@ -11,13 +13,14 @@
 #include <rdma/rsocket.h>
 
 #include "live.h"
-#include "rs_wire.h"
+#include "rs.h"
 #include "test.h"
 
 #define PORT	  7177
 #define REQUESTS  16
 #define TARGET_AT 1024
 #define DATA_AT	  2048
+#define SECONDS	  60 /* a wait that takes longer never ends */
 
 /* The attacker. */
 struct attacker {
@@ -27,6 +30,7 @@ struct attacker {
 	struct ibv_mr *mr;
 	uint8_t memory[4096];
 	struct rs_hello victim;
+	bool is_slow; /* it posts its receive requests later */
 };
 
 static struct attacker attacker;
@@ -116,6 +120,14 @@ static enum rdma_cm_event_type next_event(void)
 	return type;
 }
 
+static void post_receives(void)
+{
+	struct ibv_recv_wr wr = {0}, *bad;
+
+	for (int i = 0; i < REQUESTS; i++)
+		assert_int_equal(ibv_post_recv(attacker.id->qp, &wr, &bad), 0);
+}
+
 static void create_queues(void)
 {
 	struct ibv_qp_init_attr attr = {
@@ -123,15 +135,14 @@ static void create_queues(void)
 		.qp_type = IBV_QPT_RC,
 		.sq_sig_all = 1,
 	};
-	struct ibv_recv_wr wr = {0}, *bad;
 
 	attacker.cq = ibv_create_cq(attacker.id->verbs, 2 * REQUESTS, NULL, NULL, 0);
 	attr.send_cq = attr.recv_cq = attacker.cq;
 	assert_int_equal(rdma_create_qp(attacker.id, NULL, &attr), 0);
 	attacker.mr = ibv_reg_mr(attacker.id->pd, attacker.memory, sizeof(attacker.memory),
 				 IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
-	for (int i = 0; i < REQUESTS; i++)
-		assert_int_equal(ibv_post_recv(attacker.id->qp, &wr, &bad), 0);
+	if (!attacker.is_slow)
+		post_receives();
 }
 
 static void prepare(void)
@@ -147,8 +158,7 @@ static void prepare(void)
 	create_queues();
 }
 
-/* Connect with that hello. Return the event that ends it. */
-static enum rdma_cm_event_type connect_with(const void *hello, uint8_t len)
+static void ask_with(const void *hello, uint8_t len)
 {
 	struct rdma_conn_param param = {.private_data = hello,
 					.private_data_len = len,
@@ -156,6 +166,12 @@ static enum rdma_cm_event_type connect_with(const void *hello, uint8_t len)
 					.retry_count = 7};
 
 	assert_int_equal(rdma_connect(attacker.id, &param), 0);
+}
+
+/* Connect with that hello. Return the event that ends it. */
+static enum rdma_cm_event_type connect_with(const void *hello, uint8_t len)
+{
+	ask_with(hello, len);
 	return next_event();
 }
 
@@ -401,4 +417,189 @@ TEST(rs_message__keepalive_and_credits_change_nothing)
 	assert_string_equal(text, "a");
 	say(RS_OP_CONTROL, RS_CONTROL_DISCONNECT);
 	assert_int_equal(rrecv(victim, text, 1, 0), 0);
+}
+
+/* Return the immediate data of the next message, except for grants. */
+static uint32_t next_message(void)
+{
+	struct ibv_wc wc;
+	uint32_t imm;
+
+	alarm(SECONDS);
+	do {
+		while (ibv_poll_cq(attacker.cq, 1, &wc) == 0)
+			usleep(1000);
+		assert_int_equal(wc.status, IBV_WC_SUCCESS);
+		imm = rte_be_to_cpu_32(wc.imm_data);
+	} while (!(wc.opcode & IBV_WC_RECV) || imm >> RS_IMM_SHIFT == RS_OP_GRANT);
+	alarm(0);
+	return imm;
+}
+
+static void *close_victim(void *arg)
+{
+	(void)arg;
+	MUST(rclose(victim) == 0);
+	return NULL;
+}
+
+static void *shut_victim(void *arg)
+{
+	MUST(rshutdown(victim, *(int *)arg) == 0);
+	return NULL;
+}
+
+/* Run a call on the victim in a thread, until it sleeps or has closed the victim. */
+static pthread_t start(void *(*call)(void *arg), void *arg, struct rsocket *s)
+{
+	bool sleeps = false;
+	pthread_t thread;
+
+	assert_int_equal(pthread_create(&thread, NULL, call, arg), 0);
+	alarm(SECONDS);
+	while (!sleeps) {
+		usleep(1000);
+		pthread_mutex_lock(&s->lock);
+		sleeps = !LIST_EMPTY(&s->wakers) || s->closed || s->state == RS_ENDED;
+		pthread_mutex_unlock(&s->lock);
+	}
+	alarm(0);
+	return thread;
+}
+
+static pthread_t start_close(void)
+{
+	struct rsocket *s = rs_table_get(victim);
+	const pthread_t thread = start(close_victim, NULL, s);
+
+	rs_table_put(s);
+	return thread;
+}
+
+static void end_close(pthread_t thread)
+{
+	assert_int_equal(pthread_join(thread, NULL), 0);
+	victim = -1;
+}
+
+static void connect_slowly(void)
+{
+	attacker.is_slow = true;
+	connect_honestly();
+}
+
+/* The peer has no receive request, so it has not acknowledged the last bytes. */
+TEST(rclose__waits_after_both_sides_have_shut_down)
+{
+	struct pollfd poll = {.events = POLLIN | POLLOUT};
+	pthread_t thread;
+	char byte;
+
+	connect_slowly();
+	assert_int_equal(rsend(victim, "last", 4, 0), 4);
+	assert_int_equal(rshutdown(victim, SHUT_WR), 0);
+	say(RS_OP_CONTROL, RS_CONTROL_SHUTDOWN);
+	assert_int_equal(rrecv(victim, &byte, 1, 0), 0);
+	assert_int_equal(rsend(victim, &byte, 1, 0), -1);
+	assert_int_equal(errno, EPIPE);
+	poll.fd = victim;
+	assert_int_equal(rpoll(&poll, 1, 0), 1);
+	assert_int_equal(poll.revents, POLLIN | POLLOUT | POLLHUP);
+	thread = start_close();
+	post_receives();
+	assert_int_equal(next_message(), rs_imm(RS_OP_DATA, 4));
+	assert_int_equal(next_message(), rs_imm(RS_OP_CONTROL, RS_CONTROL_SHUTDOWN));
+	assert_memory_equal(attacker.memory + DATA_AT, "last", 4);
+	end_close(thread);
+}
+
+/* A direction that the peer has shut down first does not make rshutdown wait. */
+TEST(rshutdown__after_the_peers_does_not_wait)
+{
+	pthread_t thread;
+	char byte;
+
+	connect_slowly();
+	say(RS_OP_CONTROL, RS_CONTROL_SHUTDOWN);
+	assert_int_equal(rrecv(victim, &byte, 1, 0), 0);
+	assert_int_equal(rsend(victim, "last", 4, 0), 4);
+	assert_int_equal(rshutdown(victim, SHUT_WR), 0);
+	thread = start_close();
+	post_receives();
+	assert_int_equal(next_message(), rs_imm(RS_OP_DATA, 4));
+	assert_int_equal(next_message(), rs_imm(RS_OP_CONTROL, RS_CONTROL_SHUTDOWN));
+	end_close(thread);
+}
+
+TEST(rclose__waits_though_the_peer_shuts_down_meanwhile)
+{
+	bool is_told = false;
+	struct rsocket *s;
+	pthread_t thread;
+
+	connect_slowly();
+	assert_int_equal(rsend(victim, "last", 4, 0), 4);
+	s = rs_table_get(victim);
+	thread = start(close_victim, NULL, s);
+	say(RS_OP_CONTROL, RS_CONTROL_SHUTDOWN);
+	while (!is_told) {
+		usleep(1000);
+		pthread_mutex_lock(&s->lock);
+		is_told = (s->shut & RS_SHUT_PEER) != 0;
+		pthread_mutex_unlock(&s->lock);
+	}
+	rs_table_put(s);
+	post_receives();
+	assert_int_equal(next_message(), rs_imm(RS_OP_DATA, 4));
+	assert_int_equal(next_message(), rs_imm(RS_OP_CONTROL, RS_CONTROL_DISCONNECT));
+	end_close(thread);
+}
+
+/* Connect, but do not take the acceptance yet, so that no RTU is sent. */
+static void connect_late(void)
+{
+	struct rs_hello_wire wire;
+	struct rs_hello hello;
+
+	prepare();
+	hello = honest_hello();
+	rs_wire_put_hello(&wire, &hello);
+	ask_with(&wire, sizeof(wire));
+	victim = raccept(listener, NULL, NULL);
+	assert_true(victim >= 0);
+}
+
+TEST(rclose__directly_after_raccept)
+{
+	pthread_t thread;
+
+	connect_late();
+	thread = start_close();
+	assert_int_equal(next_event(), RDMA_CM_EVENT_ESTABLISHED);
+	assert_int_equal(next_message(), rs_imm(RS_OP_CONTROL, RS_CONTROL_DISCONNECT));
+	end_close(thread);
+}
+
+static void shut_directly_after_raccept(int how, enum rs_control told)
+{
+	struct rsocket *s;
+	pthread_t thread;
+
+	connect_late();
+	s = rs_table_get(victim);
+	thread = start(shut_victim, &how, s);
+	rs_table_put(s);
+	assert_int_equal(next_event(), RDMA_CM_EVENT_ESTABLISHED);
+	assert_int_equal(next_message(), rs_imm(RS_OP_CONTROL, told));
+	assert_int_equal(pthread_join(thread, NULL), 0);
+}
+
+TEST(rshutdown__directly_after_raccept)
+{
+	shut_directly_after_raccept(SHUT_WR, RS_CONTROL_SHUTDOWN);
+}
+
+TEST(rshutdown__both_directions_directly_after_raccept)
+{
+	shut_directly_after_raccept(SHUT_RDWR, RS_CONTROL_DISCONNECT);
 }
