@@ -5,6 +5,7 @@
 usage: programs.py OURS
 
 All their symbols are bound when they are loaded, so a missing symbol is an error. Each program must also print its help.
+A program that loads a library itself, by its name without a version, must get ours.
 """
 
 import os
@@ -21,6 +22,9 @@ PROGRAMS = (
 ).split()
 LIBRARIES = "librdmacm.so.1 libmlx4.so.1 libmlx5.so.1 libefa.so.1".split()
 LIBRARY_DIRS = ("/usr/lib/x86_64-linux-gnu", "/usr/lib/aarch64-linux-gnu", "/usr/lib64", "/usr/lib")
+UNVERSIONED = ("libibverbs.so", "librdmacm.so")
+# Load a library as NCCL does, and print the files that the process has mapped.
+LOAD = "import ctypes, sys; ctypes.CDLL(sys.argv[1]); print(open('/proc/self/maps').read())"
 LOADER_COMPLAINTS = ("undefined symbol", "symbol lookup error", "not found", "relocation error")
 
 
@@ -55,6 +59,14 @@ def start_complaints(program, library_dir):
     return [] if result.stdout else ["--help prints nothing"]
 
 
+def load_complaints(name, library_dir):
+    """Load a library by its name, and return a list of the errors."""
+    result = run([sys.executable, "-c", LOAD, name], library_dir)
+    if result.returncode:
+        return result.stdout.splitlines()[-1:]
+    return [] if f" {library_dir}/{name}.1\n" in result.stdout else ["it is not ours"]
+
+
 def libraries():
     for name in LIBRARIES:
         for path in (os.path.join(directory, name) for directory in LIBRARY_DIRS):
@@ -73,6 +85,14 @@ def main():
             found += start_complaints(path, library_dir)
         for line in found:
             print(f"{path}: {line}")
+        checked += 1
+        failed += bool(found)
+    for name in UNVERSIONED:
+        if not os.path.exists(os.path.join(library_dir, f"{name}.1")):
+            continue
+        found = load_complaints(name, library_dir)
+        for line in found:
+            print(f"{name}: {line}")
         checked += 1
         failed += bool(found)
     if not checked:
