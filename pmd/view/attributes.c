@@ -166,7 +166,7 @@ static void gid(const struct view_facts *facts, uint32_t index, char *text, size
 	snprintf(text + len, size - len, "\n");
 }
 
-/* Leave the file out for a GID without an interface: in the kernel, reading it is an error. */
+/* As in the kernel, reading the file of a GID without an interface fails. */
 static void gid_ndev(const struct view_facts *facts, uint32_t index, char *text, size_t size)
 {
 	if (facts->gids[index].ndev[0] == '\0')

@@ -10,6 +10,8 @@
 #include "view/table.h"
 
 #define ATTRIBUTE_TEXT_MAX 512
+/* Reading this file of the kernel fails with EINVAL: a loopback interface has no speed. */
+#define ATTRIBUTE_UNREADABLE "/sys/devices/virtual/net/lo/speed"
 
 enum attribute_kind {
 	ATTRIBUTE_FILE,
@@ -20,14 +22,15 @@ enum attribute_kind {
 enum attribute_table {
 	ATTRIBUTE_ONE,
 	ATTRIBUTE_PER_GID,	/* one for each entry of the GID table */
-	ATTRIBUTE_PER_USED_GID, /* one for each entry that is in use; reading others is an error */
+	ATTRIBUTE_PER_USED_GID, /* the same; reading that of an unused entry fails */
 };
 
 struct attribute {
 	/* '@' stands for the device's name, '#' for N of uverbsN, '%' for the index of an entry,
 	 * '!' for the interface's name. */
 	const char *path;
-	/* Write the file's text. If the text is empty, the file does not exist for this device. */
+	/* Write the file's text. If the text is empty, the file does not exist for this device, or,
+	 * of ATTRIBUTE_PER_USED_GID, reading it fails. */
 	void (*write)(const struct view_facts *facts, uint32_t index, char *text, size_t size);
 	enum attribute_table table;
 	enum attribute_kind kind;

@@ -23,14 +23,24 @@ static bool gid_is_used(const struct view_facts *facts, uint32_t index)
 	return memcmp(facts->gids[index].raw, zero, sizeof(zero)) != 0;
 }
 
-/* Write the text of one file; "" if the file does not exist. */
-static void attribute_text(const struct attribute *attribute, const struct view_facts *facts,
-			   uint32_t index, char *text, size_t size)
+/* Write the text of one file; "" if the file does not exist. Return the file's kind. */
+static enum attribute_kind attribute_text(const struct attribute *attribute,
+					  const struct view_facts *facts, uint32_t index,
+					  char *text, size_t size)
 {
-	if (!facts || (attribute->table == ATTRIBUTE_PER_USED_GID && !gid_is_used(facts, index)))
-		text[0] = '\0';
-	else
+	const bool per_used = attribute->table == ATTRIBUTE_PER_USED_GID;
+
+	text[0] = '\0';
+	if (!facts)
+		return attribute->kind;
+	if (!per_used || gid_is_used(facts, index))
 		attribute->write(facts, index, text, size);
+	if (!per_used || text[0] != '\0')
+		return attribute->kind;
+	/* In sysfs a program can open this file, but a read fails with EINVAL. No file of ours can
+	 * do that, so the file is a link to one of the kernel's. */
+	snprintf(text, size, ATTRIBUTE_UNREADABLE);
+	return ATTRIBUTE_LINK;
 }
 
 static int show_attribute(int root, const struct attribute *attribute,
@@ -42,7 +52,9 @@ static int show_attribute(int root, const struct attribute *attribute,
 	int result = 0, rc;
 
 	for (uint32_t i = 0; i < count; i++) {
-		attribute_text(attribute, facts, i, text, sizeof(text));
+		const enum attribute_kind kind =
+			attribute_text(attribute, facts, i, text, sizeof(text));
+
 		attribute_text(attribute, before, i, old, sizeof(old));
 		rc = attribute_path(attribute->path, facts, i, path, sizeof(path));
 		if (rc == 0 && before)
@@ -53,7 +65,7 @@ static int show_attribute(int root, const struct attribute *attribute,
 		if (rc == 0 && before && old[0] != '\0' && strcmp(path, old_path) != 0)
 			(void)unlinkat(root, old_path, 0);
 		if (rc == 0 && (text[0] != '\0' || old[0] != '\0'))
-			rc = replace_file(root, path, text, attribute->kind, NULL);
+			rc = replace_file(root, path, text, kind, NULL);
 		if (rc != 0)
 			result = rc;
 	}

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Compares the files of a device with what verbs tell of it; ends with 1 and the differences."""
 
+import errno
 import glob
 import os
 import stat
@@ -16,6 +17,22 @@ def read(*path):
     """A file's text without its last newline."""
     with open(os.path.join(*path), encoding="ascii") as file:
         return file.read().removesuffix("\n")
+
+
+def readable(directory):
+    """The files of a directory that can be read; reading the others must fail with EINVAL, as in sysfs."""
+    names = []
+    for name in os.listdir(directory):
+        file = os.open(os.path.join(directory, name), os.O_RDONLY)
+        try:
+            os.read(file, 16)
+            names.append(name)
+        except OSError as error:
+            if error.errno != errno.EINVAL:
+                raise
+        finally:
+            os.close(file)
+    return sorted(names)
 
 
 def guid(number):
@@ -54,10 +71,12 @@ def main():
     for index in range(port.gid_tbl_len):
         expect(f"gids/{index}", read(root, f"ports/1/gids/{index}"), str(context.query_gid(1, index)))
     used = {str(entry.gid_index): entry for entry in verbs}
-    expect("types", sorted(os.listdir(f"{root}/ports/1/gid_attrs/types")), sorted(used))
+    for table in ("types", "ndevs"):
+        expect(f"number of {table}", len(os.listdir(f"{root}/ports/1/gid_attrs/{table}")), port.gid_tbl_len)
+    expect("types", readable(f"{root}/ports/1/gid_attrs/types"), sorted(used))
     with_ndev = sorted(index for index, entry in used.items() if entry.ndev_ifindex)
     ndevs = f"{root}/ports/1/gid_attrs/ndevs"
-    expect("ndevs", sorted(os.listdir(ndevs)) if os.path.exists(ndevs) else [], with_ndev)
+    expect("ndevs", readable(ndevs), with_ndev)
     for index in with_ndev:
         interface = read(ndevs, index)
         expect(f"ndevs/{index}", int(read("/sys/class/net", interface, "ifindex")), used[index].ndev_ifindex)

@@ -53,6 +53,18 @@ TEST(view_tree_show__port)
 	rig_expect(PORT "pkeys/1", NULL);
 }
 
+/* The file can be opened, and a read fails with EINVAL, as in sysfs. */
+static void expect_unreadable(const char *path)
+{
+	const int fd = openat(rig_root, path, O_RDONLY | O_CLOEXEC);
+	char byte;
+
+	assert_true(fd >= 0);
+	assert_int_equal(read(fd, &byte, 1), -1);
+	assert_int_equal(errno, EINVAL);
+	close(fd);
+}
+
 TEST(view_tree_show__every_gid_and_attributes_of_used_ones)
 {
 	show();
@@ -62,10 +74,13 @@ TEST(view_tree_show__every_gid_and_attributes_of_used_ones)
 	rig_expect(PORT "gids/127", "0000:0000:0000:0000:0000:0000:0000:0000\n");
 	rig_expect(PORT "gids/128", NULL);
 	rig_expect(PORT "gid_attrs/types/0", "RoCE v2\n");
-	rig_expect(PORT "gid_attrs/types/1", NULL);
+	expect_unreadable(PORT "gid_attrs/types/1");
 	rig_expect(PORT "gid_attrs/types/2", "RoCE v2\n");
+	expect_unreadable(PORT "gid_attrs/types/127");
+	rig_expect(PORT "gid_attrs/types/128", NULL);
 	rig_expect(PORT "gid_attrs/ndevs/0", "eth5\n");
-	rig_expect(PORT "gid_attrs/ndevs/2", NULL);
+	expect_unreadable(PORT "gid_attrs/ndevs/1");
+	expect_unreadable(PORT "gid_attrs/ndevs/2");
 }
 
 TEST(view_tree_show__verbs_and_mad)
@@ -121,7 +136,8 @@ TEST(view_tree_show__writes_what_changed)
 	rig_expect(PORT "gids/1", "fd00:0000:0000:0000:0000:0000:0000:0002\n");
 	rig_expect(PORT "gid_attrs/ndevs/1", "eth6\n");
 	rig_expect(PORT "gids/2", "0000:0000:0000:0000:0000:0000:0000:0000\n");
-	rig_expect(PORT "gid_attrs/types/2", NULL);
+	rig_expect(PORT "gid_attrs/types/1", "RoCE v2\n");
+	expect_unreadable(PORT "gid_attrs/types/2");
 	rig_expect(PORT "state", "77: UNKNOWN\n");
 	rig_expect_link(DEVICE "device/net/eth6", "/sys/class/net/eth6");
 	assert_int_equal(faccessat(rig_root, DEVICE "device/net/eth5", F_OK, AT_SYMLINK_NOFOLLOW),
