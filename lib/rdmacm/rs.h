@@ -40,6 +40,7 @@
 #define RS_FLAGS_REFUSED                                                                           \
 	(MSG_OOB | MSG_ERRQUEUE) /* flags that calls refuse: rsockets have no out-of-band data and \
 				    no error queue */
+#define RS_KEPT		11	 /* options that are kept without an effect */
 #define RS_DATAGRAM_MAX 2048	 /* bytes of a datagram and its header */
 
 /* States of a stream. An active side passes RS_ADDRESS, RS_ROUTE and RS_CONNECTING, a passive side
@@ -85,9 +86,8 @@ struct rs_options {
 	uint16_t iomaps;
 	uint32_t spin_us; /* polling time before a call sleeps */
 	/* Values that only rgetsockopt reads, or that are passed to other libraries. */
+	int kept[RS_KEPT];
 	int reuse_address;
-	int oob_inline;
-	int no_delay;
 	int ipv6_only;
 	int tos;
 	struct linger linger;
@@ -416,6 +416,9 @@ void rs_iomap_end(struct rsocket *s);
 void rs_name_copy(const void *from, struct sockaddr *addr, socklen_t *len);
 
 /* rs_option.c */
+
+/** Fill in the defaults of the options that have no effect. */
+void rs_option_init(struct rs_options *options);
 
 /** Return the member of rs_options that keeps a socket option, or NULL. */
 int *rs_option_find(struct rsocket *s, int level, int name);

@@ -61,6 +61,8 @@ size_t rs_in_peek(const struct rs_in *in, size_t skip, void *data, size_t len)
 	if (skip >= in->ready)
 		return 0;
 	len = RTE_MIN(len, in->ready - skip);
+	if (!data)
+		return len;
 	from = (uint32_t)((in->head + skip) % size);
 	first = (uint32_t)RTE_MIN(len, (size_t)(size - from));
 	memcpy(data, in->ring + from, first);

@@ -50,11 +50,12 @@ bool rs_in_is_due(const struct rs_in *in);
 /** Make the next grant, which the caller must send. */
 void rs_in_grant(struct rs_in *in, struct rs_grant *grant);
 
-/** Copy at most len ready bytes from offset `skip` on, but keep them in the ring. Return the number
- * of bytes. */
+/** Copy at most len ready bytes from offset `skip` on, but keep them in the ring. If data is NULL,
+ * only count them. Return the number of bytes. */
 size_t rs_in_peek(const struct rs_in *in, size_t skip, void *data, size_t len);
 
-/** Copy at most len ready bytes and free them. Return the number of bytes. */
+/** Copy at most len ready bytes and free them. If data is NULL, drop them. Return the number of
+ * bytes. */
 size_t rs_in_read(struct rs_in *in, void *data, size_t len);
 
 #endif

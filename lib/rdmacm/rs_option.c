@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Set options and flags of an rsocket. */
 #include <fcntl.h>
+#include <limits.h>
 #include <netinet/tcp.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -12,24 +13,58 @@
 
 #define ROUTE_MAX 4096 /* bytes */
 
+/*
+ * Options of TCP whose values are kept, and that have no effect here. Data is always sent at once,
+ * and the transport of the queue pair decides when a peer is lost. A program that sets them works
+ * as well without them.
+ */
+static const struct {
+	int level;
+	int name;
+	int initial; /* as in Linux */
+	int min;
+	int max;
+} kept[RS_KEPT] = {
+	{SOL_SOCKET, SO_OOBINLINE, 0, INT_MIN, INT_MAX},
+	{SOL_SOCKET, SO_BROADCAST, 0, INT_MIN, INT_MAX},
+	{SOL_SOCKET, SO_PRIORITY, 0, 0, INT_MAX},
+	{SOL_SOCKET, SO_REUSEPORT, 0, INT_MIN, INT_MAX},
+	{IPPROTO_TCP, TCP_NODELAY, 0, INT_MIN, INT_MAX},
+	{IPPROTO_TCP, TCP_CORK, 0, INT_MIN, INT_MAX},
+	{IPPROTO_TCP, TCP_QUICKACK, 1, INT_MIN, INT_MAX},
+	{IPPROTO_TCP, TCP_DEFER_ACCEPT, 0, INT_MIN, INT_MAX},
+	{IPPROTO_TCP, TCP_USER_TIMEOUT, 0, 0, INT_MAX},
+	{IPPROTO_TCP, TCP_KEEPCNT, 9, 1, 127},
+	{IPPROTO_TCP, TCP_KEEPINTVL, 75, 1, 32767},
+};
+
+void rs_option_init(struct rs_options *options)
+{
+	for (size_t i = 0; i < RS_KEPT; i++)
+		options->kept[i] = kept[i].initial;
+}
+
+/* Return the index of an option that is kept, or less than 0. */
+static int find_kept(int level, int name)
+{
+	for (int i = 0; i < RS_KEPT; i++) {
+		if (kept[i].level == level && kept[i].name == name)
+			return i;
+	}
+	return -1;
+}
+
 int *rs_option_find(struct rsocket *s, int level, int name)
 {
 	struct rs_options *options = &s->options;
+	const int index = find_kept(level, name);
 
-	if (level == SOL_SOCKET) {
-		switch (name) {
-		case SO_REUSEADDR:
-			return &options->reuse_address;
-		case SO_KEEPALIVE:
-			return &options->keepalive;
-		case SO_OOBINLINE:
-			return &options->oob_inline;
-		default:
-			return NULL;
-		}
-	}
-	if (level == IPPROTO_TCP && name == TCP_NODELAY)
-		return &options->no_delay;
+	if (index >= 0)
+		return &options->kept[index];
+	if (level == SOL_SOCKET && name == SO_REUSEADDR)
+		return &options->reuse_address;
+	if (level == SOL_SOCKET && name == SO_KEEPALIVE)
+		return &options->keepalive;
 	if (level == IPPROTO_TCP && name == TCP_KEEPIDLE)
 		return &options->keepalive_s;
 	if (level == IPPROTO_IPV6 && name == IPV6_V6ONLY)
@@ -69,6 +104,16 @@ static int apply(struct rsocket *s, const int *option, int value)
 	return 0;
 }
 
+/* Return true if an option may have this value. */
+static bool is_valid(int level, int name, int value)
+{
+	const int index = find_kept(level, name);
+
+	if (level == IPPROTO_TCP && name == TCP_KEEPIDLE)
+		return value > 0;
+	return index < 0 || (value >= kept[index].min && value <= kept[index].max);
+}
+
 static int set_int(struct rsocket *s, int level, int name, int value)
 {
 	int *option = rs_option_find(s, level, name);
@@ -77,7 +122,7 @@ static int set_int(struct rsocket *s, int level, int name, int value)
 
 	if (!option)
 		return -ENOPROTOOPT;
-	if (option == &s->options.keepalive_s && value <= 0)
+	if (!is_valid(level, name, value))
 		return -EINVAL;
 	*option = value;
 	rc = apply(s, option, value);
@@ -186,8 +231,7 @@ static int set_socket(struct rsocket *s, int name, const void *value, socklen_t 
  */
 static bool has_no_effect(int level, int name)
 {
-	return level == IPPROTO_TCP && (name == TCP_KEEPCNT || name == TCP_KEEPINTVL ||
-					name == TCP_MAXSEG || name == TCP_CONGESTION);
+	return level == IPPROTO_TCP && (name == TCP_MAXSEG || name == TCP_CONGESTION);
 }
 
 /* Return true if the queues exist: their sizes cannot change any more. */

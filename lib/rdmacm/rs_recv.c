@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Receive: the public calls, and copies out of a stream's ring. */
+#include <limits.h>
+
 #include "rs.h"
 #include "rs_datagram.h"
 
@@ -10,28 +12,36 @@ bool rs_recv_is_ready(const struct rsocket *s)
 }
 
 /* Return the result of a receive when no data is ready and none will come: 0, or the error that
- * ended the connection. */
-static int end_of_stream(struct rsocket *s)
+ * ended the connection. MSG_PEEK leaves the error pending. */
+static int end_of_stream(struct rsocket *s, int flags)
 {
 	const int error = s->error;
 
 	if (s->state < RS_CONNECTED)
 		return -ENOTCONN;
-	s->error = 0;
+	if (!(flags & MSG_PEEK))
+		s->error = 0;
 	return -error;
 }
 
-static size_t peek(const struct rsocket *s, const struct iovec *iov, size_t count)
+/* Return the place for the next bytes, or NULL if MSG_TRUNC is set: then nothing is copied, as in
+ * tcp(7). */
+static void *place_of(const struct iovec *iov, size_t offset, int flags)
+{
+	return flags & MSG_TRUNC ? NULL : (uint8_t *)iov->iov_base + offset;
+}
+
+static size_t peek(const struct rsocket *s, const struct iovec *iov, size_t count, int flags)
 {
 	size_t done = 0;
 
 	for (size_t i = 0; i < count && done < s->in.ready; i++)
-		done += rs_in_peek(&s->in, done, iov[i].iov_base, iov[i].iov_len);
+		done += rs_in_peek(&s->in, done, place_of(&iov[i], 0, flags), iov[i].iov_len);
 	return done;
 }
 
-/* Copy ready bytes into the vector, from its byte `skip` on. */
-static size_t take(struct rsocket *s, const struct iovec *iov, size_t count, size_t skip)
+/* Move ready bytes into the vector, from its byte `skip` on. */
+static size_t take(struct rsocket *s, const struct iovec *iov, size_t count, size_t skip, int flags)
 {
 	size_t done = 0;
 
@@ -39,8 +49,7 @@ static size_t take(struct rsocket *s, const struct iovec *iov, size_t count, siz
 		const size_t from = RTE_MIN(skip, iov[i].iov_len);
 
 		skip -= from;
-		done += rs_in_read(&s->in, (uint8_t *)iov[i].iov_base + from,
-				   iov[i].iov_len - from);
+		done += rs_in_read(&s->in, place_of(&iov[i], from, flags), iov[i].iov_len - from);
 	}
 	rs_message_grant(s);
 	return done;
@@ -61,12 +70,12 @@ static ssize_t recv_stream(struct rsocket *s, const struct iovec *iov, size_t co
 		if (rc != 0)
 			break;
 		if (s->in.ready == 0) {
-			rc = done > 0 ? 0 : end_of_stream(s);
+			rc = done > 0 ? 0 : end_of_stream(s, flags);
 			break;
 		}
 		if (flags & MSG_PEEK)
-			return (ssize_t)peek(s, iov, count);
-		done += take(s, iov, count, done);
+			return (ssize_t)peek(s, iov, count, flags);
+		done += take(s, iov, count, done, flags);
 		if (!(flags & MSG_WAITALL))
 			break;
 	}
@@ -135,7 +144,7 @@ ssize_t rreadv(int socket, const struct iovec *iov, int iovcnt)
 {
 	struct msghdr msg = {.msg_iov = (struct iovec *)(uintptr_t)iov};
 
-	if (iovcnt < 0)
+	if (iovcnt < 0 || iovcnt > IOV_MAX)
 		return rs_result(-EINVAL);
 	msg.msg_iovlen = (size_t)iovcnt;
 	return recv_vector(socket, &msg, 0);

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Send: the public calls, and WRITEs into the peer's windows. */
+#include <limits.h>
+
 #include "rs.h"
 #include "rs_datagram.h"
 
@@ -119,7 +121,7 @@ static ssize_t send_vector(int socket, const struct iovec *iov, size_t count, in
 		if (s->datagrams)
 			rc = rs_datagram_send(s, iov, count, flags, to, to_len);
 		else
-			rc = to ? -EISCONN : send_stream(s, iov, (size_t)rc, flags);
+			rc = send_stream(s, iov, (size_t)rc, flags); /* TCP ignores the address */
 		pthread_mutex_unlock(&s->lock);
 	}
 	rs_table_put(s);
@@ -154,7 +156,7 @@ ssize_t rwrite(int socket, const void *buf, size_t count)
 
 ssize_t rwritev(int socket, const struct iovec *iov, int iovcnt)
 {
-	if (iovcnt < 0)
+	if (iovcnt < 0 || iovcnt > IOV_MAX)
 		return rs_result(-EINVAL);
 	return send_vector(socket, iov, (size_t)iovcnt, 0, NULL, 0);
 }

@@ -38,10 +38,12 @@ static struct rsocket *allocate(int domain, int type, const struct rsocket *list
 	s->type = type;
 	s->pid = getpid();
 	s->keepalive_fd = -1;
-	if (listener)
+	if (listener) {
 		s->options = listener->options;
-	else
+	} else {
 		rs_config_get(&s->options);
+		rs_option_init(&s->options);
+	}
 	pthread_mutex_init(&s->lock, NULL);
 	LIST_INIT(&s->wakers);
 	STAILQ_INIT(&s->backlog);

@@ -3,6 +3,7 @@
 #include "real.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <netinet/in.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -174,12 +175,29 @@ static int control_other(int fd, int cmd, int rc)
 FCNTL(fcntl)
 FCNTL(fcntl64)
 
-/* Handle FIONBIO, which some programs use instead of O_NONBLOCK. */
+/* Count the bytes that a read would return, without an error that is pending. */
+static int count_bytes(int rsocket, int *count)
+{
+	const ssize_t ready = rrecv(rsocket, NULL, INT_MAX, MSG_PEEK | MSG_TRUNC | MSG_DONTWAIT);
+	int listens = 0;
+	socklen_t len = sizeof(listens);
+
+	if (rgetsockopt(rsocket, SOL_SOCKET, SO_ACCEPTCONN, &listens, &len) == 0 && listens) {
+		errno = EINVAL;
+		return -1;
+	}
+	*count = ready > 0 ? (int)ready : 0;
+	return 0;
+}
+
+/* Handle FIONBIO, which some programs use instead of O_NONBLOCK, and FIONREAD. */
 static int control_io(int fd, unsigned long request, void *arg)
 {
 	switch (request) {
 	case FIONBIO:
 		return rfcntl(fd, F_SETFL, *(int *)arg ? O_NONBLOCK : 0);
+	case FIONREAD:
+		return count_bytes(fd, arg);
 	case FIOCLEX:
 		return rfcntl(fd, F_SETFD, FD_CLOEXEC);
 	case FIONCLEX:
@@ -230,21 +248,25 @@ int dup(int fd)
 				: duplicate_other(fd, real()->dup(fd));
 }
 
+/* Check everything before `other` is closed: a call that fails must leave it open. */
 static int duplicate_to(int fd, int other, int flags)
 {
 	int made;
 
-	if (fds_is_kept(other)) {
+	if (flags & ~O_CLOEXEC) {
+		errno = EINVAL;
+		return -1;
+	}
+	if (real()->fcntl(fd, F_GETFD) < 0)
+		return -1;
+	if (fds_get(fd) >= 0 && fds_get(fd) == fds_get(other))
+		return real()->fcntl(other, F_SETFD, flags ? FD_CLOEXEC : 0) < 0 ? -1 : other;
+	if (fds_has_aliases(other)) {
 		errno = EBUSY;
 		return -1;
 	}
-	if (fds_get(other) >= 0) {
+	if (fds_get(other) >= 0)
 		(void)close_number(other);
-		if (fds_is_kept(other)) {
-			errno = EBUSY;
-			return -1;
-		}
-	}
 	made = real()->dup3(fd, other, flags);
 	if (made >= 0)
 		epolls_close(other);

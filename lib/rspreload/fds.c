@@ -49,14 +49,14 @@ bool fds_remove(int fd, int *rsocket)
 	return last;
 }
 
-bool fds_is_kept(int fd)
+bool fds_has_aliases(int fd)
 {
-	bool kept;
+	bool has;
 
 	if (!is_number(fd))
 		return false;
 	pthread_mutex_lock(&lock);
-	kept = counts[fd] > 0 && fds_get(fd) < 0;
+	has = counts[fd] > (fds_get(fd) == fd);
 	pthread_mutex_unlock(&lock);
-	return kept;
+	return has;
 }

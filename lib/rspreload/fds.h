@@ -22,8 +22,8 @@ bool fds_alias(int fd, int rsocket);
 /** Remove a descriptor that the program closes. Return true if it was the rsocket's last one. */
 bool fds_remove(int fd, int *rsocket);
 
-/** Return true for an rsocket's own descriptor if the program has closed it, and aliases still
- * exist. */
-bool fds_is_kept(int fd);
+/** Return true for an rsocket's own descriptor if aliases of it exist. It must then stay open, even
+ * if the program closes it. */
+bool fds_has_aliases(int fd);
 
 #endif

@@ -23,6 +23,8 @@ ssize_t __recv_chk(int fd, void *buf, size_t len, size_t room, int flags);
 ssize_t __recvfrom_chk(int fd, void *buf, size_t len, size_t room, int flags, struct sockaddr *addr,
 		       socklen_t *addr_len);
 int __poll_chk(struct pollfd *fds, nfds_t count, int timeout, size_t room);
+int __ppoll_chk(struct pollfd *fds, nfds_t count, const struct timespec *timeout,
+		const sigset_t *mask, size_t room);
 
 ssize_t recv(int fd, void *buf, size_t len, int flags)
 {
@@ -219,6 +221,14 @@ int ppoll(struct pollfd *fds, nfds_t count, const struct timespec *timeout, cons
 	if (mask)
 		pthread_sigmask(SIG_SETMASK, &before, NULL);
 	return rc;
+}
+
+int __ppoll_chk(struct pollfd *fds, nfds_t count, const struct timespec *timeout,
+		const sigset_t *mask, size_t room)
+{
+	if (count > room / sizeof(*fds))
+		abort();
+	return ppoll(fds, count, timeout, mask);
 }
 
 /* Return true if a set has an rsocket. An alias is polled by the rsocket's own number. */

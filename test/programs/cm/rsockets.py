@@ -15,6 +15,7 @@ from programs.cm.rdmacm_shared import Uroceds
 from programs.run.wires import uroce_host
 
 PRELOAD = os.path.join(os.path.dirname(UROCE_RUN), "..", "lib", "rspreload", "librspreload.so")
+TCP_CALLS = os.path.join(os.path.dirname(UROCE_RUN), "..", "test", "programs", "tcp_calls")
 COPY_BYTES = 20_000_000
 # A row of a table: name, bytes, transfers, and measured values.
 ROW = re.compile(r"^(\S+) +\S+ +\S+ +.*?[\d.]+s +[\d.]+ +[\d.]+$", re.M)
@@ -22,6 +23,7 @@ DATAGRAMS = ["-C", "1000", "-S", "500"]
 SHARED = (("attached", "attached"), ("isolated", "isolated"))
 KERNEL_PACKETS = 200  # packets of UDP, ARP and neighbour discovery, before queue pairs carry the datagrams
 ECHO_PORT = 7311
+CALLS_PORT = 7312
 ECHO_SERVER = """
 import socket, sys
 listener = socket.create_server((sys.argv[1], int(sys.argv[2])))
@@ -150,6 +152,7 @@ class RsocketsTest:
         self._check("python3, preloaded", self._echo, server, ECHO_CLIENT)
         self._check("python3, edges of epoll, preloaded", self._echo, server, EPOLL_CLIENT)
         self._check("python3, asyncio, preloaded", self._asyncio, server)
+        self._report.check(f"rsockets: {self._wire.name}: calls of a TCP program, preloaded", self._tcp_calls, server)
         for name, options in (("udpong", []), ("udpong, blocking", ["-T", "b"]), ("udpong, echo", ["-T", "e"])):
             self._check(name, self._udpong, server, options)
 
@@ -208,6 +211,15 @@ class RsocketsTest:
             running.expect(passive, END_SECONDS, "server")
             if "iperf Done" not in active.output():
                 running.fail("the client does not come to its end")
+
+    def _tcp_calls(self, server):
+        """Both ends are in one process. First they are the kernel's: what they check is what TCP does."""
+        with CmRunning() as running:
+            for argv in ([TCP_CALLS, "127.0.0.1", str(CALLS_PORT)], preloaded(TCP_CALLS, server, str(CALLS_PORT))):
+                process = running.start(self._wire.hosts[0], argv)
+                running.expect(process, SECONDS, "program")
+                if "as by TCP" not in process.output():
+                    running.fail("the program prints no result")
 
     def _asyncio(self, server):
         options = [server, str(ECHO_PORT), str(ASYNC_CLIENTS)]

@@ -354,8 +354,12 @@ TEST(rs_message__window_that_is_not_the_peers)
 
 TEST(rs_message__peer_that_vanishes)
 {
+	char byte;
+
 	connect_honestly();
 	assert_int_equal(rdma_disconnect(attacker.id), 0);
+	assert_int_equal(rrecv(victim, &byte, 1, MSG_PEEK), -1);
+	assert_int_equal(errno, ECONNRESET);
 	expect_error(ECONNRESET);
 }
 

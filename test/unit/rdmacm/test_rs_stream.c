@@ -2,6 +2,7 @@
 /* Tests of lib/rdmacm's stream rsockets: both sides in one process, on a device without a wire. */
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
@@ -97,6 +98,42 @@ TEST(rsend__vectors_arrive)
 	assert_int_equal(rreadv(server, in, 2), 6);
 	assert_memory_equal(a, "one", 3);
 	assert_memory_equal(b, "two", 3);
+}
+
+TEST(rsend__long_vectors_are_refused)
+{
+	static struct iovec many[IOV_MAX + 1];
+	const struct msghdr msg = {.msg_iov = many, .msg_iovlen = IOV_MAX + 1};
+
+	assert_int_equal(rwritev(client, many, IOV_MAX + 1), -1);
+	assert_int_equal(errno, EINVAL);
+	assert_int_equal(rreadv(client, many, IOV_MAX + 1), -1);
+	assert_int_equal(errno, EINVAL);
+	assert_int_equal(rsendmsg(client, &msg, 0), -1);
+	assert_int_equal(errno, EMSGSIZE);
+}
+
+TEST(rsendto__address_of_a_stream_is_ignored)
+{
+	struct sockaddr_in at = loopback();
+	char byte;
+
+	at.sin_port = 0;
+	assert_int_equal(rsendto(client, "x", 1, 0, (struct sockaddr *)&at, sizeof(at)), 1);
+	assert_int_equal(rrecv(server, &byte, 1, 0), 1);
+}
+
+TEST(rrecv__truncated_bytes_are_dropped)
+{
+	char text[8] = ".......";
+
+	assert_int_equal(rsend(client, "abcdefg", 7, 0), 7);
+	assert_int_equal(rrecv(server, text, 1, MSG_PEEK), 1);
+	assert_int_equal(rrecv(server, NULL, INT_MAX, MSG_PEEK | MSG_TRUNC), 7);
+	assert_int_equal(rrecv(server, text, 3, MSG_TRUNC), 3);
+	assert_string_equal(text, "a......");
+	assert_int_equal(rrecv(server, text, sizeof(text), 0), 4);
+	assert_memory_equal(text, "defg...", 7);
 }
 
 static uint8_t sent[LONG], got[LONG];
@@ -428,6 +465,8 @@ TEST(rsetsockopt__is_told_by_rgetsockopt)
 		{SOL_SOCKET, SO_REUSEADDR, 1, 1},      {SOL_SOCKET, SO_KEEPALIVE, 1, 1},
 		{SOL_SOCKET, SO_OOBINLINE, 1, 1},      {SOL_SOCKET, SO_RCVBUF, 10000, 20000},
 		{SOL_SOCKET, SO_SNDBUF, 10000, 20000}, {IPPROTO_TCP, TCP_NODELAY, 1, 1},
+		{SOL_SOCKET, SO_REUSEPORT, 1, 1},      {IPPROTO_TCP, TCP_CORK, 1, 1},
+		{IPPROTO_TCP, TCP_KEEPCNT, 5, 5},      {IPPROTO_TCP, TCP_USER_TIMEOUT, 900, 900},
 		{IPPROTO_TCP, TCP_KEEPIDLE, 77, 77},   {IPPROTO_IP, IP_TOS, 0x20, 0x20},
 		{SOL_RDMA, RDMA_SQSIZE, 100, 100},     {SOL_RDMA, RDMA_RQSIZE, 1, 16},
 		{SOL_RDMA, RDMA_INLINE, 32, 32},       {SOL_RDMA, RDMA_IOMAPSIZE, 300, 256},
@@ -448,6 +487,22 @@ TEST(rsetsockopt__is_told_by_rgetsockopt)
 	assert_int_equal(rsetsockopt(s, SOL_SOCKET, 9999, &linger, len), -1);
 	assert_int_equal(errno, ENOPROTOOPT);
 	assert_int_equal(rclose(s), 0);
+}
+
+TEST(rsetsockopt__without_effect_has_the_defaults_and_limits_of_tcp)
+{
+	const int negative = -1, count = 128;
+
+	assert_int_equal(get_int(server, IPPROTO_TCP, TCP_KEEPCNT), 9);
+	assert_int_equal(get_int(server, IPPROTO_TCP, TCP_KEEPINTVL), 75);
+	assert_int_equal(get_int(server, IPPROTO_TCP, TCP_QUICKACK), 1);
+	assert_int_equal(
+		rsetsockopt(server, IPPROTO_TCP, TCP_USER_TIMEOUT, &negative, sizeof(negative)),
+		-1);
+	assert_int_equal(errno, EINVAL);
+	assert_int_equal(rsetsockopt(server, IPPROTO_TCP, TCP_KEEPCNT, &count, sizeof(count)), -1);
+	assert_int_equal(errno, EINVAL);
+	assert_int_equal(get_int(server, IPPROTO_TCP, TCP_KEEPCNT), 9);
 }
 
 /* The smallest queues and buffers, and nothing inline. */

@@ -26,12 +26,16 @@ TEST(fds_alias__the_last_number_ends_it)
 	assert_true(fds_add(20));
 	assert_true(fds_alias(21, 20));
 	assert_int_equal(fds_get(21), 20);
-	assert_false(fds_is_kept(20));
+	assert_true(fds_has_aliases(20));
+	assert_false(fds_has_aliases(21));
 	assert_false(fds_remove(20, &rsocket));
 	assert_int_equal(rsocket, 20);
-	assert_true(fds_is_kept(20));
+	assert_true(fds_has_aliases(20));
 	assert_true(fds_get(20) < 0);
 	assert_true(fds_remove(21, &rsocket));
 	assert_int_equal(rsocket, 20);
-	assert_false(fds_is_kept(20));
+	assert_false(fds_has_aliases(20));
+	assert_true(fds_add(20));
+	assert_false(fds_has_aliases(20));
+	assert_true(fds_remove(20, &rsocket));
 }
