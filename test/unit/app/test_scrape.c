@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Tests of app/uroced/scrape.c. */
 #include <errno.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,13 +10,18 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <rte_common.h>
+
 #include "report/metrics.h"
 #include "report/write.h"
 #include "scrape.h"
 #include "test.h"
 
+#define MANY 100  /* more clients than there are places */
+#define QPS  5000 /* more than the buffer of a socket has room for */
+
 static char directory[] = "/tmp/uroce-scrape-XXXXXX";
-static char path[64], answer[65536];
+static char path[64], answer[1 << 24];
 static struct report_set reports;
 static struct scrape_config config;
 
@@ -81,7 +87,7 @@ static void expect_status(const char *text, const char *status)
 		fail_msg("%s: %s", text, got);
 }
 
-static void add_report(void)
+static void add_report_of(uint32_t qps)
 {
 	struct report *report;
 	int fd;
@@ -91,9 +97,15 @@ static void add_report(void)
 	strcpy(report->facts.device, "uroce0");
 	report_begin(report);
 	report_add_stat(report, "rx_packets", 77);
-	report_add(report, &(struct report_record){.kind = REPORT_QP, .number = 5});
+	for (uint32_t i = 0; i < qps; i++)
+		report_add(report, &(struct report_record){.kind = REPORT_QP, .number = 5 + i});
 	report_end(report);
 	assert_int_equal(report_set_add(&reports, getpid(), 0, report), 0);
+}
+
+static void add_report(void)
+{
+	add_report_of(1);
 }
 
 TEST(scrape_parse__requests)
@@ -154,10 +166,61 @@ TEST(scrape_start__clients_may_do_anything)
 	fd = dial();
 	assert_true(send(fd, "GET /metrics HTTP/1.1\r\n\r\n", 25, MSG_NOSIGNAL) > 0);
 	close(fd);
-	/* A silent client is disconnected after its time, and the next one is served. */
-	fd = dial();
+}
+
+static bool is_open(int fd)
+{
+	char byte;
+
+	return recv(fd, &byte, 1, MSG_DONTWAIT) == -1 && errno == EAGAIN;
+}
+
+TEST(scrape_start__silent_clients_block_nobody)
+{
+	int silent[8];
+
+	add_report();
+	assert_int_equal(scrape_start(&config), 0);
+	for (size_t i = 0; i < RTE_DIM(silent); i++)
+		silent[i] = dial();
 	expect_status("GET /metrics HTTP/1.1\r\n\r\n", "HTTP/1.1 200 OK\r\n");
-	close(fd);
+	/* They were not disconnected for it. */
+	for (size_t i = 0; i < RTE_DIM(silent); i++) {
+		assert_true(is_open(silent[i]));
+		close(silent[i]);
+	}
+}
+
+/* Each takes a place, until the oldest ones have to leave. */
+TEST(scrape_start__many_silent_clients)
+{
+	int silent[MANY];
+
+	add_report();
+	assert_int_equal(scrape_start(&config), 0);
+	for (size_t i = 0; i < MANY; i++)
+		silent[i] = dial();
+	expect_status("GET /metrics HTTP/1.1\r\n\r\n", "HTTP/1.1 200 OK\r\n");
+	assert_false(is_open(silent[0]));
+	assert_true(is_open(silent[MANY - 1]));
+	for (size_t i = 0; i < MANY; i++)
+		close(silent[i]);
+}
+
+/* The answer is longer than a socket's buffer, so it is sent in pieces. */
+TEST(scrape_start__clients_that_do_not_read_block_nobody)
+{
+	static const char ask[] = "GET /metrics?qp HTTP/1.1\r\n\r\n";
+	int slow;
+
+	add_report_of(QPS);
+	assert_int_equal(scrape_start(&config), 0);
+	slow = dial();
+	assert_int_equal(send(slow, ask, strlen(ask), MSG_NOSIGNAL), (ssize_t)strlen(ask));
+	expect_status("GET /x HTTP/1.1\r\n\r\n", "HTTP/1.1 404 ");
+	hear(slow);
+	assert_int_equal(strlen(strstr(answer, "\r\n\r\n") + 4),
+			 strtoul(strstr(answer, "Content-Length: ") + 16, NULL, 10));
 }
 
 TEST(scrape_start__takes_the_place_of_a_dead_one)
