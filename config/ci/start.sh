@@ -7,23 +7,23 @@
 set -eu
 
 devices=${1:-1}
-found=$(mktemp)
-trap 'rm -f "$found"' EXIT
+# A directory that only this user can enter: the environment of a job may have secrets.
+found=$(mktemp -d)
+trap 'rm -rf "$found"' EXIT
 
 # The command prints its environment and stays. Files of the device are shown by a preloaded library: a mount namespace
 # could not be entered by later commands.
 # shellcheck disable=SC2016 # the inner shell expands it
 nohup uroce-run --local="$devices" --view preload -- \
-	sh -c 'env >"$0.part" && mv "$0.part" "$0" && exec sleep infinity' "$found" </dev/null >/dev/null 2>"$found.log" &
+	sh -c 'env >"$0/part" && mv "$0/part" "$0/env" && exec sleep infinity' "$found" </dev/null >/dev/null 2>"$found/log" &
 pid=$!
 
-until [ -s "$found" ]; do
+until [ -s "$found/env" ]; do
 	kill -0 $pid 2>/dev/null || {
-		cat "$found.log" >&2
+		cat "$found/log" >&2
 		exit 1
 	}
 	sleep 0.1
 done
-rm -f "$found.log"
-grep -E '^(LD_LIBRARY_PATH|LD_PRELOAD|UROCE_[A-Z_]+)=' "$found"
+grep -E '^(LD_LIBRARY_PATH|LD_PRELOAD|UROCE_[A-Z_]+)=' "$found/env"
 echo "UROCE_CI_PID=$pid"

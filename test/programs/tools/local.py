@@ -36,6 +36,13 @@ LD_PRELOAD={late}:$LD_PRELOAD qperf -lp {port} -cm1 -t 1 -to 30 127.0.0.1 {tests
 kill $server; exit $status"""
 STARTS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "local_starts.py")
 NEW_NAMESPACES = ["unshare", "--fork", "--kill-child", "--pid", "--mount-proc", "--mount", "--ipc", "--net"]
+CI_START = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "..", "config", "ci", "start.sh")
+# In the place of env(1): note who may read the file that it writes, and who may enter the file's directory.
+SPY = """#!/bin/sh
+file=$(readlink /proc/$$/fd/1)
+stat -c %a "$file" "$(dirname "$file")" >{modes}
+exec /usr/bin/env "$@"
+"""
 # Print the device's state, then tell that it is there, and stay.
 STAY = "ibv_devinfo >/dev/null && touch {mark} && exec sleep 60"
 
@@ -73,6 +80,7 @@ class LocalTest:
             self._check("a bad network", self._impaired)
             self._check("no child and no descriptor for the command", self._inherits_nothing)
             self._check("without a runtime directory", self._in_tmp)
+            self._check("the environment of a CI job", self._ci_start)
         finally:
             shutil.rmtree(self._dir)
 
@@ -147,6 +155,32 @@ class LocalTest:
                 raise CheckFailed(f"nothing matches {pattern}", output.splitlines())
         if output.count("PORT_ACTIVE (4)") != 2:
             raise CheckFailed("not both are active", output.splitlines())
+
+    def _ci_start(self):
+        """The script prints what later commands need. Nobody else can read the job's environment at any time."""
+        modes = os.path.join(self._dir, "modes")
+        tools = os.path.join(self._dir, "tools")
+        os.mkdir(tools)
+        os.symlink(os.path.abspath(UROCE_RUN), os.path.join(tools, "uroce-run"))
+        with open(os.path.join(tools, "env"), "w", encoding="ascii") as file:
+            file.write(SPY.format(modes=modes))
+        os.chmod(file.name, 0o755)
+        script = subprocess.run([*NOBODY, "/bin/sh", os.path.abspath(CI_START)], stdout=subprocess.PIPE, text=True, cwd="/",
+                                stderr=subprocess.STDOUT, timeout=SECONDS, check=False,
+                                env={**os.environ, "XDG_RUNTIME_DIR": self._dir, "PATH": f"{tools}:{os.environ['PATH']}",
+                                     "SECRET": "of the job"})
+        network = re.search(r"^UROCE_CI_PID=(\d+)$", script.stdout, re.M)
+        if network:
+            os.kill(int(network[1]), signal.SIGTERM)
+            wait_until(lambda: not os.path.exists(f"/proc/{network[1]}"), SECONDS)
+        if not network or "LD_LIBRARY_PATH=" not in script.stdout or "SECRET" in script.stdout:
+            raise CheckFailed("it prints something else", script.stdout.splitlines())
+        with open(modes, encoding="ascii") as file:
+            seen = file.read().split()
+        if all(int(mode, 8) & 0o077 for mode in seen):
+            raise CheckFailed("others can read the environment", seen)
+        shutil.rmtree(tools)
+        os.unlink(modes)
 
     @contextlib.contextmanager
     def _staying(self):
