@@ -81,6 +81,9 @@ static int error_of(const struct rdma_cm_event *event)
 		return ETIMEDOUT;
 	case RDMA_CM_EVENT_DEVICE_REMOVAL:
 		return ENETDOWN;
+	case RDMA_CM_EVENT_CONNECT_ERROR:
+		/* The peer has accepted, and has closed before our RTU. */
+		return event->status == -EINVAL ? ECONNRESET : abs(event->status);
 	default:
 		return event->status == -ETIMEDOUT ? EHOSTUNREACH : abs(event->status);
 	}

@@ -78,7 +78,8 @@ static int tear_down(void **state)
 {
 	if (victim >= 0)
 		assert_int_equal(rclose(victim), 0);
-	rdma_destroy_qp(attacker.id);
+	if (attacker.id->qp)
+		rdma_destroy_qp(attacker.id);
 	if (attacker.cq)
 		ibv_destroy_cq(attacker.cq);
 	if (attacker.mr)
@@ -606,4 +607,73 @@ TEST(rshutdown__directly_after_raccept)
 TEST(rshutdown__both_directions_directly_after_raccept)
 {
 	shut_directly_after_raccept(SHUT_RDWR, RS_CONTROL_DISCONNECT);
+}
+
+/* Listen as the attacker. */
+static struct rdma_cm_id *listen_beside(void)
+{
+	struct sockaddr_in at = loopback();
+	struct rdma_cm_id *id;
+
+	at.sin_port = htons(PORT + 1);
+	attacker.channel = rdma_create_event_channel();
+	assert_int_equal(rdma_create_id(attacker.channel, &id, NULL, RDMA_PS_TCP), 0);
+	assert_int_equal(rdma_bind_addr(id, (struct sockaddr *)&at), 0);
+	assert_int_equal(rdma_listen(id, 1), 0);
+	return id;
+}
+
+/* Connect an rsocket without waiting, until the attacker has its request. */
+static int ask_attacker(void)
+{
+	struct pollfd request = {.fd = attacker.channel->fd, .events = POLLIN};
+	struct pollfd answer = {.events = POLLOUT};
+	struct sockaddr_in to = loopback();
+	const int s = rsocket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0);
+	struct rdma_cm_event *event;
+
+	to.sin_port = htons(PORT + 1);
+	assert_int_equal(rconnect(s, (struct sockaddr *)&to, sizeof(to)), -1);
+	assert_int_equal(errno, EINPROGRESS);
+	answer.fd = s;
+	alarm(SECONDS);
+	while (poll(&request, 1, 1) == 0)
+		assert_int_equal(rpoll(&answer, 1, 0), 0);
+	alarm(0);
+	assert_int_equal(rdma_get_cm_event(attacker.channel, &event), 0);
+	assert_int_equal(event->event, RDMA_CM_EVENT_CONNECT_REQUEST);
+	attacker.id = event->id;
+	assert_int_equal(rdma_ack_cm_event(event), 0);
+	return s;
+}
+
+static void accept_as_attacker(void)
+{
+	struct rs_hello_wire wire;
+	struct rs_hello hello;
+	struct rdma_conn_param param = {.private_data = &wire, .private_data_len = sizeof(wire)};
+
+	create_queues();
+	hello = honest_hello();
+	rs_wire_put_hello(&wire, &hello);
+	assert_int_equal(rdma_accept(attacker.id, &param), 0);
+}
+
+/* The peer accepts and closes, before the program takes the acceptance. */
+TEST(rconnect__peer_that_closes_at_once)
+{
+	struct rdma_cm_id *listening = listen_beside();
+	struct pollfd poll = {.events = POLLOUT};
+	int error = 0;
+	socklen_t len = sizeof(error);
+
+	poll.fd = ask_attacker();
+	accept_as_attacker();
+	rdma_destroy_qp(attacker.id);
+	assert_int_equal(rdma_destroy_id(attacker.id), 0);
+	attacker.id = listening;
+	assert_int_equal(rpoll(&poll, 1, -1), 1);
+	assert_int_equal(rgetsockopt(poll.fd, SOL_SOCKET, SO_ERROR, &error, &len), 0);
+	assert_int_equal(error, ECONNRESET);
+	assert_int_equal(rclose(poll.fd), 0);
 }
