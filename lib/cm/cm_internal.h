@@ -137,6 +137,9 @@ void conn_leave_qpn(struct cm_conn *conn);
  * VLAN. */
 bool conn_is_peer(const struct cm_conn *conn, const struct gsi_address *from);
 
+/** Return a time that a peer names, of which we use at most CM_EXPONENT_MAX. */
+uint64_t conn_bounded_ns(uint8_t exponent);
+
 /* machine.c */
 
 /**

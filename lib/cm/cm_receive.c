@@ -140,6 +140,7 @@ static void take_rep(struct cm_conn *conn, const struct cm_mad *mad)
 	agreed->rnr_retry_count = rep->rnr_retry_count;
 	agreed->ack_timeout =
 		cm_ack_timeout(rep->target_ack_delay, (uint8_t)(agreed->ack_timeout - 1));
+	conn->wait_ns = conn_bounded_ns(agreed->ack_timeout);
 	conn_enter_remote(conn);
 }
 

@@ -199,11 +199,6 @@ static bool take_place(struct cm *cm, struct cm_listener *listener, const struct
 	return true;
 }
 
-static uint64_t bounded_ns(uint8_t exponent)
-{
-	return cm_time_ns(RTE_MIN(exponent, CM_EXPONENT_MAX));
-}
-
 static void take_req(struct cm_conn *conn, const struct cm_req *req)
 {
 	const uint8_t ack_timeout = req->primary.ack_timeout;
@@ -227,10 +222,10 @@ static void take_req(struct cm_conn *conn, const struct cm_req *req)
 	conn->agreed.hop_limit = req->primary.hop_limit;
 	conn->agreed.tclass = req->primary.tclass;
 	conn->max_retries = req->max_cm_retries;
-	conn->response_ns = bounded_ns(req->local_response_timeout);
-	conn->life_ns = bounded_ns(ack_timeout > 0 ? ack_timeout - 1 : 0);
-	conn->wait_ns = bounded_ns(ack_timeout);
-	conn->linger_ns = 2 * (bounded_ns(req->remote_response_timeout) + 2 * conn->life_ns);
+	conn->response_ns = conn_bounded_ns(req->local_response_timeout);
+	conn->life_ns = conn_bounded_ns(ack_timeout > 0 ? ack_timeout - 1 : 0);
+	conn->wait_ns = conn_bounded_ns(ack_timeout);
+	conn->linger_ns = 2 * (conn_bounded_ns(req->remote_response_timeout) + 2 * conn->life_ns);
 }
 
 static void take_sidr_req(struct cm_conn *conn, const struct cm_sidr_req *req)

@@ -155,6 +155,11 @@ bool conn_is_peer(const struct cm_conn *conn, const struct gsi_address *from)
 	       memcmp(conn->peer.local, from->local, sizeof(from->local)) == 0;
 }
 
+uint64_t conn_bounded_ns(uint8_t exponent)
+{
+	return cm_time_ns(RTE_MIN(exponent, CM_EXPONENT_MAX));
+}
+
 enum cm_state cm_conn_state(const struct cm_conn *conn)
 {
 	return conn->state;

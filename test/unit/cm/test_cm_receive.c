@@ -115,6 +115,46 @@ TEST(receive__rej_by_guid_of_who_has_no_answer)
 	assert_int_equal(rig.event.status, CM_REJ_TIMEOUT);
 }
 
+/* A peer that has received our REP, and gives up all the same, names both ids and needs no GUID. */
+TEST(receive__rej_of_a_timeout_with_our_id)
+{
+	struct cm_mad mad;
+
+	rig_bring(&rig, CM_STATE_REP_SENT);
+	mad = rig_message(&rig, CM_REJ);
+	mad.rej.reason = CM_REJ_TIMEOUT;
+	mad.local_id++;
+	assert_ignored(&rig.peer, &mad);
+	mad.local_id--;
+	mad.remote_id++;
+	assert_ignored(&rig.peer, &mad);
+	mad.remote_id--;
+	rig_receive(&rig, &mad);
+	rig_event(&rig, CM_EVENT_REJECTED);
+	assert_int_equal(rig.event.status, CM_REJ_TIMEOUT);
+}
+
+/* Any other reason names our id: a REJ without it is nobody's. */
+TEST(receive__rej_without_our_id)
+{
+	const rte_be64_t guid = rte_cpu_to_be_64(RIG_PEER_GUID);
+	struct gsi_address from = rig.peer;
+	struct cm_mad mad;
+
+	rig_bring(&rig, CM_STATE_REQ_RCVD);
+	mad = rig_message(&rig, CM_REJ);
+	mad.remote_id = 0;
+	mad.rej.info = (const uint8_t *)&guid;
+	mad.rej.info_len = sizeof(guid);
+	assert_ignored(&rig.peer, &mad);
+	/* A timeout at another of our addresses is not about this connection. */
+	mad.rej.reason = CM_REJ_TIMEOUT;
+	from.local[15]++;
+	assert_ignored(&from, &mad);
+	mad.rej.info_len--;
+	assert_ignored(&rig.peer, &mad);
+}
+
 TEST(receive__rej_stale_goes_through_timewait)
 {
 	struct cm_mad mad;
@@ -192,6 +232,68 @@ TEST(receive__rep_is_agreed_on)
 	assert_memory_equal(&agreed.address, &rig.peer, sizeof(rig.peer));
 }
 
+/* Annex A14: the REP of an XRC target has its queue pair in place of the EE context. */
+TEST(receive__rep_of_xrc)
+{
+	struct cm_connect_attr attr = rig_connect_attr(&rig);
+	struct cm_agreed agreed;
+	struct cm_mad rep;
+
+	attr.transport = CM_TRANSPORT_EXTENDED;
+	attr.extended_type = CM_EXTENDED_XRC;
+	assert_int_equal(cm_connect(rig.cm, &attr, rig.now_ns, &rig.conn), 0);
+	rig.our_id = rig_sent(&rig).local_id;
+	rep = rig_message(&rig, CM_REP);
+	rep.rep.qpn = 0;
+	rep.rep.eecn = 0x333;
+	rep.rep.srq = true;
+	rig_receive(&rig, &rep);
+	rig_event(&rig, CM_EVENT_REP);
+	cm_conn_agreed(rig.conn, &agreed);
+	assert_int_equal(agreed.remote_qpn, 0x333);
+	assert_true(agreed.remote_srq);
+	assert_int_equal(cm_establish(rig.conn, NULL, 0, rig.now_ns), 0);
+	assert_int_equal(cm_disconnect(rig.conn, NULL, 0, rig.now_ns), 0);
+	assert_int_equal(rig_sent(&rig).dreq_qpn, 0x333);
+}
+
+/* Disconnect after a REP whose sender has this ACK delay; the connection is in timewait. */
+static void wait_after(uint8_t target_ack_delay)
+{
+	struct cm_mad mad;
+
+	rig_bring(&rig, CM_STATE_REQ_SENT);
+	mad = rig_message(&rig, CM_REP);
+	mad.rep.target_ack_delay = target_ack_delay;
+	rig_receive(&rig, &mad);
+	rig_event(&rig, CM_EVENT_REP);
+	assert_int_equal(cm_establish(rig.conn, NULL, 0, rig.now_ns), 0);
+	assert_int_equal(cm_disconnect(rig.conn, NULL, 0, rig.now_ns), 0);
+	mad = rig_message(&rig, CM_DREP);
+	rig_receive(&rig, &mad);
+	rig_event(&rig, CM_EVENT_DISCONNECTED);
+	assert_int_equal(cm_conn_state(rig.conn), CM_STATE_TIMEWAIT);
+}
+
+/* 12.9: twice a packet's life, 2^17, and the peer's ACK delay. */
+TEST(receive__timewait_lasts_as_the_rep_says)
+{
+	wait_after(14);
+	assert_true(cm_deadline_ns(rig.cm) == rig.now_ns + cm_time_ns(17));
+}
+
+TEST(receive__timewait_is_longer_after_a_slow_peer)
+{
+	wait_after(20);
+	assert_true(cm_deadline_ns(rig.cm) == rig.now_ns + cm_time_ns(20));
+}
+
+TEST(receive__timewait_is_bounded)
+{
+	wait_after(31);
+	assert_true(cm_deadline_ns(rig.cm) == rig.now_ns + cm_time_ns(22));
+}
+
 TEST(receive__rep_of_a_queue_pair_that_is_connected)
 {
 	struct cm_conn *old;
@@ -255,6 +357,17 @@ TEST(receive__mra_is_bounded)
 	mra.mra = (struct cm_mra){.about = CM_ABOUT_REQ, .service_timeout = 31};
 	rig_receive(&rig, &mra);
 	assert_true(cm_deadline_ns(rig.cm) <= rig.now_ns + cm_time_ns(24) + cm_time_ns(RIG_LIFE));
+}
+
+/* An MRA about a LAP, which we never send, changes nothing. */
+TEST(receive__mra_of_a_lap_is_ignored)
+{
+	struct cm_mad mra;
+
+	rig_bring(&rig, CM_STATE_REP_SENT);
+	mra = rig_message(&rig, CM_MRA);
+	mra.mra = (struct cm_mra){.about = CM_ABOUT_OTHER, .service_timeout = 22};
+	assert_ignored(&rig.peer, &mra);
 }
 
 /* A message for a free id gets an answer at once: DREP for a DREQ, REJ for a REP. */
