@@ -10,7 +10,8 @@
 #include "transport/sink.h"
 #include "wire/gid.h"
 
-#define IFINDEX 7
+#define IFINDEX	      7
+#define IPV4_DEST_END 34 /* Ethernet's header has 14 bytes, IPv4's 20 */
 
 struct agent_rig agent_rig;
 
@@ -44,6 +45,12 @@ static int sink_put(struct packet_sink *sink, struct packet_out *made)
 	lengths[agent_rig.frames++] = (size_t)len;
 	agent_rig.room--;
 	return 0;
+}
+
+uint8_t agent_rig_dest(unsigned int frame)
+{
+	assert_true(frame < agent_rig.frames);
+	return frames[frame][IPV4_DEST_END - 1];
 }
 
 static struct packet_sink sink = {.get = sink_get, .put = sink_put};

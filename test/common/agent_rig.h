@@ -61,6 +61,9 @@ void agent_rig_run(void);
 /** Advance the clock by `ns`, then do what agent_rig_run does. */
 void agent_rig_pass(uint64_t ns);
 
+/** Return the last byte of the IPv4 address to which a frame was sent. */
+uint8_t agent_rig_dest(unsigned int frame);
+
 const uint8_t *agent_rig_gid(enum agent_rig_gid index);
 
 #endif

@@ -159,6 +159,20 @@ TEST(agent_run__mads_wait_for_room)
 	assert_true(gsi_deadline_ns(agent_rig.device) > agent_rig.now_ns);
 }
 
+/* The one that finds the port full leaves first in the next pass, and none is lost. */
+TEST(agent_run__mads_leave_in_their_order)
+{
+	for (uint8_t i = 0; i < 6; i++)
+		connect_to(9 + i);
+	for (unsigned int sent = 0; sent <= 6; sent += 2) {
+		assert_int_equal(agent_rig.frames, sent);
+		agent_rig.room = 2;
+		agent_rig_run();
+	}
+	for (unsigned int i = 0; i < 6; i++)
+		assert_int_equal(agent_rig_dest(i), 9 + i);
+}
+
 /* A program may connect as often as it likes before the first pass. */
 TEST(agent_run__burst_of_mads_is_kept)
 {

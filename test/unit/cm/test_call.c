@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <rte_common.h>
+
 #include "cm_fixture.h"
 
 static const uint8_t data[256] = "data";
@@ -43,6 +45,26 @@ TEST(connect__req_is_as_linux_has_it)
 	/* 12.9, as Linux: twice a packet's life, and the peer's response time. */
 	assert_true(cm_deadline_ns(rig.cm) ==
 		    rig.now_ns + cm_time_ns(RIG_TIME) + 2 * cm_time_ns(RIG_LIFE));
+}
+
+TEST(connect__req_names_the_transport_service)
+{
+	static const struct {
+		enum cm_transport transport;
+		uint8_t extended_type;
+	} cases[] = {{CM_TRANSPORT_RC, 0},
+		     {CM_TRANSPORT_UC, 0},
+		     {CM_TRANSPORT_EXTENDED, CM_EXTENDED_XRC}};
+	struct cm_connect_attr attr = rig_connect_attr(&rig);
+	struct cm_conn *conn;
+
+	for (size_t i = 0; i < RTE_DIM(cases); i++) {
+		attr.transport = (uint8_t)cases[i].transport;
+		attr.extended_type = cases[i].extended_type;
+		assert_int_equal(cm_connect(rig.cm, &attr, rig.now_ns, &conn), 0);
+		assert_int_equal(rig_sent(&rig).req.transport, cases[i].transport);
+		assert_int_equal(rig_sent(&rig).req.extended_type, cases[i].extended_type);
+	}
 }
 
 TEST(connect__numbers_differ_from_one_to_the_next)

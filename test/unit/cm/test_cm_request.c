@@ -304,6 +304,209 @@ TEST(request__of_another_host_ends_no_connection)
 	assert_int_equal(cm_conn_state(rig.conn), CM_STATE_ESTABLISHED);
 }
 
+/* An id is in use with all of our addresses. The REQ is not the one that was answered. */
+TEST(request__of_the_same_id_to_another_of_our_addresses)
+{
+	const struct cm_accept_attr accept = rig_accept_attr();
+	struct gsi_address from = rig.peer;
+	struct cm_mad req = rig_req();
+	unsigned int sent;
+
+	rig_bring(&rig, CM_STATE_REQ_RCVD);
+	assert_int_equal(cm_accept(rig.conn, &accept, rig.now_ns), 0);
+	sent = rig.sent;
+	from.local[15]++;
+	memcpy(req.req.primary.remote_gid, from.local, 16);
+	rig_receive_from(&rig, &from, &req);
+	assert_int_equal(rig.sent, sent + 1);
+	assert_int_equal(rig_sent(&rig).message, CM_REJ);
+	assert_int_equal(rig_sent(&rig).rej.reason, CM_REJ_DUPLICATE_LOCAL_COMM_ID);
+	assert_int_equal(cm_conn_state(rig.conn), CM_STATE_REP_SENT);
+}
+
+/* A REQ that was delayed in the network comes when its connection is over. */
+TEST(request__that_comes_again_in_timewait)
+{
+	const struct cm_mad req = rig_req();
+	struct cm_mad dreq;
+	uint64_t deadline_ns;
+
+	rig_bring(&rig, CM_STATE_REP_SENT);
+	dreq = rig_message(&rig, CM_DREQ);
+	rig_receive(&rig, &dreq);
+	rig_event(&rig, CM_EVENT_DISCONNECTED);
+	assert_int_equal(cm_disconnect(rig.conn, NULL, 0, rig.now_ns), 0);
+	deadline_ns = cm_deadline_ns(rig.cm);
+	rig.now_ns++;
+	rig_receive(&rig, &req);
+	assert_int_equal(rig_sent(&rig).message, CM_REJ);
+	assert_int_equal(rig_sent(&rig).rej.reason, CM_REJ_STALE_CONNECTION);
+	assert_int_equal(rig_sent(&rig).rej.about, CM_ABOUT_REQ);
+	assert_int_equal(rig_sent(&rig).remote_id, RIG_PEER_ID);
+	assert_int_equal(cm_conn_state(rig.conn), CM_STATE_TIMEWAIT);
+	assert_true(cm_deadline_ns(rig.cm) == deadline_ns);
+	rig_no_event(&rig);
+}
+
+/* Bring the passive side to timewait; the REQ has this ACK timeout. */
+static void wait_after(uint8_t ack_timeout)
+{
+	const struct cm_accept_attr accept = rig_accept_attr();
+	struct cm_mad mad = rig_req();
+
+	mad.req.primary.ack_timeout = ack_timeout;
+	rig_receive(&rig, &mad);
+	rig_event(&rig, CM_EVENT_REQ);
+	rig.conn = rig.event.conn;
+	assert_int_equal(cm_accept(rig.conn, &accept, rig.now_ns), 0);
+	rig.our_id = rig_sent(&rig).local_id;
+	mad = rig_message(&rig, CM_DREQ);
+	rig_receive(&rig, &mad);
+	rig_event(&rig, CM_EVENT_DISCONNECTED);
+	assert_int_equal(cm_disconnect(rig.conn, NULL, 0, rig.now_ns), 0);
+	assert_int_equal(cm_conn_state(rig.conn), CM_STATE_TIMEWAIT);
+}
+
+/* 12.9: twice a packet's life and the ACK delay, which is what the REQ calls the ACK timeout. */
+TEST(request__timewait_lasts_as_long_as_its_ack_timeout)
+{
+	wait_after(19);
+	assert_true(cm_deadline_ns(rig.cm) == rig.now_ns + cm_time_ns(19));
+}
+
+TEST(request__timewait_is_bounded)
+{
+	wait_after(31);
+	assert_true(cm_deadline_ns(rig.cm) == rig.now_ns + cm_time_ns(22));
+}
+
+/* Receive a REQ with these two times, and reject it. */
+static void reject_after(uint8_t remote_response_timeout, uint8_t ack_timeout)
+{
+	struct cm_mad req = rig_req();
+
+	req.req.remote_response_timeout = remote_response_timeout;
+	req.req.primary.ack_timeout = ack_timeout;
+	rig_receive(&rig, &req);
+	rig_event(&rig, CM_EVENT_REQ);
+	assert_int_equal(cm_reject(rig.event.conn, CM_REJ_CONSUMER_DEFINED, NULL, 0, rig.now_ns),
+			 0);
+}
+
+/* A REJ is kept for twice the time after which the peer repeats its REQ: our response time, and a
+ * packet's life there and back. */
+TEST(request__rej_is_kept_for_a_peer_that_asks_again)
+{
+	reject_after(18, 17);
+	assert_true(cm_deadline_ns(rig.cm) ==
+		    rig.now_ns + 2 * (cm_time_ns(18) + 2 * cm_time_ns(16)));
+}
+
+TEST(request__rej_of_a_peer_without_an_ack_timeout)
+{
+	reject_after(18, 0);
+	assert_true(cm_deadline_ns(rig.cm) ==
+		    rig.now_ns + 2 * (cm_time_ns(18) + 2 * cm_time_ns(0)));
+}
+
+TEST(request__rej_is_kept_for_a_bounded_time)
+{
+	reject_after(31, 31);
+	assert_true(cm_deadline_ns(rig.cm) ==
+		    rig.now_ns + 2 * (cm_time_ns(22) + 2 * cm_time_ns(22)));
+}
+
+static const uint8_t loopback[16] = {[10] = 0xff, 0xff, 127, 0, 0, 1};
+
+/* Listen on 127.0.0.1 in both services. */
+static void listen_at_loopback(void)
+{
+	struct cm_listen_attr attr = {.service_id = RIG_SERVICE, .ip = true, .ip_version = 4};
+
+	memcpy(attr.address, loopback, sizeof(attr.address));
+	cm_unlisten(rig.listener, rig.now_ns);
+	cm_unlisten(rig.datagrams, rig.now_ns);
+	assert_int_equal(cm_listen(rig.cm, &attr, &rig.listener), 0);
+	attr.service_id = RIG_DATAGRAMS;
+	attr.datagrams = true;
+	assert_int_equal(cm_listen(rig.cm, &attr, &rig.datagrams), 0);
+}
+
+/* Return a REQ from `from` whose IP header has these addresses. */
+static struct cm_mad req_between(const struct gsi_address *from, const uint8_t *src,
+				 const uint8_t *dst, uint8_t *data)
+{
+	struct cm_ip ip = {.version = 4, .port = 4711};
+	struct cm_mad req;
+
+	memcpy(ip.src, src, 16);
+	memcpy(ip.dst, dst, 16);
+	req = ip_req(&ip, data);
+	memcpy(req.req.primary.local_gid, from->remote, 16);
+	memcpy(req.req.primary.remote_gid, from->local, 16);
+	return req;
+}
+
+/* Another host cannot reach a listener on 127.0.0.1, whatever it writes into its request. */
+TEST(request__loopback_from_another_host_reaches_nobody)
+{
+	uint8_t data[CM_SIDR_REQ_PRIVATE] = {0};
+	struct cm_mad req, sidr = rig_sidr_req();
+
+	listen_at_loopback();
+	req = req_between(&rig.peer, loopback, loopback, data);
+	assert_refused(&req, CM_REJ_INVALID_SERVICE_ID);
+	sidr.private_data = data;
+	sidr.private_len = sizeof(data);
+	rig_receive(&rig, &sidr);
+	assert_int_equal(rig_sent(&rig).sidr_rep.status, CM_SIDR_UNSUPPORTED_SERVICE);
+	req = req_between(&rig.peer, rig.peer.remote, loopback, data);
+	assert_refused(&req, CM_REJ_INVALID_SERVICE_ID);
+	rig_receive(&rig, &sidr);
+	assert_int_equal(rig_sent(&rig).sidr_rep.status, CM_SIDR_UNSUPPORTED_SERVICE);
+	req = req_between(&rig.peer, rig.peer.remote, rig.peer.local, data);
+	assert_refused(&req, CM_REJ_INVALID_SERVICE_ID);
+	rig_no_event(&rig);
+}
+
+/* A listener of any address refuses it, too: its program would take the peer for its own host. */
+TEST(request__loopback_from_another_host_is_refused)
+{
+	uint8_t data[CM_REQ_PRIVATE] = {0};
+	struct cm_mad req;
+
+	listen_ip();
+	req = req_between(&rig.peer, rig.peer.remote, loopback, data);
+	assert_refused(&req, CM_REJ_INVALID_GID);
+	req = req_between(&rig.peer, loopback, rig.peer.local, data);
+	assert_refused(&req, CM_REJ_INVALID_GID);
+	req = req_between(&rig.peer, loopback, loopback, data);
+	assert_refused(&req, CM_REJ_INVALID_GID);
+}
+
+/* A packet of this host to itself has one address twice, in any VLAN. */
+TEST(request__loopback_of_this_host_reaches_its_listener)
+{
+	struct gsi_address own = rig.peer;
+	uint8_t data[CM_REQ_PRIVATE] = {0};
+	struct cm_mad req;
+
+	listen_at_loopback();
+	memcpy(own.remote, own.local, 16);
+	own.vlan_id = 5;
+	req = req_between(&own, own.local, loopback, data);
+	rig_receive_from(&rig, &own, &req);
+	rig_event(&rig, CM_EVENT_REQ);
+	assert_memory_equal(rig.event.ip.dst, loopback, 16);
+	/* A request to the device's own address is another listener's. */
+	req = req_between(&own, own.local, own.local, data);
+	req.local_id++;
+	req.req.qpn++;
+	rig_receive_from(&rig, &own, &req);
+	assert_int_equal(rig_sent(&rig).rej.reason, CM_REJ_INVALID_SERVICE_ID);
+	rig_no_event(&rig);
+}
+
 TEST(sidr_request__is_answered)
 {
 	const struct cm_reply_attr reply = {
@@ -320,6 +523,21 @@ TEST(sidr_request__is_answered)
 	assert_int_equal(sent.sidr_rep.qkey, 0x44);
 	assert_true(sent.sidr_rep.service_id == RIG_DATAGRAMS);
 	assert_memory_equal(sent.private_data, "ours", 4);
+}
+
+/* The SIDR_REP is kept for twice Linux's response time, and longer if the peer repeats its
+ * SIDR_REQ. */
+TEST(sidr_request__answer_is_kept)
+{
+	const struct cm_mad req = rig_sidr_req();
+
+	rig_bring(&rig, CM_STATE_SIDR_REP_SENT);
+	assert_true(cm_deadline_ns(rig.cm) == rig.now_ns + 2 * cm_time_ns(20));
+	rig.now_ns += cm_time_ns(20);
+	rig_receive(&rig, &req);
+	assert_int_equal(rig.sent, 2);
+	assert_memory_equal(rig.mads[0].bytes, rig.mads[1].bytes, MAD_LEN);
+	assert_true(cm_deadline_ns(rig.cm) == rig.now_ns + 2 * cm_time_ns(20));
 }
 
 TEST(sidr_request__for_nobody_is_refused)

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <rte_common.h>
+
 #include "cm_rig.h"
 #include "test.h"
 
@@ -267,6 +269,43 @@ TEST(step__rej_of_a_timeout_names_the_guid)
 	assert_int_equal(mad.remote_id, 0);
 	assert_int_equal(mad.rej.info_len, sizeof(guid));
 	assert_memory_equal(mad.rej.info, guid, sizeof(guid));
+	rig_fini(&rig);
+}
+
+/* An MRA without a time would give the peer none. */
+TEST(step__mra_asks_for_time)
+{
+	static const struct {
+		enum cm_state state;
+		enum cm_about about;
+	} cases[] = {{CM_STATE_MRA_REQ_SENT, CM_ABOUT_REQ}, {CM_STATE_MRA_REP_SENT, CM_ABOUT_REP}};
+	static struct cm_rig rig;
+
+	for (size_t i = 0; i < RTE_DIM(cases); i++) {
+		rig_init(&rig);
+		rig_bring(&rig, cases[i].state);
+		assert_int_equal(rig_sent(&rig).message, CM_MRA);
+		assert_int_equal(rig_sent(&rig).mra.about, cases[i].about);
+		assert_int_equal(rig_sent(&rig).mra.service_timeout, 24);
+		rig_fini(&rig);
+	}
+}
+
+/* 12.6.9: a DREQ is a new exchange. Its repetitions have the same TID. */
+TEST(step__dreq_has_a_tid_of_its_own)
+{
+	static struct cm_rig rig;
+	uint64_t tid;
+
+	rig_init(&rig);
+	rig_bring(&rig, CM_STATE_ESTABLISHED);
+	tid = rig_sent(&rig).tid;
+	assert_int_equal(rig_sent(&rig).message, CM_RTU);
+	assert_int_equal(cm_disconnect(rig.conn, NULL, 0, rig.now_ns), 0);
+	assert_int_equal(rig_sent(&rig).message, CM_DREQ);
+	assert_true(rig_sent(&rig).tid == tid + 1);
+	rig_expire(&rig);
+	assert_true(rig_sent(&rig).tid == tid + 1);
 	rig_fini(&rig);
 }
 

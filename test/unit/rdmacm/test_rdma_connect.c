@@ -388,3 +388,21 @@ TEST(rdma_reject__datagram_service_is_unreachable)
 	rdma_ack_cm_event(event);
 	rig_end(&pair);
 }
+
+TEST(connect_transport__of_each_type)
+{
+	static const struct {
+		enum ibv_qp_type type;
+		enum cm_transport transport;
+	} cases[] = {{IBV_QPT_RC, CM_TRANSPORT_RC},
+		     {IBV_QPT_UC, CM_TRANSPORT_UC},
+		     {IBV_QPT_XRC_SEND, CM_TRANSPORT_EXTENDED},
+		     {IBV_QPT_XRC_RECV, CM_TRANSPORT_EXTENDED}};
+	struct rdma_cm_id *id = rig_create(RDMA_PS_IB);
+
+	for (size_t i = 0; i < RTE_DIM(cases); i++) {
+		id->qp_type = cases[i].type;
+		assert_int_equal(connect_transport(cm_id_of(id)), cases[i].transport);
+	}
+	rdma_destroy_id(id);
+}

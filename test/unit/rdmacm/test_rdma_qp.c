@@ -153,6 +153,55 @@ TEST(rdma_init_qp_attr__wrong_calls)
 	rdma_destroy_id(id);
 }
 
+/* Ask for a connection with these limits of READs, and with the path's hop limit. */
+static struct rig_pair ask_with(uint8_t responder_resources, uint8_t initiator_depth,
+				uint8_t hop_limit)
+{
+	struct rdma_conn_param param = {.qp_num = 5,
+					.responder_resources = responder_resources,
+					.initiator_depth = initiator_depth};
+	struct rig_pair pair = {.listener = rig_listen(RDMA_PS_TCP),
+				.active = rig_resolve(RDMA_PS_TCP)};
+
+	cm_id_of(pair.active)->path.hop_limit = hop_limit;
+	assert_int_equal(rdma_connect(pair.active, &param), 0);
+	pair.passive = rig_expect(RDMA_CM_EVENT_CONNECT_REQUEST);
+	return pair;
+}
+
+/* A side that has no resources for the peer's READs does not let the peer read. */
+TEST(rdma_init_qp_attr__reads_need_resources)
+{
+	const int writes = IBV_ACCESS_REMOTE_WRITE;
+	const int all = writes | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC;
+	struct ibv_qp_attr attr;
+	struct rig_pair pair;
+
+	for (uint8_t depth = 0; depth < 2; depth++) {
+		pair = ask_with(1 - depth, depth, 64);
+		assert_true(init(pair.active, IBV_QPS_INIT, &attr) > 0);
+		assert_int_equal(attr.qp_access_flags, depth == 0 ? all : writes);
+		assert_true(init(pair.passive, IBV_QPS_INIT, &attr) > 0);
+		assert_int_equal(attr.qp_access_flags, depth == 0 ? writes : all);
+		rig_end(&pair);
+	}
+}
+
+/* A REQ without a useful hop limit does not make the passive side's packets end at a router. */
+TEST(rdma_init_qp_attr__hop_limit)
+{
+	static const uint8_t asked[] = {0, 1, 2, 17, 255}, used[] = {64, 64, 2, 17, 255};
+	struct ibv_qp_attr attr;
+	struct rig_pair pair;
+
+	for (size_t i = 0; i < RTE_DIM(asked); i++) {
+		pair = ask_with(0, 0, asked[i]);
+		assert_true(init(pair.passive, IBV_QPS_RTR, &attr) > 0);
+		assert_int_equal(attr.ah_attr.grh.hop_limit, used[i]);
+		rig_end(&pair);
+	}
+}
+
 /* Each side sets its own queue pair's. */
 TEST(rdma_init_qp_attr__ack_timeout_is_the_programs)
 {
