@@ -144,6 +144,7 @@ static int qp_apply(struct qp *qp, const struct ibv_qp_attr *attr, int mask,
 		qp_pace(qp, attr->rate_limit, 0, 0);
 	if (mask & IBV_QP_SQ_PSN) {
 		loss_init(&qp->loss, psn_make(attr->sq_psn));
+		backlog_reset(&qp->backlog);
 		completer_reset(&qp->completer);
 	}
 	if (qp_is_datagram(qp))

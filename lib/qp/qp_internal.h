@@ -8,6 +8,7 @@
 #include "qp/qp.h"
 #include "queue/rq.h"
 #include "queue/sq.h"
+#include "transport/backlog.h"
 #include "transport/completer.h"
 #include "transport/datagram.h"
 #include "transport/requester.h"
@@ -84,7 +85,8 @@ struct qp {
 	struct receive receive; /* of the role that receives */
 	struct rq *rq;		/* own_rq or the shared one */
 
-	struct attr_kept attr; /* values of the last modification */
+	struct backlog backlog; /* of the requester */
+	struct attr_kept attr;	/* values of the last modification */
 	struct qp_made init;
 
 	struct rq own_rq __rte_cache_aligned;

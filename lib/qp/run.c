@@ -492,7 +492,29 @@ uint64_t qp_deadline_ns(const struct qp *qp)
 	return RTE_MIN(loss_deadline_ns(&qp->loss), qp->pacer.deadline_ns);
 }
 
-void qp_timeout(struct qp *qp, uint64_t now_ns)
+/* Restart an expired acknowledgement timer if the packets that it waits for are not lost. Return
+ * true if they were lost only because the peer's process takes none. */
+static bool qp_restart_timer(struct qp *qp, uint64_t now_ns, struct packet_sink *sink)
+{
+	struct recovery *recovery = &qp->loss.recovery;
+	struct sink_taken taken = {0};
+	enum backlog_verdict verdict;
+	enum sink_knows knows;
+
+	if (sink->ask == NULL || !recovery_is_over(recovery, now_ns))
+		return false;
+	knows = sink->ask(sink, &qp->peer.path, qp->peer.qpn, &taken);
+	verdict = backlog_judge(&qp->backlog, qp->loss.una, loss_owes_oldest(&qp->loss), knows,
+				&taken, now_ns);
+	if (verdict == BACKLOG_COUNTS)
+		return false;
+	counters_add(qp->init.counters, COUNTER_ack_timer_restarts, 1);
+	if (verdict == BACKLOG_RESTART)
+		recovery_defer(recovery, now_ns);
+	return verdict == BACKLOG_RESEND;
+}
+
+void qp_timeout(struct qp *qp, uint64_t now_ns, struct packet_sink *sink)
 {
 	const uint8_t retries = qp->loss.recovery.retries_left;
 	enum fault fault;
@@ -501,10 +523,12 @@ void qp_timeout(struct qp *qp, uint64_t now_ns)
 		return;
 	/* While we wait for a page of our own, the peer may have nothing to answer. Packets that
 	 * the pacer held back are sent in the turn that follows. */
-	fault = completer_timeout(&qp->completer, qp_sends_no_page(qp), now_ns);
+	fault = completer_timeout(&qp->completer, excused || qp_sends_no_page(qp), now_ns);
 	if (unlikely(qp->pacer.cc != NULL) && qp->loss.recovery.retries_left != retries)
 		cc_expired(qp->pacer.cc);
 	if (fault != FAULT_NONE)
 		qp_fail(qp, fault);
 	qp_check(qp);
 }
+	bool excused;
+	excused = qp_restart_timer(qp, now_ns, sink);

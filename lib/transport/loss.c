@@ -587,9 +587,9 @@ static enum loss_timeout loss_send_once_more(struct loss *loss, uint64_t now_ns)
 	return LOSS_TIMEOUT_PROBE;
 }
 
-/* Return true if the oldest packet must be sent again, and has not left since that is known. If the
- * retransmission timer has asked for it, it did leave, and was not answered. */
-static bool loss_owes_oldest(const struct loss *loss)
+/* If the retransmission timer has asked for the oldest packet, it did leave, and was not answered.
+ */
+bool loss_owes_oldest(const struct loss *loss)
 {
 	if (!loss_is_selective(loss))
 		return psn_eq(loss->una, loss->next);

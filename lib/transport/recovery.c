@@ -318,6 +318,13 @@ bool recovery_rnr(struct recovery *recovery, uint8_t timer_code, uint64_t now_ns
 	return true;
 }
 
+void recovery_defer(struct recovery *recovery, uint64_t now_ns)
+{
+	recovery->deadline_ns =
+		now_ns + (recovery->timeout_ns > RECOVERY_DEFER_MIN_NS ? recovery->timeout_ns
+								       : RECOVERY_DEFER_MIN_NS);
+}
+
 enum recovery_verdict recovery_expire(struct recovery *recovery, bool excused, uint64_t now_ns)
 {
 	if (now_ns < recovery->deadline_ns) {

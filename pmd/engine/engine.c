@@ -88,7 +88,7 @@ static unsigned int engine_fire_timers(struct engine *engine)
 			wheel_set(&engine->wheel, qp, deadline_ns);
 			continue;
 		}
-		qp_timeout(qp, engine->now_ns);
+		qp_timeout(qp, engine->now_ns, &engine->tx.sink);
 		engine_mark_ready(engine, qp);
 		fired++;
 	}

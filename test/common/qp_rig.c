@@ -253,7 +253,7 @@ void end_time_out(struct end *end)
 	assert_true(deadline_ns != UINT64_MAX);
 	if (rig.now_ns < deadline_ns)
 		rig.now_ns = deadline_ns;
-	qp_timeout(end->qp, rig.now_ns);
+	qp_timeout(end->qp, rig.now_ns, &end->catcher.sink);
 }
 
 struct ibv_wc end_sent(struct end *end, uint64_t wr_id, enum ibv_wc_status status)

@@ -444,7 +444,7 @@ void world_wait(struct world *world, uint64_t ns)
 
 		if (qp_deadline_ns(qp->qp) > world->now_ns)
 			continue;
-		qp_timeout(qp->qp, world->now_ns);
+		qp_timeout(qp->qp, world->now_ns, &world->sink);
 		qp->ready = true;
 	}
 }

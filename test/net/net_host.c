@@ -106,7 +106,7 @@ static void conn_timer(void *context, void *argument)
 	conn->timer_ns = UINT64_MAX;
 	deadline_ns = qp_deadline_ns(conn->qp);
 	if (deadline_ns <= now_ns)
-		qp_timeout(conn->qp, now_ns);
+		qp_timeout(conn->qp, now_ns, &conn->host->sink);
 	/* The turn schedules the next event. */
 	conn_make_ready(conn);
 	host_turn(conn->host);

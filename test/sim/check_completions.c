@@ -162,7 +162,7 @@ static bool may_fail(const struct flow *flow, uint32_t index, enum ibv_wc_status
 /*
  * Each timeout uses up one retry (IBTA 9.7.6.1.3), counted from the newest response or the newest
  * request, whichever came later. If nothing was lost before the cut, no retry was used up before
- * it. An absent page may delay all of this by any time.
+ * it. An absent page, or a host without a CPU, may delay all of this by any time.
  */
 static void check_patience(const struct flow *flow, enum ibv_wc_status status)
 {
@@ -174,7 +174,8 @@ static void check_patience(const struct flow *flow, enum ibv_wc_status status)
 		flow->posted_ns > sim->struck_ns ? flow->posted_ns : sim->struck_ns;
 
 	if (sim->scenario != SCENARIO_CUT || status != IBV_WC_RETRY_EXC_ERR || !sim->lossless ||
-	    sim->tight || flow->receive_gap_ns > 0 || sim->variant.absent > 0)
+	    sim->tight || flow->receive_gap_ns > 0 || sim->variant.absent > 0 ||
+	    sim->variant.stall > 0)
 		return;
 	sim_check(sim, now_ns >= sim->struck_ns + from->retry_cnt * timeout_ns,
 		  "flow %d: gave up %llu ns after the cut, with timeouts of %llu ns", flow->number,

@@ -87,6 +87,8 @@ static void make_hosts(struct sim *sim)
 		host->keeps = rng_chance(&host->rng, 700000);
 		host->naks_behind_rnr = !host->keeps && rng_chance(&host->rng, 500000);
 		/* A stream of its own, so that the rest of a seed stays as it was. */
+		host->stall_rng = rng_fork(sim->seed, 520 + i);
+		host->stalled_until_ns = 0;
 		plain_rng = rng_fork(sim->seed, 510 + i);
 		host->plain = rng_chance(&plain_rng, 250000) || sim->variant.plain != 0;
 		host->cq_count = (unsigned int)rng_range(&sim->rng, 1, HOST_CQS_MAX);
@@ -119,7 +121,8 @@ static uint32_t some_ppm(struct rng *rng, uint32_t max)
 	return divisor == 0 ? 0 : (uint32_t)rng_range(rng, 1, max / divisor);
 }
 
-/* Remove the faults of a link that the variant excludes, and some of the others. */
+/* Remove the faults of a link that the variant excludes, and some of the others. Memory that two
+ * processes share has none. */
 static void calm_link(const struct variant *variant, struct link_attr *attr)
 {
 	const struct {
@@ -132,7 +135,7 @@ static void calm_link(const struct variant *variant, struct link_attr *attr)
 	};
 
 	for (unsigned int i = 0; i < sizeof(faults) / sizeof(faults[0]); i++) {
-		if (variant->calm & faults[i].calm)
+		if (variant->stall > 0 || (variant->calm & faults[i].calm))
 			*faults[i].ppm = 0;
 		if (variant->mild < 100)
 			*faults[i].ppm = *faults[i].ppm * (uint64_t)(100 - variant->mild) / 100;

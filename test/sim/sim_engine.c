@@ -12,6 +12,8 @@
 #include "wire/headers.h"
 #include "wire/packet.h"
 
+#define STALL_LOG_MAX 30 /* of nanoseconds */
+
 static void engine_lock(void *driver)
 {
 	struct sim_engine *engine = driver;
@@ -118,6 +120,26 @@ static const struct engine_ops sim_engine_ops = {
 	.leave = engine_leave,
 };
 
+/* Return true if frames wait for an engine. */
+static bool has_arrived(const struct sim_engine *engine)
+{
+	return !TAILQ_EMPTY(&engine->arrived) || !TAILQ_EMPTY(&engine->host->engines[0].arrived);
+}
+
+/* Return when a timer may fire: not before the host has its CPU back, and has processed the frames
+ * that have come meanwhile. */
+static uint64_t timer_not_before_ns(const struct end *end)
+{
+	const struct host *host = end->host;
+	const uint64_t now_ns = host->clock->now_ns;
+
+	if (host->sim->variant.stall == 0)
+		return now_ns;
+	if (now_ns < host->stalled_until_ns)
+		return host->stalled_until_ns;
+	return has_arrived(end->engine) ? now_ns + host->pace.turn_ns : now_ns;
+}
+
 static void engine_timer(void *context, void *argument)
 {
 	struct end *end = context;
@@ -126,9 +148,13 @@ static void engine_timer(void *context, void *argument)
 
 	if (end->qp == NULL || end->timer_ns != at_ns)
 		return; /* the work moved */
+	if (timer_not_before_ns(end) > now_ns) {
+		clock_at(end->host->clock, timer_not_before_ns(end), engine_timer, end, argument);
+		return;
+	}
 	end->timer_ns = UINT64_MAX;
 	if (qp_deadline_ns(end->qp) <= now_ns)
-		qp_timeout(end->qp, now_ns);
+		qp_timeout(end->qp, now_ns, &end->engine->sink);
 	engine_ready(end);
 	engine_want_turn(end->engine);
 }
@@ -221,6 +247,9 @@ static uint32_t take_in(struct sim_engine *engine)
 	while (n < burst && (frame = TAILQ_FIRST(&engine->arrived)) != NULL) {
 		TAILQ_REMOVE(&engine->arrived, frame, link);
 		n++;
+		if (frame->way != NULL)
+			frame->way->taken++;
+		frame->way = NULL;
 		if (give_away(engine, frame))
 			continue;
 		engine_receive(engine, frame->bytes, frame->len, frame->trusted);
@@ -288,6 +317,17 @@ static bool transmit(struct sim_engine *engine)
 	return left;
 }
 
+/* Return true if the host has no CPU. It loses it for 1 us to 1 s. */
+static bool is_stalled(struct host *host)
+{
+	if (rng_chance(&host->stall_rng, host->sim->variant.stall))
+		host->stalled_until_ns =
+			host->clock->now_ns +
+			rng_range(&host->stall_rng, 1000,
+				  1ull << rng_range(&host->stall_rng, 10, STALL_LOG_MAX));
+	return host->clock->now_ns < host->stalled_until_ns;
+}
+
 static void engine_turn(void *context, void *argument)
 {
 	struct sim_engine *engine = context;
@@ -296,6 +336,10 @@ static void engine_turn(void *context, void *argument)
 	bool left;
 
 	(void)argument;
+	if (is_stalled(host)) {
+		clock_at(host->clock, host->stalled_until_ns, engine_turn, engine, NULL);
+		return;
+	}
 	sim_check(host->sim, !engine->locked, "host %d: a turn while locked", host->number);
 	if (rng_chance(&host->change_rng, host->sim->variant.change))
 		change_cc(host);

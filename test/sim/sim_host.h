@@ -120,6 +120,8 @@ struct host {
 	int number;
 	struct rng rng;
 	struct rng change_rng; /* changes of congestion control */
+	struct rng stall_rng;
+	uint64_t stalled_until_ns; /* it has no CPU: no turn and no timer runs */
 	struct host_pace pace;
 	bool ipv6;
 	bool keeps;	      /* it keeps out of order packets; else it is a go-back-N peer */

@@ -24,6 +24,7 @@ static struct frame *make(const uint8_t *bytes, uint32_t len, uint32_t padded, b
 		perror("sim: frame");
 		exit(1);
 	}
+	frame->way = NULL;
 	frame->len = padded;
 	frame->trusted = trusted;
 	memcpy(frame->bytes, bytes, len);
@@ -124,8 +125,10 @@ void link_send(struct link *link, const uint8_t *bytes, uint32_t len)
 
 	if (link->busy_until_ns < now_ns)
 		link->busy_until_ns = now_ns;
+	link->given++;
 	link->busy_until_ns += (len + ETHERNET_EXTRA_BYTES) * 8000ull / attr->mbps;
 	if (link_loses(link, now_ns)) {
+		link->taken++;
 		link_count(link, LINK_LOST, bytes, len);
 		return;
 	}
@@ -139,6 +142,7 @@ void link_send(struct link *link, const uint8_t *bytes, uint32_t len)
 		link->newest_ns = at_ns;
 	}
 	frame = link_copy(link, bytes, len);
+	frame->way = link;
 	if (attr->mark_ppm != 0 && rng_chance(&link->rng, attr->mark_ppm))
 		link_mark(frame->bytes);
 	if (rng_chance(&link->rng, attr->corrupt_ppm)) {

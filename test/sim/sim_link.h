@@ -29,8 +29,11 @@ struct link_attr {
 	bool inside; /* a hand-over inside one device: no FCS, no padding */
 };
 
+struct link;
+
 struct frame {
 	TAILQ_ENTRY(frame) link;
+	struct link *way; /* that counts it when it is taken; NULL: none does */
 	uint32_t len;
 	bool trusted; /* from the device to itself */
 	/* Aligned as ports deliver frames. The memory ends where the frame does, so that a read
@@ -63,6 +66,10 @@ struct link {
 	bool cut;	     /* no frame passes any more */
 	uint32_t lose_after; /* the frame after so many others is lost, if `loses_one` */
 	bool loses_one;
+	/* frames that were given to the link, and those that the receiver has taken, or that were
+	 * lost */
+	uint32_t given;
+	uint32_t taken;
 	uint64_t busy_until_ns; /* the link carries one frame at a time */
 	uint64_t down_until_ns; /* end of the burst of losses */
 	uint64_t newest_ns;	/* arrival of the newest frame that keeps the order */

@@ -73,7 +73,7 @@ static void node_timer(void *context, void *argument)
 	if (node->timer_ns != at_ns)
 		return; /* the node did work */
 	node->timer_ns = UINT64_MAX;
-	qp_timeout(node->qp, node->pair->clock.now_ns);
+	qp_timeout(node->qp, node->pair->clock.now_ns, &node->sink);
 	node_want_turn(node);
 }
 

@@ -202,11 +202,41 @@ static int send_put(struct packet_sink *sink, struct packet_out *out)
 	return 0;
 }
 
+/* Return true if the wire knows what was taken: with --stall it loses nothing. SIM_BREAK=wire: it
+ * tells nobody. */
+static bool wire_knows(const struct sim *sim)
+{
+	return sim->variant.stall > 0 && (sim->breaks == NULL || strcmp(sim->breaks, "wire") != 0);
+}
+
+static enum sink_knows send_ask(struct packet_sink *sink, const struct path *path, uint32_t qpn,
+				struct sink_taken *taken)
+{
+	const struct sim_engine *engine = container_of(sink, struct sim_engine, sink);
+	const struct host *host = engine->host;
+	const struct sim *sim = host->sim;
+
+	(void)qpn;
+	if (!wire_knows(sim))
+		return SINK_KNOWS_NOTHING;
+	if (engine->leaving_count > 0)
+		return SINK_KNOWS_FULL;
+	for (unsigned int i = 0; i < sim->hosts; i++) {
+		const struct link *link = host->links[i];
+
+		if (!is_to(&sim->host[i], path->hdr))
+			continue;
+		*taken = (struct sink_taken){.given = link->given, .taken = link->taken};
+		return SINK_KNOWS_TAKEN;
+	}
+	return SINK_KNOWS_NOTHING;
+}
+
 void send_start(struct sim_engine *engine)
 {
 	TAILQ_INIT(&engine->leaving);
 	engine->leaving_count = 0;
-	engine->sink = (struct packet_sink){.get = send_get, .put = send_put};
+	engine->sink = (struct packet_sink){.get = send_get, .put = send_put, .ask = send_ask};
 	if (engine->out.frame == NULL)
 		engine->out.frame = malloc(PACKET_FRAME_MAX);
 	sim_check(engine->host->sim, engine->out.frame != NULL, "out of memory");

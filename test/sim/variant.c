@@ -216,6 +216,14 @@ static void draw_plain(struct variant *variant, uint64_t seed)
 	variant->plain = rng_chance(&rng, 200000);
 }
 
+static void draw_stall(struct variant *variant, uint64_t seed)
+{
+	struct rng rng = rng_fork(seed, 506);
+
+	if (rng_chance(&rng, 200000))
+		variant->stall = (uint32_t)rng_range(&rng, 1, 1ull << rng_range(&rng, 6, 13));
+}
+
 void variant_draw(struct variant *variant, uint32_t given, uint64_t seed)
 {
 	struct variant drawn = {0};
@@ -224,6 +232,7 @@ void variant_draw(struct variant *variant, uint32_t given, uint64_t seed)
 	draw_plain(&drawn, seed);
 	draw_absent(&drawn, seed);
 	draw_cc(&drawn, seed);
+	draw_stall(&drawn, seed);
 	for (unsigned int i = 0; i < VARIANTS_COUNT; i++) {
 		if (!(given >> i & 1))
 			*variant_field(variant, i) = *variant_field(&drawn, i);

@@ -52,9 +52,9 @@ uint64_t qp_deadline_ns(const struct qp *qp)
 	return qp->deadline_ns;
 }
 
-void qp_timeout(struct qp *qp, uint64_t now_ns)
+void qp_timeout(struct qp *qp, uint64_t now_ns, struct packet_sink *sink)
 {
-	(void)now_ns;
+	(void)now_ns, (void)sink;
 	qp->deadline_ns = UINT64_MAX;
 	count_to(&qp->timeouts, qp->timeouts + 1);
 }

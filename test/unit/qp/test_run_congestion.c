@@ -467,7 +467,7 @@ TEST(qp_timeout__each_retry_sends_a_packet)
 		A->qp->pacer.cc->swift.rtt_ns = 100000;
 		A->qp->pacer.cc->wait_ns = rig.now_ns + SWIFT_WAIT_MAX_NS;
 		rig.now_ns = RTE_MAX(rig.now_ns, A->qp->loss.recovery.deadline_ns);
-		qp_timeout(A->qp, rig.now_ns);
+		qp_timeout(A->qp, rig.now_ns, &A->catcher.sink);
 		end_run(A, 9);
 		assert_int_equal(A->catcher.count, 1);
 	}

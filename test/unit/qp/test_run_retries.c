@@ -222,7 +222,7 @@ TEST(qp_timeout__a_page_and_swift_by_turns_use_up_no_retry)
 		expect_held();
 		assert_false(A->qp->requester.absent);
 		rig.now_ns += TIMEOUT_NS;
-		qp_timeout(A->qp, rig.now_ns);
+		qp_timeout(A->qp, rig.now_ns, &A->catcher.sink);
 	}
 	expect_all();
 }

@@ -103,10 +103,10 @@ TEST(qp_timeout__a_silent_peer_is_given_up)
 TEST(qp_timeout__an_early_call_does_nothing)
 {
 	rig_connect();
-	qp_timeout(A->qp, rig.now_ns);
+	qp_timeout(A->qp, rig.now_ns, &A->catcher.sink);
 	assert_int_equal(end_send(A, 1, IBV_WR_RDMA_WRITE, 0, 8, 0), 0);
 	end_run(A, 9);
-	qp_timeout(A->qp, rig.now_ns + TIMEOUT_NS - 1);
+	qp_timeout(A->qp, rig.now_ns + TIMEOUT_NS - 1, &A->catcher.sink);
 	end_run(A, 9);
 	assert_int_equal(A->catcher.count, 1);
 	assert_int_equal(rig_counter(COUNTER_local_ack_timeout_err), 0);

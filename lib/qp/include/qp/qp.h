@@ -216,7 +216,8 @@ void qp_wake_waiting(struct qp_waiting *waiting, void (*each)(struct qp *qp, voi
  * other call may change it. */
 uint64_t qp_deadline_ns(const struct qp *qp);
 
-/** Engine: handle the deadline, which has come. Call qp_run afterwards. */
-void qp_timeout(struct qp *qp, uint64_t now_ns);
+/** Engine: handle the deadline, which has come. `sink` is only asked what it knows. First receive
+ * all packets that had come before. Call qp_run afterwards. */
+void qp_timeout(struct qp *qp, uint64_t now_ns, struct packet_sink *sink);
 
 #endif

@@ -326,6 +326,9 @@ static inline bool loss_waits_for_peer(const struct loss *loss)
 	return loss->recovery.state == RECOVERY_RNR_WAIT;
 }
 
+/** Return true if the oldest packet must be sent again, and has not left since that is known. */
+bool loss_owes_oldest(const struct loss *loss);
+
 /** Note that nothing left in a turn, in other states than LOSS_NONE: pause the timers while the
  * oldest packet waits to be sent again. */
 void loss_on_still_turn(struct loss *loss, uint64_t now_ns);

@@ -38,9 +38,10 @@
  * must be sent again may have to wait: for the pacer (transport/pacer.h), or for a page that is not
  * in memory. Until it leaves, the peer has nothing to answer, so the timers pause. Then they go on
  * with the time that was left, so that a loss that is reported again and again still ends. A port
- * that takes no packets is no reason to pause: it counts as a peer that does not answer. An expired
- * timer is excused if the peer was perhaps not asked for an answer, because the packet that would
- * have asked waits for a page.
+ * that takes no packets is no reason to pause: it counts as a peer that does not answer. Unless it
+ * knows that its other end has not taken what was sent (transport/backlog.h): then the timer is
+ * restarted. An expired timer is excused if the peer was perhaps not asked for an answer, because
+ * the packet that would have asked waits for a page.
  *
  * A PSN sequence NAK, and a response that shows that an earlier one was lost (implied NAK), cause a
  * retransmission at once. They use up no retry, but do not restart the timer either: a loss that is
@@ -81,6 +82,8 @@
 #define RECOVERY_PROBED_MAX 4
 /* The retransmission timer doubles at most this many times. */
 #define RECOVERY_RETRANSMIT_DOUBLINGS 10
+/* Least time of a restarted acknowledgement timer. */
+#define RECOVERY_DEFER_MIN_NS UINT64_C(1000000)
 
 enum recovery_state {
 	RECOVERY_SMOOTH,    /* the newest acknowledgement was progress */
@@ -250,6 +253,16 @@ void recovery_retransmitted(struct recovery *recovery, uint64_t now_ns);
 
 /** Process an RNR NAK with this timer code. Return false if no RNR retry is left. */
 bool recovery_rnr(struct recovery *recovery, uint8_t timer_code, uint64_t now_ns);
+
+/** Return true if the acknowledgement timer has expired: recovery_expire would use up a retry. */
+static inline bool recovery_is_over(const struct recovery *recovery, uint64_t now_ns)
+{
+	return now_ns >= recovery->deadline_ns && recovery->state != RECOVERY_RNR_WAIT;
+}
+
+/** Restart an expired acknowledgement timer, because its time does not count (transport/backlog.h).
+ */
+void recovery_defer(struct recovery *recovery, uint64_t now_ns);
 
 /* The action that recovery_expire asks for. */
 enum recovery_verdict {
