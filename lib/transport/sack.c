@@ -9,14 +9,21 @@
 
 #include "wire/packet.h"
 
-uint32_t sack_span(const struct packet *packet)
+uint32_t sack_span(const struct packet *packet, uint32_t most)
 {
-	uint32_t bytes = packet->payload_len;
-
-	while (bytes > 0 && packet->payload[bytes - 1] == 0)
-		bytes--;
 	/* Bit i stands for the packet i + 1 PSNs behind the expected one. */
-	return bytes == 0 ? 0 : 8 * (bytes - 1) + rte_fls_u32(packet->payload[bytes - 1]) + 1;
+	const uint32_t bits = RTE_MIN(8 * packet->payload_len, most - (most > 0));
+
+	for (uint32_t bytes = (bits + 7) / 8; bytes > 0; bytes--) {
+		const uint32_t before = 8 * (bytes - 1);
+		uint32_t byte = packet->payload[bytes - 1];
+
+		if (bits - before < 8)
+			byte &= (1u << (bits - before)) - 1;
+		if (byte != 0)
+			return before + rte_fls_u32(byte) + 1;
+	}
+	return 0;
 }
 
 uint64_t sack_word(const struct packet *packet, uint32_t from)

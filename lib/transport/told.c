@@ -102,7 +102,9 @@ static struct psn report_all(struct completer *completer, const struct packet *s
 static void report(struct completer *completer, const struct packet *sack, uint64_t now_ns)
 {
 	struct loss *loss = completer->loss;
-	const struct psn end = psn_add(sack->psn, (int32_t)sack_span(sack));
+	/* The peer may keep forged packets that we have not sent. They say nothing about ours. */
+	const uint32_t sent = (uint32_t)psn_diff(loss->top, sack->psn);
+	const struct psn end = psn_add(sack->psn, (int32_t)sack_span(sack, sent));
 	struct psn psn = loss->una;
 
 	if (loss_awaits_responses(loss))
@@ -111,7 +113,8 @@ static void report(struct completer *completer, const struct packet *sack, uint6
 		psn = sack->psn;
 	loss_sack_begin(loss, now_ns);
 	/* Something behind the expected packet has come, even if it is not kept. */
-	if (psn_eq(end, sack->psn) && psn_eq(psn, sack->psn) && psn_before(psn, loss->next))
+	if (sack_span(sack, UINT32_MAX) == 0 && psn_eq(psn, sack->psn) &&
+	    psn_before(psn, loss->next))
 		loss_sack_missing(loss, psn, psn_add(psn, 1));
 	if (psn_before(psn, end))
 		psn = report_all(completer, sack, psn, end);
@@ -131,8 +134,7 @@ enum fault completer_sack(struct completer *completer, const struct packet *pack
 
 	if (unlikely(completer->page_absent) || !loss->sack || loss_idle(loss) ||
 	    psn_before(packet->psn, loss->una) || psn_before(loss->top, packet->psn) ||
-	    packet->payload_len > SACK_BYTES_MAX ||
-	    psn_diff(loss->top, packet->psn) < (int32_t)sack_span(packet) || !loss_reserve(loss))
+	    packet->payload_len > SACK_BYTES_MAX || !loss_reserve(loss))
 		return FAULT_NONE;
 	counters_add(completer->counters, COUNTER_sacks_received, 1);
 	/* This packet may be the first answer that comes. While packets get lost, the peer sends no

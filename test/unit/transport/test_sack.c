@@ -33,7 +33,7 @@ static void expect_bits(const struct packet *packet)
 
 	while (span > 0 && !bit_at(packet, span - 1))
 		span--;
-	assert_int_equal(sack_span(packet), span);
+	assert_int_equal(sack_span(packet, UINT32_MAX), span);
 	for (uint32_t from = 0; from < all + 70; from++) {
 		const uint64_t word = sack_word(packet, from);
 
@@ -66,9 +66,9 @@ TEST(sack_span__of_nothing_is_nothing)
 	static const uint8_t zeros[8];
 	struct packet packet = {.payload = zeros};
 
-	assert_int_equal(sack_span(&packet), 0);
+	assert_int_equal(sack_span(&packet, UINT32_MAX), 0);
 	packet.payload_len = sizeof(zeros);
-	assert_int_equal(sack_span(&packet), 0);
+	assert_int_equal(sack_span(&packet, UINT32_MAX), 0);
 }
 
 TEST(ooo_tell__tells_what_is_kept)
@@ -115,4 +115,20 @@ TEST(sack_is_newer__a_late_one_is_not)
 	assert_true(sack_is_newer(3, UINT32_MAX));
 	/* The newest was forged. */
 	assert_true(sack_is_newer(5, 5 + SACK_REORDER_MAX + 1));
+}
+
+TEST(sack_span__without_packets_that_were_not_sent)
+{
+	static const uint8_t bytes[4] = {0x01, 0x80, 0x02, 0};
+	const struct packet packet = {.payload = bytes, .payload_len = sizeof(bytes)};
+
+	/* Bits 0, 15 and 17: the packets 1, 16 and 18 PSNs behind the expected one. */
+	assert_int_equal(sack_span(&packet, 100), 19);
+	assert_int_equal(sack_span(&packet, 19), 19);
+	assert_int_equal(sack_span(&packet, 18), 17);
+	assert_int_equal(sack_span(&packet, 17), 17);
+	assert_int_equal(sack_span(&packet, 16), 2);
+	assert_int_equal(sack_span(&packet, 2), 2);
+	assert_int_equal(sack_span(&packet, 1), 0);
+	assert_int_equal(sack_span(&packet, 0), 0);
 }

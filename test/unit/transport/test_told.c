@@ -239,7 +239,6 @@ TEST(completer_sack__that_cannot_be_true_is_dropped)
 	send_write(1, 10);
 	tell(0, 0x1e); /* acknowledged before */
 	tell(12, 0);   /* never sent */
-	tell(5, 0x40); /* keeps a packet that was never sent */
 	tell(0x800000, 0x2);
 	assert_int_equal(send_all(), 0);
 	expect_flight(1, 11);
@@ -247,6 +246,20 @@ TEST(completer_sack__that_cannot_be_true_is_dropped)
 	/* The last that was sent. */
 	tell(5, 0x20);
 	EXPECT_SENT(5, 6, 7, 8, 9);
+}
+
+/* The peer keeps a forged packet that is behind all that was sent, and tells of it each time. */
+TEST(completer_sack__what_was_never_sent_says_nothing)
+{
+	send_write(1, 10);
+	tell(5, 0x40);
+	expect_flight(5, 11);
+	assert_int_equal(send_all(), 0);
+	/* What it says about others counts. */
+	tell(5, 0x8000000000000004);
+	EXPECT_SENT(5, 6);
+	tell(11, 0x2);
+	expect_flight(11, 11);
 }
 
 TEST(completer_sack__with_a_bitmap_that_is_too_long_is_dropped)

@@ -45,8 +45,9 @@ static inline uint32_t sack_resources(uint32_t said)
 	return most > said ? most : said;
 }
 
-/** Return the PSNs from the expected one to the last packet that is kept, or 0 if none is. */
-uint32_t sack_span(const struct packet *packet);
+/** Return the PSNs from the expected one to the last packet that is kept, or 0 if none is. Ignore
+ * bits of packets that are not among the `most` PSNs from the expected one on. */
+uint32_t sack_span(const struct packet *packet, uint32_t most);
 
 /** Return which of 64 packets are kept: bit 0 is for the one that is `from` PSNs behind the
  * expected one. */
