@@ -117,7 +117,7 @@ void qp_reset(struct qp *qp)
 	loss_init(&qp->loss, psn_make(0));
 	backlog_reset(&qp->backlog);
 	pacer_set(&qp->pacer, 0, 0, 0);
-	qp->unusual &= (uint8_t) ~(QP_OWES_CNP | QP_SLOWED);
+	qp->unusual &= (uint8_t) ~(QP_OWES_CNP | QP_SLOWED | QP_KEEPS);
 	qp->responses_ns = UINT64_MAX;
 	if (qp->pacer.cc != NULL)
 		cc_reset(qp->pacer.cc);

@@ -38,6 +38,7 @@ enum qp_unusual {
 	QP_MET_ABSENT = 1 << 0, /* a role met a page that was not in memory (wait.c) */
 	QP_OWES_CNP = 1 << 1,	/* a congestion notification is due */
 	QP_SLOWED = 1 << 2,	/* congestion control limits the rate, of responses too */
+	QP_KEEPS = 1 << 3,	/* the responder may keep requests behind a gap */
 };
 
 /*

@@ -9,6 +9,29 @@
 #include "wire/packet.h"
 #include "wire/vlan.h"
 
+/* Before a request is received: look if what was kept or waits is still there. */
+static __rte_noinline void qp_before_request(struct qp *qp, uint64_t now_ns)
+{
+	if (qp->unusual & QP_MET_ABSENT)
+		qp_await_pages(qp, now_ns);
+	if (qp->unusual & QP_KEEPS)
+		responder_forget_old(&qp->responder, now_ns);
+	if (qp->responder.ooo.count == 0)
+		qp->unusual &= (uint8_t)~QP_KEEPS;
+}
+
+/* After a request was received and packets are missing, or a role met an absent page. */
+static __rte_noinline void qp_after_request(struct qp *qp, const struct packet *packet,
+					    uint64_t now_ns)
+{
+	if (qp->responder.ooo.count > 0) {
+		ooo_stamp(&qp->responder.ooo, packet->psn, now_ns);
+		qp->unusual |= QP_KEEPS;
+	}
+	if (qp->responder.gap >= GAP_NOT_READY || (qp->unusual & QP_MET_ABSENT))
+		qp_await_pages(qp, now_ns);
+}
+
 /* Inline in both callers: almost every packet comes here. */
 static __rte_always_inline void qp_receive_request(struct qp *qp, const struct packet *packet,
 						   uint64_t now_ns)
@@ -23,11 +46,11 @@ static __rte_always_inline void qp_receive_request(struct qp *qp, const struct p
 		qp->established = true;
 		qp_raise(qp, IBV_EVENT_COMM_EST);
 	}
-	if (unlikely(qp->unusual & QP_MET_ABSENT))
-		qp_await_pages(qp, now_ns);
+	if (unlikely(qp->unusual & (QP_MET_ABSENT | QP_KEEPS)))
+		qp_before_request(qp, now_ns);
 	fault = responder_receive(&qp->responder, packet);
-	if (unlikely(qp->responder.gap >= GAP_NOT_READY) || unlikely(qp->unusual & QP_MET_ABSENT))
-		qp_await_pages(qp, now_ns);
+	if (unlikely(qp->responder.gap != GAP_NONE) || unlikely(qp->unusual & QP_MET_ABSENT))
+		qp_after_request(qp, packet, now_ns);
 	if (fault != FAULT_NONE)
 		qp_fail(qp, fault);
 }
@@ -518,9 +541,11 @@ void qp_timeout(struct qp *qp, uint64_t now_ns, struct packet_sink *sink)
 {
 	const uint8_t retries = qp->loss.recovery.retries_left;
 	enum fault fault;
+	bool excused;
 
 	if (!qp_requests(qp))
 		return;
+	excused = qp_restart_timer(qp, now_ns, sink);
 	/* While we wait for a page of our own, the peer may have nothing to answer. Packets that
 	 * the pacer held back are sent in the turn that follows. */
 	fault = completer_timeout(&qp->completer, excused || qp_sends_no_page(qp), now_ns);
@@ -530,5 +555,3 @@ void qp_timeout(struct qp *qp, uint64_t now_ns, struct packet_sink *sink)
 		qp_fail(qp, fault);
 	qp_check(qp);
 }
-	bool excused;
-	excused = qp_restart_timer(qp, now_ns, sink);

@@ -8,6 +8,8 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include <rte_common.h>
+
 #include "base/guard.h"
 #include "wire/packet.h"
 
@@ -20,7 +22,8 @@ struct ooo_packet {
 
 struct ooo_entry {
 	struct psn psn;
-	uint32_t packet; /* index in the pool */
+	uint32_t packet;  /* index in the pool */
+	uint64_t kept_ns; /* when it was kept; 0: not known yet */
 };
 
 /* The order of a list. Looking something up touches a few cache lines of this struct, and no
@@ -114,6 +117,19 @@ static void ooo_shrink(const struct ooo *ooo)
 	order->first = 0;
 }
 
+/* Free what a list does not need after packets have left it. */
+static void ooo_settle(struct ooo *ooo)
+{
+	struct ooo_pool *pool = ooo->pool;
+
+	ooo_shrink(ooo);
+	if (ooo->count > 0)
+		return;
+	TAILQ_REMOVE(&pool->lists, ooo, link);
+	SLIST_INSERT_HEAD(&pool->free_orders, ooo->order, link);
+	ooo->order = NULL;
+}
+
 /* Free a packet of the list. */
 static void ooo_free(struct ooo *ooo, uint32_t packet)
 {
@@ -121,12 +137,7 @@ static void ooo_free(struct ooo *ooo, uint32_t packet)
 
 	SLIST_INSERT_HEAD(&pool->free, &pool->packets[packet], link);
 	ooo->count--;
-	ooo_shrink(ooo);
-	if (ooo->count > 0)
-		return;
-	TAILQ_REMOVE(&pool->lists, ooo, link);
-	SLIST_INSERT_HEAD(&pool->free_orders, ooo->order, link);
-	ooo->order = NULL;
+	ooo_settle(ooo);
 }
 
 static void ooo_free_first(struct ooo *ooo)
@@ -364,6 +375,49 @@ bool ooo_drop_before(struct ooo *ooo, struct psn psn)
 	while (ooo->count > 0 && psn_before(ooo_entries(ooo)[0].psn, psn))
 		ooo_drop(ooo);
 	return ooo->count < count;
+}
+
+void ooo_stamp(struct ooo *ooo, struct psn psn, uint64_t now_ns)
+{
+	const uint32_t place = ooo_before(ooo, psn);
+	struct ooo_entry *entry;
+
+	if (place == ooo->count)
+		return;
+	entry = ooo_entries(ooo) + place;
+	if (!psn_eq(entry->psn, psn) || entry->kept_ns != 0)
+		return;
+	entry->kept_ns = now_ns;
+	if (ooo->count == 1)
+		ooo->oldest_ns = now_ns;
+}
+
+uint32_t ooo_drop_old(struct ooo *ooo, uint64_t age_ns, uint64_t now_ns)
+{
+	const uint32_t count = ooo->count;
+	/* Look again after an eighth of that time, even if packets become too old before: they may
+	 * be many. */
+	uint64_t oldest_ns = now_ns;
+	struct ooo_entry *entries;
+	uint32_t left = 0;
+
+	if (count == 0 || now_ns - ooo->oldest_ns <= age_ns)
+		return 0;
+	entries = ooo_entries(ooo);
+	for (uint32_t i = 0; i < count; i++) {
+		if (now_ns - entries[i].kept_ns > age_ns) {
+			SLIST_INSERT_HEAD(&ooo->pool->free, &ooo->pool->packets[entries[i].packet],
+					  link);
+			continue;
+		}
+		oldest_ns = RTE_MIN(oldest_ns, entries[i].kept_ns);
+		entries[left++] = entries[i];
+	}
+	ooo->oldest_ns = RTE_MAX(oldest_ns, now_ns - age_ns + age_ns / 8);
+	ooo->count = left;
+	if (left < count)
+		ooo_settle(ooo);
+	return count - left;
 }
 
 uint32_t ooo_tell(const struct ooo *ooo, struct psn expected, uint8_t *bitmap, uint32_t bytes)

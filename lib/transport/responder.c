@@ -331,6 +331,17 @@ void responder_check(const struct responder *responder)
 #endif
 }
 
+void responder_forget_old(struct responder *responder, uint64_t now_ns)
+{
+	const uint64_t age_ns =
+		replies_tell(responder->replies) ? RESPONDER_KEEP_TELLER_NS : RESPONDER_KEEP_NS;
+
+	/* What waits for a receive request or for a page waits as long as that takes. */
+	if (responder->gap == GAP_NONE || responder->gap == GAP_NAKED)
+		counters_add(responder->counters, COUNTER_out_of_order_late,
+			     ooo_drop_old(&responder->ooo, age_ns, now_ns));
+}
+
 /* Process a packet, and then the kept packets whose turn it is. */
 static enum fault responder_take_all(struct responder *responder, const struct packet *packet)
 {

@@ -334,6 +334,48 @@ TEST(ooo_remove__from_anywhere)
 	assert_null(ooo_first(&ooo));
 }
 
+/* Keep a packet at this time. */
+static void keep_at(uint32_t n, uint64_t now_ns)
+{
+	assert_true(keep(&ooo, n, 4));
+	ooo_stamp(&ooo, psn_make(EXPECTED + n), now_ns);
+}
+
+TEST(ooo_drop_old__what_was_kept_for_longer)
+{
+	keep_at(5, 1000);
+	keep_at(2, 1040);
+	keep_at(9, 1060);
+	/* Only the first stamp counts; and none of a packet that is not there. */
+	ooo_stamp(&ooo, psn_make(EXPECTED + 5), 1200);
+	ooo_stamp(&ooo, psn_make(EXPECTED + 6), 1200);
+	ooo_stamp(&ooo, psn_make(EXPECTED + 60), 1200);
+	assert_int_equal(ooo_drop_old(&ooo, 80, 1080), 0);
+	assert_int_equal(ooo_drop_old(&ooo, 80, 1081), 1);
+	assert_int_equal(ooo_drop_old(&ooo, 80, 1120), 0);
+	assert_int_equal(ooo_drop_old(&ooo, 80, 1121), 1);
+	assert_int_equal(ooo.count, 1);
+	ooo_check(&ooo);
+	expect_first(9, 4);
+	assert_int_equal(ooo_drop_old(&ooo, 80, 5000), 0);
+}
+
+TEST(ooo_drop_old__of_many_leaves_the_list_as_it_must_be)
+{
+	for (uint32_t n = 1; n <= POOL; n++)
+		keep_at(n, 1000 + (n > POOL / 2));
+	assert_int_equal(ooo_drop_old(&ooo, 80, 1081), POOL / 2);
+	ooo_check(&ooo);
+	assert_int_equal(ooo.count, POOL / 2);
+	/* Another look is worth its cost only an eighth of the time later. */
+	assert_int_equal(ooo_drop_old(&ooo, 80, 1091), 0);
+	assert_int_equal(ooo_drop_old(&ooo, 80, 1092), POOL / 2);
+	ooo_check(&ooo);
+	/* All packets are free again. */
+	for (uint32_t n = 1; n <= POOL; n++)
+		keep_at(n, 2000);
+}
+
 TEST(ooo_look__nothing_without_a_pool)
 {
 	struct ooo none = {0};

@@ -44,6 +44,8 @@ struct ooo {
 	uint32_t reach;		 /* OOO_REACH to OOO_REACH_MAX, or 0 for OOO_REACH */
 	TAILQ_ENTRY(ooo) link;	 /* in the pool's list, while count > 0 */
 	struct ooo_order *order; /* order of the packets, while count > 0 */
+	uint64_t oldest_ns;	 /* no packet was kept before this time, or it is not worth a look
+				    yet (ooo_drop_old) */
 };
 
 /**
@@ -111,6 +113,14 @@ void ooo_drop(struct ooo *ooo);
 
 /** Drop all packets before `psn`. Return true if there were any. */
 bool ooo_drop_before(struct ooo *ooo, struct psn psn);
+
+/** Note the time at which the packet with this PSN was kept, unless it is not there, or its time
+ * was noted. */
+void ooo_stamp(struct ooo *ooo, struct psn psn, uint64_t now_ns);
+
+/** Drop the packets that were kept more than `age_ns` ago, or an eighth of that later. All must
+ * have been stamped. Return how many. */
+uint32_t ooo_drop_old(struct ooo *ooo, uint64_t age_ns, uint64_t now_ns);
 
 /**
  * Describe the packets that are kept as the bitmap of a selective acknowledgement does

@@ -117,6 +117,15 @@ struct responder {
 /* epsn passes a multiple of this at least as often as stored PSNs must be advanced. */
 #define RESPONDER_AGE_PSNS (1u << 21)
 
+/*
+ * How long a packet behind a gap is kept. A genuine one was sent after those before it, so these
+ * are on their way, or their retransmission comes within a round trip. A forged one, to a peer that
+ * sends nothing at present, would wait for the peer's next packets, and be executed behind them. A
+ * peer that tells may be farther away: it has chosen to take part.
+ */
+#define RESPONDER_KEEP_NS	 UINT64_C(20000000)
+#define RESPONDER_KEEP_TELLER_NS UINT64_C(200000000)
+
 /** Owe an acknowledgement of what was executed, if it needs one. */
 static inline void responder_acknowledge(struct responder *responder)
 {
@@ -132,6 +141,10 @@ static inline uint32_t responder_psns(const struct responder *responder, uint32_
 	/* The MTU is a power of two. */
 	return (uint32_t)(((uint64_t)dma_length + responder->mtu - 1) >> rte_bsf32(responder->mtu));
 }
+
+/** Drop packets behind a gap that were kept for too long. All have been stamped (ooo_stamp). Call
+ * it before a request is received. */
+void responder_forget_old(struct responder *responder, uint64_t now_ns);
 
 /** Start over, expecting `epsn`. */
 void responder_reset(struct responder *responder, struct psn epsn);
