@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "base/log.h"
 #include "netdev/manager.h"
@@ -37,16 +38,18 @@ static int alone_take(struct alone *alone)
 	int rc = 0;
 
 	pthread_mutex_lock(&alone->lock);
-	if (alone->fd < 0) {
-		rc = manager_take(alone->ifname);
-		alone->fd = rc;
-	}
+	if (!alone->is_manager)
+		rc = manager_take(&alone->fd, alone->ifname);
+	alone->is_manager = rc == 0;
 	pthread_mutex_unlock(&alone->lock);
 	if (rc == -EADDRINUSE)
 		log_error("another program connects by rdma_cm on interface '%s': run uroced on "
 			  "it, and start both programs without --netdev",
 			  alone->ifname);
-	return rc < 0 ? rc : 0;
+	else if (rc != 0)
+		log_error("rdma_cm cannot be used on interface '%s': %s", alone->ifname,
+			  strerror(-rc));
+	return rc;
 }
 
 static int alone_ids(void *user, uint32_t *mask, uint32_t *value)
@@ -68,6 +71,7 @@ const struct cm_ports_ops *alone_ports(struct alone *alone, const char *ifname)
 {
 	pthread_mutex_init(&alone->lock, NULL);
 	snprintf(alone->ifname, sizeof(alone->ifname), "%s", ifname);
-	alone->fd = -1;
+	alone->fd = manager_open();
+	alone->is_manager = false;
 	return &alone_ports_ops;
 }

@@ -5,18 +5,21 @@
 
 #include <net/if.h>
 #include <pthread.h>
+#include <stdbool.h>
 
 #include "cm/ports.h"
 
 struct alone {
 	pthread_mutex_t lock;
 	char ifname[IF_NAMESIZE];
-	int fd; /* the right to be the manager of the interface, or -1 */
+	int fd; /* for the right to be the manager of the interface (netdev/manager.h), or -errno */
+	bool is_manager;
 };
 
 /**
  * Like cm_ports_local, but only one process per interface gets communication ids: the second one
- * that uses rdma_cm gets -EADDRINUSE, and a message is logged. MT-safe.
+ * that uses rdma_cm gets -EADDRINUSE, and a message is logged. Call it while the process has the
+ * privileges that it opened the interface with. MT-safe.
  */
 const struct cm_ports_ops *alone_ports(struct alone *alone, const char *ifname);
 

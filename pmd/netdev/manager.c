@@ -1,38 +1,72 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Takes the lock on an interface's connection manager: the name of an abstract socket. Such names
- * belong to a network namespace, as interfaces do, and the kernel frees a name with its socket.
+ * Takes the lock on an interface's connection manager: the only place of a fanout group of packet
+ * sockets. Such groups belong to a network namespace, as interfaces do, and the kernel frees a
+ * place with its socket. Only a process that may have packet sockets (CAP_NET_RAW) can take it, as
+ * can only such a process be a connection manager.
  */
 #include "netdev/manager.h"
 
 #include <errno.h>
+#include <linux/filter.h>
+#include <linux/if_ether.h>
+#include <linux/if_packet.h>
 #include <net/if.h>
-#include <stddef.h>
-#include <stdio.h>
+#include <stdint.h>
 #include <sys/socket.h>
-#include <sys/un.h>
 #include <unistd.h>
+
+#include <rte_byteorder.h>
+#include <rte_common.h>
 
 #include "base/own.h"
 
-int manager_take(const char *ifname)
-{
-	const unsigned int ifindex = if_nametoindex(ifname);
-	struct sockaddr_un name = {.sun_family = AF_UNIX};
-	int fd, len, err;
+/* For local experiments (IEEE 802): hardly a frame has it, and the socket drops those. */
+#define ETHER_TYPE_LOCAL 0x88b5
+/* The groups of other programs mostly have a small number, or that of a process. */
+#define GROUP_FIRST 0xc000
+#define GROUPS	    0x4000
 
-	if (ifindex == 0)
-		return -ENODEV;
-	len = snprintf(name.sun_path + 1, sizeof(name.sun_path) - 1, "uroce-rdma_cm-%u", ifindex);
-	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+int manager_open(void)
+{
+	static const struct sock_filter code[] = {BPF_STMT(BPF_RET | BPF_K, 0)};
+	const struct sock_fprog program = {.len = RTE_DIM(code),
+					   .filter = (struct sock_filter *)(uintptr_t)code};
+	const struct sockaddr_ll any = {.sll_family = AF_PACKET,
+					.sll_protocol = RTE_BE16(ETHER_TYPE_LOCAL)};
+	int fd, err;
+
+	fd = socket(AF_PACKET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 	if (fd < 0)
 		return -errno;
-	if (bind(fd, (const struct sockaddr *)&name,
-		 (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)len)) < 0) {
+	/* Bind it to no interface: one that is down would refuse it. */
+	if (setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &program, sizeof(program)) != 0 ||
+	    bind(fd, (const struct sockaddr *)&any, sizeof(any)) != 0) {
 		err = errno;
 		close(fd);
 		return -err;
 	}
 	own_mark(fd);
 	return fd;
+}
+
+int manager_take(int *fd, const char *ifname)
+{
+	const unsigned int ifindex = if_nametoindex(ifname);
+	struct fanout_args group = {.type_flags = PACKET_FANOUT_HASH, .max_num_members = 1};
+
+	if (ifindex == 0)
+		return -ENODEV;
+	if (!own_is(*fd))
+		*fd = manager_open();
+	if (*fd < 0)
+		return *fd;
+	group.id = (uint16_t)(GROUP_FIRST + ifindex % GROUPS);
+	if (setsockopt(*fd, SOL_PACKET, PACKET_FANOUT, &group, sizeof(group)) == 0)
+		return 0;
+	/* EALREADY: this socket has the place. ENOSPC: another one has it. EINVAL: another program
+	 * uses the number for a group of its own. */
+	if (errno == EALREADY)
+		return 0;
+	return errno == ENOSPC ? -EADDRINUSE : -errno;
 }

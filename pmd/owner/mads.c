@@ -26,14 +26,15 @@ bool mads_manage(struct server *server)
 {
 	if (server->gsi.netdev[0] == '\0')
 		return true;
-	if (server->gsi.manager_fd < 0)
-		server->gsi.manager_fd = manager_take(server->gsi.netdev);
-	return server->gsi.manager_fd >= 0;
+	if (!server->gsi.is_manager)
+		server->gsi.is_manager =
+			manager_take(&server->gsi.manager_fd, server->gsi.netdev) == 0;
+	return server->gsi.is_manager;
 }
 
 static bool mads_are_ours(const struct server *server)
 {
-	return server->gsi.netdev[0] == '\0' || server->gsi.manager_fd >= 0;
+	return server->gsi.netdev[0] == '\0' || server->gsi.is_manager;
 }
 
 /* A packet to QP 1. The frame is a copy: its sender may go on writing into the buffer. */

@@ -18,7 +18,9 @@ struct gsi {
 	struct arbiter *arbiter;
 	struct psn psn;	 /* of the next MAD of our own */
 	char netdev[64]; /* the kernel interface that is this port; "": none */
-	int manager_fd;	 /* keeps the right to be its connection manager; or -1 */
+	int manager_fd;	 /* for the right to be its connection manager (netdev/manager.h); or -errno
+			  */
+	bool is_manager; /* the owner has that right */
 };
 
 /** Handle a packet for QP 1 from the port. */

@@ -16,6 +16,7 @@
 #include "forward.h"
 #include "kernel.h"
 #include "mads.h"
+#include "netdev/manager.h"
 #include "port/drivers.h"
 #include "port/guest.h"
 #include "server.h"
@@ -84,6 +85,7 @@ static void uplink_wait_for_link(const struct port *port)
 static void uplink_manage(struct server *server, const struct settings *settings)
 {
 	snprintf(server->gsi.netdev, sizeof(server->gsi.netdev), "%s", settings->netdev);
+	server->gsi.manager_fd = manager_open();
 	if (!mads_manage(server))
 		log_warn("another program connects by rdma_cm on interface '%s': until it ends, "
 			 "programs of this uroced cannot use rdma_cm",

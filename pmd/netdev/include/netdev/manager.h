@@ -3,14 +3,21 @@
 #ifndef NETDEV_MANAGER_H
 #define NETDEV_MANAGER_H
 
+/** Make the descriptor with which manager_take takes the right. The process needs CAP_NET_RAW here,
+ * and not any more later. MT-safe. The descriptor or -errno. */
+int manager_open(void);
+
 /**
  * Take the right to be the connection manager of an interface. The right ends when the descriptor
- * is closed, so with the process at the latest. MT-safe.
+ * is closed, so with the process at the latest. MT-safe. Needs Linux 5.8.
  *
+ * @param fd
+ *   From manager_open, in the network namespace of the interface. If the program has closed the
+ *   descriptor, or there is none, it is made again.
  * @return
- *   A descriptor, to be kept open; -EADDRINUSE: another process of this network namespace has it;
- *   -ENODEV: no such interface; -errno.
+ *   0; -EADDRINUSE: another process of this network namespace has it; -ENODEV: no such interface;
+ *   -errno.
  */
-int manager_take(const char *ifname);
+int manager_take(int *fd, const char *ifname);
 
 #endif
