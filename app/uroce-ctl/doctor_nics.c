@@ -23,9 +23,8 @@ struct nic {
 	char iface[64];	      /* "": the kernel has no interface on it */
 };
 
-/* Kernel drivers that leave the NIC to a program, and kernel drivers that share it with one. */
+/* Kernel drivers that leave the NIC to a program. */
 static const char *const giving[] = {"vfio-pci", "uio_pci_generic", "igb_uio"};
-static const char *const sharing[] = {"mlx4_core", "mlx5_core", "mana"};
 
 static bool is_one_of(const char *name, const char *const *names, size_t count)
 {
@@ -107,8 +106,14 @@ static void tell_nic(const struct doctor *doctor, const struct nic *nic)
 			    "%04" PRIx32 ":%04" PRIx32 ", driver %s: no installed DPDK driver "
 			    "knows it",
 			    nic->vendor, nic->device, bound ? nic->kernel_driver : "none");
-	} else if (is_one_of(nic->kernel_driver, giving, RTE_DIM(giving)) ||
-		   is_one_of(nic->kernel_driver, sharing, RTE_DIM(sharing))) {
+	} else if (drivers_need_verbs(nic->kernel_driver)) {
+		snprintf(change, sizeof(change), "use --netdev %s", nic->iface);
+		doctor_tell(doctor, "nic", nic->address, change,
+			    "%04" PRIx32 ":%04" PRIx32
+			    ", driver %s: not for --port: DPDK's %s needs rdma-core's libibverbs, "
+			    "which uroce's replaces",
+			    nic->vendor, nic->device, nic->kernel_driver, nic->dpdk_driver);
+	} else if (is_one_of(nic->kernel_driver, giving, RTE_DIM(giving))) {
 		doctor_tell(doctor, "nic", nic->address, NULL,
 			    "%04" PRIx32 ":%04" PRIx32
 			    ", driver %s: ready for --port %s, by DPDK's %s",

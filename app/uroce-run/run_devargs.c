@@ -19,14 +19,17 @@
 #include <rte_pci.h>
 
 #include "config/devargs.h"
+#include "config/drivers.h"
 #include "vdev_drivers.h"
 
 #define PCI_CLASS_NETWORK 0x02
 #define MEMIF		  "net_memif"
 
-/* Kernel drivers that let DPDK use the device. */
+/* Kernel drivers that leave the device to a program. */
 static const char *const sharing_drivers[] = {
-	"vfio-pci", "uio_pci_generic", "igb_uio", "mlx4_core", "mlx5_core", "mana",
+	"vfio-pci",
+	"uio_pci_generic",
+	"igb_uio",
 };
 
 /* DPDK drivers that take packets from a kernel interface. */
@@ -91,6 +94,14 @@ static int pci_check(int device, const char *name, char *error, size_t error_siz
 	target[len] = '\0';
 	if (pci_driver_shares(basename(target)))
 		return 0;
+	if (drivers_need_verbs(basename(target))) {
+		snprintf(error, error_size,
+			 "port: PCI device %s (%s) cannot be a port: DPDK drives it through "
+			 "rdma-core's libibverbs, which uroce's replaces; use its interface, with "
+			 "--netdev",
+			 name, basename(target));
+		return -EOPNOTSUPP;
+	}
 	snprintf(error, error_size,
 		 "port: PCI device %s is used by the kernel (%s); free it with "
 		 "'dpdk-devbind.py -b vfio-pci %s', or use --netdev",

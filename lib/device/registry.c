@@ -12,7 +12,8 @@ static pthread_mutex_t registry_lock = PTHREAD_MUTEX_INITIALIZER;
 /* under registry_lock; constant once started */
 static struct device *registry_list[REGISTRY_DEVICES_MAX];
 static bool registry_started;
-static int registry_result; /* count, or -errno of the only attempt */
+static __thread bool registry_starts; /* this thread is in the provider's start */
+static int registry_result;	      /* count, or -errno of the only attempt */
 
 void registry_set_provider(const struct device_provider *provider)
 {
@@ -23,15 +24,21 @@ int registry_devices(struct device *const **devices)
 {
 	int result;
 
+	*devices = registry_list;
+	/* Something that the provider calls asks for devices. There are none yet, and this thread
+	 * has the lock. */
+	if (registry_starts)
+		return 0;
 	pthread_mutex_lock(&registry_lock);
 	if (!registry_started && registry_provider) {
+		registry_starts = true;
 		registry_result = registry_provider->start(registry_list, REGISTRY_DEVICES_MAX);
+		registry_starts = false;
 		/* Do not try again after a failure: it would only print the same message again. */
 		registry_started = true;
 	}
 	result = registry_result;
 	pthread_mutex_unlock(&registry_lock);
-	*devices = registry_list;
 	return result;
 }
 

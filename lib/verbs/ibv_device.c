@@ -1,11 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The list of devices: those of the registry, in the form that verbs show. */
+#include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
+#include "base/log.h"
 #include "device/registry.h"
 
 #include "verbs_internal.h"
+
+#define DPDK_PREFIX "librte_" /* of the names of DPDK's libraries */
 
 /*
  * Recursive: devices are started under it, and this may fork a helper program, whose fork handlers
@@ -130,6 +135,29 @@ struct face_device *device_list_present(struct face_device *face)
 	return present;
 }
 
+/*
+ * Return true if code of DPDK calls. Its drivers of ConnectX and others look for the kernel's
+ * device behind a PCI address. They find none here, and must not start ours: EAL is only about to
+ * start.
+ */
+static bool is_dpdk(const void *code)
+{
+	Dl_info object;
+	const char *name;
+
+	if (dladdr(code, &object) == 0 || !object.dli_fname)
+		return false;
+	name = strrchr(object.dli_fname, '/');
+	name = name ? name + 1 : object.dli_fname;
+	if (strncmp(name, DPDK_PREFIX, sizeof(DPDK_PREFIX) - 1) != 0)
+		return false;
+	log_warn(
+		"%s looks for an RDMA device of the kernel, and finds none: programs of uroce have "
+		"uroce's devices only",
+		name);
+	return true;
+}
+
 struct ibv_device **ibv_get_device_list(int *num_devices)
 {
 	struct ibv_device **list = NULL;
@@ -137,6 +165,10 @@ struct ibv_device **ibv_get_device_list(int *num_devices)
 
 	if (num_devices)
 		*num_devices = 0;
+	if (is_dpdk(__builtin_return_address(0))) {
+		list = calloc(1, sizeof(*list));
+		return list ? list : face_null(-ENOMEM);
+	}
 	device_list_lock();
 	rc = start_locked();
 	if (rc == 0) {

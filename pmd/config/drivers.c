@@ -58,6 +58,16 @@ static void search_file(struct search *search, int dir, const char *name)
 	close(fd);
 }
 
+bool drivers_need_verbs(const char *kernel_driver)
+{
+	static const char *const names[] = {"mlx4_core", "mlx5_core", "mana"};
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		if (strcmp(kernel_driver, names[i]) == 0)
+			return true;
+	return false;
+}
+
 unsigned int drivers_each(const char *dir, bool (*look)(void *arg, const char *description),
 			  void *arg)
 {

@@ -416,11 +416,27 @@ static int ethdev_prepare_af_packet(struct ethdev *dev)
 	return rc;
 }
 
+/* Refuse a port that DPDK has a driver for, but that cannot work. */
+static int ethdev_check(const struct port *port)
+{
+	if (port->devargs.bus == DEVARGS_PCI)
+		return pci_check(port->devargs.name);
+	if (!devargs_is(&port->devargs, AF_XDP_DRIVER))
+		return 0;
+	log_error("port '%s' cannot be used: AF_XDP takes no buffer larger than a page, and RoCE's "
+		  "packets are longer: use --netdev, or port net_af_packet0",
+		  port->devargs.name);
+	return -EOPNOTSUPP;
+}
+
 int ethdev_prepare(struct port *port)
 {
-	struct ethdev *dev = calloc(1, sizeof(*dev));
-	int rc = 0;
+	struct ethdev *dev;
+	int rc = ethdev_check(port);
 
+	if (rc != 0)
+		return rc;
+	dev = calloc(1, sizeof(*dev));
 	if (!dev)
 		return -ENOMEM;
 	dev->port = port;

@@ -13,6 +13,7 @@
 
 #include "base/log.h"
 #include "base/own.h"
+#include "config/drivers.h"
 #include "eal/eal_log.h"
 
 #define PCI_DEVICES    "/sys/bus/pci/devices"
@@ -41,6 +42,18 @@ static bool pci_exists(const char *device)
 
 	snprintf(path, sizeof(path), PCI_DEVICES "/%s", device);
 	return access(path, F_OK) == 0;
+}
+
+int pci_check(const char *device)
+{
+	char driver[PCI_DRIVER_MAX];
+
+	if (!pci_driver(device, driver) || !drivers_need_verbs(driver))
+		return 0;
+	log_error("PCI device %s (%s) cannot be a port: DPDK drives it through rdma-core's "
+		  "libibverbs, which uroce's replaces: use its interface, with --netdev",
+		  device, driver);
+	return -EOPNOTSUPP;
 }
 
 int pci_explain(const char *device)

@@ -7,6 +7,10 @@
 
 #include "ethdev.h"
 
+/** Check a PCI device before EAL starts its driver. 0, or -EOPNOTSUPP (logged): a driver that needs
+ * another libibverbs. */
+int pci_check(const char *name);
+
 /** Log why no DPDK driver took a PCI device. Returns -ENODEV. */
 int pci_explain(const char *name);
 

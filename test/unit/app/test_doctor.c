@@ -307,6 +307,14 @@ TEST(doctor_nics__ready)
 	expect_ok("nic", "0000:00:03.0", "ready for --port 0000:00:03.0, by DPDK's net_card");
 }
 
+TEST(doctor_nics__of_a_driver_that_needs_verbs)
+{
+	put_nic("0x1000\n");
+	put_link(PCI "/driver", "../../../../bus/pci/drivers/mlx5_core");
+	put_dir(PCI "/net/eth9");
+	expect("nic", "0000:00:03.0", "not for --port", "use --netdev eth9");
+}
+
 TEST(doctor_nics__unknown_to_dpdk)
 {
 	put_nic("0x0001\n");

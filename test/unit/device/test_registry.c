@@ -88,6 +88,46 @@ static int with_failure(void)
 	return starts == 1 ? 0 : 2;
 }
 
+static int nested = -1;
+
+/* The provider starts something that asks for devices, as drivers of DPDK do. */
+static int start_asks(struct device **devices, size_t max)
+{
+	struct device *const *list;
+
+	nested = registry_devices(&list);
+	return start_two(devices, max);
+}
+
+static const struct device_provider asking = {.start = start_asks};
+
+static int from_its_own_start(void)
+{
+	struct device *const *devices;
+
+	registry_set_provider(&asking);
+	alarm(60);
+	if (registry_devices(&devices) != 2)
+		return 1;
+	return nested == 0 && starts == 1 ? 0 : 2;
+}
+
+/* A program that corrects its settings. */
+static int after_retry(void)
+{
+	struct device *const *devices;
+
+	registry_set_provider(&failing);
+	if (registry_devices(&devices) != -ENODEV)
+		return 1;
+	registry_retry();
+	registry_set_provider(&two);
+	if (registry_devices(&devices) != 2 || starts != 2)
+		return 2;
+	registry_retry();
+	return registry_devices(&devices) == 2 && starts == 2 ? 0 : 3;
+}
+
 static void *ask(void *arg)
 {
 	struct device *const *devices;
@@ -131,4 +171,14 @@ TEST(registry_devices__a_failure_is_not_tried_again)
 TEST(registry_devices__threads_start_it_once)
 {
 	assert_passes_in_child(from_threads);
+}
+
+TEST(registry_devices__has_none_in_its_own_start)
+{
+	assert_passes_in_child(from_its_own_start);
+}
+
+TEST(registry_retry__starts_again_after_a_failure)
+{
+	assert_passes_in_child(after_retry);
 }

@@ -19,8 +19,8 @@ struct device_provider {
 /** Register the provider of devices; called by a constructor before main. Not MT-safe. */
 void registry_set_provider(const struct device_provider *provider);
 
-/** Return the devices, and start them at the first call. MT-safe. Count (0 without a provider), or
- * -errno. */
+/** Return the devices, and start them at the first call. MT-safe. Count (0 without a provider, and
+ * in a call from the provider's own start), or -errno. */
 int registry_devices(struct device *const **devices);
 
 /** Let the next call of registry_devices start the devices again if they could not be started.

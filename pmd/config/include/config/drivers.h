@@ -20,4 +20,11 @@
 unsigned int drivers_each(const char *dir, bool (*look)(void *arg, const char *description),
 			  void *arg);
 
+/**
+ * Return true if DPDK drives the NICs of a kernel driver through rdma-core's libibverbs: a
+ * ConnectX, for example. Programs of uroce have uroce's library in its place, so such a NIC cannot
+ * be a port. MT-safe.
+ */
+bool drivers_need_verbs(const char *kernel_driver);
+
 #endif
