@@ -6,14 +6,14 @@ SETUP = config/setup.sh
 # What the demonstration runs, and no more: a newcomer waits for it.
 DEMO_TARGETS = lib/verbs/libibverbs.so.1 app/uroce-run
 
-.PHONY: all build demo check test soak simulate test-interop test-interop-all test-package perf perf-doc perf-rxe fuzz clean distclean help
+.PHONY: all build demo check test test-all soak simulate test-interop test-interop-quick test-interop-all test-package perf perf-doc perf-rxe fuzz clean distclean help
 
 all: build
 
 build:
 	@$(SETUP) build
-	@test -f build/build.ninja || meson setup build
-	@ninja -C build
+	@umask 022; test -f build/build.ninja || meson setup build
+	@umask 022; ninja -C build
 
 demo:
 	@$(SETUP) demo
@@ -32,10 +32,22 @@ test:
 	@$(MAKE) --no-print-directory build
 	@test/run-all.py
 
+# What takes too long for each change: every combination, many kills, a minute of loss, long fuzzing.
+test-all:
+	@$(SETUP) test
+	@$(MAKE) --no-print-directory build
+	@test/run-all.py --all
+
 test-interop:
 	@$(SETUP) interop
 	@$(MAKE) --no-print-directory build
 	@test/interop/run.py
+
+# Every value of each factor, and every pair of values, in place of all combinations.
+test-interop-quick:
+	@$(SETUP) interop
+	@$(MAKE) --no-print-directory build
+	@test/interop/run.py --quick
 
 test-interop-all:
 	@$(SETUP) interop
@@ -95,9 +107,11 @@ help:
 	@echo "make demo          ib_write_bw on uroce, two processes, as the first thing to see"
 	@echo "make check         unit tests, ABI and a short simulation, in less than a minute: while you change code"
 	@echo "make test          every test that needs no virtual machine"
+	@echo "make test-all      the same with every combination, many kills, long fuzzing: for a night"
 	@echo "make soak          random programs in the simulator, on every CPU, for HOURS=1"
 	@echo "make simulate      the transport in simulated networks: doc/network.md anew; 5 minutes"
 	@echo "make test-interop  RDMA programs and storage between uroce and Linux's rxe in a virtual machine"
+	@echo "make test-interop-quick  the same with a choice of combinations"
 	@echo "make test-interop-all  the same, and every NIC model with every driver; an hour"
 	@echo "make test-package  Debian's packages, installed and used in a clean Debian; 5 minutes"
 	@echo "make perf          what it gives, beside its marks and the limits of the machine; 15 minutes"

@@ -44,6 +44,7 @@ ENGINES_TARGETS = [f"test/unit/verbs/test_verbs_{name}" for name in ("threads", 
 # longest ones compute all the time, so they take as many times longer as others want their CPUs.
 PATIENCE = 5
 TSAN_SECONDS = 300 * PATIENCE
+ALL_FUZZ_SECONDS = 120  # for each target
 BESIDE_SECONDS = 900 * PATIENCE
 BEGIN = time.monotonic()
 
@@ -190,9 +191,9 @@ def add_summary(total, what, lines, status):
         total.fail(f"{what}: exit {status}")
 
 
-def programs(total, command):
+def programs(total, command, *options):
     """Program tests print their own summary last."""
-    runner = subprocess.Popen([command], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True)
+    runner = subprocess.Popen([command, *options], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True)
     try:
         add_summary(total, command, runner.stdout, runner.wait)
     finally:
@@ -228,8 +229,9 @@ def judge_files(total, title_text, patterns, command, advice):
         total.add(passed=1)
 
 
-def everything(total):
-    """Runs all tests."""
+def everything(total, complete):
+    """Runs all tests; if they are complete, every combination, and more of what depends on chance."""
+    more = ["--all"] if complete else []
     judge_files(total, "format", ["*.c", "*.h"], ["clang-format", "--dry-run", "-Werror"],
                 "run clang-format -i on these files")
     # A name that no module has would end a whole group of checks in the middle.
@@ -239,9 +241,9 @@ def everything(total):
     with tempfile.NamedTemporaryFile("r", errors="replace") as log:
         companion = Process([sys.executable, os.path.abspath(__file__), "--beside"], log.name, nice=0)
         title("programs")
-        programs(total, "test/programs/run.py")
+        programs(total, "test/programs/run.py", *more)
         title("storage")
-        programs(total, "test/storage/run.py")
+        programs(total, "test/storage/run.py", *more)
         companion.wait(BESIDE_SECONDS)
         companion.kill()
         add_summary(total, "what runs beside the programs", log, companion.poll)
@@ -252,12 +254,16 @@ def everything(total):
         meson_test(total, build, "sim-quick", "sim-without")
     title("unit tests with threads under TSan")
     threads(total)
+    if complete:
+        fuzz(total, ALL_FUZZ_SECONDS)
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--fuzz-seconds", type=int, metavar="N",
                         help="only run the fuzz targets, for N seconds each")
+    parser.add_argument("--all", action="store_true", help="also what takes too long for each change: all combinations, many "
+                        "kills, a minute of loss, long fuzzing")
     parser.add_argument("--beside", action="store_true", help="only run what runs beside the program tests")
     options = parser.parse_args()
     exit_on_signals()
@@ -268,7 +274,7 @@ def main():
     elif options.beside:
         beside(total)
     else:
-        everything(total)
+        everything(total, options.all)
     print()
     print(*total.second_tries, sep="", end="")
     print("{} passed, {} failed, {} skipped".format(*total.counts))

@@ -159,6 +159,8 @@ class Lanes:
 
 def add_options(parser):
     """Add the options of every runner."""
+    parser.add_argument("--all", action="store_true", help="run every combination of wires, addresses, engines and modes, and "
+                        "repeat what depends on chance often, as make test-all does")
     parser.add_argument("--only", metavar="TEXT", help="run the checks whose name contains this")
     parser.add_argument("--group", metavar="NAME", action="append", help="run only this group of checks (also several times)")
     parser.add_argument("--groups", action="store_true", help="print the names of the groups, and end")
@@ -178,4 +180,4 @@ def run(groups, options):
         sys.exit(f"there is no group {unknown[0]}; --groups prints their names")
     chosen = [group for group in groups if not options.group or group.name in options.group]
     times = open(options.times, "a", encoding="utf-8") if options.times else None
-    return Lanes(lambda: Report(options.only, RECORD_END, times), max(options.lanes, 1)).run(chosen)
+    return Lanes(lambda: Report(options.only, RECORD_END, times, options.all), max(options.lanes, 1)).run(chosen)

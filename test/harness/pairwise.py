@@ -5,6 +5,7 @@ Most faults need one value, or two values of different factors together. So the 
 every two factors; which ones they are depends on the factors alone, and is the same in each run.
 """
 
+import collections
 import itertools
 
 
@@ -13,18 +14,23 @@ def pairs_of(combination):
     return set(itertools.combinations(enumerate(combination), 2))
 
 
-def pairwise(*factors):
-    """Return combinations, a value of each factor each, that contain all pairs of values."""
-    candidates = list(itertools.product(*factors))
+def pairwise(candidates):
+    """Return some of the combinations that contain all of their pairs. Of those with as many new pairs it is the first one whose
+    values were taken least, so that each value has about the same share."""
     missing = set().union(*map(pairs_of, candidates))
+    taken = collections.Counter()
     chosen = []
     while missing:
-        best = max(candidates, key=lambda candidate: len(pairs_of(candidate) & missing))  # the first one of the best
+        best = max(candidates, key=lambda candidate: (len(pairs_of(candidate) & missing),
+                                                      -sum(taken[value] for value in enumerate(candidate))))
         chosen.append(best)
         missing -= pairs_of(best)
+        taken.update(enumerate(best))
     return chosen
 
 
-def choose(complete, *factors):
-    """Return all combinations if the tests are to be complete, or else some that contain all pairs of values."""
-    return list(itertools.product(*factors)) if complete else pairwise(*factors)
+def choose(complete, *factors, possible=lambda *_: True):
+    """Return all possible combinations of the factors' values if the tests are to be complete, or else some that contain all
+    pairs of values."""
+    candidates = [combination for combination in itertools.product(*factors) if possible(*combination)]
+    return candidates if complete else pairwise(candidates)

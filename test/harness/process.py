@@ -10,8 +10,8 @@ import subprocess
 import sys
 import time
 
-from .report import CheckFailed
-from .world import is_roots
+from .report import CannotRun, CheckFailed
+from .world import TOP_DIR, closed_folder, is_roots
 
 # lines of a program's output that a failed check shows
 HEAD_LINES = 5
@@ -41,9 +41,20 @@ def exit_on_signals():
         signal.signal(number, lambda *_: sys.exit("interrupted"))
 
 
+def need_users():
+    """Skip the check that calls this if it cannot have programs of other users."""
+    if not is_roots():
+        raise CannotRun("not root: it needs programs of other users")
+    closed = closed_folder(os.environ.get("UROCE_RUN", os.path.join(TOP_DIR, "build", "app", "uroce-run")))
+    if closed:
+        raise CannotRun(f"other users may not execute what is below {closed}")
+
+
 def start(argv, nice=PRECEDENCE, **options):
     """Start a program in a session of its own, and return its Popen. It ends with the test. Linux compares nice values
     only between the threads of one session, and sessions by a value of their own, so both are set."""
+    if any(word.startswith("--reuid") for word in argv):
+        need_users()
     precedence = ["nice", "-n", str(nice)] if is_roots() else []  # nobody else may have one
     popen = subprocess.Popen([*precedence, "setpriv", "--pdeathsig", "KILL", *argv], start_new_session=True, **options)
     with contextlib.suppress(OSError):  # the kernel does not group sessions, or the program has ended

@@ -45,10 +45,12 @@ class CpuTime:
 
 
 class Report:
-    """Counts of checks. A check is a function that raises CheckFailed, or returns."""
+    """Counts of checks. A check is a function that raises CheckFailed, or returns. With `complete`, tests shall run every
+    combination, and repeat what depends on chance often; without, some combinations (pairwise.py), and fewer repetitions."""
 
-    def __init__(self, only=None, record_end="", times=None):
+    def __init__(self, only=None, record_end="", times=None, complete=True):
         self.only = only
+        self.complete = complete
         self._record_end = record_end
         self._times = times
         self.passed = 0

@@ -110,7 +110,9 @@ def _furnish():
     """Mount what the world has for itself."""
     _mount("--make-rprivate", "/")
     _mount("-t", "proc", "proc", "/proc")
-    cover(HIDDEN, _tested())
+    tested = _tested()
+    closed = {folder for folder in map(closed_folder, tested) if folder and folder not in tested}
+    cover([*HIDDEN, *sorted(closed)], {*tested, sys.prefix, sys.base_prefix})
     os.mkdir(HOME, 0o777)
     os.mkdir("/run/lock", 0o1777)
     _mount("-t", "sysfs", "sysfs", "/sys")
@@ -125,16 +127,26 @@ def _tested():
     return {TOP_DIR, *tools, *filter(None, [os.environ.get("SPDK")])}
 
 
+def closed_folder(path):
+    """Return the first folder on the way to a file, or the file, that other users may not enter or execute; None if they may
+    all. Many a checkout is below /root."""
+    path = os.path.realpath(path)
+    for end in (*(at for at, letter in enumerate(path) if letter == "/" and at), len(path)):
+        if not os.stat(path[:end]).st_mode & 0o001:
+            return path[:end]
+    return None
+
+
 def cover(folders, kept):
     """Cover folders with empty ones, in a private mount namespace. Folders that are kept stay where they are, also below one
     of these. Return those that are there."""
     opened = {path: os.open(path, os.O_PATH) for path in sorted(kept)
               if any(os.path.realpath(path).startswith(os.path.realpath(folder) + "/") for folder in folders)}
     for folder in folders:
-        _mount("-t", "tmpfs", "-o", "mode=755" if folder == "/run" else "mode=1777", "tmpfs", folder)
+        _mount("-t", "tmpfs", "-o", "mode=1777" if folder in ("/tmp", "/dev/shm") else "mode=755", "tmpfs", folder)
     for path, number in opened.items():
         os.makedirs(path, exist_ok=True)
-        _mount("--bind", f"/proc/{os.getpid()}/fd/{number}", path)
+        _mount("--no-canonicalize", "--bind", f"/proc/{os.getpid()}/fd/{number}", path)
         os.close(number)
     return list(opened)
 

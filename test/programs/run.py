@@ -71,7 +71,7 @@ def groups(options):
         drawn("isolated", IsolatedTest),
         Group("rdmacm shared", run_rdmacm_shared),
         Group("rdmacm", run_rdmacm),
-        drawn("operate", OperateTest, options.starts or 40),
+        drawn("operate", OperateTest, options.starts or (40 if options.all else 10)),
         wired("memif engines", MemifEnginesTest, MemifWire),
         wired("veth engines", EnginePortsTest, VethWire),
         drawn("attached engines", AttachedEnginesTest),
@@ -99,7 +99,7 @@ def groups(options):
         plain("cancelled", CancelledTest),
         Group("local", lambda report, _: LocalTest(report, options.starts).run_all()),
         Group("inside", lambda report, _: InsideTest(report).run_all()),
-        drawn("fuzz", FuzzTest, alone=True),
+        drawn("fuzz", FuzzTest, alone=True, needs_root="it has fuzzers of several users"),
         plain("crowds", CrowdsTest, alone=True),
         Group("local crowds", lambda report, _: LocalTest(report, options.starts).run_crowds(), alone=True),
     ]
@@ -118,7 +118,7 @@ def main():
                         help="chooses the moments at which a side is killed")
     parser.add_argument("--starts", type=int,
                         help="number of programs to start one after the other, to see that all of them start and leave nothing "
-                             "behind (by default 40 on one uroced and 100 with --local; by hand 1000)")
+                             "behind (10 on one uroced and 20 with --local; with --all 40 and 100; by hand 1000)")
     parser.add_argument("--every-call", action="store_true",
                         help="kill programs at every system call of their start and end, not at some (by hand)")
     options = parser.parse_args()

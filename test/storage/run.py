@@ -29,8 +29,8 @@ import document  # noqa: E402
 import example  # noqa: E402
 import kernel  # noqa: E402
 
-KILLS, TARGET_KILLS, LOSS_SECONDS = 10, 2, 3  # with --all
-FEW_KILLS, FEW_TARGET_KILLS = 3, 1
+KILLS, TARGET_KILLS, LOSS_SECONDS = 10, 2, 60  # with --all
+FEW_KILLS, FEW_TARGET_KILLS, FEW_LOSS_SECONDS = 3, 1, 3
 
 
 def run_kernel(report, work_dir, rng, amount):
@@ -88,13 +88,12 @@ def groups(options):
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     lanes.add_options(parser)
-    parser.add_argument("--all", action="store_true", help="kill each side as often as make test-all does")
     parser.add_argument("--kills", type=int, help=f"times that an initiator is killed ({FEW_KILLS}; with --all {KILLS})")
     parser.add_argument("--target-kills", type=int,
                         help=f"times that the target is killed ({FEW_TARGET_KILLS}; with --all {TARGET_KILLS})")
     parser.add_argument("--kernel-kills", type=int, default=kernel.MANY.kills, help="with --only kernel: times that the "
                         "initiator's machine is switched off, and that the target is killed (1)")
-    parser.add_argument("--loss-seconds", type=int, help="time in which packets are lost (3; with --only kernel 60)")
+    parser.add_argument("--loss-seconds", type=int, help="time in which packets are lost (3; with --all or --only kernel 60)")
     parser.add_argument("--seed", type=int, default=random.randrange(1 << 32), help="chooses the moments of the kills")
     options = parser.parse_args()
     exit_on_signals()
@@ -113,7 +112,8 @@ def main():
         with tempfile.TemporaryDirectory(prefix="uroce-storage-") as work_dir:
             run_kernel(report, work_dir, random.Random(options.seed), kernel.Amount(options.kernel_kills, loss_seconds))
         return report.summary()
-    options.loss_seconds = LOSS_SECONDS if options.loss_seconds is None else options.loss_seconds
+    if options.loss_seconds is None:
+        options.loss_seconds = LOSS_SECONDS if options.all else FEW_LOSS_SECONDS
     return lanes.run(groups(options), options)
 
 

@@ -30,6 +30,7 @@ DAMAGES = {
     "loss=0.005,corrupt=0.002,dup=0.01,reorder=0.01,ce=0.1,delay=20us,seed=7":
         ["lost", "corrupted", "duplicated", "reordered", "marked"],
 }
+WIRES = ("memif", "veth")
 LANE_DAMAGES = ("loss=0.01", "corrupt=0.01", "dup=0.02", "reorder=0.02,depth=50")
 MODES = (["--mode", "write", "--size", "30000", "--depth", "8"],
          ["--mode", "read", "--size", "30000", "--depth", "8"],
@@ -60,7 +61,7 @@ class ImpairedTest:
         self._report.check(f"impaired: {name}", function, *args)
 
     def run_all(self):
-        for wire in ("memif", "veth"):
+        for wire in WIRES:
             self._measure_all(wire, DAMAGES)
         # The last acknowledgement of ibv_rc_pingpong may get lost after its sender has ended, and then the other side
         # fails. perftest's sides wait for each other.
@@ -89,7 +90,9 @@ class ImpairedTest:
             if not wait_until(lambda: server.listens(PORT), SECONDS):
                 self._report.fail(f"impaired: {wire}: a server", server.output())
                 return
-            for damage, counters in damages.items():
+            for number, (damage, counters) in enumerate(damages.items()):
+                if not self._report.complete and wire in WIRES and (number + WIRES.index(wire)) % 2 and "," not in damage:
+                    continue
                 self._check(f"{wire}: {damage or 'through uroced'}", self._damage, wire, damage, counters)
         finally:
             server.kill()

@@ -17,6 +17,7 @@ SECONDS = 60
 MPI_SECONDS = 150  # its processes poll, and share the CPUs with others
 MPI_CHECK = os.path.join(os.path.dirname(os.path.abspath(__file__)), "mpi_check.c")
 ITERATIONS = 200
+WIRES = ("veth", "memif", "attached", "isolated")
 # By the layer that is measured: UCP, over the transports of its choice, and UCT, over one.
 UCP_TESTS = (("tag_lat", 8), ("tag_bw", 65536), ("tag_sync_lat", 1024), ("ucp_put_bw", 65536), ("ucp_get", 4096),
              ("ucp_fadd", 8), ("ucp_cswap", 8), ("stream_bw", 4096), ("ucp_am_bw", 65536))
@@ -102,6 +103,8 @@ class UcxTest:
                     for test, size in (UCP_TESTS if all_tests or family == "ipv4" else UCP_TESTS[:1])]
         programs += [(UcxPerf(*test, tls="rc", layer="uct"), "ipv4") for test in UCT_TESTS]
         programs.append((UcxPerf("am_lat", 8, tls="ud", layer="uct"), "ipv4"))
+        if not self._report.complete:  # each test by one transport and with one kind of address, other ones on each wire
+            programs = programs[WIRES.index(name)::len(WIRES)]
         tables = []
         for program, family in programs:
             self._check(f"{name}: {family} {program.name}", self._run, hosts, addresses, tcp_address, program, family, tables)

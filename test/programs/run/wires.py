@@ -5,6 +5,7 @@ CPU."""
 import os
 import re
 
+from harness.pairwise import choose
 from harness.process import LocalHost, Namespace, Process, wait_until
 from harness.report import CheckFailed
 from harness.tools import (DEVICE, MULTICAST_GIDS, UROCE_RUN, PerfTest, PingPong, Side, gid_index, gids,
@@ -15,7 +16,9 @@ TESTROCE = os.path.join(os.path.dirname(UROCE_RUN), "testroce")
 FIRST_PORT = 20000
 COMMAND_SECONDS = 30
 KILL_SPAN_SECONDS = 1.5
+WIRES = ("memif", "veth")
 VERBS = ("send", "write", "read", "atomic")
+PROTOCOL = ("batch-ack", "direct", "runs")  # optimisations that change what is sent, or by which way
 FOREIGN_VENDORS = (0x0, 0xffffff, 0x15b3, 5157, 0x8086)  # vendor ids that programs treat specially
 
 
@@ -79,27 +82,35 @@ class VethWire:
             namespace.run("ip", "addr", "add", f"{address}/24", "dev", netdev)
         self.set_options([])
 
-    def set_options(self, more):
-        """Set options of uroce-run for both sides, in addition to the interface."""
+    def set_options(self, more, own=((), ())):
+        """Set options of uroce-run for both sides, in addition to the interface; then those of the server and of the
+        client."""
         self.hosts = [uroce_host(f"{self._role}-{cpu}", self.work_dir, cpu, namespace,
-                                 ["--netdev", f"veth{cpu}", *more])
+                                 ["--netdev", f"veth{cpu}", *more, *own[cpu]])
                       for cpu, namespace in enumerate(self.namespaces)]
 
 
-def wire_programs():
-    """Return the programs that must run over each kind of link. Only those of bandwidth run with all sizes: those of
-    latency compute for half a second for each size."""
-    for verb in VERBS:
-        for form in ("bw", "lat"):
-            program = f"ib_{verb}_{form}"
-            yield PerfTest(program)
-            if verb != "atomic" and form == "bw":
-                yield PerfTest(program, ["-a"], 50)
-            elif verb != "atomic":
-                yield PerfTest(program, ["-s", "8388608"], 20)
-        yield PerfTest(f"ib_{verb}_bw", ["-q", "16"], 200)
-        yield PerfTest(f"ib_{verb}_bw", ["-b"], 500)
-    yield PerfTest("ib_atomic_bw", ["-A", "CMP_AND_SWAP"], 500)
+# Ways to run a verb's program. Only those of bandwidth run with all sizes: those of latency compute for half a second for
+# each size.
+FORMS = {
+    "bw": ("bw", [], None),
+    "lat": ("lat", [], None),
+    "all sizes": ("bw", ["-a"], 20),
+    "long": ("lat", ["-s", "8388608"], 10),
+    "queue pairs": ("bw", ["-q", "16"], 200),
+    "both ways": ("bw", ["-b"], 500),
+}
+NO_FORMS = (("atomic", "all sizes"), ("atomic", "long"))  # atomics have one size
+
+
+def wire_programs(complete, wire):
+    """Return the programs that run over this kind of link."""
+    for verb, form, where in choose(complete, VERBS, FORMS, WIRES, possible=lambda verb, form, _: (verb, form) not in NO_FORMS):
+        if where == wire:
+            program, options, iterations = FORMS[form]
+            yield PerfTest(f"ib_{verb}_{program}", options, iterations)
+    if complete or wire == WIRES[0]:
+        yield PerfTest("ib_atomic_bw", ["-A", "CMP_AND_SWAP"], 500)
 
 
 class WireTest:
@@ -123,11 +134,11 @@ class WireTest:
     def run_all(self):
         self._check("ibv_devices", self._devices)
         self._check("ibv_devinfo -v", self._devinfo)
-        for options in ([], ["-e"], ["-m", "4096"]):
-            for family in ("ipv4", "ipv6"):
+        for options, family, where in choose(self._report.complete, ((), ("-e",), ("-m", "4096")), tuple(MULTICAST_GIDS), WIRES):
+            if where == self._wire.name:
                 program = PingPong(options, 1000, 65536)
                 self._check(f"{family} {program.name}", self._pingpong, program, family)
-        for program in wire_programs():
+        for program in wire_programs(self._report.complete, self._wire.name):
             self._check(program.name, self._run_default_gid, program)
         # Send fewer than 480 datagrams: a packet socket holds that many for a receiver that waits for its CPU. The
         # service may lose the others, and then the server would wait for ever.
@@ -200,11 +211,11 @@ class WireTest:
 
     def _kills(self):
         """Each survivor has work outstanding, or waits for its peer on TCP."""
-        for verb in VERBS:
-            self._kill(PerfTest(f"ib_{verb}_bw", ["-D", "60"]), "server")
-        for verb in VERBS:
-            self._kill(PerfTest(f"ib_{verb}_bw", ["-D", "60", "-b"]), "client")
-        self._kill(PerfTest("ib_write_bw", ["-D", "60"]), "client")
+        for verb, victim, where in choose(self._report.complete, VERBS, ("server", "client"), WIRES):
+            if where == self._wire.name:
+                self._kill(PerfTest(f"ib_{verb}_bw", ["-D", "60", *(["-b"] * (victim == "client"))]), victim)
+        if where == self._wire.name:
+            self._kill(PerfTest("ib_write_bw", ["-D", "60"]), "client")
 
     def _kill(self, program, victim):
         delay = self._rng.uniform(0, KILL_SPAN_SECONDS)
@@ -221,6 +232,8 @@ class WithoutTest(WireTest):
     def run_all(self):
         self._plain = LocalHost("without", self._wire.work_dir)
         for names in optimisations():
+            if not self._report.complete and "," not in names and names not in PROTOCOL:
+                continue
             self._wire.set_options(["--without", names])
             self._check(f"without {names}: verified data", self._pingpong, PingPong(["-m", "4096"], 300, 32768), "ipv4")
             self._check(f"without {names}: verified data of 80 queue pairs", self._many, names)

@@ -15,14 +15,14 @@ ENGINES = os.path.join(os.path.dirname(CROWD), "engines")
 NO_QUEUE = "has no queue of"  # the log of an engine whose slot the program cannot use
 DESCRIPTORS = range(10, 80)  # limits to try until all engines have slots
 FURTHER = 16  # slots for further engines
-MANY = 40
+MANY, FEWER = 40, 20  # programs; with two engines each, more than there are slots for
 
 
 class AttachedEnginesTest(ShareTest):
     """Two programs at a time, each with one engine or several."""
 
     name = "engines"
-    kills = 60
+    kills, few_kills = 60, 12
 
     def __init__(self, report, work_dir, rng):
         own_dir = os.path.join(work_dir, "engines")  # its uroced is another one than that of ShareTest
@@ -44,13 +44,14 @@ class AttachedEnginesTest(ShareTest):
     def run_all(self):
         if not self._report.require("engines: uroced starts", self._owner.run):
             return
-        for engines in ((2, 2), (2, 1), (1, 2), (4, 3)):
+        counts = ((2, 2), (2, 1), (1, 2), (4, 3))
+        programs = (PingPong([], 500, 16384), PingPong(["-e"], 500, 16384), PingPong([], 500, 2048, "ud"),
+                    PerfTest("ib_write_bw", ["-q", "8", "-s", "65536"], 500), PerfTest("ib_send_bw", ["-q", "7"], 500),
+                    PerfTest("ib_read_bw", ["-q", "5"], 500), PerfTest("ib_atomic_bw", [], 500))
+        for number, engines in enumerate(counts):
             self._use(*engines)
             self._check(f"{engines}: packets arrive at their engine", self._crowd_of, "here", "here")
-            for program in (PingPong([], 500, 16384), PingPong(["-e"], 500, 16384), PingPong([], 500, 2048, "ud"),
-                            PerfTest("ib_write_bw", ["-q", "8", "-s", "65536"], 500),
-                            PerfTest("ib_send_bw", ["-q", "7"], 500), PerfTest("ib_read_bw", ["-q", "5"], 500),
-                            PerfTest("ib_atomic_bw", [], 500)):
+            for program in programs if self._report.complete else programs[number::len(counts)]:
                 self._check(f"{engines}: {program.name}", self._run, program, "here", "here")
         self._use(2, 2)
         for server, client in (("here", "beyond"), ("beyond", "here")):
@@ -60,12 +61,16 @@ class AttachedEnginesTest(ShareTest):
         self._check("each engine has a slot and lanes", self._slots)
         self._check("no memory for a slot", self._declined_memory)
         self._check("no descriptors for a slot", self._declined_descriptors)
-        self._check_ways()
+        if self._report.complete:
+            self._check_ways()
+        else:
+            self._check("packets go past uroced", self._lanes)
         self._check("everything comes back", self._comes_back)
-        self._check(f"{MANY} programs", self._many_engines)
+        many = MANY if self._report.complete else FEWER
+        self._check(f"{many} programs", self._many_engines, many)
         self._check("kills", self._kills)
         self._check("a stopped program", self._stopped, "here")
-        for options in ([], ["-e"]):
+        for options in ([], ["-e"]) if self._report.complete else (["-e"],):
             self._check(f"uroced is killed, ib_send_bw {' '.join(options)}", self._owner_killed, options, "here")
         self._check("SIGTERM", self._terminated)
 
@@ -157,14 +162,14 @@ class AttachedEnginesTest(ShareTest):
         finally:
             program.kill()
 
-    def _many_engines(self):
+    def _many_engines(self, many):
         """The first programs have slots for their engines, the others one slot each, and all work."""
         waiting = []
         try:
-            for _ in range(MANY):
+            for _ in range(many):
                 waiting.append(self._hosts("here")[0].start(
                     ["ibv_rc_pingpong", "-d", DEVICE, "-p", str(self._next_port())]))
-            if not wait_until(lambda: self._owner.status()["processes"] == MANY, SECONDS):
+            if not wait_until(lambda: self._owner.status()["processes"] == many, SECONDS):
                 raise CheckFailed("not all programs attach", [str(self._owner.status()), *waiting[-1].story("last")])
             further = sum(slot["engine"] > 0 for slot in self._owner.status()["slots"])
             if not 0 < further <= FURTHER:

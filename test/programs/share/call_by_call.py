@@ -113,9 +113,11 @@ class CallByCallTest(ShareTest):
             return
         try:
             self.gid_index = gid_index(gids(self._host("here"), DEVICE), "10.9.6.1")
-            for way, engines, kind in (("attached", 4, "alone"), ("attached", 2, "pair"), ("attached", 2, "asleep"),
-                                       ("isolated", 2, "alone"), ("isolated", 2, "pair")):
-                for action in (("kill",), ("exec", shutil.which("ibv_devinfo"))):
+            actions = (("kill",), ("exec", shutil.which("ibv_devinfo")))
+            for number, (way, engines, kind) in enumerate((
+                    ("attached", 4, "alone"), ("attached", 2, "pair"), ("attached", 2, "asleep"), ("isolated", 2, "alone"),
+                    ("isolated", 2, "pair"))):
+                for action in actions if self._report.complete else actions[number % 2:][:1]:
                     self._check(f"{way}, {engines} engines: {kind}: {action[0]}", self._all, way, engines, kind, *action)
         finally:
             self._owner.process.kill()

@@ -11,7 +11,7 @@ import signal
 import socket
 import sys
 
-from harness.process import LocalHost, Namespace, Process, ask, wait_until
+from harness.process import LocalHost, Namespace, Process, ask, need_users, wait_until
 from harness.report import CheckFailed
 from harness.tools import DEVICE, UROCE_RUN
 from programs.share.share import SECONDS, UROCED, Uroced
@@ -253,6 +253,7 @@ mr = MR(pd, 1 << 20, e.IBV_ACCESS_LOCAL_WRITE)
 
     def _rights(self):
         """Start an uroced as a service manager does, and check which users its socket admits."""
+        need_users()
         folder = os.path.join(self._work_dir, "rights")
         os.makedirs(folder, exist_ok=True)
         for path in (os.path.dirname(self._work_dir), self._work_dir, folder):
