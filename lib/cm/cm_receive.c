@@ -98,8 +98,7 @@ static struct cm_conn *find_timed_out(const struct cm *cm, const struct cm_mad *
 	struct cm_conn *conn = conn_find_remote(cm, from, mad->local_id, false);
 	rte_be64_t guid_be;
 
-	if (!conn || conn->active || !conn_is_peer(conn, from) ||
-	    mad->rej.info_len < sizeof(guid_be))
+	if (!conn || conn->active || mad->rej.info_len < sizeof(guid_be))
 		return NULL;
 	memcpy(&guid_be, mad->rej.info, sizeof(guid_be));
 	return rte_be_to_cpu_64(guid_be) == conn->remote_guid ? conn : NULL;

@@ -178,14 +178,13 @@ static bool take_place(struct cm *cm, struct cm_listener *listener, const struct
 	const bool crowded =
 		cm->half_open >= cm->config.half_open_max - cm->config.half_open_max / 4;
 	const bool full = mad->message == CM_REQ && listener_waiting(listener) >= backlog;
-	bool again = false;
+	bool again;
 
 	if (cm->half_open >= cm->config.half_open_max) {
 		cm->stats.no_room++;
 		return false;
 	}
-	if (crowded || full)
-		again = came_before(cm, mad, from, now_ns);
+	again = (crowded || full) && came_before(cm, mad, from, now_ns);
 	if (crowded && !again) {
 		cm->stats.grey++;
 		return false;
