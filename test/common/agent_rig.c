@@ -69,6 +69,12 @@ static void rig_unlock(void *engine)
 	agent_rig.locked = false;
 }
 
+static void rig_wait(void *engine)
+{
+	(void)engine;
+	agent_rig.waits++;
+}
+
 static uint64_t rig_now(void *engine)
 {
 	(void)engine;
@@ -79,13 +85,12 @@ static int rig_route(void *engine, uint8_t sgid_index, const union ibv_gid *dgid
 		     struct device_hop *hop)
 {
 	(void)engine;
-	(void)sgid_index;
 	(void)dgid;
 	/* The look-up may ask the kernel, so no call waits for it: the engine's lock is not held.
 	 */
 	assert_false(agent_rig.locked);
 	*hop = agent_rig.hop;
-	return agent_rig.route_result;
+	return agent_rig.unrouted & 1u << sgid_index ? -ENETUNREACH : agent_rig.route_result;
 }
 
 static bool rig_look(void *engine, uint8_t sgid_index, const uint8_t gid[GID_LEN], uint8_t mac[6])
@@ -103,6 +108,7 @@ static bool rig_look(void *engine, uint8_t sgid_index, const uint8_t gid[GID_LEN
 static const struct engine_ops ops = {
 	.lock = rig_lock,
 	.unlock = rig_unlock,
+	.wait = rig_wait,
 	.now = rig_now,
 	.route = rig_route,
 	.look = rig_look,

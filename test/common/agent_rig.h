@@ -26,11 +26,13 @@ struct agent_rig {
 	bool locked;
 
 	int route_result;
+	uint32_t unrouted;     /* a bit for each address of ours that has no route to anybody */
 	struct device_hop hop; /* the engine's answer for every destination */
 	bool answers;	       /* the neighbour's MAC address can be resolved */
 	unsigned int looks;    /* how often the neighbour was asked for */
 	int ids_result;	       /* the answer of the process that keeps the ports */
 
+	unsigned int waits;  /* how often the engine was told that the program sleeps */
 	unsigned int room;   /* frames that the sink still takes */
 	unsigned int frames; /* frames that were sent */
 

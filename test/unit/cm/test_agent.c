@@ -94,6 +94,14 @@ TEST(agent_get__keeper_of_the_ports_has_gone, .setup = set_up_bare)
 	assert_null(agent_rig.device->gsi);
 }
 
+TEST(agent_destroy__leaves_no_receiver)
+{
+	agent_destroy(agent_rig.agent);
+	agent_rig.agent = NULL;
+	assert_null(agent_rig.device->gsi);
+	assert_null(agent_rig.device->gsi_user);
+}
+
 TEST(agent_ports__are_the_devices_or_our_own)
 {
 	void *user;
@@ -263,4 +271,10 @@ TEST(agent_end__gives_all_connections_up)
 	agent_rig_run();
 	assert_int_equal(agent_rig.frames, 1);
 	assert_int_equal(agent_rig.events, 0);
+}
+
+TEST(agent_wait__tells_the_engine)
+{
+	agent_wait(agent_rig.agent);
+	assert_int_equal(agent_rig.waits, 1);
 }

@@ -67,6 +67,58 @@ TEST(connect__req_names_the_transport_service)
 	}
 }
 
+/* What the REP does not change is agreed on as the REQ has it. */
+TEST(connect__req_is_agreed_on)
+{
+	struct cm_connect_attr attr = rig_connect_attr(&rig);
+	struct cm_agreed agreed;
+	struct cm_conn *conn;
+	struct cm_mad mad;
+
+	attr.qkey = 0x12345;
+	attr.flow_label = 0x54321;
+	attr.hop_limit = 63;
+	attr.tclass = 9;
+	attr.mtu = 4;
+	attr.retry_count = 5;
+	attr.srq = true;
+	attr.flow_control = true;
+	attr.ece = (struct cm_ece){.vendor_id = 0x15b3, .options = 7};
+	assert_int_equal(cm_connect(rig.cm, &attr, rig.now_ns, &conn), 0);
+	cm_conn_agreed(conn, &agreed);
+	assert_int_equal(agreed.flow_label, 0x54321);
+	assert_int_equal(agreed.hop_limit, 63);
+	assert_int_equal(agreed.tclass, 9);
+	assert_int_equal(agreed.mtu, 4);
+	assert_int_equal(agreed.retry_count, 5);
+	assert_int_equal(agreed.rnr_retry_count, 6);
+	assert_int_equal(agreed.max_rd_atomic, 8);
+	assert_int_equal(agreed.max_dest_rd_atomic, 4);
+	assert_int_equal(agreed.ack_timeout, 17);
+	mad = rig_sent(&rig);
+	assert_int_equal(agreed.rq_psn.v, mad.req.psn.v);
+	assert_int_equal(mad.req.qkey, 0x12345);
+	assert_int_equal(mad.req.primary.flow_label, 0x54321);
+	assert_int_equal(mad.req.primary.hop_limit, 63);
+	assert_int_equal(mad.req.primary.tclass, 9);
+	assert_int_equal(mad.req.mtu, 4);
+	assert_int_equal(mad.req.retry_count, 5);
+	assert_true(mad.req.srq);
+	assert_true(mad.req.flow_control);
+	assert_int_equal(mad.req.ece.vendor_id, 0x15b3);
+	assert_int_equal(mad.req.ece.options, 7);
+	assert_int_equal(mad.remote_id, 0);
+}
+
+/* A REJ of the peer's REP is kept for twice the time between the peer's repetitions. */
+TEST(reject__of_a_rep_is_kept)
+{
+	rig_bring(&rig, CM_STATE_REP_RCVD);
+	assert_int_equal(cm_reject(rig.conn, CM_REJ_CONSUMER_DEFINED, NULL, 0, rig.now_ns), 0);
+	assert_true(cm_deadline_ns(rig.cm) ==
+		    rig.now_ns + 2 * (cm_time_ns(RIG_TIME) + 2 * cm_time_ns(RIG_LIFE)));
+}
+
 TEST(connect__numbers_differ_from_one_to_the_next)
 {
 	const struct cm_connect_attr attr = rig_connect_attr(&rig);
@@ -141,6 +193,45 @@ TEST(resolve__sidr_req_is_sent_and_answered)
 	assert_int_equal(rig.event.private_len, CM_SIDR_REP_PRIVATE);
 }
 
+TEST(resolve__is_repeated_after_the_callers_time)
+{
+	struct cm_resolve_attr attr = {.to = rig.peer,
+				       .service_id = RIG_DATAGRAMS,
+				       .response_timeout = 18,
+				       .max_cm_retries = 1,
+				       .user = &rig};
+	struct cm_conn *conn;
+
+	assert_int_equal(cm_resolve(rig.cm, &attr, rig.now_ns, &conn), 0);
+	assert_true(cm_deadline_ns(rig.cm) == rig.now_ns + cm_time_ns(18));
+	rig_expire(&rig);
+	assert_int_equal(rig.sent, 2);
+	rig_expire(&rig);
+	assert_int_equal(rig.sent, 2);
+	rig_event(&rig, CM_EVENT_UNREACHABLE);
+	assert_ptr_equal(rig.event.user, &rig);
+	attr.response_timeout = 32;
+	assert_int_equal(cm_resolve(rig.cm, &attr, rig.now_ns, &conn), -EINVAL);
+}
+
+TEST(resolve__ip_header_stands_in_front)
+{
+	struct cm_resolve_attr attr = {.to = rig.peer, .private_data = data, .private_len = 180};
+	struct cm_ip ip = {.version = 4, .port = 4711}, sent;
+	struct cm_conn *conn;
+	struct cm_mad mad;
+
+	memcpy(ip.src, rig.peer.local, 16);
+	memcpy(ip.dst, rig.peer.remote, 16);
+	attr.ip = &ip;
+	assert_int_equal(cm_resolve(rig.cm, &attr, rig.now_ns, &conn), 0);
+	mad = rig_sent(&rig);
+	assert_int_equal(cm_ip_parse(mad.private_data, mad.private_len, &sent), 0);
+	assert_memory_equal(mad.private_data + CM_IP_LEN, data, 180);
+	attr.private_len++;
+	assert_int_equal(cm_resolve(rig.cm, &attr, rig.now_ns, &conn), -EINVAL);
+}
+
 TEST(resolve__too_much_is_refused)
 {
 	struct cm_resolve_attr attr = {
@@ -177,6 +268,60 @@ TEST(accept__rep_is_cut_to_what_was_asked_for)
 	assert_int_equal(agreed.local_qpn, RIG_OUR_QPN);
 	assert_int_equal(agreed.rq_psn.v, mad.rep.psn.v);
 	assert_true(cm_deadline_ns(rig.cm) == rig.now_ns + cm_time_ns(RIG_TIME));
+}
+
+/* The program may allow less than the peer has asked for. */
+TEST(accept__rep_is_no_more_than_the_program_allows)
+{
+	struct cm_accept_attr attr = rig_accept_attr();
+	struct cm_agreed agreed;
+	struct cm_mad mad;
+
+	attr.responder_resources = 2;
+	attr.initiator_depth = 1;
+	attr.rnr_retry_count = 3;
+	attr.qkey = 0x98765;
+	attr.srq = true;
+	attr.flow_control = true;
+	attr.ece = (struct cm_ece){.vendor_id = 0x15b3, .options = 7};
+	attr.user = &agreed;
+	rig_bring(&rig, CM_STATE_REQ_RCVD);
+	assert_int_equal(cm_accept(rig.conn, &attr, rig.now_ns), 0);
+	mad = rig_sent(&rig);
+	assert_int_equal(mad.rep.responder_resources, 2);
+	assert_int_equal(mad.rep.initiator_depth, 1);
+	assert_int_equal(mad.rep.rnr_retry_count, 3);
+	assert_int_equal(mad.rep.qkey, 0x98765);
+	assert_int_equal(mad.rep.eecn, 0);
+	assert_true(mad.rep.srq);
+	assert_true(mad.rep.flow_control);
+	assert_int_equal(mad.rep.ece.vendor_id, 0x15b3);
+	assert_int_equal(mad.rep.ece.options, 7);
+	assert_memory_equal(mad.private_data, "ours", 4);
+	cm_conn_agreed(rig.conn, &agreed);
+	assert_int_equal(agreed.max_dest_rd_atomic, 2);
+	assert_int_equal(agreed.max_rd_atomic, 1);
+	rig.our_id = mad.local_id;
+	mad = rig_message(&rig, CM_RTU);
+	rig_receive(&rig, &mad);
+	rig_event(&rig, CM_EVENT_ESTABLISHED);
+	assert_ptr_equal(rig.event.user, &agreed);
+}
+
+/* A second call changes nothing of what the first one has agreed on. */
+TEST(accept__twice_changes_nothing)
+{
+	struct cm_accept_attr attr = rig_accept_attr();
+	struct cm_agreed before, after;
+
+	rig_bring(&rig, CM_STATE_REP_SENT);
+	cm_conn_agreed(rig.conn, &before);
+	attr.qpn = 0x999;
+	attr.responder_resources = 1;
+	attr.initiator_depth = 1;
+	assert_int_equal(cm_accept(rig.conn, &attr, rig.now_ns), -EINVAL);
+	cm_conn_agreed(rig.conn, &after);
+	assert_memory_equal(&before, &after, sizeof(before));
 }
 
 /* Annex A14: the target queue pair of XRC, which receives by shared queues alone. */

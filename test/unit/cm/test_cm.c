@@ -62,6 +62,37 @@ TEST(events__come_in_their_order_with_their_own_data)
 	assert_int_equal(rig.event.status, 0);
 }
 
+/* Only a request has the IP header, whatever the private data of another message looks like. */
+TEST(events__of_a_connection_have_no_ip_header)
+{
+	const struct cm_listen_attr attr = {
+		.service_id = RIG_SERVICE, .ip = true, .any_address = true};
+	const struct cm_accept_attr accept = rig_accept_attr();
+	uint8_t data[CM_RTU_PRIVATE] = {0};
+	struct cm_ip ip = {.version = 4};
+	struct cm_mad mad = rig_req();
+
+	cm_unlisten(rig.listener, rig.now_ns);
+	assert_int_equal(cm_listen(rig.cm, &attr, &rig.listener), 0);
+	memcpy(ip.src, rig.peer.remote, 16);
+	memcpy(ip.dst, rig.peer.local, 16);
+	assert_int_equal(cm_ip_build(&ip, data), 0);
+	mad.private_data = data;
+	mad.private_len = CM_IP_LEN;
+	rig_receive(&rig, &mad);
+	rig_event(&rig, CM_EVENT_REQ);
+	assert_true(rig.event.has_ip);
+	assert_int_equal(cm_accept(rig.event.conn, &accept, rig.now_ns), 0);
+	rig.our_id = rig_sent(&rig).local_id;
+	mad = rig_message(&rig, CM_RTU);
+	mad.private_data = data;
+	mad.private_len = sizeof(data);
+	rig_receive(&rig, &mad);
+	rig_event(&rig, CM_EVENT_ESTABLISHED);
+	assert_false(rig.event.has_ip);
+	assert_int_equal(rig.event.private_len, CM_RTU_PRIVATE);
+}
+
 /* Fill all ids, hash buckets and timers at the same time. */
 TEST(many__are_found_and_end)
 {
@@ -87,6 +118,27 @@ TEST(many__are_found_and_end)
 	while (cm_deadline_ns(rig.cm) != UINT64_MAX)
 		rig_expire(&rig);
 	assert_int_equal(cm_conn_count(rig.cm), 0);
+}
+
+/* With two ids to draw from, of which 0 is none, there is one connection at a time. */
+TEST(connect__ids_are_not_used_twice)
+{
+	const struct cm_config config = {.id_mask = 0xfffffffe};
+	const struct cm_connect_attr attr = rig_connect_attr(&rig);
+	struct cm_conn *conn, *second;
+	int rc = -ENOMEM;
+
+	rig_fini(&rig);
+	rig_init_with(&rig, &config);
+	/* A manager that draws 0 sixteen times in a row gives up. */
+	for (int i = 0; i < 10 && rc != 0; i++)
+		rc = cm_connect(rig.cm, &attr, rig.now_ns, &conn);
+	assert_int_equal(rc, 0);
+	assert_int_equal(rig_sent(&rig).local_id, 1);
+	for (int i = 0; i < 10; i++)
+		assert_int_equal(cm_connect(rig.cm, &attr, rig.now_ns, &second), -ENOMEM);
+	assert_int_equal(cm_conn_count(rig.cm), 1);
+	assert_int_equal(rig.sent, 1);
 }
 
 TEST(stats__tell_what_was_done)

@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <rte_common.h>
+
 #include "cm_fixture.h"
 #include "wire/mad.h"
 
@@ -166,6 +168,8 @@ TEST(receive__rej_stale_goes_through_timewait)
 	rig_receive(&rig, &mad);
 	assert_int_equal(cm_conn_state(rig.conn), CM_STATE_TIMEWAIT);
 	rig_event(&rig, CM_EVENT_REJECTED);
+	/* As long as the REQ's ACK timeout, because there was no REP. */
+	assert_true(cm_deadline_ns(rig.cm) == rig.now_ns + cm_time_ns(17));
 	rig_expire(&rig);
 	rig_event(&rig, CM_EVENT_TIMEWAIT_EXIT);
 	assert_int_equal(rig.event.status, 0);
@@ -230,6 +234,86 @@ TEST(receive__rep_is_agreed_on)
 	/* 16 + 1 there and back; the peer's delay of 14 adds nothing. */
 	assert_int_equal(agreed.ack_timeout, 17);
 	assert_memory_equal(&agreed.address, &rig.peer, sizeof(rig.peer));
+	assert_int_equal(agreed.remote_qkey, 0);
+	assert_false(agreed.remote_srq);
+}
+
+/* The REP offers more than we have asked for. */
+TEST(receive__rep_raises_nothing)
+{
+	struct cm_agreed agreed;
+	struct cm_mad rep;
+
+	rig_bring(&rig, CM_STATE_REQ_SENT);
+	rep = rig_message(&rig, CM_REP);
+	rep.rep.responder_resources = 100;
+	rep.rep.initiator_depth = 100;
+	rep.rep.qkey = 0x77777;
+	rep.rep.srq = true;
+	rig_receive(&rig, &rep);
+	rig_event(&rig, CM_EVENT_REP);
+	cm_conn_agreed(rig.conn, &agreed);
+	assert_int_equal(agreed.max_rd_atomic, 8);
+	assert_int_equal(agreed.max_dest_rd_atomic, 4);
+	assert_int_equal(agreed.remote_qkey, 0x77777);
+	assert_true(agreed.remote_srq);
+}
+
+/* A message is counted as unknown for each reason for which nobody hears it. */
+TEST(receive__unknown_is_counted)
+{
+	static const enum cm_message messages[] = {CM_MRA,  CM_REJ,  CM_REP,	 CM_RTU,
+						   CM_DREQ, CM_DREP, CM_SIDR_REP};
+	uint64_t count = 0;
+
+	rig_bring(&rig, CM_STATE_ESTABLISHED);
+	for (size_t i = 0; i < RTE_DIM(messages); i++) {
+		struct cm_mad mad = rig_message(&rig, messages[i]);
+
+		rig_receive_from(&rig, &rig.other, &mad);
+		assert_int_equal(cm_stats(rig.cm)->unknown, ++count);
+		if (messages[i] == CM_SIDR_REP)
+			continue;
+		mad.remote_id ^= 0x55555555;
+		rig_receive(&rig, &mad);
+		assert_int_equal(cm_stats(rig.cm)->unknown, ++count);
+	}
+	assert_int_equal(cm_stats(rig.cm)->unexpected, 0);
+}
+
+/* A message that the connection's state does not expect is counted as such. */
+TEST(receive__unexpected_is_counted)
+{
+	struct cm_mad mad;
+
+	rig_bring(&rig, CM_STATE_ESTABLISHED);
+	mad = rig_message(&rig, CM_DREP);
+	rig_receive(&rig, &mad);
+	assert_int_equal(cm_stats(rig.cm)->unexpected, 1);
+	rig_bring(&rig, CM_STATE_REQ_SENT);
+	mad = rig_message(&rig, CM_REP);
+	mad.rep.qpn++;
+	rig_receive(&rig, &mad); /* with the id of the first connection */
+	assert_int_equal(cm_stats(rig.cm)->unexpected, 2);
+	assert_int_equal(cm_stats(rig.cm)->unknown, 0);
+	assert_int_equal(cm_stats(rig.cm)->malformed, 0);
+	assert_int_equal(cm_stats(rig.cm)->no_room, 0);
+}
+
+/* The peer of a connection for which we have asked knows our id: it needs no GUID. */
+TEST(receive__rej_by_guid_of_an_active_connection)
+{
+	const rte_be64_t none = 0;
+	struct cm_mad mad;
+
+	rig_bring(&rig, CM_STATE_ESTABLISHED);
+	mad = rig_message(&rig, CM_REJ);
+	mad.remote_id = 0;
+	mad.rej = (struct cm_rej){.about = CM_ABOUT_REP,
+				  .reason = CM_REJ_TIMEOUT,
+				  .info = (const uint8_t *)&none,
+				  .info_len = sizeof(none)};
+	assert_ignored(&rig.peer, &mad);
 }
 
 /* Annex A14: the REP of an XRC target has its queue pair in place of the EE context. */

@@ -19,6 +19,7 @@ TEST(request__tells_all_to_the_caller)
 	rig_receive(&rig, &req);
 	rig_event(&rig, CM_EVENT_REQ);
 	assert_ptr_equal(rig.event.user, &rig);
+	assert_int_equal(rig.event.status, 0);
 	assert_false(rig.event.has_ip);
 	assert_int_equal(rig.event.private_len, CM_REQ_PRIVATE);
 	assert_memory_equal(rig.event.private_data, "peer", 5);
@@ -191,6 +192,9 @@ TEST(request__that_comes_again_draws_the_same_answer)
 	assert_int_equal(rig_sent(&rig).message, CM_REP);
 	rig_no_event(&rig);
 	assert_int_equal(cm_conn_count(rig.cm), 1);
+	assert_int_equal(cm_stats(rig.cm)->unexpected, 0);
+	assert_int_equal(cm_stats(rig.cm)->sent, 1);
+	assert_int_equal(cm_stats(rig.cm)->resent, 1);
 }
 
 TEST(request__that_was_rejected_is_rejected_again)
@@ -289,6 +293,26 @@ TEST(request__of_a_queue_pair_in_timewait)
 	rig_receive(&rig, &req);
 	rig_event(&rig, CM_EVENT_REQ);
 	assert_int_equal(cm_conn_state(old), CM_STATE_TIMEWAIT);
+	/* The number belongs to the new connection, also after the old one's end. */
+	rig_expire(&rig);
+	rig_event(&rig, CM_EVENT_TIMEWAIT_EXIT);
+	cm_conn_destroy(old, rig.now_ns);
+	req.local_id++;
+	rig_receive(&rig, &req);
+	assert_int_equal(rig_sent(&rig).rej.reason, CM_REJ_STALE_CONNECTION);
+}
+
+TEST(request__each_mtu)
+{
+	struct cm_mad req = rig_req();
+
+	for (uint8_t mtu = 1; mtu <= 5; mtu++) {
+		req.req.mtu = mtu;
+		req.local_id++;
+		req.req.qpn++;
+		rig_receive(&rig, &req);
+		rig_event(&rig, CM_EVENT_REQ);
+	}
 }
 
 /* Only the host that has the connection can end it by such a REQ. */
@@ -547,6 +571,9 @@ TEST(sidr_request__for_nobody_is_refused)
 	req.sidr_req.service_id = RIG_SERVICE;
 	rig_receive(&rig, &req);
 	assert_int_equal(rig_sent(&rig).sidr_rep.status, CM_SIDR_UNSUPPORTED_SERVICE);
+	assert_int_equal(rig_sent(&rig).local_id, req.local_id);
+	assert_int_equal(rig_sent(&rig).tid, req.tid);
+	assert_true(rig_sent(&rig).sidr_rep.service_id == RIG_SERVICE);
 	assert_int_equal(cm_conn_count(rig.cm), 0);
 }
 
@@ -737,14 +764,31 @@ TEST(flood__half_open_connections_are_bounded)
 {
 	const struct cm_config config = {.half_open_max = 100, .lingering_max = 10};
 	const struct cm_accept_attr accept = rig_accept_attr();
+	const struct cm_stats *stats;
+	uint64_t accepted = 0;
 
 	rig_fini(&rig);
 	rig_init_with(&rig, &config);
 	for (uint32_t i = 0; i < FLOOD; i++) {
 		receive_of(i);
-		while (cm_next_event(rig.cm, &rig.event))
+		while (cm_next_event(rig.cm, &rig.event)) {
 			assert_int_equal(cm_accept(rig.event.conn, &accept, rig.now_ns), 0);
+			accepted++;
+		}
 	}
+	/* Peers that repeat their requests get all places; then there is no room for anybody. */
+	for (uint32_t i = 0; cm_conn_count(rig.cm) < 100; i++) {
+		receive_of(i);
+		if (!cm_next_event(rig.cm, &rig.event))
+			continue;
+		assert_int_equal(cm_accept(rig.event.conn, &accept, rig.now_ns), 0);
+		accepted++;
+	}
+	receive_of(FLOOD);
+	stats = cm_stats(rig.cm);
+	assert_true(stats->no_room > 0);
+	assert_int_equal(stats->full, 0);
+	assert_true(stats->received == accepted + stats->no_room + stats->grey);
 	assert_in_range(cm_conn_count(rig.cm), 75, 100);
 	while (cm_deadline_ns(rig.cm) != UINT64_MAX) {
 		rig_expire(&rig);

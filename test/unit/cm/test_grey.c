@@ -37,6 +37,30 @@ TEST(seen__for_a_period_at_least_and_two_at_most)
 	grey_fini(&grey);
 }
 
+TEST(seen__after_two_periods_without_requests)
+{
+	struct grey grey = {0};
+
+	grey_seen(&grey, mix(1), 0);
+	assert_false(grey_seen(&grey, mix(1), 2 * GREY_PERIOD_NS));
+	grey_fini(&grey);
+}
+
+/* A period begins once, not with each request after the first one has ended. */
+TEST(seen__a_new_period_forgets_once)
+{
+	const uint64_t next_ns = GREY_PERIOD_NS + GREY_PERIOD_NS / 10;
+	struct grey grey = {0};
+
+	grey_seen(&grey, mix(1), 0);
+	for (uint64_t i = 0; i < 5; i++)
+		grey_seen(&grey, mix(10 + i), next_ns + i);
+	assert_true(grey_seen(&grey, mix(1), next_ns + 5));
+	for (uint64_t i = 0; i < 5; i++)
+		assert_true(grey_seen(&grey, mix(10 + i), next_ns + 6));
+	grey_fini(&grey);
+}
+
 /* Hardly any of 100,000 requests that come once are let through; one that comes again is. */
 TEST(seen__a_flood_is_told_from_who_comes_again)
 {

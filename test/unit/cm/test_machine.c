@@ -260,11 +260,16 @@ TEST(step__rej_of_a_timeout_names_the_guid)
 	static const uint8_t guid[8] = {0x11, 0x11, 0x11, 0x11, 0x11, 0x11, 0x11, 0x11};
 	static struct cm_rig rig;
 	struct cm_mad mad;
+	uint64_t tid;
 
 	rig_init(&rig);
 	rig_bring(&rig, CM_STATE_REQ_SENT);
+	tid = rig_sent(&rig).tid;
 	cm_conn_destroy(rig.conn, rig.now_ns);
 	mad = rig_sent(&rig);
+	assert_true(mad.tid == tid);
+	assert_int_equal(mad.local_id, rig.our_id);
+	assert_int_equal(mad.rej.about, CM_ABOUT_OTHER);
 	assert_int_equal(mad.rej.reason, CM_REJ_TIMEOUT);
 	assert_int_equal(mad.remote_id, 0);
 	assert_int_equal(mad.rej.info_len, sizeof(guid));

@@ -46,6 +46,7 @@ TEST(claim__same_address_and_port_is_in_use)
 	assert_int_equal(claim(at(one), &first), 0);
 	assert_int_equal(claim(at(one), &second), -EADDRINUSE);
 	release(first);
+	release(first);
 	assert_int_equal(claim(at(one), &second), 0);
 	release(second);
 }
@@ -148,6 +149,7 @@ TEST(forget__leaves_all_ports_free)
 		skip();
 	assert_int_equal(claim(at(one), &first), 0);
 	cm_ports_forget();
+	assert_int_equal(cm_ports_local.listen(NULL, first), -EINVAL);
 	assert_int_equal(claim(at(one), &second), 0);
 	release(second);
 }
@@ -196,4 +198,14 @@ TEST(change__wrong_calls)
 	assert_int_equal(claim(any(0), &id), 0);
 	assert_int_equal(cm_ports_local.change(NULL, id, 5, false), -EINVAL);
 	release(id);
+}
+
+/* A process that has its devices alone may use all communication ids. */
+TEST(ids__are_all_ours)
+{
+	uint32_t mask = 1, value = 2;
+
+	assert_int_equal(cm_ports_local.ids(NULL, &mask, &value), 0);
+	assert_int_equal(mask, 0);
+	assert_int_equal(value, 0);
 }

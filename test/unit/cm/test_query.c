@@ -88,6 +88,42 @@ TEST(agent_choose_source__has_most_in_common)
 	assert_true(choose(TO_GROUP, 0) >= 0);
 }
 
+/* A group of the link is reached from any address, also if no link-local one is left. */
+TEST(agent_choose_source__group_from_any_address)
+{
+	agent_rig.device->gids[AGENT_RIG_LINK_LOCAL] = (struct device_gid){0};
+	assert_true(choose(TO_GROUP, 0) >= 0);
+	assert_int_equal(choose(TO_LOCAL, 0), -EADDRNOTAVAIL);
+}
+
+/* All bits count. The own address has all of them in common. */
+TEST(agent_choose_source__compares_all_bits)
+{
+	struct device_gid *gids = agent_rig.device->gids;
+	char to[GID_LEN] = TO_IPV6;
+
+	gids[AGENT_RIG_IPV6_FAR].gid = gids[AGENT_RIG_IPV6].gid;
+	gids[AGENT_RIG_IPV6_FAR].gid.raw[15] = 8;
+	assert_int_equal(choose(to, 0), AGENT_RIG_IPV6_FAR);
+	to[15] = 3;
+	assert_int_equal(choose(to, 0), AGENT_RIG_IPV6);
+	to[15] = 1;
+	assert_int_equal(choose(to, 0), AGENT_RIG_IPV6);
+	to[15] = 8;
+	assert_int_equal(choose(to, 0), AGENT_RIG_IPV6_FAR);
+}
+
+/* An address that suits better, and has no route, is left. */
+TEST(agent_choose_source__needs_a_route)
+{
+	agent_rig.unrouted = 1u << AGENT_RIG_IPV6_FAR;
+	assert_int_equal(choose(TO_IPV6_FAR, 0), AGENT_RIG_IPV6);
+	agent_rig.unrouted = 1u << AGENT_RIG_IPV6;
+	assert_int_equal(choose(TO_IPV6, 0), AGENT_RIG_IPV6_FAR);
+	agent_rig.unrouted |= 1u << AGENT_RIG_IPV6_FAR;
+	assert_int_equal(choose(TO_IPV6, 0), -ENETUNREACH);
+}
+
 /* RFC 4007: link-local addresses talk to each other, in their own link. */
 TEST(agent_choose_source__link_local_for_its_like)
 {
@@ -200,4 +236,65 @@ TEST(agent_forget__nothing_is_told_any_more)
 	agent_rig_pass(100 * MS);
 	assert_int_equal(agent_rig.resolved, 0);
 	assert_true(gsi_deadline_ns(agent_rig.device) == UINT64_MAX);
+}
+
+/* A query that has ended, in either way, is not in the agent's list any more. */
+TEST(agent_forget__after_the_end)
+{
+	struct agent_query first;
+	uint64_t now_ns;
+
+	for (int answers = 0; answers < 2; answers++) {
+		agent_rig.answers = false;
+		assert_int_equal(resolve(MS), -EINPROGRESS);
+		assert_true(query.pending);
+		agent_rig.answers = answers == 1;
+		agent_rig_pass(20 * MS);
+		assert_false(query.pending);
+		agent_rig.answers = true;
+		memset(&first, 0xff, sizeof(first));
+		assert_int_equal(agent_resolve(agent_rig.agent, &first, AGENT_RIG_IPV6,
+					       (const uint8_t *)TO_IPV6, MS),
+				 0);
+		assert_false(first.pending);
+		agent_enter(agent_rig.agent, &now_ns);
+		agent_forget(&query);
+		agent_forget(&first);
+		agent_leave(agent_rig.agent);
+	}
+	assert_int_equal(agent_rig.resolved, 2);
+}
+
+TEST(agent_forget__leaves_the_others)
+{
+	struct agent_query other = {0};
+	uint64_t now_ns;
+
+	assert_int_equal(resolve(MS), -EINPROGRESS);
+	assert_int_equal(agent_resolve(agent_rig.agent, &other, AGENT_RIG_IPV6,
+				       (const uint8_t *)TO_IPV6, 100 * MS),
+			 -EINPROGRESS);
+	agent_enter(agent_rig.agent, &now_ns);
+	agent_forget(&other);
+	assert_false(other.pending);
+	agent_leave(agent_rig.agent);
+	agent_rig_pass(20 * MS);
+	assert_int_equal(agent_rig.resolved, 1);
+	assert_int_equal(agent_rig.status, -ETIMEDOUT);
+}
+
+/* The engine runs the agent often, and each look may ask the network. */
+TEST(agent_resolve__looks_only_when_it_is_time)
+{
+	assert_int_equal(resolve(100 * MS), -EINPROGRESS);
+	assert_true(gsi_deadline_ns(agent_rig.device) == agent_rig.now_ns + MS / 2);
+	for (int i = 0; i < 10; i++)
+		agent_rig_pass(1);
+	assert_int_equal(agent_rig.looks, 1);
+	agent_rig_pass(MS / 2);
+	assert_int_equal(agent_rig.looks, 2);
+	assert_true(gsi_deadline_ns(agent_rig.device) == agent_rig.now_ns + MS / 2);
+	agent_rig_pass(MS / 2);
+	assert_int_equal(agent_rig.looks, 3);
+	assert_true(gsi_deadline_ns(agent_rig.device) == agent_rig.now_ns + MS);
 }

@@ -62,6 +62,33 @@ TEST(arm__the_earliest_is_first_whatever_was_done)
 	}
 }
 
+/* Arm `count` timers, disarm some in the middle of the heap, and take the others in their order. */
+static void drain(int count)
+{
+	uint64_t last_ns = 0;
+
+	for (int i = 0; i < count; i++)
+		timers_arm(&timers, &entries[i], (uint64_t)random() % 100);
+	for (int i = 0; i < count; i += 3)
+		timers_disarm(&timers, &entries[i]);
+	while (timers_first(&timers)) {
+		struct cm_timer_entry *first = timers_first(&timers);
+
+		assert_true(first->at_ns >= last_ns);
+		last_ns = first->at_ns;
+		timers_disarm(&timers, first);
+		assert_int_equal(first->slot, 0);
+	}
+	assert_int_equal(timers.count, 0);
+}
+
+TEST(disarm__keeps_the_order_of_the_others)
+{
+	srandom(2);
+	for (int i = 0; i < 1000; i++)
+		drain(1 + i % 60);
+}
+
 TEST(disarm__twice_does_nothing)
 {
 	timers_arm(&timers, &entries[0], 1);
@@ -75,5 +102,6 @@ TEST(reserve__keeps_what_is_armed)
 {
 	timers_arm(&timers, &entries[0], 7);
 	assert_int_equal(timers_reserve(&timers, 10 * COUNT), 0);
+	assert_true(timers.room >= 10 * COUNT);
 	assert_ptr_equal(timers_first(&timers), &entries[0]);
 }
