@@ -8,7 +8,6 @@
 
 #include "config/settings.h"
 #include "launch.h"
-#include "run_both.h"
 #include "run_check.h"
 #include "run_local.h"
 #include "run_options.h"
@@ -41,8 +40,6 @@ static int run(struct settings *settings, const struct run_request *request)
 		return fail(EXIT_FAILURE, error);
 	if (launch_find_library(self, library, sizeof(library), error, sizeof(error)) < 0 ||
 	    launch_prepend_library_path(library, error, sizeof(error)) < 0)
-		return fail(EXIT_FAILURE, error);
-	if (request->also_system && both_export(library, error, sizeof(error)) < 0)
 		return fail(EXIT_FAILURE, error);
 	if (settings_export(settings) < 0)
 		return fail(EXIT_FAILURE, "no memory");

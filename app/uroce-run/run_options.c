@@ -31,7 +31,6 @@ const char options_help[] =
 	"                     (default: " SETTINGS_DEFAULT_ISOLATED ")\n"
 	"  --local[=N]        a private network of all that PROGRAM starts, with N devices\n"
 	"                     (default: 1); needs no uroced, port, privilege or huge pages\n"
-	"  --also-system      show the devices of the system's libibverbs too; there is no view\n"
 	"                     then\n"
 	"  --impair ARGS      damage packets on purpose, as a bad network does: loss=0.01 loses 1 "
 	"%\n"
@@ -80,7 +79,6 @@ enum {
 	CODE_ISOLATED,
 	CODE_OTHER_SETTING,
 	CODE_LOCAL,
-	CODE_ALSO_SYSTEM,
 	CODE_CONFIG,
 	CODE_HELP,
 	CODE_VERSION,
@@ -108,7 +106,6 @@ static const struct option long_options[] = {
 	{"log-level", required_argument, NULL, CODE_OTHER_SETTING},
 	{"without", required_argument, NULL, CODE_OTHER_SETTING},
 	{"local", optional_argument, NULL, CODE_LOCAL},
-	{"also-system", no_argument, NULL, CODE_ALSO_SYSTEM},
 	{"config", required_argument, NULL, CODE_CONFIG},
 	{"help", no_argument, NULL, CODE_HELP},
 	{"version", no_argument, NULL, CODE_VERSION},
@@ -123,7 +120,6 @@ struct overview {
 	bool has_ip;
 	bool has_socket;
 	bool has_isolated;
-	bool also_system;
 	uint32_t local; /* number of devices; 0: no --local */
 	int program;	/* index of PROGRAM */
 };
@@ -176,9 +172,6 @@ static enum options_result options_survey(int argc, char **argv, struct overview
 			snprintf(error, error_size, "local: '%s' is no number of devices, 1 to %d",
 				 optarg, LOCAL_DEVICES_MAX);
 			return OPTIONS_BAD;
-		case CODE_ALSO_SYSTEM:
-			overview->also_system = true;
-			break;
 		case CODE_CONFIG:
 			overview->config = optarg;
 			break;
@@ -252,21 +245,6 @@ static bool options_suit_local(const struct overview *overview, const struct set
 	return false;
 }
 
-/* A view would hide the files by which the system's library finds its devices, so there is none. */
-static bool options_suit_both(const struct overview *overview, struct settings *settings,
-			      char *error, size_t error_size)
-{
-	if (!overview->also_system)
-		return true;
-	if (settings->view == SETTINGS_VIEW_MOUNT || settings->view == SETTINGS_VIEW_PRELOAD) {
-		snprintf(error, error_size,
-			 "also-system: the view would hide the system's devices; leave out view");
-		return false;
-	}
-	settings->view = SETTINGS_VIEW_NO;
-	return true;
-}
-
 enum options_result options_parse(int argc, char **argv, const char *default_file,
 				  const char *default_socket, struct settings *settings,
 				  struct run_request *request, char *error, size_t error_size)
@@ -290,12 +268,10 @@ enum options_result options_parse(int argc, char **argv, const char *default_fil
 	if (command_line_apply(argc, argv, short_options, long_options, CODE_OTHER_SETTING,
 			       settings, error, error_size) < 0 ||
 	    !options_suit_local(&overview, settings, error, error_size) ||
-	    !options_suit_both(&overview, settings, error, error_size) ||
 	    settings_check(settings, error, error_size) < 0)
 		return OPTIONS_BAD;
 	*request = (struct run_request){
 		.local = overview.local,
-		.also_system = overview.also_system,
 		.program = argv + overview.program,
 	};
 	if (*request->program == NULL) {

@@ -19,8 +19,7 @@ enum options_result {
 /* Requests of the command line that are no settings. */
 struct run_request {
 	uint32_t local; /* number of devices of a private network (run_local.h); 0: there is none */
-	bool also_system; /* show the system's devices too (run_both.h) */
-	char **program;	  /* the program's own argv */
+	char **program; /* the program's own argv */
 };
 
 /**

@@ -94,9 +94,6 @@ static int open_all_locked(void)
 	if (!list)
 		return -errno;
 	for (int i = 0; i < count && devices.count < ID_DEVICES_MAX && rc == 0; i++) {
-		/* The connections of another library's devices are the system's librdmacm's. */
-		if (!cm_calls()->owns(list[i]))
-			continue;
 		rc = open_device(list[i], &devices.list[devices.count]);
 		if (rc == 0)
 			__atomic_store_n(&devices.count, devices.count + 1, __ATOMIC_RELEASE);

@@ -116,12 +116,6 @@ static int start_locked(void)
 	return 0;
 }
 
-/* In a device of another library, a driver's table is in this place. */
-bool device_list_owns(const struct ibv_device *ibv)
-{
-	return ((const struct face_device *)ibv)->driver_ops == not_a_driver;
-}
-
 struct face_device *device_list_present(struct face_device *face)
 {
 	struct face_device *present = NULL;

@@ -12,7 +12,6 @@ static int agent_of(struct ibv_context *ibv, const struct agent_notify *notify,
 }
 
 static const struct cm_private table = {
-	.owns = device_list_owns,
 	.agent_of = agent_of,
 	.agent_enter = agent_enter,
 	.agent_leave = agent_leave,

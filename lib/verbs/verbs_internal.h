@@ -48,10 +48,6 @@ void device_list_forget(void);
  * is none. */
 struct face_device *device_list_present(struct face_device *face);
 
-/** Return true if a device is one of this library's; another library in the process may have
- * devices as well. MT-safe. */
-bool device_list_owns(const struct ibv_device *ibv);
-
 /* ibv_fork.c */
 
 /* The number of forks between the first process that started devices and this one. */

@@ -15,17 +15,15 @@ IGB_UIO = f"{GUEST_DIR}/igb_uio.ko"  # nic/make-igb-uio.sh makes it there
 GUEST_STEERED = f"{GUEST_DIR}/app/examples/steered"
 GUEST_REMOTE_WRITE = f"{GUEST_DIR}/app/examples/remote_write"
 GUEST_POLLERS = f"{GUEST_DIR}/app/examples/pollers"
-GUEST_EVERY_DEVICE = f"{GUEST_DIR}/app/examples/every_device"
 GUEST_CONNECT_RATE = f"{GUEST_DIR}/connect_rate"
 GUEST_QP_CROWD = f"{GUEST_DIR}/qp_crowd"
 CONNECT_RATE, QP_CROWD = (os.path.join(os.path.dirname(UROCE_RUN), "..", "test", *path)
                           for path in (("perf", "connect_rate"), ("programs", "qp_crowd")))
 UROCED = os.path.join(os.path.dirname(UROCE_RUN), "uroced")
-STEERED, REMOTE_WRITE, EVERY_DEVICE, POLLERS = (os.path.join(os.path.dirname(UROCE_RUN), "examples", name)
-                                                for name in ("steered", "remote_write", "every_device", "pollers"))
+STEERED, REMOTE_WRITE, POLLERS = (os.path.join(os.path.dirname(UROCE_RUN), "examples", name)
+                                  for name in ("steered", "remote_write", "pollers"))
 LIBRARY, CM_LIBRARY = (os.path.join(os.path.dirname(UROCE_RUN), "..", "lib", "verbs", f"lib{name}.so.1")
                        for name in ("ibverbs", "rdmacm"))
-BOTH_LIBRARY = os.path.join(os.path.dirname(UROCE_RUN), "..", "lib", "both", "libibverbs.so.1")
 TESTPMD = "/usr/bin/dpdk-testpmd"
 LIBRARIES_DIR = "/lib/x86_64-linux-gnu/"
 DRIVERS_DIR = "/usr/lib/x86_64-linux-gnu/dpdk/pmds-23.0"
@@ -62,8 +60,6 @@ def add_uroce(image_dir, work_dir, testpmd=False):
     _install(POLLERS, tree, GUEST_POLLERS)
     _install(CONNECT_RATE, tree, GUEST_CONNECT_RATE)
     _install(QP_CROWD, tree, GUEST_QP_CROWD)
-    _install(EVERY_DEVICE, tree, GUEST_EVERY_DEVICE)
-    _install(BOTH_LIBRARY, tree, f"{GUEST_DIR}/lib/both/libibverbs.so.1")
     for library in (LIBRARY, CM_LIBRARY):
         _install(library, tree, f"{GUEST_DIR}/lib/verbs/{os.path.basename(library)}")
     drivers = [f"{DRIVERS_DIR}/librte_{driver}.so.23" for driver in DRIVERS]

@@ -17,7 +17,6 @@ TEST_DIR = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 INTEROP_DIR = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [TEST_DIR, INTEROP_DIR, os.path.join(INTEROP_DIR, "nic"), os.path.join(TEST_DIR, "storage")]
 
-from both import BothTest  # noqa: E402
 from congestion import CongestionTest  # noqa: E402
 from connect import ConnectTest  # noqa: E402
 from guest import Guest, GuestError, bridged_network, make_image  # noqa: E402
@@ -268,7 +267,6 @@ def run_matrix(options, report, ours, theirs, network, work_dir):
     matrix = Matrix(report, ours, theirs, random.Random(options.seed),
                     options.self_check)
     if not options.self_check:
-        BothTest(report, theirs).run_all()
         ConnectTest(report, ours, theirs, options.all).run_all()
         ours.set_options(["--impair", "loss=0.01,dup=0.01,reorder=0.01"])
         ConnectTest(report, ours, theirs, options.all).run_loss()

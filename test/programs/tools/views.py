@@ -92,9 +92,6 @@ class ViewsTest:
             self._check(f"{way}: nothing is left behind, also after a kill", self._leaves_nothing, way)
             self._check(f"{way}: a device of another provider is not disturbed", self._undisturbed, f"--view {way}", [DEVICE],
                         [DEVICE])
-        self._check("also-system: a device of another provider is in the list too", self._undisturbed, "--also-system",
-                    [DEVICE, "rxe_other"], ["rxe_other"])
-        self._check("also-system: every device, and connections", self._also_system)
         self._check("mounted: the rest of /sys/class and /dev is there", self._rest)
 
     def _run(self, options, way, before, *program, env=None):
@@ -257,19 +254,6 @@ class ViewsTest:
         for name in ("meanwhile", "after"):
             if seen[name] != seen["before"]:
                 raise CheckFailed(f"the host sees something else {name}", seen[name].splitlines())
-
-    def _also_system(self):
-        """Where the kernel has no device, those of uroce work as ever."""
-        program = os.path.join(os.path.dirname(UROCE_RUN), "examples", "every_device")
-        output = self._output(["--also-system", "--local=2"], None, [], program)
-        if output.splitlines() != ["uroce0: 100000 bytes", "uroce1: 100000 bytes"]:
-            raise CheckFailed("not both have sent", output.splitlines())
-        output = self._output(["--also-system", "--local"], None, [], "sh", "-c", RPING)
-        if output.count("ping data: rdma-ping-9:") != 2:
-            raise CheckFailed("rping does not connect", output.splitlines())
-        done = self._run(["--also-system", "--local"], None, [UROCE_RUN, "--local", "--"], "true")
-        if done.returncode != 1 or "do not run uroce-run in uroce-run" not in done.stderr:
-            raise CheckFailed(f"exit {done.returncode}", done.stderr.splitlines())
 
     def _rest(self):
         """Only the view's entries are new, and device nodes work."""

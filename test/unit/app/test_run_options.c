@@ -153,18 +153,6 @@ TEST(options_parse__local_has_a_network_of_its_own)
 	assert_int_equal(local, 0);
 }
 
-TEST(options_parse__also_system_has_no_view)
-{
-	assert_int_equal(PARSE(NO_FILE, "--local", "prog"), OPTIONS_RUN);
-	assert_false(request.also_system);
-	assert_int_equal(settings.view, SETTINGS_VIEW_YES);
-	assert_int_equal(PARSE(NO_FILE, "--also-system", "--local", "prog"), OPTIONS_RUN);
-	assert_true(request.also_system);
-	assert_int_equal(settings.view, SETTINGS_VIEW_NO);
-	assert_bad(PARSE(NO_FILE, "--also-system", "--view=mount", "prog"), "leave out view");
-	assert_bad(PARSE(NO_FILE, "--also-system", "--view=preload", "prog"), "leave out view");
-}
-
 TEST(options_parse__local_alone)
 {
 	assert_bad(PARSE(NO_FILE, "--local=0", "prog"), "'0'");

@@ -14,12 +14,9 @@
 #include "cm/agent.h"
 #include "queue/channel.h"
 
-#define CM_PRIVATE_VERSION 3
+#define CM_PRIVATE_VERSION 4
 
 struct cm_private {
-	/* Return true if a device is of this libibverbs.so.1, not of another one in the same
-	 * process (lib/both). MT-safe. */
-	bool (*owns)(const struct ibv_device *device);
 	/* Return the agent of a context's device. 0, -ENODEV if the context is a parent process's
 	 * or is closed, or the error of agent_get. MT-safe. */
 	int (*agent_of)(struct ibv_context *context, const struct agent_notify *notify,
