@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <sys/random.h>
 
+#include <rte_bitops.h>
 #include <rte_common.h>
 
 #include "device/device.h"

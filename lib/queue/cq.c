@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include <rte_bitops.h>
 #include <rte_branch_prediction.h>
 
 #define CQ_ENTRIES_MAX (1u << 30)

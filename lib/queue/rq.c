@@ -5,6 +5,8 @@
 #include <errno.h>
 #include <string.h>
 
+#include <rte_bitops.h>
+
 #define RQ_WR_MAX  (1u << 24)
 #define RQ_SGE_MAX 1024u
 

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include <rte_bitops.h>
 #include <rte_branch_prediction.h>
 
 #include "queue/ah.h"

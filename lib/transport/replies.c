@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include <rte_bitops.h>
 #include <rte_common.h>
 
 #include "replies_ring.h"

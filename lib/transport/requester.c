@@ -3,6 +3,7 @@
  * 9.7.3). */
 #include "transport/requester.h"
 
+#include <rte_bitops.h>
 #include <rte_branch_prediction.h>
 #include <rte_common.h>
 

@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include <rte_bitops.h>
 #include <rte_byteorder.h>
 #include <rte_common.h>
 

@@ -85,7 +85,7 @@ static bool make_absolute(int dirfd, const char *path, char *buffer, size_t size
 		snprintf(link, sizeof(link), "/proc/self/cwd");
 	else
 		snprintf(link, sizeof(link), "/proc/self/fd/%d", dirfd);
-	len = syscall(SYS_readlink, link, buffer, size - 1);
+	len = syscall(SYS_readlinkat, AT_FDCWD, link, buffer, size - 1);
 	if (len <= 0 || buffer[0] != '/')
 		return false;
 	buffer[len] = '\0';

@@ -123,8 +123,8 @@ static enum packet_status parse_ipv6(struct frame *f, struct packet *p)
 	p->l3_len = sizeof(*ip);
 	p->tclass = (uint8_t)(vtc_flow >> RTE_IPV6_HDR_TC_SHIFT);
 	p->hop_limit = ip->hop_limits;
-	memcpy(p->sgid, ip->src_addr, sizeof(p->sgid));
-	memcpy(p->dgid, ip->dst_addr, sizeof(p->dgid));
+	memcpy(p->sgid, &ip->src_addr, sizeof(p->sgid));
+	memcpy(p->dgid, &ip->dst_addr, sizeof(p->dgid));
 	return PACKET_OK;
 }
 

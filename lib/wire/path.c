@@ -61,8 +61,8 @@ static size_t build_ipv6(struct path *path, const struct path_attr *attr)
 					(attr->flow_label & RTE_IPV6_HDR_FL_MASK));
 	ip->proto = IPPROTO_UDP;
 	ip->hop_limits = attr->hop_limit;
-	memcpy(ip->src_addr, attr->sgid, sizeof(ip->src_addr));
-	memcpy(ip->dst_addr, attr->dgid, sizeof(ip->dst_addr));
+	memcpy(&ip->src_addr, attr->sgid, sizeof(ip->src_addr));
+	memcpy(&ip->dst_addr, attr->dgid, sizeof(ip->dst_addr));
 	return sizeof(*ip);
 }
 

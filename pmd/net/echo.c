@@ -11,6 +11,9 @@
 
 #include "wire/headers.h"
 
+/* RFC 792. DPDK's names for these numbers changed with its release 24.03. */
+#define ICMP_ECHO_REQUEST   8
+#define ICMP_ECHO_REPLY	    0
 #define ICMPV6_ECHO_REQUEST 128
 #define ICMPV6_ECHO_REPLY   129
 
@@ -49,7 +52,7 @@ static size_t echo_reply_ipv4(const struct addresses *own, int32_t vlan, const u
 		return 0;
 	memcpy(&icmp, frame + l4, sizeof(icmp));
 	gid_from_ipv4((const uint8_t *)&ip.dst_addr, gid);
-	if (icmp.icmp_type != RTE_IP_ICMP_ECHO_REQUEST || icmp.icmp_code != 0 ||
+	if (icmp.icmp_type != ICMP_ECHO_REQUEST || icmp.icmp_code != 0 ||
 	    !addresses_have(own, vlan, gid))
 		return 0;
 	memcpy(reply, frame, l3 + total);
@@ -59,7 +62,7 @@ static size_t echo_reply_ipv4(const struct addresses *own, int32_t vlan, const u
 	ip.hdr_checksum = 0;
 	ip.hdr_checksum = rte_ipv4_cksum(&ip);
 	memcpy(reply + l3, &ip, sizeof(ip));
-	icmp.icmp_type = RTE_IP_ICMP_ECHO_REPLY;
+	icmp.icmp_type = ICMP_ECHO_REPLY;
 	icmp.icmp_cksum = 0;
 	memcpy(reply + l4, &icmp, sizeof(icmp));
 	icmp.icmp_cksum = (rte_be16_t)~rte_raw_cksum(reply + l4, total - sizeof(ip));
@@ -84,14 +87,15 @@ static size_t echo_reply_ipv6(const struct addresses *own, int32_t vlan, const u
 	l4_len = rte_be_to_cpu_16(ip.payload_len);
 	if ((rte_be_to_cpu_32(ip.vtc_flow) >> 28) != 6 || ip.proto != IPPROTO_ICMPV6 ||
 	    l4_len < sizeof(icmp) || l4_len > len - l4 || icmp.icmp_type != ICMPV6_ECHO_REQUEST ||
-	    icmp.icmp_code != 0 || !addresses_have(own, vlan, ip.dst_addr) ||
-	    gid_is_multicast(ip.src_addr) || rte_ipv6_udptcp_cksum_verify(&ip, frame + l4) != 0)
+	    icmp.icmp_code != 0 || !addresses_have(own, vlan, (const uint8_t *)&ip.dst_addr) ||
+	    gid_is_multicast((const uint8_t *)&ip.src_addr) ||
+	    rte_ipv6_udptcp_cksum_verify(&ip, frame + l4) != 0)
 		return 0;
 	memcpy(reply, frame, l4 + l4_len);
 	echo_eth(mac, frame, reply);
-	memcpy(to, ip.src_addr, sizeof(to));
-	memcpy(ip.src_addr, ip.dst_addr, sizeof(ip.src_addr));
-	memcpy(ip.dst_addr, to, sizeof(ip.dst_addr));
+	memcpy(to, &ip.src_addr, sizeof(to));
+	memcpy(&ip.src_addr, &ip.dst_addr, sizeof(ip.src_addr));
+	memcpy(&ip.dst_addr, to, sizeof(ip.dst_addr));
 	ip.hop_limits = WIRE_HOP_LIMIT;
 	memcpy(reply + l3, &ip, sizeof(ip));
 	icmp.icmp_type = ICMPV6_ECHO_REPLY;

@@ -147,7 +147,8 @@ static bool parse_mld(const uint8_t *frame, size_t len, struct membership_query 
 	l4_len -= sizeof(router_alert6);
 	ip.payload_len = rte_cpu_to_be_16((uint16_t)l4_len);
 	ip.proto = IPPROTO_ICMPV6;
-	if (mld.type != MLD_QUERY || mld.code != 0 || !gid_is_link_local(ip.src_addr) ||
+	if (mld.type != MLD_QUERY || mld.code != 0 ||
+	    !gid_is_link_local((const uint8_t *)&ip.src_addr) ||
 	    rte_ipv6_udptcp_cksum_verify(&ip, frame + l4) != 0)
 		return false;
 	*query = (struct membership_query){.old = l4_len < MLD_V2_QUERY_LEN};
@@ -288,8 +289,8 @@ static size_t build_ipv6(uint8_t *frame, const uint8_t mac[6], const uint8_t own
 
 	len = build_mld(message, group, change, old, to);
 	ip.payload_len = rte_cpu_to_be_16((uint16_t)len);
-	memcpy(ip.src_addr, own, sizeof(ip.src_addr));
-	memcpy(ip.dst_addr, to, sizeof(ip.dst_addr));
+	memcpy(&ip.src_addr, own, sizeof(ip.src_addr));
+	memcpy(&ip.dst_addr, to, sizeof(ip.dst_addr));
 	checksum = rte_ipv6_udptcp_cksum(&ip, message);
 	memcpy(message + offsetof(struct mld, checksum), &checksum, sizeof(checksum));
 	ip.payload_len = rte_cpu_to_be_16((uint16_t)(len + sizeof(router_alert6)));

@@ -63,11 +63,11 @@ static bool nd_addresses_fit(const struct rte_ipv6_hdr *ip, bool solicitation, r
 	uint8_t group[16];
 
 	if (!solicitation)
-		return !gid_is_multicast(ip->dst_addr) ||
+		return !gid_is_multicast((const uint8_t *)&ip->dst_addr) ||
 		       !(flags & rte_cpu_to_be_32(FLAG_SOLICITED));
-	nd_group(ip->dst_addr, group);
-	return memcmp(ip->src_addr, unspecified, sizeof(unspecified)) != 0 ||
-	       memcmp(ip->dst_addr, group, sizeof(group)) == 0;
+	nd_group((const uint8_t *)&ip->dst_addr, group);
+	return memcmp(&ip->src_addr, unspecified, sizeof(unspecified)) != 0 ||
+	       memcmp(&ip->dst_addr, group, sizeof(group)) == 0;
 }
 
 /* Read the link-layer address from the option of this kind. Return false if the options are
@@ -127,7 +127,7 @@ bool nd_parse(const uint8_t *frame, size_t len, struct nd *nd)
 		return false;
 	nd->solicitation = message.type == ICMPV6_SOLICITATION;
 	nd->overrides = message.flags & rte_cpu_to_be_32(FLAG_OVERRIDE);
-	memcpy(nd->src_ip, ip.src_addr, sizeof(nd->src_ip));
+	memcpy(nd->src_ip, &ip.src_addr, sizeof(nd->src_ip));
 	memcpy(nd->target, message.target, sizeof(nd->target));
 	if (gid_is_multicast(nd->target) || !nd_addresses_fit(&ip, nd->solicitation, message.flags))
 		return false;
@@ -166,8 +166,8 @@ size_t nd_build_solicitation(uint8_t *frame, const uint8_t mac[6], const uint8_t
 	nd_group(target, group);
 	address_multicast_mac(group, out.eth.dst_addr.addr_bytes);
 	memcpy(&out.eth.src_addr, mac, sizeof(out.eth.src_addr));
-	memcpy(out.ip.src_addr, ip, sizeof(out.ip.src_addr));
-	memcpy(out.ip.dst_addr, group, sizeof(out.ip.dst_addr));
+	memcpy(&out.ip.src_addr, ip, sizeof(out.ip.src_addr));
+	memcpy(&out.ip.dst_addr, group, sizeof(out.ip.dst_addr));
 	memcpy(out.message.target, target, sizeof(out.message.target));
 	memcpy(out.option.mac, mac, sizeof(out.option.mac));
 	return nd_build(frame, &out);
@@ -186,15 +186,15 @@ size_t nd_build_advertisement(uint8_t *frame, const uint8_t mac[6], const struct
 	 * needs it. */
 	if (unicast) {
 		memcpy(&out.eth.dst_addr, solicitation->mac, sizeof(out.eth.dst_addr));
-		memcpy(out.ip.dst_addr, solicitation->src_ip, sizeof(out.ip.dst_addr));
+		memcpy(&out.ip.dst_addr, solicitation->src_ip, sizeof(out.ip.dst_addr));
 		out.message.flags = rte_cpu_to_be_32(FLAG_SOLICITED | FLAG_OVERRIDE);
 	} else {
 		address_multicast_mac(all_nodes, out.eth.dst_addr.addr_bytes);
-		memcpy(out.ip.dst_addr, all_nodes, sizeof(out.ip.dst_addr));
+		memcpy(&out.ip.dst_addr, all_nodes, sizeof(out.ip.dst_addr));
 		out.message.flags = rte_cpu_to_be_32(FLAG_OVERRIDE);
 	}
 	memcpy(&out.eth.src_addr, mac, sizeof(out.eth.src_addr));
-	memcpy(out.ip.src_addr, solicitation->target, sizeof(out.ip.src_addr));
+	memcpy(&out.ip.src_addr, solicitation->target, sizeof(out.ip.src_addr));
 	memcpy(out.message.target, solicitation->target, sizeof(out.message.target));
 	memcpy(out.option.mac, mac, sizeof(out.option.mac));
 	return nd_build(frame, &out);

@@ -9,6 +9,7 @@
 #include <stddef.h>
 #include <string.h>
 
+#include <rte_bitops.h>
 #include <rte_common.h>
 #include <rte_ether.h>
 #include <rte_flow.h>
@@ -75,8 +76,8 @@ static void pattern_add_ipv6(struct pattern *pattern, const uint8_t *dst)
 		pattern_add(pattern, RTE_FLOW_ITEM_TYPE_IPV6, NULL, NULL);
 		return;
 	}
-	memcpy(pattern->ipv6.hdr.dst_addr, dst, sizeof(pattern->ipv6.hdr.dst_addr));
-	memset(pattern->ipv6_mask.hdr.dst_addr, 0xff, sizeof(pattern->ipv6_mask.hdr.dst_addr));
+	memcpy(&pattern->ipv6.hdr.dst_addr, dst, sizeof(pattern->ipv6.hdr.dst_addr));
+	memset(&pattern->ipv6_mask.hdr.dst_addr, 0xff, sizeof(pattern->ipv6_mask.hdr.dst_addr));
 	pattern_add(pattern, RTE_FLOW_ITEM_TYPE_IPV6, &pattern->ipv6, &pattern->ipv6_mask);
 }
 

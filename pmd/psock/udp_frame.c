@@ -112,8 +112,8 @@ static bool ipv6_same(const struct rte_ipv6_hdr *a, const struct rte_ipv6_hdr *b
 {
 	return a->vtc_flow == b->vtc_flow && a->proto == b->proto &&
 	       a->hop_limits == b->hop_limits &&
-	       memcmp(a->src_addr, b->src_addr, sizeof(a->src_addr)) == 0 &&
-	       memcmp(a->dst_addr, b->dst_addr, sizeof(a->dst_addr)) == 0;
+	       memcmp(&a->src_addr, &b->src_addr, sizeof(a->src_addr)) == 0 &&
+	       memcmp(&a->dst_addr, &b->dst_addr, sizeof(a->dst_addr)) == 0;
 }
 
 bool udp_frame_same(const uint8_t *a, const uint8_t *b, const struct udp_frame *headers)

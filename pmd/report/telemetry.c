@@ -13,6 +13,7 @@
 
 #include <rte_common.h>
 #include <rte_telemetry.h>
+#include <rte_version.h>
 
 #include "report/set.h"
 
@@ -44,7 +45,11 @@ static void add_number(void *arg, const char *name, uint64_t value)
 	char plain[64];
 
 	plain_name(name, plain);
+#if RTE_VERSION >= RTE_VERSION_NUM(23, 3, 0, 0)
+	rte_tel_data_add_dict_uint(arg, plain, value);
+#else
 	rte_tel_data_add_dict_u64(arg, plain, value);
+#endif
 }
 
 static bool has_params(const char *params)

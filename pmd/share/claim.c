@@ -86,7 +86,7 @@ static enum claim claim_ipv6(const struct addresses *own, const struct inner *in
 
 	if (inner->len < sizeof(*ip))
 		return CLAIM_NOTHING;
-	if (addresses_have(own, inner->vlan, ip->dst_addr))
+	if (addresses_have(own, inner->vlan, (const uint8_t *)&ip->dst_addr))
 		return CLAIM_ALL;
 	if (ip->proto == IPPROTO_HOPOPTS) /* MLD queries have this extension header */
 		return CLAIM_COPY;

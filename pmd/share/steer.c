@@ -68,7 +68,7 @@ static bool take_ipv6(struct rest *rest, uint8_t dgid[GID_LEN])
 
 	if (!ip || ip->proto != IPPROTO_UDP)
 		return false;
-	memcpy(dgid, ip->dst_addr, GID_LEN);
+	memcpy(dgid, &ip->dst_addr, GID_LEN);
 	return true;
 }
 

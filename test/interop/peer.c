@@ -43,11 +43,9 @@
 #define LATER_PLACE_GLOBAL	  1
 #define LATER_LEVEL_RANGE	  0
 
-struct later_qp_ex {
-	struct ibv_qp_ex ex;
-	void (*wr_flush)(struct ibv_qp_ex *qp, uint32_t rkey, uint64_t remote_addr, size_t length,
-			 uint8_t type, uint8_t level);
-};
+/* The field behind wr_atomic_write in struct ibv_qp_ex, since rdma-core 45. */
+typedef void (*later_wr_flush)(struct ibv_qp_ex *qp, uint32_t rkey, uint64_t remote_addr,
+			       size_t length, uint8_t type, uint8_t level);
 
 struct run run;
 
@@ -303,9 +301,9 @@ static void flush(void)
 	rdma(IBV_WR_RDMA_WRITE, 0, WINDOW_BYTES);
 	ibv_wr_start(ex);
 	ex->wr_flags = IBV_SEND_SIGNALED;
-	((struct later_qp_ex *)ex)
-		->wr_flush(ex, run.peer.rkey, run.peer.addr, WINDOW_BYTES, LATER_PLACE_GLOBAL,
-			   LATER_LEVEL_RANGE);
+	(*(later_wr_flush *)(&ex->wr_atomic_write + 1))(ex, run.peer.rkey, run.peer.addr,
+							WINDOW_BYTES, LATER_PLACE_GLOBAL,
+							LATER_LEVEL_RANGE);
 	REQUIRE(ibv_wr_complete(ex) == 0);
 	expect(IBV_WC_SUCCESS, IBV_WC_RDMA_WRITE);
 	expect(IBV_WC_SUCCESS, LATER_WC_FLUSH);

@@ -25,6 +25,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <rte_bitops.h>
 #include <rte_common.h>
 
 #include "packet_work.h"

@@ -96,8 +96,8 @@ static const uint8_t *expect_mld(size_t len, size_t message_len, const uint8_t t
 	assert_int_equal(rte_be_to_cpu_16(ip.payload_len), 8 + message_len);
 	assert_int_equal(ip.proto, 0);
 	assert_int_equal(ip.hop_limits, 1);
-	assert_memory_equal(ip.src_addr, own6, 16);
-	assert_memory_equal(ip.dst_addr, to, 16);
+	assert_memory_equal(&ip.src_addr, own6, 16);
+	assert_memory_equal(&ip.dst_addr, to, 16);
 	assert_memory_equal(frame + ETHER + 40, router_alert, 8);
 	/* The checksum leaves the extension header out. */
 	ip.payload_len = rte_cpu_to_be_16((uint16_t)message_len);

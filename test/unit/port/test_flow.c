@@ -55,7 +55,7 @@ static void look_at_ip(const struct rte_flow_item *item, struct rule *rule)
 		memcpy(rule->dst, &ipv4->hdr.dst_addr, 4);
 	} else {
 		assert_memory_equal(mask6->hdr.dst_addr, whole, 16);
-		memcpy(rule->dst, ipv6->hdr.dst_addr, 16);
+		memcpy(rule->dst, &ipv6->hdr.dst_addr, 16);
 	}
 }
 

@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include <rte_bitops.h>
 #include <rte_common.h>
 
 #include "base/psn.h"
