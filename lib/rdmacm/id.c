@@ -110,6 +110,7 @@ void id_destroy(struct cm_id *id)
 	pthread_cond_destroy(&id->acked);
 	pthread_mutex_destroy(&id->lock);
 	pthread_mutex_destroy(&id->qp_lock);
+	rdma_freeaddrinfo(id->addrinfo);
 	free(id->ep_attr);
 	free(id->ep_data);
 	free(id);

@@ -165,6 +165,8 @@ struct cm_id {
 
 	bool uses_default_xrcd;
 	struct ibv_sa_path_rec path;
+	struct rdma_addrinfo
+		*addrinfo; /* of rdma_resolve_addrinfo, until it is queried; under the lock */
 };
 
 static inline struct cm_id *cm_id_of(struct rdma_cm_id *id)

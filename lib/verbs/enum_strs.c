@@ -3,6 +3,9 @@
 #include <infiniband/verbs.h>
 #include <rte_common.h>
 
+#include "base/verbs_later.h"
+#include "later.h"
+
 #define NAME_OF(names, value) name_of(names, RTE_DIM(names), (unsigned int)(value))
 
 static const char *name_of(const char *const *names, size_t n, unsigned int value)
@@ -97,4 +100,26 @@ const char *ibv_wc_status_str(enum ibv_wc_status status)
 	};
 
 	return NAME_OF(names, status);
+}
+
+const char *later_wr_opcode_str(enum ibv_wr_opcode opcode)
+{
+	static const char *const names[] = {
+		[IBV_WR_RDMA_WRITE] = "rdma-write",
+		[IBV_WR_RDMA_WRITE_WITH_IMM] = "rdma-write-with-imm",
+		[IBV_WR_SEND] = "send",
+		[IBV_WR_SEND_WITH_IMM] = "send-with-imm",
+		[IBV_WR_RDMA_READ] = "rdma-read",
+		[IBV_WR_ATOMIC_CMP_AND_SWP] = "atomic-cmp-and-swp",
+		[IBV_WR_ATOMIC_FETCH_AND_ADD] = "atomic-fetch-and-add",
+		[IBV_WR_LOCAL_INV] = "local-inv",
+		[IBV_WR_BIND_MW] = "bind-mw",
+		[IBV_WR_SEND_WITH_INV] = "send-with-inv",
+		[IBV_WR_TSO] = "tso",
+		[IBV_WR_DRIVER1] = "driver1",
+		[LATER_WR_FLUSH] = "flush",
+		[IBV_WR_ATOMIC_WRITE] = "atomic-write",
+	};
+
+	return NAME_OF(names, opcode);
 }

@@ -4,6 +4,7 @@
 #include "device/xrcd.h"
 #include "qp/qp.h"
 
+#include "later.h"
 #include "verbs_internal.h"
 
 /*
@@ -188,7 +189,9 @@ int ibv_destroy_qp(struct ibv_qp *ibv)
 int ibv_query_qp_data_in_order(struct ibv_qp *ibv __rte_unused, enum ibv_wr_opcode op,
 			       uint32_t flags)
 {
-	if (flags != 0)
+	const bool wants_caps = flags & LATER_DATA_IN_ORDER_RETURN_CAPS;
+
+	if (flags & ~(LATER_DATA_IN_ORDER_RETURN_CAPS | LATER_DATA_IN_ORDER_DEVICE_ONLY))
 		return 0;
 	switch (op) {
 	case IBV_WR_SEND:
@@ -197,7 +200,9 @@ int ibv_query_qp_data_in_order(struct ibv_qp *ibv __rte_unused, enum ibv_wr_opco
 	case IBV_WR_RDMA_WRITE:
 	case IBV_WR_RDMA_WRITE_WITH_IMM:
 	case IBV_WR_RDMA_READ:
-		return 1;
+		return wants_caps ? LATER_DATA_IN_ORDER_WHOLE_MSG |
+					    LATER_DATA_IN_ORDER_ALIGNED_128_BYTES
+				  : 1;
 	default:
 		return 0;
 	}

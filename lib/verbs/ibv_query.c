@@ -9,7 +9,10 @@
 #include "wire/headers.h"
 
 #include "private.h"
+#include "later.h"
 #include "verbs_internal.h"
+
+#define MBPS_PER_SPEED 100 /* the unit of ibv_query_port_speed(3) */
 
 /* The header defines a macro of this name, which chooses a version for the caller. */
 #undef ibv_query_port
@@ -56,6 +59,16 @@ int query_port_sized(struct ibv_context *ibv, uint8_t port_num, struct ibv_port_
 		return face_errno(-EINVAL);
 	device_query_port(face_context(ibv)->device, &answer);
 	copy_sized(attr, attr_size, &answer, sizeof(answer));
+	return 0;
+}
+
+int later_query_port_speed(struct ibv_context *ibv, uint32_t port_num, uint64_t *speed)
+{
+	if (context_is_orphan(ibv))
+		return face_errno(-ENODEV);
+	if (port_num != FACE_PORT)
+		return face_errno(-EINVAL);
+	*speed = face_context(ibv)->device->config.link_mbps / MBPS_PER_SPEED;
 	return 0;
 }
 

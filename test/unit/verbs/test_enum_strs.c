@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "fake_provider.h"
+#include "later.h"
 #include "test.h"
 
 TEST(strs__name_their_values)
@@ -13,6 +14,15 @@ TEST(strs__name_their_values)
 	assert_string_equal(ibv_event_type_str(IBV_EVENT_COMM_EST), "communication established");
 	assert_string_equal(ibv_wc_status_str(IBV_WC_RETRY_EXC_ERR),
 			    "transport retry counter exceeded");
+}
+
+TEST(wr_opcode_str__names_opcodes)
+{
+	assert_string_equal(later_wr_opcode_str(IBV_WR_RDMA_WRITE), "rdma-write");
+	assert_string_equal(later_wr_opcode_str(IBV_WR_ATOMIC_WRITE), "atomic-write");
+	assert_string_equal(later_wr_opcode_str((enum ibv_wr_opcode)14), "flush");
+	assert_string_equal(later_wr_opcode_str((enum ibv_wr_opcode)13), "unknown");
+	assert_string_equal(later_wr_opcode_str((enum ibv_wr_opcode)16), "unknown");
 }
 
 TEST(strs__of_other_values_are_unknown)

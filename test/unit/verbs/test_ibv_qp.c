@@ -3,6 +3,7 @@
 #include "qp/qp.h"
 
 #include "fake_provider.h"
+#include "later.h"
 #include "test.h"
 
 TEST_FIXTURE(fake_setup, fake_close);
@@ -325,6 +326,15 @@ TEST(data_in_order__is_promised_for_what_places_bytes)
 	assert_int_equal(ibv_query_qp_data_in_order(pair.qp, IBV_WR_RDMA_WRITE, 0), 1);
 	assert_int_equal(ibv_query_qp_data_in_order(pair.qp, IBV_WR_RDMA_READ, 0), 1);
 	assert_int_equal(ibv_query_qp_data_in_order(pair.qp, IBV_WR_ATOMIC_CMP_AND_SWP, 0), 0);
-	assert_int_equal(ibv_query_qp_data_in_order(pair.qp, IBV_WR_RDMA_WRITE, 1), 0);
+	assert_int_equal(ibv_query_qp_data_in_order(pair.qp, IBV_WR_RDMA_WRITE,
+						    LATER_DATA_IN_ORDER_RETURN_CAPS),
+			 LATER_DATA_IN_ORDER_WHOLE_MSG | LATER_DATA_IN_ORDER_ALIGNED_128_BYTES);
+	assert_int_equal(ibv_query_qp_data_in_order(pair.qp, IBV_WR_RDMA_WRITE,
+						    LATER_DATA_IN_ORDER_DEVICE_ONLY),
+			 1);
+	assert_int_equal(ibv_query_qp_data_in_order(pair.qp, IBV_WR_ATOMIC_CMP_AND_SWP,
+						    LATER_DATA_IN_ORDER_RETURN_CAPS),
+			 0);
+	assert_int_equal(ibv_query_qp_data_in_order(pair.qp, IBV_WR_RDMA_WRITE, 4), 0);
 	fake_pair_destroy(&pair);
 }
