@@ -93,10 +93,15 @@ static int compare_numbers(const void *a, const void *b)
 	return *(const int *)a - *(const int *)b;
 }
 
-/* Close all descriptors from 3 on except these. */
-static void close_others(int one, int two, int three)
+/* Close all descriptors from 3 on except those of a server. */
+static void close_others(const struct view_server *server, int ready)
 {
-	int keep[] = {2, one, two, three};
+	int keep[] = {2,
+		      ready,
+		      server->root,
+		      server->entry.memory,
+		      server->entry.door,
+		      server->entry.bell};
 
 	qsort(keep, RTE_DIM(keep), sizeof(keep[0]), compare_numbers);
 	for (size_t i = 1; i < RTE_DIM(keep); i++)
@@ -139,7 +144,7 @@ struct view_plan {
 	int root;
 	const char *dir; /* removed at the end; NULL: nothing to remove, because the file system is
 			    mounted */
-	mode_t mode;	 /* of the table */
+	mode_t mode;	 /* of the files by which processes come in */
 	struct view_facts expected;
 	size_t expected_count;
 };
@@ -154,11 +159,13 @@ static void server_run(const struct view_plan *plan, struct view_server *server,
 		       pid_t program)
 {
 	server->root = move_up(plan->root);
-	server->bell = move_up(server->bell);
+	server->entry.memory = move_up(server->entry.memory);
+	server->entry.door = move_up(server->entry.door);
+	server->entry.bell = move_up(server->entry.bell);
 	ready = move_up(ready);
 	if (server_detach() != 0)
 		return;
-	close_others(server->root, server->bell, ready);
+	close_others(server, ready);
 	/* The program cannot have ended: it waits for `ready`. */
 	server->watched = (int)syscall(SYS_pidfd_open, program, 0);
 	if (server->watched >= 0)
@@ -179,7 +186,7 @@ static int view_start_server(const struct view_plan *plan, char *error, size_t e
 	pid_t child;
 	char byte;
 
-	server.table = view_table_create(plan->root, plan->mode, &server.bell);
+	server.table = view_table_create(plan->root, plan->mode, &server.entry);
 	if (!server.table || pipe2(ready, O_CLOEXEC) != 0)
 		return view_refuse(errno, "cannot make its table", error, error_size);
 	child = fork();
@@ -195,7 +202,7 @@ static int view_start_server(const struct view_plan *plan, char *error, size_t e
 	else if (waitpid(child, NULL, 0) < 0 || read(ready[0], &byte, 1) != 1)
 		rc = view_refuse(ECHILD, "its server does not start", error, error_size);
 	close(ready[0]);
-	close(server.bell);
+	view_entry_close(&server.entry);
 	munmap(server.table, sizeof(*server.table));
 	return rc;
 }

@@ -10,8 +10,15 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/time.h>
+#include <sys/un.h>
 #include <unistd.h>
+
+#define BACKLOG	     64
+#define ANSWER_S     1
+#define CONTROL_SIZE CMSG_SPACE(sizeof(int))
 
 static struct view_table *table_map(int fd)
 {
@@ -21,30 +28,114 @@ static struct view_table *table_map(int fd)
 	return table == MAP_FAILED ? NULL : table;
 }
 
-struct view_table *view_table_create(int root, mode_t mode, int *bell)
+/* Make the memory of the table. No process can make it shorter: access behind a file's end is a
+ * SIGBUS. */
+static int memory_create(void)
 {
-	struct view_table *table = NULL;
-	const int fd = openat(root, VIEW_TABLE, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+	const int fd = memfd_create("uroce-view", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+
+	if (fd >= 0 && ftruncate(fd, (off_t)sizeof(struct view_table)) == 0 &&
+	    fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) == 0)
+		return fd;
+	if (fd >= 0)
+		close(fd);
+	return -1;
+}
+
+/* Make the socket at which processes get the memory. The mode is exact: this process has one thread
+ * (its caller is uroce-run), so the umask may be changed for a moment. */
+static int socket_create(int root, mode_t mode)
+{
+	struct sockaddr_un address = {.sun_family = AF_UNIX};
+	const int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	mode_t mask;
+	int rc;
 
 	if (fd < 0)
-		return NULL;
-	/* Set the modes separately: the umask does not apply then. */
-	if (ftruncate(fd, (off_t)sizeof(*table)) == 0 && fchmod(fd, mode) == 0)
-		table = table_map(fd);
+		return -1;
+	snprintf(address.sun_path, sizeof(address.sun_path), "/proc/self/fd/%d/" VIEW_TABLE, root);
+	mask = umask(~mode & 0777);
+	rc = bind(fd, (const struct sockaddr *)&address, sizeof(address));
+	umask(mask);
+	if (rc == 0 && listen(fd, BACKLOG) == 0)
+		return fd;
 	close(fd);
-	if (!table)
-		return NULL;
-	*bell = -1;
-	if (mkfifoat(root, VIEW_BELL, 0600) == 0 && fchmodat(root, VIEW_BELL, mode, 0) == 0)
-		/* Also for writing, so that it never reports that the last writer has closed it. */
-		*bell = openat(root, VIEW_BELL, O_RDWR | O_NONBLOCK | O_CLOEXEC);
-	if (*bell < 0) {
-		munmap(table, sizeof(*table));
+	return -1;
+}
+
+static int bell_create(int root, mode_t mode)
+{
+	const mode_t mask = umask(~mode & 0777);
+	const int rc = mkfifoat(root, VIEW_BELL, mode);
+
+	umask(mask);
+	/* Also for writing, so that it never reports that the last writer has closed it. */
+	return rc == 0 ? openat(root, VIEW_BELL, O_RDWR | O_NONBLOCK | O_CLOEXEC | O_NOFOLLOW) : -1;
+}
+
+static void close_fd(int fd)
+{
+	if (fd >= 0)
+		close(fd);
+}
+
+void view_entry_close(const struct view_entry *entry)
+{
+	close_fd(entry->memory);
+	close_fd(entry->door);
+	close_fd(entry->bell);
+}
+
+struct view_table *view_table_create(int root, mode_t mode, struct view_entry *entry)
+{
+	struct view_table *table;
+
+	entry->memory = memory_create();
+	entry->door = socket_create(root, mode);
+	entry->bell = bell_create(root, mode);
+	table = entry->memory < 0 || entry->door < 0 || entry->bell < 0 ? NULL
+									: table_map(entry->memory);
+	if (!table) {
+		view_entry_close(entry);
 		return NULL;
 	}
 	table->bytes = sizeof(*table);
 	table->magic = VIEW_MAGIC;
 	return table;
+}
+
+static void send_memory(int socket, int memory)
+{
+	union {
+		struct cmsghdr align;
+		char bytes[CONTROL_SIZE];
+	} control = {0};
+	struct iovec byte = {.iov_base = "", .iov_len = 1};
+	struct msghdr message = {.msg_iov = &byte,
+				 .msg_iovlen = 1,
+				 .msg_control = control.bytes,
+				 .msg_controllen = CONTROL_SIZE};
+	struct cmsghdr *header = CMSG_FIRSTHDR(&message);
+
+	header->cmsg_level = SOL_SOCKET;
+	header->cmsg_type = SCM_RIGHTS;
+	header->cmsg_len = CMSG_LEN(sizeof(memory));
+	memcpy(CMSG_DATA(header), &memory, sizeof(memory));
+	(void)sendmsg(socket, &message, MSG_NOSIGNAL);
+}
+
+void view_table_admit(const struct view_entry *entry)
+{
+	int fd;
+
+	/* At most one queue of processes: the server has other work. */
+	for (int i = 0; i < BACKLOG; i++) {
+		fd = accept4(entry->door, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+		if (fd < 0)
+			return;
+		send_memory(fd, entry->memory);
+		close(fd);
+	}
 }
 
 /* Get the path of one of our files in this process's view. */
@@ -58,20 +149,70 @@ static bool view_path(const char *file, char *path, size_t size)
 	return snprintf(path, size, "%s/%s", strcmp(root, "/") == 0 ? "" : root, file) < (int)size;
 }
 
+/* Receive the memory. Wait for a short time only: the server may be stopped. */
+static int receive_memory(int socket)
+{
+	union {
+		struct cmsghdr align;
+		char bytes[CONTROL_SIZE];
+	} control;
+	char byte;
+	struct iovec room = {.iov_base = &byte, .iov_len = 1};
+	struct msghdr message = {.msg_iov = &room,
+				 .msg_iovlen = 1,
+				 .msg_control = control.bytes,
+				 .msg_controllen = CONTROL_SIZE};
+	const struct cmsghdr *header;
+	int fd;
+
+	if (recvmsg(socket, &message, MSG_CMSG_CLOEXEC) != 1)
+		return -1;
+	header = CMSG_FIRSTHDR(&message);
+	if (!header || header->cmsg_level != SOL_SOCKET || header->cmsg_type != SCM_RIGHTS ||
+	    header->cmsg_len != CMSG_LEN(sizeof(fd)))
+		return -1;
+	memcpy(&fd, CMSG_DATA(header), sizeof(fd));
+	return fd;
+}
+
+static int ask_for_memory(void)
+{
+	const struct timeval patience = {.tv_sec = ANSWER_S};
+	struct sockaddr_un address = {.sun_family = AF_UNIX};
+	int fd, memory = -1;
+
+	if (!view_path(VIEW_TABLE, address.sun_path, sizeof(address.sun_path)))
+		return -1;
+	fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+	if (fd < 0)
+		return -1;
+	/* The first one also limits the wait in connect(2). */
+	if (setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience)) == 0 &&
+	    setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience)) == 0 &&
+	    connect(fd, (const struct sockaddr *)&address, sizeof(address)) == 0)
+		memory = receive_memory(fd);
+	close(fd);
+	return memory;
+}
+
+/* Return true if a file is a table's memory, and nobody can make it shorter. */
+static bool is_memory(int fd)
+{
+	const int seals = fcntl(fd, F_GET_SEALS);
+	struct stat file;
+
+	return seals >= 0 && (seals & F_SEAL_SHRINK) && fstat(fd, &file) == 0 &&
+	       file.st_size == (off_t)sizeof(struct view_table);
+}
+
 struct view_table *view_table_open(void)
 {
 	struct view_table *table = NULL;
-	char path[PATH_MAX];
-	struct stat file;
-	int fd;
+	const int fd = ask_for_memory();
 
-	if (!view_path(VIEW_TABLE, path, sizeof(path)))
-		return NULL;
-	fd = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
 	if (fd < 0)
 		return NULL;
-	/* Access behind a file's end is a SIGBUS. */
-	if (fstat(fd, &file) == 0 && S_ISREG(file.st_mode) && file.st_size == (off_t)sizeof(*table))
+	if (is_memory(fd))
 		table = table_map(fd);
 	close(fd);
 	if (table && (table->magic != VIEW_MAGIC || table->bytes != sizeof(*table))) {

@@ -17,6 +17,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <rte_common.h>
+
 #include "view/counter_files.h"
 #include "view/tree.h"
 
@@ -175,8 +177,9 @@ static void bell_clear(int bell)
 
 void view_serve(const struct view_server *server, int ready)
 {
-	struct pollfd fds[] = {{.fd = server->bell, .events = POLLIN},
-			       {.fd = server->watched, .events = POLLIN}};
+	struct pollfd fds[] = {{.fd = server->entry.bell, .events = POLLIN},
+			       {.fd = server->watched, .events = POLLIN},
+			       {.fd = server->entry.door, .events = POLLIN}};
 	struct view_state *state = view_state_create(server);
 	unsigned int used = 0;
 
@@ -186,10 +189,11 @@ void view_serve(const struct view_server *server, int ready)
 		return;
 	close(ready);
 	do {
-		if (poll(fds, 2, used > 0 || fds[1].fd < 0 ? VIEW_PERIOD_MS : -1) < 0 &&
+		if (poll(fds, RTE_DIM(fds), used > 0 || fds[1].fd < 0 ? VIEW_PERIOD_MS : -1) < 0 &&
 		    errno != EINTR)
 			break;
-		bell_clear(server->bell);
+		view_table_admit(&server->entry);
+		bell_clear(server->entry.bell);
 		used = view_state_turn(state);
 		if (fds[1].revents != 0)
 			fds[1].fd = -1; /* the watched process has ended */

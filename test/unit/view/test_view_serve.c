@@ -18,8 +18,9 @@ static int set_up(void **state)
 {
 	assert_int_equal(rig_set_up(state), 0);
 	server = (struct view_server){.root = rig_root, .watched = -1};
-	server.table = view_table_create(rig_root, 0600, &server.bell);
+	server.table = view_table_create(rig_root, 0600, &server.entry);
 	assert_non_null(server.table);
+	rig_open(&server.entry);
 	assert_int_equal(setenv(VIEW_VARIABLE, rig_dir, 1), 0);
 	view = view_state_create(&server);
 	assert_non_null(view);
@@ -32,7 +33,7 @@ static int tear_down(void **state)
 	view_state_destroy(view);
 	munmap(member.table, sizeof(*member.table));
 	munmap(server.table, sizeof(*server.table));
-	close(server.bell);
+	rig_close(&server.entry);
 	unsetenv(VIEW_VARIABLE);
 	return rig_tear_down(state);
 }

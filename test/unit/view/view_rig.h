@@ -5,12 +5,15 @@
 
 #include <fcntl.h>
 #include <limits.h>
+#include <poll.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "test.h"
+#include "view/table.h"
 #include "view/tree.h"
 
 #define RIG_PORT VIEW_CLASS "/uroce7/ports/1/"
@@ -57,6 +60,32 @@ static inline struct view_facts rig_facts(void)
 	memcpy(&facts.node_guid_be, "\x02\x11\x22\xff\xfe\x33\x44\x55", 8);
 	memcpy(&facts.sys_image_guid_be, "\x02\x11\x22\xff\xfe\x33\x44\x56", 8);
 	return facts;
+}
+
+static pthread_t rig_admitter;
+
+static void *rig_admit(void *entry)
+{
+	struct pollfd door = {.fd = ((const struct view_entry *)entry)->door, .events = POLLIN};
+
+	for (;;) {
+		poll(&door, 1, -1);
+		view_table_admit(entry);
+	}
+	return NULL;
+}
+
+/* Let processes in as the server does, until rig_close. */
+static inline void rig_open(struct view_entry *entry)
+{
+	assert_int_equal(pthread_create(&rig_admitter, NULL, rig_admit, entry), 0);
+}
+
+static inline void rig_close(const struct view_entry *entry)
+{
+	pthread_cancel(rig_admitter);
+	pthread_join(rig_admitter, NULL);
+	view_entry_close(entry);
 }
 
 /* Expect a file's text; NULL: there is no such file. */

@@ -3,7 +3,8 @@
  * A view: what a program finds in /sys/class/infiniband, /sys/class/infiniband_verbs,
  * /sys/class/infiniband_mad, /sys/class/misc/rdma_cm and /dev/infiniband.
  *
- * The table is a file in memory that all processes of a view share. Each process that opens a
+ * The table is a file in memory that all processes of a view share. They get it from the view's
+ * server, and nobody can change its size. Each process that opens a
  * device takes a slot in it, and writes facts and counters of the device there. One process, the
  * view's server, reads the slots and writes the files that programs see. So a program that has a
  * device writes no files and needs no descriptor.
@@ -31,7 +32,7 @@
 #define VIEW_CLASS_CM	 "sys/class/misc/rdma_cm"
 #define VIEW_DEV	 "dev/infiniband"
 /* Ours beside the files that programs look for; a leading dot, as for what is not shown. */
-#define VIEW_TABLE VIEW_CLASS_CM "/.uroce"
+#define VIEW_TABLE VIEW_CLASS_CM "/.uroce"	/* a socket: who connects gets the table */
 #define VIEW_BELL  VIEW_CLASS_CM "/.uroce-bell" /* a FIFO: a byte wakes the server */
 
 #define VIEW_MAGIC	 UINT64_C(0x75726f6365766901)
@@ -87,11 +88,26 @@ struct view_table {
 	struct view_slot slots[VIEW_SLOTS];
 };
 
-/** Create the table and the bell below a directory. Returns the table, mapped, and the bell's
- * descriptor; NULL with errno. Not MT-safe. */
-struct view_table *view_table_create(int root, mode_t mode, int *bell);
+/* The descriptors by which processes come into a view. */
+struct view_entry {
+	int memory; /* the table's file */
+	int door;   /* the socket at VIEW_TABLE */
+	int bell;
+};
 
-/** Map the table of the view that VIEW_VARIABLE names. NULL: there is no view. MT-safe. */
+/** Create the table, its socket and the bell below a directory. Processes whose user the mode
+ * allows to write may come in. Returns the table, mapped; NULL with errno. Changes the umask for a
+ * moment: not for a process with threads. */
+struct view_table *view_table_create(int root, mode_t mode, struct view_entry *entry);
+
+/** Close the descriptors. */
+void view_entry_close(const struct view_entry *entry);
+
+/** Give the table to the processes that have asked for it. Does not wait. */
+void view_table_admit(const struct view_entry *entry);
+
+/** Map the table of the view that VIEW_VARIABLE names. NULL: there is no view, or its server does
+ * not answer within a second. MT-safe. */
 struct view_table *view_table_open(void);
 
 /** Wake the server of this process's view. MT-safe. */

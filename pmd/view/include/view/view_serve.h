@@ -11,7 +11,7 @@
 
 struct view_server {
 	int root; /* the directory of the view */
-	int bell;
+	struct view_entry entry;
 	struct view_table *table;
 	int watched; /* pidfd of the process for which the view was made */
 	/* Devices as the settings describe them, until a process opens them. */
