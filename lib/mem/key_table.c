@@ -6,6 +6,7 @@
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 #include <sys/random.h>
 
 #include <rte_common.h>
@@ -31,6 +32,17 @@
  * the positions of others. The permutation is a Feistel network: it changes each half of the index
  * in turn by a table of random numbers that the other half selects.
  */
+
+/* From these numbers the next keys could be predicted. So a child of fork() finds zeros here: it
+ * may be less trusted than its parent. It has no use for the table, as it has none for the device.
+ */
+struct key_secrets {
+	/* even rounds: lower half changes the upper one; odd: the reverse; set at creation */
+	uint16_t rounds[ROUNDS][1u << LOW_BITS_MAX];
+	uint32_t random[RANDOM_WORDS]; /* under the table's lock, as the next one */
+	uint32_t random_left;
+};
+
 struct key_table {
 	struct key_recent recent; /* must be the first field: key_table_find relies on it */
 
@@ -41,8 +53,7 @@ struct key_table {
 	uint32_t place_mask;
 	uint32_t low_bits; /* bits of the index's lower half; the upper half has as many, or one
 			      less */
-	uint16_t rounds[ROUNDS][1u << LOW_BITS_MAX]; /* even rounds: lower half changes the upper
-							one; odd: the reverse */
+	struct key_secrets *secrets;
 
 	pthread_mutex_t lock;
 	/* under lock */
@@ -51,8 +62,6 @@ struct key_table {
 	uint32_t fresh;	     /* slots from here on were never used */
 	uint32_t free_head;  /* list of freed slots, the oldest first */
 	uint32_t free_tail;
-	uint32_t random[RANDOM_WORDS];
-	uint32_t random_left;
 
 	/* atomic; release-stored when a chunk is allocated, never freed before the table */
 	struct key_slot *chunks[];
@@ -66,30 +75,31 @@ static struct key_slot *slot_at(const struct key_table *table, uint32_t index)
 	return chunk ? &chunk[index & (CHUNK_SLOTS - 1)] : NULL;
 }
 
-static int random_word_locked(struct key_table *table, uint32_t *word)
+static int random_word_locked(struct key_secrets *secrets, uint32_t *word)
 {
-	if (table->random_left == 0) {
+	if (secrets->random_left == 0) {
 		ssize_t got;
 
 		do {
-			got = getrandom(table->random, sizeof(table->random), 0);
+			got = getrandom(secrets->random, sizeof(secrets->random), 0);
 		} while (got < 0 && errno == EINTR);
 		if (got < 0)
 			return -errno;
-		table->random_left = (uint32_t)((size_t)got / sizeof(table->random[0]));
-		if (table->random_left == 0)
+		secrets->random_left = (uint32_t)((size_t)got / sizeof(secrets->random[0]));
+		if (secrets->random_left == 0)
 			return -EIO;
 	}
-	*word = table->random[--table->random_left];
+	*word = secrets->random[--secrets->random_left];
 	return 0;
 }
 
 /* Fill a round with random numbers of `bits` bits, one for each value of `from_bits` bits. */
-static int fill_round(struct key_table *table, uint16_t *round, uint32_t from_bits, uint32_t bits)
+static int fill_round(struct key_secrets *secrets, uint16_t *round, uint32_t from_bits,
+		      uint32_t bits)
 {
 	for (uint32_t i = 0; i < 1u << from_bits; i++) {
 		uint32_t word = 0;
-		int rc = random_word_locked(table, &word);
+		int rc = random_word_locked(secrets, &word);
 
 		if (rc != 0)
 			return rc;
@@ -101,13 +111,14 @@ static int fill_round(struct key_table *table, uint16_t *round, uint32_t from_bi
 static int fill_rounds(struct key_table *table, uint32_t index_bits)
 {
 	const uint32_t low_bits = (index_bits + 1) / 2, high_bits = index_bits - low_bits;
+	struct key_secrets *secrets = table->secrets;
 	int rc = 0;
 
 	table->low_bits = low_bits;
 	for (int i = 0; i < ROUNDS && rc == 0; i += 2) {
-		rc = fill_round(table, table->rounds[i], low_bits, high_bits);
+		rc = fill_round(secrets, secrets->rounds[i], low_bits, high_bits);
 		if (rc == 0)
-			rc = fill_round(table, table->rounds[i + 1], high_bits, low_bits);
+			rc = fill_round(secrets, secrets->rounds[i + 1], high_bits, low_bits);
 	}
 	return rc;
 }
@@ -115,10 +126,11 @@ static int fill_rounds(struct key_table *table, uint32_t index_bits)
 static uint32_t place_of(const struct key_table *table, uint32_t index)
 {
 	uint32_t high = index >> table->low_bits, low = index & ((1u << table->low_bits) - 1);
+	const struct key_secrets *secrets = table->secrets;
 
 	for (int i = 0; i < ROUNDS; i += 2) {
-		high ^= table->rounds[i][low];
-		low ^= table->rounds[i + 1][high];
+		high ^= secrets->rounds[i][low];
+		low ^= secrets->rounds[i + 1][high];
 	}
 	return high << table->low_bits | low;
 }
@@ -128,12 +140,31 @@ static uint32_t index_of(const struct key_table *table, uint32_t key)
 {
 	const uint32_t place = key >> TAG_BITS & table->place_mask;
 	uint32_t high = place >> table->low_bits, low = place & ((1u << table->low_bits) - 1);
+	const struct key_secrets *secrets = table->secrets;
 
 	for (int i = ROUNDS - 2; i >= 0; i -= 2) {
-		low ^= table->rounds[i + 1][high];
-		high ^= table->rounds[i][low];
+		low ^= secrets->rounds[i + 1][high];
+		high ^= secrets->rounds[i][low];
 	}
 	return high << table->low_bits | low;
+}
+
+/* Map memory that is zero in a child of fork(). 0 or -errno. */
+static int map_secrets(struct key_secrets **secrets)
+{
+	void *memory = mmap(NULL, sizeof(**secrets), PROT_READ | PROT_WRITE,
+			    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	int rc = 0;
+
+	if (memory == MAP_FAILED)
+		return -ENOMEM;
+	if (madvise(memory, sizeof(**secrets), MADV_WIPEONFORK) != 0) {
+		rc = -errno;
+		munmap(memory, sizeof(**secrets));
+		return rc;
+	}
+	*secrets = memory;
+	return 0;
 }
 
 int key_table_create(uint32_t max_regions, struct key_table **table)
@@ -156,8 +187,14 @@ int key_table_create(uint32_t max_regions, struct key_table **table)
 	t->place_mask = (1u << bits) - 1;
 	t->free_head = NO_SLOT;
 	t->free_tail = NO_SLOT;
+	rc = map_secrets(&t->secrets);
+	if (rc != 0) {
+		free(t);
+		return rc;
+	}
 	rc = fill_rounds(t, bits);
 	if (rc != 0) {
+		munmap(t->secrets, sizeof(*t->secrets));
 		free(t);
 		return rc;
 	}
@@ -173,6 +210,7 @@ void key_table_destroy(struct key_table *table)
 	for (uint32_t i = 0; i < table->capacity && slot_at(table, i); i += CHUNK_SLOTS)
 		free(table->chunks[i >> CHUNK_SHIFT]);
 	pthread_mutex_destroy(&table->lock);
+	munmap(table->secrets, sizeof(*table->secrets));
 	free(table);
 }
 
@@ -224,7 +262,7 @@ static int make_key_locked(struct key_table *table, uint32_t index, uint32_t *ke
 
 	/* Repeat until the upper bits are not 0: then no tag can turn the key into KEY_NONE. */
 	do {
-		rc = random_word_locked(table, &word);
+		rc = random_word_locked(table->secrets, &word);
 		if (rc != 0)
 			return rc;
 		*key = (word & ~(table->place_mask << TAG_BITS)) | place << TAG_BITS;

@@ -7,6 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "mem/key_table.h"
@@ -44,6 +45,38 @@ TEST(key_table_insert__every_region_is_found_by_its_key)
 	}
 	for (size_t i = 0; i < 5000; i++)
 		assert_ptr_equal(key_table_find(table, keys[i]), region(i));
+	key_table_destroy(table);
+}
+
+/* A child may be less trusted than its parent: it must not know the next keys. */
+TEST(key_table_insert__keys_after_fork_are_the_parents_alone)
+{
+	uint32_t ours[8], theirs[8];
+	struct key_table *table;
+	int results[2], same = 0;
+	pid_t child;
+
+	assert_int_equal(key_table_create(1 << 20, &table), 0);
+	/* Some random numbers are left. */
+	assert_int_equal(key_table_insert(table, region(0), &ours[0]), 0);
+	assert_int_equal(pipe(results), 0);
+	child = fork();
+	if (child == 0) {
+		for (size_t i = 0; i < 8; i++)
+			key_table_insert(table, region(i + 1), &theirs[i]);
+		_exit(write(results[1], theirs, sizeof(theirs)) != (ssize_t)sizeof(theirs));
+	}
+	assert_int_equal(waitpid(child, NULL, 0), child);
+	assert_int_equal(read(results[0], theirs, sizeof(theirs)), sizeof(theirs));
+	for (size_t i = 0; i < 8; i++) {
+		assert_int_equal(key_table_insert(table, region(i + 1), &ours[i]), 0);
+		assert_ptr_equal(key_table_find(table, ours[i]), region(i + 1));
+		/* Not even the upper bits, which do not change with the tag. */
+		same += ours[i] >> 8 == theirs[i] >> 8;
+	}
+	assert_true(same < 2);
+	close(results[0]);
+	close(results[1]);
 	key_table_destroy(table);
 }
 

@@ -38,7 +38,7 @@ struct key_recent {
  * @param max_regions
  *   How many keys may be in use at the same time.
  * @return
- *   0 or -ENOMEM.
+ *   0, -ENOMEM, or -errno of getrandom(2) or madvise(2).
  */
 int key_table_create(uint32_t max_regions, struct key_table **table);
 
