@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Tests of pmd/share/user.c: processes in user namespaces of their own, and such as have ended. */
+/* Tests of pmd/share/user.c: processes with less than all capabilities, in containers and user
+ * namespaces, and such as have ended. */
 #include <errno.h>
+#include <linux/capability.h>
 #include <linux/sched.h>
 #include <poll.h>
 #include <sched.h>
@@ -23,16 +25,6 @@
 
 #define USER	    54321
 #define SUBORDINATE 300000 /* and the next ones are the user's too */
-
-TEST(user_of__a_process_of_ours)
-{
-	int pair[2];
-
-	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, pair), 0);
-	assert_int_equal(user_of(pair[0]), user_of_uid(geteuid()));
-	close(pair[0]);
-	close(pair[1]);
-}
 
 static volatile sig_atomic_t alarms;
 
@@ -179,6 +171,247 @@ static bool may_make_namespaces(void)
 		return true;
 	skipped_for("users may make no user namespaces here");
 	return false;
+}
+
+/* Give up all capabilities but one. */
+static void keep_one_capability(int kept)
+{
+	struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
+	struct __user_cap_data_struct data[2] = {0};
+
+	if (kept >= 0) {
+		data[kept / 32].effective = 1u << kept % 32;
+		data[kept / 32].permitted = 1u << kept % 32;
+	}
+	if (syscall(SYS_capset, &header, data) != 0)
+		_exit(1);
+}
+
+/* Start a process with a user id and one capability (-1: none). Returns its socket. */
+static int start_as(uid_t uid, int capability, pid_t *child)
+{
+	int pair[2], fd;
+
+	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, pair), 0);
+	*child = fork();
+	if (*child == 0) {
+		prctl(PR_SET_KEEPCAPS, 1);
+		if (setresuid(uid, uid, uid) != 0)
+			_exit(1);
+		keep_one_capability(capability);
+		pass_a_socket(pair[1], true);
+	}
+	fd = receive_fd(pair[0]);
+	close(pair[0]);
+	close(pair[1]);
+	assert_true(fd >= 0);
+	return fd;
+}
+
+static user_t user_started_as(uid_t uid, int capability)
+{
+	pid_t child;
+	const int fd = start_as(uid, capability, &child);
+	const user_t user = user_of(fd);
+
+	close(fd);
+	end(child);
+	return user;
+}
+
+static bool may_have_capabilities(void)
+{
+	if (geteuid() == 0 && prctl(PR_CAPBSET_READ, CAP_SYS_ADMIN, 0, 0, 0) == 1)
+		return true;
+	skipped_for("not root with all capabilities");
+	return false;
+}
+
+/* A container has user id 0 too, and a few capabilities that concern its own files. */
+TEST(user_of__a_capability_makes_the_superuser)
+{
+	if (!may_have_capabilities())
+		skip();
+	assert_int_equal(user_started_as(0, CAP_SYS_ADMIN), USER_ROOT);
+	assert_int_equal(user_started_as(USER, CAP_SYS_ADMIN), USER_ROOT);
+	assert_int_equal(user_started_as(0, CAP_SETUID), user_of_uid(0));
+	assert_int_equal(user_started_as(0, -1), user_of_uid(0));
+	assert_int_equal(user_started_as(USER, -1), user_of_uid(USER));
+	assert_true(user_is_limited(user_of_uid(0)));
+	assert_false(user_is_limited(USER_ROOT));
+	assert_int_not_equal(user_of_uid((uid_t)-2), USER_UNKNOWN);
+}
+
+/* The first process of a container: it starts one process for each user id, which pass their
+ * sockets. */
+static void run_container(int to, const uid_t *uids, int count, bool nested)
+{
+	for (int i = 0; i < count; i++) {
+		if (nested && unshare(CLONE_NEWUSER | CLONE_NEWPID) != 0)
+			_exit(1);
+		if (fork() == 0) {
+			if (!nested && setresuid(uids[i], uids[i], uids[i]) != 0)
+				_exit(1);
+			keep_one_capability(-1);
+			pass_a_socket(to, true);
+		}
+		if (nested)
+			break;
+	}
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	pause();
+	_exit(0);
+}
+
+/* Make a container as engines of the superuser do by default: with a PID namespace, and no user
+ * namespace. When its first process, `*init`, ends, so do the others. */
+static void start_container(const uid_t *uids, int count, bool nested, int *fds, pid_t *init)
+{
+	struct clone_args args = {.flags = CLONE_NEWPID, .exit_signal = SIGCHLD};
+	int pair[2];
+
+	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, pair), 0);
+	*init = (pid_t)syscall(SYS_clone3, &args, sizeof(args));
+	assert_true(*init >= 0);
+	if (*init == 0)
+		run_container(pair[1], uids, count, nested);
+	for (int i = 0; i < count; i++) {
+		fds[i] = receive_fd(pair[0]);
+		assert_true(fds[i] >= 0);
+	}
+	close(pair[0]);
+	close(pair[1]);
+}
+
+/* Whatever user ids its processes have. */
+TEST(user_of__a_container_of_the_superuser_is_one)
+{
+	const uid_t uids[] = {0, 1, USER};
+	int fds[3], other;
+	pid_t init, second;
+
+	if (!may_make_namespaces())
+		skip();
+	start_container(uids, 3, false, fds, &init);
+	start_container(uids, 1, false, &other, &second);
+	assert_true(user_is_limited(user_of(fds[0])));
+	assert_int_not_equal(user_of(fds[0]), user_of_uid(0));
+	assert_int_equal(user_of(fds[1]), user_of(fds[0]));
+	assert_int_equal(user_of(fds[2]), user_of(fds[0]));
+	assert_int_not_equal(user_of(other), user_of(fds[0]));
+	for (int i = 0; i < 3; i++)
+		close(fds[i]);
+	close(other);
+	end(init);
+	end(second);
+}
+
+/* Namespaces that a container makes do not multiply it. */
+TEST(user_of__namespaces_inside_a_container_are_the_containers)
+{
+	const uid_t uids[] = {0};
+	pid_t init, second;
+	int fds[2];
+
+	if (!may_make_namespaces())
+		skip();
+	start_container(uids, 1, true, &fds[0], &init);
+	assert_true((user_of(fds[0]) & UINT64_C(1) << 63) != 0);
+	start_container(uids, 1, true, &fds[1], &second);
+	assert_int_not_equal(user_of(fds[0]), user_of(fds[1]));
+	close(fds[0]);
+	close(fds[1]);
+	end(init);
+	end(second);
+}
+
+/* Outside of such a container, a process with user id 0 and no privilege makes user namespaces, in
+ * which it can have no other id. */
+TEST(user_of__namespaces_of_id_0_without_privilege_are_one_user)
+{
+	struct ucred peer = {0};
+	socklen_t len = sizeof(peer);
+	int pair[2], fd;
+	pid_t child;
+	user_t user;
+
+	if (!may_make_namespaces())
+		skip();
+	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, pair), 0);
+	child = fork();
+	if (child == 0) {
+		keep_one_capability(-1);
+		if (unshare(CLONE_NEWUSER | CLONE_NEWPID) != 0)
+			_exit(1);
+		if (fork() == 0)
+			pass_a_socket(pair[1], true);
+		pause();
+		_exit(0);
+	}
+	fd = receive_fd(pair[0]);
+	assert_true(fd >= 0);
+	user = user_of(fd);
+	/* The first process of a PID namespace gets no signal when its parent ends. */
+	assert_int_equal(getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len), 0);
+	kill(peer.pid, SIGKILL);
+	end(child);
+	assert_int_equal(user, user_of_uid(0));
+	close(fd);
+	close(pair[0]);
+	close(pair[1]);
+}
+
+/* Ask as an owner without privilege, which may not look at others' namespaces. */
+static user_t ask_without_privilege(int socket)
+{
+	int results[2];
+	user_t user = USER_TRUSTED;
+	pid_t child;
+
+	assert_int_equal(pipe(results), 0);
+	child = fork();
+	if (child == 0) {
+		if (setresuid(USER + 1, USER + 1, USER + 1) != 0)
+			_exit(1);
+		user = user_of(socket);
+		_exit(write(results[1], &user, sizeof(user)) != (ssize_t)sizeof(user));
+	}
+	assert_int_equal(waitpid(child, NULL, 0), child);
+	assert_int_equal(read(results[0], &user, sizeof(user)), sizeof(user));
+	close(results[0]);
+	close(results[1]);
+	return user;
+}
+
+/* The subordinate user ids of all users are one, because nobody says whose they are. */
+TEST(user_of__without_privilege_all_namespaces_are_one_user)
+{
+	const uid_t uids[] = {1};
+	pid_t child, init;
+	int fd;
+
+	if (!may_make_namespaces() || !may_have_capabilities())
+		skip();
+	for (uid_t inner = 0; inner < 2; inner++) {
+		fd = start_in_namespace(USER, inner, true, &child);
+		assert_true(fd >= 0);
+		assert_int_equal(ask_without_privilege(fd), USER_UNKNOWN);
+		close(fd);
+		end(child);
+	}
+	start_container(uids, 1, false, &fd, &init);
+	assert_int_equal(ask_without_privilege(fd), USER_UNKNOWN);
+	close(fd);
+	end(init);
+	/* Who is in no other namespace is known. */
+	fd = start_as(USER, -1, &child);
+	assert_int_equal(ask_without_privilege(fd), user_of_uid(USER));
+	close(fd);
+	end(child);
+	fd = start_as(0, CAP_SYS_ADMIN, &child);
+	assert_int_equal(ask_without_privilege(fd), USER_ROOT);
+	close(fd);
+	end(child);
 }
 
 TEST(user_of__subordinate_ids_are_their_users)

@@ -20,7 +20,7 @@
 #define SPACES_SLOT_MAX	     32768u /* ports of a trusted process */
 #define SPACES_USER_MAX	     8192u  /* of all isolated processes of a user */
 #define SPACES_ISOLATED_MAX  24576u /* of all isolated processes: fewer than ephemeral ports */
-#define SPACES_PRIVILEGED    1024u  /* below: not for isolated processes, except root's */
+#define SPACES_PRIVILEGED    1024u  /* below: not for isolated processes, except the superuser's */
 #define SPACES_EPHEMERAL     32768u /* Linux's default net.ipv4.ip_local_port_range */
 #define SPACES_EPHEMERAL_END 61000u
 
