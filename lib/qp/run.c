@@ -7,6 +7,7 @@
 #include "qp_internal.h"
 #include "wire/headers.h"
 #include "wire/packet.h"
+#include "wire/qpn_block.h"
 #include "wire/vlan.h"
 
 /* Before a request is received: look if what was kept or waits is still there. */
@@ -87,14 +88,17 @@ static void qp_receive_datagram(struct qp *qp, const struct packet *packet, uint
 
 /*
  * Return true if the packet is from the peer, to the address of our path (IBTA 9.6.1.1.3). The same
- * addresses in another VLAN belong to somebody else.
+ * addresses in another VLAN belong to somebody else. Programs that share a port have the same
+ * addresses; of those that are not trusted the owner of the port has said which one sent the
+ * packet.
  */
 static bool is_of_path(const struct qp *qp, const struct packet *packet)
 {
 	const struct path *path = &qp->peer.path;
 
 	return path_is_between(path, packet->ipv6, packet->dgid, packet->sgid) &&
-	       vlan_of_tci(packet->vlan_tci) == path->vlan_id;
+	       vlan_of_tci(packet->vlan_tci) == path->vlan_id &&
+	       wire_sender_may_be(packet->src_mac, qp->peer.qpn);
 }
 
 /* Return true if all posted requests have completed: the requester has nothing to send, and no

@@ -5,10 +5,13 @@
 #include <stdlib.h>
 #include <time.h>
 
+#include <rte_ether.h>
+
 #include "memif/socket.h"
 #include "net/link.h"
 #include "port/memif_direct.h"
 #include "share/vet.h"
+#include "wire/qpn_block.h"
 
 /* Receive into buffers of this process's own port. */
 static int peer_share_pool(struct port *port)
@@ -191,6 +194,9 @@ uint16_t direct_peer_receive(struct direct_peer *peer, struct rte_mbuf **mbufs, 
 	peer->main->rx_too_long += peer->port.rx_too_long - too_long;
 	for (uint16_t i = 0; i < received; i++) {
 		if (likely(peer_may_send(peer, mbufs[i]))) {
+			wire_mark_sender(
+				rte_pktmbuf_mtod_offset(mbufs[i], uint8_t *, RTE_ETHER_ADDR_LEN),
+				peer->qpn_first);
 			mbufs[kept++] = mbufs[i];
 			continue;
 		}

@@ -17,6 +17,7 @@
 #include "slot.h"
 #include "slot_engine.h"
 #include "wire/mad.h"
+#include "wire/qpn_block.h"
 
 #define RETURN_BURST 64
 #define RESTOCK_MIN  16 /* fewer buffers are not worth an access to the pool */
@@ -260,10 +261,15 @@ bool forward_drop_late(struct server *server, uint16_t number, struct rte_mbuf *
 }
 
 /* Give a packet of one process to another, and note that they talk to each other. Returns false
- * while the packet should wait. */
+ * while the packet should wait. An isolated process could send into connections of others, which
+ * have the same addresses, so the receiver is told who sent the packet. */
 static bool forward_hand_over(struct server *server, uint16_t from, uint16_t number,
 			      struct rte_mbuf *mbuf)
 {
+	const struct slot *slot = &server->slots.all[from];
+
+	if (slot->isolated)
+		wire_mark_sender(mbuf_frame(mbuf) + RTE_ETHER_ADDR_LEN, slot->qpn_first);
 	if (!forward_pass(server, number, mbuf, forward_flags_of(server, from)))
 		return forward_drop_late(server, number, mbuf);
 	lanes_note(server, from, number);

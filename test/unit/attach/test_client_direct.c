@@ -25,6 +25,7 @@
 #include "wire/mad.h"
 #include "wire/opcode.h"
 #include "wire/packet.h"
+#include "wire/qpn_block.h"
 
 #define SIDES  2
 #define ROUNDS 40
@@ -301,6 +302,15 @@ static uint32_t owner_pass(struct side *from)
 	return count;
 }
 
+static bool is_marked(const struct rte_mbuf *mbuf, const struct side *by)
+{
+	uint8_t marked[6];
+
+	wire_mark_sender(marked, by->qpn_first);
+	return memcmp(rte_pktmbuf_mtod(mbuf, const uint8_t *) + sizeof(marked), marked,
+		      sizeof(marked)) == 0;
+}
+
 /* Receive once. Returns how many packets there were, and their numbers. */
 static uint16_t receive(struct side *side, uint8_t *numbers)
 {
@@ -319,6 +329,26 @@ static void expect_one(struct side *side, uint8_t number)
 
 	assert_int_equal(receive(side, numbers), 1);
 	assert_int_equal(numbers[0], number);
+}
+
+/* A packet of a connection does not contain its sender's number, so the receiver marks it. */
+TEST(client_direct__tells_the_sender_of_a_packet)
+{
+	const int kept = offer();
+	struct rte_mbuf *mbuf;
+
+	/* The first packet still goes through the owner, who would mark it. */
+	assert_true(try_send(&sides[0], 1));
+	if (owner_pass(&sides[0]) == 1)
+		expect_one(&sides[1], 1);
+	else
+		assert_int_equal(port_rx_burst(&sides[1].link.port, &mbuf, 1), 1);
+	assert_true(try_send(&sides[0], 2));
+	assert_int_equal(owner_pass(&sides[0]), 0);
+	assert_int_equal(port_rx_burst(&sides[1].link.port, &mbuf, 1), 1);
+	assert_true(is_marked(mbuf, &sides[0]));
+	rte_pktmbuf_free(mbuf);
+	close(kept);
 }
 
 TEST(client_direct__carries_packets_past_the_owner)

@@ -32,6 +32,7 @@
 #include "wire/build.h"
 #include "wire/headers.h"
 #include "wire/opcode.h"
+#include "wire/qpn_block.h"
 
 #define MANY	     (SERVER_BURST + 8) /* more than a turn takes */
 #define PAYLOAD	     64
@@ -350,6 +351,42 @@ TEST(isolated_wake__rings_a_process_that_gets_a_packet)
 	send_by(0, false, slot, 1);
 	turn_run(&server);
 	assert_int_equal(server.totals.refused, 0);
+	slot_end(&server, slot);
+	memif_client_fini(&client);
+	close(own);
+	close(socket_fd);
+}
+
+/* Return true if the next packet that a process was given is marked as one of a program with these
+ * numbers. */
+static bool is_marked(uint16_t n, uint32_t qpn_first)
+{
+	uint8_t marked[RTE_ETHER_ADDR_LEN];
+	struct share_packet packet;
+	const uint8_t *frame;
+	uint64_t word = 0;
+
+	assert_int_equal(share_ring_take(&rx[n], &word, 1), 1);
+	packet = share_unpack(word);
+	frame = (const uint8_t *)server.arena.memory + packet.buffer * server.arena.stride +
+		packet.offset;
+	wire_mark_sender(marked, qpn_first);
+	return memcmp(frame + RTE_ETHER_ADDR_LEN, marked, sizeof(marked)) == 0;
+}
+
+/* A packet of a connection does not contain its sender's number. */
+TEST(forward_take__tells_the_sender_of_an_isolated_processs_packet)
+{
+	struct memif_client client;
+	int own, socket_fd;
+	const uint16_t slot = attach_isolated(&own, &socket_fd, &client);
+
+	send_over(&client, 1);
+	turn_run(&server);
+	assert_true(is_marked(1, server.slots.all[slot].qpn_first));
+	send_by(0, false, 1, 1);
+	turn_run(&server);
+	assert_false(is_marked(1, server.slots.all[0].qpn_first));
 	slot_end(&server, slot);
 	memif_client_fini(&client);
 	close(own);

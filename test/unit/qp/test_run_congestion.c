@@ -27,9 +27,13 @@ static void connect(enum cc_kind kind, enum ibv_qp_type type)
 
 static struct packet notification(const struct end *from)
 {
+	static const uint8_t src_mac[6] = {2};
 	const struct end *to = from == A ? B : A;
-	struct packet packet = {
-		.opcode = OPCODE_CNP, .op = opcode_info(OPCODE_CNP), .becn = true, .vlan_tci = -1};
+	struct packet packet = {.opcode = OPCODE_CNP,
+				.op = opcode_info(OPCODE_CNP),
+				.becn = true,
+				.src_mac = src_mac,
+				.vlan_tci = -1};
 
 	memcpy(packet.sgid, from->gid, sizeof(packet.sgid));
 	memcpy(packet.dgid, to->gid, sizeof(packet.dgid));

@@ -7,6 +7,7 @@
 #include "qp_rig.h"
 #include "test.h"
 #include "wire/headers.h"
+#include "wire/qpn_block.h"
 
 TEST_FIXTURE(qp_rig_set_up, qp_rig_tear_down);
 
@@ -38,6 +39,29 @@ TEST(qp_receive__a_connected_queue_pair_hears_its_peer_only)
 	expect_unheard(&packet);
 	/* A priority tag without a VLAN is accepted. */
 	packet.vlan_tci = 0x6000;
+	qp_receive(A->qp, &packet, rig.now_ns);
+	end_received(A, 1, IBV_WC_SUCCESS);
+}
+
+/* Programs that share a port have the same addresses. The port's owner marks packets of those that
+ * are not trusted. */
+TEST(qp_receive__a_marked_packet_is_of_the_peers_program)
+{
+	const uint32_t peers = A->attr.dest_qp_num & ~((1u << WIRE_QPN_BLOCK_SHIFT) - 1);
+	uint8_t marked[6];
+	struct packet packet;
+
+	rig_connect();
+	assert_int_equal(end_receive(A, 1, 0, 8), 0);
+	assert_int_equal(end_send(B, 2, IBV_WR_SEND, 0, 8, 0), 0);
+	end_run(B, 9);
+	packet = *catcher_at(&B->catcher, 0);
+	packet.src_mac = marked;
+	for (unsigned int bit = WIRE_QPN_BLOCK_SHIFT; bit < 24; bit++) {
+		wire_mark_sender(marked, peers ^ 1u << bit);
+		expect_unheard(&packet);
+	}
+	wire_mark_sender(marked, peers);
 	qp_receive(A->qp, &packet, rig.now_ns);
 	end_received(A, 1, IBV_WC_SUCCESS);
 }

@@ -8,8 +8,9 @@
 
 #include "share/leases.h"
 #include "share/user.h"
+#include "wire/qpn_block.h"
 
-#define BLOCK_SHIFT 14
+#define BLOCK_SHIFT WIRE_QPN_BLOCK_SHIFT
 #define BLOCK_QPNS  (1u << BLOCK_SHIFT)
 #define BLOCKS	    (1u << (24 - BLOCK_SHIFT))
 #define BLOCK_NONE  LEASE_NONE
