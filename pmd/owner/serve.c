@@ -151,9 +151,8 @@ int serve_create(const struct serve_config *config, struct server **out)
 	if (!server)
 		return -ENOMEM;
 	serve_init(server, config);
-	rc = blocks_init(&server->slots.blocks);
-	if (rc == 0)
-		rc = arbiter_create(&server->gsi.arbiter);
+	blocks_init(&server->slots.blocks);
+	rc = arbiter_create(&server->gsi.arbiter);
 	if (rc == 0)
 		rc = config->guest ? uplink_open_guest(server, config)
 				   : uplink_open(server, config);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Gives blocks of queue pair numbers in turn. */
+/* Gives blocks of queue pair numbers at random. */
 #include "share/blocks.h"
 
 #include <errno.h>
@@ -26,48 +26,49 @@ static bool may_be_given(uint32_t block)
 	return block != 0 && block != BLOCKS - 1;
 }
 
-int blocks_init(struct blocks *blocks)
+void blocks_init(struct blocks *blocks)
 {
 	const struct leases leases = blocks_leases(blocks);
-	uint32_t random;
 
-	if (getrandom(&random, sizeof(random), 0) != (ssize_t)sizeof(random))
-		return -EIO;
 	leases_init(&leases);
-	blocks->next = random % BLOCKS;
 	blocks->used = 0;
-	return 0;
 }
 
-/* Return the next free block whose quarantine has ended. If all free blocks are in quarantine,
- * return the one whose quarantine ends first. BLOCKS: none is free. */
-static uint32_t blocks_choose(const struct blocks *blocks, uint64_t now_ns)
+/* Return a free block whose quarantine has ended, chosen at random; all are equally likely. If all
+ * free blocks are in quarantine, return the one whose quarantine ends first. BLOCKS: none is
+ * free. */
+static uint32_t blocks_choose(const struct blocks *blocks, uint64_t now_ns, uint32_t random)
 {
-	uint32_t chosen = BLOCKS;
+	uint32_t first = BLOCKS, reusable = 0;
 
+	for (uint32_t i = 0; i < BLOCKS; i++)
+		reusable += may_be_given(i) && blocks->slots[i] == BLOCK_NONE &&
+			    blocks->quarantine_end_ns[i] <= now_ns;
+	random = reusable > 0 ? random % reusable : 0;
 	for (uint32_t i = 0; i < BLOCKS; i++) {
-		const uint32_t block = (blocks->next + i) % BLOCKS;
-
-		if (!may_be_given(block) || blocks->slots[block] != BLOCK_NONE)
+		if (!may_be_given(i) || blocks->slots[i] != BLOCK_NONE)
 			continue;
-		if (blocks->quarantine_end_ns[block] <= now_ns)
-			return block;
-		if (chosen == BLOCKS ||
-		    blocks->quarantine_end_ns[block] < blocks->quarantine_end_ns[chosen])
-			chosen = block;
+		if (blocks->quarantine_end_ns[i] <= now_ns && random-- == 0)
+			return i;
+		if (first == BLOCKS ||
+		    blocks->quarantine_end_ns[i] < blocks->quarantine_end_ns[first])
+			first = i;
 	}
-	return chosen;
+	return first;
 }
 
 int blocks_alloc(struct blocks *blocks, uint16_t slot, uint64_t now_ns, user_t user)
 {
 	const struct leases leases = blocks_leases(blocks);
-	const uint32_t block = blocks_choose(blocks, now_ns);
-	const int rc = leases_give(&leases, block, slot, now_ns, user);
+	uint32_t random, block;
+	int rc;
 
+	if (getrandom(&random, sizeof(random), 0) != (ssize_t)sizeof(random))
+		return -EIO;
+	block = blocks_choose(blocks, now_ns, random);
+	rc = leases_give(&leases, block, slot, now_ns, user);
 	if (rc != 0)
 		return rc;
-	blocks->next = block + 1;
 	blocks->used++;
 	return (int)(block << BLOCK_SHIFT);
 }

@@ -28,23 +28,22 @@ struct blocks {
 	uint16_t slots[BLOCKS];		    /* the slot that has the block, or BLOCK_NONE */
 	uint64_t quarantine_end_ns[BLOCKS]; /* of a free block: end of its quarantine */
 	user_t users[BLOCKS];		    /* the user that has it, or had it last */
-	uint32_t next;			    /* index where the search for a free block begins */
 	uint32_t used;
 };
 
-/** Make all blocks free. The first block given is random. 0, or -errno of getrandom(2). */
-int blocks_init(struct blocks *blocks);
+/** Make all blocks free. */
+void blocks_init(struct blocks *blocks);
 
 /**
- * Give a block. Blocks are given in turn: a block that came back is given again after all others,
- * and not before the end of its quarantine.
+ * Give a block: a random one, so that no process can tell from its own number those of others. A
+ * block that came back is not given again before the end of its quarantine.
  *
  * @param user
  *   USER_TRUSTED: if all free blocks are in quarantine, it may have the one whose quarantine ends
  *   first.
  * @return
  *   Its first queue pair number; -ENOSPC; -EAGAIN: the user has too many blocks, with those in
- *   quarantine.
+ *   quarantine; -EIO: there are no random numbers.
  */
 int blocks_alloc(struct blocks *blocks, uint16_t slot, uint64_t now_ns, user_t user);
 
