@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <stdlib.h>
 #include <sys/queue.h>
+#include <sys/random.h>
 #include <sys/stat.h>
 
 #include "device/device.h"
@@ -15,15 +16,19 @@
 #include "qp/qp.h"
 #include "queue/cq.h"
 #include "queue/srq.h"
+#include "wire/qpn_block.h"
 
 /*
- * A number is a slot of the device's table, with a count of the slot's uses above it. So a late
- * packet to a destroyed queue does not find the slot's next queue.
+ * A number leads to a slot of the device's table. Processes that share a port must not have the
+ * same numbers: a message that names a queue of another process must find none here. There a number
+ * is one of the device's block of queue pair numbers, and the slots of destroyed queues are used
+ * again in turn. A device with all numbers to itself puts a count of the slot's uses above the
+ * slot, so a late packet to a destroyed queue does not find the slot's next queue. The first slot
+ * and the count begin at random, so two such devices on one network hardly have the same numbers.
  */
-#define SLOT_BITS 16
-#define SLOTS	  (1u << SLOT_BITS)
-#define SLOT_MASK (SLOTS - 1)
-static_assert(DEVICE_MAX_SRQ <= SLOTS, "every shared receive queue finds a slot");
+#define SLOT_BITS	 16
+#define SLOT_BITS_SHARED WIRE_QPN_BLOCK_SHIFT
+static_assert(DEVICE_MAX_SRQ < 1u << SLOT_BITS, "every shared receive queue finds a slot");
 
 struct srq_slot {
 	struct srq *srq;
@@ -32,8 +37,11 @@ struct srq_slot {
 
 /* Table of a device; allocated with its first domain. */
 struct srq_table {
+	uint32_t first; /* all numbers have these bits, besides those of slot and generation */
+	uint32_t mask;	/* slots, a power of two, less one */
+	bool has_generations;
 	uint32_t next; /* slot at which the search for a free one begins */
-	struct srq_slot slots[SLOTS];
+	struct srq_slot slots[];
 };
 
 struct xrcd {
@@ -60,15 +68,25 @@ static struct xrcd *find_locked(const struct device *device, const struct stat *
 
 static int make_table_locked(struct device *device)
 {
+	const bool shared = device->config.qpn_count > 0;
+	const uint32_t slots = 1u << (shared ? SLOT_BITS_SHARED : SLOT_BITS);
 	struct srq_table *table;
+	uint32_t random;
 
 	if (device->srq_table)
 		return 0;
-	table = calloc(1, sizeof(*table));
+	if (getrandom(&random, sizeof(random), 0) != (ssize_t)sizeof(random))
+		return -EIO;
+	table = calloc(1, sizeof(*table) + slots * sizeof(table->slots[0]));
 	if (!table)
 		return -ENOMEM;
-	/* Do not use number 0, which programs may take for "none". */
-	table->next = 1;
+	table->mask = slots - 1;
+	table->next = random & table->mask;
+	table->has_generations = !shared;
+	if (shared)
+		table->first = device->config.qpn_first & ~table->mask;
+	for (uint32_t i = 0; i < slots && !shared; i++)
+		table->slots[i].generation = (uint8_t)(random >> SLOT_BITS);
 	device->srq_table = table;
 	return 0;
 }
@@ -152,19 +170,28 @@ struct pd *xrcd_pd(const struct xrcd *xrcd)
 	return xrcd->pd;
 }
 
+static uint32_t number_of(const struct srq_table *table, uint32_t index)
+{
+	const uint32_t generation =
+		table->has_generations ? (uint32_t)table->slots[index].generation << SLOT_BITS : 0;
+
+	return table->first | generation | index;
+}
+
 int xrcd_add_srq(struct xrcd *xrcd, struct srq *srq)
 {
 	struct srq_table *table = xrcd->device->srq_table;
 
-	for (uint32_t i = 0; i < SLOTS; i++) {
-		const uint32_t index = (table->next + i) & SLOT_MASK;
+	for (uint32_t i = 0; i <= table->mask; i++) {
+		const uint32_t index = (table->next + i) & table->mask;
 		struct srq_slot *slot = &table->slots[index];
 
+		/* Do not use number 0, which programs may take for "none". */
 		if (slot->srq || index == 0)
 			continue;
 		slot->srq = srq;
 		srq->domain = xrcd;
-		srq->number = (uint32_t)slot->generation << SLOT_BITS | index;
+		srq->number = number_of(table, index);
 		table->next = index + 1;
 		return 0;
 	}
@@ -176,7 +203,7 @@ static bool has_pd(const struct xrcd *xrcd, const struct pd *pd)
 {
 	const struct srq_table *table = xrcd->device->srq_table;
 
-	for (uint32_t i = 0; i < SLOTS; i++) {
+	for (uint32_t i = 0; i <= table->mask; i++) {
 		const struct srq *srq = table->slots[i].srq;
 
 		if (srq && srq->domain == xrcd && srq->pd == pd)
@@ -187,7 +214,8 @@ static bool has_pd(const struct xrcd *xrcd, const struct pd *pd)
 
 void xrcd_remove_srq(struct xrcd *xrcd, struct srq *srq)
 {
-	struct srq_slot *slot = &xrcd->device->srq_table->slots[srq->number & SLOT_MASK];
+	struct srq_table *table = xrcd->device->srq_table;
+	struct srq_slot *slot = &table->slots[srq->number & table->mask];
 	struct xrcd_member *member;
 	bool pd_too;
 
@@ -223,7 +251,8 @@ void xrcd_forget_qp(const struct xrcd *xrcd, uint32_t qpn)
 struct srq *xrcd_find_srq(void *domain, uint32_t number)
 {
 	const struct xrcd *xrcd = domain;
-	struct srq *srq = xrcd->device->srq_table->slots[number & SLOT_MASK].srq;
+	const struct srq_table *table = xrcd->device->srq_table;
+	struct srq *srq = table->slots[number & table->mask].srq;
 
 	return srq && srq->domain == xrcd && srq->number == number ? srq : NULL;
 }

@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* XRC domains, and the queue pairs that receive for a domain. Such a queue pair may have several
  * handles. */
+#include <errno.h>
 #include <stdlib.h>
 
+#include "base/log.h"
+#include "device/device.h"
 #include "device/xrcd.h"
 #include "qp/qp.h"
 
@@ -23,6 +26,10 @@ struct ibv_xrcd *xrcd_open_op(struct ibv_context *ibv, struct ibv_xrcd_init_attr
 	if (!xrcd)
 		return face_null(-ENOMEM);
 	rc = xrcd_open(context->device, attr->fd, attr->oflags, &xrcd->xrcd);
+	if (rc == -EAGAIN && attr->fd != -1)
+		log_warn(
+			"this process has no XRC domain of that file; it cannot use one of another "
+			"process");
 	if (rc != 0) {
 		free(xrcd);
 		return face_null(rc);
@@ -136,6 +143,15 @@ static int join_locked(struct face_qp *qp, const struct ibv_qp_open_attr *attr)
 	return 0;
 }
 
+/* Say why a program cannot open another process's queue pair, as it could on Linux. */
+static void explain_unknown(const struct device *device, uint32_t qpn)
+{
+	if (!device_has_qpn(device, qpn))
+		log_warn("queue pair %#x is another process's: XRC domains are not shared between "
+			 "processes",
+			 qpn);
+}
+
 struct ibv_qp *qp_open_op(struct ibv_context *ibv, struct ibv_qp_open_attr *attr)
 {
 	const uint32_t needed =
@@ -159,6 +175,7 @@ struct ibv_qp *qp_open_op(struct ibv_context *ibv, struct ibv_qp_open_attr *attr
 		context_unlock(context);
 	}
 	if (rc != 0) {
+		explain_unknown(context->device, attr->qp_num);
 		qp_free(qp);
 		return face_null(rc);
 	}

@@ -101,7 +101,7 @@ TEST(xrcd_find_srq__finds_the_domains_own_only)
 	assert_ptr_equal(xrcd_find_srq(a, other->number), other);
 	assert_null(xrcd_find_srq(b, srq->number));
 	/* Refuse numbers that differ in higher bits or exceed 24 bits. */
-	assert_null(xrcd_find_srq(a, srq->number | 0x10000));
+	assert_null(xrcd_find_srq(a, srq->number ^ 0x10000));
 	assert_null(xrcd_find_srq(a, srq->number | 0x1000000));
 	xrcd_remove_srq(a, srq);
 	assert_null(xrcd_find_srq(a, srq->number));
@@ -111,6 +111,102 @@ TEST(xrcd_find_srq__finds_the_domains_own_only)
 	assert_int_equal(srq_destroy(other), 0);
 	xrcd_close(a);
 	xrcd_close(b);
+}
+
+static struct device *device_with(uint32_t qpn_first, uint32_t qpn_count)
+{
+	const struct device_config config = {.name = "uroce1",
+					     .port_mtu_bytes = 1500,
+					     .qpn_first = qpn_first,
+					     .qpn_count = qpn_count};
+	struct device *made;
+
+	assert_int_equal(device_create(&config, &made), 0);
+	return made;
+}
+
+/* Processes that share a port have no number in common: a message that names another one's queue
+ * finds none here, also if both have opened the domain of one file. */
+TEST(xrcd_add_srq__gives_numbers_of_the_devices_block)
+{
+	const uint32_t firsts[] = {5u << 14, 6u << 14};
+	const int fd = temporary_file();
+	struct device *devices[2];
+	struct xrcd *xrcds[2];
+	struct srq *srqs[2][3];
+
+	for (int d = 0; d < 2; d++) {
+		/* Fewer queue pairs than the block has numbers. */
+		devices[d] = device_with(firsts[d], 64);
+		assert_int_equal(xrcd_open(devices[d], fd, O_CREAT, &xrcds[d]), 0);
+		for (int i = 0; i < 3; i++) {
+			assert_int_equal(srq_create(1, 1, NULL, &srqs[d][i]), 0);
+			assert_int_equal(xrcd_add_srq(xrcds[d], srqs[d][i]), 0);
+			assert_int_equal(srqs[d][i]->number >> 14, firsts[d] >> 14);
+		}
+	}
+	for (int i = 0; i < 3; i++) {
+		assert_ptr_equal(xrcd_find_srq(xrcds[0], srqs[0][i]->number), srqs[0][i]);
+		assert_null(xrcd_find_srq(xrcds[0], srqs[1][i]->number));
+		assert_null(xrcd_find_srq(xrcds[1], srqs[0][i]->number));
+	}
+	for (int d = 0; d < 2; d++) {
+		for (int i = 0; i < 3; i++) {
+			xrcd_remove_srq(xrcds[d], srqs[d][i]);
+			assert_int_equal(srq_destroy(srqs[d][i]), 0);
+		}
+		xrcd_close(xrcds[d]);
+		device_destroy(devices[d]);
+	}
+	close(fd);
+}
+
+/* The number of a destroyed queue comes again after all others of the block. */
+TEST(xrcd_add_srq__reuses_a_number_of_a_block_last)
+{
+	struct device *shared = device_with(9u << 14, 64);
+	uint32_t first, others = 0;
+	struct xrcd *xrcd;
+	struct srq *srq;
+
+	assert_int_equal(xrcd_open(shared, -1, O_CREAT, &xrcd), 0);
+	assert_int_equal(srq_create(1, 1, NULL, &srq), 0);
+	assert_int_equal(xrcd_add_srq(xrcd, srq), 0);
+	first = srq->number;
+	for (;;) {
+		xrcd_remove_srq(xrcd, srq);
+		assert_int_equal(xrcd_add_srq(xrcd, srq), 0);
+		if (srq->number == first)
+			break;
+		others++;
+	}
+	assert_int_equal(others, (1u << 14) - 2);
+	xrcd_remove_srq(xrcd, srq);
+	assert_int_equal(srq_destroy(srq), 0);
+	xrcd_close(xrcd);
+	device_destroy(shared);
+}
+
+/* Devices with all numbers to themselves begin at random. */
+TEST(xrcd_add_srq__begins_anywhere)
+{
+	uint32_t numbers[3];
+
+	for (int i = 0; i < 3; i++) {
+		struct device *own = device_with(0, 0);
+		struct xrcd *xrcd;
+		struct srq *srq;
+
+		assert_int_equal(xrcd_open(own, -1, O_CREAT, &xrcd), 0);
+		assert_int_equal(srq_create(1, 1, NULL, &srq), 0);
+		assert_int_equal(xrcd_add_srq(xrcd, srq), 0);
+		numbers[i] = srq->number;
+		xrcd_remove_srq(xrcd, srq);
+		assert_int_equal(srq_destroy(srq), 0);
+		xrcd_close(xrcd);
+		device_destroy(own);
+	}
+	assert_true(numbers[0] != numbers[1] || numbers[1] != numbers[2]);
 }
 
 TEST(xrcd_add_srq__gives_as_many_numbers_as_there_are_queues)

@@ -202,6 +202,14 @@ static inline uint32_t device_engine_of_qpn(const struct device *device, uint32_
 	return likely(device->engine_count == 1) || qpn <= GSI_QPN ? 0 : qpn % device->engine_count;
 }
 
+/** Return false if a number is not in the device's range of numbers, so that another process that
+ * shares the port may have it. MT-safe. */
+static inline bool device_has_qpn(const struct device *device, uint32_t qpn)
+{
+	return device->config.qpn_count == 0 ||
+	       qpn - device->config.qpn_first < device->config.qpn_count;
+}
+
 /** Set the queue pair of a number (NULL: none any more). Device's lock. */
 void device_set_qp(struct device *device, uint32_t qpn, struct qp *qp);
 void device_free_qpn(struct device *device, uint32_t qpn);
