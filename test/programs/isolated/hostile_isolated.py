@@ -277,7 +277,8 @@ class Hostile:
     def run(self):
         """Run every attack once, in random order."""
         acts = [self._descriptors, self._lingers, self._unread, self._kept, self._holds, self._setups,
-                self._no_sockets, self._rings, self._noise, self._frames, self._many, self._mads]
+                self._no_sockets, self._rings, self._noise, self._frames, self._many, self._mads,
+                self._sender]
         self._rng.shuffle(acts)
         for act in acts:
             act()
@@ -528,6 +529,15 @@ class Hostile:
         process.close()
         process = self._attach().connect()
         assert mads.Hostile(process, self._message).ask(mads.CLAIM, mads.claim(port=port))[0] == 0
+        process.close()
+
+    def _sender(self):
+        """uroced says in each packet which process sent it, so that the receiver can compare that with its peer."""
+        process = self._attach().connect()
+        process.offer()
+        me = mads.Identity(process.welcome)
+        process.send([mads.frame(me, bytes(4), src_qpn=me.qpn + 2, dest_qpn=me.qpn + 2)])
+        assert process.take()[6:12] == b"\x02ur" + me.qpn.to_bytes(3, "big"), "it does not name the sender"
         process.close()
 
     def _many(self):
