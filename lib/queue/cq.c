@@ -79,12 +79,30 @@ int cq_destroy(struct cq *cq)
 	return 0;
 }
 
+/*
+ * Raise the event of an arming, once. If the queue has been armed anew since `armed` was loaded,
+ * that thread has looked for completions after ours was added (cq_arm), so nothing is left to do.
+ */
+static void fire(struct cq *cq, uint64_t armed)
+{
+	if (__atomic_compare_exchange_n(&cq->armed, &armed, CQ_NOT_ARMED, false, __ATOMIC_SEQ_CST,
+					__ATOMIC_SEQ_CST))
+		channel_raise(cq->channel, &cq->source);
+}
+
+/* Return true if polls have already taken every completion, and the queue was armed after that,
+ * for the next one. Engine's thread or lock. */
+static bool is_for_the_next(const struct cq *cq, uint64_t armed)
+{
+	return (uint32_t)(armed >> 32) == cq->prod;
+}
+
 void cq_fire(struct cq *cq)
 {
-	/* Raise one event for each arming. A thread that arms at this moment gets this event. */
-	if ((uint32_t)__atomic_exchange_n(&cq->armed, CQ_NOT_ARMED, __ATOMIC_SEQ_CST) !=
-	    CQ_NOT_ARMED)
-		channel_raise(cq->channel, &cq->source);
+	const uint64_t armed = __atomic_load_n(&cq->armed, __ATOMIC_SEQ_CST);
+
+	if ((uint32_t)armed != CQ_NOT_ARMED && !is_for_the_next(cq, armed))
+		fire(cq, armed);
 }
 
 static void raise_if_armed(struct cq *cq, bool solicited)
@@ -94,11 +112,11 @@ static void raise_if_armed(struct cq *cq, bool solicited)
 
 	if (mode == CQ_NOT_ARMED || (mode == CQ_ARMED_SOLICITED && !solicited))
 		return;
-	/* A poll has already taken this completion, and the queue was armed after that, for the
-	 * next one. */
-	if ((uint32_t)(armed >> 32) == cq->prod)
+	if (is_for_the_next(cq, armed))
 		return;
-	if (!cq->moderation.moderator || moderator_due(cq))
+	if (!cq->moderation.moderator)
+		fire(cq, armed);
+	else if (moderator_due(cq))
 		cq_fire(cq);
 }
 
@@ -120,6 +138,19 @@ static uint64_t stamp(const struct cq *cq)
 	return cq->shared ? cq->clock(cq->clock_arg) : *cq->now_ns;
 }
 
+/*
+ * Remember the newest solicited completion. If it is too old to be in the queue, remember the
+ * newest one that was polled instead: 2^32 completions later the old index would be in the queue
+ * again.
+ */
+static void note_solicited(struct cq *cq, bool solicited, uint32_t prod, uint32_t waiting)
+{
+	if (solicited)
+		__atomic_store_n(&cq->solicited, prod + 1, __ATOMIC_RELAXED);
+	else if (unlikely(prod - cq->solicited > CQ_ENTRIES_MAX))
+		__atomic_store_n(&cq->solicited, prod - waiting, __ATOMIC_RELAXED);
+}
+
 static __rte_always_inline int push(struct cq *cq, const struct ibv_wc *wc, bool solicited)
 {
 	const uint32_t prod = cq->prod;
@@ -137,13 +168,15 @@ static __rte_always_inline int push(struct cq *cq, const struct ibv_wc *wc, bool
 		__atomic_store_n(&cq->prod, prod + 1, __ATOMIC_RELEASE);
 		return 0;
 	}
+	solicited |= wc->status != IBV_WC_SUCCESS;
+	note_solicited(cq, solicited, prod, waiting);
 	/*
-	 * Store `prod` before loading `armed`; the other side stores `armed` (cq_arm) before it
-	 * loads `prod` (cq_empty, in the poll that ibv_req_notify_cq(3) asks for). So at least one
-	 * side sees the other's store, and no completion is left without an event.
+	 * Store `prod` before loading `armed`; the other side stores `armed` before it loads `prod`
+	 * (cq_arm). So at least one side sees the other's store, and no completion is left without
+	 * an event. The store also releases `solicited`.
 	 */
 	__atomic_store_n(&cq->prod, prod + 1, __ATOMIC_SEQ_CST);
-	raise_if_armed(cq, solicited || wc->status != IBV_WC_SUCCESS);
+	raise_if_armed(cq, solicited);
 	return 0;
 }
 
@@ -208,12 +241,28 @@ bool cq_poll_stamped(struct cq *cq, struct ibv_wc *wc, uint64_t *stamp_ns)
 	return taken;
 }
 
+/*
+ * Return true if the queue holds a completion that an arming asks for. `solicited` may be newer
+ * than `prod`: then the engine is adding that completion, and raises the event itself.
+ */
+static bool holds_one(const struct cq *cq, bool solicited_only)
+{
+	const uint32_t prod = __atomic_load_n(&cq->prod, __ATOMIC_SEQ_CST);
+	const uint32_t cons = __atomic_load_n(&cq->cons, __ATOMIC_RELAXED);
+
+	if (!solicited_only)
+		return prod != cons;
+	return __atomic_load_n(&cq->solicited, __ATOMIC_RELAXED) - 1 - cons < prod - cons;
+}
+
 void cq_arm(struct cq *cq, bool solicited_only)
 {
 	const uint32_t taken = __atomic_load_n(&cq->cons, __ATOMIC_RELAXED);
 	uint64_t armed = __atomic_load_n(&cq->armed, __ATOMIC_SEQ_CST);
 	uint64_t wanted;
 
+	if (!cq->channel)
+		return;
 	do {
 		const uint32_t mode = (uint32_t)armed;
 
@@ -226,11 +275,14 @@ void cq_arm(struct cq *cq, bool solicited_only)
 			return;
 	} while (!__atomic_compare_exchange_n(&cq->armed, &armed, wanted, false, __ATOMIC_SEQ_CST,
 					      __ATOMIC_SEQ_CST));
+	if (holds_one(cq, solicited_only))
+		fire(cq, wanted);
 }
 
 void cq_forget_qp(struct cq *cq, uint32_t qpn)
 {
 	const uint32_t last = cq->prod;
+	uint32_t solicited = cq->solicited;
 	uint32_t kept;
 
 	queue_lock(&cq->lock);
@@ -244,6 +296,10 @@ void cq_forget_qp(struct cq *cq, uint32_t qpn)
 		return;
 	}
 	for (uint32_t i = kept; i != last; i++) {
+		/* If the newest solicited completion is dropped, an older one may be left: let the
+		 * newest one before it count as solicited. */
+		if (i + 1 == cq->solicited)
+			solicited = kept + (cq->ring.entries[i & cq->ring.mask].qp_num != qpn);
 		if (cq->ring.entries[i & cq->ring.mask].qp_num == qpn)
 			continue;
 		cq->ring.entries[kept & cq->ring.mask] = cq->ring.entries[i & cq->ring.mask];
@@ -253,6 +309,7 @@ void cq_forget_qp(struct cq *cq, uint32_t qpn)
 	}
 	/* Move `prod` back, but not behind `cons`: the next completion is then newer than those
 	 * that an arming saw (cq_push). */
+	__atomic_store_n(&cq->solicited, solicited, __ATOMIC_RELAXED);
 	__atomic_store_n(&cq->prod, kept, __ATOMIC_RELEASE);
 	moderator_forget(cq, kept - cq->cons);
 	queue_unlock(&cq->lock);

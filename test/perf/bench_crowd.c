@@ -186,7 +186,7 @@ static unsigned int take_later(const struct lane *lane)
 	void *cq_context;
 
 	require(ibv_req_notify_cq(lane->cq, 0) == 0, "ibv_req_notify_cq");
-	/* A completion from before the arming raises no event. */
+	/* A completion from before the arming may have an event, too: take it without a sleep. */
 	requests = take(lane);
 	if (requests > 0)
 		return requests;

@@ -7,6 +7,9 @@
 #define POLL_MAX	16
 #define LOOK_LONGEST_NS 1000000
 
+/* Longest time between a poll and the arming that follows it. */
+#define AWAKE_LONGEST_NS 20000
+
 /* Take all completions. Return how many, and how many of them wake a waiter for solicited ones. */
 static unsigned int poll_cq(struct host_cq *cq, unsigned int *solicited)
 {
@@ -29,21 +32,97 @@ static unsigned int poll_cq(struct host_cq *cq, unsigned int *solicited)
 /* Fail if a solicited completion, or an error, raised no event. */
 static void check_unwoken(struct host_cq *cq, unsigned int solicited)
 {
-	sim_check(cq->host->sim, cq->host->pace.wakes != WAKES_SOLICITED || solicited == 0,
+	sim_check(cq->host->sim,
+		  cq->host->pace.wakes != WAKES_SOLICITED || solicited == 0 || cq->is_awake,
 		  "host %d: %u solicited completions, and no event", cq->host->number, solicited);
+}
+
+/* The ways in which an application that was woken prepares its next sleep. */
+enum order {
+	ARM_THEN_POLL,
+	POLL_THEN_ARM,
+	POLL_AND_ARM_LATER, /* completions come in between */
+	ORDERS,
+};
+
+/* Arm the queue. The event must come at once if, and only if, it holds what the arming asks for. */
+static void arm(struct host_cq *cq)
+{
+	const bool empty = cq_empty(cq->cq);
+	const uint32_t raised = cq->cq->source.pending;
+
+	cq_arm(cq->cq, cq->host->pace.wakes == WAKES_SOLICITED);
+	cq->early = cq->cq->source.pending != raised;
+	cq->is_awake = false;
+	if (cq->host->pace.wakes == WAKES_ANY || empty)
+		sim_check(cq->host->sim, cq->early == !empty,
+			  "host %d: a queue is armed that is %sempty, and has %s event",
+			  cq->host->number, empty ? "" : "not ", cq->early ? "an" : "no");
+}
+
+static void arm_later(void *context, void *argument)
+{
+	struct host_cq *cq = context;
+
+	(void)argument;
+	arm(cq);
+	app_wake(cq->host);
+}
+
+/* Poll and arm the queue. Return how many completions the event reported, as above. */
+static unsigned int sleep_again(struct host_cq *cq, unsigned int *solicited)
+{
+	struct host *host = cq->host;
+	unsigned int n;
+
+	switch ((enum order)rng_below(&host->wake_rng, ORDERS)) {
+	case ARM_THEN_POLL:
+		arm(cq);
+		n = poll_cq(cq, solicited);
+		/* RESET removes solicited completions, and the queue no longer knows which ones. */
+		sim_check(
+			host->sim,
+			host->pace.wakes != WAKES_SOLICITED || host->sim->halted ||
+				cq->early == (*solicited > 0),
+			"host %d: %u solicited completions in a queue that was armed, and %s event",
+			host->number, *solicited, cq->early ? "an" : "no");
+		return n;
+	case POLL_THEN_ARM:
+		n = poll_cq(cq, solicited);
+		arm(cq);
+		return n;
+	default:
+		n = poll_cq(cq, solicited);
+		cq->is_awake = true;
+		clock_at(&host->sim->clock,
+			 host->sim->clock.now_ns + rng_range(&host->wake_rng, 1, AWAKE_LONGEST_NS),
+			 arm_later, cq, NULL);
+		return n;
+	}
 }
 
 static void wake(struct host_cq *cq)
 {
 	const bool solicited_only = cq->host->pace.wakes == WAKES_SOLICITED;
+	const bool early = cq->early;
 	unsigned int solicited = 0, n;
 
-	/* The queue was armed before the last poll, so that no completion is missed. */
-	cq_arm(cq->cq, solicited_only);
-	n = poll_cq(cq, &solicited);
-	/* RESET removes completions for which events were raised. */
-	sim_check(cq->host->sim, (solicited_only ? solicited : n) > 0 || cq->host->sim->halted,
+	n = sleep_again(cq, &solicited);
+	/* RESET removes completions for which events were raised. What an event of an arming
+	 * reports may have been polled directly after it. */
+	sim_check(cq->host->sim,
+		  (solicited_only ? solicited : n) > 0 || early || cq->host->sim->halted,
 		  "host %d: an event for nothing", cq->host->number);
+}
+
+/* Fail if completions wait in a queue of an application that sleeps for any. */
+static void check_woken(const struct host *host)
+{
+	if (host->pace.wakes != WAKES_ANY)
+		return;
+	for (unsigned int i = 0; i < host->cq_count; i++)
+		sim_check(host->sim, cq_empty(host->cqs[i].cq) || host->cqs[i].is_awake,
+			  "host %d: completions, and no event", host->number);
 }
 
 static void read_events(struct host *host)
@@ -55,9 +134,7 @@ static void read_events(struct host *host)
 		return;
 	while (channel_read(&host->channel, &object, &code) == 0)
 		wake(object);
-	for (unsigned int i = 0; i < host->cq_count && host->pace.wakes == WAKES_ANY; i++)
-		sim_check(host->sim, cq_empty(host->cqs[i].cq),
-			  "host %d: completions, and no event", host->number);
+	check_woken(host);
 }
 
 unsigned int app_poll(struct host *host)
@@ -80,9 +157,7 @@ void app_wake(struct host *host)
 	 * it in most turns. app_poll reads it in any case. */
 	if (!TAILQ_EMPTY(&host->channel.ready))
 		read_events(host);
-	for (unsigned int i = 0; i < host->cq_count && host->pace.wakes == WAKES_ANY; i++)
-		sim_check(host->sim, cq_empty(host->cqs[i].cq),
-			  "host %d: completions, and no event", host->number);
+	check_woken(host);
 }
 
 static void app_look(void *context, void *argument)

@@ -83,6 +83,7 @@ static void make_hosts(struct sim *sim)
 		host->number = (int)i;
 		host->rng = rng_fork(sim->seed, 100 + i);
 		host->change_rng = rng_fork(sim->seed, 520 + i);
+		host->wake_rng = rng_fork(sim->seed, 540 + i);
 		host->ipv6 = ipv6;
 		host->keeps = rng_chance(&host->rng, 700000);
 		host->naks_behind_rnr = !host->keeps && rng_chance(&host->rng, 500000);

@@ -93,6 +93,8 @@ struct host_cq {
 	struct cq *cq;
 	uint32_t vector;	    /* its completion vector, which chooses its engine */
 	struct device_engine *home; /* its engine */
+	bool is_awake;		    /* the application has polled it, and has not armed it yet */
+	bool early;		    /* its last arming raised the event at once */
 };
 
 /* The event that an application sleeps for. */
@@ -122,6 +124,7 @@ struct host {
 	struct rng change_rng; /* changes of congestion control */
 	struct rng stall_rng;
 	uint64_t stalled_until_ns; /* it has no CPU: no turn and no timer runs */
+	struct rng wake_rng;	   /* what the application does after an event */
 	struct host_pace pace;
 	bool ipv6;
 	bool keeps;	      /* it keeps out of order packets; else it is a go-back-N peer */

@@ -68,6 +68,7 @@ TEST(engine_turn__acknowledges_before_it_wakes_a_thread)
 	const struct cq_attr attr = {.cqe = 8,
 				     .channel = &channel,
 				     .moderator = &device_first(engine->device)->moderator};
+	struct ibv_wc wc;
 
 	assert_int_equal(channel_init(&channel), 0);
 	assert_int_equal(cq_create_in(&attr, &fake_cq), 0);
@@ -79,7 +80,10 @@ TEST(engine_turn__acknowledges_before_it_wakes_a_thread)
 	rig_turns(2);
 	assert_int_equal(other.received, 1);
 	assert_int_equal(other.runs, 0);
+	while (cq_poll(fake_cq, 1, &wc) == 1)
+		;
 	cq_arm(fake_cq, false);
+	assert_int_equal(fake_cq->source.pending, 0);
 	rig_send(&qp, 1);
 	rig_turns(1);
 	assert_int_equal(other.received, 2);

@@ -71,6 +71,16 @@ static unsigned int events(void)
 	return taken - before;
 }
 
+/* Take all completions and arm the queue, for an event of the next ones. */
+static void poll_and_arm(void)
+{
+	struct ibv_wc wc;
+
+	while (cq_poll(cq, 1, &wc) == 1)
+		;
+	cq_arm(cq, false);
+}
+
 TEST(due__the_last_of_the_count_raises_it)
 {
 	complete(COUNT - 1);
@@ -80,7 +90,7 @@ TEST(due__the_last_of_the_count_raises_it)
 	/* Each arming gives one event. */
 	complete(2 * COUNT);
 	assert_int_equal(events(), 0);
-	cq_arm(cq, false);
+	poll_and_arm();
 	complete(COUNT - 1);
 	assert_int_equal(events(), 0);
 	complete(1);
@@ -107,7 +117,7 @@ TEST(run__counts_anew_after_the_event)
 	complete(COUNT - 1);
 	pass(PERIOD_NS);
 	assert_int_equal(events(), 1);
-	cq_arm(cq, false);
+	poll_and_arm();
 	complete(COUNT - 1);
 	assert_int_equal(events(), 0);
 	complete(1);
@@ -145,6 +155,45 @@ TEST(due__who_is_not_armed_waits_for_nothing)
 	assert_int_equal(events(), 0);
 }
 
+/* A program that arms has polled before, and sleeps next. It must not wait a period for what came
+ * in between. */
+TEST(arm__what_nobody_has_polled_is_not_delayed)
+{
+	complete(COUNT);
+	assert_int_equal(events(), 1);
+	cq_arm(cq, false);
+	assert_int_equal(events(), 1);
+	assert_true(TAILQ_EMPTY(&moderator.waiting));
+}
+
+/* An event is on its way already. */
+TEST(arm__again_leaves_a_delayed_event_delayed)
+{
+	complete(1);
+	cq_arm(cq, false);
+	assert_int_equal(events(), 0);
+	pass(PERIOD_NS);
+	assert_int_equal(events(), 1);
+}
+
+/* The delayed event was raised by another arming, and what it reports was polled. */
+TEST(expire__reports_nothing_that_was_polled_before_the_arming)
+{
+	const struct ibv_wc solicited = {.status = IBV_WC_SUCCESS};
+	struct ibv_wc wc[2];
+
+	cq->armed = CQ_NOT_ARMED;
+	cq_arm(cq, true);
+	assert_int_equal(cq_push(cq, &solicited, true), 0);
+	cq_arm(cq, false);
+	assert_int_equal(events(), 1);
+	assert_int_equal(cq_poll(cq, 2, wc), 1);
+	cq_arm(cq, false);
+	pass(PERIOD_NS);
+	assert_int_equal(events(), 0);
+	assert_true(cq_is_armed(cq));
+}
+
 TEST(set__an_event_that_waits_is_raised)
 {
 	complete(1);
@@ -162,7 +211,7 @@ TEST(set__zero_ends_it)
 	for (size_t i = 0; i < sizeof(none) / sizeof(none[0]); i++) {
 		moderator_set(cq, &moderator, COUNT, PERIOD_NS);
 		moderator_set(cq, &moderator, none[i].count, none[i].period_ns);
-		cq_arm(cq, false);
+		poll_and_arm();
 		complete(1);
 		assert_int_equal(events(), 1);
 	}
@@ -180,7 +229,7 @@ TEST(due__nothing_is_raised_while_the_moderator_holds)
 	assert_int_equal(events(), 1);
 	assert_false(moderator_has_due(&moderator, UINT64_MAX - 1));
 	/* Fewer than the count wait for their time as usual. */
-	cq_arm(cq, false);
+	poll_and_arm();
 	moderator.holds = true;
 	complete(1);
 	moderator.holds = false;
@@ -195,7 +244,7 @@ TEST(due__an_event_without_moderation_is_held_too)
 	cq->now_ns = NULL;
 	complete(1);
 	assert_int_equal(events(), 1);
-	cq_arm(cq, false);
+	poll_and_arm();
 	moderator.holds = true;
 	complete(3);
 	assert_int_equal(events(), 0);

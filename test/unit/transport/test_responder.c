@@ -255,6 +255,7 @@ TEST(responder__a_solicited_message_wakes_who_waits_for_one)
 	static const uint8_t operations[] = {OPCODE_SEND_ONLY, OPCODE_SEND_ONLY_IMM,
 					     OPCODE_WRITE_ONLY_IMM};
 	struct channel channel;
+	struct ibv_wc wc[2];
 	struct cq *cq;
 	uint32_t psn = 0;
 
@@ -269,6 +270,7 @@ TEST(responder__a_solicited_message_wakes_who_waits_for_one)
 		rig_post(2, region_sge(&rig.inbox, 0, 8));
 		EXPECT_TAKEN(operations[i], psn++, .solicited = true);
 		assert_int_equal(cq_armed_for(cq), CQ_NOT_ARMED);
+		assert_int_equal(cq_poll(cq, 2, wc), 2);
 	}
 	assert_int_equal(cq_destroy(cq), 0);
 	channel_fini(&channel);

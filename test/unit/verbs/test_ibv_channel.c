@@ -66,6 +66,44 @@ TEST(get_cq_event__does_not_sleep_where_the_user_said_so)
 	assert_int_equal(ibv_destroy_comp_channel(channel), 0);
 }
 
+/* A program that polls, arms and sleeps, without a poll in between, is woken by what came after its
+ * poll. */
+TEST(req_notify__wakes_for_what_is_in_the_queue)
+{
+	struct ibv_comp_channel *channel = ibv_create_comp_channel(*state);
+	struct ibv_cq_init_attr_ex init = {.cqe = 4, .channel = channel};
+	struct ibv_cq *cq = ibv_create_cq(*state, 4, NULL, channel, 0), *got = NULL;
+	struct ibv_cq_ex *ex = ibv_create_cq_ex(*state, &init);
+	struct ibv_poll_cq_attr nothing = {.comp_mask = 0};
+	struct pollfd pollfd = {.fd = channel->fd, .events = POLLIN};
+	struct ibv_wc wc;
+	void *context;
+
+	complete(cq);
+	assert_int_equal(ibv_req_notify_cq(cq, 1), 0);
+	assert_int_equal(poll(&pollfd, 1, 0), 0);
+	assert_int_equal(ibv_req_notify_cq(cq, 0), 0);
+	assert_int_equal(ibv_get_cq_event(channel, &got, &context), 0);
+	assert_ptr_equal(got, cq);
+	assert_int_equal(ibv_poll_cq(cq, 1, &wc), 1);
+	/* An iterator has taken what it shows. */
+	complete(ibv_cq_ex_to_cq(ex));
+	complete(ibv_cq_ex_to_cq(ex));
+	assert_int_equal(ibv_start_poll(ex, &nothing), 0);
+	assert_int_equal(ibv_req_notify_cq(ibv_cq_ex_to_cq(ex), 0), 0);
+	assert_int_equal(ibv_get_cq_event(channel, &got, &context), 0);
+	assert_ptr_equal(got, ibv_cq_ex_to_cq(ex));
+	assert_int_equal(ibv_next_poll(ex), 0);
+	assert_int_equal(ibv_req_notify_cq(ibv_cq_ex_to_cq(ex), 0), 0);
+	assert_int_equal(poll(&pollfd, 1, 0), 0);
+	ibv_end_poll(ex);
+	ibv_ack_cq_events(cq, 1);
+	ibv_ack_cq_events(ibv_cq_ex_to_cq(ex), 1);
+	assert_int_equal(ibv_destroy_cq(cq), 0);
+	assert_int_equal(ibv_destroy_cq(ibv_cq_ex_to_cq(ex)), 0);
+	assert_int_equal(ibv_destroy_comp_channel(channel), 0);
+}
+
 TEST(req_notify__without_a_channel_wakes_nobody)
 {
 	struct ibv_cq *cq = ibv_create_cq(*state, 4, NULL, NULL, 0);

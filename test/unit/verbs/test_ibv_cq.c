@@ -151,6 +151,7 @@ TEST(modify_cq__moderates_events)
 	struct ibv_cq *cq = ibv_create_cq(*state, 64, NULL, channel, 0);
 	struct ibv_modify_cq_attr attr = {.attr_mask = IBV_CQ_ATTR_MODERATE,
 					  .moderate = {.cq_count = 3, .cq_period = 5}};
+	struct ibv_wc wc[3];
 
 	assert_int_equal(fcntl(channel->fd, F_SETFL, O_NONBLOCK), 0);
 	assert_int_equal(ibv_modify_cq(cq, &attr), 0);
@@ -160,6 +161,7 @@ TEST(modify_cq__moderates_events)
 	assert_false(fired(channel));
 	complete(cq, 3);
 	assert_true(fired(channel));
+	assert_int_equal(ibv_poll_cq(cq, 3, wc), 3);
 	assert_int_equal(ibv_req_notify_cq(cq, 0), 0);
 	complete(cq, 4);
 	moderator_expire(&device_first(fake.device)->moderator,
@@ -170,6 +172,7 @@ TEST(modify_cq__moderates_events)
 	assert_true(fired(channel));
 	attr.moderate = (struct ibv_moderate_cq){0};
 	assert_int_equal(ibv_modify_cq(cq, &attr), 0);
+	assert_int_equal(ibv_poll_cq(cq, 3, wc), 1);
 	assert_int_equal(ibv_req_notify_cq(cq, 0), 0);
 	complete(cq, 5);
 	assert_true(fired(channel));

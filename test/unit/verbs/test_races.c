@@ -206,7 +206,6 @@ static void arm(struct watched *watched)
 	watched->since = 0;
 	watched->armings++;
 	MUST(ibv_req_notify_cq(watched->cq, watched->solicited_only) == 0);
-	/* A completion from before the arming raises no event. */
 	drain(watched);
 }
 

@@ -51,6 +51,9 @@ struct cq {
 
 	/* written by the engine */
 	uint32_t prod __rte_cache_aligned; /* release-stored behind the entry */
+	/* One past the newest completion that is solicited or an error; an index that was polled
+	 * before counts as none. Only with a channel; atomic, stored before `prod`. */
+	uint32_t solicited;
 	bool overrun_told;
 	bool shared;		  /* several engines add completions; constant while any runs */
 	rte_spinlock_t push_lock; /* taken by these engines */
@@ -107,8 +110,7 @@ int cq_poll(struct cq *cq, int n, struct ibv_wc *wc);
  * Returns true if there was one. */
 bool cq_poll_stamped(struct cq *cq, struct ibv_wc *wc, uint64_t *stamp_ns);
 
-/** Return true if a poll would find nothing. MT-safe. A thread that has armed the queue may sleep
- * then: see cq_push for the order of memory accesses. */
+/** Return true if a poll would find nothing. MT-safe. */
 static inline bool cq_empty(const struct cq *cq)
 {
 	return __atomic_load_n(&cq->prod, __ATOMIC_SEQ_CST) ==
@@ -121,13 +123,22 @@ static inline bool cq_is_armed(const struct cq *cq)
 	return (uint32_t)__atomic_load_n(&cq->armed, __ATOMIC_SEQ_CST) != CQ_NOT_ARMED;
 }
 
-/** Raise the event that the queue is armed for, if it is armed. Engine's thread or lock. */
+/** Raise the event that the queue is armed for, if it is armed and completions came since then.
+ * Engine's thread or lock. */
 void cq_fire(struct cq *cq);
 
 /**
- * Ask for an event for the next completion that is added. MT-safe. Arming for any completion
- * overrides arming for solicited ones until the event; the reverse has no effect
- * (ibv_req_notify_cq(3)).
+ * Ask for one event for a completion that nobody has polled: the next one that is added, or one
+ * that the queue holds already. MT-safe.
+ *
+ * As adapters do, raise the event at once if the queue holds a completion that is asked for, also
+ * if an earlier event reported it: programs poll, arm and sleep, and a completion may come after
+ * their last poll. Moderation does not delay this event. A queue that is armed already, for the
+ * same or for more, stays as it is. Arming for any completion overrides arming for solicited ones
+ * until the event; the reverse has no effect (ibv_req_notify_cq(3)).
+ *
+ * @param solicited_only
+ *   Ask only for a completion that is solicited or an error.
  */
 void cq_arm(struct cq *cq, bool solicited_only);
 
