@@ -90,7 +90,12 @@ int advise_follow_later(enum ibv_advise_mr_advice advice, const struct advise_ra
 	return rc;
 }
 
-void advise_cancel(struct mr *mr)
+bool advise_cancel(struct mr *mr)
 {
-	prefetch_cancel(mr);
+	return prefetch_cancel(mr);
+}
+
+void advise_wait(const struct mr *mr)
+{
+	prefetch_wait(mr);
 }

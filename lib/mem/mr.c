@@ -113,7 +113,8 @@ int mr_deregister(struct mr *mr)
 {
 	if (mr->windows > 0)
 		return -EBUSY;
-	advise_cancel(mr);
+	if (!advise_cancel(mr))
+		return -EAGAIN;
 	key_table_remove(mr->pd->keys, mr->key);
 	if (mr->kind == MR_DEVICE)
 		dm_release(mr);

@@ -151,16 +151,39 @@ static void forget_waiting_locked(struct mr *mr)
 	}
 }
 
-void prefetch_cancel(struct mr *mr)
+/* Return true if the thread faults in a range of the region. It stops after the step that it is
+ * in. */
+static bool stop_current_locked(const struct mr *mr)
 {
+	if (!current || current->range.mr != mr)
+		return false;
+	__atomic_store_n(&unwanted, true, __ATOMIC_RELAXED);
+	return true;
+}
+
+bool prefetch_cancel(struct mr *mr)
+{
+	bool busy;
+
 	/* Acquire: only the thread changes the number now, and only towards 0. */
 	if (__atomic_load_n(&mr->prefetches, __ATOMIC_ACQUIRE) == 0)
-		return;
+		return true;
 	pthread_mutex_lock(&lock);
 	forget_waiting_locked(mr);
-	while (__atomic_load_n(&mr->prefetches, __ATOMIC_RELAXED) > 0) {
-		__atomic_store_n(&unwanted, true, __ATOMIC_RELAXED);
-		pthread_cond_wait(&done, &lock);
-	}
+	busy = stop_current_locked(mr);
 	pthread_mutex_unlock(&lock);
+	return !busy;
+}
+
+void prefetch_wait(const struct mr *mr)
+{
+	int cancel_state;
+
+	/* A thread that is cancelled in the wait would keep the lock. */
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state);
+	pthread_mutex_lock(&lock);
+	while (stop_current_locked(mr))
+		pthread_cond_wait(&done, &lock);
+	pthread_mutex_unlock(&lock);
+	pthread_setcancelstate(cancel_state, NULL);
 }

@@ -12,7 +12,12 @@ struct mr;
  * -ENOMEM. */
 int prefetch_post(const struct advise_range *range, bool write);
 
-/** Cancel the ranges of a region; wait if one is being faulted in. Otherwise as above. */
-void prefetch_cancel(struct mr *mr);
+/** Cancel the ranges of a region. Return false if one is being faulted in: the thread stops after
+ * the pages that it waits for. Otherwise as above. */
+bool prefetch_cancel(struct mr *mr);
+
+/** Wait until no range of the region is being faulted in. The region may have ended meanwhile.
+ * MT-safe. */
+void prefetch_wait(const struct mr *mr);
 
 #endif

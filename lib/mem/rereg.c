@@ -73,10 +73,11 @@ int mr_apply_change(struct mr *mr, const struct mr_change *change)
 
 	if (mr->windows > 0)
 		return -EBUSY;
+	if (!advise_cancel(mr))
+		return -EAGAIN;
 	/* Another holder of a handle may have destroyed that domain meanwhile. */
 	if ((change->flags & IBV_REREG_MR_CHANGE_PD) && pd_get(change->pd) != 0)
 		return -EINVAL;
-	advise_cancel(mr);
 	mr->access = access_after(mr, change);
 	if (change->flags & IBV_REREG_MR_CHANGE_PD) {
 		pd_put(mr->pd);

@@ -4,6 +4,7 @@
 
 #include "device/device_map.h"
 #include "device/quota.h"
+#include "mem/advise.h"
 #include "mem/dm.h"
 #include "mem/dmabuf.h"
 #include "mem/key_table.h"
@@ -252,6 +253,25 @@ static int deregister(struct device *device, struct mr *mr)
 	return rc;
 }
 
+/* Do the change as soon as no thread waits for a page of the region. The engine runs in this
+ * wait. */
+static int apply_change(struct face_context *context, const struct face_mr *mr,
+			const struct mr_change *change)
+{
+	int rc;
+
+	do {
+		rc = context_lock(context);
+		if (rc != 0)
+			return rc;
+		rc = is_live(mr) ? apply_change_locked(context->device, mr->mr, change) : -EINVAL;
+		context_unlock(context);
+		if (rc == -EAGAIN)
+			advise_wait(mr->mr);
+	} while (rc == -EAGAIN);
+	return rc;
+}
+
 /*
  * Everything that can fail comes before the change. So after an error of arguments or memory the
  * old region is still valid, which the code IBV_REREG_MR_ERR_INPUT says; errno has the cause. The
@@ -280,36 +300,41 @@ int ibv_rereg_mr(struct ibv_mr *ibv, int flags, struct ibv_pd *pd, void *addr, s
 		errno = -rc;
 		return IBV_REREG_MR_ERR_INPUT;
 	}
-	rc = context_lock(context);
+	rc = apply_change(context, mr, &change);
 	if (rc != 0) {
 		errno = -rc;
-		return IBV_REREG_MR_ERR_CMD;
-	}
-	rc = is_live(mr) ? apply_change_locked(context->device, mr->mr, &change) : -EINVAL;
-	context_unlock(context);
-	if (rc != 0) {
-		errno = -rc;
-		return IBV_REREG_MR_ERR_INPUT;
+		return rc == -ENODEV ? IBV_REREG_MR_ERR_CMD : IBV_REREG_MR_ERR_INPUT;
 	}
 	fill_change(mr, &change, pd);
 	return 0;
 }
 
-/* End the region itself. -EINVAL if another handle has ended it. */
-static int end_region(struct face_context *context, struct face_mr *mr)
+/* End the region itself, unless a thread waits for a page of it. `bytes` is what it counted as. */
+static int end_region_now(struct face_context *context, const struct face_mr *mr, uint64_t *bytes)
 {
-	uint64_t bytes = 0;
 	int rc = context_lock(context);
 
 	if (rc != 0)
 		return rc;
 	if (is_live(mr)) {
-		bytes = charge(mr->mr->kind, mr->mr->access, mr->mr->length);
+		*bytes = charge(mr->mr->kind, mr->mr->access, mr->mr->length);
 		rc = deregister(context->device, mr->mr);
 	} else {
 		rc = -EINVAL;
 	}
 	context_unlock(context);
+	return rc;
+}
+
+/* End the region itself. The engine runs while this waits. -EINVAL if another handle has ended
+ * it. */
+static int end_region(struct face_context *context, const struct face_mr *mr)
+{
+	uint64_t bytes = 0;
+	int rc;
+
+	while ((rc = end_region_now(context, mr, &bytes)) == -EAGAIN)
+		advise_wait(mr->mr);
 	if (rc != 0)
 		return rc;
 	quota_give_bytes(context->device, bytes);
@@ -317,7 +342,8 @@ static int end_region(struct face_context *context, struct face_mr *mr)
 	return 0;
 }
 
-/* End a region. Its windows have ended before, so mr_deregister cannot fail. */
+/* End a region. Its windows have ended before, so this can only fail if another handle has ended
+ * it. */
 void mr_end(struct face_object *object)
 {
 	struct face_mr *mr = container_of(object, struct face_mr, object);

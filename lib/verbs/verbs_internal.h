@@ -114,8 +114,9 @@ void close_contexts(struct face_context *root);
 
 /*
  * Each of these functions ends an object of one kind when its device is closed. It releases
- * everything that the object has, except the memory of the handle. It waits for nobody, and does
- * not use other objects, because those may have ended before. They are in the files of the objects.
+ * everything that the object has, except the memory of the handle. It waits for nobody, except that
+ * mr_end may wait for a page of its region (advise_wait). It does not use other objects, because
+ * those may have ended before. These functions are in the files of the objects.
  */
 void qp_end(struct face_object *object);
 void mw_end(struct face_object *object);

@@ -9,6 +9,7 @@
 
 #include "mem/advise.h"
 #include "mem/mw.h"
+#include "held_pages.h"
 #include "sanitizer.h"
 #include "test.h"
 
@@ -278,6 +279,65 @@ TEST(advise_follow_later__faults_are_nobodys)
 	mr_deregister(mr);
 }
 
+/* End a region. The thread may be in the middle of its pages. */
+static void deregister(struct mr *mr)
+{
+	while (mr_deregister(mr) == -EAGAIN)
+		advise_wait(mr);
+}
+
+/* The engine is stopped meanwhile, and the page may come through it. */
+TEST(advise_cancel__waits_for_no_page)
+{
+	const struct mr_change change = {.flags = IBV_REREG_MR_CHANGE_ACCESS, .access = ODP};
+	struct mr *held = env_region(2 * env.page, ODP), *other;
+
+	assert_int_equal(env_register(env.memory + 2 * env.page, env.page, ODP, &other), 0);
+	held_pages_begin(env.memory, env.page);
+	assert_int_equal(advise(WRITE, sge_of(held, env.memory, 1), true), 0);
+	assert_int_equal(advise(WRITE, sge_of(held, env.memory + env.page, 1), true), 0);
+	assert_int_equal(advise(WRITE, sge_of(other, env.memory + 2 * env.page, 1), true), 0);
+	held_pages_await();
+	/* Nothing has changed, but for the advice that the thread had not begun to follow. */
+	assert_int_equal(mr_deregister(held), -EAGAIN);
+	assert_int_equal(mr_apply_change(held, &change), -EAGAIN);
+	assert_int_equal(held->prefetches, 1);
+	assert_ptr_equal(key_table_find(env.keys, held->key), held);
+	/* A region whose advice the thread has not begun to follow waits for nobody. */
+	assert_int_equal(mr_deregister(other), 0);
+	advise_wait(other);
+	held_pages_end();
+	advise_wait(held);
+	assert_int_equal(held->prefetches, 0);
+	assert_int_equal(mr_apply_change(held, &change), 0);
+	assert_int_equal(mr_deregister(held), 0);
+	assert_int_equal(present_pages(), 1);
+	assert_true(is_present(env.memory));
+}
+
+/* The advice was about the old memory. */
+TEST(mr_apply_change__cancels_advice)
+{
+	const struct mr_change change = {.flags = IBV_REREG_MR_CHANGE_TRANSLATION,
+					 .addr = env.memory + 2 * env.page,
+					 .length = env.page};
+	struct mr *held, *moved;
+
+	assert_int_equal(env_register(env.memory, env.page, ODP, &held), 0);
+	assert_int_equal(env_register(env.memory + env.page, env.page, ODP, &moved), 0);
+	held_pages_begin(env.memory, env.page);
+	assert_int_equal(advise(WRITE, sge_of(held, env.memory, 1), true), 0);
+	assert_int_equal(advise(WRITE, sge_of(moved, env.memory + env.page, 1), true), 0);
+	held_pages_await();
+	assert_int_equal(mr_apply_change(moved, &change), 0);
+	assert_int_equal(moved->prefetches, 0);
+	held_pages_end();
+	wait_until_followed(held);
+	assert_int_equal(present_pages(), 1);
+	deregister(moved);
+	deregister(held);
+}
+
 /* After a region is deregistered, no page of it is faulted in. */
 TEST(advise_cancel__nothing_happens_after_it)
 {
@@ -295,7 +355,7 @@ TEST(advise_cancel__nothing_happens_after_it)
 		/* Deregister before the thread has begun, or while it works. */
 		while (i % 2 && !is_present(big))
 			sched_yield();
-		mr_deregister(mr);
+		deregister(mr);
 		assert_int_equal(madvise(big, length, MADV_DONTNEED), 0);
 		for (int j = 0; j < 100; j++)
 			sched_yield();

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Tests of on-demand regions whose memory is mapped, unmapped and mapped again while they are in
  * use. */
+#include <pthread.h>
+#include <sched.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -9,6 +11,7 @@
 
 #include "base/guard.h"
 
+#include "held_pages.h"
 #include "sanitizer.h"
 #include "talk.h"
 #include "test.h"
@@ -186,4 +189,96 @@ TEST(advise_mr__no_memory)
 	rc = ibv_advise_mr(talk.b.pd, IBV_ADVISE_MR_ADVICE_PREFETCH, 0, &sge, count);
 	assert_int_equal(setrlimit(RLIMIT_AS, &before), 0);
 	assert_int_equal(rc, ENOMEM);
+}
+
+/* A thread that ends a region in one of several ways. */
+struct ending {
+	struct ibv_context *context; /* of the region's own */
+	struct ibv_mr *mr;
+	int (*end)(const struct ending *ending);
+	int rc;
+	bool done; /* atomic */
+};
+
+static int end_by_dereg(const struct ending *ending)
+{
+	return ibv_dereg_mr(ending->mr);
+}
+
+static int end_by_rereg(const struct ending *ending)
+{
+	return ibv_rereg_mr(ending->mr, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0, ACCESS);
+}
+
+static int end_by_closing(const struct ending *ending)
+{
+	return ibv_close_device(ending->context);
+}
+
+static void *run_ending(void *arg)
+{
+	struct ending *ending = arg;
+
+	ending->rc = ending->end(ending);
+	__atomic_store_n(&ending->done, true, __ATOMIC_SEQ_CST);
+	return NULL;
+}
+
+/* Wait until the thread has stopped the engine for the last time, and started it again. */
+static void await_turn_of_the_engine(unsigned int locks)
+{
+	while (__atomic_load_n(&fake.locks, __ATOMIC_SEQ_CST) < locks ||
+	       __atomic_load_n(&fake.locked, __ATOMIC_SEQ_CST))
+		sched_yield();
+}
+
+/* The page may come by RDMA. */
+static void check_ending(int (*end)(const struct ending *ending))
+{
+	uint8_t *page =
+		mmap(NULL, TALK_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	struct ending ending = {.end = end, .context = ibv_open_device(talk.a.pd->context->device)};
+	struct ibv_pd *pd = ibv_alloc_pd(ending.context);
+	struct ibv_sge sge = {.addr = (uintptr_t)page, .length = 1};
+	unsigned int locks;
+	pthread_t thread;
+
+	assert_ptr_not_equal(page, MAP_FAILED);
+	ending.mr = ibv_reg_mr(pd, page, TALK_BYTES, ACCESS);
+	assert_non_null(ending.mr);
+	sge.lkey = ending.mr->lkey;
+	held_pages_begin(page, TALK_BYTES);
+	assert_int_equal(ibv_advise_mr(pd, IBV_ADVISE_MR_ADVICE_PREFETCH_WRITE, 0, &sge, 1), 0);
+	held_pages_await();
+	locks = __atomic_load_n(&fake.locks, __ATOMIC_SEQ_CST);
+	assert_int_equal(pthread_create(&thread, NULL, run_ending, &ending), 0);
+	/* ibv_rereg_mr stops it for its checks, too. */
+	await_turn_of_the_engine(locks + (end == end_by_rereg ? 2 : 1));
+	write_to_target(IBV_WC_SUCCESS);
+	assert_false(__atomic_load_n(&ending.done, __ATOMIC_SEQ_CST));
+	held_pages_end();
+	assert_int_equal(pthread_join(thread, NULL), 0);
+	assert_int_equal(ending.rc, 0);
+	if (end == end_by_rereg)
+		assert_int_equal(ibv_dereg_mr(ending.mr), 0);
+	if (end != end_by_closing) {
+		assert_int_equal(ibv_dealloc_pd(pd), 0);
+		assert_int_equal(ibv_close_device(ending.context), 0);
+	}
+	munmap(page, TALK_BYTES);
+}
+
+TEST(dereg_mr__lets_the_engine_run_while_advice_waits_for_a_page)
+{
+	check_ending(end_by_dereg);
+}
+
+TEST(rereg_mr__lets_the_engine_run_while_advice_waits_for_a_page)
+{
+	check_ending(end_by_rereg);
+}
+
+TEST(close_device__lets_the_engine_run_while_advice_waits_for_a_page)
+{
+	check_ending(end_by_closing);
 }

@@ -4,6 +4,7 @@
 #ifndef MEM_ADVISE_H
 #define MEM_ADVISE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -49,7 +50,14 @@ int advise_follow_later(enum ibv_advise_mr_advice advice, const struct advise_ra
 			uint32_t num);
 
 /** Cancel advice about a region that is about to change or to be deregistered. The engine is
- * stopped. */
-void advise_cancel(struct mr *mr);
+ * stopped. Return false if a thread is waiting for pages of the region: it stops when they come. */
+bool advise_cancel(struct mr *mr);
+
+/**
+ * Wait until no thread waits for pages of a region, whose advice was cancelled. MT-safe. The engine
+ * runs, because the program may receive these pages through it (userfaultfd(2)). The region may
+ * have ended meanwhile.
+ */
+void advise_wait(const struct mr *mr);
 
 #endif

@@ -74,7 +74,9 @@ int mr_create_null(struct pd *pd, struct mr **mr);
  * this region.
  *
  * @return
- *   0, or -EBUSY while windows are bound to the region: nothing has changed.
+ *   0; else nothing has changed: -EBUSY while windows are bound to the region; -EAGAIN while a
+ *   thread that follows advice waits for a page of it (start the engine, call advise_wait, and try
+ *   again).
  */
 int mr_deregister(struct mr *mr);
 
@@ -109,8 +111,8 @@ int mr_check_change(const struct mr *mr, const struct mr_change *change);
  * region or the new one. The region keeps its key, as local and as remote key.
  *
  * @return
- *   0; else nothing has changed: -EBUSY while windows are bound to the region, -EINVAL if the new
- *   domain is destroyed.
+ *   0; else nothing has changed: -EBUSY while windows are bound to the region, -EAGAIN as
+ *   mr_deregister, -EINVAL if the new domain is destroyed.
  */
 int mr_apply_change(struct mr *mr, const struct mr_change *change);
 
