@@ -106,7 +106,14 @@ int mr_create_null(struct pd *pd, struct mr **mr)
 		.access = IBV_ACCESS_LOCAL_WRITE,
 	};
 
-	return region_open(pd, &described, mr);
+	const int rc = region_open(pd, &described, mr);
+
+	/* Keep the struct, because the region outlives the domain's users, but do not use it. */
+	if (rc == 0) {
+		pd_hold(pd);
+		pd_put(pd);
+	}
+	return rc;
 }
 
 int mr_deregister(struct mr *mr)
@@ -120,7 +127,10 @@ int mr_deregister(struct mr *mr)
 		dm_release(mr);
 	if (mr->kind == MR_DMABUF)
 		dmabuf_release(mr);
-	pd_put(mr->pd);
+	if (mr->kind == MR_NULL)
+		pd_release_hold(mr->pd);
+	else
+		pd_put(mr->pd);
 	free(mr);
 	return 0;
 }

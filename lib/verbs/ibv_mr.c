@@ -57,7 +57,8 @@ static struct ibv_mr *face_end(struct face_mr *mr, int rc, struct ibv_pd *pd, vo
 	}
 	mr->ibv.context = pd->context;
 	mr->ibv.pd = pd;
-	mr->parent = parent_get(pd);
+	/* As with adapters, a null region keeps nobody from deallocating its domain. */
+	mr->parent = mr->mr->kind == MR_NULL ? NULL : parent_get(pd);
 	mr->ibv.addr = addr;
 	mr->ibv.length = length;
 	mr->ibv.handle = mr->mr->key;

@@ -57,15 +57,33 @@ TEST(mr_create_null__cannot_be_changed)
 	mr_deregister(mr);
 }
 
-TEST(mr_create_null__counts_in_domain_and_table)
+TEST(mr_create_null__counts_in_the_table_only)
 {
 	struct mr *mrs[ENV_REGIONS], *mr;
 
 	for (size_t i = 0; i < ENV_REGIONS; i++)
 		mrs[i] = null_region();
-	assert_int_equal(env.pd->users, ENV_REGIONS);
+	assert_int_equal(env.pd->users, 0);
 	assert_int_equal(mr_create_null(env.pd, &mr), -ENOMEM);
 	for (size_t i = 0; i < ENV_REGIONS; i++)
 		mr_deregister(mrs[i]);
 	assert_int_equal(env.pd->users, 0);
+	assert_int_equal(env.pd->holders, 1);
+}
+
+/* It has no memory that the domain would protect. */
+TEST(mr_create_null__lets_its_domain_go)
+{
+	struct mr *mr, *late;
+	struct pd *pd;
+	uint8_t *addr;
+
+	assert_int_equal(pd_create(env.keys, &pd), 0);
+	assert_int_equal(mr_create_null(pd, &mr), 0);
+	pd_hold(pd);
+	assert_int_equal(pd_destroy(pd), 0);
+	assert_int_equal(mr_create_null(pd, &late), -EINVAL);
+	pd_release_hold(pd);
+	assert_int_equal(mr_resolve(env.pd, mr->key, 0, 1, 0, &addr), MR_WRONG_PD);
+	assert_int_equal(mr_deregister(mr), 0);
 }

@@ -49,6 +49,33 @@ TEST(alloc_pd__no_more_than_there_are)
 	free(pds);
 }
 
+/* As with adapters, whose null region is no object of the domain. Its handle stays the program's.
+ */
+TEST(dealloc_pd__a_null_region_holds_nothing)
+{
+	struct ibv_parent_domain_init_attr init = {.comp_mask = 0};
+	struct ibv_pd *pd = ibv_alloc_pd(*state), *parent;
+	struct ibv_mr *null = ibv_alloc_null_mr(pd), *other;
+
+	init.pd = pd;
+	parent = ibv_alloc_parent_domain(*state, &init);
+	assert_non_null(parent);
+	other = ibv_alloc_null_mr(parent);
+	assert_non_null(null);
+	assert_non_null(other);
+	assert_int_equal(ibv_dealloc_pd(parent), 0);
+	assert_int_equal(ibv_dealloc_pd(pd), 0);
+	pd = ibv_alloc_pd(*state);
+	assert_int_equal(ibv_rereg_mr(null, IBV_REREG_MR_CHANGE_PD, pd, NULL, 0, 0),
+			 IBV_REREG_MR_ERR_INPUT);
+	assert_int_equal(ibv_dereg_mr(null), 0);
+	assert_int_equal(ibv_dealloc_pd(pd), 0);
+	/* The other one ends with its device. */
+	assert_int_equal(ibv_close_device(*state), 0);
+	*state = fake_open();
+	assert_int_equal(ibv_dereg_mr(other), ENODEV);
+}
+
 TEST(dealloc_pd__is_busy_while_used)
 {
 	struct ibv_pd *pd = ibv_alloc_pd(*state);

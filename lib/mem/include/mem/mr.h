@@ -64,7 +64,9 @@ int mr_register(struct pd *pd, void *addr, size_t length, uint64_t iova, unsigne
 
 /**
  * Create a null region: for local access, of the greatest length, at every address
- * (ibv_alloc_null_mr(3)). It cannot be changed. MT-safe. 0 or -ENOMEM.
+ * (ibv_alloc_null_mr(3)). It cannot be changed. It does not keep its domain from being destroyed,
+ * because it has no memory; after that nobody can use it. MT-safe. 0, -EINVAL if the domain is
+ * destroyed, -ENOMEM.
  */
 int mr_create_null(struct pd *pd, struct mr **mr);
 
