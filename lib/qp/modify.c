@@ -123,7 +123,7 @@ static int qp_apply(struct qp *qp, const struct ibv_qp_attr *attr, int mask,
 	/* Without a timeout nothing would try again to remember a loss for which there was no
 	 * memory. */
 	if ((mask & IBV_QP_TIMEOUT) && attr->timeout == 0 && !loss_reserve(&qp->loss))
-		return ENOMEM;
+		return -ENOMEM;
 	/* The application requests the event with each transition (IBTA 11.2.5.2). */
 	if ((mask & IBV_QP_STATE) && attr->qp_state == IBV_QPS_SQD)
 		qp->attr.en_sqd_async_notify = 0;

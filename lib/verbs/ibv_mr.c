@@ -298,12 +298,12 @@ int ibv_rereg_mr(struct ibv_mr *ibv, int flags, struct ibv_pd *pd, void *addr, s
 	if (rc == 0 && (flags & IBV_REREG_MR_CHANGE_PD) && pd->context != ibv->context)
 		rc = -EINVAL;
 	if (rc != 0) {
-		errno = -rc;
+		face_errno(rc);
 		return IBV_REREG_MR_ERR_INPUT;
 	}
 	rc = apply_change(context, mr, &change);
 	if (rc != 0) {
-		errno = -rc;
+		face_errno(rc);
 		return rc == -ENODEV ? IBV_REREG_MR_ERR_CMD : IBV_REREG_MR_ERR_INPUT;
 	}
 	fill_change(mr, &change, pd);

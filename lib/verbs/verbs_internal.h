@@ -6,31 +6,37 @@
 #define VERBS_INTERNAL_H
 
 #include <errno.h>
+#include <stdlib.h>
 
 #include <rte_branch_prediction.h>
 
 #include "ibv_objects.h"
 
-/* Return the result of a failed call that returns a pointer. */
-static inline void *face_null(int rc)
-{
-	errno = -rc;
-	return NULL;
-}
-
-/* Return the result of a call that returns an errno value. Also set errno, as a failed system call
- * of Linux's drivers does: programs check either. */
+/*
+ * Return the result of a call that returns an errno value. Also set errno, as a failed system call
+ * of Linux's drivers does: programs check either.
+ *
+ * This is the only conversion of an internal error. It gives a program a positive value whatever
+ * the sign of `rc` is: a negative one would mean nothing to the program.
+ */
 static inline int face_errno(int rc)
 {
 	if (unlikely(rc != 0))
-		errno = -rc;
-	return -rc;
+		errno = abs(rc);
+	return abs(rc);
+}
+
+/* Return the result of a failed call that returns a pointer. */
+static inline void *face_null(int rc)
+{
+	face_errno(rc);
+	return NULL;
 }
 
 /* Return the result of a failed call that returns -1. */
 static inline int face_minus_one(int rc)
 {
-	errno = -rc;
+	face_errno(rc);
 	return -1;
 }
 

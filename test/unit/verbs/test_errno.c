@@ -116,3 +116,17 @@ TEST(errno__stays_where_nothing_failed)
 	fake_pair_destroy(&pair);
 	assert_int_equal(ibv_destroy_cq(ibv_cq_ex_to_cq(ex)), 0);
 }
+
+/* Whatever a room below returns, a program gets a positive value. */
+TEST(errno__is_never_negative)
+{
+	EXPECT(face_errno(-ENOMEM), ENOMEM);
+	EXPECT(face_errno(ENOMEM), ENOMEM);
+	errno = EXFULL;
+	assert_int_equal(face_errno(0), 0);
+	assert_int_equal(errno, EXFULL);
+	assert_int_equal(face_minus_one(ENOSPC), -1);
+	assert_int_equal(errno, ENOSPC);
+	assert_null(face_null(EBUSY));
+	assert_int_equal(errno, EBUSY);
+}
