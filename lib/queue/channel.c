@@ -1,50 +1,94 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Event channels: the descriptor holds one unit for every event in the list of sources. */
+/* Event channels: the pipe holds one unit for every event in the list of sources, up to a limit. */
 #include "queue/channel.h"
 
 #include <assert.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <string.h>
-#include <sys/eventfd.h>
-#include <sys/uio.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <rte_common.h>
 
+#include "base/cancel.h"
 #include "base/own.h"
 
 #define ORDER_BITS 4u
 #define ORDER_MASK ((1u << ORDER_BITS) - 1)
 
+/* Most units: every pipe has room for so many, also one of a user who has many pipes (pipe(7)). */
+#define UNITS_MAX 4096u
+
 static_assert(CHANNEL_KINDS < ORDER_MASK && CHANNEL_KINDS * ORDER_BITS <= 32,
 	      "each kind has a number, and a place in the order");
 
 /*
- * Under the lock, the sum of all `pending` and `owed` equals the descriptor's count plus the number
- * of readers that have taken a unit and wait for the lock, plus the number of threads that have put
- * an event into the list and have not written its unit yet. So a reader that has taken a unit finds
- * an event; or, if that event was forgotten meanwhile, it finds `owed` above 0. No source is
- * forgotten while a thread raises its event (the engine's or the object's lock), because the unit
- * would then come later, and a program that polls the descriptor would wake for nothing.
+ * Under the lock, `units` is the sum of `events` and `owed`, but at most UNITS_MAX. So a reader
+ * that has taken a unit finds an event; or, if that event was forgotten meanwhile, it finds `owed`
+ * above 0. No source is forgotten while a thread raises its event (the engine's or the object's
+ * lock), because the unit would then come later, and a program that polls the descriptor would wake
+ * for nothing.
  */
+
+/*
+ * Open the pipe of a descriptor for reading and writing. A pipe that has this end open always has a
+ * reader, so a write raises no SIGPIPE after the program has closed its own end. -1 if there is no
+ * /proc.
+ */
+static int open_both_ways(int fd)
+{
+	char path[32];
+
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	return open(path, O_RDWR | O_NONBLOCK | O_CLOEXEC);
+}
 
 int channel_init(struct channel *channel)
 {
-	channel->fd = eventfd(0, EFD_SEMAPHORE | EFD_CLOEXEC);
-	if (channel->fd < 0)
+	struct stat pipe_stat;
+	int ends[2], both;
+
+	if (pipe2(ends, O_CLOEXEC) != 0)
 		return -errno;
-	own_mark(channel->fd);
-	channel->owed = 0;
+	both = open_both_ways(ends[1]);
+	if (both >= 0)
+		close(ends[1]);
+	else
+		both = ends[1];
+	if (fcntl(both, F_SETFL, O_NONBLOCK) != 0 || fstat(ends[0], &pipe_stat) != 0) {
+		const int rc = -errno;
+
+		close(ends[0]);
+		close(both);
+		return rc;
+	}
+	*channel = (struct channel){
+		.fd = ends[0], .bell_fd = both, .dev = pipe_stat.st_dev, .ino = pipe_stat.st_ino};
+	own_mark(channel->bell_fd);
 	pthread_mutex_init(&channel->lock, NULL);
 	TAILQ_INIT(&channel->ready);
 	return 0;
 }
 
+/* Return true if the program has not closed its descriptor. It has no mark of ours (base/own.h),
+ * because its signal is the program's. */
+static bool is_open(const struct channel *channel)
+{
+	struct stat now;
+
+	return fstat(channel->fd, &now) == 0 && now.st_ino == channel->ino &&
+	       now.st_dev == channel->dev;
+}
+
 void channel_fini(struct channel *channel)
 {
-	if (own_is(channel->fd))
+	if (is_open(channel))
 		close(channel->fd);
+	if (own_is(channel->bell_fd))
+		close(channel->bell_fd);
 	pthread_mutex_destroy(&channel->lock);
 }
 
@@ -97,38 +141,47 @@ static bool raise_locked(struct channel *channel, struct channel_source *source,
 		return false;
 	if (source->pending++ == 0)
 		TAILQ_INSERT_TAIL(&channel->ready, source, link);
+	channel->events++;
 	return true;
 }
 
-/* Add the unit of an event to the descriptor. */
+/* Count a further unit, if there is an event for it. Return true if the caller must write it. */
+static bool add_unit_locked(struct channel *channel)
+{
+	if (channel->units == UNITS_MAX || channel->units == channel->events + channel->owed)
+		return false;
+	channel->units++;
+	return true;
+}
+
+/* Write a unit to the pipe, which has room for it. The thread cannot be cancelled here. */
 static void write_unit(const struct channel *channel)
 {
-	/* The program has closed the descriptor, and may use its number for a file of its own. A
+	const uint8_t unit = 0;
+
+	/* The program has closed all descriptors, and may use the number for a file of its own. A
 	 * call that asks for events finds them in the list. */
-	if (!own_is(channel->fd))
+	if (!own_is(channel->bell_fd))
 		return;
-	/* The write cannot fail below 2^64 events. */
-	while (eventfd_write(channel->fd, 1) != 0 && errno == EINTR)
+	while (write(channel->bell_fd, &unit, sizeof(unit)) < 0 && errno == EINTR)
 		;
 }
 
 static void raise_event(struct channel *channel, struct channel_source *source, uint32_t kind)
 {
 	const int saved_errno = errno;
-	int cancel_state;
-	bool raised;
+	/* A thread cancelled in the write would leave an event without its unit. */
+	const int cancel_state = cancel_disable();
+	bool writes;
 
-	/* Disable cancellation: a thread cancelled in the write would leave an event without its
-	 * unit. */
-	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state);
 	pthread_mutex_lock(&channel->lock);
-	raised = raise_locked(channel, source, kind);
+	writes = raise_locked(channel, source, kind) && add_unit_locked(channel);
 	pthread_mutex_unlock(&channel->lock);
 	/* The event is in the list already, where a reader of the unit looks for it. Write without
 	 * the lock: the thread that wakes may take this thread's CPU, and needs the lock. */
-	if (raised)
+	if (writes)
 		write_unit(channel);
-	pthread_setcancelstate(cancel_state, NULL);
+	cancel_restore(cancel_state);
 	errno = saved_errno;
 }
 
@@ -163,13 +216,14 @@ static bool take_locked(struct channel *channel, void **object, int *code)
 	 * others. */
 	if (--source->pending > 0)
 		TAILQ_INSERT_TAIL(&channel->ready, source, link);
+	channel->events--;
 	source->taken++;
 	*object = source->object;
 	return true;
 }
 
 /* Read an event from the list alone. The program has closed the descriptor, so no thread can sleep
- * on it, but the events are still reported. */
+ * on it, but the events are still reported. `units` counts no more. */
 static int read_list(struct channel *channel, void **object, int *code)
 {
 	bool taken;
@@ -181,62 +235,77 @@ static int read_list(struct channel *channel, void **object, int *code)
 	return taken ? 0 : -EBADF;
 }
 
-int channel_read(struct channel *channel, void **object, int *code)
+/* Use a unit that was read: take an event for it. Return false as take_locked. */
+static bool use_unit(struct channel *channel, void **object, int *code)
 {
+	const int cancel_state = cancel_disable();
 	bool taken;
 
-	do {
-		eventfd_t unit;
+	pthread_mutex_lock(&channel->lock);
+	if (channel->units > 0)
+		channel->units--;
+	taken = take_locked(channel, object, code);
+	/* There were more events than units. */
+	if (add_unit_locked(channel))
+		write_unit(channel);
+	pthread_mutex_unlock(&channel->lock);
+	cancel_restore(cancel_state);
+	return taken;
+}
 
-		if (!own_is(channel->fd))
+int channel_read(struct channel *channel, void **object, int *code)
+{
+	uint8_t unit;
+
+	do {
+		if (!is_open(channel))
 			return read_list(channel, object, code);
-		if (eventfd_read(channel->fd, &unit) != 0)
+		if (read(channel->fd, &unit, sizeof(unit)) != sizeof(unit))
 			return -errno;
-		pthread_mutex_lock(&channel->lock);
-		taken = take_locked(channel, object, code);
-		pthread_mutex_unlock(&channel->lock);
-	} while (!taken);
+	} while (!use_unit(channel, object, code));
 	return 0;
 }
 
-/* Take a unit without sleeping, whatever O_NONBLOCK of the descriptor is (Linux 5.8). */
-static bool take_unit(int fd)
+/* Take a unit out of the pipe without sleeping. Return false if a reader has it already, or if
+ * there was no /proc to open the pipe both ways. */
+static bool take_unit(const struct channel *channel)
 {
-	eventfd_t unit;
-	struct iovec iov = {.iov_base = &unit, .iov_len = sizeof(unit)};
+	uint8_t unit;
 	ssize_t got;
 
-	if (!own_is(fd))
+	if (!own_is(channel->bell_fd))
 		return false;
 	do {
-		got = preadv2(fd, &iov, 1, -1, RWF_NOWAIT);
+		got = read(channel->bell_fd, &unit, sizeof(unit));
 	} while (got < 0 && errno == EINTR);
-	return got == (ssize_t)sizeof(unit);
+	return got == sizeof(unit);
 }
 
 uint32_t channel_forget(struct channel *channel, struct channel_source *source)
 {
+	const int cancel_state = cancel_disable();
 	struct channel_several *several;
 	uint32_t forgotten;
-	int cancel_state;
 
-	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state);
 	pthread_mutex_lock(&channel->lock);
 	several = several_of(source);
 	forgotten = source->pending;
 	if (forgotten > 0) {
 		TAILQ_REMOVE(&channel->ready, source, link);
 		source->pending = 0;
+		channel->events -= forgotten;
 	}
 	if (several) {
 		several->order = 0;
 		memset(several->pending, 0, sizeof(several->pending));
 	}
-	for (uint32_t i = 0; i < forgotten; i++) {
-		if (!take_unit(channel->fd))
+	while (channel->units > channel->events + channel->owed) {
+		if (take_unit(channel))
+			channel->units--;
+		else
 			channel->owed++;
 	}
 	pthread_mutex_unlock(&channel->lock);
-	pthread_setcancelstate(cancel_state, NULL);
+	cancel_restore(cancel_state);
 	return forgotten;
 }

@@ -58,6 +58,90 @@ TEST(channel_init__the_descriptor_blocks_and_does_not_survive_exec)
 	assert_false(readable());
 }
 
+/* As Linux's descriptors of events are. A program that waits for both would spin. */
+TEST(channel_init__the_descriptor_is_never_writable)
+{
+	struct pollfd pollfd = {.fd = channel.fd, .events = POLLIN | POLLOUT};
+	struct channel_source source = {.object = &pollfd};
+
+	assert_int_equal(poll(&pollfd, 1, 0), 0);
+	channel_raise(&channel, &source);
+	assert_int_equal(poll(&pollfd, 1, 0), 1);
+	assert_int_equal(pollfd.revents, POLLIN);
+	assert_next(&source);
+}
+
+static volatile sig_atomic_t signals;
+
+static void count_signal(int signal)
+{
+	(void)signal;
+	signals++;
+}
+
+static void handle(int signal, void (*handler)(int), struct sigaction *old)
+{
+	const struct sigaction action = {.sa_handler = handler, .sa_flags = SA_RESTART};
+
+	assert_int_equal(sigaction(signal, &action, old), 0);
+}
+
+/* Each event signals, also while others are pending. */
+TEST(channel_raise__signals_a_program_that_asks_for_it)
+{
+	struct channel_source source = {.object = &source};
+	struct sigaction old;
+
+	signals = 0;
+	handle(SIGIO, count_signal, &old);
+	channel_raise(&channel, &source);
+	assert_int_equal(signals, 0);
+	assert_int_equal(fcntl(channel.fd, F_SETOWN, getpid()), 0);
+	assert_int_equal(fcntl(channel.fd, F_SETFL, O_ASYNC | O_NONBLOCK), 0);
+	for (int i = 1; i <= 3; i++) {
+		channel_raise(&channel, &source);
+		assert_int_equal(signals, i);
+	}
+	assert_int_equal(sigaction(SIGIO, &old, NULL), 0);
+	assert_int_equal(channel_forget(&channel, &source), 4);
+}
+
+/* A program closes only this descriptor, which is not its own. */
+TEST(channel_raise__after_the_descriptor_was_closed)
+{
+	struct channel_source source = {.object = &source};
+	struct sigaction old;
+	void *object;
+	int code;
+
+	signals = 0;
+	handle(SIGPIPE, count_signal, &old);
+	close(channel.fd);
+	channel_raise(&channel, &source);
+	channel_raise(&channel, &source);
+	assert_int_equal(signals, 0);
+	assert_next(&source);
+	assert_int_equal(channel_forget(&channel, &source), 1);
+	assert_int_equal(channel_read(&channel, &object, &code), -EBADF);
+	assert_int_equal(sigaction(SIGPIPE, &old, NULL), 0);
+}
+
+/* More events than a pipe has room for. */
+TEST(channel_read__of_very_many_events)
+{
+	const unsigned int count = 70000;
+	struct channel_source source = {.object = &source};
+
+	for (unsigned int i = 0; i < count; i++)
+		channel_raise(&channel, &source);
+	for (unsigned int i = 0; i < count; i++) {
+		assert_true(readable());
+		assert_next(&source);
+	}
+	assert_false(readable());
+	assert_int_equal(channel.units, 0);
+}
+
 TEST(channel_raise__the_descriptor_is_readable_until_all_is_read)
 {
 	int a_object, b_object;
@@ -157,6 +241,7 @@ TEST(channel_raise_kind__one_kind_that_nobody_reads_hides_no_other)
 	assert_next_kind(&several, 1);
 	assert_next_kind(&several, 4);
 	assert_int_equal(channel_forget(&channel, &several.source), UINT16_MAX - 1);
+	assert_int_equal(channel.owed, 0);
 	assert_false(readable());
 	/* The source can be used again. */
 	channel_raise_kind(&channel, &several, 2);
@@ -250,7 +335,7 @@ TEST(channel_forget__a_unit_that_a_reader_holds_is_owed)
 	int a_object, b_object;
 	struct channel_source a = {.object = &a_object};
 	struct channel_source b = {.object = &b_object};
-	uint64_t unit;
+	uint8_t unit;
 
 	channel_raise(&channel, &a);
 	assert_int_equal(read(channel.fd, &unit, sizeof(unit)), (ssize_t)sizeof(unit));
@@ -259,8 +344,7 @@ TEST(channel_forget__a_unit_that_a_reader_holds_is_owed)
 	channel_raise(&channel, &b);
 	/* The reader would come back for another unit now, and with it find b: played by putting
 	 * its unit back. */
-	unit = 1;
-	assert_int_equal(write(channel.fd, &unit, sizeof(unit)), (ssize_t)sizeof(unit));
+	assert_int_equal(write(channel.bell_fd, &unit, sizeof(unit)), (ssize_t)sizeof(unit));
 	assert_next(&b);
 	assert_int_equal(channel.owed, 0);
 	assert_false(readable());

@@ -7,6 +7,7 @@
 #include <pthread.h>
 #include <stdint.h>
 #include <sys/queue.h>
+#include <sys/types.h>
 
 #define CHANNEL_PENDING_MAX ((1u << 24) - 1)
 #define CHANNEL_KINDS	    6	 /* most kinds of events of one source */
@@ -34,18 +35,29 @@ struct channel_several {
 	uint16_t pending[CHANNEL_KINDS]; /* events of each kind; the count stops at its maximum */
 };
 
+/*
+ * The user's descriptor is the reading end of a pipe, because Linux's descriptors of events are
+ * readable only, and signal a program that sets O_ASYNC. An eventfd is always writable, and never
+ * signals.
+ */
 struct channel {
-	int fd; /* eventfd in semaphore mode: readable while events are pending; the user sets its
-		   O_NONBLOCK */
+	int fd;	     /* readable while events are pending; the user sets its O_NONBLOCK */
+	int bell_fd; /* the same pipe for us: it never blocks */
+	dev_t dev;   /* the pipe's, by which we know whether `fd` is still ours */
+	ino_t ino;
 	pthread_mutex_t lock;
+	/* under lock */
 	TAILQ_HEAD(, channel_source) ready; /* sources with pending > 0, oldest first */
-	uint32_t owed; /* units of forgotten events that readers had already taken; under lock */
+	uint64_t events;		    /* the sum of all `pending` */
+	uint32_t units; /* bytes in the pipe, those that readers have taken and wait for the lock
+			   with, and those that threads are about to write */
+	uint32_t owed;	/* units of forgotten events that readers had already taken */
 };
 
-/** Create the descriptor (close-on-exec). Not MT-safe per channel. 0 or -errno. */
+/** Create the descriptors (close-on-exec). Not MT-safe per channel. 0 or -errno. */
 int channel_init(struct channel *channel);
 
-/** Close the descriptor. Not MT-safe; no source is pending. */
+/** Close the descriptors. Not MT-safe; no source is pending. */
 void channel_fini(struct channel *channel);
 
 /** Raise an event; wakes readers. MT-safe. */
