@@ -404,6 +404,25 @@ static void *rebind(void *arg)
 	return NULL;
 }
 
+/* An engine finds the window by its old key, and reads it after another engine has bound it anew:
+ * the new binding is not the old key's. */
+TEST(mr_resolve_remote__by_a_key_that_was_replaced_after_it_was_found)
+{
+	struct mr *mr = env_region(1000, BINDABLE);
+	struct mw *mw = window(IBV_MW_TYPE_1);
+	const struct mw_binding binding = binding_of(mw, mr);
+
+	assert_int_equal(bind(&binding), 0);
+	assert_int_equal(reach(QPN, binding.rkey, binding.addr, 1, REMOTE_READ), MR_OK);
+	/* The table still has the old key, as the engine found it. */
+	mw->view.key = ibv_inc_rkey(binding.rkey);
+	assert_int_equal(reach(QPN, binding.rkey, binding.addr, 1, REMOTE_READ), MR_BAD_KEY);
+	mw->view.key = binding.rkey;
+	assert_int_equal(reach(QPN, binding.rkey, binding.addr, 1, REMOTE_READ), MR_OK);
+	mw_destroy(mw);
+	assert_int_equal(mr_deregister(mr), 0);
+}
+
 /* An engine checks accesses while another one binds the window anew: no mix of two bindings. */
 TEST(mr_resolve_remote__while_another_engine_binds)
 {

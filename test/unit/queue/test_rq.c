@@ -117,6 +117,56 @@ TEST(rq_post__counters_may_wrap)
 	rq_fini(&rq);
 }
 
+/* Change to a ring of another size while `count` requests are posted, the first one at `cons`. */
+static void change_ring(uint32_t max_wr, uint32_t cons, uint32_t count, uint32_t new_max_wr,
+			int result)
+{
+	struct ibv_sge sge = {.length = 1, .lkey = 2};
+	const struct recv_wqe *wqe;
+	struct rq_ring ring;
+	struct rq rq;
+
+	assert_int_equal(rq_init(&rq, max_wr, 1), 0);
+	rq.prod = rq.cons = cons;
+	for (uint32_t i = 0; i < count; i++) {
+		sge.addr = 100 + i;
+		assert_int_equal(post(&rq, i, &sge, 1), 0);
+	}
+	assert_int_equal(rq_make_ring(&rq, new_max_wr, &ring), 0);
+	assert_int_equal(rq_change_ring(&rq, &ring), result);
+	assert_int_equal(rq.max_wr, result == 0 ? new_max_wr : max_wr);
+	assert_int_equal(ring.slots, result == 0 ? max_wr : new_max_wr);
+	ring_free(&ring.memory);
+	for (uint32_t i = count; i < rq.max_wr; i++)
+		assert_int_equal(post(&rq, i, &sge, 1), 0);
+	assert_int_equal(post(&rq, 0, &sge, 1), ENOMEM);
+	for (uint32_t i = 0; i < rq.max_wr; i++) {
+		wqe = rq_head(&rq);
+		assert_non_null(wqe);
+		assert_int_equal(wqe->wr_id, i);
+		assert_int_equal(wqe->num_sge, 1);
+		if (i < count)
+			assert_int_equal(wqe->sge[0].addr, 100 + i);
+		rq_pop(&rq);
+	}
+	assert_null(rq_head(&rq));
+	rq_fini(&rq);
+}
+
+/* The indices stay, so a request may have another place in the new ring: it may stand behind the
+ * end of the old one, and the requests may wrap in one ring only. */
+TEST(rq_change_ring__keeps_what_is_posted)
+{
+	for (uint32_t cons = 0; cons < 16; cons++) {
+		change_ring(4, cons, 4, 8, 0);
+		change_ring(4, cons, 3, 16, 0);
+		change_ring(8, cons, 2, 2, 0);
+		change_ring(8, cons, 4, 4, 0);
+		change_ring(8, cons, 5, 4, -EINVAL);
+	}
+	change_ring(4, UINT32_MAX - 1, 4, 8, 0);
+}
+
 TEST(rq_clear__drops_everything)
 {
 	struct rq rq;
