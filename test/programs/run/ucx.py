@@ -27,9 +27,11 @@ UCT_TESTS = (("am_lat", 8), ("put_bw", 4096, "-D", "zcopy"), ("get", 4096, "-D",
 class UcxPerf:
     """ucx_perftest; its messages go by the device alone, and not by shared memory or TCP."""
 
-    def __init__(self, test, size, *options, tls, layer="ucp"):
-        self.name = f"ucx_perftest -t {test} -s {size}, {tls}" + (" (uct)" if layer == "uct" else "")
+    def __init__(self, test, size, *options, tls, layer="ucp", wait="poll"):
+        self.name = f"ucx_perftest -t {test} -s {size}, {tls}" + (" (uct)" if layer == "uct" else "") + \
+            (f", -E {wait}" if wait != "poll" else "")
         self._tls = tls
+        self._wait = wait
         self._test = ["-t", test, "-s", str(size), "-n", str(ITERATIONS), "-w", "10", *options]
         if layer == "uct":
             self._test += ["-d", f"{DEVICE}:1", "-x", f"{tls}_verbs"]
@@ -37,7 +39,8 @@ class UcxPerf:
     def argv(self, side, port, peer=None):
         settings = {"UCX_TLS": self._tls, "UCX_NET_DEVICES": f"{DEVICE}:1", "UCX_IB_GID_INDEX": side.gid_index,
                     "UCX_WARN_UNUSED_ENV_VARS": "n", "UCX_HANDLE_ERRORS": "bt"}
-        argv = ["env", *[f"{name}={value}" for name, value in settings.items()], "ucx_perftest", "-p", str(port)]
+        argv = ["env", *[f"{name}={value}" for name, value in settings.items()], "ucx_perftest", "-p", str(port),
+                "-E", self._wait]
         return argv + ([peer, *self._test] if peer else [])
 
     @staticmethod
@@ -103,6 +106,9 @@ class UcxTest:
                     for test, size in (UCP_TESTS if all_tests or family == "ipv4" else UCP_TESTS[:1])]
         programs += [(UcxPerf(*test, tls="rc", layer="uct"), "ipv4") for test in UCT_TESTS]
         programs.append((UcxPerf("am_lat", 8, tls="ud", layer="uct"), "ipv4"))
+        # It polls, arms, and sleeps: several times, because a completion must come after its last poll.
+        programs += [(UcxPerf(test, 8, tls=tls, wait="sleep"), "ipv4") for tls in ("rc", "ud")
+                     for test in ("tag_lat", "ucp_get", "stream_bw")]
         if not self._report.complete:  # each test by one transport and with one kind of address, other ones on each wire
             programs = programs[WIRES.index(name)::len(WIRES)]
         tables = []
