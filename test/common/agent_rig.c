@@ -96,9 +96,9 @@ static int rig_route(void *engine, uint8_t sgid_index, const union ibv_gid *dgid
 static bool rig_look(void *engine, uint8_t sgid_index, const uint8_t gid[GID_LEN], uint8_t mac[6])
 {
 	(void)engine;
-	(void)sgid_index;
 	(void)gid;
 	assert_true(agent_rig.locked);
+	agent_rig.looked_from = sgid_index;
 	agent_rig.looks++;
 	if (agent_rig.answers)
 		memset(mac, 0x22, 6);

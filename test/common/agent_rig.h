@@ -29,6 +29,7 @@ struct agent_rig {
 	uint32_t unrouted;     /* a bit for each address of ours that has no route to anybody */
 	struct device_hop hop; /* the engine's answer for every destination */
 	bool answers;	       /* the neighbour's MAC address can be resolved */
+	uint8_t looked_from;   /* the address with which it was asked for last */
 	unsigned int looks;    /* how often the neighbour was asked for */
 	int ids_result;	       /* the answer of the process that keeps the ports */
 

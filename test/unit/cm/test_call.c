@@ -175,6 +175,12 @@ TEST(connect__what_cannot_be_is_refused)
 	assert_int_equal(cm_connect(rig.cm, &attr, rig.now_ns, &conn), -EINVAL);
 	assert_int_equal(cm_conn_count(rig.cm), 0);
 	assert_int_equal(rig.sent, 0);
+	attr = rig_connect_attr(&rig);
+	attr.response_timeout = 31;
+	attr.packet_life_time = 31;
+	attr.private_data = data;
+	attr.private_len = CM_REQ_PRIVATE;
+	assert_int_equal(cm_connect(rig.cm, &attr, rig.now_ns, &conn), 0);
 }
 
 TEST(resolve__sidr_req_is_sent_and_answered)
@@ -463,6 +469,25 @@ TEST(abandon__leaves_a_connection_that_we_have_ended)
 	sent = rig.sent;
 	assert_int_equal(cm_abandon(rig.cm, 7, rig.now_ns), 0);
 	assert_int_equal(rig.sent, sent);
+}
+
+/* A request that the program has not read gives its place back. */
+TEST(abandon__empties_the_backlog)
+{
+	uint32_t waiting = 0;
+	const struct cm_listen_attr attr = {
+		.service_id = RIG_SERVICE, .any_address = true, .waiting = &waiting};
+	const struct cm_mad req = rig_req();
+
+	cm_unlisten(rig.listener, rig.now_ns);
+	assert_int_equal(cm_listen(rig.cm, &attr, &rig.listener), 0);
+	rig_receive(&rig, &req);
+	assert_int_equal(waiting, 1);
+	assert_int_equal(cm_abandon(rig.cm, 7, rig.now_ns), 1);
+	assert_int_equal(waiting, 0);
+	assert_int_equal(rig_sent(&rig).rej.reason, CM_REJ_CONSUMER_DEFINED);
+	rig_no_event(&rig);
+	cm_unlisten(rig.listener, rig.now_ns);
 }
 
 TEST(abandon__each_peer_is_told)

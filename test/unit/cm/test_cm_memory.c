@@ -5,7 +5,9 @@
 #include <stdint.h>
 #include <stdlib.h>
 
+#include "agent_rig.h"
 #include "cm_fixture.h"
+#include "cm/ports.h"
 
 #define SECOND	 UINT64_C(1000000000)
 #define NO_LIMIT UINT32_MAX
@@ -191,4 +193,38 @@ TEST(memory__timer)
 	assert_true(cm_deadline_ns(rig.cm) == rig.now_ns + SECOND);
 	rig_expire(&rig);
 	rig_event(&rig, CM_EVENT_TIMEWAIT_EXIT);
+}
+
+TEST(memory__agent)
+{
+	uint32_t failures = 0;
+	int rc;
+
+	agent_rig_init_bare();
+	do {
+		allowed = failures;
+		rc = agent_get(agent_rig.device, &agent_rig_notify, &agent_rig.agent);
+		allowed = NO_LIMIT;
+		if (rc != 0) {
+			assert_int_equal(rc, -ENOMEM);
+			assert_null(agent_rig.device->gsi);
+			failures++;
+		}
+	} while (rc != 0);
+	assert_int_equal(failures, 2);
+	agent_rig_fini();
+}
+
+TEST(memory__port)
+{
+	struct cm_port_claim claim = {.space = CM_PS_TCP, .port = 7174, .any_address = true};
+	uint32_t id;
+	int rc;
+
+	allowed = 0;
+	rc = cm_ports_local.claim(NULL, &claim, &id);
+	allowed = NO_LIMIT;
+	assert_int_equal(rc, -ENOMEM);
+	assert_int_equal(cm_ports_local.claim(NULL, &claim, &id), 0);
+	cm_ports_local.release(NULL, id);
 }

@@ -111,6 +111,19 @@ TEST(request__transport_must_be_the_listeners)
 	}
 }
 
+TEST(request__extended_transport_is_xrc)
+{
+	struct cm_mad req = rig_req();
+
+	listen_for(CM_TRANSPORT_EXTENDED);
+	req.req.transport = CM_TRANSPORT_EXTENDED;
+	for (uint8_t type = 0; type < 8; type++) {
+		req.req.extended_type = type;
+		if (type != CM_EXTENDED_XRC)
+			assert_refused(&req, CM_REJ_INVALID_TRANSPORT_TYPE);
+	}
+}
+
 /* A connection leads to who has asked for it, not to somebody else. */
 TEST(request__for_another_host_is_refused)
 {
@@ -346,6 +359,29 @@ TEST(request__of_the_same_id_to_another_of_our_addresses)
 	assert_int_equal(rig_sent(&rig).message, CM_REJ);
 	assert_int_equal(rig_sent(&rig).rej.reason, CM_REJ_DUPLICATE_LOCAL_COMM_ID);
 	assert_int_equal(cm_conn_state(rig.conn), CM_STATE_REP_SENT);
+}
+
+/* The peer gives up and asks again with the same id, before the program has read the first request.
+ * The end of the first one leaves the second one as it is. */
+TEST(request__again_after_the_peer_has_given_up)
+{
+	const struct cm_mad req = rig_req();
+	struct cm_conn *first;
+	struct cm_mad rej;
+
+	rig_bring(&rig, CM_STATE_MRA_REQ_SENT);
+	first = rig.conn;
+	rej = rig_message(&rig, CM_REJ);
+	rig_receive(&rig, &rej);
+	rig_event(&rig, CM_EVENT_REJECTED);
+	assert_int_equal(cm_conn_state(first), CM_STATE_IDLE);
+	rig_receive(&rig, &req);
+	rig_event(&rig, CM_EVENT_REQ);
+	cm_conn_destroy(first, rig.now_ns);
+	rig_receive(&rig, &req);
+	rig_no_event(&rig);
+	assert_int_equal(cm_conn_count(rig.cm), 1);
+	assert_int_equal(rig_sent(&rig).message, CM_MRA);
 }
 
 /* A REQ that was delayed in the network comes when its connection is over. */

@@ -61,6 +61,23 @@ TEST(seen__a_new_period_forgets_once)
 	grey_fini(&grey);
 }
 
+/* What was noted in the period before is still known, and nothing else is. */
+TEST(seen__in_the_third_period)
+{
+	const uint64_t second_ns = GREY_PERIOD_NS + 1, third_ns = 2 * GREY_PERIOD_NS + 2;
+	struct grey grey = {0};
+	unsigned int passed = 0;
+
+	grey_seen(&grey, mix(1), 0);
+	grey_seen(&grey, mix(2), second_ns);
+	assert_true(grey_seen(&grey, mix(2), third_ns));
+	assert_false(grey_seen(&grey, mix(1), third_ns));
+	for (uint64_t i = 10; i < 1010; i++)
+		passed += grey_seen(&grey, mix(i), third_ns);
+	assert_int_equal(passed, 0);
+	grey_fini(&grey);
+}
+
 /* Hardly any of 100,000 requests that come once are let through; one that comes again is. */
 TEST(seen__a_flood_is_told_from_who_comes_again)
 {

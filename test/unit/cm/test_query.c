@@ -67,9 +67,13 @@ static int choose(const char *raw, uint32_t ifindex)
 {
 	struct device_gid found;
 	uint8_t gid[GID_LEN];
+	int index;
 
 	memcpy(gid, raw, GID_LEN);
-	return agent_choose_source(agent_rig.agent, gid, ifindex, &found);
+	index = agent_choose_source(agent_rig.agent, gid, ifindex, &found);
+	if (index >= 0)
+		assert_memory_equal(&found, &agent_rig.device->gids[index], sizeof(found));
+	return index;
 }
 
 #define TO_IPV6	     "\xfd\x00\0\0\0\0\0\0\0\0\0\0\0\0\0\x09"
@@ -283,13 +287,35 @@ TEST(agent_forget__leaves_the_others)
 	assert_int_equal(agent_rig.status, -ETIMEDOUT);
 }
 
-/* The engine runs the agent often, and each look may ask the network. */
+/* Make the engine run the agent. */
+static void send_mad(void)
+{
+	struct cm_connect_attr attr = {.to = {.vlan_id = -1, .mac_known = true},
+				       .qpn = 5,
+				       .mtu = 3,
+				       .response_timeout = 20};
+	struct cm_conn *conn;
+	uint64_t now_ns;
+	struct cm *cm;
+
+	memcpy(attr.to.local, agent_rig_gid(AGENT_RIG_IPV6), GID_LEN);
+	memcpy(attr.to.remote, TO_IPV6, GID_LEN);
+	cm = agent_enter(agent_rig.agent, &now_ns);
+	assert_int_equal(cm_connect(cm, &attr, now_ns, &conn), 0);
+	agent_leave(agent_rig.agent);
+}
+
+/* The engine runs the agent for many reasons, and each look may ask the network. */
 TEST(agent_resolve__looks_only_when_it_is_time)
 {
 	assert_int_equal(resolve(100 * MS), -EINPROGRESS);
+	assert_int_equal(agent_rig.looked_from, AGENT_RIG_IPV6);
 	assert_true(gsi_deadline_ns(agent_rig.device) == agent_rig.now_ns + MS / 2);
-	for (int i = 0; i < 10; i++)
+	for (int i = 0; i < 10; i++) {
+		send_mad();
 		agent_rig_pass(1);
+	}
+	assert_int_equal(agent_rig.frames, 10);
 	assert_int_equal(agent_rig.looks, 1);
 	agent_rig_pass(MS / 2);
 	assert_int_equal(agent_rig.looks, 2);
