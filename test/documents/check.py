@@ -23,7 +23,7 @@ OPTION_TABLES = {
 SETTINGS = "pmd/config/settings.c"
 SETTINGS_MANUAL = "doc/man/uroce.conf.5"
 SETTINGS_EXAMPLE = "config/uroce.conf.example"
-DOCUMENTS = ("README.md", "doc/*.md", "test/*/README.md", "test/data/wire/README.md")
+DOCUMENTS = ("*.md", "doc/*.md", "test/*/README.md", "test/data/wire/README.md")
 SOURCE_FOLDERS = ("app", "config", "doc", "lib", "pmd", "test", ".ci")
 # Files of other programs, and results of ours.
 OTHERS = re.compile(r"^(build/|/|linux/|results\.|verbs\.h$|rdma_verbs\.h$|dpdk-)")
