@@ -282,6 +282,19 @@ static void direct_disarm(void *arg)
 	}
 }
 
+static bool direct_taken(void *arg, uint32_t qpn, bool is_local, struct port_taken *taken)
+{
+	struct client_direct *direct = arg;
+	struct direct_peer *peer = is_local ? direct_find(direct, qpn) : NULL;
+
+	/* Until the direct memif is open, its first packets wait for those on the way to the owner.
+	 */
+	if (!peer || !direct_peer_is_open(peer))
+		return direct->below->taken(direct->below_arg, qpn, is_local, taken);
+	taken->dropped = peer->dropped;
+	return peer->port.ops->taken(peer->port.ops_arg, qpn, is_local, taken);
+}
+
 static bool direct_link_up(void *arg, bool connected)
 {
 	const struct client_direct *direct = arg;
@@ -402,6 +415,7 @@ static const struct port_ops direct_port_ops = {
 	.aim = direct_aim,
 	.placed = direct_placed,
 	.push = direct_push,
+	.taken = direct_taken,
 	.arm = direct_arm,
 	.disarm = direct_disarm,
 	.link_up = direct_link_up,

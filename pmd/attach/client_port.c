@@ -137,6 +137,25 @@ static uint16_t client_rx_burst(void *arg, struct rte_mbuf **mbufs, uint16_t n)
 	return received;
 }
 
+/* The ring to the owner tells of packets that the owner has not forwarded. Nothing is known of the
+ * kernel's interface. */
+static bool client_taken(void *arg, uint32_t qpn, bool is_local, struct port_taken *taken)
+{
+	struct share_client *client = arg;
+	const struct share_ring *ring = &client->rings[SHARE_RING_TX];
+	const struct client_lane *lane = client_lane_of(client, is_local ? qpn : 0);
+
+	if (lane)
+		taken->dropped = (uint32_t)lane->dropped;
+	if (lane && lane->state == LANE_OPEN)
+		return lane_tell_taken(&lane->tx, &taken->given, &taken->taken);
+	if (client->psock && !is_local)
+		return false;
+	taken->given = ring->own;
+	taken->taken = __atomic_load_n(&ring->memory->cons, __ATOMIC_RELAXED);
+	return !ring->broken && taken->given - taken->taken <= ring->size;
+}
+
 static bool client_arm(void *arg)
 {
 	struct share_client *client = arg;
@@ -212,6 +231,7 @@ const struct port_ops client_port_ops = {
 	.aim = client_long_aim,
 	.placed = client_placed,
 	.push = client_push,
+	.taken = client_taken,
 	.arm = client_arm,
 	.link_up = client_link_up,
 	.connected = client_connected,

@@ -145,6 +145,7 @@ uint16_t direct_peer_send(struct direct_peer *peer, struct rte_mbuf **mbufs, uin
 	direct_peer_earn(peer, sent);
 	if (likely(sent == n) || patience_waits(&peer->patience, peer_now_ns()))
 		return sent;
+	peer->dropped += n - (uint32_t)sent;
 	peer_drop(peer, mbufs + sent, (uint16_t)(n - sent));
 	return n;
 }

@@ -42,6 +42,7 @@ struct direct_peer {
 	} hears;
 	struct memif_mark arrived; /* DIRECT_HEARS_OWNER: these packets */
 	struct patience patience;  /* it had no room */
+	uint32_t dropped;	   /* packets that the other process did not take in time */
 };
 
 /**

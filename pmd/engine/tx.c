@@ -10,6 +10,7 @@
 #include "base/copy.h"
 #include "base/prefetch.h"
 #include "base/tuning.h"
+#include "device/device.h"
 #include "engine/crossing.h"
 #include "engine/engine.h"
 #include "port/dma.h"
@@ -503,11 +504,47 @@ static int tx_put(struct packet_sink *sink, struct packet_out *out)
 	return 0;
 }
 
+/* Tell how many packets to our own queue pairs were received. Nothing is known of those that
+ * another engine receives. */
+static enum sink_knows tx_ask_loop(const struct tx *tx, uint32_t qpn, struct sink_taken *taken)
+{
+	if (tx_crosses(tx) &&
+	    device_engine_of_qpn(tx->engine->device, qpn) != tx->engine->home->number)
+		return SINK_KNOWS_NOTHING;
+	*taken = (struct sink_taken){.given = tx->loop_tail, .taken = tx->loop_head};
+	return SINK_KNOWS_TAKEN;
+}
+
+static enum sink_knows tx_ask(struct packet_sink *sink, const struct path *path, uint32_t qpn,
+			      struct sink_taken *taken)
+{
+	const struct tx *tx = (const struct tx *)(void *)sink;
+	const struct port *port = tx->port;
+	const bool is_local = memcmp(path->hdr, port->mac, RTE_ETHER_ADDR_LEN) == 0;
+	struct port_taken of_port = {0};
+
+	if (is_local && tx_is_to_us(port, qpn))
+		return tx_ask_loop(tx, qpn, taken);
+	if (!port->ops->taken || !tx->connected)
+		return SINK_KNOWS_NOTHING;
+	if (tx->count > 0)
+		return SINK_KNOWS_FULL;
+	if (!port->ops->taken(port->ops_arg, qpn, is_local, &of_port))
+		return SINK_KNOWS_NOTHING;
+	*taken = (struct sink_taken){
+		.given = of_port.given,
+		.taken = of_port.taken,
+		.dropped = of_port.dropped,
+	};
+	return SINK_KNOWS_TAKEN;
+}
+
 void tx_init(struct tx *tx, struct port *port, struct counters *counters)
 {
 	memset(tx, 0, sizeof(*tx));
 	tx->sink.get = tx_get;
 	tx->sink.put = tx_put;
+	tx->sink.ask = tx_ask;
 	tx->port = port;
 	tx->counters = counters;
 	tx->too_long = port->tx_too_long;

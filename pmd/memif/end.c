@@ -391,6 +391,19 @@ static uint16_t end_taken(const struct memif_end *end, uint16_t theirs)
 	return end_is_client(end) ? theirs : (uint16_t)(theirs - end->tx.size);
 }
 
+bool memif_end_tell_taken(const struct memif_end *end, uint32_t *given, uint32_t *taken)
+{
+	const uint16_t own = end->tx.own;
+	uint16_t theirs;
+
+	if (!end_is_connected(end))
+		return false;
+	theirs = end_taken(end, ring_theirs(&end->tx));
+	*given = (uint32_t)own << 16;
+	*taken = (uint32_t)theirs << 16;
+	return (uint16_t)(own - theirs) <= end->tx.size;
+}
+
 static uint16_t end_load_taken(const void *arg)
 {
 	const struct memif_end *end = arg;

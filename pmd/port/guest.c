@@ -77,6 +77,19 @@ static bool guest_arm(void *arg)
 	return !rte_ring_empty(guest->in);
 }
 
+/* Without a queue of its own, the application must take the frames. */
+static bool guest_taken(void *arg, uint32_t qpn, bool is_local, struct port_taken *taken)
+{
+	const struct guest *guest = arg;
+
+	(void)qpn, (void)is_local;
+	if (!guest->out)
+		return false;
+	taken->taken = __atomic_load_n(&guest->out->cons.tail, __ATOMIC_RELAXED);
+	taken->given = guest->out->prod.tail;
+	return true;
+}
+
 static bool guest_connected(void *arg)
 {
 	const struct guest *guest = arg;
@@ -131,6 +144,7 @@ static void guest_destroy(void *arg)
 static const struct port_ops guest_ops = {
 	.rx_burst = guest_rx_burst,
 	.tx_burst = guest_tx_burst,
+	.taken = guest_taken,
 	.arm = guest_arm,
 	.link_up = guest_link_up,
 	.connected = guest_connected,

@@ -135,6 +135,16 @@ static void pairs_push(void *arg)
 	}
 }
 
+static bool pairs_taken(void *arg, uint32_t qpn, bool is_local, struct port_taken *taken)
+{
+	const struct memif_queue *queue = arg;
+
+	(void)is_local;
+	return queue->tx_count > 0 &&
+	       memif_end_tell_taken(queue->tx[engine_of_qpn(qpn, queue->tx_count)], &taken->given,
+				    &taken->taken);
+}
+
 /* Put a packet into the ring to the engine of its queue pair. Return false if it has no room. */
 static bool pairs_send_one(struct memif_queue *queue, const struct rte_mbuf *mbuf)
 {
@@ -252,6 +262,7 @@ const struct port_ops memif_pairs_ops = {
 	.aim = pairs_aim,
 	.placed = pairs_placed,
 	.push = pairs_push,
+	.taken = pairs_taken,
 	.arm = pairs_arm,
 	.disarm = pairs_disarm,
 	.link_up = memif_port_link_up,
@@ -298,6 +309,7 @@ const struct port_ops memif_queue_ops = {
 	.aim = pairs_aim,
 	.placed = pairs_placed,
 	.push = pairs_push,
+	.taken = pairs_taken,
 	.arm = pairs_arm,
 	.disarm = pairs_disarm,
 	.connected = pairs_connected,

@@ -160,6 +160,14 @@ static void memif_push(void *arg)
 	burst_push(&memif->first, memif->end);
 }
 
+static bool memif_taken(void *arg, uint32_t qpn, bool is_local, struct port_taken *taken)
+{
+	const struct memif_port *memif = arg;
+
+	(void)qpn, (void)is_local;
+	return memif_end_tell_taken(memif->end, &taken->given, &taken->taken);
+}
+
 /* Send packets that were built in mbufs. Without a connection they are lost, and counted. */
 static uint16_t memif_tx_burst(void *arg, struct rte_mbuf **mbufs, uint16_t n)
 {
@@ -325,6 +333,7 @@ const struct port_ops memif_port_ops = {
 	.place = memif_place,
 	.placed = memif_placed,
 	.push = memif_push,
+	.taken = memif_taken,
 	.rouse = memif_rouse,
 	.arm = memif_arm,
 	.disarm = memif_disarm,

@@ -184,6 +184,19 @@ static uint16_t relay_tx_burst(void *arg, struct rte_mbuf **mbufs, uint16_t n)
 	return (uint16_t)sent;
 }
 
+/* Tell what the engine's queue knows, or what the carrier has taken from the ring. */
+static bool relay_taken(void *arg, uint32_t qpn, bool is_local, struct port_taken *taken)
+{
+	const struct relay *relay = arg;
+
+	if (relay_has_queue(relay) && !relay->port->tx_stuck)
+		return relay->queue->taken &&
+		       relay->queue->taken(relay->queue_arg, qpn, is_local, taken);
+	taken->taken = __atomic_load_n(&relay->out->cons.tail, __ATOMIC_RELAXED);
+	taken->given = relay->out->prod.tail;
+	return true;
+}
+
 /*
  * The descriptor of an interface that was deleted reports an error for ever, and would end every
  * sleep at once. Do not sleep on it any more. Other errors are cleared when the queue is polled or
@@ -343,6 +356,7 @@ static void relay_destroy(void *arg)
 static const struct port_ops relay_ops = {
 	.rx_burst = relay_rx_burst,
 	.tx_burst = relay_tx_burst,
+	.taken = relay_taken,
 	.arm = relay_arm,
 	.link_up = relay_link_up,
 	.connected = relay_connected,

@@ -117,6 +117,13 @@ static uint32_t lane_collect_to(struct lane_tx *tx, uint32_t end, uint32_t *buff
 	return n;
 }
 
+bool lane_tell_taken(const struct lane_tx *tx, uint32_t *given, uint32_t *taken)
+{
+	*given = tx->own;
+	*taken = __atomic_load_n(&tx->ring->cons, __ATOMIC_RELAXED);
+	return !tx->broken && *given - *taken <= LANE_WORDS;
+}
+
 uint32_t lane_collect(struct lane_tx *tx, uint32_t *buffers)
 {
 	/* Acquire: the receiver has read the packets that it gave back, so they may be

@@ -483,18 +483,31 @@ TEST(client_direct__drops_and_counts_what_the_other_may_not_send)
 TEST(client_direct__drops_what_the_other_does_not_take)
 {
 	struct port *port = &sides[0].link.port;
+	const uint32_t qpn = wish_from(&sides[0]).dest_qpn;
+	struct port_taken counts = {0};
 	const int kept = offer();
 	uint32_t sent = 0;
 
 	while (try_send(&sides[0], 1) && port->tx_refused.packets == 0)
 		sent++;
 	assert_int_equal(sent, RING);
+	/* It has not taken them, and the port knows that. */
+	assert_true(port->ops->taken(port->ops_arg, qpn, true, &counts));
+	assert_int_equal((counts.given - counts.taken) / 65536, RING);
+	assert_int_equal(counts.dropped, 0);
 	while (port->tx_refused.packets == 0)
 		try_send(&sides[0], 2);
 	/* From now on without waiting. */
 	for (int i = 0; i < BURST; i++)
 		assert_true(try_send(&sides[0], 3));
 	assert_int_equal(port->tx_refused.packets, BURST + 1);
+	assert_true(port->ops->taken(port->ops_arg, qpn, true, &counts));
+	assert_int_equal(counts.dropped, BURST + 1);
+	/* The owner's ring is another way. */
+	counts.dropped = 0;
+	assert_true(port->ops->taken(port->ops_arg, qpn, false, &counts));
+	assert_int_equal(counts.given, counts.taken);
+	assert_int_equal(counts.dropped, 0);
 	assert_true(port->tx_refused.bytes > BURST);
 	close(kept);
 }

@@ -132,6 +132,55 @@ TEST(tx__what_is_sent_again_leaves_alone)
 	}
 }
 
+/* What the port below tells. */
+static struct port_taken told;
+static bool tells;
+
+static bool taken_by_other_end(void *arg, uint32_t qpn, bool is_local, struct port_taken *taken)
+{
+	assert_ptr_equal(arg, engine->link->port.ops_arg);
+	assert_int_equal(qpn, 9);
+	assert_false(is_local);
+	*taken = told;
+	return tells;
+}
+
+TEST(tx_ask__what_the_port_knows)
+{
+	struct packet_sink *sink = &engine->tx.sink;
+	const struct port_ops *const before = engine->link->port.ops;
+	struct port_ops with = *before;
+	struct path path = {.len = 0};
+	struct sink_taken taken = {0};
+
+	memcpy(path.hdr, peer_mac, sizeof(peer_mac));
+	with.taken = NULL;
+	engine->link->port.ops = &with;
+	assert_int_equal(sink->ask(sink, &path, 9, &taken), SINK_KNOWS_NOTHING);
+	with.taken = taken_by_other_end;
+	told = (struct port_taken){.given = 7, .taken = 5, .dropped = 3};
+	tells = false;
+	assert_int_equal(sink->ask(sink, &path, 9, &taken), SINK_KNOWS_NOTHING);
+	tells = true;
+	assert_int_equal(sink->ask(sink, &path, 9, &taken), SINK_KNOWS_TAKEN);
+	assert_int_equal(taken.given, 7);
+	assert_int_equal(taken.taken, 5);
+	assert_int_equal(taken.dropped, 3);
+	/* Packets wait for room in the port. */
+	engine->tx.count++;
+	assert_int_equal(sink->ask(sink, &path, 9, &taken), SINK_KNOWS_FULL);
+	engine->tx.count--;
+	/* Without a connection packets reach nobody. */
+	engine->tx.connected = false;
+	assert_int_equal(sink->ask(sink, &path, 9, &taken), SINK_KNOWS_NOTHING);
+	engine->tx.connected = true;
+	/* A packet to ourselves does not pass through the port. */
+	memcpy(path.hdr, engine->link->port.mac, sizeof(peer_mac));
+	assert_int_equal(sink->ask(sink, &path, 9, &taken), SINK_KNOWS_TAKEN);
+	assert_int_equal(taken.given, taken.taken);
+	engine->link->port.ops = before;
+}
+
 TEST(tx__unreadable_payload_in_place_is_a_fault)
 {
 	static uint8_t memory[4096];

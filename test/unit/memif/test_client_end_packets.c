@@ -63,6 +63,51 @@ TEST(memif_end_has_taken__what_the_server_has_read)
 	assert_true(memif_end_has_taken(end, (uint16_t)(sent + 1)));
 }
 
+/* Return how many packets of an end the other end has not taken. */
+static uint32_t waiting(const struct memif_end *end)
+{
+	uint32_t given, taken;
+
+	assert_true(memif_end_tell_taken(end, &given, &taken));
+	assert_int_equal((given - taken) % 65536, 0);
+	return (given - taken) / 65536;
+}
+
+TEST(memif_end_tell_taken__of_both_roles)
+{
+	struct ends *ends = *state;
+	struct memif_end *client = &ends->client.end, *server = &ends->server.end;
+	uint8_t bytes[BUFFER] = {0};
+	uint32_t given, taken;
+
+	/* Over the end of the ring, and of the index. */
+	for (int i = 0; i < UINT16_MAX; i++) {
+		assert_int_equal(waiting(client), 0);
+		assert_int_equal(waiting(server), 0);
+		for (uint32_t n = 1; n <= 2; n++) {
+			assert_int_equal(memif_end_send(client, bytes, sizeof(bytes)), 0);
+			assert_int_equal(memif_end_send(server, bytes, sizeof(bytes)), 0);
+			assert_int_equal(waiting(client), n);
+			assert_int_equal(waiting(server), n);
+		}
+		memif_end_push(client);
+		memif_end_push(server);
+		for (uint32_t n = 2; n-- > 0;) {
+			assert_int_equal(peer_receives(ends, bytes), sizeof(bytes));
+			memif_end_release(server);
+			assert_int_equal(waiting(client), n);
+			assert_int_equal(client_receives(ends, bytes), sizeof(bytes));
+			memif_end_release(client);
+			assert_int_equal(waiting(server), n);
+		}
+	}
+	/* An index that cannot be. */
+	*(uint16_t *)(uintptr_t)client->tx.theirs = (uint16_t)(client->tx.own + 1);
+	assert_false(memif_end_tell_taken(client, &given, &taken));
+	client->state = MEMIF_STATE_BROKEN;
+	assert_false(memif_end_tell_taken(client, &given, &taken));
+}
+
 TEST(memif_end_has_received__what_had_arrived)
 {
 	struct ends *ends = *state;

@@ -95,6 +95,23 @@ TEST(relay_fetch__what_the_engine_sends)
 	assert_false(relay_sends(env.relay));
 }
 
+TEST(relay_taken__what_the_carrier_has_taken)
+{
+	struct rte_mbuf *sent[] = {&env.frames[0][0], &env.frames[0][1], &env.frames[0][2]};
+	struct port_taken counts = {0};
+	struct rte_mbuf *taken[3];
+
+	assert_true(env.port.ops->taken(env.port.ops_arg, 9, false, &counts));
+	assert_int_equal(counts.given, counts.taken);
+	assert_int_equal(port_tx_burst(&env.port, sent, 3), 3);
+	assert_true(env.port.ops->taken(env.port.ops_arg, 9, false, &counts));
+	assert_int_equal(counts.given - counts.taken, 3);
+	assert_int_equal(relay_fetch(env.relay, taken, 2), 2);
+	assert_true(env.port.ops->taken(env.port.ops_arg, 9, false, &counts));
+	assert_int_equal(counts.given - counts.taken, 1);
+	assert_int_equal(relay_fetch(env.relay, taken, 2), 1);
+}
+
 TEST(relay_give__a_sleeper_never_misses_a_frame)
 {
 	expect_all_to_come();

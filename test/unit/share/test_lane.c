@@ -130,6 +130,24 @@ TEST(lane_put__waits_for_what_is_not_collected)
 }
 
 /* The sender collects only what it has put, and each buffer once. */
+TEST(lane_tell_taken__what_the_receiver_has_given_back)
+{
+	struct ends ends;
+	uint32_t given, taken;
+
+	ends_init(&ends);
+	put_some(&ends, 0, 3);
+	assert_true(lane_tell_taken(&ends.tx, &given, &taken));
+	assert_int_equal(given - taken, 3);
+	take_and_give_back(&ends, 2);
+	assert_true(lane_tell_taken(&ends.tx, &given, &taken));
+	assert_int_equal(given - taken, 1);
+	/* An index that cannot be. */
+	ends.tx.ring->cons = ends.tx.own + 1;
+	assert_false(lane_tell_taken(&ends.tx, &given, &taken));
+	ends_fini(&ends);
+}
+
 TEST(lane_collect__does_not_believe_the_receiver)
 {
 	static const uint32_t lies[] = {5, (uint32_t)-1, 0x80000000, LANE_WORDS};

@@ -155,6 +155,16 @@ uint16_t memif_end_sent(const struct memif_end *end);
 bool memif_end_has_taken(const struct memif_end *end, uint16_t index);
 
 /**
+ * Tell how many packets were put into the ring, and how many the other end has taken.
+ *
+ * @param given, taken
+ *   Both count from any number, modulo 2^32, in steps of 2^16 for a buffer.
+ * @return
+ *   False: there is no connection, or the other end's index is impossible.
+ */
+bool memif_end_tell_taken(const struct memif_end *end, uint32_t *given, uint32_t *taken);
+
+/**
  * Put a packet into the ring. memif_end_push publishes it.
  *
  * @return

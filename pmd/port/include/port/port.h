@@ -56,6 +56,15 @@ struct divide_blocks;
 struct divide_part;
 struct port;
 
+/* Packets on one way through a port: given to it; taken by its other end, which may be hostile; and
+ * dropped instead, because the other end has taken none for too long. All count from any number,
+ * modulo 2^32. */
+struct port_taken {
+	uint32_t given;
+	uint32_t taken;
+	uint32_t dropped;
+};
+
 /*
  * Operations of a kind of port: DPDK's ports (ethdev.h), packet sockets (port/interface.h), memif
  * (port/memif_caller.h), no network (local_port.h), an application's port (port/guest.h), a port
@@ -106,6 +115,10 @@ struct port_ops {
 	bool (*suits)(void *arg, uint32_t qpn);
 	void (*placed)(void *arg, uint32_t len);
 	void (*push)(void *arg);
+	/* For a port whose other end takes packets from memory: tell how many of those on the way
+	 * to a queue pair it has taken. `taken` is all zero before. `is_local`: the queue pair is
+	 * on this host. Return false if that is not known. NULL: it never is. */
+	bool (*taken)(void *arg, uint32_t qpn, bool is_local, struct port_taken *taken);
 	/* For a port with another end that may sleep: wake it, because a packet will follow at
 	 * once. NULL: the port has no such end, or the packet alone wakes it. */
 	void (*rouse)(void *arg);

@@ -174,6 +174,10 @@ static inline bool lane_unpack(uint64_t word, uint32_t index, struct share_packe
 	return (packet->flags & SHARE_FLAG_ROUND) == lane_round(index);
 }
 
+/** Tell how many packets were put, and how many the receiver has given back, both modulo 2^32.
+ * Return false if its index is impossible. */
+bool lane_tell_taken(const struct lane_tx *tx, uint32_t *given, uint32_t *taken);
+
 /** Take back the buffers that the receiver has given back. `buffers` has room for LANE_WORDS.
  * Returns how many. */
 uint32_t lane_collect(struct lane_tx *tx, uint32_t *buffers);
