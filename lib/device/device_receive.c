@@ -25,6 +25,7 @@ enum drop {
 	DROP_OPCODE,
 	DROP_ICRC,
 	DROP_GID,
+	DROP_SOURCE,
 	DROP_PKEY,
 	DROP_QPN,
 	DROP_QKEY,
@@ -35,6 +36,7 @@ static const enum counter drop_counters[] = {
 	[DROP_OPCODE] = COUNTER_rx_wrong_opcode, [DROP_ICRC] = COUNTER_rx_icrc_errors,
 	[DROP_GID] = COUNTER_rx_wrong_gid,	 [DROP_PKEY] = COUNTER_rx_wrong_pkey,
 	[DROP_QPN] = COUNTER_rx_wrong_qpn,	 [DROP_QKEY] = COUNTER_rx_wrong_qkey,
+	[DROP_SOURCE] = COUNTER_rx_own_source,
 };
 
 static enum drop check_parsed(enum packet_status status)
@@ -75,6 +77,20 @@ static bool is_to_us(struct device_engine *engine, const struct packet *packet)
 	return false;
 }
 
+/*
+ * Return true if the packet's source is an address of ours, in any VLAN. Such a packet from the
+ * network is forged, or it has come back to us (RFC 1122, 3.2.1.3). Only programs of this host send
+ * from our address, and their packets do not come from the network.
+ */
+static bool is_from_us(const struct device *device, const struct packet *packet)
+{
+	for (uint32_t i = 0; i < device->gid_end; i++) {
+		if (memcmp(device->gids[i].gid.raw, packet->sgid, GID_LEN) == 0)
+			return true;
+	}
+	return false;
+}
+
 /* Return true if the VLAN of a packet to a group is one of the port's. */
 static bool is_of_our_network(const struct device *device, const struct packet *packet)
 {
@@ -95,6 +111,8 @@ static enum drop check(struct device_engine *engine, const struct packet *packet
 	if (gid_is_multicast(packet->dgid) ? !is_of_our_network(engine->device, packet)
 					   : !is_to_us(engine, packet))
 		return DROP_GID;
+	if (!(known & (FRAME_TRUSTED | FRAME_SOURCE_GOOD)) && is_from_us(engine->device, packet))
+		return DROP_SOURCE;
 	if (!wire_is_our_pkey(packet->pkey))
 		return DROP_PKEY;
 	return DROP_NONE;

@@ -11,6 +11,13 @@
 #define VLAN_VID_MAX   4094
 #define VLAN_PCP_SHIFT 13
 
+static void update_end(struct device *device)
+{
+	device->gid_end = DEVICE_GIDS_MAX;
+	while (device->gid_end > 0 && gid_is_zero(device->gids[device->gid_end - 1].gid.raw))
+		device->gid_end--;
+}
+
 int device_add_gid(struct device *device, const union ibv_gid *gid, int32_t vlan_id,
 		   uint32_t ifindex)
 {
@@ -30,6 +37,7 @@ int device_add_gid(struct device *device, const union ibv_gid *gid, int32_t vlan
 		device->gids[free_index].vlan_id = vlan_id;
 		device->gids[free_index].ndev_ifindex = ifindex;
 		device->gids[free_index].gid = *gid;
+		update_end(device);
 	}
 	return free_index;
 }
@@ -61,6 +69,7 @@ void device_sync_gids(struct device *device, const struct device_gid *gids, size
 		    0)
 			changed = true;
 	}
+	update_end(device);
 	if (changed)
 		device_raise(device, IBV_EVENT_GID_CHANGE);
 }

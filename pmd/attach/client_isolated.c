@@ -118,6 +118,7 @@ int share_isolate(struct link *link, const char *socket_path, int report_fd,
 	if (rc == 0)
 		rc = client_direct_prepare(client, link);
 	link->port.make_pool = client_make_private_pool;
+	link->port.passed_on = true;
 	link->port.tsc_hz = message.welcome.tsc_hz;
 	link->port.own_qpn_first = facts->qpn_first;
 	link->port.own_qpn_count = facts->qpn_count;

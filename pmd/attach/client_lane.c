@@ -450,7 +450,7 @@ static void lane_fill_mbuf(const struct share_client *client, const struct clien
 	}
 	mbuf->data_len = packet->len;
 	mbuf->pkt_len = packet->len;
-	mbuf->port = client->spares_icrc ? PORT_HANDED_OVER : 0;
+	mbuf->port = client->spares_icrc ? PORT_HANDED_OVER : PORT_PASSED_ON;
 }
 
 static bool client_fetches_all(const struct share_client *client)

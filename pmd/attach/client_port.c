@@ -111,7 +111,7 @@ static uint16_t client_take_from_owner(struct share_client *client, struct rte_m
 		mbuf->data_off = packet.offset;
 		mbuf->data_len = packet.len;
 		mbuf->pkt_len = packet.len;
-		mbuf->port = packet.flags & SHARE_FLAG_LOCAL ? PORT_HANDED_OVER : 0;
+		mbuf->port = packet.flags & SHARE_FLAG_LOCAL ? PORT_HANDED_OVER : PORT_PASSED_ON;
 		mbuf->ol_flags = packet.flags & SHARE_FLAG_SUMS
 					 ? RTE_MBUF_F_RX_IP_CKSUM_GOOD | RTE_MBUF_F_RX_L4_CKSUM_GOOD
 					 : 0;

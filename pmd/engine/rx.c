@@ -38,7 +38,8 @@ static bool rx_sums_are_good(uint64_t flags)
 	       (flags & RTE_MBUF_F_RX_L4_CKSUM_MASK) == RTE_MBUF_F_RX_L4_CKSUM_NONE;
 }
 
-static unsigned int rx_knows(const struct rte_mbuf *mbuf, enum rx_source source)
+static unsigned int rx_knows(const struct engine *engine, const struct rte_mbuf *mbuf,
+			     enum rx_source source)
 {
 	unsigned int known = rx_sums_are_good(mbuf->ol_flags) ? FRAME_SUMS_GOOD : 0;
 
@@ -46,6 +47,8 @@ static unsigned int rx_knows(const struct rte_mbuf *mbuf, enum rx_source source)
 		known |= FRAME_TRUSTED;
 	if (mbuf->port == PORT_VERIFIED)
 		known |= FRAME_ICRC_GOOD;
+	if (mbuf->port == PORT_PASSED_ON || unlikely(engine->link->port.passed_on))
+		known |= FRAME_SOURCE_GOOD;
 	return known;
 }
 
@@ -71,7 +74,7 @@ static void rx_input_host(struct engine *engine, uint8_t *frame, uint32_t frame_
 /* Process a frame. Returns false if it was given to another engine, which frees it. */
 static bool rx_input(struct engine *engine, struct rte_mbuf *mbuf, enum rx_source source)
 {
-	const unsigned int known = rx_knows(mbuf, source);
+	const unsigned int known = rx_knows(engine, mbuf, source);
 	struct qp *qp = NULL;
 	uint8_t *frame;
 

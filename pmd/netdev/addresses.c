@@ -57,6 +57,15 @@ bool addresses_have(const struct addresses *addresses, int32_t vlan, const uint8
 	return false;
 }
 
+bool addresses_have_anywhere(const struct addresses *addresses, const uint8_t gid[GID_LEN])
+{
+	for (size_t i = 0; i < addresses->count; i++) {
+		if (memcmp(addresses->list[i].gid, gid, GID_LEN) == 0)
+			return true;
+	}
+	return false;
+}
+
 bool addresses_first_of_vlan(const struct addresses *addresses, size_t index)
 {
 	for (size_t i = 0; i < index; i++) {

@@ -140,6 +140,12 @@ void forward_input(struct server *server, struct rte_mbuf *mbuf)
 		kernel_give(server, mbuf);
 		return;
 	}
+	/* Processes believe the source of what they get from us (FRAME_SOURCE_GOOD). */
+	if (steer != STEER_OTHER &&
+	    unlikely(addresses_have_anywhere(&server->uplink.link.addresses, steering.sgid))) {
+		server->totals.own_source++;
+		goto drop;
+	}
 	switch (steer) {
 	case STEER_QP:
 		if (unlikely(steering.qpn == GSI_QPN)) {

@@ -130,9 +130,10 @@ int serve_status(const struct server *server, char *at, size_t size)
 	    totals.kernel_tx_packets, totals.kernel_dropped, totals.lanes, totals.lane_packets,
 	    totals.directs, totals.unknown_qpn, totals.tx_dropped, totals.refused);
 	add(&text,
-	    ", \"rx_dropped\": %" PRIu64 ", \"unknown_group\": %" PRIu64 ", \"no_buffer\": %" PRIu64
-	    ", \"own_dropped\": %" PRIu64,
-	    totals.rx_dropped, totals.unknown_group, totals.no_buffer, totals.own_dropped);
+	    ", \"rx_dropped\": %" PRIu64 ", \"unknown_group\": %" PRIu64
+	    ", \"own_source\": %" PRIu64 ", \"no_buffer\": %" PRIu64 ", \"own_dropped\": %" PRIu64,
+	    totals.rx_dropped, totals.unknown_group, totals.own_source, totals.no_buffer,
+	    totals.own_dropped);
 	if (server->uplink.link.port.impaired)
 		add_damage(&text, server->uplink.link.port.impaired);
 	add(&text,
@@ -189,6 +190,7 @@ static void status_write_report(struct server *server)
 	report_add_stat(report, "rx_dropped", totals.rx_dropped);
 	report_add_stat(report, "unknown_qpn", totals.unknown_qpn);
 	report_add_stat(report, "unknown_group", totals.unknown_group);
+	report_add_stat(report, "own_source", totals.own_source);
 	report_add_stat(report, "no_buffer", totals.no_buffer);
 	report_add_stat(report, "own_dropped", totals.own_dropped);
 	report_add_stat(report, "cm_ports", totals.cm_ports);

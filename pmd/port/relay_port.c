@@ -399,6 +399,7 @@ static void relay_fill(const struct port *main, struct port *port)
 	port->kernel_beyond = main->kernel_beyond;
 	port->no_cancel_points = main->no_cancel_points;
 	port->lcores_are_others = main->lcores_are_others;
+	port->passed_on = main->passed_on;
 	port->tsc_hz = main->tsc_hz;
 	port->spares_icrc = main->spares_icrc;
 	port->own_qpn_first = main->own_qpn_first;

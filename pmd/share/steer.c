@@ -48,7 +48,7 @@ static bool take_ethernet(struct rest *rest, rte_be16_t *type)
 	return true;
 }
 
-static bool take_ipv4(struct rest *rest, uint8_t dgid[GID_LEN])
+static bool take_ipv4(struct rest *rest, struct steering *steering)
 {
 	const struct rte_ipv4_hdr *ip = rest_take(rest, sizeof(*ip));
 	size_t options;
@@ -58,17 +58,19 @@ static bool take_ipv4(struct rest *rest, uint8_t dgid[GID_LEN])
 	    (ip->fragment_offset & RTE_BE16(RTE_IPV4_HDR_OFFSET_MASK | RTE_IPV4_HDR_MF_FLAG)))
 		return false;
 	options = (ip->version_ihl & 0xfu) * 4 - sizeof(*ip);
-	gid_from_ipv4(&ip->dst_addr, dgid);
+	gid_from_ipv4(&ip->src_addr, steering->sgid);
+	gid_from_ipv4(&ip->dst_addr, steering->dgid);
 	return rest_take(rest, options) != NULL;
 }
 
-static bool take_ipv6(struct rest *rest, uint8_t dgid[GID_LEN])
+static bool take_ipv6(struct rest *rest, struct steering *steering)
 {
 	const struct rte_ipv6_hdr *ip = rest_take(rest, sizeof(*ip));
 
 	if (!ip || ip->proto != IPPROTO_UDP)
 		return false;
-	memcpy(dgid, &ip->dst_addr, GID_LEN);
+	memcpy(steering->sgid, &ip->src_addr, GID_LEN);
+	memcpy(steering->dgid, &ip->dst_addr, GID_LEN);
 	return true;
 }
 
@@ -83,9 +85,9 @@ enum steer steer_frame(const uint8_t *frame, size_t len, struct steering *steeri
 	if (!take_ethernet(&rest, &type))
 		return STEER_OTHER;
 	if (type == RTE_BE16(RTE_ETHER_TYPE_IPV4))
-		is_ip = take_ipv4(&rest, steering->dgid);
+		is_ip = take_ipv4(&rest, steering);
 	else if (type == RTE_BE16(RTE_ETHER_TYPE_IPV6))
-		is_ip = take_ipv6(&rest, steering->dgid);
+		is_ip = take_ipv6(&rest, steering);
 	udp = is_ip ? rest_take(&rest, sizeof(*udp)) : NULL;
 	if (!udp || udp->dst_port != RTE_BE16(WIRE_UDP_PORT))
 		return STEER_OTHER;

@@ -181,8 +181,8 @@ static void receive_own(unsigned int first)
 	struct qp *qp;
 
 	for (unsigned int i = first; i < agent_rig.frames; i++)
-		assert_true(device_receive(device_first(agent_rig.device), frames[i], lengths[i], 0,
-					   agent_rig.now_ns, &qp));
+		assert_true(device_receive(device_first(agent_rig.device), frames[i], lengths[i],
+					   FRAME_SOURCE_GOOD, agent_rig.now_ns, &qp));
 }
 
 void agent_rig_run(void)

@@ -196,7 +196,9 @@ void cm_device_receive(struct cm_host *host, const uint8_t *frame, size_t len)
 {
 	struct qp *qp;
 
-	device_receive(device_first(host->device), frame, len, 0, host->sim->clock.now_ns, &qp);
+	/* A host may connect to itself. */
+	device_receive(device_first(host->device), frame, len, FRAME_SOURCE_GOOD,
+		       host->sim->clock.now_ns, &qp);
 }
 
 void cm_device_run(struct cm_host *host)

@@ -309,6 +309,50 @@ TEST(device_receive__an_address_of_others_is_dropped)
 	assert_dropped(build(&attr, &bth), COUNTER_rx_wrong_gid);
 }
 
+/* Whichever of our addresses it is, and in whichever VLAN: forged, or come back to us. */
+TEST(device_receive__our_own_address_as_source_is_dropped)
+{
+	static const uint8_t other[16] = {[10] = 0xff, 0xff, 10, 0, 0, 3};
+	const struct bth_fields bth = bth_to(env.qpn);
+	struct path_attr attr;
+
+	attr = path_to(our_ipv4, our_ipv4);
+	assert_dropped(build(&attr, &bth), COUNTER_rx_own_source);
+	attr = path_to(our_ipv6, our_ipv6);
+	assert_dropped(build(&attr, &bth), COUNTER_rx_own_source);
+	/* Not yet ours, ours in a VLAN, and no longer ours. */
+	attr = path_to(other, our_ipv4);
+	assert_true(receive(build(&attr, &bth)));
+	assert_int_equal(env.received, 1);
+	env.received = 0;
+	assert_int_equal(add_gid(other, 5), 2);
+	assert_dropped(build(&attr, &bth), COUNTER_rx_own_source);
+	device_sync_gids(env.device, env.device->gids, 2);
+	assert_true(receive(build(&attr, &bth)));
+	assert_int_equal(env.received, 1);
+}
+
+/* Another program of this host has sent it. */
+TEST(device_receive__our_own_address_as_source_stays_on_this_host)
+{
+	static const unsigned int known[] = {FRAME_TRUSTED, FRAME_SOURCE_GOOD};
+	const struct path_attr attr = path_to(our_ipv4, our_ipv4);
+	const struct bth_fields bth = bth_to(env.qpn);
+	const size_t len = build(&attr, &bth);
+	struct qp *qp;
+
+	for (size_t i = 0; i < RTE_DIM(known); i++)
+		assert_true(device_receive(device_first(env.device), env.frame, len, known[i],
+					   NOW_NS, &qp));
+	assert_int_equal(env.received, 2);
+	/* Everything else is checked. */
+	env.frame[len - 1] ^= 1;
+	assert_true(device_receive(device_first(env.device), env.frame, len, FRAME_SOURCE_GOOD,
+				   NOW_NS, &qp));
+	assert_int_equal(device_counter(env.device, COUNTER_rx_icrc_errors), 1);
+	assert_int_equal(env.received, 2);
+}
+
 TEST(device_receive__the_tag_must_be_that_of_the_address)
 {
 	const struct bth_fields bth = bth_to(env.qpn);

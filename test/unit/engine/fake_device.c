@@ -123,6 +123,7 @@ int packet_seal_in_place(struct packet_out *out, uint8_t *tail)
 }
 
 unsigned int fake_known_good;
+unsigned int fake_source_good;
 struct qp *fake_waiting;
 
 bool device_receive(struct device_engine *engine, const uint8_t *frame, size_t len,
@@ -136,6 +137,7 @@ bool device_receive(struct device_engine *engine, const uint8_t *frame, size_t l
 		return false;
 	fake_looped += (known & FRAME_TRUSTED) != 0;
 	fake_known_good += (known & FRAME_SUMS_GOOD) != 0;
+	fake_source_good += (known & FRAME_SOURCE_GOOD) != 0;
 	*qp = fake_receiver;
 	if (*qp)
 		count_to(&(*qp)->received, (*qp)->received + 1);

@@ -38,9 +38,10 @@ struct qp {
 /* The queue pair that device_receive gives every RoCE frame to, or NULL; a frame is RoCE if its
  * last byte is 0x91. */
 extern struct qp *fake_receiver;
-extern struct cq *fake_cq;	     /* gets a completion for each RoCE frame; NULL: none does */
-extern unsigned int fake_looped;     /* frames that were trusted */
-extern unsigned int fake_known_good; /* whose checksums were verified by the port */
+extern struct cq *fake_cq;	      /* gets a completion for each RoCE frame; NULL: none does */
+extern unsigned int fake_looped;      /* frames that were trusted */
+extern unsigned int fake_source_good; /* whose source need not be checked */
+extern unsigned int fake_known_good;  /* whose checksums were verified by the port */
 extern enum ibv_event_type fake_last_event;
 extern enum cc_kind fake_kind;	/* the newest algorithm of the queue pair FAKE_QPN */
 extern struct qp *fake_waiting; /* the one that waits for a page, or NULL */

@@ -368,6 +368,23 @@ TEST(engine_turn__takes_frames_over_several_buffers)
 	assert_int_equal(qp.received, 1);
 }
 
+/* Only what has not come straight from the network may have our address as its source. */
+TEST(engine_turn__believes_the_owner_of_sources)
+{
+	fake_receiver = &qp;
+	for (int passed_on = 0; passed_on < 3; passed_on++) {
+		struct rte_mbuf *mbuf = make_chain(FAKE_FRAME_LEN, FAKE_FRAME_LEN);
+
+		mbuf->port = passed_on == 1 ? PORT_PASSED_ON : PORT_VERIFIED;
+		engine->link->port.passed_on = passed_on == 2;
+		fake_source_good = 0;
+		assert_int_equal(port_tx_burst(&engine->link->port, &mbuf, 1), 1);
+		rig_turns(1);
+		assert_int_equal(fake_source_good, passed_on != 0);
+	}
+	engine->link->port.passed_on = false;
+}
+
 TEST(engine_turn__believes_the_port_of_checksums)
 {
 	static const struct {

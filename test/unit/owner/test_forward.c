@@ -81,6 +81,14 @@ static uint16_t build(uint8_t *frame, bool to_peer, uint16_t n)
 	return (uint16_t)packet_seal(&out);
 }
 
+/* Let a frame have come from the network. */
+static void come_from_peer(uint8_t *frame)
+{
+	struct rte_ipv4_hdr *ip = (struct rte_ipv4_hdr *)(frame + sizeof(struct rte_ether_hdr));
+
+	memcpy(&ip->src_addr, peer + GID_IPV4_OFFSET, sizeof(ip->src_addr));
+}
+
 /* A process puts packets with flags into the ring to the owner. */
 static void send_flagged(uint16_t from, bool to_peer, uint16_t to, int count, uint8_t flags)
 {
@@ -95,6 +103,8 @@ static void send_flagged(uint16_t from, bool to_peer, uint16_t to, int count, ui
 			.flags = flags,
 			.offset = mbuf->data_off,
 			.len = build(rte_pktmbuf_mtod(mbuf, uint8_t *), to_peer, to)};
+		if (flags & SHARE_FLAG_STRAY)
+			come_from_peer(rte_pktmbuf_mtod(mbuf, uint8_t *));
 		assert_true(ledger_give(&server.arena.ledger, packet.buffer, from));
 		word = share_pack(&packet);
 		assert_int_equal(share_ring_put(&tx[from], &word, 1), 1);
@@ -403,6 +413,7 @@ static struct rte_mbuf *frame_to(uint32_t qpn)
 	frame = rte_pktmbuf_mtod(mbuf, uint8_t *);
 	mbuf->data_len = build(frame, false, 0);
 	mbuf->pkt_len = mbuf->data_len;
+	come_from_peer(frame);
 	wire_put24(frame + sizeof(struct rte_ether_hdr) + sizeof(struct rte_ipv4_hdr) +
 			   sizeof(struct rte_udp_hdr) + offsetof(struct bth, dest_qpn),
 		   qpn);
@@ -415,6 +426,32 @@ TEST(forward_input__counts_what_is_for_nobody)
 	assert_int_equal(server.totals.unknown_qpn, 1);
 	forward_input(&server, frame_to(WIRE_QPN_MULTICAST));
 	assert_int_equal(server.totals.unknown_group, 1);
+}
+
+/* To a process, to a group, and to the connection manager. */
+TEST(forward_input__drops_what_another_host_sends_with_our_address)
+{
+	const uint32_t qpns[] = {server.slots.all[0].qpn_first, WIRE_QPN_MULTICAST, GSI_QPN};
+	const uint64_t mads = server.totals.mads_dropped;
+	uint64_t word;
+
+	for (size_t i = 0; i < RTE_DIM(qpns); i++) {
+		struct rte_mbuf *mbuf = frame_to(qpns[i]);
+
+		/* as build() has left it: from our address */
+		build(rte_pktmbuf_mtod(mbuf, uint8_t *), false, 0);
+		wire_put24(rte_pktmbuf_mtod_offset(mbuf, uint8_t *,
+						   sizeof(struct rte_ether_hdr) +
+							   sizeof(struct rte_ipv4_hdr) +
+							   sizeof(struct rte_udp_hdr) +
+							   offsetof(struct bth, dest_qpn)),
+			   qpns[i]);
+		forward_input(&server, mbuf);
+		assert_int_equal(server.totals.own_source, i + 1);
+	}
+	assert_int_equal(share_ring_take(&rx[0], &word, 1), 0);
+	assert_int_equal(server.totals.unknown_group, 0);
+	assert_int_equal(server.totals.mads_dropped, mads);
 }
 
 /* The tag has no room in front of a frame that begins with its buffer. */

@@ -74,7 +74,8 @@ static void deliver(const struct frame *frame)
 	for (int i = 0; i < RIG_DEVICES && !rig.loses; i++) {
 		if (memcmp(frame->bytes, macs[i], MAC_LEN) == 0)
 			assert_true(device_receive(device_first(rig.devices[i]), frame->bytes,
-						   frame->length, 0, rig.now_ns, &qp));
+						   frame->length, FRAME_SOURCE_GOOD, rig.now_ns,
+						   &qp));
 	}
 }
 

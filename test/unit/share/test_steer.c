@@ -49,6 +49,7 @@ TEST(steer_frame__finds_the_queue_pair)
 		memset(&steering, 0, sizeof(steering));
 		assert_int_equal(steer_frame(frame, len, &steering), STEER_QP);
 		assert_int_equal(steering.qpn, QPN);
+		assert_int_equal(steering.sgid[form & 1 ? 0 : 12], form & 1 ? 0xfd : 0x0a);
 	}
 }
 

@@ -69,8 +69,8 @@ static void carry(void)
 		more = run_qps();
 		for (unsigned int i = 0; i < link_state.count; i++)
 			assert_true(device_receive(device_first(fake.device), link_state.frames[i],
-						   link_state.lengths[i], 0, link_state.now_ns,
-						   &qp));
+						   link_state.lengths[i], FRAME_SOURCE_GOOD,
+						   link_state.now_ns, &qp));
 	} while (more || link_state.count > 0);
 }
 

@@ -67,6 +67,7 @@ struct device {
 	bool displayed; /* files show it in /sys/class/infiniband_verbs, as uverbsN, where N is its
 			   index among the process's devices; set by the driver before use */
 	struct device_gid gids[DEVICE_GIDS_MAX]; /* changed under the device's lock */
+	uint32_t gid_end;			 /* behind the last used one; the same */
 	bool link_up;				 /* atomic */
 	enum ibv_mtu
 		mtu; /* largest path MTU that fits port_mtu_bytes with IPv6, UDP, BTH, RETH, ICRC */
@@ -223,6 +224,9 @@ enum frame_known {
 		1 << 0, /* it never left this device (loopback): check neither checksums nor ICRC */
 	FRAME_SUMS_GOOD = 1 << 1, /* the port has verified IPv4 and UDP checksums */
 	FRAME_ICRC_GOOD = 1 << 2, /* packet_copy has found the ICRC right */
+	/* a program of this host may have sent it with our address: whoever took it from the
+	 * network has dropped what another host sent with that source */
+	FRAME_SOURCE_GOOD = 1 << 3,
 };
 
 /**

@@ -70,28 +70,29 @@ struct serve_totals {
 	uint32_t blocks_used;  /* of queue pair numbers */
 	uint32_t groups;       /* multicast memberships of processes */
 	uint32_t processes;
-	uint32_t psocks;	    /* packet sockets of processes */
-	uint64_t attached;	    /* processes that have attached so far */
-	uint64_t ended;		    /* those of them that have ended */
-	uint64_t rx_packets;	    /* from the port */
-	uint64_t tx_packets;	    /* to the port */
-	uint64_t handed_over;	    /* from process to process, through the owner */
-	uint64_t lanes;		    /* made between processes so far */
-	uint64_t directs;	    /* direct memifs made between isolated processes so far */
-	uint64_t lane_packets;	    /* through the open lanes, as the processes say */
-	uint64_t rx_dropped;	    /* frames from the port: in too many segments, or without room
-				       for their tag */
-	uint64_t unknown_qpn;	    /* packets whose queue pair number no process has */
-	uint64_t unknown_group;	    /* from the port: packets to a group without members */
-	uint64_t no_buffer;	    /* copies and own frames that were not made: no buffer */
-	uint64_t own_dropped;	    /* own frames: the port had no room */
-	uint32_t cm_ports;	    /* of processes */
-	uint64_t mads;		    /* for QP 1, given to a process */
-	uint64_t mads_answered;	    /* by the owner: they were for no process */
-	uint64_t mads_dropped;	    /* malformed, or for no process and without an answer, or not
-				       taken in time by their process */
-	uint64_t mads_farewell;	    /* sent by the owner for processes that have ended */
-	uint64_t tx_dropped;	    /* the link was down, or the port did not send them */
+	uint32_t psocks;	/* packet sockets of processes */
+	uint64_t attached;	/* processes that have attached so far */
+	uint64_t ended;		/* those of them that have ended */
+	uint64_t rx_packets;	/* from the port */
+	uint64_t tx_packets;	/* to the port */
+	uint64_t handed_over;	/* from process to process, through the owner */
+	uint64_t lanes;		/* made between processes so far */
+	uint64_t directs;	/* direct memifs made between isolated processes so far */
+	uint64_t lane_packets;	/* through the open lanes, as the processes say */
+	uint64_t rx_dropped;	/* frames from the port: in too many segments, or without room
+				   for their tag */
+	uint64_t unknown_qpn;	/* packets whose queue pair number no process has */
+	uint64_t unknown_group; /* from the port: packets to a group without members */
+	uint64_t own_source;	/* packets from the port with an address of the port as source */
+	uint64_t no_buffer;	/* copies and own frames that were not made: no buffer */
+	uint64_t own_dropped;	/* own frames: the port had no room */
+	uint32_t cm_ports;	/* of processes */
+	uint64_t mads;		/* for QP 1, given to a process */
+	uint64_t mads_answered; /* by the owner: they were for no process */
+	uint64_t mads_dropped;	/* malformed, or for no process and without an answer, or not
+				   taken in time by their process */
+	uint64_t mads_farewell; /* sent by the owner for processes that have ended */
+	uint64_t tx_dropped;	/* the link was down, or the port did not send them */
 	uint64_t kernel_rx_packets; /* from the port to the kernel's interface */
 	uint64_t kernel_tx_packets; /* from that interface to the port */
 	uint64_t kernel_dropped;    /* frames that the kernel's interface did not take */

@@ -33,6 +33,10 @@ enum port_dma {
 /* In an mbuf's port: the packet comes from a trusted process and never left this host's memory. */
 #define PORT_HANDED_OVER (UINT16_MAX - 1)
 
+/* In an mbuf's port: the packet has not come from the network directly. The port's owner, or a
+ * program that the owner trusts, has passed it on. */
+#define PORT_PASSED_ON (UINT16_MAX - 5)
+
 /* In an mbuf's port: an engine's own queue has received the packet, but it is for a queue pair of
  * another engine (open_queue). */
 #define PORT_STRAY (UINT16_MAX - 4)
@@ -190,6 +194,7 @@ struct port {
 	bool no_cancel_points;
 	bool kernel_beyond;	/* only each packet to another host does */
 	bool lcores_are_others; /* the application runs DPDK itself and owns the lcores */
+	bool passed_on;		/* every packet has been passed on, as with PORT_PASSED_ON */
 	bool watched;		/* set before port_prepare: pdump must see the packets */
 	uint32_t engines;	/* set before port_open: engines that use its buffers; 0: one */
 

@@ -22,6 +22,7 @@ enum steer {
 struct steering {
 	uint32_t qpn;	       /* STEER_QP */
 	uint8_t dgid[GID_LEN]; /* STEER_MULTICAST */
+	uint8_t sgid[GID_LEN]; /* both */
 };
 
 /** Classify a frame. MT-safe. */
