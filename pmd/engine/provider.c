@@ -466,7 +466,8 @@ static int provider_run_port(const struct settings *settings, const struct share
 static int provider_stop_helper(struct engine *engine, void *arg)
 {
 	(void)arg;
-	helper_stop(engine);
+	if (engine) /* a further engine may be what could not be made */
+		helper_stop(engine);
 	return 0;
 }
 
