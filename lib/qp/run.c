@@ -532,7 +532,7 @@ static bool qp_restart_timer(struct qp *qp, uint64_t now_ns, struct packet_sink 
 		return false;
 	knows = sink->ask(sink, &qp->peer.path, qp->peer.qpn, &taken);
 	verdict = backlog_judge(&qp->backlog, qp->loss.una, loss_owes_oldest(&qp->loss), knows,
-				&taken, now_ns);
+				&taken, recovery->timeout_ns, now_ns);
 	if (verdict == BACKLOG_COUNTS)
 		return false;
 	counters_add(qp->init.counters, COUNTER_ack_timer_restarts, 1);

@@ -11,12 +11,14 @@ static bool backlog_waits_at(const struct sink_taken *taken, uint32_t mark)
 
 /* Note the time of the first question about a packet. */
 static void backlog_begin(struct backlog *backlog, struct psn una, const struct sink_taken *taken,
-			  uint64_t now_ns)
+			  uint64_t timeout_ns, uint64_t now_ns)
 {
+	const uint64_t timeouts_ns = BACKLOG_TIMEOUTS * timeout_ns;
+
 	if (backlog->until_ns != 0 && psn_eq(backlog->una, una))
 		return;
 	backlog->una = una;
-	backlog->until_ns = now_ns + BACKLOG_MAX_NS;
+	backlog->until_ns = now_ns + (timeouts_ns > BACKLOG_MAX_NS ? timeouts_ns : BACKLOG_MAX_NS);
 	backlog->state = BACKLOG_UNKNOWN;
 	backlog->dropped = taken->dropped;
 }
@@ -52,13 +54,13 @@ static enum backlog_verdict backlog_look(struct backlog *backlog, const struct s
 
 enum backlog_verdict backlog_judge(struct backlog *backlog, struct psn una, bool owed,
 				   enum sink_knows knows, const struct sink_taken *taken,
-				   uint64_t now_ns)
+				   uint64_t timeout_ns, uint64_t now_ns)
 {
 	if (knows == SINK_KNOWS_NOTHING) {
 		backlog->state = BACKLOG_UNKNOWN;
 		return BACKLOG_COUNTS;
 	}
-	backlog_begin(backlog, una, taken, now_ns);
+	backlog_begin(backlog, una, taken, timeout_ns, now_ns);
 	if (now_ns >= backlog->until_ns)
 		return BACKLOG_COUNTS;
 	if (knows == SINK_KNOWS_FULL || owed) {

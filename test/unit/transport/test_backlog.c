@@ -23,7 +23,7 @@ static const struct sink_taken none;
 static bool restarts(struct backlog *of, struct psn una, bool owed, enum sink_knows knows,
 		     const struct sink_taken *taken, uint64_t now_ns)
 {
-	return backlog_judge(of, una, owed, knows, taken, now_ns) == BACKLOG_RESTART;
+	return backlog_judge(of, una, owed, knows, taken, 1000000, now_ns) == BACKLOG_RESTART;
 }
 
 /* Judge a timer of a packet that has left. Return true if the timer is restarted. */
@@ -36,8 +36,9 @@ static bool excuses(uint32_t given, uint32_t taken, uint64_t now_ns)
 
 TEST(backlog_judge__nothing_is_known)
 {
-	assert_int_equal(backlog_judge(&backlog, UNA, true, SINK_KNOWS_NOTHING, &none, NOW_NS),
-			 BACKLOG_COUNTS);
+	assert_int_equal(
+		backlog_judge(&backlog, UNA, true, SINK_KNOWS_NOTHING, &none, 1000000, NOW_NS),
+		BACKLOG_COUNTS);
 }
 
 TEST(backlog_judge__all_packets_were_taken)
@@ -127,25 +128,46 @@ TEST(backlog_judge__what_the_port_has_dropped_uses_up_no_retry)
 	struct sink_taken counts = {.given = 9, .taken = 9, .dropped = 3};
 
 	/* Nobody knows when they were dropped. */
-	assert_int_equal(backlog_judge(&backlog, UNA, false, SINK_KNOWS_TAKEN, &counts, NOW_NS),
-			 BACKLOG_COUNTS);
+	assert_int_equal(
+		backlog_judge(&backlog, UNA, false, SINK_KNOWS_TAKEN, &counts, 1000000, NOW_NS),
+		BACKLOG_COUNTS);
 	counts.dropped = 4;
-	assert_int_equal(backlog_judge(&backlog, UNA, false, SINK_KNOWS_TAKEN, &counts, NOW_NS),
-			 BACKLOG_RESEND);
-	assert_int_equal(backlog_judge(&backlog, UNA, false, SINK_KNOWS_TAKEN, &counts, NOW_NS),
-			 BACKLOG_COUNTS);
+	assert_int_equal(
+		backlog_judge(&backlog, UNA, false, SINK_KNOWS_TAKEN, &counts, 1000000, NOW_NS),
+		BACKLOG_RESEND);
+	assert_int_equal(
+		backlog_judge(&backlog, UNA, false, SINK_KNOWS_TAKEN, &counts, 1000000, NOW_NS),
+		BACKLOG_COUNTS);
 	/* It drops while others wait. */
 	counts.given = 10;
 	counts.dropped = 5;
 	assert_true(restarts(&backlog, UNA, false, SINK_KNOWS_TAKEN, &counts, NOW_NS));
 	counts.taken = 10;
 	assert_true(restarts(&backlog, UNA, false, SINK_KNOWS_TAKEN, &counts, NOW_NS));
-	assert_int_equal(backlog_judge(&backlog, UNA, false, SINK_KNOWS_TAKEN, &counts, NOW_NS),
-			 BACKLOG_RESEND);
+	assert_int_equal(
+		backlog_judge(&backlog, UNA, false, SINK_KNOWS_TAKEN, &counts, 1000000, NOW_NS),
+		BACKLOG_RESEND);
 	counts.dropped = 6;
-	assert_int_equal(backlog_judge(&backlog, UNA, false, SINK_KNOWS_TAKEN, &counts,
+	assert_int_equal(backlog_judge(&backlog, UNA, false, SINK_KNOWS_TAKEN, &counts, 1000000,
 				       NOW_NS + BACKLOG_MAX_NS),
 			 BACKLOG_COUNTS);
+}
+
+TEST(backlog_judge__the_limit_is_longer_for_a_long_timer)
+{
+	const struct sink_taken counts = {.given = 7, .taken = 3};
+	const uint64_t timeout_ns = BACKLOG_MAX_NS;
+	const uint64_t end_ns = NOW_NS + BACKLOG_TIMEOUTS * timeout_ns;
+
+	assert_int_equal(
+		backlog_judge(&backlog, UNA, false, SINK_KNOWS_TAKEN, &counts, timeout_ns, NOW_NS),
+		BACKLOG_RESTART);
+	assert_int_equal(backlog_judge(&backlog, UNA, false, SINK_KNOWS_TAKEN, &counts, timeout_ns,
+				       end_ns - 1),
+			 BACKLOG_RESTART);
+	assert_int_equal(
+		backlog_judge(&backlog, UNA, false, SINK_KNOWS_TAKEN, &counts, timeout_ns, end_ns),
+		BACKLOG_COUNTS);
 }
 
 TEST(backlog_reset__forgets_the_limit)

@@ -29,7 +29,8 @@
 #include "base/psn.h"
 #include "transport/sink.h"
 
-#define BACKLOG_MAX_NS UINT64_C(10000000000)
+#define BACKLOG_MAX_NS	 UINT64_C(10000000000)
+#define BACKLOG_TIMEOUTS 16 /* or so many timeouts, if they take longer */
 
 enum backlog_state {
 	BACKLOG_UNKNOWN, /* nothing is known of una's packet since it was sent last */
@@ -69,9 +70,11 @@ enum backlog_verdict {
  *   Its packet must be sent again, and has not left since that is known.
  * @param knows, taken
  *   What the sink knows (packet_sink.ask).
+ * @param timeout_ns
+ *   The timer's length.
  */
 enum backlog_verdict backlog_judge(struct backlog *backlog, struct psn una, bool owed,
 				   enum sink_knows knows, const struct sink_taken *taken,
-				   uint64_t now_ns);
+				   uint64_t timeout_ns, uint64_t now_ns);
 
 #endif
