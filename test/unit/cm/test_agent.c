@@ -104,9 +104,11 @@ TEST(agent_destroy__leaves_no_receiver)
 
 TEST(agent_ports__are_the_devices_or_our_own)
 {
-	void *user;
+	void *user = NULL;
 
+	agent_rig.device->cm_ports_user = &agent_rig;
 	assert_ptr_equal(agent_ports(agent_rig.agent, &user), agent_rig.device->cm_ports);
+	assert_ptr_equal(user, &agent_rig);
 	agent_rig.device->cm_ports = NULL;
 	assert_ptr_equal(agent_ports(agent_rig.agent, &user), &cm_ports_local);
 }

@@ -252,6 +252,12 @@ TEST(step__rej_tells_what_it_rejects)
 	assert_int_equal(cm_reject(rig.conn, CM_REJ_NO_QP, NULL, 0, rig.now_ns), 0);
 	assert_int_equal(rig_sent(&rig).rej.about, CM_ABOUT_REP);
 	rig_fini(&rig);
+	rig_init(&rig);
+	rig_bring(&rig, CM_STATE_REP_RCVD);
+	cm_conn_destroy(rig.conn, rig.now_ns);
+	assert_int_equal(rig_sent(&rig).rej.reason, CM_REJ_CONSUMER_DEFINED);
+	assert_int_equal(rig_sent(&rig).rej.info_len, 0);
+	rig_fini(&rig);
 }
 
 /* The peer cannot know our id: it finds the connection by its own GUID and id. */
