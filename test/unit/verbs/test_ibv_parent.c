@@ -106,11 +106,6 @@ TEST(parent_domain__is_busy_while_objects_are_made_with_it)
 	assert_int_equal(ibv_dealloc_pd(parent), EBUSY);
 	assert_int_equal(ibv_dereg_mr(mr), 0);
 
-	mr = ibv_alloc_null_mr(parent);
-	assert_non_null(mr);
-	assert_int_equal(ibv_dealloc_pd(parent), EBUSY);
-	assert_int_equal(ibv_dereg_mr(mr), 0);
-
 	dm = ibv_alloc_dm(*state, &(struct ibv_alloc_dm_attr){.length = 64});
 	mr = ibv_reg_dm_mr(parent, dm, 0, 64, IBV_ACCESS_ZERO_BASED);
 	assert_non_null(mr);
