@@ -5,6 +5,7 @@
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
@@ -253,15 +254,28 @@ static bool use_unit(struct channel *channel, void **object, int *code)
 	return taken;
 }
 
+/* Sleep until the thread is cancelled or the process ends. */
+static _Noreturn void sleep_for_ever(void)
+{
+	for (;;)
+		poll(NULL, 0, -1);
+}
+
 int channel_read(struct channel *channel, void **object, int *code)
 {
 	uint8_t unit;
+	ssize_t got;
 
 	do {
 		if (!is_open(channel))
 			return read_list(channel, object, code);
-		if (read(channel->fd, &unit, sizeof(unit)) != sizeof(unit))
+		got = read(channel->fd, &unit, sizeof(unit));
+		if (got < 0)
 			return -errno;
+		/* Another thread has destroyed the channel, and its struct may be gone. With
+		 * Linux's descriptors this thread would not wake; rping counts on that. */
+		if (got == 0)
+			sleep_for_ever();
 	} while (!use_unit(channel, object, code));
 	return 0;
 }

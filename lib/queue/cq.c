@@ -85,9 +85,14 @@ int cq_destroy(struct cq *cq)
  */
 static void fire(struct cq *cq, uint64_t armed)
 {
-	if (__atomic_compare_exchange_n(&cq->armed, &armed, CQ_NOT_ARMED, false, __ATOMIC_SEQ_CST,
-					__ATOMIC_SEQ_CST))
-		channel_raise(cq->channel, &cq->source);
+	if (!__atomic_compare_exchange_n(&cq->armed, &armed, CQ_NOT_ARMED, false, __ATOMIC_SEQ_CST,
+					 __ATOMIC_SEQ_CST))
+		return;
+	/* Before the event, which reports these completions. A thread that arms the queue meanwhile
+	 * and does not see this store raises one event more. */
+	__atomic_store_n(&cq->reported, __atomic_load_n(&cq->prod, __ATOMIC_RELAXED),
+			 __ATOMIC_RELAXED);
+	channel_raise(cq->channel, &cq->source);
 }
 
 /* Return true if polls have already taken every completion, and the queue was armed after that,
@@ -176,6 +181,9 @@ static __rte_always_inline int push(struct cq *cq, const struct ibv_wc *wc, bool
 	 * an event. The store also releases `solicited`.
 	 */
 	__atomic_store_n(&cq->prod, prod + 1, __ATOMIC_SEQ_CST);
+	/* 2^32 completions later this index would be in the queue again. */
+	if (unlikely(prod + 1 - __atomic_load_n(&cq->reported, __ATOMIC_RELAXED) > CQ_ENTRIES_MAX))
+		__atomic_store_n(&cq->reported, prod - waiting, __ATOMIC_RELAXED);
 	raise_if_armed(cq, solicited);
 	return 0;
 }
@@ -242,17 +250,20 @@ bool cq_poll_stamped(struct cq *cq, struct ibv_wc *wc, uint64_t *stamp_ns)
 }
 
 /*
- * Return true if the queue holds a completion that an arming asks for. `solicited` may be newer
- * than `prod`: then the engine is adding that completion, and raises the event itself.
+ * Return true if the queue holds a completion that an arming asks for and no event has reported.
+ * `solicited` may be newer than `prod`: then the engine is adding that completion, and raises the
+ * event itself.
  */
 static bool holds_one(const struct cq *cq, bool solicited_only)
 {
 	const uint32_t prod = __atomic_load_n(&cq->prod, __ATOMIC_SEQ_CST);
 	const uint32_t cons = __atomic_load_n(&cq->cons, __ATOMIC_RELAXED);
+	const uint32_t reported = __atomic_load_n(&cq->reported, __ATOMIC_RELAXED);
+	const uint32_t first = reported - cons <= prod - cons ? reported : cons;
 
 	if (!solicited_only)
-		return prod != cons;
-	return __atomic_load_n(&cq->solicited, __ATOMIC_RELAXED) - 1 - cons < prod - cons;
+		return prod != first;
+	return __atomic_load_n(&cq->solicited, __ATOMIC_RELAXED) - 1 - first < prod - first;
 }
 
 void cq_arm(struct cq *cq, bool solicited_only)
@@ -310,6 +321,8 @@ void cq_forget_qp(struct cq *cq, uint32_t qpn)
 	/* Move `prod` back, but not behind `cons`: the next completion is then newer than those
 	 * that an arming saw (cq_push). */
 	__atomic_store_n(&cq->solicited, solicited, __ATOMIC_RELAXED);
+	/* An event more is better than none for a completion that has got another's index. */
+	__atomic_store_n(&cq->reported, cq->cons, __ATOMIC_RELAXED);
 	__atomic_store_n(&cq->prod, kept, __ATOMIC_RELEASE);
 	moderator_forget(cq, kept - cq->cons);
 	queue_unlock(&cq->lock);

@@ -3,11 +3,15 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "queue/channel.h"
@@ -466,4 +470,65 @@ TEST(channel__a_descriptor_of_the_programs_is_left_alone)
 	close(channel.fd);
 	close(other);
 	assert_int_equal(channel_init(&channel), 0);
+}
+
+struct sleeper {
+	struct channel channel;
+	pid_t tid; /* atomic; 0: has not begun */
+	bool returned;
+};
+
+static void *sleep_in_read(void *arg)
+{
+	struct sleeper *sleeper = arg;
+	void *object;
+	int code;
+
+	__atomic_store_n(&sleeper->tid, gettid(), __ATOMIC_RELEASE);
+	channel_read(&sleeper->channel, &object, &code);
+	sleeper->returned = true;
+	return NULL;
+}
+
+/* Wait until a thread is blocked in a system call other than `other`. Return its number, -1 if the
+ * thread has ended. */
+static long blocked_in(pid_t tid, long other)
+{
+	char path[64], text[32];
+	long number = other;
+
+	snprintf(path, sizeof(path), "/proc/self/task/%d/syscall", (int)tid);
+	while (number == other || number < 0) {
+		FILE *file = fopen(path, "r");
+
+		if (!file)
+			return -1;
+		/* It has "running", or the number and its arguments. */
+		if (fgets(text, sizeof(text), file) && sscanf(text, "%ld", &number) != 1)
+			number = other;
+		fclose(file);
+		sched_yield();
+	}
+	return number;
+}
+
+/* rping destroys its channel while its thread waits for an event. */
+TEST(channel_read__does_not_return_when_the_channel_ends, .bare = true)
+{
+	struct sleeper sleeper = {0};
+	pthread_t thread;
+	void *result;
+	pid_t tid;
+
+	assert_int_equal(channel_init(&sleeper.channel), 0);
+	assert_int_equal(pthread_create(&thread, NULL, sleep_in_read, &sleeper), 0);
+	while ((tid = __atomic_load_n(&sleeper.tid, __ATOMIC_ACQUIRE)) == 0)
+		sched_yield();
+	assert_int_equal(blocked_in(tid, -1), SYS_read);
+	channel_fini(&sleeper.channel);
+	assert_int_not_equal(blocked_in(tid, SYS_read), -1);
+	assert_false(sleeper.returned);
+	assert_int_equal(pthread_cancel(thread), 0);
+	assert_int_equal(pthread_join(thread, &result), 0);
+	assert_ptr_equal(result, PTHREAD_CANCELED);
 }

@@ -68,7 +68,9 @@ void channel_raise_kind(struct channel *channel, struct channel_several *several
 
 /**
  * Read an event; blocks unless the descriptor is non-blocking. Sources with events take turns, and
- * so do the kinds of one source, each in the order in which their first events came. MT-safe.
+ * so do the kinds of one source, each in the order in which their first events came. MT-safe. A
+ * thread that is blocked here when another one ends the channel never returns, as with Linux's
+ * descriptors; it can be cancelled.
  *
  * @return
  *   0, -EAGAIN from a non-blocking descriptor, or -EINTR.

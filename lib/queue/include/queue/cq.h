@@ -66,6 +66,10 @@ struct cq {
 	/* Written by both sides; atomic. The upper half is `cons` at the time of arming, the lower
 	 * half an enum cq_armed. */
 	uint64_t armed __rte_cache_aligned;
+	/* One past the newest completion that the queue held when its last event was raised; an
+	 * index that was polled before counts as none. Written by who raises the event; push moves
+	 * it along. Atomic. */
+	uint32_t reported;
 };
 
 /* Attributes of a new queue. */
@@ -128,13 +132,15 @@ static inline bool cq_is_armed(const struct cq *cq)
 void cq_fire(struct cq *cq);
 
 /**
- * Ask for one event for a completion that nobody has polled: the next one that is added, or one
- * that the queue holds already. MT-safe.
+ * Ask for one event for a completion that no event has reported: the next one that is added, or
+ * one that the queue holds already. MT-safe.
  *
- * As adapters do, raise the event at once if the queue holds a completion that is asked for, also
- * if an earlier event reported it: programs poll, arm and sleep, and a completion may come after
- * their last poll. Moderation does not delay this event. A queue that is armed already, for the
- * same or for more, stays as it is. Arming for any completion overrides arming for solicited ones
+ * As adapters do, raise the event at once if the queue holds a completion that is asked for and
+ * that came after the last event: programs poll, arm and sleep, and a completion may come after
+ * their last poll. What the last event has reported raises no second one: other programs take an
+ * event, arm, and then poll, and take an event after which they find nothing for an error.
+ * Moderation does not delay this event. A queue that is armed already, for the same or for more,
+ * stays as it is. Arming for any completion overrides arming for solicited ones
  * until the event; the reverse has no effect (ibv_req_notify_cq(3)).
  *
  * @param solicited_only
