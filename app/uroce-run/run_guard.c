@@ -80,6 +80,29 @@ static int raise_fd(int fd)
 	return raised;
 }
 
+/*
+ * Begin a session with the nice value of the one before. Linux shares the CPUs between sessions by
+ * a value of each, which a new session does not inherit (sched(7), "The autogroup feature"). An
+ * uroced with less than its programs would starve beside them, and their packets with it. A kernel
+ * without that feature has no such file.
+ */
+static void begin_session(void)
+{
+	FILE *file = fopen("/proc/self/autogroup", "re");
+	int nice_value = 0;
+	bool known;
+
+	known = file && fscanf(file, "%*s nice %d", &nice_value) == 1;
+	if (file)
+		fclose(file);
+	setsid();
+	file = known && nice_value != 0 ? fopen("/proc/self/autogroup", "we") : NULL;
+	if (!file)
+		return;
+	fprintf(file, "%d", nice_value);
+	fclose(file);
+}
+
 /* Become uroced, which dies with the guard. */
 static _Noreturn void exec_uroced(const struct guard *guard, pid_t parent)
 {
@@ -91,7 +114,7 @@ static _Noreturn void exec_uroced(const struct guard *guard, pid_t parent)
 	if (getppid() != parent)
 		_exit(EXIT_FAILURE);
 	/* Keep the terminal's signals away: Ctrl-C shall end the command first. */
-	setsid();
+	begin_session();
 	for (size_t i = 0; i < RTE_DIM(forwarded); i++)
 		signal(forwarded[i], SIG_DFL);
 	sigemptyset(&none);
@@ -268,7 +291,7 @@ static int start_grandchild(struct guard *guard)
 	if (child == 0) {
 		child = fork();
 		if (child == 0) {
-			setsid();
+			begin_session();
 			guard_run(guard);
 		}
 		_exit(child < 0 ? errno : 0);
