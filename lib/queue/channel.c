@@ -323,3 +323,15 @@ uint32_t channel_forget(struct channel *channel, struct channel_source *source)
 	cancel_restore(cancel_state);
 	return forgotten;
 }
+
+uint32_t channel_pending(struct channel *channel, const struct channel_source *source)
+{
+	const int cancel_state = cancel_disable();
+	uint32_t pending;
+
+	pthread_mutex_lock(&channel->lock);
+	pending = source->pending;
+	pthread_mutex_unlock(&channel->lock);
+	cancel_restore(cancel_state);
+	return pending;
+}

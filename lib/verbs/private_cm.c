@@ -42,6 +42,7 @@ static const struct cm_private table = {
 	.channel_raise = channel_raise,
 	.channel_read = channel_read,
 	.channel_forget = channel_forget,
+	.channel_pending = channel_pending,
 };
 
 const struct cm_private *uroce_private_cm(uint32_t version)

@@ -62,6 +62,7 @@ struct cm_private {
 	void (*channel_raise)(struct channel *channel, struct channel_source *source);
 	int (*channel_read)(struct channel *channel, void **object, int *code);
 	uint32_t (*channel_forget)(struct channel *channel, struct channel_source *source);
+	uint32_t (*channel_pending)(struct channel *channel, const struct channel_source *source);
 };
 
 /** Return the table, or NULL if the library has another version. MT-safe. */

@@ -81,4 +81,7 @@ int channel_read(struct channel *channel, void **object, int *code);
  * MT-safe. Returns their number. */
 uint32_t channel_forget(struct channel *channel, struct channel_source *source);
 
+/** Return how many events of a source are raised and not yet read. MT-safe. */
+uint32_t channel_pending(struct channel *channel, const struct channel_source *source);
+
 #endif
