@@ -336,7 +336,7 @@ void responder_forget_old(struct responder *responder, uint64_t now_ns)
 	const uint64_t age_ns =
 		replies_tell(responder->replies) ? RESPONDER_KEEP_TELLER_NS : RESPONDER_KEEP_NS;
 
-	/* What waits for a receive request or for a page waits as long as that takes. */
+	/* A packet that waits for a receive request or for a page does not expire. */
 	if (responder->gap == GAP_NONE || responder->gap == GAP_NAKED)
 		counters_add(responder->counters, COUNTER_out_of_order_late,
 			     ooo_drop_old(&responder->ooo, age_ns, now_ns));

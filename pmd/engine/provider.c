@@ -406,7 +406,7 @@ static int provider_start_helpers(struct engine *first)
 	return rc;
 }
 
-/* What a port has, as far as it has been made. */
+/* The parts of a port that have been made so far. */
 struct provider_port {
 	struct link *link; /* NULL: not open */
 	struct device *device;

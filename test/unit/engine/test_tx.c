@@ -132,7 +132,7 @@ TEST(tx__what_is_sent_again_leaves_alone)
 	}
 }
 
-/* What the port below tells. */
+/* The answer of the port below. */
 static struct port_taken told;
 static bool tells;
 

@@ -8,7 +8,7 @@
 
 #include "wire/build.h"
 
-/* What a sink knows of the packets on the way to a queue pair. */
+/* The kinds of answers of a sink about the packets on the way to a queue pair. */
 enum sink_knows {
 	SINK_KNOWS_NOTHING, /* they may have been taken, or lost */
 	SINK_KNOWS_FULL,    /* the port has not taken all packets yet, because it is full */
