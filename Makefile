@@ -6,7 +6,7 @@ SETUP = config/setup.sh
 # What the demonstration runs, and no more: a newcomer waits for it.
 DEMO_TARGETS = lib/verbs/libibverbs.so.1 app/uroce-run
 
-.PHONY: all build demo check test test-all soak simulate test-interop test-interop-quick test-interop-all test-package perf perf-doc perf-rxe fuzz clean distclean help
+.PHONY: all build demo check test test-all soak simulate test-interop test-interop-quick test-interop-all test-package perf perf-doc perf-rxe fuzz lint coverage clean distclean help
 
 all: build
 
@@ -92,12 +92,22 @@ perf-doc:
 	@python3 test/perf/perf.py --build build --json build/perf.json; status=$$?; \
 		python3 test/perf/document.py --build build --json build/perf.json && exit $$status
 
+# Faults that can be read: clang-tidy and GCC's analyzer compile what has changed since SINCE, or all.
+lint:
+	@$(SETUP) lint
+	@test -f build/build.ninja || meson setup build
+	@test/lint.py $(if $(SINCE),--since $(SINCE))
+
+coverage:
+	@$(SETUP) coverage
+	@test/coverage.py $(if $(DOCUMENT),--document)
+
 fuzz:
 	@$(SETUP) test
 	@test/run-all.py --fuzz-seconds $(or $(SECONDS),600)
 
 clean:
-	rm -rf build build-asan build-tsan build-package
+	rm -rf build build-asan build-tsan build-coverage build-package
 
 distclean: clean
 	rm -rf build-interop build-interop-backports
@@ -118,4 +128,6 @@ help:
 	@echo "make perf-doc      the same, and doc/performance.md, its plots and the README's figures anew; 25 minutes"
 	@echo "make perf-rxe      uroce beside Linux's rxe, between two virtual machines"
 	@echo "make fuzz          the fuzz targets for SECONDS=600"
+	@echo "make lint          clang-tidy, GCC's analyzer, spelling, shell scripts, format; SINCE=COMMIT: only changed C files"
+	@echo "make coverage      which lines and branches the unit tests run, by room; build-coverage/html shows each"
 	@echo "make clean         remove what was built; make distclean: the virtual machine's image too"

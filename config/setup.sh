@@ -8,6 +8,8 @@
 #   test       demo and what the tests that need no virtual machine use
 #   perf       test and what draws plots of performance
 #   interop    test and what boots the Linux peer
+#   lint       build and what reads the files without running them
+#   coverage   build and what tells which lines the unit tests run
 #   package    build and what builds Debian's packages and tries them in a clean root
 #   hugepages  huge pages only
 #
@@ -21,17 +23,21 @@ DEMO_PKGS="perftest"
 TEST_PKGS="clang clang-format libclang-rt-14-dev ibverbs-providers ibverbs-utils rdmacm-utils iproute2 ethtool
 	iperf3 tcpdump tshark python3 pyflakes3 python3-pyverbs tgt libiscsi-bin qemu-utils qemu-block-extra fio ucx-utils
 	openmpi-bin libopenmpi-dev libfabric-bin qperf python3-jsonschema python3-prometheus-client
-	dapl2-utils libgloo-dev g++ ceph-mon ceph-osd ceph-common"
+	dapl2-utils libgloo-dev g++ ceph-mon ceph-osd ceph-common codespell shellcheck"
 PERF_PKGS="gnuplot-nox libiscsi-dev"
 INTEROP_PKGS="qemu-system-x86 cpio kmod open-iscsi e2fsprogs nvme-cli"
 
+LINT_PKGS="clang clang-format clang-tidy codespell pyflakes3 shellcheck"
+COVERAGE_PKGS="gcovr"
 PACKAGE_PKGS="build-essential dpkg-dev debhelper lintian mmdebstrap systemd util-linux iproute2 ibverbs-utils python3
 	podman"
 
 # Do the same on a system without dpkg: names of pkg-config with ".pc", and commands.
 BUILD_PARTS="pkg-config meson ninja cc libdpdk.pc libibverbs.pc libisal.pc json-c.pc cmocka.pc"
 DEMO_PARTS="ib_write_bw"
-TEST_PARTS="clang clang-format ibv_devinfo rping ip ethtool iperf3 tcpdump tshark python3 pyflakes3 tgtd iscsi-inq qemu-io fio ucx_perftest mpirun mpicc fi_pingpong"
+TEST_PARTS="clang clang-format codespell shellcheck ibv_devinfo rping ip ethtool iperf3 tcpdump tshark python3 pyflakes3 tgtd iscsi-inq qemu-io fio ucx_perftest mpirun mpicc fi_pingpong"
+LINT_PARTS="clang clang-format clang-tidy codespell pyflakes3 shellcheck"
+COVERAGE_PARTS="gcovr"
 PERF_PARTS="gnuplot libiscsi.pc"
 PACKAGE_PARTS="dpkg-buildpackage dh lintian mmdebstrap systemd-analyze unshare ip ibv_devinfo python3"
 INTEROP_PARTS="qemu-system-x86_64 cpio modprobe iscsiadm mkfs.ext4 nvme"
@@ -178,13 +184,15 @@ main()
 			parts+=" $BUILD_PARTS $DEMO_PARTS $TEST_PARTS $INTEROP_PARTS"
 			huge=1
 			;;
+		lint) pkgs+=" $BUILD_PKGS $LINT_PKGS" parts+=" $BUILD_PARTS $LINT_PARTS" ;;
+		coverage) pkgs+=" $BUILD_PKGS $COVERAGE_PKGS" parts+=" $BUILD_PARTS $COVERAGE_PARTS" ;;
 		package) pkgs+=" $BUILD_PKGS $PACKAGE_PKGS" parts+=" $BUILD_PARTS $PACKAGE_PARTS" ;;
 		hugepages) huge=1 ;;
 		-h | --help)
-			sed -n '3,13s/^# \{0,1\}//p' "$0"
+			sed -n '3,15s/^# \{0,1\}//p' "$0"
 			return 0
 			;;
-		*) die "unknown part '$part'; use: build, demo, test, perf, interop, package, hugepages" ;;
+		*) die "unknown part '$part'; use: build, demo, test, perf, interop, lint, coverage, package, hugepages" ;;
 		esac
 	done
 	# shellcheck disable=SC2086 # lists of names

@@ -21,6 +21,7 @@ import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
+import lint  # noqa: E402
 from harness.process import Process, exit_on_signals  # noqa: E402
 from harness.report import SECOND_TRY  # noqa: E402
 
@@ -212,30 +213,26 @@ def beside(total):
     build_sanitized(total, "build-tsan", tuple(THREAD_SANITIZED), THREADED_TARGETS)
 
 
-def judge_files(total, title_text, patterns, command, advice):
-    """Runs a command that reads all files of some kinds. One test; outside a checkout nobody knows which files there
-    are."""
-    title(title_text)
-    files = subprocess.run(["git", "ls-files", *patterns], capture_output=True, text=True, check=False).stdout.split()
-    if not files:
-        print(f"skip  {title_text}: this is no checkout of git", flush=True)
-        total.add(skipped=1)
-        return
-    done = subprocess.run([*command, *files], capture_output=True, text=True, check=False)
-    if done.returncode:
-        print((done.stdout + done.stderr)[-10000:])
-        total.fail(f"{title_text}: {advice}")
-    else:
-        total.add(passed=1)
+def judge_files(total):
+    """Reads the files. Each reader is one test."""
+    def result(name, skipped, found):
+        if skipped:
+            print(f"skip  {name}: {skipped}", flush=True)
+            total.add(skipped=1)
+        elif found:
+            print(found)
+            total.fail(name)
+        else:
+            total.add(passed=1)
+
+    title("format, names in Python, spelling, shell scripts")
+    lint.quick(result)
 
 
 def everything(total, complete):
     """Runs all tests; if they are complete, every combination, and more of what depends on chance."""
     more = ["--all"] if complete else []
-    judge_files(total, "format", ["*.c", "*.h"], ["clang-format", "--dry-run", "-Werror"],
-                "run clang-format -i on these files")
-    # A name that no module has would end a whole group of checks in the middle.
-    judge_files(total, "names in Python", ["*.py"], ["pyflakes3"], "these names are unknown or not used")
+    judge_files(total)
     title("unit tests, ABI")
     meson_test(total, "build", "--no-suite", "sim")
     with tempfile.NamedTemporaryFile("r", errors="replace") as log:

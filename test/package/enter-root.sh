@@ -27,4 +27,5 @@ mkdir -p run/lock
 [ -s etc/hosts ] || printf '127.0.0.1\tlocalhost\n::1\tlocalhost\n' >etc/hosts
 ip link set lo up
 # Process 1 must reap orphaned processes, as init does: a zombie would look like a program that has a device.
+# shellcheck disable=SC2016 # perl's variable
 exec chroot . perl -e '$SIG{CHLD} = "IGNORE"; sleep while 1'

@@ -44,8 +44,8 @@ client=
 trap stop EXIT
 trap 'exit 1' INT TERM HUP
 # The CPUs that this process may use, which need not begin with 0.
-cpus=($(awk '/^Cpus_allowed_list:/ { print $2 }' /proc/self/status | tr , '\n' |
-	awk -F- '{ for (i = $1; i <= $NF; i++) print i }'))
+mapfile -t cpus < <(awk '/^Cpus_allowed_list:/ { print $2 }' /proc/self/status | tr , '\n' |
+	awk -F- '{ for (i = $1; i <= $NF; i++) print i }')
 server_cpu=${cpus[0]}
 client_cpu=${cpus[1]:-$server_cpu}
 

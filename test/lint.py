@@ -1,0 +1,115 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""Reads the files of this checkout without running them.
+
+The quick readers take seconds, and `make test` has them. The others compile each C file once more: `make lint` runs all,
+and chooses the C files that have changed since a commit if it is given one (--since).
+"""
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+
+TOP_DIR = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+C_FILES = ("*.c", "*.h")
+TEXTS = ("*.md", "*.[1-8]", *C_FILES, "*.py", "*.sh", "*meson.build", "config", "debian")
+# Abbreviations of the field: ECN-capable transport, neighbour discovery, Clos network. One name of a test is cut off.
+WORDS = "ect,nd,clos,befores,progres"
+
+
+def checked_in(*patterns):
+    """Return the files that git knows; none outside a checkout."""
+    return subprocess.run(["git", "ls-files", "--", *patterns], capture_output=True, text=True,
+                          check=False).stdout.split()
+
+
+def shell_scripts():
+    """Return the files that say by their first line that a shell runs them."""
+    def is_shell(path):
+        with open(path, "rb") as file:
+            first = file.readline()
+        return first.startswith(b"#!") and first.rstrip().endswith((b"/bash", b"/sh"))
+
+    return [path for path in checked_in() if os.path.isfile(path) and is_shell(path)]
+
+
+# What it reads, how, and what whoever fails it does.
+QUICK = (
+    ("format", lambda: checked_in(*C_FILES), ["clang-format", "--dry-run", "-Werror"], "run clang-format -i on these files"),
+    # a name that no module has would end a whole group of checks in the middle
+    ("names in Python", lambda: checked_in("*.py"), ["pyflakes3"], "these names are unknown or not used"),
+    ("spelling", lambda: checked_in(*TEXTS), ["codespell", "-L", WORDS], "these words are misspelled"),
+    ("shell scripts", shell_scripts, ["shellcheck", "-x"], "see the named rules"),
+)
+
+
+def quick(result):
+    """Run the quick readers. Call result with each one's name, None or why it was not run, and what it found."""
+    for name, files, command, advice in QUICK:
+        paths = files()
+        if not paths:
+            result(name, "this is no checkout of git", "")
+            continue
+        done = subprocess.run([*command, *paths], capture_output=True, text=True, check=False)
+        result(name, None, (done.stdout + done.stderr)[-10000:] + advice if done.returncode else "")
+
+
+def compiled(build, since):
+    """Return the compile commands of lib, pmd and app; of what has changed since a commit, if there is one."""
+    with open(os.path.join(build, "compile_commands.json"), encoding="utf-8") as file:
+        units = json.load(file)
+    changed = since and subprocess.run(["git", "diff", "--name-only", since], capture_output=True, text=True,
+                                       check=True).stdout.split()
+    chosen = {}
+    for unit in units:
+        path = os.path.relpath(os.path.join(unit["directory"], unit["file"]), TOP_DIR)
+        if path.startswith(("lib/", "pmd/", "app/")) and path.endswith(".c") and (not since or path in changed):
+            chosen.setdefault(path, unit)  # many are compiled twice, with assertions and without
+    return chosen
+
+
+def slow(result, build, since):
+    """Run clang-tidy and GCC's analyzer, a file a CPU."""
+    units = compiled(build, since)
+
+    def tidy(item):
+        path, _ = item
+        return subprocess.run(["clang-tidy", "-p", build, "--quiet", "--warnings-as-errors=*", path],
+                              capture_output=True, text=True, check=False)
+
+    def analyze(item):
+        _, unit = item
+        command = unit["command"].split()
+        command = command[:command.index("-o")] + command[command.index("-o") + 2:]
+        return subprocess.run([*command, "-fanalyzer", "-Werror", "-o", "/dev/null"], cwd=unit["directory"],
+                              capture_output=True, text=True, check=False)
+
+    for name, reader in (("clang-tidy", tidy), ("gcc -fanalyzer", analyze)):
+        with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
+            done = list(pool.map(reader, units.items()))
+        result(f"{name}, {len(units)} files", None, "".join(one.stdout + one.stderr for one in done if one.returncode))
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--build", default="build", help="the folder whose compile commands are used (default: build)")
+    parser.add_argument("--since", metavar="COMMIT", help="compile only what has changed since then")
+    options = parser.parse_args()
+    os.chdir(TOP_DIR)
+    failed = 0
+
+    def result(name, skipped, found):
+        nonlocal failed
+        print(f"skip  {name}: {skipped}" if skipped else f"{found}\nFAIL  {name}" if found else f"pass  {name}", flush=True)
+        failed += bool(found)
+
+    quick(result)
+    slow(result, options.build, options.since)
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
