@@ -6,7 +6,7 @@ SETUP = config/setup.sh
 # What the demonstration runs, and no more: a newcomer waits for it.
 DEMO_TARGETS = lib/verbs/libibverbs.so.1 app/uroce-run
 
-.PHONY: all build demo check test test-all soak simulate test-interop test-interop-quick test-interop-all test-package perf perf-doc perf-rxe fuzz lint coverage clean distclean help
+.PHONY: all build demo check test test-all soak simulate test-interop test-interop-quick test-interop-all test-package perf perf-doc perf-rxe fuzz lint mutate coverage clean distclean help
 
 all: build
 
@@ -98,6 +98,11 @@ lint:
 	@test -f build/build.ninja || meson setup build
 	@test/lint.py $(if $(SINCE),--since $(SINCE))
 
+# One change at a time, which the room's unit tests must notice.
+mutate:
+	@$(SETUP) build
+	@test/mutate.py $(ROOM) $(if $(COUNT),--count $(COUNT)) $(if $(SEED),--seed $(SEED))
+
 coverage:
 	@$(SETUP) coverage
 	@test/coverage.py $(if $(DOCUMENT),--document)
@@ -107,7 +112,7 @@ fuzz:
 	@test/run-all.py --fuzz-seconds $(or $(SECONDS),600)
 
 clean:
-	rm -rf build build-asan build-tsan build-coverage build-package
+	rm -rf build build-asan build-tsan build-coverage build-mutate build-package
 
 distclean: clean
 	rm -rf build-interop build-interop-backports
@@ -129,5 +134,6 @@ help:
 	@echo "make perf-rxe      uroce beside Linux's rxe, between two virtual machines"
 	@echo "make fuzz          the fuzz targets for SECONDS=600"
 	@echo "make lint          clang-tidy, GCC's analyzer, spelling, shell scripts, format; SINCE=COMMIT: only changed C files"
+	@echo "make mutate ROOM=lib/cm  changes one place at a time, and lists what no unit test notices; COUNT=100 changes"
 	@echo "make coverage      which lines and branches the unit tests run, by room; build-coverage/html shows each"
 	@echo "make clean         remove what was built; make distclean: the virtual machine's image too"

@@ -1,0 +1,208 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""Changes one place of a room at a time, and lists the changes that none of the room's unit tests notices.
+
+A copy of the checkout is changed, in build-mutate/. The places are drawn at random from all that the rules below find, in an
+order that follows from the seed. A test that crashes, or does not end, has noticed the change. A change that does not
+compile does not count.
+"""
+
+import argparse
+import os
+import random
+import re
+import shutil
+import subprocess
+import sys
+import time
+from typing import NamedTuple
+
+TOP_DIR = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+FOLDER = "build-mutate"
+# How much longer than without a change tests may take.
+PATIENCE = 4
+LEAST_SECONDS = 5
+
+SWAPS = ((" < ", " <= "), (" <= ", " < "), (" > ", " >= "), (" >= ", " > "), (" == ", " != "), (" != ", " == "),
+         (" && ", " || "), (" || ", " && "), (" + ", " - "), (" - ", " + "), (" & ", " | "), (" | ", " & "),
+         (" += ", " -= "), (" -= ", " += "), ("return true;", "return false;"), ("return false;", "return true;"),
+         ("return 0;", "return -1;"))
+IF = re.compile(r"\b(?:if|while) \(")
+RETURN_ERROR = re.compile(r"return -E[A-Z]+;")
+NUMBER = re.compile(r"(?<![\w.'\"])[0-9]+(?=[;,)\] ])")
+# A call or an assignment on a line of its own; a declaration begins with two words.
+STATEMENT = re.compile(r"^\t+(?:[\w.>\[\]-]+\(.*\)|[\w.>*\[\]-]+ (?:[-+|&]?=) .*|[\w.>\[\]-]+(?:\+\+|--));$", re.M)
+# No unit test can see that these are missing: locks, hints to the processor, messages for people.
+UNSEEN = re.compile(r"lock\(|prefetch|\blog_|cpu_relax")
+HIDDEN = re.compile(r"/\*.*?\*/|//[^\n]*|\"(?:\\.|[^\"\\\n])*\"|'(?:\\.|[^'\\\n])'|^[ \t]*#[^\n]*(?:\\\n[^\n]*)*"
+                    r"|\b(?:static_)?assert\([^;]*;|\b_Static_assert\([^;]*;", re.S | re.M)
+
+
+class Change(NamedTuple):
+    """The text from `begin` to `end` of a file becomes `text`."""
+
+    path: str
+    begin: int
+    end: int
+    text: str
+
+
+def visible(source):
+    """Return the source with blanks in place of what is no code: comments, strings, assertions, the preprocessor's lines."""
+    return HIDDEN.sub(lambda match: re.sub(r"[^\n]", " ", match.group()), source)
+
+
+def closing(code, at):
+    """Return the place of the parenthesis that closes the one at `at`."""
+    depth = 0
+    for place in range(at, len(code)):
+        depth += (code[place] == "(") - (code[place] == ")")
+        if depth == 0:
+            return place
+    return None
+
+
+def changes_of(path, source):
+    """Yield each change of a file that the rules know."""
+    code = visible(source)
+    for old, new in SWAPS:
+        for match in re.finditer(re.escape(old), code):
+            yield Change(path, match.start(), match.end(), new)
+    for match in IF.finditer(code):
+        end = closing(code, match.end() - 1)
+        if end is not None:
+            yield Change(path, match.end(), end, f"!({source[match.end():end]})")
+    for match in RETURN_ERROR.finditer(code):
+        yield Change(path, *match.span(), "return 0;")
+    for match in NUMBER.finditer(code):
+        yield Change(path, *match.span(), str(int(match.group(), 0 if match.group() == "0" else 10) + 1))
+    for match in STATEMENT.finditer(code):
+        if not match.group().lstrip().startswith(("return", "goto", ".")) and not UNSEEN.search(match.group()):
+            yield Change(path, *match.span(), "\t;")
+
+
+class Copy:
+    """The copy of the checkout, and its build of the programs that test a room."""
+
+    def __init__(self, programs):
+        self.top = os.path.join(TOP_DIR, FOLDER, "source")
+        self._build = os.path.join(TOP_DIR, FOLDER, "build")
+        self._programs = [f"test/unit/{program}" for program in programs]
+        self._seconds = 0.0
+
+    def make(self):
+        """Copy what has changed since the last time, build it, and see its tests pass."""
+        files = subprocess.run(["git", "ls-files"], check=True, capture_output=True, text=True).stdout.split()
+        for path in files:
+            if os.path.isfile(path):
+                target = os.path.join(self.top, path)
+                os.makedirs(os.path.dirname(target), exist_ok=True)
+                if not _same(path, target):
+                    shutil.copyfile(path, target)
+                    shutil.copymode(path, target)
+        if not os.path.exists(f"{self._build}/build.ninja"):
+            # A change may leave a variable without a use.
+            subprocess.run(["meson", "setup", self._build, self.top, "-Dwerror=false", "-Dbuildtype=debug",
+                            "-Doptimization=1"], check=True, stdout=subprocess.DEVNULL)
+        if not self.build():
+            sys.exit("mutate: the room's tests cannot be built")
+        begin = time.monotonic()
+        if not self.passes(None):
+            sys.exit("mutate: the room's tests fail without any change")
+        self._seconds = time.monotonic() - begin
+
+    def build(self):
+        return subprocess.run(["ninja", "--quiet", "-C", self._build, *self._programs], stdout=subprocess.DEVNULL,
+                              stderr=subprocess.DEVNULL, check=False).returncode == 0
+
+    def passes(self, seconds):
+        """Return whether all tests pass in that time."""
+        for program in self._programs:
+            process = subprocess.Popen([os.path.join(self._build, program)], stdin=subprocess.DEVNULL,
+                                       stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
+            try:
+                if process.wait(seconds):
+                    return False
+            except subprocess.TimeoutExpired:
+                return False
+            finally:
+                if process.poll() is None:
+                    os.killpg(process.pid, 9)
+                    process.wait()
+        return True
+
+    def judge(self, change):
+        """Return None if the change does not compile, or whether a test notices it."""
+        path = os.path.join(self.top, change.path)
+        with open(path, encoding="utf-8") as file:
+            source = file.read()
+        try:
+            _write(path, source[:change.begin] + change.text + source[change.end:])
+            if not self.build():
+                return None
+            return not self.passes(max(PATIENCE * self._seconds, LEAST_SECONDS))
+        finally:
+            _write(path, source)
+
+
+def _same(path, other):
+    if not os.path.exists(other):
+        return False
+    with open(path, "rb") as one, open(other, "rb") as two:
+        return one.read() == two.read()
+
+
+def _write(path, text):
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(text)
+
+
+def describe(change):
+    """Return the place, its line, and the line that takes its place."""
+    with open(change.path, encoding="utf-8") as file:
+        source = file.read()
+    first = source.rfind("\n", 0, change.begin) + 1
+    last = source.find("\n", change.end)
+    number = source.count("\n", 0, change.begin) + 1
+    before = " ".join(source[first:last].split())
+    after = " ".join((source[first:change.begin] + change.text + source[change.end:last]).split())
+    return f"{change.path}:{number}: {before}\n    became: {after}"
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("room", help="for example lib/cm")
+    parser.add_argument("--count", type=int, default=100, help="so many changes that compile (default: 100); 0: all")
+    parser.add_argument("--seed", type=int, default=1, help="of the order of the changes (default: 1)")
+    parser.add_argument("--also", action="append", default=[], metavar="ROOM", help="these unit tests, too")
+    options = parser.parse_args()
+    os.chdir(TOP_DIR)
+    files = subprocess.run(["git", "ls-files", f"{options.room}/*.c"], check=True, capture_output=True,
+                           text=True).stdout.split()
+    if not files:
+        parser.error(f"{options.room} has no C files")
+    changes = []
+    for path in files:
+        with open(path, encoding="utf-8") as file:
+            changes.extend(changes_of(path, file.read()))
+    random.Random(options.seed).shuffle(changes)
+    room = os.path.basename(options.room.rstrip("/"))
+    copy = Copy([f"test_{name}" for name in (room, *options.also)])
+    copy.make()
+    noticed = survived = 0
+    for change in changes:
+        verdict = copy.judge(change)
+        noticed += verdict is True
+        if verdict is False:
+            survived += 1
+            print(f"not noticed: {describe(change)}", flush=True)
+        if options.count and noticed + survived == options.count:
+            break
+    if not noticed + survived:
+        sys.exit("mutate: no change compiles")
+    print(f"{options.room}: {noticed} of {noticed + survived} changes are noticed "
+          f"({100 * noticed / (noticed + survived):.1f} %), seed {options.seed}, of {len(changes)} places")
+
+
+if __name__ == "__main__":
+    main()
