@@ -16,8 +16,12 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <rte_eal.h>
+
 #include "base/log.h"
+#include "confine.h"
 #include "eal/cpu.h"
+#include "eal/privilege.h"
 #include "names.h"
 #include "netdev/early_drop.h"
 #include "sd_notify.h"
@@ -233,6 +237,20 @@ static int check_passed(const struct serve_passed *passed)
 	return 0;
 }
 
+/* From here on uroced can do no more than serve. Where the kernel does not allow to confine it, it
+ * serves all the same. */
+static void confine(const struct settings *settings, size_t count)
+{
+	const bool physical = rte_eal_iova_mode() != RTE_IOVA_VA;
+	int rc = privilege_limit(confine_capabilities(settings, count, physical));
+
+	if (rc != 0)
+		log_warn("a thread keeps its capabilities: %s", strerror(-rc));
+	rc = confine_filter();
+	if (rc != 0)
+		log_warn("no system call is forbidden: %s", strerror(-rc));
+}
+
 static int run(const struct settings *settings, size_t count)
 {
 	struct serve_passed passed = {0};
@@ -260,6 +278,7 @@ static int run(const struct settings *settings, size_t count)
 	prctl(PR_SET_TIMERSLACK, 1UL);
 	raise_descriptors();
 	early_drop_try_filter();
+	privilege_reach();
 	report_set_init(&reports);
 	rc = take_passed(&passed);
 	if (rc == 0)
@@ -270,6 +289,8 @@ static int run(const struct settings *settings, size_t count)
 		log_warn("cannot register /uroce with telemetry");
 	if (rc == 0)
 		rc = start_metrics(settings, &config);
+	if (rc == 0)
+		confine(settings, count);
 	if (rc == 0 && notify("READY=1") != 0)
 		log_warn("cannot tell the service manager at $NOTIFY_SOCKET that all is ready");
 	if (rc == 0) {

@@ -25,6 +25,7 @@
 
 #include "base/log.h"
 #include "base/unix_socket.h"
+#include "eal/privilege.h"
 #include "report/metrics.h"
 
 #define BACKLOG	      16
@@ -420,7 +421,7 @@ static int start_thread(void)
 	scrape.stop_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (scrape.stop_fd < 0)
 		return -errno;
-	sigfillset(&all);
+	privilege_fill_mask(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
 	rc = -pthread_create(&scrape.thread, NULL, scrape_run, NULL);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);

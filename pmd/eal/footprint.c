@@ -17,6 +17,8 @@
 
 #include <rte_common.h>
 
+#include "eal/privilege.h"
+
 static int compare_fds(const void *a, const void *b)
 {
 	return *(const int *)a - *(const int *)b;
@@ -97,7 +99,7 @@ int footprint_save(struct footprint *footprint)
 		return rc;
 	for (int sig = 1; sig < NSIG; sig++)
 		sigaction(sig, NULL, &footprint->actions[sig]);
-	sigfillset(&all);
+	privilege_fill_mask(&all);
 	rc = pthread_sigmask(SIG_SETMASK, &all, &footprint->mask);
 	if (rc != 0)
 		fd_list_free(&footprint->fds);

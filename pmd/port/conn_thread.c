@@ -50,7 +50,7 @@ int conn_thread_start(struct port *port, const struct conn_thread_ops *ops, void
 		return -ENOMEM;
 	*conn = (struct conn_thread){.port = port, .ops = ops, .user = user};
 	/* The program's signals are for its own threads. */
-	sigfillset(&all);
+	privilege_fill_mask(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
 	rc = privilege_create(&thread, conn_thread_run, conn, port->opens_files);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);

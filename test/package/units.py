@@ -153,9 +153,11 @@ class UnitsTest:
             if not wait_until(lambda: uroced.poll() is not None or os.path.exists(path + "2"), SECONDS) or \
                     uroced.poll() is not None:
                 raise CheckFailed("uroced does not start", uroced.story("uroced"))
-            with open(f"/proc/{uroced.pid}/status", encoding="ascii") as file:
-                if not re.search(r"^CapBnd:\s+0000008000003000$", file.read(), re.M):
-                    raise CheckFailed("it has other capabilities")
+            # CAP_BPF goes when it is ready.
+            if not wait_until(lambda: self._capabilities(uroced.pid) == ("0000000000003000", "0000008000003000"), SECONDS):
+                raise CheckFailed("it has other capabilities", [str(self._capabilities(uroced.pid)), *uroced.story("uroced")])
+            if "no system call is forbidden" in uroced.output():
+                raise CheckFailed("it may make any system call", uroced.story("uroced"))
             if may_attach() and not has_attached(uroced.pid):
                 raise CheckFailed("it attaches no eBPF program", uroced.story("uroced"))
             for number, options in enumerate((["--socket", path], ["--isolated=" + path + "2"])):
@@ -165,6 +167,11 @@ class UnitsTest:
                 process.kill()
             here.remove()
             there.remove()
+
+    def _capabilities(self, pid):
+        """The effective and the bounding set."""
+        with open(f"/proc/{pid}/status", encoding="ascii") as file:
+            return tuple(re.findall(r"^Cap(?:Eff|Bnd):\s+(\S+)$", file.read(), re.M))
 
     def _pair(self, here, there, options, port, processes):
         argv = ["ibv_rc_pingpong", "-c", "-d", "uroce0", "-g", "1", "-p", str(port)]

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Tests of pmd/eal/privilege.c. */
+#include <dirent.h>
 #include <grp.h>
 #include <inttypes.h>
 #include <linux/capability.h>
 #include <pthread.h>
 #include <semaphore.h>
+#include <signal.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -98,6 +100,78 @@ TEST(privilege_drop__lets_the_program_change_its_user)
 			_exit(1);
 		_exit(setgroups(0, NULL) == 0 && setgid(65534) == 0 && setuid(65534) == 0 ? 0 : 2);
 	}
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_int_equal(status, 0);
+}
+
+/* A thread as DPDK starts them, with the mask of footprint_save. */
+static void *wait_with_mask(void *arg)
+{
+	sigset_t mask;
+
+	privilege_fill_mask(&mask);
+	pthread_sigmask(SIG_SETMASK, &mask, NULL);
+	sem_post(arg);
+	pause();
+	return NULL;
+}
+
+static uint64_t any_permitted(void)
+{
+	uint64_t all = 0;
+	DIR *dir = opendir("/proc/self/task");
+	const struct dirent *entry;
+
+	while (dir && (entry = readdir(dir)) != NULL) {
+		char path[320], line[256];
+		uint64_t permitted;
+		FILE *file;
+
+		snprintf(path, sizeof(path), "/proc/self/task/%s/status", entry->d_name);
+		file = fopen(path, "re");
+		while (file && fgets(line, sizeof(line), file)) {
+			if (sscanf(line, "CapPrm: %" SCNx64, &permitted) == 1 ||
+			    sscanf(line, "CapBnd: %" SCNx64, &permitted) == 1)
+				all |= permitted;
+		}
+		if (file)
+			fclose(file);
+	}
+	if (dir)
+		closedir(dir);
+	return all;
+}
+
+static int limit_with_threads(void)
+{
+	const uint64_t kept = CAP_TO_MASK(CAP_NET_RAW);
+	pthread_t threads[3];
+	sem_t ready;
+
+	sem_init(&ready, 0, 0);
+	privilege_reach();
+	for (int i = 0; i < 3; i++) {
+		if (pthread_create(&threads[i], NULL, wait_with_mask, &ready) != 0 ||
+		    sem_wait(&ready) != 0)
+			return 1;
+	}
+	/* Another process's signal changes nothing. */
+	if (raise(SIGRTMAX) != 0 || (any_permitted() & ~kept) == 0)
+		return 2;
+	if (privilege_limit(kept) != 0)
+		return 3;
+	return (any_permitted() & ~kept) == 0 && status_of("NoNewPrivs") == 1 ? 0 : 4;
+}
+
+TEST(privilege_limit__reaches_all_threads)
+{
+	const pid_t child = geteuid() == 0 ? fork() : -1;
+	int status;
+
+	if (child < 0)
+		skip();
+	if (child == 0)
+		_exit(limit_with_threads());
 	assert_int_equal(waitpid(child, &status, 0), child);
 	assert_int_equal(status, 0);
 }

@@ -4,7 +4,9 @@
 #define EAL_PRIVILEGE_H
 
 #include <pthread.h>
+#include <signal.h>
 #include <stdbool.h>
+#include <stdint.h>
 
 /**
  * Drop the calling thread's capabilities, and those that exec(3) could give it. Capabilities belong
@@ -24,5 +26,31 @@ void privilege_drop(bool opens_files);
 /** Start a thread as pthread_create does. When this function returns, the thread has called
  * privilege_drop. 0 or -errno. */
 int privilege_create(pthread_t *thread, void *(*run)(void *arg), void *arg, bool opens_files);
+
+/**
+ * Let privilege_limit reach the threads that DPDK and uroce start from now on: they do not block
+ * its signal, SIGRTMAX. It is for uroced: in an application that signal is the application's.
+ *
+ * Not MT-safe: call it before EAL starts.
+ */
+void privilege_reach(void);
+
+/** Set a signal mask for a thread of ours: all signals, except the one of privilege_limit in a
+ * process that has called privilege_reach. MT-safe. */
+void privilege_fill_mask(sigset_t *mask);
+
+/**
+ * Limit the capabilities of all threads of the process to some: permitted, effective, inheritable,
+ * ambient and, if the process has CAP_SETPCAP, bounding. Set no_new_privs in the threads that had
+ * more. Each thread must do this by itself, so a signal interrupts those that have more.
+ *
+ * One thread at a time, after privilege_reach.
+ *
+ * @param kept
+ *   Bits by the numbers of <linux/capability.h>. Nothing is added that a thread has not.
+ * @return
+ *   0; -ETIMEDOUT: a thread that blocks the signal keeps its capabilities; another -errno.
+ */
+int privilege_limit(uint64_t kept);
 
 #endif

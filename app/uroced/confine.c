@@ -1,0 +1,322 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Confines uroced. Its filter of system calls names what is forbidden. A filter that named what is
+ * allowed would have to know each call that DPDK's drivers and the C library may make, of all
+ * versions, and a call that it forgot would fail in the middle of operation.
+ */
+#include "confine.h"
+
+#include <endian.h>
+#include <errno.h>
+#include <linux/audit.h>
+#include <linux/capability.h>
+#include <linux/filter.h>
+#include <linux/sched.h>
+#include <linux/seccomp.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <rte_common.h>
+
+#include "config/devargs.h"
+
+#if defined(__x86_64__)
+#define ARCH AUDIT_ARCH_X86_64
+#elif defined(__aarch64__) && __BYTE_ORDER == __LITTLE_ENDIAN
+#define ARCH AUDIT_ARCH_AARCH64
+#elif defined(__riscv) && __riscv_xlen == 64
+#define ARCH AUDIT_ARCH_RISCV64
+#elif defined(__powerpc64__) && __BYTE_ORDER == __LITTLE_ENDIAN
+#define ARCH AUDIT_ARCH_PPC64LE
+#endif
+
+#define BIT(capability) (UINT64_C(1) << (capability))
+#define X32_BIT		0x40000000 /* in the numbers of x86's other ABI */
+
+/* To read reports of programs of other users, for metrics and telemetry, and to see which user an
+ * isolated program belongs to: /proc/PID/fd and /proc/PID/ns. */
+#define LOOK (BIT(CAP_SYS_PTRACE) | BIT(CAP_DAC_READ_SEARCH))
+
+/* Packet sockets for programs, and their buffers (SO_SNDBUFFORCE); changes of a kernel interface.
+ */
+#define NETWORK (BIT(CAP_NET_RAW) | BIT(CAP_NET_ADMIN))
+
+/* Memory that the device may access, and the registers of devices without vfio-pci. */
+#define HARDWARE (BIT(CAP_IPC_LOCK) | BIT(CAP_SYS_RAWIO))
+
+static uint64_t confine_of_port(const struct settings *settings, bool physical)
+{
+	struct devargs devargs;
+	char error[256];
+	uint64_t kept = 0;
+
+	/* More descriptors on their way to programs than RLIMIT_NOFILE. */
+	if (settings->isolated[0] != '\0')
+		kept |= BIT(CAP_SYS_RESOURCE);
+	if (settings->netdev[0] != '\0' || settings->kernel[0] != '\0')
+		kept |= NETWORK;
+	if (settings->port[0] == '\0' ||
+	    devargs_read(settings->port, &devargs, error, sizeof(error)) != 0)
+		return kept;
+	if (devargs.bus != DEVARGS_VDEV)
+		return kept | NETWORK | HARDWARE | (physical ? BIT(CAP_SYS_ADMIN) : 0);
+	if (!devargs_is(&devargs, "net_memif") && !devargs_is(&devargs, "local"))
+		kept |= NETWORK;
+	return kept;
+}
+
+uint64_t confine_capabilities(const struct settings *settings, size_t count, bool physical)
+{
+	uint64_t kept = LOOK;
+
+	for (size_t i = 0; i < count; i++)
+		kept |= confine_of_port(&settings[i], physical);
+	return kept;
+}
+
+#ifdef ARCH
+
+/* Calls that uroced makes at its start at most. */
+static const int forbidden[] = {
+	/* other programs and processes */
+	SYS_execve,
+	SYS_execveat,
+	SYS_ptrace,
+	SYS_process_vm_readv,
+	SYS_process_vm_writev,
+	SYS_kcmp,
+	SYS_kill,
+#ifdef SYS_fork
+	SYS_fork,
+	SYS_vfork,
+#endif
+#ifdef SYS_pidfd_send_signal
+	SYS_pidfd_send_signal,
+#endif
+#ifdef SYS_pidfd_getfd
+	SYS_pidfd_getfd,
+#endif
+#ifdef SYS_process_madvise
+	SYS_process_madvise,
+#endif
+	/* users */
+	SYS_setuid,
+	SYS_setgid,
+	SYS_setreuid,
+	SYS_setregid,
+	SYS_setresuid,
+	SYS_setresgid,
+	SYS_setgroups,
+	SYS_setfsuid,
+	SYS_setfsgid,
+	/* namespaces and file systems */
+	SYS_setns,
+	SYS_unshare,
+	SYS_chroot,
+	SYS_pivot_root,
+	SYS_mount,
+	SYS_umount2,
+	SYS_swapon,
+	SYS_swapoff,
+	SYS_quotactl,
+	SYS_open_by_handle_at,
+	SYS_fanotify_init,
+	SYS_mknodat,
+#ifdef SYS_mknod
+	SYS_mknod,
+#endif
+#ifdef SYS_open_tree
+	SYS_open_tree,
+	SYS_move_mount,
+	SYS_fsopen,
+	SYS_fsconfig,
+	SYS_fsmount,
+	SYS_fspick,
+#endif
+#ifdef SYS_mount_setattr
+	SYS_mount_setattr,
+#endif
+#ifdef SYS_quotactl_fd
+	SYS_quotactl_fd,
+#endif
+	/* the kernel */
+	SYS_init_module,
+	SYS_finit_module,
+	SYS_delete_module,
+	SYS_kexec_load,
+#ifdef SYS_kexec_file_load
+	SYS_kexec_file_load,
+#endif
+	SYS_reboot,
+	SYS_acct,
+	SYS_syslog,
+	SYS_bpf,
+	SYS_perf_event_open,
+	SYS_userfaultfd,
+	SYS_add_key,
+	SYS_request_key,
+	SYS_keyctl,
+	SYS_settimeofday,
+	SYS_clock_settime,
+	SYS_clock_adjtime,
+	SYS_adjtimex,
+	SYS_sethostname,
+	SYS_setdomainname,
+	SYS_personality,
+#ifdef SYS_io_uring_setup
+	SYS_io_uring_setup,
+	SYS_io_uring_enter,
+	SYS_io_uring_register,
+#endif
+#ifdef SYS_iopl
+	SYS_iopl,
+	SYS_ioperm,
+#endif
+#ifdef SYS_modify_ldt
+	SYS_modify_ldt,
+#endif
+};
+
+/* Families of sockets that uroced opens while it serves. */
+static const int families[] = {AF_UNIX, AF_INET, AF_INET6, AF_NETLINK, AF_PACKET};
+
+struct program {
+	struct sock_filter insns[2 * RTE_DIM(forbidden) + 64];
+	unsigned short count;
+};
+
+static void add(struct program *program, struct sock_filter insn)
+{
+	program->insns[program->count++] = insn;
+}
+
+static void load(struct program *program, size_t offset)
+{
+	add(program, (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS, (uint32_t)offset));
+}
+
+/* Load the lower half of a call's argument. */
+static void load_arg(struct program *program, unsigned int number)
+{
+	load(program, offsetof(struct seccomp_data, args[number]));
+}
+
+/* Return an answer if the loaded word is compared with `word` as `condition` says, or is not. */
+static void answer_if(struct program *program, uint16_t condition, uint32_t word, bool holds,
+		      uint32_t answer)
+{
+	add(program,
+	    (struct sock_filter)BPF_JUMP(BPF_JMP | condition | BPF_K, word, !holds, holds));
+	add(program, (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, answer));
+}
+
+#define FAIL(error) (SECCOMP_RET_ERRNO | (error))
+
+/* Begin to judge a call by its arguments. Returns where the judgement ends, for end_of. */
+static unsigned short begin_call(struct program *program, int number)
+{
+	load(program, offsetof(struct seccomp_data, nr));
+	add(program,
+	    (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)number, 0, 0));
+	return program->count;
+}
+
+/* All other calls jump to here. */
+static void end_call(struct program *program, unsigned short begin)
+{
+	program->insns[begin - 1].jf = (uint8_t)(program->count - begin);
+}
+
+/* Threads are allowed, processes are not. The flags of clone3 are in memory, which a filter cannot
+ * read: the C library then takes clone. */
+static void judge_clone(struct program *program)
+{
+	const unsigned short begin = begin_call(program, SYS_clone);
+
+	load_arg(program, 0);
+	answer_if(program, BPF_JSET, CLONE_THREAD, false, FAIL(EPERM));
+	end_call(program, begin);
+#ifdef SYS_clone3
+	load(program, offsetof(struct seccomp_data, nr));
+	answer_if(program, BPF_JEQ, SYS_clone3, true, FAIL(ENOSYS));
+#endif
+}
+
+static void judge_socket(struct program *program)
+{
+	const unsigned short begin = begin_call(program, SYS_socket);
+
+	load_arg(program, 0);
+	for (size_t i = 0; i < RTE_DIM(families); i++)
+		answer_if(program, BPF_JEQ, (uint32_t)families[i], true, SECCOMP_RET_ALLOW);
+	add(program, (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, FAIL(EPERM)));
+	end_call(program, begin);
+}
+
+/* No memory is made executable that was writable. Libraries may be loaded. */
+static void judge_memory(struct program *program)
+{
+	static const int changes[] = {SYS_mprotect,
+#ifdef SYS_pkey_mprotect
+				      SYS_pkey_mprotect
+#endif
+	};
+	unsigned short begin = begin_call(program, SYS_mmap);
+
+	load_arg(program, 2);
+	add(program,
+	    (struct sock_filter)BPF_STMT(BPF_ALU | BPF_AND | BPF_K, PROT_WRITE | PROT_EXEC));
+	answer_if(program, BPF_JEQ, PROT_WRITE | PROT_EXEC, true, FAIL(EPERM));
+	end_call(program, begin);
+	for (size_t i = 0; i < RTE_DIM(changes); i++) {
+		begin = begin_call(program, changes[i]);
+		load_arg(program, 2);
+		answer_if(program, BPF_JSET, PROT_EXEC, true, FAIL(EPERM));
+		end_call(program, begin);
+	}
+}
+
+static void write_program(struct program *program)
+{
+	load(program, offsetof(struct seccomp_data, arch));
+	answer_if(program, BPF_JEQ, ARCH, false, SECCOMP_RET_KILL_PROCESS);
+	load(program, offsetof(struct seccomp_data, nr));
+#ifdef __x86_64__
+	answer_if(program, BPF_JGE, X32_BIT, true, FAIL(EPERM));
+#endif
+	for (size_t i = 0; i < RTE_DIM(forbidden); i++)
+		answer_if(program, BPF_JEQ, (uint32_t)forbidden[i], true, FAIL(EPERM));
+	judge_clone(program);
+	judge_socket(program);
+	judge_memory(program);
+	add(program, (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW));
+}
+
+int confine_filter(void)
+{
+	struct program program = {.count = 0};
+	struct sock_fprog what = {.filter = program.insns};
+	long rc;
+
+	write_program(&program);
+	what.len = program.count;
+	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0)
+		return -errno;
+	rc = syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC, &what);
+	if (rc < 0)
+		return -errno;
+	/* The number of a thread that cannot take the filter. */
+	return rc == 0 ? 0 : -EBUSY;
+}
+
+#else
+
+int confine_filter(void)
+{
+	return -EOPNOTSUPP;
+}
+
+#endif

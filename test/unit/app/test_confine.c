@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Tests of app/uroced/confine.c. */
+#include <errno.h>
+#include <linux/capability.h>
+#include <pthread.h>
+#include <sched.h>
+#include <semaphore.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/ptrace.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "confine.h"
+#include "test.h"
+
+#define BIT(capability) (UINT64_C(1) << (capability))
+#define LOOK		(BIT(CAP_SYS_PTRACE) | BIT(CAP_DAC_READ_SEARCH))
+#define NETWORK		(BIT(CAP_NET_RAW) | BIT(CAP_NET_ADMIN))
+#define HARDWARE	(BIT(CAP_IPC_LOCK) | BIT(CAP_SYS_RAWIO))
+
+static uint64_t kept_for(const char *netdev, const char *port, bool physical)
+{
+	static struct settings settings;
+
+	settings_init(&settings);
+	snprintf(settings.netdev, sizeof(settings.netdev), "%s", netdev);
+	snprintf(settings.port, sizeof(settings.port), "%s", port);
+	return confine_capabilities(&settings, 1, physical);
+}
+
+TEST(confine_capabilities__are_those_of_the_port)
+{
+	assert_int_equal(kept_for("eth0", "", false), LOOK | NETWORK);
+	assert_int_equal(kept_for("", "local0", false), LOOK);
+	assert_int_equal(kept_for("", "net_memif0,role=server,socket=/run/x.sock", false), LOOK);
+	assert_int_equal(kept_for("", "net_tap0", false), LOOK | NETWORK);
+	assert_int_equal(kept_for("", "0000:00:04.0", false), LOOK | NETWORK | HARDWARE);
+	assert_int_equal(kept_for("", "0000:00:04.0", true),
+			 LOOK | NETWORK | HARDWARE | BIT(CAP_SYS_ADMIN));
+}
+
+TEST(confine_capabilities__are_those_of_all_ports)
+{
+	static struct settings settings[2];
+
+	for (int i = 0; i < 2; i++)
+		settings_init(&settings[i]);
+	snprintf(settings[0].port, sizeof(settings[0].port), "local0");
+	snprintf(settings[1].netdev, sizeof(settings[1].netdev), "eth0");
+	snprintf(settings[1].isolated, sizeof(settings[1].isolated), "/run/x.sock");
+	assert_int_equal(confine_capabilities(settings, 2, false),
+			 LOOK | NETWORK | BIT(CAP_SYS_RESOURCE));
+	assert_int_equal(confine_capabilities(settings, 1, false), LOOK);
+}
+
+/* Return true if a call has failed with an error. */
+static bool failed(long rc, int error)
+{
+	return rc == -1 && errno == error;
+}
+
+/* Return true if no process, program, bpf or other family of sockets is to be had. */
+static bool is_confined(void)
+{
+	static char *const argv[] = {"/bin/true", NULL};
+	struct {
+		long words[16];
+	} attr = {{0}};
+
+	return failed(fork(), EPERM) && failed(execve(argv[0], argv, NULL), EPERM) &&
+	       failed(kill(getppid(), 0), EPERM) &&
+	       failed(ptrace(PTRACE_TRACEME, 0, 0, 0), EPERM) &&
+	       failed(syscall(SYS_bpf, 0, &attr, sizeof(attr)), EPERM) &&
+	       failed(unshare(CLONE_NEWUSER), EPERM) &&
+	       failed(socket(AF_BLUETOOTH, SOCK_RAW, 0), EPERM);
+}
+
+static bool may_make_executable(void)
+{
+	void *page = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	return page == MAP_FAILED || mprotect(page, 4096, PROT_READ | PROT_EXEC) == 0 ||
+	       mmap(NULL, 4096, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1,
+		    0) != MAP_FAILED;
+}
+
+static sem_t go;
+
+static void *judge(void *arg)
+{
+	sem_wait(&go);
+	*(bool *)arg = is_confined();
+	return NULL;
+}
+
+/* What the child's exit status tells. */
+enum { DONE, CANNOT, NO_FILTER, CAN_TOO_MUCH, CAN_EXECUTE, CAN_TOO_LITTLE };
+
+/* A thread that ran before has the filter too, and new threads can be started. */
+static int confined(void)
+{
+	bool old_is = false, new_is = false;
+	pthread_t old, new;
+	const int family[] = {AF_UNIX, AF_INET, AF_INET6, AF_NETLINK};
+
+	sem_init(&go, 0, 0);
+	if (pthread_create(&old, NULL, judge, &old_is) != 0)
+		return CANNOT;
+	if (confine_filter() != 0)
+		return NO_FILTER;
+	if (pthread_create(&new, NULL, judge, &new_is) != 0)
+		return CAN_TOO_LITTLE;
+	sem_post(&go);
+	sem_post(&go);
+	pthread_join(old, NULL);
+	pthread_join(new, NULL);
+	if (!old_is || !new_is || !is_confined())
+		return CAN_TOO_MUCH;
+	if (may_make_executable())
+		return CAN_EXECUTE;
+	for (size_t i = 0; i < sizeof(family) / sizeof(family[0]); i++) {
+		if (socket(family[i], SOCK_DGRAM, 0) < 0)
+			return CAN_TOO_LITTLE;
+	}
+	if (mmap(NULL, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) ==
+	    MAP_FAILED)
+		return CAN_TOO_LITTLE;
+	return prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) == 1 ? DONE : CAN_TOO_MUCH;
+}
+
+TEST(confine_filter__forbids_in_all_threads)
+{
+	int status;
+	const pid_t child = fork();
+
+	assert_true(child >= 0);
+	if (child == 0)
+		_exit(confined());
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_int_equal(status, DONE << 8);
+}
