@@ -14,6 +14,7 @@ from harness.lanes import Group  # noqa: E402
 from harness.process import exit_on_signals  # noqa: E402
 from harness.report import CheckFailed  # noqa: E402
 from harness.tools import UROCE_RUN  # noqa: E402
+from programs.attack.attack import AttackTest  # noqa: E402
 from programs.cm.connections import ConnectionsTest  # noqa: E402
 from programs.cm.rdmacm_shared import run_rdmacm, run_rdmacm_shared  # noqa: E402
 from programs.cm.rsockets import run_rsockets  # noqa: E402
@@ -71,6 +72,7 @@ def groups(options):
         drawn("isolated", IsolatedTest),
         Group("rdmacm shared", run_rdmacm_shared),
         Group("rdmacm", run_rdmacm),
+        drawn("attack", AttackTest),
         drawn("operate", OperateTest, options.starts or (40 if options.all else 10)),
         wired("memif engines", MemifEnginesTest, MemifWire),
         wired("veth engines", EnginePortsTest, VethWire),
