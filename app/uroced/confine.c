@@ -8,14 +8,18 @@
 
 #include <endian.h>
 #include <errno.h>
+#include <libgen.h>
+#include <limits.h>
 #include <linux/audit.h>
 #include <linux/capability.h>
 #include <linux/filter.h>
 #include <linux/sched.h>
 #include <linux/seccomp.h>
+#include <stdio.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -47,11 +51,30 @@
 /* Memory that the device may access, and the registers of devices without vfio-pci. */
 #define HARDWARE (BIT(CAP_IPC_LOCK) | BIT(CAP_SYS_RAWIO))
 
+/* Return true if this process needs privilege to remove a file: another user has the directory. */
+static bool is_others(const char *path)
+{
+	char copy[PATH_MAX];
+	struct stat folder;
+
+	snprintf(copy, sizeof(copy), "%s", path);
+	return path[0] != '\0' && stat(dirname(copy), &folder) == 0 && folder.st_uid != geteuid();
+}
+
+/* The sockets are removed at the end. */
+static uint64_t confine_of_files(const struct settings *settings)
+{
+	const bool others = is_others(settings->socket) || is_others(settings->isolated) ||
+			    is_others(settings->metrics);
+
+	return others ? BIT(CAP_DAC_OVERRIDE) : 0;
+}
+
 static uint64_t confine_of_port(const struct settings *settings, bool physical)
 {
 	struct devargs devargs;
 	char error[256];
-	uint64_t kept = 0;
+	uint64_t kept = confine_of_files(settings);
 
 	/* More descriptors on their way to programs than RLIMIT_NOFILE. */
 	if (settings->isolated[0] != '\0')
@@ -63,9 +86,10 @@ static uint64_t confine_of_port(const struct settings *settings, bool physical)
 		return kept;
 	if (devargs.bus != DEVARGS_VDEV)
 		return kept | NETWORK | HARDWARE | (physical ? BIT(CAP_SYS_ADMIN) : 0);
-	if (!devargs_is(&devargs, "net_memif") && !devargs_is(&devargs, "local"))
-		kept |= NETWORK;
-	return kept;
+	/* To connect again to the socket of a server, which may be another user's. */
+	if (devargs_is(&devargs, "net_memif"))
+		return kept | BIT(CAP_DAC_OVERRIDE);
+	return devargs_is(&devargs, "local") ? kept : kept | NETWORK;
 }
 
 uint64_t confine_capabilities(const struct settings *settings, size_t count, bool physical)

@@ -14,7 +14,7 @@
 
 /**
  * Return the capabilities that ports need while they are served, as bits by the numbers of
- * <linux/capability.h>. MT-safe.
+ * <linux/capability.h>. MT-safe. Looks at the directories of the sockets.
  *
  * @param physical
  *   True if DPDK gives devices physical addresses, which it finds out for new memory.

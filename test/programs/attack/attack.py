@@ -10,6 +10,7 @@ import sys
 from harness.process import LocalHost, Namespace, Process, Running, ask, need_users, wait_until
 from harness.report import CannotRun, CheckFailed
 from harness.tools import DEVICE, UROCE_RUN, PingPong, Side, gid_index, gids, run_pair
+from harness.world import is_roots
 from programs.share.operate import ctl
 from programs.share.share import SECONDS, Uroced
 
@@ -22,9 +23,11 @@ FLOWS_MAX = 300
 MESSAGE = 1000  # bytes, one packet
 FORGED = 100  # datagrams
 BEHIND = 1 << 20  # PSNs
-DAC_READ_SEARCH, NET_ADMIN, NET_RAW, SYS_PTRACE, SYS_RESOURCE = 2, 12, 13, 19, 24  # <linux/capability.h>
-NAMED = sum(1 << bit for bit in (DAC_READ_SEARCH, NET_ADMIN, NET_RAW, SYS_PTRACE, SYS_RESOURCE))
+DAC_OVERRIDE, DAC_READ_SEARCH, NET_ADMIN, NET_RAW, SYS_PTRACE, SYS_RESOURCE = 1, 2, 12, 13, 19, 24  # <linux/capability.h>
+NAMED = sum(1 << bit for bit in (DAC_OVERRIDE, DAC_READ_SEARCH, NET_ADMIN, NET_RAW, SYS_PTRACE, SYS_RESOURCE))
+SETS = ("CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb")
 FILTER = "2"  # SECCOMP_MODE_FILTER
+NOBODY_ID = 65534
 NOBODY = ["setpriv", "--reuid", "nobody", "--regid", "nogroup", "--clear-groups"]
 HERE, THERE, LATER = "10.9.21.1", "10.9.21.2", "10.9.22.1"
 
@@ -44,8 +47,12 @@ class AttackTest:
         for number, (namespace, address) in enumerate(((self._here, HERE), (self._there, THERE))):
             namespace.run("ip", "link", "set", f"veth{number}", "up")
             namespace.run("ip", "addr", "add", f"{address}/24", "dev", f"veth{number}")
-        self._isolated = f"{self._work_dir}/isolated.sock"
-        self._metrics = f"{self._work_dir}/metrics.sock"
+        sockets = os.path.join(self._work_dir, "sockets")
+        os.mkdir(sockets)
+        if is_roots():
+            os.chown(sockets, NOBODY_ID, -1)
+        self._isolated = f"{sockets}/isolated.sock"
+        self._metrics = f"{sockets}/metrics.sock"
         self._owner = Uroced(self._here, self._work_dir, "veth0", f"--isolated={self._isolated}", f"--metrics={self._metrics}",
                              "--file-prefix", f"uroce-attack-{os.getpid()}")
         self._names = 0
@@ -95,9 +102,10 @@ class AttackTest:
             with open(f"{folder}/{task}/status", encoding="ascii") as status:
                 threads[task] = dict(re.findall(r"^(\w+):\s*(.*)$", status.read(), re.M))
         for fields in threads.values():
-            capabilities = [int(fields[name], 16) for name in ("CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb")]
+            capabilities = [int(fields[name], 16) for name in SETS]
             if any(found & ~NAMED for found in capabilities) or fields["NoNewPrivs"] != "1" or fields["Seccomp"] != FILTER:
-                raise CheckFailed(f"the thread {fields['Name']} may do too much", [str(fields)])
+                shown = {name: fields[name] for name in (*SETS, "NoNewPrivs", "Seccomp")}
+                raise CheckFailed(f"the thread {fields['Name']} may do too much", [str(shown)])
         if len(threads) < 3:
             raise CheckFailed("it has fewer threads than expected", [str(threads)])
 
@@ -213,8 +221,9 @@ class AttackTest:
             raise CheckFailed("something does not come back", [str(self._owner.status())])
 
     def _ends(self):
+        """Its sockets are in a directory of another user, if there is one."""
         os.killpg(self._owner.process.pid, signal.SIGTERM)
         status = self._owner.process.wait(SECONDS)
-        left = [name for name in os.listdir(self._work_dir) if name.endswith(".sock")]
+        left = os.listdir(os.path.dirname(self._isolated))
         if status != 0 or left:
             raise CheckFailed(f"exit {status}, sockets left: {left}", self._owner.process.story("uroced"))

@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -31,6 +32,7 @@ static uint64_t kept_for(const char *netdev, const char *port, bool physical)
 	static struct settings settings;
 
 	settings_init(&settings);
+	settings.socket[0] = '\0';
 	snprintf(settings.netdev, sizeof(settings.netdev), "%s", netdev);
 	snprintf(settings.port, sizeof(settings.port), "%s", port);
 	return confine_capabilities(&settings, 1, physical);
@@ -40,7 +42,8 @@ TEST(confine_capabilities__are_those_of_the_port)
 {
 	assert_int_equal(kept_for("eth0", "", false), LOOK | NETWORK);
 	assert_int_equal(kept_for("", "local0", false), LOOK);
-	assert_int_equal(kept_for("", "net_memif0,role=server,socket=/run/x.sock", false), LOOK);
+	assert_int_equal(kept_for("", "net_memif0,role=server,socket=/run/x.sock", false),
+			 LOOK | BIT(CAP_DAC_OVERRIDE));
 	assert_int_equal(kept_for("", "net_tap0", false), LOOK | NETWORK);
 	assert_int_equal(kept_for("", "0000:00:04.0", false), LOOK | NETWORK | HARDWARE);
 	assert_int_equal(kept_for("", "0000:00:04.0", true),
@@ -51,14 +54,32 @@ TEST(confine_capabilities__are_those_of_all_ports)
 {
 	static struct settings settings[2];
 
-	for (int i = 0; i < 2; i++)
+	for (int i = 0; i < 2; i++) {
 		settings_init(&settings[i]);
+		settings[i].socket[0] = '\0';
+	}
 	snprintf(settings[0].port, sizeof(settings[0].port), "local0");
 	snprintf(settings[1].netdev, sizeof(settings[1].netdev), "eth0");
-	snprintf(settings[1].isolated, sizeof(settings[1].isolated), "/run/x.sock");
+	snprintf(settings[1].isolated, sizeof(settings[1].isolated), "/nowhere/x.sock");
 	assert_int_equal(confine_capabilities(settings, 2, false),
 			 LOOK | NETWORK | BIT(CAP_SYS_RESOURCE));
 	assert_int_equal(confine_capabilities(settings, 1, false), LOOK);
+}
+
+/* uroced removes its sockets at its end, also from a directory that is another user's. */
+TEST(confine_capabilities__remove_sockets)
+{
+	static struct settings settings;
+	char folder[] = "/tmp/uroce-confine-XXXXXX";
+
+	assert_non_null(mkdtemp(folder));
+	settings_init(&settings);
+	snprintf(settings.socket, sizeof(settings.socket), "%s/x.sock", folder);
+	assert_int_equal(confine_capabilities(&settings, 1, false), LOOK);
+	if (chown(folder, geteuid() + 1, (gid_t)-1) == 0)
+		assert_int_equal(confine_capabilities(&settings, 1, false),
+				 LOOK | BIT(CAP_DAC_OVERRIDE));
+	rmdir(folder);
 }
 
 /* Return true if a call has failed with an error. */
