@@ -67,7 +67,7 @@ class AttackTest:
         self._check("a confined uroced follows its interface", self._follows)
         self._check("a confined uroced sees programs of other users", self._sees)
         count = MANY_FRAMES if self._report.complete else SOME_FRAMES
-        for place in ("attached", "isolated"):
+        for place in ("attached", "isolated") if self._report.complete else ("attached",):
             self._check(f"{count} mutated frames to a running flow: {place}", self._flood, place, count)
         self._check("a UDP socket of the peer's host", self._datagrams)
         self._check("everything comes back", self._comes_back)
