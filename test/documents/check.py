@@ -5,7 +5,8 @@
 usage: check.py ROOT TOOL...
 
 Each option that a tool parses is in its --help and in its manual page, and neither has an option that the tool does not
-parse. Each setting is in uroce.conf(5) and in the example file. Each file that a document links or names exists.
+parse. Each setting is in uroce.conf(5) and in the example file. Each file that a document links or names exists, and each test
+that doc/security.md names.
 """
 
 import glob
@@ -28,6 +29,10 @@ SOURCE_FOLDERS = ("app", "config", "doc", "lib", "pmd", "test", ".ci")
 # Files of other programs, and results of ours.
 OTHERS = re.compile(r"^(build/|/|linux/|results\.|verbs\.h$|rdma_verbs\.h$|dpdk-)")
 NAMED = re.compile(r"`([\w./-]+\.(?:c|h|def|py|md|sh|conf|example|build))`")
+SECURITY = "doc/security.md"
+UNIT_TEST = re.compile(r"`([a-z]+)/(\w+)`")
+UNIT_CASE = re.compile(r"`([a-z]\w+__\w+)`")
+PROGRAM_TEST = re.compile(r"`([a-z]+): ?([^`]*)`")
 LINK = re.compile(r"\]\(([^)#:]+)(?:#[^)]*)?\)")
 
 
@@ -99,9 +104,27 @@ def check_files(root):
     return wrong
 
 
+def check_tests(root):
+    """Check that the tests exist which the last column of a table names. A check of a program test is named by its group and by
+    words of its name."""
+    cells = [line.rsplit("|", 2)[1] for line in read(root, SECURITY).splitlines() if line.startswith("| ")]
+    files = source_files(root)
+    programs = "".join(read(root, path) for path in files if path.startswith("test/programs/") and path.endswith(".py"))
+    units = {path: read(root, path) for path in files if path.startswith("test/unit/") and path.endswith(".c")}
+    names = {(path.split("/")[2], os.path.basename(path)) for path in units}
+    wrong = []
+    for cell in cells:
+        wrong += [f"{room}/{name}" for room, name in UNIT_TEST.findall(cell)
+                  if (room, f"test_{name}.c") not in names and not os.path.isdir(os.path.join(root, room, name))]
+        wrong += [case for case in UNIT_CASE.findall(cell) if not any(f"({case})" in text for text in units.values())]
+        wrong += [f"{group}: {name}" for group, name in PROGRAM_TEST.findall(cell)
+                  if f'"{group}: ' not in programs and f'"{group}"' not in programs or name not in programs]
+    return [f"{SECURITY} names the test {name}, which does not exist" for name in wrong]
+
+
 def main():
     root, *tools = sys.argv[1:]
-    wrong = check_settings(root) + check_files(root)
+    wrong = check_settings(root) + check_files(root) + check_tests(root)
     for tool in tools:
         wrong += check_options(root, tool)
     print("\n".join(wrong) or "The documents agree with the programs.")
