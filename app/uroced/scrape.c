@@ -281,7 +281,7 @@ static unsigned int count_of(uid_t user)
 /* Return a free place. If there is none, end the oldest client of the user who has most. */
 static struct client *free_place(void)
 {
-	struct client *victim = NULL;
+	struct client *victim = scrape.clients;
 	unsigned int most = 0;
 
 	for (size_t i = 0; i < CLIENTS_MAX; i++) {

@@ -256,11 +256,14 @@ void footprint_seal(const struct footprint *footprint, bool (*is_ours)(const voi
  * program's other threads. */
 static bool is_dpdks_handler(const struct sigaction *action)
 {
+	const void *handler;
 	const char *name;
 	Dl_info found;
 
+	/* ISO C has no conversion of a function's address to an object's. */
+	memcpy(&handler, &action->sa_handler, sizeof(handler));
 	if (action->sa_handler == SIG_DFL || action->sa_handler == SIG_IGN ||
-	    dladdr((const void *)(uintptr_t)action->sa_handler, &found) == 0 || !found.dli_fname)
+	    dladdr(handler, &found) == 0 || !found.dli_fname)
 		return false;
 	name = strrchr(found.dli_fname, '/');
 	return strncmp(name ? name + 1 : found.dli_fname, "librte_", strlen("librte_")) == 0;
