@@ -179,7 +179,6 @@ static const int forbidden[] = {
 	SYS_syslog,
 	SYS_bpf,
 	SYS_perf_event_open,
-	SYS_userfaultfd,
 	SYS_add_key,
 	SYS_request_key,
 	SYS_keyctl,
