@@ -88,7 +88,7 @@ static void make_hosts(struct sim *sim)
 		host->keeps = rng_chance(&host->rng, 700000);
 		host->naks_behind_rnr = !host->keeps && rng_chance(&host->rng, 500000);
 		/* A stream of its own, so that the rest of a seed stays as it was. */
-		host->stall_rng = rng_fork(sim->seed, 520 + i);
+		host->stall_rng = rng_fork(sim->seed, 550 + i);
 		host->stalled_until_ns = 0;
 		plain_rng = rng_fork(sim->seed, 510 + i);
 		host->plain = rng_chance(&plain_rng, 250000) || sim->variant.plain != 0;

@@ -95,6 +95,8 @@ struct host_cq {
 	struct device_engine *home; /* its engine */
 	bool is_awake;		    /* the application has polled it, and has not armed it yet */
 	bool early;		    /* its last arming raised the event at once */
+	uint32_t unreported; /* the first completion that no event had reported at that arming */
+	uint32_t newer;	     /* solicited completions from there on, polled since that arming */
 };
 
 /* The event that an application sleeps for. */
