@@ -18,6 +18,7 @@
 static uint64_t now_ns, worked_ns;
 static uint64_t took_ns, took_cpu_ns; /* by each ring */
 
+int __real_clock_gettime(clockid_t clock, struct timespec *time);
 int __wrap_clock_gettime(clockid_t clock, struct timespec *time);
 ssize_t __real_send(int fd, const void *data, size_t len, int flags);
 ssize_t __wrap_send(int fd, const void *data, size_t len, int flags);
@@ -26,6 +27,8 @@ int __wrap_clock_gettime(clockid_t clock, struct timespec *time)
 {
 	const uint64_t ns = clock == CLOCK_MONOTONIC ? now_ns : worked_ns;
 
+	if (!TEST_FILE_RUNS())
+		return __real_clock_gettime(clock, time);
 	time->tv_sec = (time_t)(ns / 1000000000);
 	time->tv_nsec = (long)(ns % 1000000000);
 	return 0;

@@ -42,13 +42,14 @@ static struct report_set reports;
 static bool stuck;
 static int own; /* our end of the socket that was attached last */
 
+bool __real_memif_socket_is_stuck(void);
 bool __wrap_memif_socket_is_stuck(void);
 int __real_memif_socket_receive(int fd, void *data, size_t size, int *passed_fd);
 int __wrap_memif_socket_receive(int fd, void *data, size_t size, int *passed_fd);
 
 bool __wrap_memif_socket_is_stuck(void)
 {
-	return stuck;
+	return TEST_FILE_RUNS() ? stuck : __real_memif_socket_is_stuck();
 }
 
 /* Return the error of a sender that has too many descriptors in closing. */

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Tests of loss_reserve in lib/transport/loss.c: the memory for losses is allocated with the first
  * of them. Without memory an answer that shows a loss counts as lost, too. */
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/cachelines.h"
@@ -14,22 +13,23 @@
 static bool is_full; /* there is no memory */
 static unsigned int blocks;
 
-/* These functions take the place of lib/base/cachelines.c. */
-void *cachelines_alloc(size_t bytes)
-{
-	void *at = NULL;
+void *__real_cachelines_alloc(size_t bytes);
+void *__wrap_cachelines_alloc(size_t bytes);
+void __real_cachelines_free(void *at, size_t bytes);
+void __wrap_cachelines_free(void *at, size_t bytes);
 
-	if (is_full || posix_memalign(&at, RTE_CACHE_LINE_SIZE, bytes) != 0)
-		return NULL;
-	blocks++;
+void *__wrap_cachelines_alloc(size_t bytes)
+{
+	void *at = is_full ? NULL : __real_cachelines_alloc(bytes);
+
+	blocks += at != NULL;
 	return at;
 }
 
-void cachelines_free(void *at, size_t bytes)
+void __wrap_cachelines_free(void *at, size_t bytes)
 {
-	(void)bytes;
 	blocks -= at != NULL;
-	free(at);
+	__real_cachelines_free(at, bytes);
 }
 
 static int set_up(void **state)
