@@ -6,11 +6,18 @@ SETUP = config/setup.sh
 # What the demonstration runs, and no more: a newcomer waits for it.
 DEMO_TARGETS = lib/verbs/libibverbs.so.1 app/uroce-run
 
-.PHONY: all build demo check test test-all soak simulate test-interop test-interop-quick test-interop-all test-package perf perf-doc perf-rxe fuzz lint mutate coverage clean distclean help
+.PHONY: all build tests demo check test test-all soak simulate test-interop test-interop-quick test-interop-all test-package perf perf-doc perf-rxe fuzz lint mutate coverage clean distclean help
 
 all: build
 
+# What is installed.
 build:
+	@$(SETUP) build
+	@umask 022; test -f build/build.ninja || meson setup build
+	@umask 022; ninja -C build product
+
+# The tests and examples, too.
+tests:
 	@$(SETUP) build
 	@umask 022; test -f build/build.ninja || meson setup build
 	@umask 022; ninja -C build
@@ -22,36 +29,36 @@ demo:
 	@test/programs/tools/demo.sh
 
 check:
-	@$(SETUP) build
 	@$(MAKE) --no-print-directory build
+	@ninja -C build meson-test-prereq
 	@meson test -C build --no-rebuild --quiet --no-suite sim
 	@meson test -C build --no-rebuild --quiet sim-quick
 
 test:
 	@$(SETUP) test
-	@$(MAKE) --no-print-directory build
+	@$(MAKE) --no-print-directory tests
 	@test/run-all.py
 
 # What takes too long for each change: every combination, many kills, a minute of loss, long fuzzing.
 test-all:
 	@$(SETUP) test
-	@$(MAKE) --no-print-directory build
+	@$(MAKE) --no-print-directory tests
 	@test/run-all.py --all
 
 test-interop:
 	@$(SETUP) interop
-	@$(MAKE) --no-print-directory build
+	@$(MAKE) --no-print-directory tests
 	@test/interop/run.py
 
 # Every value of each factor, and every pair of values, in place of all combinations.
 test-interop-quick:
 	@$(SETUP) interop
-	@$(MAKE) --no-print-directory build
+	@$(MAKE) --no-print-directory tests
 	@test/interop/run.py --quick
 
 test-interop-all:
 	@$(SETUP) interop
-	@$(MAKE) --no-print-directory build
+	@$(MAKE) --no-print-directory tests
 	@test/interop/run.py --all
 
 # The release archive, Debian's packages, and a clean Debian with them.
@@ -77,18 +84,18 @@ simulate:
 
 perf:
 	@$(SETUP) perf
-	@$(MAKE) --no-print-directory build
+	@$(MAKE) --no-print-directory tests
 	@python3 test/perf/perf.py --build build
 
 perf-rxe:
 	@$(SETUP) interop
-	@$(MAKE) --no-print-directory build
+	@$(MAKE) --no-print-directory tests
 	@test/interop/beside_rxe.py
 
 # What fails is named and left as it was.
 perf-doc:
 	@$(SETUP) perf
-	@$(MAKE) --no-print-directory build
+	@$(MAKE) --no-print-directory tests
 	@python3 test/perf/perf.py --build build --json build/perf.json; status=$$?; \
 		python3 test/perf/document.py --build build --json build/perf.json && exit $$status
 
@@ -118,7 +125,7 @@ distclean: clean
 	rm -rf build-interop build-interop-backports
 
 help:
-	@echo "make               build (installs the packages it needs, as root)"
+	@echo "make               build what is installed (gets the packages it needs, as root); make tests: the tests, too"
 	@echo "make demo          ib_write_bw on uroce, two processes, as the first thing to see"
 	@echo "make check         unit tests, ABI and a short simulation, in less than a minute: while you change code"
 	@echo "make test          every test that needs no virtual machine"

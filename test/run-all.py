@@ -113,8 +113,8 @@ def meson_test(total, build, *options):
         total.fail(f"meson test -C {build} {' '.join(options)}: exit {status}")
 
 
-def build_sanitized(total, build="build-asan", options=tuple(SANITIZED), target="all"):
-    """Builds this target. Returns the build folder, or None."""
+def build_sanitized(total, build="build-asan", options=tuple(SANITIZED), target="meson-test-prereq"):
+    """Builds Meson's tests, or another target. Returns the build folder, or None."""
     if not os.path.exists(os.path.join(build, "build.ninja")):
         done = subprocess.run(["meson", "setup", build, *options],
                               env={**os.environ, "CC": "clang"}, capture_output=True, text=True)
