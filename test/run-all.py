@@ -152,8 +152,9 @@ def fuzz(total, seconds):
             total.add(passed=1)
 
 
-def add_summary(total, what, lines, status):
-    """Prints what a part of the tests printed, and adds the summary that it ended with."""
+def add_summary(total, what, lines, status, may_be_empty=False):
+    """Prints what a part of the tests printed, and adds the summary that it ended with. A part that runs no test fails,
+    unless it may be empty."""
     summary = None
     for line in lines:
         summary = SUMMARY.match(line)
@@ -164,15 +165,16 @@ def add_summary(total, what, lines, status):
     status = status()
     if summary:
         total.add(*map(int, summary.groups()))
-    if not summary or (status and not int(summary.group(2))):
+    is_empty = summary and not any(map(int, summary.groups()))
+    if not summary or (status and not int(summary.group(2)) and not (is_empty and may_be_empty)):
         total.fail(f"{what}: exit {status}")
 
 
-def programs(total, command, *options):
+def programs(total, command, *options, may_be_empty=False):
     """Program tests print their own summary last."""
     runner = subprocess.Popen([command, *options], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True)
     try:
-        add_summary(total, command, runner.stdout, runner.wait)
+        add_summary(total, command, runner.stdout, runner.wait, may_be_empty)
     finally:
         runner.terminate()  # where we were interrupted
 
@@ -203,6 +205,18 @@ def judge_files(total):
 
     title("format, names in Python, spelling, shell scripts")
     lint.quick(result)
+
+
+def only(total, text):
+    """Runs Meson's tests, and checks of programs, whose name contains this text."""
+    listed = subprocess.run(["meson", "test", "-C", "build", "--no-rebuild", "--list"], capture_output=True, text=True,
+                            check=True).stdout.splitlines()
+    names = [name for name in (line.split(" / ")[-1] for line in listed if " / " in line) if text in name]
+    if names:
+        title(f"Meson's tests named {text}")
+        meson_test(total, "build", *names)
+    title(f"programs: checks named {text}")
+    programs(total, "test/programs/run.py", "--only", text, may_be_empty=True)
 
 
 def everything(total, complete):
@@ -239,6 +253,7 @@ def main():
                         help="only run the fuzz targets, for N seconds each")
     parser.add_argument("--all", action="store_true", help="also what takes too long for each change: all combinations, many "
                         "kills, a minute of loss, long fuzzing")
+    parser.add_argument("--only", metavar="TEXT", help="only run Meson's tests and checks of programs whose name contains this")
     parser.add_argument("--beside", action="store_true", help="only run what runs beside the program tests")
     options = parser.parse_args()
     exit_on_signals()
@@ -246,6 +261,8 @@ def main():
     total = Total()
     if options.fuzz_seconds:
         fuzz(total, options.fuzz_seconds)
+    elif options.only:
+        only(total, options.only)
     elif options.beside:
         beside(total)
     else:
