@@ -6,7 +6,7 @@ SETUP = config/setup.sh
 # What the demonstration runs, and no more: a newcomer waits for it.
 DEMO_TARGETS = lib/verbs/libibverbs.so.1 app/uroce-run
 
-.PHONY: all build tests demo check test test-since test-all soak simulate test-interop test-interop-quick test-interop-all test-package perf perf-doc perf-rxe fuzz lint mutate coverage clean distclean help
+.PHONY: all build tests demo check test test-since test-sanitized test-all soak simulate test-interop test-interop-quick test-interop-all test-package perf perf-doc perf-rxe fuzz lint mutate coverage clean distclean help
 
 all: build
 
@@ -44,6 +44,11 @@ test-since:
 	@$(SETUP) build
 	@umask 022; test -f build/build.ninja || meson setup build
 	@test/since.py $(or $(COMMIT),HEAD)
+
+# Unit tests, simulator and fuzz targets once more, under ASan, UBSan and TSan.
+test-sanitized:
+	@$(SETUP) test
+	@test/run-all.py --sanitized
 
 # What takes too long for each change: every combination, many kills, a minute of loss, long fuzzing.
 test-all:
@@ -137,7 +142,8 @@ help:
 	@echo "make test          every test that needs no virtual machine"
 	@echo "make test ONLY=X   unit tests and checks of programs whose name contains X"
 	@echo "make test-since COMMIT=X   what of make check the changes since X can reach"
-	@echo "make test-all      the same with every combination, many kills, long fuzzing: for a night"
+	@echo "make test-sanitized  unit tests, simulator and fuzz targets under ASan, UBSan and TSan"
+	@echo "make test-all      all of that, sanitized too, with every combination, many kills, long fuzzing: for a night"
 	@echo "make soak          random programs in the simulator, on every CPU, for HOURS=1"
 	@echo "make simulate      the transport in simulated networks: doc/network.md anew; 5 minutes"
 	@echo "make test-interop  RDMA programs and storage between uroce and Linux's rxe in a virtual machine"

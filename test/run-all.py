@@ -2,11 +2,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Runs every test that needs no virtual machine and sums up.
 
-The tests of build/ run as they are, then the program tests; unit tests, fuzz targets and the simulator run once more
-from build-asan/, compiled by clang with ASan and UBSan, and those with threads from build-tsan/.
+The tests of build/ run as they are, then the program tests. These leave the CPUs idle for half of their time. The
+simulator's long run has that time, at a lower priority (--beside).
 
-The program tests leave the CPUs idle for half of their time. What only computes has that time, at a lower priority:
-the simulator's long run, the sanitized builds and the fuzz targets (--beside).
+Unit tests, fuzz targets and the simulator run once more from build-asan/, compiled by clang with ASan and UBSan, and those
+with threads from build-tsan/: with --sanitized, or --all.
 """
 
 import argparse
@@ -180,15 +180,24 @@ def programs(total, command, *options, may_be_empty=False):
 
 
 def beside(total):
-    """Run the tests that only compute. The sanitized programs are built here and run later, when they have the CPUs for
-    themselves."""
+    """Run the tests that only compute."""
     title("simulator")
     meson_test(total, "build", "--suite", "sim", "--num-processes", "1")
-    title("fuzz targets under ASan and UBSan")
+
+
+def sanitized(total):
+    """Run what the sanitizers understand."""
     build = build_sanitized(total)
     if build:
-        meson_test(total, build, "--suite", "fuzz", "--num-processes", "1")
-    build_threads(total)
+        title("fuzz targets under ASan and UBSan")
+        meson_test(total, build, "--suite", "fuzz")
+        title("unit tests and simulator under ASan and UBSan")
+        meson_test(total, build, "--suite", "unit")
+        meson_test(total, build, "sim-quick", "sim-without")
+    title("unit tests with threads under TSan")
+    build = build_threads(total)
+    if build:
+        meson_test(total, build, "--suite", "threads", "--num-processes", "1")
 
 
 def judge_files(total):
@@ -234,16 +243,8 @@ def everything(total, complete):
         companion.wait(BESIDE_SECONDS)
         companion.kill()
         add_summary(total, "what runs beside the programs", log, companion.poll)
-    title("unit tests and simulator under ASan and UBSan")
-    build = build_sanitized(total)
-    if build:
-        meson_test(total, build, "--suite", "unit")
-        meson_test(total, build, "sim-quick", "sim-without")
-    title("unit tests with threads under TSan")
-    build = build_threads(total)
-    if build:
-        meson_test(total, build, "--suite", "threads", "--num-processes", "1")
     if complete:
+        sanitized(total)
         fuzz(total, ALL_FUZZ_SECONDS)
 
 
@@ -254,6 +255,8 @@ def main():
     parser.add_argument("--all", action="store_true", help="also what takes too long for each change: all combinations, many "
                         "kills, a minute of loss, long fuzzing")
     parser.add_argument("--only", metavar="TEXT", help="only run Meson's tests and checks of programs whose name contains this")
+    parser.add_argument("--sanitized", action="store_true", help="only unit tests, simulator and fuzz targets under ASan, "
+                        "UBSan and TSan")
     parser.add_argument("--beside", action="store_true", help="only run what runs beside the program tests")
     options = parser.parse_args()
     exit_on_signals()
@@ -263,6 +266,8 @@ def main():
         fuzz(total, options.fuzz_seconds)
     elif options.only:
         only(total, options.only)
+    elif options.sanitized:
+        sanitized(total)
     elif options.beside:
         beside(total)
     else:
