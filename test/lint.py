@@ -9,6 +9,8 @@ and chooses the C files that have changed since a commit if it is given one (--s
 import argparse
 import json
 import os
+import shlex
+import shutil
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -36,7 +38,7 @@ def shell_scripts():
     return [path for path in checked_in() if os.path.isfile(path) and is_shell(path)]
 
 
-# What it reads, how, and what whoever fails it does.
+# What it reads, how, and what to do if it fails.
 QUICK = (
     ("format", lambda: checked_in(*C_FILES), ["clang-format", "--dry-run", "-Werror"], "run clang-format -i on these files"),
     # a name that no module has would end a whole group of checks in the middle
@@ -52,6 +54,9 @@ def quick(result):
         paths = files()
         if not paths:
             result(name, "this is no checkout of git", "")
+            continue
+        if not shutil.which(command[0]):
+            result(name, f"{command[0]} is missing", "")
             continue
         done = subprocess.run([*command, *paths], capture_output=True, text=True, check=False)
         result(name, None, (done.stdout + done.stderr)[-10000:] + advice if done.returncode else "")
@@ -74,6 +79,9 @@ def compiled(build, since):
 def slow(result, build, since):
     """Run clang-tidy and GCC's analyzer, a file a CPU."""
     units = compiled(build, since)
+    if not units:
+        result("clang-tidy, gcc -fanalyzer", "no C file has changed", "")
+        return
 
     def tidy(item):
         path, _ = item
@@ -82,15 +90,16 @@ def slow(result, build, since):
 
     def analyze(item):
         _, unit = item
-        command = unit["command"].split()
+        command = shlex.split(unit["command"])
         command = command[:command.index("-o")] + command[command.index("-o") + 2:]
         return subprocess.run([*command, "-fanalyzer", "-Werror", "-o", "/dev/null"], cwd=unit["directory"],
                               capture_output=True, text=True, check=False)
 
     for name, reader in (("clang-tidy", tidy), ("gcc -fanalyzer", analyze)):
         with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
-            done = list(pool.map(reader, units.items()))
-        result(f"{name}, {len(units)} files", None, "".join(one.stdout + one.stderr for one in done if one.returncode))
+            done = zip(units, pool.map(reader, units.items()))
+            found = [f"{one.stdout}{one.stderr}{path}: exit {one.returncode}\n" for path, one in done if one.returncode]
+        result(f"{name}, {len(units)} files", None, "".join(found))
 
 
 def main():
@@ -99,16 +108,16 @@ def main():
     parser.add_argument("--since", metavar="COMMIT", help="compile only what has changed since then")
     options = parser.parse_args()
     os.chdir(TOP_DIR)
-    failed = 0
+    counts = [0, 0, 0]
 
     def result(name, skipped, found):
-        nonlocal failed
+        counts[2 if skipped else bool(found)] += 1
         print(f"skip  {name}: {skipped}" if skipped else f"{found}\nFAIL  {name}" if found else f"pass  {name}", flush=True)
-        failed += bool(found)
 
     quick(result)
     slow(result, options.build, options.since)
-    return 1 if failed else 0
+    print("{} passed, {} failed, {} skipped".format(*counts))
+    return 1 if counts[1] else 0
 
 
 if __name__ == "__main__":

@@ -8,6 +8,7 @@ compile does not count.
 """
 
 import argparse
+import json
 import os
 import random
 import re
@@ -84,10 +85,11 @@ def changes_of(path, source):
 class Copy:
     """The copy of the checkout, and its build of the programs that test a room."""
 
-    def __init__(self, programs):
+    def __init__(self, room):
         self.top = os.path.join(TOP_DIR, FOLDER, "source")
         self._build = os.path.join(TOP_DIR, FOLDER, "build")
-        self._programs = [f"test/unit/{program}" for program in programs]
+        self._tests = os.path.join(self.top, "test", "unit", room, "")
+        self._programs = []
         self._seconds = 0.0
 
     def make(self):
@@ -104,12 +106,23 @@ class Copy:
             # A change may leave a variable without a use.
             subprocess.run(["meson", "setup", self._build, self.top, "-Dwerror=false", "-Dbuildtype=debug",
                             "-Doptimization=1"], check=True, stdout=subprocess.DEVNULL)
+        self._programs = self._find_programs()
+        if not self._programs:
+            sys.exit(f"mutate: no program has a file below {self._tests}")
         if not self.build():
             sys.exit("mutate: the room's tests cannot be built")
         begin = time.monotonic()
         if not self.passes(None):
             sys.exit("mutate: the room's tests fail without any change")
         self._seconds = time.monotonic() - begin
+
+    def _find_programs(self):
+        """Return the programs that have a file in the room's folder of unit tests."""
+        targets = json.loads(subprocess.run(["meson", "introspect", "--targets", self._build], check=True,
+                                            capture_output=True, text=True).stdout)
+        return [os.path.relpath(target["filename"][0], self._build) for target in targets
+                if target["type"] == "executable" and any(
+                    path.startswith(self._tests) for sources in target["target_sources"] for path in sources["sources"])]
 
     def build(self):
         return subprocess.run(["ninja", "--quiet", "-C", self._build, *self._programs], stdout=subprocess.DEVNULL,
@@ -174,7 +187,6 @@ def main():
     parser.add_argument("room", help="for example lib/cm")
     parser.add_argument("--count", type=int, default=100, help="so many changes that compile (default: 100); 0: all")
     parser.add_argument("--seed", type=int, default=1, help="of the order of the changes (default: 1)")
-    parser.add_argument("--also", action="append", default=[], metavar="ROOM", help="these unit tests, too")
     options = parser.parse_args()
     os.chdir(TOP_DIR)
     files = subprocess.run(["git", "ls-files", f"{options.room}/*.c"], check=True, capture_output=True,
@@ -187,7 +199,7 @@ def main():
             changes.extend(changes_of(path, file.read()))
     random.Random(options.seed).shuffle(changes)
     room = os.path.basename(options.room.rstrip("/"))
-    copy = Copy([f"test_{name}" for name in (room, *options.also)])
+    copy = Copy(room)
     copy.make()
     noticed = survived = 0
     for change in changes:

@@ -89,6 +89,8 @@ static uint64_t confine_of_port(const struct settings *settings, bool physical)
 	/* To connect again to the socket of a server, which may be another user's. */
 	if (devargs_is(&devargs, "net_memif"))
 		return kept | BIT(CAP_DAC_OVERRIDE);
+	if (devargs_is(&devargs, "net_vhost"))
+		return kept | NETWORK | BIT(CAP_DAC_OVERRIDE);
 	return devargs_is(&devargs, "local") ? kept : kept | NETWORK;
 }
 
@@ -103,7 +105,7 @@ uint64_t confine_capabilities(const struct settings *settings, size_t count, boo
 
 #ifdef ARCH
 
-/* Calls that uroced makes at its start at most. */
+/* Calls that uroced makes, if at all, only while it starts. */
 static const int forbidden[] = {
 	/* other programs and processes */
 	SYS_execve,
@@ -113,6 +115,7 @@ static const int forbidden[] = {
 	SYS_process_vm_writev,
 	SYS_kcmp,
 	SYS_kill,
+	SYS_tkill,
 #ifdef SYS_fork
 	SYS_fork,
 	SYS_vfork,
@@ -268,6 +271,20 @@ static void judge_clone(struct program *program)
 #endif
 }
 
+/* A thread may signal threads of this process. */
+static void judge_signals(struct program *program)
+{
+	static const int sends[] = {SYS_tgkill, SYS_rt_sigqueueinfo, SYS_rt_tgsigqueueinfo};
+
+	for (size_t i = 0; i < RTE_DIM(sends); i++) {
+		const unsigned short begin = begin_call(program, sends[i]);
+
+		load_arg(program, 0);
+		answer_if(program, BPF_JEQ, (uint32_t)getpid(), false, FAIL(EPERM));
+		end_call(program, begin);
+	}
+}
+
 static void judge_socket(struct program *program)
 {
 	const unsigned short begin = begin_call(program, SYS_socket);
@@ -279,7 +296,7 @@ static void judge_socket(struct program *program)
 	end_call(program, begin);
 }
 
-/* No memory is made executable that was writable. Libraries may be loaded. */
+/* No mapping is made executable that was writable. Files, such as libraries, may be mapped. */
 static void judge_memory(struct program *program)
 {
 	static const int changes[] = {SYS_mprotect,
@@ -305,7 +322,7 @@ static void judge_memory(struct program *program)
 static void write_program(struct program *program)
 {
 	load(program, offsetof(struct seccomp_data, arch));
-	answer_if(program, BPF_JEQ, ARCH, false, SECCOMP_RET_KILL_PROCESS);
+	answer_if(program, BPF_JEQ, ARCH, false, FAIL(EPERM));
 	load(program, offsetof(struct seccomp_data, nr));
 #ifdef __x86_64__
 	answer_if(program, BPF_JGE, X32_BIT, true, FAIL(EPERM));
@@ -313,6 +330,7 @@ static void write_program(struct program *program)
 	for (size_t i = 0; i < RTE_DIM(forbidden); i++)
 		answer_if(program, BPF_JEQ, (uint32_t)forbidden[i], true, FAIL(EPERM));
 	judge_clone(program);
+	judge_signals(program);
 	judge_socket(program);
 	judge_memory(program);
 	add(program, (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW));

@@ -153,12 +153,13 @@ static bool is_limited(const char *thread, uint64_t kept)
 
 	snprintf(path, sizeof(path), "/proc/self/task/%.16s/status", thread);
 	file = fopen(path, "re");
-	while (file && fgets(line, sizeof(line), file)) {
+	if (!file)
+		return errno == ENOENT || errno == ESRCH;
+	while (fgets(line, sizeof(line), file)) {
 		if (sscanf(line, "CapPrm: %" SCNx64, &permitted) == 1)
 			break;
 	}
-	if (file)
-		fclose(file);
+	fclose(file);
 	return (permitted & ~kept) == 0;
 }
 

@@ -44,6 +44,8 @@ TEST(confine_capabilities__are_those_of_the_port)
 	assert_int_equal(kept_for("", "local0", false), LOOK);
 	assert_int_equal(kept_for("", "net_memif0,role=server,socket=/run/x.sock", false),
 			 LOOK | BIT(CAP_DAC_OVERRIDE));
+	assert_int_equal(kept_for("", "net_vhost0,iface=/run/x.sock,client=1", false),
+			 LOOK | NETWORK | BIT(CAP_DAC_OVERRIDE));
 	assert_int_equal(kept_for("", "net_tap0", false), LOOK | NETWORK);
 	assert_int_equal(kept_for("", "0000:00:04.0", false), LOOK | NETWORK | HARDWARE);
 	assert_int_equal(kept_for("", "0000:00:04.0", true),
@@ -98,6 +100,11 @@ static bool is_confined(void)
 
 	return failed(fork(), EPERM) && failed(execve(argv[0], argv, NULL), EPERM) &&
 	       failed(kill(getppid(), 0), EPERM) &&
+	       failed(syscall(SYS_tkill, getppid(), 0), EPERM) &&
+	       failed(syscall(SYS_tgkill, getppid(), getppid(), 0), EPERM) &&
+	       failed(syscall(SYS_rt_sigqueueinfo, getppid(), 0, &attr), EPERM) &&
+	       failed(syscall(SYS_rt_tgsigqueueinfo, getppid(), getppid(), 0, &attr), EPERM) &&
+	       pthread_kill(pthread_self(), 0) == 0 &&
 	       failed(ptrace(PTRACE_TRACEME, 0, 0, 0), EPERM) &&
 	       failed(syscall(SYS_bpf, 0, &attr, sizeof(attr)), EPERM) &&
 	       failed(unshare(CLONE_NEWUSER), EPERM) &&
