@@ -162,7 +162,8 @@ static void end_at_signal(int number)
 	for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++)
 		if (write(STDERR_FILENO, parts[i], strlen(parts[i])) < 0)
 			break;
-	kill(running.child, SIGKILL);
+	if (running.child > 0)
+		kill(running.child, SIGKILL);
 	signal(number, SIG_DFL);
 	raise(number);
 }
@@ -170,23 +171,34 @@ static void end_at_signal(int number)
 /* Run the selected tests of a file in a child. Return its exit code, or -1. */
 static int run_in_child(const struct test *first, const char *name)
 {
+	sigset_t end, before;
+	pid_t ended;
 	int status;
 
 	fflush(NULL);
+	/* The handler must know the child. */
+	sigemptyset(&end);
+	sigaddset(&end, SIGTERM);
+	sigprocmask(SIG_BLOCK, &end, &before);
 	running.child = fork();
+	if (running.child == 0) {
+		sigprocmask(SIG_SETMASK, &before, NULL);
+		exit(run_file(first, name));
+	}
+	signal(SIGTERM, end_at_signal);
+	sigprocmask(SIG_SETMASK, &before, NULL);
 	if (running.child < 0) {
 		perror("fork");
 		return -1;
 	}
-	if (running.child == 0)
-		exit(run_file(first, name));
-	signal(SIGTERM, end_at_signal);
-	while (waitpid(running.child, &status, 0) < 0)
-		if (errno != EINTR) {
-			perror("waitpid");
-			return -1;
-		}
+	do
+		ended = waitpid(running.child, &status, 0);
+	while (ended < 0 && errno == EINTR);
 	signal(SIGTERM, SIG_DFL);
+	if (ended < 0) {
+		perror("waitpid");
+		return -1;
+	}
 	if (WIFEXITED(status))
 		return WEXITSTATUS(status);
 	/* These lines are as cmocka prints them, which did not get so far. */
