@@ -238,7 +238,7 @@ static bool guest_has_queue(uint16_t queue, uint16_t count, void *const *queues)
 /* Check the port and its queues, which ethdev's bursts do not check. */
 static int guest_check(const struct guest *guest)
 {
-	const struct rte_eth_fp_ops *ops = &rte_eth_fp_ops[guest->port_id];
+	const struct rte_eth_fp_ops *ops;
 	struct rte_eth_dev_info info;
 
 	if (!rte_eth_dev_is_valid_port(guest->port_id) ||
@@ -246,6 +246,7 @@ static int guest_check(const struct guest *guest)
 		log_error("there is no port %u", guest->port_id);
 		return -EINVAL;
 	}
+	ops = &rte_eth_fp_ops[guest->port_id];
 	if (!guest->starts_later && !guest_is_started(guest)) {
 		log_error("port %u is not started", guest->port_id);
 		return -EINVAL;

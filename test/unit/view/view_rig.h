@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/eventfd.h>
 #include <unistd.h>
 
 #include "test.h"
@@ -63,28 +64,31 @@ static inline struct view_facts rig_facts(void)
 }
 
 static pthread_t rig_admitter;
+static int rig_end; /* eventfd */
 
 static void *rig_admit(void *entry)
 {
-	struct pollfd door = {.fd = ((const struct view_entry *)entry)->door, .events = POLLIN};
+	struct pollfd fds[] = {{.fd = ((const struct view_entry *)entry)->door, .events = POLLIN},
+			       {.fd = rig_end, .events = POLLIN}};
 
-	for (;;) {
-		poll(&door, 1, -1);
+	while (poll(fds, 2, -1) < 0 || fds[1].revents == 0)
 		view_table_admit(entry);
-	}
 	return NULL;
 }
 
 /* Let processes in as the server does, until rig_close. */
 static inline void rig_open(struct view_entry *entry)
 {
+	rig_end = eventfd(0, EFD_CLOEXEC);
+	assert_true(rig_end >= 0);
 	assert_int_equal(pthread_create(&rig_admitter, NULL, rig_admit, entry), 0);
 }
 
 static inline void rig_close(const struct view_entry *entry)
 {
-	pthread_cancel(rig_admitter);
+	eventfd_write(rig_end, 1);
 	pthread_join(rig_admitter, NULL);
+	close(rig_end);
 	view_entry_close(entry);
 }
 
