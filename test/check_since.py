@@ -6,12 +6,12 @@ usage: check_since.py BUILD
 """
 
 import os
-import subprocess
 import sys
 import unittest
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
+from harness.checkout import introspect, output  # noqa: E402
 from since import ALWAYS, Graph  # noqa: E402
 
 BUILD = sys.argv.pop()
@@ -66,9 +66,8 @@ class SinceTest(unittest.TestCase):
 
 class ProductTest(unittest.TestCase):
     def test_all_that_is_installed_is_built(self):
-        listed = subprocess.run(["ninja", "-C", BUILD, "-t", "query", "product"], check=True, stdout=subprocess.PIPE, text=True)
-        built = {line.split()[-1] for line in listed.stdout.splitlines()}
-        installed = {os.path.relpath(file, BUILD) for target in Graph(BUILD).introspect("targets") if target["installed"]
+        built = {line.split()[-1] for line in output("ninja", "-C", BUILD, "-t", "query", "product").splitlines()}
+        installed = {os.path.relpath(file, BUILD) for target in introspect(BUILD, "targets") if target["installed"]
                      for file in target["filename"]}
         self.assertEqual(installed - built, set())
 

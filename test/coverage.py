@@ -13,7 +13,10 @@ import re
 import subprocess
 import sys
 
-TOP_DIR = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+
+from harness.checkout import TOP_DIR, configure  # noqa: E402
+
 BUILD = "build-coverage"
 PAGE = "doc/testing.md"
 BEGIN, END = "<!-- coverage: begin -->\n", "<!-- coverage: end -->\n"
@@ -24,9 +27,7 @@ GCOVR = ["gcovr", "--root", ".", "--filter", "lib/", "--filter", "pmd/", "--excl
 
 def measure():
     """Build, run the unit tests, and return gcovr's figures, a file each."""
-    if not os.path.exists(f"{BUILD}/build.ninja"):
-        subprocess.run(["meson", "setup", BUILD, "-Db_coverage=true", "-Dbuildtype=debug", "-Doptimization=1"], check=True,
-                       stdout=subprocess.DEVNULL)
+    configure(BUILD, "-Db_coverage=true", "-Dbuildtype=debug", "-Doptimization=1")
     subprocess.run(["ninja", "--quiet", "-C", BUILD, "product", "meson-test-prereq"], check=True)
     subprocess.run(["find", BUILD, "-name", "*.gcda", "-delete"], check=True)
     subprocess.run(["meson", "test", "-C", BUILD, "--no-rebuild", "--quiet", "--suite", "unit"], check=True)

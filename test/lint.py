@@ -7,6 +7,7 @@ and chooses the C files that have changed since a commit if it is given one (--s
 """
 
 import argparse
+import itertools
 import json
 import os
 import shlex
@@ -15,17 +16,14 @@ import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 
-TOP_DIR = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+
+from harness.checkout import TOP_DIR, changed_since, checked_in  # noqa: E402
+
 C_FILES = ("*.c", "*.h")
 TEXTS = ("*.md", "*.[1-8]", *C_FILES, "*.py", "*.sh", "*meson.build", "config", "debian")
 # Abbreviations of the field: ECN-capable transport, neighbour discovery, Clos network. One name of a test is cut off.
 WORDS = "ect,nd,clos,befores,progres"
-
-
-def checked_in(*patterns):
-    """Return the files that git knows; none outside a checkout."""
-    return subprocess.run(["git", "ls-files", "--", *patterns], capture_output=True, text=True,
-                          check=False).stdout.split()
 
 
 def shell_scripts():
@@ -35,7 +33,7 @@ def shell_scripts():
             first = file.readline()
         return first.startswith(b"#!") and first.rstrip().endswith((b"/bash", b"/sh"))
 
-    return [path for path in checked_in() if os.path.isfile(path) and is_shell(path)]
+    return [path for path in checked_in() if is_shell(path)]
 
 
 # What it reads, how, and what to do if it fails.
@@ -48,26 +46,24 @@ QUICK = (
 )
 
 
-def quick(result):
-    """Run the quick readers. Call result with each one's name, None or why it was not run, and what it found."""
+def quick():
+    """Run the quick readers. Yield each one's name, None or why it was not run, and what it found."""
     for name, files, command, advice in QUICK:
         paths = files()
         if not paths:
-            result(name, "this is no checkout of git", "")
-            continue
-        if not shutil.which(command[0]):
-            result(name, f"{command[0]} is missing", "")
-            continue
-        done = subprocess.run([*command, *paths], capture_output=True, text=True, check=False)
-        result(name, None, (done.stdout + done.stderr)[-10000:] + advice if done.returncode else "")
+            yield name, "this is no checkout of git", ""
+        elif not shutil.which(command[0]):
+            yield name, f"{command[0]} is missing", ""
+        else:
+            done = subprocess.run([*command, *paths], capture_output=True, text=True, check=False)
+            yield name, None, (done.stdout + done.stderr)[-10000:] + advice if done.returncode else ""
 
 
 def compiled(build, since):
     """Return the compile commands of lib, pmd and app; of what has changed since a commit, if there is one."""
     with open(os.path.join(build, "compile_commands.json"), encoding="utf-8") as file:
         units = json.load(file)
-    changed = since and subprocess.run(["git", "diff", "--name-only", since], capture_output=True, text=True,
-                                       check=True).stdout.split()
+    changed = since and changed_since(since)
     chosen = {}
     for unit in units:
         path = os.path.relpath(os.path.join(unit["directory"], unit["file"]), TOP_DIR)
@@ -76,11 +72,11 @@ def compiled(build, since):
     return chosen
 
 
-def slow(result, build, since):
-    """Run clang-tidy and GCC's analyzer, a file a CPU."""
+def slow(build, since):
+    """Run clang-tidy and GCC's analyzer, a file a CPU. Yield as quick() does."""
     units = compiled(build, since)
     if not units:
-        result("clang-tidy, gcc -fanalyzer", "no C file has changed", "")
+        yield "clang-tidy, gcc -fanalyzer", "no C file has changed", ""
         return
 
     def tidy(item):
@@ -99,7 +95,7 @@ def slow(result, build, since):
         with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
             done = zip(units, pool.map(reader, units.items()))
             found = [f"{one.stdout}{one.stderr}{path}: exit {one.returncode}\n" for path, one in done if one.returncode]
-        result(f"{name}, {len(units)} files", None, "".join(found))
+        yield f"{name}, {len(units)} files", None, "".join(found)
 
 
 def main():
@@ -109,13 +105,9 @@ def main():
     options = parser.parse_args()
     os.chdir(TOP_DIR)
     counts = [0, 0, 0]
-
-    def result(name, skipped, found):
+    for name, skipped, found in itertools.chain(quick(), slow(options.build, options.since)):
         counts[2 if skipped else bool(found)] += 1
         print(f"skip  {name}: {skipped}" if skipped else f"{found}\nFAIL  {name}" if found else f"pass  {name}", flush=True)
-
-    quick(result)
-    slow(result, options.build, options.since)
     print("{} passed, {} failed, {} skipped".format(*counts))
     return 1 if counts[1] else 0
 

@@ -8,7 +8,7 @@ compile does not count.
 """
 
 import argparse
-import json
+import filecmp
 import os
 import random
 import re
@@ -18,7 +18,10 @@ import sys
 import time
 from typing import NamedTuple
 
-TOP_DIR = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+
+from harness.checkout import TOP_DIR, checked_in, configure, introspect  # noqa: E402
+
 FOLDER = "build-mutate"
 # How much longer than without a change tests may take.
 PATIENCE = 4
@@ -76,7 +79,7 @@ def changes_of(path, source):
     for match in RETURN_ERROR.finditer(code):
         yield Change(path, *match.span(), "return 0;")
     for match in NUMBER.finditer(code):
-        yield Change(path, *match.span(), str(int(match.group(), 0 if match.group() == "0" else 10) + 1))
+        yield Change(path, *match.span(), str(int(match.group()) + 1))
     for match in STATEMENT.finditer(code):
         if not match.group().lstrip().startswith(("return", "goto", ".")) and not UNSEEN.search(match.group()):
             yield Change(path, *match.span(), "\t;")
@@ -94,18 +97,14 @@ class Copy:
 
     def make(self):
         """Copy what has changed since the last time, build it, and see its tests pass."""
-        files = subprocess.run(["git", "ls-files"], check=True, capture_output=True, text=True).stdout.split()
-        for path in files:
-            if os.path.isfile(path):
-                target = os.path.join(self.top, path)
-                os.makedirs(os.path.dirname(target), exist_ok=True)
-                if not _same(path, target):
-                    shutil.copyfile(path, target)
-                    shutil.copymode(path, target)
-        if not os.path.exists(f"{self._build}/build.ninja"):
-            # A change may leave a variable without a use.
-            subprocess.run(["meson", "setup", self._build, self.top, "-Dwerror=false", "-Dbuildtype=debug",
-                            "-Doptimization=1"], check=True, stdout=subprocess.DEVNULL)
+        for path in checked_in():
+            target = os.path.join(self.top, path)
+            os.makedirs(os.path.dirname(target), exist_ok=True)
+            if not os.path.exists(target) or not filecmp.cmp(path, target, shallow=False):
+                shutil.copyfile(path, target)
+                shutil.copymode(path, target)
+        # A change may leave a variable without a use.
+        configure(self._build, "-Dwerror=false", "-Dbuildtype=debug", "-Doptimization=1", source=self.top)
         self._programs = self._find_programs()
         if not self._programs:
             sys.exit(f"mutate: no program has a file below {self._tests}")
@@ -118,9 +117,7 @@ class Copy:
 
     def _find_programs(self):
         """Return the programs that have a file in the room's folder of unit tests."""
-        targets = json.loads(subprocess.run(["meson", "introspect", "--targets", self._build], check=True,
-                                            capture_output=True, text=True).stdout)
-        return [os.path.relpath(target["filename"][0], self._build) for target in targets
+        return [os.path.relpath(target["filename"][0], self._build) for target in introspect(self._build, "targets")
                 if target["type"] == "executable" and any(
                     path.startswith(self._tests) for sources in target["target_sources"] for path in sources["sources"])]
 
@@ -158,13 +155,6 @@ class Copy:
             _write(path, source)
 
 
-def _same(path, other):
-    if not os.path.exists(other):
-        return False
-    with open(path, "rb") as one, open(other, "rb") as two:
-        return one.read() == two.read()
-
-
 def _write(path, text):
     with open(path, "w", encoding="utf-8") as file:
         file.write(text)
@@ -189,8 +179,7 @@ def main():
     parser.add_argument("--seed", type=int, default=1, help="of the order of the changes (default: 1)")
     options = parser.parse_args()
     os.chdir(TOP_DIR)
-    files = subprocess.run(["git", "ls-files", f"{options.room}/*.c"], check=True, capture_output=True,
-                           text=True).stdout.split()
+    files = checked_in(f"{options.room}/*.c")
     if not files:
         parser.error(f"{options.room} has no C files")
     changes = []
@@ -198,8 +187,7 @@ def main():
         with open(path, encoding="utf-8") as file:
             changes.extend(changes_of(path, file.read()))
     random.Random(options.seed).shuffle(changes)
-    room = os.path.basename(options.room.rstrip("/"))
-    copy = Copy(room)
+    copy = Copy(os.path.basename(options.room.rstrip("/")))
     copy.make()
     noticed = survived = 0
     for change in changes:

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Runs every test that needs no virtual machine and sums up.
+"""Runs the tests that need no virtual machine and sums up.
 
 The tests of build/ run as they are, then the program tests. These leave the CPUs idle for half of their time. The
 simulator's long run has that time, at a lower priority (--beside).
@@ -22,15 +22,15 @@ import time
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
 import lint  # noqa: E402
+from harness.checkout import TOP_DIR, configure  # noqa: E402
 from harness.process import Process, exit_on_signals  # noqa: E402
 from harness.report import SECOND_TRY  # noqa: E402
 
-TOP_DIR = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 SUMMARY = re.compile(r"^(\d+) passed, (\d+) failed, (\d+) skipped$")
 # A finding of UBSan alone is a line that nobody reads.
 SANITIZER_ENV = {"UBSAN_OPTIONS": "halt_on_error=1:print_stacktrace=1"}
-SANITIZED = ["-Db_sanitize=address,undefined", "-Db_lundef=false", "-Dbuildtype=debugoptimized"]
-THREAD_SANITIZED = ["-Db_sanitize=thread", "-Db_lundef=false", "-Dbuildtype=debugoptimized"]
+SANITIZED = ("-Db_sanitize=address,undefined", "-Db_lundef=false", "-Dbuildtype=debugoptimized")
+THREAD_SANITIZED = ("-Db_sanitize=thread", "-Db_lundef=false", "-Dbuildtype=debugoptimized")
 # The limits in meson.build are for a machine that has nothing else to do. Here they only end programs that hang: the
 # longest ones compute all the time, so they take as many times longer as others want their CPUs.
 PATIENCE = 5
@@ -113,24 +113,18 @@ def meson_test(total, build, *options):
         total.fail(f"meson test -C {build} {' '.join(options)}: exit {status}")
 
 
-def build_sanitized(total, build="build-asan", options=tuple(SANITIZED), target="meson-test-prereq"):
+def build_sanitized(total, build="build-asan", options=SANITIZED, target="meson-test-prereq"):
     """Builds Meson's tests, or another target. Returns the build folder, or None."""
-    if not os.path.exists(os.path.join(build, "build.ninja")):
-        done = subprocess.run(["meson", "setup", build, *options],
-                              env={**os.environ, "CC": "clang"}, capture_output=True, text=True)
-        if done.returncode:
-            print(done.stdout[-3000:] + done.stderr[-1000:])
-            total.fail(f"meson setup {build}")
-            return None
+    try:
+        configure(build, *options, compiler="clang")
+    except subprocess.CalledProcessError as error:
+        print(error.stdout[-3000:] + error.stderr[-1000:])
+        total.fail(f"meson setup {build}")
+        return None
     if subprocess.run(["ninja", "--quiet", "-C", build, target]).returncode:
         total.fail(f"ninja -C {build}")
         return None
     return build
-
-
-def build_threads(total):
-    """Compiles what has threads of its own (`threaded` in test/unit/meson.build) for the thread sanitizer."""
-    return build_sanitized(total, "build-tsan", tuple(THREAD_SANITIZED), "unit")
 
 
 def fuzz(total, seconds):
@@ -195,14 +189,16 @@ def sanitized(total):
         meson_test(total, build, "--suite", "unit")
         meson_test(total, build, "sim-quick", "sim-without")
     title("unit tests with threads under TSan")
-    build = build_threads(total)
+    # Only what has threads of its own is compiled: `threaded` in test/unit/meson.build.
+    build = build_sanitized(total, "build-tsan", THREAD_SANITIZED, "unit")
     if build:
         meson_test(total, build, "--suite", "threads", "--num-processes", "1")
 
 
 def judge_files(total):
     """Reads the files. Each reader is one test."""
-    def result(name, skipped, found):
+    title("format, names in Python, spelling, shell scripts")
+    for name, skipped, found in lint.quick():
         if skipped:
             print(f"skip  {name}: {skipped}", flush=True)
             total.add(skipped=1)
@@ -211,9 +207,6 @@ def judge_files(total):
             total.fail(name)
         else:
             total.add(passed=1)
-
-    title("format, names in Python, spelling, shell scripts")
-    lint.quick(result)
 
 
 def only(total, text):

@@ -16,29 +16,20 @@ Ninja knows which files a program is made of: its graph has the sources, and the
 - always, if it is `documents`, which reads documents and sources when it runs.
 """
 
-import json
 import os
 import subprocess
 import sys
 
-TOP_DIR = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+
+from harness.checkout import TOP_DIR, changed_since, introspect, output  # noqa: E402
+
 BUILD_DIR = os.path.join(TOP_DIR, "build")
 BUILD_FILES = ("meson.build", "meson_options.txt")
 ALWAYS = "documents"  # a test that reads everything
-OWN = "since"         # the test of this file, which needs all programs to be compiled, and none of them
+OWN = "since"         # the test of this file: Meson lists all programs as its dependencies, so that they are compiled
 DATA = "test/data/"   # what tests read at run time
 LONG_SUITE, SHORT_TEST = "sim", "sim-quick"  # `make check` runs of this suite this test only
-
-
-def output(*command):
-    return subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True, cwd=TOP_DIR).stdout
-
-
-def changed_files(commit):
-    """Return the paths, from the top, of what differs from a commit, also if it is not committed."""
-    differ = output("git", "diff", "--name-only", "--no-renames", commit, "--")
-    new = output("git", "ls-files", "--others", "--exclude-standard")
-    return set(differ.splitlines()) | set(new.splitlines())
 
 
 class Graph:
@@ -48,9 +39,10 @@ class Graph:
         self._build = build
         self._headers = self._read_headers()
         self._known = {}
-        outputs = {target["id"]: target["filename"] for target in self.introspect("targets")}
+        outputs = {target["id"]: target["filename"] for target in introspect(build, "targets")}
         self.tests = {}  # name: its files, from the top; None stands for one that nobody knows yet
-        for test in self.introspect("tests"):
+        tests = introspect(build, "tests")
+        for test in tests:
             if LONG_SUITE in " ".join(test["suite"]) and test["name"] != SHORT_TEST:
                 continue
             files = {self._from_top(word) for word in test["cmd"] if os.path.isfile(word)}
@@ -58,12 +50,7 @@ class Graph:
                 for file in outputs[target]:
                     files |= self._inputs(os.path.relpath(file, build))
             self.tests[test["name"]] = files
-        self.units = {test["name"] for test in self.introspect("tests") if "unit" in " ".join(test["suite"])}
-
-    def introspect(self, what):
-        """Return what Meson has written about its targets or tests."""
-        with open(os.path.join(self._build, "meson-info", f"intro-{what}.json"), encoding="utf-8") as file:
-            return json.load(file)
+        self.units = {test["name"] for test in tests if "unit" in " ".join(test["suite"])}
 
     def _from_top(self, path):
         """Ninja's paths begin in the build folder."""
@@ -113,7 +100,7 @@ def main():
     if len(sys.argv) < 2 or (sys.argv[1].startswith("-") and sys.argv[1:2] != ["--files"]):
         sys.exit(__doc__)
     is_list = sys.argv[1] == "--files"
-    changed = set(sys.argv[2:]) if is_list else changed_files(sys.argv[1])
+    changed = set(sys.argv[2:]) if is_list else changed_since(sys.argv[1])
     if not is_list:  # with --files a test may ask, while Ninja runs
         subprocess.run(["ninja", "--quiet", "-C", BUILD_DIR, "build.ninja"], check=True)
     names = Graph().reached(changed)
