@@ -22,6 +22,9 @@ TAIL_LINES = 15
 # packets would wait longer in uroced than a queue pair retries.
 PRECEDENCE = -15
 
+# Run a program as another user.
+NOBODY = ["setpriv", "--reuid", "nobody", "--regid", "nogroup", "--clear-groups"]
+
 # states in /proc/net/tcp
 ESTABLISHED = "01"
 LISTEN = "0A"
@@ -242,6 +245,16 @@ class Namespace:
                 pid = name[len(cls.PREFIX):].split("-")[0]
                 if not os.path.exists(f"/proc/{pid}"):
                     run("ip", "netns", "del", name)
+
+
+def veth_pair(here, there, addresses, mtu=9000):
+    """Join two namespaces by interfaces, veth0 in the first one and veth1 in the second one. Each has one of these IPv4
+    addresses."""
+    here.run("ip", "link", "add", "veth0", "mtu", str(mtu), "type", "veth", "peer", "name", "veth1", "mtu", str(mtu), "netns",
+             there.name)
+    for number, (namespace, address) in enumerate(zip((here, there), addresses)):
+        namespace.run("ip", "link", "set", f"veth{number}", "up")
+        namespace.run("ip", "addr", "add", f"{address}/24", "dev", f"veth{number}")
 
 
 def wait_until(condition, seconds, pause=0.02):

@@ -7,7 +7,7 @@ import shutil
 import signal
 import sys
 
-from harness.process import LocalHost, Namespace, Process, Running, ask, need_users, wait_until
+from harness.process import NOBODY, LocalHost, Namespace, Process, Running, ask, need_users, veth_pair, wait_until
 from harness.report import CannotRun, CheckFailed
 from harness.tools import DEVICE, UROCE_RUN, PingPong, Side, gid_index, gids, run_pair
 from harness.world import is_roots
@@ -28,7 +28,6 @@ NAMED = sum(1 << bit for bit in (DAC_OVERRIDE, DAC_READ_SEARCH, NET_ADMIN, NET_R
 SETS = ("CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb")
 FILTER = "2"  # SECCOMP_MODE_FILTER
 NOBODY_ID = 65534
-NOBODY = ["setpriv", "--reuid", "nobody", "--regid", "nogroup", "--clear-groups"]
 HERE, THERE, LATER = "10.9.21.1", "10.9.21.2", "10.9.22.1"
 
 
@@ -43,10 +42,7 @@ class AttackTest:
         for path in (work_dir, self._work_dir):
             os.chmod(path, 0o755)
         self._here, self._there = Namespace("attack0"), Namespace("attack1")
-        self._here.run("ip", "link", "add", "veth0", "type", "veth", "peer", "name", "veth1", "netns", self._there.name)
-        for number, (namespace, address) in enumerate(((self._here, HERE), (self._there, THERE))):
-            namespace.run("ip", "link", "set", f"veth{number}", "up")
-            namespace.run("ip", "addr", "add", f"{address}/24", "dev", f"veth{number}")
+        veth_pair(self._here, self._there, (HERE, THERE), mtu=1500)
         sockets = os.path.join(self._work_dir, "sockets")
         os.mkdir(sockets)
         if is_roots():

@@ -6,7 +6,7 @@ import socket
 import struct
 import sys
 
-from frames import ICRC, IPV4, ROCE, UDP, icrc
+from frames import ETHERNET, ICRC, IPV4, ROCE, UDP, icrc
 
 SEND_ONLY, MIGRATED, DEFAULT_PKEY = 4, 0x40, 0xffff
 IP_MTU_DISCOVER, IP_PMTUDISC_DO = 10, 2
@@ -28,7 +28,7 @@ def main():
         head = struct.pack(">BBHHHBBH4s4s", 0x45, 0, IPV4 + length, 0, DONT_FRAGMENT, 64, socket.IPPROTO_UDP, 0,
                            socket.inet_aton(source), socket.inet_aton(destination))
         head += struct.pack(">4H", out.getsockname()[1], ROCE, length, 0)
-        signed = body + icrc(bytes(14) + head + body + bytes(ICRC))
+        signed = body + icrc(bytes(ETHERNET) + head + body + bytes(ICRC))
         for _ in range(count):
             try:
                 out.sendto(signed, (destination, ROCE))

@@ -6,18 +6,19 @@ right where possible, also the PSN, which is one of those that come next. Prints
 
 import collections
 import ctypes
+import os
 import random
 import socket
-import struct
 import sys
 import time
-import zlib
+
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
+
+from harness.icrc import BTH, ETHERNET, ICRC, IPV4, UDP, icrc  # noqa: E402
 
 ALL = 3  # ETH_P_ALL
-ETHERNET, IPV4, UDP, BTH = 14, 20, 8, 12
 AT_IP, AT_UDP, AT_BTH = ETHERNET, ETHERNET + IPV4, ETHERNET + IPV4 + UDP
 ROCE = 4791
-ICRC = 4
 KEPT = 64  # the last genuine frames
 LOOK = 64  # frames that one look takes
 PSN_BITS = 24
@@ -35,14 +36,6 @@ def is_roce(frame):
     """Return True for one packet; the kernel shows several that leave in one piece as a frame that is longer than the MTU."""
     return AT_BTH + BTH + ICRC <= len(frame) <= FRAME_MAX - EXTRA and frame[12:14] == b"\x08\x00" and frame[AT_IP] == 0x45 and \
         frame[AT_IP + 9] == socket.IPPROTO_UDP and frame[AT_UDP + 2:AT_UDP + 4] == ROCE.to_bytes(2, "big")
-
-
-def icrc(frame):
-    """Compute it over all bytes from the IP header on, as if those that change on the way were ones."""
-    masked = bytearray(b"\xff" * 8 + frame[AT_IP:-ICRC])
-    for at in (1, 8, 10, 11, IPV4 + 6, IPV4 + 7, IPV4 + UDP + 4):
-        masked[8 + at] = 0xff
-    return struct.pack("<I", zlib.crc32(masked))
 
 
 class Mutator:

@@ -3,7 +3,7 @@
 
 import os
 
-from harness.process import LocalHost, Namespace, wait_until
+from harness.process import LocalHost, Namespace, veth_pair, wait_until
 from harness.report import CheckFailed
 from harness.tools import UROCE_RUN
 from programs.cm.rdmacm import Addresses, CmMemif, CmVeth, RdmacmTest, CmRunning
@@ -54,13 +54,10 @@ class Uroceds:
         self.namespaces = [Namespace(f"{name}{number}") for number in range(2)]
         self.ipv4 = ["10.9.9.1", "10.9.9.2"]
         self.ipv6 = ["fd09:9::1", "fd09:9::2"]
-        self.namespaces[0].run("ip", "link", "add", "veth0", "mtu", "9000", "type", "veth", "peer", "name", "veth1",
-                               "mtu", "9000", "netns", self.namespaces[1].name)
+        veth_pair(*self.namespaces, self.ipv4)
         self.owners = []
         for number, namespace in enumerate(self.namespaces):
             netdev = f"veth{number}"
-            namespace.run("ip", "link", "set", netdev, "up")
-            namespace.run("ip", "addr", "add", f"{self.ipv4[number]}/24", "dev", netdev)
             namespace.run("ip", "addr", "add", f"{self.ipv6[number]}/64", "dev", netdev, "nodad")
             self.owners.append(Uroced(namespace, self._work_dir, netdev,
                                       f"--isolated={self._work_dir}/isolated{number}.sock",

@@ -7,7 +7,7 @@ import re
 import signal
 import sys
 
-from harness.process import LocalHost, Namespace, Process, ask, wait_until
+from harness.process import LocalHost, Namespace, Process, ask, veth_pair, wait_until
 from harness.report import CheckFailed
 from harness.tools import (DEVICE, MULTICAST_GIDS, UROCE_RUN, PerfTest, PingPong, Side, gid_index, gids,
                            run_pair)
@@ -34,12 +34,7 @@ class EthernetTest:
         self._port = FIRST_PORT
         self._tables = []
         self._namespaces = [Namespace("eth0"), Namespace("eth1")]
-        self._namespaces[0].run("ip", "link", "add", "veth0", "mtu", "9000", "type", "veth", "peer",
-                                "name", "veth1", "mtu", "9000", "netns", self._namespaces[1].name)
-        for number, namespace in enumerate(self._namespaces):
-            netdev = f"veth{number}"
-            namespace.run("ip", "link", "set", netdev, "up")
-            namespace.run("ip", "addr", "add", f"10.9.2.{number + 1}/24", "dev", netdev)
+        veth_pair(*self._namespaces, ("10.9.2.1", "10.9.2.2"))
 
     def _host(self, number, options):
         name = f"eth-{number}-{options[0][2:]}"

@@ -7,7 +7,7 @@ import shutil
 import socket
 import subprocess
 
-from harness.process import LocalHost, Namespace, ask, wait_until
+from harness.process import LocalHost, Namespace, ask, veth_pair, wait_until
 from harness.report import CheckFailed
 from harness.tools import UROCE_CTL, UROCE_RUN
 from programs.share.share import Uroced
@@ -106,11 +106,7 @@ class MigrationTest:
         if not self._report.require("migration: the guest is built", self._build):
             return
         here, there = Namespace("migration0"), Namespace("migration1")
-        here.run("ip", "link", "add", "veth0", "mtu", "9000", "type", "veth", "peer", "name", "veth1", "mtu", "9000",
-                 "netns", there.name)
-        for number, namespace in enumerate((here, there)):
-            namespace.run("ip", "link", "set", f"veth{number}", "up")
-            namespace.run("ip", "addr", "add", f"10.9.33.{number + 1}/24", "dev", f"veth{number}")
+        veth_pair(here, there, ("10.9.33.1", "10.9.33.2"))
         self._hosts_apart(here, there)
         self._hosts_together(here)
 

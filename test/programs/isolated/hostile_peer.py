@@ -8,12 +8,14 @@ import random
 import socket
 import struct
 import sys
-import zlib
 
-import mads
-from hostile import HELLO, WAIT_SECONDS, Client
-from hostile_isolated import AttachedProcess, Broken
-from stuck_read import stuck_read
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
+
+import mads  # noqa: E402
+from harness.icrc import ICRC, icrc  # noqa: E402
+from hostile import HELLO, WAIT_SECONDS, Client  # noqa: E402
+from hostile_isolated import AttachedProcess, Broken  # noqa: E402
+from stuck_read import stuck_read  # noqa: E402
 
 DIRECT = HELLO + 16
 QKEY = 0x11111111        # of ibv_ud_pingpong
@@ -54,11 +56,8 @@ class Peer(AttachedProcess):
 
 
 def sealed(packet):
-    """Return the packet with its ICRC (A17.3.3.2, 7.8.1)."""
-    masked = bytearray(b"\xff" * 8 + packet[14:-4])
-    for at in (8 + 1, 8 + 8, 8 + 10, 8 + 11, 8 + 26, 8 + 27, 8 + 32):
-        masked[at] = 0xff
-    return packet[:-4] + struct.pack("<I", zlib.crc32(masked))
+    """Return the packet with its ICRC."""
+    return packet[:-ICRC] + icrc(packet)
 
 
 class Hostile:

@@ -5,7 +5,7 @@ import json
 import os
 import sys
 
-from harness.process import LocalHost, Namespace, ask, need_users, wait_until
+from harness.process import NOBODY, LocalHost, Namespace, ask, need_users, veth_pair, wait_until
 from harness.report import CheckFailed
 from harness.tools import DEVICE, UROCE_RUN, PerfTest, PingPong, Side, gid_index, gids, run_pair
 from programs.share.operate import ctl, expect
@@ -18,7 +18,6 @@ FIRST_PORT = 27000
 GREEDY_SECONDS = 3
 HOSTILE_SECONDS = 120
 DESCRIPTORS = 1024  # limit of this uroced, the usual one of services
-NOBODY = ["setpriv", "--reuid", "nobody", "--regid", "nogroup", "--clear-groups"]
 SLEEPING = ("bells", "hold", "keep")  # attacks on a server that sleeps
 KILLS = 4
 DIRECT_KILLS, FEW_DIRECT_KILLS = 12, 6
@@ -36,11 +35,7 @@ class IsolatedTest:
         for path in (work_dir, self._work_dir):
             os.chmod(path, 0o755)
         self._here, self._there, self._bare = (Namespace(f"isolated{number}") for number in range(3))
-        self._here.run("ip", "link", "add", "veth0", "mtu", "9000", "type", "veth", "peer", "name", "veth1",
-                       "mtu", "9000", "netns", self._there.name)
-        for number, namespace in enumerate((self._here, self._there)):
-            namespace.run("ip", "link", "set", f"veth{number}", "up")
-            namespace.run("ip", "addr", "add", f"10.9.7.{number + 1}/24", "dev", f"veth{number}")
+        veth_pair(self._here, self._there, ("10.9.7.1", ADDRESSES["beyond"]))
         self._socket = f"{self._work_dir}/isolated.sock"
         self._owner = Uroced(self._here, self._work_dir, "veth0", f"--isolated={self._socket}",
                              "--file-prefix", f"uroce-isolated-{os.getpid()}")

@@ -7,7 +7,7 @@ import os
 import subprocess
 
 from harness.noticing import Notice
-from harness.process import LocalHost, Namespace, wait_until
+from harness.process import LocalHost, Namespace, veth_pair, wait_until
 from harness.report import CheckFailed
 from harness.tools import DEVICE, UROCE_RUN, PerfTest, PingPong, Side, gid_index, gids, run_pair
 from programs.share.share import Uroced
@@ -49,11 +49,7 @@ class ImpairedTest:
         os.mkdir(self._work_dir)
         os.chmod(self._work_dir, 0o755)
         self._spaces = [Namespace(f"impaired{number}") for number in range(2)]
-        self._spaces[0].run("ip", "link", "add", "veth0", "mtu", "9000", "type", "veth", "peer", "name", "veth1",
-                            "mtu", "9000", "netns", self._spaces[1].name)
-        for number, space in enumerate(self._spaces):
-            space.run("ip", "link", "set", f"veth{number}", "up")
-            space.run("ip", "addr", "add", f"10.9.8.{number + 1}/24", "dev", f"veth{number}")
+        veth_pair(*self._spaces, ("10.9.8.1", "10.9.8.2"))
         self._port = PORT
         self._names = 0
         self._messages = ALL_MESSAGES if report.complete else MESSAGES

@@ -7,7 +7,7 @@ import re
 import time
 
 from programs.run.engine_ports import counter, judge_relays, run_crowd
-from harness.process import LocalHost, Namespace, wait_until
+from harness.process import LocalHost, Namespace, veth_pair, wait_until
 from harness.report import CheckFailed
 from harness.tools import DEVICE, MULTICAST_GIDS, UROCE_RUN, PerfTest, PingPong, Side, gid_index, gids, kill_pair, run_pair
 
@@ -69,11 +69,7 @@ class PortQueuesTest:
         self._meeting = os.path.join(work_dir, "queues-crowd.sock")
         self._space = Namespace("queues")
         self._spaces = [Namespace("queues0"), Namespace("queues1")]
-        self._spaces[0].run("ip", "link", "add", "veth0", "mtu", "4200", "type", "veth", "peer", "name", "veth1", "mtu",
-                            "4200", "netns", self._spaces[1].name)
-        for number, space in enumerate(self._spaces):
-            space.run("ip", "link", "set", f"veth{number}", "up")
-            space.run("ip", "addr", "add", f"10.9.8.{number + 101}/24", "dev", f"veth{number}")
+        veth_pair(*self._spaces, ("10.9.8.101", "10.9.8.102"), mtu=4200)
 
     def _host(self, space, side, engines, options):
         return LocalHost(f"queues-{side}", self._work_dir, [

@@ -6,7 +6,7 @@ import os
 import re
 
 from harness.pairwise import choose
-from harness.process import LocalHost, Namespace, Process, wait_until
+from harness.process import LocalHost, Namespace, Process, veth_pair, wait_until
 from harness.report import CheckFailed
 from harness.tools import (DEVICE, MULTICAST_GIDS, UROCE_RUN, PerfTest, PingPong, Side, gid_index, gids,
                            kill_pair, optimisations, run_pair)
@@ -69,17 +69,12 @@ class VethWire:
 
     def __init__(self, work_dir, role="veth"):
         namespaces = [Namespace(f"{role}0"), Namespace(f"{role}1")]
-        namespaces[0].run("ip", "link", "add", "veth0", "mtu", "9000", "type", "veth", "peer",
-                          "name", "veth1", "mtu", "9000", "netns", namespaces[1].name)
         self.addresses = ["10.9.2.1", "10.9.2.2"]
         self.tcp_address = self.addresses[0]
         self.namespaces = namespaces
         self.work_dir = work_dir
         self._role = role
-        for cpu, (namespace, address) in enumerate(zip(namespaces, self.addresses)):
-            netdev = f"veth{cpu}"
-            namespace.run("ip", "link", "set", netdev, "up")
-            namespace.run("ip", "addr", "add", f"{address}/24", "dev", netdev)
+        veth_pair(*namespaces, self.addresses)
         self.set_options([])
 
     def set_options(self, more, own=((), ())):

@@ -6,7 +6,7 @@ import os
 import signal
 import threading
 
-from harness.process import LocalHost, Namespace, Process, ask, wait_until
+from harness.process import LocalHost, Namespace, Process, ask, veth_pair, wait_until
 from harness.report import CheckFailed
 from harness.tools import DEVICE, UROCE_RUN, PerfTest, PingPong, Side, gid_index, gids, run_pair
 from programs.run.wires import VERBS
@@ -75,11 +75,7 @@ class ShareTest:
         self._options = []
         self._indices = {}  # by place
         here, there = Namespace(f"{self.name}0"), Namespace(f"{self.name}1")
-        here.run("ip", "link", "add", "veth0", "mtu", "9000", "type", "veth", "peer", "name", "veth1", "mtu",
-                 "9000", "netns", there.name)
-        for number, namespace in enumerate((here, there)):
-            namespace.run("ip", "link", "set", f"veth{number}", "up")
-            namespace.run("ip", "addr", "add", f"10.9.6.{number + 1}/24", "dev", f"veth{number}")
+        veth_pair(here, there, ("10.9.6.1", "10.9.6.2"))
         self._here = here
         self._owner = Uroced(here, work_dir, "veth0", *owner_options)
         self._names = 0

@@ -15,7 +15,7 @@ import struct
 import subprocess
 import termios
 
-from harness.process import LocalHost, Namespace, Process, ask, wait_until
+from harness.process import LocalHost, Namespace, Process, ask, veth_pair, wait_until
 from harness.report import CheckFailed
 from harness.tools import DEVICE, UROCE_CTL, UROCE_RUN
 from programs.tools.prometheus_text import parse
@@ -73,11 +73,7 @@ class CtlTest:
         self._work_dir = os.path.join(work_dir, "ctl")
         os.mkdir(self._work_dir)
         self._here, self._there = Namespace("ctl0"), Namespace("ctl1")
-        self._here.run("ip", "link", "add", "veth0", "type", "veth", "peer", "name", "veth1", "netns",
-                       self._there.name)
-        for number, namespace in enumerate((self._here, self._there)):
-            namespace.run("ip", "link", "set", f"veth{number}", "up")
-            namespace.run("ip", "addr", "add", f"10.9.31.{number + 1}/24", "dev", f"veth{number}")
+        veth_pair(self._here, self._there, ("10.9.31.1", "10.9.31.2"), mtu=1500)
         self._prefix = f"uroce-ctl-{os.getpid()}"
         self._metrics = os.path.join(self._work_dir, "metrics.sock")
         self._captured = self._free_pages() >= HUGE_PAGES

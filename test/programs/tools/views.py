@@ -7,7 +7,7 @@ import re
 import subprocess
 import tempfile
 
-from harness.process import LocalHost, Namespace, ask, wait_until
+from harness.process import NOBODY, LocalHost, Namespace, ask, veth_pair, wait_until
 from harness.report import CheckFailed
 from harness.tools import DEVICE, UROCE_RUN, UROCE_RUN_FILE, PerfTest, Side, run_pair
 
@@ -16,7 +16,7 @@ FIRST_PORT = 30100
 # Debian's own, which has pyverbs; without the directory of this test, where another pyverbs.py is.
 PYTHON = ["/usr/bin/python3", "-P"]
 LOOK = os.path.join(os.path.dirname(os.path.abspath(__file__)), "view_look.py")
-NOBODY = ["setpriv", "--reuid", "nobody", "--regid", "nogroup", "--clear-groups", "--inh-caps=-all", "--bounding-set=-all"]
+UNPRIVILEGED = [*NOBODY, "--inh-caps=-all", "--bounding-set=-all"]
 NO_MOUNT = ["setpriv", "--bounding-set=-sys_admin", "--inh-caps=-all"]
 SHOWN = ("/sys/class/infiniband", "/sys/class/infiniband_verbs", "/dev/infiniband")
 NULL_PORT = ["--port", "net_null0", "--ip", "10.9.14.1/24"]
@@ -66,11 +66,7 @@ class ViewsTest:
         self._report = report
         self._work_dir = work_dir
         self._namespaces = [Namespace(f"views{number}") for number in range(2)]
-        self._namespaces[0].run("ip", "link", "add", "veth0", "mtu", "9000", "type", "veth", "peer", "name", "veth1",
-                                "mtu", "9000", "netns", self._namespaces[1].name)
-        for number, namespace in enumerate(self._namespaces):
-            namespace.run("ip", "link", "set", f"veth{number}", "up")
-            namespace.run("ip", "addr", "add", f"10.9.13.{number + 1}/24", "dev", f"veth{number}")
+        veth_pair(*self._namespaces, ("10.9.13.1", "10.9.13.2"))
 
     def _check(self, name, function, *args):
         self._report.check(f"views: {name}", function, *args)
@@ -79,8 +75,8 @@ class ViewsTest:
         netdev = ["--netdev", "veth0"]
         self._check("mounted: files and verbs agree", self._agree, netdev, "mount", [])
         self._check("preloaded: files and verbs agree", self._agree, netdev, "preload", [])
-        self._check("an ordinary user: files and verbs agree", self._agree, NULL_PORT, "mount", NOBODY)
-        self._check("an ordinary user, preloaded", self._agree, NULL_PORT, "preload", NOBODY)
+        self._check("an ordinary user: files and verbs agree", self._agree, NULL_PORT, "mount", UNPRIVILEGED)
+        self._check("an ordinary user, preloaded", self._agree, NULL_PORT, "preload", UNPRIVILEGED)
         self._check("an ordinary user stays itself", self._same_user)
         self._check("without the right to mount it is preloaded", self._falls_back)
         self._check("--view mount without that right: one line", self._refuses)
@@ -113,7 +109,7 @@ class ViewsTest:
             raise CheckFailed("the host has files of a device", here)
 
     def _same_user(self):
-        lines = self._output(NULL_PORT, "mount", NOBODY, "sh", "-c", "id -u; id -g; echo $PPID; cat /proc/self/status") \
+        lines = self._output(NULL_PORT, "mount", UNPRIVILEGED, "sh", "-c", "id -u; id -g; echo $PPID; cat /proc/self/status") \
             .splitlines()
         status = dict(line.split(":\t", 1) for line in lines[3:] if ":\t" in line)
         nobody = subprocess.run(["id", "-u", "nobody"], capture_output=True, text=True, check=True).stdout.strip()
