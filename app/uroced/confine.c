@@ -241,7 +241,7 @@ static void answer_if(struct program *program, uint16_t condition, uint32_t word
 
 #define FAIL(error) (SECCOMP_RET_ERRNO | (error))
 
-/* Begin to judge a call by its arguments. Returns where the judgement ends, for end_of. */
+/* Begin to judge a call by its arguments. Return where the judgement begins, for end_call. */
 static unsigned short begin_call(struct program *program, int number)
 {
 	load(program, offsetof(struct seccomp_data, nr));
@@ -256,15 +256,22 @@ static void end_call(struct program *program, unsigned short begin)
 	program->insns[begin - 1].jf = (uint8_t)(program->count - begin);
 }
 
+/* Forbid a call if an argument is compared with `word` as `condition` says, or is not. */
+static void judge_arg(struct program *program, int number, unsigned int arg, uint16_t condition,
+		      uint32_t word, bool holds)
+{
+	const unsigned short begin = begin_call(program, number);
+
+	load_arg(program, arg);
+	answer_if(program, condition, word, holds, FAIL(EPERM));
+	end_call(program, begin);
+}
+
 /* Threads are allowed, processes are not. The flags of clone3 are in memory, which a filter cannot
  * read: the C library then takes clone. */
 static void judge_clone(struct program *program)
 {
-	const unsigned short begin = begin_call(program, SYS_clone);
-
-	load_arg(program, 0);
-	answer_if(program, BPF_JSET, CLONE_THREAD, false, FAIL(EPERM));
-	end_call(program, begin);
+	judge_arg(program, SYS_clone, 0, BPF_JSET, CLONE_THREAD, false);
 #ifdef SYS_clone3
 	load(program, offsetof(struct seccomp_data, nr));
 	answer_if(program, BPF_JEQ, SYS_clone3, true, FAIL(ENOSYS));
@@ -276,13 +283,8 @@ static void judge_signals(struct program *program)
 {
 	static const int sends[] = {SYS_tgkill, SYS_rt_sigqueueinfo, SYS_rt_tgsigqueueinfo};
 
-	for (size_t i = 0; i < RTE_DIM(sends); i++) {
-		const unsigned short begin = begin_call(program, sends[i]);
-
-		load_arg(program, 0);
-		answer_if(program, BPF_JEQ, (uint32_t)getpid(), false, FAIL(EPERM));
-		end_call(program, begin);
-	}
+	for (size_t i = 0; i < RTE_DIM(sends); i++)
+		judge_arg(program, sends[i], 0, BPF_JEQ, (uint32_t)getpid(), false);
 }
 
 static void judge_socket(struct program *program)
@@ -299,24 +301,17 @@ static void judge_socket(struct program *program)
 /* No mapping is made executable that was writable. Files, such as libraries, may be mapped. */
 static void judge_memory(struct program *program)
 {
-	static const int changes[] = {SYS_mprotect,
-#ifdef SYS_pkey_mprotect
-				      SYS_pkey_mprotect
-#endif
-	};
-	unsigned short begin = begin_call(program, SYS_mmap);
+	const unsigned short begin = begin_call(program, SYS_mmap);
 
 	load_arg(program, 2);
 	add(program,
 	    (struct sock_filter)BPF_STMT(BPF_ALU | BPF_AND | BPF_K, PROT_WRITE | PROT_EXEC));
 	answer_if(program, BPF_JEQ, PROT_WRITE | PROT_EXEC, true, FAIL(EPERM));
 	end_call(program, begin);
-	for (size_t i = 0; i < RTE_DIM(changes); i++) {
-		begin = begin_call(program, changes[i]);
-		load_arg(program, 2);
-		answer_if(program, BPF_JSET, PROT_EXEC, true, FAIL(EPERM));
-		end_call(program, begin);
-	}
+	judge_arg(program, SYS_mprotect, 2, BPF_JSET, PROT_EXEC, true);
+#ifdef SYS_pkey_mprotect
+	judge_arg(program, SYS_pkey_mprotect, 2, BPF_JSET, PROT_EXEC, true);
+#endif
 }
 
 static void write_program(struct program *program)

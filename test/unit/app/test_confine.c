@@ -129,7 +129,7 @@ static void *judge(void *arg)
 	return NULL;
 }
 
-/* What the child's exit status tells. */
+/* The exit status of the child says what went wrong. */
 enum { DONE, CANNOT, NO_FILTER, CAN_TOO_MUCH, CAN_EXECUTE, CAN_TOO_LITTLE };
 
 /* A thread that ran before has the filter too, and new threads can be started. */
