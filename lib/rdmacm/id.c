@@ -185,11 +185,10 @@ static void move_unread_locked(struct cm_id *id, struct rdma_event_channel *to)
 
 static bool has_read_event_locked(const struct cm_id *id)
 {
-	struct channel *queue = &channel_of(id->public.channel)->queue;
 	const struct id_event *event;
 
 	TAILQ_FOREACH (event, &id->events, next) {
-		if (cm_calls()->channel_pending(queue, &event->source) == 0)
+		if (event_is_read_locked(event))
 			return true;
 	}
 	return false;

@@ -334,6 +334,9 @@ struct id_event *event_create(struct cm_id *owner, struct cm_id *id, enum rdma_c
  * lock. */
 void event_raise(struct id_event *event);
 
+/** Return true if a reader has the event. Under the owner's lock. */
+bool event_is_read_locked(const struct id_event *event);
+
 /** Create and raise an event without parameters. */
 int event_tell(struct cm_id *id, enum rdma_cm_event_type type, int status);
 

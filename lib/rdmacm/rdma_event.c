@@ -97,6 +97,13 @@ void event_raise(struct id_event *event)
 	pthread_mutex_unlock(&owner->lock);
 }
 
+bool event_is_read_locked(const struct id_event *event)
+{
+	struct event_channel *channel = channel_of(event->owner->public.channel);
+
+	return cm_calls()->channel_pending(&channel->queue, &event->source) == 0;
+}
+
 int event_tell(struct cm_id *id, enum rdma_cm_event_type type, int status)
 {
 	struct id_event *event = event_create(id, id, type, status);

@@ -149,8 +149,7 @@ static bool has_ended(struct cm_id *listener)
 	pthread_mutex_lock(&listener->lock);
 	ended = listener->state == ID_REMOVED;
 	TAILQ_FOREACH (event, &listener->events, next)
-		ended &= cm_calls()->channel_pending(&channel_of(listener->public.channel)->queue,
-						     &event->source) == 0;
+		ended &= event_is_read_locked(event);
 	pthread_mutex_unlock(&listener->lock);
 	return ended;
 }

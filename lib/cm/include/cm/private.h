@@ -14,7 +14,7 @@
 #include "cm/agent.h"
 #include "queue/channel.h"
 
-#define CM_PRIVATE_VERSION 4
+#define CM_PRIVATE_VERSION 5
 
 struct cm_private {
 	/* Return the agent of a context's device. 0, -ENODEV if the context is a parent process's
