@@ -2,6 +2,7 @@
 # The commands of this project; Meson and Ninja do the building underneath.
 
 SETUP = config/setup.sh
+CONFIGURE = umask 022; test -f build/build.ninja || meson setup build
 
 # What the demonstration runs, and no more: a newcomer waits for it.
 DEMO_TARGETS = lib/verbs/libibverbs.so.1 app/uroce-run
@@ -13,18 +14,18 @@ all: build
 # What is installed.
 build:
 	@$(SETUP) build
-	@umask 022; test -f build/build.ninja || meson setup build
+	@$(CONFIGURE)
 	@umask 022; ninja -C build product
 
 # The tests and examples, too.
 tests:
 	@$(SETUP) build
-	@umask 022; test -f build/build.ninja || meson setup build
+	@$(CONFIGURE)
 	@umask 022; ninja -C build
 
 demo:
 	@$(SETUP) demo
-	@test -f build/build.ninja || meson setup build
+	@$(CONFIGURE)
 	@ninja -C build $(DEMO_TARGETS)
 	@test/programs/tools/demo.sh
 
@@ -42,7 +43,7 @@ test:
 # What of `make check` a change can reach.
 test-since:
 	@$(SETUP) build
-	@umask 022; test -f build/build.ninja || meson setup build
+	@$(CONFIGURE)
 	@test/since.py $(or $(COMMIT),HEAD)
 
 # Unit tests, simulator and fuzz targets once more, under ASan, UBSan and TSan.
@@ -81,7 +82,7 @@ test-package:
 # Random programs on every CPU; what fails is named, and kept in build/soak.
 soak:
 	@$(SETUP) build
-	@test -f build/build.ninja || meson setup build
+	@$(CONFIGURE)
 	@ninja -C build test/sim/sim
 	@mkdir -p build/soak
 	@build/test/sim/sim --hours $(or $(HOURS),1) --jobs 0 --vary --save build/soak
@@ -89,7 +90,7 @@ soak:
 # The transport in simulated networks: doc/network.md's tables and plots anew.
 simulate:
 	@$(SETUP) perf
-	@test -f build/build.ninja || meson setup build
+	@$(CONFIGURE)
 	@ninja -C build test/net/net
 	@python3 test/net/tables.py --document
 
@@ -113,7 +114,7 @@ perf-doc:
 # Faults that can be read: clang-tidy and GCC's analyzer compile what has changed since SINCE, or all.
 lint:
 	@$(SETUP) lint
-	@test -f build/build.ninja || meson setup build
+	@$(CONFIGURE)
 	@test/lint.py $(if $(SINCE),--since $(SINCE))
 
 # One change at a time, which the room's unit tests must notice.
@@ -139,7 +140,7 @@ help:
 	@echo "make               build what is installed (gets the packages it needs, as root); make tests: the tests, too"
 	@echo "make demo          ib_write_bw on uroce, two processes, as the first thing to see"
 	@echo "make check         unit tests, ABI and a short simulation, in less than a minute: while you change code"
-	@echo "make test          every test that needs no virtual machine"
+	@echo "make test          unit tests, simulator, programs and storage: before you land a change"
 	@echo "make test ONLY=X   unit tests and checks of programs whose name contains X"
 	@echo "make test-since COMMIT=X   what of make check the changes since X can reach"
 	@echo "make test-sanitized  unit tests, simulator and fuzz targets under ASan, UBSan and TSan"

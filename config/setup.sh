@@ -26,7 +26,6 @@ TEST_PKGS="clang clang-format libclang-rt-dev ibverbs-providers ibverbs-utils rd
 	dapl2-utils libgloo-dev g++ ceph-mon ceph-osd ceph-common codespell shellcheck"
 PERF_PKGS="gnuplot-nox libiscsi-dev"
 INTEROP_PKGS="qemu-system-x86 cpio kmod open-iscsi e2fsprogs nvme-cli"
-
 LINT_PKGS="clang clang-format clang-tidy codespell pyflakes3 shellcheck"
 COVERAGE_PKGS="gcovr"
 PACKAGE_PKGS="build-essential dpkg-dev debhelper lintian mmdebstrap systemd util-linux iproute2 ibverbs-utils python3
@@ -106,10 +105,11 @@ apt_knows()
 # Print those of the given packages that apt can install; all of them where apt has no lists yet.
 known_packages()
 {
-	local pkg
+	local pkg all=
 
+	apt_knows libc6-dev || all=1
 	for pkg in "$@"; do
-		! apt_knows libc6-dev || apt_knows "$pkg" || continue
+		[ -n "$all" ] || apt_knows "$pkg" || continue
 		printf '%s ' "$pkg"
 	done
 }
@@ -139,8 +139,7 @@ setup_packages()
 	known=$(known_packages $missing)
 	if [ "$(id -u)" != 0 ]; then
 		tell_unknown "$missing" "$known"
-		# shellcheck disable=SC2086
-		[ -n "$(missing_packages $known)" ] || return 0
+		[ -n "$known" ] || return 0
 		die "packages are missing and only root can install them; run:" \
 			"  sudo apt-get install --no-install-recommends $known"
 	fi

@@ -22,7 +22,7 @@ struct test_fixture {
 	CMFixtureFunction teardown;
 };
 
-/** What the tests of one file have in common. */
+/** The fixtures of one file. */
 struct test_file {
 	const struct test_fixture *each; /* around each test */
 	const struct test_fixture *all;	 /* around all of them */

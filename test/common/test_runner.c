@@ -201,7 +201,7 @@ static int run_in_child(const struct test *first, const char *name)
 	}
 	if (WIFEXITED(status))
 		return WEXITSTATUS(status);
-	/* These lines are as cmocka prints them, which did not get so far. */
+	/* Print what cmocka would have printed of a failed test: its process has ended. */
 	fprintf(stderr, "[  FAILED  ] 1 test(s), listed below:\n[  FAILED  ] %s: %s\n",
 		running.name, strsignal(WTERMSIG(status)));
 	return -1;

@@ -15,20 +15,21 @@ static unsigned int poll_cq(struct host_cq *cq, unsigned int *solicited)
 {
 	struct host *host = cq->host;
 	struct ibv_wc wc[POLL_MAX];
-	unsigned int total = 0, counts;
-	uint32_t index;
+	unsigned int total = 0;
 	int n;
 
 	do {
-		index = cq->cq->cons;
+		const uint32_t first = cq->cq->cons;
+
 		n = cq_poll(cq->cq, (int)rng_range(&host->rng, 1, POLL_MAX), wc);
 		sim_check(host->sim, n >= 0 && n <= POLL_MAX, "host %d: poll returned %d",
 			  host->number, n);
 		for (int i = 0; i < n; i++) {
-			counts = check_completion(host, &wc[i]);
-			*solicited += counts;
-			if ((int32_t)(index + (uint32_t)i - cq->unreported) >= 0)
-				cq->newer += counts;
+			const unsigned int wakes = check_completion(host, &wc[i]);
+
+			*solicited += wakes;
+			if ((int32_t)(first + (uint32_t)i - cq->unreported) >= 0)
+				cq->newer += wakes;
 		}
 		total += (unsigned int)n;
 	} while (n > 0);
@@ -57,10 +58,11 @@ static void arm(struct host_cq *cq)
 {
 	const uint32_t waiting = cq->cq->prod - cq->cq->cons;
 	const uint32_t reported = cq->cq->reported - cq->cq->cons;
-	const bool none = (reported <= waiting ? reported : 0) == waiting;
+	const uint32_t first = reported <= waiting ? cq->cq->reported : cq->cq->cons;
 	const uint32_t raised = cq->cq->source.pending;
+	const bool none = first == cq->cq->prod;
 
-	cq->unreported = cq->cq->cons + (reported <= waiting ? reported : 0);
+	cq->unreported = first;
 	cq->newer = 0;
 	cq_arm(cq->cq, cq->host->pace.wakes == WAKES_SOLICITED);
 	cq->early = cq->cq->source.pending != raised;

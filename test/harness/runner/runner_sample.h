@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the files of the sample program know of each other. */
+/* The files of the sample program look at each other by this. */
 #ifndef RUNNER_SAMPLE_H
 #define RUNNER_SAMPLE_H
 
