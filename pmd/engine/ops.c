@@ -106,7 +106,7 @@ static void ops_poll(void *arg)
 	engine_release(engine);
 	if (unlikely(engine->crossing) && work == 0)
 		crossing_poll_others(engine);
-	if (unlikely(polling_make_way(now_ns)))
+	if (unlikely(polling_make_way(&engine->clock, now_ns)))
 		return;
 	vain_ns = polling_vain_ns(&engine->polling, now_ns);
 	if (idle_ns > POLLING_YIELD_AFTER_NS && vain_ns > POLLING_YIELD_AFTER_NS)

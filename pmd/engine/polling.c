@@ -15,14 +15,16 @@
 #include "eal/cpu.h"
 #include "engine/clock.h"
 
-#define LONG_TURN_NS	 UINT64_C(100000)
-#define OWNER_PAUSE_NS	 UINT64_C(50000)
-#define NAP_NS		 50000
-#define REFUSAL_NS	 UINT64_C(20000000) /* later ones are others: longer than each sleep */
-#define COUNT_NS	 UINT64_C(20000000) /* in which each thread of a crowd polls */
-#define CROWD		 2 /* threads that poll, for each CPU: so many let others starve */
-#define CROWD_NAP_NS	 UINT64_C(12500) /* for each of these threads */
-#define CROWD_NAP_MAX_NS UINT64_C(4000000)
+#define LONG_TURN_NS	  UINT64_C(100000)
+#define OWNER_PAUSE_NS	  UINT64_C(50000)
+#define NAP_NS		  50000
+#define REFUSAL_NS	  UINT64_C(20000000) /* later ones are others: longer than each sleep */
+#define COUNT_NS	  UINT64_C(20000000) /* in which each thread of a crowd polls */
+#define CROWD		  2 /* threads that poll, for each CPU: so many let others starve */
+#define CROWD_NAP_NS	  UINT64_C(12500) /* for each of these threads */
+#define CROWD_NAP_MAX_NS  UINT64_C(4000000)
+#define CROWD_STRETCH_MAX UINT64_C(16)
+#define SLACK_NS	  UINT64_C(100000) /* by so much a sleep may be late on an idle CPU */
 
 __thread struct polling_thread polling_thread;
 struct crowd polling_crowd __rte_cache_aligned;
@@ -36,6 +38,7 @@ void polling_init(struct polling *polling)
 {
 	*polling = (struct polling){.refused_times = UINT64_MAX};
 	store(&polling_crowd.cpus, cpus_count());
+	store(&polling_crowd.stretch, 1);
 }
 
 void polling_pause(long ns)
@@ -88,13 +91,31 @@ void polling_nap(struct polling *polling, uint64_t now_ns)
 	cancel_restore(cancel_state);
 }
 
+/* Return by how much longer than their number asks for the threads should sleep. If they wait for a
+ * CPU as long as they have slept, the CPUs are busy, perhaps with waking them. */
+static uint64_t polling_stretch(struct crowd *crowd)
+{
+	const uint64_t asked_ns = polling_read(&crowd->asked_ns);
+	const uint64_t late_ns = polling_read(&crowd->late_ns);
+	const uint64_t stretch = polling_read(&crowd->stretch);
+
+	store(&crowd->asked_ns, 0);
+	store(&crowd->late_ns, 0);
+	if (late_ns > asked_ns)
+		return RTE_MIN(2 * stretch, CROWD_STRETCH_MAX);
+	return late_ns <= asked_ns / 4 && stretch > 1 ? stretch / 2 : stretch;
+}
+
 /* Begin a new count of the threads that poll in vain, and find out whether the last one met a
  * crowd. */
 static void polling_count_anew(struct crowd *crowd, uint64_t now_ns)
 {
 	const uint64_t each = polling_read(&crowd->threads) / polling_read(&crowd->cpus);
+	const uint64_t stretch = polling_stretch(crowd);
 
-	store(&crowd->nap_ns, each < CROWD ? 0 : RTE_MIN(CROWD_NAP_NS * each, CROWD_NAP_MAX_NS));
+	store(&crowd->stretch, stretch);
+	store(&crowd->nap_ns,
+	      each < CROWD ? 0 : RTE_MIN(CROWD_NAP_NS * stretch * each, CROWD_NAP_MAX_NS));
 	store(&crowd->threads, 0);
 	store(&crowd->count_end_ns, now_ns + COUNT_NS);
 }
@@ -118,18 +139,30 @@ static uint64_t polling_crowd_ns(uint64_t now_ns)
 	return polling_read(&crowd->nap_ns);
 }
 
+/* Sleep, and note for how long the thread had to wait for a CPU afterwards. */
+static void polling_sleep(const struct engine_clock *clock, uint64_t ns)
+{
+	const uint64_t begin_ns = clock_ns(clock);
+	uint64_t passed_ns;
+
+	polling_pause((long)ns);
+	passed_ns = polling_passed_ns(clock_ns(clock), begin_ns);
+	polling_add(&polling_crowd.asked_ns, ns);
+	polling_add(&polling_crowd.late_ns, polling_passed_ns(passed_ns, ns + SLACK_NS));
+}
+
 /*
  * Threads of one session that yield to each other keep their CPU for up to a minute (Linux 6.18):
  * threads of other sessions, uroced's among them, want it and do not get it. One nap in 2 ms does
  * not help here, because the other threads go on. So each thread sleeps, the longer the more there
  * are.
  */
-bool polling_make_way_now(uint64_t now_ns)
+bool polling_make_way_now(const struct engine_clock *clock, uint64_t now_ns)
 {
 	const uint64_t nap_ns = polling_crowd_ns(now_ns);
 
 	if (nap_ns > 0)
-		polling_pause((long)nap_ns);
+		polling_sleep(clock, nap_ns);
 	return nap_ns > 0;
 }
 
@@ -161,7 +194,7 @@ void polling_wait_for_owner(struct polling *polling, const struct engine_clock *
 	refused_ns = (int64_t)(now_ns - polling_read(&polling->refused_ns));
 	if (refused_ns > (int64_t)LONG_TURN_NS) {
 		pause_ns = polling_crowd_ns(now_ns);
-		polling_pause((long)RTE_MAX(pause_ns, OWNER_PAUSE_NS));
+		polling_sleep(clock, RTE_MAX(pause_ns, OWNER_PAUSE_NS));
 	} else if (refused_ns > (int64_t)POLLING_YIELD_AFTER_NS) {
 		sched_yield();
 	}

@@ -28,13 +28,12 @@ int __wrap_sched_yield(void)
 static bool is_short;
 static unsigned int times_asked; /* if CPUs are short */
 
-bool __real_cpu_is_short(void);
 bool __wrap_cpu_is_short(void);
 
 bool __wrap_cpu_is_short(void)
 {
 	times_asked++;
-	return TEST_FILE_RUNS() ? is_short : __real_cpu_is_short();
+	return is_short;
 }
 
 TEST(ops_kick__sends_at_once)
@@ -262,6 +261,40 @@ TEST(ops_poll__sleeps_in_a_crowd_of_threads)
 	/* With this thread they are three, for two CPUs. */
 	poll_by_threads(2);
 	assert_int_equal(naps_in_ms(100), 0);
+}
+
+/* Return for how long the crowd's threads sleep after a count in which they were late. */
+static uint64_t nap_after(uint64_t asked_ns, uint64_t late_ns)
+{
+	struct crowd *crowd = &polling_crowd;
+
+	crowd->threads = CROWD;
+	crowd->asked_ns = asked_ns;
+	crowd->late_ns = late_ns;
+	crowd->count_end_ns = 0;
+	poll_by_threads(1);
+	return crowd->nap_ns;
+}
+
+/* Threads that wake and find nothing would keep both CPUs busy, and other sessions would wait. */
+TEST(ops_poll__sleeps_longer_while_a_crowd_waits_for_cpus)
+{
+	uint64_t ns;
+
+	polling_crowd.cpus = 2;
+	polling_crowd.stretch = 1;
+	is_short = false;
+	ns = nap_after(1000, 500);
+	assert_int_not_equal(ns, 0);
+	assert_int_equal(nap_after(1000, 1001), 2 * ns);
+	assert_int_equal(nap_after(1000, 1001), 4 * ns);
+	assert_int_equal(nap_after(1000, 500), 4 * ns);
+	assert_int_equal(nap_after(1000, 250), 2 * ns);
+	assert_int_equal(nap_after(0, 0), ns);
+	for (int i = 0; i < 10; i++)
+		nap_after(1000, 1001);
+	assert_int_equal(nap_after(1000, 1001), 16 * ns);
+	polling_crowd.count_end_ns = polling_crowd.nap_ns = polling_crowd.threads = 0;
 }
 
 /* Threads that wait for the owner are as many as those that find the engine free. */

@@ -41,6 +41,9 @@ struct crowd {
 	uint64_t count_end_ns; /* until then threads are counted */
 	uint64_t threads;      /* that have polled in vain since the count began */
 	uint64_t nap_ns;       /* each such poll sleeps so long; 0: there is no crowd */
+	uint64_t asked_ns;     /* for which they have slept since the count began */
+	uint64_t late_ns;      /* for which they then had to wait for a CPU */
+	uint64_t stretch;      /* factor of nap_ns */
 	uint64_t cpus;	       /* that these threads may use; set by polling_init */
 };
 
@@ -140,18 +143,18 @@ void polling_yield(struct polling *polling, const struct engine_clock *clock, ui
 void polling_nap(struct polling *polling, uint64_t now_ns);
 
 /* Do what polling_make_way does. */
-bool polling_make_way_now(uint64_t now_ns);
+bool polling_make_way_now(const struct engine_clock *clock, uint64_t now_ns);
 
 /** Sleep if a crowd of this program's threads polls in vain. Return true if this thread has slept.
  * MT-safe. */
-static inline bool polling_make_way(uint64_t now_ns)
+static inline bool polling_make_way(const struct engine_clock *clock, uint64_t now_ns)
 {
 	const uint64_t count_end_ns = polling_read(&polling_crowd.count_end_ns);
 
 	if (likely(now_ns < count_end_ns && polling_thread.counted_ns == count_end_ns &&
 		   polling_read(&polling_crowd.nap_ns) == 0))
 		return false;
-	return polling_make_way_now(now_ns);
+	return polling_make_way_now(clock, now_ns);
 }
 
 /**
