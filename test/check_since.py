@@ -44,11 +44,17 @@ class SinceTest(unittest.TestCase):
     def test_a_script_reaches_its_test(self):
         self.assertEqual(self.reached("test/harness/check_pairwise.py"), {"pairwise", ALWAYS})
 
+    def test_a_module_reaches_the_tests_that_are_scripts(self):
+        reached = self.reached("test/harness/pairwise.py")
+        self.assertLessEqual({"pairwise", "runner", "since", ALWAYS}, reached)
+        self.assertFalse({"mem", "wire", "memif"} & reached)
+
     def test_a_document_reaches_the_test_of_documents(self):
         self.assertEqual(self.reached("doc/ci.md"), {ALWAYS})
 
     def test_data_that_tests_read_reaches_all_of_them(self):
         self.assertLessEqual(self.graph.units, self.reached("test/data/wire/new.pcap"))
+        self.assertLessEqual(self.graph.units, self.reached("config/uroce.conf.example"))
 
     def test_a_build_file_reaches_its_folder(self):
         self.assertLessEqual(self.graph.units, self.reached("meson.build"))

@@ -11,8 +11,9 @@ Ninja knows which files a program is made of: its graph has the sources, and the
 - by each file that its program, or another file it depends on, is made of. What was never compiled has no record: every
   change reaches it;
 - by the meson.build of a folder from which it has a file, and by that of the top;
-- by a file below test/unit/ROOM or test/data that Ninja does not know: tests may read it when they run. Those of test/data
-  reach all unit tests;
+- by a file below test/unit/ROOM, test/data or config that Ninja does not know: tests may read it when they run. Those of
+  test/data and config reach all unit tests;
+- by a script in Python that Ninja does not know, if the test is a script: it may import it;
 - always, if it is `documents`, which reads documents and sources when it runs.
 """
 
@@ -28,7 +29,8 @@ BUILD_DIR = os.path.join(TOP_DIR, "build")
 BUILD_FILES = ("meson.build", "meson_options.txt")
 ALWAYS = "documents"  # a test that reads everything
 OWN = "since"         # the test of this file: Meson lists all programs as its dependencies, so that they are compiled
-DATA = "test/data/"   # what tests read at run time
+SCRIPT = ".py"
+DATA = ("test/data/", "config/")  # what tests read at run time
 LONG_SUITE, SHORT_TEST = "sim", "sim-quick"  # `make check` runs of this suite this test only
 
 
@@ -50,6 +52,7 @@ class Graph:
                 for file in outputs[target]:
                     files |= self._inputs(os.path.relpath(file, build))
             self.tests[test["name"]] = files
+        self.scripts = {test["name"] for test in tests if any(word.endswith(SCRIPT) for word in test["cmd"])}
         self.units = {test["name"] for test in tests if "unit" in " ".join(test["suite"])}
 
     def _from_top(self, path):
@@ -90,7 +93,11 @@ class Graph:
             return True
         if os.path.basename(path) in BUILD_FILES:
             return any(file and file.startswith(folder + "/" if folder else "") for file in files)
-        if path in known or name not in self.units:
+        if path in known:
+            return False
+        if path.endswith(SCRIPT):
+            return name in self.scripts
+        if name not in self.units:
             return False
         return path.startswith(DATA) or any(file and os.path.dirname(file) == folder and file.startswith("test/unit/")
                                             for file in files)

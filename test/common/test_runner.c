@@ -59,20 +59,41 @@ static const char *file_name(const struct test *test, char name[NAME_MAX_LEN])
 	return name;
 }
 
-static bool is_selected(const struct test *test)
+static bool names(const char *pattern, const struct test *test)
 {
 	char file[NAME_MAX_LEN], path[2 * NAME_MAX_LEN];
+
+	file_name(test, file);
+	snprintf(path, sizeof(path), "%s/%s", file, test->name);
+	return fnmatch(pattern, file, 0) == 0 || fnmatch(pattern, test->name, 0) == 0 ||
+	       fnmatch(pattern, path, 0) == 0;
+}
+
+static bool is_selected(const struct test *test)
+{
 	char **pattern;
 
 	if (!patterns || !*patterns)
 		return true;
-	file_name(test, file);
-	snprintf(path, sizeof(path), "%s/%s", file, test->name);
 	for (pattern = patterns; *pattern; pattern++)
-		if (fnmatch(*pattern, file, 0) == 0 || fnmatch(*pattern, test->name, 0) == 0 ||
-		    fnmatch(*pattern, path, 0) == 0)
+		if (names(*pattern, test))
 			return true;
 	return false;
+}
+
+/* Return a pattern that names no test, or NULL. */
+static const char *vain_pattern(void)
+{
+	const struct test *test;
+	char **pattern;
+
+	for (pattern = patterns; pattern && *pattern; pattern++) {
+		for (test = tests; test && !names(*pattern, test);)
+			test = test->next;
+		if (!test)
+			return *pattern;
+	}
+	return NULL;
 }
 
 void test_select(int argc, char **argv)
@@ -125,6 +146,18 @@ static const struct test *next_file(const struct test *test)
 	return test;
 }
 
+/* A test, or what it calls, must not end its program with success. */
+static void fail_if_running(int status, void *runner)
+{
+	static const char text[] = "[  FAILED  ] a test has ended the program\n";
+
+	if (status != EXIT_SUCCESS || !running.file || getpid() != (pid_t)(intptr_t)runner)
+		return;
+	if (write(STDERR_FILENO, text, sizeof(text) - 1) < 0)
+		perror("write");
+	_exit(EXIT_FAILURE);
+}
+
 /* Run the selected tests of a file in this process. Return the exit code. */
 static int run_file(const struct test *first, const char *name)
 {
@@ -146,6 +179,7 @@ static int run_file(const struct test *first, const char *name)
 	for (test = first; test != end; test = next_selected(test->next))
 		selected[count++] = cmocka_test(test);
 	running.file = first->file;
+	on_exit(fail_if_running, (void *)(intptr_t)getpid());
 	/* cmocka_run_group_tests() needs an array whose size the compiler knows. */
 	failed = _cmocka_run_group_tests(name, selected, count, group->setup, group->teardown);
 	running.file = NULL;
@@ -210,11 +244,13 @@ static int run_in_child(const struct test *first, const char *name)
 int test_run_all(const char *name)
 {
 	const struct test *const first = next_selected(tests);
+	const char *const vain = vain_pattern();
 	int files = 0, failed = 0, skipped = 0;
 
-	if (!first) {
-		fprintf(stderr, "no file or test of this program has such a name (--list prints "
-				"all names)\n");
+	if (vain) {
+		fprintf(stderr,
+			"no file or test of this program is named %s (--list prints all names)\n",
+			vain);
 		return EXIT_USAGE;
 	}
 	file_name(first, running.name);

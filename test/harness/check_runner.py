@@ -45,6 +45,7 @@ class RunnerTest(unittest.TestCase):
 
     def test_no_test_is_an_error(self):
         self.assertEqual(run("goo"), (2, [0, 0, 0]))
+        self.assertEqual(run("good", "othe"), (2, [0, 0, 0]))
 
     def test_failures_of_one_file_are_those_of_the_program(self):
         self.assertEqual(run("good", "other"), (1, [4, 1, 1]))
@@ -58,6 +59,10 @@ class RunnerTest(unittest.TestCase):
     def test_a_killed_file_is_a_failure_and_the_others_run(self):
         self.assertEqual(run("good", "killed", "other/*alone"), (1, [3, 1, 0]))
 
+    def test_a_test_that_ends_the_program_is_a_failure(self):
+        self.assertEqual(run("leaves")[0], 1)
+        self.assertEqual(run("leaves", "good")[0], 1)
+
     def test_a_program_that_is_ended_names_the_file(self):
         with subprocess.Popen([PROGRAM, "good", "stuck"], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                               stderr=subprocess.PIPE, text=True, start_new_session=True) as program:
@@ -70,7 +75,7 @@ class RunnerTest(unittest.TestCase):
 
     def test_list(self):
         listed = subprocess.run([PROGRAM, "--list"], check=True, capture_output=True, text=True).stdout.split()
-        self.assertEqual(len(listed), 10)
+        self.assertEqual(len(listed), 11)
         self.assertIn("other/other__is_skipped", listed)
 
 
