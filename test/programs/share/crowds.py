@@ -57,14 +57,9 @@ class CrowdsTest:
             return
         try:
             for way, path in (("attached", f"--socket={self._owner.socket}"), ("isolated", f"--isolated={self._isolated}")):
-                # Known fault: crowds of isolated programs run out of buffers, and then of retries. On two CPUs 64 threads
-                # take from 3 s to more than 100 s, and 16 threads with two engines up to 20 s.
-                if way == "attached" or self._report.complete:
-                    self._check(f"{way}: two processes with 2,048 queue pairs each", "qp_crowd", "pair", (path,))
-                    self._check(f"{way}: 2 engines: two processes with 2,048 queue pairs each", "qp_crowd", "pair",
-                                (path, "--engines", "2"))
-                else:
-                    self._check(f"{way}: two processes with 512 queue pairs each", "qp_crowd_isolated", "pair", (path,))
+                self._check(f"{way}: two processes with 2,048 queue pairs each", "qp_crowd", "pair", (path,))
+                self._check(f"{way}: 2 engines: two processes with 2,048 queue pairs each", "qp_crowd", "pair",
+                            (path, "--engines", "2"))
                 self._check(f"{way}: 2 engines: what they share", "engines", "alone", (path, "--engines", "2"))
                 self._check(f"{way}: a server that forks to save", "saving", "pair", (path,))
                 times = (TIMES if self._report.complete else FEW_TIMES)[way]
