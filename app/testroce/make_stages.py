@@ -27,13 +27,15 @@ def source_of(path):
     return f'{room}/{name}'
 
 
-def functions_of(nm, path):
-    """The functions that an object file defines: name, and whether others can name it."""
-    listing = subprocess.run([nm, '--defined-only', '-P', path], check=True, capture_output=True, text=True).stdout
+def functions_of(nm, paths):
+    """The functions that object files define: path, name, and whether others can name it. nm takes long to start."""
+    listing = subprocess.run([nm, '--print-file-name', '--defined-only', '-P', *paths], check=True, capture_output=True,
+                             text=True).stdout
     for line in listing.splitlines():
-        name, kind = line.split()[:2]
+        path, rest = line.split(': ', 1)
+        name, kind = rest.split()[:2]
         if kind in 'tTwW' and not SANITIZERS.match(name):
-            yield name, kind != 't'
+            yield path, name, kind != 't'
 
 
 def read_map(path):
@@ -51,21 +53,20 @@ def main():
     nm, output, map_path = sys.argv[1:4]
     rules = read_map(map_path)
     used, errors, rows = set(), [], {}
-    for path in sys.argv[4:]:
+    for path, name, is_global in functions_of(nm, sys.argv[4:]):
         source = source_of(path)
-        for name, is_global in functions_of(nm, path):
-            rule = next((i for i, (files, names, _) in enumerate(rules)
-                         if fnmatch.fnmatchcase(source, files) and fnmatch.fnmatchcase(name, names)), None)
-            if rule is None:
-                errors.append(f'{source}: {name} has no stage in {map_path}')
-                continue
-            used.add(rule)
-            # A name that is local to its file may stand in other files as well: those are told apart by the file's
-            # own name, which is all that a program's table of symbols has of it.
-            key = ('' if is_global else os.path.basename(source), name)
-            stage = rules[rule][2]
-            if rows.setdefault(key, stage) != stage:
-                errors.append(f'{source}: {name} has another stage elsewhere, in a file of the same name')
+        rule = next((i for i, (files, names, _) in enumerate(rules)
+                     if fnmatch.fnmatchcase(source, files) and fnmatch.fnmatchcase(name, names)), None)
+        if rule is None:
+            errors.append(f'{source}: {name} has no stage in {map_path}')
+            continue
+        used.add(rule)
+        # A name that is local to its file may stand in other files as well: those are told apart by the file's own name,
+        # which is all that a program's table of symbols has of it.
+        key = ('' if is_global else os.path.basename(source), name)
+        stage = rules[rule][2]
+        if rows.setdefault(key, stage) != stage:
+            errors.append(f'{source}: {name} has another stage elsewhere, in a file of the same name')
     errors += [f'{map_path}: no function is of {" ".join(rule)}' for i, rule in enumerate(rules) if i not in used]
     if errors:
         sys.exit('\n'.join(errors))
