@@ -73,7 +73,7 @@ TEST(launch_find_self__is_a_folder_with_us_in_it)
 	char dir[PATH_MAX], path[PATH_MAX + 32];
 
 	assert_int_equal(launch_find_self(dir, sizeof(dir)), 0);
-	snprintf(path, sizeof(path), "%s/test_app_launch", dir);
+	snprintf(path, sizeof(path), "%s/%s", dir, program_invocation_short_name);
 	assert_int_equal(access(path, X_OK), 0);
 	assert_int_equal(launch_find_self(dir, 2), -ENAMETOOLONG);
 }

@@ -126,16 +126,22 @@ TEST(helper_is_needed__by_who_finds_much_and_runs_no_turn)
 static uint64_t poller_ns;
 static bool poller_wants_cpu;
 
+uint64_t __real_cpu_thread_ns(uint32_t tid);
 uint64_t __wrap_cpu_thread_ns(uint32_t tid);
+bool __real_cpu_thread_wants_cpu(uint32_t tid);
 bool __wrap_cpu_thread_wants_cpu(uint32_t tid);
 
 uint64_t __wrap_cpu_thread_ns(uint32_t tid)
 {
+	if (!TEST_FILE_RUNS())
+		return __real_cpu_thread_ns(tid);
 	return tid == 0 ? 0 : poller_ns;
 }
 
 bool __wrap_cpu_thread_wants_cpu(uint32_t tid)
 {
+	if (!TEST_FILE_RUNS())
+		return __real_cpu_thread_wants_cpu(tid);
 	return tid != 0 && poller_wants_cpu;
 }
 
