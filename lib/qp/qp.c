@@ -2,6 +2,7 @@
 /* Queue pairs: creation from roles and queues, queries, and posting. */
 #include <assert.h>
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/cachelines.h"
@@ -27,7 +28,10 @@ const struct qp_kind *qp_kind(enum ibv_qp_type type, enum cc_kind cc)
 		KIND(IBV_QPT_UC, OPCODE_UC, true, true, false),
 		KIND(IBV_QPT_UD, OPCODE_UD, true, true, false),
 		KIND(IBV_QPT_XRC_SEND, OPCODE_XRC, true, false, true),
-		KIND(IBV_QPT_XRC_RECV, OPCODE_XRC, false, false, true),
+		{
+			{IBV_QPT_XRC_RECV, OPCODE_XRC, QP_LOOKS, false, false, true},
+			{IBV_QPT_XRC_RECV, OPCODE_XRC, QP_LOOKS, false, false, true},
+		},
 	};
 
 	for (size_t i = 0; i < RTE_DIM(kinds); i++) {
@@ -89,18 +93,37 @@ static void qp_connect_roles(struct qp *qp, const struct qp_init *init)
 						 .pkey = WIRE_PKEY_DEFAULT};
 		return;
 	}
-	qp->responder = (struct responder){.pd = init->pd,
-					   .rq = qp->rq,
-					   .srq = init->srq,
-					   .find_srq = init->find_srq,
-					   .domain = init->domain,
-					   .cq = init->recv_cq,
-					   .receive = &qp->receive,
-					   .replies = &qp->replies,
-					   .counters = init->counters,
-					   .ooo.pool = init->ooo,
-					   .qpn = init->qpn,
-					   .service = service};
+	qp->responder =
+		(struct responder){.pd = init->pd,
+				   .rq = qp->rq,
+				   .srq = init->srq,
+				   .find_srq = init->find_srq,
+				   .domain = init->domain,
+				   .pass = qp->responder.pass,
+				   .cq = init->recv_cq,
+				   .receive = &qp->receive,
+				   .replies = &qp->replies,
+				   .counters = init->counters,
+				   .ooo.pool = init->ooo,
+				   .qpn = init->target_qpn != 0 ? init->target_qpn : init->qpn,
+				   .service = service};
+}
+
+/* Let an XRC target pass requests on to other processes. 0 or -ENOMEM. */
+static int qp_create_pass(struct qp *qp, const struct qp_init *init)
+{
+	struct pass *pass;
+
+	if (init->find_link == NULL)
+		return 0;
+	pass = calloc(1, sizeof(*pass));
+	if (pass == NULL)
+		return -ENOMEM;
+	pass->find = init->find_link;
+	pass->user = init->user;
+	pass->counters = init->counters;
+	qp->responder.pass = pass;
+	return 0;
 }
 
 void qp_reset(struct qp *qp)
@@ -117,7 +140,7 @@ void qp_reset(struct qp *qp)
 	loss_init(&qp->loss, psn_make(0));
 	backlog_reset(&qp->backlog);
 	pacer_set(&qp->pacer, 0, 0, 0);
-	qp->unusual &= (uint8_t) ~(QP_OWES_CNP | QP_SLOWED | QP_KEEPS);
+	qp->unusual &= (uint8_t) ~(QP_OWES_CNP | QP_SLOWED | QP_KEEPS | QP_PASSES);
 	qp->responses_ns = UINT64_MAX;
 	if (qp->pacer.cc != NULL)
 		cc_reset(qp->pacer.cc);
@@ -262,6 +285,9 @@ int qp_create(const struct qp_init *init, struct ibv_qp_cap *cap, struct qp **ou
 	err = cc_create(&cc, &qp->pacer, &qp->loss, &qp->pacer.cc);
 	if (err != 0)
 		goto fini_queues;
+	err = qp_create_pass(qp, init);
+	if (err != 0)
+		goto destroy_cc;
 	qp_connect_roles(qp, init);
 	qp_reset(qp);
 	qp->state = IBV_QPS_RESET;
@@ -269,6 +295,8 @@ int qp_create(const struct qp_init *init, struct ibv_qp_cap *cap, struct qp **ou
 	qp_count_users(qp, 1);
 	*out = qp;
 	return 0;
+destroy_cc:
+	cc_destroy(qp->pacer.cc);
 fini_queues:
 	qp_fini_queues(qp);
 put_pd:
@@ -298,6 +326,8 @@ void qp_destroy(struct qp *qp)
 	qp_count_users(qp, -1);
 	pd_put(qp->init.pd);
 	cc_destroy(qp->pacer.cc);
+	if (!qp_is_datagram(qp))
+		free(qp->responder.pass);
 	replies_fini(&qp->replies);
 	loss_fini(&qp->loss);
 	qp_fini_queues(qp);
@@ -310,6 +340,22 @@ void qp_forget_srq(struct qp *qp, const struct srq *srq, bool pd_too)
 		responder_forget_srq(&qp->responder, srq, qp->init.pd);
 	if (pd_too)
 		replies_forget_pd(&qp->replies, srq->pd, qp->init.pd);
+}
+
+void qp_look_again(struct qp *qp)
+{
+	qp->unusual |= QP_PASSES;
+}
+
+void qp_forget_link(struct qp *qp, const struct pass_link *link)
+{
+	pass_forget_link(qp->responder.pass, link);
+	qp_look_again(qp);
+}
+
+uint32_t qp_epoch(const struct qp *qp)
+{
+	return qp->responder.pass->epoch;
 }
 
 enum ibv_qp_state qp_state(const struct qp *qp)

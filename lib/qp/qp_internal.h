@@ -11,6 +11,7 @@
 #include "transport/backlog.h"
 #include "transport/completer.h"
 #include "transport/datagram.h"
+#include "transport/pass.h"
 #include "transport/requester.h"
 #include "transport/responder.h"
 
@@ -39,6 +40,8 @@ enum qp_unusual {
 	QP_OWES_CNP = 1 << 1,	/* a congestion notification is due */
 	QP_SLOWED = 1 << 2,	/* congestion control limits the rate, of responses too */
 	QP_KEEPS = 1 << 3,	/* the responder may keep requests behind a gap */
+	QP_PASSES = 1 << 4,	/* a request is to be passed on to another process, or its answer
+				   has come */
 };
 
 /*
@@ -98,8 +101,8 @@ struct qp {
 struct qp_kind {
 	enum ibv_qp_type type;
 	uint8_t service; /* enum opcode_service */
-	/* The service of packets that need no further look. With congestion control it is
-	 * QP_LOOKS: all packets are looked at. */
+	/* The service of packets that need no further look. With congestion control, and for an XRC
+	 * target, it is QP_LOOKS: all packets are looked at. */
 	uint8_t plain;
 	bool sends;    /* has a send queue */
 	bool receives; /* has receive requests of its own, or a shared queue's */
@@ -154,6 +157,12 @@ void qp_resume(struct qp *qp, uint64_t now_ns);
 
 /* Stop waiting. Engine or control. */
 void qp_stop_waiting(struct qp *qp);
+
+/* Return true if the state lets the receiving role work. */
+static inline bool qp_receives(const struct qp *qp)
+{
+	return qp->state >= IBV_QPS_RTR && qp->state != IBV_QPS_ERR;
+}
 
 /* Return true if the sending role waits for a page. */
 static inline bool qp_sends_no_page(const struct qp *qp)

@@ -33,6 +33,32 @@ static __rte_noinline void qp_after_request(struct qp *qp, const struct packet *
 		qp_await_pages(qp, now_ns);
 }
 
+/* Return true if a request is to be passed on to another process. */
+static bool qp_owes_pass(struct qp *qp)
+{
+	if (qp->responder.pass == NULL || !qp->responder.pass->due)
+		return false;
+	qp->unusual |= QP_PASSES;
+	return true;
+}
+
+/* Process the answer of another process to a request that was passed on. */
+static void qp_receive_passed(struct qp *qp, const struct packet *packet)
+{
+	struct pass *pass = qp->responder.pass;
+
+	if (pass->link == NULL ||
+	    !path_is_between(&pass->link->path, packet->ipv6, packet->dgid, packet->sgid) ||
+	    vlan_of_tci(packet->vlan_tci) != pass->link->path.vlan_id ||
+	    !wire_sender_may_be(packet->src_mac, pass->link->qpn)) {
+		counters_add(qp->init.counters, COUNTER_rx_wrong_qpn, 1);
+		return;
+	}
+	/* Also in ERR: the responses that are owed are sent before the NAK. */
+	if (qp->state >= IBV_QPS_RTR && pass_answer(pass, packet))
+		qp->unusual |= QP_PASSES;
+}
+
 /* Inline in both callers: almost every packet comes here. */
 static __rte_always_inline void qp_receive_request(struct qp *qp, const struct packet *packet,
 						   uint64_t now_ns)
@@ -251,7 +277,24 @@ static void qp_look_at(struct qp *qp, const struct packet *packet, uint64_t now_
 		qp->unusual |= QP_OWES_CNP;
 }
 
-/* Receive a packet that is not of the queue pair's service, or that congestion control looks at. */
+/* Receive a packet of an XRC target that may pass requests on to other processes. It gets their
+ * answers at numbers that are not its own. */
+static void qp_take_passing(struct qp *qp, const struct packet *packet, uint64_t now_ns)
+{
+	if (!(packet->op->flags & OPCODE_REQUEST)) {
+		qp_receive_passed(qp, packet);
+		return;
+	}
+	if (packet->dest_qpn != qp->init.qpn) {
+		counters_add(qp->init.counters, COUNTER_rx_wrong_qpn, 1);
+		return;
+	}
+	qp_take(qp, packet, OPCODE_XRC, now_ns);
+	(void)qp_owes_pass(qp);
+}
+
+/* Receive a packet that is not of the queue pair's service, or that congestion control or an XRC
+ * target looks at. */
 static __rte_noinline bool qp_receive_unusual(struct qp *qp, const struct packet *packet,
 					      uint64_t now_ns)
 {
@@ -262,11 +305,15 @@ static __rte_noinline bool qp_receive_unusual(struct qp *qp, const struct packet
 	} else if ((packet->opcode & OPCODE_SERVICE_MASK) != qp->kind->service) {
 		counters_add(qp->init.counters, COUNTER_rx_wrong_opcode, 1);
 	} else {
-		qp_look_at(qp, packet, now_ns);
-		qp_take(qp, packet, qp->kind->service, now_ns);
+		if (qp->pacer.cc != NULL)
+			qp_look_at(qp, packet, now_ns);
+		if (qp->kind->type == IBV_QPT_XRC_RECV && qp->responder.pass != NULL)
+			qp_take_passing(qp, packet, now_ns);
+		else
+			qp_take(qp, packet, qp->kind->service, now_ns);
 	}
 	qp_check(qp);
-	return (qp->unusual & QP_OWES_CNP) || !qp_is_quiet(qp);
+	return (qp->unusual & (QP_OWES_CNP | QP_PASSES)) || !qp_is_quiet(qp);
 }
 
 bool qp_receive(struct qp *qp, const struct packet *packet, uint64_t now_ns)
@@ -340,8 +387,10 @@ static bool qp_run_replies(struct qp *qp, uint64_t now_ns, struct packet_sink *s
 	bool more;
 
 	*budget -= replies_send(&qp->replies, sink, *budget, &more, &fault);
-	if (unlikely(qp->replies.absent))
+	if (unlikely(qp->replies.absent)) {
 		qp_await_pages(qp, now_ns);
+		more |= qp_owes_pass(qp);
+	}
 	if (fault != FAULT_NONE) {
 		counters_add(qp->init.counters, fault_info(fault)->counter, 1);
 		if (qp->state != IBV_QPS_ERR)
@@ -462,6 +511,19 @@ static bool qp_notify(struct qp *qp, struct packet_sink *sink)
 	return true;
 }
 
+/* Process the answers of other processes. */
+static void qp_take_answers(struct qp *qp, uint64_t now_ns)
+{
+	enum fault fault;
+
+	if (qp->responder.pass->state == PASS_SENT)
+		return;
+	fault = responder_resume(&qp->responder);
+	qp_await_pages(qp, now_ns);
+	if (fault != FAULT_NONE)
+		qp_fail(qp, fault);
+}
+
 static bool qp_run_unusual(struct qp *qp, uint64_t now_ns, struct packet_sink *sink,
 			   unsigned int budget)
 {
@@ -490,18 +552,44 @@ static bool qp_run_unusual(struct qp *qp, uint64_t now_ns, struct packet_sink *s
 	return more;
 }
 
+static __rte_noinline bool qp_run_passing(struct qp *qp, uint64_t now_ns, struct packet_sink *sink,
+					  unsigned int budget)
+{
+	const bool owed = replies_owe_passed(&qp->replies);
+	bool more, owes;
+
+	qp->unusual &= (uint8_t)~QP_PASSES;
+	if (qp_receives(qp))
+		qp_take_answers(qp, now_ns);
+	more = qp_run_unusual(qp, now_ns, sink, budget);
+	owes = replies_owe_passed(&qp->replies);
+	/* A request may wait for the end of the READs before it. */
+	if (!pass_send(qp->responder.pass, sink) || (owed && !owes))
+		more = true;
+	if (more || owes)
+		qp->unusual |= QP_PASSES;
+	else
+		qp->unusual &= (uint8_t)~QP_PASSES;
+	return more;
+}
+
 bool qp_run(struct qp *qp, uint64_t now_ns, struct packet_sink *sink, unsigned int budget)
 {
-	const bool more = likely(qp->unusual == 0) ? qp_run_turn(qp, now_ns, sink, budget, false)
-						   : qp_run_unusual(qp, now_ns, sink, budget);
+	bool more;
 
+	if (likely(qp->unusual == 0))
+		more = qp_run_turn(qp, now_ns, sink, budget, false);
+	else if (unlikely(qp->unusual & QP_PASSES))
+		more = qp_run_passing(qp, now_ns, sink, budget);
+	else
+		more = qp_run_unusual(qp, now_ns, sink, budget);
 	qp_check(qp);
 	return more;
 }
 
 bool qp_owes_ack_only(const struct qp *qp)
 {
-	return replies_owe_ack_only(&qp->replies) &&
+	return replies_owe_ack_only(&qp->replies) && likely(!(qp->unusual & QP_PASSES)) &&
 	       (qp->state == IBV_QPS_RTR || has_no_requests(qp) || qp->sq.next == sq_prod(&qp->sq));
 }
 

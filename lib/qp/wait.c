@@ -2,11 +2,6 @@
 /* A queue pair that waits for pages: only this queue pair waits. */
 #include "qp_internal.h"
 
-static bool qp_receives(const struct qp *qp)
-{
-	return qp->state >= IBV_QPS_RTR && qp->state != IBV_QPS_ERR;
-}
-
 /* Return true if the receiving role keeps packets until a page is in memory. */
 static bool qp_keeps(const struct qp *qp)
 {

@@ -3,6 +3,7 @@
 #include "await.h"
 
 #include "gap.h"
+#include "transport/pass.h"
 #include "wire/headers.h"
 #include "wire/packet.h"
 
@@ -38,7 +39,7 @@ static bool await_is_patient(struct responder *responder, const struct packet *p
 {
 	const bool is_first = responder->page_wait.since_ns == PAGE_WAIT_NONE;
 
-	if (is_first)
+	if (is_first && (responder->pass == NULL || responder->pass->state != PASS_SENT))
 		counters_add(responder->counters, COUNTER_page_waits, 1);
 	page_wait_begin(&responder->page_wait);
 	responder->page_psn = responder->epsn;

@@ -2,7 +2,10 @@
 /* Requests that a responder has executed before: it answers them again. */
 #include "duplicate.h"
 
+#include <rte_branch_prediction.h>
+
 #include "gap.h"
+#include "transport/pass.h"
 #include "transport/placement.h"
 #include "wire/headers.h"
 #include "wire/packet.h"
@@ -17,6 +20,8 @@ void duplicate_answer(struct responder *responder, const struct packet *packet)
 	struct reply reply;
 
 	counters_add(responder->counters, COUNTER_duplicate_request, 1);
+	if (unlikely(responder->pass != NULL))
+		pass_read_again(responder->pass);
 	if (gap_is_marked(responder, packet))
 		return;
 	replies_ask_patience(responder->replies, packet->psn, is_acked, responder->min_rnr_timer);

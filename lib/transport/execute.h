@@ -11,8 +11,10 @@
  * dropped, or an answer is owed).
  */
 #define RESPONDER_DONE FAULT_COUNT
-/* A page that the request accesses is not in memory. */
+/* A page that the request accesses is not in memory, or another process has to answer. */
 #define RESPONDER_ABSENT (FAULT_COUNT + 1)
+/* The request names a shared receive queue of another process. */
+#define RESPONDER_PASSES (FAULT_COUNT + 3)
 
 /** Execute the expected packet, which has passed all earlier checks. Returns what a check
  * returns. */

@@ -214,6 +214,17 @@ bool replies_owe_read(const struct replies *replies, uint32_t rkey)
 	return false;
 }
 
+bool replies_owe_passed(const struct replies *replies)
+{
+	for (uint32_t i = replies->head; i != replies->tail; i++) {
+		const struct reply *owed = replies_pending(replies, i);
+
+		if (owed->srqn != 0 && !owed->repeated)
+			return true;
+	}
+	return false;
+}
+
 static void replies_push_repeated(struct replies *replies, struct reply reply)
 {
 	reply.sent = 0;

@@ -5,6 +5,7 @@
 #include "mem/mr.h"
 #include "replies_ring.h"
 #include "transport/ooo.h"
+#include "transport/pass.h"
 #include "transport/sack.h"
 #include "wire/headers.h"
 #include "wire/opcode.h"
@@ -43,6 +44,22 @@ static uint32_t reply_read_len(const struct replies *replies, const struct reply
 		       : mtu;
 }
 
+/* Fetch the payload of the next response from another process. */
+static enum mr_status replies_fetch(const struct replies *replies, const struct reply *reply,
+				    uint8_t **addr)
+{
+	const struct packet request = {
+		.opcode = OPCODE_XRC | OPCODE_READ_REQUEST,
+		.op = opcode_info(OPCODE_XRC | OPCODE_READ_REQUEST),
+		.xrc_srqn = reply->srqn,
+		.iova = reply->iova + (uint64_t)reply->sent * replies->peer->mtu,
+		.rkey = reply->rkey,
+		.dma_length = reply_read_len(replies, reply),
+	};
+
+	return pass_read(reply->pass, &request, psn_add(reply->first, (int32_t)reply->sent), addr);
+}
+
 /* Find the memory of the next response. Each packet checks it again, because the region may have
  * been deregistered since the request. */
 static enum mr_status replies_reach(const struct replies *replies, uint8_t **addr)
@@ -57,6 +74,8 @@ static enum mr_status replies_reach(const struct replies *replies, uint8_t **add
 	reply = replies_pending(replies, replies->head);
 	if (reply->kind != REPLY_READ)
 		return MR_OK;
+	if (unlikely(reply->srqn != 0))
+		return replies_fetch(replies, reply, addr);
 	position = reply->sent * replies->peer->mtu;
 	touch.now = reply_read_len(replies, reply);
 	touch.ahead = reply->length - position - touch.now;
@@ -160,6 +179,8 @@ static void replies_build_ack(struct replies *replies, struct packet_out *out, u
 static void replies_sent(struct replies *replies, struct reply *reply)
 {
 	reply->sent++;
+	if (unlikely(reply->srqn != 0))
+		pass_read_done(reply->pass);
 	if (!psn_eq(psn_add(reply->first, (int32_t)reply->sent - 1), reply->last))
 		return;
 	replies_pop(replies);
@@ -295,7 +316,7 @@ static unsigned int replies_await_page(struct replies *replies, struct packet_si
 	const struct notice *notice = &replies->notice;
 	unsigned int sent = 0;
 
-	if (!replies->absent)
+	if (!replies->absent && replies_pending(replies, replies->head)->srqn == 0)
 		counters_add(replies->counters, COUNTER_page_waits, 1);
 	replies->absent = true;
 	page_wait_begin(&replies->page_wait);

@@ -11,6 +11,7 @@
 #include "duplicate.h"
 #include "execute.h"
 #include "gap.h"
+#include "transport/pass.h"
 #include "transport/placement.h"
 #include "wire/headers.h"
 #include "wire/packet.h"
@@ -40,6 +41,8 @@ void responder_reset(struct responder *responder, struct psn epsn)
 	responder->write_left = 0;
 	page_wait_end(&responder->page_wait);
 	ooo_clear(&responder->ooo);
+	if (responder->pass != NULL)
+		pass_reset(responder->pass);
 }
 
 static uint8_t operation(const struct packet *packet)
@@ -102,6 +105,12 @@ static enum fault check_srq(struct responder *responder, const struct packet *pa
 	if (responder->service != OPCODE_XRC)
 		return FAULT_NONE;
 	srq = responder->find_srq(responder->domain, packet->xrc_srqn);
+	if (responder->pass != NULL) {
+		if (!pass_continues(responder->pass, packet))
+			return FAULT_INVALID_REQUEST;
+		if (srq == NULL)
+			return RESPONDER_PASSES;
+	}
 	if (srq == NULL || (responder->receive->taken && srq != responder->srq))
 		return FAULT_INVALID_REQUEST;
 	responder->srq = srq;
@@ -274,15 +283,36 @@ static enum fault responder_fail(struct responder *responder, enum fault fault)
 	return fault;
 }
 
+/* Pass a request on, or take the answer of the other process. */
+static enum fault responder_pass(struct responder *responder, const struct packet *packet)
+{
+	const enum fault fault = pass_take(responder, packet);
+
+	if (fault != PASS_REFUSED)
+		return fault;
+	page_wait_end(&responder->page_wait);
+	responder->refused &= !responder->pass->came;
+	responder->pass->came = false;
+	return responder_not_ready(responder, packet);
+}
+
 /* Process a packet whose turn it may be. The order of the checks is the specification's. */
 static enum fault responder_take(struct responder *responder, const struct packet *packet)
 {
 	enum fault fault = check_psn(responder, packet);
+	bool passes = false;
 
 	if (fault == FAULT_NONE)
 		fault = check_sequence(responder, packet);
 	if (fault == FAULT_NONE)
 		fault = check_srq(responder, packet);
+	if (unlikely(fault == RESPONDER_PASSES)) {
+		passes = true;
+		fault = check_enabled(responder, packet);
+		if (fault == FAULT_NONE)
+			fault = responder_pass(responder, packet);
+		goto judge;
+	}
 	if (fault == FAULT_NONE)
 		fault = check_enabled(responder, packet);
 	if (fault == FAULT_NONE)
@@ -291,6 +321,7 @@ static enum fault responder_take(struct responder *responder, const struct packe
 		fault = check_receive(responder, packet);
 	if (fault == FAULT_NONE)
 		fault = execute_request(responder, packet);
+judge:
 	if (fault == RESPONDER_DONE)
 		return FAULT_NONE;
 	if (unlikely(fault == RESPONDER_ABSENT))
@@ -300,7 +331,8 @@ static enum fault responder_take(struct responder *responder, const struct packe
 			       ? await_drop_message(responder, packet)
 			       : responder_fail(responder, fault);
 	/* Push the completion before owing the acknowledgement: an overrun is not acknowledged. */
-	fault = responder_complete_message(responder, packet);
+	if (likely(!passes))
+		fault = responder_complete_message(responder, packet);
 	if (fault == FAULT_NONE)
 		finish(responder, packet);
 	return fault;

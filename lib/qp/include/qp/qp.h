@@ -25,6 +25,7 @@ struct cq;
 struct device_engine;
 struct ooo_pool;
 struct packet;
+struct pass_link;
 struct pd;
 struct qp;
 struct queue_domain;
@@ -57,6 +58,12 @@ struct qp_init {
 	 * thread. */
 	struct srq *(*find_srq)(void *domain, uint32_t number);
 	void *domain;
+	/* XRC_RECV: struct pass.find, with `user`; NULL: no other process has queues of the domain
+	 */
+	int (*find_link)(void *user, uint32_t srqn, struct pass_link **link);
+	/* XRC_RECV: it stands in for this queue pair of another process, whose number its
+	 * completions have; 0: for none */
+	uint32_t target_qpn;
 	struct ibv_qp_cap cap;
 	enum ibv_qp_type type;
 	bool sig_all;
@@ -119,6 +126,17 @@ int qp_check_modify(const struct qp *qp, const struct ibv_qp_attr *attr, int mas
  *   Its protection domain may be destroyed too: no other queue of the XRC domain uses it.
  */
 void qp_forget_srq(struct qp *qp, const struct srq *srq, bool pd_too);
+
+/** A link of the queue pair can be used now, or will never be: the caller runs the queue pair.
+ * Engine's thread or control. */
+void qp_look_again(struct qp *qp);
+
+/** A link of the queue pair will be freed. As qp_look_again. */
+void qp_forget_link(struct qp *qp, const struct pass_link *link);
+
+/** Return a number that changes whenever the queue pair with links begins anew. Engine's thread or
+ * control. */
+uint32_t qp_epoch(const struct qp *qp);
 
 /** Control: do ibv_modify_qp_rate_limit(3), in RTS. 0 or -EINVAL. The caller kicks the engine. */
 int qp_limit_rate(struct qp *qp, const struct ibv_qp_rate_limit_attr *attr);

@@ -18,6 +18,7 @@
 #include "transport/status.h"
 
 struct ooo;
+struct pass;
 struct pd;
 
 enum reply_kind {
@@ -30,7 +31,10 @@ enum reply_kind {
 /* A READ or atomic request, and how far it is answered. */
 struct reply {
 	enum reply_kind kind;
-	const struct pd *pd; /* READ: domain of its memory */
+	union {
+		const struct pd *pd; /* READ: domain of its memory */
+		struct pass *pass;   /* READ with `srqn`: fetches the memory */
+	};
 	/* The PSNs of the responses. Nobody advances them: replies_forget_old removes the reply in
 	 * time, and a requester does not continue for 2^23 PSNs without a response that it waits
 	 * for. */
@@ -40,6 +44,7 @@ struct reply {
 	uint64_t iova;	   /* READ: address of the first response's payload */
 	uint32_t rkey;	   /* READ */
 	uint32_t length;   /* READ: bytes of all responses */
+	uint32_t srqn;	   /* READ of another process's memory: its shared receive queue; else 0 */
 	uint64_t original; /* atomic: the former contents of memory, in host order */
 	uint32_t sent;	   /* responses sent */
 	bool repeated; /* for a duplicate request, or without payload: uses none of the resources */
@@ -219,6 +224,9 @@ bool replies_owe_read(const struct replies *replies, uint32_t rkey);
  * owed again (its requester will ask once more).
  */
 void replies_repeat(struct replies *replies, const struct reply *reply);
+
+/** Return true if a READ of another process's memory is to be answered for the first time. */
+bool replies_owe_passed(const struct replies *replies);
 
 /** Set the sign of each answer. */
 void replies_set_sign(struct replies *replies, uint8_t sign);

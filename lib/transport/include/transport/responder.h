@@ -21,6 +21,7 @@
 #include "transport/status.h"
 
 struct packet;
+struct pass;
 struct pd;
 
 /* The kind of message that the next packet may continue. */
@@ -40,8 +41,9 @@ enum responder_gap {
 			*/
 	GAP_WAITS,     /* it is kept, and had no receive request: an RNR NAK is made when it comes
 			  again, or a sequence NAK if a packet behind it comes first */
-	GAP_PAGE, /* it is kept, and a page that it accesses is not in memory: it is executed when
-		     the page comes (responder_resume); packets behind it are kept */
+	GAP_PAGE, /* it is kept, and a page that it accesses is not in memory, or another process
+		     has to answer (transport/pass.h): it is executed when the page or answer
+		     comes (responder_resume); packets behind it are kept */
 };
 
 /* The fields that a WRITE needs come first (lib/qp/qp_internal.h explains the cache lines). */
@@ -104,6 +106,8 @@ struct responder {
 	 * cq. */
 	struct srq *(*find_srq)(void *domain, uint32_t number);
 	void *domain;
+	struct pass *pass; /* passes requests for queues of other processes on; NULL: there are no
+			      others */
 
 	/* PSN of a request that has met an absent page; it is only compared with epsn for equality,
 	 * so nobody has to advance it. */
@@ -160,7 +164,7 @@ void responder_reset(struct responder *responder, struct psn epsn);
  */
 enum fault responder_receive(struct responder *responder, const struct packet *packet);
 
-/** Note that pages have come, perhaps the awaited one: execute kept packets. As
+/** Note that pages or an answer have come, perhaps the awaited one: execute kept packets. As
  * responder_receive. */
 enum fault responder_resume(struct responder *responder);
 

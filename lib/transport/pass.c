@@ -1,0 +1,353 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Passes requests for shared receive queues of other processes on, and processes the answers. */
+#include "transport/pass.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "execute.h"
+#include "transport/placement.h"
+#include "transport/responder.h"
+#include "wire/headers.h"
+
+void pass_reset(struct pass *pass)
+{
+	pass->state = PASS_NONE;
+	pass->due = false;
+	pass->came = false;
+	pass->link = NULL;
+	pass->srqn = 0;
+	pass->epoch++;
+}
+
+static uint8_t operation(const struct packet *packet)
+{
+	return packet->opcode & OPCODE_OPERATION_MASK;
+}
+
+/* Return true if the request with this PSN is in flight, or its answer has come. */
+static bool pass_has(const struct pass *pass, const struct packet *packet)
+{
+	return pass->state != PASS_NONE && !pass->is_read && psn_eq(pass->psn, packet->psn);
+}
+
+bool pass_continues(struct pass *pass, const struct packet *packet)
+{
+	/* The answer of one request must not be taken for another one's: room for the answer was
+	 * reserved by the first one's opcode. */
+	if (pass_has(pass, packet) &&
+	    (pass->packet.opcode != packet->opcode || pass->packet.xrc_srqn != packet->xrc_srqn))
+		return false;
+	if (packet->op->flags & OPCODE_FIRST)
+		pass->srqn = packet->xrc_srqn;
+	return pass->srqn == packet->xrc_srqn;
+}
+
+static void pass_begin(struct pass *pass, struct pass_link *link, const struct packet *packet,
+		       struct psn psn)
+{
+	pass->state = PASS_SENT;
+	pass->due = true;
+	pass->link = link;
+	pass->psn = psn;
+	pass->packet = *packet;
+	if (packet->payload_len > 0)
+		memcpy(pass->bytes, packet->payload, packet->payload_len);
+	pass->packet.payload = pass->bytes;
+}
+
+/* Return FAULT_NONE if the answer of a request can be owed. */
+static enum fault pass_check_room(struct responder *responder, const struct packet *packet)
+{
+	const bool placed = placement_is(packet);
+
+	if (packet->op->flags & (OPCODE_IS_SEND | OPCODE_IS_WRITE))
+		return FAULT_NONE;
+	/* C9-110 */
+	if (!placed && !replies_room(responder->replies))
+		return FAULT_INVALID_REQUEST;
+	if (placed ? !replies_reserve_empty_read(responder->replies)
+		   : !replies_reserve(responder->replies))
+		return execute_later(responder);
+	return FAULT_NONE;
+}
+
+/* Take the stand-in's answer for the expected request. */
+static enum fault pass_take_outcome(struct responder *responder, const struct packet *packet)
+{
+	struct pass *pass = responder->pass;
+	const uint32_t msn = (responder->msn + 1) & PSN_MASK;
+	enum fault fault = FAULT_NONE;
+
+	/* Repeated answers may have used the room meanwhile. Then the request comes again. */
+	if (pass->state == PASS_EXECUTED)
+		fault = pass_check_room(responder, packet);
+	if (fault != FAULT_NONE)
+		return fault;
+	if (pass->state == PASS_NOT_READY)
+		fault = PASS_REFUSED;
+	else if (pass->state == PASS_FAILED)
+		fault = pass->fault;
+	pass->state = PASS_NONE;
+	if (fault != FAULT_NONE)
+		return fault;
+	pass->came = false;
+	if (packet->op->flags & OPCODE_IS_ATOMIC) {
+		const struct reply reply = {.kind = REPLY_ATOMIC,
+					    .first = packet->psn,
+					    .last = packet->psn,
+					    .msn = msn,
+					    .original = pass->original};
+
+		replies_add(responder->replies, &reply);
+	} else if (placement_is(packet)) {
+		replies_empty_read(responder->replies, packet->psn, msn);
+	}
+	return FAULT_NONE;
+}
+
+/* Owe the responses of a READ. The memory is checked where it is, when they are sent. */
+static enum fault pass_take_read(struct responder *responder, const struct packet *packet)
+{
+	const uint32_t psns = responder_psns(responder, packet->dma_length);
+	const struct reply reply = {
+		.kind = REPLY_READ,
+		.pass = responder->pass,
+		.srqn = packet->xrc_srqn,
+		.first = packet->psn,
+		.last = psn_add(packet->psn, (int32_t)psns - 1),
+		.msn = (responder->msn + 1) & PSN_MASK,
+		.iova = packet->iova,
+		.rkey = packet->rkey,
+		.length = packet->dma_length,
+	};
+
+	if (packet->dma_length > WIRE_MESSAGE_MAX)
+		return FAULT_INVALID_REQUEST;
+	responder->pass->came = false;
+	replies_add(responder->replies, &reply);
+	responder->epsn = psn_add(responder->epsn, (int32_t)psns - 1);
+	return FAULT_NONE;
+}
+
+enum fault pass_take(struct responder *responder, const struct packet *packet)
+{
+	const bool is_read = operation(packet) == OPCODE_READ_REQUEST;
+	struct pass *pass = responder->pass;
+	struct pass_link *link;
+	enum fault fault;
+	int rc;
+
+	pass->came |= packet != ooo_first(&responder->ooo);
+	if (pass_has(pass, packet)) {
+		if (pass->state != PASS_SENT)
+			return pass_take_outcome(responder, packet);
+		/* Either the request or its answer may be lost. */
+		pass->due = true;
+		return RESPONDER_ABSENT;
+	}
+	if (packet->payload_len > responder->mtu)
+		return FAULT_INVALID_REQUEST;
+	/* 9.5: a READ is executed when its responses are sent, so they come first. */
+	if (!is_read && (pass->state == PASS_SENT || replies_owe_passed(responder->replies))) {
+		pass->due = pass->state == PASS_SENT;
+		return RESPONDER_ABSENT;
+	}
+	rc = pass->find(pass->user, packet->xrc_srqn, &link);
+	if (rc != 0)
+		return rc == -EAGAIN ? RESPONDER_ABSENT : FAULT_INVALID_REQUEST;
+	fault = pass_check_room(responder, packet);
+	if (fault != FAULT_NONE)
+		return fault;
+	if (is_read)
+		return pass_take_read(responder, packet);
+	pass->is_read = false;
+	pass_begin(pass, link, packet, packet->psn);
+	/* What it has waited for until now says nothing about how soon the answer comes. */
+	page_wait_end(&responder->page_wait);
+	return RESPONDER_ABSENT;
+}
+
+enum mr_status pass_read(struct pass *pass, const struct packet *request, struct psn psn,
+			 uint8_t **addr)
+{
+	struct pass_link *link;
+	int rc;
+
+	if (pass->state != PASS_NONE && pass->is_read && psn_eq(pass->psn, psn) &&
+	    pass->packet.iova == request->iova && pass->packet.rkey == request->rkey &&
+	    pass->packet.dma_length == request->dma_length) {
+		*addr = pass->bytes;
+		if (pass->state == PASS_FAILED)
+			pass->state = PASS_NONE;
+		else
+			return pass->state == PASS_EXECUTED ? MR_OK : MR_ABSENT;
+		return MR_NO_ACCESS;
+	}
+	/* What was fetched for a response that is not the next one any more is of no use. */
+	if (pass->state != PASS_NONE && (!pass->is_read || pass->state == PASS_SENT))
+		return MR_ABSENT;
+	rc = pass->find(pass->user, request->xrc_srqn, &link);
+	if (rc != 0)
+		return rc == -EAGAIN ? MR_ABSENT : MR_NO_ACCESS;
+	pass->is_read = true;
+	pass_begin(pass, link, request, psn);
+	return MR_ABSENT;
+}
+
+void pass_read_done(struct pass *pass)
+{
+	pass->state = PASS_NONE;
+}
+
+void pass_read_again(struct pass *pass)
+{
+	if (pass->state == PASS_SENT && pass->is_read)
+		pass->due = true;
+}
+
+static enum fault pass_fault(uint8_t code)
+{
+	switch (code) {
+	case NAK_REMOTE_ACCESS:
+		return FAULT_ACCESS;
+	case NAK_REMOTE_OPERATIONAL:
+		return FAULT_RECEIVE_PROTECTION;
+	default:
+		return FAULT_INVALID_REQUEST;
+	}
+}
+
+/* Process an acknowledgement or NAK. Return the state that follows. */
+static enum pass_state pass_acknowledged(struct pass *pass, const struct packet *packet)
+{
+	const uint8_t code = packet->syndrome & AETH_VALUE_MASK;
+
+	switch (packet->syndrome & AETH_KIND_MASK) {
+	case AETH_ACK:
+		return pass->packet.op->flags & (OPCODE_IS_SEND | OPCODE_IS_WRITE) ? PASS_EXECUTED
+										   : PASS_SENT;
+	case AETH_RNR_NAK:
+		/* A READ is asked for again when its requester asks again. */
+		return pass->is_read ? PASS_SENT : PASS_NOT_READY;
+	case AETH_NAK:
+		if (code == NAK_PSN_SEQUENCE)
+			return PASS_SENT;
+		pass->fault = pass_fault(code);
+		return PASS_FAILED;
+	default:
+		return PASS_SENT;
+	}
+}
+
+/* Process the response to a READ, ATOMIC WRITE or FLUSH. */
+static enum pass_state pass_responded(struct pass *pass, const struct packet *packet)
+{
+	const uint32_t expected = pass->is_read ? pass->packet.dma_length : 0;
+
+	if ((!pass->is_read && !placement_is(&pass->packet)) || packet->payload_len != expected)
+		return PASS_SENT;
+	if (expected > 0)
+		memcpy(pass->bytes, packet->payload, expected);
+	return PASS_EXECUTED;
+}
+
+bool pass_answer(struct pass *pass, const struct packet *packet)
+{
+	enum pass_state state = PASS_SENT;
+
+	if (pass->state != PASS_SENT || packet->dest_qpn != pass->link->alias ||
+	    !psn_eq(packet->psn, pass->link->psn))
+		return false;
+	if (operation(packet) == OPCODE_ACKNOWLEDGE) {
+		state = pass_acknowledged(pass, packet);
+	} else if (operation(packet) == OPCODE_READ_RESPONSE_ONLY) {
+		state = pass_responded(pass, packet);
+	} else if (operation(packet) == OPCODE_ATOMIC_ACKNOWLEDGE &&
+		   (pass->packet.op->flags & OPCODE_IS_ATOMIC)) {
+		pass->original = packet->atomic_original;
+		state = PASS_EXECUTED;
+	}
+	if (state == PASS_SENT)
+		return false;
+	if (state == PASS_EXECUTED)
+		pass->link->psn = psn_add(pass->link->psn, 1);
+	pass->state = state;
+	pass->due = false;
+	pass->link = NULL;
+	return true;
+}
+
+void pass_forget_link(struct pass *pass, const struct pass_link *link)
+{
+	if (pass->link != link)
+		return;
+	pass->link = NULL;
+	pass->due = false;
+	pass->state = PASS_FAILED;
+	pass->fault = FAULT_INVALID_REQUEST;
+}
+
+static void pass_put_headers(struct packet_out *out, const struct packet *packet)
+{
+	const uint32_t flags = packet->op->flags;
+	const rte_be32_t srqn = rte_cpu_to_be_32(packet->xrc_srqn);
+
+	memcpy(packet_extend(out, sizeof(srqn)), &srqn, sizeof(srqn));
+	if (flags & OPCODE_HAS_FETH) {
+		struct feth *feth = packet_extend(out, sizeof(*feth));
+
+		feth->bits = rte_cpu_to_be_32((uint32_t)packet->flush_select << FETH_SELECT_SHIFT |
+					      packet->flush_place);
+	}
+	if (flags & OPCODE_HAS_RETH) {
+		struct reth *reth = packet_extend(out, sizeof(*reth));
+
+		reth->iova = rte_cpu_to_be_64(packet->iova);
+		reth->rkey = rte_cpu_to_be_32(packet->rkey);
+		reth->dma_length = rte_cpu_to_be_32(packet->dma_length);
+	}
+	if (flags & OPCODE_HAS_ATOMICETH) {
+		struct atomiceth *atomic = packet_extend(out, sizeof(*atomic));
+
+		atomic->iova = rte_cpu_to_be_64(packet->iova);
+		atomic->rkey = rte_cpu_to_be_32(packet->rkey);
+		atomic->swap_add = rte_cpu_to_be_64(packet->swap_add);
+		atomic->compare = rte_cpu_to_be_64(packet->compare);
+	}
+	if (flags & OPCODE_HAS_IMM)
+		memcpy(packet_extend(out, sizeof(packet->imm_be)), &packet->imm_be,
+		       sizeof(packet->imm_be));
+	if (flags & OPCODE_HAS_IETH) {
+		const rte_be32_t rkey = rte_cpu_to_be_32(packet->rkey);
+
+		memcpy(packet_extend(out, sizeof(rkey)), &rkey, sizeof(rkey));
+	}
+}
+
+bool pass_send(struct pass *pass, struct packet_sink *sink)
+{
+	struct packet_out *out;
+	struct bth_fields bth;
+
+	if (!pass->due)
+		return true;
+	bth = (struct bth_fields){.opcode = pass->packet.opcode,
+				  .solicited = pass->packet.solicited,
+				  .migrated = true,
+				  .ack_byte = BTH_ACK_REQ,
+				  .pkey = WIRE_PKEY_DEFAULT,
+				  .dest_qpn = pass->link->qpn,
+				  .psn = pass->link->psn};
+	out = sink->get(sink);
+	if (out == NULL)
+		return false;
+	packet_begin(out, &pass->link->path, &bth);
+	pass_put_headers(out, &pass->packet);
+	packet_payload(out, FRAG_OWN, pass->bytes, pass->packet.payload_len);
+	/* Our own memory can be read. */
+	sink->put(sink, out);
+	counters_add(pass->counters, COUNTER_xrc_passed, 1);
+	pass->due = false;
+	return true;
+}
