@@ -26,6 +26,14 @@
  */
 #define WINDOW_QPNS (DEVICE_MAX_QP * 4u)
 
+/* The queue pairs of some numbers. */
+struct qpn_page {
+	struct qp *qps[PAGE_QPNS];
+	/* The numbers that a queue pair has beside its own, as bits. Not in the entries, which each
+	 * packet reads. Atomic. */
+	uint64_t further[PAGE_QPNS / 64];
+};
+
 /* The table entry of an allocated number that has no queue pair yet, or none any more. */
 static char given_mark;
 #define GIVEN ((struct qp *)&given_mark)
@@ -76,26 +84,26 @@ void qpn_fini(struct device *device)
 /* Return the table entry of a number, or NULL if its page does not exist. */
 static struct qp **entry_of(const struct device *device, uint32_t qpn)
 {
-	struct qp **page;
+	struct qpn_page *page;
 
 	if (qpn > QPN_LAST)
 		return NULL;
 	page = __atomic_load_n(&device->qpn_pages[qpn >> PAGE_SHIFT], __ATOMIC_ACQUIRE);
-	return page ? &page[qpn & (PAGE_QPNS - 1)] : NULL;
+	return page ? &page->qps[qpn & (PAGE_QPNS - 1)] : NULL;
 }
 
 static struct qp **make_entry_locked(struct device *device, uint32_t qpn)
 {
 	struct qp **entry = entry_of(device, qpn);
-	struct qp **page;
+	struct qpn_page *page;
 
 	if (entry)
 		return entry;
-	page = calloc(PAGE_QPNS, sizeof(*page));
+	page = calloc(1, sizeof(*page));
 	if (!page)
 		return NULL;
 	__atomic_store_n(&device->qpn_pages[qpn >> PAGE_SHIFT], page, __ATOMIC_RELEASE);
-	return &page[qpn & (PAGE_QPNS - 1)];
+	return &page->qps[qpn & (PAGE_QPNS - 1)];
 }
 
 /* Return the number to try after another one, in the window or in our range. */
@@ -190,6 +198,20 @@ void device_set_qp(struct device *device, uint32_t qpn, struct qp *qp)
 		__atomic_store_n(entry, qp ? qp : GIVEN, __ATOMIC_RELEASE);
 }
 
+void device_set_further_qpn(struct device *device, uint32_t qpn, struct qp *qp)
+{
+	const uint64_t bit = UINT64_C(1) << (qpn & 63);
+	struct qpn_page *page = device->qpn_pages[qpn >> PAGE_SHIFT];
+	uint64_t *further = &page->further[(qpn & (PAGE_QPNS - 1)) / 64];
+
+	/* device_each_qp must not take it for the queue pair's own number. */
+	if (qp)
+		__atomic_fetch_or(further, bit, __ATOMIC_RELEASE);
+	device_set_qp(device, qpn, qp);
+	if (!qp)
+		__atomic_fetch_and(further, ~bit, __ATOMIC_RELEASE);
+}
+
 void device_free_qpn(struct device *device, uint32_t qpn)
 {
 	struct qp **entry = entry_of(device, qpn);
@@ -210,15 +232,21 @@ struct qp *device_find_qp(const struct device *device, uint32_t qpn)
 	return qp == GIVEN ? NULL : qp;
 }
 
+static bool is_further(const struct qpn_page *page, uint32_t index)
+{
+	return __atomic_load_n(&page->further[index / 64], __ATOMIC_RELAXED) >> (index % 64) & 1;
+}
+
 void device_each_qp(const struct device *device, void (*each)(struct qp *qp, void *arg), void *arg)
 {
 	for (uint32_t i = 0; i < PAGES; i++) {
-		struct qp **page = __atomic_load_n(&device->qpn_pages[i], __ATOMIC_ACQUIRE);
+		const struct qpn_page *page =
+			__atomic_load_n(&device->qpn_pages[i], __ATOMIC_ACQUIRE);
 
 		for (uint32_t j = 0; page && j < PAGE_QPNS; j++) {
-			struct qp *qp = __atomic_load_n(&page[j], __ATOMIC_ACQUIRE);
+			struct qp *qp = __atomic_load_n(&page->qps[j], __ATOMIC_ACQUIRE);
 
-			if (qp && qp != GIVEN)
+			if (qp && qp != GIVEN && !is_further(page, j))
 				each(qp, arg);
 		}
 	}

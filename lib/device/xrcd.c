@@ -12,11 +12,13 @@
 
 #include "device/device.h"
 #include "device/limits.h"
+#include "device/xrc_share.h"
 #include "mem/pd.h"
 #include "qp/qp.h"
 #include "queue/cq.h"
 #include "queue/srq.h"
 #include "wire/qpn_block.h"
+#include "xrcd_internal.h"
 
 /*
  * A number leads to a slot of the device's table. Processes that share a port must not have the
@@ -42,17 +44,6 @@ struct srq_table {
 	bool has_generations;
 	uint32_t next; /* slot at which the search for a free one begins */
 	struct srq_slot slots[];
-};
-
-struct xrcd {
-	LIST_ENTRY(xrcd) link;
-	struct device *device;
-	struct pd *pd;
-	LIST_HEAD(, xrcd_member) members; /* under the engine's lock */
-	uint32_t opens;			  /* under the device's xrcd_lock */
-	bool has_file;
-	dev_t dev;
-	ino_t ino;
 };
 
 static struct xrcd *find_locked(const struct device *device, const struct stat *file)
@@ -117,48 +108,98 @@ static int make_locked(struct device *device, const struct stat *file, struct xr
 	return 0;
 }
 
-static int open_locked(struct device *device, const struct stat *file, int oflags,
+static int open_locked(struct device *device, const struct stat *file, int oflags, bool is_shared,
 		       struct xrcd **xrcd)
 {
 	struct xrcd *found = file ? find_locked(device, file) : NULL;
 	int rc = 0;
 
-	if (found && (oflags & O_CREAT) && (oflags & O_EXCL))
+	if (!is_shared && found && (oflags & O_CREAT) && (oflags & O_EXCL))
 		return -EINVAL;
-	if (!found && !(oflags & O_CREAT))
+	if (!is_shared && !found && !(oflags & O_CREAT))
 		return -EAGAIN;
 	if (!found)
 		rc = make_locked(device, file, &found);
 	if (rc != 0)
 		return rc;
+	found->is_shared = is_shared;
 	found->opens++;
 	*xrcd = found;
 	return 0;
 }
 
+/* Ask the owner of the port something about a domain. 0 or -errno. */
+static int ask(const struct device *device, struct xrc_note *note)
+{
+	const int rc = device->xrc_share->ask(device->xrc_share_user, note);
+
+	return rc == 0 ? note->result : rc;
+}
+
+/* Open the domain of a file for all processes that share the port. -EOPNOTSUPP: this process shares
+ * none. */
+static int open_shared(const struct device *device, const struct stat *file, int oflags)
+{
+	struct xrc_note note = {
+		.type = XRC_OPEN,
+		.dev = (uint64_t)file->st_dev,
+		.ino = (uint64_t)file->st_ino,
+		.flags = (oflags & O_CREAT ? XRC_FLAG_CREATE : 0) |
+			 (oflags & O_EXCL ? XRC_FLAG_EXCLUSIVE : 0),
+	};
+
+	return device->xrc_share ? ask(device, &note) : -EOPNOTSUPP;
+}
+
+static void close_shared(const struct device *device, dev_t dev, ino_t ino)
+{
+	const struct xrc_note note = {
+		.type = XRC_CLOSE, .dev = (uint64_t)dev, .ino = (uint64_t)ino};
+
+	device->xrc_share->tell(device->xrc_share_user, &note);
+}
+
 int xrcd_open(struct device *device, int fd, int oflags, struct xrcd **xrcd)
 {
 	struct stat file;
-	int rc;
+	int rc = -EOPNOTSUPP;
+	bool is_shared;
 
 	if (fd != -1 && fstat(fd, &file) != 0)
 		return -errno;
+	if (fd != -1)
+		rc = open_shared(device, &file, oflags);
+	if (rc != 0 && rc != -EOPNOTSUPP)
+		return rc;
+	is_shared = rc == 0;
 	pthread_mutex_lock(&device->xrcd_lock);
-	rc = open_locked(device, fd == -1 ? NULL : &file, oflags, xrcd);
+	rc = open_locked(device, fd == -1 ? NULL : &file, oflags, is_shared, xrcd);
 	pthread_mutex_unlock(&device->xrcd_lock);
+	if (rc != 0 && is_shared)
+		close_shared(device, file.st_dev, file.st_ino);
 	return rc;
 }
 
 void xrcd_close(struct xrcd *xrcd)
 {
 	struct device *device = xrcd->device;
+	const bool is_shared = xrcd->is_shared;
 	bool last;
 
+	/* In the order of the engine's thread, which makes stand-ins: the engine, then the list. */
+	if (is_shared)
+		device_lock(device);
 	pthread_mutex_lock(&device->xrcd_lock);
 	last = --xrcd->opens == 0;
-	if (last)
+	if (last) {
 		LIST_REMOVE(xrcd, link);
+		xrc_share_end_stand_ins(xrcd);
+	}
 	pthread_mutex_unlock(&device->xrcd_lock);
+	if (is_shared) {
+		device_unlock(device);
+		close_shared(device, xrcd->dev, xrcd->ino);
+	}
 	if (!last)
 		return;
 	pd_destroy(xrcd->pd);
@@ -230,12 +271,35 @@ void xrcd_remove_srq(struct xrcd *xrcd, struct srq *srq)
 
 void xrcd_add_qp(struct xrcd *xrcd, struct xrcd_member *member)
 {
+	member->xrcd = xrcd;
+	LIST_INIT(&member->links);
 	LIST_INSERT_HEAD(&xrcd->members, member, link);
 }
 
 void xrcd_remove_qp(struct xrcd_member *member)
 {
+	xrc_share_end_links(member);
 	LIST_REMOVE(member, link);
+}
+
+int xrcd_announce(struct xrcd *xrcd, uint32_t qpn)
+{
+	struct xrc_note note = {.type = XRC_TARGET,
+				.dev = (uint64_t)xrcd->dev,
+				.ino = (uint64_t)xrcd->ino,
+				.target = qpn};
+
+	return xrcd->is_shared ? ask(xrcd->device, &note) : 0;
+}
+
+int xrcd_find_target(struct xrcd *xrcd, uint32_t qpn)
+{
+	struct xrc_note note = {.type = XRC_FIND,
+				.dev = (uint64_t)xrcd->dev,
+				.ino = (uint64_t)xrcd->ino,
+				.target = qpn};
+
+	return xrcd->is_shared ? ask(xrcd->device, &note) : -EINVAL;
 }
 
 static void forget_in(const struct device_object *object, void *qpn)

@@ -252,6 +252,7 @@ struct face_target {
 	struct xrcd *xrcd;
 	struct face_qp_list handles; /* all of them get its events */
 };
+static_assert(offsetof(struct face_target, member) == 0, "xrc_share_find gets the member");
 
 /* Fields behind wr_atomic_write in struct ibv_qp_ex. verbs.h has them since rdma-core 45. */
 struct face_qp_ex_later {
@@ -285,6 +286,7 @@ struct face_qp {
 	struct face_target *target;
 	struct face_xrcd *xrcd;
 	TAILQ_ENTRY(face_qp) target_link;
+	bool is_away; /* XRC_RECV: the queue pair is in another process; `qp` has only its number */
 
 	/* Posting reads the fields from here on: one cache line. */
 	struct qp *qp;

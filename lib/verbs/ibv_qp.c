@@ -48,6 +48,9 @@ int ibv_modify_qp(struct ibv_qp *ibv, struct ibv_qp_attr *attr, int mask)
 
 	if (context_is_orphan(ibv->context))
 		return face_errno(-ENODEV);
+	/* Only its own process can modify it. */
+	if (qp->is_away)
+		return face_errno(-EOPNOTSUPP);
 	if (mask & IBV_QP_AV) {
 		rc = check_modify(context, qp, attr, mask, &dest_qpn);
 		if (rc == 0)
@@ -87,7 +90,7 @@ int ibv_query_qp(struct ibv_qp *ibv, struct ibv_qp_attr *attr, int mask __rte_un
 		 struct ibv_qp_init_attr *init)
 {
 	struct face_context *context = face_context(ibv->context);
-	int rc = context_lock(context);
+	int rc = face_qp(ibv)->is_away ? -EOPNOTSUPP : context_lock(context);
 
 	if (rc != 0)
 		return face_errno(rc);
@@ -107,6 +110,10 @@ static void stop_locked(struct face_qp *qp)
 {
 	struct device *device = qp->device;
 
+	if (qp->is_away) {
+		qp_retire(qp->qp);
+		return;
+	}
 	qp->home->ops->detach(qp->home->driver, qp->qp);
 	device_set_qp(device, qp->ibv.qp_num, NULL);
 	if (qp->xrcd)
@@ -130,7 +137,8 @@ static void give_back(struct face_qp *qp, bool last)
 {
 	if (last) {
 		qp_destroy(qp->qp);
-		device_free_qpn(qp->device, qp->ibv.qp_num);
+		if (!qp->is_away)
+			device_free_qpn(qp->device, qp->ibv.qp_num);
 	}
 	if (qp->xrcd)
 		__atomic_sub_fetch(&qp->xrcd->users, 1, __ATOMIC_RELEASE);

@@ -5,6 +5,7 @@
 
 #include "base/cachelines.h"
 #include "device/limits.h"
+#include "device/xrc_share.h"
 #include "qp/qp.h"
 #include "queue/srq.h"
 
@@ -184,6 +185,9 @@ static void fill_init(const struct face_qp *qp, const struct ibv_qp_init_attr_ex
 		init->pd = xrcd_pd(qp->target->xrcd);
 		init->find_srq = xrcd_find_srq;
 		init->domain = qp->target->xrcd;
+		/* `user` begins with the member. */
+		if (qp->device->xrc_share)
+			init->find_link = xrc_share_find;
 		init->event = event_raise_target;
 		init->user = qp->target;
 	} else {

@@ -3,6 +3,7 @@
  * handles. */
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/log.h"
 #include "device/device.h"
@@ -26,10 +27,9 @@ struct ibv_xrcd *xrcd_open_op(struct ibv_context *ibv, struct ibv_xrcd_init_attr
 	if (!xrcd)
 		return face_null(-ENOMEM);
 	rc = xrcd_open(context->device, attr->fd, attr->oflags, &xrcd->xrcd);
-	if (rc == -EAGAIN && attr->fd != -1)
-		log_warn(
-			"this process has no XRC domain of that file; it cannot use one of another "
-			"process");
+	if (rc == -EAGAIN && attr->fd != -1 && !context->device->xrc_share)
+		log_warn("this process has no XRC domain of that file; without a common port it "
+			 "cannot use one of another process");
 	if (rc != 0) {
 		free(xrcd);
 		return face_null(rc);
@@ -122,6 +122,10 @@ int xrc_create_target(struct face_context *context, struct ibv_qp_init_attr_ex *
 		return rc;
 	}
 	use_xrcd(qp, attr->xrcd);
+	rc = xrcd_announce(target->xrcd, qp->ibv.qp_num);
+	if (rc != 0)
+		log_warn("no other process can open queue pair %#x: %s", qp->ibv.qp_num,
+			 strerror(-rc));
 	*created = qp;
 	return 0;
 }
@@ -131,10 +135,12 @@ static int join_locked(struct face_qp *qp, const struct ibv_qp_open_attr *attr)
 	struct qp *found = device_find_qp(qp->device, attr->qp_num);
 	struct face_target *target;
 
-	if (!found || qp_type(found) != IBV_QPT_XRC_RECV)
+	/* It may also be a number at which a target gets answers of other processes, or a queue
+	 * pair that stands in for another process's target (device/xrc_share.h). */
+	if (!found || qp_type(found) != IBV_QPT_XRC_RECV || qp_number(found) != attr->qp_num)
 		return -EINVAL;
 	target = qp_user(found);
-	if (target->xrcd != face_xrcd(attr->xrcd)->xrcd)
+	if (!target || target->xrcd != face_xrcd(attr->xrcd)->xrcd)
 		return -EINVAL;
 	join_target(qp, target);
 	qp->qp = found;
@@ -143,13 +149,29 @@ static int join_locked(struct face_qp *qp, const struct ibv_qp_open_attr *attr)
 	return 0;
 }
 
-/* Say why a program cannot open another process's queue pair, as it could on Linux. */
-static void explain_unknown(const struct device *device, uint32_t qpn)
+/* Open the target of another process. The handle has a queue pair of its own that is in no table,
+ * and in which nothing happens. 0, -EINVAL, -ENOMEM. */
+static int open_away(struct face_qp *qp, const struct ibv_qp_open_attr *attr)
 {
-	if (!device_has_qpn(device, qpn))
-		log_warn("queue pair %#x is another process's: XRC domains are not shared between "
-			 "processes",
-			 qpn);
+	struct xrcd *xrcd = face_xrcd(attr->xrcd)->xrcd;
+	const struct qp_init init = {
+		.pd = xrcd_pd(xrcd),
+		.type = IBV_QPT_XRC_RECV,
+		.qpn = attr->qp_num,
+		.home = qp->home,
+		.counters = &qp->home->counters,
+	};
+	struct ibv_qp_cap cap;
+	int rc = device_has_qpn(qp->device, attr->qp_num) ? -EINVAL
+							  : xrcd_find_target(xrcd, attr->qp_num);
+
+	if (rc == 0)
+		rc = qp_create(&init, &cap, &qp->qp);
+	if (rc != 0)
+		return rc;
+	qp->ibv.qp_num = attr->qp_num;
+	qp->is_away = true;
+	return 0;
 }
 
 struct ibv_qp *qp_open_op(struct ibv_context *ibv, struct ibv_qp_open_attr *attr)
@@ -174,8 +196,9 @@ struct ibv_qp *qp_open_op(struct ibv_context *ibv, struct ibv_qp_open_attr *attr
 		rc = join_locked(qp, attr);
 		context_unlock(context);
 	}
+	if (rc == -EINVAL)
+		rc = open_away(qp, attr);
 	if (rc != 0) {
-		explain_unknown(context->device, attr->qp_num);
 		qp_free(qp);
 		return face_null(rc);
 	}

@@ -191,6 +191,9 @@ static struct share_client *attach_new(void)
 		return NULL;
 	pthread_mutex_init(&client->lock, NULL);
 	pthread_mutex_init(&client->lanes_lock, NULL);
+	pthread_mutex_init(&client->xrc_lock, NULL);
+	STAILQ_INIT(&client->xrc_in);
+	STAILQ_INIT(&client->xrc_out);
 	return client;
 }
 

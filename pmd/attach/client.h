@@ -72,6 +72,9 @@ struct client_memif {
 
 struct client_direct;
 
+/* Notes about XRC domains to or from the owner. */
+STAILQ_HEAD(client_notes, client_note);
+
 struct share_client {
 	/* constant once attached */
 	struct sockaddr_un address; /* where the owner listens */
@@ -130,7 +133,11 @@ struct share_client {
 	bool expects_long;	     /* engine's thread: the last packet sent was long */
 	struct taker taker;	     /* engine's thread: of long packets from lanes */
 
-	pthread_mutex_t lock; /* protects the socket and all members below */
+	pthread_mutex_t xrc_lock;    /* protects xrc_out; taken after `lock` */
+	struct client_notes xrc_out; /* to be sent */
+
+	pthread_mutex_t lock;	    /* protects the socket and all members below */
+	struct client_notes xrc_in; /* for the engine's thread */
 	uint32_t requests;
 	bool lost;    /* the owner has ended, or ended our slot; atomic */
 	bool link_up; /* isolated: the owner's port is up; atomic */
@@ -224,6 +231,12 @@ int client_ask(struct share_client *client, struct share_message *message);
 
 /** Send the owner a message that has no reply. MT-safe. */
 void client_tell(struct share_client *client, struct share_message *message);
+
+/** Keep a note of the owner. The caller holds client->lock. */
+void client_xrc_hear_locked(struct share_client *client, const struct share_message *message);
+
+/** Send the notes that wait. The caller holds client->lock. */
+void client_xrc_flush_locked(struct share_client *client);
 
 /** Put one of our empty buffers back on the stock. Engine's thread or lock. */
 void client_keep(struct share_client *client, uint32_t buffer);

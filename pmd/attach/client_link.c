@@ -64,6 +64,8 @@ static int client_receive_locked(struct share_client *client, struct share_messa
 		client_lanes_offer(client, message, fds);
 	if (message->type == SHARE_DIRECT)
 		client_direct_offer(client, &message->offer, fds);
+	if (message->type == SHARE_XRC)
+		client_xrc_hear_locked(client, message);
 	if (message->type == SHARE_MEMIF)
 		client_isolated_answer(client, message, fds);
 	if (message->type == SHARE_ADDRESSES && message->addresses.count <= ADDRESSES_MAX) {
@@ -83,6 +85,7 @@ void client_listen(struct share_client *client)
 	/* A thread that holds the lock is sending a request, and also handles these messages. */
 	if (pthread_mutex_trylock(&client->lock) != 0)
 		return;
+	client_xrc_flush_locked(client);
 	while (!client->lost && client_receive_locked(client, &message) == 0)
 		;
 	pthread_mutex_unlock(&client->lock);
@@ -145,6 +148,7 @@ int client_ask(struct share_client *client, struct share_message *message)
 
 		message->version = SHARE_VERSION;
 		message->number = number;
+		client_xrc_flush_locked(client);
 		rc = client_send_locked(client, message);
 		if (rc == 0) {
 			rc = client_wait_locked(client, number, message);

@@ -367,10 +367,11 @@ static int provider_start_telemetry(struct report *report)
 }
 
 /* Choose the space of a device's CM ports: shared by all programs of uroced, by all programs on a
- * kernel interface, or private to this process. */
+ * kernel interface, or private to this process; and let it share XRC domains. */
 static void provider_set_ports(const struct settings *settings, uint32_t number,
 			       struct device *device)
 {
+	device->xrc_share = share_xrc_ops(&provider_links[number], &device->xrc_share_user);
 	device->cm_ports = share_ports(&provider_links[number], &device->cm_ports_user);
 	if (device->cm_ports || settings->netdev[0] == '\0')
 		return;

@@ -4,6 +4,7 @@
 #include "base/log.h"
 #include "base/own.h"
 #include "device/device.h"
+#include "device/xrc_share.h"
 #include "display.h"
 #include "engine/crossing.h"
 #include "engine/engine.h"
@@ -109,10 +110,21 @@ static void engine_report_groups(struct engine *engine)
 		engine_send_frame(engine, frame, len);
 }
 
+/* Process what other programs do with our XRC domains. It may destroy queue pairs. */
+static void engine_follow_xrc(struct engine *engine)
+{
+	if (likely(!xrc_share_is_due(engine->device)))
+		return;
+	if (crossing_stop_others(engine->crossing))
+		xrc_share_follow(engine->device);
+	crossing_start_others(engine->crossing);
+}
+
 /* Do what a device needs from time to time. */
 static void engine_tend_device(struct engine *engine)
 {
 	gids_follow(engine);
+	engine_follow_xrc(engine);
 	engine_report_groups(engine);
 	display_update(engine);
 	obey(engine);

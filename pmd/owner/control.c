@@ -247,17 +247,23 @@ static void control_give_up(struct server *server, uint16_t number, int rc)
 
 static int control_reply(struct server *server, uint16_t number, struct share_message *message)
 {
-	const bool is_answered = message->type != SHARE_RELEASE;
-
-	message->result = control_answer(server, number, message);
 	message->type = SHARE_REPLY;
-	return is_answered ? message_send(server->slots.all[number].socket, message, NULL, 0) : 0;
+	return message_send(server->slots.all[number].socket, message, NULL, 0);
+}
+
+static int control_xrc(struct server *server, uint16_t number, struct share_message *message)
+{
+	bool is_answered;
+
+	message->result = xrc_hear(server, number, &message->xrc, &is_answered);
+	return is_answered ? control_reply(server, number, message) : message->result;
 }
 
 /* Do what a message asks for, and answer it. 0 or -errno. */
 static int control_handle(struct server *server, uint16_t number, struct share_message *message)
 {
 	const struct slot *slot = &server->slots.all[number];
+	bool is_answered;
 
 	if (slot->isolated && message->type == SHARE_MEMIF)
 		return isolated_plug(server, number, message);
@@ -266,7 +272,11 @@ static int control_handle(struct server *server, uint16_t number, struct share_m
 		slot_engine_decline(server, number);
 		return 0;
 	}
-	return control_reply(server, number, message);
+	if (message->type == SHARE_XRC && !slot->is_further)
+		return control_xrc(server, number, message);
+	is_answered = message->type != SHARE_RELEASE;
+	message->result = control_answer(server, number, message);
+	return is_answered ? control_reply(server, number, message) : 0;
 }
 
 static void control_socket(struct server *server, uint16_t number)

@@ -133,6 +133,7 @@ static void serve_init(struct server *server, const struct serve_config *config)
 	LIST_INIT(&server->groups);
 	LIST_INIT(&server->lanes.list);
 	LIST_INIT(&server->directs.list);
+	xrc_init(&server->xrc);
 	/* Packets that are captured must pass through the owner, with an ICRC. */
 	server->lanes.spares_icrc = settings->hand_over == SETTINGS_HAND_OVER_DIRECT &&
 				    settings->capture != SETTINGS_CAPTURE_ALL;
@@ -196,6 +197,7 @@ static void serve_look_around(struct server *server)
 	status_answer_report(server);
 	lanes_look(server);
 	psocks_check(server);
+	xrc_send_waiting(server);
 	changed = link_refresh(&server->uplink.link);
 	for (uint16_t i = 0; i < server->slots.live_count; i++) {
 		if (changed || server->slots.all[server->slots.live[i]].addresses_due)

@@ -20,6 +20,7 @@
 #include "serve_status.h"
 #include "slot.h"
 #include "uplink.h"
+#include "xrc.h"
 
 struct server {
 	/* constant */
@@ -43,6 +44,7 @@ struct server {
 	struct directs directs;
 	struct gsi gsi;			  /* QP 1 */
 	LIST_HEAD(, server_group) groups; /* that processes are in */
+	struct xrc xrc;
 	struct newcomers newcomers;
 	struct capture capture;
 	struct status status;

@@ -163,6 +163,7 @@ static void slot_withdraw(struct server *server, uint16_t number)
 	slot_leave_live(server, number);
 	mad_queue_drop(server, number);
 	control_leave_all(server, number);
+	xrc_end(server, number);
 	arbiter_end(server->gsi.arbiter, number, server->now_ns);
 	slot_engine_withdraw(server, number);
 	lanes_close(server, number);

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Many threads with thousands of queue pairs (qp_crowd.c), several engines of one device (engines.c), servers that
-fork to save (saving.c), as many programs as a port takes (members.c), and one that executes itself again (again.c)."""
+fork to save (saving.c), as many programs as a port takes (members.c), one that executes itself again (again.c), and
+an XRC domain of several processes (xrc_shared.c)."""
 
 import os
 
@@ -64,14 +65,23 @@ class CrowdsTest:
                 self._check(f"{way}: a server that forks to save", "saving", "pair", (path,))
                 times = (TIMES if self._report.complete else FEW_TIMES)[way]
                 self._check(f"{way}: a program executes itself {times} times", "again", str(times), (path,))
+            self._check_xrc("attached", (f"--socket={self._owner.socket}",))
+            self._check("isolated: XRC: another process's number is refused", "xrc_shared", "apart",
+                        (f"--isolated={self._isolated}",))
             self._check_members()
         finally:
             self._owner.process.kill()
         self._check("local: two processes with 2,048 queue pairs each", "qp_crowd", "pair", ("--local",))
         self._check("local: a server that forks to save", "saving", "pair", ("--local",))
+        self._check_xrc("local", ("--local",))
 
     def _check(self, name, program, how, options):
         self._report.check(f"crowds: {name}", self._run, program, how, options)
+
+    def _check_xrc(self, way, options):
+        self._check(f"{way}: an XRC domain of two processes", "xrc_shared", "data", options)
+        self._check(f"{way}: XRC: the process with the queue is killed", "xrc_shared", "kill-queue", options)
+        self._check(f"{way}: XRC: the process with the target is killed", "xrc_shared", "kill-target", options)
 
     def _check_members(self):
         name = f"crowds: {MEMBERS} programs at once"

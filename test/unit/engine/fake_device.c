@@ -8,6 +8,7 @@
 
 #include "device/device.h"
 #include "device/gsi.h"
+#include "device/xrc_share.h"
 #include "eal/runtime.h"
 #include "helper.h"
 #include "queue/cq.h"
@@ -175,6 +176,20 @@ struct device_engine *qp_home(const struct qp *qp)
 {
 	(void)qp;
 	return &fake_home;
+}
+
+void (*fake_follow_xrc)(void);
+
+bool xrc_share_is_due(struct device *device)
+{
+	(void)device;
+	return fake_follow_xrc != NULL;
+}
+
+void xrc_share_follow(struct device *device)
+{
+	(void)device;
+	fake_follow_xrc();
 }
 
 void device_raise(struct device *device, enum ibv_event_type type)

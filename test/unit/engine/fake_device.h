@@ -45,6 +45,8 @@ extern unsigned int fake_known_good;  /* whose checksums were verified by the po
 extern enum ibv_event_type fake_last_event;
 extern enum cc_kind fake_kind;	/* the newest algorithm of the queue pair FAKE_QPN */
 extern struct qp *fake_waiting; /* the one that waits for a page, or NULL */
+/* Processes what other programs do with XRC domains; NULL: they do nothing. */
+extern void (*fake_follow_xrc)(void);
 
 void fake_qp_init(struct qp *qp, const uint8_t dst_mac[6]);
 

@@ -11,6 +11,7 @@
 
 #include "engine/crossing.h"
 #include "engine_rig.h"
+#include "engine_turn.h"
 #include "test.h"
 #include "wire/headers.h"
 
@@ -256,6 +257,23 @@ TEST(crossing_poll_others__serves_the_queues_that_have_its_packets)
 	assert_int_equal(crossing_take(engine->crossing, &taken, 1), 1);
 	assert_true(serves(engine, further));
 	rte_pktmbuf_free(mbuf);
+}
+
+static bool has_stopped;
+
+static void note_stopped(void)
+{
+	has_stopped = owner_is_taken(&further->owner);
+}
+
+/* It may destroy queue pairs at which other engines look. */
+TEST(engine_tend__stops_other_engines_while_it_follows_xrc_domains)
+{
+	fake_follow_xrc = note_stopped;
+	engine_tend(engine);
+	fake_follow_xrc = NULL;
+	assert_true(has_stopped);
+	assert_false(owner_is_taken(&further->owner));
 }
 
 /* Return true if a call for `asked` touches `second`: that a thread is about to sleep until the

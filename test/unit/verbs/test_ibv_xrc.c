@@ -2,8 +2,10 @@
 /* XRC: domains, their queue pairs with several handles, and receive queues by number. */
 #include <fcntl.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include "device/xrc_share.h"
 #include "queue/cq.h"
 
 #include "fake_provider.h"
@@ -369,6 +371,125 @@ TEST(open_qp__refuses_a_wrong_domain_type_or_number)
 	assert_int_equal(ibv_close_xrcd(mine), 0);
 	assert_int_equal(ibv_close_xrcd(other), 0);
 	fake_pair_destroy(&pair);
+}
+
+/* Other processes that share the port have other numbers. */
+#define BLOCK_QPNS (1u << 14)
+
+static struct {
+	int ask_says;
+	bool has_note;
+	struct xrc_note note; /* for us */
+	struct xrc_note told; /* the last one */
+} others;
+
+static int ask_others(void *user, struct xrc_note *note)
+{
+	(void)user;
+	note->result = others.ask_says;
+	return 0;
+}
+
+static void tell_others(void *user, const struct xrc_note *note)
+{
+	(void)user;
+	others.told = *note;
+}
+
+static bool next_of_others(void *user, struct xrc_note *note)
+{
+	const bool found = others.has_note;
+
+	(void)user;
+	*note = others.note;
+	others.has_note = false;
+	return found;
+}
+
+static const struct xrc_share_ops others_ops = {
+	.ask = ask_others, .tell = tell_others, .next = next_of_others};
+
+static int share_setup(void **state)
+{
+	const int rc = fake_setup(state);
+	struct device *device = fake.device;
+
+	memset(&others, 0, sizeof(others));
+	device->config.qpn_first = device->qpn_next & ~(BLOCK_QPNS - 1);
+	device->config.qpn_count = BLOCK_QPNS;
+	device->xrc_share = &others_ops;
+	return rc;
+}
+
+static int share_close(void **state)
+{
+	fake.device->config.qpn_first = 0;
+	fake.device->config.qpn_count = 0;
+	fake.device->xrc_share = NULL;
+	return fake_close(state);
+}
+
+TEST(open_qp__of_another_process, .setup = share_setup, .teardown = share_close)
+{
+	const int fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	struct ibv_xrcd *xrcd = open_xrcd(*state, fd, 0);
+	const uint32_t far = fake.device->config.qpn_first ^ BLOCK_QPNS;
+	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_INIT};
+	struct ibv_qp_init_attr init;
+	struct ibv_qp *qp;
+
+	assert_non_null(xrcd);
+	others.ask_says = -EINVAL;
+	errno = 0;
+	assert_null(open_qp(*state, xrcd, far, NULL));
+	assert_int_equal(errno, EINVAL);
+	others.ask_says = 0;
+	/* It would be ours. */
+	assert_null(open_qp(*state, xrcd, fake.device->config.qpn_first + 5, NULL));
+	qp = open_qp(*state, xrcd, far, &attr);
+	assert_non_null(qp);
+	assert_int_equal(qp->qp_num, far);
+	assert_ptr_equal(qp->qp_context, &attr);
+	assert_int_equal(ibv_modify_qp(qp, &attr, IBV_QP_STATE), EOPNOTSUPP);
+	assert_int_equal(ibv_query_qp(qp, &attr, IBV_QP_STATE, &init), EOPNOTSUPP);
+	assert_int_equal(ibv_close_xrcd(xrcd), EBUSY);
+	assert_int_equal(ibv_destroy_qp(qp), 0);
+	assert_int_equal(ibv_close_xrcd(xrcd), 0);
+	assert_int_equal(others.told.type, XRC_CLOSE);
+	assert_int_equal(fake.device->qps, 0);
+	close(fd);
+}
+
+/* A stand-in for another process's target is no queue pair of the program's. */
+TEST(open_qp__not_of_a_stand_in, .setup = share_setup, .teardown = share_close)
+{
+	const int fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	struct ibv_xrcd *xrcd = open_xrcd(*state, fd, 0);
+	struct stat file;
+
+	assert_int_equal(fstat(fd, &file), 0);
+	others.note = (struct xrc_note){.type = XRC_LINK,
+					.dev = (uint64_t)file.st_dev,
+					.ino = (uint64_t)file.st_ino,
+					.target = fake.device->config.qpn_first ^ BLOCK_QPNS,
+					.alias = (fake.device->config.qpn_first ^ BLOCK_QPNS) + 1,
+					.mtu = IBV_MTU_1024,
+					.min_rnr_timer = 12,
+					.vlan_id = fake.device->gids[FAKE_GID_V4].vlan_id};
+	memcpy(others.note.gid, fake.device->gids[FAKE_GID_V4].gid.raw, sizeof(others.note.gid));
+	others.has_note = true;
+	device_lock(fake.device);
+	xrc_share_follow(fake.device);
+	device_unlock(fake.device);
+	assert_int_equal(others.told.type, XRC_LINKED);
+	assert_int_equal(others.told.result, 0);
+	assert_non_null(device_find_qp(fake.device, others.told.stand_in));
+	errno = 0;
+	assert_null(open_qp(*state, xrcd, others.told.stand_in, NULL));
+	assert_int_equal(errno, EINVAL);
+	assert_int_equal(ibv_close_xrcd(xrcd), 0);
+	assert_int_equal(fake.device->qps, 0);
+	close(fd);
 }
 
 TEST(events__reach_every_handle)

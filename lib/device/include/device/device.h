@@ -29,7 +29,9 @@ struct gsi_ops;
 struct key_table;
 struct mcast_group;
 struct qp;
+struct qpn_page;
 struct srq_table;
+struct xrc_share_ops;
 struct xrcd;
 
 #define DEVICE_ENGINES_MAX   16
@@ -91,8 +93,8 @@ struct device {
 	uint32_t qp_max;
 	uint32_t qps;	   /* queue pairs in use; atomic */
 	uint32_t qpn_next; /* the next number to try; under qpn_lock */
-	struct qp **
-		*qpn_pages; /* [qpn >> 12][qpn & 0xfff]; pages are allocated on demand and kept */
+	struct qpn_page *
+		*qpn_pages; /* [qpn >> 12]->qps[qpn & 0xfff]; allocated on demand and kept */
 
 	LIST_HEAD(, mcast_group) groups[DEVICE_MCAST_BUCKETS]; /* device's lock */
 	uint32_t group_count;
@@ -103,6 +105,10 @@ struct device {
 	struct dm_pool dm_pool;
 	pthread_mutex_t xrcd_lock; /* protects xrcds */
 	LIST_HEAD(, xrcd) xrcds;
+	/* The owner of the port, by which processes share domains; NULL: no other process shares
+	 * the port. Set by the driver of the device, before it is used. */
+	const struct xrc_share_ops *xrc_share;
+	void *xrc_share_user;
 	struct srq_table *srq_table; /* XRC; NULL until the first domain; its contents are under the
 					device's lock */
 
@@ -213,6 +219,10 @@ static inline bool device_has_qpn(const struct device *device, uint32_t qpn)
 
 /** Set the queue pair of a number (NULL: none any more). Device's lock. */
 void device_set_qp(struct device *device, uint32_t qpn, struct qp *qp);
+
+/** As device_set_qp, of an allocated number that the queue pair has beside its own: device_each_qp
+ * does not find the queue pair by it. */
+void device_set_further_qpn(struct device *device, uint32_t qpn, struct qp *qp);
 void device_free_qpn(struct device *device, uint32_t qpn);
 
 /** Return the queue pair of a number, or NULL. Engine's thread or lock. */

@@ -11,17 +11,21 @@ struct device;
 struct pd;
 struct qp;
 struct srq;
+struct xrc_link;
 struct xrcd;
 
 /* A queue pair that receives for a domain; its creator owns this struct. */
 struct xrcd_member {
 	LIST_ENTRY(xrcd_member) link;
 	struct qp *qp;
+	struct xrcd *xrcd;
+	LIST_HEAD(, xrc_link) links; /* of a target, to other processes (xrc_share.h) */
 };
 
 /**
  * Open a domain. If `fd` is a file, it is the domain of that file, which all callers that open it
- * share. If `fd` is -1, it is a new domain of the caller's own. MT-safe.
+ * share, in all processes that share the port. If `fd` is -1, it is a new domain of the caller's
+ * own. MT-safe; it may ask the owner of the port, and so not under the device's lock.
  *
  * @param oflags
  *   O_CREAT: create the domain if the file has none. With O_EXCL: fail if it has one.
@@ -44,6 +48,14 @@ int xrcd_add_srq(struct xrcd *xrcd, struct srq *srq);
 
 /** Invalidate its number, and make the domain's queue pairs forget the queue. Engine's lock. */
 void xrcd_remove_srq(struct xrcd *xrcd, struct srq *srq);
+
+/** Tell the owner of the port of a target, so that other processes find it. MT-safe; not under the
+ * device's lock. 0 or -errno. xrcd_remove_qp tells of its end. */
+int xrcd_announce(struct xrcd *xrcd, uint32_t qpn);
+
+/** Return 0 if a queue pair of another process is a target of the domain, or -EINVAL. As
+ * xrcd_announce. */
+int xrcd_find_target(struct xrcd *xrcd, uint32_t qpn);
 
 /** Add a queue pair to the domain, and remove it. Engine's lock. */
 void xrcd_add_qp(struct xrcd *xrcd, struct xrcd_member *member);

@@ -7,6 +7,7 @@
 
 struct cm_ports_ops;
 struct link;
+struct xrc_share_ops;
 
 #define SHARE_SOCKET_DEFAULT "/run/uroce/uroced.sock"
 
@@ -42,6 +43,10 @@ int share_attach(struct link *link, const char *socket_path, uint32_t number, in
 /** Return the operations by which an attached process gets CM ports, for device->cm_ports. NULL:
  * the process owns the link itself. MT-safe. */
 const struct cm_ports_ops *share_ports(const struct link *link, void **user);
+
+/** Return the operations by which an attached process shares XRC domains, for device->xrc_share.
+ * NULL: the process owns the link itself. MT-safe. */
+const struct xrc_share_ops *share_xrc_ops(const struct link *link, void **user);
 
 /**
  * Attach without sharing memory: the port becomes a memif client whose server is the owner. After

@@ -12,7 +12,7 @@
 #include "netdev/addresses.h"
 
 /* Both ends must be of one build. An end with another number is refused with a message. */
-#define SHARE_VERSION 14
+#define SHARE_VERSION 15
 
 #define SHARE_UNIQUE_MAX 512
 #define SHARE_STATUS_MAX 98304
@@ -27,7 +27,8 @@ enum share_message_type {
 	SHARE_RESOLVE,	 /* process: link_resolve */
 	SHARE_JOIN,	 /* process: link_join */
 	SHARE_LEAVE,	 /* process: link_leave */
-	/* owner: reply to these four, SHARE_CLAIM, SHARE_LISTEN, SHARE_CHANGE and SHARE_DECLINE */
+	/* owner: reply to these four, SHARE_CLAIM, SHARE_LISTEN, SHARE_CHANGE, SHARE_DECLINE, and
+	 * some of SHARE_XRC */
 	SHARE_REPLY,
 	SHARE_LANE, /* owner, unrequested: a lane with another process; with descriptors */
 	/* isolated process: asks for a memif connection, in place of its last one. owner: the
@@ -43,6 +44,9 @@ enum share_message_type {
 	/* owner, unrequested, to two isolated processes: a direct memif with the other one; with
 	 * its descriptors */
 	SHARE_DIRECT,
+	/* process: what it does with XRC domains; some have a reply. owner: what other processes do
+	 * with them */
+	SHARE_XRC,
 };
 
 /* Descriptors that come with a welcome, in this order. */
@@ -105,6 +109,25 @@ struct share_claim {
 	uint8_t address[GID_LEN];
 };
 
+/* A struct xrc_note in a message; not trusted. */
+struct share_xrc {
+	uint32_t type;
+	int32_t result;
+	uint64_t dev;
+	uint64_t ino;
+	uint32_t flags;
+	uint32_t target;
+	uint32_t alias;
+	uint32_t stand_in;
+	uint32_t srqn;
+	uint32_t psn;
+	uint32_t access;
+	uint8_t mtu;
+	uint8_t min_rnr_timer;
+	uint8_t gid[GID_LEN];
+	int32_t vlan_id;
+};
+
 /* Properties of a process's slot and of the port. */
 struct share_welcome {
 	uint16_t slot;
@@ -153,6 +176,7 @@ struct share_message {
 	uint8_t mac[6];		    /* reply to SHARE_RESOLVE */
 	/* SHARE_CLAIM and its reply, SHARE_LISTEN, SHARE_CHANGE, SHARE_RELEASE */
 	struct share_claim claim;
+	struct share_xrc xrc; /* SHARE_XRC */
 };
 
 struct sockaddr_un;

@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* XRC domains of an attached process, which it shares with others (device/xrc_share.h). */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "attach/attach.h"
+#include "client.h"
+#include "device/xrc_share.h"
+#include "net/link.h"
+
+struct client_note {
+	STAILQ_ENTRY(client_note) link;
+	struct share_xrc xrc;
+};
+
+static struct share_xrc to_share(const struct xrc_note *note)
+{
+	struct share_xrc xrc = {
+		.type = note->type,
+		.result = note->result,
+		.dev = note->dev,
+		.ino = note->ino,
+		.flags = note->flags,
+		.target = note->target,
+		.alias = note->alias,
+		.stand_in = note->stand_in,
+		.srqn = note->srqn,
+		.psn = note->psn,
+		.access = note->access,
+		.mtu = note->mtu,
+		.min_rnr_timer = note->min_rnr_timer,
+		.vlan_id = note->vlan_id,
+	};
+
+	memcpy(xrc.gid, note->gid, sizeof(xrc.gid));
+	return xrc;
+}
+
+static struct xrc_note from_share(const struct share_xrc *xrc)
+{
+	struct xrc_note note = {
+		.type = xrc->type,
+		.result = xrc->result,
+		.dev = xrc->dev,
+		.ino = xrc->ino,
+		.flags = xrc->flags,
+		.target = xrc->target,
+		.alias = xrc->alias,
+		.stand_in = xrc->stand_in,
+		.srqn = xrc->srqn,
+		.psn = xrc->psn,
+		.access = xrc->access,
+		.mtu = xrc->mtu,
+		.min_rnr_timer = xrc->min_rnr_timer,
+		.vlan_id = xrc->vlan_id,
+	};
+
+	memcpy(note.gid, xrc->gid, sizeof(note.gid));
+	return note;
+}
+
+static void append(struct client_notes *notes, const struct share_xrc *xrc)
+{
+	struct client_note *added = malloc(sizeof(*added));
+
+	/* The other side of a link then waits until the requester gives up. */
+	if (!added)
+		return;
+	added->xrc = *xrc;
+	STAILQ_INSERT_TAIL(notes, added, link);
+}
+
+static void drop_first(struct client_notes *notes)
+{
+	struct client_note *first = STAILQ_FIRST(notes);
+
+	STAILQ_REMOVE_HEAD(notes, link);
+	free(first);
+}
+
+void client_xrc_hear_locked(struct share_client *client, const struct share_message *message)
+{
+	append(&client->xrc_in, &message->xrc);
+}
+
+void client_xrc_flush_locked(struct share_client *client)
+{
+	struct share_message message;
+	int rc = 0;
+
+	memset(&message, 0, sizeof(message));
+	message.type = SHARE_XRC;
+	message.version = SHARE_VERSION;
+	pthread_mutex_lock(&client->xrc_lock);
+	while (rc == 0 && !STAILQ_EMPTY(&client->xrc_out)) {
+		message.xrc = STAILQ_FIRST(&client->xrc_out)->xrc;
+		rc = own_is(client->socket) ? message_send(client->socket, &message, NULL, 0)
+					    : -EBADF;
+		/* A lost owner knows nothing of us any more. */
+		if (rc != -EAGAIN)
+			drop_first(&client->xrc_out);
+	}
+	pthread_mutex_unlock(&client->xrc_lock);
+}
+
+static int xrc_ask(void *user, struct xrc_note *note)
+{
+	struct share_message message;
+	int rc;
+
+	memset(&message, 0, sizeof(message));
+	message.type = SHARE_XRC;
+	message.xrc = to_share(note);
+	rc = client_ask(user, &message);
+	note->result = message.result;
+	return rc;
+}
+
+static void xrc_tell(void *user, const struct xrc_note *note)
+{
+	const struct share_xrc xrc = to_share(note);
+	struct share_client *client = user;
+
+	pthread_mutex_lock(&client->xrc_lock);
+	append(&client->xrc_out, &xrc);
+	pthread_mutex_unlock(&client->xrc_lock);
+	/* A thread that waits for an answer of the owner has the lock. Then the engine sends this
+	 * when it next listens to the owner. */
+	if (pthread_mutex_trylock(&client->lock) != 0)
+		return;
+	client_xrc_flush_locked(client);
+	pthread_mutex_unlock(&client->lock);
+}
+
+static bool xrc_has_next(void *user)
+{
+	struct share_client *client = user;
+	bool found;
+
+	if (pthread_mutex_trylock(&client->lock) != 0)
+		return false;
+	found = !STAILQ_EMPTY(&client->xrc_in);
+	pthread_mutex_unlock(&client->lock);
+	return found;
+}
+
+static bool xrc_next(void *user, struct xrc_note *note)
+{
+	struct share_client *client = user;
+	bool found;
+
+	if (pthread_mutex_trylock(&client->lock) != 0)
+		return false;
+	found = !STAILQ_EMPTY(&client->xrc_in);
+	if (found) {
+		*note = from_share(&STAILQ_FIRST(&client->xrc_in)->xrc);
+		drop_first(&client->xrc_in);
+	}
+	pthread_mutex_unlock(&client->lock);
+	return found;
+}
+
+static const struct xrc_share_ops client_xrc = {
+	.ask = xrc_ask,
+	.tell = xrc_tell,
+	.has_next = xrc_has_next,
+	.next = xrc_next,
+};
+
+const struct xrc_share_ops *share_xrc_ops(const struct link *link, void **user)
+{
+	if (link->remote != &client_link_remote)
+		return NULL;
+	*user = link->remote_arg;
+	return &client_xrc;
+}
