@@ -11,8 +11,8 @@ Ninja knows which files a program is made of: its graph has the sources, and the
 - by each file that its program, or another file it depends on, is made of. What was never compiled has no record: every
   change reaches it;
 - by the meson.build of a folder from which it has a file, and by that of the top;
-- by a file below test/unit/ROOM, test/data or config that Ninja does not know: tests may read it when they run. Those of
-  test/data and config reach all unit tests;
+- by a file below test/unit/ROOM or test/data that Ninja does not know, and by the example of settings: tests may read it
+  when they run. All but those below test/unit reach all unit tests;
 - by a script in Python that Ninja does not know, if the test is a script: it may import it;
 - always, if it is `documents`, which reads documents and sources when it runs.
 """
@@ -30,7 +30,7 @@ BUILD_FILES = ("meson.build", "meson_options.txt")
 ALWAYS = "documents"  # a test that reads everything
 OWN = "since"         # the test of this file: Meson lists all programs as its dependencies, so that they are compiled
 SCRIPT = ".py"
-DATA = ("test/data/", "config/")  # what tests read at run time
+DATA = ("test/data/", "config/uroce.conf.example")  # what tests read at run time
 LONG_SUITE, SHORT_TEST = "sim", "sim-quick"  # `make check` runs of this suite this test only
 
 

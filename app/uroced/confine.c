@@ -256,7 +256,7 @@ static void end_call(struct program *program, unsigned short begin)
 	program->insns[begin - 1].jf = (uint8_t)(program->count - begin);
 }
 
-/* Forbid a call if an argument is compared with `word` as `condition` says, or is not. */
+/* Forbid a call if comparing its argument with `word` by `condition` gives `holds`. */
 static void judge_arg(struct program *program, int number, unsigned int arg, uint16_t condition,
 		      uint32_t word, bool holds)
 {

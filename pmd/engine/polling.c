@@ -91,8 +91,9 @@ void polling_nap(struct polling *polling, uint64_t now_ns)
 	cancel_restore(cancel_state);
 }
 
-/* Return by how much longer than their number asks for the threads should sleep. If they wait for a
- * CPU as long as they have slept, the CPUs are busy, perhaps with waking them. */
+/* Return the factor by which threads sleep longer than their number alone requires, and begin new
+ * sums. Double it if they waited longer for CPUs than they slept: the CPUs are busy, perhaps with
+ * waking them. Halve it if they waited at most a quarter of that. */
 static uint64_t polling_stretch(struct crowd *crowd)
 {
 	const uint64_t asked_ns = polling_read(&crowd->asked_ns);
@@ -110,14 +111,20 @@ static uint64_t polling_stretch(struct crowd *crowd)
  * crowd. */
 static void polling_count_anew(struct crowd *crowd, uint64_t now_ns)
 {
-	const uint64_t each = polling_read(&crowd->threads) / polling_read(&crowd->cpus);
-	const uint64_t stretch = polling_stretch(crowd);
+	uint64_t end_ns = polling_read(&crowd->count_end_ns);
+	uint64_t each, stretch;
 
+	/* One thread alone sums up. */
+	if (now_ns < end_ns ||
+	    !__atomic_compare_exchange_n(&crowd->count_end_ns, &end_ns, now_ns + COUNT_NS, false,
+					 __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+		return;
+	each = polling_read(&crowd->threads) / polling_read(&crowd->cpus);
+	stretch = polling_stretch(crowd);
 	store(&crowd->stretch, stretch);
 	store(&crowd->nap_ns,
 	      each < CROWD ? 0 : RTE_MIN(CROWD_NAP_NS * stretch * each, CROWD_NAP_MAX_NS));
 	store(&crowd->threads, 0);
-	store(&crowd->count_end_ns, now_ns + COUNT_NS);
 }
 
 /* Count this thread. Return for how long it should sleep; 0: there is no crowd, or the thread does

@@ -103,7 +103,7 @@ void test_select(int argc, char **argv);
  * own, because it may leave threads, signal handlers, namespaces or a started EAL behind.
  *
  * @param name in cmocka's output; NULL: the file's name
- * @return the exit code of main: 0, 1 if a test failed, 2 if no test was selected, or 77 (Meson's
+ * @return the exit code of main: 0, 1 if a test failed, 2 if a word names no test, or 77 (Meson's
  *         "skipped") if each file was skipped
  */
 int test_run_all(const char *name);

@@ -247,10 +247,11 @@ int test_run_all(const char *name)
 	const char *const vain = vain_pattern();
 	int files = 0, failed = 0, skipped = 0;
 
-	if (vain) {
+	if (!first || vain) {
 		fprintf(stderr,
-			"no file or test of this program is named %s (--list prints all names)\n",
-			vain);
+			"no file or test of this program has the name %s (--list prints "
+			"all names)\n",
+			vain ? vain : "*");
 		return EXIT_USAGE;
 	}
 	file_name(first, running.name);

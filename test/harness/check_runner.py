@@ -45,7 +45,7 @@ class RunnerTest(unittest.TestCase):
 
     def test_no_test_is_an_error(self):
         self.assertEqual(run("goo"), (2, [0, 0, 0]))
-        self.assertEqual(run("good", "othe"), (2, [0, 0, 0]))
+        self.assertEqual(run("good", "goo"), (2, [0, 0, 0]))
 
     def test_failures_of_one_file_are_those_of_the_program(self):
         self.assertEqual(run("good", "other"), (1, [4, 1, 1]))

@@ -27,10 +27,14 @@ def changed_since(commit):
 
 
 def configure(build, *options, source=TOP_DIR, compiler=None):
-    """Let Meson make a build folder if it is not there. CalledProcessError has what it printed."""
-    if not os.path.exists(os.path.join(build, "build.ninja")):
-        subprocess.run(["meson", "setup", build, source, *options], check=True, capture_output=True, text=True,
-                       env={**os.environ, **({"CC": compiler} if compiler else {})})
+    """Let Meson make a build folder if it is not there. Print what it says if it cannot, and raise CalledProcessError."""
+    if os.path.exists(os.path.join(build, "build.ninja")):
+        return
+    done = subprocess.run(["meson", "setup", build, source, *options], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                          env={**os.environ, **({"CC": compiler} if compiler else {})}, check=False)
+    if done.returncode:
+        print(done.stdout[-4000:])
+    done.check_returncode()
 
 
 def introspect(build, what):

@@ -10,7 +10,7 @@ import signal
 import tempfile
 
 from debs import tell
-from harness.process import LocalHost, Namespace, Process, ask, wait_until
+from harness.process import LocalHost, Namespace, Process, ask, veth_pair, wait_until
 from harness.report import CheckFailed
 from harness.tcx import has_attached, may_attach
 from harness.tools import UROCE_CTL, UROCE_RUN
@@ -137,12 +137,9 @@ class UnitsTest:
     def _rights(self):
         """Both ends of a veth; one uroced is an ordinary user with the capabilities of the unit."""
         here, there = Namespace("rights"), Namespace("beyond")
-        here.run("ip", "link", "add", "veth0", "type", "veth", "peer", "name", "veth1", "netns", there.name)
+        veth_pair(here, there, ("10.9.7.1", "10.9.7.2"), mtu=1500)
         processes = []
         try:
-            for space, name, address in ((here, "veth0", "10.9.7.1/24"), (there, "veth1", "10.9.7.2/24")):
-                space.run("ip", "link", "set", name, "up")
-                space.run("ip", "addr", "add", address, "dev", name)
             path = os.path.join(self._dir, "run", "rights.sock")
             os.mkdir(os.path.dirname(path))
             os.chown(os.path.dirname(path), 65534, 65534)

@@ -5,7 +5,7 @@ import contextlib
 import json
 import os
 
-from harness.process import LocalHost, Namespace, Process, Running, ask, wait_until
+from harness.process import LocalHost, Namespace, Process, Running, ask, veth_pair, wait_until
 from harness.report import CheckFailed
 from harness.tools import UROCE_CTL, UROCE_RUN
 
@@ -66,13 +66,8 @@ def memif_sides(work_dir, name=""):
 def veth_sides(work_dir, name=""):
     """Return two namespaces with a veth pair, as two containers."""
     namespaces = [Namespace("stveth0" + name), Namespace("stveth1" + name)]
-    namespaces[0].run("ip", "link", "add", "veth0", "mtu", "9000", "type", "veth", "peer",
-                      "name", "veth1", "mtu", "9000", "netns", namespaces[1].name)
-    sides = []
-    for cpu, namespace in enumerate(namespaces):
-        namespace.run("ip", "link", "set", f"veth{cpu}", "up")
-        namespace.run("ip", "addr", "add", f"10.9.12.{cpu + 1}/24", "dev", f"veth{cpu}")
-        sides.append(Side(f"veth-{cpu}", work_dir, cpu, namespace, ["--netdev", f"veth{cpu}"]))
+    veth_pair(*namespaces, ("10.9.12.1", "10.9.12.2"))
+    sides = [Side(f"veth-{cpu}", work_dir, cpu, namespace, ["--netdev", f"veth{cpu}"]) for cpu, namespace in enumerate(namespaces)]
     return Sides("veth", work_dir, *sides, "10.9.12.1", kernel_address="10.9.12.1")
 
 

@@ -39,7 +39,7 @@ import sys
 from prometheus_client.parser import text_string_to_metric_families
 print(sum(len(family.samples) for family in text_string_to_metric_families(sys.stdin.read())))
 """
-NOBODY = ["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups", "--inh-caps=-all"]
+UNPRIVILEGED = ["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups", "--inh-caps=-all"]
 HUGE_PAGES = 64
 PACKETS = 200
 
@@ -343,7 +343,7 @@ class CtlTest:
                               (["rpg_ai_rate", "5"], "for which device or process"),
                               (["rpg_ai_rate", "5", "dev", "nothing"], "there is no such program")):
             self._expect_refused(words, reason)
-        self._expect_refused(["rpg_ai_rate", "5", "pid", pid], "there is no such program", NOBODY)
+        self._expect_refused(["rpg_ai_rate", "5", "pid", pid], "there is no such program", UNPRIVILEGED)
 
     def _stopped(self):
         """A program that is stopped does not answer; its order is withdrawn. It has no peer that waits for it."""
@@ -385,7 +385,7 @@ class CtlTest:
         inside = json.loads(run_ctl("-j", "doctor", prefix=self._here.prefix))
         expect([item["state"] for item in inside if item["check"] == "offloads"] == ["warn"], "offloads", inside)
         self._here.run("ethtool", "-K", "veth0", "tx-udp-segmentation", "on")
-        user = {item["check"]: item for item in json.loads(run_ctl("-j", "doctor", prefix=NOBODY))}
+        user = {item["check"]: item for item in json.loads(run_ctl("-j", "doctor", prefix=UNPRIVILEGED))}
         expect(user["packet-sockets"]["state"] == "warn" and "root" in user["packet-sockets"]["change"],
                "an ordinary user", user)
         for line in run_ctl("doctor").splitlines():

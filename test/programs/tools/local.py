@@ -21,7 +21,7 @@ AT_ONCE, FEW_AT_ONCE = 50, 20
 IN_A_ROW, FEW_IN_A_ROW = 100, 20
 USER = 65534
 OTHER_USER = ["--reuid", str(USER), "--regid", str(USER), "--clear-groups"] if is_roots() else []  # or ourselves
-NOBODY = ["setpriv", *OTHER_USER, "--inh-caps=-all", "--bounding-set=-all", "--no-new-privs"]
+UNPRIVILEGED = ["setpriv", *OTHER_USER, "--inh-caps=-all", "--bounding-set=-all", "--no-new-privs"]
 
 # The server listens as soon as its port is open; the client tries again until then.
 WRITE_BW = """ib_write_bw -d uroce0 -n 500 -p {port} & server=$!
@@ -99,7 +99,7 @@ class LocalTest:
 
     def _start(self, *command, options=("--local",), **more):
         environment = {**os.environ, "XDG_RUNTIME_DIR": self._dir}
-        return start([*NOBODY, UROCE_RUN, *options, "--", *command], stdout=subprocess.PIPE, text=True, cwd="/",
+        return start([*UNPRIVILEGED, UROCE_RUN, *options, "--", *command], stdout=subprocess.PIPE, text=True, cwd="/",
                      **{"env": environment, "stdin": subprocess.DEVNULL, "stderr": subprocess.STDOUT, **more})
 
     def _end(self, process):
@@ -169,7 +169,7 @@ class LocalTest:
         with open(os.path.join(tools, "env"), "w", encoding="ascii") as file:
             file.write(SPY.format(modes=modes))
         os.chmod(file.name, 0o755)
-        script = subprocess.run([*NOBODY, "/bin/sh", os.path.abspath(CI_START)], stdout=subprocess.PIPE, text=True, cwd="/",
+        script = subprocess.run([*UNPRIVILEGED, "/bin/sh", os.path.abspath(CI_START)], stdout=subprocess.PIPE, text=True, cwd="/",
                                 stderr=subprocess.STDOUT, timeout=SECONDS, check=False,
                                 env={**os.environ, "XDG_RUNTIME_DIR": self._dir, "PATH": f"{tools}:{os.environ['PATH']}",
                                      "SECRET": "of the job"})
@@ -273,7 +273,7 @@ class LocalTest:
         space = ["unshare", "--user", "--pid", "--fork", "--kill-child"]
         for script, expected in (("import os\ntry: os.wait()\nexcept ChildProcessError: os._exit(7)", 7),
                                  ("import os; os.kill(os.getpid(), 15)", 128 + 15), ("", 0)):
-            process = start([*NOBODY, *space, UROCE_RUN, "--local", "--", "python3", "-c", script],
+            process = start([*UNPRIVILEGED, *space, UROCE_RUN, "--local", "--", "python3", "-c", script],
                             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd="/",
                             env={**os.environ, "XDG_RUNTIME_DIR": self._dir})
             status, output = self._end(process)

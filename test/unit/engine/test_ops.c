@@ -25,6 +25,18 @@ int __wrap_sched_yield(void)
 	return __real_sched_yield();
 }
 
+static long oversleep_ns; /* by so much all sleeps are longer */
+
+int __real_nanosleep(const struct timespec *time, struct timespec *left);
+int __wrap_nanosleep(const struct timespec *time, struct timespec *left);
+
+int __wrap_nanosleep(const struct timespec *time, struct timespec *left)
+{
+	const struct timespec longer = {time->tv_sec, time->tv_nsec + oversleep_ns};
+
+	return __real_nanosleep(&longer, left);
+}
+
 static bool is_short;
 static unsigned int times_asked; /* if CPUs are short */
 
@@ -295,7 +307,27 @@ TEST(ops_poll__sleeps_longer_while_a_crowd_waits_for_cpus)
 	for (int i = 0; i < 10; i++)
 		nap_after(1000, 1001);
 	assert_int_equal(nap_after(1000, 1001), 16 * ns);
+	polling_crowd.threads = 1000;
+	polling_crowd.count_end_ns = 0;
+	poll_by_threads(1);
+	assert_int_equal(polling_crowd.nap_ns, 4000000);
 	polling_crowd.count_end_ns = polling_crowd.nap_ns = polling_crowd.threads = 0;
+}
+
+/* A thread that wakes late has waited for a CPU. */
+TEST(ops_poll__counts_for_how_long_a_crowd_waits_for_cpus)
+{
+	struct crowd *crowd = &polling_crowd;
+
+	crowd->count_end_ns = UINT64_MAX;
+	crowd->nap_ns = 1000000;
+	crowd->asked_ns = crowd->late_ns = 0;
+	oversleep_ns = 2000000;
+	poll_by_threads(1);
+	oversleep_ns = 0;
+	assert_int_equal(crowd->asked_ns, 1000000);
+	assert_in_range(crowd->late_ns, 1800000, 1000000000);
+	crowd->count_end_ns = crowd->nap_ns = 0;
 }
 
 /* Threads that wait for the owner are as many as those that find the engine free. */

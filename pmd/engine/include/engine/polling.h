@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include <rte_branch_prediction.h>
+#include <rte_common.h>
 
 struct engine_clock;
 
@@ -36,15 +37,18 @@ struct polling {
 };
 
 /* The threads of this program that poll in vain, whichever devices: they compete for the same CPUs.
- * Relaxed, as above; seldom written. */
+ * Relaxed, as above. */
 struct crowd {
+	/* read by each poll that finds nothing, and seldom written */
 	uint64_t count_end_ns; /* until then threads are counted */
 	uint64_t threads;      /* that have polled in vain since the count began */
 	uint64_t nap_ns;       /* each such poll sleeps so long; 0: there is no crowd */
-	uint64_t asked_ns;     /* for which they have slept since the count began */
-	uint64_t late_ns;      /* for which they then had to wait for a CPU */
 	uint64_t stretch;      /* factor of nap_ns */
 	uint64_t cpus;	       /* that these threads may use; set by polling_init */
+
+	/* written after each sleep */
+	uint64_t asked_ns __rte_cache_aligned; /* for which they have slept since the count began */
+	uint64_t late_ns;		       /* for which they then had to wait for a CPU */
 };
 
 extern struct crowd polling_crowd __attribute__((visibility("hidden")));

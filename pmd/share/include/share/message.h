@@ -171,12 +171,12 @@ struct share_message {
 	struct address from;	    /* SHARE_ROUTE, SHARE_RESOLVE */
 	uint8_t gid[GID_LEN];	    /* SHARE_ROUTE, RESOLVE, JOIN, LEAVE */
 	struct share_offer offer;   /* SHARE_LANE, SHARE_DIRECT */
+	struct share_xrc xrc;	    /* SHARE_XRC */
 	struct share_engine engine; /* SHARE_HELLO */
 	struct link_hop hop;	    /* reply to SHARE_ROUTE */
 	uint8_t mac[6];		    /* reply to SHARE_RESOLVE */
 	/* SHARE_CLAIM and its reply, SHARE_LISTEN, SHARE_CHANGE, SHARE_RELEASE */
 	struct share_claim claim;
-	struct share_xrc xrc; /* SHARE_XRC */
 };
 
 struct sockaddr_un;
