@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/random.h>
 
+#include "base/cancel.h"
 #include "base/log.h"
 #include "device/device.h"
 #include "device/limits.h"
@@ -95,10 +96,14 @@ static int ask_for_link(struct xrcd_member *member, uint32_t srqn)
 	struct xrc_note note;
 	struct xrc_link *link;
 	uint32_t psn;
-	int alias;
+	int cancel_state, alias;
+	ssize_t got;
 
 	qp_query(member->qp, &attr, &init);
-	if (getrandom(&psn, sizeof(psn), GRND_NONBLOCK) != (ssize_t)sizeof(psn))
+	cancel_state = cancel_disable();
+	got = getrandom(&psn, sizeof(psn), GRND_NONBLOCK);
+	cancel_restore(cancel_state);
+	if (got != (ssize_t)sizeof(psn))
 		return -EAGAIN;
 	link = calloc(1, sizeof(*link));
 	if (!link)

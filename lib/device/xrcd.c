@@ -122,7 +122,9 @@ static int open_locked(struct device *device, const struct stat *file, int oflag
 		rc = make_locked(device, file, &found);
 	if (rc != 0)
 		return rc;
-	found->is_shared = is_shared;
+	/* Engines read it: once set, it stays. */
+	if (is_shared && !found->is_shared)
+		found->is_shared = true;
 	found->opens++;
 	*xrcd = found;
 	return 0;

@@ -528,7 +528,7 @@ static bool qp_run_unusual(struct qp *qp, uint64_t now_ns, struct packet_sink *s
 			   unsigned int budget)
 {
 	const bool slowed = qp->unusual & QP_SLOWED;
-	bool more;
+	bool more, owes = false;
 
 	if (qp->unusual & QP_OWES_CNP) {
 		if (!qp_notify(qp, sink))
@@ -537,12 +537,15 @@ static bool qp_run_unusual(struct qp *qp, uint64_t now_ns, struct packet_sink *s
 	}
 	/* Only in a turn that runs to its end: there a role that lacks a page again is put back
 	 * among those that wait. */
-	if (qp->unusual & QP_MET_ABSENT)
+	if (qp->unusual & QP_MET_ABSENT) {
 		qp_resume(qp, now_ns);
+		/* A request for another process was behind the one that waited for its page. */
+		owes = qp_owes_pass(qp);
+	}
 	if (!slowed)
-		return qp_run_turn(qp, now_ns, sink, budget, false);
+		return qp_run_turn(qp, now_ns, sink, budget, false) || owes;
 	qp->responses_ns = UINT64_MAX;
-	more = qp_run_turn(qp, now_ns, sink, budget, true);
+	more = qp_run_turn(qp, now_ns, sink, budget, true) || owes;
 	/* The requester's turn has begun anew. */
 	if (qp->responses_ns < qp->pacer.deadline_ns)
 		qp->pacer.deadline_ns = qp->responses_ns;

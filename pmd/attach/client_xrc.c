@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "attach/attach.h"
+#include "base/cancel.h"
 #include "client.h"
 #include "device/xrc_share.h"
 #include "net/link.h"
@@ -121,16 +122,20 @@ static void xrc_tell(void *user, const struct xrc_note *note)
 {
 	const struct share_xrc xrc = to_share(note);
 	struct share_client *client = user;
+	int cancel_state;
 
+	/* An engine calls this within a turn, which must not end here. */
+	cancel_state = cancel_disable();
 	pthread_mutex_lock(&client->xrc_lock);
 	append(&client->xrc_out, &xrc);
 	pthread_mutex_unlock(&client->xrc_lock);
 	/* A thread that waits for an answer of the owner has the lock. Then the engine sends this
 	 * when it next listens to the owner. */
-	if (pthread_mutex_trylock(&client->lock) != 0)
-		return;
-	client_xrc_flush_locked(client);
-	pthread_mutex_unlock(&client->lock);
+	if (pthread_mutex_trylock(&client->lock) == 0) {
+		client_xrc_flush_locked(client);
+		pthread_mutex_unlock(&client->lock);
+	}
+	cancel_restore(cancel_state);
 }
 
 static bool xrc_has_next(void *user)

@@ -296,7 +296,7 @@ static int xrc_link(struct server *server, uint16_t number, const struct share_x
 	    is_joined(server, target->qpn, to) ||
 	    !find_member(server, to, target->dev, target->ino))
 		return -ENOENT;
-	if (xrc_is_behind(server, to))
+	if (xrc_is_behind(server, to) || xrc_is_behind(server, number))
 		return -EBUSY;
 	join = calloc(1, sizeof(*join));
 	if (!join)

@@ -342,6 +342,32 @@ TEST(xrc_hear__a_process_that_reads_nothing_is_ended)
 	assert_in_range(xrc_count(&server->xrc), 1, 10000);
 }
 
+/* Another process answers each of its links: those answers wait for it, too. */
+TEST(xrc_hear__a_process_that_reads_no_answer_is_ended)
+{
+	struct share_xrc link = {.type = XRC_LINK,
+				 .target = number_of(0, 10),
+				 .alias = number_of(0, 21),
+				 .srqn = number_of(1, 5)};
+	uint32_t links = 0;
+	bool answered;
+
+	join();
+	tell(0, &(struct share_xrc){.type = XRC_UNLINK, .alias = number_of(0, 20)});
+	heard(1, XRC_UNLINK);
+	while (xrc_hear(server, 0, &link, &answered) == 0 && ++links < 10000) {
+		struct share_message message;
+
+		while (message_receive(sockets[1], &message, NULL) == 0) {
+		}
+		tell(1, &(struct share_xrc){.type = XRC_LINKED,
+					    .alias = link.alias,
+					    .stand_in = number_of(1, 30)});
+		tell(0, &(struct share_xrc){.type = XRC_UNLINK, .alias = link.alias});
+	}
+	assert_in_range(links, 1, 9999);
+}
+
 TEST(xrc_hear__a_link_is_answered_once)
 {
 	join();

@@ -41,10 +41,10 @@ struct reply {
 	struct psn first;
 	struct psn last;
 	uint32_t msn;	   /* MSN after the request */
+	uint32_t srqn;	   /* READ of another process's memory: its shared receive queue; else 0 */
 	uint64_t iova;	   /* READ: address of the first response's payload */
 	uint32_t rkey;	   /* READ */
 	uint32_t length;   /* READ: bytes of all responses */
-	uint32_t srqn;	   /* READ of another process's memory: its shared receive queue; else 0 */
 	uint64_t original; /* atomic: the former contents of memory, in host order */
 	uint32_t sent;	   /* responses sent */
 	bool repeated; /* for a duplicate request, or without payload: uses none of the resources */
