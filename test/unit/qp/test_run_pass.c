@@ -6,6 +6,7 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "away.h"
 #include "mem/pd.h"
 #include "qp_rig.h"
 #include "queue/srq.h"
@@ -533,6 +534,32 @@ TEST(pass__a_request_behind_a_read_goes_on_when_the_port_has_room)
 		;
 	deliver(&far.catcher);
 	assert_true(qp_run(A->qp, rig.now_ns, &A->catcher.sink, 0));
+	run();
+	end_sent(B, 3, IBV_WC_SUCCESS);
+	end_sent(B, 4, IBV_WC_SUCCESS);
+	arrived(2, IBV_WC_SUCCESS);
+}
+
+static void note(struct qp *qp, void *arg)
+{
+	(void)arg;
+	assert_ptr_equal(qp, A->qp);
+}
+
+/* No timer and no further packet is needed. */
+TEST(pass__a_request_behind_one_that_waits_for_its_page_goes_on)
+{
+	away_begin(rig.fixture.pd);
+	A->memory.mr->access |= IBV_ACCESS_ON_DEMAND;
+	away_go(A->memory.bytes, MTU);
+	post(near, 1, 0, 8);
+	post(far.srq, 2, 2 * MTU, 8);
+	send_to(NEAR, 3, IBV_WR_SEND, 0, 8, 0);
+	send_to(FAR, 4, IBV_WR_SEND, 0, 8, 0);
+	run();
+	assert_int_equal(passed, 0);
+	away_come();
+	qp_wake_waiting(&rig.waiting, note, NULL);
 	run();
 	end_sent(B, 3, IBV_WC_SUCCESS);
 	end_sent(B, 4, IBV_WC_SUCCESS);
