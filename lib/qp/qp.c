@@ -100,6 +100,7 @@ static void qp_connect_roles(struct qp *qp, const struct qp_init *init)
 				   .find_srq = init->find_srq,
 				   .domain = init->domain,
 				   .pass = qp->responder.pass,
+				   .stand_in = init->target_qpn != 0 ? init->pd : NULL,
 				   .cq = init->recv_cq,
 				   .receive = &qp->receive,
 				   .replies = &qp->replies,

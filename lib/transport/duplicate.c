@@ -5,10 +5,33 @@
 #include <rte_branch_prediction.h>
 
 #include "gap.h"
+#include "queue/srq.h"
 #include "transport/pass.h"
 #include "transport/placement.h"
 #include "wire/headers.h"
 #include "wire/packet.h"
+
+/* A stand-in answers a part of a READ. Its target keeps the order of the requests, and each part
+ * may be the first one or a repeated one. */
+static void duplicate_fetch(struct responder *responder, const struct packet *packet)
+{
+	const struct srq *srq = responder->find_srq(responder->domain, packet->xrc_srqn);
+	const struct reply reply = {
+		.kind = REPLY_READ,
+		.pd = srq != NULL ? srq->pd : responder->stand_in,
+		.first = packet->psn,
+		.last = packet->psn,
+		.msn = responder->msn,
+		.iova = packet->iova,
+		.rkey = packet->rkey,
+		.length = packet->dma_length,
+	};
+
+	if (packet->dma_length > responder->mtu)
+		return;
+	replies_ask_patience(responder->replies, packet->psn, false, responder->min_rnr_timer);
+	replies_repeat(responder->replies, &reply);
+}
 
 /* Answer duplicates (9.7.5.1.3): acknowledge SENDs and WRITEs again, and answer READs and atomics
  * from the stored replies. ATOMIC WRITEs and FLUSHes were executed, as was everything before the
@@ -19,9 +42,14 @@ void duplicate_answer(struct responder *responder, const struct packet *packet)
 	const struct reply *known;
 	struct reply reply;
 
+	if (unlikely(responder->stand_in != NULL) &&
+	    (packet->opcode & OPCODE_OPERATION_MASK) == OPCODE_READ_REQUEST) {
+		duplicate_fetch(responder, packet);
+		return;
+	}
 	counters_add(responder->counters, COUNTER_duplicate_request, 1);
 	if (unlikely(responder->pass != NULL))
-		pass_read_again(responder->pass);
+		pass_again(responder->pass);
 	if (gap_is_marked(responder, packet))
 		return;
 	replies_ask_patience(responder->replies, packet->psn, is_acked, responder->min_rnr_timer);

@@ -10,6 +10,9 @@
 #include "transport/responder.h"
 #include "wire/headers.h"
 
+/* A part of a READ is at most this many PSNs before the next request. */
+#define PASS_READ_REACH (1 << 22)
+
 void pass_reset(struct pass *pass)
 {
 	pass->state = PASS_NONE;
@@ -44,12 +47,13 @@ bool pass_continues(struct pass *pass, const struct packet *packet)
 }
 
 static void pass_begin(struct pass *pass, struct pass_link *link, const struct packet *packet,
-		       struct psn psn)
+		       struct psn psn, struct psn link_psn)
 {
 	pass->state = PASS_SENT;
 	pass->due = true;
 	pass->link = link;
 	pass->psn = psn;
+	pass->link_psn = link_psn;
 	pass->packet = *packet;
 	if (packet->payload_len > 0)
 		memcpy(pass->bytes, packet->payload, packet->payload_len);
@@ -162,10 +166,23 @@ enum fault pass_take(struct responder *responder, const struct packet *packet)
 	if (is_read)
 		return pass_take_read(responder, packet);
 	pass->is_read = false;
-	pass_begin(pass, link, packet, packet->psn);
+	pass_begin(pass, link, packet, packet->psn, link->psn);
 	/* What it has waited for until now says nothing about how soon the answer comes. */
 	page_wait_end(&responder->page_wait);
 	return RESPONDER_ABSENT;
+}
+
+/* Return the PSN of the next part of a READ. Each has another one, so a late answer is not taken
+ * for the answer of another part. */
+static struct psn pass_next_read(struct pass_link *link)
+{
+	const struct psn next = psn_add(link->read_psn, 1);
+	const int32_t behind = psn_diff(link->psn, next);
+
+	link->read_psn = behind > 0 && behind <= PASS_READ_REACH
+				 ? next
+				 : psn_add(link->psn, -PASS_READ_REACH);
+	return link->read_psn;
 }
 
 enum mr_status pass_read(struct pass *pass, const struct packet *request, struct psn psn,
@@ -191,7 +208,7 @@ enum mr_status pass_read(struct pass *pass, const struct packet *request, struct
 	if (rc != 0)
 		return rc == -EAGAIN ? MR_ABSENT : MR_NO_ACCESS;
 	pass->is_read = true;
-	pass_begin(pass, link, request, psn);
+	pass_begin(pass, link, request, psn, pass_next_read(link));
 	return MR_ABSENT;
 }
 
@@ -200,9 +217,9 @@ void pass_read_done(struct pass *pass)
 	pass->state = PASS_NONE;
 }
 
-void pass_read_again(struct pass *pass)
+void pass_again(struct pass *pass)
 {
-	if (pass->state == PASS_SENT && pass->is_read)
+	if (pass->state == PASS_SENT)
 		pass->due = true;
 }
 
@@ -257,7 +274,7 @@ bool pass_answer(struct pass *pass, const struct packet *packet)
 	enum pass_state state = PASS_SENT;
 
 	if (pass->state != PASS_SENT || packet->dest_qpn != pass->link->alias ||
-	    !psn_eq(packet->psn, pass->link->psn))
+	    !psn_eq(packet->psn, pass->link_psn))
 		return false;
 	if (operation(packet) == OPCODE_ACKNOWLEDGE) {
 		state = pass_acknowledged(pass, packet);
@@ -270,7 +287,7 @@ bool pass_answer(struct pass *pass, const struct packet *packet)
 	}
 	if (state == PASS_SENT)
 		return false;
-	if (state == PASS_EXECUTED)
+	if (state == PASS_EXECUTED && !pass->is_read)
 		pass->link->psn = psn_add(pass->link->psn, 1);
 	pass->state = state;
 	pass->due = false;
@@ -338,7 +355,7 @@ bool pass_send(struct pass *pass, struct packet_sink *sink)
 				  .ack_byte = BTH_ACK_REQ,
 				  .pkey = WIRE_PKEY_DEFAULT,
 				  .dest_qpn = pass->link->qpn,
-				  .psn = pass->link->psn};
+				  .psn = pass->link_psn};
 	out = sink->get(sink);
 	if (out == NULL)
 		return false;

@@ -35,6 +35,8 @@ static int find_says;
 static unsigned int passed;
 /* The packets between target and stand-in to lose, counted from 1 at the next one; 0: none. */
 static unsigned int lose_passed, lose_answer;
+/* The same for the packets to the requester. */
+static unsigned int lose_response;
 
 static struct srq *find_near(void *domain, uint32_t number)
 {
@@ -104,7 +106,7 @@ static int set_up(void **state)
 	link = (struct pass_link){.qpn = STAND_IN, .alias = ALIAS, .psn = psn_make(LINK_PSN)};
 	assert_int_equal(path_init(&link.path, &path), 0);
 	find_says = 0;
-	passed = lose_passed = lose_answer = 0;
+	passed = lose_passed = lose_answer = lose_response = 0;
 	assert_int_equal(srq_create(CQE, 1, rig.fixture.pd, &near), 0);
 	assert_int_equal(srq_create(CQE, 1, rig.fixture.pd, &far.srq), 0);
 	near->cq = A->recv_cq;
@@ -153,7 +155,8 @@ static void deliver(struct catcher *catcher)
 			if (!is_lost(&lose_passed))
 				qp_receive(far.qp, packet, rig.now_ns);
 		} else if (packet->dest_qpn == FIXTURE_PEER_QPN) {
-			qp_receive(B->qp, packet, rig.now_ns);
+			if (!is_lost(&lose_response))
+				qp_receive(B->qp, packet, rig.now_ns);
 		} else if (packet->dest_qpn != ALIAS || !is_lost(&lose_answer)) {
 			qp_receive(A->qp, packet, rig.now_ns);
 		}
@@ -350,24 +353,142 @@ TEST(pass__an_empty_queue_there_is_an_rnr_nak)
 
 TEST(pass__memory_that_is_nobodys_there_is_an_access_error)
 {
-	region_deregister(&A->memory);
-	for (int i = 0; i < 1; i++) {
-		struct ibv_sge sge = region_sge(&B->memory, 0, MTU);
-		struct ibv_send_wr wr = {.wr_id = 3,
-					 .opcode = IBV_WR_RDMA_READ,
-					 .sg_list = &sge,
-					 .num_sge = 1},
-				   *bad;
+	struct ibv_sge sge = region_sge(&B->memory, 0, MTU);
+	struct ibv_send_wr wr = {.wr_id = 3,
+				 .opcode = IBV_WR_RDMA_READ,
+				 .sg_list = &sge,
+				 .num_sge = 1},
+			   *bad;
 
-		wr.qp_type.xrc.remote_srqn = FAR;
-		wr.wr.rdma.remote_addr = 4096;
-		wr.wr.rdma.rkey = FIXTURE_NOBODY;
-		assert_int_equal(qp_post_send(B->qp, &wr, &bad), 0);
-	}
+	wr.qp_type.xrc.remote_srqn = FAR;
+	wr.wr.rdma.remote_addr = 4096;
+	wr.wr.rdma.rkey = FIXTURE_NOBODY;
+	assert_int_equal(qp_post_send(B->qp, &wr, &bad), 0);
 	run();
 	end_sent(B, 3, IBV_WC_REM_ACCESS_ERR);
 	assert_int_equal(qp_state(A->qp), IBV_QPS_ERR);
-	assert_int_equal(qp_state(far.qp), IBV_QPS_ERR);
+}
+
+/* The network loses all but some packets that the requester has just sent. */
+static void deliver_only(unsigned int count)
+{
+	while (qp_run(B->qp, rig.now_ns, &B->catcher.sink, 64))
+		;
+	assert_true(count < B->catcher.count);
+	for (unsigned int i = 0; i < count; i++)
+		qp_receive(A->qp, catcher_at(&B->catcher, i), rig.now_ns);
+	catcher_clear(&B->catcher);
+}
+
+/* The READ's response is lost, and some of the message behind it has arrived. */
+TEST(pass__a_read_is_answered_again_within_a_message)
+{
+	post(far.srq, 2, 0, 8 * MTU);
+	send_to(FAR, 3, IBV_WR_RDMA_READ, 20 * MTU, 2 * MTU, 40 * MTU);
+	send_to(FAR, 4, IBV_WR_SEND, 0, 8 * MTU, 0);
+	deliver_only(4);
+	lose_response = 1;
+	while (turn(A->qp, &A->catcher) + turn(far.qp, &far.catcher) > 0)
+		;
+	assert_int_equal(lose_response, 0);
+	assert_int_equal(passed, 5);
+	run_with_losses();
+	end_sent(B, 3, IBV_WC_SUCCESS);
+	end_sent(B, 4, IBV_WC_SUCCESS);
+	arrived(2, IBV_WC_SUCCESS);
+	assert_memory_equal(B->memory.bytes + 20 * MTU, A->memory.bytes + 40 * MTU, 2 * MTU);
+	assert_memory_equal(A->memory.bytes, B->memory.bytes, 8 * MTU);
+}
+
+/* The requester may have got the response, and the program there has deregistered the memory. */
+TEST(pass__a_read_that_cannot_be_answered_again_is_no_fault)
+{
+	lose_response = 1;
+	send_to(FAR, 3, IBV_WR_RDMA_READ, 20 * MTU, MTU, MTU);
+	run();
+	end_idle(B);
+	region_deregister(&A->memory);
+	run_with_losses();
+	end_sent(B, 3, IBV_WC_REM_ACCESS_ERR);
+	assert_int_equal(qp_state(A->qp), IBV_QPS_RTR);
+	assert_int_equal(qp_state(far.qp), IBV_QPS_RTR);
+}
+
+/* A message was passed on twice. The stand-in had no receive request at first, and then one. */
+TEST(pass__a_read_is_answered_again_before_a_message_that_was_not_ready)
+{
+	struct packet packet, read;
+
+	lose_response = 1;
+	send_to(FAR, 3, IBV_WR_RDMA_READ, 20 * MTU, MTU, MTU);
+	while (qp_run(B->qp, rig.now_ns, &B->catcher.sink, 64))
+		;
+	read = *catcher_at(&B->catcher, 0);
+	run();
+	send_to(FAR, 4, IBV_WR_SEND, 0, 8, 0);
+	turn(B->qp, &B->catcher);
+	while (qp_run(A->qp, rig.now_ns, &A->catcher.sink, 64))
+		;
+	assert_int_equal(A->catcher.count, 1);
+	packet = *catcher_at(&A->catcher, 0);
+	for (int i = 0; i < 2; i++) {
+		qp_receive(far.qp, &packet, rig.now_ns);
+		while (qp_run(far.qp, rig.now_ns, &far.catcher.sink, 64))
+			;
+		if (i == 0)
+			post(far.srq, 2, 0, 8);
+	}
+	catcher_clear(&A->catcher);
+	deliver(&far.catcher);
+	lose_response = 1;
+	turn(A->qp, &A->catcher);
+	qp_receive(A->qp, &read, rig.now_ns);
+	while (turn(A->qp, &A->catcher) + turn(far.qp, &far.catcher) > 0)
+		;
+	run_with_losses();
+	end_sent(B, 3, IBV_WC_SUCCESS);
+	end_sent(B, 4, IBV_WC_SUCCESS);
+	arrived(2, IBV_WC_SUCCESS);
+	fixture_no_completion(far.cq);
+}
+
+/* Its key is checked in the domain of its shared receive queue, which has ended. */
+TEST(pass__a_read_of_a_queue_that_has_ended_is_refused)
+{
+	struct srq *ended = far.srq;
+
+	lose_response = 1;
+	send_to(FAR, 3, IBV_WR_RDMA_READ, 20 * MTU, MTU, MTU);
+	run();
+	qp_forget_srq(far.qp, ended, true);
+	far.srq = NULL;
+	run_with_losses();
+	far.srq = ended;
+	end_sent(B, 3, IBV_WC_REM_ACCESS_ERR);
+	assert_int_equal(qp_state(A->qp), IBV_QPS_RTR);
+}
+
+/* The requester sends the READ again, but not the message that is behind it. */
+TEST(pass__a_lost_message_does_not_hold_a_read_back)
+{
+	struct packet packet;
+
+	post(far.srq, 2, 0, 8);
+	lose_response = 1;
+	lose_passed = 2;
+	send_to(FAR, 3, IBV_WR_RDMA_READ, 20 * MTU, MTU, MTU);
+	while (qp_run(B->qp, rig.now_ns, &B->catcher.sink, 64))
+		;
+	packet = *catcher_at(&B->catcher, 0);
+	send_to(FAR, 4, IBV_WR_SEND, 0, 8, 0);
+	run();
+	assert_int_equal(lose_passed, 0);
+	end_idle(B);
+	qp_receive(A->qp, &packet, rig.now_ns);
+	run();
+	end_sent(B, 3, IBV_WC_SUCCESS);
+	end_sent(B, 4, IBV_WC_SUCCESS);
+	arrived(2, IBV_WC_SUCCESS);
 }
 
 TEST(pass__a_number_that_nobody_has_is_refused)

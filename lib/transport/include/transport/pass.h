@@ -8,6 +8,11 @@
  *
  * One request is in flight at a time. The request is kept here until the stand-in has answered, and
  * sent again when its requester sends it again. So this needs no timer.
+ *
+ * A READ is fetched in parts of a packet. A requester may repeat it later, even between two packets
+ * of a message. So the parts have PSNs from a range before the expected PSN of the stand-in. It
+ * answers each READ from there (duplicate.c), also within a message, and refuses one without
+ * failing.
  */
 #ifndef TRANSPORT_PASS_H
 #define TRANSPORT_PASS_H
@@ -32,6 +37,8 @@ struct pass_link {
 			   so it tells one stand-in's answers from another's */
 	struct psn psn; /* of the next request; pass_answer advances it, and nothing ages: the
 			   stand-in expects this PSN, however late it comes */
+	struct psn read_psn; /* of the last part of a READ; pass_read moves it to stay behind `psn`
+			      */
 };
 
 enum pass_state {
@@ -59,8 +66,9 @@ struct pass {
 	bool is_read;
 	enum fault fault;
 	struct pass_link *link; /* PASS_SENT */
-	struct psn psn; /* of the request from the requester, or of the response; only compared
-			   for equality while epsn or the response stands there */
+	struct psn psn;	     /* of the request from the requester, or of the response; only compared
+				for equality while epsn or the response stands there */
+	struct psn link_psn; /* PASS_SENT: its PSN on the link; only compared for equality */
 	struct packet packet; /* its payload is in `bytes` */
 	uint64_t original;    /* PASS_EXECUTED: an atomic's answer */
 
@@ -106,8 +114,9 @@ enum mr_status pass_read(struct pass *pass, const struct packet *request, struct
 /** The response with the fetched payload is sent. */
 void pass_read_done(struct pass *pass);
 
-/** The requester has sent a READ again that is being fetched. */
-void pass_read_again(struct pass *pass);
+/** The requester has sent a request again that was executed. Until it has the answer, it may not
+ * repeat what is in flight here, so that is sent again. */
+void pass_again(struct pass *pass);
 
 /** Process an answer of a stand-in. Return true if the expected request can now be processed, or
  * the next response be sent. */

@@ -108,6 +108,8 @@ struct responder {
 	void *domain;
 	struct pass *pass; /* passes requests for queues of other processes on; NULL: there are no
 			      others */
+	const struct pd *stand_in; /* of a queue pair to which another process passes requests: a
+				      protection domain without keys; else NULL */
 
 	/* PSN of a request that has met an absent page; it is only compared with epsn for equality,
 	 * so nobody has to advance it. */
