@@ -370,8 +370,14 @@ static void end_stand_in(struct device *device, struct xrc_stand_in *stand_in)
 
 void xrc_share_end_stand_ins(struct xrcd *xrcd)
 {
-	while (!LIST_EMPTY(&xrcd->stand_ins))
-		end_stand_in(xrcd->device, LIST_FIRST(&xrcd->stand_ins));
+	struct xrc_stand_in *stand_in;
+
+	/* The owner ends the links of a process that has no handle of the domain any more. But
+	 * another thread may just have opened it again. */
+	while ((stand_in = LIST_FIRST(&xrcd->stand_ins)) != NULL) {
+		tell(xrcd->device, XRC_LOST, stand_in->alias);
+		end_stand_in(xrcd->device, stand_in);
+	}
 }
 
 static void hear_link(struct device *device, const struct xrc_note *note)

@@ -87,7 +87,7 @@ int xrc_share_find(void *user, uint32_t srqn, struct pass_link **found);
 /** Forget the links of a target that ends. Engine's lock. */
 void xrc_share_end_links(struct xrcd_member *member);
 
-/** End the stand-ins of a domain that is closed. Device's lock. */
+/** End the stand-ins of a domain that is closed, and tell their targets. Device's lock. */
 void xrc_share_end_stand_ins(struct xrcd *xrcd);
 
 #endif
