@@ -10,6 +10,7 @@
 
 #include "base/cancel.h"
 #include "base/log.h"
+#include "base/verbs_later.h"
 #include "device/device.h"
 #include "device/limits.h"
 #include "device/xrcd.h"
@@ -17,6 +18,11 @@
 #include "transport/pass.h"
 #include "wire/qpn_block.h"
 #include "xrcd_internal.h"
+
+/* Rights of a stand-in: its target has checked what is enabled there, which may change. */
+#define ALL_RIGHTS                                                                     \
+	(IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC | \
+	 LATER_ACCESS_FLUSH_GLOBAL | LATER_ACCESS_FLUSH_PERSISTENT)
 
 /* A link of a target to the stand-in in another process. */
 struct xrc_link {
@@ -126,7 +132,6 @@ static int ask_for_link(struct xrcd_member *member, uint32_t srqn)
 		.alias = link->pass.alias,
 		.srqn = srqn,
 		.psn = link->pass.psn.v,
-		.access = attr.qp_access_flags,
 		.mtu = (uint8_t)attr.path_mtu,
 		.min_rnr_timer = attr.min_rnr_timer,
 		.vlan_id = device->gids[link->sgid_index].vlan_id,
@@ -285,7 +290,7 @@ static int connect_qp(const struct device *device, struct qp *qp, const struct x
 	struct ibv_qp_attr attr = {
 		.qp_state = IBV_QPS_INIT,
 		.port_num = 1,
-		.qp_access_flags = note->access,
+		.qp_access_flags = ALL_RIGHTS,
 		.path_mtu = (enum ibv_mtu)note->mtu,
 		.dest_qp_num = note->alias,
 		.rq_psn = note->psn & PSN_MASK,

@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/verbs_later.h"
 #include "device/device.h"
 #include "device/limits.h"
 #include "device/xrc_share.h"
@@ -160,7 +161,6 @@ static struct xrc_note request(void)
 				.target = OTHERS + 1,
 				.alias = OTHERS + 2,
 				.psn = 0xffffff,
-				.access = IBV_ACCESS_REMOTE_WRITE,
 				.mtu = IBV_MTU_1024,
 				.min_rnr_timer = 12,
 				.vlan_id = -1};
@@ -198,6 +198,19 @@ TEST(xrc_share_follow__makes_a_stand_in_and_ends_it)
 	assert_null(device_find_qp(device, qpn));
 	assert_int_equal(told_count, 0);
 	assert_int_equal(device->qps, 0);
+}
+
+/* The target checks what is enabled on it, which may change. */
+TEST(xrc_share_follow__makes_a_stand_in_with_all_rights)
+{
+	const unsigned int rights = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |
+				    IBV_ACCESS_REMOTE_ATOMIC | LATER_ACCESS_FLUSH_GLOBAL |
+				    LATER_ACCESS_FLUSH_PERSISTENT;
+	struct ibv_qp_init_attr init;
+	struct ibv_qp_attr attr;
+
+	qp_query(stand_in(), &attr, &init);
+	assert_int_equal(attr.qp_access_flags & rights, rights);
 }
 
 TEST(xrc_share_follow__refuses_what_it_cannot_stand_in_for)

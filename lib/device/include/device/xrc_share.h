@@ -52,8 +52,7 @@ struct xrc_note {
 	/* XRC_LINK: */
 	uint32_t srqn;
 	uint32_t psn;
-	uint32_t access; /* IBV_ACCESS_REMOTE_* */
-	uint8_t mtu;	 /* enum ibv_mtu */
+	uint8_t mtu; /* enum ibv_mtu */
 	uint8_t min_rnr_timer;
 	uint8_t gid[16]; /* the port's address that both use */
 	int32_t vlan_id; /* of the address; -1: untagged */

@@ -121,7 +121,6 @@ struct share_xrc {
 	uint32_t stand_in;
 	uint32_t srqn;
 	uint32_t psn;
-	uint32_t access;
 	uint8_t mtu;
 	uint8_t min_rnr_timer;
 	uint8_t gid[GID_LEN];
