@@ -137,24 +137,26 @@ static enum fault pass_take_read(struct responder *responder, const struct packe
 enum fault pass_take(struct responder *responder, const struct packet *packet)
 {
 	const bool is_read = operation(packet) == OPCODE_READ_REQUEST;
+	/* Else it was kept. */
+	const bool comes = packet != ooo_first(&responder->ooo);
 	struct pass *pass = responder->pass;
 	struct pass_link *link;
 	enum fault fault;
 	int rc;
 
-	pass->came |= packet != ooo_first(&responder->ooo);
+	pass->came |= comes;
 	if (pass_has(pass, packet)) {
 		if (pass->state != PASS_SENT)
 			return pass_take_outcome(responder, packet);
-		/* Either the request or its answer may be lost. */
-		pass->due = true;
+		/* Its requester sends it again: either the request or its answer may be lost. */
+		pass->due |= comes;
 		return RESPONDER_ABSENT;
 	}
 	if (packet->payload_len > responder->mtu)
 		return FAULT_INVALID_REQUEST;
 	/* 9.5: a READ is executed when its responses are sent, so they come first. */
 	if (!is_read && (pass->state == PASS_SENT || replies_owe_passed(responder->replies))) {
-		pass->due = pass->state == PASS_SENT;
+		pass->due |= comes && pass->state == PASS_SENT;
 		return RESPONDER_ABSENT;
 	}
 	rc = pass->find(pass->user, packet->xrc_srqn, &link);

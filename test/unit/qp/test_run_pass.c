@@ -686,3 +686,24 @@ TEST(pass__a_request_behind_one_that_waits_for_its_page_goes_on)
 	end_sent(B, 4, IBV_WC_SUCCESS);
 	arrived(2, IBV_WC_SUCCESS);
 }
+
+/* Pages come for whatever queue pair; the requester has not sent its request again. */
+TEST(pass__a_request_in_flight_is_not_passed_again_when_a_page_comes)
+{
+	post(far.srq, 2, 0, 8);
+	send_to(FAR, 3, IBV_WR_RDMA_READ, 20 * MTU, MTU, MTU);
+	send_to(FAR, 4, IBV_WR_SEND, 0, 8, 0);
+	turn(B->qp, &B->catcher);
+	for (unsigned int i = 1; i <= 2; i++) {
+		turn(A->qp, &A->catcher);
+		assert_int_equal(passed, i);
+		qp_wake_waiting(&rig.waiting, note, NULL);
+		turn(A->qp, &A->catcher);
+		assert_int_equal(passed, i);
+		turn(far.qp, &far.catcher);
+	}
+	run();
+	end_sent(B, 3, IBV_WC_SUCCESS);
+	end_sent(B, 4, IBV_WC_SUCCESS);
+	arrived(2, IBV_WC_SUCCESS);
+}
