@@ -18,7 +18,8 @@
 
 /* A process that has opened the domain of a file. */
 struct xrc_member {
-	LIST_ENTRY(xrc_member) link;
+	LIST_ENTRY(xrc_member) by_file;
+	LIST_ENTRY(xrc_member) of_process;
 	uint16_t slot;
 	uint32_t opens;
 	uint64_t dev;
@@ -26,7 +27,9 @@ struct xrc_member {
 };
 
 struct xrc_target {
-	LIST_ENTRY(xrc_target) link;
+	LIST_ENTRY(xrc_target) by_number;
+	LIST_ENTRY(xrc_target) of_process;
+	LIST_HEAD(, xrc_join) joins; /* at most one to each process */
 	uint16_t slot;
 	uint32_t qpn;
 	uint64_t dev;
@@ -35,28 +38,50 @@ struct xrc_target {
 
 /* A link from a target to the process with a shared receive queue. */
 struct xrc_join {
-	LIST_ENTRY(xrc_join) link;
-	uint16_t from; /* slot of the target */
-	uint16_t to;
-	bool answered; /* `to` has said whether it can be used */
-	uint32_t target;
-	uint32_t alias; /* of the numbers of `from`: it identifies the link */
-	uint64_t dev;
-	uint64_t ino;
+	LIST_ENTRY(xrc_join) by_alias;
+	LIST_ENTRY(xrc_join) of_target;
+	LIST_ENTRY(xrc_join) of_process; /* `to` */
+	struct xrc_target *target;
+	uint16_t to;	/* slot of the process with the queue */
+	bool answered;	/* `to` has said whether it can be used */
+	uint32_t alias; /* of the numbers of the target's process: it identifies the link */
 };
 
 struct xrc_waiting {
 	STAILQ_ENTRY(xrc_waiting) link;
-	uint16_t slot;
 	struct share_xrc note;
 };
 
 void xrc_init(struct xrc *xrc)
 {
-	LIST_INIT(&xrc->members);
-	LIST_INIT(&xrc->targets);
-	LIST_INIT(&xrc->joins);
-	STAILQ_INIT(&xrc->waiting);
+	memset(xrc, 0, sizeof(*xrc));
+	for (uint16_t i = 0; i < SERVE_SLOTS_MAX; i++)
+		STAILQ_INIT(&xrc->processes[i].queue.notes);
+}
+
+/* Allocate a record of zeros, or return NULL. */
+static void *xrc_alloc(struct server *server, size_t size)
+{
+	void *record = calloc(1, size);
+
+	server->xrc.records += record != NULL;
+	return record;
+}
+
+static void xrc_free(struct server *server, void *record)
+{
+	server->xrc.records--;
+	free(record);
+}
+
+static uint32_t bucket_of_file(uint64_t dev, uint64_t ino)
+{
+	return (uint32_t)((dev ^ ino) % XRC_BUCKETS);
+}
+
+static uint32_t bucket_of_number(uint32_t number)
+{
+	return (number ^ blocks_index(number)) % XRC_BUCKETS;
 }
 
 static int xrc_send_now(struct server *server, uint16_t number, const struct share_xrc *note)
@@ -74,51 +99,49 @@ static int xrc_send_now(struct server *server, uint16_t number, const struct sha
 /* Send a note to a process, after those that wait for it. */
 static void xrc_send(struct server *server, uint16_t number, const struct share_xrc *note)
 {
+	struct xrc_queue *queue = &server->xrc.processes[number].queue;
 	struct xrc_waiting *waiting;
 
 	if (server->slots.all[number].state != SLOT_LIVE)
 		return;
-	STAILQ_FOREACH (waiting, &server->xrc.waiting, link) {
-		if (waiting->slot == number)
-			break;
-	}
-	if (!waiting && xrc_send_now(server, number, note) != -EAGAIN)
+	if (queue->count == 0 && xrc_send_now(server, number, note) != -EAGAIN)
 		return;
-	waiting = calloc(1, sizeof(*waiting));
+	waiting = xrc_alloc(server, sizeof(*waiting));
 	if (!waiting) {
 		log_warn("no memory for a message to process %d", server->slots.all[number].pid);
 		return;
 	}
-	waiting->slot = number;
 	waiting->note = *note;
-	STAILQ_INSERT_TAIL(&server->xrc.waiting, waiting, link);
+	STAILQ_INSERT_TAIL(&queue->notes, waiting, link);
+	queue->count++;
 }
 
 /* Return true if a process has not read its notes for so long that it gets no more of those whose
  * number the links do not limit. */
 static bool xrc_is_behind(const struct server *server, uint16_t number)
 {
-	const struct xrc_waiting *waiting;
-	unsigned int count = 0;
+	return server->xrc.processes[number].queue.count >= WAITING_MAX;
+}
 
-	STAILQ_FOREACH (waiting, &server->xrc.waiting, link)
-		count += waiting->slot == number;
-	return count >= WAITING_MAX;
+static void drop_first(struct server *server, struct xrc_queue *queue)
+{
+	struct xrc_waiting *waiting = STAILQ_FIRST(&queue->notes);
+
+	STAILQ_REMOVE_HEAD(&queue->notes, link);
+	queue->count--;
+	xrc_free(server, waiting);
 }
 
 void xrc_send_waiting(struct server *server)
 {
-	STAILQ_HEAD(, xrc_waiting) left = STAILQ_HEAD_INITIALIZER(left);
-	struct xrc_waiting *waiting;
+	for (uint16_t i = 0; i < SERVE_SLOTS_MAX; i++) {
+		struct xrc_queue *queue = &server->xrc.processes[i].queue;
 
-	while ((waiting = STAILQ_FIRST(&server->xrc.waiting)) != NULL) {
-		STAILQ_REMOVE_HEAD(&server->xrc.waiting, link);
-		if (xrc_send_now(server, waiting->slot, &waiting->note) == -EAGAIN)
-			STAILQ_INSERT_TAIL(&left, waiting, link);
-		else
-			free(waiting);
+		/* The first one that finds no room holds the others back, to keep their order. */
+		while (queue->count > 0 &&
+		       xrc_send_now(server, i, &STAILQ_FIRST(&queue->notes)->note) != -EAGAIN)
+			drop_first(server, queue);
 	}
-	STAILQ_CONCAT(&server->xrc.waiting, &left);
 }
 
 static void xrc_tell(struct server *server, uint16_t number, enum xrc_note_type type,
@@ -135,7 +158,7 @@ static struct xrc_member *find_member(const struct server *server, int slot, uin
 {
 	struct xrc_member *member;
 
-	LIST_FOREACH (member, &server->xrc.members, link) {
+	LIST_FOREACH (member, &server->xrc.members[bucket_of_file(dev, ino)], by_file) {
 		if ((slot < 0 || member->slot == slot) && member->dev == dev && member->ino == ino)
 			return member;
 	}
@@ -146,7 +169,7 @@ static struct xrc_target *find_target(const struct server *server, uint32_t qpn)
 {
 	struct xrc_target *target;
 
-	LIST_FOREACH (target, &server->xrc.targets, link) {
+	LIST_FOREACH (target, &server->xrc.targets[bucket_of_number(qpn)], by_number) {
 		if (target->qpn == qpn)
 			return target;
 	}
@@ -157,7 +180,7 @@ static struct xrc_join *find_join(const struct server *server, uint32_t alias)
 {
 	struct xrc_join *join;
 
-	LIST_FOREACH (join, &server->xrc.joins, link) {
+	LIST_FOREACH (join, &server->xrc.joins[bucket_of_number(alias)], by_alias) {
 		if (join->alias == alias)
 			return join;
 	}
@@ -166,21 +189,30 @@ static struct xrc_join *find_join(const struct server *server, uint32_t alias)
 
 /* Return true if a target has a link to a process. More links would only cost that process memory.
  */
-static bool is_joined(const struct server *server, uint32_t target, uint16_t to)
+static bool is_joined(const struct xrc_target *target, uint16_t to)
 {
 	const struct xrc_join *join;
 
-	LIST_FOREACH (join, &server->xrc.joins, link) {
-		if (join->target == target && join->to == to)
+	LIST_FOREACH (join, &target->joins, of_target) {
+		if (join->to == to)
 			return true;
 	}
 	return false;
 }
 
-static void free_join(struct xrc_join *join)
+static void free_join(struct server *server, struct xrc_join *join)
 {
-	LIST_REMOVE(join, link);
-	free(join);
+	LIST_REMOVE(join, by_alias);
+	LIST_REMOVE(join, of_target);
+	LIST_REMOVE(join, of_process);
+	xrc_free(server, join);
+}
+
+static void free_member(struct server *server, struct xrc_member *member)
+{
+	LIST_REMOVE(member, by_file);
+	LIST_REMOVE(member, of_process);
+	xrc_free(server, member);
 }
 
 /* Return true if a number is the process's. */
@@ -189,37 +221,31 @@ static bool is_of(const struct server *server, uint16_t number, uint32_t qpn)
 	return blocks_find(&server->slots.blocks, qpn) == number;
 }
 
-static uint32_t count_opens(const struct server *server, uint16_t number)
-{
-	const struct xrc_member *member;
-	uint32_t opens = 0;
-
-	LIST_FOREACH (member, &server->xrc.members, link)
-		opens += member->slot == number ? member->opens : 0;
-	return opens;
-}
-
 static int xrc_open(struct server *server, uint16_t number, const struct share_xrc *note)
 {
 	const bool exists = find_member(server, -1, note->dev, note->ino) != NULL;
 	struct xrc_member *member = find_member(server, number, note->dev, note->ino);
+	struct xrc_process *process = &server->xrc.processes[number];
 
 	if (exists && (note->flags & XRC_FLAG_CREATE) && (note->flags & XRC_FLAG_EXCLUSIVE))
 		return -EINVAL;
 	if (!exists && !(note->flags & XRC_FLAG_CREATE))
 		return -EAGAIN;
-	if (count_opens(server, number) == OPENS_MAX)
+	if (process->opens == OPENS_MAX)
 		return -ENOMEM;
 	if (!member) {
-		member = calloc(1, sizeof(*member));
+		member = xrc_alloc(server, sizeof(*member));
 		if (!member)
 			return -ENOMEM;
 		member->slot = number;
 		member->dev = note->dev;
 		member->ino = note->ino;
-		LIST_INSERT_HEAD(&server->xrc.members, member, link);
+		LIST_INSERT_HEAD(&server->xrc.members[bucket_of_file(note->dev, note->ino)], member,
+				 by_file);
+		LIST_INSERT_HEAD(&process->members, member, of_process);
 	}
 	member->opens++;
+	process->opens++;
 	return 0;
 }
 
@@ -227,18 +253,21 @@ static int xrc_open(struct server *server, uint16_t number, const struct share_x
 static void xrc_close(struct server *server, uint16_t number, const struct share_xrc *note)
 {
 	struct xrc_member *member = find_member(server, number, note->dev, note->ino);
+	struct xrc_process *process = &server->xrc.processes[number];
 	struct xrc_join *join, *next;
 
-	if (!member || --member->opens > 0)
+	if (!member)
 		return;
-	LIST_REMOVE(member, link);
-	free(member);
-	for (join = LIST_FIRST(&server->xrc.joins); join; join = next) {
-		next = LIST_NEXT(join, link);
-		if (join->to != number || join->dev != note->dev || join->ino != note->ino)
+	process->opens--;
+	if (--member->opens > 0)
+		return;
+	free_member(server, member);
+	for (join = LIST_FIRST(&process->joins); join; join = next) {
+		next = LIST_NEXT(join, of_process);
+		if (join->target->dev != note->dev || join->target->ino != note->ino)
 			continue;
-		xrc_tell(server, join->from, XRC_LOST, join->alias, 0);
-		free_join(join);
+		xrc_tell(server, join->target->slot, XRC_LOST, join->alias, 0);
+		free_join(server, join);
 	}
 }
 
@@ -249,28 +278,27 @@ static int xrc_add_target(struct server *server, uint16_t number, const struct s
 	if (!is_of(server, number, note->target) || find_target(server, note->target) ||
 	    !find_member(server, number, note->dev, note->ino))
 		return -EINVAL;
-	target = calloc(1, sizeof(*target));
+	target = xrc_alloc(server, sizeof(*target));
 	if (!target)
 		return -ENOMEM;
 	*target = (struct xrc_target){
 		.slot = number, .qpn = note->target, .dev = note->dev, .ino = note->ino};
-	LIST_INSERT_HEAD(&server->xrc.targets, target, link);
+	LIST_INSERT_HEAD(&server->xrc.targets[bucket_of_number(target->qpn)], target, by_number);
+	LIST_INSERT_HEAD(&server->xrc.processes[number].targets, target, of_process);
 	return 0;
 }
 
 static void xrc_end_target(struct server *server, struct xrc_target *target)
 {
-	struct xrc_join *join, *next;
+	struct xrc_join *join;
 
-	for (join = LIST_FIRST(&server->xrc.joins); join; join = next) {
-		next = LIST_NEXT(join, link);
-		if (join->target != target->qpn)
-			continue;
+	while ((join = LIST_FIRST(&target->joins)) != NULL) {
 		xrc_tell(server, join->to, XRC_UNLINK, join->alias, 0);
-		free_join(join);
+		free_join(server, join);
 	}
-	LIST_REMOVE(target, link);
-	free(target);
+	LIST_REMOVE(target, by_number);
+	LIST_REMOVE(target, of_process);
+	xrc_free(server, target);
 }
 
 static int xrc_find(const struct server *server, uint16_t number, const struct share_xrc *note)
@@ -286,28 +314,26 @@ static int xrc_find(const struct server *server, uint16_t number, const struct s
 /* Ask the process with a shared receive queue for a stand-in. */
 static int xrc_link(struct server *server, uint16_t number, const struct share_xrc *note)
 {
-	const struct xrc_target *target = find_target(server, note->target);
+	struct xrc_target *target = find_target(server, note->target);
 	const uint16_t to = blocks_find(&server->slots.blocks, note->srqn);
 	struct share_xrc request = *note;
 	struct xrc_join *join;
 
 	if (!target || target->slot != number || !is_of(server, number, note->alias) ||
 	    find_join(server, note->alias) || to == BLOCK_NONE || to == number ||
-	    is_joined(server, target->qpn, to) ||
-	    !find_member(server, to, target->dev, target->ino))
+	    is_joined(target, to) || !find_member(server, to, target->dev, target->ino))
 		return -ENOENT;
 	if (xrc_is_behind(server, to) || xrc_is_behind(server, number))
 		return -EBUSY;
-	join = calloc(1, sizeof(*join));
+	join = xrc_alloc(server, sizeof(*join));
 	if (!join)
 		return -ENOMEM;
-	*join = (struct xrc_join){.from = number,
-				  .to = to,
-				  .target = target->qpn,
-				  .alias = note->alias,
-				  .dev = target->dev,
-				  .ino = target->ino};
-	LIST_INSERT_HEAD(&server->xrc.joins, join, link);
+	join->target = target;
+	join->to = to;
+	join->alias = note->alias;
+	LIST_INSERT_HEAD(&server->xrc.joins[bucket_of_number(join->alias)], join, by_alias);
+	LIST_INSERT_HEAD(&target->joins, join, of_target);
+	LIST_INSERT_HEAD(&server->xrc.processes[to].joins, join, of_process);
 	request.dev = target->dev;
 	request.ino = target->ino;
 	xrc_send(server, to, &request);
@@ -324,9 +350,9 @@ static void xrc_linked(struct server *server, uint16_t number, const struct shar
 	join->answered = true;
 	if (answer.result == 0 && !is_of(server, number, note->stand_in))
 		answer.result = -EINVAL;
-	xrc_send(server, join->from, &answer);
+	xrc_send(server, join->target->slot, &answer);
 	if (answer.result != 0)
-		free_join(join);
+		free_join(server, join);
 }
 
 /* One side of a link has ended it. */
@@ -335,10 +361,10 @@ static void xrc_unlink(struct server *server, uint16_t number, const struct shar
 	struct xrc_join *join = find_join(server, note->alias);
 	const bool by_target = note->type == XRC_UNLINK;
 
-	if (!join || (by_target ? join->from : join->to) != number)
+	if (!join || (by_target ? join->target->slot : join->to) != number)
 		return;
-	xrc_tell(server, by_target ? join->to : join->from, note->type, join->alias, 0);
-	free_join(join);
+	xrc_tell(server, by_target ? join->to : join->target->slot, note->type, join->alias, 0);
+	free_join(server, join);
 }
 
 /* Tell a process why it gets no link. 0, or -ENOBUFS: it asks, and does not read the answers. */
@@ -391,54 +417,18 @@ int xrc_hear(struct server *server, uint16_t number, const struct share_xrc *not
 
 void xrc_end(struct server *server, uint16_t number)
 {
-	struct xrc_member *member, *next_member;
-	struct xrc_target *target, *next_target;
-	struct xrc_waiting *waiting, *next_waiting;
-	struct xrc_join *join, *next_join;
+	struct xrc_process *process = &server->xrc.processes[number];
+	struct xrc_join *join;
 
-	for (target = LIST_FIRST(&server->xrc.targets); target; target = next_target) {
-		next_target = LIST_NEXT(target, link);
-		if (target->slot == number)
-			xrc_end_target(server, target);
+	while (!LIST_EMPTY(&process->targets))
+		xrc_end_target(server, LIST_FIRST(&process->targets));
+	while ((join = LIST_FIRST(&process->joins)) != NULL) {
+		xrc_tell(server, join->target->slot, XRC_LOST, join->alias, 0);
+		free_join(server, join);
 	}
-	for (join = LIST_FIRST(&server->xrc.joins); join; join = next_join) {
-		next_join = LIST_NEXT(join, link);
-		if (join->to != number)
-			continue;
-		xrc_tell(server, join->from, XRC_LOST, join->alias, 0);
-		free_join(join);
-	}
-	for (member = LIST_FIRST(&server->xrc.members); member; member = next_member) {
-		next_member = LIST_NEXT(member, link);
-		if (member->slot != number)
-			continue;
-		LIST_REMOVE(member, link);
-		free(member);
-	}
-	for (waiting = STAILQ_FIRST(&server->xrc.waiting); waiting; waiting = next_waiting) {
-		next_waiting = STAILQ_NEXT(waiting, link);
-		if (waiting->slot != number)
-			continue;
-		STAILQ_REMOVE(&server->xrc.waiting, waiting, xrc_waiting, link);
-		free(waiting);
-	}
-}
-
-uint32_t xrc_count(const struct xrc *xrc)
-{
-	const struct xrc_waiting *waiting;
-	const struct xrc_member *member;
-	const struct xrc_target *target;
-	const struct xrc_join *join;
-	uint32_t count = 0;
-
-	LIST_FOREACH (member, &xrc->members, link)
-		count++;
-	LIST_FOREACH (target, &xrc->targets, link)
-		count++;
-	LIST_FOREACH (join, &xrc->joins, link)
-		count++;
-	STAILQ_FOREACH (waiting, &xrc->waiting, link)
-		count++;
-	return count;
+	while (!LIST_EMPTY(&process->members))
+		free_member(server, LIST_FIRST(&process->members));
+	process->opens = 0;
+	while (process->queue.count > 0)
+		drop_first(server, &process->queue);
 }

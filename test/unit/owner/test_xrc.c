@@ -23,6 +23,26 @@
 /* An owner without a port, and the sockets of its processes. */
 static struct server *server;
 static int sockets[PROCESSES];
+/* Messages sent, and how many of the next ones find a full socket. */
+static unsigned int sends, full;
+static int full_socket; /* -1: none */
+
+int __real_message_send(int fd, const struct share_message *message, const int *fds, int count);
+int __wrap_message_send(int fd, const struct share_message *message, const int *fds, int count);
+
+int __wrap_message_send(int fd, const struct share_message *message, const int *fds, int count)
+{
+	if (TEST_FILE_RUNS()) {
+		sends++;
+		if (fd == full_socket)
+			return -EAGAIN;
+		if (full > 0) {
+			full--;
+			return -EAGAIN;
+		}
+	}
+	return __real_message_send(fd, message, fds, count);
+}
 
 static uint32_t number_of(uint16_t process, uint32_t n)
 {
@@ -35,6 +55,8 @@ static int setup(TEST_STATE)
 	assert_non_null(server);
 	memset(server, 0, sizeof(*server));
 	server->epoll_fd = -1;
+	sends = full = 0;
+	full_socket = -1;
 	xrc_init(&server->xrc);
 	blocks_init(&server->slots.blocks);
 	for (uint16_t i = 0; i < PROCESSES; i++) {
@@ -59,7 +81,7 @@ static int teardown(TEST_STATE)
 		close(server->slots.all[i].socket);
 	}
 	isolated_destroy(server, &server->slots.all[ISOLATED]);
-	assert_int_equal(xrc_count(&server->xrc), 0);
+	assert_int_equal(server->xrc.records, 0);
 	free(server);
 	return 0;
 }
@@ -181,6 +203,27 @@ TEST(xrc_hear__a_domain_is_of_all_trusted_processes)
 	assert_int_equal(open_domain(2, FILE_A, 0), -EAGAIN);
 }
 
+TEST(xrc_hear__a_process_may_open_so_many)
+{
+	unsigned int opens = 0;
+
+	while (open_domain(0, opens % 100, XRC_FLAG_CREATE) == 0)
+		opens++;
+	assert_int_equal(opens, 4096);
+	assert_int_equal(open_domain(0, 1, 0), -ENOMEM);
+	assert_int_equal(open_domain(1, 1, 0), 0);
+	close_domain(0, 1);
+	assert_int_equal(open_domain(0, 1, 0), 0);
+	assert_int_equal(open_domain(0, 1, 0), -ENOMEM);
+	xrc_end(server, 0);
+	assert_int_equal(open_domain(0, 1, 0), 0);
+	close_domain(0, 1);
+	/* It has none of these. */
+	close_domain(0, 1);
+	close_domain(0, 2);
+	assert_int_equal(open_domain(0, 1, 0), 0);
+}
+
 TEST(xrc_hear__a_target_is_found_in_its_domain_only)
 {
 	assert_int_equal(open_domain(0, FILE_A, XRC_FLAG_CREATE), 0);
@@ -275,7 +318,7 @@ TEST(xrc_end__tells_the_other_side)
 	assert_int_equal(heard(0, XRC_LOST).alias, number_of(0, 20));
 	heard_nothing();
 	xrc_end(server, 0);
-	assert_int_equal(xrc_count(&server->xrc), 0);
+	assert_int_equal(server->xrc.records, 0);
 }
 
 TEST(xrc_end__ends_the_stand_ins_of_its_targets)
@@ -294,7 +337,7 @@ TEST(xrc_send_waiting__keeps_the_order_behind_a_full_socket)
 	unsigned int sent = 0;
 
 	join();
-	for (; STAILQ_EMPTY(&server->xrc.waiting); sent++) {
+	for (; server->xrc.processes[1].queue.count == 0; sent++) {
 		assert_true(sent < 5000);
 		ask_further_link(sent);
 	}
@@ -304,7 +347,41 @@ TEST(xrc_send_waiting__keeps_the_order_behind_a_full_socket)
 		xrc_send_waiting(server);
 	}
 	heard_nothing();
-	assert_true(STAILQ_EMPTY(&server->xrc.waiting));
+	assert_int_equal(server->xrc.processes[1].queue.count, 0);
+}
+
+/* The process reads its socket meanwhile. */
+TEST(xrc_send_waiting__tries_the_first_note_only)
+{
+	join();
+	full = 1;
+	ask_further_link(0);
+	tell(0, &(struct share_xrc){.type = XRC_UNLINK, .alias = number_of(0, 100)});
+	full = 1;
+	sends = 0;
+	xrc_send_waiting(server);
+	assert_int_equal(sends, 1);
+	heard_nothing();
+	xrc_send_waiting(server);
+	assert_int_equal(heard(1, XRC_LINK).alias, number_of(0, 100));
+	assert_int_equal(heard(1, XRC_UNLINK).alias, number_of(0, 100));
+}
+
+/* A process that has stopped does not hold the notes of others back. */
+TEST(xrc_send_waiting__is_for_each_process)
+{
+	join();
+	full_socket = server->slots.all[1].socket;
+	ask_further_link(0);
+	full = 1;
+	tell(1, &(struct share_xrc){.type = XRC_LOST, .alias = number_of(0, 20)});
+	heard_nothing();
+	xrc_send_waiting(server);
+	heard(0, XRC_LOST);
+	heard_nothing();
+	full_socket = -1;
+	xrc_send_waiting(server);
+	assert_int_equal(heard(1, XRC_LINK).alias, number_of(0, 100));
 }
 
 TEST(xrc_hear__an_isolated_process_has_no_part)
@@ -323,7 +400,7 @@ TEST(xrc_hear__an_isolated_process_has_no_part)
 
 		assert_int_equal(rc, answered ? -EOPNOTSUPP : -EPROTO);
 	}
-	assert_int_equal(xrc_count(&server->xrc), 0);
+	assert_int_equal(server->xrc.records, 0);
 	heard_nothing();
 }
 
@@ -339,7 +416,7 @@ TEST(xrc_hear__a_process_that_reads_nothing_is_ended)
 		rc = xrc_hear(server, 0, &note, &answered);
 	while (rc == 0 && ++asked < 100000);
 	assert_int_equal(rc, -ENOBUFS);
-	assert_in_range(xrc_count(&server->xrc), 1, 10000);
+	assert_in_range(server->xrc.records, 1, 10000);
 }
 
 /* Another process answers each of its links: those answers wait for it, too. */
@@ -443,6 +520,6 @@ TEST(xrc_hear__any_content)
 		if (dice(&seed, 4) > 0)
 			(void)message_receive(sockets[dice(&seed, PROCESSES)], &message, NULL);
 		xrc_send_waiting(server);
-		assert_in_range(xrc_count(&server->xrc), 0, 10000);
+		assert_in_range(server->xrc.records, 0, 10000);
 	}
 }
