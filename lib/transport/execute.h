@@ -7,8 +7,8 @@
 
 /*
  * A check of a request returns FAULT_NONE to continue with the next check, the fault that the queue
- * pair fails with, or one of these two values. RESPONDER_DONE: the packet is processed (it was
- * dropped, or an answer is owed).
+ * pair fails with, or one of these values or PASS_REFUSED (pass.h). RESPONDER_DONE: the packet is
+ * processed (it was dropped, or an answer is owed).
  */
 #define RESPONDER_DONE FAULT_COUNT
 /* A page that the request accesses is not in memory, or another process has to answer. */

@@ -291,6 +291,8 @@ static enum fault responder_pass(struct responder *responder, const struct packe
 	if (fault != PASS_REFUSED)
 		return fault;
 	page_wait_end(&responder->page_wait);
+	/* responder_not_ready gives a kept request no RNR NAK. This one gets it if the requester
+	 * has sent it again since the last RNR NAK. */
 	responder->refused &= !responder->pass->came;
 	responder->pass->came = false;
 	return responder_not_ready(responder, packet);

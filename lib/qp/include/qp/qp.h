@@ -127,11 +127,12 @@ int qp_check_modify(const struct qp *qp, const struct ibv_qp_attr *attr, int mas
  */
 void qp_forget_srq(struct qp *qp, const struct srq *srq, bool pd_too);
 
-/** A link of the queue pair can be used now, or will never be: the caller runs the queue pair.
- * Engine's thread or control. */
+/** Let the next turn look for the link again that a request waits for: it can be used now, or never
+ * will be. The caller makes the engine run the queue pair. Engine's thread or control. */
 void qp_look_again(struct qp *qp);
 
-/** A link of the queue pair will be freed. As qp_look_again. */
+/** Forget a link that will be freed. A request in flight on it fails in the next turn. As
+ * qp_look_again. */
 void qp_forget_link(struct qp *qp, const struct pass_link *link);
 
 /** Return a number that changes whenever the queue pair with links begins anew. Engine's thread or
