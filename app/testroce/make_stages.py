@@ -12,8 +12,8 @@ import re
 import subprocess
 import sys
 
-# Functions that a sanitizer adds to each object.
-SANITIZERS = re.compile(r'(asan|hwasan|msan|tsan|sancov)\.module_[cd]tor')
+# Functions that a sanitizer, or the count of coverage, adds to each object.
+SANITIZERS = re.compile(r'(asan|hwasan|msan|tsan|sancov)\.module_[cd]tor|_sub_[DI]_[0-9_]+$')
 
 
 def source_of(path):

@@ -164,6 +164,17 @@ static void deliver(struct catcher *catcher)
 	catcher_clear(catcher);
 }
 
+/* Return a copy of a READ request that outlives its frame. */
+static struct packet kept(struct catcher *catcher)
+{
+	static uint8_t mac[6];
+	struct packet packet = *catcher_at(catcher, 0);
+
+	memcpy(mac, packet.src_mac, sizeof(mac));
+	packet.src_mac = mac;
+	return packet;
+}
+
 static unsigned int turn(struct qp *qp, struct catcher *catcher)
 {
 	unsigned int moved;
@@ -423,7 +434,7 @@ TEST(pass__a_read_is_answered_again_before_a_message_that_was_not_ready)
 	send_to(FAR, 3, IBV_WR_RDMA_READ, 20 * MTU, MTU, MTU);
 	while (qp_run(B->qp, rig.now_ns, &B->catcher.sink, 64))
 		;
-	read = *catcher_at(&B->catcher, 0);
+	read = kept(&B->catcher);
 	run();
 	send_to(FAR, 4, IBV_WR_SEND, 0, 8, 0);
 	turn(B->qp, &B->catcher);
@@ -479,7 +490,7 @@ TEST(pass__a_lost_message_does_not_hold_a_read_back)
 	send_to(FAR, 3, IBV_WR_RDMA_READ, 20 * MTU, MTU, MTU);
 	while (qp_run(B->qp, rig.now_ns, &B->catcher.sink, 64))
 		;
-	packet = *catcher_at(&B->catcher, 0);
+	packet = kept(&B->catcher);
 	send_to(FAR, 4, IBV_WR_SEND, 0, 8, 0);
 	run();
 	assert_int_equal(lose_passed, 0);
@@ -576,8 +587,8 @@ TEST(pass__a_message_to_two_processes_is_refused)
 	qp_receive(A->qp, catcher_at(&B->catcher, 0), rig.now_ns);
 	packet = *catcher_at(&B->catcher, 1);
 	packet.xrc_srqn = NEAR;
-	catcher_clear(&B->catcher);
 	qp_receive(A->qp, &packet, rig.now_ns);
+	catcher_clear(&B->catcher);
 	run();
 	end_sent(B, 3, IBV_WC_REM_INV_REQ_ERR);
 	end_idle(A);
@@ -636,8 +647,9 @@ TEST(pass__another_request_with_the_same_psn_is_refused)
 	packet.payload_len = 0;
 	packet.iova = region_iova(&A->memory, 0);
 	packet.rkey = A->memory.mr->key;
-	deliver(&B->catcher);
+	qp_receive(A->qp, catcher_at(&B->catcher, 0), rig.now_ns);
 	qp_receive(A->qp, &packet, rig.now_ns);
+	catcher_clear(&B->catcher);
 	assert_int_equal(qp_state(A->qp), IBV_QPS_ERR);
 	run();
 	end_sent(B, 3, IBV_WC_REM_INV_REQ_ERR);
