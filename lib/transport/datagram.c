@@ -35,7 +35,7 @@ static void datagram_build(const struct datagram *datagram, const struct send_wq
 	deth->reserved = 0;
 	wire_put24(deth->src_qpn, datagram->qpn);
 	if (imm)
-		memcpy(packet_extend(out, sizeof(wqe->imm_be)), &wqe->imm_be, sizeof(wqe->imm_be));
+		packet_put_immdt(out, wqe->imm_be);
 }
 
 /* Return true for a datagram. READs, WRITEs and atomics can also be posted (sq_post), and fail. */

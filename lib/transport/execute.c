@@ -101,19 +101,24 @@ static enum fault execute_write(struct responder *responder, const struct packet
 	return FAULT_NONE;
 }
 
+void execute_owe_read(struct responder *responder, const struct packet *packet, struct reply *reply)
+{
+	const int32_t further = (int32_t)responder_psns(responder, packet->dma_length) - 1;
+
+	reply->kind = REPLY_READ;
+	reply->first = packet->psn;
+	reply->last = psn_add(packet->psn, further);
+	reply->msn = (responder->msn + 1) & PSN_MASK;
+	reply->iova = packet->iova;
+	reply->rkey = packet->rkey;
+	reply->length = packet->dma_length;
+	replies_add(responder->replies, reply);
+	responder->epsn = psn_add(responder->epsn, further);
+}
+
 static enum fault execute_read(struct responder *responder, const struct packet *packet)
 {
-	const uint32_t psns = responder_psns(responder, packet->dma_length);
-	const struct reply reply = {
-		.kind = REPLY_READ,
-		.pd = responder->pd,
-		.first = packet->psn,
-		.last = psn_add(packet->psn, (int32_t)psns - 1),
-		.msn = (responder->msn + 1) & PSN_MASK,
-		.iova = packet->iova,
-		.rkey = packet->rkey,
-		.length = packet->dma_length,
-	};
+	struct reply reply = {.pd = responder->pd};
 	uint8_t *addr;
 
 	/* C9-110: more READs and atomics than the agreed resources. */
@@ -124,8 +129,7 @@ static enum fault execute_read(struct responder *responder, const struct packet 
 	if (mr_resolve_remote(responder->pd, responder->qpn, packet->rkey, packet->iova,
 			      packet->dma_length, IBV_ACCESS_REMOTE_READ, &addr) != MR_OK)
 		return FAULT_ACCESS;
-	replies_add(responder->replies, &reply);
-	responder->epsn = psn_add(responder->epsn, (int32_t)psns - 1);
+	execute_owe_read(responder, packet, &reply);
 	return FAULT_NONE;
 }
 

@@ -89,7 +89,7 @@ static enum fault pass_take_outcome(struct responder *responder, const struct pa
 	if (fault != FAULT_NONE)
 		return fault;
 	if (pass->state == PASS_NOT_READY)
-		fault = PASS_REFUSED;
+		fault = RESPONDER_REFUSED;
 	else if (pass->state == PASS_FAILED)
 		fault = pass->fault;
 	pass->state = PASS_NONE;
@@ -113,24 +113,12 @@ static enum fault pass_take_outcome(struct responder *responder, const struct pa
 /* Owe the responses of a READ. The memory is checked where it is, when they are sent. */
 static enum fault pass_take_read(struct responder *responder, const struct packet *packet)
 {
-	const uint32_t psns = responder_psns(responder, packet->dma_length);
-	const struct reply reply = {
-		.kind = REPLY_READ,
-		.pass = responder->pass,
-		.srqn = packet->xrc_srqn,
-		.first = packet->psn,
-		.last = psn_add(packet->psn, (int32_t)psns - 1),
-		.msn = (responder->msn + 1) & PSN_MASK,
-		.iova = packet->iova,
-		.rkey = packet->rkey,
-		.length = packet->dma_length,
-	};
+	struct reply reply = {.pass = responder->pass, .srqn = packet->xrc_srqn};
 
 	if (packet->dma_length > WIRE_MESSAGE_MAX)
 		return FAULT_INVALID_REQUEST;
 	responder->pass->came = false;
-	replies_add(responder->replies, &reply);
-	responder->epsn = psn_add(responder->epsn, (int32_t)psns - 1);
+	execute_owe_read(responder, packet, &reply);
 	return FAULT_NONE;
 }
 
@@ -197,10 +185,9 @@ enum mr_status pass_read(struct pass *pass, const struct packet *request, struct
 	    pass->packet.iova == request->iova && pass->packet.rkey == request->rkey &&
 	    pass->packet.dma_length == request->dma_length) {
 		*addr = pass->bytes;
-		if (pass->state == PASS_FAILED)
-			pass->state = PASS_NONE;
-		else
+		if (pass->state != PASS_FAILED)
 			return pass->state == PASS_EXECUTED ? MR_OK : MR_ABSENT;
+		pass->state = PASS_NONE;
 		return MR_NO_ACCESS;
 	}
 	/* What was fetched for a response that is not the next one any more is of no use. */
@@ -310,38 +297,19 @@ void pass_forget_link(struct pass *pass, const struct pass_link *link)
 static void pass_put_headers(struct packet_out *out, const struct packet *packet)
 {
 	const uint32_t flags = packet->op->flags;
-	const rte_be32_t srqn = rte_cpu_to_be_32(packet->xrc_srqn);
 
-	memcpy(packet_extend(out, sizeof(srqn)), &srqn, sizeof(srqn));
-	if (flags & OPCODE_HAS_FETH) {
-		struct feth *feth = packet_extend(out, sizeof(*feth));
-
-		feth->bits = rte_cpu_to_be_32((uint32_t)packet->flush_select << FETH_SELECT_SHIFT |
-					      packet->flush_place);
-	}
-	if (flags & OPCODE_HAS_RETH) {
-		struct reth *reth = packet_extend(out, sizeof(*reth));
-
-		reth->iova = rte_cpu_to_be_64(packet->iova);
-		reth->rkey = rte_cpu_to_be_32(packet->rkey);
-		reth->dma_length = rte_cpu_to_be_32(packet->dma_length);
-	}
-	if (flags & OPCODE_HAS_ATOMICETH) {
-		struct atomiceth *atomic = packet_extend(out, sizeof(*atomic));
-
-		atomic->iova = rte_cpu_to_be_64(packet->iova);
-		atomic->rkey = rte_cpu_to_be_32(packet->rkey);
-		atomic->swap_add = rte_cpu_to_be_64(packet->swap_add);
-		atomic->compare = rte_cpu_to_be_64(packet->compare);
-	}
+	packet_put_xrceth(out, packet->xrc_srqn);
+	if (flags & OPCODE_HAS_FETH)
+		packet_put_feth(out, packet->flush_place, packet->flush_select);
+	if (flags & OPCODE_HAS_RETH)
+		packet_put_reth(out, packet->iova, packet->rkey, packet->dma_length);
+	if (flags & OPCODE_HAS_ATOMICETH)
+		packet_put_atomiceth(out, packet->iova, packet->rkey, packet->swap_add,
+				     packet->compare);
 	if (flags & OPCODE_HAS_IMM)
-		memcpy(packet_extend(out, sizeof(packet->imm_be)), &packet->imm_be,
-		       sizeof(packet->imm_be));
-	if (flags & OPCODE_HAS_IETH) {
-		const rte_be32_t rkey = rte_cpu_to_be_32(packet->rkey);
-
-		memcpy(packet_extend(out, sizeof(rkey)), &rkey, sizeof(rkey));
-	}
+		packet_put_immdt(out, packet->imm_be);
+	if (flags & OPCODE_HAS_IETH)
+		packet_put_ieth(out, packet->rkey);
 }
 
 bool pass_send(struct pass *pass, struct packet_sink *sink)

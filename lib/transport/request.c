@@ -116,44 +116,29 @@ static void request_put_headers(struct packet_out *out, uint8_t service,
 	const uint32_t flags = opcode_info(service | request->opcode)->flags;
 	const struct send_wqe *wqe = request->wqe;
 
-	if (flags & OPCODE_HAS_XRCETH) {
-		const rte_be32_t srqn = rte_cpu_to_be_32(wqe->remote_srqn & WIRE_QPN_MASK);
-
-		memcpy(packet_extend(out, sizeof(srqn)), &srqn, sizeof(srqn));
-	}
-	if (flags & OPCODE_HAS_FETH) {
-		struct feth *feth = packet_extend(out, sizeof(*feth));
-
-		feth->bits = rte_cpu_to_be_32((uint32_t)wqe->flush_select << FETH_SELECT_SHIFT |
-					      wqe->flush_place);
-	}
+	if (flags & OPCODE_HAS_XRCETH)
+		packet_put_xrceth(out, wqe->remote_srqn);
+	if (flags & OPCODE_HAS_FETH)
+		packet_put_feth(out, wqe->flush_place, wqe->flush_select);
 	if (flags & OPCODE_HAS_RETH) {
-		struct reth *reth = packet_extend(out, sizeof(*reth));
 		const bool read = request->opcode == OPCODE_READ_REQUEST;
 
 		/* A WRITE's first packet names the whole message; a READ request names its own
 		 * segment. */
-		reth->iova = rte_cpu_to_be_64(wqe->remote_addr + request->position);
-		reth->rkey = rte_cpu_to_be_32(wqe->rkey);
-		reth->dma_length = rte_cpu_to_be_32(read ? request->length : wqe->length);
+		packet_put_reth(out, wqe->remote_addr + request->position, wqe->rkey,
+				read ? request->length : wqe->length);
 	}
 	if (flags & OPCODE_HAS_ATOMICETH) {
-		struct atomiceth *atomic = packet_extend(out, sizeof(*atomic));
 		const bool swap = request->opcode == OPCODE_COMPARE_SWAP;
 
-		atomic->iova = rte_cpu_to_be_64(wqe->remote_addr);
-		atomic->rkey = rte_cpu_to_be_32(wqe->rkey);
-		atomic->swap_add =
-			rte_cpu_to_be_64(swap ? wqe->atomic->swap : wqe->atomic->compare_add);
-		atomic->compare = rte_cpu_to_be_64(swap ? wqe->atomic->compare_add : 0);
+		packet_put_atomiceth(out, wqe->remote_addr, wqe->rkey,
+				     swap ? wqe->atomic->swap : wqe->atomic->compare_add,
+				     swap ? wqe->atomic->compare_add : 0);
 	}
 	if (flags & OPCODE_HAS_IMM)
-		memcpy(packet_extend(out, sizeof(wqe->imm_be)), &wqe->imm_be, sizeof(wqe->imm_be));
-	if (flags & OPCODE_HAS_IETH) {
-		const rte_be32_t rkey = rte_cpu_to_be_32(wqe->rkey);
-
-		memcpy(packet_extend(out, sizeof(rkey)), &rkey, sizeof(rkey));
-	}
+		packet_put_immdt(out, wqe->imm_be);
+	if (flags & OPCODE_HAS_IETH)
+		packet_put_ieth(out, wqe->rkey);
 }
 
 void request_stand_at(struct requester *requester, uint32_t index)

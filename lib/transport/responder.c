@@ -288,7 +288,7 @@ static enum fault responder_pass(struct responder *responder, const struct packe
 {
 	const enum fault fault = pass_take(responder, packet);
 
-	if (fault != PASS_REFUSED)
+	if (fault != RESPONDER_REFUSED)
 		return fault;
 	page_wait_end(&responder->page_wait);
 	/* responder_not_ready gives a kept request no RNR NAK. This one gets it if the requester

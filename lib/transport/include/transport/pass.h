@@ -91,11 +91,10 @@ bool pass_continues(struct pass *pass, const struct packet *packet);
  * Process the expected request, which names a queue of another process.
  *
  * @return
- *   FAULT_NONE: it is executed; RESPONDER_ABSENT: it has to wait; PASS_REFUSED: it gets an RNR
- *   NAK; RESPONDER_DONE; or the fault.
+ *   FAULT_NONE: it is executed; RESPONDER_ABSENT: it has to wait; RESPONDER_REFUSED: it gets
+ *   an RNR NAK; RESPONDER_DONE; or the fault.
  */
 enum fault pass_take(struct responder *responder, const struct packet *packet);
-#define PASS_REFUSED (FAULT_COUNT + 2)
 
 /**
  * Fetch the payload of a READ response from another process.

@@ -146,6 +146,53 @@ static inline void *packet_extend(struct packet_out *out, uint16_t len)
 	return p;
 }
 
+/* Extended headers of requests, in their order in a packet. */
+static inline void packet_put_be32(struct packet_out *out, rte_be32_t word)
+{
+	memcpy(packet_extend(out, sizeof(word)), &word, sizeof(word));
+}
+
+static inline void packet_put_xrceth(struct packet_out *out, uint32_t srqn)
+{
+	packet_put_be32(out, rte_cpu_to_be_32(srqn & WIRE_QPN_MASK));
+}
+
+static inline void packet_put_feth(struct packet_out *out, uint8_t place, uint8_t select)
+{
+	packet_put_be32(out, rte_cpu_to_be_32((uint32_t)select << FETH_SELECT_SHIFT | place));
+}
+
+static inline void packet_put_reth(struct packet_out *out, uint64_t iova, uint32_t rkey,
+				   uint32_t dma_length)
+{
+	struct reth *reth = packet_extend(out, sizeof(*reth));
+
+	reth->iova = rte_cpu_to_be_64(iova);
+	reth->rkey = rte_cpu_to_be_32(rkey);
+	reth->dma_length = rte_cpu_to_be_32(dma_length);
+}
+
+static inline void packet_put_atomiceth(struct packet_out *out, uint64_t iova, uint32_t rkey,
+					uint64_t swap_add, uint64_t compare)
+{
+	struct atomiceth *atomic = packet_extend(out, sizeof(*atomic));
+
+	atomic->iova = rte_cpu_to_be_64(iova);
+	atomic->rkey = rte_cpu_to_be_32(rkey);
+	atomic->swap_add = rte_cpu_to_be_64(swap_add);
+	atomic->compare = rte_cpu_to_be_64(compare);
+}
+
+static inline void packet_put_immdt(struct packet_out *out, rte_be32_t imm)
+{
+	packet_put_be32(out, imm);
+}
+
+static inline void packet_put_ieth(struct packet_out *out, uint32_t rkey)
+{
+	packet_put_be32(out, rte_cpu_to_be_32(rkey));
+}
+
 /** Begin a packet: copy the path's headers and write the BTH. Not MT-safe per packet. */
 static inline void packet_begin(struct packet_out *out, const struct path *path,
 				const struct bth_fields *fields)
