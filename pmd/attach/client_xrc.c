@@ -12,61 +12,17 @@
 
 struct client_note {
 	STAILQ_ENTRY(client_note) link;
-	struct share_xrc xrc;
+	struct xrc_note note;
 };
 
-static struct share_xrc to_share(const struct xrc_note *note)
-{
-	struct share_xrc xrc = {
-		.type = note->type,
-		.result = note->result,
-		.dev = note->dev,
-		.ino = note->ino,
-		.flags = note->flags,
-		.target = note->target,
-		.alias = note->alias,
-		.stand_in = note->stand_in,
-		.srqn = note->srqn,
-		.psn = note->psn,
-		.mtu = note->mtu,
-		.min_rnr_timer = note->min_rnr_timer,
-		.vlan_id = note->vlan_id,
-	};
-
-	memcpy(xrc.gid, note->gid, sizeof(xrc.gid));
-	return xrc;
-}
-
-static struct xrc_note from_share(const struct share_xrc *xrc)
-{
-	struct xrc_note note = {
-		.type = xrc->type,
-		.result = xrc->result,
-		.dev = xrc->dev,
-		.ino = xrc->ino,
-		.flags = xrc->flags,
-		.target = xrc->target,
-		.alias = xrc->alias,
-		.stand_in = xrc->stand_in,
-		.srqn = xrc->srqn,
-		.psn = xrc->psn,
-		.mtu = xrc->mtu,
-		.min_rnr_timer = xrc->min_rnr_timer,
-		.vlan_id = xrc->vlan_id,
-	};
-
-	memcpy(note.gid, xrc->gid, sizeof(note.gid));
-	return note;
-}
-
-static void append(struct client_notes *notes, const struct share_xrc *xrc)
+static void append(struct client_notes *notes, const struct xrc_note *note)
 {
 	struct client_note *added = malloc(sizeof(*added));
 
 	/* The other side of a link then waits until the requester gives up. */
 	if (!added)
 		return;
-	added->xrc = *xrc;
+	added->note = *note;
 	STAILQ_INSERT_TAIL(notes, added, link);
 }
 
@@ -93,7 +49,7 @@ void client_xrc_flush_locked(struct share_client *client)
 	message.version = SHARE_VERSION;
 	pthread_mutex_lock(&client->xrc_lock);
 	while (rc == 0 && !STAILQ_EMPTY(&client->xrc_out)) {
-		message.xrc = STAILQ_FIRST(&client->xrc_out)->xrc;
+		message.xrc = STAILQ_FIRST(&client->xrc_out)->note;
 		rc = own_is(client->socket) ? message_send(client->socket, &message, NULL, 0)
 					    : -EBADF;
 		/* A lost owner knows nothing of us any more. */
@@ -110,7 +66,7 @@ static int xrc_ask(void *user, struct xrc_note *note)
 
 	memset(&message, 0, sizeof(message));
 	message.type = SHARE_XRC;
-	message.xrc = to_share(note);
+	message.xrc = *note;
 	rc = client_ask(user, &message);
 	note->result = message.result;
 	return rc;
@@ -118,14 +74,13 @@ static int xrc_ask(void *user, struct xrc_note *note)
 
 static void xrc_tell(void *user, const struct xrc_note *note)
 {
-	const struct share_xrc xrc = to_share(note);
 	struct share_client *client = user;
 	int cancel_state;
 
 	/* An engine calls this within a turn, which must not end here. */
 	cancel_state = cancel_disable();
 	pthread_mutex_lock(&client->xrc_lock);
-	append(&client->xrc_out, &xrc);
+	append(&client->xrc_out, note);
 	pthread_mutex_unlock(&client->xrc_lock);
 	/* A thread that waits for an answer of the owner has the lock. Then the engine sends this
 	 * when it next listens to the owner. */
@@ -157,7 +112,7 @@ static bool xrc_next(void *user, struct xrc_note *note)
 		return false;
 	found = !STAILQ_EMPTY(&client->xrc_in);
 	if (found) {
-		*note = from_share(&STAILQ_FIRST(&client->xrc_in)->xrc);
+		*note = STAILQ_FIRST(&client->xrc_in)->note;
 		drop_first(&client->xrc_in);
 	}
 	pthread_mutex_unlock(&client->lock);

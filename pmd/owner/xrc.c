@@ -49,7 +49,7 @@ struct xrc_join {
 
 struct xrc_waiting {
 	STAILQ_ENTRY(xrc_waiting) link;
-	struct share_xrc note;
+	struct xrc_note note;
 };
 
 void xrc_init(struct xrc *xrc)
@@ -84,7 +84,7 @@ static uint32_t bucket_of_number(uint32_t number)
 	return (number ^ blocks_index(number)) % XRC_BUCKETS;
 }
 
-static int xrc_send_now(struct server *server, uint16_t number, const struct share_xrc *note)
+static int xrc_send_now(struct server *server, uint16_t number, const struct xrc_note *note)
 {
 	struct slot *slot = &server->slots.all[number];
 	const struct share_message message = {
@@ -97,7 +97,7 @@ static int xrc_send_now(struct server *server, uint16_t number, const struct sha
 }
 
 /* Send a note to a process, after those that wait for it. */
-static void xrc_send(struct server *server, uint16_t number, const struct share_xrc *note)
+static void xrc_send(struct server *server, uint16_t number, const struct xrc_note *note)
 {
 	struct xrc_queue *queue = &server->xrc.processes[number].queue;
 	struct xrc_waiting *waiting;
@@ -147,7 +147,7 @@ void xrc_send_waiting(struct server *server)
 static void xrc_tell(struct server *server, uint16_t number, enum xrc_note_type type,
 		     uint32_t alias, int32_t result)
 {
-	const struct share_xrc note = {.type = type, .alias = alias, .result = result};
+	const struct xrc_note note = {.type = type, .alias = alias, .result = result};
 
 	xrc_send(server, number, &note);
 }
@@ -221,7 +221,7 @@ static bool is_of(const struct server *server, uint16_t number, uint32_t qpn)
 	return blocks_find(&server->slots.blocks, qpn) == number;
 }
 
-static int xrc_open(struct server *server, uint16_t number, const struct share_xrc *note)
+static int xrc_open(struct server *server, uint16_t number, const struct xrc_note *note)
 {
 	const bool exists = find_member(server, -1, note->dev, note->ino) != NULL;
 	struct xrc_member *member = find_member(server, number, note->dev, note->ino);
@@ -250,7 +250,7 @@ static int xrc_open(struct server *server, uint16_t number, const struct share_x
 }
 
 /* A process has closed the domain: its shared receive queues cannot be reached any more. */
-static void xrc_close(struct server *server, uint16_t number, const struct share_xrc *note)
+static void xrc_close(struct server *server, uint16_t number, const struct xrc_note *note)
 {
 	struct xrc_member *member = find_member(server, number, note->dev, note->ino);
 	struct xrc_process *process = &server->xrc.processes[number];
@@ -271,7 +271,7 @@ static void xrc_close(struct server *server, uint16_t number, const struct share
 	}
 }
 
-static int xrc_add_target(struct server *server, uint16_t number, const struct share_xrc *note)
+static int xrc_add_target(struct server *server, uint16_t number, const struct xrc_note *note)
 {
 	struct xrc_target *target;
 
@@ -301,7 +301,7 @@ static void xrc_end_target(struct server *server, struct xrc_target *target)
 	xrc_free(server, target);
 }
 
-static int xrc_find(const struct server *server, uint16_t number, const struct share_xrc *note)
+static int xrc_find(const struct server *server, uint16_t number, const struct xrc_note *note)
 {
 	const struct xrc_target *target = find_target(server, note->target);
 
@@ -312,11 +312,11 @@ static int xrc_find(const struct server *server, uint16_t number, const struct s
 }
 
 /* Ask the process with a shared receive queue for a stand-in. */
-static int xrc_link(struct server *server, uint16_t number, const struct share_xrc *note)
+static int xrc_link(struct server *server, uint16_t number, const struct xrc_note *note)
 {
 	struct xrc_target *target = find_target(server, note->target);
 	const uint16_t to = blocks_find(&server->slots.blocks, note->srqn);
-	struct share_xrc request = *note;
+	struct xrc_note request = *note;
 	struct xrc_join *join;
 
 	if (!target || target->slot != number || !is_of(server, number, note->alias) ||
@@ -340,10 +340,10 @@ static int xrc_link(struct server *server, uint16_t number, const struct share_x
 	return 0;
 }
 
-static void xrc_linked(struct server *server, uint16_t number, const struct share_xrc *note)
+static void xrc_linked(struct server *server, uint16_t number, const struct xrc_note *note)
 {
 	struct xrc_join *join = find_join(server, note->alias);
-	struct share_xrc answer = *note;
+	struct xrc_note answer = *note;
 
 	if (!join || join->to != number || join->answered)
 		return;
@@ -356,7 +356,7 @@ static void xrc_linked(struct server *server, uint16_t number, const struct shar
 }
 
 /* One side of a link has ended it. */
-static void xrc_unlink(struct server *server, uint16_t number, const struct share_xrc *note)
+static void xrc_unlink(struct server *server, uint16_t number, const struct xrc_note *note)
 {
 	struct xrc_join *join = find_join(server, note->alias);
 	const bool by_target = note->type == XRC_UNLINK;
@@ -376,7 +376,7 @@ static int xrc_refuse(struct server *server, uint16_t number, uint32_t alias, in
 	return 0;
 }
 
-int xrc_hear(struct server *server, uint16_t number, const struct share_xrc *note, bool *answered)
+int xrc_hear(struct server *server, uint16_t number, const struct xrc_note *note, bool *answered)
 {
 	struct xrc_target *target;
 	int rc;

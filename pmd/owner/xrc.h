@@ -11,7 +11,7 @@
 #include "owner/serve.h"
 
 struct server;
-struct share_xrc;
+struct xrc_note;
 
 /* Notes to a process whose socket was full. */
 struct xrc_queue {
@@ -49,7 +49,7 @@ void xrc_init(struct xrc *xrc);
  * @return
  *   0 or -errno: the result, if there is a reply; else whether the process broke a rule.
  */
-int xrc_hear(struct server *server, uint16_t number, const struct share_xrc *note, bool *answered);
+int xrc_hear(struct server *server, uint16_t number, const struct xrc_note *note, bool *answered);
 
 /** Send the notes that wait, of each process as many as its socket takes. */
 void xrc_send_waiting(struct server *server);

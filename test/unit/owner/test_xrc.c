@@ -89,7 +89,7 @@ static int teardown(TEST_STATE)
 TEST_FIXTURE(setup, teardown);
 
 /* Ask, and return the result. */
-static int ask(uint16_t process, const struct share_xrc *note)
+static int ask(uint16_t process, const struct xrc_note *note)
 {
 	bool answered;
 	const int rc = xrc_hear(server, process, note, &answered);
@@ -98,7 +98,7 @@ static int ask(uint16_t process, const struct share_xrc *note)
 	return rc;
 }
 
-static void tell(uint16_t process, const struct share_xrc *note)
+static void tell(uint16_t process, const struct xrc_note *note)
 {
 	bool answered;
 
@@ -109,28 +109,28 @@ static void tell(uint16_t process, const struct share_xrc *note)
 static int open_domain(uint16_t process, uint64_t ino, uint32_t flags)
 {
 	return ask(process,
-		   &(struct share_xrc){.type = XRC_OPEN, .dev = 1, .ino = ino, .flags = flags});
+		   &(struct xrc_note){.type = XRC_OPEN, .dev = 1, .ino = ino, .flags = flags});
 }
 
 static void close_domain(uint16_t process, uint64_t ino)
 {
-	tell(process, &(struct share_xrc){.type = XRC_CLOSE, .dev = 1, .ino = ino});
+	tell(process, &(struct xrc_note){.type = XRC_CLOSE, .dev = 1, .ino = ino});
 }
 
 static int add_target(uint16_t process, uint64_t ino, uint32_t qpn)
 {
 	return ask(process,
-		   &(struct share_xrc){.type = XRC_TARGET, .dev = 1, .ino = ino, .target = qpn});
+		   &(struct xrc_note){.type = XRC_TARGET, .dev = 1, .ino = ino, .target = qpn});
 }
 
 static int find(uint16_t process, uint64_t ino, uint32_t qpn)
 {
 	return ask(process,
-		   &(struct share_xrc){.type = XRC_FIND, .dev = 1, .ino = ino, .target = qpn});
+		   &(struct xrc_note){.type = XRC_FIND, .dev = 1, .ino = ino, .target = qpn});
 }
 
 /* Take the oldest note that was sent to a process. */
-static struct share_xrc heard(uint16_t process, enum xrc_note_type type)
+static struct xrc_note heard(uint16_t process, enum xrc_note_type type)
 {
 	struct share_message message;
 
@@ -150,18 +150,18 @@ static void heard_nothing(void)
 
 static void ask_link(uint16_t process, uint32_t target, uint32_t alias, uint32_t srqn)
 {
-	tell(process, &(struct share_xrc){.type = XRC_LINK,
-					  .target = target,
-					  .alias = alias,
-					  .srqn = srqn,
-					  .dev = 9,
-					  .ino = 9});
+	tell(process, &(struct xrc_note){.type = XRC_LINK,
+					 .target = target,
+					 .alias = alias,
+					 .srqn = srqn,
+					 .dev = 9,
+					 .ino = 9});
 }
 
 /* Process 0 has a target, and process 1 a queue; the link of alias 20 joins them. */
 static void join(void)
 {
-	struct share_xrc note;
+	struct xrc_note note;
 
 	assert_int_equal(open_domain(0, FILE_A, XRC_FLAG_CREATE), 0);
 	assert_int_equal(open_domain(1, FILE_A, 0), 0);
@@ -171,9 +171,9 @@ static void join(void)
 	assert_int_equal(note.dev, 1);
 	assert_int_equal(note.ino, FILE_A);
 	assert_int_equal(note.alias, number_of(0, 20));
-	tell(1, &(struct share_xrc){.type = XRC_LINKED,
-				    .alias = number_of(0, 20),
-				    .stand_in = number_of(1, 30)});
+	tell(1, &(struct xrc_note){.type = XRC_LINKED,
+				   .alias = number_of(0, 20),
+				   .stand_in = number_of(1, 30)});
 	note = heard(0, XRC_LINKED);
 	assert_int_equal(note.result, 0);
 	assert_int_equal(note.stand_in, number_of(1, 30));
@@ -238,9 +238,9 @@ TEST(xrc_hear__a_target_is_found_in_its_domain_only)
 	assert_int_equal(find(1, FILE_B, number_of(0, 10)), -EINVAL);
 	assert_int_equal(find(2, FILE_A, number_of(0, 10)), -EINVAL);
 	/* Another process cannot end it. */
-	tell(1, &(struct share_xrc){.type = XRC_TARGET_END, .target = number_of(0, 10)});
+	tell(1, &(struct xrc_note){.type = XRC_TARGET_END, .target = number_of(0, 10)});
 	assert_int_equal(find(1, FILE_A, number_of(0, 10)), 0);
-	tell(0, &(struct share_xrc){.type = XRC_TARGET_END, .target = number_of(0, 10)});
+	tell(0, &(struct xrc_note){.type = XRC_TARGET_END, .target = number_of(0, 10)});
 	assert_int_equal(find(1, FILE_A, number_of(0, 10)), -EINVAL);
 }
 
@@ -274,29 +274,29 @@ TEST(xrc_hear__a_stand_in_has_a_number_of_its_process)
 	assert_int_equal(add_target(0, FILE_A, number_of(0, 10)), 0);
 	ask_link(0, number_of(0, 10), number_of(0, 20), number_of(1, 5));
 	heard(1, XRC_LINK);
-	tell(2, &(struct share_xrc){.type = XRC_LINKED,
-				    .alias = number_of(0, 20),
-				    .stand_in = number_of(2, 1)});
+	tell(2, &(struct xrc_note){.type = XRC_LINKED,
+				   .alias = number_of(0, 20),
+				   .stand_in = number_of(2, 1)});
 	heard_nothing();
-	tell(1, &(struct share_xrc){.type = XRC_LINKED,
-				    .alias = number_of(0, 20),
-				    .stand_in = number_of(2, 1)});
+	tell(1, &(struct xrc_note){.type = XRC_LINKED,
+				   .alias = number_of(0, 20),
+				   .stand_in = number_of(2, 1)});
 	assert_int_equal(heard(0, XRC_LINKED).result, -EINVAL);
 }
 
 TEST(xrc_hear__both_sides_end_a_link)
 {
 	join();
-	tell(2, &(struct share_xrc){.type = XRC_UNLINK, .alias = number_of(0, 20)});
-	tell(2, &(struct share_xrc){.type = XRC_LOST, .alias = number_of(0, 20)});
-	tell(1, &(struct share_xrc){.type = XRC_UNLINK, .alias = number_of(0, 20)});
-	tell(0, &(struct share_xrc){.type = XRC_LOST, .alias = number_of(0, 20)});
+	tell(2, &(struct xrc_note){.type = XRC_UNLINK, .alias = number_of(0, 20)});
+	tell(2, &(struct xrc_note){.type = XRC_LOST, .alias = number_of(0, 20)});
+	tell(1, &(struct xrc_note){.type = XRC_UNLINK, .alias = number_of(0, 20)});
+	tell(0, &(struct xrc_note){.type = XRC_LOST, .alias = number_of(0, 20)});
 	heard_nothing();
-	tell(1, &(struct share_xrc){.type = XRC_LOST, .alias = number_of(0, 20)});
+	tell(1, &(struct xrc_note){.type = XRC_LOST, .alias = number_of(0, 20)});
 	assert_int_equal(heard(0, XRC_LOST).alias, number_of(0, 20));
 	ask_link(0, number_of(0, 10), number_of(0, 20), number_of(1, 5));
 	heard(1, XRC_LINK);
-	tell(0, &(struct share_xrc){.type = XRC_UNLINK, .alias = number_of(0, 20)});
+	tell(0, &(struct xrc_note){.type = XRC_UNLINK, .alias = number_of(0, 20)});
 	assert_int_equal(heard(1, XRC_UNLINK).alias, number_of(0, 20));
 	heard_nothing();
 }
@@ -306,7 +306,7 @@ TEST(xrc_hear__a_process_that_closes_the_domain_is_lost)
 	join();
 	close_domain(1, FILE_A);
 	assert_int_equal(heard(0, XRC_LOST).alias, number_of(0, 20));
-	tell(0, &(struct share_xrc){.type = XRC_TARGET_END, .target = number_of(0, 10)});
+	tell(0, &(struct xrc_note){.type = XRC_TARGET_END, .target = number_of(0, 10)});
 	heard_nothing();
 }
 
@@ -356,7 +356,7 @@ TEST(xrc_send_waiting__tries_the_first_note_only)
 	join();
 	full = 1;
 	ask_further_link(0);
-	tell(0, &(struct share_xrc){.type = XRC_UNLINK, .alias = number_of(0, 100)});
+	tell(0, &(struct xrc_note){.type = XRC_UNLINK, .alias = number_of(0, 100)});
 	full = 1;
 	sends = 0;
 	xrc_send_waiting(server);
@@ -374,7 +374,7 @@ TEST(xrc_send_waiting__is_for_each_process)
 	full_socket = server->slots.all[1].socket;
 	ask_further_link(0);
 	full = 1;
-	tell(1, &(struct share_xrc){.type = XRC_LOST, .alias = number_of(0, 20)});
+	tell(1, &(struct xrc_note){.type = XRC_LOST, .alias = number_of(0, 20)});
 	heard_nothing();
 	xrc_send_waiting(server);
 	heard(0, XRC_LOST);
@@ -389,13 +389,13 @@ TEST(xrc_hear__an_isolated_process_has_no_part)
 	bool answered;
 
 	for (uint32_t type = 0; type <= XRC_LOST + 1; type++) {
-		const struct share_xrc note = {.type = type,
-					       .dev = 1,
-					       .ino = FILE_A,
-					       .flags = XRC_FLAG_CREATE,
-					       .target = number_of(ISOLATED, 1),
-					       .alias = number_of(ISOLATED, 2),
-					       .srqn = number_of(0, 1)};
+		const struct xrc_note note = {.type = type,
+					      .dev = 1,
+					      .ino = FILE_A,
+					      .flags = XRC_FLAG_CREATE,
+					      .target = number_of(ISOLATED, 1),
+					      .alias = number_of(ISOLATED, 2),
+					      .srqn = number_of(0, 1)};
 		const int rc = xrc_hear(server, ISOLATED, &note, &answered);
 
 		assert_int_equal(rc, answered ? -EOPNOTSUPP : -EPROTO);
@@ -407,7 +407,7 @@ TEST(xrc_hear__an_isolated_process_has_no_part)
 /* A process that asks on and on and reads no answer is ended before it uses much memory. */
 TEST(xrc_hear__a_process_that_reads_nothing_is_ended)
 {
-	const struct share_xrc note = {.type = XRC_LINK, .alias = number_of(0, 20)};
+	const struct xrc_note note = {.type = XRC_LINK, .alias = number_of(0, 20)};
 	uint32_t asked = 0;
 	bool answered;
 	int rc;
@@ -422,25 +422,25 @@ TEST(xrc_hear__a_process_that_reads_nothing_is_ended)
 /* Another process answers each of its links: those answers wait for it, too. */
 TEST(xrc_hear__a_process_that_reads_no_answer_is_ended)
 {
-	struct share_xrc link = {.type = XRC_LINK,
-				 .target = number_of(0, 10),
-				 .alias = number_of(0, 21),
-				 .srqn = number_of(1, 5)};
+	struct xrc_note link = {.type = XRC_LINK,
+				.target = number_of(0, 10),
+				.alias = number_of(0, 21),
+				.srqn = number_of(1, 5)};
 	uint32_t links = 0;
 	bool answered;
 
 	join();
-	tell(0, &(struct share_xrc){.type = XRC_UNLINK, .alias = number_of(0, 20)});
+	tell(0, &(struct xrc_note){.type = XRC_UNLINK, .alias = number_of(0, 20)});
 	heard(1, XRC_UNLINK);
 	while (xrc_hear(server, 0, &link, &answered) == 0 && ++links < 10000) {
 		struct share_message message;
 
 		while (message_receive(sockets[1], &message, NULL) == 0) {
 		}
-		tell(1, &(struct share_xrc){.type = XRC_LINKED,
-					    .alias = link.alias,
-					    .stand_in = number_of(1, 30)});
-		tell(0, &(struct share_xrc){.type = XRC_UNLINK, .alias = link.alias});
+		tell(1, &(struct xrc_note){.type = XRC_LINKED,
+					   .alias = link.alias,
+					   .stand_in = number_of(1, 30)});
+		tell(0, &(struct xrc_note){.type = XRC_UNLINK, .alias = link.alias});
 	}
 	assert_in_range(links, 1, 9999);
 }
@@ -448,16 +448,16 @@ TEST(xrc_hear__a_process_that_reads_no_answer_is_ended)
 TEST(xrc_hear__a_link_is_answered_once)
 {
 	join();
-	tell(1, &(struct share_xrc){.type = XRC_LINKED,
-				    .alias = number_of(0, 20),
-				    .stand_in = number_of(1, 31)});
+	tell(1, &(struct xrc_note){.type = XRC_LINKED,
+				   .alias = number_of(0, 20),
+				   .stand_in = number_of(1, 31)});
 	heard_nothing();
 }
 
 /* A process that has stopped gets no new links, but it learns of the end of those that it has. */
 TEST(xrc_hear__a_process_that_has_stopped_gets_no_more_links)
 {
-	struct share_xrc note;
+	struct xrc_note note;
 	uint32_t links = 0;
 	bool refused = false;
 
@@ -471,7 +471,7 @@ TEST(xrc_hear__a_process_that_has_stopped_gets_no_more_links)
 			assert_int_equal(message.xrc.result, -EBUSY);
 	}
 	assert_true(refused);
-	tell(0, &(struct share_xrc){.type = XRC_UNLINK, .alias = number_of(0, 20)});
+	tell(0, &(struct xrc_note){.type = XRC_UNLINK, .alias = number_of(0, 20)});
 	for (uint32_t i = 0; i < links - 1; i++) {
 		/* Each call tries all notes that wait. */
 		if (i % 8 == 0)
@@ -498,7 +498,7 @@ TEST(xrc_hear__any_content)
 
 	for (unsigned int i = 0; i < 50000; i++) {
 		const uint16_t process = (uint16_t)dice(&seed, PROCESSES);
-		const struct share_xrc note = {
+		const struct xrc_note note = {
 			.type = (uint32_t)dice(&seed, XRC_LOST + 3),
 			.result = (int32_t)dice(&seed, 3) - 1,
 			.dev = 1,

@@ -9,6 +9,7 @@
 #include <sys/types.h>
 
 #include "net/link.h"
+#include "device/xrc_share.h"
 #include "netdev/addresses.h"
 
 /* Both ends must be of one build. An end with another number is refused with a message. */
@@ -109,24 +110,6 @@ struct share_claim {
 	uint8_t address[GID_LEN];
 };
 
-/* A struct xrc_note in a message; not trusted. */
-struct share_xrc {
-	uint32_t type;
-	int32_t result;
-	uint64_t dev;
-	uint64_t ino;
-	uint32_t flags;
-	uint32_t target;
-	uint32_t alias;
-	uint32_t stand_in;
-	uint32_t srqn;
-	uint32_t psn;
-	uint8_t mtu;
-	uint8_t min_rnr_timer;
-	uint8_t gid[GID_LEN];
-	int32_t vlan_id;
-};
-
 /* Properties of a process's slot and of the port. */
 struct share_welcome {
 	uint16_t slot;
@@ -170,7 +153,7 @@ struct share_message {
 	struct address from;	    /* SHARE_ROUTE, SHARE_RESOLVE */
 	uint8_t gid[GID_LEN];	    /* SHARE_ROUTE, RESOLVE, JOIN, LEAVE */
 	struct share_offer offer;   /* SHARE_LANE, SHARE_DIRECT */
-	struct share_xrc xrc;	    /* SHARE_XRC */
+	struct xrc_note xrc;	    /* SHARE_XRC */
 	struct share_engine engine; /* SHARE_HELLO */
 	struct link_hop hop;	    /* reply to SHARE_ROUTE */
 	uint8_t mac[6];		    /* reply to SHARE_RESOLVE */
