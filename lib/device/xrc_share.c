@@ -320,6 +320,15 @@ static int connect_qp(const struct device *device, struct qp *qp, const struct x
 	return rc;
 }
 
+static void destroy_qp(struct device *device, struct qp *qp)
+{
+	const uint32_t qpn = qp_number(qp);
+
+	qp_retire(qp);
+	qp_destroy(qp);
+	device_free_qpn(device, qpn);
+}
+
 static int make_stand_in(struct device *device, const struct xrc_note *note, uint32_t *qpn)
 {
 	struct xrcd *xrcd = find_domain(device, note);
@@ -340,10 +349,7 @@ static int make_stand_in(struct device *device, const struct xrc_note *note, uin
 	}
 	rc = connect_qp(device, qp, note);
 	if (rc != 0) {
-		*qpn = qp_number(qp);
-		qp_retire(qp);
-		qp_destroy(qp);
-		device_free_qpn(device, *qpn);
+		destroy_qp(device, qp);
 		free(stand_in);
 		return rc;
 	}
@@ -361,15 +367,12 @@ static void end_stand_in(struct device *device, struct xrc_stand_in *stand_in)
 {
 	struct device_engine *home = device_first(device);
 	struct qp *qp = stand_in->member.qp;
-	const uint32_t qpn = qp_number(qp);
 
 	home->ops->detach(home->driver, qp);
-	device_set_qp(device, qpn, NULL);
+	device_set_qp(device, qp_number(qp), NULL);
 	LIST_REMOVE(stand_in, list);
 	LIST_REMOVE(&stand_in->member, link);
-	qp_retire(qp);
-	qp_destroy(qp);
-	device_free_qpn(device, qpn);
+	destroy_qp(device, qp);
 	free(stand_in);
 }
 
@@ -403,8 +406,8 @@ static bool has_failed(struct xrc_stand_in *stand_in)
 	return failed;
 }
 
-/* End stand-ins: the one of an alias, or those that have failed, which say so to their targets. */
-static void end_some(struct device *device, uint32_t alias)
+/* End the stand-ins that have failed, and tell their targets. */
+static void end_failed(struct device *device)
 {
 	struct xrc_stand_in *stand_in, *next;
 	struct xrcd *xrcd;
@@ -412,11 +415,24 @@ static void end_some(struct device *device, uint32_t alias)
 	LIST_FOREACH (xrcd, &device->xrcds, link) {
 		for (stand_in = LIST_FIRST(&xrcd->stand_ins); stand_in; stand_in = next) {
 			next = LIST_NEXT(stand_in, list);
-			if (alias != 0 ? stand_in->alias != alias : !has_failed(stand_in))
+			if (!has_failed(stand_in))
 				continue;
-			if (alias == 0)
-				tell(device, XRC_LOST, stand_in->alias);
+			tell(device, XRC_LOST, stand_in->alias);
 			end_stand_in(device, stand_in);
+		}
+	}
+}
+
+static void hear_unlink(struct device *device, const struct xrc_note *note)
+{
+	struct xrc_stand_in *stand_in, *next;
+	struct xrcd *xrcd;
+
+	LIST_FOREACH (xrcd, &device->xrcds, link) {
+		for (stand_in = LIST_FIRST(&xrcd->stand_ins); stand_in; stand_in = next) {
+			next = LIST_NEXT(stand_in, list);
+			if (stand_in->alias == note->alias)
+				end_stand_in(device, stand_in);
 		}
 	}
 }
@@ -468,7 +484,7 @@ void xrc_share_follow(struct device *device)
 			hear_linked(device, &note);
 			break;
 		case XRC_UNLINK:
-			end_some(device, note.alias);
+			hear_unlink(device, &note);
 			break;
 		case XRC_LOST:
 			hear_lost(device, &note);
@@ -477,6 +493,6 @@ void xrc_share_follow(struct device *device)
 			break;
 		}
 	}
-	end_some(device, 0);
+	end_failed(device);
 	pthread_mutex_unlock(&device->xrcd_lock);
 }

@@ -284,24 +284,25 @@ void xrcd_remove_qp(struct xrcd_member *member)
 	LIST_REMOVE(member, link);
 }
 
-int xrcd_announce(struct xrcd *xrcd, uint32_t qpn)
+/* Ask the owner of the port something about a target of a shared domain. 0 or -errno. */
+static int ask_of_target(const struct xrcd *xrcd, enum xrc_note_type type, uint32_t qpn)
 {
-	struct xrc_note note = {.type = XRC_TARGET,
+	struct xrc_note note = {.type = type,
 				.dev = (uint64_t)xrcd->dev,
 				.ino = (uint64_t)xrcd->ino,
 				.target = qpn};
 
-	return xrcd->is_shared ? ask(xrcd->device, &note) : 0;
+	return ask(xrcd->device, &note);
+}
+
+int xrcd_announce(struct xrcd *xrcd, uint32_t qpn)
+{
+	return xrcd->is_shared ? ask_of_target(xrcd, XRC_TARGET, qpn) : 0;
 }
 
 int xrcd_find_target(struct xrcd *xrcd, uint32_t qpn)
 {
-	struct xrc_note note = {.type = XRC_FIND,
-				.dev = (uint64_t)xrcd->dev,
-				.ino = (uint64_t)xrcd->ino,
-				.target = qpn};
-
-	return xrcd->is_shared ? ask(xrcd->device, &note) : -EINVAL;
+	return xrcd->is_shared ? ask_of_target(xrcd, XRC_FIND, qpn) : -EINVAL;
 }
 
 static void forget_in(const struct device_object *object, void *qpn)

@@ -63,7 +63,7 @@ class Report:
         pair last half a second), so a check can fail without a fault of uroce if a shared machine takes the CPU
         away for longer. It then gets one second try. The first failure is printed, and named again above the
         summary, with what the CPUs did meanwhile: a check that is often there has a bug."""
-        if self.only and self.only not in name:
+        if not self._is_named(name):
             return
         start = time.monotonic()
         cpu_before = cpu_seconds() if self._times else 0
@@ -96,9 +96,13 @@ class Report:
             self.failed += 1
             self._line("FAIL", name, start, str(failure), failure.details)
             return False
-        self.passed += not self.only or self.only in name
+        self.passed += self._is_named(name)
         self._line("pass", name, start, "")
         return True
+
+    def _is_named(self, name):
+        """Return True for the name of a check that --only does not exclude."""
+        return not self.only or self.only in name
 
     @staticmethod
     def _run(function, args):
@@ -112,7 +116,7 @@ class Report:
 
     def skip(self, name, reason):
         """Count a check that cannot run here."""
-        self.skipped += not self.only or self.only in name
+        self.skipped += self._is_named(name)
         self._line("skip", name, time.monotonic(), reason)
 
     def fail(self, name, reason):
