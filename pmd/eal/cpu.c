@@ -62,6 +62,14 @@ bool cpu_is_short(void)
 	return running > (unsigned int)sysconf(_SC_NPROCESSORS_ONLN);
 }
 
+uint64_t cpu_own_ns(void)
+{
+	struct timespec time;
+
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+	return (uint64_t)time.tv_sec * 1000000000 + (uint64_t)time.tv_nsec;
+}
+
 uint64_t cpu_thread_ns(uint32_t tid)
 {
 	/* The kernel's name of this clock; the C library asks for a pthread_t, which may have

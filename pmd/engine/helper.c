@@ -55,21 +55,13 @@ bool helper_is_over(const struct helper_thread *thread)
 	return __atomic_load_n(&thread->quits, __ATOMIC_ACQUIRE) || !helper_has_live_engine(thread);
 }
 
-static uint64_t helper_cpu_ns(void)
-{
-	struct timespec time;
-
-	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
-	return (uint64_t)time.tv_sec * 1000000000 + (uint64_t)time.tv_nsec;
-}
-
 /* Measure what a look at programs that poll costs, if there was nothing but looks since the last
  * one. */
 static void helper_measure_look(struct helper_thread *thread, bool only_looks)
 {
 	const uint64_t before_ns = thread->cpu_ns;
 
-	thread->cpu_ns = only_looks ? helper_cpu_ns() : 0;
+	thread->cpu_ns = only_looks ? cpu_own_ns() : 0;
 	if (only_looks && before_ns > 0)
 		__atomic_store_n(&thread->look_ns,
 				 helper_average_ns(thread->look_ns, thread->cpu_ns - before_ns),

@@ -111,10 +111,8 @@ static void ops_poll(void *arg)
 	vain_ns = polling_vain_ns(&engine->polling, now_ns);
 	if (idle_ns > POLLING_YIELD_AFTER_NS && vain_ns > POLLING_YIELD_AFTER_NS)
 		polling_yield(&engine->polling, &engine->clock, now_ns);
-	/* Not at once after the program has slept: finding out if CPUs are short takes longer than
-	 * the answer of a peer that sleeps. */
-	if (idle_ns > POLLING_NAP_AFTER_NS && vain_ns > POLLING_NAP_AFTER_NS)
-		polling_nap(&engine->polling, now_ns);
+	if (idle_ns > POLLING_NAP_AFTER_NS)
+		polling_nap(now_ns);
 }
 
 /* Count a poll that found completions. A program that processes a backlog of completions polls as

@@ -18,6 +18,7 @@
 #define LONG_TURN_NS	  UINT64_C(100000)
 #define OWNER_PAUSE_NS	  UINT64_C(50000)
 #define NAP_NS		  50000
+#define NAP_CPU_NS	  UINT64_C(1000000) /* of CPU time between two questions if CPUs are short */
 #define REFUSAL_NS	  UINT64_C(20000000) /* later ones are others: longer than each sleep */
 #define COUNT_NS	  UINT64_C(20000000) /* in which each thread of a crowd polls */
 #define CROWD		  2 /* threads that poll, for each CPU: so many let others starve */
@@ -72,19 +73,36 @@ void polling_yield(struct polling *polling, const struct engine_clock *clock, ui
 		store(&polling->yield_due_ns, after_ns + POLLING_YIELD_AFTER_NS);
 }
 
+/* Return true if this thread has used much CPU time since this function last returned true. */
+static bool polling_has_used_cpu(void)
+{
+	const uint64_t cpu_ns = cpu_own_ns(), before_ns = polling_thread.cpu_ns;
+
+	if (before_ns != 0 && cpu_ns - before_ns < NAP_CPU_NS)
+		return false;
+	polling_thread.cpu_ns = cpu_ns;
+	return before_ns != 0;
+}
+
 /*
  * sched_yield gives the CPU only to threads of the caller's own group, and Linux makes a group of
  * each session. So the peer's process, or uroced, may wait behind a polling thread until its
- * retries are used up: 540 ms were seen. If more threads want to run than there are CPUs, a poll
- * that has found nothing for long sleeps from time to time.
+ * retries are used up. On Linux 6.18 each wake-up of another thread of that group, such as the
+ * helper's for a look, prolongs this: 13 s were seen. So while the engine has no work, a thread
+ * that uses its CPU sleeps from time to time, if more threads want to run than there are CPUs. It
+ * asks by its CPU time, not by the time between polls: a thread that was interrupted has not slept.
+ * A program that sleeps asks seldom: finding out takes longer than the answer of a peer that
+ * sleeps.
  */
-void polling_nap(struct polling *polling, uint64_t now_ns)
+void polling_nap(uint64_t now_ns)
 {
 	int cancel_state;
 
-	if (now_ns < polling_read(&polling->nap_due_ns))
+	if (now_ns < polling_thread.nap_due_ns)
 		return;
-	store(&polling->nap_due_ns, now_ns + POLLING_NAP_AFTER_NS);
+	polling_thread.nap_due_ns = now_ns + POLLING_NAP_AFTER_NS;
+	if (!polling_has_used_cpu())
+		return;
 	cancel_state = cancel_disable();
 	if (cpu_is_short())
 		polling_pause(NAP_NS);

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/resource.h>
 
+#include "eal/cpu.h"
 #include "engine_rig.h"
 #include "test.h"
 
@@ -217,7 +218,6 @@ TEST(ops_poll__sleeps_now_and_then_where_cpus_are_short)
 	long naps = 0;
 
 	is_short = true;
-	/* a thread that loses its CPU begins a new series of polls, without a nap */
 	for (int i = 0; i < PATIENCE_MS && naps == 0; i++)
 		naps = naps_in_ms(1);
 	assert_int_not_equal(naps, 0);
@@ -226,12 +226,29 @@ TEST(ops_poll__sleeps_now_and_then_where_cpus_are_short)
 	assert_int_equal(naps_in_ms(100), 0);
 }
 
+/* The helper looks at the program more often than it naps, and has its CPU for longer than 20 us. */
+TEST(ops_poll__sleeps_although_others_interrupt_it)
+{
+	const struct timespec interruption = {.tv_nsec = 2 * (long)POLLING_YIELD_AFTER_NS};
+	uint64_t until_ns;
+
+	times_asked = 0;
+	for (int i = 0; i < PATIENCE_MS && times_asked == 0; i++) {
+		until_ns = ops->now(engine) + POLLING_NAP_AFTER_NS / 4;
+		while (ops->now(engine) < until_ns)
+			ops->poll(engine);
+		nanosleep(&interruption, NULL);
+	}
+	assert_int_not_equal(times_asked, 0);
+}
+
 /* A program that wakes posts and polls. The answer comes sooner than the poll could find out if
- * CPUs are short. The second poll comes too early for a nap, or begins a new series of polls. */
+ * CPUs are short. */
 TEST(ops_poll__does_not_ask_for_cpus_after_the_program_has_slept)
 {
 	const struct timespec sleep = {.tv_nsec = 2 * (long)POLLING_NAP_AFTER_NS};
 
+	polling_thread.cpu_ns = cpu_own_ns();
 	nanosleep(&sleep, NULL);
 	times_asked = 0;
 	ops->poll(engine);

@@ -17,6 +17,9 @@ void cpu_shorten_slices(void);
  * others. MT-safe; asks the kernel. */
 bool cpu_is_short(void);
 
+/** Return the CPU time of the calling thread. MT-safe. */
+uint64_t cpu_own_ns(void);
+
 /** Return the CPU time of a thread of this process in ns, or 0 if there is no such thread. MT-safe.
  */
 uint64_t cpu_thread_ns(uint32_t tid);

@@ -14,7 +14,7 @@ struct engine_clock;
 #define POLLING_FOUND_A_TURN 8 /* polls that find all completions that they ask for, per turn */
 /* A thread yields after polling in vain for this long; longer than a round trip on a fast link. */
 #define POLLING_YIELD_AFTER_NS UINT64_C(20000)
-#define POLLING_NAP_AFTER_NS   UINT64_C(2000000) /* the same before a nap, and between two naps */
+#define POLLING_NAP_AFTER_NS   UINT64_C(2000000) /* without work before a nap, and between two */
 
 /* All words are accessed relaxed. They only measure, so a count lost between two threads is
  * harmless. */
@@ -30,7 +30,6 @@ struct polling {
 	uint64_t vain_begin_ns; /* of the series of polls that found nothing */
 	uint64_t vain_last_ns;	/* the last poll of that series */
 	uint64_t yield_due_ns;	/* until then a poll that finds nothing does not yield */
-	uint64_t nap_due_ns;	/* until then such a poll does not sleep */
 	uint64_t refused_times; /* engine.taken_times when a poll was first refused by that owner */
 	uint64_t refused_ns;	/* time of that refusal */
 	uint64_t refused_last_ns; /* time of the last refusal */
@@ -57,6 +56,8 @@ extern struct crowd polling_crowd __attribute__((visibility("hidden")));
 struct polling_thread {
 	uint64_t counted_ns; /* the end of the newest count that has counted this thread, which is
 				unique enough to tell it */
+	uint64_t nap_due_ns; /* until then it does not sleep briefly */
+	uint64_t cpu_ns;     /* its CPU time at the last question if CPUs are short; 0: none yet */
 	bool waits;	     /* it has told since its last poll that it may sleep on a channel */
 	uint32_t number;     /* 0: not asked for yet. In a child process it is the parent's, which
 				names no thread there */
@@ -144,7 +145,7 @@ static inline uint64_t polling_vain_ns(struct polling *polling, uint64_t now_ns)
 void polling_yield(struct polling *polling, const struct engine_clock *clock, uint64_t now_ns);
 
 /** Sleep briefly from time to time if more threads want to run than there are CPUs. MT-safe. */
-void polling_nap(struct polling *polling, uint64_t now_ns);
+void polling_nap(uint64_t now_ns);
 
 /* Do what polling_make_way does. */
 bool polling_make_way_now(const struct engine_clock *clock, uint64_t now_ns);
