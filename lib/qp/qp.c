@@ -148,6 +148,7 @@ void qp_reset(struct qp *qp)
 	completer_reset(&qp->completer);
 	requester_reset(&qp->requester, REQUESTER_STOPPED);
 	qp->receive.taken = false;
+	qp->sched.acks_at_once = false;
 	if (qp_is_datagram(qp)) {
 		datagram_reset(&qp->datagram);
 		qp->datagram.psn = psn_make(0);

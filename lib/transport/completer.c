@@ -85,6 +85,7 @@ void completer_reset(struct completer *completer)
 {
 	ooo_clear(&completer->ooo);
 	completer->page_absent = false;
+	completer->refused = false;
 	completer->ack_byte = 0;
 }
 
@@ -300,6 +301,7 @@ static enum fault completer_nak(struct completer *completer, const struct packet
 	switch (packet->syndrome & AETH_KIND_MASK) {
 	case AETH_RNR_NAK:
 		counters_add(completer->counters, COUNTER_rnr_nak_retry_err, 1);
+		completer->refused = true;
 		return loss_on_rnr(completer->loss, value, now_ns) ? FAULT_NONE
 								   : FAULT_RNR_RETRIES_EXHAUSTED;
 	case AETH_NAK:

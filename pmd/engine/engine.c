@@ -455,7 +455,8 @@ static bool engine_may_tend(struct engine *engine)
 /*
  * Send first. A response to a received packet is then sent in the next turn. Between the two turns
  * a program that polls sees the received message, and its answer leaves in one burst with the
- * acknowledgement.
+ * acknowledgement. Where the peer has had no receive for an answer before, the acknowledgement
+ * leaves first.
  */
 unsigned int engine_turn(struct engine *engine)
 {
@@ -463,6 +464,10 @@ unsigned int engine_turn(struct engine *engine)
 	unsigned int work = engine_send(engine, true);
 
 	work += engine_receive_and_tell(engine);
+	if (unlikely(engine->acks_at_once)) {
+		engine->acks_at_once = false;
+		work += engine_send(engine, false);
+	}
 	if (work > 0)
 		engine->busy_ns = engine->now_ns;
 	if (unlikely(engine->now_ns >= engine->link_due_ns) && engine_may_tend(engine))

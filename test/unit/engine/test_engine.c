@@ -43,6 +43,26 @@ TEST(engine_turn__a_lone_acknowledgement_waits_for_company)
 	assert_int_equal(qp.runs, 2);
 }
 
+/* The peer's program posts its receive when its request is acknowledged, so our program must not
+ * answer before. */
+TEST(engine_turn__acknowledges_at_once_where_the_peer_had_no_receive)
+{
+	engine->ack_hold_ns = engine->ack_hold_beyond_ns = UINT64_MAX;
+	fake_receiver = &other;
+	other.only_ack = true;
+	rig_send(&qp, 1);
+	rig_turns(1);
+	assert_int_equal(other.runs, 0);
+	other.sched.acks_at_once = true;
+	for (unsigned int i = 1; i <= 2; i++) {
+		rig_send(&qp, 1);
+		rig_turns(1);
+		assert_int_equal(other.runs, i);
+	}
+	rig_turns(1);
+	assert_int_equal(other.runs, 2);
+}
+
 /* A packet to another host costs more than one to this host, so it pays to wait longer. */
 TEST(engine_turn__waits_as_long_as_the_way_is_worth)
 {

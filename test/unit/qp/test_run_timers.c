@@ -140,6 +140,19 @@ TEST(qp_timeout__waits_for_a_receiver_that_is_not_ready)
 	end_received(B, 11, IBV_WC_SUCCESS);
 }
 
+/* Its program may post a receive only when its own request is acknowledged. */
+TEST(qp_receive__acknowledges_at_once_after_an_rnr_nak)
+{
+	rig_connect();
+	assert_int_equal(end_send(A, 1, IBV_WR_SEND, 0, 8, 0), 0);
+	assert_false(qp_sched(A->qp)->acks_at_once);
+	rig_run();
+	assert_true(qp_sched(A->qp)->acks_at_once);
+	assert_false(qp_sched(B->qp)->acks_at_once);
+	assert_int_equal(end_modify(A, IBV_QPS_RESET), 0);
+	assert_false(qp_sched(A->qp)->acks_at_once);
+}
+
 TEST(qp_timeout__gives_up_a_receiver_that_stays_not_ready)
 {
 	rig_connect();

@@ -26,6 +26,7 @@ struct completer {
 	uint8_t ack_byte; /* of the newest answer: it has the sign of a peer that tells */
 	bool page_absent; /* the answer to una has come, and a page for it is not in memory: answers
 			     are dropped until it is */
+	bool refused;	  /* the peer has had no receive for a request (RNR NAK) */
 
 	uint32_t mtu; /* path MTU, bytes */
 	/* set once */

@@ -67,6 +67,7 @@ struct engine {
 	 * others */
 	uint64_t ack_hold_ns;
 	uint64_t ack_hold_beyond_ns;
+	bool acks_at_once; /* this turn has received a packet that must be acknowledged at once */
 	struct qp_list ready; /* queue pairs that want qp_run */
 	struct tx tx;
 	struct dma dma;
