@@ -93,8 +93,12 @@ class EndsTest:
 
     def owner_killed(self, owner):
         """The program that waits for an event gets one."""
+        if owner.process.poll() is not None:  # killed by the first try
+            owner.run()
         with CmRunning() as running:
             server = running.serve(self._server, ["rping", "-s", "-a", self._address])
+            if not wait_until(lambda: owner.status()["cm_ports"], SECONDS):
+                running.fail("the server does not listen")
             owner.process.kill()
             self._says(running, server, "device removal", TOLD_SECONDS, "the listener")
 

@@ -226,7 +226,8 @@ TEST(ops_poll__sleeps_now_and_then_where_cpus_are_short)
 	assert_int_equal(naps_in_ms(100), 0);
 }
 
-/* The helper looks at the program more often than it naps, and has its CPU for longer than 20 us. */
+/* The helper looks at the program more often than it naps, and has its CPU for longer than 20 us.
+ */
 TEST(ops_poll__sleeps_although_others_interrupt_it)
 {
 	const struct timespec interruption = {.tv_nsec = 2 * (long)POLLING_YIELD_AFTER_NS};
