@@ -54,7 +54,7 @@ static void look_at_ip(const struct rte_flow_item *item, struct rule *rule)
 		assert_int_equal(mask4->hdr.src_addr, 0);
 		memcpy(rule->dst, &ipv4->hdr.dst_addr, 4);
 	} else {
-		assert_memory_equal(mask6->hdr.dst_addr, whole, 16);
+		assert_memory_equal(&mask6->hdr.dst_addr, whole, 16);
 		memcpy(rule->dst, &ipv6->hdr.dst_addr, 16);
 	}
 }
