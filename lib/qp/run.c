@@ -91,8 +91,10 @@ static void qp_receive_response(struct qp *qp, const struct packet *packet, uint
 		return;
 	}
 	fault = completer_receive(&qp->completer, packet, now_ns);
-	if (unlikely(qp->completer.refused))
+	if (unlikely(qp->completer.refused)) {
+		qp->completer.refused = false;
 		qp->sched.acks_at_once = true;
+	}
 	if (unlikely(qp->completer.page_absent))
 		qp_await_pages(qp, now_ns);
 	if (fault != FAULT_NONE)

@@ -85,7 +85,6 @@ void completer_reset(struct completer *completer)
 {
 	ooo_clear(&completer->ooo);
 	completer->page_absent = false;
-	completer->refused = false;
 	completer->ack_byte = 0;
 }
 
@@ -292,6 +291,16 @@ static struct loss_request completer_describe(const struct completer *completer)
 	return request;
 }
 
+/* Return true if the oldest request takes a receive of the peer's. */
+static bool completer_takes_receive(const struct completer *completer)
+{
+	const struct send_wqe *wqe = completer_oldest(completer);
+
+	return wqe != NULL &&
+	       (wqe->opcode == IBV_WR_SEND || wqe->opcode == IBV_WR_SEND_WITH_IMM ||
+		wqe->opcode == IBV_WR_SEND_WITH_INV || wqe->opcode == IBV_WR_RDMA_WRITE_WITH_IMM);
+}
+
 static enum fault completer_nak(struct completer *completer, const struct packet *packet,
 				uint64_t now_ns)
 {
@@ -301,7 +310,7 @@ static enum fault completer_nak(struct completer *completer, const struct packet
 	switch (packet->syndrome & AETH_KIND_MASK) {
 	case AETH_RNR_NAK:
 		counters_add(completer->counters, COUNTER_rnr_nak_retry_err, 1);
-		completer->refused = true;
+		completer->refused = completer_takes_receive(completer);
 		return loss_on_rnr(completer->loss, value, now_ns) ? FAULT_NONE
 								   : FAULT_RNR_RETRIES_EXHAUSTED;
 	case AETH_NAK:

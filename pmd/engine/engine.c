@@ -113,7 +113,8 @@ static uint64_t engine_hold_ns(const struct engine *engine, const struct qp *qp)
  */
 static bool engine_holds(const struct engine *engine, struct qp *qp)
 {
-	return engine->now_ns - qp_sched(qp)->ready_ns < engine_hold_ns(engine, qp) &&
+	return !qp_sched(qp)->acks_at_once &&
+	       engine->now_ns - qp_sched(qp)->ready_ns < engine_hold_ns(engine, qp) &&
 	       qp_owes_ack_only(qp);
 }
 
@@ -455,7 +456,7 @@ static bool engine_may_tend(struct engine *engine)
 /*
  * Send first. A response to a received packet is then sent in the next turn. Between the two turns
  * a program that polls sees the received message, and its answer leaves in one burst with the
- * acknowledgement. Where the peer has had no receive for an answer before, the acknowledgement
+ * acknowledgement. To a peer that has had no receive for an answer before, the acknowledgement
  * leaves first.
  */
 unsigned int engine_turn(struct engine *engine)
@@ -466,7 +467,7 @@ unsigned int engine_turn(struct engine *engine)
 	work += engine_receive_and_tell(engine);
 	if (unlikely(engine->acks_at_once)) {
 		engine->acks_at_once = false;
-		work += engine_send(engine, false);
+		work += engine_send(engine, true);
 	}
 	if (work > 0)
 		engine->busy_ns = engine->now_ns;

@@ -18,7 +18,6 @@
 #define LONG_TURN_NS	  UINT64_C(100000)
 #define OWNER_PAUSE_NS	  UINT64_C(50000)
 #define NAP_NS		  50000
-#define NAP_CPU_NS	  UINT64_C(1000000) /* of CPU time between two questions if CPUs are short */
 #define REFUSAL_NS	  UINT64_C(20000000) /* later ones are others: longer than each sleep */
 #define COUNT_NS	  UINT64_C(20000000) /* in which each thread of a crowd polls */
 #define CROWD		  2 /* threads that poll, for each CPU: so many let others starve */
@@ -78,7 +77,7 @@ static bool polling_has_used_cpu(void)
 {
 	const uint64_t cpu_ns = cpu_own_ns(), before_ns = polling_thread.cpu_ns;
 
-	if (before_ns != 0 && cpu_ns - before_ns < NAP_CPU_NS)
+	if (before_ns != 0 && cpu_ns - before_ns < POLLING_NAP_CPU_NS)
 		return false;
 	polling_thread.cpu_ns = cpu_ns;
 	return before_ns != 0;
@@ -87,12 +86,12 @@ static bool polling_has_used_cpu(void)
 /*
  * sched_yield gives the CPU only to threads of the caller's own group, and Linux makes a group of
  * each session. So the peer's process, or uroced, may wait behind a polling thread until its
- * retries are used up. On Linux 6.18 each wake-up of another thread of that group, such as the
- * helper's for a look, prolongs this: 13 s were seen. So while the engine has no work, a thread
- * that uses its CPU sleeps from time to time, if more threads want to run than there are CPUs. It
- * asks by its CPU time, not by the time between polls: a thread that was interrupted has not slept.
- * A program that sleeps asks seldom: finding out takes longer than the answer of a peer that
- * sleeps.
+ * retries are used up. On Linux 6.18 the group keeps the CPU longer each time that another of its
+ * threads wakes, as the helper does for a look: 13 s were seen. So while the engine has no work, a
+ * thread that uses its CPU, whatever for, sleeps from time to time, if more threads want to run
+ * than there are CPUs. A long time between two polls does not tell that it has slept: others may
+ * have interrupted it. A program that sleeps uses little CPU time, and so asks seldom if CPUs are
+ * short: finding out takes longer than the answer of a peer that sleeps.
  */
 void polling_nap(uint64_t now_ns)
 {

@@ -50,6 +50,16 @@ bool __wrap_cpu_is_short(void)
 	return TEST_FILE_RUNS() ? is_short : __real_cpu_is_short();
 }
 
+static uint64_t cpu_ns; /* of the thread; 0: as the kernel counts */
+
+uint64_t __real_cpu_own_ns(void);
+uint64_t __wrap_cpu_own_ns(void);
+
+uint64_t __wrap_cpu_own_ns(void)
+{
+	return TEST_FILE_RUNS() && cpu_ns != 0 ? cpu_ns : __real_cpu_own_ns();
+}
+
 TEST(ops_kick__sends_at_once)
 {
 	qp.to_send = 1;
@@ -243,18 +253,34 @@ TEST(ops_poll__sleeps_although_others_interrupt_it)
 	assert_int_not_equal(times_asked, 0);
 }
 
-/* A program that wakes posts and polls. The answer comes sooner than the poll could find out if
- * CPUs are short. */
-TEST(ops_poll__does_not_ask_for_cpus_after_the_program_has_slept)
+/* Poll once, after the engine has had no work for long. Return how often it asked if CPUs are
+ * short.
+ */
+static unsigned int asked_by_poll(unsigned int packets)
 {
 	const struct timespec sleep = {.tv_nsec = 2 * (long)POLLING_NAP_AFTER_NS};
 
-	polling_thread.cpu_ns = cpu_own_ns();
+	rig_turns(2); /* receive what was sent */
 	nanosleep(&sleep, NULL);
 	times_asked = 0;
+	if (packets > 0)
+		rig_send(&qp, packets);
 	ops->poll(engine);
-	ops->poll(engine);
-	assert_int_equal(times_asked, 0);
+	return times_asked;
+}
+
+/* A program that wakes posts and polls. The answer comes sooner than the poll could find out if
+ * CPUs are short. */
+TEST(ops_poll__asks_for_cpus_when_it_has_used_one)
+{
+	cpu_ns = polling_thread.cpu_ns = 1;
+	cpu_ns += POLLING_NAP_CPU_NS - 1;
+	assert_int_equal(asked_by_poll(0), 0);
+	cpu_ns++;
+	assert_int_equal(asked_by_poll(1), 0);
+	assert_int_equal(asked_by_poll(0), 1);
+	assert_int_equal(asked_by_poll(0), 0);
+	cpu_ns = 0;
 }
 
 #define CROWD 16

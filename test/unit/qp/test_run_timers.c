@@ -150,6 +150,12 @@ TEST(qp_receive__acknowledges_at_once_after_an_rnr_nak)
 	assert_true(qp_sched(A->qp)->acks_at_once);
 	assert_false(qp_sched(B->qp)->acks_at_once);
 	assert_int_equal(end_modify(A, IBV_QPS_RESET), 0);
+	assert_int_equal(end_modify(B, IBV_QPS_RESET), 0);
+	rig_connect();
+	assert_int_equal(end_receive(B, 10, 0, 8), 0);
+	assert_int_equal(end_send(A, 2, IBV_WR_SEND, 0, 8, 0), 0);
+	rig_run();
+	end_sent(A, 2, IBV_WC_SUCCESS);
 	assert_false(qp_sched(A->qp)->acks_at_once);
 }
 

@@ -46,8 +46,8 @@ struct qp_sched {
 	bool kicked; /* atomic */
 	bool is_ready;
 	bool is_timed;
-	/* Acknowledgements leave at once: the peer has had no receive for a request. Its program
-	 * may post one only when its own request is acknowledged. Set by this room. */
+	/* Acknowledgements leave at once: the peer has refused a request that takes a receive. Its
+	 * program may post one only when its own request is acknowledged. Set by this room. */
 	bool acks_at_once;
 };
 

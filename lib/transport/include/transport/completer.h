@@ -26,7 +26,8 @@ struct completer {
 	uint8_t ack_byte; /* of the newest answer: it has the sign of a peer that tells */
 	bool page_absent; /* the answer to una has come, and a page for it is not in memory: answers
 			     are dropped until it is */
-	bool refused;	  /* the peer has had no receive for a request (RNR NAK) */
+	bool refused;	  /* an RNR NAK has refused a request that takes a receive; the caller of
+			     completer_receive resets it */
 
 	uint32_t mtu; /* path MTU, bytes */
 	/* set once */

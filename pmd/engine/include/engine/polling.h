@@ -15,6 +15,7 @@ struct engine_clock;
 /* A thread yields after polling in vain for this long; longer than a round trip on a fast link. */
 #define POLLING_YIELD_AFTER_NS UINT64_C(20000)
 #define POLLING_NAP_AFTER_NS   UINT64_C(2000000) /* without work before a nap, and between two */
+#define POLLING_NAP_CPU_NS     UINT64_C(1000000) /* CPU time that is used between two naps */
 
 /* All words are accessed relaxed. They only measure, so a count lost between two threads is
  * harmless. */
