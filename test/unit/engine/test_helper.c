@@ -56,6 +56,7 @@ TEST(helper__leaves_a_descriptor_of_the_programs_alone, .setup = set_up_hybrid)
 	/* The port is the next test's. */
 	engine->link->port.started = true;
 	((struct ethdev *)engine->link->port.ops_arg)->removed = false;
+	((struct ethdev *)engine->link->port.ops_arg)->given_up = false;
 	assert_int_equal(recv(ends[1], bytes, sizeof(bytes), MSG_DONTWAIT), -1);
 	assert_int_equal(recv(fd, bytes, sizeof(bytes), MSG_DONTWAIT), 5);
 	close(fd);
