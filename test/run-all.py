@@ -36,6 +36,7 @@ THREAD_SANITIZED = ("-Db_sanitize=thread", "-Db_lundef=false", "-Dbuildtype=debu
 PATIENCE = 5
 ALL_FUZZ_SECONDS = 120  # for each target
 BESIDE_SECONDS = 900 * PATIENCE
+END_SECONDS = 20  # for tests that are told to end
 BEGIN = time.monotonic()
 
 
@@ -93,6 +94,7 @@ def add_meson_log(total, path):
             elif test["result"] in ("OK", "EXPECTEDFAIL"):
                 total.add(passed or 1, failed, skipped)
             else:
+                print(f"FAIL  {test['name'].split(' / ')[-1]}: {test['result']}", flush=True)
                 total.add(passed, failed or 1, skipped)
 
 
@@ -101,9 +103,15 @@ def meson_test(total, build, *options):
     log = os.path.join(build, "meson-logs", "testlog.json")
     if os.path.exists(log):
         os.unlink(log)
-    status = subprocess.run(["meson", "test", "-C", build, "--no-rebuild", "--print-errorlogs",
-                             "--timeout-multiplier", str(PATIENCE), *options], stdin=subprocess.DEVNULL,
-                            env={**SANITIZER_ENV, **os.environ}).returncode
+    meson = subprocess.Popen(["meson", "test", "-C", build, "--no-rebuild", "--print-errorlogs",
+                              "--timeout-multiplier", str(PATIENCE), *options], stdin=subprocess.DEVNULL,
+                             env={**SANITIZER_ENV, **os.environ})
+    try:
+        status = meson.wait()
+    finally:
+        # Where we were interrupted: Meson ends its tests, which have sessions of their own.
+        meson.terminate()
+        meson.wait()
     failed_before = total.counts[1]
     if os.path.exists(log):
         add_meson_log(total, log)
@@ -228,12 +236,16 @@ def everything(total, complete):
     meson_test(total, "build", "--no-suite", "sim")
     with tempfile.NamedTemporaryFile("r", errors="replace") as log:
         companion = Process([sys.executable, os.path.abspath(__file__), "--beside"], log.name, nice=0)
-        title("programs")
-        programs(total, "test/programs/run.py", *more)
-        title("storage")
-        programs(total, "test/storage/run.py", *more)
-        companion.wait(BESIDE_SECONDS)
-        companion.kill()
+        try:
+            title("programs")
+            programs(total, "test/programs/run.py", *more)
+            title("storage")
+            programs(total, "test/storage/run.py", *more)
+            companion.wait(BESIDE_SECONDS)
+        finally:
+            companion.terminate()
+            companion.wait(END_SECONDS)
+            companion.kill()
         add_summary(total, "what runs beside the programs", log, companion.poll)
     if complete:
         sanitized(total)

@@ -97,8 +97,8 @@ class EndsTest:
             owner.run()
         with CmRunning() as running:
             server = running.serve(self._server, ["rping", "-s", "-a", self._address])
-            if not wait_until(lambda: owner.status()["cm_ports"], SECONDS):
-                running.fail("the server does not listen")
+            if not wait_until(lambda: (owner.status() or {}).get("cm_ports"), SECONDS):
+                running.fail("the server has no port")
             owner.process.kill()
             self._says(running, server, "device removal", TOLD_SECONDS, "the listener")
 
