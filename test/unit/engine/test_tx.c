@@ -113,6 +113,18 @@ TEST(tx__what_may_change_under_way_is_copied)
 	assert_false(dma_is_busy(&region));
 }
 
+static const struct port_ops *ring;
+static uint16_t sent_mark;
+
+/* A driver may change the mark of a packet that it has taken, as the ring driver of DPDK 24.11
+ * does. */
+static uint16_t note_mark(void *arg, struct rte_mbuf **mbufs, uint16_t n)
+{
+	assert_int_equal(n, 1);
+	sent_mark = mbufs[0]->port;
+	return ring->tx_burst(arg, mbufs, n);
+}
+
 /* The kernel cannot segment these packets as a run: their identifications do not count up, or they
  * carry a mark (psock/psock.h). */
 TEST(tx__what_is_sent_again_leaves_alone)
@@ -120,16 +132,19 @@ TEST(tx__what_is_sent_again_leaves_alone)
 	static const bool again[] = {false, true, true, false};
 	static const uint16_t ids[] = {1, 4, 7, 8}; /* of who comes next */
 	static uint8_t memory[64];
+	struct port_ops noting;
 
+	ring = engine->link->port.ops;
+	noting = *ring;
+	noting.tx_burst = note_mark;
+	engine->link->port.ops = &noting;
 	for (size_t i = 0; i < RTE_DIM(again); i++) {
-		struct rte_mbuf *mbuf;
-
 		qp.again = again[i];
-		mbuf = send_payload(memory, sizeof(memory));
-		assert_int_equal(mbuf->port == PSOCK_ALONE, again[i]);
+		rte_pktmbuf_free(send_payload(memory, sizeof(memory)));
+		assert_int_equal(sent_mark == PSOCK_ALONE, again[i]);
 		assert_int_equal(engine->tx.next_ip_id, ids[i]);
-		rte_pktmbuf_free(mbuf);
 	}
+	engine->link->port.ops = ring;
 }
 
 /* The answer of the port below. */
