@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Launch the program: set the library path, then exec. */
+/* Launch the program and its servers. */
 #include "launch.h"
 
 #include <errno.h>
 #include <limits.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -90,6 +91,25 @@ int launch_prepend_library_path(const char *dir, char *error, size_t error_size)
 	if (ret < 0) {
 		snprintf(error, error_size, "no memory");
 		return -ENOMEM;
+	}
+	return 0;
+}
+
+int launch_begin_session(void)
+{
+	FILE *file = fopen("/proc/self/autogroup", "re");
+	int nice_value = 0;
+	bool known;
+
+	known = file && fscanf(file, "%*s nice %d", &nice_value) == 1;
+	if (file)
+		fclose(file);
+	if (setsid() < 0)
+		return -errno;
+	file = known && nice_value != 0 ? fopen("/proc/self/autogroup", "we") : NULL;
+	if (file) {
+		fprintf(file, "%d", nice_value);
+		fclose(file);
 	}
 	return 0;
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Launch the program: find our library, set the library path, exec. */
+/* Launch the program and its servers: find our library, set the library path, begin a session,
+ * exec. */
 #ifndef UROCE_RUN_LAUNCH_H
 #define UROCE_RUN_LAUNCH_H
 
@@ -30,6 +31,14 @@ int launch_find_self(char *dir, size_t dir_size);
  *   0, -EINVAL with `error` if LD_LIBRARY_PATH cannot contain the directory, or -ENOMEM.
  */
 int launch_prepend_library_path(const char *dir, char *error, size_t error_size);
+
+/**
+ * Begin a session with the nice value of the one before. Linux shares the CPUs between sessions by
+ * a value of each, which a new session does not inherit (sched(7), "The autogroup feature"). A
+ * server with less than its programs would starve beside them. A kernel without that feature has no
+ * such value. Not MT-safe. Returns 0 or -errno.
+ */
+int launch_begin_session(void);
 
 /** Exec the program. Returns only on failure: the exit code, with `error`. */
 int launch_exec(char **program, char *error, size_t error_size);

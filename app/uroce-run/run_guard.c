@@ -23,6 +23,8 @@
 
 #include <rte_common.h>
 
+#include "launch.h"
+
 #define WALK_FDS  8
 #define FIRST_FD  (STDERR_FILENO + 1)
 #define BY_SIGNAL 128 /* as shells do */
@@ -80,29 +82,6 @@ static int raise_fd(int fd)
 	return raised;
 }
 
-/*
- * Begin a session with the nice value of the one before. Linux shares the CPUs between sessions by
- * a value of each, which a new session does not inherit (sched(7), "The autogroup feature"). An
- * uroced with less than its programs would starve beside them, and their packets with it. A kernel
- * without that feature has no such file.
- */
-static void begin_session(void)
-{
-	FILE *file = fopen("/proc/self/autogroup", "re");
-	int nice_value = 0;
-	bool known;
-
-	known = file && fscanf(file, "%*s nice %d", &nice_value) == 1;
-	if (file)
-		fclose(file);
-	setsid();
-	file = known && nice_value != 0 ? fopen("/proc/self/autogroup", "we") : NULL;
-	if (!file)
-		return;
-	fprintf(file, "%d", nice_value);
-	fclose(file);
-}
-
 /* Become uroced, which dies with the guard. */
 static _Noreturn void exec_uroced(const struct guard *guard, pid_t parent)
 {
@@ -114,7 +93,7 @@ static _Noreturn void exec_uroced(const struct guard *guard, pid_t parent)
 	if (getppid() != parent)
 		_exit(EXIT_FAILURE);
 	/* Keep the terminal's signals away: Ctrl-C shall end the command first. */
-	begin_session();
+	launch_begin_session();
 	for (size_t i = 0; i < RTE_DIM(forwarded); i++)
 		signal(forwarded[i], SIG_DFL);
 	sigemptyset(&none);
@@ -291,7 +270,7 @@ static int start_grandchild(struct guard *guard)
 	if (child == 0) {
 		child = fork();
 		if (child == 0) {
-			begin_session();
+			launch_begin_session();
 			guard_run(guard);
 		}
 		_exit(child < 0 ? errno : 0);

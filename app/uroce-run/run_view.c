@@ -25,6 +25,7 @@
 #include <rte_common.h>
 
 #include "config/settings.h"
+#include "launch.h"
 #include "view/mount.h"
 #include "view/view_serve.h"
 #include "view/tree.h"
@@ -117,7 +118,7 @@ static int server_detach(void)
 	const int null = open("/dev/null", O_RDWR | O_CLOEXEC);
 	sigset_t none;
 
-	if (null < 0 || setsid() < 0 || chdir("/") != 0)
+	if (null < 0 || launch_begin_session() != 0 || chdir("/") != 0)
 		return -errno;
 	for (int fd = 0; fd <= 2; fd++)
 		if (dup2(null, fd) < 0)

@@ -10,7 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#define WAIT_MS 1000
+#define WAIT_S 10
 
 /* Leave the slots that this process took before it executed the present program: nobody writes
  * their counters any more. */
@@ -76,10 +76,10 @@ void view_member_tell(struct view_member *member, const struct view_facts *facts
 
 bool view_member_wait(const struct view_member *member)
 {
-	const struct timespec pause = {.tv_nsec = WAIT_MS * 1000000L / 10};
+	const struct timespec pause = {.tv_sec = 1};
 	struct view_slot *slot = member->slot;
 
-	for (int i = 0; i < 10; i++) {
+	for (int i = 0; i < WAIT_S; i++) {
 		const uint32_t displayed = __atomic_load_n(&slot->displayed, __ATOMIC_ACQUIRE);
 
 		if (displayed == slot->sequence)

@@ -17,7 +17,7 @@
 #include <unistd.h>
 
 #define BACKLOG	     64
-#define ANSWER_S     1
+#define ANSWER_S     10
 #define CONTROL_SIZE CMSG_SPACE(sizeof(int))
 
 static struct view_table *table_map(int fd)

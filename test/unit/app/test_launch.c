@@ -78,6 +78,57 @@ TEST(launch_find_self__is_a_folder_with_us_in_it)
 	assert_int_equal(launch_find_self(dir, 2), -ENAMETOOLONG);
 }
 
+#define AUTOGROUP "/proc/self/autogroup"
+
+static void set_nice(int value)
+{
+	FILE *file = fopen(AUTOGROUP, "we");
+
+	if (file) {
+		fprintf(file, "%d", value);
+		fclose(file);
+	}
+}
+
+static int nice_of_session(void)
+{
+	FILE *file = fopen(AUTOGROUP, "re");
+	int value = -100;
+
+	if (!file)
+		return value;
+	if (fscanf(file, "%*s nice %d", &value) != 1)
+		value = -100;
+	fclose(file);
+	return value;
+}
+
+/* The child has a session of its own, so that the test's keeps its value. */
+TEST(launch_begin_session__keeps_the_nice_value_of_the_session)
+{
+	const pid_t child = fork();
+	int status;
+
+	if (child == 0) {
+		setsid();
+		set_nice(5);
+		if (access(AUTOGROUP, R_OK) == 0 && nice_of_session() != 5)
+			_exit(1);
+		/* The leader of a session cannot begin another one. */
+		if (launch_begin_session() != -EPERM)
+			_exit(2);
+		if (fork() != 0) {
+			wait(&status);
+			_exit(WEXITSTATUS(status));
+		}
+		if (launch_begin_session() != 0 || getsid(0) != getpid())
+			_exit(3);
+		_exit(access(AUTOGROUP, R_OK) == 0 && nice_of_session() != 5 ? 4 : 0);
+	}
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_int_equal(status, 0);
+}
+
 TEST(launch_prepend_library_path__keeps_what_was_there)
 {
 	char error[256];

@@ -248,7 +248,7 @@ TEST(view_serve__ends_with_the_program)
 	}
 	assert_int_equal(read(ready[0], &byte, 1), 1);
 	view_member_tell(&member, &facts);
-	/* A program waits for a second and goes on. The server may wait for a CPU for longer. */
+	/* A program waits for 10 s and goes on. The server may wait for a CPU for longer. */
 	while (!view_member_wait(&member))
 		assert_int_equal(waitpid(serving, &status, WNOHANG), 0);
 	rig_expect(RIG_PORT "state", "4: ACTIVE\n");

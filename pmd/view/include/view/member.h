@@ -22,7 +22,7 @@ bool view_member_is_in(const struct view_member *member);
 /** Write facts, and wake the server. One thread at a time. */
 void view_member_tell(struct view_member *member, const struct view_facts *facts);
 
-/** Wait until files show the last facts. Returns false after a second without an answer. MT-safe.
+/** Wait until files show the last facts. Returns false after 10 s without an answer. MT-safe.
  */
 bool view_member_wait(const struct view_member *member);
 

@@ -107,7 +107,7 @@ void view_entry_close(const struct view_entry *entry);
 void view_table_admit(const struct view_entry *entry);
 
 /** Map the table of the view that VIEW_VARIABLE names. NULL: there is no view, or its server does
- * not answer within a second. MT-safe. */
+ * not answer within 10 s. MT-safe. */
 struct view_table *view_table_open(void);
 
 /** Wake the server of this process's view. MT-safe. */
