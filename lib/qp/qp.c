@@ -51,7 +51,7 @@ static void qp_connect_roles(struct qp *qp, const struct qp_init *init)
 	const uint8_t service = qp->kind->service;
 
 	qp->loss.window_max = init->window_max;
-	/* A responder that keeps nothing has nothing to tell; neither side of such a queue pair
+	/* A responder that keeps nothing has nothing to report; neither side of such a queue pair
 	 * takes part. */
 	qp->loss.sack =
 		init->sack && init->ooo != NULL && (service == OPCODE_RC || service == OPCODE_XRC);

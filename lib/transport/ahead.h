@@ -36,18 +36,19 @@ bool completer_acknowledge(struct completer *completer, struct psn psn, uint64_t
 enum fault completer_take_kept(struct completer *completer, const struct packet *packet,
 			       uint64_t now_ns);
 
-/** The peer tells: report which responses are missing. */
+/** The peer is SACK-capable: report which responses are missing. */
 void told_responses(struct completer *completer, uint64_t now_ns);
 
-/** The peer tells, and does not answer: choose the packets to send again. */
+/** The peer is SACK-capable, and does not answer: choose the packets to send again. */
 void told_probe(struct completer *completer);
 
-/* Note the sign of an answer that is to a packet in flight. */
-static inline void completer_note_sign(struct completer *completer, const struct packet *packet)
+/* Note the capability bits of an answer that is to a packet in flight. */
+static inline void completer_note_capability(struct completer *completer,
+					     const struct packet *packet)
 {
 	if (likely(packet->ack_byte == completer->ack_byte))
 		return;
-	if (loss_on_sign(completer->loss, packet->sign))
+	if (loss_on_capability(completer->loss, packet->capability))
 		completer->ack_byte = packet->ack_byte;
 }
 

@@ -47,28 +47,29 @@ void cc_path_put(struct cc_path *path)
 
 uint64_t cc_path_note(struct cc_path *path, uint64_t rtt_ns, uint64_t now_ns)
 {
-	uint64_t least_ns;
+	uint64_t min_rtt_ns;
 
-	if (path->least_ns != 0 && now_ns - path->since_ns >= CC_PATH_AGE_NS) {
-		path->former_ns = path->least_ns;
-		path->least_ns = 0;
+	if (path->min_rtt_ns != 0 && now_ns - path->since_ns >= CC_PATH_AGE_NS) {
+		path->old_min_rtt_ns = path->min_rtt_ns;
+		path->min_rtt_ns = 0;
 	}
-	if (path->least_ns == 0) {
-		path->least_ns = rtt_ns;
+	if (path->min_rtt_ns == 0) {
+		path->min_rtt_ns = rtt_ns;
 		path->since_ns = now_ns;
-	} else if (rtt_ns < path->least_ns) {
-		path->least_ns = rtt_ns;
+	} else if (rtt_ns < path->min_rtt_ns) {
+		path->min_rtt_ns = rtt_ns;
 	}
-	least_ns = path->former_ns != 0 ? RTE_MIN(path->former_ns, path->least_ns) : path->least_ns;
-	if (rtt_ns <= least_ns + CC_PATH_NEAR_NS)
+	min_rtt_ns = path->old_min_rtt_ns != 0 ? RTE_MIN(path->old_min_rtt_ns, path->min_rtt_ns)
+					       : path->min_rtt_ns;
+	if (rtt_ns <= min_rtt_ns + CC_PATH_NEAR_NS)
 		path->near_ns = now_ns;
-	return least_ns;
+	return min_rtt_ns;
 }
 
-void cc_path_note_single(struct cc_path *path, uint8_t *doubts, uint64_t least_ns, uint64_t rtt_ns,
-			 bool is_long)
+void cc_path_note_single(struct cc_path *path, uint8_t *doubts, uint64_t min_rtt_ns,
+			 uint64_t rtt_ns, bool is_long)
 {
-	const int64_t late_ns = rtt_ns > least_ns ? (int64_t)(rtt_ns - least_ns) : 0;
+	const int64_t late_ns = rtt_ns > min_rtt_ns ? (int64_t)(rtt_ns - min_rtt_ns) : 0;
 	const int64_t error_ns = late_ns - path->late_ns;
 	const int64_t away_ns = error_ns < 0 ? -error_ns : error_ns;
 

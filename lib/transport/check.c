@@ -25,7 +25,7 @@ static void loss_check_state(const struct loss *loss)
 		assert(loss->board == NULL || scoreboard_is_empty(loss->board));
 		return;
 	}
-	assert(between(loss->una, loss->slowed_to, loss->top));
+	assert(between(loss->una, loss->recovery_point, loss->top));
 	assert(between(loss->una, loss->executed, loss->top));
 	scoreboard_check(loss->board, loss->una, loss->top);
 	if (!loss_is_selective(loss))

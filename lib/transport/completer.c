@@ -466,7 +466,7 @@ enum fault completer_receive(struct completer *completer, const struct packet *p
 	if (psn_before(packet->psn, loss->una) ||
 	    (!psn_before(packet->psn, loss->top) && !completer_is_about_all(loss, packet)))
 		return FAULT_NONE;
-	completer_note_sign(completer, packet);
+	completer_note_capability(completer, packet);
 	return completer_take_kept(completer, packet, now_ns);
 }
 

@@ -56,7 +56,7 @@ void duplicate_answer(struct responder *responder, const struct packet *packet)
 	if (is_acked) {
 		responder_acknowledge(responder);
 		/* Its requester has had no answer for a while. */
-		if (responder->gap == GAP_NAKED && replies_tell(responder->replies))
+		if (responder->gap == GAP_NAKED && replies_sack(responder->replies))
 			replies_nak(responder->replies, AETH_NAK | NAK_PSN_SEQUENCE,
 				    responder->epsn, responder->msn);
 		return;

@@ -69,9 +69,10 @@ static const uint8_t *gap_place(struct responder *responder, const struct packet
 static bool gap_is_news(struct responder *responder, const struct packet *packet, bool is_kept,
 			bool follows)
 {
-	if (is_kept && follows && packet->ack_byte == 0 && ++responder->untold < SACK_INTERVAL_PKTS)
+	if (is_kept && follows && packet->ack_byte == 0 &&
+	    ++responder->unsacked < SACK_INTERVAL_PKTS)
 		return false;
-	responder->untold = 0;
+	responder->unsacked = 0;
 	return true;
 }
 
@@ -193,7 +194,7 @@ void gap_keep(struct responder *responder, const struct packet *packet)
 			return;
 		}
 	}
-	if (replies_tell(responder->replies)) {
+	if (replies_sack(responder->replies)) {
 		if ((fate != REPEATED || !gap_is_marked(responder, packet)) &&
 		    gap_is_news(responder, packet, fate == KEPT, follows))
 			gap_nak(responder, packet->psn);
@@ -234,7 +235,7 @@ void gap_closes(struct responder *responder, const struct packet *packet)
  */
 const struct packet *gap_next(struct responder *responder)
 {
-	const bool tells = replies_tell(responder->replies);
+	const bool sack_capable = replies_sack(responder->replies);
 	const bool closing = responder->gap == GAP_CLOSING;
 	const struct packet *packet;
 
@@ -249,7 +250,7 @@ const struct packet *gap_next(struct responder *responder)
 		if (closing)
 			return packet;
 		gap_nak(responder, responder->epsn);
-	} else if (closing && (responder->gap_hints > 0 || (packet != NULL && tells))) {
+	} else if (closing && (responder->gap_hints > 0 || (packet != NULL && sack_capable))) {
 		responder->gap_hints -= responder->gap_hints > 0;
 		gap_nak(responder, packet->psn);
 	} else if (packet == NULL && responder->gap_dropped) {

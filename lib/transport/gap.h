@@ -12,8 +12,8 @@
 static inline bool gap_is_marked(const struct responder *responder, const struct packet *packet)
 {
 	return (packet->opcode & OPCODE_OPERATION_MASK) == OPCODE_READ_REQUEST &&
-	       !packet->ack_req && (packet->sign & BTH_SIGN_KIND) == BTH_SIGN_REQUEST &&
-	       replies_tell(responder->replies);
+	       !packet->ack_req && (packet->capability & BTH_SACK_KIND) == BTH_SACK_REQUEST &&
+	       replies_sack(responder->replies);
 }
 
 /** Keep a packet that is behind the expected one. */

@@ -13,23 +13,23 @@
 #include "wire/headers.h"
 
 static_assert(LOSS_WINDOW_MAX == 1 << SIGN_PSNS_LOG, "the shortest window that is announced");
-static_assert(LOSS_WINDOW_LIMIT <= LOSS_WINDOW_MAX << BTH_SIGN_STEPS, "the longest one");
+static_assert(LOSS_WINDOW_LIMIT <= LOSS_WINDOW_MAX << BTH_SACK_STEPS, "the longest one");
 
-/* Return the sign that announces this span. */
-static uint8_t sign_of(uint32_t span)
+/* Return the capability bits that announce this span. */
+static uint8_t capability_of(uint32_t span)
 {
 	uint8_t steps = 0;
 
 	while (span > (uint32_t)LOSS_WINDOW_MAX << steps)
 		steps++;
-	return BTH_SIGN_REQUEST | steps;
+	return BTH_SACK_REQUEST | steps;
 }
 
 /* Set how many READs and atomics may be in flight. */
 static void loss_allow(struct loss *loss)
 {
 	loss->allowed_responses = loss->max_responses;
-	if (loss->peer == LOSS_PEER_TELLS)
+	if (loss->peer == LOSS_PEER_SACK)
 		loss->allowed_responses = (uint16_t)sack_resources(loss->max_responses);
 }
 
@@ -80,7 +80,7 @@ void loss_init(struct loss *loss, struct psn first)
 	loss->grows |= loss->window_max == 0;
 	if (loss->window_max == 0 || (loss->grows && loss->window_max > LOSS_WINDOW_MAX))
 		loss->window_max = LOSS_WINDOW_MAX;
-	loss->asks = BTH_ACK_REQ | (loss->sack ? sign_of(loss->window_max) : 0);
+	loss->asks = BTH_ACK_REQ | (loss->sack ? capability_of(loss->window_max) : 0);
 	loss->limited = false;
 	loss->window = loss->window_max;
 	loss->acked = 0;
@@ -109,17 +109,17 @@ static void loss_learn(struct loss *loss, enum loss_evidence evidence)
 	loss->peer = loss_peer_after(loss->peer, evidence);
 }
 
-bool loss_on_sign(struct loss *loss, uint8_t sign)
+bool loss_on_capability(struct loss *loss, uint8_t capability)
 {
-	const bool tells = (sign & BTH_SIGN_KIND) == BTH_SIGN_RESPONSE && loss->sack;
+	const bool sack_capable = (capability & BTH_SACK_KIND) == BTH_SACK_RESPONSE && loss->sack;
 
-	if (tells && !loss_reserve(loss))
+	if (sack_capable && !loss_reserve(loss))
 		return false;
-	loss_learn(loss, tells ? LOSS_SIGN_COMES : LOSS_SIGN_GOES);
-	loss->recovery.tells = tells;
+	loss_learn(loss, sack_capable ? LOSS_SACK_BEGINS : LOSS_SACK_ENDS);
+	loss->recovery.sack_capable = sack_capable;
 	loss_allow(loss);
-	if (tells) {
-		loss->board->far = (uint32_t)LOSS_WINDOW_MAX << (sign & BTH_SIGN_STEPS);
+	if (sack_capable) {
+		loss->board->far = (uint32_t)LOSS_WINDOW_MAX << (capability & BTH_SACK_STEPS);
 		loss->window = loss->window_max;
 	}
 	return true;
@@ -131,7 +131,7 @@ void loss_begin(struct loss *loss)
 		return;
 	loss->state = LOSS_SETTLED;
 	loss->executed = loss->una;
-	loss->slowed_to = loss->una;
+	loss->recovery_point = loss->una;
 	loss->from = loss->una;
 	loss->to = loss->una;
 	scoreboard_begin(loss->board, loss->una);
@@ -151,8 +151,8 @@ static void loss_end(struct loss *loss)
 static void loss_narrow(struct loss *loss)
 {
 	loss->losses++;
-	/* Towards a peer that tells, the window is a limit of memory, and not of speed. */
-	if (loss->window > 2 * LOSS_WINDOW_MIN && loss->peer != LOSS_PEER_TELLS)
+	/* Towards a SACK-capable peer, the window is a limit of memory, and not of speed. */
+	if (loss->window > 2 * LOSS_WINDOW_MIN && loss->peer != LOSS_PEER_SACK)
 		loss->window /= 2;
 }
 
@@ -190,8 +190,8 @@ static void loss_begin_selective(struct loss *loss, enum loss_state state, struc
 	/* Without memory for all of this, the timer finds the rest. */
 	scoreboard_mark(loss->board, loss->una, to, RANGE_MISSING);
 	if ((state == LOSS_REQUEST || state == LOSS_RESPONSE) &&
-	    !psn_before(loss->una, loss->slowed_to)) {
-		loss->slowed_to = loss->next;
+	    !psn_before(loss->una, loss->recovery_point)) {
+		loss->recovery_point = loss->next;
 		loss_narrow(loss);
 	}
 }
@@ -214,7 +214,7 @@ bool loss_next(const struct loss *loss, struct loss_range *range)
 	range->is_executed = psn_before(range->from, loss->executed);
 	/* Each range is a request of its own. The peer has resources for those in flight, which do
 	 * not have gaps: the next gap waits until una passes what has come before it. */
-	return loss->state == LOSS_TOLD ||
+	return loss->state == LOSS_SACKED ||
 	       !scoreboard_first(loss->board, RANGE_CAME, &came, &end) ||
 	       psn_before(range->from, came);
 }
@@ -223,7 +223,7 @@ void loss_sent_again(struct loss *loss, struct psn from, uint32_t count)
 {
 	const struct psn to = psn_add(from, (int32_t)count);
 
-	if (loss->state != LOSS_TOLD) {
+	if (loss->state != LOSS_SACKED) {
 		scoreboard_mark(loss->board, from, to, RANGE_SENT_AGAIN);
 	} else if (psn_before(from, loss->executed)) {
 		scoreboard_mark_again(loss->board, from, to, loss->next, AGAIN_RESPONSE);
@@ -250,8 +250,8 @@ void loss_advance(struct loss *loss, struct psn psn)
 		loss->next = psn;
 	}
 	loss_sack_executed(loss, psn, false);
-	if (psn_before(loss->slowed_to, psn))
-		loss->slowed_to = psn;
+	if (psn_before(loss->recovery_point, psn))
+		loss->recovery_point = psn;
 	loss_sack_passed(loss, psn);
 	for (int kind = 0; kind < AGAIN_KINDS; kind++) {
 		if (psn_before(loss->board->came[kind], psn))
@@ -274,9 +274,9 @@ static void loss_unmeasured(struct loss *loss)
 		recovery_unmeasured(&loss->recovery);
 }
 
-/* React to a NAK of a peer that tells which packets it keeps. It has not seen yet that we
+/* React to a NAK of a SACK-capable peer. It has not seen yet that we
  * understand more than a NAK. */
-static void loss_on_nak_of_teller(struct loss *loss, uint64_t now_ns)
+static void loss_on_nak_of_sack_peer(struct loss *loss, uint64_t now_ns)
 {
 	loss_sack_begin(loss, now_ns);
 	loss_sack_missing(loss, loss->una, psn_add(loss->una, 1));
@@ -296,7 +296,7 @@ void loss_on_nak(struct loss *loss, const struct loss_request *oldest, uint64_t 
 	if (!loss_reserve(loss))
 		return;
 	if (loss_sack_applies(loss) && !psn_eq(loss->next, loss->una)) {
-		loss_on_nak_of_teller(loss, now_ns);
+		loss_on_nak_of_sack_peer(loss, now_ns);
 		return;
 	}
 	/*
@@ -431,7 +431,7 @@ static void loss_refusal_ended(struct loss *loss, bool leaps, uint64_t now_ns)
 		loss_learn(loss, LOSS_REFUSAL_ENDS);
 	/* A peer may keep packets behind a loss, and drop packets behind a refusal. */
 	if (leaps || before == LOSS_PEER_UNKNOWN || before == LOSS_PEER_KEEPS ||
-	    before == LOSS_PEER_TELLS) {
+	    before == LOSS_PEER_SACK) {
 		loss_send_missing(loss, LOSS_RNR, psn_add(loss->una, 1), now_ns);
 		return;
 	}
@@ -451,7 +451,7 @@ static void loss_wait(struct loss *loss)
 
 void loss_sack_accepted(struct loss *loss, uint64_t now_ns)
 {
-	if (loss->state != LOSS_RNR || loss->peer != LOSS_PEER_TELLS ||
+	if (loss->state != LOSS_RNR || loss->peer != LOSS_PEER_SACK ||
 	    loss->recovery.state == RECOVERY_RNR_WAIT || psn_before(loss->una, loss->to))
 		return;
 	loss_unmeasured(loss);
@@ -508,7 +508,7 @@ static void loss_selective_ended(struct loss *loss, const struct loss_request *o
 	const enum loss_state state = loss->state;
 
 	loss_end(loss);
-	if (state != LOSS_PROBE && state != LOSS_TOLD)
+	if (state != LOSS_PROBE && state != LOSS_SACKED)
 		recovery_retransmitted(&loss->recovery, now_ns);
 	if (state == LOSS_RNR)
 		loss_refusal_ended(loss, leaps, now_ns);
@@ -528,7 +528,7 @@ bool loss_settle(struct loss *loss, const struct loss_request *oldest, bool ackn
 		return false;
 	}
 	if (loss_is_selective(loss)) {
-		if (loss->state != LOSS_TOLD)
+		if (loss->state != LOSS_SACKED)
 			loss_unmeasured(loss);
 		if (!psn_before(loss->una, loss->to))
 			loss_selective_ended(loss, oldest, acknowledged, now_ns);
@@ -536,11 +536,11 @@ bool loss_settle(struct loss *loss, const struct loss_request *oldest, bool ackn
 	if (loss_awaits_responses(loss) && !loss_is_selective(loss) && !loss_sack_applies(loss))
 		asks = loss_ask(loss, oldest, now_ns);
 	if (loss->state == LOSS_SETTLED && psn_eq(loss->executed, loss->una) &&
-	    psn_eq(loss->slowed_to, loss->una) && scoreboard_is_empty(loss->board))
+	    psn_eq(loss->recovery_point, loss->una) && scoreboard_is_empty(loss->board))
 		loss->state = LOSS_NONE;
 	loss_open(loss, now_ns);
 	/* Progress has turned the retransmission timer into the timer of a probe. */
-	if (loss_is_selective(loss) && loss->state != LOSS_TOLD &&
+	if (loss_is_selective(loss) && loss->state != LOSS_SACKED &&
 	    loss->recovery.waits_for == RECOVERY_FOR_ANSWER)
 		recovery_retransmit(&loss->recovery, now_ns, false);
 	return asks;
@@ -568,7 +568,7 @@ void loss_release(struct loss *loss, uint64_t now_ns)
 static enum loss_timeout loss_send_once_more(struct loss *loss, uint64_t now_ns)
 {
 	if (loss_sack_applies(loss) && !psn_eq(loss->una, loss->next)) {
-		recovery_probe_teller(&loss->recovery, loss->una, now_ns);
+		recovery_probe_sack_peer(&loss->recovery, loss->una, now_ns);
 		return LOSS_TIMEOUT_TAIL;
 	}
 	if (loss_is_selective(loss)) {

@@ -9,19 +9,19 @@
 #define DROPS	LOSS_PEER_DROPS
 #define KEEPS	LOSS_PEER_KEEPS
 #define WAVERS	LOSS_PEER_WAVERS
-#define TELLS	LOSS_PEER_TELLS
+#define SACK	LOSS_PEER_SACK
 
 /* clang-format off */
 /* A peer that once kept packets may have had no room this time, so it is judged again. One NAK for
  * the next packet may mean that two adjacent packets were lost. */
 static const uint8_t transitions[LOSS_PEERS][LOSS_EVIDENCES] = {
-	/*                      LEAPS  STOPS    NAK_FOLLOWS  REFUSAL_ENDS  SIGN_COMES  SIGN_GOES */
-	[LOSS_PEER_UNKNOWN] = { KEEPS, DROPS,   DOUBTED,     DOUBTED,      TELLS,      UNKNOWN },
-	[LOSS_PEER_DOUBTED] = { KEEPS, DROPS,   DROPS,       DROPS,        TELLS,      DOUBTED },
-	[LOSS_PEER_DROPS]   = { KEEPS, DROPS,   DROPS,       DROPS,        TELLS,      DROPS },
-	[LOSS_PEER_KEEPS]   = { KEEPS, UNKNOWN, KEEPS,       WAVERS,       TELLS,      KEEPS },
-	[LOSS_PEER_WAVERS]  = { KEEPS, DOUBTED, WAVERS,      KEEPS,        TELLS,      WAVERS },
-	[LOSS_PEER_TELLS]   = { TELLS, TELLS,   TELLS,       TELLS,        TELLS,      KEEPS },
+	/*                      LEAPS  STOPS    NAK_FOLLOWS  REFUSAL_ENDS  SACK_BEGINS  SACK_ENDS */
+	[LOSS_PEER_UNKNOWN] = { KEEPS, DROPS,   DOUBTED,     DOUBTED,      SACK,        UNKNOWN },
+	[LOSS_PEER_DOUBTED] = { KEEPS, DROPS,   DROPS,       DROPS,        SACK,        DOUBTED },
+	[LOSS_PEER_DROPS]   = { KEEPS, DROPS,   DROPS,       DROPS,        SACK,        DROPS },
+	[LOSS_PEER_KEEPS]   = { KEEPS, UNKNOWN, KEEPS,       WAVERS,       SACK,        KEEPS },
+	[LOSS_PEER_WAVERS]  = { KEEPS, DOUBTED, WAVERS,      KEEPS,        SACK,        WAVERS },
+	[LOSS_PEER_SACK]    = { SACK,  SACK,    SACK,        SACK,         SACK,        KEEPS },
 };
 /* clang-format on */
 

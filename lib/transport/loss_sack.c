@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Losses that a peer tells about: all of them are sent again at once. */
+/* Losses that selective acknowledgements report: all of them are sent again at once. */
 #include "transport/loss_sack.h"
 
 #include <rte_common.h>
@@ -19,9 +19,9 @@ void loss_sack_response(struct loss *loss, struct psn psn)
 static bool believes_drops(const struct loss *loss, uint64_t now_ns)
 {
 	const uint64_t round_ns =
-		loss->recovery.answer_ns != 0 ? loss->recovery.answer_ns : RECOVERY_RETRANSMIT_NS;
+		loss->recovery.srtt_ns != 0 ? loss->recovery.srtt_ns : RECOVERY_RETRANSMIT_NS;
 
-	return now_ns - loss->board->dropped_ns >= RTE_MAX(round_ns, RECOVERY_TELLS_MIN_NS);
+	return now_ns - loss->board->dropped_ns >= RTE_MAX(round_ns, RECOVERY_SACK_PROBE_MIN_NS);
 }
 
 /* Another kind of selective retransmission becomes one of this kind: count its packets as sent
@@ -31,7 +31,7 @@ static void loss_sack_take_over(struct loss *loss)
 	struct scoreboard *board = loss->board;
 	struct psn psn, end;
 
-	if (!loss_is_selective(loss) || loss->state == LOSS_TOLD)
+	if (!loss_is_selective(loss) || loss->state == LOSS_SACKED)
 		return;
 	for (psn = loss->una; psn_before(psn, board->end); psn = end) {
 		if (scoreboard_look(board, psn, board->end, &end) == RANGE_SENT_AGAIN)
@@ -60,7 +60,7 @@ void loss_sack_executed(struct loss *loss, struct psn psn, bool is_answered)
 	if (psn_before(loss->executed, psn)) {
 		/* Requests before it have come. What is missing from now on are responses. */
 		scoreboard_note_came(board, loss->executed, psn, AGAIN_REQUEST);
-		if (loss->state == LOSS_TOLD)
+		if (loss->state == LOSS_SACKED)
 			scoreboard_mark(board, loss->executed, psn, RANGE_SENT);
 		loss->executed = psn;
 	}
@@ -128,18 +128,18 @@ static void loss_sack_follow(struct loss *loss)
 		loss->state = LOSS_SETTLED;
 		return;
 	}
-	if (loss->state != LOSS_TOLD)
+	if (loss->state != LOSS_SACKED)
 		loss->from = loss->una;
-	loss->state = LOSS_TOLD;
+	loss->state = LOSS_SACKED;
 	loss->to = psn_add(last, 1);
 }
 
 /* Congestion control slows down once for all losses of a flight. */
 static void count_loss(struct loss *loss)
 {
-	if (!loss->board->missed || psn_before(loss->una, loss->slowed_to))
+	if (!loss->board->missed || psn_before(loss->una, loss->recovery_point))
 		return;
-	loss->slowed_to = loss->next;
+	loss->recovery_point = loss->next;
 	loss->losses++;
 }
 

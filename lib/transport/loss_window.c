@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The window towards a peer that tells: it follows the measured rate. */
+/* The window towards a SACK-capable peer: it follows the measured rate. */
 #include <rte_common.h>
 
 #include "transport/loss.h"
@@ -19,7 +19,7 @@
 /* Return the span that this requester announces. */
 static uint32_t loss_announced(const struct loss *loss)
 {
-	return (uint32_t)LOSS_WINDOW_MAX << (loss->asks & BTH_SIGN_STEPS);
+	return (uint32_t)LOSS_WINDOW_MAX << (loss->asks & BTH_SACK_STEPS);
 }
 
 /* Return true if answers take longer than they can: packets wait in a queue. */
@@ -27,7 +27,7 @@ static bool loss_is_queued(const struct loss *loss)
 {
 	const struct recovery *recovery = &loss->recovery;
 
-	return recovery->answer_ns - recovery->answer_ns / 8 > recovery->least_ns;
+	return recovery->srtt_ns - recovery->srtt_ns / 8 > recovery->min_rtt_ns;
 }
 
 /*
@@ -39,21 +39,21 @@ static bool loss_rate(struct loss *loss, uint64_t now_ns)
 {
 	struct scoreboard *board = loss->board;
 	const uint64_t took_ns = now_ns - board->rated_ns;
-	const uint64_t least_ns = loss->recovery.least_ns;
+	const uint64_t min_rtt_ns = loss->recovery.min_rtt_ns;
 	const uint32_t came = board->count[RANGE_CAME];
 	const int32_t count =
 		psn_diff(loss->una, board->rated_psn) + (int32_t)(came - board->rated_came);
 	/* If that is too long ago, the window has not held packets back since. */
-	const bool is_valid = took_ns <= RATE_ROUNDS * least_ns && count > 0;
+	const bool is_valid = took_ns <= RATE_ROUNDS * min_rtt_ns && count > 0;
 
-	if (took_ns < least_ns || took_ns == 0)
+	if (took_ns < min_rtt_ns || took_ns == 0)
 		return false;
 	board->rated_ns = now_ns;
 	board->rated_psn = loss->una;
 	board->rated_came = came;
 	if (!is_valid)
 		return false;
-	board->rate = RTE_MAX(board->rate, (uint32_t)((uint64_t)count * least_ns / took_ns));
+	board->rate = RTE_MAX(board->rate, (uint32_t)((uint64_t)count * min_rtt_ns / took_ns));
 	if (++board->ratings % RATE_ROUNDS == 0) {
 		board->rate_before = board->rate;
 		board->rate = 0;
@@ -89,7 +89,7 @@ static void loss_doubt_path(struct loss *loss)
 	if (++loss->board->shortest < SHORTEST_ROUNDS)
 		return;
 	loss->board->shortest = 0;
-	loss->recovery.least_ns = UINT32_MAX;
+	loss->recovery.min_rtt_ns = UINT32_MAX;
 }
 
 void loss_widen(struct loss *loss, bool is_round, uint64_t now_ns)
@@ -102,7 +102,7 @@ void loss_widen(struct loss *loss, bool is_round, uint64_t now_ns)
 		loss->board->widening = false;
 		loss->board->span = loss_announced(loss);
 	}
-	if (!loss->limited || !loss->grows || loss->peer != LOSS_PEER_TELLS)
+	if (!loss->limited || !loss->grows || loss->peer != LOSS_PEER_SACK)
 		return;
 	far = RTE_MIN(loss->board->far, (uint32_t)LOSS_WINDOW_LIMIT);
 	loss->limited = false;
@@ -128,7 +128,7 @@ void loss_widen(struct loss *loss, bool is_round, uint64_t now_ns)
 
 void loss_shrink(struct loss *loss, uint64_t now_ns)
 {
-	if (!loss->grows || loss->peer != LOSS_PEER_TELLS)
+	if (!loss->grows || loss->peer != LOSS_PEER_SACK)
 		return;
 	loss->board->rounds = LOSS_REFUSED_ROUNDS;
 	if (loss->window_max > LOSS_WINDOW_MAX)
@@ -147,7 +147,7 @@ static void loss_set_window(struct loss *loss)
 
 void loss_open(struct loss *loss, uint64_t now_ns)
 {
-	if (loss->peer != LOSS_PEER_TELLS)
+	if (loss->peer != LOSS_PEER_SACK)
 		return;
 	loss_set_window(loss);
 	if (loss->limited | loss->board->widening) {

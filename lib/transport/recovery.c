@@ -17,26 +17,26 @@ static uint64_t recovery_probe_wait_ns(const struct recovery *recovery)
 {
 	uint64_t wait_ns = recovery_wait_ns(recovery);
 
-	if (recovery->tells && recovery->answer_ns != 0) {
-		wait_ns = recovery->answer_ns + recovery->answer_ns / 2;
-		return wait_ns < RECOVERY_TELLS_MIN_NS ? RECOVERY_TELLS_MIN_NS : wait_ns;
+	if (recovery->sack_capable && recovery->srtt_ns != 0) {
+		wait_ns = recovery->srtt_ns + recovery->srtt_ns / 2;
+		return wait_ns < RECOVERY_SACK_PROBE_MIN_NS ? RECOVERY_SACK_PROBE_MIN_NS : wait_ns;
 	}
 	if (wait_ns < RECOVERY_PROBE_MIN_NS)
 		wait_ns = RECOVERY_PROBE_MIN_NS;
-	if (wait_ns < RECOVERY_RETRANSMIT_FACTOR * recovery->answer_ns)
-		wait_ns = RECOVERY_RETRANSMIT_FACTOR * recovery->answer_ns;
+	if (wait_ns < RECOVERY_RETRANSMIT_FACTOR * recovery->srtt_ns)
+		wait_ns = RECOVERY_RETRANSMIT_FACTOR * recovery->srtt_ns;
 	return wait_ns < RECOVERY_RETRANSMIT_MAX_NS ? wait_ns : RECOVERY_RETRANSMIT_MAX_NS;
 }
 
-/* Return when a probe is due. A peer that tells answers everything at once: from its newest answer
- * on less time is enough, if the newest packet has had its time. */
+/* Return when a probe is due. A SACK-capable peer answers everything at once: from its newest
+ * answer on less time is enough, if the newest packet has had its time. */
 static uint64_t recovery_probe_due_ns(const struct recovery *recovery, uint64_t wait_ns,
 				      uint64_t now_ns)
 {
 	const uint64_t sent_ns = recovery->sent_ns + wait_ns;
 	const uint64_t answered_ns = now_ns + wait_ns / 3;
 
-	if (!recovery->tells || recovery->answer_ns == 0)
+	if (!recovery->sack_capable || recovery->srtt_ns == 0)
 		return now_ns + wait_ns;
 	return sent_ns > answered_ns ? sent_ns : answered_ns;
 }
@@ -54,8 +54,8 @@ static void recovery_arm_probe(struct recovery *recovery, uint64_t now_ns)
 
 static void recovery_arm_retransmit(struct recovery *recovery, uint64_t now_ns)
 {
-	const uint64_t wait_ns =
-		recovery->tells ? recovery_probe_wait_ns(recovery) : recovery_wait_ns(recovery);
+	const uint64_t wait_ns = recovery->sack_capable ? recovery_probe_wait_ns(recovery)
+							: recovery_wait_ns(recovery);
 
 	recovery->retransmit_ns = now_ns + (wait_ns << recovery->retransmit_tries);
 }
@@ -85,10 +85,10 @@ void recovery_reset(struct recovery *recovery)
 	recovery_calm(recovery);
 	recovery->timed = RECOVERY_TIMED_NOTHING;
 	recovery->answered = false;
-	recovery->tells = false;
+	recovery->sack_capable = false;
 	recovery->probed = 0;
-	recovery->answer_ns = 0;
-	recovery->least_ns = UINT32_MAX;
+	recovery->srtt_ns = 0;
+	recovery->min_rtt_ns = UINT32_MAX;
 }
 
 void recovery_set_timeout(struct recovery *recovery, uint64_t timeout_ns)
@@ -152,19 +152,18 @@ void recovery_answered(struct recovery *recovery, struct psn una, uint64_t now_n
 	 * guess. */
 	if (unlikely(!recovery->answered && !is_probe)) {
 		recovery->answered = true;
-		recovery->answer_ns = (uint32_t)took_ns;
+		recovery->srtt_ns = (uint32_t)took_ns;
 	}
 	if (likely(!psn_before(recovery->timed_psn, una)))
 		return;
 	recovery->timed = RECOVERY_TIMED_NOTHING;
 	recovery->probed = 0;
-	if (took_ns > recovery->answer_ns)
-		recovery->answer_ns = (uint32_t)took_ns;
+	if (took_ns > recovery->srtt_ns)
+		recovery->srtt_ns = (uint32_t)took_ns;
 	else if (!is_probe)
-		recovery->answer_ns -=
-			(recovery->answer_ns - (uint32_t)took_ns) / RECOVERY_ANSWER_PART;
-	if (took_ns < recovery->least_ns && !is_probe)
-		recovery->least_ns = (uint32_t)took_ns;
+		recovery->srtt_ns -= (recovery->srtt_ns - (uint32_t)took_ns) / RECOVERY_SRTT_PART;
+	if (took_ns < recovery->min_rtt_ns && !is_probe)
+		recovery->min_rtt_ns = (uint32_t)took_ns;
 }
 
 void recovery_came(struct recovery *recovery, uint64_t now_ns)
@@ -181,17 +180,17 @@ void recovery_told(struct recovery *recovery, uint64_t now_ns)
 void recovery_probe(struct recovery *recovery, struct psn una, uint64_t now_ns)
 {
 	if (!recovery->answered)
-		recovery->answer_ns = (uint32_t)(2 * recovery_probe_wait_ns(recovery) /
-						 RECOVERY_RETRANSMIT_FACTOR);
+		recovery->srtt_ns = (uint32_t)(2 * recovery_probe_wait_ns(recovery) /
+					       RECOVERY_RETRANSMIT_FACTOR);
 	recovery->waits_for = RECOVERY_FOR_RETRANSMISSION;
 	recovery->timed = RECOVERY_TIMED_PROBE;
 	recovery->timed_psn = una;
 	recovery->since_ns = now_ns;
 }
 
-void recovery_probe_teller(struct recovery *recovery, struct psn una, uint64_t now_ns)
+void recovery_probe_sack_peer(struct recovery *recovery, struct psn una, uint64_t now_ns)
 {
-	const bool measured = recovery->least_ns != UINT32_MAX;
+	const bool measured = recovery->min_rtt_ns != UINT32_MAX;
 
 	if (recovery->retransmit_tries > 1)
 		return;
@@ -203,7 +202,7 @@ void recovery_probe_teller(struct recovery *recovery, struct psn una, uint64_t n
 	recovery->timed_psn = una;
 	recovery->since_ns = measured ? recovery->sent_ns : now_ns;
 	/* The shortest round trip was that of the old path. */
-	recovery->least_ns = UINT32_MAX;
+	recovery->min_rtt_ns = UINT32_MAX;
 }
 
 void recovery_progress(struct recovery *recovery, uint64_t now_ns, bool outstanding)
@@ -244,13 +243,13 @@ void recovery_release(struct recovery *recovery, uint64_t now_ns)
 		recovery_lost(recovery, now_ns);
 }
 
-/* Return true if a peer that tells has had no time to answer the newest packets: its timer is
+/* Return true if a SACK-capable peer has had no time to answer the newest packets: its timer is
  * restarted only now, and not with each packet. */
 static bool recovery_is_early(struct recovery *recovery, uint64_t now_ns)
 {
 	uint64_t due_ns;
 
-	if (!recovery->tells || recovery->waits_for != RECOVERY_FOR_ANSWER ||
+	if (!recovery->sack_capable || recovery->waits_for != RECOVERY_FOR_ANSWER ||
 	    recovery->retransmit_tries > 0)
 		return false;
 	due_ns = recovery->sent_ns + recovery_probe_wait_ns(recovery);
@@ -332,8 +331,8 @@ enum recovery_verdict recovery_expire(struct recovery *recovery, bool excused, u
 			return RECOVERY_WAIT;
 		if (recovery->retransmit_tries < RECOVERY_RETRANSMIT_DOUBLINGS)
 			recovery->retransmit_tries++;
-		/* recovery_probe_teller counts from the first probe on. */
-		if (!recovery->tells || recovery->timed != RECOVERY_TIMED_PROBE)
+		/* recovery_probe_sack_peer counts from the first probe on. */
+		if (!recovery->sack_capable || recovery->timed != RECOVERY_TIMED_PROBE)
 			recovery->timed = RECOVERY_TIMED_NOTHING;
 		recovery_arm_retransmit(recovery, now_ns);
 		return RECOVERY_RETRANSMIT;

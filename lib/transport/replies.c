@@ -81,12 +81,12 @@ static int replies_resize(struct replies *replies, uint32_t entries, uint32_t re
  */
 static uint32_t replies_resources(const struct replies *replies, uint32_t said)
 {
-	return replies_tell(replies) ? sack_resources(said) : said;
+	return replies_sack(replies) ? sack_resources(said) : said;
 }
 
-void replies_set_sign(struct replies *replies, uint8_t sign)
+void replies_set_capability(struct replies *replies, uint8_t capability)
 {
-	replies->sign = sign;
+	replies->capability = capability;
 	replies->resources = (uint16_t)replies_resources(replies, replies->said);
 	replies->remembered = RTE_MIN(replies->remembered, (uint32_t)replies->resources);
 }
@@ -196,7 +196,7 @@ static bool replies_owe(const struct replies *replies, const struct reply *reply
 		if (!reply_contains(owed, reply->first))
 			continue;
 		if (!psn_before(reply->first, next) ||
-		    (replies_tell(replies) && psn_eq(owed->first, reply->first) &&
+		    (replies_sack(replies) && psn_eq(owed->first, reply->first) &&
 		     psn_eq(owed->last, reply->last)))
 			return true;
 	}
@@ -258,7 +258,7 @@ void replies_repeat(struct replies *replies, const struct reply *reply)
 	    replies_reserve_among(replies, replies->resources)) {
 		replies_push_repeated(replies, again);
 		/* While the oldest one waits for a page, the others wait in their order. */
-		if (replies_tell(replies) && !replies->absent)
+		if (replies_sack(replies) && !replies->absent)
 			replies_hurry(replies);
 	}
 }

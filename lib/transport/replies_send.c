@@ -15,7 +15,7 @@ static struct bth_fields replies_bth(const struct replies *replies, uint8_t opco
 {
 	struct bth_fields bth = peer_bth(replies->peer, opcode, psn);
 
-	bth.ack_byte = replies->sign;
+	bth.ack_byte = replies->capability;
 	return bth;
 }
 
@@ -153,7 +153,7 @@ static void replies_build_sack(struct replies *replies, struct packet_out *out, 
 
 bool replies_owe_sack(const struct replies *replies)
 {
-	return replies->nak_due && replies_tell(replies) &&
+	return replies->nak_due && replies_sack(replies) &&
 	       replies->nak_syndrome == (AETH_NAK | NAK_PSN_SEQUENCE);
 }
 

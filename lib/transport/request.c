@@ -208,7 +208,7 @@ static bool request_is_marked(const struct requester *requester, const struct re
 {
 	const struct loss *loss = requester->loss;
 
-	return loss->peer == LOSS_PEER_TELLS && request->opcode == OPCODE_READ_REQUEST &&
+	return loss->peer == LOSS_PEER_SACK && request->opcode == OPCODE_READ_REQUEST &&
 	       (request->copy || psn_eq(request->psn, loss->top));
 }
 

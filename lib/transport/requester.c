@@ -21,7 +21,8 @@ void requester_reset(struct requester *requester, enum requester_state state)
 	requester->state = state;
 	requester->fault = FAULT_NONE;
 	request_unlocate(requester);
-	/* The first packet asks for an acknowledgement, whose sign shows who the peer is. */
+	/* The first packet asks for an acknowledgement, whose capability bits show if the peer is
+	 * uroce. */
 	requester->unasked = requester->loss->sack ? REQUESTER_ACK_INTERVAL_PKTS - 1 : 0;
 	requester->flush_repeats = false;
 	requester->absent = false;
@@ -124,7 +125,7 @@ static bool requester_wants_copies(const struct requester *requester, const stru
 {
 	const struct loss *loss = requester->loss;
 
-	return unlikely(loss->state == LOSS_TOLD) && wqe->opcode == IBV_WR_RDMA_READ &&
+	return unlikely(loss->state == LOSS_SACKED) && wqe->opcode == IBV_WR_RDMA_READ &&
 	       requester->pacer->rate_kbps == 0 &&
 	       requester_segment_psns(wqe, psn) >= REQUESTER_COPIES_PSNS;
 }
@@ -223,7 +224,7 @@ static unsigned int requester_send_all(struct requester *requester, struct packe
 			requester_start(requester, wqe);
 		put = request_put(requester, sink, wqe, psn, NULL, false);
 		sent += put == PUT_DONE;
-		if (put == PUT_DONE && unlikely(requester->loss->state == LOSS_TOLD))
+		if (put == PUT_DONE && unlikely(requester->loss->state == LOSS_SACKED))
 			sent += requester_send_copies(requester, sink, wqe, psn, NULL,
 						      budget - sent, &put);
 		if (put != PUT_DONE) {

@@ -16,9 +16,9 @@
 #include "wire/headers.h"
 #include "wire/packet.h"
 
-/* The longest window that a responder keeps packets of, as a sign says it. */
-#define RESPONDER_SIGN_STEPS 5
-static_assert(LOSS_WINDOW_LIMIT == LOSS_WINDOW_MAX << RESPONDER_SIGN_STEPS,
+/* The longest window that a responder keeps packets of, as capability bits say it. */
+#define RESPONDER_SACK_STEPS 5
+static_assert(LOSS_WINDOW_LIMIT == LOSS_WINDOW_MAX << RESPONDER_SACK_STEPS,
 	      "the longest window that a requester uses");
 
 void responder_reset(struct responder *responder, struct psn epsn)
@@ -31,9 +31,9 @@ void responder_reset(struct responder *responder, struct psn epsn)
 	responder->refused = false;
 	responder->gap_dropped = false;
 	responder->asks = BTH_ACK_REQ;
-	responder->untold = 0;
+	responder->unsacked = 0;
 	responder->ooo.reach = 0;
-	replies_set_sign(responder->replies, 0);
+	replies_set_capability(responder->replies, 0);
 	responder->replies->sacks = 0;
 	responder->msn = 0;
 	responder->message = MESSAGE_NONE;
@@ -218,17 +218,20 @@ static void responder_age(struct responder *responder)
  * packet it sends. Only an executed packet shows that: a forged one would have to have the expected
  * PSN. The peer may be one that a packet of an unknown opcode harms, as older Soft-RoCE.
  */
-static __rte_noinline void responder_note_sign(struct responder *responder, uint8_t sign)
+static __rte_noinline void responder_note_capability(struct responder *responder,
+						     uint8_t capability)
 {
-	const uint32_t window = (uint32_t)LOSS_WINDOW_MAX << (sign & BTH_SIGN_STEPS);
-	const bool tells = (sign & BTH_SIGN_KIND) == BTH_SIGN_REQUEST &&
-			   responder->replies->kept != NULL && responder->service != OPCODE_UC;
+	const uint32_t window = (uint32_t)LOSS_WINDOW_MAX << (capability & BTH_SACK_STEPS);
+	const bool sack_capable = (capability & BTH_SACK_KIND) == BTH_SACK_REQUEST &&
+				  responder->replies->kept != NULL &&
+				  responder->service != OPCODE_UC;
 
-	responder->asks = BTH_ACK_REQ | sign;
-	replies_set_sign(responder->replies, tells ? BTH_SIGN_RESPONSE | RESPONDER_SIGN_STEPS : 0);
-	responder->ooo.reach =
-		tells ? RTE_MIN(window, (uint32_t)LOSS_WINDOW_LIMIT) + (OOO_REACH - OOO_LIST_PKTS)
-		      : 0;
+	responder->asks = BTH_ACK_REQ | capability;
+	replies_set_capability(responder->replies,
+			       sack_capable ? BTH_SACK_RESPONSE | RESPONDER_SACK_STEPS : 0);
+	responder->ooo.reach = sack_capable ? RTE_MIN(window, (uint32_t)LOSS_WINDOW_LIMIT) +
+						      (OOO_REACH - OOO_LIST_PKTS)
+					    : 0;
 }
 
 /* Finish an executed packet: expect the next one, and owe an acknowledgement if it asks for one. */
@@ -250,7 +253,7 @@ static void finish(struct responder *responder, const struct packet *packet)
 	if (packet->ack_byte != responder->asks) {
 		if (likely(!packet->ack_req))
 			return;
-		responder_note_sign(responder, packet->sign);
+		responder_note_capability(responder, packet->capability);
 	}
 	if (responder->service != OPCODE_UC && (flags & (OPCODE_IS_SEND | OPCODE_IS_WRITE)))
 		replies_ack(responder->replies, responder->ack_psn, responder->msn);
@@ -368,7 +371,7 @@ void responder_check(const struct responder *responder)
 void responder_forget_old(struct responder *responder, uint64_t now_ns)
 {
 	const uint64_t age_ns =
-		replies_tell(responder->replies) ? RESPONDER_KEEP_TELLER_NS : RESPONDER_KEEP_NS;
+		replies_sack(responder->replies) ? RESPONDER_KEEP_SACK_NS : RESPONDER_KEEP_NS;
 
 	/* A packet that waits for a receive request or for a page does not expire. */
 	if (responder->gap == GAP_NONE || responder->gap == GAP_NAKED)

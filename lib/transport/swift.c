@@ -145,16 +145,16 @@ static void swift_answered(struct cc *cc, uint64_t rtt_ns, uint32_t psns, uint64
 {
 	struct cc_path *path = swift_path(cc);
 	struct swift *swift = &cc->swift;
-	const uint64_t least_ns = cc_path_note(path, rtt_ns, now_ns);
+	const uint64_t min_rtt_ns = cc_path_note(path, rtt_ns, now_ns);
 	const bool slowed = swift->slows;
-	double target_ns = (double)least_ns + SWIFT_QUEUE_NS + swift_scale_ns(swift->cwnd);
+	double target_ns = (double)min_rtt_ns + SWIFT_QUEUE_NS + swift_scale_ns(swift->cwnd);
 
 	swift->losses = 0;
 	swift->rtt_ns = rtt_ns;
 	if (slowed)
 		swift_measure(swift, path, rtt_ns, now_ns);
 	if (slowed ? !swift->slows : cc->timed_alone && swift->cwnd < SWIFT_SLOW_CWND)
-		cc_path_note_single(path, &swift->doubts, least_ns, rtt_ns,
+		cc_path_note_single(path, &swift->doubts, min_rtt_ns, rtt_ns,
 				    swift_is_long(swift, rtt_ns, target_ns));
 	target_ns += (double)cc_path_late_ns(path);
 	if (slowed)

@@ -224,7 +224,7 @@ const struct packet *fixture_packet(struct fixture *fixture, const struct packet
 		.opcode = fields->opcode,
 		.solicited = fields->solicited,
 		.migrated = true,
-		.ack_byte = (uint8_t)((fields->ack_req ? BTH_ACK_REQ : 0) | fields->sign),
+		.ack_byte = (uint8_t)((fields->ack_req ? BTH_ACK_REQ : 0) | fields->capability),
 		.pkey = WIRE_PKEY_DEFAULT,
 		.dest_qpn = FIXTURE_QPN,
 		.psn = psn_make(fields->psn),

@@ -73,7 +73,7 @@ struct packet_fields {
 	uint8_t opcode;
 	uint32_t psn;
 	bool ack_req;
-	uint8_t sign;
+	uint8_t capability;
 	bool solicited;
 	uint64_t iova;
 	uint32_t rkey;

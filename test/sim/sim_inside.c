@@ -34,13 +34,13 @@ uint32_t inside_window(const struct qp *qp)
 
 bool inside_window_is_whole(const struct qp *qp)
 {
-	return qp->loss.window == qp->loss.window_max && qp->loss.peer != LOSS_PEER_TELLS;
+	return qp->loss.window == qp->loss.window_max && qp->loss.peer != LOSS_PEER_SACK;
 }
 
 bool inside_retransmits(const struct qp *qp)
 {
 	return (qp->loss.state == LOSS_REQUEST || qp->loss.state == LOSS_RESPONSE) &&
-	       qp->loss.peer != LOSS_PEER_TELLS;
+	       qp->loss.peer != LOSS_PEER_SACK;
 }
 
 bool inside_is_done(const struct qp *qp)

@@ -57,23 +57,23 @@ static void check_ack(const struct end *end, const struct packet *packet)
 		  inside_expected(end->qp).v);
 }
 
-/* A peer that is not uroce never sees our opcode, nor the sign of our responses: Soft-RoCE may
- * crash if it does. */
+/* A peer that is not uroce never sees our opcode, nor the capability bits of our responses:
+ * Soft-RoCE may crash if it does. */
 static void check_signs(const struct end *end, const struct packet *packet)
 {
 	const struct host *host = end->host;
 	const struct host *to = end->peer->host;
 	const bool plain = host->plain || !host->keeps || to->plain || !to->keeps;
 
-	sim_check(host->sim, packet->sign == 0 || !(host->plain || !host->keeps),
-		  "qp %06x: a sign, although that is off", end->qpn);
+	sim_check(host->sim, packet->capability == 0 || !(host->plain || !host->keeps),
+		  "qp %06x: capability bits, although SACK is off", end->qpn);
 	sim_check(host->sim, !plain || packet->opcode != OPCODE_SACK,
 		  "qp %06x: a selective acknowledgement to a peer that does not understand it",
 		  end->qpn);
 	sim_check(host->sim,
-		  (packet->sign & BTH_SIGN_KIND) != BTH_SIGN_RESPONSE ||
+		  (packet->capability & BTH_SACK_KIND) != BTH_SACK_RESPONSE ||
 			  (!plain && !(packet->op->flags & OPCODE_REQUEST)),
-		  "qp %06x: a sign to a peer that does not understand it", end->qpn);
+		  "qp %06x: capability bits to a peer that does not understand them", end->qpn);
 }
 
 /* A peer must accept every packet that a host sends. */

@@ -117,7 +117,7 @@ TEST(receive__a_selective_acknowledgement_is_no_mad)
 	struct packet_out out = {.frame = env.frame};
 	const struct bth_fields bth = {.opcode = OPCODE_SACK,
 				       .migrated = true,
-				       .ack_byte = BTH_SIGN_RESPONSE,
+				       .ack_byte = BTH_SACK_RESPONSE,
 				       .pkey = WIRE_PKEY_DEFAULT,
 				       .dest_qpn = GSI_QPN};
 	static const uint8_t bitmap[MAD_LEN] = {1};

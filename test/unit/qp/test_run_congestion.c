@@ -312,7 +312,7 @@ TEST(qp_receive__swift_measures_round_trips)
 	rig.now_ns += 4000;
 	end_deliver(B);
 	assert_int_equal(A->qp->pacer.cc->swift.rtt_ns, 7000);
-	assert_int_equal(A->qp->pacer.cc->path->least_ns, 7000);
+	assert_int_equal(A->qp->pacer.cc->path->min_rtt_ns, 7000);
 	end_sent(A, 1, IBV_WC_SUCCESS);
 	/* Unreliable connections have no round trips. */
 	connect(CC_SWIFT, IBV_QPT_UC);

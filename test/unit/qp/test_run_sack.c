@@ -25,13 +25,13 @@ static int set_up(void **state)
 
 TEST_FIXTURE(set_up, qp_rig_tear_down);
 
-/* Make a selective acknowledgement that tells of the packet behind the expected one. */
+/* Make a selective acknowledgement that reports the packet behind the expected one. */
 static struct packet forge(const struct end *from, uint32_t psn)
 {
 	static const uint8_t bitmap[4] = {1};
 	const struct packet_fields fields = {.opcode = OPCODE_SACK,
 					     .psn = psn,
-					     .sign = BTH_SIGN_RESPONSE,
+					     .capability = BTH_SACK_RESPONSE,
 					     .serial = 1,
 					     .payload = bitmap,
 					     .len = sizeof(bitmap)};
@@ -222,7 +222,7 @@ TEST(qp_modify__to_reset_forgets_that_the_peer_tells)
 {
 	struct packet packet = forge(B, 102);
 
-	/* A sign would show that the new peer tells, too. */
+	/* Capability bits would show that the new peer is SACK-capable, too. */
 	packet.ack_byte = 0;
 	rig_connect();
 	greet(A);
@@ -231,7 +231,7 @@ TEST(qp_modify__to_reset_forgets_that_the_peer_tells)
 	end_sent(A, 2, IBV_WC_SUCCESS);
 	reconnect_to_another();
 	greet(A);
-	/* What it is said to tell acknowledges, as anything with its PSN, but shows no loss. */
+	/* What it is said to report acknowledges, as anything with its PSN, but shows no loss. */
 	assert_int_equal(end_send(A, 2, IBV_WR_RDMA_WRITE, 0, BYTES, 0), 0);
 	end_run(A, 64);
 	qp_receive(A->qp, &packet, rig.now_ns);
@@ -248,21 +248,21 @@ TEST(qp_receive__one_that_does_not_take_part_sets_no_sign)
 	rig_connect();
 	assert_int_equal(end_send(A, 1, IBV_WR_RDMA_WRITE, 0, 8, 0), 0);
 	end_run(A, 64);
-	assert_int_equal(catcher_at(&A->catcher, 0)->sign, 0);
+	assert_int_equal(catcher_at(&A->catcher, 0)->capability, 0);
 	end_deliver(A);
 	end_run(B, 64);
-	assert_int_equal(catcher_at(&B->catcher, 0)->sign, 0);
+	assert_int_equal(catcher_at(&B->catcher, 0)->capability, 0);
 	end_deliver(B);
 	end_sent(A, 1, IBV_WC_SUCCESS);
 	/* Nor does it answer one. */
 	assert_int_equal(end_send(B, 2, IBV_WR_RDMA_WRITE, 0, BYTES, 0), 0);
 	end_run(B, 64);
-	assert_int_equal(catcher_at(&B->catcher, 0)->sign, BTH_SIGN_REQUEST);
+	assert_int_equal(catcher_at(&B->catcher, 0)->capability, BTH_SACK_REQUEST);
 	rig.lose[1] = 2;
 	end_deliver(B);
 	assert_int_equal(run_and_count(A, OPCODE_SACK), 0);
 	assert_int_equal(A->catcher.count, 1);
-	assert_int_equal(catcher_at(&A->catcher, 0)->sign, 0);
+	assert_int_equal(catcher_at(&A->catcher, 0)->capability, 0);
 	/* It drops one that is forged. */
 	{
 		const struct packet packet = forge(B, 101);
@@ -288,7 +288,7 @@ TEST(qp_create__without_a_pool_there_are_no_selective_acknowledgements)
 	rig_connect();
 	assert_int_equal(end_send(B, 1, IBV_WR_RDMA_WRITE, 0, 8, 0), 0);
 	end_run(B, 64);
-	assert_int_equal(catcher_at(&B->catcher, 0)->sign, 0);
+	assert_int_equal(catcher_at(&B->catcher, 0)->capability, 0);
 	catcher_clear(&B->catcher);
 	greet(A);
 	assert_int_equal(lose_one(A), 0);

@@ -8,7 +8,7 @@
 #include "transport/check.h"
 #include "test.h"
 
-#define SIGN (BTH_SIGN_RESPONSE | 4)
+#define CAPABILITY (BTH_SACK_RESPONSE | 4)
 
 static bool is_full; /* there is no memory */
 static unsigned int blocks;
@@ -185,12 +185,12 @@ TEST(loss_on_timer__without_memory_probes_wait_for_it)
 	assert_int_equal(counters_get(&rig.fixture.counters, COUNTER_probes), 1);
 }
 
-/* The peer tells, and no answer is understood before there is memory. */
+/* The peer is SACK-capable, and no answer is understood before there is memory. */
 TEST(loss_on_sign__without_memory_the_next_answer_shows_it)
 {
 	struct packet_fields sack = {.opcode = OPCODE_SACK,
 				     .psn = FIRST_PSN + 1,
-				     .sign = SIGN,
+				     .capability = CAPABILITY,
 				     .serial = 1,
 				     .payload = &(uint8_t){1},
 				     .len = 1};
@@ -200,7 +200,7 @@ TEST(loss_on_sign__without_memory_the_next_answer_shows_it)
 	post(1, IBV_WR_RDMA_WRITE, 3 * MTU);
 	assert_int_equal(send_all(), 3);
 	is_full = true;
-	EXPECT_TAKEN(OPCODE_ACKNOWLEDGE, 0, .syndrome = ACK, .sign = SIGN);
+	EXPECT_TAKEN(OPCODE_ACKNOWLEDGE, 0, .syndrome = ACK, .capability = CAPABILITY);
 	expect_flight(1, 3);
 	assert_int_equal(rig.loss.peer, LOSS_PEER_UNKNOWN);
 	assert_int_equal(
@@ -211,7 +211,7 @@ TEST(loss_on_sign__without_memory_the_next_answer_shows_it)
 	assert_int_equal(
 		completer_sack(&rig.completer, fixture_packet(&rig.fixture, &sack), NOW_NS),
 		FAULT_NONE);
-	assert_int_equal(rig.loss.peer, LOSS_PEER_TELLS);
+	assert_int_equal(rig.loss.peer, LOSS_PEER_SACK);
 	assert_int_equal(send_all(), 1);
 	catcher_expect(&rig.fixture.catcher, 0, OPCODE_WRITE_MIDDLE, FIRST_PSN + 1);
 }

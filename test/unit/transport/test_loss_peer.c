@@ -11,8 +11,8 @@
 #define STOPS	LOSS_ANSWER_STOPS
 #define FOLLOWS LOSS_NAK_FOLLOWS
 #define ENDS	LOSS_REFUSAL_ENDS
-#define COMES	LOSS_SIGN_COMES
-#define GOES	LOSS_SIGN_GOES
+#define COMES	LOSS_SACK_BEGINS
+#define GOES	LOSS_SACK_ENDS
 #define NO_MORE LOSS_EVIDENCES
 
 TEST(loss_peer_after__series_of_answers)
@@ -40,10 +40,10 @@ TEST(loss_peer_after__series_of_answers)
 		{{LEAPS, ENDS, ENDS, NO_MORE}, LOSS_PEER_KEEPS},
 		{{LEAPS, ENDS, FOLLOWS, LEAPS}, LOSS_PEER_KEEPS},
 		{{LEAPS, ENDS, STOPS, NO_MORE}, LOSS_PEER_DOUBTED},
-		/* A uroce peer, whatever was seen before its sign. */
-		{{COMES, NO_MORE}, LOSS_PEER_TELLS},
-		{{STOPS, COMES, NO_MORE}, LOSS_PEER_TELLS},
-		{{COMES, STOPS, FOLLOWS, ENDS}, LOSS_PEER_TELLS},
+		/* A uroce peer, whatever was seen before its capability bits. */
+		{{COMES, NO_MORE}, LOSS_PEER_SACK},
+		{{STOPS, COMES, NO_MORE}, LOSS_PEER_SACK},
+		{{COMES, STOPS, FOLLOWS, ENDS}, LOSS_PEER_SACK},
 		/* Its program switches that off. */
 		{{COMES, GOES, NO_MORE}, LOSS_PEER_KEEPS},
 		{{STOPS, GOES, NO_MORE}, LOSS_PEER_DROPS},

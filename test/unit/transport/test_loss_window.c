@@ -243,7 +243,7 @@ TEST(loss_on_nak__narrows_the_window_however_long_nothing_was_lost, .bare = true
 
 	for (size_t i = 0; i < sizeof(quiet) / sizeof(quiet[0]); i++) {
 		set_up(state);
-		/* The same holds if a loss has set slowed_to before. */
+		/* The same holds if a loss has set recovery_point before. */
 		loss.peer = LOSS_PEER_KEEPS;
 		loss_sent(&loss, 20);
 		nak();

@@ -329,11 +329,11 @@ TEST(recovery_answered__one_packet_at_a_time_is_timed)
 	/* An answer to an earlier packet does not answer the timed one, but it is better than no
 	 * measurement. */
 	recovery_answered(&recovery, LAST, NOW_NS + RECOVERY_RETRANSMIT_NS);
-	assert_int_equal(recovery.answer_ns, RECOVERY_RETRANSMIT_NS);
+	assert_int_equal(recovery.srtt_ns, RECOVERY_RETRANSMIT_NS);
 	recovery_answered(&recovery, BEHIND_LAST, NOW_NS + 2 * RECOVERY_RETRANSMIT_NS);
-	assert_int_equal(recovery.answer_ns, 2 * RECOVERY_RETRANSMIT_NS);
+	assert_int_equal(recovery.srtt_ns, 2 * RECOVERY_RETRANSMIT_NS);
 	recovery_answered(&recovery, psn_add(BEHIND_LAST, 1), NOW_NS + 9 * RECOVERY_RETRANSMIT_NS);
-	assert_int_equal(recovery.answer_ns, 2 * RECOVERY_RETRANSMIT_NS);
+	assert_int_equal(recovery.srtt_ns, 2 * RECOVERY_RETRANSMIT_NS);
 }
 
 static void lose(void)
@@ -374,7 +374,7 @@ TEST(recovery_answered__what_was_sent_twice_is_not_timed)
 		recovery_time(&recovery, LAST, NOW_NS);
 		twice[i]();
 		recovery_answered(&recovery, BEHIND_LAST, NOW_NS + 5 * RECOVERY_RETRANSMIT_NS);
-		assert_true(recovery.answer_ns < 5 * RECOVERY_RETRANSMIT_NS);
+		assert_true(recovery.srtt_ns < 5 * RECOVERY_RETRANSMIT_NS);
 	}
 }
 
@@ -410,7 +410,7 @@ TEST(recovery_probe__of_what_was_lost_lets_no_other_wait)
 	assert_int_equal(probe_wait_ns(), 2 * RECOVERY_RETRANSMIT_NS);
 	recovery_progress(&recovery, NOW_NS, false);
 	answer_after(10);
-	assert_int_equal(recovery.answer_ns, 10);
+	assert_int_equal(recovery.srtt_ns, 10);
 }
 
 /* A retransmission is sent twice, until the timer allows the time that an answer takes. */
@@ -436,20 +436,20 @@ TEST(recovery_expire__probes_that_come_too_early_come_later)
 		recovery_progress(&recovery, NOW_NS + takes_ns, false);
 	}
 	assert_int_equal(probes, 1);
-	assert_int_equal(recovery.answer_ns, takes_ns);
+	assert_int_equal(recovery.srtt_ns, takes_ns);
 }
 
 /* An answer to an older packet has made the guess far too short, and each probe ends a measurement.
  */
-TEST(recovery_probe_teller__probes_that_come_too_early_come_later)
+TEST(recovery_probe_sack_peer__probes_that_come_too_early_come_later)
 {
-	const uint64_t takes_ns = 20 * RECOVERY_TELLS_MIN_NS;
+	const uint64_t takes_ns = 20 * RECOVERY_SACK_PROBE_MIN_NS;
 	int probes = 0;
 
 	recovery.timeout_ns = UINT64_C(1) << 40;
-	recovery.tells = true;
+	recovery.sack_capable = true;
 	recovery.answered = true;
-	recovery.answer_ns = 50;
+	recovery.srtt_ns = 50;
 	for (int i = 0; i < 10; i++) {
 		recovery_sent(&recovery, NOW_NS);
 		recovery_time(&recovery, LAST, NOW_NS);
@@ -458,23 +458,23 @@ TEST(recovery_probe_teller__probes_that_come_too_early_come_later)
 
 			assert_int_equal(recovery_expire(&recovery, false, probe_ns),
 					 RECOVERY_RETRANSMIT);
-			recovery_probe_teller(&recovery, LAST, probe_ns);
+			recovery_probe_sack_peer(&recovery, LAST, probe_ns);
 			probes++;
 		}
 		recovery_answered(&recovery, BEHIND_LAST, NOW_NS + takes_ns);
 		recovery_progress(&recovery, NOW_NS + takes_ns, false);
 	}
 	assert_in_range(probes, 1, 4);
-	assert_int_equal(recovery.answer_ns, takes_ns);
+	assert_int_equal(recovery.srtt_ns, takes_ns);
 	/* A probe ends the measurement, and measures nothing itself: it may be for a lost packet.
 	 */
 	recovery_sent(&recovery, NOW_NS);
 	recovery_time(&recovery, LAST, NOW_NS);
 	assert_int_equal(recovery_expire(&recovery, false, recovery.retransmit_ns),
 			 RECOVERY_RETRANSMIT);
-	recovery_probe_teller(&recovery, LAST, NOW_NS + 2 * takes_ns);
+	recovery_probe_sack_peer(&recovery, LAST, NOW_NS + 2 * takes_ns);
 	recovery_answered(&recovery, BEHIND_LAST, NOW_NS + 9 * takes_ns);
-	assert_int_equal(recovery.answer_ns, takes_ns);
+	assert_int_equal(recovery.srtt_ns, takes_ns);
 }
 
 /* Send a packet, answer it after this time, and send probes meanwhile. Return how many. */
@@ -488,7 +488,7 @@ static int probe_until(uint64_t takes_ns)
 		const uint64_t probe_ns = recovery.retransmit_ns;
 
 		assert_int_equal(recovery_expire(&recovery, false, probe_ns), RECOVERY_RETRANSMIT);
-		recovery_probe_teller(&recovery, LAST, probe_ns);
+		recovery_probe_sack_peer(&recovery, LAST, probe_ns);
 		recovery_sent(&recovery, probe_ns);
 		recovery_sent_again(&recovery, LAST, BEHIND_LAST);
 		probes++;
@@ -498,35 +498,36 @@ static int probe_until(uint64_t takes_ns)
 	return probes;
 }
 
-TEST(recovery_probe_teller__a_longer_path_is_measured)
+TEST(recovery_probe_sack_peer__a_longer_path_is_measured)
 {
-	static const uint64_t longer_ns[] = {5 * RECOVERY_TELLS_MIN_NS, 8 * RECOVERY_TELLS_MIN_NS,
-					     800 * RECOVERY_TELLS_MIN_NS};
+	static const uint64_t longer_ns[] = {5 * RECOVERY_SACK_PROBE_MIN_NS,
+					     8 * RECOVERY_SACK_PROBE_MIN_NS,
+					     800 * RECOVERY_SACK_PROBE_MIN_NS};
 
 	recovery.timeout_ns = UINT64_C(1) << 40;
-	recovery.tells = true;
+	recovery.sack_capable = true;
 	for (int i = 0; i < 10; i++)
-		assert_int_equal(probe_until(RECOVERY_TELLS_MIN_NS / 4), 0);
+		assert_int_equal(probe_until(RECOVERY_SACK_PROBE_MIN_NS / 4), 0);
 	for (size_t path = 0; path < RTE_DIM(longer_ns); path++) {
 		int messages = 0;
 
 		while (messages < 100 && probe_until(longer_ns[path]) > 0)
 			messages++;
 		assert_int_equal(messages, RECOVERY_PROBED_MAX);
-		assert_int_equal(recovery.answer_ns, longer_ns[path]);
-		assert_int_equal(recovery.least_ns, longer_ns[path]);
+		assert_int_equal(recovery.srtt_ns, longer_ns[path]);
+		assert_int_equal(recovery.min_rtt_ns, longer_ns[path]);
 		for (int i = 0; i < 100; i++)
 			assert_int_equal(probe_until(longer_ns[path]), 0);
 	}
 }
 
 /* Probes for lost packets, with measurements of others between them, change nothing. */
-TEST(recovery_probe_teller__losses_are_no_longer_path)
+TEST(recovery_probe_sack_peer__losses_are_no_longer_path)
 {
-	const uint64_t takes_ns = 2 * RECOVERY_TELLS_MIN_NS;
+	const uint64_t takes_ns = 2 * RECOVERY_SACK_PROBE_MIN_NS;
 
 	recovery.timeout_ns = UINT64_C(1) << 40;
-	recovery.tells = true;
+	recovery.sack_capable = true;
 	for (int i = 0; i < 10; i++)
 		answer_after(takes_ns);
 	for (int i = 0; i < 100; i++) {
@@ -534,8 +535,8 @@ TEST(recovery_probe_teller__losses_are_no_longer_path)
 			answer_after(takes_ns);
 		else
 			assert_int_equal(probe_until(2 * takes_ns), 1);
-		assert_int_equal(recovery.answer_ns, takes_ns);
-		assert_int_equal(recovery.least_ns, takes_ns);
+		assert_int_equal(recovery.srtt_ns, takes_ns);
+		assert_int_equal(recovery.min_rtt_ns, takes_ns);
 	}
 }
 
@@ -629,8 +630,8 @@ TEST(recovery_pause__stops_the_retransmission_timer)
 
 TEST(recovery_pause__ends_with_progress_and_with_a_new_report)
 {
-	recovery.tells = true;
-	recovery.answer_ns = 20000;
+	recovery.sack_capable = true;
+	recovery.srtt_ns = 20000;
 	recovery.timeout_ns = UINT64_C(1) << 40;
 	recovery_sent(&recovery, NOW_NS);
 	recovery_pause(&recovery, NOW_NS + 10);

@@ -215,7 +215,7 @@ TEST(replies_repeat__goes_before_new_requests_of_a_peer_that_understands)
 {
 	struct reply reply;
 
-	replies_set_sign(&replies, BTH_SIGN_RESPONSE);
+	replies_set_capability(&replies, BTH_SACK_RESPONSE);
 	add(read_of(1, 0, 3 * MTU, 1));
 	add(read_of(4, 0, MTU, 2));
 	assert_int_equal(send_all(), FAULT_NONE);
@@ -242,7 +242,7 @@ TEST(replies_repeat__of_what_is_being_sent_is_nothing_to_a_peer_that_understands
 	enum fault fault;
 	bool more;
 
-	replies_set_sign(&replies, BTH_SIGN_RESPONSE);
+	replies_set_capability(&replies, BTH_SACK_RESPONSE);
 	add(reply);
 	assert_int_equal(replies_send(&replies, &fixture.catcher.sink, 1, &more, &fault), 1);
 	replies_repeat(&replies, &reply);
@@ -250,12 +250,12 @@ TEST(replies_repeat__of_what_is_being_sent_is_nothing_to_a_peer_that_understands
 	assert_int_equal(fixture.catcher.count, 2);
 }
 
-TEST(replies_set_sign__there_are_more_resources_for_a_peer_that_understands)
+TEST(replies_set_capability__there_are_more_resources_for_a_peer_that_understands)
 {
 	const uint32_t more = sack_resources(RESOURCES);
 
 	assert_int_equal(more, SACK_RESOURCES_FACTOR * RESOURCES);
-	replies_set_sign(&replies, BTH_SIGN_RESPONSE);
+	replies_set_capability(&replies, BTH_SACK_RESPONSE);
 	for (uint32_t i = 0; i < more; i++)
 		add(atomic_of(i, i, i));
 	assert_false(replies_room(&replies));
@@ -270,7 +270,7 @@ TEST(replies_set_sign__there_are_more_resources_for_a_peer_that_understands)
 	for (uint32_t i = 0; i < more; i++)
 		assert_int_equal(catcher_at(&fixture.catcher, i)->atomic_original, i);
 	/* The queue pair is connected to another peer. */
-	replies_set_sign(&replies, 0);
+	replies_set_capability(&replies, 0);
 	assert_null(replies_find(&replies, psn_make(more - RESOURCES - 1)));
 	assert_non_null(replies_find(&replies, psn_make(more - RESOURCES)));
 	replies_check(&replies);

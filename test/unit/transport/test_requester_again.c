@@ -81,7 +81,7 @@ static void begin(enum loss_state state, struct psn to)
 {
 	rig.loss.state = state;
 	rig.loss.executed = rig.loss.una;
-	rig.loss.slowed_to = rig.loss.una;
+	rig.loss.recovery_point = rig.loss.una;
 	rig.loss.from = rig.loss.una;
 	rig.loss.to = to;
 	rig.loss.resent = 0;

@@ -122,13 +122,13 @@ TEST(responder__xrc_tells_which_packets_it_keeps)
 	post(other, 2);
 	post(srq, 3);
 	assert_int_equal(TAKE(NUMBER, OPCODE_SEND_ONLY, 0, .len = 5, .ack_req = true,
-			      .sign = BTH_SIGN_REQUEST),
+			      .capability = BTH_SACK_REQUEST),
 			 FAULT_NONE);
 	fixture_completion(rig.fixture.cq, 1, IBV_WC_SUCCESS);
 	assert_int_equal(rig_answers(), 1);
 	answer = catcher_at(&rig.fixture.catcher, 0);
 	assert_int_equal(answer->opcode, OPCODE_XRC | OPCODE_ACKNOWLEDGE);
-	assert_int_equal(answer->sign & BTH_SIGN_KIND, BTH_SIGN_RESPONSE);
+	assert_int_equal(answer->capability & BTH_SACK_KIND, BTH_SACK_RESPONSE);
 	assert_int_equal(TAKE(OTHER, OPCODE_SEND_ONLY, 2, .len = 5), FAULT_NONE);
 	assert_int_equal(rig_answers(), 1);
 	answer = catcher_at(&rig.fixture.catcher, 0);

@@ -213,7 +213,7 @@ TEST(scoreboard_mark_again__forgets_the_order_of_the_oldest)
 	scoreboard_check(&board, at(0), at(count + 10));
 }
 
-/* Report a bitmap about the packets from 1 on, which tells of every second of `packets`. */
+/* Report a bitmap about the packets from 1 on, which has every second of `packets`. */
 static void tell(uint32_t packets, uint8_t bits, bool drops)
 {
 	uint8_t bytes[SACK_BYTES_MAX];

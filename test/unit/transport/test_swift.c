@@ -262,7 +262,7 @@ static double send_to_late_host(uint64_t base_ns, uint64_t more_ns, uint64_t for
  * five, and that is what it gets at least after the first second. */
 TEST(swift_answered__goes_on_with_a_host_whose_delay_varies)
 {
-	cc->path->least_ns = 180000;
+	cc->path->min_rtt_ns = 180000;
 	send_to_late_host(300000, 5000000, 1000000000);
 	assert_true(cc->path->is_late);
 	assert_true(send_to_late_host(300000, 5000000, 1000000000) > 2000);
@@ -299,7 +299,7 @@ TEST(swift_answered__slows_down_after_slow_start)
 	now_ns += TARGET_NS;
 	round_trip(BASE_NS / 2);
 	assert_int_equal(pacer.window, 203);
-	assert_int_equal(cc->path->least_ns, BASE_NS / 2);
+	assert_int_equal(cc->path->min_rtt_ns, BASE_NS / 2);
 }
 
 static void slow_down(void)

@@ -26,9 +26,10 @@
 
 struct cc_path {
 	uint8_t gid[16];
-	uint32_t users;	    /* queue pairs; 0: the entry may be given to another host */
-	uint64_t least_ns;  /* since since_ns; 0: nothing was measured */
-	uint64_t former_ns; /* least_ns of the period before since_ns; 0: nothing was measured */
+	uint32_t users;		 /* queue pairs; 0: the entry may be given to another host */
+	uint64_t min_rtt_ns;	 /* since since_ns; 0: nothing was measured */
+	uint64_t old_min_rtt_ns; /* min_rtt_ns of the period before since_ns; 0: nothing was
+				    measured */
 	uint64_t since_ns;
 	/* The slowdowns of all queue pairs to this host (transport/swift.h). */
 	uint64_t due_ns;   /* when the next one may begin; 0: no queue pair has left slow start */
@@ -62,8 +63,8 @@ uint64_t cc_path_note(struct cc_path *path, uint64_t rtt_ns, uint64_t now_ns);
  * @param is_long
  *   Queues of other senders do not explain it.
  */
-void cc_path_note_single(struct cc_path *path, uint8_t *doubts, uint64_t least_ns, uint64_t rtt_ns,
-			 bool is_long);
+void cc_path_note_single(struct cc_path *path, uint8_t *doubts, uint64_t min_rtt_ns,
+			 uint64_t rtt_ns, bool is_long);
 
 /** Return how much longer than the shortest round trip one may be because the host is late; 0 if it
  * is not. Engine's thread. */

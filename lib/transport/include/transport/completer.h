@@ -23,7 +23,7 @@ struct completer {
 	struct cq *cq;
 	struct loss *loss;
 	uint32_t qpn;	  /* our own, for completions */
-	uint8_t ack_byte; /* of the newest answer: it has the sign of a peer that tells */
+	uint8_t ack_byte; /* of the newest answer: AckReq and the peer's SACK capability bits */
 	bool page_absent; /* the answer to una has come, and a page for it is not in memory: answers
 			     are dropped until it is */
 	bool refused;	  /* an RNR NAK has refused a request that takes a receive; the caller of

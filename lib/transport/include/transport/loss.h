@@ -22,7 +22,7 @@
 	256 /* packets; enough for 1 MiB at the largest MTU, and less than the ports' rings */
 #define LOSS_WINDOW_LIMIT                                                       \
 	8192 /* the longest window: of a queue pair that is created with it, or \
-		towards a peer that tells which packets it keeps */
+		towards a SACK-capable peer */
 /* Losses do not reduce the window below this; a window that is created smaller stays as it is. */
 #define LOSS_WINDOW_MIN	 4
 #define LOSS_WINDOW_STEP 8
@@ -49,19 +49,20 @@ enum loss_state {
 		     lost */
 	LOSS_RESPONSE, /* the request of a response that is missing */
 	LOSS_PROBE,    /* nothing is known to be missing, but no answer comes */
-	LOSS_TOLD,     /* all that the scoreboard calls missing: the peer tells (loss_sack.h) */
+	LOSS_SACKED,   /* all that the scoreboard calls missing: the peer is SACK-capable
+			  (loss_sack.h) */
 };
 
 /*
  * Each stored PSN is between una and top, which are less than 2^23 apart. loss_on_ack advances una,
- * and in every state but LOSS_NONE also `next`, `executed`, `slowed_to` and the scoreboard
+ * and in every state but LOSS_NONE also `next`, `executed`, `recovery_point` and the scoreboard
  * (loss_advance). `from` and `to` are valid until una reaches `to`.
  */
 struct loss {
 	/* rarely used */
 	uint16_t max_responses;	    /* the peer's responder resources: max_rd_atomic */
 	uint16_t allowed_responses; /* most of them at a time: max_responses, or more towards a
-				       peer that tells (transport/sack.h) */
+				       SACK-capable peer (transport/sack.h) */
 	uint32_t window_max; /* limit of the window: 1 to LOSS_WINDOW_LIMIT, or 0 for the default
 			      */
 	uint32_t losses;     /* how often packets were lost; congestion control compares it */
@@ -69,15 +70,15 @@ struct loss {
 			    an answer is to the first transmission, and tells nothing about it.
 			    Valid only during one */
 	/* These are not valid in LOSS_NONE. Each is between una and top. */
-	struct psn executed;  /* the peer has executed everything before it; responses are missing
-				 if it is behind una */
-	struct psn slowed_to; /* losses before this PSN have already reduced the window */
+	struct psn executed; /* the peer has executed everything before it; responses are missing
+				if it is behind una */
+	struct psn recovery_point; /* losses before this PSN have already reduced the window */
 	/* Valid only during a selective retransmission, which ends when una reaches `to`
 	 * (loss_settle). */
 	struct psn from; /* una at its beginning */
 	struct psn to;	 /* its end; una < to <= next */
-	/* NULL until loss_reserve is called, for the first loss or a peer that tells. Valid in all
-	 * states but LOSS_NONE, and towards a peer that tells. */
+	/* NULL until loss_reserve is called, for the first loss or a SACK-capable peer. Valid in
+	 * all states but LOSS_NONE, and towards a SACK-capable peer. */
 	struct scoreboard *board;
 
 	/* From here on is what each packet needs (lib/qp/qp_internal.h). */
@@ -91,7 +92,7 @@ struct loss {
 	uint8_t peer;	    /* enum loss_peer */
 	uint8_t run;	    /* packets of the newest LOSS_REQUEST */
 	uint8_t asks;	    /* the byte of the BTH that asks for an acknowledgement: BTH_ACK_REQ
-			       and, if `sack`, BTH_SIGN_REQUEST with the announced span */
+			       and, if `sack`, BTH_SACK_REQUEST with the announced span */
 	bool limited;	    /* the window has held a packet back since it last grew */
 	bool sack;	    /* set once: it takes part in selective acknowledgements */
 	bool grows;	    /* window_max is the default, which may grow */
@@ -241,7 +242,7 @@ static inline bool loss_holds(const struct loss *loss)
 }
 
 /**
- * Let the window towards a peer that tells follow the measured rate, and lengthen the span if it
+ * Let the window towards a SACK-capable peer follow the measured rate, and lengthen the span if it
  * has held packets back. A receiver keeps packets as far ahead as its peer has announced in an
  * executed packet. So a longer span is first announced, and used when a packet that announces it is
  * acknowledged.
@@ -257,12 +258,12 @@ void loss_widen(struct loss *loss, bool is_round, uint64_t now_ns);
  */
 void loss_shrink(struct loss *loss, uint64_t now_ns);
 
-/** Set the window towards a peer that tells, by what is known of the packets in flight. */
+/** Set the window towards a SACK-capable peer, by what is known of the packets in flight. */
 void loss_open(struct loss *loss, uint64_t now_ns);
 
-/** Note a sign in an answer, which differs from the one before. Return false if there is no memory:
- * note it again with the next answer. */
-bool loss_on_sign(struct loss *loss, uint8_t sign);
+/** Note the capability bits of an answer, which differ from the one before. Return false if there
+ * is no memory: note it again with the next answer. */
+bool loss_on_capability(struct loss *loss, uint8_t capability);
 
 /** Do what loss_on_ack does in other states than LOSS_NONE, before una advances. */
 void loss_advance(struct loss *loss, struct psn psn);
@@ -361,7 +362,7 @@ static inline void loss_on_turn(struct loss *loss, struct psn top, bool sends, u
 enum loss_timeout {
 	LOSS_TIMEOUT_NONE,    /* nothing that is counted */
 	LOSS_TIMEOUT_PROBE,   /* no answer for a while: the oldest packet is sent again */
-	LOSS_TIMEOUT_TAIL,    /* the same, and the peer tells: call loss_sack_probe */
+	LOSS_TIMEOUT_TAIL,    /* the same, and the peer is SACK-capable: call loss_sack_probe */
 	LOSS_TIMEOUT_EXPIRED, /* the acknowledgement timer expired: everything is sent again */
 	LOSS_TIMEOUT_GIVE_UP, /* the same, and no retry is left */
 };

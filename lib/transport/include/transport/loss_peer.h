@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The kind of a requester's peer: it keeps or drops packets behind a lost one, or tells which ones
- * it keeps. */
+/* The kind of a requester's peer: it keeps or drops packets behind a lost one, or reports which
+ * ones it keeps. */
 #ifndef TRANSPORT_LOSS_PEER_H
 #define TRANSPORT_LOSS_PEER_H
 
@@ -14,19 +14,19 @@ enum loss_peer {
 	/* The peer keeps packets behind a lost one. It once accepted a packet that it had refused,
 	   and none behind that, so it may drop packets behind a refusal. */
 	LOSS_PEER_WAVERS,
-	LOSS_PEER_TELLS, /* it keeps them, and tells which ones: a uroce peer (transport/sack.h) */
+	LOSS_PEER_SACK, /* it keeps them, and sends SACKs: a uroce peer (transport/sack.h) */
 	LOSS_PEERS,
 };
 
-/* Evidence that an answer gives. Except for the signs, answers to the first transmission of a
- * packet give none. */
+/* Evidence that an answer gives. Except for the capability bits, answers to the first transmission
+ * of a packet give none. */
 enum loss_evidence {
 	LOSS_ANSWER_LEAPS, /* it covers packets that were not sent again: the peer has kept them */
 	LOSS_ANSWER_STOPS, /* it covers the packet that was sent again, and none behind it */
 	LOSS_NAK_FOLLOWS,  /* it is a NAK for the packet behind the one that was sent again */
 	LOSS_REFUSAL_ENDS, /* it covers a packet that was refused before, and none behind it */
-	LOSS_SIGN_COMES,   /* it has the sign of a uroce responder (BTH_SIGN_RESPONSE) */
-	LOSS_SIGN_GOES,	   /* it does not have it */
+	LOSS_SACK_BEGINS,  /* it has the bits of a uroce responder (BTH_SACK_RESPONSE) */
+	LOSS_SACK_ENDS,	   /* it does not have them */
 	LOSS_EVIDENCES,
 };
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Losses that a peer tells about: what its selective acknowledgements say about packets in flight,
+ * Losses that a peer reports: what its selective acknowledgements say about packets in flight,
  * and which responses are missing. The completer knows where packets begin and end, so it takes a
  * selective acknowledgement apart, and reports its parts in the order of their PSNs:
  *
@@ -20,7 +20,7 @@
  */
 static inline bool loss_sack_applies(const struct loss *loss)
 {
-	return loss->peer == LOSS_PEER_TELLS && psn_eq(loss->next, loss->top) &&
+	return loss->peer == LOSS_PEER_SACK && psn_eq(loss->next, loss->top) &&
 	       loss->state != LOSS_RNR && loss->recovery.state != RECOVERY_RNR_WAIT;
 }
 
@@ -30,8 +30,8 @@ void loss_sack_passed(struct loss *loss, struct psn psn);
 /** Note that the response `psn` has come, behind missing ones. */
 void loss_sack_response(struct loss *loss, struct psn psn);
 
-/** Note an answer that tells: if it covers the packet that was refused and sent again alone,
- * nothing is held any more, because the answer says what the peer keeps behind it. */
+/** Note an answer of a SACK-capable peer: if it covers the packet that was refused and sent again
+ * alone, nothing is held any more, because the answer says what the peer keeps behind it. */
 void loss_sack_accepted(struct loss *loss, uint64_t now_ns);
 
 /** Begin a report. Only if loss_sack_applies. */

@@ -26,7 +26,7 @@
  * packet is acknowledged before something is retransmitted. Later a probe alone is no reason to
  * wait longer, because most of them are for lost packets.
  *
- * A peer that tells which packets it keeps (LOSS_PEER_TELLS) needs no such patience: its answer to
+ * A SACK-capable peer (LOSS_PEER_SACK) needs no such patience: its answer to
  * a probe shows all that is missing, and a probe that was not needed costs one packet. So the
  * retransmission timer waits for it one and a half times as long as an answer took, from the newest
  * packet on, and at least a third of that from the newest answer on. It doubles that time with each
@@ -67,8 +67,8 @@
 #define RECOVERY_RETRANSMIT_MAX_NS UINT64_C(100000000)
 /* Least time without an answer before a probe, because peers may be slow. */
 #define RECOVERY_PROBE_MIN_NS UINT64_C(100000)
-/* Least time without an answer before a probe to a peer that tells. */
-#define RECOVERY_TELLS_MIN_NS UINT64_C(10000)
+/* Least time without an answer before a probe to a SACK-capable peer. */
+#define RECOVERY_SACK_PROBE_MIN_NS UINT64_C(10000)
 /* No probes are sent if the acknowledgement timer is not longer than this many waits for one. */
 #define RECOVERY_PROBE_WAITS 4
 /* The retransmission timer is this many times the measured duration of a selective retransmission;
@@ -76,9 +76,9 @@
 #define RECOVERY_RETRANSMIT_FACTOR 4
 /* A slower answer replaces the measured duration; a faster one reduces it by the difference,
  * divided by this. */
-#define RECOVERY_ANSWER_PART 4
-/* A peer that tells: after so many probes in a row that ended the measurement of their packet, and
- * no measurement since, the path has become longer. */
+#define RECOVERY_SRTT_PART 4
+/* A SACK-capable peer: after so many probes in a row that ended the measurement of their packet,
+ * and no measurement since, the path has become longer. */
 #define RECOVERY_PROBED_MAX 4
 /* The retransmission timer doubles at most this many times. */
 #define RECOVERY_RETRANSMIT_DOUBLINGS 10
@@ -128,16 +128,16 @@ struct recovery {
 	uint8_t retransmit_tries; /* how often its timer has expired */
 	uint8_t waits_for;	  /* enum recovery_waits_for */
 	uint8_t timed;		  /* enum recovery_timed */
-	bool answered;	/* a packet was timed that is not a probe, or had an answer before it */
-	bool tells;	/* the peer tells which packets it keeps */
-	uint8_t probed; /* first probes of a packet since the last measurement; at most
-			   RECOVERY_PROBED_MAX */
+	bool answered;	   /* a packet was timed that is not a probe, or had an answer before it */
+	bool sack_capable; /* the peer sends selective acknowledgements */
+	uint8_t probed;	   /* first probes of a packet since the last measurement; at most
+			      RECOVERY_PROBED_MAX */
 	/* Valid only while a packet or probe is timed, which ends when una passes it
 	 * (recovery_answered): una <= timed_psn < top. */
 	struct psn timed_psn;
 	/* The next three times are at most twice RECOVERY_RETRANSMIT_MAX_NS. */
-	uint32_t answer_ns;	     /* duration until an answer; 0: not measured */
-	uint32_t least_ns;	     /* the shortest measured one; UINT32_MAX: none */
+	uint32_t srtt_ns; /* smoothed round trip; it takes a longer one at once; 0: not measured */
+	uint32_t min_rtt_ns;	     /* the shortest round trip; UINT32_MAX: not measured */
 	uint32_t retransmit_wait_ns; /* first time of a selective retransmission; 0: not measured */
 };
 
@@ -187,7 +187,7 @@ static inline void recovery_time(struct recovery *recovery, struct psn last, uin
 void recovery_probe(struct recovery *recovery, struct psn una, uint64_t now_ns);
 
 /**
- * Note that a probe is sent to a peer that tells: `una` is the oldest packet.
+ * Note that a probe is sent to a SACK-capable peer: `una` is the oldest packet.
  *
  * A probe ends the measurement of its packet, and probes that are always too early end all of them.
  * So until a packet was measured, time the answer to the probe. Later most probes are for lost
@@ -195,7 +195,7 @@ void recovery_probe(struct recovery *recovery, struct psn una, uint64_t now_ns);
  * longer: time the answer from the newest packet that was sent before the probe. `una` may be
  * older, so this is the least that a round trip can take.
  */
-void recovery_probe_teller(struct recovery *recovery, struct psn una, uint64_t now_ns);
+void recovery_probe_sack_peer(struct recovery *recovery, struct psn una, uint64_t now_ns);
 
 /** Note that everything before `una` is acknowledged; call it before recovery_progress. */
 void recovery_answered(struct recovery *recovery, struct psn una, uint64_t now_ns);
@@ -218,7 +218,7 @@ static inline void recovery_sent_again(struct recovery *recovery, struct psn fro
 		recovery_untimed(recovery);
 }
 
-/** Note an answer of a peer that tells which packets it keeps: wait for the next one. */
+/** Note an answer of a SACK-capable peer: wait for the next one. */
 void recovery_told(struct recovery *recovery, uint64_t now_ns);
 
 /** Note that an answer cannot be stored yet: nothing is sent or received, and no timer runs, except

@@ -63,8 +63,8 @@ struct replies {
 	const struct peer *peer; /* set once */
 	uint8_t service;	 /* OPCODE_RC or OPCODE_XRC; set once */
 
-	uint8_t sign; /* of each answer: BTH_SIGN_RESPONSE to a peer that understands selective
-			 acknowledgements, else 0 */
+	uint8_t capability; /* of each answer: BTH_SACK_RESPONSE to a peer that understands
+			 selective acknowledgements, else 0 */
 	uint8_t nak_syndrome;
 	bool ack_due;	 /* an acknowledgement up to ack_psn, which responder_age advances */
 	bool nak_due;	 /* a NAK or RNR NAK for nak_psn, which is epsn until it is withdrawn */
@@ -228,13 +228,13 @@ void replies_repeat(struct replies *replies, const struct reply *reply);
 /** Return true if a READ of another process's memory is to be answered for the first time. */
 bool replies_owe_passed(const struct replies *replies);
 
-/** Set the sign of each answer. */
-void replies_set_sign(struct replies *replies, uint8_t sign);
+/** Set the SACK capability bits of each answer. */
+void replies_set_capability(struct replies *replies, uint8_t capability);
 
 /* Return true if the peer gets selective acknowledgements in place of sequence NAKs. */
-static inline bool replies_tell(const struct replies *replies)
+static inline bool replies_sack(const struct replies *replies)
 {
-	return replies->sign != 0;
+	return replies->capability != 0;
 }
 
 /** Owe an acknowledgement of everything up to `psn`. */

@@ -77,7 +77,7 @@ struct responder {
 	bool refused;	    /* an RNR NAK was made, and the kept packets behind it come again */
 	uint8_t asks;	    /* packet.ack_byte of the newest executed packet that asked for an
 			       acknowledgement */
-	uint8_t untold;	    /* packets kept since a selective acknowledgement was owed */
+	uint8_t unsacked;   /* packets kept since a selective acknowledgement was owed */
 	bool gap_dropped; /* while a request waited for a page, a packet behind it was not kept: it
 			     is requested when all kept packets are executed */
 	/* While GAP_NAKED: PSN of the first packet behind the gap; epsn until one comes. epsn does
@@ -128,10 +128,10 @@ struct responder {
  * How long a packet behind a gap is kept. A genuine one was sent after those before it, so these
  * are on their way, or their retransmission comes within a round trip. A forged one, to a peer that
  * sends nothing at present, would wait for the peer's next packets, and be executed behind them. A
- * peer that tells may be farther away: it has chosen to take part.
+ * SACK-capable peer may be farther away: it has chosen to take part.
  */
-#define RESPONDER_KEEP_NS	 UINT64_C(20000000)
-#define RESPONDER_KEEP_TELLER_NS UINT64_C(200000000)
+#define RESPONDER_KEEP_NS      UINT64_C(20000000)
+#define RESPONDER_KEEP_SACK_NS UINT64_C(200000000)
 
 /** Owe an acknowledgement of what was executed, if it needs one. */
 static inline void responder_acknowledge(struct responder *responder)

@@ -35,7 +35,7 @@ struct packet;
 #define SACK_RESOURCES_FACTOR 8
 #define SACK_RESOURCES_MAX    128
 
-/** Return how many READs and atomics may be in flight between peers of which the responder tells,
+/** Return how many READs and atomics may be in flight towards a SACK-capable responder,
  * if the attribute is `said`. */
 static inline uint32_t sack_resources(uint32_t said)
 {

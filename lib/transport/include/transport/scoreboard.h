@@ -2,7 +2,7 @@
 /*
  * Knowledge about packets in flight, beyond that they were sent: which are missing, were sent
  * again, or have come. It is kept as bitmaps, a bit for each PSN. So the work for a packet that
- * tells about thousands of others depends on the length of the bitmaps in words, whatever their
+ * reports thousands of others depends on the length of the bitmaps in words, whatever their
  * bits are. A response that has come may have been dropped since. A packet with no bit was sent
  * once, and nothing more is known about it.
  *
@@ -67,13 +67,13 @@ struct scoreboard {
 	 * from first[kind] on are those of a kind of which it is not known if they are lost again.
 	 * `place` of a PSN, modulo `packets`, is the place in this ring of the newest time when it
 	 * was sent again. An entry whose packet has another place, or another state, counts no
-	 * more. NULL until a packet is sent again towards a peer that tells.
+	 * more. NULL until a packet is sent again towards a SACK-capable peer.
 	 */
 	struct scoreboard_again *again;
 	uint16_t *place;
 	uint32_t first[AGAIN_KINDS];
 	uint32_t order; /* number of the next packet that is sent again */
-	/* For peers that tell (loss_sack.h); set by loss_begin. una <= `came`, `answered` and
+	/* For SACK-capable peers (loss_sack.h); set by loss_begin. una <= `came`, `answered` and
 	 * `scanned` <= top, as loss_advance advances them. */
 	/* One past the newest packet known to have come when it was sent for the first time; or
 	 * whose response has. */
@@ -84,7 +84,7 @@ struct scoreboard {
 	uint32_t newest[AGAIN_KINDS];
 	uint32_t serial; /* of the newest selective acknowledgement; 0: none came */
 	/*
-	 * Towards a peer that tells, loss.window_max limits only the packets that may still be in
+	 * Towards a SACK-capable peer, loss.window_max limits only the packets that may still be in
 	 * the network. Those that are known to have come or to be lost are not. With them, at most
 	 * `span` packets are unacknowledged: the peer keeps no others (loss_widen).
 	 */
@@ -104,8 +104,8 @@ struct scoreboard {
 	struct psn rated_psn;
 	uint32_t rated_came;
 	uint8_t ratings;
-	/* Responses were requested by the newest probe (told.c) up to here. It is only compared
-	 * with una for equality, so nobody has to advance it. */
+	/* Responses were requested by the newest probe (completer_sack.c) up to here. It is only
+	 * compared with una for equality, so nobody has to advance it. */
 	struct psn probed;
 	uint32_t probe_run; /* so many */
 	/* Within a report (loss_sack.h). */

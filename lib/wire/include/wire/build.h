@@ -131,7 +131,7 @@ struct bth_fields {
 	bool solicited;
 	bool migrated; /* 1 on every packet unless a path migrates */
 	bool becn;
-	uint8_t ack_byte; /* BTH_ACK_REQ and BTH_SIGN_* */
+	uint8_t ack_byte; /* BTH_ACK_REQ and BTH_SACK_* */
 	uint16_t pkey;
 	uint32_t dest_qpn;
 	struct psn psn;

@@ -36,7 +36,7 @@ struct bth {
 	rte_be16_t pkey;
 	uint8_t ecn; /* BTH_FECN, BTH_BECN and six reserved bits, outside the ICRC */
 	uint8_t dest_qpn[3];
-	uint8_t ack_req; /* BTH_ACK_REQ and seven reserved bits (BTH_SIGN_MASK), in the ICRC */
+	uint8_t ack_req; /* BTH_ACK_REQ and seven reserved bits (BTH_SACK_MASK), in the ICRC */
 	uint8_t psn[3];
 } __attribute__((packed));
 static_assert(sizeof(struct bth) == 12, "BTH is 12 bytes");
@@ -51,16 +51,16 @@ static_assert(sizeof(struct bth) == 12, "BTH is 12 bytes");
 #define BTH_ACK_REQ   0x80
 
 /*
- * The sign by which uroce peers know each other (doc/loss.md), in the seven reserved bits that
+ * The SACK capability bits of uroce peers (doc/loss.md), in the seven reserved bits that
  * follow AckReq: senders set them to 0, and receivers ignore them (9.2). Requests and responses
- * have different signs, because older Soft-RoCE copies the bits of a request into its response. The
+ * have different bits, because older Soft-RoCE copies the bits of a request into its response. The
  * lower three bits are the binary logarithm of a number of packets, less SIGN_PSNS_LOG.
  */
-#define BTH_SIGN_MASK	  0x7f
-#define BTH_SIGN_KIND	  0x78
-#define BTH_SIGN_STEPS	  0x07
-#define BTH_SIGN_REQUEST  0x50 /* the requester understands OPCODE_SACK */
-#define BTH_SIGN_RESPONSE 0x60 /* the responder sends OPCODE_SACK */
+#define BTH_SACK_MASK	  0x7f
+#define BTH_SACK_KIND	  0x78
+#define BTH_SACK_STEPS	  0x07
+#define BTH_SACK_REQUEST  0x50 /* the requester understands OPCODE_SACK */
+#define BTH_SACK_RESPONSE 0x60 /* the responder sends OPCODE_SACK */
 #define SIGN_PSNS_LOG	  8
 
 /* The lowest two bits of IPv4's type of service and IPv6's traffic class, RFC 3168. */

@@ -49,7 +49,7 @@ struct packet {
 	union {
 		uint8_t ack_byte; /* AckReq, and the seven reserved bits that follow it */
 		struct {
-			uint8_t sign : 7; /* BTH_SIGN_* */
+			uint8_t capability : 7; /* BTH_SACK_* */
 			uint8_t ack_req : 1;
 		};
 	};

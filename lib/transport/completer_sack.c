@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A completer whose peer tells which packets it keeps: it divides what the peer says, and what it
- * does not, into packets (loss_sack.h). */
+/* A completer whose peer sends selective acknowledgements: it divides what the peer says, and what
+ * it does not, into packets (loss_sack.h). */
 #include <rte_branch_prediction.h>
 #include <rte_common.h>
 
@@ -140,7 +140,7 @@ enum fault completer_sack(struct completer *completer, const struct packet *pack
 	/* This packet may be the first answer that comes. While packets get lost, the peer sends no
 	 * other.
 	 */
-	completer_note_sign(completer, packet);
+	completer_note_capability(completer, packet);
 	if (moves && !completer_acknowledge(completer, packet->psn, now_ns, &fault))
 		loss_sack_executed(loss, packet->psn, packet->solicited);
 	if (fault != FAULT_NONE)

@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Tests of lib/transport/gap.c: a responder tells its peer which packets it keeps. */
+/* Tests of lib/transport/gap.c: a responder reports which packets it keeps. */
 #include <stdint.h>
 
 #include "gap_rig.h"
 
 TEST_FIXTURE(gap_set_up, gap_tear_down);
 
-#define SIGN (BTH_SIGN_REQUEST | 1)
+#define CAPABILITY (BTH_SACK_REQUEST | 1)
 
 /* Let the peer show that it understands selective acknowledgements, in PSN 0. */
 static void let_tell(void)
 {
 	rig.replies.kept = &rig.responder.ooo;
 	EXPECT_TAKEN(OPCODE_WRITE_ONLY, 0, TO_MEMORY, .dma_length = 4, .len = 4, .ack_req = true,
-		     .sign = SIGN);
+		     .capability = CAPABILITY);
 	expect_aeth(ACK, 0, 1);
-	assert_int_equal(catcher_at(&rig.fixture.catcher, 0)->sign & BTH_SIGN_KIND,
-			 BTH_SIGN_RESPONSE);
+	assert_int_equal(catcher_at(&rig.fixture.catcher, 0)->capability & BTH_SACK_KIND,
+			 BTH_SACK_RESPONSE);
 }
 
 /* Send the owed answers, and check that they are one selective acknowledgement. */
@@ -80,7 +80,7 @@ TEST(responder__a_marked_read_is_answered_once)
 					      .psn = 1,
 					      TO_MEMORY,
 					      .dma_length = 4 * MTU,
-					      .sign = SIGN};
+					      .capability = CAPABILITY};
 	struct packet_fields repeated = request;
 
 	let_tell();
@@ -93,7 +93,7 @@ TEST(responder__a_marked_read_is_answered_once)
 	assert_int_equal(rig_take(repeated), FAULT_NONE);
 	assert_int_equal(rig_answers(), 4);
 	/* Reserved bits of another requester mean nothing. */
-	replies_set_sign(&rig.replies, 0);
+	replies_set_capability(&rig.replies, 0);
 	assert_int_equal(rig_take(request), FAULT_NONE);
 	assert_int_equal(rig_answers(), 4);
 }
@@ -101,13 +101,16 @@ TEST(responder__a_marked_read_is_answered_once)
 TEST(responder__tells_of_each_marked_read_once)
 {
 	let_tell();
-	EXPECT_TAKEN(OPCODE_READ_REQUEST, 2, TO_MEMORY, .dma_length = MTU, .sign = SIGN);
+	EXPECT_TAKEN(OPCODE_READ_REQUEST, 2, TO_MEMORY, .dma_length = MTU,
+		     .capability = CAPABILITY);
 	expect_sack(1, 0x01);
-	EXPECT_TAKEN(OPCODE_READ_REQUEST, 3, TO_MEMORY, .dma_length = MTU, .sign = SIGN);
+	EXPECT_TAKEN(OPCODE_READ_REQUEST, 3, TO_MEMORY, .dma_length = MTU,
+		     .capability = CAPABILITY);
 	expect_sack(1, 0x03);
-	EXPECT_TAKEN(OPCODE_READ_REQUEST, 3, TO_MEMORY, .dma_length = MTU, .sign = SIGN);
+	EXPECT_TAKEN(OPCODE_READ_REQUEST, 3, TO_MEMORY, .dma_length = MTU,
+		     .capability = CAPABILITY);
 	expect_no_answer();
-	EXPECT_TAKEN(OPCODE_READ_REQUEST, 3, TO_MEMORY, .dma_length = MTU, .sign = SIGN,
+	EXPECT_TAKEN(OPCODE_READ_REQUEST, 3, TO_MEMORY, .dma_length = MTU, .capability = CAPABILITY,
 		     .ack_req = true);
 	expect_sack(1, 0x03);
 }
@@ -124,16 +127,16 @@ TEST(responder__keeps_as_far_ahead_as_its_peer_has_announced)
 TEST(responder__tells_nobody_who_has_not_shown_to_understand)
 {
 	rig.replies.kept = &rig.responder.ooo;
-	/* A sign in a packet that is not executed may be forged. */
+	/* Capability bits in a packet that is not executed may be forged. */
 	EXPECT_TAKEN(OPCODE_WRITE_ONLY, 2, TO_MEMORY, .dma_length = 4, .len = 4, .ack_req = true,
-		     .sign = SIGN);
+		     .capability = CAPABILITY);
 	expect_aeth(NAK_SEQUENCE, 0, 0);
-	assert_int_equal(catcher_at(&rig.fixture.catcher, 0)->sign, 0);
-	/* Other reserved bits are ignored (9.2), as is the sign of a response. */
+	assert_int_equal(catcher_at(&rig.fixture.catcher, 0)->capability, 0);
+	/* Other reserved bits are ignored (9.2), as are the capability bits of a response. */
 	EXPECT_TAKEN(OPCODE_WRITE_ONLY, 0, TO_MEMORY, .dma_length = 4, .len = 4, .ack_req = true,
-		     .sign = BTH_SIGN_RESPONSE | 1);
+		     .capability = BTH_SACK_RESPONSE | 1);
 	expect_aeth(ACK, 0, 1);
 	EXPECT_TAKEN(OPCODE_WRITE_ONLY, 3, TO_MEMORY, .dma_length = 4, .len = 4);
 	expect_aeth(NAK_SEQUENCE, 1, 1);
-	assert_int_equal(catcher_at(&rig.fixture.catcher, 0)->sign, 0);
+	assert_int_equal(catcher_at(&rig.fixture.catcher, 0)->capability, 0);
 }
