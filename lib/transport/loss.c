@@ -274,8 +274,7 @@ static void loss_unmeasured(struct loss *loss)
 		recovery_unmeasured(&loss->recovery);
 }
 
-/* React to a NAK of a SACK-capable peer. It has not seen yet that we
- * understand more than a NAK. */
+/* React to a NAK of a SACK-capable peer. It has not seen yet that we understand more than a NAK. */
 static void loss_on_nak_of_sack_peer(struct loss *loss, uint64_t now_ns)
 {
 	loss_sack_begin(loss, now_ns);

@@ -62,24 +62,26 @@ bool cpu_is_short(void)
 	return running > (unsigned int)sysconf(_SC_NPROCESSORS_ONLN);
 }
 
-uint64_t cpu_own_ns(void)
+/* Return the time of a clock, or 0 if there is no such clock. */
+static uint64_t clock_read_ns(clockid_t clock)
 {
 	struct timespec time;
 
-	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+	if (clock_gettime(clock, &time) != 0)
+		return 0;
 	return (uint64_t)time.tv_sec * 1000000000 + (uint64_t)time.tv_nsec;
+}
+
+uint64_t cpu_own_ns(void)
+{
+	return clock_read_ns(CLOCK_THREAD_CPUTIME_ID);
 }
 
 uint64_t cpu_thread_ns(uint32_t tid)
 {
 	/* The kernel's name of this clock; the C library asks for a pthread_t, which may have
 	 * ended. */
-	const clockid_t clock = (clockid_t)(~tid << 3 | THREAD_CPU_CLOCK);
-	struct timespec time;
-
-	if (clock_gettime(clock, &time) != 0)
-		return 0;
-	return (uint64_t)time.tv_sec * 1000000000 + (uint64_t)time.tv_nsec;
+	return clock_read_ns((clockid_t)(~tid << 3 | THREAD_CPU_CLOCK));
 }
 
 bool cpu_thread_wants_cpu(uint32_t tid)

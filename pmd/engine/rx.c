@@ -92,9 +92,10 @@ static bool rx_input(struct engine *engine, struct rte_mbuf *mbuf, enum rx_sourc
 	    crossing_give(engine, frame, mbuf->pkt_len, mbuf))
 		return false;
 	if (device_receive(engine->home, frame, mbuf->pkt_len, known, engine->now_ns, &qp)) {
-		if (qp)
-			engine_mark_ready(engine, qp);
-		if (qp && unlikely(qp_sched(qp)->acks_at_once) && qp_owes_ack_only(qp))
+		if (!qp)
+			return true;
+		engine_mark_ready(engine, qp);
+		if (unlikely(qp_sched(qp)->acks_at_once) && qp_owes_ack_only(qp))
 			engine->acks_at_once = true;
 		return true;
 	}

@@ -10,8 +10,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#define WAIT_S 10
-
 /* Leave the slots that this process took before it executed the present program: nobody writes
  * their counters any more. */
 static void leave_old_slots(struct view_table *table)
@@ -79,7 +77,7 @@ bool view_member_wait(const struct view_member *member)
 	const struct timespec pause = {.tv_sec = 1};
 	struct view_slot *slot = member->slot;
 
-	for (int i = 0; i < WAIT_S; i++) {
+	for (int i = 0; i < VIEW_ANSWER_S; i++) {
 		const uint32_t displayed = __atomic_load_n(&slot->displayed, __ATOMIC_ACQUIRE);
 
 		if (displayed == slot->sequence)

@@ -17,7 +17,6 @@
 #include <unistd.h>
 
 #define BACKLOG	     64
-#define ANSWER_S     10
 #define CONTROL_SIZE CMSG_SPACE(sizeof(int))
 
 static struct view_table *table_map(int fd)
@@ -177,7 +176,7 @@ static int receive_memory(int socket)
 
 static int ask_for_memory(void)
 {
-	const struct timeval patience = {.tv_sec = ANSWER_S};
+	const struct timeval patience = {.tv_sec = VIEW_ANSWER_S};
 	struct sockaddr_un address = {.sun_family = AF_UNIX};
 	int fd, memory = -1;
 

@@ -61,7 +61,7 @@ TEST(engine_turn__acknowledges_at_once_where_the_peer_had_no_receive)
 		rig_turns(1);
 	}
 	assert_int_equal(other.runs, 3);
-	/* Those of other queue pairs wait for company, then as before. */
+	/* An acknowledgement of another queue pair still waits for company. */
 	fake_receiver = &qp;
 	qp.only_ack = true;
 	qp.runs = 0;

@@ -218,7 +218,7 @@ TEST(qp_modify__to_reset_forgets_that_the_peer_understands)
 	end_sent(B, 2, IBV_WC_SUCCESS);
 }
 
-TEST(qp_modify__to_reset_forgets_that_the_peer_tells)
+TEST(qp_modify__to_reset_forgets_that_the_peer_is_sack_capable)
 {
 	struct packet packet = forge(B, 102);
 
@@ -231,7 +231,7 @@ TEST(qp_modify__to_reset_forgets_that_the_peer_tells)
 	end_sent(A, 2, IBV_WC_SUCCESS);
 	reconnect_to_another();
 	greet(A);
-	/* What it is said to report acknowledges, as anything with its PSN, but shows no loss. */
+	/* The forged SACK acknowledges, as any answer with its PSN does, but shows no loss. */
 	assert_int_equal(end_send(A, 2, IBV_WR_RDMA_WRITE, 0, BYTES, 0), 0);
 	end_run(A, 64);
 	qp_receive(A->qp, &packet, rig.now_ns);
@@ -241,7 +241,7 @@ TEST(qp_modify__to_reset_forgets_that_the_peer_tells)
 	assert_int_equal(rig_counter(COUNTER_retransmitted_packets), 1);
 }
 
-TEST(qp_receive__one_that_does_not_take_part_sets_no_sign)
+TEST(qp_receive__one_that_does_not_take_part_sets_no_capability_bits)
 {
 	rig.sack = false;
 	end_recreate(A, IBV_QPT_RC, NULL);

@@ -656,7 +656,7 @@ TEST(completer_sack__missing_responses_are_all_asked_for_at_once)
 		expect_stored(i * MTU, 1 + i, MTU);
 }
 
-TEST(completer_timeout__sends_the_newest_packet_to_a_peer_that_tells)
+TEST(completer_timeout__sends_the_newest_packet_to_a_sack_capable_peer)
 {
 	uint64_t at_ns;
 

@@ -22,8 +22,8 @@ bool view_member_is_in(const struct view_member *member);
 /** Write facts, and wake the server. One thread at a time. */
 void view_member_tell(struct view_member *member, const struct view_facts *facts);
 
-/** Wait until files show the last facts. Returns false after 10 s without an answer. MT-safe.
- */
+/** Wait until files show the last facts. Returns false if the server does not answer within
+ * VIEW_ANSWER_S. MT-safe. */
 bool view_member_wait(const struct view_member *member);
 
 /** Write counters. The server reads them every VIEW_PERIOD_MS. One thread at a time. */

@@ -37,6 +37,7 @@
 
 #define VIEW_MAGIC	 UINT64_C(0x75726f6365766901)
 #define VIEW_PERIOD_MS	 100 /* longest age of a counter's file while it changes */
+#define VIEW_ANSWER_S	 10  /* for so long a program waits for the server */
 #define VIEW_SLOTS	 512 /* processes with a device at the same time, in one view */
 #define VIEW_DEVICES_MAX 16
 #define VIEW_GIDS_MAX	 128
@@ -107,7 +108,7 @@ void view_entry_close(const struct view_entry *entry);
 void view_table_admit(const struct view_entry *entry);
 
 /** Map the table of the view that VIEW_VARIABLE names. NULL: there is no view, or its server does
- * not answer within 10 s. MT-safe. */
+ * not answer within VIEW_ANSWER_S. MT-safe. */
 struct view_table *view_table_open(void);
 
 /** Wake the server of this process's view. MT-safe. */
