@@ -43,7 +43,7 @@ static int check_buffer(int fd, uint64_t offset, uint64_t length)
 	size = lseek(fd, 0, SEEK_END);
 	if (size < 0)
 		return -errno;
-	return offset <= (uint64_t)size && length <= (uint64_t)size - offset ? 0 : -EINVAL;
+	return length <= (uint64_t)size && offset <= (uint64_t)size - length ? 0 : -EINVAL;
 }
 
 static int check_arguments(uint64_t offset, size_t length, uint64_t iova, unsigned int access)

@@ -154,7 +154,7 @@ static int map_secrets(struct key_secrets **secrets)
 {
 	void *memory = mmap(NULL, sizeof(**secrets), PROT_READ | PROT_WRITE,
 			    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	int rc = 0;
+	int rc;
 
 	if (memory == MAP_FAILED)
 		return -ENOMEM;

@@ -40,9 +40,10 @@ int range_check_access(unsigned int access)
 int range_check(uintptr_t addr, size_t length, uint64_t iova, unsigned int access)
 {
 	const uint64_t page_mask = (uint64_t)sysconf(_SC_PAGESIZE) - 1;
-
 	/* The last page must end within the address space too. */
-	if (length > UINTPTR_MAX - addr || addr + length > UINTPTR_MAX - page_mask)
+	const uintptr_t end_max = UINTPTR_MAX - page_mask;
+
+	if (addr > end_max || length > end_max - addr)
 		return -EINVAL;
 	/* ibv_reg_mr_iova(3): 0 has the same effect as the flag. */
 	if (iova == 0)
