@@ -15,7 +15,9 @@ struct away {
 	/* bytes from here on are absent */
 	uintptr_t from;
 	size_t length;
-	struct mr_touch touch; /* the page that was asked for last */
+	struct mr_touch touch; /* of the last call of `look` */
+	bool write;	       /* of the same call */
+	unsigned int looks;    /* calls */
 };
 
 /* There is one pager at a time. It is static, because the functions of tests have no argument for
@@ -25,8 +27,9 @@ static struct away away;
 static bool away_look(struct pager *pager, uintptr_t addr, struct mr_touch touch, bool write)
 {
 	(void)pager;
-	(void)write;
 	away.touch = touch;
+	away.write = write;
+	away.looks++;
 	return addr + touch.now <= away.from || addr - away.from >= away.length;
 }
 

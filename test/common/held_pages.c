@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A madvise(2) in place of the C library's, which waits for pages that a test holds back. */
+/* A madvise(2) in place of the C library's, which waits for pages that a test holds back, or fails.
+ */
 #include "held_pages.h"
 
+#include <errno.h>
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -21,6 +23,8 @@ static struct {
 	uintptr_t addr; /* the pages that are held back */
 	size_t length;
 	unsigned int waiting; /* threads */
+	unsigned int refused; /* calls that still have to fail */
+	int error;	      /* with this one */
 } held = {.lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
 
 static bool is_held_locked(uintptr_t addr, size_t length)
@@ -28,8 +32,19 @@ static bool is_held_locked(uintptr_t addr, size_t length)
 	return held.length > 0 && addr < held.addr + held.length && held.addr < addr + length;
 }
 
+/* Return the error that the test wants for this call, or 0. */
+static int take_error_locked(void)
+{
+	if (held.refused == 0)
+		return 0;
+	held.refused--;
+	return held.error;
+}
+
 int madvise(void *addr, size_t length, int advice)
 {
+	int error;
+
 	if (advice == MADV_POPULATE_READ || advice == MADV_POPULATE_WRITE) {
 		pthread_mutex_lock(&held.lock);
 		while (is_held_locked((uintptr_t)addr, length)) {
@@ -38,7 +53,12 @@ int madvise(void *addr, size_t length, int advice)
 			pthread_cond_wait(&held.changed, &held.lock);
 			held.waiting--;
 		}
+		error = take_error_locked();
 		pthread_mutex_unlock(&held.lock);
+		if (error != 0) {
+			errno = error;
+			return -1;
+		}
 	}
 	return (int)syscall(SYS_madvise, addr, length, advice);
 }
@@ -64,5 +84,13 @@ void held_pages_end(void)
 	pthread_mutex_lock(&held.lock);
 	held.length = 0;
 	pthread_cond_broadcast(&held.changed);
+	pthread_mutex_unlock(&held.lock);
+}
+
+void held_pages_refuse(int error, unsigned int times)
+{
+	pthread_mutex_lock(&held.lock);
+	held.error = error;
+	held.refused = times;
 	pthread_mutex_unlock(&held.lock);
 }

@@ -15,4 +15,7 @@ void held_pages_await(void);
 /** Let the pages come. */
 void held_pages_end(void);
 
+/** Let the next calls of madvise(2) that fault pages in fail with this error, as many as given. */
+void held_pages_refuse(int error, unsigned int times);
+
 #endif

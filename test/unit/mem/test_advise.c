@@ -2,8 +2,13 @@
 /* Tests of lib/mem/advise.c, and through it of lib/mem/prefetch.c. */
 #include "env.h"
 
+#include <dirent.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -146,6 +151,8 @@ TEST(advise_check__what_is_not_in_the_region)
 			 -EFAULT);
 	assert_int_equal(check(READ, sge_of(mr, env.memory + env.page - 1, 1)), -EFAULT);
 	assert_int_equal(check(READ, sge_of(mr, env.memory + 2 * env.page, 1)), -EFAULT);
+	assert_int_equal(check(READ, sge_of(mr, env.memory + 2 * env.page, 0)), 0);
+	assert_int_equal(check(READ, sge_of(mr, env.memory + 2 * env.page + 1, 0)), -EFAULT);
 	list[0] = sge_of(mr, env.memory + env.page, 1);
 	list[1] = sge_of(mr, env.memory, 1);
 	assert_int_equal(advise_check(env.pd, READ, 0, list, 2, ranges), -EFAULT);
@@ -363,4 +370,122 @@ TEST(advise_cancel__nothing_happens_after_it)
 		assert_false(is_present(big + length - env.page));
 	}
 	munmap(big, length);
+}
+
+/* Pages that may only be read: advice to write them faults, and nobody is told. */
+TEST(advise_follow_later__only_writing_needs_pages_that_may_be_written)
+{
+	const int fd = memfd_create("cow", MFD_CLOEXEC);
+	uint8_t *map;
+	struct mr *mr;
+
+	assert_int_equal(ftruncate(fd, (off_t)env.page), 0);
+	map = mmap(NULL, env.page, PROT_READ, MAP_SHARED, fd, 0);
+	assert_ptr_not_equal(map, MAP_FAILED);
+	assert_int_equal(env_register(map, env.page, ODP, &mr), 0);
+	assert_int_equal(advise(WRITE, sge_of(mr, map, 1), true), 0);
+	wait_until_followed(mr);
+	assert_false(is_present(map));
+	assert_int_equal(advise(READ, sge_of(mr, map, 1), true), 0);
+	wait_until_followed(mr);
+	assert_true(is_present(map));
+	deregister(mr);
+	munmap(map, env.page);
+	close(fd);
+}
+
+/* More than the thread faults in at once. */
+TEST(advise_follow_later__of_a_long_range)
+{
+	const size_t length = ((size_t)3 << 20) + 1, mapped = (size_t)8 << 20;
+	uint8_t *big =
+		mmap(NULL, mapped, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	struct mr *mr;
+
+	assert_ptr_not_equal(big, MAP_FAILED);
+	madvise(big, mapped, MADV_NOHUGEPAGE);
+	assert_int_equal(env_register(big, mapped, ODP, &mr), 0);
+	assert_int_equal(advise(WRITE, sge_of(mr, big, (uint32_t)length), true), 0);
+	wait_until_followed(mr);
+	for (size_t at = 0; at < mapped; at += env.page)
+		assert_int_equal(is_present(big + at), at < length);
+	deregister(mr);
+	munmap(big, mapped);
+}
+
+static void *wait_when_cancelled(void *arg)
+{
+	pthread_cancel(pthread_self());
+	advise_wait(arg);
+	return arg;
+}
+
+TEST(advise_wait__a_cancelled_thread_keeps_no_lock)
+{
+	struct mr *held = env_region(env.page, ODP);
+	pthread_t thread;
+
+	held_pages_begin(env.memory, env.page);
+	assert_int_equal(advise(WRITE, sge_of(held, env.memory, 1), true), 0);
+	held_pages_await();
+	assert_int_equal(pthread_create(&thread, NULL, wait_when_cancelled, held), 0);
+	usleep(10000); /* so that it waits, most likely */
+	alarm(30);
+	assert_int_equal(mr_deregister(held), -EAGAIN);
+	held_pages_end();
+	assert_int_equal(pthread_join(thread, NULL), 0);
+	advise_wait(held);
+	assert_int_equal(mr_deregister(held), 0);
+	alarm(0);
+}
+
+/* Return the signals that every other thread of this process blocks. */
+static unsigned long blocked_by_others(void)
+{
+	DIR *tasks = opendir("/proc/self/task");
+	unsigned long all = ~0ul;
+	struct dirent *task;
+
+	assert_non_null(tasks);
+	while ((task = readdir(tasks))) {
+		unsigned long blocked;
+		char path[300], line[200];
+		FILE *status;
+
+		if (task->d_name[0] == '.' || atoi(task->d_name) == getpid())
+			continue;
+		snprintf(path, sizeof(path), "/proc/self/task/%s/status", task->d_name);
+		status = fopen(path, "re");
+		while (status && fgets(line, sizeof(line), status)) {
+			if (sscanf(line, "SigBlk: %lx", &blocked) == 1)
+				all &= blocked;
+		}
+		if (status)
+			fclose(status);
+	}
+	closedir(tasks);
+	return all;
+}
+
+/* The program's signals are for its own threads. */
+TEST(advise_follow_later__its_thread_takes_no_signals)
+{
+	struct mr *held = env_region(env.page, ODP);
+	sigset_t before, after;
+
+	/* ThreadSanitizer has a thread of its own. */
+	if (THREAD_SANITIZER)
+		skip();
+	assert_int_equal(pthread_sigmask(SIG_SETMASK, NULL, &before), 0);
+	held_pages_begin(env.memory, env.page);
+	assert_int_equal(advise(WRITE, sge_of(held, env.memory, 1), true), 0);
+	held_pages_await();
+	assert_int_equal(pthread_sigmask(SIG_SETMASK, NULL, &after), 0);
+	assert_int_not_equal(blocked_by_others() & 1ul << (SIGTERM - 1), 0);
+	assert_int_not_equal(blocked_by_others() & 1ul << (SIGUSR1 - 1), 0);
+	for (int sig = 1; sig < 32; sig++)
+		assert_int_equal(sigismember(&after, sig), sigismember(&before, sig));
+	held_pages_end();
+	advise_wait(held);
+	deregister(held);
 }

@@ -274,6 +274,7 @@ TEST(dmabuf_register__ranges_are_checked)
 	assert_int_equal(reg(0, size + 1, IOVA, 0, &mr), -EINVAL);
 	assert_int_equal(reg(size, 1, IOVA, 0, &mr), -EINVAL);
 	assert_int_equal(reg(1, size, IOVA + 1, 0, &mr), -EINVAL);
+	assert_int_equal(reg(size + env.page, 1, IOVA, 0, &mr), -EINVAL);
 	assert_int_equal(reg(UINT64_MAX - env.page + 1, env.page, 0, 0, &mr), -EINVAL);
 	assert_int_equal(reg(env.page, SIZE_MAX, 0, 0, &mr), -EINVAL);
 	assert_int_equal(reg(0, 0, IOVA, 0, &mr), -EINVAL);

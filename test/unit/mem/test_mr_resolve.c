@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Tests of lib/mem/mr_resolve.c. */
+#include "away.h"
 #include "env.h"
 #include "test.h"
 
@@ -122,4 +123,108 @@ TEST(mr_resolve__no_key_is_checked_for_length_0)
 	assert_int_equal(mr_resolve(env.pd, 0xdeadbeef, 1, 0, IBV_ACCESS_REMOTE_WRITE, &addr),
 			 MR_OK);
 	assert_null(addr);
+}
+
+/* A region, with the pager of away.h, of which no page is absent. */
+static struct mr *paged_region(size_t length, unsigned int access)
+{
+	away_begin(env.pd);
+	return env_region(length, access | IBV_ACCESS_ON_DEMAND);
+}
+
+static enum mr_status reach_remote(const struct pd *pd, uint32_t key, uint64_t offset,
+				   uint64_t length, unsigned int need, uint8_t **addr)
+{
+	*addr = (uint8_t *)1;
+	return mr_reach_remote(pd, 1, key, (uintptr_t)env.memory + offset, length, need,
+			       (struct mr_touch){.now = (uint32_t)length}, addr);
+}
+
+TEST(mr_reach_remote__checks_before_it_looks_for_pages)
+{
+	struct mr *mr = paged_region(100, IBV_ACCESS_REMOTE_READ);
+	uint8_t *addr;
+
+	assert_int_equal(reach_remote(env.pd, mr->key ^ 1, 0, 1, 0, &addr), MR_BAD_KEY);
+	assert_null(addr);
+	env.other_pd->pager = &away.pager;
+	assert_int_equal(reach_remote(env.other_pd, mr->key, 0, 1, 0, &addr), MR_WRONG_PD);
+	assert_null(addr);
+	assert_int_equal(reach_remote(env.pd, mr->key, 0, 1, IBV_ACCESS_REMOTE_WRITE, &addr),
+			 MR_NO_ACCESS);
+	assert_null(addr);
+	assert_int_equal(reach_remote(env.pd, mr->key, 100, 1, IBV_ACCESS_REMOTE_READ, &addr),
+			 MR_OUT_OF_RANGE);
+	assert_null(addr);
+	assert_int_equal(reach_remote(env.pd, 0xdeadbeef, 0, 0, IBV_ACCESS_REMOTE_READ, &addr),
+			 MR_OK);
+	assert_null(addr);
+	assert_int_equal(away.looks, 0);
+	assert_int_equal(reach_remote(env.pd, mr->key, 40, 60, IBV_ACCESS_REMOTE_READ, &addr),
+			 MR_OK);
+	assert_ptr_equal(addr, env.memory + 40);
+	assert_int_equal(away.looks, 1);
+	away_go(env.memory + 40, 1);
+	assert_int_equal(reach_remote(env.pd, mr->key, 40, 60, IBV_ACCESS_REMOTE_READ, &addr),
+			 MR_ABSENT);
+	assert_int_equal(mr_deregister(mr), 0);
+}
+
+TEST(mr_reach__checks_before_it_looks_for_pages)
+{
+	const struct mr_touch touch = {.now = 8};
+	struct mr *mr = paged_region(100, IBV_ACCESS_REMOTE_READ);
+	uint8_t *addr = (uint8_t *)1;
+
+	assert_int_equal(mr_reach(env.pd, mr->key ^ 1, mr->iova, 8, 0, touch, &addr), MR_BAD_KEY);
+	assert_null(addr);
+	assert_int_equal(
+		mr_reach(env.pd, mr->key, mr->iova, 8, IBV_ACCESS_LOCAL_WRITE, touch, &addr),
+		MR_NO_ACCESS);
+	assert_int_equal(mr_reach(env.pd, mr->key, mr->iova + 93, 8, 0, touch, &addr),
+			 MR_OUT_OF_RANGE);
+	assert_null(addr);
+	assert_int_equal(mr_reach(env.pd, mr->key ^ 1, 0, 0, 0, touch, &addr), MR_OK);
+	assert_null(addr);
+	/* A list's entry of which no byte is needed yet. */
+	assert_int_equal(
+		mr_reach(env.pd, mr->key, mr->iova + 92, 8, 0, (struct mr_touch){.now = 0}, &addr),
+		MR_OK);
+	assert_ptr_equal(addr, env.memory + 92);
+	assert_int_equal(away.looks, 0);
+	assert_int_equal(mr_reach(env.pd, mr->key, mr->iova + 92, 8, 0, touch, &addr), MR_OK);
+	assert_int_equal(away.looks, 1);
+	assert_int_equal(away.touch.ahead, 0);
+	env.pd->pager = NULL;
+	assert_int_equal(mr_reach(env.pd, mr->key, mr->iova + 92, 8, 0, touch, &addr), MR_OK);
+	assert_int_equal(mr_deregister(mr), 0);
+}
+
+/* A page that can be read need not be one that can be written. */
+TEST(mr_reach__looks_for_pages_that_can_be_written_where_the_access_writes)
+{
+	static const struct {
+		unsigned int need;
+		bool write;
+	} cases[] = {
+		{0, false},
+		{IBV_ACCESS_REMOTE_READ, false},
+		{IBV_ACCESS_LOCAL_WRITE, true},
+		{IBV_ACCESS_REMOTE_WRITE, true},
+		{IBV_ACCESS_REMOTE_ATOMIC, true},
+		{IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ, true},
+	};
+	struct mr *mr = paged_region(100, RW | IBV_ACCESS_REMOTE_ATOMIC);
+	uint8_t *addr;
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		assert_int_equal(mr_reach(env.pd, mr->key, mr->iova, 8, cases[i].need,
+					  (struct mr_touch){.now = 8}, &addr),
+				 MR_OK);
+		assert_int_equal(away.write, cases[i].write);
+		assert_int_equal(reach_remote(env.pd, mr->key, 0, 8, cases[i].need, &addr), MR_OK);
+		assert_int_equal(away.write, cases[i].write);
+	}
+	assert_int_equal(away.looks, 2 * sizeof(cases) / sizeof(cases[0]));
+	assert_int_equal(mr_deregister(mr), 0);
 }

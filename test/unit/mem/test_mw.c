@@ -252,6 +252,50 @@ TEST(mw_bind__type_1_moves_on_and_ends_with_length_0)
 	mw_destroy(mw);
 }
 
+/* Not even an access that needs no permission. */
+TEST(mw_bind__what_was_bound_is_out_of_reach_afterwards)
+{
+	struct mr *mr = env_region(1000, BINDABLE);
+	struct mw *one = window(IBV_MW_TYPE_1), *two = window(IBV_MW_TYPE_2);
+	struct mw_binding first = binding_of(one, mr), second = binding_of(two, mr);
+
+	assert_int_equal(bind(&first), 0);
+	assert_int_equal(bind(&second), 0);
+	assert_int_equal(reach(QPN, first.rkey, first.addr, 1, 0), MR_OK);
+	assert_int_equal(reach(QPN, second.rkey, second.addr, 1, 0), MR_OK);
+	first = (struct mw_binding){.window = first.rkey, .rkey = ibv_inc_rkey(first.rkey)};
+	assert_int_equal(bind(&first), 0);
+	assert_int_equal(mw_invalidate(env.pd, QPN, second.rkey), 0);
+	assert_int_equal(reach(QPN, first.rkey, second.addr, 1, 0), MR_OUT_OF_RANGE);
+	assert_int_equal(reach(QPN, second.rkey, second.addr, 1, 0), MR_OUT_OF_RANGE);
+	assert_int_equal(mr->windows, 0);
+	mw_destroy(one);
+	mw_destroy(two);
+	assert_int_equal(mr_deregister(mr), 0);
+}
+
+TEST(mw_bind__up_to_the_regions_ends)
+{
+	struct mr *mr = env_region(1000, BINDABLE);
+	struct mw *mw = window(IBV_MW_TYPE_1);
+	struct mw_binding binding = binding_of(mw, mr);
+
+	binding.addr = mr->iova;
+	binding.length = 1000;
+	assert_int_equal(bind(&binding), 0);
+	assert_int_equal(reach(QPN, binding.rkey, binding.addr, 1000, REMOTE_READ), MR_OK);
+	binding = binding_of(mw, mr);
+	binding.addr = mr->iova + 999;
+	binding.length = 1;
+	assert_int_equal(bind(&binding), 0);
+	binding = binding_of(mw, mr);
+	binding.addr = mr->iova + 1000;
+	binding.length = 1;
+	assert_int_equal(bind(&binding), -EINVAL);
+	mw_destroy(mw);
+	assert_int_equal(mr_deregister(mr), 0);
+}
+
 TEST(mw_bind__type_2_is_bound_once)
 {
 	struct mr *mr = env_region(1000, BINDABLE);

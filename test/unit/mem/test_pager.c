@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Tests of lib/mem/pager.c and lib/mem/pages.c: pages that are not there, and come. */
 #include <pthread.h>
+#include <stdlib.h>
 #include <unistd.h>
 
 #include <rte_common.h>
@@ -8,6 +9,7 @@
 #include "base/guard.h"
 #include "away.h"
 #include "env.h"
+#include "held_pages.h"
 #include "mem/pager.h"
 #include "test.h"
 
@@ -202,10 +204,222 @@ TEST(pager_look__forgets_soon_what_was_there)
 	await_word(1);
 }
 
+/* The kernel is not asked for each packet. */
+TEST(pager_look__remembers_for_a_moment_what_was_there)
+{
+	env.memory[0] = 1;
+	env.memory[env.page] = 1;
+	assert_true(look(0, true));
+	assert_true(look(1, false));
+	assert_int_equal(madvise(env.memory, 2 * env.page, MADV_DONTNEED), 0);
+	now_ns += PAGER_FRESH_NS - 1;
+	/* A page that can be written can be read, but not the reverse. */
+	assert_true(look(0, true));
+	assert_true(look(0, false));
+	assert_true(look(1, false));
+	assert_false(look(1, true));
+	now_ns++;
+	assert_false(look(0, true));
+	await_word(2);
+}
+
+/* Answers about one page are not taken for those about another. */
+TEST(pager_look__remembers_each_page_that_it_asked_about)
+{
+	const struct mr_touch touch = {.now = 8, .ahead = (uint32_t)(3 * env.page - 8)};
+
+	for (unsigned int page = 0; page < 3; page++)
+		env.memory[page * env.page] = 1;
+	assert_true(pager->look(pager, (uintptr_t)env.memory, touch, true));
+	assert_int_equal(madvise(env.memory, 3 * env.page, MADV_DONTNEED), 0);
+	for (unsigned int page = 0; page < 3; page++)
+		assert_true(look(page, true));
+	/* It has asked about no more than that. */
+	assert_false(look(3, true));
+	await_word(1);
+}
+
+static bool look_at(size_t offset, uint32_t now, uint32_t ahead)
+{
+	return pager->look(pager, (uintptr_t)env.memory + offset,
+			   (struct mr_touch){.now = now, .ahead = ahead}, true);
+}
+
+TEST(pager_look__at_the_edges_of_pages)
+{
+	env.memory[0] = 1;
+	assert_true(look_at(env.page - 8, 8, 0));
+	assert_true(look_at(env.page - 1, 1, 1));
+	assert_int_equal(threads, 0);
+	assert_false(look_at(env.page - 8, 9, 0));
+	await_word(1);
+	assert_true(look_at(env.page - 8, 9, 0));
+	assert_false(look_at(env.page, (uint32_t)(2 * env.page), 0));
+	await_word(2);
+	assert_true(look_at(env.page, (uint32_t)(2 * env.page), 0));
+}
+
+/* Post a fetch of 8 bytes and of `ahead` bytes behind them, which nobody serves. Return true if
+ * another page is being fetched with it. */
+static bool is_fetched_with(uint32_t ahead, size_t page)
+{
+	bool is;
+
+	never_runs = true;
+	assert_false(look_at(0, 8, ahead));
+	assert_int_equal(threads, 1);
+	assert_false(look((unsigned int)page, true));
+	is = threads == 1;
+	never_runs = false;
+	for (unsigned int i = threads; i > 0; i--)
+		assert_int_equal(start(late_run, late_arg), 0);
+	await_word(1);
+	return is;
+}
+
+TEST(pager_look__starts_no_fetch_of_what_is_being_fetched)
+{
+	assert_true(is_fetched_with(0, 0));
+}
+
+TEST(pager_look__fetches_up_to_the_last_byte_behind)
+{
+	assert_true(is_fetched_with((uint32_t)(2 * env.page) - 7, 2));
+}
+
+TEST(pager_look__fetches_no_byte_more)
+{
+	assert_false(is_fetched_with((uint32_t)(2 * env.page) - 8, 2));
+}
+
+/* A fetch for writing serves a reader; one for reading does not serve a writer. */
+TEST(pager_look__fetches_again_for_writing)
+{
+	never_runs = true;
+	assert_false(look(0, false));
+	assert_false(look(0, true));
+	assert_int_equal(threads, 2);
+	assert_false(look(1, true));
+	assert_false(look(1, false));
+	assert_int_equal(threads, 3);
+	never_runs = false;
+	for (int i = 0; i < 3; i++)
+		assert_int_equal(start(late_run, late_arg), 0);
+	await_word(3);
+}
+
+static void want_second(void)
+{
+	then = NULL;
+	assert_false(look(1, false));
+}
+
+/* Each of the pages behind may take long. */
+TEST(pager_look__tells_of_each_page_behind_when_it_has_come)
+{
+	const struct mr_touch touch = {.now = 8, .ahead = (uint32_t)(3 * env.page)};
+
+	held_pages_begin(env.memory + 2 * env.page, env.page);
+	then = want_second;
+	assert_false(pager->look(pager, (uintptr_t)env.memory, touch, false));
+	await_word(2);
+	held_pages_await();
+	assert_true(look(1, false));
+	assert_false(look(2, false));
+	held_pages_end();
+	await_word(3);
+	assert_true(look(2, false));
+}
+
+static unsigned char came_first[3];
+
+static void note_first(void)
+{
+	then = NULL;
+	if (mincore(env.memory + env.page, 3 * env.page, came_first) != 0)
+		abort();
+}
+
+TEST(pager_look__serves_the_oldest_first)
+{
+	never_runs = true;
+	assert_false(look(2, true));
+	assert_false(look(1, true));
+	assert_false(look(3, true));
+	never_runs = false;
+	then = note_first;
+	assert_int_equal(start(late_run, late_arg), 0);
+	await_word(3);
+	assert_int_equal(came_first[0] & 1, 0);
+	assert_int_equal(came_first[1] & 1, 1);
+	assert_int_equal(came_first[2] & 1, 0);
+	/* The other threads that were counted. */
+	for (int i = 0; i < 2; i++)
+		assert_int_equal(start(late_run, late_arg), 0);
+}
+
 TEST(pager_look__without_a_thread_lets_the_access_wait)
 {
 	no_threads = true;
 	assert_true(look(0, true));
+	/* Nothing of it stays. */
+	no_threads = false;
+	never_runs = true;
+	assert_false(look(0, true));
+	assert_int_equal(threads, 1);
+	/* The thread that there is will serve this one, too. */
+	no_threads = true;
+	assert_false(look(1, true));
+	never_runs = false;
+	no_threads = false;
+	assert_int_equal(start(late_run, late_arg), 0);
+	await_word(2);
+	assert_true(look(0, true));
+	assert_true(look(1, true));
+}
+
+/* There is room for some of them only, and the first one goes. */
+TEST(pager_look__forgets_the_oldest_of_many_that_cannot_be_touched)
+{
+	const unsigned int pages = PAGER_FETCHES + 1;
+	uint8_t *memory =
+		mmap(NULL, pages * env.page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	const struct mr_touch touch = {.now = 8};
+
+	assert_ptr_not_equal(memory, MAP_FAILED);
+	assert_int_equal(guard_install(), 0);
+	for (unsigned int i = 0; i < pages; i++) {
+		assert_false(pager->look(pager, (uintptr_t)memory + i * env.page, touch, false));
+		await_word(i + 1);
+	}
+	for (unsigned int i = 1; i < pages; i++)
+		assert_true(pager->look(pager, (uintptr_t)memory + i * env.page, touch, false));
+	assert_false(pager->look(pager, (uintptr_t)memory, touch, false));
+	await_word(pages + 1);
+	munmap(memory, pages * env.page);
+}
+
+static uint64_t clock_of(void *user)
+{
+	assert_ptr_equal(user, &told);
+	return now_ns + 1000;
+}
+
+/* now_ns may be the time of an idle engine. */
+TEST(pager_look__by_the_clock_of_its_config)
+{
+	const struct pager_config config = {
+		.clock = clock_of, .came = came, .user = &told, .start = start};
+
+	pager_destroy(pager);
+	assert_int_equal(pager_create(&config, &pager), 0);
+	env.memory[0] = 1;
+	assert_true(look(0, false));
+	assert_int_equal(madvise(env.memory, env.page, MADV_DONTNEED), 0);
+	assert_true(look(0, false));
+	now_ns += PAGER_FRESH_NS;
+	assert_false(look(0, false));
+	await_word(1);
 }
 
 /* The thread that waits for it, behind a userfaultfd perhaps, is not woken. */
