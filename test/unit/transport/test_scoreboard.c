@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Tests of lib/transport/scoreboard.c: against an array with a state for each packet, across the
  * wrap of PSNs. */
+#include <limits.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "transport/loss.h"
@@ -16,9 +18,24 @@
 #define MANY (LOSS_WINDOW_LIMIT + 63u)
 
 static struct scoreboard board;
+static unsigned int allocations; /* that still succeed */
+
+void *__real_calloc(size_t count, size_t size);
+void *__wrap_calloc(size_t count, size_t size);
+
+void *__wrap_calloc(size_t count, size_t size)
+{
+	if (!TEST_FILE_RUNS())
+		return __real_calloc(count, size);
+	if (allocations == 0)
+		return NULL;
+	allocations--;
+	return __real_calloc(count, size);
+}
 
 static int set_up(TEST_STATE)
 {
+	allocations = UINT_MAX;
 	scoreboard_init(&board);
 	scoreboard_begin(&board, psn_make(FIRST));
 	return 0;
@@ -221,6 +238,46 @@ static void tell(uint32_t packets, uint8_t bits, bool drops)
 
 	memset(bytes, bits, sizeof(bytes));
 	scoreboard_tell(&board, &sack, at(0), at(packets), drops);
+}
+
+TEST(scoreboard_mark__without_memory_as_many_as_there_is_room_for)
+{
+	allocations = 0;
+	assert_true(scoreboard_mark(&board, at(0), at(SCOREBOARD_FEW), RANGE_MISSING));
+	assert_false(scoreboard_mark(&board, at(5), at(SCOREBOARD_FEW + 1), RANGE_CAME));
+	expect_first(RANGE_MISSING, 0, 5);
+	expect_first(RANGE_CAME, 5, SCOREBOARD_FEW);
+	assert_int_equal(board.packets, SCOREBOARD_FEW);
+	allocations = 1;
+	mark(SCOREBOARD_FEW, SCOREBOARD_FEW + 1, RANGE_CAME);
+	expect_first(RANGE_CAME, 5, SCOREBOARD_FEW + 1);
+}
+
+/* Then only a timer finds that a packet is lost again. */
+TEST(scoreboard_mark_again__without_memory_there_is_no_order)
+{
+	struct psn psn;
+
+	allocations = 0;
+	assert_false(scoreboard_mark_again(&board, at(0), at(4), at(10), AGAIN_REQUEST));
+	expect_first(RANGE_SENT_AGAIN, 0, 4);
+	assert_null(board.again);
+	scoreboard_note_came(&board, at(11), at(12), AGAIN_REQUEST);
+	scoreboard_lose_again(&board);
+	expect_first(RANGE_SENT_AGAIN, 0, 4);
+	allocations = 1;
+	assert_true(scoreboard_mark_again(&board, at(2), at(4), at(20), AGAIN_REQUEST));
+	scoreboard_note_came(&board, at(20), at(21), AGAIN_REQUEST);
+	scoreboard_lose_again(&board);
+	expect_first(RANGE_MISSING, 2, 4);
+	/* More bits find memory, and their order does not. */
+	allocations = 1;
+	mark(5, SCOREBOARD_FEW + 1, RANGE_CAME);
+	assert_null(board.again);
+	expect_first(RANGE_MISSING, 2, 4);
+	expect_first(RANGE_SENT_AGAIN, 0, 2);
+	assert_true(scoreboard_last_open(&board, &psn));
+	assert_int_equal(psn.v, at(3).v);
 }
 
 TEST(scoreboard_tell__marks_what_is_kept_and_what_is_not)
