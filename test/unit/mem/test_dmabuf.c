@@ -8,13 +8,13 @@
 #include <linux/dma-buf.h>
 #include <linux/magic.h>
 #include <linux/udmabuf.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <sys/ioctl.h>
 #include <sys/vfs.h>
 
 #include "env.h"
 
+#include "ioctl_instead.h"
 #include "mem/dmabuf.h"
 #include "skipped.h"
 #include "test.h"
@@ -34,8 +34,6 @@ static struct {
 /* The linker sees these names if large-file support is on. */
 int __real_fstatfs64(int fd, struct statfs *fs);
 int __wrap_fstatfs64(int fd, struct statfs *fs);
-int __real_ioctl(int fd, unsigned long request, ...);
-int __wrap_ioctl(int fd, unsigned long request, ...);
 
 int __wrap_fstatfs64(int fd, struct statfs *fs)
 {
@@ -46,16 +44,10 @@ int __wrap_fstatfs64(int fd, struct statfs *fs)
 	return rc;
 }
 
-int __wrap_ioctl(int fd, unsigned long request, ...)
+static int sync_disguised(int fd, unsigned long request, void *arg)
 {
-	va_list args;
-	void *arg;
-
-	va_start(args, request);
-	arg = va_arg(args, void *);
-	va_end(args);
-	if (!buffer.disguised || request != DMA_BUF_IOCTL_SYNC)
-		return __real_ioctl(fd, request, arg);
+	if (request != DMA_BUF_IOCTL_SYNC)
+		return ioctl_real(fd, request, arg);
 	if (buffer.sync_errno != 0) {
 		errno = buffer.sync_errno;
 		return -1;
@@ -85,6 +77,7 @@ static int set_up_disguised(void **state)
 	const int rc = set_up(state);
 
 	buffer.disguised = true;
+	ioctl_instead = sync_disguised;
 	return rc;
 }
 
@@ -190,6 +183,7 @@ static int set_up_real(void **state)
 
 static int tear_down(void **state)
 {
+	ioctl_instead = NULL;
 	if (buffer.fd >= 0 && buffer.fd != buffer.memory_fd)
 		close(buffer.fd);
 	close(buffer.memory_fd);

@@ -5,16 +5,24 @@
 #include <stdlib.h>
 
 #include <linux/memfd.h>
+#include <sys/ioctl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 
 #include "env.h"
 #include "huge.h"
+#include "ioctl_instead.h"
 #include "maps.h"
 #include "skipped.h"
 #include "test.h"
 
-TEST_FIXTURE(env_set_up, env_tear_down);
+static int tear_down(void **state)
+{
+	ioctl_instead = NULL;
+	return env_tear_down(state);
+}
+
+TEST_FIXTURE(env_set_up, tear_down);
 
 #define MB ((size_t)1 << 20)
 #define GB ((size_t)1 << 30)
@@ -155,6 +163,51 @@ TEST(huge_check__without_descriptors_is_enomem)
 	limit.rlim_cur = before;
 	assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
 	expect(env.memory, env.page, -EINVAL);
+}
+
+static int query_error;
+static unsigned int queries;
+
+/* Answer a query of a mapping with an error, or let it have huge pages up to the last address. */
+static int answer_query(int fd, unsigned long request, void *arg)
+{
+	uint64_t *mapping = arg;
+
+	(void)fd;
+	assert_int_equal(_IOC_TYPE(request), 'f');
+	assert_int_equal(_IOC_NR(request), 17);
+	assert_int_equal(mapping[0], _IOC_SIZE(request));
+	queries++;
+	if (query_error != 0) {
+		errno = query_error;
+		return -1;
+	}
+	mapping[4] = UINT64_MAX;
+	mapping[6] = 2 * MB;
+	return 0;
+}
+
+/* The list of all mappings, which takes long, is for kernels that do not know the query. */
+TEST(huge_check__believes_the_query_where_there_is_one)
+{
+	static const struct {
+		int error;
+		int rc;
+	} cases[] = {
+		{0, 0},
+		{ENOENT, -EFAULT},
+		{ENOMEM, -ENOMEM},
+		{ENOTTY, -EINVAL}, /* as the list says */
+		{EPERM, -EINVAL},
+	};
+
+	ioctl_instead = answer_query;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		queries = 0;
+		query_error = cases[i].error;
+		assert_int_equal(huge_check((uintptr_t)env.memory, env.page), cases[i].rc);
+		assert_int_equal(queries, 1);
+	}
 }
 
 static void ask_without_proc(void *map)
