@@ -374,6 +374,86 @@ TEST(qp_query__psns_of_datagrams_go_on)
 	}
 }
 
+static void expect_view(struct qp_view expected)
+{
+	struct qp_view view;
+
+	memset(&view, 0x5a, sizeof(view));
+	qp_look(A->qp, &view);
+	assert_int_equal(view.qpn, expected.qpn);
+	assert_int_equal(view.dest_qpn, expected.dest_qpn);
+	assert_int_equal(view.type, expected.type);
+	assert_int_equal(view.state, expected.state);
+	assert_int_equal(view.path_mtu, expected.path_mtu);
+	assert_int_equal(view.sq_psn, expected.sq_psn);
+	assert_int_equal(view.rq_psn, expected.rq_psn);
+	assert_int_equal(view.sends, expected.sends);
+	assert_int_equal(view.receives, expected.receives);
+	assert_int_equal(view.pd, expected.pd);
+	assert_int_equal(view.send_cq, expected.send_cq);
+	assert_int_equal(view.recv_cq, expected.recv_cq);
+	assert_memory_equal(view.dgid, expected.dgid, sizeof(view.dgid));
+}
+
+/* What belongs to the peer is nothing before RTR, and in datagrams. */
+TEST(qp_look__shows_what_the_state_has)
+{
+	struct qp_view view = {.qpn = FIXTURE_QPN,
+			       .type = IBV_QPT_RC,
+			       .state = IBV_QPS_RESET,
+			       .pd = 7,
+			       .send_cq = 8,
+			       .recv_cq = 9};
+
+	rig.fixture.pd->number = 7;
+	A->send_cq->number = 8;
+	A->recv_cq->number = 9;
+	expect_view(view);
+	end_raise(A, IBV_QPS_INIT);
+	assert_int_equal(end_receive(A, 1, 0, 8), 0);
+	assert_int_equal(end_receive(A, 2, 0, 8), 0);
+	view.state = IBV_QPS_INIT;
+	view.receives = 2;
+	expect_view(view);
+	assert_int_equal(end_modify(A, IBV_QPS_RTR), 0);
+	view.state = IBV_QPS_RTR;
+	view.dest_qpn = FIXTURE_PEER_QPN;
+	view.path_mtu = IBV_MTU_256;
+	view.rq_psn = 0xfffffe;
+	memcpy(view.dgid, B->gid, sizeof(view.dgid));
+	expect_view(view);
+	assert_int_equal(end_modify(A, IBV_QPS_RTS), 0);
+	end_raise(B, IBV_QPS_RTS);
+	assert_int_equal(end_send(A, 1, IBV_WR_RDMA_WRITE, 0, MTU, 0), 0);
+	rig_run();
+	end_sent(A, 1, IBV_WC_SUCCESS);
+	for (uint64_t i = 0; i < 3; i++)
+		assert_int_equal(end_send(A, i, IBV_WR_RDMA_WRITE, 0, MTU, 0), 0);
+	view.state = IBV_QPS_RTS;
+	view.sq_psn = 101;
+	view.sends = 3;
+	expect_view(view);
+	end_run(A, 16);
+	view.sq_psn = 104;
+	expect_view(view);
+	end_recreate(A, IBV_QPT_UD, NULL);
+	view = (struct qp_view){.qpn = FIXTURE_QPN,
+				.type = IBV_QPT_UD,
+				.state = IBV_QPS_RTR,
+				.pd = 7,
+				.send_cq = 8,
+				.recv_cq = 9};
+	for (int to = IBV_QPS_INIT; to <= IBV_QPS_RTR; to++) {
+		struct ibv_qp_attr attr = {.qp_state = (enum ibv_qp_state)to, .port_num = 1};
+		const int first = IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY;
+
+		assert_int_equal(qp_modify(A->qp, &attr,
+					   IBV_QP_STATE | (to == IBV_QPS_INIT ? first : 0), NULL),
+				 0);
+	}
+	expect_view(view);
+}
+
 /* ibv_post_send(3), ibv_post_recv(3), IBTA 10.3.1: what each state does with posted work. */
 
 TEST(qp_post_send__only_from_rts_on)
