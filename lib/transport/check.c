@@ -18,6 +18,18 @@ static bool between(struct psn from, struct psn psn, struct psn to)
 	return !psn_before(psn, from) && !psn_before(to, psn);
 }
 
+/* PSNs that are compared with others must not be left behind. */
+static void loss_check_board(const struct loss *loss)
+{
+	const struct scoreboard *board = loss->board;
+
+	scoreboard_check(board, loss->una, loss->top);
+	for (int kind = 0; kind < AGAIN_KINDS; kind++)
+		assert(between(loss->una, board->came[kind], loss->top));
+	assert(between(loss->una, board->answered, loss->top));
+	assert(between(loss->una, board->scanned, loss->top));
+}
+
 static void loss_check_state(const struct loss *loss)
 {
 	if (loss->state == LOSS_NONE) {
@@ -27,7 +39,7 @@ static void loss_check_state(const struct loss *loss)
 	}
 	assert(between(loss->una, loss->recovery_point, loss->top));
 	assert(between(loss->una, loss->executed, loss->top));
-	scoreboard_check(loss->board, loss->una, loss->top);
+	loss_check_board(loss);
 	if (!loss_is_selective(loss))
 		return;
 	assert(psn_before(loss->una, loss->to));
