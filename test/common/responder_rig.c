@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A responder with everything around it. */
+#include "long_memory.h"
 #include "responder_rig.h"
 
 #include <sys/mman.h>
@@ -132,13 +133,9 @@ uint32_t rig_posted(void)
 void rig_read_on(uint32_t from, uint32_t psns)
 {
 	const size_t bytes = WIRE_MESSAGE_MAX;
-	void *addr = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
-			  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	void *addr = long_memory(bytes);
 	struct mr *mr;
 
-	assert_ptr_not_equal(addr, MAP_FAILED);
-	/* Pages that are only read are all the same huge page of zeros. */
-	madvise(addr, bytes, MADV_HUGEPAGE);
 	assert_int_equal(mr_register(rig.fixture.pd, addr, bytes, (uintptr_t)addr,
 				     IBV_ACCESS_REMOTE_READ, &mr),
 			 0);

@@ -295,7 +295,7 @@ TEST(responder__an_old_write_is_not_acknowledged_after_many_reads)
 /* The same if the program READs a little at a time. */
 TEST(responder__nor_after_many_short_reads)
 {
-	const uint32_t step = 1u << 19;
+	const uint32_t step = 1u << 20;
 
 	EXPECT_TAKEN(OPCODE_WRITE_ONLY, 0, TO_MEMORY);
 	for (uint32_t psns = 0; psns < 1u << 24; psns += step) {

@@ -4,38 +4,20 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
 #include "live.h"
+#include "long_memory.h"
 #include "test.h"
 
 #define LENGTH 0x80000000u /* IBTA 9.7.1 */
-#define CHUNK  0x200000u   /* what there is of a region's memory */
 #define ACCESS (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ)
 
 static struct lane lane;
 static struct ibv_mr *a, *b, *null;
 
-static struct ibv_mr *make_region(void)
-{
-	const int fd = memfd_create("long", MFD_CLOEXEC);
-	uint8_t *memory =
-		mmap(NULL, LENGTH, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-
-	assert_int_equal(ftruncate(fd, CHUNK), 0);
-	assert_ptr_not_equal(memory, MAP_FAILED);
-	for (size_t at = 0; at < LENGTH; at += CHUNK)
-		assert_ptr_equal(mmap(memory + at, CHUNK, PROT_READ | PROT_WRITE,
-				      MAP_SHARED | MAP_FIXED, fd, 0),
-				 memory + at);
-	close(fd);
-	return ibv_reg_mr(lane.pd, memory, LENGTH, ACCESS);
-}
-
 static void fill(struct ibv_mr *mr, uint32_t seed)
 {
-	for (size_t i = 0; i < CHUNK; i++)
+	for (size_t i = 0; i < LONG_MEMORY_CHUNK; i++)
 		((uint8_t *)mr->addr)[i] = (uint8_t)((i + seed) * 2654435761u >> 24);
 }
 
@@ -50,8 +32,8 @@ static int set_up(TEST_STATE)
 
 	if (!context || !lane_open(&lane, context))
 		return -1;
-	a = make_region();
-	b = make_region();
+	a = ibv_reg_mr(lane.pd, long_memory(LENGTH), LENGTH, ACCESS);
+	b = ibv_reg_mr(lane.pd, long_memory(LENGTH), LENGTH, ACCESS);
 	null = ibv_alloc_null_mr(lane.pd);
 	return a && b && null ? 0 : -1;
 }
@@ -91,10 +73,10 @@ static void expect_moved(enum ibv_wr_opcode opcode, struct ibv_mr *from, struct 
 	struct ibv_sge sge = whole(a);
 
 	fill(from, opcode);
-	memset(to->addr, 0, CHUNK);
+	memset(to->addr, 0, LONG_MEMORY_CHUNK);
 	assert_true(lane_send(&lane, wr, &sge));
 	assert_int_equal(lane_wait(&lane, 1), 1);
-	assert_memory_equal(from->addr, to->addr, CHUNK);
+	assert_memory_equal(from->addr, to->addr, LONG_MEMORY_CHUNK);
 }
 
 TEST(write__of_two_gib)
