@@ -183,7 +183,7 @@ class RdmacmTest:
         self._check("rping, nobody listens", self._refused, server)
         self._check("rping, nobody is there", self._absent)
         programs = list(self._perftests())
-        self.run_perftests(programs if self._report.complete else programs[WIRES.index(self._wire.name)::len(WIRES)], "ipv4")
+        self.run_perftests(programs if self._report.complete else programs[WIRES.index(self._wire.name)::2 * len(WIRES)], "ipv4")
 
     def run_family(self, family):
         """Run the checks of programs that take an address of either family."""
@@ -230,10 +230,10 @@ class RdmacmTest:
         yield from cls.perftests_short()
         for verb in ("send", "read", "atomic"):
             yield f"ib_{verb}_bw", ["-b"]
-        yield "ib_send_bw", ["-e"]
         yield "ib_write_bw", ["-q", "8"]
-        yield "ib_write_bw", ["-b"]
+        yield "ib_send_bw", ["-e"]
         yield "ib_read_bw", ["-a", "-n", "20"]
+        yield "ib_write_bw", ["-b"]
 
     def _pair(self, server_argv, client_argv, words):
         with CmRunning() as running:

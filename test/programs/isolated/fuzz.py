@@ -17,7 +17,7 @@ from programs.share.share import SECONDS, Uroced
 
 FUZZER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "fuzz_uroced.py")
 FIRST_PORT = 29000
-FUZZ_SECONDS = 40
+FUZZ_SECONDS = 20
 INTERFACES = 1000
 PAIRS_MIN = 8           # pairs of windows that are measured at least
 ITERATIONS = 1000

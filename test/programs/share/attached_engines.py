@@ -44,7 +44,7 @@ class AttachedEnginesTest(ShareTest):
     def run_all(self):
         if not self._report.require("engines: uroced starts", self._owner.run):
             return
-        counts = ((2, 2), (2, 1), (1, 2), (4, 3))
+        counts = ((2, 2), (2, 1), (1, 2), (4, 3)) if self._report.complete else ((2, 1), (4, 3))
         programs = (PingPong([], 500, 16384), PingPong(["-e"], 500, 16384), PingPong([], 500, 2048, "ud"),
                     PerfTest("ib_write_bw", ["-q", "8", "-s", "65536"], 500), PerfTest("ib_send_bw", ["-q", "7"], 500),
                     PerfTest("ib_read_bw", ["-q", "5"], 500), PerfTest("ib_atomic_bw", [], 500))

@@ -23,7 +23,7 @@ HOSTILE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "isolat
 FIRST_PORT = 25000
 STARTS_AT_ONCE = 8
 HUGE_PAGES = 64  # for an uroced and the capturing programs
-WAITING = 14   # programs that wait for a peer; 16 with the pair that sends
+WAITING = 6  # programs that wait for a peer; 8 with the pair that sends
 
 
 def expect(condition, reason, *details):
@@ -61,7 +61,7 @@ class OperateTest:
     def run_all(self):
         if not self._report.require("operate: uroced starts", self._owner.run):
             return
-        self._check("16 programs are shown", self._shown)
+        self._check("8 programs are shown", self._shown)
         self._check("telemetry", self._telemetry)
         self._check("a program with a port of its own is shown", self._shown_alone)
         self._check("limits", self._limits)
