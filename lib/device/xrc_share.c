@@ -406,24 +406,14 @@ static bool has_failed(struct xrc_stand_in *stand_in)
 	return failed;
 }
 
-/* End the stand-ins that have failed, and tell their targets. */
-static void end_failed(struct device *device)
+/* Return true if `unlink` ends the link of a stand-in; without it, if the stand-in has failed. */
+static bool is_over(struct xrc_stand_in *stand_in, const struct xrc_note *unlink)
 {
-	struct xrc_stand_in *stand_in, *next;
-	struct xrcd *xrcd;
-
-	LIST_FOREACH (xrcd, &device->xrcds, link) {
-		for (stand_in = LIST_FIRST(&xrcd->stand_ins); stand_in; stand_in = next) {
-			next = LIST_NEXT(stand_in, list);
-			if (!has_failed(stand_in))
-				continue;
-			tell(device, XRC_LOST, stand_in->alias);
-			end_stand_in(device, stand_in);
-		}
-	}
+	return unlink ? stand_in->alias == unlink->alias : has_failed(stand_in);
 }
 
-static void hear_unlink(struct device *device, const struct xrc_note *note)
+/* End the stand-ins that are over. The targets of those that have failed must be told. */
+static void end_over(struct device *device, const struct xrc_note *unlink)
 {
 	struct xrc_stand_in *stand_in, *next;
 	struct xrcd *xrcd;
@@ -431,8 +421,11 @@ static void hear_unlink(struct device *device, const struct xrc_note *note)
 	LIST_FOREACH (xrcd, &device->xrcds, link) {
 		for (stand_in = LIST_FIRST(&xrcd->stand_ins); stand_in; stand_in = next) {
 			next = LIST_NEXT(stand_in, list);
-			if (stand_in->alias == note->alias)
-				end_stand_in(device, stand_in);
+			if (!is_over(stand_in, unlink))
+				continue;
+			if (!unlink)
+				tell(device, XRC_LOST, stand_in->alias);
+			end_stand_in(device, stand_in);
 		}
 	}
 }
@@ -484,7 +477,7 @@ void xrc_share_follow(struct device *device)
 			hear_linked(device, &note);
 			break;
 		case XRC_UNLINK:
-			hear_unlink(device, &note);
+			end_over(device, &note);
 			break;
 		case XRC_LOST:
 			hear_lost(device, &note);
@@ -493,6 +486,6 @@ void xrc_share_follow(struct device *device)
 			break;
 		}
 	}
-	end_failed(device);
+	end_over(device, NULL);
 	pthread_mutex_unlock(&device->xrcd_lock);
 }
