@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Many threads with thousands of queue pairs (qp_crowd.c), several engines of one device (engines.c), servers that
 fork to save (saving.c), as many programs as a port takes (members.c), one that executes itself again (again.c), and
-an XRC domain of several processes (xrc_shared.c)."""
+an XRC domain of several processes (xrc_shared.c, xrc_opens.c)."""
 
 import os
 
@@ -84,6 +84,7 @@ class CrowdsTest:
         self._check(f"{way}: an XRC domain of two processes", "xrc_shared", "data", options)
         self._check(f"{way}: XRC: the process with the queue is killed", "xrc_shared", "kill-queue", options)
         self._check(f"{way}: XRC: the process with the target is killed", "xrc_shared", "kill-target", options)
+        self._check(f"{way}: XRC: threads open and close the domain", "xrc_opens", None, options)
 
     def _check_members(self):
         name = f"crowds: {MEMBERS} programs at once"
@@ -114,7 +115,8 @@ class CrowdsTest:
             [os.path.join(FOLDER, program), *args])
 
     def _run(self, program, how, options):
-        process = self._start(program, options, how)
+        """`how` is the program's argument, if it has one."""
+        process = self._start(program, options, *([how] if how else []))
         status = process.wait(SECONDS)
         story = process.story(program)
         process.kill()
