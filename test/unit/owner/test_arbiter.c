@@ -215,6 +215,8 @@ TEST(arbiter_route__knows_loopback_from_this_host_alone)
 	static const uint8_t loopback[GID_LEN] = {[10] = 0xff, 0xff, 127, 0, 0, 1};
 	struct cm_ip ip = {.version = 4};
 	uint8_t private_data[CM_IP_LEN], bytes[MAD_LEN];
+	struct arbiter_mad other = {
+		.len = sizeof(bytes), .sgid = host, .dgid = host, .vlan_tci = -1};
 	struct cm_mad mad = req_to(PORT, PEER_ID);
 
 	serve(0, CM_PS_TCP, loopback);
@@ -225,6 +227,13 @@ TEST(arbiter_route__knows_loopback_from_this_host_alone)
 	mad.private_len = sizeof(private_data);
 	assert_int_equal(cm_mad_build(&mad, bytes), 0);
 	assert_int_equal(route_bytes(bytes, sizeof(bytes), false), ARBITER_ANSWER);
+	/* A packet from outside may have a forged source. */
+	other.bytes = bytes;
+	assert_int_equal(arbiter_route(arbiter, &other, NOW, &given, answer_bytes), ARBITER_ANSWER);
+	/* A packet between two addresses is not of this host to itself. */
+	other.local = true;
+	other.sgid = peer;
+	assert_int_equal(arbiter_route(arbiter, &other, NOW, &given, answer_bytes), ARBITER_ANSWER);
 	assert_int_equal(route_bytes(bytes, sizeof(bytes), true), ARBITER_GIVE);
 	assert_int_equal(given, 0);
 	/* The device's own address is another one. */
@@ -235,6 +244,35 @@ TEST(arbiter_route__knows_loopback_from_this_host_alone)
 	assert_int_equal(route_bytes(bytes, sizeof(bytes), true), ARBITER_ANSWER);
 	serve(1, CM_PS_TCP, host);
 	assert_int_equal(route_bytes(bytes, sizeof(bytes), true), ARBITER_GIVE);
+	assert_int_equal(given, 1);
+}
+
+/* A request of this host to itself names no loopback address: its VLAN counts. */
+TEST(arbiter_route__looks_in_the_vlan_of_a_request_of_this_host)
+{
+	struct cm_port_claim claim = {
+		.space = CM_PS_TCP, .port = PORT, .ip_version = 4, .vlan_id = 5};
+	struct cm_ip ip = {.version = 4};
+	uint8_t private_data[CM_IP_LEN], bytes[MAD_LEN];
+	const struct arbiter_mad own = {.bytes = bytes,
+					.len = sizeof(bytes),
+					.sgid = host,
+					.dgid = host,
+					.vlan_tci = 5,
+					.local = true};
+	struct cm_mad mad = req_to(PORT, PEER_ID);
+	uint32_t id;
+
+	memcpy(claim.address, host, GID_LEN);
+	assert_int_equal(arbiter_claim(arbiter, 1, &claim, &id), 0);
+	assert_int_equal(arbiter_listen(arbiter, 1, id), 0);
+	memcpy(ip.src, host, GID_LEN);
+	memcpy(ip.dst, host, GID_LEN);
+	assert_int_equal(cm_ip_build(&ip, private_data), 0);
+	mad.private_data = private_data;
+	mad.private_len = sizeof(private_data);
+	assert_int_equal(cm_mad_build(&mad, bytes), 0);
+	assert_int_equal(arbiter_route(arbiter, &own, NOW, &given, answer_bytes), ARBITER_GIVE);
 	assert_int_equal(given, 1);
 }
 

@@ -108,6 +108,9 @@ TEST(fits__loopback_of_a_packet_to_its_own_host)
 	memcpy(ip.src, ipv4.src, sizeof(ip.src));
 	assert_true(cm_ip_fits(&ip, ipv4.src, ipv4.src));
 	assert_false(cm_ip_fits(&ip, ipv4.dst, ipv4.dst));
+	/* A packet to its own host is for no other host's address. */
+	memcpy(ip.dst, ipv4.dst, sizeof(ip.dst));
+	assert_false(cm_ip_fits(&ip, ipv4.src, ipv4.src));
 }
 
 TEST(service_id__is_space_and_port)
