@@ -1,11 +1,26 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The list of devices. */
+#include <dlfcn.h>
 #include <pthread.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "fake_provider.h"
 #include "test.h"
+
+static const char *caller; /* file of the code that calls; NULL: as it is */
+
+int __real_dladdr(const void *addr, Dl_info *info);
+int __wrap_dladdr(const void *addr, Dl_info *info);
+
+int __wrap_dladdr(const void *addr, Dl_info *info)
+{
+	const int rc = __real_dladdr(addr, info);
+
+	if (caller)
+		info->dli_fname = caller;
+	return rc;
+}
 
 static void *list_when_cancelled(void *arg)
 {
@@ -29,6 +44,29 @@ TEST(get_device_list__a_cancelled_thread_keeps_no_lock)
 	alarm(0);
 	assert_int_equal(num, 1);
 	ibv_free_device_list(list);
+}
+
+static int count_for(const char *file)
+{
+	struct ibv_device **list;
+	int num = -1;
+
+	caller = file;
+	list = ibv_get_device_list(&num);
+	caller = NULL;
+	assert_non_null(list);
+	assert_null(list[num]);
+	ibv_free_device_list(list);
+	return num;
+}
+
+/* DPDK's drivers of ConnectX look for the kernel's device. */
+TEST(get_device_list__is_empty_for_drivers_of_dpdk)
+{
+	assert_int_equal(count_for("/usr/lib/dpdk/librte_common_mlx5.so.23"), 0);
+	assert_int_equal(count_for("librte_net_mana.so"), 0);
+	assert_int_equal(count_for("/usr/lib/librte_x/program"), 1);
+	assert_int_equal(count_for("program"), 1);
 }
 
 TEST(get_device_list__is_null_terminated)
