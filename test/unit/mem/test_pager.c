@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Tests of lib/mem/pager.c and lib/mem/pages.c: pages that are not there, and come. */
+#include <dirent.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -228,10 +230,10 @@ TEST(pager_look__remembers_each_page_that_it_asked_about)
 {
 	const struct mr_touch touch = {.now = 8, .ahead = (uint32_t)(3 * env.page - 8)};
 
-	for (unsigned int page = 0; page < 3; page++)
+	for (unsigned int page = 0; page < 4; page++)
 		env.memory[page * env.page] = 1;
 	assert_true(pager->look(pager, (uintptr_t)env.memory, touch, true));
-	assert_int_equal(madvise(env.memory, 3 * env.page, MADV_DONTNEED), 0);
+	assert_int_equal(madvise(env.memory, 4 * env.page, MADV_DONTNEED), 0);
 	for (unsigned int page = 0; page < 3; page++)
 		assert_true(look(page, true));
 	/* It has asked about no more than that. */
@@ -356,6 +358,106 @@ TEST(pager_look__serves_the_oldest_first)
 	/* The other threads that were counted. */
 	for (int i = 0; i < 2; i++)
 		assert_int_equal(start(late_run, late_arg), 0);
+}
+
+static bool is_present(unsigned int page)
+{
+	unsigned char there;
+
+	assert_int_equal(mincore(env.memory + page * env.page, env.page, &there), 0);
+	return there & 1;
+}
+
+/* One thread brings in a page, and two behind it that nobody asks for; then another page. */
+TEST(pager_look__tells_nothing_of_pages_that_nobody_wants)
+{
+	const struct mr_touch touch = {.now = 8, .ahead = (uint32_t)(2 * env.page)};
+
+	assert_int_equal(guard_install(), 0);
+	assert_int_equal(mprotect(env.memory + 2 * env.page, env.page, PROT_NONE), 0);
+	never_runs = true;
+	assert_false(pager->look(pager, (uintptr_t)env.memory, touch, true));
+	assert_false(look(5, true));
+	never_runs = false;
+	assert_int_equal(start(late_run, late_arg), 0);
+	for (int i = 0; i < PATIENCE && !is_present(5); i++)
+		usleep(1000);
+	await_word(2);
+	assert_int_equal(__atomic_load_n(&told, __ATOMIC_SEQ_CST), 2);
+	/* That the last one of them failed is not kept. */
+	assert_false(look(2, true));
+	await_word(3);
+	assert_true(look(2, true));
+	assert_int_equal(mprotect(env.memory + 2 * env.page, env.page, PROT_READ | PROT_WRITE), 0);
+	assert_int_equal(start(late_run, late_arg), 0);
+}
+
+/* Return how many threads this process has beside this one, and whether all of them sleep. */
+static unsigned int other_threads(bool *sleep)
+{
+	DIR *tasks = opendir("/proc/self/task");
+	unsigned int count = 0;
+	struct dirent *task;
+
+	*sleep = true;
+	assert_non_null(tasks);
+	while ((task = readdir(tasks))) {
+		char path[300], state = '?';
+		FILE *stat;
+
+		if (task->d_name[0] == '.' || atoi(task->d_name) == getpid())
+			continue;
+		snprintf(path, sizeof(path), "/proc/self/task/%s/stat", task->d_name);
+		stat = fopen(path, "re");
+		if (!stat)
+			continue;
+		count++;
+		*sleep &= fscanf(stat, "%*d (%*[^)]) %c", &state) == 1 && state == 'S';
+		fclose(stat);
+	}
+	closedir(tasks);
+	return count;
+}
+
+static void await_sleepers(unsigned int count)
+{
+	bool sleep = false;
+	unsigned int is = count + 1;
+
+	for (int i = 0; i < PATIENCE && (is != count || !sleep); i++) {
+		is = other_threads(&sleep);
+		usleep(1000);
+	}
+	assert_int_equal(is, count);
+	assert_true(sleep);
+}
+
+TEST(pager_look__wakes_a_thread_that_sleeps)
+{
+	await_sleepers(0);
+	for (unsigned int i = 0; i < 4; i++) {
+		assert_false(look(i, true));
+		await_word(i + 1);
+		await_sleepers(1);
+	}
+	assert_int_equal(threads, 1);
+}
+
+TEST(pager_look__leaves_a_few_threads_to_sleep)
+{
+	await_sleepers(0);
+	never_runs = true;
+	for (unsigned int i = 0; i < PAGER_IDLE + 2; i++)
+		assert_false(look(i, true));
+	never_runs = false;
+	for (unsigned int i = 0; i < PAGER_IDLE + 2; i++)
+		assert_int_equal(start(late_run, late_arg), 0);
+	await_word(PAGER_IDLE + 2);
+	await_sleepers(PAGER_IDLE);
+	/* They all end with the pager. */
+	pager_destroy(pager);
+	pager = NULL;
+	await_sleepers(0);
 }
 
 TEST(pager_look__without_a_thread_lets_the_access_wait)
