@@ -603,6 +603,19 @@ TEST(key_table_create__fails_without_random_numbers)
 	assert_null(table);
 }
 
+/* Two rounds of 2^9 numbers and two of 2^8 use up all words of 24 calls. */
+TEST(key_table_create__every_number_of_the_permutation_is_random)
+{
+	struct key_table *table;
+	uint32_t key;
+
+	assert_int_equal(key_table_create(16, &table), 0);
+	assert_int_equal(source.calls, 24);
+	assert_int_equal(key_table_insert(table, region(0), &key), 0);
+	assert_int_equal(source.calls, 25);
+	key_table_destroy(table);
+}
+
 /* A signal handler ran, or the source gave few bytes. */
 TEST(key_table_insert__asks_again_for_random_numbers)
 {
