@@ -124,6 +124,17 @@ TEST(request__extended_transport_is_xrc)
 	}
 }
 
+/* Nobody can listen for RD, so the reason is the transport, whoever listens. */
+TEST(request__of_rd_is_refused_for_its_transport)
+{
+	struct cm_mad req = rig_req();
+
+	req.req.service_id++;
+	assert_refused(&req, CM_REJ_INVALID_SERVICE_ID);
+	req.req.transport = CM_TRANSPORT_RD;
+	assert_refused(&req, CM_REJ_INVALID_TRANSPORT_TYPE);
+}
+
 /* A connection leads to who has asked for it, not to somebody else. */
 TEST(request__for_another_host_is_refused)
 {
