@@ -364,6 +364,26 @@ TEST(mads_send_on__loses_none_of_a_storm)
 	assert_null(server.slots.all[1].mads.all);
 }
 
+/* A process has taken some, so there is room: what comes then is still behind those that wait. */
+TEST(mads_input__keeps_the_order_of_those_that_wait)
+{
+	uint32_t taken;
+
+	server.now_ns = event_now_ns();
+	serve(1, PORT);
+	for (uint32_t i = 0; i < FLOOD; i++)
+		come(&from_peer, req_to(PORT, i));
+	taken = take_requests(1, 0);
+	assert_int_equal(taken, PORT_RIG_BUFFERS);
+	come(&from_peer, req_to(PORT, FLOOD));
+	send_patiently(req_to(PORT, FLOOD + 1));
+	for (uint32_t i = 0; i < FLOOD && taken < FLOOD + 2; i++) {
+		taken = take_requests(1, taken);
+		turn_run(&server);
+	}
+	assert_int_equal(taken, FLOOD + 2);
+}
+
 /* The peers of a process that takes nothing for longer have given up. */
 TEST(mad_queue_serve__drops_what_nobody_waits_for)
 {
