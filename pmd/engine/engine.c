@@ -29,7 +29,7 @@
 #define TEND_PUT_OFF_NS	   UINT64_C(1000000)
 #define TEND_PUT_OFF_TIMES 4  /* with sleeps between them */
 #define CLEANUP_FRAMES	   32 /* some hardware reports sent packets in groups this large */
-#define LEFT_NS		   UINT64_C(10000) /* not longer than a nap of the helper */
+#define LEFT_NS		   UINT64_C(10000) /* not longer than a short sleep of the helper */
 #define CLOCKS_APART_NS	   UINT64_C(1000)  /* two readings of the time, one after the other */
 
 static_assert(COUNTER_impair_overflowed - COUNTER_impair_lost == IMPAIR_OVERFLOWED - IMPAIR_LOST,

@@ -9,7 +9,7 @@
 #include "helper.h"
 
 /* A sleep shorter than this ends before a call could shorten it. */
-#define NAP_NS UINT64_C(10000)
+#define SHORT_SLEEP_NS UINT64_C(10000)
 
 /* The helper's word. */
 #define STATE_MASK UINT64_C(0x3)
@@ -42,7 +42,8 @@ static uint64_t word_load(const struct engine *engine)
  * for at least as much. */
 static bool wants_call(uint64_t word, enum helper_call call)
 {
-	return word_call(word) < call && (call == CALL_TO_RUN || word_state(word) == HELPER_DOZES);
+	return word_call(word) < call &&
+	       (call == CALL_TO_RUN || word_state(word) == HELPER_IDLE_SLEEPS);
 }
 
 void handover_call(struct engine *engine, enum helper_call call)
@@ -63,15 +64,15 @@ void handover_call(struct engine *engine, enum helper_call call)
 	(void)shared_swap_if(&engine->helper.word, &word, word | RUNG);
 }
 
-bool handover_is_dozing(const struct engine *engine)
+bool handover_is_idle(const struct engine *engine)
 {
 	const uint64_t word = word_load(engine);
 
-	return word_state(word) == HELPER_DOZES && word_call(word) == CALL_NONE;
+	return word_state(word) == HELPER_IDLE_SLEEPS && word_call(word) == CALL_NONE;
 }
 
-/* Note that the helper sleeps, unless it was called. Helper's thread, which must be the owner for a
- * doze. */
+/* Note that the helper sleeps, unless it was called. Helper's thread, which must be the owner for
+ * an idle sleep. */
 static void helper_falls_asleep(struct engine *engine, uint64_t state)
 {
 	uint64_t word = word_load(engine);
@@ -81,26 +82,27 @@ static void helper_falls_asleep(struct engine *engine, uint64_t state)
 		;
 }
 
-void handover_nap(struct engine *engine)
+void handover_short_sleep(struct engine *engine)
 {
 	engine->helper.listens = false;
-	helper_falls_asleep(engine, HELPER_NAPS);
+	helper_falls_asleep(engine, HELPER_SHORT_SLEEPS);
 }
 
-uint64_t handover_doze(struct engine *engine, uint64_t now_ns, uint64_t limit_ns)
+uint64_t handover_idle_sleep(struct engine *engine, uint64_t now_ns, uint64_t limit_ns)
 {
 	engine->helper.listens = true;
 	if (!engine_try(engine)) {
-		helper_falls_asleep(engine, HELPER_NAPS);
-		return NAP_NS;
+		helper_falls_asleep(engine, HELPER_SHORT_SLEEPS);
+		return SHORT_SLEEP_NS;
 	}
 	limit_ns = engine_idle_ns(engine, now_ns, limit_ns);
 	engine->helper.until_ns = now_ns + limit_ns;
 	/* Store this before the engine is released: each later owner sees until when this thread
 	 * sleeps. */
-	helper_falls_asleep(engine, limit_ns > NAP_NS ? HELPER_DOZES : HELPER_NAPS);
+	helper_falls_asleep(engine,
+			    limit_ns > SHORT_SLEEP_NS ? HELPER_IDLE_SLEEPS : HELPER_SHORT_SLEEPS);
 	engine_release(engine);
-	return limit_ns > 0 ? limit_ns : NAP_NS;
+	return limit_ns > 0 ? limit_ns : SHORT_SLEEP_NS;
 }
 
 bool handover_is_called(const struct engine *engine)
@@ -202,13 +204,13 @@ void engine_call(struct engine *first, bool *called)
 }
 
 /*
- * Return true if the helper would doze longer than the work left here allows. Owner. The helper
- * also starts a doze as the owner, so a doze that starts later takes this work into account by
- * itself.
+ * Return true if the helper would stay in idle sleep longer than the work left here allows. Owner.
+ * The helper also begins an idle sleep as the owner, so one that begins later takes this work into
+ * account by itself.
  */
 static bool helper_is_missed(const struct engine *engine)
 {
-	return word_state(word_load(engine)) == HELPER_DOZES &&
+	return word_state(word_load(engine)) == HELPER_IDLE_SLEEPS &&
 	       engine_due_ns(engine) < engine->helper.until_ns;
 }
 

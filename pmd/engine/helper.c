@@ -21,7 +21,7 @@
 #define JOIN_NS	      100000000
 #define LEFT_PAUSE_NS 50000
 #define ENDED_NS      UINT64_C(20000000) /* an engine that has ended does not wake its helper */
-#define BUSY_NS	      UINT64_C(50000)	 /* without a sleep, before all that doze are woken */
+#define BUSY_NS	      UINT64_C(50000)	 /* without a sleep, before all in idle sleep are woken */
 #define EARLY_NS      UINT64_C(2000)	 /* the kernel's clock and ours differ by less */
 
 /* The thread that serves the engines of hybrid progress; NULL: none. Starts and ends of helpers
@@ -76,7 +76,7 @@ static bool helper_must_wake(const struct helper_thread *thread, const struct en
 
 	return engine->helper.heard || now_ns + EARLY_NS >= charge->until_ns ||
 	       handover_is_called(engine) ||
-	       (charge->wish == HELPER_DOZE && now_ns - thread->slept_ns > BUSY_NS);
+	       (charge->wish == HELPER_IDLE_SLEEP && now_ns - thread->slept_ns > BUSY_NS);
 }
 
 static void helper_wake_up(struct engine *engine)
@@ -135,10 +135,10 @@ static uint64_t helper_fall_asleep(struct helper_thread *thread, struct engine *
 
 	if (charge->sleeps)
 		return charge->until_ns > now_ns ? charge->until_ns - now_ns : 0;
-	if (charge->wish == HELPER_DOZE)
-		ns = handover_doze(engine, clock_ns(&engine->clock), ns);
+	if (charge->wish == HELPER_IDLE_SLEEP)
+		ns = handover_idle_sleep(engine, clock_ns(&engine->clock), ns);
 	else
-		handover_nap(engine);
+		handover_short_sleep(engine);
 	charge->sleeps = true;
 	charge->until_ns = now_ns + ns;
 	return ns;
@@ -369,11 +369,11 @@ static void helper_wake(struct engine *engine)
 		handover_call(engine, CALL_TO_RUN);
 }
 
-/* A helper that dozes until frames come runs the engine already: waking it would only take this
+/* A helper in idle sleep until frames come runs the engine already: waking it would only take this
  * CPU. */
 void helper_expect_sleep(struct engine *engine)
 {
-	if (port_wake_fd(&engine->link->port) < 0 || !handover_is_dozing(engine))
+	if (port_wake_fd(&engine->link->port) < 0 || !handover_is_idle(engine))
 		helper_wake(engine);
 }
 

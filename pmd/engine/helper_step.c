@@ -144,7 +144,7 @@ static uint64_t helper_longest_ns(const struct engine *engine)
 /* Let the helper sleep until the next look at the program. */
 static void helper_wish_tick(struct helper_charge *charge, uint64_t now_ns)
 {
-	charge->wish = HELPER_NAP;
+	charge->wish = HELPER_SHORT_SLEEP;
 	charge->wish_ns = charge->look_at_ns > now_ns ? charge->look_at_ns - now_ns : 0;
 }
 
@@ -282,11 +282,11 @@ static void helper_wish_sleep(struct engine *engine, bool had_turn)
 	if (!had_turn) {
 		/* Do not sleep for frames: after it is armed, a NIC does not report frames that
 		 * came before. */
-		charge->wish = HELPER_NAP;
+		charge->wish = HELPER_SHORT_SLEEP;
 		charge->wish_ns = SLEEP_MIN_NS;
 		return;
 	}
-	charge->wish = HELPER_DOZE;
+	charge->wish = HELPER_IDLE_SLEEP;
 	charge->wish_ns = charge->sleep_ns;
 	charge->sleep_ns = RTE_MIN(charge->sleep_ns * 2, helper_longest_ns(engine));
 }

@@ -52,9 +52,9 @@ struct helper_thread {
 
 /* An engine tells its helper by this what to do after a step. */
 enum helper_wish {
-	HELPER_GO_ON, /* make the next step at once */
-	HELPER_NAP,   /* sleep for wish_ns; frames need not wake the thread */
-	HELPER_DOZE,  /* sleep until there is work, at most for wish_ns */
+	HELPER_GO_ON,	    /* make the next step at once */
+	HELPER_SHORT_SLEEP, /* sleep for wish_ns; frames need not wake the thread */
+	HELPER_IDLE_SLEEP,  /* sleep until there is work, at most for wish_ns */
 };
 
 /* The state of one engine. Only the thread uses it. */
@@ -74,7 +74,7 @@ struct helper_charge {
 	/* running */
 	struct helper_polls seen;
 	bool shares_cpu;   /* the program has only one CPU */
-	uint64_t sleep_ns; /* the next doze is not longer */
+	uint64_t sleep_ns; /* the next idle sleep is not longer */
 	uint64_t busy_ns;  /* time of the last turn with work */
 };
 

@@ -98,8 +98,8 @@ static void ops_poll(void *arg)
 	}
 	polling_count_turn(&engine->polling);
 	work = engine_turn(engine);
-	/* A helper that dozes would have to wake for an acknowledgement that is held back. */
-	if (!TAILQ_EMPTY(&engine->ready) && handover_is_dozing(engine))
+	/* A helper in idle sleep would have to wake for an acknowledgement that is held back. */
+	if (!TAILQ_EMPTY(&engine->ready) && handover_is_idle(engine))
 		engine_transmit(engine);
 	now_ns = engine->now_ns;
 	idle_ns = now_ns - engine->busy_ns;
@@ -111,8 +111,8 @@ static void ops_poll(void *arg)
 	vain_ns = polling_vain_ns(&engine->polling, now_ns);
 	if (idle_ns > POLLING_YIELD_AFTER_NS && vain_ns > POLLING_YIELD_AFTER_NS)
 		polling_yield(&engine->polling, &engine->clock, now_ns);
-	if (idle_ns > POLLING_NAP_AFTER_NS)
-		polling_nap(now_ns);
+	if (idle_ns > POLLING_SHORT_SLEEP_AFTER_NS)
+		polling_short_sleep(now_ns);
 }
 
 /* Count a poll that found completions. A program that processes a backlog of completions polls as

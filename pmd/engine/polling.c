@@ -15,16 +15,16 @@
 #include "eal/cpu.h"
 #include "engine/clock.h"
 
-#define LONG_TURN_NS	  UINT64_C(100000)
-#define OWNER_PAUSE_NS	  UINT64_C(50000)
-#define NAP_NS		  50000
-#define REFUSAL_NS	  UINT64_C(20000000) /* later ones are others: longer than each sleep */
-#define COUNT_NS	  UINT64_C(20000000) /* in which each thread of a crowd polls */
-#define CROWD		  2 /* threads that poll, for each CPU: so many let others starve */
-#define CROWD_NAP_NS	  UINT64_C(12500) /* for each of these threads */
-#define CROWD_NAP_MAX_NS  UINT64_C(4000000)
-#define CROWD_STRETCH_MAX UINT64_C(16)
-#define SLACK_NS	  UINT64_C(100000) /* by so much a sleep may be late on an idle CPU */
+#define LONG_TURN_NS	   UINT64_C(100000)
+#define OWNER_PAUSE_NS	   UINT64_C(50000)
+#define SHORT_SLEEP_NS	   50000
+#define REFUSAL_NS	   UINT64_C(20000000) /* later ones are others: longer than each sleep */
+#define COUNT_NS	   UINT64_C(20000000) /* in which each thread of a crowd polls */
+#define CROWD		   2 /* threads that poll, for each CPU: so many let others starve */
+#define CROWD_SLEEP_NS	   UINT64_C(12500) /* for each of these threads */
+#define CROWD_SLEEP_MAX_NS UINT64_C(4000000)
+#define CROWD_STRETCH_MAX  UINT64_C(16)
+#define SLACK_NS	   UINT64_C(100000) /* by so much a sleep may be late on an idle CPU */
 
 __thread struct polling_thread polling_thread;
 struct crowd polling_crowd __rte_cache_aligned;
@@ -77,7 +77,7 @@ static bool polling_has_used_cpu(void)
 {
 	const uint64_t cpu_ns = cpu_own_ns(), before_ns = polling_thread.cpu_ns;
 
-	if (before_ns != 0 && cpu_ns - before_ns < POLLING_NAP_CPU_NS)
+	if (before_ns != 0 && cpu_ns - before_ns < POLLING_SHORT_SLEEP_CPU_NS)
 		return false;
 	polling_thread.cpu_ns = cpu_ns;
 	return before_ns != 0;
@@ -93,18 +93,18 @@ static bool polling_has_used_cpu(void)
  * have interrupted it. A program that sleeps uses little CPU time, and so asks seldom if CPUs are
  * short: finding out takes longer than the answer of a peer that sleeps.
  */
-void polling_nap(uint64_t now_ns)
+void polling_short_sleep(uint64_t now_ns)
 {
 	int cancel_state;
 
-	if (now_ns < polling_thread.nap_due_ns)
+	if (now_ns < polling_thread.short_sleep_due_ns)
 		return;
-	polling_thread.nap_due_ns = now_ns + POLLING_NAP_AFTER_NS;
+	polling_thread.short_sleep_due_ns = now_ns + POLLING_SHORT_SLEEP_AFTER_NS;
 	if (!polling_has_used_cpu())
 		return;
 	cancel_state = cancel_disable();
 	if (cpu_is_short())
-		polling_pause(NAP_NS);
+		polling_pause(SHORT_SLEEP_NS);
 	cancel_restore(cancel_state);
 }
 
@@ -139,8 +139,8 @@ static void polling_count_anew(struct crowd *crowd, uint64_t now_ns)
 	each = polling_read(&crowd->threads) / polling_read(&crowd->cpus);
 	stretch = polling_stretch(crowd);
 	store(&crowd->stretch, stretch);
-	store(&crowd->nap_ns,
-	      each < CROWD ? 0 : RTE_MIN(CROWD_NAP_NS * stretch * each, CROWD_NAP_MAX_NS));
+	store(&crowd->sleep_ns,
+	      each < CROWD ? 0 : RTE_MIN(CROWD_SLEEP_NS * stretch * each, CROWD_SLEEP_MAX_NS));
 	store(&crowd->threads, 0);
 }
 
@@ -160,7 +160,7 @@ static uint64_t polling_crowd_ns(uint64_t now_ns)
 		polling_thread.counted_ns = polling_read(&crowd->count_end_ns);
 		polling_add(&crowd->threads, 1);
 	}
-	return polling_read(&crowd->nap_ns);
+	return polling_read(&crowd->sleep_ns);
 }
 
 /* Sleep, and note for how long the thread had to wait for a CPU afterwards. */
@@ -177,17 +177,17 @@ static void polling_sleep(const struct engine_clock *clock, uint64_t ns)
 
 /*
  * Threads of one session that yield to each other keep their CPU for up to a minute (Linux 6.18):
- * threads of other sessions, uroced's among them, want it and do not get it. One nap in 2 ms does
- * not help here, because the other threads go on. So each thread sleeps, the longer the more there
- * are.
+ * threads of other sessions, uroced's among them, want it and do not get it. One short sleep in 2
+ * ms does not help here, because the other threads go on. So each thread sleeps, the longer the
+ * more there are.
  */
 bool polling_make_way_now(const struct engine_clock *clock, uint64_t now_ns)
 {
-	const uint64_t nap_ns = polling_crowd_ns(now_ns);
+	const uint64_t sleep_ns = polling_crowd_ns(now_ns);
 
-	if (nap_ns > 0)
-		polling_sleep(clock, nap_ns);
-	return nap_ns > 0;
+	if (sleep_ns > 0)
+		polling_sleep(clock, sleep_ns);
+	return sleep_ns > 0;
 }
 
 /*

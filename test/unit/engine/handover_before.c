@@ -7,11 +7,11 @@
 #include "helper.h"
 #include "interleave.h"
 
-#define NAP_NS 10000
+#define SHORT_SLEEP_NS 10000
 
 static uint32_t wanted; /* an enum helper_call */
 static bool sleeps;
-static uint64_t dozes_until_ns;
+static uint64_t sleeps_until_ns;
 
 void before_release(struct engine *engine)
 {
@@ -35,7 +35,7 @@ static void serve(struct engine *engine)
 	bool missed;
 
 	engine_transmit(engine);
-	missed = shared_load(&dozes_until_ns, __ATOMIC_SEQ_CST) != 0 && engine_due_ns(engine) == 0;
+	missed = shared_load(&sleeps_until_ns, __ATOMIC_SEQ_CST) != 0 && engine_due_ns(engine) == 0;
 	before_release(engine);
 	if (missed)
 		tell(engine);
@@ -53,16 +53,16 @@ void before_kick(struct engine *engine, struct qp *qp)
 		serve(engine);
 }
 
-uint64_t before_doze(struct engine *engine, uint64_t now_ns, uint64_t limit_ns)
+uint64_t before_idle_sleep(struct engine *engine, uint64_t now_ns, uint64_t limit_ns)
 {
-	uint64_t idle_ns = NAP_NS;
+	uint64_t idle_ns = SHORT_SLEEP_NS;
 
-	shared_store(&dozes_until_ns, now_ns + limit_ns, __ATOMIC_SEQ_CST);
+	shared_store(&sleeps_until_ns, now_ns + limit_ns, __ATOMIC_SEQ_CST);
 	if (engine_try(engine)) {
 		idle_ns = engine_idle_ns(engine, now_ns, limit_ns);
 		before_release(engine);
 	}
-	shared_store(&dozes_until_ns, now_ns + limit_ns, __ATOMIC_SEQ_CST);
+	shared_store(&sleeps_until_ns, now_ns + limit_ns, __ATOMIC_SEQ_CST);
 	return idle_ns;
 }
 
@@ -72,7 +72,7 @@ void before_sleep(struct engine *engine, uint64_t ns)
 	if (!shared_load(&wanted, __ATOMIC_SEQ_CST))
 		helper_wait(engine, ns);
 	shared_store(&sleeps, false, __ATOMIC_SEQ_CST);
-	shared_store(&dozes_until_ns, UINT64_C(0), __ATOMIC_SEQ_CST);
+	shared_store(&sleeps_until_ns, UINT64_C(0), __ATOMIC_SEQ_CST);
 }
 
 enum helper_call before_take_call(struct engine *engine)
@@ -87,10 +87,10 @@ void before_reset(void)
 {
 	wanted = CALL_NONE;
 	sleeps = false;
-	dozes_until_ns = 0;
+	sleeps_until_ns = 0;
 }
 
 uint64_t before_digest(void)
 {
-	return interleave_mix(dozes_until_ns, (uint64_t)wanted << 1 | sleeps);
+	return interleave_mix(sleeps_until_ns, (uint64_t)wanted << 1 | sleeps);
 }

@@ -14,7 +14,7 @@
 
 void before_kick(struct engine *engine, struct qp *qp);
 void before_release(struct engine *engine);
-uint64_t before_doze(struct engine *engine, uint64_t now_ns, uint64_t limit_ns);
+uint64_t before_idle_sleep(struct engine *engine, uint64_t now_ns, uint64_t limit_ns);
 void before_sleep(struct engine *engine, uint64_t ns);
 enum helper_call before_take_call(struct engine *engine);
 

@@ -2,8 +2,8 @@
 /*
  * Every interleaving of threads that post, control calls and the helper, over pmd/engine/handover.c
  * and owner.h as they are. What is asked: when no thread can make a step any more, all that was
- * posted is done. The helper's naps end by themselves, its dozes only when it is rung for. It helps
- * one engine, or two.
+ * posted is done. The helper's short sleeps end by themselves, its idle sleeps only when it is rung
+ * for. It helps one engine, or two.
  */
 #include <stddef.h>
 #include <stdint.h>
@@ -33,7 +33,7 @@ struct qp {
 struct handover {
 	void (*kick)(struct engine *engine, struct qp *qp);
 	void (*release)(struct engine *engine);
-	uint64_t (*doze)(struct engine *engine, uint64_t now_ns, uint64_t limit_ns);
+	uint64_t (*idle_sleep)(struct engine *engine, uint64_t now_ns, uint64_t limit_ns);
 	void (*sleep)(struct engine *first, uint64_t ns);
 	bool (*wakes)(struct engine *engine, uint64_t ns); /* it fell asleep for `ns` */
 	enum helper_call (*take_call)(struct engine *engine);
@@ -57,7 +57,7 @@ static bool wakes_always(struct engine *engine, uint64_t ns)
 static const struct handover now = {
 	.kick = engine_kick,
 	.release = engine_release,
-	.doze = handover_doze,
+	.idle_sleep = handover_idle_sleep,
 	.sleep = handover_sleep,
 	.wakes = wakes_if_called,
 	.take_call = handover_take_call,
@@ -66,7 +66,7 @@ static const struct handover now = {
 static const struct handover before = {
 	.kick = before_kick,
 	.release = before_release,
-	.doze = before_doze,
+	.idle_sleep = before_idle_sleep,
 	.sleep = before_sleep,
 	.wakes = wakes_always,
 	.take_call = before_take_call,
@@ -141,10 +141,10 @@ unsigned int engine_transmit(struct engine *e)
 	return 0;
 }
 
-/* A doze that forgets until when the second engine may sleep. */
-static uint64_t narrow_doze(struct engine *e, uint64_t now_ns, uint64_t limit_ns)
+/* An idle sleep that forgets until when the second engine may sleep. */
+static uint64_t narrow_idle_sleep(struct engine *e, uint64_t now_ns, uint64_t limit_ns)
 {
-	const uint64_t ns = handover_doze(e, now_ns, limit_ns);
+	const uint64_t ns = handover_idle_sleep(e, now_ns, limit_ns);
 
 	return number_of(e) == 0 ? ns : limit_ns;
 }
@@ -152,7 +152,7 @@ static uint64_t narrow_doze(struct engine *e, uint64_t now_ns, uint64_t limit_ns
 static const struct handover narrow = {
 	.kick = engine_kick,
 	.release = engine_release,
-	.doze = narrow_doze,
+	.idle_sleep = narrow_idle_sleep,
 	.sleep = handover_sleep,
 	.wakes = wakes_if_called,
 	.take_call = handover_take_call,
@@ -302,7 +302,7 @@ static void help(void)
 		least_ns = EVER_NS;
 		for (engine = engines; engine; engine = engine->helper.next) {
 			if (ns[number_of(engine)] == 0)
-				ns[number_of(engine)] = handover->doze(engine, 0, EVER_NS);
+				ns[number_of(engine)] = handover->idle_sleep(engine, 0, EVER_NS);
 			least_ns = RTE_MIN(ns[number_of(engine)], least_ns);
 		}
 		handover->sleep(engines, least_ns);

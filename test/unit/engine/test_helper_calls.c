@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Tests of pmd/engine/helper.c: for what a helper that dozes is called. */
+/* Tests of pmd/engine/helper.c: for what a helper in idle sleep is called. */
 #include <stdint.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
@@ -19,11 +19,11 @@ TEST_FIXTURE(set_up_idle, rig_tear_down);
 
 static struct helper_thread nobody = {.wake_fd = -1}; /* a helper that does not run */
 
-/* Make the engine seem to doze; no thread runs here. */
-static void doze_until(uint64_t now_ns, uint64_t until_ns)
+/* Make the engine's helper seem to be in idle sleep; no thread runs here. */
+static void sleep_until(uint64_t now_ns, uint64_t until_ns)
 {
 	handover_take_call(engine);
-	assert_true(handover_doze(engine, now_ns, until_ns - now_ns) > 0);
+	assert_true(handover_idle_sleep(engine, now_ns, until_ns - now_ns) > 0);
 }
 
 TEST(helper__is_called_for_what_a_kick_leaves)
@@ -31,7 +31,7 @@ TEST(helper__is_called_for_what_a_kick_leaves)
 	const uint64_t start_ns = clock_ns(&engine->clock);
 
 	fake_receiver = &other;
-	doze_until(start_ns, start_ns + UINT64_C(1000000000000));
+	sleep_until(start_ns, start_ns + UINT64_C(1000000000000));
 	qp.to_send = 1;
 	ops->kick(engine, &qp);
 	assert_int_equal(handover_take_call(engine), CALL_NONE);
@@ -45,7 +45,7 @@ TEST(helper__is_called_for_what_a_release_leaves)
 {
 	const uint64_t start_ns = clock_ns(&engine->clock);
 
-	doze_until(start_ns, start_ns + UINT64_C(1000000000000));
+	sleep_until(start_ns, start_ns + UINT64_C(1000000000000));
 	ops->lock(engine);
 	qp.to_send = 1000;
 	ops->kick(engine, &qp);
@@ -54,7 +54,7 @@ TEST(helper__is_called_for_what_a_release_leaves)
 	assert_int_equal(handover_take_call(engine), CALL_TO_LOOK);
 }
 
-/* A poll holds no acknowledgement back that a dozing helper would have to send. */
+/* A poll holds no acknowledgement back that a helper in idle sleep would have to send. */
 TEST(helper__is_not_called_for_what_a_poll_acknowledges)
 {
 	const uint64_t start_ns = clock_ns(&engine->clock);
@@ -62,7 +62,7 @@ TEST(helper__is_not_called_for_what_a_poll_acknowledges)
 	engine->ack_hold_ns = engine->ack_hold_beyond_ns = UINT64_MAX;
 	fake_receiver = &other;
 	other.only_ack = true;
-	doze_until(start_ns, start_ns + UINT64_C(1000000000000));
+	sleep_until(start_ns, start_ns + UINT64_C(1000000000000));
 	qp.to_send = 1;
 	ops->kick(engine, &qp);
 	assert_int_equal(handover_take_call(engine), CALL_NONE);
@@ -79,15 +79,15 @@ TEST(helper__is_not_called_for_what_a_poll_acknowledges)
 	assert_int_equal(other.runs, 1);
 }
 
-/* A helper that dozes until frames come runs the engine already. */
+/* A helper in idle sleep until frames come runs the engine already. */
 TEST(helper__is_not_called_if_frames_wake_it)
 {
 	const uint64_t start_ns = clock_ns(&engine->clock);
 	const int fd = eventfd(0, EFD_CLOEXEC);
 
 	assert_true(fd >= 0);
-	engine->helper.thread = &nobody; /* as doze_until makes it seem */
-	doze_until(start_ns, start_ns + UINT64_C(1000000000000));
+	engine->helper.thread = &nobody; /* as sleep_until makes it seem */
+	sleep_until(start_ns, start_ns + UINT64_C(1000000000000));
 	engine->link->port.wake_fd = fd;
 	ops->wait(engine);
 	assert_int_equal(handover_take_call(engine), CALL_NONE);
@@ -98,7 +98,7 @@ TEST(helper__is_not_called_if_frames_wake_it)
 	/* The helper watches the program, and frames do not wake the helper. */
 	engine->link->port.wake_fd = fd;
 	handover_wake(engine);
-	handover_nap(engine);
+	handover_short_sleep(engine);
 	ops->wait(engine);
 	assert_int_equal(handover_take_call(engine), CALL_TO_RUN);
 	engine->link->port.wake_fd = -1;
@@ -111,12 +111,12 @@ TEST(helper__is_called_for_a_timer_that_ends_before_its_sleep)
 	const uint64_t start_ns = clock_ns(&engine->clock);
 
 	qp.deadline_ns = start_ns + 5000000;
-	doze_until(start_ns, start_ns + 1000000);
+	sleep_until(start_ns, start_ns + 1000000);
 	ops->kick(engine, &qp);
 	assert_int_equal(handover_take_call(engine), CALL_NONE);
 	handover_wake(engine);
 	/* The helper knows this timer. The next timer is earlier. */
-	doze_until(start_ns, start_ns + 20000000);
+	sleep_until(start_ns, start_ns + 20000000);
 	ops->kick(engine, &qp);
 	assert_int_equal(handover_take_call(engine), CALL_NONE);
 	qp.deadline_ns = start_ns + 2000000;

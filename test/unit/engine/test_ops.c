@@ -213,7 +213,7 @@ TEST(ops_poll__keeps_the_cpu_while_turns_go_on)
 }
 
 /* Poll for nothing for so long, and return how often this thread has slept. */
-static long naps_in_ms(unsigned int ms)
+static long sleeps_in_ms(unsigned int ms)
 {
 	const uint64_t until_ns = ops->now(engine) + ms * UINT64_C(1000000);
 	const long before = gave_cpu_up();
@@ -225,18 +225,18 @@ static long naps_in_ms(unsigned int ms)
 
 TEST(ops_poll__sleeps_now_and_then_where_cpus_are_short)
 {
-	long naps = 0;
+	long sleeps = 0;
 
 	is_short = true;
-	for (int i = 0; i < PATIENCE_MS && naps == 0; i++)
-		naps = naps_in_ms(1);
-	assert_int_not_equal(naps, 0);
-	assert_in_range(naps_in_ms(100), 0, 50);
+	for (int i = 0; i < PATIENCE_MS && sleeps == 0; i++)
+		sleeps = sleeps_in_ms(1);
+	assert_int_not_equal(sleeps, 0);
+	assert_in_range(sleeps_in_ms(100), 0, 50);
 	is_short = false;
-	assert_int_equal(naps_in_ms(100), 0);
+	assert_int_equal(sleeps_in_ms(100), 0);
 }
 
-/* The helper looks at the program more often than it naps, and has its CPU for longer than 20 us.
+/* The helper looks at the program more often than it sleeps, and has its CPU for longer than 20 us.
  */
 TEST(ops_poll__sleeps_although_others_interrupt_it)
 {
@@ -245,7 +245,7 @@ TEST(ops_poll__sleeps_although_others_interrupt_it)
 
 	times_asked = 0;
 	for (int i = 0; i < PATIENCE_MS && times_asked == 0; i++) {
-		until_ns = ops->now(engine) + POLLING_NAP_AFTER_NS / 4;
+		until_ns = ops->now(engine) + POLLING_SHORT_SLEEP_AFTER_NS / 4;
 		while (ops->now(engine) < until_ns)
 			ops->poll(engine);
 		nanosleep(&interruption, NULL);
@@ -258,7 +258,7 @@ TEST(ops_poll__sleeps_although_others_interrupt_it)
  */
 static unsigned int asked_by_poll(unsigned int packets)
 {
-	const struct timespec sleep = {.tv_nsec = 2 * (long)POLLING_NAP_AFTER_NS};
+	const struct timespec sleep = {.tv_nsec = 2 * (long)POLLING_SHORT_SLEEP_AFTER_NS};
 
 	rig_turns(2); /* receive what was sent */
 	nanosleep(&sleep, NULL);
@@ -274,7 +274,7 @@ static unsigned int asked_by_poll(unsigned int packets)
 TEST(ops_poll__asks_for_cpus_when_it_has_used_one)
 {
 	cpu_ns = polling_thread.cpu_ns = 1;
-	cpu_ns += POLLING_NAP_CPU_NS - 1;
+	cpu_ns += POLLING_SHORT_SLEEP_CPU_NS - 1;
 	assert_int_equal(asked_by_poll(0), 0);
 	cpu_ns++;
 	assert_int_equal(asked_by_poll(1), 0);
@@ -305,23 +305,23 @@ static void poll_by_threads(unsigned int n)
 /* Threads that yield to each other would keep the CPU from other sessions. */
 TEST(ops_poll__sleeps_in_a_crowd_of_threads)
 {
-	long naps = 0;
+	long sleeps = 0;
 
 	polling_crowd.cpus = 2;
 	is_short = false;
-	for (int i = 0; i < PATIENCE_MS && naps == 0; i++) {
+	for (int i = 0; i < PATIENCE_MS && sleeps == 0; i++) {
 		poll_by_threads(CROWD);
-		naps = naps_in_ms(30);
+		sleeps = sleeps_in_ms(30);
 	}
-	assert_int_not_equal(naps, 0);
-	naps_in_ms(100);
+	assert_int_not_equal(sleeps, 0);
+	sleeps_in_ms(100);
 	/* With this thread they are three, for two CPUs. */
 	poll_by_threads(2);
-	assert_int_equal(naps_in_ms(100), 0);
+	assert_int_equal(sleeps_in_ms(100), 0);
 }
 
 /* Return for how long the crowd's threads sleep after a count in which they were late. */
-static uint64_t nap_after(uint64_t asked_ns, uint64_t late_ns)
+static uint64_t sleep_after(uint64_t asked_ns, uint64_t late_ns)
 {
 	struct crowd *crowd = &polling_crowd;
 
@@ -330,7 +330,7 @@ static uint64_t nap_after(uint64_t asked_ns, uint64_t late_ns)
 	crowd->late_ns = late_ns;
 	crowd->count_end_ns = 0;
 	poll_by_threads(1);
-	return crowd->nap_ns;
+	return crowd->sleep_ns;
 }
 
 /* Threads that wake and find nothing would keep both CPUs busy, and other sessions would wait. */
@@ -341,21 +341,21 @@ TEST(ops_poll__sleeps_longer_while_a_crowd_waits_for_cpus)
 	polling_crowd.cpus = 2;
 	polling_crowd.stretch = 1;
 	is_short = false;
-	ns = nap_after(1000, 500);
+	ns = sleep_after(1000, 500);
 	assert_int_not_equal(ns, 0);
-	assert_int_equal(nap_after(1000, 1001), 2 * ns);
-	assert_int_equal(nap_after(1000, 1001), 4 * ns);
-	assert_int_equal(nap_after(1000, 500), 4 * ns);
-	assert_int_equal(nap_after(1000, 250), 2 * ns);
-	assert_int_equal(nap_after(0, 0), ns);
+	assert_int_equal(sleep_after(1000, 1001), 2 * ns);
+	assert_int_equal(sleep_after(1000, 1001), 4 * ns);
+	assert_int_equal(sleep_after(1000, 500), 4 * ns);
+	assert_int_equal(sleep_after(1000, 250), 2 * ns);
+	assert_int_equal(sleep_after(0, 0), ns);
 	for (int i = 0; i < 10; i++)
-		nap_after(1000, 1001);
-	assert_int_equal(nap_after(1000, 1001), 16 * ns);
+		sleep_after(1000, 1001);
+	assert_int_equal(sleep_after(1000, 1001), 16 * ns);
 	polling_crowd.threads = 1000;
 	polling_crowd.count_end_ns = 0;
 	poll_by_threads(1);
-	assert_int_equal(polling_crowd.nap_ns, 4000000);
-	polling_crowd.count_end_ns = polling_crowd.nap_ns = polling_crowd.threads = 0;
+	assert_int_equal(polling_crowd.sleep_ns, 4000000);
+	polling_crowd.count_end_ns = polling_crowd.sleep_ns = polling_crowd.threads = 0;
 }
 
 /* A thread that wakes late has waited for a CPU. */
@@ -364,14 +364,14 @@ TEST(ops_poll__counts_for_how_long_a_crowd_waits_for_cpus)
 	struct crowd *crowd = &polling_crowd;
 
 	crowd->count_end_ns = UINT64_MAX;
-	crowd->nap_ns = 1000000;
+	crowd->sleep_ns = 1000000;
 	crowd->asked_ns = crowd->late_ns = 0;
 	oversleep_ns = 2000000;
 	poll_by_threads(1);
 	oversleep_ns = 0;
 	assert_int_equal(crowd->asked_ns, 1000000);
 	assert_in_range(crowd->late_ns, 1800000, 1000000000);
-	crowd->count_end_ns = crowd->nap_ns = 0;
+	crowd->count_end_ns = crowd->sleep_ns = 0;
 }
 
 /* Threads that wait for the owner are as many as those that find the engine free. */
@@ -382,7 +382,7 @@ TEST(ops_poll__counts_threads_that_wait_for_the_owner)
 	crowd->cpus = 2;
 	is_short = false;
 	engine_lock(engine);
-	for (int i = 0; i < PATIENCE_MS && crowd->nap_ns == 0; i++) {
+	for (int i = 0; i < PATIENCE_MS && crowd->sleep_ns == 0; i++) {
 		for (int polls = 0; polls < CROWD; polls++) {
 			bool slept = false;
 			pthread_t thread;
@@ -394,7 +394,7 @@ TEST(ops_poll__counts_threads_that_wait_for_the_owner)
 		}
 	}
 	engine_release(engine);
-	assert_int_not_equal(crowd->nap_ns, 0);
+	assert_int_not_equal(crowd->sleep_ns, 0);
 }
 
 /* Many threads that wake all the time would keep the CPU from the owner. */
@@ -406,7 +406,7 @@ TEST(ops_poll__waits_for_the_owner_as_long_as_a_crowd_sleeps)
 	uint64_t start_ns;
 
 	crowd->count_end_ns = UINT64_MAX;
-	crowd->nap_ns = 3000000;
+	crowd->sleep_ns = 3000000;
 	engine_lock(engine);
 	start_ns = ops->now(engine);
 	assert_int_equal(pthread_create(&thread, NULL, poll_until_asleep, &slept), 0);
@@ -414,7 +414,7 @@ TEST(ops_poll__waits_for_the_owner_as_long_as_a_crowd_sleeps)
 	assert_true(slept);
 	assert_true(ops->now(engine) - start_ns >= 3000000);
 	engine_release(engine);
-	crowd->count_end_ns = crowd->nap_ns = 0;
+	crowd->count_end_ns = crowd->sleep_ns = 0;
 }
 
 static void *poll_as_events_do(void *arg)

@@ -11,24 +11,24 @@
  *   the two finds the work.
  *
  *   An owner leaves some work to the helper: more packets than a turn sends, a timer, a waiting
- *   event. The helper decides to doze as the owner, when there is nothing to do before `until_ns`.
- *   Each later owner compares the work that it leaves with `until_ns`, and calls the helper if that
- *   would wake too late.
+ *   event. The helper begins an idle sleep as the owner, when there is nothing to do before
+ *   `until_ns`. Each later owner compares the work that it leaves with `until_ns`, and calls the
+ *   helper if that would wake too late.
  *
  * One word holds the helper's state and the call that it has not answered yet:
  *
- *   from                 by                       to
- *   AWAKE, not called    handover_nap             NAPS      for a tick, which needs no call
- *   AWAKE, not called    handover_doze, as owner  DOZES     until `until_ns`
- *   NAPS, DOZES          handover_wake            AWAKE     rung for or not; the call stays
- *   DOZES, not called    handover_call            called to look
- *   any, less called     handover_call            called to run
- *   asleep and called    handover_call            rung      after it has rung
- *   AWAKE, called        handover_take_call       not called
+ *   from                     by                             to
+ *   AWAKE, not called        handover_short_sleep           SHORT_SLEEPS  for a tick, without calls
+ *   AWAKE, not called        handover_idle_sleep, as owner  IDLE_SLEEPS  until `until_ns`
+ *   either sleep             handover_wake                  AWAKE  rung for or not; the call stays
+ *   IDLE_SLEEPS, not called  handover_call                  called to look
+ *   any, less called         handover_call                  called to run
+ *   asleep and called        handover_call                  rung, after it has rung
+ *   AWAKE, called            handover_take_call             not called
  *
- * Each engine has such a word. One helper may serve several engines: it sleeps while it naps or
- * dozes for each of them, and is called for none. When it wakes it is AWAKE for those that have a
- * reason, and may go on dozing for the others.
+ * Each engine has such a word. One helper may serve several engines: it sleeps while it is in
+ * a short or an idle sleep for each of them, and is called for none. When it wakes it is AWAKE for
+ * those that have a reason, and may stay in idle sleep for the others.
  *
  * The helper does not fall asleep while it is called. A thread that finds the helper asleep and
  * called, but not rung for, rings as well: the thread that called may have lost its CPU before it
@@ -48,8 +48,8 @@ struct qp;
 
 enum helper_state {
 	HELPER_AWAKE, /* also if there is no helper */
-	HELPER_NAPS,
-	HELPER_DOZES,
+	HELPER_SHORT_SLEEPS,
+	HELPER_IDLE_SLEEPS,
 };
 
 /* Reasons to call the helper. A greater value includes the smaller ones. */
@@ -62,8 +62,8 @@ enum helper_call {
 
 struct helper {
 	uint64_t word;	   /* atomic: state, call, rung, count of calls; handover.c alone */
-	uint64_t until_ns; /* end of the last doze; written by the helper as the owner, read by
-			      owners */
+	uint64_t until_ns; /* end of the last idle sleep; written by the helper as the owner, read
+			      by owners */
 
 	/* the helper thread's */
 	bool listens; /* in this sleep frames wake the helper */
@@ -102,16 +102,16 @@ void engine_release(struct engine *engine);
 /** Call the helper, and ring if it sleeps. MT-safe. */
 void handover_call(struct engine *engine, enum helper_call call);
 
-/** Return true if the helper dozes, and nobody has called it. MT-safe. */
-bool handover_is_dozing(const struct engine *engine);
+/** Return true if the helper is in idle sleep, and nobody has called it. MT-safe. */
+bool handover_is_idle(const struct engine *engine);
 
 /* Called by the helper thread: */
 
 /** Mark the helper as asleep for a tick or less, which frames do not shorten. */
-void handover_nap(struct engine *engine);
+void handover_short_sleep(struct engine *engine);
 
 /** Mark the helper as asleep until there is work, at most `limit_ns`. Returns how long to sleep. */
-uint64_t handover_doze(struct engine *engine, uint64_t now_ns, uint64_t limit_ns);
+uint64_t handover_idle_sleep(struct engine *engine, uint64_t now_ns, uint64_t limit_ns);
 
 /** Sleep, unless called for one of the engines in the list that `first` begins. Call it after one
  * of these two for each engine. */

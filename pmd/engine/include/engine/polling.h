@@ -14,8 +14,10 @@ struct engine_clock;
 #define POLLING_FOUND_A_TURN 8 /* polls that find all completions that they ask for, per turn */
 /* A thread yields after polling in vain for this long; longer than a round trip on a fast link. */
 #define POLLING_YIELD_AFTER_NS UINT64_C(20000)
-#define POLLING_NAP_AFTER_NS   UINT64_C(2000000) /* without work before a nap, and between two */
-#define POLLING_NAP_CPU_NS     UINT64_C(1000000) /* CPU time that is used between two naps */
+#define POLLING_SHORT_SLEEP_AFTER_NS \
+	UINT64_C(2000000) /* without work before a short sleep, and between two */
+#define POLLING_SHORT_SLEEP_CPU_NS \
+	UINT64_C(1000000) /* CPU time that is used between two short sleeps */
 
 /* All words are accessed relaxed. They only measure, so a count lost between two threads is
  * harmless. */
@@ -42,8 +44,8 @@ struct crowd {
 	/* read by each poll that finds nothing, and seldom written */
 	uint64_t count_end_ns; /* until then threads are counted */
 	uint64_t threads;      /* that have polled in vain since the count began */
-	uint64_t nap_ns;       /* each such poll sleeps so long; 0: there is no crowd */
-	uint64_t stretch;      /* factor of nap_ns */
+	uint64_t sleep_ns;     /* each such poll sleeps so long; 0: there is no crowd */
+	uint64_t stretch;      /* factor of sleep_ns */
 	uint64_t cpus;	       /* that these threads may use; set by polling_init */
 
 	/* written after each sleep */
@@ -57,11 +59,11 @@ extern struct crowd polling_crowd __attribute__((visibility("hidden")));
 struct polling_thread {
 	uint64_t counted_ns; /* the end of the newest count that has counted this thread, which is
 				unique enough to tell it */
-	uint64_t nap_due_ns; /* until then it does not sleep briefly */
-	uint64_t cpu_ns;     /* its CPU time at the last question if CPUs are short; 0: none yet */
-	bool waits;	     /* it has told since its last poll that it may sleep on a channel */
-	uint32_t number;     /* 0: not asked for yet. In a child process it is the parent's, which
-				names no thread there */
+	uint64_t short_sleep_due_ns; /* until then it does not sleep briefly */
+	uint64_t cpu_ns; /* its CPU time at the last question if CPUs are short; 0: none yet */
+	bool waits;	 /* it has told since its last poll that it may sleep on a channel */
+	uint32_t number; /* 0: not asked for yet. In a child process it is the parent's, which
+			    names no thread there */
 };
 
 extern __thread struct polling_thread polling_thread
@@ -146,7 +148,7 @@ static inline uint64_t polling_vain_ns(struct polling *polling, uint64_t now_ns)
 void polling_yield(struct polling *polling, const struct engine_clock *clock, uint64_t now_ns);
 
 /** Sleep briefly from time to time if more threads want to run than there are CPUs. MT-safe. */
-void polling_nap(uint64_t now_ns);
+void polling_short_sleep(uint64_t now_ns);
 
 /* Do what polling_make_way does. */
 bool polling_make_way_now(const struct engine_clock *clock, uint64_t now_ns);
@@ -158,7 +160,7 @@ static inline bool polling_make_way(const struct engine_clock *clock, uint64_t n
 	const uint64_t count_end_ns = polling_read(&polling_crowd.count_end_ns);
 
 	if (likely(now_ns < count_end_ns && polling_thread.counted_ns == count_end_ns &&
-		   polling_read(&polling_crowd.nap_ns) == 0))
+		   polling_read(&polling_crowd.sleep_ns) == 0))
 		return false;
 	return polling_make_way_now(clock, now_ns);
 }
