@@ -26,7 +26,7 @@ class SinceTest(unittest.TestCase):
         return set(self.graph.reached(set(changed)))
 
     def test_a_source_reaches_its_room_and_those_that_link_it(self):
-        reached = self.reached("pmd/memif/bell.c")
+        reached = self.reached("pmd/memif/doorbell.c")
         self.assertLessEqual({"memif", "port", "engine"}, reached)
         self.assertFalse({"mem", "wire", "qp", "config"} & reached)
 

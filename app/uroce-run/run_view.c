@@ -102,7 +102,7 @@ static void close_others(const struct view_server *server, int ready)
 		      server->root,
 		      server->entry.memory,
 		      server->entry.door,
-		      server->entry.bell};
+		      server->entry.doorbell};
 
 	qsort(keep, RTE_DIM(keep), sizeof(keep[0]), compare_numbers);
 	for (size_t i = 1; i < RTE_DIM(keep); i++)
@@ -162,7 +162,7 @@ static void server_run(const struct view_plan *plan, struct view_server *server,
 	server->root = move_up(plan->root);
 	server->entry.memory = move_up(server->entry.memory);
 	server->entry.door = move_up(server->entry.door);
-	server->entry.bell = move_up(server->entry.bell);
+	server->entry.doorbell = move_up(server->entry.doorbell);
 	ready = move_up(ready);
 	if (server_detach() != 0)
 		return;

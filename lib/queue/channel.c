@@ -66,9 +66,11 @@ int channel_init(struct channel *channel)
 		close(both);
 		return rc;
 	}
-	*channel = (struct channel){
-		.fd = ends[0], .bell_fd = both, .dev = pipe_stat.st_dev, .ino = pipe_stat.st_ino};
-	own_mark(channel->bell_fd);
+	*channel = (struct channel){.fd = ends[0],
+				    .doorbell_fd = both,
+				    .dev = pipe_stat.st_dev,
+				    .ino = pipe_stat.st_ino};
+	own_mark(channel->doorbell_fd);
 	pthread_mutex_init(&channel->lock, NULL);
 	TAILQ_INIT(&channel->ready);
 	return 0;
@@ -88,8 +90,8 @@ void channel_fini(struct channel *channel)
 {
 	if (is_open(channel))
 		close(channel->fd);
-	if (own_is(channel->bell_fd))
-		close(channel->bell_fd);
+	if (own_is(channel->doorbell_fd))
+		close(channel->doorbell_fd);
 	pthread_mutex_destroy(&channel->lock);
 }
 
@@ -162,9 +164,9 @@ static void write_unit(const struct channel *channel)
 
 	/* The program has closed all descriptors, and may use the number for a file of its own. A
 	 * call that asks for events finds them in the list. */
-	if (!own_is(channel->bell_fd))
+	if (!own_is(channel->doorbell_fd))
 		return;
-	while (write(channel->bell_fd, &unit, sizeof(unit)) < 0 && errno == EINTR)
+	while (write(channel->doorbell_fd, &unit, sizeof(unit)) < 0 && errno == EINTR)
 		;
 }
 
@@ -287,10 +289,10 @@ static bool take_unit(const struct channel *channel)
 	uint8_t unit;
 	ssize_t got;
 
-	if (!own_is(channel->bell_fd))
+	if (!own_is(channel->doorbell_fd))
 		return false;
 	do {
-		got = read(channel->bell_fd, &unit, sizeof(unit));
+		got = read(channel->doorbell_fd, &unit, sizeof(unit));
 	} while (got < 0 && errno == EINTR);
 	return got == sizeof(unit);
 }

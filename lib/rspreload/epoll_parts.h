@@ -29,7 +29,7 @@ struct epoll {
 	unsigned int refs;     /* its numbers, and threads that wait */
 	unsigned int sleepers; /* threads that must be woken when the members change */
 	unsigned int turn; /* changes when the kernel's descriptors and rsockets share a place */
-	int bell;	   /* eventfd; its event in the kernel's instance has this address */
+	int doorbell;	   /* eventfd; its event in the kernel's instance has this address */
 	struct members members;
 	unsigned int count;
 };

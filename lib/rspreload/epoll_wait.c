@@ -150,7 +150,7 @@ static int kernel_places(struct epoll *epoll, const struct told *told, int ready
 	return ready > half ? told->max - half : told->max - ready;
 }
 
-/* Remove the event of the bell. Return how many events are left. */
+/* Remove the event of the doorbell. Return how many events are left. */
 static int sift(const struct epoll *epoll, struct epoll_event *events, int count)
 {
 	eventfd_t unit;
@@ -158,7 +158,7 @@ static int sift(const struct epoll *epoll, struct epoll_event *events, int count
 
 	for (int i = 0; i < count; i++) {
 		if (events[i].data.ptr == epoll)
-			(void)eventfd_read(epoll->bell, &unit);
+			(void)eventfd_read(epoll->doorbell, &unit);
 		else
 			events[left++] = events[i];
 	}

@@ -69,7 +69,7 @@ static void wake(const struct epoll *epoll)
 	const int saved_errno = errno;
 
 	if (epoll->sleepers > 0)
-		(void)eventfd_write(epoll->bell, 1);
+		(void)eventfd_write(epoll->doorbell, 1);
 	errno = saved_errno;
 }
 
@@ -104,7 +104,7 @@ void epolls_put(struct epoll *epoll)
 		return;
 	while (!TAILQ_EMPTY(&epoll->members))
 		member_end(TAILQ_FIRST(&epoll->members));
-	(void)real()->close(epoll->bell);
+	(void)real()->close(epoll->doorbell);
 	free(epoll);
 }
 
@@ -112,19 +112,20 @@ void epolls_put(struct epoll *epoll)
 static struct epoll *make(int epfd)
 {
 	struct epoll *epoll = calloc(1, sizeof(*epoll));
-	struct epoll_event bell = {.events = EPOLLIN, .data.ptr = epoll};
+	struct epoll_event doorbell = {.events = EPOLLIN, .data.ptr = epoll};
 
 	if (!epoll) {
 		errno = ENOMEM;
 		return NULL;
 	}
-	epoll->bell = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	epoll->doorbell = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	/* epoll_ctl fails if the descriptor is not an epoll instance. */
-	if (epoll->bell < 0 || real()->epoll_ctl(epfd, EPOLL_CTL_ADD, epoll->bell, &bell) != 0) {
+	if (epoll->doorbell < 0 ||
+	    real()->epoll_ctl(epfd, EPOLL_CTL_ADD, epoll->doorbell, &doorbell) != 0) {
 		const int saved_errno = errno;
 
-		if (epoll->bell >= 0)
-			(void)real()->close(epoll->bell);
+		if (epoll->doorbell >= 0)
+			(void)real()->close(epoll->doorbell);
 		free(epoll);
 		errno = saved_errno;
 		return NULL;
@@ -133,7 +134,7 @@ static struct epoll *make(int epfd)
 	epoll->refs = 1;
 	__atomic_store_n(&epolls[epfd], epoll, __ATOMIC_RELEASE);
 	/* Wake the threads that sleep in the kernel's epoll_wait: they must look here, too. */
-	(void)eventfd_write(epoll->bell, 1);
+	(void)eventfd_write(epoll->doorbell, 1);
 	return epoll;
 }
 

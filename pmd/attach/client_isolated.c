@@ -39,7 +39,7 @@ static void isolated_ask_locked(struct share_client *client)
 		client->memif.asked = message_send(client->socket, &message, NULL, 0) == 0;
 }
 
-static int isolated_call_locked(struct share_client *client, int *bell_fd)
+static int isolated_call_locked(struct share_client *client, int *doorbell_fd)
 {
 	struct client_memif *memif = &client->memif;
 
@@ -52,12 +52,12 @@ static int isolated_call_locked(struct share_client *client, int *bell_fd)
 	memif->given = false;
 	if (!client_has_sockets(memif->fds))
 		return -EAGAIN;
-	*bell_fd = memif->fds[SHARE_MEMIF_FD_BELL];
+	*doorbell_fd = memif->fds[SHARE_MEMIF_FD_DOORBELL];
 	return memif->fds[SHARE_MEMIF_FD_SOCKET];
 }
 
 /* Return the socket of the connection that the owner has made. */
-static int isolated_call(void *arg, int *bell_fd)
+static int isolated_call(void *arg, int *doorbell_fd)
 {
 	struct share_client *client = arg;
 	int rc;
@@ -66,7 +66,7 @@ static int isolated_call(void *arg, int *bell_fd)
 	/* A thread that asks the owner keeps the lock until the answer comes. */
 	if (pthread_mutex_trylock(&client->lock) != 0)
 		return -EAGAIN;
-	rc = isolated_call_locked(client, bell_fd);
+	rc = isolated_call_locked(client, doorbell_fd);
 	pthread_mutex_unlock(&client->lock);
 	return rc;
 }

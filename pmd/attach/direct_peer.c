@@ -23,7 +23,7 @@ static int peer_share_pool(struct port *port)
 void direct_peer_refuse(const int *fds)
 {
 	memif_socket_end(-1, fds[SHARE_MEMIF_FD_SOCKET]);
-	memif_socket_discard(fds[SHARE_MEMIF_FD_BELL]);
+	memif_socket_discard(fds[SHARE_MEMIF_FD_DOORBELL]);
 }
 
 static int peer_open(struct direct_peer *peer, const struct share_offer *offer, const int *fds)
@@ -31,7 +31,7 @@ static int peer_open(struct direct_peer *peer, const struct share_offer *offer, 
 	const struct memif_direct_config config = {
 		.is_server = offer->side != 0,
 		.socket_fd = fds[SHARE_MEMIF_FD_SOCKET],
-		.bell_fd = fds[SHARE_MEMIF_FD_BELL],
+		.doorbell_fd = fds[SHARE_MEMIF_FD_DOORBELL],
 		.wake_epoll_fd = port_wake_fd(peer->main),
 		.mac = peer->main->mac,
 		.mtu_bytes = peer->main->mtu_bytes,

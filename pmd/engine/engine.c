@@ -19,18 +19,18 @@
 #include "rx.h"
 #include "engine_turn.h"
 
-#define RX_BURST	   32
-#define FEW_QPS		   64
-#define RUN_BUDGET_PKTS	   32		     /* of one queue pair, before the next one runs */
-#define ACK_HOLD_NS	   UINT64_C(1000)    /* time in which a polling program answers */
-#define ACK_HOLD_KERNEL_NS UINT64_C(5000)    /* interval between two packets over a veth */
-#define ROUSE_AFTER_NS	   UINT64_C(5000000) /* without packets: the process has slept */
-#define TEND_QUIET_NS	   UINT64_C(200000)  /* longer than the first answer after a sleep takes */
-#define TEND_PUT_OFF_NS	   UINT64_C(1000000)
-#define TEND_PUT_OFF_TIMES 4  /* with sleeps between them */
-#define CLEANUP_FRAMES	   32 /* some hardware reports sent packets in groups this large */
-#define LEFT_NS		   UINT64_C(10000) /* not longer than a short sleep of the helper */
-#define CLOCKS_APART_NS	   UINT64_C(1000)  /* two readings of the time, one after the other */
+#define RX_BURST		32
+#define FEW_QPS			64
+#define RUN_BUDGET_PKTS		32		  /* of one queue pair, before the next one runs */
+#define ACK_HOLD_NS		UINT64_C(1000)	  /* time in which a polling program answers */
+#define ACK_HOLD_KERNEL_NS	UINT64_C(5000)	  /* interval between two packets over a veth */
+#define WAKE_OTHER_END_AFTER_NS UINT64_C(5000000) /* without packets: the process has slept */
+#define TEND_QUIET_NS		UINT64_C(200000) /* longer than the first answer after a sleep takes */
+#define TEND_PUT_OFF_NS		UINT64_C(1000000)
+#define TEND_PUT_OFF_TIMES	4  /* with sleeps between them */
+#define CLEANUP_FRAMES		32 /* some hardware reports sent packets in groups this large */
+#define LEFT_NS			UINT64_C(10000) /* not longer than a short sleep of the helper */
+#define CLOCKS_APART_NS		UINT64_C(1000)	/* two readings of the time, one after the other */
 
 static_assert(COUNTER_impair_overflowed - COUNTER_impair_lost == IMPAIR_OVERFLOWED - IMPAIR_LOST,
 	      "counters of damage have the order of their kinds");
@@ -197,13 +197,13 @@ unsigned int engine_run_ready(struct engine *engine, bool hold)
  * not in the caches, so building the packet takes tens of microseconds, and so does waking the
  * other end.
  */
-static void engine_rouse_peer(const struct engine *engine)
+static void engine_wake_other_end(const struct engine *engine)
 {
 	const struct qp *first = TAILQ_FIRST(&engine->ready);
 
 	/* If packets wait for room in the port, the other end has been rung for them already. */
 	if (first && engine->tx.count == 0 && !qp_sends_to(first, engine->link->port.mac))
-		port_rouse(&engine->link->port);
+		port_wake_other_end(&engine->link->port);
 }
 
 /* Owner, as the engine's lcore. */
@@ -218,8 +218,8 @@ static unsigned int engine_send(struct engine *engine, bool hold)
 	guard_refresh(engine->now_ns);
 	tx_begin(&engine->tx);
 	engine_drain_kicks(engine);
-	if (unlikely(engine->now_ns - engine->busy_ns > ROUSE_AFTER_NS))
-		engine_rouse_peer(engine);
+	if (unlikely(engine->now_ns - engine->busy_ns > WAKE_OTHER_END_AFTER_NS))
+		engine_wake_other_end(engine);
 	if (unlikely(__atomic_load_n(&engine->pages_came, __ATOMIC_RELAXED)))
 		paging_wake(engine);
 	if (unlikely(crosses))

@@ -26,7 +26,7 @@ static void client_init_end(struct memif_end *end, const struct memif_client_con
 		.spreads = true,
 		.chain_max = MEMIF_CHAIN_MAX,
 		.wake_fd = -1,
-		.bell_fd = -1,
+		.doorbell_fd = -1,
 		.wakes_by_socket = config->socket_to_client,
 		.rings_by_socket = config->socket_to_server,
 	};
@@ -96,15 +96,15 @@ static int client_make_stock(struct memif_buffers *buffers, uint32_t size)
 }
 
 /* Make the doorbells that are eventfds, which both ends have open. */
-static int client_make_bells(struct memif_end *end)
+static int client_make_doorbells(struct memif_end *end)
 {
 	if (!end->wakes_by_socket)
 		end->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (!end->rings_by_socket)
-		end->bell_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+		end->doorbell_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	own_mark(end->wake_fd);
-	own_mark(end->bell_fd);
-	return end->wake_fd >= 0 && end->bell_fd >= 0 ? 0 : -ENOMEM;
+	own_mark(end->doorbell_fd);
+	return end->wake_fd >= 0 && end->doorbell_fd >= 0 ? 0 : -ENOMEM;
 }
 
 static uint32_t client_stride(const struct memif_client *client)
@@ -165,7 +165,7 @@ static int client_make_end(struct memif_client *client, uint32_t pair, uint32_t 
 	/* Each ring's receiver sets this flag if it wants no notifications. A server that leaves it
 	 * clear on its ring gets one each time that we publish packets. */
 	end->rx.memory->flags = MEMIF_QUIET;
-	rc = client_make_bells(end);
+	rc = client_make_doorbells(end);
 	return rc == 0 ? client_make_stock(buffers, size) : rc;
 }
 
@@ -262,7 +262,7 @@ static int client_tell(struct memif_client *client, struct memif_message *answer
 		return 1;
 	case MEMIF_CLIENT_RING_TO_SERVER:
 		client_tell_ring(client, &end->tx, MEMIF_RING_TO_SERVER, answer);
-		*answer_fd = end->rings_by_socket ? -1 : end->bell_fd;
+		*answer_fd = end->rings_by_socket ? -1 : end->doorbell_fd;
 		return 1;
 	case MEMIF_CLIENT_RING_TO_CLIENT:
 		client_tell_ring(client, &end->rx, 0, answer);
@@ -357,7 +357,7 @@ void memif_client_take_back(struct memif_client *client)
 
 static void client_fini_end(struct memif_end *end)
 {
-	memif_end_drop_bells(end);
+	memif_end_drop_doorbells(end);
 	free(end->buffers.stock);
 	free(end->buffers.placed);
 }

@@ -29,21 +29,21 @@ void memif_end_init_meters(struct memif_end *end)
 	taker_init(&end->taker);
 }
 
-void memif_end_take_bell(struct memif_end *end, int bell_fd)
+void memif_end_take_doorbell(struct memif_end *end, int doorbell_fd)
 {
 	if (end->wakes_by_socket)
-		end->wake_fd = bell_fd;
+		end->wake_fd = doorbell_fd;
 	if (end->rings_by_socket)
-		end->bell_fd = bell_fd;
+		end->doorbell_fd = doorbell_fd;
 }
 
-void memif_end_drop_bells(struct memif_end *end)
+void memif_end_drop_doorbells(struct memif_end *end)
 {
 	if (own_is(end->wake_fd))
 		memif_socket_discard(end->wake_fd);
-	if (end->bell_fd != end->wake_fd && own_is(end->bell_fd))
-		memif_socket_discard(end->bell_fd);
-	end->wake_fd = end->bell_fd = -1;
+	if (end->doorbell_fd != end->wake_fd && own_is(end->doorbell_fd))
+		memif_socket_discard(end->doorbell_fd);
+	end->wake_fd = end->doorbell_fd = -1;
 }
 
 static int end_break(struct memif_end *end)
@@ -442,13 +442,13 @@ void memif_end_publish(struct memif_end *end)
 
 bool memif_end_is_asleep(const struct memif_end *end)
 {
-	return end_is_connected(end) && end->bell_fd >= 0 && ring_wants_bell(&end->tx);
+	return end_is_connected(end) && end->doorbell_fd >= 0 && ring_wants_doorbell(&end->tx);
 }
 
 bool memif_end_push(struct memif_end *end)
 {
 	memif_end_publish(end);
-	if (end->bell_fd < 0)
+	if (end->doorbell_fd < 0)
 		return false;
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 	return memif_end_is_asleep(end);

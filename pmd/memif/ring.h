@@ -122,7 +122,7 @@ static inline void ring_listen(const struct memif_ring *ring, bool on)
 /* Return true if the other end wants a notification of the packets just published. A full fence
  * must order that store before this load: a receiver sets the flag, then checks the ring, then
  * sleeps. */
-static inline bool ring_wants_bell(const struct memif_ring *ring)
+static inline bool ring_wants_doorbell(const struct memif_ring *ring)
 {
 	return !(__atomic_load_n(&ring->memory->flags, __ATOMIC_RELAXED) & MEMIF_QUIET);
 }

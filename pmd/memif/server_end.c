@@ -40,7 +40,7 @@ static void server_init_end(struct memif_end *end, const struct memif_limits *li
 		.spreads = !limits->isolated,
 		.chain_max = limits->chain,
 		.wake_fd = -1,
-		.bell_fd = -1,
+		.doorbell_fd = -1,
 		.wakes_by_socket = limits->socket_to_server,
 		.rings_by_socket = limits->socket_to_client,
 	};
@@ -146,7 +146,7 @@ static int server_add_region(struct memif_server *server, const struct memif_mes
 
 /* Return true if a message brings the right doorbell of a ring. `fd` is the descriptor that came
  * with it, or -1. */
-static bool server_is_bell(const struct memif_end *end, bool to_server, int fd)
+static bool server_is_doorbell(const struct memif_end *end, bool to_server, int fd)
 {
 	/* We have that socket already. */
 	if (to_server ? end->wakes_by_socket : end->rings_by_socket)
@@ -197,11 +197,11 @@ static int server_add_ring(struct memif_server *server, const struct memif_messa
 		(sizeof(struct memif_descriptor) << add->log2_size);
 	if (add->offset > region->bytes || bytes > region->bytes - add->offset)
 		return -EPROTO;
-	if (!server_is_bell(end, to_server, *fd))
+	if (!server_is_doorbell(end, to_server, *fd))
 		return -EPROTO;
 	own_mark(*fd);
 	if (*fd >= 0)
-		*(to_server ? &end->wake_fd : &end->bell_fd) = *fd;
+		*(to_server ? &end->wake_fd : &end->doorbell_fd) = *fd;
 	*fd = -1;
 	ring_init(ring, region->at + add->offset, UINT32_C(1) << add->log2_size, MEMIF_SERVER);
 	return 0;
@@ -327,7 +327,7 @@ void memif_server_fini(struct memif_server *server)
 	for (uint32_t i = 0; i < server->end.region_count; i++)
 		memif_socket_unmap(server->end.regions[i].at, server->end.regions[i].bytes);
 	for (uint32_t i = 0; i < server->pairs; i++)
-		memif_end_drop_bells(memif_server_end(server, i));
+		memif_end_drop_doorbells(memif_server_end(server, i));
 	free(server->more);
 	memif_server_init(server, server->limits);
 	server->queues = queues;

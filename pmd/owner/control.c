@@ -425,7 +425,7 @@ static void control_do(struct server *server, enum server_event event, uint32_t 
 	case EVENT_NEWCOMER:
 		newcomer_greeting(server, (int)number);
 		break;
-	case EVENT_BELL:
+	case EVENT_DOORBELL:
 		break;
 	}
 }

@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
-#include "memif/bell.h"
+#include "memif/doorbell.h"
 #include "memif/socket.h"
 #include "server.h"
 #include "share/message.h"
@@ -98,12 +98,12 @@ static void direct_end(struct server *server, struct direct *direct)
 /* Make both pairs of sockets. 0 or -errno. */
 static int direct_make_sockets(int ends[2][SHARE_MEMIF_FDS])
 {
-	int pair[2], bell[2];
+	int pair[2], doorbell[2];
 	int rc;
 
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair) != 0)
 		return -errno;
-	rc = memif_bell_make(bell);
+	rc = memif_doorbell_make(doorbell);
 	if (rc != 0) {
 		close(pair[0]);
 		close(pair[1]);
@@ -111,7 +111,7 @@ static int direct_make_sockets(int ends[2][SHARE_MEMIF_FDS])
 	}
 	for (int side = 0; side < 2; side++) {
 		ends[side][SHARE_MEMIF_FD_SOCKET] = pair[side];
-		ends[side][SHARE_MEMIF_FD_BELL] = bell[side];
+		ends[side][SHARE_MEMIF_FD_DOORBELL] = doorbell[side];
 	}
 	return 0;
 }
@@ -147,8 +147,8 @@ static int direct_connect(struct server *server, uint16_t a, uint16_t b)
 	rc = direct_offer(server, direct, 0, ends[0]);
 	if (rc == 0)
 		rc = direct_offer(server, direct, 1, ends[1]);
-	direct_leave(ends[0][SHARE_MEMIF_FD_BELL], user_b);
-	direct_leave(ends[1][SHARE_MEMIF_FD_BELL], user_a);
+	direct_leave(ends[0][SHARE_MEMIF_FD_DOORBELL], user_b);
+	direct_leave(ends[1][SHARE_MEMIF_FD_DOORBELL], user_a);
 	direct_leave(ends[1][SHARE_MEMIF_FD_SOCKET], user_a);
 	/* A process that got its end sees that the socket was shut down. The two stay in the list,
 	 * so that this is not tried again with their next packets. */

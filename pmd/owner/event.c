@@ -20,7 +20,7 @@ static int event_control(struct server *server, int operation, int fd, enum serv
 			 uint32_t number)
 {
 	/* These eventfds only wake us: edge-triggered, so they need not be read. */
-	const bool wakes = event == EVENT_WAKE || event == EVENT_BELL;
+	const bool wakes = event == EVENT_WAKE || event == EVENT_DOORBELL;
 	struct epoll_event watch = {.events = EPOLLIN | (wakes ? EPOLLET : 0),
 				    .data.u64 = (uint64_t)event << 32 | number};
 

@@ -19,7 +19,7 @@ enum server_event {
 	EVENT_LISTEN_ISOLATED,
 	EVENT_NEWCOMER, /* number: the descriptor of an untrusted client that has no slot yet */
 	EVENT_MEMIF,	/* number: the slot */
-	EVENT_BELL,	/* number: the slot; edge-triggered */
+	EVENT_DOORBELL, /* number: the slot; edge-triggered */
 };
 
 /** Return the time of CLOCK_MONOTONIC. */

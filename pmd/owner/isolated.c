@@ -3,7 +3,7 @@
  * An isolated process has no part of the arena. It is a memif client with memory of its own, and
  * packets are copied. We make both ends of the sockets of the memif connection, and pass it one end
  * of each. If it made them, it could keep a copy of our end, and keep us from reading that
- * (memif/bell.h).
+ * (memif/doorbell.h).
  */
 #include "isolated.h"
 
@@ -17,7 +17,7 @@
 #include "event.h"
 #include "forward.h"
 #include "mads.h"
-#include "memif/bell.h"
+#include "memif/doorbell.h"
 #include "memif/server_end.h"
 #include "memif/socket.h"
 #include "server.h"
@@ -32,7 +32,8 @@ struct isolated {
 			  unmapped */
 	uint32_t left; /* hung_up: packets to be taken, at most */
 	struct rte_mbuf *waiting; /* a packet taken from the process; its receiver had no room */
-	struct memif_bell_cost bell_cost; /* of waking the process, in all its connections */
+	struct memif_doorbell_cost
+		doorbell_cost; /* of waking the process, in all its connections */
 };
 
 int isolated_create(struct slot *slot)
@@ -79,12 +80,12 @@ static int isolated_make_sockets(struct isolated *isolated, int theirs[SHARE_MEM
 		return -errno;
 	isolated->socket_fd = ends[0];
 	theirs[SHARE_MEMIF_FD_SOCKET] = ends[1];
-	rc = memif_bell_make(ends);
+	rc = memif_doorbell_make(ends);
 	if (rc != 0)
 		return rc;
 	own_mark(ends[0]);
-	memif_end_take_bell(&isolated->memif.end, ends[0]);
-	theirs[SHARE_MEMIF_FD_BELL] = ends[1];
+	memif_end_take_doorbell(&isolated->memif.end, ends[0]);
+	theirs[SHARE_MEMIF_FD_DOORBELL] = ends[1];
 	return 0;
 }
 
@@ -181,7 +182,7 @@ static int isolated_talk(struct server *server, uint16_t number)
 	if (rc != 0)
 		return rc == -EPROTO ? rc : -ECONNRESET;
 	if (answer.type == MEMIF_CONNECTED &&
-	    event_watch(server, isolated->memif.end.wake_fd, EVENT_BELL, number) != 0)
+	    event_watch(server, isolated->memif.end.wake_fd, EVENT_DOORBELL, number) != 0)
 		return -ECONNRESET;
 	return memif_socket_send(isolated->socket_fd, &answer, sizeof(answer)) == 0 ? 0
 										    : -ECONNRESET;
@@ -225,7 +226,7 @@ void isolated_wake(struct slot *slot)
 	struct isolated *isolated = slot->isolated;
 
 	if (memif_end_is_asleep(&isolated->memif.end))
-		memif_bell_ring(isolated->memif.end.bell_fd, &isolated->bell_cost);
+		memif_doorbell_ring(isolated->memif.end.doorbell_fd, &isolated->doorbell_cost);
 }
 
 bool isolated_give(struct server *server, uint16_t number, struct rte_mbuf *mbuf, uint8_t flags)

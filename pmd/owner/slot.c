@@ -102,9 +102,9 @@ void slot_release(struct server *server, uint16_t number)
 	memif_socket_discard(slot->wake_set_fd);
 	/* Remove it from the epoll set first: the process has it open too, so closing alone
 	 * would leave it there. */
-	if (slot->bell_fd >= 0) {
-		epoll_ctl(server->epoll_fd, EPOLL_CTL_DEL, slot->bell_fd, NULL);
-		memif_socket_discard(slot->bell_fd);
+	if (slot->doorbell_fd >= 0) {
+		epoll_ctl(server->epoll_fd, EPOLL_CTL_DEL, slot->doorbell_fd, NULL);
+		memif_socket_discard(slot->doorbell_fd);
 	}
 	if (slot->pidfd >= 0)
 		close(slot->pidfd);

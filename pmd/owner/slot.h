@@ -85,8 +85,8 @@ struct slot {
 	 * one, which could fill its counter and make a write to it block. */
 	int process_fd, lanes_fd;
 	int wake_set_fd; /* until the welcome is sent; else -1 */
-	int bell_fd;	 /* eventfd of this process alone, which wakes us; it cannot disturb others'
-			    eventfds */
+	int doorbell_fd; /* eventfd of this process alone, which wakes us; it cannot disturb others'
+		    eventfds */
 	struct share_ring rings[SHARE_RINGS];
 	bool has_full_share;	  /* it may hold as many buffers as any process, and have lanes */
 	bool has_psock;		  /* it has a packet socket (psocks.h) */

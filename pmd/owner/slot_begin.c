@@ -145,7 +145,7 @@ static int slot_tell(struct server *server, uint16_t number, int page_fd,
 	int fds[SHARE_FDS] = {
 		[SHARE_FD_ARENA] = server->arena.fd,
 		[SHARE_FD_PAGE] = page_fd,
-		[SHARE_FD_OWNER] = slot->bell_fd,
+		[SHARE_FD_OWNER] = slot->doorbell_fd,
 		[SHARE_FD_PROCESS] = slot->wake_set_fd,
 		[SHARE_FD_PSOCK] = -1,
 	};
@@ -181,7 +181,7 @@ static int slot_open(struct server *server, uint16_t number, int socket, bool is
 			      .process_fd = -1,
 			      .lanes_fd = -1,
 			      .wake_set_fd = -1,
-			      .bell_fd = -1};
+			      .doorbell_fd = -1};
 	rc = engine->number > 0
 		     ? slot_prepare_further(server, number, socket, engine, &page_fd)
 		     : slot_prepare(server, number, socket, isolated, engine->count, &page_fd);

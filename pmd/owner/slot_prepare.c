@@ -103,10 +103,10 @@ static int slot_make_shared(struct server *server, uint16_t number, int *page_fd
 	rc = slot_make_wake_set(slot);
 	if (rc != 0)
 		return rc;
-	slot->bell_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	if (slot->bell_fd < 0)
+	slot->doorbell_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (slot->doorbell_fd < 0)
 		return -errno;
-	return event_watch(server, slot->bell_fd, EVENT_BELL, number);
+	return event_watch(server, slot->doorbell_fd, EVENT_DOORBELL, number);
 }
 
 /* Return true if a user has as many slots as it may. So no user takes all slots from the others,

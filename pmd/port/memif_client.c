@@ -74,16 +74,16 @@ static int client_connect(const struct memif_port *memif)
  * called again (client_retries). */
 static void client_call(struct memif_port *memif)
 {
-	int fd, bell_fd = -1;
+	int fd, doorbell_fd = -1;
 
 	/* Do not connect before the previous connection's descriptors are closed. */
 	if (memif_socket_is_stuck())
 		return;
-	fd = memif->caller ? memif->caller->call(memif->caller_arg, &bell_fd)
+	fd = memif->caller ? memif->caller->call(memif->caller_arg, &doorbell_fd)
 			   : client_connect(memif);
 	if (fd < 0)
 		return;
-	memif_end_take_bell(memif->end, bell_fd);
+	memif_end_take_doorbell(memif->end, doorbell_fd);
 	memif->socket_fd = fd;
 	if (memif_conn_watch(memif, fd) != 0)
 		memif_conn_hang_up(memif, "No memory");

@@ -64,7 +64,7 @@ int memif_conn_watch(const struct memif_port *memif, int fd)
 	return epoll_ctl(memif->conn_epoll_fd, EPOLL_CTL_ADD, fd, &event) == 0 ? 0 : -errno;
 }
 
-void memif_conn_hush(const struct memif_port *memif, int fd, bool on)
+void memif_conn_ignore(const struct memif_port *memif, int fd, bool on)
 {
 	struct epoll_event event = {.events = on ? 0 : EPOLLIN};
 

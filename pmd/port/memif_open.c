@@ -267,7 +267,7 @@ int memif_prepare_direct(struct port *port, const struct memif_direct_config *co
 	memif->config.socket_to_server = true;
 	memif_client_init(&memif->client, &memif->config);
 	memif_server_init(&memif->server, &memif_limits_direct);
-	memif_end_take_bell(memif->end, config->bell_fd);
+	memif_end_take_doorbell(memif->end, config->doorbell_fd);
 	memif->is_direct = true;
 	memif->socket_fd = config->socket_fd;
 	memif->first.epoll_fd = config->wake_epoll_fd;

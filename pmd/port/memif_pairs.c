@@ -198,7 +198,7 @@ static void pairs_ask_to_be_woken(const struct memif_queue *queue)
 }
 
 /* Discard old notifications. */
-static void pairs_clear_bells(const struct memif_queue *queue)
+static void pairs_clear_doorbells(const struct memif_queue *queue)
 {
 	struct epoll_event events[MEMIF_PAIRS_MAX];
 
@@ -211,7 +211,7 @@ static bool pairs_arm(void *arg)
 {
 	const struct memif_queue *queue = arg;
 
-	pairs_clear_bells(queue);
+	pairs_clear_doorbells(queue);
 	pairs_ask_to_be_woken(queue);
 	for (int i = 0; i < SETTLE_PAUSES; i++) {
 		if (pairs_wait(queue))
@@ -236,7 +236,7 @@ void memif_pairs_arm_again(struct memif_port *memif)
 		pairs_ask_to_be_woken(queue);
 		/* A socket has been rung already, when it was made. */
 		if (!memif->end->wakes_by_socket && pairs_wait(queue))
-			memif_port_ring_bell(queue->rx[0]->wake_fd);
+			memif_port_ring_doorbell(queue->rx[0]->wake_fd);
 	}
 }
 

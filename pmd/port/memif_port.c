@@ -16,8 +16,8 @@
 #include "base/own.h"
 #include "stand_in.h"
 
-#define SETTLE_PAUSES	32
-#define MEMIF_BELLS_MAX 16 /* doorbells whose notifications one call discards */
+#define SETTLE_PAUSES	    32
+#define MEMIF_DOORBELLS_MAX 16 /* doorbells whose notifications one call discards */
 
 bool memif_port_is_connected(const struct memif_port *memif)
 {
@@ -114,7 +114,7 @@ static void memif_placed(void *arg, uint32_t len)
  * program's eventfd is never written to. No write avoids the window: both ends share O_NONBLOCK,
  * and eventfds do not support RWF_NOWAIT.
  */
-void memif_port_ring_bell(int fd)
+void memif_port_ring_doorbell(int fd)
 {
 	const int cancel_state = cancel_disable();
 	struct pollfd poll_fd = {.fd = fd, .events = POLLOUT};
@@ -129,28 +129,28 @@ static void memif_port_ring_socket(struct memif_port *memif, int fd)
 	const int cancel_state = cancel_disable();
 
 	if (own_is(fd))
-		memif_bell_ring(fd, &memif->bell_cost);
+		memif_doorbell_ring(fd, &memif->doorbell_cost);
 	cancel_restore(cancel_state);
 }
 
 void memif_port_wake_other(struct memif_port *memif, const struct memif_end *end)
 {
 	if (!end->rings_by_socket)
-		memif_port_ring_bell(end->bell_fd);
+		memif_port_ring_doorbell(end->doorbell_fd);
 	else
-		memif_port_ring_socket(memif, end->bell_fd);
+		memif_port_ring_socket(memif, end->doorbell_fd);
 }
 
 /* Ring before the packet is there. The packet rings again when it is published: the other end may
  * have woken before that, found nothing, and fallen asleep again. */
-static void memif_rouse(void *arg)
+static void memif_wake_other_end(void *arg)
 {
 	struct memif_port *memif = arg;
 	const struct memif_end *end = memif->end;
 
 	/* A ring by a socket takes longer than the packet. */
 	if (!end->rings_by_socket && memif_end_is_asleep(end))
-		memif_port_ring_bell(end->bell_fd);
+		memif_port_ring_doorbell(end->doorbell_fd);
 }
 
 static void memif_push(void *arg)
@@ -203,19 +203,19 @@ static void memif_ask_to_be_woken(struct memif_port *memif)
 
 /* Discard old notifications: those of this port, and those of direct memifs, which have the same
  * set. Do not listen to another end any more that sends anything else. */
-static void memif_hush(const struct memif_port *memif)
+static void memif_clear_doorbells(const struct memif_port *memif)
 {
-	struct epoll_event events[MEMIF_BELLS_MAX];
+	struct epoll_event events[MEMIF_DOORBELLS_MAX];
 	int count;
 
 	if (!own_is(memif->first.epoll_fd))
 		return;
-	count = epoll_wait(memif->first.epoll_fd, events, MEMIF_BELLS_MAX, 0);
+	count = epoll_wait(memif->first.epoll_fd, events, MEMIF_DOORBELLS_MAX, 0);
 	for (int i = 0; i < count; i++) {
 		const struct memif_port *rung = events[i].data.ptr;
 		const int fd = rung->end->wake_fd;
 
-		if (rung->end->wakes_by_socket && (!own_is(fd) || !memif_bell_hush(fd)))
+		if (rung->end->wakes_by_socket && (!own_is(fd) || !memif_doorbell_clear(fd)))
 			epoll_ctl(memif->first.epoll_fd, EPOLL_CTL_DEL, fd, NULL);
 	}
 }
@@ -233,7 +233,7 @@ static bool memif_arm(void *arg)
 	const int looks = memif->end->wakes_by_socket ? 0 : SETTLE_PAUSES;
 
 	if (!memif->is_direct)
-		memif_hush(memif);
+		memif_clear_doorbells(memif);
 	memif_ask_to_be_woken(memif);
 	for (int i = 0; i < looks; i++) {
 		if (memif_end_waits(memif->end))
@@ -334,7 +334,7 @@ const struct port_ops memif_port_ops = {
 	.placed = memif_placed,
 	.push = memif_push,
 	.taken = memif_taken,
-	.rouse = memif_rouse,
+	.wake_other_end = memif_wake_other_end,
 	.arm = memif_arm,
 	.disarm = memif_disarm,
 	.link_up = memif_port_link_up,

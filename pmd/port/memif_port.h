@@ -7,7 +7,7 @@
 #include <stdint.h>
 #include <sys/un.h>
 
-#include "memif/bell.h"
+#include "memif/doorbell.h"
 #include "memif/client_end.h"
 #include "memif/server_end.h"
 #include "port/memif_caller.h"
@@ -115,8 +115,8 @@ struct memif_port {
 	bool refused;	     /* a client: its refusal was logged */
 	bool had_peer;
 	bool leaves; /* the other end has gone; its packets may still be in the rings */
-	struct memif_bell_cost bell_cost; /* of waking the other end by a socket */
-	uint32_t connections;		  /* that were established */
+	struct memif_doorbell_cost doorbell_cost; /* of waking the other end by a socket */
+	uint32_t connections;			  /* that were established */
 	struct memif_server server;
 	struct memif_client client;
 	uint32_t open_queues; /* of further engines that have not ended; their thread */
@@ -165,7 +165,7 @@ bool memif_port_is_broken(struct memif_port *memif);
 void memif_port_alarm(const struct memif_port *memif);
 
 /** Write to an eventfd of the other end, if that does not block. MT-safe. */
-void memif_port_ring_bell(int fd);
+void memif_port_ring_doorbell(int fd);
 
 /** Wake the other end through the doorbell of a pair of rings. Engine's thread. */
 void memif_port_wake_other(struct memif_port *memif, const struct memif_end *end);
@@ -186,7 +186,7 @@ void memif_conn_close(struct memif_port *memif);
 int memif_conn_watch(const struct memif_port *memif, int fd);
 
 /** Ignore a watched descriptor for a while (`on`), or watch it again. */
-void memif_conn_hush(const struct memif_port *memif, int fd, bool on);
+void memif_conn_ignore(const struct memif_port *memif, int fd, bool on);
 
 /** Remove a socket from conn_epoll_fd and close it. Does nothing with -1. */
 void memif_conn_drop(const struct memif_port *memif, int fd);

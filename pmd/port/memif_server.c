@@ -115,7 +115,7 @@ static void server_pause(struct memif_port *memif, bool on)
 	if (memif->pauses == on)
 		return;
 	memif->pauses = on;
-	memif_conn_hush(memif, memif->listen_fd, on);
+	memif_conn_ignore(memif, memif->listen_fd, on);
 }
 
 /*

@@ -34,9 +34,10 @@ struct relay {
 	/* The buffers of frames that engines give each other: each engine may take and free them. A
 	 * queue may have a pool of its own, which belongs to the thread of its engine. */
 	struct rte_mempool *pool;
-	bool armed;  /* atomic: the next frame of another engine makes bell_fd readable */
-	int bell_fd; /* an eventfd */
-	int set_fd;  /* with a queue: an epoll set of bell_fd and the queue's descriptor; or -1 */
+	bool armed;	 /* atomic: the next frame of another engine makes doorbell_fd readable */
+	int doorbell_fd; /* an eventfd */
+	int set_fd; /* with a queue: an epoll set of doorbell_fd and the queue's descriptor; or -1
+		     */
 	unsigned int errors; /* looks in a row that found the queue's descriptor in error */
 	const struct port_ops *queue; /* operations of the engine's own queue; NULL: it has none */
 	void *queue_arg;
@@ -68,7 +69,7 @@ static struct rte_mbuf *relay_move(struct rte_mbuf *mbuf, struct rte_mempool *po
 }
 
 /* Wake the engine's helper if it sleeps. */
-static void relay_ring_bell(struct relay *relay)
+static void relay_ring_doorbell(struct relay *relay)
 {
 	/* Put the frame in before reading `armed`: relay_arm stores `armed` before it looks for
 	 * frames. */
@@ -77,7 +78,7 @@ static void relay_ring_bell(struct relay *relay)
 	    !__atomic_exchange_n(&relay->armed, false, __ATOMIC_SEQ_CST))
 		return;
 	/* The write fails only if the descriptor is readable already. */
-	own_ring(relay->bell_fd);
+	own_ring(relay->doorbell_fd);
 }
 
 /* Return true if the engine has a queue of its own that can send now. */
@@ -107,7 +108,7 @@ bool relay_give(struct relay *relay, struct rte_mbuf *mbuf, bool received)
 	if (unlikely(!mbuf))
 		return false;
 	inbox_put(&relay->in, mbuf);
-	relay_ring_bell(relay);
+	relay_ring_doorbell(relay);
 	return true;
 }
 
@@ -222,8 +223,8 @@ static bool relay_arm(void *arg)
 	bool waits = false;
 	eventfd_t before;
 
-	if (own_is(relay->bell_fd))
-		(void)eventfd_read(relay->bell_fd, &before);
+	if (own_is(relay->doorbell_fd))
+		(void)eventfd_read(relay->doorbell_fd, &before);
 	__atomic_store_n(&relay->armed, true, __ATOMIC_SEQ_CST);
 	if (relay->queue)
 		waits = relay->queue->arm(relay->queue_arg);
@@ -347,8 +348,8 @@ static void relay_destroy(void *arg)
 		relay->queue->destroy(relay->queue_arg);
 	if (relay->set_fd >= 0)
 		close(relay->set_fd);
-	if (relay->bell_fd >= 0)
-		close(relay->bell_fd);
+	if (relay->doorbell_fd >= 0)
+		close(relay->doorbell_fd);
 	free(relay->out);
 	free(relay);
 }
@@ -431,7 +432,7 @@ static int relay_make_set(struct relay *relay, int queue_fd)
 	if (relay->set_fd < 0)
 		return -errno;
 	own_mark(relay->set_fd);
-	rc = relay_watch(relay, relay->bell_fd);
+	rc = relay_watch(relay, relay->doorbell_fd);
 	return rc == 0 ? relay_watch(relay, queue_fd) : rc;
 }
 
@@ -464,7 +465,7 @@ static int relay_wake_fd(const struct relay *relay)
 {
 	if (relay->set_fd >= 0)
 		return relay->set_fd;
-	return relay->receives ? -1 : relay->bell_fd;
+	return relay->receives ? -1 : relay->doorbell_fd;
 }
 
 static int relay_make(struct relay *relay, uint32_t number)
@@ -472,10 +473,10 @@ static int relay_make(struct relay *relay, uint32_t number)
 	struct port *port = relay->port;
 	int rc;
 
-	relay->bell_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	if (relay->bell_fd < 0)
+	relay->doorbell_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (relay->doorbell_fd < 0)
 		return -errno;
-	own_mark(relay->bell_fd);
+	own_mark(relay->doorbell_fd);
 	relay->out = relay_ring();
 	if (!relay->out)
 		return -ENOMEM;
@@ -499,7 +500,7 @@ int relay_open(const struct relay_carrier *carrier, uint32_t number, struct port
 	relay->carrier = *carrier;
 	relay->port = port;
 	relay->copies = carrier->port->make_pool != NULL;
-	relay->bell_fd = -1;
+	relay->doorbell_fd = -1;
 	relay->set_fd = -1;
 	relay_fill(carrier->port, port);
 	rc = relay_make(relay, number);

@@ -62,14 +62,15 @@ static int socket_create(int root, mode_t mode)
 	return -1;
 }
 
-static int bell_create(int root, mode_t mode)
+static int doorbell_create(int root, mode_t mode)
 {
 	const mode_t mask = umask(~mode & 0777);
-	const int rc = mkfifoat(root, VIEW_BELL, mode);
+	const int rc = mkfifoat(root, VIEW_DOORBELL, mode);
 
 	umask(mask);
 	/* Also for writing, so that it never reports that the last writer has closed it. */
-	return rc == 0 ? openat(root, VIEW_BELL, O_RDWR | O_NONBLOCK | O_CLOEXEC | O_NOFOLLOW) : -1;
+	return rc == 0 ? openat(root, VIEW_DOORBELL, O_RDWR | O_NONBLOCK | O_CLOEXEC | O_NOFOLLOW)
+		       : -1;
 }
 
 static void close_fd(int fd)
@@ -82,7 +83,7 @@ void view_entry_close(const struct view_entry *entry)
 {
 	close_fd(entry->memory);
 	close_fd(entry->door);
-	close_fd(entry->bell);
+	close_fd(entry->doorbell);
 }
 
 struct view_table *view_table_create(int root, mode_t mode, struct view_entry *entry)
@@ -91,9 +92,10 @@ struct view_table *view_table_create(int root, mode_t mode, struct view_entry *e
 
 	entry->memory = memory_create();
 	entry->door = socket_create(root, mode);
-	entry->bell = bell_create(root, mode);
-	table = entry->memory < 0 || entry->door < 0 || entry->bell < 0 ? NULL
-									: table_map(entry->memory);
+	entry->doorbell = doorbell_create(root, mode);
+	table = entry->memory < 0 || entry->door < 0 || entry->doorbell < 0
+			? NULL
+			: table_map(entry->memory);
 	if (!table) {
 		view_entry_close(entry);
 		return NULL;
@@ -229,7 +231,7 @@ void view_table_ring(void)
 	char path[PATH_MAX];
 	int fd;
 
-	if (!view_path(VIEW_BELL, path, sizeof(path)))
+	if (!view_path(VIEW_DOORBELL, path, sizeof(path)))
 		return;
 	fd = open(path, O_WRONLY | O_NONBLOCK | O_CLOEXEC | O_NOFOLLOW);
 	if (fd < 0)

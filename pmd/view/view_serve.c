@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The server of a view. It sleeps until a process rings the bell. While a process has a device, it
- * also looks at the counters once in VIEW_PERIOD_MS.
+ * The server of a view. It sleeps until a process rings the doorbell. While a process has a device,
+ * it also looks at the counters once in VIEW_PERIOD_MS.
  *
  * The counters of a device are sums over all processes that had it in this view, as a port's are.
  */
@@ -167,17 +167,17 @@ unsigned int view_state_turn(struct view_state *state)
 	return used;
 }
 
-static void bell_clear(int bell)
+static void doorbell_clear(int doorbell)
 {
 	char bytes[256];
 
-	while (read(bell, bytes, sizeof(bytes)) == (ssize_t)sizeof(bytes))
+	while (read(doorbell, bytes, sizeof(bytes)) == (ssize_t)sizeof(bytes))
 		;
 }
 
 void view_serve(const struct view_server *server, int ready)
 {
-	struct pollfd fds[] = {{.fd = server->entry.bell, .events = POLLIN},
+	struct pollfd fds[] = {{.fd = server->entry.doorbell, .events = POLLIN},
 			       {.fd = server->watched, .events = POLLIN},
 			       {.fd = server->entry.door, .events = POLLIN}};
 	struct view_state *state = view_state_create(server);
@@ -193,7 +193,7 @@ void view_serve(const struct view_server *server, int ready)
 		    errno != EINTR)
 			break;
 		view_table_admit(&server->entry);
-		bell_clear(server->entry.bell);
+		doorbell_clear(server->entry.doorbell);
 		used = view_state_turn(state);
 		if (fds[1].revents != 0)
 			fds[1].fd = -1; /* the watched process has ended */

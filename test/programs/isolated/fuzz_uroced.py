@@ -290,7 +290,7 @@ class Fuzzer:
                 where = self._rng.randrange(0, 2 * RING_BYTES - 8)
                 process.memory[where:where + 8] = self._rng.randbytes(8)
                 process.head(0, self._rng.randrange(RING + 1))
-                process.ring_bell()
+                process.ring_doorbell()
         finally:
             process.close()
 

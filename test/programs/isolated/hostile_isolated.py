@@ -125,16 +125,16 @@ class AttachedProcess:
             raise Broken
         self.begin_rings(*fds)
 
-    def begin_rings(self, memif_fd, bell_fd):
+    def begin_rings(self, memif_fd, doorbell_fd):
         """Make memory with two rings for the server at the other end of the memif socket."""
-        self.socket, self.woken = socket.socket(fileno=memif_fd), socket.socket(fileno=bell_fd)
+        self.socket, self.woken = socket.socket(fileno=memif_fd), socket.socket(fileno=doorbell_fd)
         self.socket.settimeout(WAIT_SECONDS)
         self.sent = self._taken = 0
         assert struct.unpack_from("<H", self.answer())[0] == MEMIF_HELLO
         self.memory_fd = sealed(REGION_BYTES)
         self.memory = mmap.mmap(self.memory_fd, REGION_BYTES)
         # The doorbell of the ring to uroced is an eventfd. That of the other ring is a socket, which uroced has.
-        self.bell = os.eventfd(0, os.EFD_NONBLOCK)
+        self.doorbell = os.eventfd(0, os.EFD_NONBLOCK)
         for number in range(2):
             struct.pack_into("<I", self.memory, number * RING_BYTES, COOKIE)
             for index in range(RING):
@@ -180,7 +180,7 @@ class AttachedProcess:
         if offset is None:
             offset = 0 if to_server else RING_BYTES
         if fd is None and to_server:
-            fd = self.bell
+            fd = self.doorbell
         self.say(ADD_RING, struct.pack("<HHHIBH", int(to_server), 0, region, offset, log2, 0),
                  [] if fd is None else [fd])
 
@@ -204,7 +204,7 @@ class AttachedProcess:
             self.descriptor(0, self.sent % RING, 0, 0, len(frame), at)
             self.sent += 1
         self.head(0, self.sent)
-        self.ring_bell()
+        self.ring_doorbell()
         self._wait(0, self.sent)
 
     def take(self):
@@ -230,8 +230,8 @@ class AttachedProcess:
             time.sleep(0.001)
         raise AssertionError(f"ring {ring} stays at {reached}, not {tail}")
 
-    def ring_bell(self):
-        os.write(self.bell, struct.pack("<Q", 1))
+    def ring_doorbell(self):
+        os.write(self.doorbell, struct.pack("<Q", 1))
 
     def is_let_go(self):
         """Return True if uroced closes both sockets within the time limit."""
@@ -249,7 +249,7 @@ class AttachedProcess:
         self.socket.close()
         self.memory.close()
         os.close(self.memory_fd)
-        os.close(self.bell)
+        os.close(self.doorbell)
         self.woken.close()
 
 
@@ -316,10 +316,10 @@ class Hostile:
                 after(lambda process: process.region(size=REGION_BYTES + 1)),
                 after(lambda process: process.region(size=REGION_BYTES - 4096)),
                 after(whole[0], lambda process: process.ring(False, fd=pipe[1])),
-                after(whole[0], lambda process: process.ring(False, fd=process.bell)),
+                after(whole[0], lambda process: process.ring(False, fd=process.doorbell)),
                 after(whole[0], lambda process: process.ring(False, fd=process.woken.fileno())),
                 after(whole[0], lambda process: process.ring(True, fd=process.woken.fileno())),
-                lambda process: process.say(INIT, struct.pack("<HIB", VERSION, 0, 0), [process.bell]),
+                lambda process: process.say(INIT, struct.pack("<HIB", VERSION, 0, 0), [process.doorbell]),
                 after(lambda process: process.region(size=0)),
                 after(lambda process: process.region(size=1 << 63)),
                 after(lambda process: process.region(index=7)),
@@ -359,19 +359,19 @@ class Hostile:
 
     def _descriptors(self):
         """Send descriptors with messages that take none or fewer, and with empty ones."""
-        bell = os.eventfd(0)
+        doorbell = os.eventfd(0)
         for data, count in ((self._message(ROUTE), 1), (self._message(MEMIF), 2), (self._message(ROUTE), FDS_MAX),
                             (b"", 1), (b"", FDS_MAX)):
             client = self._attached()
-            client.send(data, [bell] * count)
+            client.send(data, [doorbell] * count)
             assert client.receive()[0] == b"", count
             client.socket.close()
             process = self._attach()
             process.begin()
-            socket.send_fds(process.socket, [data[:MESSAGE_BYTES]], [bell] * count)
+            socket.send_fds(process.socket, [data[:MESSAGE_BYTES]], [doorbell] * count)
             assert process.is_let_go(), count
             process.close()
-        os.close(bell)
+        os.close(doorbell)
 
     def _lingers(self):
         """Send descriptors that take long to close with messages that need none."""
@@ -465,13 +465,13 @@ class Hostile:
             process = self._attach().connect()
             process.descriptor(0, 0, *descriptor)
             process.head(0, 1)
-            process.ring_bell()
+            process.ring_doorbell()
             assert process.is_let_go(), descriptor
             process.close()
         for head in (RING + 1, 0xffff):
             process = self._attach().connect()
             process.head(0, head)
-            process.ring_bell()
+            process.ring_doorbell()
             assert process.is_let_go(), head
             process.close()
 
@@ -491,7 +491,7 @@ class Hostile:
             for _ in range(ROUNDS):
                 where = self._rng.randrange(0, 2 * RING_BYTES - 8)
                 process.memory[where:where + 8] = self._rng.randbytes(8)
-            process.ring_bell()
+            process.ring_doorbell()
             process.close()
 
     def _frames(self):
@@ -505,7 +505,7 @@ class Hostile:
             process.memory[at + 12:at + 14] = self._rng.choice((b"\x08\x06", b"\x08\x00", b"\x88\xb5"))
             process.descriptor(0, index, 0, 0, self._rng.randrange(1, 64), at)
         process.head(0, RING)
-        process.ring_bell()
+        process.ring_doorbell()
         # uroced alone writes the tail.
         for _ in range(WAIT_SECONDS * 100):
             if struct.unpack_from("<H", process.memory, 64)[0] == RING:

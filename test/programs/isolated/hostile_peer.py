@@ -28,16 +28,16 @@ DATA = bytes(range(16))
 class Peer(AttachedProcess):
     """The memif client's end of a direct memif, in place of the one to uroced."""
 
-    def __init__(self, fds, bell=None):  # pylint: disable=super-init-not-called
+    def __init__(self, fds, doorbell=None):  # pylint: disable=super-init-not-called
         self.begin_rings(*fds)
         # One socket is the doorbell of both rings, so no message brings one.
-        os.close(self.bell)
-        self.bell = bell
+        os.close(self.doorbell)
+        self.doorbell = doorbell
         self.woken.setblocking(False)
         self.connect()
         self.offer()
 
-    def ring_bell(self):
+    def ring_doorbell(self):
         try:
             self.woken.send(b"!")
         except (BlockingIOError, BrokenPipeError):
@@ -157,7 +157,7 @@ class Hostile:
         assert self.peer.is_over(), "a wrong message is taken"
         self.ask(self.process)
 
-    def bells(self):
+    def doorbells(self):
         """Abuse the doorbell of a server that sleeps: the server still notices packets."""
         event = os.eventfd(0)
         for abuse in (lambda: self.peer.woken.send(bytes(1 << 20)),
@@ -198,5 +198,5 @@ if __name__ == "__main__":
     hostile = Hostile(sys.argv[1], int(sys.argv[2]))
     {"lie": lambda: hostile.connect().lie(), "odd": lambda: hostile.connect().odd(),
      "rubbish": lambda: hostile.connect().rubbish(random.Random(int(sys.argv[4]))),
-     "bells": lambda: hostile.connect().bells(), "hold": lambda: hostile.connect().hold(), "keep": hostile.keep,
+     "doorbells": lambda: hostile.connect().doorbells(), "hold": lambda: hostile.connect().hold(), "keep": hostile.keep,
      "stay": lambda: hostile.connect().stay()}[sys.argv[3]]()

@@ -18,7 +18,7 @@ FIRST_PORT = 27000
 GREEDY_SECONDS = 3
 HOSTILE_SECONDS = 120
 DESCRIPTORS = 1024  # limit of this uroced, the usual one of services
-SLEEPING = ("bells", "hold", "keep")  # attacks on a server that sleeps
+SLEEPING = ("doorbells", "hold", "keep")  # attacks on a server that sleeps
 KILLS = 4
 DIRECT_KILLS, FEW_DIRECT_KILLS = 12, 6
 ADDRESSES = {"beyond": "10.9.7.2"}
@@ -83,7 +83,7 @@ class IsolatedTest:
         self._check(f"{KILLS} kills", self._kills)
         kills = DIRECT_KILLS if self._report.complete else FEW_DIRECT_KILLS
         self._check(f"{kills} kills of programs with a direct memif", self._direct_kills, kills)
-        for attack in ("lie", "rubbish", "odd", "bells", "hold", "keep", "stay"):
+        for attack in ("lie", "rubbish", "odd", "doorbells", "hold", "keep", "stay"):
             self._check(f"a hostile peer: {attack}", self._hostile_peer, attack)
         self._check("a hostile client", self._hostile)
         self._check("a user takes all descriptors", self._greedy, "descriptors")

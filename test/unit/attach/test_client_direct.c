@@ -15,7 +15,7 @@
 #include "base/own.h"
 #include "client.h"
 #include "client_direct.h"
-#include "memif/bell.h"
+#include "memif/doorbell.h"
 #include "memif/server_end.h"
 #include "memif/socket.h"
 #include "net/link.h"
@@ -42,19 +42,19 @@ static struct side {
 	struct link link;
 	uint32_t qpn_first;
 	int called_fd; /* the socket to the owner, until the port takes it; -1 */
-	int called_bell_fd;
+	int called_doorbell_fd;
 	int owner_fd; /* the owner's end of that socket */
 	struct memif_server owner;
 	uint32_t passed; /* packets that the owner has passed on to it */
 } sides[SIDES];
 
-static int call(void *arg, int *bell_fd)
+static int call(void *arg, int *doorbell_fd)
 {
 	struct side *side = arg;
 	const int fd = side->called_fd;
 
 	side->called_fd = -1;
-	*bell_fd = side->called_bell_fd;
+	*doorbell_fd = side->called_doorbell_fd;
 	return fd >= 0 ? fd : -ENETDOWN;
 }
 
@@ -105,7 +105,7 @@ static void begin(struct side *side, uint32_t qpn_first)
 {
 	struct port *port = &side->link.port;
 	struct memif_message greeting;
-	int ends[2], bell[2];
+	int ends[2], doorbell[2];
 
 	memset(side, 0, sizeof(*side));
 	pthread_mutex_init(&side->client.lock, NULL);
@@ -114,10 +114,10 @@ static void begin(struct side *side, uint32_t qpn_first)
 	side->called_fd = ends[0];
 	side->owner_fd = ends[1];
 	memif_server_init(&side->owner, &memif_limits_isolated);
-	assert_int_equal(memif_bell_make(bell), 0);
-	side->called_bell_fd = bell[0];
-	own_mark(bell[1]);
-	memif_end_take_bell(&side->owner.end, bell[1]);
+	assert_int_equal(memif_doorbell_make(doorbell), 0);
+	side->called_doorbell_fd = doorbell[0];
+	own_mark(doorbell[1]);
+	memif_end_take_doorbell(&side->owner.end, doorbell[1]);
 	memif_server_greet(&side->owner, &greeting, "test");
 	assert_int_equal(memif_socket_send(side->owner_fd, &greeting, sizeof(greeting)), 0);
 	link_init_remote(&side->link, &client_link_remote, &side->client, &addresses);
@@ -171,13 +171,13 @@ static int teardown(TEST_STATE)
 TEST_FIXTURE(setup, teardown);
 
 /* Offer a process a direct memif with a process that has these numbers. */
-static void offer_to(struct side *side, uint16_t at, uint32_t qpn_first, int fd, int bell_fd)
+static void offer_to(struct side *side, uint16_t at, uint32_t qpn_first, int fd, int doorbell_fd)
 {
 	const struct share_offer offer = {
 		.side = at, .qpn_first = qpn_first, .qpn_count = BLOCK_QPNS};
 
 	const int fds[SHARE_MEMIF_FDS] = {
-		[SHARE_MEMIF_FD_SOCKET] = fd, [SHARE_MEMIF_FD_BELL] = bell_fd};
+		[SHARE_MEMIF_FD_SOCKET] = fd, [SHARE_MEMIF_FD_DOORBELL] = doorbell_fd};
 
 	pthread_mutex_lock(&side->client.lock);
 	client_direct_offer(&side->client, &offer, fds);
@@ -187,13 +187,13 @@ static void offer_to(struct side *side, uint16_t at, uint32_t qpn_first, int fd,
 /* Offer both a direct memif, and return the owner's descriptor of it. */
 static int offer(void)
 {
-	int ends[2], bell[2], kept;
+	int ends[2], doorbell[2], kept;
 
 	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK, 0, ends), 0);
 	kept = dup(ends[0]);
-	assert_int_equal(memif_bell_make(bell), 0);
+	assert_int_equal(memif_doorbell_make(doorbell), 0);
 	for (uint16_t i = 0; i < SIDES; i++)
-		offer_to(&sides[i], i, sides[!i].qpn_first, ends[i], bell[i]);
+		offer_to(&sides[i], i, sides[!i].qpn_first, ends[i], doorbell[i]);
 	run();
 	return kept;
 }
@@ -579,12 +579,12 @@ TEST(client_direct__last_packets_are_received_when_the_other_ends)
 /* An end of a socket at which the test sits. */
 static int offer_one(struct side *side, uint16_t at)
 {
-	int ends[2], bell[2];
+	int ends[2], doorbell[2];
 
 	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK, 0, ends), 0);
-	assert_int_equal(memif_bell_make(bell), 0);
-	offer_to(side, at, 9 << BLOCK_SHIFT, ends[0], bell[0]);
-	close(bell[1]);
+	assert_int_equal(memif_doorbell_make(doorbell), 0);
+	offer_to(side, at, 9 << BLOCK_SHIFT, ends[0], doorbell[0]);
+	close(doorbell[1]);
 	run();
 	return ends[1];
 }

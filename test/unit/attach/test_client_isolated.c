@@ -13,7 +13,7 @@
 #include "base/own.h"
 #include "attach/attach.h"
 #include "client.h"
-#include "memif/bell.h"
+#include "memif/doorbell.h"
 #include "memif/server_end.h"
 #include "memif/socket.h"
 #include "net/link.h"
@@ -128,20 +128,21 @@ static void answer(int result, const int *fds)
 static void give(void)
 {
 	struct memif_message greeting;
-	int ends[2], bell[2];
+	int ends[2], doorbell[2];
 
 	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK, 0, ends), 0);
-	assert_int_equal(memif_bell_make(bell), 0);
+	assert_int_equal(memif_doorbell_make(doorbell), 0);
 	close_memif();
 	memif_fd = ends[0];
-	own_mark(bell[0]);
-	memif_end_take_bell(&memif.end, bell[0]);
+	own_mark(doorbell[0]);
+	memif_end_take_doorbell(&memif.end, doorbell[0]);
 	memif_server_greet(&memif, &greeting, "test");
 	assert_int_equal(memif_socket_send(memif_fd, &greeting, sizeof(greeting)), 0);
 	answer(0,
-	       (const int[]){[SHARE_MEMIF_FD_SOCKET] = ends[1], [SHARE_MEMIF_FD_BELL] = bell[1]});
+	       (const int[]){
+		       [SHARE_MEMIF_FD_SOCKET] = ends[1], [SHARE_MEMIF_FD_DOORBELL] = doorbell[1]});
 	close(ends[1]);
-	close(bell[1]);
+	close(doorbell[1]);
 }
 
 /* Let both ends of the connection do what they can. */
@@ -174,13 +175,13 @@ TEST(share_isolate__asks_for_a_connection_before_the_port_is_opened)
 TEST(share_isolate__is_woken_by_the_doorbell_of_the_answer)
 {
 	struct pollfd wake = {.fd = port_wake_fd(&link_of.port), .events = POLLIN};
-	struct memif_bell_cost cost = {0};
+	struct memif_doorbell_cost cost = {0};
 
 	give();
 	run();
 	assert_false(port_arm(&link_of.port));
 	assert_int_equal(poll(&wake, 1, 0), 0);
-	memif_bell_ring(memif.end.bell_fd, &cost);
+	memif_doorbell_ring(memif.end.doorbell_fd, &cost);
 	assert_int_equal(poll(&wake, 1, 0), 1);
 }
 

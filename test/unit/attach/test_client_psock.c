@@ -49,7 +49,7 @@ static char dir[] = "/tmp/uroce-psock-XXXXXX";
 static char path[64];
 static bool have_network;
 static int listen_fd, owner_fd; /* owner_fd: the owner's end of the process's socket */
-static int bell_fd = -1;	/* wakes the owner */
+static int doorbell_fd = -1;	/* wakes the owner */
 static int wake_fd = -1;	/* wakes the process */
 static int sender = -1;		/* on the other end of the cable */
 static struct share_page *page;
@@ -221,9 +221,9 @@ static void attach(int psock_fd)
 	assert_int_equal(share_attach(link_of, path, 0, report_fd, &facts), 0);
 	pthread_join(owner, NULL);
 	close(report_fd);
-	if (bell_fd >= 0)
-		close(bell_fd);
-	bell_fd = dup(fds[SHARE_FD_OWNER]);
+	if (doorbell_fd >= 0)
+		close(doorbell_fd);
+	doorbell_fd = dup(fds[SHARE_FD_OWNER]);
 	close_fds(fds);
 }
 
@@ -472,7 +472,7 @@ TEST(client_psock_take__passes_strays_on)
 	assert_int_equal(receive_at_owner(&qpn), SHARE_FLAG_STRAY);
 	assert_int_equal(qpn, OTHERS + 1);
 	/* The owner was woken, too. */
-	assert_int_equal(read(bell_fd, &count, sizeof(count)), sizeof(count));
+	assert_int_equal(read(doorbell_fd, &count, sizeof(count)), sizeof(count));
 }
 
 /* If no socket can be set up, the process tells the owner before it has a queue pair, and uses the

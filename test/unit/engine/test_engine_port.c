@@ -196,40 +196,40 @@ TEST(engine_transmit__runs_no_queue_pair_in_vain)
 	engine_forget(engine, &to_self);
 }
 
-static unsigned int roused; /* times the port's other end was woken */
+static unsigned int woken; /* times the port's other end was woken */
 
-static void count_rousings(void *arg)
+static void count_wakes(void *arg)
 {
 	(void)arg;
 	/* The packet is not built yet. */
 	assert_int_equal(qp.to_send, 1);
-	roused++;
+	woken++;
 }
 
 TEST(engine_transmit__wakes_the_other_end_first_if_the_process_has_slept)
 {
 	struct port *port = &engine->link->port;
 	const struct port_ops *before = port->ops;
-	struct port_ops rousing = *before;
+	struct port_ops waking = *before;
 	const struct {
 		bool slept, to_self;
 	} cases[] = {{true, false}, {false, false}, {true, true}};
 
-	rousing.rouse = count_rousings;
-	port->ops = &rousing;
+	waking.wake_other_end = count_wakes;
+	port->ops = &waking;
 	for (size_t i = 0; i < RTE_DIM(cases); i++) {
 		fake_qp_init(&qp, cases[i].to_self ? port->mac : peer_mac);
-		roused = 0;
+		woken = 0;
 		engine->clock.ns_per_tsc = 0;
 		engine->busy_ns = cases[i].slept ? 0 : clock_ns(&engine->clock);
 		rig_send(&qp, 1);
 		engine_transmit(engine);
-		assert_int_equal(roused, cases[i].slept && !cases[i].to_self);
+		assert_int_equal(woken, cases[i].slept && !cases[i].to_self);
 		assert_int_equal(qp.to_send, 0);
 		/* Nothing is left to send. */
 		engine->busy_ns = 0;
 		engine_transmit(engine);
-		assert_int_equal(roused, cases[i].slept && !cases[i].to_self);
+		assert_int_equal(woken, cases[i].slept && !cases[i].to_self);
 		rig_turns(2);
 	}
 	port->ops = before;

@@ -77,7 +77,7 @@ static struct engine engines[ENGINES];
 static struct qp qps[QPS];
 static uint32_t inside[ENGINES]; /* owners at work; more than one is a fault */
 static bool collided;		 /* there were two */
-static uint64_t bell;		 /* what the eventfd is: rung, and not heard yet */
+static uint64_t doorbell;	 /* what the eventfd is: rung, and not heard yet */
 static uint64_t ringers;	 /* threads that are about to ring */
 static bool ringer_stops;	 /* the first of them never gets a CPU again */
 static uint64_t proceed = 1;
@@ -189,18 +189,18 @@ bool crossing_is_called(const struct crossing *crossing)
 void helper_ring(struct engine *e)
 {
 	(void)e;
-	shared_step(&bell);
+	shared_step(&doorbell);
 	if (ringer_stops && interleave_self() != HELPER && ringers++ == 0)
 		interleave_block(NULL);
-	bell = 1;
+	doorbell = 1;
 }
 
 void helper_wait(struct engine *first, uint64_t ns)
 {
 	(void)first;
-	shared_step(&bell);
-	interleave_block(ns < EVER_NS ? &proceed : &bell);
-	bell = 0;
+	shared_step(&doorbell);
+	interleave_block(ns < EVER_NS ? &proceed : &doorbell);
+	doorbell = 0;
 }
 
 /* Threads. */
@@ -322,7 +322,7 @@ static void reset(void)
 	called = false;
 	packets = 0;
 	collided = false;
-	bell = 0;
+	doorbell = 0;
 	ringers = 0;
 	before_reset();
 }
@@ -359,7 +359,7 @@ static uint64_t digest(void)
 				     (uint64_t)qps[i].sched.kicked << 1 | qps[i].sched.is_ready);
 	}
 	sum = interleave_mix(sum, packets << 1 | called);
-	sum = interleave_mix(sum, bell << 1 | collided);
+	sum = interleave_mix(sum, doorbell << 1 | collided);
 	return interleave_mix(sum, ringers);
 }
 

@@ -293,14 +293,14 @@ static bool is_rung(const struct port *port)
 	return poll(&wake, 1, 0) == 1;
 }
 
-TEST(memif_port_rouse__rings_an_end_that_sleeps)
+TEST(memif_port_wake_other_end__rings_an_end_that_sleeps)
 {
 	open_both("");
 	port_disarm(&server);
-	port_rouse(&client);
+	port_wake_other_end(&client);
 	assert_false(is_rung(&server));
 	assert_false(port_arm(&server));
-	port_rouse(&client);
+	port_wake_other_end(&client);
 	assert_true(is_rung(&server));
 	/* The server has found nothing, and sleeps again. The packet rings, too. */
 	assert_false(port_arm(&server));
@@ -312,6 +312,6 @@ TEST(memif_port_rouse__rings_an_end_that_sleeps)
 	close_both();
 	/* Without the other end there is nobody to wake. */
 	open_port(&client, "client", "");
-	port_rouse(&client);
+	port_wake_other_end(&client);
 	close_port(&client);
 }

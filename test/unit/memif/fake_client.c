@@ -8,7 +8,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "memif/bell.h"
+#include "memif/doorbell.h"
 #include "test.h"
 
 #define RING_BYTES \
@@ -50,7 +50,7 @@ void client_init(struct client *client)
 	memif_server_init(&client->server, &memif_limits_isolated);
 }
 
-static void drop_bell(struct client *client)
+static void drop_doorbell(struct client *client)
 {
 	if (client->wake_fd >= 0)
 		close(client->wake_fd);
@@ -60,7 +60,7 @@ static void drop_bell(struct client *client)
 void client_fini(struct client *client)
 {
 	memif_server_fini(&client->server);
-	drop_bell(client);
+	drop_doorbell(client);
 	munmap(client->memory, CLIENT_BYTES);
 	close(client->memory_fd);
 }
@@ -112,14 +112,14 @@ void client_connect(struct client *client)
 				   to_client = client_ring(false),
 				   connect = {.type = MEMIF_CONNECT};
 	const int event = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	int bell[2];
+	int doorbell[2];
 
 	client_anew(client);
-	drop_bell(client);
-	assert_int_equal(memif_bell_make(bell), 0);
-	client->wake_fd = bell[0];
-	own_mark(bell[1]);
-	memif_end_take_bell(&client->server.end, bell[1]);
+	drop_doorbell(client);
+	assert_int_equal(memif_doorbell_make(doorbell), 0);
+	client->wake_fd = doorbell[0];
+	own_mark(doorbell[1]);
+	memif_end_take_doorbell(&client->server.end, doorbell[1]);
 	assert_int_equal(client_say(client, &region, client->memory_fd), 0);
 	assert_int_equal(client_say(client, &to_server, event), 0);
 	assert_int_equal(client_say(client, &to_client, -1), 0);

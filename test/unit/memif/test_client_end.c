@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "client_end_rig.h"
-#include "memif/bell.h"
+#include "memif/doorbell.h"
 #include "test.h"
 
 #define PATIENCE_MS 30000
@@ -72,24 +72,24 @@ TEST(memif_client_take__sends_no_doorbell_that_is_a_socket, .bare = true)
 	struct memif_client_config with = ends_config;
 	struct memif_client client;
 	struct pollfd end;
-	int bell[2];
+	int doorbell[2];
 
 	for (int both = 0; both < 2; both++) {
 		with.socket_to_client = true;
 		with.socket_to_server = both;
-		assert_int_equal(memif_bell_make(bell), 0);
+		assert_int_equal(memif_doorbell_make(doorbell), 0);
 		memif_client_init(&client, &with);
-		own_mark(bell[0]);
-		memif_end_take_bell(&client.end, bell[0]);
+		own_mark(doorbell[0]);
+		memif_end_take_doorbell(&client.end, doorbell[0]);
 		assert_int_equal(describe_rings(&client), !both);
-		assert_int_equal(client.end.wake_fd, bell[0]);
-		assert_int_equal(client.end.bell_fd == bell[0], both);
+		assert_int_equal(client.end.wake_fd, doorbell[0]);
+		assert_int_equal(client.end.doorbell_fd == doorbell[0], both);
 		memif_client_fini(&client);
 		/* Another thread closes the client's end. */
-		end = (struct pollfd){.fd = bell[1]};
+		end = (struct pollfd){.fd = doorbell[1]};
 		assert_int_equal(poll(&end, 1, -1), 1);
 		assert_true(end.revents & POLLHUP);
-		close(bell[1]);
+		close(doorbell[1]);
 	}
 }
 

@@ -329,7 +329,7 @@ TEST(memif_server_take__wants_other_doorbells_of_others)
 		const struct memif_end *end = &client->server.end;
 
 		assert_int_equal(say_ring(client, &memif_limits_user, to_server, event), 0);
-		assert_true((to_server ? end->wake_fd : end->bell_fd) >= 0);
+		assert_true((to_server ? end->wake_fd : end->doorbell_fd) >= 0);
 		assert_int_equal(say_ring(client, &memif_limits_user, to_server, pair[0]), -EPROTO);
 		assert_int_equal(say_ring(client, &memif_limits_direct, to_server, event), -EPROTO);
 		assert_int_equal(say_ring(client, &memif_limits_direct, to_server, pair[0]),

@@ -21,7 +21,7 @@
 #include "event.h"
 #include "isolated.h"
 #include "listen.h"
-#include "memif/bell.h"
+#include "memif/doorbell.h"
 #include "memif/protocol.h"
 #include "memif/socket.h"
 #include "owner/arbiter.h"
@@ -234,7 +234,7 @@ static bool is_left(int fd)
 static void close_memif(const int *fds)
 {
 	close(fds[SHARE_MEMIF_FD_SOCKET]);
-	close(fds[SHARE_MEMIF_FD_BELL]);
+	close(fds[SHARE_MEMIF_FD_DOORBELL]);
 }
 
 /* The owner makes the sockets. Neither has a copy of the end that the other one reads. */
@@ -247,18 +247,18 @@ TEST(isolated_plug__gives_a_process_its_ends)
 	int first[SHARE_FDS], second[SHARE_FDS];
 
 	assert_int_equal(ask_for_memif(slot, first), 0);
-	assert_true(first[SHARE_MEMIF_FD_SOCKET] >= 0 && first[SHARE_MEMIF_FD_BELL] >= 0);
+	assert_true(first[SHARE_MEMIF_FD_SOCKET] >= 0 && first[SHARE_MEMIF_FD_DOORBELL] >= 0);
 	assert_int_equal(first[SHARE_MEMIF_FDS], -1);
 	assert_int_equal(recv(first[SHARE_MEMIF_FD_SOCKET], &greeting, sizeof(greeting), 0),
 			 sizeof(greeting));
 	assert_int_equal(greeting.type, MEMIF_HELLO);
-	assert_true(memif_bell_hush(first[SHARE_MEMIF_FD_BELL]));
+	assert_true(memif_doorbell_clear(first[SHARE_MEMIF_FD_DOORBELL]));
 	/* The next connection replaces this one, which a message has come over. */
 	assert_int_equal(send(first[SHARE_MEMIF_FD_SOCKET], &init, sizeof(init), 0), sizeof(init));
 	control_event(&server, EVENT_MEMIF, slot);
 	assert_int_equal(ask_for_memif(slot, second), 0);
 	assert_true(is_left(first[SHARE_MEMIF_FD_SOCKET]));
-	assert_true(is_left(first[SHARE_MEMIF_FD_BELL]));
+	assert_true(is_left(first[SHARE_MEMIF_FD_DOORBELL]));
 	close_memif(first);
 	close_memif(second);
 	assert_true(is_left(isolated_socket(&server.slots.all[slot])));

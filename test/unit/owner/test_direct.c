@@ -10,7 +10,7 @@
 #include "direct.h"
 #include "isolated.h"
 #include "lanes.h"
-#include "memif/bell.h"
+#include "memif/doorbell.h"
 #include "server.h"
 #include "share/blocks.h"
 #include "share/message.h"
@@ -23,7 +23,7 @@
 struct rig {
 	struct server server;
 	int sockets[PROCESSES];
-	int bells[PROCESSES]; /* their ends of the doorbells that were offered last, or -1 */
+	int doorbells[PROCESSES]; /* their ends of the doorbells that were offered last, or -1 */
 };
 
 static int setup(void **state)
@@ -45,18 +45,18 @@ static int setup(void **state)
 		slot->qpn_first = (uint32_t)(i + 1) << BLOCK_SHIFT;
 		slot->qpn_count = BLOCK_QPNS;
 		rig->sockets[i] = pair[1];
-		rig->bells[i] = -1;
+		rig->doorbells[i] = -1;
 		assert_int_equal(isolated_create(slot), 0);
 	}
 	*state = rig;
 	return 0;
 }
 
-static void drop_bell(struct rig *rig, int process)
+static void drop_doorbell(struct rig *rig, int process)
 {
-	if (rig->bells[process] >= 0)
-		close(rig->bells[process]);
-	rig->bells[process] = -1;
+	if (rig->doorbells[process] >= 0)
+		close(rig->doorbells[process]);
+	rig->doorbells[process] = -1;
 }
 
 static int teardown(void **state)
@@ -66,7 +66,7 @@ static int teardown(void **state)
 	for (uint16_t i = 0; i < PROCESSES; i++) {
 		direct_close(&rig->server, i);
 		isolated_destroy(&rig->server, &rig->server.slots.all[i]);
-		drop_bell(rig, i);
+		drop_doorbell(rig, i);
 		close(rig->sockets[i]);
 		close(rig->server.slots.all[i].socket);
 	}
@@ -87,10 +87,10 @@ static int take_offer(struct rig *rig, int process, struct share_offer *offer)
 		return -1;
 	assert_int_equal(message.type, SHARE_DIRECT);
 	*offer = message.offer;
-	assert_true(fds[SHARE_MEMIF_FD_SOCKET] >= 0 && fds[SHARE_MEMIF_FD_BELL] >= 0);
+	assert_true(fds[SHARE_MEMIF_FD_SOCKET] >= 0 && fds[SHARE_MEMIF_FD_DOORBELL] >= 0);
 	assert_int_equal(fds[SHARE_MEMIF_FDS], -1);
-	drop_bell(rig, process);
-	rig->bells[process] = fds[SHARE_MEMIF_FD_BELL];
+	drop_doorbell(rig, process);
+	rig->doorbells[process] = fds[SHARE_MEMIF_FD_DOORBELL];
 	return fds[SHARE_MEMIF_FD_SOCKET];
 }
 
@@ -152,7 +152,7 @@ static bool is_left(int fd)
 TEST(direct_make__gives_each_an_end_of_the_doorbells)
 {
 	struct rig *rig = *state;
-	struct memif_bell_cost cost = {0};
+	struct memif_doorbell_cost cost = {0};
 	struct share_offer offer;
 	int fds[2];
 
@@ -160,15 +160,15 @@ TEST(direct_make__gives_each_an_end_of_the_doorbells)
 	for (int i = 0; i < 2; i++)
 		fds[i] = take_offer(rig, i, &offer);
 	for (int i = 0; i < 2; i++) {
-		assert_true(memif_bell_hush(rig->bells[i]));
-		assert_false(memif_bell_hush(rig->bells[i]));
-		memif_bell_ring(rig->bells[!i], &cost);
-		assert_true(memif_bell_hush(rig->bells[i]));
+		assert_true(memif_doorbell_clear(rig->doorbells[i]));
+		assert_false(memif_doorbell_clear(rig->doorbells[i]));
+		memif_doorbell_ring(rig->doorbells[!i], &cost);
+		assert_true(memif_doorbell_clear(rig->doorbells[i]));
 	}
 	/* Nobody else has an end that one of them reads, so nobody else can keep it from reading.
 	 */
-	drop_bell(rig, 0);
-	assert_true(is_left(rig->bells[1]));
+	drop_doorbell(rig, 0);
+	assert_true(is_left(rig->doorbells[1]));
 	close(fds[1]);
 	assert_true(is_left(fds[0]));
 	close(fds[0]);

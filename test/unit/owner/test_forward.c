@@ -21,7 +21,7 @@
 #include "event.h"
 #include "forward.h"
 #include "isolated.h"
-#include "memif/bell.h"
+#include "memif/doorbell.h"
 #include "memif/client_end.h"
 #include "memif/socket.h"
 #include "port_rig.h"
@@ -217,8 +217,8 @@ static void connect_memif(uint16_t slot, const int *fds, struct memif_client *cl
 	int fd;
 
 	memif_client_init(client, &config);
-	own_mark(fds[SHARE_MEMIF_FD_BELL]);
-	memif_end_take_bell(&client->end, fds[SHARE_MEMIF_FD_BELL]);
+	own_mark(fds[SHARE_MEMIF_FD_DOORBELL]);
+	memif_end_take_doorbell(&client->end, fds[SHARE_MEMIF_FD_DOORBELL]);
 	while (recv(socket_fd, &message, sizeof(message), MSG_DONTWAIT) == sizeof(message)) {
 		const int rc = memif_client_take(client, &message, &answer, &fd);
 
@@ -346,7 +346,7 @@ TEST(isolated_wake__rings_a_process_that_gets_a_packet)
 	int own, socket_fd;
 	const uint16_t slot = attach_isolated(&own, &socket_fd, &client);
 
-	assert_true(memif_bell_hush(client.end.wake_fd));
+	assert_true(memif_doorbell_clear(client.end.wake_fd));
 	for (int on = 0; on < 2; on++) {
 		memif_end_listen(&client.end, on);
 		turn_run(&server);

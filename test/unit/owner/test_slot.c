@@ -97,13 +97,13 @@ static int attach(struct share_message *message, int *rc)
 	return fd;
 }
 
-/* Return true if the owner has been notified, by a bell. */
-static bool hears_a_bell(void)
+/* Return true if the owner has been notified, by a doorbell. */
+static bool hears_a_doorbell(void)
 {
 	struct epoll_event event;
 
 	while (epoll_wait(server.epoll_fd, &event, 1, 0) > 0) {
-		if (event.data.u64 >> 32 == EVENT_BELL)
+		if (event.data.u64 >> 32 == EVENT_DOORBELL)
 			return true;
 	}
 	return false;
@@ -352,7 +352,7 @@ static int attach_isolated(uid_t uid, uint32_t count)
 						    .process_fd = -1,
 						    .lanes_fd = -1,
 						    .wake_set_fd = -1,
-						    .bell_fd = -1};
+						    .doorbell_fd = -1};
 		assert_int_equal(isolated_create(&server.slots.all[i]), 0);
 	}
 	server.slots.isolated_count = count;
@@ -386,7 +386,7 @@ TEST(slot_begin__gives_a_user_half_of_the_isolated_slots)
 	assert_int_equal(seteuid(own), 0);
 }
 
-TEST(slot_begin__no_process_can_fill_the_counter_of_another_ones_bell)
+TEST(slot_begin__no_process_can_fill_the_counter_of_another_ones_doorbell)
 {
 	const uint64_t full = UINT64_MAX - 1, one = 1;
 	struct share_message message;
@@ -395,20 +395,20 @@ TEST(slot_begin__no_process_can_fill_the_counter_of_another_ones_bell)
 
 	fd = attach_with(&message, &rc, fds);
 	assert_int_equal(rc, 0);
-	assert_false(hears_a_bell());
+	assert_false(hears_a_doorbell());
 	assert_int_equal(write(fds[SHARE_FD_OWNER], &full, sizeof(full)), sizeof(full));
-	assert_true(hears_a_bell());
+	assert_true(hears_a_doorbell());
 	close(fd);
 	other = attach_with(&message, &rc, others);
 	assert_int_equal(rc, 0);
-	assert_false(hears_a_bell());
+	assert_false(hears_a_doorbell());
 	assert_int_equal(write(others[SHARE_FD_OWNER], &one, sizeof(one)), sizeof(one));
-	assert_true(hears_a_bell());
+	assert_true(hears_a_doorbell());
 	/* The owner ignores the doorbell of a process that has ended, though a copy of it is open.
 	 */
 	slot_end(&server, message.welcome.slot);
 	assert_int_equal(write(others[SHARE_FD_OWNER], &one, sizeof(one)), sizeof(one));
-	assert_false(hears_a_bell());
+	assert_false(hears_a_doorbell());
 	close_all(fds);
 	close_all(others);
 	close(other);

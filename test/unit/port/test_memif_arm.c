@@ -34,7 +34,7 @@ enum step { STEP_PUBLISH, STEP_ASK, STEP_RING, STEPS };
 static struct port port;
 static struct memif_port *memif;
 static struct memif_server owner;
-static struct memif_bell_cost cost;
+static struct memif_doorbell_cost cost;
 static int owner_fd;
 
 static bool interleaves;
@@ -59,9 +59,9 @@ static void owner_step(enum step step)
 	default:
 		/* On a busy machine a ring may seem expensive, and the next ones are left out. Here
 		 * nobody looks without a ring. */
-		cost = (struct memif_bell_cost){0};
+		cost = (struct memif_doorbell_cost){0};
 		if (asleep)
-			memif_bell_ring(owner.end.bell_fd, &cost);
+			memif_doorbell_ring(owner.end.doorbell_fd, &cost);
 	}
 }
 
@@ -74,8 +74,8 @@ static void pass_moment(void)
 
 int __real_epoll_wait(int fd, struct epoll_event *events, int max, int ms);
 int __wrap_epoll_wait(int fd, struct epoll_event *events, int max, int ms);
-bool __real_memif_bell_hush(int fd);
-bool __wrap_memif_bell_hush(int fd);
+bool __real_memif_doorbell_clear(int fd);
+bool __wrap_memif_doorbell_clear(int fd);
 void __real_memif_end_listen(struct memif_end *end, bool on);
 void __wrap_memif_end_listen(struct memif_end *end, bool on);
 bool __real_memif_end_waits(const struct memif_end *end);
@@ -87,10 +87,10 @@ int __wrap_epoll_wait(int fd, struct epoll_event *events, int max, int ms)
 	return __real_epoll_wait(fd, events, max, ms);
 }
 
-bool __wrap_memif_bell_hush(int fd)
+bool __wrap_memif_doorbell_clear(int fd)
 {
 	pass_moment();
-	return __real_memif_bell_hush(fd);
+	return __real_memif_doorbell_clear(fd);
 }
 
 void __wrap_memif_end_listen(struct memif_end *end, bool on)
@@ -105,19 +105,19 @@ bool __wrap_memif_end_waits(const struct memif_end *end)
 	return __real_memif_end_waits(end);
 }
 
-static int call(void *arg, int *bell_fd)
+static int call(void *arg, int *doorbell_fd)
 {
 	struct memif_message greeting;
-	int ends[2], bell[2];
+	int ends[2], doorbell[2];
 
 	(void)arg;
 	assert_int_equal(
 		socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends), 0);
 	owner_fd = ends[0];
-	assert_int_equal(memif_bell_make(bell), 0);
-	own_mark(bell[0]);
-	memif_end_take_bell(&owner.end, bell[0]);
-	*bell_fd = bell[1];
+	assert_int_equal(memif_doorbell_make(doorbell), 0);
+	own_mark(doorbell[0]);
+	memif_end_take_doorbell(&owner.end, doorbell[0]);
+	*doorbell_fd = doorbell[1];
 	memif_server_greet(&owner, &greeting, "test");
 	assert_int_equal(memif_socket_send(owner_fd, &greeting, sizeof(greeting)), 0);
 	return ends[1];
@@ -162,7 +162,7 @@ static int setup(TEST_STATE)
 		port_conn_run(&port);
 		owner_hear();
 	}
-	assert_true(port_connected(&port) && owner.end.bell_fd >= 0);
+	assert_true(port_connected(&port) && owner.end.doorbell_fd >= 0);
 	return 0;
 }
 
@@ -214,12 +214,12 @@ static void prepare(unsigned int before)
 	interleaves = false;
 	port_disarm(&port);
 	while (is_woken(0))
-		(void)__real_memif_bell_hush(memif->end->wake_fd);
+		(void)__real_memif_doorbell_clear(memif->end->wake_fd);
 	if (before & WAS_ARMED)
 		assert_false(port_arm(&port));
 	if (before & WAS_RUNG)
-		memif_bell_ring(owner.end.bell_fd, &cost);
-	while ((before & IS_FULL) && memif_socket_send(owner.end.bell_fd, "", 1) == 0)
+		memif_doorbell_ring(owner.end.doorbell_fd, &cost);
+	while ((before & IS_FULL) && memif_socket_send(owner.end.doorbell_fd, "", 1) == 0)
 		;
 	next_step = STEP_PUBLISH;
 	moment = 0;
@@ -284,7 +284,7 @@ TEST(memif_arm__hears_no_more_of_who_sends_anything_else)
 {
 	prepare(0);
 	interleaves = false;
-	assert_int_equal(shutdown(owner.end.bell_fd, SHUT_RDWR), 0);
+	assert_int_equal(shutdown(owner.end.doorbell_fd, SHUT_RDWR), 0);
 	assert_true(is_woken(0));
 	assert_false(port_arm(&port));
 	assert_false(is_woken(0));

@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "open_fds.h"
-#include "memif/bell.h"
+#include "memif/doorbell.h"
 #include "memif/protocol.h"
 #include "memif_ends.h"
 #include "port/memif_caller.h"
@@ -199,24 +199,24 @@ TEST(memif_conn_look__is_called_for_when_something_happens)
 
 /* A source of connections that reaches its server without the name of a socket. */
 struct known_server {
-	int calls, fd, bell_fd;
+	int calls, fd, doorbell_fd;
 	bool link_up, lost;
 };
 
-static int known_call(void *arg, int *bell_fd)
+static int known_call(void *arg, int *doorbell_fd)
 {
 	struct known_server *known = arg;
-	int ends[2], bell[2];
+	int ends[2], doorbell[2];
 
 	known->calls++;
 	if (known->fd >= 0)
 		return -EBUSY;
 	assert_int_equal(
 		socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends), 0);
-	assert_int_equal(memif_bell_make(bell), 0);
+	assert_int_equal(memif_doorbell_make(doorbell), 0);
 	known->fd = ends[0];
-	known->bell_fd = bell[0];
-	*bell_fd = bell[1];
+	known->doorbell_fd = doorbell[0];
+	*doorbell_fd = doorbell[1];
 	return ends[1];
 }
 
@@ -268,7 +268,7 @@ TEST(memif_prepare_caller__goes_by_what_its_caller_says)
 	port_conn_run(&port);
 	assert_int_equal(known.calls, 2);
 	close(known.fd);
-	close(known.bell_fd);
+	close(known.doorbell_fd);
 	ends_close(&port);
 }
 

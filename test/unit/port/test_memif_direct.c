@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "base/own.h"
-#include "memif/bell.h"
+#include "memif/doorbell.h"
 #include "memif/socket.h"
 #include "memif_ends.h"
 #include "memif_port.h"
@@ -42,11 +42,11 @@ static int teardown(TEST_STATE)
 TEST_FIXTURE(setup, teardown);
 
 /* Make a port without packet buffers: nothing is received here. */
-static void open_end(struct port *port, bool is_server, int fd, int bell_fd)
+static void open_end(struct port *port, bool is_server, int fd, int doorbell_fd)
 {
 	const struct memif_direct_config config = {.is_server = is_server,
 						   .socket_fd = fd,
-						   .bell_fd = bell_fd,
+						   .doorbell_fd = doorbell_fd,
 						   .wake_epoll_fd = wake_fds[is_server],
 						   .mac = mac,
 						   .mtu_bytes = 1500};
@@ -59,22 +59,22 @@ static void open_end(struct port *port, bool is_server, int fd, int bell_fd)
 	assert_false(port_lost(port));
 }
 
-static void make_sockets(int ends[2], int bell[2])
+static void make_sockets(int ends[2], int doorbell[2])
 {
 	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK, 0, ends), 0);
-	assert_int_equal(memif_bell_make(bell), 0);
-	own_mark(bell[0]);
-	own_mark(bell[1]);
+	assert_int_equal(memif_doorbell_make(doorbell), 0);
+	own_mark(doorbell[0]);
+	own_mark(doorbell[1]);
 }
 
 /* Open a client and a server, and let them connect. */
 static void open_pair(struct port ports[2])
 {
-	int ends[2], bell[2];
+	int ends[2], doorbell[2];
 
-	make_sockets(ends, bell);
+	make_sockets(ends, doorbell);
 	for (int i = 0; i < 2; i++)
-		open_end(&ports[i], i == 1, ends[i], bell[i]);
+		open_end(&ports[i], i == 1, ends[i], doorbell[i]);
 	ends_run(&ports[0], &ports[1]);
 }
 
@@ -121,11 +121,11 @@ static bool is_woken(bool server)
 }
 
 /* Take the notifications, as the process's own port does when it is armed. */
-static bool hush(const struct port *port)
+static bool clear_doorbell(const struct port *port)
 {
 	const struct memif_port *memif = port->ops_arg;
 
-	return memif_bell_hush(memif->end->wake_fd);
+	return memif_doorbell_clear(memif->end->wake_fd);
 }
 
 /* An end that slept before there was a connection looks once. Then packets wake it while it is
@@ -133,23 +133,23 @@ static bool hush(const struct port *port)
 TEST(memif_prepare_direct__wakes_who_is_armed)
 {
 	struct port ports[2];
-	int ends[2], bell[2];
+	int ends[2], doorbell[2];
 
-	make_sockets(ends, bell);
+	make_sockets(ends, doorbell);
 	for (int i = 0; i < 2; i++) {
-		open_end(&ports[i], i == 1, ends[i], bell[i]);
+		open_end(&ports[i], i == 1, ends[i], doorbell[i]);
 		assert_int_equal(port_wake_fd(&ports[i]), wake_fds[i]);
 		assert_false(port_arm(&ports[i]));
 	}
 	ends_run(&ports[0], &ports[1]);
 	for (int i = 0; i < 2; i++) {
 		assert_true(is_woken(i));
-		assert_true(hush(&ports[i]));
+		assert_true(clear_doorbell(&ports[i]));
 		assert_false(is_woken(i));
 		/* It is armed since it was opened. */
 		assert_true(try_send(&ports[!i]));
 		assert_true(is_woken(i));
-		assert_true(hush(&ports[i]));
+		assert_true(clear_doorbell(&ports[i]));
 		assert_true(port_arm(&ports[i]));
 		port_disarm(&ports[i]);
 		assert_true(try_send(&ports[!i]));
@@ -172,7 +172,7 @@ TEST(memif_prepare_direct__never_waits_for_the_other)
 		open_pair(ports);
 		memif = ports[i].ops_arg;
 		other = ports[!i].ops_arg;
-		fd = memif->end->bell_fd;
+		fd = memif->end->doorbell_fd;
 		memif_end_listen(other->end, true);
 		assert_int_equal(fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) & ~O_NONBLOCK), 0);
 		while (send(fd, "", 1, MSG_DONTWAIT) == 1)
@@ -194,13 +194,13 @@ static bool takes_memory(uint64_t bytes)
 	struct memif_message message = {.type = MEMIF_INIT,
 					.init = {.version = MEMIF_VERSION, .mode = 0}};
 	struct port port;
-	int ends[2], bell[2], fd;
+	int ends[2], doorbell[2], fd;
 	bool taken;
 
 	assert_int_equal(ftruncate(memory, (off_t)bytes), 0);
 	assert_int_equal(fcntl(memory, F_ADD_SEALS, F_SEAL_SHRINK), 0);
-	make_sockets(ends, bell);
-	open_end(&port, true, ends[0], bell[0]);
+	make_sockets(ends, doorbell);
+	open_end(&port, true, ends[0], doorbell[0]);
 	assert_int_equal(memif_socket_send(ends[1], &message, sizeof(message)), 0);
 	message = (struct memif_message){.type = MEMIF_ADD_REGION, .add_region = {.bytes = bytes}};
 	assert_int_equal(memif_socket_send_with(ends[1], &message, sizeof(message), memory), 0);
@@ -213,7 +213,7 @@ static bool takes_memory(uint64_t bytes)
 				 sizeof(message));
 	ends_close(&port);
 	close(ends[1]);
-	close(bell[1]);
+	close(doorbell[1]);
 	close(memory);
 	return taken;
 }

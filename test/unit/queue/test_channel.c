@@ -348,7 +348,7 @@ TEST(channel_forget__a_unit_that_a_reader_holds_is_owed)
 	channel_raise(&channel, &b);
 	/* The reader would come back for another unit now, and with it find b: played by putting
 	 * its unit back. */
-	assert_int_equal(write(channel.bell_fd, &unit, sizeof(unit)), (ssize_t)sizeof(unit));
+	assert_int_equal(write(channel.doorbell_fd, &unit, sizeof(unit)), (ssize_t)sizeof(unit));
 	assert_next(&b);
 	assert_int_equal(channel.owed, 0);
 	assert_false(readable());

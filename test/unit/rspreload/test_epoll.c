@@ -20,7 +20,7 @@
 #define EVENTS_MAX 8
 #define PAUSE_US   20000 /* time in which a thread falls asleep, as a rule */
 
-static int epoll, listener, client, server, bell;
+static int epoll, listener, client, server, doorbell;
 static struct epoll_event got[EVENTS_MAX];
 
 static int make_listener(void)
@@ -53,7 +53,7 @@ static int set_up(void **state)
 	if (live_set_up(state) != 0)
 		return -1;
 	epoll = epoll_create1(0);
-	bell = eventfd(0, EFD_NONBLOCK);
+	doorbell = eventfd(0, EFD_NONBLOCK);
 	listener = make_listener();
 	client = make_client();
 	server = raccept(listener, NULL, NULL);
@@ -81,7 +81,7 @@ static int tear_down(void **state)
 	end(&listener);
 	epolls_close(epoll);
 	close(epoll);
-	close(bell);
+	close(doorbell);
 	return live_tear_down(state);
 }
 
@@ -241,18 +241,18 @@ TEST(epolls_wait__mod_sets_an_edge_again)
 /* If the array has room for one event, both kinds of descriptors get their turn. */
 TEST(epolls_wait__rsockets_and_others_take_turns)
 {
-	struct epoll_event event = {.events = EPOLLIN, .data.fd = bell};
+	struct epoll_event event = {.events = EPOLLIN, .data.fd = doorbell};
 	unsigned int rsockets = 0, others = 0;
 
 	add(server, EPOLLIN);
-	assert_int_equal(epoll_ctl(epoll, EPOLL_CTL_ADD, bell, &event), 0);
-	eventfd_write(bell, 1);
-	comes(bell, EPOLLIN);
+	assert_int_equal(epoll_ctl(epoll, EPOLL_CTL_ADD, doorbell, &event), 0);
+	eventfd_write(doorbell, 1);
+	comes(doorbell, EPOLLIN);
 	say(client, "a", 1);
 	for (int i = 0; i < 100; i++) {
 		assert_int_equal(epolls_wait(epoll, got, 1, ALWAYS_NS), 1);
 		rsockets += got[0].data.fd == server;
-		others += got[0].data.fd == bell;
+		others += got[0].data.fd == doorbell;
 	}
 	assert_true(rsockets > 0 && others > 0);
 	assert_int_equal(rsockets + others, 100);
@@ -360,7 +360,7 @@ TEST(epolls_ctl__wrong_calls)
 	assert_int_equal(errno, EFAULT);
 	assert_int_equal(epolls_ctl(client, EPOLL_CTL_ADD, server, got), -1);
 	assert_int_equal(errno, EINVAL);
-	assert_int_equal(epolls_ctl(bell, EPOLL_CTL_ADD, server, got), -1);
+	assert_int_equal(epolls_ctl(doorbell, EPOLL_CTL_ADD, server, got), -1);
 	assert_int_equal(errno, EINVAL);
 	assert_int_equal(epolls_ctl(-1, EPOLL_CTL_ADD, server, got), -1);
 	assert_int_equal(errno, EBADF);

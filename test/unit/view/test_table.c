@@ -87,7 +87,7 @@ TEST(view_table_create__nobody_can_make_it_shorter)
 /* The user's umask does not count, and stays. */
 TEST(view_table_create__has_the_modes)
 {
-	static const char *const names[] = {VIEW_TABLE, VIEW_BELL};
+	static const char *const names[] = {VIEW_TABLE, VIEW_DOORBELL};
 	struct view_entry others;
 	struct view_table *second;
 	struct stat file;
@@ -114,10 +114,10 @@ TEST(view_table_ring__is_heard)
 {
 	char bytes[4];
 
-	assert_int_equal(read(entry.bell, bytes, sizeof(bytes)), -1);
+	assert_int_equal(read(entry.doorbell, bytes, sizeof(bytes)), -1);
 	assert_int_equal(errno, EAGAIN);
 	view_table_ring();
-	assert_int_equal(read(entry.bell, bytes, sizeof(bytes)), 1);
+	assert_int_equal(read(entry.doorbell, bytes, sizeof(bytes)), 1);
 }
 
 static struct view_slot slot_with(const struct view_facts *facts, uint32_t sequence)

@@ -41,9 +41,9 @@ struct channel_several {
  * signals.
  */
 struct channel {
-	int fd;	     /* readable while events are pending; the user sets its O_NONBLOCK */
-	int bell_fd; /* the same pipe for us: it never blocks */
-	dev_t dev;   /* the pipe's, by which we know whether `fd` is still ours */
+	int fd;		 /* readable while events are pending; the user sets its O_NONBLOCK */
+	int doorbell_fd; /* the same pipe for us: it never blocks */
+	dev_t dev;	 /* the pipe's, by which we know whether `fd` is still ours */
 	ino_t ino;
 	pthread_mutex_t lock;
 	/* under lock */

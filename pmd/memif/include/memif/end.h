@@ -90,21 +90,21 @@ struct memif_end {
 	struct taker taker;
 	bool expects_long;	/* the last packet was long */
 	enum store_way placing; /* of the packet for which memif_end_place was called last */
-	/* Eventfds, or our end of a pair of sockets (memif/bell.h). Both may be the same
+	/* Eventfds, or our end of a pair of sockets (memif/doorbell.h). Both may be the same
 	 * descriptor. They have our mark (base/own.h). -1: none yet. */
-	int wake_fd; /* the other end writes to it when it has sent packets and we listen */
-	int bell_fd; /* we write to it when we have sent packets and the other end listens */
+	int wake_fd;	 /* the other end writes to it when it has sent packets and we listen */
+	int doorbell_fd; /* we write to it when we have sent packets and the other end listens */
 	bool wakes_by_socket; /* constant: wake_fd is a socket */
-	bool rings_by_socket; /* constant: bell_fd is a socket */
+	bool rings_by_socket; /* constant: doorbell_fd is a socket */
 };
 
 /** Take over our end of the doorbells that are sockets, which the owner has made, and which has our
  * mark. One of the doorbells must be a socket. Before the first message of a connection. */
-void memif_end_take_bell(struct memif_end *end, int bell_fd);
+void memif_end_take_doorbell(struct memif_end *end, int doorbell_fd);
 
 /** Close the doorbells in another thread. An eventfd may be in an epoll set of the other process,
  * and a socket may hold what that has sent, so close(2) may take any time. */
-void memif_end_drop_bells(struct memif_end *end);
+void memif_end_drop_doorbells(struct memif_end *end);
 
 /** Initialise what measures packets. The end's side is set. */
 void memif_end_init_meters(struct memif_end *end);
@@ -192,8 +192,8 @@ void memif_end_placed(struct memif_end *end, size_t len);
 /** Publish all packets that were put into the ring. */
 void memif_end_publish(struct memif_end *end);
 
-/** Return true if the other end sleeps, or is about to: it must be woken through `bell_fd`. Call
- * this after memif_end_publish, and after a full fence. */
+/** Return true if the other end sleeps, or is about to: it must be woken through `doorbell_fd`.
+ * Call this after memif_end_publish, and after a full fence. */
 bool memif_end_is_asleep(const struct memif_end *end);
 
 /** Publish packets, and return true if the other end must be woken. Contains the fence. */

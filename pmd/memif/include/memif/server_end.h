@@ -25,8 +25,9 @@ struct memif_limits {
 	int chain;	   /* buffers of one packet */
 	/* An untrusted client: it must publish whole packets. */
 	bool isolated;
-	/* The doorbell of a ring is a socket (memif/bell.h), because its sender does not trust its
-	 * receiver, and no message brings it (memif_end_take_bell); else it is an eventfd. */
+	/* The doorbell of a ring is a socket (memif/doorbell.h), because its sender does not trust
+	 * its receiver, and no message brings it (memif_end_take_doorbell); else it is an eventfd.
+	 */
 	bool socket_to_client, socket_to_server;
 	bool populates; /* map its memory with pages before the first packets need them */
 };

@@ -16,10 +16,10 @@ struct memif_mark {
 
 /* Functions that such a client calls to reach its server. Engine's lock. */
 struct memif_caller {
-	/* Return a socket whose other end the server has, and set `bell_fd` to the end of their
-	 * doorbells (memif/bell.h); the client owns both from then on. -errno: the client tries
+	/* Return a socket whose other end the server has, and set `doorbell_fd` to the end of their
+	 * doorbells (memif/doorbell.h); the client owns both from then on. -errno: the client tries
 	 * again later. Does not wait. */
-	int (*call)(void *arg, int *bell_fd);
+	int (*call)(void *arg, int *doorbell_fd);
 	/* Return true while the port behind the server has a link. */
 	bool (*link_up)(void *arg);
 	/* Return true when the server has gone for good. */
@@ -27,8 +27,8 @@ struct memif_caller {
 };
 
 /**
- * Make a port such a client. Its server notifies it of packets by a socket (memif/bell.h). Before
- * EAL starts. Not MT-safe.
+ * Make a port such a client. Its server notifies it of packets by a socket (memif/doorbell.h).
+ * Before EAL starts. Not MT-safe.
  *
  * @param arg
  *   Passed to the functions of `caller`.

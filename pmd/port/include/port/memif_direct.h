@@ -11,8 +11,8 @@ struct port;
 
 struct memif_direct_config {
 	bool is_server;
-	int socket_fd; /* non-blocking; the port takes it over */
-	int bell_fd;   /* our end of the doorbells (memif/bell.h); the port takes it over */
+	int socket_fd;	 /* non-blocking; the port takes it over */
+	int doorbell_fd; /* our end of the doorbells (memif/doorbell.h); the port takes it over */
 	/* The wake_fd of a memif port of this process that outlives this one. Packets in either
 	 * port make it readable, once both are armed. That port is armed first: this takes the
 	 * notifications of both. */

@@ -125,7 +125,7 @@ struct port_ops {
 	bool (*taken)(void *arg, uint32_t qpn, bool is_local, struct port_taken *taken);
 	/* For a port with another end that may sleep: wake it, because a packet will follow at
 	 * once. NULL: the port has no such end, or the packet alone wakes it. */
-	void (*rouse)(void *arg);
+	void (*wake_other_end)(void *arg);
 	/* Make the next frame wake wake_fd, once. Return true if frames wait already, or may
 	 * (port.arms_once). MT-safe, also after close, unless port.interrupts is set. */
 	bool (*arm)(void *arg);
@@ -368,10 +368,10 @@ static inline int port_wake_fd(const struct port *port)
 
 /** Wake the port's other end if it sleeps: a packet follows, and is not ready yet. Engine's thread.
  */
-static inline void port_rouse(const struct port *port)
+static inline void port_wake_other_end(const struct port *port)
 {
-	if (port->ops->rouse)
-		port->ops->rouse(port->ops_arg);
+	if (port->ops->wake_other_end)
+		port->ops->wake_other_end(port->ops_arg);
 }
 
 /** Call before sleeping on wake_fd. Return true if frames wait, or may. Engine's lock if the port

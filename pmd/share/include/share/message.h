@@ -69,10 +69,10 @@ enum share_lane_fd {
 
 /* Descriptors that come with a memif connection, in this order: one end of each pair of sockets.
  * The owner makes the pairs, and keeps no copy of this end that it reads. So nobody else can read
- * an end, which would keep its holder from reading it (memif/bell.h). */
+ * an end, which would keep its holder from reading it (memif/doorbell.h). */
 enum share_memif_fd {
-	SHARE_MEMIF_FD_SOCKET, /* memif's messages */
-	SHARE_MEMIF_FD_BELL,   /* doorbells (memif/bell.h) */
+	SHARE_MEMIF_FD_SOCKET,	 /* memif's messages */
+	SHARE_MEMIF_FD_DOORBELL, /* doorbells (memif/doorbell.h) */
 	SHARE_MEMIF_FDS,
 };
 

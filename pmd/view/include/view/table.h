@@ -32,8 +32,8 @@
 #define VIEW_CLASS_CM	 "sys/class/misc/rdma_cm"
 #define VIEW_DEV	 "dev/infiniband"
 /* Ours beside the files that programs look for; a leading dot, as for what is not shown. */
-#define VIEW_TABLE VIEW_CLASS_CM "/.uroce"	/* a socket: who connects gets the table */
-#define VIEW_BELL  VIEW_CLASS_CM "/.uroce-bell" /* a FIFO: a byte wakes the server */
+#define VIEW_TABLE    VIEW_CLASS_CM "/.uroce"	   /* a socket: who connects gets the table */
+#define VIEW_DOORBELL VIEW_CLASS_CM "/.uroce-bell" /* a FIFO: a byte wakes the server */
 
 #define VIEW_MAGIC	 UINT64_C(0x75726f6365766901)
 #define VIEW_PERIOD_MS	 100 /* longest age of a counter's file while it changes */
@@ -93,10 +93,10 @@ struct view_table {
 struct view_entry {
 	int memory; /* the table's file */
 	int door;   /* the socket at VIEW_TABLE */
-	int bell;
+	int doorbell;
 };
 
-/** Create the table, its socket and the bell below a directory. Processes whose user the mode
+/** Create the table, its socket and the doorbell below a directory. Processes whose user the mode
  * allows to write may come in. Returns the table, mapped; NULL with errno. Changes the umask for a
  * moment: not for a process with threads. */
 struct view_table *view_table_create(int root, mode_t mode, struct view_entry *entry);

@@ -24,18 +24,18 @@
  * the receiver has not read it since it was filled, and does not sleep, or it reads it at this
  * moment, and looks at the ring afterwards.
  */
-#ifndef MEMIF_BELL_H
-#define MEMIF_BELL_H
+#ifndef MEMIF_DOORBELL_H
+#define MEMIF_DOORBELL_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-/* The bytes that one call of memif_bell_hush reads. A socket's default send buffer holds about 280
- * one-byte writes. */
-#define MEMIF_BELL_BYTES 512
+/* The bytes that one call of memif_doorbell_clear reads. A socket's default send buffer holds about
+ * 280 one-byte writes. */
+#define MEMIF_DOORBELL_BYTES 512
 
 /* The cost of waking one receiver. It begins as all zeros. */
-struct memif_bell_cost {
+struct memif_doorbell_cost {
 	bool suspect; /* the last ring took long, perhaps because this thread lost its CPU */
 	uint64_t rest_until_ns; /* CLOCK_MONOTONIC: no ring before that */
 };
@@ -49,7 +49,7 @@ struct memif_bell_cost {
  * @return
  *   0 or -errno.
  */
-int memif_bell_make(int ends[2]);
+int memif_doorbell_make(int ends[2]);
 
 /**
  * Ring the other process by our end. Never blocks. A receiver that has gone, or that has been rung
@@ -59,7 +59,7 @@ int memif_bell_make(int ends[2]);
  * it very often. So a receiver whose wake-up has taken much CPU time is not rung for many times as
  * long, and notices packets only when it looks by itself.
  */
-void memif_bell_ring(int end_fd, struct memif_bell_cost *cost);
+void memif_doorbell_ring(int end_fd, struct memif_doorbell_cost *cost);
 
 /**
  * Take the rings that have come to our end, which is reported as readable. Does not wait.
@@ -68,6 +68,6 @@ void memif_bell_ring(int end_fd, struct memif_bell_cost *cost);
  *   False if the sender has closed its end or has sent anything but rings. The receiver must not
  *   listen to this doorbell any more, because it could stay readable for ever.
  */
-bool memif_bell_hush(int end_fd);
+bool memif_doorbell_clear(int end_fd);
 
 #endif

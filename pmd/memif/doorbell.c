@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Rings a doorbell between processes, and takes its rings. */
-#include "memif/bell.h"
+#include "memif/doorbell.h"
 
 #include <errno.h>
 #include <sys/socket.h>
@@ -11,7 +11,7 @@
 #define LONG_NS	   UINT64_C(50000) /* a usual wake-up takes 1 or 2 us */
 #define REST_TIMES 256		   /* a wake-up that was long, so many times until the next one */
 
-static uint64_t bell_now_ns(clockid_t clock)
+static uint64_t doorbell_now_ns(clockid_t clock)
 {
 	struct timespec now;
 
@@ -20,42 +20,42 @@ static uint64_t bell_now_ns(clockid_t clock)
 }
 
 /* EAGAIN: the receiver has unread rings. EPIPE: it has gone. */
-static void bell_send(int end_fd)
+static void doorbell_send(int end_fd)
 {
 	(void)memif_socket_send(end_fd, "", 1);
 }
 
-int memif_bell_make(int ends[2])
+int memif_doorbell_make(int ends[2])
 {
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends) != 0)
 		return -errno;
-	bell_send(ends[0]);
-	bell_send(ends[1]);
+	doorbell_send(ends[0]);
+	doorbell_send(ends[1]);
 	return 0;
 }
 
 /* The woken thread often takes this CPU at once. So a ring that seems long is no proof, and the CPU
  * time of the next one is measured, which costs two system calls. */
-void memif_bell_ring(int end_fd, struct memif_bell_cost *cost)
+void memif_doorbell_ring(int end_fd, struct memif_doorbell_cost *cost)
 {
 	const bool suspect = cost->suspect;
 	const clockid_t clock = suspect ? CLOCK_THREAD_CPUTIME_ID : CLOCK_MONOTONIC;
-	const uint64_t now_ns = bell_now_ns(CLOCK_MONOTONIC);
+	const uint64_t now_ns = doorbell_now_ns(CLOCK_MONOTONIC);
 	uint64_t begun_ns, took_ns;
 
 	if (now_ns < cost->rest_until_ns)
 		return;
-	begun_ns = suspect ? bell_now_ns(clock) : now_ns;
-	bell_send(end_fd);
-	took_ns = bell_now_ns(clock) - begun_ns;
+	begun_ns = suspect ? doorbell_now_ns(clock) : now_ns;
+	doorbell_send(end_fd);
+	took_ns = doorbell_now_ns(clock) - begun_ns;
 	cost->suspect = took_ns >= LONG_NS;
 	if (suspect && cost->suspect)
 		cost->rest_until_ns = now_ns + took_ns * REST_TIMES;
 }
 
-bool memif_bell_hush(int end_fd)
+bool memif_doorbell_clear(int end_fd)
 {
-	char bytes[MEMIF_BELL_BYTES];
+	char bytes[MEMIF_DOORBELL_BYTES];
 	int fd;
 	const int len = memif_socket_receive(end_fd, bytes, sizeof(bytes), &fd);
 

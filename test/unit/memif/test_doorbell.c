@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "memif/bell.h"
+#include "memif/doorbell.h"
 
 #include <fcntl.h>
 #include <poll.h>
@@ -41,8 +41,8 @@ ssize_t __wrap_send(int fd, const void *data, size_t len, int flags)
 	return __real_send(fd, data, len, flags);
 }
 
-static int wake_fd, bell_fd; /* the ends of a receiver and of a sender */
-static struct memif_bell_cost cost;
+static int wake_fd, doorbell_fd; /* the ends of a receiver and of a sender */
+static struct memif_doorbell_cost cost;
 
 static int setup(TEST_STATE)
 {
@@ -50,17 +50,17 @@ static int setup(TEST_STATE)
 
 	took_ns = took_cpu_ns = 1000;
 	memset(&cost, 0, sizeof(cost));
-	if (memif_bell_make(ends) != 0)
+	if (memif_doorbell_make(ends) != 0)
 		return -1;
 	wake_fd = ends[0];
-	bell_fd = ends[1];
+	doorbell_fd = ends[1];
 	return 0;
 }
 
 static int teardown(TEST_STATE)
 {
 	close(wake_fd);
-	close(bell_fd);
+	close(doorbell_fd);
 	return 0;
 }
 
@@ -73,98 +73,98 @@ static bool is_rung(void)
 	return poll(&wake, 1, 0) == 1;
 }
 
-TEST(memif_bell_make__has_rung_once)
+TEST(memif_doorbell_make__has_rung_once)
 {
 	assert_true(is_rung());
-	assert_true(memif_bell_hush(wake_fd));
+	assert_true(memif_doorbell_clear(wake_fd));
 	assert_false(is_rung());
 }
 
 /* Rings of the two directions have nothing to do with each other. */
-TEST(memif_bell_ring__rings_in_both_directions)
+TEST(memif_doorbell_ring__rings_in_both_directions)
 {
-	struct memif_bell_cost other_cost = {0};
+	struct memif_doorbell_cost other_cost = {0};
 
-	assert_true(memif_bell_hush(wake_fd));
+	assert_true(memif_doorbell_clear(wake_fd));
 	/* The other end has been rung once, too. */
-	assert_true(memif_bell_hush(bell_fd));
-	assert_false(memif_bell_hush(bell_fd));
-	memif_bell_ring(wake_fd, &other_cost);
+	assert_true(memif_doorbell_clear(doorbell_fd));
+	assert_false(memif_doorbell_clear(doorbell_fd));
+	memif_doorbell_ring(wake_fd, &other_cost);
 	assert_false(is_rung());
-	memif_bell_ring(bell_fd, &cost);
+	memif_doorbell_ring(doorbell_fd, &cost);
 	assert_true(is_rung());
-	assert_true(memif_bell_hush(wake_fd));
-	assert_true(memif_bell_hush(bell_fd));
+	assert_true(memif_doorbell_clear(wake_fd));
+	assert_true(memif_doorbell_clear(doorbell_fd));
 }
 
-TEST(memif_bell_ring__wakes_until_it_is_taken)
+TEST(memif_doorbell_ring__wakes_until_it_is_taken)
 {
-	assert_true(memif_bell_hush(wake_fd));
+	assert_true(memif_doorbell_clear(wake_fd));
 	for (int i = 0; i < 3; i++) {
 		for (int k = 0; k <= i; k++)
-			memif_bell_ring(bell_fd, &cost);
+			memif_doorbell_ring(doorbell_fd, &cost);
 		assert_true(is_rung());
-		assert_true(memif_bell_hush(wake_fd));
+		assert_true(memif_doorbell_clear(wake_fd));
 		assert_false(is_rung());
 	}
 }
 
 /* Rings that found no room are as good as any: those before them have not been taken. One call
  * takes all that an ordinary socket holds, and the next ring has room again. */
-TEST(memif_bell_ring__never_waits)
+TEST(memif_doorbell_ring__never_waits)
 {
-	const int flags = fcntl(bell_fd, F_GETFL);
+	const int flags = fcntl(doorbell_fd, F_GETFL);
 
-	assert_int_equal(fcntl(bell_fd, F_SETFL, flags & ~O_NONBLOCK), 0);
+	assert_int_equal(fcntl(doorbell_fd, F_SETFL, flags & ~O_NONBLOCK), 0);
 	for (int i = 0; i < MANY; i++)
-		memif_bell_ring(bell_fd, &cost);
+		memif_doorbell_ring(doorbell_fd, &cost);
 	assert_true(is_rung());
-	assert_true(memif_bell_hush(wake_fd));
+	assert_true(memif_doorbell_clear(wake_fd));
 	assert_false(is_rung());
-	memif_bell_ring(bell_fd, &cost);
+	memif_doorbell_ring(doorbell_fd, &cost);
 	assert_true(is_rung());
 }
 
 /* The sender can fill it with anything. It is all taken in the end. */
-TEST(memif_bell_hush__takes_all_in_several_calls)
+TEST(memif_doorbell_clear__takes_all_in_several_calls)
 {
-	char bytes[MEMIF_BELL_BYTES] = {0};
+	char bytes[MEMIF_DOORBELL_BYTES] = {0};
 	int calls = 0;
 
-	while (send(bell_fd, bytes, sizeof(bytes), MSG_DONTWAIT) > 0)
+	while (send(doorbell_fd, bytes, sizeof(bytes), MSG_DONTWAIT) > 0)
 		;
 	for (; is_rung(); calls++)
-		assert_true(memif_bell_hush(wake_fd));
+		assert_true(memif_doorbell_clear(wake_fd));
 	assert_true(calls > 1);
 }
 
-TEST(memif_bell_ring__does_not_mind_who_has_gone)
+TEST(memif_doorbell_ring__does_not_mind_who_has_gone)
 {
 	close(wake_fd);
 	wake_fd = -1;
 	for (int i = 0; i < 3; i++)
-		memif_bell_ring(bell_fd, &cost);
+		memif_doorbell_ring(doorbell_fd, &cost);
 }
 
 /* Each of these could stay readable for ever, or brings a descriptor that takes long to close. */
-TEST(memif_bell_hush__refuses_anything_else)
+TEST(memif_doorbell_clear__refuses_anything_else)
 {
 	const int event = eventfd(0, EFD_CLOEXEC);
 	int listener;
 
-	assert_true(memif_bell_hush(wake_fd));
-	assert_false(memif_bell_hush(wake_fd)); /* nothing, although it was readable */
+	assert_true(memif_doorbell_clear(wake_fd));
+	assert_false(memif_doorbell_clear(wake_fd)); /* nothing, although it was readable */
 	/* Kernels differ in what they do with this. */
-	if (send(bell_fd, "", 1, MSG_OOB | MSG_DONTWAIT) > 0 && is_rung() &&
-	    memif_bell_hush(wake_fd))
+	if (send(doorbell_fd, "", 1, MSG_OOB | MSG_DONTWAIT) > 0 && is_rung() &&
+	    memif_doorbell_clear(wake_fd))
 		assert_false(is_rung());
-	assert_int_equal(memif_socket_send_with(bell_fd, "", 1, event), 0);
-	assert_false(memif_bell_hush(wake_fd));
-	shutdown(bell_fd, SHUT_RDWR);
-	assert_false(memif_bell_hush(wake_fd));
+	assert_int_equal(memif_socket_send_with(doorbell_fd, "", 1, event), 0);
+	assert_false(memif_doorbell_clear(wake_fd));
+	shutdown(doorbell_fd, SHUT_RDWR);
+	assert_false(memif_doorbell_clear(wake_fd));
 	listener = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	assert_int_equal(listen(listener, 1), -1); /* it has no name */
-	assert_false(memif_bell_hush(listener));
+	assert_false(memif_doorbell_clear(listener));
 	close(listener);
 	close(event);
 }
@@ -172,14 +172,14 @@ TEST(memif_bell_hush__refuses_anything_else)
 /* Ring, and return true if the receiver was rung. */
 static bool rings(void)
 {
-	memif_bell_ring(bell_fd, &cost);
-	return is_rung() && memif_bell_hush(wake_fd);
+	memif_doorbell_ring(doorbell_fd, &cost);
+	return is_rung() && memif_doorbell_clear(wake_fd);
 }
 
 /* The receiver may take this CPU at once: that is no CPU time of the sender's. */
-TEST(memif_bell_ring__rings_who_takes_the_cpu)
+TEST(memif_doorbell_ring__rings_who_takes_the_cpu)
 {
-	assert_true(memif_bell_hush(wake_fd));
+	assert_true(memif_doorbell_clear(wake_fd));
 	took_ns = 5000000;
 	for (int i = 0; i < 10; i++)
 		assert_true(rings());
@@ -187,11 +187,11 @@ TEST(memif_bell_ring__rings_who_takes_the_cpu)
 }
 
 /* Whoever is expensive to wake is woken for a small part of the time only. */
-TEST(memif_bell_ring__lets_rest_who_is_expensive)
+TEST(memif_doorbell_ring__lets_rest_who_is_expensive)
 {
 	uint64_t begun_ns, spent_ns = 0;
 
-	assert_true(memif_bell_hush(wake_fd));
+	assert_true(memif_doorbell_clear(wake_fd));
 	took_ns = took_cpu_ns = 1000000;
 	assert_true(rings());
 	begun_ns = now_ns;
