@@ -5,7 +5,7 @@
  *     pollers EAL-OPTIONS -- ADDR/LEN
  *     rping -c -a ADDR -C 10 -V
  *
- * The port's poller exchanges frames with uroce, and runs uroce's turn by polling the completion
+ * The port's poller exchanges frames with uroce, and runs uroce's poll by polling the completion
  * queue: there is no other thread. All memory is DPDK's, and becomes a region when DPDK's heap
  * grows (regions.c). The server READs what a client offers and WRITEs it back, as a target does
  * with blocks (block_server.c). It ends with the clients' last connection after SIGTERM, EAL first.
@@ -96,7 +96,7 @@ static void serve(struct uroce_port *uroce, const char *address)
 
 int main(int argc, char **argv)
 {
-	/* Our poller runs uroce's turns: uroce needs no thread. */
+	/* Our poller runs uroce's polls: uroce needs no thread. */
 	struct uroce_port_config config = {
 		.rx_queue = UROCE_NO_QUEUE, .tx_queue = UROCE_NO_QUEUE, .progress = "inline"};
 	struct uroce_port *uroce;

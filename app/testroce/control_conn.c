@@ -111,7 +111,7 @@ static int control_dial(struct control *control, struct nic *nic, const char *wh
 	if (rc != 0)
 		return rc;
 	while ((fd = control_try(found)) == -ECONNREFUSED && --tries > 0) {
-		nic_turn(nic);
+		nic_poll(nic);
 		nanosleep(&pause, NULL);
 	}
 	freeaddrinfo(found);
@@ -161,10 +161,10 @@ static bool is_to_be_tried_again(ssize_t n)
 	return n < 0 && (errno == EAGAIN || errno == EINTR);
 }
 
-/* Give the engine a turn. Returns an error if the caller must not wait any longer. */
+/* Give the engine a poll. Returns an error if the caller must not wait any longer. */
 static int control_wait(struct nic *nic, uint64_t start_tsc, const volatile sig_atomic_t *stop)
 {
-	nic_turn(nic);
+	nic_poll(nic);
 	if (stop && __atomic_load_n(stop, __ATOMIC_RELAXED))
 		return -ECANCELED;
 	return nic_ns(nic, rte_rdtsc() - start_tsc) > ANSWER_NS ? -ETIMEDOUT : 0;

@@ -87,7 +87,7 @@ int control_renew(struct control *control, char *error, size_t error_size);
 int control_call(struct control *control, struct control_message *message);
 
 /**
- * Send or receive one whole message. The calls give the engine turns while they wait. Not MT-safe.
+ * Send or receive one whole message. The calls give the engine polls while they wait. Not MT-safe.
  *
  * @param stop
  *   Atomic: ends the call when it becomes nonzero; or NULL.

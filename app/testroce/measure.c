@@ -77,7 +77,7 @@ static int member_measure(struct run *run)
 	int rc = run_start(run);
 
 	while (rc == 0 && !is_over(run, ns)) {
-		rc = run_turn(run);
+		rc = run_poll(run);
 		ns = run_ns(run);
 		if (unlikely(run_look(run, ns)) && options->stages)
 			stages_clear();
@@ -93,7 +93,7 @@ static int member_drain(struct run *run)
 	int rc = 0;
 
 	while (rc == 0 && run->completed < run->posted && !team_has_failed(&team)) {
-		rc = run_turn(run);
+		rc = run_poll(run);
 		if (nic_ns(run->nic, rte_rdtsc() - start_tsc) > DRAIN_NS)
 			return -ETIMEDOUT;
 	}

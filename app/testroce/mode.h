@@ -26,7 +26,7 @@ struct mode {
 	/* Begin on the active side, once all queue pairs are connected. 0 or -errno. */
 	int (*begin)(struct run *run);
 	/* Post and poll once, without waiting. 0 or -errno. */
-	int (*turn)(struct run *run);
+	int (*poll)(struct run *run);
 	/* Add the results that only this mode has to those of the other threads' runs; or NULL. The
 	 * run may go on in its thread meanwhile, as also for qp_messages. */
 	void (*stats)(const struct run *run, struct result *result);
@@ -36,12 +36,12 @@ struct mode {
 
 	/*
 	 * Functions of the passive side; each may be NULL. serve_begin runs after its memory was
-	 * made, serve_qp once a queue pair is connected, serve_turn repeatedly, and serve_end after
+	 * made, serve_qp once a queue pair is connected, serve_poll repeatedly, and serve_end after
 	 * the last message, to verify. They return 0 or -errno.
 	 */
 	int (*serve_begin)(struct passive *passive);
 	int (*serve_qp)(struct passive *passive, unsigned int qp);
-	int (*serve_turn)(struct passive *passive);
+	int (*serve_poll)(struct passive *passive);
 	void (*serve_end)(struct passive *passive);
 };
 

@@ -64,7 +64,7 @@ static void incast_check_message(struct passive *passive, uint32_t shared, void 
 		passive->wrong++;
 }
 
-static int incast_serve_turn(struct passive *passive)
+static int incast_serve_poll(struct passive *passive)
 {
 	return passive_receive(passive, passive->plan.verify ? incast_check_message : NULL);
 }
@@ -75,11 +75,11 @@ const struct mode mode_incast = {
 	.check = stream_check_plan,
 	.shape = incast_shape,
 	.begin = incast_begin,
-	.turn = stream_turn,
+	.poll = stream_poll,
 	.stats = incast_stats,
 	.qp_messages = stream_qp_messages,
 	.end = stream_end,
 	.serve_begin = incast_serve_begin,
-	.serve_turn = incast_serve_turn,
+	.serve_poll = incast_serve_poll,
 	.serve_end = passive_count_messages,
 };

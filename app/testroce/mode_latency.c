@@ -208,7 +208,7 @@ static int latency_begin(struct run *run)
 	return rc;
 }
 
-static int latency_turn(struct run *run)
+static int latency_poll(struct run *run)
 {
 	struct pinger *pinger = run->state;
 	uint64_t tsc;
@@ -288,7 +288,7 @@ static int latency_serve_qp(struct passive *passive, unsigned int qp)
 	return passive->plan.op == PLAN_OP_SEND ? pinger_post_receive(pinger, qp) : 0;
 }
 
-static int latency_serve_turn(struct passive *passive)
+static int latency_serve_poll(struct passive *passive)
 {
 	struct pinger *pinger = passive->state;
 	int rc;
@@ -315,11 +315,11 @@ const struct mode mode_latency = {
 	.check = latency_check,
 	.shape = latency_shape,
 	.begin = latency_begin,
-	.turn = latency_turn,
+	.poll = latency_poll,
 	.qp_messages = latency_qp_messages,
 	.end = latency_end,
 	.serve_begin = latency_serve_begin,
 	.serve_qp = latency_serve_qp,
-	.serve_turn = latency_serve_turn,
+	.serve_poll = latency_serve_poll,
 	.serve_end = latency_serve_end,
 };

@@ -84,12 +84,12 @@ static int source_serve_begin(struct passive *passive)
 	return 0;
 }
 
-static int source_serve_turn(struct passive *passive)
+static int source_serve_poll(struct passive *passive)
 {
 	return passive_receive(passive, passive->plan.verify ? source_check_message : NULL);
 }
 
-static int null_serve_turn(struct passive *passive)
+static int null_serve_poll(struct passive *passive)
 {
 	return passive_receive(passive, NULL);
 }
@@ -100,12 +100,12 @@ const struct mode mode_source = {
 	.check = source_check,
 	.shape = source_shape,
 	.begin = null_begin,
-	.turn = stream_turn,
+	.poll = stream_poll,
 	.qp_messages = stream_qp_messages,
 	.end = stream_end,
 	.serve_begin = source_serve_begin,
 	.serve_qp = passive_post_receives,
-	.serve_turn = source_serve_turn,
+	.serve_poll = source_serve_poll,
 	.serve_end = passive_count_messages,
 };
 
@@ -115,11 +115,11 @@ const struct mode mode_sink = {
 	.check = sink_check,
 	.shape = sink_shape,
 	.begin = sink_begin,
-	.turn = stream_turn,
+	.poll = stream_poll,
 	.qp_messages = stream_qp_messages,
 	.end = stream_end,
 	.serve_qp = passive_post_receives,
-	.serve_turn = null_serve_turn,
+	.serve_poll = null_serve_poll,
 	.serve_end = passive_count_messages,
 };
 
@@ -129,10 +129,10 @@ const struct mode mode_null = {
 	.check = sink_check,
 	.shape = null_shape,
 	.begin = null_begin,
-	.turn = stream_turn,
+	.poll = stream_poll,
 	.qp_messages = stream_qp_messages,
 	.end = stream_end,
 	.serve_qp = passive_post_receives,
-	.serve_turn = null_serve_turn,
+	.serve_poll = null_serve_poll,
 	.serve_end = passive_count_messages,
 };

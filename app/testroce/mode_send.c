@@ -17,7 +17,7 @@ static int send_begin(struct run *run)
 	return stream_begin(run, &send_ops);
 }
 
-static int send_serve_turn(struct passive *passive)
+static int send_serve_poll(struct passive *passive)
 {
 	return passive_receive(passive, passive->plan.verify ? passive_check_message : NULL);
 }
@@ -28,10 +28,10 @@ const struct mode mode_send = {
 	.check = stream_check_plan,
 	.shape = stream_shape_receives,
 	.begin = send_begin,
-	.turn = stream_turn,
+	.poll = stream_poll,
 	.qp_messages = stream_qp_messages,
 	.end = stream_end,
 	.serve_qp = passive_post_receives,
-	.serve_turn = send_serve_turn,
+	.serve_poll = send_serve_poll,
 	.serve_end = passive_count_messages,
 };

@@ -111,7 +111,7 @@ const char *nic_progress(const struct nic *nic)
 	return progress_names[engine->progress];
 }
 
-/* Set the tunings with all engines stopped: they are read only within a turn of an engine. */
+/* Set the tunings with all engines stopped: they are read only within a poll of an engine. */
 void nic_without(const struct nic *nic, uint64_t without)
 {
 	const struct device *device = device_of(nic);

@@ -12,7 +12,7 @@
 struct nic {
 	struct ibv_context *context;
 	struct ibv_pd *pd;
-	struct ibv_cq *idle_cq; /* always empty; a poll of it gives the engine a turn */
+	struct ibv_cq *idle_cq; /* always empty; a poll of it gives the engine a poll */
 	union ibv_gid gid;
 	uint8_t gid_index;
 };
@@ -23,7 +23,7 @@ void nic_close(struct nic *nic);
 
 /**
  * Make a second handle of the device for the calling thread. It has an idle completion queue of its
- * own, so its turns are those of this thread's engine. The first handle must outlive it. MT-safe.
+ * own, so its polls are those of this thread's engine. The first handle must outlive it. MT-safe.
  *
  * @return
  *   0 or -ENOMEM.
@@ -33,8 +33,8 @@ int nic_share(const struct nic *nic, struct nic *own);
 /** End a handle that nic_share has made. MT-safe. */
 void nic_unshare(struct nic *own);
 
-/** Give the engine a turn while no completion queue of a test can be polled. */
-static inline void nic_turn(const struct nic *nic)
+/** Give the engine a poll while no completion queue of a test can be polled. */
+static inline void nic_poll(const struct nic *nic)
 {
 	struct ibv_wc wc;
 

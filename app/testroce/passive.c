@@ -121,7 +121,7 @@ static int passive_end(struct passive *passive, struct control_message *message)
 
 	if (!passive->open)
 		return -EPROTO;
-	passive_turn(passive);
+	passive_poll(passive);
 	passive->sent_by_peer = message->u.close.messages;
 	if (passive->failed == 0 && passive->mode->serve_end)
 		passive->mode->serve_end(passive);
@@ -157,12 +157,12 @@ void passive_answer(struct passive *passive, struct control_message *message)
 }
 
 /* A mode uses all queue pairs of its plan, and a message may arrive before all have joined. */
-void passive_turn(struct passive *passive)
+void passive_poll(struct passive *passive)
 {
-	if (!passive->open || passive->failed != 0 || !passive->mode->serve_turn ||
+	if (!passive->open || passive->failed != 0 || !passive->mode->serve_poll ||
 	    passive->connected < passive->plan.qps)
 		return;
-	passive->failed = passive->mode->serve_turn(passive);
+	passive->failed = passive->mode->serve_poll(passive);
 }
 
 static int passive_post_receive(struct passive *passive, uint32_t qp, uint32_t number)

@@ -36,7 +36,7 @@ void passive_init(struct passive *passive, struct nic *nic);
 void passive_answer(struct passive *passive, struct control_message *message);
 
 /** Serve the test once, without waiting. */
-void passive_turn(struct passive *passive);
+void passive_poll(struct passive *passive);
 
 /** End the test, if there is one. */
 void passive_close(struct passive *passive);

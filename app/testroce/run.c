@@ -157,12 +157,12 @@ int run_start(struct run *run)
 	return rc;
 }
 
-int run_turn(struct run *run)
+int run_poll(struct run *run)
 {
-	const int rc = run->mode->turn(run);
+	const int rc = run->mode->poll(run);
 
 	if (!run->control->where)
-		passive_turn(run->control->local);
+		passive_poll(run->control->local);
 	return rc;
 }
 

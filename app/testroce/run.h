@@ -70,7 +70,7 @@ int run_open(struct run *run, char *error, size_t error_size);
 int run_start(struct run *run);
 
 /** Post and poll once, without waiting. Returns 0 or -errno. */
-int run_turn(struct run *run);
+int run_poll(struct run *run);
 
 /** Return the time since run_start. */
 uint64_t run_ns(const struct run *run);

@@ -122,7 +122,7 @@ static bool serving_has_tests(const struct serving *serving)
 }
 
 /* Without a test no queue needs polling. So sleep, and poll all sockets afterwards. */
-bool serving_turn(struct serving *serving, int wait_fd)
+bool serving_poll(struct serving *serving, int wait_fd)
 {
 	struct pollfd fd = {.fd = wait_fd, .events = POLLIN};
 	const bool idle = !serving_has_tests(serving);
@@ -137,8 +137,8 @@ bool serving_turn(struct serving *serving, int wait_fd)
 		serving_look(serving);
 	}
 	for (uint32_t i = 0; i < serving->count; i++)
-		passive_turn(&serving->connected[i]->passive);
-	nic_turn(serving->nic);
+		passive_poll(&serving->connected[i]->passive);
+	nic_poll(serving->nic);
 	return looks;
 }
 

@@ -54,7 +54,7 @@ uint32_t serving_load(const struct serving *serving);
  * @return
  *   True if it has also looked at the sockets, which it does from time to time.
  */
-bool serving_turn(struct serving *serving, int wait_fd);
+bool serving_poll(struct serving *serving, int wait_fd);
 
 /** Drop all clients. Only for the thread itself. */
 void serving_end(struct serving *serving);

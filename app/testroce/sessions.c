@@ -42,7 +42,7 @@ static void server_thread_run(void *arg)
 	struct server_thread *thread = arg;
 
 	while (!__atomic_load_n(thread->ended, __ATOMIC_RELAXED))
-		serving_turn(&thread->serving, -1);
+		serving_poll(&thread->serving, -1);
 	serving_end(&thread->serving);
 }
 
@@ -143,7 +143,7 @@ int sessions_serve(struct nic *nic, const char *where, uint32_t threads, bool on
 	fflush(stdout);
 	while (!__atomic_load_n(stop, __ATOMIC_RELAXED) &&
 	       !(once && server.had_one && server_load(&server) == 0))
-		if (serving_turn(&server.threads[0].serving, server.listen_fd))
+		if (serving_poll(&server.threads[0].serving, server.listen_fd))
 			server_accept(&server);
 	server_end(&server);
 	return 0;

@@ -72,13 +72,13 @@ int storage_check_command(const struct plan *plan, const struct storage_command 
 
 /* The two sides, as struct mode has them. */
 int storage_initiator_begin(struct run *run);
-int storage_initiator_turn(struct run *run);
+int storage_initiator_poll(struct run *run);
 void storage_initiator_stats(const struct run *run, struct result *result);
 uint64_t storage_initiator_qp_messages(const struct run *run, uint32_t qp);
 void storage_initiator_end(struct run *run);
 
 int storage_target_begin(struct passive *passive);
 int storage_target_qp(struct passive *passive, unsigned int qp);
-int storage_target_turn(struct passive *passive);
+int storage_target_poll(struct passive *passive);
 
 #endif

@@ -187,7 +187,7 @@ static int initiator_take(struct run *run, const struct ibv_wc *wc)
 	return 0;
 }
 
-int storage_initiator_turn(struct run *run)
+int storage_initiator_poll(struct run *run)
 {
 	struct ibv_wc wc[POLL_MAX];
 	struct initiator *initiator = run->state;

@@ -152,7 +152,7 @@ static int target_take(struct passive *passive, const struct ibv_wc *wc)
 	return 0;
 }
 
-int storage_target_turn(struct passive *passive)
+int storage_target_poll(struct passive *passive)
 {
 	struct ibv_wc wc[POLL_MAX];
 	struct target *target = passive->state;

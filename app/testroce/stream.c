@@ -149,7 +149,7 @@ static int stream_end_tails(struct run *run)
 	return rc;
 }
 
-int stream_turn(struct run *run)
+int stream_poll(struct run *run)
 {
 	struct stream *stream = run->state;
 	struct ibv_wc wc[POLL_MAX];

@@ -26,7 +26,7 @@ struct stream_ops {
 int stream_begin(struct run *run, const struct stream_ops *ops);
 
 /** Take completions, and fill the queues again. Returns 0 or -errno. */
-int stream_turn(struct run *run);
+int stream_poll(struct run *run);
 
 /** Free what stream_begin allocated. */
 void stream_end(struct run *run);

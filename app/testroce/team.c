@@ -145,10 +145,11 @@ bool team_wait(struct team_member *member, enum team_phase phase,
 	__atomic_fetch_add(&team->arrived[phase], 1, __ATOMIC_RELEASE);
 	while (!team_has_failed(team) &&
 	       __atomic_load_n(&team->arrived[phase], __ATOMIC_ACQUIRE) < team->size) {
-		nic_turn(member->nic);
+		nic_poll(member->nic);
 		if (waits)
 			waits(member);
-		/* A turn does not yield with dedicated progress. The others may need this CPU. */
+		/* An engine poll does not yield with dedicated progress. The others may need this
+		 * CPU. */
 		sched_yield();
 	}
 	return !team_has_failed(team);

@@ -4,7 +4,7 @@
  * and sleep between jobs: only threads that stay have an engine each in every test (nic_thread.h).
  *
  * A job has phases. A member that has done its part of one waits for the others, and gives the
- * engine turns meanwhile. If a member fails, no member waits any longer.
+ * engine polls meanwhile. If a member fails, no member waits any longer.
  */
 #ifndef TESTROCE_TEAM_H
 #define TESTROCE_TEAM_H

@@ -9,7 +9,7 @@
 #include "nic.h"
 #include "testroce_output.h"
 
-#define TURN_NS 1000000 /* longest time between turns of the device while no test runs */
+#define POLL_NS 1000000 /* longest time between polls of the device while no test runs */
 
 static void worker_test(struct worker *worker)
 {
@@ -39,13 +39,13 @@ static void worker_idle(struct worker *worker)
 	struct timespec until;
 
 	clock_gettime(CLOCK_REALTIME, &until);
-	until.tv_nsec += TURN_NS;
+	until.tv_nsec += POLL_NS;
 	if (until.tv_nsec >= 1000000000) {
 		until.tv_nsec -= 1000000000;
 		until.tv_sec++;
 	}
 	pthread_cond_timedwait(&worker->changed, &worker->lock, &until);
-	nic_turn(worker->nic);
+	nic_poll(worker->nic);
 }
 
 static void *worker_main(void *arg)

@@ -36,7 +36,7 @@
 #define SLEEP_MS    100
 #define SPIN_NS	    20000 /* idle time before a thread sleeps, unless CPUs are short */
 #define LOOK_NS	    10000000
-#define TURNS_MAX   256 /* turns in a row before serve_sleep polls descriptors */
+#define POLLS_MAX   256 /* polls in a row before serve_sleep polls descriptors */
 #define STATUS_MS   5000
 #define DESCRIPTORS 16384
 
@@ -86,15 +86,15 @@ static bool all_are_lost(void)
 static void serve(struct server *server)
 {
 	uint64_t busy_ns = now_ns(), looked_ns = 0, spin_ns = 0;
-	unsigned int turns = 0;
+	unsigned int polls = 0;
 
 	cpu_shorten_slices();
 	while (!stop) {
 		uint64_t now;
 
-		if (serve_turn(server) > 0) {
+		if (serve_poll(server) > 0) {
 			busy_ns = now_ns();
-			if (++turns < TURNS_MAX)
+			if (++polls < POLLS_MAX)
 				continue;
 		}
 		now = now_ns();
@@ -104,10 +104,10 @@ static void serve(struct server *server)
 			spin_ns = cpu_is_short() ? 0 : SPIN_NS;
 			looked_ns = now;
 		}
-		if (now - busy_ns < spin_ns && turns < TURNS_MAX)
+		if (now - busy_ns < spin_ns && polls < POLLS_MAX)
 			continue;
 		serve_sleep(server, now - busy_ns < spin_ns ? 0 : SLEEP_MS);
-		turns = 0;
+		polls = 0;
 		if (serve_is_lost(server) && all_are_lost())
 			on_signal(0);
 	}

@@ -383,7 +383,7 @@ static bool ask(struct process_pager *pager, uintptr_t page, uintptr_t end, bool
 }
 
 /* Ask the kernel about a page, and fetch it if it is absent. Return true if it is there. The engine
- * calls this in a turn, so the thread must not be cancelled here. */
+ * calls this in an engine poll, so the thread must not be cancelled here. */
 static bool find_page(struct process_pager *pager, uintptr_t page, uintptr_t end, size_t ahead,
 		      bool write)
 {

@@ -35,7 +35,7 @@ int qp_change_cc(struct qp *qp, const struct cc_attr *attr)
 	if (err != 0)
 		return err;
 	qp->kind = qp_kind(qp->init.type, attr->kind);
-	/* Responses that were held are sent in the next turn. */
+	/* Responses that were held are sent in the next engine poll. */
 	qp->unusual &= (uint8_t) ~(QP_OWES_CNP | QP_SLOWED);
 	qp->responses_ns = UINT64_MAX;
 	if (qp->state != IBV_QPS_RESET && qp->state != IBV_QPS_INIT && qp->peer.path.len > 0)

@@ -63,11 +63,11 @@ struct qp {
 	uint64_t responses_ns;	 /* when held responses may be sent; UINT64_MAX: none is held */
 	enum ibv_qp_state state; /* written by engine and control, read by posters */
 	bool established;	 /* the event of the first packet was raised */
-	bool requests_waited;	 /* responses used the whole budget of the last turn: requests first
-				    now */
-	bool drained_told;	 /* the event that SQD is drained was raised */
-	uint8_t unusual;	 /* bits of enum qp_unusual; 0: nothing slows the path down */
-	struct pacer pacer;	 /* of a queue pair without a limit only its begin is read */
+	bool requests_waited; /* responses used the whole budget of the last engine poll: requests
+				 first now */
+	bool drained_told;    /* the event that SQD is drained was raised */
+	uint8_t unusual;      /* bits of enum qp_unusual; 0: nothing slows the path down */
+	struct pacer pacer;   /* of a queue pair without a limit only its begin is read */
 
 	struct peer peer __rte_cache_aligned;
 	struct replies replies;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A queue pair's work under its engine: it passes packets, turns and timers to its roles. */
+/* A queue pair's work under its engine: it passes packets, engine polls and timers to its roles. */
 #include <string.h>
 
 #include <rte_prefetch.h>
@@ -347,7 +347,7 @@ static bool qp_run_requester(struct qp *qp, uint64_t now_ns, struct packet_sink 
 		return false;
 	if (unlikely(qp->completer.page_absent))
 		return false;
-	pacer_turn(&qp->pacer, now_ns);
+	pacer_poll(&qp->pacer, now_ns);
 	switch (qp->kind->type) {
 	case IBV_QPT_UD:
 		if (qp->requester.state == REQUESTER_RUNNING)
@@ -362,7 +362,7 @@ static bool qp_run_requester(struct qp *qp, uint64_t now_ns, struct packet_sink 
 			break;
 		sent = requester_send(&qp->requester, sink, *budget, &more);
 		fault = completer_executed(&qp->completer);
-		loss_on_turn(&qp->loss, top, sent > 0 || more, now_ns);
+		loss_on_poll(&qp->loss, top, sent > 0 || more, now_ns);
 		break;
 	}
 	*budget -= sent;
@@ -418,7 +418,7 @@ static bool qp_run_slow_replies(struct qp *qp, uint64_t now_ns, struct packet_si
 {
 	bool more = replies_due(&qp->replies);
 
-	pacer_turn(&qp->pacer, now_ns);
+	pacer_poll(&qp->pacer, now_ns);
 	while (more && *budget > 0) {
 		const bool responds =
 			replies_owe_response(&qp->replies) && !replies_owe_sack(&qp->replies);
@@ -438,10 +438,9 @@ static bool qp_run_slow_replies(struct qp *qp, uint64_t now_ns, struct packet_si
 	return more;
 }
 
-/* Run a turn. Usually `slowed` is false, and the compiler leaves its branches out. */
-static __rte_always_inline bool qp_run_turn(struct qp *qp, uint64_t now_ns,
-					    struct packet_sink *sink, unsigned int budget,
-					    const bool slowed)
+/* Run an engine poll. Usually `slowed` is false, and the compiler leaves its branches out. */
+static __rte_always_inline bool qp_poll(struct qp *qp, uint64_t now_ns, struct packet_sink *sink,
+					unsigned int budget, const bool slowed)
 {
 	/* Most queue pairs that only answer need not read their requester's cache lines, which may
 	 * be in no near cache. A work request posted from here on kicks the engine again. */
@@ -454,8 +453,8 @@ static __rte_always_inline bool qp_run_turn(struct qp *qp, uint64_t now_ns,
 	 * that polls its completion queue until it has the acknowledgement, and then looks in
 	 * memory for our WRITE, finds it there. Otherwise send responses first, as adapters do:
 	 * programs expect that their SEND completes before the peer's reply to it arrives. But send
-	 * requests first in every other turn if responses used up the budget, so that a peer that
-	 * READs all the time leaves half of the budget to requests.
+	 * requests first in every other engine poll if responses used up the budget, so that a peer
+	 * that READs all the time leaves half of the budget to requests.
 	 */
 	if (answers_only) {
 		qp->requests_waited = false;
@@ -539,21 +538,21 @@ static bool qp_run_unusual(struct qp *qp, uint64_t now_ns, struct packet_sink *s
 			return true;
 		budget -= budget > 1;
 	}
-	/* Only in a turn that runs to its end: there a role that lacks a page again is put back
-	 * among those that wait. */
+	/* Only in an engine poll that runs to its end: there a role that lacks a page again is put
+	 * back among those that wait. */
 	if (qp->unusual & QP_MET_ABSENT) {
 		qp_resume(qp, now_ns);
 		/* A request for another process was behind the one that waited for its page. */
 		owes = qp_owes_pass(qp);
 	}
 	if (!slowed)
-		return qp_run_turn(qp, now_ns, sink, budget, false) || owes;
+		return qp_poll(qp, now_ns, sink, budget, false) || owes;
 	qp->responses_ns = UINT64_MAX;
-	more = qp_run_turn(qp, now_ns, sink, budget, true) || owes;
-	/* The requester's turn has begun anew. */
+	more = qp_poll(qp, now_ns, sink, budget, true) || owes;
+	/* The requester's poll has begun anew. */
 	if (qp->responses_ns < qp->pacer.deadline_ns)
 		qp->pacer.deadline_ns = qp->responses_ns;
-	/* Responses that are held are sent in a turn that forgets their timer. */
+	/* Responses that are held are sent in an engine poll that forgets their timer. */
 	if (qp->pacer.cc->rate_kbps == 0 && qp->responses_ns == UINT64_MAX)
 		qp->unusual &= (uint8_t)~QP_SLOWED;
 	return more;
@@ -585,7 +584,7 @@ bool qp_run(struct qp *qp, uint64_t now_ns, struct packet_sink *sink, unsigned i
 	bool more;
 
 	if (likely(qp->unusual == 0))
-		more = qp_run_turn(qp, now_ns, sink, budget, false);
+		more = qp_poll(qp, now_ns, sink, budget, false);
 	else if (unlikely(qp->unusual & QP_PASSES))
 		more = qp_run_passing(qp, now_ns, sink, budget);
 	else
@@ -646,7 +645,7 @@ void qp_timeout(struct qp *qp, uint64_t now_ns, struct packet_sink *sink)
 		return;
 	excused = qp_restart_timer(qp, now_ns, sink);
 	/* While we wait for a page of our own, the peer may have nothing to answer. Packets that
-	 * the pacer held back are sent in the turn that follows. */
+	 * the pacer held back are sent in the engine poll that follows. */
 	fault = completer_timeout(&qp->completer, excused || qp_sends_no_page(qp), now_ns);
 	if (unlikely(qp->pacer.cc != NULL) && qp->loss.recovery.retries_left != retries)
 		cc_expired(qp->pacer.cc);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Completion events that are delayed until more completions come, time passes, or the engine's turn
+/* Completion events that are delayed until more completions come, time passes, or the engine's poll
  * has sent its acknowledgements. */
 #include "queue/moderator.h"
 

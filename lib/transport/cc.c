@@ -110,7 +110,7 @@ void cc_connect(struct cc *cc, const uint8_t gid[16])
 	cc->path = cc_path_get(cc->paths, gid);
 }
 
-void cc_turn(struct cc *cc, uint64_t now_ns)
+void cc_poll(struct cc *cc, uint64_t now_ns)
 {
 	if (cc->losses != cc->loss->losses) {
 		cc->losses = cc->loss->losses;
@@ -120,8 +120,8 @@ void cc_turn(struct cc *cc, uint64_t now_ns)
 	if (cc->expired)
 		cc->wait_ns = 0;
 	cc->expired = false;
-	if (cc->ops->turn != NULL)
-		cc->ops->turn(cc, now_ns);
+	if (cc->ops->poll != NULL)
+		cc->ops->poll(cc, now_ns);
 }
 
 void cc_expired(struct cc *cc)

@@ -133,9 +133,9 @@ static double power(double base, uint64_t n)
 	return result;
 }
 
-/* Run the timers that have expired since the last turn. After a long pause the loop ends as soon as
- * the queue pair is free. */
-static void dcqcn_turn(struct cc *cc, uint64_t now_ns)
+/* Run the timers that have expired since the last engine poll. After a long pause the loop ends as
+ * soon as the queue pair is free. */
+static void dcqcn_poll(struct cc *cc, uint64_t now_ns)
 {
 	const uint64_t alpha_ns = NS * cc->params->dce_tcp_rtt;
 	struct dcqcn *dcqcn = &cc->dcqcn;
@@ -176,7 +176,7 @@ const struct cc_ops dcqcn_ops = {
 	.name = "dcqcn",
 	.marks = true,
 	.start = dcqcn_start,
-	.turn = dcqcn_turn,
+	.poll = dcqcn_poll,
 	.sent = dcqcn_sent,
 	.notified = dcqcn_notified,
 };

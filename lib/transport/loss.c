@@ -596,7 +596,7 @@ bool loss_owes_oldest(const struct loss *loss)
 	       scoreboard_at(loss->board, loss->una) == RANGE_MISSING;
 }
 
-void loss_on_still_turn(struct loss *loss, uint64_t now_ns)
+void loss_on_still_poll(struct loss *loss, uint64_t now_ns)
 {
 	if (loss_owes_oldest(loss))
 		recovery_pause(&loss->recovery, now_ns);

@@ -23,7 +23,7 @@ void request_stop_at(struct requester *requester, uint32_t index, enum fault fau
 /* The result of request_put. */
 enum put {
 	PUT_DONE,
-	PUT_NO_ROOM, /* try again in a later turn */
+	PUT_NO_ROOM, /* try again in a later engine poll */
 	PUT_FAULTY,  /* the request cannot be sent: requester->fault says why */
 	PUT_ABSENT,  /* a page of its payload is not in memory: try again when it is */
 };

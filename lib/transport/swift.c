@@ -170,7 +170,7 @@ static void swift_answered(struct cc *cc, uint64_t rtt_ns, uint32_t psns, uint64
 }
 
 /* End a slowdown in which there was nothing to measure. */
-static void swift_turn(struct cc *cc, uint64_t now_ns)
+static void swift_poll(struct cc *cc, uint64_t now_ns)
 {
 	struct swift *swift = &cc->swift;
 
@@ -209,7 +209,7 @@ const struct cc_ops swift_ops = {
 	.name = "swift",
 	.times = true,
 	.start = swift_start,
-	.turn = swift_turn,
+	.poll = swift_poll,
 	.sent = swift_sent,
 	.answered = swift_answered,
 	.lost = swift_lost,

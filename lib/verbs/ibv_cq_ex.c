@@ -35,7 +35,7 @@ static int take_next(struct face_cq *cq)
 
 /*
  * Report polling to the engine, as ibv_poll_cq does. Otherwise the helper thread would take the
- * engine from a program that always finds completions, and no turn would be run in between.
+ * engine from a program that always finds completions, and no engine poll would be run in between.
  */
 static void tell_engine(const struct face_cq *cq, int taken)
 {

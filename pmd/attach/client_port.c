@@ -169,7 +169,7 @@ static bool client_arm(void *arg)
 	__atomic_store_n(&client->page->process_sleeps, 1, __ATOMIC_RELAXED);
 	client_lanes_say_asleep(client);
 	/* Orders the stores before the loads: either we see what others put, or they see that we
-	 * sleep. Pairs with turn_wake and client_tx_burst. */
+	 * sleep. Pairs with server_poll_wake and client_tx_burst. */
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 	/* Read the indices as atomics, because any thread that runs the engine may read them. Do
 	 * not use share_ring_count, which writes. */

@@ -77,7 +77,7 @@ static void xrc_tell(void *user, const struct xrc_note *note)
 	struct share_client *client = user;
 	int cancel_state;
 
-	/* An engine calls this within a turn, which must not end here. */
+	/* An engine calls this within an engine poll, which must not end here. */
 	cancel_state = cancel_disable();
 	pthread_mutex_lock(&client->xrc_lock);
 	append(&client->xrc_out, note);

@@ -121,8 +121,8 @@ static int runtime_init(struct eal_args *args, size_t memory_bytes)
 	restore_syslog();
 	footprint_restore(&footprint);
 	if (rc == 0) {
-		/* Undo that EAL made the caller an lcore: an engine's owner is one only during a
-		 * turn, to use the caches of pools. */
+		/* Undo that EAL made the caller an lcore: an engine's owner is one only during an
+		 * engine poll, to use the caches of pools. */
 		RTE_PER_LCORE(_lcore_id) = LCORE_ID_ANY;
 		return 0;
 	}

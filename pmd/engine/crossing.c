@@ -19,7 +19,7 @@
 
 #define BURST	    32
 #define ROOM_PASSES 64
-#define BURSTS_MAX  4 /* of one engine in one turn, so that no engine waits for long */
+#define BURSTS_MAX  4 /* of one engine in one engine poll, so that no engine waits for long */
 /* Packets that the port has not taken yet. */
 struct waiting {
 	uint16_t count;
@@ -339,8 +339,8 @@ static void crossing_poll_one(struct engine *engine)
 	polling_count(&engine->polling);
 	if (!engine_try(engine))
 		return;
-	polling_count_turn(&engine->polling);
-	engine_turn(engine);
+	polling_count_engine_poll(&engine->polling);
+	engine_poll(engine);
 	engine_release(engine);
 }
 

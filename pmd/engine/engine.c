@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The turn of an engine: send what is posted and due, receive what has arrived. */
+/* The poll of an engine: send what is posted and due, receive what has arrived. */
 #include "engine/engine.h"
 
 #include <errno.h>
@@ -17,7 +17,7 @@
 #include "paging.h"
 #include "qp/qp.h"
 #include "rx.h"
-#include "engine_turn.h"
+#include "engine_poll.h"
 
 #define RX_BURST		32
 #define FEW_QPS			64
@@ -140,9 +140,10 @@ static void engine_prefetch_next(const struct engine *engine, bool prefetches)
 }
 
 /*
- * Return true if no queue pair can send, because the turn's packets to ourselves are not received
- * yet. A queue pair that runs in vain would be requeued behind all others. Posting threads make
- * many such passes for each turn, so that with hundreds of queue pairs some waited for a second.
+ * Return true if no queue pair can send, because the engine poll's packets to ourselves are not
+ * received yet. A queue pair that runs in vain would be requeued behind all others. Posting threads
+ * make many such passes for each engine poll, so that with hundreds of queue pairs some waited for
+ * a second.
  */
 static bool engine_loop_is_full(struct engine *engine)
 {
@@ -214,7 +215,7 @@ static unsigned int engine_send(struct engine *engine, bool hold)
 	unsigned int work = 0;
 
 	engine->now_ns = clock_ns(&engine->clock);
-	/* This thread may have blocked all signals since its last turn. */
+	/* This thread may have blocked all signals since its last poll. */
 	guard_refresh(engine->now_ns);
 	tx_begin(&engine->tx);
 	engine_drain_kicks(engine);
@@ -429,11 +430,11 @@ static unsigned int engine_receive_and_tell(struct engine *engine)
 }
 
 /*
- * Return true if this turn may look after the device, which is due and takes 20 us if the process
- * has slept. Packets go first: after a sleep the look is mostly due, and would delay the first
- * message and the answer to it. So put it off until no packet has come or gone for a while. But not
- * for long, because an engine may always have work, and not after many sleeps, because each may
- * end with a packet.
+ * Return true if this engine poll may look after the device, which is due and takes 20 us if the
+ * process has slept. Packets go first: after a sleep the look is mostly due, and would delay the
+ * first message and the answer to it. So put it off until no packet has come or gone for a while.
+ * But not for long, because an engine may always have work, and not after many sleeps, because each
+ * may end with a packet.
  */
 static bool engine_may_tend(struct engine *engine)
 {
@@ -454,12 +455,12 @@ static bool engine_may_tend(struct engine *engine)
 }
 
 /*
- * Send first. A response to a received packet is then sent in the next turn. Between the two turns
- * a program that polls sees the received message, and its answer leaves in one burst with the
- * acknowledgement. To a peer that has had no receive for an answer before, the acknowledgement
- * leaves first.
+ * Send first. A response to a received packet is then sent in the next engine poll. Between the two
+ * engine polls a program that polls sees the received message, and its answer leaves in one burst
+ * with the acknowledgement. To a peer that has had no receive for an answer before, the
+ * acknowledgement leaves first.
  */
-unsigned int engine_turn(struct engine *engine)
+unsigned int engine_poll(struct engine *engine)
 {
 	const unsigned int lcore = lcore_enter(engine);
 	unsigned int work = engine_send(engine, true);
@@ -482,15 +483,15 @@ void engine_empty_port(struct engine *engine)
 	uint32_t frames = 0;
 
 	/* Use the port's own count, not the amount of work: a program that continues to post
-	 * creates new work each turn. */
+	 * creates new work each engine poll. */
 	do {
-		engine_turn(engine);
+		engine_poll(engine);
 		frames += engine->taken;
 	} while (engine->taken > 0 && frames < ENGINE_FULL_FRAMES);
 }
 
-/* Return true if work is left that waits for no timer: packets that one turn or the port could not
- * take, packets to ourselves, and held acknowledgements. */
+/* Return true if work is left that waits for no timer: packets that one engine poll or the port
+ * could not take, packets to ourselves, and held acknowledgements. */
 static bool engine_has_left(const struct engine *engine)
 {
 	return engine->tx.count > 0 || engine->tx.stuck || tx_loop_count(&engine->tx) > 0 ||

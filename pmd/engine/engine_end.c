@@ -15,7 +15,7 @@
 #include "engine/polling.h"
 #include "helper.h"
 
-#define END_TURNS    64
+#define END_POLLS    64
 #define END_WAIT_NS  UINT64_C(100000000)
 #define END_PAUSE_NS 1000000
 
@@ -55,10 +55,11 @@ static void engine_tell_peers(struct engine *engine)
 	}
 }
 
-/* Run last turns for work that was posted just before the end, acknowledgements above all. */
+/* Run last engine polls for work that was posted just before the end, acknowledgements above all.
+ */
 static void engine_drain(struct engine *engine)
 {
-	for (int turn = 0; turn < END_TURNS && engine_turn(engine) > 0; turn++)
+	for (int i = 0; i < END_POLLS && engine_poll(engine) > 0; i++)
 		;
 	engine_tell_peers(engine);
 }
@@ -99,8 +100,8 @@ void engine_end(struct engine *engine)
 		return;
 	}
 	/*
-	 * Do not use owner_lock: a signal handler may call exit() inside a turn, which then never
-	 * ends.
+	 * Do not use owner_lock: a signal handler may call exit() inside an engine poll, which then
+	 * never ends.
 	 */
 	while (!(owned = owner_try(&engine->owner)) &&
 	       clock_ns(&engine->clock) - start_ns < END_WAIT_NS)
@@ -109,7 +110,7 @@ void engine_end(struct engine *engine)
 		engine_drain(engine);
 		display_update(engine);
 	}
-	/* The engine is never released: no new turn can begin. */
+	/* The engine is never released: no new engine poll can begin. */
 	__atomic_store_n(&engine->ended, true, __ATOMIC_SEQ_CST);
 	helper_join(engine);
 	if (engine_is_first(engine))

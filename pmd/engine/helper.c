@@ -190,7 +190,7 @@ static void *helper_main(void *arg)
 	prctl(PR_SET_TIMERSLACK, 1UL);
 	cpu_shorten_slices();
 	while (thread->dedicated && !helper_is_over(thread))
-		helper_turn(thread->first, &work);
+		helper_poll(thread->first, &work);
 	if (!thread->dedicated)
 		helper_serve(thread);
 	return NULL;

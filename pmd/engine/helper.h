@@ -52,19 +52,19 @@ void helper_note_losses(struct helper_losses *losses, const struct counters *cou
 
 /* Observations of the program that the helper watches. */
 struct helper_watch {
-	uint64_t turns, found;	 /* the engine's counts, at the last look */
-	uint64_t without_ns;	 /* since the last look that saw a turn */
-	uint32_t poller;	 /* engine's, at the last look */
-	uint64_t poller_ns;	 /* its CPU time then */
+	uint64_t engine_polls, found; /* the engine's counts, at the last look */
+	uint64_t without_ns;	      /* since the last look that saw an engine poll */
+	uint32_t poller;	      /* engine's, at the last look */
+	uint64_t poller_ns;	      /* its CPU time then */
 	uint64_t since_ns;	 /* it has wanted a CPU since, and got none; 0: it has had one */
 	uint64_t short_until_ns; /* CPUs count as short until then */
 };
 
 /**
  * Call after each tick of watching. Return true if the program does not run the engine, so that the
- * helper must. A program whose polls find all completions that they ask for runs few turns; it gets
- * more time, but at most longest_ns, because its peers wait. A turn may be longer than a tick:
- * while a thread has the engine, the helper could not run it, and is not needed.
+ * helper must. A program whose polls find all completions that they ask for runs few engine polls;
+ * it gets more time, but at most longest_ns, because its peers wait. An engine poll may be longer
+ * than a tick: while a thread has the engine, the helper could not run it, and is not needed.
  */
 bool helper_is_needed(struct helper_watch *watch, const struct engine *engine, uint64_t tick_ns,
 		      uint64_t longest_ns);

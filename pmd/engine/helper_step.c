@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The helper makes one step of an engine: it looks at a program that polls, or runs a turn for one
- * that does not. Then it notes what the engine wishes next. */
+/* The helper makes one step of an engine: it looks at a program that polls, or runs an engine poll
+ * for one that does not. Then it notes what the engine wishes next. */
 #include <sched.h>
 #include <time.h>
 
@@ -23,8 +23,8 @@
 /* While CPUs are short, the longest tick is this long. */
 #define WATCH_SHORT_NS UINT64_C(2500000)
 #define SHORT_NS       UINT64_C(20000000) /* CPUs count as short for this long */
-#define WATCH_FOUND_TICKS                                                      \
-	2 /* longest ticks in which polls may find completions but run no turn \
+#define WATCH_FOUND_TICKS                                                             \
+	2 /* longest ticks in which polls may find completions but run no engine poll \
 	   */
 #define LOOK_EARLY \
 	4 /* a look may be early by this part of a tick, so that one serves several engines */
@@ -84,12 +84,12 @@ static uint64_t helper_longest_tick_ns(const struct engine *engine, uint64_t now
 bool helper_is_needed(struct helper_watch *watch, const struct engine *engine, uint64_t tick_ns,
 		      uint64_t longest_ns)
 {
-	const uint64_t turns = polling_read(&engine->polling.turns);
+	const uint64_t engine_polls = polling_read(&engine->polling.engine_polls);
 	const uint64_t found = polling_read(&engine->polling.found);
-	const bool has_polled = turns != watch->turns || found != watch->found;
+	const bool has_polled = engine_polls != watch->engine_polls || found != watch->found;
 
-	watch->without_ns = turns != watch->turns ? 0 : watch->without_ns + tick_ns;
-	watch->turns = turns;
+	watch->without_ns = engine_polls != watch->engine_polls ? 0 : watch->without_ns + tick_ns;
+	watch->engine_polls = engine_polls;
 	watch->found = found;
 	return (!has_polled || watch->without_ns >= WATCH_FOUND_TICKS * longest_ns) &&
 	       !owner_is_taken(&engine->owner);
@@ -156,7 +156,7 @@ static void helper_begin_watch(struct engine *engine, uint64_t now_ns)
 	charge->tick_ns = helper_tick_ns(engine, WATCH_MIN_NS, WATCH_MIN_LOOKS);
 	charge->look_at_ns = now_ns + charge->tick_ns;
 	charge->watch = (struct helper_watch){
-		.turns = polling_read(&engine->polling.turns),
+		.engine_polls = polling_read(&engine->polling.engine_polls),
 		.found = polling_read(&engine->polling.found),
 		.short_until_ns = charge->watch.short_until_ns,
 	};
@@ -216,7 +216,7 @@ static void helper_watch(struct engine *engine)
 
 /* Return a signal that was sent to the process and arrived in this thread, although this thread has
  * no time to sleep. A thread of the program that waits for the signal takes it now; otherwise the
- * next turn gets it again. */
+ * next engine poll gets it again. */
 static void helper_give_back(void)
 {
 	const struct timespec moment = {.tv_nsec = GIVE_BACK_NS};
@@ -230,7 +230,7 @@ static bool helper_has_one(struct helper_thread *thread)
 	return __atomic_load_n(&thread->first, __ATOMIC_ACQUIRE)->helper.next == NULL;
 }
 
-bool helper_turn(struct engine *engine, unsigned int *work)
+bool helper_poll(struct engine *engine, unsigned int *work)
 {
 	*work = 0;
 	/* Another thread runs the engine: it sends, or makes a control call. It may want this CPU,
@@ -240,7 +240,7 @@ bool helper_turn(struct engine *engine, unsigned int *work)
 			sched_yield();
 		return false;
 	}
-	*work = engine_turn(engine);
+	*work = engine_poll(engine);
 	engine_release(engine);
 	if (unlikely(guard_owes()))
 		helper_give_back();
@@ -274,12 +274,12 @@ static uint64_t helper_spin_ns(const struct helper_charge *charge, uint64_t now_
 	return charge->shares_cpu && now_ns - charge->seen.polled_ns < POLLED_NS ? 0 : SPIN_NS;
 }
 
-/* Set what to do after a turn that found nothing to do for some time. */
-static void helper_wish_sleep(struct engine *engine, bool had_turn)
+/* Set what to do after an engine poll that found nothing to do for some time. */
+static void helper_wish_sleep(struct engine *engine, bool had_poll)
 {
 	struct helper_charge *charge = engine->helper.charge;
 
-	if (!had_turn) {
+	if (!had_poll) {
 		/* Do not sleep for frames: after it is armed, a NIC does not report frames that
 		 * came before. */
 		charge->wish = HELPER_SHORT_SLEEP;
@@ -296,7 +296,7 @@ static void helper_run(struct engine *engine)
 {
 	struct helper_charge *charge = engine->helper.charge;
 	unsigned int work;
-	const bool had_turn = helper_turn(engine, &work);
+	const bool had_poll = helper_poll(engine, &work);
 	const uint64_t now_ns = clock_ns(&engine->clock);
 	enum helper_call call;
 
@@ -318,7 +318,7 @@ static void helper_run(struct engine *engine)
 	if (now_ns - charge->busy_ns < helper_spin_ns(charge, now_ns))
 		charge->wish = HELPER_GO_ON;
 	else
-		helper_wish_sleep(engine, had_turn);
+		helper_wish_sleep(engine, had_poll);
 }
 
 void helper_step(struct engine *engine)

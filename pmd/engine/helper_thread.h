@@ -6,14 +6,14 @@
  * alternates between two states:
  *
  *   watching  The program polls. The helper checks from time to time that it still does.
- *   running   The program has stopped polling. The helper runs turns until the program polls again.
- *             While there is nothing to do it sleeps longer and longer.
+ *   running   The program has stopped polling. The helper runs engine polls until the program polls
+ * again. While there is nothing to do it sleeps longer and longer.
  *
- * In each round the thread makes one step of every engine that is awake: a look, or one turn, which
- * is bounded. So an engine with much work delays the others by a turn. When no engine has work they
- * all sleep, each until its time or for frames, and the thread sleeps for all of them at once. It
- * wakes only those that have a reason. While one has work for long, it wakes the others as well,
- * because nobody looks at their descriptors.
+ * In each round the thread makes one step of every engine that is awake: a look, or one engine
+ * poll, which is bounded. So an engine with much work delays the others by an engine poll. When no
+ * engine has work they all sleep, each until its time or for frames, and the thread sleeps for all
+ * of them at once. It wakes only those that have a reason. While one has work for long, it wakes
+ * the others as well, because nobody looks at their descriptors.
  */
 #ifndef HELPER_THREAD_H
 #define HELPER_THREAD_H
@@ -75,7 +75,7 @@ struct helper_charge {
 	struct helper_polls seen;
 	bool shares_cpu;   /* the program has only one CPU */
 	uint64_t sleep_ns; /* the next idle sleep is not longer */
-	uint64_t busy_ns;  /* time of the last turn with work */
+	uint64_t busy_ns;  /* time of the last engine poll with work */
 };
 
 /** Begin to help an engine: watch it. Before the thread knows it. */
@@ -84,9 +84,9 @@ void helper_begin(struct engine *engine);
 /** Make one step of an engine, and set what it wishes next. Helper's thread. */
 void helper_step(struct engine *engine);
 
-/** Run a turn, and set how much work it did. Return false if another thread had the engine.
+/** Run an engine poll, and set how much work it did. Return false if another thread had the engine.
  * Helper's thread. */
-bool helper_turn(struct engine *engine, unsigned int *work);
+bool helper_poll(struct engine *engine, unsigned int *work);
 
 /** Disarm the port. If another thread has the engine, the port stays armed until after the next
  * sleep. Helper's thread. */

@@ -5,7 +5,7 @@
 
 struct engine;
 
-/** Execute and answer the order in the report, if there is one. Owner, between two turns. */
+/** Execute and answer the order in the report, if there is one. Owner, between two engine polls. */
 void obey(struct engine *engine);
 
 #endif

@@ -96,8 +96,8 @@ static void ops_poll(void *arg)
 				__atomic_load_n(&engine->taken_times, __ATOMIC_RELAXED));
 		return;
 	}
-	polling_count_turn(&engine->polling);
-	work = engine_turn(engine);
+	polling_count_engine_poll(&engine->polling);
+	work = engine_poll(engine);
 	/* A helper in idle sleep would have to wake for an acknowledgement that is held back. */
 	if (!TAILQ_EMPTY(&engine->ready) && handover_is_idle(engine))
 		engine_transmit(engine);
@@ -116,7 +116,7 @@ static void ops_poll(void *arg)
 }
 
 /* Count a poll that found completions. A program that processes a backlog of completions polls as
- * well: the helper must not take the engine, because its turns would add more completions. */
+ * well: the helper must not take the engine, because its polls would add more completions. */
 static void ops_polled(void *arg, int n)
 {
 	struct engine *engine = arg;
@@ -134,10 +134,10 @@ static void ops_expect_sleep(struct engine *engine)
 }
 
 /*
- * The thread that is about to sleep no longer runs the turns that its polls ran: of this engine,
- * and of those that receive packets for it. Other engines, such as
- * the first one, which has the addresses and the connection manager, are not told. If nobody runs
- * them, the helper notices that by itself.
+ * The thread that is about to sleep no longer runs the engine polls that its polls ran: of this
+ * engine, and of those that receive packets for it. Other engines, such as the first one, which has
+ * the addresses and the connection manager, are not told. If nobody runs them, the helper notices
+ * that by itself.
  */
 static void ops_wait(void *arg)
 {

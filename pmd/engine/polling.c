@@ -15,7 +15,7 @@
 #include "eal/cpu.h"
 #include "engine/clock.h"
 
-#define LONG_TURN_NS	   UINT64_C(100000)
+#define LONG_POLL_NS	   UINT64_C(100000)
 #define OWNER_PAUSE_NS	   UINT64_C(50000)
 #define SHORT_SLEEP_NS	   50000
 #define REFUSAL_NS	   UINT64_C(20000000) /* later ones are others: longer than each sleep */
@@ -191,12 +191,12 @@ bool polling_make_way_now(const struct engine_clock *clock, uint64_t now_ns)
 }
 
 /*
- * The owner, or a control call that waits for it, has had the engine for longer than a turn takes.
- * It may have lost its CPU, perhaps to this thread. Hundreds of threads that continue to poll use
- * up hundreds of time slices without progress, so this thread yields. If that does not help it
- * sleeps a while: a real-time thread never loses its CPU to one of lower priority, and sched_yield
- * does not let such a thread run. A crowd sleeps longer: 256 threads that wake each 50 us take both
- * of two CPUs from the owner.
+ * The owner, or a control call that waits for it, has had the engine for longer than an engine poll
+ * takes. It may have lost its CPU, perhaps to this thread. Hundreds of threads that continue to
+ * poll use up hundreds of time slices without progress, so this thread yields. If that does not
+ * help it sleeps a while: a real-time thread never loses its CPU to one of lower priority, and
+ * sched_yield does not let such a thread run. A crowd sleeps longer: 256 threads that wake each 50
+ * us take both of two CPUs from the owner.
  */
 void polling_wait_for_owner(struct polling *polling, const struct engine_clock *clock,
 			    uint64_t taken_times)
@@ -216,7 +216,7 @@ void polling_wait_for_owner(struct polling *polling, const struct engine_clock *
 	}
 	/* Another thread may have stored a later time meanwhile. */
 	refused_ns = (int64_t)(now_ns - polling_read(&polling->refused_ns));
-	if (refused_ns > (int64_t)LONG_TURN_NS) {
+	if (refused_ns > (int64_t)LONG_POLL_NS) {
 		pause_ns = polling_crowd_ns(now_ns);
 		polling_sleep(clock, RTE_MAX(pause_ns, OWNER_PAUSE_NS));
 	} else if (refused_ns > (int64_t)POLLING_YIELD_AFTER_NS) {

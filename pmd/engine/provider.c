@@ -119,7 +119,7 @@ static int provider_check_link(struct engine *engine, void *arg)
 	return 0;
 }
 
-/* Stop all engines, and receive the packets in their rings: the rings will be unmapped. A turn of
+/* Stop all engines, and receive the packets in their rings: the rings will be unmapped. A poll of
  * the first engine may stop the others itself, so it comes before they are stopped. */
 static void provider_conn_enter(void *arg)
 {

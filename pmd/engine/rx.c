@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The receive path of an engine's turn: frames go to queue pairs or to the host's protocols. */
+/* The receive path of an engine's poll: frames go to queue pairs or to the host's protocols. */
 #include "rx.h"
 
 #include <rte_ether.h>
@@ -9,7 +9,7 @@
 #include "device/device.h"
 #include "engine/crossing.h"
 #include "engine/engine.h"
-#include "engine_turn.h"
+#include "engine_poll.h"
 
 #define BODIES_AHEAD 2	  /* long frames that are being prefetched as a whole */
 #define BODY_MIN     1024 /* bytes of such a frame */

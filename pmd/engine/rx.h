@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The receive path of an engine's turn: frames go to queue pairs or to the host's protocols. */
+/* The receive path of an engine's poll: frames go to queue pairs or to the host's protocols. */
 #ifndef RX_H
 #define RX_H
 

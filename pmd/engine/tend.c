@@ -8,7 +8,7 @@
 #include "display.h"
 #include "engine/crossing.h"
 #include "engine/engine.h"
-#include "engine_turn.h"
+#include "engine_poll.h"
 #include "gids.h"
 #include "obey.h"
 #include "qp/qp.h"

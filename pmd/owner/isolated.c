@@ -211,7 +211,7 @@ int isolated_hear(struct server *server, uint16_t number)
 }
 
 /* Send a frame to the process. 0 or -errno, as memif_end_send. The process is woken at the end of
- * the turn (isolated_wake). */
+ * the poll (isolated_wake). */
 static int isolated_send(struct isolated *isolated, const uint8_t *frame, size_t len)
 {
 	const int rc = memif_end_send(&isolated->memif.end, frame, len);

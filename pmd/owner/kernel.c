@@ -103,7 +103,7 @@ void kernel_give(struct server *server, struct rte_mbuf *mbuf)
 	server->kernel.frames[server->kernel.count++] = mbuf;
 }
 
-unsigned int kernel_turn(struct server *server)
+unsigned int kernel_poll(struct server *server)
 {
 	struct rte_mbuf *mbufs[KERNEL_BURST];
 	uint32_t room;

@@ -31,7 +31,7 @@ void kernel_give(struct server *server, struct rte_mbuf *mbuf);
 
 /** Move frames in both directions, before processes fill the port. Returns how many came from the
  * kernel. */
-unsigned int kernel_turn(struct server *server);
+unsigned int kernel_poll(struct server *server);
 
 void kernel_close(struct server *server);
 

@@ -34,13 +34,13 @@
 #include "share/message.h"
 #include "slot.h"
 #include "newcomer.h"
-#include "turn.h"
+#include "server_poll.h"
 #include "uplink.h"
 
 #define LINK_PERIOD_NS	UINT64_C(100000000)
 #define POLL_MS		1 /* longest sleep if no descriptor reports frames */
 #define SERVE_NS_PER_MS UINT64_C(1000000)
-#define TELL_TURNS	4096 /* turns to tell peers; each sends some messages */
+#define TELL_POLLS	4096 /* polls to tell peers; each sends some messages */
 
 /*
  * Give this thread an lcore id, because pools keep a stack of buffers for each lcore. No other
@@ -234,7 +234,7 @@ static bool serve_arm(struct server *server)
 	/* Orders the stores before the loads: either we see what a process put, or it sees that we
 	 * sleep. Pairs with client_wake_owner. */
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
-	if (server->uplink.pending_count > 0 || turn_waits(server) ||
+	if (server->uplink.pending_count > 0 || server_poll_waits(server) ||
 	    port_arm(&server->uplink.link.port))
 		return false;
 	/* Interrupts that could not be switched on are given up. */
@@ -289,7 +289,7 @@ void serve_sleep(struct server *server, int ms)
 	mads_farewell(server);
 	/* Some of these messages may be for processes of this owner. */
 	if (ms != 0)
-		turn_wake(server);
+		server_poll_wake(server);
 	ms = serve_longest_ms(server, ms);
 	if (ms != 0 && !serve_arm(server))
 		ms = 0;
@@ -304,9 +304,9 @@ void serve_sleep(struct server *server, int ms)
 		port_disarm(&server->uplink.link.port);
 }
 
-unsigned int serve_turn(struct server *server)
+unsigned int serve_poll(struct server *server)
 {
-	return turn_run(server);
+	return server_poll_run(server);
 }
 
 void serve_wake(struct server *server)
@@ -329,7 +329,7 @@ static void close_fd(int fd)
  * messages. */
 static void serve_tell_peers(struct server *server)
 {
-	for (int i = 0; i < TELL_TURNS && arbiter_due_ns(server->gsi.arbiter) <= server->now_ns;
+	for (int i = 0; i < TELL_POLLS && arbiter_due_ns(server->gsi.arbiter) <= server->now_ns;
 	     i++) {
 		mads_farewell(server);
 		forward_flush(server);

@@ -31,9 +31,9 @@ struct server {
 	int epoll_fd;
 	int wake_fd; /* eventfd: serve_wake writes to it */
 
-	uint64_t now_ns;    /* time of the current turn */
+	uint64_t now_ns;    /* time of the current poll */
 	uint64_t clock_ns;  /* time of the last descriptor event */
-	uint64_t worked_ns; /* time of the last turn with packets */
+	uint64_t worked_ns; /* time of the last poll with packets */
 	uint32_t paused;    /* number of paused clients and sockets (pause.h) */
 	struct uplink uplink;
 	struct kernel kernel;

@@ -22,7 +22,7 @@
 #include "psocks.h"
 #include "server.h"
 #include "slot_engine.h"
-#include "turn.h"
+#include "server_poll.h"
 
 static_assert(SERVE_SLOTS_MAX <= SPACES_SLOTS && SERVE_SLOTS_MAX <= CONNECTIONS_SLOTS,
 	      "the arbiter has room for each slot");
@@ -152,7 +152,7 @@ static void slot_drain(struct server *server, struct slot *slot)
 static bool slot_is_drained(const struct server *server, struct slot *slot)
 {
 	return slot->drain_left == 0 || server->now_ns >= slot->drain_end_ns ||
-	       !turn_slot_waits(slot);
+	       !server_poll_slot_waits(slot);
 }
 
 static void slot_withdraw(struct server *server, uint16_t number)

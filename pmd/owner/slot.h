@@ -43,7 +43,7 @@ enum slot_state {
 	SLOT_FREE,
 	SLOT_LIVE,
 	/* The process hung up. It gets no packets. Packets that it sent before are still taken,
-	 * turn by turn, for at most SLOT_DRAIN_NS and at most what its rings hold. */
+	 * poll by poll, for at most SLOT_DRAIN_NS and at most what its rings hold. */
 	SLOT_DRAINING,
 	/* The slot is drained, or the process broke a rule, or was dismissed. No packet goes to it
 	 * or is taken from it. The process may still write into its buffers, so they come back when
@@ -103,7 +103,7 @@ struct slots {
 	struct slot all[SERVE_SLOTS_MAX];
 	uint16_t live[SERVE_SLOTS_MAX]; /* slots that are SLOT_LIVE or SLOT_DRAINING */
 	uint16_t live_count;
-	uint16_t first;		 /* index in live that is served first in this turn */
+	uint16_t first;		 /* index in live that is served first in this poll */
 	uint16_t max;		 /* slots at once */
 	uint16_t isolated_count; /* slots of untrusted processes */
 	uint16_t full_shares;	 /* that slots have, or that are reserved for engines */

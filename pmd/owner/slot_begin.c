@@ -20,16 +20,16 @@
 #include "share/message.h"
 #include "slot_engine.h"
 #include "slot_prepare.h"
-#include "turn.h"
+#include "server_poll.h"
 
 #define SLOTS_BEFORE_MAX 4 /* slots of one process that it hung up */
 
-/* Take all packets of a draining slot now: there is no time to drain it in later turns. */
+/* Take all packets of a draining slot now: there is no time to drain it in later polls. */
 static void slot_finish_draining(struct server *server, uint16_t number)
 {
 	struct slot *slot = &server->slots.all[number];
 
-	while (slot->drain_left > 0 && turn_drain(server, number) > 0)
+	while (slot->drain_left > 0 && server_poll_drain(server, number) > 0)
 		forward_flush(server);
 	slot->drain_left = 0;
 	slot_advance(server, number);

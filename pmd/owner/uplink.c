@@ -21,10 +21,10 @@
 #include "port/guest.h"
 #include "server.h"
 #include "slot.h"
-#include "turn.h"
+#include "server_poll.h"
 
 #define LINK_PAUSE_NS	 10000000
-#define CONN_TURNS	 64  /* enough to empty a memif connection's rings of the usual size */
+#define CONN_POLLS	 64  /* enough to empty a memif connection's rings of the usual size */
 #define LINK_TRIES	 600 /* copper agrees on a speed in some 4 s */
 #define BUFFER_OVERHEAD	 384 /* bytes of an mbuf, and of what its pool keeps for it */
 #define UPLINK_NS_PER_MS UINT64_C(1000000)
@@ -219,7 +219,7 @@ void uplink_conn_run(struct server *server)
 
 	/* Packets that the other end sent before it went away are still in its rings, which will
 	 * be unmapped. */
-	for (int i = 0; i < CONN_TURNS && turn_run(server) > 0; i++)
+	for (int i = 0; i < CONN_POLLS && server_poll_run(server) > 0; i++)
 		;
 	port_conn_run(port);
 	ms = port_conn_ms(port);

@@ -178,7 +178,7 @@ EXPORTED uint16_t uroce_primary_input(struct uroce_primary *primary, struct rte_
 
 EXPORTED unsigned int uroce_primary_poll(struct uroce_primary *primary)
 {
-	const unsigned int work = serve_turn(primary->server);
+	const unsigned int work = serve_poll(primary->server);
 
 	if (++primary->polls % CONTROL_POLLS == 0)
 		serve_sleep(primary->server, 0);

@@ -91,7 +91,7 @@ static int xrc_send_now(struct server *server, uint16_t number, const struct xrc
 		.type = SHARE_XRC, .version = SHARE_VERSION, .xrc = *note};
 	const int rc = message_send(slot->socket, &message, NULL, 0);
 
-	/* Wake it at the end of the turn: it may sleep. */
+	/* Wake it at the end of the poll: it may sleep. */
 	slot->touched |= rc == 0;
 	return rc;
 }

@@ -27,7 +27,7 @@ struct shown {
 	bool is_there;
 	struct view_facts facts;
 	uint64_t ended[COUNTER_COUNT]; /* sums of processes that have ended */
-	uint64_t sums[COUNTER_COUNT];  /* of all processes, in this turn */
+	uint64_t sums[COUNTER_COUNT];  /* of all processes, in this poll */
 	struct counter_files counters;
 };
 
@@ -137,7 +137,7 @@ static bool has_ended(int32_t pid)
 	return ended;
 }
 
-unsigned int view_state_turn(struct view_state *state)
+unsigned int view_state_poll(struct view_state *state)
 {
 	unsigned int used = 0;
 
@@ -194,7 +194,7 @@ void view_serve(const struct view_server *server, int ready)
 			break;
 		view_table_admit(&server->entry);
 		doorbell_clear(server->entry.doorbell);
-		used = view_state_turn(state);
+		used = view_state_poll(state);
 		if (fds[1].revents != 0)
 			fds[1].fd = -1; /* the watched process has ended */
 	} while (used > 0 || fds[1].fd >= 0);

@@ -70,15 +70,15 @@ int end_send(struct end *end, uint64_t wr_id, enum ibv_wr_opcode opcode, size_t 
 	     uint32_t length, size_t remote);
 int end_receive(struct end *end, uint64_t wr_id, size_t offset, uint32_t length);
 
-/* Run one turn of an end. Its catcher keeps the sent packets. Return true if there is more to
- * send. */
+/* Run one engine poll of an end. Its catcher keeps the sent packets. Return true if there is more
+ * to send. */
 bool end_run(struct end *end, unsigned int budget);
 /* Deliver the kept packets to the other end. */
 void end_deliver(struct end *end);
 /* The same, and each packet is marked by a switch on its way. Return true if the other end then
- * needs a turn. */
+ * needs an engine poll. */
 bool end_deliver_marked(struct end *end);
-/* Run turns of both until neither sends. */
+/* Run engine polls of both until neither sends. */
 void rig_run(void);
 /* Advance the time to the end's deadline, and run its timers. */
 void end_time_out(struct end *end);

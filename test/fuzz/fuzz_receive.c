@@ -176,7 +176,7 @@ void record_play(struct world *world, const struct record *record, const uint8_t
 		send_packet(world, record, bytes, len);
 		break;
 	}
-	world_turn(world, record->flags & RECORD_SMALL_ROOM ? 1 : 64);
+	world_poll(world, record->flags & RECORD_SMALL_ROOM ? 1 : 64);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -201,7 +201,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	/* Let all timers expire. No invariant may break, whatever was received. */
 	for (int i = 0; i < 8; i++) {
 		world_wait(&world, UINT64_C(1) << 33);
-		world_turn(&world, 64);
+		world_poll(&world, 64);
 	}
 	world_tear_down(&world);
 	return 0;

@@ -25,7 +25,7 @@ enum record_kind {
 #define RECORD_IPV6	  0x08 /* else the queue pair's own IP version and VLAN */
 #define RECORD_PATCH	  0x10 /* the frame's byte at `patch_at` is changed by `patch` */
 #define RECORD_BAD_ICRC	  0x20 /* and the ICRC is not computed again */
-#define RECORD_SMALL_ROOM 0x40 /* the port takes few packets in this turn */
+#define RECORD_SMALL_ROOM 0x40 /* the port takes few packets in this engine poll */
 
 struct record {
 	uint8_t kind;

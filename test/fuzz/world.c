@@ -384,7 +384,7 @@ void world_set_up(struct world *world)
 	}
 	world->srq->cq = world->qps[10].cq;
 	post_first(world);
-	world_turn(world, 64);
+	world_poll(world, 64);
 }
 
 void world_tear_down(struct world *world)
@@ -471,7 +471,7 @@ static void poll_all(struct world *world)
 	}
 }
 
-void world_turn(struct world *world, unsigned int budget)
+void world_poll(struct world *world, unsigned int budget)
 {
 	for (unsigned int i = 0; i < WORLD_QPS; i++) {
 		struct world_qp *qp = &world->qps[i];

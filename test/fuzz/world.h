@@ -51,7 +51,7 @@ struct world {
 	struct packet_sink sink;
 	struct packet_out out;
 	bool out_taken;
-	unsigned int room; /* packets that the sink still takes in this turn */
+	unsigned int room; /* packets that the sink still takes in this engine poll */
 	uint64_t *posted;  /* for each wr_id, how often it may still complete, as bits */
 	uint32_t next_wr;
 };
@@ -79,7 +79,7 @@ void world_receive(struct world *world, const uint8_t *frame, size_t len);
 void world_wait(struct world *world, uint64_t ns);
 
 /** Run every queue pair that is ready, poll all completions, and check all promises. */
-void world_turn(struct world *world, unsigned int budget);
+void world_poll(struct world *world, unsigned int budget);
 
 /** Return the path of packets from the peer. */
 void world_peer_path(bool ipv6, struct path *path);

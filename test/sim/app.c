@@ -166,8 +166,8 @@ unsigned int app_poll(struct host *host)
 
 void app_wake(struct host *host)
 {
-	/* Most turns raise no event, and reading the descriptor costs as much as a packet, so skip
-	 * it in most turns. app_poll reads it in any case. */
+	/* Most engine polls raise no event, and reading the descriptor costs as much as a packet,
+	 * so skip it in most engine polls. app_poll reads it in any case. */
 	if (!TAILQ_EMPTY(&host->channel.ready))
 		read_events(host);
 	check_woken(host);

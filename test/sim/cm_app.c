@@ -8,7 +8,7 @@
 
 #define FIRST_QPN 1000
 #define SLOWEST_LOOK_NS \
-	UINT64_C(32000000) /* from the end of a query's time to the turn that reports it */
+	UINT64_C(32000000) /* from the end of a query's time to the engine poll that reports it */
 
 /* The private data of a REQ and a REP: the endpoint that has sent it, and its queue pair. */
 struct card {

@@ -102,8 +102,8 @@ void pool_free(struct pool *pool)
 	*pool = (struct pool){0};
 }
 
-/* The limit event. In the middle of a turn the model's count may be behind, so only check that an
- * event was asked for. */
+/* The limit event. In the middle of an engine poll the model's count may be behind, so only check
+ * that an event was asked for. */
 static void pool_low(void *user)
 {
 	struct pool *pool = user;

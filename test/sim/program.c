@@ -41,7 +41,7 @@ static void make_scenario(struct sim *sim)
 
 static void make_pace(struct host_pace *pace, struct rng *rng)
 {
-	*pace = (struct host_pace){.turn_ns = rng_range(rng, 20, 2000),
+	*pace = (struct host_pace){.poll_ns = rng_range(rng, 20, 2000),
 				   .packet_ns = rng_range(rng, 10, 300),
 				   .late_ns = rng_chance(rng, 500000) ? 0 : rng_below(rng, 20000),
 				   .receive_burst = (uint32_t)rng_range(rng, 1, 64),
@@ -454,7 +454,7 @@ static void make_mishap(struct sim *sim)
 static void make_timeouts(struct sim *sim)
 {
 	const struct link_attr *attr = &sim->link[0][1].attr;
-	uint64_t bytes = 0, packets = 0, turn_ns = 0, patience_ns;
+	uint64_t bytes = 0, packets = 0, poll_ns = 0, patience_ns;
 
 	for (unsigned int i = 0; i < 2 * sim->pairs; i++) {
 		const struct flow *flow = &sim->flow[i];
@@ -465,9 +465,9 @@ static void make_timeouts(struct sim *sim)
 		}
 	}
 	for (unsigned int i = 0; i < sim->hosts; i++)
-		turn_ns += 2 * sim->host[i].pace.turn_ns + sim->host[i].pace.packet_ns;
+		poll_ns += 2 * sim->host[i].pace.poll_ns + sim->host[i].pace.packet_ns;
 	sim->est_ns = 2 * (attr->latency_ns + attr->jitter_ns + attr->reorder_ns) +
-		      bytes * 8000 / attr->mbps + 2 * packets * turn_ns + 100000;
+		      bytes * 8000 / attr->mbps + 2 * packets * poll_ns + 100000;
 	for (unsigned int i = 0; i < 2 * sim->pairs; i++) {
 		if (sim->end[i].rate_kbps != 0)
 			sim->est_ns += (bytes + packets * PACKET_HDR_MAX) * 8000000 /

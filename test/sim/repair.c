@@ -19,7 +19,7 @@
 #define NEAR_NS	     5000 /* one way */
 #define FAR_NS	     50000
 /* Times from the arrival of a packet to the answer, twice, and to the completion. */
-#define TURNS_NS       1000
+#define POLLS_NS       1000
 #define LATENCY_TRIES  4000u
 #define LATENCY_BYTES  4096u
 #define LATENCY_ROUNDS 3.0
@@ -195,7 +195,7 @@ static bool latency(enum ibv_wr_opcode opcode, uint64_t one_way_ns)
 				  .faults = {.loss_ppm = 10000}};
 	struct pair_attr attr = attr_of(&load, 1);
 	static uint64_t took_ns[LATENCY_TRIES];
-	const double round_ns = (double)(2 * one_way_ns + TURNS_NS);
+	const double round_ns = (double)(2 * one_way_ns + POLLS_NS);
 	struct pair pair;
 	double p99;
 
@@ -221,7 +221,7 @@ static bool tail(enum ibv_wr_opcode opcode, uint64_t one_way_ns)
 {
 	const struct load load = {
 		.opcode = opcode, .mtu = IBV_MTU_1024, .one_way_ns = one_way_ns, .faults = {0}};
-	const double round_ns = (double)(2 * one_way_ns + TURNS_NS);
+	const double round_ns = (double)(2 * one_way_ns + POLLS_NS);
 	struct pair_attr attr = attr_of(&load, 1);
 	uint64_t greatest_ns = 0, took_ns;
 	struct link *link;

@@ -142,7 +142,7 @@ bool post_due_receives(struct flow *flow);
 /** Start the applications. */
 void app_start(struct sim *sim);
 
-/** A turn is over: check the channel if the application sleeps on it. */
+/** An engine poll is over: check the channel if the application sleeps on it. */
 void app_wake(struct host *host);
 
 /** Poll all completion queues of a host until they are empty. Return the number of completions. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The engines of a host: their turns, timers, and the frames that they receive. */
+/* The engines of a host: their polls, timers, and the frames that they receive. */
 #include "sim_engine.h"
 
 #include <stdlib.h>
@@ -48,23 +48,23 @@ static void engine_detach(void *driver, struct qp *qp)
 	end->timer_ns = UINT64_MAX;
 }
 
-static void engine_turn(void *context, void *argument);
+static void engine_poll(void *context, void *argument);
 
-static void want_turn_after(struct sim_engine *engine, uint64_t after_ns)
+static void want_poll_after(struct sim_engine *engine, uint64_t after_ns)
 {
 	struct clock *clock = engine->host->clock;
 
-	if (engine->turn_due)
+	if (engine->poll_due)
 		return;
-	engine->turn_due = true;
-	clock_at(clock, clock->now_ns + after_ns, engine_turn, engine, NULL);
+	engine->poll_due = true;
+	clock_at(clock, clock->now_ns + after_ns, engine_poll, engine, NULL);
 }
 
-void engine_want_turn(struct sim_engine *engine)
+void engine_want_poll(struct sim_engine *engine)
 {
 	struct host *host = engine->host;
 
-	want_turn_after(engine, rng_range(&host->rng, 1, host->pace.turn_ns));
+	want_poll_after(engine, rng_range(&host->rng, 1, host->pace.poll_ns));
 }
 
 static void engine_ready(struct end *end)
@@ -78,11 +78,11 @@ static void engine_ready(struct end *end)
 static void engine_work(void *driver, struct qp *qp)
 {
 	engine_ready(qp_user(qp));
-	engine_want_turn(driver);
+	engine_want_poll(driver);
 }
 
-/* Turns happen by themselves. */
-static void engine_poll(void *driver)
+/* Engine polls happen by themselves. */
+static void engine_poll_cq(void *driver)
 {
 	(void)driver;
 }
@@ -113,9 +113,9 @@ static const struct engine_ops sim_engine_ops = {
 	.attach = engine_attach,
 	.detach = engine_detach,
 	.kick = engine_work,
-	.poll = engine_poll,
+	.poll = engine_poll_cq,
 	.polled = engine_polled,
-	.wait = engine_poll,
+	.wait = engine_poll_cq,
 	.join = engine_join,
 	.leave = engine_leave,
 };
@@ -137,7 +137,7 @@ static uint64_t timer_not_before_ns(const struct end *end)
 		return now_ns;
 	if (now_ns < host->stalled_until_ns)
 		return host->stalled_until_ns;
-	return has_arrived(end->engine) ? now_ns + host->pace.turn_ns : now_ns;
+	return has_arrived(end->engine) ? now_ns + host->pace.poll_ns : now_ns;
 }
 
 static void engine_timer(void *context, void *argument)
@@ -156,7 +156,7 @@ static void engine_timer(void *context, void *argument)
 	if (qp_deadline_ns(end->qp) <= now_ns)
 		qp_timeout(end->qp, now_ns, &end->engine->sink);
 	engine_ready(end);
-	engine_want_turn(end->engine);
+	engine_want_poll(end->engine);
 }
 
 static void engine_arm(struct end *end)
@@ -190,7 +190,7 @@ static void engine_receive(struct sim_engine *engine, const uint8_t *bytes, uint
 static void put_in(struct sim_engine *engine, struct frame *frame)
 {
 	TAILQ_INSERT_TAIL(&engine->arrived, frame, link);
-	engine_want_turn(engine);
+	engine_want_poll(engine);
 }
 
 /* Return the engine that a frame is for; NULL: all of them, because it is to a group. */
@@ -289,7 +289,7 @@ static void wake(struct qp *qp, void *arg)
 
 	(void)arg;
 	engine_ready(end);
-	engine_want_turn(end->engine);
+	engine_want_poll(end->engine);
 }
 
 /* Give all queue pairs another congestion control, as a user can at any time. */
@@ -328,7 +328,7 @@ static bool is_stalled(struct host *host)
 	return host->clock->now_ns < host->stalled_until_ns;
 }
 
-static void engine_turn(void *context, void *argument)
+static void engine_poll(void *context, void *argument)
 {
 	struct sim_engine *engine = context;
 	struct host *host = engine->host;
@@ -337,13 +337,13 @@ static void engine_turn(void *context, void *argument)
 
 	(void)argument;
 	if (is_stalled(host)) {
-		clock_at(host->clock, host->stalled_until_ns, engine_turn, engine, NULL);
+		clock_at(host->clock, host->stalled_until_ns, engine_poll, engine, NULL);
 		return;
 	}
-	sim_check(host->sim, !engine->locked, "host %d: a turn while locked", host->number);
+	sim_check(host->sim, !engine->locked, "host %d: a poll while locked", host->number);
 	if (rng_chance(&host->change_rng, host->sim->variant.change))
 		change_cc(host);
-	engine->turn_due = false;
+	engine->poll_due = false;
 	engine->tx_room =
 		send_room(engine, (uint32_t)rng_range(&host->rng, 0, host->pace.transmit_burst));
 	took = take_in(engine);
@@ -351,7 +351,7 @@ static void engine_turn(void *context, void *argument)
 	left = transmit(engine);
 	took -= engine->tx_room;
 	if (left || !TAILQ_EMPTY(&engine->arrived) || !TAILQ_EMPTY(&engine->ready))
-		want_turn_after(engine, host->pace.turn_ns + took * host->pace.packet_ns);
+		want_poll_after(engine, host->pace.poll_ns + took * host->pace.packet_ns);
 	app_wake(host);
 }
 
@@ -371,7 +371,7 @@ void engines_inject(struct host *host, const uint8_t *bytes, uint32_t len)
 	struct sim_engine *engine = engine_of(host, bytes, len);
 
 	engine_receive(engine, bytes, len, false);
-	engine_want_turn(engine);
+	engine_want_poll(engine);
 }
 
 void engines_deliver(struct host *host, struct frame *frame)
@@ -392,7 +392,7 @@ static void engine_start(struct sim_engine *engine)
 	engine->home->ops = &sim_engine_ops;
 	engine->home->driver = engine;
 	engine->locked = false;
-	engine->turn_due = false;
+	engine->poll_due = false;
 	engine->others_first = false;
 	TAILQ_INIT(&engine->arrived);
 	TAILQ_INIT(&engine->ready);

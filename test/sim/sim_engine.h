@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The engines of a host, run by turns in virtual time. As in pmd/engine, the first engine has the
- * port: it passes received frames on to the engines of their queue pairs, and sends what the other
- * engines want to send. Frames between queue pairs of one host cross directly.
+ * The engines of a host, run by engine polls in virtual time. As in pmd/engine, the first engine
+ * has the port: it passes received frames on to the engines of their queue pairs, and sends what
+ * the other engines want to send. Frames between queue pairs of one host cross directly.
  */
 #ifndef SIM_SIM_ENGINE_H
 #define SIM_SIM_ENGINE_H
@@ -29,13 +29,13 @@ struct sim_engine {
 	bool out_failed; /* its payload could not be read: it may be put again */
 	bool out_taken;	 /* between get and put */
 	struct end *running;
-	uint32_t tx_room; /* frames that this turn may still send */
+	uint32_t tx_room; /* frames that this engine poll may still send */
 	bool locked;
-	bool turn_due;
+	bool poll_due;
 	struct frame_list arrived;
 	struct frame_list leaving; /* frames for the first engine to send */
 	uint32_t leaving_count;
-	bool others_first; /* first engine: in this turn the others' frames go first */
+	bool others_first; /* first engine: in this engine poll the others' frames go first */
 	struct end_list ready;
 };
 
@@ -48,14 +48,14 @@ void engines_stop(struct host *host);
 /** Free what engines keep from program to program. */
 void engines_fini(struct host *host);
 
-/** Pages have come: give the queue pairs that waited for them a turn. */
+/** Pages have come: give the queue pairs that waited for them an engine poll. */
 void engines_pages_came(struct host *host);
 
-/** A queue pair needs a turn. */
+/** A queue pair needs an engine poll. */
 void engine_kick(struct end *end);
 
-/** The engine needs a turn soon. */
-void engine_want_turn(struct sim_engine *engine);
+/** The engine needs an engine poll soon. */
+void engine_want_poll(struct sim_engine *engine);
 
 /** Send a frame of a queue pair to its peer. */
 void engine_send(struct end *end, const uint8_t *bytes, uint32_t len);

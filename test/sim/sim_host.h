@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A host: one device of the stack under test, run by turns in virtual time, and the application's
- * objects on it. */
+/* A host: one device of the stack under test, run by engine polls in virtual time, and the
+ * application's objects on it. */
 #ifndef SIM_HOST_H
 #define SIM_HOST_H
 
@@ -108,12 +108,12 @@ enum wakes {
 
 /* The behaviour of an engine. */
 struct host_pace {
-	uint64_t turn_ns; /* duration of a turn without packets */
+	uint64_t poll_ns; /* duration of an engine poll without packets */
 	uint64_t packet_ns;
 	uint64_t late_ns;	 /* latest firing of a timer after its deadline */
-	uint32_t receive_burst;	 /* frames taken in one turn */
-	uint32_t transmit_burst; /* frames sent in one turn */
-	uint32_t budget;	 /* frames of a queue pair sent in one turn */
+	uint32_t receive_burst;	 /* frames taken in one engine poll */
+	uint32_t transmit_burst; /* frames sent in one engine poll */
+	uint32_t budget;	 /* frames of a queue pair sent in one engine poll */
 	uint64_t app_ns;	 /* time between two polls of the application */
 	enum wakes wakes;
 };
@@ -125,7 +125,7 @@ struct host {
 	struct rng rng;
 	struct rng change_rng; /* changes of congestion control */
 	struct rng stall_rng;
-	uint64_t stalled_until_ns; /* it has no CPU: no turn and no timer runs */
+	uint64_t stalled_until_ns; /* it has no CPU: no engine poll and no timer runs */
 	struct rng wake_rng;	   /* what the application does after an event */
 	struct host_pace pace;
 	bool ipv6;

@@ -16,7 +16,7 @@
 #include "wire/headers.h"
 #include "wire/opcode.h"
 
-#define TURN_NS	  300 /* time from the arrival of a packet to the turn that answers it */
+#define POLL_NS	  300 /* time from the arrival of a packet to the engine poll that answers it */
 #define BUDGET	  64
 #define TIMEOUT	  14 /* 67 ms */
 #define PORT_MTU  9000
@@ -53,16 +53,16 @@ static int node_put(struct packet_sink *sink, struct packet_out *out)
 	return 0;
 }
 
-static void node_turn(void *context, void *argument);
+static void node_poll(void *context, void *argument);
 
-static void node_want_turn(struct node *node)
+static void node_want_poll(struct node *node)
 {
 	struct clock *clock = &node->pair->clock;
 
-	if (node->turn_due)
+	if (node->poll_due)
 		return;
-	node->turn_due = true;
-	clock_at(clock, clock->now_ns + TURN_NS, node_turn, node, NULL);
+	node->poll_due = true;
+	clock_at(clock, clock->now_ns + POLL_NS, node_poll, node, NULL);
 }
 
 static void node_timer(void *context, void *argument)
@@ -74,19 +74,19 @@ static void node_timer(void *context, void *argument)
 		return; /* the node did work */
 	node->timer_ns = UINT64_MAX;
 	qp_timeout(node->qp, node->pair->clock.now_ns, &node->sink);
-	node_want_turn(node);
+	node_want_poll(node);
 }
 
-static void node_turn(void *context, void *argument)
+static void node_poll(void *context, void *argument)
 {
 	struct node *node = context;
 	struct clock *clock = &node->pair->clock;
 	uint64_t deadline_ns;
 
 	(void)argument;
-	node->turn_due = false;
+	node->poll_due = false;
 	if (qp_run(node->qp, clock->now_ns, &node->sink, BUDGET))
-		node_want_turn(node);
+		node_want_poll(node);
 	deadline_ns = qp_deadline_ns(node->qp);
 	if (deadline_ns == node->timer_ns)
 		return;
@@ -106,7 +106,7 @@ static void node_deliver(void *context, void *argument)
 	free(frame);
 	if (node->pair->attr.took != NULL)
 		node->pair->attr.took(node->pair, node->number);
-	node_want_turn(node);
+	node_want_poll(node);
 }
 
 static void node_gid(const struct node *node, union ibv_gid *gid)
@@ -274,7 +274,7 @@ void pair_post(struct pair *pair, enum ibv_wr_opcode opcode, size_t local, uint3
 		wr.wr.rdma.rkey = peer->mr->key;
 	}
 	must(qp_post_send(node->qp, &wr, &bad) == 0, "qp_post_send");
-	node_want_turn(node);
+	node_want_poll(node);
 }
 
 void pair_receive(struct pair *pair, size_t place, uint32_t len)
@@ -292,7 +292,7 @@ void pair_step(struct pair *pair)
 	must(clock_step(&pair->clock), "nothing happens any more");
 }
 
-static unsigned int node_poll(struct node *node)
+static unsigned int node_poll_cq(struct node *node)
 {
 	struct ibv_wc wc[POLL_MAX];
 	unsigned int total = 0;
@@ -308,12 +308,12 @@ static unsigned int node_poll(struct node *node)
 
 unsigned int pair_poll(struct pair *pair)
 {
-	return node_poll(&pair->node[0]);
+	return node_poll_cq(&pair->node[0]);
 }
 
 unsigned int pair_poll_received(struct pair *pair)
 {
-	return node_poll(&pair->node[1]);
+	return node_poll_cq(&pair->node[1]);
 }
 
 uint64_t pair_counted(const struct pair *pair, int node, enum counter counter)

@@ -46,7 +46,7 @@ struct node {
 	struct link link; /* the link to the other one */
 	struct packet_sink sink;
 	struct packet_out out;
-	bool turn_due;
+	bool poll_due;
 	uint64_t timer_ns;
 	uint64_t packets; /* packets sent */
 };

@@ -120,7 +120,7 @@ static void send_by_first(struct sim_engine *engine, const uint8_t *bytes, uint3
 	TAILQ_INSERT_TAIL(&engine->leaving, frame, link);
 	engine->leaving_count++;
 	engine->host->sim->stats_crossed++;
-	engine_want_turn(&engine->host->engines[0]);
+	engine_want_poll(&engine->host->engines[0]);
 }
 
 uint32_t send_room(const struct sim_engine *engine, uint32_t wanted)

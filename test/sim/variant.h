@@ -27,10 +27,10 @@
 	X(plain, "plain", "1", "no host takes part in selective acknowledgements")                \
 	X(without, "without", "LIST", "do without these optimisations (base/tuning.h)")           \
 	X(cc, "cc", "N", "congestion control: 0 none, 1 DCQCN, 2 Swift")                          \
-	X(change, "change", "N", "change congestion control in N of a million turns")             \
+	X(change, "change", "N", "change congestion control in N of a million polls")             \
 	X(engines, "engines", "N", "each host has N engines, at most 4; 0: draw it")              \
 	X(absent, "absent", "N", "find pages absent at N of a million accesses")                  \
-	X(stall, "stall", "N", "take a host's CPU away in N of a million turns; nothing is lost") \
+	X(stall, "stall", "N", "take a host's CPU away in N of a million polls; nothing is lost") \
 	X(calm, "calm", "LIST", "a wire without: loss, burst, duplicate, ghost, damage, reorder") \
 	X(mild, "mild", "N", "wires that misbehave N percent less often")                         \
 	X(idle, "idle", "MASK", "let these flows, a bit each, send nothing")                      \

@@ -70,11 +70,11 @@ void rig_send(struct qp *sender, unsigned int n)
 	engine_mark_ready(engine, sender);
 }
 
-void rig_turns(int n)
+void rig_polls(int n)
 {
 	while (n-- > 0) {
 		assert_true(engine_try(engine));
-		engine_turn(engine);
+		engine_poll(engine);
 		engine_release(engine);
 	}
 }

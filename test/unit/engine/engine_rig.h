@@ -34,8 +34,8 @@ uint64_t rig_count(enum counter counter);
 /** Have `sender` send `n` frames from now on. */
 void rig_send(struct qp *sender, unsigned int n);
 
-/** Run so many turns of the engine. Each takes the engine and releases it. */
-void rig_turns(int n);
+/** Run so many polls of the engine. Each takes the engine and releases it. */
+void rig_polls(int n);
 
 /** Wait until another thread sets a value. Return false if it does not. */
 bool rig_eventually(const unsigned int *value, unsigned int want);

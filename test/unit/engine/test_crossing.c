@@ -11,7 +11,7 @@
 
 #include "engine/crossing.h"
 #include "engine_rig.h"
-#include "engine_turn.h"
+#include "engine_poll.h"
 #include "test.h"
 #include "wire/headers.h"
 
@@ -224,7 +224,7 @@ TEST(crossing_add__all_engines_hold_acknowledgements_as_the_port_needs)
 	port->ops = before;
 }
 
-/* Return true if a poll of `polled` that finds nothing runs a turn of `other`. */
+/* Return true if a poll of `polled` that finds nothing runs an engine poll of `other`. */
 static bool serves(struct engine *polled, const struct engine *second)
 {
 	const uint64_t before = second->taken_times;
@@ -405,7 +405,7 @@ TEST(crossing_pass__out_of_the_buffers_of_a_queue)
 	port->pool = common;
 }
 
-/* Run the transmitting half of a turn of the first engine. */
+/* Run the transmitting half of a poll of the first engine. */
 static void transmit(void)
 {
 	assert_true(engine_try(engine));
@@ -442,7 +442,7 @@ TEST(crossing_begin__is_told_to_an_owner)
 TEST(crossing_finish__a_full_port_serves_both)
 {
 	struct rte_mbuf *mbuf;
-	int turns = 0;
+	int polls = 0;
 
 	rig_send(&qp, MANY);
 	while (!engine->tx.stuck)
@@ -454,7 +454,7 @@ TEST(crossing_finish__a_full_port_serves_both)
 		assert_int_equal(port_rx_burst(&engine->link->port, &mbuf, 1), 1);
 		rte_pktmbuf_free(mbuf);
 		transmit();
-		assert_true(turns++ < 4);
+		assert_true(polls++ < 4);
 	}
 	qp.to_send = 0;
 	rig_empty_port();

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Tests of pmd/engine/engine.c, on a port whose transmit side is its receive side: what a turn
- * does, and in which order. */
+/* Tests of pmd/engine/engine.c, on a port whose transmit side is its receive side: what an engine
+ * poll does, and in which order. */
 #include <string.h>
 #include <unistd.h>
 
@@ -13,52 +13,52 @@
 TEST_GROUP(rig_group_set_up, NULL);
 TEST_FIXTURE(rig_set_up, rig_tear_down);
 
-TEST(engine_turn__sends_and_receives)
+TEST(engine_poll__sends_and_receives)
 {
 	fake_receiver = &other;
 	rig_send(&qp, 3);
-	rig_turns(1);
+	rig_polls(1);
 	assert_int_equal(other.received, 3);
 	assert_int_equal(rig_count(COUNTER_tx_packets), 3);
 	assert_int_equal(rig_count(COUNTER_tx_bytes), 3 * FAKE_FRAME_LEN);
-	/* A queue pair that a request for an acknowledgement woke runs in the next turn. */
+	/* A queue pair that a request for an acknowledgement woke runs in the next engine poll. */
 	assert_int_equal(other.runs, 0);
-	rig_turns(1);
+	rig_polls(1);
 	assert_int_equal(other.runs, 1);
 }
 
-TEST(engine_turn__a_lone_acknowledgement_waits_for_company)
+TEST(engine_poll__a_lone_acknowledgement_waits_for_company)
 {
 	engine->ack_hold_ns = engine->ack_hold_beyond_ns = UINT64_MAX;
 	qp.only_ack = true;
 	rig_send(&qp, 1);
-	rig_turns(3);
+	rig_polls(3);
 	assert_int_equal(qp.runs, 0);
 	/* A post runs the other queue pairs that are due too. */
 	engine_transmit(engine);
 	assert_int_equal(qp.runs, 1);
 	rig_send(&qp, 1);
 	engine->ack_hold_ns = engine->ack_hold_beyond_ns = 1;
-	rig_turns(2);
+	rig_polls(2);
 	assert_int_equal(qp.runs, 2);
 }
 
 /* The peer's program posts its receive when its request is acknowledged, so our program must not
  * answer before. */
-TEST(engine_turn__acknowledges_at_once_where_the_peer_had_no_receive)
+TEST(engine_poll__acknowledges_at_once_where_the_peer_had_no_receive)
 {
 	engine->ack_hold_ns = engine->ack_hold_beyond_ns = UINT64_MAX;
 	fake_receiver = &other;
 	other.only_ack = true;
 	rig_send(&qp, 1);
-	rig_turns(1);
+	rig_polls(1);
 	assert_int_equal(other.runs, 0);
 	other.sched.acks_at_once = true;
-	rig_turns(1);
+	rig_polls(1);
 	for (unsigned int i = 1; i <= 2; i++) {
 		assert_int_equal(other.runs, i);
 		rig_send(&qp, 1);
-		rig_turns(1);
+		rig_polls(1);
 	}
 	assert_int_equal(other.runs, 3);
 	/* An acknowledgement of another queue pair still waits for company. */
@@ -66,12 +66,12 @@ TEST(engine_turn__acknowledges_at_once_where_the_peer_had_no_receive)
 	qp.only_ack = true;
 	qp.runs = 0;
 	rig_send(&other, 1);
-	rig_turns(3);
+	rig_polls(3);
 	assert_int_equal(qp.runs, 0);
 }
 
 /* A packet to another host costs more than one to this host, so it pays to wait longer. */
-TEST(engine_turn__waits_as_long_as_the_way_is_worth)
+TEST(engine_poll__waits_as_long_as_the_way_is_worth)
 {
 	struct qp local;
 
@@ -81,7 +81,7 @@ TEST(engine_turn__waits_as_long_as_the_way_is_worth)
 	qp.only_ack = local.only_ack = true;
 	rig_send(&qp, 1);
 	rig_send(&local, 1);
-	rig_turns(3);
+	rig_polls(3);
 	assert_int_equal(qp.runs, 0);
 	assert_int_equal(local.runs, 1);
 	engine_transmit(engine);
@@ -89,7 +89,7 @@ TEST(engine_turn__waits_as_long_as_the_way_is_worth)
 }
 
 /* The thread that wakes may end the process at once. */
-TEST(engine_turn__acknowledges_before_it_wakes_a_thread)
+TEST(engine_poll__acknowledges_before_it_wakes_a_thread)
 {
 	struct channel channel;
 	const struct cq_attr attr = {.cqe = 8,
@@ -104,7 +104,7 @@ TEST(engine_turn__acknowledges_before_it_wakes_a_thread)
 	other.only_ack = true;
 	/* Nobody sleeps: the acknowledgement waits for company. */
 	rig_send(&qp, 1);
-	rig_turns(2);
+	rig_polls(2);
 	assert_int_equal(other.received, 1);
 	assert_int_equal(other.runs, 0);
 	while (cq_poll(fake_cq, 1, &wc) == 1)
@@ -112,7 +112,7 @@ TEST(engine_turn__acknowledges_before_it_wakes_a_thread)
 	cq_arm(fake_cq, false);
 	assert_int_equal(fake_cq->source.pending, 0);
 	rig_send(&qp, 1);
-	rig_turns(1);
+	rig_polls(1);
 	assert_int_equal(other.received, 2);
 	assert_int_equal(other.runs, 1);
 	assert_true(other.ran_untold);
@@ -164,7 +164,7 @@ static uint64_t manager_deadline_ns(void *user)
 	return manager->owed > 0 ? 0 : UINT64_MAX;
 }
 
-TEST(engine_turn__answers_a_mad_before_it_tells_the_event)
+TEST(engine_poll__answers_a_mad_before_it_tells_the_event)
 {
 	static const struct gsi_ops manager_ops = {
 		.receive = manager_receive,
@@ -177,51 +177,51 @@ TEST(engine_turn__answers_a_mad_before_it_tells_the_event)
 	engine->device->gsi_user = &manager;
 	engine->device->gsi = &manager_ops;
 	rig_send(&qp, 1);
-	rig_turns(1);
+	rig_polls(1);
 	assert_int_equal(manager.owed, 0);
 	assert_int_equal(manager.told, 1);
 	assert_false(manager.told_early);
-	rig_turns(2);
+	rig_polls(2);
 	assert_int_equal(manager.told, 1);
 	engine->device->gsi = NULL;
 }
 
-TEST(engine_turn__queue_pairs_take_turns)
+TEST(engine_poll__queue_pairs_take_turns)
 {
 	qp.to_send = 100;
 	other.to_send = 5;
 	engine_mark_ready(engine, &qp);
 	engine_mark_ready(engine, &other);
-	rig_turns(1);
+	rig_polls(1);
 	assert_true(qp.to_send > 0);
 	assert_int_equal(other.to_send, 0);
 	assert_int_equal(qp.runs, 1);
-	rig_turns(10);
+	rig_polls(10);
 	assert_int_equal(qp.to_send, 0);
 }
 
-TEST(engine_turn__timers_fire_once)
+TEST(engine_poll__timers_fire_once)
 {
 	qp.deadline_ns = clock_ns(&engine->clock) + UINT64_C(3600000000000);
 	engine_mark_ready(engine, &qp);
-	rig_turns(3);
+	rig_polls(3);
 	assert_int_equal(qp.timeouts, 0);
 	assert_int_equal(qp.runs, 1);
 	qp.deadline_ns = 1;
 	engine_mark_ready(engine, &qp);
 	for (int i = 0; i < PATIENCE_MS && qp.timeouts == 0; i++) {
 		usleep(20);
-		rig_turns(1);
+		rig_polls(1);
 	}
 	assert_int_equal(qp.timeouts, 1);
-	rig_turns(3);
+	rig_polls(3);
 	assert_int_equal(qp.timeouts, 1);
 	assert_int_equal(qp.runs, 3);
 }
 
 /* A thread that was away finds the answer in the port beside the timer that it should have stopped.
  */
-TEST(engine_turn__what_has_come_goes_before_timers)
+TEST(engine_poll__what_has_come_goes_before_timers)
 {
 	fake_receiver = &other;
 	qp.to_send = 100;
@@ -230,23 +230,23 @@ TEST(engine_turn__what_has_come_goes_before_timers)
 	engine_mark_ready(engine, &qp);
 	for (int i = 0; i < 10; i++)
 		engine_transmit(engine);
-	rig_turns(1);
+	rig_polls(1);
 	assert_true(other.received > 0 && other.received < 100);
 	assert_int_equal(other.timeouts, 0);
-	rig_turns(10);
+	rig_polls(10);
 	assert_int_equal(other.received, 100);
 	/* The wheel looks at a slot when its time is over. */
 	for (int i = 0; i < PATIENCE_MS && other.timeouts == 0; i++) {
 		usleep(20);
-		rig_turns(1);
+		rig_polls(1);
 	}
 	assert_int_equal(other.timeouts, 1);
 }
 
 /* Whoever floods the port must not keep queue pairs from giving up. */
-TEST(engine_turn__timers_fire_on_a_full_port_too)
+TEST(engine_poll__timers_fire_on_a_full_port_too)
 {
-	int turn = 0;
+	int poll = 0;
 
 	qp.to_send = UINT32_MAX;
 	qp.deadline_ns = UINT64_MAX;
@@ -254,15 +254,15 @@ TEST(engine_turn__timers_fire_on_a_full_port_too)
 	wheel_set(&engine->wheel, &other, 1);
 	engine_mark_ready(engine, &qp);
 	engine_transmit(engine);
-	for (; turn < 100 * ENGINE_FULL_FRAMES && other.timeouts == 0; turn++)
-		rig_turns(1);
+	for (; poll < 100 * ENGINE_FULL_FRAMES && other.timeouts == 0; poll++)
+		rig_polls(1);
 	assert_int_equal(other.timeouts, 1);
-	assert_true(turn + 1 >= ENGINE_FULL_FRAMES / 64);
+	assert_true(poll + 1 >= ENGINE_FULL_FRAMES / 64);
 	qp.to_send = 0;
-	rig_turns(3);
+	rig_polls(3);
 }
 
-TEST(engine_turn__answers_arp)
+TEST(engine_poll__answers_arp)
 {
 	const uint8_t ip[4] = {10, 0, 0, 2}, own_ip[4] = {10, 0, 0, 1};
 	uint8_t gid[GID_LEN];
@@ -275,7 +275,7 @@ TEST(engine_turn__answers_arp)
 	tx_send(&engine->tx, mbuf,
 		(uint32_t)arp_build_request(rte_pktmbuf_mtod(mbuf, uint8_t *), peer_mac, ip,
 					    own_ip));
-	rig_turns(1);
+	rig_polls(1);
 	/* The answer is on the wire now, which leads back to us. */
 	assert_int_equal(port_rx_burst(&engine->link->port, &mbuf, 1), 1);
 	assert_true(arp_parse(rte_pktmbuf_mtod(mbuf, uint8_t *), mbuf->data_len, &arp));
@@ -292,7 +292,7 @@ TEST(engine_forget__leaves_no_trace)
 	engine_push_kick(engine, &qp);
 	engine_push_kick(engine, &other);
 	engine_forget(engine, &qp);
-	rig_turns(2);
+	rig_polls(2);
 	assert_int_equal(qp.runs, 0);
 	assert_int_equal(qp.timeouts, 0);
 	assert_int_equal(other.runs, 1);
@@ -312,7 +312,7 @@ TEST(engine_idle_ns__ends_when_the_port_holds_a_packet)
 	struct port_ops holding = *own;
 	uint64_t before_ns;
 
-	rig_turns(2);
+	rig_polls(2);
 	assert_true(engine_idle_ns(engine, engine->now_ns, 1000000) > 5000);
 	assert_int_equal(engine_due_ns(engine), UINT64_MAX);
 	holding.due_ns = due_in_5_us;

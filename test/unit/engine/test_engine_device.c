@@ -17,7 +17,7 @@
 TEST_GROUP(rig_group_set_up, NULL);
 TEST_FIXTURE(rig_set_up, rig_tear_down);
 
-TEST(engine_turn__answers_who_watches)
+TEST(engine_poll__answers_who_watches)
 {
 	struct report *report;
 	uint32_t asked;
@@ -25,12 +25,12 @@ TEST(engine_turn__answers_who_watches)
 
 	assert_int_equal(report_create(&fd, &report), 0);
 	engine->report = report;
-	rig_turns(1);
+	rig_polls(1);
 	assert_int_equal(report->sequence, 0);
 	asked = report_ask(report);
 	assert_false(report_answered(report, asked));
 	engine->link_due_ns = 0;
-	rig_turns(1);
+	rig_polls(1);
 	assert_true(report_answered(report, asked));
 	engine->report = NULL;
 	report_unmap(report);
@@ -46,13 +46,13 @@ static void set_clock(uint64_t passed_ns)
 
 static bool looks_after_device(void)
 {
-	rig_turns(1);
+	rig_polls(1);
 	return engine->link_due_ns != 0;
 }
 
 /* After a sleep a look at the device is due, and would take longer than the answer to the packet
  * that has woken the process. */
-TEST(engine_turn__answers_before_it_looks_after_the_device)
+TEST(engine_poll__answers_before_it_looks_after_the_device)
 {
 	fake_receiver = &other;
 	set_clock(1000000000);
@@ -68,7 +68,7 @@ TEST(engine_turn__answers_before_it_looks_after_the_device)
 }
 
 /* The thread that posts polls for the answer next. */
-TEST(engine_turn__waits_for_an_answer_before_it_looks_after_the_device)
+TEST(engine_poll__waits_for_an_answer_before_it_looks_after_the_device)
 {
 	set_clock(1000000000);
 	engine->link_due_ns = 0;
@@ -80,7 +80,7 @@ TEST(engine_turn__waits_for_an_answer_before_it_looks_after_the_device)
 	assert_true(looks_after_device());
 }
 
-TEST(engine_turn__looks_after_the_device_also_if_there_is_always_work)
+TEST(engine_poll__looks_after_the_device_also_if_there_is_always_work)
 {
 	fake_receiver = &other;
 	set_clock(1000000000);
@@ -96,7 +96,7 @@ TEST(engine_turn__looks_after_the_device_also_if_there_is_always_work)
 }
 
 /* Also if it was put off before the last sleep, but not for ever. */
-TEST(engine_turn__answers_first_after_some_sleeps)
+TEST(engine_poll__answers_first_after_some_sleeps)
 {
 	fake_receiver = &other;
 	engine->link_due_ns = 0;
@@ -129,12 +129,12 @@ static int obeyed(enum order_kind kind, uint8_t index, uint32_t value)
 		usleep(100);
 	engine->link_due_ns = 0;
 	engine->busy_ns = 0;
-	rig_turns(1);
+	rig_polls(1);
 	assert_int_equal(pthread_join(thread, NULL), 0);
 	return (int)order.word;
 }
 
-TEST(engine_turn__obeys_orders_that_are_allowed)
+TEST(engine_poll__obeys_orders_that_are_allowed)
 {
 	struct report *report;
 	int fd;
@@ -143,7 +143,7 @@ TEST(engine_turn__obeys_orders_that_are_allowed)
 	engine->report = report;
 	fake_receiver = &other;
 	engine->device->cc_params = cc_params_normal;
-	rig_turns(1);
+	rig_polls(1);
 	assert_int_equal(obeyed(ORDER_PARAM, (uint8_t)cc_param_find("rpg_ai_rate"), 123), 0);
 	assert_int_equal(engine->device->cc_params.rpg_ai_rate, 123);
 	assert_int_equal(obeyed(ORDER_PARAM, (uint8_t)cc_param_find("rpg_ai_rate"), 0), ERANGE);
@@ -153,7 +153,7 @@ TEST(engine_turn__obeys_orders_that_are_allowed)
 	assert_int_equal(obeyed(ORDER_ALGORITHM, CC_SWIFT, FAKE_QPN), 0);
 	assert_int_equal(fake_kind, CC_SWIFT);
 	/* The queue pair runs: what was held may be allowed now. */
-	rig_turns(1);
+	rig_polls(1);
 	assert_int_equal(other.runs, 1);
 	assert_int_equal(obeyed(ORDER_ALGORITHM, CC_SWIFT, FAKE_QPN + 1), ENOENT);
 	assert_int_equal(obeyed(ORDER_KINDS, 0, 0), EINVAL);
@@ -202,7 +202,7 @@ TEST(engine_check_link__a_lost_port_ends_everything)
 	port->ops = before;
 	port->started = true;
 	assert_int_equal(fake_last_event, 0);
-	rig_turns(1);
+	rig_polls(1);
 	assert_int_equal(qp.runs, 1);
 }
 
@@ -267,7 +267,7 @@ TEST(engine_disown__makes_every_call_return)
 	assert_int_equal(qp.runs, 0);
 }
 
-static void *cancelled_in_a_turn(void *arg)
+static void *cancelled_in_a_poll(void *arg)
 {
 	assert_true(engine_try(engine));
 	pthread_cancel(pthread_self());
@@ -285,7 +285,7 @@ TEST(engine_try__protects_the_owner_from_being_cancelled)
 	bool released = false;
 	void *result;
 
-	assert_int_equal(pthread_create(&thread, NULL, cancelled_in_a_turn, &released), 0);
+	assert_int_equal(pthread_create(&thread, NULL, cancelled_in_a_poll, &released), 0);
 	assert_int_equal(pthread_join(thread, &result), 0);
 	/* The cancellation waits until the thread has released the engine, and not much longer. */
 	assert_ptr_equal(result, PTHREAD_CANCELED);
@@ -318,22 +318,22 @@ TEST(engine_lock__protects_who_waits_from_being_cancelled)
 	engine_release(engine);
 	assert_int_equal(pthread_join(thread, &result), 0);
 	assert_ptr_equal(result, PTHREAD_CANCELED);
-	/* No thread waits any more, so turns need not yield to any. */
+	/* No thread waits any more, so engine polls need not yield to any. */
 	assert_int_equal(engine->owner.waiters, 0);
 	assert_true(engine_try(engine));
 	engine_release(engine);
 }
 
 /* The next packet may be for memory that was unmapped. */
-TEST(engine_turn__unblocks_the_signals_of_faults)
+TEST(engine_poll__unblocks_the_signals_of_faults)
 {
 	sigset_t all, before, now;
 
-	rig_turns(1);
+	rig_polls(1);
 	sigfillset(&all);
 	pthread_sigmask(SIG_BLOCK, &all, &before);
 	usleep(1000); /* longer than GUARD_PERIOD_NS */
-	rig_turns(1);
+	rig_polls(1);
 	pthread_sigmask(SIG_SETMASK, &before, &now);
 	assert_false(sigismember(&now, SIGSEGV) || sigismember(&now, SIGBUS));
 	assert_true(sigismember(&now, SIGTERM));

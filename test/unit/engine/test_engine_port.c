@@ -15,7 +15,7 @@ TEST_GROUP(rig_group_set_up, NULL);
 TEST_FIXTURE(rig_set_up, rig_tear_down);
 
 /* A port that processes share has one address for all of them. */
-TEST(engine_turn__what_goes_to_others_of_our_address_leaves)
+TEST(engine_poll__what_goes_to_others_of_our_address_leaves)
 {
 	struct port *port;
 
@@ -26,19 +26,19 @@ TEST(engine_turn__what_goes_to_others_of_our_address_leaves)
 	port->own_qpn_first = 1;
 	port->own_qpn_count = 1;
 	rig_send(&qp, 1);
-	rig_turns(2);
+	rig_polls(2);
 	assert_int_equal(rig_count(COUNTER_tx_packets), 1);
 	assert_int_equal(fake_looped, 0);
 	port->own_qpn_first = 0;
 	rig_send(&qp, 1);
-	rig_turns(2);
+	rig_polls(2);
 	port->own_qpn_count = 0;
 	assert_int_equal(rig_count(COUNTER_tx_packets), 1);
 	assert_int_equal(fake_looped, 1);
 }
 
 /* The port's ring holds fewer than that: nothing may be lost, and everything goes in the end. */
-TEST(engine_turn__what_the_port_does_not_take_waits)
+TEST(engine_poll__what_the_port_does_not_take_waits)
 {
 	unsigned int n = 0;
 
@@ -50,14 +50,14 @@ TEST(engine_turn__what_the_port_does_not_take_waits)
 	assert_true(qp.to_send > 0);
 	assert_true(rig_count(COUNTER_tx_no_buffer) > 0);
 	while (other.received < 5000 && n++ < 2000)
-		rig_turns(1);
+		rig_polls(1);
 	assert_int_equal(other.received, 5000);
 	assert_int_equal(qp.to_send, 0);
 	assert_int_equal(rig_count(COUNTER_tx_packets), 5000);
 }
 
 /* The tail of a message, that waits for nothing but the port. */
-TEST(engine_turn__sending_what_was_left_is_work)
+TEST(engine_poll__sending_what_was_left_is_work)
 {
 	struct rte_mbuf *mbufs[32];
 	uint16_t n;
@@ -125,17 +125,17 @@ TEST(engine_empty_port__takes_all_frames_that_a_bad_network_keeps)
 }
 
 /* A bad network sends later, while the engine receives. What the port drops then was not sent. */
-TEST(engine_turn__counts_late_drops_of_a_bad_network)
+TEST(engine_poll__counts_late_drops_of_a_bad_network)
 {
 	struct port *port = &engine->link->port;
 	const struct port_ops *const before = port->ops;
 	struct port_ops keeping;
 
 	rig_send(&qp, 3);
-	rig_turns(1);
+	rig_polls(1);
 	keep_frames(0, &keeping);
 	port->tx_refused = (struct port_drops){.packets = 2, .bytes = 2 * FAKE_FRAME_LEN};
-	rig_turns(1);
+	rig_polls(1);
 	assert_int_equal(rig_count(COUNTER_tx_refused), 2);
 	assert_int_equal(rig_count(COUNTER_tx_packets), 1);
 	assert_int_equal(rig_count(COUNTER_tx_bytes), FAKE_FRAME_LEN);
@@ -143,13 +143,13 @@ TEST(engine_turn__counts_late_drops_of_a_bad_network)
 	port->impaired = NULL;
 }
 
-TEST(engine_turn__counts_damage_done_on_purpose)
+TEST(engine_poll__counts_damage_done_on_purpose)
 {
 	static const struct impair_counts counts = {.of = {1, 2, 3, 4, 5, 6}};
 	struct port *port = &engine->link->port;
 
 	port->impaired = &counts;
-	rig_turns(2);
+	rig_polls(2);
 	port->impaired = NULL;
 	for (int kind = 0; kind < IMPAIR_KINDS; kind++) {
 		const enum counter counter = (enum counter)(COUNTER_impair_lost + kind);
@@ -160,19 +160,19 @@ TEST(engine_turn__counts_damage_done_on_purpose)
 	}
 }
 
-TEST(engine_turn__own_address_goes_round_inside)
+TEST(engine_poll__own_address_goes_round_inside)
 {
 	fake_qp_init(&qp, engine->link->port.mac);
 	fake_receiver = &other;
 	rig_send(&qp, 2000);
-	rig_turns(200);
+	rig_polls(200);
 	assert_int_equal(other.received, 2000);
 	assert_int_equal(fake_looped, 2000);
 	assert_int_equal(rig_count(COUNTER_tx_packets), 0);
 }
 
-/* Posting threads make many passes for each turn. A queue pair that ran in such a pass, without
- * room for any packet, would be behind all others again. */
+/* Posting threads make many passes for each engine poll. A queue pair that ran in such a pass,
+ * without room for any packet, would be behind all others again. */
 TEST(engine_transmit__runs_no_queue_pair_in_vain)
 {
 	struct qp to_self;
@@ -187,12 +187,12 @@ TEST(engine_transmit__runs_no_queue_pair_in_vain)
 	for (int pass = 0; pass < 10; pass++)
 		engine_transmit(engine);
 	assert_int_equal(to_self.runs, runs);
-	/* The rest waits for a turn, and the helper must not sleep for long. */
+	/* The rest waits for an engine poll, and the helper must not sleep for long. */
 	assert_true(engine->tx.stuck);
-	rig_turns(2);
+	rig_polls(2);
 	assert_true(to_self.runs > runs);
 	to_self.to_send = 0;
-	rig_turns(100);
+	rig_polls(100);
 	engine_forget(engine, &to_self);
 }
 
@@ -230,19 +230,19 @@ TEST(engine_transmit__wakes_the_other_end_first_if_the_process_has_slept)
 		engine->busy_ns = 0;
 		engine_transmit(engine);
 		assert_int_equal(woken, cases[i].slept && !cases[i].to_self);
-		rig_turns(2);
+		rig_polls(2);
 	}
 	port->ops = before;
 	rig_empty_port();
 }
 
-TEST(engine_turn__nothing_leaves_without_a_link)
+TEST(engine_poll__nothing_leaves_without_a_link)
 {
 	engine->tx.connected = false;
 	engine->link_due_ns = UINT64_MAX;
 	fake_receiver = &other;
 	rig_send(&qp, 100);
-	rig_turns(10);
+	rig_polls(10);
 	assert_int_equal(qp.to_send, 0);
 	assert_int_equal(other.received, 0);
 	assert_int_equal(rig_count(COUNTER_tx_packets), 0);
@@ -251,21 +251,21 @@ TEST(engine_turn__nothing_leaves_without_a_link)
 	assert_int_equal(rig_count(COUNTER_tx_other_dropped), 1);
 }
 
-TEST(engine_turn__unreadable_payload_is_not_sent)
+TEST(engine_poll__unreadable_payload_is_not_sent)
 {
 	const uint8_t bad_mac[6] = {FAKE_UNREADABLE};
 
 	fake_qp_init(&qp, bad_mac);
 	fake_receiver = &other;
 	rig_send(&qp, 3);
-	rig_turns(2);
+	rig_polls(2);
 	assert_int_equal(qp.faults, 3);
 	assert_int_equal(other.received, 0);
 	assert_int_equal(rig_count(COUNTER_tx_packets), 0);
 }
 
 /* A driver that takes tags off says so in the packet's metadata. */
-TEST(engine_turn__puts_a_stripped_tag_back)
+TEST(engine_poll__puts_a_stripped_tag_back)
 {
 	const uint8_t ip[4] = {10, 0, 0, 2}, own_ip[4] = {10, 0, 0, 1};
 	struct address address = {.prefix_len = 24, .vlan = 5};
@@ -279,7 +279,7 @@ TEST(engine_turn__puts_a_stripped_tag_back)
 	tx_send(&engine->tx, mbuf,
 		(uint32_t)arp_build_request(rte_pktmbuf_mtod(mbuf, uint8_t *), peer_mac, ip,
 					    own_ip));
-	rig_turns(1);
+	rig_polls(1);
 	/* The answer has the tag in the frame. */
 	assert_int_equal(port_rx_burst(&engine->link->port, &mbuf, 1), 1);
 	assert_int_equal(mbuf->data_len, ARP_FRAME_LEN + TAG_LEN);
@@ -288,7 +288,7 @@ TEST(engine_turn__puts_a_stripped_tag_back)
 	rte_pktmbuf_free(mbuf);
 }
 
-TEST(engine_turn__counts_a_frame_without_room_for_its_tag)
+TEST(engine_poll__counts_a_frame_without_room_for_its_tag)
 {
 	struct rte_mbuf *mbuf = tx_alloc(&engine->tx);
 
@@ -297,13 +297,13 @@ TEST(engine_turn__counts_a_frame_without_room_for_its_tag)
 	mbuf->data_off = 0;
 	memset(rte_pktmbuf_mtod(mbuf, uint8_t *), 0x91, FAKE_FRAME_LEN);
 	tx_send(&engine->tx, mbuf, FAKE_FRAME_LEN);
-	rig_turns(1);
+	rig_polls(1);
 	assert_int_equal(other.received, 0);
 	assert_int_equal(rig_count(COUNTER_rx_vlan_errors), 1);
 }
 
 /* The pool does not even have one buffer for the copy of a multicast datagram to this host. */
-TEST(engine_turn__counts_what_is_lost_for_want_of_a_buffer)
+TEST(engine_poll__counts_what_is_lost_for_want_of_a_buffer)
 {
 	static struct rte_mbuf *taken[1 << 16];
 	const uint32_t groups = 1;
@@ -323,7 +323,7 @@ TEST(engine_turn__counts_what_is_lost_for_want_of_a_buffer)
 	assert_int_equal(rig_count(COUNTER_tx_other_dropped), 2);
 	rte_pktmbuf_free(taken[--n]);
 	rig_send(&qp, 1);
-	rig_turns(1);
+	rig_polls(1);
 	rte_pktmbuf_free_bulk(taken, n);
 	RTE_PER_LCORE(_lcore_id) = lcore;
 	assert_int_equal(rig_count(COUNTER_tx_packets), 1);
@@ -349,7 +349,7 @@ static struct rte_mbuf *make_chain(size_t len, size_t part_len)
 	return head;
 }
 
-TEST(engine_turn__takes_frames_over_several_buffers)
+TEST(engine_poll__takes_frames_over_several_buffers)
 {
 	struct rte_mbuf *mbuf;
 
@@ -358,13 +358,13 @@ TEST(engine_turn__takes_frames_over_several_buffers)
 		mbuf = make_chain(FAKE_FRAME_LEN, part_len);
 		qp.received = 0;
 		assert_int_equal(port_tx_burst(&engine->link->port, &mbuf, 1), 1);
-		rig_turns(1);
+		rig_polls(1);
 		assert_int_equal(qp.received, 1);
 	}
 	/* longer than any of RoCE: dropped */
 	mbuf = make_chain(2 * PACKET_FRAME_MAX, PACKET_FRAME_MAX - 1);
 	assert_int_equal(port_tx_burst(&engine->link->port, &mbuf, 1), 1);
-	rig_turns(1);
+	rig_polls(1);
 	assert_int_equal(qp.received, 1);
 }
 
@@ -382,7 +382,7 @@ static uint16_t mark_received(void *arg, struct rte_mbuf **mbufs, uint16_t n)
 }
 
 /* Only what has not come straight from the network may have our address as its source. */
-TEST(engine_turn__believes_the_owner_of_sources)
+TEST(engine_poll__believes_the_owner_of_sources)
 {
 	struct port_ops marking;
 
@@ -398,14 +398,14 @@ TEST(engine_turn__believes_the_owner_of_sources)
 		engine->link->port.passed_on = passed_on == 2;
 		fake_source_good = 0;
 		assert_int_equal(port_tx_burst(&engine->link->port, &mbuf, 1), 1);
-		rig_turns(1);
+		rig_polls(1);
 		assert_int_equal(fake_source_good, passed_on != 0);
 	}
 	engine->link->port.passed_on = false;
 	engine->link->port.ops = ring;
 }
 
-TEST(engine_turn__believes_the_port_of_checksums)
+TEST(engine_poll__believes_the_port_of_checksums)
 {
 	static const struct {
 		uint64_t flags;
@@ -425,7 +425,7 @@ TEST(engine_turn__believes_the_port_of_checksums)
 		mbuf->ol_flags = cases[i].flags;
 		fake_known_good = 0;
 		assert_int_equal(port_tx_burst(&engine->link->port, &mbuf, 1), 1);
-		rig_turns(1);
+		rig_polls(1);
 		assert_int_equal(fake_known_good, cases[i].good);
 	}
 }

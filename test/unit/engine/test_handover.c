@@ -25,7 +25,7 @@
 
 struct qp {
 	struct qp_sched sched; /* first, as qp_sched expects */
-	uint32_t work;	       /* turns that it takes */
+	uint32_t work;	       /* engine polls that it takes */
 	size_t home;	       /* its engine */
 };
 
@@ -87,8 +87,8 @@ static uint64_t packets;	  /* that it has left */
 static bool has_others;		  /* the device has several engines */
 static bool looks;		  /* who releases the engine looks if it was called */
 
-/* The engine, as far as it is asked from the hand-over: one turn does one piece of work of each
- * queue pair. */
+/* The engine, as far as it is asked from the hand-over: one engine poll does one piece of work of
+ * each queue pair. */
 
 static size_t number_of(const struct engine *e)
 {
@@ -205,10 +205,10 @@ void helper_wait(struct engine *first, uint64_t ns)
 
 /* Threads. */
 
-static void post(size_t i, uint32_t turns)
+static void post(size_t i, uint32_t polls)
 {
 	shared_step(&qps[i].work);
-	qps[i].work += turns;
+	qps[i].work += polls;
 	handover->kick(&engines[qps[i].home], &qps[i]);
 }
 

@@ -73,11 +73,11 @@ TEST(helper__serves_timers_while_the_program_sleeps, .setup = set_up_hybrid)
 
 TEST(helper__lets_a_polling_program_run_the_engine, .setup = set_up_hybrid)
 {
-	const uint64_t before = engine ? engine->polling.turns : 0;
+	const uint64_t before = engine ? engine->polling.engine_polls : 0;
 
-	for (int i = 0; i < PATIENCE_MS * 100 && engine->polling.turns < before + 1000; i++)
+	for (int i = 0; i < PATIENCE_MS * 100 && engine->polling.engine_polls < before + 1000; i++)
 		ops->poll(engine);
-	assert_true(engine->polling.turns >= before + 1000);
+	assert_true(engine->polling.engine_polls >= before + 1000);
 }
 
 static int set_up_idle(TEST_STATE)
@@ -253,14 +253,14 @@ static int set_up_dedicated(TEST_STATE)
 	return rc == 0 ? helper_start(engine) : rc;
 }
 
-TEST(helper__dedicated_serves_kicks_and_the_program_no_turns, .setup = set_up_dedicated)
+TEST(helper__dedicated_serves_kicks_and_the_program_polls_no_engine, .setup = set_up_dedicated)
 {
 	fake_receiver = &other;
 	qp.to_send = 50;
 	ops->kick(engine, &qp);
 	for (int i = 0; i < 100; i++)
 		ops->poll(engine);
-	assert_int_equal(engine->polling.turns, 0);
+	assert_int_equal(engine->polling.engine_polls, 0);
 	assert_true(rig_eventually(&other.received, 50));
 }
 

@@ -70,7 +70,7 @@ TEST(helper__is_not_called_for_what_a_poll_acknowledges)
 	assert_int_equal(other.received, 1);
 	assert_int_equal(other.runs, 1);
 	assert_int_equal(handover_take_call(engine), CALL_NONE);
-	/* While it watches the program, the program's next turn sends it. */
+	/* While it watches the program, the program's next engine poll sends it. */
 	handover_wake(engine);
 	qp.to_send = 1;
 	ops->kick(engine, &qp);

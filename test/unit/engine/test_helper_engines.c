@@ -112,14 +112,14 @@ TEST(helper__starves_no_engine_beside_one_with_much_work, .setup = set_up_two,
 
 TEST(helper__leaves_the_engine_that_is_polled_alone, .setup = set_up_two, .teardown = tear_down_two)
 {
-	const uint64_t before = engine->polling.turns;
+	const uint64_t before = engine->polling.engine_polls;
 
 	other.deadline_ns = clock_ns(&further->clock) + 3000000;
 	ops->kick(further, &other);
 	ops->wait(further);
-	for (int i = 0; i < PATIENCE_MS * 100 && engine->polling.turns < before + 1000; i++)
+	for (int i = 0; i < PATIENCE_MS * 100 && engine->polling.engine_polls < before + 1000; i++)
 		ops->poll(engine);
-	assert_true(engine->polling.turns >= before + 1000);
+	assert_true(engine->polling.engine_polls >= before + 1000);
 	assert_true(rig_eventually(&other.timeouts, 1));
 	/* The helper runs the engine again as soon as nobody polls. */
 	assert_true(serves_timer(engine, &qp));

@@ -83,18 +83,18 @@ TEST(helper_note_losses__for_some_time_after_any_sign_of_one, .bare = true)
 
 TEST(helper_is_needed__after_a_tick_without_polls)
 {
-	struct helper_watch watch = {.turns = 0};
+	struct helper_watch watch = {.engine_polls = 0};
 
-	engine->polling.turns = 1;
+	engine->polling.engine_polls = 1;
 	assert_false(helper_is_needed(&watch, engine, 20, 320));
 	assert_true(helper_is_needed(&watch, engine, 20, 320));
 }
 
-/* A turn with many packets over a kernel interface is longer than a tick. A helper that took it for
- * the program's silence spun beside the turn, for 15 % of the CPU's time. */
-TEST(helper_is_needed__not_during_another_threads_turn)
+/* An engine poll with many packets over a kernel interface is longer than a tick. A helper that
+ * took it for the program's silence spun beside the engine poll, for 15 % of the CPU's time. */
+TEST(helper_is_needed__not_during_another_threads_poll)
 {
-	struct helper_watch watch = {.turns = 0};
+	struct helper_watch watch = {.engine_polls = 0};
 
 	assert_false(owner_is_taken(&engine->owner));
 	assert_true(owner_try(&engine->owner));
@@ -104,9 +104,9 @@ TEST(helper_is_needed__not_during_another_threads_turn)
 	assert_true(helper_is_needed(&watch, engine, 20, 320));
 }
 
-TEST(helper_is_needed__by_who_finds_much_and_runs_no_turn)
+TEST(helper_is_needed__by_who_finds_much_and_runs_no_engine_poll)
 {
-	struct helper_watch watch = {.turns = 0};
+	struct helper_watch watch = {.engine_polls = 0};
 
 	for (uint64_t ns = 0; ns < 640 - 20; ns += 20) {
 		engine->polling.found++;
@@ -114,10 +114,10 @@ TEST(helper_is_needed__by_who_finds_much_and_runs_no_turn)
 	}
 	engine->polling.found++;
 	assert_true(helper_is_needed(&watch, engine, 20, 320));
-	/* A turn now and then will do. */
+	/* An engine poll now and then will do. */
 	for (int i = 0; i < 10; i++) {
 		engine->polling.found++;
-		engine->polling.turns += i % 2 == 0;
+		engine->polling.engine_polls += i % 2 == 0;
 		assert_false(helper_is_needed(&watch, engine, 320, 320));
 	}
 }
@@ -153,7 +153,7 @@ static void poll_in_vain(uint64_t now_ns)
 
 TEST(helper_poller_waits__while_it_wants_a_cpu_and_gets_none)
 {
-	struct helper_watch watch = {.turns = 0};
+	struct helper_watch watch = {.engine_polls = 0};
 
 	poller_wants_cpu = true;
 	poll_in_vain(0);
@@ -175,7 +175,7 @@ TEST(helper_poller_waits__while_it_wants_a_cpu_and_gets_none)
 
 TEST(helper_poller_waits__for_a_limited_time)
 {
-	struct helper_watch watch = {.turns = 0};
+	struct helper_watch watch = {.engine_polls = 0};
 
 	poller_wants_cpu = true;
 	poll_in_vain(0);
@@ -189,7 +189,7 @@ TEST(helper_poller_waits__for_a_limited_time)
 
 TEST(helper_poller_waits__not_for_another_thread)
 {
-	struct helper_watch watch = {.turns = 0};
+	struct helper_watch watch = {.engine_polls = 0};
 
 	poller_wants_cpu = true;
 	poll_in_vain(0);

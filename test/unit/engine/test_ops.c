@@ -119,7 +119,7 @@ TEST(ops_detach__does_not_wait_for_what_goes_round_inside)
 	ops->detach(engine, &qp);
 	assert_false(engine->tx.given_up);
 	ops->unlock(engine);
-	rig_turns(200);
+	rig_polls(200);
 }
 
 TEST(ops_resolve__finds_ourselves_and_nobody_far)
@@ -136,13 +136,13 @@ TEST(ops_resolve__finds_ourselves_and_nobody_far)
 	assert_int_equal(ops->resolve(engine, 0, &gid, mac), -ENETUNREACH);
 }
 
-TEST(ops_polled__some_are_turns)
+TEST(ops_polled__some_run_the_engine)
 {
 	for (int i = 0; i < 7; i++)
 		ops->polled(engine, 4);
-	assert_int_equal(engine->polling.turns, 0);
+	assert_int_equal(engine->polling.engine_polls, 0);
 	ops->polled(engine, 4);
-	assert_int_equal(engine->polling.turns, 1);
+	assert_int_equal(engine->polling.engine_polls, 1);
 	/* Every poll that finds something shows that the program polls. */
 	assert_int_equal(engine->polling.found, 8);
 	assert_int_equal(engine->polling.polls, 8 * 4 + 1);
@@ -181,10 +181,10 @@ TEST(ops_poll__sleeps_where_the_owner_does_not_go_on)
 	assert_true(slept);
 }
 
-/* The owner has lost its CPU, perhaps to this thread. A turn that is much too long is slept
+/* The owner has lost its CPU, perhaps to this thread. An engine poll that is much too long is slept
  * through, so a new one begins now and then, in case this thread loses its CPU at the wrong time.
  */
-TEST(ops_poll__gives_up_the_cpu_where_a_turn_does_not_end)
+TEST(ops_poll__gives_up_the_cpu_where_an_engine_poll_does_not_end)
 {
 	uint64_t before;
 
@@ -196,12 +196,12 @@ TEST(ops_poll__gives_up_the_cpu_where_a_turn_does_not_end)
 		engine_release(engine);
 	}
 	assert_int_not_equal(yields, 0);
-	before = engine->polling.turns;
+	before = engine->polling.engine_polls;
 	ops->poll(engine);
-	assert_int_equal(engine->polling.turns, before + 1);
+	assert_int_equal(engine->polling.engine_polls, before + 1);
 }
 
-TEST(ops_poll__keeps_the_cpu_while_turns_go_on)
+TEST(ops_poll__keeps_the_cpu_while_engine_polls_go_on)
 {
 	yields = 0;
 	for (int i = 0; i < 100000; i++) {
@@ -260,7 +260,7 @@ static unsigned int asked_by_poll(unsigned int packets)
 {
 	const struct timespec sleep = {.tv_nsec = 2 * (long)POLLING_SHORT_SLEEP_AFTER_NS};
 
-	rig_turns(2); /* receive what was sent */
+	rig_polls(2); /* receive what was sent */
 	nanosleep(&sleep, NULL);
 	times_asked = 0;
 	if (packets > 0)

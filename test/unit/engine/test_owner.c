@@ -65,7 +65,7 @@ static void *trier(void *arg)
 	return NULL;
 }
 
-TEST(owner_lock__excludes_turns_and_other_calls)
+TEST(owner_lock__excludes_polls_and_other_calls)
 {
 	pthread_t threads[THREADS];
 

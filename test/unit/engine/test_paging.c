@@ -42,7 +42,7 @@ static bool look(void)
 	return pager->look(pager, (uintptr_t)page, (struct mr_touch){.now = 1}, true);
 }
 
-/* A queue pair meets the page, in a turn, and waits. */
+/* A queue pair meets the page, in an engine poll, and waits. */
 static void meet(void)
 {
 	fake_waiting = &qp;
@@ -102,7 +102,7 @@ TEST(paging_came__leaves_it_to_the_owner_where_that_looks)
 	assert_true(engine_try(engine));
 	meet();
 	await_word();
-	engine_turn(engine);
+	engine_poll(engine);
 	assert_false(came());
 	assert_int_equal(runs(), 1);
 	engine_release(engine);

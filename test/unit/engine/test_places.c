@@ -47,7 +47,7 @@ TEST(engine_transmit__builds_in_the_ports_places)
 	assert_int_equal(places.placed, 5);
 	assert_int_equal(places.burst, 0);
 	assert_int_equal(engine->tx.loop_tail - engine->tx.loop_head, 1);
-	rig_turns(1);
+	rig_polls(1);
 }
 
 /* Short ones go in buffers, and keep their place in the row. */
@@ -226,7 +226,7 @@ TEST(engine_transmit__goes_without_a_payload_that_is_gone)
 }
 
 /* A burst that is short because the port has cut it is not the last. */
-TEST(engine_turn__what_a_short_burst_leaves_goes_before_timers)
+TEST(engine_poll__what_a_short_burst_leaves_goes_before_timers)
 {
 	fake_receiver = &other;
 	places.waiting = 10;
@@ -236,12 +236,12 @@ TEST(engine_turn__what_a_short_burst_leaves_goes_before_timers)
 	/* The wheel looks at a slot when its time is over. */
 	usleep(1000);
 	for (uint32_t received = 4; received <= 8; received += 4) {
-		rig_turns(1);
+		rig_polls(1);
 		assert_int_equal(other.received, received);
 		assert_int_equal(other.timeouts, 0);
 	}
 	for (int i = 0; i < PATIENCE_MS && other.timeouts == 0; i++) {
-		rig_turns(1);
+		rig_polls(1);
 		usleep(20);
 	}
 	assert_int_equal(other.timeouts, 1);
@@ -249,19 +249,19 @@ TEST(engine_turn__what_a_short_burst_leaves_goes_before_timers)
 }
 
 /* Dropped packets do not end it either; a flood of them keeps no timer running. */
-TEST(engine_turn__counts_what_is_too_long)
+TEST(engine_poll__counts_what_is_too_long)
 {
 	places.waiting = UINT32_MAX;
 	places.rx_drops = 32;
 	other.deadline_ns = 1;
 	wheel_set(&engine->wheel, &other, 1);
 	usleep(1000);
-	rig_turns(1);
+	rig_polls(1);
 	assert_int_equal(rig_count(COUNTER_rx_too_long), 32);
-	rig_turns(ENGINE_FULL_FRAMES / 32 - 2);
+	rig_polls(ENGINE_FULL_FRAMES / 32 - 2);
 	assert_int_equal(other.timeouts, 0);
 	for (int i = 0; i < 100 * ENGINE_FULL_FRAMES && other.timeouts == 0; i++)
-		rig_turns(1);
+		rig_polls(1);
 	assert_int_equal(other.timeouts, 1);
 }
 
@@ -273,7 +273,7 @@ TEST(engine_empty_port__takes_all_that_waits)
 	assert_true(engine_try(engine));
 	engine_empty_port(engine);
 	assert_int_equal(other.received, 1000);
-	/* An endless stream fills one ring's worth of frames a turn. */
+	/* An endless stream fills one ring's worth of frames an engine poll. */
 	places.waiting = UINT32_MAX;
 	places.rx_max = 32;
 	engine_empty_port(engine);

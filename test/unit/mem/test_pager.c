@@ -581,7 +581,7 @@ static void stay(void)
 		usleep(1000);
 }
 
-/* A turn of the engine may meet very many absent pages, and takes no word of them meanwhile. */
+/* A poll of the engine may meet very many absent pages, and takes no word of them meanwhile. */
 TEST(pager_look__starts_no_more_threads_than_there_are_fetches)
 {
 	const unsigned int pages = PAGER_FETCHES + 6;

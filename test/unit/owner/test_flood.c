@@ -17,7 +17,7 @@
 #include "cm/cm.h"
 #include "forward.h"
 #include "port_rig.h"
-#include "turn.h"
+#include "server_poll.h"
 #include "wire/build.h"
 #include "wire/packet.h"
 
@@ -248,7 +248,7 @@ static void all_poll(void)
 {
 	for (int i = 0; i < 4; i++) {
 		process_polls();
-		turn_run(&server);
+		server_poll_run(&server);
 		honest_polls();
 	}
 }

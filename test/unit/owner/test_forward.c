@@ -28,13 +28,13 @@
 #include "share/message.h"
 #include "slot.h"
 #include "test.h"
-#include "turn.h"
+#include "server_poll.h"
 #include "wire/build.h"
 #include "wire/headers.h"
 #include "wire/opcode.h"
 #include "wire/qpn_block.h"
 
-#define MANY	     (SERVER_BURST + 8) /* more than a turn takes */
+#define MANY	     (SERVER_BURST + 8) /* more than a poll takes */
 #define PAYLOAD	     64
 #define USER	     54321
 #define DRAIN_NS_MAX UINT64_C(1000000000)
@@ -129,42 +129,42 @@ static int receive_by(uint16_t n)
 	return count;
 }
 
-static void turn_until_free(uint16_t n)
+static void poll_until_free(uint16_t n)
 {
 	const uint64_t begun_ns = event_now_ns();
 
 	while (server.slots.all[n].state != SLOT_FREE) {
 		assert_true(event_now_ns() - begun_ns < DRAIN_NS_MAX);
-		turn_run(&server);
+		server_poll_run(&server);
 	}
 }
 
-/* slot_hang_up takes no packets itself. The next turns take them, as from other slots. */
-TEST(slot_hang_up__has_turns_take_what_was_sent)
+/* slot_hang_up takes no packets itself. The next polls take them, as from other slots. */
+TEST(slot_hang_up__has_polls_take_what_was_sent)
 {
 	send_by(0, false, 1, MANY);
 	slot_hang_up(&server, 0);
 	assert_int_equal(server.slots.all[0].state, SLOT_DRAINING);
 	assert_int_equal(receive_by(1), 0);
-	assert_true(turn_waits(&server));
-	turn_run(&server);
+	assert_true(server_poll_waits(&server));
+	server_poll_run(&server);
 	assert_int_equal(server.slots.all[0].state, SLOT_DRAINING);
 	assert_int_equal(receive_by(1), SERVER_BURST);
-	turn_run(&server);
+	server_poll_run(&server);
 	assert_int_equal(receive_by(1), MANY - SERVER_BURST);
 	assert_int_equal(server.slots.all[0].state, SLOT_CONDEMNED);
-	assert_false(turn_waits(&server));
+	assert_false(server_poll_waits(&server));
 	slot_end(&server, 0);
 	assert_int_equal(server.slots.all[0].state, SLOT_FREE);
 	assert_int_equal(server.totals.ended, 1);
 }
 
-TEST(slot_end__has_turns_take_what_was_sent)
+TEST(slot_end__has_polls_take_what_was_sent)
 {
 	send_by(0, false, 1, MANY);
 	slot_end(&server, 0);
 	assert_int_equal(server.slots.all[0].state, SLOT_DRAINING);
-	turn_until_free(0);
+	poll_until_free(0);
 	assert_int_equal(receive_by(1), MANY);
 }
 
@@ -175,7 +175,7 @@ TEST(slot_hang_up__gives_it_nothing)
 	slot_hang_up(&server, 0);
 	assert_int_equal(server.slots.all[0].state, SLOT_DRAINING);
 	send_by(1, false, 0, 1);
-	turn_run(&server);
+	server_poll_run(&server);
 	assert_int_equal(receive_by(0), 0);
 	assert_int_equal(server.slots.all[0].rx_dropped, 1);
 }
@@ -187,7 +187,7 @@ TEST(slot_end__waits_for_the_port_for_a_while)
 	server.uplink.link.port.started = false;
 	send_by(0, true, 0, MANY);
 	slot_end(&server, 0);
-	turn_until_free(0);
+	poll_until_free(0);
 	assert_int_equal(server.uplink.pending_count, SERVER_BURST);
 }
 
@@ -201,7 +201,7 @@ TEST(slot_advance__of_one_that_breaks_a_rule)
 	assert_int_equal(share_ring_put(&tx[0], &word, 1), 1);
 	send_by(0, false, 1, 1);
 	slot_hang_up(&server, 0);
-	turn_run(&server);
+	server_poll_run(&server);
 	assert_int_equal(receive_by(1), 1);
 	assert_int_equal(server.slots.all[0].state, SLOT_CONDEMNED);
 	assert_int_equal(server.totals.refused, 1);
@@ -270,7 +270,7 @@ static void close_memif(uint16_t slot, int socket_fd)
 	assert_int_equal(poll(&hears, 1, 10000), 1);
 }
 
-/* Packets of other slots wait for the next turn. */
+/* Packets of other slots wait for the next poll. */
 TEST(slot_hang_up__of_an_isolated_one_takes_from_no_other)
 {
 	struct memif_client client;
@@ -283,7 +283,7 @@ TEST(slot_hang_up__of_an_isolated_one_takes_from_no_other)
 	control_event(&server, EVENT_SOCKET, slot);
 	assert_int_equal(server.slots.all[slot].state, SLOT_DRAINING);
 	assert_int_equal(share_ring_count(&server.slots.all[0].rings[SHARE_RING_TX]), 1);
-	turn_until_free(slot);
+	poll_until_free(slot);
 	assert_int_equal(receive_by(1), MANY + 1);
 	assert_int_equal(server.totals.refused, 0);
 	assert_int_equal(server.slots.isolated_count, 0);
@@ -302,7 +302,7 @@ TEST(isolated_hear__looks_for_broken_rules_in_what_came_over_a_connection_that_e
 	client.end.tx.memory->head = 1;
 	close_memif(slot, socket_fd);
 	control_event(&server, EVENT_MEMIF, slot);
-	turn_run(&server);
+	server_poll_run(&server);
 	assert_int_equal(server.totals.refused, 1);
 	assert_int_equal(server.slots.all[slot].state, SLOT_FREE);
 	memif_client_fini(&client);
@@ -321,8 +321,8 @@ TEST(isolated_hear__takes_what_came_over_a_connection_that_ends)
 	control_event(&server, EVENT_MEMIF, slot);
 	assert_int_equal(isolated_socket(&server.slots.all[slot]), -1);
 	assert_int_equal(receive_by(1), 0);
-	turn_run(&server);
-	turn_run(&server);
+	server_poll_run(&server);
+	server_poll_run(&server);
 	assert_int_equal(receive_by(1), MANY);
 	assert_int_equal(server.slots.all[slot].state, SLOT_LIVE);
 	assert_false(isolated_waits(&server.slots.all[slot]));
@@ -339,7 +339,7 @@ static bool is_rung(const struct memif_client *client)
 	return poll(&wake, 1, 0) == 1;
 }
 
-/* At the end of the turn, and only if it sleeps. */
+/* At the end of the poll, and only if it sleeps. */
 TEST(isolated_wake__rings_a_process_that_gets_a_packet)
 {
 	struct memif_client client;
@@ -349,10 +349,10 @@ TEST(isolated_wake__rings_a_process_that_gets_a_packet)
 	assert_true(memif_doorbell_clear(client.end.wake_fd));
 	for (int on = 0; on < 2; on++) {
 		memif_end_listen(&client.end, on);
-		turn_run(&server);
+		server_poll_run(&server);
 		assert_false(is_rung(&client));
 		send_by(0, false, slot, 2);
-		turn_run(&server);
+		server_poll_run(&server);
 		assert_true(memif_end_waits(&client.end));
 		assert_int_equal(is_rung(&client), on);
 		assert_false(server.slots.all[slot].touched);
@@ -361,7 +361,7 @@ TEST(isolated_wake__rings_a_process_that_gets_a_packet)
 	close(client.end.wake_fd);
 	client.end.wake_fd = -1;
 	send_by(0, false, slot, 1);
-	turn_run(&server);
+	server_poll_run(&server);
 	assert_int_equal(server.totals.refused, 0);
 	slot_end(&server, slot);
 	memif_client_fini(&client);
@@ -394,10 +394,10 @@ TEST(forward_take__tells_the_sender_of_an_isolated_processs_packet)
 	const uint16_t slot = attach_isolated(&own, &socket_fd, &client);
 
 	send_over(&client, 1);
-	turn_run(&server);
+	server_poll_run(&server);
 	assert_true(is_marked(1, server.slots.all[slot].qpn_first));
 	send_by(0, false, 1, 1);
-	turn_run(&server);
+	server_poll_run(&server);
 	assert_false(is_marked(1, server.slots.all[0].qpn_first));
 	slot_end(&server, slot);
 	memif_client_fini(&client);
@@ -528,14 +528,14 @@ TEST(forward_take__takes_a_stray_as_a_packet_from_the_port)
 	uint64_t word = 0;
 
 	send_flagged(0, false, 1, 1, SHARE_FLAG_STRAY);
-	turn_run(&server);
+	server_poll_run(&server);
 	assert_int_equal(share_ring_take(&rx[1], &word, 1), 1);
 	assert_int_equal(share_unpack(word).flags, 0);
 	assert_int_equal(server.totals.handed_over, 0);
 	assert_int_equal(server.uplink.pending_count, 0);
 	/* A packet that was handed over says so. */
 	send_by(0, false, 1, 1);
-	turn_run(&server);
+	server_poll_run(&server);
 	assert_int_equal(share_ring_take(&rx[1], &word, 1), 1);
 	assert_int_equal(share_unpack(word).flags, SHARE_FLAG_LOCAL);
 	assert_int_equal(server.totals.handed_over, 1);
@@ -545,6 +545,6 @@ TEST(forward_take__drops_a_stray_for_nobody)
 {
 	send_flagged(0, false, 1, 1, SHARE_FLAG_STRAY);
 	slot_condemn(&server, 1);
-	turn_run(&server);
+	server_poll_run(&server);
 	assert_int_equal(server.slots.all[1].rx_dropped, 1);
 }

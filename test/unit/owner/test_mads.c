@@ -19,7 +19,7 @@
 #include "share/message.h"
 #include "slot.h"
 #include "test.h"
-#include "turn.h"
+#include "server_poll.h"
 #include "wire/build.h"
 #include "wire/packet.h"
 
@@ -354,7 +354,7 @@ TEST(mads_send_on__loses_none_of_a_storm)
 		send_patiently(req_to(PORT, i));
 	for (uint32_t i = 0; i < FLOOD && taken < FLOOD; i++) {
 		taken = take_requests(1, taken);
-		turn_run(&server);
+		server_poll_run(&server);
 	}
 	assert_int_equal(taken, FLOOD);
 	assert_int_equal(server.totals.mads, FLOOD);
@@ -379,7 +379,7 @@ TEST(mads_input__keeps_the_order_of_those_that_wait)
 	send_patiently(req_to(PORT, FLOOD + 1));
 	for (uint32_t i = 0; i < FLOOD && taken < FLOOD + 2; i++) {
 		taken = take_requests(1, taken);
-		turn_run(&server);
+		server_poll_run(&server);
 	}
 	assert_int_equal(taken, FLOOD + 2);
 }

@@ -21,7 +21,7 @@
 #include "slot.h"
 #include "slot_begin.h"
 #include "test.h"
-#include "turn.h"
+#include "server_poll.h"
 
 #define MAX_QP 4
 #define BEFORE 4 /* slots that a process may have had */
@@ -419,7 +419,7 @@ static void wake(uint16_t slot)
 {
 	server.slots.all[slot].page->process_sleeps = 1;
 	server.slots.all[slot].touched = true;
-	turn_wake(&server);
+	server_poll_wake(&server);
 }
 
 /* Return true if the process is woken, and discard that. */
@@ -443,7 +443,7 @@ static bool fill(int fd)
 }
 
 /* A process that it has a lane with can fill that one's eventfd, too. */
-TEST(turn_wake__waits_for_no_process)
+TEST(server_poll_wake__waits_for_no_process)
 {
 	struct share_message message;
 	int fds[SHARE_FDS], fd, rc;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The requests that a Linux peer sent, answered by our queue pairs and compared with the answers of
- * Linux, one by one: kind, PSN, syndrome, MSN, data. A turn follows each packet, so that nothing is
- * coalesced. Where the standard leaves a choice and ours is another, it says so below.
+ * Linux, one by one: kind, PSN, syndrome, MSN, data. An engine poll follows each packet, so that
+ * nothing is coalesced. Where the standard leaves a choice and ours is another, it says so below.
  */
 #include <stddef.h>
 #include <stdint.h>

@@ -243,7 +243,7 @@ TEST(qp_run__paced_and_in_error_waits_for_nothing)
 	end_expect_error(A);
 }
 
-/* Queue pairs that need no turn. */
+/* Queue pairs that need no engine poll. */
 
 TEST(qp_is_quiet__when_all_is_complete_and_nothing_is_owed)
 {

@@ -224,7 +224,7 @@ TEST(qp_receive__a_notification_is_ignored_without_dcqcn)
 /* Requests leave no faster than the rate; nothing is lost, and the queue pair becomes free. */
 TEST(qp_run__requests_are_slowed_down)
 {
-	unsigned int turns = 0;
+	unsigned int polls = 0;
 
 	connect(CC_DCQCN, IBV_QPT_RC);
 	for (int i = 0; i < 8; i++) {
@@ -238,8 +238,8 @@ TEST(qp_run__requests_are_slowed_down)
 		if (qp_deadline_ns(A->qp) == UINT64_MAX)
 			break;
 		end_time_out(A);
-	} while (++turns < 1000);
-	assert_in_range(turns, 10, 999);
+	} while (++polls < 1000);
+	assert_in_range(polls, 10, 999);
 	end_sent(A, 1, IBV_WC_SUCCESS);
 	assert_memory_equal(B->memory.bytes, A->memory.bytes, 32 * MTU);
 	rig.now_ns += UINT64_C(10000000000);
@@ -253,7 +253,7 @@ TEST(qp_run__requests_are_slowed_down)
 /* A responder that is slowed down holds READ responses back, with a timer of its own. */
 TEST(qp_run__responses_are_slowed_down)
 {
-	unsigned int turns = 0, sent;
+	unsigned int polls = 0, sent;
 
 	connect(CC_DCQCN, IBV_QPT_RC);
 	for (int i = 0; i < 8; i++) {
@@ -271,12 +271,12 @@ TEST(qp_run__responses_are_slowed_down)
 	/* The notification is not due yet. */
 	assert_false(end_run(B, 64));
 	assert_int_equal(B->catcher.count, 0);
-	while (qp_deadline_ns(B->qp) != UINT64_MAX && ++turns < 1000) {
+	while (qp_deadline_ns(B->qp) != UINT64_MAX && ++polls < 1000) {
 		end_time_out(B);
 		end_run(B, 64);
 		end_deliver(B);
 	}
-	assert_in_range(turns, 5, 999);
+	assert_in_range(polls, 5, 999);
 	end_sent(A, 1, IBV_WC_SUCCESS);
 	assert_memory_equal(A->memory.bytes, B->memory.bytes, 32 * MTU);
 }

@@ -175,7 +175,7 @@ static struct packet kept(struct catcher *catcher)
 	return packet;
 }
 
-static unsigned int turn(struct qp *qp, struct catcher *catcher)
+static unsigned int poll_once(struct qp *qp, struct catcher *catcher)
 {
 	unsigned int moved;
 
@@ -188,7 +188,9 @@ static unsigned int turn(struct qp *qp, struct catcher *catcher)
 
 static void run(void)
 {
-	while (turn(B->qp, &B->catcher) + turn(A->qp, &A->catcher) + turn(far.qp, &far.catcher) > 0)
+	while (poll_once(B->qp, &B->catcher) + poll_once(A->qp, &A->catcher) +
+		       poll_once(far.qp, &far.catcher) >
+	       0)
 		;
 }
 
@@ -399,7 +401,7 @@ TEST(pass__a_read_is_answered_again_within_a_message)
 	send_to(FAR, 4, IBV_WR_SEND, 0, 8 * MTU, 0);
 	deliver_only(4);
 	lose_response = 1;
-	while (turn(A->qp, &A->catcher) + turn(far.qp, &far.catcher) > 0)
+	while (poll_once(A->qp, &A->catcher) + poll_once(far.qp, &far.catcher) > 0)
 		;
 	assert_int_equal(lose_response, 0);
 	assert_int_equal(passed, 5);
@@ -437,7 +439,7 @@ TEST(pass__a_read_is_answered_again_before_a_message_that_was_not_ready)
 	read = kept(&B->catcher);
 	run();
 	send_to(FAR, 4, IBV_WR_SEND, 0, 8, 0);
-	turn(B->qp, &B->catcher);
+	poll_once(B->qp, &B->catcher);
 	while (qp_run(A->qp, rig.now_ns, &A->catcher.sink, 64))
 		;
 	assert_int_equal(A->catcher.count, 1);
@@ -452,9 +454,9 @@ TEST(pass__a_read_is_answered_again_before_a_message_that_was_not_ready)
 	catcher_clear(&A->catcher);
 	deliver(&far.catcher);
 	lose_response = 1;
-	turn(A->qp, &A->catcher);
+	poll_once(A->qp, &A->catcher);
 	qp_receive(A->qp, &read, rig.now_ns);
-	while (turn(A->qp, &A->catcher) + turn(far.qp, &far.catcher) > 0)
+	while (poll_once(A->qp, &A->catcher) + poll_once(far.qp, &far.catcher) > 0)
 		;
 	run_with_losses();
 	end_sent(B, 3, IBV_WC_SUCCESS);
@@ -548,8 +550,8 @@ TEST(pass__only_the_stand_in_answers)
 
 	post(far.srq, 2, 0, 8);
 	send_to(FAR, 3, IBV_WR_SEND, 0, 8, 0);
-	turn(B->qp, &B->catcher);
-	turn(A->qp, &A->catcher);
+	poll_once(B->qp, &B->catcher);
+	poll_once(A->qp, &A->catcher);
 	while (qp_run(far.qp, rig.now_ns, &far.catcher.sink, 64))
 		;
 	packet = *catcher_at(&far.catcher, 0);
@@ -561,7 +563,7 @@ TEST(pass__only_the_stand_in_answers)
 	packet.dest_qpn = ALIAS;
 	packet.psn = psn_add(packet.psn, 1);
 	qp_receive(A->qp, &packet, rig.now_ns);
-	turn(A->qp, &A->catcher);
+	poll_once(A->qp, &A->catcher);
 	end_idle(B);
 	run();
 	end_sent(B, 3, IBV_WC_SUCCESS);
@@ -661,8 +663,8 @@ TEST(pass__a_request_behind_a_read_goes_on_when_the_port_has_room)
 	post(far.srq, 2, 0, MTU);
 	send_to(FAR, 3, IBV_WR_RDMA_READ, 20 * MTU, MTU, MTU);
 	send_to(FAR, 4, IBV_WR_SEND, 0, 8, 0);
-	turn(B->qp, &B->catcher);
-	turn(A->qp, &A->catcher);
+	poll_once(B->qp, &B->catcher);
+	poll_once(A->qp, &A->catcher);
 	while (qp_run(far.qp, rig.now_ns, &far.catcher.sink, 64))
 		;
 	deliver(&far.catcher);
@@ -705,14 +707,14 @@ TEST(pass__a_request_in_flight_is_not_passed_again_when_a_page_comes)
 	post(far.srq, 2, 0, 8);
 	send_to(FAR, 3, IBV_WR_RDMA_READ, 20 * MTU, MTU, MTU);
 	send_to(FAR, 4, IBV_WR_SEND, 0, 8, 0);
-	turn(B->qp, &B->catcher);
+	poll_once(B->qp, &B->catcher);
 	for (unsigned int i = 1; i <= 2; i++) {
-		turn(A->qp, &A->catcher);
+		poll_once(A->qp, &A->catcher);
 		assert_int_equal(passed, i);
 		qp_wake_waiting(&rig.waiting, note, NULL);
-		turn(A->qp, &A->catcher);
+		poll_once(A->qp, &A->catcher);
 		assert_int_equal(passed, i);
-		turn(far.qp, &far.catcher);
+		poll_once(far.qp, &far.catcher);
 	}
 	run();
 	end_sent(B, 3, IBV_WC_SUCCESS);

@@ -50,7 +50,7 @@ static void greet(struct end *from)
 	end_sent(from, 1, IBV_WC_SUCCESS);
 }
 
-/* Send one turn's packets, and return how many have this opcode. */
+/* Send one engine poll's packets, and return how many have this opcode. */
 static unsigned int run_and_count(struct end *end, uint8_t opcode)
 {
 	unsigned int count = 0;

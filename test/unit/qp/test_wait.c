@@ -248,8 +248,9 @@ TEST(qp_retire__of_a_queue_pair_that_waits)
 	assert_int_equal(wake(), 0);
 }
 
-/* The page has gone again before the turn, in which the port has no room for a notification. */
-TEST(qp_resume__after_a_turn_that_could_not_notify)
+/* The page has gone again before the engine poll, in which the port has no room for a notification.
+ */
+TEST(qp_resume__after_a_poll_that_could_not_notify)
 {
 	static struct cc_paths paths;
 

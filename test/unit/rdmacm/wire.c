@@ -87,7 +87,7 @@ static void set_locked(bool locked)
 	}
 }
 
-/* Turns until nothing moves, each under the engines' locks. */
+/* Engine polls until nothing moves, each under the engines' locks. */
 static void carry(void)
 {
 	bool more;

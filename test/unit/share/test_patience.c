@@ -5,8 +5,8 @@
 #include "share/patience.h"
 #include "test.h"
 
-#define START 1000
-#define TURN  1000 /* ns, between two tries */
+#define START	1000
+#define POLL_NS 1000 /* ns, between two tries */
 
 TEST(patience_waits__for_a_while)
 {
@@ -37,14 +37,14 @@ TEST(patience_earn__one_now_and_then_earns_next_to_nothing)
 	for (int taken = 0; taken < 100; taken++) {
 		const uint64_t since = now;
 
-		while (now - since < PATIENCE_NS - TURN && patience_waits(&patience, now)) {
-			now += TURN;
-			waited += TURN;
+		while (now - since < PATIENCE_NS - POLL_NS && patience_waits(&patience, now)) {
+			now += POLL_NS;
+			waited += POLL_NS;
 		}
-		now = since + PATIENCE_NS - TURN;
+		now = since + PATIENCE_NS - POLL_NS;
 		patience_earn(&patience, now);
 	}
-	assert_true(waited <= PATIENCE_NS + 100 * (PATIENCE_EARNED_NS + TURN));
+	assert_true(waited <= PATIENCE_NS + 100 * (PATIENCE_EARNED_NS + POLL_NS));
 }
 
 /* A slow one, but one that goes on: its senders keep to its pace, and nothing is lost. */

@@ -31,10 +31,10 @@ TEST(stages_of__files_of_the_path)
 		{"", "qp_post_send", STAGE_post},
 		{"", "sgl_scatter", STAGE_copy},
 		{"", "rx_input_burst", STAGE_receive},
-		{"", "engine_turn", STAGE_turn},
+		{"", "engine_poll", STAGE_turn},
 		{"", "cq_push", STAGE_completion},
 		{"tx.c", "tx_put", STAGE_transmit},
-		{"", "stream_turn", STAGE_program},
+		{"", "stream_poll", STAGE_program},
 		/* The linker has made this one local. */
 		{"run.c", "qp_run", STAGE_transport},
 		{"", "gap_keep", STAGE_transport},

@@ -213,7 +213,7 @@ TEST(pacer_wants_ack__of_a_timed_packet_and_in_each_window)
 TEST(pacer_waits_new__at_the_window)
 {
 	make(CC_SWIFT);
-	pacer_turn(&pacer, 1000);
+	pacer_poll(&pacer, 1000);
 	pacer.window = 2;
 	assert_false(pacer_waits_new(&pacer, 1));
 	assert_true(pacer_waits_new(&pacer, 2));
@@ -226,10 +226,10 @@ TEST(pacer_waits_new__at_the_window)
 TEST(pacer_holds__until_the_next_packet_is_due)
 {
 	make(CC_SWIFT);
-	pacer_turn(&pacer, 1000);
+	pacer_poll(&pacer, 1000);
 	cc->wait_ns = 7000;
 	assert_true(pacer_holds(&pacer));
 	assert_int_equal(pacer.deadline_ns, 7000);
-	pacer_turn(&pacer, 7000);
+	pacer_poll(&pacer, 7000);
 	assert_false(pacer_holds(&pacer));
 }

@@ -63,14 +63,14 @@ TEST(cc_change__none_sets_free)
 {
 	change(CC_DCQCN);
 	cc_notified(pacer.cc, NOW_NS);
-	pacer_turn(&pacer, NOW_NS);
+	pacer_poll(&pacer, NOW_NS);
 	assert_true(pacer_holds(&pacer));
 	change(CC_NONE);
-	pacer_turn(&pacer, NOW_NS);
+	pacer_poll(&pacer, NOW_NS);
 	assert_false(pacer_holds(&pacer));
 	assert_true(pacer.deadline_ns == PACER_NEVER);
 	change(CC_SWIFT);
-	pacer_turn(&pacer, NOW_NS);
+	pacer_poll(&pacer, NOW_NS);
 	pacer_sent_request(&pacer, loss.next, 1, 1000, false);
 	assert_true(pacer_waits_new(&pacer, SWIFT_CWND_FIRST));
 	change(CC_NONE);
@@ -86,7 +86,7 @@ TEST(cc_change__swift_lets_one_packet_ask)
 {
 	loss_sent_new(&loss, 200);
 	change(CC_SWIFT);
-	pacer_turn(&pacer, NOW_NS);
+	pacer_poll(&pacer, NOW_NS);
 	assert_false(pacer_waits_new(&pacer, loss_outstanding(&loss)));
 	assert_true(pacer_asks_ack(&pacer, 0));
 	pacer_sent_request(&pacer, loss.next, 1, 1000, false);

@@ -518,14 +518,14 @@ TEST(datagram_send__paced)
 	bool more = true;
 
 	pacer_set(&fixture.pacer, 8000, 1, MTU);
-	pacer_turn(&fixture.pacer, 0);
+	pacer_poll(&fixture.pacer, 0);
 	post(1, MTU);
 	post(2, MTU);
 	assert_int_equal(send_some(9, &more), FAULT_NONE);
 	assert_int_equal(fixture.catcher.count, 1);
 	assert_false(more);
 	assert_in_range(fixture.pacer.deadline_ns, MTU * 1000, (MTU + 200) * 1000);
-	pacer_turn(&fixture.pacer, fixture.pacer.deadline_ns);
+	pacer_poll(&fixture.pacer, fixture.pacer.deadline_ns);
 	assert_int_equal(send_some(9, &more), FAULT_NONE);
 	assert_int_equal(fixture.catcher.count, 1);
 	fixture_completion(fixture.cq, 1, IBV_WC_SUCCESS);

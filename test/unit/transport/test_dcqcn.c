@@ -93,37 +93,37 @@ TEST(dcqcn_notified__not_below_the_slowest_rate)
 TEST(dcqcn_notified__leaves_no_burst)
 {
 	cc_notified(cc, START_NS);
-	pacer_turn(&pacer, START_NS);
+	pacer_poll(&pacer, START_NS);
 	assert_true(pacer_holds(&pacer));
 	assert_in_range(pacer.deadline_ns, START_NS + 1, START_NS + 2);
 }
 
-TEST(dcqcn_turn__alpha_falls_without_notifications)
+TEST(dcqcn_poll__alpha_falls_without_notifications)
 {
 	cc_notified(cc, START_NS);
-	cc_turn(cc, START_NS + DCQCN_ALPHA_NS - 1);
+	cc_poll(cc, START_NS + DCQCN_ALPHA_NS - 1);
 	assert_near(cc->dcqcn.alpha, 1);
-	cc_turn(cc, START_NS + DCQCN_ALPHA_NS);
+	cc_poll(cc, START_NS + DCQCN_ALPHA_NS);
 	assert_near(cc->dcqcn.alpha, 1 - DCQCN_G);
-	cc_turn(cc, START_NS + 3 * DCQCN_ALPHA_NS);
+	cc_poll(cc, START_NS + 3 * DCQCN_ALPHA_NS);
 	assert_near(cc->dcqcn.alpha, (1 - DCQCN_G) * (1 - DCQCN_G) * (1 - DCQCN_G));
 }
 
 /* Fast recovery: five steps, each half of the way to the rate before the cut. */
-TEST(dcqcn_turn__fast_recovery_comes_back)
+TEST(dcqcn_poll__fast_recovery_comes_back)
 {
 	double kbps = LINK_KBPS / 4.0;
 
 	cc_notified(cc, START_NS);
 	cc_notified(cc, START_NS + CC_NOTIFY_NS);
 	for (uint64_t i = 1; i <= DCQCN_FAST; i++) {
-		cc_turn(cc, START_NS + CC_NOTIFY_NS + i * DCQCN_TIMER_NS);
+		cc_poll(cc, START_NS + CC_NOTIFY_NS + i * DCQCN_TIMER_NS);
 		kbps = (kbps + LINK_KBPS / 2.0) / 2;
 		assert_near(pacer.rate_kbps, kbps);
 	}
 	assert_int_equal(cc->dcqcn.target_kbps, LINK_KBPS / 2);
 	/* After that the target rises, too. */
-	cc_turn(cc, START_NS + CC_NOTIFY_NS + (DCQCN_FAST + 1) * DCQCN_TIMER_NS);
+	cc_poll(cc, START_NS + CC_NOTIFY_NS + (DCQCN_FAST + 1) * DCQCN_TIMER_NS);
 	assert_int_equal(cc->dcqcn.target_kbps, LINK_KBPS / 2 + DCQCN_AI_KBPS);
 }
 
@@ -159,10 +159,10 @@ TEST(dcqcn_raise__hyper_increase)
 
 /* At the link's rate nothing is limited or counted any more, and the next cut starts from the
  * initial state. */
-TEST(dcqcn_turn__a_long_pause_sets_it_free)
+TEST(dcqcn_poll__a_long_pause_sets_it_free)
 {
 	cc_notified(cc, START_NS);
-	pacer_turn(&pacer, START_NS + UINT64_C(10000000000));
+	pacer_poll(&pacer, START_NS + UINT64_C(10000000000));
 	assert_int_equal(pacer.rate_kbps, 0);
 	assert_false(pacer_holds(&pacer));
 	assert_true(cc->timer_ns == UINT64_MAX);
@@ -175,7 +175,7 @@ TEST(pacer_holds__not_longer_than_to_the_next_increase)
 {
 	for (uint64_t i = 0; i < 20; i++)
 		cc_notified(cc, START_NS + i * CC_NOTIFY_NS);
-	pacer_turn(&pacer, START_NS + 20 * CC_NOTIFY_NS);
+	pacer_poll(&pacer, START_NS + 20 * CC_NOTIFY_NS);
 	while (!pacer_holds(&pacer))
 		pacer_sent(&pacer, 4000);
 	assert_true(pacer.deadline_ns == cc->timer_ns);
@@ -185,7 +185,7 @@ TEST(pacer_holds__not_longer_than_to_the_next_increase)
 TEST(dcqcn_notified__keeps_what_a_limit_has_counted)
 {
 	pacer_set(&pacer, LINK_KBPS / 100, 0, 1000);
-	pacer_turn(&pacer, START_NS);
+	pacer_poll(&pacer, START_NS);
 	while (!pacer_holds(&pacer))
 		pacer_sent(&pacer, 1000);
 	cc_notified(cc, START_NS);
@@ -196,7 +196,7 @@ TEST(dcqcn_notified__keeps_what_a_limit_has_counted)
 static void notify_after(uint64_t steps)
 {
 	cc_notified(cc, START_NS);
-	cc_turn(cc, START_NS + steps * DCQCN_TIMER_NS);
+	cc_poll(cc, START_NS + steps * DCQCN_TIMER_NS);
 	cc_notified(cc, START_NS + steps * DCQCN_TIMER_NS + 1);
 }
 
@@ -264,14 +264,14 @@ TEST(dcqcn_raise__as_the_parameters_say)
 	cc_notified(cc, START_NS);
 	assert_int_equal(pacer.rate_kbps, 10000000);
 	cc_notified(cc, START_NS + CC_NOTIFY_NS);
-	cc_turn(cc, START_NS + CC_NOTIFY_NS + 199999);
+	cc_poll(cc, START_NS + CC_NOTIFY_NS + 199999);
 	assert_int_equal(pacer.rate_kbps, 5000000);
-	cc_turn(cc, START_NS + CC_NOTIFY_NS + 200000);
+	cc_poll(cc, START_NS + CC_NOTIFY_NS + 200000);
 	assert_int_equal(pacer.rate_kbps, 7500000);
-	cc_turn(cc, START_NS + CC_NOTIFY_NS + 400000);
+	cc_poll(cc, START_NS + CC_NOTIFY_NS + 400000);
 	assert_int_equal(cc->dcqcn.target_kbps, 11000000);
 	/* From 20 Gb/s on it is free. */
-	cc_turn(cc, START_NS + UINT64_C(1000000000));
+	cc_poll(cc, START_NS + UINT64_C(1000000000));
 	assert_int_equal(pacer.rate_kbps, 0);
 }
 
@@ -291,13 +291,13 @@ TEST(dcqcn_sent__without_the_byte_counter)
 }
 
 /* A pause of days with the shortest times ends at once. */
-TEST(dcqcn_turn__a_long_pause_is_cheap)
+TEST(dcqcn_poll__a_long_pause_is_cheap)
 {
 	params.dce_tcp_rtt = 1;
 	params.rpg_time_reset = 131071;
 	params.rpg_ai_rate = 1;
 	cc_notified(cc, START_NS);
-	cc_turn(cc, START_NS + UINT64_C(3) * 86400 * 1000000000);
+	cc_poll(cc, START_NS + UINT64_C(3) * 86400 * 1000000000);
 	assert_true(cc->dcqcn.alpha >= 0 && cc->dcqcn.alpha < 1e-9);
 	assert_int_equal(pacer.rate_kbps, 0);
 }

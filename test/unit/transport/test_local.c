@@ -120,8 +120,8 @@ static void post_invalidate(uint64_t wr_id, unsigned int flags, uint32_t rkey)
 				  .invalidate_rkey = rkey});
 }
 
-/* Run a turn as a queue pair does. Return how many packets were sent. */
-static unsigned int turn(void)
+/* Run an engine poll as a queue pair does. Return how many packets were sent. */
+static unsigned int poll_once(void)
 {
 	unsigned int sent;
 	bool more;
@@ -162,25 +162,25 @@ static bool is_bound(uint32_t rkey)
 				 IBV_ACCESS_REMOTE_READ, &addr) == MR_OK;
 }
 
-TEST(local__completes_in_the_turn_that_executes_it)
+TEST(local__completes_in_the_poll_that_executes_it)
 {
 	uint32_t rkey;
 	struct ibv_wc wc;
 
 	rkey = post_bind(1, SIGNALED);
 	assert_false(is_bound(rkey));
-	assert_int_equal(turn(), 0);
+	assert_int_equal(poll_once(), 0);
 	wc = expect_success(1);
 	assert_int_equal(wc.opcode, IBV_WC_BIND_MW);
 	assert_int_equal(wc.qp_num, FIXTURE_QPN);
 	assert_true(is_bound(rkey));
 	post_invalidate(2, SIGNALED, rkey);
-	assert_int_equal(turn(), 0);
+	assert_int_equal(poll_once(), 0);
 	assert_int_equal(expect_success(2).opcode, IBV_WC_LOCAL_INV);
 	assert_false(is_bound(rkey));
 	/* The local work has used no PSN. */
 	post_remote(3, IBV_WR_RDMA_WRITE);
-	assert_int_equal(turn(), 1);
+	assert_int_equal(poll_once(), 1);
 	assert_int_equal(catcher_at(&fixture.catcher, 0)->psn.v, 0);
 	take(OPCODE_ACKNOWLEDGE, 0);
 	expect_success(3);
@@ -191,7 +191,7 @@ TEST(local__unsignaled_completes_silently)
 	uint32_t rkey;
 
 	rkey = post_bind(1, 0);
-	turn();
+	poll_once();
 	expect_none();
 	assert_true(is_bound(rkey));
 	assert_int_equal(sq.cons, sq_prod(&sq));
@@ -205,7 +205,7 @@ TEST(local__completions_keep_the_order_of_posting)
 	rkey = post_bind(2, SIGNALED);
 	post_remote(3, IBV_WR_RDMA_WRITE);
 	post_invalidate(4, SIGNALED, rkey);
-	assert_int_equal(turn(), 2);
+	assert_int_equal(poll_once(), 2);
 	expect_none();
 	take(OPCODE_ACKNOWLEDGE, 0);
 	expect_success(1);
@@ -224,7 +224,7 @@ TEST(local__one_acknowledgement_completes_through_it)
 	rkey = post_bind(2, SIGNALED);
 	post_invalidate(3, SIGNALED, rkey);
 	post_remote(4, IBV_WR_RDMA_WRITE);
-	assert_int_equal(turn(), 2);
+	assert_int_equal(poll_once(), 2);
 	take(OPCODE_ACKNOWLEDGE, 1);
 	for (uint64_t i = 1; i <= 4; i++)
 		expect_success(i);
@@ -238,7 +238,7 @@ TEST(local__between_a_write_and_a_read)
 	post_bind(2, SIGNALED);
 	post_remote(3, IBV_WR_RDMA_READ);
 	post_invalidate(4, SIGNALED, ibv_inc_rkey(window->view.key));
-	assert_int_equal(turn(), 2);
+	assert_int_equal(poll_once(), 2);
 	take(OPCODE_READ_RESPONSE_ONLY, 1);
 	for (uint64_t i = 1; i <= 4; i++)
 		expect_success(i);
@@ -251,17 +251,17 @@ TEST(local__is_executed_once_whatever_is_sent_again)
 	post_remote(1, IBV_WR_RDMA_WRITE);
 	rkey = post_bind(2, SIGNALED);
 	post_remote(3, IBV_WR_RDMA_WRITE);
-	assert_int_equal(turn(), 2);
+	assert_int_equal(poll_once(), 2);
 	loss_on_nak_ahead(&loss, 0);
 	/* If the binding were executed again it would fail: a window of type 2 cannot be bound
 	 * twice. */
-	assert_int_equal(turn(), 2);
+	assert_int_equal(poll_once(), 2);
 	assert_int_equal(requester.fault, FAULT_NONE);
 	assert_true(is_bound(rkey));
 	take(OPCODE_ACKNOWLEDGE, 0);
 	/* The requester goes back once more, while the binding is the second oldest request. */
 	loss_on_nak_ahead(&loss, 0);
-	assert_int_equal(turn(), 1);
+	assert_int_equal(poll_once(), 1);
 	take(OPCODE_ACKNOWLEDGE, 1);
 	for (uint64_t i = 1; i <= 3; i++)
 		expect_success(i);
@@ -272,12 +272,12 @@ TEST(local__a_failure_waits_for_its_turn)
 	post_remote(1, IBV_WR_RDMA_WRITE);
 	post_invalidate(2, 0, memory.mr->key);
 	post_remote(3, IBV_WR_RDMA_WRITE);
-	assert_int_equal(turn(), 1);
+	assert_int_equal(poll_once(), 1);
 	assert_int_equal(requester.fault, FAULT_SEND_WINDOW);
 	assert_false(requester_fault_due(&requester));
 	take(OPCODE_ACKNOWLEDGE, 0);
 	expect_success(1);
-	assert_int_equal(turn(), 0);
+	assert_int_equal(poll_once(), 0);
 	assert_true(requester_fault_due(&requester));
 	assert_int_equal(completer_fail(&completer, requester.fault), FAULT_NONE);
 	assert_int_equal(fixture_completion(fixture.cq, 2, IBV_WC_MW_BIND_ERR).opcode,
@@ -290,12 +290,12 @@ TEST(local__a_fence_waits_for_reads)
 
 	post_remote(1, IBV_WR_RDMA_READ);
 	rkey = post_bind(2, SIGNALED | IBV_SEND_FENCE);
-	assert_int_equal(turn(), 1);
+	assert_int_equal(poll_once(), 1);
 	assert_false(is_bound(rkey));
 	take(OPCODE_READ_RESPONSE_ONLY, 0);
 	expect_success(1);
 	expect_none();
-	assert_int_equal(turn(), 0);
+	assert_int_equal(poll_once(), 0);
 	expect_success(2);
 	assert_true(is_bound(rkey));
 }
@@ -306,11 +306,11 @@ TEST(local__draining_begins_none)
 
 	requester.state = REQUESTER_DRAINING;
 	rkey = post_bind(1, SIGNALED);
-	assert_int_equal(turn(), 0);
+	assert_int_equal(poll_once(), 0);
 	assert_false(is_bound(rkey));
 	assert_true(requester_drained(&requester));
 	requester.state = REQUESTER_RUNNING;
-	turn();
+	poll_once();
 	expect_success(1);
 }
 
@@ -318,7 +318,7 @@ TEST(local__what_is_not_executed_is_flushed)
 {
 	requester.state = REQUESTER_STOPPED;
 	post_bind(1, 0);
-	turn();
+	poll_once();
 	completer_flush(&completer);
 	fixture_completion(fixture.cq, 1, IBV_WC_WR_FLUSH_ERR);
 }
@@ -333,10 +333,10 @@ TEST(local__its_slot_is_not_sent_from_once_it_has_left)
 	post_bind(8, SIGNALED);
 	for (uint64_t i = 9; i < 16; i++)
 		post_remote(i, IBV_WR_RDMA_WRITE);
-	assert_int_equal(turn(), 15);
+	assert_int_equal(poll_once(), 15);
 	loss.window = 8;
 	assert_true(loss_on_nak_ahead(&loss, 0));
-	assert_int_equal(turn(), 8);
+	assert_int_equal(poll_once(), 8);
 	assert_int_equal(sq.next, 8);
 	take(OPCODE_ACKNOWLEDGE, 7);
 	for (uint64_t i = 0; i <= 8; i++)
@@ -345,7 +345,7 @@ TEST(local__its_slot_is_not_sent_from_once_it_has_left)
 	for (uint64_t i = 16; i < 25; i++)
 		post_remote(i, IBV_WR_SEND);
 	/* The packets that are sent again are still WRITEs. */
-	assert_int_equal(turn(), 16);
+	assert_int_equal(poll_once(), 16);
 	for (unsigned int i = 0; i < 16; i++) {
 		assert_int_equal(catcher_at(&fixture.catcher, i)->psn.v, 8 + i);
 		assert_int_equal(catcher_at(&fixture.catcher, i)->opcode,
@@ -359,14 +359,14 @@ TEST(local__what_is_posted_behind_it_is_sent_after_a_late_answer)
 {
 	post_remote(1, IBV_WR_RDMA_WRITE);
 	post_bind(2, SIGNALED);
-	assert_int_equal(turn(), 1);
+	assert_int_equal(poll_once(), 1);
 	loss_on_nak_ahead(&loss, 0);
 	take(OPCODE_ACKNOWLEDGE, 0);
 	expect_success(1);
 	expect_success(2);
 	assert_int_equal(sq.next, sq_prod(&sq));
 	post_remote(3, IBV_WR_SEND);
-	assert_int_equal(turn(), 1);
+	assert_int_equal(poll_once(), 1);
 	assert_int_equal(catcher_at(&fixture.catcher, 0)->opcode, OPCODE_SEND_ONLY);
 	assert_int_equal(catcher_at(&fixture.catcher, 0)->psn.v, 1);
 }

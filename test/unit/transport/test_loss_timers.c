@@ -204,13 +204,13 @@ TEST(completer_timeout__going_back_is_remembered_over_a_probe)
 	assert_int_equal(rig.loss.peer, LOSS_PEER_KEEPS);
 }
 
-/* End a turn in which nothing could leave. */
+/* End an engine poll in which nothing could leave. */
 static void be_held(void)
 {
-	loss_on_turn(&rig.loss, rig.loss.top, false, NOW_NS + 1);
+	loss_on_poll(&rig.loss, rig.loss.top, false, NOW_NS + 1);
 }
 
-TEST(loss_on_turn__timers_pause_until_a_lost_packet_leaves)
+TEST(loss_on_poll__timers_pause_until_a_lost_packet_leaves)
 {
 	static const enum loss_peer peers[] = {LOSS_PEER_UNKNOWN, LOSS_PEER_KEEPS, LOSS_PEER_DROPS};
 
@@ -233,7 +233,7 @@ TEST(loss_on_turn__timers_pause_until_a_lost_packet_leaves)
 }
 
 /* The packet of a probe, or of a retransmission that was lost, has left before. */
-TEST(loss_on_turn__timers_run_on_for_what_has_left)
+TEST(loss_on_poll__timers_run_on_for_what_has_left)
 {
 	for (int naks = 0; naks <= 1; naks++) {
 		completer_rig_tear_down(state);
@@ -253,7 +253,7 @@ TEST(loss_on_turn__timers_run_on_for_what_has_left)
 }
 
 /* A late acknowledgement ends the pause: nothing must be sent again now. */
-TEST(loss_on_turn__an_answer_ends_the_pause)
+TEST(loss_on_poll__an_answer_ends_the_pause)
 {
 	post(1, IBV_WR_RDMA_WRITE, 3 * MTU);
 	assert_int_equal(send_all(), 3);

@@ -15,7 +15,7 @@ static struct pacer pacer;
 static int set_up(TEST_STATE)
 {
 	pacer_set(&pacer, RATE, 3 * PACKET, PACKET);
-	pacer_turn(&pacer, NOW_NS);
+	pacer_poll(&pacer, NOW_NS);
 	return 0;
 }
 
@@ -44,27 +44,27 @@ TEST(pacer_holds__what_is_behind_a_burst)
 {
 	assert_int_equal(send_all(PACKET), 3);
 	assert_true(pacer.deadline_ns == NOW_NS + PACKET_NS);
-	pacer_turn(&pacer, NOW_NS + PACKET_NS - 1);
+	pacer_poll(&pacer, NOW_NS + PACKET_NS - 1);
 	assert_true(pacer.deadline_ns == PACER_NEVER);
 	assert_int_equal(send_all(PACKET), 0);
 	assert_true(pacer.deadline_ns == NOW_NS + PACKET_NS);
-	pacer_turn(&pacer, NOW_NS + PACKET_NS);
+	pacer_poll(&pacer, NOW_NS + PACKET_NS);
 	assert_int_equal(send_all(PACKET), 1);
 }
 
 TEST(pacer_holds__an_idle_time_saves_up_one_burst)
 {
 	send_all(PACKET);
-	pacer_turn(&pacer, NOW_NS + 100 * PACKET_NS);
+	pacer_poll(&pacer, NOW_NS + 100 * PACKET_NS);
 	assert_int_equal(send_all(PACKET), 3);
 }
 
-TEST(pacer_holds__late_turns_do_not_lower_the_rate)
+TEST(pacer_holds__late_polls_do_not_lower_the_rate)
 {
 	unsigned int sent = 0;
 
 	for (unsigned int i = 0; i < 1000; i++) {
-		pacer_turn(&pacer, NOW_NS + i * (PACKET_NS * 3 / 2));
+		pacer_poll(&pacer, NOW_NS + i * (PACKET_NS * 3 / 2));
 		sent += send_all(PACKET);
 	}
 	/* 1500 packets' time, and the burst that was there before. */
@@ -74,7 +74,7 @@ TEST(pacer_holds__late_turns_do_not_lower_the_rate)
 TEST(pacer_holds__one_packet_goes_however_short_the_burst)
 {
 	pacer_set(&pacer, RATE, 1, PACKET);
-	pacer_turn(&pacer, NOW_NS);
+	pacer_poll(&pacer, NOW_NS);
 	assert_int_equal(send_all(PACKET), 1);
 	assert_true(pacer.deadline_ns == NOW_NS + PACKET_NS);
 }
@@ -83,11 +83,11 @@ TEST(pacer_set__the_default_burst_is_a_time)
 {
 	/* A gigabit: a millisecond is 125000 bytes. */
 	pacer_set(&pacer, 1000000, 0, 1250);
-	pacer_turn(&pacer, NOW_NS);
+	pacer_poll(&pacer, NOW_NS);
 	assert_int_equal(send_all(1250), 100);
 	/* A packet that takes longer than that is sent alone. */
 	pacer_set(&pacer, RATE, 0, 2 * PACKET);
-	pacer_turn(&pacer, NOW_NS);
+	pacer_poll(&pacer, NOW_NS);
 	assert_int_equal(send_all(2 * PACKET), 1);
 }
 

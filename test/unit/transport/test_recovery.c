@@ -574,7 +574,7 @@ TEST(recovery_pause__keeps_the_time_that_is_left)
 	recovery_pause(&recovery, NOW_NS + 300);
 	expect(RECOVERY_PAUSED, RECOVERY_NEVER);
 	assert_int_equal(recovery_expire(&recovery, false, NOW_NS + 99999), RECOVERY_WAIT);
-	/* Another turn in which nothing leaves. */
+	/* Another engine poll in which nothing leaves. */
 	recovery_pause(&recovery, NOW_NS + 100000);
 	recovery_sent(&recovery, NOW_NS + 200000);
 	expect(RECOVERY_RESENDING, NOW_NS + 200000 + TIMEOUT_NS - 300);

@@ -67,7 +67,7 @@ TEST(requester_send__a_fault_that_an_acknowledgement_overtook_is_none)
 	region_tear_down(&other);
 }
 
-TEST(requester_send__a_fault_is_judged_anew_each_turn)
+TEST(requester_send__a_fault_is_judged_anew_each_poll)
 {
 	struct region other;
 	struct ibv_sge sge[3];

@@ -204,7 +204,7 @@ TEST(requester_send__paced)
 {
 	/* One byte takes a microsecond; a burst has two packets. */
 	pacer_set(&rig.fixture.pacer, 8000, 2 * (MTU + 74), MTU + 74);
-	pacer_turn(&rig.fixture.pacer, 0);
+	pacer_poll(&rig.fixture.pacer, 0);
 	post(IBV_WR_RDMA_WRITE, 4 * MTU, 0);
 	assert_int_equal(send_some(9), 2);
 	assert_false(rig.more);
@@ -213,10 +213,10 @@ TEST(requester_send__paced)
 	assert_true(packet_at(0)->ack_req);
 	assert_in_range(rig.fixture.pacer.deadline_ns, MTU * 1000, (MTU + 200) * 1000);
 	assert_int_equal(send_some(9), 0);
-	pacer_turn(&rig.fixture.pacer, rig.fixture.pacer.deadline_ns);
+	pacer_poll(&rig.fixture.pacer, rig.fixture.pacer.deadline_ns);
 	assert_int_equal(send_some(9), 1);
 	catcher_expect(&rig.fixture.catcher, 0, OPCODE_WRITE_MIDDLE, FIRST_PSN + 2);
 	/* Work that sends no bytes is not held back. */
-	pacer_turn(&rig.fixture.pacer, UINT64_C(1000000000));
+	pacer_poll(&rig.fixture.pacer, UINT64_C(1000000000));
 	assert_int_equal(send_some(9), 1);
 }

@@ -156,10 +156,10 @@ TEST(swift_sent__paces_below_one_packet)
 	cc->swift.rtt_ns = 40000;
 	cc_sent(cc, loss.next, 1, 1000, false, now_ns);
 	assert_int_equal(cc->wait_ns, now_ns + 160000);
-	pacer_turn(&pacer, now_ns + 159999);
+	pacer_poll(&pacer, now_ns + 159999);
 	assert_true(pacer_holds(&pacer));
 	assert_int_equal(pacer.deadline_ns, now_ns + 160000);
-	pacer_turn(&pacer, now_ns + 160000);
+	pacer_poll(&pacer, now_ns + 160000);
 	assert_false(pacer_holds(&pacer));
 	assert_int_equal(pacer.window, 1);
 }
@@ -181,14 +181,14 @@ TEST(swift_lost__halves_once_in_a_round_trip)
 	set_window(100);
 	cc->swift.rtt_ns = 10000;
 	loss.losses++;
-	cc_turn(cc, now_ns);
+	cc_poll(cc, now_ns);
 	assert_near(cc->swift.cwnd, 50);
-	cc_turn(cc, now_ns + 1);
+	cc_poll(cc, now_ns + 1);
 	loss.losses++;
-	cc_turn(cc, now_ns + 2);
+	cc_poll(cc, now_ns + 2);
 	assert_near(cc->swift.cwnd, 50);
 	loss.losses++;
-	cc_turn(cc, now_ns + 10000);
+	cc_poll(cc, now_ns + 10000);
 	assert_near(cc->swift.cwnd, 25);
 }
 
@@ -198,7 +198,7 @@ TEST(swift_lost__again_and_again_leaves_the_least_window)
 	cc->swift.rtt_ns = 10000;
 	for (int i = 1; i <= SWIFT_RETRIES; i++) {
 		loss.losses++;
-		cc_turn(cc, now_ns + (uint64_t)i * 10000);
+		cc_poll(cc, now_ns + (uint64_t)i * 10000);
 	}
 	assert_near(cc->swift.cwnd, SWIFT_CWND_MIN);
 	assert_int_equal(pacer.window, 1);
@@ -246,7 +246,7 @@ static double send_to_late_host(uint64_t base_ns, uint64_t more_ns, uint64_t for
 		rtt_ns = base_ns + (random >> 33) % more_ns;
 		loss.una = loss.next = loss.top = psn_make((uint32_t)psn & 0xffffff);
 		cc_sent(cc, loss.next, 1, 1000, false, now_ns);
-		cc_turn(cc, now_ns);
+		cc_poll(cc, now_ns);
 		now_ns += rtt_ns;
 		cc->timed = false;
 		cc->ops->answered(cc, rtt_ns, flight, now_ns);
@@ -311,12 +311,12 @@ static void slow_down(void)
 	cc_sent(cc, loss.next, 1, 1000, false, now_ns);
 }
 
-TEST(swift_turn__ends_a_slowdown_without_answers)
+TEST(swift_poll__ends_a_slowdown_without_answers)
 {
 	slow_down();
-	cc_turn(cc, now_ns + TARGET_NS);
+	cc_poll(cc, now_ns + TARGET_NS);
 	assert_int_equal(pacer.window, SWIFT_SLOW_CWND);
-	cc_turn(cc, now_ns + (1 + SWIFT_SLOW_MAX_RTTS) * TARGET_NS);
+	cc_poll(cc, now_ns + (1 + SWIFT_SLOW_MAX_RTTS) * TARGET_NS);
 	assert_int_equal(pacer.window, 201);
 }
 
@@ -324,7 +324,7 @@ TEST(swift_lost__ends_a_slowdown)
 {
 	slow_down();
 	loss.losses++;
-	cc_turn(cc, now_ns + 1);
+	cc_poll(cc, now_ns + 1);
 	assert_false(cc->swift.slows);
 	assert_int_equal(pacer.window, 100);
 }

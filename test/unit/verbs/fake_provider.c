@@ -15,7 +15,7 @@
 struct fake fake;
 uint32_t fake_engines;
 
-/* Packets between one turn and the next. */
+/* Packets between one engine poll and the next. */
 static struct {
 	struct packet_sink sink;
 	struct packet_out out;
@@ -56,7 +56,7 @@ static bool run_qps(void)
 	return more;
 }
 
-/* Turns until nothing moves. */
+/* Engine polls until nothing moves. */
 static void carry(void)
 {
 	bool more;

@@ -247,7 +247,7 @@ static uint64_t wallclock(void)
 	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
 }
 
-/* The fake engine's clock goes on by turns only. */
+/* The fake engine's clock goes on by engine polls only. */
 TEST(stamps__are_the_engines_time_of_the_completion)
 {
 	struct ibv_cq_init_attr_ex init = {

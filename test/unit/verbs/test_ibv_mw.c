@@ -194,8 +194,8 @@ TEST(bind_mw__what_is_wrong_in_its_turn_completes_so)
 	assert_int_equal(ibv_dealloc_mw(mw), 0);
 }
 
-/* Window and queue pair, or window and region, of different domains: adapters tell in the turn of
- * it. */
+/* Window and queue pair, or window and region, of different domains: adapters tell in the engine
+ * poll of it. */
 TEST(bind_mw__of_two_domains_completes_so)
 {
 	struct ibv_mw *one = window(IBV_MW_TYPE_1), *two = window(IBV_MW_TYPE_2);

@@ -225,7 +225,7 @@ static void *run_ending(void *arg)
 }
 
 /* Wait until the thread has stopped the engine for the last time, and started it again. */
-static void await_turn_of_the_engine(unsigned int locks)
+static void await_poll_of_the_engine(unsigned int locks)
 {
 	while (__atomic_load_n(&fake.locks, __ATOMIC_SEQ_CST) < locks ||
 	       __atomic_load_n(&fake.locked, __ATOMIC_SEQ_CST))
@@ -253,7 +253,7 @@ static void check_ending(int (*end)(const struct ending *ending))
 	locks = __atomic_load_n(&fake.locks, __ATOMIC_SEQ_CST);
 	assert_int_equal(pthread_create(&thread, NULL, run_ending, &ending), 0);
 	/* ibv_rereg_mr stops it for its checks, too. */
-	await_turn_of_the_engine(locks + (end == end_by_rereg ? 2 : 1));
+	await_poll_of_the_engine(locks + (end == end_by_rereg ? 2 : 1));
 	write_to_target(IBV_WC_SUCCESS);
 	assert_false(__atomic_load_n(&ending.done, __ATOMIC_SEQ_CST));
 	held_pages_end();

@@ -422,8 +422,9 @@ static void post_piece(struct ibv_qp *qp, uint64_t first, uint64_t step)
 	}
 }
 
-/* Run some engine turns, in which the work posted to a queue pair of this device completes. */
-static void run_turns(struct ibv_cq *empty)
+/* Run some engine polls, in which the work posted to a queue pair of this device completes.
+ */
+static void run_polls(struct ibv_cq *empty)
 {
 	struct ibv_wc wc;
 
@@ -453,7 +454,7 @@ TEST(destroy_qp__while_its_queue_is_polled)
 		__atomic_store_n(&outlived.fills, true, __ATOMIC_RELAXED);
 		post_piece(doomed, DOOMED + round, 0);
 		post_piece(outlived.stays, (round - 1) * PIECE, 1);
-		run_turns(other);
+		run_polls(other);
 		__atomic_store_n(&outlived.fills, false, __ATOMIC_RELAXED);
 		assert_int_equal(ibv_destroy_qp(doomed), 0);
 		__atomic_store_n(&outlived.gone, round, __ATOMIC_RELEASE);

@@ -40,36 +40,36 @@ static int tear_down(void **state)
 
 TEST_FIXTURE(set_up, tear_down);
 
-TEST(view_state_turn__shows_published_facts)
+TEST(view_state_poll__shows_published_facts)
 {
 	struct view_facts facts = rig_facts();
 
-	assert_int_equal(view_state_turn(view), 1);
+	assert_int_equal(view_state_poll(view), 1);
 	rig_expect(RIG_PORT "state", NULL);
 	view_member_tell(&member, &facts);
-	assert_int_equal(view_state_turn(view), 1);
+	assert_int_equal(view_state_poll(view), 1);
 	assert_true(view_member_wait(&member));
 	rig_expect(RIG_PORT "state", "4: ACTIVE\n");
 	facts.state = IBV_PORT_DOWN;
 	view_member_tell(&member, &facts);
-	assert_int_equal(view_state_turn(view), 1);
+	assert_int_equal(view_state_poll(view), 1);
 	rig_expect(RIG_PORT "state", "1: DOWN\n");
 }
 
-TEST(view_state_turn__facts_that_are_being_written_wait)
+TEST(view_state_poll__facts_that_are_being_written_wait)
 {
 	const struct view_facts facts = rig_facts();
 
 	view_member_tell(&member, &facts);
 	member.slot->sequence++;
-	assert_int_equal(view_state_turn(view), 1);
+	assert_int_equal(view_state_poll(view), 1);
 	rig_expect(RIG_PORT "state", NULL);
 	member.slot->sequence++;
-	assert_int_equal(view_state_turn(view), 1);
+	assert_int_equal(view_state_poll(view), 1);
 	rig_expect(RIG_PORT "state", "4: ACTIVE\n");
 }
 
-TEST(view_state_turn__expected_facts_come_first)
+TEST(view_state_poll__expected_facts_come_first)
 {
 	struct view_facts facts = rig_facts();
 	struct view_server expecting = server;
@@ -84,21 +84,21 @@ TEST(view_state_turn__expected_facts_come_first)
 	view_state_destroy(other);
 }
 
-TEST(view_state_turn__a_device_of_another_name_replaces_the_first)
+TEST(view_state_poll__a_device_of_another_name_replaces_the_first)
 {
 	struct view_facts facts = rig_facts();
 
 	view_member_tell(&member, &facts);
-	view_state_turn(view);
+	view_state_poll(view);
 	strcpy(facts.name, "other0");
 	view_member_tell(&member, &facts);
-	view_state_turn(view);
+	view_state_poll(view);
 	rig_expect(RIG_PORT "state", NULL);
 	rig_expect(VIEW_CLASS "/other0/ports/1/state", "4: ACTIVE\n");
 	rig_expect(VIEW_CLASS_VERBS "/uverbs3/ibdev", "other0\n");
 }
 
-TEST(view_state_turn__counters_are_sums_of_processes)
+TEST(view_state_poll__counters_are_sums_of_processes)
 {
 	const struct view_facts facts = rig_facts();
 	struct counters counters = {0};
@@ -112,16 +112,16 @@ TEST(view_state_turn__counters_are_sums_of_processes)
 	view_member_count(&member, &counters);
 	counters.value[COUNTER_tx_packets] = 10;
 	view_member_count(&second, &counters);
-	assert_int_equal(view_state_turn(view), 2);
+	assert_int_equal(view_state_poll(view), 2);
 	rig_expect(RIG_PORT "hw_counters/tx_packets", "14\n");
 	counters.value[COUNTER_tx_packets] = 11;
 	view_member_count(&second, &counters);
-	view_state_turn(view);
+	view_state_poll(view);
 	rig_expect(RIG_PORT "hw_counters/tx_packets", "15\n");
 	munmap(second.table, sizeof(*second.table));
 }
 
-TEST(view_state_turn__counters_of_an_ended_process_stay)
+TEST(view_state_poll__counters_of_an_ended_process_stay)
 {
 	const struct view_facts facts = rig_facts();
 	struct counters counters = {.value = {[COUNTER_tx_packets] = 3}};
@@ -141,16 +141,16 @@ TEST(view_state_turn__counters_of_an_ended_process_stay)
 	assert_int_equal(status, 0);
 	view_member_tell(&member, &facts);
 	view_member_count(&member, &counters);
-	assert_int_equal(view_state_turn(view), 1);
+	assert_int_equal(view_state_poll(view), 1);
 	rig_expect(RIG_PORT "hw_counters/tx_packets", "6\n");
-	assert_int_equal(view_state_turn(view), 1);
+	assert_int_equal(view_state_poll(view), 1);
 	rig_expect(RIG_PORT "hw_counters/tx_packets", "6\n");
 	/* The slot of the ended process is free again. */
 	assert_int_equal(member.table->slots[1].pid, 0);
 }
 
 /* Process 1 of a container may never wait for its children. */
-TEST(view_state_turn__a_zombie_has_ended)
+TEST(view_state_poll__a_zombie_has_ended)
 {
 	const struct view_facts facts = rig_facts();
 	const pid_t child = fork();
@@ -167,7 +167,7 @@ TEST(view_state_turn__a_zombie_has_ended)
 	assert_int_equal(waitid(P_PID, (id_t)child, &info, WEXITED | WNOWAIT), 0);
 	assert_int_equal(info.si_status, 0);
 	view_member_tell(&member, &facts);
-	assert_int_equal(view_state_turn(view), 1);
+	assert_int_equal(view_state_poll(view), 1);
 	assert_int_equal(member.table->slots[1].pid, 0);
 	assert_int_equal(waitpid(child, NULL, 0), child);
 }
@@ -200,13 +200,13 @@ TEST(view_member_join__leaves_the_slot_of_the_program_before)
 	assert_int_equal(waitpid(child, &status, WUNTRACED), child);
 	assert_true(WIFSTOPPED(status));
 	assert_int_equal(before.slot->pid, VIEW_PID_LEFT);
-	assert_int_equal(view_state_turn(view), 2);
+	assert_int_equal(view_state_poll(view), 2);
 	assert_int_equal(before.slot->pid, 0);
 	rig_expect(RIG_PORT "hw_counters/tx_packets", "6\n");
 	kill(child, SIGCONT);
 	assert_int_equal(waitpid(child, &status, 0), child);
 	assert_int_equal(status, 0);
-	assert_int_equal(view_state_turn(view), 1);
+	assert_int_equal(view_state_poll(view), 1);
 	rig_expect(RIG_PORT "hw_counters/tx_packets", "6\n");
 }
 

@@ -52,8 +52,8 @@ int guard_copy_word(void *to, const void *from);
 
 /**
  * Unblock the two signals in this thread, unless that was done less than GUARD_PERIOD_NS ago: the
- * program may have blocked them meanwhile. MT-safe; call it in every turn that may make guarded
- * copies.
+ * program may have blocked them meanwhile. MT-safe; call it in every engine poll that may make
+ * guarded copies.
  *
  * @param now_ns
  *   The time, of a clock that does not stand still.

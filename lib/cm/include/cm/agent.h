@@ -3,7 +3,7 @@
  * The connection manager of a device in operation. An agent receives the device's MADs. The engine
  * calls it in each pass to send MADs and to run its timers.
  *
- * An agent has no lock of its own. The functions below run in the engine's turn, or under the
+ * An agent has no lock of its own. The functions below run in the engine's poll, or under the
  * engine's lock between agent_enter and agent_leave, unless they are marked MT-safe.
  */
 #ifndef CM_AGENT_H

@@ -117,8 +117,8 @@ struct device {
 	void (*event)(void *user, enum ibv_event_type type);
 	void *event_user;
 
-	/* The first engine writes these in each turn, so they have a cache line to themselves: all
-	 * engines read the members above for each packet. */
+	/* The first engine writes these in each engine poll, so they have a cache line to
+	 * themselves: all engines read the members above for each packet. */
 	struct psn gsi_psn __rte_cache_aligned; /* PSN of the next MAD that is sent; first engine's
 						   thread or lock */
 	bool gsi_holds;	 /* gsi_ops.receive leaves events to gsi_tell; first engine's thread */
@@ -160,7 +160,7 @@ static inline struct device_engine *device_first(const struct device *device)
 	return device->engines[0];
 }
 
-/** Stop all engines between two turns, for a control call. MT-safe, may not nest. */
+/** Stop all engines between two engine polls, for a control call. MT-safe, may not nest. */
 void device_lock(const struct device *device);
 
 /** Let the engines run again. By the thread that stopped them. */

@@ -31,12 +31,12 @@ struct device_hop {
  * first argument is the driver's own data of the engine.
  */
 struct engine_ops {
-	/* Stop the engine between two turns, and start it again; around every control call.
+	/* Stop the engine between two engine polls, and start it again; around every control call.
 	 * MT-safe, may not nest. */
 	void (*lock)(void *engine);
 	void (*unlock)(void *engine);
-	/* Receive what has come, and raise its events in the next turn; under lock. NULL: the
-	 * engine has no port. */
+	/* Receive what has come, and raise its events in the next engine poll; under lock. NULL:
+	 * the engine has no port. */
 	void (*receive)(void *engine);
 	/* Add a new queue pair, or remove one; under lock. */
 	void (*attach)(void *engine, struct qp *qp);
@@ -44,10 +44,11 @@ struct engine_ops {
 	/* Work was posted or a state changed, so the queue pair needs qp_run. MT-safe; may itself
 	 * run the engine. */
 	void (*kick)(void *engine, struct qp *qp);
-	/* The application polled and found nothing: run a turn if no other thread does. MT-safe. */
+	/* The application polled and found nothing: run an engine poll if no other thread does.
+	 * MT-safe. */
 	void (*poll)(void *engine);
 	/* The application polled and found all `n` completions that it asked for. MT-safe; may run
-	 * a turn. */
+	 * an engine poll. */
 	void (*polled)(void *engine, int n);
 	/* The application is about to sleep until the engine raises an event: another thread must
 	 * run the engine, and those that receive packets for it. MT-safe. */
@@ -95,8 +96,9 @@ struct device_engine {
 
 	/* set by the driver of the device */
 	const struct engine_ops *ops;
-	void *driver;		/* the operations' first argument */
-	const uint64_t *now_ns; /* time of the engine's current turn; engine's thread or lock */
+	void *driver; /* the operations' first argument */
+	const uint64_t
+		*now_ns; /* time of the engine's current engine poll; engine's thread or lock */
 
 	uint32_t qps; /* its queue pair numbers in use; under device->qpn_lock */
 
@@ -133,15 +135,15 @@ static inline void device_engine_kick(const struct device_engine *engine, struct
 	engine->ops->kick(engine->driver, qp);
 }
 
-/** The application polled a queue of this engine and found nothing: run a turn if no other thread
- * does. MT-safe. */
+/** The application polled a queue of this engine and found nothing: run an engine poll if no other
+ * thread does. MT-safe. */
 static inline void device_engine_poll(const struct device_engine *engine)
 {
 	engine->ops->poll(engine->driver);
 }
 
-/** The application polled and found all `n` completions that it asked for. MT-safe; may run a
- * turn. */
+/** The application polled and found all `n` completions that it asked for. MT-safe; may run an
+ * engine poll. */
 static inline void device_engine_polled(const struct device_engine *engine, int n)
 {
 	engine->ops->polled(engine->driver, n);

@@ -130,11 +130,11 @@ int qp_check_modify(const struct qp *qp, const struct ibv_qp_attr *attr, int mas
  */
 void qp_forget_srq(struct qp *qp, const struct srq *srq, bool pd_too);
 
-/** Let the next turn look for the link again that a request waits for: it can be used now, or never
- * will be. The caller makes the engine run the queue pair. Engine's thread or control. */
+/** Let the next engine poll look for the link again that a request waits for: it can be used now,
+ * or never will be. The caller makes the engine run the queue pair. Engine's thread or control. */
 void qp_look_again(struct qp *qp);
 
-/** Forget a link that will be freed. A request in flight on it fails in the next turn. As
+/** Forget a link that will be freed. A request in flight on it fails in the next engine poll. As
  * qp_look_again. */
 void qp_forget_link(struct qp *qp, const struct pass_link *link);
 
@@ -146,8 +146,8 @@ uint32_t qp_epoch(const struct qp *qp);
 int qp_limit_rate(struct qp *qp, const struct ibv_qp_rate_limit_attr *attr);
 
 /**
- * Engine (between two turns) or control: change the congestion control. Packets in flight stay in
- * flight. The caller runs the queue pair.
+ * Engine (between two engine polls) or control: change the congestion control. Packets in flight
+ * stay in flight. The caller runs the queue pair.
  *
  * @return
  *   0; -EOPNOTSUPP: not for this type; -ENOMEM. On failure nothing has changed.
@@ -215,7 +215,7 @@ bool qp_receive(struct qp *qp, const struct packet *packet, uint64_t now_ns);
  * Engine: send what can be sent, up to `budget` packets. If the queue pair is in error, flush.
  *
  * @return
- *   True while there is more to send at once (the budget or the sink ended the turn).
+ *   True while there is more to send at once (the budget or the sink ended the engine poll).
  */
 bool qp_run(struct qp *qp, uint64_t now_ns, struct packet_sink *sink, unsigned int budget);
 

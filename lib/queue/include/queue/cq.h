@@ -35,7 +35,7 @@ struct cq {
 	struct cq_ring ring;
 	struct channel *channel; /* NULL without one */
 	const uint64_t *now_ns;	 /* the engine's clock; needed for stamps and moderation */
-	/* the same of a shared queue: none of its engines may be in a turn */
+	/* the same of a shared queue: none of its engines may be in an engine poll */
 	uint64_t (*clock)(void *arg);
 	void *clock_arg;
 	bool has_stamps;

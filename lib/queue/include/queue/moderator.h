@@ -2,7 +2,7 @@
 /*
  * Delayed completion events. Moderation (ibv_modify_cq(3)) delays an event until a number of
  * completions have come, or a time has passed, since the first completion that it reports. An
- * engine delays all events of a turn until it has acknowledged what they report.
+ * engine delays all events of an engine poll until it has acknowledged what they report.
  */
 #ifndef QUEUE_MODERATOR_H
 #define QUEUE_MODERATOR_H

@@ -41,8 +41,8 @@ struct cc_ops {
 	bool times; /* it needs round trips: one packet at a time is timed */
 	/* Begin a connection. */
 	void (*start)(struct cc *cc);
-	/* A turn begins: run the timers. */
-	void (*turn)(struct cc *cc, uint64_t now_ns);
+	/* An engine poll begins: run the timers. */
+	void (*poll)(struct cc *cc, uint64_t now_ns);
 	/* A packet was sent, which stands for `psns` PSNs (a READ request: for its responses). */
 	void (*sent)(struct cc *cc, uint32_t bytes, uint32_t psns, uint64_t now_ns);
 	/* The timed packet was answered after rtt_ns. `psns` PSNs were sent between the timed
@@ -70,7 +70,7 @@ struct cc {
 	const struct loss *loss;
 	uint32_t link_kbps;
 	struct cc_paths *paths;
-	const struct cc_params *params; /* the device's, changed between two turns */
+	const struct cc_params *params; /* the device's, changed between two engine polls */
 
 	/* The application's limit (ibv_modify_qp_rate_limit(3)); 0 kbps: none. */
 	uint32_t limit_kbps;
@@ -79,9 +79,9 @@ struct cc {
 	/* The limits that the algorithm sets. Its window is in the pacer. */
 	uint32_t rate_kbps; /* 0: the link's rate */
 	uint64_t wait_ns;   /* the next packet may not leave before this time */
-	uint64_t timer_ns;  /* when `turn` may change the rate; UINT64_MAX: not by itself */
+	uint64_t timer_ns;  /* when `poll` may change the rate; UINT64_MAX: not by itself */
 
-	bool expired;	     /* cc_expired was called since the last turn */
+	bool expired;	     /* cc_expired was called since the last engine poll */
 	uint32_t losses;     /* the value of loss.losses that was processed last */
 	uint32_t sent_psns;  /* counts up and wraps */
 	uint32_t timed_sent; /* sent_psns when the timed packet was sent */
@@ -109,7 +109,7 @@ struct cc {
 };
 
 /* A rate that congestion control has set may be exceeded for this long: two slots of the engine's
- * wheel, because a turn may come that late. */
+ * wheel, because an engine poll may come that late. */
 #define CC_BURST_NS UINT64_C(32768)
 
 /** Return the functions of an algorithm. MT-safe. */
@@ -126,7 +126,7 @@ void cc_destroy(struct cc *cc);
 /**
  * Give a queue pair another algorithm, or none. The application's limit stays; everything else
  * starts over, without a peer. The caller lets the queue pair run: packets that were held may be
- * allowed now. Engine's thread or lock, between two turns.
+ * allowed now. Engine's thread or lock, between two engine polls.
  *
  * @return
  *   0; -ENOMEM: nothing has changed.
@@ -142,8 +142,8 @@ void cc_connect(struct cc *cc, const uint8_t gid[16]);
 /** Let the pacer obey what the algorithm has decided, and the application's limit. */
 void cc_apply(struct cc *cc);
 
-/** Begin a turn of the requester, or of its answers. */
-void cc_turn(struct cc *cc, uint64_t now_ns);
+/** Begin a poll of the requester, or of its answers. */
+void cc_poll(struct cc *cc, uint64_t now_ns);
 
 /** Let the next packet leave without waiting: an acknowledgement timeout was counted. So a peer
  * that does not answer is given up in the time of its retries, and not of the waits between them.

@@ -330,19 +330,19 @@ static inline bool loss_waits_for_peer(const struct loss *loss)
 /** Return true if the oldest packet must be sent again, and has not left since that is known. */
 bool loss_owes_oldest(const struct loss *loss);
 
-/** Note that nothing left in a turn, in other states than LOSS_NONE: pause the timers while the
- * oldest packet waits to be sent again. */
-void loss_on_still_turn(struct loss *loss, uint64_t now_ns);
+/** Note that nothing left in an engine poll, in other states than LOSS_NONE: pause the timers while
+ * the oldest packet waits to be sent again. */
+void loss_on_still_poll(struct loss *loss, uint64_t now_ns);
 
 /*
- * Note that a turn of the requester has ended.
+ * Note that a poll of the requester has ended.
  *
  * @param top
  *   loss->top before it.
  * @param sends
  *   It has sent something, or could not because the port is full.
  */
-static inline void loss_on_turn(struct loss *loss, struct psn top, bool sends, uint64_t now_ns)
+static inline void loss_on_poll(struct loss *loss, struct psn top, bool sends, uint64_t now_ns)
 {
 	/* Start the timer also if the port is stuck: this is like a peer that does not answer. Stop
 	 * it if nothing is in flight: a port that was stuck before local work has sent nothing that
@@ -352,7 +352,7 @@ static inline void loss_on_turn(struct loss *loss, struct psn top, bool sends, u
 	else if (loss_idle(loss))
 		recovery_idle(&loss->recovery);
 	else if (unlikely(loss->state != LOSS_NONE))
-		loss_on_still_turn(loss, now_ns);
+		loss_on_still_poll(loss, now_ns);
 	/* Measure the round trip of the last packet that is sent for the first time. */
 	if (!psn_eq(loss->top, top))
 		recovery_time(&loss->recovery, psn_add(loss->top, -1), now_ns);

@@ -5,7 +5,8 @@
  *
  * Each packet moves the time at which everything sent is paid for (`paid_ns`) by the time that it
  * takes at the rate. A packet may be sent while that time is less than a burst ahead. So bursts are
- * as long as allowed, and the rate over any longer time is not exceeded, however late a turn comes.
+ * as long as allowed, and the rate over any longer time is not exceeded, however late an engine
+ * poll comes.
  *
  * Only requests are paced: a peer that READs controls its own pace. But congestion control also
  * paces responses while it limits the rate (lib/qp/run.c).
@@ -24,18 +25,18 @@
 #define PACER_NEVER UINT64_MAX
 /* The rate has no limit, but congestion control must see each packet. */
 #define PACER_FREE_KBPS UINT32_MAX
-/* Default burst, as time at the rate. Turns come late if nobody polls, or if CPUs are shared, and
- * the packets that were not sent meanwhile must still be allowed. */
+/* Default burst, as time at the rate. Engine polls come late if nobody polls, or if CPUs are
+ * shared, and the packets that were not sent meanwhile must still be allowed. */
 #define PACER_BURST_NS 1000000
 
 struct pacer {
 	uint32_t rate_kbps; /* 0: no limit, and congestion control has nothing to do */
 	uint32_t window;    /* congestion control: most packets in flight; if rate_kbps is not 0 */
 	uint64_t burst_ns;
-	uint64_t now_ns; /* time of the turn; if rate_kbps is not 0 */
+	uint64_t now_ns; /* time of the engine poll; if rate_kbps is not 0 */
 	uint64_t paid_ns;
 	uint64_t deadline_ns; /* when held packets may be sent; PACER_NEVER: none was held */
-	struct cc *cc;	      /* changed between two turns; NULL: no congestion control */
+	struct cc *cc;	      /* changed between two engine polls; NULL: no congestion control */
 };
 
 /* Return the time that so many bytes take, rounded up, because the rate is a maximum. */
@@ -73,15 +74,15 @@ static inline void pacer_set(struct pacer *pacer, uint32_t rate_kbps, uint32_t b
 	cc_apply(cc);
 }
 
-/* Begin a turn. */
-static inline void pacer_turn(struct pacer *pacer, uint64_t now_ns)
+/* Begin an engine poll. */
+static inline void pacer_poll(struct pacer *pacer, uint64_t now_ns)
 {
 	if (likely(pacer->rate_kbps == 0))
 		return;
 	pacer->now_ns = now_ns;
 	pacer->deadline_ns = PACER_NEVER;
 	if (pacer->cc != NULL)
-		cc_turn(pacer->cc, now_ns);
+		cc_poll(pacer->cc, now_ns);
 }
 
 /* Forget a held packet: nothing is sent any more. */

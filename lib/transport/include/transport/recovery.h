@@ -122,7 +122,7 @@ struct recovery {
 	uint64_t retransmit_ns; /* deadline of the retransmission timer, or RECOVERY_NEVER */
 	uint64_t since_ns;	/* when the timed packet was sent, or the retransmission began */
 	union {
-		uint64_t sent_ns; /* time of the newest turn that sent packets */
+		uint64_t sent_ns; /* time of the newest engine poll that sent packets */
 		uint64_t rest_ns; /* in RECOVERY_PAUSED: what the acknowledgement timer has left */
 	};
 	uint8_t retransmit_tries; /* how often its timer has expired */
@@ -158,8 +158,8 @@ void recovery_set_timeout(struct recovery *recovery, uint64_t timeout_ns);
  * timers go on. */
 void recovery_sent(struct recovery *recovery, uint64_t now_ns);
 
-/** Note that the oldest packet must be sent again, and that nothing could leave in this turn. No
- * answer is due: the timers stand still until the next packet leaves. */
+/** Note that the oldest packet must be sent again, and that nothing could leave in this engine
+ * poll. No answer is due: the timers stand still until the next packet leaves. */
 void recovery_pause(struct recovery *recovery, uint64_t now_ns);
 
 /** Let paused timers go on: the oldest packet has left, or need not be sent again any more. */

@@ -69,7 +69,7 @@ struct replies {
 	bool ack_due;	 /* an acknowledgement up to ack_psn, which responder_age advances */
 	bool nak_due;	 /* a NAK or RNR NAK for nak_psn, which is epsn until it is withdrawn */
 	bool absent;	 /* a page of the next response was not in memory: only `notice` is sent */
-	bool notice_due; /* valid while `absent`, and until the next turn */
+	bool notice_due; /* valid while `absent`, and until the next engine poll */
 	struct psn ack_psn;
 	uint32_t ack_msn;
 

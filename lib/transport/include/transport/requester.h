@@ -50,9 +50,10 @@ struct requester {
 	bool absent;	    /* a page of the next packet was not in memory */
 	enum requester_state state;
 	/*
-	 * The reason why the request at faulty_index cannot be sent, found in the last turn. It
-	 * fails when all before it are complete. Each turn checks again, because a request that was
-	 * sent before may be acknowledged meanwhile, and then nothing is wrong with it.
+	 * The reason why the request at faulty_index cannot be sent, found in the last engine poll.
+	 * It fails when all before it are complete. Each engine poll checks again, because a
+	 * request that was sent before may be acknowledged meanwhile, and then nothing is wrong
+	 * with it.
 	 */
 	enum fault fault;
 	uint32_t faulty_index; /* only compared with sq->cons */

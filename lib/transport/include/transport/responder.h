@@ -33,10 +33,10 @@ enum responder_message {
 
 /* The state of the expected packet. */
 enum responder_gap {
-	GAP_NONE,    /* nothing */
-	GAP_NAKED,   /* a sequence NAK for it was made: packets behind it cause none (C9-112) */
-	GAP_CLOSING, /* within a turn: a NAK was made for it and it has come; kept packets behind it
-			are being executed */
+	GAP_NONE,      /* nothing */
+	GAP_NAKED,     /* a sequence NAK for it was made: packets behind it cause none (C9-112) */
+	GAP_CLOSING,   /* within an engine poll: a NAK was made for it and it has come; kept packets
+			  behind it   are being executed */
 	GAP_NOT_READY, /* an RNR NAK for it was made: packets behind it are kept without an answer
 			*/
 	GAP_WAITS,     /* it is kept, and had no receive request: an RNR NAK is made when it comes

@@ -26,7 +26,7 @@ struct sink_taken {
 
 struct packet_sink {
 	/* Return an empty packet with `frame` set, or NULL if no more can be sent now: try again in
-	 * a later turn. */
+	 * a later engine poll. */
 	struct packet_out *(*get)(struct packet_sink *sink);
 	/*
 	 * Seal and send the packet that get returned last. Its payload is read before put returns.

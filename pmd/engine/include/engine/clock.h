@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Nanoseconds from the time stamp counter. The clock is read once a turn, so reading must be cheap.
+/* Nanoseconds from the time stamp counter. The clock is read once an engine poll, so reading must
+ * be cheap.
  */
 #ifndef ENGINE_CLOCK_H
 #define ENGINE_CLOCK_H

@@ -80,14 +80,14 @@ bool crossing_has_left(const struct crossing *crossing);
 /** Return true if an engine has called the first one since crossing_begin. MT-safe. */
 bool crossing_is_called(const struct crossing *crossing);
 
-/** For a thread that has polled an engine in vain, run a turn of each engine whose queue receives
+/** For a thread that has polled an engine in vain, run a poll of each engine whose queue receives
  * packets for that one: of the first engine if the other one has no queue of its own, and of
  * engines that have given it packets of a port that cannot tell queue pairs apart (port.rx_mixed).
- * Without helpers (inline progress), run a turn of all other engines. MT-safe. */
+ * Without helpers (inline progress), run a poll of all other engines. MT-safe. */
 void crossing_poll_others(struct engine *engine);
 
 /** Call `each` for the other engines whose queues receive packets for this one: those of which
- * crossing_poll_others runs a turn if there are helpers. MT-safe. */
+ * crossing_poll_others runs an engine poll if there are helpers. MT-safe. */
 void crossing_each_source(struct engine *engine, void (*each)(struct engine *source));
 
 /** Stop all engines but the first, or let them run again; NULL: there are none. First engine's

@@ -42,7 +42,7 @@ struct engine {
 	struct polling polling __rte_cache_aligned;
 
 	bool ended __rte_cache_aligned; /* atomic: the process ends, or it is the child of a fork */
-	bool cancel_points;		/* of a turn: its owner must not be cancelled there */
+	bool cancel_points; /* of an engine poll: its owner must not be cancelled there */
 	enum settings_progress progress;
 	struct device_engine *home; /* the same engine, as the rooms below see it */
 	struct device *device;
@@ -57,9 +57,9 @@ struct engine {
 	uint64_t taken_times; /* number of times the engine was taken; other threads read it,
 				 relaxed */
 	uint64_t now_ns;
-	uint64_t busy_ns;     /* time of the last turn, or call to transmit, that had work */
+	uint64_t busy_ns;     /* time of the last engine poll, or call to transmit, that had work */
 	uint32_t full_frames; /* received in consecutive bursts after which more frames waited */
-	uint32_t taken;	      /* frames that the last turn took from the port, or dropped there */
+	uint32_t taken; /* frames that the last engine poll took from the port, or dropped there */
 	uint64_t link_due_ns; /* next check of the link's state, and what else engine_tend does */
 	/* what the port has lost, as counted (port/port.h) */
 	uint64_t rx_missed, rx_too_long, rx_refused;
@@ -67,7 +67,8 @@ struct engine {
 	 * others */
 	uint64_t ack_hold_ns;
 	uint64_t ack_hold_beyond_ns;
-	bool acks_at_once; /* this turn has received a packet that must be acknowledged at once */
+	bool acks_at_once;    /* this engine poll has received a packet that must be acknowledged at
+				 once */
 	struct qp_list ready; /* queue pairs that want qp_run */
 	struct tx tx;
 	struct dma dma;
@@ -80,7 +81,7 @@ struct engine {
 
 	/* engine_tend is put off for packets */
 	uint64_t put_off_ns;	  /* since when, without a sleep of the process */
-	uint64_t put_off_last_ns; /* the last turn that did so */
+	uint64_t put_off_last_ns; /* the last engine poll that did so */
 	uint32_t put_off_times;	  /* such stretches; 0: it is not put off */
 
 	int canary_fd; /* the report's descriptor, checked periodically; or -1 */
@@ -110,13 +111,13 @@ void engine_set_holds(struct engine *engine);
  * engines. Not MT-safe; no thread may sleep on a channel. Returns 0 or -errno. */
 int engine_set_progress(struct engine *first, enum settings_progress progress);
 
-/** Run one turn: send, then receive. Owner. Returns the amount of work done; 0: none. */
-unsigned int engine_turn(struct engine *engine);
+/** Run one engine poll: send, then receive. Owner. Returns the amount of work done; 0: none. */
+unsigned int engine_poll(struct engine *engine);
 
 /** Receive the frames that wait in the port, at most as many as any ring holds. Owner. */
 void engine_empty_port(struct engine *engine);
 
-/** Receive a burst, and leave its events to the next turn. Owner. */
+/** Receive a burst, and leave its events to the next engine poll. Owner. */
 void engine_receive_now(struct engine *engine);
 
 /**
@@ -133,7 +134,7 @@ uint64_t engine_due_ns(const struct engine *engine);
  * Owner. */
 uint64_t engine_gsi_deadline_ns(const struct engine *engine);
 
-/** Run the transmitting half of a turn. Owner. Returns the amount of work done. */
+/** Run the transmitting half of an engine poll. Owner. Returns the amount of work done. */
 unsigned int engine_transmit(struct engine *engine);
 
 /** If the port is full, wait a limited time until it has taken the owed packets: the caller will
@@ -157,15 +158,15 @@ void engine_check_link(struct engine *engine);
 
 /*
  * The program may cancel a thread that runs the engine. A thread that is cancelled at a
- * cancellation point (pthreads(7) lists them) within a turn would never release the engine. To
- * disable cancellation and to enable it costs one atomic operation each, as much as the engine's
- * own lock. So an owner does that for its whole turn only if the port's bursts may have
- * cancellation points (port.no_cancel_points). Whatever else in a turn has one disables
+ * cancellation point (pthreads(7) lists them) within an engine poll would never release the engine.
+ * To disable cancellation and to enable it costs one atomic operation each, as much as the engine's
+ * own lock. So an owner does that for its whole poll only if the port's bursts may have
+ * cancellation points (port.no_cancel_points). Whatever else in an engine poll has one disables
  * cancellation there: doorbells, events, pages that may be absent, MADs, frames that are not RoCE,
  * messages, engine_tend.
  *
  * A control call may have any cancellation point. A thread that waits to become the owner cannot be
- * cancelled either: turns let waiting threads go first, and would do so for ever.
+ * cancelled either: engine polls let waiting threads go first, and would do so for ever.
  */
 
 static inline void engine_taken(struct engine *engine, bool uncancelled, int cancel_state)
@@ -175,7 +176,7 @@ static inline void engine_taken(struct engine *engine, bool uncancelled, int can
 	engine->cancel_state = cancel_state;
 }
 
-/** Take the engine for a turn. MT-safe. */
+/** Take the engine for an engine poll. MT-safe. */
 static inline bool engine_try(struct engine *engine)
 {
 	const bool disables = engine->cancel_points;

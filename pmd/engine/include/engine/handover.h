@@ -10,8 +10,8 @@
  *   engine, and the thread that pushed tries to take the engine after the push. So at least one of
  *   the two finds the work.
  *
- *   An owner leaves some work to the helper: more packets than a turn sends, a timer, a waiting
- *   event. The helper begins an idle sleep as the owner, when there is nothing to do before
+ *   An owner leaves some work to the helper: more packets than an engine poll sends, a timer, a
+ * waiting event. The helper begins an idle sleep as the owner, when there is nothing to do before
  *   `until_ns`. Each later owner compares the work that it leaves with `until_ns`, and calls the
  *   helper if that would wake too late.
  *

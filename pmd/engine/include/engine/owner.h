@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Ownership of an engine. One thread at a time runs it. A turn is skipped if another thread owns
- * the engine; a control call waits for the engine, and has priority over turns. */
+/* Ownership of an engine. One thread at a time runs it. An engine poll is skipped if another thread
+ * owns the engine; a control call waits for the engine, and has priority over engine polls. */
 #ifndef ENGINE_OWNER_H
 #define ENGINE_OWNER_H
 
@@ -11,10 +11,10 @@
 
 struct owner {
 	uint32_t held;	  /* atomic */
-	uint32_t waiters; /* atomic: control calls that wait; turns are skipped meanwhile */
+	uint32_t waiters; /* atomic: control calls that wait; engine polls are skipped meanwhile */
 };
 
-/** Take it for a turn, unless another thread has it or waits for it. MT-safe. */
+/** Take it for an engine poll, unless another thread has it or waits for it. MT-safe. */
 static inline bool owner_try(struct owner *owner)
 {
 	/* Not relaxed: a thread that has left work for the owner must not read these words before
@@ -32,8 +32,8 @@ static inline bool owner_is_taken(const struct owner *owner)
 	return shared_load(&owner->held, __ATOMIC_RELAXED) != 0;
 }
 
-/** Wait for the end of the current turn, and take it, unless `ended` is or becomes true meanwhile.
- * MT-safe; must not nest. Returns whether it was taken. */
+/** Wait for the end of the current engine poll, and take it, unless `ended` is or becomes true
+ * meanwhile. MT-safe; must not nest. Returns whether it was taken. */
 static inline bool owner_lock_unless(struct owner *owner, const bool *ended)
 {
 	unsigned int tries = 0;

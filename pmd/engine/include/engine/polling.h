@@ -11,7 +11,8 @@
 
 struct engine_clock;
 
-#define POLLING_FOUND_A_TURN 8 /* polls that find all completions that they ask for, per turn */
+#define POLLING_FOUND_A_POLL \
+	8 /* polls that find all completions that they ask for, per engine poll */
 /* A thread yields after polling in vain for this long; longer than a round trip on a fast link. */
 #define POLLING_YIELD_AFTER_NS UINT64_C(20000)
 #define POLLING_SHORT_SLEEP_AFTER_NS \
@@ -23,11 +24,11 @@ struct engine_clock;
  * harmless. */
 struct polling {
 	/* written by threads that poll, read by the helper */
-	uint64_t polls;	 /* polls that found nothing, plus completions found by polls */
-	uint64_t turns;	 /* polls that became turns */
-	uint64_t found;	 /* polls that found all completions that they asked for */
-	uint64_t waits;	 /* calls after which a thread may sleep on a channel */
-	uint32_t poller; /* thread of the last poll that found nothing; 0: none */
+	uint64_t polls;	       /* polls that found nothing, plus completions found by polls */
+	uint64_t engine_polls; /* polls that became engine polls */
+	uint64_t found;	       /* polls that found all completions that they asked for */
+	uint64_t waits;	       /* calls after which a thread may sleep on a channel */
+	uint32_t poller;       /* thread of the last poll that found nothing; 0: none */
 
 	/* polling.c's own */
 	uint64_t vain_begin_ns; /* of the series of polls that found nothing */
@@ -91,22 +92,22 @@ static inline void polling_count(struct polling *polling)
 	polling_add(&polling->polls, 1);
 }
 
-/** Count a poll that runs a turn. Owner. */
-static inline void polling_count_turn(struct polling *polling)
+/** Count a poll that runs an engine poll. Owner. */
+static inline void polling_count_engine_poll(struct polling *polling)
 {
-	polling_add(&polling->turns, 1);
+	polling_add(&polling->engine_polls, 1);
 }
 
 /**
  * Count a poll that found all the `n` completions that it asked for. MT-safe. Returns true if this
- * poll must run a turn: one poll in POLLING_FOUND_A_TURN does. The program may need long to process
- * each completion, and its peers wait meanwhile.
+ * poll must run an engine poll: one poll in POLLING_FOUND_A_POLL does. The program may need long to
+ * process each completion, and its peers wait meanwhile.
  */
 static inline bool polling_count_found(struct polling *polling, unsigned int n)
 {
 	/* A program that takes many completions at once needs long until its next poll. */
 	polling_add(&polling->polls, n);
-	return polling_add(&polling->found, 1) % POLLING_FOUND_A_TURN == 0;
+	return polling_add(&polling->found, 1) % POLLING_FOUND_A_POLL == 0;
 }
 
 /** Count a call after which a thread may sleep on a channel. MT-safe. */
@@ -166,8 +167,8 @@ static inline bool polling_make_way(const struct engine_clock *clock, uint64_t n
 }
 
 /**
- * Wait for the thread that runs the engine now; `taken_times` identifies its turn. Return at once
- * unless that turn takes longer than turns usually take. MT-safe.
+ * Wait for the thread that runs the engine now; `taken_times` identifies its poll. Return at once
+ * unless that engine poll takes longer than engine polls usually take. MT-safe.
  */
 void polling_wait_for_owner(struct polling *polling, const struct engine_clock *clock,
 			    uint64_t taken_times);

@@ -21,7 +21,8 @@ static inline void shared_step(const void *word)
 	(void)word;
 }
 
-#define SHARED_SPINS	200 /* a turn takes microseconds; a longer one has probably lost its CPU */
+#define SHARED_SPINS \
+	200 /* an engine poll takes microseconds; a longer one has probably lost its CPU */
 #define SHARED_YIELDS	20
 #define SHARED_PAUSE_NS 50000
 

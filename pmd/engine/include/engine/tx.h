@@ -16,8 +16,9 @@ struct dma;
 struct engine;
 
 #define TX_BATCH      32
-#define TX_STREAM_MIN 4	  /* packets in a pass */
-#define TX_LOOP_MAX   512 /* packets to ourselves that wait for the next turn; a power of two */
+#define TX_STREAM_MIN 4 /* packets in a pass */
+#define TX_LOOP_MAX \
+	512 /* packets to ourselves that wait for the next engine poll; a power of two */
 
 /* Engine's thread. */
 struct tx {
@@ -63,8 +64,8 @@ static inline bool tx_loop_full(const struct tx *tx)
 	return tx_loop_count(tx) == TX_LOOP_MAX;
 }
 
-/** Return true if packets wait for room in the port. Packets in the loopback queue wait for a turn
- * only.
+/** Return true if packets wait for room in the port. Packets in the loopback queue wait for an
+ * engine poll only.
  */
 static inline bool tx_waits_for_port(const struct tx *tx)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The share of the owner's time that an untrusted client may use. The owner handles one message of
- * a client between two turns, and the message delays everybody's packets. So the budget limits the
+ * a client between two polls, and the message delays everybody's packets. So the budget limits the
  * time that a client's messages take, not their number.
  */
 #ifndef OWNER_BUDGET_H

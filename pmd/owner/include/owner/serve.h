@@ -112,9 +112,9 @@ int serve_create(const struct serve_config *config, struct server **server);
  * call once, before the functions below. */
 void serve_begin(const struct server *server);
 
-/** Run one turn: move packets of all processes, in both directions. Returns the amount of work
+/** Run one poll: move packets of all processes, in both directions. Returns the amount of work
  * done. */
-unsigned int serve_turn(struct server *server);
+unsigned int serve_poll(struct server *server);
 
 /** Sleep until there is work, but not longer than `ms`; then handle descriptors' events. */
 void serve_sleep(struct server *server, int ms);

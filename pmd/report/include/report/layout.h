@@ -3,9 +3,9 @@
  * A report: a memory file in which a process describes its device. The process writes it, and other
  * processes read it.
  *
- * The thread that runs the engine writes it between two turns, and only after a reader has asked. A
- * reader trusts nothing in it: the process may have been killed while it wrote, or may be a
- * different program.
+ * The thread that runs the engine writes it between two engine polls, and only after a reader has
+ * asked. A reader trusts nothing in it: the process may have been killed while it wrote, or may be
+ * a different program.
  *
  * A reader may also give an order, which the engine checks. Only those can open the report who may
  * debug the process, and they could change anything in it.

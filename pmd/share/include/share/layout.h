@@ -22,7 +22,7 @@
 #define SHARE_HELD_MIN \
 	256 /* the same, where many processes are attached; such a process has no lanes */
 #define SHARE_PEERS_MAX 256 /* processes on a port */
-/* Empty buffers that wait for a process: the most that it can send between two turns of the owner.
+/* Empty buffers that wait for a process: the most that it can send between two polls of the owner.
  */
 #define SHARE_STOCK_WORDS 512
 /* Lanes to other processes (share/lane.h). If none of those takes packets, the lanes still hold

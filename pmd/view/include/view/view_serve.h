@@ -23,11 +23,11 @@ struct view_server {
  * `ready` is written to and closed when the files are there. Not MT-safe. */
 void view_serve(const struct view_server *server, int ready);
 
-/** One turn: take over what processes have published, and free the slots of ended ones. Returns
+/** One poll: take over what processes have published, and free the slots of ended ones. Returns
  * the number of slots in use. For view_serve and tests. */
 struct view_state;
 struct view_state *view_state_create(const struct view_server *server);
-unsigned int view_state_turn(struct view_state *state);
+unsigned int view_state_poll(struct view_state *state);
 void view_state_destroy(struct view_state *state);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Parts of an engine's turn that stand in several files. */
-#ifndef TURN_H
-#define TURN_H
+/* Parts of an engine's poll that stand in several files. */
+#ifndef ENGINE_POLL_H
+#define ENGINE_POLL_H
 
 #include <stdbool.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Runs one turn of the owner: moves packets of all processes, in both directions. */
-#include "turn.h"
+/* Runs one poll of the owner: moves packets of all processes, in both directions. */
+#include "server_poll.h"
 
 #include <unistd.h>
 
@@ -11,7 +11,7 @@
 #include "server.h"
 #include "slot.h"
 
-static bool turn_is_broken(const struct slot *slot)
+static bool server_poll_is_broken(const struct slot *slot)
 {
 	if (slot->isolated)
 		return isolated_is_broken(slot);
@@ -22,7 +22,7 @@ static bool turn_is_broken(const struct slot *slot)
 	return false;
 }
 
-static unsigned int turn_serve_shared(struct server *server, uint16_t number)
+static unsigned int server_poll_serve_shared(struct server *server, uint16_t number)
 {
 	const struct slot *slot = &server->slots.all[number];
 	unsigned int work;
@@ -37,7 +37,7 @@ static unsigned int turn_serve_shared(struct server *server, uint16_t number)
 	return work;
 }
 
-uint32_t turn_drain(struct server *server, uint16_t number)
+uint32_t server_poll_drain(struct server *server, uint16_t number)
 {
 	struct slot *slot = &server->slots.all[number];
 	const uint32_t taken =
@@ -47,25 +47,25 @@ uint32_t turn_drain(struct server *server, uint16_t number)
 	return taken;
 }
 
-static unsigned int turn_serve(struct server *server, uint16_t number)
+static unsigned int server_poll_serve(struct server *server, uint16_t number)
 {
 	const struct slot *slot = &server->slots.all[number];
 	unsigned int work;
 
 	if (slot->state == SLOT_DRAINING)
-		work = turn_drain(server, number);
+		work = server_poll_drain(server, number);
 	else if (slot->isolated)
 		work = forward_take(server, number, SERVER_BURST);
 	else
-		work = turn_serve_shared(server, number);
-	if (unlikely(!slot->broke_rule && turn_is_broken(slot)))
+		work = server_poll_serve_shared(server, number);
+	if (unlikely(!slot->broke_rule && server_poll_is_broken(slot)))
 		forward_refuse(server, number);
 	if (unlikely(slot->broke_rule || slot->state == SLOT_DRAINING))
 		slot_advance(server, number);
 	return work;
 }
 
-static void turn_wake_shared(const struct slot *slot)
+static void server_poll_wake_shared(const struct slot *slot)
 {
 	const uint64_t one = 1;
 
@@ -77,7 +77,7 @@ static void turn_wake_shared(const struct slot *slot)
 		return;
 }
 
-void turn_wake(struct server *server)
+void server_poll_wake(struct server *server)
 {
 	/* Order the stores of the packets before the loads of process_sleeps, and of the flags of
 	 * memif's rings. Pairs with client_arm and with memif_arm. */
@@ -91,29 +91,29 @@ void turn_wake(struct server *server)
 		if (slot->isolated)
 			isolated_wake(slot);
 		else
-			turn_wake_shared(slot);
+			server_poll_wake_shared(slot);
 	}
 }
 
-bool turn_slot_waits(struct slot *slot)
+bool server_poll_slot_waits(struct slot *slot)
 {
 	return slot->isolated ? isolated_waits(slot)
 			      : share_ring_count(&slot->rings[SHARE_RING_TX]) > 0;
 }
 
-bool turn_waits(struct server *server)
+bool server_poll_waits(struct server *server)
 {
 	for (uint16_t i = 0; i < server->slots.live_count; i++) {
 		struct slot *slot = &server->slots.all[server->slots.live[i]];
 
-		if (slot->state == SLOT_DRAINING || turn_slot_waits(slot) ||
+		if (slot->state == SLOT_DRAINING || server_poll_slot_waits(slot) ||
 		    (!slot->isolated && share_ring_count(&slot->rings[SHARE_RING_RETURN]) > 0))
 			return true;
 	}
 	return false;
 }
 
-unsigned int turn_run(struct server *server)
+unsigned int server_poll_run(struct server *server)
 {
 	struct rte_mbuf *mbufs[SERVER_BURST];
 	uint16_t numbers[SERVE_SLOTS_MAX];
@@ -125,7 +125,7 @@ unsigned int turn_run(struct server *server)
 	server->totals.rx_packets += work;
 	for (unsigned int i = 0; i < work; i++)
 		forward_input(server, mbufs[i]);
-	work += kernel_turn(server);
+	work += kernel_poll(server);
 	/* Each slot is first in turn, because the port has limited room. Copy the list, because
 	 * it changes meanwhile. */
 	if (count > 0)
@@ -134,10 +134,10 @@ unsigned int turn_run(struct server *server)
 		numbers[i] = server->slots.live[(server->slots.first + i) % count];
 	for (uint16_t i = 0; i < count; i++) {
 		if (slot_is_served(&server->slots.all[numbers[i]]))
-			work += turn_serve(server, numbers[i]);
+			work += server_poll_serve(server, numbers[i]);
 	}
 	forward_flush(server);
-	turn_wake(server);
+	server_poll_wake(server);
 	if (work > 0)
 		server->worked_ns = server->now_ns;
 	return work;

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* One poll of the owner: it moves packets of all processes, in both directions. */
+#ifndef OWNER_SERVER_POLL_H
+#define OWNER_SERVER_POLL_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct server;
+struct slot;
+
+/** Run one poll, as serve_poll. */
+unsigned int server_poll_run(struct server *server);
+
+/** Take some of the packets that are left in a SLOT_DRAINING slot. Returns how many. */
+uint32_t server_poll_drain(struct server *server, uint16_t number);
+
+/** Return true if a process has sent packets that have not been taken. */
+bool server_poll_slot_waits(struct slot *slot);
+
+/** Return true if packets wait in any process's rings. */
+bool server_poll_waits(struct server *server);
+
+/** Wake the sleeping processes that have received packets. */
+void server_poll_wake(struct server *server);
+
+#endif
