@@ -25,12 +25,13 @@
 #define ACK_HOLD_NS		UINT64_C(1000)	  /* time in which a polling program answers */
 #define ACK_HOLD_KERNEL_NS	UINT64_C(5000)	  /* interval between two packets over a veth */
 #define WAKE_OTHER_END_AFTER_NS UINT64_C(5000000) /* without packets: the process has slept */
-#define TEND_QUIET_NS		UINT64_C(200000) /* longer than the first answer after a sleep takes */
-#define TEND_PUT_OFF_NS		UINT64_C(1000000)
-#define TEND_PUT_OFF_TIMES	4  /* with sleeps between them */
-#define CLEANUP_FRAMES		32 /* some hardware reports sent packets in groups this large */
-#define LEFT_NS			UINT64_C(10000) /* not longer than a short sleep of the helper */
-#define CLOCKS_APART_NS		UINT64_C(1000)	/* two readings of the time, one after the other */
+#define HOUSEKEEPING_QUIET_NS \
+	UINT64_C(200000) /* longer than the first answer after a sleep takes */
+#define HOUSEKEEPING_PUT_OFF_NS	   UINT64_C(1000000)
+#define HOUSEKEEPING_PUT_OFF_TIMES 4  /* with sleeps between them */
+#define CLEANUP_FRAMES		   32 /* some hardware reports sent packets in groups this large */
+#define LEFT_NS			   UINT64_C(10000) /* not longer than a short sleep of the helper */
+#define CLOCKS_APART_NS		   UINT64_C(1000) /* two readings of the time, one after the other */
 
 static_assert(COUNTER_impair_overflowed - COUNTER_impair_lost == IMPAIR_OVERFLOWED - IMPAIR_LOST,
 	      "counters of damage have the order of their kinds");
@@ -436,19 +437,19 @@ static unsigned int engine_receive_and_tell(struct engine *engine)
  * But not for long, because an engine may always have work, and not after many sleeps, because each
  * may end with a packet.
  */
-static bool engine_may_tend(struct engine *engine)
+static bool engine_may_do_housekeeping(struct engine *engine)
 {
 	const uint64_t now_ns = engine->now_ns;
-	const bool slept = now_ns - engine->put_off_last_ns > TEND_PUT_OFF_NS;
+	const bool slept = now_ns - engine->put_off_last_ns > HOUSEKEEPING_PUT_OFF_NS;
 
 	if (engine->put_off_times == 0 || slept) {
 		engine->put_off_times++;
 		engine->put_off_ns = now_ns;
 	}
 	engine->put_off_last_ns = now_ns;
-	if (now_ns - engine->busy_ns < TEND_QUIET_NS &&
-	    now_ns - engine->put_off_ns < TEND_PUT_OFF_NS &&
-	    engine->put_off_times <= TEND_PUT_OFF_TIMES)
+	if (now_ns - engine->busy_ns < HOUSEKEEPING_QUIET_NS &&
+	    now_ns - engine->put_off_ns < HOUSEKEEPING_PUT_OFF_NS &&
+	    engine->put_off_times <= HOUSEKEEPING_PUT_OFF_TIMES)
 		return false;
 	engine->put_off_times = 0;
 	return true;
@@ -472,8 +473,8 @@ unsigned int engine_poll(struct engine *engine)
 	}
 	if (work > 0)
 		engine->busy_ns = engine->now_ns;
-	if (unlikely(engine->now_ns >= engine->link_due_ns) && engine_may_tend(engine))
-		engine_tend(engine);
+	if (unlikely(engine->now_ns >= engine->link_due_ns) && engine_may_do_housekeeping(engine))
+		engine_housekeeping(engine);
 	lcore_leave(lcore);
 	return work;
 }

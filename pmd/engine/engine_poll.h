@@ -14,7 +14,8 @@ bool engine_prefetches(const struct engine *engine);
  * Returns how many ran. Owner. */
 unsigned int engine_run_ready(struct engine *engine, bool hold);
 
-/** Look at the link, and do what the device needs. Owner, when the time is engine.link_due_ns. */
-void engine_tend(struct engine *engine);
+/** Housekeeping: look at the link, and do what the device needs. Owner, when the time is
+ * engine.link_due_ns. */
+void engine_housekeeping(struct engine *engine);
 
 #endif

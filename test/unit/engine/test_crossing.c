@@ -267,10 +267,10 @@ static void note_stopped(void)
 }
 
 /* It may destroy queue pairs at which other engines look. */
-TEST(engine_tend__stops_other_engines_while_it_follows_xrc_domains)
+TEST(engine_housekeeping__stops_other_engines_while_it_follows_xrc_domains)
 {
 	fake_follow_xrc = note_stopped;
-	engine_tend(engine);
+	engine_housekeeping(engine);
 	fake_follow_xrc = NULL;
 	assert_true(has_stopped);
 	assert_false(owner_is_taken(&further->owner));

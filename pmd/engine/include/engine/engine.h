@@ -60,7 +60,8 @@ struct engine {
 	uint64_t busy_ns;     /* time of the last engine poll, or call to transmit, that had work */
 	uint32_t full_frames; /* received in consecutive bursts after which more frames waited */
 	uint32_t taken; /* frames that the last engine poll took from the port, or dropped there */
-	uint64_t link_due_ns; /* next check of the link's state, and what else engine_tend does */
+	uint64_t link_due_ns; /* next check of the link's state, and what else engine_housekeeping
+				 does */
 	/* what the port has lost, as counted (port/port.h) */
 	uint64_t rx_missed, rx_too_long, rx_refused;
 	/* how long an acknowledgement may wait for other packets to send: to this host, and to
@@ -79,7 +80,7 @@ struct engine {
 	struct display *display;	  /* what files show of the device; NULL: no view */
 	struct report *report;		  /* what monitoring programs read; NULL: no report */
 
-	/* engine_tend is put off for packets */
+	/* engine_housekeeping is put off for packets */
 	uint64_t put_off_ns;	  /* since when, without a sleep of the process */
 	uint64_t put_off_last_ns; /* the last engine poll that did so */
 	uint32_t put_off_times;	  /* such stretches; 0: it is not put off */
@@ -163,7 +164,7 @@ void engine_check_link(struct engine *engine);
  * own lock. So an owner does that for its whole poll only if the port's bursts may have
  * cancellation points (port.no_cancel_points). Whatever else in an engine poll has one disables
  * cancellation there: doorbells, events, pages that may be absent, MADs, frames that are not RoCE,
- * messages, engine_tend.
+ * messages, engine_housekeeping.
  *
  * A control call may have any cancellation point. A thread that waits to become the owner cannot be
  * cancelled either: engine polls let waiting threads go first, and would do so for ever.

@@ -121,7 +121,7 @@ static void engine_follow_xrc(struct engine *engine)
 }
 
 /* Do what a device needs from time to time. */
-static void engine_tend_device(struct engine *engine)
+static void engine_housekeeping_device(struct engine *engine)
 {
 	gids_follow(engine);
 	engine_follow_xrc(engine);
@@ -135,7 +135,7 @@ static void engine_tend_device(struct engine *engine)
 	crossing_start_others(engine->crossing);
 }
 
-void engine_tend(struct engine *engine)
+void engine_housekeeping(struct engine *engine)
 {
 	const int cancel_state = cancel_disable();
 
@@ -144,7 +144,7 @@ void engine_tend(struct engine *engine)
 		(engine->link->port.through_kernel ? LINK_PERIOD_KERNEL_NS : LINK_PERIOD_NS);
 	engine_check_link(engine);
 	if (engine_is_first(engine))
-		engine_tend_device(engine);
+		engine_housekeeping_device(engine);
 	/* Install again: the program may have replaced signal handlers meanwhile. */
 	guard_install();
 	cancel_restore(cancel_state);
