@@ -80,7 +80,8 @@ bool ahead_keep(struct completer *completer, const struct packet *packet)
 		return false;
 	/* Responses in flight are in reach. */
 	if (completer->loss->sack)
-		completer->ooo.reach = loss_span(completer->loss) + REQUESTER_READ_SEGMENT_PKTS;
+		completer->ooo.reach =
+			loss_advertised_window(completer->loss) + REQUESTER_READ_SEGMENT_PKTS;
 	switch (ooo_look(&completer->ooo, packet, completer->loss->una, &place)) {
 	case OOO_TAKEN:
 		if (wqe->opcode == IBV_WR_RDMA_READ && wqe == completer_oldest(completer))

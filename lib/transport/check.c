@@ -73,9 +73,11 @@ void loss_check(const struct loss *loss)
 	assert(between(loss->una, loss->next, loss->top));
 	/* The last packet may be a READ request for a segment. */
 	assert((uint32_t)psn_diff(loss->top, loss->una) <
-	       RTE_MAX(loss->window_max, loss_span(loss)) + REQUESTER_READ_SEGMENT_PKTS);
-	assert(loss->window >= 1 && loss->window <= RTE_MAX(loss->window_max, loss_span(loss)));
-	assert(loss->acked < RTE_MAX(loss->window_max, loss_span(loss)));
+	       RTE_MAX(loss->window_max, loss_advertised_window(loss)) +
+		       REQUESTER_READ_SEGMENT_PKTS);
+	assert(loss->window >= 1 &&
+	       loss->window <= RTE_MAX(loss->window_max, loss_advertised_window(loss)));
+	assert(loss->acked < RTE_MAX(loss->window_max, loss_advertised_window(loss)));
 	loss_check_state(loss);
 	loss_check_timers(loss);
 }

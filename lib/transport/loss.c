@@ -15,12 +15,12 @@
 static_assert(LOSS_WINDOW_MAX == 1 << SIGN_PSNS_LOG, "the shortest window that is announced");
 static_assert(LOSS_WINDOW_LIMIT <= LOSS_WINDOW_MAX << BTH_SACK_STEPS, "the longest one");
 
-/* Return the capability bits that announce this span. */
-static uint8_t capability_of(uint32_t span)
+/* Return the capability bits that advertise this window. */
+static uint8_t capability_of(uint32_t window)
 {
 	uint8_t steps = 0;
 
-	while (span > (uint32_t)LOSS_WINDOW_MAX << steps)
+	while (window > (uint32_t)LOSS_WINDOW_MAX << steps)
 		steps++;
 	return BTH_SACK_REQUEST | steps;
 }
@@ -33,7 +33,7 @@ static void loss_allow(struct loss *loss)
 		loss->allowed_responses = (uint16_t)sack_resources(loss->max_responses);
 }
 
-/* Let the scoreboard know nothing, and its span be the window. */
+/* Let the scoreboard know nothing, and its advertised window be the window. */
 static void loss_clear_board(struct loss *loss)
 {
 	struct scoreboard *board = loss->board;
@@ -41,7 +41,7 @@ static void loss_clear_board(struct loss *loss)
 	board->widening = false;
 	board->rounds = 0;
 	board->shortest = 0;
-	board->span = loss->window_max;
+	board->advertised_window = loss->window_max;
 	board->serial = 0;
 	board->dropped_ns = 0;
 	board->rated_ns = 0;

@@ -5,7 +5,7 @@
 #include "transport/loss.h"
 #include "wire/headers.h"
 
-/* At least one packet in so many PSNs asks for an acknowledgement, and so announces the span. It
+/* At least one packet in so many PSNs asks for an acknowledgement, and so advertises a window. It
  * may be a READ request for a segment (transport/requester.h). */
 #define ANNOUNCEMENT_PSNS 96
 /* The window does not grow for so many full windows after a refusal. */
@@ -16,8 +16,8 @@
 /* So many measurements count for the window, and none that took so many round trips. */
 #define RATE_ROUNDS 8
 
-/* Return the span that this requester announces. */
-static uint32_t loss_announced(const struct loss *loss)
+/* Return the window that this requester advertises. */
+static uint32_t loss_advertises(const struct loss *loss)
 {
 	return (uint32_t)LOSS_WINDOW_MAX << (loss->asks & BTH_SACK_STEPS);
 }
@@ -63,15 +63,15 @@ static bool loss_rate(struct loss *loss, uint64_t now_ns)
 
 /*
  * Return the window that keeps the network busy with a short queue. What is lost waits in the
- * queue, too, when it is sent again, and meanwhile the span fills. Grow fast until there is a
- * queue.
+ * queue, too, when it is sent again, and meanwhile the advertised window fills. Grow fast until
+ * there is a queue.
  */
 static uint32_t loss_best_window(const struct loss *loss)
 {
 	const uint32_t rate = RTE_MAX(loss->board->rate, loss->board->rate_before);
 	const uint32_t best = (loss_is_queued(loss) ? rate : 2 * rate) + rate / 4;
 
-	return RTE_MIN(RTE_MAX(best, (uint32_t)LOSS_WINDOW_MAX), loss->board->span);
+	return RTE_MIN(RTE_MAX(best, (uint32_t)LOSS_WINDOW_MAX), loss->board->advertised_window);
 }
 
 /*
@@ -100,7 +100,7 @@ void loss_widen(struct loss *loss, bool is_round, uint64_t now_ns)
 	if (loss_is_widening(loss) &&
 	    psn_diff(loss->una, loss->board->announced) > ANNOUNCEMENT_PSNS) {
 		loss->board->widening = false;
-		loss->board->span = loss_announced(loss);
+		loss->board->advertised_window = loss_advertises(loss);
 	}
 	if (!loss->limited || !loss->grows || loss->peer != LOSS_PEER_SACK)
 		return;
@@ -117,11 +117,11 @@ void loss_widen(struct loss *loss, bool is_round, uint64_t now_ns)
 		loss->window = loss->window_max;
 		loss_doubt_path(loss);
 	}
-	if (loss->board->widening || loss->window < loss->board->span ||
-	    (loss->state == LOSS_NONE && loss_is_queued(loss)) || 2 * loss_announced(loss) > far)
+	if (loss->board->widening || loss->window < loss->board->advertised_window ||
+	    (loss->state == LOSS_NONE && loss_is_queued(loss)) || 2 * loss_advertises(loss) > far)
 		return;
 	/* Twice as far or, if it is possible, four times. */
-	loss->asks += 4 * loss_announced(loss) > far ? 1 : 2;
+	loss->asks += 4 * loss_advertises(loss) > far ? 1 : 2;
 	loss->board->widening = true;
 	loss->board->announced = loss->next;
 }
@@ -141,8 +141,8 @@ void loss_shrink(struct loss *loss, uint64_t now_ns)
 /* Let the packets that are not in the network any more not count. */
 static void loss_set_window(struct loss *loss)
 {
-	loss->window =
-		RTE_MIN(loss->board->span, loss->window_max + scoreboard_settled(loss->board));
+	loss->window = RTE_MIN(loss->board->advertised_window,
+			       loss->window_max + scoreboard_settled(loss->board));
 }
 
 void loss_open(struct loss *loss, uint64_t now_ns)
@@ -152,7 +152,7 @@ void loss_open(struct loss *loss, uint64_t now_ns)
 	loss_set_window(loss);
 	if (loss->limited | loss->board->widening) {
 		loss_widen(loss, false, now_ns);
-		/* It may have changed window_max or the span. */
+		/* It may have changed window_max or the advertised window. */
 		loss_set_window(loss);
 	}
 }

@@ -14,7 +14,7 @@
 #define EARLY	  8u  /* messages until the new round trip is known */
 #define EARLY_MAX 40u /* probes meanwhile */
 /* Many messages at a time: goodput of the first ones on a longer path, and then. Without a change
- * it is 47 and 64 Gb/s: the longest span is two thirds of what this path holds. */
+ * it is 47 and 64 Gb/s: the largest advertised window is two thirds of what this path holds. */
 #define BULK	     3000u
 #define BULK_MESSAGE 65536u
 #define BULK_FLIGHT  256u

@@ -298,7 +298,7 @@ TEST(completer_sack__work_does_not_depend_on_the_bits)
 				       .payload = bytes,
 				       .len = sizeof(bytes)};
 
-	rig.loss.window_max = rig.loss.window = rig.board.span = packets;
+	rig.loss.window_max = rig.loss.window = rig.board.advertised_window = packets;
 	for (uint64_t wr_id = 0; wr_id < packets / 100 + 1; wr_id++)
 		post(wr_id, IBV_WR_RDMA_WRITE, MEMORY);
 	while (send_all() > 0)
@@ -441,7 +441,7 @@ TEST(completer_receive__a_refusal_returns_to_the_usual_window_for_some_time)
 {
 	const unsigned int rounds = 64;
 
-	rig.loss.window_max = rig.loss.window = rig.board.span = 4 * LOSS_WINDOW_MAX;
+	rig.loss.window_max = rig.loss.window = rig.board.advertised_window = 4 * LOSS_WINDOW_MAX;
 	post(1, IBV_WR_SEND, 8);
 	assert_int_equal(send_all(), 1);
 	refuse(1);
@@ -463,7 +463,7 @@ TEST(completer_receive__a_refusal_returns_to_the_usual_window_for_some_time)
 /* The window follows what comes in a round trip, with as much again while there is no queue. */
 TEST(loss_widen__follows_the_rate)
 {
-	rig.loss.window_max = rig.loss.window = rig.board.span = LOSS_WINDOW_LIMIT;
+	rig.loss.window_max = rig.loss.window = rig.board.advertised_window = LOSS_WINDOW_LIMIT;
 	rig.loss.recovery.min_rtt_ns = rig.loss.recovery.srtt_ns = 1000;
 	rate(NOW_NS + 1000);
 	assert_int_equal(rig.loss.window_max, 2 * 600 + 150);
@@ -499,7 +499,7 @@ TEST(loss_widen__doubts_the_shortest_round_trip_after_many_of_the_shortest_windo
 	}
 	/* The path is measured anew, and the window follows it. */
 	rig.loss.recovery.min_rtt_ns = rig.loss.recovery.srtt_ns = 20000;
-	rig.board.span = LOSS_WINDOW_LIMIT;
+	rig.board.advertised_window = LOSS_WINDOW_LIMIT;
 	rate(NOW_NS + 20000);
 	assert_int_equal(rig.loss.window_max, 2 * 600 + 150);
 }
@@ -616,7 +616,7 @@ TEST(requester_send__a_read_that_is_not_sent_again_is_marked)
 	post(1, IBV_WR_RDMA_READ, 10 * MTU);
 	EXPECT_SENT(1);
 	expect_ack_byte(0, BTH_SACK_REQUEST);
-	/* While a longer span is announced, an executed packet has to say so. */
+	/* While a larger window is advertised, an executed packet has to say so. */
 	rig.board.widening = true;
 	post(2, IBV_WR_RDMA_READ, MTU);
 	EXPECT_SENT(11);

@@ -92,7 +92,7 @@ struct loss {
 	uint8_t peer;	    /* enum loss_peer */
 	uint8_t run;	    /* packets of the newest LOSS_REQUEST */
 	uint8_t asks;	    /* the byte of the BTH that asks for an acknowledgement: BTH_ACK_REQ
-			       and, if `sack`, BTH_SACK_REQUEST with the announced span */
+			       and, if `sack`, BTH_SACK_REQUEST with the advertised window */
 	bool limited;	    /* the window has held a packet back since it last grew */
 	bool sack;	    /* set once: it takes part in selective acknowledgements */
 	bool grows;	    /* window_max is the default, which may grow */
@@ -176,16 +176,16 @@ static inline bool loss_idle(const struct loss *loss)
 	return psn_eq(loss->una, loss->top);
 }
 
-/* Return true while a longer span is announced that is not used yet. */
+/* Return true while a larger window is advertised that is not used yet. */
 static inline bool loss_is_widening(const struct loss *loss)
 {
 	return loss->board != NULL && loss->board->widening;
 }
 
 /* Return the most packets that may be unacknowledged. */
-static inline uint32_t loss_span(const struct loss *loss)
+static inline uint32_t loss_advertised_window(const struct loss *loss)
 {
-	return loss->board != NULL ? loss->board->span : loss->window_max;
+	return loss->board != NULL ? loss->board->advertised_window : loss->window_max;
 }
 
 static inline bool loss_full(const struct loss *loss)
@@ -242,10 +242,10 @@ static inline bool loss_holds(const struct loss *loss)
 }
 
 /**
- * Let the window towards a SACK-capable peer follow the measured rate, and lengthen the span if it
- * has held packets back. A receiver keeps packets as far ahead as its peer has announced in an
- * executed packet. So a longer span is first announced, and used when a packet that announces it is
- * acknowledged.
+ * Let the window towards a SACK-capable peer follow the measured rate, and advertise a larger one
+ * if it has held packets back. A receiver keeps packets as far ahead as its peer has announced in
+ * an executed packet. So a larger window is first advertised, and used when a packet that
+ * advertises it is acknowledged.
  *
  * @param is_round
  *   A whole window was acknowledged since the last time.

@@ -86,12 +86,12 @@ struct scoreboard {
 	/*
 	 * Towards a SACK-capable peer, loss.window_max limits only the packets that may still be in
 	 * the network. Those that are known to have come or to be lost are not. With them, at most
-	 * `span` packets are unacknowledged: the peer keeps no others (loss_widen).
+	 * `advertised_window` packets are unacknowledged: the peer keeps no others (loss_widen).
 	 */
-	uint32_t span;
+	uint32_t advertised_window;
 	uint32_t far;	      /* packets that the peer's responder may keep */
 	struct psn announced; /* valid while `widening`: packets from here on announce a longer
-				 span. loss_widen is called before una is 2^23 ahead of it. */
+				 window. loss_widen is called before una is 2^23 ahead of it. */
 	bool widening;
 	uint8_t rounds;	  /* full windows until window_max may grow, after a refusal */
 	uint8_t shortest; /* full windows in a row of the least length, with a queue */
