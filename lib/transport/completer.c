@@ -5,7 +5,7 @@
 
 #include <rte_branch_prediction.h>
 
-#include "ahead.h"
+#include "completer_ooo.h"
 #include "transport/loss_sack.h"
 #include "transport/requester.h"
 #include "transport/sgl.h"
@@ -343,7 +343,7 @@ static void completer_out_of_order(struct completer *completer, const struct pac
 		return;
 	if (!loss_reserve(completer->loss))
 		return;
-	loss_on_out_of_order(completer->loss, packet->psn, ahead_keep(completer, packet));
+	loss_on_out_of_order(completer->loss, packet->psn, completer_ooo_keep(completer, packet));
 }
 
 /* Return the next kept response whose turn it is, or NULL, while responses are missing. */

@@ -4,7 +4,7 @@
 #include <rte_branch_prediction.h>
 #include <rte_common.h>
 
-#include "ahead.h"
+#include "completer_ooo.h"
 #include "transport/loss_sack.h"
 #include "transport/requester.h"
 #include "transport/sack.h"

@@ -4,7 +4,7 @@
 
 #include <rte_branch_prediction.h>
 
-#include "gap.h"
+#include "responder_ooo.h"
 #include "queue/srq.h"
 #include "transport/pass.h"
 #include "transport/placement.h"
@@ -50,7 +50,7 @@ void duplicate_answer(struct responder *responder, const struct packet *packet)
 	counters_add(responder->counters, COUNTER_duplicate_request, 1);
 	if (unlikely(responder->pass != NULL))
 		pass_again(responder->pass);
-	if (gap_is_marked(responder, packet))
+	if (responder_ooo_is_marked(responder, packet))
 		return;
 	replies_ask_patience(responder->replies, packet->psn, is_acked, responder->min_rnr_timer);
 	if (is_acked) {

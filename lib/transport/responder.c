@@ -7,10 +7,10 @@
 
 #include <rte_branch_prediction.h>
 
-#include "await.h"
+#include "responder_rnr.h"
 #include "duplicate.h"
 #include "execute.h"
-#include "gap.h"
+#include "responder_ooo.h"
 #include "transport/pass.h"
 #include "transport/placement.h"
 #include "wire/headers.h"
@@ -72,14 +72,14 @@ static enum fault check_psn(struct responder *responder, const struct packet *pa
 	}
 	if (likely(ahead == 0)) {
 		if (unlikely(responder->gap != GAP_NONE))
-			gap_closes(responder, packet);
+			responder_ooo_closes(responder, packet);
 		return FAULT_NONE;
 	}
 	if (ahead < 0) {
 		duplicate_answer(responder, packet);
 		return RESPONDER_DONE;
 	}
-	gap_keep(responder, packet);
+	responder_ooo_keep(responder, packet);
 	return RESPONDER_DONE;
 }
 
@@ -172,7 +172,7 @@ static enum fault responder_not_ready(struct responder *responder, const struct 
 	responder->gap = held ? GAP_WAITS : GAP_NOT_READY;
 	if (held)
 		return RESPONDER_DONE;
-	await_refuse(responder, (uint8_t)(AETH_RNR_NAK | responder->min_rnr_timer));
+	responder_rnr_refuse(responder, (uint8_t)(AETH_RNR_NAK | responder->min_rnr_timer));
 	return RESPONDER_DONE;
 }
 
@@ -330,10 +330,10 @@ judge:
 	if (fault == RESPONDER_DONE)
 		return FAULT_NONE;
 	if (unlikely(fault == RESPONDER_ABSENT))
-		return await_page(responder, packet);
+		return responder_rnr_page(responder, packet);
 	if (unlikely(fault != FAULT_NONE))
 		return responder->service == OPCODE_UC && fault != FAULT_RECEIVE_PROTECTION
-			       ? await_drop_message(responder, packet)
+			       ? responder_rnr_drop_message(responder, packet)
 			       : responder_fail(responder, fault);
 	/* Push the completion before owing the acknowledgement: an overrun is not acknowledged. */
 	if (likely(!passes))
@@ -387,7 +387,7 @@ static enum fault responder_take_all(struct responder *responder, const struct p
 	do
 		fault = responder_take(responder, packet);
 	while (unlikely(responder->ooo.count > 0) && fault == FAULT_NONE &&
-	       (packet = gap_next(responder)) != NULL);
+	       (packet = responder_ooo_next(responder)) != NULL);
 	return fault;
 }
 

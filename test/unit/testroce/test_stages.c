@@ -37,7 +37,7 @@ TEST(stages_of__files_of_the_path)
 		{"", "stream_poll", STAGE_program},
 		/* The linker has made this one local. */
 		{"run.c", "qp_run", STAGE_transport},
-		{"", "gap_keep", STAGE_transport},
+		{"", "responder_ooo_keep", STAGE_transport},
 		{"", "psock_rx_burst", STAGE_receive},
 		{"", "unheard_of", STAGE_other},
 	};

@@ -92,8 +92,8 @@ struct responder {
 
 	uint32_t peer_qpn; /* an attribute, for completions */
 
-	/* Packets that came out of order. Each time epsn has advanced, gap_next drops those before
-	 * it. */
+	/* Packets that came out of order. Each time epsn has advanced, responder_ooo_next drops
+	 * those before it. */
 	struct ooo ooo;
 
 	/* A SEND needs these fields, too; set once. */

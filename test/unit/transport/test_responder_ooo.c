@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Tests of lib/transport/gap.c: packets that arrive out of order, and are kept. */
+/* Tests of lib/transport/responder_ooo.c: packets that arrive out of order, and are kept. */
 #include <stddef.h>
 #include <stdint.h>
 
-#include "gap_rig.h"
+#include "responder_ooo_rig.h"
 
-TEST_FIXTURE(gap_set_up, gap_tear_down);
+TEST_FIXTURE(responder_ooo_set_up, responder_ooo_tear_down);
 
 TEST(responder__out_of_order_packets_are_executed_when_the_gap_closes)
 {
@@ -165,8 +165,8 @@ TEST(responder__a_kept_packet_fails_at_its_turn)
 		expect_aeth(cases[i].syndrome, 1, 1);
 		/* The packet behind it is not executed. */
 		expect_memory_untouched();
-		gap_tear_down(state);
-		gap_set_up(state);
+		responder_ooo_tear_down(state);
+		responder_ooo_set_up(state);
 	}
 }
 
@@ -287,8 +287,8 @@ TEST(responder__an_old_write_is_not_acknowledged_after_many_reads)
 
 	for (size_t i = 0; i < sizeof(psns) / sizeof(psns[0]); i++) {
 		expect_no_old_acknowledgement(psns[i]);
-		gap_tear_down(state);
-		gap_set_up(state);
+		responder_ooo_tear_down(state);
+		responder_ooo_set_up(state);
 	}
 }
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Tests of lib/transport/gap.c: a responder reports which packets it keeps. */
+/* Tests of lib/transport/responder_ooo.c: a responder reports which packets it keeps. */
 #include <stdint.h>
 
-#include "gap_rig.h"
+#include "responder_ooo_rig.h"
 
-TEST_FIXTURE(gap_set_up, gap_tear_down);
+TEST_FIXTURE(responder_ooo_set_up, responder_ooo_tear_down);
 
 #define CAPABILITY (BTH_SACK_REQUEST | 1)
 

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Tests of lib/transport/gap.c: forged packets, and packets that the network has delayed. */
+/* Tests of lib/transport/responder_ooo.c: forged packets, and packets that the network has delayed.
+ */
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
 
-#include "gap_rig.h"
+#include "responder_ooo_rig.h"
 
-TEST_FIXTURE(gap_set_up, gap_tear_down);
+TEST_FIXTURE(responder_ooo_set_up, responder_ooo_tear_down);
 
 static void post_three(void)
 {
@@ -113,8 +114,8 @@ TEST(responder__requests_in_order_draw_no_nak_before_one_from_ahead)
 			else
 				expect_aeth(ACK, psn, psn + 1);
 		}
-		gap_tear_down(state);
-		gap_set_up(state);
+		responder_ooo_tear_down(state);
+		responder_ooo_set_up(state);
 	}
 }
 
@@ -166,8 +167,8 @@ static void expect_distrust(void (*change)(struct packet_fields *fields), bool d
 	}
 	expect_aeth(ACK, 2, 3);
 	assert_memory_equal(rig.memory.bytes, data, 4);
-	gap_tear_down(NULL);
-	gap_set_up(NULL);
+	responder_ooo_tear_down(NULL);
+	responder_ooo_set_up(NULL);
 }
 
 static void other_opcode(struct packet_fields *fields)

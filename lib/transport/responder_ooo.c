@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Requests that come to a responder out of order: it keeps them, and asks for the missing ones
  * (IBTA 9.7.4, C9-112). */
-#include "gap.h"
+#include "responder_ooo.h"
 
 #include <rte_common.h>
 
@@ -12,7 +12,7 @@
 #include "wire/packet.h"
 
 /* Owe a NAK: the expected packet is missing, and one behind it has come. */
-static void gap_nak(struct responder *responder, struct psn behind)
+static void responder_ooo_nak(struct responder *responder, struct psn behind)
 {
 	responder->gap = GAP_NAKED;
 	responder->refused = false;
@@ -28,7 +28,7 @@ static void gap_nak(struct responder *responder, struct psn behind)
  * the packet overtakes nothing that could fail or that writes the same bytes. All checks are made
  * again when the packet's turn comes.
  */
-static uint8_t *gap_spot(const struct responder *responder, const struct packet *packet)
+static uint8_t *responder_ooo_spot(const struct responder *responder, const struct packet *packet)
 {
 	const uint64_t ahead = (uint64_t)psn_diff(packet->psn, responder->epsn) * responder->mtu;
 	const uint32_t flags = packet->op->flags;
@@ -54,9 +54,9 @@ static uint8_t *gap_spot(const struct responder *responder, const struct packet 
 }
 
 /* Place the payload if that is allowed now. Return where it is, or NULL. */
-static const uint8_t *gap_place(struct responder *responder, const struct packet *packet)
+static const uint8_t *responder_ooo_place(struct responder *responder, const struct packet *packet)
 {
-	uint8_t *spot = gap_spot(responder, packet);
+	uint8_t *spot = responder_ooo_spot(responder, packet);
 
 	if (spot == NULL || place_guarded(spot, packet->payload, packet->payload_len, 0) != 0)
 		return NULL;
@@ -66,8 +66,8 @@ static const uint8_t *gap_place(struct responder *responder, const struct packet
 
 /* Return true if a packet behind the gap must be told about at once: the first one behind a hole,
  * one that fills a hole or came again, one whose requester asks, or a marked READ request. */
-static bool gap_is_news(struct responder *responder, const struct packet *packet, bool is_kept,
-			bool follows)
+static bool responder_ooo_is_news(struct responder *responder, const struct packet *packet,
+				  bool is_kept, bool follows)
 {
 	if (is_kept && follows && packet->ack_byte == 0 &&
 	    ++responder->unsacked < SACK_INTERVAL_PKTS)
@@ -76,7 +76,7 @@ static bool gap_is_news(struct responder *responder, const struct packet *packet
 	return true;
 }
 
-static bool gap_same_headers(const struct packet *a, const struct packet *b)
+static bool responder_ooo_same_headers(const struct packet *a, const struct packet *b)
 {
 	const uint32_t flags = a->op->flags;
 
@@ -101,13 +101,14 @@ static bool gap_same_headers(const struct packet *a, const struct packet *b)
 	return !(flags & OPCODE_HAS_XRCETH) || a->xrc_srqn == b->xrc_srqn;
 }
 
-bool gap_is_same(const struct responder *responder, uint32_t place, const struct packet *packet)
+bool responder_ooo_is_same(const struct responder *responder, uint32_t place,
+			   const struct packet *packet)
 {
 	const struct ooo *ooo = &responder->ooo;
 	const void *placed = ooo_placed_at(ooo, place);
 
-	return gap_same_headers(ooo_at(ooo, place), packet) &&
-	       (placed == NULL || gap_spot(responder, packet) == placed) &&
+	return responder_ooo_same_headers(ooo_at(ooo, place), packet) &&
+	       (placed == NULL || responder_ooo_spot(responder, packet) == placed) &&
 	       ooo_same_payload(ooo, place, packet);
 }
 
@@ -120,7 +121,8 @@ enum fate {
 };
 
 /* `*follows` is set to whether it directly follows another kept packet. */
-static enum fate gap_store(struct responder *responder, const struct packet *packet, bool *follows)
+static enum fate responder_ooo_store(struct responder *responder, const struct packet *packet,
+				     bool *follows)
 {
 	const uint8_t *placed;
 	uint32_t place;
@@ -130,7 +132,7 @@ static enum fate gap_store(struct responder *responder, const struct packet *pac
 	case OOO_TAKEN:
 		*follows = ooo_follows(&responder->ooo, place, packet->psn) &&
 			   place == responder->ooo.count;
-		placed = gap_place(responder, packet);
+		placed = responder_ooo_place(responder, packet);
 		ooo_keep(&responder->ooo, packet, place, placed);
 		counters_add(responder->counters,
 			     placed != NULL ? COUNTER_out_of_order_placed
@@ -138,7 +140,7 @@ static enum fate gap_store(struct responder *responder, const struct packet *pac
 			     1);
 		return KEPT;
 	case OOO_THERE:
-		if (gap_is_same(responder, place, packet))
+		if (responder_ooo_is_same(responder, place, packet))
 			return REPEATED;
 		ooo_remove(&responder->ooo, place);
 		counters_add(responder->counters, COUNTER_out_of_order_differed, 1);
@@ -150,7 +152,7 @@ static enum fate gap_store(struct responder *responder, const struct packet *pac
 }
 
 /* Return true if the first kept packet's turn has come, but it may not be executed yet. */
-static bool gap_holds_back(const struct responder *responder)
+static bool responder_ooo_holds_back(const struct responder *responder)
 {
 	const struct packet *first = ooo_first(&responder->ooo);
 
@@ -163,13 +165,13 @@ static bool gap_holds_back(const struct responder *responder)
  * back and the expected packet was lost again. Then the gap's first packet comes once more; a
  * packet that the network duplicates or delays is hardly that one.
  */
-void gap_keep(struct responder *responder, const struct packet *packet)
+void responder_ooo_keep(struct responder *responder, const struct packet *packet)
 {
 	enum fate fate;
 	bool follows;
 
 	counters_add(responder->counters, COUNTER_out_of_sequence, 1);
-	fate = gap_store(responder, packet, &follows);
+	fate = responder_ooo_store(responder, packet, &follows);
 	if (responder->gap == GAP_NOT_READY || responder->gap == GAP_PAGE) {
 		/* The request that waits for its page was retransmitted, and so are by now all
 		 * packets behind it. */
@@ -181,41 +183,41 @@ void gap_keep(struct responder *responder, const struct packet *packet)
 		return;
 	}
 	if (responder->gap == GAP_NONE || responder->gap == GAP_WAITS) {
-		gap_nak(responder, packet->psn);
+		responder_ooo_nak(responder, packet->psn);
 		return;
 	}
 	if (fate == KEPT) {
 		responder->gap_hints++;
 		/* A packet behind the one that is held back has come, and no other packet with that
 		 * PSN: execute it. */
-		if (gap_holds_back(responder)) {
+		if (responder_ooo_holds_back(responder)) {
 			replies_withdraw_nak(responder->replies);
 			responder->gap = GAP_CLOSING;
 			return;
 		}
 	}
 	if (replies_sack(responder->replies)) {
-		if ((fate != REPEATED || !gap_is_marked(responder, packet)) &&
-		    gap_is_news(responder, packet, fate == KEPT, follows))
-			gap_nak(responder, packet->psn);
+		if ((fate != REPEATED || !responder_ooo_is_marked(responder, packet)) &&
+		    responder_ooo_is_news(responder, packet, fate == KEPT, follows))
+			responder_ooo_nak(responder, packet->psn);
 		return;
 	}
 	if (psn_eq(responder->gap_psn, responder->epsn))
 		responder->gap_psn = packet->psn;
 	else if ((fate == REPEATED || fate == NOT_KEPT) &&
 		 psn_diff(packet->psn, responder->gap_psn) <= 0)
-		gap_nak(responder, packet->psn);
+		responder_ooo_nak(responder, packet->psn);
 }
 
-void gap_closes(struct responder *responder, const struct packet *packet)
+void responder_ooo_closes(struct responder *responder, const struct packet *packet)
 {
 	replies_withdraw_nak(responder->replies);
 	responder->gap = responder->ooo.count > 0 ? GAP_CLOSING : GAP_NONE;
 	responder->refused &= responder->ooo.count > 0;
 	/* This requester did not send the packet that is held back, so that packet says nothing
 	 * about the others. */
-	if (gap_holds_back(responder) && ooo_first(&responder->ooo) != packet &&
-	    !gap_is_same(responder, 0, packet)) {
+	if (responder_ooo_holds_back(responder) && ooo_first(&responder->ooo) != packet &&
+	    !responder_ooo_is_same(responder, 0, packet)) {
 		counters_add(responder->counters, COUNTER_out_of_order_differed, 1);
 		responder->gap = GAP_NONE;
 	}
@@ -233,7 +235,7 @@ void gap_closes(struct responder *responder, const struct packet *packet)
  * requester's, the genuine one comes next. So the responder asks for it, and executes it if it
  * comes. The kept packet is held back until then, or until a packet behind it comes.
  */
-const struct packet *gap_next(struct responder *responder)
+const struct packet *responder_ooo_next(struct responder *responder)
 {
 	const bool sack_capable = replies_sack(responder->replies);
 	const bool closing = responder->gap == GAP_CLOSING;
@@ -246,16 +248,16 @@ const struct packet *gap_next(struct responder *responder)
 		responder_acknowledge(responder);
 	packet = ooo_first(&responder->ooo);
 	responder->gap_hints = RTE_MIN(responder->gap_hints, responder->ooo.count);
-	if (gap_holds_back(responder)) {
+	if (responder_ooo_holds_back(responder)) {
 		if (closing)
 			return packet;
-		gap_nak(responder, responder->epsn);
+		responder_ooo_nak(responder, responder->epsn);
 	} else if (closing && (responder->gap_hints > 0 || (packet != NULL && sack_capable))) {
 		responder->gap_hints -= responder->gap_hints > 0;
-		gap_nak(responder, packet->psn);
+		responder_ooo_nak(responder, packet->psn);
 	} else if (packet == NULL && responder->gap_dropped) {
 		responder->gap_dropped = false;
-		gap_nak(responder, responder->epsn);
+		responder_ooo_nak(responder, responder->epsn);
 	} else {
 		responder->gap = GAP_NONE;
 		responder->refused &= responder->ooo.count > 0;

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Tests of lib/transport/gap.c: packets that arrive out of order for memory with relaxed ordering.
+/* Tests of lib/transport/responder_ooo.c: packets that arrive out of order for memory with relaxed
+ * ordering.
  */
 #include <stddef.h>
 #include <stdint.h>
 
-#include "gap_rig.h"
+#include "responder_ooo_rig.h"
 
-TEST_FIXTURE(gap_set_up, gap_tear_down);
+TEST_FIXTURE(responder_ooo_set_up, responder_ooo_tear_down);
 
 TEST(responder__a_relaxed_region_takes_out_of_order_bytes_at_once)
 {
@@ -96,8 +97,8 @@ TEST(responder__what_does_not_fit_its_message_is_not_placed)
 			     .len = MTU);
 		assert_int_equal(rig_take(misfits[i]), FAULT_NONE);
 		region_expect_pattern(&relaxed, MTU, MEMORY - MTU, RELAXED_SEED);
-		gap_tear_down(state);
-		gap_set_up(state);
+		responder_ooo_tear_down(state);
+		responder_ooo_set_up(state);
 	}
 	/* The key becomes invalid, or the right is withdrawn. */
 	EXPECT_TAKEN(OPCODE_WRITE_FIRST, 0, TO_RELAXED, .dma_length = 3 * MTU, .len = MTU);

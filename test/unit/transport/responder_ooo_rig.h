@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A responder that keeps packets, and a region with relaxed ordering. */
-#ifndef TEST_TRANSPORT_GAP_RIG_H
-#define TEST_TRANSPORT_GAP_RIG_H
+#ifndef TEST_TRANSPORT_RESPONDER_OOO_RIG_H
+#define TEST_TRANSPORT_RESPONDER_OOO_RIG_H
 
 #include <stdint.h>
 
@@ -15,8 +15,8 @@ extern struct region relaxed;
 #define TO_RELAXED .iova = region_iova(&relaxed, 0), .rkey = relaxed.mr->key
 
 /* Functions for cmocka. */
-int gap_set_up(void **state);
-int gap_tear_down(void **state);
+int responder_ooo_set_up(void **state);
+int responder_ooo_tear_down(void **state);
 
 uint64_t counted(enum counter counter);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Tests of lib/transport/ahead.c, behind a requester that sends: which responses are kept, and what
- * becomes of them. */
+/* Tests of lib/transport/completer_ooo.c, behind a requester that sends: which responses are kept,
+ * and what becomes of them. */
 #include "completer_rig.h"
 #include "test.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Responses that come ahead of their turn, and the questions about responses that completer.c and
- * ahead.c both have. */
-#ifndef TRANSPORT_AHEAD_H
-#define TRANSPORT_AHEAD_H
+/* Responses that arrive out of order, and the questions about responses that completer.c and
+ * completer_ooo.c both have. */
+#ifndef TRANSPORT_COMPLETER_OOO_H
+#define TRANSPORT_COMPLETER_OOO_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -22,7 +22,7 @@
  * @return
  *   True if a response with this PSN is kept now.
  */
-bool ahead_keep(struct completer *completer, const struct packet *packet);
+bool completer_ooo_keep(struct completer *completer, const struct packet *packet);
 
 /** Do what completer_receive does after each answer while something is missing. */
 const struct packet *completer_settle(struct completer *completer, bool acknowledged,

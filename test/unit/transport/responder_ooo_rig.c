@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A responder that keeps packets, and a region with relaxed ordering. */
-#include "gap_rig.h"
+#include "responder_ooo_rig.h"
 
 static struct ooo_pool *pool;
 struct region relaxed;
 
-int gap_set_up(void **state)
+int responder_ooo_set_up(void **state)
 {
 	responder_rig_set_up(state);
 	assert_int_equal(ooo_pool_create(64, &pool), 0);
@@ -15,7 +15,7 @@ int gap_set_up(void **state)
 	return 0;
 }
 
-int gap_tear_down(void **state)
+int responder_ooo_tear_down(void **state)
 {
 	ooo_clear(&rig.responder.ooo);
 	ooo_pool_destroy(pool);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Responses that come ahead of their turn: a completer keeps them. */
-#include "ahead.h"
+/* Responses that arrive out of order: the completer keeps them until those before them have come.
+ */
+#include "completer_ooo.h"
 
 #include <assert.h>
 
@@ -11,7 +12,7 @@ static_assert(OOO_REACH == LOSS_WINDOW_MAX + REQUESTER_READ_SEGMENT_PKTS,
 	      "packets of a usual window are in reach");
 
 /* Return the request of a PSN in flight, or NULL. */
-static const struct send_wqe *ahead_find(const struct completer *completer, struct psn psn)
+static const struct send_wqe *completer_ooo_find(const struct completer *completer, struct psn psn)
 {
 	const struct sq *sq = completer->sq;
 	const uint32_t index = sq_find(sq, psn);
@@ -21,8 +22,8 @@ static const struct send_wqe *ahead_find(const struct completer *completer, stru
 
 /* Place an out-of-order response of the READ in progress, if its memory has relaxed ordering.
  * Return where it is, or NULL. */
-static const uint8_t *ahead_place(struct completer *completer, const struct send_wqe *wqe,
-				  const struct packet *packet)
+static const uint8_t *completer_ooo_place(struct completer *completer, const struct send_wqe *wqe,
+					  const struct packet *packet)
 {
 	const uint64_t position = (uint64_t)psn_diff(packet->psn, wqe->first_psn) * completer->mtu;
 	const uint8_t *addr;
@@ -36,8 +37,8 @@ static const uint8_t *ahead_place(struct completer *completer, const struct send
 
 /* Return true if a response fits its request. One that does not is not kept: it is a bad response
  * when it comes in order. */
-static bool ahead_fits(const struct completer *completer, const struct send_wqe *wqe,
-		       const struct packet *packet)
+static bool completer_ooo_fits(const struct completer *completer, const struct send_wqe *wqe,
+			       const struct packet *packet)
 {
 	if (!(packet->op->flags & OPCODE_IS_READ_RESPONSE))
 		return sq_is_atomic((enum ibv_wr_opcode)wqe->opcode) &&
@@ -49,8 +50,8 @@ static bool ahead_fits(const struct completer *completer, const struct send_wqe 
 
 /* Return true if a response has the data of the kept one. Its opcode (FIRST to ONLY) and the MSN
  * may have changed since (9.7.5.1.3). */
-static bool ahead_same(const struct completer *completer, const struct send_wqe *wqe,
-		       uint32_t place, const struct packet *packet)
+static bool completer_ooo_same(const struct completer *completer, const struct send_wqe *wqe,
+			       uint32_t place, const struct packet *packet)
 {
 	const struct packet *kept = ooo_at(&completer->ooo, place);
 	const void *placed = ooo_placed_at(&completer->ooo, place);
@@ -70,13 +71,13 @@ static bool ahead_same(const struct completer *completer, const struct send_wqe 
 	return ooo_same_payload(&completer->ooo, place, packet);
 }
 
-bool ahead_keep(struct completer *completer, const struct packet *packet)
+bool completer_ooo_keep(struct completer *completer, const struct packet *packet)
 {
-	const struct send_wqe *wqe = ahead_find(completer, packet->psn);
+	const struct send_wqe *wqe = completer_ooo_find(completer, packet->psn);
 	const uint8_t *placed = NULL;
 	uint32_t place;
 
-	if (wqe == NULL || !ahead_fits(completer, wqe, packet))
+	if (wqe == NULL || !completer_ooo_fits(completer, wqe, packet))
 		return false;
 	/* Responses in flight are in reach. */
 	if (completer->loss->sack)
@@ -85,7 +86,7 @@ bool ahead_keep(struct completer *completer, const struct packet *packet)
 	switch (ooo_look(&completer->ooo, packet, completer->loss->una, &place)) {
 	case OOO_TAKEN:
 		if (wqe->opcode == IBV_WR_RDMA_READ && wqe == completer_oldest(completer))
-			placed = ahead_place(completer, wqe, packet);
+			placed = completer_ooo_place(completer, wqe, packet);
 		ooo_keep(&completer->ooo, packet, place, placed);
 		counters_add(completer->counters,
 			     placed != NULL ? COUNTER_out_of_order_placed
@@ -93,7 +94,7 @@ bool ahead_keep(struct completer *completer, const struct packet *packet)
 			     1);
 		return true;
 	case OOO_THERE:
-		if (ahead_same(completer, wqe, place, packet))
+		if (completer_ooo_same(completer, wqe, place, packet))
 			return true;
 		ooo_remove(&completer->ooo, place);
 		counters_add(completer->counters, COUNTER_out_of_order_differed, 1);
