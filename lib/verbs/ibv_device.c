@@ -69,7 +69,7 @@ void device_list_visit(void (*visit)(struct face_device *face, void *arg), void 
  * uverbs0 may be a kernel's device of another kind. */
 static void face_name_files(struct face_device *face, const struct device *device, size_t index)
 {
-	if (device->displayed)
+	if (device->shown)
 		snprintf(face->ibv.dev_name, sizeof(face->ibv.dev_name), "uverbs%zu", index);
 	else
 		snprintf(face->ibv.dev_name, sizeof(face->ibv.dev_name), "uverbs_%.56s",

@@ -9,7 +9,7 @@
 #include "base/log.h"
 #include "device/device.h"
 #include "device/gsi.h"
-#include "display.h"
+#include "publish.h"
 #include "engine/crossing.h"
 #include "engine/engine.h"
 #include "engine/polling.h"
@@ -108,7 +108,7 @@ void engine_end(struct engine *engine)
 		tries = shared_wait(tries);
 	if (owned) {
 		engine_drain(engine);
-		display_update(engine);
+		publish_update(engine);
 	}
 	/* The engine is never released: no new engine poll can begin. */
 	__atomic_store_n(&engine->ended, true, __ATOMIC_SEQ_CST);

@@ -5,7 +5,7 @@
 #include "base/own.h"
 #include "device/device.h"
 #include "device/xrc_share.h"
-#include "display.h"
+#include "publish.h"
 #include "engine/crossing.h"
 #include "engine/engine.h"
 #include "engine_poll.h"
@@ -126,7 +126,7 @@ static void engine_housekeeping_device(struct engine *engine)
 	gids_follow(engine);
 	engine_follow_xrc(engine);
 	engine_report_groups(engine);
-	display_update(engine);
+	publish_update(engine);
 	obey(engine);
 	if (!engine->report || !report_is_wanted(engine->report))
 		return;

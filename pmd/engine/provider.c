@@ -23,7 +23,7 @@
 #include "config/settings.h"
 #include "device/device.h"
 #include "device/registry.h"
-#include "display.h"
+#include "publish.h"
 #include "eal/cpu.h"
 #include "eal/footprint.h"
 #include "eal/runtime.h"
@@ -514,7 +514,7 @@ static int provider_bring_port(const struct settings *settings, uint32_t number,
 	*device = port.device;
 	provider_engines[provider_count++] = port.engine;
 	provider_wait_for_peer(port.engine);
-	display_begin(port.engine, provider_count - 1);
+	publish_begin(port.engine, provider_count - 1);
 	return 0;
 }
 

@@ -78,11 +78,13 @@ bool view_member_wait(const struct view_member *member)
 	struct view_slot *slot = member->slot;
 
 	for (int i = 0; i < VIEW_ANSWER_S; i++) {
-		const uint32_t displayed = __atomic_load_n(&slot->displayed, __ATOMIC_ACQUIRE);
+		const uint32_t shown_sequence =
+			__atomic_load_n(&slot->shown_sequence, __ATOMIC_ACQUIRE);
 
-		if (displayed == slot->sequence)
+		if (shown_sequence == slot->sequence)
 			return true;
-		syscall(SYS_futex, &slot->displayed, FUTEX_WAIT, displayed, &pause, NULL, 0);
+		syscall(SYS_futex, &slot->shown_sequence, FUTEX_WAIT, shown_sequence, &pause, NULL,
+			0);
 	}
-	return __atomic_load_n(&slot->displayed, __ATOMIC_ACQUIRE) == slot->sequence;
+	return __atomic_load_n(&slot->shown_sequence, __ATOMIC_ACQUIRE) == slot->sequence;
 }

@@ -89,8 +89,8 @@ static void state_take_facts(struct view_state *state, size_t i)
 	state_show(state, &facts);
 	state->sequences[i] = sequence;
 	state->numbers[i] = facts.number;
-	__atomic_store_n(&slot->displayed, sequence, __ATOMIC_RELEASE);
-	syscall(SYS_futex, &slot->displayed, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
+	__atomic_store_n(&slot->shown_sequence, sequence, __ATOMIC_RELEASE);
+	syscall(SYS_futex, &slot->shown_sequence, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
 }
 
 static void slot_add(const struct view_slot *slot, uint64_t *sums)
@@ -108,7 +108,7 @@ static void state_free_slot(struct view_state *state, size_t i)
 		slot_add(slot, state->shown[state->numbers[i]].ended);
 	state->sequences[i] = 0;
 	slot->sequence = 0;
-	slot->displayed = 0;
+	slot->shown_sequence = 0;
 	memset(slot->counters, 0, sizeof(slot->counters));
 	__atomic_store_n(&slot->pid, 0, __ATOMIC_RELEASE);
 }

@@ -66,7 +66,7 @@ struct device_config {
 struct device {
 	struct device_config config;
 	uint64_t node_guid_be;
-	bool displayed; /* files show it in /sys/class/infiniband_verbs, as uverbsN, where N is its
+	bool shown; /* files show it in /sys/class/infiniband_verbs, as uverbsN, where N is its
 			   index among the process's devices; set by the driver before use */
 	struct device_gid gids[DEVICE_GIDS_MAX]; /* changed under the device's lock */
 	uint32_t gid_end;			 /* behind the last used one; the same */

@@ -24,7 +24,7 @@
 
 struct crossing;
 struct device;
-struct display;
+struct publication;
 struct report;
 
 /* Timers fire after this many frames even if the port still delivers full bursts. No port's ring
@@ -77,7 +77,7 @@ struct engine {
 
 	uint8_t linear[PACKET_FRAME_MAX]; /* a received frame in one piece; only rx.c uses it */
 	bool lost;			  /* the port is lost for ever; atomic */
-	struct display *display;	  /* what files show of the device; NULL: no view */
+	struct publication *publication;  /* what files show of the device; NULL: no view */
 	struct report *report;		  /* what monitoring programs read; NULL: no report */
 
 	/* engine_housekeeping is put off for packets */

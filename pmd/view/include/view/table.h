@@ -76,8 +76,9 @@ struct view_slot {
 	/* Atomic. 0: the slot is free. VIEW_PID_LEFT: its process has executed another program. The
 	 * server frees such slots, and those of processes that have ended. */
 	int32_t pid;
-	uint32_t sequence;  /* atomic; odd while the facts are being written */
-	uint32_t displayed; /* atomic, a futex; the sequence number of the facts that files show */
+	uint32_t sequence;	 /* atomic; odd while the facts are being written */
+	uint32_t shown_sequence; /* atomic, a futex; the sequence number of the facts that files
+				    show */
 	uint32_t spare;
 	struct view_facts facts;
 	uint64_t counters[COUNTER_COUNT]; /* atomic */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Publishes a device to the view of its process (view/table.h). Private to this room. */
-#ifndef ENGINE_DISPLAY_H
-#define ENGINE_DISPLAY_H
+#ifndef ENGINE_PUBLISH_H
+#define ENGINE_PUBLISH_H
 
 #include <stdint.h>
 
@@ -9,9 +9,9 @@ struct engine;
 
 /** Take a slot in the view, publish the device, and wait until files show it. Does nothing in a
  * process without a view. Not MT-safe. */
-void display_begin(struct engine *engine, uint32_t number);
+void publish_begin(struct engine *engine, uint32_t number);
 
 /** Publish counters, and facts that have changed. Engine's thread. */
-void display_update(struct engine *engine);
+void publish_update(struct engine *engine);
 
 #endif

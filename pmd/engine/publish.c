@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Publishes a device to the view of its process. All facts are answers of the functions behind
  * ibv_query_device(3) and its relatives, so that files and verbs agree. */
-#include "display.h"
+#include "publish.h"
 
 #include <net/if.h>
 #include <stdio.h>
@@ -17,13 +17,13 @@
 
 _Static_assert(DEVICE_GIDS_MAX == VIEW_GIDS_MAX, "a view has as many GIDs as a device");
 
-struct display {
+struct publication {
 	struct view_member member;
 	struct view_facts facts;		 /* published last */
 	struct device_gid gids[DEVICE_GIDS_MAX]; /* the same, as the device has them */
 };
 
-static void display_gids(const struct device *device, struct view_facts *facts)
+static void publish_gids(const struct device *device, struct view_facts *facts)
 {
 	char name[IF_NAMESIZE];
 
@@ -42,7 +42,7 @@ static void display_gids(const struct device *device, struct view_facts *facts)
 	}
 }
 
-static void display_port(const struct device *device, struct view_facts *facts)
+static void publish_port(const struct device *device, struct view_facts *facts)
 {
 	struct ibv_port_attr attr;
 
@@ -55,7 +55,7 @@ static void display_port(const struct device *device, struct view_facts *facts)
 	facts->pkey = WIRE_PKEY_DEFAULT;
 }
 
-static void display_fill(const struct device *device, uint32_t number, struct view_facts *facts)
+static void publish_fill(const struct device *device, uint32_t number, struct view_facts *facts)
 {
 	struct ibv_device_attr_ex attr;
 
@@ -69,61 +69,61 @@ static void display_fill(const struct device *device, uint32_t number, struct vi
 	facts->hw_ver = attr.orig_attr.hw_ver;
 	facts->node_guid_be = attr.orig_attr.node_guid;
 	facts->sys_image_guid_be = attr.orig_attr.sys_image_guid;
-	display_gids(device, facts);
-	display_port(device, facts);
+	publish_gids(device, facts);
+	publish_port(device, facts);
 }
 
 /* Publish for the first time. The engine is stopped meanwhile, and updates the facts from then on.
  */
-static void display_tell(struct engine *engine, struct display *display, uint32_t number)
+static void publish_tell(struct engine *engine, struct publication *publication, uint32_t number)
 {
 	engine_lock(engine);
-	display_fill(engine->device, number, &display->facts);
-	memcpy(display->gids, engine->device->gids, sizeof(display->gids));
-	view_member_tell(&display->member, &display->facts);
-	engine->display = display;
-	engine->device->displayed = true;
+	publish_fill(engine->device, number, &publication->facts);
+	memcpy(publication->gids, engine->device->gids, sizeof(publication->gids));
+	view_member_tell(&publication->member, &publication->facts);
+	engine->publication = publication;
+	engine->device->shown = true;
 	engine_release(engine);
 }
 
-void display_begin(struct engine *engine, uint32_t number)
+void publish_begin(struct engine *engine, uint32_t number)
 {
-	struct display *display = calloc(1, sizeof(*display));
+	struct publication *publication = calloc(1, sizeof(*publication));
 
-	if (!display)
+	if (!publication)
 		return;
-	if (!view_member_join(&display->member)) {
-		free(display);
+	if (!view_member_join(&publication->member)) {
+		free(publication);
 		return;
 	}
-	display_tell(engine, display, number);
-	if (!view_member_wait(&display->member))
+	publish_tell(engine, publication, number);
+	if (!view_member_wait(&publication->member))
 		log_warn("the files of '%s' in /sys/class/infiniband are not up to date: the "
 			 "view's server does not answer",
-			 display->facts.name);
+			 publication->facts.name);
 }
 
-static bool display_is_old(const struct display *display, const struct device *device)
+static bool publish_is_old(const struct publication *publication, const struct device *device)
 {
-	struct view_facts now = display->facts;
+	struct view_facts now = publication->facts;
 
-	display_port(device, &now);
-	return now.state != display->facts.state ||
-	       memcmp(display->gids, device->gids, sizeof(display->gids)) != 0;
+	publish_port(device, &now);
+	return now.state != publication->facts.state ||
+	       memcmp(publication->gids, device->gids, sizeof(publication->gids)) != 0;
 }
 
-void display_update(struct engine *engine)
+void publish_update(struct engine *engine)
 {
-	struct display *display = engine->display;
+	struct publication *publication = engine->publication;
 	struct counters counters;
 
-	if (!display || !view_member_is_in(&display->member))
+	if (!publication || !view_member_is_in(&publication->member))
 		return;
 	device_counters(engine->device, &counters);
-	view_member_count(&display->member, &counters);
-	if (!display_is_old(display, engine->device))
+	view_member_count(&publication->member, &counters);
+	if (!publish_is_old(publication, engine->device))
 		return;
-	display_fill(engine->device, display->facts.number, &display->facts);
-	memcpy(display->gids, engine->device->gids, sizeof(display->gids));
-	view_member_tell(&display->member, &display->facts);
+	publish_fill(engine->device, publication->facts.number, &publication->facts);
+	memcpy(publication->gids, engine->device->gids, sizeof(publication->gids));
+	view_member_tell(&publication->member, &publication->facts);
 }
