@@ -119,7 +119,7 @@ static bool parse_filter(struct command *command, struct words *words)
 
 	if (!value)
 		return refuse(words, "a value is missing after", word);
-	if ((command->object == COMMAND_CAPTURE || command->order_count > 0) &&
+	if ((command->object == COMMAND_CAPTURE || command->change_count > 0) &&
 	    is_word(word, "qp")) {
 		if (!parse_number(value, QPN_MAX, &number) || number == 0)
 			return refuse(words, "not the number of a queue pair:", value);
@@ -151,18 +151,18 @@ static bool parse_kind(struct command *command, struct words *words)
 }
 
 /* Parse one name and its value after "congestion set". Return false with an error. */
-static bool parse_order(struct command *command, struct words *words)
+static bool parse_change(struct command *command, struct words *words)
 {
 	const uint32_t index = cc_param_find(words->at[0]);
 	const bool is_param = index < CC_PARAM_COUNT;
-	struct report_order *order = &command->orders[command->order_count];
+	struct report_command *change = &command->changes[command->change_count];
 	const char *name = next(words);
 	const char *value = next(words);
 	unsigned long number = 0;
 
 	if (!value)
 		return refuse(words, "a value is missing after", name);
-	if (command->order_count == COMMAND_ORDERS_MAX)
+	if (command->change_count == COMMAND_CHANGES_MAX)
 		return refuse(words, "too many values: at", name);
 	if (is_param) {
 		if (!parse_number(value, cc_param(index)->most, &number) ||
@@ -174,10 +174,11 @@ static bool parse_order(struct command *command, struct words *words)
 	} else if (cc_find(value) == CC_KINDS) {
 		return refuse(words, "there is no algorithm", value);
 	}
-	*order = (struct report_order){.kind = is_param ? ORDER_PARAM : ORDER_ALGORITHM,
-				       .index = is_param ? (uint8_t)index : (uint8_t)cc_find(value),
-				       .value = (uint32_t)number};
-	command->order_count++;
+	*change = (struct report_command){
+		.kind = is_param ? REPORT_COMMAND_PARAM : REPORT_COMMAND_ALGORITHM,
+		.index = is_param ? (uint8_t)index : (uint8_t)cc_find(value),
+		.value = (uint32_t)number};
+	command->change_count++;
 	return true;
 }
 
@@ -186,10 +187,10 @@ static bool parse_set(struct command *command, struct words *words)
 {
 	while (words->left > 0 && (strcmp(words->at[0], "algorithm") == 0 ||
 				   cc_param_find(words->at[0]) < CC_PARAM_COUNT)) {
-		if (!parse_order(command, words))
+		if (!parse_change(command, words))
 			return false;
 	}
-	if (command->order_count == 0)
+	if (command->change_count == 0)
 		return words->left > 0 ? refuse(words, "there is nothing to set named", *words->at)
 				       : refuse(words, "a name is missing after", "set");
 	while (words->left > 0) {
@@ -198,12 +199,12 @@ static bool parse_set(struct command *command, struct words *words)
 	}
 	if (!command->filter.device && command->filter.pid == 0)
 		return refuse(words, "say for which device or process:", "dev DEV or pid PID");
-	for (uint32_t i = 0; i < command->order_count; i++) {
-		if (command->orders[i].kind == ORDER_ALGORITHM)
-			command->orders[i].value = command->qpn;
+	for (uint32_t i = 0; i < command->change_count; i++) {
+		if (command->changes[i].kind == REPORT_COMMAND_ALGORITHM)
+			command->changes[i].value = command->qpn;
 		else if (command->qpn != 0)
 			return refuse(words, "a queue pair has only an algorithm, not",
-				      cc_param(command->orders[i].index)->name);
+				      cc_param(command->changes[i].index)->name);
 	}
 	return true;
 }
@@ -275,7 +276,7 @@ static bool options_fit(const struct command *command, const struct words *words
 {
 	const enum command_object object = command->object;
 
-	if (command->json && command->order_count > 0)
+	if (command->json && command->change_count > 0)
 		return refuse(words, "no JSON of", "congestion set");
 	if (command->json &&
 	    (object == COMMAND_TOP || object == COMMAND_METRICS || object == COMMAND_CAPTURE))

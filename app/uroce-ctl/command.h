@@ -8,10 +8,10 @@
 #include <stdint.h>
 
 #include "ctl_show.h"
-#include "report/order.h"
+#include "report/report_command.h"
 #include "terminal.h"
 
-#define COMMAND_ORDERS_MAX 32
+#define COMMAND_CHANGES_MAX 32
 
 enum command_object {
 	COMMAND_DEV,
@@ -38,8 +38,8 @@ struct command {
 	uint32_t count;	  /* COMMAND_TOP: views, COMMAND_CAPTURE: packets; 0: without end */
 	const char *file; /* COMMAND_CAPTURE */
 	/* COMMAND_CONGESTION: what to set, in this order; none: show */
-	struct report_order orders[COMMAND_ORDERS_MAX];
-	uint32_t order_count;
+	struct report_command changes[COMMAND_CHANGES_MAX];
+	uint32_t change_count;
 	struct report_filter filter;
 	char device[64]; /* filter.device points here */
 };

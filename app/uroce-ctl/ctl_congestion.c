@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Give orders to the programs that a filter selects, one after the other. */
+/* Give commands to the programs that a filter selects, one after the other. */
 #include "ctl_congestion.h"
 
 #include <errno.h>
@@ -14,7 +14,7 @@
 struct givers {
 	struct report_set set;
 	const struct command *command;
-	uint32_t processes; /* that were given orders */
+	uint32_t processes; /* that were given commands */
 	uint32_t failed;    /* of these */
 };
 
@@ -71,8 +71,8 @@ static int give_all(struct givers *givers, const struct report_view *view)
 	struct report *report = find_report(&givers->set, view);
 	int rc = report ? 0 : -ESRCH;
 
-	for (uint32_t i = 0; rc == 0 && i < givers->command->order_count; i++)
-		rc = order_give(report, &givers->command->orders[i], ANSWER_MS);
+	for (uint32_t i = 0; rc == 0 && i < givers->command->change_count; i++)
+		rc = report_command_give(report, &givers->command->changes[i], ANSWER_MS);
 	return rc;
 }
 

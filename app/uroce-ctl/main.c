@@ -74,7 +74,7 @@ static int look(const struct command *command, const struct terminal *terminal, 
 			devices.left_out);
 	if (command->object == COMMAND_CAPTURE)
 		capture_run(&devices, &want, error, error_size);
-	else if (command->order_count > 0)
+	else if (command->change_count > 0)
 		congestion_set(&devices, command, error, error_size);
 	else if (command->object == COMMAND_METRICS)
 		metrics_write(stdout, &devices, &command->filter, command->kind == REPORT_QP);

@@ -10,7 +10,7 @@
 #include "engine/engine.h"
 #include "engine_poll.h"
 #include "gids.h"
-#include "obey.h"
+#include "commands.h"
 #include "qp/qp.h"
 #include "report/write.h"
 
@@ -127,7 +127,7 @@ static void engine_housekeeping_device(struct engine *engine)
 	engine_follow_xrc(engine);
 	engine_report_groups(engine);
 	publish_update(engine);
-	obey(engine);
+	commands_execute(engine);
 	if (!engine->report || !report_is_wanted(engine->report))
 		return;
 	crossing_stop_others(engine->crossing);

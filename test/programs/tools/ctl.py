@@ -347,7 +347,7 @@ class CtlTest:
         self._expect_refused(["rpg_ai_rate", "5", "pid", pid], "there is no such program", UNPRIVILEGED)
 
     def _stopped(self):
-        """A program that is stopped does not answer; its order is withdrawn. It has no peer that waits for it."""
+        """A program that is stopped does not answer; its command is withdrawn. It has no peer that waits for it."""
         port = FIRST_PORT + 2
         program = self._program("stopped", self._here.prefix, ("--socket", self._owner.socket),
                                 ["ibv_rc_pingpong", "-d", DEVICE, "-e", "-p", str(port), "-g", "1"])
@@ -358,7 +358,7 @@ class CtlTest:
         finally:
             os.kill(program.pid, signal.SIGCONT)
         expect(wait_until(lambda: "answer" not in self._parameters(program), SECONDS), "it does not go on")
-        expect(self._parameters(program)["rpg_ai_rate"] == 40, "it obeyed an order that was withdrawn")
+        expect(self._parameters(program)["rpg_ai_rate"] == 40, "it executed a command that was withdrawn")
         program.kill()
 
     @staticmethod

@@ -33,21 +33,21 @@ TEST(command_parse__congestion)
 {
 	assert_true(parse("-j congestion show dev uroce0"));
 	assert_int_equal(command.object, COMMAND_CONGESTION);
-	assert_int_equal(command.order_count, 0);
+	assert_int_equal(command.change_count, 0);
 	assert_true(parse("congestion set algorithm swift qp 17 pid 5"));
-	assert_int_equal(command.order_count, 1);
-	assert_int_equal(command.orders[0].kind, ORDER_ALGORITHM);
-	assert_int_equal(command.orders[0].index, CC_SWIFT);
-	assert_int_equal(command.orders[0].value, 17);
+	assert_int_equal(command.change_count, 1);
+	assert_int_equal(command.changes[0].kind, REPORT_COMMAND_ALGORITHM);
+	assert_int_equal(command.changes[0].index, CC_SWIFT);
+	assert_int_equal(command.changes[0].value, 17);
 	assert_int_equal(command.qpn, 17);
 	assert_int_equal(command.filter.pid, 5);
 	assert_true(parse("congestion set rpg_ai_rate 5 rpg_hai_rate 50 dev uroce0"));
-	assert_int_equal(command.order_count, 2);
-	assert_int_equal(command.orders[1].kind, ORDER_PARAM);
-	assert_int_equal(command.orders[1].index, cc_param_find("rpg_hai_rate"));
-	assert_int_equal(command.orders[1].value, 50);
+	assert_int_equal(command.change_count, 2);
+	assert_int_equal(command.changes[1].kind, REPORT_COMMAND_PARAM);
+	assert_int_equal(command.changes[1].index, cc_param_find("rpg_hai_rate"));
+	assert_int_equal(command.changes[1].value, 50);
 	assert_true(parse("congestion set algorithm none dev uroce0"));
-	assert_int_equal(command.orders[0].value, 0);
+	assert_int_equal(command.changes[0].value, 0);
 }
 
 TEST(command_parse__wrong_congestion)

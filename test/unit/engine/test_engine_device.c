@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Tests of pmd/engine/engine.c: reports, orders and the link of a device, and threads that take the
- * engine. */
+/* Tests of pmd/engine/engine.c: reports, commands and the link of a device, and threads that take
+ * the engine. */
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
@@ -9,7 +9,7 @@
 
 #include "base/own.h"
 #include "engine_rig.h"
-#include "report/order.h"
+#include "report/report_command.h"
 #include "report/read.h"
 #include "report/write.h"
 #include "test.h"
@@ -110,31 +110,31 @@ TEST(engine_poll__answers_first_after_some_sleeps)
 	assert_true(looks_after_device());
 }
 
-static void *give_order(void *arg)
+static void *give_command(void *arg)
 {
-	struct report_order *order = arg;
+	struct report_command *command = arg;
 
-	order->word = (uint64_t)-order_give(engine->report, order, 10000);
+	command->word = (uint64_t)-report_command_give(engine->report, command, 10000);
 	return NULL;
 }
 
-/* Give an order from another thread while the engine runs. Return the positive errno. */
-static int obeyed(enum order_kind kind, uint8_t index, uint32_t value)
+/* Give a command from another thread while the engine runs. Return the positive errno. */
+static int executed(enum report_command_kind kind, uint8_t index, uint32_t value)
 {
-	struct report_order order = {.kind = kind, .index = index, .value = value};
+	struct report_command command = {.kind = kind, .index = index, .value = value};
 	pthread_t thread;
 
-	assert_int_equal(pthread_create(&thread, NULL, give_order, &order), 0);
-	while (__atomic_load_n(&engine->report->order, __ATOMIC_RELAXED) == 0)
+	assert_int_equal(pthread_create(&thread, NULL, give_command, &command), 0);
+	while (__atomic_load_n(&engine->report->command, __ATOMIC_RELAXED) == 0)
 		usleep(100);
 	engine->link_due_ns = 0;
 	engine->busy_ns = 0;
 	rig_polls(1);
 	assert_int_equal(pthread_join(thread, NULL), 0);
-	return (int)order.word;
+	return (int)command.word;
 }
 
-TEST(engine_poll__obeys_orders_that_are_allowed)
+TEST(engine_poll__executes_commands_that_are_allowed)
 {
 	struct report *report;
 	int fd;
@@ -144,19 +144,21 @@ TEST(engine_poll__obeys_orders_that_are_allowed)
 	fake_receiver = &other;
 	engine->device->cc_params = cc_params_normal;
 	rig_polls(1);
-	assert_int_equal(obeyed(ORDER_PARAM, (uint8_t)cc_param_find("rpg_ai_rate"), 123), 0);
+	assert_int_equal(executed(REPORT_COMMAND_PARAM, (uint8_t)cc_param_find("rpg_ai_rate"), 123),
+			 0);
 	assert_int_equal(engine->device->cc_params.rpg_ai_rate, 123);
-	assert_int_equal(obeyed(ORDER_PARAM, (uint8_t)cc_param_find("rpg_ai_rate"), 0), ERANGE);
-	assert_int_equal(obeyed(ORDER_PARAM, 255, 1), ENOENT);
+	assert_int_equal(executed(REPORT_COMMAND_PARAM, (uint8_t)cc_param_find("rpg_ai_rate"), 0),
+			 ERANGE);
+	assert_int_equal(executed(REPORT_COMMAND_PARAM, 255, 1), ENOENT);
 	assert_int_equal(engine->device->cc_params.rpg_ai_rate, 123);
 	assert_int_equal(other.runs, 0);
-	assert_int_equal(obeyed(ORDER_ALGORITHM, CC_SWIFT, FAKE_QPN), 0);
+	assert_int_equal(executed(REPORT_COMMAND_ALGORITHM, CC_SWIFT, FAKE_QPN), 0);
 	assert_int_equal(fake_kind, CC_SWIFT);
 	/* The queue pair runs: what was held may be allowed now. */
 	rig_polls(1);
 	assert_int_equal(other.runs, 1);
-	assert_int_equal(obeyed(ORDER_ALGORITHM, CC_SWIFT, FAKE_QPN + 1), ENOENT);
-	assert_int_equal(obeyed(ORDER_KINDS, 0, 0), EINVAL);
+	assert_int_equal(executed(REPORT_COMMAND_ALGORITHM, CC_SWIFT, FAKE_QPN + 1), ENOENT);
+	assert_int_equal(executed(REPORT_COMMAND_KINDS, 0, 0), EINVAL);
 	engine->report = NULL;
 	report_unmap(report);
 	close(fd);

@@ -7,7 +7,7 @@
  * asked. A reader trusts nothing in it: the process may have been killed while it wrote, or may be
  * a different program.
  *
- * A reader may also give an order, which the engine checks. Only those can open the report who may
+ * A reader may also give a command, which the engine checks. Only those can open the report who may
  * debug the process, and they could change anything in it.
  */
 #ifndef REPORT_LAYOUT_H
@@ -106,11 +106,11 @@ struct report_record {
 
 /* In shared memory. All zero: nothing has been written yet. */
 struct report {
-	uint32_t version;		       /* set once, as are the members up to `wanted` */
-	uint32_t bytes;			       /* of the whole struct */
-	int32_t pid;			       /* the writing process, in its own PID namespace */
-	uint32_t wanted __rte_cache_aligned;   /* atomic; readers increment it */
-	uint64_t order;			       /* atomic; an order of a reader: report/order.h */
+	uint32_t version;		     /* set once, as are the members up to `wanted` */
+	uint32_t bytes;			     /* of the whole struct */
+	int32_t pid;			     /* the writing process, in its own PID namespace */
+	uint32_t wanted __rte_cache_aligned; /* atomic; readers increment it */
+	uint64_t command; /* atomic; a command of a reader: report/report_command.h */
 	uint32_t sequence __rte_cache_aligned; /* atomic; odd while it is being written */
 	uint32_t answered;		       /* atomic; value of `wanted` at the last write */
 	uint64_t written_ns;		       /* CLOCK_MONOTONIC */
