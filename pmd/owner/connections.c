@@ -24,7 +24,7 @@ struct connection {
 	LIST_ENTRY(connection) by_qpn; /* UP */
 	TAILQ_ENTRY(connection) next;
 	enum connection_state state;
-	uint16_t slot;	 /* LEASE_NONE: its process has ended */
+	uint16_t slot;	 /* SLOT_NONE: its process has ended */
 	uint8_t tries;	 /* if its process has ended: messages sent */
 	uint64_t due_ns; /* if its process has ended: time of the next message */
 	uint64_t tid;
@@ -64,7 +64,7 @@ static uint32_t id_of(const struct connection *connection)
 static struct connections_queue *queue_of(struct connections *connections,
 					  const struct connection *connection)
 {
-	if (connection->slot == LEASE_NONE)
+	if (connection->slot == SLOT_NONE)
 		return &connections->left[connection->tries];
 	return connection->state == CONNECTION_TAKEN ? &connections->slots[connection->slot].taken
 						     : &connections->slots[connection->slot].own;
@@ -72,7 +72,7 @@ static struct connections_queue *queue_of(struct connections *connections,
 
 static uint32_t *count_of(struct connections *connections, const struct connection *connection)
 {
-	if (connection->slot == LEASE_NONE)
+	if (connection->slot == SLOT_NONE)
 		return &connections->left_count;
 	return connection->state == CONNECTION_TAKEN
 		       ? &connections->slots[connection->slot].taken_count
@@ -133,7 +133,7 @@ static bool is_between(const struct connection *connection, const struct connect
 	       memcmp(connection->path.ours, path->ours, sizeof(path->ours)) == 0;
 }
 
-/* Find a connection of a slot; LEASE_NONE: one of a process that has ended. `taken`: `id` is the
+/* Find a connection of a slot; SLOT_NONE: one of a process that has ended. `taken`: `id` is the
  * peer's, and the connection is TAKEN; else `id` is the process's. */
 static struct connection *find(struct connections *connections, uint16_t slot, uint32_t id,
 			       bool taken, const struct connections_path *path)
@@ -297,7 +297,7 @@ void connections_heard(struct connections *connections, const struct cm_mad *mad
 		       const struct connections_path *path)
 {
 	if (mad->message == CM_DREQ || mad->message == CM_DREP || mad->message == CM_REJ)
-		forget(connections, find(connections, LEASE_NONE, mad->remote_id, false, path));
+		forget(connections, find(connections, SLOT_NONE, mad->remote_id, false, path));
 }
 
 /* Keep a connection whose process has ended. If the process sent a DREQ at its end, the peer may
@@ -309,7 +309,7 @@ static void let_go(struct connections *connections, struct connection *connectio
 		free(connection);
 		return;
 	}
-	connection->slot = LEASE_NONE;
+	connection->slot = SLOT_NONE;
 	connection->tries = connection->state == CONNECTION_CLOSING;
 	connection->due_ns = now_ns + connection->tries * CONNECTIONS_RETRY_NS;
 	enter(connections, connection);
@@ -337,10 +337,10 @@ uint16_t connections_stale(struct connections *connections, const struct cm_mad 
 			break;
 	}
 	if (!connection)
-		return LEASE_NONE;
+		return SLOT_NONE;
 	slot = connection->slot;
 	/* The REQ shows that the peer does not have the connection any more. */
-	if (slot == LEASE_NONE)
+	if (slot == SLOT_NONE)
 		forget(connections, connection);
 	else
 		close_up(connections, connection);

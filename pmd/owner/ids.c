@@ -5,11 +5,11 @@
 #include <errno.h>
 #include <sys/random.h>
 
-#include "share/leases.h"
+#include "share/quarantine.h"
 
-static struct leases ids_leases(struct ids *ids)
+static struct quarantine ids_quarantine(struct ids *ids)
 {
-	return (struct leases){
+	return (struct quarantine){
 		.slots = ids->slots,
 		.quarantine_end_ns = ids->quarantine_end_ns,
 		.users = ids->users,
@@ -21,9 +21,9 @@ static struct leases ids_leases(struct ids *ids)
 
 void ids_init(struct ids *ids)
 {
-	const struct leases leases = ids_leases(ids);
+	const struct quarantine quarantine = ids_quarantine(ids);
 
-	leases_init(&leases);
+	quarantine_init(&quarantine);
 }
 
 /* Return a free block whose quarantine has ended, chosen at random; all are equally likely. If all
@@ -50,14 +50,14 @@ static uint32_t ids_choose(const struct ids *ids, uint64_t now_ns, uint32_t rand
 
 int ids_alloc(struct ids *ids, uint16_t slot, uint64_t now_ns, user_t user, uint32_t *value)
 {
-	const struct leases leases = ids_leases(ids);
+	const struct quarantine quarantine = ids_quarantine(ids);
 	uint32_t random, block;
 	int rc;
 
 	if (getrandom(&random, sizeof(random), 0) != (ssize_t)sizeof(random))
 		return -EIO;
 	block = ids_choose(ids, now_ns, random);
-	rc = leases_give(&leases, block, slot, now_ns, user);
+	rc = quarantine_give(&quarantine, block, slot, now_ns, user);
 	if (rc == 0)
 		*value = block << IDS_SHIFT;
 	return rc;
@@ -65,7 +65,7 @@ int ids_alloc(struct ids *ids, uint16_t slot, uint64_t now_ns, user_t user, uint
 
 void ids_free(struct ids *ids, uint32_t value, uint64_t now_ns)
 {
-	const struct leases leases = ids_leases(ids);
+	const struct quarantine quarantine = ids_quarantine(ids);
 
-	leases_take_back(&leases, value >> IDS_SHIFT, now_ns);
+	quarantine_take_back(&quarantine, value >> IDS_SHIFT, now_ns);
 }

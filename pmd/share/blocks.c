@@ -5,11 +5,11 @@
 #include <errno.h>
 #include <sys/random.h>
 
-#include "share/leases.h"
+#include "share/quarantine.h"
 
-static struct leases blocks_leases(struct blocks *blocks)
+static struct quarantine blocks_quarantine(struct blocks *blocks)
 {
-	return (struct leases){
+	return (struct quarantine){
 		.slots = blocks->slots,
 		.quarantine_end_ns = blocks->quarantine_end_ns,
 		.users = blocks->users,
@@ -28,9 +28,9 @@ static bool may_be_given(uint32_t block)
 
 void blocks_init(struct blocks *blocks)
 {
-	const struct leases leases = blocks_leases(blocks);
+	const struct quarantine quarantine = blocks_quarantine(blocks);
 
-	leases_init(&leases);
+	quarantine_init(&quarantine);
 	blocks->used = 0;
 }
 
@@ -59,14 +59,14 @@ static uint32_t blocks_choose(const struct blocks *blocks, uint64_t now_ns, uint
 
 int blocks_alloc(struct blocks *blocks, uint16_t slot, uint64_t now_ns, user_t user)
 {
-	const struct leases leases = blocks_leases(blocks);
+	const struct quarantine quarantine = blocks_quarantine(blocks);
 	uint32_t random, block;
 	int rc;
 
 	if (getrandom(&random, sizeof(random), 0) != (ssize_t)sizeof(random))
 		return -EIO;
 	block = blocks_choose(blocks, now_ns, random);
-	rc = leases_give(&leases, block, slot, now_ns, user);
+	rc = quarantine_give(&quarantine, block, slot, now_ns, user);
 	if (rc != 0)
 		return rc;
 	blocks->used++;
@@ -75,8 +75,8 @@ int blocks_alloc(struct blocks *blocks, uint16_t slot, uint64_t now_ns, user_t u
 
 void blocks_free(struct blocks *blocks, uint32_t qpn_first, uint64_t now_ns)
 {
-	const struct leases leases = blocks_leases(blocks);
+	const struct quarantine quarantine = blocks_quarantine(blocks);
 
-	if (leases_take_back(&leases, blocks_index(qpn_first), now_ns))
+	if (quarantine_take_back(&quarantine, blocks_index(qpn_first), now_ns))
 		blocks->used--;
 }

@@ -342,12 +342,12 @@ TEST(stale__names_who_has_the_connection_once)
 
 	connect_passive();
 	other.req.qpn++;
-	assert_int_equal(connections_stale(connections, &other, &path), LEASE_NONE);
+	assert_int_equal(connections_stale(connections, &other, &path), SLOT_NONE);
 	path.theirs[15]++;
-	assert_int_equal(connections_stale(connections, &again, &path), LEASE_NONE);
+	assert_int_equal(connections_stale(connections, &again, &path), SLOT_NONE);
 	path.theirs[15]--;
 	assert_int_equal(connections_stale(connections, &again, &path), SLOT);
-	assert_int_equal(connections_stale(connections, &again, &path), LEASE_NONE);
+	assert_int_equal(connections_stale(connections, &again, &path), SLOT_NONE);
 }
 
 TEST(stale__forgets_who_has_ended)
@@ -356,6 +356,6 @@ TEST(stale__forgets_who_has_ended)
 
 	connect_active();
 	connections_end(connections, SLOT, NOW);
-	assert_int_equal(connections_stale(connections, &again, &path), LEASE_NONE);
+	assert_int_equal(connections_stale(connections, &again, &path), SLOT_NONE);
 	assert_false(tells(NOW));
 }

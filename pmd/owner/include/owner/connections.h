@@ -22,7 +22,7 @@
 #include <rte_byteorder.h>
 
 #include "share/blocks.h"
-#include "share/leases.h"
+#include "share/quarantine.h"
 #include "wire/cm.h"
 
 #define CONNECTIONS_SLOTS     256
@@ -91,7 +91,7 @@ void connections_end(struct connections *connections, uint16_t slot, uint64_t no
  * stale connections). Each connection is found once.
  *
  * @return
- *   A slot, or LEASE_NONE.
+ *   A slot, or SLOT_NONE.
  */
 uint16_t connections_stale(struct connections *connections, const struct cm_mad *req,
 			   const struct connections_path *path);

@@ -9,14 +9,14 @@
 
 #include <stdint.h>
 
-#include "share/leases.h"
+#include "share/quarantine.h"
 #include "share/user.h"
 
 #define IDS_BITS   12
 #define IDS_BLOCKS (1u << IDS_BITS)
 #define IDS_SHIFT  (32 - IDS_BITS)
 #define IDS_MASK   ((IDS_BLOCKS - 1) << IDS_SHIFT)
-#define IDS_NONE   LEASE_NONE
+#define IDS_NONE   SLOT_NONE
 
 /* Quarantine of a block whose process has ended: longer than a peer with Linux's timeouts waits
  * before it retransmits a message. */

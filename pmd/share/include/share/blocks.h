@@ -6,14 +6,14 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "share/leases.h"
+#include "share/quarantine.h"
 #include "share/user.h"
 #include "wire/qpn_block.h"
 
 #define BLOCK_SHIFT WIRE_QPN_BLOCK_SHIFT
 #define BLOCK_QPNS  (1u << BLOCK_SHIFT)
 #define BLOCKS	    (1u << (24 - BLOCK_SHIFT))
-#define BLOCK_NONE  LEASE_NONE
+#define BLOCK_NONE  SLOT_NONE
 
 /* Quarantine of a block whose process has ended: the time for which peers with usual timeouts
  * retransmit to that process. */
