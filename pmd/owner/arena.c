@@ -119,9 +119,10 @@ static int arena_create(struct server *server, uint32_t room_bytes, enum port_dm
 		rc = arena_map_plain(server);
 	server->arena.mbufs = calloc(buffers, sizeof(server->arena.mbufs[0]));
 	if (rc == 0)
-		rc = server->arena.mbufs ? ledger_init(&server->arena.ledger, buffers, room_bytes,
-						       SERVE_SLOTS_MAX, arena_held_min(server))
-					 : -ENOMEM;
+		rc = server->arena.mbufs
+			     ? ownership_init(&server->arena.ownership, buffers, room_bytes,
+					      SERVE_SLOTS_MAX, arena_held_min(server))
+			     : -ENOMEM;
 	if (rc != 0)
 		log_error("no memory for packet buffers: %s", strerror(-rc));
 	return rc;
@@ -133,7 +134,7 @@ static uint32_t arena_piece(const struct server *server, size_t begin, size_t en
 {
 	const size_t first = (begin + server->arena.stride - 1) / server->arena.stride;
 	const size_t last =
-		RTE_MIN(end / server->arena.stride, (size_t)server->arena.ledger.buffers);
+		RTE_MIN(end / server->arena.stride, (size_t)server->arena.ownership.buffers);
 	const size_t at = first * server->arena.stride;
 
 	if (last <= first)
@@ -208,9 +209,10 @@ static struct rte_mempool *arena_create_pool(const struct server *server, enum p
 	rte_mbuf_set_user_mempool_ops(POOL_OPS);
 	snprintf(name, sizeof(name), "uroced_%u", server->number);
 	if (buffers > 0)
-		pool = rte_pktmbuf_pool_create_extbuf(name, buffers, POOL_CACHE, 0,
-						      (uint16_t)server->arena.ledger.buffer_bytes,
-						      SOCKET_ID_ANY, pieces, count);
+		pool = rte_pktmbuf_pool_create_extbuf(
+			name, buffers, POOL_CACHE, 0,
+			(uint16_t)server->arena.ownership.buffer_bytes, SOCKET_ID_ANY, pieces,
+			count);
 	free(pieces);
 	return pool;
 }
@@ -228,7 +230,7 @@ int arena_make_pool(struct port *port)
 		return rc;
 	port->pool = arena_create_pool(server, port->dma);
 	if (!port->pool) {
-		log_error("%u packet buffers cannot be used: %s", server->arena.ledger.buffers,
+		log_error("%u packet buffers cannot be used: %s", server->arena.ownership.buffers,
 			  rte_strerror(rte_errno));
 		return -ENOMEM;
 	}
@@ -239,6 +241,6 @@ int arena_make_pool(struct port *port)
 void arena_destroy(struct server *server)
 {
 	arena_unmap(server);
-	ledger_fini(&server->arena.ledger);
+	ownership_fini(&server->arena.ownership);
 	free(server->arena.mbufs);
 }

@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "share/ledger.h"
+#include "share/ownership.h"
 
 struct port;
 struct rte_mbuf;
@@ -20,7 +20,7 @@ struct arena {
 	uint32_t held_max;	 /* buffers that a process with a full share may hold */
 	uint32_t held_back;	 /* packets that a bad network in front of the port holds */
 	struct rte_mbuf **mbufs; /* by buffer number */
-	struct ledger ledger;
+	struct ownership ownership;
 };
 
 /** Return the number of buffers that each process may hold at least. */

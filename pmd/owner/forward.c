@@ -58,10 +58,11 @@ bool forward_give(struct server *server, uint16_t number, struct rte_mbuf *mbuf,
 
 	if (slot->isolated)
 		return isolated_give(server, number, mbuf, flags);
-	if (slot->state != SLOT_LIVE || !ledger_give(&server->arena.ledger, packet.buffer, number))
+	if (slot->state != SLOT_LIVE ||
+	    !ownership_give(&server->arena.ownership, packet.buffer, number))
 		return false;
 	if (share_ring_put(&slot->rings[SHARE_RING_RX], &word, 1) == 0) {
-		ledger_take(&server->arena.ledger, packet.buffer, number);
+		ownership_take(&server->arena.ownership, packet.buffer, number);
 		return false;
 	}
 	slot->rx_packets++;
@@ -316,9 +317,9 @@ bool forward_send_on(struct server *server, uint16_t number, struct rte_mbuf *mb
 }
 
 /*
- * Forward a packet that a process has sent. In the ledger its buffer is still the process's. Return
- * false if the packet must wait: it stays in the ring. The process may go on writing into the
- * buffer, but the headers that are read here decide only where the packet goes.
+ * Forward a packet that a process has sent. Its buffer still belongs to the process. Return false
+ * if the packet must wait: it stays in the ring. The process may go on writing into the buffer, but
+ * the headers that are read here decide only where the packet goes.
  */
 static bool forward_output(struct server *server, uint16_t number,
 			   const struct share_packet *packet)
@@ -331,14 +332,14 @@ static bool forward_output(struct server *server, uint16_t number,
 	mbuf->pkt_len = packet->len;
 	if (packet->flags & SHARE_FLAG_ALONE)
 		mbuf->port = PSOCK_ALONE;
-	ledger_take(&server->arena.ledger, packet->buffer, number);
+	ownership_take(&server->arena.ownership, packet->buffer, number);
 	if (unlikely(packet->flags & SHARE_FLAG_STRAY)) {
 		forward_input(server, mbuf);
 		return true;
 	}
 	if (forward_send_on(server, number, mbuf))
 		return true;
-	ledger_give(&server->arena.ledger, packet->buffer, number);
+	ownership_give(&server->arena.ownership, packet->buffer, number);
 	return false;
 }
 
@@ -359,7 +360,7 @@ uint32_t forward_take_returns(struct server *server, uint16_t number)
 	for (good = 0; good < n; good++) {
 		const uint32_t buffer = share_unpack(words[good]).buffer;
 
-		if (!ledger_take(&server->arena.ledger, buffer, number))
+		if (!ownership_take(&server->arena.ownership, buffer, number))
 			break;
 		mbufs[good] = server->arena.mbufs[buffer];
 	}
@@ -383,7 +384,7 @@ uint32_t forward_take(struct server *server, uint16_t number, uint32_t most)
 	for (taken = 0; taken < n; taken++) {
 		const struct share_packet packet = share_unpack(words[taken]);
 
-		if (!ledger_may_send(&server->arena.ledger, &packet, number)) {
+		if (!ownership_may_send(&server->arena.ownership, &packet, number)) {
 			forward_refuse(server, number);
 			return taken;
 		}
@@ -401,8 +402,8 @@ void forward_restock(struct server *server, uint16_t number)
 	struct slot *slot = &server->slots.all[number];
 	struct rte_mbuf *mbufs[SHARE_STOCK_WORDS];
 	uint64_t words[SHARE_STOCK_WORDS];
-	const uint32_t most = server->arena.ledger.quotas[number],
-		       held = server->arena.ledger.held[number];
+	const uint32_t most = server->arena.ownership.quotas[number],
+		       held = server->arena.ownership.held[number];
 	const uint32_t waiting =
 		SHARE_STOCK_WORDS - share_ring_room(&slot->rings[SHARE_RING_STOCK]);
 	const uint32_t wanted = RTE_MIN((uint32_t)SHARE_STOCK_WORDS, most / STOCK_PART);
@@ -417,7 +418,7 @@ void forward_restock(struct server *server, uint16_t number)
 		const struct share_packet packet = {.buffer = arena_buffer(server, mbufs[i])};
 
 		/* This succeeds: it was checked above that the process may hold so many. */
-		ledger_give(&server->arena.ledger, packet.buffer, number);
+		ownership_give(&server->arena.ownership, packet.buffer, number);
 		words[i] = share_pack(&packet);
 	}
 	share_ring_put(&slot->rings[SHARE_RING_STOCK], words, n);

@@ -211,7 +211,7 @@ void lanes_close(struct server *server, uint16_t number)
 static void lane_retrieve(struct server *server, struct server_lane *lane)
 {
 	for (uint32_t i = 0; i < lane->aside_count; i++) {
-		ledger_take_aside(&server->arena.ledger, lane->aside[i]);
+		ownership_take_aside(&server->arena.ownership, lane->aside[i]);
 		rte_pktmbuf_free(server->arena.mbufs[lane->aside[i]]);
 	}
 	lane_free(lane);
@@ -237,7 +237,7 @@ static void lane_set_aside(struct server *server, struct server_lane *lane, unsi
 		 * one, which has no buffer. */
 		if (!lane_unpack(word, prod - i, &packet) || (packet.flags & SHARE_FLAG_SHORT))
 			continue;
-		if (ledger_set_aside(&server->arena.ledger, packet.buffer, lane->slots[side]))
+		if (ownership_set_aside(&server->arena.ownership, packet.buffer, lane->slots[side]))
 			lane->aside[lane->aside_count++] = packet.buffer;
 	}
 }

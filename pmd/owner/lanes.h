@@ -31,7 +31,7 @@ void lanes_forget(struct server *server, uint16_t number);
 /** Close the lanes of a process that the owner stops serving. */
 void lanes_close(struct server *server, uint16_t number);
 
-/** Close the lanes of a process that has ended. Call before ledger_reclaim. */
+/** Close the lanes of a process that has ended. Call before ownership_reclaim. */
 void lanes_end(struct server *server, uint16_t number);
 
 /** Take back buffers that ended processes had lent, once their receivers have released them. */

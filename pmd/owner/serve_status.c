@@ -21,15 +21,15 @@
 void serve_totals(const struct server *server, struct serve_totals *totals)
 {
 	*totals = server->totals;
-	totals->buffers = server->arena.ledger.buffers;
+	totals->buffers = server->arena.ownership.buffers;
 	totals->buffers_free = rte_mempool_avail_count(server->uplink.link.port.pool);
 	totals->blocks_used = server->slots.blocks.used;
 	totals->psocks = server->psocks.count;
 	totals->cm_ports = server->gsi.arbiter->spaces.count;
-	totals->buffers_held = server->arena.ledger.aside;
+	totals->buffers_held = server->arena.ownership.aside;
 	totals->lane_packets = lanes_packets(server);
 	for (int i = 0; i < SERVE_SLOTS_MAX; i++) {
-		totals->buffers_held += server->arena.ledger.held[i];
+		totals->buffers_held += server->arena.ownership.held[i];
 		totals->processes +=
 			server->slots.all[i].state != SLOT_FREE && !server->slots.all[i].is_further;
 	}
@@ -51,7 +51,7 @@ bool serve_next_slot(const struct server *server, uint16_t number, struct serve_
 		.uid = slot->uid,
 		.qpn_first = slot->qpn_first,
 		.qpn_count = slot->qpn_count,
-		.held = server->arena.ledger.held[number],
+		.held = server->arena.ownership.held[number],
 		.tx_packets = slot->tx_packets,
 		.rx_packets = slot->rx_packets,
 		.rx_dropped = slot->rx_dropped,

@@ -43,7 +43,7 @@ uint16_t slot_of(const struct server *server, uint32_t qpn)
 void slot_give_full_share(struct server *server, uint16_t number)
 {
 	server->slots.all[number].has_full_share = true;
-	server->arena.ledger.quotas[number] = server->arena.held_max;
+	server->arena.ownership.quotas[number] = server->arena.held_max;
 	server->slots.full_shares++;
 }
 
@@ -73,7 +73,7 @@ static void slot_take_full_shares(struct server *server, uint16_t number)
 	if (!slot->has_full_share)
 		return;
 	slot->has_full_share = false;
-	server->arena.ledger.quotas[number] = arena_held_min(server);
+	server->arena.ownership.quotas[number] = arena_held_min(server);
 	slot_pass_full_share(server);
 }
 
@@ -88,7 +88,7 @@ void slot_release(struct server *server, uint16_t number)
 {
 	struct slot *slot = &server->slots.all[number];
 
-	ledger_reclaim(&server->arena.ledger, number, free_buffer, server);
+	ownership_reclaim(&server->arena.ownership, number, free_buffer, server);
 	(void)psocks_end(server, number);
 	if (slot->qpn_first != 0 && !slot->is_further)
 		blocks_free(&server->slots.blocks, slot->qpn_first, server->now_ns);
@@ -186,7 +186,7 @@ static void slot_free(struct server *server, uint16_t number)
 	struct slot *slot = &server->slots.all[number];
 
 	log_info("process %d has ended: slot %u is free, %u buffers come back", slot->pid, number,
-		 server->arena.ledger.held[number]);
+		 server->arena.ownership.held[number]);
 	server->totals.ended += !slot->is_further;
 	slot_take_back(server, number);
 }

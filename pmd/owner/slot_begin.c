@@ -107,10 +107,10 @@ static void slot_welcome(const struct server *server, uint16_t number,
 	welcome->qpn_count = slot->qpn_count;
 	welcome->id_mask = IDS_MASK;
 	welcome->id_value = slot->id_value;
-	welcome->buffers = server->arena.ledger.buffers;
-	welcome->buffer_bytes = server->arena.ledger.buffer_bytes;
+	welcome->buffers = server->arena.ownership.buffers;
+	welcome->buffer_bytes = server->arena.ownership.buffer_bytes;
 	welcome->buffer_stride = server->arena.stride;
-	welcome->quota = server->arena.ledger.quotas[number];
+	welcome->quota = server->arena.ownership.quotas[number];
 	memcpy(welcome->mac, port->mac, sizeof(welcome->mac));
 	welcome->mac_is_random = port->mac_is_random;
 	welcome->mtu_bytes = port->mtu_bytes;

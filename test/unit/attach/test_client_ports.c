@@ -111,7 +111,7 @@ static int setup(TEST_STATE)
 	server.arena.fd = server.epoll_fd;
 	blocks_init(&server.slots.blocks);
 	assert_int_equal(arbiter_create(&server.gsi.arbiter), 0);
-	assert_int_equal(ledger_init(&server.arena.ledger, 1, 256, SERVE_SLOTS_MAX, 0), 0);
+	assert_int_equal(ownership_init(&server.arena.ownership, 1, 256, SERVE_SLOTS_MAX, 0), 0);
 	server.slots.max = SERVE_SLOTS_MAX;
 	memcpy(address.gid, host, GID_LEN);
 	assert_int_equal(addresses_add(&server.uplink.link.addresses, &address), 0);
@@ -141,7 +141,7 @@ static int teardown(TEST_STATE)
 	assert_int_equal(server.gsi.arbiter->spaces.count, 0);
 	for (int i = 0; i < CLIENTS; i++)
 		close(clients[i].client.socket);
-	ledger_fini(&server.arena.ledger);
+	ownership_fini(&server.arena.ownership);
 	arbiter_destroy(server.gsi.arbiter);
 	close(server.epoll_fd);
 	return 0;

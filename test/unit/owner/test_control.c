@@ -72,7 +72,7 @@ static int setup(TEST_STATE)
 	assert_true(server.epoll_fd >= 0);
 	blocks_init(&server.slots.blocks);
 	assert_int_equal(arbiter_create(&server.gsi.arbiter), 0);
-	assert_int_equal(ledger_init(&server.arena.ledger, 1, 256, SERVE_SLOTS_MAX, 0), 0);
+	assert_int_equal(ownership_init(&server.arena.ownership, 1, 256, SERVE_SLOTS_MAX, 0), 0);
 	server.slots.max = SERVE_SLOTS_MAX;
 	groups_init(&server.uplink.link.groups);
 	pthread_mutex_init(&server.uplink.link.addresses_lock, NULL);
@@ -96,7 +96,7 @@ static int teardown(TEST_STATE)
 	}
 	for (uint16_t i = 0; i < SERVE_SLOTS_MAX; i++)
 		slot_end(&server, i);
-	ledger_fini(&server.arena.ledger);
+	ownership_fini(&server.arena.ownership);
 	arbiter_destroy(server.gsi.arbiter);
 	close(server.epoll_fd);
 	close(own);

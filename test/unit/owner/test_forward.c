@@ -107,7 +107,7 @@ static void send_flagged(uint16_t from, bool to_peer, uint16_t to, int count, ui
 			.len = build(rte_pktmbuf_mtod(mbuf, uint8_t *), to_peer, to)};
 		if (flags & SHARE_FLAG_STRAY)
 			come_from_peer(rte_pktmbuf_mtod(mbuf, uint8_t *));
-		assert_true(ledger_give(&server.arena.ledger, packet.buffer, from));
+		assert_true(ownership_give(&server.arena.ownership, packet.buffer, from));
 		word = share_pack(&packet);
 		assert_int_equal(share_ring_put(&tx[from], &word, 1), 1);
 	}

@@ -37,9 +37,9 @@ static int setup(void **state)
 	assert_non_null(rig);
 	memset(rig, 0, sizeof(*rig));
 	LIST_INIT(&server->lanes.list);
-	assert_int_equal(
-		ledger_init(&server->arena.ledger, BUFFERS, 256, SERVE_SLOTS_MAX, SHARE_HELD_MAX),
-		0);
+	assert_int_equal(ownership_init(&server->arena.ownership, BUFFERS, 256, SERVE_SLOTS_MAX,
+					SHARE_HELD_MAX),
+			 0);
 	server->arena.mbufs = test_calloc(BUFFERS, sizeof(server->arena.mbufs[0]));
 	for (int i = 0; i < BUFFERS; i++) {
 		/* Hold one more reference, so that a returned buffer stays visible here. */
@@ -71,7 +71,7 @@ static int teardown(void **state)
 		close(rig->sockets[i]);
 		close(rig->server.slots.all[i].socket);
 	}
-	ledger_fini(&rig->server.arena.ledger);
+	ownership_fini(&rig->server.arena.ownership);
 	test_free(rig->server.arena.mbufs);
 	free(rig);
 	return 0;
@@ -122,7 +122,7 @@ static void put(struct rig *rig, struct lane_tx *tx, uint16_t holder, uint32_t f
 		const uint8_t *frame = NULL;
 
 		if (i < BUFFERS)
-			ledger_give(&rig->server.arena.ledger, i, holder);
+			ownership_give(&rig->server.arena.ownership, i, holder);
 		assert_int_equal(lane_put(tx, &packet, &frame, 1), 1);
 	}
 }
@@ -140,7 +140,7 @@ static uint32_t end(struct rig *rig, uint16_t number)
 
 	lanes_close(&rig->server, number);
 	lanes_end(&rig->server, number);
-	ledger_reclaim(&rig->server.arena.ledger, number, count_buffer, &count);
+	ownership_reclaim(&rig->server.arena.ownership, number, count_buffer, &count);
 	rig->server.slots.all[number].state = SLOT_FREE;
 	return count;
 }
@@ -275,7 +275,7 @@ TEST(lanes_end__sets_aside_what_is_lent_until_it_is_given_back)
 	 * wait. */
 	assert_int_equal(end(rig, 0), 1);
 	assert_int_equal(rig->pages[1].lanes[0], 0);
-	assert_int_equal(rig->server.arena.ledger.aside, 3);
+	assert_int_equal(rig->server.arena.ownership.aside, 3);
 	lanes_look(&rig->server);
 	assert_int_equal(come_back(rig), 0);
 	assert_int_equal(lane_take(&rx, packets, 2, &first), 2);
@@ -284,7 +284,7 @@ TEST(lanes_end__sets_aside_what_is_lent_until_it_is_given_back)
 	lane_give_back(&rx);
 	lanes_look(&rig->server);
 	assert_int_equal(come_back(rig), 3);
-	assert_int_equal(rig->server.arena.ledger.aside, 0);
+	assert_int_equal(rig->server.arena.ownership.aside, 0);
 }
 
 /* A packet beside its ring word uses no buffer; one that was announced and not put is not there. */
@@ -300,11 +300,11 @@ TEST(lanes_end__leaves_out_what_is_in_no_buffer)
 
 	talk(rig, 0, 1, &tx, &rx);
 	put(rig, &tx, 0, 0, 1);
-	ledger_give(&rig->server.arena.ledger, 1, 0);
+	ownership_give(&rig->server.arena.ownership, 1, 0);
 	assert_int_equal(lane_put(&tx, &packet, &frame, 1), 1);
 	tx.ring->prod = 4;
 	assert_int_equal(end(rig, 0), 1);
-	assert_int_equal(rig->server.arena.ledger.aside, 1);
+	assert_int_equal(rig->server.arena.ownership.aside, 1);
 	lane_end(&rx);
 	assert_int_equal(lane_take(&rx, packets, 4, &first), 2);
 	for (uint32_t i = 0; i < 2; i++)
@@ -325,7 +325,7 @@ TEST(lanes_end__of_the_other_takes_back_all)
 	assert_int_equal(end(rig, 0), 0);
 	assert_int_equal(end(rig, 1), 0);
 	assert_int_equal(come_back(rig), 4);
-	assert_int_equal(rig->server.arena.ledger.aside, 0);
+	assert_int_equal(rig->server.arena.ownership.aside, 0);
 	/* Buffers lent to a reader belong to their sender until they are returned. */
 	assert_true(LIST_EMPTY(&rig->server.lanes.list));
 }
@@ -340,8 +340,8 @@ TEST(lanes_end__of_the_receiver_leaves_all_to_the_sender)
 	put(rig, &tx, 0, 0, 4);
 	assert_int_equal(end(rig, 1), 0);
 	assert_int_equal(rig->pages[0].lanes[1], 0);
-	assert_int_equal(rig->server.arena.ledger.held[0], 4);
-	assert_int_equal(rig->server.arena.ledger.aside, 0);
+	assert_int_equal(rig->server.arena.ownership.held[0], 4);
+	assert_int_equal(rig->server.arena.ownership.aside, 0);
 	assert_int_equal(end(rig, 0), 4);
 }
 
@@ -358,15 +358,15 @@ TEST(lanes_end__does_not_believe_the_ring)
 	put(rig, &tx, 0, 0xfffff0, 2);
 	put(rig, &tx, 0, 1, 1);
 	for (int i = 0; i < BUFFERS; i++)
-		rig->server.arena.ledger.holders[i] = i < 2 ? 0 : i == 2 ? 1 : LEDGER_OWNER;
-	memset(rig->server.arena.ledger.held, 0,
-	       SERVE_SLOTS_MAX * sizeof(rig->server.arena.ledger.held[0]));
-	rig->server.arena.ledger.held[0] = 2;
-	rig->server.arena.ledger.held[1] = 1;
+		rig->server.arena.ownership.holders[i] = i < 2 ? 0 : i == 2 ? 1 : OWNERSHIP_OWNER;
+	memset(rig->server.arena.ownership.held, 0,
+	       SERVE_SLOTS_MAX * sizeof(rig->server.arena.ownership.held[0]));
+	rig->server.arena.ownership.held[0] = 2;
+	rig->server.arena.ownership.held[1] = 1;
 	tx.ring->prod = 0x80000006;
 	assert_int_equal(end(rig, 0), 0);
-	assert_int_equal(rig->server.arena.ledger.aside, 2);
-	assert_int_equal(rig->server.arena.ledger.held[1], 1);
+	assert_int_equal(rig->server.arena.ownership.aside, 2);
+	assert_int_equal(rig->server.arena.ownership.held[1], 1);
 	assert_int_equal(end(rig, 1), 1);
 	assert_int_equal(come_back(rig), 2);
 }
@@ -384,10 +384,10 @@ TEST(lanes_note__offers_anew_in_a_slot_that_is_given_again)
 	rig->server.slots.all[0].state = SLOT_LIVE;
 	talk(rig, 0, 1, &tx, &rx);
 	put(rig, &tx, 0, 10, 2);
-	assert_int_equal(rig->server.arena.ledger.aside, 4);
+	assert_int_equal(rig->server.arena.ownership.aside, 4);
 	assert_int_equal(end(rig, 0), 0);
-	assert_int_equal(rig->server.arena.ledger.aside, 6);
+	assert_int_equal(rig->server.arena.ownership.aside, 6);
 	assert_int_equal(end(rig, 1), 0);
 	assert_int_equal(come_back(rig), 6);
-	assert_int_equal(rig->server.arena.ledger.aside, 0);
+	assert_int_equal(rig->server.arena.ownership.aside, 0);
 }

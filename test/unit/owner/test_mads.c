@@ -299,7 +299,7 @@ TEST(mads_input__of_a_flood_costs_what_a_process_may_hold)
 	serve(0, PORT);
 	for (uint32_t i = 0; i < MAD_QUEUE_MAX + FLOOD; i++)
 		come(&from_peer, req_to(PORT, i));
-	assert_int_equal(server.arena.ledger.held[0], PORT_RIG_BUFFERS);
+	assert_int_equal(server.arena.ownership.held[0], PORT_RIG_BUFFERS);
 	assert_int_equal(server.totals.mads, PORT_RIG_BUFFERS);
 	assert_int_equal(server.slots.all[0].mads.count, MAD_QUEUE_MAX);
 	assert_int_equal(server.totals.mads_dropped, FLOOD - PORT_RIG_BUFFERS);
@@ -337,7 +337,7 @@ static uint32_t take_requests(uint16_t n, uint32_t next)
 		assert_int_equal(cm_mad_parse(parsed.payload, parsed.payload_len, &mad), CM_MAD_OK);
 		assert_int_equal(mad.local_id, next);
 		next++;
-		assert_true(ledger_take(&server.arena.ledger, word.buffer, n));
+		assert_true(ownership_take(&server.arena.ownership, word.buffer, n));
 		rte_pktmbuf_free(server.arena.mbufs[word.buffer]);
 	}
 	return next;

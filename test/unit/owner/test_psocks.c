@@ -75,7 +75,7 @@ static int setup(TEST_STATE)
 	server.arena.fd = server.wake_fd = server.epoll_fd = epoll_create1(EPOLL_CLOEXEC);
 	blocks_init(&server.slots.blocks);
 	assert_int_equal(arbiter_create(&server.gsi.arbiter), 0);
-	assert_int_equal(ledger_init(&server.arena.ledger, 1, 256, SERVE_SLOTS_MAX, 0), 0);
+	assert_int_equal(ownership_init(&server.arena.ownership, 1, 256, SERVE_SLOTS_MAX, 0), 0);
 	server.slots.max = SERVE_SLOTS_MAX;
 	server.uplink.link.port.ops = &fake_ops;
 	server.uplink.link.port.ops_arg = &fake;
@@ -86,7 +86,7 @@ static int teardown(TEST_STATE)
 {
 	for (uint16_t i = 0; i < SERVE_SLOTS_MAX; i++)
 		slot_end(&server, i);
-	ledger_fini(&server.arena.ledger);
+	ownership_fini(&server.arena.ownership);
 	arbiter_destroy(server.gsi.arbiter);
 	close(server.epoll_fd);
 	/* A thread closes the sockets of isolated processes, perhaps only now. */

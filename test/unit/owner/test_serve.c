@@ -41,7 +41,7 @@ static struct server *create(void)
 	assert_true(server->epoll_fd >= 0);
 	blocks_init(&server->slots.blocks);
 	assert_int_equal(arbiter_create(&server->gsi.arbiter), 0);
-	assert_int_equal(ledger_init(&server->arena.ledger, 1, 256, SERVE_SLOTS_MAX, 0), 0);
+	assert_int_equal(ownership_init(&server->arena.ownership, 1, 256, SERVE_SLOTS_MAX, 0), 0);
 	server->slots.max = SERVE_SLOTS_MAX;
 	return server;
 }

@@ -68,7 +68,7 @@ static int set_up_owner(uint32_t max_qp)
 	assert_true(server.epoll_fd >= 0);
 	blocks_init(&server.slots.blocks);
 	assert_int_equal(arbiter_create(&server.gsi.arbiter), 0);
-	assert_int_equal(ledger_init(&server.arena.ledger, 1, 256, SERVE_SLOTS_MAX, 0), 0);
+	assert_int_equal(ownership_init(&server.arena.ownership, 1, 256, SERVE_SLOTS_MAX, 0), 0);
 	server.slots.max = SERVE_SLOTS_MAX;
 	server.slots.max_qp = max_qp;
 	end_count = 0;
@@ -97,7 +97,7 @@ static int tear_down(TEST_STATE)
 	assert_int_equal(server.totals.ended, server.totals.attached);
 	for (unsigned int i = 0; i < end_count; i++)
 		close(ends[i]);
-	ledger_fini(&server.arena.ledger);
+	ownership_fini(&server.arena.ownership);
 	arbiter_destroy(server.gsi.arbiter);
 	close(server.epoll_fd);
 	return 0;

@@ -3,10 +3,10 @@
  * A lane between two attached processes. It carries packets in both directions without the owner of
  * the port.
  *
- * The sender lends a packet's buffer. In the owner's ledger the buffer stays the sender's. The
- * receiver gives buffers back by advancing its index in the ring. The sender remembers which buffer
- * it put at which index, so it trusts no buffer number from the other side. If either process is
- * killed, at any instruction, the two indices tell which buffers were lent:
+ * The sender lends a packet's buffer. It still belongs to the sender. The receiver gives buffers
+ * back by advancing its index in the ring. The sender remembers which buffer it put at which index,
+ * so it trusts no buffer number from the other side. If either process is killed, at any
+ * instruction, the two indices tell which buffers were lent:
  *
  *   the receiver has ended   the sender takes back all buffers that were not given back
  *   the sender has ended     the owner sets aside the buffers in the ring until they are given back
