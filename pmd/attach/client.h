@@ -110,13 +110,13 @@ struct share_client {
 	/* engine's thread or lock */
 	struct share_ring rings[SHARE_RINGS];
 	uint32_t quota;	    /* buffers that the owner lets us hold, at least */
-	uint32_t stock_max; /* empty buffers that are kept */
-	/* Empty buffers, in a ring. The one that has been free for longest is at stock_first, the
-	 * one used last before stock_first + stock_count. */
-	uint32_t *stock;
-	uint32_t stock_mask; /* places of the ring, a power of two, less one */
-	uint32_t stock_first;
-	uint32_t stock_count;
+	uint32_t cache_max; /* empty buffers that are kept */
+	/* Empty buffers, in a ring. The one that has been free for longest is at cache_first, the
+	 * one used last before cache_first + cache_count. */
+	uint32_t *cache;
+	uint32_t cache_mask; /* places of the ring, a power of two, less one */
+	uint32_t cache_first;
+	uint32_t cache_count;
 	/* by block of queue pair numbers: 1 + the index of its lane, or of one of its lanes, with
 	 * ROUTE_ENGINES, if its process's device has several engines; 0: none */
 	uint8_t routes[BLOCKS];
@@ -238,20 +238,20 @@ void client_xrc_hear_locked(struct share_client *client, const struct share_mess
 /** Send the notes that wait. The caller holds client->lock. */
 void client_xrc_flush_locked(struct share_client *client);
 
-/** Put one of our empty buffers back on the stock. Engine's thread or lock. */
+/** Put one of our empty buffers back into the free-buffer cache. Engine's thread or lock. */
 void client_keep(struct share_client *client, uint32_t buffer);
 
 /** Take more empty buffers from the owner. Returns how many. Engine's thread or lock. */
-uint32_t client_restock(struct share_client *client);
+uint32_t client_refill_cache(struct share_client *client);
 
-/** Return the place of the buffer in the stock that is used after `ahead` others, which are fewer
- * than there are. `oldest`: those that have been free for longest are used. */
-static inline uint32_t *client_stock_at(const struct share_client *client, uint32_t ahead,
+/** Return the place of the buffer in the free-buffer cache that is used after `ahead` others, which
+ * are fewer than there are. `oldest`: those that have been free for longest are used. */
+static inline uint32_t *client_cache_at(const struct share_client *client, uint32_t ahead,
 					bool oldest)
 {
-	const uint32_t at = oldest ? ahead : client->stock_count - 1 - ahead;
+	const uint32_t at = oldest ? ahead : client->cache_count - 1 - ahead;
 
-	return &client->stock[(client->stock_first + at) & client->stock_mask];
+	return &client->cache[(client->cache_first + at) & client->cache_mask];
 }
 
 /** Return the description, for other processes, of a packet in a buffer of ours. */

@@ -26,8 +26,8 @@ bool client_long_aim(void *arg, uint32_t qpn)
 static void long_begin(struct share_client *client, struct client_lane *lane, bool oldest)
 {
 	client_lane_make_room(client, lane, LANE_STAGED_MAX);
-	if (oldest && client->stock_count + lane->tx.lent < client->stock_max)
-		client_restock(client);
+	if (oldest && client->cache_count + lane->tx.lent < client->cache_max)
+		client_refill_cache(client);
 }
 
 uint8_t *client_long_place(void *arg, uint32_t len)
@@ -47,11 +47,11 @@ uint8_t *client_long_place(void *arg, uint32_t len)
 		client_lane_show(client, client->last_lane);
 	if (lane->tx.staged == 0)
 		long_begin(client, lane, oldest);
-	if (unlikely(!lane_has_place(&lane->tx) || client->stock_count == 0))
+	if (unlikely(!lane_has_place(&lane->tx) || client->cache_count == 0))
 		return NULL;
 	client->placing = lane;
 	client->port->place_way = way;
-	return client->arena + (size_t)*client_stock_at(client, 0, oldest) * client->buffer_stride +
+	return client->arena + (size_t)*client_cache_at(client, 0, oldest) * client->buffer_stride +
 	       RTE_PKTMBUF_HEADROOM;
 }
 
@@ -59,13 +59,13 @@ static void long_placed(struct share_client *client, struct client_lane *lane, u
 {
 	const enum store_way way = client->port->place_way;
 	const struct share_packet packet = {
-		.buffer = *client_stock_at(client, 0, way == STORE_ROUND),
+		.buffer = *client_cache_at(client, 0, way == STORE_ROUND),
 		.offset = RTE_PKTMBUF_HEADROOM,
 		.len = (uint16_t)len,
 	};
 
-	client->stock_first += way == STORE_ROUND;
-	client->stock_count--;
+	client->cache_first += way == STORE_ROUND;
+	client->cache_count--;
 	lane_place_buffer(&lane->tx, &packet);
 	meter_put(&lane->meter, len, way == STORE_PAST);
 	lane->touched = true;
@@ -91,14 +91,14 @@ void client_long_expect(const struct share_client *client, uint32_t ahead, uint3
 {
 	const enum store_way way = store_way(&client->last_lane->meter.choice);
 
-	if (ahead >= client->stock_count)
+	if (ahead >= client->cache_count)
 		return;
 	if (way == STORE_PAST)
 		len = RTE_MIN(len, (uint32_t)HEAD_BYTES);
 	else if (client->spares_icrc)
 		len = RTE_MIN(len, (uint32_t)(HEAD_BYTES + COPY_PIECE_BYTES));
 	prefetch_write_bytes(client->arena +
-				     (size_t)*client_stock_at(client, ahead, way == STORE_ROUND) *
+				     (size_t)*client_cache_at(client, ahead, way == STORE_ROUND) *
 					     client->buffer_stride +
 				     RTE_PKTMBUF_HEADROOM,
 			     len);

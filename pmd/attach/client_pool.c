@@ -6,7 +6,7 @@
  * It is a rte_mempool without EAL: only the members that are used (the operations, the size of the
  * buffers) are filled in here. It gives the buffer that was freed last, so few are in use (long
  * packets to other processes may use the others: client_long.c). A surplus goes back to the owner.
- * When buffers run short, the pool takes those that the owner put into the stock ring.
+ * When buffers run short, the pool takes those that the owner put into the ring of free buffers.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -18,28 +18,28 @@
 #include "client.h"
 
 #define POOL_OPS  "uroce_attach"
-#define STOCK_MAX 512 /* empty buffers that are kept */
-/* The same, as a part of the buffers that the process may hold. As many may wait in the stock ring,
- * and the rest is for packets that it receives. */
-#define STOCK_PART  3
-#define STOCK_BATCH 64
+#define CACHE_MAX 512 /* empty buffers that are kept */
+/* The same, as a part of the buffers that the process may hold. As many may wait in the ring of
+ * free buffers, and the rest is for packets that it receives. */
+#define CACHE_PART  3
+#define CACHE_BATCH 64
 
 static void client_return(struct share_client *client, uint32_t n)
 {
-	uint64_t words[STOCK_BATCH];
+	uint64_t words[CACHE_BATCH];
 	uint32_t put;
 
-	n = RTE_MIN(n, (uint32_t)STOCK_BATCH);
+	n = RTE_MIN(n, (uint32_t)CACHE_BATCH);
 	for (uint32_t i = 0; i < n; i++)
 		words[i] = share_pack(
-			&(struct share_packet){.buffer = *client_stock_at(client, i, false)});
+			&(struct share_packet){.buffer = *client_cache_at(client, i, false)});
 	put = share_ring_put(&client->rings[SHARE_RING_RETURN], words, n);
-	client->stock_count -= put;
+	client->cache_count -= put;
 }
 
 void client_keep(struct share_client *client, uint32_t buffer)
 {
-	client->stock[(client->stock_first + client->stock_count++) & client->stock_mask] = buffer;
+	client->cache[(client->cache_first + client->cache_count++) & client->cache_mask] = buffer;
 }
 
 static int pool_enqueue(struct rte_mempool *pool, void *const *objects, unsigned int n)
@@ -49,15 +49,15 @@ static int pool_enqueue(struct rte_mempool *pool, void *const *objects, unsigned
 	for (unsigned int i = 0; i < n; i++)
 		client_keep(client,
 			    (uint32_t)((const struct rte_mbuf *)objects[i] - client->mbufs));
-	if (client->stock_count > client->stock_max)
-		client_return(client, client->stock_count - client->stock_max / 2);
+	if (client->cache_count > client->cache_max)
+		client_return(client, client->cache_count - client->cache_max / 2);
 	return 0;
 }
 
-uint32_t client_restock(struct share_client *client)
+uint32_t client_refill_cache(struct share_client *client)
 {
-	uint64_t words[STOCK_BATCH];
-	const uint32_t n = share_ring_take(&client->rings[SHARE_RING_STOCK], words, STOCK_BATCH);
+	uint64_t words[CACHE_BATCH];
+	const uint32_t n = share_ring_take(&client->rings[SHARE_RING_FREE], words, CACHE_BATCH);
 
 	for (uint32_t i = 0; i < n; i++) {
 		const struct share_packet packet = share_unpack(words[i]);
@@ -72,18 +72,18 @@ static int pool_dequeue(struct rte_mempool *pool, void **objects, unsigned int n
 {
 	struct share_client *client = pool->pool_data;
 
-	if (unlikely(client->stock_count < n))
+	if (unlikely(client->cache_count < n))
 		client_lanes_collect(client);
-	while (client->stock_count < n && client_restock(client) > 0)
+	while (client->cache_count < n && client_refill_cache(client) > 0)
 		;
-	if (unlikely(client->stock_count < n)) {
+	if (unlikely(client->cache_count < n)) {
 		/* The owner gives more when it is awake. Packets of the socket do not wake it. */
 		client_wake_owner(client);
 		return -ENOBUFS;
 	}
 	for (unsigned int i = 0; i < n; i++) {
-		objects[i] = client_mbuf(client, *client_stock_at(client, 0, false));
-		client->stock_count--;
+		objects[i] = client_mbuf(client, *client_cache_at(client, 0, false));
+		client->cache_count--;
 	}
 	return 0;
 }
@@ -92,7 +92,7 @@ static unsigned int pool_count(const struct rte_mempool *pool)
 {
 	const struct share_client *client = pool->pool_data;
 
-	return client->stock_count;
+	return client->cache_count;
 }
 
 static const struct client_pool_kind shared_pool_kind = {
@@ -196,14 +196,14 @@ int client_make_pool(struct share_client *client)
 
 	if (rc != 0)
 		return rc;
-	client->stock_max = RTE_MIN((uint32_t)STOCK_MAX, client->quota / STOCK_PART);
-	client->stock_mask = rte_align32pow2(client->buffers) - 1;
-	client->stock = malloc((client->stock_mask + (size_t)1) * sizeof(client->stock[0]));
+	client->cache_max = RTE_MIN((uint32_t)CACHE_MAX, client->quota / CACHE_PART);
+	client->cache_mask = rte_align32pow2(client->buffers) - 1;
+	client->cache = malloc((client->cache_mask + (size_t)1) * sizeof(client->cache[0]));
 	client->pool =
 		client_new_pool(&shared_pool_kind, client, client->buffers, client->buffer_bytes);
-	if (client->stock && client->pool)
+	if (client->cache && client->pool)
 		return 0;
 	free(client->pool);
-	free(client->stock);
+	free(client->cache);
 	return -ENOMEM;
 }

@@ -22,14 +22,14 @@ static inline uint8_t *buffers_received(const struct memif_buffers *buffers,
 	return buffers_at(buffers, rx->size + (index & (rx->size - 1)));
 }
 
-/* Return the place in the stock of the buffer that is sent after `ahead` others, which are as many
- * as are free at most. `oldest`: take those that have been free for longest. */
-static inline uint32_t *buffers_stock(const struct memif_buffers *buffers,
-				      const struct memif_ring *tx, uint32_t ahead, bool oldest)
+/* Return the place in the free-buffer cache of the buffer that is sent after `ahead` others, which
+ * are as many as are free at most. `oldest`: take those that have been free for longest. */
+static inline uint32_t *buffers_cache_at(const struct memif_buffers *buffers,
+					 const struct memif_ring *tx, uint32_t ahead, bool oldest)
 {
-	const uint32_t at = oldest ? ahead : buffers->stock_count - 1 - ahead;
+	const uint32_t at = oldest ? ahead : buffers->cache_count - 1 - ahead;
 
-	return &buffers->stock[(buffers->stock_first + at) & (tx->size - 1)];
+	return &buffers->cache[(buffers->cache_first + at) & (tx->size - 1)];
 }
 
 /* Make all received buffers ready for the server again. Return false if none were received. */
@@ -54,7 +54,7 @@ static inline int buffers_collect(struct memif_buffers *buffers, const struct me
 		     (uint16_t)(buffers->shown - buffers->collected)))
 		return -EPROTO;
 	while (buffers->collected != tail) {
-		buffers->stock[(buffers->stock_first + buffers->stock_count++) & (tx->size - 1)] =
+		buffers->cache[(buffers->cache_first + buffers->cache_count++) & (tx->size - 1)] =
 			buffers->placed[buffers->collected++ & (tx->size - 1)];
 	}
 	return 0;
@@ -67,22 +67,22 @@ static inline int buffers_room(struct memif_buffers *buffers, const struct memif
 {
 	/* Do not read the server's index each time: the server writes that cache line. */
 	if ((uint16_t)(tx->own - buffers->looked) >= COLLECT_EVERY ||
-	    buffers->stock_count < wanted) {
+	    buffers->cache_count < wanted) {
 		buffers->looked = tx->own;
 		if (unlikely(buffers_collect(buffers, tx) != 0))
 			return -EPROTO;
 	}
-	return (int)buffers->stock_count;
+	return (int)buffers->cache_count;
 }
 
 /* Put the next buffer, which holds `len` bytes, into the ring. */
 static inline void buffers_put(struct memif_buffers *buffers, const struct memif_ring *tx,
 			       uint16_t flags, size_t len, bool oldest)
 {
-	const uint32_t buffer = *buffers_stock(buffers, tx, 0, oldest);
+	const uint32_t buffer = *buffers_cache_at(buffers, tx, 0, oldest);
 
-	buffers->stock_first += oldest;
-	buffers->stock_count--;
+	buffers->cache_first += oldest;
+	buffers->cache_count--;
 	buffers->placed[tx->own & (tx->size - 1)] = buffer;
 	/* Write the whole descriptor: the server may have changed it. */
 	*ring_at(tx, tx->own) = (struct memif_descriptor){

@@ -81,17 +81,17 @@ static int client_map(struct memif_client *client)
 	return 0;
 }
 
-/* Fill the stock of free buffers: the first buffer is used first. */
-static int client_make_stock(struct memif_buffers *buffers, uint32_t size)
+/* Fill the cache of free buffers: the first buffer is used first. */
+static int client_make_cache(struct memif_buffers *buffers, uint32_t size)
 {
-	buffers->stock = calloc(size, sizeof(*buffers->stock));
+	buffers->cache = calloc(size, sizeof(*buffers->cache));
 	buffers->placed = calloc(size, sizeof(*buffers->placed));
-	if (!buffers->stock || !buffers->placed)
+	if (!buffers->cache || !buffers->placed)
 		return -ENOMEM;
 	for (uint32_t i = 0; i < size; i++)
-		buffers->stock[i] = size - 1 - i;
-	buffers->stock_first = 0;
-	buffers->stock_count = size;
+		buffers->cache[i] = size - 1 - i;
+	buffers->cache_first = 0;
+	buffers->cache_count = size;
 	return 0;
 }
 
@@ -166,7 +166,7 @@ static int client_make_end(struct memif_client *client, uint32_t pair, uint32_t 
 	 * clear on its ring gets one each time that we publish packets. */
 	end->rx.memory->flags = MEMIF_QUIET;
 	rc = client_make_doorbells(end);
-	return rc == 0 ? client_make_stock(buffers, size) : rc;
+	return rc == 0 ? client_make_cache(buffers, size) : rc;
 }
 
 static void client_set_state(struct memif_client *client, enum memif_state state)
@@ -358,7 +358,7 @@ void memif_client_take_back(struct memif_client *client)
 static void client_fini_end(struct memif_end *end)
 {
 	memif_end_drop_doorbells(end);
-	free(end->buffers.stock);
+	free(end->buffers.cache);
 	free(end->buffers.placed);
 }
 

@@ -311,8 +311,8 @@ static __rte_always_inline uint8_t *end_next(const struct memif_end *end, uint32
 
 	if (end_is_client(end)) {
 		*bytes = end->buffers.bytes;
-		return buffers_at(&end->buffers, *buffers_stock(&end->buffers, &end->tx, ahead,
-								way == STORE_ROUND));
+		return buffers_at(&end->buffers, *buffers_cache_at(&end->buffers, &end->tx, ahead,
+								   way == STORE_ROUND));
 	}
 	descriptor = ring_read(&end->tx, (uint16_t)(end->tx.own + ahead));
 	*bytes = descriptor.length;
@@ -367,7 +367,7 @@ void memif_end_expect(const struct memif_end *end, uint32_t ahead, size_t len)
 	size_t bytes;
 
 	if (unlikely(!end_is_connected(end)) ||
-	    ahead >= (is_client ? end->buffers.stock_count : (uint32_t)ring_known(tx)))
+	    ahead >= (is_client ? end->buffers.cache_count : (uint32_t)ring_known(tx)))
 		return;
 	/* A server reads descriptors before it writes them. */
 	prefetch_write(ring_at(tx, (uint16_t)(index + (is_client ? 0 : RING_DESCRIPTORS_AHEAD))));

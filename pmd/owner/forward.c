@@ -20,8 +20,8 @@
 #include "wire/qpn_block.h"
 
 #define RETURN_BURST 64
-#define RESTOCK_MIN  16 /* fewer buffers are not worth an access to the pool */
-#define STOCK_PART   3	/* at most 1/STOCK_PART of the buffers that a process may hold wait empty */
+#define REFILL_MIN   16 /* fewer buffers are not worth an access to the pool */
+#define CACHE_PART   3	/* at most 1/CACHE_PART of the buffers that a process may hold wait empty */
 #define RECEIVE_MIN  128
 
 static uint8_t *mbuf_frame(const struct rte_mbuf *mbuf)
@@ -397,22 +397,21 @@ uint32_t forward_take(struct server *server, uint16_t number, uint32_t most)
 	return taken;
 }
 
-void forward_restock(struct server *server, uint16_t number)
+void forward_refill(struct server *server, uint16_t number)
 {
 	struct slot *slot = &server->slots.all[number];
-	struct rte_mbuf *mbufs[SHARE_STOCK_WORDS];
-	uint64_t words[SHARE_STOCK_WORDS];
+	struct rte_mbuf *mbufs[SHARE_FREE_WORDS];
+	uint64_t words[SHARE_FREE_WORDS];
 	const uint32_t most = server->arena.ownership.quotas[number],
 		       held = server->arena.ownership.held[number];
-	const uint32_t waiting =
-		SHARE_STOCK_WORDS - share_ring_room(&slot->rings[SHARE_RING_STOCK]);
-	const uint32_t wanted = RTE_MIN((uint32_t)SHARE_STOCK_WORDS, most / STOCK_PART);
+	const uint32_t waiting = SHARE_FREE_WORDS - share_ring_room(&slot->rings[SHARE_RING_FREE]);
+	const uint32_t wanted = RTE_MIN((uint32_t)SHARE_FREE_WORDS, most / CACHE_PART);
 	uint32_t n = 0;
 
 	/* Leave RECEIVE_MIN buffers for packets that the process receives. */
 	if (waiting < wanted && held + RECEIVE_MIN < most)
 		n = RTE_MIN(wanted - waiting, most - held - RECEIVE_MIN);
-	if (n < RESTOCK_MIN || rte_pktmbuf_alloc_bulk(server->uplink.link.port.pool, mbufs, n) != 0)
+	if (n < REFILL_MIN || rte_pktmbuf_alloc_bulk(server->uplink.link.port.pool, mbufs, n) != 0)
 		return;
 	for (uint32_t i = 0; i < n; i++) {
 		const struct share_packet packet = {.buffer = arena_buffer(server, mbufs[i])};
@@ -421,5 +420,5 @@ void forward_restock(struct server *server, uint16_t number)
 		ownership_give(&server->arena.ownership, packet.buffer, number);
 		words[i] = share_pack(&packet);
 	}
-	share_ring_put(&slot->rings[SHARE_RING_STOCK], words, n);
+	share_ring_put(&slot->rings[SHARE_RING_FREE], words, n);
 }

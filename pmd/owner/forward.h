@@ -42,7 +42,7 @@ bool forward_pass(struct server *server, uint16_t number, struct rte_mbuf *mbuf,
 bool forward_drop_late(struct server *server, uint16_t number, struct rte_mbuf *mbuf);
 
 /** Refill a process's ring of empty buffers. */
-void forward_restock(struct server *server, uint16_t number);
+void forward_refill(struct server *server, uint16_t number);
 
 /** Send a frame of the owner's own. */
 void forward_send_own(struct server *server, struct rte_mbuf *mbuf, size_t len);

@@ -33,7 +33,7 @@ static unsigned int server_poll_serve_shared(struct server *server, uint16_t num
 	if (!slot->broke_rule)
 		work += forward_take(server, number, SERVER_BURST);
 	if (!slot->broke_rule)
-		forward_restock(server, number);
+		forward_refill(server, number);
 	return work;
 }
 

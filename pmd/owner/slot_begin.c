@@ -156,7 +156,7 @@ static int slot_tell(struct server *server, uint16_t number, int page_fd,
 	if (slot->isolated)
 		return message_send(slot->socket, message, NULL, 0);
 	slot->page->link_up = server->uplink.connected;
-	forward_restock(server, number);
+	forward_refill(server, number);
 	fds[SHARE_FD_PSOCK] = slot_lend_psock(server, number, message);
 	rc = message_send(slot->socket, message, fds, SHARE_FDS - (fds[SHARE_FD_PSOCK] < 0));
 	/* The process alone has it open, so it goes with the process. */

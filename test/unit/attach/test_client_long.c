@@ -21,7 +21,7 @@
 static struct share_client client;
 static struct port port;
 static uint8_t arena[BUFFERS * BUFFER_BYTES];
-static uint32_t stock[BUFFERS];
+static uint32_t cache[BUFFERS];
 static struct share_ring owner; /* the owner's end of the ring of empty buffers */
 static uint32_t numbers;
 
@@ -76,15 +76,15 @@ static void close_lane(uint16_t number)
 static int set_up(TEST_STATE)
 {
 	client_rig_make(&client, &port);
-	share_ring_init(&owner, (uint8_t *)client.page + share_ring_offset(SHARE_RING_STOCK),
-			share_ring_words(SHARE_RING_STOCK));
+	share_ring_init(&owner, (uint8_t *)client.page + share_ring_offset(SHARE_RING_FREE),
+			share_ring_words(SHARE_RING_FREE));
 	client.arena = arena;
 	client.buffers = BUFFERS;
 	client.buffer_bytes = client.buffer_stride = BUFFER_BYTES;
 	client.spares_icrc = true;
-	client.stock = stock;
-	client.stock_mask = BUFFERS - 1;
-	client.stock_max = 4;
+	client.cache = cache;
+	client.cache_mask = BUFFERS - 1;
+	client.cache_max = 4;
 	for (uint32_t i = 0; i < 4; i++)
 		client_keep(&client, i);
 	assert_int_equal(client_register_ops(), 0);
@@ -156,13 +156,13 @@ TEST(client_long_place__the_packet_is_there_when_it_is_pushed)
 	assert_false(has_packets(0));
 	client_push(&client);
 	assert_int_equal(take(0, 0xa5, &index), 3);
-	assert_int_equal(client.stock_count, 3);
+	assert_int_equal(client.cache_count, 3);
 	assert_int_equal(client.lanes[0]->tx.lent, 1);
 	/* The buffer comes back when the other process has released it. */
 	lane_done(&peers[0].rx, index);
 	lane_give_back(&peers[0].rx);
 	client_lanes_collect(&client);
-	assert_int_equal(client.stock_count, 4);
+	assert_int_equal(client.cache_count, 4);
 	assert_int_equal(client.lanes[0]->tx.lent, 0);
 }
 
@@ -190,15 +190,15 @@ TEST(client_long_place__takes_empty_buffers_from_the_owner)
 {
 	const uint64_t word = share_pack(&(struct share_packet){.buffer = 6});
 
-	client.stock_max = BUFFERS;
+	client.cache_max = BUFFERS;
 	assert_int_equal(share_ring_put(&owner, &word, 1), 1);
 	build(0, 3, 1);
-	assert_int_equal(client.stock_count, 3);
+	assert_int_equal(client.cache_count, 3);
 	client_push(&client);
 	store_force(STORE_ROUND);
 	build(0, 0, 2);
-	assert_int_equal(client.stock_count, 3);
-	assert_int_equal(*client_stock_at(&client, 2, true), 6);
+	assert_int_equal(client.cache_count, 3);
+	assert_int_equal(*client_cache_at(&client, 2, true), 6);
 }
 
 TEST(client_long_place__what_cannot_be_placed_takes_an_mbuf)
@@ -293,7 +293,7 @@ TEST(client_push__the_other_process_may_have_ended)
 	close_lane(0);
 	client_push(&client);
 	/* The buffer was not lent yet. */
-	assert_int_equal(client.stock_count, 4);
+	assert_int_equal(client.cache_count, 4);
 	assert_false(client_long_aim(&client, BLOCK(0)));
 }
 
@@ -309,5 +309,5 @@ TEST(client_long_expect__changes_nothing)
 	}
 	for (uint32_t i = 0; i < 3 * BUFFER_BYTES; i++)
 		assert_int_equal(arena[i], 0x5a);
-	assert_int_equal(client.stock_count, 3);
+	assert_int_equal(client.cache_count, 3);
 }

@@ -38,7 +38,7 @@
 
 #define BUFFERS	     128
 #define BUFFER_BYTES 4608
-#define STOCK	     64
+#define CACHE	     64
 #define ATTACHES_MAX 32
 #define BLOCK	     (5u << BLOCK_SHIFT)
 #define OTHERS	     (6u << BLOCK_SHIFT)
@@ -53,7 +53,7 @@ static int doorbell_fd = -1;	/* wakes the owner */
 static int wake_fd = -1;	/* wakes the process */
 static int sender = -1;		/* on the other end of the cable */
 static struct share_page *page;
-static struct share_ring tx, rx, stock; /* the owner's ends */
+static struct share_ring tx, rx, cache; /* the owner's ends */
 static struct link *link_of;
 /* What a process has stays until its end, so each test's link is kept. */
 static struct link *links[ATTACHES_MAX];
@@ -71,17 +71,17 @@ static int make_page(void)
 {
 	const int fd = memfd_create("test", MFD_CLOEXEC);
 	const size_t bytes = share_ring_offset(SHARE_RINGS);
-	uint64_t words[STOCK];
+	uint64_t words[CACHE];
 
 	assert_int_equal(ftruncate(fd, (off_t)bytes), 0);
 	page = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	assert_true(page != MAP_FAILED);
 	find_ring(&tx, SHARE_RING_TX);
 	find_ring(&rx, SHARE_RING_RX);
-	find_ring(&stock, SHARE_RING_STOCK);
-	for (uint32_t i = 0; i < STOCK; i++)
+	find_ring(&cache, SHARE_RING_FREE);
+	for (uint32_t i = 0; i < CACHE; i++)
 		words[i] = share_pack(&(struct share_packet){.buffer = i});
-	assert_int_equal(share_ring_put(&stock, words, STOCK), STOCK);
+	assert_int_equal(share_ring_put(&cache, words, CACHE), CACHE);
 	page->link_up = 1;
 	return fd;
 }
@@ -332,7 +332,7 @@ TEST(client_psock_waits__sleeps_until_the_owner_or_the_network_sends)
 {
 	struct rte_mbuf *mbufs[BURST];
 	const uint64_t one = 1,
-		       word = share_pack(&(struct share_packet){.buffer = STOCK, .len = 64});
+		       word = share_pack(&(struct share_packet){.buffer = CACHE, .len = 64});
 	struct pollfd pfd = {.events = POLLIN};
 	if (!have_network)
 		skip();

@@ -160,7 +160,7 @@ TEST(memif_client__survives_anything)
 		default:
 			memif_end_push(&ends->client.end);
 		}
-		assert_true(ends->client.end.buffers.stock_count <= SIZE);
+		assert_true(ends->client.end.buffers.cache_count <= SIZE);
 		if (ends->client.end.state == MEMIF_STATE_BROKEN) {
 			ends_connect_again(*state);
 			ends = *state;

@@ -67,11 +67,11 @@ struct memif_buffers {
 	uint16_t collected; /* tx: buffers before it are free again */
 	uint16_t looked;    /* tx: our index when `collected` was last updated */
 	/* Free transmit buffers, in a ring of as many places as the ring to the server has. The one
-	 * that has been free for longest is at stock_first, the last used before stock_first +
-	 * stock_count. */
-	uint32_t *stock;
-	uint32_t stock_first;
-	uint32_t stock_count;
+	 * that has been free for longest is at cache_first, the last used before cache_first +
+	 * cache_count. */
+	uint32_t *cache;
+	uint32_t cache_first;
+	uint32_t cache_count;
 	uint32_t *placed; /* by index in tx: the buffer there */
 };
 

@@ -24,7 +24,7 @@
 #define SHARE_PEERS_MAX 256 /* processes on a port */
 /* Empty buffers that wait for a process: the most that it can send between two polls of the owner.
  */
-#define SHARE_STOCK_WORDS 512
+#define SHARE_FREE_WORDS 512
 /* Lanes to other processes (share/lane.h). If none of those takes packets, the lanes still hold
  * fewer buffers than the process may have. */
 #define SHARE_LANES_MAX 5
@@ -47,7 +47,7 @@ struct share_page {
 enum share_ring_kind {
 	SHARE_RING_TX,	   /* process to owner: packets to send */
 	SHARE_RING_RX,	   /* owner to process: packets received */
-	SHARE_RING_STOCK,  /* owner to process: empty buffers */
+	SHARE_RING_FREE,   /* owner to process: empty buffers */
 	SHARE_RING_RETURN, /* process to owner: buffers that it releases */
 	SHARE_RINGS,
 };
@@ -57,7 +57,7 @@ static inline uint32_t share_ring_words(enum share_ring_kind kind)
 	static const uint32_t words[SHARE_RINGS] = {
 		[SHARE_RING_TX] = SHARE_TX_WORDS,
 		[SHARE_RING_RX] = SHARE_RX_WORDS,
-		[SHARE_RING_STOCK] = SHARE_STOCK_WORDS,
+		[SHARE_RING_FREE] = SHARE_FREE_WORDS,
 		[SHARE_RING_RETURN] = SHARE_RETURN_WORDS,
 	};
 
