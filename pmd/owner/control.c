@@ -23,7 +23,7 @@
 #include "slot.h"
 #include "slot_begin.h"
 #include "slot_engine.h"
-#include "newcomer.h"
+#include "pending_client.h"
 #include "uplink.h"
 
 #define GROUPS_MAX 256 /* of a process */
@@ -227,7 +227,7 @@ static int control_receive(struct server *server, uint16_t number, struct share_
 
 	if (!slot->isolated)
 		return message_receive(slot->socket, message, NULL);
-	rc = newcomer_receive(slot->socket, message, &fd);
+	rc = pending_client_receive(slot->socket, message, &fd);
 	memif_socket_discard(fd);
 	return fd >= 0 ? -EPROTO : rc;
 }
@@ -330,7 +330,7 @@ static void control_send_status(struct server *server, int fd)
 
 static void control_listen(struct server *server)
 {
-	const int fd = listen_accept(server, &server->newcomers.trusted);
+	const int fd = listen_accept(server, &server->pending_clients.trusted);
 
 	if (fd < 0)
 		return;
@@ -420,10 +420,10 @@ static void control_do(struct server *server, enum server_event event, uint32_t 
 		slot_end(server, (uint16_t)number);
 		break;
 	case EVENT_LISTEN_ISOLATED:
-		newcomer_accept(server);
+		pending_client_accept(server);
 		break;
-	case EVENT_NEWCOMER:
-		newcomer_greeting(server, (int)number);
+	case EVENT_PENDING_CLIENT:
+		pending_client_greeting(server, (int)number);
 		break;
 	case EVENT_DOORBELL:
 		break;
@@ -444,7 +444,7 @@ static uint64_t control_worked_ns(void)
 void control_event(struct server *server, enum server_event event, uint32_t number)
 {
 	const uint64_t begun_ns = control_worked_ns();
-	const bool newcomer = event == EVENT_NEWCOMER || event == EVENT_LISTEN_ISOLATED;
+	const bool pending = event == EVENT_PENDING_CLIENT || event == EVENT_LISTEN_ISOLATED;
 	bool isolated = false;
 
 	if (event == EVENT_SOCKET || event == EVENT_MEMIF || event == EVENT_PIDFD)
@@ -454,6 +454,6 @@ void control_event(struct server *server, enum server_event event, uint32_t numb
 	server->clock_ns = event_now_ns();
 	if (isolated && server->slots.all[number].state == SLOT_LIVE)
 		pause_charge_slot(server, (uint16_t)number, control_worked_ns() - begun_ns);
-	else if (isolated || newcomer)
-		pause_charge_newcomers(server, control_worked_ns() - begun_ns);
+	else if (isolated || pending)
+		pause_charge_pending_clients(server, control_worked_ns() - begun_ns);
 }

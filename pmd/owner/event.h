@@ -17,9 +17,10 @@ enum server_event {
 	EVENT_SOCKET,	/* number: the slot */
 	EVENT_PIDFD,	/* number: the slot */
 	EVENT_LISTEN_ISOLATED,
-	EVENT_NEWCOMER, /* number: the descriptor of an untrusted client that has no slot yet */
-	EVENT_MEMIF,	/* number: the slot */
-	EVENT_DOORBELL, /* number: the slot; edge-triggered */
+	EVENT_PENDING_CLIENT, /* number: the descriptor of an untrusted client that has no slot yet
+			       */
+	EVENT_MEMIF,	      /* number: the slot */
+	EVENT_DOORBELL,	      /* number: the slot; edge-triggered */
 };
 
 /** Return the time of CLOCK_MONOTONIC. */

@@ -117,8 +117,8 @@ static bool is_short(int err)
  * while the spare one was closed. */
 static void listen_keep_spare(struct server *server)
 {
-	if (server->newcomers.spare_fd < 0)
-		server->newcomers.spare_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	if (server->pending_clients.spare_fd < 0)
+		server->pending_clients.spare_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
 }
 
 /* Tell a process that it cannot attach. If a socket is closed while it has unread messages, the
@@ -139,13 +139,13 @@ static void listen_turn_away(struct server *server, const struct listener *liste
 		.type = SHARE_WELCOME, .version = SHARE_VERSION, .result = -EMFILE};
 	int fd;
 
-	if (server->newcomers.spare_fd < 0)
+	if (server->pending_clients.spare_fd < 0)
 		return;
-	close(server->newcomers.spare_fd);
+	close(server->pending_clients.spare_fd);
 	fd = accept4(listener->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 	if (fd >= 0)
 		listen_refuse(fd, &answer);
-	server->newcomers.spare_fd = -1;
+	server->pending_clients.spare_fd = -1;
 	listen_keep_spare(server);
 }
 
@@ -163,7 +163,7 @@ int listen_accept(struct server *server, struct listener *listener)
 	if (server->clock_ns - listener->until_ns > WARN_NS)
 		log_warn("no process can attach just now: %s", strerror(err));
 	/* An untrusted client is not told: closing the descriptors that it sends may take long. */
-	if (listener == &server->newcomers.trusted)
+	if (listener == &server->pending_clients.trusted)
 		listen_turn_away(server, listener);
 	listener->until_ns = server->clock_ns + PAUSE_NS;
 	pause_listener(server, listener);

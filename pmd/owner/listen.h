@@ -14,8 +14,8 @@
 struct serve_passed;
 struct server;
 
-#define SERVER_NEWCOMERS_MAX	  32 /* untrusted clients without a slot */
-#define SERVER_NEWCOMERS_USER_MAX 8  /* of these, of one user; the superuser has no limit */
+#define SERVER_PENDING_CLIENTS_MAX	32 /* untrusted clients without a slot */
+#define SERVER_PENDING_CLIENTS_USER_MAX 8  /* of these, of one user; the superuser has no limit */
 
 /* A socket that processes connect to. */
 struct listener {
@@ -26,21 +26,21 @@ struct listener {
 };
 
 /* An untrusted client that has connected and not yet said what it wants. */
-struct newcomer {
+struct pending_client {
 	int fd; /* or -1 */
 	user_t user;
 	uint32_t number; /* its place in the order of arrival */
 	bool paused;
 };
 
-struct newcomers {
+struct pending_clients {
 	struct listener trusted;
 	struct listener isolated; /* for untrusted clients */
 	int spare_fd; /* closed when descriptors run out, so that a client can be accepted and told
 		       */
-	struct newcomer all[SERVER_NEWCOMERS_MAX];
-	uint32_t next;	      /* the next newcomer's number */
-	struct budget budget; /* time spent on newcomers */
+	struct pending_client all[SERVER_PENDING_CLIENTS_MAX];
+	uint32_t next;	      /* the next one's number */
+	struct budget budget; /* time spent on pending clients */
 };
 
 struct listen_config {

@@ -40,12 +40,12 @@ void pause_slot(struct server *server, uint16_t number)
 	server->paused++;
 }
 
-void pause_newcomer(struct server *server, struct newcomer *newcomer)
+void pause_pending_client(struct server *server, struct pending_client *pending)
 {
-	if (newcomer->paused)
+	if (pending->paused)
 		return;
-	pause_fd(server, newcomer->fd);
-	newcomer->paused = true;
+	pause_fd(server, pending->fd);
+	pending->paused = true;
 	server->paused++;
 }
 
@@ -64,10 +64,10 @@ void pause_forget_slot(struct server *server, struct slot *slot)
 	slot->paused = false;
 }
 
-void pause_forget_newcomer(struct server *server, struct newcomer *newcomer)
+void pause_forget_pending_client(struct server *server, struct pending_client *pending)
 {
-	server->paused -= newcomer->paused;
-	newcomer->paused = false;
+	server->paused -= pending->paused;
+	pending->paused = false;
 }
 
 static bool is_stuck(user_t user)
@@ -94,14 +94,14 @@ static void wake_slot(struct server *server, uint16_t number)
 		slot_condemn(server, number);
 }
 
-static void wake_newcomer(struct server *server, struct newcomer *newcomer)
+static void wake_pending_client(struct server *server, struct pending_client *pending)
 {
-	if (!newcomer->paused || is_stuck(newcomer->user) ||
-	    budget_is_spent(&server->newcomers.budget, server->clock_ns))
+	if (!pending->paused || is_stuck(pending->user) ||
+	    budget_is_spent(&server->pending_clients.budget, server->clock_ns))
 		return;
-	pause_forget_newcomer(server, newcomer);
-	if (event_watch(server, newcomer->fd, EVENT_NEWCOMER, (uint32_t)newcomer->fd) != 0)
-		pause_newcomer(server, newcomer);
+	pause_forget_pending_client(server, pending);
+	if (event_watch(server, pending->fd, EVENT_PENDING_CLIENT, (uint32_t)pending->fd) != 0)
+		pause_pending_client(server, pending);
 }
 
 static void wake_listener(struct server *server, struct listener *listener, enum server_event event)
@@ -110,7 +110,7 @@ static void wake_listener(struct server *server, struct listener *listener, enum
 		return;
 	if (event == EVENT_LISTEN_ISOLATED &&
 	    (memif_socket_is_late() ||
-	     budget_is_spent(&server->newcomers.budget, server->clock_ns)))
+	     budget_is_spent(&server->pending_clients.budget, server->clock_ns)))
 		return;
 	listener->paused = false;
 	server->paused--;
@@ -125,10 +125,10 @@ void pause_check(struct server *server)
 	server->clock_ns = event_now_ns();
 	for (uint16_t i = 0; i < SERVE_SLOTS_MAX; i++)
 		wake_slot(server, i);
-	for (int i = 0; i < SERVER_NEWCOMERS_MAX; i++)
-		wake_newcomer(server, &server->newcomers.all[i]);
-	wake_listener(server, &server->newcomers.trusted, EVENT_LISTEN);
-	wake_listener(server, &server->newcomers.isolated, EVENT_LISTEN_ISOLATED);
+	for (int i = 0; i < SERVER_PENDING_CLIENTS_MAX; i++)
+		wake_pending_client(server, &server->pending_clients.all[i]);
+	wake_listener(server, &server->pending_clients.trusted, EVENT_LISTEN);
+	wake_listener(server, &server->pending_clients.isolated, EVENT_LISTEN_ISOLATED);
 }
 
 /* Return true if packets passed recently. Otherwise a client's messages delay no packet, so no
@@ -156,16 +156,16 @@ void pause_charge_slot(struct server *server, uint16_t number, uint64_t took_ns)
 		pause_slot(server, number);
 }
 
-void pause_charge_newcomers(struct server *server, uint64_t took_ns)
+void pause_charge_pending_clients(struct server *server, uint64_t took_ns)
 {
 	if (!is_busy(server))
 		return;
-	budget_spend(&server->newcomers.budget, server->clock_ns, took_ns, 1);
-	if (!budget_is_spent(&server->newcomers.budget, server->clock_ns))
+	budget_spend(&server->pending_clients.budget, server->clock_ns, took_ns, 1);
+	if (!budget_is_spent(&server->pending_clients.budget, server->clock_ns))
 		return;
-	pause_listener(server, &server->newcomers.isolated);
-	for (int i = 0; i < SERVER_NEWCOMERS_MAX; i++) {
-		if (server->newcomers.all[i].fd >= 0)
-			pause_newcomer(server, &server->newcomers.all[i]);
+	pause_listener(server, &server->pending_clients.isolated);
+	for (int i = 0; i < SERVER_PENDING_CLIENTS_MAX; i++) {
+		if (server->pending_clients.all[i].fd >= 0)
+			pause_pending_client(server, &server->pending_clients.all[i]);
 	}
 }

@@ -33,7 +33,7 @@
 #include "server.h"
 #include "share/message.h"
 #include "slot.h"
-#include "newcomer.h"
+#include "pending_client.h"
 #include "server_poll.h"
 #include "uplink.h"
 
@@ -72,14 +72,14 @@ static int serve_listen(struct server *server, const struct serve_config *config
 				      .passed = config->passed};
 	int rc;
 
-	rc = listen_open(server, &where, EVENT_LISTEN, &server->newcomers.trusted);
+	rc = listen_open(server, &where, EVENT_LISTEN, &server->pending_clients.trusted);
 	if (rc != 0 || settings->isolated[0] == '\0') {
 		serve_say_where(where.path, rc);
 		return rc;
 	}
 	where.path = settings->isolated;
 	where.mode = (mode_t)settings->isolated_mode;
-	rc = listen_open(server, &where, EVENT_LISTEN_ISOLATED, &server->newcomers.isolated);
+	rc = listen_open(server, &where, EVENT_LISTEN_ISOLATED, &server->pending_clients.isolated);
 	serve_say_where(where.path, rc);
 	return rc;
 }
@@ -90,7 +90,7 @@ static int serve_open_events(struct server *server)
 
 	server->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
 	server->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	server->newcomers.spare_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	server->pending_clients.spare_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
 	if (server->epoll_fd < 0 || server->wake_fd < 0)
 		return -errno;
 	rc = event_watch(server, server->wake_fd, EVENT_WAKE, 0);
@@ -111,11 +111,12 @@ static void serve_init(struct server *server, const struct serve_config *config)
 {
 	const struct settings *settings = &config->settings[config->number];
 
-	server->arena.fd = server->epoll_fd = server->newcomers.trusted.fd = server->wake_fd = -1;
-	server->status.report_fd = server->newcomers.isolated.fd = server->uplink.port_fd =
-		server->newcomers.spare_fd = -1;
+	server->arena.fd = server->epoll_fd = server->pending_clients.trusted.fd = server->wake_fd =
+		-1;
+	server->status.report_fd = server->pending_clients.isolated.fd = server->uplink.port_fd =
+		server->pending_clients.spare_fd = -1;
 	server->gsi.manager_fd = -1;
-	newcomer_init(server);
+	pending_client_init(server);
 	if (settings->capture != SETTINGS_CAPTURE_NO)
 		snprintf(server->capture.prefix, sizeof(server->capture.prefix), "%s",
 			 uplink_prefix(settings));
@@ -340,9 +341,9 @@ void serve_destroy(struct server *server)
 {
 	/* Close the sockets first: a client that connects from now on learns that no owner is
 	 * here. */
-	listen_close(&server->newcomers.trusted);
-	listen_close(&server->newcomers.isolated);
-	newcomer_close_all(server);
+	listen_close(&server->pending_clients.trusted);
+	listen_close(&server->pending_clients.isolated);
+	pending_client_close_all(server);
 	while (server->slots.live_count > 0)
 		slot_condemn(server, server->slots.live[0]);
 	kernel_close(server);
@@ -359,7 +360,7 @@ void serve_destroy(struct server *server)
 	lanes_destroy(server);
 	close_fd(server->epoll_fd);
 	close_fd(server->wake_fd);
-	close_fd(server->newcomers.spare_fd);
+	close_fd(server->pending_clients.spare_fd);
 	close_fd(server->gsi.manager_fd);
 	arena_destroy(server);
 	arbiter_destroy(server->gsi.arbiter);

@@ -45,7 +45,7 @@ struct server {
 	struct gsi gsi;			  /* QP 1 */
 	LIST_HEAD(, server_group) groups; /* that processes are in */
 	struct xrc xrc;
-	struct newcomers newcomers;
+	struct pending_clients pending_clients;
 	struct capture capture;
 	struct status status;
 	struct serve_totals totals;

@@ -179,8 +179,8 @@ static struct memif_port *memif_new(struct port *port)
 	memif->first.copy = tuning.fused_copy && !port->make_pool ? packet_copy : memif_copy_plain;
 	memif->first.epoll_fd = memif->conn_epoll_fd = memif->alarm_fd = -1;
 	memif->listen_fd = memif->socket_fd = -1;
-	for (int i = 0; i < MEMIF_NEWCOMERS_MAX; i++)
-		memif->newcomers[i].fd = -1;
+	for (int i = 0; i < MEMIF_PENDING_CLIENTS_MAX; i++)
+		memif->pending_clients[i].fd = -1;
 	memif_server_init(&memif->server, &memif_limits_user);
 	port->ops = &memif_port_ops;
 	port->ops_arg = memif;

@@ -13,8 +13,8 @@
 #include "port/memif_caller.h"
 #include "port/port.h"
 
-#define MEMIF_NEWCOMERS_MAX 8
-#define MEMIF_SPARES	    32
+#define MEMIF_PENDING_CLIENTS_MAX 8
+#define MEMIF_SPARES		  32
 
 /* Problems that are logged, once each. */
 enum memif_complaint {
@@ -29,7 +29,7 @@ enum memif_complaint {
 };
 
 /* A client that has connected and has sent no message yet. */
-struct memif_newcomer {
+struct memif_pending_client {
 	int fd;		 /* or -1 */
 	uint32_t number; /* its place in the order of arrival */
 };
@@ -106,8 +106,8 @@ struct memif_port {
 
 	/* engine's thread or lock */
 	int socket_fd; /* messages of the connection, or -1 */
-	struct memif_newcomer newcomers[MEMIF_NEWCOMERS_MAX];
-	uint32_t newcomer_next;
+	struct memif_pending_client pending_clients[MEMIF_PENDING_CLIENTS_MAX];
+	uint32_t pending_next;
 	bool pauses;	     /* a server that cannot accept clients for now */
 	bool given_up;	     /* no connection is made any more */
 	uint64_t taken_ms;   /* a server: when its client began to connect */

@@ -71,9 +71,9 @@ static int server_open(struct memif_port *memif)
 
 static void server_close(struct memif_port *memif)
 {
-	for (int i = 0; i < MEMIF_NEWCOMERS_MAX; i++) {
-		memif_conn_drop(memif, memif->newcomers[i].fd);
-		memif->newcomers[i].fd = -1;
+	for (int i = 0; i < MEMIF_PENDING_CLIENTS_MAX; i++) {
+		memif_conn_drop(memif, memif->pending_clients[i].fd);
+		memif->pending_clients[i].fd = -1;
 	}
 	if (memif->listen_fd < 0)
 		return;
@@ -84,28 +84,28 @@ static void server_close(struct memif_port *memif)
 	memif->listen_fd = -1;
 }
 
-/* Return a free place, else that of the newcomer that came first. */
-static struct memif_newcomer *server_place(struct memif_port *memif)
+/* Return a free place, else that of the pending client that came first. */
+static struct memif_pending_client *server_place(struct memif_port *memif)
 {
-	struct memif_newcomer *place = memif->newcomers;
+	struct memif_pending_client *place = memif->pending_clients;
 
-	for (int i = 0; i < MEMIF_NEWCOMERS_MAX; i++) {
-		struct memif_newcomer *newcomer = &memif->newcomers[i];
+	for (int i = 0; i < MEMIF_PENDING_CLIENTS_MAX; i++) {
+		struct memif_pending_client *pending = &memif->pending_clients[i];
 
-		if (newcomer->fd < 0)
-			return newcomer;
-		if ((int32_t)(newcomer->number - place->number) < 0)
-			place = newcomer;
+		if (pending->fd < 0)
+			return pending;
+		if ((int32_t)(pending->number - place->number) < 0)
+			place = pending;
 	}
 	return place;
 }
 
 static void server_keep(struct memif_port *memif, int fd)
 {
-	struct memif_newcomer *place = server_place(memif);
+	struct memif_pending_client *place = server_place(memif);
 
 	memif_conn_drop(memif, place->fd);
-	*place = (struct memif_newcomer){.fd = fd, .number = memif->newcomer_next++};
+	*place = (struct memif_pending_client){.fd = fd, .number = memif->pending_next++};
 }
 
 /* Pause accepting, or continue. The socket stays readable while a client waits, so it is not
@@ -210,18 +210,18 @@ static void server_let_in(struct memif_port *memif, int fd, const struct memif_m
 	memif_conn_hang_up(memif, "Wrong version or mode");
 }
 
-static void server_ask(struct memif_port *memif, struct memif_newcomer *newcomer)
+static void server_ask(struct memif_port *memif, struct memif_pending_client *pending)
 {
 	struct memif_message message;
 	enum memif_complaint complaint = MEMIF_ODD;
 	const char *objection;
 	int passed_fd;
-	const int fd = newcomer->fd;
+	const int fd = pending->fd;
 	const int rc = memif_conn_read(fd, &message, &passed_fd);
 
 	if (rc == 0)
 		return;
-	newcomer->fd = -1;
+	pending->fd = -1;
 	objection = rc < 0 ? "Invalid message" : server_objects(memif, &message, &complaint);
 	if (!objection) {
 		server_let_in(memif, fd, &message, passed_fd);
@@ -243,9 +243,9 @@ static void server_look(struct memif_port *memif)
 		memif_conn_hear(memif);
 	server_accept(memif);
 	/* If the present client leaves, memif_conn_look considers the others in its next call. */
-	for (int i = 0; i < MEMIF_NEWCOMERS_MAX && !memif->leaves; i++) {
-		if (memif->newcomers[i].fd >= 0)
-			server_ask(memif, &memif->newcomers[i]);
+	for (int i = 0; i < MEMIF_PENDING_CLIENTS_MAX && !memif->leaves; i++) {
+		if (memif->pending_clients[i].fd >= 0)
+			server_ask(memif, &memif->pending_clients[i]);
 	}
 }
 

@@ -26,7 +26,7 @@
 #include "pause.h"
 #include "server.h"
 #include "slot.h"
-#include "newcomer.h"
+#include "pending_client.h"
 #include "test.h"
 #include "wire/gid.h"
 
@@ -103,8 +103,9 @@ static int setup(TEST_STATE)
 	memset(&server, 0, sizeof(server));
 	LIST_INIT(&server.groups);
 	LIST_INIT(&server.lanes.list);
-	newcomer_init(&server);
-	server.newcomers.trusted.fd = server.newcomers.isolated.fd = server.newcomers.spare_fd = -1;
+	pending_client_init(&server);
+	server.pending_clients.trusted.fd = server.pending_clients.isolated.fd =
+		server.pending_clients.spare_fd = -1;
 	report_set_init(&reports);
 	server.status.reports = &reports;
 	server.epoll_fd = epoll_create1(EPOLL_CLOEXEC);

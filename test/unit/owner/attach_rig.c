@@ -15,7 +15,7 @@ int attach_rig(struct server *server, uid_t uid, struct share_message *welcome)
 	int pair[2];
 
 	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, pair), 0);
-	assert_int_equal(event_watch(server, pair[0], EVENT_NEWCOMER, 0), 0);
+	assert_int_equal(event_watch(server, pair[0], EVENT_PENDING_CLIENT, 0), 0);
 	assert_int_equal(slot_begin(server, pair[0], -1, SLOT_ISOLATED, 1), 0);
 	assert_int_equal(message_receive(pair[1], welcome, NULL), 0);
 	server->slots.all[welcome->welcome.slot].user = user_of_uid(uid);

@@ -30,7 +30,7 @@
 #include "server.h"
 #include "share/message.h"
 #include "slot.h"
-#include "newcomer.h"
+#include "pending_client.h"
 #include "test.h"
 
 #define USER	    54321
@@ -64,8 +64,9 @@ static int setup(TEST_STATE)
 	memset(&server, 0, sizeof(server));
 	LIST_INIT(&server.groups);
 	LIST_INIT(&server.lanes.list);
-	newcomer_init(&server);
-	server.newcomers.trusted.fd = server.newcomers.isolated.fd = server.newcomers.spare_fd = -1;
+	pending_client_init(&server);
+	server.pending_clients.trusted.fd = server.pending_clients.isolated.fd =
+		server.pending_clients.spare_fd = -1;
 	report_set_init(&reports);
 	server.status.reports = &reports;
 	server.arena.fd = server.wake_fd = server.epoll_fd = epoll_create1(EPOLL_CLOEXEC);
@@ -358,11 +359,11 @@ static struct rlimit take_all_descriptors(void)
 {
 	struct rlimit before, limit;
 
-	server.newcomers.spare_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
-	assert_true(server.newcomers.spare_fd >= 0);
+	server.pending_clients.spare_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	assert_true(server.pending_clients.spare_fd >= 0);
 	assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
 	limit = before;
-	limit.rlim_cur = (rlim_t)server.newcomers.spare_fd + 1;
+	limit.rlim_cur = (rlim_t)server.pending_clients.spare_fd + 1;
 	assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
 	return before;
 }
@@ -375,7 +376,7 @@ TEST(listen_accept__tells_who_is_turned_away)
 	struct rlimit before;
 	int fd;
 
-	fd = server.newcomers.trusted.fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK, 0);
+	fd = server.pending_clients.trusted.fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK, 0);
 	assert_int_equal(bind(fd, (struct sockaddr *)&address, len), 0);
 	assert_int_equal(listen(fd, 1), 0);
 	len = sizeof(address);
@@ -385,12 +386,12 @@ TEST(listen_accept__tells_who_is_turned_away)
 	/* The process sends faster than the owner reads. */
 	assert_int_equal(message_send(own, &message, NULL, 0), 0);
 	before = take_all_descriptors();
-	assert_int_equal(listen_accept(&server, &server.newcomers.trusted), -EMFILE);
+	assert_int_equal(listen_accept(&server, &server.pending_clients.trusted), -EMFILE);
 	assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
 	assert_int_equal(message_receive(own, &message, NULL), 0);
 	assert_int_equal(message.type, SHARE_WELCOME);
 	assert_int_equal(message.result, -EMFILE);
-	assert_true(server.newcomers.spare_fd >= 0);
-	close(server.newcomers.spare_fd);
+	assert_true(server.pending_clients.spare_fd >= 0);
+	close(server.pending_clients.spare_fd);
 	close(fd);
 }

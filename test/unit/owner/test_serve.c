@@ -16,7 +16,7 @@
 #include "share/message.h"
 #include "slot.h"
 #include "slot_begin.h"
-#include "newcomer.h"
+#include "pending_client.h"
 #include "test.h"
 
 static struct report_set reports;
@@ -29,14 +29,14 @@ static struct server *create(void)
 	assert_non_null(server);
 	LIST_INIT(&server->groups);
 	LIST_INIT(&server->lanes.list);
-	newcomer_init(server);
+	pending_client_init(server);
 	report_set_init(&reports);
 	server->status.reports = &reports;
 	server->arena.fd = memfd_create("test", MFD_CLOEXEC);
-	server->wake_fd = server->newcomers.spare_fd = server->uplink.port_fd = -1;
+	server->wake_fd = server->pending_clients.spare_fd = server->uplink.port_fd = -1;
 	server->gsi.manager_fd = -1;
-	server->newcomers.trusted.fd = server->newcomers.isolated.fd = server->status.report_fd =
-		-1;
+	server->pending_clients.trusted.fd = server->pending_clients.isolated.fd =
+		server->status.report_fd = -1;
 	server->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
 	assert_true(server->epoll_fd >= 0);
 	blocks_init(&server->slots.blocks);

@@ -357,7 +357,7 @@ static int attach_isolated(uid_t uid, uint32_t count)
 	}
 	server.slots.isolated_count = count;
 	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, pair), 0);
-	assert_int_equal(event_watch(&server, pair[0], EVENT_NEWCOMER, 0), 0);
+	assert_int_equal(event_watch(&server, pair[0], EVENT_PENDING_CLIENT, 0), 0);
 	rc = slot_begin(&server, pair[0], -1, SLOT_ISOLATED, 1);
 	if (rc != 0)
 		close(pair[0]);

@@ -116,11 +116,11 @@ TEST(memif_conn_look__keeps_others_away)
 	ends_close(&server);
 }
 
-TEST(memif_conn_look__newcomers_do_not_disturb_the_connection)
+TEST(memif_conn_look__pending_clients_do_not_disturb_the_connection)
 {
 	struct memif_message message = {.type = MEMIF_CONNECT};
 	struct port server, client;
-	int silent[3 * MEMIF_NEWCOMERS_MAX];
+	int silent[3 * MEMIF_PENDING_CLIENTS_MAX];
 
 	ends_open(&server, "server", "");
 	for (size_t i = 0; i < sizeof(silent) / sizeof(silent[0]); i++) {
@@ -152,15 +152,15 @@ static bool is_let_go(int fd)
 }
 
 /* Wherever there was room for it. */
-TEST(memif_conn_look__drops_the_oldest_newcomer)
+TEST(memif_conn_look__drops_the_oldest_pending_client)
 {
 	struct port server;
-	int silent[MEMIF_NEWCOMERS_MAX + 2];
+	int silent[MEMIF_PENDING_CLIENTS_MAX + 2];
 
 	ends_open(&server, "server", "");
-	for (int i = 0; i < MEMIF_NEWCOMERS_MAX + 2; i++) {
+	for (int i = 0; i < MEMIF_PENDING_CLIENTS_MAX + 2; i++) {
 		/* The first one leaves by itself, so there is room for one more. */
-		if (i == MEMIF_NEWCOMERS_MAX)
+		if (i == MEMIF_PENDING_CLIENTS_MAX)
 			close(silent[0]);
 		port_conn_run(&server);
 		silent[i] = ends_connect();
@@ -168,9 +168,9 @@ TEST(memif_conn_look__drops_the_oldest_newcomer)
 		assert_true(is_greeted(silent[i]));
 	}
 	assert_true(is_let_go(silent[1]));
-	for (int i = 2; i < MEMIF_NEWCOMERS_MAX + 2; i++)
+	for (int i = 2; i < MEMIF_PENDING_CLIENTS_MAX + 2; i++)
 		assert_false(is_let_go(silent[i]));
-	for (int i = 1; i < MEMIF_NEWCOMERS_MAX + 2; i++)
+	for (int i = 1; i < MEMIF_PENDING_CLIENTS_MAX + 2; i++)
 		close(silent[i]);
 	ends_close(&server);
 }
