@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Attaches this process to an owner: sends the greeting, and maps the shared memory, at any
+/* Attaches this process to an owner: sends the hello, and maps the shared memory, at any
  * address. */
 #include "attach/attach.h"
 
@@ -107,8 +107,8 @@ static int attach_wait(int fd)
 	return rc < 0 ? -errno : 0;
 }
 
-/* Send a greeting, and receive the welcome into `message`. */
-static int attach_greet(int fd, struct share_message *message, int report_fd, int *fds,
+/* Send a hello, and receive the welcome into `message`. */
+static int attach_hello(int fd, struct share_message *message, int report_fd, int *fds,
 			pid_t *owner)
 {
 	int rc;
@@ -116,7 +116,7 @@ static int attach_greet(int fd, struct share_message *message, int report_fd, in
 	message->type = SHARE_HELLO;
 	message->version = SHARE_VERSION;
 	rc = message_send(fd, message, &report_fd, report_fd >= 0);
-	/* Go on after -EPIPE: an owner that refuses us before our greeting has already sent the
+	/* Go on after -EPIPE: an owner that refuses us before our hello has already sent the
 	 * reason. */
 	if (rc != 0 && rc != -EPIPE)
 		return rc;
@@ -161,7 +161,7 @@ static void attach_leave(const struct share_client *client)
 	close(client->socket);
 }
 
-/* Connect a client, and ask for its slot by the greeting in `message`, which the welcome then
+/* Connect a client, and ask for its slot by the hello in `message`, which the welcome then
  * replaces. */
 static int attach_begin(struct share_client *client, struct share_message *message, int report_fd,
 			int *fds)
@@ -172,7 +172,7 @@ static int attach_begin(struct share_client *client, struct share_message *messa
 		return rc;
 	client->socket = rc;
 	own_mark(client->socket);
-	rc = attach_greet(client->socket, message, report_fd, fds, &client->owner_pid);
+	rc = attach_hello(client->socket, message, report_fd, fds, &client->owner_pid);
 	if (rc != 0) {
 		attach_leave(client);
 		return rc;

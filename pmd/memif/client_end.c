@@ -206,8 +206,8 @@ static int client_make(struct memif_client *client, const struct memif_hello *he
 	return rc;
 }
 
-static int client_greeted(struct memif_client *client, const struct memif_message *message,
-			  struct memif_message *answer)
+static int client_take_hello(struct memif_client *client, const struct memif_message *message,
+			     struct memif_message *answer)
 {
 	const struct memif_hello *hello = &message->hello;
 	int rc;
@@ -307,7 +307,7 @@ static int client_answer(struct memif_client *client, const struct memif_message
 	if (client->end.state == MEMIF_STATE_BROKEN)
 		return -EPROTO;
 	if (client->step == MEMIF_CLIENT_HELLO) {
-		rc = client_greeted(client, message, answer);
+		rc = client_take_hello(client, message, answer);
 		client->step = MEMIF_CLIENT_INIT;
 		client_set_state(client, MEMIF_STATE_SETTING_UP);
 		return rc;

@@ -72,7 +72,7 @@ static void server_set_state(struct memif_server *server, enum memif_state state
 		memif_server_end(server, i)->state = state;
 }
 
-void memif_server_greet(const struct memif_server *server, struct memif_message *message,
+void memif_server_hello(const struct memif_server *server, struct memif_message *message,
 			const char *name)
 {
 	const uint16_t last = (uint16_t)(server_pairs_announced(server) - 1);
@@ -275,7 +275,7 @@ static int server_answer(struct memif_server *server, const struct memif_message
 	if (message->type == MEMIF_DISCONNECT)
 		return -ECONNRESET;
 	*answer = (struct memif_message){.type = MEMIF_ACK};
-	if (server->end.state == MEMIF_STATE_GREETED)
+	if (server->end.state == MEMIF_STATE_HELLO)
 		return server_begin(server, message);
 	if (server->end.state != MEMIF_STATE_SETTING_UP)
 		return -EPROTO;

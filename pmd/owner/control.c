@@ -334,7 +334,7 @@ static void control_listen(struct server *server)
 
 	if (fd < 0)
 		return;
-	if (event_watch(server, fd, EVENT_GREETING, (uint32_t)fd) != 0)
+	if (event_watch(server, fd, EVENT_HELLO, (uint32_t)fd) != 0)
 		close(fd);
 }
 
@@ -357,7 +357,7 @@ static int control_begin(struct server *server, int fd, const struct share_messa
 }
 
 /* Handle a client's first message, which says what the client wants. */
-static void control_greeting(struct server *server, int fd)
+static void control_hello(struct server *server, int fd)
 {
 	struct share_message message;
 	int fds[SHARE_FDS];
@@ -409,8 +409,8 @@ static void control_do(struct server *server, enum server_event event, uint32_t 
 	case EVENT_LISTEN:
 		control_listen(server);
 		break;
-	case EVENT_GREETING:
-		control_greeting(server, (int)number);
+	case EVENT_HELLO:
+		control_hello(server, (int)number);
 		break;
 	case EVENT_SOCKET:
 	case EVENT_MEMIF:
@@ -423,7 +423,7 @@ static void control_do(struct server *server, enum server_event event, uint32_t 
 		pending_client_accept(server);
 		break;
 	case EVENT_PENDING_CLIENT:
-		pending_client_greeting(server, (int)number);
+		pending_client_hello(server, (int)number);
 		break;
 	case EVENT_DOORBELL:
 		break;

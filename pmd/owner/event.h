@@ -13,9 +13,9 @@ enum server_event {
 	EVENT_PORT, /* or the kernel's interface */
 	EVENT_CONN, /* the port's connection (port_conn_fd) */
 	EVENT_LISTEN,
-	EVENT_GREETING, /* number: the descriptor of a trusted client that has no slot yet */
-	EVENT_SOCKET,	/* number: the slot */
-	EVENT_PIDFD,	/* number: the slot */
+	EVENT_HELLO,  /* number: the descriptor of a trusted client that has no slot yet */
+	EVENT_SOCKET, /* number: the slot */
+	EVENT_PIDFD,  /* number: the slot */
 	EVENT_LISTEN_ISOLATED,
 	EVENT_PENDING_CLIENT, /* number: the descriptor of an untrusted client that has no slot yet
 			       */

@@ -89,18 +89,18 @@ static int isolated_make_sockets(struct isolated *isolated, int theirs[SHARE_MEM
 	return 0;
 }
 
-/* Make a connection, and greet the process on it. 0 or -errno. */
+/* Make a connection, and say hello to the process on it. 0 or -errno. */
 static int isolated_connect(struct server *server, uint16_t number, int theirs[SHARE_MEMIF_FDS])
 {
 	struct isolated *isolated = server->slots.all[number].isolated;
-	struct memif_message greeting;
+	struct memif_message hello;
 	int rc = isolated_make_sockets(isolated, theirs);
 
 	if (rc == 0)
 		rc = event_watch(server, isolated->socket_fd, EVENT_MEMIF, number);
-	memif_server_greet(&isolated->memif, &greeting, "uroced");
+	memif_server_hello(&isolated->memif, &hello, "uroced");
 	if (rc == 0)
-		rc = memif_socket_send(isolated->socket_fd, &greeting, sizeof(greeting));
+		rc = memif_socket_send(isolated->socket_fd, &hello, sizeof(hello));
 	if (rc != 0)
 		isolated_unplug(server, isolated);
 	return rc;

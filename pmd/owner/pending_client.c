@@ -139,7 +139,7 @@ static int pending_client_answer(struct server *server, const struct pending_cli
 	return -EPROTO;
 }
 
-void pending_client_greeting(struct server *server, int fd)
+void pending_client_hello(struct server *server, int fd)
 {
 	struct pending_client *pending = pending_client_find(server, fd);
 	struct share_message message;

@@ -12,7 +12,7 @@ void pending_client_init(struct server *server);
 void pending_client_accept(struct server *server);
 
 /** Read a pending client's first message, and give it a slot or close its socket. */
-void pending_client_greeting(struct server *server, int fd);
+void pending_client_hello(struct server *server, int fd);
 
 /** Receive a message of an untrusted client, which may pass at most one descriptor, of any kind,
  * with it. Returns as message_receive does; -EBUSY: descriptors that the client passed earlier are

@@ -68,18 +68,18 @@ enum occupant {
 };
 
 /*
- * Find out who has the name. Wait for the server's greeting: DPDK 22.11's driver, if it is the
- * server, uses freed memory when a client disconnects before the greeting.
+ * Find out who has the name. Wait for the server's hello: DPDK 22.11's driver, if it is the
+ * server, uses freed memory when a client disconnects before the hello.
  */
 static enum occupant memif_ask(int fd, const char *path, bool is_abstract)
 {
 	struct sockaddr_un addr;
 	const socklen_t len = memif_address(path, is_abstract, &addr);
-	char greeting[128];
+	char hello[128];
 
 	if (connect(fd, (const struct sockaddr *)&addr, len) == 0) {
-		if (recv(fd, greeting, sizeof(greeting), 0) < 0)
-			log_debug("memif socket %s: no greeting", path);
+		if (recv(fd, hello, sizeof(hello), 0) < 0)
+			log_debug("memif socket %s: no hello", path);
 		return OCCUPANT_SERVER;
 	}
 	switch (errno) {

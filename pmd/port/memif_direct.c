@@ -10,15 +10,15 @@ static int direct_open(struct memif_port *memif)
 	return memif_conn_watch(memif, memif->socket_fd);
 }
 
-static int direct_greet(struct memif_port *memif)
+static int direct_hello(struct memif_port *memif)
 {
-	struct memif_message greeting;
+	struct memif_message hello;
 	const int rc = direct_open(memif);
 
 	if (rc != 0)
 		return rc;
-	memif_server_greet(&memif->server, &greeting, "uroce");
-	return memif_socket_send(memif->socket_fd, &greeting, sizeof(greeting));
+	memif_server_hello(&memif->server, &hello, "uroce");
+	return memif_socket_send(memif->socket_fd, &hello, sizeof(hello));
 }
 
 static void direct_look(struct memif_port *memif)
@@ -76,7 +76,7 @@ const struct memif_role memif_direct_client_role = {
 };
 
 const struct memif_role memif_direct_server_role = {
-	.open = direct_greet,
+	.open = direct_hello,
 	.look = direct_look,
 	.retries = direct_retries,
 	.hear = direct_hear_client,

@@ -125,10 +125,10 @@ static void server_pause(struct memif_port *memif, bool on)
  */
 static void server_accept(struct memif_port *memif)
 {
-	struct memif_message greeting;
+	struct memif_message hello;
 	bool pauses = memif_socket_is_stuck();
 
-	memif_server_greet(&memif->server, &greeting, "uroce");
+	memif_server_hello(&memif->server, &hello, "uroce");
 	for (int i = 0; i < BACKLOG && !pauses; i++) {
 		const int fd = accept4(memif->listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 
@@ -137,7 +137,7 @@ static void server_accept(struct memif_port *memif)
 			break;
 		}
 		if (memif_conn_watch(memif, fd) == 0 &&
-		    memif_socket_send(fd, &greeting, sizeof(greeting)) == 0)
+		    memif_socket_send(fd, &hello, sizeof(hello)) == 0)
 			server_keep(memif, fd);
 		else
 			memif_conn_drop(memif, fd);

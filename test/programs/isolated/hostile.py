@@ -73,7 +73,7 @@ class Hostile:
         return head + (self._rng.randbytes(rest) if noise else bytes(rest))
 
     def _hello(self, *engine):
-        """Return a greeting that is noise, but for the engine: its number, and more of what a further one says."""
+        """Return a hello that is noise, but for the engine: its number, and more of what a further one says."""
         message = bytearray(self._message(HELLO, noise=True))
         struct.pack_into(f"<{len(engine)}I", message, self._bytes - ENGINE_FROM_END, *engine)
         return bytes(message)

@@ -36,7 +36,7 @@ static int welcome_result;
 static uint32_t buffers = BUFFERS;
 static uint32_t version = SHARE_VERSION; /* of the owner */
 static uint32_t granted = 1;		 /* engines that may have slots */
-static struct share_message greeting;
+static struct share_message hello;
 static bool is_crowded; /* the process has room for one more descriptor when the welcome comes */
 static bool is_taken;	/* the slot of a further engine will be used */
 static bool declined;	/* the slot of the last further engine was declined */
@@ -86,7 +86,7 @@ static void *run_owner(void *arg)
 	int rc;
 
 	owner_fd = accept(listen_fd, NULL, NULL);
-	while (message_receive(owner_fd, &greeting, NULL) == -EAGAIN)
+	while (message_receive(owner_fd, &hello, NULL) == -EAGAIN)
 		;
 	message = (struct share_message){
 		.type = SHARE_WELCOME,
@@ -104,7 +104,7 @@ static void *run_owner(void *arg)
 	if (is_crowded)
 		limit = limit_fds();
 	rc = message_send(owner_fd, &message, fds, welcome_result ? 0 : SHARE_FD_PSOCK);
-	if (greeting.engine.number > 0 && !is_taken)
+	if (hello.engine.number > 0 && !is_taken)
 		hear();
 	if (is_crowded)
 		setrlimit(RLIMIT_NOFILE, &limit);
@@ -194,18 +194,18 @@ TEST(share_attach__opens_a_queue_by_a_slot_of_its_own)
 	granted = 3;
 	assert_int_equal(attach(&link, &facts), 0);
 	granted = 1;
-	assert_int_equal(greeting.engine.number, 0);
-	assert_int_equal(greeting.engine.count, 3);
+	assert_int_equal(hello.engine.number, 0);
+	assert_int_equal(hello.engine.count, 3);
 	is_taken = true;
 	assert_int_equal(attach_as(&link, NULL, &queue), 0);
 	is_taken = false;
-	assert_int_equal(greeting.type, SHARE_HELLO);
-	assert_int_equal(greeting.engine.number, 2);
-	assert_int_equal(greeting.engine.count, 3);
-	assert_int_equal(greeting.engine.slot, SLOT);
-	assert_int_equal(greeting.engine.generation, GENERATION);
+	assert_int_equal(hello.type, SHARE_HELLO);
+	assert_int_equal(hello.engine.number, 2);
+	assert_int_equal(hello.engine.count, 3);
+	assert_int_equal(hello.engine.slot, SLOT);
+	assert_int_equal(hello.engine.generation, GENERATION);
 	/* The memory of the first slot is still in use. */
-	assert_false(greeting.holds_nothing);
+	assert_false(hello.holds_nothing);
 	assert_ptr_not_equal(queue.ops_arg, link.port.ops_arg);
 	assert_ptr_not_equal(queue.pool, link.port.pool);
 	assert_non_null(queue.pool);

@@ -104,7 +104,7 @@ static void run(void)
 static void begin(struct side *side, uint32_t qpn_first)
 {
 	struct port *port = &side->link.port;
-	struct memif_message greeting;
+	struct memif_message hello;
 	int ends[2], doorbell[2];
 
 	memset(side, 0, sizeof(*side));
@@ -118,8 +118,8 @@ static void begin(struct side *side, uint32_t qpn_first)
 	side->called_doorbell_fd = doorbell[0];
 	own_mark(doorbell[1]);
 	memif_end_take_doorbell(&side->owner.end, doorbell[1]);
-	memif_server_greet(&side->owner, &greeting, "test");
-	assert_int_equal(memif_socket_send(side->owner_fd, &greeting, sizeof(greeting)), 0);
+	memif_server_hello(&side->owner, &hello, "test");
+	assert_int_equal(memif_socket_send(side->owner_fd, &hello, sizeof(hello)), 0);
 	link_init_remote(&side->link, &client_link_remote, &side->client, &addresses);
 	assert_int_equal(memif_prepare_caller(port, &caller, side, mac, MTU), 0);
 	assert_int_equal(client_direct_prepare(&side->client, &side->link), 0);

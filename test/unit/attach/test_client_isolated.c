@@ -127,7 +127,7 @@ static void answer(int result, const int *fds)
 /* Make a connection, and give the process its ends. */
 static void give(void)
 {
-	struct memif_message greeting;
+	struct memif_message hello;
 	int ends[2], doorbell[2];
 
 	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK, 0, ends), 0);
@@ -136,8 +136,8 @@ static void give(void)
 	memif_fd = ends[0];
 	own_mark(doorbell[0]);
 	memif_end_take_doorbell(&memif.end, doorbell[0]);
-	memif_server_greet(&memif, &greeting, "test");
-	assert_int_equal(memif_socket_send(memif_fd, &greeting, sizeof(greeting)), 0);
+	memif_server_hello(&memif, &hello, "test");
+	assert_int_equal(memif_socket_send(memif_fd, &hello, sizeof(hello)), 0);
 	answer(0,
 	       (const int[]){
 		       [SHARE_MEMIF_FD_SOCKET] = ends[1], [SHARE_MEMIF_FD_DOORBELL] = doorbell[1]});

@@ -15,7 +15,7 @@ struct memif_message ends_hello(void)
 	struct memif_message message;
 
 	memif_server_init(&server, &memif_limits_user);
-	memif_server_greet(&server, &message, "test");
+	memif_server_hello(&server, &message, "test");
 	return message;
 }
 

@@ -32,7 +32,7 @@ int ends_tear_down(void **state);
 /** Make a new connection in the same memory: cmocka remembers what a fixture has allocated. */
 void ends_connect_again(struct ends *ends);
 
-/** Return a server's greeting. */
+/** Return a server's hello. */
 struct memif_message ends_hello(void);
 
 /** A copy function for memif_end_receive. */

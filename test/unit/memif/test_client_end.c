@@ -18,7 +18,7 @@
 
 TEST_FIXTURE(ends_set_up, ends_tear_down);
 
-TEST(memif_client_take__wants_a_greeting, .bare = true)
+TEST(memif_client_take__wants_a_hello, .bare = true)
 {
 	static const struct memif_message odd[] = {
 		{.type = MEMIF_ACK},
@@ -40,13 +40,13 @@ TEST(memif_client_take__wants_a_greeting, .bare = true)
 
 TEST(memif_client_take__keeps_to_the_servers_ring_size, .bare = true)
 {
-	struct memif_message greeting = ends_hello(), answer;
+	struct memif_message hello = ends_hello(), answer;
 	struct memif_client client;
 	int fd;
 
-	greeting.hello.max_log2_ring_size = 2;
+	hello.hello.max_log2_ring_size = 2;
 	memif_client_init(&client, &ends_config);
-	assert_int_equal(memif_client_take(&client, &greeting, &answer, &fd), 1);
+	assert_int_equal(memif_client_take(&client, &hello, &answer, &fd), 1);
 	assert_int_equal(client.end.tx.size, 4);
 	memif_client_fini(&client);
 }
@@ -55,10 +55,10 @@ TEST(memif_client_take__keeps_to_the_servers_ring_size, .bare = true)
 static int describe_rings(struct memif_client *client)
 {
 	const struct memif_message ack = {.type = MEMIF_ACK};
-	struct memif_message greeting = ends_hello(), answer;
+	struct memif_message hello = ends_hello(), answer;
 	int count = 0, fd;
 
-	assert_int_equal(memif_client_take(client, &greeting, &answer, &fd), 1);
+	assert_int_equal(memif_client_take(client, &hello, &answer, &fd), 1);
 	do {
 		assert_int_equal(memif_client_take(client, &ack, &answer, &fd), 1);
 		count += answer.type == MEMIF_ADD_RING && fd >= 0;
@@ -96,13 +96,13 @@ TEST(memif_client_take__sends_no_doorbell_that_is_a_socket, .bare = true)
 TEST(memif_client_take__wants_the_doorbells_first, .bare = true)
 {
 	struct memif_client_config with = ends_config;
-	struct memif_message greeting = ends_hello(), answer;
+	struct memif_message hello = ends_hello(), answer;
 	struct memif_client client;
 	int fd;
 
 	with.socket_to_client = true;
 	memif_client_init(&client, &with);
-	assert_int_equal(memif_client_take(&client, &greeting, &answer, &fd), -ENOMEM);
+	assert_int_equal(memif_client_take(&client, &hello, &answer, &fd), -ENOMEM);
 	memif_client_fini(&client);
 }
 

@@ -52,10 +52,10 @@ static void connect_from(struct ends *ends, struct memif_message *to_client)
 
 static void connect_both(struct ends *ends)
 {
-	struct memif_message greeting;
+	struct memif_message hello;
 
-	memif_server_greet(&ends->server, &greeting, "uroce");
-	connect_from(ends, &greeting);
+	memif_server_hello(&ends->server, &hello, "uroce");
+	connect_from(ends, &hello);
 }
 
 static void fini(struct ends *ends)
@@ -198,7 +198,7 @@ TEST(memif_client_take__keeps_to_32_bits_of_memory)
 	init(&ends, 2, 8);
 	ends.client.config.log2_size = MEMIF_LOG2_MAX;
 	ends.client.config.buffer_bytes = 20000;
-	memif_server_greet(&ends.server, &message, "uroce");
+	memif_server_hello(&ends.server, &message, "uroce");
 	assert_int_equal(memif_client_take(&ends.client, &message, &answer, &fd), 1);
 	/* 656 MB each: 8 would be more than 4 GiB. */
 	assert_int_equal(ends.client.pairs, 6);
@@ -211,15 +211,15 @@ TEST(memif_client_take__keeps_to_32_bits_of_memory)
 /* An older uroce, or a port whose packets must pass one place. */
 TEST(memif_client_take__one_pair_with_who_wants_one)
 {
-	struct memif_message greeting;
+	struct memif_message hello;
 	struct ends ends;
 
 	for (uint8_t queues = 0; queues < 2; queues++) {
 		init(&ends, queues ? 0 : 4, queues ? 4 : 0);
-		memif_server_greet(&ends.server, &greeting, "uroce");
+		memif_server_hello(&ends.server, &hello, "uroce");
 		/* What other programs may do. */
-		assert_int_equal(greeting.hello.max_ring_to_server, queues ? 0 : 3);
-		assert_int_equal(greeting.hello.max_ring_to_client, queues ? 0 : 3);
+		assert_int_equal(hello.hello.max_ring_to_server, queues ? 0 : 3);
+		assert_int_equal(hello.hello.max_ring_to_client, queues ? 0 : 3);
 		connect_both(&ends);
 		assert_false(ends.client.server_steers || ends.server.client_steers);
 		expect_traffic(&ends, 1);
@@ -232,16 +232,16 @@ TEST(memif_client_take__keeps_to_the_servers_limits)
 {
 	static const uint16_t limits[][3] = {{1, 63, 2}, {63, 1, 2}, {0, 63, 1},
 					     {63, 0, 1}, {3, 3, 4},  {UINT16_MAX, UINT16_MAX, 4}};
-	struct memif_message greeting;
+	struct memif_message hello;
 	struct ends ends;
 
 	for (size_t i = 0; i < sizeof(limits) / sizeof(limits[0]); i++) {
 		init(&ends, 4, 4);
-		memif_server_greet(&ends.server, &greeting, "");
-		strcpy(greeting.hello.name, "DPDK 22.11.11");
-		greeting.hello.max_ring_to_client = limits[i][0];
-		greeting.hello.max_ring_to_server = limits[i][1];
-		connect_from(&ends, &greeting);
+		memif_server_hello(&ends.server, &hello, "");
+		strcpy(hello.hello.name, "DPDK 22.11.11");
+		hello.hello.max_ring_to_client = limits[i][0];
+		hello.hello.max_ring_to_server = limits[i][1];
+		connect_from(&ends, &hello);
 		assert_int_equal(ends.client.server_queues, 1);
 		assert_false(ends.client.server_steers);
 		expect_traffic(&ends, limits[i][2]);
@@ -253,27 +253,27 @@ TEST(memif_client_take__keeps_to_the_servers_limits)
 TEST(memif_client_take__asks_again_for_one_pair_who_has_refused_more)
 {
 	const struct memif_message goodbye = {.type = MEMIF_DISCONNECT}, ack = {.type = MEMIF_ACK};
-	struct memif_message greeting, answer;
+	struct memif_message hello, answer;
 	struct ends ends;
 	int fd;
 
 	init(&ends, 0, 3);
-	memif_server_greet(&ends.server, &greeting, "DPDK 22.11.11");
-	greeting.hello.max_ring_to_client = greeting.hello.max_ring_to_server = 255;
-	assert_int_equal(memif_client_take(&ends.client, &greeting, &answer, &fd), 1);
+	memif_server_hello(&ends.server, &hello, "DPDK 22.11.11");
+	hello.hello.max_ring_to_client = hello.hello.max_ring_to_server = 255;
+	assert_int_equal(memif_client_take(&ends.client, &hello, &answer, &fd), 1);
 	assert_int_equal(ends.client.pairs, 3);
 	/* Its refusal of anything else says nothing about the rings. */
 	assert_int_equal(memif_client_take(&ends.client, &goodbye, &answer, &fd), -ECONNRESET);
 	assert_false(ends.client.config.few);
 	memif_client_fini(&ends.client);
-	assert_int_equal(memif_client_take(&ends.client, &greeting, &answer, &fd), 1);
+	assert_int_equal(memif_client_take(&ends.client, &hello, &answer, &fd), 1);
 	for (int i = 0; i < 3; i++)
 		assert_int_equal(memif_client_take(&ends.client, &ack, &answer, &fd), 1);
 	assert_int_equal(answer.type, MEMIF_ADD_RING);
 	assert_int_equal(answer.add_ring.index, 1);
 	assert_int_equal(memif_client_take(&ends.client, &goodbye, &answer, &fd), -ECONNRESET);
 	memif_client_fini(&ends.client);
-	connect_from(&ends, &greeting);
+	connect_from(&ends, &hello);
 	assert_false(ends.client.server_steers);
 	expect_traffic(&ends, 1);
 	memif_server_fini(&ends.server);

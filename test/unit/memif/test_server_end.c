@@ -45,13 +45,13 @@ TEST(memif_server_take__keeps_no_descriptor)
 	fds_wait(before + 1); /* the client's end of its doorbell */
 }
 
-TEST(memif_server_greet__says_what_is_taken)
+TEST(memif_server_hello__says_what_is_taken)
 {
 	struct memif_server server;
 	struct memif_message message;
 
 	memif_server_init(&server, &memif_limits_isolated);
-	memif_server_greet(&server, &message,
+	memif_server_hello(&server, &message,
 			   "a name that is longer than the room there is for it");
 	assert_int_equal(message.type, MEMIF_HELLO);
 	assert_int_equal(message.hello.min_version, MEMIF_VERSION);

@@ -75,7 +75,7 @@ static void attach(uint16_t n)
 	int fds[SHARE_FDS], pair[2];
 
 	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, pair), 0);
-	assert_int_equal(event_watch(&server, pair[0], EVENT_GREETING, 0), 0);
+	assert_int_equal(event_watch(&server, pair[0], EVENT_HELLO, 0), 0);
 	assert_int_equal(slot_begin(&server, pair[0], -1, 0, 1), 0);
 	assert_int_equal(message_receive(pair[1], message, fds), 0);
 	assert_int_equal(message->welcome.slot, n);

@@ -242,7 +242,7 @@ static void close_memif(const int *fds)
 TEST(isolated_plug__gives_a_process_its_ends)
 {
 	const uint16_t slot = attach(USER);
-	struct memif_message greeting,
+	struct memif_message hello,
 		init = {.type = MEMIF_INIT,
 			.init = {.version = MEMIF_VERSION, .mode = MEMIF_MODE_ETHERNET}};
 	int first[SHARE_FDS], second[SHARE_FDS];
@@ -250,9 +250,9 @@ TEST(isolated_plug__gives_a_process_its_ends)
 	assert_int_equal(ask_for_memif(slot, first), 0);
 	assert_true(first[SHARE_MEMIF_FD_SOCKET] >= 0 && first[SHARE_MEMIF_FD_DOORBELL] >= 0);
 	assert_int_equal(first[SHARE_MEMIF_FDS], -1);
-	assert_int_equal(recv(first[SHARE_MEMIF_FD_SOCKET], &greeting, sizeof(greeting), 0),
-			 sizeof(greeting));
-	assert_int_equal(greeting.type, MEMIF_HELLO);
+	assert_int_equal(recv(first[SHARE_MEMIF_FD_SOCKET], &hello, sizeof(hello), 0),
+			 sizeof(hello));
+	assert_int_equal(hello.type, MEMIF_HELLO);
 	assert_true(memif_doorbell_clear(first[SHARE_MEMIF_FD_DOORBELL]));
 	/* The next connection replaces this one, which a message has come over. */
 	assert_int_equal(send(first[SHARE_MEMIF_FD_SOCKET], &init, sizeof(init), 0), sizeof(init));

@@ -105,7 +105,7 @@ static bool attach(struct share_message *message, unsigned int flags)
 	bool lent;
 
 	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, pair), 0);
-	assert_int_equal(event_watch(&server, pair[0], EVENT_GREETING, 0), 0);
+	assert_int_equal(event_watch(&server, pair[0], EVENT_HELLO, 0), 0);
 	if (slot_begin(&server, pair[0], -1, flags, 1) != 0)
 		close(pair[0]);
 	assert_int_equal(message_receive(pair[1], message, fds), 0);
@@ -134,7 +134,7 @@ static int attach_engines(struct share_message messages[2], int ends[2])
 						    .generation = messages[0].welcome.generation};
 
 		assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, pair), 0);
-		assert_int_equal(event_watch(&server, pair[0], EVENT_GREETING, 0), 0);
+		assert_int_equal(event_watch(&server, pair[0], EVENT_HELLO, 0), 0);
 		assert_int_equal(i == 0 ? slot_begin(&server, pair[0], -1, 0, 2)
 					: slot_begin_further(&server, pair[0], &engine),
 				 0);

@@ -53,7 +53,7 @@ static int attach(struct server *server, bool isolated)
 	int pair[2];
 
 	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, pair), 0);
-	assert_int_equal(event_watch(server, pair[0], EVENT_GREETING, 0), 0);
+	assert_int_equal(event_watch(server, pair[0], EVENT_HELLO, 0), 0);
 	assert_int_equal(slot_begin(server, pair[0], -1, isolated ? SLOT_ISOLATED : 0, 1), 0);
 	assert_int_equal(message_receive(pair[1], &message, NULL), 0);
 	/* With its real pid, this process would be found to have a slot already. */

@@ -65,7 +65,7 @@ static int attach_as(unsigned int flags, struct share_message *message, int *rc,
 	int pair[2];
 
 	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, pair), 0);
-	assert_int_equal(event_watch(&server, pair[0], EVENT_GREETING, 0), 0);
+	assert_int_equal(event_watch(&server, pair[0], EVENT_HELLO, 0), 0);
 	*rc = slot_begin(&server, pair[0], -1, flags, 1);
 	if (*rc != 0)
 		close(pair[0]);

@@ -36,7 +36,7 @@ static int ask(const struct share_engine *engine, struct share_message *message)
 	int pair[2], rc;
 
 	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, pair), 0);
-	assert_int_equal(event_watch(&server, pair[0], EVENT_GREETING, 0), 0);
+	assert_int_equal(event_watch(&server, pair[0], EVENT_HELLO, 0), 0);
 	rc = engine ? slot_begin_further(&server, pair[0], engine)
 		    : slot_begin(&server, pair[0], -1, 0, ENGINES);
 	assert_int_equal(message_receive(pair[1], message, fds), 0);
@@ -224,7 +224,7 @@ static uint32_t granted(uint32_t engines)
 
 	server.slots.all[first].pid = -1;
 	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, pair), 0);
-	assert_int_equal(event_watch(&server, pair[0], EVENT_GREETING, 0), 0);
+	assert_int_equal(event_watch(&server, pair[0], EVENT_HELLO, 0), 0);
 	assert_int_equal(slot_begin(&server, pair[0], -1, 0, engines), 0);
 	assert_int_equal(message_receive(pair[1], &message, fds), 0);
 	for (int i = 0; i < SHARE_FDS; i++) {
@@ -278,7 +278,7 @@ TEST(slot_begin_further__to_a_process_that_hears_nothing)
 	int pair[2];
 
 	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, pair), 0);
-	assert_int_equal(event_watch(&server, pair[0], EVENT_GREETING, 0), 0);
+	assert_int_equal(event_watch(&server, pair[0], EVENT_HELLO, 0), 0);
 	close(pair[1]);
 	assert_int_equal(slot_begin_further(&server, pair[0], &engine), -EPIPE);
 	close(pair[0]);
@@ -411,7 +411,7 @@ TEST(slot_begin__to_a_process_that_holds_nothing_of_its_engines)
 		begin(2);
 		close_ends();
 		assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, pair), 0);
-		assert_int_equal(event_watch(&server, pair[0], EVENT_GREETING, 0), 0);
+		assert_int_equal(event_watch(&server, pair[0], EVENT_HELLO, 0), 0);
 		assert_int_equal(slot_begin(&server, pair[0], -1, SLOT_HOLDS_NOTHING, ENGINES), 0);
 		assert_int_equal(message_receive(pair[1], &message, NULL), 0);
 		ends[end_count++] = pair[1];

@@ -79,7 +79,7 @@ static int prepare(const char *role, const char *more)
 	return memif_prepare(&d);
 }
 
-/* A socket like the driver's; greets who comes, if it shall. */
+/* A socket like the driver's; says hello to who comes, if it shall. */
 static int listen_as(const char *name, int type)
 {
 	struct sockaddr_un addr = {.sun_family = AF_UNIX};

@@ -107,7 +107,7 @@ bool __wrap_memif_end_waits(const struct memif_end *end)
 
 static int call(void *arg, int *doorbell_fd)
 {
-	struct memif_message greeting;
+	struct memif_message hello;
 	int ends[2], doorbell[2];
 
 	(void)arg;
@@ -118,8 +118,8 @@ static int call(void *arg, int *doorbell_fd)
 	own_mark(doorbell[0]);
 	memif_end_take_doorbell(&owner.end, doorbell[0]);
 	*doorbell_fd = doorbell[1];
-	memif_server_greet(&owner, &greeting, "test");
-	assert_int_equal(memif_socket_send(owner_fd, &greeting, sizeof(greeting)), 0);
+	memif_server_hello(&owner, &hello, "test");
+	assert_int_equal(memif_socket_send(owner_fd, &hello, sizeof(hello)), 0);
 	return ends[1];
 }
 

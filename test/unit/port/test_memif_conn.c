@@ -250,7 +250,7 @@ TEST(memif_prepare_caller__goes_by_what_its_caller_says)
 	assert_true(port_link_up(&port, false));
 	port_conn_run(&port);
 	assert_int_equal(known.calls, 1);
-	memif_server_greet(&((struct memif_server){.limits = &memif_limits_user}), &message, "x");
+	memif_server_hello(&((struct memif_server){.limits = &memif_limits_user}), &message, "x");
 	assert_int_equal(send(known.fd, &message, sizeof(message), 0), sizeof(message));
 	port_conn_run(&port);
 	assert_int_equal(recv(known.fd, &message, sizeof(message), MSG_DONTWAIT), sizeof(message));
@@ -289,7 +289,7 @@ TEST(memif_conn_look__ends_what_does_not_end)
 	memif = client.ops_arg;
 	port_conn_run(&client);
 	fd = accept(listener, NULL, NULL);
-	memif_server_greet(&((struct memif_server){.limits = &memif_limits_user}), &message, "x");
+	memif_server_hello(&((struct memif_server){.limits = &memif_limits_user}), &message, "x");
 	assert_int_equal(send(fd, &message, sizeof(message), 0), sizeof(message));
 	message = (struct memif_message){.type = MEMIF_ACK};
 	for (int i = 0; i < 5; i++) {

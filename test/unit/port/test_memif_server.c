@@ -37,7 +37,7 @@ static const struct memif_port *memif_of(const struct port *port)
 }
 
 /* Return true if the server has sent its first message. */
-static bool is_greeted(int fd)
+static bool gets_hello(int fd)
 {
 	struct memif_message message;
 
@@ -60,7 +60,7 @@ static int begin(struct port *server)
 	const int fd = ends_connect();
 
 	port_conn_run(server);
-	assert_true(is_greeted(fd));
+	assert_true(gets_hello(fd));
 	say(fd, &message, -1);
 	port_conn_run(server);
 	return fd;
@@ -165,7 +165,7 @@ TEST(memif_conn_look__drops_the_oldest_pending_client)
 		port_conn_run(&server);
 		silent[i] = ends_connect();
 		port_conn_run(&server);
-		assert_true(is_greeted(silent[i]));
+		assert_true(gets_hello(silent[i]));
 	}
 	assert_true(is_let_go(silent[1]));
 	for (int i = 2; i < MEMIF_PENDING_CLIENTS_MAX + 2; i++)
@@ -192,13 +192,13 @@ TEST(memif_conn_look__pauses_without_descriptors)
 	assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
 	conn = (struct pollfd){.fd = port_conn_fd(&server), .events = POLLIN};
 	assert_true(memif_of(&server)->pauses);
-	assert_false(is_greeted(fd));
+	assert_false(gets_hello(fd));
 	/* The server checks a waiting client again after a while, a limited number of times. */
 	assert_int_equal(poll(&conn, 1, 0), 0);
 	assert_true(port_conn_ms(&server) > 0);
 	port_conn_run(&server);
 	assert_false(memif_of(&server)->pauses);
-	assert_true(is_greeted(fd));
+	assert_true(gets_hello(fd));
 	close(fd);
 	ends_close(&server);
 }
@@ -214,11 +214,11 @@ TEST(memif_conn_look__takes_nobody_when_stuck)
 	stuck = true;
 	ends_run(&server, &client);
 	assert_true(memif_of(&server)->pauses);
-	assert_false(is_greeted(fd));
+	assert_false(gets_hello(fd));
 	assert_int_equal(memif_of(&client)->socket_fd, -1);
 	stuck = false;
 	ends_run(&server, &client);
-	assert_true(is_greeted(fd));
+	assert_true(gets_hello(fd));
 	ends_expect_traffic(&server, &client);
 	close(fd);
 	ends_close(&client);

@@ -30,7 +30,7 @@ enum memif_side {
 };
 
 enum memif_state {
-	MEMIF_STATE_GREETED,	/* a client: not greeted yet */
+	MEMIF_STATE_HELLO,	/* a client: no HELLO has come yet */
 	MEMIF_STATE_SETTING_UP, /* after INIT */
 	MEMIF_STATE_CONNECTED,
 	MEMIF_STATE_BROKEN, /* the other end broke a rule: no packet is sent or received */

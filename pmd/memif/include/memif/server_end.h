@@ -65,11 +65,11 @@ void memif_server_init(struct memif_server *server, const struct memif_limits *l
 
 /** Write the first message of a connection. `name` is displayed by the other end, unless our
  * name tells the number of our engines (memif/pairs.h). */
-void memif_server_greet(const struct memif_server *server, struct memif_message *message,
+void memif_server_hello(const struct memif_server *server, struct memif_message *message,
 			const char *name);
 
 /**
- * Handle a message that came after the greeting.
+ * Handle a message that came after the hello.
  *
  * @param fd
  *   The descriptor that came with it, or -1. The server takes it over.
