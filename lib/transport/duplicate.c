@@ -29,7 +29,7 @@ static void duplicate_fetch(struct responder *responder, const struct packet *pa
 
 	if (packet->dma_length > responder->mtu)
 		return;
-	replies_ask_patience(responder->replies, packet->psn, false, responder->min_rnr_timer);
+	replies_ask_to_wait(responder->replies, packet->psn, false, responder->min_rnr_timer);
 	replies_repeat(responder->replies, &reply);
 }
 
@@ -52,7 +52,7 @@ void duplicate_answer(struct responder *responder, const struct packet *packet)
 		pass_again(responder->pass);
 	if (responder_ooo_is_marked(responder, packet))
 		return;
-	replies_ask_patience(responder->replies, packet->psn, is_acked, responder->min_rnr_timer);
+	replies_ask_to_wait(responder->replies, packet->psn, is_acked, responder->min_rnr_timer);
 	if (is_acked) {
 		responder_acknowledge(responder);
 		/* Its requester has had no answer for a while. */

@@ -268,8 +268,8 @@ static void replies_refuse(struct replies *replies, struct psn psn, uint8_t min_
 		       replies_pending(replies, replies->head)->msn);
 }
 
-void replies_ask_patience(struct replies *replies, struct psn psn, bool is_acked,
-			  uint8_t min_rnr_timer)
+void replies_ask_to_wait(struct replies *replies, struct psn psn, bool is_acked,
+			 uint8_t min_rnr_timer)
 {
 	const struct reply *reply;
 

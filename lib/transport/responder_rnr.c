@@ -35,7 +35,7 @@ static bool responder_rnr_keep(struct responder *responder, const struct packet 
 }
 
 /* Note that the expected packet waits, and keep it. Return false if its requester must be told. */
-static bool responder_rnr_is_patient(struct responder *responder, const struct packet *packet)
+static bool responder_rnr_may_wait(struct responder *responder, const struct packet *packet)
 {
 	const bool is_first = responder->page_wait.since_ns == PAGE_WAIT_NONE;
 
@@ -64,7 +64,7 @@ enum fault responder_rnr_page(struct responder *responder, const struct packet *
 	}
 	if (!psn_eq(responder->page_psn, responder->epsn))
 		page_wait_end(&responder->page_wait);
-	if (responder_rnr_is_patient(responder, packet)) {
+	if (responder_rnr_may_wait(responder, packet)) {
 		responder->gap = GAP_PAGE;
 		return FAULT_NONE;
 	}

@@ -102,9 +102,9 @@ struct share_client {
 	struct client_direct *direct; /* isolated: direct memifs; else NULL */
 	struct psock *psock; /* NULL: packets to and from other hosts pass through the owner */
 	uint8_t mac[6];
-	bool spares_icrc;      /* packets between processes need no ICRC */
-	uint64_t patience_tsc; /* how long packets wait for a process that takes none */
-	uint32_t id_mask;      /* our communication ids have id_value in these bits */
+	bool spares_icrc;	       /* packets between processes need no ICRC */
+	uint64_t transmit_timeout_tsc; /* how long packets wait for a process that takes none */
+	uint32_t id_mask;	       /* our communication ids have id_value in these bits */
 	uint32_t id_value;
 
 	/* engine's thread or lock */

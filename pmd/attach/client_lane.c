@@ -359,14 +359,14 @@ void client_lanes_collect(struct share_client *client)
 
 /* Drop packets for which there was no room, if the other process has taken nothing for a while.
  * Returns how many were dropped. */
-static uint16_t client_lose_patience(struct share_client *client, struct client_lane *lane,
-				     struct rte_mbuf **mbufs, uint16_t n)
+static uint16_t client_transmit_timed_out(struct share_client *client, struct client_lane *lane,
+					  struct rte_mbuf **mbufs, uint16_t n)
 {
 	const uint64_t now = rte_rdtsc() | 1;
 
 	if (lane->full_since_tsc == 0)
 		lane->full_since_tsc = now;
-	if (now - lane->full_since_tsc < client->patience_tsc)
+	if (now - lane->full_since_tsc < client->transmit_timeout_tsc)
 		return 0;
 	for (uint16_t i = 0; i < n; i++)
 		client_keep(client, (uint32_t)(mbufs[i] - client->mbufs));
@@ -410,8 +410,8 @@ uint16_t client_lane_put(struct share_client *client, struct client_lane *lane,
 	}
 	if (put == n)
 		return n;
-	return (uint16_t)(put +
-			  client_lose_patience(client, lane, mbufs + put, (uint16_t)(n - put)));
+	return (uint16_t)(put + client_transmit_timed_out(client, lane, mbufs + put,
+							  (uint16_t)(n - put)));
 }
 
 void client_lanes_wake(struct share_client *client)

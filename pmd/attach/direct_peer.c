@@ -120,11 +120,11 @@ void direct_peer_earn(struct direct_peer *peer, uint16_t n)
 {
 	uint64_t now_ns;
 
-	if (likely(peer->patience.since_ns == 0 && peer->patience.spent_ns == 0))
+	if (likely(peer->transmit_timeout.since_ns == 0 && peer->transmit_timeout.spent_ns == 0))
 		return;
 	now_ns = peer_now_ns();
 	for (uint16_t i = 0; i < n; i++)
-		patience_earn(&peer->patience, now_ns);
+		transmit_timeout_credit(&peer->transmit_timeout, now_ns);
 }
 
 uint16_t direct_peer_send(struct direct_peer *peer, struct rte_mbuf **mbufs, uint16_t n)
@@ -143,7 +143,7 @@ uint16_t direct_peer_send(struct direct_peer *peer, struct rte_mbuf **mbufs, uin
 	peer->main->tx_too_long.packets += peer->port.tx_too_long.packets - before.packets;
 	peer->main->tx_too_long.bytes += peer->port.tx_too_long.bytes - before.bytes;
 	direct_peer_earn(peer, sent);
-	if (likely(sent == n) || patience_waits(&peer->patience, peer_now_ns()))
+	if (likely(sent == n) || transmit_timeout_waits(&peer->transmit_timeout, peer_now_ns()))
 		return sent;
 	peer->dropped += n - (uint32_t)sent;
 	peer_drop(peer, mbufs + sent, (uint16_t)(n - sent));

@@ -12,7 +12,7 @@
 #include "port/memif_caller.h"
 #include "port/port.h"
 #include "share/message.h"
-#include "share/patience.h"
+#include "share/transmit_timeout.h"
 
 struct link;
 
@@ -40,9 +40,9 @@ struct direct_peer {
 		DIRECT_HEARS_OWNER,   /* packets that came through the owner come first */
 		DIRECT_HEARS_PEER,
 	} hears;
-	struct memif_mark arrived; /* DIRECT_HEARS_OWNER: these packets */
-	struct patience patience;  /* it had no room */
-	uint32_t dropped;	   /* packets that the other process did not take in time */
+	struct memif_mark arrived;		  /* DIRECT_HEARS_OWNER: these packets */
+	struct transmit_timeout transmit_timeout; /* it had no room */
+	uint32_t dropped; /* packets that the other process did not take in time */
 };
 
 /**

@@ -66,7 +66,7 @@ bool forward_give(struct server *server, uint16_t number, struct rte_mbuf *mbuf,
 		return false;
 	}
 	slot->rx_packets++;
-	patience_renew(&slot->patience);
+	transmit_timeout_reset(&slot->transmit_timeout);
 	slot->touched = true;
 	return true;
 }
@@ -260,7 +260,8 @@ bool forward_drop_late(struct server *server, uint16_t number, struct rte_mbuf *
 {
 	struct slot *slot = &server->slots.all[number];
 
-	if (slot->state == SLOT_LIVE && patience_waits(&slot->patience, server->now_ns))
+	if (slot->state == SLOT_LIVE &&
+	    transmit_timeout_waits(&slot->transmit_timeout, server->now_ns))
 		return false;
 	slot->rx_dropped++;
 	rte_pktmbuf_free(mbuf);

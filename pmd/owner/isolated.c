@@ -244,7 +244,7 @@ bool isolated_give(struct server *server, uint16_t number, struct rte_mbuf *mbuf
 	if (rc == 0) {
 		slot->touched = true;
 		slot->rx_packets++;
-		patience_earn(&slot->patience, server->now_ns);
+		transmit_timeout_credit(&slot->transmit_timeout, server->now_ns);
 	} else {
 		slot->rx_dropped++;
 	}

@@ -16,7 +16,7 @@
 #include "owner/serve.h"
 #include "share/blocks.h"
 #include "share/layout.h"
-#include "share/patience.h"
+#include "share/transmit_timeout.h"
 #include "share/ring.h"
 #include "share/user.h"
 
@@ -88,14 +88,14 @@ struct slot {
 	int doorbell_fd; /* eventfd of this process alone, which wakes us; it cannot disturb others'
 		    eventfds */
 	struct share_ring rings[SHARE_RINGS];
-	bool has_full_share;	  /* it may hold as many buffers as any process, and have lanes */
-	bool has_psock;		  /* it has a packet socket (psocks.h) */
-	bool touched;		  /* packets were put into its rings: it may have to be woken */
-	bool addresses_due;	  /* the port's addresses have not been sent to it yet */
-	struct patience patience; /* its rx ring had no room */
-	struct mad_queue mads;	  /* MADs that wait for room there */
-	struct budget budget;	  /* isolated: time that its messages took */
-	bool paused;		  /* isolated: its sockets are not watched (pause.c) */
+	bool has_full_share; /* it may hold as many buffers as any process, and have lanes */
+	bool has_psock;	     /* it has a packet socket (psocks.h) */
+	bool touched;	     /* packets were put into its rings: it may have to be woken */
+	bool addresses_due;  /* the port's addresses have not been sent to it yet */
+	struct transmit_timeout transmit_timeout; /* its rx ring had no room */
+	struct mad_queue mads;			  /* MADs that wait for room there */
+	struct budget budget;			  /* isolated: time that its messages took */
+	bool paused; /* isolated: its sockets are not watched (pause.c) */
 	uint64_t tx_packets, rx_packets, rx_dropped;
 };
 

@@ -15,8 +15,8 @@
 
 /* Clients that wait, and the most that one call of server_accept accepts: the engine waits
  * meanwhile. */
-#define BACKLOG	    8
-#define PATIENCE_MS 1000 /* for a connecting client, if another client comes */
+#define BACKLOG		   8
+#define CONNECT_TIMEOUT_MS 1000 /* for a connecting client, if another client comes */
 
 static uint64_t server_ms(void)
 {
@@ -150,8 +150,8 @@ static void server_accept(struct memif_port *memif)
  * not kept. */
 static bool server_is_taken(const struct memif_port *memif)
 {
-	return memif->socket_fd >= 0 &&
-	       (memif_port_is_connected(memif) || server_ms() - memif->taken_ms < PATIENCE_MS);
+	return memif->socket_fd >= 0 && (memif_port_is_connected(memif) ||
+					 server_ms() - memif->taken_ms < CONNECT_TIMEOUT_MS);
 }
 
 /* Return the reason to refuse a client after its first message; NULL: accept it. */

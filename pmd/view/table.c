@@ -178,7 +178,7 @@ static int receive_memory(int socket)
 
 static int ask_for_memory(void)
 {
-	const struct timeval patience = {.tv_sec = VIEW_ANSWER_S};
+	const struct timeval timeout = {.tv_sec = VIEW_ANSWER_S};
 	struct sockaddr_un address = {.sun_family = AF_UNIX};
 	int fd, memory = -1;
 
@@ -188,8 +188,8 @@ static int ask_for_memory(void)
 	if (fd < 0)
 		return -1;
 	/* The first one also limits the wait in connect(2). */
-	if (setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience)) == 0 &&
-	    setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience)) == 0 &&
+	if (setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &timeout, sizeof(timeout)) == 0 &&
+	    setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &timeout, sizeof(timeout)) == 0 &&
 	    connect(fd, (const struct sockaddr *)&address, sizeof(address)) == 0)
 		memory = receive_memory(fd);
 	close(fd);

@@ -81,7 +81,7 @@ void rig_polls(int n)
 
 bool rig_eventually(const unsigned int *value, unsigned int want)
 {
-	for (int i = 0; i < PATIENCE_MS; i++) {
+	for (int i = 0; i < TIMEOUT_MS; i++) {
 		if (__atomic_load_n(value, __ATOMIC_ACQUIRE) == want)
 			return true;
 		usleep(1000);

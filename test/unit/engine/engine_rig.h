@@ -10,7 +10,7 @@
 #include "fake_device.h"
 #include "telemetry/counters.h"
 
-#define PATIENCE_MS 20000 /* for things that happen at once on an idle machine */
+#define TIMEOUT_MS 20000 /* for things that happen at once on an idle machine */
 
 extern struct engine *engine;
 extern struct qp qp, other;

@@ -209,7 +209,7 @@ TEST(engine_poll__timers_fire_once)
 	assert_int_equal(qp.runs, 1);
 	qp.deadline_ns = 1;
 	engine_mark_ready(engine, &qp);
-	for (int i = 0; i < PATIENCE_MS && qp.timeouts == 0; i++) {
+	for (int i = 0; i < TIMEOUT_MS && qp.timeouts == 0; i++) {
 		usleep(20);
 		rig_polls(1);
 	}
@@ -236,7 +236,7 @@ TEST(engine_poll__what_has_come_goes_before_timers)
 	rig_polls(10);
 	assert_int_equal(other.received, 100);
 	/* The wheel looks at a slot when its time is over. */
-	for (int i = 0; i < PATIENCE_MS && other.timeouts == 0; i++) {
+	for (int i = 0; i < TIMEOUT_MS && other.timeouts == 0; i++) {
 		usleep(20);
 		rig_polls(1);
 	}

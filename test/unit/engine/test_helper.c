@@ -38,7 +38,7 @@ TEST(helper__leaves_a_descriptor_of_the_programs_alone, .setup = set_up_hybrid)
 {
 	bool *const lost_fds = &engine->lost_fds;
 	const int fd = engine->helper.thread->wake_fd;
-	int ends[2], left = PATIENCE_MS;
+	int ends[2], left = TIMEOUT_MS;
 	char bytes[16];
 
 	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
@@ -75,7 +75,7 @@ TEST(helper__lets_a_polling_program_run_the_engine, .setup = set_up_hybrid)
 {
 	const uint64_t before = engine ? engine->polling.engine_polls : 0;
 
-	for (int i = 0; i < PATIENCE_MS * 100 && engine->polling.engine_polls < before + 1000; i++)
+	for (int i = 0; i < TIMEOUT_MS * 100 && engine->polling.engine_polls < before + 1000; i++)
 		ops->poll(engine);
 	assert_true(engine->polling.engine_polls >= before + 1000);
 }
@@ -100,7 +100,7 @@ static int socket_in_error(void)
 	close(silent);
 	assert_int_equal(connect(poll_fd.fd, (const struct sockaddr *)&addr, len), 0);
 	assert_int_equal(send(poll_fd.fd, "", 1, 0), 1);
-	assert_int_equal(poll(&poll_fd, 1, PATIENCE_MS), 1);
+	assert_int_equal(poll(&poll_fd, 1, TIMEOUT_MS), 1);
 	assert_int_equal(poll_fd.revents, POLLERR);
 	return poll_fd.fd;
 }
@@ -108,7 +108,7 @@ static int socket_in_error(void)
 TEST(helper__reads_the_error_of_a_port_that_went_down)
 {
 	struct pollfd poll_fd = {.events = 0};
-	int left = PATIENCE_MS;
+	int left = TIMEOUT_MS;
 
 	poll_fd.fd = socket_in_error();
 	engine->link->port.wake_fd = poll_fd.fd;
@@ -139,7 +139,7 @@ TEST(helper__arms_interrupts_as_the_owner_alone)
 	usleep(20000);
 	assert_true(port_interrupts(port));
 	engine_release(engine);
-	for (int i = 0; i < PATIENCE_MS && (left = port_interrupts(port)); i++)
+	for (int i = 0; i < TIMEOUT_MS && (left = port_interrupts(port)); i++)
 		usleep(1000);
 	helper_stop(engine);
 	assert_false(left);
@@ -196,7 +196,7 @@ TEST(helper__sleeps_on_interrupts)
 	port->wake_fd = eventfd(0, EFD_CLOEXEC);
 	engine->link_due_ns = UINT64_MAX;
 	assert_int_equal(helper_start(engine), 0);
-	for (int i = 0; i < PATIENCE_MS && __atomic_load_n(&sleeps, __ATOMIC_ACQUIRE) == 0; i++)
+	for (int i = 0; i < TIMEOUT_MS && __atomic_load_n(&sleeps, __ATOMIC_ACQUIRE) == 0; i++)
 		usleep(1000);
 	helper_stop(engine);
 	assert_false(port->armed);
@@ -236,7 +236,7 @@ TEST(helper__disarms_a_port_that_had_frames_when_it_was_armed)
 	port->wake_fd = eventfd(0, EFD_CLOEXEC);
 	engine->link_due_ns = UINT64_MAX;
 	assert_int_equal(helper_start(engine), 0);
-	for (int i = 0; i < PATIENCE_MS && __atomic_load_n(&looks, __ATOMIC_ACQUIRE) < LOOKS; i++)
+	for (int i = 0; i < TIMEOUT_MS && __atomic_load_n(&looks, __ATOMIC_ACQUIRE) < LOOKS; i++)
 		usleep(1000);
 	helper_stop(engine);
 	assert_false(port->armed);

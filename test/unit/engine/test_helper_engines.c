@@ -117,7 +117,7 @@ TEST(helper__leaves_the_engine_that_is_polled_alone, .setup = set_up_two, .teard
 	other.deadline_ns = clock_ns(&further->clock) + 3000000;
 	ops->kick(further, &other);
 	ops->wait(further);
-	for (int i = 0; i < PATIENCE_MS * 100 && engine->polling.engine_polls < before + 1000; i++)
+	for (int i = 0; i < TIMEOUT_MS * 100 && engine->polling.engine_polls < before + 1000; i++)
 		ops->poll(engine);
 	assert_true(engine->polling.engine_polls >= before + 1000);
 	assert_true(rig_eventually(&other.timeouts, 1));

@@ -289,7 +289,7 @@ TEST(memif_pairs__connections_come_and_go)
 	}
 	close_side(&server);
 	for (int i = 0; fds_count() > before; i++) {
-		assert_true(i < PATIENCE_MS);
+		assert_true(i < TIMEOUT_MS);
 		usleep(1000);
 	}
 }

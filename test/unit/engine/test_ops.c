@@ -162,7 +162,7 @@ static void *poll_until_asleep(void *arg)
 	const long before = gave_cpu_up();
 	bool *slept = arg;
 
-	for (int i = 0; i < 100 * PATIENCE_MS && !*slept; i++) {
+	for (int i = 0; i < 100 * TIMEOUT_MS && !*slept; i++) {
 		ops->poll(engine);
 		*slept = gave_cpu_up() > before;
 	}
@@ -189,7 +189,7 @@ TEST(ops_poll__gives_up_the_cpu_where_an_engine_poll_does_not_end)
 	uint64_t before;
 
 	yields = 0;
-	for (int i = 0; i < PATIENCE_MS && yields == 0; i++) {
+	for (int i = 0; i < TIMEOUT_MS && yields == 0; i++) {
 		assert_true(engine_try(engine));
 		for (int polls = 0; polls < 1000; polls++)
 			ops->poll(engine);
@@ -228,7 +228,7 @@ TEST(ops_poll__sleeps_now_and_then_where_cpus_are_short)
 	long sleeps = 0;
 
 	is_short = true;
-	for (int i = 0; i < PATIENCE_MS && sleeps == 0; i++)
+	for (int i = 0; i < TIMEOUT_MS && sleeps == 0; i++)
 		sleeps = sleeps_in_ms(1);
 	assert_int_not_equal(sleeps, 0);
 	assert_in_range(sleeps_in_ms(100), 0, 50);
@@ -244,7 +244,7 @@ TEST(ops_poll__sleeps_although_others_interrupt_it)
 	uint64_t until_ns;
 
 	times_asked = 0;
-	for (int i = 0; i < PATIENCE_MS && times_asked == 0; i++) {
+	for (int i = 0; i < TIMEOUT_MS && times_asked == 0; i++) {
 		until_ns = ops->now(engine) + POLLING_SHORT_SLEEP_AFTER_NS / 4;
 		while (ops->now(engine) < until_ns)
 			ops->poll(engine);
@@ -309,7 +309,7 @@ TEST(ops_poll__sleeps_in_a_crowd_of_threads)
 
 	polling_crowd.cpus = 2;
 	is_short = false;
-	for (int i = 0; i < PATIENCE_MS && sleeps == 0; i++) {
+	for (int i = 0; i < TIMEOUT_MS && sleeps == 0; i++) {
 		poll_by_threads(CROWD);
 		sleeps = sleeps_in_ms(30);
 	}
@@ -382,7 +382,7 @@ TEST(ops_poll__counts_threads_that_wait_for_the_owner)
 	crowd->cpus = 2;
 	is_short = false;
 	engine_lock(engine);
-	for (int i = 0; i < PATIENCE_MS && crowd->sleep_ns == 0; i++) {
+	for (int i = 0; i < TIMEOUT_MS && crowd->sleep_ns == 0; i++) {
 		for (int polls = 0; polls < CROWD; polls++) {
 			bool slept = false;
 			pthread_t thread;

@@ -56,7 +56,7 @@ static unsigned int runs(void)
 
 static bool eventually_runs(unsigned int want)
 {
-	for (int i = 0; i < PATIENCE_MS && runs() < want; i++)
+	for (int i = 0; i < TIMEOUT_MS && runs() < want; i++)
 		usleep(1000);
 	return runs() == want;
 }
@@ -68,7 +68,7 @@ static bool came(void)
 
 static void await_word(void)
 {
-	for (int i = 0; i < PATIENCE_MS && !came(); i++)
+	for (int i = 0; i < TIMEOUT_MS && !came(); i++)
 		usleep(1000);
 	assert_true(came());
 }

@@ -240,7 +240,7 @@ TEST(engine_poll__what_a_short_burst_leaves_goes_before_timers)
 		assert_int_equal(other.received, received);
 		assert_int_equal(other.timeouts, 0);
 	}
-	for (int i = 0; i < PATIENCE_MS && other.timeouts == 0; i++) {
+	for (int i = 0; i < TIMEOUT_MS && other.timeouts == 0; i++) {
 		rig_polls(1);
 		usleep(20);
 	}

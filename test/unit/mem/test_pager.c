@@ -15,7 +15,7 @@
 #include "mem/pager.h"
 #include "test.h"
 
-#define PATIENCE 5000 /* milliseconds */
+#define TIMEOUT_MS 5000 /* milliseconds */
 
 static struct pager *pager;
 static uint64_t now_ns;
@@ -82,7 +82,7 @@ static bool look(unsigned int page, bool write)
 
 static void await_word(unsigned int times)
 {
-	for (int i = 0; i < PATIENCE && __atomic_load_n(&told, __ATOMIC_SEQ_CST) < times; i++)
+	for (int i = 0; i < TIMEOUT_MS && __atomic_load_n(&told, __ATOMIC_SEQ_CST) < times; i++)
 		usleep(1000);
 	assert_in_range(__atomic_load_n(&told, __ATOMIC_SEQ_CST), times, UINT32_MAX);
 }
@@ -110,7 +110,7 @@ TEST(pager_look__brings_in_what_is_behind_as_well)
 
 	assert_false(pager->look(pager, (uintptr_t)env.memory, touch, true));
 	await_word(1);
-	for (int i = 0; i < PATIENCE && !look(3, true); i++)
+	for (int i = 0; i < TIMEOUT_MS && !look(3, true); i++)
 		usleep(1000);
 	assert_true(look(3, true));
 }
@@ -597,7 +597,7 @@ TEST(pager_look__starts_no_more_threads_than_there_are_fetches)
 	for (unsigned int i = 0; i < pages; i++) {
 		absent += !pager->look(pager, (uintptr_t)memory + i * env.page,
 				       (struct mr_touch){.now = 8}, true);
-		for (int j = 0; j < PATIENCE && i < PAGER_FETCHES &&
+		for (int j = 0; j < TIMEOUT_MS && i < PAGER_FETCHES &&
 				__atomic_load_n(&staying, __ATOMIC_SEQ_CST) <= i;
 		     j++)
 			usleep(1000);
@@ -614,7 +614,7 @@ TEST(pager_destroy__waits_for_who_tells)
 {
 	then = tell_slowly;
 	assert_false(look(1, true));
-	for (int i = 0; i < PATIENCE && !__atomic_load_n(&telling, __ATOMIC_SEQ_CST); i++)
+	for (int i = 0; i < TIMEOUT_MS && !__atomic_load_n(&telling, __ATOMIC_SEQ_CST); i++)
 		usleep(1000);
 	pager_destroy(pager);
 	pager = NULL;

@@ -14,7 +14,7 @@
 #include "memif/doorbell.h"
 #include "test.h"
 
-#define PATIENCE_MS 30000
+#define TIMEOUT_MS 30000
 
 TEST_FIXTURE(ends_set_up, ends_tear_down);
 
@@ -145,7 +145,7 @@ TEST(memif_client_take_back__leaves_the_server_no_pages)
 	assert_int_equal(ftruncate(kept, 2 * bytes), -1);
 	memif_client_take_back(&ends->client);
 	/* Another thread releases the pages. */
-	for (int i = 0; i < PATIENCE_MS && file.st_blocks > 0; i++) {
+	for (int i = 0; i < TIMEOUT_MS && file.st_blocks > 0; i++) {
 		usleep(1000);
 		assert_int_equal(fstat(kept, &file), 0);
 	}
@@ -167,7 +167,7 @@ TEST(memif_client_take_back__takes_what_is_locked)
 	assert_int_equal(mlock(ends->client.memory, 1), 0);
 	memif_client_take_back(&ends->client);
 	assert_int_equal(fstat(kept, &file), 0);
-	for (int i = 0; i < PATIENCE_MS && file.st_blocks > 0; i++) {
+	for (int i = 0; i < TIMEOUT_MS && file.st_blocks > 0; i++) {
 		usleep(1000);
 		assert_int_equal(fstat(kept, &file), 0);
 	}

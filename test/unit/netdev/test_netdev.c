@@ -13,7 +13,7 @@
 #include "skipped.h"
 #include "test.h"
 
-#define PATIENCE_MS 20000
+#define TIMEOUT_MS 20000
 
 static bool have_network;
 static struct netdev netdev;
@@ -80,7 +80,7 @@ TEST(netdev_query__refuses_what_is_no_ethernet_interface)
 /* The kernel tells of a carrier a moment later, at most once a second. */
 static bool running_becomes(const char *name, bool running)
 {
-	for (int i = 0; i < PATIENCE_MS && netdev_running(name) != running; i++)
+	for (int i = 0; i < TIMEOUT_MS && netdev_running(name) != running; i++)
 		usleep(1000);
 	return netdev_running(name) == running;
 }
@@ -88,7 +88,7 @@ static bool running_becomes(const char *name, bool running)
 /* The kernel routes to an address of its own a moment after the address is there. */
 static bool mac_becomes_known(const uint8_t gid[GID_LEN], uint8_t mac[6])
 {
-	for (int i = 0; i < PATIENCE_MS && netdev_mac_of(gid, mac); i++)
+	for (int i = 0; i < TIMEOUT_MS && netdev_mac_of(gid, mac); i++)
 		usleep(1000);
 	return !netdev_mac_of(gid, mac);
 }

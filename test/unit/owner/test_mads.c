@@ -317,7 +317,7 @@ static void send_patiently(struct cm_mad mad)
 	wish.from_us = wish.unsealed = true;
 	mbuf = packet(&wish, &mad);
 	while (!forward_send_on(&server, 0, mbuf))
-		server.now_ns += PATIENCE_NS;
+		server.now_ns += TRANSMIT_TIMEOUT_NS;
 }
 
 /* Take what a process has, give the buffers back, and expect REQs that follow each other. */

@@ -22,8 +22,8 @@
 #include "slot_begin.h"
 #include "test.h"
 
-#define PATIENCE_MS 20000
-#define IFINDEX	    77
+#define TIMEOUT_MS 20000
+#define IFINDEX	   77
 
 /* A port that lends packet sockets. */
 static struct fake {
@@ -90,7 +90,7 @@ static int teardown(TEST_STATE)
 	arbiter_destroy(server.gsi.arbiter);
 	close(server.epoll_fd);
 	/* A thread closes the sockets of isolated processes, perhaps only now. */
-	for (int ms = 0; ms < PATIENCE_MS && fds_count() != fds_before; ms++)
+	for (int ms = 0; ms < TIMEOUT_MS && fds_count() != fds_before; ms++)
 		usleep(1000);
 	assert_int_equal(fds_count(), fds_before);
 	return 0;

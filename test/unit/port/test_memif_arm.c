@@ -19,10 +19,10 @@
 #include "port/memif_caller.h"
 #include "test.h"
 
-#define ROUNDS	    20
-#define PACKETS	    20000
-#define PATIENCE_MS 20000
-#define LEN	    64
+#define ROUNDS	   20
+#define PACKETS	   20000
+#define TIMEOUT_MS 20000
+#define LEN	   64
 
 /* An owner's steps to send a packet. */
 enum step { STEP_PUBLISH, STEP_ASK, STEP_RING, STEPS };
@@ -319,7 +319,7 @@ TEST(memif_arm__misses_no_packet_of_another_cpu)
 		uint32_t came;
 
 		if (!port_arm(&port))
-			assert_true(is_woken(PATIENCE_MS));
+			assert_true(is_woken(TIMEOUT_MS));
 		port_disarm(&port);
 		came = take();
 		count += came;

@@ -225,7 +225,7 @@ TEST(memif_conn_look__takes_nobody_when_stuck)
 	ends_close(&server);
 }
 
-TEST(memif_conn_look__has_patience_for_a_while)
+TEST(memif_conn_look__waits_for_a_client_for_a_while)
 {
 	struct port server, client;
 	struct memif_port *memif;

@@ -177,7 +177,7 @@ TEST(replies_send__acknowledges_what_is_before_an_absent_page)
 }
 
 /* An acknowledgement of a request behind the READ would say that the READ is answered. */
-TEST(replies_ask_patience__acknowledges_all_before_an_absent_page)
+TEST(replies_ask_to_wait__acknowledges_all_before_an_absent_page)
 {
 	away_come();
 	EXPECT_TAKEN(OPCODE_WRITE_ONLY, 0, TO_MEMORY, .dma_length = 8, .len = 8);
@@ -197,7 +197,7 @@ TEST(replies_ask_patience__acknowledges_all_before_an_absent_page)
 
 /* A requester goes back to the request that it waits for, and sends everything behind that again,
  * too. */
-TEST(replies_ask_patience__takes_no_notice_of_what_is_behind_an_absent_page)
+TEST(replies_ask_to_wait__takes_no_notice_of_what_is_behind_an_absent_page)
 {
 	EXPECT_TAKEN(OPCODE_READ_REQUEST, 0, TO_MEMORY, .dma_length = 8);
 	expect_no_answer();
@@ -215,7 +215,7 @@ TEST(replies_ask_patience__takes_no_notice_of_what_is_behind_an_absent_page)
 
 /* The requester may have received the answer that is sent for the second time, and wait for the
  * answers behind it. */
-TEST(replies_ask_patience__speaks_of_what_is_behind_a_repeated_answer)
+TEST(replies_ask_to_wait__speaks_of_what_is_behind_a_repeated_answer)
 {
 	away_come();
 	EXPECT_TAKEN(OPCODE_READ_REQUEST, 0, TO_MEMORY, .dma_length = 8);

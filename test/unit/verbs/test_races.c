@@ -17,7 +17,7 @@
 
 TEST_GROUP(live_set_up, live_tear_down);
 
-#define PATIENCE_MS 60000 /* for a wake-up that is not lost */
+#define TIMEOUT_MS 60000 /* for a wake-up that is not lost */
 
 static struct ibv_qp *create_qp(struct ibv_pd *pd, struct ibv_cq *send_cq, struct ibv_cq *recv_cq)
 {
@@ -259,7 +259,7 @@ static void expect_received(const struct watched *watched, unsigned int count)
 			sched_yield();
 		if (++ms > 10)
 			poll(NULL, 0, 1);
-		MUST(ms < PATIENCE_MS);
+		MUST(ms < TIMEOUT_MS);
 	}
 }
 

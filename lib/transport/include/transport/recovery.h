@@ -26,7 +26,7 @@
  * packet is acknowledged before something is retransmitted. Later a probe alone is no reason to
  * wait longer, because most of them are for lost packets.
  *
- * A SACK-capable peer (LOSS_PEER_SACK) needs no such patience: its answer to
+ * A SACK-capable peer (LOSS_PEER_SACK) needs no such waiting: its answer to
  * a probe shows all that is missing, and a probe that was not needed costs one packet. So the
  * retransmission timer waits for it one and a half times as long as an answer took, from the newest
  * packet on, and at least a third of that from the newest answer on. It doubles that time with each

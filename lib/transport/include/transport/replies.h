@@ -116,8 +116,8 @@ struct replies {
  * @param min_rnr_timer
  *   An attribute of the queue pair.
  */
-void replies_ask_patience(struct replies *replies, struct psn psn, bool is_acked,
-			  uint8_t min_rnr_timer);
+void replies_ask_to_wait(struct replies *replies, struct psn psn, bool is_acked,
+			 uint8_t min_rnr_timer);
 
 /** Set the attribute for READs and atomics at a time. Owed and stored replies stay, as far as there
  * is room. Control. 0 or -ENOMEM. */
