@@ -242,7 +242,7 @@ static void control_give_up(struct server *server, uint16_t number, int rc)
 		return;
 	}
 	server->totals.refused++;
-	slot_condemn(server, number);
+	slot_close(server, number);
 }
 
 static int control_reply(struct server *server, uint16_t number, struct share_message *message)

@@ -91,7 +91,7 @@ static void wake_slot(struct server *server, uint16_t number)
 	if (event_watch(server, slot->socket, EVENT_SOCKET, number) != 0 ||
 	    (isolated_socket(slot) >= 0 &&
 	     event_watch(server, isolated_socket(slot), EVENT_MEMIF, number) != 0))
-		slot_condemn(server, number);
+		slot_close(server, number);
 }
 
 static void wake_pending_client(struct server *server, struct pending_client *pending)

@@ -345,7 +345,7 @@ void serve_destroy(struct server *server)
 	listen_close(&server->pending_clients.isolated);
 	pending_client_close_all(server);
 	while (server->slots.live_count > 0)
-		slot_condemn(server, server->slots.live[0]);
+		slot_close(server, server->slots.live[0]);
 	kernel_close(server);
 	if (server->uplink.link.port.started) {
 		serve_tell_peers(server);

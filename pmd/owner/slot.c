@@ -159,7 +159,7 @@ static void slot_withdraw(struct server *server, uint16_t number)
 {
 	struct slot *slot = &server->slots.all[number];
 
-	slot->state = SLOT_CONDEMNED;
+	slot->state = SLOT_CLOSING;
 	slot_leave_live(server, number);
 	mad_queue_drop(server, number);
 	control_leave_all(server, number);
@@ -204,12 +204,12 @@ void slot_advance(struct server *server, uint16_t number)
 	if ((slot->state == SLOT_LIVE && at_once) ||
 	    (slot->state == SLOT_DRAINING && (at_once || slot_is_drained(server, slot))))
 		slot_withdraw(server, number);
-	if (slot->state == SLOT_CONDEMNED && slot->ended)
+	if (slot->state == SLOT_CLOSING && slot->ended)
 		slot_free(server, number);
 	memif_socket_charge(before);
 }
 
-void slot_condemn(struct server *server, uint16_t number)
+void slot_close(struct server *server, uint16_t number)
 {
 	server->slots.all[number].broke_rule = true;
 	slot_advance(server, number);
@@ -244,7 +244,7 @@ void slot_abandon(struct server *server, uint16_t number)
 {
 	if (server->slots.all[number].state == SLOT_FREE)
 		return;
-	slot_condemn(server, number);
+	slot_close(server, number);
 	if (server->slots.all[number].state != SLOT_FREE)
 		slot_take_back(server, number);
 }

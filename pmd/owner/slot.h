@@ -48,7 +48,7 @@ enum slot_state {
 	/* The slot is drained, or the process broke a rule, or was dismissed. No packet goes to it
 	 * or is taken from it. The process may still write into its buffers, so they come back when
 	 * it has ended. */
-	SLOT_CONDEMNED,
+	SLOT_CLOSING,
 };
 
 struct slot {
@@ -59,7 +59,7 @@ struct slot {
 	bool broke_rule;	   /* noted */
 	bool dismissed;		   /* noted: its packets are not taken any more */
 	bool ended; /* noted event: the process has ended. An isolated process need not end: set
-		       when condemned */
+		       when closing */
 	uint32_t drain_left;   /* SLOT_DRAINING: packets that may still be taken */
 	uint64_t drain_end_ns; /* SLOT_DRAINING: when draining stops */
 	uint32_t generation;
@@ -121,7 +121,7 @@ uint16_t slot_of(const struct server *server, uint32_t qpn);
 void slot_advance(struct server *server, uint16_t number);
 
 /** Stop serving a process that is still running. Not while packets are taken from it. */
-void slot_condemn(struct server *server, uint16_t number);
+void slot_close(struct server *server, uint16_t number);
 
 /** Stop serving a process that has done nothing wrong, at once: the port has gone. Not while
  * packets are taken from it. */

@@ -109,7 +109,7 @@ int port_rig_setup(TEST_STATE)
 int port_rig_teardown(TEST_STATE)
 {
 	for (uint16_t n = 0; n < PORT_RIG_PROCESSES; n++) {
-		slot_condemn(&server, n);
+		slot_close(&server, n);
 		slot_end(&server, n);
 		close(sockets[n]);
 	}

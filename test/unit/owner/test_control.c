@@ -345,12 +345,12 @@ TEST(slot_end__of_a_paused_client)
 }
 
 /* A message may end another slot of the process that sent it. */
-TEST(slot_condemn__leaves_what_is_charged)
+TEST(slot_close__leaves_what_is_charged)
 {
 	const uint16_t slot = attach(USER);
 
 	memif_socket_charge(user_of_uid(USER + 1));
-	slot_condemn(&server, slot);
+	slot_close(&server, slot);
 	assert_int_equal(memif_socket_charge(USER_TRUSTED), user_of_uid(USER + 1));
 }
 

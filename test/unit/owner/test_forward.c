@@ -152,7 +152,7 @@ TEST(slot_hang_up__has_polls_take_what_was_sent)
 	assert_int_equal(receive_by(1), SERVER_BURST);
 	server_poll_run(&server);
 	assert_int_equal(receive_by(1), MANY - SERVER_BURST);
-	assert_int_equal(server.slots.all[0].state, SLOT_CONDEMNED);
+	assert_int_equal(server.slots.all[0].state, SLOT_CLOSING);
 	assert_false(server_poll_waits(&server));
 	slot_end(&server, 0);
 	assert_int_equal(server.slots.all[0].state, SLOT_FREE);
@@ -203,7 +203,7 @@ TEST(slot_advance__of_one_that_breaks_a_rule)
 	slot_hang_up(&server, 0);
 	server_poll_run(&server);
 	assert_int_equal(receive_by(1), 1);
-	assert_int_equal(server.slots.all[0].state, SLOT_CONDEMNED);
+	assert_int_equal(server.slots.all[0].state, SLOT_CLOSING);
 	assert_int_equal(server.totals.refused, 1);
 }
 
@@ -544,7 +544,7 @@ TEST(forward_take__takes_a_stray_as_a_packet_from_the_port)
 TEST(forward_take__drops_a_stray_for_nobody)
 {
 	send_flagged(0, false, 1, 1, SHARE_FLAG_STRAY);
-	slot_condemn(&server, 1);
+	slot_close(&server, 1);
 	server_poll_run(&server);
 	assert_int_equal(server.slots.all[1].rx_dropped, 1);
 }

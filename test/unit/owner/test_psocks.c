@@ -202,7 +202,7 @@ TEST(psocks_lend__gives_a_socket_and_leaves_its_packets_to_it)
 	assert_int_equal(server.psocks.count, 2);
 	slot_end(&server, 0);
 	slot_end(&server, 0);
-	slot_condemn(&server, 0);
+	slot_close(&server, 0);
 	assert_int_equal(server.slots.all[0].state, SLOT_FREE);
 	assert_int_equal(fake.blocks.count, 1);
 	assert_int_equal(fake.blocks.first[0], messages[1].welcome.qpn_first);
@@ -311,7 +311,7 @@ TEST(slot_begin__gives_no_block_that_the_port_leaves_out)
 	assert_true(attach(&message, 0));
 	first = message.welcome.qpn_first;
 	fake.leave_out_rc = -ENOMEM;
-	slot_condemn(&server, 0);
+	slot_close(&server, 0);
 	slot_end(&server, 0);
 	assert_int_equal(server.slots.all[0].state, SLOT_FREE);
 	leave_only(first);

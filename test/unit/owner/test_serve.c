@@ -68,7 +68,7 @@ TEST(serve_destroy__leaves_nothing_open)
 	const int gone = attach(server, false), there = attach(server, false);
 
 	/* The process of the first slot breaks a rule, and goes on running. */
-	slot_condemn(server, 0);
+	slot_close(server, 0);
 	serve_destroy(server);
 	close(gone);
 	close(there);

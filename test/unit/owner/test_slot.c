@@ -264,7 +264,7 @@ TEST(slot_begin__gives_communication_ids)
 }
 
 /* The process goes on and keeps its buffers. */
-TEST(slot_condemn__frees_ports_at_once)
+TEST(slot_close__frees_ports_at_once)
 {
 	struct share_message message;
 	int fds[2], rc;
@@ -272,8 +272,8 @@ TEST(slot_condemn__frees_ports_at_once)
 	fds[0] = attach(&message, &rc);
 	assert_int_equal(claim(message.welcome.slot), 0);
 	assert_int_equal(claim(message.welcome.slot), -EADDRINUSE);
-	slot_condemn(&server, message.welcome.slot);
-	assert_int_equal(server.slots.all[message.welcome.slot].state, SLOT_CONDEMNED);
+	slot_close(&server, message.welcome.slot);
+	assert_int_equal(server.slots.all[message.welcome.slot].state, SLOT_CLOSING);
 	fds[1] = attach(&message, &rc);
 	assert_int_equal(rc, 0);
 	assert_int_equal(claim(message.welcome.slot), 0);
@@ -316,7 +316,7 @@ TEST(uplink_check__ends_slots_of_a_port_that_has_gone)
 	server.uplink.port_fd = -1;
 	uplink_check(&server);
 	server.uplink.link.port.ops = before;
-	assert_int_equal(slot->state, SLOT_CONDEMNED);
+	assert_int_equal(slot->state, SLOT_CLOSING);
 	assert_false(slot->broke_rule);
 	assert_int_equal(server.totals.refused, 0);
 	server.uplink.lost = false;
@@ -365,7 +365,7 @@ static int attach_isolated(uid_t uid, uint32_t count)
 	assert_int_equal(message.result, rc);
 	close(pair[1]);
 	for (uint16_t i = 0; i < SERVE_SLOTS_MAX; i++)
-		slot_condemn(&server, i);
+		slot_close(&server, i);
 	assert_int_equal(server.slots.isolated_count, 0);
 	return rc;
 }

@@ -192,7 +192,7 @@ TEST(slot_begin_further__only_to_the_process_of_the_first)
 	engine.number = 2;
 	engine.generation = server.slots.all[engine.slot].generation;
 	assert_int_equal(refused(&engine), -EINVAL);
-	slot_condemn(&server, first);
+	slot_close(&server, first);
 	engine = engine_of(2);
 	assert_int_equal(refused(&engine), -EINVAL);
 }
@@ -287,16 +287,16 @@ TEST(slot_begin_further__to_a_process_that_hears_nothing)
 	begin(1);
 }
 
-TEST(slot_condemn__ends_all_slots_of_the_process)
+TEST(slot_close__ends_all_slots_of_the_process)
 {
 	const uint16_t second = begin(1), third = begin(2);
 
 	/* It broke a rule in one of them. */
-	slot_condemn(&server, third);
+	slot_close(&server, third);
 	assert_int_equal(server.slots.live_count, 0);
-	assert_int_equal(server.slots.all[first].state, SLOT_CONDEMNED);
-	assert_int_equal(server.slots.all[second].state, SLOT_CONDEMNED);
-	assert_int_equal(server.slots.all[third].state, SLOT_CONDEMNED);
+	assert_int_equal(server.slots.all[first].state, SLOT_CLOSING);
+	assert_int_equal(server.slots.all[second].state, SLOT_CLOSING);
+	assert_int_equal(server.slots.all[third].state, SLOT_CLOSING);
 	/* Their buffers come back when the process has ended. */
 	assert_int_equal(server.slots.full_shares, 3);
 }
@@ -308,7 +308,7 @@ TEST(slot_hang_up__ends_all_slots_of_the_process)
 	/* A packet that the further engine has sent is still to be taken. */
 	server.slots.all[second].rings[SHARE_RING_TX].memory->prod = 1;
 	slot_hang_up(&server, first);
-	assert_int_equal(server.slots.all[first].state, SLOT_CONDEMNED);
+	assert_int_equal(server.slots.all[first].state, SLOT_CLOSING);
 	assert_int_equal(server.slots.all[second].state, SLOT_DRAINING);
 	slot_dismiss(&server, second);
 	assert_int_equal(server.slots.live_count, 0);
@@ -316,7 +316,7 @@ TEST(slot_hang_up__ends_all_slots_of_the_process)
 
 /* The first slot is drained when another one breaks a rule: nothing is taken from either any more,
  * nor from those that end with the first. */
-TEST(slot_condemn__ends_a_first_slot_that_is_drained)
+TEST(slot_close__ends_a_first_slot_that_is_drained)
 {
 	const uint16_t second = begin(1), third = begin(2);
 
@@ -324,9 +324,9 @@ TEST(slot_condemn__ends_a_first_slot_that_is_drained)
 	server.slots.all[third].rings[SHARE_RING_TX].memory->prod = 1;
 	slot_hang_up(&server, first);
 	assert_int_equal(server.slots.all[first].state, SLOT_DRAINING);
-	slot_condemn(&server, second);
-	assert_int_equal(server.slots.all[first].state, SLOT_CONDEMNED);
-	assert_int_equal(server.slots.all[third].state, SLOT_CONDEMNED);
+	slot_close(&server, second);
+	assert_int_equal(server.slots.all[first].state, SLOT_CLOSING);
+	assert_int_equal(server.slots.all[third].state, SLOT_CLOSING);
 	assert_int_equal(server.slots.live_count, 0);
 }
 
