@@ -295,11 +295,11 @@ uint64_t arbiter_due_ns(const struct arbiter *arbiter)
 	return connections_due_ns(&arbiter->connections);
 }
 
-bool arbiter_farewell(struct arbiter *arbiter, uint64_t now_ns, struct connections_path *path,
-		      uint8_t *bytes)
+bool arbiter_disconnect_orphan(struct arbiter *arbiter, uint64_t now_ns,
+			       struct connections_path *path, uint8_t *bytes)
 {
 	struct cm_mad mad;
 
-	return connections_farewell(&arbiter->connections, now_ns, &mad, path) &&
+	return connections_disconnect_orphan(&arbiter->connections, now_ns, &mad, path) &&
 	       cm_mad_build(&mad, bytes) == 0;
 }

@@ -400,8 +400,8 @@ static struct cm_mad message_for(struct connections *connections,
 	return mad;
 }
 
-bool connections_farewell(struct connections *connections, uint64_t now_ns, struct cm_mad *mad,
-			  struct connections_path *path)
+bool connections_disconnect_orphan(struct connections *connections, uint64_t now_ns,
+				   struct cm_mad *mad, struct connections_path *path)
 {
 	struct connection *next;
 

@@ -271,8 +271,8 @@ bool mads_may_send(const struct server *server, uint16_t number, const uint8_t *
 	return arbiter_may_send(server->gsi.arbiter, &sender, &mad);
 }
 
-/* Find the process of ours that a farewell is for. BLOCK_NONE: that process has ended, too. The
- * arbiter's answer in its place is then given back to the arbiter. */
+/* Find the process of ours that an orphan disconnect is for. BLOCK_NONE: that process has ended,
+ * too. The arbiter's answer in its place is then given back to the arbiter. */
 static uint16_t mads_receiver(struct server *server, const struct connections_path *to,
 			      const uint8_t *bytes)
 {
@@ -298,7 +298,7 @@ static uint16_t mads_receiver(struct server *server, const struct connections_pa
 	return BLOCK_NONE;
 }
 
-void mads_farewell(struct server *server)
+void mads_disconnect_orphans(struct server *server)
 {
 	struct connections_path to;
 	uint8_t mad[MAD_LEN];
@@ -306,7 +306,7 @@ void mads_farewell(struct server *server)
 
 	/* Send only as many as there is room for, so that none is lost here. */
 	for (uint32_t n = server->uplink.pending_count; n < SERVER_BURST; n++) {
-		if (!arbiter_farewell(server->gsi.arbiter, server->now_ns, &to, mad))
+		if (!arbiter_disconnect_orphan(server->gsi.arbiter, server->now_ns, &to, mad))
 			return;
 		server->totals.mads_farewell++;
 		number = BLOCK_NONE;

@@ -33,7 +33,7 @@ bool mads_send_on(struct server *server, uint16_t number, struct rte_mbuf *mbuf)
 void mads_note(struct server *server, uint16_t number, const uint8_t *frame, size_t len);
 
 /** Send the due messages that tell peers that a process has ended. */
-void mads_farewell(struct server *server);
+void mads_disconnect_orphans(struct server *server);
 
 /** Return true if an untrusted process may send a frame to a QP 1, or to another queue pair. */
 bool mads_may_send(const struct server *server, uint16_t number, const uint8_t *frame, size_t len);

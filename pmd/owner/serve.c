@@ -287,7 +287,7 @@ void serve_sleep(struct server *server, int ms)
 		uplink_conn_run(server);
 	serve_look_around(server);
 	pause_check(server);
-	mads_farewell(server);
+	mads_disconnect_orphans(server);
 	/* Some of these messages may be for processes of this owner. */
 	if (ms != 0)
 		server_poll_wake(server);
@@ -332,7 +332,7 @@ static void serve_tell_peers(struct server *server)
 {
 	for (int i = 0; i < TELL_POLLS && arbiter_due_ns(server->gsi.arbiter) <= server->now_ns;
 	     i++) {
-		mads_farewell(server);
+		mads_disconnect_orphans(server);
 		forward_flush(server);
 	}
 }

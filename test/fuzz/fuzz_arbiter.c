@@ -216,7 +216,7 @@ static void tell_peers(void)
 	struct cm_mad mad;
 
 	for (uint64_t due_ns; (due_ns = arbiter_due_ns(arbiter)) != UINT64_MAX; now_ns = due_ns) {
-		while (arbiter_farewell(arbiter, due_ns, &path, bytes)) {
+		while (arbiter_disconnect_orphan(arbiter, due_ns, &path, bytes)) {
 			check(cm_mad_parse(bytes, sizeof(bytes), &mad) == CM_MAD_OK);
 			check(mad.message == CM_DREQ || mad.message == CM_REJ);
 			messages[mad.message].told++;

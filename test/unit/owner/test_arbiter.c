@@ -348,12 +348,12 @@ static void accept_from_peer(uint16_t slot)
 	assert_given(mad_of(CM_RTU, PEER_ID, ids[slot]), slot);
 }
 
-static bool says_farewell(struct cm_mad *mad)
+static bool disconnects_orphan(struct cm_mad *mad)
 {
 	struct connections_path path;
 	uint8_t bytes[MAD_LEN];
 
-	if (!arbiter_farewell(arbiter, NOW, &path, bytes))
+	if (!arbiter_disconnect_orphan(arbiter, NOW, &path, bytes))
 		return false;
 	assert_memory_equal(path.theirs, peer, GID_LEN);
 	assert_memory_equal(path.ours, host, GID_LEN);
@@ -370,12 +370,12 @@ TEST(arbiter_end__tells_peers)
 	assert_int_equal(arbiter_due_ns(arbiter), UINT64_MAX);
 	arbiter_end(arbiter, 0, NOW);
 	assert_int_equal(arbiter_due_ns(arbiter), NOW);
-	assert_true(says_farewell(&mad));
+	assert_true(disconnects_orphan(&mad));
 	assert_int_equal(mad.message, CM_DREQ);
 	assert_int_equal(mad.local_id, ids[0]);
 	assert_int_equal(mad.remote_id, PEER_ID);
 	assert_int_equal(mad.dreq_qpn, QPN);
-	assert_false(says_farewell(&mad));
+	assert_false(disconnects_orphan(&mad));
 	/* The id is nobody's any more, but the answer is heard. */
 	assert_int_equal(route(mad_of(CM_DREP, PEER_ID, ids[0])), ARBITER_DROP);
 	assert_int_equal(arbiter_due_ns(arbiter), UINT64_MAX);
@@ -389,8 +389,8 @@ TEST(arbiter_end__tells_nobody_twice)
 	accept_from_peer(0);
 	arbiter_end(arbiter, 0, NOW);
 	arbiter_end(arbiter, 0, NOW);
-	assert_true(says_farewell(&mad));
-	assert_false(says_farewell(&mad));
+	assert_true(disconnects_orphan(&mad));
+	assert_false(disconnects_orphan(&mad));
 }
 
 /* The peer's queue pair asks another process: the one that still has a connection with it rejects

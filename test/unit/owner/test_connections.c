@@ -99,7 +99,7 @@ static bool tells(uint64_t now_ns)
 {
 	struct connections_path to;
 
-	if (!connections_farewell(connections, now_ns, &told, &to))
+	if (!connections_disconnect_orphan(connections, now_ns, &told, &to))
 		return false;
 	assert_memory_equal(&to, &path, sizeof(to));
 	return true;
@@ -260,7 +260,7 @@ TEST(end__waits_for_the_answer_to_a_disconnect)
 	assert_int_equal(connections_due_ns(connections), UINT64_MAX);
 }
 
-TEST(farewell__ends_with_the_answer)
+TEST(disconnect_orphan__ends_with_the_answer)
 {
 	static const enum cm_message answers[] = {CM_DREP, CM_DREQ, CM_REJ};
 
@@ -275,7 +275,7 @@ TEST(farewell__ends_with_the_answer)
 	}
 }
 
-TEST(farewell__gives_up)
+TEST(disconnect_orphan__gives_up)
 {
 	uint64_t now_ns = NOW;
 	unsigned int count = 0;
@@ -291,7 +291,7 @@ TEST(farewell__gives_up)
 }
 
 /* Peers that were told go behind those that were not. */
-TEST(farewell__tells_all)
+TEST(disconnect_orphan__tells_all)
 {
 	for (uint32_t i = 0; i < 1000; i++) {
 		say(req_to(PORT, OUR_ID + i));

@@ -430,16 +430,16 @@ static void connect_peer(uint16_t n)
 	server.uplink.pending_count = 0;
 }
 
-TEST(mads_farewell__tells_a_peer_beyond_the_port)
+TEST(mads_disconnect_orphans__tells_a_peer_beyond_the_port)
 {
 	struct packet parsed;
 	struct cm_mad mad;
 
 	connect_peer(0);
-	mads_farewell(&server);
+	mads_disconnect_orphans(&server);
 	assert_int_equal(server.uplink.pending_count, 0);
 	slot_end(&server, 0);
-	mads_farewell(&server);
+	mads_disconnect_orphans(&server);
 	assert_int_equal(server.uplink.pending_count, 1);
 	assert_int_equal(packet_parse(rte_pktmbuf_mtod(server.uplink.pending[0], uint8_t *),
 				      server.uplink.pending[0]->data_len, false, &parsed),
@@ -452,7 +452,7 @@ TEST(mads_farewell__tells_a_peer_beyond_the_port)
 	assert_int_equal(mad.message, CM_DREQ);
 	assert_int_equal(mad.remote_id, PEER_ID);
 	assert_int_equal(mad.dreq_qpn, QPN);
-	mads_farewell(&server);
+	mads_disconnect_orphans(&server);
 	assert_int_equal(server.uplink.pending_count, 1);
 	assert_int_equal(server.totals.mads_farewell, 1);
 }
@@ -469,14 +469,14 @@ static void connect_both(void)
 	assert_true(takes(0, CM_REP));
 }
 
-TEST(mads_farewell__tells_a_process_of_ours)
+TEST(mads_disconnect_orphans__tells_a_process_of_ours)
 {
 	struct packet parsed;
 	struct cm_mad mad;
 
 	connect_both();
 	slot_end(&server, 0);
-	mads_farewell(&server);
+	mads_disconnect_orphans(&server);
 	assert_int_equal(server.uplink.pending_count, 0);
 	assert_true(take(1, &mad, &parsed));
 	assert_int_equal(mad.message, CM_DREQ);
@@ -487,12 +487,12 @@ TEST(mads_farewell__tells_a_process_of_ours)
 	assert_int_equal(arbiter_due_ns(server.gsi.arbiter), UINT64_MAX);
 }
 
-TEST(mads_farewell__of_both_sides_ends_at_once)
+TEST(mads_disconnect_orphans__of_both_sides_ends_at_once)
 {
 	connect_both();
 	slot_end(&server, 0);
 	slot_end(&server, 1);
-	mads_farewell(&server);
+	mads_disconnect_orphans(&server);
 	assert_int_equal(server.uplink.pending_count, 0);
 	assert_int_equal(arbiter_due_ns(server.gsi.arbiter), UINT64_MAX);
 }

@@ -104,7 +104,7 @@ enum arbiter_verdict arbiter_route(struct arbiter *arbiter, const struct arbiter
 /** Record a MAD, of any content and length, that a process sends. */
 void arbiter_sent(struct arbiter *arbiter, uint16_t slot, const struct arbiter_mad *mad);
 
-/** Return the time of the next MAD of arbiter_farewell; UINT64_MAX: never. */
+/** Return the time of the next MAD of arbiter_disconnect_orphan; UINT64_MAX: never. */
 uint64_t arbiter_due_ns(const struct arbiter *arbiter);
 
 /**
@@ -115,8 +115,8 @@ uint64_t arbiter_due_ns(const struct arbiter *arbiter);
  * @return
  *   False if none is due.
  */
-bool arbiter_farewell(struct arbiter *arbiter, uint64_t now_ns, struct connections_path *path,
-		      uint8_t *bytes);
+bool arbiter_disconnect_orphan(struct arbiter *arbiter, uint64_t now_ns,
+			       struct connections_path *path, uint8_t *bytes);
 
 /* The numbers and addresses that an untrusted process may name as its own. */
 struct arbiter_sender {

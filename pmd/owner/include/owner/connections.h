@@ -63,7 +63,7 @@ struct connections {
 	struct connections_queue
 		left[CONNECTIONS_TRIES + 1]; /* by number of messages sent; next due first */
 	uint32_t left_count;
-	rte_be64_t guid_be; /* information of the last farewell */
+	rte_be64_t guid_be; /* information of the last orphan disconnect */
 };
 
 /** Make it empty. 0, or -EIO if there are no random numbers. */
@@ -96,7 +96,7 @@ void connections_end(struct connections *connections, uint16_t slot, uint64_t no
 uint16_t connections_stale(struct connections *connections, const struct cm_mad *req,
 			   const struct connections_path *path);
 
-/** Return the time of the next message of connections_farewell; UINT64_MAX: never. */
+/** Return the time of the next message of connections_disconnect_orphan; UINT64_MAX: never. */
 uint64_t connections_due_ns(const struct connections *connections);
 
 /**
@@ -107,7 +107,7 @@ uint64_t connections_due_ns(const struct connections *connections);
  * @return
  *   False if none is due.
  */
-bool connections_farewell(struct connections *connections, uint64_t now_ns, struct cm_mad *mad,
-			  struct connections_path *path);
+bool connections_disconnect_orphan(struct connections *connections, uint64_t now_ns,
+				   struct cm_mad *mad, struct connections_path *path);
 
 #endif
