@@ -8,6 +8,7 @@
 #include <rte_common.h>
 
 #include "base/cachelines.h"
+#include "loss_internal.h"
 #include "transport/loss_sack.h"
 #include "transport/sack.h"
 #include "wire/headers.h"
@@ -104,7 +105,7 @@ void loss_set_attr(struct loss *loss, const struct loss_attr *attr)
 	loss->recovery.rnr_retry = attr->rnr_retry;
 }
 
-static void loss_learn(struct loss *loss, enum loss_evidence evidence)
+void loss_learn(struct loss *loss, enum loss_evidence evidence)
 {
 	loss->peer = loss_peer_after(loss->peer, evidence);
 }
@@ -139,8 +140,7 @@ void loss_begin(struct loss *loss)
 	loss->board->scanned = loss->una;
 }
 
-/* End the retransmission: nothing more is sent again, or only what is behind `next`. */
-static void loss_end(struct loss *loss)
+void loss_end(struct loss *loss)
 {
 	scoreboard_replace(loss->board, loss->una, RANGE_MISSING, RANGE_SENT);
 	scoreboard_replace(loss->board, loss->una, RANGE_SENT_AGAIN, RANGE_SENT);
@@ -156,8 +156,7 @@ static void loss_narrow(struct loss *loss)
 		loss->window /= 2;
 }
 
-/* Go back: send everything unacknowledged again. If it was a loss, halve the window. */
-static void loss_go_back(struct loss *loss, enum loss_state state, bool lost)
+void loss_go_back(struct loss *loss, enum loss_state state, bool lost)
 {
 	loss_begin(loss);
 	loss_end(loss);
@@ -171,15 +170,13 @@ static void loss_go_back(struct loss *loss, enum loss_state state, bool lost)
 		loss_narrow(loss);
 }
 
-static void loss_go_back_lost(struct loss *loss, enum loss_state state, uint64_t now_ns)
+void loss_go_back_lost(struct loss *loss, enum loss_state state, uint64_t now_ns)
 {
 	recovery_lost(&loss->recovery, now_ns);
 	loss_go_back(loss, state, true);
 }
 
-/* Begin a selective retransmission of what is missing before `to`. If it was lost, halve the
- * window, unless losses of the same flight have already done so. */
-static void loss_begin_selective(struct loss *loss, enum loss_state state, struct psn to)
+void loss_begin_selective(struct loss *loss, enum loss_state state, struct psn to)
 {
 	loss_begin(loss);
 	loss_end(loss);
@@ -196,9 +193,7 @@ static void loss_begin_selective(struct loss *loss, enum loss_state state, struc
 	}
 }
 
-/* Send only what is missing before `to` again. */
-static void loss_send_missing(struct loss *loss, enum loss_state state, struct psn to,
-			      uint64_t now_ns)
+void loss_send_missing(struct loss *loss, enum loss_state state, struct psn to, uint64_t now_ns)
 {
 	loss_begin_selective(loss, state, to);
 	recovery_retransmit(&loss->recovery, now_ns, true);
@@ -266,9 +261,7 @@ void loss_advance(struct loss *loss, struct psn psn)
 		loss->state = LOSS_SETTLED;
 }
 
-/* Stop the measurement if the answer came before the retransmission: it does not show how long an
- * answer to the retransmission takes. */
-static void loss_unmeasured(struct loss *loss)
+void loss_unmeasured(struct loss *loss)
 {
 	if (loss->resent == 0 && psn_before(loss->from, loss->una))
 		recovery_unmeasured(&loss->recovery);
@@ -387,241 +380,4 @@ void loss_on_out_of_order(struct loss *loss, struct psn psn, bool kept)
 		scoreboard_mark(loss->board, psn, behind, RANGE_CAME);
 	else if (scoreboard_at(loss->board, psn) == RANGE_CAME)
 		scoreboard_mark(loss->board, psn, behind, RANGE_SENT);
-}
-
-/*
- * Request what is missing up to the first response that has come, once. A response has come that
- * the responder sends only after one that did not come: that one was lost (9.7.5.1.1, implied NAK).
- */
-static bool loss_ask(struct loss *loss, const struct loss_request *oldest, uint64_t now_ns)
-{
-	struct psn to = psn_add(oldest->last, 1), came, end;
-
-	if (loss->recovery.state == RECOVERY_RNR_WAIT || psn_eq(loss->una, loss->next))
-		return false;
-	/* The response arrived, but there was no room to keep it until its turn. */
-	if (scoreboard_look(loss->board, loss->una, loss->top, &end) == RANGE_CAME)
-		scoreboard_mark(loss->board, loss->una, end, RANGE_SENT);
-	if (scoreboard_first(loss->board, RANGE_CAME, &came, &end) && psn_before(came, to))
-		to = came;
-	if (psn_before(loss->executed, to))
-		to = loss->executed;
-	if (psn_before(loss->next, to))
-		to = loss->next;
-	loss_send_missing(loss, LOSS_RESPONSE, to, now_ns);
-	return true;
-}
-
-/*
- * The peer accepted a packet that it had refused. It may have no receive request for the next
- * message, and refuse that message's first packet too. So that packet is also sent alone, until
- * nothing is in flight. But if the answers do not cover packets that were sent before, the peer has
- * dropped those.
- */
-static void loss_refusal_ended(struct loss *loss, bool leaps, uint64_t now_ns)
-{
-	const enum loss_peer before = loss->peer;
-
-	if (leaps && loss->resent > 0)
-		loss_learn(loss, LOSS_ANSWER_LEAPS);
-	if (psn_eq(loss->una, loss->next))
-		return;
-	if (!leaps)
-		loss_learn(loss, LOSS_REFUSAL_ENDS);
-	/* A peer may keep packets behind a loss, and drop packets behind a refusal. */
-	if (leaps || before == LOSS_PEER_UNKNOWN || before == LOSS_PEER_KEEPS ||
-	    before == LOSS_PEER_SACK) {
-		loss_send_missing(loss, LOSS_RNR, psn_add(loss->una, 1), now_ns);
-		return;
-	}
-	recovery_lost(&loss->recovery, now_ns);
-	loss_go_back(loss, LOSS_STARTED_OVER, false);
-}
-
-/* Send nothing until the RNR timer expires: the packet that is the oldest then is sent first. */
-static void loss_wait(struct loss *loss)
-{
-	if (!loss_is_selective(loss) || psn_before(loss->una, loss->to))
-		return;
-	loss_end(loss);
-	if (!psn_eq(loss->una, loss->next))
-		loss_begin_selective(loss, LOSS_RNR, psn_add(loss->una, 1));
-}
-
-void loss_sack_accepted(struct loss *loss, uint64_t now_ns)
-{
-	if (loss->state != LOSS_RNR || loss->peer != LOSS_PEER_SACK ||
-	    loss->recovery.state == RECOVERY_RNR_WAIT || psn_before(loss->una, loss->to))
-		return;
-	loss_unmeasured(loss);
-	loss_end(loss);
-	recovery_retransmitted(&loss->recovery, now_ns);
-}
-
-/*
- * The answer to a request that was sent again alone shows the peer's kind. If the answer covers
- * more, the peer keeps out-of-order packets. If it covers just that request, the peer does not keep
- * them, or not this time: packets behind it are sent again. A response shows neither; if nothing
- * follows it, the retransmission timer asks.
- */
-static void loss_request_ended(struct loss *loss, bool leaps, bool acknowledged, uint64_t now_ns)
-{
-	if (leaps) {
-		if (loss->resent > 0)
-			loss_learn(loss, LOSS_ANSWER_LEAPS);
-		return;
-	}
-	if (psn_eq(loss->una, loss->next))
-		return;
-	if (acknowledged) {
-		loss_learn(loss, LOSS_ANSWER_STOPS);
-		loss_go_back_lost(loss, LOSS_WENT_BACK, now_ns);
-		return;
-	}
-	loss_send_missing(loss, LOSS_REQUEST, psn_add(loss->una, 1), now_ns);
-	scoreboard_replace(loss->board, loss->una, RANGE_MISSING, RANGE_SENT_AGAIN);
-}
-
-/*
- * The answer to a probe covers nothing behind it. An acknowledgement shows that the peer had
- * nothing more. A response does not, because answers to what follows may be on their way; the next
- * probe will show it. But in the middle of a READ's segment, the rest of its responses was lost,
- * too.
- */
-static void loss_probe_ended(struct loss *loss, const struct loss_request *oldest,
-			     bool acknowledged, uint64_t now_ns)
-{
-	const uint32_t rest = RTE_MIN(oldest->segment_psns, loss_outstanding(loss));
-
-	if (acknowledged)
-		loss_go_back_lost(loss, LOSS_STARTED_OVER, now_ns);
-	else if (oldest->segment_began)
-		loss_send_missing(loss, LOSS_RESPONSE, psn_add(loss->una, (int32_t)rest), now_ns);
-}
-
-/* The end of a selective retransmission is reached. */
-static void loss_selective_ended(struct loss *loss, const struct loss_request *oldest,
-				 bool acknowledged, uint64_t now_ns)
-{
-	const bool leaps = psn_before(loss->to, loss->una);
-	const enum loss_state state = loss->state;
-
-	loss_end(loss);
-	if (state != LOSS_PROBE && state != LOSS_SACKED)
-		recovery_retransmitted(&loss->recovery, now_ns);
-	if (state == LOSS_RNR)
-		loss_refusal_ended(loss, leaps, now_ns);
-	else if (state == LOSS_REQUEST)
-		loss_request_ended(loss, leaps, acknowledged, now_ns);
-	else if (state == LOSS_PROBE && !leaps && !psn_eq(loss->una, loss->next))
-		loss_probe_ended(loss, oldest, acknowledged, now_ns);
-}
-
-bool loss_settle(struct loss *loss, const struct loss_request *oldest, bool acknowledged,
-		 uint64_t now_ns)
-{
-	bool asks = false;
-
-	if (loss->recovery.state == RECOVERY_RNR_WAIT) {
-		loss_wait(loss);
-		return false;
-	}
-	if (loss_is_selective(loss)) {
-		if (loss->state != LOSS_SACKED)
-			loss_unmeasured(loss);
-		if (!psn_before(loss->una, loss->to))
-			loss_selective_ended(loss, oldest, acknowledged, now_ns);
-	}
-	if (loss_awaits_responses(loss) && !loss_is_selective(loss) && !loss_sack_applies(loss))
-		asks = loss_ask(loss, oldest, now_ns);
-	if (loss->state == LOSS_SETTLED && psn_eq(loss->executed, loss->una) &&
-	    psn_eq(loss->recovery_point, loss->una) && scoreboard_is_empty(loss->board))
-		loss->state = LOSS_NONE;
-	loss_open(loss, now_ns);
-	/* Progress has turned the retransmission timer into the timer of a probe. */
-	if (loss_is_selective(loss) && loss->state != LOSS_SACKED &&
-	    loss->recovery.waits_for == RECOVERY_FOR_ANSWER)
-		recovery_retransmit(&loss->recovery, now_ns, false);
-	return asks;
-}
-
-void loss_hold(struct loss *loss)
-{
-	/* Without memory the timers go on. They begin a retransmission when there is memory. A
-	 * queue pair without timeouts has its memory from the beginning. */
-	if (!loss_reserve(loss))
-		return;
-	loss_go_back(loss, LOSS_STARTED_OVER, false);
-	loss->executed = loss->una;
-	/* Responses that have come are between una and `executed`. They are requested again. */
-	scoreboard_clear(loss->board);
-	recovery_hold(&loss->recovery);
-}
-
-void loss_release(struct loss *loss, uint64_t now_ns)
-{
-	recovery_release(&loss->recovery, now_ns);
-}
-
-/* The selective retransmission was lost; or, if there is none, the oldest packet may be. */
-static enum loss_timeout loss_send_once_more(struct loss *loss, uint64_t now_ns)
-{
-	if (loss_sack_applies(loss) && !psn_eq(loss->una, loss->next)) {
-		recovery_probe_sack_peer(&loss->recovery, loss->una, now_ns);
-		return LOSS_TIMEOUT_TAIL;
-	}
-	if (loss_is_selective(loss)) {
-		scoreboard_replace(loss->board, loss->una, RANGE_SENT_AGAIN, RANGE_MISSING);
-		/* The packet at una is missing in any case: a response that had come may have been
-		 * dropped since, for lack of room or because another one with its PSN differed. */
-		if (scoreboard_at(loss->board, loss->una) != RANGE_MISSING)
-			scoreboard_mark(loss->board, loss->una, psn_add(loss->una, 1),
-					RANGE_MISSING);
-		return LOSS_TIMEOUT_NONE;
-	}
-	if (psn_eq(loss->una, loss->next))
-		return LOSS_TIMEOUT_NONE;
-	loss_begin_selective(loss, LOSS_PROBE, psn_add(loss->una, 1));
-	recovery_probe(&loss->recovery, loss->una, now_ns);
-	return LOSS_TIMEOUT_PROBE;
-}
-
-/* If the retransmission timer has asked for the oldest packet, it did leave, and was not answered.
- */
-bool loss_owes_oldest(const struct loss *loss)
-{
-	if (!loss_is_selective(loss))
-		return psn_eq(loss->una, loss->next);
-	return loss->recovery.retransmit_tries == 0 &&
-	       scoreboard_at(loss->board, loss->una) == RANGE_MISSING;
-}
-
-void loss_on_still_poll(struct loss *loss, uint64_t now_ns)
-{
-	if (loss_owes_oldest(loss))
-		recovery_pause(&loss->recovery, now_ns);
-	else
-		recovery_unpause(&loss->recovery, now_ns);
-}
-
-enum loss_timeout loss_on_timer(struct loss *loss, bool excused, uint64_t now_ns)
-{
-	switch (recovery_expire(&loss->recovery, excused, now_ns)) {
-	case RECOVERY_WAIT:
-		return LOSS_TIMEOUT_NONE;
-	case RECOVERY_RNR_OVER:
-		if (loss_is_selective(loss))
-			recovery_retransmit(&loss->recovery, now_ns, true);
-		return LOSS_TIMEOUT_NONE;
-	case RECOVERY_RETRANSMIT:
-		return loss_reserve(loss) ? loss_send_once_more(loss, now_ns) : LOSS_TIMEOUT_NONE;
-	case RECOVERY_RESEND:
-		/* Without memory nothing is sent again before the next timeout. */
-		if (loss_reserve(loss))
-			loss_go_back(loss, LOSS_STARTED_OVER, !excused);
-		return LOSS_TIMEOUT_EXPIRED;
-	case RECOVERY_GIVE_UP:
-	default:
-		return LOSS_TIMEOUT_GIVE_UP;
-	}
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Tests of lib/transport/loss.c when a timer runs out: probes, and lost retransmissions. */
+/* Tests of lib/transport/loss_timer.c: probes, and lost retransmissions. */
 #include "loss_rig.h"
 
 TEST_FIXTURE(completer_rig_set_up, completer_rig_tear_down);
