@@ -164,6 +164,34 @@ static inline bool qp_receives(const struct qp *qp)
 	return qp->state >= IBV_QPS_RTR && qp->state != IBV_QPS_ERR;
 }
 
+/* Return true if a request is to be passed on to another process. */
+static inline bool qp_owes_pass(struct qp *qp)
+{
+	if (qp->responder.pass == NULL || !qp->responder.pass->due)
+		return false;
+	qp->unusual |= QP_PASSES;
+	return true;
+}
+
+/* Return true if the state lets the requester send and receive. */
+static inline bool qp_requests(const struct qp *qp)
+{
+	return qp->state == IBV_QPS_RTS || qp->state == IBV_QPS_SQD;
+}
+
+/* Return true if all posted requests have completed: the requester has nothing to send, and no
+ * timer. */
+static inline bool qp_has_no_requests(const struct qp *qp)
+{
+	return qp->state == IBV_QPS_RTS && qp->sq.cons == sq_prod(&qp->sq);
+}
+
+/* Return true if neither role has anything to send, and no timer runs. */
+static __rte_always_inline bool qp_has_nothing_to_do(const struct qp *qp)
+{
+	return qp_has_no_requests(qp) && !replies_due(&qp->replies);
+}
+
 /* Return true if the sending role waits for a page. */
 static inline bool qp_sends_no_page(const struct qp *qp)
 {

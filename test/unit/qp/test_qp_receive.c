@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Tests of qp_receive (lib/qp/run.c): which packets a queue pair accepts, and in which states. */
+/* Tests of qp_receive (lib/qp/qp_receive.c): which packets a queue pair accepts, and in which
+ * states. */
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
