@@ -6,7 +6,7 @@ usage: check.py ROOT TOOL...
 
 Each option that a tool parses is in its --help and in its manual page, and neither has an option that the tool does not
 parse. Each setting is in uroce.conf(5) and in the example file. Each file that a document links or names exists, and each test
-that doc/security.md names.
+that doc/security.md names. What the glossary quotes from the code is in the code.
 """
 
 import glob
@@ -30,6 +30,8 @@ SOURCE_FOLDERS = ("app", "config", "doc", "lib", "pmd", "test", ".ci")
 OTHERS = re.compile(r"^(build/|/|linux/|results\.|verbs\.h$|rdma_verbs\.h$|dpdk-)")
 NAMED = re.compile(r"`([\w./-]+\.(?:c|h|def|py|md|sh|conf|example|build))`")
 SECURITY = "doc/security.md"
+GLOSSARY = "doc/glossary.md"
+QUOTED = re.compile(r"`(\w+)`")
 UNIT_TEST = re.compile(r"`([a-z]+)/(\w+)`")
 UNIT_CASE = re.compile(r"`([a-z]\w+__\w+)`")
 PROGRAM_TEST = re.compile(r"`([a-z]+): ?([^`]*)`")
@@ -122,9 +124,17 @@ def check_tests(root):
     return [f"{SECURITY} names the test {name}, which does not exist" for name in wrong]
 
 
+def check_glossary(root):
+    """Check that the sources have each word of code that the glossary quotes."""
+    code = "".join(read(root, path) for path in source_files(root) if re.match(r"(app|lib|pmd)/.*\.(c|h)$", path))
+    words = set(re.findall(r"\w+", code))
+    return [f"{GLOSSARY} quotes {word}, which is not in the code" for word in QUOTED.findall(read(root, GLOSSARY))
+            if word not in words]
+
+
 def main():
     root, *tools = sys.argv[1:]
-    wrong = check_settings(root) + check_files(root) + check_tests(root)
+    wrong = check_settings(root) + check_files(root) + check_tests(root) + check_glossary(root)
     for tool in tools:
         wrong += check_options(root, tool)
     print("\n".join(wrong) or "The documents agree with the programs.")
