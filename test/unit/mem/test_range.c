@@ -75,6 +75,8 @@ TEST(range_check_mapped__every_byte_is_mapped_for_the_access)
 	assert_int_equal(range_check_mapped(at(7) - 1, 2, false), -EFAULT);
 	assert_int_equal(range_check_mapped(at(5), 3 * env.page, false), -EFAULT);
 	assert_int_equal(range_check_mapped(0, 1, false), -EFAULT);
+	/* Behind the last mapping of all. */
+	assert_int_equal(range_check_mapped(-2 * (uintptr_t)env.page, 1, false), -EFAULT);
 	assert_int_equal(range_check_mapped(at(6), 0, true), 0);
 }
 
