@@ -317,10 +317,11 @@ static bool transmit(struct sim_engine *engine)
 	return left;
 }
 
-/* Return true if the host has no CPU. It loses it for 1 us to 1 s. */
+/* Return true if the host has no CPU. It loses it for 1 us to 1 s, and all of its engines do. */
 static bool is_stalled(struct host *host)
 {
-	if (rng_chance(&host->stall_rng, host->sim->variant.stall))
+	if (host->clock->now_ns >= host->stalled_until_ns &&
+	    rng_chance(&host->stall_rng, host->sim->variant.stall))
 		host->stalled_until_ns =
 			host->clock->now_ns +
 			rng_range(&host->stall_rng, 1000,
