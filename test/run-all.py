@@ -29,8 +29,10 @@ from harness.report import SECOND_TRY  # noqa: E402
 SUMMARY = re.compile(r"^(\d+) passed, (\d+) failed, (\d+) skipped$")
 # A finding of UBSan alone is a line that nobody reads.
 SANITIZER_ENV = {"UBSAN_OPTIONS": "halt_on_error=1:print_stacktrace=1"}
-SANITIZED = ("-Db_sanitize=address,undefined", "-Db_lundef=false", "-Dbuildtype=debugoptimized")
-THREAD_SANITIZED = ("-Db_sanitize=thread", "-Db_lundef=false", "-Dbuildtype=debugoptimized")
+# A fifth less to compile than with -O2.
+QUICKLY = ("-Db_lundef=false", "-Dbuildtype=debugoptimized", "-Doptimization=1")
+SANITIZED = ("-Db_sanitize=address,undefined", *QUICKLY)
+THREAD_SANITIZED = ("-Db_sanitize=thread", *QUICKLY)
 # The limits in meson.build are for a machine that has nothing else to do. Here they only end programs that hang: the
 # longest ones compute all the time, so they take as many times longer as others want their CPUs.
 PATIENCE = 5
