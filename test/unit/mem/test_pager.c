@@ -380,7 +380,7 @@ TEST(pager_look__tells_nothing_of_pages_that_nobody_wants)
 	assert_false(look(5, true));
 	never_runs = false;
 	assert_int_equal(start(late_run, late_arg), 0);
-	for (int i = 0; i < PATIENCE && !is_present(5); i++)
+	for (int i = 0; i < TIMEOUT_MS && !is_present(5); i++)
 		usleep(1000);
 	await_word(2);
 	assert_int_equal(__atomic_load_n(&told, __ATOMIC_SEQ_CST), 2);
@@ -424,7 +424,7 @@ static void await_sleepers(unsigned int count)
 	bool sleep = false;
 	unsigned int is = count + 1;
 
-	for (int i = 0; i < PATIENCE && (is != count || !sleep); i++) {
+	for (int i = 0; i < TIMEOUT_MS && (is != count || !sleep); i++) {
 		is = other_threads(&sleep);
 		usleep(1000);
 	}
