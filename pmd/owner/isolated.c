@@ -32,8 +32,8 @@ struct isolated {
 			  unmapped */
 	uint32_t left; /* hung_up: packets to be taken, at most */
 	struct rte_mbuf *waiting; /* a packet taken from the process; its receiver had no room */
-	struct memif_doorbell_cost
-		doorbell_cost; /* of waking the process, in all its connections */
+	/* of waking the process, in all its connections */
+	struct memif_doorbell_cost doorbell_cost;
 };
 
 int isolated_create(struct slot *slot)

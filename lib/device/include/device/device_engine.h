@@ -96,9 +96,8 @@ struct device_engine {
 
 	/* set by the driver of the device */
 	const struct engine_ops *ops;
-	void *driver; /* the operations' first argument */
-	const uint64_t
-		*now_ns; /* time of the engine's current engine poll; engine's thread or lock */
+	void *driver;		/* the operations' first argument */
+	const uint64_t *now_ns; /* time of its current poll; engine's thread or lock */
 
 	uint32_t qps; /* its queue pair numbers in use; under device->qpn_lock */
 
