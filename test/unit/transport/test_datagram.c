@@ -511,6 +511,7 @@ TEST(datagram_flush__in_order)
 	fixture_completion(recv_cq, 1, IBV_WC_WR_FLUSH_ERR);
 	fixture_completion(recv_cq, 2, IBV_WC_WR_FLUSH_ERR);
 	fixture_no_completion(recv_cq);
+	assert_int_equal(counters_get(&fixture.counters, COUNTER_resp_cqe_flush_error), 2);
 }
 
 TEST(datagram_send__paced)

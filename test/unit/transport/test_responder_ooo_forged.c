@@ -232,6 +232,14 @@ TEST(responder__two_packets_of_one_psn_that_differ_are_dropped)
 	expect_distrust(asks_for_ack, false);
 }
 
+static void expect_dropped(const struct packet_fields *one, const struct packet_fields *other)
+{
+	assert_int_equal(rig_take(*one), FAULT_NONE);
+	assert_int_equal(rig.responder.ooo.count, 1);
+	assert_int_equal(rig_take(*other), FAULT_NONE);
+	assert_int_equal(rig.responder.ooo.count, 0);
+}
+
 TEST(responder__atomics_that_differ_are_dropped)
 {
 	const struct packet_fields one = {.opcode = OPCODE_COMPARE_SWAP,
@@ -245,12 +253,24 @@ TEST(responder__atomics_that_differ_are_dropped)
 	others[0].swap_add++;
 	others[1].compare++;
 	others[2].iova += 8;
-	for (size_t i = 0; i < 3; i++) {
-		assert_int_equal(rig_take(one), FAULT_NONE);
-		assert_int_equal(rig.responder.ooo.count, 1);
-		assert_int_equal(rig_take(others[i]), FAULT_NONE);
-		assert_int_equal(rig.responder.ooo.count, 0);
-	}
+	for (size_t i = 0; i < 3; i++)
+		expect_dropped(&one, &others[i]);
+}
+
+TEST(responder__flushes_that_differ_are_dropped)
+{
+	const struct packet_fields one = {.opcode = OPCODE_FLUSH,
+					  .psn = 1,
+					  .iova = region_iova(&rig.memory, 0),
+					  .rkey = rig.memory.mr->key,
+					  .dma_length = 4,
+					  .feth = FETH_PLACE_GLOBAL};
+	struct packet_fields others[2] = {one, one};
+
+	others[0].feth |= FETH_PLACE_PERSISTENT;
+	others[1].feth |= FETH_SELECT_REGION << FETH_SELECT_SHIFT;
+	for (size_t i = 0; i < 2; i++)
+		expect_dropped(&one, &others[i]);
 }
 
 /* In relaxed memory the genuine packet overwrites the bytes that a forged one has placed. */
