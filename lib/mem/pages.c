@@ -118,11 +118,13 @@ struct touch {
 __attribute__((no_sanitize("thread", "address"))) static void touch_byte(void *arg)
 {
 	const struct touch *touch = arg;
+	uint8_t byte = *(const volatile uint8_t *)touch->addr;
 
+	/* Write the byte back, unless another thread has just written it. (clang makes a mere load
+	 * of an atomic OR with 0.) */
 	if (touch->write)
-		__atomic_fetch_or((uint8_t *)touch->addr, 0, __ATOMIC_RELAXED);
-	else
-		(void)*(const volatile uint8_t *)touch->addr;
+		__atomic_compare_exchange_n((uint8_t *)touch->addr, &byte, byte, false,
+					    __ATOMIC_RELAXED, __ATOMIC_RELAXED);
 }
 
 /*

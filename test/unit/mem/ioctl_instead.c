@@ -4,18 +4,18 @@
 
 #include <stdarg.h>
 #include <stddef.h>
+#include <sys/ioctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 int (*ioctl_instead)(int fd, unsigned long request, void *arg);
 
-int __real_ioctl(int fd, unsigned long request, ...);
-int __wrap_ioctl(int fd, unsigned long request, ...);
-
 int ioctl_real(int fd, unsigned long request, void *arg)
 {
-	return __real_ioctl(fd, request, arg);
+	return (int)syscall(SYS_ioctl, fd, request, arg);
 }
 
-int __wrap_ioctl(int fd, unsigned long request, ...)
+int ioctl(int fd, unsigned long request, ...)
 {
 	va_list args;
 	void *arg;
