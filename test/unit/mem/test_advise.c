@@ -470,12 +470,13 @@ static unsigned long blocked_by_others(void)
 /* The program's signals are for its own threads. */
 TEST(advise_follow_later__its_thread_takes_no_signals)
 {
-	struct mr *held = env_region(env.page, ODP);
+	struct mr *held;
 	sigset_t before, after;
 
 	/* ThreadSanitizer has a thread of its own. */
 	if (THREAD_SANITIZER)
 		skip();
+	held = env_region(env.page, ODP);
 	assert_int_equal(pthread_sigmask(SIG_SETMASK, NULL, &before), 0);
 	held_pages_begin(env.memory, env.page);
 	assert_int_equal(advise(WRITE, sge_of(held, env.memory, 1), true), 0);
