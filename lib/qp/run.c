@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A queue pair's work under its engine: it passes engine polls and timers to its roles. */
+/* A queue pair under its engine: its roles send when the engine runs it, and when timers expire. */
 #include <string.h>
 
 #include <rte_prefetch.h>

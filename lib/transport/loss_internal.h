@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What loss.c sends again, for the files that decide when: loss_settle.c and loss_timer.c. */
+/* loss.c retransmits. loss_settle.c and loss_timer.c decide when, and call it by these functions.
+ */
 #ifndef TRANSPORT_LOSS_INTERNAL_H
 #define TRANSPORT_LOSS_INTERNAL_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What an answer shows of a retransmission, and what is sent again after it. */
+/* An answer settles a retransmission: learn from it, and choose what is retransmitted next. */
 #include <rte_common.h>
 
 #include "loss_internal.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The timers of losses: what is sent again when one expires, and when they pause. */
+/* A timer has expired, or pauses: choose what is retransmitted. */
 #include "loss_internal.h"
 #include "transport/loss_sack.h"
 

@@ -152,7 +152,7 @@ void loss_open(struct loss *loss, uint64_t now_ns)
 	loss_set_window(loss);
 	if (loss->limited | loss->board->widening) {
 		loss_widen(loss, false, now_ns);
-		/* It may have changed window_max or the advertised window. */
+		/* loss_widen may have changed window_max or the advertised window. */
 		loss_set_window(loss);
 	}
 }

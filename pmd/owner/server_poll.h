@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* One poll of the owner: it moves packets of all processes, in both directions. */
+/* A poll of the owner moves packets of all processes, in both directions. */
 #ifndef OWNER_SERVER_POLL_H
 #define OWNER_SERVER_POLL_H
 

@@ -17,6 +17,7 @@
 
 #include "must.h"
 #include "raise_qp.h"
+#include "xrc_domain.h"
 
 #define PROCESSES 3u
 #define THREADS	  2u
@@ -29,7 +30,7 @@
 #define LONG_US	  150000u /* longer than a process waits for the owner's messages */
 #define SECONDS	  100	  /* a process that takes longer hangs */
 
-/* What the processes share. */
+/* The processes share this memory. */
 struct shared {
 	uint32_t numbers[QUEUES]; /* of the queues that there are now, or 0; atomic */
 	bool over;		  /* atomic */
@@ -47,26 +48,10 @@ static int file;
 
 static void open_side(void)
 {
-	struct ibv_device **list = ibv_get_device_list(NULL);
-
 	alarm(SECONDS);
-	MUST(list && list[0]);
-	side.context = ibv_open_device(list[0]);
-	MUST(side.context);
-	ibv_free_device_list(list);
+	side.context = xrc_open_device();
 	side.pd = ibv_alloc_pd(side.context);
 	MUST(side.pd && ibv_query_gid(side.context, 1, 0, &side.gid) == 0);
-}
-
-static struct ibv_xrcd *open_domain(int oflags)
-{
-	struct ibv_xrcd_init_attr attr = {
-		.comp_mask = IBV_XRCD_INIT_ATTR_FD | IBV_XRCD_INIT_ATTR_OFLAGS,
-		.fd = file,
-		.oflags = oflags,
-	};
-
-	return ibv_open_xrcd(side.context, &attr);
 }
 
 /* Bytes for messages, registered. */
@@ -124,7 +109,7 @@ static void *open_and_close(void *number)
 
 	MUST(cq);
 	for (unsigned int round = 0; !__atomic_load_n(&shared->over, __ATOMIC_ACQUIRE); round++) {
-		struct ibv_xrcd *xrcd = open_domain(O_CREAT);
+		struct ibv_xrcd *xrcd = xrc_open_domain(side.context, file, O_CREAT);
 		struct ibv_srq *srq;
 		uint32_t srqn;
 
@@ -248,12 +233,12 @@ static void check_end(void)
 {
 	struct ibv_xrcd *xrcd;
 
-	while ((xrcd = open_domain(0)) != NULL) {
+	while ((xrcd = xrc_open_domain(side.context, file, 0)) != NULL) {
 		MUST(ibv_close_xrcd(xrcd) == 0);
 		usleep(1000);
 	}
 	MUST(errno == EAGAIN);
-	xrcd = open_domain(O_CREAT | O_EXCL);
+	xrcd = xrc_open_domain(side.context, file, O_CREAT | O_EXCL);
 	MUST(xrcd && ibv_close_xrcd(xrcd) == 0);
 }
 
@@ -263,7 +248,7 @@ static void run_sender(const pid_t pids[PROCESSES])
 	struct ends ends;
 
 	open_side();
-	xrcd = open_domain(O_CREAT);
+	xrcd = xrc_open_domain(side.context, file, O_CREAT);
 	MUST(xrcd);
 	ends = make_ends(xrcd);
 	connect_ends(&ends);
@@ -282,11 +267,9 @@ static void run_sender(const pid_t pids[PROCESSES])
 
 int main(void)
 {
-	char name[] = "/tmp/uroce-xrc-XXXXXX";
 	pid_t pids[PROCESSES];
 
-	file = mkstemp(name);
-	MUST(file >= 0 && unlink(name) == 0);
+	file = xrc_file();
 	shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1,
 		      0);
 	MUST(shared != MAP_FAILED);

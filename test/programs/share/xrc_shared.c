@@ -23,6 +23,7 @@
 
 #include "must.h"
 #include "raise_qp.h"
+#include "xrc_domain.h"
 
 #define BYTES	(1u << 20)
 #define LONG	300001u /* bytes of a message of many packets */
@@ -68,13 +69,8 @@ static struct fact hear(int fd)
 
 static void open_side(void)
 {
-	struct ibv_device **list = ibv_get_device_list(NULL);
-
 	alarm(SECONDS);
-	MUST(list && list[0]);
-	side.context = ibv_open_device(list[0]);
-	MUST(side.context);
-	ibv_free_device_list(list);
+	side.context = xrc_open_device();
 	side.pd = ibv_alloc_pd(side.context);
 	side.cq = ibv_create_cq(side.context, 256, NULL, NULL, 0);
 	side.bytes = aligned_alloc(4096, BYTES);
@@ -90,17 +86,6 @@ static void raise_to(struct ibv_qp *qp, const struct fact *peer, enum ibv_qp_sta
 
 	attr.qp_access_flags = ACCESS;
 	MUST(raise_qp_to(qp, &attr, last) == 0);
-}
-
-static struct ibv_xrcd *open_domain(int oflags)
-{
-	struct ibv_xrcd_init_attr attr = {
-		.comp_mask = IBV_XRCD_INIT_ATTR_FD | IBV_XRCD_INIT_ATTR_OFLAGS,
-		.fd = file,
-		.oflags = oflags,
-	};
-
-	return ibv_open_xrcd(side.context, &attr);
 }
 
 static struct ibv_wc wait_for(enum ibv_wc_status status)
@@ -134,7 +119,7 @@ static void run_target(int requester)
 
 	open_side();
 	peer = hear(requester);
-	init.xrcd = open_domain(O_CREAT);
+	init.xrcd = xrc_open_domain(side.context, file, O_CREAT);
 	MUST(init.xrcd);
 	qp = ibv_create_qp_ex(side.context, &init);
 	MUST(qp);
@@ -195,13 +180,13 @@ static void run_queue(int requester, bool apart)
 	uint32_t number;
 
 	open_side();
-	MUST(!open_domain(0) && errno == EAGAIN);
+	MUST(!xrc_open_domain(side.context, file, 0) && errno == EAGAIN);
 	mine = (struct fact){0};
 	tell(requester, &mine);
 	target = hear(requester);
 	if (!apart)
-		MUST(!open_domain(O_CREAT | O_EXCL) && errno == EINVAL);
-	xrcd = open_domain(apart ? O_CREAT : 0);
+		MUST(!xrc_open_domain(side.context, file, O_CREAT | O_EXCL) && errno == EINVAL);
+	xrcd = xrc_open_domain(side.context, file, apart ? O_CREAT : 0);
 	MUST(xrcd);
 	if (!apart)
 		check_target(xrcd, target.number);
@@ -363,13 +348,11 @@ static void run_requester(const char *how, const pid_t pids[2], const int fds[2]
 
 int main(int argc, char **argv)
 {
-	char name[] = "/tmp/uroce-xrc-XXXXXX";
 	int fds[2];
 	pid_t pids[2];
 
 	MUST(argc == 2);
-	file = mkstemp(name);
-	MUST(file >= 0 && unlink(name) == 0);
+	file = xrc_file();
 	for (int i = 0; i < 2; i++) {
 		int pair[2];
 

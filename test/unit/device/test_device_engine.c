@@ -156,7 +156,7 @@ TEST(device_counter__adds_up_the_engines)
 
 #define LINE_OF(field) (offsetof(struct device, field) / RTE_CACHE_LINE_SIZE)
 
-/* What the first engine writes in each engine poll is in no cache line that other engines read. */
+/* Other engines read no cache line that the first engine writes in each engine poll. */
 TEST(device__what_the_first_engine_writes_is_apart)
 {
 	assert_int_equal(offsetof(struct device, gsi_psn) % RTE_CACHE_LINE_SIZE, 0);

@@ -6,8 +6,8 @@
 #include <pthread.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -93,16 +93,6 @@ static bool next(void *user, struct xrc_note *note)
 static const struct xrc_share_ops share_ops = {
 	.ask = ask, .tell = tell, .has_next = has_next, .next = next};
 
-static int temporary_file(void)
-{
-	char path[] = "/tmp/uroce-test-xrc-share-XXXXXX";
-	const int file = mkstemp(path);
-
-	assert_true(file >= 0);
-	unlink(path);
-	return file;
-}
-
 static const union ibv_gid own_gid = {.raw = {[10] = 0xff, 0xff, 10, 0, 0, 1}};
 
 static int set_up(TEST_STATE)
@@ -119,7 +109,8 @@ static int set_up(TEST_STATE)
 	assert_int_equal(device_add_gid(device, &own_gid, -1, 0), 0);
 	told_count = said_count = kicks = 0;
 	ask_says = 0;
-	fd = temporary_file();
+	fd = memfd_create("domain", MFD_CLOEXEC);
+	assert_true(fd >= 0);
 	assert_int_equal(xrcd_open(device, fd, O_CREAT, &xrcd), 0);
 	return 0;
 }
@@ -280,7 +271,7 @@ TEST(xrcd_close__ends_the_stand_ins)
 
 TEST(xrcd_open__asks_the_owner)
 {
-	const int other = temporary_file();
+	const int other = memfd_create("other", MFD_CLOEXEC);
 	struct xrcd *opened;
 
 	ask_says = -EAGAIN;

@@ -7,8 +7,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -151,15 +151,13 @@ static int set_up(TEST_STATE)
 					     .port_mtu_bytes = 1500,
 					     .qpn_first = FIRST,
 					     .qpn_count = 1u << 14};
-	char path[] = "/tmp/uroce-test-xrc-threads-XXXXXX";
 
 	assert_int_equal(device_create(&config, &device), 0);
 	device_first(device)->ops = &ops;
 	device->xrc_share = &share_ops;
 	assert_int_equal(device_add_gid(device, &own_gid, -1, 0), 0);
-	fd = mkstemp(path);
+	fd = memfd_create("domain", MFD_CLOEXEC);
 	assert_true(fd >= 0);
-	unlink(path);
 	return 0;
 }
 

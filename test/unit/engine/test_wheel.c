@@ -183,7 +183,7 @@ TEST(wheel_fire__holds_ten_thousand_paced_queue_pairs)
 			wheel_set(&wheel, each, each->deadline_ns);
 		}
 	}
-	/* One slot, and the time between two engine polls. */
+	/* An entry fires at most a slot and an engine poll late. */
 	assert_true(late_ns <= 3 * SLOT_NS);
 	assert_int_equal(wheel.entries, MANY_QPS);
 	for (int i = 0; i < MANY_QPS; i++) {

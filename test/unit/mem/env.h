@@ -9,6 +9,7 @@
 #include <stdint.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <infiniband/verbs.h>
@@ -50,6 +51,19 @@ static inline int env_tear_down(TEST_STATE)
 		return -1;
 	key_table_destroy(env.keys);
 	return 0;
+}
+
+/* Let the process open so many descriptors. Return how many it could open before. */
+static inline rlim_t env_limit_descriptors(rlim_t most)
+{
+	struct rlimit limit;
+	rlim_t before;
+
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &limit), 0);
+	before = limit.rlim_cur;
+	limit.rlim_cur = most;
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
+	return before;
 }
 
 static inline int env_register(void *addr, size_t length, unsigned int access, struct mr **mr)

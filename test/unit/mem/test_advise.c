@@ -16,6 +16,7 @@
 #include "mem/mw.h"
 #include "held_pages.h"
 #include "sanitizer.h"
+#include "skipped.h"
 #include "test.h"
 
 TEST_FIXTURE(env_set_up, env_tear_down);
@@ -473,9 +474,10 @@ TEST(advise_follow_later__its_thread_takes_no_signals)
 	struct mr *held;
 	sigset_t before, after;
 
-	/* ThreadSanitizer has a thread of its own. */
-	if (THREAD_SANITIZER)
+	if (THREAD_SANITIZER) {
+		skipped_for("ThreadSanitizer has a thread of its own");
 		skip();
+	}
 	held = env_region(env.page, ODP);
 	assert_int_equal(pthread_sigmask(SIG_SETMASK, NULL, &before), 0);
 	held_pages_begin(env.memory, env.page);

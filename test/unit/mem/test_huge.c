@@ -6,7 +6,6 @@
 
 #include <linux/memfd.h>
 #include <sys/ioctl.h>
-#include <sys/resource.h>
 #include <sys/wait.h>
 
 #include "env.h"
@@ -152,16 +151,10 @@ TEST(huge_check__of_nothing_promises_nothing)
 /* The check needs a descriptor. Without one it cannot tell, so the error is not EINVAL. */
 TEST(huge_check__without_descriptors_is_enomem)
 {
-	struct rlimit limit;
-	rlim_t before;
+	const rlim_t before = env_limit_descriptors(0);
 
-	assert_int_equal(getrlimit(RLIMIT_NOFILE, &limit), 0);
-	before = limit.rlim_cur;
-	limit.rlim_cur = 0;
-	assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
 	expect(env.memory, env.page, -ENOMEM);
-	limit.rlim_cur = before;
-	assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
+	env_limit_descriptors(before);
 	expect(env.memory, env.page, -EINVAL);
 }
 

@@ -27,7 +27,7 @@ static struct mr *region(size_t i)
 	return (struct mr *)&objects[i];
 }
 
-/* What getrandom(2) does in a test: nothing of its own if all is zero. */
+/* A test sets what getrandom(2) does. If all is zero, it is the C library's. */
 static struct {
 	unsigned int interrupted; /* calls that still have to fail with EINTR */
 	int error;		  /* of all other calls; 0: they succeed */

@@ -236,7 +236,7 @@ TEST(pager_look__remembers_each_page_that_it_asked_about)
 	assert_int_equal(madvise(env.memory, 4 * env.page, MADV_DONTNEED), 0);
 	for (unsigned int page = 0; page < 3; page++)
 		assert_true(look(page, true));
-	/* It has asked about no more than that. */
+	/* The first look has not asked the kernel about the fourth page. */
 	assert_false(look(3, true));
 	await_word(1);
 }
@@ -368,7 +368,8 @@ static bool is_present(unsigned int page)
 	return there & 1;
 }
 
-/* One thread brings in a page, and two behind it that nobody asks for; then another page. */
+/* A thread fetches a page and tries two behind it, which nobody asks for. Then it fetches page 5.
+ */
 TEST(pager_look__tells_nothing_of_pages_that_nobody_wants)
 {
 	const struct mr_touch touch = {.now = 8, .ahead = (uint32_t)(2 * env.page)};
@@ -384,7 +385,7 @@ TEST(pager_look__tells_nothing_of_pages_that_nobody_wants)
 		usleep(1000);
 	await_word(2);
 	assert_int_equal(__atomic_load_n(&told, __ATOMIC_SEQ_CST), 2);
-	/* That the last one of them failed is not kept. */
+	/* The pager does not remember that page 2 failed: it asks again. */
 	assert_false(look(2, true));
 	await_word(3);
 	assert_true(look(2, true));

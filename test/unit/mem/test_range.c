@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Tests of lib/mem/range.c, and through it of maps_check_mapped. */
-#include <sys/resource.h>
 
 #include "env.h"
 
@@ -82,16 +81,10 @@ TEST(range_check_mapped__every_byte_is_mapped_for_the_access)
 
 TEST(range_check_mapped__without_descriptors_is_enomem)
 {
-	struct rlimit limit;
-	rlim_t before;
+	const rlim_t before = env_limit_descriptors(0);
 
-	assert_int_equal(getrlimit(RLIMIT_NOFILE, &limit), 0);
-	before = limit.rlim_cur;
-	limit.rlim_cur = 0;
-	assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
 	assert_int_equal(range_check_mapped(at(0), 1, false), -ENOMEM);
-	limit.rlim_cur = before;
-	assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
+	env_limit_descriptors(before);
 }
 
 TEST(range_populate__brings_in_each_page_of_the_range)

@@ -3,6 +3,7 @@
 #include "rdmacm_rig.h"
 
 #include <fcntl.h>
+#include <pthread.h>
 
 #include "device/device.h"
 #include "open_fds.h"
@@ -179,6 +180,22 @@ void rig_create_qp(struct rdma_cm_id *id)
 
 	attr.qp_type = id->qp_type;
 	assert_int_equal(rdma_create_qp(id, NULL, &attr), 0);
+}
+
+static struct cm_id *tried;
+
+static void try_qp_lock(void)
+{
+	rig.qp_lock_rc = pthread_mutex_trylock(&tried->qp_lock);
+	if (rig.qp_lock_rc == 0)
+		pthread_mutex_unlock(&tried->qp_lock);
+}
+
+void rig_try_qp_lock(struct rdma_cm_id *id)
+{
+	tried = cm_id_of(id);
+	rig.qp_lock_rc = 0;
+	rig.locking = try_qp_lock;
 }
 
 struct rig_pair rig_ask(void)

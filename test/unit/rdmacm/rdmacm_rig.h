@@ -34,6 +34,7 @@ struct rig {
 	void (*locking)(void); /* called once, before the next lock of an engine; NULL: nothing */
 	void (*routing)(void); /* called once, in the next search for a route; NULL: nothing */
 	unsigned int claims;   /* ports that are claimed */
+	int qp_lock_rc;	       /* of rig_try_qp_lock */
 };
 
 extern struct rig rig;
@@ -92,5 +93,9 @@ void rig_end(struct rig_pair *pair);
 /** A queue pair of an RC id. */
 struct ibv_qp_init_attr rig_qp_attr(void);
 void rig_create_qp(struct rdma_cm_id *id);
+
+/** Try the lock of an id's queue pair once, before the next lock of an engine: rig.qp_lock_rc is
+ * EBUSY then if a thread has it. */
+void rig_try_qp_lock(struct rdma_cm_id *id);
 
 #endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Tests of lib/rdmacm/multicast.c. */
-#include <pthread.h>
 
 #include "rdmacm_rig.h"
 
@@ -43,36 +42,20 @@ TEST(rdma_join_multicast__attaches_when_the_event_is_taken)
 	rdma_destroy_id(id);
 }
 
-/* An attempt to lock an id's queue pair. */
-static struct {
-	struct cm_id *id;
-	int rc;
-} attempt;
-
-static void lock_qp(void)
-{
-	attempt.rc = pthread_mutex_trylock(&attempt.id->qp_lock);
-	if (attempt.rc == 0)
-		pthread_mutex_unlock(&attempt.id->qp_lock);
-}
-
 /* Another thread cannot destroy the queue pair while the thread that takes the event attaches it,
  * or detaches it. */
 TEST(rdma_join_multicast__locks_the_queue_pair_that_it_attaches)
 {
 	struct rdma_cm_id *id = create_bound();
 
-	attempt.id = cm_id_of(id);
 	rig_create_qp(id);
 	assert_int_equal(rdma_join_multicast(id, group(), NULL), 0);
-	attempt.rc = 0;
-	rig.locking = lock_qp;
+	rig_try_qp_lock(id);
 	rig_expect(RDMA_CM_EVENT_MULTICAST_JOIN);
-	assert_int_equal(attempt.rc, EBUSY);
-	attempt.rc = 0;
-	rig.locking = lock_qp;
+	assert_int_equal(rig.qp_lock_rc, EBUSY);
+	rig_try_qp_lock(id);
 	assert_int_equal(rdma_leave_multicast(id, group()), 0);
-	assert_int_equal(attempt.rc, EBUSY);
+	assert_int_equal(rig.qp_lock_rc, EBUSY);
 	rdma_destroy_qp(id);
 	rdma_destroy_id(id);
 }

@@ -238,18 +238,6 @@ TEST(take_response__peer_has_rejected_meanwhile)
 	rig_end(&pair);
 }
 
-static struct {
-	struct cm_id *id;
-	int rc;
-} attempt;
-
-static void lock_qp(void)
-{
-	attempt.rc = pthread_mutex_trylock(&attempt.id->qp_lock);
-	if (attempt.rc == 0)
-		pthread_mutex_unlock(&attempt.id->qp_lock);
-}
-
 /* Another thread cannot destroy the queue pair while REJECTED moves it to the error state. */
 TEST(take_last__locks_the_queue_pair)
 {
@@ -257,10 +245,9 @@ TEST(take_last__locks_the_queue_pair)
 
 	rdma_reject(pair.passive, NULL, 0);
 	rig_pass(0);
-	attempt.id = cm_id_of(pair.active);
-	rig.locking = lock_qp;
+	rig_try_qp_lock(pair.active);
 	assert_ptr_equal(rig_expect(RDMA_CM_EVENT_REJECTED), pair.active);
-	assert_int_equal(attempt.rc, EBUSY);
+	assert_int_equal(rig.qp_lock_rc, EBUSY);
 	assert_int_equal(pair.active->qp->state, IBV_QPS_ERR);
 	rig_end(&pair);
 }

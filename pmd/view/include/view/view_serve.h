@@ -23,8 +23,9 @@ struct view_server {
  * `ready` is written to and closed when the files are there. Not MT-safe. */
 void view_serve(const struct view_server *server, int ready);
 
-/** One poll: take over what processes have published, and free the slots of ended ones. Returns
- * the number of slots in use. For view_serve and tests. */
+/** The server without its loop, for view_serve and tests. view_state_poll() takes over what
+ * processes have published, frees the slots of those that have ended, and returns the number of
+ * slots in use. */
 struct view_state;
 struct view_state *view_state_create(const struct view_server *server);
 unsigned int view_state_poll(struct view_state *state);
