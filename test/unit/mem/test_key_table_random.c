@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Tests of lib/mem/key_table.c: random numbers. */
+#include <errno.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/random.h>
+
+#include "mem/key_table.h"
+#include "test.h"
+
+/* The table never looks into a region: addresses of these bytes stand for regions. */
+static char objects[3];
+
+static struct mr *region(size_t i)
+{
+	return (struct mr *)&objects[i];
+}
+
+/* A test sets what getrandom(2) does. If all is zero, it is the C library's. */
+static struct {
+	unsigned int interrupted; /* calls that still have to fail with EINTR */
+	int error;		  /* of all other calls; 0: they succeed */
+	bool is_short;		  /* a call yields no more than `most` bytes */
+	size_t most;
+	unsigned int zeros; /* calls that still have to yield zeros */
+	bool ones;	    /* after these, all bits are 1 */
+	unsigned int calls;
+} source;
+
+ssize_t __real_getrandom(void *buffer, size_t length, unsigned int flags);
+ssize_t __wrap_getrandom(void *buffer, size_t length, unsigned int flags);
+
+ssize_t __wrap_getrandom(void *buffer, size_t length, unsigned int flags)
+{
+	if (!TEST_FILE_RUNS())
+		return __real_getrandom(buffer, length, flags);
+	source.calls++;
+	if (source.interrupted > 0) {
+		source.interrupted--;
+		errno = EINTR;
+		return -1;
+	}
+	if (source.error != 0) {
+		errno = source.error;
+		return -1;
+	}
+	if (source.is_short)
+		length = source.most;
+	if (source.zeros == 0 && !source.ones)
+		return __real_getrandom(buffer, length, flags);
+	memset(buffer, source.zeros > 0 ? 0 : 0xff, length);
+	source.zeros -= source.zeros > 0;
+	return (ssize_t)length;
+}
+
+static int reset_source(TEST_STATE)
+{
+	memset(&source, 0, sizeof(source));
+	return 0;
+}
+
+TEST_FIXTURE(reset_source, NULL);
+
+TEST(key_table_create__fails_without_random_numbers)
+{
+	struct key_table *table = NULL;
+
+	source.error = ENOSYS;
+	assert_int_equal(key_table_create(16, &table), -ENOSYS);
+	source.error = 0;
+	source.is_short = true;
+	for (source.most = 0; source.most < sizeof(uint32_t); source.most++)
+		assert_int_equal(key_table_create(16, &table), -EIO);
+	assert_null(table);
+}
+
+/* Two rounds of 2^9 numbers and two of 2^8 use up all words of 24 calls. */
+TEST(key_table_create__every_number_of_the_permutation_is_random)
+{
+	struct key_table *table;
+	uint32_t key;
+
+	assert_int_equal(key_table_create(16, &table), 0);
+	assert_int_equal(source.calls, 24);
+	assert_int_equal(key_table_insert(table, region(0), &key), 0);
+	assert_int_equal(source.calls, 25);
+	key_table_destroy(table);
+}
+
+/* A signal handler ran, or the source gave few bytes. */
+TEST(key_table_insert__asks_again_for_random_numbers)
+{
+	struct key_table *table;
+	uint32_t keys[3];
+
+	source.interrupted = 3;
+	assert_int_equal(key_table_create(16, &table), 0);
+	source.is_short = true;
+	source.most = 2 * sizeof(uint32_t) + 1;
+	/* Use up what is left. */
+	for (source.calls = 0; source.calls == 0; key_table_remove(table, keys[0]))
+		assert_int_equal(key_table_insert(table, region(0), &keys[0]), 0);
+	assert_int_equal(key_table_insert(table, region(0), &keys[0]), 0);
+	assert_int_equal(source.calls, 1);
+	source.most = sizeof(uint32_t);
+	assert_int_equal(key_table_insert(table, region(1), &keys[1]), 0);
+	assert_int_equal(source.calls, 2);
+	source.error = EIO;
+	assert_int_equal(key_table_insert(table, region(2), &keys[2]), -EIO);
+	/* The one that failed has taken no slot. */
+	source.error = 0;
+	assert_int_equal(key_table_insert(table, region(2), &keys[2]), 0);
+	for (size_t i = 0; i < 3; i++)
+		assert_ptr_equal(key_table_find(table, keys[i]), region(i));
+	key_table_destroy(table);
+}
+
+/* ibv_inc_rkey(3) may make the lowest byte 0; the others then tell the key from none. */
+TEST(key_table_insert__upper_bits_are_never_all_zero)
+{
+	struct key_table *table;
+	uint32_t key;
+
+	/* The permutation is the identity, and the first keys' random bits are zeros. */
+	source.zeros = 100;
+	assert_int_equal(key_table_create(16, &table), 0);
+	assert_in_range(source.zeros, 1, 99);
+	source.ones = true;
+	assert_int_equal(key_table_insert(table, region(0), &key), 0);
+	assert_int_equal(source.zeros, 0);
+	assert_int_not_equal(key >> 8, 0);
+	assert_ptr_equal(key_table_find(table, key), region(0));
+	key_table_destroy(table);
+}
