@@ -186,6 +186,9 @@ void xrcd_close(struct xrcd *xrcd)
 {
 	struct device *device = xrcd->device;
 	const bool is_shared = xrcd->is_shared;
+	/* Another thread that has it open may free it, once this one has let it go. */
+	const dev_t dev = xrcd->dev;
+	const ino_t ino = xrcd->ino;
 	bool last;
 
 	/* In the order of the engine's thread, which makes stand-ins: the engine, then the list. */
@@ -200,7 +203,7 @@ void xrcd_close(struct xrcd *xrcd)
 	pthread_mutex_unlock(&device->xrcd_lock);
 	if (is_shared) {
 		device_unlock(device);
-		close_shared(device, xrcd->dev, xrcd->ino);
+		close_shared(device, dev, ino);
 	}
 	if (!last)
 		return;

@@ -194,7 +194,7 @@ static void ask_for_one(const struct stat *file, unsigned int turn)
 	pthread_mutex_unlock(&owner.lock);
 }
 
-/* The engine's turns. */
+/* Run engine polls until all openers have ended. */
 static void *run_engine(void *arg)
 {
 	struct stat file;
