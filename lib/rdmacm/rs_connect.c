@@ -71,12 +71,13 @@ static int finish(struct rsocket *s, const struct rdma_cm_event *event)
 	return 0;
 }
 
-/* Convert an event to a socket error. */
-static int error_of(const struct rdma_cm_event *event)
+/* Convert an event to a socket error. A peer that closes while its acceptance or ours is under way
+ * rejects what it had agreed to: TCP's peer resets. */
+static int error_of(const struct rsocket *s, const struct rdma_cm_event *event)
 {
 	switch (event->event) {
 	case RDMA_CM_EVENT_REJECTED:
-		return ECONNREFUSED;
+		return s->state == RS_CONNECTING ? ECONNREFUSED : ECONNRESET;
 	case RDMA_CM_EVENT_UNREACHABLE:
 		return ETIMEDOUT;
 	case RDMA_CM_EVENT_DEVICE_REMOVAL:
@@ -124,7 +125,7 @@ static void take_event(struct rsocket *s, const struct rdma_cm_event *event)
 	case RDMA_CM_EVENT_UNREACHABLE:
 	case RDMA_CM_EVENT_REJECTED:
 	case RDMA_CM_EVENT_DEVICE_REMOVAL:
-		rc = -error_of(event);
+		rc = -error_of(s, event);
 		break;
 	default:
 		break;
