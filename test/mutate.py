@@ -42,11 +42,14 @@ NUMBER = re.compile(r"(?<![\w.'\"])[0-9]+(?=[;,)\] ])")
 STATEMENT = re.compile(r"^\t+(?:[\w.>\[\]-]+\(.*\)|[\w.>*\[\]-]+ (?:[-+|&]?=) .*|[\w.>\[\]-]+(?:\+\+|--));$", re.M)
 # No unit test can see that these are missing: locks; hints to the processor (lib/mem/prefetch.c has other functions); fences,
 # whose lack is rarely seen in a run; initialisation of a mutex in a struct of zeros, and the ends of mutexes and the like,
-# which do nothing in the C library; messages for people; free(), whose lack the sanitized tests see.
-UNSEEN = re.compile(r"\bfree\(|(?<![a-z])(?:un)?lock\(|(?i:prefetch)(?!_(?:post|cancel|wait)\()|\blog_|cpu_relax|_thread_fence\("
-                    r"|pthread_(?:mutex|cond)_init\(.*, NULL\)|pthread_(?:attr|mutex|cond)_destroy\(")
+# which do nothing in the C library; messages for people; free() and fclose(), whose lack the sanitized tests see.
+UNSEEN = re.compile(r"(?<![a-z])(?:un)?lock\(|(?i:prefetch)(?!_(?:post|cancel|wait)\()|\blog_|cpu_relax|_thread_fence\("
+                    r"|\b(?:free|fclose)\(|pthread_(?:mutex|cond)_init\(.*, NULL\)|pthread_(?:attr|mutex|cond)_destroy\(")
+# A period that is a nanosecond longer is no fault.
+BOUNDARY = (" < ", " <= ", " > ", " >= ")
+TIME = re.compile(r"_ns\b")
 HIDDEN = re.compile(r"/\*.*?\*/|//[^\n]*|\"(?:\\.|[^\"\\\n])*\"|'(?:\\.|[^'\\\n])'|^[ \t]*#[^\n]*(?:\\\n[^\n]*)*"
-                    r"|\b(?:static_)?assert\([^;]*;|\b_Static_assert\([^;]*;", re.S | re.M)
+                    r"|\b(?:static_)?assert\([^;]*;|\b_Static_assert\([^;]*;|\bsizeof\([^()]*\)", re.S | re.M)
 
 
 class Change(NamedTuple):
@@ -59,8 +62,14 @@ class Change(NamedTuple):
 
 
 def visible(source):
-    """Return the source with blanks in place of what is no code: comments, strings, assertions, the preprocessor's lines."""
+    """Return the source with blanks in place of what does not run: comments, strings, assertions, sizeof, the preprocessor's
+    lines."""
     return HIDDEN.sub(lambda match: re.sub(r"[^\n]", " ", match.group()), source)
+
+
+def line_at(code, at):
+    """Return the line of that place."""
+    return code[code.rfind("\n", 0, at) + 1:code.find("\n", at)]
 
 
 def closing(code, at):
@@ -78,6 +87,8 @@ def changes_of(path, source):
     code = visible(source)
     for old, new in SWAPS:
         for match in re.finditer(re.escape(old), code):
+            if old in BOUNDARY and new in BOUNDARY and TIME.search(line_at(code, match.start())):
+                continue
             yield Change(path, match.start(), match.end(), new)
     for match in IF.finditer(code):
         end = closing(code, match.end() - 1)
