@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Changes one place of a room at a time, and lists the changes that none of the room's unit tests notices.
 
-A copy of the checkout is changed, in build-mutate/. The places are drawn at random from all that the rules below find, in an
-order that follows from the seed. A test that crashes, or does not end, has noticed the change. A change that does not
-compile does not count.
+A copy of the checkout is changed, in build-mutate/, and compiled with ASan and UBSan. The places are drawn at random from
+all that the rules below find, in an order that follows from the seed. A test that crashes, or does not end, has noticed the
+change. A change that does not compile does not count.
 """
 
 import argparse
@@ -42,9 +42,9 @@ NUMBER = re.compile(r"(?<![\w.'\"])[0-9]+(?=[;,)\] ])")
 STATEMENT = re.compile(r"^\t+(?:[\w.>\[\]-]+\(.*\)|[\w.>*\[\]-]+ (?:[-+|&]?=) .*|[\w.>\[\]-]+(?:\+\+|--));$", re.M)
 # No unit test can see that these are missing: locks; hints to the processor (lib/mem/prefetch.c has other functions); fences,
 # whose lack is rarely seen in a run; initialisation of a mutex in a struct of zeros, and the ends of mutexes and the like,
-# which do nothing in the C library; messages for people; free() and fclose(), whose lack the sanitized tests see.
+# which do nothing in the C library; messages for people.
 UNSEEN = re.compile(r"(?<![a-z])(?:un)?lock\(|(?i:prefetch)(?!_(?:post|cancel|wait)\()|\blog_|cpu_relax|_thread_fence\("
-                    r"|\b(?:free|fclose)\(|pthread_(?:mutex|cond)_init\(.*, NULL\)|pthread_(?:attr|mutex|cond)_destroy\(")
+                    r"|pthread_(?:mutex|cond)_init\(.*, NULL\)|pthread_(?:attr|mutex|cond)_destroy\(")
 # A period that is a nanosecond longer is no fault.
 BOUNDARY = (" < ", " <= ", " > ", " >= ")
 TIME = re.compile(r"_ns\b")
@@ -122,7 +122,8 @@ class Copy:
                 shutil.copyfile(path, target)
                 shutil.copymode(path, target)
         # A change may leave a variable without a use.
-        configure(self._build, "-Dwerror=false", "-Dbuildtype=debug", "-Doptimization=1", source=self.top)
+        configure(self._build, "-Dwerror=false", "-Dbuildtype=debug", "-Doptimization=1", "-Db_sanitize=address,undefined",
+                  "-Db_lundef=false", compiler="clang", source=self.top)
         self._programs = self._find_programs()
         if not self._programs:
             sys.exit(f"mutate: no program has a file below {self._tests}")
@@ -164,7 +165,7 @@ class Copy:
 def passes(program, cpu_s):
     """Run a program up to the first test that fails."""
     process = subprocess.Popen([program], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                               start_new_session=True)
+                               start_new_session=True, env={"UBSAN_OPTIONS": "halt_on_error=1", **os.environ})
     if cpu_s:
         resource.prlimit(process.pid, resource.RLIMIT_CPU, (int(cpu_s), int(cpu_s)))
     clock = threading.Timer(CLOCK_S, os.killpg, (process.pid, signal.SIGKILL))

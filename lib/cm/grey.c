@@ -7,7 +7,7 @@
 
 #define GREY_BYTES (GREY_BITS / 8)
 
-static bool make(struct grey *grey, uint64_t now_ns)
+static bool make(struct grey *grey)
 {
 	if (grey->bits[0])
 		return true;
@@ -15,7 +15,6 @@ static bool make(struct grey *grey, uint64_t now_ns)
 	if (!grey->bits[0])
 		return false;
 	grey->bits[1] = grey->bits[0] + GREY_BYTES / sizeof(uint64_t);
-	grey->since_ns = now_ns;
 	return true;
 }
 
@@ -37,7 +36,7 @@ bool grey_seen(struct grey *grey, uint64_t hash, uint64_t now_ns)
 {
 	bool seen[2] = {true, true};
 
-	if (!make(grey, now_ns))
+	if (!make(grey))
 		return false;
 	forget(grey, now_ns);
 	/* Compute all positions from the two halves of one hash (Kirsch and Mitzenmacher). */

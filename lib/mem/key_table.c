@@ -320,7 +320,6 @@ void key_table_remove(struct key_table *table, uint32_t key)
 	pthread_mutex_lock(&table->lock);
 	if (slot && key != KEY_NONE && slot->key == key) {
 		__atomic_store_n(&slot->key, KEY_NONE, __ATOMIC_RELAXED);
-		__atomic_store_n(&slot->mr, NULL, __ATOMIC_RELEASE);
 		slot->freed_at = table->insertions;
 		append_free_locked(table, index);
 		table->regions--;

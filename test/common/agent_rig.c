@@ -85,7 +85,7 @@ static int rig_route(void *engine, uint8_t sgid_index, const union ibv_gid *dgid
 		     struct device_hop *hop)
 {
 	(void)engine;
-	(void)dgid;
+	memcpy(agent_rig.routed_to, dgid->raw, sizeof(agent_rig.routed_to));
 	/* The look-up may ask the kernel, so no call waits for it: the engine's lock is not held.
 	 */
 	assert_false(agent_rig.locked);

@@ -27,6 +27,7 @@ struct agent_rig {
 
 	int route_result;
 	uint32_t unrouted;     /* a bit for each address of ours that has no route to anybody */
+	uint8_t routed_to[16]; /* where the last route led */
 	struct device_hop hop; /* the engine's answer for every destination */
 	bool answers;	       /* the neighbour's MAC address can be resolved */
 	uint8_t looked_from;   /* the address with which it was asked for last */

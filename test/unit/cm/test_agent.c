@@ -231,6 +231,22 @@ TEST(agent_leave__tells_what_the_call_has_brought)
 	assert_int_equal(agent_rig.event_types[0], CM_EVENT_REJECTED);
 }
 
+TEST(agent_leave__tells_before_other_events_come)
+{
+	const struct cm_accept_attr accept = {.qpn = 6};
+	uint64_t now_ns;
+
+	listen();
+	connect_to(1);
+	agent_rig_run();
+	agent_enter(agent_rig.agent, &now_ns);
+	assert_int_equal(cm_accept(agent_rig.conns[0], &accept, now_ns), 0);
+	assert_int_equal(cm_data_arrived(agent_rig.conns[0], now_ns), 0);
+	agent_leave(agent_rig.agent);
+	assert_int_equal(agent_rig.events, 2);
+	assert_int_equal(agent_rig.event_types[1], CM_EVENT_ESTABLISHED);
+}
+
 static unsigned int losses, changes;
 
 static void count_loss(struct agent *agent, uint64_t now_ns)
@@ -253,6 +269,7 @@ TEST(agent_device_event__loss_and_addresses, .setup = set_up_bare)
 	assert_int_equal(agent_get(agent_rig.device, &notify, &agent_rig.agent), 0);
 	losses = changes = 0;
 	device_raise(agent_rig.device, IBV_EVENT_PORT_ERR);
+	assert_int_equal(changes, 0);
 	device_raise(agent_rig.device, IBV_EVENT_GID_CHANGE);
 	assert_int_equal(changes, 1);
 	assert_int_equal(losses, 0);

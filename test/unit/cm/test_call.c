@@ -218,6 +218,8 @@ TEST(resolve__is_repeated_after_the_callers_time)
 	assert_ptr_equal(rig.event.user, &rig);
 	attr.response_timeout = 32;
 	assert_int_equal(cm_resolve(rig.cm, &attr, rig.now_ns, &conn), -EINVAL);
+	attr.response_timeout = 31;
+	assert_int_equal(cm_resolve(rig.cm, &attr, rig.now_ns, &conn), 0);
 }
 
 TEST(resolve__ip_header_stands_in_front)

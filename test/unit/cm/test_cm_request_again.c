@@ -51,6 +51,7 @@ TEST(request__another_with_the_same_id_is_refused)
 	rig_receive(&rig, &req);
 	assert_int_equal(rig_sent(&rig).rej.reason, CM_REJ_DUPLICATE_LOCAL_COMM_ID);
 	assert_int_equal(cm_conn_state(rig.conn), CM_STATE_REP_SENT);
+	assert_int_equal(cm_stats(rig.cm)->unexpected, 1);
 	req = rig_req();
 	req.tid++;
 	rig_receive(&rig, &req);

@@ -57,6 +57,7 @@ TEST(agent_find_own__in_its_vlan)
 
 	memcpy(address.local, agent_rig_gid(AGENT_RIG_IPV4), GID_LEN);
 	assert_int_equal(agent_find_own(agent_rig.agent, &address, &found), AGENT_RIG_VLAN);
+	assert_memory_equal(&found, &agent_rig.device->gids[AGENT_RIG_VLAN], sizeof(found));
 	address.vlan_id = -1;
 	assert_int_equal(agent_find_own(agent_rig.agent, &address, &found), AGENT_RIG_IPV4);
 	address.vlan_id = 6;
@@ -71,8 +72,10 @@ static int choose(const char *raw, uint32_t ifindex)
 
 	memcpy(gid, raw, GID_LEN);
 	index = agent_choose_source(agent_rig.agent, gid, ifindex, &found);
-	if (index >= 0)
+	if (index >= 0) {
 		assert_memory_equal(&found, &agent_rig.device->gids[index], sizeof(found));
+		assert_memory_equal(agent_rig.routed_to, gid, sizeof(gid));
+	}
 	return index;
 }
 

@@ -51,6 +51,21 @@ TEST(key_table_insert__every_region_is_found_by_its_key)
 	key_table_destroy(table);
 }
 
+/* Key 0 stands in every slot that was freed. It is no region's. */
+TEST(key_table_find__key_none_of_removed_regions)
+{
+	static uint32_t keys[1000];
+	struct key_table *table;
+
+	assert_int_equal(key_table_create(1000, &table), 0);
+	for (size_t i = 0; i < 1000; i++)
+		assert_int_equal(key_table_insert(table, region(i), &keys[i]), 0);
+	for (size_t i = 0; i < 1000; i++)
+		key_table_remove(table, keys[i]);
+	assert_null(key_table_find(table, 0));
+	key_table_destroy(table);
+}
+
 /* A child may be less trusted than its parent: it must not know the next keys. */
 TEST(key_table_insert__keys_after_fork_are_the_parents_alone)
 {

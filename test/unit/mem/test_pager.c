@@ -57,7 +57,7 @@ static int set_up(TEST_STATE)
 
 	if (env_set_up(state) != 0)
 		return -1;
-	now_ns = 1000000;
+	now_ns = UINT64_C(1) << 60; /* any time */
 	told = 0;
 	threads = 0;
 	no_threads = false;
@@ -145,6 +145,18 @@ TEST(pager_look__blames_the_page_that_cannot_be_touched)
 	await_word(2);
 	assert_true(pager->look(pager, (uintptr_t)env.memory, touch, false));
 	assert_int_equal(mprotect(env.memory, env.page, PROT_READ | PROT_WRITE), 0);
+}
+
+TEST(pager_look__blames_the_last_of_several_pages)
+{
+	const struct mr_touch touch = {.now = (uint32_t)(2 * env.page)};
+
+	assert_int_equal(guard_install(), 0);
+	assert_int_equal(mprotect(env.memory + env.page, env.page, PROT_NONE), 0);
+	assert_false(pager->look(pager, (uintptr_t)env.memory, touch, false));
+	await_word(1);
+	assert_true(look(1, false));
+	assert_int_equal(mprotect(env.memory + env.page, env.page, PROT_READ | PROT_WRITE), 0);
 }
 
 /* A list may name the same page more than once, or several such pages. */
