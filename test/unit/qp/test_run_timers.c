@@ -159,6 +159,22 @@ TEST(qp_receive__acknowledges_at_once_after_an_rnr_nak)
 	assert_false(qp_sched(A->qp)->acks_at_once);
 }
 
+/* So it is for each request that takes a receive. */
+TEST(qp_receive__acknowledges_at_once_after_an_rnr_nak_to_any_message)
+{
+	static const enum ibv_wr_opcode opcodes[] = {IBV_WR_SEND_WITH_IMM, IBV_WR_SEND_WITH_INV,
+						     IBV_WR_RDMA_WRITE_WITH_IMM};
+
+	for (size_t i = 0; i < RTE_DIM(opcodes); i++) {
+		rig_connect();
+		assert_int_equal(end_send(A, 1, opcodes[i], 0, 8, 0), 0);
+		rig_run();
+		assert_true(qp_sched(A->qp)->acks_at_once);
+		assert_int_equal(end_modify(A, IBV_QPS_RESET), 0);
+		assert_int_equal(end_modify(B, IBV_QPS_RESET), 0);
+	}
+}
+
 TEST(qp_timeout__gives_up_a_receiver_that_stays_not_ready)
 {
 	rig_connect();

@@ -183,6 +183,43 @@ TEST(completer_timeout__a_probe_that_a_response_answers_asks_for_the_rest)
 	assert_int_equal(send_all(), 0);
 }
 
+/* Let the timer probe, and check how many responses from this PSN on are requested. Then they
+ * come. */
+static void probe_for(uint32_t psn, uint32_t psns)
+{
+	const uint8_t capability = BTH_SACK_RESPONSE | 4;
+
+	completer_timeout(&rig.completer, false, loss_deadline_ns(&rig.loss));
+	assert_int_equal(send_all(), 1);
+	catcher_expect(&rig.fixture.catcher, 0, OPCODE_READ_REQUEST, FIRST_PSN + psn);
+	assert_int_equal(catcher_at(&rig.fixture.catcher, 0)->dma_length, psns * MTU);
+	for (uint32_t i = 0; i < psns; i++)
+		EXPECT_TAKEN(psns == 1	    ? OPCODE_READ_RESPONSE_ONLY
+			     : i == 0	    ? OPCODE_READ_RESPONSE_FIRST
+			     : i + 1 < psns ? OPCODE_READ_RESPONSE_MIDDLE
+					    : OPCODE_READ_RESPONSE_LAST,
+			     psn + i, .syndrome = ACK, .len = MTU, .capability = capability);
+}
+
+/* Nothing comes but the answers of a SACK-capable peer to probes. Each asks for twice as many
+ * responses as the one before, up to those that the READ lacks. */
+TEST(completer_timeout__probes_of_a_read_ask_for_more_and_more)
+{
+	rig.loss.recovery.timeout_ns = UINT64_C(1) << 40;
+	rig.loss.sack = true;
+	loss_init(&rig.loss, rig.loss.una);
+	post(1, IBV_WR_RDMA_READ, 10 * MTU);
+	assert_int_equal(send_all(), 1);
+	EXPECT_TAKEN(OPCODE_READ_RESPONSE_FIRST, 0, .syndrome = ACK, .len = MTU,
+		     .capability = BTH_SACK_RESPONSE | 4);
+	assert_int_equal(rig.loss.peer, LOSS_PEER_SACK);
+	probe_for(1, 1);
+	probe_for(2, 2);
+	probe_for(4, 4);
+	probe_for(8, 2);
+	expect_success(1);
+}
+
 /* A NAK made the requester go back, and then a probe was sent. An answer that acknowledges more
  * than was sent again still shows that the peer keeps packets. */
 TEST(completer_timeout__going_back_is_remembered_over_a_probe)
