@@ -372,17 +372,18 @@ uint32_t forward_take_returns(struct server *server, uint16_t number)
 	return n;
 }
 
-uint32_t forward_take(struct server *server, uint16_t number, uint32_t most)
+uint32_t forward_take(struct server *server, uint16_t number, uint32_t most,
+		      struct tenants_take *take)
 {
 	struct slot *slot = &server->slots.all[number];
 	uint64_t words[SERVER_BURST];
 	uint32_t taken, n;
 
 	if (slot->isolated)
-		return isolated_take(server, number, most);
+		return isolated_take(server, number, most, take);
 	n = share_ring_peek(&slot->rings[SHARE_RING_TX], words,
 			    RTE_MIN(most, (uint32_t)SERVER_BURST));
-	for (taken = 0; taken < n; taken++) {
+	for (taken = 0; taken < n && take->cost < take->credit; taken++) {
 		const struct share_packet packet = share_unpack(words[taken]);
 
 		if (!ownership_may_send(&server->arena.ownership, &packet, number)) {
@@ -391,6 +392,7 @@ uint32_t forward_take(struct server *server, uint16_t number, uint32_t most)
 		}
 		if (!forward_output(server, number, &packet))
 			break;
+		tenants_take_packet(take, packet.len);
 	}
 	if (taken > 0)
 		share_ring_skip(&slot->rings[SHARE_RING_TX], taken);

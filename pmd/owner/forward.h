@@ -10,6 +10,7 @@
 struct rte_mbuf;
 struct server;
 struct slot;
+struct tenants_take;
 
 /** Handle a frame from the port, in a buffer of the arena. */
 void forward_input(struct server *server, struct rte_mbuf *mbuf);
@@ -19,8 +20,10 @@ void forward_input(struct server *server, struct rte_mbuf *mbuf);
  */
 bool forward_give(struct server *server, uint16_t number, struct rte_mbuf *mbuf, uint8_t flags);
 
-/** Take at most `most` packets out of a process's rings. Returns how many. */
-uint32_t forward_take(struct server *server, uint16_t number, uint32_t most);
+/** Take at most `most` packets, and what `take` allows, out of a process's rings. Returns how many
+ * packets. */
+uint32_t forward_take(struct server *server, uint16_t number, uint32_t most,
+		      struct tenants_take *take);
 
 /** Forward a process's packet that is in an owner's buffer. Return false if that must wait: the
  * caller keeps the packet. */

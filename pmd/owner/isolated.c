@@ -129,6 +129,18 @@ static int isolated_answer(struct server *server, const struct slot *slot,
 	return message_send(slot->socket, message, NULL, 0);
 }
 
+/* Take all packets of a connection that has ended. The tenant may have no credit for them, and owes
+ * them then. */
+static void isolated_take_all(struct server *server, uint16_t number)
+{
+	struct tenants_take take = {.credit = INT64_MAX};
+
+	isolated_take(server, number, 1u << MEMIF_ISOLATED_LOG2_MAX, &take);
+	if (server->tenants.are_many)
+		tenants_charge(&server->tenants, server->slots.all[number].tenant, &take,
+			       server->now_ns);
+}
+
 int isolated_plug(struct server *server, uint16_t number, struct share_message *message)
 {
 	const struct slot *slot = &server->slots.all[number];
@@ -140,9 +152,8 @@ int isolated_plug(struct server *server, uint16_t number, struct share_message *
 		return isolated_answer(server, slot, message, theirs);
 	}
 
-	/* Take all packets of the previous connection, which has ended. */
 	if (slot->isolated->hung_up)
-		isolated_take(server, number, 1u << MEMIF_ISOLATED_LOG2_MAX);
+		isolated_take_all(server, number);
 	if (isolated_is_broken(slot))
 		return -EPROTO;
 	isolated_unplug(server, slot->isolated);
@@ -290,7 +301,8 @@ static struct rte_mbuf *isolated_next(struct server *server, uint16_t number, ui
 	return mbuf;
 }
 
-uint32_t isolated_take(struct server *server, uint16_t number, uint32_t most)
+uint32_t isolated_take(struct server *server, uint16_t number, uint32_t most,
+		       struct tenants_take *take)
 {
 	struct slot *slot = &server->slots.all[number];
 	struct isolated *isolated = slot->isolated;
@@ -300,7 +312,9 @@ uint32_t isolated_take(struct server *server, uint16_t number, uint32_t most)
 	if (isolated->waiting && !forward_send_on(server, number, isolated->waiting))
 		return 0;
 	isolated->waiting = NULL;
-	while (taken < most && (mbuf = isolated_next(server, number, &taken)) != NULL) {
+	while (taken < most && take->cost < take->credit &&
+	       (mbuf = isolated_next(server, number, &taken)) != NULL) {
+		tenants_take_packet(take, mbuf->pkt_len);
 		if (mbuf->data_len == 0) {
 			rte_pktmbuf_free(mbuf);
 		} else if (!forward_send_on(server, number, mbuf)) {

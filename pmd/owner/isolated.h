@@ -10,6 +10,7 @@ struct rte_mbuf;
 struct server;
 struct share_message;
 struct slot;
+struct tenants_take;
 
 int isolated_create(struct slot *slot);
 
@@ -36,7 +37,8 @@ bool isolated_give(struct server *server, uint16_t number, struct rte_mbuf *mbuf
 void isolated_wake(struct slot *slot);
 
 /** Do forward_take for an isolated process. */
-uint32_t isolated_take(struct server *server, uint16_t number, uint32_t most);
+uint32_t isolated_take(struct server *server, uint16_t number, uint32_t most,
+		       struct tenants_take *take);
 
 /** Return the process's memif socket, or -1. */
 int isolated_socket(const struct slot *slot);

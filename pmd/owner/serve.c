@@ -135,6 +135,7 @@ static void serve_init(struct server *server, const struct serve_config *config)
 	LIST_INIT(&server->lanes.list);
 	LIST_INIT(&server->directs.list);
 	xrc_init(&server->xrc);
+	tenants_init(&server->tenants);
 	/* Packets that are captured must pass through the owner, with an ICRC. */
 	server->lanes.spares_icrc = settings->hand_over == SETTINGS_HAND_OVER_DIRECT &&
 				    settings->capture != SETTINGS_CAPTURE_ALL;
@@ -274,6 +275,7 @@ static int serve_longest_ms(const struct server *server, int ms)
 		ms = RTE_MIN(ms, POLL_MS);
 	ms = serve_until_ms(server->uplink.conn_due_ns, now_ns, ms);
 	ms = serve_until_ms(arbiter_due_ns(server->gsi.arbiter), now_ns, ms);
+	ms = serve_until_ms(server->tenants.due_ns, now_ns, ms);
 	ms = mad_queue_longest_ms(server, ms);
 	ms = serve_port_ms(server, ms);
 	return pause_longest_ms(server, ms);

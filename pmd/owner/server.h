@@ -16,6 +16,7 @@
 #include "listen.h"
 #include "mads.h"
 #include "owner/serve.h"
+#include "owner/tenants.h"
 #include "psocks.h"
 #include "serve_status.h"
 #include "slot.h"
@@ -39,6 +40,7 @@ struct server {
 	struct kernel kernel;
 	struct arena arena;
 	struct slots slots;
+	struct tenants tenants;
 	struct psocks psocks;
 	struct lanes lanes;
 	struct directs directs;

@@ -22,7 +22,8 @@ static bool server_poll_is_broken(const struct slot *slot)
 	return false;
 }
 
-static unsigned int server_poll_serve_shared(struct server *server, uint16_t number)
+static unsigned int server_poll_serve_shared(struct server *server, uint16_t number,
+					     struct tenants_take *take)
 {
 	const struct slot *slot = &server->slots.all[number];
 	unsigned int work;
@@ -31,33 +32,35 @@ static unsigned int server_poll_serve_shared(struct server *server, uint16_t num
 	if (unlikely(slot->mads.count > 0))
 		work += mad_queue_serve(server, number);
 	if (!slot->broke_rule)
-		work += forward_take(server, number, SERVER_BURST);
+		work += forward_take(server, number, SERVER_BURST, take);
 	if (!slot->broke_rule)
 		forward_refill(server, number);
 	return work;
 }
 
-uint32_t server_poll_drain(struct server *server, uint16_t number)
+uint32_t server_poll_drain(struct server *server, uint16_t number, struct tenants_take *take)
 {
 	struct slot *slot = &server->slots.all[number];
-	const uint32_t taken =
-		forward_take(server, number, RTE_MIN(slot->drain_left, (uint32_t)SERVER_BURST));
+	const uint32_t taken = forward_take(
+		server, number, RTE_MIN(slot->drain_left, (uint32_t)SERVER_BURST), take);
 
 	slot->drain_left -= taken;
 	return taken;
 }
 
-static unsigned int server_poll_serve(struct server *server, uint16_t number)
+/* Serve a slot. A credit of 0 takes none of its packets, but does all other work. */
+static unsigned int server_poll_serve(struct server *server, uint16_t number,
+				      struct tenants_take *take)
 {
 	const struct slot *slot = &server->slots.all[number];
 	unsigned int work;
 
 	if (slot->state == SLOT_DRAINING)
-		work = server_poll_drain(server, number);
+		work = server_poll_drain(server, number, take);
 	else if (slot->isolated)
-		work = forward_take(server, number, SERVER_BURST);
+		work = forward_take(server, number, SERVER_BURST, take);
 	else
-		work = server_poll_serve_shared(server, number);
+		work = server_poll_serve_shared(server, number, take);
 	if (unlikely(!slot->broke_rule && server_poll_is_broken(slot)))
 		forward_refuse(server, number);
 	if (unlikely(slot->broke_rule || slot->state == SLOT_DRAINING))
@@ -101,16 +104,84 @@ bool server_poll_slot_waits(struct slot *slot)
 			      : share_ring_count(&slot->rings[SHARE_RING_TX]) > 0;
 }
 
+/* Return true if a slot's packets can be taken at once. */
+static bool server_poll_slot_is_due(struct server *server, struct slot *slot, uint64_t now_ns)
+{
+	return server_poll_slot_waits(slot) &&
+	       (!server->tenants.are_many ||
+		!tenants_is_held(&server->tenants, slot->tenant, now_ns));
+}
+
 bool server_poll_waits(struct server *server)
 {
+	const uint64_t now_ns = event_now_ns();
+
 	for (uint16_t i = 0; i < server->slots.live_count; i++) {
 		struct slot *slot = &server->slots.all[server->slots.live[i]];
 
-		if (slot->state == SLOT_DRAINING || server_poll_slot_waits(slot) ||
+		if (slot->state == SLOT_DRAINING || server_poll_slot_is_due(server, slot, now_ns) ||
 		    (!slot->isolated && share_ring_count(&slot->rings[SHARE_RING_RETURN]) > 0))
 			return true;
 	}
 	return false;
+}
+
+/* Serve slots of one tenant. */
+static unsigned int server_poll_serve_all(struct server *server, const uint16_t *numbers,
+					  uint16_t count)
+{
+	unsigned int work = 0;
+
+	for (uint16_t i = 0; i < count; i++) {
+		struct tenants_take take = {.credit = INT64_MAX};
+
+		if (slot_is_served(&server->slots.all[numbers[i]]))
+			work += server_poll_serve(server, numbers[i], &take);
+	}
+	return work;
+}
+
+/* Return true if a slot must be served in each poll, whether or not it has a turn: its process
+ * shares memory, and needs buffers; or the slot has drained for long enough. */
+static bool server_poll_needs_more(const struct server *server, const struct slot *slot)
+{
+	return !slot->isolated ||
+	       (slot->state == SLOT_DRAINING && server->now_ns >= slot->drain_end_ns);
+}
+
+/* Serve slots of several tenants, which have turns to send packets. */
+static unsigned int server_poll_serve_in_turns(struct server *server, const uint16_t *numbers,
+					       uint16_t count)
+{
+	struct tenants *tenants = &server->tenants;
+	struct tenants_take take = {0};
+	unsigned int work = 0;
+	uint16_t number;
+	bool waits;
+
+	tenants_begin(tenants);
+	for (uint16_t i = 0; i < count; i++) {
+		struct slot *slot = &server->slots.all[numbers[i]];
+
+		if (!slot_is_served(slot))
+			continue;
+		waits = server_poll_slot_waits(slot);
+		if (waits)
+			tenants_want(tenants, slot->tenant, numbers[i]);
+		if (!waits || server_poll_needs_more(server, slot))
+			work += server_poll_serve(server, numbers[i], &take);
+	}
+	tenants_start(tenants, server->now_ns);
+	while ((number = tenants_next(tenants, server->now_ns, &take)) != TENANTS_NONE) {
+		const struct slot *slot = &server->slots.all[number];
+		const uint16_t tenant = slot->tenant;
+
+		if (!slot_is_served(slot))
+			continue;
+		work += server_poll_serve(server, number, &take);
+		tenants_charge(tenants, tenant, &take, server->now_ns);
+	}
+	return work;
 }
 
 unsigned int server_poll_run(struct server *server)
@@ -132,10 +203,9 @@ unsigned int server_poll_run(struct server *server)
 		server->slots.first = (uint16_t)((server->slots.first + 1) % count);
 	for (uint16_t i = 0; i < count; i++)
 		numbers[i] = server->slots.live[(server->slots.first + i) % count];
-	for (uint16_t i = 0; i < count; i++) {
-		if (slot_is_served(&server->slots.all[numbers[i]]))
-			work += server_poll_serve(server, numbers[i]);
-	}
+	work += unlikely(server->tenants.are_many)
+			? server_poll_serve_in_turns(server, numbers, count)
+			: server_poll_serve_all(server, numbers, count);
 	forward_flush(server);
 	server_poll_wake(server);
 	if (work > 0)

@@ -26,6 +26,8 @@
 
 static_assert(SERVE_SLOTS_MAX <= SPACES_SLOTS && SERVE_SLOTS_MAX <= CONNECTIONS_SLOTS,
 	      "the arbiter has room for each slot");
+static_assert(SERVE_SLOTS_MAX <= TENANTS_SLOTS && SERVER_ISOLATED_MAX + 1 <= TENANTS_MAX,
+	      "there is room for the attached processes, and a tenant for each isolated one");
 
 /* The longest time to drain a slot: longer than its packets wait for a receiver or for the port. */
 #define SLOT_DRAIN_NS UINT64_C(50000000)
@@ -109,6 +111,8 @@ void slot_release(struct server *server, uint16_t number)
 	if (slot->pidfd >= 0)
 		close(slot->pidfd);
 	server->slots.isolated_count -= slot->isolated != NULL;
+	tenants_leave(&server->tenants, slot->tenant);
+	slot->tenant = TENANTS_NONE;
 	pause_forget_slot(server, slot);
 	isolated_destroy(server, slot);
 	slot_take_full_shares(server, number);

@@ -14,6 +14,7 @@
 #include "mad_queue.h"
 #include "owner/budget.h"
 #include "owner/serve.h"
+#include "owner/tenants.h"
 #include "share/blocks.h"
 #include "share/layout.h"
 #include "share/transmit_timeout.h"
@@ -65,7 +66,8 @@ struct slot {
 	uint32_t generation;
 	pid_t pid;
 	uid_t uid;
-	user_t user; /* isolated: the user whose limits it counts towards */
+	user_t user;	 /* isolated: the user whose limits it counts towards */
+	uint16_t tenant; /* index in server.tenants; TENANTS_NONE: not yet */
 	int socket;
 	int pidfd;	       /* readable when the process has ended */
 	struct report *report; /* the process's own report, in the set; or NULL */

@@ -27,10 +27,13 @@
 /* Take all packets of a draining slot now: there is no time to drain it in later polls. */
 static void slot_finish_draining(struct server *server, uint16_t number)
 {
+	struct tenants_take take = {.credit = INT64_MAX};
 	struct slot *slot = &server->slots.all[number];
 
-	while (slot->drain_left > 0 && server_poll_drain(server, number) > 0)
+	while (slot->drain_left > 0 && server_poll_drain(server, number, &take) > 0)
 		forward_flush(server);
+	if (server->tenants.are_many)
+		tenants_charge(&server->tenants, slot->tenant, &take, server->now_ns);
 	slot->drain_left = 0;
 	slot_advance(server, number);
 }
@@ -177,6 +180,7 @@ static int slot_open(struct server *server, uint16_t number, int socket, bool is
 
 	*slot = (struct slot){.generation = slot->generation + 1,
 			      .socket = socket,
+			      .tenant = TENANTS_NONE,
 			      .pidfd = -1,
 			      .process_fd = -1,
 			      .lanes_fd = -1,

@@ -47,6 +47,16 @@ static int slot_identify(struct slot *slot, int socket, bool isolated)
 	return user_has_ended(slot->pidfd) ? -ESRCH : 0;
 }
 
+/* Count the slot towards its tenant. 0 or -errno. */
+static int slot_join(struct server *server, uint16_t number)
+{
+	static const struct tenants_limits limits = {.weight = 1};
+	struct slot *slot = &server->slots.all[number];
+
+	slot->tenant = tenants_join(&server->tenants, slot->user, &limits, server->now_ns);
+	return slot->tenant == TENANTS_NONE ? -ENOSPC : 0;
+}
+
 static int slot_make_page(struct slot *slot, int *page_fd)
 {
 	const size_t bytes = share_ring_offset(SHARE_RINGS);
@@ -153,6 +163,8 @@ int slot_prepare(struct server *server, uint16_t number, int socket, bool isolat
 
 	rc = slot_identify(slot, socket, isolated);
 	if (rc == 0)
+		rc = slot_join(server, number);
+	if (rc == 0)
 		rc = isolated ? slot_make_isolated(server, slot)
 			      : slot_make_shared(server, number, page_fd);
 	if (rc != 0)
@@ -184,6 +196,8 @@ int slot_prepare_further(struct server *server, uint16_t number, int socket,
 	int rc;
 
 	rc = slot_identify(&server->slots.all[number], socket, false);
+	if (rc == 0)
+		rc = slot_join(server, number);
 	if (rc != 0)
 		return rc;
 	slot_engine_add(server, number, engine);

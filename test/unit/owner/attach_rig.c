@@ -10,6 +10,17 @@
 #include "slot_begin.h"
 #include "test.h"
 
+/* Let an attached process be one of another user. */
+static void become(struct server *server, uint16_t number, user_t user)
+{
+	static const struct tenants_limits limits = {.weight = 1};
+	struct slot *slot = &server->slots.all[number];
+
+	tenants_leave(&server->tenants, slot->tenant);
+	slot->user = user;
+	slot->tenant = tenants_join(&server->tenants, user, &limits, server->now_ns);
+}
+
 int attach_rig(struct server *server, uid_t uid, struct share_message *welcome)
 {
 	int pair[2];
@@ -18,6 +29,6 @@ int attach_rig(struct server *server, uid_t uid, struct share_message *welcome)
 	assert_int_equal(event_watch(server, pair[0], EVENT_PENDING_CLIENT, 0), 0);
 	assert_int_equal(slot_begin(server, pair[0], -1, SLOT_ISOLATED, 1), 0);
 	assert_int_equal(message_receive(pair[1], welcome, NULL), 0);
-	server->slots.all[welcome->welcome.slot].user = user_of_uid(uid);
+	become(server, welcome->welcome.slot, user_of_uid(uid));
 	return pair[1];
 }

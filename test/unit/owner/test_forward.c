@@ -243,14 +243,26 @@ static void send_over(struct memif_client *client, int count)
 	memif_end_push(&client->end);
 }
 
-/* Attach an isolated process. Returns its end of the socket and of the memif socket. */
-static uint16_t attach_isolated(int *own, int *socket_fd, struct memif_client *client)
+/* Fill the ring to the owner with packets to the peer. */
+static void flood_peer(struct memif_client *client)
+{
+	uint8_t frame[512];
+	const size_t len = build(frame, true, 1);
+
+	while (memif_end_send(&client->end, frame, len) == 0)
+		;
+	memif_end_push(&client->end);
+}
+
+/* Attach an isolated process of a user. Returns its end of the socket and of the memif socket. */
+static uint16_t attach_isolated_of(uid_t uid, int *own, int *socket_fd, struct memif_client *client)
 {
 	struct share_message welcome, plug = {.type = SHARE_MEMIF, .version = SHARE_VERSION};
 	int fds[SHARE_FDS];
 
-	server.slots.all[0].pid = server.slots.all[1].pid = 1;
-	*own = attach_rig(&server, USER, &welcome);
+	for (uint16_t i = 0; i < server.slots.live_count; i++)
+		server.slots.all[server.slots.live[i]].pid = 1;
+	*own = attach_rig(&server, uid, &welcome);
 	assert_int_equal(message_send(*own, &plug, NULL, 0), 0);
 	control_event(&server, EVENT_SOCKET, welcome.welcome.slot);
 	assert_int_equal(message_receive(*own, &plug, fds), 0);
@@ -258,6 +270,11 @@ static uint16_t attach_isolated(int *own, int *socket_fd, struct memif_client *c
 	*socket_fd = fds[SHARE_MEMIF_FD_SOCKET];
 	connect_memif(welcome.welcome.slot, fds, client);
 	return welcome.welcome.slot;
+}
+
+static uint16_t attach_isolated(int *own, int *socket_fd, struct memif_client *client)
+{
+	return attach_isolated_of(USER, own, socket_fd, client);
 }
 
 /* Close the process's end of the memif socket. The owner's copy of it is closed by another thread,
@@ -490,6 +507,90 @@ TEST(forward_send_own__counts_what_the_port_has_no_room_for)
 		forward_send_own(&server, rte_pktmbuf_alloc(server.uplink.link.port.pool), 64);
 	assert_int_equal(server.uplink.pending_count, SERVER_BURST);
 	assert_int_equal(server.totals.own_dropped, 1);
+}
+
+static uint16_t take_some(void *arg, struct rte_mbuf **mbufs, uint16_t n)
+{
+	uint16_t *room = arg;
+
+	n = RTE_MIN(n, *room);
+	*room -= n;
+	rte_pktmbuf_free_bulk(mbufs, n);
+	return n;
+}
+
+static uint16_t receive_nothing(void *arg, struct rte_mbuf **mbufs, uint16_t n)
+{
+	(void)arg;
+	(void)mbufs;
+	(void)n;
+	return 0;
+}
+
+/* The port takes two packets in a poll. A user with two processes gets as many as one with one. */
+TEST(server_poll_run__divides_a_slow_port_by_user)
+{
+	static const uid_t uids[] = {USER, USER, USER + 1};
+	static const struct port_ops ops = {.rx_burst = receive_nothing, .tx_burst = take_some};
+	struct memif_client clients[RTE_DIM(uids)];
+	uint16_t slots[RTE_DIM(uids)];
+	int own[RTE_DIM(uids)], fds[RTE_DIM(uids)];
+	uint64_t sent[RTE_DIM(uids)];
+	uint16_t room;
+
+	for (size_t i = 0; i < RTE_DIM(uids); i++)
+		slots[i] = attach_isolated_of(uids[i], &own[i], &fds[i], &clients[i]);
+	server.uplink.link.port.ops = &ops;
+	server.uplink.link.port.ops_arg = &room;
+	server.uplink.link.port.started = true;
+	for (int i = 0; i < 2000; i++) {
+		room = 2;
+		for (size_t n = 0; n < RTE_DIM(uids); n++)
+			flood_peer(&clients[n]);
+		server_poll_run(&server);
+	}
+	server.uplink.link.port.started = false;
+	server.uplink.link.port.ops = NULL;
+	server.uplink.link.port.ops_arg = NULL;
+	for (size_t i = 0; i < RTE_DIM(uids); i++)
+		sent[i] = server.slots.all[slots[i]].tx_packets;
+	assert_true(sent[2] > 1000);
+	assert_in_range(sent[0] + sent[1], sent[2] - 200, sent[2] + 200);
+	assert_in_range(sent[0], sent[1] - 100, sent[1] + 100);
+	for (size_t i = 0; i < RTE_DIM(uids); i++) {
+		slot_close(&server, slots[i]);
+		memif_client_fini(&clients[i]);
+		close(own[i]);
+		close(fds[i]);
+	}
+}
+
+/* It is earned as time passes. Meanwhile the owner need not poll for these packets. */
+TEST(server_poll_run__keeps_a_users_rate)
+{
+	struct memif_client client;
+	int own, socket_fd;
+	const uint16_t slot = attach_isolated(&own, &socket_fd, &client);
+	struct tenant *tenant = &server.tenants.all[server.slots.all[slot].tenant];
+	uint64_t sent;
+
+	tenant->limits.rate = TENANTS_RATE_MIN;
+	send_over(&client, 60);
+	for (int i = 0; i < 100 && server_poll_waits(&server); i++)
+		server_poll_run(&server);
+	sent = server.slots.all[slot].tx_packets;
+	assert_in_range(sent, 20, 40);
+	assert_true(server_poll_slot_waits(&server.slots.all[slot]));
+	assert_false(server_poll_waits(&server));
+	assert_true(server.tenants.due_ns > server.now_ns);
+	tenant->paid_ns = server.now_ns;
+	assert_true(server_poll_waits(&server));
+	server_poll_run(&server);
+	assert_true(server.slots.all[slot].tx_packets > sent);
+	slot_close(&server, slot);
+	memif_client_fini(&client);
+	close(own);
+	close(socket_fd);
 }
 
 static uint16_t drop_burst(void *arg, struct rte_mbuf **mbufs, uint16_t n)
