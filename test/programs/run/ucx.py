@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """UCX on each kind of port: ucx_info, ucx_perftest over the rc and ud transports of verbs. Open MPI and libfabric."""
 
+import functools
 import os
 import re
 import subprocess
@@ -24,6 +25,15 @@ UCP_TESTS = (("tag_lat", 8), ("tag_bw", 65536), ("tag_sync_lat", 1024), ("ucp_pu
 UCT_TESTS = (("am_lat", 8), ("put_bw", 4096, "-D", "zcopy"), ("get", 4096, "-D", "zcopy"), ("fadd", 8))
 
 
+@functools.cache
+def without_mpi():
+    """Return the options that make ucx_perftest a program of its own. Where it was built with MPI it takes itself for one of
+    MPI's processes if its standard input is no terminal."""
+    told = subprocess.run(["ucx_perftest", "-h"], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                          text=True, check=False).stdout
+    return ["-P", "0"] if re.search(r"^ +-P <0\|1>", told, re.M) else []
+
+
 class UcxPerf:
     """ucx_perftest; its messages go by the device alone, and not by shared memory or TCP."""
 
@@ -33,14 +43,14 @@ class UcxPerf:
         self._tls = tls
         self._wait = wait
         self._test = ["-t", test, "-s", str(size), "-n", str(ITERATIONS), "-w", "10", *options]
-        if layer == "uct":
-            self._test += ["-d", f"{DEVICE}:1", "-x", f"{tls}_verbs"]
+        self._uct = ["-d", f"{DEVICE}:1", "-x", f"{tls}_verbs"] if layer == "uct" else []
 
     def argv(self, side, port, peer=None):
+        """The strong fence, which UCX 1.18 may choose, is in its transports for mlx5 alone."""
         settings = {"UCX_TLS": self._tls, "UCX_NET_DEVICES": f"{DEVICE}:1", "UCX_IB_GID_INDEX": side.gid_index,
-                    "UCX_WARN_UNUSED_ENV_VARS": "n", "UCX_HANDLE_ERRORS": "bt"}
-        argv = ["env", *[f"{name}={value}" for name, value in settings.items()], "ucx_perftest", "-p", str(port),
-                "-E", self._wait]
+                    "UCX_FENCE_MODE": "weak", "UCX_WARN_UNUSED_ENV_VARS": "n", "UCX_HANDLE_ERRORS": "bt"}
+        argv = ["env", *[f"{name}={value}" for name, value in settings.items()], "ucx_perftest",
+                *without_mpi(), "-p", str(port), "-E", self._wait, *self._uct]
         return argv + ([peer, *self._test] if peer else [])
 
     @staticmethod
