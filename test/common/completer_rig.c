@@ -3,6 +3,7 @@
 #include "completer_rig.h"
 #include "test.h"
 #include "queues.h"
+#include "transport/check.h"
 
 struct completer_rig completer_rig;
 
@@ -72,6 +73,14 @@ void post(uint64_t wr_id, enum ibv_wr_opcode opcode, uint32_t length)
 	post_list(wr_id, opcode, SIGNALED, &sge, length > 0);
 }
 
+/* Check what holds between two calls. */
+static void check(void)
+{
+	loss_check(&rig.loss);
+	requester_check(&rig.requester);
+	completer_check(&rig.completer);
+}
+
 unsigned int send_some(unsigned int budget)
 {
 	unsigned int sent;
@@ -81,6 +90,7 @@ unsigned int send_some(unsigned int budget)
 	sent = requester_send(&rig.requester, &rig.fixture.catcher.sink, budget, &more);
 	if (sent > 0)
 		recovery_sent(&rig.loss.recovery, NOW_NS);
+	check();
 	return sent;
 }
 
@@ -91,8 +101,13 @@ unsigned int send_all(void)
 
 enum fault take(struct packet_fields fields)
 {
+	enum fault fault;
+
 	fields.psn += FIRST_PSN;
-	return completer_receive(&rig.completer, fixture_packet(&rig.fixture, &fields), NOW_NS);
+	fault = completer_receive(&rig.completer, fixture_packet(&rig.fixture, &fields), NOW_NS);
+	if (fault == FAULT_NONE)
+		check();
+	return fault;
 }
 
 void acknowledge(uint32_t psn)

@@ -232,10 +232,13 @@ TEST(responder__two_packets_of_one_psn_that_differ_are_dropped)
 	expect_distrust(asks_for_ack, false);
 }
 
+/* The same packet may come twice. Another one of the same PSN makes both untrusted. */
 static void expect_dropped(const struct packet_fields *one, const struct packet_fields *other)
 {
-	assert_int_equal(rig_take(*one), FAULT_NONE);
-	assert_int_equal(rig.responder.ooo.count, 1);
+	for (int i = 0; i < 2; i++) {
+		assert_int_equal(rig_take(*one), FAULT_NONE);
+		assert_int_equal(rig.responder.ooo.count, 1);
+	}
 	assert_int_equal(rig_take(*other), FAULT_NONE);
 	assert_int_equal(rig.responder.ooo.count, 0);
 }
