@@ -7,7 +7,7 @@ CONFIGURE = umask 022; test -f build/build.ninja || meson setup build
 # What the demonstration runs, and no more: a newcomer waits for it.
 DEMO_TARGETS = lib/verbs/libibverbs.so.1 app/uroce-run
 
-.PHONY: all build tests demo check test test-since test-sanitized test-all soak simulate test-interop test-interop-quick test-interop-all test-package perf perf-doc perf-rxe fuzz lint mutate coverage clean distclean help
+.PHONY: all build tests demo check test test-since test-sanitized test-all soak simulate test-interop test-interop-quick test-interop-all test-package test-package-all perf perf-doc perf-rxe fuzz lint mutate coverage clean distclean help
 
 all: build
 
@@ -78,6 +78,12 @@ test-package:
 	@$(SETUP) package
 	@$(MAKE) --no-print-directory build
 	@test/package/run.py
+
+# Also the examples of other languages than C, each of which installs a compiler.
+test-package-all:
+	@$(SETUP) package
+	@$(MAKE) --no-print-directory build
+	@test/package/run.py --all
 
 # Random programs on every CPU; what fails is named, and kept in build/soak.
 soak:
@@ -151,6 +157,7 @@ help:
 	@echo "make test-interop-quick  the same with a choice of combinations"
 	@echo "make test-interop-all  the same, and every NIC model with every driver; an hour"
 	@echo "make test-package  Debian's packages, installed and used in a clean Debian; 5 minutes"
+	@echo "make test-package-all  the same, and the examples of doc/ci.md in each language"
 	@echo "make perf          what it gives, beside its marks and the limits of the machine; 15 minutes"
 	@echo "make perf-doc      the same, and doc/performance.md, its plots and the README's figures anew; 25 minutes"
 	@echo "make perf-rxe      uroce beside Linux's rxe, between two virtual machines"

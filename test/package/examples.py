@@ -46,7 +46,7 @@ class ExamplesTest:
         self._place.copy(self._debs.file("uroce"), "/tmp")
         self._place.install("/tmp/uroce_*.deb ibverbs-utils")
         self._report.check("package: doc/ci.md: one line", self._one_line)
-        for language in SECTIONS:
+        for language in SECTIONS if self._report.complete else ("C",):
             self._report.check(f"package: doc/ci.md: {language}", self._language, language)
         self._report.check("package: doc/ci.md: a step in a shell", self._step)
         self._report.check("package: the composite action", self._action)

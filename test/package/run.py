@@ -42,11 +42,13 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--only", metavar="TEXT", help="run the checks whose name contains this, once the packages are built")
     parser.add_argument("--work", default=os.path.join(TOP, "build-package"), help="a directory for results (build-package)")
+    parser.add_argument("--all", action="store_true", help="also the examples of doc/ci.md that install a compiler of another "
+                        "language than C")
     options = parser.parse_args()
     exit_on_signals()
     if os.geteuid() != 0:
         sys.exit("package: needs root (a clean Debian in a directory); run: sudo make test-package")
-    report = Report(options.only)
+    report = Report(options.only, complete=options.all or options.only is not None)
     debs = Debs(options.work)
     if not report.require("package: meson dist", debs.unpack_archive) or \
             not report.require("package: dpkg-buildpackage", debs.build):
