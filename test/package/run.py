@@ -10,32 +10,16 @@ import sys
 
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
+from harness.place import in_place, make_root  # noqa: E402
 from harness.process import exit_on_signals  # noqa: E402
-from harness.report import CheckFailed, Report  # noqa: E402
+from harness.report import Report  # noqa: E402
 from booted import BootedTest  # noqa: E402
 from containers import ContainersTest  # noqa: E402
 from debs import TOP, Debs  # noqa: E402
 from examples import ExamplesTest  # noqa: E402
 from installed import InstalledTest  # noqa: E402
-from place import Place, Unreachable, make_root  # noqa: E402
 from plain import PlainTest  # noqa: E402
 from units import UnitsTest  # noqa: E402
-
-
-def in_place(report, name, root, work_dir, run):
-    """Run checks in a new place; if it cannot be made, skip them."""
-    try:
-        place = Place(root, os.path.join(work_dir, name))
-    except CheckFailed as failure:
-        report.skip(f"package: {name}", "; ".join([str(failure), *failure.details]))
-        return
-    with place:
-        try:
-            run(place)
-        except Unreachable as reason:
-            report.skip(f"package: {name}, the rest", str(reason))
-        except CheckFailed as failure:
-            report.fail(f"package: {name}", " | ".join([str(failure), *failure.details]))
 
 
 def main():
@@ -62,15 +46,14 @@ def main():
     if not report.require("package: a later version", debs.build_later):
         return report.summary()
     UnitsTest(report, debs).run_all()
-    reason = make_root(os.path.join(options.work, "clean"))
+    reason = make_root(os.path.join(options.work, "clean"), "bookworm")
     if reason:
         report.skip("package: a clean Debian", reason)
         return report.summary()
     root = os.path.join(options.work, "clean", "root")
-    in_place(report, "installed", root, options.work, lambda place: InstalledTest(report, place, debs).run_all())
-    in_place(report, "booted", root, options.work, lambda place: BootedTest(report, place, debs).run_all())
-    in_place(report, "plain", root, options.work, lambda place: PlainTest(report, place, debs).run_all())
-    in_place(report, "examples", root, options.work, lambda place: ExamplesTest(report, place, debs).run_all())
+    for name, test in (("installed", InstalledTest), ("booted", BootedTest), ("plain", PlainTest), ("examples", ExamplesTest)):
+        in_place(report, f"package: {name}", root, os.path.join(options.work, name),
+                 lambda place, test=test: test(report, place, debs).run_all())
     ContainersTest(report, options.work, root, debs).run_all()
     return report.summary()
 

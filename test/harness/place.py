@@ -1,15 +1,16 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A clean Debian 12 to install packages in: a root directory made of Debian's packages, and places that run on it."""
+"""A clean Debian to install packages in: a root directory made of Debian's packages, and places that run on it."""
 
 import glob
 import os
+import platform
 import re
 import shutil
 import signal
 import subprocess
 
-from harness.process import wait_until
-from harness.report import CheckFailed
+from .process import wait_until
+from .report import CannotRun, CheckFailed
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 USER = 1000
@@ -20,10 +21,25 @@ RESTRICTED = ["setpriv", "--reuid", str(USER), "--regid", str(USER), "--clear-gr
 LIMITS = ["prlimit", "--memlock=65536:65536", "--nofile=1024:4096", "--core=0:0"]
 
 
-def sources():
-    """Return the files that lead apt to the packages of this machine."""
-    return [path for path in ["/etc/apt/sources.list", *glob.glob("/etc/apt/sources.list.d/*.sources"),
-                              *glob.glob("/etc/apt/sources.list.d/*.list")] if os.path.exists(path)]
+def sources(release, directory):
+    """Return the files that lead apt to the packages of a release: those of this machine. For another release than the
+    machine's write Debian's own entries in these files to a directory, with that release in them."""
+    found = [path for path in ["/etc/apt/sources.list", *glob.glob("/etc/apt/sources.list.d/*.sources"),
+                               *glob.glob("/etc/apt/sources.list.d/*.list")] if os.path.exists(path)]
+    own = platform.freedesktop_os_release().get("VERSION_CODENAME", release)
+    if own == release:
+        return found
+    written = []
+    for path in found:
+        with open(path, encoding="utf-8") as file:
+            entries = file.read().split("\n\n" if path.endswith(".sources") else "\n")
+        name = re.compile(rf"(?<=\s){own}\b")  # the security archive's too, and not another archive's own releases
+        entries = [name.sub(release, entry) for entry in entries if name.search(entry)]
+        if entries:
+            written.append(os.path.join(directory, os.path.basename(path)))
+            with open(written[-1], "w", encoding="utf-8") as file:
+                file.write("\n\n".join(entries) + "\n")
+    return written
 
 
 def apt_settings():
@@ -36,8 +52,9 @@ def apt_settings():
     return found
 
 
-def make_root(directory):
-    """Make a root with Debian's essential packages and apt, unless it is there. Return the reason if it cannot be made."""
+def make_root(directory, release):
+    """Make a root with the essential packages and apt of a release of Debian, unless it is there. Return the reason if it
+    cannot be made."""
     if os.path.exists(os.path.join(directory, "made")):
         return None
     if not shutil.which("mmdebstrap"):
@@ -46,7 +63,7 @@ def make_root(directory):
     os.makedirs(directory)
     argv = ["mmdebstrap", "--mode=root", "--variant=apt", "--include=ca-certificates", "--skip=cleanup/apt",
             *(f"--aptopt={path}" for path in apt_settings()),
-            "bookworm", os.path.join(directory, "root"), *sources()]
+            release, os.path.join(directory, "root"), *sources(release, directory)]
     done = subprocess.run(argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
                           check=False)
     if done.returncode:
@@ -55,17 +72,18 @@ def make_root(directory):
         return None
 
 
-class Unreachable(Exception):
+class Unreachable(CannotRun):
     """No package can be had here now."""
 
 
 class Place:
-    """A system of its own on a root: what is written there goes into a layer of this place, and ends with it."""
+    """A system of its own on a root: what is written there goes into a layer of this place. The layer ends with the place,
+    or is kept for the next place in this directory."""
 
     def __init__(self, lower, work_dir, keep=False):
         self._work_dir = work_dir
         self._keep = keep
-        os.makedirs(work_dir)
+        os.makedirs(work_dir, exist_ok=keep)
         self.log = os.path.join(work_dir, "log")
         with open(self.log, "wb") as log:
             self._holder = subprocess.Popen(
@@ -105,7 +123,7 @@ class Place:
         self.close()
 
     def close(self):
-        """End all processes of the place, and remove its layer."""
+        """End all processes of the place, and remove its layer unless it is kept."""
         try:
             os.killpg(self._holder.pid, signal.SIGKILL)
         except ProcessLookupError:
@@ -156,3 +174,19 @@ class Place:
         """Install packages of Debian, and files of packages."""
         options = "" if recommends else "--no-install-recommends"
         return self.run(f"apt-get install -y {options} {' '.join(packages)}", seconds=600, network=True)
+
+
+def in_place(report, name, root, work_dir, run, keep=False):
+    """Run checks in a place; if it cannot be made, skip them."""
+    try:
+        place = Place(root, work_dir, keep)
+    except CheckFailed as failure:
+        report.skip(name, "; ".join([str(failure), *failure.details]))
+        return
+    with place:
+        try:
+            run(place)
+        except Unreachable as reason:
+            report.skip(f"{name}, the rest", str(reason))
+        except CheckFailed as failure:
+            report.fail(name, " | ".join([str(failure), *failure.details]))
