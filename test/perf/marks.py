@@ -95,6 +95,14 @@ def _isolated_marks():
     ]
 
 
+def _tenant_marks():
+    return [
+        Mark("64 KiB WRITE, 64 QPs of a user and one QP of another, less / more", "isolated", "tenants.share", "90%", 0.9),
+        Mark("8 B WRITE beside another user's 64 QPs, p99", "isolated", "tenants.flood.p99",
+             "at most 3 times that beside programs that poll", 3, "tenants.idle.p99", most=True),
+    ]
+
+
 def _attached_veth_marks():
     alone = "of a program that has the interface alone"
     return [*(Mark(f"64 KiB {mode.upper()}, attached", "veth", f"uroced-veth.{mode}", f"90% {alone}", 0.9, f"alone-veth.{mode}")
@@ -141,6 +149,7 @@ MARKS = [
          "veth.sound.write"),
     Mark("ib_write_lat -s 8, 1% lost, sack = yes, p99", "veth", "veth.loss.p99", "at most 200 us", 200, most=True),
     *_isolated_marks(),
+    *_tenant_marks(),
     *_attached_veth_marks(),
     *_registration_marks(),
     *(mark for port in ("memif", "hand-over", "veth") for mark in _perftest_marks(port)),

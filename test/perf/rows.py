@@ -2,12 +2,14 @@
 """The measurements. Each of ROWS yields groups of figures one after the other. The programs of a group run until
 the next group is asked for."""
 
+import contextlib
 import os
 import re
+import time
 
 from figures import Figure, Group
 from machine import CPUS
-from wires import Attached, Isolated, Memif, Veth, Vhost, by_turns, uroced
+from wires import Attached, Isolated, Memif, Tenant, Veth, Vhost, by_turns, together, uroced
 
 HOT = ["--region", "512K"]  # as the limits' regions
 ONE = ["--region", "64K"]  # perftest writes the memory of one message again and again
@@ -119,6 +121,36 @@ def isolated(machine, seconds):
         write, _, half, _ = _perftest(Isolated(machine, path), seconds)
         trusted = _ib_write_bw(Attached(machine, "trusted", socket), seconds, "the same of two attached programs")
         yield Group("isolated programs, by perftest", [write, trusted, half])
+
+
+def tenants(machine, seconds):
+    """isolated programs of two users of one uroced, through which their packets pass"""
+    path = f"{machine.dir}/tenants.sock"
+    os.chmod(machine.dir, 0o711)
+    flood = [*_ib_write_bw_argv(60), "-q", "64"]
+
+    def shares():
+        argv = _ib_write_bw_argv(4 * seconds)
+        many, one = together([(first, [*argv, "-q", "64"]), (second, argv)], 3)
+        return many, one, min(many, one) / max(many, one)
+
+    def latency(start):
+        with contextlib.ExitStack() as stack:
+            for child in start():
+                stack.callback(machine.end, child)
+            time.sleep(1)
+            return together([(second, ["ib_write_lat", "-s", "8", "-n", str(int(20000 * seconds))])], 7)[0]
+
+    with uroced(machine, "--port", "net_null0", "--ip", "10.99.1.1/24", "--mtu", "4200", f"--isolated={path}", "--hand-over",
+                "owner"):
+        first, second = Tenant(machine, path, 20001), Tenant(machine, path, 20002)
+        yield Group("isolated programs of two users, through uroced", [
+            Figure("tenants.many tenants.one tenants.share",
+                   "ib_write_bw -s 65536, 64 QPs of a user, one QP of another: Gb/s, less / more", "", shares),
+            Figure("tenants.idle.p99", "ib_write_lat -s 8 beside two programs of another user that poll, p99", "us",
+                   lambda: latency(lambda: (first.poll(), first.poll()))),
+            Figure("tenants.flood.p99", "ib_write_lat -s 8 beside another user's ib_write_bw of 64 QPs, p99", "us",
+                   lambda: latency(lambda: first.begin(flood)))])
 
 
 def programs(machine, seconds):
@@ -307,6 +339,6 @@ def registration(machine, _seconds):
     yield Group("registration of 1 GiB", [Figure(keys, "us, by pages: " + ", ".join(REGISTER), "us", measure)])
 
 
-ROWS = {"memif": memif, "vhost": vhost, "hand-over": hand_over, "isolated": isolated, "programs": programs,
+ROWS = {"memif": memif, "vhost": vhost, "hand-over": hand_over, "isolated": isolated, "tenants": tenants, "programs": programs,
         "threads": threads, "cold": cold, "qps": qps, "connections": connections, "idle": idle, "veth": veth,
         "registration": registration}

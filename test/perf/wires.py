@@ -226,6 +226,40 @@ class Isolated(Wire):
         return [f"--isolated={self._socket}"]
 
 
+class Tenant(Isolated):
+    """Isolated programs of a user of their own. They may use both CPUs: there are more of them than CPUs."""
+
+    def __init__(self, machine, socket, uid):
+        super().__init__(machine, socket)
+        self._uid = str(uid)
+
+    def run(self, side, argv):
+        return ["setpriv", "--reuid", self._uid, "--regid", self._uid, "--clear-groups", *super().run(side, argv)]
+
+    def poll(self):
+        """Start a program that does nothing but poll."""
+        return self.machine.start(self.run(0, [self.machine.tool("poller")]))
+
+    def begin(self, argv):
+        """Start a program of perftest. Return its server and its client."""
+        port = self.machine.next_port()
+        argv = [*argv, "-F", "-p", str(port)]
+        server = self.machine.start_server(self.run(0, argv), None, port, None)
+        return server, self.machine.start(self.run(1, [*argv, self.address]))
+
+
+def together(plans, column):
+    """Run programs of perftest at the same time: pairs of a tenant and an argv. Return a column of each last row."""
+    machine, clients = plans[0][0].machine, []
+    with contextlib.ExitStack() as stack:
+        for tenant, argv in plans:
+            for child in tenant.begin(argv):
+                stack.callback(machine.end, child)
+            clients.append(child)
+        return tuple(_last_row(argv[0], machine.finish(client, argv[0]), [column])[0]
+                     for client, (_, argv) in zip(clients, plans))
+
+
 class Veth(Wire):
     """A kernel interface on each side."""
 
