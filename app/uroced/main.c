@@ -31,6 +31,7 @@
 #include "report/telemetry.h"
 #include "scrape.h"
 #include "share/message.h"
+#include "tenant_limits.h"
 #include "uroced_options.h"
 
 #define SLEEP_MS    100
@@ -251,8 +252,11 @@ static void confine(const struct settings *settings, size_t count)
 		log_warn("no system call is forbidden: %s", strerror(-rc));
 }
 
-static int run(const struct settings *settings, size_t count)
+static int run(const struct settings *settings, size_t count, const struct options_tenants *tenants)
 {
+	struct serve_tenant users[TENANT_SETTINGS_MAX];
+	struct serve_tenants limits;
+	char error[256];
 	struct serve_passed passed = {0};
 	struct serve_config config = {
 		.ports = (uint32_t)count,
@@ -262,6 +266,7 @@ static int run(const struct settings *settings, size_t count)
 		.socket_group = (gid_t)-1,
 		.reports = &reports,
 		.passed = &passed,
+		.tenants = &limits,
 	};
 	const struct sigaction action = {.sa_handler = on_signal};
 	int rc;
@@ -270,6 +275,9 @@ static int run(const struct settings *settings, size_t count)
 		return fail("socket-owner: there is no such user");
 	if (!names_find_group(settings->socket_group, &config.socket_group))
 		return fail("socket-group: there is no such group");
+	if (tenant_limits_find(tenants->list, tenants->count, users, &limits, error,
+			       sizeof(error)) != 0)
+		return fail(error);
 	log_set_level((enum log_level)settings->log_level);
 	warn_of_idle_settings(settings);
 	sigaction(SIGTERM, &action, NULL);
@@ -340,15 +348,16 @@ static bool end_with_parent(void)
 int main(int argc, char **argv)
 {
 	static struct settings settings[SETTINGS_PORTS_MAX];
+	static struct options_tenants tenants;
 	size_t count = 0;
 	char error[1024];
 
 	if (!end_with_parent())
 		return EXIT_FAILURE;
-	switch (options_parse(argc, argv, SETTINGS_DEFAULT_FILE, settings, &count, error,
+	switch (options_parse(argc, argv, SETTINGS_DEFAULT_FILE, settings, &count, &tenants, error,
 			      sizeof(error))) {
 	case OPTIONS_RUN:
-		return run(settings, count);
+		return run(settings, count, &tenants);
 	case OPTIONS_STATUS:
 		return print_status(settings[0].socket);
 	case OPTIONS_HELP:

@@ -156,6 +156,18 @@ static bool options_read_file(struct overview *overview, const char *default_fil
 	return settings_read_file(settings, overview->config, error, error_size) == 0;
 }
 
+static bool options_read_tenants(const struct overview *overview, struct options_tenants *tenants,
+				 char *error, size_t error_size)
+{
+	int count = 0;
+
+	if (overview->config != NULL)
+		count = tenant_read_file(overview->config, tenants->list, TENANT_SETTINGS_MAX,
+					 error, error_size);
+	tenants->count = (size_t)RTE_MAX(count, 0);
+	return count >= 0;
+}
+
 /* Read the port of [uroce] or of the command line, then the other ports of the file. A port on the
  * command line replaces all ports of the file. */
 static int options_read_ports(const struct overview *overview, struct settings *settings,
@@ -186,8 +198,8 @@ static int options_read_ports(const struct overview *overview, struct settings *
 }
 
 enum options_result options_parse(int argc, char **argv, const char *default_file,
-				  struct settings *settings, size_t *count, char *error,
-				  size_t error_size)
+				  struct settings *settings, size_t *count,
+				  struct options_tenants *tenants, char *error, size_t error_size)
 {
 	struct overview overview = {0};
 	enum options_result result = options_survey(argc, argv, &overview, error, error_size);
@@ -196,7 +208,8 @@ enum options_result options_parse(int argc, char **argv, const char *default_fil
 	if (result != OPTIONS_RUN && result != OPTIONS_STATUS)
 		return result;
 	settings_init(settings);
-	if (!options_read_file(&overview, default_file, settings, error, error_size))
+	if (!options_read_file(&overview, default_file, settings, error, error_size) ||
+	    !options_read_tenants(&overview, tenants, error, error_size))
 		return OPTIONS_BAD;
 	command_line_make_way(settings, overview.has_netdev, overview.has_port,
 			      overview.has_ip || overview.has_kernel);

@@ -6,6 +6,7 @@
 #include <stddef.h>
 
 #include "config/settings.h"
+#include "config/tenant.h"
 
 enum options_result {
 	OPTIONS_RUN,	/* settings are set */
@@ -15,6 +16,12 @@ enum options_result {
 	OPTIONS_BAD, /* error is set */
 };
 
+/* The tenants of the configuration file. */
+struct options_tenants {
+	struct tenant_settings list[TENANT_SETTINGS_MAX];
+	size_t count;
+};
+
 /**
  * Read the command line and the configuration file that goes with it. Not MT-safe (getopt).
  *
@@ -22,13 +29,15 @@ enum options_result {
  *   Room for SETTINGS_PORTS_MAX ports; all have the same socket, limits and log level.
  * @param count
  *   Set to the number of ports.
+ * @param tenants
+ *   Set to the tenants of the file.
  * @param default_file
  *   The configuration file to read if it exists and the command line names neither a file nor a
  * port.
  */
 enum options_result options_parse(int argc, char **argv, const char *default_file,
-				  struct settings *settings, size_t *count, char *error,
-				  size_t error_size);
+				  struct settings *settings, size_t *count,
+				  struct options_tenants *tenants, char *error, size_t error_size);
 
 /**
  * Name the settings that only uroce-run uses. A file may be for both programs, so uroced accepts

@@ -421,6 +421,11 @@ int attach_error(const char *path, int rc)
 			  "seconds: try again",
 			  path);
 		break;
+	case -EDQUOT:
+		log_error("the other programs of this user have all the queue pairs that uroced "
+			  "at %s gives to them",
+			  path);
+		break;
 	case -ENOSPC:
 		log_error("uroced at %s can take no more processes", path);
 		break;

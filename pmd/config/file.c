@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Reads settings from an INI file with rte_cfgfile, and reports errors that rte_cfgfile ignores. */
 #include "config/settings.h"
+#include "config/tenant.h"
 
 #include <errno.h>
 #include <stdbool.h>
@@ -11,9 +12,12 @@
 #include <rte_cfgfile.h>
 #include <rte_log.h>
 
-#define SECTION	     "uroce"
-#define PORT_SECTION "port "
-#define COMMENT	     '#'
+#define SECTION		 "uroce"
+#define PORT_SECTION	 "port "
+#define TENANT_SECTION	 "tenant "
+#define OTHERS_SECTION	 "tenants"
+#define ATTACHED_SECTION "attached"
+#define COMMENT		 '#'
 
 static const char whitespace[] = " \t\r\n";
 
@@ -85,6 +89,12 @@ static bool is_port(const char *section)
 	return strncmp(section, PORT_SECTION, strlen(PORT_SECTION)) == 0;
 }
 
+static bool is_tenant(const char *section)
+{
+	return strncmp(section, TENANT_SECTION, strlen(TENANT_SECTION)) == 0 ||
+	       strcmp(section, OTHERS_SECTION) == 0 || strcmp(section, ATTACHED_SECTION) == 0;
+}
+
 static bool may_stand_in(const char *section, const char *setting)
 {
 	for (size_t i = 0; i < RTE_DIM(port_settings); i++) {
@@ -94,7 +104,33 @@ static bool may_stand_in(const char *section, const char *setting)
 	return !is_port(section);
 }
 
-static int file_apply_entry(struct settings *settings, const char *path, const char *section,
+/* Set one value of a section. 0 or -errno with `why`. */
+typedef int entry_fn(void *arg, const char *section, const char *name, const char *value, char *why,
+		     size_t why_size);
+
+static int set_setting(void *arg, const char *section, const char *name, const char *value,
+		       char *why, size_t why_size)
+{
+	const int ret = settings_set(arg, name, value, why, why_size);
+
+	if (ret < 0 || may_stand_in(section, name))
+		return ret;
+	snprintf(why, why_size,
+		 "section [%s]: %s cannot be set for one port; settings for all ports belong in "
+		 "[" SECTION "]",
+		 section, name);
+	return -EINVAL;
+}
+
+static int set_of_tenant(void *arg, const char *section, const char *name, const char *value,
+			 char *why, size_t why_size)
+{
+	const int len = snprintf(why, why_size, "section [%s]: ", section);
+
+	return tenant_set(arg, name, value, why + len, why_size - (size_t)len);
+}
+
+static int file_apply_entry(entry_fn *set, void *arg, const char *path, const char *section,
 			    const struct rte_cfgfile_entry *entry, char *error, size_t error_size)
 {
 	char why[256];
@@ -107,22 +143,13 @@ static int file_apply_entry(struct settings *settings, const char *path, const c
 			 path, entry->name, CFG_VALUE_LEN - 2);
 		return -EINVAL;
 	}
-	ret = settings_set(settings, entry->name, entry->value, why, sizeof(why));
-	if (ret < 0) {
+	ret = set(arg, section, entry->name, entry->value, why, sizeof(why));
+	if (ret < 0)
 		snprintf(error, error_size, "%s: %s", path, why);
-		return ret;
-	}
-	if (!may_stand_in(section, entry->name)) {
-		snprintf(error, error_size,
-			 "%s: section [%s]: %s cannot be set for one port; settings for all ports "
-			 "belong in [" SECTION "]",
-			 path, section, entry->name);
-		return -EINVAL;
-	}
-	return 0;
+	return ret;
 }
 
-static int file_apply_section(struct settings *settings, const char *path, struct rte_cfgfile *cfg,
+static int file_apply_section(entry_fn *set, void *arg, const char *path, struct rte_cfgfile *cfg,
 			      int index, char *error, size_t error_size)
 {
 	struct rte_cfgfile_entry *entries;
@@ -139,7 +166,7 @@ static int file_apply_section(struct settings *settings, const char *path, struc
 	}
 	count = rte_cfgfile_section_entries_by_index(cfg, index, section, entries, count);
 	for (int i = 0; i < count && ret == 0; i++)
-		ret = file_apply_entry(settings, path, section, &entries[i], error, error_size);
+		ret = file_apply_entry(set, arg, path, section, &entries[i], error, error_size);
 	free(entries);
 	return ret;
 }
@@ -180,12 +207,13 @@ static int file_each_section(const char *path, section_fn *each, void *arg, char
 static int read_common(void *arg, const char *path, struct rte_cfgfile *cfg, int index,
 		       const char *name, char *error, size_t error_size)
 {
-	if (is_port(name))
+	if (is_port(name) || is_tenant(name))
 		return 0;
 	if (strcmp(name, SECTION) == 0)
-		return file_apply_section(arg, path, cfg, index, error, error_size);
+		return file_apply_section(set_setting, arg, path, cfg, index, error, error_size);
 	snprintf(error, error_size,
-		 "%s: section [%s] is unknown; there are [" SECTION "] and [" PORT_SECTION "NAME]",
+		 "%s: section [%s] is unknown; there are [" SECTION "], [" PORT_SECTION
+		 "NAME], [" TENANT_SECTION "USER], [" OTHERS_SECTION "] and [" ATTACHED_SECTION "]",
 		 path, name);
 	return -EINVAL;
 }
@@ -230,7 +258,7 @@ static int read_port(void *arg, const char *path, struct rte_cfgfile *cfg, int i
 	port->mtu = 0;
 	ret = settings_set(port, "name", name, why, sizeof(why));
 	if (ret == 0)
-		ret = file_apply_section(port, path, cfg, index, error, error_size);
+		ret = file_apply_section(set_setting, port, path, cfg, index, error, error_size);
 	else
 		snprintf(error, error_size, "%s: section [%s]: %s", path, section, why);
 	if (ret != 0)
@@ -252,4 +280,72 @@ int settings_read_ports(const struct settings *common, const char *path, struct 
 	const int ret = file_each_section(path, read_port, &ports, error, error_size);
 
 	return ret == 0 ? (int)ports.count : ret;
+}
+
+struct tenants {
+	struct tenant_settings *list;
+	size_t count, max;
+};
+
+/* Find out whose a section of a tenant is. 0 or -EINVAL with `why`. */
+static int tenant_identify(struct tenant_settings *tenant, const char *section, char *why,
+			   size_t why_size)
+{
+	const char *user = section + strlen(TENANT_SECTION);
+
+	*tenant = (struct tenant_settings){.kind = TENANT_USER};
+	if (strcmp(section, OTHERS_SECTION) == 0) {
+		tenant->kind = TENANT_OTHERS;
+		return 0;
+	}
+	if (strcmp(section, ATTACHED_SECTION) == 0) {
+		tenant->kind = TENANT_ATTACHED;
+		return 0;
+	}
+	if (user[0] == '\0' || strpbrk(user, whitespace) != NULL) {
+		snprintf(why, why_size, "'%s' is not a user's name or number", user);
+		return -EINVAL;
+	}
+	snprintf(tenant->user, sizeof(tenant->user), "%s", user);
+	return 0;
+}
+
+static int read_tenant(void *arg, const char *path, struct rte_cfgfile *cfg, int index,
+		       const char *section, char *error, size_t error_size)
+{
+	struct tenants *tenants = arg;
+	struct tenant_settings *tenant;
+	char why[256];
+
+	if (!is_tenant(section))
+		return 0;
+	if (tenants->count == tenants->max) {
+		snprintf(error, error_size, "%s: there are more than %zu tenants", path,
+			 tenants->max);
+		return -ENOSPC;
+	}
+	tenant = &tenants->list[tenants->count];
+	if (tenant_identify(tenant, section, why, sizeof(why)) != 0) {
+		snprintf(error, error_size, "%s: section [%s]: %s", path, section, why);
+		return -EINVAL;
+	}
+	for (size_t i = 0; i < tenants->count; i++) {
+		if (tenants->list[i].kind == tenant->kind &&
+		    strcmp(tenants->list[i].user, tenant->user) == 0) {
+			snprintf(error, error_size, "%s: section [%s] is there twice", path,
+				 section);
+			return -EINVAL;
+		}
+	}
+	tenants->count++;
+	return file_apply_section(set_of_tenant, tenant, path, cfg, index, error, error_size);
+}
+
+int tenant_read_file(const char *path, struct tenant_settings *list, size_t max, char *error,
+		     size_t error_size)
+{
+	struct tenants tenants = {.list = list, .max = max};
+	const int ret = file_each_section(path, read_tenant, &tenants, error, error_size);
+
+	return ret == 0 ? (int)tenants.count : ret;
 }

@@ -157,11 +157,19 @@ static int direct_connect(struct server *server, uint16_t a, uint16_t b)
 	return rc;
 }
 
+/* Return true if a process's tenant has a rate: then all its packets must pass through the owner.
+ */
+static bool direct_has_rate(const struct server *server, uint16_t number)
+{
+	return tenants_limits_of(&server->tenants, server->slots.all[number].tenant)->rate > 0;
+}
+
 void direct_make(struct server *server, uint16_t a, uint16_t b)
 {
 	int rc;
 
 	if (server->slots.all[a].state != SLOT_LIVE || server->slots.all[b].state != SLOT_LIVE ||
+	    direct_has_rate(server, a) || direct_has_rate(server, b) ||
 	    server->directs.count >= DIRECTS_MAX || direct_is_known(server, a, b) ||
 	    !direct_may(server, a) || !direct_may(server, b))
 		return;

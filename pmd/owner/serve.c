@@ -136,6 +136,7 @@ static void serve_init(struct server *server, const struct serve_config *config)
 	LIST_INIT(&server->directs.list);
 	xrc_init(&server->xrc);
 	tenants_init(&server->tenants);
+	server->tenant_limits = config->tenants;
 	/* Packets that are captured must pass through the owner, with an ICRC. */
 	server->lanes.spares_icrc = settings->hand_over == SETTINGS_HAND_OVER_DIRECT &&
 				    settings->capture != SETTINGS_CAPTURE_ALL;

@@ -41,6 +41,7 @@ struct server {
 	struct arena arena;
 	struct slots slots;
 	struct tenants tenants;
+	const struct serve_tenants *tenant_limits; /* serve_config.tenants */
 	struct psocks psocks;
 	struct lanes lanes;
 	struct directs directs;

@@ -73,6 +73,7 @@ struct slot {
 	struct report *report; /* the process's own report, in the set; or NULL */
 	uint32_t qpn_first;
 	uint32_t qpn_count;
+	uint32_t max_qp;   /* queue pairs of its process; 0: only its numbers limit it */
 	uint32_t id_value; /* upper bits of its communication ids */
 	/* Engines of its device (slot_engine.h). */
 	bool is_further;	/* the slot is that of a further engine */

@@ -122,7 +122,7 @@ static void slot_welcome(const struct server *server, uint16_t number,
 	welcome->spares_icrc = server->lanes.spares_icrc;
 	welcome->ports = server->ports;
 	memcpy(welcome->name, server->name, sizeof(welcome->name));
-	welcome->max_qp = server->slots.max_qp;
+	welcome->max_qp = slot->max_qp;
 	welcome->max_memory = server->slots.max_memory;
 	memcpy(welcome->cc, server->slots.cc, sizeof(welcome->cc));
 	memcpy(welcome->unique, server->unique, sizeof(welcome->unique));

@@ -47,13 +47,31 @@ static int slot_identify(struct slot *slot, int socket, bool isolated)
 	return user_has_ended(slot->pidfd) ? -ESRCH : 0;
 }
 
+/* Return the limits of a user. The superuser's are those of user id 0. */
+static const struct tenants_limits *limits_of(const struct serve_tenants *all, user_t user)
+{
+	static const struct tenants_limits none = {.weight = 1};
+
+	if (!all)
+		return &none;
+	if (user == USER_TRUSTED)
+		return &all->attached;
+	if (user == USER_ROOT)
+		user = user_of_uid(0);
+	for (size_t i = 0; i < all->count; i++) {
+		if (all->users[i].user == user)
+			return &all->users[i].limits;
+	}
+	return &all->others;
+}
+
 /* Count the slot towards its tenant. 0 or -errno. */
 static int slot_join(struct server *server, uint16_t number)
 {
-	static const struct tenants_limits limits = {.weight = 1};
 	struct slot *slot = &server->slots.all[number];
 
-	slot->tenant = tenants_join(&server->tenants, slot->user, &limits, server->now_ns);
+	slot->tenant = tenants_join(&server->tenants, slot->user,
+				    limits_of(server->tenant_limits, slot->user), server->now_ns);
 	return slot->tenant == TENANTS_NONE ? -ENOSPC : 0;
 }
 
@@ -155,6 +173,46 @@ static int slot_watch(struct server *server, uint16_t number, int socket)
 	return event_watch(server, slot->pidfd, EVENT_PIDFD, number);
 }
 
+/* Return how many queue pairs the other processes of a slot's tenant may have. */
+static uint32_t slot_count_qp(const struct server *server, uint16_t number)
+{
+	uint32_t count = 0;
+
+	for (uint16_t i = 0; i < SERVE_SLOTS_MAX; i++) {
+		const struct slot *slot = &server->slots.all[i];
+
+		if (i != number && slot->state != SLOT_FREE && !slot->is_further &&
+		    slot->tenant == server->slots.all[number].tenant)
+			count += slot->qpn_count / 2;
+	}
+	return count;
+}
+
+/* Give a slot as many numbers as its process and its tenant may have. 0, or -EDQUOT: the tenant has
+ * all that it may have. */
+static int slot_limit_qp(struct server *server, uint16_t number)
+{
+	struct slot *slot = &server->slots.all[number];
+	const uint32_t limit = tenants_limits_of(&server->tenants, slot->tenant)->max_qp;
+
+	slot->max_qp = server->slots.max_qp;
+	if (limit > 0) {
+		const uint32_t used = slot_count_qp(server, number);
+
+		if (used >= limit)
+			return -EDQUOT;
+		if (slot->max_qp == 0 || slot->max_qp > limit - used)
+			slot->max_qp = RTE_MIN(limit - used, (uint32_t)SETTINGS_QP_MAX);
+	}
+	/* Give twice as many numbers as queue pairs: the number of a destroyed queue pair is not
+	 * reused at once. */
+	static_assert(2 * SETTINGS_QP_MAX == BLOCK_QPNS, "no more than a block has numbers for");
+	slot->qpn_count = BLOCK_QPNS;
+	if (slot->max_qp > 0)
+		slot->qpn_count = RTE_MIN(2 * slot->max_qp, BLOCK_QPNS);
+	return 0;
+}
+
 int slot_prepare(struct server *server, uint16_t number, int socket, bool isolated,
 		 uint32_t engines, int *page_fd)
 {
@@ -181,12 +239,9 @@ int slot_prepare(struct server *server, uint16_t number, int socket, bool isolat
 			   &slot->id_value);
 	if (rc != 0)
 		return rc;
-	/* Give twice as many numbers as queue pairs: the number of a destroyed queue pair is not
-	 * reused at once. */
-	static_assert(2 * SETTINGS_QP_MAX == BLOCK_QPNS, "no more than a block has numbers for");
-	slot->qpn_count = BLOCK_QPNS;
-	if (server->slots.max_qp > 0)
-		slot->qpn_count = RTE_MIN(2 * server->slots.max_qp, BLOCK_QPNS);
+	rc = slot_limit_qp(server, number);
+	if (rc != 0)
+		return rc;
 	return slot_watch(server, number, socket);
 }
 

@@ -21,7 +21,7 @@ OPTION_TABLES = {
     "uroce-ctl": ("app/uroce-ctl/command.c", "doc/man/uroce-ctl.1"),
     "testroce": ("app/testroce/testroce_options.c", "doc/man/testroce.1"),
 }
-SETTINGS = "pmd/config/settings.c"
+SETTINGS = {"pmd/config/settings.c": "SETTINGS", "pmd/config/tenant.c": "TENANTS"}  # and the section in the manual page
 SETTINGS_MANUAL = "doc/man/uroce.conf.5"
 SETTINGS_EXAMPLE = "config/uroce.conf.example"
 DOCUMENTS = ("*.md", "doc/*.md", "test/*/README.md", "test/data/wire/README.md")
@@ -72,13 +72,16 @@ def check_options(root, tool):
 
 
 def check_settings(root):
-    known = set(re.findall(r'SETTING\("([a-z-]+)"|\.name = "([a-z-]+)"', read(root, SETTINGS)))
-    known = {first or second for first, second in known}
-    manual = read(root, SETTINGS_MANUAL).split(".SH SETTINGS", 1)[1].split("\n.SH ", 1)[0].replace("\\-", "-")
-    heads = " ".join(re.findall(r"^\.TP\n\.BR? (.*)$", manual, re.M))
+    wrong, all_known = [], set()
+    for source, section in SETTINGS.items():
+        known = set(re.findall(r'SETTING\("([a-z-]+)"|\.name = "([a-z-]+)"', read(root, source)))
+        known = {first or second for first, second in known}
+        manual = read(root, SETTINGS_MANUAL).split(f".SH {section}", 1)[1].split("\n.SH ", 1)[0].replace("\\-", "-")
+        heads = " ".join(re.findall(r"^\.TP\n\.BR? (.*)$", manual, re.M))
+        wrong += differences(SETTINGS_MANUAL, known, set(re.findall(r"[a-z-]+", heads)))
+        all_known |= known
     example = set(re.findall(r"^#? ?([a-z-]+) = ", read(root, SETTINGS_EXAMPLE), re.M))
-    return differences(SETTINGS_MANUAL, known, set(re.findall(r"[a-z-]+", heads))) + \
-        differences(SETTINGS_EXAMPLE, known, example)
+    return wrong + differences(SETTINGS_EXAMPLE, all_known, example)
 
 
 def source_files(root):

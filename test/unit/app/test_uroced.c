@@ -13,6 +13,7 @@
 
 static struct settings settings[SETTINGS_PORTS_MAX];
 static size_t count;
+static struct options_tenants tenants;
 static char error[1024];
 
 /* The words of a command line behind "uroced". */
@@ -26,7 +27,8 @@ static enum options_result parse(const char *default_file, char **argv)
 		argc++;
 	error[0] = '\0';
 	count = 0;
-	return options_parse(argc, argv, default_file, settings, &count, error, sizeof(error));
+	return options_parse(argc, argv, default_file, settings, &count, &tenants, error,
+			     sizeof(error));
 }
 
 /* Parse the options as uroced does, with a file of this text. */
@@ -70,6 +72,17 @@ TEST(options_parse__ports_of_a_file)
 	assert_string_equal(settings[1].name, "b");
 	assert_refused("[uroce]\nnetdev = a\n[port uroce0]\nnetdev = c\n",
 		       "two devices are called uroce0");
+}
+
+TEST(options_parse__tenants_of_a_file)
+{
+	assert_int_equal(parse_file("[uroce]\nnetdev = a\n[tenants]\nrate = 1G\n", NULL),
+			 OPTIONS_RUN);
+	assert_int_equal(tenants.count, 1);
+	assert_int_equal(tenants.list[0].rate, 1 << 30);
+	assert_refused("[uroce]\nnetdev = a\n[tenants]\nrate = 1\n", "section [tenants]: rate");
+	assert_int_equal(PARSE(NO_FILE, "--netdev", "a"), OPTIONS_RUN);
+	assert_int_equal(tenants.count, 0);
 }
 
 TEST(options_parse__another_application_s_port_is_not_shared)

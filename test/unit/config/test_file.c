@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "config/settings.h"
+#include "config/tenant.h"
 #include "test.h"
 
 /* Read settings from a file with this text. */
@@ -157,6 +158,86 @@ TEST(settings_read_ports__bad_contents)
 			"section [port a]: socket-mode cannot be set for one port");
 	assert_bad_port("[port a]\nport = x\nip = 10.0.0.1/24\nsecondary = 1\n",
 			"secondary cannot be set for one port");
+}
+
+/* Read the tenants of a file with this text. */
+static int read_tenants(const char *text, struct tenant_settings *tenants, size_t max, char *error,
+			size_t error_size)
+{
+	char path[] = "/tmp/uroce-test-XXXXXX";
+	int fd = mkstemp(path);
+	struct settings common;
+	int ret;
+
+	assert_true(fd >= 0);
+	assert_int_equal(write(fd, text, strlen(text)), (ssize_t)strlen(text));
+	close(fd);
+	settings_init(&common);
+	ret = settings_read_file(&common, path, error, error_size);
+	if (ret == 0)
+		ret = tenant_read_file(path, tenants, max, error, error_size);
+	unlink(path);
+	return ret;
+}
+
+TEST(tenant_read_file__each_section)
+{
+	static const char text[] = "[tenant alice]\nweight = 4\nrate = 1G\n"
+				   "[uroce]\nmax-qp = 5\n"
+				   "[tenant 1001]\nmax-qp = 100\n"
+				   "[tenants]\nrate = 1000000\n"
+				   "[attached]\nweight = 1000\n";
+	struct tenant_settings tenants[4];
+	char error[512] = "";
+
+	assert_int_equal(read_tenants(text, tenants, 4, error, sizeof(error)), 4);
+	assert_int_equal(tenants[0].kind, TENANT_USER);
+	assert_string_equal(tenants[0].user, "alice");
+	assert_int_equal(tenants[0].weight, 4);
+	assert_int_equal(tenants[0].rate, 1 << 30);
+	assert_int_equal(tenants[0].max_qp, 0);
+	assert_string_equal(tenants[1].user, "1001");
+	assert_int_equal(tenants[1].weight, 0);
+	assert_int_equal(tenants[1].max_qp, 100);
+	assert_int_equal(tenants[2].kind, TENANT_OTHERS);
+	assert_int_equal(tenants[2].rate, TENANT_RATE_MIN);
+	assert_int_equal(tenants[3].kind, TENANT_ATTACHED);
+	assert_int_equal(tenants[3].weight, TENANT_WEIGHT_MAX);
+	assert_int_equal(read_tenants("[uroce]\nmtu = 2000\n", tenants, 4, error, sizeof(error)),
+			 0);
+	assert_int_equal(read_tenants(text, tenants, 3, error, sizeof(error)), -ENOSPC);
+}
+
+static void assert_bad_tenant(const char *text, int expected, const char *why)
+{
+	struct tenant_settings tenants[4];
+	char error[512] = "";
+
+	assert_int_equal(read_tenants(text, tenants, 4, error, sizeof(error)), expected);
+	if (strstr(error, why) == NULL || strchr(error, '\n') != NULL)
+		fail_msg("the message is '%s'", error);
+}
+
+TEST(tenant_read_file__bad_contents)
+{
+	assert_bad_tenant("[tenant a]\nweight = 0\n", -EINVAL,
+			  "section [tenant a]: weight: '0' is not a number from 1 to 1000");
+	assert_bad_tenant("[tenant a]\nweight = 1001\n", -EINVAL, "from 1 to 1000");
+	assert_bad_tenant("[tenants]\nrate = 999999\n", -EINVAL,
+			  "section [tenants]: rate: '999999' is not a number of bytes a second "
+			  "from 1000000 to 1000000000000");
+	assert_bad_tenant("[tenants]\nrate = 1T\n", -EINVAL, "from 1000000 to 1000000000000");
+	assert_bad_tenant("[tenants]\nrate = fast\n", -EINVAL, "number of bytes as in 512M");
+	assert_bad_tenant("[tenants]\nmax-qp = 0\n", -EINVAL, "max-qp: '0'");
+	assert_bad_tenant("[tenants]\nmtu = 2000\n", -ENOENT,
+			  "section [tenants]: a tenant has no setting 'mtu'");
+	assert_bad_tenant("[attached]\nrate = 1G\n", -EINVAL,
+			  "section [attached]: rate: attached programs have a weight only");
+	assert_bad_tenant("[tenant a]\nweight = 1\n[tenant a]\nrate = 1G\n", -EINVAL,
+			  "section [tenant a] is there twice");
+	assert_bad_tenant("[tenant a b]\nweight = 1\n", -EINVAL,
+			  "'a b' is not a user's name or number");
+	assert_bad_tenant("[tenant]\nweight = 1\n", -EINVAL, "section [tenant] is unknown");
 }
 
 TEST(settings_read_file__bad_lines_are_named)

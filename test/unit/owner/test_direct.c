@@ -205,6 +205,20 @@ TEST(direct_make__not_for_trusted_processes_and_not_past_a_capture)
 	assert_int_equal(rig->server.totals.directs, 1);
 }
 
+/* Its packets must pass through the owner, which keeps the rate. */
+TEST(direct_make__not_for_a_tenant_with_a_rate)
+{
+	struct rig *rig = *state;
+
+	rig->server.slots.all[0].tenant = 1;
+	rig->server.tenants.all[1].limits.rate = TENANTS_RATE_MIN;
+	talk(rig, 0, 1);
+	talk(rig, 2, 0);
+	assert_int_equal(rig->server.totals.directs, 0);
+	talk(rig, 1, 2);
+	assert_int_equal(rig->server.totals.directs, 1);
+}
+
 TEST(direct_make__has_limits)
 {
 	struct rig *rig = *state;

@@ -140,6 +140,44 @@ TEST(slot_begin__gives_a_whole_block_without_a_limit)
 	close(fd);
 }
 
+/* Attach one more isolated process. Returns its queue pairs, or -errno. */
+static int attach_one_more(void)
+{
+	struct share_message message;
+	int fds[SHARE_FDS], rc;
+
+	/* With its real pid, this process would be found to have a slot already. */
+	for (uint16_t i = 0; i < server.slots.live_count; i++)
+		server.slots.all[server.slots.live[i]].pid = 1;
+	close(attach_as(SLOT_ISOLATED, &message, &rc, fds));
+	close_all(fds);
+	if (rc != 0)
+		return rc;
+	assert_int_equal(message.welcome.qpn_count, 2 * message.welcome.max_qp);
+	return (int)message.welcome.max_qp;
+}
+
+/* The superuser's isolated processes have the limits of user id 0. */
+TEST(slot_begin__gives_a_tenant_its_queue_pairs)
+{
+	const struct serve_tenant user = {user_of_uid(geteuid()), {.weight = 1, .max_qp = 10}};
+	const struct serve_tenants limits = {.attached = {.weight = 1, .max_qp = 1},
+					     .others = {.weight = 1, .max_qp = 2},
+					     .users = &user,
+					     .count = 1};
+
+	server.tenant_limits = &limits;
+	assert_int_equal(attach_one_more(), MAX_QP);
+	assert_int_equal(attach_one_more(), MAX_QP);
+	assert_int_equal(attach_one_more(), 10 - 2 * MAX_QP);
+	assert_int_equal(attach_one_more(), -EDQUOT);
+	slot_close(&server, 0);
+	assert_int_equal(attach_one_more(), MAX_QP);
+	slot_close(&server, 0);
+	server.slots.max_qp = 0;
+	assert_int_equal(attach_one_more(), MAX_QP);
+}
+
 TEST(slot_begin__gives_a_process_one_slot)
 {
 	struct share_message message;
@@ -347,6 +385,7 @@ static int attach_isolated(uid_t uid, uint32_t count)
 		server.slots.all[i] = (struct slot){.state = SLOT_LIVE,
 						    .uid = uid,
 						    .user = user_of_uid(uid),
+						    .tenant = TENANTS_NONE,
 						    .socket = -1,
 						    .pidfd = -1,
 						    .process_fd = -1,

@@ -10,11 +10,27 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "owner/tenants.h"
+
 /* Slots at once: one for each attached process, and one for each further engine that has one
  * (slot_engine.h). */
 #define SERVE_SLOTS_MAX 256
 #define SERVE_SLOTS_DMA 32 /* the same on a port that does DMA: their buffers are pinned memory */
 #define SERVE_PASSED	32 /* two sockets for each port that one process may share */
+
+/* The limits of a user's isolated processes. */
+struct serve_tenant {
+	user_t user;
+	struct tenants_limits limits;
+};
+
+/* The limits of all tenants (owner/tenants.h). */
+struct serve_tenants {
+	struct tenants_limits attached; /* of all attached processes together */
+	struct tenants_limits others;	/* of each user or container that is not in `users` */
+	const struct serve_tenant *users;
+	size_t count;
+};
 
 struct guest;
 struct link;
@@ -37,10 +53,12 @@ struct serve_config {
 	uint32_t number;     /* this port's index among them; the first is 0 */
 	const char *socket_path; /* of the first port; the others append ".1" and so on */
 	mode_t socket_mode;
-	uid_t socket_owner;	     /* (uid_t)-1: the process's own */
-	gid_t socket_group;	     /* (gid_t)-1: the process's own */
-	struct serve_passed *passed; /* NULL: none */
-	struct report_set *reports;  /* gets the reports of processes and the owner's own */
+	uid_t socket_owner;		     /* (uid_t)-1: the process's own */
+	gid_t socket_group;		     /* (gid_t)-1: the process's own */
+	struct serve_passed *passed;	     /* NULL: none */
+	const struct serve_tenants *tenants; /* until serve_destroy; NULL: all have a weight of 1,
+						and no limits */
+	struct report_set *reports;	     /* gets the reports of processes and the owner's own */
 };
 
 /** The state of an attached process. */

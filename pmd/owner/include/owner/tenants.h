@@ -46,6 +46,7 @@
 struct tenants_limits {
 	uint32_t weight; /* 1 to TENANTS_WEIGHT_MAX */
 	uint64_t rate;	 /* bytes a second, TENANTS_RATE_MIN to TENANTS_RATE_MAX; 0: no limit */
+	uint32_t max_qp; /* queue pairs; 0: no limit. The caller keeps it */
 };
 
 /* What may be taken from a slot at once, and what was taken. */
@@ -125,6 +126,13 @@ uint16_t tenants_next(struct tenants *tenants, uint64_t now_ns, struct tenants_t
 /** Charge a tenant for what was taken from one of its slots, in a round or outside of it. */
 void tenants_charge(struct tenants *tenants, uint16_t tenant, const struct tenants_take *take,
 		    uint64_t now_ns);
+
+/** Return the limits of a tenant. */
+static inline const struct tenants_limits *tenants_limits_of(const struct tenants *tenants,
+							     uint16_t tenant)
+{
+	return &tenants->all[tenant].limits;
+}
 
 /** Return true if a tenant has to wait for its rate. */
 bool tenants_is_held(const struct tenants *tenants, uint16_t tenant, uint64_t now_ns);
