@@ -59,6 +59,7 @@ async def serve(reader, writer):
         writer.write(data)
         await writer.drain()
     writer.close()
+    await writer.wait_closed()
     served.append(1)
     if len(served) == int(sys.argv[3]):
         ended.set()
