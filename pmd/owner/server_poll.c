@@ -11,6 +11,8 @@
 #include "server.h"
 #include "slot.h"
 
+#define ROUNDS 4 /* of a poll, if there are several tenants */
+
 static bool server_poll_is_broken(const struct slot *slot)
 {
 	if (slot->isolated)
@@ -149,28 +151,37 @@ static bool server_poll_needs_more(const struct server *server, const struct slo
 	       (slot->state == SLOT_DRAINING && server->now_ns >= slot->drain_end_ns);
 }
 
-/* Serve slots of several tenants, which have turns to send packets. */
-static unsigned int server_poll_serve_in_turns(struct server *server, const uint16_t *numbers,
-					       uint16_t count)
+/* Do all work but to take packets, and note the slots whose packets wait. */
+static unsigned int server_poll_begin_round(struct server *server, const uint16_t *numbers,
+					    uint16_t count, bool is_first)
 {
-	struct tenants *tenants = &server->tenants;
-	struct tenants_take take = {0};
 	unsigned int work = 0;
-	uint16_t number;
-	bool waits;
 
-	tenants_begin(tenants);
+	tenants_begin(&server->tenants);
 	for (uint16_t i = 0; i < count; i++) {
 		struct slot *slot = &server->slots.all[numbers[i]];
+		struct tenants_take nothing = {0};
+		bool waits;
 
 		if (!slot_is_served(slot))
 			continue;
 		waits = server_poll_slot_waits(slot);
 		if (waits)
-			tenants_want(tenants, slot->tenant, numbers[i]);
-		if (!waits || server_poll_needs_more(server, slot))
-			work += server_poll_serve(server, numbers[i], &take);
+			tenants_want(&server->tenants, slot->tenant, numbers[i]);
+		if (is_first && (!waits || server_poll_needs_more(server, slot)))
+			work += server_poll_serve(server, numbers[i], &nothing);
 	}
+	return work;
+}
+
+/* Take packets of the slots that wait, in turns. */
+static unsigned int server_poll_run_round(struct server *server)
+{
+	struct tenants *tenants = &server->tenants;
+	struct tenants_take take;
+	unsigned int work = 0;
+	uint16_t number;
+
 	tenants_start(tenants, server->now_ns);
 	while ((number = tenants_next(tenants, server->now_ns, &take)) != TENANTS_NONE) {
 		const struct slot *slot = &server->slots.all[number];
@@ -180,6 +191,21 @@ static unsigned int server_poll_serve_in_turns(struct server *server, const uint
 			continue;
 		work += server_poll_serve(server, number, &take);
 		tenants_charge(tenants, tenant, &take, server->now_ns);
+	}
+	return work;
+}
+
+/* Serve slots of several tenants. There are several rounds, because a poll costs as much as many
+ * packets. Packets that arrive meanwhile have their turn in the next round. */
+static unsigned int server_poll_serve_in_turns(struct server *server, const uint16_t *numbers,
+					       uint16_t count)
+{
+	unsigned int work = 0, moved = 1;
+
+	for (int round = 0; round < ROUNDS && moved > 0; round++) {
+		work += server_poll_begin_round(server, numbers, count, round == 0);
+		moved = server_poll_run_round(server);
+		work += moved;
 	}
 	return work;
 }
