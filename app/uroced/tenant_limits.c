@@ -11,7 +11,8 @@
 #include "names.h"
 
 static_assert(TENANT_WEIGHT_MAX == TENANTS_WEIGHT_MAX && TENANT_RATE_MIN == TENANTS_RATE_MIN &&
-		      TENANT_RATE_MAX == TENANTS_RATE_MAX,
+		      TENANT_RATE_MAX == TENANTS_RATE_MAX &&
+		      TENANT_CONNECTION_RATE_MAX == TENANTS_CONNECTION_RATE_MAX,
 	      "the owner takes all values of the settings");
 
 static struct tenants_limits limits_of(const struct tenant_settings *tenant)
@@ -20,6 +21,7 @@ static struct tenants_limits limits_of(const struct tenant_settings *tenant)
 		.weight = RTE_MAX(tenant->weight, 1u),
 		.rate = tenant->rate,
 		.max_qp = tenant->max_qp,
+		.connection_rate = tenant->connection_rate,
 	};
 }
 

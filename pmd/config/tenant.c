@@ -41,6 +41,8 @@ static const struct value values[] = {
 	{SETTING("weight", count, weight), .min = 1, .max = TENANT_WEIGHT_MAX},
 	{SETTING("rate", rate, rate)},
 	{SETTING("max-qp", count, max_qp), .min = 1, .max = UINT32_MAX},
+	{SETTING("connection-rate", count, connection_rate), .min = 1,
+	 .max = TENANT_CONNECTION_RATE_MAX},
 };
 
 int tenant_set(struct tenant_settings *tenant, const char *name, const char *value, char *error,

@@ -121,6 +121,14 @@ static bool may_send(const struct arbiter *arbiter, const struct arbiter_sender 
 	return false;
 }
 
+bool arbiter_asks(const struct arbiter_mad *mad)
+{
+	struct cm_mad parsed;
+
+	return cm_mad_parse(mad->bytes, mad->len, &parsed) == CM_MAD_OK &&
+	       (parsed.message == CM_REQ || parsed.message == CM_SIDR_REQ);
+}
+
 bool arbiter_may_send(const struct arbiter *arbiter, const struct arbiter_sender *sender,
 		      const struct arbiter_mad *mad)
 {

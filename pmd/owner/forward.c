@@ -81,9 +81,11 @@ static void forward_give_or_drop(struct server *server, uint16_t number, struct 
 	rte_pktmbuf_free(mbuf);
 }
 
-/* Give a copy to each process in the group except the sender. Returns false if there is none. */
+/* Give a copy to each process in the group except the sender, and count the copies in `take`,
+ * unless that is NULL. Returns false if there is none. */
 static bool forward_multicast(struct server *server, const uint8_t gid[GID_LEN],
-			      const struct rte_mbuf *mbuf, int sender, uint8_t flags)
+			      const struct rte_mbuf *mbuf, int sender, uint8_t flags,
+			      struct tenants_take *take)
 {
 	const struct server_group *group;
 	bool any = false;
@@ -94,6 +96,8 @@ static bool forward_multicast(struct server *server, const uint8_t gid[GID_LEN],
 		if (group->slot == sender || memcmp(group->gid, gid, GID_LEN) != 0)
 			continue;
 		any = true;
+		if (take)
+			tenants_take_copy(take, mbuf->data_len);
 		copy = rte_pktmbuf_copy(mbuf, server->uplink.link.port.pool, 0, UINT32_MAX);
 		if (copy)
 			forward_give_or_drop(server, group->slot, copy, flags);
@@ -161,7 +165,7 @@ void forward_input(struct server *server, struct rte_mbuf *mbuf)
 		server->totals.unknown_qpn++;
 		break;
 	case STEER_MULTICAST:
-		if (!forward_multicast(server, steering.dgid, mbuf, -1, flags))
+		if (!forward_multicast(server, steering.dgid, mbuf, -1, flags, NULL))
 			server->totals.unknown_group++;
 		break;
 	case STEER_OTHER:
@@ -284,7 +288,8 @@ static bool forward_hand_over(struct server *server, uint16_t from, uint16_t num
 	return true;
 }
 
-bool forward_send_on(struct server *server, uint16_t number, struct rte_mbuf *mbuf)
+bool forward_send_on(struct server *server, uint16_t number, struct rte_mbuf *mbuf,
+		     struct tenants_take *take)
 {
 	const uint8_t flags = server->slots.all[number].isolated ? 0 : SHARE_FLAG_LOCAL;
 	struct steering steering = {0};
@@ -299,7 +304,7 @@ bool forward_send_on(struct server *server, uint16_t number, struct rte_mbuf *mb
 				: STEER_QP;
 		if (steer == STEER_MULTICAST)
 			forward_multicast(server, steering.dgid, mbuf,
-					  slot_engine_first(server, number), flags);
+					  slot_engine_first(server, number), flags, take);
 		else if (unlikely(steer_is_mad(mbuf_frame(mbuf), mbuf->data_len)))
 			mads_note(server, number, mbuf_frame(mbuf), mbuf->data_len);
 		server->uplink.pending[server->uplink.pending_count++] = mbuf;
@@ -323,7 +328,7 @@ bool forward_send_on(struct server *server, uint16_t number, struct rte_mbuf *mb
  * the headers that are read here decide only where the packet goes.
  */
 static bool forward_output(struct server *server, uint16_t number,
-			   const struct share_packet *packet)
+			   const struct share_packet *packet, struct tenants_take *take)
 {
 	struct rte_mbuf *mbuf = server->arena.mbufs[packet->buffer];
 
@@ -338,7 +343,7 @@ static bool forward_output(struct server *server, uint16_t number,
 		forward_input(server, mbuf);
 		return true;
 	}
-	if (forward_send_on(server, number, mbuf))
+	if (forward_send_on(server, number, mbuf, take))
 		return true;
 	ownership_give(&server->arena.ownership, packet->buffer, number);
 	return false;
@@ -390,7 +395,7 @@ uint32_t forward_take(struct server *server, uint16_t number, uint32_t most,
 			forward_refuse(server, number);
 			return taken;
 		}
-		if (!forward_output(server, number, &packet))
+		if (!forward_output(server, number, &packet, take))
 			break;
 		tenants_take_packet(take, packet.len);
 	}

@@ -25,9 +25,10 @@ bool forward_give(struct server *server, uint16_t number, struct rte_mbuf *mbuf,
 uint32_t forward_take(struct server *server, uint16_t number, uint32_t most,
 		      struct tenants_take *take);
 
-/** Forward a process's packet that is in an owner's buffer. Return false if that must wait: the
- * caller keeps the packet. */
-bool forward_send_on(struct server *server, uint16_t number, struct rte_mbuf *mbuf);
+/** Forward a process's packet that is in an owner's buffer. `take` counts the copies that are made
+ * of it; it may be NULL. Return false if the packet must wait: the caller keeps it. */
+bool forward_send_on(struct server *server, uint16_t number, struct rte_mbuf *mbuf,
+		     struct tenants_take *take);
 
 /** Return the flags of packets that a process sends to another one. */
 uint8_t forward_flags_of(const struct server *server, uint16_t from);

@@ -297,6 +297,9 @@ static struct rte_mbuf *isolated_next(struct server *server, uint16_t number, ui
 	    (verdict == VET_MAD && !mads_may_send(server, number, frame, (size_t)len))) {
 		server->totals.refused++;
 		mbuf->data_len = 0;
+	} else if (verdict == VET_MAD && !mads_may_ask(server, number, frame, (size_t)len)) {
+		server->totals.mads_dropped++;
+		mbuf->data_len = 0;
 	}
 	return mbuf;
 }
@@ -309,7 +312,7 @@ uint32_t isolated_take(struct server *server, uint16_t number, uint32_t most,
 	struct rte_mbuf *mbuf;
 	uint32_t taken = 0;
 
-	if (isolated->waiting && !forward_send_on(server, number, isolated->waiting))
+	if (isolated->waiting && !forward_send_on(server, number, isolated->waiting, take))
 		return 0;
 	isolated->waiting = NULL;
 	while (taken < most && take->cost < take->credit &&
@@ -317,7 +320,7 @@ uint32_t isolated_take(struct server *server, uint16_t number, uint32_t most,
 		tenants_take_packet(take, mbuf->pkt_len);
 		if (mbuf->data_len == 0) {
 			rte_pktmbuf_free(mbuf);
-		} else if (!forward_send_on(server, number, mbuf)) {
+		} else if (!forward_send_on(server, number, mbuf, take)) {
 			isolated->waiting = mbuf;
 			break;
 		}

@@ -271,6 +271,19 @@ bool mads_may_send(const struct server *server, uint16_t number, const uint8_t *
 	return arbiter_may_send(server->gsi.arbiter, &sender, &mad);
 }
 
+bool mads_may_ask(struct server *server, uint16_t number, const uint8_t *frame, size_t len)
+{
+	const uint16_t tenant = server->slots.all[number].tenant;
+	struct mads_packet read;
+	struct arbiter_mad mad;
+
+	if (tenants_limits_of(&server->tenants, tenant)->connection_rate == 0 ||
+	    !mads_read(frame, len, false, &read))
+		return true;
+	mad = mads_of(&read.packet, true);
+	return !arbiter_asks(&mad) || tenants_may_connect(&server->tenants, tenant, server->now_ns);
+}
+
 /* Find the process of ours that an orphan disconnect is for. BLOCK_NONE: that process has ended,
  * too. The arbiter's answer in its place is then given back to the arbiter. */
 static uint16_t mads_receiver(struct server *server, const struct connections_path *to,

@@ -38,6 +38,10 @@ void mads_disconnect_orphans(struct server *server);
 /** Return true if an untrusted process may send a frame to a QP 1, or to another queue pair. */
 bool mads_may_send(const struct server *server, uint16_t number, const uint8_t *frame, size_t len);
 
+/** Count a packet that a process may send if it asks for a connection. Return false if its tenant
+ * has asked for too many: the packet must be dropped, and the connection manager asks again. */
+bool mads_may_ask(struct server *server, uint16_t number, const uint8_t *frame, size_t len);
+
 /** Become the connection manager of the port's kernel interface. Return false while another process
  * is the manager: MADs belong to that process. */
 bool mads_manage(struct server *server);

@@ -334,3 +334,17 @@ void tenants_charge(struct tenants *tenants, uint16_t number, const struct tenan
 	tenant->paid_ns = RTE_MAX(tenant->paid_ns, now_ns) + owed / rate;
 	tenant->paid_fraction = owed % rate;
 }
+
+bool tenants_may_connect(struct tenants *tenants, uint16_t number, uint64_t now_ns)
+{
+	struct tenant *tenant = &tenants->all[number];
+	const uint32_t rate = tenant->limits.connection_rate;
+	const uint64_t asked_ns = RTE_MAX(tenant->asked_ns, now_ns);
+
+	if (rate == 0)
+		return true;
+	if (asked_ns + NS_PER_S / rate > now_ns + NS_PER_S)
+		return false;
+	tenant->asked_ns = asked_ns + NS_PER_S / rate;
+	return true;
+}

@@ -21,7 +21,7 @@ TEST(tenant_limits_find__each_kind)
 	static const struct tenant_settings tenants[] = {
 		{.kind = TENANT_USER, .user = "root", .weight = 7},
 		{.kind = TENANT_OTHERS, .rate = 5000000},
-		{.kind = TENANT_USER, .user = "4242", .max_qp = 9},
+		{.kind = TENANT_USER, .user = "4242", .max_qp = 9, .connection_rate = 8},
 		{.kind = TENANT_ATTACHED, .weight = 3},
 	};
 
@@ -32,6 +32,7 @@ TEST(tenant_limits_find__each_kind)
 	assert_int_equal(users[1].user, user_of_uid(4242));
 	assert_int_equal(users[1].limits.weight, 1);
 	assert_int_equal(users[1].limits.max_qp, 9);
+	assert_int_equal(users[1].limits.connection_rate, 8);
 	assert_int_equal(limits.others.rate, 5000000);
 	assert_int_equal(limits.others.weight, 1);
 	assert_int_equal(limits.attached.weight, 3);

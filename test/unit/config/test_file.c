@@ -184,7 +184,7 @@ TEST(tenant_read_file__each_section)
 {
 	static const char text[] = "[tenant alice]\nweight = 4\nrate = 1G\n"
 				   "[uroce]\nmax-qp = 5\n"
-				   "[tenant 1001]\nmax-qp = 100\n"
+				   "[tenant 1001]\nmax-qp = 100\nconnection-rate = 7\n"
 				   "[tenants]\nrate = 1000000\n"
 				   "[attached]\nweight = 1000\n";
 	struct tenant_settings tenants[4];
@@ -199,6 +199,7 @@ TEST(tenant_read_file__each_section)
 	assert_string_equal(tenants[1].user, "1001");
 	assert_int_equal(tenants[1].weight, 0);
 	assert_int_equal(tenants[1].max_qp, 100);
+	assert_int_equal(tenants[1].connection_rate, 7);
 	assert_int_equal(tenants[2].kind, TENANT_OTHERS);
 	assert_int_equal(tenants[2].rate, TENANT_RATE_MIN);
 	assert_int_equal(tenants[3].kind, TENANT_ATTACHED);
@@ -229,6 +230,7 @@ TEST(tenant_read_file__bad_contents)
 	assert_bad_tenant("[tenants]\nrate = 1T\n", -EINVAL, "from 1000000 to 1000000000000");
 	assert_bad_tenant("[tenants]\nrate = fast\n", -EINVAL, "number of bytes as in 512M");
 	assert_bad_tenant("[tenants]\nmax-qp = 0\n", -EINVAL, "max-qp: '0'");
+	assert_bad_tenant("[tenants]\nconnection-rate = 1000001\n", -EINVAL, "from 1 to 1000000");
 	assert_bad_tenant("[tenants]\nmtu = 2000\n", -ENOENT,
 			  "section [tenants]: a tenant has no setting 'mtu'");
 	assert_bad_tenant("[attached]\nrate = 1G\n", -EINVAL,

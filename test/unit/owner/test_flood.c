@@ -119,7 +119,8 @@ static void take_sent(void)
 static void process_sends(struct cm_sink *sink, const struct gsi_address *to, const uint8_t *mad)
 {
 	(void)sink;
-	assert_true(forward_send_on(&server, 0, packet(host, to->remote, GSI_QPN, mad, MAD_LEN)));
+	assert_true(
+		forward_send_on(&server, 0, packet(host, to->remote, GSI_QPN, mad, MAD_LEN), NULL));
 	take_sent();
 }
 

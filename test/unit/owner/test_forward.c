@@ -473,6 +473,26 @@ TEST(forward_input__drops_what_another_host_sends_with_our_address)
 	assert_int_equal(server.totals.mads_dropped, mads);
 }
 
+/* Its sender pays for the copies. */
+TEST(forward_send_on__counts_copies_to_a_group)
+{
+	struct server_group groups[PORT_RIG_PROCESSES] = {{.slot = 0}, {.slot = 1}};
+	struct rte_mbuf *mbuf = frame_to(WIRE_QPN_MULTICAST);
+	struct tenants_take take = {.credit = 1};
+
+	for (int i = 0; i < PORT_RIG_PROCESSES; i++) {
+		memcpy(groups[i].gid, host, GID_LEN);
+		LIST_INSERT_HEAD(&server.groups, &groups[i], link);
+	}
+	rte_pktmbuf_mtod(mbuf, uint8_t *)[0] |= RTE_ETHER_GROUP_ADDR;
+	assert_true(forward_send_on(&server, 0, mbuf, &take));
+	assert_int_equal(take.cost, TENANTS_PACKET_BYTES);
+	assert_int_equal(take.bytes, 0);
+	assert_int_equal(receive_by(0), 0);
+	assert_int_equal(receive_by(1), 1);
+	LIST_INIT(&server.groups);
+}
+
 /* The tag has no room in front of a frame that begins with its buffer. */
 TEST(forward_input__counts_what_it_cannot_take_in)
 {

@@ -228,7 +228,34 @@ static void send_on(uint16_t from, struct cm_mad mad)
 	wish.from_us = true;
 	/* Processes that trust each other send without an ICRC. */
 	wish.unsealed = true;
-	assert_true(forward_send_on(&server, from, packet(&wish, &mad)));
+	assert_true(forward_send_on(&server, from, packet(&wish, &mad), NULL));
+}
+
+static bool may_ask(struct cm_mad mad)
+{
+	struct wish wish = from_peer;
+	struct rte_mbuf *mbuf;
+	bool may;
+
+	wish.from_us = true;
+	mbuf = packet(&wish, &mad);
+	may = mads_may_ask(&server, 0, rte_pktmbuf_mtod(mbuf, const uint8_t *), mbuf->data_len);
+	rte_pktmbuf_free(mbuf);
+	return may;
+}
+
+/* Other messages belong to connections that it has asked for. */
+TEST(mads_may_ask__limits_requests_of_a_tenant)
+{
+	struct tenants_limits *limits = &server.tenants.all[server.slots.all[0].tenant].limits;
+
+	for (int i = 0; i < 10; i++)
+		assert_true(may_ask(req_to(PORT, ids[0])));
+	limits->connection_rate = 2;
+	for (int i = 0; i < 4; i++)
+		assert_int_equal(may_ask(req_to(PORT, ids[0])), i < 2);
+	assert_true(may_ask(mad_of(CM_RTU, ids[0], ids[1])));
+	limits->connection_rate = 0;
 }
 
 TEST(mads_send_on__goes_from_process_to_process)
@@ -316,7 +343,7 @@ static void send_patiently(struct cm_mad mad)
 
 	wish.from_us = wish.unsealed = true;
 	mbuf = packet(&wish, &mad);
-	while (!forward_send_on(&server, 0, mbuf))
+	while (!forward_send_on(&server, 0, mbuf, NULL))
 		server.now_ns += TRANSMIT_TIMEOUT_NS;
 }
 
@@ -424,7 +451,7 @@ static void connect_peer(uint16_t n)
 	assert_true(takes(n, CM_REQ));
 	rep.rep.qpn = QPN;
 	wish.from_us = wish.to_peer = true;
-	assert_true(forward_send_on(&server, n, packet(&wish, &rep)));
+	assert_true(forward_send_on(&server, n, packet(&wish, &rep), NULL));
 	assert_int_equal(server.uplink.pending_count, 1);
 	rte_pktmbuf_free(server.uplink.pending[0]);
 	server.uplink.pending_count = 0;

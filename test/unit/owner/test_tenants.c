@@ -383,3 +383,24 @@ TEST(tenants_leave__keeps_what_a_tenant_owes)
 	join(0, 5, 1, TENANTS_RATE_MIN, LONG);
 	assert_true(tenants_is_held(&tenants, senders[0].tenant, now_ns));
 }
+
+/* Requests come 1,000 times as often as they may. */
+TEST(tenants_may_connect__limits_requests)
+{
+	const struct tenants_limits limits = {.weight = 1, .connection_rate = 100};
+	const uint16_t tenant = tenants_join(&tenants, 5, &limits, now_ns);
+	int allowed = 0;
+
+	for (int i = 0; i < 100000; i++)
+		allowed += tenants_may_connect(&tenants, tenant, now_ns + (uint64_t)i * 10000);
+	/* Those of a second at once, and those of a second. */
+	assert_in_range(allowed, 199, 200);
+	allowed = 0;
+	now_ns += 100 * NS_PER_S;
+	for (int i = 0; i < 1000; i++)
+		allowed += tenants_may_connect(&tenants, tenant, now_ns);
+	assert_int_equal(allowed, 100);
+	join(0, 6, 1, 0, LONG);
+	for (int i = 0; i < 1000; i++)
+		assert_true(tenants_may_connect(&tenants, senders[0].tenant, now_ns));
+}

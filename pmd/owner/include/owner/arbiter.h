@@ -132,4 +132,7 @@ struct arbiter_sender {
 bool arbiter_may_send(const struct arbiter *arbiter, const struct arbiter_sender *sender,
 		      const struct arbiter_mad *mad);
 
+/** Return true if a MAD asks for a connection: it is a REQ or a SIDR_REQ. */
+bool arbiter_asks(const struct arbiter_mad *mad);
+
 #endif

@@ -4,7 +4,7 @@
  * bytes. A tenant is a user (share/user.h) with all its slots. All attached processes together are
  * one tenant, USER_TRUSTED.
  *
- * This is deficit round robin. A round is one poll of the owner. In each round a tenant whose
+ * This is deficit round robin. A poll of the owner has a few rounds. In each round a tenant whose
  * packets wait gets a quantum of credit in proportion to its weight, and its packets are taken
  * until the credit is used up. The last packet may exceed the credit; the tenant then owes the rest
  * to its next rounds. Its waiting slots divide the credit evenly.
@@ -28,9 +28,10 @@
 #define TENANTS_SLOTS 256u
 #define TENANTS_NONE  UINT16_MAX
 
-#define TENANTS_WEIGHT_MAX 1000u
-#define TENANTS_RATE_MIN   UINT64_C(1000000)
-#define TENANTS_RATE_MAX   UINT64_C(1000000000000)
+#define TENANTS_WEIGHT_MAX	    1000u
+#define TENANTS_RATE_MIN	    UINT64_C(1000000)
+#define TENANTS_RATE_MAX	    UINT64_C(1000000000000)
+#define TENANTS_CONNECTION_RATE_MAX 1000000u
 
 /* Credit that the tenant of the largest weight gets in a round: a few long packets, so that others'
  * packets wait a few microseconds for them. */
@@ -47,6 +48,7 @@ struct tenants_limits {
 	uint32_t weight; /* 1 to TENANTS_WEIGHT_MAX */
 	uint64_t rate;	 /* bytes a second, TENANTS_RATE_MIN to TENANTS_RATE_MAX; 0: no limit */
 	uint32_t max_qp; /* queue pairs; 0: no limit. The caller keeps it */
+	uint32_t connection_rate; /* requests for connections a second; 0: no limit */
 };
 
 /* What may be taken from a slot at once, and what was taken. */
@@ -66,6 +68,7 @@ struct tenant {
 	uint64_t sent;	  /* bytes that it has sent, divided by its weight; modulo 2^64 */
 	uint64_t paid_ns; /* rate: time at which all that it sent has been earned */
 	uint64_t paid_fraction; /* and the part of a nanosecond, in units of 1 / rate */
+	uint64_t asked_ns;	/* connection_rate: time at which all requests are earned */
 	uint16_t first;		/* the slot that comes first in a round */
 	uint16_t at;		/* in a round: the slot that comes next */
 	uint16_t behind;  /* the slot behind the first that has sent; TENANTS_NONE: none has */
@@ -137,11 +140,21 @@ static inline const struct tenants_limits *tenants_limits_of(const struct tenant
 /** Return true if a tenant has to wait for its rate. */
 bool tenants_is_held(const struct tenants *tenants, uint16_t tenant, uint64_t now_ns);
 
+/** Count a request of a tenant for a connection. Return false if it has sent as many as it may: it
+ * may send those of a second at once. */
+bool tenants_may_connect(struct tenants *tenants, uint16_t tenant, uint64_t now_ns);
+
+/** Count a copy of a packet that was taken. */
+static inline void tenants_take_copy(struct tenants_take *take, uint32_t bytes)
+{
+	take->cost += bytes > TENANTS_PACKET_BYTES ? bytes : TENANTS_PACKET_BYTES;
+}
+
 /** Count a packet that was taken. */
 static inline void tenants_take_packet(struct tenants_take *take, uint32_t bytes)
 {
 	take->bytes += bytes;
-	take->cost += bytes > TENANTS_PACKET_BYTES ? bytes : TENANTS_PACKET_BYTES;
+	tenants_take_copy(take, bytes);
 }
 
 #endif
