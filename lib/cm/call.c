@@ -98,7 +98,7 @@ static void take_connect(struct cm_conn *conn, const struct cm_connect_attr *att
 static int start(struct cm_conn *conn, enum cm_input input, const struct cm_mad *say,
 		 uint64_t now_ns, struct cm_conn **started)
 {
-	const int ret = conn_step(conn, input, NULL, 0, say, now_ns);
+	const int ret = conn_command(conn, input, say, now_ns);
 
 	if (ret != 0)
 		conn_free(conn);
@@ -171,7 +171,7 @@ int cm_accept(struct cm_conn *conn, const struct cm_accept_attr *attr, uint64_t 
 		.private_data = attr->private_data,
 		.private_len = attr->private_len,
 	};
-	const int ret = conn_step(conn, CM_INPUT_ACCEPT, NULL, 0, &say, now_ns);
+	const int ret = conn_command(conn, CM_INPUT_ACCEPT, &say, now_ns);
 
 	if (ret != 0)
 		return ret;
@@ -187,7 +187,7 @@ int cm_establish(struct cm_conn *conn, const void *private_data, uint8_t private
 {
 	const struct cm_mad say = {.private_data = private_data, .private_len = private_len};
 
-	return conn_step(conn, CM_INPUT_ESTABLISH, NULL, 0, &say, now_ns);
+	return conn_command(conn, CM_INPUT_ESTABLISH, &say, now_ns);
 }
 
 int cm_reject(struct cm_conn *conn, uint16_t reason, const void *private_data, uint8_t private_len,
@@ -197,7 +197,7 @@ int cm_reject(struct cm_conn *conn, uint16_t reason, const void *private_data, u
 				   .private_data = private_data,
 				   .private_len = private_len};
 
-	return conn_step(conn, CM_INPUT_REJECT, NULL, 0, &say, now_ns);
+	return conn_command(conn, CM_INPUT_REJECT, &say, now_ns);
 }
 
 int cm_disconnect(struct cm_conn *conn, const void *private_data, uint8_t private_len,
@@ -205,12 +205,12 @@ int cm_disconnect(struct cm_conn *conn, const void *private_data, uint8_t privat
 {
 	const struct cm_mad say = {.private_data = private_data, .private_len = private_len};
 
-	return conn_step(conn, CM_INPUT_DISCONNECT, NULL, 0, &say, now_ns);
+	return conn_command(conn, CM_INPUT_DISCONNECT, &say, now_ns);
 }
 
 int cm_data_arrived(struct cm_conn *conn, uint64_t now_ns)
 {
-	return conn_step(conn, CM_INPUT_DATA, NULL, 0, NULL, now_ns);
+	return conn_command(conn, CM_INPUT_DATA, NULL, now_ns);
 }
 
 int cm_reply(struct cm_conn *conn, const struct cm_reply_attr *attr, uint64_t now_ns)
@@ -221,7 +221,7 @@ int cm_reply(struct cm_conn *conn, const struct cm_reply_attr *attr, uint64_t no
 		.private_len = attr->private_len,
 	};
 
-	return conn_step(conn, CM_INPUT_REPLY, NULL, 0, &say, now_ns);
+	return conn_command(conn, CM_INPUT_REPLY, &say, now_ns);
 }
 
 void cm_conn_destroy(struct cm_conn *conn, uint64_t now_ns)
@@ -229,7 +229,7 @@ void cm_conn_destroy(struct cm_conn *conn, uint64_t now_ns)
 	conn->owned = false;
 	events_drop(conn);
 	conn_leave_backlog(conn);
-	conn_step(conn, CM_INPUT_DESTROY, NULL, 0, NULL, now_ns);
+	conn_command(conn, CM_INPUT_DESTROY, NULL, now_ns);
 }
 
 /* Return true if the connection's user has not destroyed it, and its peer is not told yet. */
@@ -245,7 +245,7 @@ static void abandon(struct cm_conn *conn, uint64_t now_ns)
 	conn->abandoned = true;
 	events_drop(conn);
 	conn_leave_backlog(conn);
-	conn_step(conn, CM_INPUT_DESTROY, NULL, 0, NULL, now_ns);
+	conn_command(conn, CM_INPUT_DESTROY, NULL, now_ns);
 }
 
 /* Return true if the peer may wait for a DREP. */
@@ -256,7 +256,7 @@ static bool may_lack_drep(const struct cm_conn *conn)
 
 static void end(struct cm_conn *conn, uint64_t now_ns)
 {
-	conn_step(conn, CM_INPUT_END, NULL, 0, NULL, now_ns);
+	conn_command(conn, CM_INPUT_END, NULL, now_ns);
 }
 
 /* Find a connection. Each step may free connections, so the search starts anew after each. */

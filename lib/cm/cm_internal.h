@@ -158,6 +158,14 @@ uint64_t conn_bounded_ns(uint8_t exponent);
 int conn_step(struct cm_conn *conn, enum cm_input input, const uint8_t *cause, int status,
 	      const struct cm_mad *say, uint64_t now_ns);
 
+/** Do conn_step for an input that is no MAD, and raises no event with a status: mostly a command of
+ * the program. */
+static inline int conn_command(struct cm_conn *conn, enum cm_input input, const struct cm_mad *say,
+			       uint64_t now_ns)
+{
+	return conn_step(conn, input, NULL, 0, say, now_ns);
+}
+
 /** Send a MAD to a peer, and count it. */
 void cm_send(struct cm *cm, const struct gsi_address *to, const uint8_t *mad);
 

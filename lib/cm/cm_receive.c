@@ -151,7 +151,7 @@ static void refuse_stale_rep(struct cm_conn *conn, struct cm_conn *old, const ui
 				   .rej = {.reason = CM_REJ_STALE_CONNECTION}};
 
 	conn_step(conn, CM_INPUT_REP_STALE, bytes, CM_REJ_STALE_CONNECTION, &say, now_ns);
-	conn_step(old, CM_INPUT_STALE, NULL, 0, NULL, now_ns);
+	conn_command(old, CM_INPUT_STALE, NULL, now_ns);
 }
 
 static void receive_rep(struct cm *cm, const uint8_t *bytes, const struct cm_mad *mad,

@@ -145,7 +145,7 @@ static bool is_stale(struct cm *cm, const struct cm_mad *mad, const struct gsi_a
 	if (!old)
 		return false;
 	request_reject(cm, mad, from, CM_REJ_STALE_CONNECTION, NULL, 0);
-	conn_step(old, CM_INPUT_STALE, NULL, 0, NULL, now_ns);
+	conn_command(old, CM_INPUT_STALE, NULL, now_ns);
 	return true;
 }
 

@@ -201,7 +201,7 @@ static void raise_event(struct cm_conn *conn, struct cm_pending *pending, enum c
 static void evict(struct cm *cm, uint64_t now_ns)
 {
 	while (cm->lingering_count > cm->config.lingering_max)
-		conn_step(TAILQ_FIRST(&cm->lingering), CM_INPUT_EXPIRED, NULL, 0, NULL, now_ns);
+		conn_command(TAILQ_FIRST(&cm->lingering), CM_INPUT_EXPIRED, NULL, now_ns);
 }
 
 int conn_step(struct cm_conn *conn, enum cm_input input, const uint8_t *cause, int status,

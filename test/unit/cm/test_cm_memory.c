@@ -8,6 +8,7 @@
 #include "agent_rig.h"
 #include "cm_fixture.h"
 #include "cm/ports.h"
+#include "outbox.h"
 
 #define SECOND	 UINT64_C(1000000000)
 #define NO_LIMIT UINT32_MAX
@@ -74,6 +75,22 @@ TEST(memory__manager_and_listener)
 	allowed = NO_LIMIT;
 	assert_int_equal(rc, -ENOMEM);
 	assert_int_equal(cm_listen(rig.cm, &attr, &listener), 0);
+}
+
+TEST(memory__mad_that_is_to_be_sent)
+{
+	const uint8_t mad[MAD_LEN] = {1};
+	struct outbox outbox = {0};
+	int rc;
+
+	allowed = 0;
+	rc = outbox_push(&outbox, &rig.peer, mad);
+	allowed = NO_LIMIT;
+	assert_int_equal(rc, -ENOMEM);
+	assert_null(outbox_first(&outbox));
+	assert_int_equal(outbox_push(&outbox, &rig.peer, mad), 0);
+	assert_memory_equal(outbox_first(&outbox)->bytes, mad, sizeof(mad));
+	outbox_fini(&outbox);
 }
 
 /* A request is dropped, and gives its place in the backlog back. */
