@@ -139,7 +139,6 @@ void qp_reset(struct qp *qp)
 	mw_unbind_all(&qp->windows);
 	loss_fini(&qp->loss);
 	loss_init(&qp->loss, psn_make(0));
-	backlog_reset(&qp->backlog);
 	pacer_set(&qp->pacer, 0, 0, 0);
 	qp->unusual &= (uint8_t) ~(QP_OWES_CNP | QP_SLOWED | QP_KEEPS | QP_PASSES);
 	qp->responses_ns = UINT64_MAX;
