@@ -242,6 +242,20 @@ TEST(qp_modify__to_reset_forgets_work_without_a_word)
 	end_idle(B);
 }
 
+TEST(qp_modify__to_reset_forgets_completions_of_both_queues)
+{
+	rig_connect();
+	for (struct end *end = A; end; end = end == A ? B : NULL) {
+		assert_int_equal(end_receive(end, 1, 0, 8), 0);
+		assert_int_equal(end_send(end, 2, IBV_WR_SEND, 0, 8, 0), 0);
+	}
+	rig_run();
+	assert_int_equal(end_modify(A, IBV_QPS_RESET), 0);
+	end_idle(A);
+	end_received(B, 1, IBV_WC_SUCCESS);
+	end_sent(B, 2, IBV_WC_SUCCESS);
+}
+
 TEST(qp_modify__from_error_only_through_reset)
 {
 	rig_connect();
