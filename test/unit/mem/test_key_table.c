@@ -196,6 +196,26 @@ TEST(key_table_insert__a_freed_key_rests)
 	free(freed_at);
 }
 
+/* A large table whose regions come and go uses few slots, and so little memory. The upper bits of a
+ * key are its place in this table, behind three random ones. */
+TEST(key_table_insert__takes_a_slot_that_has_rested)
+{
+	uint32_t key, slots = 0;
+	struct key_table *table;
+
+	freed_at = calloc(1 << 24, sizeof(*freed_at));
+	assert_non_null(freed_at);
+	assert_int_equal(key_table_create(1 << 20, &table), 0);
+	for (uint32_t i = 0; i < 3 * REST; i++) {
+		assert_int_equal(key_table_insert(table, region(0), &key), 0);
+		key_table_remove(table, key);
+		slots += freed_at[key >> 8 & ((1 << 21) - 1)]++ == 0;
+	}
+	assert_in_range(slots, REST, REST + 1);
+	key_table_destroy(table);
+	free(freed_at);
+}
+
 /* The number of keys of a large store; a look-up takes the same few instructions. */
 TEST(key_table_insert__a_million_regions)
 {
