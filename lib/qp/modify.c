@@ -49,8 +49,6 @@ static void qp_enter_send_error(struct qp *qp)
 	requester_reset(&qp->requester, REQUESTER_STOPPED);
 	loss_stop(&qp->loss);
 	pacer_stop(&qp->pacer);
-	if (qp_is_datagram(qp))
-		qp->datagram.absent = false;
 	completer_flush(&qp->completer);
 }
 
