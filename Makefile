@@ -7,7 +7,7 @@ CONFIGURE = umask 022; test -f build/build.ninja || meson setup build
 # What the demonstration runs, and no more: a newcomer waits for it.
 DEMO_TARGETS = lib/verbs/libibverbs.so.1 app/uroce-run
 
-.PHONY: all build tests demo check test test-since test-sanitized test-all soak simulate test-interop test-interop-quick test-interop-all test-package test-package-all perf perf-doc perf-rxe fuzz lint mutate coverage clean distclean help
+.PHONY: all build tests demo check test test-since test-sanitized test-all soak simulate test-interop test-interop-quick test-interop-all test-package test-package-all test-debian13 perf perf-doc perf-rxe fuzz lint mutate coverage clean distclean help
 
 all: build
 
@@ -85,6 +85,11 @@ test-package-all:
 	@$(MAKE) --no-print-directory build
 	@test/package/run.py --all
 
+# Debian 13 in build-debian13: built there, and tested by that release's programs.
+test-debian13:
+	@$(SETUP) package
+	@test/platforms/run.py
+
 # Random programs on every CPU; what fails is named, and kept in build/soak.
 soak:
 	@$(SETUP) build
@@ -140,7 +145,7 @@ clean:
 	rm -rf build build-asan build-tsan build-coverage build-mutate build-package
 
 distclean: clean
-	rm -rf build-interop build-interop-backports
+	rm -rf build-interop build-interop-backports build-debian13
 
 help:
 	@echo "make               build what is installed (gets the packages it needs, as root); make tests: the tests, too"
@@ -158,6 +163,7 @@ help:
 	@echo "make test-interop-all  the same, and every NIC model with every driver; an hour"
 	@echo "make test-package  Debian's packages, installed and used in a clean Debian; 5 minutes"
 	@echo "make test-package-all  the same, and the examples of doc/ci.md in each language"
+	@echo "make test-debian13 build and test in a Debian 13, which is kept in build-debian13"
 	@echo "make perf          what it gives, beside its marks and the limits of the machine; 15 minutes"
 	@echo "make perf-doc      the same, and doc/performance.md, its plots and the README's figures anew; 25 minutes"
 	@echo "make perf-rxe      uroce beside Linux's rxe, between two virtual machines"
@@ -165,4 +171,4 @@ help:
 	@echo "make lint          clang-tidy, GCC's analyzer, spelling, shell scripts, format; SINCE=COMMIT: only changed C files"
 	@echo "make mutate ROOM=lib/cm  changes one place at a time, and lists what no unit test notices; COUNT=100 changes"
 	@echo "make coverage      which lines and branches the unit tests run, by room; build-coverage/html shows each"
-	@echo "make clean         remove what was built; make distclean: the virtual machine's image too"
+	@echo "make clean         remove what was built; make distclean: the virtual machine's image and Debian 13, too"

@@ -230,12 +230,17 @@ def only(total, text):
     programs(total, "test/programs/run.py", "--only", text, may_be_empty=True)
 
 
+def unit(total):
+    """Runs Meson's tests except the simulator."""
+    title("unit tests, ABI")
+    meson_test(total, "build", "--no-suite", "sim")
+
+
 def everything(total, complete):
     """Runs all tests; if they are complete, every combination, and more of what depends on chance."""
     more = ["--all"] if complete else []
     judge_files(total)
-    title("unit tests, ABI")
-    meson_test(total, "build", "--no-suite", "sim")
+    unit(total)
     with tempfile.NamedTemporaryFile("r", errors="replace") as log:
         companion = Process([sys.executable, os.path.abspath(__file__), "--beside"], log.name, nice=0)
         try:
@@ -261,6 +266,7 @@ def main():
     parser.add_argument("--all", action="store_true", help="also what takes too long for each change: all combinations, many "
                         "kills, a minute of loss, long fuzzing")
     parser.add_argument("--only", metavar="TEXT", help="only run Meson's tests and checks of programs whose name contains this")
+    parser.add_argument("--unit", action="store_true", help="only unit tests and the ABI")
     parser.add_argument("--sanitized", action="store_true", help="only unit tests, simulator and fuzz targets under ASan, "
                         "UBSan and TSan")
     parser.add_argument("--beside", action="store_true", help="only run what runs beside the program tests")
@@ -272,6 +278,8 @@ def main():
         fuzz(total, options.fuzz_seconds)
     elif options.only:
         only(total, options.only)
+    elif options.unit:
+        unit(total)
     elif options.sanitized:
         sanitized(total)
     elif options.beside:

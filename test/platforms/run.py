@@ -1,0 +1,111 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""Platform test: uroce is built and used on Debian 13, in a root directory. The root with its packages, and the build, are
+kept for the next run."""
+
+import argparse
+import os
+import re
+import subprocess
+import sys
+
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+
+from harness.checkout import TOP_DIR, checked_in  # noqa: E402
+from harness.place import in_place, make_root  # noqa: E402
+from harness.process import exit_on_signals  # noqa: E402
+from harness.report import SECOND_TRY, CheckFailed, Report  # noqa: E402
+
+NAME, RELEASE = "Debian 13", "trixie"
+SECONDS = 3600  # for packages and the build, on a busy machine
+SUMMARY = re.compile(r"^(\d+) passed, (\d+) failed, (\d+) skipped$")
+# The compiler's warnings are errors.
+BUILD = """umask 022
+test -f build/build.ninja || meson setup build -Dwerror=true
+nice ninja -C build"""
+# Programs that most people have, and the suite of rdma-core's release.
+PROGRAMS = ("--group memif --only ib_write_bw", "--group rdmacm --only rping", "--group ucx --only attached", "--group pyverbs")
+
+
+class PlatformTest:
+    """All checks, one after the other in one place."""
+
+    def __init__(self, report, place):
+        self._report = report
+        self._place = place
+
+    def run_all(self):
+        self._copy()
+        if not self._report.require(f"{NAME}: config/setup.sh test", self._set_up) or \
+                not self._report.require(f"{NAME}: it is built without a warning", self._run, BUILD):
+            return
+        self._report.check(f"{NAME}: config/setup.sh has nothing more to do", self._set_up_again)
+        self._add("test/run-all.py --unit")
+        self._report.check(f"{NAME}: make demo", self._demo)
+        for options in PROGRAMS:
+            self._add(f"test/programs/run.py {options}")
+
+    def _copy(self):
+        """Copy the files of the checkout into the place. What has been built there stays."""
+        self._place.run("mkdir -p /src && find /src -mindepth 1 -maxdepth 1 ! -name build -exec rm -rf {} +")
+        with subprocess.Popen(["tar", "--create", *checked_in()], cwd=TOP_DIR, stdout=subprocess.PIPE) as packed:
+            subprocess.run(["tar", "--extract", "--no-same-owner", "--directory", f"/proc/{self._place.pid}/root/src"],
+                           stdin=packed.stdout, check=True)
+
+    def _run(self, script, **options):
+        return self._place.run(f"cd /src && {{ {script}\n}}", seconds=SECONDS, **options)
+
+    def _set_up(self):
+        """Install what the lists of packages name and this release has."""
+        self._run("config/setup.sh test", network=True)
+
+    def _set_up_again(self):
+        """Nothing is missing, and no network is needed, although the release does not have all of these packages."""
+        output = self._run("config/setup.sh test")
+        if re.search("installing|refreshing", output):
+            raise CheckFailed("it asks for packages once more", output.splitlines())
+
+    def _demo(self):
+        output = self._run("make demo")
+        if not re.search(r"^ 65536 +5000 +\d", output, re.M):
+            raise CheckFailed("ib_write_bw has no result", output.splitlines())
+
+    def _add(self, command):
+        """Run a command that counts its own checks. Print their lines, and add their numbers."""
+        print(f"\n== {NAME}: {command}", flush=True)
+        counts = None
+        with self._place.start(f"cd /src && {command}") as process:
+            for line in process.stdout:
+                counts = SUMMARY.match(line)
+                if line.startswith(SECOND_TRY):
+                    self._report.second_tries.append(line.removeprefix(SECOND_TRY).rstrip())
+                elif not counts:
+                    print(line, end="", flush=True)
+        passed, failed, skipped = map(int, counts.groups()) if counts else (0, 0, 0)
+        self._report.passed += passed
+        self._report.failed += failed
+        self._report.skipped += skipped
+        if not failed and (process.returncode or not passed):
+            self._report.fail(f"{NAME}: {command}", f"exit {process.returncode}")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--work", default=os.path.join(TOP_DIR, "build-debian13"), help="where the root and the build are kept "
+                        "(build-debian13)")
+    options = parser.parse_args()
+    exit_on_signals()
+    if os.geteuid() != 0:
+        sys.exit("platforms: needs root (another Debian in a directory); run: sudo make test-debian13")
+    report = Report()
+    reason = make_root(os.path.join(options.work, "clean"), RELEASE)
+    if reason:
+        report.skip(NAME, reason)
+        return report.summary()
+    in_place(report, NAME, os.path.join(options.work, "clean", "root"), os.path.join(options.work, "place"),
+             lambda place: PlatformTest(report, place).run_all(), keep=True)
+    return report.summary()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
