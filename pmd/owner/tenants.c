@@ -199,7 +199,7 @@ static void tenants_settle(struct tenants *tenants)
 		const uint64_t lowest = least - (uint64_t)TENANTS_QUANTUM_BYTES * SENT_PER_BYTE /
 							tenant->limits.weight;
 
-		if (passed > ROUNDS_OLD || (passed > 1 && sent_is_less(tenant->sent, lowest)))
+		if (passed > ROUNDS_OLD || sent_is_less(tenant->sent, lowest))
 			tenant->sent = lowest;
 		if (sent_is_less(least + SENT_AHEAD_MAX, tenant->sent))
 			tenant->sent = least + SENT_AHEAD_MAX;

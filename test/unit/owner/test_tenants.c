@@ -247,6 +247,21 @@ TEST(tenants_start__gives_no_claim_for_pauses)
 	assert_true(senders[1].bytes <= senders[0].bytes + (uint64_t)TENANTS_QUANTUM_BYTES);
 }
 
+/* It does not get later what it did not ask for. */
+TEST(tenants_start__gives_no_claim_for_a_long_pause)
+{
+	join(0, 5, 1, 0, LONG);
+	join(1, 6, 1, 0, LONG);
+	senders[0].by_port = senders[1].by_port = true;
+	run(1, 2);
+	senders[1].waiting = 0;
+	run(1000, 2);
+	senders[1].waiting = UNLIMITED;
+	senders[0].bytes = senders[1].bytes = 0;
+	run(100, 2);
+	assert_true(senders[1].bytes <= senders[0].bytes + 2 * (uint64_t)TENANTS_QUANTUM_BYTES);
+}
+
 /* After a long time alone, a tenant does not wait for the others to have sent as much. */
 TEST(tenants_start__brings_back_a_tenant_that_is_far_ahead)
 {
@@ -286,7 +301,7 @@ TEST(tenants_start__does_not_compare_old_accounts)
 	run(1, 2);
 	tenants.rounds += UINT64_C(1) << 40;
 	tenants.all[senders[0].tenant].round = tenants.rounds;
-	tenants.all[senders[0].tenant].sent += (UINT64_C(1) << 63) + 1;
+	tenants.all[senders[0].tenant].sent += (UINT64_C(1) << 63) + (UINT64_C(1) << 50);
 	senders[1].waiting = UNLIMITED;
 	senders[0].bytes = 0;
 	run(1, 2);
@@ -332,6 +347,18 @@ TEST(tenants_next__keeps_a_rate)
 		assert_ratio(rate_of(senders[0].bytes, from_ns), rates[i], 1);
 		tenants_leave(&tenants, senders[0].tenant);
 	}
+}
+
+/* Each packet takes less than a nanosecond. */
+TEST(tenants_charge__loses_no_part_of_a_nanosecond)
+{
+	const struct tenants_take take = {.bytes = SHORT, .cost = SHORT};
+	const uint64_t from_ns = now_ns;
+
+	join(0, 5, 1, TENANTS_RATE_MAX, SHORT);
+	for (int i = 0; i < 100000; i++)
+		tenants_charge(&tenants, senders[0].tenant, &take, now_ns);
+	assert_int_equal(tenants.all[senders[0].tenant].paid_ns - from_ns, 100000 * SHORT / 1000);
 }
 
 /* It may send at once what it earns in TENANTS_BURST_NS, and not more after a long pause. */
