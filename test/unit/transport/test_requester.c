@@ -301,6 +301,17 @@ TEST(requester_send__asks_for_acknowledgements_within_long_messages)
 								i + 1 == rig.fixture.catcher.count);
 }
 
+/* The answer shows whether the peer is SACK-capable. */
+TEST(requester_send__the_first_packet_of_a_connection_asks_for_an_acknowledgement)
+{
+	rig.loss.sack = true;
+	requester_reset(&rig.requester, REQUESTER_RUNNING);
+	post(IBV_WR_RDMA_WRITE, 4 * MTU, 0);
+	assert_int_equal(send_all(), 4);
+	for (unsigned int i = 0; i < 4; i++)
+		assert_int_equal(packet_at(i)->ack_req, i == 0 || i == 3);
+}
+
 TEST(requester_send__the_packet_that_fills_the_window_asks_for_an_acknowledgement)
 {
 	rig.loss.window = 5;
