@@ -17,7 +17,7 @@
 set -uo pipefail
 umask 022
 
-BUILD_PKGS="dpdk dpdk-dev libdpdk-dev meson ninja-build gcc libc6-dev pkgconf libibverbs-dev
+BUILD_PKGS="dpdk dpdk-dev libdpdk-dev make meson ninja-build gcc libc6-dev pkgconf libibverbs-dev
 	librdmacm-dev libisal-dev libjson-c-dev libcmocka-dev"
 DEMO_PKGS="perftest"
 TEST_PKGS="clang clang-format libclang-rt-dev ibverbs-providers ibverbs-utils rdmacm-utils iproute2 ethtool

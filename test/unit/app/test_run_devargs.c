@@ -10,12 +10,20 @@
 #include <unistd.h>
 
 #include <rte_common.h>
+#include <rte_version.h>
 
 #include "run_devargs.h"
 #include "test.h"
 
 /* A directory without drivers: each driver counts as installed; test_drivers.c tests the others. */
 #define NO_DRIVERS "/nonexistent"
+
+/* The bonding driver's argument for a port that it bonds. */
+#if RTE_VERSION >= RTE_VERSION_NUM(23, 11, 0, 0)
+#define BONDED "member"
+#else
+#define BONDED "slave"
+#endif
 
 static char sysfs[] = "/tmp/uroce-test-XXXXXX";
 
@@ -158,7 +166,7 @@ TEST(devargs_check__arguments_that_a_driver_refuses)
 		"net_null0,size=0x40,copy=0,no-rx=1",
 		"net_vhost0,iface=/run/x,client=1",
 		"net_virtio_user0,path=/run/x,queue_size=256,mac=02:00:00:00:00:01",
-		"net_bonding0,slave=[a,b],mode=1",
+		"net_bonding0," BONDED "=[a,b],mode=1",
 		"net_failsafe0,dev(net_null0),mac=02:00:00:00:00:01",
 		"net_ring0",
 		"net_memif0,socket=/run/a=b.sock,secret=aGk=",
