@@ -139,7 +139,7 @@ def tenants(machine, seconds):
             for child in start():
                 stack.callback(machine.end, child)
             time.sleep(1)
-            return together([(second, ["ib_write_lat", "-s", "8", "-n", str(int(20000 * seconds))])], 7)[0]
+            return together([(second, ["ib_write_lat", "-s", "8", "-n", str(int(5000 * seconds))])], 7)[0]
 
     with uroced(machine, "--port", "net_null0", "--ip", "10.99.1.1/24", "--mtu", "4200", f"--isolated={path}", "--hand-over",
                 "owner"):

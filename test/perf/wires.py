@@ -234,7 +234,9 @@ class Tenant(Isolated):
         self._uid = str(uid)
 
     def run(self, side, argv):
-        return ["setpriv", "--reuid", self._uid, "--regid", self._uid, "--clear-groups", *super().run(side, argv)]
+        # The kernel forgets the signal of Machine.start when the user changes.
+        return ["setpriv", "--reuid", self._uid, "--regid", self._uid, "--clear-groups", "--pdeathsig", "KILL",
+                *super().run(side, argv)]
 
     def poll(self):
         """Start a program that does nothing but poll."""
