@@ -23,6 +23,7 @@ from typing import NamedTuple
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
 from harness.checkout import TOP_DIR, checked_in, configure, introspect  # noqa: E402
+from harness.process import exit_on_signals  # noqa: E402
 
 FOLDER = "build-mutate"
 # How much more CPU time than without a change the tests may take. What sleeps for ever is ended by the clock, late: other work
@@ -207,6 +208,7 @@ def main():
     parser.add_argument("--count", type=int, default=100, help="so many changes that compile (default: 100); 0: all")
     parser.add_argument("--seed", type=int, default=1, help="of the order of the changes (default: 1)")
     options = parser.parse_args()
+    exit_on_signals()  # a run that is told to end says what it has found
     os.chdir(TOP_DIR)
     files = checked_in(f"{options.room}/*.c")
     if not files:
@@ -219,18 +221,21 @@ def main():
     copy = Copy(os.path.basename(options.room.rstrip("/")))
     copy.make()
     noticed = survived = 0
-    for change in changes:
-        verdict = copy.judge(change)
-        noticed += verdict is True
-        if verdict is False:
-            survived += 1
-            print(f"not noticed: {describe(change)}", flush=True)
-        if options.count and noticed + survived == options.count:
-            break
-    if not noticed + survived:
+    try:
+        for change in changes:
+            verdict = copy.judge(change)
+            noticed += verdict is True
+            if verdict is False:
+                survived += 1
+                print(f"not noticed: {describe(change)}", flush=True)
+            if options.count and noticed + survived == options.count:
+                break
+    finally:
+        tried = noticed + survived
+        print(f"{options.room}: {noticed} of {tried} changes are noticed ({100 * noticed / max(tried, 1):.1f} %), "
+              f"seed {options.seed}, of {len(changes)} places")
+    if not tried:
         sys.exit("mutate: no change compiles")
-    print(f"{options.room}: {noticed} of {noticed + survived} changes are noticed "
-          f"({100 * noticed / (noticed + survived):.1f} %), seed {options.seed}, of {len(changes)} places")
 
 
 if __name__ == "__main__":
