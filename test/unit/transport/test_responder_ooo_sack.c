@@ -47,6 +47,7 @@ TEST(responder__tells_a_peer_that_understands_which_packets_it_keeps)
 	expect_sack(1, 0x0b);
 	EXPECT_TAKEN(OPCODE_WRITE_ONLY, 0, TO_MEMORY, .dma_length = 4, .len = 4, .ack_req = true);
 	expect_sack(1, 0x0b);
+	assert_int_equal(counted(COUNTER_sacks_sent), 4);
 	/* The first hole closes, and the second is left. */
 	EXPECT_TAKEN(OPCODE_WRITE_ONLY, 1, TO_MEMORY, .dma_length = 4, .len = 4);
 	expect_sack(4, 0x01);
