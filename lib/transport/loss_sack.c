@@ -128,8 +128,6 @@ static void loss_sack_follow(struct loss *loss)
 		loss->state = LOSS_SETTLED;
 		return;
 	}
-	if (loss->state != LOSS_SACKED)
-		loss->from = loss->una;
 	loss->state = LOSS_SACKED;
 	loss->to = psn_add(last, 1);
 }

@@ -75,7 +75,7 @@ struct loss {
 	struct psn recovery_point; /* losses before this PSN have already reduced the window */
 	/* Valid only during a selective retransmission, which ends when una reaches `to`
 	 * (loss_settle). */
-	struct psn from; /* una at its beginning */
+	struct psn from; /* una at its beginning; not used in LOSS_SACKED */
 	struct psn to;	 /* its end; una < to <= next */
 	/* NULL until loss_reserve is called, for the first loss or a SACK-capable peer. Valid in
 	 * all states but LOSS_NONE, and towards a SACK-capable peer. */
