@@ -84,6 +84,17 @@ TEST(swift_answered__a_new_connection_doubles_its_window)
 	assert_in_range(pacer.window, 127, 129);
 }
 
+/* While the window doubles, no queue is expected: nothing is to be measured. */
+TEST(swift_answered__does_not_slow_down_at_the_start)
+{
+	for (int i = 0; i < 6; i++) {
+		round_trip(BASE_NS);
+		assert_false(cc->swift.slows);
+	}
+	assert_true(cc->swift.starts);
+	assert_true(cc->swift.cwnd > SWIFT_SLOW_CWND);
+}
+
 TEST(swift_answered__below_the_target_one_packet_a_round_trip)
 {
 	set_window(200);
