@@ -84,6 +84,29 @@ TEST(swift_answered__a_new_connection_doubles_its_window)
 	assert_in_range(pacer.window, 127, 129);
 }
 
+/* A host's entry is free when its last queue pair is gone, and can then be another host's. */
+TEST(cc_destroy__leaves_the_entry_of_its_host)
+{
+	struct cc_path *const path = cc->path;
+
+	assert_int_equal(path->users, 1);
+	assert_int_equal(tear_down(NULL), 0);
+	assert_int_equal(path->users, 0);
+	assert_int_equal(set_up(NULL), 0);
+}
+
+TEST(cc_reset__measures_a_host_without_an_entry_anew)
+{
+	cc_path_put(cc->path);
+	cc->path = NULL;
+	round_trip(BASE_NS);
+	assert_int_equal(cc->alone.min_rtt_ns, BASE_NS);
+	cc_reset(cc);
+	cc_sent(cc, psn_make(0), 1, 1000, false, now_ns);
+	round_trip(2 * BASE_NS);
+	assert_int_equal(cc->alone.min_rtt_ns, 2 * BASE_NS);
+}
+
 /* While the window doubles, no queue is expected: nothing is to be measured. */
 TEST(swift_answered__does_not_slow_down_at_the_start)
 {
