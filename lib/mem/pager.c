@@ -114,7 +114,6 @@ static void tell(struct process_pager *pager)
 static void fail(const struct process_pager *pager, struct fetch *fetch, uintptr_t page)
 {
 	fetch->state = fetch->wanted ? FETCH_FAILED : FETCH_FREE;
-	fetch->failed_ns = 0;
 	fetch->addr = page;
 	fetch->length = pager->page_mask + 1;
 	fetch->ahead = 0;
