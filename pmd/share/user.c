@@ -133,13 +133,24 @@ static bool read_file_of(const struct process *process, const char *name, char t
 	return process->peer.pid != 0 && read_file(number, name, text);
 }
 
+/* Return true if all user ids of a process are those with which it has connected. Any user may have
+ * connected and then execute a program that changes its user id. */
+static bool is_still_peer(const char *status, uid_t peer)
+{
+	const char *line = strstr(status, "\nUid:");
+	unsigned int real, effective, saved, file;
+
+	return line && sscanf(line, "\nUid: %u %u %u %u", &real, &effective, &saved, &file) == 4 &&
+	       real == peer && effective == peer && saved == peer && file == peer;
+}
+
 /* Return true if a process in our user namespace has the capability of the superuser. */
 static bool is_superuser(const struct process *process)
 {
 	char status[FILE_MAX];
 	const char *line = NULL;
 
-	if (read_file_of(process, "status", status))
+	if (read_file_of(process, "status", status) && is_still_peer(status, process->peer.uid))
 		line = strstr(status, "\nCapEff:");
 	return line && (strtoull(line + strlen("\nCapEff:"), NULL, 16) >> CAP_SYS_ADMIN & 1) != 0;
 }

@@ -242,6 +242,39 @@ TEST(user_of__a_capability_makes_the_superuser)
 	assert_int_not_equal(user_of_uid((uid_t)-2), USER_UNKNOWN);
 }
 
+/* A user connects, and executes a program that gets the rights of root. Here the process kept them
+ * for later. */
+TEST(user_of__rights_that_came_after_the_connection_do_not_count)
+{
+	int pair[2], fd;
+	pid_t child;
+
+	if (!may_have_capabilities())
+		skip();
+	for (int i = 0; i < 2; i++) {
+		assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, pair), 0);
+		child = fork();
+		if (child == 0) {
+			int own[2];
+
+			if (setresuid(USER, USER, 0) != 0 ||
+			    socketpair(AF_UNIX, SOCK_SEQPACKET, 0, own) != 0 ||
+			    setresuid((uid_t)-1, 0, 0) != 0 || (i == 1 && setresuid(0, 0, 0) != 0))
+				_exit(1);
+			send_fd(pair[1], own[0]);
+			prctl(PR_SET_PDEATHSIG, SIGKILL);
+			pause();
+		}
+		fd = receive_fd(pair[0]);
+		assert_true(fd >= 0);
+		assert_int_equal(user_of(fd), user_of_uid(USER));
+		close(fd);
+		end(child);
+		close(pair[0]);
+		close(pair[1]);
+	}
+}
+
 /* The first process of a container: it starts one process for each user id, which pass their
  * sockets. */
 static void run_container(int to, const uid_t *uids, int count, bool nested)

@@ -25,7 +25,8 @@ static inline user_t user_of_uid(uid_t uid)
  * Return the user of the process at the other end of a socket. Limits are counted by what a process
  * cannot multiply:
  *
- * - A process in our user namespace that has CAP_SYS_ADMIN is the superuser's.
+ * - A process in our user namespace that has CAP_SYS_ADMIN is the superuser's, if it still has the
+ *   user id with which it has connected.
  * - A process in a PID namespace that was made with privilege over our user namespace, as container
  *   engines of the superuser do, counts as that container. It may have any user id.
  * - A process in another user namespace counts as the user who made the namespace, because that
