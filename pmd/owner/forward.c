@@ -81,14 +81,29 @@ static void forward_give_or_drop(struct server *server, uint16_t number, struct 
 	rte_pktmbuf_free(mbuf);
 }
 
-/* Give a copy to each process in the group except the sender, and count the copies in `take`,
- * unless that is NULL. Returns false if there is none. */
+/* Count a copy to a process of the sender's tenant; of the copies to others' processes, count one:
+ * anybody may join a group, and must not make the sender's packets dear. */
+static void forward_count_copy(const struct server *server, int sender, uint16_t receiver,
+			       uint32_t len, struct tenants_take *take, bool *others)
+{
+	const struct slot *slots = server->slots.all;
+
+	if (slots[receiver].tenant != slots[sender].tenant) {
+		if (*others)
+			return;
+		*others = true;
+	}
+	tenants_take_copy(take, len);
+}
+
+/* Give a copy to each process in the group except the sender, and count copies in `take`, unless
+ * that is NULL. Returns false if there is none. */
 static bool forward_multicast(struct server *server, const uint8_t gid[GID_LEN],
 			      const struct rte_mbuf *mbuf, int sender, uint8_t flags,
 			      struct tenants_take *take)
 {
 	const struct server_group *group;
-	bool any = false;
+	bool any = false, others = false;
 
 	LIST_FOREACH (group, &server->groups, link) {
 		struct rte_mbuf *copy;
@@ -97,7 +112,8 @@ static bool forward_multicast(struct server *server, const uint8_t gid[GID_LEN],
 			continue;
 		any = true;
 		if (take)
-			tenants_take_copy(take, mbuf->data_len);
+			forward_count_copy(server, sender, group->slot, mbuf->data_len, take,
+					   &others);
 		copy = rte_pktmbuf_copy(mbuf, server->uplink.link.port.pool, 0, UINT32_MAX);
 		if (copy)
 			forward_give_or_drop(server, group->slot, copy, flags);

@@ -474,23 +474,33 @@ TEST(forward_input__drops_what_another_host_sends_with_our_address)
 }
 
 /* Its sender pays for the copies. */
-TEST(forward_send_on__counts_copies_to_a_group)
+/* Send a packet to a group of the sender and two others. Return what it costs beside itself. */
+static int64_t cost_of_copies(void)
 {
-	struct server_group groups[PORT_RIG_PROCESSES] = {{.slot = 0}, {.slot = 1}};
+	struct server_group groups[] = {{.slot = 0}, {.slot = 1}, {.slot = 1}};
 	struct rte_mbuf *mbuf = frame_to(WIRE_QPN_MULTICAST);
 	struct tenants_take take = {.credit = 1};
 
-	for (int i = 0; i < PORT_RIG_PROCESSES; i++) {
+	for (size_t i = 0; i < RTE_DIM(groups); i++) {
 		memcpy(groups[i].gid, host, GID_LEN);
 		LIST_INSERT_HEAD(&server.groups, &groups[i], link);
 	}
 	rte_pktmbuf_mtod(mbuf, uint8_t *)[0] |= RTE_ETHER_GROUP_ADDR;
 	assert_true(forward_send_on(&server, 0, mbuf, &take));
-	assert_int_equal(take.cost, TENANTS_PACKET_BYTES);
 	assert_int_equal(take.bytes, 0);
 	assert_int_equal(receive_by(0), 0);
-	assert_int_equal(receive_by(1), 1);
+	assert_int_equal(receive_by(1), 2);
 	LIST_INIT(&server.groups);
+	return take.cost;
+}
+
+TEST(forward_send_on__counts_copies_to_a_group)
+{
+	assert_int_equal(cost_of_copies(), 2 * TENANTS_PACKET_BYTES);
+	/* Other tenants' programs do not make the sender's packets dear. */
+	server.slots.all[1].tenant = server.slots.all[0].tenant + 1;
+	assert_int_equal(cost_of_copies(), TENANTS_PACKET_BYTES);
+	server.slots.all[1].tenant = server.slots.all[0].tenant;
 }
 
 /* The tag has no room in front of a frame that begins with its buffer. */
