@@ -101,6 +101,18 @@ static void create(struct crew *crew)
 	}
 }
 
+/* The engine of a completion queue follows from the order in which they get queue pairs. With few
+ * threads keep this order, so that the same engines meet each time: each of those of one process
+ * meets each of the other's. */
+static void create_in_order(struct crew *crew)
+{
+	for (unsigned int i = 0; i < threads; i++) {
+		pthread_barrier_wait(&barrier);
+		if (i == crew->number)
+			create(crew);
+	}
+}
+
 /* The first thread of each process tells the other process its queue pairs. */
 static void exchange(const struct crew *crew)
 {
@@ -240,7 +252,10 @@ static void *run_crew(void *arg)
 
 	for (int round = 0; round < ROUNDS; round++) {
 		meet(crew);
-		create(crew);
+		if (threads == THREADS)
+			create(crew);
+		else
+			create_in_order(crew);
 		exchange(crew);
 		connect_all(crew);
 		meet(crew);
