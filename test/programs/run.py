@@ -26,6 +26,7 @@ from programs.hosts.migration import MigrationTest  # noqa: E402
 from programs.hosts.vhost import VhostTest  # noqa: E402
 from programs.isolated.fuzz import FuzzTest  # noqa: E402
 from programs.isolated.isolated import IsolatedTest  # noqa: E402
+from programs.isolated.tenants import TenantsTest  # noqa: E402
 from programs.run.cancelled import CancelledTest  # noqa: E402
 from programs.run.engine_ports import EnginePortsTest  # noqa: E402
 from programs.run.impaired import ImpairedTest  # noqa: E402
@@ -70,6 +71,7 @@ def groups(options):
         drawn("share", ShareTest),
         wired("veth", WireTest, VethWire),
         drawn("isolated", IsolatedTest),
+        plain("tenants", TenantsTest),
         Group("rdmacm shared", run_rdmacm_shared),
         Group("rdmacm", run_rdmacm),
         drawn("attack", AttackTest),
