@@ -507,6 +507,7 @@ TEST(datagram_flush__in_order)
 	post_receive(2, 0, 8);
 	/* A message that did not fit has taken the receive request. */
 	assert_int_equal(take(QKEY, 8), FAULT_NONE);
+	assert_int_equal(counters_get(&fixture.counters, COUNTER_resp_local_length_error), 1);
 	datagram_flush(&datagram);
 	fixture_completion(recv_cq, 1, IBV_WC_WR_FLUSH_ERR);
 	fixture_completion(recv_cq, 2, IBV_WC_WR_FLUSH_ERR);

@@ -125,6 +125,10 @@ TEST(dcqcn_poll__fast_recovery_comes_back)
 	/* After that the target rises, too. */
 	cc_poll(cc, START_NS + CC_NOTIFY_NS + (DCQCN_FAST + 1) * DCQCN_TIMER_NS);
 	assert_int_equal(cc->dcqcn.target_kbps, LINK_KBPS / 2 + DCQCN_AI_KBPS);
+	/* The next notification begins fast recovery anew. */
+	cc_notified(cc, START_NS + CC_NOTIFY_NS + (DCQCN_FAST + 2) * DCQCN_TIMER_NS);
+	assert_int_equal(cc->dcqcn.timer_steps, 0);
+	assert_int_equal(cc->dcqcn.byte_steps, 0);
 }
 
 TEST(dcqcn_sent__the_byte_counter_raises_too)
