@@ -73,17 +73,12 @@ test-interop-all:
 	@$(MAKE) --no-print-directory tests
 	@test/interop/run.py --all
 
-# The release archive, Debian's packages, and a clean Debian with them.
-test-package:
+# The release archive, Debian's packages, and a clean Debian with them; -all: also the examples of other languages than C, each
+# of which installs a compiler.
+test-package test-package-all:
 	@$(SETUP) package
 	@$(MAKE) --no-print-directory build
-	@test/package/run.py
-
-# Also the examples of other languages than C, each of which installs a compiler.
-test-package-all:
-	@$(SETUP) package
-	@$(MAKE) --no-print-directory build
-	@test/package/run.py --all
+	@test/package/run.py $(if $(filter %-all,$@),--all)
 
 # Debian 13 in build-debian13: built there, and tested by that release's programs.
 test-debian13:

@@ -116,7 +116,7 @@ static bool server_poll_slot_is_due(struct server *server, struct slot *slot, ui
 
 bool server_poll_waits(struct server *server)
 {
-	const uint64_t now_ns = event_now_ns();
+	const uint64_t now_ns = server->tenants.are_many ? event_now_ns() : 0;
 
 	for (uint16_t i = 0; i < server->slots.live_count; i++) {
 		struct slot *slot = &server->slots.all[server->slots.live[i]];

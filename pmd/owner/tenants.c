@@ -156,7 +156,7 @@ static void tenants_hold(struct tenants *tenants, uint64_t now_ns)
 			tenants->order[kept++] = number;
 			continue;
 		}
-		/* It has earned a byte by then. */
+		/* The tenant has earned a byte by then. */
 		tenants->due_ns =
 			RTE_MIN(tenants->due_ns, tenant->paid_ns - TENANTS_BURST_NS +
 							 NS_PER_S / tenant->limits.rate + 1);

@@ -11,16 +11,23 @@
 #include "config/tenant.h"
 #include "test.h"
 
-/* Read settings from a file with this text. */
-static int read_text(const char *text, struct settings *settings, char *error, size_t error_size)
+/* Make a file with this text. `path` ends with XXXXXX, as mkstemp wants it. */
+static void write_file(char *path, const char *text)
 {
-	char path[] = "/tmp/uroce-test-XXXXXX";
-	int fd = mkstemp(path);
-	int ret;
+	const int fd = mkstemp(path);
 
 	assert_true(fd >= 0);
 	assert_int_equal(write(fd, text, strlen(text)), (ssize_t)strlen(text));
 	close(fd);
+}
+
+/* Read settings from a file with this text. */
+static int read_text(const char *text, struct settings *settings, char *error, size_t error_size)
+{
+	char path[] = "/tmp/uroce-test-XXXXXX";
+	int ret;
+
+	write_file(path, text);
 	settings_init(settings);
 	ret = settings_read_file(settings, path, error, error_size);
 	if (ret != 0)
@@ -93,13 +100,10 @@ static int read_ports(const char *text, struct settings *ports, size_t max, char
 		      size_t error_size)
 {
 	char path[] = "/tmp/uroce-test-XXXXXX";
-	int fd = mkstemp(path);
 	struct settings common;
 	int ret;
 
-	assert_true(fd >= 0);
-	assert_int_equal(write(fd, text, strlen(text)), (ssize_t)strlen(text));
-	close(fd);
+	write_file(path, text);
 	settings_init(&common);
 	ret = settings_read_file(&common, path, error, error_size);
 	if (ret == 0)
@@ -165,13 +169,10 @@ static int read_tenants(const char *text, struct tenant_settings *tenants, size_
 			size_t error_size)
 {
 	char path[] = "/tmp/uroce-test-XXXXXX";
-	int fd = mkstemp(path);
 	struct settings common;
 	int ret;
 
-	assert_true(fd >= 0);
-	assert_int_equal(write(fd, text, strlen(text)), (ssize_t)strlen(text));
-	close(fd);
+	write_file(path, text);
 	settings_init(&common);
 	ret = settings_read_file(&common, path, error, error_size);
 	if (ret == 0)

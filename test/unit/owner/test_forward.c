@@ -595,7 +595,7 @@ TEST(server_poll_run__divides_a_slow_port_by_user)
 	}
 }
 
-/* It is earned as time passes. Meanwhile the owner need not poll for these packets. */
+/* A tenant earns its rate as time passes. Meanwhile the owner need not poll for its packets. */
 TEST(server_poll_run__keeps_a_users_rate)
 {
 	struct memif_client client;

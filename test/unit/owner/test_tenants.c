@@ -215,7 +215,8 @@ TEST(tenants_next__gives_what_others_cannot_use)
 	assert_true(senders[0].bytes > MANY * (uint64_t)TENANTS_QUANTUM_BYTES * 99 / 100);
 }
 
-/* One short packet now and then: it is taken in the same round, and before the flood's packets. */
+/* A tenant sends a short packet now and then. The owner takes it in the same round, before the
+ * flood's packets. */
 TEST(tenants_next__takes_a_short_packet_before_a_flood)
 {
 	join(0, 5, TENANTS_WEIGHT_MAX, 0, LONG);
@@ -247,7 +248,7 @@ TEST(tenants_start__gives_no_claim_for_pauses)
 	assert_true(senders[1].bytes <= senders[0].bytes + (uint64_t)TENANTS_QUANTUM_BYTES);
 }
 
-/* It does not get later what it did not ask for. */
+/* A tenant does not get later what it did not ask for. */
 TEST(tenants_start__gives_no_claim_for_a_long_pause)
 {
 	join(0, 5, 1, 0, LONG);
@@ -361,7 +362,7 @@ TEST(tenants_charge__loses_no_part_of_a_nanosecond)
 	assert_int_equal(tenants.all[senders[0].tenant].paid_ns - from_ns, 100000 * SHORT / 1000);
 }
 
-/* It may send at once what it earns in TENANTS_BURST_NS, and not more after a long pause. */
+/* A tenant may send at once what it earns in TENANTS_BURST_NS, and not more after a long pause. */
 TEST(tenants_next__limits_a_burst)
 {
 	const uint64_t rate = 100000000;
@@ -420,7 +421,8 @@ TEST(tenants_may_connect__limits_requests)
 
 	for (int i = 0; i < 100000; i++)
 		allowed += tenants_may_connect(&tenants, tenant, now_ns + (uint64_t)i * 10000);
-	/* Those of a second at once, and those of a second. */
+	/* The loop takes a second. The tenant may send the requests of a second at once, and then
+	 * those that it earns in this second. */
 	assert_in_range(allowed, 199, 200);
 	allowed = 0;
 	now_ns += 100 * NS_PER_S;

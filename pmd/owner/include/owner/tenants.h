@@ -40,8 +40,8 @@
 /* A shorter packet counts as one of this length, because moving it takes as much time. */
 #define TENANTS_PACKET_BYTES 512
 
-/* What a tenant with a rate may send at once, as the time in which it earns that. The owner may
- * sleep for 1 ms. */
+/* A tenant with a rate may send at once what it earns in this time. The owner may sleep for 1 ms
+ * meanwhile. */
 #define TENANTS_BURST_NS UINT64_C(4000000)
 
 struct tenants_limits {
@@ -51,7 +51,7 @@ struct tenants_limits {
 	uint32_t connection_rate; /* requests for connections a second; 0: no limit */
 };
 
-/* What may be taken from a slot at once, and what was taken. */
+/* A turn of a slot: it limits what the owner takes, and counts it. */
 struct tenants_take {
 	int64_t credit; /* take packets while `cost` is less */
 	int64_t cost;	/* of what was taken */
