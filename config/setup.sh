@@ -137,6 +137,16 @@ tell_unknown() # MISSING KNOWN
 	[ -z "$unknown" ] || note "this release lacks:$unknown"
 }
 
+# Install the packages that this release has.
+install_known() # MISSING KNOWN
+{
+	tell_unknown "$1" "$2"
+	[ -n "$2" ] || return 0
+	note "installing $2"
+	# shellcheck disable=SC2086
+	apt_install $2
+}
+
 # Run apt-get update only if the present lists do not lead to the packages.
 setup_packages()
 {
@@ -155,21 +165,13 @@ setup_packages()
 	apt_log=$(mktemp)
 	trap 'rm -f "$apt_log"' EXIT
 	if [ "$known" = "$missing" ] || lists_are_new; then
-		tell_unknown "$missing" "$known"
-		[ -n "$known" ] || return 0
-		note "installing $known"
-		# shellcheck disable=SC2086
-		apt_install $known && return
+		install_known "$missing" "$known" && return
 	fi
 	note "refreshing the package lists"
 	apt-get update >"$apt_log" 2>&1 </dev/null && touch $APT_LISTS
 	# shellcheck disable=SC2086
 	known=$(known_packages $missing)
-	tell_unknown "$missing" "$known"
-	[ -n "$known" ] || return 0
-	note "installing $known"
-	# shellcheck disable=SC2086
-	apt_install $known && return
+	install_known "$missing" "$known" && return
 	tail -n 15 "$apt_log" >&2
 	die "apt could not install the packages (its last words are above); when that is solved, run:" \
 		"  apt-get update && apt-get install --no-install-recommends $known"
