@@ -2,7 +2,9 @@
 # The commands of this project; Meson and Ninja do the building underneath.
 
 SETUP = config/setup.sh
-CONFIGURE = umask 022; test -f build/build.ninja || meson setup build
+# Options of a new build, for example MESONFLAGS=-Dwerror=true, which CI has.
+export MESONFLAGS
+CONFIGURE = umask 022; test -f build/build.ninja || meson setup build $(MESONFLAGS)
 
 # What the demonstration runs, and no more: a newcomer waits for it.
 DEMO_TARGETS = lib/verbs/libibverbs.so.1 app/uroce-run

@@ -3,6 +3,7 @@
 
 import json
 import os
+import shlex
 import subprocess
 
 from .world import TOP_DIR
@@ -27,10 +28,12 @@ def changed_since(commit):
 
 
 def configure(build, *options, source=TOP_DIR, compiler=None):
-    """Let Meson make a build folder if it is not there. Print what it says if it cannot, and raise CalledProcessError."""
+    """Let Meson make a build folder if it is not there, with MESONFLAGS and `options`. Print what it says if it cannot, and
+    raise CalledProcessError."""
     if os.path.exists(os.path.join(build, "build.ninja")):
         return
-    done = subprocess.run(["meson", "setup", build, source, *options], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+    flags = shlex.split(os.environ.get("MESONFLAGS", ""))
+    done = subprocess.run(["meson", "setup", build, source, *flags, *options], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
                           env={**os.environ, **({"CC": compiler} if compiler else {})}, check=False)
     if done.returncode:
         print(done.stdout[-4000:])
