@@ -30,7 +30,7 @@ FOLDER = "build-mutate"
 # of the machine must not make a change count as noticed.
 CPU_FACTOR = 4
 CPU_LEAST_S = 5
-CLOCK_S = 120
+CLOCK_S = 300
 
 SWAPS = ((" < ", " <= "), (" <= ", " < "), (" > ", " >= "), (" >= ", " > "), (" == ", " != "), (" != ", " == "),
          (" && ", " || "), (" || ", " && "), (" + ", " - "), (" - ", " + "), (" & ", " | "), (" | ", " & "),
