@@ -101,7 +101,8 @@ int share_isolate(struct link *link, const char *socket_path, int report_fd,
 	int fds[SHARE_FDS];
 	int rc;
 
-	/* Register before EAL starts, because EAL's plugins fill DPDK's table of operations. */
+	/* Register before EAL starts (for telemetry), because EAL's plugins fill DPDK's table of
+	 * operations. */
 	rc = client_register_ops();
 	if (rc == 0)
 		rc = attach_open(socket_path, 0, report_fd, 1, &client, &message, fds);

@@ -600,7 +600,7 @@ int engine_create(struct device_engine *home, struct link *link, enum settings_p
 void engine_destroy(struct engine *engine)
 {
 	tx_fini(&engine->tx);
-	rte_mempool_free(engine->dma.parts);
+	dma_fini(&engine->dma);
 	free(engine);
 }
 

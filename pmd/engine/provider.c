@@ -26,21 +26,17 @@
 #include "publish.h"
 #include "eal/cpu.h"
 #include "eal/footprint.h"
-#include "eal/runtime.h"
-#include "embed.h"
 #include "engine/crossing.h"
 #include "engine/engine.h"
 #include "gids.h"
 #include "helper.h"
 #include "mem/pager.h"
 #include "net/link.h"
+#include "owning.h"
 #include "paging.h"
 #include "port/conn_thread.h"
 #include "port/impair.h"
-#include "report/set.h"
-#include "report/telemetry.h"
 #include "report/write.h"
-#include "secondary.h"
 #include "show.h"
 #include "transport/cc.h"
 
@@ -55,6 +51,19 @@ static struct engine *provider_engines[PORTS_MAX];
 static struct link provider_links[PORTS_MAX];
 static struct alone provider_alone[PORTS_MAX];
 static uint32_t provider_count;
+
+static const struct owning *owning; /* NULL: a process of this library cannot own a port */
+
+void provider_set_owning(const struct owning *table)
+{
+	owning = table;
+}
+
+/* Return the settings of the port that the program has attached, or NULL. */
+static const struct settings *provider_attached_port(void)
+{
+	return owning ? owning->attached_port() : NULL;
+}
 
 static int provider_end_one(struct engine *engine, void *arg)
 {
@@ -211,46 +220,17 @@ static int provider_make_device(const struct settings *settings, const struct sh
 	return 0;
 }
 
-/* Let a prepared port have buffers, and queues if it can, for each engine, which keeps some buffers
- * in its cache of the pool. */
-static void provider_size_pool(const struct settings *settings, struct port *port)
+void provider_size_pool(const struct settings *settings, struct link *link)
 {
-	port->engines = provider_engine_count(settings);
-	port->mbufs *= port->engines;
-}
-
-/* Start EAL with what a prepared port needs. */
-static int provider_start_runtime(const struct settings *settings, const struct link *link)
-{
-	const struct runtime_config config = {
-		.devices = &link->port.devargs,
-		.device_count = link->port.devargs.bus == DEVARGS_VDEV ? 0 : 1,
-		.memory_bytes = port_memory_bytes(&link->port),
-		.telemetry = settings->telemetry,
-		.file_prefix = settings->file_prefix[0] ? settings->file_prefix : NULL};
-
-	return runtime_start(&config);
-}
-
-static int provider_open_link(const struct settings *settings, struct link *link)
-{
-	int rc;
-
-	if (settings->secondary != 0)
-		return secondary_open_link(settings, link);
-	rc = link_prepare(link, settings);
-	provider_size_pool(settings, &link->port);
-	if (rc == 0)
-		rc = provider_start_runtime(settings, link);
-	if (rc == 0)
-		rc = link_open(link, settings);
-	return rc;
+	link->port.engines = provider_engine_count(settings);
+	link->port.mbufs *= link->port.engines;
 }
 
 /* Return true if the port is another process's. */
 static bool provider_has_no_port(const struct settings *settings)
 {
-	return !embed_settings() && settings->netdev[0] == '\0' && settings->port[0] == '\0';
+	return !provider_attached_port() && settings->netdev[0] == '\0' &&
+	       settings->port[0] == '\0';
 }
 
 static bool provider_isolates(const struct settings *settings)
@@ -271,10 +251,10 @@ static int provider_isolate(const struct settings *settings, struct link *link, 
 	rc = share_isolate(link, settings->isolated, report_fd, facts);
 	if (rc == 0)
 		rc = impair_prepare(&link->port, settings->impair);
-	provider_size_pool(settings, &link->port);
+	provider_size_pool(settings, link);
 	/* Only telemetry needs EAL. The parent's cannot be used. */
 	if (rc == 0 && settings->telemetry && !provider_is_child)
-		rc = provider_start_runtime(settings, link);
+		rc = owning->start_runtime(settings, link);
 	return rc == 0 ? port_open(&link->port) : rc;
 }
 
@@ -302,20 +282,19 @@ static int provider_get_link(void *arg)
 	const struct settings *settings = request->settings;
 	struct link *link = &provider_links[request->number];
 	struct share_facts *facts = request->facts;
+	int rc;
 
-	if (embed_settings()) {
-		const int rc = embed_open_link(link);
-
-		snprintf(facts->unique, sizeof(facts->unique), "%s", link->port.devargs.name);
-		return rc;
-	}
 	if (provider_isolates(settings))
 		return provider_isolate(settings, link, request->report_fd, facts);
 	if (provider_attaches(settings))
 		return provider_attach(settings, link, request->number, request->report_fd, facts);
-	snprintf(facts->unique, sizeof(facts->unique), "%s",
-		 settings->netdev[0] ? settings->netdev : settings->port);
-	return provider_open_link(settings, link);
+	rc = owning->open_link(settings, link);
+	if (provider_attached_port())
+		snprintf(facts->unique, sizeof(facts->unique), "%s", link->port.devargs.name);
+	else
+		snprintf(facts->unique, sizeof(facts->unique), "%s",
+			 settings->netdev[0] ? settings->netdev : settings->port);
+	return rc;
 }
 
 /*
@@ -348,22 +327,6 @@ static void provider_wait_for_peer(struct engine *engine)
 			engine_release(engine);
 		}
 	}
-}
-
-/* Start telemetry, only if the user asked for it: its socket is a file, which remains when the
- * process is killed. */
-static int provider_start_telemetry(struct report *report)
-{
-	static struct report_set set;
-	int rc;
-
-	report_set_init(&set);
-	rc = report_set_add(&set, report->pid, 0, report);
-	if (rc == 0)
-		rc = report_telemetry_start(&set);
-	if (rc != 0)
-		log_error("cannot answer DPDK's telemetry: %s", strerror(-rc));
-	return rc;
 }
 
 /* Choose the space of a device's CM ports: shared by all programs of uroced, by all programs on a
@@ -456,7 +419,7 @@ static int provider_run_port(const struct settings *settings, const struct share
 	engine->canary_fd = port->report_fd;
 	paging_start(engine);
 	if (settings->telemetry && !provider_attaches(settings) && !provider_is_child)
-		rc = provider_start_telemetry(port->report);
+		rc = owning->start_telemetry(port->report);
 	if (rc == 0)
 		rc = provider_start_helpers(engine);
 	if (rc == 0 && port_has_conn(&port->link->port))
@@ -552,8 +515,9 @@ static int provider_bring_quietly(const struct settings *settings, struct device
 	}
 	rc = provider_bring(settings, devices, max);
 	/* A child has no thread of EAL's. */
-	if (rc == 0 && !provider_is_child && !provider_attaches(settings) && !embed_settings())
-		runtime_settle();
+	if (rc == 0 && owning && !provider_is_child && !provider_attaches(settings) &&
+	    !provider_attached_port())
+		owning->settle();
 	footprint_restore(&footprint);
 	return rc;
 }
@@ -570,6 +534,13 @@ static enum store_way provider_stores(enum settings_stores stores)
 	return ways[stores];
 }
 
+/* Return true if only a process with EAL can do what the settings say. */
+static bool provider_needs_eal(const struct settings *settings)
+{
+	return !provider_has_no_port(settings) ||
+	       (provider_isolates(settings) && settings->telemetry);
+}
+
 /* Start the devices; see device/registry.h. */
 static int provider_start(struct device **devices, size_t max)
 {
@@ -578,10 +549,10 @@ static int provider_start(struct device **devices, size_t max)
 	int rc;
 
 	/* The program has called uroce_attach_port, so return the error to it. */
-	if (embed_settings()) {
+	if (provider_attached_port()) {
 		if (provider_is_child)
 			return -ENODEV;
-		rc = provider_bring_quietly(embed_settings(), devices, max);
+		rc = provider_bring_quietly(provider_attached_port(), devices, max);
 		return rc == 0 ? 1 : rc;
 	}
 	rc = settings_import(&settings, error, sizeof(error));
@@ -593,6 +564,10 @@ static int provider_start(struct device **devices, size_t max)
 		return -ENODEV;
 	if (rc != 0) {
 		log_error("%s", error);
+	} else if (!owning && provider_needs_eal(&settings)) {
+		log_error("the settings have changed while the program was running: it began as "
+			  "one without a port of its own");
+		rc = -ENOTSUP;
 	} else {
 		log_set_level((enum log_level)settings.log_level);
 		/* The names were checked when they were set. */

@@ -4,64 +4,34 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include <rte_common.h>
-#include <rte_eal.h>
-#include <rte_errno.h>
-#include <rte_memory.h>
-#include <rte_vfio.h>
 
 #include "base/log.h"
+#include "port/port_eal.h"
 
-#define DMA_PARTS   4096 /* two per packet, for as many packets as rings hold */
 #define DMA_PAGE    UINT64_C(4096)
 #define DMA_PAGE_2M (UINT64_C(1) << 21)
 #define DMA_PAGE_1G (UINT64_C(1) << 30)
-#define TIB	    (UINT64_C(1) << 40)
-
-/*
- * Windows of I/O addresses, in the order in which they are tried. DPDK's own memory is mapped at
- * its physical addresses, and every IOMMU translates at least 39 bits; or at its virtual addresses.
- * These are low or near the stack, but a program may choose them (--base-virtaddr: SPDK's memory
- * begins at 32 TiB). Position independent programs and their heap are beyond 80 TiB.
- */
-static const struct dma_window dma_window_pa = {UINT64_C(1) << 38, UINT64_C(1) << 39};
-static const struct dma_window dma_windows_va[] = {
-	{32 * TIB, 48 * TIB}, {48 * TIB, 64 * TIB}, {64 * TIB, 80 * TIB}};
-
-/* Return true if DPDK has reserved addresses in the window. Its memory may grow up to these. */
-static int dma_list_is_in(const struct rte_memseg_list *list, void *arg)
-{
-	const struct dma_window *window = arg;
-	const uint64_t first = (uintptr_t)list->base_va;
-
-	return first < window->end && list->len > 0 && window->first < first + list->len;
-}
-
-static struct dma_window dma_choose_window(void)
-{
-	if (rte_eal_iova_mode() != RTE_IOVA_VA)
-		return dma_window_pa;
-	for (unsigned int i = 0; i < RTE_DIM(dma_windows_va); i++) {
-		struct dma_window window = dma_windows_va[i];
-
-		if (rte_memseg_list_walk(dma_list_is_in, &window) == 0)
-			return window;
-	}
-	/* VFIO refuses to map what overlaps: payload is copied. */
-	return dma_windows_va[0];
-}
 
 void dma_init(struct dma *dma, const struct port *port)
 {
 	LIST_INIT(&dma->regions);
 	LIST_INIT(&dma->leaving);
-	dma->window = dma_choose_window();
-	dma->next_iova = dma->window.first;
-	if (!port->gathers)
+	dma->eal = port->eal;
+	if (!dma->eal)
 		return;
-	dma->parts = rte_pktmbuf_pool_create_by_ops("uroce_parts", DMA_PARTS, 256, 0, 0,
-						    port->numa_node, "stack");
+	dma->window = dma->eal->dma_window();
+	dma->next_iova = dma->window.first;
+	if (port->gathers)
+		dma->parts = dma->eal->dma_make_parts(port);
+}
+
+void dma_fini(struct dma *dma)
+{
+	if (dma->parts)
+		dma->eal->dma_free_parts(dma->parts);
 }
 
 /* Do nothing: only the reference count matters, and dma_unmap frees the region. */
@@ -70,35 +40,12 @@ static void dma_freed(void *addr, void *region)
 	(void)addr, (void)region;
 }
 
-/*
- * Map or unmap a region with VFIO. rte_dev_dma_map does the same, but needs memory registered with
- * rte_extmem_register. That makes a table for each region, in a list of 128, which is useful only
- * to drivers that translate addresses themselves. Ports here let VFIO translate.
- */
-static int dma_tell_vfio(int (*tell)(int container, uint64_t va, uint64_t iova, uint64_t len),
-			 const struct dma_region *region)
+static void dma_release(const struct dma *dma, struct dma_region *region)
 {
-	return tell(RTE_VFIO_DEFAULT_CONTAINER_FD, region->addr, region->iova, region->length);
-}
+	const int rc = dma->eal->dma_unmap(region->addr, region->iova, region->length);
 
-rte_iova_t dma_map_buffers(void *addr, size_t length)
-{
-	static uint64_t next;
-	const bool is_va = rte_eal_iova_mode() == RTE_IOVA_VA;
-	const struct dma_region region = {
-		.addr = (uintptr_t)addr,
-		.length = length,
-		.iova = is_va ? (uintptr_t)addr : dma_window_pa.first + next,
-	};
-
-	next += RTE_ALIGN_CEIL(length, DMA_PAGE_1G);
-	return dma_tell_vfio(rte_vfio_container_dma_map, &region) == 0 ? region.iova : RTE_BAD_IOVA;
-}
-
-static void dma_release(struct dma_region *region)
-{
-	if (dma_tell_vfio(rte_vfio_container_dma_unmap, region) != 0)
-		log_warn("cannot unmap memory from the port: %s", rte_strerror(rte_errno));
+	if (rc != 0)
+		log_warn("cannot unmap memory from the port: %s", strerror(-rc));
 	free(region);
 }
 
@@ -111,7 +58,7 @@ static void dma_reap(struct dma *dma)
 
 		if (!dma_is_busy(region)) {
 			LIST_REMOVE(region, link);
-			dma_release(region);
+			dma_release(dma, region);
 		}
 		region = next;
 	}
@@ -176,6 +123,7 @@ struct dma_region *dma_map(struct dma *dma, const void *addr, size_t length)
 	const uintptr_t first = RTE_ALIGN_FLOOR((uintptr_t)addr, DMA_PAGE);
 	const uintptr_t end = RTE_ALIGN_CEIL((uintptr_t)addr + length, DMA_PAGE);
 	struct dma_region *region;
+	int rc;
 
 	if (!dma->parts || length == 0)
 		return NULL;
@@ -188,10 +136,11 @@ struct dma_region *dma_map(struct dma *dma, const void *addr, size_t length)
 	region->iova = dma_take_iova(dma, region->addr, region->length);
 	region->shared.free_cb = dma_freed;
 	rte_mbuf_ext_refcnt_set(&region->shared, 1);
-	rte_errno = ENOSPC;
-	if (region->iova == 0 || dma_tell_vfio(rte_vfio_container_dma_map, region) != 0) {
+	rc = region->iova == 0 ? -ENOSPC
+			       : dma->eal->dma_map(region->addr, region->iova, region->length);
+	if (rc != 0) {
 		log_info("%zu bytes at %p are not mapped for the port, and will be copied: %s",
-			 region->length, addr, rte_strerror(rte_errno));
+			 region->length, addr, strerror(-rc));
 		free(region);
 		return NULL;
 	}
@@ -212,7 +161,7 @@ void dma_unmap(struct dma *dma, struct dma_region *region)
 	if (dma_is_busy(region))
 		LIST_INSERT_HEAD(&dma->leaving, region, link);
 	else
-		dma_release(region);
+		dma_release(dma, region);
 }
 
 static bool dma_has(const struct dma_region *region, const void *addr, size_t length)

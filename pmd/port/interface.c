@@ -21,7 +21,7 @@
 #include "port/drivers.h"
 #include "port/port.h"
 #include "psock/psock.h"
-#include "stand_in.h"
+#include "port/port_eal.h"
 
 static_assert(PSOCK_VERIFIED == PORT_VERIFIED && PSOCK_STRAY == PORT_STRAY,
 	      "what a packet socket says, engines understand");
@@ -46,8 +46,9 @@ static uint16_t interface_rx_burst(void *arg, struct rte_mbuf **mbufs, uint16_t 
 		__atomic_store_n(&interface->has_received, true, __ATOMIC_RELAXED);
 	port->rx_missed = psock_missed(interface->psock);
 	port->rx_too_long = psock_dropped(interface->psock);
-	return unlikely(port->watched) ? stand_in_received(interface->stand_in, mbufs, received, n)
-				       : received;
+	return unlikely(port->watched)
+		       ? port->eal->stand_in_received(interface->stand_in, mbufs, received, n)
+		       : received;
 }
 
 static uint16_t interface_tx_burst(void *arg, struct rte_mbuf **mbufs, uint16_t n)
@@ -57,7 +58,7 @@ static uint16_t interface_tx_burst(void *arg, struct rte_mbuf **mbufs, uint16_t 
 	uint16_t sent;
 
 	if (unlikely(port->watched))
-		n = stand_in_sends(interface->stand_in, mbufs, n);
+		n = port->eal->stand_in_sends(interface->stand_in, mbufs, n);
 	sent = psock_tx_burst(interface->psock, mbufs, n);
 	psock_refused(interface->psock, &port->tx_refused.packets, &port->tx_refused.bytes);
 	return sent;
@@ -191,7 +192,7 @@ static int interface_start(struct interface *interface, const struct netdev *net
 	int rc = 0;
 
 	if (port->watched)
-		rc = stand_in_make(interface->ifname, port->pool, &interface->stand_in);
+		rc = port->eal->stand_in_make(interface->ifname, port->pool, &interface->stand_in);
 	if (rc == 0)
 		rc = psock_open(&interface->psock, port->pool);
 	if (rc == 0)
@@ -281,6 +282,7 @@ int interface_prepare(struct port *port, const char *ifname, uint32_t mtu_bytes)
 	interface->port = port;
 	snprintf(interface->ifname, sizeof(interface->ifname), "%s", ifname);
 	port_init(port, mtu_bytes);
+	port->eal = &port_eal;
 	port->ops = &interface_ops;
 	port->ops_arg = interface;
 	port->through_kernel = true;

@@ -12,7 +12,7 @@
 #include <rte_ether.h>
 
 #include "port/port.h"
-#include "stand_in.h"
+#include "port/port_eal.h"
 #include "unique.h"
 
 #define LOCAL_MBPS 100000 /* packets stay in memory, so any value is as good */
@@ -35,7 +35,7 @@ static uint16_t local_tx_burst(void *arg, struct rte_mbuf **mbufs, uint16_t n)
 	struct local_port *local = arg;
 
 	if (unlikely(local->port->watched))
-		stand_in_sends(local->stand_in, mbufs, n);
+		local->port->eal->stand_in_sends(local->stand_in, mbufs, n);
 	for (uint16_t i = 0; i < n; i++) {
 		local->port->tx_unconnected.packets++;
 		local->port->tx_unconnected.bytes += rte_pktmbuf_pkt_len(mbufs[i]);
@@ -100,7 +100,7 @@ static int local_open(void *arg)
 		return -errno;
 	rc = port_make_pool(port, "uroce_local");
 	if (rc == 0 && port->watched)
-		rc = stand_in_make(port->devargs.name, port->pool, &local->stand_in);
+		rc = port->eal->stand_in_make(port->devargs.name, port->pool, &local->stand_in);
 	if (rc != 0)
 		return rc;
 	hash = unique_hash(port->devargs.name);

@@ -15,6 +15,7 @@
 #include <rte_common.h>
 
 #include "base/log.h"
+#include "memif_port.h"
 #include "base/dir_lock.h"
 #include "unique.h"
 
@@ -37,19 +38,6 @@ static bool memif_is_abstract(const struct devargs *devargs, const char *path)
 	if (!devargs_get(devargs, "socket-abstract", value, sizeof(value)))
 		return path[0] != '/';
 	return strcmp(value, "no") != 0;
-}
-
-socklen_t memif_address(const char *path, bool is_abstract, struct sockaddr_un *addr)
-{
-	memset(addr, 0, sizeof(*addr));
-	addr->sun_family = AF_UNIX;
-	if (!is_abstract) {
-		snprintf(addr->sun_path, sizeof(addr->sun_path), "%s", path);
-		return sizeof(*addr);
-	}
-	snprintf(addr->sun_path + 1, sizeof(addr->sun_path) - 1, "%s", path);
-	/* Count as the driver does: the bytes of the name, and the zero before it. */
-	return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + strlen(path));
 }
 
 void memif_place_of(const struct devargs *devargs, char *path, size_t size, bool *is_abstract)

@@ -22,9 +22,6 @@ int memif_prepare(struct devargs *devargs);
  */
 void memif_place_of(const struct devargs *devargs, char *path, size_t size, bool *is_abstract);
 
-/** Make the address of a socket. Returns its length. */
-socklen_t memif_address(const char *path, bool is_abstract, struct sockaddr_un *addr);
-
 /** Return true if this end is the server. The default is the client. */
 bool memif_is_server(const struct devargs *devargs);
 

@@ -10,7 +10,6 @@
 
 #include "base/log.h"
 #include "memif/socket.h"
-#include "memif_args.h"
 #include "memif_port.h"
 
 #define RETRY_MS 50 /* waiting for a server to appear, or for resources of a server */
@@ -83,14 +82,25 @@ int memif_conn_socket(void)
 	return fd < 0 ? -errno : fd;
 }
 
+socklen_t memif_address(const char *path, bool is_abstract, struct sockaddr_un *addr)
+{
+	memset(addr, 0, sizeof(*addr));
+	addr->sun_family = AF_UNIX;
+	if (!is_abstract) {
+		snprintf(addr->sun_path, sizeof(addr->sun_path), "%s", path);
+		return sizeof(*addr);
+	}
+	snprintf(addr->sun_path + 1, sizeof(addr->sun_path) - 1, "%s", path);
+	/* Count as the driver does: the bytes of the name, and the zero before it. */
+	return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + strlen(path));
+}
+
 int memif_conn_open(struct memif_port *memif)
 {
-	int rc = memif_conn_watch(memif, memif->alarm_fd);
+	const int rc = memif_conn_watch(memif, memif->alarm_fd);
 
 	if (rc != 0)
 		return rc;
-	memif_place_of(&memif->first.port->devargs, memif->path, sizeof(memif->path),
-		       &memif->is_abstract);
 	return memif->role->open ? memif->role->open(memif) : 0;
 }
 

@@ -14,7 +14,7 @@
 #include <rte_pause.h>
 
 #include "base/own.h"
-#include "stand_in.h"
+#include "port/port_eal.h"
 
 #define SETTLE_PAUSES	    32
 #define MEMIF_DOORBELLS_MAX 16 /* doorbells whose notifications one call discards */
@@ -68,7 +68,8 @@ static uint16_t memif_rx_burst(void *arg, struct rte_mbuf **mbufs, uint16_t n)
 		memif_end_release(memif->end);
 	memif_look(memif);
 	return unlikely(memif->first.port->watched)
-		       ? stand_in_received(memif->stand_in, mbufs, taken.packets, n)
+		       ? memif->first.port->eal->stand_in_received(memif->stand_in, mbufs,
+								   taken.packets, n)
 		       : taken.packets;
 }
 
@@ -176,7 +177,7 @@ static uint16_t memif_tx_burst(void *arg, struct rte_mbuf **mbufs, uint16_t n)
 	uint16_t sent = 0;
 
 	if (unlikely(memif->first.port->watched))
-		n = stand_in_sends(memif->stand_in, mbufs, n);
+		n = memif->first.port->eal->stand_in_sends(memif->stand_in, mbufs, n);
 	while (sent < n && burst_send_one(&memif->first, end, mbufs[sent]))
 		sent++;
 	memif_look(memif);

@@ -5,6 +5,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/socket.h>
 #include <sys/un.h>
 
 #include "memif/doorbell.h"
@@ -126,6 +127,12 @@ struct memif_port {
  * 0 or -errno (logged). */
 int memif_port_prepare(struct port *port);
 
+/** Make the private data of a memif port, with neither role nor settings. NULL: no memory. */
+struct memif_port *memif_new(struct port *port);
+
+/** Choose its role. */
+void memif_choose(struct memif_port *memif, bool is_server);
+
 /* The operations of a memif port. memif_open.c has the first and the last of them. */
 extern const struct port_ops memif_port_ops;
 int memif_port_open(void *memif);
@@ -176,7 +183,10 @@ void memif_pairs_arm_again(struct memif_port *memif);
 
 /* memif_conn.c; all with the engine's lock */
 
-/** Get the socket's name; a server also makes the socket. 0 or -errno (logged). */
+/** Make the address of a socket. Returns its length. */
+socklen_t memif_address(const char *path, bool is_abstract, struct sockaddr_un *addr);
+
+/** Begin: a server makes its socket. 0 or -errno (logged). */
 int memif_conn_open(struct memif_port *memif);
 
 /** End the connection, and close the server's socket. */

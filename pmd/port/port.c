@@ -2,41 +2,17 @@
 /* Code common to all kinds of ports. */
 #include "port/port.h"
 
-#include <errno.h>
-
-#include <rte_ether.h>
-
-#include "base/log.h"
-#include "ethdev.h"
-#include "local_port.h"
-#include "memif_port.h"
-#include "port/drivers.h"
+#include "port/port_eal.h"
 #include "wire/build.h"
 
 #define MBUF_OVERHEAD  512 /* mbuf, mempool's header and padding, cache lines */
 #define MBUF_BYTES_MAX ((uint32_t)UINT16_MAX - RTE_PKTMBUF_HEADROOM)
-#define POOL_CACHE     256
 
 void port_init(struct port *port, uint32_t mtu_bytes)
 {
 	port->wake_fd = -1;
 	port->numa_node = SOCKET_ID_ANY;
 	port->mtu_bytes = mtu_bytes;
-}
-
-int port_prepare(struct port *port, const char *text, uint32_t mtu_bytes)
-{
-	int rc;
-
-	port_init(port, mtu_bytes);
-	rc = devargs_parse(text, &port->devargs);
-	if (rc != 0)
-		return rc;
-	if (devargs_is(&port->devargs, MEMIF_DRIVER))
-		return memif_port_prepare(port);
-	if (devargs_is(&port->devargs, LOCAL_DRIVER))
-		return local_port_prepare(port);
-	return ethdev_prepare(port);
 }
 
 void port_size_buffers(struct port *port, uint32_t frame_bytes, uint32_t mbufs)
@@ -53,24 +29,9 @@ size_t port_memory_bytes(const struct port *port)
 	return (size_t)port->mbufs * (port->mbuf_bytes + RTE_PKTMBUF_HEADROOM + MBUF_OVERHEAD);
 }
 
-/* Make a pool that returns the buffer freed last: few buffers are in use at once, and they stay in
- * the cache. */
 int port_make_pool(struct port *port, const char *name)
 {
-	const uint16_t room = (uint16_t)(port->mbuf_bytes + RTE_PKTMBUF_HEADROOM);
-
-	if (port->make_pool)
-		return port->make_pool(port);
-	port->pool = rte_pktmbuf_pool_create_by_ops(name, port->mbufs, POOL_CACHE, 0, room,
-						    port->numa_node, "stack");
-	if (!port->pool)
-		port->pool = rte_pktmbuf_pool_create(name, port->mbufs, POOL_CACHE, 0, room,
-						     port->numa_node);
-	if (port->pool)
-		return 0;
-	log_error("no memory for %zu MiB of packet buffers: free some, or set up more huge pages",
-		  port_memory_bytes(port) >> 20);
-	return -ENOMEM;
+	return port->make_pool ? port->make_pool(port) : port->eal->make_pool(port, name);
 }
 
 int port_open(struct port *port)

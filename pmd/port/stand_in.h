@@ -17,22 +17,9 @@
 int stand_in_make(const char *ifname, struct rte_mempool *pool, uint16_t *id);
 
 /** Show received packets of a burst of `max` to pdump. Returns how many remain. Engine's thread. */
-static inline uint16_t stand_in_received(uint16_t id, struct rte_mbuf **mbufs, uint16_t n,
-					 uint16_t max)
-{
-	void *const watcher =
-		__atomic_load_n((void **)&rte_eth_fp_ops[id].rxq.clbk[0], __ATOMIC_RELAXED);
-
-	return watcher ? rte_eth_call_rx_callbacks(id, 0, mbufs, n, max, watcher) : n;
-}
+uint16_t stand_in_received(uint16_t id, struct rte_mbuf **mbufs, uint16_t n, uint16_t max);
 
 /** Show packets to be sent to pdump. Returns how many remain. Engine's thread. */
-static inline uint16_t stand_in_sends(uint16_t id, struct rte_mbuf **mbufs, uint16_t n)
-{
-	void *const watcher =
-		__atomic_load_n((void **)&rte_eth_fp_ops[id].txq.clbk[0], __ATOMIC_RELAXED);
-
-	return watcher ? rte_eth_call_tx_callbacks(id, 0, mbufs, n, watcher) : n;
-}
+uint16_t stand_in_sends(uint16_t id, struct rte_mbuf **mbufs, uint16_t n);
 
 #endif

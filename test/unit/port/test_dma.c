@@ -8,6 +8,7 @@
 #include <rte_eal.h>
 
 #include "port/dma.h"
+#include "port/port_eal.h"
 #include "test.h"
 
 #define WINDOW (UINT64_C(1) << 38) /* where DPDK works with physical addresses */
@@ -60,7 +61,7 @@ int __wrap_rte_memseg_list_walk(rte_memseg_list_walk_t func, void *arg)
 
 static int setup(TEST_STATE)
 {
-	static struct port port;
+	static struct port port = {.eal = &port_eal};
 
 	memset(&dma, 0, sizeof(dma));
 	reserved.len = 0;
@@ -166,7 +167,7 @@ TEST(dma_map__passes_by_what_lasts)
 /* Return where the first region is mapped if DPDK's memory is at these virtual addresses. */
 static uint64_t first_iova(uint64_t base, size_t length)
 {
-	static struct port port;
+	static struct port port = {.eal = &port_eal};
 	struct dma_region *region;
 	uint64_t iova;
 

@@ -50,7 +50,7 @@ const struct xrc_share_ops *share_xrc_ops(const struct link *link, void **user);
 
 /**
  * Attach without sharing memory: the port becomes a memif client whose server is the owner. After
- * this call the port is as port_prepare leaves it; it needs EAL. Not MT-safe.
+ * this call the port is as port_prepare leaves it. Needs no EAL. Not MT-safe.
  *
  * @param socket_path
  *   Where the owner listens for isolated programs.

@@ -18,7 +18,7 @@ struct engine_clock {
 	uint64_t ns_per_tsc; /* << CLOCK_SHIFT */
 };
 
-/* Initialise a clock. If the rate is 0, ask EAL for it; EAL must have started. */
+/* Initialise a clock for a time stamp counter of this frequency. */
 static inline void clock_init(struct engine_clock *clock, uint64_t tsc_hz)
 {
 	struct timespec now;
@@ -26,8 +26,7 @@ static inline void clock_init(struct engine_clock *clock, uint64_t tsc_hz)
 	clock_gettime(CLOCK_MONOTONIC, &now);
 	clock->start_tsc = rte_rdtsc();
 	clock->start_ns = (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
-	clock->ns_per_tsc =
-		(UINT64_C(1000000000) << CLOCK_SHIFT) / (tsc_hz ? tsc_hz : rte_get_tsc_hz());
+	clock->ns_per_tsc = (UINT64_C(1000000000) << CLOCK_SHIFT) / tsc_hz;
 }
 
 /** Return approximately the nanoseconds of CLOCK_MONOTONIC. MT-safe. */

@@ -32,6 +32,7 @@ struct dma_window {
 
 /* Engine's thread or lock. */
 struct dma {
+	const struct port_eal *eal; /* NULL: the port is of a program without EAL */
 	/* mbufs without a buffer; NULL: the port cannot read application memory */
 	struct rte_mempool *parts;
 	struct dma_window window; /* I/O addresses of regions */
@@ -53,6 +54,9 @@ rte_iova_t dma_map_buffers(void *addr, size_t length);
 
 /** Initialise, for an opened port. If memory is short, there is no DMA. */
 void dma_init(struct dma *dma, const struct port *port);
+
+/** Free the pool of a port that is closed. */
+void dma_fini(struct dma *dma);
 
 /** Return true if dma_map may succeed: the port reads application memory. MT-safe. */
 static inline bool dma_is_possible(const struct dma *dma)

@@ -59,6 +59,7 @@ static inline uint32_t port_local_qpn(const struct rte_mbuf *mbuf)
 struct divide_blocks;
 struct divide_part;
 struct port;
+struct port_eal;
 
 /* Packets on one way through a port: given to it; taken by its other end, which may be hostile; and
  * dropped instead, because the other end has taken none for too long. All count from any number,
@@ -180,7 +181,8 @@ struct port_drops {
 struct port {
 	/* set once, by the function that prepares the port */
 	const struct port_ops *ops;
-	void *ops_arg; /* private data of this kind of port */
+	void *ops_arg;		    /* private data of this kind of port */
+	const struct port_eal *eal; /* NULL: the port uses nothing of EAL (port/port_eal.h) */
 	struct devargs devargs;
 	uint32_t mtu_bytes;  /* largest IP packet; 0 until port_open if the port decides */
 	uint32_t mbuf_bytes; /* room of one packet buffer, without headroom */
@@ -203,8 +205,8 @@ struct port {
 	int (*make_pool)(struct port *port);
 	void *make_pool_arg;
 
-	uint64_t tsc_hz;	/* frequency of the time stamp counter; 0: ask EAL */
-	bool spares_icrc;	/* packets to our own MAC stay on this host and need no ICRC */
+	uint64_t tsc_hz;  /* frequency of the time stamp counter; set by link_open and others */
+	bool spares_icrc; /* packets to our own MAC stay on this host and need no ICRC */
 	uint32_t own_qpn_first; /* queue pairs of this process; packets to others at our MAC are
 				   sent too */
 	uint32_t own_qpn_count;

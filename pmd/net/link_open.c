@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Opens the links whose port this process owns: a port of EAL, a kernel interface, or an
+ * application's port. */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <rte_cycles.h>
+
+#include "base/log.h"
+#include "config/impair.h"
+#include "config/settings.h"
+#include "link_internal.h"
+#include "netdev/mute.h"
+#include "netdev/netdev.h"
+#include "netdev/watch.h"
+#include "port/guest.h"
+#include "port/impair.h"
+#include "port/interface.h"
+
+/* Watch the interface before it is read, so that a change in between is noticed later. */
+int link_use_interface(struct link *link, const char *name)
+{
+	struct netdev netdev;
+	int rc;
+
+	link->watch_fd = watch_open();
+	if (link->watch_fd < 0)
+		log_warn("changes of the addresses of %s will go unnoticed: %s", name,
+			 strerror(-link->watch_fd));
+	rc = netdev_query(name, &netdev);
+	if (rc != 0)
+		return rc;
+	link->addresses = netdev.addresses;
+	link->ifindex = netdev.ifindex;
+	snprintf(link->ifname, sizeof(link->ifname), "%s", name);
+	return 0;
+}
+
+/* Where it cannot start, the kernel looks at each packet, too. Nothing else changes. */
+static void link_start_early_drop(struct link *link)
+{
+	int rc;
+
+	/* An address that has gone from here may be another host's. */
+	if (link->watch_fd < 0)
+		return;
+	rc = early_drop_start(&link->early_drop, link->ifindex);
+	if (rc == 0)
+		early_drop_set(&link->early_drop, link->ifindex, &link->addresses);
+	else
+		log_debug("the kernel's UDP looks at the packets to %s, too: %s", link->ifname,
+			  strerror(-rc));
+}
+
+static int link_prepare_netdev(struct link *link, const struct settings *settings)
+{
+	int rc;
+
+	rc = link_use_interface(link, settings->netdev);
+	if (rc != 0)
+		return rc;
+	if (!netdev_running(settings->netdev))
+		log_warn("interface '%s' is down: `ip link set %s up`", settings->netdev,
+			 settings->netdev);
+	rc = interface_prepare(&link->port, settings->netdev, settings->mtu);
+	if (rc == 0)
+		rc = impair_prepare(&link->port, settings->impair);
+	if (rc != 0)
+		return rc;
+	link->mute_fd = mute_kernel(settings->netdev);
+	if (link->mute_fd < 0)
+		return link->mute_fd;
+	rc = link_mute_vlans(link);
+	/* Whoever has the port receives the packets of that VLAN. */
+	if (rc == -EADDRINUSE)
+		return rc;
+	link_start_early_drop(link);
+	return 0;
+}
+
+static void link_init_own(struct link *link)
+{
+	int (*const make_pool)(struct port * port) = link->port.make_pool;
+	void *const make_pool_arg = link->port.make_pool_arg;
+
+	memset(link, 0, sizeof(*link));
+	link->port.make_pool = make_pool;
+	link->port.make_pool_arg = make_pool_arg;
+	link_init(link);
+}
+
+int link_prepare(struct link *link, const struct settings *settings)
+{
+	int rc;
+
+	link_init_own(link);
+	link->port.watched = settings->capture != SETTINGS_CAPTURE_NO;
+	if (settings->netdev[0] != '\0')
+		return link_prepare_netdev(link, settings);
+	rc = port_prepare(&link->port, settings->port, settings->mtu);
+	return rc == 0 ? impair_prepare(&link->port, settings->impair) : rc;
+}
+
+/* Add the untagged link-local address, the user's addresses, and the link-local ones of their
+ * VLANs. */
+static void link_add_own_addresses(struct link *link, const struct settings *settings)
+{
+	struct address local = {.prefix_len = LINK_LOCAL_PREFIX, .vlan = VLAN_NONE};
+
+	address_link_local(link->port.mac, local.gid);
+	addresses_add(&link->addresses, &local);
+	for (size_t i = 0; i < settings->ip_count; i++) {
+		const struct settings_ip *ip = &settings->ips[i];
+		struct address address = {.prefix_len = ip->prefix_len, .vlan = ip->vlan};
+
+		memcpy(address.gid, ip->gid, sizeof(address.gid));
+		addresses_add(&link->addresses, &address);
+	}
+	for (size_t i = 0; i < settings->ip_count; i++) {
+		local.vlan = settings->ips[i].vlan;
+		addresses_add(&link->addresses, &local);
+	}
+}
+
+int link_open(struct link *link, const struct settings *settings)
+{
+	int rc;
+
+	groups_init(&link->groups);
+	rc = port_open(&link->port);
+	link->port.tsc_hz = rte_get_tsc_hz();
+	if (rc == 0 && link->ifindex == 0)
+		link_add_own_addresses(link, settings);
+	return rc;
+}
+
+int link_open_guest(struct link *link, struct guest *guest, const struct settings *settings)
+{
+	int rc;
+
+	link_init_own(link);
+	groups_init(&link->groups);
+	link->port.mtu_bytes = settings->mtu;
+	link->port.mbufs = impair_config_buffers(settings->impair);
+	rc = guest_open(guest, &link->port);
+	link->port.tsc_hz = rte_get_tsc_hz();
+	if (rc == 0)
+		rc = impair_prepare(&link->port, settings->impair);
+	if (rc != 0)
+		return rc;
+	link_add_own_addresses(link, settings);
+	guest_steer(guest, &link->addresses);
+	return 0;
+}
