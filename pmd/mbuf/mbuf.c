@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The functions of DPDK's mbuf library that are not inline, with the meaning that rte_mbuf.h
+ * documents. */
+#include <string.h>
+
+#include <rte_mbuf.h>
+
+#define BATCH_MAX 64
+
+/* Segments of one pool, which go back to it together. */
+struct batch {
+	struct rte_mbuf *segments[BATCH_MAX];
+	unsigned int count;
+};
+
+static void batch_put(struct batch *batch)
+{
+	if (batch->count > 0)
+		rte_mempool_put_bulk(batch->segments[0]->pool, (void **)batch->segments,
+				     batch->count);
+	batch->count = 0;
+}
+
+static void batch_add(struct batch *batch, struct rte_mbuf *segment)
+{
+	if (batch->count == BATCH_MAX ||
+	    (batch->count > 0 && batch->segments[0]->pool != segment->pool))
+		batch_put(batch);
+	batch->segments[batch->count++] = segment;
+}
+
+/* Free packets, some of which may be NULL. */
+void rte_pktmbuf_free_bulk(struct rte_mbuf **mbufs, unsigned int count)
+{
+	struct batch batch;
+
+	batch.count = 0;
+	for (unsigned int i = 0; i < count; i++) {
+		struct rte_mbuf *segment = mbufs[i], *next;
+
+		for (; segment; segment = next) {
+			next = segment->next;
+			/* NULL: somebody else still has a reference. */
+			segment = rte_pktmbuf_prefree_seg(segment);
+			if (segment)
+				batch_add(&batch, segment);
+		}
+	}
+	batch_put(&batch);
+}
+
+/* Copy `len` bytes of a packet, from `offset` on. The packet has that many. */
+static void read_segments(const struct rte_mbuf *mbuf, uint32_t offset, uint32_t len, uint8_t *to)
+{
+	while (offset >= mbuf->data_len) {
+		offset -= mbuf->data_len;
+		mbuf = mbuf->next;
+	}
+	while (len > 0) {
+		const uint32_t bytes = RTE_MIN(len, mbuf->data_len - offset);
+
+		memcpy(to, rte_pktmbuf_mtod_offset(mbuf, const uint8_t *, offset), bytes);
+		to += bytes;
+		len -= bytes;
+		offset = 0;
+		mbuf = mbuf->next;
+	}
+}
+
+/* Return `len` bytes of a packet, from `offset` on, in `buffer` if they are not in one segment.
+ * NULL: the packet is shorter. */
+const void *__rte_pktmbuf_read(const struct rte_mbuf *mbuf, uint32_t offset, uint32_t len,
+			       void *buffer)
+{
+	if (offset > mbuf->pkt_len || len > mbuf->pkt_len - offset)
+		return NULL;
+	while (mbuf->next && offset >= mbuf->data_len) {
+		offset -= mbuf->data_len;
+		mbuf = mbuf->next;
+	}
+	if (offset <= mbuf->data_len && len <= mbuf->data_len - offset)
+		return rte_pktmbuf_mtod_offset(mbuf, const uint8_t *, offset);
+	read_segments(mbuf, offset, len, buffer);
+	return buffer;
+}
+
+/* Append a segment of the pool to a packet whose last one is `last`. NULL: no memory. */
+static struct rte_mbuf *append_segment(struct rte_mbuf *head, struct rte_mbuf *last,
+				       struct rte_mempool *pool)
+{
+	struct rte_mbuf *segment = rte_pktmbuf_alloc(pool);
+
+	if (!segment)
+		return NULL;
+	last->next = segment;
+	head->nb_segs++;
+	return segment;
+}
+
+/* Fill a new packet with data of another one. False: no memory. */
+static bool copy_data(struct rte_mbuf *head, const struct rte_mbuf *mbuf, struct rte_mempool *pool,
+		      uint32_t offset, uint32_t len)
+{
+	struct rte_mbuf *segment = head;
+
+	while (len > 0) {
+		const uint32_t bytes = RTE_MIN(len, (uint32_t)rte_pktmbuf_tailroom(segment));
+
+		if (bytes == 0) {
+			segment = append_segment(head, segment, pool);
+			if (!segment)
+				return false;
+			continue;
+		}
+		read_segments(mbuf, offset, bytes,
+			      rte_pktmbuf_mtod_offset(segment, uint8_t *, segment->data_len));
+		segment->data_len = (uint16_t)(segment->data_len + bytes);
+		head->pkt_len += bytes;
+		offset += bytes;
+		len -= bytes;
+	}
+	return true;
+}
+
+/* Copy up to `len` bytes of a packet, from `offset` on, with its metadata. NULL: no memory, or the
+ * packet ends before `offset`. */
+struct rte_mbuf *rte_pktmbuf_copy(const struct rte_mbuf *mbuf, struct rte_mempool *pool,
+				  uint32_t offset, uint32_t len)
+{
+	struct rte_mbuf *copy;
+
+	if (offset >= mbuf->pkt_len)
+		return NULL;
+	copy = rte_pktmbuf_alloc(pool);
+	if (!copy)
+		return NULL;
+	__rte_pktmbuf_copy_hdr(copy, mbuf);
+	/* How the data is stored is each packet's own. */
+	copy->ol_flags |= mbuf->ol_flags & ~(RTE_MBUF_F_INDIRECT | RTE_MBUF_F_EXTERNAL);
+	if (copy_data(copy, mbuf, pool, offset, RTE_MIN(len, mbuf->pkt_len - offset)))
+		return copy;
+	rte_pktmbuf_free(copy);
+	return NULL;
+}
