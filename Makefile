@@ -7,7 +7,7 @@ export MESONFLAGS
 CONFIGURE = umask 022; test -f build/build.ninja || meson setup build $(MESONFLAGS)
 
 # What the demonstration runs, and no more: a newcomer waits for it.
-DEMO_TARGETS = lib/verbs/libibverbs.so.1 app/uroce-run
+DEMO_TARGETS = lib/verbs/libibverbs.so.1 lib/verbs/liburoce.so.0 lib/verbs/liburoce-attached.so app/uroce-run
 
 .PHONY: all build tests demo check test test-since test-sanitized test-all soak simulate test-interop test-interop-quick test-interop-all test-package test-package-all test-debian13 perf perf-doc perf-rxe fuzz lint mutate coverage clean distclean help
 

@@ -8,6 +8,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "implementation.h"
+
 #define OWN_LIBRARIES 2
 
 /* The address range of a library's code and data. */
@@ -75,5 +77,5 @@ bool real_is_own(const void *address)
 		if (at >= own[i].begin && at < own[i].end)
 			return true;
 	}
-	return false;
+	return uroce_private_has(address);
 }

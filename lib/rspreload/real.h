@@ -66,7 +66,8 @@ struct real_calls {
 /** Return the C library's calls. MT-safe. */
 const struct real_calls *real(void);
 
-/** Return true if the address is in librdmacm or libibverbs, which implement rsockets. MT-safe. */
+/** Return true if the address is in librdmacm, in libibverbs or in what implements it: they make
+ * rsockets. MT-safe. */
 bool real_is_own(const void *address);
 
 /** Return true if one of these libraries has called the calling function. For these libraries the

@@ -154,12 +154,17 @@ static bool is_dpdk(const void *code)
 
 struct ibv_device **ibv_get_device_list(int *num_devices)
 {
+	return device_list_get(__builtin_return_address(0), num_devices);
+}
+
+struct ibv_device **device_list_get(const void *caller, int *num_devices)
+{
 	struct ibv_device **list = NULL;
 	int rc;
 
 	if (num_devices)
 		*num_devices = 0;
-	if (is_dpdk(__builtin_return_address(0))) {
+	if (is_dpdk(caller)) {
 		list = calloc(1, sizeof(*list));
 		return list ? list : face_null(-ENOMEM);
 	}

@@ -42,6 +42,9 @@ static inline int face_minus_one(int rc)
 
 /* ibv_device.c */
 
+/** ibv_get_device_list, called by the code at `caller`. MT-safe. */
+struct ibv_device **device_list_get(const void *caller, int *num_devices);
+
 /** Lock the list of devices that were returned to the program. */
 void device_list_lock(void);
 void device_list_unlock(void);

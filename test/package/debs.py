@@ -13,7 +13,7 @@ from harness.report import CheckFailed
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 BUILD_SECONDS = 1500
 COMMANDS = {"usr/bin/uroce-run", "usr/bin/uroce-ctl", "usr/bin/testroce", "usr/sbin/uroced"}
-PRIVATE = r"usr/lib/[^/]+/uroce/(libibverbs\.so(\.1)?|librdmacm\.so(\.1)?|rsocket/librspreload\.so|view/liburoce-view\.so)"
+PRIVATE = r"usr/lib/[^/]+/uroce/(libibverbs\.so(\.1)?|librdmacm\.so(\.1)?|liburoce-attached\.so|liburoce\.so\.0|rsocket/librspreload\.so|view/liburoce-view\.so)"
 EXPECTED = COMMANDS | {
     "etc/uroce/uroce.conf", "usr/lib/sysusers.d/uroce.conf", "usr/lib/tmpfiles.d/uroce.conf",
     *(f"lib/systemd/system/uroced{name}" for name in (".service", ".socket", "@.service", "@.socket")),
@@ -120,7 +120,7 @@ class Debs:
             raise CheckFailed("files are missing", missing)
         libraries = [path for path in files if re.search(r"\.so(\.|$)", path)]
         wrong = [path for path in libraries if not re.fullmatch(PRIVATE, path)]
-        if wrong or len(libraries) != 6:
+        if wrong or len(libraries) != 8:
             raise CheckFailed("libraries where others find them", libraries)
         special = [path for path, mode in files.items() if "s" in mode[1:]]
         if special:

@@ -14,7 +14,7 @@ import subprocess
 import sys
 
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-TARGETS = ["app/uroce-run", "lib/verbs/libibverbs.so.1", "test/perf/bench_crowd"]
+TARGETS = ["app/uroce-run", "lib/verbs/libibverbs.so.1", "lib/verbs/liburoce.so.0", "test/perf/bench_crowd"]
 OPTIONS = "--port net_null0 --ip 10.99.1.1/24 --mtu 4200 --progress inline"
 
 

@@ -3,7 +3,8 @@
  * RDMA on a port of an application that runs DPDK itself.
  *
  * uroce_attach_port makes a port, or one pair of its queues, an RDMA device of this process. The
- * application continues to use its port, and calls verbs. Link with uroce's libibverbs.so.1.
+ * application continues to use its port, and calls verbs. Link with uroce's liburoce.so.0 and
+ * libibverbs.so.1: `pkg-config --libs uroce`.
  *
  *     rte_eal_init(...); the port is configured and started
  *     uroce_attach_port(&(struct uroce_port_config){

@@ -2,7 +2,7 @@
 /*
  * Lets an application that runs DPDK itself serve processes that use uroce, as uroced does, from
  * its own poll loop. Programs attach with `uroce-run --socket PATH -- PROGRAM`. Link with uroce's
- * libibverbs.so.1.
+ * liburoce.so.0: `pkg-config --libs uroce`.
  *
  *     uroce_primary_create(&(struct uroce_primary_config){
  *             .port_id = 0, .tx_queue = 0, .ips = "10.0.0.1/24",
