@@ -22,8 +22,8 @@ CONNECT_RATE, QP_CROWD = (os.path.join(os.path.dirname(UROCE_RUN), "..", "test",
 UROCED = os.path.join(os.path.dirname(UROCE_RUN), "uroced")
 STEERED, REMOTE_WRITE, POLLERS = (os.path.join(os.path.dirname(UROCE_RUN), "examples", name)
                                   for name in ("steered", "remote_write", "pollers"))
-LIBRARY, CM_LIBRARY = (os.path.join(os.path.dirname(UROCE_RUN), "..", "lib", "verbs", f"lib{name}.so.1")
-                       for name in ("ibverbs", "rdmacm"))
+LIBRARIES = [os.path.join(os.path.dirname(UROCE_RUN), "..", "lib", "verbs", name)
+             for name in ("libibverbs.so.1", "librdmacm.so.1", "liburoce-attached.so", "liburoce.so.0")]
 TESTPMD = "/usr/bin/dpdk-testpmd"
 LIBRARIES_DIR = "/lib/x86_64-linux-gnu/"
 DRIVERS_DIR = "/usr/lib/x86_64-linux-gnu/dpdk/pmds-23.0"
@@ -60,10 +60,10 @@ def add_uroce(image_dir, work_dir, testpmd=False):
     _install(POLLERS, tree, GUEST_POLLERS)
     _install(CONNECT_RATE, tree, GUEST_CONNECT_RATE)
     _install(QP_CROWD, tree, GUEST_QP_CROWD)
-    for library in (LIBRARY, CM_LIBRARY):
+    for library in LIBRARIES:
         _install(library, tree, f"{GUEST_DIR}/lib/verbs/{os.path.basename(library)}")
     drivers = [f"{DRIVERS_DIR}/librte_{driver}.so.23" for driver in DRIVERS]
-    for file in (UROCE_RUN, UROCED, STEERED, REMOTE_WRITE, POLLERS, CONNECT_RATE, LIBRARY, *drivers):
+    for file in (UROCE_RUN, UROCED, STEERED, REMOTE_WRITE, POLLERS, CONNECT_RATE, *LIBRARIES, *drivers):
         for library in _libraries(file):
             _install(library, tree, library)
     if os.path.exists(f"{image_dir}/igb_uio.ko"):
