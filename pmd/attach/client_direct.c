@@ -291,8 +291,10 @@ static bool direct_taken(void *arg, uint32_t qpn, bool is_local, struct port_tak
 	 */
 	if (!peer || !direct_peer_is_open(peer))
 		return direct->below->taken(direct->below_arg, qpn, is_local, taken);
-	taken->dropped = peer->dropped;
-	return peer->port.ops->taken(peer->port.ops_arg, qpn, is_local, taken);
+	if (!peer->port.ops->taken(peer->port.ops_arg, qpn, is_local, taken))
+		return false;
+	taken->dropped += peer->dropped;
+	return true;
 }
 
 static bool direct_link_up(void *arg, bool connected)

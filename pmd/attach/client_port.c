@@ -137,8 +137,8 @@ static uint16_t client_rx_burst(void *arg, struct rte_mbuf **mbufs, uint16_t n)
 	return received;
 }
 
-/* The ring to the owner tells of packets that the owner has not forwarded. Nothing is known of the
- * kernel's interface. */
+/* The ring to the owner tells of packets that the owner has not forwarded, and the page of those
+ * that it dropped. Nothing is known of the kernel's interface. */
 static bool client_taken(void *arg, uint32_t qpn, bool is_local, struct port_taken *taken)
 {
 	struct share_client *client = arg;
@@ -152,7 +152,9 @@ static bool client_taken(void *arg, uint32_t qpn, bool is_local, struct port_tak
 	if (client->psock && !is_local)
 		return false;
 	taken->given = ring->own;
-	taken->taken = __atomic_load_n(&ring->memory->cons, __ATOMIC_RELAXED);
+	/* Acquire: the owner has counted what it dropped of the packets that it took. */
+	taken->taken = __atomic_load_n(&ring->memory->cons, __ATOMIC_ACQUIRE);
+	taken->dropped += __atomic_load_n(&client->page->dropped, __ATOMIC_RELAXED);
 	return !ring->broken && taken->given - taken->taken <= ring->size;
 }
 

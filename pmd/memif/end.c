@@ -391,7 +391,8 @@ static uint16_t end_taken(const struct memif_end *end, uint16_t theirs)
 	return end_is_client(end) ? theirs : (uint16_t)(theirs - end->tx.size);
 }
 
-bool memif_end_tell_taken(const struct memif_end *end, uint32_t *given, uint32_t *taken)
+bool memif_end_tell_taken(const struct memif_end *end, uint32_t *given, uint32_t *taken,
+			  uint32_t *dropped)
 {
 	const uint16_t own = end->tx.own;
 	uint16_t theirs;
@@ -401,7 +402,16 @@ bool memif_end_tell_taken(const struct memif_end *end, uint32_t *given, uint32_t
 	theirs = end_taken(end, ring_theirs(&end->tx));
 	*given = (uint32_t)own << 16;
 	*taken = (uint32_t)theirs << 16;
+	/* ring_theirs acquires what memif_end_tell_dropped stored before the index was shown. */
+	*dropped = end_is_client(end) ? __atomic_load_n(&end->tx.memory->dropped, __ATOMIC_RELAXED)
+				      : 0;
 	return (uint16_t)(own - theirs) <= end->tx.size;
+}
+
+void memif_end_tell_dropped(const struct memif_end *end, uint32_t dropped)
+{
+	if (end_is_connected(end) && !end_is_client(end))
+		__atomic_store_n(&end->rx.memory->dropped, dropped, __ATOMIC_RELAXED);
 }
 
 static uint16_t end_load_taken(const void *arg)

@@ -288,18 +288,33 @@ bool forward_drop_late(struct server *server, uint16_t number, struct rte_mbuf *
 	return true;
 }
 
+/* Count a dropped packet of a process, and tell the process: it uses up no retry for this packet
+ * (transport/backlog.h). */
+static void forward_tell_dropped(struct slot *slot)
+{
+	slot->dropped++;
+	if (slot->isolated)
+		isolated_tell_dropped(slot);
+	else
+		__atomic_store_n(&slot->page->dropped, slot->dropped, __ATOMIC_RELAXED);
+}
+
 /* Give a packet of one process to another, and note that they talk to each other. Returns false
  * while the packet should wait. An isolated process could send into connections of others, which
  * have the same addresses, so the receiver is told who sent the packet. */
 static bool forward_hand_over(struct server *server, uint16_t from, uint16_t number,
 			      struct rte_mbuf *mbuf)
 {
-	const struct slot *slot = &server->slots.all[from];
+	struct slot *slot = &server->slots.all[from];
 
 	if (slot->isolated)
 		wire_mark_sender(mbuf_frame(mbuf) + RTE_ETHER_ADDR_LEN, slot->qpn_first);
-	if (!forward_pass(server, number, mbuf, forward_flags_of(server, from)))
-		return forward_drop_late(server, number, mbuf);
+	if (!forward_pass(server, number, mbuf, forward_flags_of(server, from))) {
+		if (!forward_drop_late(server, number, mbuf))
+			return false;
+		forward_tell_dropped(slot);
+		return true;
+	}
 	lanes_note(server, from, number);
 	return true;
 }

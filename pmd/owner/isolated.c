@@ -232,6 +232,11 @@ static int isolated_send(struct isolated *isolated, const uint8_t *frame, size_t
 	return rc;
 }
 
+void isolated_tell_dropped(const struct slot *slot)
+{
+	memif_end_tell_dropped(&slot->isolated->memif.end, slot->dropped);
+}
+
 void isolated_wake(struct slot *slot)
 {
 	struct isolated *isolated = slot->isolated;

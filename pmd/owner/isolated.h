@@ -33,6 +33,9 @@ int isolated_hear(struct server *server, uint16_t number);
 /** Do forward_give for an isolated process. */
 bool isolated_give(struct server *server, uint16_t number, struct rte_mbuf *mbuf, uint8_t flags);
 
+/** Tell the process how many of its packets others did not take. */
+void isolated_tell_dropped(const struct slot *slot);
+
 /** Wake the process if it sleeps. After a full fence behind its packets. */
 void isolated_wake(struct slot *slot);
 

@@ -100,6 +100,7 @@ struct slot {
 	struct budget budget;			  /* isolated: time that its messages took */
 	bool paused; /* isolated: its sockets are not watched (pause.c) */
 	uint64_t tx_packets, rx_packets, rx_dropped;
+	uint32_t dropped; /* packets of this process that others did not take; it is told */
 };
 
 struct slots {

@@ -142,7 +142,7 @@ static bool pairs_taken(void *arg, uint32_t qpn, bool is_local, struct port_take
 	(void)is_local;
 	return queue->tx_count > 0 &&
 	       memif_end_tell_taken(queue->tx[engine_of_qpn(qpn, queue->tx_count)], &taken->given,
-				    &taken->taken);
+				    &taken->taken, &taken->dropped);
 }
 
 /* Put a packet into the ring to the engine of its queue pair. Return false if it has no room. */

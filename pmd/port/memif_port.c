@@ -166,7 +166,7 @@ static bool memif_taken(void *arg, uint32_t qpn, bool is_local, struct port_take
 	const struct memif_port *memif = arg;
 
 	(void)qpn, (void)is_local;
-	return memif_end_tell_taken(memif->end, &taken->given, &taken->taken);
+	return memif_end_tell_taken(memif->end, &taken->given, &taken->taken, &taken->dropped);
 }
 
 /* Send packets that were built in mbufs. Without a connection they are lost, and counted. */

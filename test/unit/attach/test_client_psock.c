@@ -448,6 +448,33 @@ TEST(client_psock_sends__leaves_to_the_owner_what_it_must_see)
 	assert_int_equal(share_ring_count(&tx), 0);
 }
 
+/* Of packets through the owner. Nothing is known of those that leave by the packet socket. */
+TEST(client_taken__tells_what_the_owner_has_dropped)
+{
+	static const uint8_t us[6] = {2, 0, 0, 0, 0, 1};
+	struct rte_mbuf *mbuf;
+	struct port_taken counts = {0};
+	const struct port *port;
+	uint32_t qpn;
+
+	if (!have_network)
+		skip();
+	attach(lend());
+	port = &link_of->port;
+	mbuf = mbuf_to(us, &(struct frame){.qpn = OTHERS, .len = 64});
+	assert_int_equal(port_tx_burst(port, &mbuf, 1), 1);
+	assert_true(port->ops->taken(port->ops_arg, OTHERS, true, &counts));
+	assert_int_equal(counts.given - counts.taken, 1);
+	assert_int_equal(counts.dropped, 0);
+	receive_at_owner(&qpn);
+	page->dropped = 1;
+	memset(&counts, 0, sizeof(counts));
+	assert_true(port->ops->taken(port->ops_arg, OTHERS, true, &counts));
+	assert_int_equal(counts.given, counts.taken);
+	assert_int_equal(counts.dropped, 1);
+	assert_false(port->ops->taken(port->ops_arg, OTHERS, false, &counts));
+}
+
 /* The kernel joins packets, and the socket's filter sees the first one. */
 TEST(client_psock_take__passes_strays_on)
 {

@@ -66,9 +66,10 @@ TEST(memif_end_has_taken__what_the_server_has_read)
 /* Return how many packets of an end the other end has not taken. */
 static uint32_t waiting(const struct memif_end *end)
 {
-	uint32_t given, taken;
+	uint32_t given, taken, dropped;
 
-	assert_true(memif_end_tell_taken(end, &given, &taken));
+	assert_true(memif_end_tell_taken(end, &given, &taken, &dropped));
+	assert_int_equal(dropped, 0);
 	assert_int_equal((given - taken) % 65536, 0);
 	return (given - taken) / 65536;
 }
@@ -78,7 +79,7 @@ TEST(memif_end_tell_taken__of_both_roles)
 	struct ends *ends = *state;
 	struct memif_end *client = &ends->client.end, *server = &ends->server.end;
 	uint8_t bytes[BUFFER] = {0};
-	uint32_t given, taken;
+	uint32_t given, taken, dropped;
 
 	/* Over the end of the ring, and of the index. */
 	for (int i = 0; i < UINT16_MAX; i++) {
@@ -103,9 +104,28 @@ TEST(memif_end_tell_taken__of_both_roles)
 	}
 	/* An index that cannot be. */
 	*(uint16_t *)(uintptr_t)client->tx.theirs = (uint16_t)(client->tx.own + 1);
-	assert_false(memif_end_tell_taken(client, &given, &taken));
+	assert_false(memif_end_tell_taken(client, &given, &taken, &dropped));
 	client->state = MEMIF_STATE_BROKEN;
-	assert_false(memif_end_tell_taken(client, &given, &taken));
+	assert_false(memif_end_tell_taken(client, &given, &taken, &dropped));
+}
+
+/* A client cannot tell the server anything, and an end without a connection has no memory. */
+TEST(memif_end_tell_dropped__to_the_client)
+{
+	struct ends *ends = *state;
+	struct memif_end *client = &ends->client.end, *server = &ends->server.end;
+	uint32_t given, taken, dropped;
+
+	memif_end_tell_dropped(server, UINT32_MAX);
+	memif_end_tell_dropped(client, 5);
+	assert_true(memif_end_tell_taken(client, &given, &taken, &dropped));
+	assert_int_equal(dropped, UINT32_MAX);
+	assert_true(memif_end_tell_taken(server, &given, &taken, &dropped));
+	assert_int_equal(dropped, 0);
+	server->state = MEMIF_STATE_BROKEN;
+	memif_end_tell_dropped(server, 7);
+	assert_true(memif_end_tell_taken(client, &given, &taken, &dropped));
+	assert_int_equal(dropped, UINT32_MAX);
 }
 
 TEST(memif_end_has_received__what_had_arrived)

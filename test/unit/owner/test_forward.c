@@ -422,6 +422,51 @@ TEST(forward_take__tells_the_sender_of_an_isolated_processs_packet)
 	close(socket_fd);
 }
 
+/* Poll until the owner has taken all packets of a slot. */
+static void poll_until_taken(uint16_t slot)
+{
+	const uint64_t begun_ns = event_now_ns();
+
+	while (server_poll_slot_waits(&server.slots.all[slot])) {
+		assert_true(event_now_ns() - begun_ns < DRAIN_NS_MAX);
+		server_poll_run(&server);
+	}
+}
+
+/* The sender uses up no retry for packets that were dropped because the other process had no CPU.
+ */
+TEST(forward_take__tells_a_process_how_many_packets_others_did_not_take)
+{
+	struct memif_client client;
+	int own, socket_fd;
+	const uint16_t slot = attach_isolated(&own, &socket_fd, &client);
+	uint32_t given, taken, dropped = 1;
+
+	send_by(0, false, 1, PORT_RIG_BUFFERS / 2);
+	send_over(&client, PORT_RIG_BUFFERS / 2);
+	poll_until_taken(0);
+	poll_until_taken(slot);
+	assert_int_equal(server.slots.all[0].page->dropped, 0);
+	assert_true(memif_end_tell_taken(&client.end, &given, &taken, &dropped));
+	assert_int_equal(dropped, 0);
+	/* The process has as many packets as it may have. */
+	send_by(0, false, 1, 5);
+	poll_until_taken(0);
+	assert_int_equal(server.slots.all[0].page->dropped, 5);
+	send_over(&client, 7);
+	poll_until_taken(slot);
+	assert_true(memif_end_tell_taken(&client.end, &given, &taken, &dropped));
+	assert_int_equal(given, taken);
+	assert_int_equal(dropped, 7);
+	assert_int_equal(server.slots.all[1].rx_dropped, 12);
+	assert_int_equal(server.slots.all[0].page->dropped, 5);
+	assert_int_equal(receive_by(1), PORT_RIG_BUFFERS);
+	slot_end(&server, slot);
+	memif_client_fini(&client);
+	close(own);
+	close(socket_fd);
+}
+
 /* A frame from the port, to a queue pair. */
 static struct rte_mbuf *frame_to(uint32_t qpn)
 {

@@ -159,10 +159,18 @@ bool memif_end_has_taken(const struct memif_end *end, uint16_t index);
  *
  * @param given, taken
  *   Both count from any number, modulo 2^32, in steps of 2^16 for a buffer.
+ * @param dropped
+ *   Packets that the other end has taken, and then dropped, as far as it tells
+ *   (memif_end_tell_dropped). Counts from any number, modulo 2^32.
  * @return
  *   False: there is no connection, or the other end's index is impossible.
  */
-bool memif_end_tell_taken(const struct memif_end *end, uint32_t *given, uint32_t *taken);
+bool memif_end_tell_taken(const struct memif_end *end, uint32_t *given, uint32_t *taken,
+			  uint32_t *dropped);
+
+/** Tell the client how many of its packets were dropped. Before memif_end_release, if the client
+ * shall know as soon as it sees that they were taken. Of a server's end. */
+void memif_end_tell_dropped(const struct memif_end *end, uint32_t dropped);
 
 /**
  * Put a packet into the ring. memif_end_push publishes it.

@@ -126,11 +126,16 @@ struct memif_ring_memory {
 	uint16_t head;
 	uint8_t fill_head[56];
 	uint16_t tail;
-	uint8_t fill_tail[62];
+	uint16_t fill;
+	/* Of a ring to an owner (owner/serve.h), which writes it: packets that it took and dropped.
+	 * Not part of memif: other servers leave it 0. */
+	uint32_t dropped;
+	uint8_t fill_tail[56];
 	struct memif_descriptor descriptors[];
 };
 
 static_assert(offsetof(struct memif_ring_memory, tail) == 64, "a cache line each");
+static_assert(offsetof(struct memif_ring_memory, dropped) == 68, "no holes");
 static_assert(sizeof(struct memif_ring_memory) == 128, "a cache line each");
 
 #endif

@@ -42,6 +42,7 @@ struct share_page {
 	uint32_t connected;		      /* owner: packets reach somebody */
 	/* owner: by slot: the number of the lane with its process; 0: there is none now */
 	uint32_t lanes[SHARE_PEERS_MAX];
+	uint32_t dropped; /* owner: packets of the process that others on this host did not take */
 };
 
 enum share_ring_kind {
