@@ -129,16 +129,13 @@ static int isolated_answer(struct server *server, const struct slot *slot,
 	return message_send(slot->socket, message, NULL, 0);
 }
 
-/* Take all packets of a connection that has ended. The tenant may have no credit for them, and owes
- * them then. */
+/* Take all packets of a connection that has ended, whatever credit the tenant has. */
 static void isolated_take_all(struct server *server, uint16_t number)
 {
 	struct tenants_take take = {.credit = INT64_MAX};
 
 	isolated_take(server, number, 1u << MEMIF_ISOLATED_LOG2_MAX, &take);
-	if (server->tenants.are_many)
-		tenants_charge(&server->tenants, server->slots.all[number].tenant, &take,
-			       server->now_ns);
+	tenants_charge(&server->tenants, server->slots.all[number].tenant, &take, server->now_ns);
 }
 
 int isolated_plug(struct server *server, uint16_t number, struct share_message *message)

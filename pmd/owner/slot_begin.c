@@ -32,8 +32,7 @@ static void slot_finish_draining(struct server *server, uint16_t number)
 
 	while (slot->drain_left > 0 && server_poll_drain(server, number, &take) > 0)
 		forward_flush(server);
-	if (server->tenants.are_many)
-		tenants_charge(&server->tenants, slot->tenant, &take, server->now_ns);
+	tenants_charge(&server->tenants, slot->tenant, &take, server->now_ns);
 	slot->drain_left = 0;
 	slot_advance(server, number);
 }

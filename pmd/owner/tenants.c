@@ -324,6 +324,8 @@ void tenants_charge(struct tenants *tenants, uint16_t number, const struct tenan
 	const uint64_t rate = tenant->limits.rate;
 	uint64_t owed;
 
+	if (!tenants->are_many)
+		return;
 	if (take->cost > 0 && tenant->behind == TENANTS_NONE)
 		tenant->behind = tenant->at;
 	tenant->credit -= take->cost * CREDIT_PER_BYTE;

@@ -349,6 +349,70 @@ TEST(isolated_hear__takes_what_came_over_a_connection_that_ends)
 	close(own);
 }
 
+/* Tell the user's tenant, whose packets need turns. */
+static struct tenant *tenant_of(uint16_t slot)
+{
+	assert_true(server.tenants.are_many);
+	return &server.tenants.all[server.slots.all[slot].tenant];
+}
+
+/* Assert that a tenant with this credit has paid for packets. */
+static void assert_paid(const struct tenant *tenant, int64_t credit, int packets)
+{
+	assert_int_equal(tenant->credit, credit - (int64_t)packets * TENANTS_PACKET_BYTES * 1024);
+}
+
+/* A process pays for the packets of its old connection when it asks for a new one. */
+TEST(isolated_plug__charges_what_came_over_the_last_connection)
+{
+	struct share_message plug = {.type = SHARE_MEMIF, .version = SHARE_VERSION};
+	struct memif_client client;
+	int own, socket_fd, fds[SHARE_FDS];
+	const uint16_t slot = attach_isolated(&own, &socket_fd, &client);
+	const struct tenant *tenant = tenant_of(slot);
+	int64_t credit;
+
+	send_over(&client, MANY);
+	close_memif(slot, socket_fd);
+	control_event(&server, EVENT_MEMIF, slot);
+	credit = tenant->credit;
+	assert_int_equal(message_send(own, &plug, NULL, 0), 0);
+	control_event(&server, EVENT_SOCKET, slot);
+	assert_int_equal(message_receive(own, &plug, fds), 0);
+	assert_int_equal(receive_by(1), MANY);
+	assert_paid(tenant, credit, MANY);
+	close(fds[SHARE_MEMIF_FD_SOCKET]);
+	close(fds[SHARE_MEMIF_FD_DOORBELL]);
+	slot_end(&server, slot);
+	memif_client_fini(&client);
+	close(own);
+}
+
+/* So it does when it attaches anew before its old slot is drained. */
+TEST(slot_begin__charges_what_an_earlier_slot_has_left)
+{
+	struct share_message welcome;
+	struct memif_client client;
+	int own, socket_fd;
+	const uint16_t slot = attach_isolated(&own, &socket_fd, &client);
+	const struct tenant *tenant = tenant_of(slot);
+	int64_t credit;
+	int again;
+
+	send_over(&client, MANY);
+	slot_hang_up(&server, slot);
+	assert_int_equal(server.slots.all[slot].state, SLOT_DRAINING);
+	credit = tenant->credit;
+	again = attach_rig(&server, USER, &welcome);
+	assert_int_equal(receive_by(1), MANY);
+	assert_paid(tenant, credit, MANY);
+	slot_close(&server, welcome.welcome.slot);
+	memif_client_fini(&client);
+	close(again);
+	close(own);
+	close(socket_fd);
+}
+
 static bool is_rung(const struct memif_client *client)
 {
 	struct pollfd wake = {.fd = client->end.wake_fd, .events = POLLIN};

@@ -278,6 +278,18 @@ TEST(tenants_start__brings_back_a_tenant_that_is_far_ahead)
 }
 
 /* The accounts wrap around. */
+/* Else a tenant would owe all that it sent while it was alone. */
+TEST(tenants_charge__nothing_while_no_turns_are_needed)
+{
+	const struct tenants_take take = {.cost = INT64_C(1) << 30};
+
+	join(0, 5, 1, 0, LONG);
+	tenants_charge(&tenants, senders[0].tenant, &take, now_ns);
+	join(1, 6, 1, 0, LONG);
+	run(MANY, UNLIMITED);
+	assert_ratio(senders[0].bytes, senders[1].bytes, 1);
+}
+
 TEST(tenants_charge__counts_modulo_2_64)
 {
 	join(0, 5, 1, 0, LONG);

@@ -126,7 +126,8 @@ void tenants_start(struct tenants *tenants, uint64_t now_ns);
  */
 uint16_t tenants_next(struct tenants *tenants, uint64_t now_ns, struct tenants_take *take);
 
-/** Charge a tenant for what was taken from one of its slots, in a round or outside of it. */
+/** Charge a tenant for what was taken from one of its slots, in a round or outside of it. It owes
+ * what exceeds its credit to its next rounds. Do nothing while no turns are needed. */
 void tenants_charge(struct tenants *tenants, uint16_t tenant, const struct tenants_take *take,
 		    uint64_t now_ns);
 
