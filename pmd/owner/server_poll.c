@@ -195,14 +195,29 @@ static unsigned int server_poll_run_round(struct server *server)
 	return work;
 }
 
+/* Take packets that have come from the port. Return how many. */
+static unsigned int server_poll_receive(struct server *server)
+{
+	struct rte_mbuf *mbufs[SERVER_BURST];
+	const uint16_t received = port_rx_burst(&server->uplink.link.port, mbufs, SERVER_BURST);
+
+	server->totals.rx_packets += received;
+	for (uint16_t i = 0; i < received; i++)
+		forward_input(server, mbufs[i]);
+	return received;
+}
+
 /* Serve slots of several tenants. There are several rounds, because a poll costs as much as many
- * packets. Packets that arrive meanwhile have their turn in the next round. */
+ * packets. Packets that arrive meanwhile have their turn in the next round, and those from the port
+ * before it. */
 static unsigned int server_poll_serve_in_turns(struct server *server, const uint16_t *numbers,
 					       uint16_t count)
 {
 	unsigned int work = 0, moved = 1;
 
 	for (int round = 0; round < ROUNDS && moved > 0; round++) {
+		if (round > 0)
+			work += server_poll_receive(server);
 		work += server_poll_begin_round(server, numbers, count, round == 0);
 		moved = server_poll_run_round(server);
 		work += moved;
@@ -212,16 +227,12 @@ static unsigned int server_poll_serve_in_turns(struct server *server, const uint
 
 unsigned int server_poll_run(struct server *server)
 {
-	struct rte_mbuf *mbufs[SERVER_BURST];
 	uint16_t numbers[SERVE_SLOTS_MAX];
 	const uint16_t count = server->slots.live_count;
 	unsigned int work;
 
 	server->now_ns = event_now_ns();
-	work = port_rx_burst(&server->uplink.link.port, mbufs, SERVER_BURST);
-	server->totals.rx_packets += work;
-	for (unsigned int i = 0; i < work; i++)
-		forward_input(server, mbufs[i]);
+	work = server_poll_receive(server);
 	work += kernel_poll(server);
 	/* Each slot is first in turn, because the port has limited room. Copy the list, because
 	 * it changes meanwhile. */

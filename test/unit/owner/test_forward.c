@@ -704,6 +704,45 @@ TEST(server_poll_run__divides_a_slow_port_by_user)
 	}
 }
 
+static uint16_t receive_one(void *arg, struct rte_mbuf **mbufs, uint16_t n)
+{
+	unsigned int *calls = arg;
+
+	(void)n;
+	(*calls)++;
+	mbufs[0] = frame_to(server.slots.all[1].qpn_first);
+	return 1;
+}
+
+/* Two rounds take packets, and the third finds none. */
+TEST(server_poll_run__receives_from_the_port_before_each_round)
+{
+	static const struct port_ops ops = {.rx_burst = receive_one};
+	struct memif_client client;
+	unsigned int calls = 0;
+	int own, socket_fd;
+	const uint16_t slot = attach_isolated(&own, &socket_fd, &client);
+
+	assert_true(server.tenants.are_many);
+	server.uplink.link.port.ops = &ops;
+	server.uplink.link.port.ops_arg = &calls;
+	server.uplink.link.port.started = true;
+	server_poll_run(&server);
+	assert_int_equal(calls, 1);
+	send_over(&client, MANY);
+	server_poll_run(&server);
+	server.uplink.link.port.started = false;
+	server.uplink.link.port.ops = NULL;
+	server.uplink.link.port.ops_arg = NULL;
+	assert_int_equal(calls, 1 + 3);
+	assert_int_equal(server.totals.rx_packets, calls);
+	assert_int_equal(receive_by(1), MANY + calls);
+	slot_end(&server, slot);
+	memif_client_fini(&client);
+	close(own);
+	close(socket_fd);
+}
+
 /* A tenant earns its rate as time passes. Meanwhile the owner need not poll for its packets. */
 TEST(server_poll_run__keeps_a_users_rate)
 {
