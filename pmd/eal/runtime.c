@@ -15,6 +15,7 @@
 
 #include <rte_alarm.h>
 #include <rte_common.h>
+#include <rte_cycles.h>
 #include <rte_eal.h>
 #include <rte_errno.h>
 #include <rte_lcore.h>
@@ -27,6 +28,8 @@
 #include "runtime_dir.h"
 
 #define SETTLE_S       1
+#define MEASURE_NS     5000000 /* an error of 100 ns in it is one of 20 ppm */
+#define MEASURE_TRIES  8
 #define MIB	       (UINT64_C(1) << 20)
 #define HUGE_SPARE_MIB 16 /* for EAL's own tables, and for what its heap loses to fragmentation */
 #define SHIFT_2_MIB    21
@@ -169,12 +172,8 @@ int runtime_start(const struct runtime_config *config)
 		rc = eal_log_open();
 	if (rc != 0)
 		return rc;
-	if (config->plain)
-		runtime_pages = EAL_PAGES_PLAIN;
-	else
-		runtime_pages =
-			config->secondary ? EAL_PAGES_HUGE : find_pages(config->memory_bytes);
-	if (runtime_pages == EAL_PAGES_PLAIN && !config->plain)
+	runtime_pages = config->secondary ? EAL_PAGES_HUGE : find_pages(config->memory_bytes);
+	if (runtime_pages == EAL_PAGES_PLAIN)
 		log_warn("no huge pages are free: running on ordinary pages, slower (try: echo 256 "
 			 "> "
 			 "/sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages)");
@@ -231,6 +230,46 @@ void runtime_settle(void)
 		return;
 	while (sem_timedwait(&settled, &until) != 0 && errno == EINTR)
 		;
+}
+
+/* Read the clock, in ns, and the counter at the same moment: of several readings take the one in
+ * whose middle the thread was not interrupted. */
+static uint64_t measure_now(uint64_t *tsc)
+{
+	uint64_t best = UINT64_MAX, ns = 0;
+
+	*tsc = 0;
+	for (int i = 0; i < MEASURE_TRIES; i++) {
+		const uint64_t before = rte_rdtsc_precise();
+		struct timespec now;
+		uint64_t span;
+
+		clock_gettime(CLOCK_MONOTONIC_RAW, &now);
+		span = rte_rdtsc_precise() - before;
+		if (span >= best)
+			continue;
+		best = span;
+		*tsc = before + span / 2;
+		ns = (uint64_t)now.tv_sec * NS_PER_S + (uint64_t)now.tv_nsec;
+	}
+	return ns;
+}
+
+uint64_t runtime_tsc_hz(void)
+{
+	static const struct timespec pause = {.tv_nsec = MEASURE_NS};
+	static uint64_t hz;
+	uint64_t tsc, ns, end_tsc;
+
+	if (rte_get_tsc_hz() != 0)
+		return rte_get_tsc_hz();
+	if (hz == 0) {
+		ns = measure_now(&tsc);
+		nanosleep(&pause, NULL);
+		ns = measure_now(&end_tsc) - ns;
+		hz = (uint64_t)((unsigned __int128)(end_tsc - tsc) * NS_PER_S / ns);
+	}
+	return hz;
 }
 
 bool runtime_has_huge_pages(void)

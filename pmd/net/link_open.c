@@ -5,11 +5,10 @@
 #include <stdio.h>
 #include <string.h>
 
-#include <rte_cycles.h>
-
 #include "base/log.h"
 #include "config/impair.h"
 #include "config/settings.h"
+#include "eal/runtime.h"
 #include "link_internal.h"
 #include "netdev/mute.h"
 #include "netdev/netdev.h"
@@ -129,7 +128,7 @@ int link_open(struct link *link, const struct settings *settings)
 
 	groups_init(&link->groups);
 	rc = port_open(&link->port);
-	link->port.tsc_hz = rte_get_tsc_hz();
+	link->port.tsc_hz = runtime_tsc_hz();
 	if (rc == 0 && link->ifindex == 0)
 		link_add_own_addresses(link, settings);
 	return rc;
@@ -144,7 +143,7 @@ int link_open_guest(struct link *link, struct guest *guest, const struct setting
 	link->port.mtu_bytes = settings->mtu;
 	link->port.mbufs = impair_config_buffers(settings->impair);
 	rc = guest_open(guest, &link->port);
-	link->port.tsc_hz = rte_get_tsc_hz();
+	link->port.tsc_hz = runtime_tsc_hz();
 	if (rc == 0)
 		rc = impair_prepare(&link->port, settings->impair);
 	if (rc != 0)

@@ -228,18 +228,24 @@ int arena_make_pool(struct port *port)
 	rc = arena_create(server, port->mbuf_bytes + RTE_PKTMBUF_HEADROOM, port->dma);
 	if (rc != 0)
 		return rc;
-	port->pool = arena_create_pool(server, port->dma);
+	if (server->arena.without_eal)
+		port->pool = server->arena.plain_pool = arena_create_plain_pool(server);
+	else
+		port->pool = arena_create_pool(server, port->dma);
 	if (!port->pool) {
 		log_error("%u packet buffers cannot be used: %s", server->arena.ownership.buffers,
 			  rte_strerror(rte_errno));
 		return -ENOMEM;
 	}
-	rte_mempool_obj_iter(port->pool, note_mbuf, server);
+	if (!server->arena.without_eal)
+		rte_mempool_obj_iter(port->pool, note_mbuf, server);
 	return 0;
 }
 
 void arena_destroy(struct server *server)
 {
+	if (server->arena.plain_pool)
+		arena_destroy_plain_pool(server->arena.plain_pool);
 	arena_unmap(server);
 	ownership_fini(&server->arena.ownership);
 	free(server->arena.mbufs);

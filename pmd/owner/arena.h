@@ -3,6 +3,7 @@
 #ifndef OWNER_ARENA_H
 #define OWNER_ARENA_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -10,16 +11,20 @@
 
 struct port;
 struct rte_mbuf;
+struct rte_mempool;
 struct server;
 
 struct arena {
 	int fd;
 	uint8_t *memory;
-	size_t bytes;		 /* a multiple of its page size */
-	uint32_t stride;	 /* distance between buffers, in bytes */
-	uint32_t held_max;	 /* buffers that a process with a full share may hold */
-	uint32_t held_back;	 /* packets that a bad network in front of the port holds */
-	struct rte_mbuf **mbufs; /* by buffer number */
+	size_t bytes;	    /* a multiple of its page size */
+	uint32_t stride;    /* distance between buffers, in bytes */
+	uint32_t held_max;  /* buffers that a process with a full share may hold */
+	uint32_t held_back; /* packets that a bad network in front of the port holds */
+	/* by buffer number; without EAL NULL for those that were never used */
+	struct rte_mbuf **mbufs;
+	bool without_eal;		/* set before arena_make_pool */
+	struct rte_mempool *plain_pool; /* without EAL */
 	struct ownership ownership;
 };
 
@@ -33,5 +38,13 @@ uint32_t arena_buffers(const struct server *server);
 int arena_make_pool(struct port *port);
 
 void arena_destroy(struct server *server);
+
+/* arena_pool.c */
+
+/** Make the pool in a process without EAL. NULL: no memory (rte_errno). */
+struct rte_mempool *arena_create_plain_pool(struct server *server);
+
+/** Free its memory. Nobody has a buffer of it. */
+void arena_destroy_plain_pool(struct rte_mempool *pool);
 
 #endif

@@ -117,7 +117,7 @@ static void slot_welcome(const struct server *server, uint16_t number,
 	welcome->mac_is_random = port->mac_is_random;
 	welcome->mtu_bytes = port->mtu_bytes;
 	welcome->link_mbps = port->link_mbps;
-	welcome->tsc_hz = rte_get_tsc_hz();
+	welcome->tsc_hz = server->uplink.link.port.tsc_hz;
 	welcome->spares_icrc = server->lanes.spares_icrc;
 	welcome->ports = server->ports;
 	memcpy(welcome->name, server->name, sizeof(welcome->name));

@@ -120,8 +120,8 @@ int uplink_open(struct server *server, const struct serve_config *config)
 					 .file_prefix = uplink_prefix(settings)};
 	int rc;
 
-	/* Many of these start at once (uroce-run --local), and would race for huge pages. */
-	runtime.plain = uplink_all_local(config) && !runtime.shared;
+	/* Ports without a network need nothing of EAL, whose start takes most of a second. */
+	server->arena.without_eal = uplink_all_local(config) && !runtime.shared;
 
 	/* The port uses the buffers of the processes. */
 	link->port.make_pool = arena_make_pool;
@@ -131,7 +131,7 @@ int uplink_open(struct server *server, const struct serve_config *config)
 		rc = uplink_check_driver(&link->port.devargs);
 	if (rc == 0)
 		rc = uplink_find_hardware(config, devices, &runtime.device_count);
-	if (rc == 0)
+	if (rc == 0 && !server->arena.without_eal)
 		rc = runtime_start(&runtime);
 	if (rc != 0)
 		return rc;

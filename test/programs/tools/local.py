@@ -79,6 +79,7 @@ class LocalTest:
             self._check("Ctrl-C is the command's", self._interrupt)
             self._check("signals of the guard are the command's", self._guard_signals)
             self._check("SIGKILL of the guard ends uroced", self._guard_killed)
+            self._check("uroced loads no driver of DPDK", self._no_driver)
             self._check("the output ends with the command", self._output_ends)
             self._check("process 1 of a container", self._process_1)
             self._check("a bad network", self._impaired)
@@ -247,6 +248,14 @@ class LocalTest:
                 raise CheckFailed("uroced goes on")
         for name in os.listdir(self._dir):
             shutil.rmtree(os.path.join(self._dir, name))
+
+    def _no_driver(self):
+        """The start of EAL loads them all, which takes longer than all that a short command does."""
+        with self._staying():
+            with open(f"/proc/{self._uroced()[0]}/maps", encoding="utf-8") as maps:
+                drivers = [line.split()[-1] for line in maps if "/librte_net_" in line]
+            if drivers:
+                raise CheckFailed("it has drivers", drivers[:3])
 
     def _output_ends(self):
         """A reader of the command's output does not wait for the guard."""

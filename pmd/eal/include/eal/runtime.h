@@ -6,6 +6,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "config/devargs.h"
 
@@ -14,9 +15,6 @@ struct runtime_config {
 	const struct devargs *devices;
 	size_t device_count;
 	size_t memory_bytes; /* memory that will be needed */
-	/* Ordinary pages, also if huge pages are free: the memory is small, and others that start
-	 * at the same moment may take the huge pages meanwhile. */
-	bool plain;
 	bool telemetry; /* EAL's telemetry: a socket file until the process exits, and threads */
 	const char *file_prefix; /* of EAL's files; NULL: EAL's default */
 	bool secondary;		 /* attach to the primary process with that prefix and its memory */
@@ -44,6 +42,10 @@ void runtime_settle(void);
 /** Remove the files of EAL's shared memory. The memory itself exists as long as a process maps it.
  * Not MT-safe. */
 void runtime_remove_files(const char *file_prefix);
+
+/** Return the frequency of the time stamp counter. Without EAL measure it, for some milliseconds,
+ * at the first call. Not MT-safe. */
+uint64_t runtime_tsc_hz(void);
 
 /** Return true if EAL's memory is in huge pages. Call after runtime_start. */
 bool runtime_has_huge_pages(void);
