@@ -4,12 +4,19 @@
 #include <stdint.h>
 #include <string.h>
 
+#include <rte_common.h>
+
 #include "qp_rig.h"
 #include "test.h"
+#include "transport/ooo.h"
 #include "transport/responder.h"
 #include "wire/headers.h"
 
-#define LEN 8u
+#define LEN   8u
+#define FIRST 10  /* wr_id of the first receive request */
+#define TIMES 20u /* at which a PSN is guessed */
+#define NEAR  32  /* of these PSNs, each is guessed, and then one in FAR */
+#define FAR   36
 
 /* A packet may still be kept. */
 static int tear_down(void **state)
@@ -47,7 +54,7 @@ static void plant(uint32_t ahead)
 static void post_receives(unsigned int n)
 {
 	for (unsigned int i = 0; i < n; i++)
-		assert_int_equal(end_receive(B, 10 + i, i * LEN, LEN), 0);
+		assert_int_equal(end_receive(B, FIRST + i, i * LEN, LEN), 0);
 }
 
 /* A sends its message number `i`. */
@@ -61,7 +68,7 @@ static void send_one(unsigned int i)
 
 static void expect_message(unsigned int i)
 {
-	end_received(B, 10 + i, IBV_WC_SUCCESS);
+	end_received(B, FIRST + i, IBV_WC_SUCCESS);
 	for (unsigned int k = 0; k < LEN; k++)
 		assert_int_equal(B->memory.bytes[i * LEN + k], i + 1);
 }
@@ -101,6 +108,77 @@ TEST(qp_receive__packets_of_many_sweeps_are_not_executed)
 	send_one(5);
 	expect_message(5);
 	end_idle(B);
+}
+
+/* Take the messages that B has received. Return how many of them were forged. */
+static unsigned int take_messages(void)
+{
+	static const uint8_t bytes[LEN] = "forged";
+	unsigned int forged = 0;
+	struct ibv_wc wc;
+
+	while (cq_poll(B->recv_cq, 1, &wc) == 1) {
+		const size_t at = (wc.wr_id - FIRST) * LEN;
+
+		assert_int_equal(wc.status, IBV_WC_SUCCESS);
+		forged += memcmp(B->memory.bytes + at, bytes, LEN) == 0;
+		assert_int_equal(end_receive(B, wc.wr_id, at, LEN), 0);
+	}
+	return forged;
+}
+
+/* A sends a message. If a forged one behind it was executed, too, then B acknowledges that one, and
+ * A believes only the next answer. */
+static void send_beside_forger(void)
+{
+	struct ibv_wc wc;
+
+	assert_int_equal(end_send(A, 0, IBV_WR_SEND, 0, LEN, 0), 0);
+	rig_run();
+	while (cq_poll(A->send_cq, 1, &wc) == 1)
+		assert_int_equal(wc.status, IBV_WC_SUCCESS);
+	A->attr.sq_psn++;
+}
+
+/* Let A send a message in each period, and guess PSNs that may be kept, at TIMES times between two
+ * messages. Return how many guesses were executed. */
+static unsigned int guess(uint64_t period_ns)
+{
+	const unsigned int after = (unsigned int)(RESPONDER_KEEP_NS / period_ns) + 2;
+	unsigned int forged = 0;
+
+	for (uint32_t ahead = 0; ahead <= OOO_REACH; ahead += ahead < NEAR ? 1 : FAR) {
+		for (unsigned int time = 0; time < TIMES; time++) {
+			const uint64_t begun_ns = rig.now_ns;
+
+			rig.now_ns += period_ns * (2 * time + 1) / (2 * TIMES);
+			plant(ahead);
+			rig_run();
+			for (unsigned int i = 1; i <= after; i++) {
+				rig.now_ns = RTE_MAX(rig.now_ns, begun_ns + i * period_ns);
+				send_beside_forger();
+				forged += take_messages();
+			}
+			/* What is kept now is too old. */
+			rig.now_ns += RESPONDER_KEEP_NS + 1;
+			send_beside_forger();
+			forged += take_messages();
+		}
+	}
+	return forged;
+}
+
+/* The next PSN is a hit, one in 2^24. How many others would be hits depends on the peer. */
+TEST(qp_receive__a_guess_is_worth_two_at_most)
+{
+	/* A does not give up meanwhile. */
+	A->attr.timeout = 0;
+	rig_connect();
+	post_receives(WRS);
+	assert_int_equal(guess(10 * RESPONDER_KEEP_NS), TIMES + TIMES / 10);
+	assert_int_equal(guess(2 * RESPONDER_KEEP_NS), TIMES + TIMES / 2);
+	assert_in_range(guess(RESPONDER_KEEP_NS / 2), TIMES, 2 * TIMES);
+	assert_in_range(guess(RESPONDER_KEEP_NS / 20), TIMES, 2 * TIMES);
 }
 
 /* A packet that is late by less than that costs no retransmission. */
