@@ -75,7 +75,8 @@ class Machine:
             raise Failed(f"{what}: no end after {TIMEOUT_S} s") from None
         self._children.remove(child)
         if child.returncode != 0:
-            raise Failed(f"{what}: exit {child.returncode}: {((err or out).strip().splitlines() or [''])[-1]}")
+            # perftest's last line only says that it failed; the completion's status is before it.
+            raise Failed(f"{what}: exit {child.returncode}: {'; '.join((err or out).strip().splitlines()[-4:])}")
         return out
 
     def end(self, child):
