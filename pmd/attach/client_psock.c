@@ -46,10 +46,6 @@ int client_use_psock(struct share_client *client, const struct share_welcome *we
 	if (client->engines > 1)
 		psock_expect_share(client->psock, client->engine, client->engines);
 	rc = client_make_wake_fd(client);
-	/* Packets arrive from now on. The owner has left them out since the welcome, but none is
-	 * missed, because this process has no queue pair yet. */
-	if (rc == 0)
-		rc = psock_start(client->psock, welcome->ifindex);
 	if (rc == 0)
 		return 0;
 	psock_close(client->psock);

@@ -26,6 +26,14 @@
 /* The groups of other programs mostly have a small number, or that of a process. */
 #define GROUP_FIRST 0xc000
 #define GROUPS	    0x4000
+/* Groups of the sockets that are kept from these (manager_exclude). */
+#define EXCLUDED_FIRST 0x8000
+#define EXCLUDED       0x4000
+#define TRIES	       256
+
+#ifndef PACKET_FANOUT_FLAG_IGNORE_OUTGOING
+#define PACKET_FANOUT_FLAG_IGNORE_OUTGOING 0x4000 /* older kernels ignore it */
+#endif
 
 int manager_open(void)
 {
@@ -48,6 +56,32 @@ int manager_open(void)
 	}
 	own_mark(fd);
 	return fd;
+}
+
+/*
+ * The kernel lets a socket join one group, and binds a socket in a group to no other interface. Let
+ * each socket have a group of its own. PACKET_FANOUT_FLAG_UNIQUEID would not do: a user can make
+ * the kernel find the number of an interface's manager next.
+ */
+int manager_exclude(int fd)
+{
+	static uint32_t next;
+	struct fanout_args group = {.type_flags =
+					    PACKET_FANOUT_CPU | PACKET_FANOUT_FLAG_IGNORE_OUTGOING,
+				    .max_num_members = 1};
+
+	for (uint32_t i = 0; i < TRIES; i++) {
+		const uint32_t number = __atomic_fetch_add(&next, 1, __ATOMIC_RELAXED);
+
+		group.id = (uint16_t)(EXCLUDED_FIRST + number % EXCLUDED);
+		if (setsockopt(fd, SOL_PACKET, PACKET_FANOUT, &group, sizeof(group)) == 0)
+			return 0;
+		/* ENOSPC: another process has this number. EINVAL: another program has it for
+		 * another kind of group, or the interface is down. */
+		if (errno != ENOSPC && errno != EINVAL)
+			return -errno;
+	}
+	return -errno;
 }
 
 int manager_take(int *fd, const char *ifname)

@@ -67,7 +67,7 @@ static bool psocks_may(const struct server *server, const struct slot *slot)
 	return !slot->is_further || server->slots.all[slot->first].has_psock;
 }
 
-int psocks_lend(struct server *server, uint16_t number, uint32_t *ifindex)
+int psocks_lend(struct server *server, uint16_t number)
 {
 	struct slot *slot = &server->slots.all[number];
 	const struct port *port = &server->uplink.link.port;
@@ -80,7 +80,7 @@ int psocks_lend(struct server *server, uint16_t number, uint32_t *ifindex)
 
 	if (!psocks_may(server, slot))
 		return -EOPNOTSUPP;
-	fd = port->ops->lend(port->ops_arg, &part, ifindex);
+	fd = port->ops->lend(port->ops_arg, &part);
 	if (fd < 0)
 		return fd;
 	slot->has_psock = true;

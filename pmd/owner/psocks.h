@@ -25,12 +25,10 @@ void psocks_init(struct server *server, const struct settings *settings);
 /**
  * Make a socket for the packets of a process. From now on the port does not receive them.
  *
- * @param ifindex
- *   The interface that the process must bind it to.
  * @return
  *   The socket; -EOPNOTSUPP or another -errno: the process's packets pass through the owner.
  */
-int psocks_lend(struct server *server, uint16_t number, uint32_t *ifindex);
+int psocks_lend(struct server *server, uint16_t number);
 
 /** Receive the packets of a slot again, because its process does not use its socket, nor those of
  * its further engines, or has ended. 0; -errno: later (psocks_check). */

@@ -24,7 +24,8 @@
 
 #define SLOTS_BEFORE_MAX 4 /* slots of one process that it hung up */
 
-/* Take all packets of a draining slot now: there is no time to drain it in later polls. */
+/* Take all packets of a draining slot now, whatever credit its tenant has: there is no time to
+ * drain it in later polls. */
 static void slot_finish_draining(struct server *server, uint16_t number)
 {
 	struct tenants_take take = {.credit = INT64_MAX};
@@ -130,9 +131,9 @@ static void slot_welcome(const struct server *server, uint16_t number,
 }
 
 /* Return a packet socket for the process, or a negative value: its packets pass through us. */
-static int slot_lend_psock(struct server *server, uint16_t number, struct share_message *message)
+static int slot_lend_psock(struct server *server, uint16_t number)
 {
-	const int fd = psocks_lend(server, number, &message->welcome.ifindex);
+	const int fd = psocks_lend(server, number);
 
 	if (fd < 0 && fd != -EOPNOTSUPP)
 		log_info("process %d has no packet socket, and its packets pass through uroced: %s",
@@ -159,7 +160,7 @@ static int slot_tell(struct server *server, uint16_t number, int page_fd,
 		return message_send(slot->socket, message, NULL, 0);
 	slot->page->link_up = server->uplink.connected;
 	forward_refill(server, number);
-	fds[SHARE_FD_PSOCK] = slot_lend_psock(server, number, message);
+	fds[SHARE_FD_PSOCK] = slot_lend_psock(server, number);
 	rc = message_send(slot->socket, message, fds, SHARE_FDS - (fds[SHARE_FD_PSOCK] < 0));
 	/* The process alone has it open, so it goes with the process. */
 	if (fds[SHARE_FD_PSOCK] >= 0)

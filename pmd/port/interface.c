@@ -16,6 +16,7 @@
 #include "base/log.h"
 #include "base/own.h"
 #include "netdev/divide.h"
+#include "netdev/manager.h"
 #include "netdev/mute.h"
 #include "netdev/netdev.h"
 #include "port/drivers.h"
@@ -108,7 +109,7 @@ static bool interface_lost(void *arg)
 }
 
 /* Packets that captures must see pass through the port itself. */
-static int interface_lend(void *arg, const struct divide_part *part, uint32_t *ifindex)
+static int interface_lend(void *arg, const struct divide_part *part)
 {
 	const struct interface *interface = arg;
 	int fd, rc;
@@ -119,11 +120,14 @@ static int interface_lend(void *arg, const struct divide_part *part, uint32_t *i
 	if (fd < 0)
 		return fd;
 	rc = divide_only(fd, part);
+	if (rc == 0)
+		rc = psock_bind(fd, interface->ifindex);
+	if (rc == 0)
+		rc = manager_exclude(fd);
 	if (rc != 0) {
 		close(fd);
 		return rc;
 	}
-	*ifindex = interface->ifindex;
 	return fd;
 }
 

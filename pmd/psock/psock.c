@@ -131,13 +131,18 @@ int psock_fd(const struct psock *psock)
 	return __atomic_load_n(&psock->fd, __ATOMIC_RELAXED);
 }
 
-int psock_start(struct psock *psock, unsigned int ifindex)
+int psock_bind(int fd, unsigned int ifindex)
 {
 	const struct sockaddr_ll address = {.sll_family = AF_PACKET,
 					    .sll_protocol = htons(ETH_P_ALL),
 					    .sll_ifindex = (int)ifindex};
 
-	return bind(psock->fd, (const struct sockaddr *)&address, sizeof(address)) < 0 ? -errno : 0;
+	return bind(fd, (const struct sockaddr *)&address, sizeof(address)) < 0 ? -errno : 0;
+}
+
+int psock_start(struct psock *psock, unsigned int ifindex)
+{
+	return psock_bind(psock->fd, ifindex);
 }
 
 void psock_stop(struct psock *psock)

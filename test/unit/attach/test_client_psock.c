@@ -112,7 +112,6 @@ static int let_in(const int *fds)
 			    .mac = {2, 0, 0, 0, 0, 1},
 			    .qpn_first = BLOCK,
 			    .qpn_count = BLOCK_QPNS,
-			    .ifindex = if_nametoindex("left"),
 			    .engines = engines,
 			    .mtu_bytes = 9000,
 			    .ports = 1},
@@ -158,6 +157,7 @@ static int lend_share(uint32_t share)
 
 	assert_true(fd >= 0);
 	assert_int_equal(divide_only(fd, &part), 0);
+	assert_int_equal(psock_bind(fd, if_nametoindex("left")), 0);
 	return fd;
 }
 

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Tests of pmd/netdev/manager.c: one process of an interface. */
+#include <arpa/inet.h>
 #include <errno.h>
 #include <grp.h>
+#include <linux/if_ether.h>
+#include <linux/if_packet.h>
 #include <net/if.h>
 #include <sched.h>
 #include <signal.h>
@@ -14,6 +17,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <rte_common.h>
+
+#include "base/own.h"
 #include "netdev/manager.h"
 #include "netns.h"
 #include "test.h"
@@ -113,6 +119,49 @@ TEST(manager_take__ends_with_the_process)
 	close(fd);
 	close(ready[0]);
 	close(ready[1]);
+}
+
+/* Return a socket that a process without privilege may get. */
+static int lent(const char *ifname)
+{
+	const struct sockaddr_ll address = {.sll_family = AF_PACKET,
+					    .sll_protocol = htons(ETH_P_ALL),
+					    .sll_ifindex = (int)if_nametoindex(ifname)};
+	const int fd = socket(AF_PACKET, SOCK_RAW, 0);
+
+	assert_int_equal(bind(fd, (const struct sockaddr *)&address, sizeof(address)), 0);
+	return fd;
+}
+
+/* The process that gets it can neither take a right, nor receive on another interface. */
+TEST(manager_exclude__keeps_a_socket_from_every_interface)
+{
+	const struct sockaddr_ll right = {.sll_family = AF_PACKET,
+					  .sll_protocol = htons(ETH_P_ALL),
+					  .sll_ifindex = (int)if_nametoindex("right")};
+	int fds[3], fd;
+
+	if (!have_network)
+		skip();
+	for (size_t i = 0; i < RTE_DIM(fds); i++) {
+		fds[i] = lent("left");
+		assert_int_equal(manager_exclude(fds[i]), 0);
+		/* The kernel says that the socket has a group, and does not change it. */
+		own_mark(fds[i]);
+		fd = fds[i];
+		assert_int_equal(manager_take(&fd, "right"), 0);
+		assert_int_equal(fd, fds[i]);
+		assert_int_equal(bind(fds[i], (const struct sockaddr *)&right, sizeof(right)), -1);
+		assert_int_equal(errno, EINVAL);
+	}
+	fd = take("right");
+	assert_true(fd >= 0);
+	close(fd);
+	fd = take("left");
+	assert_true(fd >= 0);
+	close(fd);
+	for (size_t i = 0; i < RTE_DIM(fds); i++)
+		close(fds[i]);
 }
 
 /* A user without privileges cannot take the right, nor keep others from it by any name. */

@@ -23,7 +23,6 @@
 #include "test.h"
 
 #define TIMEOUT_MS 20000
-#define IFINDEX	   77
 
 /* A port that lends packet sockets. */
 static struct fake {
@@ -33,7 +32,7 @@ static struct fake {
 	struct divide_blocks blocks; /* that it leaves out */
 } fake;
 
-static int fake_lend(void *arg, const struct divide_part *part, uint32_t *ifindex)
+static int fake_lend(void *arg, const struct divide_part *part)
 {
 	struct fake *port = arg;
 
@@ -43,7 +42,6 @@ static int fake_lend(void *arg, const struct divide_part *part, uint32_t *ifinde
 	port->lent = part->first;
 	port->share = part->share;
 	port->shares = part->count;
-	*ifindex = IFINDEX;
 	return eventfd(0, EFD_CLOEXEC);
 }
 
@@ -193,7 +191,6 @@ TEST(psocks_lend__gives_a_socket_and_leaves_its_packets_to_it)
 	struct share_message messages[2];
 
 	assert_true(attach(&messages[0], 0));
-	assert_int_equal(messages[0].welcome.ifindex, IFINDEX);
 	assert_int_equal(fake.lent, messages[0].welcome.qpn_first);
 	assert_int_equal(fake.blocks.count, 1);
 	assert_int_equal(fake.blocks.first[0], messages[0].welcome.qpn_first);

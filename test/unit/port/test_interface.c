@@ -83,7 +83,6 @@ TEST(interface_lend__divides_packets)
 	struct rte_mbuf *mbufs[BURST];
 	struct psock *psock;
 	const struct divide_part part = {.first = first, .shift = SHIFT};
-	uint32_t ifindex = 0;
 	struct port port;
 	int fd, sender;
 
@@ -92,12 +91,12 @@ TEST(interface_lend__divides_packets)
 	memset(&port, 0, sizeof(port));
 	assert_int_equal(interface_prepare(&port, "left", 0), 0);
 	assert_int_equal(port_open(&port), 0);
-	fd = port.ops->lend(port.ops_arg, &part, &ifindex);
+	fd = port.ops->lend(port.ops_arg, &part);
 	assert_true(fd >= 0);
-	assert_int_equal(ifindex, if_nametoindex("left"));
 	assert_int_equal(port.ops->leave_out(port.ops_arg, &blocks), 0);
 	assert_int_equal(psock_adopt(&psock, port.pool, fd), 0);
-	assert_int_equal(psock_start(psock, ifindex), 0);
+	/* It stays on the interface. */
+	assert_int_equal(psock_start(psock, if_nametoindex("right")), -EINVAL);
 	sender = socket(AF_PACKET, SOCK_RAW, 0);
 	assert_int_equal(
 		bind(sender,
@@ -132,7 +131,6 @@ TEST(interface_lend__divides_packets)
 TEST(interface_lend__refuses_while_captures_may_come)
 {
 	const struct divide_part part = {.first = 1u << SHIFT, .shift = SHIFT};
-	uint32_t ifindex;
 	struct port port;
 
 	if (!have_network)
@@ -140,7 +138,7 @@ TEST(interface_lend__refuses_while_captures_may_come)
 	memset(&port, 0, sizeof(port));
 	assert_int_equal(interface_prepare(&port, "left", 0), 0);
 	port.watched = true;
-	assert_int_equal(port.ops->lend(port.ops_arg, &part, &ifindex), -EOPNOTSUPP);
+	assert_int_equal(port.ops->lend(port.ops_arg, &part), -EOPNOTSUPP);
 	port_destroy(&port);
 }
 

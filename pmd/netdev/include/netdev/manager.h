@@ -20,4 +20,15 @@ int manager_open(void);
  */
 int manager_take(int *fd, const char *ifname);
 
+/**
+ * Keep a packet socket that will be given to a process without privilege from taking this right, on
+ * any interface. It also stays bound to its interface for ever. MT-safe. Needs Linux 5.8.
+ *
+ * @param fd
+ *   A socket that is bound to an interface.
+ * @return
+ *   0; -errno: older kernels refuse this while the interface is down.
+ */
+int manager_exclude(int fd);
+
 #endif

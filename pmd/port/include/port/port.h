@@ -149,12 +149,12 @@ struct port_ops {
 	/*
 	 * For a kernel interface, on which other processes may have packet sockets of their own
 	 * (netdev/divide.h); NULL: they may not. `lend` makes a socket for the RoCE packets to one
-	 * part of the queue pair numbers, and tells the interface that it must be bound to. It
+	 * part of the queue pair numbers, for a process without privilege. It
 	 * returns the socket, -EOPNOTSUPP or another -errno. `leave_out` makes the port receive no
 	 * packets to these blocks, until it is called with others. It returns 0, or -errno: nothing
 	 * has changed.
 	 */
-	int (*lend)(void *arg, const struct divide_part *part, uint32_t *ifindex);
+	int (*lend)(void *arg, const struct divide_part *part);
 	int (*leave_out)(void *arg, const struct divide_blocks *blocks);
 	/*
 	 * Open the queue of a further engine, `number` of `count`, as a port whose other members

@@ -53,8 +53,11 @@ int psock_open(struct psock **psock, struct rte_mempool *pool);
  */
 int psock_socket(void);
 
+/** Bind a socket of psock_socket to an interface. 0 or -errno. */
+int psock_bind(int fd, unsigned int ifindex);
+
 /** Do as psock_open with a socket of psock_socket, which belongs to the psock then, and is closed
- * if this fails. 0 or -errno. */
+ * if this fails. If it is bound, it receives and sends from now on. 0 or -errno. */
 int psock_adopt(struct psock **psock, struct rte_mempool *pool, int fd);
 
 /** Mark received packets that are for other queue pairs than a block's (PSOCK_STRAY), as the

@@ -13,7 +13,7 @@
 #include "netdev/addresses.h"
 
 /* Both ends must be of one build. An end with another number is refused with a message. */
-#define SHARE_VERSION 15
+#define SHARE_VERSION 16
 
 #define SHARE_UNIQUE_MAX 512
 #define SHARE_STATUS_MAX 98304
@@ -56,7 +56,7 @@ enum share_fd {
 	SHARE_FD_PAGE,	  /* memory */
 	SHARE_FD_OWNER,	  /* eventfd: wakes the owner */
 	SHARE_FD_PROCESS, /* epoll set: readable when the process is woken */
-	SHARE_FD_PSOCK,	  /* packet socket for the port's interface, or absent */
+	SHARE_FD_PSOCK,	  /* packet socket, bound to the port's interface, or absent */
 	SHARE_FDS,
 };
 
@@ -124,7 +124,6 @@ struct share_welcome {
 	uint32_t quota;		/* buffers that the process may hold now; it may become larger */
 	uint8_t mac[6];
 	bool mac_is_random;
-	uint32_t ifindex; /* the interface to bind SHARE_FD_PSOCK to */
 	uint32_t mtu_bytes;
 	uint64_t link_mbps;
 	uint64_t tsc_hz;
