@@ -275,6 +275,7 @@ TEST(dmabuf_register__ranges_are_checked)
 	/* ibv_reg_dmabuf_mr(3): iova must have the page offset of offset. */
 	assert_int_equal(reg(8, 8, IOVA, 0, &mr), -EINVAL);
 	assert_int_equal(reg(0, 8, IOVA + 8, 0, &mr), -EINVAL);
+	assert_int_equal(reg(0, 8, IOVA + 1, 0, &mr), -EINVAL);
 	/* An iova that wraps. */
 	assert_int_equal(reg(0, 2 * env.page, UINT64_MAX - env.page + 1, 0, &mr), -EINVAL);
 	assert_int_equal(reg(0, env.page, UINT64_MAX - env.page + 1, 0, &mr), 0);

@@ -12,6 +12,7 @@
 #include "huge.h"
 #include "ioctl_instead.h"
 #include "maps.h"
+#include "open_fds.h"
 #include "skipped.h"
 #include "test.h"
 
@@ -201,6 +202,29 @@ TEST(huge_check__believes_the_query_where_there_is_one)
 		assert_int_equal(huge_check((uintptr_t)env.memory, env.page), cases[i].rc);
 		assert_int_equal(queries, 1);
 	}
+}
+
+/* Another thread prepares in this call of getpid, counted from 1 at the next one; 0: in none. */
+static unsigned int other_thread_in;
+
+pid_t __real_getpid(void);
+pid_t __wrap_getpid(void);
+
+pid_t __wrap_getpid(void)
+{
+	if (TEST_FILE_RUNS() && other_thread_in > 0 && --other_thread_in == 0)
+		huge_prepare();
+	return __real_getpid();
+}
+
+/* The second thread comes when the first one has stored its descriptor, and not yet said so. */
+TEST(huge_prepare__in_two_threads_keeps_one_descriptor)
+{
+	const unsigned int before = fds_count();
+
+	other_thread_in = 2;
+	huge_prepare();
+	assert_int_equal(fds_count(), before + 1);
 }
 
 /* Ask in a child of a prepared process, which does not have the child's pages. */
