@@ -140,6 +140,34 @@ TEST(cc_answered__a_later_answer_covers_it)
 	assert_int_equal(cc->swift.rtt_ns, 3000);
 }
 
+static uint32_t answered_psns; /* of the newest answer */
+
+static void note_answered(struct cc *self, uint64_t rtt_ns, uint32_t psns, uint64_t now_ns)
+{
+	(void)self;
+	(void)rtt_ns;
+	(void)now_ns;
+	answered_psns = psns;
+}
+
+TEST(cc_answered__tells_how_many_psns_were_sent_meanwhile)
+{
+	static const struct cc_ops ops = {.times = true, .answered = note_answered};
+
+	make(CC_SWIFT);
+	cc->ops = &ops;
+	send(4, 1000);
+	acknowledge(0, 2000);
+	assert_int_equal(answered_psns, 1);
+	send(1, 3000);
+	acknowledge(4, 4000);
+	assert_int_equal(answered_psns, 4);
+	cc_reset(cc);
+	send(1, 5000);
+	acknowledge(5, 6000);
+	assert_int_equal(answered_psns, 1);
+}
+
 /* It is unknown which transmission the answer is to. */
 TEST(cc_answered__not_after_a_retransmission)
 {

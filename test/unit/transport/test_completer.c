@@ -242,6 +242,24 @@ TEST(completer_receive__segments_give_their_resource_back)
 	expect_success(1);
 }
 
+TEST(completer_receive__a_read_may_end_with_its_segment)
+{
+	const uint32_t segment = REQUESTER_READ_SEGMENT_PKTS;
+
+	post(1, IBV_WR_RDMA_READ, segment * MTU);
+	post(2, IBV_WR_RDMA_WRITE, MTU);
+	assert_int_equal(send_all(), 2);
+	assert_int_equal(rig.loss.responses, 1);
+	for (uint32_t i = 0; i < segment - 1; i++)
+		EXPECT_TAKEN(OPCODE_READ_RESPONSE_MIDDLE, i, .len = MTU);
+	assert_int_equal(rig.loss.responses, 1);
+	EXPECT_TAKEN(OPCODE_READ_RESPONSE_LAST, segment - 1, .syndrome = ACK, .len = MTU);
+	assert_int_equal(rig.loss.responses, 0);
+	expect_success(1);
+	acknowledge(segment);
+	expect_success(2);
+}
+
 TEST(completer_receive__the_result_of_an_atomic_is_in_host_order)
 {
 	const uint64_t *result = (const uint64_t *)(const void *)rig.memory.bytes;

@@ -610,6 +610,19 @@ TEST(completer_sack__a_lost_read_request_is_sent_again_whole)
 		expect_ack_byte(i, BTH_SACK_REQUEST);
 }
 
+/* A request was sent again behind the newest packet. That this packet has come says nothing about
+ * the retransmission. */
+TEST(completer_sack__a_read_request_that_came_is_no_evidence_of_a_later_one)
+{
+	for (uint64_t id = 1; id <= 3; id++)
+		post(id, IBV_WR_RDMA_READ, MTU);
+	assert_int_equal(send_all(), 3);
+	tell(1, 0x2);
+	assert_true(send_all() > 0);
+	tell(1, 0x6);
+	assert_int_equal(send_all(), 0);
+}
+
 TEST(requester_send__a_read_that_is_not_sent_again_is_marked)
 {
 	rig.loss.recovery.timeout_ns = UINT64_C(1) << 30;

@@ -228,3 +228,30 @@ TEST(responder__a_request_is_remembered_for_almost_2_23_psns)
 		EXPECT_TAKEN(OPCODE_WRITE_ONLY, half + i, TO_MEMORY);
 	assert_int_equal(rig.replies.remembered, 1);
 }
+
+static struct srq *find_none(void *domain, uint32_t number)
+{
+	(void)domain;
+	(void)number;
+	return NULL;
+}
+
+/* A target asks its stand-in for a part of a READ, of one packet, with a PSN from before. */
+TEST(responder__a_stand_in_reads_for_an_old_psn)
+{
+	rig.responder.stand_in = rig.fixture.pd;
+	rig.responder.find_srq = find_none;
+	EXPECT_TAKEN(OPCODE_READ_REQUEST, 0u - 2, TO_MEMORY, .dma_length = MTU);
+	assert_int_equal(rig_answers(), 1);
+	expect_answer(0, OPCODE_READ_RESPONSE_ONLY, 0u - 2);
+	assert_int_equal(catcher_at(&rig.fixture.catcher, 0)->payload_len, MTU);
+	assert_memory_equal(catcher_at(&rig.fixture.catcher, 0)->payload, rig.memory.bytes, MTU);
+	EXPECT_TAKEN(OPCODE_READ_REQUEST, 0u - 2, TO_MEMORY, .dma_length = MTU + 1);
+	expect_no_answer();
+	/* Other requests are duplicates as anywhere. */
+	assert_int_equal(counters_get(&rig.fixture.counters, COUNTER_duplicate_request), 0);
+	EXPECT_TAKEN(OPCODE_WRITE_ONLY, 0u - 1, TO_MEMORY, .len = 4, .dma_length = 4);
+	expect_aeth(ACK, 0u - 1, 0);
+	assert_int_equal(counters_get(&rig.fixture.counters, COUNTER_duplicate_request), 1);
+	expect_memory_untouched();
+}

@@ -259,6 +259,27 @@ TEST(recovery_retransmitted__the_next_one_waits_as_long_as_this_one_took)
 	assert_int_equal(recovery.retransmit_ns, NOW_NS + RECOVERY_RETRANSMIT_MIN_NS);
 }
 
+/* If the acknowledgement timer is not used, nothing but a retransmission has a timer. */
+TEST(recovery_retransmitted__without_a_timeout_no_timer_is_left)
+{
+	recovery.timeout_ns = 0;
+	recovery_sent(&recovery, NOW_NS);
+	recovery_retransmit(&recovery, NOW_NS, true);
+	assert_true(recovery_deadline_ns(&recovery) != RECOVERY_NEVER);
+	recovery_retransmitted(&recovery, NOW_NS + 10);
+	assert_true(recovery_deadline_ns(&recovery) == RECOVERY_NEVER);
+}
+
+TEST(recovery_defer__starts_the_timer_anew)
+{
+	recovery_sent(&recovery, NOW_NS);
+	recovery_defer(&recovery, NOW_NS + 10);
+	expect(RECOVERY_SMOOTH, NOW_NS + 10 + RECOVERY_DEFER_MIN_NS);
+	recovery.timeout_ns = RECOVERY_DEFER_MIN_NS + 1;
+	recovery_defer(&recovery, NOW_NS + 10);
+	expect(RECOVERY_SMOOTH, NOW_NS + 10 + RECOVERY_DEFER_MIN_NS + 1);
+}
+
 TEST(recovery_sent__a_probe_goes_out_long_before_the_timer)
 {
 	recovery.timeout_ns = UINT64_C(1) << 30;

@@ -379,6 +379,18 @@ TEST(replies_repeat__after_a_change_of_resources_overwrites_nothing)
 		expect_read(i, OPCODE_READ_RESPONSE_ONLY, i, i * MTU, MTU);
 }
 
+TEST(replies_init__of_more_than_fit_takes_over_the_first)
+{
+	assert_int_equal(replies_init(&replies, 8), 0);
+	for (uint32_t i = 0; i < 8; i++)
+		add(read_of(i, i * MTU, MTU, 1));
+	assert_int_equal(replies_init(&replies, 1), 0);
+	assert_int_equal(send_all(), FAULT_NONE);
+	assert_int_equal(fixture.catcher.count, 2);
+	expect_read(0, OPCODE_READ_RESPONSE_ONLY, 0, 0, MTU);
+	expect_read(1, OPCODE_READ_RESPONSE_ONLY, 1, MTU, MTU);
+}
+
 TEST(replies_init__of_more_duplicates_than_fit_takes_over_the_first)
 {
 	for (uint32_t i = 0; i < RESOURCES; i++)

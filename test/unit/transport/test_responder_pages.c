@@ -136,6 +136,13 @@ TEST(responder_resume__asks_for_what_was_not_kept)
 		EXPECT_TAKEN(OPCODE_WRITE_ONLY, psn, TO_MEMORY, .dma_length = 8, .len = 8,
 			     .ack_req = psn == KEPT + 2);
 	expect_aeth(ACK, KEPT + 2, KEPT + 3);
+	/* Nothing was dropped since. */
+	go();
+	EXPECT_TAKEN(OPCODE_WRITE_ONLY, KEPT + 3, TO_MEMORY, .dma_length = 8, .len = 8,
+		     .ack_req = true);
+	expect_no_answer();
+	come();
+	expect_aeth(ACK, KEPT + 3, KEPT + 4);
 }
 
 TEST(replies_send__of_an_absent_page_waits_with_all_behind_it)
@@ -152,6 +159,19 @@ TEST(replies_send__of_an_absent_page_waits_with_all_behind_it)
 	expect_answer(1, OPCODE_ACKNOWLEDGE, 1);
 }
 
+/* The pager may bring in what the next responses read, and no more. */
+TEST(replies_send__names_the_rest_of_the_read_to_the_pager)
+{
+	EXPECT_TAKEN(OPCODE_READ_REQUEST, 0, TO_MEMORY, .dma_length = 2 * MTU + 8);
+	expect_no_answer();
+	assert_int_equal(away.touch.now, MTU);
+	assert_int_equal(away.touch.ahead, MTU + 8);
+	away_come();
+	assert_int_equal(rig_answers(), 3);
+	assert_int_equal(away.touch.now, 8);
+	assert_int_equal(away.touch.ahead, 0);
+}
+
 TEST(replies_send__tells_a_requester_that_asks_again_to_wait)
 {
 	EXPECT_TAKEN(OPCODE_READ_REQUEST, 0, TO_MEMORY, .dma_length = 8);
@@ -159,6 +179,7 @@ TEST(replies_send__tells_a_requester_that_asks_again_to_wait)
 	rig.replies.page_wait.waited_ns = LONG_NS;
 	EXPECT_TAKEN(OPCODE_READ_REQUEST, 0, TO_MEMORY, .dma_length = 8);
 	expect_aeth(AETH_RNR_NAK | rnr_timer_code(PAGE_WAIT_FACTOR * LONG_NS), 0, 1);
+	assert_int_equal(counters_get(&rig.fixture.counters, COUNTER_rnr_nak_sent), 1);
 	/* Each repetition of the request is answered once. */
 	expect_no_answer();
 	away_come();

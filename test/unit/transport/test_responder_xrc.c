@@ -149,6 +149,7 @@ TEST(responder_forget_srq__ends_the_message_in_progress)
 	post(other, 2);
 	assert_int_equal(TAKE(NUMBER, OPCODE_SEND_FIRST, 0, .len = MTU), FAULT_NONE);
 	destroy_srq();
+	assert_null(rig.responder.srq);
 	/* The message does not go into the buffer that was posted to the destroyed queue. */
 	assert_int_equal(TAKE(OTHER, OPCODE_SEND_LAST, 1, .len = 1), FAULT_INVALID_REQUEST);
 	fixture_no_completion(rig.fixture.cq);
@@ -186,4 +187,17 @@ TEST(replies_forget_pd__fails_reads_that_are_owed)
 	destroy_srq();
 	replies_send(&rig.replies, &catcher->sink, 1000, &more, &fault);
 	assert_int_equal(fault, FAULT_ACCESS);
+}
+
+/* The requester asks for the answer again, and its memory is not this queue pair's any more. */
+TEST(replies_forget_pd__fails_reads_that_are_stored)
+{
+	assert_int_equal(TAKE(NUMBER, OPCODE_READ_REQUEST, 0, TO_MEMORY, .dma_length = 8),
+			 FAULT_NONE);
+	assert_int_equal(rig_answers(), 1);
+	expect_answer(0, OPCODE_READ_RESPONSE_ONLY, 0);
+	destroy_srq();
+	assert_int_equal(TAKE(NUMBER, OPCODE_READ_REQUEST, 0, TO_MEMORY, .dma_length = 8),
+			 FAULT_NONE);
+	expect_aeth(AETH_NAK | NAK_REMOTE_ACCESS, 0, 1);
 }
