@@ -49,7 +49,9 @@ UNSEEN = re.compile(r"(?<![a-z])(?:un)?lock\(|(?i:prefetch)(?!_(?:post|cancel|wa
 # A period that is a nanosecond longer is no fault.
 BOUNDARY = (" < ", " <= ", " > ", " >= ")
 TIME = re.compile(r"_ns\b")
-HIDDEN = re.compile(r"/\*.*?\*/|//[^\n]*|\"(?:\\.|[^\"\\\n])*\"|'(?:\\.|[^'\\\n])'|^[ \t]*#[^\n]*(?:\\\n[^\n]*)*"
+# Two objects in place of one, and another distance of prefetching, make no difference.
+HIDDEN = re.compile(r"(?<=\bcalloc\()1(?=,)|\bsgl\.next = [^;]*;"
+                    r"|/\*.*?\*/|//[^\n]*|\"(?:\\.|[^\"\\\n])*\"|'(?:\\.|[^'\\\n])'|^[ \t]*#[^\n]*(?:\\\n[^\n]*)*"
                     r"|\b(?:static_)?assert\([^;]*;|\b_Static_assert\([^;]*;|\bsizeof\([^()]*\)", re.S | re.M)
 
 
@@ -63,8 +65,8 @@ class Change(NamedTuple):
 
 
 def visible(source):
-    """Return the source with blanks in place of what does not run: comments, strings, assertions, sizeof, the preprocessor's
-    lines."""
+    """Return the source with blanks in place of what does not run, or makes no difference: comments, strings, assertions,
+    sizeof, the preprocessor's lines."""
     return HIDDEN.sub(lambda match: re.sub(r"[^\n]", " ", match.group()), source)
 
 
