@@ -132,7 +132,7 @@ static int qp_apply(struct qp *qp, const struct ibv_qp_attr *attr, int mask,
 	}
 	qp->peer.qpn = qp->attr.dest_qp_num;
 	qp->peer.pkey = WIRE_PKEY_DEFAULT;
-	qp->peer.mtu = qp->attr.path_mtu == 0 ? 0 : 128u << qp->attr.path_mtu;
+	qp->peer.mtu = 128u << qp->attr.path_mtu; /* not used before the attribute is set */
 	qp->completer.mtu = qp->peer.mtu;
 	loss_set_attr(&qp->loss, &(struct loss_attr){.timeout_ns = ack_timeout_ns(qp->attr.timeout),
 						     .max_responses = qp->attr.max_rd_atomic,
@@ -143,7 +143,6 @@ static int qp_apply(struct qp *qp, const struct ibv_qp_attr *attr, int mask,
 	if (mask & IBV_QP_SQ_PSN) {
 		loss_init(&qp->loss, psn_make(attr->sq_psn));
 		backlog_reset(&qp->backlog);
-		completer_reset(&qp->completer);
 	}
 	if (qp_is_datagram(qp))
 		qp_apply_datagram(qp, attr, mask);
