@@ -2,18 +2,31 @@
 /* Tests of lib/qp/qp.c: what a queue pair is made of, what it tells, and when work may be posted to
  * it. */
 #include <errno.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "mem/mw.h"
 #include "mem/pd.h"
 #include "qp_rig.h"
 #include "queue/ah.h"
+#include "queue/sq_build.h"
 #include "transport/ooo.h"
 #include "transport/loss.h"
 #include "test.h"
 #include "queues.h"
+
+static bool is_full; /* there is no memory */
+
+void *__real_calloc(size_t count, size_t size);
+void *__wrap_calloc(size_t count, size_t size);
+
+void *__wrap_calloc(size_t count, size_t size)
+{
+	return TEST_FILE_RUNS() && is_full ? NULL : __real_calloc(count, size);
+}
 
 TEST_FIXTURE(qp_rig_set_up, qp_rig_tear_down);
 
@@ -125,6 +138,49 @@ TEST(qp_create__refuses_types_that_are_not_built)
 	expect_refused(init, -EOPNOTSUPP);
 	init.type = IBV_QPT_DRIVER;
 	expect_refused(init, -EOPNOTSUPP);
+}
+
+/* A queue that is never used takes no memory. */
+TEST(qp_create__xrc_has_only_the_send_queue)
+{
+	struct qp_init init = init_of(A);
+	struct ibv_qp_cap cap;
+	struct qp *qp;
+
+	init.type = IBV_QPT_XRC_SEND;
+	assert_int_equal(qp_create(&init, &cap, &qp), 0);
+	assert_true(cap.max_send_wr >= 5);
+	assert_int_equal(cap.max_recv_wr, 0);
+	qp_destroy(qp);
+	init.type = IBV_QPT_XRC_RECV;
+	assert_int_equal(qp_create(&init, &cap, &qp), 0);
+	assert_int_equal(cap.max_send_wr, 0);
+	assert_int_equal(cap.max_recv_wr, 0);
+	qp_destroy(qp);
+}
+
+static int find_no_link(void *user, uint32_t srqn, struct pass_link **link)
+{
+	(void)user;
+	(void)srqn;
+	(void)link;
+	return -ENOENT;
+}
+
+TEST(qp_create__without_memory_to_pass_requests_on_is_an_error)
+{
+	struct qp_init init = init_of(A);
+	struct ibv_qp_cap cap;
+	struct qp *qp;
+	int rc;
+
+	init.type = IBV_QPT_XRC_RECV;
+	init.find_link = find_no_link;
+	is_full = true;
+	rc = qp_create(&init, &cap, &qp);
+	is_full = false;
+	assert_int_equal(rc, -ENOMEM);
+	assert_int_equal(rig.fixture.other_pd->users, 0);
 }
 
 TEST(qp_create__without_room_nothing_can_be_posted)
@@ -475,6 +531,27 @@ TEST(qp_post_send__only_from_rts_on)
 	end_run(A, 1);
 	end_sent(A, 4, IBV_WC_WR_FLUSH_ERR);
 	end_idle(A);
+}
+
+/* A list that is refused leaves the queue to the next thread. */
+TEST(qp_post_built__only_from_rts_on)
+{
+	struct sq *sq = qp_sq(A->qp);
+
+	end_raise(A, IBV_QPS_RTR);
+	sq_build_start(sq, 1u << IBV_WR_SEND);
+	assert_non_null(sq_build_next(sq, IBV_WR_SEND, 1, 0));
+	assert_int_equal(qp_post_built(A->qp), EINVAL);
+	assert_false(rte_spinlock_is_locked(&sq->lock.spin));
+	assert_int_equal(end_modify(A, IBV_QPS_RTS), 0);
+	assert_false(end_run(A, 9));
+	assert_int_equal(A->catcher.count, 0);
+	sq_build_start(sq, 1u << IBV_WR_SEND);
+	assert_non_null(sq_build_next(sq, IBV_WR_SEND, 2, 0));
+	sq_build_sge_list(sq, 0, NULL);
+	assert_int_equal(qp_post_built(A->qp), 0);
+	end_run(A, 9);
+	assert_int_equal(A->catcher.count, 1);
 }
 
 TEST(qp_post_recv__from_init_on)

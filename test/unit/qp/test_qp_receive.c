@@ -6,6 +6,8 @@
 #include <string.h>
 
 #include "qp_rig.h"
+#include "queue/ah.h"
+#include "raise_qp.h"
 #include "test.h"
 #include "wire/headers.h"
 #include "wire/qpn_block.h"
@@ -131,6 +133,43 @@ TEST(qp_receive__requests_are_taken_from_rtr_on)
 	/* The request is acknowledged before the queue pair may send. */
 	rig_run();
 	end_sent(B, 2, IBV_WC_SUCCESS);
+}
+
+/* Move a queue pair for datagrams on to this state. */
+static void raise_datagrams(struct end *end, enum ibv_qp_state to)
+{
+	for (int s = (int)qp_state(end->qp) + 1; s <= (int)to; s++) {
+		struct ibv_qp_attr attr = {.qp_state = (enum ibv_qp_state)s, .port_num = 1};
+
+		assert_int_equal(
+			qp_modify(end->qp, &attr, raise_mask(IBV_QPT_UD, attr.qp_state), NULL), 0);
+	}
+}
+
+TEST(qp_receive__datagrams_are_taken_from_rtr_on)
+{
+	struct ah ah = {.path = B->path};
+	struct ibv_send_wr wr = {.opcode = IBV_WR_SEND,
+				 .wr.ud = {.ah = &ah.ibv, .remote_qpn = FIXTURE_QPN}},
+			   *bad;
+
+	end_recreate(A, IBV_QPT_UD, NULL);
+	end_recreate(B, IBV_QPT_UD, NULL);
+	raise_datagrams(B, IBV_QPS_RTS);
+	assert_int_equal(qp_post_send(B->qp, &wr, &bad), 0);
+	end_run(B, 9);
+	for (int s = IBV_QPS_RESET; s <= IBV_QPS_INIT; s++) {
+		if (s == IBV_QPS_INIT) {
+			raise_datagrams(A, IBV_QPS_INIT);
+			assert_int_equal(end_receive(A, 1, 0, MTU), 0);
+		}
+		qp_receive(A->qp, catcher_at(&B->catcher, 0), rig.now_ns);
+		fixture_no_completion(A->recv_cq);
+	}
+	assert_int_equal(rig_counter(COUNTER_rx_qp_state), 2);
+	raise_datagrams(A, IBV_QPS_RTR);
+	end_deliver(B);
+	end_received(A, 1, IBV_WC_SUCCESS);
 }
 
 TEST(qp_receive__the_first_packet_in_rtr_is_told_once)

@@ -250,6 +250,21 @@ TEST(qp_run__requests_are_slowed_down)
 	assert_int_equal(A->qp->unusual, 0);
 }
 
+/* A packet that waits for room in the port, and not for its time, needs another engine poll. */
+TEST(qp_run__slowed_down_with_more_to_send)
+{
+	connect(CC_DCQCN, IBV_QPT_RC);
+	slow_down(A);
+	rig.now_ns += CC_NOTIFY_NS;
+	assert_true(A->qp->unusual & QP_SLOWED);
+	assert_int_equal(end_send(A, 1, IBV_WR_RDMA_WRITE, 0, MTU, 0), 0);
+	A->catcher.room = 0;
+	assert_true(end_run(A, 9));
+	A->catcher.room = 100;
+	assert_false(end_run(A, 9));
+	assert_int_equal(A->catcher.count, 1);
+}
+
 /* A responder that is slowed down holds READ responses back, with a timer of its own. */
 TEST(qp_run__responses_are_slowed_down)
 {

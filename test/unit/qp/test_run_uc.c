@@ -58,6 +58,23 @@ TEST(qp_run__unreliable_a_bad_request_stops_the_sending_half)
 	end_received(B, 11, IBV_WC_SUCCESS);
 }
 
+/* A receive that fails stops both halves. */
+TEST(qp_run__unreliable_a_bad_receive_is_an_error)
+{
+	struct ibv_sge sge = {.addr = 4096, .length = 64, .lkey = FIXTURE_NOBODY};
+	struct ibv_recv_wr wr = {.wr_id = 10, .sg_list = &sge, .num_sge = 1}, *bad;
+
+	connect_unreliable();
+	assert_int_equal(qp_post_recv(B->qp, &wr, &bad), 0);
+	assert_int_equal(end_receive(B, 11, 0, 8), 0);
+	assert_int_equal(end_send(A, 1, IBV_WR_SEND, 0, 8, 0), 0);
+	rig_run();
+	end_sent(A, 1, IBV_WC_SUCCESS);
+	end_received(B, 10, IBV_WC_LOC_PROT_ERR);
+	end_received(B, 11, IBV_WC_WR_FLUSH_ERR);
+	end_expect_error(B);
+}
+
 /* READ and atomic requests fail: UC has no answers. */
 TEST(qp_run__unreliable_what_wants_an_answer_fails)
 {
