@@ -9,7 +9,6 @@
 #include "device/device.h"
 #include "impair/impair_path.h"
 #include "port/port.h"
-#include "port/relay.h"
 
 #define MILLION	  UINT64_C(1000000)
 #define BURST_MAX 1024 /* larger than any burst */
@@ -48,37 +47,22 @@ static uint16_t lossy_rx_burst(void *arg, struct rte_mbuf **mbufs, uint16_t n)
 	return impair_path_get(&loss->path, mbufs, taken, 0);
 }
 
-/* Replace a table by one that is lossy. It stays: its removal would have to wait until no burst
- * call is running. */
-static void loss_install(struct loss *loss, const struct port_ops **ops, const void *arg)
-{
-	loss->arg = arg;
-	loss->below = *ops;
-	loss->lossy = **ops;
-	loss->lossy.rx_burst = lossy_rx_burst;
-	*ops = &loss->lossy;
-}
-
 /*
- * Install the lossy table of an engine. The frames that other engines give a further engine have
- * passed such a table already, so only those of its own queue pass its table. A port without an
- * `open` function belongs to another process or to the application, and is refused.
+ * Replace an engine's table by one that is lossy. It stays: its removal would have to wait until no
+ * burst call is running. A port without an `open` function belongs to another process or to the
+ * application, and is refused.
  */
 static int lossy_port_begin(struct loss *loss, struct port *port, uint32_t engine)
 {
-	const struct port_ops **ops = &port->ops;
-	void *arg = port->ops_arg;
-
 	if (loss->below)
 		return 0;
-	if (engine > 0)
-		ops = relay_queue(port, &arg);
-	else if (!port->ops->open)
+	if (engine == 0 && !port->ops->open)
 		return -ENOTSUP;
-	/* The engine's packets arrive at the first engine. */
-	if (!ops)
-		return 0;
-	loss_install(loss, ops, arg);
+	loss->arg = port->ops_arg;
+	loss->below = port->ops;
+	loss->lossy = *port->ops;
+	loss->lossy.rx_burst = lossy_rx_burst;
+	port->ops = &loss->lossy;
 	if (!port->impaired)
 		port->impaired = &loss->counts;
 	return 0;

@@ -135,32 +135,6 @@ static int attach_hello(int fd, struct share_message *message, int report_fd, in
 	return rc;
 }
 
-/*
- * Tell the owner that a further engine does not use its slot, and wait until the owner has freed
- * the slot and closed the socket: from then on the first engine receives the packets to the
- * engine's queue pairs. Closing the socket alone would end all slots of the process.
- */
-static void attach_decline(int fd)
-{
-	const struct share_message message = {.type = SHARE_DECLINE, .version = SHARE_VERSION};
-	char byte;
-
-	/* An owner that has given no slot has closed the socket already. */
-	if (message_send(fd, &message, NULL, 0) != 0)
-		return;
-	/* Discard messages that the owner sent before. recv(2) discards their descriptors, too. */
-	while (attach_wait(fd) == 0 && recv(fd, &byte, sizeof(byte), 0) > 0)
-		;
-}
-
-/* Close the socket of a client that uses no slot. */
-static void attach_leave(const struct share_client *client)
-{
-	if (client->engine > 0)
-		attach_decline(client->socket);
-	close(client->socket);
-}
-
 /* Connect a client, and ask for its slot by the hello in `message`, which the welcome then
  * replaces. */
 static int attach_begin(struct share_client *client, struct share_message *message, int report_fd,
@@ -174,7 +148,7 @@ static int attach_begin(struct share_client *client, struct share_message *messa
 	own_mark(client->socket);
 	rc = attach_hello(client->socket, message, report_fd, fds, &client->owner_pid);
 	if (rc != 0) {
-		attach_leave(client);
+		close(client->socket);
 		return rc;
 	}
 	client->slot = message->welcome.slot;
@@ -312,7 +286,7 @@ static void attach_release(const struct share_client *client)
 static void attach_give_up(struct share_client *client)
 {
 	attach_release(client);
-	attach_leave(client);
+	close(client->socket);
 	free(client);
 }
 
@@ -376,6 +350,7 @@ static void attach_fill_link(struct link *link, struct share_client *client,
 	/* A pool of its own for packets that are held back, because the process has few of the
 	 * owner's buffers. */
 	port->make_pool = client_make_private_pool;
+	port->queues = client->engines;
 	port->mbuf_bytes = welcome->buffer_bytes - RTE_PKTMBUF_HEADROOM;
 	port->link_mbps = welcome->link_mbps;
 	port->tsc_hz = welcome->tsc_hz;

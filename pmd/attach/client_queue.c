@@ -5,7 +5,6 @@
  * buffers back as those of any other slot.
  */
 #include <errno.h>
-#include <string.h>
 
 #include "base/log.h"
 #include "client.h"
@@ -18,7 +17,7 @@
  */
 static int client_share_sockets(struct share_client *first, const struct share_client *client)
 {
-	if (!first->psock || (client && client->psock))
+	if (!first->psock || client->psock)
 		return 0;
 	log_info("packets pass through uroced: a further engine has no packet socket");
 	return client_decline_psocks(first);
@@ -26,17 +25,14 @@ static int client_share_sockets(struct share_client *first, const struct share_c
 
 int client_open_queue(void *arg, uint32_t number, uint32_t count, struct port *queue)
 {
-	struct share_client *first = arg, *client = NULL;
-	int rc, shared;
+	struct share_client *first = arg, *client;
+	int rc;
 
-	/* The owner gives slots to all engines or to the first one only. */
 	if (first->engines != count)
-		return -ENOSPC;
+		return -EOPNOTSUPP;
 	rc = attach_open_further(first, number, queue, &client);
-	if (rc == 0)
-		SLIST_INSERT_HEAD(&first->further, client, link);
-	shared = client_share_sockets(first, client);
-	if (shared != 0)
-		log_warn("packets from other hosts are lost: %s", strerror(-shared));
-	return rc;
+	if (rc != 0)
+		return rc;
+	SLIST_INSERT_HEAD(&first->further, client, link);
+	return client_share_sockets(first, client);
 }

@@ -5,7 +5,7 @@
 #include <errno.h>
 
 #include "device/device.h"
-#include "engine/crossing.h"
+#include "engine/engines.h"
 #include "engine/engine.h"
 #include "report/report_command.h"
 
@@ -38,8 +38,8 @@ void commands_execute(struct engine *engine)
 
 	if (!engine->report || !report_command_take(engine->report, &command))
 		return;
-	crossing_stop_others(engine->crossing);
+	engines_stop_others(engine->engines);
 	rc = execute(engine, &command);
-	crossing_start_others(engine->crossing);
+	engines_start_others(engine->engines);
 	report_command_answer(engine->report, &command, rc);
 }

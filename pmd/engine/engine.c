@@ -12,7 +12,7 @@
 #include "base/tuning.h"
 #include "device/device.h"
 #include "device/gsi.h"
-#include "engine/crossing.h"
+#include "engine/engines.h"
 #include "helper.h"
 #include "paging.h"
 #include "qp/qp.h"
@@ -211,7 +211,6 @@ static void engine_wake_other_end(const struct engine *engine)
 /* Owner, as the engine's lcore. */
 static unsigned int engine_send(struct engine *engine, bool hold)
 {
-	const bool crosses = engine->crossing && engine_is_first(engine);
 	const uint32_t left = engine->tx.count;
 	unsigned int work = 0;
 
@@ -224,14 +223,10 @@ static unsigned int engine_send(struct engine *engine, bool hold)
 		engine_wake_other_end(engine);
 	if (unlikely(__atomic_load_n(&engine->pages_came, __ATOMIC_RELAXED)))
 		paging_wake(engine);
-	if (unlikely(crosses))
-		work += crossing_begin(engine);
 	work += engine_run_ready(engine, hold && likely(tuning.batch_ack));
 	if (unlikely(engine->device->gsi) && engine_is_first(engine))
 		work += gsi_run(engine->device, engine->now_ns, &engine->tx.sink);
 	tx_flush(&engine->tx);
-	if (unlikely(crosses))
-		work += crossing_finish(engine);
 	/* The port had been full: count packets that it takes now as work. */
 	return work + (engine->tx.count < left);
 }
@@ -305,15 +300,12 @@ static void engine_count_damage(struct engine *engine)
 	}
 }
 
-/* Receive what other engines have for the first one. Returns the number of frames. */
+/* Receive what other engines have for this one. Returns the number of frames. */
 static __rte_noinline uint16_t engine_receive_crossed(struct engine *engine)
 {
 	struct rte_mbuf *mbufs[RX_BURST];
-	uint16_t crossed;
+	const uint16_t crossed = engines_take(engine, mbufs, RX_BURST);
 
-	if (!engine_is_first(engine))
-		return 0;
-	crossed = crossing_take(engine->crossing, mbufs, RX_BURST);
 	rx_input_burst(engine, mbufs, crossed, RX_CROSSED);
 	return crossed;
 }
@@ -348,7 +340,7 @@ static unsigned int engine_receive(struct engine *engine)
 	}
 	if (received > 0)
 		rx_input_burst(engine, mbufs, received, RX_PORT);
-	if (unlikely(engine->crossing))
+	if (unlikely(engine->engines))
 		crossed = engine_receive_crossed(engine);
 	if (tx_loop_count(&engine->tx) > 0)
 		looped = engine_receive_looped(engine);
@@ -497,11 +489,7 @@ static bool engine_has_left(const struct engine *engine)
 {
 	return engine->tx.count > 0 || engine->tx.stuck || tx_loop_count(&engine->tx) > 0 ||
 	       !TAILQ_EMPTY(&engine->ready) ||
-	       /* A relay's descriptor does not tell of frames that were collected before. */
-	       (unlikely(engine->crossing) && !engine_is_first(engine) &&
-		engine->link->port.rx_cut) ||
-	       (unlikely(engine->crossing) && engine_is_first(engine) &&
-		crossing_has_left(engine->crossing));
+	       (unlikely(engine->engines) && engines_has_more(engine));
 }
 
 uint64_t engine_gsi_deadline_ns(const struct engine *engine)
@@ -620,6 +608,6 @@ int engine_set_progress(struct engine *first, enum settings_progress progress)
 	int rc = engine_set_one(first, &progress);
 
 	if (rc == 0)
-		rc = crossing_each_other(first->crossing, engine_set_one, &progress);
+		rc = engines_each_other(first->engines, engine_set_one, &progress);
 	return rc;
 }

@@ -10,7 +10,6 @@
 #include "device/device.h"
 #include "device/gsi.h"
 #include "publish.h"
-#include "engine/crossing.h"
 #include "engine/engine.h"
 #include "engine/polling.h"
 #include "helper.h"
@@ -19,25 +18,16 @@
 #define END_WAIT_NS  UINT64_C(100000000)
 #define END_PAUSE_NS 1000000
 
-/* Return true if the port does not take packets of this engine, or of those that it sends for. */
-static bool engine_waits_for_port(const struct engine *engine)
-{
-	return tx_waits_for_port(&engine->tx) ||
-	       (engine->crossing && engine_is_first(engine) && crossing_sends(engine->crossing));
-}
-
-void engine_wait_for_room(struct engine *engine, bool all_stopped)
+void engine_wait_for_room(struct engine *engine)
 {
 	const uint64_t start_ns = clock_ns(&engine->clock);
 
-	while (engine_waits_for_port(engine) && clock_ns(&engine->clock) - start_ns < END_WAIT_NS) {
+	while (tx_waits_for_port(&engine->tx) &&
+	       clock_ns(&engine->clock) - start_ns < END_WAIT_NS) {
 		sched_yield();
-		/* The caller has the first engine, so no other thread can send for this one. */
-		if (all_stopped && engine->crossing && !engine_is_first(engine))
-			crossing_make_room(engine->crossing);
 		engine_transmit(engine);
 	}
-	if (engine_waits_for_port(engine))
+	if (tx_waits_for_port(&engine->tx))
 		engine->tx.given_up = true;
 }
 
@@ -46,11 +36,11 @@ void engine_wait_for_room(struct engine *engine, bool all_stopped)
 static void engine_tell_peers(struct engine *engine)
 {
 	engine_transmit(engine);
-	engine_wait_for_room(engine, false);
+	engine_wait_for_room(engine);
 	while (engine_is_first(engine) && !engine->tx.given_up &&
 	       gsi_end(engine->device, clock_ns(&engine->clock)) > 0) {
 		engine_transmit(engine);
-		engine_wait_for_room(engine, false);
+		engine_wait_for_room(engine);
 		polling_pause(END_PAUSE_NS);
 	}
 }

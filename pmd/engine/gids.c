@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "device/device.h"
-#include "engine/crossing.h"
+#include "engine/engines.h"
 #include "engine/engine.h"
 #include "net/link.h"
 
@@ -27,7 +27,7 @@ void gids_follow(struct engine *engine)
 {
 	if (!link_refresh(engine->link))
 		return;
-	crossing_stop_others(engine->crossing);
+	engines_stop_others(engine->engines);
 	gids_sync(engine->device, engine->link);
-	crossing_start_others(engine->crossing);
+	engines_start_others(engine->engines);
 }

@@ -3,7 +3,6 @@
 #include "engine/handover.h"
 
 #include "device/device_engine.h"
-#include "engine/crossing.h"
 #include "engine/engine.h"
 #include "engine/shared.h"
 #include "helper.h"
@@ -194,15 +193,6 @@ void engine_kick(struct engine *engine, struct qp *qp)
 	}
 }
 
-void engine_call(struct engine *first, bool *called)
-{
-	shared_store(called, true, __ATOMIC_SEQ_CST);
-	if (first->progress == SETTINGS_PROGRESS_DEDICATED || !engine_try(first))
-		return;
-	engine_transmit(first);
-	engine_release(first);
-}
-
 /*
  * Return true if the helper would stay in idle sleep longer than the work left here allows. Owner.
  * The helper also begins an idle sleep as the owner, so one that begins later takes this work into
@@ -217,9 +207,7 @@ static bool helper_is_missed(const struct engine *engine)
 /* Return true if a thread has left work and gone. */
 static bool engine_is_wanted(const struct engine *engine)
 {
-	return shared_load(&engine->kicks, __ATOMIC_SEQ_CST) != NULL ||
-	       (unlikely(engine->crossing) && engine_is_first(engine) &&
-		crossing_is_called(engine->crossing));
+	return shared_load(&engine->kicks, __ATOMIC_SEQ_CST) != NULL;
 }
 
 void engine_release(struct engine *engine)

@@ -6,7 +6,7 @@
 #include "device/device.h"
 #include "device/xrc_share.h"
 #include "publish.h"
-#include "engine/crossing.h"
+#include "engine/engines.h"
 #include "engine/engine.h"
 #include "engine_poll.h"
 #include "gids.h"
@@ -38,10 +38,10 @@ static void engine_lose(struct engine *engine)
 			  engine->device->config.name);
 	/* No other engine may use its queue of a port that is closed. If one cannot be stopped, the
 	 * process ends. */
-	if (!engine_is_first(engine) || crossing_stop_others(engine->crossing))
+	if (!engine_is_first(engine) || engines_stop_others(engine->engines))
 		port_lose(&engine->link->port);
 	if (engine_is_first(engine)) {
-		crossing_start_others(engine->crossing);
+		engines_start_others(engine->engines);
 		device_raise(engine->device, IBV_EVENT_DEVICE_FATAL);
 	}
 	device_each_qp(engine->device, engine_fail_qp, engine);
@@ -76,9 +76,9 @@ static int engine_check_other(struct engine *engine, void *arg)
  * packets while it does not know of that. So the first engine looks last. */
 static void engine_check_others(struct engine *first)
 {
-	if (crossing_stop_others(first->crossing))
-		(void)crossing_each_other(first->crossing, engine_check_other, NULL);
-	crossing_start_others(first->crossing);
+	if (engines_stop_others(first->engines))
+		(void)engines_each_other(first->engines, engine_check_other, NULL);
+	engines_start_others(first->engines);
 }
 
 void engine_check_link(struct engine *engine)
@@ -86,7 +86,9 @@ void engine_check_link(struct engine *engine)
 	struct port *port = &engine->link->port;
 	bool up;
 
-	if (!engine->lost && unlikely(port_lost(port) || engine_has_lost_fds(engine)))
+	/* Ask the queue of a further engine, too: it may use the call to look after itself. */
+	if (!engine->lost &&
+	    unlikely(port_lost(port) || engines_lost_port(engine) || engine_has_lost_fds(engine)))
 		engine_lose(engine);
 	if (engine_is_first(engine) && port_connected(port) != engine->tx.connected)
 		engine_check_others(engine);
@@ -115,9 +117,9 @@ static void engine_follow_xrc(struct engine *engine)
 {
 	if (likely(!xrc_share_is_due(engine->device)))
 		return;
-	if (crossing_stop_others(engine->crossing))
+	if (engines_stop_others(engine->engines))
 		xrc_share_follow(engine->device);
-	crossing_start_others(engine->crossing);
+	engines_start_others(engine->engines);
 }
 
 /* Do what a device needs from time to time. */
@@ -130,9 +132,9 @@ static void engine_housekeeping_device(struct engine *engine)
 	commands_execute(engine);
 	if (!engine->report || !report_is_wanted(engine->report))
 		return;
-	crossing_stop_others(engine->crossing);
+	engines_stop_others(engine->engines);
 	report_write_device(engine->report, engine->device);
-	crossing_start_others(engine->crossing);
+	engines_start_others(engine->engines);
 }
 
 void engine_housekeeping(struct engine *engine)

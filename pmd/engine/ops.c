@@ -5,7 +5,7 @@
 
 #include "base/log.h"
 #include "device/device.h"
-#include "engine/crossing.h"
+#include "engine/engines.h"
 #include "engine/engine.h"
 #include "engine/polling.h"
 #include "helper.h"
@@ -66,9 +66,8 @@ static void ops_detach(void *arg, struct qp *qp)
 
 	/* Send what this queue pair owes: later is too late. If the port has taken nothing since
 	 * the last such wait, do not wait again, because many queue pairs may end at once. */
-	if (unlikely(engine->tx.stuck && !engine->tx.given_up && qp_sched(qp)->is_ready)) {
-		engine_wait_for_room(engine, true);
-	}
+	if (unlikely(engine->tx.stuck && !engine->tx.given_up && qp_sched(qp)->is_ready))
+		engine_wait_for_room(engine);
 	engine_forget(engine, qp);
 }
 
@@ -104,8 +103,8 @@ static void ops_poll(void *arg)
 	now_ns = engine->now_ns;
 	idle_ns = now_ns - engine->busy_ns;
 	engine_release(engine);
-	if (unlikely(engine->crossing) && work == 0)
-		crossing_poll_others(engine);
+	if (unlikely(engine->engines) && work == 0 && engine->progress == SETTINGS_PROGRESS_INLINE)
+		engines_poll_others(engine);
 	if (unlikely(polling_make_way(&engine->clock, now_ns)))
 		return;
 	vain_ns = polling_vain_ns(&engine->polling, now_ns);
@@ -127,17 +126,10 @@ static void ops_polled(void *arg, int n)
 		ops_poll(engine);
 }
 
-static void ops_expect_sleep(struct engine *engine)
-{
-	polling_count_wait(&engine->polling);
-	helper_expect_sleep(engine);
-}
-
 /*
- * The thread that is about to sleep no longer runs the engine polls that its polls ran: of this
- * engine, and of those that receive packets for it. Other engines, such as the first one, which has
- * the addresses and the connection manager, are not told. If nobody runs them, the helper notices
- * that by itself.
+ * The thread that is about to sleep no longer runs the engine polls that its polls ran. Other
+ * engines, such as the first one, which has the addresses and the connection manager, are not told.
+ * If nobody runs them, the helper notices that by itself.
  */
 static void ops_wait(void *arg)
 {
@@ -148,9 +140,8 @@ static void ops_wait(void *arg)
 	    !__atomic_exchange_n(&warned, true, __ATOMIC_RELAXED))
 		log_warn("progress mode inline: nothing happens while the program sleeps on a "
 			 "channel (--progress hybrid has a thread for that)");
-	ops_expect_sleep(engine);
-	if (unlikely(engine->crossing) && engine->progress == SETTINGS_PROGRESS_HYBRID)
-		crossing_each_source(engine, ops_expect_sleep);
+	polling_count_wait(&engine->polling);
+	helper_expect_sleep(engine);
 }
 
 static uint64_t ops_now(void *arg)

@@ -10,7 +10,7 @@
 #include "base/log.h"
 #include "device/device.h"
 #include "eal/privilege.h"
-#include "engine/crossing.h"
+#include "engine/engines.h"
 #include "engine/engine.h"
 #include "engine/shared.h"
 #include "mem/pager.h"
@@ -72,7 +72,7 @@ static void paging_came(void *arg)
 	struct engine *first = arg;
 
 	paging_tell(first, NULL);
-	crossing_each_other(first->crossing, paging_tell, NULL);
+	engines_each_other(first->engines, paging_tell, NULL);
 }
 
 static uint64_t paging_clock(void *arg)
@@ -86,7 +86,7 @@ void paging_start(struct engine *engine)
 {
 	const struct pager_config config = {
 		.now_ns = &engine->now_ns,
-		.clock = engine->crossing ? paging_clock : NULL,
+		.clock = engine->engines ? paging_clock : NULL,
 		.came = paging_came,
 		.user = engine,
 		.start = paging_start_thread,

@@ -26,7 +26,7 @@
 #include "publish.h"
 #include "eal/cpu.h"
 #include "eal/footprint.h"
-#include "engine/crossing.h"
+#include "engine/engines.h"
 #include "engine/engine.h"
 #include "gids.h"
 #include "helper.h"
@@ -72,13 +72,13 @@ static int provider_end_one(struct engine *engine, void *arg)
 	return 0;
 }
 
-/* The first engine ends last, because it sends what the others send at their end. */
+/* The first engine ends last, because it closes the port. */
 static void provider_exit(void)
 {
 	for (uint32_t i = 0; i < provider_count; i++) {
 		struct engine *first = provider_engines[i];
 
-		crossing_each_other(first->crossing, provider_end_one, NULL);
+		engines_each_other(first->engines, provider_end_one, NULL);
 		engine_end(first);
 	}
 }
@@ -98,7 +98,7 @@ static void provider_after_fork(void)
 	for (uint32_t i = 0; i < provider_count; i++) {
 		struct engine *first = provider_engines[i];
 
-		crossing_each_other(first->crossing, provider_disown_one, NULL);
+		engines_each_other(first->engines, provider_disown_one, NULL);
 		engine_disown(first);
 	}
 	provider_count = 0;
@@ -137,12 +137,12 @@ static void provider_conn_enter(void *arg)
 	guard_serve();
 	engine_lock(first);
 	engine_empty_port(first);
-	if (likely(crossing_stop_others(first->crossing))) {
-		crossing_each_other(first->crossing, provider_empty_port, NULL);
+	if (likely(engines_stop_others(first->engines))) {
+		engines_each_other(first->engines, provider_empty_port, NULL);
 		return;
 	}
 	/* The process ends, and a thread may be in an engine that nobody could stop. */
-	crossing_start_others(first->crossing);
+	engines_start_others(first->engines);
 	engine_release(first);
 	for (;;)
 		pause();
@@ -152,8 +152,8 @@ static void provider_conn_leave(void *arg)
 {
 	struct engine *first = arg;
 
-	crossing_each_other(first->crossing, provider_check_link, NULL);
-	crossing_start_others(first->crossing);
+	engines_each_other(first->engines, provider_check_link, NULL);
+	engines_start_others(first->engines);
 	/* A first engine that finds its port lost stops the others itself. */
 	engine_check_link(first);
 	engine_release(first);
@@ -182,11 +182,27 @@ static enum cc_kind provider_cc(const struct settings *settings, const struct sh
 	return kind == CC_KINDS ? CC_NONE : kind;
 }
 
-static uint32_t provider_engine_count(const struct settings *settings)
+static uint32_t provider_wanted_engines(const struct settings *settings)
 {
 	if (settings->engines == SETTINGS_ENGINES_AUTO)
 		return RTE_MIN(cpus_count(), (unsigned int)SETTINGS_ENGINES_MAX);
 	return RTE_MAX(settings->engines, 1u);
+}
+
+/* Return how many engines the device has: as many as the user wants, if the open port has a queue
+ * for each. */
+static uint32_t provider_engine_count(const struct settings *settings, const struct port *port)
+{
+	const uint32_t wanted = provider_wanted_engines(settings);
+	const uint32_t queues = port_queues(port);
+	const char *name = port->devargs.name[0] ? port->devargs.name : "uroced";
+
+	if (wanted <= queues)
+		return wanted;
+	log_print(settings->engines == SETTINGS_ENGINES_AUTO ? LOG_LEVEL_INFO : LOG_LEVEL_WARN,
+		  "'%s' has queues for %u engine%s: the device has no more, not %u", name, queues,
+		  queues == 1 ? "" : "s", wanted);
+	return queues;
 }
 
 static int provider_make_device(const struct settings *settings, const struct share_facts *facts,
@@ -197,7 +213,7 @@ static int provider_make_device(const struct settings *settings, const struct sh
 		.qpn_first = facts->qpn_first,
 		.qpn_count = facts->qpn_count,
 		.qp_limit = facts->max_qp,
-		.engines = provider_engine_count(settings),
+		.engines = provider_engine_count(settings, &link->port),
 		.sack = settings->sack,
 		.mr_limit_bytes = facts->max_memory,
 		.port_mtu_bytes = link->port.mtu_bytes,
@@ -222,7 +238,7 @@ static int provider_make_device(const struct settings *settings, const struct sh
 
 void provider_size_pool(const struct settings *settings, struct link *link)
 {
-	link->port.engines = provider_engine_count(settings);
+	link->port.engines = provider_wanted_engines(settings);
 	link->port.mbufs *= link->port.engines;
 }
 
@@ -263,8 +279,8 @@ static int provider_attach(const struct settings *settings, struct link *link, u
 {
 	int rc;
 
-	/* Only the first engine passes packets through a bad network. */
-	link->port.engines = settings->impair[0] ? 1 : provider_engine_count(settings);
+	/* All packets pass the bad network in one place. */
+	link->port.engines = settings->impair[0] ? 1 : provider_wanted_engines(settings);
 	rc = share_attach(link, settings->socket, number, report_fd, facts);
 	return rc == 0 ? impair_prepare(&link->port, settings->impair) : rc;
 }
@@ -348,9 +364,9 @@ static int provider_add_engines(struct engine *first)
 
 	if (first->device->engine_count == 1)
 		return 0;
-	rc = crossing_create(first);
+	rc = engines_create(first);
 	for (uint32_t i = 1; i < first->device->engine_count && rc == 0; i++)
-		rc = crossing_add(first, i);
+		rc = engines_add(first, i);
 	return rc;
 }
 
@@ -366,7 +382,7 @@ static int provider_start_helpers(struct engine *first)
 	int rc = helper_start(first);
 
 	if (rc == 0)
-		rc = crossing_each_other(first->crossing, provider_start_helper, NULL);
+		rc = engines_each_other(first->engines, provider_start_helper, NULL);
 	return rc;
 }
 
@@ -444,10 +460,10 @@ static void provider_drop_port(const struct provider_port *port)
 {
 	if (port->engine) {
 		provider_stop_helper(port->engine, NULL);
-		if (port->engine->crossing)
-			crossing_each_other(port->engine->crossing, provider_stop_helper, NULL);
+		if (port->engine->engines)
+			engines_each_other(port->engine->engines, provider_stop_helper, NULL);
 		pager_destroy(port->device->pager);
-		crossing_destroy(port->engine->crossing);
+		engines_destroy(port->engine->engines);
 		engine_destroy(port->engine);
 	}
 	device_destroy(port->device);

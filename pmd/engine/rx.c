@@ -7,7 +7,7 @@
 
 #include "base/tuning.h"
 #include "device/device.h"
-#include "engine/crossing.h"
+#include "engine/engines.h"
 #include "engine/engine.h"
 #include "engine_poll.h"
 
@@ -88,8 +88,8 @@ static bool rx_input(struct engine *engine, struct rte_mbuf *mbuf, enum rx_sourc
 		counters_add(&engine->home->counters, COUNTER_rx_too_long, 1);
 		return true;
 	}
-	if (unlikely(engine->crossing) && source == RX_PORT &&
-	    crossing_give(engine, frame, mbuf->pkt_len, mbuf))
+	if (unlikely(engine->engines) && source == RX_PORT &&
+	    engines_give(engine, frame, mbuf->pkt_len, mbuf))
 		return false;
 	if (device_receive(engine->home, frame, mbuf->pkt_len, known, engine->now_ns, &qp)) {
 		if (!qp)

@@ -11,7 +11,7 @@
 #include "base/prefetch.h"
 #include "base/tuning.h"
 #include "device/device.h"
-#include "engine/crossing.h"
+#include "engine/engines.h"
 #include "engine/engine.h"
 #include "port/dma.h"
 #include "psock/psock.h"
@@ -451,7 +451,7 @@ static uint16_t tx_next_id(struct tx *tx, bool again)
 /* Return true if the device has further engines. */
 static bool tx_crosses(const struct tx *tx)
 {
-	return tx->engine && tx->engine->crossing;
+	return tx->engine && tx->engine->engines;
 }
 
 static int tx_put(struct packet_sink *sink, struct packet_out *out)
@@ -485,7 +485,7 @@ static int tx_put(struct packet_sink *sink, struct packet_out *out)
 	if (out->udp_sum_by_port && out->ipv6)
 		tx_ask_for_sum(out, mbuf);
 	if (is_local && tx_is_to_us(tx->port, qpn)) {
-		if (unlikely(tx_crosses(tx)) && crossing_pass(tx->engine, qpn, mbuf))
+		if (unlikely(tx_crosses(tx)) && engines_pass(tx->engine, qpn, mbuf))
 			return 0;
 		tx->loop[tx->loop_tail++ % TX_LOOP_MAX] = mbuf;
 		return 0;
@@ -493,7 +493,7 @@ static int tx_put(struct packet_sink *sink, struct packet_out *out)
 	if (unlikely(to_group) && tx->groups && *tx->groups > 0) {
 		tx_loop_copy(tx, mbuf);
 		if (tx_crosses(tx))
-			crossing_spread(tx->engine, mbuf, false);
+			engines_spread(tx->engine, mbuf, false);
 	}
 	port_set_local_qpn(mbuf, qpn);
 	/* IPv6 has no identification. */

@@ -131,20 +131,21 @@ static uint32_t client_pairs_max(const struct memif_client *client, const struct
 	return RTE_MIN(room, RTE_MIN(hello->max_ring_to_client, hello->max_ring_to_server) + 1u);
 }
 
-/* Choose the number of pairs. The engines of ours for which there is no room have none. */
-static void client_choose_pairs(struct memif_client *client, const struct memif_hello *hello,
-				uint32_t size)
+/* Choose the number of pairs. 0; -ENOTSUP: there are not enough for our engines. */
+static int client_choose_pairs(struct memif_client *client, const struct memif_hello *hello,
+			       uint32_t size)
 {
 	const uint32_t told = memif_pairs_read_name(hello->name);
-	const uint32_t most = client_pairs_max(client, hello, told, size);
-	const bool one = client->config.queues == 0 || (told == 0 && client->config.few);
-	uint32_t queues;
+	const uint32_t queues = client->config.queues;
+	const bool tells = told > 0 && queues > 0;
+	const uint32_t pairs = RTE_MAX(queues, 1u) * (tells ? told : 1);
 
-	client->server_tells = told > 0;
-	client->server_queues = one || told == 0 || told > most ? 1 : told;
-	queues = RTE_MIN(RTE_MAX(client->config.queues, 1u), most / client->server_queues);
-	client->pairs = one ? 1 : queues * client->server_queues;
-	client->server_steers = told > 0 && !one && queues == client->config.queues;
+	if (pairs > client_pairs_max(client, hello, told, size))
+		return -ENOTSUP;
+	client->server_queues = tells ? told : 1;
+	client->pairs = pairs;
+	client->server_steers = tells;
+	return 0;
 }
 
 /* Lay out the rings of a pair. All rings come first, then the buffers of each pair. */
@@ -196,9 +197,10 @@ static int client_make(struct memif_client *client, const struct memif_hello *he
 	const uint32_t size = UINT32_C(1) << log2_size;
 	int rc;
 
-	client_choose_pairs(client, hello, size);
+	rc = client_choose_pairs(client, hello, size);
 	client->bytes = client->pairs * pair_bytes(client, size);
-	rc = client_make_more(client);
+	if (rc == 0)
+		rc = client_make_more(client);
 	if (rc == 0)
 		rc = client_map(client);
 	for (uint32_t i = 0; i < client->pairs && rc == 0; i++)
@@ -299,11 +301,8 @@ static int client_answer(struct memif_client *client, const struct memif_message
 {
 	int rc;
 
-	if (message->type == MEMIF_DISCONNECT) {
-		if (client->pairs > 1 && !client->server_tells && client_tells_rings(client))
-			client->config.few = true;
+	if (message->type == MEMIF_DISCONNECT)
 		return -ECONNRESET;
-	}
 	if (client->end.state == MEMIF_STATE_BROKEN)
 		return -EPROTO;
 	if (client->step == MEMIF_CLIENT_HELLO) {

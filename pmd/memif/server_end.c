@@ -250,6 +250,8 @@ static int server_connect(struct memif_server *server)
 
 	if (to_us <= 0 || from_us <= 0)
 		return -EPROTO;
+	if ((uint32_t)RTE_MIN(to_us, from_us) < server->queues)
+		return -ENOTSUP;
 	/* Only a client that has made pairs with all engines of ours knows how many there are. */
 	server->client_steers = server->client_tells && server->queues > 0 && to_us == from_us &&
 				(uint32_t)to_us % server->queues == 0;

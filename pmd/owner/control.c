@@ -267,11 +267,6 @@ static int control_handle(struct server *server, uint16_t number, struct share_m
 
 	if (slot->isolated && message->type == SHARE_MEMIF)
 		return isolated_plug(server, number, message);
-	/* The end of the socket is the answer. */
-	if (slot->is_further && message->type == SHARE_DECLINE) {
-		slot_engine_decline(server, number);
-		return 0;
-	}
 	if (message->type == SHARE_XRC && !slot->is_further)
 		return control_xrc(server, number, message);
 	is_answered = message->type != SHARE_RELEASE;

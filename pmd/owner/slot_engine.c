@@ -5,7 +5,6 @@
 #include <errno.h>
 #include <sys/socket.h>
 
-#include "base/log.h"
 #include "server.h"
 #include "share/message.h"
 #include "share/user.h"
@@ -43,8 +42,8 @@ void slot_engine_reserve(struct server *server, uint16_t number, uint32_t count)
 	struct slot *slot = &server->slots.all[number];
 	const uint32_t most = RTE_MIN(SERVER_FURTHER_MAX, server->slots.max / 4u);
 
-	/* A slot without a full share has no lanes. Then the first engine passes packets on faster
-	 * than the owner. */
+	/* A slot without a full share has no lanes: all packets of its engine would pass the
+	 * owner. */
 	if (count <= 1 || count > SHARE_ENGINES_MAX || !slot->has_full_share ||
 	    engine_count_further(server) + count - 1 > most ||
 	    server->slots.full_shares + count - 1 > SERVER_FULL_SHARES)
@@ -148,15 +147,6 @@ void slot_engine_withdraw(struct server *server, uint16_t number)
 	slot_engine_forget(server, number);
 	if (is_in)
 		engine_end_first(server, slot);
-}
-
-void slot_engine_decline(struct server *server, uint16_t number)
-{
-	log_info("process %d does not use slot %u, of engine %u", server->slots.all[number].pid,
-		 number, server->slots.all[number].engine);
-	/* Forget it first, so that it ends alone. */
-	slot_engine_forget(server, number);
-	slot_end(server, number);
 }
 
 uint16_t slot_engine_first(const struct server *server, uint16_t number)

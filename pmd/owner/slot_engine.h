@@ -42,10 +42,6 @@ void slot_engine_add(struct server *server, uint16_t number, const struct share_
  * the others. Called when a slot is withdrawn. */
 void slot_engine_withdraw(struct server *server, uint16_t number);
 
-/** End the slot of a further engine that its process does not use: the process maps none of its
- * memory, and has no queue pair of this engine. The process's other slots go on. */
-void slot_engine_decline(struct server *server, uint16_t number);
-
 /** Forget the slot of a further engine, which is freed; of another slot: do nothing. */
 void slot_engine_forget(struct server *server, uint16_t number);
 

@@ -71,9 +71,9 @@ static int ethdev_set_up_queues(const struct ethdev *dev, const struct rte_eth_d
 	rc = rte_eth_dev_adjust_nb_rx_tx_desc(dev->id, &rx, &tx);
 	rxconf.offloads = plan->conf.rxmode.offloads;
 	txconf.offloads = plan->conf.txmode.offloads;
-	for (uint16_t i = 0; i < plan->rx_queues && rc == 0; i++)
+	for (uint16_t i = 0; i < plan->queues && rc == 0; i++)
 		rc = rte_eth_rx_queue_setup(dev->id, i, rx, node, &rxconf, dev->port->pool);
-	for (uint16_t i = 0; i < plan->tx_queues && rc == 0; i++)
+	for (uint16_t i = 0; i < plan->queues && rc == 0; i++)
 		rc = rte_eth_tx_queue_setup(dev->id, i, tx, node, &txconf);
 	return rc;
 }
@@ -81,8 +81,7 @@ static int ethdev_set_up_queues(const struct ethdev *dev, const struct rte_eth_d
 static int ethdev_apply(const struct ethdev *dev, const struct rte_eth_dev_info *info,
 			const struct ethdev_plan *plan)
 {
-	const int rc =
-		rte_eth_dev_configure(dev->id, plan->rx_queues, plan->tx_queues, &plan->conf);
+	const int rc = rte_eth_dev_configure(dev->id, plan->queues, plan->queues, &plan->conf);
 
 	return rc == 0 ? ethdev_set_up_queues(dev, info, plan) : rc;
 }
@@ -104,15 +103,16 @@ static int ethdev_make_pool(const struct ethdev *dev)
 	return port_make_pool(dev->port, name);
 }
 
-/* Configure the port. A driver may refuse what its capabilities promise: then ask for less. */
-static int ethdev_configure(struct ethdev *dev)
+/* Configure the port with so many queues, or one. A driver may refuse what its capabilities
+ * promise: then ask for less. */
+static int ethdev_configure(struct ethdev *dev, uint32_t queues)
 {
 	struct port *port = dev->port;
 	struct ethdev_plan_wish wish = {
 		.mtu_bytes = port->mtu_bytes,
 		.mbuf_bytes = port->mbuf_bytes,
 		.keeps_mtu = !dev->is_hardware,
-		.queues = ethdev_wanted_queues(port),
+		.queues = queues,
 	};
 	struct rte_eth_dev_info info;
 	struct ethdev_plan plan;
@@ -127,7 +127,7 @@ static int ethdev_configure(struct ethdev *dev)
 	wish.dma = port->dma == PORT_DMA_IOMMU && !port->make_pool;
 	ethdev_plan_make(&info, &wish, &plan);
 	port->mbuf_bytes = plan.mbuf_bytes;
-	rc = ethdev_make_pool(dev);
+	rc = port->pool ? 0 : ethdev_make_pool(dev);
 	if (rc != 0)
 		return rc;
 	do
@@ -139,8 +139,7 @@ static int ethdev_configure(struct ethdev *dev)
 	port->sums_udp = plan.sums_udp;
 	port->gathers = plan.gathers;
 	port->interrupts = plan.conf.intr_conf.rxq;
-	dev->rx_queues = plan.rx_queues;
-	dev->tx_queues = plan.tx_queues;
+	dev->queues = plan.queues;
 	return 0;
 }
 
@@ -200,7 +199,7 @@ static int ethdev_start(const struct ethdev *dev)
 static void ethdev_find_interrupts(struct ethdev *dev)
 {
 	dev->arms = dev->port->devargs.bus == DEVARGS_PCI;
-	for (uint16_t i = 0; i < dev->rx_queues; i++) {
+	for (uint16_t i = 0; i < dev->queues; i++) {
 		dev->wake_fds[i] =
 			dev->port->interrupts ? rte_eth_dev_rx_intr_ctl_q_get_fd(dev->id, i) : -1;
 		if (dev->arms)
@@ -209,21 +208,42 @@ static void ethdev_find_interrupts(struct ethdev *dev)
 	ethdev_queue_listen(&dev->first);
 }
 
-/* Let the driver bring each engine's packets to the engine's queue, if it can. */
-static void ethdev_divide(struct ethdev *dev)
+/* Let the driver bring each engine's packets to the engine's queue. Return false if it cannot. A
+ * port that receives nothing has nothing to divide. */
+static bool ethdev_divide(struct ethdev *dev)
 {
-	struct port *port = dev->port;
+	if (dev->queues == 1 || dev->is_silent)
+		return true;
+	dev->flow.port_id = dev->id;
+	if (flow_divide(&dev->flow, dev->queues))
+		return true;
+	flow_end(&dev->flow);
+	return false;
+}
 
-	if (dev->rx_queues > 1) {
-		dev->flow.port_id = dev->id;
-		port->rx_mixed =
-			dev->rx_queues != port->engines || !flow_divide(&dev->flow, dev->rx_queues);
+/* Configure the port with a queue for each engine, if its driver has flow rules at all; else with
+ * one. */
+static int ethdev_configure_queues(struct ethdev *dev)
+{
+	int rc = ethdev_configure(dev, ethdev_wanted_queues(dev->port));
+
+	if (rc != 0 || dev->queues == 1 || dev->is_silent || flow_can_divide(dev->id, dev->queues))
+		return rc;
+	return ethdev_configure(dev, 1);
+}
+
+/* Start the port. If it refuses the rules, start it anew with one queue. */
+static int ethdev_start_queues(struct ethdev *dev)
+{
+	int rc = ethdev_start(dev);
+
+	if (rc == 0 && !ethdev_divide(dev)) {
+		rte_eth_dev_stop(dev->id);
+		rc = ethdev_configure(dev, 1);
+		if (rc == 0)
+			rc = ethdev_start(dev);
 	}
-	if (dev->tx_queues > 1)
-		log_info("port '%s' has %u receive and %u transmit queues for %u engines, and %s",
-			 port->devargs.name, dev->rx_queues, dev->tx_queues, port->engines,
-			 dev->flow.count > 0 ? "divides queue pairs among them by flow rules"
-					     : "cannot tell queue pairs apart");
+	return rc == 0 ? 0 : ethdev_error(dev->port, "does not start", rc);
 }
 
 static int ethdev_bring_up(struct ethdev *dev)
@@ -232,15 +252,17 @@ static int ethdev_bring_up(struct ethdev *dev)
 
 	rc = ethdev_probe(dev);
 	if (rc == 0)
-		rc = ethdev_configure(dev);
+		rc = ethdev_configure_queues(dev);
+	if (rc == 0)
+		rc = ethdev_start_queues(dev);
 	if (rc != 0)
 		return rc;
-	rc = ethdev_start(dev);
-	if (rc != 0)
-		return ethdev_error(dev->port, "does not start", rc);
 	pci_watch(dev);
 	ethdev_find_interrupts(dev);
-	ethdev_divide(dev);
+	dev->port->queues = dev->queues;
+	if (dev->flow.count > 0)
+		log_info("port '%s' divides queue pairs among %u queues by flow rules",
+			 dev->port->devargs.name, dev->queues);
 	return ethdev_learn(dev);
 }
 
@@ -274,7 +296,7 @@ static int ethdev_open(void *arg)
 	rc = ethdev_bring_up(dev);
 	eal_log_release();
 	if (rc == 0 && dev->ifname[0] != '\0') {
-		af_packet_find_sockets(&footprint.fds, dev->wake_fds, dev->rx_queues);
+		af_packet_find_sockets(&footprint.fds, dev->wake_fds, dev->queues);
 		ethdev_queue_listen(&dev->first);
 		rc = af_packet_listen_to_groups(dev->port->wake_fd, dev->ifname);
 	}
@@ -416,11 +438,47 @@ static int ethdev_prepare_af_packet(struct ethdev *dev)
 	return rc;
 }
 
+/* By default net_null receives invented packets as fast as it is polled. */
+static int ethdev_prepare_null(struct ethdev *dev)
+{
+	struct devargs *devargs = &dev->port->devargs;
+	char value[8];
+	const int rc = devargs_default(devargs, "no-rx", "1");
+
+	dev->is_silent =
+		devargs_get(devargs, "no-rx", value, sizeof(value)) && strcmp(value, "1") == 0;
+	return rc;
+}
+
+/* Refuse queues that nobody would read: the kernel, or the other end, puts packets into all that
+ * these drivers make, and their packets cannot be divided by queue pair. */
+static int ethdev_check_queues(const struct port *port, const char *driver, const char *argument)
+{
+	unsigned long queues = 1;
+
+	if (!devargs_is(&port->devargs, driver))
+		return 0;
+	if (devargs_get_number(&port->devargs, argument, &queues) != 0)
+		return -EINVAL;
+	if (queues <= 1)
+		return 0;
+	log_error("port '%s' cannot bring packets to a queue by their queue pair: leave out %s=",
+		  port->devargs.name, argument);
+	return -EINVAL;
+}
+
 /* Refuse a port that DPDK has a driver for, but that cannot work. */
 static int ethdev_check(const struct port *port)
 {
+	int rc;
+
 	if (port->devargs.bus == DEVARGS_PCI)
 		return pci_check(port->devargs.name);
+	rc = ethdev_check_queues(port, AF_PACKET_DRIVER, "qpairs");
+	if (rc == 0)
+		rc = ethdev_check_queues(port, VHOST_DRIVER, "queues");
+	if (rc != 0)
+		return rc;
 	if (!devargs_is(&port->devargs, AF_XDP_DRIVER))
 		return 0;
 	log_error("port '%s' cannot be used: AF_XDP takes no buffer larger than a page, and RoCE's "
@@ -445,9 +503,8 @@ int ethdev_prepare(struct port *port)
 	port->ops_arg = dev;
 	if (devargs_is(&port->devargs, AF_PACKET_DRIVER))
 		return ethdev_prepare_af_packet(dev);
-	/* By default net_null receives invented packets as fast as it is polled. */
 	if (devargs_is(&port->devargs, NULL_DRIVER))
-		rc = devargs_default(&port->devargs, "no-rx", "1");
+		rc = ethdev_prepare_null(dev);
 	dev->link_needs_peer = devargs_is(&port->devargs, VHOST_DRIVER);
 	/* All others count as hardware: virtio-user, for example, is a virtual device whose rings
 	 * hold buffers as a NIC's do. */

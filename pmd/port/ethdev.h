@@ -19,10 +19,6 @@ struct ethdev_queue {
 	struct port *port; /* its engine's */
 	uint16_t number;
 	int wake_fd; /* readable when frames have come; -1: none */
-
-	/* engine's thread */
-	uint64_t full_tsc; /* since then the driver has taken no packet; 0: it has */
-	bool has_sent;
 };
 
 /* The private data of an ethdev port (port->ops_arg). */
@@ -32,10 +28,11 @@ struct ethdev {
 	char ifname[16];  /* the kernel's interface of net_af_packet; else "" */
 	bool is_hardware; /* its rings keep buffers of the pool, and its driver may change the sizes
 			     that we ask for */
+	bool is_silent;	  /* net_null, which receives nothing */
 	bool link_needs_peer; /* vhost, whose other end may come later */
 
 	/* set by open */
-	uint16_t rx_queues, tx_queues;
+	uint16_t queues;	   /* in each direction */
 	struct ethdev_queue first; /* the port's own queues */
 	/* of each receive queue: the descriptor of its interrupt or its socket; -1: none */
 	int wake_fds[ETHDEV_QUEUES_MAX];

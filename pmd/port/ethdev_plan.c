@@ -81,35 +81,16 @@ static void plan_offloads(const struct rte_eth_dev_info *info, const struct ethd
 	plan->conf.txmode.offloads = tx;
 }
 
-/* Plan one queue in each direction. */
-static void plan_one_queue(struct ethdev_plan *plan)
-{
-	plan->rx_queues = 1;
-	plan->tx_queues = 1;
-	plan->conf.rxmode.mq_mode = RTE_ETH_MQ_RX_NONE;
-	plan->conf.rx_adv_conf.rss_conf.rss_hf = 0;
-}
-
-/*
- * Plan as many queues as the port has. The source port of RoCE's UDP packets differs from queue
- * pair to queue pair, so the port shall spread them by it. A port that cannot do so may spread
- * packets in its own way, as virtio does, or leave all of them in the first queue.
+/* Plan as many queues as are wished, or one. Flow rules divide packets among them, so RSS is off.
  */
 static void plan_queues(const struct rte_eth_dev_info *info, const struct ethdev_plan_wish *wish,
 			struct ethdev_plan *plan)
 {
-	const uint64_t udp = info->flow_type_rss_offloads &
-			     (RTE_ETH_RSS_NONFRAG_IPV4_UDP | RTE_ETH_RSS_NONFRAG_IPV6_UDP);
-
-	plan_one_queue(plan);
-	if (wish->queues <= 1)
-		return;
-	plan->rx_queues = (uint16_t)RTE_MAX(1u, RTE_MIN(wish->queues, info->max_rx_queues));
-	plan->tx_queues = (uint16_t)RTE_MAX(1u, RTE_MIN(wish->queues, info->max_tx_queues));
-	if (plan->rx_queues == 1 || udp == 0)
-		return;
-	plan->conf.rxmode.mq_mode = RTE_ETH_MQ_RX_RSS;
-	plan->conf.rx_adv_conf.rss_conf.rss_hf = udp;
+	plan->conf.rxmode.mq_mode = RTE_ETH_MQ_RX_NONE;
+	plan->queues = 1;
+	if (wish->queues > 1 && wish->queues <= info->max_rx_queues &&
+	    wish->queues <= info->max_tx_queues)
+		plan->queues = (uint16_t)wish->queues;
 }
 
 void ethdev_plan_make(const struct rte_eth_dev_info *info, const struct ethdev_plan_wish *wish,
@@ -129,8 +110,8 @@ bool ethdev_plan_reduce(const struct rte_eth_dev_info *info, struct ethdev_plan 
 		plan->conf.intr_conf.rxq = 0;
 		return true;
 	}
-	if (plan->rx_queues > 1 || plan->tx_queues > 1) {
-		plan_one_queue(plan);
+	if (plan->queues > 1) {
+		plan->queues = 1;
 		return true;
 	}
 	if (plan->mtu_bytes > ETHDEV_PLAN_MTU_DEFAULT && info->min_mtu <= ETHDEV_PLAN_MTU_DEFAULT) {

@@ -5,18 +5,12 @@
 #include <sys/socket.h>
 
 #include <rte_branch_prediction.h>
-#include <rte_cycles.h>
 #include <rte_ethdev.h>
 
 #include "base/own.h"
 #include "engine_of.h"
 #include "ethdev.h"
 #include "pci.h"
-
-/* A queue that takes no packet for so long is not served. A queue that has taken some gets more
- * time, because its other end may wait for a CPU. */
-#define STUCK_NEW_MS 20
-#define STUCK_MS     200
 
 static uint16_t queue_rx_burst(void *arg, struct rte_mbuf **mbufs, uint16_t n)
 {
@@ -27,7 +21,7 @@ static uint16_t queue_rx_burst(void *arg, struct rte_mbuf **mbufs, uint16_t n)
 		return 0;
 	received = rte_eth_rx_burst(queue->dev->id, queue->number, mbufs, n);
 	for (uint16_t i = 0; i < received; i++) {
-		if (engine_of_frame(mbufs[i], queue->dev->port->engines) != queue->number)
+		if (engine_of_frame(mbufs[i], queue->dev->queues) != queue->number)
 			mbufs[i]->port = PORT_STRAY;
 	}
 	return received;
@@ -45,35 +39,13 @@ static uint16_t queue_drop(const struct ethdev_queue *queue, struct rte_mbuf **m
 	return n;
 }
 
-/*
- * Note that the driver has taken no packet. Usually the queue is full. But the other end of a vhost
- * may use fewer queues than it could, and then the driver never takes any.
- */
-static void queue_is_full(struct ethdev_queue *queue)
-{
-	const uint64_t now_tsc = rte_rdtsc();
-	const uint64_t stuck_ms = queue->has_sent ? STUCK_MS : STUCK_NEW_MS;
-
-	if (queue->full_tsc == 0)
-		queue->full_tsc = now_tsc;
-	queue->port->tx_stuck = now_tsc - queue->full_tsc > rte_get_tsc_hz() / 1000 * stuck_ms;
-}
-
 static uint16_t queue_tx_burst(void *arg, struct rte_mbuf **mbufs, uint16_t n)
 {
-	struct ethdev_queue *queue = arg;
-	uint16_t sent;
+	const struct ethdev_queue *queue = arg;
 
 	if (unlikely(!__atomic_load_n(&queue->dev->connected, __ATOMIC_RELAXED)))
 		return queue_drop(queue, mbufs, n);
-	sent = rte_eth_tx_burst(queue->dev->id, queue->number, mbufs, n);
-	if (likely(sent > 0)) {
-		queue->full_tsc = 0;
-		queue->has_sent = true;
-	} else if (n > 0) {
-		queue_is_full(queue);
-	}
-	return sent;
+	return rte_eth_tx_burst(queue->dev->id, queue->number, mbufs, n);
 }
 
 /* Arm the queue's interrupt. An interface that goes down leaves an error on its packet sockets,
@@ -101,18 +73,12 @@ static void queue_disarm(void *arg)
 		pci_disarm(queue);
 }
 
-/* Return what the driver has told the first engine: one thread at a time may ask the driver. The
- * next peer may use fewer queues, so nothing is known of this queue then. */
+/* Return what the driver has told the first engine: one thread at a time may ask the driver. */
 static bool queue_connected(void *arg)
 {
-	struct ethdev_queue *queue = arg;
-	const bool connected = __atomic_load_n(&queue->dev->connected, __ATOMIC_RELAXED);
+	const struct ethdev_queue *queue = arg;
 
-	if (!connected) {
-		queue->full_tsc = 0;
-		queue->has_sent = false;
-	}
-	return connected;
+	return __atomic_load_n(&queue->dev->connected, __ATOMIC_RELAXED);
 }
 
 static void queue_close(void *arg)
@@ -134,16 +100,6 @@ static const struct port_ops queue_ops = {
 	.destroy = free,
 };
 
-/* The operations of a queue that only sends: the port has fewer receive queues than engines. */
-static const struct port_ops sending_ops = {
-	.tx_burst = queue_tx_burst,
-	.arm = queue_arm,
-	.disarm = queue_disarm,
-	.connected = queue_connected,
-	.close = queue_close,
-	.destroy = free,
-};
-
 void ethdev_queue_listen(struct ethdev_queue *queue)
 {
 	struct port *port = queue->port;
@@ -156,10 +112,9 @@ void ethdev_queue_listen(struct ethdev_queue *queue)
 int ethdev_queue_open(void *arg, uint32_t number, uint32_t count, struct port *queue_port)
 {
 	struct ethdev *dev = arg;
-	const bool receives = number < dev->rx_queues;
 	struct ethdev_queue *queue;
 
-	if (number >= dev->tx_queues || count != dev->port->engines)
+	if (number >= dev->queues || count != dev->queues)
 		return -EOPNOTSUPP;
 	queue = calloc(1, sizeof(*queue));
 	if (!queue)
@@ -167,11 +122,8 @@ int ethdev_queue_open(void *arg, uint32_t number, uint32_t count, struct port *q
 	queue->dev = dev;
 	queue->port = queue_port;
 	queue->number = (uint16_t)number;
-	queue->wake_fd = -1;
-	if (receives)
-		ethdev_queue_listen(queue);
-	queue_port->rx_mixed = dev->port->rx_mixed;
-	queue_port->ops = receives ? &queue_ops : &sending_ops;
+	ethdev_queue_listen(queue);
+	queue_port->ops = &queue_ops;
 	queue_port->ops_arg = queue;
 	dev->further++;
 	return 0;

@@ -6,6 +6,7 @@
 #include "port/flow.h"
 
 #include <assert.h>
+#include <errno.h>
 #include <stddef.h>
 #include <string.h>
 
@@ -209,6 +210,18 @@ static void flow_remove(struct flow *flow, size_t count)
 	}
 }
 
+/* Make the rule for packets of one family to one of `count` queues. */
+static void pattern_make_share(struct pattern *pattern, enum rte_flow_item_type family, bool tagged,
+			       uint16_t number, uint16_t count)
+{
+	pattern_begin(pattern, VLAN_NONE);
+	if (tagged)
+		pattern_add(pattern, RTE_FLOW_ITEM_TYPE_VLAN, NULL, NULL);
+	pattern_add(pattern, family, NULL, NULL);
+	pattern_add_udp(pattern);
+	pattern_add_bth(pattern, (uint8_t)number, (uint8_t)(count - 1));
+}
+
 /* Divide the RoCE packets of one family, with a VLAN tag or without. Return false if the port
  * refuses a rule: then none is left. */
 static bool flow_divide_kind(struct flow *flow, enum rte_flow_item_type family, bool tagged,
@@ -219,12 +232,7 @@ static bool flow_divide_kind(struct flow *flow, enum rte_flow_item_type family, 
 	for (uint16_t i = 0; i < count; i++) {
 		struct pattern pattern;
 
-		pattern_begin(&pattern, VLAN_NONE);
-		if (tagged)
-			pattern_add(&pattern, RTE_FLOW_ITEM_TYPE_VLAN, NULL, NULL);
-		pattern_add(&pattern, family, NULL, NULL);
-		pattern_add_udp(&pattern);
-		pattern_add_bth(&pattern, (uint8_t)i, (uint8_t)(count - 1));
+		pattern_make_share(&pattern, family, tagged, i, count);
 		if (flow_add(flow, &pattern, i))
 			continue;
 		flow_remove(flow, before);
@@ -233,14 +241,31 @@ static bool flow_divide_kind(struct flow *flow, enum rte_flow_item_type family, 
 	return true;
 }
 
+bool flow_can_divide(uint16_t port_id, uint32_t count)
+{
+	const struct rte_flow_attr attr = {.ingress = 1};
+	const struct rte_flow_action_queue queue = {.index = 0};
+	const struct rte_flow_action actions[] = {
+		{.type = RTE_FLOW_ACTION_TYPE_QUEUE, .conf = &queue},
+		{.type = RTE_FLOW_ACTION_TYPE_END},
+	};
+	struct rte_flow_error error = {0};
+	struct pattern pattern;
+
+	if (!rte_is_power_of_2(count) || count > FLOW_QUEUES_MAX)
+		return false;
+	pattern_make_share(&pattern, RTE_FLOW_ITEM_TYPE_IPV4, false, 0, (uint16_t)count);
+	pattern_add(&pattern, RTE_FLOW_ITEM_TYPE_END, NULL, NULL);
+	/* A driver may refuse any rule until the port has started. */
+	return rte_flow_validate(port_id, &attr, pattern.items, actions, &error) != -ENOSYS;
+}
+
 bool flow_divide(struct flow *flow, uint32_t count)
 {
 	const enum rte_flow_item_type families[] = {RTE_FLOW_ITEM_TYPE_IPV4,
 						    RTE_FLOW_ITEM_TYPE_IPV6};
 	bool all = true;
 
-	if (!rte_is_power_of_2(count) || count > FLOW_QUEUES_MAX)
-		return false;
 	for (size_t i = 0; i < RTE_DIM(families); i++) {
 		all = flow_divide_kind(flow, families[i], false, (uint16_t)count) && all;
 		all = flow_divide_kind(flow, families[i], true, (uint16_t)count) && all;

@@ -151,12 +151,8 @@ static int interface_leave_share(struct interface *interface, uint32_t share, ui
 	return rc;
 }
 
-/*
- * Receive the packets to the queue pairs of one share by a further socket. The first socket leaves
- * them out in the last step, so nothing has to be undone if a step fails: undoing it could fail,
- * too, and then nobody would receive these packets. Those that arrive between the last two steps
- * arrive twice, but the device has no queue pair yet.
- */
+/* Receive the packets to the queue pairs of one share by a further socket. Those that arrive
+ * between the last two steps arrive twice, but the device has no queue pair yet. */
 static int interface_start_queue(struct interface *interface, struct interface *first,
 				 uint32_t share, uint32_t count)
 {
@@ -251,13 +247,12 @@ static const struct port_ops interface_ops = {
 	.destroy = interface_destroy,
 };
 
-/* Packets that captures must see pass through the port itself. */
 static int interface_open_queue(void *arg, uint32_t number, uint32_t count, struct port *queue)
 {
 	struct interface *first = arg, *interface;
 	int rc;
 
-	if (first->port->watched)
+	if (number >= port_queues(first->port))
 		return -EOPNOTSUPP;
 	interface = calloc(1, sizeof(*interface));
 	if (!interface)
@@ -290,6 +285,8 @@ int interface_prepare(struct port *port, const char *ifname, uint32_t mtu_bytes)
 	port->ops = &interface_ops;
 	port->ops_arg = interface;
 	port->through_kernel = true;
+	/* Packets that captures must see pass through the port itself. */
+	port->queues = port->watched ? 1 : DIVIDE_SHARES_MAX;
 	port->devargs.bus = DEVARGS_VDEV;
 	/* This name appears in messages. */
 	snprintf(port->devargs.name, sizeof(port->devargs.name), AF_PACKET_DRIVER "%u",

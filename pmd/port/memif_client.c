@@ -25,9 +25,6 @@ static void client_was_refused(struct memif_port *memif, const struct memif_mess
 {
 	char reason[sizeof(message->disconnect.reason)];
 
-	/* Ask the server again, for one pair of rings. */
-	if (memif->client.config.few && memif->client.pairs > 1)
-		return;
 	if (memif->had_peer || memif->refused)
 		return;
 	memif->refused = true;

@@ -23,6 +23,8 @@ static const char *const complaints[] = {
 	"own",
 	"a client was refused whose memory could shrink: start it without zero-copy=yes",
 	"a connection was closed for lack of memory or descriptors",
+	"a connection was refused because the other end has fewer rings than this program has "
+	"engines: use --engines 1",
 	"a connection was closed because the other end broke the protocol: check which program it "
 	"is",
 };
@@ -51,6 +53,8 @@ static enum memif_complaint conn_complaint(const struct memif_port *memif, int r
 	case EBUSY:
 	case ENOSPC:
 		return MEMIF_NO_ROOM;
+	case ENOTSUP:
+		return MEMIF_FEW_RINGS;
 	default:
 		return MEMIF_NO_RULE;
 	}
@@ -196,7 +200,9 @@ void memif_conn_hear(struct memif_port *memif)
 		memif_conn_hang_up(memif, "the other end has gone");
 	} else if (rc < 0 || memif_port_is_broken(memif)) {
 		memif_conn_complain(memif, conn_complaint(memif, rc));
-		memif_conn_hang_up(memif, "the other end does not speak memif as we do");
+		memif_conn_hang_up(memif, rc == -ENOTSUP ? "Fewer rings than engines"
+							 : "the other end does not speak memif as "
+							   "we do");
 	}
 }
 

@@ -46,10 +46,12 @@ static int memif_make(struct memif_port *memif)
  */
 static void memif_allow_pairs(struct memif_port *memif)
 {
-	const struct port *port = memif->first.port;
+	struct port *port = memif->first.port;
 
-	if (port->ops == &memif_port_ops && !port->watched && !memif->caller && !memif->is_direct)
-		memif->server.queues = memif->client.config.queues = 1;
+	if (port->ops != &memif_port_ops || port->watched || memif->caller || memif->is_direct)
+		return;
+	port->queues = MEMIF_QUEUES_MAX;
+	memif->server.queues = memif->client.config.queues = 1;
 }
 
 int memif_port_open(void *arg)

@@ -322,11 +322,8 @@ int memif_port_open_queue(void *arg, uint32_t number, uint32_t count, struct por
 	struct memif_port *memif = arg;
 	struct memif_queue *queue;
 
-	/* The port has one pair of rings in all, or a queue before this one could not be opened. */
-	if (memif->server.queues == 0 || memif->queue_count != number)
+	if (number >= port_queues(memif->first.port) || memif->queue_count != number)
 		return -EOPNOTSUPP;
-	if (number >= MEMIF_QUEUES_MAX)
-		return -ENOSPC;
 	queue = calloc(1, sizeof(*queue));
 	if (!queue)
 		return -ENOMEM;
@@ -379,15 +376,13 @@ static int pairs_give(struct memif_queue *queue, struct memif_end *end)
 	return pairs_watch(queue, end);
 }
 
-/* Prepare an engine's queue for the pairs that it has. An engine without any that sends has a relay
- * only (port.relayed). */
+/* Prepare an engine's queue for the pairs that it has. */
 static void pairs_begin(struct memif_queue *queue, bool steers)
 {
 	queue->rx_next = 0;
 	queue->aimed_at = 0;
 	queue->aimed = queue->tx_count > 0 ? queue->tx[0] : NULL;
 	queue->checks_strays = !steers && queue->number > 0;
-	__atomic_store_n(&queue->port->relayed, queue->tx_count == 0, __ATOMIC_RELAXED);
 }
 
 /* Choose the operations of the first engine's port, unless another kind of port is in front of it.
@@ -410,7 +405,7 @@ int memif_pairs_attach(struct memif_port *memif)
 	for (uint32_t i = 0; i < memif_port_pairs(memif) && rc == 0; i++)
 		rc = pairs_give(memif->queues[pairs_owner(memif, i)], memif_port_pair(memif, i));
 	for (uint32_t i = 0; i < memif->queue_count && rc == 0; i++)
-		pairs_begin(memif->queues[i], steers && memif->queue_count == memif->engines);
+		pairs_begin(memif->queues[i], steers);
 	pairs_choose_ops(memif);
 	return rc;
 }
@@ -425,8 +420,6 @@ void memif_pairs_detach(struct memif_port *memif)
 		queue->rx_count = queue->tx_count = 0;
 		memset(queue->unpushed, 0, sizeof(queue->unpushed));
 		pairs_begin(queue, true);
-		/* Without a connection the engine drops its packets itself. */
-		__atomic_store_n(&queue->port->relayed, false, __ATOMIC_RELAXED);
 	}
 	pairs_choose_ops(memif);
 }

@@ -2,6 +2,8 @@
 /* Code common to all kinds of ports. */
 #include "port/port.h"
 
+#include <string.h>
+
 #include "port/port_eal.h"
 #include "wire/build.h"
 
@@ -34,6 +36,44 @@ int port_make_pool(struct port *port, const char *name)
 	return port->make_pool ? port->make_pool(port) : port->eal->make_pool(port, name);
 }
 
+uint32_t port_queues(const struct port *port)
+{
+	return port->ops->open_queue ? RTE_MAX(port->queues, 1u) : 1;
+}
+
+void port_fill_queue(const struct port *main, struct port *queue)
+{
+	memset(queue, 0, sizeof(*queue));
+	port_init(queue, main->mtu_bytes);
+	queue->mbuf_bytes = main->mbuf_bytes;
+	queue->mbufs = PORT_MBUFS_SOFTWARE;
+	queue->make_pool = main->make_pool;
+	queue->make_pool_arg = main->make_pool_arg;
+	queue->through_kernel = main->through_kernel;
+	queue->kernel_beyond = main->kernel_beyond;
+	queue->no_cancel_points = main->no_cancel_points;
+	queue->lcores_are_others = main->lcores_are_others;
+	queue->passed_on = main->passed_on;
+	queue->tsc_hz = main->tsc_hz;
+	queue->spares_icrc = main->spares_icrc;
+	queue->own_qpn_first = main->own_qpn_first;
+	queue->own_qpn_count = main->own_qpn_count;
+	queue->dma = PORT_COPIES;
+	queue->numa_node = main->numa_node;
+	queue->pool = main->pool;
+	queue->mac_is_random = main->mac_is_random;
+	queue->link_mbps = main->link_mbps;
+	queue->sums_udp = main->sums_udp;
+	memcpy(queue->mac, main->mac, sizeof(queue->mac));
+	queue->started = true;
+}
+
+int port_open_queue(const struct port *main, uint32_t number, uint32_t count, struct port *queue)
+{
+	port_fill_queue(main, queue);
+	return main->ops->open_queue(main->ops_arg, number, count, queue);
+}
+
 int port_open(struct port *port)
 {
 	return port->ops->open(port->ops_arg);
@@ -55,7 +95,7 @@ void port_destroy(struct port *port)
 
 bool port_lost(const struct port *port)
 {
-	return port->ops->lost(port->ops_arg);
+	return port->ops->lost && port->ops->lost(port->ops_arg);
 }
 
 void port_lose(struct port *port)

@@ -49,5 +49,3 @@ def run(report, guest):
     virtio = ports.NICS[0]
     ports.bind(guest, virtio, "vfio-pci")
     report.check("virtio: an idle program sleeps", _sleeps, guest, virtio, ports.UrocePort(guest, virtio))
-    report.check("virtio: an idle program with 2 engines sleeps", _sleeps, guest, virtio,
-                 ports.UrocePort(guest, virtio, ports.TWO_ENGINES))

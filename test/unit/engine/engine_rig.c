@@ -4,7 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "engine/crossing.h"
+#include "engine/engines.h"
 #include "engine_rig.h"
 #include "skipped.h"
 #include "test.h"
@@ -44,10 +44,51 @@ int rig_tear_down(TEST_STATE)
 	return 0;
 }
 
+static uint16_t queue_rx_burst(void *arg, struct rte_mbuf **mbufs, uint16_t n)
+{
+	(void)arg, (void)mbufs, (void)n;
+	return 0;
+}
+
+static uint16_t queue_tx_burst(void *arg, struct rte_mbuf **mbufs, uint16_t n)
+{
+	(void)arg;
+	rte_pktmbuf_free_bulk(mbufs, n);
+	return n;
+}
+
+static bool queue_arm(void *arg)
+{
+	(void)arg;
+	return false;
+}
+
+static bool queue_connected(void *arg)
+{
+	(void)arg;
+	return true;
+}
+
+static int rig_open_queue(void *arg, uint32_t number, uint32_t count, struct port *queue)
+{
+	static const struct port_ops queue_ops = {
+		.rx_burst = queue_rx_burst,
+		.tx_burst = queue_tx_burst,
+		.arm = queue_arm,
+		.connected = queue_connected,
+	};
+
+	(void)arg, (void)number, (void)count;
+	queue->ops = &queue_ops;
+	return 0;
+}
+
 struct engine *rig_add_engine(void)
 {
 	static struct device_engine home;
+	static struct port_ops opening_ops;
 	struct device *device = engine->device;
+	struct port *port = &engine->link->port;
 
 	memset(&home, 0, sizeof(home));
 	home.device = device;
@@ -56,7 +97,10 @@ struct engine *rig_add_engine(void)
 	moderator_init(&home.moderator);
 	device->engines[1] = &home;
 	device->engine_count = 2;
-	return crossing_create(engine) == 0 && crossing_add(engine, 1) == 0 ? home.driver : NULL;
+	opening_ops = *port->ops;
+	opening_ops.open_queue = rig_open_queue;
+	port->ops = &opening_ops;
+	return engines_create(engine) == 0 && engines_add(engine, 1) == 0 ? home.driver : NULL;
 }
 
 uint64_t rig_count(enum counter counter)

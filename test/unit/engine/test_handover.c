@@ -10,7 +10,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "engine/crossing.h"
 #include "engine/engine.h"
 #include "engine/shared.h"
 #include "handover_before.h"
@@ -81,11 +80,8 @@ static uint64_t doorbell;	 /* what the eventfd is: rung, and not heard yet */
 static uint64_t ringers;	 /* threads that are about to ring */
 static bool ringer_stops;	 /* the first of them never gets a CPU again */
 static uint64_t proceed = 1;
-static struct device_engine home; /* the first one of its device */
-static bool called;		  /* by another engine */
-static uint64_t packets;	  /* that it has left */
-static bool has_others;		  /* the device has several engines */
-static bool looks;		  /* who releases the engine looks if it was called */
+static uint64_t packets; /* in the inbox of the first engine */
+static bool looks;	 /* who has said that it sleeps looks into the inbox */
 
 /* The engine, as far as it is asked from the hand-over: one engine poll does one piece of work of
  * each queue pair. */
@@ -112,22 +108,16 @@ void engine_mark_ready(struct engine *e, struct qp *qp)
 	qp->sched.is_ready = true;
 }
 
-/* Send what another engine has left, as crossing_begin and crossing_finish do. */
-static void send_for_other(const struct engine *e)
+/* Take what other engines have put into the inbox. */
+static void receive(const struct engine *e)
 {
-	if (!has_others || e != &engines[0])
-		return;
-	if (!shared_load(&called, __ATOMIC_RELAXED))
-		return;
-	(void)shared_exchange(&called, false);
-	shared_step(&packets);
-	packets = 0;
+	if (e == &engines[0] && shared_load(&packets, __ATOMIC_RELAXED) > 0)
+		(void)shared_exchange(&packets, UINT64_C(0));
 }
 
 unsigned int engine_transmit(struct engine *e)
 {
 	enter(e);
-	send_for_other(e);
 	engine_drain_kicks(e);
 	for (size_t i = 0; i < QPS; i++) {
 		if (!qps[i].sched.is_ready || qps[i].home != number_of(e))
@@ -164,6 +154,8 @@ static bool is_left(const struct engine *e)
 
 	for (size_t i = 0; i < QPS; i++)
 		left = left || (qps[i].sched.is_ready && qps[i].home == number_of(e));
+	if (e == &engines[0] && looks)
+		left = left || shared_load(&packets, __ATOMIC_SEQ_CST) > 0;
 	return left;
 }
 
@@ -176,12 +168,6 @@ uint64_t engine_idle_ns(struct engine *e, uint64_t now_ns, uint64_t limit_ns)
 uint64_t engine_due_ns(const struct engine *e)
 {
 	return is_left(e) ? 0 : UINT64_MAX;
-}
-
-bool crossing_is_called(const struct crossing *crossing)
-{
-	(void)crossing;
-	return shared_load(&called, __ATOMIC_SEQ_CST);
 }
 
 /* The helper's descriptor. */
@@ -244,11 +230,11 @@ static void post_after_ringer(void)
 	post(1, 2);
 }
 
+/* As engines_put does. */
 static void leave_packets(void)
 {
-	shared_step(&packets);
-	packets++;
-	engine_call(&engines[0], &called);
+	(void)shared_exchange(&packets, UINT64_C(1));
+	handover_call(&engines[0], CALL_TO_LOOK);
 }
 
 static void leave_packets_twice(void)
@@ -280,6 +266,7 @@ static void help_one(struct engine *engine)
 {
 	if (engine_try(engine)) {
 		engine_transmit(engine);
+		receive(engine);
 		handover->release(engine);
 	}
 	handover->take_call(engine);
@@ -316,10 +303,6 @@ static void reset(void)
 	memset(inside, 0, sizeof(inside));
 	for (size_t i = 0; i < ENGINES; i++)
 		engines[i].progress = SETTINGS_PROGRESS_HYBRID;
-	/* Only its address matters: the functions of the crossing are this file's. */
-	engines[0].home = &home;
-	engines[0].crossing = has_others && looks ? (struct crossing *)&home : NULL;
-	called = false;
 	packets = 0;
 	collided = false;
 	doorbell = 0;
@@ -358,7 +341,7 @@ static uint64_t digest(void)
 		sum = interleave_mix(sum,
 				     (uint64_t)qps[i].sched.kicked << 1 | qps[i].sched.is_ready);
 	}
-	sum = interleave_mix(sum, packets << 1 | called);
+	sum = interleave_mix(sum, packets);
 	sum = interleave_mix(sum, doorbell << 1 | collided);
 	return interleave_mix(sum, ringers);
 }
@@ -427,31 +410,29 @@ static const struct scenario both_lost_ringer =
 
 static const struct scenario one_engine = SCENARIO(
 	"another engine leaves packets", &engines[0].owner.waiters, help, post_long, leave_packets);
-static const struct scenario two_engines = SCENARIO(
-	"two others leave packets", &engines[0].owner.waiters, leave_packets_twice, leave_packets);
+static const struct scenario two_engines =
+	SCENARIO("two others leave packets", &engines[0].owner.waiters, help, leave_packets_twice,
+		 leave_packets);
 static const struct scenario engine_and_control = SCENARIO(
-	"another engine leaves packets beside a control call", NULL, leave_packets_twice, control);
+	"another engine leaves packets beside a control call", NULL, help, leave_packets, control);
 
-TEST(engine_call__leaves_no_packets)
+TEST(handover_call__leaves_no_packets_of_other_engines)
 {
 	ringer_stops = false;
-	has_others = true;
 	looks = true;
 	assert_null(check(&now, &one_engine).fault);
 	assert_null(check(&now, &two_engines).fault);
 	assert_null(check(&now, &engine_and_control).fault);
-	has_others = false;
+	looks = false;
 }
 
-/* The checker finds packets that nobody sends if an owner does not look for them at the end. */
-TEST(engine_call__needs_an_owner_that_looks)
+/* The checker finds packets that nobody takes if the helper does not look for them when it has said
+ * that it sleeps. */
+TEST(handover_call__needs_a_helper_that_looks)
 {
 	ringer_stops = false;
-	has_others = true;
-	looks = false;
 	assert_string_equal(check(&now, &two_engines).fault, "packets are left");
 	assert_string_equal(check(&now, &engine_and_control).fault, "packets are left");
-	has_others = false;
 }
 
 TEST(handover__leaves_no_work)

@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "base/own.h"
-#include "engine/crossing.h"
+#include "engine/engines.h"
 #include "engine_rig.h"
 #include "helper_thread.h"
 #include "open_fds.h"
@@ -46,13 +46,13 @@ static int set_up_two_dedicated(TEST_STATE)
 
 static int tear_down_two(TEST_STATE)
 {
-	struct crossing *crossing = engine->crossing;
+	struct engines *engines = engine->engines;
 
 	if (helper_stop(engine) != 0 || helper_stop(further) != 0)
 		return -1;
 	port_destroy(&further->link->port);
 	free(further);
-	free(crossing);
+	free(engines);
 	return rig_tear_down(state);
 }
 

@@ -22,7 +22,7 @@
 #include "test.h"
 #include "wire/headers.h"
 
-#define ENGINES	  16
+#define ENGINES	  MEMIF_QUEUES_MAX
 #define BURST	  32
 #define ROUNDS	  300 /* more than the ends need for all their messages */
 #define FRAME_LEN 64
@@ -279,7 +279,6 @@ TEST(memif_pairs__connections_come_and_go)
 		run_conns_of(&server);
 		for (uint32_t k = 0; k < server.count; k++) {
 			assert_false(port_connected(&server.ports[k]));
-			assert_false(port_is_relayed(&server.ports[k]));
 			send_mbuf(&server.ports[k], QPN, 1);
 			assert_int_equal(server.ports[k].tx_unconnected.packets, i + 1);
 			assert_false(server.ports[k].ops->aim &&
@@ -294,24 +293,25 @@ TEST(memif_pairs__connections_come_and_go)
 	}
 }
 
-/* The other end has one pair of rings: the first engine sends and receives for the others. */
-TEST(memif_pairs__a_queue_without_rings_is_relayed)
+/* The other end has one pair of rings: its packets must pass one place. */
+TEST(memif_pairs__an_end_with_too_few_rings_is_refused)
 {
 	for (int is_client = 0; is_client < 2; is_client++) {
 		struct side *many = is_client ? &client : &server,
 			    *one = is_client ? &server : &client;
+		const struct memif_port *memif;
 
 		open_side(many, is_client ? "client" : "server", 3);
 		open_first(one, is_client ? "server" : "client", "loss=0.0");
 		run_conns();
-		assert_true(port_connected(many->ports) && port_connected(one->ports));
-		assert_false(port_is_relayed(many->ports));
-		for (uint32_t i = 1; i < 3; i++) {
-			assert_true(port_is_relayed(&many->ports[i]));
-			assert_false(port_connected(&many->ports[i]));
-		}
-		send_mbuf(one->ports, QPN + 1, 9);
-		receive_one(many->ports, 9);
+		assert_false(port_connected(many->ports) || port_connected(one->ports));
+		memif = many->ports->ops_arg;
+		assert_int_equal(memif->complaints, UINT32_C(1) << MEMIF_FEW_RINGS);
+		close_side(one);
+		/* Another one is taken. */
+		open_side(one, is_client ? "server" : "client", 1);
+		run_conns();
+		expect_traffic();
 		close_both();
 	}
 }
@@ -356,26 +356,6 @@ TEST(memif_pairs__strays_of_others_are_marked)
 	/* The first engine looks at each frame itself. */
 	send_mbuf(client.ports, QPN, 5);
 	assert_int_not_equal(receive_one(server.ports, 5), PORT_STRAY);
-	close_both();
-}
-
-/* More engines than a client can have pairs for. */
-TEST(memif_pairs__engines_beyond_the_limit_are_relayed)
-{
-	open_both(ENGINES, ENGINES);
-	for (uint32_t i = 0; i < ENGINES; i++) {
-		assert_int_equal(port_is_relayed(&client.ports[i]), i >= 4);
-		assert_false(port_is_relayed(&server.ports[i]));
-		if (i >= 4)
-			continue;
-		send_mbuf(&client.ports[i], QPN + i, 1);
-		assert_int_not_equal(receive_one(&server.ports[i], 1), PORT_STRAY);
-		/* The server sends by the remainder of 4, the client has 16. */
-		send_mbuf(&server.ports[i], QPN + 8 + 1, 2);
-		assert_int_equal(receive_one(&client.ports[1], 2), PORT_STRAY);
-		send_mbuf(&server.ports[i], QPN + 1, 2);
-		assert_int_not_equal(receive_one(&client.ports[1], 2), PORT_STRAY);
-	}
 	close_both();
 }
 
@@ -535,9 +515,10 @@ TEST(memif_pairs__packets_too_long_are_counted)
 TEST(memif_port_open_queue__not_behind_another_kind_of_port)
 {
 	open_first(&client, "client", "loss=0.5");
-	assert_null(client.ports->ops->open_queue);
+	assert_int_equal(port_queues(client.ports), 1);
 	close_side(&client);
 	open_first(&client, "client", "");
+	assert_int_equal(port_queues(client.ports), MEMIF_QUEUES_MAX);
 	/* In order. */
 	assert_int_equal(open_queue(&client, 2, 3), -EOPNOTSUPP);
 	assert_int_equal(open_queue(&client, 1, 3), 0);

@@ -155,6 +155,70 @@ TEST(provider_start__port_with_addresses)
 	assert_true(lines() <= 1);
 }
 
+/* Print how many engines a device on this port has. */
+static void print_engines(const char *port, const char *engines)
+{
+	struct settings settings;
+	char error[256];
+
+	settings_init(&settings);
+	REQUIRE(settings_set(&settings, "port", port, error, sizeof(error)) == 0);
+	REQUIRE(settings_set(&settings, "ip", "10.0.0.1/24", error, sizeof(error)) == 0);
+	REQUIRE(settings_set(&settings, "engines", engines, error, sizeof(error)) == 0);
+	REQUIRE(settings_export(&settings) == 0);
+	printf("engines %u\n", the_device()->engine_count);
+}
+
+static void null_with_three_engines(void)
+{
+	print_engines("net_null0", "3");
+}
+
+static void local_with_three_engines(void)
+{
+	print_engines("local0", "3");
+}
+
+static void local_with_auto_engines(void)
+{
+	print_engines("local0", "auto");
+}
+
+static void memif_with_many_engines(void)
+{
+	char port[128];
+
+	snprintf(port, sizeof(port), "net_memif0,role=server,socket=/tmp/uroce-test-%d-many",
+		 (int)test_pid);
+	print_engines(port, "9");
+}
+
+/* A device has no more engines than its port has queues, and says so if the user has named a
+ * number. */
+TEST(provider_start__engines_that_have_queues)
+{
+	static const struct {
+		void (*run)(void);
+		const char *engines, *message;
+	} cases[] = {
+		{null_with_three_engines, "engines 3\n", NULL},
+		{local_with_three_engines, "engines 1\n",
+		 "'local0' has queues for 1 engine: the device has no more, not 3\n"},
+		{local_with_auto_engines, "engines 1\n", NULL},
+		{memif_with_many_engines, "engines 8\n",
+		 "'net_memif0' has queues for 8 engines: the device has no more, not 9\n"},
+	};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		assert_int_equal(in_child(cases[i].run), 0);
+		assert_non_null(strstr(output, cases[i].engines));
+		if (cases[i].message)
+			assert_non_null(strstr(output, cases[i].message));
+		else
+			assert_null(strstr(output, "has queues for"));
+	}
+}
+
 static void print_guid(void)
 {
 	give_settings("port", "net_null0");

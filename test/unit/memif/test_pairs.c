@@ -170,24 +170,7 @@ TEST(memif_client_take__makes_a_pair_for_each_two_engines)
 	fds_wait(before);
 }
 
-/* Engines of the client have none, and its peer cannot know which. */
-TEST(memif_client_take__keeps_to_the_limit_of_pairs)
-{
-	struct ends ends;
-
-	init(&ends, 16, 16);
-	connect_both(&ends);
-	assert_false(ends.client.server_steers);
-	assert_true(ends.server.client_steers);
-	expect_traffic(&ends, 64);
-	fini(&ends);
-	init(&ends, 5, 16);
-	connect_both(&ends);
-	expect_traffic(&ends, 60);
-	fini(&ends);
-}
-
-/* One of 4 GiB has no room for many rings of this size. */
+/* A region of 4 GiB has no room for many rings of this size. */
 TEST(memif_client_take__keeps_to_32_bits_of_memory)
 {
 	const struct memif_message ack = {.type = MEMIF_ACK};
@@ -195,95 +178,78 @@ TEST(memif_client_take__keeps_to_32_bits_of_memory)
 	struct ends ends;
 	int fd;
 
-	init(&ends, 2, 8);
-	ends.client.config.log2_size = MEMIF_LOG2_MAX;
-	ends.client.config.buffer_bytes = 20000;
-	memif_server_hello(&ends.server, &message, "uroce");
-	assert_int_equal(memif_client_take(&ends.client, &message, &answer, &fd), 1);
-	/* 656 MB each: 8 would be more than 4 GiB. */
-	assert_int_equal(ends.client.pairs, 6);
-	assert_true(ends.client.bytes <= UINT32_MAX);
-	assert_int_equal(memif_client_take(&ends.client, &ack, &answer, &fd), 1);
-	assert_int_equal(answer.add_region.bytes, ends.client.bytes);
-	fini(&ends);
+	for (uint8_t queues = 3; queues <= 4; queues++) {
+		init(&ends, 2, queues);
+		ends.client.config.log2_size = MEMIF_LOG2_MAX;
+		ends.client.config.buffer_bytes = 20000;
+		memif_server_hello(&ends.server, &message, "uroce");
+		/* 656 MB each: 8 would be more than 4 GiB. */
+		if (queues == 4) {
+			assert_int_equal(memif_client_take(&ends.client, &message, &answer, &fd),
+					 -ENOTSUP);
+		} else {
+			assert_int_equal(memif_client_take(&ends.client, &message, &answer, &fd),
+					 1);
+			assert_int_equal(ends.client.pairs, 6);
+			assert_true(ends.client.bytes <= UINT32_MAX);
+			assert_int_equal(memif_client_take(&ends.client, &ack, &answer, &fd), 1);
+			assert_int_equal(answer.add_region.bytes, ends.client.bytes);
+		}
+		fini(&ends);
+	}
 }
 
-/* An older uroce, or a port whose packets must pass one place. */
+/* A port whose packets must pass one place has one engine, and one pair with another's one engine.
+ */
 TEST(memif_client_take__one_pair_with_who_wants_one)
 {
 	struct memif_message hello;
 	struct ends ends;
 
 	for (uint8_t queues = 0; queues < 2; queues++) {
-		init(&ends, queues ? 0 : 4, queues ? 4 : 0);
-		memif_server_hello(&ends.server, &hello, "uroce");
-		/* What other programs may do. */
-		assert_int_equal(hello.hello.max_ring_to_server, queues ? 0 : 3);
-		assert_int_equal(hello.hello.max_ring_to_client, queues ? 0 : 3);
+		init(&ends, queues ? 0 : 1, queues ? 1 : 0);
 		connect_both(&ends);
 		assert_false(ends.client.server_steers || ends.server.client_steers);
 		expect_traffic(&ends, 1);
 		fini(&ends);
 	}
+	/* What other programs may do. */
+	init(&ends, 4, 1);
+	memif_server_hello(&ends.server, &hello, "uroce");
+	assert_int_equal(hello.hello.max_ring_to_server, 3);
+	assert_int_equal(hello.hello.max_ring_to_client, 3);
+	fini(&ends);
 }
 
 /* Another program's two directions have limits of their own. */
-TEST(memif_client_take__keeps_to_the_servers_limits)
+TEST(memif_client_take__needs_a_pair_for_each_engine)
 {
-	static const uint16_t limits[][3] = {{1, 63, 2}, {63, 1, 2}, {0, 63, 1},
-					     {63, 0, 1}, {3, 3, 4},  {UINT16_MAX, UINT16_MAX, 4}};
-	struct memif_message hello;
-	struct ends ends;
-
-	for (size_t i = 0; i < sizeof(limits) / sizeof(limits[0]); i++) {
-		init(&ends, 4, 4);
-		memif_server_hello(&ends.server, &hello, "");
-		strcpy(hello.hello.name, "DPDK 22.11.11");
-		hello.hello.max_ring_to_client = limits[i][0];
-		hello.hello.max_ring_to_server = limits[i][1];
-		connect_from(&ends, &hello);
-		assert_int_equal(ends.client.server_queues, 1);
-		assert_false(ends.client.server_steers);
-		expect_traffic(&ends, limits[i][2]);
-		fini(&ends);
-	}
-}
-
-/* DPDK's driver does not tell how many rings it takes, and refuses the first one too many. */
-TEST(memif_client_take__asks_again_for_one_pair_who_has_refused_more)
-{
-	const struct memif_message goodbye = {.type = MEMIF_DISCONNECT}, ack = {.type = MEMIF_ACK};
+	static const struct {
+		uint16_t to_client, to_server;
+		bool enough;
+	} cases[] = {{2, 63, false}, {63, 2, false}, {0, 0, false},
+		     {3, 3, true},   {63, 3, true},  {UINT16_MAX, UINT16_MAX, true}};
 	struct memif_message hello, answer;
 	struct ends ends;
 	int fd;
 
-	init(&ends, 0, 3);
-	memif_server_hello(&ends.server, &hello, "DPDK 22.11.11");
-	hello.hello.max_ring_to_client = hello.hello.max_ring_to_server = 255;
-	assert_int_equal(memif_client_take(&ends.client, &hello, &answer, &fd), 1);
-	assert_int_equal(ends.client.pairs, 3);
-	/* Its refusal of anything else says nothing about the rings. */
-	assert_int_equal(memif_client_take(&ends.client, &goodbye, &answer, &fd), -ECONNRESET);
-	assert_false(ends.client.config.few);
-	memif_client_fini(&ends.client);
-	assert_int_equal(memif_client_take(&ends.client, &hello, &answer, &fd), 1);
-	for (int i = 0; i < 3; i++)
-		assert_int_equal(memif_client_take(&ends.client, &ack, &answer, &fd), 1);
-	assert_int_equal(answer.type, MEMIF_ADD_RING);
-	assert_int_equal(answer.add_ring.index, 1);
-	assert_int_equal(memif_client_take(&ends.client, &goodbye, &answer, &fd), -ECONNRESET);
-	memif_client_fini(&ends.client);
-	connect_from(&ends, &hello);
-	assert_false(ends.client.server_steers);
-	expect_traffic(&ends, 1);
-	memif_server_fini(&ends.server);
-	memif_client_fini(&ends.client);
-	/* Another server has its chance. */
-	memif_server_init(&ends.server, &memif_limits_user);
-	ends.server.queues = 2;
-	connect_both(&ends);
-	expect_traffic(&ends, 6);
-	fini(&ends);
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		init(&ends, 4, 4);
+		memif_server_hello(&ends.server, &hello, "");
+		strcpy(hello.hello.name, "DPDK 22.11.11");
+		hello.hello.max_ring_to_client = cases[i].to_client;
+		hello.hello.max_ring_to_server = cases[i].to_server;
+		if (!cases[i].enough) {
+			assert_int_equal(memif_client_take(&ends.client, &hello, &answer, &fd),
+					 -ENOTSUP);
+		} else {
+			connect_from(&ends, &hello);
+			assert_int_equal(ends.client.server_queues, 1);
+			assert_false(ends.client.server_steers);
+			expect_traffic(&ends, 4);
+		}
+		fini(&ends);
+	}
 }
 
 /* A rule broken in one ring is found there. */

@@ -406,13 +406,17 @@ TEST(memif_server_take__takes_several_rings)
 		uint16_t to_us, from_us;
 		const char *name;
 		bool steers;
-	} cases[] = {{4, 4, "uroce, engines: 1", true},
-		     {64, 64, "uroce, engines: 16", true},
-		     {1, 1, "uroce", false},
-		     {6, 6, "uroce, engines: 2", false},
-		     {8, 4, "uroce, engines: 2", false},
-		     {4, 4, "DPDK 22.11.11", false},
-		     {1, 3, "libmemif", false}};
+		int rc;
+	} cases[] = {{4, 4, "uroce, engines: 1", true, 0},
+		     {64, 64, "uroce, engines: 8", true, 0},
+		     {6, 6, "uroce, engines: 2", false, 0},
+		     {8, 4, "uroce, engines: 2", false, 0},
+		     {4, 4, "DPDK 22.11.11", false, 0},
+		     /* Not one for each engine of ours. */
+		     {1, 1, "uroce", false, -ENOTSUP},
+		     {3, 3, "DPDK 22.11.11", false, -ENOTSUP},
+		     {4, 3, "libmemif", false, -ENOTSUP},
+		     {3, 4, "uroce, engines: 1", false, -ENOTSUP}};
 	const struct memif_message connect = {.type = MEMIF_CONNECT};
 	const unsigned int before = fds_count();
 	struct client *client = *state;
@@ -421,7 +425,9 @@ TEST(memif_server_take__takes_several_rings)
 		begin_several(client, cases[i].name);
 		say_rings(client, false, cases[i].from_us);
 		say_rings(client, true, cases[i].to_us);
-		assert_int_equal(client_say(client, &connect, -1), 0);
+		assert_int_equal(client_say(client, &connect, -1), cases[i].rc);
+		if (cases[i].rc != 0)
+			continue;
 		assert_int_equal(client->server.pairs, RTE_MAX(cases[i].to_us, cases[i].from_us));
 		assert_int_equal(client->server.client_steers, cases[i].steers);
 		for (uint32_t k = 0; k < client->server.pairs; k++) {
@@ -442,7 +448,7 @@ TEST(memif_server_take__bounds_the_number_of_rings)
 	struct client *client = *state;
 
 	for (int to_server = 0; to_server < 2; to_server++) {
-		begin_several(client, "uroce, engines: 16");
+		begin_several(client, "uroce, engines: 8");
 		say_rings(client, to_server, MEMIF_PAIRS_MAX);
 		assert_int_equal(describe_ring(client, to_server, MEMIF_PAIRS_MAX), -EPROTO);
 		/* Another program: one for each engine of ours. */

@@ -6,7 +6,6 @@
 #include "port/ethdev_plan.h"
 #include "test.h"
 
-#define RSS_UDP (RTE_ETH_RSS_NONFRAG_IPV4_UDP | RTE_ETH_RSS_NONFRAG_IPV6_UDP)
 #define RX_SUMS (RTE_ETH_RX_OFFLOAD_IPV4_CKSUM | RTE_ETH_RX_OFFLOAD_UDP_CKSUM)
 
 static struct rte_eth_dev_info info;
@@ -153,54 +152,29 @@ TEST(plan_make__gives_buffers_that_the_port_accepts)
 TEST(plan_make__one_queue_unless_more_are_wanted)
 {
 	info.max_rx_queues = info.max_tx_queues = 8;
-	info.flow_type_rss_offloads = RSS_UDP;
 	for (wish.queues = 0; wish.queues < 2; wish.queues++) {
 		ethdev_plan_make(&info, &wish, &plan);
-		assert_int_equal(plan.rx_queues, 1);
-		assert_int_equal(plan.tx_queues, 1);
+		assert_int_equal(plan.queues, 1);
 		assert_int_equal(plan.conf.rxmode.mq_mode, RTE_ETH_MQ_RX_NONE);
-		assert_int_equal(plan.conf.rx_adv_conf.rss_conf.rss_hf, 0);
 		assert_false(ethdev_plan_reduce(&info, &plan));
 	}
 }
 
-TEST(plan_make__spreads_by_the_udp_port_where_the_port_can)
-{
-	wish.queues = 4;
-	info.max_rx_queues = info.max_tx_queues = 8;
-	info.flow_type_rss_offloads = RTE_ETH_RSS_IPV4 | RTE_ETH_RSS_NONFRAG_IPV4_TCP;
-	ethdev_plan_make(&info, &wish, &plan);
-	assert_int_equal(plan.rx_queues, 4);
-	assert_int_equal(plan.tx_queues, 4);
-	/* All packets between two hosts would have the same hash. */
-	assert_int_equal(plan.conf.rxmode.mq_mode, RTE_ETH_MQ_RX_NONE);
-	assert_int_equal(plan.conf.rx_adv_conf.rss_conf.rss_hf, 0);
-	info.flow_type_rss_offloads |= RTE_ETH_RSS_NONFRAG_IPV4_UDP;
-	ethdev_plan_make(&info, &wish, &plan);
-	assert_int_equal(plan.conf.rxmode.mq_mode, RTE_ETH_MQ_RX_RSS);
-	assert_int_equal(plan.conf.rx_adv_conf.rss_conf.rss_hf, RTE_ETH_RSS_NONFRAG_IPV4_UDP);
-	info.flow_type_rss_offloads |= RSS_UDP;
-	ethdev_plan_make(&info, &wish, &plan);
-	assert_int_equal(plan.conf.rx_adv_conf.rss_conf.rss_hf, RSS_UDP);
-}
-
-TEST(plan_make__has_no_more_queues_than_the_port)
+/* Each engine has one, or the device has one engine. */
+TEST(plan_make__has_all_queues_or_one)
 {
 	static const struct {
-		uint16_t max_rx, max_tx, rx, tx;
-		bool spreads;
-	} cases[] = {
-		{1, 4, 1, 4, false}, {2, 4, 2, 4, true}, {4, 1, 4, 1, true}, {0, 0, 1, 1, false}};
+		uint16_t max_rx, max_tx, queues;
+	} cases[] = {{4, 4, 4}, {8, 5, 4}, {1, 4, 1}, {3, 4, 1}, {4, 3, 1}, {0, 0, 1}};
 
 	wish.queues = 4;
-	info.flow_type_rss_offloads = RSS_UDP;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		info.max_rx_queues = cases[i].max_rx;
 		info.max_tx_queues = cases[i].max_tx;
 		ethdev_plan_make(&info, &wish, &plan);
-		assert_int_equal(plan.rx_queues, cases[i].rx);
-		assert_int_equal(plan.tx_queues, cases[i].tx);
-		assert_int_equal(plan.conf.rxmode.mq_mode == RTE_ETH_MQ_RX_RSS, cases[i].spreads);
+		assert_int_equal(plan.queues, cases[i].queues);
+		/* Flow rules divide the packets. */
+		assert_int_equal(plan.conf.rxmode.mq_mode, RTE_ETH_MQ_RX_NONE);
 	}
 }
 
@@ -210,16 +184,12 @@ TEST(plan_reduce__gives_up_queues_before_the_long_mtu)
 	wish.interrupts = true;
 	wish.queues = 2;
 	info.max_rx_queues = info.max_tx_queues = 2;
-	info.flow_type_rss_offloads = RSS_UDP;
 	ethdev_plan_make(&info, &wish, &plan);
 	assert_true(ethdev_plan_reduce(&info, &plan));
 	assert_int_equal(plan.conf.intr_conf.rxq, 0);
-	assert_int_equal(plan.rx_queues, 2);
+	assert_int_equal(plan.queues, 2);
 	assert_true(ethdev_plan_reduce(&info, &plan));
-	assert_int_equal(plan.rx_queues, 1);
-	assert_int_equal(plan.tx_queues, 1);
-	assert_int_equal(plan.conf.rxmode.mq_mode, RTE_ETH_MQ_RX_NONE);
-	assert_int_equal(plan.conf.rx_adv_conf.rss_conf.rss_hf, 0);
+	assert_int_equal(plan.queues, 1);
 	assert_int_equal(plan.conf.rxmode.mtu, 9000);
 	assert_true(ethdev_plan_reduce(&info, &plan));
 	assert_int_equal(plan.conf.rxmode.mtu, 1500);

@@ -8,7 +8,6 @@
 #include <unistd.h>
 
 #include <rte_byteorder.h>
-#include <rte_cycles.h>
 #include <rte_ethdev.h>
 #include <rte_ip.h>
 #include <rte_udp.h>
@@ -22,8 +21,6 @@
 #define FRAME_LEN 64
 #define ENGINES	  4
 #define NUMBER	  1 /* of the queue's engine */
-/* So fast that a test never waits for a millisecond. */
-#define HZ UINT64_C(1000000000000000)
 
 static struct {
 	struct port main, port;
@@ -39,12 +36,7 @@ static struct {
 	unsigned int freed;
 } env;
 
-/* Replace DPDK's functions: the program's own definitions take precedence when it links. */
-uint64_t rte_get_tsc_hz(void)
-{
-	return HZ;
-}
-
+/* Replace DPDK's function: the program's own definition takes precedence when it links. */
 void rte_pktmbuf_free_bulk(struct rte_mbuf **mbufs, unsigned int count)
 {
 	assert_ptr_equal(mbufs[0], &env.mbufs[0]);
@@ -78,11 +70,9 @@ static int set_up(TEST_STATE)
 	ops->tx_pkt_burst = driver_sends;
 	ops->rxq.data = ops->txq.data = env.queues;
 	ops->rxq.clbk = ops->txq.clbk = env.callbacks;
-	env.main.engines = ENGINES;
 	env.dev = (struct ethdev){.port = &env.main,
 				  .id = PORT_ID,
-				  .rx_queues = 2,
-				  .tx_queues = 3,
+				  .queues = ENGINES,
 				  .wake_fds = {5, 7},
 				  .connected = true};
 	if (ethdev_queue_open(&env.dev, NUMBER, ENGINES, &env.port) != 0)
@@ -119,35 +109,23 @@ static void arrive(uint32_t qpn)
 		.buf_addr = frame, .data_len = FRAME_LEN, .pkt_len = FRAME_LEN, .port = PORT_ID};
 }
 
-TEST(queue_open__has_what_the_driver_has)
+TEST(queue_open__has_the_drivers_queue)
 {
-	struct port ports[ENGINES] = {0};
+	struct port ports[2] = {0};
 
 	assert_int_equal(port_wake_fd(&env.port), 7);
 	assert_false(port_interrupts(&env.port));
-	assert_non_null(env.port.ops->rx_burst);
-	/* There are fewer receive queues than transmit queues, and fewer of these than engines. */
-	assert_int_equal(ethdev_queue_open(&env.dev, 2, ENGINES, &ports[2]), 0);
-	assert_null(ports[2].ops->rx_burst);
-	assert_int_equal(ethdev_queue_open(&env.dev, 3, ENGINES, &ports[3]), -EOPNOTSUPP);
-	assert_int_equal(env.dev.further, 2);
-	port_close(&ports[2]);
-	assert_int_equal(env.dev.further, 1);
-	port_destroy(&ports[2]);
-}
-
-TEST(queue_open__tells_what_the_port_cannot)
-{
-	struct port port = {0};
-
-	assert_false(env.port.rx_mixed);
-	env.main.rx_mixed = true;
 	env.dev.arms = true;
-	assert_int_equal(ethdev_queue_open(&env.dev, NUMBER, ENGINES, &port), 0);
-	assert_true(port.rx_mixed);
+	assert_int_equal(ethdev_queue_open(&env.dev, NUMBER, ENGINES, &ports[0]), 0);
 	/* An interrupt of a NIC. */
-	assert_true(port_interrupts(&port) && port.arms_once);
-	port_destroy(&port);
+	assert_true(port_interrupts(&ports[0]) && ports[0].arms_once);
+	assert_int_equal(env.dev.further, 2);
+	port_close(&ports[0]);
+	assert_int_equal(env.dev.further, 1);
+	port_destroy(&ports[0]);
+	/* The rules divide packets among ENGINES queues. */
+	assert_int_equal(ethdev_queue_open(&env.dev, 2, ENGINES - 1, &ports[1]), -EOPNOTSUPP);
+	assert_int_equal(ethdev_queue_open(&env.dev, ENGINES, ENGINES, &ports[1]), -EOPNOTSUPP);
 }
 
 TEST(queue_rx_burst__marks_what_is_not_its_engines)
@@ -193,7 +171,7 @@ static int socket_with_error(void)
 	return fd.fd;
 }
 
-/* The helper sleeps on an epoll set with the socket, so it cannot read the error itself. */
+/* Else the error would end every sleep at once. */
 TEST(queue_arm__reads_the_error_of_an_interface_that_went_down)
 {
 	struct pollfd fd = {.fd = socket_with_error()};
@@ -249,34 +227,4 @@ TEST(queue_tx_burst__drops_and_counts_without_a_link)
 	assert_int_equal(port_tx_burst(&env.port, mbufs, 2), 2);
 	assert_int_equal(env.freed, 2);
 	assert_int_equal(env.port.tx_unconnected.packets, 2);
-}
-
-/* Try to send while the queue has been full for `ms`. Return true if it counts as stuck then. */
-static bool is_stuck_after(uint64_t ms)
-{
-	struct rte_mbuf *mbuf = &env.mbufs[0];
-
-	env.queue->full_tsc = rte_rdtsc() - HZ / 1000 * ms;
-	assert_int_equal(port_tx_burst(&env.port, &mbuf, 1), 0);
-	return env.port.tx_stuck;
-}
-
-TEST(queue_tx_burst__a_queue_that_nobody_serves_is_stuck)
-{
-	struct rte_mbuf *mbuf = &env.mbufs[0];
-
-	assert_false(is_stuck_after(19));
-	assert_true(is_stuck_after(21));
-	env.room = 1;
-	assert_int_equal(port_tx_burst(&env.port, &mbuf, 1), 1);
-	assert_int_equal(env.queue->full_tsc, 0);
-	/* The other end serves it now, and may wait for a CPU. */
-	env.room = 0;
-	assert_false(is_stuck_after(199));
-	assert_true(is_stuck_after(201));
-	/* The time begins when the queue is full, not when it was used last. */
-	env.queue->full_tsc = 0;
-	assert_int_equal(port_tx_burst(&env.port, &mbuf, 1), 0);
-	assert_true(env.queue->full_tsc != 0);
-	assert_false(env.port.tx_stuck);
 }

@@ -31,6 +31,7 @@ struct rule {
 static struct {
 	bool exact, plain, neighbours, bth, tagged_bth;
 	bool lies; /* what it finds valid it does not make */
+	bool has_no_rules;
 	size_t room;
 } port;
 
@@ -157,6 +158,8 @@ int rte_flow_validate(uint16_t port_id, const struct rte_flow_attr *attr,
 	assert_int_equal(port_id, 3);
 	if (takes(&rule))
 		return 0;
+	if (port.has_no_rules)
+		return -ENOSYS;
 	error->message = "no";
 	return -ENOTSUP;
 }
@@ -365,13 +368,22 @@ TEST(flow_divide__by_the_lowest_bits_of_the_queue_pair)
 }
 
 /* The remainder of another divisor is not in the lowest bits. */
-TEST(flow_divide__powers_of_two_only)
+TEST(flow_can_divide__powers_of_two_only)
 {
-	port.bth = port.tagged_bth = true;
-	assert_false(flow_divide(&flow, 3));
-	assert_false(flow_divide(&flow, 12));
-	assert_false(flow_divide(&flow, 2 * FLOW_QUEUES_MAX));
-	assert_int_equal(flow.count, 0);
+	assert_true(flow_can_divide(flow.port_id, 2));
+	assert_true(flow_can_divide(flow.port_id, FLOW_QUEUES_MAX));
+	assert_false(flow_can_divide(flow.port_id, 3));
+	assert_false(flow_can_divide(flow.port_id, 12));
+	assert_false(flow_can_divide(flow.port_id, 2 * FLOW_QUEUES_MAX));
+	assert_int_equal(rule_count, 0);
+}
+
+/* What a driver says of a rule counts only when the port has started. */
+TEST(flow_can_divide__a_driver_that_has_rules)
+{
+	assert_true(flow_can_divide(flow.port_id, 2));
+	port.has_no_rules = true;
+	assert_false(flow_can_divide(flow.port_id, 2));
 }
 
 TEST(flow_divide__keeps_whole_kinds_only)

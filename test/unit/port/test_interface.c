@@ -230,7 +230,7 @@ int __wrap_divide_all_but_shares(int fd, uint32_t shares, uint32_t count)
 	return filters_left-- > 0 ? __real_divide_all_but_shares(fd, shares, count) : -ENOMEM;
 }
 
-/* The first engine goes on to receive the packets of an engine that has no queue. */
+/* The port stays as it is. */
 TEST(interface_open_queue__changes_nothing_if_a_step_fails)
 {
 	static const struct {
@@ -276,10 +276,15 @@ TEST(interface_open_queue__refuses_while_captures_may_come)
 		skip();
 	memset(&port, 0, sizeof(port));
 	memset(&queue, 0, sizeof(queue));
-	assert_int_equal(interface_prepare(&port, "left", 0), 0);
 	port.watched = true;
+	assert_int_equal(interface_prepare(&port, "left", 0), 0);
+	assert_int_equal(port_queues(&port), 1);
 	assert_int_equal(port.ops->open_queue(port.ops_arg, 1, 2, &queue), -EOPNOTSUPP);
 	assert_null(queue.ops);
+	port_destroy(&port);
+	memset(&port, 0, sizeof(port));
+	assert_int_equal(interface_prepare(&port, "left", 0), 0);
+	assert_true(port_queues(&port) >= 16);
 	port_destroy(&port);
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Tests of app/testroce/lossy_port.c, with a device of three engines: the second one has a queue of
- * the port, and the third one has none. What is lossy stays so, as in the program. */
+/* Tests of app/testroce/lossy_port.c, with a device of two engines, each with a queue of the port.
+ * What is lossy stays so, as in the program. */
 #include <errno.h>
 #include <string.h>
 
@@ -11,10 +11,9 @@
 #include "impair/counts.h"
 #include "lossy_port.h"
 #include "port/port.h"
-#include "port/relay.h"
 #include "test.h"
 
-#define ENGINES 3
+#define ENGINES 2
 #define MBUFS	1024
 #define ROOM	1024
 #define BURST	32
@@ -23,9 +22,7 @@
 
 static struct rte_mempool *pool;
 static struct port ports[ENGINES];
-static struct relay *relays[ENGINES];
 static struct port_ops main_ops;
-static const bool carrier_lost;
 static uint8_t frame[FRAME_MAX];
 static uint32_t frame_len;
 static bool arrived[ENGINES][PACKETS];
@@ -78,24 +75,16 @@ static int main_open(void *arg)
 static int open_queue(void *arg, uint32_t number, uint32_t count, struct port *queue)
 {
 	assert_ptr_equal(arg, &ports[0]);
+	assert_int_equal(number, 1);
 	assert_int_equal(count, ENGINES);
-	if (number != 1)
-		return -ENOTSUP;
 	queue->ops = &queue_ops;
 	queue->ops_arg = queue;
 	return 0;
 }
 
-static void carrier_sent(void *arg)
-{
-	(void)arg;
-}
-
 static int group_set_up(TEST_STATE)
 {
 	const struct runtime_config runtime = {.memory_bytes = 16 << 20};
-	const struct relay_carrier carrier = {
-		.port = &ports[0], .engines = ENGINES, .lost = &carrier_lost, .sent = carrier_sent};
 	const struct frame send = {.psn = 1, .len = 64};
 
 	if (runtime_start(&runtime) != 0)
@@ -106,19 +95,13 @@ static int group_set_up(TEST_STATE)
 	main_ops.open_queue = open_queue;
 	ports[0] = (struct port){
 		.ops = &main_ops, .ops_arg = &ports[0], .pool = pool, .started = true};
-	for (uint32_t i = 1; i < ENGINES; i++) {
-		if (relay_open(&carrier, i, &ports[i], &relays[i]) != 0)
-			return -1;
-	}
-	return pool ? 0 : -1;
+	return pool ? port_open_queue(&ports[0], 1, ENGINES, &ports[1]) : -1;
 }
 
 static int group_tear_down(TEST_STATE)
 {
-	for (uint32_t i = 1; i < ENGINES; i++) {
-		port_close(&ports[i]);
-		port_destroy(&ports[i]);
-	}
+	port_close(&ports[1]);
+	port_destroy(&ports[1]);
 	return 0;
 }
 
@@ -169,7 +152,7 @@ TEST(lossy_port_set__another_processs_port)
 {
 	assert_int_equal(set_loss(10000), -ENOTSUP);
 	assert_int_equal(set_loss(0), 0);
-	for (uint32_t engine = 0; engine < 2; engine++)
+	for (uint32_t engine = 0; engine < ENGINES; engine++)
 		assert_int_equal(receive_all(engine), PACKETS);
 	main_ops.open = main_open;
 }
@@ -179,7 +162,7 @@ TEST(lossy_port_set__each_queue_loses)
 	bool first[PACKETS];
 
 	assert_int_equal(set_loss(LOSS_PPM_MAX), 0);
-	for (uint32_t engine = 0; engine < 2; engine++) {
+	for (uint32_t engine = 0; engine < ENGINES; engine++) {
 		const uint32_t received = receive_all(engine);
 
 		/* A fifth, by the seed: always the same ones. */
@@ -194,24 +177,6 @@ TEST(lossy_port_set__each_queue_loses)
 	receive_all(1);
 	assert_memory_equal(arrived[1], first, sizeof(first));
 	assert_int_equal(set_loss(0), 0);
-	for (uint32_t engine = 0; engine < 2; engine++)
+	for (uint32_t engine = 0; engine < ENGINES; engine++)
 		assert_int_equal(receive_all(engine), PACKETS);
-}
-
-/* They have passed the port of the engine that received them, or come from the device itself. */
-TEST(lossy_port_set__what_engines_give_each_other_is_not_lost)
-{
-	assert_int_equal(set_loss(LOSS_PPM_MAX), 0);
-	for (uint32_t engine = 1; engine < ENGINES; engine++) {
-		uint32_t total = 0;
-
-		for (uint16_t i = 0; i < MBUFS / 2; i++)
-			assert_true(relay_give(relays[engine], make_packet(i), true));
-		for (uint16_t n = 1; n > 0;) {
-			n = receive(engine);
-			total += n;
-		}
-		assert_int_equal(total, MBUFS / 2);
-	}
-	assert_int_equal(set_loss(0), 0);
 }

@@ -22,7 +22,7 @@
 #include "net/link.h"
 #include "port/dma.h"
 
-struct crossing;
+struct engines;
 struct device;
 struct publication;
 struct report;
@@ -46,7 +46,7 @@ struct engine {
 	enum settings_progress progress;
 	struct device_engine *home; /* the same engine, as the rooms below see it */
 	struct device *device;
-	struct crossing *crossing; /* NULL: the device has one engine */
+	struct engines *engines; /* NULL: the device has one engine */
 	struct link *link;
 	struct engine_clock clock;
 
@@ -139,8 +139,8 @@ uint64_t engine_gsi_deadline_ns(const struct engine *engine);
 unsigned int engine_transmit(struct engine *engine);
 
 /** If the port is full, wait a limited time until it has taken the owed packets: the caller will
- * not be there to send them later. Owner; `all_stopped`: of all engines of the device. */
-void engine_wait_for_room(struct engine *engine, bool all_stopped);
+ * not be there to send them later. Owner. */
+void engine_wait_for_room(struct engine *engine);
 
 /** Put a queue pair on the ready list. Owner. */
 void engine_mark_ready(struct engine *engine, struct qp *qp);

@@ -85,13 +85,6 @@ void engine_kick(struct engine *engine, struct qp *qp);
 /** Tell the current owner that a queue pair has work. MT-safe. */
 void engine_push_kick(struct engine *engine, struct qp *qp);
 
-/**
- * Another engine has left packets for the first one. If the first one has no owner, this thread
- * sends them. Otherwise the owner looks at `*called` after it has released the engine
- * (crossing_is_called), as it does for kicks. MT-safe.
- */
-void engine_call(struct engine *first, bool *called);
-
 /** Put every queue pair that was kicked on the ready list. Owner. */
 void engine_drain_kicks(struct engine *engine);
 

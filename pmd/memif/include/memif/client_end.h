@@ -23,8 +23,6 @@ struct memif_client_config {
 	bool socket_to_client, socket_to_server;
 	uint8_t queues; /* of our engines, to each of which a pair of rings leads (memif/pairs.h);
 			   0: one pair in all */
-	bool few;	/* a server that is not uroce has refused so many pairs: ask such a server
-			   for one. Set by memif_client_take */
 };
 
 /* Messages to the server, in order. The server answers each. */
@@ -43,10 +41,8 @@ struct memif_client {
 	struct memif_end end;	/* of the first pair of rings */
 	struct memif_end *more; /* of the others; NULL: there are none */
 	uint32_t pairs;
-	bool server_tells;	/* how many engines it has */
 	uint32_t server_queues; /* the server's engines; 1 also if it does not tell */
-	bool server_steers;	/* the server sends each packet to the right engine of ours, if each
-				   has a pair */
+	bool server_steers;	/* the server sends each packet to the right engine of ours */
 	uint32_t told;		/* rings of one direction that were described to the server */
 	struct memif_client_config config;
 	enum memif_client_step step; /* the last message sent */

@@ -20,8 +20,8 @@
 
 #include "memif/protocol.h"
 
-#define MEMIF_QUEUES_MAX 16 /* engines of one end that have rings */
-#define MEMIF_PAIRS_MAX	 64 /* of a connection */
+#define MEMIF_QUEUES_MAX 8				       /* engines of one end */
+#define MEMIF_PAIRS_MAX	 (MEMIF_QUEUES_MAX * MEMIF_QUEUES_MAX) /* of a connection */
 
 /** Write our name. `queues`: our engines; 0: we want one pair of rings, whoever the other end is.
  */

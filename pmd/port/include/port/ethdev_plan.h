@@ -18,7 +18,7 @@ struct ethdev_plan_wish {
 	bool keeps_mtu;	 /* the driver cannot set an MTU, and carries longer frames than it says */
 	bool dma;	 /* the port reads memory by DMA: packets may have several segments */
 	bool interrupts; /* frames shall wake a sleeping thread */
-	uint32_t queues; /* queues in each direction; 0: one */
+	uint32_t queues; /* queues in each direction, or one if there are fewer; 0: one */
 };
 
 /* The port's configuration. */
@@ -29,8 +29,7 @@ struct ethdev_plan {
 	bool checks_sums; /* the port verifies IPv4 and UDP checksums */
 	bool sums_udp;	  /* the port computes UDP checksums */
 	bool gathers;	  /* a packet may have ETHDEV_PLAN_GATHER_PARTS segments */
-	uint16_t rx_queues;
-	uint16_t tx_queues;
+	uint16_t queues;  /* in each direction */
 };
 
 /** Make a plan. MT-safe. Wishes that the port cannot fulfil are left out: no port is refused. */

@@ -36,13 +36,16 @@ size_t flow_steer(struct flow *flow, const struct addresses *own);
  * MT-safe. */
 bool flow_steer_neighbours(struct flow *flow);
 
+/** Return false if flow_divide is impossible: the driver of a configured port has no rules, or
+ * `count` is not a power of two, at most FLOW_QUEUES_MAX. Not MT-safe. */
+bool flow_can_divide(uint16_t port_id, uint32_t count);
+
 /**
  * Make rules that divide RoCE among `count` queues: the packets to a queue pair arrive at the queue
  * whose number is the queue pair's, modulo `count`. The port must have started. Not MT-safe.
  *
  * @return
- *   False if some packets have no rule: over IPv4 or IPv6, with a VLAN tag or without. They arrive
- *   at any queue. No rule is possible unless `count` is a power of two, at most FLOW_QUEUES_MAX.
+ *   False if some packets have no rule: over IPv4 or IPv6, with a VLAN tag or without.
  */
 bool flow_divide(struct flow *flow, uint32_t count);
 

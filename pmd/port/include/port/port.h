@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * A port, of DPDK or our own, with one receive queue, one transmit queue and a pool of packet
- * buffers. A device of several engines may have further queues of the same network, each of which
- * is a port to the engine that owns it (port/relay.h).
+ * buffers. A device of several engines has further queues of the same network, each of which is a
+ * port to the engine that owns it (port_open_queue).
  */
 #ifndef PORT_PORT_H
 #define PORT_PORT_H
@@ -161,12 +161,10 @@ struct port_ops {
 	 * the caller has filled in: set its `ops`, `ops_arg` and `wake_fd`. The queue receives the
 	 * packets to queue pairs of that engine (device_engine_of_qpn), and this port does not
 	 * receive them any more, except single ones that the network's driver cannot tell from
-	 * others, or any if port.rx_mixed is set. The queue may receive frames that are not its
-	 * engine's, too: it marks them (PORT_STRAY). If it has no `rx_burst`, this port receives
-	 * everything. It sends packets of any kind. If the queue has no place at present, it sets
-	 * port.relayed. It may set `pool` to one that belongs to the engine's thread. Called before
-	 * the engines run. 0 or -errno: nothing has changed, and the engine has a relay only. NULL:
-	 * the port has one queue.
+	 * others. The queue may receive frames that are not its engine's, too: it marks them
+	 * (PORT_STRAY). It sends packets of any kind. It may set `pool` to one that belongs to the
+	 * engine's thread. Called before the engines run, in the order of their numbers, for all
+	 * `count` of them (at most port.queues). 0 or -errno. NULL: the port has one queue.
 	 */
 	int (*open_queue)(void *arg, uint32_t number, uint32_t count, struct port *queue);
 	void (*close)(void *arg);
@@ -198,7 +196,7 @@ struct port {
 	bool lcores_are_others; /* the application runs DPDK itself and owns the lcores */
 	bool passed_on;		/* every packet has been passed on, as with PORT_PASSED_ON */
 	bool watched;		/* set before port_prepare: pdump must see the packets */
-	uint32_t engines;	/* set before port_open: engines that use its buffers; 0: one */
+	uint32_t engines; /* set before port_open: that are wanted, and use its buffers; 0: one */
 
 	/* Make the pool instead of port_open, in memory that suits `dma`. May be NULL. 0 or -errno
 	 * (logged). A port that has its pool from another process makes a second one by this. */
@@ -211,7 +209,8 @@ struct port {
 				   sent too */
 	uint32_t own_qpn_count;
 
-	/* set by port_open */
+	/* set by port_open, or before */
+	uint32_t queues; /* engines for which it can have a queue (port_queues); 0: one */
 	enum port_dma dma;
 	int numa_node;
 	struct rte_mempool *pool;
@@ -229,12 +228,6 @@ struct port {
 
 	/* engine's thread or lock */
 	bool started;
-	bool relayed; /* of a queue (open_queue): it can send nothing now, and the engine's
-			 packets pass through the first engine; atomic */
-	/* packets of every engine may arrive by the queue of any engine, because the network's
-	 * driver cannot tell queue pairs apart; set by port_open and open_queue */
-	bool rx_mixed;
-	bool tx_stuck;	/* the queue has not taken any packet for long: use the first engine's */
 	bool rx_cut;	/* the last rx_burst left packets that wait */
 	bool rx_bodies; /* the whole of long packets should be prefetched before they are read */
 	/* how the payload of the packet for which `place` was called last is to be stored, and how
@@ -277,6 +270,16 @@ size_t port_memory_bytes(const struct port *port);
 
 /** Make and start the port. After EAL's start. Not MT-safe. 0 or -errno (logged). */
 int port_open(struct port *port);
+
+/** Return the number of engines for which an open port can have a queue of its own. Not MT-safe. */
+uint32_t port_queues(const struct port *port);
+
+/** Fill in a queue of an open port: what its packets depend on. Not MT-safe. */
+void port_fill_queue(const struct port *main, struct port *queue);
+
+/** Open the queue of engine `number` of `count`, as port_ops.open_queue. Not MT-safe. 0 or
+ * -errno. */
+int port_open_queue(const struct port *main, uint32_t number, uint32_t count, struct port *queue);
 
 /** Stop and close the port, with the driver's sockets and rings. Engine's lock. */
 void port_close(struct port *port);
@@ -354,12 +357,6 @@ static inline bool port_interrupts(const struct port *port)
 static inline bool port_is_armed(const struct port *port)
 {
 	return __atomic_load_n(&port->armed, __ATOMIC_RELAXED);
-}
-
-/** Return true if a queue can send nothing now. MT-safe. */
-static inline bool port_is_relayed(const struct port *port)
-{
-	return __atomic_load_n(&port->relayed, __ATOMIC_RELAXED);
 }
 
 /** Return the descriptor to sleep on for frames, or -1. MT-safe. */

@@ -39,9 +39,7 @@ enum share_message_type {
 	SHARE_LISTEN,  /* process: cm_ports_ops.listen */
 	SHARE_RELEASE, /* process: cm_ports_ops.release; no reply */
 	SHARE_CHANGE,  /* process: cm_ports_ops.change */
-	/* process: it does not use the packet socket of the welcome; from a further engine: it does
-	 * not use the slot, and the owner closes the socket instead of a reply */
-	SHARE_DECLINE,
+	SHARE_DECLINE, /* process: it does not use the packet socket of the welcome */
 	/* owner, unrequested, to two isolated processes: a direct memif with the other one; with
 	 * its descriptors */
 	SHARE_DIRECT,

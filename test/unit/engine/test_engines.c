@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Tests of pmd/engine/crossing.c: two engines of a device, of which the first has the port. */
+/* Tests of pmd/engine/engines.c: two engines of a device, each with a queue of the port. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,7 +9,7 @@
 #include <rte_ip.h>
 #include <rte_udp.h>
 
-#include "engine/crossing.h"
+#include "engine/engines.h"
 #include "engine_rig.h"
 #include "engine_poll.h"
 #include "test.h"
@@ -20,7 +20,6 @@
 	(sizeof(struct rte_ether_hdr) + sizeof(struct rte_ipv4_hdr) + sizeof(struct rte_udp_hdr))
 #define FIRSTS_QPN 4 /* its number is even */
 #define OTHERS_QPN 5
-#define MANY	   5000 /* more than the port's ring holds */
 
 static struct engine *further;
 
@@ -34,11 +33,11 @@ static int set_up(TEST_STATE)
 
 static int tear_down(TEST_STATE)
 {
-	struct crossing *crossing = engine->crossing;
+	struct engines *engines = engine->engines;
 
 	port_destroy(&further->link->port);
 	free(further);
-	free(crossing);
+	free(engines);
 	return rig_tear_down(state);
 }
 
@@ -68,7 +67,7 @@ static struct rte_mbuf *make_frame(const struct port *port, uint32_t qpn, bool t
 
 static bool give(struct rte_mbuf *mbuf)
 {
-	return crossing_give(engine, rte_pktmbuf_mtod(mbuf, const uint8_t *), FRAME_LEN, mbuf);
+	return engines_give(engine, rte_pktmbuf_mtod(mbuf, const uint8_t *), FRAME_LEN, mbuf);
 }
 
 /* The further engine's queue has received a frame that is not its engine's. Return true if the
@@ -76,7 +75,7 @@ static bool give(struct rte_mbuf *mbuf)
 static bool give_stray(struct rte_mbuf *mbuf)
 {
 	mbuf->port = PORT_STRAY;
-	return crossing_give(further, rte_pktmbuf_mtod(mbuf, const uint8_t *), FRAME_LEN, mbuf);
+	return engines_give(further, rte_pktmbuf_mtod(mbuf, const uint8_t *), FRAME_LEN, mbuf);
 }
 
 /* Return the frame that waits for the further engine, or NULL. */
@@ -84,10 +83,10 @@ static struct rte_mbuf *arrived(void)
 {
 	struct rte_mbuf *mbuf;
 
-	return port_rx_burst(&further->link->port, &mbuf, 1) == 1 ? mbuf : NULL;
+	return engines_take(further, &mbuf, 1) == 1 ? mbuf : NULL;
 }
 
-TEST(crossing_give__frames_go_to_the_engine_of_their_queue_pair)
+TEST(engines_give__frames_go_to_the_engine_of_their_queue_pair)
 {
 	struct rte_mbuf *mbuf = make_frame(&engine->link->port, OTHERS_QPN, false);
 
@@ -105,16 +104,16 @@ TEST(crossing_give__frames_go_to_the_engine_of_their_queue_pair)
 }
 
 /* A run was received by the queue of the wrong engine. */
-TEST(crossing_give__strays_of_a_queue_are_passed_on)
+TEST(engines_give__strays_of_a_queue_are_passed_on)
 {
 	struct rte_mbuf *mbuf = make_frame(&engine->link->port, FIRSTS_QPN, false), *taken;
 
 	/* Only those that the queue has marked: nobody else looks at the number. */
 	assert_false(
-		crossing_give(further, rte_pktmbuf_mtod(mbuf, const uint8_t *), FRAME_LEN, mbuf));
+		engines_give(further, rte_pktmbuf_mtod(mbuf, const uint8_t *), FRAME_LEN, mbuf));
 	assert_true(give_stray(mbuf));
 	assert_int_equal(counters_get(&further->home->counters, COUNTER_rx_crossed), 1);
-	assert_int_equal(crossing_take(engine->crossing, &taken, 1), 1);
+	assert_int_equal(engines_take(engine, &taken, 1), 1);
 	assert_ptr_equal(taken, mbuf);
 	/* It comes from a network, so its ICRC is checked. */
 	assert_int_not_equal(mbuf->port, PORT_HANDED_OVER);
@@ -126,11 +125,11 @@ TEST(crossing_give__strays_of_a_queue_are_passed_on)
 	/* A message of the connection manager is the first engine's. */
 	mbuf = make_frame(&engine->link->port, 1, false);
 	assert_true(give_stray(mbuf));
-	assert_int_equal(crossing_take(engine->crossing, &taken, 1), 1);
+	assert_int_equal(engines_take(engine, &taken, 1), 1);
 	rte_pktmbuf_free(taken);
 }
 
-TEST(crossing_give__frames_to_a_group_go_to_all)
+TEST(engines_give__frames_to_a_group_go_to_all)
 {
 	struct rte_mbuf *mbuf = make_frame(&engine->link->port, WIRE_QPN_MULTICAST, true);
 	struct rte_mbuf *copy;
@@ -153,29 +152,29 @@ TEST(crossing_give__frames_to_a_group_go_to_all)
 }
 
 /* The first engine alone answers ARP, for example. */
-TEST(crossing_give__a_stray_that_is_not_roce_goes_to_the_first_engine)
+TEST(engines_give__a_stray_that_is_not_roce_goes_to_the_first_engine)
 {
 	struct rte_mbuf *mbuf = make_frame(&engine->link->port, OTHERS_QPN, false), *taken;
 
 	rte_pktmbuf_mtod(mbuf, struct rte_ether_hdr *)->ether_type =
 		rte_cpu_to_be_16(RTE_ETHER_TYPE_ARP);
 	assert_true(give_stray(mbuf));
-	assert_int_equal(crossing_take(engine->crossing, &taken, 1), 1);
+	assert_int_equal(engines_take(engine, &taken, 1), 1);
 	assert_ptr_equal(taken, mbuf);
 	/* The engine has looked for its own frames already. */
 	assert_false(give(mbuf));
 	rte_pktmbuf_free(mbuf);
 }
 
-TEST(crossing_give__a_stray_to_a_group_goes_to_all)
+TEST(engines_give__a_stray_to_a_group_goes_to_all)
 {
 	struct rte_mbuf *mbuf = make_frame(&engine->link->port, WIRE_QPN_MULTICAST, true), *copy;
 
 	assert_false(give_stray(mbuf));
-	assert_int_equal(crossing_take(engine->crossing, &copy, 1), 0);
+	assert_int_equal(engines_take(engine, &copy, 1), 0);
 	engine->device->group_count = 1;
 	assert_false(give_stray(mbuf));
-	assert_int_equal(crossing_take(engine->crossing, &copy, 1), 1);
+	assert_int_equal(engines_take(engine, &copy, 1), 1);
 	assert_ptr_not_equal(copy, mbuf);
 	/* The copy has come from a network, too, and nobody copies it again. */
 	assert_int_not_equal(copy->port, PORT_HANDED_OVER);
@@ -185,43 +184,66 @@ TEST(crossing_give__a_stray_to_a_group_goes_to_all)
 	engine->device->group_count = 0;
 }
 
-/* The queue of one more engine cannot be opened, and the engines before it give up their packet
- * sockets. */
-static int give_up_sockets(void *arg, uint32_t number, uint32_t count, struct port *queue)
+static int rc_of_queue;
+
+/* Open the queue of one more engine, which has no packet socket: the engines before it give up
+ * theirs. */
+static int open_without_socket(void *arg, uint32_t number, uint32_t count, struct port *queue)
 {
-	(void)arg, (void)number, (void)count, (void)queue;
+	(void)arg, (void)number, (void)count;
 	engine->link->port.kernel_beyond = further->link->port.kernel_beyond = false;
-	return -ENOMEM;
+	queue->kernel_beyond = false;
+	queue->ops = further->link->port.ops;
+	return rc_of_queue;
+}
+
+/* Add a third engine. */
+static int add_third(struct device_engine *third)
+{
+	struct port *port = &engine->link->port;
+	const struct port_ops *before = port->ops;
+	struct port_ops opening_ops = *before;
+	int rc;
+
+	opening_ops.open_queue = open_without_socket;
+	port->ops = &opening_ops;
+	*third = (struct device_engine){.device = engine->device, .number = 2};
+	engine->device->engines[2] = third;
+	engine->device->engine_count = 3;
+	rc = engines_add(engine, 2);
+	engine->device->engine_count = 2;
+	port->ops = before;
+	return rc;
 }
 
 /* Packets to other hosts do not pass the kernel any more, so acknowledgements need not wait for
  * others as long. */
-TEST(crossing_add__all_engines_hold_acknowledgements_as_the_port_needs)
+TEST(engines_add__all_engines_hold_acknowledgements_as_the_port_needs)
 {
 	static struct device_engine third;
-	struct port *port = &engine->link->port;
-	const struct port_ops *before = port->ops;
-	struct port_ops refusing_ops = *before;
 	struct engine *last;
 
-	refusing_ops.open_queue = give_up_sockets;
-	port->ops = &refusing_ops;
-	port->kernel_beyond = further->link->port.kernel_beyond = true;
+	engine->link->port.kernel_beyond = further->link->port.kernel_beyond = true;
 	engine_set_holds(engine);
 	engine_set_holds(further);
 	assert_true(engine->ack_hold_beyond_ns > engine->ack_hold_ns);
-	third = (struct device_engine){.device = engine->device, .number = 2};
-	engine->device->engines[2] = &third;
-	engine->device->engine_count = 3;
-	assert_int_equal(crossing_add(engine, 2), 0);
+	rc_of_queue = 0;
+	assert_int_equal(add_third(&third), 0);
 	last = third.driver;
 	assert_int_equal(engine->ack_hold_beyond_ns, engine->ack_hold_ns);
 	assert_int_equal(further->ack_hold_beyond_ns, further->ack_hold_ns);
 	assert_int_equal(last->ack_hold_beyond_ns, last->ack_hold_ns);
-	port_destroy(&last->link->port);
 	free(last);
-	engine->device->engine_count = 2;
-	port->ops = before;
+}
+
+/* The device is not opened then. */
+TEST(engines_add__needs_a_queue)
+{
+	static struct device_engine third;
+
+	rc_of_queue = -ENOMEM;
+	assert_int_equal(add_third(&third), -ENOMEM);
+	assert_null(third.driver);
 }
 
 /* Return true if a poll of `polled` that finds nothing runs an engine poll of `other`. */
@@ -229,34 +251,18 @@ static bool serves(struct engine *polled, const struct engine *second)
 {
 	const uint64_t before = second->taken_times;
 
-	crossing_poll_others(polled);
+	ops->poll(polled);
 	return second->taken_times != before;
 }
 
-TEST(crossing_poll_others__serves_the_queues_that_have_its_packets)
+/* Without helpers nobody else runs an engine whose queue pairs no thread polls. */
+TEST(ops_poll__serves_the_other_engines_if_there_are_no_helpers)
 {
-	struct rte_mbuf *mbuf, *taken;
-
-	engine->progress = further->progress = SETTINGS_PROGRESS_HYBRID;
-	/* The first engine receives for the further one, which has no queue. */
 	assert_true(serves(further, engine));
-	assert_false(serves(engine, further));
-	/* A single stray says nothing about those that follow. */
-	mbuf = make_frame(&engine->link->port, FIRSTS_QPN, false);
-	assert_true(give_stray(mbuf));
-	assert_int_equal(crossing_take(engine->crossing, &taken, 1), 1);
-	assert_false(serves(engine, further));
-	further->link->port.rx_mixed = true;
-	/* Messages of the connection manager are rare. */
-	wire_put24(rte_pktmbuf_mtod_offset(mbuf, struct bth *, BTH_AT)->dest_qpn, 1);
-	assert_true(give_stray(mbuf));
-	assert_int_equal(crossing_take(engine->crossing, &taken, 1), 1);
-	assert_false(serves(engine, further));
-	wire_put24(rte_pktmbuf_mtod_offset(mbuf, struct bth *, BTH_AT)->dest_qpn, FIRSTS_QPN);
-	assert_true(give_stray(mbuf));
-	assert_int_equal(crossing_take(engine->crossing, &taken, 1), 1);
 	assert_true(serves(engine, further));
-	rte_pktmbuf_free(mbuf);
+	engine->progress = further->progress = SETTINGS_PROGRESS_HYBRID;
+	assert_false(serves(further, engine));
+	assert_false(serves(engine, further));
 }
 
 static bool has_stopped;
@@ -290,186 +296,98 @@ static bool wakes(struct engine *asked, const struct engine *second)
 	return second->polling.waits != waits;
 }
 
-static uint16_t receive_nothing(void *arg, struct rte_mbuf **mbufs, uint16_t n)
-{
-	(void)arg, (void)mbufs, (void)n;
-	return 0;
-}
-
-static bool leads_somewhere(void *arg)
-{
-	(void)arg;
-	return true;
-}
-
-static int open_own_queue(void *arg, uint32_t number, uint32_t count, struct port *queue)
-{
-	static const struct port_ops queue_ops = {.rx_burst = receive_nothing,
-						  .connected = leads_somewhere};
-
-	(void)arg, (void)number, (void)count;
-	queue->ops = &queue_ops;
-	return 0;
-}
-
 /* The threads that poll the other engines are not disturbed. */
-TEST(ops_wait__an_engine_with_a_queue_of_its_own_wakes_no_other)
+TEST(ops_wait__wakes_no_other_engine)
 {
-	static struct device_engine third;
-	struct port *port = &engine->link->port;
-	const struct port_ops *before = port->ops;
-	struct port_ops opening_ops = *before;
-	struct engine *last;
-
-	opening_ops.open_queue = open_own_queue;
-	port->ops = &opening_ops;
-	third = (struct device_engine){.device = engine->device, .number = 2};
-	engine->device->engines[2] = &third;
-	engine->device->engine_count = 3;
-	assert_int_equal(crossing_add(engine, 2), 0);
-	last = third.driver;
-	engine->progress = further->progress = last->progress = SETTINGS_PROGRESS_HYBRID;
-	assert_false(wakes(last, engine));
-	assert_false(wakes(last, further));
-	assert_false(wakes(engine, last));
-	/* The queue leads nowhere now, and the first engine receives in its place. */
-	__atomic_store_n(&last->link->port.relayed, true, __ATOMIC_RELAXED);
-	assert_true(wakes(last, engine));
-	assert_false(wakes(last, further));
-	port_destroy(&last->link->port);
-	free(last);
-	engine->device->engine_count = 2;
-	port->ops = before;
-}
-
-TEST(ops_wait__engines_that_receive_for_this_one_must_run)
-{
-	struct rte_mbuf *mbuf, *taken;
-
 	engine->progress = further->progress = SETTINGS_PROGRESS_HYBRID;
-	assert_true(wakes(further, engine));
-	assert_false(wakes(engine, further));
-	further->link->port.rx_mixed = true;
-	mbuf = make_frame(&engine->link->port, FIRSTS_QPN, false);
-	assert_true(give_stray(mbuf));
-	assert_int_equal(crossing_take(engine->crossing, &taken, 1), 1);
-	assert_true(wakes(engine, further));
-	rte_pktmbuf_free(mbuf);
-	/* Without helpers nobody can be called. */
-	engine->progress = further->progress = SETTINGS_PROGRESS_INLINE;
 	assert_false(wakes(further, engine));
+	assert_false(wakes(engine, further));
 }
 
-TEST(crossing_pass__between_engines_of_the_device)
+TEST(engines_pass__between_engines_of_the_device)
 {
 	struct rte_mbuf *mbuf = make_frame(&engine->link->port, OTHERS_QPN, false), *taken;
 
-	assert_false(crossing_pass(engine, FIRSTS_QPN, mbuf));
-	assert_true(crossing_pass(engine, OTHERS_QPN, mbuf));
+	assert_false(engines_pass(engine, FIRSTS_QPN, mbuf));
+	assert_true(engines_pass(engine, OTHERS_QPN, mbuf));
 	assert_ptr_equal(arrived(), mbuf);
 	assert_int_equal(mbuf->port, PORT_HANDED_OVER);
-	assert_false(crossing_pass(further, OTHERS_QPN, mbuf));
-	assert_true(crossing_pass(further, FIRSTS_QPN, mbuf));
-	assert_true(crossing_has_left(engine->crossing));
-	assert_int_equal(crossing_take(engine->crossing, &taken, 1), 1);
+	assert_false(engines_pass(further, OTHERS_QPN, mbuf));
+	assert_true(engines_pass(further, FIRSTS_QPN, mbuf));
+	assert_true(engines_has_more(engine));
+	assert_false(engines_has_more(further));
+	assert_int_equal(engines_take(engine, &taken, 1), 1);
 	assert_ptr_equal(taken, mbuf);
-	assert_false(crossing_has_left(engine->crossing));
+	assert_false(engines_has_more(engine));
 	rte_pktmbuf_free(mbuf);
 }
 
-/* The further engine has a queue whose buffers only its thread may free. */
-TEST(crossing_pass__out_of_the_buffers_of_a_queue)
+/* Nobody polls the engine of the queue pair. */
+TEST(engines_pass__calls_a_helper_that_sleeps)
 {
-	struct port *port = &further->link->port;
-	struct rte_mempool *common = port->pool;
+	struct rte_mbuf *mbuf = make_frame(&engine->link->port, OTHERS_QPN, false);
+
+	engine->progress = further->progress = SETTINGS_PROGRESS_HYBRID;
+	handover_idle_sleep(further, further->now_ns, UINT64_C(20000000));
+	assert_true(handover_is_idle(further));
+	assert_true(engines_pass(engine, OTHERS_QPN, mbuf));
+	assert_true(handover_is_called(further));
+	/* It does not fall asleep before it has taken the packet. */
+	assert_int_equal(engine_due_ns(further), 0);
+	assert_ptr_equal(arrived(), mbuf);
+	assert_int_not_equal(engine_due_ns(further), 0);
+	rte_pktmbuf_free(mbuf);
+}
+
+static struct rte_mempool *common;
+
+static int make_common(struct port *port)
+{
+	common = port->pool = rte_pktmbuf_pool_create("common", 63, 0, 0, 2048, SOCKET_ID_ANY);
+	return port->pool ? 0 : -ENOMEM;
+}
+
+/* The buffers of each queue belong to the thread of its engine: what crosses is copied. */
+TEST(engines_pass__out_of_the_buffers_of_a_queue)
+{
+	struct engines *before = engine->engines;
+	struct port *port = &engine->link->port;
 	struct rte_mbuf *mbuf, *taken;
 
-	port->pool = rte_pktmbuf_pool_create("queue", 63, 0, 0, 2048, SOCKET_ID_ANY);
-	assert_non_null(port->pool);
-	mbuf = make_frame(port, FIRSTS_QPN, false);
-	assert_true(crossing_pass(further, FIRSTS_QPN, mbuf));
-	assert_int_equal(crossing_take(engine->crossing, &taken, 1), 1);
+	port->make_pool = make_common;
+	assert_int_equal(engines_create(engine), 0);
+	port->make_pool = NULL;
+	assert_int_equal(engines_add(engine, 1), 0);
+	mbuf = make_frame(port, OTHERS_QPN, false);
+	assert_true(engines_pass(engine, OTHERS_QPN, mbuf));
+	assert_int_equal(engines_take(engine->device->engines[1]->driver, &taken, 1), 1);
 	assert_ptr_equal(taken->pool, common);
 	assert_int_equal(taken->port, PORT_HANDED_OVER);
 	assert_int_equal(taken->data_len, FRAME_LEN);
 	rte_pktmbuf_free(taken);
 	/* Copies of a packet to a group likewise. */
 	mbuf = make_frame(port, WIRE_QPN_MULTICAST, true);
-	crossing_spread(further, mbuf, false);
+	engines_spread(engine, mbuf, false);
 	rte_pktmbuf_free(mbuf);
-	assert_int_equal(crossing_take(engine->crossing, &taken, 1), 1);
+	assert_int_equal(engines_take(engine->device->engines[1]->driver, &taken, 1), 1);
 	assert_ptr_equal(taken->pool, common);
 	rte_pktmbuf_free(taken);
-	assert_int_equal(rte_mempool_in_use_count(port->pool), 0);
-	rte_mempool_free(port->pool);
-	port->pool = common;
+	assert_int_equal(rte_mempool_in_use_count(common), 0);
+	engines_destroy(engine->engines);
+	engine->engines = before;
+	rte_mempool_free(common);
 }
 
-/* Run the transmitting half of a poll of the first engine. */
-static void transmit(void)
+TEST(engines_stop_others__waits_for_none_that_has_ended)
 {
-	assert_true(engine_try(engine));
-	engine_transmit(engine);
-	engine_release(engine);
-}
-
-TEST(crossing_begin__sends_for_the_further_engine)
-{
-	struct rte_mbuf *mbuf = make_frame(&further->link->port, OTHERS_QPN, false), *sent;
-
-	/* The first engine has no owner, so the packet leaves at once. */
-	assert_int_equal(port_tx_burst(&further->link->port, &mbuf, 1), 1);
-	assert_false(crossing_sends(engine->crossing));
-	assert_int_equal(port_rx_burst(&engine->link->port, &sent, 1), 1);
-	assert_ptr_equal(sent, mbuf);
-	rte_pktmbuf_free(sent);
-}
-
-TEST(crossing_begin__is_told_to_an_owner)
-{
-	struct rte_mbuf *mbuf = make_frame(&further->link->port, OTHERS_QPN, false), *sent;
-
-	assert_true(engine_try(engine));
-	assert_int_equal(port_tx_burst(&further->link->port, &mbuf, 1), 1);
-	assert_true(crossing_is_called(engine->crossing));
-	assert_int_equal(port_rx_burst(&engine->link->port, &sent, 1), 0);
-	engine_release(engine);
-	assert_int_equal(port_rx_burst(&engine->link->port, &sent, 1), 1);
-	rte_pktmbuf_free(sent);
-}
-
-/* The first engine keeps the port full, but not for itself alone. */
-TEST(crossing_finish__a_full_port_serves_both)
-{
-	struct rte_mbuf *mbuf;
-	int polls = 0;
-
-	rig_send(&qp, MANY);
-	while (!engine->tx.stuck)
-		transmit();
-	mbuf = make_frame(&further->link->port, OTHERS_QPN, false);
-	assert_int_equal(port_tx_burst(&further->link->port, &mbuf, 1), 1);
-	assert_true(crossing_sends(engine->crossing));
-	while (crossing_sends(engine->crossing)) {
-		assert_int_equal(port_rx_burst(&engine->link->port, &mbuf, 1), 1);
-		rte_pktmbuf_free(mbuf);
-		transmit();
-		assert_true(polls++ < 4);
-	}
-	qp.to_send = 0;
-	rig_empty_port();
-}
-
-TEST(crossing_stop_others__waits_for_none_that_has_ended)
-{
-	assert_true(crossing_stop_others(engine->crossing));
+	assert_true(engines_stop_others(engine->engines));
 	assert_false(engine_try(further));
-	crossing_start_others(engine->crossing);
+	engines_start_others(engine->engines);
 	assert_true(engine_try(further));
 	/* It ends, and is never released. */
 	engine_disown(further);
-	assert_false(crossing_stop_others(engine->crossing));
-	crossing_start_others(engine->crossing);
+	assert_false(engines_stop_others(engine->engines));
+	engines_start_others(engine->engines);
 }
 
 static bool is_lost(void *arg)
@@ -505,7 +423,7 @@ TEST(engine_check_link__stops_the_others_to_give_up_a_lost_port)
 	assert_true(lose_was_called);
 	assert_true(engine_try(further));
 	engine_check_link(further);
-	assert_true(port_lost(&further->link->port));
+	assert_true(further->lost);
 	assert_false(port_connected(&further->link->port));
 	engine_release(further);
 }
