@@ -669,6 +669,28 @@ TEST(completer_sack__missing_responses_are_all_asked_for_at_once)
 		expect_stored(i * MTU, 1 + i, MTU);
 }
 
+/* Packets of other queue pairs have taken the places of kept responses. */
+TEST(completer_receive__asks_for_responses_that_are_no_longer_kept)
+{
+	let_keep();
+	post(1, IBV_WR_RDMA_READ, 3 * MTU);
+	assert_int_equal(send_all(), 1);
+	EXPECT_TAKEN(OPCODE_READ_RESPONSE_MIDDLE, 2, .len = MTU, .capability = CAPABILITY);
+	EXPECT_TAKEN(OPCODE_READ_RESPONSE_LAST, 3, .syndrome = ACK, .len = MTU,
+		     .capability = CAPABILITY);
+	EXPECT_SENT(1);
+	ooo_clear(&rig.completer.ooo);
+	EXPECT_TAKEN(OPCODE_READ_RESPONSE_ONLY, 1, .syndrome = ACK, .len = MTU,
+		     .capability = CAPABILITY);
+	EXPECT_SENT(2);
+	EXPECT_TAKEN(OPCODE_READ_RESPONSE_ONLY, 2, .syndrome = ACK, .len = MTU,
+		     .capability = CAPABILITY);
+	EXPECT_SENT(3);
+	EXPECT_TAKEN(OPCODE_READ_RESPONSE_ONLY, 3, .syndrome = ACK, .len = MTU,
+		     .capability = CAPABILITY);
+	expect_success(1);
+}
+
 TEST(completer_timeout__sends_the_newest_packet_to_a_sack_capable_peer)
 {
 	uint64_t at_ns;

@@ -172,6 +172,15 @@ TEST(loss_on_ack__a_window_acknowledged_widens_the_window)
 	assert_int_equal(loss.window, LOSS_WINDOW_MAX / 2 + LOSS_WINDOW_STEP);
 }
 
+TEST(loss_init__does_not_count_what_was_acknowledged_before)
+{
+	loss_sent(&loss, 2);
+	loss_on_ack(&loss, psn_make(FIRST + 1), 0);
+	assert_int_equal(loss.acked, 1);
+	loss_init(&loss, psn_make(FIRST));
+	assert_int_equal(loss.acked, 0);
+}
+
 TEST(loss_on_ack__the_window_has_a_limit)
 {
 	for (int i = 0; i < 10; i++) {
