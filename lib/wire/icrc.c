@@ -164,15 +164,31 @@ static uint32_t gf2_multiply(uint32_t a, uint32_t b)
 	return product;
 }
 
+/* x^(8 * bytes) modulo the polynomial. A byte multiplies by x^8, which is x^(2^3). */
+static uint32_t gf2_power(size_t bytes)
+{
+	uint32_t power = 0x80000000; /* x^0 */
+
+	for (unsigned int k = 3; bytes != 0; bytes >>= 1, k++)
+		if (bytes & 1)
+			power = gf2_multiply(power_of_x[k & 31], power);
+	return power;
+}
+
 uint32_t icrc_zeros(uint32_t state, size_t len)
 {
-	uint32_t remainder = ~state;
-	unsigned int k = 3; /* a byte of zeros multiplies by x^8, which is x^(2^3) */
+	return ~gf2_multiply(gf2_power(len), ~state);
+}
 
-	for (; len != 0; len >>= 1, k++)
-		if (len & 1)
-			remainder = gf2_multiply(power_of_x[k & 31], remainder);
-	return ~remainder;
+uint32_t icrc_distance(int32_t len)
+{
+	/* x has the order 2^32 - 1. */
+	return gf2_power(len < 0 ? UINT32_MAX - (uint32_t)-len : (uint32_t)len);
+}
+
+uint32_t icrc_move(uint32_t difference, uint32_t distance)
+{
+	return gf2_multiply(distance, difference);
 }
 
 void icrc_store(uint32_t state, uint8_t dst[4])

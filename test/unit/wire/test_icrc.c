@@ -274,3 +274,19 @@ TEST(icrc_store__is_little_endian_and_load_undoes_it)
 	assert_int_equal(wire[3], 0x11);
 	assert_int_equal(icrc_load(wire), 0x11223344);
 }
+
+/* Of the last 60 bytes of a packet, the first four change. */
+TEST(icrc_move__from_bytes_to_the_end_and_back)
+{
+	const uint32_t bytes = 0x8040ff01;
+	uint8_t changed[1060];
+	uint32_t states;
+
+	memcpy(changed, source, sizeof(changed));
+	for (unsigned int i = 0; i < 4; i++)
+		changed[1000 + i] ^= (uint8_t)(bytes >> (8 * i));
+	states = slow_crc(7, source, sizeof(changed)) ^ slow_crc(7, changed, sizeof(changed));
+	assert_int_equal(icrc_move(bytes, icrc_distance(60)), states);
+	assert_int_equal(icrc_move(states, icrc_distance(-60)), bytes);
+	assert_int_equal(icrc_move(bytes, icrc_distance(0)), bytes);
+}

@@ -42,6 +42,26 @@ uint32_t icrc_copy_past_caches(uint32_t state, void *dst, const void *src, size_
 /** Return the CRC state after `len` zero bytes, in O(log len). MT-safe. */
 uint32_t icrc_zeros(uint32_t state, size_t len);
 
+/**
+ * Return the factor by which a difference grows over `len` bytes, in O(log len). A negative `len`
+ * goes back. MT-safe.
+ */
+uint32_t icrc_distance(int32_t len);
+
+/**
+ * CRC-32 is linear: if bytes of a packet change, its ICRC changes by a value that depends only on
+ * the bits that differ, and on how far they are before the end. MT-safe.
+ *
+ * @param difference
+ *   Of four bytes, the first one lowest: the bits that differ.
+ * @param distance
+ *   icrc_distance of the bytes from the first of them to the end of what the ICRC covers.
+ * @return
+ *   The bits of the state that differ. With the distance back: the difference of the bytes from
+ *   that of the states.
+ */
+uint32_t icrc_move(uint32_t difference, uint32_t distance);
+
 /** Write the finished CRC at `dst` in the wire's byte order. MT-safe. */
 void icrc_store(uint32_t state, uint8_t dst[4]);
 
