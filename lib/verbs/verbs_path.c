@@ -37,17 +37,22 @@ int path_resolve(struct device *device, const struct ibv_ah_attr *attr, uint32_t
 {
 	const uint16_t sport = entropy_port(attr, qpn, dest_qpn);
 	const struct device_engine *first = device_first(device);
+	struct ibv_ah_attr routed = *attr;
 	uint8_t mac[6] = {0};
 	int rc;
 
 	if (attr->port_num != FACE_PORT)
 		return -EINVAL;
+	/* Linux gives a connection the hop limit of the route, whatever the program says. Many say
+	 * 1, and reach peers behind routers all the same (ibv_rc_pingpong). */
+	if (qpn != 0)
+		routed.grh.hop_limit = WIRE_HOP_LIMIT;
 	/* Reject an invalid address before anybody waits for an answer. */
-	rc = make_path(device, attr, mac, sport, path);
+	rc = make_path(device, &routed, mac, sport, path);
 	if (rc == 0)
 		rc = first->ops->resolve(first->driver, attr->grh.sgid_index, &attr->grh.dgid, mac);
 	if (rc == 0)
-		rc = make_path(device, attr, mac, sport, path);
+		rc = make_path(device, &routed, mac, sport, path);
 	return rc;
 }
 

@@ -34,6 +34,19 @@ TEST(resolve__writes_the_peers_link_address)
 	assert_true(path.ipv6);
 }
 
+/* A connection has that of the route, an address handle what the program says. */
+TEST(resolve__hop_limit)
+{
+	struct ibv_ah_attr attr = fake_ah_attr(FAKE_GID_V4);
+	struct path path;
+
+	attr.grh.hop_limit = 1;
+	assert_int_equal(path_resolve(fake.device, &attr, 2, 3, &path), 0);
+	assert_int_equal(path.hdr[path.l3_off + 8], 64);
+	assert_int_equal(path_resolve(fake.device, &attr, 0, 0, &path), 0);
+	assert_int_equal(path.hdr[path.l3_off + 8], 1);
+}
+
 TEST(resolve__takes_the_port_of_the_flow_label)
 {
 	struct ibv_ah_attr attr = fake_ah_attr(FAKE_GID_V4);
