@@ -148,7 +148,7 @@ int check_settings(const struct settings *settings, char *error, size_t error_si
 	if (settings->netdev[0] == '\0')
 		return check_port(settings->port, error, error_size);
 	ret = check_netdev(settings->netdev, error, error_size);
-	if (ret < 0)
+	if (ret < 0 || settings->udp)
 		return ret;
 	return check_raw_packets(settings->netdev, error, error_size);
 }

@@ -14,14 +14,15 @@
 #include "run_local.h"
 
 const char options_help[] =
-	"Usage: uroce-run [--netdev IFACE | --port DEVARGS --ip ADDR/LEN... | --socket PATH | "
-	"--isolated |\n"
-	"                 --local[=N]]\n"
+	"Usage: uroce-run [--netdev IFACE | --udp[=IFACE] | --port DEVARGS --ip ADDR/LEN... |\n"
+	"                 --socket PATH | --isolated | --local[=N]]\n"
 	"                 [OPTION...] [--] PROGRAM [ARG...]\n"
 	"\n"
 	"Run PROGRAM, an unmodified RDMA program, with an RDMA device on a network port.\n"
 	"\n"
 	"  --netdev IFACE     a kernel interface; its addresses and MTU are used\n"
+	"  --udp[=IFACE]      the same by an ordinary UDP socket, which needs no privilege\n"
+	"                     (default: the interface that leads to other networks)\n"
 	"  --port DEVARGS     a DPDK device: its driver's name and arguments, or a PCI address\n"
 	"  --ip ADDR/LEN      an address of --port, IPv4 or IPv6; may be repeated\n"
 	"                     (ADDR/LEN@VID: in that 802.1Q VLAN)\n"
@@ -73,6 +74,7 @@ const char options_help[] =
 
 enum {
 	CODE_NETDEV = 256,
+	CODE_UDP,
 	CODE_PORT,
 	CODE_IP,
 	CODE_SOCKET,
@@ -87,6 +89,7 @@ enum {
 /* Options up to CODE_OTHER_SETTING have the names of settings. */
 static const struct option long_options[] = {
 	{"netdev", required_argument, NULL, CODE_NETDEV},
+	{"udp", optional_argument, NULL, CODE_UDP},
 	{"port", required_argument, NULL, CODE_PORT},
 	{"ip", required_argument, NULL, CODE_IP},
 	{"socket", required_argument, NULL, CODE_SOCKET},
@@ -152,6 +155,7 @@ static enum options_result options_survey(int argc, char **argv, struct overview
 	while ((code = getopt_long(argc, argv, short_options, long_options, NULL)) != -1) {
 		switch (code) {
 		case CODE_NETDEV:
+		case CODE_UDP:
 			overview->has_netdev = true;
 			break;
 		case CODE_PORT:
@@ -235,9 +239,9 @@ static bool options_suit_local(const struct overview *overview, const struct set
 		return true;
 	if (overview->has_netdev || overview->has_port || overview->has_socket ||
 	    overview->has_isolated)
-		snprintf(
-			error, error_size,
-			"local has a port of its own; leave out netdev, port, socket and isolated");
+		snprintf(error, error_size,
+			 "local has a port of its own; leave out netdev, udp, port, socket and "
+			 "isolated");
 	else if (overview->local > 1 && strcmp(settings->name, SETTINGS_DEFAULT_NAME) != 0)
 		snprintf(error, error_size, "name: several devices are called uroce0, uroce1, ...");
 	else

@@ -79,7 +79,7 @@ static uint64_t confine_of_port(const struct settings *settings, bool physical)
 	/* More descriptors on their way to programs than RLIMIT_NOFILE. */
 	if (settings->isolated[0] != '\0')
 		kept |= BIT(CAP_SYS_RESOURCE);
-	if (settings->netdev[0] != '\0' || settings->kernel[0] != '\0')
+	if ((settings->netdev[0] != '\0' && !settings->udp) || settings->kernel[0] != '\0')
 		kept |= NETWORK;
 	if (settings->port[0] == '\0' ||
 	    devargs_read(settings->port, &devargs, error, sizeof(error)) != 0)

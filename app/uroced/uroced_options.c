@@ -14,13 +14,16 @@
 #include "config/command_line.h"
 
 const char options_help[] =
-	"Usage: uroced [--netdev IFACE | --port DEVARGS {--ip ADDR/LEN... | --kernel IFACE}] "
+	"Usage: uroced [--netdev IFACE | --udp[=IFACE] | --port DEVARGS {--ip ADDR/LEN... | "
+	"--kernel IFACE}] "
 	"[OPTION...]\n"
 	"       uroced --status [--socket PATH]\n"
 	"\n"
 	"Share a network port between RDMA programs: uroce-run attaches them.\n"
 	"\n"
 	"  --netdev IFACE       a kernel interface; its addresses and MTU are used\n"
+	"  --udp[=IFACE]        the same by an ordinary UDP socket, which needs no privilege\n"
+	"                       (default: the interface that leads to other networks)\n"
 	"  --port DEVARGS       a DPDK device: its driver's name and arguments\n"
 	"  --ip ADDR/LEN        an address of --port, IPv4 or IPv6; may be repeated\n"
 	"                       (ADDR/LEN@VID: in that 802.1Q VLAN)\n"
@@ -65,6 +68,7 @@ const char options_help[] =
 
 enum {
 	CODE_NETDEV = 256,
+	CODE_UDP,
 	CODE_PORT,
 	CODE_IP,
 	CODE_KERNEL,
@@ -78,6 +82,7 @@ enum {
 /* Options up to CODE_OTHER_SETTING have the names of settings. */
 static const struct option long_options[] = {
 	{"netdev", required_argument, NULL, CODE_NETDEV},
+	{"udp", optional_argument, NULL, CODE_UDP},
 	{"port", required_argument, NULL, CODE_PORT},
 	{"ip", required_argument, NULL, CODE_IP},
 	{"kernel", required_argument, NULL, CODE_KERNEL},
@@ -124,7 +129,7 @@ static enum options_result options_survey(int argc, char **argv, struct overview
 
 	command_line_rewind();
 	while ((code = getopt_long(argc, argv, ":", long_options, NULL)) != -1) {
-		overview->has_netdev |= code == CODE_NETDEV;
+		overview->has_netdev |= code == CODE_NETDEV || code == CODE_UDP;
 		overview->has_port |= code == CODE_PORT;
 		overview->has_ip |= code == CODE_IP;
 		overview->has_kernel |= code == CODE_KERNEL;

@@ -39,6 +39,8 @@ void command_line_make_way(struct settings *settings, bool netdev, bool port, bo
 		settings->port[0] = '\0';
 	if (port)
 		settings->netdev[0] = '\0';
+	if (netdev || port)
+		settings->udp = false;
 	if (netdev || ip) {
 		settings->ip_count = 0;
 		settings->kernel[0] = '\0';

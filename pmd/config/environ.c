@@ -18,6 +18,7 @@ static const struct variable {
 	const char *setting;
 } variables[] = {
 	{PREFIX "NETDEV", "netdev"},
+	{PREFIX "UDP", "udp"},
 	{PREFIX "PORT", "port"},
 	{PREFIX "IMPAIR", "impair"},
 	{PREFIX "IP", "ip"},

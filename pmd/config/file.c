@@ -23,8 +23,8 @@ static const char whitespace[] = " \t\r\n";
 
 /* The settings of a section [port NAME]. All others belong to uroced as a whole, or are not
  * uroced's. */
-static const char *const port_settings[] = {"netdev", "port", "impair", "ip",
-					    "kernel", "mtu",  "name"};
+static const char *const port_settings[] = {"netdev", "udp",	"port", "impair",
+					    "ip",     "kernel", "mtu",	"name"};
 
 /*
  * Return the number of the first line that is neither a section nor an assignment; 0 if there is
@@ -254,6 +254,7 @@ static int read_port(void *arg, const char *path, struct rte_cfgfile *cfg, int i
 	port = &ports->list[ports->count++];
 	*port = *ports->common;
 	port->netdev[0] = port->port[0] = port->kernel[0] = '\0';
+	port->udp = false;
 	port->ip_count = 0;
 	port->mtu = 0;
 	ret = settings_set(port, "name", name, why, sizeof(why));
@@ -264,7 +265,7 @@ static int read_port(void *arg, const char *path, struct rte_cfgfile *cfg, int i
 	if (ret != 0)
 		return ret;
 	if (port->netdev[0] == '\0' && port->port[0] == '\0')
-		snprintf(why, sizeof(why), "neither netdev nor port is set");
+		snprintf(why, sizeof(why), "none of netdev, udp and port is set");
 	else if (strcmp(port->name, name) != 0)
 		snprintf(why, sizeof(why), "the device's name is the section's");
 	else if (settings_check(port, why, sizeof(why)) == 0)

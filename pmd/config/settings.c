@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "interface.h"
 #include "ip_text.h"
 #include "base/log.h"
 #include "base/tuning.h"
@@ -205,6 +206,34 @@ static int set_port(const struct value *value, void *member, const char *text, s
 
 static const struct value_kind value_port = {set_port, get_as_word};
 
+/* Without a name it is the interface by which packets leave this host. */
+static int set_udp(const struct value *value, void *member, const char *text, struct text *why)
+{
+	struct settings *settings = member;
+	char found[IF_NAMESIZE];
+
+	if (text[0] == '\0' && !interface_to_others(found))
+		return text_refuse(why,
+				   "%s: no route leads to other hosts; name an interface: "
+				   "udp=IFACE",
+				   value->name);
+	if (settings_set(settings, "netdev", text[0] != '\0' ? text : found, why->at, why->size) <
+	    0)
+		return -EINVAL;
+	settings->udp = true;
+	return 0;
+}
+
+static void get_udp(const struct value *value, const void *member, struct text *text)
+{
+	const struct settings *settings = member;
+
+	(void)value;
+	text_add(text, "%s", settings->udp ? settings->netdev : "");
+}
+
+static const struct value_kind value_udp = {set_udp, get_udp};
+
 static int set_engines(const struct value *value, void *member, const char *text, struct text *why)
 {
 	if (strcmp(text, "auto") != 0)
@@ -231,6 +260,7 @@ static const struct value_kind value_engines = {set_engines, get_engines};
 
 static const struct value values[] = {
 	{SETTING("netdev", port, netdev)},
+	{.name = "udp", .kind = &value_udp}, /* it sets netdev, too */
 	{SETTING("port", port, port)},
 	{SETTING("impair", impair, impair)},
 	{SETTING("kernel", word, kernel), .fits = names_interface,

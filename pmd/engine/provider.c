@@ -352,7 +352,8 @@ static void provider_set_ports(const struct settings *settings, uint32_t number,
 {
 	device->xrc_share = share_xrc_ops(&provider_links[number], &device->xrc_share_user);
 	device->cm_ports = share_ports(&provider_links[number], &device->cm_ports_user);
-	if (device->cm_ports || settings->netdev[0] == '\0')
+	/* Nobody else has the UDP socket. */
+	if (device->cm_ports || settings->netdev[0] == '\0' || settings->udp)
 		return;
 	device->cm_ports = alone_ports(&provider_alone[number], settings->netdev);
 	device->cm_ports_user = &provider_alone[number];

@@ -22,6 +22,7 @@
 #include "netdev/netdev.h"
 #include "netdev/rtnl.h"
 #include "netdev/watch.h"
+#include "port/udp_port.h"
 
 static void link_close_fd(int fd)
 {
@@ -68,6 +69,21 @@ int link_mute_vlans(struct link *link)
 	memcpy(link->mutes, mutes, count * sizeof(mutes[0]));
 	link->mute_count = count;
 	return rc;
+}
+
+void link_take_addresses(struct link *link, const struct netdev *netdev)
+{
+	struct addresses taken = {.count = 0};
+
+	for (size_t i = 0; i < netdev->addresses.count; i++) {
+		struct address address = netdev->addresses.list[i];
+
+		if (address.vlan != VLAN_NONE && gid_is_link_local(address.gid))
+			continue;
+		address.vlan = VLAN_NONE;
+		addresses_add(&taken, &address);
+	}
+	link->addresses = link->by_udp ? taken : netdev->addresses;
 }
 
 void link_init(struct link *link)
@@ -135,7 +151,7 @@ bool link_refresh(struct link *link)
 		return false;
 	}
 	pthread_mutex_lock(&link->addresses_lock);
-	link->addresses = netdev.addresses;
+	link_take_addresses(link, &netdev);
 	pthread_mutex_unlock(&link->addresses_lock);
 	early_drop_set(&link->early_drop, link->ifindex, &link->addresses);
 	if (link->mute_fd >= 0)
@@ -275,9 +291,10 @@ size_t link_report(struct link *link, uint64_t now_ns, uint8_t *frame)
 	return groups_report(&link->groups, now_ns, link->port.mac, &link->addresses, frame);
 }
 
-static int link_route_kernel(unsigned int ifindex, const uint8_t dgid[GID_LEN],
+static int link_route_kernel(unsigned int ifindex, bool by_udp, const uint8_t dgid[GID_LEN],
 			     struct link_hop *hop)
 {
+	static const uint8_t gateway[] = UDP_GATEWAY_MAC;
 	bool confirmed;
 
 	/* An interface of this host, for example the other end of a veth: it would not answer
@@ -289,6 +306,11 @@ static int link_route_kernel(unsigned int ifindex, const uint8_t dgid[GID_LEN],
 	memcpy(hop->gid, dgid, GID_LEN);
 	if (!gid_is_link_local(dgid) && rtnl_route(ifindex, dgid, hop->gid) != 0)
 		return -ENETUNREACH;
+	if (by_udp) {
+		memcpy(hop->mac, gateway, sizeof(hop->mac));
+		hop->known = true;
+		return 0;
+	}
 	if (rtnl_neigh(ifindex, hop->gid, hop->mac, &confirmed) == 0) {
 		hop->known = confirmed;
 		hop->has_stale = !confirmed;
@@ -313,7 +335,7 @@ int link_route(struct link *link, const struct address *from, const uint8_t dgid
 		return 0;
 	}
 	if (from->ifindex != 0)
-		return link_route_kernel(from->ifindex, dgid, hop);
+		return link_route_kernel(from->ifindex, link->by_udp, dgid, hop);
 	memcpy(hop->gid, dgid, GID_LEN);
 	return addresses_on_link(&link->addresses, from->vlan, dgid) ? 0 : -ENETUNREACH;
 }

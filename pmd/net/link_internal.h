@@ -4,9 +4,13 @@
 #define LINK_INTERNAL_H
 
 #include "net/link.h"
+#include "netdev/netdev.h"
 
 /** Initialise what a link without a port has. Not MT-safe. */
 void link_init(struct link *link);
+
+/** Take the interface's addresses. Of a UDP socket's packets the kernel has the VLAN tags, too. */
+void link_take_addresses(struct link *link, const struct netdev *netdev);
 
 /** Keep the kernel silent on VLAN interfaces too: mute new ones, and close the sockets of those
  * that have gone. Returns 0, or the first error. */

@@ -16,6 +16,7 @@
 #include "port/guest.h"
 #include "port/impair.h"
 #include "port/interface.h"
+#include "port/udp_port.h"
 
 /* Watch the interface before it is read, so that a change in between is noticed later. */
 int link_use_interface(struct link *link, const char *name)
@@ -30,7 +31,7 @@ int link_use_interface(struct link *link, const char *name)
 	rc = netdev_query(name, &netdev);
 	if (rc != 0)
 		return rc;
-	link->addresses = netdev.addresses;
+	link_take_addresses(link, &netdev);
 	link->ifindex = netdev.ifindex;
 	snprintf(link->ifname, sizeof(link->ifname), "%s", name);
 	return 0;
@@ -52,20 +53,23 @@ static void link_start_early_drop(struct link *link)
 			  strerror(-rc));
 }
 
+/* A UDP socket receives what the kernel must be kept silent about otherwise. */
 static int link_prepare_netdev(struct link *link, const struct settings *settings)
 {
 	int rc;
 
+	link->by_udp = settings->udp;
 	rc = link_use_interface(link, settings->netdev);
 	if (rc != 0)
 		return rc;
 	if (!netdev_running(settings->netdev))
 		log_warn("interface '%s' is down: `ip link set %s up`", settings->netdev,
 			 settings->netdev);
-	rc = interface_prepare(&link->port, settings->netdev, settings->mtu);
+	rc = settings->udp ? udp_port_prepare(&link->port, settings->netdev, settings->mtu)
+			   : interface_prepare(&link->port, settings->netdev, settings->mtu);
 	if (rc == 0)
 		rc = impair_prepare(&link->port, settings->impair);
-	if (rc != 0)
+	if (rc != 0 || settings->udp)
 		return rc;
 	link->mute_fd = mute_kernel(settings->netdev);
 	if (link->mute_fd < 0)

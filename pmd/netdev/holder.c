@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Finds the holder of a UDP port: its socket in the kernel's list, and a process that has it. */
-#include "holder.h"
+#include "netdev/holder.h"
 
 #include <ctype.h>
 #include <dirent.h>

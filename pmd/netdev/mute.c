@@ -17,7 +17,7 @@
 
 #include "base/log.h"
 #include "netdev/divide.h"
-#include "holder.h"
+#include "netdev/holder.h"
 #include "wire/headers.h"
 
 int mute_packet_socket(int fd)

@@ -140,7 +140,8 @@ int uplink_open(struct server *server, const struct serve_config *config)
 	if (rc != 0)
 		return rc;
 	uplink_wait_for_link(&link->port);
-	uplink_manage(server, settings);
+	if (!settings->udp) /* nobody else has the UDP socket */
+		uplink_manage(server, settings);
 	rc = kernel_open(server, settings);
 	return rc == 0 ? capture_open(server, settings) : rc;
 }

@@ -43,14 +43,11 @@ static int af_packet_check_privilege(void)
 	return -err;
 }
 
-int af_packet_learn(struct port *port, const char *ifname)
+int af_packet_learn_netdev(struct port *port, const char *ifname)
 {
 	struct netdev netdev;
-	int rc;
+	const int rc = netdev_query(ifname, &netdev);
 
-	rc = af_packet_check_privilege();
-	if (rc == 0)
-		rc = netdev_query(ifname, &netdev);
 	if (rc != 0)
 		return rc;
 	if (port->mtu_bytes > netdev.mtu_bytes) {
@@ -63,6 +60,13 @@ int af_packet_learn(struct port *port, const char *ifname)
 		port->mtu_bytes = netdev.mtu_bytes;
 	port->link_mbps = netdev.mbps;
 	return 0;
+}
+
+int af_packet_learn(struct port *port, const char *ifname)
+{
+	const int rc = af_packet_check_privilege();
+
+	return rc == 0 ? af_packet_learn_netdev(port, ifname) : rc;
 }
 
 uint32_t af_packet_frame_bytes(uint32_t mtu_bytes)

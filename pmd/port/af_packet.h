@@ -9,8 +9,10 @@
 #include "eal/footprint.h"
 #include "port/port.h"
 
-/** Check the privilege, and get the MTU and the speed, for any kind of port on a kernel interface.
- * 0 or -errno (logged). */
+/** Get the MTU and the speed of a port on a kernel interface. 0 or -errno (logged). */
+int af_packet_learn_netdev(struct port *port, const char *ifname);
+
+/** Do the same for a port that needs packet sockets, after a check of the privilege. */
 int af_packet_learn(struct port *port, const char *ifname);
 
 /** Return the size of a buffer that holds the longest frame of the interface and of ours. */

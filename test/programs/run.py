@@ -23,6 +23,7 @@ from programs.hosts.early_drop import EarlyDropTest  # noqa: E402
 from programs.hosts.ethernet import EthernetTest  # noqa: E402
 from programs.hosts.guests import GuestsTest  # noqa: E402
 from programs.hosts.migration import MigrationTest  # noqa: E402
+from programs.hosts.udp import UdpTest  # noqa: E402
 from programs.hosts.vhost import VhostTest  # noqa: E402
 from programs.isolated.fuzz import FuzzTest  # noqa: E402
 from programs.isolated.isolated import IsolatedTest  # noqa: E402
@@ -99,6 +100,7 @@ def groups(options):
         plain("early drop", EarlyDropTest),
         plain("ethernet", EthernetTest),
         plain("beside", BesideTest),
+        plain("udp", UdpTest),
         plain("vhost", VhostTest),
         plain("cancelled", CancelledTest),
         Group("local", lambda report, _: LocalTest(report, options.starts).run_all()),

@@ -66,6 +66,8 @@ TEST(confine_capabilities__are_those_of_all_ports)
 	assert_int_equal(confine_capabilities(settings, 2, false),
 			 LOOK | NETWORK | BIT(CAP_SYS_RESOURCE));
 	assert_int_equal(confine_capabilities(settings, 1, false), LOOK);
+	settings[1].udp = true;
+	assert_int_equal(confine_capabilities(settings, 2, false), LOOK | BIT(CAP_SYS_RESOURCE));
 }
 
 /* uroced removes its sockets at its end, also from a directory that is another user's. */

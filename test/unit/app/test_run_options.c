@@ -226,6 +226,15 @@ TEST(options_parse__netdev_replaces_port_and_addresses)
 	assert_string_equal(settings.name, "from-file");
 }
 
+TEST(options_parse__udp_names_its_interface)
+{
+	assert_int_equal(PARSE(NO_FILE, "--config", file, "--udp=veth0", "prog"), OPTIONS_RUN);
+	assert_true(settings.udp);
+	assert_string_equal(settings.netdev, "veth0");
+	assert_string_equal(settings.port, "");
+	assert_bad(PARSE(NO_FILE, "--udp=veth0", "--local", "prog"), "leave out");
+}
+
 TEST(options_parse__default_file)
 {
 	assert_int_equal(PARSE(file, "prog"), OPTIONS_RUN);

@@ -22,6 +22,7 @@ static void make_way(bool netdev, bool port, bool ip)
 {
 	settings_init(&settings);
 	strcpy(settings.netdev, "eth0");
+	settings.udp = true;
 	strcpy(settings.port, "net_null0");
 	strcpy(settings.kernel, "tap0");
 	settings.ip_count = 2;
@@ -34,12 +35,15 @@ TEST(command_line_make_way__a_port_takes_the_place_of_the_files)
 	assert_string_equal(settings.netdev, "eth0");
 	assert_string_equal(settings.port, "net_null0");
 	assert_int_equal(settings.ip_count, 2);
+	assert_true(settings.udp);
 	make_way(true, false, false);
+	assert_false(settings.udp);
 	assert_string_equal(settings.netdev, "eth0");
 	assert_string_equal(settings.port, "");
 	assert_string_equal(settings.kernel, "");
 	assert_int_equal(settings.ip_count, 0);
 	make_way(false, true, false);
+	assert_false(settings.udp);
 	assert_string_equal(settings.netdev, "");
 	assert_string_equal(settings.kernel, "tap0");
 	assert_int_equal(settings.ip_count, 2);

@@ -106,6 +106,21 @@ TEST(settings_export__hides_an_outer_export)
 	assert_int_equal(settings.mtu, 0);
 }
 
+TEST(settings_export__says_that_packets_pass_through_a_udp_socket)
+{
+	struct settings settings;
+	char error[256];
+
+	for (int udp = 1; udp >= 0; udp--) {
+		settings_init(&settings);
+		set(&settings, udp ? "udp" : "netdev", "veth0");
+		assert_int_equal(settings_export(&settings), 0);
+		assert_int_equal(settings_import(&settings, error, sizeof(error)), 0);
+		assert_string_equal(settings.netdev, "veth0");
+		assert_int_equal(settings.udp, udp);
+	}
+}
+
 TEST(settings_import__checks_what_others_wrote)
 {
 	struct settings settings;

@@ -120,6 +120,9 @@ TEST(settings_read_ports__each_section)
 	static const char beside[] = "[uroce]\nport = net_null0\nkernel = a\n"
 				     "[port b]\nport = net_null1\nkernel = b\n"
 				     "[port c]\nnetdev = eth0\n";
+	static const char by_udp[] = "[uroce]\nudp = eth0\n"
+				     "[port b]\nudp = eth1\n"
+				     "[port c]\nnetdev = eth2\n";
 	struct settings ports[2];
 	char error[512] = "";
 
@@ -138,6 +141,10 @@ TEST(settings_read_ports__each_section)
 	assert_int_equal(read_ports(beside, ports, 2, error, sizeof(error)), 2);
 	assert_string_equal(ports[0].kernel, "b");
 	assert_string_equal(ports[1].kernel, "");
+	assert_int_equal(read_ports(by_udp, ports, 2, error, sizeof(error)), 2);
+	assert_true(ports[0].udp);
+	assert_string_equal(ports[0].netdev, "eth1");
+	assert_false(ports[1].udp);
 }
 
 static void assert_bad_port(const char *text, const char *why)
@@ -152,7 +159,7 @@ static void assert_bad_port(const char *text, const char *why)
 
 TEST(settings_read_ports__bad_contents)
 {
-	assert_bad_port("[port a]\nmtu = 2000\n", "neither netdev nor port");
+	assert_bad_port("[port a]\nmtu = 2000\n", "none of netdev, udp and port");
 	assert_bad_port("[port a]\nnetdev = x\nport = net_null0\n", "both set");
 	assert_bad_port("[port a/b]\nnetdev = x\n", "[port a/b]");
 	assert_bad_port("[port a]\nnetdev = x\nname = b\n", "the section's");

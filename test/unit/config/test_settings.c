@@ -255,27 +255,17 @@ TEST(settings_set__error_is_cut_to_size)
 TEST(settings_get__is_what_set_takes)
 {
 	static const char *const values[][2] = {
-		{"netdev", "veth0"},
-		{"port", "net_null0"},
-		{"ip", "10.0.0.1/24,fd00::1/64"},
-		{"hand-over", "owner"},
-		{"uplink", "ring"},
-		{"secondary", "7"},
-		{"name", "x"},
-		{"mtu", "1500"},
-		{"progress", "inline"},
-		{"log-level", "error"},
-		{"telemetry", "yes"},
-		{"file-prefix", "rdma"},
-		{"without", "batch-ack,prefetch"},
-		{"max-qp", "5"},
-		{"capture", "all"},
-		{"max-memory", "4096"},
-		{"max-buffers", "800"},
-		{"kernel", "eth0"},
-		{"view", "preload"},
-		{"sack", "yes"},
-		{"stores", "round"},
+		{"netdev", "veth0"},	 {"udp", "veth1"},
+		{"port", "net_null0"},	 {"ip", "10.0.0.1/24,fd00::1/64"},
+		{"hand-over", "owner"},	 {"uplink", "ring"},
+		{"secondary", "7"},	 {"name", "x"},
+		{"mtu", "1500"},	 {"progress", "inline"},
+		{"log-level", "error"},	 {"telemetry", "yes"},
+		{"file-prefix", "rdma"}, {"without", "batch-ack,prefetch"},
+		{"max-qp", "5"},	 {"capture", "all"},
+		{"max-memory", "4096"},	 {"max-buffers", "800"},
+		{"kernel", "eth0"},	 {"view", "preload"},
+		{"sack", "yes"},	 {"stores", "round"},
 	};
 	struct settings settings;
 	char value[1024];
@@ -290,7 +280,7 @@ TEST(settings_get__is_what_set_takes)
 
 TEST(settings_get__unset_is_empty)
 {
-	static const char *const names[] = {"netdev", "port", "ip", "mtu"};
+	static const char *const names[] = {"netdev", "udp", "port", "ip", "mtu"};
 	struct settings settings;
 	char value[1024];
 

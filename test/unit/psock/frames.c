@@ -13,9 +13,10 @@
 
 static struct path_attr path_attr(const struct frame *frame)
 {
-	struct path_attr attr = {.src_mac = {2, 0, 0, 0, 0, 1},
-				 .dst_mac = {2, 0, 0, 0, 0, 2},
+	struct path_attr attr = {.src_mac = {2},
+				 .dst_mac = {2},
 				 .vlan_tci = frame->tagged ? 5 : -1,
+				 .tclass = frame->tclass,
 				 .hop_limit = 64,
 				 .udp_sport = frame->source_port};
 
@@ -26,8 +27,10 @@ static struct path_attr path_attr(const struct frame *frame)
 		memset(attr.dgid + 10, 0xff, 2);
 		attr.sgid[12] = attr.dgid[12] = 10;
 	}
-	attr.sgid[15] = 1;
-	attr.dgid[15] = 2;
+	attr.sgid[15] = frame->back ? 2 : 1;
+	attr.dgid[15] = frame->back ? 1 : 2;
+	attr.src_mac[5] = attr.sgid[15];
+	attr.dst_mac[5] = attr.dgid[15];
 	return attr;
 }
 

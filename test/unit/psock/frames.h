@@ -11,6 +11,8 @@
 struct frame {
 	bool ipv6;
 	bool tagged;
+	bool back; /* the receiver of all other frames sends it */
+	uint8_t tclass;
 	uint16_t id;
 	uint16_t source_port;
 	uint32_t qpn; /* of the receiver; 0: 7 */

@@ -75,6 +75,7 @@ struct settings_ip {
 
 struct settings {
 	char netdev[64];  /* a kernel interface, or "" */
+	bool udp;	  /* its packets pass through a UDP socket */
 	char port[512];	  /* DPDK device arguments, or ""; at most one of the two is set */
 	char impair[256]; /* damage that the port does to packets (config/impair.h), or "" */
 	char kernel[16];  /* uroced: the kernel interface at the port's kernel end, whose addresses
@@ -119,7 +120,7 @@ struct settings {
 void settings_init(struct settings *settings);
 
 /**
- * Set one setting by its name ("netdev", "port", "impair", "socket", "socket-owner",
+ * Set one setting by its name ("netdev", "udp", "port", "impair", "socket", "socket-owner",
  * "socket-group", "socket-mode", "isolated", "isolated-mode", "metrics", "hand-over", "ip", "name",
  * "mtu", "engines", "progress", "log-level", "telemetry", "file-prefix", "max-qp", "max-memory",
  * "max-buffers", "capture", "cc", "sack", "stores", "without", "secondary", "kernel", "view",

@@ -52,6 +52,7 @@ struct link {
 	unsigned int ifindex; /* of a kernel interface that is shared or beside the port, which
 				 answers ARP itself; else 0 */
 	char ifname[16];
+	bool by_udp; /* the port is a UDP socket: the kernel finds next hops */
 	int mute_fd; /* keeps the kernel silent about RoCE, or -1 */
 	struct link_mute mutes[ADDRESSES_MAX];
 	size_t mute_count;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Who has a UDP port that we cannot have, for messages. */
-#ifndef HOLDER_H
-#define HOLDER_H
+#ifndef NETDEV_HOLDER_H
+#define NETDEV_HOLDER_H
 
 #include <stddef.h>
 #include <stdint.h>

@@ -1,0 +1,355 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Tests of pmd/udp: what a UDP socket sends and receives, seen by a packet socket at the other end
+ * of the cable. */
+#include <errno.h>
+#include <net/if.h>
+#include <poll.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <rte_ip.h>
+#include <rte_mbuf.h>
+#include <rte_udp.h>
+
+#include "base/tuning.h"
+#include "eal/runtime.h"
+#include "frames.h"
+#include "netdev/mute.h"
+#include "netns.h"
+#include "psock/psock.h"
+#include "psock/udp_frame.h"
+#include "test.h"
+#include "udp/udp_socket.h"
+#include "wire/headers.h"
+
+#define MBUFS	 256
+#define ROOM	 4480
+#define MAX	 40
+#define DEADLINE 30000 /* ms */
+
+static const uint8_t mac[6] = {2, 0, 0, 0, 0, 1}, gateway[6] = {2, 0, 0, 0, 0, 9};
+
+static bool have_network;
+static struct rte_mempool *pool;
+static struct udp_socket *udp;
+static struct psock *cable;
+static uint8_t sent[MAX][FRAME_MAX];
+static uint32_t lens[MAX];
+
+static int group_set_up(TEST_STATE)
+{
+	const struct runtime_config config = {.memory_bytes = 4 << 20};
+
+	have_network = netns_enter() &&
+		       netns_run("ip link set left address 02:00:00:00:00:01 && "
+				 "ip addr add 10.0.0.1/24 dev left && "
+				 "ip -6 addr add fd00::1/64 dev left nodad && "
+				 "ip neigh add 10.0.0.2 lladdr 02:00:00:00:00:02 dev left && "
+				 "ip -6 neigh add fd00::2 lladdr 02:00:00:00:00:02 dev left");
+	if (!have_network)
+		return 0;
+	if (runtime_start(&config) != 0)
+		return -1;
+	pool = rte_pktmbuf_pool_create("udp", MBUFS, 0, 0, ROOM + RTE_PKTMBUF_HEADROOM,
+				       SOCKET_ID_ANY);
+	return pool ? 0 : -1;
+}
+
+TEST_GROUP(group_set_up, NULL);
+
+static int set_up(TEST_STATE)
+{
+	if (!have_network)
+		return 0;
+	assert_int_equal(udp_open(&udp, pool, mac, gateway, if_nametoindex("left")), 0);
+	assert_int_equal(psock_open(&cable, pool), 0);
+	assert_int_equal(mute_packet_socket(psock_fd(cable)), 0);
+	assert_int_equal(psock_start(cable, if_nametoindex("right")), 0);
+	return 0;
+}
+
+static int tear_down(TEST_STATE)
+{
+	if (!have_network)
+		return 0;
+	udp_close(udp);
+	psock_close(cable);
+	tuning.runs = true;
+	/* Nothing keeps a buffer. */
+	assert_int_equal(rte_mempool_in_use_count(pool), 0);
+	return 0;
+}
+
+TEST_FIXTURE(set_up, tear_down);
+
+static struct rte_mbuf *mbuf_of(uint32_t i)
+{
+	struct rte_mbuf *mbuf = rte_pktmbuf_alloc(pool);
+
+	assert_non_null(mbuf);
+	mbuf->port = RTE_MBUF_PORT_INVALID;
+	memcpy(rte_pktmbuf_append(mbuf, (uint16_t)lens[i]), sent[i], lens[i]);
+	return mbuf;
+}
+
+/* Make `n` frames like the first, the last of them shorter. Identifications grow by `step`. */
+static void make_frames(struct frame frame, uint32_t n, uint16_t step, struct rte_mbuf **mbufs)
+{
+	for (uint32_t i = 0; i < n; i++) {
+		frame.psn = i;
+		frame.fill = (uint8_t)i;
+		if (i + 1 == n)
+			frame.len -= 4;
+		lens[i] = frame_make(&frame, sent[i]);
+		mbufs[i] = mbuf_of(i);
+		frame.id = (uint16_t)(frame.id + step);
+	}
+}
+
+static void send_frames(const struct frame *frame, uint32_t n)
+{
+	struct rte_mbuf *mbufs[MAX];
+
+	make_frames(*frame, n, 1, mbufs);
+	assert_int_equal(udp_tx_burst(udp, mbufs, (uint16_t)n), n);
+}
+
+static void send_back(const struct frame *frame, uint32_t n, uint16_t step)
+{
+	struct rte_mbuf *mbufs[MAX];
+
+	make_frames(*frame, n, step, mbufs);
+	assert_int_equal(psock_tx_burst(cable, mbufs, (uint16_t)n), n);
+}
+
+static void wait_for(int fd)
+{
+	struct pollfd pfd = {.fd = fd, .events = POLLIN};
+
+	assert_int_equal(poll(&pfd, 1, DEADLINE), 1);
+}
+
+/* Receive all of `n` packets. */
+static void receive(struct rte_mbuf **mbufs, uint16_t n, uint16_t burst)
+{
+	uint16_t received = 0;
+
+	while (received < n) {
+		const uint16_t more = udp_rx_burst(udp, mbufs + received,
+						   RTE_MIN(burst, (uint16_t)(n - received)));
+
+		if (more == 0 && !udp_holds(udp))
+			wait_for(udp_fd(udp));
+		received = (uint16_t)(received + more);
+	}
+}
+
+static const struct frame kinds[] = {
+	{.id = 0xfff8, .source_port = 0xc123, .len = 4096},
+	{.ipv6 = true, .source_port = 0xffff, .len = 4096},
+	{.id = 1, .source_port = WIRE_UDP_PORT, .tclass = ECN_CAPABLE, .len = 8},
+	{.ipv6 = true, .source_port = 0xc000, .tclass = 8 << DSCP_SHIFT, .len = 8},
+};
+
+/* What the kernel has chosen, and what is not known yet, is no difference. */
+static void blank(uint8_t *frame, const struct udp_frame *layout)
+{
+	struct rte_ipv4_hdr *ip = (void *)(frame + layout->l3_off);
+
+	memset(frame, 0, 12);
+	memset(frame + layout->l4_off, 0, 2);
+	memset(frame + layout->l4_off + 6, 0, 2);
+	if (!layout->ipv6)
+		ip->packet_id = ip->hdr_checksum = 0;
+	else
+		memset(frame + layout->l3_off + 1, 0, 3); /* the flow label */
+}
+
+static void assert_is_sent(uint8_t *frame, uint32_t len, uint32_t i, bool blanked)
+{
+	struct udp_frame layout;
+
+	assert_int_equal(len, lens[i]);
+	assert_true(frame_is_right(frame, len));
+	assert_true(udp_frame_find(frame, len, &layout));
+	if (blanked) {
+		len -= WIRE_ICRC_LEN;
+		blank(frame, &layout);
+		blank(sent[i], &layout);
+	}
+	assert_memory_equal(frame + 12, sent[i] + 12, len - 12);
+}
+
+/* The ICRC is right for the headers that the kernel has written. */
+static void assert_arrive(uint32_t n)
+{
+	struct rte_mbuf *mbufs[MAX];
+
+	for (uint32_t i = 0; i < n;) {
+		uint16_t received = psock_rx_burst(cable, mbufs, MAX);
+
+		if (received == 0)
+			wait_for(psock_fd(cable));
+		for (uint16_t j = 0; j < received; j++, i++) {
+			assert_true(i < n);
+			assert_is_sent(rte_pktmbuf_mtod(mbufs[j], uint8_t *), mbufs[j]->data_len, i,
+				       true);
+			rte_pktmbuf_free(mbufs[j]);
+		}
+	}
+}
+
+TEST(udp_tx_burst__the_icrc_is_that_of_the_kernels_headers)
+{
+	if (!have_network)
+		skip();
+	for (int runs = 0; runs <= 1; runs++) {
+		tuning.runs = runs;
+		for (size_t i = 0; i < RTE_DIM(kinds); i++) {
+			for (uint32_t n = 1; n <= 16; n += 15) {
+				send_frames(&kinds[i], n);
+				assert_arrive(n);
+			}
+		}
+	}
+	assert_int_equal(udp_counts(udp)->refused_packets, 0);
+}
+
+/* The kernel splits runs. Their identifications count up. */
+TEST(udp_tx_burst__a_run_that_the_kernel_splits)
+{
+	if (!have_network || !netns_run("ip link set left gso_max_size 1000"))
+		skip();
+	for (size_t i = 0; i < RTE_DIM(kinds); i++) {
+		send_frames(&kinds[i], 15);
+		assert_arrive(15);
+	}
+	netns_run("ip link set left gso_max_size 65536");
+}
+
+TEST(udp_tx_burst__refuses_what_the_kernel_does_not_send)
+{
+	const struct frame frame = {.len = 8};
+	struct rte_mbuf *mbufs[3];
+
+	if (!have_network)
+		skip();
+	make_frames(frame, 3, 1, mbufs);
+	/* no IP packet; no route: another address of the sender */
+	rte_pktmbuf_mtod(mbufs[0], uint8_t *)[13] = 6;
+	rte_pktmbuf_mtod(mbufs[1], uint8_t *)[14 + 15] = 77;
+	assert_int_equal(udp_tx_burst(udp, mbufs, 3), 3);
+	assert_int_equal(udp_counts(udp)->refused_packets, 2);
+	assert_int_equal(udp_counts(udp)->refused_bytes, lens[0] + lens[1]);
+	sent[0][0] = 0;
+	memcpy(sent[0], sent[2], lens[2]);
+	lens[0] = lens[2];
+	assert_arrive(1);
+}
+
+/* Any identification is found, also if it is not what the kernel of the sender would write. */
+TEST(udp_rx_burst__finds_the_identification)
+{
+	static const uint16_t steps[] = {0, 1, 0x1234, 0xffff};
+	struct rte_mbuf *mbufs[MAX];
+
+	if (!have_network)
+		skip();
+	for (size_t i = 0; i < RTE_DIM(kinds); i++) {
+		for (size_t step = 0; step < RTE_DIM(steps); step++) {
+			struct frame frame = kinds[i];
+
+			frame.back = true;
+			send_back(&frame, 15, steps[step]);
+			receive(mbufs, 15, step % 2 ? MAX : 4);
+			for (uint32_t j = 0; j < 15; j++) {
+				uint8_t *at = rte_pktmbuf_mtod(mbufs[j], uint8_t *);
+
+				assert_int_equal(mbufs[j]->port, UDP_VERIFIED);
+				assert_int_equal(mbufs[j]->pkt_len, mbufs[j]->data_len);
+				assert_memory_equal(at, mac, 6);
+				assert_memory_equal(at + 6, gateway, 6);
+				memset(sent[j] + (frame.ipv6 ? 60 : 40), 0, 2);
+				assert_is_sent(at, mbufs[j]->data_len, j, false);
+				rte_pktmbuf_free(mbufs[j]);
+			}
+		}
+	}
+	assert_int_equal(udp_counts(udp)->dropped, 0);
+}
+
+TEST(udp_rx_burst__drops_what_no_identification_explains)
+{
+	struct frame frame = {.back = true, .len = 64};
+	struct rte_mbuf *mbufs[MAX];
+
+	if (!have_network)
+		skip();
+	for (int ipv6 = 0; ipv6 <= 1; ipv6++) {
+		const uint64_t before = udp_counts(udp)->dropped;
+
+		frame.ipv6 = ipv6;
+		make_frames(frame, 4, 1, mbufs);
+		*rte_pktmbuf_mtod_offset(mbufs[0], uint8_t *, lens[0] - 9) ^= 0x10;    /* payload */
+		*rte_pktmbuf_mtod_offset(mbufs[1], uint8_t *, lens[1] - 1) ^= 0x01;    /* ICRC */
+		*rte_pktmbuf_mtod_offset(mbufs[2], uint8_t *, ipv6 ? 71 : 51) ^= 0x80; /* PSN */
+		assert_int_equal(psock_tx_burst(cable, mbufs, 4), 4);
+		receive(mbufs, 1, MAX);
+		assert_is_sent(rte_pktmbuf_mtod(mbufs[0], uint8_t *), mbufs[0]->data_len, 3, true);
+		rte_pktmbuf_free(mbufs[0]);
+		/* Over IPv6 the kernel may find that the UDP checksum is wrong. */
+		if (!ipv6)
+			assert_int_equal(udp_counts(udp)->dropped - before, 3);
+	}
+}
+
+TEST(udp_rx_burst__keeps_what_a_burst_has_no_room_for)
+{
+	const struct frame frame = {.back = true, .len = 64};
+	struct rte_mbuf *mbufs[MAX];
+
+	if (!have_network)
+		skip();
+	assert_false(udp_holds(udp));
+	send_back(&frame, 8, 0);
+	receive(mbufs, 8, 1);
+	for (uint32_t i = 0; i < 8; i++)
+		assert_is_sent(rte_pktmbuf_mtod(mbufs[i], uint8_t *), mbufs[i]->data_len, i, true);
+	rte_pktmbuf_free_bulk(mbufs, 8);
+	assert_int_equal(udp_rx_burst(udp, mbufs, MAX), 0);
+	assert_false(udp_holds(udp));
+}
+
+TEST(udp_rx_burst__waits_for_buffers)
+{
+	const struct frame frame = {.back = true, .len = 64};
+	struct rte_mbuf *mbufs[2], *taken[MBUFS];
+	uint32_t n = 0;
+
+	if (!have_network)
+		skip();
+	send_back(&frame, 1, 0);
+	wait_for(udp_fd(udp));
+	while ((taken[n] = rte_pktmbuf_alloc(pool)) != NULL)
+		n++;
+	assert_int_equal(udp_rx_burst(udp, mbufs, 2), 0);
+	assert_true(udp_holds(udp));
+	rte_pktmbuf_free_bulk(taken, n);
+	assert_int_equal(udp_rx_burst(udp, mbufs, 2), 1);
+	rte_pktmbuf_free(mbufs[0]);
+}
+
+TEST(udp_open__one_socket_has_the_port)
+{
+	struct udp_socket *second;
+
+	if (!have_network)
+		skip();
+	assert_int_equal(udp_open(&second, pool, mac, gateway, 1), -EADDRINUSE);
+	udp_stop(udp);
+	assert_int_equal(udp_fd(udp), -1);
+	assert_false(udp_holds(udp));
+	assert_int_equal(udp_open(&second, pool, mac, gateway, 1), 0);
+	udp_close(second);
+}
