@@ -31,6 +31,7 @@ class UdpTest:
         self._report = report
         self._work_dir = os.path.join(work_dir, "udp")
         os.mkdir(self._work_dir)
+        os.chmod(work_dir, 0o755)
         os.chmod(self._work_dir, 0o777)
         self._port = FIRST_PORT
         self._names = 0
@@ -138,14 +139,14 @@ class UdpTest:
                  self._side("far", "udp", "ipv4", *options), self._next_port(), SECONDS)
 
     def _taken(self):
-        """The second program on a host is told who has the port."""
+        """The second program on a host is told that another one has the port."""
         with CmRunning() as running:
             running.serve(self._host("near"), ["rping", "-s", "-a", NEAR["ipv4"]])
             second = running.start(self._host("near"), ["ibv_devinfo"])
             if second.wait(SECONDS) == 0:
                 running.fail("the second program has a device")
-            if "UDP port 4791 is taken by rping" not in second.output():
-                running.fail("it is not said who has the port")
+            if "UDP port 4791 is taken by" not in second.output():
+                running.fail("it is not said that another program has the port")
 
     def _comes_back(self):
         status = self._owner.status()
