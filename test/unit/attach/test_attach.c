@@ -48,26 +48,23 @@ static int memory(size_t bytes)
 	return fd;
 }
 
-/* Let this process have one more descriptor. Return the limit before. */
-static struct rlimit limit_fds(void)
+/* Let this process have one more descriptor. The limit counts when the welcome is received. */
+static void limit_fds(void)
 {
-	struct rlimit before, limit;
+	struct rlimit limit;
 	const int fd = dup(listen_fd);
 
 	assert_true(fd >= 0);
 	close(fd);
-	assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
-	limit = before;
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &limit), 0);
 	limit.rlim_cur = (rlim_t)fd + 1;
 	assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
-	return before;
 }
 
 /* Let one process in; NULL where that failed. */
 static void *run_owner(void *arg)
 {
 	struct share_message message;
-	struct rlimit limit;
 	int *fds = arg;
 	int rc;
 
@@ -88,10 +85,8 @@ static void *run_owner(void *arg)
 			    .ports = 1},
 	};
 	if (is_crowded)
-		limit = limit_fds();
+		limit_fds();
 	rc = message_send(owner_fd, &message, fds, welcome_result ? 0 : SHARE_FD_PSOCK);
-	if (is_crowded)
-		setrlimit(RLIMIT_NOFILE, &limit);
 	return rc == 0 ? arg : NULL;
 }
 
@@ -219,6 +214,7 @@ TEST(share_attach__an_unused_slot_leaves_nothing)
 	struct share_facts facts;
 	static struct link link; /* it keeps what a process has until its end */
 	static struct port queue;
+	struct rlimit limit;
 	unsigned int before;
 
 	welcome_result = 0;
@@ -232,7 +228,9 @@ TEST(share_attach__an_unused_slot_leaves_nothing)
 	buffers = BUFFERS;
 	/* There is no room for the welcome's descriptors. */
 	is_crowded = true;
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &limit), 0);
 	assert_int_equal(attach_as(&link, NULL, &queue), -EMFILE);
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
 	is_crowded = false;
 	assert_int_equal(fds_count(), before);
 	assert_null(queue.ops);
