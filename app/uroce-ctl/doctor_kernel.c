@@ -43,9 +43,11 @@ static void check_raw_packets(const struct doctor *doctor)
 	if (error == 0)
 		doctor_tell(doctor, "packet-sockets", "", NULL, "allowed: --netdev works");
 	else
-		doctor_tell(doctor, "packet-sockets", "",
-			    "run as root, or run uroced as root; --local and --socket work without",
-			    "not allowed (%s): --netdev needs CAP_NET_RAW", strerror(error));
+		doctor_tell(
+			doctor, "packet-sockets", "",
+			"use --udp, or run as root, or run uroced as root; --local and --socket "
+			"work without",
+			"not allowed (%s): --netdev needs CAP_NET_RAW", strerror(error));
 }
 
 /* Linux passes runs of packets on a packet socket, in one piece, from 6.2 on. */

@@ -88,7 +88,8 @@ static int check_raw_packets(const char *iface, char *error, size_t error_size)
 			prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_IS_SET, CAP_NET_RAW, 0, 0) == 1))
 		return 0;
 	snprintf(error, error_size,
-		 "no right to send and receive packets on %s (CAP_NET_RAW); run uroce-run as root",
+		 "no right to send and receive packets on %s (CAP_NET_RAW); use --udp, or run "
+		 "uroce-run as root",
 		 iface);
 	return -EPERM;
 }
