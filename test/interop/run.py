@@ -178,6 +178,20 @@ class Matrix:
                                "ipv4", program, PAIR_SECONDS)
         self._ours.set_options([])
 
+    def run_udp(self):
+        """Our side has an ordinary UDP socket. rxe checks the ICRCs that we change, and we find its identifications."""
+        self._ours.set_options(["--udp=peer0"])
+        for server, client in ((self._ours, self._theirs), (self._theirs, self._ours)):
+            title = f"{client.name}->{server.name} by UDP"
+            for family in ("ipv4", "ipv6-global"):
+                for path_mtu in PATH_MTUS:
+                    self._cell(run_pair, f"{title} {family}", server, client, family,
+                               PingPong(["-m", str(path_mtu)], 200, PINGPONG_BYTES), PAIR_SECONDS)
+            for program in (PingPong([], 200, 1024, "ud"), PerfTest("ib_read_bw", ["-m", "4096", *LONG_TIMEOUT], 100),
+                            PerfTest("ib_atomic_lat", LONG_TIMEOUT, 100)):
+                self._cell(run_pair, f"{title} ipv4", server, client, "ipv4", program, PAIR_SECONDS)
+        self._ours.set_options([])
+
     def pair(self, program, server, client):
         """Run a program on both sides, by IPv4."""
         self._port += 1
@@ -281,6 +295,7 @@ def run_matrix(options, report, ours, theirs, network, work_dir):
         if not options.self_check:
             matrix.run_without(optimisations() if options.all else optimisations()[-1:])
             matrix.run_loss()
+            matrix.run_udp()
             CongestionTest(matrix, report, ours, theirs, network, work_dir).run_all()
             UnaskedTest(matrix, report, ours, theirs, network, work_dir).run_all(loss_programs)
         matrix.run_vlan()

@@ -103,6 +103,14 @@ def _tenant_marks():
     ]
 
 
+def _udp_marks():
+    packets = "of a packet socket"
+    return [Mark("64 KiB WRITE by a UDP socket", "veth", "udp.write", f"that {packets}", 1, "beside-udp.write"),
+            Mark("64 KiB WRITE by a UDP socket", "veth", "udp.write", "ahead of kernel TCP", 1, "tcp.gbps"),
+            Mark("64 B round trip by a UDP socket", "veth", "udp.p50", f"at most 110% {packets}", 1.1, "beside-udp.p50", most=True,
+                 double=True)]
+
+
 def _attached_veth_marks():
     alone = "of a program that has the interface alone"
     return [*(Mark(f"64 KiB {mode.upper()}, attached", "veth", f"uroced-veth.{mode}", f"90% {alone}", 0.9, f"alone-veth.{mode}")
@@ -150,6 +158,7 @@ MARKS = [
     Mark("ib_write_lat -s 8, 1% lost, sack = yes, p99", "veth", "veth.loss.p99", "at most 200 us", 200, most=True),
     *_isolated_marks(),
     *_tenant_marks(),
+    *_udp_marks(),
     *_attached_veth_marks(),
     *_registration_marks(),
     *(mark for port in ("memif", "hand-over", "veth") for mark in _perftest_marks(port)),

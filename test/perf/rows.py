@@ -297,6 +297,23 @@ def _attached_group(seconds, attached, alone):
                lambda: by_turns((attached, alone), [latency], "p50", turns))])
 
 
+def _udp_group(seconds, by_udp, by_packets):
+    """A UDP socket, and a packet socket. The speed of a veth changes every few seconds, so short tests of the two alternate."""
+    turns = 6
+    short = ("seconds", max(0.1, seconds / turns))
+    writes = [[short, ("mode", "write"), ("size", "64K"), ("region", "512K")]]
+    latency = [short, ("mode", "latency"), ("size", 64)]
+
+    def keys(name):
+        return f"{by_udp.name}.{name} {by_packets.name}.{name}"
+
+    return Group("a UDP socket, and a packet socket", [
+        Figure(keys("write"), "WRITE 64 KiB: UDP socket; packet socket", "Gb/s",
+               lambda: by_turns((by_udp, by_packets), writes, "gbps", turns)),
+        Figure(keys("p50"), "WRITE 64 B half round trip, p50: UDP socket; packet socket", "us",
+               lambda: by_turns((by_udp, by_packets), [latency], "p50", turns))])
+
+
 def veth(machine, seconds):
     """kernel interfaces, and TCP on them"""
     spaces, addresses = machine.veth()
@@ -311,6 +328,8 @@ def veth(machine, seconds):
                lambda: wire.tcp_pingpong("-b", "-n", "20000"))])
     yield Group("perftest over veth", _perftest(wire, seconds))
     yield _lossy_group(machine, seconds, spaces, addresses)
+    yield _udp_group(seconds, Veth(machine, *machine.veth(), name="udp", option="--udp=veth0"),
+                     Veth(machine, *machine.veth(), name="beside-udp"))
     with uroced(machine, "--netdev", "veth0", space=spaces[0]) as socket:
         attached = Attached(machine, "uroced-veth", socket, spaces, "veth0", addresses[0])
         yield _attached_group(seconds, attached, Veth(machine, *machine.veth(), name="alone-veth"))

@@ -265,8 +265,9 @@ def together(plans, column):
 class Veth(Wire):
     """A kernel interface on each side."""
 
-    def __init__(self, machine, spaces, addresses, impair=None, sack=None, name="veth"):
+    def __init__(self, machine, spaces, addresses, impair=None, sack=None, name="veth", option="--netdev=veth0"):
         super().__init__(machine, name)
+        self._option = option
         self.spaces = spaces
         self.address = addresses[0]
         self._impair = ["--impair", impair] if impair else []
@@ -274,7 +275,7 @@ class Veth(Wire):
 
     def options(self, side):
         """Return a side's options. The active side impairs both directions."""
-        return ["--netdev", "veth0", *self._sack, *(self._impair if side else [])]
+        return [self._option, *self._sack, *(self._impair if side else [])]
 
     def limit(self, seconds, *options):
         tool = self.machine.tool("bench_limit")
