@@ -5,7 +5,7 @@
  * port one with it. Neither shares a symbol with the program, and there is one copy of each global.
  */
 #include <dlfcn.h>
-#include <pthread.h>
+#include <errno.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,16 +24,18 @@ static char directory[PATH_MAX];
 static const struct implementation *chosen; /* set once; atomic */
 
 /* Find the directory now: the name by which this library was loaded may be relative to the current
- * directory. */
+ * directory. Programs find errno as it was: tgtd expects 0 at its start. */
 static void __attribute__((constructor)) find_directory(void)
 {
+	const int saved_errno = errno;
 	char path[PATH_MAX];
 	Dl_info object;
 
-	if (dladdr(&chosen, &object) == 0 || !object.dli_fname || !realpath(object.dli_fname, path))
-		return;
-	*strrchr(path, '/') = '\0';
-	memcpy(directory, path, strlen(path) + 1);
+	if (dladdr(&chosen, &object) != 0 && object.dli_fname && realpath(object.dli_fname, path)) {
+		*strrchr(path, '/') = '\0';
+		memcpy(directory, path, strlen(path) + 1);
+	}
+	errno = saved_errno;
 }
 
 static void *open_library(const char *name, int flags)
@@ -44,11 +46,14 @@ static void *open_library(const char *name, int flags)
 	return dlopen(path, RTLD_NOW | RTLD_LOCAL | flags);
 }
 
-/* Return true if the settings (config/environ.c) name a port, or demand something else of EAL. */
+/* Return true if the settings (config/environ.c) name a port, or demand something else of EAL. The
+ * provider checks the same (provider_needs_eal). */
 static bool wants_eal(void)
 {
+	const char *telemetry = secure_getenv("UROCE_TELEMETRY");
+
 	return secure_getenv("UROCE_PORT") || secure_getenv("UROCE_NETDEV") ||
-	       (secure_getenv("UROCE_ISOLATED") && secure_getenv("UROCE_TELEMETRY"));
+	       (secure_getenv("UROCE_ISOLATED") && telemetry && strcmp(telemetry, "yes") == 0);
 }
 
 static bool is_of_this_build(const struct implementation *implementation)
@@ -66,8 +71,13 @@ static void give_up(const char *reason)
 	_exit(1);
 }
 
-static void choose(void)
+/*
+ * Several threads may do this at once, with the same result. None of them waits for another: one
+ * may hold the loader's lock already, in a constructor of a library that it loads.
+ */
+static const struct implementation *choose(void)
 {
+	const int saved_errno = errno;
 	const struct implementation *implementation;
 	/* An application that calls uroce_attach_port has loaded it. */
 	void *library = open_library(LIBRARY_ALL, RTLD_NOLOAD);
@@ -79,19 +89,17 @@ static void choose(void)
 	implementation = dlsym(library, "uroce_implementation");
 	if (!is_of_this_build(implementation))
 		give_up("the libraries beside libibverbs.so.1 are of another version: install them "
-			"again");
+			"again, or start the program again if they were replaced meanwhile");
 	__atomic_store_n(&chosen, implementation, __ATOMIC_RELEASE);
+	errno = saved_errno;
+	return implementation;
 }
 
 static const struct implementation *get(void)
 {
-	static pthread_once_t once = PTHREAD_ONCE_INIT;
 	const struct implementation *implementation = __atomic_load_n(&chosen, __ATOMIC_ACQUIRE);
 
-	if (likely(implementation))
-		return implementation;
-	pthread_once(&once, choose);
-	return chosen;
+	return likely(implementation) ? implementation : choose();
 }
 
 #define CALL(type, function, parameters, arguments) \

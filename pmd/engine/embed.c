@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* uroce_attach_port: a device on a port of the program that runs DPDK itself (uroce/port.h). */
+#include <dlfcn.h>
 #include <errno.h>
+#include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -80,12 +83,28 @@ static int embed_prepare(const struct uroce_port_config *config)
 	return rc;
 }
 
+/* Return true if the program's verbs have chosen the library without this function already: they
+ * would never show the device. */
+static bool embed_comes_too_late(void)
+{
+	char path[PATH_MAX];
+	Dl_info object;
+	char *name;
+
+	if (dladdr(&embedded, &object) == 0 || !object.dli_fname ||
+	    !realpath(object.dli_fname, path))
+		return false;
+	name = strrchr(path, '/') + 1;
+	snprintf(name, sizeof(path) - (size_t)(name - path), "liburoce-attached.so");
+	return dlopen(path, RTLD_NOW | RTLD_NOLOAD) != NULL;
+}
+
 EXPORTED int uroce_attach_port(const struct uroce_port_config *config, struct uroce_port **port)
 {
 	struct device *const *devices;
 	int rc;
 
-	if (embed_asked)
+	if (embed_asked || embed_comes_too_late())
 		return -EBUSY;
 	rc = embed_prepare(config);
 	if (rc != 0)

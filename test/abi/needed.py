@@ -31,7 +31,7 @@ import ctypes, sys
 for name in sys.argv[1:]:
     library = ctypes.CDLL(name)
 before = open('/proc/self/maps').read()
-library.ibv_get_device_list(None)
+library.ibv_fork_init()
 print(before, '==', open('/proc/self/maps').read())
 """
 OWN = ("liburoce-attached.so", "liburoce.so.0")
@@ -80,6 +80,8 @@ def load_faults(directory):
     port = {"UROCE_PORT": "net_null0", "UROCE_IP": "10.0.0.1/24"}
     for what, libraries, settings, expected in (
             ("a program without a port", [verbs], {}, [set(), {"liburoce-attached.so"}]),
+            ("an isolated program", [verbs], {"UROCE_ISOLATED": "/none", "UROCE_TELEMETRY": "no"},
+             [set(), {"liburoce-attached.so"}]),
             ("a program with a port", [verbs], port, [set(), everything]),
             ("an application of liburoce", [application, verbs], {}, [everything, everything]),
     ):
