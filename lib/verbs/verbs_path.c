@@ -43,8 +43,8 @@ int path_resolve(struct device *device, const struct ibv_ah_attr *attr, uint32_t
 
 	if (attr->port_num != FACE_PORT)
 		return -EINVAL;
-	/* Linux gives a connection the hop limit of the route, whatever the program says. Many say
-	 * 1, and reach peers behind routers all the same (ibv_rc_pingpong). */
+	/* Linux gives a connection the hop limit of the route, mostly 64, whatever the program
+	 * says. Many say 1, and reach peers behind routers all the same (ibv_rc_pingpong). */
 	if (qpn != 0)
 		routed.grh.hop_limit = WIRE_HOP_LIMIT;
 	/* Reject an invalid address before anybody waits for an answer. */

@@ -61,8 +61,10 @@ static bool find_interface(const struct sockaddr_storage *source, char name[IF_N
 		return false;
 	for (const struct ifaddrs *ifa = list; ifa != NULL && !found; ifa = ifa->ifa_next) {
 		found = has_address(ifa, source);
+		/* An address may have a label, as "eth0:1". */
 		if (found)
-			snprintf(name, IF_NAMESIZE, "%s", ifa->ifa_name);
+			snprintf(name, IF_NAMESIZE, "%.*s", (int)strcspn(ifa->ifa_name, ":"),
+				 ifa->ifa_name);
 	}
 	freeifaddrs(list);
 	return found;

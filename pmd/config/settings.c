@@ -355,6 +355,10 @@ int settings_check(const struct settings *settings, char *error, size_t error_si
 
 	if (has_netdev && has_port)
 		return text_refuse(&why, "netdev and port are both set; a device has one of them");
+	if (settings->udp && settings->capture != SETTINGS_CAPTURE_NO)
+		return text_refuse(&why,
+				   "capture is not for udp: tcpdump sees the packets of a UDP "
+				   "socket");
 	if (!has_netdev && !has_port && settings->socket[0] == '\0' &&
 	    settings->isolated[0] == '\0')
 		return text_refuse(

@@ -113,5 +113,9 @@ void engine_end(struct engine *engine)
 
 void engine_disown(struct engine *engine)
 {
+	const struct port *port = &engine->link->port;
+
 	__atomic_store_n(&engine->ended, true, __ATOMIC_SEQ_CST);
+	if (engine_is_first(engine) && port->ops && port->ops->disown)
+		port->ops->disown(port->ops_arg);
 }

@@ -291,10 +291,9 @@ size_t link_report(struct link *link, uint64_t now_ns, uint8_t *frame)
 	return groups_report(&link->groups, now_ns, link->port.mac, &link->addresses, frame);
 }
 
-static int link_route_kernel(unsigned int ifindex, bool by_udp, const uint8_t dgid[GID_LEN],
-			     struct link_hop *hop)
+static int link_route_kernel(const struct link *link, unsigned int ifindex,
+			     const uint8_t dgid[GID_LEN], struct link_hop *hop)
 {
-	static const uint8_t gateway[] = UDP_GATEWAY_MAC;
 	bool confirmed;
 
 	/* An interface of this host, for example the other end of a veth: it would not answer
@@ -306,8 +305,8 @@ static int link_route_kernel(unsigned int ifindex, bool by_udp, const uint8_t dg
 	memcpy(hop->gid, dgid, GID_LEN);
 	if (!gid_is_link_local(dgid) && rtnl_route(ifindex, dgid, hop->gid) != 0)
 		return -ENETUNREACH;
-	if (by_udp) {
-		memcpy(hop->mac, gateway, sizeof(hop->mac));
+	if (link->by_udp) {
+		udp_port_gateway(link->port.mac, hop->mac);
 		hop->known = true;
 		return 0;
 	}
@@ -335,7 +334,7 @@ int link_route(struct link *link, const struct address *from, const uint8_t dgid
 		return 0;
 	}
 	if (from->ifindex != 0)
-		return link_route_kernel(from->ifindex, link->by_udp, dgid, hop);
+		return link_route_kernel(link, from->ifindex, dgid, hop);
 	memcpy(hop->gid, dgid, GID_LEN);
 	return addresses_on_link(&link->addresses, from->vlan, dgid) ? 0 : -ENETUNREACH;
 }

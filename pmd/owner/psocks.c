@@ -27,7 +27,8 @@ static bool psocks_can(const struct server *server)
 void psocks_init(struct server *server, const struct settings *settings)
 {
 	server->psocks.off = settings->uplink == SETTINGS_UPLINK_RING;
-	if (settings->netdev[0] != '\0' && !server->psocks.off && !psocks_can(server))
+	if (settings->netdev[0] != '\0' && !settings->udp && !server->psocks.off &&
+	    !psocks_can(server))
 		log_info("programs reach %s through uroced, because its packets are %s",
 			 settings->netdev,
 			 server->uplink.link.port.watched ? "captured" : "damaged (--impair)");

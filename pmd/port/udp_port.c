@@ -8,9 +8,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "af_packet.h"
 #include "base/log.h"
+#include "base/own.h"
 #include "netdev/holder.h"
 #include "netdev/netdev.h"
 #include "port/port.h"
@@ -23,6 +25,7 @@ static_assert(UDP_VERIFIED == PORT_VERIFIED, "what a UDP socket says, engines un
 struct udp_port {
 	struct port *port;
 	char ifname[IF_NAMESIZE];
+	unsigned int ifindex;
 	struct udp_socket *udp;
 };
 
@@ -68,11 +71,22 @@ static bool udp_port_link_up(void *arg, bool connected)
 	return connected;
 }
 
-/* The socket outlives any interface. */
+/* Return true if the interface was removed, or another one has its name. Routes of groups and of
+ * link-local addresses lead by its index. */
 static bool udp_port_lost(void *arg)
 {
-	(void)arg;
-	return false;
+	const struct udp_port *udp_port = arg;
+
+	return if_nametoindex(udp_port->ifname) != udp_port->ifindex;
+}
+
+/* A child of a fork would keep the UDP port from the next program. */
+static void udp_port_disown(void *arg)
+{
+	const struct udp_port *udp_port = arg;
+
+	if (own_is(udp_fd(udp_port->udp)))
+		close(udp_fd(udp_port->udp));
 }
 
 /* Close the socket, but keep the rest: a delayed helper thread may still arm the port. */
@@ -109,10 +123,10 @@ static void udp_port_tell(int rc)
 
 static int udp_port_open(void *arg)
 {
-	static const uint8_t gateway[] = UDP_GATEWAY_MAC;
 	struct udp_port *udp_port = arg;
 	struct port *port = udp_port->port;
 	struct netdev netdev;
+	uint8_t gateway[6];
 	int rc;
 
 	rc = port_make_pool(port, "uroce_udp");
@@ -120,14 +134,15 @@ static int udp_port_open(void *arg)
 		rc = netdev_query(udp_port->ifname, &netdev);
 	if (rc != 0)
 		return rc;
+	udp_port_gateway(netdev.mac, gateway);
 	rc = udp_open(&udp_port->udp, port->pool, netdev.mac, gateway, netdev.ifindex);
 	if (rc != 0) {
 		udp_port_tell(rc);
 		return rc;
 	}
+	udp_port->ifindex = netdev.ifindex;
 	memcpy(port->mac, netdev.mac, sizeof(port->mac));
 	port->dma = PORT_COPIES;
-	port->checks_sums = true;
 	port->sums_udp = true;
 	port->wake_fd = udp_fd(udp_port->udp);
 	port->started = true;
@@ -142,6 +157,7 @@ static const struct port_ops udp_port_ops = {
 	.link_up = udp_port_link_up,
 	.connected = udp_port_connected,
 	.lost = udp_port_lost,
+	.disown = udp_port_disown,
 	.close = udp_port_close,
 	.destroy = udp_port_destroy,
 };

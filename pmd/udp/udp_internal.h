@@ -4,6 +4,7 @@
 #define UDP_INTERNAL_H
 
 #include <netinet/in.h>
+#include <netinet/udp.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -15,6 +16,14 @@
 #include "psock/packet_run.h"
 #include "udp/udp_socket.h"
 #include "wire/headers.h"
+
+#ifndef UDP_NO_CHECK6_RX
+#define UDP_NO_CHECK6_RX 102
+#endif
+#ifndef UDP_GRO
+#define UDP_SEGMENT 103
+#define UDP_GRO	    104
+#endif
 
 #define MESSAGE_BYTES	 65536 /* longer than any datagram, or run that the kernel has joined */
 #define RECEIVE_MESSAGES 16
@@ -43,8 +52,8 @@ struct udp_receive {
 	struct sockaddr_in6 sources[RECEIVE_MESSAGES];
 	uint8_t controls[RECEIVE_MESSAGES][CONTROL_BYTES] __attribute__((aligned(8)));
 	uint32_t kernel_missed; /* the kernel's last count, modulo 2^32 */
-	uint32_t back_of;	/* the distance of the identification for which `back` is */
-	uint32_t back;
+	/* the last icrc_distance back over so many bytes */
+	uint32_t back_of, back;
 };
 
 struct udp_send {
@@ -55,8 +64,9 @@ struct udp_send {
 	uint8_t icrcs[SEND_BURST][WIRE_ICRC_LEN]; /* of each packet */
 	struct sockaddr_in6 targets[SEND_BURST];
 	uint8_t controls[SEND_BURST][CONTROL_BYTES] __attribute__((aligned(8)));
-	bool runs;	    /* until the kernel refuses one */
-	bool told;	    /* of a packet that the kernel refused */
+	bool runs; /* until the kernel refuses one */
+	bool told; /* that the kernel refuses packets */
+	bool told_of_size;
 	uint32_t id_to_udp; /* distance from the IPv4 identification to the UDP header */
 	uint32_t distance_of, distance; /* the last one, of so many bytes */
 };

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Receives messages, divides runs into their packets, and gives each packet its headers. */
-#include <netinet/udp.h>
 #include <string.h>
 
 #include <rte_branch_prediction.h>
@@ -15,10 +14,6 @@
 #include "wire/gid.h"
 #include "wire/headers.h"
 #include "wire/icrc.h"
-
-#ifndef UDP_GRO
-#define UDP_GRO 104
-#endif
 
 /* What the kernel says about a message. */
 struct arrival {
@@ -273,7 +268,7 @@ static bool find_id(struct udp_socket *udp, uint8_t *frame, uint32_t payload_len
 	return true;
 }
 
-/* Write the next packet's frame into a buffer. Return false if it is none of RoCE. */
+/* Write the next packet's frame into a buffer. Return true if its ICRC is right. */
 static bool write_frame(struct udp_socket *udp, uint32_t payload_len, uint8_t *frame)
 {
 	struct udp_message *message = &udp->receive.message;
@@ -295,33 +290,30 @@ static bool write_frame(struct udp_socket *udp, uint32_t payload_len, uint8_t *f
 }
 
 /* Take the next packet. Return false if there is no buffer for it; `mbuf` is NULL if it was
- * dropped. */
+ * dropped. One whose ICRC is wrong is left to the device, which counts it. */
 static bool take(struct udp_socket *udp, struct rte_mbuf **mbuf)
 {
 	struct udp_message *message = &udp->receive.message;
 	const uint32_t len = RTE_MIN(message->left, message->segment_len);
-	bool right =
-		len >= sizeof(struct bth) + WIRE_ICRC_LEN && len <= udp->room - message->layout.len;
 
 	*mbuf = NULL;
-	if (likely(right)) {
+	if (unlikely(len < sizeof(struct bth) + WIRE_ICRC_LEN ||
+		     len > udp->room - message->layout.len)) {
+		udp->counts.dropped++;
+	} else {
 		*mbuf = rte_pktmbuf_alloc(udp->pool);
 		if (unlikely(!*mbuf))
 			return false;
-		right = write_frame(udp, len, rte_pktmbuf_mtod(*mbuf, uint8_t *));
+		(*mbuf)->port = write_frame(udp, len, rte_pktmbuf_mtod(*mbuf, uint8_t *))
+					? UDP_VERIFIED
+					: 0;
+		(*mbuf)->ol_flags = RTE_MBUF_F_RX_IP_CKSUM_GOOD | RTE_MBUF_F_RX_L4_CKSUM_GOOD;
+		(*mbuf)->data_len = (uint16_t)(message->layout.len + len);
+		(*mbuf)->pkt_len = (*mbuf)->data_len;
 	}
 	message->payload += len;
 	message->left -= len;
 	message->id++;
-	if (likely(right)) {
-		(*mbuf)->port = UDP_VERIFIED;
-		(*mbuf)->data_len = (uint16_t)(message->layout.len + len);
-		(*mbuf)->pkt_len = (*mbuf)->data_len;
-		return true;
-	}
-	udp->counts.dropped++;
-	rte_pktmbuf_free(*mbuf);
-	*mbuf = NULL;
 	return true;
 }
 

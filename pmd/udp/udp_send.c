@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Sends frames without their Ethernet, IP and UDP headers, each run as one message. */
 #include <errno.h>
-#include <netinet/udp.h>
 #include <string.h>
 
 #include <rte_branch_prediction.h>
@@ -11,14 +10,11 @@
 #include "base/log.h"
 #include "base/own.h"
 #include "base/tuning.h"
+#include "psock/psock.h"
 #include "udp_internal.h"
 #include "wire/gid.h"
 #include "wire/headers.h"
 #include "wire/icrc.h"
-
-#ifndef UDP_SEGMENT
-#define UDP_SEGMENT 103
-#endif
 
 /* The addresses and other fields that the kernel writes again. */
 struct target {
@@ -188,18 +184,22 @@ static bool is_for(const struct udp_socket *udp, const struct rte_mbuf *mbuf)
 	       mbuf->data_len >= layout.len + sizeof(struct bth) + WIRE_ICRC_LEN;
 }
 
-/* Make messages of the packets up to one that the socket cannot send. */
-static void make_batch(struct udp_socket *udp, struct rte_mbuf *const *mbufs, uint32_t n)
+static bool joins(struct run *run, const struct rte_mbuf *mbuf)
 {
-	const bool runs = udp->send.runs && tuning.runs;
+	return mbuf->port != PSOCK_ALONE &&
+	       run_add(run, rte_pktmbuf_mtod(mbuf, uint8_t *), mbuf->data_len);
+}
+
+/* Make messages of the packets up to one that the socket cannot send. */
+static void make_batch(struct udp_socket *udp, struct rte_mbuf *const *mbufs, uint32_t n, bool runs)
+{
 	struct run run;
 
 	udp->send.messages = 0;
 	for (uint32_t i = 0; i < n && is_for(udp, mbufs[i]); i += run.count) {
 		run_begin(&run, rte_pktmbuf_mtod(mbufs[i], uint8_t *), mbufs[i]->data_len);
-		while (runs && i + run.count < n &&
-		       run_add(&run, rte_pktmbuf_mtod(mbufs[i + run.count], uint8_t *),
-			       mbufs[i + run.count]->data_len))
+		while (runs && mbufs[i]->port != PSOCK_ALONE && i + run.count < n &&
+		       joins(&run, mbufs[i + run.count]))
 			;
 		put_run(udp, &run, &mbufs[i], i);
 	}
@@ -218,15 +218,30 @@ static int send_batch(struct udp_socket *udp)
 	return sent < 0 ? -errno : sent;
 }
 
-/* Return true if this error means that the kernel takes no runs. From then on packets are sent one
- * by one. */
-static bool refuse_runs(struct udp_send *send, int err)
+/* Return true if this error may mean that the kernel takes no run, or only not this one: its
+ * packets are longer than the path's MTU, or their source is no address of this host any more. */
+static bool refuses_run(const struct udp_send *send, int err)
 {
-	if (send->messages == 0 || send->packets[0] == 1 || (err != EINVAL && err != EIO))
-		return false;
-	log_debug("the kernel takes no runs of packets: %s", strerror(err));
+	return send->messages > 0 && send->packets[0] > 1 && (err == EINVAL || err == EIO);
+}
+
+/* Note that the kernel takes no runs: it has taken the first packet of one that it refused. */
+static void stop_runs(struct udp_send *send)
+{
+	log_debug("the kernel takes no runs of packets");
 	send->runs = false;
-	return true;
+}
+
+/* Say once why packets are lost; that a path's MTU is too small once more. */
+static void tell(struct udp_send *send, int err)
+{
+	bool *told = err == EMSGSIZE ? &send->told_of_size : &send->told;
+
+	if (*told || err == ENOBUFS || err == EBADF)
+		return;
+	*told = true;
+	log_warn("packets are lost, because the kernel does not send them: %s%s", strerror(err),
+		 err == EMSGSIZE ? ": the path's MTU is smaller than the interface's (--mtu)" : "");
 }
 
 /* Drop the packets of the first message, or the first packet, as a network would lose them. */
@@ -237,35 +252,38 @@ static uint32_t refuse(struct udp_socket *udp, struct rte_mbuf *const *mbufs, in
 	udp->counts.refused_packets += packets;
 	for (uint32_t i = 0; i < packets; i++)
 		udp->counts.refused_bytes += mbufs[i]->pkt_len;
-	if (!udp->send.told && err != ENOBUFS && err != EBADF) {
-		udp->send.told = true;
-		log_warn("packets are lost, because the kernel does not send them: %s%s",
-			 strerror(err),
-			 err == EMSGSIZE ? ": the path's MTU is smaller than the interface's" : "");
-	}
+	tell(&udp->send, err);
 	return packets;
 }
 
 uint16_t udp_tx_burst(struct udp_socket *udp, struct rte_mbuf **mbufs, uint16_t n)
 {
+	uint32_t alone = 0; /* packets of a run that the kernel has refused */
 	uint16_t done = 0;
 
 	while (done < n) {
+		const bool runs = alone == 0 && udp->send.runs && tuning.runs;
+		const uint32_t most = RTE_MIN((uint32_t)n - done, (uint32_t)SEND_BURST);
 		uint32_t packets = 0;
 		int sent;
 
-		make_batch(udp, mbufs + done, RTE_MIN((uint32_t)n - done, (uint32_t)SEND_BURST));
+		make_batch(udp, mbufs + done, alone > 0 ? RTE_MIN(alone, most) : most, runs);
 		sent = send_batch(udp);
 		if (sent == -EAGAIN)
 			break;
-		if (unlikely(sent < 0 && refuse_runs(&udp->send, -sent)))
+		if (unlikely(sent < 0 && refuses_run(&udp->send, -sent))) {
+			alone = udp->send.packets[0];
 			continue;
+		}
+		if (unlikely(alone > 0 && sent > 0 && udp->send.runs))
+			stop_runs(&udp->send);
 		if (unlikely(sent < 0))
 			packets = refuse(udp, mbufs + done, -sent);
 		for (int i = 0; i < sent; i++)
 			packets += udp->send.packets[i];
 		rte_pktmbuf_free_bulk(mbufs + done, packets);
 		done = (uint16_t)(done + packets);
+		alone -= RTE_MIN(alone, packets);
 	}
 	return done;
 }

@@ -3,27 +3,24 @@
 #include "udp/udp_socket.h"
 
 #include <errno.h>
+#include <linux/filter.h>
+#include <net/if.h>
 #include <netinet/in.h>
-#include <netinet/udp.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
 #include <rte_byteorder.h>
+#include <rte_common.h>
 #include <rte_mbuf.h>
 
-#include "base/log.h"
 #include "base/own.h"
 #include "udp_internal.h"
 #include "wire/headers.h"
 #include "wire/icrc.h"
 
 #define BUFFER_BYTES (4 << 20) /* a burst that arrives while this process waits for a CPU */
-
-#ifndef UDP_GRO
-#define UDP_GRO 104
-#endif
 
 static int set(int fd, int level, int option, int value)
 {
@@ -61,6 +58,9 @@ static int set_ipv6(int fd)
 {
 	int rc = set(fd, IPPROTO_IPV6, IPV6_V6ONLY, 0);
 
+	/* Adapters and Soft-RoCE send no UDP checksum: the ICRC checks more. */
+	if (rc == 0)
+		rc = set(fd, IPPROTO_UDP, UDP_NO_CHECK6_RX, 1);
 	if (rc == 0)
 		rc = set(fd, IPPROTO_IPV6, IPV6_MTU_DISCOVER, IPV6_PMTUDISC_DO);
 	if (rc == 0)
@@ -70,6 +70,24 @@ static int set_ipv6(int fd)
 	if (rc == 0)
 		rc = set(fd, IPPROTO_IPV6, IPV6_RECVHOPLIMIT, 1);
 	return rc == 0 ? set(fd, IPPROTO_IPV6, IPV6_MULTICAST_LOOP, 0) : rc;
+}
+
+/* Drop what comes from this host: packets between programs of one device pass no socket, and any
+ * user could send to its address. */
+static int drop_loopback(int fd)
+{
+	const struct sock_filter code[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, (uint32_t)(SKF_AD_OFF + SKF_AD_IFINDEX)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, if_nametoindex("lo"), 0, 1),
+		BPF_STMT(BPF_RET | BPF_K, 0),
+		BPF_STMT(BPF_RET | BPF_K, UINT32_MAX),
+	};
+	const struct sock_fprog program = {.len = RTE_DIM(code),
+					   .filter = (struct sock_filter *)(uintptr_t)code};
+
+	return setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &program, sizeof(program)) == 0
+		       ? 0
+		       : -errno;
 }
 
 static int bind_port(int fd, int family)
@@ -95,6 +113,8 @@ static int make(int family)
 	rc = set_ip(fd);
 	if (rc == 0 && family == AF_INET6)
 		rc = set_ipv6(fd);
+	if (rc == 0)
+		rc = drop_loopback(fd);
 	if (rc == 0) {
 		/* Where the kernel does not know these, packets come one by one, and nobody counts
 		 * those that are lost. */
@@ -163,6 +183,7 @@ void udp_stop(struct udp_socket *udp)
 	const int fd = udp->fd;
 
 	udp->receive.message.left = 0;
+	udp->receive.next = 0;
 	__atomic_store_n(&udp->receive.count, 0, __ATOMIC_RELAXED);
 	__atomic_store_n(&udp->fd, -1, __ATOMIC_RELAXED);
 	/* The program may have closed the descriptor, and opened another file with the same

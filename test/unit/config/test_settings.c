@@ -379,6 +379,19 @@ TEST(settings_check__one_port_with_addresses)
 	assert_unfit(&settings, "both");
 }
 
+TEST(settings_check__a_udp_socket_needs_no_capture)
+{
+	struct settings settings;
+	char error[256];
+
+	settings_init(&settings);
+	set(&settings, "udp", "veth0");
+	assert_int_equal(settings_check(&settings, error, sizeof(error)), 0);
+	set(&settings, "capture", "port");
+	assert_int_equal(settings_check(&settings, error, sizeof(error)), -EINVAL);
+	assert_non_null(strstr(error, "tcpdump"));
+}
+
 TEST(settings_check__addresses_of_a_netdev_are_the_kernels)
 {
 	struct settings settings;

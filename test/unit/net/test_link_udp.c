@@ -10,7 +10,7 @@
 #include "port/udp_port.h"
 #include "test.h"
 
-static const uint8_t gateway[] = UDP_GATEWAY_MAC;
+static const uint8_t mac[6] = {2, 0, 0, 0, 0, 1}, gateway[6] = {2, 0, 0, 0, 0, 0};
 
 static bool have_network;
 static struct link link;
@@ -28,6 +28,7 @@ static int set_up(TEST_STATE)
 {
 	memset(&link, 0, sizeof(link));
 	link_init(&link);
+	memcpy(link.port.mac, mac, sizeof(mac));
 	link.by_udp = true;
 	return 0;
 }

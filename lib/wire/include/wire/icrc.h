@@ -43,8 +43,8 @@ uint32_t icrc_copy_past_caches(uint32_t state, void *dst, const void *src, size_
 uint32_t icrc_zeros(uint32_t state, size_t len);
 
 /**
- * Return the factor by which a difference grows over `len` bytes, in O(log len). A negative `len`
- * goes back. MT-safe.
+ * Return the factor for icrc_move over `len` bytes, in O(log len). A negative `len` goes back.
+ * MT-safe.
  */
 uint32_t icrc_distance(int32_t len);
 

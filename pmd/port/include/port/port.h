@@ -135,6 +135,8 @@ struct port_ops {
 	bool (*connected)(void *arg);
 	/* Return true if the port has gone for good, with all packets in it. */
 	bool (*lost)(void *arg);
+	/* Close what a child of a fork must not keep, in the child; NULL: nothing. */
+	void (*disown)(void *arg);
 	/*
 	 * For a port that has a connection; NULL: the port has none. `conn_run` handles what has
 	 * happened to the connection, and does not wait. `conn_fd` returns a descriptor that is

@@ -4,14 +4,17 @@
 #define PORT_UDP_PORT_H
 
 #include <stdint.h>
+#include <string.h>
 
 struct port;
 
-/* The next hop of every packet: the kernel finds the true one. */
-#define UDP_GATEWAY_MAC                            \
-	{                                          \
-		0x02, 0x00, 0x00, 0x00, 0x00, 0x01 \
-	}
+/** Get the MAC address that stands for every next hop of a port with this MAC address: the kernel
+ * finds the true one. MT-safe. */
+static inline void udp_port_gateway(const uint8_t mac[6], uint8_t gateway[6])
+{
+	memcpy(gateway, mac, 6);
+	gateway[5] ^= 1; /* not the port's own */
+}
 
 /**
  * Make `port` a port by which packets go as the kernel routes them. Before EAL starts. Not MT-safe.

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * An ordinary UDP socket as a port of mbufs: RoCEv2 without any right. The kernel has the IP and
- * Ethernet headers. Frames to send lose theirs, and received packets get some.
+ * An ordinary UDP socket as a port of mbufs: RoCEv2 without any right. The kernel has the Ethernet,
+ * IP and UDP headers: they are taken off what is sent, and written in front of what is received.
  *
  * The ICRC covers two fields of these headers that a sender does not choose here: the UDP source
  * port, which is the socket's, and the IPv4 identification. Linux sends the identification 0 if DF
@@ -24,7 +24,7 @@ struct udp_socket;
 
 struct udp_counts {
 	uint64_t missed;	  /* the kernel's buffer was full */
-	uint64_t dropped;	  /* received, and no packet of RoCE with a right ICRC */
+	uint64_t dropped;	  /* received: too short or too long for RoCE */
 	uint64_t refused_packets; /* not sent: the kernel did not take them */
 	uint64_t refused_bytes;
 };
