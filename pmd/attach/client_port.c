@@ -152,9 +152,11 @@ static bool client_taken(void *arg, uint32_t qpn, bool is_local, struct port_tak
 	if (client->psock && !is_local)
 		return false;
 	taken->given = ring->own;
-	/* Acquire: the owner has counted what it dropped of the packets that it took. */
+	/* Acquire: the owner has counted what it dropped of the packets that it took. It drops only
+	 * packets to processes of this host. */
 	taken->taken = __atomic_load_n(&ring->memory->cons, __ATOMIC_ACQUIRE);
-	taken->dropped += __atomic_load_n(&client->page->dropped, __ATOMIC_RELAXED);
+	if (is_local)
+		taken->dropped += __atomic_load_n(&client->page->dropped, __ATOMIC_RELAXED);
 	return !ring->broken && taken->given - taken->taken <= ring->size;
 }
 

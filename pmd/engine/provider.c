@@ -238,7 +238,10 @@ static int provider_make_device(const struct settings *settings, const struct sh
 
 void provider_size_pool(const struct settings *settings, struct link *link)
 {
-	link->port.engines = provider_wanted_engines(settings);
+	/* How many queues the port has is known only when it is open. */
+	link->port.engines = link->port.ops && link->port.ops->open_queue
+				     ? provider_wanted_engines(settings)
+				     : 1;
 	link->port.mbufs *= link->port.engines;
 }
 
@@ -267,7 +270,6 @@ static int provider_isolate(const struct settings *settings, struct link *link, 
 	rc = share_isolate(link, settings->isolated, report_fd, facts);
 	if (rc == 0)
 		rc = impair_prepare(&link->port, settings->impair);
-	provider_size_pool(settings, link);
 	/* Only telemetry needs EAL. The parent's cannot be used. */
 	if (rc == 0 && settings->telemetry && !provider_is_child)
 		rc = owning->start_runtime(settings, link);

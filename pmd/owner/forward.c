@@ -312,7 +312,9 @@ static bool forward_hand_over(struct server *server, uint16_t from, uint16_t num
 	if (!forward_pass(server, number, mbuf, forward_flags_of(server, from))) {
 		if (!forward_drop_late(server, number, mbuf))
 			return false;
-		forward_tell_dropped(slot);
+		/* A receiver that has left is no reason to wait for it. */
+		if (server->slots.all[number].state == SLOT_LIVE)
+			forward_tell_dropped(slot);
 		return true;
 	}
 	lanes_note(server, from, number);

@@ -92,7 +92,8 @@ static void uplink_manage(struct server *server, const struct settings *settings
 			 settings->netdev);
 }
 
-/* Return true if no port has a network. Then packets are only copied between processes. */
+/* Return true if no port has a network or a kernel interface. Then packets are only copied between
+ * processes. */
 static bool uplink_all_local(const struct serve_config *config)
 {
 	struct devargs device;
@@ -100,8 +101,8 @@ static bool uplink_all_local(const struct serve_config *config)
 	for (uint32_t i = 0; i < RTE_MAX(config->ports, 1u); i++) {
 		const char *port = config->settings[i].port;
 
-		if (port[0] == '\0' || devargs_parse(port, &device) != 0 ||
-		    !devargs_is(&device, LOCAL_DRIVER))
+		if (config->settings[i].kernel[0] != '\0' || port[0] == '\0' ||
+		    devargs_parse(port, &device) != 0 || !devargs_is(&device, LOCAL_DRIVER))
 			return false;
 	}
 	return true;

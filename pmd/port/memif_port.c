@@ -165,8 +165,14 @@ static bool memif_taken(void *arg, uint32_t qpn, bool is_local, struct port_take
 {
 	const struct memif_port *memif = arg;
 
-	(void)qpn, (void)is_local;
-	return memif_end_tell_taken(memif->end, &taken->given, &taken->taken, &taken->dropped);
+	uint32_t dropped;
+
+	(void)qpn;
+	if (!memif_end_tell_taken(memif->end, &taken->given, &taken->taken, &dropped))
+		return false;
+	/* An owner drops only packets to processes of this host. */
+	taken->dropped = is_local ? dropped : 0;
+	return true;
 }
 
 /* Send packets that were built in mbufs. Without a connection they are lost, and counted. */
