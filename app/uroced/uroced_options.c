@@ -173,6 +173,19 @@ static bool options_read_tenants(const struct overview *overview, struct options
 	return count >= 0;
 }
 
+/* A UDP socket has RoCE's UDP port of the whole network namespace, and each netdev that of its
+ * interface. */
+static bool options_share_udp_port(const struct settings *settings, size_t count)
+{
+	size_t interfaces = 0, sockets = 0;
+
+	for (size_t i = 0; i < count; i++) {
+		interfaces += settings[i].netdev[0] != '\0';
+		sockets += settings[i].udp;
+	}
+	return sockets > 0 && interfaces > 1;
+}
+
 /* Read the port of [uroce] or of the command line, then the other ports of the file. A port on the
  * command line replaces all ports of the file. */
 static int options_read_ports(const struct overview *overview, struct settings *settings,
@@ -199,6 +212,14 @@ static int options_read_ports(const struct overview *overview, struct settings *
 		}
 	}
 	*count += (size_t)rc;
+	if (options_share_udp_port(settings, *count)) {
+		snprintf(error, error_size,
+			 "%s: a port by udp has UDP port 4791 of this host; no other one can be by "
+			 "udp "
+			 "or netdev",
+			 overview->config);
+		return -EINVAL;
+	}
 	return 0;
 }
 

@@ -70,6 +70,12 @@ TEST(options_parse__ports_of_a_file)
 	assert_int_equal(count, 2);
 	assert_string_equal(settings[0].name, SETTINGS_DEFAULT_NAME);
 	assert_string_equal(settings[1].name, "b");
+	assert_refused("[uroce]\nudp = a\n[port b]\nudp = c\n", "no other one can be by udp");
+	assert_refused("[uroce]\nudp = a\n[port b]\nnetdev = c\n", "no other one can be by udp");
+	assert_int_equal(parse_file("[uroce]\nudp = a\n[port b]\nport = net_null0\n"
+				    "ip = 10.0.0.1/24\n",
+				    NULL),
+			 OPTIONS_RUN);
 	assert_refused("[uroce]\nnetdev = a\n[port uroce0]\nnetdev = c\n",
 		       "two devices are called uroce0");
 }
