@@ -232,8 +232,8 @@ void runtime_settle(void)
 		;
 }
 
-/* Read the clock, in ns, and the counter at the same moment: of several readings take the one in
- * whose middle the thread was not interrupted. */
+/* Read the clock, in ns, and the counter at the same moment: of several readings take that with the
+ * shortest time between two reads of the counter, because an interrupted one takes longer. */
 static uint64_t measure_now(uint64_t *tsc)
 {
 	uint64_t best = UINT64_MAX, ns = 0;

@@ -354,7 +354,7 @@ static void provider_set_ports(const struct settings *settings, uint32_t number,
 {
 	device->xrc_share = share_xrc_ops(&provider_links[number], &device->xrc_share_user);
 	device->cm_ports = share_ports(&provider_links[number], &device->cm_ports_user);
-	/* Nobody else has the UDP socket. */
+	/* Only the process with the UDP socket gets MADs to these addresses. */
 	if (device->cm_ports || settings->netdev[0] == '\0' || settings->udp)
 		return;
 	device->cm_ports = alone_ports(&provider_alone[number], settings->netdev);
@@ -584,8 +584,8 @@ static int provider_start(struct device **devices, size_t max)
 	if (rc != 0) {
 		log_error("%s", error);
 	} else if (!owning && provider_needs_eal(&settings)) {
-		log_error("the settings have changed while the program was running: it began as "
-			  "one without a port of its own");
+		log_error("UROCE_PORT, UROCE_NETDEV or UROCE_TELEMETRY was set after the program's "
+			  "first call of verbs: set it before");
 		rc = -ENOTSUP;
 	} else {
 		log_set_level((enum log_level)settings.log_level);

@@ -32,7 +32,7 @@
 #define TRIES	       256
 
 #ifndef PACKET_FANOUT_FLAG_IGNORE_OUTGOING
-#define PACKET_FANOUT_FLAG_IGNORE_OUTGOING 0x4000 /* older kernels ignore it */
+#define PACKET_FANOUT_FLAG_IGNORE_OUTGOING 0x4000 /* from Linux 6.2 on */
 #endif
 
 int manager_open(void)

@@ -141,7 +141,7 @@ int uplink_open(struct server *server, const struct serve_config *config)
 	if (rc != 0)
 		return rc;
 	uplink_wait_for_link(&link->port);
-	if (!settings->udp) /* nobody else has the UDP socket */
+	if (!settings->udp) /* only the process with the UDP socket gets MADs to these addresses */
 		uplink_manage(server, settings);
 	rc = kernel_open(server, settings);
 	return rc == 0 ? capture_open(server, settings) : rc;

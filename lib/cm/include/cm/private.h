@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The interface between librdmacm.so.1 and the connection manager in libibverbs.so.1: one table of
- * functions, exported as uroce_private_cm@UROCE_PRIVATE. Both libraries come from one build; the
- * version detects a mixture of two builds.
+ * The interface between librdmacm.so.1 and the connection manager: one table of functions, which
+ * libibverbs.so.1 exports as uroce_private_cm@UROCE_PRIVATE. Both libraries come from one build;
+ * the version detects a mixture of two builds.
  *
  * Each function is the one of the same name in cm/agent.h, cm/cm.h or queue/channel.h.
  */

@@ -9,7 +9,7 @@ int manager_open(void);
 
 /**
  * Take the right to be the connection manager of an interface. The right ends when the descriptor
- * is closed, so with the process at the latest. MT-safe. Needs Linux 5.8.
+ * is closed, so with the process at the latest. MT-safe. Needs Linux 5.11.
  *
  * @param fd
  *   From manager_open, in the network namespace of the interface. If the program has closed the
@@ -22,7 +22,7 @@ int manager_take(int *fd, const char *ifname);
 
 /**
  * Keep a packet socket that will be given to a process without privilege from taking this right, on
- * any interface. It also stays bound to its interface for ever. MT-safe. Needs Linux 5.8.
+ * any interface. It also stays bound to its interface for ever. MT-safe. Needs Linux 5.11.
  *
  * @param fd
  *   A socket that is bound to an interface.
