@@ -9,7 +9,13 @@
 
 #define STRIDE (sizeof(struct rte_mbuf) + RTE_PKTMBUF_HEADROOM + POOL_ROOM)
 
+#define POOLS_MAX 4
+
+static struct rte_mempool *pools[POOLS_MAX];
+static uint32_t pool_count;
+
 struct list {
+	void *memory; /* of all buffers */
 	uint32_t count;
 	void *free[];
 };
@@ -53,6 +59,7 @@ static void fill(struct rte_mempool *pool, struct list *list, uint32_t size)
 {
 	uint8_t *memory = aligned_alloc(RTE_CACHE_LINE_SIZE, size * STRIDE);
 
+	list->memory = memory;
 	memset(memory, 0, size * STRIDE);
 	for (uint32_t i = 0; i < size; i++) {
 		struct rte_mbuf *mbuf = (void *)(memory + i * STRIDE);
@@ -86,7 +93,20 @@ struct rte_mempool *pool_make(uint32_t size)
 		return NULL;
 	pool->pool_data = list;
 	fill(pool, list, size);
+	pools[pool_count++] = pool;
 	return pool;
+}
+
+void pool_free_all(void)
+{
+	while (pool_count > 0) {
+		struct rte_mempool *pool = pools[--pool_count];
+		struct list *list = pool->pool_data;
+
+		free(list->memory);
+		free(list);
+		free(pool);
+	}
 }
 
 struct rte_mbuf *pool_packet(struct rte_mempool *pool, uint32_t len, uint8_t first)

@@ -7,8 +7,11 @@
 
 #define POOL_ROOM 64 /* bytes of data behind the headroom */
 
-/** Make a pool of `size` buffers. The test's process ends with it. */
+/** Make a pool of `size` buffers; at most four at a time. */
 struct rte_mempool *pool_make(uint32_t size);
+
+/** Free all pools. */
+void pool_free_all(void);
 
 /** Return how many buffers are in it. */
 uint32_t pool_has(const struct rte_mempool *pool);

@@ -10,6 +10,14 @@
 
 #define MANY 150 /* more than go back to a pool at once */
 
+static int tear_down(TEST_STATE)
+{
+	pool_free_all();
+	return 0;
+}
+
+TEST_FIXTURE(NULL, tear_down);
+
 static void check_bytes(const struct rte_mbuf *mbuf, uint32_t len, uint8_t first)
 {
 	uint8_t bytes[256];

@@ -383,7 +383,7 @@ TEST(udp_rx_burst__keeps_what_a_burst_has_no_room_for)
 TEST(udp_rx_burst__waits_for_buffers)
 {
 	const struct frame frame = {.back = true, .len = 64};
-	struct rte_mbuf *mbufs[2], *taken[MBUFS];
+	struct rte_mbuf *mbufs[2], *taken[MBUFS + 1];
 	uint32_t n = 0;
 
 	if (!have_network)
