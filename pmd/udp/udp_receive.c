@@ -220,16 +220,17 @@ static bool ask(struct udp_socket *udp)
 	return count > 0;
 }
 
-/* Return true if there is a packet to take. */
+/* Go on to the next message if nothing is left of this one. Return false if there is none. Nothing
+ * is left of the next one either if it was dropped. */
 static bool find(struct udp_socket *udp)
 {
 	struct udp_receive *receive = &udp->receive;
 
-	while (receive->message.left == 0) {
-		if (receive->next == receive->count && !ask(udp))
-			return false;
-		begin_message(udp, receive->next++);
-	}
+	if (receive->message.left > 0)
+		return true;
+	if (receive->next == receive->count && !ask(udp))
+		return false;
+	begin_message(udp, receive->next++);
 	return true;
 }
 
@@ -322,6 +323,8 @@ uint16_t udp_rx_burst(struct udp_socket *udp, struct rte_mbuf **mbufs, uint16_t 
 	uint16_t received = 0;
 
 	for (uint16_t i = 0; i < n && find(udp); i++) {
+		if (unlikely(udp->receive.message.left == 0))
+			continue;
 		if (!take(udp, &mbufs[received]))
 			break;
 		received += mbufs[received] != NULL;

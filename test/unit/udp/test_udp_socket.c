@@ -363,6 +363,33 @@ TEST(udp_rx_burst__drops_what_comes_from_this_host)
 	rte_pktmbuf_free(mbuf);
 }
 
+TEST(udp_rx_burst__counts_what_it_drops)
+{
+	const struct frame frame = {.back = true, .len = 64};
+	struct rte_mbuf *mbufs[4];
+	struct udp_frame layout;
+
+	if (!have_network)
+		skip();
+	make_frames(frame, 4, 0, mbufs);
+	for (uint32_t i = 0; i < 3; i++) {
+		uint8_t *at = rte_pktmbuf_mtod(mbufs[i], uint8_t *);
+
+		assert_true(udp_frame_find(at, lens[i], &layout));
+		udp_frame_set(at, &layout, 0, 0);
+		rte_pktmbuf_trim(mbufs[i], (uint16_t)(lens[i] - layout.len));
+	}
+	assert_int_equal(psock_tx_burst(cable, mbufs, 4), 4);
+	wait_for(udp_fd(udp));
+	for (uint32_t i = 0; udp_counts(udp)->dropped < 3; i++) {
+		assert_int_equal(udp_counts(udp)->dropped, i);
+		assert_int_equal(udp_rx_burst(udp, mbufs, 1), 0);
+	}
+	receive(mbufs, 1, 1);
+	assert_is_sent(rte_pktmbuf_mtod(mbufs[0], uint8_t *), mbufs[0]->data_len, 3, true);
+	rte_pktmbuf_free(mbufs[0]);
+}
+
 TEST(udp_rx_burst__keeps_what_a_burst_has_no_room_for)
 {
 	const struct frame frame = {.back = true, .len = 64};

@@ -49,7 +49,8 @@ int udp_open(struct udp_socket **udp, struct rte_mempool *pool, const uint8_t ma
 /** Return the descriptor, which is readable while packets wait; -1 after udp_stop. MT-safe. */
 int udp_fd(const struct udp_socket *udp);
 
-/** Receive as rte_eth_rx_burst does. A dropped packet counts as one of the `n`. */
+/** Receive as rte_eth_rx_burst does. A dropped packet counts as one of the `n`, so that nobody can
+ * keep this function busy with such packets. */
 uint16_t udp_rx_burst(struct udp_socket *udp, struct rte_mbuf **mbufs, uint16_t n);
 
 /** Send as rte_eth_tx_burst does. Each packet has one segment. What is no UDP packet is refused. */
