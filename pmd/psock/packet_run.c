@@ -7,9 +7,11 @@
 #include <string.h>
 
 #include <rte_ip.h>
+#include <rte_mbuf.h>
 #include <rte_udp.h>
 
 #include "offload.h"
+#include "psock/psock.h"
 #include "wire/headers.h"
 
 /*
@@ -60,6 +62,20 @@ bool run_add(struct run *run, const uint8_t *frame, uint32_t len)
 	run->count++;
 	run->ended = payload_len < run->segment_len;
 	return true;
+}
+
+static bool run_adds(struct run *run, const struct rte_mbuf *mbuf)
+{
+	return mbuf->port != PSOCK_ALONE &&
+	       run_add(run, rte_pktmbuf_mtod(mbuf, const uint8_t *), mbuf->data_len);
+}
+
+void run_gather(struct run *run, struct rte_mbuf *const *mbufs, uint32_t n, bool runs)
+{
+	run_begin(run, rte_pktmbuf_mtod(mbufs[0], const uint8_t *), mbufs[0]->data_len);
+	while (runs && mbufs[0]->port != PSOCK_ALONE && run->count < n &&
+	       run_adds(run, mbufs[run->count]))
+		;
 }
 
 void run_describe(const struct run *run, uint8_t header[HEADERS_MAX],

@@ -45,12 +45,6 @@ static uint32_t put_run(struct psock_batch *batch, uint32_t iov, const struct ru
 	return iov;
 }
 
-static bool joins(struct run *run, const struct rte_mbuf *mbuf)
-{
-	return mbuf->port != PSOCK_ALONE &&
-	       run_add(run, rte_pktmbuf_mtod(mbuf, uint8_t *), mbuf->data_len);
-}
-
 static void make_batch(struct psock *psock, struct rte_mbuf *const *mbufs, uint32_t n)
 {
 	const bool runs = psock->sends_runs && tuning.runs;
@@ -60,10 +54,7 @@ static void make_batch(struct psock *psock, struct rte_mbuf *const *mbufs, uint3
 
 	batch->messages = 0;
 	for (uint32_t i = 0; i < n; i += run.count) {
-		run_begin(&run, rte_pktmbuf_mtod(mbufs[i], uint8_t *), mbufs[i]->data_len);
-		while (runs && mbufs[i]->port != PSOCK_ALONE && i + run.count < n &&
-		       joins(&run, mbufs[i + run.count]))
-			;
+		run_gather(&run, &mbufs[i], n - i, runs);
 		iov = put_run(batch, iov, &run, &mbufs[i]);
 	}
 }

@@ -10,7 +10,6 @@
 #include "base/log.h"
 #include "base/own.h"
 #include "base/tuning.h"
-#include "psock/psock.h"
 #include "udp_internal.h"
 #include "wire/gid.h"
 #include "wire/headers.h"
@@ -184,12 +183,6 @@ static bool is_for(const struct udp_socket *udp, const struct rte_mbuf *mbuf)
 	       mbuf->data_len >= layout.len + sizeof(struct bth) + WIRE_ICRC_LEN;
 }
 
-static bool joins(struct run *run, const struct rte_mbuf *mbuf)
-{
-	return mbuf->port != PSOCK_ALONE &&
-	       run_add(run, rte_pktmbuf_mtod(mbuf, uint8_t *), mbuf->data_len);
-}
-
 /* Make messages of the packets up to one that the socket cannot send. */
 static void make_batch(struct udp_socket *udp, struct rte_mbuf *const *mbufs, uint32_t n, bool runs)
 {
@@ -197,10 +190,7 @@ static void make_batch(struct udp_socket *udp, struct rte_mbuf *const *mbufs, ui
 
 	udp->send.messages = 0;
 	for (uint32_t i = 0; i < n && is_for(udp, mbufs[i]); i += run.count) {
-		run_begin(&run, rte_pktmbuf_mtod(mbufs[i], uint8_t *), mbufs[i]->data_len);
-		while (runs && mbufs[i]->port != PSOCK_ALONE && i + run.count < n &&
-		       joins(&run, mbufs[i + run.count]))
-			;
+		run_gather(&run, &mbufs[i], n - i, runs);
 		put_run(udp, &run, &mbufs[i], i);
 	}
 }

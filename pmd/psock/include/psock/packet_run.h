@@ -16,6 +16,7 @@
 
 #include "psock/udp_frame.h"
 
+struct rte_mbuf;
 struct virtio_net_hdr;
 
 #define RUN_PACKETS_MAX 64    /* Linux's UDP_MAX_SEGMENTS before 6.9; 128 now */
@@ -35,6 +36,14 @@ void run_begin(struct run *run, const uint8_t *frame, uint32_t len);
 
 /** Add the next packet to the run. Returns false if it does not belong to the run. MT-safe. */
 bool run_add(struct run *run, const uint8_t *frame, uint32_t len);
+
+/**
+ * Begin a run with the first of `n` packets, and add those behind it that belong to it. MT-safe.
+ *
+ * @param runs
+ *   False: each packet is a run of its own.
+ */
+void run_gather(struct run *run, struct rte_mbuf *const *mbufs, uint32_t n, bool runs);
 
 /**
  * Make the headers of the long packet, and its description for the kernel. For runs of two packets
