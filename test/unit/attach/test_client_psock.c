@@ -448,7 +448,8 @@ TEST(client_psock_sends__leaves_to_the_owner_what_it_must_see)
 	assert_int_equal(share_ring_count(&tx), 0);
 }
 
-/* Of packets through the owner. Nothing is known of those that leave by the packet socket. */
+/* The owner counts packets that pass through it. Nothing is known of those that leave by the packet
+ * socket. */
 TEST(client_taken__tells_what_the_owner_has_dropped)
 {
 	static const uint8_t us[6] = {2, 0, 0, 0, 0, 1};

@@ -127,8 +127,8 @@ struct memif_ring_memory {
 	uint8_t fill_head[56];
 	uint16_t tail;
 	uint16_t fill;
-	/* Of a ring to an owner (owner/serve.h), which writes it: packets that it took and dropped.
-	 * Not part of memif: other servers leave it 0. */
+	/* An owner (owner/serve.h) writes here how many packets it took from this ring and dropped.
+	 * This is not part of memif: other servers leave it 0. */
 	uint32_t dropped;
 	uint8_t fill_tail[56];
 	struct memif_descriptor descriptors[];
