@@ -109,8 +109,9 @@ void congestion_set(const struct report_devices *devices, const struct command *
 	if (rc != 0)
 		snprintf(error, error_size, "%s", strerror(-rc));
 	else if (givers.processes == 0)
-		snprintf(error, error_size, "there is no such %s",
-			 command->qpn != 0 ? "queue pair" : "program");
+		snprintf(error, error_size, "%s",
+			 command->qpn != 0 ? "there is no such queue pair"
+					   : "no program has the device");
 	else if (givers.failed > 0)
 		snprintf(error, error_size, "%u of %u programs did not change all", givers.failed,
 			 givers.processes);

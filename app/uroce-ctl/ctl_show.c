@@ -2,6 +2,23 @@
 /* Show devices, links, objects and counters in the format of rdma(8). */
 #include "ctl_show.h"
 
+#include <stdio.h>
+
+bool show_is_there(const struct report_devices *devices, const struct report_filter *filter,
+		   char *error, size_t error_size)
+{
+	uint32_t next = 0;
+
+	if ((!filter->device && filter->pid == 0) || devices_next(devices, filter, &next))
+		return true;
+	if (filter->pid != 0)
+		snprintf(error, error_size, "process %d has no such device; see 'dev'",
+			 filter->pid);
+	else
+		snprintf(error, error_size, "there is no device '%s'; see 'dev'", filter->device);
+	return false;
+}
+
 static void add_process(struct output *output, const struct report_view *view)
 {
 	output_number(output, "pid", (uint64_t)view->pid);

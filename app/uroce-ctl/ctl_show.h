@@ -6,6 +6,11 @@
 #include "ctl_output.h"
 #include "report/devices.h"
 
+/** Return true if there is what the filters name; without filters there need not be anything. False
+ * with `error`. */
+bool show_is_there(const struct report_devices *devices, const struct report_filter *filter,
+		   char *error, size_t error_size);
+
 void show_dev(const struct report_devices *devices, const struct report_filter *filter,
 	      struct output *output);
 void show_link(const struct report_devices *devices, const struct report_filter *filter,

@@ -72,7 +72,11 @@ static int look(const struct command *command, const struct terminal *terminal, 
 			"uroce-ctl: %u reports are left out: a process or user has too many, or "
 			"they cannot be opened\n",
 			devices.left_out);
-	if (command->object == COMMAND_CAPTURE)
+	if (!show_is_there(&devices, &command->filter, error, error_size))
+		rc = -ENOENT;
+	else if (command->object == COMMAND_TOP)
+		rc = top_run(&command->filter, terminal, command->ms, command->count);
+	else if (command->object == COMMAND_CAPTURE)
 		capture_run(&devices, &want, error, error_size);
 	else if (command->change_count > 0)
 		congestion_set(&devices, command, error, error_size);
@@ -89,8 +93,6 @@ static int run(const struct command *command, char *error, size_t error_size)
 	struct terminal terminal;
 
 	terminal_look(&terminal, command->colour);
-	if (command->object == COMMAND_TOP)
-		return top_run(&command->filter, &terminal, command->ms, command->count);
 	if (command->object == COMMAND_DOCTOR)
 		return examine(command, &terminal);
 	return look(command, &terminal, error, error_size);

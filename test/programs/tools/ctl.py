@@ -96,6 +96,7 @@ class CtlTest:
             if not self._report.require("ctl: programs run", self._start):
                 return
             self._json()
+            self._check("what is not there is an error", self._not_there)
             self._check("metrics", self._metrics_of_all)
             self._if_module("prometheus_client", "metrics by Prometheus' own parser", self._metrics_by_debian)
             self._check("uroced answers GET /metrics", self._scraped)
@@ -173,6 +174,18 @@ class CtlTest:
         wrong[0]["surprise"] = {}
         done = ask([DEBIANS_PYTHON, "-c", CHECK_SCHEMA, schema], SECONDS, json.dumps(wrong))
         expect(done.returncode == 1, "the schema takes anything", done.stdout, done.stderr)
+
+    def _not_there(self):
+        """What is not there is an error, also where there is something else; a device without such objects is not."""
+        no_device, no_process = "there is no device 'nope'", "process 1 has no such device"
+        for words, reason in ((["dev", "show", "nope"], no_device), (["link", "show", "nope"], no_device),
+                              (["resource", "show", "nope"], no_device), (["metrics", "dev", "nope"], no_device),
+                              (["resource", "show", "qp", "pid", "1"], no_process), (["capture", "pid", "1"], no_process),
+                              (["-n", "1", "top", "dev", "nope"], no_device), (["-j", "congestion", "pid", "1"], no_process)):
+            done = ask([UROCE_CTL, *words], SECONDS)
+            expect(done.returncode == 1 and not done.stdout and reason in done.stderr, f"{words}", done.returncode,
+                   done.stdout, done.stderr)
+        expect(show("resource", "show", "qp", "pid", str(self._owner.process.pid)) == [], "uroced has queue pairs")
 
     # ---- metrics ----
 
@@ -342,9 +355,10 @@ class CtlTest:
         for words, reason in ((["algorithm", "swift", "qp", "1", "pid", pid], "there is no such queue pair"),
                               (["rpg_ai_rate", "0", "pid", pid], "from 1 to 100000"),
                               (["rpg_ai_rate", "5"], "for which device or process"),
-                              (["rpg_ai_rate", "5", "dev", "nothing"], "there is no such program")):
+                              (["rpg_ai_rate", "5", "dev", "nothing"], "there is no device 'nothing'"),
+                              (["rpg_ai_rate", "5", "pid", str(self._owner.process.pid)], "no program has the device")):
             self._expect_refused(words, reason)
-        self._expect_refused(["rpg_ai_rate", "5", "pid", pid], "there is no such program", UNPRIVILEGED)
+        self._expect_refused(["rpg_ai_rate", "5", "pid", pid], "has no such device", UNPRIVILEGED)
 
     def _stopped(self):
         """A program that is stopped does not answer; its command is withdrawn. It has no peer that waits for it."""
