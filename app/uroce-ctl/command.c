@@ -22,7 +22,7 @@ const char command_help[] =
 	"Usage: uroce-ctl [-j] dev [show [DEV]]\n"
 	"       uroce-ctl [-j] link [show [DEV[/1]]]\n"
 	"       uroce-ctl [-j] resource [show [DEV]]\n"
-	"       uroce-ctl [-j] resource show qp|cq|mr|pd [FILTER...]\n"
+	"       uroce-ctl [-j] resource show qp|cq|mr|pd|srq|ctx|cm_id [FILTER...]\n"
 	"       uroce-ctl [-j] statistic [show] [FILTER...]\n"
 	"       uroce-ctl [-d SECONDS] [-n COUNT] top [FILTER...]\n"
 	"       uroce-ctl metrics [show] [qp] [FILTER...]\n"

@@ -82,7 +82,7 @@ void show_objects(const struct report_devices *devices, const struct report_filt
 		for (uint32_t i = 0; i < view->record_count; i++) {
 			if (view->records[i].kind != (uint32_t)kind)
 				continue;
-			if (kind == REPORT_QP)
+			if (kind == REPORT_QP || kind == REPORT_CM_ID)
 				output_link(output, device->index, device->name);
 			else
 				output_dev(output, device->index, device->name);

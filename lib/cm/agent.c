@@ -116,6 +116,13 @@ static void agent_device_event(void *user, enum ibv_event_type type)
 		notify->addresses(agent);
 }
 
+static void agent_each_conn(void *user, gsi_tell_conn *tell, void *arg)
+{
+	const struct agent *agent = user;
+
+	cm_each(agent->cm, tell, arg);
+}
+
 static const struct gsi_ops agent_gsi_ops = {
 	.receive = agent_receive,
 	.run = agent_run,
@@ -123,6 +130,7 @@ static const struct gsi_ops agent_gsi_ops = {
 	.deadline_ns = agent_deadline_ns,
 	.end = agent_end,
 	.device_event = agent_device_event,
+	.each_conn = agent_each_conn,
 };
 
 const struct cm_ports_ops *agent_ports(const struct agent *agent, void **user)

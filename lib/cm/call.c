@@ -76,6 +76,7 @@ static void take_connect(struct cm_conn *conn, const struct cm_connect_attr *att
 
 	conn->active = true;
 	conn->user = attr->user;
+	conn->service_id = attr->service_id;
 	agreed->local_qpn = attr->qpn;
 	agreed->max_rd_atomic = attr->initiator_depth;
 	agreed->max_dest_rd_atomic = attr->responder_resources;

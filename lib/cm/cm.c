@@ -83,6 +83,47 @@ uint32_t cm_conn_count(const struct cm *cm)
 	return cm->conns;
 }
 
+static void tell_listener(const struct cm_listener *listener, gsi_tell_conn *tell, void *arg)
+{
+	struct gsi_conn view = {
+		.number = listener->number,
+		.state = "LISTEN",
+		.service_id = listener->attr.service_id,
+	};
+
+	if (!listener->attr.any_address)
+		memcpy(view.local, listener->attr.address, sizeof(view.local));
+	tell(&view, arg);
+}
+
+static void tell_conn(const struct cm_conn *conn, gsi_tell_conn *tell, void *arg)
+{
+	struct gsi_conn view = {
+		.number = conn->local_id,
+		.state = cm_state_name(conn->state),
+		.service_id = conn->service_id,
+		.qpn = conn->agreed.local_qpn,
+		.active = conn->active,
+	};
+
+	memcpy(view.local, conn->peer.local, sizeof(view.local));
+	memcpy(view.remote, conn->peer.remote, sizeof(view.remote));
+	tell(&view, arg);
+}
+
+void cm_each(const struct cm *cm, gsi_tell_conn *tell, void *arg)
+{
+	const struct cm_listener *listener;
+	const struct cm_conn *conn;
+
+	LIST_FOREACH (listener, &cm->listeners, next)
+		tell_listener(listener, tell, arg);
+	for (uint32_t i = 0; i < CM_BUCKETS && cm->conns > 0; i++) {
+		LIST_FOREACH (conn, &cm->by_local[i], by_local)
+			tell_conn(conn, tell, arg);
+	}
+}
+
 static bool is_request(const struct cm_event *event)
 {
 	return event->type == CM_EVENT_REQ || event->type == CM_EVENT_SIDR_REQ;

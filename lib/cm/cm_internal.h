@@ -61,7 +61,7 @@ struct cm_conn {
 	uint8_t offered_depth;	   /* REQ: initiator depth of its sender */
 	bool extended;		   /* REQ: it is for XRC */
 	bool alternate;		   /* REQ: it has an alternate path, which we do not support */
-	uint64_t service_id;	   /* SIDR: is returned in the reply */
+	uint64_t service_id;	   /* of the request; SIDR: is returned in the reply */
 
 	uint64_t response_ns; /* time between repetitions of our message */
 	uint64_t life_ns;     /* packet life time, added to the time of an MRA */
@@ -83,6 +83,7 @@ struct cm_conn {
 struct cm_listener {
 	LIST_ENTRY(cm_listener) next;
 	struct cm *cm;
+	uint32_t number;
 	struct cm_listen_attr attr;
 	struct cm_backlog backlog; /* requests until cm_conn_take */
 	uint32_t *waiting;	   /* number of requests that have a place; atomic */
@@ -95,6 +96,7 @@ struct cm {
 	rte_be64_t guid_be;
 	uint32_t hash_seed;
 	uint32_t conns;
+	uint32_t listened; /* listeners so far */
 	uint32_t half_open;
 	uint32_t lingering_count;
 	struct cm_timers timers;

@@ -28,6 +28,7 @@ int cm_listen(struct cm *cm, const struct cm_listen_attr *attr, struct cm_listen
 	if (!made)
 		return -ENOMEM;
 	made->cm = cm;
+	made->number = ++cm->listened;
 	made->attr = *attr;
 	LIST_INIT(&made->backlog);
 	made->waiting = attr->waiting ? attr->waiting : &made->own_waiting;

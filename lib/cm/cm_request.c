@@ -203,6 +203,7 @@ static void take_req(struct cm_conn *conn, const struct cm_req *req)
 	const uint8_t ack_timeout = req->primary.ack_timeout;
 
 	conn->remote_guid = req->ca_guid;
+	conn->service_id = req->service_id;
 	conn->offered_resources = req->responder_resources;
 	conn->offered_depth = req->initiator_depth;
 	conn->extended = req->transport == CM_TRANSPORT_EXTENDED;

@@ -49,6 +49,12 @@ uint64_t gsi_deadline_ns(const struct device *device)
 						       : UINT64_MAX;
 }
 
+void gsi_each_conn(struct device *device, gsi_tell_conn *tell, void *arg)
+{
+	if (device->gsi && device->gsi->each_conn)
+		device->gsi->each_conn(device->gsi_user, tell, arg);
+}
+
 unsigned int gsi_end(struct device *device, uint64_t now_ns)
 {
 	return device->gsi && device->gsi->end ? device->gsi->end(device->gsi_user, now_ns) : 0;

@@ -171,6 +171,7 @@ int context_create(struct face_device *face, int cmd_fd, struct face_context *ro
 	context->open = true;
 	TAILQ_INSERT_TAIL(&face->contexts, context, link);
 	pthread_mutex_unlock(&face->lock);
+	objects_add(face->device, DEVICE_OBJECT_CTX, &context->listed, context);
 	handles_add(&context->verbs.context);
 	*created = context;
 	return 0;
@@ -195,6 +196,7 @@ static bool close_one(struct face_context *context)
 	struct face_device *face = context->face;
 	const struct face_context *other;
 
+	objects_remove(face->device, DEVICE_OBJECT_CTX, &context->listed);
 	pthread_mutex_lock(&face->lock);
 	context->open = false;
 	TAILQ_FOREACH (other, &face->contexts, link) {

@@ -93,8 +93,9 @@ struct face_context {
 	struct face_ex_qps ex_qps; /* queue pairs with operations of their own */
 	struct face_ex_cqs ex_cqs;
 
-	uint32_t users;	      /* 1 while open, and one for each object; atomic */
-	uint32_t next_handle; /* atomic */
+	struct device_object listed; /* while open */
+	uint32_t users;		     /* 1 while open, and one for each object; atomic */
+	uint32_t next_handle;	     /* atomic */
 	struct channel async;
 	struct channel_source port_events[FACE_PORT_EVENTS];
 
@@ -235,6 +236,7 @@ struct face_srq {
 	struct srq *srq;
 	struct device *device;
 	struct device_engine *home; /* of the first queue pair that used it; device's lock */
+	struct device_object listed;
 	struct face_parent *parent;
 	struct ibv_cq *cq;	/* XRC: queue of its completions, else NULL */
 	struct face_xrcd *xrcd; /* XRC, else NULL */

@@ -122,6 +122,7 @@ struct ibv_srq *srq_ex_create_op(struct ibv_context *ibv, struct ibv_srq_init_at
 		free(srq);
 		return face_null(rc);
 	}
+	objects_add(context->device, DEVICE_OBJECT_SRQ, &srq->listed, srq->srq);
 	srq->parent = parent_get(attr->pd);
 	context_add(context, FACE_SRQ, &srq->object);
 	attr->attr.max_wr = srq->srq->rq.max_wr;
@@ -242,6 +243,7 @@ static void give_back(struct face_srq *srq)
 {
 	struct pd *pd = srq->srq->pd;
 
+	objects_remove(srq->device, DEVICE_OBJECT_SRQ, &srq->listed);
 	if (srq->xrcd) {
 		__atomic_sub_fetch(&srq->srq->cq->users, 1, __ATOMIC_RELEASE);
 		__atomic_sub_fetch(&srq->xrcd->users, 1, __ATOMIC_RELEASE);

@@ -38,6 +38,11 @@ static void end_texts(struct report_view *view)
 	make_printable(view->facts.port, sizeof(view->facts.port));
 	for (uint32_t i = 0; i < view->stat_count; i++)
 		make_printable(view->stats[i].name, sizeof(view->stats[i].name));
+	for (uint32_t i = 0; i < view->record_count; i++) {
+		if (view->records[i].kind == REPORT_CM_ID)
+			make_printable(view->records[i].cm_id.state,
+				       sizeof(view->records[i].cm_id.state));
+	}
 }
 
 /* Copy a report. Read each count once: it may change at any time. */

@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Writes a device and its objects into a report. */
+#include <stdio.h>
 #include <string.h>
 
 #include "device/device.h"
+#include "device/gsi.h"
 #include "mem/key_table.h"
 #include "mem/mr.h"
 #include "mem/pd.h"
 #include "qp/qp.h"
 #include "queue/cq.h"
+#include "queue/srq.h"
 #include "report/write.h"
 
 static void write_qp(struct qp *qp, void *arg)
@@ -77,6 +80,46 @@ static void write_pd(const struct device_object *object, void *arg)
 	report_add(arg, &record);
 }
 
+static void write_srq(const struct device_object *object, void *arg)
+{
+	const struct srq *srq = object->what;
+	const struct report_record record = {
+		.kind = REPORT_SRQ,
+		.number = object->number,
+		.srq = {.is_xrc = srq->domain != NULL,
+			.xrc_number = srq->number,
+			.max_wr = srq->rq.max_wr,
+			.limit = srq_limit(srq),
+			.receives = rq_waiting(&srq->rq),
+			.users = __atomic_load_n(&srq->users, __ATOMIC_RELAXED),
+			.pd = srq->pd->number,
+			.cq = srq->cq ? srq->cq->number : 0},
+	};
+
+	report_add(arg, &record);
+}
+
+static void write_ctx(const struct device_object *object, void *arg)
+{
+	const struct report_record record = {.kind = REPORT_CTX, .number = object->number};
+
+	report_add(arg, &record);
+}
+
+static void write_cm_id(const struct gsi_conn *conn, void *arg)
+{
+	struct report_record record = {
+		.kind = REPORT_CM_ID,
+		.number = conn->number,
+		.cm_id = {.service_id = conn->service_id, .qpn = conn->qpn, .active = conn->active},
+	};
+
+	memcpy(record.cm_id.local, conn->local, sizeof(record.cm_id.local));
+	memcpy(record.cm_id.remote, conn->remote, sizeof(record.cm_id.remote));
+	snprintf(record.cm_id.state, sizeof(record.cm_id.state), "%s", conn->state);
+	report_add(arg, &record);
+}
+
 void report_write_device(struct report *report, struct device *device)
 {
 	report_begin(report);
@@ -90,5 +133,8 @@ void report_write_device(struct report *report, struct device *device)
 	objects_each(device, DEVICE_OBJECT_CQ, write_cq, report);
 	key_table_each(device->keys, write_mr, report);
 	objects_each(device, DEVICE_OBJECT_PD, write_pd, report);
+	objects_each(device, DEVICE_OBJECT_SRQ, write_srq, report);
+	objects_each(device, DEVICE_OBJECT_CTX, write_ctx, report);
+	gsi_each_conn(device, write_cm_id, report);
 	report_end(report);
 }

@@ -207,6 +207,10 @@ int report_telemetry_start(struct report_set *set)
 		{"/uroce/resource/cq", "Completion queues. Parameter: PID/CQN"},
 		{"/uroce/resource/mr", "Memory regions. Parameter: PID/MRN"},
 		{"/uroce/resource/pd", "Protection domains. Parameter: PID/PDN"},
+		{"/uroce/resource/srq", "Shared receive queues. Parameter: PID/SRQN"},
+		{"/uroce/resource/ctx", "Open contexts. Parameter: PID/CTXN"},
+		{"/uroce/resource/cm_id",
+		 "Connections and listeners of rdma_cm. Parameter: PID/CM-IDN"},
 	};
 	int rc = 0;
 

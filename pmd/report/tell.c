@@ -13,15 +13,17 @@
 #include "qp/attr.h"
 #include "report/read.h"
 #include "transport/cc.h"
+#include "wire/cm_ip.h"
+#include "wire/gid.h"
 
 static const struct {
 	const char *name;
 	const char *number;
 } kinds[REPORT_KINDS] = {
-	[REPORT_QP] = {"qp", "lqpn"},
-	[REPORT_CQ] = {"cq", "cqn"},
-	[REPORT_MR] = {"mr", "mrn"},
-	[REPORT_PD] = {"pd", "pdn"},
+	[REPORT_QP] = {"qp", "lqpn"},	      [REPORT_CQ] = {"cq", "cqn"},
+	[REPORT_MR] = {"mr", "mrn"},	      [REPORT_PD] = {"pd", "pdn"},
+	[REPORT_SRQ] = {"srq", "srqn"},	      [REPORT_CTX] = {"ctx", "ctxn"},
+	[REPORT_CM_ID] = {"cm_id", "cm-idn"},
 };
 
 const char *report_kind_name(enum report_kind kind)
@@ -119,6 +121,63 @@ static void tell_mr(const struct report_mr *mr, uint32_t key, const struct repor
 	tell_number(fields, "pdn", mr->pd);
 }
 
+static void tell_srq(const struct report_srq *srq, const struct report_fields *fields)
+{
+	tell_text(fields, "type", srq->is_xrc ? "XRC" : "BASIC");
+	if (srq->is_xrc) {
+		tell_number(fields, "xrc-srqn", srq->xrc_number);
+		tell_number(fields, "cqn", srq->cq);
+	}
+	tell_number(fields, "max-wr", srq->max_wr);
+	tell_number(fields, "limit", srq->limit);
+	tell_number(fields, "receives", srq->receives);
+	tell_number(fields, "users", srq->users);
+	tell_number(fields, "pdn", srq->pd);
+}
+
+static const char *space_word(uint64_t service_id)
+{
+	switch (service_id >> 16) {
+	case CM_PS_IPOIB:
+		return "IPoIB";
+	case CM_PS_TCP:
+		return "TCP";
+	case CM_PS_UDP:
+		return "UDP";
+	case CM_PS_IB:
+		return "IB";
+	default:
+		return "UNKNOWN";
+	}
+}
+
+/* Only the passive side of a connection has a port that is known. */
+static void tell_address(const struct report_fields *fields, const char *name,
+			 const uint8_t gid[GID_LEN], bool has_port, uint64_t service_id)
+{
+	char address[INET6_ADDRSTRLEN] = "*", text[INET6_ADDRSTRLEN + 16];
+	const bool ip6 = !gid_is_ipv4(gid) && !gid_is_zero(gid);
+
+	if (ip6)
+		inet_ntop(AF_INET6, gid, address, sizeof(address));
+	else if (!gid_is_zero(gid))
+		inet_ntop(AF_INET, gid + GID_IPV4_OFFSET, address, sizeof(address));
+	snprintf(text, sizeof(text), ip6 ? "[%s]:%" PRIu16 : "%s:%" PRIu16, address,
+		 (uint16_t)service_id);
+	tell_text(fields, name, has_port ? text : address);
+}
+
+static void tell_cm_id(const struct report_cm_id *id, const struct report_fields *fields)
+{
+	if (id->qpn != 0)
+		tell_number(fields, "lqpn", id->qpn);
+	tell_text(fields, "state", id->state);
+	tell_text(fields, "ps", space_word(id->service_id));
+	tell_address(fields, "src-addr", id->local, !id->active, id->service_id);
+	if (!gid_is_zero(id->remote))
+		tell_address(fields, "dst-addr", id->remote, id->active, id->service_id);
+}
+
 void report_tell_record(const struct report_record *record, const struct report_fields *fields)
 {
 	if (record->kind >= REPORT_KINDS)
@@ -139,6 +198,13 @@ void report_tell_record(const struct report_record *record, const struct report_
 	case REPORT_PD:
 		tell_number(fields, "users", record->pd.users);
 		break;
+	case REPORT_SRQ:
+		tell_srq(&record->srq, fields);
+		break;
+	case REPORT_CM_ID:
+		tell_cm_id(&record->cm_id, fields);
+		break;
+	case REPORT_CTX:
 	case REPORT_KINDS:
 		break;
 	}

@@ -527,7 +527,7 @@ os.execv("/bin/ls", ["ls", "/proc/self/fd"])
                              self._prefix + "-alone").start(
             ["ibv_rc_pingpong", "-d", "alone0", "-g", "0", "-p", str(FIRST_PORT)])
         try:
-            expect(wait_until(lambda: ctl("resource", "show", "qp", "pid", str(process.pid)), SECONDS),
+            expect(wait_until(lambda: process.pid in [qp["pid"] for qp in ctl("resource", "show", "qp")], SECONDS),
                    "it is not shown", *process.story("program"))
             shown = ctl("resource", "show", "qp", "dev", "alone0")
             expect([qp["pid"] for qp in shown] == [process.pid], "the filter", *shown)

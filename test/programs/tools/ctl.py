@@ -23,9 +23,10 @@ from programs.share.share import SECONDS, Uroced
 
 SCHEMAS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "..", "doc", "schema")
 FIRST_PORT = 25300
+CM_PORT = 7175
 DEBIANS_PYTHON = "/usr/bin/python3"
 COMMANDS = ("dev", "link", "resource", "resource show qp", "resource show cq", "resource show mr", "resource show pd",
-            "statistic", "congestion", "doctor")
+            "resource show srq", "resource show ctx", "resource show cm_id", "statistic", "congestion", "doctor")
 CHECK_SCHEMA = """
 import json, sys, jsonschema
 with open(sys.argv[1]) as file: schema = json.load(file)
@@ -96,6 +97,7 @@ class CtlTest:
             if not self._report.require("ctl: programs run", self._start):
                 return
             self._json()
+            self._check("shared receive queues, contexts and connections", self._other_objects)
             self._check("what is not there is an error", self._not_there)
             self._check("metrics", self._metrics_of_all)
             self._if_module("prometheus_client", "metrics by Prometheus' own parser", self._metrics_by_debian)
@@ -140,7 +142,7 @@ class CtlTest:
 
     def _qp(self, process):
         """Return the queue pair of a program, if it is connected and sends."""
-        qps = [qp for qp in show("resource", "show", "qp", "pid", str(process.pid)) if qp["state"] == "RTS"]
+        qps = [qp for qp in show("resource", "show", "qp") if qp["pid"] == process.pid and qp["state"] == "RTS"]
         return qps[0] if qps and qps[0]["sq-psn"] > 0 else None
 
     def _start(self):
@@ -152,6 +154,10 @@ class CtlTest:
             for process in sides:
                 expect(wait_until(lambda process=process: self._qp(process), SECONDS), "no queue pair that sends",
                        *process.story("program"))
+        attach = ("--socket", self._owner.socket)
+        self._with_srq = self._program("srq", self._here.prefix, attach, ["ibv_srq_pingpong", "-g", "1", "-p", str(FIRST_PORT + 3), "-q", "3"])
+        rping = ["rping", "-a", "10.9.31.1", "-p", str(CM_PORT), "-C", "1000000"]
+        self._rpings = [self._program(f"rping{side}", self._here.prefix, attach, [*rping, side]) for side in ("-s", "-c")]
 
     # ---- JSON ----
 
@@ -186,6 +192,27 @@ class CtlTest:
             expect(done.returncode == 1 and not done.stdout and reason in done.stderr, f"{words}", done.returncode,
                    done.stdout, done.stderr)
         expect(show("resource", "show", "qp", "pid", str(self._owner.process.pid)) == [], "uroced has queue pairs")
+
+    def _other_objects(self):
+        def connections():
+            return [[item for item in show("resource", "show", "cm_id") if item["pid"] == process.pid]
+                    for process in self._rpings]
+
+        expect(wait_until(lambda: "ESTABLISHED" in [item["state"] for item in connections()[1]], SECONDS), "rping",
+               *self._rpings[0].story("server"), *self._rpings[1].story("client"))
+        pid = str(self._with_srq.pid)
+        srqs = show("resource", "show", "srq", "pid", pid)
+        expect(len(srqs) == 1 and srqs[0]["type"] == "BASIC" and srqs[0]["users"] == 3 and srqs[0]["receives"] > 0,
+               "the shared receive queue", srqs)
+        contexts = show("resource", "show", "ctx", "pid", pid)
+        expect(len(contexts) == 1 and contexts[0]["comm"].startswith("ibv_srq"), "its context", contexts)
+        server, client = connections()
+        expect(len(client) == 1 and client[0]["state"] == "ESTABLISHED" and
+               client[0]["dst-addr"] == f"10.9.31.1:{CM_PORT}", "the client's connection", client)
+        expect(sorted(item["state"] for item in server) == ["ESTABLISHED", "LISTEN"] and
+               all(item["src-addr"] == f"10.9.31.1:{CM_PORT}" for item in server), "the server's", server)
+        qps = show("resource", "show", "qp", "pid", str(self._rpings[1].pid))
+        expect([qp["lqpn"] for qp in qps] == [client[0]["lqpn"]], "the queue pair of the connection", qps, client)
 
     # ---- metrics ----
 
@@ -247,7 +274,7 @@ class CtlTest:
         metrics = parse(text)
         shown = {int(labels["pid"]) for labels, _ in metrics["uroce_device_info"][1]}
         inside, outside = self._pairs["inside"], self._pairs["outside"]
-        expect(shown == {self._owner.process.pid, inside[0].pid, inside[1].pid, outside[0].pid},
+        expect(shown == {process.pid for process in (self._owner.process, *inside, outside[0], self._with_srq, *self._rpings)},
                "not the programs of this uroced", shown)
         expect("uroce_qp_info" not in metrics, "queue pairs that nobody asked for")
         expect("uroce_qp_info" in parse(self._get("/metrics?qp")[2]), "no queue pairs")

@@ -101,6 +101,40 @@ TEST(listen__twice_the_same_is_in_use)
 	listen_at(&attr);
 }
 
+/* The fixture listens for datagrams, too. */
+static struct gsi_conn seen[3];
+static uint32_t seen_count;
+
+static void see(const struct gsi_conn *conn, void *arg)
+{
+	(void)arg;
+	assert_true(seen_count < 3);
+	seen[seen_count++] = *conn;
+}
+
+TEST(each__listeners_and_connections)
+{
+	const struct cm_listen_attr attr = bound();
+	static const uint8_t any_gid[16];
+
+	listen_at(&attr);
+	cm_each(rig.cm, see, NULL);
+	assert_int_equal(seen_count, 2);
+	assert_int_not_equal(seen[0].number, seen[1].number);
+	assert_string_equal(seen[0].state, "LISTEN");
+	assert_memory_equal(seen[0].local, rig.peer.local, 16);
+	assert_memory_equal(seen[0].remote, any_gid, 16);
+	assert_ptr_equal(taker(15), &of_address);
+	seen_count = 0;
+	cm_each(rig.cm, see, NULL);
+	assert_int_equal(seen_count, 3);
+	assert_string_equal(seen[2].state, "REQ_RCVD");
+	assert_false(seen[2].active);
+	assert_true(seen[2].service_id == RIG_SERVICE);
+	assert_memory_equal(seen[2].local, rig.peer.local, 16);
+	assert_memory_equal(seen[2].remote, rig.peer.remote, 16);
+}
+
 TEST(unlisten__rejects_what_nobody_has_taken)
 {
 	const struct cm_listen_attr attr = any();

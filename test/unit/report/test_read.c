@@ -12,10 +12,12 @@
 #include <unistd.h>
 
 #include "device/device.h"
+#include "device/gsi.h"
 #include "mem/mr.h"
 #include "mem/pd.h"
 #include "qp/qp.h"
 #include "queue/cq.h"
+#include "queue/srq.h"
 #include "report/set.h"
 #include "report/write.h"
 #include "test.h"
@@ -248,15 +250,23 @@ static const struct report_record *find(const struct report_view *view, enum rep
 	return NULL;
 }
 
+static void tell_a_conn(void *user, gsi_tell_conn *tell, void *arg)
+{
+	(void)user;
+	tell(&(struct gsi_conn){.number = 77, .state = "\033[2J"}, arg);
+}
+
 TEST(report_write_device__all_objects)
 {
+	static const struct gsi_ops gsi = {.each_conn = tell_a_conn};
 	const struct device_config config = {.name = "uroce0", .port_mtu_bytes = 1500};
-	struct device_object pd_object = {0}, cq_object = {0};
+	struct device_object pd_object = {0}, cq_object = {0}, srq_object = {0}, ctx_object = {0};
 	static uint8_t memory[64];
 	struct report_view view;
 	struct qp_init init = {.type = IBV_QPT_UD, .cap = {.max_send_wr = 4, .max_send_sge = 1}};
 	struct device *device;
 	struct ibv_qp_cap cap;
+	struct srq *srq;
 	struct qp *qp;
 	struct mr *mr;
 	struct pd *pd;
@@ -268,6 +278,10 @@ TEST(report_write_device__all_objects)
 	pd->number = objects_add(device, DEVICE_OBJECT_PD, &pd_object, pd);
 	assert_int_equal(cq_create(10, NULL, NULL, NULL, &cq), 0);
 	cq->number = objects_add(device, DEVICE_OBJECT_CQ, &cq_object, cq);
+	assert_int_equal(srq_create_in(NULL, 8, 1, pd, &srq), 0);
+	objects_add(device, DEVICE_OBJECT_SRQ, &srq_object, srq);
+	objects_add(device, DEVICE_OBJECT_CTX, &ctx_object, device);
+	device->gsi = &gsi;
 	assert_int_equal(mr_register(pd, memory, sizeof(memory), (uint64_t)(uintptr_t)memory,
 				     IBV_ACCESS_LOCAL_WRITE, &mr),
 			 0);
@@ -295,6 +309,11 @@ TEST(report_write_device__all_objects)
 	assert_int_equal(find(&view, REPORT_MR)->mr.length, sizeof(memory));
 	assert_true(find(&view, REPORT_CQ)->cq.cqe >= 10);
 	assert_true(find(&view, REPORT_PD)->pd.users > 0);
+	assert_int_equal(find(&view, REPORT_SRQ)->srq.max_wr, 8);
+	assert_int_equal(find(&view, REPORT_SRQ)->srq.pd, 1);
+	assert_int_equal(find(&view, REPORT_CM_ID)->number, 77);
+	/* Not printable for a terminal, as if another program had written it. */
+	assert_string_equal(find(&view, REPORT_CM_ID)->cm_id.state, "?[2J");
 	report_release(&view);
 
 	qp_retire(qp);
@@ -302,6 +321,10 @@ TEST(report_write_device__all_objects)
 	device_free_qpn(device, (uint32_t)qpn);
 	qp_destroy(qp);
 	assert_int_equal(mr_deregister(mr), 0);
+	objects_remove(device, DEVICE_OBJECT_SRQ, &srq_object);
+	srq_destroy(srq);
+	objects_remove(device, DEVICE_OBJECT_CTX, &ctx_object);
+	device->gsi = NULL;
 	objects_remove(device, DEVICE_OBJECT_CQ, &cq_object);
 	cq_destroy(cq);
 	objects_remove(device, DEVICE_OBJECT_PD, &pd_object);

@@ -11,6 +11,8 @@
 #include "report/read.h"
 #include "transport/cc.h"
 #include "test.h"
+#include "wire/cm_ip.h"
+#include "wire/gid.h"
 
 static char said[1024];
 
@@ -68,6 +70,48 @@ TEST(report_tell_record__each_kind)
 			    "mrn=2748 rkey=0xabc lkey=0xabc iova=0x1000 mrlen=64 mr-type=memory "
 			    "access=0 pdn=1 ");
 	assert_string_equal(record_said(&pd), "pdn=1 users=2 ");
+}
+
+TEST(report_tell_record__shared_receive_queues_and_contexts)
+{
+	struct report_record srq = {.kind = REPORT_SRQ,
+				    .number = 3,
+				    .srq = {.xrc_number = 9,
+					    .max_wr = 16,
+					    .limit = 2,
+					    .receives = 5,
+					    .users = 4,
+					    .pd = 1,
+					    .cq = 7}};
+	const struct report_record ctx = {.kind = REPORT_CTX, .number = 8};
+
+	assert_string_equal(record_said(&srq),
+			    "srqn=3 type=BASIC max-wr=16 limit=2 receives=5 users=4 pdn=1 ");
+	srq.srq.is_xrc = 1;
+	assert_non_null(strstr(record_said(&srq), "type=XRC xrc-srqn=9 cqn=7 "));
+	assert_string_equal(record_said(&ctx), "ctxn=8 ");
+}
+
+TEST(report_tell_record__connections)
+{
+	struct report_record id = {
+		.kind = REPORT_CM_ID,
+		.number = 6,
+		.cm_id = {.service_id = cm_service_id(CM_PS_TCP, 7174), .state = "LISTEN"}};
+
+	assert_string_equal(record_said(&id), "cm-idn=6 state=LISTEN ps=TCP src-addr=*:7174 ");
+	id.cm_id.qpn = 5;
+	strcpy(id.cm_id.state, "ESTABLISHED");
+	gid_from_ipv4((const uint8_t[]){10, 0, 0, 1}, id.cm_id.local);
+	id.cm_id.remote[0] = 0xfd;
+	id.cm_id.remote[15] = 2;
+	assert_string_equal(record_said(&id),
+			    "cm-idn=6 lqpn=5 state=ESTABLISHED ps=TCP src-addr=10.0.0.1:7174 "
+			    "dst-addr=fd00::2 ");
+	id.cm_id.active = 1;
+	assert_non_null(strstr(record_said(&id), "src-addr=10.0.0.1 dst-addr=[fd00::2]:7174 "));
+	id.cm_id.service_id = 0;
+	assert_non_null(strstr(record_said(&id), "ps=UNKNOWN "));
 }
 
 TEST(report_tell_record__whatever_is_there)

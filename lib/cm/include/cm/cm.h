@@ -92,6 +92,9 @@ const struct cm_stats *cm_stats(const struct cm *cm);
  * over yet. */
 uint32_t cm_conn_count(const struct cm *cm);
 
+/** Call `tell` for each listener and connection, also for those whose user has destroyed them. */
+void cm_each(const struct cm *cm, gsi_tell_conn *tell, void *arg);
+
 struct cm_event {
 	enum cm_event_type type; /* never NONE */
 	struct cm_conn *conn;

@@ -22,6 +22,18 @@ struct gsi_address {
 	uint8_t mac[6];
 };
 
+/* A connection or listener of the connection manager, as users see it. */
+struct gsi_conn {
+	uint32_t number; /* unique among those of the device */
+	const char *state;
+	uint64_t service_id;
+	uint32_t qpn;		       /* our queue pair; 0: none yet */
+	bool active;		       /* we have asked the peer */
+	uint8_t local[16], remote[16]; /* GIDs, all zero: any */
+};
+
+typedef void gsi_tell_conn(const struct gsi_conn *conn, void *arg);
+
 /* The receiver of a device's MADs. Set under the engine's lock; NULL: packets to QP 1 are
  * dropped. */
 struct gsi_ops {
@@ -43,7 +55,13 @@ struct gsi_ops {
 	unsigned int (*end)(void *user, uint64_t now_ns);
 	/* An event of the device (device_raise). Engine's thread or lock. May be NULL. */
 	void (*device_event)(void *user, enum ibv_event_type type);
+	/* Call `tell` for each connection and listener. Engine's thread or lock. May be NULL. */
+	void (*each_conn)(void *user, gsi_tell_conn *tell, void *arg);
 };
+
+/** Call `tell` for each connection and listener of the device's receiver of MADs. Engine's thread
+ * or lock. */
+void gsi_each_conn(struct device *device, gsi_tell_conn *tell, void *arg);
 
 /** Tell the device's receiver of MADs that the process ends, as gsi_ops.end. Engine's lock. */
 unsigned int gsi_end(struct device *device, uint64_t now_ns);

@@ -11,8 +11,10 @@
 struct device;
 
 enum device_object_kind {
-	DEVICE_OBJECT_PD, /* a struct pd */
-	DEVICE_OBJECT_CQ, /* a struct cq */
+	DEVICE_OBJECT_PD,  /* a struct pd */
+	DEVICE_OBJECT_CQ,  /* a struct cq */
+	DEVICE_OBJECT_SRQ, /* a struct srq */
+	DEVICE_OBJECT_CTX, /* an open context */
 	DEVICE_OBJECT_KINDS,
 };
 

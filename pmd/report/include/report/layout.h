@@ -20,7 +20,7 @@
 #include "transport/cc_params.h"
 
 #define REPORT_FILE	    "uroce-report" /* its name, as /proc shows it */
-#define REPORT_VERSION	    5
+#define REPORT_VERSION	    6
 #define REPORT_STATS_MAX    96
 #define REPORT_RECORDS_MAX  16384
 #define REPORT_ATTACHED_MAX 256
@@ -60,6 +60,9 @@ enum report_kind {
 	REPORT_CQ,
 	REPORT_MR,
 	REPORT_PD,
+	REPORT_SRQ,
+	REPORT_CTX,
+	REPORT_CM_ID,
 	REPORT_KINDS,
 };
 
@@ -93,14 +96,36 @@ struct report_pd {
 	uint32_t users;
 };
 
+struct report_srq {
+	uint32_t is_xrc;
+	uint32_t xrc_number; /* by which peers name it */
+	uint32_t max_wr;
+	uint32_t limit;	   /* armed; 0: none */
+	uint32_t receives; /* work requests that are posted and not completed */
+	uint32_t users;	   /* queue pairs that receive from it */
+	uint32_t pd;
+	uint32_t cq; /* XRC */
+};
+
+/* A connection or listener of the connection manager. */
+struct report_cm_id {
+	uint64_t service_id;
+	uint32_t qpn; /* 0: none yet */
+	uint32_t active;
+	uint8_t local[16], remote[16]; /* GIDs, all zero: any */
+	char state[16];
+};
+
 struct report_record {
 	uint32_t kind;	 /* enum report_kind */
-	uint32_t number; /* QPN, key, or the number of a CQ or domain */
+	uint32_t number; /* QPN, key, or the number of another object */
 	union {
 		struct report_qp qp;
 		struct report_cq cq;
 		struct report_mr mr;
 		struct report_pd pd;
+		struct report_srq srq;
+		struct report_cm_id cm_id;
 	};
 };
 
