@@ -158,36 +158,3 @@ const struct cm_transition *cm_transition(enum cm_state state, enum cm_input inp
 {
 	return &transitions[state][input];
 }
-
-const char *cm_state_name(enum cm_state state)
-{
-	static const char *const names[] = {
-#define STATE(name) #name,
-		CM_STATES(STATE)
-#undef STATE
-	};
-
-	return names[state];
-}
-
-const char *cm_input_name(enum cm_input input)
-{
-	static const char *const names[] = {
-#define INPUT(name) #name,
-		CM_INPUTS(INPUT)
-#undef INPUT
-	};
-
-	return names[input];
-}
-
-const char *cm_event_name(enum cm_event_type event)
-{
-	static const char *const names[] = {
-#define EVENT(name) #name,
-		CM_EVENTS(EVENT)
-#undef EVENT
-	};
-
-	return names[event];
-}

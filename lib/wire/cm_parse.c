@@ -30,17 +30,6 @@ uint8_t cm_private_len(unsigned int message)
 	return message - CM_FIRST_MESSAGE < MESSAGES ? private_lens[message - CM_FIRST_MESSAGE] : 0;
 }
 
-const char *cm_rej_reason_name(unsigned int reason)
-{
-	static const char *const names[] = {
-#define REASON(name, value) [value] = #name,
-		CM_REJ_REASONS(REASON)
-#undef REASON
-	};
-
-	return reason < sizeof(names) / sizeof(names[0]) ? names[reason] : NULL;
-}
-
 uint64_t cm_time_ns(uint8_t exponent)
 {
 	return UINT64_C(4096) << (exponent & MAD_TIME_MASK);

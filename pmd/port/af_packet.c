@@ -106,31 +106,25 @@ int af_packet_prepare(struct port *port, uint32_t *frame_bytes)
 	return rc;
 }
 
-struct found_sockets {
-	int *fds;
-	uint16_t count, room;
-};
-
 static void match_packet_socket(int fd, void *arg)
 {
-	struct found_sockets *found = arg;
+	int *found = arg;
 	int domain;
 	socklen_t len = sizeof(domain);
 
-	if (found->count == found->room ||
-	    getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &len) != 0 || domain != AF_PACKET)
+	if (*found >= 0 || getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &len) != 0 ||
+	    domain != AF_PACKET)
 		return;
 	own_mark(fd);
-	found->fds[found->count++] = fd;
+	*found = fd;
 }
 
-void af_packet_find_sockets(const struct fd_list *before, int *fds, uint16_t count)
+int af_packet_find_socket(const struct fd_list *before)
 {
-	struct found_sockets found = {.fds = fds, .room = count};
+	int found = -1;
 
-	for (uint16_t i = 0; i < count; i++)
-		fds[i] = -1;
 	fd_list_new(before, match_packet_socket, &found);
+	return found;
 }
 
 int af_packet_listen_to_groups(int fd, const char *ifname)

@@ -28,9 +28,8 @@ uint32_t af_packet_frame_bytes(uint32_t mtu_bytes);
  */
 int af_packet_prepare(struct port *port, uint32_t *frame_bytes);
 
-/** Find the packet sockets that were opened since `before`, which are those of the driver's queues
- * in their order. `fds` gets the first `count` of them; -1: there is none. */
-void af_packet_find_sockets(const struct fd_list *before, int *fds, uint16_t count);
+/** Return the packet socket that was opened since `before`, which is the driver's; -1: none. */
+int af_packet_find_socket(const struct fd_list *before);
 
 /** Receive frames of all multicast groups while the socket is open. 0 or -errno (logged). */
 int af_packet_listen_to_groups(int fd, const char *ifname);

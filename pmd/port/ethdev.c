@@ -296,7 +296,7 @@ static int ethdev_open(void *arg)
 	rc = ethdev_bring_up(dev);
 	eal_log_release();
 	if (rc == 0 && dev->ifname[0] != '\0') {
-		af_packet_find_sockets(&footprint.fds, dev->wake_fds, dev->queues);
+		dev->wake_fds[0] = af_packet_find_socket(&footprint.fds);
 		ethdev_queue_listen(&dev->first);
 		rc = af_packet_listen_to_groups(dev->port->wake_fd, dev->ifname);
 	}
@@ -498,7 +498,7 @@ int ethdev_prepare(struct port *port)
 	if (!dev)
 		return -ENOMEM;
 	dev->port = port;
-	dev->first = (struct ethdev_queue){.dev = dev, .port = port, .wake_fd = -1};
+	dev->first = (struct ethdev_queue){.dev = dev, .port = port};
 	port->ops = &ethdev_ops;
 	port->ops_arg = dev;
 	if (devargs_is(&port->devargs, AF_PACKET_DRIVER))

@@ -18,7 +18,6 @@ struct ethdev_queue {
 	struct ethdev *dev;
 	struct port *port; /* its engine's */
 	uint16_t number;
-	int wake_fd; /* readable when frames have come; -1: none */
 };
 
 /* The private data of an ethdev port (port->ops_arg). */
@@ -53,7 +52,7 @@ struct ethdev {
 int ethdev_prepare(struct port *port);
 
 /** Let a queue's port sleep on the queue's descriptor, if it has one. */
-void ethdev_queue_listen(struct ethdev_queue *queue);
+void ethdev_queue_listen(const struct ethdev_queue *queue);
 
 /** Open the queues of a further engine (port_ops.open_queue); `arg` is a struct ethdev that has
  * started. */

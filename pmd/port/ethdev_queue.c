@@ -2,12 +2,10 @@
 /* The queues that a DPDK port has for a further engine of its device. */
 #include <errno.h>
 #include <stdlib.h>
-#include <sys/socket.h>
 
 #include <rte_branch_prediction.h>
 #include <rte_ethdev.h>
 
-#include "base/own.h"
 #include "engine_of.h"
 #include "ethdev.h"
 #include "pci.h"
@@ -48,21 +46,11 @@ static uint16_t queue_tx_burst(void *arg, struct rte_mbuf **mbufs, uint16_t n)
 	return rte_eth_tx_burst(queue->dev->id, queue->number, mbufs, n);
 }
 
-/* Arm the queue's interrupt. An interface that goes down leaves an error on its packet sockets,
- * which would end every sleep at once until it is read. The program may have closed the socket, and
- * opened another one with the same number. */
 static bool queue_arm(void *arg)
 {
 	const struct ethdev_queue *queue = arg;
-	const int fd = __atomic_load_n(&queue->wake_fd, __ATOMIC_RELAXED);
-	int error;
-	socklen_t len = sizeof(error);
 
-	if (queue->dev->given_up)
-		return false;
-	if (queue->dev->ifname[0] != '\0' && own_is(fd))
-		(void)getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &len);
-	return pci_arm(queue);
+	return !queue->dev->given_up && pci_arm(queue);
 }
 
 static void queue_disarm(void *arg)
@@ -83,11 +71,9 @@ static bool queue_connected(void *arg)
 
 static void queue_close(void *arg)
 {
-	struct ethdev_queue *queue = arg;
+	const struct ethdev_queue *queue = arg;
 
 	queue->dev->further--;
-	/* A delayed helper thread may still arm the port. */
-	__atomic_store_n(&queue->wake_fd, -1, __ATOMIC_RELAXED);
 }
 
 static const struct port_ops queue_ops = {
@@ -100,13 +86,12 @@ static const struct port_ops queue_ops = {
 	.destroy = free,
 };
 
-void ethdev_queue_listen(struct ethdev_queue *queue)
+void ethdev_queue_listen(const struct ethdev_queue *queue)
 {
 	struct port *port = queue->port;
 
-	queue->wake_fd = queue->dev->wake_fds[queue->number];
-	port->wake_fd = queue->wake_fd;
-	port->interrupts = port->arms_once = queue->dev->arms && queue->wake_fd >= 0;
+	port->wake_fd = queue->dev->wake_fds[queue->number];
+	port->interrupts = port->arms_once = queue->dev->arms && port->wake_fd >= 0;
 }
 
 int ethdev_queue_open(void *arg, uint32_t number, uint32_t count, struct port *queue_port)

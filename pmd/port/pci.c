@@ -164,8 +164,8 @@ bool pci_arm(const struct ethdev_queue *queue)
 
 void pci_disarm(const struct ethdev_queue *queue)
 {
-	const int fd = queue->wake_fd;
 	struct port *port = queue->port;
+	const int fd = port_wake_fd(port);
 	uint64_t count;
 
 	__atomic_store_n(&port->armed, false, __ATOMIC_RELAXED);

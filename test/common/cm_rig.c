@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "cm_names.h"
 #include "test.h"
 
 static void keep(struct cm_sink *sink, const struct gsi_address *to, const uint8_t *mad)

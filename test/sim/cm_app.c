@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cm_names.h"
 #include "cm_sim.h"
 
 #define FIRST_QPN 1000

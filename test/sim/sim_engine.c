@@ -60,7 +60,8 @@ static void want_poll_after(struct sim_engine *engine, uint64_t after_ns)
 	clock_at(clock, clock->now_ns + after_ns, engine_poll, engine, NULL);
 }
 
-void engine_want_poll(struct sim_engine *engine)
+/* The engine needs an engine poll soon. */
+static void engine_want_poll(struct sim_engine *engine)
 {
 	struct host *host = engine->host;
 
@@ -301,22 +302,6 @@ static void change_cc(struct host *host)
 		  "device_change_cc");
 }
 
-/* Run the queue pairs, and send for the other engines before or after them. Returns true if frames
- * of other engines are left. */
-static bool transmit(struct sim_engine *engine)
-{
-	const bool is_first = engine->home->number == 0;
-	bool left = false;
-
-	engine->others_first = !engine->others_first;
-	if (is_first && engine->others_first)
-		left = send_for_others(engine);
-	run_ready(engine);
-	if (is_first && !engine->others_first)
-		left = send_for_others(engine);
-	return left;
-}
-
 /* Return true if the host has no CPU. It loses it for 1 us to 1 s, and all of its engines do. */
 static bool is_stalled(struct host *host)
 {
@@ -334,7 +319,6 @@ static void engine_poll(void *context, void *argument)
 	struct sim_engine *engine = context;
 	struct host *host = engine->host;
 	uint64_t took;
-	bool left;
 
 	(void)argument;
 	if (is_stalled(host)) {
@@ -345,13 +329,12 @@ static void engine_poll(void *context, void *argument)
 	if (rng_chance(&host->change_rng, host->sim->variant.change))
 		change_cc(host);
 	engine->poll_due = false;
-	engine->tx_room =
-		send_room(engine, (uint32_t)rng_range(&host->rng, 0, host->pace.transmit_burst));
+	engine->tx_room = (uint32_t)rng_range(&host->rng, 0, host->pace.transmit_burst);
 	took = take_in(engine);
 	took += engine->tx_room;
-	left = transmit(engine);
+	run_ready(engine);
 	took -= engine->tx_room;
-	if (left || !TAILQ_EMPTY(&engine->arrived) || !TAILQ_EMPTY(&engine->ready))
+	if (!TAILQ_EMPTY(&engine->arrived) || !TAILQ_EMPTY(&engine->ready))
 		want_poll_after(engine, host->pace.poll_ns + took * host->pace.packet_ns);
 	app_wake(host);
 }
@@ -394,7 +377,6 @@ static void engine_start(struct sim_engine *engine)
 	engine->home->driver = engine;
 	engine->locked = false;
 	engine->poll_due = false;
-	engine->others_first = false;
 	TAILQ_INIT(&engine->arrived);
 	TAILQ_INIT(&engine->ready);
 	send_start(engine);
@@ -421,10 +403,8 @@ static void drop(struct frame_list *frames)
 
 void engines_stop(struct host *host)
 {
-	for (uint32_t i = 0; i < host->engine_count; i++) {
+	for (uint32_t i = 0; i < host->engine_count; i++)
 		drop(&host->engines[i].arrived);
-		drop(&host->engines[i].leaving);
-	}
 }
 
 void engines_fini(struct host *host)

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The engines of a host, run by engine polls in virtual time. As in pmd/engine, the first engine
- * has the port: it passes received frames on to the engines of their queue pairs, and sends what
- * the other engines want to send. Frames between queue pairs of one host cross directly.
+ * The engines of a host, run by engine polls in virtual time. Each of them sends by the port. The
+ * first one receives all frames from the port, as from a NIC whose queues do not tell queue pairs
+ * apart, and passes them on to the engines of their queue pairs. Frames between queue pairs of one
+ * host cross directly.
  */
 #ifndef SIM_SIM_ENGINE_H
 #define SIM_SIM_ENGINE_H
@@ -33,9 +34,6 @@ struct sim_engine {
 	bool locked;
 	bool poll_due;
 	struct frame_list arrived;
-	struct frame_list leaving; /* frames for the first engine to send */
-	uint32_t leaving_count;
-	bool others_first; /* first engine: in this engine poll the others' frames go first */
 	struct end_list ready;
 };
 
@@ -54,9 +52,6 @@ void engines_pages_came(struct host *host);
 /** A queue pair needs an engine poll. */
 void engine_kick(struct end *end);
 
-/** The engine needs an engine poll soon. */
-void engine_want_poll(struct sim_engine *engine);
-
 /** Send a frame of a queue pair to its peer. */
 void engine_send(struct end *end, const uint8_t *bytes, uint32_t len);
 
@@ -70,12 +65,5 @@ void engines_deliver(struct host *host, struct frame *frame);
 
 /** Prepare an engine for sending. */
 void send_start(struct sim_engine *engine);
-
-/** Return how many of the wanted frames an engine may send in its turn. */
-uint32_t send_room(const struct sim_engine *engine, uint32_t wanted);
-
-/** Send what the other engines have left for the first one, as far as it has room. Returns true if
- * frames are left. */
-bool send_for_others(struct sim_engine *first);
 
 #endif

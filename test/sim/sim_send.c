@@ -14,8 +14,6 @@
 #include "wire/headers.h"
 #include "wire/packet.h"
 
-#define RELAY_FRAMES 64 /* frames of an engine that may wait for the first one */
-
 static struct packet_out *send_get(struct packet_sink *sink)
 {
 	struct sim_engine *engine = container_of(sink, struct sim_engine, sink);
@@ -112,27 +110,9 @@ static void send_by_port(const struct host *host, const uint8_t *frame, uint32_t
 	}
 }
 
-/* Leave a frame for the first engine. */
-static void send_by_first(struct sim_engine *engine, const uint8_t *bytes, uint32_t len)
-{
-	struct frame *frame = frame_make(bytes, len, false);
-
-	TAILQ_INSERT_TAIL(&engine->leaving, frame, link);
-	engine->leaving_count++;
-	engine->host->sim->stats_crossed++;
-	engine_want_poll(&engine->host->engines[0]);
-}
-
-uint32_t send_room(const struct sim_engine *engine, uint32_t wanted)
-{
-	return engine->home->number == 0 ? wanted
-					 : RTE_MIN(wanted, RELAY_FRAMES - engine->leaving_count);
-}
-
 void engine_send(struct end *end, const uint8_t *bytes, uint32_t len)
 {
-	struct sim_engine *engine = end->engine;
-	struct host *host = engine->host;
+	const struct host *host = end->engine->host;
 	bool known = is_to_group(bytes);
 
 	for (unsigned int i = 0; i < host->sim->hosts; i++)
@@ -142,42 +122,7 @@ void engine_send(struct end *end, const uint8_t *bytes, uint32_t len)
 		link_send(host->links[host->number], bytes, len);
 	if (!is_to_group(bytes) && is_to(host, bytes))
 		return;
-	if (engine->home->number == 0)
-		send_by_port(host, bytes, len);
-	else
-		send_by_first(engine, bytes, len);
-}
-
-/* Send up to `n` frames of an engine. Returns how many. */
-static uint32_t send_for(struct sim_engine *engine, uint32_t n)
-{
-	struct frame *frame;
-	uint32_t sent = 0;
-
-	while (sent < n && (frame = TAILQ_FIRST(&engine->leaving)) != NULL) {
-		TAILQ_REMOVE(&engine->leaving, frame, link);
-		send_by_port(engine->host, frame->bytes, frame->len);
-		free(frame);
-		sent++;
-	}
-	engine->leaving_count -= sent;
-	return sent;
-}
-
-bool send_for_others(struct sim_engine *first)
-{
-	struct host *host = first->host;
-	bool left = false;
-
-	for (uint32_t i = 1; i < host->engine_count; i++) {
-		struct sim_engine *engine = &host->engines[i];
-		const uint64_t most =
-			rng_range(&host->rng, 0, RTE_MIN(first->tx_room, engine->leaving_count));
-
-		first->tx_room -= send_for(engine, (uint32_t)most);
-		left |= engine->leaving_count > 0;
-	}
-	return left;
+	send_by_port(host, bytes, len);
 }
 
 static int send_put(struct packet_sink *sink, struct packet_out *out)
@@ -219,8 +164,6 @@ static enum sink_knows send_ask(struct packet_sink *sink, const struct path *pat
 	(void)qpn;
 	if (!wire_knows(sim))
 		return SINK_KNOWS_NOTHING;
-	if (engine->leaving_count > 0)
-		return SINK_KNOWS_FULL;
 	for (unsigned int i = 0; i < sim->hosts; i++) {
 		const struct link *link = host->links[i];
 
@@ -234,8 +177,6 @@ static enum sink_knows send_ask(struct packet_sink *sink, const struct path *pat
 
 void send_start(struct sim_engine *engine)
 {
-	TAILQ_INIT(&engine->leaving);
-	engine->leaving_count = 0;
 	engine->sink = (struct packet_sink){.get = send_get, .put = send_put, .ask = send_ask};
 	if (engine->out.frame == NULL)
 		engine->out.frame = malloc(PACKET_FRAME_MAX);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "cm/state.h"
+#include "cm_names.h"
 #include "test.h"
 
 /* State, input, next state, message, timer, event: the figures of chapter 12.9 and what Linux adds,

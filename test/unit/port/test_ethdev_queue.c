@@ -2,17 +2,13 @@
 /* Tests of pmd/port/ethdev_queue.c, on a port of the test's own. */
 #include <errno.h>
 #include <netinet/in.h>
-#include <poll.h>
 #include <string.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
 #include <rte_byteorder.h>
 #include <rte_ethdev.h>
 #include <rte_ip.h>
 #include <rte_udp.h>
 
-#include "base/own.h"
 #include "ethdev.h"
 #include "test.h"
 #include "wire/headers.h"
@@ -153,54 +149,6 @@ TEST(queue_rx_burst__nothing_from_a_port_that_is_given_up)
 	arrive(NUMBER + ENGINES);
 	env.dev.given_up = true;
 	assert_int_equal(port_rx_burst(&env.port, taken, 8), 0);
-}
-
-/* Return a socket that has an error to report: nobody listens at the other end. */
-static int socket_with_error(void)
-{
-	const struct sockaddr_in nobody = {.sin_family = AF_INET,
-					   .sin_port = rte_cpu_to_be_16(1),
-					   .sin_addr.s_addr = rte_cpu_to_be_32(INADDR_LOOPBACK)};
-	struct pollfd fd = {.fd = socket(AF_INET, SOCK_DGRAM, 0)};
-
-	assert_true(fd.fd >= 0);
-	assert_int_equal(connect(fd.fd, (const struct sockaddr *)&nobody, sizeof(nobody)), 0);
-	assert_int_equal(send(fd.fd, "", 1, 0), 1);
-	assert_int_equal(poll(&fd, 1, -1), 1);
-	assert_true(fd.revents & POLLERR);
-	return fd.fd;
-}
-
-/* Else the error would end every sleep at once. */
-TEST(queue_arm__reads_the_error_of_an_interface_that_went_down)
-{
-	struct pollfd fd = {.fd = socket_with_error()};
-
-	env.queue->wake_fd = fd.fd;
-	own_mark(fd.fd);
-	assert_false(port_arm(&env.port));
-	assert_int_equal(poll(&fd, 1, 0), 1);
-	strcpy(env.dev.ifname, "veth0");
-	assert_false(port_arm(&env.port));
-	assert_int_equal(poll(&fd, 1, 0), 0);
-	/* After the end, the descriptor may be another file's. */
-	port_close(&env.port);
-	assert_int_equal(env.queue->wake_fd, -1);
-	assert_false(port_arm(&env.port));
-	close(fd.fd);
-}
-
-/* The program has closed our socket, and one of its own has the number. */
-TEST(queue_arm__leaves_the_error_of_the_programs_socket)
-{
-	struct pollfd fd = {.fd = socket_with_error()};
-
-	env.queue->wake_fd = fd.fd;
-	strcpy(env.dev.ifname, "veth0");
-	assert_false(port_arm(&env.port));
-	assert_int_equal(poll(&fd, 1, 0), 1);
-	assert_true(fd.revents & POLLERR);
-	close(fd.fd);
 }
 
 /* The driver may be asked by one thread only, which is the first engine's. */

@@ -220,7 +220,6 @@ TEST(build__rej_of_every_reason)
 		assert_int_equal(field(bytes, 10, 0, 16), reason);
 		assert_memory_equal(bytes + HEADER_LEN + 12, info, CM_INFO_MAX);
 		assert_private(bytes, 84, 148);
-		assert_non_null(cm_rej_reason_name(reason));
 	}
 }
 
@@ -515,9 +514,6 @@ TEST(names__are_those_of_the_standard)
 	assert_null(cm_message_name(CM_FIRST_MESSAGE - 1));
 	assert_null(cm_message_name(CM_LAST_MESSAGE + 1));
 	assert_int_equal(cm_private_len(CM_LAST_MESSAGE + 1), 0);
-	assert_string_equal(cm_rej_reason_name(10), "STALE_CONNECTION");
-	assert_null(cm_rej_reason_name(0));
-	assert_null(cm_rej_reason_name(34));
 }
 
 TEST(time__is_a_power_of_two)

@@ -65,12 +65,6 @@ extern const struct cm_ports_ops cm_ports_local;
 /** Forget all ports: in a child of fork() they are the parent's. Not MT-safe. */
 void cm_ports_forget(void);
 
-/** Return the service id of a claim whose port is known. MT-safe. */
-static inline uint64_t cm_port_service_id(const struct cm_port_claim *claim)
-{
-	return cm_service_id(claim->space, claim->port);
-}
-
 /**
  * Return true if two claims have the same port and a common address. The rules are Linux's, except
  * that the error is -EADDRINUSE for any address, too. MT-safe.

@@ -127,9 +127,4 @@ struct cm_transition {
 /** Return the row of a state and an input. MT-safe. */
 const struct cm_transition *cm_transition(enum cm_state state, enum cm_input input);
 
-/** Return names as in the lists above. MT-safe. */
-const char *cm_state_name(enum cm_state state);
-const char *cm_input_name(enum cm_input input);
-const char *cm_event_name(enum cm_event_type event);
-
 #endif

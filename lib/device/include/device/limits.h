@@ -29,7 +29,6 @@
 #define DEVICE_MAX_MCAST_GRP	   4096
 #define DEVICE_MAX_MCAST_QP_ATTACH 128
 #define DEVICE_MAX_AH		   65536
-#define DEVICE_COMP_VECTORS	   1
 /* Exponent of 4.096 us: 134 ms, the longest delay of an answer from an engine that was asleep. */
 #define DEVICE_LOCAL_ACK_DELAY 15
 

@@ -45,46 +45,41 @@ enum cm_private_len {
 };
 
 /* Reasons of a REJ, 12.6.7. */
-#define CM_REJ_REASONS(REASON)                       \
-	REASON(NO_QP, 1)                             \
-	REASON(NO_EEC, 2)                            \
-	REASON(NO_RESOURCES, 3)                      \
-	REASON(TIMEOUT, 4)                           \
-	REASON(UNSUPPORTED_REQUEST, 5)               \
-	REASON(INVALID_COMM_ID, 6)                   \
-	REASON(INVALID_COMM_INSTANCE, 7)             \
-	REASON(INVALID_SERVICE_ID, 8)                \
-	REASON(INVALID_TRANSPORT_TYPE, 9)            \
-	REASON(STALE_CONNECTION, 10)                 \
-	REASON(NO_RDC, 11)                           \
-	REASON(INVALID_GID, 12)                      \
-	REASON(INVALID_LID, 13)                      \
-	REASON(INVALID_SL, 14)                       \
-	REASON(INVALID_TRAFFIC_CLASS, 15)            \
-	REASON(INVALID_HOP_LIMIT, 16)                \
-	REASON(INVALID_PACKET_RATE, 17)              \
-	REASON(INVALID_ALT_GID, 18)                  \
-	REASON(INVALID_ALT_LID, 19)                  \
-	REASON(INVALID_ALT_SL, 20)                   \
-	REASON(INVALID_ALT_TRAFFIC_CLASS, 21)        \
-	REASON(INVALID_ALT_HOP_LIMIT, 22)            \
-	REASON(INVALID_ALT_PACKET_RATE, 23)          \
-	REASON(PORT_CM_REDIRECT, 24)                 \
-	REASON(PORT_REDIRECT, 25)                    \
-	REASON(INVALID_MTU, 26)                      \
-	REASON(INSUFFICIENT_RESPONDER_RESOURCES, 27) \
-	REASON(CONSUMER_DEFINED, 28)                 \
-	REASON(INVALID_RNR_RETRY, 29)                \
-	REASON(DUPLICATE_LOCAL_COMM_ID, 30)          \
-	REASON(INVALID_CLASS_VERSION, 31)            \
-	REASON(INVALID_FLOW_LABEL, 32)               \
-	REASON(INVALID_ALT_FLOW_LABEL, 33)           \
-	REASON(VENDOR_OPTION_NOT_SUPPORTED, 35)
-
 enum cm_rej_reason {
-#define REASON(name, value) CM_REJ_##name = value,
-	CM_REJ_REASONS(REASON)
-#undef REASON
+	CM_REJ_NO_QP = 1,
+	CM_REJ_NO_EEC = 2,
+	CM_REJ_NO_RESOURCES = 3,
+	CM_REJ_TIMEOUT = 4,
+	CM_REJ_UNSUPPORTED_REQUEST = 5,
+	CM_REJ_INVALID_COMM_ID = 6,
+	CM_REJ_INVALID_COMM_INSTANCE = 7,
+	CM_REJ_INVALID_SERVICE_ID = 8,
+	CM_REJ_INVALID_TRANSPORT_TYPE = 9,
+	CM_REJ_STALE_CONNECTION = 10,
+	CM_REJ_NO_RDC = 11,
+	CM_REJ_INVALID_GID = 12,
+	CM_REJ_INVALID_LID = 13,
+	CM_REJ_INVALID_SL = 14,
+	CM_REJ_INVALID_TRAFFIC_CLASS = 15,
+	CM_REJ_INVALID_HOP_LIMIT = 16,
+	CM_REJ_INVALID_PACKET_RATE = 17,
+	CM_REJ_INVALID_ALT_GID = 18,
+	CM_REJ_INVALID_ALT_LID = 19,
+	CM_REJ_INVALID_ALT_SL = 20,
+	CM_REJ_INVALID_ALT_TRAFFIC_CLASS = 21,
+	CM_REJ_INVALID_ALT_HOP_LIMIT = 22,
+	CM_REJ_INVALID_ALT_PACKET_RATE = 23,
+	CM_REJ_PORT_CM_REDIRECT = 24,
+	CM_REJ_PORT_REDIRECT = 25,
+	CM_REJ_INVALID_MTU = 26,
+	CM_REJ_INSUFFICIENT_RESPONDER_RESOURCES = 27,
+	CM_REJ_CONSUMER_DEFINED = 28,
+	CM_REJ_INVALID_RNR_RETRY = 29,
+	CM_REJ_DUPLICATE_LOCAL_COMM_ID = 30,
+	CM_REJ_INVALID_CLASS_VERSION = 31,
+	CM_REJ_INVALID_FLOW_LABEL = 32,
+	CM_REJ_INVALID_ALT_FLOW_LABEL = 33,
+	CM_REJ_VENDOR_OPTION_NOT_SUPPORTED = 35,
 };
 
 /* The message that a REJ rejects or an MRA acknowledges, 12.6.6 and 12.6.7. */
@@ -301,9 +296,6 @@ const char *cm_message_name(unsigned int message);
 
 /** Return the bytes of private data in a message; 0 for an unknown message. MT-safe. */
 uint8_t cm_private_len(unsigned int message);
-
-/** Return the name of a REJ's reason, or NULL. MT-safe. */
-const char *cm_rej_reason_name(unsigned int reason);
 
 /**
  * Return the exponent of a path's local ACK timeout (12.7), computed as Linux does. The timeout is

@@ -78,10 +78,4 @@ static inline bool inbox_has_more(const struct inbox *inbox)
 	return inbox->oldest || __atomic_load_n(&inbox->newest, __ATOMIC_SEQ_CST);
 }
 
-/** Return true if a packet was put in since inbox_take looked last. MT-safe. */
-static inline bool inbox_has_new(const struct inbox *inbox)
-{
-	return __atomic_load_n(&inbox->newest, __ATOMIC_SEQ_CST) != NULL;
-}
-
 #endif
