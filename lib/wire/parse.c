@@ -2,17 +2,13 @@
 /* Parsing of a frame into a struct packet, with every check that needs no state. */
 #include "wire/packet.h"
 
-#include <netinet/in.h>
 #include <string.h>
 
 #include <rte_branch_prediction.h>
-#include <rte_ether.h>
-#include <rte_ip.h>
-#include <rte_udp.h>
 
 #include "base/tuning.h"
+#include "wire/frame.h"
 #include "wire/gid.h"
-#include "wire/headers.h"
 #include "wire/icrc.h"
 
 #define UDP_LEN	     sizeof(struct rte_udp_hdr)
@@ -26,30 +22,6 @@ struct frame {
 	size_t l4_len; /* bytes of UDP header and payload by the IP header */
 	bool checksums_known_good;
 };
-
-static enum packet_status parse_ether(const uint8_t *frame, size_t len, struct frame *f,
-				      struct packet *p, uint16_t *type)
-{
-	const struct rte_ether_hdr *eth = (const struct rte_ether_hdr *)frame;
-	const struct rte_vlan_hdr *vlan = (const struct rte_vlan_hdr *)(eth + 1);
-	size_t l3_off = sizeof(*eth);
-
-	if (len < l3_off)
-		return PACKET_NOT_ROCE;
-	p->src_mac = eth->src_addr.addr_bytes;
-	p->vlan_tci = -1;
-	*type = rte_be_to_cpu_16(eth->ether_type);
-	if (*type == RTE_ETHER_TYPE_VLAN) {
-		l3_off += sizeof(*vlan);
-		if (len < l3_off)
-			return PACKET_NOT_ROCE;
-		p->vlan_tci = rte_be_to_cpu_16(vlan->vlan_tci);
-		*type = rte_be_to_cpu_16(vlan->eth_proto);
-	}
-	f->l3 = frame + l3_off;
-	f->l3_room = len - l3_off;
-	return PACKET_OK;
-}
 
 /* Return true if the destination port is RoCE's. From here on, wrong lengths count as errors of a
  * RoCE packet. */
@@ -81,13 +53,7 @@ static enum packet_status parse_ipv4(struct frame *f, struct packet *p)
 	const struct rte_ipv4_hdr *ip = (const struct rte_ipv4_hdr *)f->l3;
 	size_t ip_len;
 
-	/* Accept version 4 without options only: the ICRC is not defined over options. */
-	if (f->l3_room < sizeof(*ip) || ip->version_ihl != RTE_IPV4_VHL_DEF ||
-	    ip->next_proto_id != IPPROTO_UDP)
-		return PACKET_NOT_ROCE;
-	if (ip->fragment_offset & rte_cpu_to_be_16(RTE_IPV4_HDR_MF_FLAG | RTE_IPV4_HDR_OFFSET_MASK))
-		return PACKET_NOT_ROCE;
-	if (!is_roce_port(f, sizeof(*ip)))
+	if (f->l3_room < sizeof(*ip) || !ipv4_has_udp(ip) || !is_roce_port(f, sizeof(*ip)))
 		return PACKET_NOT_ROCE;
 	ip_len = rte_be_to_cpu_16(ip->total_length);
 	if (ip_len < sizeof(*ip) + ROCE_LEN_MIN || ip_len > f->l3_room)
@@ -108,12 +74,8 @@ static enum packet_status parse_ipv4(struct frame *f, struct packet *p)
 static enum packet_status parse_ipv6(struct frame *f, struct packet *p)
 {
 	const struct rte_ipv6_hdr *ip = (const struct rte_ipv6_hdr *)f->l3;
-	uint32_t vtc_flow;
 
-	if (f->l3_room < sizeof(*ip) || ip->proto != IPPROTO_UDP)
-		return PACKET_NOT_ROCE;
-	vtc_flow = rte_be_to_cpu_32(ip->vtc_flow);
-	if (vtc_flow >> 28 != 6 || !is_roce_port(f, sizeof(*ip)))
+	if (f->l3_room < sizeof(*ip) || !ipv6_has_udp(ip) || !is_roce_port(f, sizeof(*ip)))
 		return PACKET_NOT_ROCE;
 	f->l4 = f->l3 + sizeof(*ip);
 	f->l4_len = rte_be_to_cpu_16(ip->payload_len);
@@ -121,7 +83,7 @@ static enum packet_status parse_ipv6(struct frame *f, struct packet *p)
 		return PACKET_BAD_LENGTH;
 	p->ipv6 = true;
 	p->l3_len = sizeof(*ip);
-	p->tclass = (uint8_t)(vtc_flow >> RTE_IPV6_HDR_TC_SHIFT);
+	p->tclass = (uint8_t)(rte_be_to_cpu_32(ip->vtc_flow) >> RTE_IPV6_HDR_TC_SHIFT);
 	p->hop_limit = ip->hop_limits;
 	memcpy(p->sgid, &ip->src_addr, sizeof(p->sgid));
 	memcpy(p->dgid, &ip->dst_addr, sizeof(p->dgid));
@@ -268,19 +230,20 @@ enum packet_status packet_parse(const uint8_t *frame, size_t len, bool checksums
 				struct packet *packet)
 {
 	struct frame f = {.checksums_known_good = checksums_known_good};
-	enum packet_status status;
+	enum packet_status status = PACKET_NOT_ROCE;
+	struct ether_frame ether;
 	const struct bth *bth;
-	uint16_t type;
 
-	status = parse_ether(frame, len, &f, packet, &type);
-	if (status != PACKET_OK)
-		return status;
-	if (type == RTE_ETHER_TYPE_IPV4)
+	if (!ether_frame_find(frame, len, &ether))
+		return PACKET_NOT_ROCE;
+	packet->src_mac = ((const struct rte_ether_hdr *)frame)->src_addr.addr_bytes;
+	packet->vlan_tci = ether.vlan_tci;
+	f.l3 = frame + ether.l3_off;
+	f.l3_room = len - ether.l3_off;
+	if (ether.type == RTE_BE16(RTE_ETHER_TYPE_IPV4))
 		status = parse_ipv4(&f, packet);
-	else if (type == RTE_ETHER_TYPE_IPV6)
+	else if (ether.type == RTE_BE16(RTE_ETHER_TYPE_IPV6))
 		status = parse_ipv6(&f, packet);
-	else
-		status = PACKET_NOT_ROCE;
 	if (status == PACKET_OK)
 		status = parse_udp(&f, packet);
 	if (status != PACKET_OK)
@@ -293,6 +256,16 @@ enum packet_status packet_parse(const uint8_t *frame, size_t len, bool checksums
 	if (status == PACKET_OK)
 		parse_extended((const uint8_t *)(bth + 1), packet);
 	return status;
+}
+
+bool packet_peek_qpn(const uint8_t *frame, size_t len, uint32_t *qpn)
+{
+	struct udp_frame headers;
+	const struct bth *bth = roce_frame_find(frame, len, &headers);
+
+	if (bth)
+		*qpn = wire_get24(bth->dest_qpn);
+	return bth != NULL;
 }
 
 bool packet_icrc_ok(const struct packet *packet)

@@ -18,8 +18,7 @@ static struct rte_udp_hdr *udp_of(const struct rte_mbuf *mbuf, const struct udp_
 
 bool damage_find(const struct rte_mbuf *mbuf, struct udp_frame *headers)
 {
-	return udp_frame_find(rte_pktmbuf_mtod(mbuf, const uint8_t *), mbuf->data_len, headers) &&
-	       udp_of(mbuf, headers)->dst_port == rte_cpu_to_be_16(WIRE_UDP_PORT);
+	return roce_frame_find(rte_pktmbuf_mtod(mbuf, const uint8_t *), mbuf->data_len, headers);
 }
 
 /* Any bit from the BTH to the end of the UDP payload may be flipped, but only in the first buffer:

@@ -1,12 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Finds, compares and fills in the headers of UDP frames. */
+/* Compares and fills in the headers of UDP frames. */
 #include "psock/udp_frame.h"
 
 #include <string.h>
-
-#include <rte_ether.h>
-#include <rte_ip.h>
-#include <rte_udp.h>
 
 #define UDP_LEN ((uint32_t)sizeof(struct rte_udp_hdr))
 
@@ -27,40 +23,6 @@ static const struct rte_ipv6_hdr *ipv6_of(const uint8_t *frame, const struct udp
 static const struct rte_udp_hdr *udp_of(const uint8_t *frame, const struct udp_frame *headers)
 {
 	return (const struct rte_udp_hdr *)(const void *)(frame + headers->l4_off);
-}
-
-static bool is_udp(const uint8_t *frame, const struct udp_frame *headers)
-{
-	const rte_be16_t fragment =
-		rte_cpu_to_be_16(RTE_IPV4_HDR_MF_FLAG | RTE_IPV4_HDR_OFFSET_MASK);
-	const struct rte_ipv4_hdr *ip = ipv4_of(frame, headers);
-
-	if (headers->ipv6)
-		return ipv6_of(frame, headers)->proto == IPPROTO_UDP;
-	return ip->version_ihl == RTE_IPV4_VHL_DEF && ip->next_proto_id == IPPROTO_UDP &&
-	       !(ip->fragment_offset & fragment);
-}
-
-bool udp_frame_find(const uint8_t *frame, uint32_t len, struct udp_frame *headers)
-{
-	uint32_t l3_off = sizeof(struct rte_ether_hdr);
-	rte_be16_t type;
-
-	if (len < l3_off + sizeof(struct rte_vlan_hdr))
-		return false;
-	memcpy(&type, frame + l3_off - sizeof(type), sizeof(type));
-	if (type == rte_cpu_to_be_16(RTE_ETHER_TYPE_VLAN)) {
-		l3_off += sizeof(struct rte_vlan_hdr);
-		memcpy(&type, frame + l3_off - sizeof(type), sizeof(type));
-	}
-	headers->ipv6 = type == rte_cpu_to_be_16(RTE_ETHER_TYPE_IPV6);
-	if (!headers->ipv6 && type != rte_cpu_to_be_16(RTE_ETHER_TYPE_IPV4))
-		return false;
-	headers->l3_off = (uint8_t)l3_off;
-	headers->l4_off = (uint8_t)(l3_off + (headers->ipv6 ? sizeof(struct rte_ipv6_hdr)
-							    : sizeof(struct rte_ipv4_hdr)));
-	headers->len = (uint8_t)(headers->l4_off + UDP_LEN);
-	return len >= headers->len && is_udp(frame, headers);
 }
 
 bool udp_frame_lengths_match(const uint8_t *frame, const struct udp_frame *headers,

@@ -11,6 +11,8 @@
 #include <rte_ip.h>
 
 #include "share/steer.h"
+#include "wire/frame.h"
+#include "wire/vlan.h"
 
 #define ND_TARGET_OFFSET 8 /* in a solicitation and an advertisement (RFC 4861, 4.3, 4.4) */
 #define ND_SOLICITATION	 135
@@ -27,25 +29,14 @@ struct inner {
 
 static bool inner_find(const uint8_t *frame, size_t len, struct inner *inner)
 {
-	const struct rte_ether_hdr *ether = (const void *)frame;
-	const struct rte_vlan_hdr *tag = (const void *)(ether + 1);
+	struct ether_frame ether;
 
-	if (len < sizeof(*ether))
+	if (!ether_frame_find(frame, len, &ether))
 		return false;
-	*inner = (struct inner){.at = frame + sizeof(*ether),
-				.len = len - sizeof(*ether),
-				.vlan = VLAN_NONE,
-				.type = ether->ether_type};
-	if (inner->type != RTE_BE16(RTE_ETHER_TYPE_VLAN))
-		return true;
-	if (inner->len < sizeof(*tag))
-		return false;
-	inner->type = tag->eth_proto;
-	inner->vlan = rte_be_to_cpu_16(tag->vlan_tci) & 0xfff;
-	if (inner->vlan == 0)
-		inner->vlan = VLAN_NONE;
-	inner->at += sizeof(*tag);
-	inner->len -= sizeof(*tag);
+	*inner = (struct inner){.at = frame + ether.l3_off,
+				.len = len - ether.l3_off,
+				.vlan = vlan_of_tci(ether.vlan_tci),
+				.type = ether.type};
 	return true;
 }
 

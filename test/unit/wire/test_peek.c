@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Tests of lib/wire/peek.c: it finds what packet_parse finds, and reads nothing beyond the frame.
+/* Tests of packet_peek_qpn: it finds what packet_parse finds, and reads nothing beyond the frame.
  */
 #include <glob.h>
 #include <stddef.h>

@@ -1,31 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The headers of a UDP frame: their offsets, lengths and identification, and a comparison of two
- * frames. */
+/* The headers of a UDP frame: their lengths and identification, and a comparison of two frames. */
 #ifndef PSOCK_UDP_FRAME_H
 #define PSOCK_UDP_FRAME_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "wire/frame.h"
+
 #define HEADERS_MAX 66 /* Ethernet, a VLAN tag, IPv6, UDP */
-
-struct udp_frame {
-	uint8_t l3_off;
-	uint8_t l4_off;
-	uint8_t len; /* up to the UDP payload */
-	bool ipv6;
-};
-
-/**
- * Find the headers of a UDP packet that has at most one VLAN tag, no IP options, and is no
- * fragment. MT-safe.
- *
- * @param len
- *   Bytes of the frame that can be read.
- * @return
- *   false: it is no such frame, or its headers are not all within `len`.
- */
-bool udp_frame_find(const uint8_t *frame, uint32_t len, struct udp_frame *headers);
 
 /** Return true if the lengths in the IP and UDP headers both match this UDP payload. MT-safe. */
 bool udp_frame_lengths_match(const uint8_t *frame, const struct udp_frame *headers,
