@@ -158,3 +158,14 @@ const struct cm_transition *cm_transition(enum cm_state state, enum cm_input inp
 {
 	return &transitions[state][input];
 }
+
+const char *cm_state_name(enum cm_state state)
+{
+	static const char *const names[] = {
+#define STATE(name) #name,
+		CM_STATES(STATE)
+#undef STATE
+	};
+
+	return names[state];
+}

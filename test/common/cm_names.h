@@ -1,20 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The names of states, inputs and events of the connection manager, for messages. */
+/* The names of inputs and events of the connection manager, for messages. */
 #ifndef CM_NAMES_H
 #define CM_NAMES_H
 
 #include "cm/state.h"
-
-static inline const char *cm_state_name(enum cm_state state)
-{
-	static const char *const names[] = {
-#define STATE(name) #name,
-		CM_STATES(STATE)
-#undef STATE
-	};
-
-	return names[state];
-}
 
 static inline const char *cm_input_name(enum cm_input input)
 {

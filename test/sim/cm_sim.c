@@ -5,7 +5,6 @@
  * One seed determines all of it. Every connect ends within its timers, established on both sides or
  * with an error on both, and nothing is left.
  */
-#include "cm_names.h"
 #include "cm_sim.h"
 
 #include <stdarg.h>

@@ -7,7 +7,6 @@
 
 #include <rte_common.h>
 
-#include "cm_names.h"
 #include "cm_rig.h"
 #include "test.h"
 

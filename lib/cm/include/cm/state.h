@@ -127,4 +127,7 @@ struct cm_transition {
 /** Return the row of a state and an input. MT-safe. */
 const struct cm_transition *cm_transition(enum cm_state state, enum cm_input input);
 
+/** Return a state's name. MT-safe. */
+const char *cm_state_name(enum cm_state state);
+
 #endif
