@@ -25,6 +25,7 @@ const char command_help[] =
 	"       uroce-ctl [-j] resource show qp|cq|mr|pd|srq|ctx|cm_id [FILTER...]\n"
 	"       uroce-ctl [-j] statistic [show] [FILTER...]\n"
 	"       uroce-ctl [-d SECONDS] [-n COUNT] top [FILTER...]\n"
+	"       uroce-ctl [-d SECONDS] [-n COUNT] monitor [FILTER...]\n"
 	"       uroce-ctl metrics [show] [qp] [FILTER...]\n"
 	"       uroce-ctl [-w FILE] [-n COUNT] capture [qp LQPN] [FILTER...]\n"
 	"       uroce-ctl [-j] congestion [show] [FILTER...]\n"
@@ -39,18 +40,24 @@ const char command_help[] =
 	"\n"
 	"  -j, --json           print JSON\n"
 	"  --color WHEN         auto (default: on a terminal), always or never\n"
-	"  -d, --delay SECONDS  top: time between two views (default: 1)\n"
-	"  -n, --count COUNT    top: end after so many views,\n"
-	"                       capture: after so many packets\n"
+	"  -d, --delay SECONDS  top, monitor: time between two looks (default: 1)\n"
+	"  -n, --count COUNT    top: end after so many views, monitor: lines,\n"
+	"                       capture: packets\n"
 	"  -w, --write FILE     capture: the file (default: " CAPTURE_FILE ")\n"
 	"  --help, --version\n";
 
 static const char *const objects[] = {
-	[COMMAND_DEV] = "dev",		 [COMMAND_LINK] = "link",
-	[COMMAND_RESOURCE] = "resource", [COMMAND_STATISTIC] = "statistic",
-	[COMMAND_TOP] = "top",		 [COMMAND_METRICS] = "metrics",
-	[COMMAND_CAPTURE] = "capture",	 [COMMAND_CONGESTION] = "congestion",
-	[COMMAND_DOCTOR] = "doctor",	 [COMMAND_HELP] = "help",
+	[COMMAND_DEV] = "dev",
+	[COMMAND_LINK] = "link",
+	[COMMAND_RESOURCE] = "resource",
+	[COMMAND_STATISTIC] = "statistic",
+	[COMMAND_TOP] = "top",
+	[COMMAND_MONITOR] = "monitor",
+	[COMMAND_METRICS] = "metrics",
+	[COMMAND_CAPTURE] = "capture",
+	[COMMAND_CONGESTION] = "congestion",
+	[COMMAND_DOCTOR] = "doctor",
+	[COMMAND_HELP] = "help",
 };
 
 /* Words that are not parsed yet. */
@@ -209,6 +216,12 @@ static bool parse_set(struct command *command, struct words *words)
 	return true;
 }
 
+/* Commands that run until they are ended: they print no list. */
+static bool runs_on(enum command_object object)
+{
+	return object == COMMAND_TOP || object == COMMAND_MONITOR || object == COMMAND_CAPTURE;
+}
+
 static bool parse_words(struct command *command, struct words *words)
 {
 	const char *object = next(words);
@@ -227,8 +240,7 @@ static bool parse_words(struct command *command, struct words *words)
 		return words->left == 0 || refuse(words, "doctor takes no", next(words));
 	if (command->object == COMMAND_CONGESTION && take(words, "set"))
 		return parse_set(command, words);
-	if (command->object != COMMAND_TOP && command->object != COMMAND_CAPTURE &&
-	    !take(words, "show"))
+	if (!runs_on(command->object) && !take(words, "show"))
 		take(words, "list");
 	if (command->object == COMMAND_RESOURCE && !parse_kind(command, words))
 		return false;
@@ -278,10 +290,9 @@ static bool options_fit(const struct command *command, const struct words *words
 
 	if (command->json && command->change_count > 0)
 		return refuse(words, "no JSON of", "congestion set");
-	if (command->json &&
-	    (object == COMMAND_TOP || object == COMMAND_METRICS || object == COMMAND_CAPTURE))
+	if (command->json && (runs_on(object) || object == COMMAND_METRICS))
 		return refuse(words, "no JSON of", objects[object]);
-	if (command->count > 0 && object != COMMAND_TOP && object != COMMAND_CAPTURE)
+	if (command->count > 0 && !runs_on(object))
 		return refuse(words, "no count for", objects[object]);
 	if (strcmp(command->file, CAPTURE_FILE) != 0 && object != COMMAND_CAPTURE)
 		return refuse(words, "no file for", objects[object]);

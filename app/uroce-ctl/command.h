@@ -19,6 +19,7 @@ enum command_object {
 	COMMAND_RESOURCE,
 	COMMAND_STATISTIC,
 	COMMAND_TOP,
+	COMMAND_MONITOR,
 	COMMAND_METRICS,
 	COMMAND_CAPTURE,
 	COMMAND_CONGESTION,
@@ -34,8 +35,9 @@ struct command {
 	uint32_t qpn; /* COMMAND_CAPTURE, COMMAND_CONGESTION; 0: all */
 	bool json;
 	enum colour_when colour;
-	unsigned int ms;  /* COMMAND_TOP */
-	uint32_t count;	  /* COMMAND_TOP: views, COMMAND_CAPTURE: packets; 0: without end */
+	unsigned int ms;  /* COMMAND_TOP, COMMAND_MONITOR */
+	uint32_t count;	  /* COMMAND_TOP: views, COMMAND_MONITOR: lines, COMMAND_CAPTURE: packets;
+			     0: without end */
 	const char *file; /* COMMAND_CAPTURE */
 	/* COMMAND_CONGESTION: what to set, in this order; none: show */
 	struct report_command changes[COMMAND_CHANGES_MAX];

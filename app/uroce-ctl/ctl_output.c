@@ -100,6 +100,7 @@ void output_begin(struct output *output, bool json, const struct terminal *termi
 	*output = (struct output){
 		.json = json,
 		.terminal = terminal,
+		.prefix = "",
 		.fields = {.text = field_text, .number = field_number, .arg = output},
 	};
 	if (json)
@@ -124,7 +125,7 @@ void output_dev(struct output *output, uint32_t index, const char *name)
 		output_text(output, "ifname", name);
 		return;
 	}
-	output->column = (unsigned int)printf("%" PRIu32 ": ", index);
+	output->column = (unsigned int)printf("%s%" PRIu32 ": ", output->prefix, index);
 	terminal_put(output->terminal, TINT_NAME, name);
 	fputs(": ", stdout);
 	output->column += (unsigned int)strlen(name) + 2;
@@ -139,9 +140,9 @@ void output_link(struct output *output, uint32_t index, const char *name)
 		output_text(output, "ifname", name);
 		return;
 	}
-	fputs("link ", stdout);
+	output->column = (unsigned int)printf("%slink ", output->prefix);
 	terminal_put(output->terminal, TINT_NAME, name);
-	output->column = (unsigned int)(strlen("link ") + strlen(name));
+	output->column += (unsigned int)strlen(name);
 	output->column += (unsigned int)printf("/%d ", PORT);
 }
 

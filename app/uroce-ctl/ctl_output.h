@@ -16,6 +16,7 @@ struct output {
 	bool json;
 	const struct terminal *terminal;
 	unsigned int column;	     /* of the line, for terminals */
+	const char *prefix;	     /* of lines; "": none */
 	bool in_item;		     /* the current item has fields already */
 	bool failed;		     /* memory was short */
 	struct json_object *items;   /* all finished items, for JSON */

@@ -19,7 +19,7 @@ bool show_is_there(const struct report_devices *devices, const struct report_fil
 	return false;
 }
 
-static void add_process(struct output *output, const struct report_view *view)
+static void add_process(const struct report_view *view, struct output *output)
 {
 	output_number(output, "pid", (uint64_t)view->pid);
 	output_text(output, "comm", view->comm);
@@ -28,21 +28,33 @@ static void add_process(struct output *output, const struct report_view *view)
 		output_text(output, "answer", "old");
 }
 
+void show_one_dev(const struct report_device *device, struct output *output)
+{
+	output_dev(output, device->index, device->name);
+	report_tell_dev(&device->head->facts, &output->fields);
+	output_number(output, "processes", device->processes);
+	if (device->head->facts.role == REPORT_ATTACHED)
+		output_number(output, "owner-pid", (uint64_t)device->head->facts.owner_pid);
+	else
+		add_process(device->head, output);
+	output_item_end(output);
+}
+
 void show_dev(const struct report_devices *devices, const struct report_filter *filter,
 	      struct output *output)
 {
 	uint32_t next = 0;
 
-	for (const struct report_device *device; (device = devices_next(devices, filter, &next));) {
-		output_dev(output, device->index, device->name);
-		report_tell_dev(&device->head->facts, &output->fields);
-		output_number(output, "processes", device->processes);
-		if (device->head->facts.role == REPORT_ATTACHED)
-			output_number(output, "owner-pid", (uint64_t)device->head->facts.owner_pid);
-		else
-			add_process(output, device->head);
-		output_item_end(output);
-	}
+	for (const struct report_device *device; (device = devices_next(devices, filter, &next));)
+		show_one_dev(device, output);
+}
+
+void show_program(const struct report_device *device, const struct report_view *view,
+		  struct output *output)
+{
+	output_link(output, device->index, device->name);
+	add_process(view, output);
+	output_item_end(output);
 }
 
 void show_link(const struct report_devices *devices, const struct report_filter *filter,
@@ -71,6 +83,18 @@ void show_summary(const struct report_devices *devices, const struct report_filt
 	}
 }
 
+void show_object(const struct report_device *device, const struct report_view *view,
+		 const struct report_record *record, struct output *output)
+{
+	if (record->kind == REPORT_QP || record->kind == REPORT_CM_ID)
+		output_link(output, device->index, device->name);
+	else
+		output_dev(output, device->index, device->name);
+	report_tell_record(record, &output->fields);
+	add_process(view, output);
+	output_item_end(output);
+}
+
 void show_objects(const struct report_devices *devices, const struct report_filter *filter,
 		  enum report_kind kind, struct output *output)
 {
@@ -80,15 +104,8 @@ void show_objects(const struct report_devices *devices, const struct report_filt
 		const struct report_device *device = devices_of(devices, next - 1);
 
 		for (uint32_t i = 0; i < view->record_count; i++) {
-			if (view->records[i].kind != (uint32_t)kind)
-				continue;
-			if (kind == REPORT_QP || kind == REPORT_CM_ID)
-				output_link(output, device->index, device->name);
-			else
-				output_dev(output, device->index, device->name);
-			report_tell_record(&view->records[i], &output->fields);
-			add_process(output, view);
-			output_item_end(output);
+			if (view->records[i].kind == (uint32_t)kind)
+				show_object(device, view, &view->records[i], output);
 		}
 	}
 }
@@ -102,7 +119,7 @@ void show_statistic(const struct report_devices *devices, const struct report_fi
 		const struct report_device *device = devices_of(devices, next - 1);
 
 		output_link(output, device->index, device->name);
-		add_process(output, view);
+		add_process(view, output);
 		report_tell_stats(view, &output->fields);
 		output_item_end(output);
 	}
@@ -120,7 +137,7 @@ void show_congestion(const struct report_devices *devices, const struct report_f
 		if (view->facts.role == REPORT_OWNER)
 			continue;
 		output_link(output, device->index, device->name);
-		add_process(output, view);
+		add_process(view, output);
 		report_tell_congestion(view, &output->fields);
 		output_item_end(output);
 	}

@@ -16,6 +16,13 @@ void show_dev(const struct report_devices *devices, const struct report_filter *
 void show_link(const struct report_devices *devices, const struct report_filter *filter,
 	       struct output *output);
 
+/** Show a device, a program or an object in an item. */
+void show_one_dev(const struct report_device *device, struct output *output);
+void show_program(const struct report_device *device, const struct report_view *view,
+		  struct output *output);
+void show_object(const struct report_device *device, const struct report_view *view,
+		 const struct report_record *record, struct output *output);
+
 /** Show the number of objects of each device. */
 void show_summary(const struct report_devices *devices, const struct report_filter *filter,
 		  struct output *output);

@@ -10,6 +10,7 @@
 #include "ctl_capture.h"
 #include "ctl_congestion.h"
 #include "doctor_show.h"
+#include "monitor.h"
 #include "report/metrics.h"
 #include "top.h"
 
@@ -93,6 +94,8 @@ static int run(const struct command *command, char *error, size_t error_size)
 	struct terminal terminal;
 
 	terminal_look(&terminal, command->colour);
+	if (command->object == COMMAND_MONITOR)
+		return monitor_run(&command->filter, &terminal, command->ms, command->count);
 	if (command->object == COMMAND_DOCTOR)
 		return examine(command, &terminal);
 	return look(command, &terminal, error, error_size);

@@ -29,19 +29,6 @@ static void on_signal(int number)
 	top_stop = 1;
 }
 
-/* Return the previous report of a process, or NULL if there was none. */
-static const struct report_view *find_before(const struct report_devices *before,
-					     const struct report_view *view)
-{
-	for (uint32_t i = 0; i < before->views.count; i++) {
-		const struct report_view *old = &before->views.list[i];
-
-		if (old->pid == view->pid && strcmp(old->facts.port, view->facts.port) == 0)
-			return old;
-	}
-	return NULL;
-}
-
 static double seconds_between(const struct report_view *old, const struct report_view *view)
 {
 	const uint64_t ns = view->written_ns - old->written_ns;
@@ -195,7 +182,7 @@ static void print_processes(struct top *top)
 	table_head(&table);
 	top->left--;
 	while (top->left > 0 && (view = devices_next_view(top->now, top->filter, &next))) {
-		print_process(&table, find_before(top->before, view), view,
+		print_process(&table, devices_find_view(top->before, view), view,
 			      devices_of(top->now, next - 1)->name);
 		top->left--;
 	}
@@ -213,8 +200,8 @@ static void print_qps(struct top *top)
 		for (uint32_t i = 0; i < view->record_count && top->left > 0; i++) {
 			if (view->records[i].kind != REPORT_QP)
 				continue;
-			print_qp(&table, find_before(top->before, view), view, &view->records[i],
-				 devices_of(top->now, next - 1)->name);
+			print_qp(&table, devices_find_view(top->before, view), view,
+				 &view->records[i], devices_of(top->now, next - 1)->name);
 			top->left--;
 		}
 	}

@@ -62,15 +62,23 @@ static bool is_of(const struct report_device *device, const struct report_view *
 	       strcmp(device->head->facts.port, view->facts.port) == 0;
 }
 
+const struct report_device *devices_find(const struct report_devices *devices,
+					 const struct report_view *view)
+{
+	for (uint32_t i = 0; i < devices->count; i++) {
+		if (is_of(&devices->list[i], view))
+			return &devices->list[i];
+	}
+	return NULL;
+}
+
 static uint32_t find_or_add(struct report_devices *devices, const struct report_view *view)
 {
-	uint32_t i = 0;
+	const struct report_device *found = devices_find(devices, view);
+	const uint32_t i = found ? found->index : devices->count;
 
-	while (i < devices->count && !is_of(&devices->list[i], view))
-		i++;
-	if (i < devices->count)
-		return i;
-	devices->list[devices->count++] = (struct report_device){.index = i, .head = view};
+	if (!found)
+		devices->list[devices->count++] = (struct report_device){.index = i, .head = view};
 	return i;
 }
 
@@ -131,6 +139,18 @@ void devices_release(struct report_devices *devices)
 	report_views_release(&devices->views);
 	free(devices->list);
 	free(devices->of);
+}
+
+const struct report_view *devices_find_view(const struct report_devices *devices,
+					    const struct report_view *view)
+{
+	for (uint32_t i = 0; i < devices->views.count; i++) {
+		const struct report_view *other = &devices->views.list[i];
+
+		if (other->pid == view->pid && strcmp(other->facts.port, view->facts.port) == 0)
+			return other;
+	}
+	return NULL;
 }
 
 static bool wants_device(const struct report_filter *filter, const struct report_device *device)

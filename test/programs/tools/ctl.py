@@ -99,6 +99,7 @@ class CtlTest:
             self._json()
             self._check("shared receive queues, contexts and connections", self._other_objects)
             self._check("what is not there is an error", self._not_there)
+            self._check("monitor", self._monitor)
             self._check("metrics", self._metrics_of_all)
             self._if_module("prometheus_client", "metrics by Prometheus' own parser", self._metrics_by_debian)
             self._check("uroced answers GET /metrics", self._scraped)
@@ -213,6 +214,29 @@ class CtlTest:
                all(item["src-addr"] == f"10.9.31.1:{CM_PORT}" for item in server), "the server's", server)
         qps = show("resource", "show", "qp", "pid", str(self._rpings[1].pid))
         expect([qp["lqpn"] for qp in qps] == [client[0]["lqpn"]], "the queue pair of the connection", qps, client)
+
+    def _monitor(self):
+        """It tells what a program brings and takes away."""
+        watch = Process([UROCE_CTL, "-d", "0.1", "monitor"], os.path.join(self._work_dir, "monitor.log"))
+        try:
+            program = self._program("seen", self._here.prefix, ("--socket", self._owner.socket),
+                                    ["ibv_rc_pingpong", "-g", "1", "-p", str(FIRST_PORT + 4)])
+            expected = ["[ATTACH] link uroce0/1", "[CREATE] link uroce0/1 lqpn", "[CREATE] 0: uroce0: mrn",
+                        "[CREATE] 0: uroce0: ctxn"]
+            self._expect_lines(watch, program, expected)
+            program.kill()
+            self._expect_lines(watch, program, ["[DESTROY] link uroce0/1 lqpn", "[DETACH] link uroce0/1"])
+        finally:
+            watch.kill()
+
+    @staticmethod
+    def _expect_lines(watch, program, beginnings):
+        def seen():
+            mine = [line for line in watch.output().splitlines() if f" pid {program.pid} " in line]
+            return [wanted for wanted in beginnings
+                    if not any(re.sub(r"\d+: ", "0: ", line, count=1).startswith(wanted) for line in mine)] == []
+
+        expect(wait_until(seen, SECONDS), "not told", beginnings, *watch.story("monitor"))
 
     # ---- metrics ----
 

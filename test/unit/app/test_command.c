@@ -101,6 +101,9 @@ TEST(command_parse__as_rdma_does)
 	assert_int_equal(command.object, COMMAND_TOP);
 	assert_int_equal(command.ms, 500);
 	assert_int_equal(command.count, 3);
+	assert_true(parse("-d 0.5 -n 3 monitor dev uroce0"));
+	assert_int_equal(command.object, COMMAND_MONITOR);
+	assert_int_equal(command.count, 3);
 	assert_true(parse("metrics"));
 	assert_int_equal(command.object, COMMAND_METRICS);
 	assert_int_equal(command.kind, -1);
@@ -144,6 +147,7 @@ TEST(command_parse__refuses)
 		"doctor dev",
 		"-j metrics",
 		"-j top",
+		"-j monitor",
 		"-n 3 dev",
 		"-w x dev",
 		"--color red dev",

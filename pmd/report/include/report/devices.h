@@ -52,6 +52,15 @@ static inline const struct report_device *devices_of(const struct report_devices
 	return &devices->list[devices->of[view]];
 }
 
+/** Return the device that a view of another set belongs to, or NULL if this set has no such device.
+ * MT-safe. */
+const struct report_device *devices_find(const struct report_devices *devices,
+					 const struct report_view *view);
+
+/** Return the view of the same process and port as a view of another set, or NULL. MT-safe. */
+const struct report_view *devices_find_view(const struct report_devices *devices,
+					    const struct report_view *view);
+
 /** Return the first device from index *next on that the filter shows, or NULL. At least one of its
  * processes must pass as well. Sets *next to the index after it. MT-safe. */
 const struct report_device *devices_next(const struct report_devices *devices,
