@@ -174,7 +174,7 @@ void direct_make(struct server *server, uint16_t a, uint16_t b)
 	    !direct_may(server, a) || !direct_may(server, b))
 		return;
 	rc = direct_connect(server, a, b);
-	server->totals.directs += rc == 0;
+	server->totals.direct_memifs += rc == 0;
 	if (rc != 0 && rc != -EAGAIN)
 		log_info("no direct memif between processes %d and %d: %s",
 			 server->slots.all[a].pid, server->slots.all[b].pid, strerror(-rc));

@@ -16,56 +16,13 @@
 
 /* ---- counters, by their names in the reports ---- */
 
-/* Descriptions of an owner's counters, with the unit, which the metrics' names do not contain. */
 static const struct owner_stat {
 	const char *name, *metric, *help;
-	bool gauge;
+	enum { COUNTER, GAUGE } kind;
 } owner_stats[] = {
-	{"rx_packets", "rx_packets", "packets received from the port", false},
-	{"tx_packets", "tx_packets", "packets sent to the port", false},
-	{"handed_over", "handed_over_packets", "packets from program to program, through the owner",
-	 false},
-	{"rx_dropped", "rx_dropped_packets",
-	 "frames from the port that were dropped: in too many segments, or without room for their "
-	 "tag",
-	 false},
-	{"unknown_qpn", "unknown_qpn_packets", "packets for a queue pair that no program has",
-	 false},
-	{"unknown_group", "unknown_group_packets",
-	 "packets from the port to a multicast group without members", false},
-	{"own_source", "own_source_packets",
-	 "packets from the network with an address of the port as their source, which were dropped",
-	 false},
-	{"no_buffer", "no_buffer_packets", "packets that were not made: no packet buffer was free",
-	 false},
-	{"own_dropped", "own_dropped_packets",
-	 "frames of the owner itself that were dropped: the port had no room", false},
-	{"cm_ports", "cm_ports", "ports of rdma_cm that programs have bound", true},
-	{"mads", "mads", "management datagrams that were given to a program", false},
-	{"mads_answered", "mads_answered",
-	 "management datagrams for no program that the owner answered", false},
-	{"mads_dropped", "mads_dropped", "management datagrams that were dropped", false},
-	{"mads_farewell", "mads_farewell", "management datagrams sent for programs that have ended",
-	 false},
-	{"tx_dropped", "tx_dropped_packets",
-	 "packets that were dropped: the link was down, or the port did not send them", false},
-	{"kernel_rx_packets", "kernel_rx_packets", "frames from the port to the kernel's interface",
-	 false},
-	{"kernel_tx_packets", "kernel_tx_packets", "frames from the kernel's interface to the port",
-	 false},
-	{"kernel_dropped", "kernel_dropped_packets",
-	 "frames that the kernel's interface did not take", false},
-	{"refused", "refused_messages", "messages of programs that broke a rule", false},
-	{"processes", "processes", "programs that are attached", true},
-	{"attached", "processes_attached", "programs that have attached so far", false},
-	{"ended", "processes_ended", "attached programs that have ended", false},
-	{"packet_sockets", "packet_sockets", "programs that have a packet socket of their own",
-	 true},
-	{"groups", "multicast_memberships", "multicast memberships of programs", true},
-	{"buffers", "buffers", "packet buffers", true},
-	{"buffers_held", "buffers_held", "packet buffers that programs hold", true},
-	{"buffers_free", "buffers_free", "packet buffers in the pool", true},
-	{"blocks_used", "qpn_blocks_used", "blocks of queue pair numbers that programs have", true},
+#define OWNER_STAT(name, metric, kind, meaning) {#name, #metric, meaning, kind},
+#include "report/owner_stats.def"
+#undef OWNER_STAT
 };
 
 static const struct owner_stat *find_owner_stat(const char *name)
@@ -109,7 +66,7 @@ static const struct report_stat *find_stat(const struct report_view *view, const
 static void put_stat_head(FILE *file, const char *name, bool owner, char metric[96])
 {
 	const struct owner_stat *stat = owner ? find_owner_stat(name) : NULL;
-	const bool gauge = stat && stat->gauge;
+	const bool gauge = stat && stat->kind == GAUGE;
 
 	snprintf(metric, 96, "uroce_%s%s%s", owner ? "owner_" : "", stat ? stat->metric : name,
 		 gauge ? "" : "_total");

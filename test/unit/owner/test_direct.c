@@ -129,13 +129,13 @@ TEST(direct_make__connects_two_that_talk)
 	/* They are the two ends of one socket. */
 	assert_int_equal(send(fds[0], &byte, 1, 0), 1);
 	assert_int_equal(recv(fds[1], &byte, 1, 0), 1);
-	assert_int_equal(rig->server.totals.directs, 1);
+	assert_int_equal(rig->server.totals.direct_memifs, 1);
 	/* Once, also if one of the two has given it up. */
 	shutdown(fds[0], SHUT_RDWR);
 	talk(rig, 0, 1);
 	talk(rig, 0, 1);
 	assert_int_equal(take_offer(rig, 0, &offers[0]), -1);
-	assert_int_equal(rig->server.totals.directs, 1);
+	assert_int_equal(rig->server.totals.direct_memifs, 1);
 	close(fds[0]);
 	close(fds[1]);
 }
@@ -181,7 +181,7 @@ TEST(direct_make__not_for_one_that_gets_no_answer)
 
 	for (int i = 0; i < 10 * PACKETS; i++)
 		lanes_note(&rig->server, 0, 1);
-	assert_int_equal(rig->server.totals.directs, 0);
+	assert_int_equal(rig->server.totals.direct_memifs, 0);
 }
 
 TEST(direct_make__not_for_trusted_processes_and_not_past_a_capture)
@@ -191,18 +191,18 @@ TEST(direct_make__not_for_trusted_processes_and_not_past_a_capture)
 
 	isolated_destroy(&rig->server, slot);
 	talk(rig, 0, 1);
-	assert_int_equal(rig->server.totals.directs, 0);
+	assert_int_equal(rig->server.totals.direct_memifs, 0);
 	assert_int_equal(isolated_create(slot), 0);
 	rig->server.lanes.passes_all = true;
 	talk(rig, 0, 1);
-	assert_int_equal(rig->server.totals.directs, 0);
+	assert_int_equal(rig->server.totals.direct_memifs, 0);
 	rig->server.lanes.passes_all = false;
 	slot->state = SLOT_DRAINING;
 	talk(rig, 0, 1);
-	assert_int_equal(rig->server.totals.directs, 0);
+	assert_int_equal(rig->server.totals.direct_memifs, 0);
 	slot->state = SLOT_LIVE;
 	talk(rig, 0, 1);
-	assert_int_equal(rig->server.totals.directs, 1);
+	assert_int_equal(rig->server.totals.direct_memifs, 1);
 }
 
 /* Its packets must pass through the owner, which keeps the rate. */
@@ -214,9 +214,9 @@ TEST(direct_make__not_for_a_tenant_with_a_rate)
 	rig->server.tenants.all[1].limits.rate = TENANTS_RATE_MIN;
 	talk(rig, 0, 1);
 	talk(rig, 2, 0);
-	assert_int_equal(rig->server.totals.directs, 0);
+	assert_int_equal(rig->server.totals.direct_memifs, 0);
 	talk(rig, 1, 2);
-	assert_int_equal(rig->server.totals.directs, 1);
+	assert_int_equal(rig->server.totals.direct_memifs, 1);
 }
 
 TEST(direct_make__has_limits)
@@ -225,19 +225,19 @@ TEST(direct_make__has_limits)
 
 	for (uint16_t i = 1; i < PROCESSES; i++)
 		talk(rig, 0, i);
-	assert_int_equal(rig->server.totals.directs, SHARE_DIRECTS_MAX);
+	assert_int_equal(rig->server.totals.direct_memifs, SHARE_DIRECTS_MAX);
 	/* Those beyond it may have others. */
 	talk(rig, PROCESSES - 2, PROCESSES - 1);
-	assert_int_equal(rig->server.totals.directs, SHARE_DIRECTS_MAX + 1);
+	assert_int_equal(rig->server.totals.direct_memifs, SHARE_DIRECTS_MAX + 1);
 	rig->server.directs.count += DIRECTS_MAX;
 	talk(rig, 1, PROCESSES - 1);
-	assert_int_equal(rig->server.totals.directs, SHARE_DIRECTS_MAX + 1);
+	assert_int_equal(rig->server.totals.direct_memifs, SHARE_DIRECTS_MAX + 1);
 	rig->server.directs.count -= DIRECTS_MAX;
 	/* The end of a process makes room. */
 	direct_close(&rig->server, 1);
 	lanes_forget(&rig->server, 1);
 	talk(rig, 0, PROCESSES - 1);
-	assert_int_equal(rig->server.totals.directs, SHARE_DIRECTS_MAX + 2);
+	assert_int_equal(rig->server.totals.direct_memifs, SHARE_DIRECTS_MAX + 2);
 }
 
 /* The number of a slot is another process's later, which has not talked to anybody. */
@@ -249,7 +249,7 @@ TEST(lanes_forget__forgets_who_talked)
 	lanes_forget(&rig->server, 1);
 	for (int i = 0; i < 10 * PACKETS; i++)
 		lanes_note(&rig->server, 0, 1);
-	assert_int_equal(rig->server.totals.directs, 0);
+	assert_int_equal(rig->server.totals.direct_memifs, 0);
 }
 
 /* Whoever has the ends by then. */
@@ -288,7 +288,7 @@ TEST(direct_make__takes_back_what_one_cannot_be_told)
 	if (fd >= 0)
 		assert_true(is_shut(fd));
 	close(fd);
-	assert_int_equal(rig->server.totals.directs, 0);
+	assert_int_equal(rig->server.totals.direct_memifs, 0);
 	/* It is not tried again. */
 	assert_int_equal(rig->server.directs.count, 1);
 	talk(rig, 0, 1);

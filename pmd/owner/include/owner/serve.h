@@ -61,60 +61,11 @@ struct serve_config {
 	struct report_set *reports;	     /* gets the reports of processes and the owner's own */
 };
 
-/** The state of an attached process. */
-struct serve_slot {
-	uint16_t slot;
-	uint32_t generation;
-	pid_t pid;
-	uid_t uid;
-	uint32_t qpn_first;
-	uint32_t qpn_count;
-	uint32_t held;	     /* buffers that it holds */
-	uint64_t tx_packets; /* taken from it */
-	uint64_t rx_packets; /* given to it */
-	uint64_t rx_dropped; /* dropped because it did not take them in time */
-	bool isolated;	     /* it shares no memory */
-	bool has_psock; /* it has a packet socket, and most of its packets do not pass through us */
-	bool attached;	/* false: it hung up or broke a rule; its slot ends when it ends */
-	uint32_t engine; /* of the process's device: the one whose slot it is */
-};
-
 /** The state of the owner, and its counters. */
 struct serve_totals {
-	uint32_t buffers;
-	uint32_t buffers_held; /* by processes */
-	uint32_t buffers_free; /* in the pool; the others are in the port and in bursts being
-				  forwarded */
-	uint32_t blocks_used;  /* of queue pair numbers */
-	uint32_t groups;       /* multicast memberships of processes */
-	uint32_t processes;
-	uint32_t psocks;	/* packet sockets of processes */
-	uint64_t attached;	/* processes that have attached so far */
-	uint64_t ended;		/* those of them that have ended */
-	uint64_t rx_packets;	/* from the port */
-	uint64_t tx_packets;	/* to the port */
-	uint64_t handed_over;	/* from process to process, through the owner */
-	uint64_t lanes;		/* made between processes so far */
-	uint64_t directs;	/* direct memifs made between isolated processes so far */
-	uint64_t lane_packets;	/* through the open lanes, as the processes say */
-	uint64_t rx_dropped;	/* frames from the port: in too many segments, or without room
-				   for their tag */
-	uint64_t unknown_qpn;	/* packets whose queue pair number no process has */
-	uint64_t unknown_group; /* from the port: packets to a group without members */
-	uint64_t own_source;	/* packets from the port with an address of the port as source */
-	uint64_t no_buffer;	/* copies and own frames that were not made: no buffer */
-	uint64_t own_dropped;	/* own frames: the port had no room */
-	uint32_t cm_ports;	/* of processes */
-	uint64_t mads;		/* for QP 1, given to a process */
-	uint64_t mads_answered; /* by the owner: they were for no process */
-	uint64_t mads_dropped;	/* malformed, or for no process and without an answer, or not
-				   taken in time by their process */
-	uint64_t mads_farewell; /* sent by the owner for processes that have ended */
-	uint64_t tx_dropped;	/* the link was down, or the port did not send them */
-	uint64_t kernel_rx_packets; /* from the port to the kernel's interface */
-	uint64_t kernel_tx_packets; /* from that interface to the port */
-	uint64_t kernel_dropped;    /* frames that the kernel's interface did not take */
-	uint64_t refused;	    /* ring words and messages that broke a rule */
+#define OWNER_STAT(name, metric, kind, meaning) uint64_t name;
+#include "report/owner_stats.def"
+#undef OWNER_STAT
 };
 
 /**
@@ -143,12 +94,6 @@ void serve_wake(struct server *server);
 /** Return true if the port was unplugged: the processes have been told, and no process can attach.
  * MT-safe. */
 bool serve_is_lost(const struct server *server);
-
-/** Get the owner's state. */
-void serve_totals(const struct server *server, struct serve_totals *totals);
-
-/** Get the state of the first process from `slot` on. Return false if there is none. */
-bool serve_next_slot(const struct server *server, uint16_t slot, struct serve_slot *status);
 
 /** Write the owner's and all processes' state as JSON, the answer to SHARE_STATUS. Returns its
  * length, or -ENOSPC. */
