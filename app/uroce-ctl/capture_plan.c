@@ -20,6 +20,9 @@
 #define CAPTURE_RECEIVED                                                                         \
 	"only received packets are seen here, and a run of packets looks like one long packet; " \
 	"let uroced own the interface, with --capture port, to see all"
+#define CAPTURE_LOCAL "local" /* in front of a port without a network's number */
+#define CAPTURE_PCAP  "; tcpdump writes pcap, not pcapng"
+#define CAPTURE_UDP   "a run of packets looks like one long packet"
 
 /* Offsets into IP packets without options or extension headers. */
 struct offsets {
@@ -95,6 +98,11 @@ static void find_peer(const struct report_devices *devices, struct capture_targe
 	}
 }
 
+static bool has_no_network(const struct report_facts *facts)
+{
+	return !facts->netdev && strncmp(facts->port, CAPTURE_LOCAL, strlen(CAPTURE_LOCAL)) == 0;
+}
+
 bool capture_find(const struct report_devices *devices, const struct capture_want *want,
 		  struct capture_target *target, char *error, size_t error_size)
 {
@@ -112,6 +120,7 @@ bool capture_find(const struct report_devices *devices, const struct capture_wan
 		return refuse(error, error_size, "there is no such device; see 'dev'");
 	if (devices_next(devices, &want->filter, &next))
 		return refuse(error, error_size, "there are several devices; add 'dev DEV'");
+	target->local = has_no_network(&target->device->head->facts);
 	return true;
 }
 
@@ -141,7 +150,8 @@ static int add_family(char *at, size_t size, const struct offsets *offsets,
 			offsets->base, offsets->source_qp, record->number);
 }
 
-/* "vlan" changes the offsets of what follows, so the expression without a tag comes first. */
+/* "vlan" changes the offsets of what follows, so the expression without a tag comes first. A UDP
+ * socket's packets have none, and the interface "any" knows no "vlan". */
 int capture_filter(const struct capture_target *target, char filter[CAPTURE_FILTER_MAX])
 {
 	char plain[CAPTURE_FILTER_MAX / 2 - 32];
@@ -154,6 +164,8 @@ int capture_filter(const struct capture_target *target, char filter[CAPTURE_FILT
 	} else {
 		snprintf(plain, sizeof(plain), "udp dst port %d", ROCE_PORT);
 	}
+	if (target->device->head->facts.udp)
+		return snprintf(filter, CAPTURE_FILTER_MAX, "%s", plain);
 	return snprintf(filter, CAPTURE_FILTER_MAX, "(%s) or (vlan and (%s))", plain, plain);
 }
 
@@ -196,18 +208,21 @@ static bool choose_dpdk(const struct capture_want *want, const struct dpdk_ports
 	return true;
 }
 
+/* The kernel's routes choose the interface of each packet of a UDP socket: lo, if it is for this
+ * host. */
 static bool choose_kernel(const struct capture_target *target, const struct capture_want *want,
 			  const struct capture_tools *tools, struct capture_plan *plan, char *error,
 			  size_t error_size)
 {
-	const char *iface = target->device->head->facts.port;
+	const struct report_facts *facts = &target->device->head->facts;
+	const char *iface = facts->udp ? "any" : facts->port;
 
 	plan->netns_of = capture_owner(target);
 	if (tools->dumpcap) {
 		add_arguments(plan, want,
 			      (const char *const[]){"dumpcap", "-q", "-p", "-i", iface, "-f",
 						    plan->filter, NULL});
-		plan->note = CAPTURE_RECEIVED;
+		plan->note = facts->udp ? CAPTURE_UDP : CAPTURE_RECEIVED;
 		return true;
 	}
 	if (!tools->tcpdump)
@@ -216,7 +231,7 @@ static bool choose_kernel(const struct capture_target *target, const struct capt
 	add_arguments(plan, want,
 		      (const char *const[]){"tcpdump", "-U", "-p", "-n", "-i", iface, NULL});
 	add_argument(plan, plan->filter); /* tcpdump wants the filter as its last argument */
-	plan->note = CAPTURE_RECEIVED "; tcpdump writes pcap, not pcapng";
+	plan->note = facts->udp ? CAPTURE_UDP CAPTURE_PCAP : CAPTURE_RECEIVED CAPTURE_PCAP;
 	return true;
 }
 
@@ -229,9 +244,9 @@ static bool choose_joined(const struct capture_target *target, const struct capt
 
 	if (target->local && !between)
 		return refuse(error, error_size,
-			      "its peer is a program of the same uroced, and their packets pass no "
-			      "port; start uroced with --capture all");
-	if (!target->record && between)
+			      "packets between programs of one uroced pass no port; start it with "
+			      "--capture all");
+	if (!target->local && !target->record && between)
 		plan->note = "only packets of the port, not those between programs of this uroced; "
 			     "name a queue pair (qp LQPN) for these";
 	return choose_dpdk(want, ports, target->local ? between : port, plan);
@@ -252,10 +267,11 @@ bool capture_choose(const struct capture_target *target, const struct capture_wa
 	if (port && tools->dpdk_dumpcap)
 		return choose_joined(target, want, ports, port, plan, error, error_size);
 	if (target->local)
-		return refuse(error, error_size,
-			      port ? "install dpdk-dumpcap (Debian: dpdk)"
-				   : "its peer is a program of the same uroced, and their packets "
-				     "pass no port; start uroced with --capture all");
+		return refuse(
+			error, error_size,
+			port ? "install dpdk-dumpcap (Debian: dpdk)"
+			     : "packets between programs of one uroced pass no port; start it "
+			       "with --capture all");
 	if (facts->netdev)
 		return choose_kernel(target, want, tools, plan, error, error_size);
 	return refuse(error, error_size,

@@ -24,7 +24,8 @@ struct capture_target {
 	const struct report_device *device;
 	const struct report_view *view;	    /* the process of the queue pair; NULL without qpn */
 	const struct report_record *record; /* the queue pair; NULL without qpn */
-	bool local;  /* the peer is a program of the same device: no packet leaves by the port */
+	bool local;  /* the peer is a program of the same device, or there is no network: no packet
+			leaves by the port */
 	bool inside; /* the peer is in the same process */
 };
 

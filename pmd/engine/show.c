@@ -23,6 +23,7 @@ void show_begin(struct report *report, const struct share_facts *facts, const st
 	snprintf(shown->device, sizeof(shown->device), "%s", device->config.name);
 	snprintf(shown->port, sizeof(shown->port), "%s", facts->unique);
 	shown->netdev = link->addresses.count > 0 && link->addresses.list[0].ifindex != 0;
+	shown->udp = link->by_udp;
 	shown->guid_be = device->node_guid_be;
 	shown->mtu_bytes = link->port.mtu_bytes;
 	shown->path_mtu = device->mtu;

@@ -127,6 +127,7 @@ static void status_fill_facts(const struct server *server, const struct settings
 	facts->mtu_bytes = port->mtu_bytes;
 	facts->path_mtu = device_path_mtu(port->mtu_bytes);
 	facts->netdev = settings->netdev[0] != '\0';
+	facts->udp = settings->udp;
 	memcpy(facts->mac, port->mac, sizeof(facts->mac));
 }
 

@@ -3,10 +3,11 @@
 with a packet socket, which sees and checks what a NIC would."""
 
 import os
+import shutil
 
-from harness.process import NOBODY, LocalHost, Namespace
+from harness.process import NOBODY, LocalHost, Namespace, ask
 from harness.report import CheckFailed
-from harness.tools import DEVICE, UROCE_RUN, PerfTest, PingPong, Side, gid_index, gids, run_pair
+from harness.tools import DEVICE, UROCE_CTL, UROCE_RUN, PerfTest, PingPong, Side, gid_index, gids, run_pair
 from programs.cm.rdmacm import CmRunning
 from programs.share.operate import expect
 from programs.share.share import Uroced
@@ -101,6 +102,10 @@ class UdpTest:
         self._check("a path with a smaller MTU than the interface's", self._small_path)
         self._check("one packet of a hundred is lost", self._lossy)
         self._check("the port is taken", self._taken)
+        if shutil.which("tshark") is None:
+            self._report.skip("udp: capture", "no tshark; config/setup.sh test")
+        else:
+            self._check("capture", self._capture)
         if not self._report.require("udp: uroced --udp", self._owner.run):
             return
         for server, client in (("attached", "udp"), ("attached", "attached")):
@@ -147,6 +152,18 @@ class UdpTest:
                 running.fail("the second program has a device")
             if "UDP port 4791 is taken by" not in second.output():
                 running.fail("it is not said that another program has the port")
+
+    def _capture(self):
+        """Packets of both directions are seen."""
+        file = os.path.join(self._work_dir, "udp.pcapng")
+        with CmRunning() as running:
+            server = running.serve(self._host("near"), ["rping", "-s", "-a", NEAR["ipv4"]])
+            running.start(self._host("far"), ["rping", "-c", "-a", NEAR["ipv4"], "-C", "1000000"])
+            done = ask([UROCE_CTL, "-w", file, "-n", "50", "capture", "pid", str(server.pid)], SECONDS)
+            if done.returncode != 0 or "only received" in done.stderr:
+                running.fail(f"uroce-ctl fails, or says what is not true: {done.stderr}")
+        done = ask(["tshark", "-n", "-r", file, "-T", "fields", "-e", "ip.src", "-Y", "infiniband"], SECONDS)
+        expect(set(done.stdout.split()) == {NEAR["ipv4"], FAR["ipv4"]}, "not both directions", done.stdout, done.stderr)
 
     def _comes_back(self):
         status = self._owner.status()

@@ -251,10 +251,38 @@ TEST(capture_choose__an_interface_of_the_kernel)
 	assert_non_null(strstr(error, "--capture all"));
 }
 
+TEST(capture_choose__a_udp_socket)
+{
+	add_owner();
+	views[0].facts.udp = 1;
+	assert_true(find(NULL, 0, 0));
+	assert_true(choose(0));
+	expect_argv((const char *[]){"dumpcap", "-q", "-p", "-i", "any", "-f", plan.filter, "-w",
+				     "x.pcapng", NULL});
+	assert_null(strstr(plan.filter, "vlan"));
+	assert_null(strstr(plan.note, "only received"));
+	tools.dumpcap = false;
+	assert_true(choose(0));
+	assert_null(strstr(plan.note, "only received"));
+}
+
 TEST(capture_choose__no_tool_sees_the_port)
 {
 	add(STANDALONE, REPORT_STANDALONE, "uroce0", "net_memif0,role=server");
 	assert_true(find(NULL, 0, 0));
 	assert_false(choose(0));
 	assert_non_null(strstr(error, "--capture port"));
+}
+
+TEST(capture_choose__a_port_without_a_network)
+{
+	add(OWNER, REPORT_OWNER, "uroce0", "local0");
+	add_port(0, "net_null_local0");
+	assert_true(find(NULL, 0, 0));
+	assert_false(choose(0));
+	assert_non_null(strstr(error, "--capture all"));
+	add_port(1, "net_null_handed_over0");
+	assert_true(choose(0));
+	assert_string_equal(plan.argv[4], "1");
+	assert_null(plan.note);
 }

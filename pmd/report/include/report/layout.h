@@ -47,6 +47,7 @@ struct report_facts {
 	uint8_t mac[6];
 	uint8_t netdev; /* the port is a kernel interface */
 	uint8_t cc;	/* enum cc_kind of new queue pairs */
+	uint8_t udp;	/* the port is a UDP socket, with the addresses of that interface */
 };
 
 /* A counter and its name. */
