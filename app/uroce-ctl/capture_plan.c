@@ -13,6 +13,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "ctl_show.h"
+
 #define ROCE_PORT 4791
 
 /* A packet socket bypasses the queueing disciplines, and the kernel captures sent packets only
@@ -78,7 +80,7 @@ static bool find_target_qp(const struct report_devices *devices, const struct ca
 	return refuse(error, error_size,
 		      found == 0 ? "no process has that queue pair; see 'resource show qp'"
 				 : "several processes have a queue pair with that number; add 'pid "
-				   "PID' or 'dev DEV'");
+				   "PID' or 'net NET'");
 }
 
 /* Find out if the peer's queue pair belongs to the same device, and is connected to ours. */
@@ -118,8 +120,8 @@ bool capture_find(const struct report_devices *devices, const struct capture_wan
 	target->device = devices_next(devices, &want->filter, &next);
 	if (!target->device)
 		return refuse(error, error_size, "there is no such device; see 'dev'");
-	if (devices_next(devices, &want->filter, &next))
-		return refuse(error, error_size, "there are several devices; add 'dev DEV'");
+	if (!show_is_one(devices, &want->filter, error, error_size))
+		return false;
 	target->local = has_no_network(&target->device->head->facts);
 	return true;
 }

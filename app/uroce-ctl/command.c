@@ -19,9 +19,9 @@
 #define SECONDS_MAX  3600
 
 const char command_help[] =
-	"Usage: uroce-ctl [-j] dev [show [DEV]]\n"
-	"       uroce-ctl [-j] link [show [DEV[/1]]]\n"
-	"       uroce-ctl [-j] resource [show [DEV]]\n"
+	"Usage: uroce-ctl [-j] dev [show [DEV] [FILTER...]]\n"
+	"       uroce-ctl [-j] link [show [DEV[/1]] [FILTER...]]\n"
+	"       uroce-ctl [-j] resource [show [DEV] [FILTER...]]\n"
 	"       uroce-ctl [-j] resource show qp|cq|mr|pd|srq|ctx|cm_id [FILTER...]\n"
 	"       uroce-ctl [-j] statistic [show] [FILTER...]\n"
 	"       uroce-ctl [-d SECONDS] [-n COUNT] top [FILTER...]\n"
@@ -36,7 +36,7 @@ const char command_help[] =
 	"packets, show and change congestion control, and show what this host\n"
 	"allows.\n"
 	"\n"
-	"  FILTER := { dev DEV | link DEV[/1] | pid PID }\n"
+	"  FILTER := { dev DEV | link DEV[/1] | net NET | pid PID }\n"
 	"\n"
 	"  -j, --json           print JSON\n"
 	"  --color WHEN         auto (default: on a terminal), always or never\n"
@@ -135,6 +135,10 @@ static bool parse_filter(struct command *command, struct words *words)
 	}
 	if (is_word(word, "dev") || is_word(word, "link"))
 		return set_device(command, words, value);
+	if (is_word(word, "net")) {
+		command->filter.net = value;
+		return true;
+	}
 	if (!is_word(word, "pid"))
 		return refuse(words, "there is no filter", word);
 	if (!parse_number(value, INT32_MAX, &number) || number == 0)
@@ -143,18 +147,17 @@ static bool parse_filter(struct command *command, struct words *words)
 	return true;
 }
 
-/* Parse what follows "resource": a kind, a device, or nothing. */
-static bool parse_kind(struct command *command, struct words *words)
+/* Parse a kind of objects, if there is one. */
+static void parse_kind(struct command *command, struct words *words)
 {
 	for (int kind = 0; kind < REPORT_KINDS; kind++) {
 		if (words->left > 0 &&
 		    strcmp(*words->at, report_kind_name((enum report_kind)kind)) == 0) {
 			next(words);
 			command->kind = kind;
-			return true;
+			return;
 		}
 	}
-	return words->left == 0 || set_device(command, words, next(words));
 }
 
 /* Parse one name and its value after "congestion set". Return false with an error. */
@@ -204,8 +207,9 @@ static bool parse_set(struct command *command, struct words *words)
 		if (!parse_filter(command, words))
 			return false;
 	}
-	if (!command->filter.device && command->filter.pid == 0)
-		return refuse(words, "say for which device or process:", "dev DEV or pid PID");
+	if (!command->filter.device && !command->filter.net && command->filter.pid == 0)
+		return refuse(words,
+			      "say for which device or process:", "dev DEV, net NET or pid PID");
 	for (uint32_t i = 0; i < command->change_count; i++) {
 		if (command->changes[i].kind == REPORT_COMMAND_ALGORITHM)
 			command->changes[i].value = command->qpn;
@@ -220,6 +224,13 @@ static bool parse_set(struct command *command, struct words *words)
 static bool runs_on(enum command_object object)
 {
 	return object == COMMAND_TOP || object == COMMAND_MONITOR || object == COMMAND_CAPTURE;
+}
+
+/* Commands that name a device without "dev". */
+static bool takes_device(const struct command *command)
+{
+	return command->object == COMMAND_DEV || command->object == COMMAND_LINK ||
+	       (command->object == COMMAND_RESOURCE && command->kind < 0);
 }
 
 static bool parse_words(struct command *command, struct words *words)
@@ -242,12 +253,14 @@ static bool parse_words(struct command *command, struct words *words)
 		return parse_set(command, words);
 	if (!runs_on(command->object) && !take(words, "show"))
 		take(words, "list");
-	if (command->object == COMMAND_RESOURCE && !parse_kind(command, words))
-		return false;
+	if (command->object == COMMAND_RESOURCE)
+		parse_kind(command, words);
 	if (command->object == COMMAND_METRICS && take(words, "qp"))
 		command->kind = REPORT_QP;
-	if ((command->object == COMMAND_DEV || command->object == COMMAND_LINK) && words->left == 1)
-		return set_device(command, words, next(words));
+	/* A filter has two words. */
+	if (takes_device(command) && words->left % 2 == 1 &&
+	    !set_device(command, words, next(words)))
+		return false;
 	while (words->left > 0) {
 		if (!parse_filter(command, words))
 			return false;

@@ -95,6 +95,9 @@ void congestion_set(const struct report_devices *devices, const struct command *
 	uint32_t next = 0;
 	int rc;
 
+	/* Many programs may have a device of this name. A process is named on purpose. */
+	if (command->filter.pid == 0 && !show_is_one(devices, &command->filter, error, error_size))
+		return;
 	givers = (struct givers){.command = command};
 	report_set_init(&givers.set);
 	rc = report_scan(&givers.set);

@@ -117,33 +117,36 @@ void output_item(struct output *output)
 	output->failed |= !output->item;
 }
 
-void output_dev(struct output *output, uint32_t index, const char *name)
+void output_dev(struct output *output, const struct report_device *device)
 {
 	output_item(output);
 	if (output->json) {
-		output_number(output, "ifindex", index);
-		output_text(output, "ifname", name);
-		return;
+		output_number(output, "ifindex", device->index);
+		output_text(output, "ifname", device->name);
+	} else {
+		output->column =
+			(unsigned int)printf("%s%" PRIu32 ": ", output->prefix, device->index);
+		terminal_put(output->terminal, TINT_NAME, device->name);
+		fputs(": ", stdout);
+		output->column += (unsigned int)strlen(device->name) + 2;
 	}
-	output->column = (unsigned int)printf("%s%" PRIu32 ": ", output->prefix, index);
-	terminal_put(output->terminal, TINT_NAME, name);
-	fputs(": ", stdout);
-	output->column += (unsigned int)strlen(name) + 2;
+	output_text(output, "net", device->net);
 }
 
-void output_link(struct output *output, uint32_t index, const char *name)
+void output_link(struct output *output, const struct report_device *device)
 {
 	output_item(output);
 	if (output->json) {
-		output_number(output, "ifindex", index);
+		output_number(output, "ifindex", device->index);
 		output_number(output, "port", PORT);
-		output_text(output, "ifname", name);
-		return;
+		output_text(output, "ifname", device->name);
+	} else {
+		output->column = (unsigned int)printf("%slink ", output->prefix);
+		terminal_put(output->terminal, TINT_NAME, device->name);
+		output->column += (unsigned int)strlen(device->name);
+		output->column += (unsigned int)printf("/%d ", PORT);
 	}
-	output->column = (unsigned int)printf("%slink ", output->prefix);
-	terminal_put(output->terminal, TINT_NAME, name);
-	output->column += (unsigned int)strlen(name);
-	output->column += (unsigned int)printf("/%d ", PORT);
+	output_text(output, "net", device->net);
 }
 
 void output_item_end(struct output *output)

@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "report/read.h"
+#include "report/devices.h"
 #include "terminal.h"
 
 struct json_object;
@@ -30,10 +30,10 @@ void output_begin(struct output *output, bool json, const struct terminal *termi
 /** Begin an item of JSON only; the caller prints lines. */
 void output_item(struct output *output);
 
-/** Begin an item of a device. A line begins with "0: uroce0: " for output_dev, and with "link
- * uroce0/1 " for output_link. */
-void output_dev(struct output *output, uint32_t index, const char *name);
-void output_link(struct output *output, uint32_t index, const char *name);
+/** Begin an item of a device with its name and network. A line begins with "0: uroce0: " for
+ * output_dev, and with "link uroce0/1 " for output_link. */
+void output_dev(struct output *output, const struct report_device *device);
+void output_link(struct output *output, const struct report_device *device);
 
 /** Add a field to the item. */
 void output_text(struct output *output, const char *name, const char *value);

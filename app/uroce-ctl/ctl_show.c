@@ -9,14 +9,38 @@ bool show_is_there(const struct report_devices *devices, const struct report_fil
 {
 	uint32_t next = 0;
 
-	if ((!filter->device && filter->pid == 0) || devices_next(devices, filter, &next))
+	if ((!filter->device && !filter->net && filter->pid == 0) ||
+	    devices_next(devices, filter, &next))
 		return true;
 	if (filter->pid != 0)
 		snprintf(error, error_size, "process %d has no such device; see 'dev'",
 			 filter->pid);
+	else if (filter->device)
+		snprintf(error, error_size, "there is no device '%s'%s; see 'dev'", filter->device,
+			 filter->net ? " in that network" : "");
 	else
-		snprintf(error, error_size, "there is no device '%s'; see 'dev'", filter->device);
+		snprintf(error, error_size, "there is no network '%s'; see 'dev'", filter->net);
 	return false;
+}
+
+bool show_is_one(const struct report_devices *devices, const struct report_filter *filter,
+		 char *error, size_t error_size)
+{
+	const struct report_device *device;
+	uint32_t next = 0, count = 0;
+	size_t len;
+
+	len = (size_t)snprintf(error, error_size, "there are several; add 'net NET' or 'pid PID':");
+	while ((device = devices_next(devices, filter, &next)) != NULL) {
+		count++;
+		if (len < error_size)
+			len += (size_t)snprintf(error + len, error_size - len,
+						"%s %s of net %s (%s)", count > 1 ? "," : "",
+						device->name, device->net, device->head->comm);
+	}
+	if (count <= 1)
+		error[0] = '\0';
+	return count <= 1;
 }
 
 static void add_process(const struct report_view *view, struct output *output)
@@ -28,15 +52,21 @@ static void add_process(const struct report_view *view, struct output *output)
 		output_text(output, "answer", "old");
 }
 
-void show_one_dev(const struct report_device *device, struct output *output)
+/* Say whose device it is. An owner's report may be out of our reach. */
+static void add_owner(const struct report_device *device, struct output *output)
 {
-	output_dev(output, device->index, device->name);
-	report_tell_dev(&device->head->facts, &output->fields);
-	output_number(output, "processes", device->processes);
 	if (device->head->facts.role == REPORT_ATTACHED)
 		output_number(output, "owner-pid", (uint64_t)device->head->facts.owner_pid);
 	else
 		add_process(device->head, output);
+}
+
+void show_one_dev(const struct report_device *device, struct output *output)
+{
+	output_dev(output, device);
+	report_tell_dev(&device->head->facts, &output->fields);
+	output_number(output, "processes", device->processes);
+	add_owner(device, output);
 	output_item_end(output);
 }
 
@@ -52,7 +82,7 @@ void show_dev(const struct report_devices *devices, const struct report_filter *
 void show_program(const struct report_device *device, const struct report_view *view,
 		  struct output *output)
 {
-	output_link(output, device->index, device->name);
+	output_link(output, device);
 	add_process(view, output);
 	output_item_end(output);
 }
@@ -63,8 +93,9 @@ void show_link(const struct report_devices *devices, const struct report_filter 
 	uint32_t next = 0;
 
 	for (const struct report_device *device; (device = devices_next(devices, filter, &next));) {
-		output_link(output, device->index, device->name);
+		output_link(output, device);
 		report_tell_link(&device->head->facts, &output->fields);
+		add_owner(device, output);
 		output_item_end(output);
 	}
 }
@@ -75,10 +106,11 @@ void show_summary(const struct report_devices *devices, const struct report_filt
 	uint32_t next = 0;
 
 	for (const struct report_device *device; (device = devices_next(devices, filter, &next));) {
-		output_dev(output, device->index, device->name);
+		output_dev(output, device);
 		for (int kind = 0; kind < REPORT_KINDS; kind++)
 			output_number(output, report_kind_name((enum report_kind)kind),
 				      device->totals[kind]);
+		add_owner(device, output);
 		output_item_end(output);
 	}
 }
@@ -87,9 +119,9 @@ void show_object(const struct report_device *device, const struct report_view *v
 		 const struct report_record *record, struct output *output)
 {
 	if (record->kind == REPORT_QP || record->kind == REPORT_CM_ID)
-		output_link(output, device->index, device->name);
+		output_link(output, device);
 	else
-		output_dev(output, device->index, device->name);
+		output_dev(output, device);
 	report_tell_record(record, &output->fields);
 	add_process(view, output);
 	output_item_end(output);
@@ -118,7 +150,7 @@ void show_statistic(const struct report_devices *devices, const struct report_fi
 	for (const struct report_view *view; (view = devices_next_view(devices, filter, &next));) {
 		const struct report_device *device = devices_of(devices, next - 1);
 
-		output_link(output, device->index, device->name);
+		output_link(output, device);
 		add_process(view, output);
 		report_tell_stats(view, &output->fields);
 		output_item_end(output);
@@ -136,7 +168,7 @@ void show_congestion(const struct report_devices *devices, const struct report_f
 		/* An owner has no queue pairs. */
 		if (view->facts.role == REPORT_OWNER)
 			continue;
-		output_link(output, device->index, device->name);
+		output_link(output, device);
 		add_process(view, output);
 		report_tell_congestion(view, &output->fields);
 		output_item_end(output);

@@ -11,6 +11,10 @@
 bool show_is_there(const struct report_devices *devices, const struct report_filter *filter,
 		   char *error, size_t error_size);
 
+/** Return true if the filters select at most one device; else false, and `error` names them. */
+bool show_is_one(const struct report_devices *devices, const struct report_filter *filter,
+		 char *error, size_t error_size);
+
 void show_dev(const struct report_devices *devices, const struct report_filter *filter,
 	      struct output *output);
 void show_link(const struct report_devices *devices, const struct report_filter *filter,

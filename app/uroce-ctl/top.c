@@ -63,14 +63,14 @@ static const char *brief(double value, char text[16])
 /* The columns of programs. What is right of the last one that fits matters least, but device and
  * number of queue pairs leave before rates do. */
 static const struct table_column process_columns[] = {
-	{"PID", 8, 20},	     {"COMM", -16, 19},	  {"DEVICE", -10, 8},  {"QPS", 5, 9},
+	{"PID", 8, 20},	     {"COMM", -16, 19},	  {"NET", -14, 8},     {"QPS", 5, 9},
 	{"TX pkt/s", 8, 10}, {"TX bit/s", 8, 18}, {"RX pkt/s", 8, 11}, {"RX bit/s", 8, 17},
 	{"RETX/s", 7, 16},   {"RETX", 8, 7},	  {"TIMEOUTS", 8, 6},  {"RNR", 8, 5},
 	{"ANSWER", -6, 4},
 };
 
 static void print_process(struct table *table, const struct report_view *old,
-			  const struct report_view *view, const char *device)
+			  const struct report_view *view, const char *net)
 {
 	const double sent = rate(old, view, "tx_packets");
 	/* Add loopback packets: a process counts packets from itself and from other processes of
@@ -80,7 +80,7 @@ static void print_process(struct table *table, const struct report_view *old,
 
 	table_cell(table, 0, "%d", view->pid);
 	table_cell(table, 1, "%s", view->comm);
-	table_cell(table, 2, "%s", device);
+	table_cell(table, 2, "%s", net);
 	table_cell(table, 3, "%u", view->totals[REPORT_QP]);
 	table_cell(table, 4, "%s", brief(sent, text));
 	table_cell(table, 5, "%s", brief(rate(old, view, "tx_payload_bytes_read") * 8, text));
@@ -124,7 +124,7 @@ static void catch_number(void *arg, const char *name, uint64_t value)
 }
 
 static const struct table_column qp_columns[] = {
-	{"PID", 8, 18},	     {"DEVICE", -10, 10}, {"LQPN", 8, 20},  {"RQPN", 8, 19},
+	{"PID", 8, 18},	     {"NET", -14, 10},	  {"LQPN", 8, 20},  {"RQPN", 8, 19},
 	{"TYPE", -7, 11},    {"STATE", -5, 17},	  {"SENDS", 6, 12}, {"RECVS", 6, 9},
 	{"TX pkt/s", 8, 16}, {"RX pkt/s", 8, 15},
 };
@@ -136,7 +136,7 @@ static enum tint qp_tint(const char *state)
 
 static void print_qp(struct table *table, const struct report_view *old,
 		     const struct report_view *view, const struct report_record *record,
-		     const char *device)
+		     const char *net)
 {
 	const struct report_record *was = find_qp(old, record->number);
 	const double seconds = was ? seconds_between(old, view) : 0;
@@ -152,7 +152,7 @@ static void print_qp(struct table *table, const struct report_view *old,
 		taken = ((qp->rq_psn - was->qp.rq_psn) & PSN_MASK) / seconds;
 	}
 	table_cell(table, 0, "%d", view->pid);
-	table_cell(table, 1, "%s", device);
+	table_cell(table, 1, "%s", net);
 	table_cell(table, 2, "%u", record->number);
 	table_cell(table, 3, "%u", qp->dest_qpn);
 	table_cell(table, 4, "%s", words.type);
@@ -183,7 +183,7 @@ static void print_processes(struct top *top)
 	top->left--;
 	while (top->left > 0 && (view = devices_next_view(top->now, top->filter, &next))) {
 		print_process(&table, devices_find_view(top->before, view), view,
-			      devices_of(top->now, next - 1)->name);
+			      devices_of(top->now, next - 1)->net);
 		top->left--;
 	}
 }
@@ -201,7 +201,7 @@ static void print_qps(struct top *top)
 			if (view->records[i].kind != REPORT_QP)
 				continue;
 			print_qp(&table, devices_find_view(top->before, view), view,
-				 &view->records[i], devices_of(top->now, next - 1)->name);
+				 &view->records[i], devices_of(top->now, next - 1)->net);
 			top->left--;
 		}
 	}

@@ -53,7 +53,7 @@ _uroce_find_program()
 _uroce_ctl_words()
 {
 	case " ${words[*]:1:cword-1} " in
-	*" resource show "[qcmps]*" "* | *" top "* | *" monitor "* | *" statistic "*) echo show dev link pid ;;
+	*" resource show "[qcmps]*" "* | *" top "* | *" monitor "* | *" statistic "*) echo show dev link net pid ;;
 	*" resource show "*) echo qp cq mr pd srq ctx cm_id ;;
 	*" dev "* | *" link "* | *" resource "*) echo show ;;
 	*) "${words[0]}" --help 2>/dev/null | command sed -n 's/^\(Usage:\|      \) uroce-ctl \(\[[^]]*\] \)*\([a-z]\+\).*/\3/p' ;;

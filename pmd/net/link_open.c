@@ -98,6 +98,7 @@ int link_prepare(struct link *link, const struct settings *settings)
 	int rc;
 
 	link_init_own(link);
+	link->port.unique = settings->socket;
 	link->port.watched = settings->capture != SETTINGS_CAPTURE_NO;
 	if (settings->netdev[0] != '\0')
 		return link_prepare_netdev(link, settings);

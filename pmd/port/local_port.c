@@ -4,6 +4,8 @@
 #include "local_port.h"
 
 #include <errno.h>
+#include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -92,6 +94,7 @@ static int local_open(void *arg)
 {
 	struct local_port *local = arg;
 	struct port *port = local->port;
+	char text[sizeof(port->devargs.name) + PATH_MAX];
 	uint64_t hash;
 	int rc;
 
@@ -103,7 +106,8 @@ static int local_open(void *arg)
 		rc = port->eal->stand_in_make(port->devargs.name, port->pool, &local->stand_in);
 	if (rc != 0)
 		return rc;
-	hash = unique_hash(port->devargs.name);
+	snprintf(text, sizeof(text), "%s %s", port->devargs.name, port->unique ? port->unique : "");
+	hash = unique_hash(text);
 	memcpy(port->mac, &hash, sizeof(port->mac));
 	port->mac[0] =
 		(uint8_t)((port->mac[0] & ~RTE_ETHER_GROUP_ADDR) | RTE_ETHER_LOCAL_ADMIN_ADDR);

@@ -4,12 +4,16 @@
 #include "report/devices.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include <rte_common.h>
+
 #include "report/scan.h"
 
-#define ANSWER_MS 500 /* a sleeping process checks for requests more often than this */
+#define PORT_NAME_MAX 64
+#define ANSWER_MS     500 /* a sleeping process checks for requests more often than this */
 
 /* Return the process that owns the port. */
 static pid_t owner_of(const struct report_view *view)
@@ -93,6 +97,17 @@ static void count_in(struct report_device *device, const struct report_view *vie
 		device->totals[kind] += view->totals[kind];
 }
 
+/* The arguments of a DPDK device are no part of the network's name. */
+static void set_names(struct report_device *device)
+{
+	const struct report_facts *facts = &device->head->facts;
+
+	device->name = facts->device;
+	snprintf(device->net, sizeof(device->net), "%.*s@%d",
+		 RTE_MIN(PORT_NAME_MAX, (int)strcspn(facts->port, ",")), facts->port,
+		 owner_of(device->head));
+}
+
 int devices_sort(struct report_devices *devices, const struct report_views *views)
 {
 	const uint32_t count = views->count;
@@ -112,7 +127,7 @@ int devices_sort(struct report_devices *devices, const struct report_views *view
 		count_in(&devices->list[devices->of[i]], view);
 	}
 	for (uint32_t i = 0; i < devices->count; i++)
-		devices->list[i].name = devices->list[i].head->facts.device;
+		set_names(&devices->list[i]);
 	return 0;
 }
 
@@ -153,9 +168,18 @@ const struct report_view *devices_find_view(const struct report_devices *devices
 	return NULL;
 }
 
+static bool is_net(const char *wanted, const char *net)
+{
+	const size_t len = strlen(wanted);
+
+	return strncmp(wanted, net, len) == 0 && (net[len] == '\0' || net[len] == '@');
+}
+
 static bool wants_device(const struct report_filter *filter, const struct report_device *device)
 {
-	return !filter->device || strcmp(filter->device, device->name) == 0;
+	if (filter->device && strcmp(filter->device, device->name) != 0)
+		return false;
+	return !filter->net || is_net(filter->net, device->net);
 }
 
 static bool wants_view(const struct report_filter *filter, const struct report_view *view)

@@ -221,22 +221,20 @@ class CtlTest:
         try:
             program = self._program("seen", self._here.prefix, ("--socket", self._owner.socket),
                                     ["ibv_rc_pingpong", "-g", "1", "-p", str(FIRST_PORT + 4)])
-            expected = ["[ATTACH] link uroce0/1", "[CREATE] link uroce0/1 lqpn", "[CREATE] 0: uroce0: mrn",
-                        "[CREATE] 0: uroce0: ctxn"]
-            self._expect_lines(watch, program, expected)
+            self._expect_lines(watch, program, [("[ATTACH]", "pid"), ("[CREATE]", "lqpn"), ("[CREATE]", "mrn"), ("[CREATE]", "ctxn")])
             program.kill()
-            self._expect_lines(watch, program, ["[DESTROY] link uroce0/1 lqpn", "[DETACH] link uroce0/1"])
+            self._expect_lines(watch, program, [("[DESTROY]", "lqpn"), ("[DETACH]", "pid")])
         finally:
             watch.kill()
 
     @staticmethod
-    def _expect_lines(watch, program, beginnings):
-        def seen():
-            mine = [line for line in watch.output().splitlines() if f" pid {program.pid} " in line]
-            return [wanted for wanted in beginnings
-                    if not any(re.sub(r"\d+: ", "0: ", line, count=1).startswith(wanted) for line in mine)] == []
+    def _expect_lines(watch, program, wanted):
+        """Wait until each of these events is told, of a thing of that kind."""
+        def told():
+            mine = [line.split() for line in watch.output().splitlines() if f" pid {program.pid} " in line]
+            return {(words[0], words[words.index("net") + 2]) for words in mine} >= set(wanted)
 
-        expect(wait_until(seen, SECONDS), "not told", beginnings, *watch.story("monitor"))
+        expect(wait_until(told, SECONDS), "not told", wanted, *watch.story("monitor"))
 
     # ---- metrics ----
 
@@ -252,7 +250,7 @@ class CtlTest:
                 value = self._value(metrics, f"uroce_{name}_total", client.pid)
                 expect(low <= value <= after[client.pid][name], name, low, value)
         counted = {name for name in metrics if name.startswith("uroce_owner_")}
-        listed = [name for name in before[owner] if name not in ("ifindex", "port", "ifname", "pid", "comm")]
+        listed = [name for name in before[owner] if name not in ("ifindex", "port", "ifname", "net", "pid", "comm")]
         expect(len(counted) == len(listed), "not all that uroced counts", sorted(counted), listed)
         expect(before[owner]["rx_packets"] <= self._value(metrics, "uroce_owner_rx_packets_total", owner) <=
                after[owner]["rx_packets"], "uroced's counter")
@@ -386,8 +384,8 @@ class CtlTest:
         expect(self._parameters(server) == changed, "not what was set", self._parameters(server))
         expect(self._qp(server)["congestion-control"] == "dcqcn", "the queue pair that it has")
         expect(self._parameters(client)["rpg_ai_rate"] == 40, "another program has changed")
-        run_ctl("congestion", "set", "rpg_ai_rate", "40", "cnp_dscp", "64", "algorithm", "none", "dev", DEVICE, "pid",
-                str(server.pid))
+        run_ctl("congestion", "set", "rpg_ai_rate", "40", "cnp_dscp", "64", "algorithm", "none", "dev", DEVICE, "net",
+                f"veth0@{self._owner.process.pid}")
         expect(self._parameters(server) == before, "not set back", self._parameters(server))
 
     def _algorithms(self):
@@ -407,6 +405,8 @@ class CtlTest:
                               (["rpg_ai_rate", "0", "pid", pid], "from 1 to 100000"),
                               (["rpg_ai_rate", "5"], "for which device or process"),
                               (["rpg_ai_rate", "5", "dev", "nothing"], "there is no device 'nothing'"),
+                              (["rpg_ai_rate", "5", "dev", DEVICE], f"of net veth0@{self._owner.process.pid} (uroced)"),
+                              (["rpg_ai_rate", "5", "net", "nothing"], "there is no network 'nothing'"),
                               (["rpg_ai_rate", "5", "pid", str(self._owner.process.pid)], "no program has the device")):
             self._expect_refused(words, reason)
         self._expect_refused(["rpg_ai_rate", "5", "pid", pid], "has no such device", UNPRIVILEGED)

@@ -160,6 +160,9 @@ class LocalTest:
                 raise CheckFailed(f"nothing matches {pattern}", output.splitlines())
         if output.count("PORT_ACTIVE (4)") != 2:
             raise CheckFailed("not both are active", output.splitlines())
+        guids = re.findall(r"node_guid:\s+(\S+)", output + self._run("ibv_devinfo"))
+        if len(guids) != 3 or len(set(guids)) != 3:
+            raise CheckFailed("devices or networks have the same GUID", guids)
 
     def _ci_start(self):
         """The script prints what later commands need. Nobody else can read the job's environment at any time."""

@@ -155,6 +155,7 @@ TEST(capture_find__the_device)
 	add(STANDALONE, REPORT_STANDALONE, "alone0", "veth1");
 	assert_false(find(NULL, 0, 0));
 	assert_non_null(strstr(error, "several"));
+	assert_non_null(strstr(error, "uroce0 of net veth0@100 (), alone0 of net veth1@200 ()"));
 	assert_true(find("alone0", 0, 0));
 	assert_int_equal(capture_owner(&target), STANDALONE);
 	assert_false(find("other", 0, 0));

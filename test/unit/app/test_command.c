@@ -93,6 +93,13 @@ TEST(command_parse__as_rdma_does)
 	assert_int_equal(command.kind, REPORT_QP);
 	assert_string_equal(command.filter.device, "uroce1");
 	assert_int_equal(command.filter.pid, 77);
+	assert_true(parse("resource show uroce1 net eth1"));
+	assert_int_equal(command.kind, -1);
+	assert_string_equal(command.filter.device, "uroce1");
+	assert_string_equal(command.filter.net, "eth1");
+	assert_true(parse("dev show net eth1@5"));
+	assert_null(command.filter.device);
+	assert_string_equal(command.filter.net, "eth1@5");
 	assert_true(parse("resource show mr"));
 	assert_int_equal(command.kind, REPORT_MR);
 	assert_true(parse("stat"));
@@ -132,6 +139,7 @@ TEST(command_parse__refuses)
 		"",
 		"cake",
 		"dev show a b c",
+		"statistic uroce0",
 		"link show x/2",
 		"resource show qp pid",
 		"resource show qp pid 0",

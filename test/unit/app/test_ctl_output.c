@@ -10,6 +10,8 @@
 #include "test.h"
 
 static const struct terminal file;
+static const struct report_device first = {.index = 0, .name = "uroce0", .net = "eth0@1"};
+static const struct report_device second = {.index = 1, .name = "uroce1", .net = "eth1@1"};
 
 static const char *text;
 
@@ -20,10 +22,10 @@ static void say(bool json, const struct terminal *terminal)
 
 	stdout_begin();
 	output_begin(&output, json, terminal);
-	output_dev(&output, 0, "uroce0");
+	output_dev(&output, &first);
 	output_text(&output, "comm", "a \"b\"\\\n/c");
 	output_item_end(&output);
-	output_link(&output, 1, "uroce1");
+	output_link(&output, &second);
 	output_number(&output, "bytes", UINT64_MAX);
 	output_text(&output, "state", "DOWN");
 	output_item_end(&output);
@@ -58,17 +60,19 @@ TEST(output__json_has_all_of_any_text)
 TEST(output__lines_have_one_item_each)
 {
 	say(false, &file);
-	assert_string_equal(text, "0: uroce0: comm a \"b\"\\?/c\n"
-				  "link uroce1/1 bytes 18446744073709551615 state DOWN\n");
+	assert_string_equal(text,
+			    "0: uroce0: net eth0@1 comm a \"b\"\\?/c\n"
+			    "link uroce1/1 net eth1@1 bytes 18446744073709551615 state DOWN\n");
 }
 
 TEST(output__lines_fit_the_terminal)
 {
-	const struct terminal narrow = {.columns = 42};
+	const struct terminal narrow = {.columns = 40};
 
 	say(false, &narrow);
-	assert_string_equal(text, "0: uroce0: comm a \"b\"\\?/c\n"
-				  "link uroce1/1 bytes 18446744073709551615\n"
+	assert_string_equal(text, "0: uroce0: net eth0@1 comm a \"b\"\\?/c\n"
+				  "link uroce1/1 net eth1@1\n"
+				  "    bytes 18446744073709551615\n"
 				  "    state DOWN\n");
 }
 
@@ -77,7 +81,7 @@ TEST(output__colours)
 	const struct terminal colour = {.colour = true};
 
 	say(false, &colour);
-	assert_non_null(strstr(text, "0: \033[36muroce0\033[0m: comm a"));
+	assert_non_null(strstr(text, "0: \033[36muroce0\033[0m: net eth0@1 comm a"));
 	assert_non_null(strstr(text, "state \033[31mDOWN\033[0m\n"));
 	say(true, &colour);
 	assert_null(strchr(text, '\033'));

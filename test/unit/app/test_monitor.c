@@ -61,7 +61,7 @@ static void make(struct report_devices *devices, uint32_t programs, uint32_t fir
 
 static const char *compared(uint32_t left, bool more)
 {
-	const struct report_filter all = {NULL, 0};
+	const struct report_filter all = {.pid = 0};
 	struct output output;
 
 	stdout_begin();
@@ -74,26 +74,30 @@ TEST(monitor_compare__objects)
 {
 	make(&before, 1, 0, 3);
 	make(&now, 1, 2, 3);
-	assert_string_equal(compared(0, true),
-			    "[DESTROY] 0: uroce0: pdn 17 users 0 pid 101 comm ib_write_bw\n"
-			    "[DESTROY] 0: uroce0: pdn 18 users 0 pid 101 comm ib_write_bw\n"
-			    "[CREATE] 0: uroce0: pdn 20 users 0 pid 101 comm ib_write_bw\n"
-			    "[CREATE] 0: uroce0: pdn 21 users 0 pid 101 comm ib_write_bw\n");
-	assert_string_equal(compared(1, false),
-			    "[DESTROY] 0: uroce0: pdn 17 users 0 pid 101 comm ib_write_bw\n");
+	assert_string_equal(
+		compared(0, true),
+		"[DESTROY] 0: uroce0: net eth1@100 pdn 17 users 0 pid 101 comm ib_write_bw\n"
+		"[DESTROY] 0: uroce0: net eth1@100 pdn 18 users 0 pid 101 comm ib_write_bw\n"
+		"[CREATE] 0: uroce0: net eth1@100 pdn 20 users 0 pid 101 comm ib_write_bw\n"
+		"[CREATE] 0: uroce0: net eth1@100 pdn 21 users 0 pid 101 comm ib_write_bw\n");
+	assert_string_equal(
+		compared(1, false),
+		"[DESTROY] 0: uroce0: net eth1@100 pdn 17 users 0 pid 101 comm ib_write_bw\n");
 }
 
 TEST(monitor_compare__programs)
 {
 	make(&before, 1, 0, 1);
 	make(&now, 2, 0, 1);
-	assert_string_equal(compared(0, true), "[ATTACH] link uroce0/1 pid 102 comm ib_write_bw\n");
+	assert_string_equal(compared(0, true),
+			    "[ATTACH] link uroce0/1 net eth1@100 pid 102 comm ib_write_bw\n");
 	tear_down(NULL);
 	make(&before, 1, 0, 1);
 	make(&now, 0, 0, 0);
-	assert_string_equal(compared(0, true),
-			    "[DESTROY] 0: uroce0: pdn 17 users 0 pid 101 comm ib_write_bw\n"
-			    "[DETACH] link uroce0/1 pid 101 comm ib_write_bw\n");
+	assert_string_equal(
+		compared(0, true),
+		"[DESTROY] 0: uroce0: net eth1@100 pdn 17 users 0 pid 101 comm ib_write_bw\n"
+		"[DETACH] link uroce0/1 net eth1@100 pid 101 comm ib_write_bw\n");
 }
 
 TEST(monitor_compare__devices)
@@ -105,7 +109,7 @@ TEST(monitor_compare__devices)
 	assert_string_equal(compared(0, true), "");
 	now.views.list[0].facts.port[0] = 'E';
 	text = compared(0, true);
-	assert_non_null(strstr(text, "[UNREGISTER] 0: uroce0: node_type ca"));
-	assert_non_null(strstr(text, "[REGISTER] 0: uroce0: node_type ca"));
+	assert_non_null(strstr(text, "[UNREGISTER] 0: uroce0: net eth1@100 node_type ca"));
+	assert_non_null(strstr(text, "[REGISTER] 0: uroce0: net eth1@100 node_type ca"));
 	assert_null(strstr(text, "TACH"));
 }

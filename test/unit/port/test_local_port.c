@@ -71,6 +71,23 @@ TEST(local_port__has_a_local_unicast_mac)
 	port_destroy(&port);
 }
 
+/* Two networks on one host: programs tell devices apart by MAC and GUID. */
+TEST(local_port__has_the_mac_of_its_network)
+{
+	uint8_t macs[3][6];
+
+	for (int i = 0; i < 3; i++) {
+		prepare(0);
+		port.unique = i == 1 ? "/run/two.sock" : "/run/one.sock";
+		assert_int_equal(port_open(&port), 0);
+		memcpy(macs[i], port.mac, sizeof(macs[i]));
+		port_close(&port);
+		port_destroy(&port);
+	}
+	assert_memory_equal(macs[0], macs[2], 6);
+	assert_memory_not_equal(macs[0], macs[1], 6);
+}
+
 TEST(local_port__takes_the_users_mtu)
 {
 	prepare(0);

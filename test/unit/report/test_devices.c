@@ -80,6 +80,30 @@ TEST(devices_sort__joins_what_the_owner_names)
 	assert_string_equal(devices.list[0].name, "uroce0");
 }
 
+/* All devices have the same name: their networks tell them apart. */
+TEST(devices_next__of_a_network)
+{
+	const struct report_filter first = {.device = "uroce0", .net = "eth1@100"},
+				   both = {.net = "eth1"}, none = {.net = "eth"};
+	uint32_t next = 0;
+
+	add_owner();
+	add(PROGRAM, REPORT_ATTACHED, OWNER, "uroce0");
+	strcpy(add(PROGRAM + 1, REPORT_STANDALONE, 0, "uroce0")->facts.port, "net_memif0,id=0");
+	add(PROGRAM + 2, REPORT_STANDALONE, 0, "uroce0");
+	sort();
+	assert_int_equal(devices.count, 3);
+	assert_string_equal(device_of(1)->net, "eth1@100");
+	assert_string_equal(device_of(2)->net, "net_memif0@102");
+	assert_ptr_equal(devices_next(&devices, &first, &next), device_of(0));
+	assert_null(devices_next(&devices, &first, &next));
+	next = 0;
+	assert_non_null(devices_next(&devices, &both, &next));
+	assert_ptr_equal(devices_next(&devices, &both, &next), device_of(3));
+	next = 0;
+	assert_null(devices_next(&devices, &none, &next));
+}
+
 TEST(devices_sort__believes_no_process_of_itself)
 {
 	add(LIAR, REPORT_ATTACHED, OWNER, "forged");

@@ -198,6 +198,9 @@ struct port {
 	bool lcores_are_others; /* the application runs DPDK itself and owns the lcores */
 	bool passed_on;		/* every packet has been passed on, as with PORT_PASSED_ON */
 	bool watched;		/* set before port_prepare: pdump must see the packets */
+	/* set before port_prepare: tells its network from others of the same device's name (its
+	 * socket's path); NULL: nothing does */
+	const char *unique;
 	uint32_t engines; /* set before port_open: that are wanted, and use its buffers; 0: one */
 
 	/* Make the pool instead of port_open, in memory that suits `dma`. May be NULL. 0 or -errno

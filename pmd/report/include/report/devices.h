@@ -13,6 +13,7 @@
 struct report_device {
 	uint32_t index;
 	const char *name;
+	char net[96]; /* PORT@PID: the port and the process that owns it; no other device has it */
 	const struct report_view *head; /* the report of the owner, or the only report */
 	uint32_t processes;		/* number of programs that use the device */
 	uint32_t totals[REPORT_KINDS];	/* sums over these programs */
@@ -28,7 +29,8 @@ struct report_devices {
 
 /* Selects the devices and processes to show. */
 struct report_filter {
-	const char *device; /* name of the only device to show, or NULL for all */
+	const char *device; /* name of the only devices to show, or NULL for all */
+	const char *net;    /* the only network, PORT@PID or PORT, or NULL for all */
 	pid_t pid;	    /* the only process to show, or 0 for all */
 };
 
