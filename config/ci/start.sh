@@ -3,8 +3,12 @@
 # Starts a private network of RDMA devices for the commands that follow in a CI job, and prints the environment that they
 # need, one NAME=VALUE a line. The network runs in the background until the machine or the container ends.
 #
-# usage: export $(start.sh [DEVICES])
+# usage: vars=$(start.sh [DEVICES]) && export $vars
+# (`export $(start.sh)` would print the whole environment, and succeed, if start.sh failed.)
 set -eu
+
+# The uroce-run of this installation.
+PATH=$(dirname "$0")/../../../bin:$PATH
 
 devices=${1:-1}
 # A directory that only this user can enter: the environment of a job may have secrets.
