@@ -9,7 +9,7 @@ CONFIGURE = umask 022; test -f build/build.ninja || meson setup build $(MESONFLA
 # What the demonstration runs, and no more: a newcomer waits for it.
 DEMO_TARGETS = lib/verbs/libibverbs.so.1 lib/verbs/liburoce.so.0 lib/verbs/liburoce-attached.so app/uroce-run
 
-.PHONY: all build tests demo check test test-since test-sanitized test-all soak simulate test-interop test-interop-quick test-interop-all test-package test-package-all test-debian13 perf perf-doc perf-rxe fuzz lint mutate coverage clean distclean help
+.PHONY: all build tests demo check test test-since test-sanitized test-all soak simulate test-interop test-interop-quick test-interop-all test-package test-package-all test-debian13 bundle test-bundle perf perf-doc perf-rxe fuzz lint mutate coverage clean distclean help
 
 all: build
 
@@ -87,6 +87,21 @@ test-debian13:
 	@$(SETUP) package
 	@test/platforms/run.py
 
+# One file with all that a host needs, for any Linux whose C library is not older than this machine's: a release is made on
+# Debian 12.
+bundle:
+	@$(SETUP) build
+	@umask 022; test -f build-bundle/build.ninja || meson setup build-bundle $(MESONFLAGS) -Dbundle=true -Dtests=false \
+		--prefix=/ --bindir=bin --sbindir=bin --libdir=lib
+	@umask 022; ninja -C build-bundle product
+	@umask 022; config/bundle/make.sh
+
+# It is unpacked and used in Debian 12, 13 and forky.
+test-bundle:
+	@$(SETUP) package
+	@$(MAKE) --no-print-directory bundle
+	@test/platforms/bundle.py
+
 # Random programs on every CPU; what fails is named, and kept in build/soak.
 soak:
 	@$(SETUP) build
@@ -139,10 +154,10 @@ fuzz:
 	@test/run-all.py --fuzz-seconds $(or $(SECONDS),600)
 
 clean:
-	rm -rf build build-asan build-tsan build-coverage build-mutate build-package
+	rm -rf build build-asan build-tsan build-coverage build-mutate build-package build-bundle
 
 distclean: clean
-	rm -rf build-interop build-interop-backports build-debian13
+	rm -rf build-interop build-interop-backports build-debian13 build-forky
 
 help:
 	@echo "make               build what is installed (gets the packages it needs, as root); make tests: the tests, too"
@@ -161,6 +176,8 @@ help:
 	@echo "make test-package  Debian's packages, installed and used in a clean Debian; 5 minutes"
 	@echo "make test-package-all  the same, and the examples of doc/ci.md in each language"
 	@echo "make test-debian13 build and test in a Debian 13, which is kept in build-debian13"
+	@echo "make bundle        one file that needs nothing installed and no root: build-bundle/uroce-VERSION-ARCHITECTURE.tar.xz"
+	@echo "make test-bundle   the same, used in Debian 12, 13 and forky; a minute, the first time 10"
 	@echo "make perf          what it gives, beside its marks and the limits of the machine; 15 minutes"
 	@echo "make perf-doc      the same, and doc/performance.md, its plots and the README's figures anew; 25 minutes"
 	@echo "make perf-rxe      uroce beside Linux's rxe, between two virtual machines"
@@ -168,4 +185,4 @@ help:
 	@echo "make lint          clang-tidy, GCC's analyzer, spelling, shell scripts, format; SINCE=COMMIT: only changed C files"
 	@echo "make mutate ROOM=lib/cm  changes one place at a time, and lists what no unit test notices; COUNT=100 changes"
 	@echo "make coverage      which lines and branches the unit tests run, by room; build-coverage/html shows each"
-	@echo "make clean         remove what was built; make distclean: the virtual machine's image and Debian 13, too"
+	@echo "make clean         remove what was built; make distclean: the virtual machine's image and other Debians, too"

@@ -24,6 +24,7 @@
 #include <rte_common.h>
 
 #include "base/cpus.h"
+#include "config/drivers.h"
 
 #define SHM	     "/dev/shm"
 #define FEATURE	     "tx-udp-segmentation"
@@ -170,7 +171,7 @@ void doctor_ask_host(struct doctor_host *host)
 
 	*host = (struct doctor_host){
 		.root = "",
-		.drivers = RTE_EAL_PMD_PATH,
+		.drivers = drivers_dir(),
 		.cpus = cpus_count(),
 		.locks_freely = has_capability(CAP_IPC_LOCK),
 		.shm_error = try_shm(),

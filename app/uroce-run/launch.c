@@ -95,6 +95,21 @@ int launch_prepend_library_path(const char *dir, char *error, size_t error_size)
 	return 0;
 }
 
+int launch_reserve_tls(unsigned int bytes)
+{
+	const char *old = getenv("GLIBC_TUNABLES");
+	const bool none = old == NULL || *old == '\0';
+	char *list;
+	int ret;
+
+	if (asprintf(&list, "%s%sglibc.rtld.optional_static_tls=%u", none ? "" : old,
+		     none ? "" : ":", bytes) < 0)
+		return -ENOMEM;
+	ret = setenv("GLIBC_TUNABLES", list, 1);
+	free(list);
+	return ret < 0 ? -ENOMEM : 0;
+}
+
 int launch_begin_session(void)
 {
 	FILE *file = fopen("/proc/self/autogroup", "re");

@@ -33,6 +33,15 @@ int launch_find_self(char *dir, size_t dir_size);
 int launch_prepend_library_path(const char *dir, char *error, size_t error_size);
 
 /**
+ * Have the C library set this many more bytes aside for thread-local variables of libraries that
+ * the program loads later: liburoce.so.0 of a bundle has those of DPDK, too. Not MT-safe.
+ *
+ * @return
+ *   0, or -ENOMEM.
+ */
+int launch_reserve_tls(unsigned int bytes);
+
+/**
  * Begin a session with the nice value of the one before. Linux shares the CPUs between sessions by
  * a value of each, which a new session does not inherit (sched(7), "The autogroup feature"). A
  * server with less than its programs would starve beside them. A kernel without that feature has no

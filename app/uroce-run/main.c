@@ -13,6 +13,12 @@
 #include "run_options.h"
 #include "run_view.h"
 
+#ifdef UROCE_BUNDLE
+#define RESERVED_TLS_BYTES 8192
+#else
+#define RESERVED_TLS_BYTES 0
+#endif
+
 static int fail(int code, const char *error)
 {
 	fprintf(stderr, "uroce-run: %s\n", error);
@@ -41,7 +47,8 @@ static int run(struct settings *settings, const struct run_request *request)
 	if (launch_find_library(self, library, sizeof(library), error, sizeof(error)) < 0 ||
 	    launch_prepend_library_path(library, error, sizeof(error)) < 0)
 		return fail(EXIT_FAILURE, error);
-	if (settings_export(settings) < 0)
+	if (settings_export(settings) < 0 ||
+	    (RESERVED_TLS_BYTES > 0 && launch_reserve_tls(RESERVED_TLS_BYTES) < 0))
 		return fail(EXIT_FAILURE, "no memory");
 	if (view_start(settings, library, error, sizeof(error)) < 0)
 		return fail(EXIT_FAILURE, error);

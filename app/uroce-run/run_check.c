@@ -16,6 +16,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "config/drivers.h"
 #include "config/settings.h"
 #include "run_devargs.h"
 
@@ -99,7 +100,7 @@ static int check_port(const char *devargs, char *error, size_t error_size)
 	char iface[IFNAMSIZ];
 	int ret;
 
-	ret = devargs_check(devargs, PCI_DEVICES, RTE_EAL_PMD_PATH, error, error_size);
+	ret = devargs_check(devargs, PCI_DEVICES, drivers_dir(), error, error_size);
 	if (ret < 0)
 		return ret;
 	ret = devargs_find_iface(devargs, iface, sizeof(iface), error, error_size);

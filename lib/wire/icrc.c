@@ -4,11 +4,17 @@
 
 #include <string.h>
 
-#include <isa-l/crc.h>
 #include <rte_byteorder.h>
 #include <rte_ip.h>
 
 #include "wire/icrc_kernel.h"
+
+#ifdef UROCE_BUNDLE
+/* A bundle has no ISA-L: Debian has no static library of it. */
+#define crc32_gzip_refl icrc_kernel_words.update
+#else
+#include <isa-l/crc.h>
+#endif
 
 /*
  * A state is the finished CRC of the bytes so far. As in zlib, each call does both inversions of

@@ -5,12 +5,17 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#ifdef UROCE_BUNDLE
+#define LIBRARY_PREFIX "liburoce.so."
+#else
 #define LIBRARY_PREFIX "librte_net_"
+#endif
 
 static const char mark[] = "PMD_INFO_STRING= ";
 
@@ -66,6 +71,21 @@ bool drivers_need_verbs(const char *kernel_driver)
 		if (strcmp(kernel_driver, names[i]) == 0)
 			return true;
 	return false;
+}
+
+const char *drivers_dir(void)
+{
+#ifdef UROCE_BUNDLE
+	static char dir[PATH_MAX + sizeof("/../lib/uroce")];
+	const ssize_t len = readlink("/proc/self/exe", dir, PATH_MAX);
+
+	dir[len > 0 ? len : 0] = '\0';
+	if (strrchr(dir, '/'))
+		strcpy(strrchr(dir, '/'), "/../lib/uroce");
+	return dir;
+#else
+	return RTE_EAL_PMD_PATH;
+#endif
 }
 
 unsigned int drivers_each(const char *dir, bool (*look)(void *arg, const char *description),

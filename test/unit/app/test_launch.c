@@ -68,6 +68,18 @@ TEST(launch_find_library__missing)
 	assert_non_null(strstr(error, "libibverbs.so.1"));
 }
 
+TEST(launch_reserve_tls__keeps_what_the_user_has_set)
+{
+	unsetenv("GLIBC_TUNABLES");
+	assert_int_equal(launch_reserve_tls(4096), 0);
+	assert_string_equal(getenv("GLIBC_TUNABLES"), "glibc.rtld.optional_static_tls=4096");
+	setenv("GLIBC_TUNABLES", "glibc.malloc.check=0", 1);
+	assert_int_equal(launch_reserve_tls(4096), 0);
+	assert_string_equal(getenv("GLIBC_TUNABLES"),
+			    "glibc.malloc.check=0:glibc.rtld.optional_static_tls=4096");
+	unsetenv("GLIBC_TUNABLES");
+}
+
 TEST(launch_find_self__is_a_folder_with_us_in_it)
 {
 	char dir[PATH_MAX], path[PATH_MAX + 32];

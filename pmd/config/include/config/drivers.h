@@ -6,6 +6,11 @@
 #include <stdbool.h>
 
 /**
+ * Return the directory of DPDK's drivers. A bundle has them in liburoce.so.0. Not MT-safe.
+ */
+const char *drivers_dir(void);
+
+/**
  * Pass the description of each DPDK driver for networks to a callback, until it returns false.
  * MT-safe.
  *
