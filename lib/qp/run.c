@@ -323,6 +323,11 @@ bool qp_sends_to(const struct qp *qp, const uint8_t mac[6])
 	return memcmp(qp->peer.path.hdr, mac, 6) == 0;
 }
 
+uint32_t qp_peer_qpn(const struct qp *qp)
+{
+	return qp->peer.qpn;
+}
+
 uint64_t qp_deadline_ns(const struct qp *qp)
 {
 	/* A timer that is still running, as one for a peer that was not ready, applies to the next

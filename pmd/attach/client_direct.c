@@ -211,7 +211,7 @@ static bool direct_aim(void *arg, uint32_t qpn)
 	struct client_direct *direct = arg;
 	struct direct_peer *peer = direct_find(direct, qpn);
 
-	if (qpn != 0 && (!peer || !direct_peer_is_open(peer)))
+	if (qpn != 0 && (!peer || !direct_peer_is_open(peer) || direct_peer_waits(peer)))
 		return false;
 	if (peer != direct->aimed) {
 		direct_push(direct);
@@ -295,6 +295,23 @@ static bool direct_taken(void *arg, uint32_t qpn, bool is_local, struct port_tak
 		return false;
 	taken->dropped += peer->dropped;
 	return true;
+}
+
+static bool direct_waits(void *arg, uint32_t qpn)
+{
+	const struct direct_peer *peer = direct_find(arg, qpn);
+
+	return peer && direct_peer_waits(peer);
+}
+
+static void direct_send_held(void *arg)
+{
+	const struct client_direct *direct = arg;
+
+	for (int i = 0; i < SHARE_DIRECTS_MAX; i++) {
+		if (direct->peers[i])
+			direct_peer_send_held(direct->peers[i]);
+	}
 }
 
 static bool direct_link_up(void *arg, bool connected)
@@ -418,6 +435,8 @@ static const struct port_ops direct_port_ops = {
 	.placed = direct_placed,
 	.push = direct_push,
 	.taken = direct_taken,
+	.waits = direct_waits,
+	.send_held = direct_send_held,
 	.arm = direct_arm,
 	.disarm = direct_disarm,
 	.link_up = direct_link_up,

@@ -70,8 +70,24 @@ struct direct_peer *direct_peer_create(const struct share_offer *offer, const in
 	return NULL;
 }
 
+static void peer_drop(struct direct_peer *peer, struct rte_mbuf **mbufs, uint16_t n)
+{
+	for (uint16_t i = 0; i < n; i++) {
+		peer->main->tx_refused.packets++;
+		peer->main->tx_refused.bytes += mbufs[i]->pkt_len;
+	}
+	rte_pktmbuf_free_bulk(mbufs, n);
+}
+
+static void peer_drop_held(struct direct_peer *peer)
+{
+	peer_drop(peer, peer->held.mbufs, peer->held.count);
+	held_remove(&peer->held, peer->main, peer->held.count);
+}
+
 void direct_peer_destroy(struct direct_peer *peer)
 {
+	peer_drop_held(peer);
 	port_close(&peer->port);
 	port_destroy(&peer->port);
 	free(peer);
@@ -99,15 +115,6 @@ bool direct_peer_is_open(struct direct_peer *peer)
 	return peer->state == DIRECT_OPEN;
 }
 
-static void peer_drop(struct direct_peer *peer, struct rte_mbuf **mbufs, uint16_t n)
-{
-	for (uint16_t i = 0; i < n; i++) {
-		peer->main->tx_refused.packets++;
-		peer->main->tx_refused.bytes += mbufs[i]->pkt_len;
-	}
-	rte_pktmbuf_free_bulk(mbufs, n);
-}
-
 static uint64_t peer_now_ns(void)
 {
 	struct timespec now;
@@ -127,7 +134,8 @@ void direct_peer_earn(struct direct_peer *peer, uint16_t n)
 		transmit_timeout_credit(&peer->transmit_timeout, now_ns);
 }
 
-uint16_t direct_peer_send(struct direct_peer *peer, struct rte_mbuf **mbufs, uint16_t n)
+/* Send packets of which the other process takes as many as it has room for. */
+static uint16_t peer_put(struct direct_peer *peer, struct rte_mbuf **mbufs, uint16_t n)
 {
 	const struct port_drops before = peer->port.tx_too_long;
 	uint16_t sent;
@@ -143,7 +151,25 @@ uint16_t direct_peer_send(struct direct_peer *peer, struct rte_mbuf **mbufs, uin
 	peer->main->tx_too_long.packets += peer->port.tx_too_long.packets - before.packets;
 	peer->main->tx_too_long.bytes += peer->port.tx_too_long.bytes - before.bytes;
 	direct_peer_earn(peer, sent);
-	if (likely(sent == n) || transmit_timeout_waits(&peer->transmit_timeout, peer_now_ns()))
+	return sent;
+}
+
+void direct_peer_send_held(struct direct_peer *peer)
+{
+	if (peer->held.count > 0)
+		held_remove(&peer->held, peer->main,
+			    peer_put(peer, peer->held.mbufs, peer->held.count));
+}
+
+uint16_t direct_peer_send(struct direct_peer *peer, struct rte_mbuf **mbufs, uint16_t n)
+{
+	uint16_t sent = direct_peer_waits(peer) ? 0 : peer_put(peer, mbufs, n);
+
+	if (likely(sent == n))
+		return n;
+	sent = (uint16_t)(sent +
+			  held_add(&peer->held, peer->main, mbufs + sent, (uint16_t)(n - sent)));
+	if (sent == n || transmit_timeout_waits(&peer->transmit_timeout, peer_now_ns()))
 		return sent;
 	peer->dropped += n - (uint32_t)sent;
 	peer_drop(peer, mbufs + sent, (uint16_t)(n - sent));

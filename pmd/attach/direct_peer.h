@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "held.h"
 #include "port/memif_caller.h"
 #include "port/port.h"
 #include "share/message.h"
@@ -41,8 +42,9 @@ struct direct_peer {
 		DIRECT_HEARS_PEER,
 	} hears;
 	struct memif_mark arrived;		  /* DIRECT_HEARS_OWNER: these packets */
-	struct transmit_timeout transmit_timeout; /* it had no room */
+	struct transmit_timeout transmit_timeout; /* it had no room, and `held` is full */
 	uint32_t dropped; /* packets that the other process did not take in time */
+	struct held held;
 };
 
 /**
@@ -77,8 +79,17 @@ bool direct_peer_is_open(struct direct_peer *peer);
 /** Note that the other process had room for packets. */
 void direct_peer_earn(struct direct_peer *peer, uint16_t n);
 
-/** Send packets. Returns how many were taken: sent, or dropped because the other process has taken
- * nothing for too long. */
+/** Return true if packets to the process have to wait. */
+static inline bool direct_peer_waits(const struct direct_peer *peer)
+{
+	return peer->held.count > 0;
+}
+
+/** Send held packets. */
+void direct_peer_send_held(struct direct_peer *peer);
+
+/** Send packets. Returns how many were taken: sent, held, or dropped because too many are held and
+ * the other process has taken nothing for too long. */
 uint16_t direct_peer_send(struct direct_peer *peer, struct rte_mbuf **mbufs, uint16_t n);
 
 /** Receive up to `n` packets, without those that the other process may not send. */

@@ -22,6 +22,7 @@
 #define RX_BURST		32
 #define FEW_QPS			64
 #define RUN_BUDGET_PKTS		32		  /* of one queue pair, before the next one runs */
+#define WAITS_MAX		64		  /* queue pairs that cannot send, in one pass */
 #define ACK_HOLD_NS		UINT64_C(1000)	  /* time in which a polling program answers */
 #define ACK_HOLD_KERNEL_NS	UINT64_C(5000)	  /* interval between two packets over a veth */
 #define WAKE_OTHER_END_AFTER_NS UINT64_C(5000000) /* without packets: the process has slept */
@@ -154,20 +155,33 @@ static bool engine_loop_is_full(struct engine *engine)
 	return true;
 }
 
+/* Return true if a queue pair sends to a process of this host that has no room. */
+static bool engine_must_wait(const struct engine *engine, const struct qp *qp)
+{
+	return unlikely(engine->link->port.tx_held > 0) &&
+	       qp_sends_to(qp, engine->link->port.mac) &&
+	       tx_must_wait(&engine->tx, qp_peer_qpn(qp));
+}
+
 unsigned int engine_run_ready(struct engine *engine, bool hold)
 {
 	const bool prefetches = engine_prefetches(engine);
 	struct qp *last = NULL;
-	unsigned int runs = 0;
+	unsigned int runs = 0, waits = 0;
 	struct qp *qp;
 
-	while ((qp = TAILQ_FIRST(&engine->ready)) != NULL) {
+	while ((qp = TAILQ_FIRST(&engine->ready)) != NULL && waits < WAITS_MAX) {
+		const bool must_wait = engine_must_wait(engine, qp);
+
 		if (engine_loop_is_full(engine))
 			break;
 		QP_LIST_REMOVE(&engine->ready, qp, ready_link);
 		engine_prefetch_next(engine, prefetches);
-		if (hold && engine_holds(engine, qp)) {
+		if (must_wait || (hold && engine_holds(engine, qp))) {
 			QP_LIST_INSERT_TAIL(&engine->ready, qp, ready_link);
+			if (must_wait)
+				wheel_set(&engine->wheel, qp, qp_deadline_ns(qp));
+			waits += must_wait;
 			if (!last)
 				last = qp;
 			if (TAILQ_FIRST(&engine->ready) == last)
@@ -211,7 +225,7 @@ static void engine_wake_other_end(const struct engine *engine)
 /* Owner, as the engine's lcore. */
 static unsigned int engine_send(struct engine *engine, bool hold)
 {
-	const uint32_t left = engine->tx.count;
+	const uint32_t left = engine->tx.count + engine->link->port.tx_held;
 	unsigned int work = 0;
 
 	engine->now_ns = clock_ns(&engine->clock);
@@ -228,7 +242,7 @@ static unsigned int engine_send(struct engine *engine, bool hold)
 		work += gsi_run(engine->device, engine->now_ns, &engine->tx.sink);
 	tx_flush(&engine->tx);
 	/* The port had been full: count packets that it takes now as work. */
-	return work + (engine->tx.count < left);
+	return work + (engine->tx.count + engine->link->port.tx_held < left);
 }
 
 unsigned int engine_transmit(struct engine *engine)
@@ -487,8 +501,8 @@ void engine_empty_port(struct engine *engine)
  * could not take, packets to ourselves, and held acknowledgements. */
 static bool engine_has_left(const struct engine *engine)
 {
-	return engine->tx.count > 0 || engine->tx.stuck || tx_loop_count(&engine->tx) > 0 ||
-	       !TAILQ_EMPTY(&engine->ready) ||
+	return engine->tx.count > 0 || engine->tx.stuck || engine->link->port.tx_held > 0 ||
+	       tx_loop_count(&engine->tx) > 0 || !TAILQ_EMPTY(&engine->ready) ||
 	       (unlikely(engine->engines) && engines_has_more(engine));
 }
 

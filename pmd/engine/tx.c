@@ -123,6 +123,17 @@ static uint32_t tx_burst(struct tx *tx)
 	return sent;
 }
 
+void tx_send_held(struct tx *tx)
+{
+	const struct port *port = tx->port;
+	const uint32_t before = port->tx_held;
+
+	port->ops->send_held(port->ops_arg);
+	if (port->tx_held < before)
+		tx->given_up = false;
+	tx_count_late_drops(tx);
+}
+
 void tx_flush(struct tx *tx)
 {
 	tx->in_pass += tx->placed + tx->count;
@@ -527,7 +538,7 @@ static enum sink_knows tx_ask(struct packet_sink *sink, const struct path *path,
 		return tx_ask_loop(tx, qpn, taken);
 	if (!port->ops->taken || !tx->connected)
 		return SINK_KNOWS_NOTHING;
-	if (tx->count > 0)
+	if (tx->count > 0 || (is_local && tx_must_wait(tx, qpn)))
 		return SINK_KNOWS_FULL;
 	if (!port->ops->taken(port->ops_arg, qpn, is_local, &of_port))
 		return SINK_KNOWS_NOTHING;

@@ -294,6 +294,20 @@ static int impair_conn_ms(const void *arg)
 	return impair->below->conn_ms(impair->below_arg);
 }
 
+static bool impair_waits(void *arg, uint32_t qpn)
+{
+	const struct impair_port *impair = arg;
+
+	return impair->below->waits(impair->below_arg, qpn);
+}
+
+static void impair_send_held(void *arg)
+{
+	const struct impair_port *impair = arg;
+
+	impair->below->send_held(impair->below_arg);
+}
+
 static struct port_ops impair_table(const struct port_ops *below)
 {
 	return (struct port_ops){
@@ -301,6 +315,8 @@ static struct port_ops impair_table(const struct port_ops *below)
 		.rx_burst = impair_rx_burst,
 		.tx_burst = impair_tx_burst,
 		.due_ns = impair_due_ns,
+		.waits = below->waits ? impair_waits : NULL,
+		.send_held = below->send_held ? impair_send_held : NULL,
 		.arm = impair_arm,
 		.disarm = below->disarm ? impair_disarm : NULL,
 		.link_up = impair_link_up,

@@ -407,18 +407,23 @@ TEST(client_direct__offers_its_buffers)
 
 TEST(client_direct__waits_until_the_owner_has_taken_earlier_packets)
 {
+	struct port *port = &sides[0].link.port;
 	int kept;
 
 	assert_true(try_send(&sides[0], 1));
 	kept = offer();
+	assert_true(try_send(&sides[0], 2));
 	for (int i = 0; i < ROUNDS; i++) {
-		assert_false(try_send(&sides[0], 2));
-		assert_false(sides[0].link.port.ops->aim(sides[0].link.port.ops_arg,
-							 sides[1].qpn_first));
+		port->ops->send_held(port->ops_arg);
+		assert_int_equal(port->tx_held, 1);
+		assert_false(port->ops->aim(port->ops_arg, sides[1].qpn_first));
 	}
 	assert_int_equal(owner_pass(&sides[0]), 1);
-	assert_true(try_send(&sides[0], 2));
+	port->ops->send_held(port->ops_arg);
+	assert_int_equal(port->tx_held, 0);
 	assert_int_equal(owner_pass(&sides[0]), 0);
+	expect_one(&sides[1], 1);
+	expect_one(&sides[1], 2);
 	close(kept);
 }
 
@@ -474,17 +479,80 @@ TEST(client_direct__drops_and_counts_what_the_other_may_not_send)
 	close(kept);
 }
 
+/* Fill the direct memif, and then what the port holds. */
+static void fill(struct side *side)
+{
+	struct port *port = &side->link.port;
+	uint32_t sent = 0;
+
+	while (port->tx_held == 0) {
+		assert_true(try_send(side, (uint8_t)sent));
+		sent++;
+	}
+	assert_int_equal(sent, RING + 1);
+	for (uint32_t i = 1; i < HELD_MAX; i++)
+		assert_true(try_send(side, (uint8_t)(RING + i)));
+	assert_int_equal(port->tx_held, HELD_MAX);
+	assert_int_equal(port->tx_refused.packets, 0);
+}
+
+/* The other process has no CPU: nothing is lost, and packets to others need not wait. */
+TEST(client_direct__holds_what_the_other_has_no_room_for)
+{
+	struct port *port = &sides[0].link.port;
+	const uint32_t qpn = wish_from(&sides[0]).dest_qpn;
+	const int kept = offer();
+	struct wish wish = wish_from(&sides[0]);
+	uint8_t numbers[BURST], frame[PACKET_FRAME_MAX];
+	uint32_t received = 0;
+	uint16_t n;
+
+	fill(&sides[0]);
+	assert_true(port->ops->waits(port->ops_arg, qpn));
+	assert_false(port->ops->waits(port->ops_arg, 1));
+	/* Nothing may overtake what is held. */
+	assert_false(port->ops->aim(port->ops_arg, qpn));
+	wish.dest_qpn = 0;
+	assert_true(try_wish(&sides[0], &wish, 1));
+	assert_true(memif_server_receive(&sides[0].owner, frame, sizeof(frame)) > 0);
+	port->ops->send_held(port->ops_arg);
+	assert_int_equal(port->tx_held, HELD_MAX);
+	while (received < RING + HELD_MAX) {
+		n = receive(&sides[1], numbers);
+		for (uint16_t i = 0; i < n; i++)
+			assert_int_equal(numbers[i], (uint8_t)received++);
+		port->ops->send_held(port->ops_arg);
+	}
+	assert_int_equal(port->tx_held, 0);
+	assert_false(port->ops->waits(port->ops_arg, qpn));
+	assert_true(port->ops->aim(port->ops_arg, qpn));
+	close(kept);
+}
+
+/* What is held when the other process ends is dropped. */
+TEST(client_direct__drops_what_it_holds_at_the_end)
+{
+	struct port *port = &sides[0].link.port;
+	const int kept = offer();
+
+	fill(&sides[0]);
+	shutdown(kept, SHUT_RDWR);
+	run();
+	assert_int_equal(peers(&sides[0]), 0);
+	assert_int_equal(port->tx_held, 0);
+	assert_int_equal(port->tx_refused.packets, HELD_MAX);
+	close(kept);
+}
+
+/* Datagrams may be sent while many are held. */
 TEST(client_direct__drops_what_the_other_does_not_take)
 {
 	struct port *port = &sides[0].link.port;
 	const uint32_t qpn = wish_from(&sides[0]).dest_qpn;
 	struct port_taken counts = {0};
 	const int kept = offer();
-	uint32_t sent = 0;
 
-	while (try_send(&sides[0], 1) && port->tx_refused.packets == 0)
-		sent++;
-	assert_int_equal(sent, RING);
+	fill(&sides[0]);
 	/* It has not taken them, and the port knows that. */
 	assert_true(port->ops->taken(port->ops_arg, qpn, true, &counts));
 	assert_int_equal((counts.given - counts.taken) / 65536, RING);

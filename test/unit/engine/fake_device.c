@@ -15,6 +15,7 @@
 #include "report/write.h"
 #include "wire/build.h"
 
+uint32_t fake_peer_qpn;
 struct qp *fake_receiver;
 struct cq *fake_cq;
 unsigned int fake_looped;
@@ -68,6 +69,12 @@ bool qp_owes_ack_only(const struct qp *qp)
 bool qp_sends_to(const struct qp *qp, const uint8_t mac[6])
 {
 	return memcmp(qp->dst_mac, mac, sizeof(qp->dst_mac)) == 0;
+}
+
+uint32_t qp_peer_qpn(const struct qp *qp)
+{
+	(void)qp;
+	return fake_peer_qpn;
 }
 
 static void fake_name_payload(struct packet_out *out, const struct qp *qp)

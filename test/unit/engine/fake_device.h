@@ -38,6 +38,7 @@ struct qp {
 /* The queue pair that device_receive gives every RoCE frame to, or NULL; a frame is RoCE if its
  * last byte is 0x91. */
 extern struct qp *fake_receiver;
+extern uint32_t fake_peer_qpn;	      /* the number to which every queue pair sends */
 extern struct cq *fake_cq;	      /* gets a completion for each RoCE frame; NULL: none does */
 extern unsigned int fake_looped;      /* frames that were trusted */
 extern unsigned int fake_source_good; /* whose source need not be checked */

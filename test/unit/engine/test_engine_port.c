@@ -80,6 +80,66 @@ TEST(engine_poll__sending_what_was_left_is_work)
 	assert_int_equal(engine->tx.count, 0);
 }
 
+/* A port that holds packets to the queue pair `full_qpn` back. */
+static uint32_t full_qpn, held_sent;
+
+static bool full_waits(void *arg, uint32_t qpn)
+{
+	assert_ptr_equal(arg, engine->link->port.ops_arg);
+	return qpn == full_qpn;
+}
+
+static void full_send_held(void *arg)
+{
+	(void)arg;
+	held_sent++;
+}
+
+/* A process of this host has no CPU: queue pairs that send to it keep their packets, and the others
+ * send. */
+TEST(engine_poll__who_sends_to_a_full_process_waits)
+{
+	struct port *port = &engine->link->port;
+	const struct port_ops *const before = port->ops;
+	struct port_ops holding = *before;
+	unsigned int runs;
+
+	holding.waits = full_waits;
+	holding.send_held = full_send_held;
+	port->ops = &holding;
+	port->own_qpn_first = 1;
+	port->own_qpn_count = 1;
+	fake_qp_init(&qp, port->mac);
+	full_qpn = fake_peer_qpn = 7;
+	port->tx_held = 3;
+	held_sent = 0;
+	rig_send(&qp, 2);
+	rig_send(&other, 2);
+	runs = qp.runs;
+	rig_polls(2);
+	assert_int_equal(qp.runs, runs);
+	assert_int_equal(qp.to_send, 2);
+	assert_int_equal(other.to_send, 0);
+	assert_in_range(held_sent, 2, UINT32_MAX);
+	/* The helper must not sleep for long. */
+	assert_in_range(engine_idle_ns(engine, engine->now_ns, UINT64_MAX), 0, 10000);
+	/* Its timer runs. */
+	qp.deadline_ns = engine->now_ns;
+	for (int i = 0; i < 100000 && qp.timeouts == 0; i++)
+		rig_polls(1);
+	assert_in_range(qp.timeouts, 1, UINT32_MAX);
+	/* A queue pair of another host has the same number. */
+	fake_qp_init(&other, peer_mac);
+	rig_send(&other, 1);
+	rig_polls(1);
+	assert_int_equal(other.to_send, 0);
+	port->tx_held = 0;
+	rig_polls(1);
+	assert_int_equal(qp.to_send, 0);
+	port->own_qpn_count = 0;
+	port->ops = before;
+}
+
 /* A port with a bad network in front, that takes frames and returns none. */
 static uint32_t kept_left;
 static struct impair_counts no_damage;

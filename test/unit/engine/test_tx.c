@@ -160,6 +160,12 @@ static bool taken_by_other_end(void *arg, uint32_t qpn, bool is_local, struct po
 	return tells;
 }
 
+static bool waits_for(void *arg, uint32_t qpn)
+{
+	assert_ptr_equal(arg, engine->link->port.ops_arg);
+	return qpn == 9;
+}
+
 TEST(tx_ask__what_the_port_knows)
 {
 	struct packet_sink *sink = &engine->tx.sink;
@@ -185,6 +191,17 @@ TEST(tx_ask__what_the_port_knows)
 	engine->tx.count++;
 	assert_int_equal(sink->ask(sink, &path, 9, &taken), SINK_KNOWS_FULL);
 	engine->tx.count--;
+	/* The port holds packets to this queue pair, if it is on this host. */
+	with.waits = waits_for;
+	engine->link->port.tx_held = 1;
+	assert_int_equal(sink->ask(sink, &path, 9, &taken), SINK_KNOWS_TAKEN);
+	engine->link->port.own_qpn_first = 1;
+	engine->link->port.own_qpn_count = 1;
+	memcpy(path.hdr, engine->link->port.mac, sizeof(peer_mac));
+	assert_int_equal(sink->ask(sink, &path, 9, &taken), SINK_KNOWS_FULL);
+	memcpy(path.hdr, peer_mac, sizeof(peer_mac));
+	engine->link->port.own_qpn_count = 0;
+	engine->link->port.tx_held = 0;
 	/* Without a connection packets reach nobody. */
 	engine->tx.connected = false;
 	assert_int_equal(sink->ask(sink, &path, 9, &taken), SINK_KNOWS_NOTHING);

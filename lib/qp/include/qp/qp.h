@@ -230,6 +230,9 @@ bool qp_owes_ack_only(const struct qp *qp);
 /** Engine: return true if the packets of a connected queue pair go to a MAC address. */
 bool qp_sends_to(const struct qp *qp, const uint8_t mac[6]);
 
+/** Engine: return the number of the queue pair to which a connected queue pair sends. */
+uint32_t qp_peer_qpn(const struct qp *qp);
+
 /** Engine: call this when pages have come. Empty the list, and call `each` for its queue pairs,
  * which need qp_run. */
 void qp_wake_waiting(struct qp_waiting *waiting, void (*each)(struct qp *qp, void *arg), void *arg);

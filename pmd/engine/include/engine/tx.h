@@ -69,13 +69,23 @@ static inline bool tx_loop_full(const struct tx *tx)
  */
 static inline bool tx_waits_for_port(const struct tx *tx)
 {
-	return tx->count > 0 || (tx->stuck && !tx_loop_full(tx));
+	return tx->count > 0 || tx->port->tx_held > 0 || (tx->stuck && !tx_loop_full(tx));
+}
+
+/** Return true if a port that holds packets back wants no more of them to a queue pair at its own
+ * address. */
+static inline bool tx_must_wait(const struct tx *tx, uint32_t qpn)
+{
+	return tx->port->tx_held > 0 && tx->port->ops->waits(tx->port->ops_arg, qpn);
 }
 
 void tx_init(struct tx *tx, struct port *port, struct counters *counters);
 
 /** Free all buffers; they may belong to another process. Nothing may be sent after this. */
 void tx_fini(struct tx *tx);
+
+/** Let the port send packets that it holds back. */
+void tx_send_held(struct tx *tx);
 
 /** Begin a pass: ask the port again, which may have been full. */
 static inline void tx_begin(struct tx *tx)
@@ -84,6 +94,8 @@ static inline void tx_begin(struct tx *tx)
 		tx->streams = tx->in_pass >= TX_STREAM_MIN;
 	tx->in_pass = 0;
 	tx->stuck = false;
+	if (unlikely(tx->port->tx_held > 0))
+		tx_send_held(tx);
 }
 
 /** Give the pending packets to the port. Packets that it does not take stay pending. */

@@ -124,6 +124,15 @@ struct port_ops {
 	 * to a queue pair it has taken. `taken` is all zero before. `is_local`: the queue pair is
 	 * on this host. Return false if that is not known. NULL: it never is. */
 	bool (*taken)(void *arg, uint32_t qpn, bool is_local, struct port_taken *taken);
+	/*
+	 * For a port whose packets lead to several processes of this host; NULL: it holds none. A
+	 * process may have had no CPU for long, and have no room. The port takes some packets to it
+	 * all the same, and holds them (port.tx_held), so that packets to others need not wait.
+	 * `send_held` sends those for which there is room now. `waits` tells if packets to a queue
+	 * pair of this host would have to be held: then build none.
+	 */
+	bool (*waits)(void *arg, uint32_t qpn);
+	void (*send_held)(void *arg);
 	/* For a port with another end that may sleep: wake it, because a packet will follow at
 	 * once. NULL: the port has no such end, or the packet alone wakes it. */
 	void (*wake_other_end)(void *arg);
@@ -239,6 +248,7 @@ struct port {
 	 * often the ways were compared */
 	enum store_way place_way;
 	uint32_t place_trials;
+	uint32_t tx_held; /* packets that tx_burst took and has not sent (port_ops.send_held) */
 	/* packets that the last rx_burst took and did not return: a bad network holds them, or has
 	 * lost them (port/impair.h) */
 	uint16_t rx_kept;
