@@ -11,6 +11,7 @@
 
 #include <rte_common.h>
 
+#include "config/settings.h"
 #include "transport/cc.h"
 
 #define CAPTURE_FILE "uroce.pcapng"
@@ -30,11 +31,12 @@ const char command_help[] =
 	"       uroce-ctl [-w FILE] [-n COUNT] capture [qp LQPN] [FILTER...]\n"
 	"       uroce-ctl [-j] congestion [show] [FILTER...]\n"
 	"       uroce-ctl congestion set NAME VALUE [NAME VALUE...] [qp LQPN] FILTER...\n"
+	"       uroce-ctl log level error|warn|info|debug [FILTER...]\n"
 	"       uroce-ctl [-j] doctor\n"
 	"\n"
 	"Show uroce's RDMA devices, their objects and counters, capture their\n"
-	"packets, show and change congestion control, and show what this host\n"
-	"allows.\n"
+	"packets, show and change congestion control, change the level of\n"
+	"messages, and show what this host allows.\n"
 	"\n"
 	"  FILTER := { dev DEV | link DEV[/1] | net NET | pid PID }\n"
 	"\n"
@@ -56,6 +58,7 @@ static const char *const objects[] = {
 	[COMMAND_METRICS] = "metrics",
 	[COMMAND_CAPTURE] = "capture",
 	[COMMAND_CONGESTION] = "congestion",
+	[COMMAND_LOG] = "log",
 	[COMMAND_DOCTOR] = "doctor",
 	[COMMAND_HELP] = "help",
 };
@@ -220,6 +223,26 @@ static bool parse_set(struct command *command, struct words *words)
 	return true;
 }
 
+/* Parse what follows "log". */
+static bool parse_log(struct command *command, struct words *words)
+{
+	const char *level;
+	struct settings settings;
+
+	if (!take(words, "level") || (level = next(words)) == NULL)
+		return refuse(words, "log needs", "level LEVEL");
+	settings_init(&settings);
+	if (settings_set(&settings, "log-level", level, words->error, words->error_size) != 0)
+		return false;
+	command->changes[command->change_count++] = (struct report_command){
+		.kind = REPORT_COMMAND_LOG_LEVEL, .index = (uint8_t)settings.log_level};
+	while (words->left > 0) {
+		if (!parse_filter(command, words))
+			return false;
+	}
+	return command->qpn == 0 || refuse(words, "there is no filter", "qp");
+}
+
 /* Commands that run until they are ended: they print no list. */
 static bool runs_on(enum command_object object)
 {
@@ -249,6 +272,8 @@ static bool parse_words(struct command *command, struct words *words)
 		return true;
 	if (command->object == COMMAND_DOCTOR)
 		return words->left == 0 || refuse(words, "doctor takes no", next(words));
+	if (command->object == COMMAND_LOG)
+		return parse_log(command, words);
 	if (command->object == COMMAND_CONGESTION && take(words, "set"))
 		return parse_set(command, words);
 	if (!runs_on(command->object) && !take(words, "show"))
@@ -302,7 +327,7 @@ static bool options_fit(const struct command *command, const struct words *words
 	const enum command_object object = command->object;
 
 	if (command->json && command->change_count > 0)
-		return refuse(words, "no JSON of", "congestion set");
+		return refuse(words, "no JSON of", objects[object]);
 	if (command->json && (runs_on(object) || object == COMMAND_METRICS))
 		return refuse(words, "no JSON of", objects[object]);
 	if (command->count > 0 && !runs_on(object))

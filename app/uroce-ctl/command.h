@@ -23,6 +23,7 @@ enum command_object {
 	COMMAND_METRICS,
 	COMMAND_CAPTURE,
 	COMMAND_CONGESTION,
+	COMMAND_LOG,
 	COMMAND_DOCTOR,
 	COMMAND_HELP,
 	COMMAND_VERSION,
@@ -39,7 +40,7 @@ struct command {
 	uint32_t count;	  /* COMMAND_TOP: views, COMMAND_MONITOR: lines, COMMAND_CAPTURE: packets;
 			     0: without end */
 	const char *file; /* COMMAND_CAPTURE */
-	/* COMMAND_CONGESTION: what to set, in this order; none: show */
+	/* COMMAND_CONGESTION, COMMAND_LOG: what to set, in this order; none: show */
 	struct report_command changes[COMMAND_CHANGES_MAX];
 	uint32_t change_count;
 	struct report_filter filter;

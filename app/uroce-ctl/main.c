@@ -8,7 +8,7 @@
 
 #include "command.h"
 #include "ctl_capture.h"
-#include "ctl_congestion.h"
+#include "ctl_change.h"
 #include "doctor_show.h"
 #include "monitor.h"
 #include "report/metrics.h"
@@ -80,7 +80,7 @@ static int look(const struct command *command, const struct terminal *terminal, 
 	else if (command->object == COMMAND_CAPTURE)
 		capture_run(&devices, &want, error, error_size);
 	else if (command->change_count > 0)
-		congestion_set(&devices, command, error, error_size);
+		change_give(&devices, command, error, error_size);
 	else if (command->object == COMMAND_METRICS)
 		metrics_write(stdout, &devices, &command->filter, command->kind == REPORT_QP);
 	else

@@ -41,7 +41,17 @@
 #define STATUS_MS   5000
 #define DESCRIPTORS 16384
 
-static volatile sig_atomic_t stop;
+/* The command line, and what was made of it. */
+struct start {
+	int argc;
+	char **argv;
+	struct settings settings[SETTINGS_PORTS_MAX];
+	size_t count;
+	struct options_tenants tenants;
+};
+
+static struct start start;
+static volatile sig_atomic_t stop, reread;
 static struct server *servers[SETTINGS_PORTS_MAX];
 static size_t server_count;
 static struct report_set reports;
@@ -56,6 +66,16 @@ static void on_signal(int number)
 		if (server)
 			serve_wake(server);
 	}
+}
+
+static void on_hangup(int number)
+{
+	struct server *server = __atomic_load_n(&servers[0], __ATOMIC_SEQ_CST);
+
+	(void)number;
+	reread = 1;
+	if (server)
+		serve_wake(server);
 }
 
 static int fail(const char *error)
@@ -83,6 +103,47 @@ static bool all_are_lost(void)
 	return true;
 }
 
+/* Give each server the new settings of its port. */
+static void change_all(const struct start *now, const struct serve_tenants *limits)
+{
+	for (size_t i = 0; i < server_count; i++) {
+		const struct settings *settings =
+			options_find_port(now->settings, now->count, start.settings[i].name);
+
+		if (!settings)
+			log_warn("port %s is no longer in the file: it goes on until uroced ends",
+				 start.settings[i].name);
+		else if (serve_change(servers[i], settings, limits) != 0)
+			log_error("port %s keeps its settings: no memory", start.settings[i].name);
+	}
+}
+
+/* Read the settings again, as at the start. A mistake changes nothing. */
+static void read_again(void)
+{
+	static struct start now;
+	struct serve_tenant users[TENANT_SETTINGS_MAX];
+	struct serve_tenants limits;
+	char error[1024], names[256];
+
+	reread = 0;
+	now = (struct start){.count = 0};
+	if (options_parse(start.argc, start.argv, SETTINGS_DEFAULT_FILE, now.settings, &now.count,
+			  &now.tenants, error, sizeof(error)) != OPTIONS_RUN ||
+	    tenant_limits_find(now.tenants.list, now.tenants.count, users, &limits, error,
+			       sizeof(error)) != 0) {
+		log_error("the settings stay as they are: %s", error);
+		return;
+	}
+	log_set_level((enum log_level)now.settings->log_level);
+	change_all(&now, &limits);
+	options_name_fixed(start.settings, start.count, now.settings, now.count, names,
+			   sizeof(names));
+	if (names[0] != '\0')
+		log_warn("%s: these settings change only when uroced is started again", names);
+	log_info("settings are read again");
+}
+
 /* Serve a port until uroced ends. Each port has a thread. */
 static void serve(struct server *server)
 {
@@ -108,6 +169,8 @@ static void serve(struct server *server)
 		if (now - busy_ns < spin_ns && polls < POLLS_MAX)
 			continue;
 		serve_sleep(server, now - busy_ns < spin_ns ? 0 : SLEEP_MS);
+		if (reread && server == servers[0])
+			read_again();
 		polls = 0;
 		if (serve_is_lost(server) && all_are_lost())
 			on_signal(0);
@@ -268,7 +331,8 @@ static int run(const struct settings *settings, size_t count, const struct optio
 		.passed = &passed,
 		.tenants = &limits,
 	};
-	const struct sigaction action = {.sa_handler = on_signal};
+	const struct sigaction action = {.sa_handler = on_signal},
+			       hangup = {.sa_handler = on_hangup};
 	int rc;
 
 	if (!names_find_user(settings->socket_owner, &config.socket_owner))
@@ -282,6 +346,7 @@ static int run(const struct settings *settings, size_t count, const struct optio
 	warn_of_idle_settings(settings);
 	sigaction(SIGTERM, &action, NULL);
 	sigaction(SIGINT, &action, NULL);
+	sigaction(SIGHUP, &hangup, NULL);
 	/* The default timer slack ends sleeps up to 50 us late. */
 	prctl(PR_SET_TIMERSLACK, 1UL);
 	raise_descriptors();
@@ -347,19 +412,18 @@ static bool end_with_parent(void)
 
 int main(int argc, char **argv)
 {
-	static struct settings settings[SETTINGS_PORTS_MAX];
-	static struct options_tenants tenants;
-	size_t count = 0;
 	char error[1024];
 
 	if (!end_with_parent())
 		return EXIT_FAILURE;
-	switch (options_parse(argc, argv, SETTINGS_DEFAULT_FILE, settings, &count, &tenants, error,
-			      sizeof(error))) {
+	start.argc = argc;
+	start.argv = argv;
+	switch (options_parse(argc, argv, SETTINGS_DEFAULT_FILE, start.settings, &start.count,
+			      &start.tenants, error, sizeof(error))) {
 	case OPTIONS_RUN:
-		return run(settings, count, &tenants);
+		return run(start.settings, start.count, &start.tenants);
 	case OPTIONS_STATUS:
-		return print_status(settings[0].socket);
+		return print_status(start.settings[0].socket);
 	case OPTIONS_HELP:
 		return fputs(options_help, stdout) < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
 	case OPTIONS_VERSION:

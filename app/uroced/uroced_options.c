@@ -115,6 +115,13 @@ static const struct option long_options[] = {
 static const char *const idle_settings[] = {"engines",	 "progress", "sack",   "stores",
 					    "telemetry", "view",     "without"};
 
+/* Settings that a running uroced cannot change. */
+static const char *const fixed_settings[] = {
+	"netdev",  "udp",	   "port",	   "impair",	  "kernel",	 "mtu",
+	"socket",  "socket-owner", "socket-group", "socket-mode", "isolated",	 "isolated-mode",
+	"metrics", "hand-over",	   "uplink",	   "capture",	  "file-prefix", "max-buffers",
+};
+
 /* Results of the first pass over the command line. */
 struct overview {
 	const char *config;
@@ -264,20 +271,52 @@ enum options_result options_parse(int argc, char **argv, const char *default_fil
 	return result;
 }
 
+/* Add the names of settings whose values differ. */
+static void name_different(const struct settings *a, const struct settings *b,
+			   const char *const *list, size_t count, char *names, size_t size)
+{
+	for (size_t i = 0; i < count; i++) {
+		const size_t len = strlen(names);
+		char value[512], other[512];
+
+		settings_get(a, list[i], value, sizeof(value));
+		settings_get(b, list[i], other, sizeof(other));
+		if (strcmp(value, other) != 0 && !strstr(names, list[i]))
+			snprintf(names + len, size - len, "%s%s", len > 0 ? ", " : "", list[i]);
+	}
+}
+
 void options_name_idle(const struct settings *settings, char *names, size_t size)
 {
 	struct settings untouched;
-	size_t len = 0;
 
 	settings_init(&untouched);
 	names[0] = '\0';
-	for (size_t i = 0; i < RTE_DIM(idle_settings); i++) {
-		char value[512], usual[512];
+	name_different(settings, &untouched, idle_settings, RTE_DIM(idle_settings), names, size);
+}
 
-		settings_get(settings, idle_settings[i], value, sizeof(value));
-		settings_get(&untouched, idle_settings[i], usual, sizeof(usual));
-		if (strcmp(value, usual) != 0 && len < size)
-			len += (size_t)snprintf(names + len, size - len, "%s%s",
-						len > 0 ? ", " : "", idle_settings[i]);
+const struct settings *options_find_port(const struct settings *ports, size_t count,
+					 const char *name)
+{
+	for (size_t i = 0; i < count; i++) {
+		if (strcmp(ports[i].name, name) == 0)
+			return &ports[i];
 	}
+	return NULL;
+}
+
+void options_name_fixed(const struct settings *before, size_t before_count,
+			const struct settings *now, size_t now_count, char *names, size_t size)
+{
+	names[0] = '\0';
+	for (size_t i = 0; i < before_count; i++) {
+		const struct settings *same = options_find_port(now, now_count, before[i].name);
+
+		if (same)
+			name_different(&before[i], same, fixed_settings, RTE_DIM(fixed_settings),
+				       names, size);
+	}
+	if (now_count > before_count)
+		snprintf(names + strlen(names), size - strlen(names), "%sa new section [port]",
+			 names[0] ? ", " : "");
 }

@@ -48,6 +48,19 @@ enum options_result options_parse(int argc, char **argv, const char *default_fil
  */
 void options_name_idle(const struct settings *settings, char *names, size_t size);
 
+/** Return the settings of the port whose device has this name, or NULL. */
+const struct settings *options_find_port(const struct settings *ports, size_t count,
+					 const char *name);
+
+/**
+ * Name the settings that differ and that a running uroced cannot change.
+ *
+ * @param names
+ *   Set to the settings' names, separated by commas; "" if there are none.
+ */
+void options_name_fixed(const struct settings *before, size_t before_count,
+			const struct settings *now, size_t now_count, char *names, size_t size);
+
 /** The text of --help. */
 extern const char options_help[];
 

@@ -56,6 +56,9 @@ _uroce_ctl_words()
 	*" resource show "[qcmps]*" "* | *" top "* | *" monitor "* | *" statistic "*) echo show dev link net pid ;;
 	*" resource show "*) echo qp cq mr pd srq ctx cm_id ;;
 	*" dev "* | *" link "* | *" resource "*) echo show ;;
+	*" log level "?*) echo dev link net pid ;;
+	*" log level "*) echo error warn info debug ;;
+	*" log "*) echo level ;;
 	*) "${words[0]}" --help 2>/dev/null | command sed -n 's/^\(Usage:\|      \) uroce-ctl \(\[[^]]*\] \)*\([a-z]\+\).*/\3/p' ;;
 	esac
 }

@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include <rte_cfgfile.h>
-#include <rte_log.h>
+#include <rte_common.h>
 
 #define SECTION		 "uroce"
 #define PORT_SECTION	 "port "
@@ -26,61 +26,61 @@ static const char whitespace[] = " \t\r\n";
 static const char *const port_settings[] = {"netdev", "udp",	"port", "impair",
 					    "ip",     "kernel", "mtu",	"name"};
 
-/*
- * Return the number of the first line that is neither a section nor an assignment; 0 if there is
- * none; or -errno. rte_cfgfile skips such lines, so a setting whose '=' was forgotten would be
- * ignored.
- */
-static int file_find_stray_line(const char *path)
+/* Return why rte_cfgfile would skip or refuse a line; NULL: it takes the line. It names such a line
+ * only in its log, which a running process needs for other messages. */
+static const char *file_judge_line(char *line)
 {
-	char *line = NULL, *text;
+	char *text = line + strspn(line, whitespace), *value;
+	size_t len;
+
+	if (strlen(line) >= CFG_NAME_LEN + CFG_VALUE_LEN)
+		return "is too long";
+	text[strcspn(text, (char[]){COMMENT, '\0'})] = '\0';
+	len = strlen(text);
+	while (len > 0 && strchr(whitespace, text[len - 1]))
+		text[--len] = '\0';
+	if (*text == '\0')
+		return NULL;
+	if (*text == '[')
+		return strchr(text, ']') ? NULL : "has no ']'";
+	value = strchr(text, '=');
+	if (!value)
+		return "is neither [section] nor name = value";
+	return value[1] == '\0' ? "has no value" : NULL;
+}
+
+/* Return the number of the first bad line, and what is wrong with it; 0: all are good; or -errno.
+ */
+static int file_find_bad_line(const char *path, const char **why)
+{
+	char *line = NULL;
 	size_t size = 0;
-	int number = 0, stray = 0;
+	int number = 0, bad = 0;
 	FILE *file;
 
 	file = fopen(path, "re");
 	if (file == NULL)
 		return -errno;
-	while (stray == 0 && getline(&line, &size, file) >= 0) {
+	while (bad == 0 && getline(&line, &size, file) >= 0) {
 		number++;
-		text = line + strspn(line, whitespace);
-		text[strcspn(text, (char[]){COMMENT, '\0'})] = '\0';
-		if (*text != '\0' && *text != '[' && strchr(text, '=') == NULL)
-			stray = number;
+		*why = file_judge_line(line);
+		if (*why)
+			bad = number;
 	}
-	if (stray == 0 && ferror(file))
-		stray = -errno;
+	if (bad == 0 && ferror(file))
+		bad = -errno;
 	free(line);
 	fclose(file);
-	return stray;
+	return bad;
 }
 
-/* Load a file. rte_cfgfile names the line of an error only in its log: use that text in our own
- * message. */
 static struct rte_cfgfile *file_load(const char *path, char *error, size_t error_size)
 {
 	const struct rte_cfgfile_parameters params = {.comment_character = COMMENT};
-	struct rte_cfgfile *cfg;
-	char *log = NULL, *why;
-	size_t log_size = 0;
-	FILE *stream;
+	struct rte_cfgfile *cfg = rte_cfgfile_load_with_params(path, 0, &params);
 
-	stream = open_memstream(&log, &log_size);
-	if (stream == NULL) {
-		snprintf(error, error_size, "%s: %s", path, strerror(errno));
-		return NULL;
-	}
-	rte_openlog_stream(stream);
-	cfg = rte_cfgfile_load_with_params(path, 0, &params);
-	rte_openlog_stream(NULL);
-	fclose(stream);
-
-	why = strstr(log, "line ");
-	if (cfg == NULL && why != NULL)
-		snprintf(error, error_size, "%s: %.*s", path, (int)strcspn(why, "\n"), why);
-	else if (cfg == NULL)
+	if (cfg == NULL)
 		snprintf(error, error_size, "%s: settings must follow a line [" SECTION "]", path);
-	free(log);
 	return cfg;
 }
 
@@ -180,16 +180,16 @@ static int file_each_section(const char *path, section_fn *each, void *arg, char
 {
 	struct rte_cfgfile *cfg;
 	char name[CFG_NAME_LEN];
+	const char *why = NULL;
 	int sections, ret;
 
-	ret = file_find_stray_line(path);
+	ret = file_find_bad_line(path, &why);
 	if (ret < 0) {
 		snprintf(error, error_size, "%s: %s", path, strerror(-ret));
 		return ret;
 	}
 	if (ret > 0) {
-		snprintf(error, error_size, "%s: line %d - neither [section] nor name = value",
-			 path, ret);
+		snprintf(error, error_size, "%s: line %d %s", path, ret, why);
 		return -EINVAL;
 	}
 	cfg = file_load(path, error, error_size);

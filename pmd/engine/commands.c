@@ -25,6 +25,8 @@ static int execute(struct engine *engine, const struct report_command *command)
 	case REPORT_COMMAND_ALGORITHM:
 		return device_change_cc(device, command->value, (enum cc_kind)command->index,
 					run_changed, NULL);
+	case REPORT_COMMAND_LOG_LEVEL:
+		return report_command_log_level(command);
 	case REPORT_COMMAND_KINDS:
 		break;
 	}

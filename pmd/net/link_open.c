@@ -108,23 +108,52 @@ int link_prepare(struct link *link, const struct settings *settings)
 
 /* Add the untagged link-local address, the user's addresses, and the link-local ones of their
  * VLANs. */
-static void link_add_own_addresses(struct link *link, const struct settings *settings)
+static void link_add_own_addresses(const struct link *link, const struct settings *settings,
+				   struct addresses *addresses)
 {
 	struct address local = {.prefix_len = LINK_LOCAL_PREFIX, .vlan = VLAN_NONE};
 
 	address_link_local(link->port.mac, local.gid);
-	addresses_add(&link->addresses, &local);
+	addresses_add(addresses, &local);
 	for (size_t i = 0; i < settings->ip_count; i++) {
 		const struct settings_ip *ip = &settings->ips[i];
 		struct address address = {.prefix_len = ip->prefix_len, .vlan = ip->vlan};
 
 		memcpy(address.gid, ip->gid, sizeof(address.gid));
-		addresses_add(&link->addresses, &address);
+		addresses_add(addresses, &address);
 	}
 	for (size_t i = 0; i < settings->ip_count; i++) {
 		local.vlan = settings->ips[i].vlan;
-		addresses_add(&link->addresses, &local);
+		addresses_add(addresses, &local);
 	}
+}
+
+static bool are_same(const struct addresses *a, const struct addresses *b)
+{
+	for (size_t i = 0; i < a->count && i < b->count; i++) {
+		const struct address *one = &a->list[i], *two = &b->list[i];
+
+		if (memcmp(one->gid, two->gid, sizeof(one->gid)) != 0 ||
+		    one->prefix_len != two->prefix_len || one->vlan != two->vlan)
+			return false;
+	}
+	return a->count == b->count;
+}
+
+bool link_change_addresses(struct link *link, const struct settings *settings, uint64_t now_ns)
+{
+	struct addresses addresses = {.count = 0};
+
+	if (link->ifindex != 0)
+		return false;
+	link_add_own_addresses(link, settings, &addresses);
+	if (are_same(&addresses, &link->addresses))
+		return false;
+	pthread_mutex_lock(&link->addresses_lock);
+	link->addresses = addresses;
+	pthread_mutex_unlock(&link->addresses_lock);
+	groups_follow(&link->groups, &link->addresses, now_ns);
+	return true;
 }
 
 int link_open(struct link *link, const struct settings *settings)
@@ -135,7 +164,7 @@ int link_open(struct link *link, const struct settings *settings)
 	rc = port_open(&link->port);
 	link->port.tsc_hz = runtime_tsc_hz();
 	if (rc == 0 && link->ifindex == 0)
-		link_add_own_addresses(link, settings);
+		link_add_own_addresses(link, settings, &link->addresses);
 	return rc;
 }
 
@@ -153,7 +182,7 @@ int link_open_guest(struct link *link, struct guest *guest, const struct setting
 		rc = impair_prepare(&link->port, settings->impair);
 	if (rc != 0)
 		return rc;
-	link_add_own_addresses(link, settings);
+	link_add_own_addresses(link, settings, &link->addresses);
 	guest_steer(guest, &link->addresses);
 	return 0;
 }

@@ -288,6 +288,7 @@ void serve_sleep(struct server *server, int ms)
 
 	if (event_now_ns() >= server->uplink.conn_due_ns)
 		uplink_conn_run(server);
+	change_take(server);
 	serve_look_around(server);
 	pause_check(server);
 	mads_disconnect_orphans(server);
@@ -367,6 +368,7 @@ void serve_destroy(struct server *server)
 	close_fd(server->gsi.manager_fd);
 	arena_destroy(server);
 	arbiter_destroy(server->gsi.arbiter);
+	change_fini(server);
 	if (server->capture.prefix[0] != '\0')
 		runtime_remove_files(server->capture.prefix);
 	free(server);

@@ -14,6 +14,7 @@
 #include "device/device.h"
 #include "lanes.h"
 #include "owner/arbiter.h"
+#include "report/report_command.h"
 #include "report/set.h"
 #include "report/write.h"
 #include "server.h"
@@ -175,8 +176,22 @@ int status_open_report(struct server *server, const struct settings *settings)
 	return rc;
 }
 
+/* An owner has no queue pairs, so only one command has a meaning. */
+static void status_execute_command(struct report *report)
+{
+	struct report_command command;
+
+	if (!report_command_take(report, &command))
+		return;
+	report_command_answer(report, &command,
+			      command.kind == REPORT_COMMAND_LOG_LEVEL
+				      ? report_command_log_level(&command)
+				      : -EOPNOTSUPP);
+}
+
 void status_answer_report(struct server *server)
 {
+	status_execute_command(server->status.report);
 	if (report_is_wanted(server->status.report))
 		status_write_report(server);
 }

@@ -9,6 +9,7 @@
 
 #include "arena.h"
 #include "capture.h"
+#include "change.h"
 #include "control.h"
 #include "direct.h"
 #include "kernel.h"
@@ -41,7 +42,9 @@ struct server {
 	struct arena arena;
 	struct slots slots;
 	struct tenants tenants;
-	const struct serve_tenants *tenant_limits; /* serve_config.tenants */
+	const struct serve_tenants
+		*tenant_limits; /* serve_config.tenants, or the newest change's */
+	struct changes changes;
 	struct psocks psocks;
 	struct lanes lanes;
 	struct directs directs;

@@ -47,9 +47,10 @@ static int slot_identify(struct slot *slot, int socket, bool isolated)
 	return user_has_ended(slot->pidfd) ? -ESRCH : 0;
 }
 
-/* Return the limits of a user. The superuser's are those of user id 0. */
-static const struct tenants_limits *limits_of(const struct serve_tenants *all, user_t user)
+/* The superuser's limits are those of user id 0. */
+const struct tenants_limits *slot_limits_of(const struct server *server, user_t user)
 {
+	const struct serve_tenants *all = server->tenant_limits;
 	static const struct tenants_limits none = {.weight = 1};
 
 	if (!all)
@@ -71,7 +72,7 @@ static int slot_join(struct server *server, uint16_t number)
 	struct slot *slot = &server->slots.all[number];
 
 	slot->tenant = tenants_join(&server->tenants, slot->user,
-				    limits_of(server->tenant_limits, slot->user), server->now_ns);
+				    slot_limits_of(server, slot->user), server->now_ns);
 	return slot->tenant == TENANTS_NONE ? -ENOSPC : 0;
 }
 

@@ -6,8 +6,14 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "share/user.h"
+
 struct server;
 struct share_engine;
+struct tenants_limits;
+
+/** Return the limits of a user. */
+const struct tenants_limits *slot_limits_of(const struct server *server, user_t user);
 
 /**
  * Prepare all that a slot needs before the welcome.

@@ -85,6 +85,19 @@ uint16_t tenants_join(struct tenants *tenants, user_t user, const struct tenants
 	return number;
 }
 
+void tenants_change(struct tenants *tenants, uint16_t number, const struct tenants_limits *limits)
+{
+	struct tenant *tenant = &tenants->all[number];
+
+	if (tenant->slots > 0) {
+		tenants->rated -= tenant->limits.rate > 0;
+		tenants->rated += limits->rate > 0;
+	}
+	tenant->limits = *limits;
+	tenant->paid_fraction = 0; /* it is in units of 1 / rate */
+	tenants_decide(tenants);
+}
+
 void tenants_leave(struct tenants *tenants, uint16_t number)
 {
 	struct tenant *tenant;

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <unistd.h>
 
+#include "base/log.h"
 #include "report/read.h"
 
 /* From the lowest bit: value, index, kind, a number that tells commands apart, state. */
@@ -98,6 +99,14 @@ int report_command_give(struct report *report, const struct report_command *comm
 
 	report_ask(report);
 	return await(report, word, left, ms);
+}
+
+int report_command_log_level(const struct report_command *command)
+{
+	if (command->index > LOG_LEVEL_DEBUG)
+		return -EINVAL;
+	log_set_level((enum log_level)command->index);
+	return 0;
 }
 
 bool report_command_take(struct report *report, struct report_command *command)

@@ -70,6 +70,7 @@ class OperateTest:
         self._check("socket, rights and readiness", self._rights)
         self._check("several ports", self._ports)
         self._check("a memif wire", self._memif)
+        self._check("SIGHUP and uroce-ctl log", self._read_again)
         self._capture_if_possible()
         self._check(f"{self._starts} starts", self._many_starts)
         self._check("killed, and started again", self._again)
@@ -326,6 +327,62 @@ mr = MR(pd, 1 << 20, e.IBV_ACCESS_LOCAL_WRITE)
                 process.kill()
             self._here.run("ip", "link", "del", "veth2")
             shutil.rmtree(f"/var/run/dpdk/{self._prefix}-ports", ignore_errors=True)
+
+    def _read_again(self):
+        """On SIGHUP uroced takes limits, addresses and the log level of its file, and its programs go on."""
+        folder = os.path.join(self._work_dir, "again")
+        os.makedirs(folder, exist_ok=True)
+        config = os.path.join(folder, "uroce.conf")
+
+        def write(common, ips):
+            with open(config, "w", encoding="ascii") as file:
+                file.write(f"[uroce]\nsocket = {folder}/uroced.sock\n{common}\n[port again0]\nport = local0\nip = {ips}\n")
+
+        def hang_up(words):
+            said = len(owner.process.output())
+            os.kill(owner.process.pid, signal.SIGHUP)
+            expect(wait_until(lambda: words in owner.process.output()[said:], SECONDS), f"it does not say: {words}",
+                   *owner.process.story("uroced"))
+
+        one, two = "10.9.60.1/24", "10.9.60.2/24"
+        write("", f"{one}, {two}")
+        owner = Uroced(self._here, folder, None)
+        owner.argv = [*self._here.prefix, UROCED, "--config", config]
+        owner.run()
+        here = ("--socket", owner.socket)
+        argv = ["ibv_rc_pingpong", "-c", "-g", "1", "-n", "100", "-p", str(FIRST_PORT)]
+        server = self._host(*here).start(argv)
+        try:
+            expect(wait_until(lambda: server.listens(FIRST_PORT), SECONDS), "no server", *server.story("server"))
+            write("max-qp = 1\nlog-level = info", f"{one}, 10.9.60.3/24")
+            hang_up("settings are read again")
+            client = self._host(*here).start(["ibv_devinfo", "-v"])
+            expect(client.wait(SECONDS) == 0 and ":10.9.60.3," in client.output() and ":10.9.60.2," not in client.output()
+                   and re.search(r"max_qp:\s+1\n", client.output()), "not the new settings", *client.story("ibv_devinfo"))
+            write("max-qp = none", two)
+            hang_up("the settings stay as they are")
+            write("hand-over = owner\nlog-level = info", one)
+            hang_up("hand-over: these settings change only when")
+            self._log_level(owner, server)
+            client = self._host(*here).start([*argv, "127.0.0.1"])
+            for process in (client, server):
+                expect(process.wait(SECONDS) == 0, "the program that was there does not go on", *process.story("program"))
+        finally:
+            server.kill()
+            owner.process.kill()
+
+    @staticmethod
+    def _log_level(owner, server):
+        def log(*words):
+            done = ask([UROCE_CTL, "log", "level", *words], SECONDS)
+            expect(done.returncode == 0, "uroce-ctl fails", words, done.stderr)
+
+        log("error", "pid", str(owner.process.pid))
+        said = len(owner.process.output())
+        os.kill(owner.process.pid, signal.SIGHUP)  # the file's level counts from then on
+        expect(wait_until(lambda: "read again" in owner.process.output()[said:], SECONDS), "not the file's level")
+        log("debug", "net", f"local0@{owner.process.pid}")
+        log("warn", "pid", str(server.pid))
 
     def _memif(self):
         """Programs share a memif link, whose other end comes, goes, and comes again."""

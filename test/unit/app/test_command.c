@@ -3,6 +3,7 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "base/log.h"
 #include "command.h"
 #include "test.h"
 #include "transport/cc.h"
@@ -48,6 +49,23 @@ TEST(command_parse__congestion)
 	assert_int_equal(command.changes[1].value, 50);
 	assert_true(parse("congestion set algorithm none dev uroce0"));
 	assert_int_equal(command.changes[0].value, 0);
+}
+
+TEST(command_parse__log_level)
+{
+	assert_true(parse("log level debug"));
+	assert_int_equal(command.object, COMMAND_LOG);
+	assert_int_equal(command.change_count, 1);
+	assert_int_equal(command.changes[0].kind, REPORT_COMMAND_LOG_LEVEL);
+	assert_int_equal(command.changes[0].index, LOG_LEVEL_DEBUG);
+	assert_true(parse("log level warn pid 5"));
+	assert_int_equal(command.filter.pid, 5);
+	assert_false(parse("log"));
+	assert_false(parse("log level"));
+	assert_false(parse("log level loud"));
+	assert_non_null(strstr(error, "loud"));
+	assert_false(parse("log level warn qp 5"));
+	assert_false(parse("-j log level warn"));
 }
 
 TEST(command_parse__wrong_congestion)

@@ -128,3 +128,28 @@ TEST(options_name_idle__names_settings_of_uroce_run)
 	options_name_idle(settings, few, sizeof(few));
 	assert_string_equal(few, "progres");
 }
+
+TEST(options_name_fixed__what_a_running_uroced_cannot_change)
+{
+	static struct settings now[2];
+	char names[256];
+
+	assert_int_equal(parse_file("[port a]\nport = net_null0\nip = 10.0.0.1/24\n", NULL),
+			 OPTIONS_RUN);
+	now[0] = settings[0];
+	assert_int_equal(parse_file("[uroce]\nmax-qp = 5\nlog-level = debug\n"
+				    "[port a]\nport = net_null0\nip = 10.0.0.2/24\n",
+				    NULL),
+			 OPTIONS_RUN);
+	options_name_fixed(now, 1, settings, 1, names, sizeof(names));
+	assert_string_equal(names, "");
+	assert_ptr_equal(options_find_port(settings, 1, "a"), &settings[0]);
+	assert_null(options_find_port(settings, 1, "b"));
+	assert_int_equal(parse_file("[uroce]\nsocket = /x\n"
+				    "[port a]\nport = net_null0\nmtu = 1500\nip = 10.0.0.1/24\n"
+				    "[port b]\nport = net_null1\nip = 10.0.0.1/24\n",
+				    NULL),
+			 OPTIONS_RUN);
+	options_name_fixed(now, 1, settings, 2, names, sizeof(names));
+	assert_string_equal(names, "mtu, socket, a new section [port]");
+}

@@ -425,6 +425,25 @@ TEST(tenants_leave__keeps_what_a_tenant_owes)
 }
 
 /* Requests come 1,000 times as often as they may. */
+TEST(tenants_change__weights_and_rates_of_those_that_are_here)
+{
+	join(0, 5, 1, 0, LONG);
+	join(1, 6, 1, 0, LONG);
+	run(MANY / 4, UNLIMITED);
+	assert_ratio(senders[0].bytes, senders[1].bytes, 1);
+	tenants_change(&tenants, senders[0].tenant, &(struct tenants_limits){.weight = 3});
+	senders[0].bytes = senders[1].bytes = 0;
+	run(MANY / 4, UNLIMITED);
+	assert_ratio(senders[0].bytes, senders[1].bytes, 3);
+	tenants_leave(&tenants, senders[1].tenant);
+	assert_false(tenants.are_many);
+	tenants_change(&tenants, senders[0].tenant,
+		       &(struct tenants_limits){.weight = 1, .rate = TENANTS_RATE_MIN});
+	assert_true(tenants.are_many);
+	tenants_change(&tenants, senders[0].tenant, &(struct tenants_limits){.weight = 1});
+	assert_false(tenants.are_many);
+}
+
 TEST(tenants_may_connect__limits_requests)
 {
 	const struct tenants_limits limits = {.weight = 1, .connection_rate = 100};

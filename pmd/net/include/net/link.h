@@ -85,6 +85,10 @@ void link_close(struct link *link);
  */
 int link_use_interface(struct link *link, const char *name);
 
+/** Give a port that is not a kernel interface the addresses of new settings. Return true if they
+ * are others. Engine's thread. */
+bool link_change_addresses(struct link *link, const struct settings *settings, uint64_t now_ns);
+
 /** Read the interface's addresses again if the kernel reports a change. Return true if it did.
  * Engine's thread. */
 bool link_refresh(struct link *link);

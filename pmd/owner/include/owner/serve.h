@@ -91,6 +91,17 @@ void serve_sleep(struct server *server, int ms);
 /** Make serve_sleep return. MT-safe, and safe in a signal handler. */
 void serve_wake(struct server *server);
 
+/**
+ * Change the settings of a running server, between two of its polls: limits of programs that attach
+ * from then on, congestion control of these, tenants, and the addresses of a port that is not a
+ * kernel interface. All other settings stay as they are. Copies all. MT-safe.
+ *
+ * @return
+ *   0 or -ENOMEM.
+ */
+int serve_change(struct server *server, const struct settings *settings,
+		 const struct serve_tenants *tenants);
+
 /** Return true if the port was unplugged: the processes have been told, and no process can attach.
  * MT-safe. */
 bool serve_is_lost(const struct server *server);

@@ -104,6 +104,9 @@ void tenants_init(struct tenants *tenants);
 uint16_t tenants_join(struct tenants *tenants, user_t user, const struct tenants_limits *limits,
 		      uint64_t now_ns);
 
+/** Change the limits of an entry, also of one without slots. */
+void tenants_change(struct tenants *tenants, uint16_t tenant, const struct tenants_limits *limits);
+
 /** Note that a slot of a tenant ends. TENANTS_NONE: do nothing. */
 void tenants_leave(struct tenants *tenants, uint16_t tenant);
 

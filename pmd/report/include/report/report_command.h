@@ -26,12 +26,13 @@
 enum report_command_kind {
 	REPORT_COMMAND_PARAM, /* set a parameter of congestion control (transport/cc_params.h) */
 	REPORT_COMMAND_ALGORITHM, /* set the algorithm of a queue pair, or of all and of new ones */
+	REPORT_COMMAND_LOG_LEVEL, /* set the level of the process's messages (base/log.h) */
 	REPORT_COMMAND_KINDS,
 };
 
 struct report_command {
 	enum report_command_kind kind;
-	uint8_t index;	/* of the parameter, or enum cc_kind: any number */
+	uint8_t index;	/* of the parameter, enum cc_kind or enum log_level: any number */
 	uint32_t value; /* of the parameter, or a queue pair's number; 0: all queue pairs */
 	uint64_t word;	/* set by report_command_take: the command as it stands in the report */
 };
@@ -49,6 +50,9 @@ struct report_command {
  */
 int report_command_give(struct report *report, const struct report_command *command,
 			unsigned int ms);
+
+/** Execute REPORT_COMMAND_LOG_LEVEL. 0 or -EINVAL. MT-safe. */
+int report_command_log_level(const struct report_command *command);
 
 /** Take a command: its reader cannot withdraw it any more. Return false if there is none. Engine's
  * thread. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Give commands to the programs that a filter selects, one after the other. */
-#include "ctl_congestion.h"
+#include "ctl_change.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -76,6 +76,22 @@ static int give_all(struct givers *givers, const struct report_view *view)
 	return rc;
 }
 
+static bool has_filter(const struct report_filter *filter)
+{
+	return filter->device || filter->net || filter->pid != 0;
+}
+
+/* An owner has no queue pairs; its programs have reports of their own. Without a filter the
+ * messages that are meant are those of owners. */
+static bool is_meant(const struct command *command, const struct report_view *view)
+{
+	const bool is_owner = view->facts.role == REPORT_OWNER;
+
+	if (command->object == COMMAND_LOG)
+		return is_owner || has_filter(&command->filter);
+	return !is_owner && (command->qpn == 0 || has_qp(view, command->qpn));
+}
+
 static void give(struct givers *givers, const struct report_view *view)
 {
 	const int rc = give_all(givers, view);
@@ -87,8 +103,8 @@ static void give(struct givers *givers, const struct report_view *view)
 	fprintf(stderr, "uroce-ctl: process %d (%s): %s\n", view->pid, view->comm, reason(rc));
 }
 
-void congestion_set(const struct report_devices *devices, const struct command *command,
-		    char *error, size_t error_size)
+void change_give(const struct report_devices *devices, const struct command *command, char *error,
+		 size_t error_size)
 {
 	static struct givers givers;
 	const struct report_view *view;
@@ -96,25 +112,24 @@ void congestion_set(const struct report_devices *devices, const struct command *
 	int rc;
 
 	/* Many programs may have a device of this name. A process is named on purpose. */
-	if (command->filter.pid == 0 && !show_is_one(devices, &command->filter, error, error_size))
+	if (has_filter(&command->filter) && command->filter.pid == 0 &&
+	    !show_is_one(devices, &command->filter, error, error_size))
 		return;
 	givers = (struct givers){.command = command};
 	report_set_init(&givers.set);
 	rc = report_scan(&givers.set);
 	while (rc == 0 && (view = devices_next_view(devices, &command->filter, &next))) {
-		/* An owner has no queue pairs; its programs have reports of their own. */
-		if (view->facts.role == REPORT_OWNER ||
-		    (command->qpn != 0 && !has_qp(view, command->qpn)))
-			continue;
-		give(&givers, view);
+		if (is_meant(command, view))
+			give(&givers, view);
 	}
 	report_set_fini(&givers.set);
 	if (rc != 0)
 		snprintf(error, error_size, "%s", strerror(-rc));
 	else if (givers.processes == 0)
 		snprintf(error, error_size, "%s",
-			 command->qpn != 0 ? "there is no such queue pair"
-					   : "no program has the device");
+			 command->qpn != 0		? "there is no such queue pair"
+			 : has_filter(&command->filter) ? "no program has the device"
+							: "no uroced runs");
 	else if (givers.failed > 0)
 		snprintf(error, error_size, "%u of %u programs did not change all", givers.failed,
 			 givers.processes);
