@@ -50,15 +50,6 @@ pid_t capture_owner(const struct capture_target *target)
 
 /* ---- find ---- */
 
-static const struct report_record *find_qp(const struct report_view *view, uint32_t qpn)
-{
-	for (uint32_t i = 0; i < view->record_count; i++) {
-		if (view->records[i].kind == REPORT_QP && view->records[i].number == qpn)
-			return &view->records[i];
-	}
-	return NULL;
-}
-
 static bool find_target_qp(const struct report_devices *devices, const struct capture_want *want,
 			   struct capture_target *target, char *error, size_t error_size)
 {
@@ -66,7 +57,7 @@ static bool find_target_qp(const struct report_devices *devices, const struct ca
 
 	for (const struct report_view *view;
 	     (view = devices_next_view(devices, &want->filter, &next));) {
-		const struct report_record *record = find_qp(view, want->qpn);
+		const struct report_record *record = report_find_qp(view, want->qpn);
 
 		if (!record)
 			continue;
@@ -90,7 +81,7 @@ static void find_peer(const struct report_devices *devices, struct capture_targe
 
 	for (uint32_t v = 0; v < devices->views.count && qp->dest_qpn != 0; v++) {
 		const struct report_view *view = &devices->views.list[v];
-		const struct report_record *peer = find_qp(view, qp->dest_qpn);
+		const struct report_record *peer = report_find_qp(view, qp->dest_qpn);
 
 		if (!peer || devices_of(devices, v) != target->device ||
 		    peer->qp.dest_qpn != target->record->number)

@@ -18,6 +18,7 @@
 
 #include "base/psn.h"
 #include "columns.h"
+#include "qp/attr.h"
 
 #define LINES_PLAIN 1000000
 
@@ -94,35 +95,6 @@ static void print_process(struct table *table, const struct report_view *old,
 	table_row(table, view->fresh ? TINT_PLAIN : TINT_WARN);
 }
 
-static const struct report_record *find_qp(const struct report_view *view, uint32_t qpn)
-{
-	for (uint32_t i = 0; view && i < view->record_count; i++) {
-		if (view->records[i].kind == REPORT_QP && view->records[i].number == qpn)
-			return &view->records[i];
-	}
-	return NULL;
-}
-
-/* Fields of one queue pair, selected by name. */
-struct qp_words {
-	char type[12], state[12];
-};
-
-static void catch_text(void *arg, const char *name, const char *value)
-{
-	struct qp_words *words = arg;
-
-	if (strcmp(name, "type") == 0)
-		snprintf(words->type, sizeof(words->type), "%s", value);
-	else if (strcmp(name, "state") == 0)
-		snprintf(words->state, sizeof(words->state), "%s", value);
-}
-
-static void catch_number(void *arg, const char *name, uint64_t value)
-{
-	(void)arg, (void)name, (void)value;
-}
-
 static const struct table_column qp_columns[] = {
 	{"PID", 8, 18},	     {"NET", -14, 10},	  {"LQPN", 8, 20},  {"RQPN", 8, 19},
 	{"TYPE", -7, 11},    {"STATE", -5, 17},	  {"SENDS", 6, 12}, {"RECVS", 6, 9},
@@ -138,15 +110,13 @@ static void print_qp(struct table *table, const struct report_view *old,
 		     const struct report_view *view, const struct report_record *record,
 		     const char *net)
 {
-	const struct report_record *was = find_qp(old, record->number);
+	const struct report_record *was = old ? report_find_qp(old, record->number) : NULL;
 	const double seconds = was ? seconds_between(old, view) : 0;
 	const struct report_qp *qp = &record->qp;
-	struct qp_words words = {"", ""};
-	const struct report_fields fields = {catch_text, catch_number, &words};
+	const char *state = attr_state_name(qp->state);
 	double sent = 0, taken = 0;
 	char text[16];
 
-	report_tell_record(record, &fields);
 	if (seconds > 0) {
 		sent = ((qp->sq_psn - was->qp.sq_psn) & PSN_MASK) / seconds;
 		taken = ((qp->rq_psn - was->qp.rq_psn) & PSN_MASK) / seconds;
@@ -155,13 +125,13 @@ static void print_qp(struct table *table, const struct report_view *old,
 	table_cell(table, 1, "%s", net);
 	table_cell(table, 2, "%u", record->number);
 	table_cell(table, 3, "%u", qp->dest_qpn);
-	table_cell(table, 4, "%s", words.type);
-	table_cell(table, 5, "%s", words.state);
+	table_cell(table, 4, "%s", report_qp_type(qp->type));
+	table_cell(table, 5, "%s", state);
 	table_cell(table, 6, "%u", qp->sends);
 	table_cell(table, 7, "%u", qp->receives);
 	table_cell(table, 8, "%s", brief(sent, text));
 	table_cell(table, 9, "%s", brief(taken, text));
-	table_row(table, qp_tint(words.state));
+	table_row(table, qp_tint(state));
 }
 
 /* The figures that one round shows. */

@@ -124,73 +124,42 @@ static void put_stats(const struct metrics *metrics)
 
 /* ---- what is now ---- */
 
-static uint64_t link_up(const struct report_view *view)
-{
-	return view->facts.link_up != 0;
-}
+static const struct {
+	const char *metric, *help;
+} gauges[] = {
+	{"uroce_port_up", "1 if the port's link is up"},
+	{"uroce_port_mtu_bytes", "the largest IP packet of the port"},
+	{"uroce_port_speed_bits_per_second", "the speed of the port's link"},
+	{"uroce_report_fresh",
+	 "1 if the process answered; 0 if its figures are old, because it is stopped or does not "
+	 "poll"},
+	{"uroce_queue_pairs", "queue pairs of the process"},
+	{"uroce_completion_queues", "completion queues of the process"},
+	{"uroce_memory_regions", "memory regions and windows of the process"},
+	{"uroce_protection_domains", "protection domains of the process"},
+};
 
-static uint64_t mtu_bytes(const struct report_view *view)
+static uint64_t gauge_value(const struct report_view *view, size_t gauge)
 {
-	return view->facts.mtu_bytes;
-}
+	const uint64_t values[RTE_DIM(gauges)] = {
+		view->facts.link_up != 0,	 view->facts.mtu_bytes,
+		view->facts.link_mbps * 1000000, view->fresh,
+		view->totals[REPORT_QP],	 view->totals[REPORT_CQ],
+		view->totals[REPORT_MR],	 view->totals[REPORT_PD],
+	};
 
-static uint64_t bits_per_second(const struct report_view *view)
-{
-	return view->facts.link_mbps * 1000000;
-}
-
-static uint64_t is_fresh(const struct report_view *view)
-{
-	return view->fresh;
-}
-
-static uint64_t qps(const struct report_view *view)
-{
-	return view->totals[REPORT_QP];
-}
-
-static uint64_t cqs(const struct report_view *view)
-{
-	return view->totals[REPORT_CQ];
-}
-
-static uint64_t mrs(const struct report_view *view)
-{
-	return view->totals[REPORT_MR];
-}
-
-static uint64_t pds(const struct report_view *view)
-{
-	return view->totals[REPORT_PD];
+	return values[gauge];
 }
 
 static void put_gauges(const struct metrics *metrics)
 {
-	static const struct {
-		const char *metric, *help;
-		uint64_t (*value)(const struct report_view *view);
-	} gauges[] = {
-		{"uroce_port_up", "1 if the port's link is up", link_up},
-		{"uroce_port_mtu_bytes", "the largest IP packet of the port", mtu_bytes},
-		{"uroce_port_speed_bits_per_second", "the speed of the port's link",
-		 bits_per_second},
-		{"uroce_report_fresh",
-		 "1 if the process answered; 0 if its figures are old, because it is stopped or "
-		 "does not poll",
-		 is_fresh},
-		{"uroce_queue_pairs", "queue pairs of the process", qps},
-		{"uroce_completion_queues", "completion queues of the process", cqs},
-		{"uroce_memory_regions", "memory regions and windows of the process", mrs},
-		{"uroce_protection_domains", "protection domains of the process", pds},
-	};
-
 	for (size_t g = 0; g < RTE_DIM(gauges); g++) {
 		metrics_put_head(metrics->file, gauges[g].metric, "gauge", gauges[g].help);
 		for (uint32_t i = 0; i < metrics->count; i++) {
 			fprintf(metrics->file, "%s{", gauges[g].metric);
 			metrics_put_labels(metrics, i);
 			fprintf(metrics->file, "} %" PRIu64 "\n",
-				gauges[g].value(metrics_view(metrics, i)));
+				gauge_value(metrics_view(metrics, i), g));
 		}
 	}
 }

@@ -1,34 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Metrics of queue pairs. A report may say anything, so each number is used once. */
+#include <arpa/inet.h>
 #include <inttypes.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "metrics_put.h"
+#include "qp/attr.h"
 
 #define QPNS (1u << 24)
-
-/* The fields of a queue pair that become labels. */
-struct qp_labels {
-	char type[12], state[12], dgid[48];
-};
-
-static void take_text(void *arg, const char *name, const char *value)
-{
-	struct qp_labels *labels = arg;
-
-	if (strcmp(name, "type") == 0)
-		snprintf(labels->type, sizeof(labels->type), "%s", value);
-	else if (strcmp(name, "state") == 0)
-		snprintf(labels->state, sizeof(labels->state), "%s", value);
-	else if (strcmp(name, "dgid") == 0)
-		snprintf(labels->dgid, sizeof(labels->dgid), "%s", value);
-}
-
-static void take_number(void *arg, const char *name, uint64_t value)
-{
-	(void)arg, (void)name, (void)value;
-}
 
 enum qp_metric {
 	QP_INFO,
@@ -49,18 +28,18 @@ static uint64_t qp_value(const struct report_qp *qp, enum qp_metric metric)
 static void put_qp(const struct metrics *metrics, uint32_t i, const struct report_record *record,
 		   enum qp_metric metric)
 {
-	struct qp_labels labels = {"", "", ""};
-	const struct report_fields fields = {take_text, take_number, &labels};
+	char dgid[INET6_ADDRSTRLEN] = "";
 
 	metrics_put_labels(metrics, i);
 	fprintf(metrics->file, ",lqpn=\"%" PRIu32 "\"", record->number);
 	if (metric == QP_INFO) {
-		report_tell_record(record, &fields);
+		if (record->qp.dest_qpn != 0)
+			inet_ntop(AF_INET6, record->qp.dgid, dgid, sizeof(dgid));
 		fputc(',', metrics->file);
-		metrics_put_label(metrics->file, "type", labels.type, true);
-		metrics_put_label(metrics->file, "state", labels.state, true);
+		metrics_put_label(metrics->file, "type", report_qp_type(record->qp.type), true);
+		metrics_put_label(metrics->file, "state", attr_state_name(record->qp.state), true);
 		fprintf(metrics->file, "rqpn=\"%" PRIu32 "\",", record->qp.dest_qpn);
-		metrics_put_label(metrics->file, "dgid", labels.dgid, false);
+		metrics_put_label(metrics->file, "dgid", dgid, false);
 	}
 	fprintf(metrics->file, "} %" PRIu64 "\n", qp_value(&record->qp, metric));
 }

@@ -38,7 +38,7 @@ static const char *word(const char *const *words, size_t count, uint32_t i)
 	return i < count && words[i] ? words[i] : "UNKNOWN";
 }
 
-static const char *type_word(uint32_t type)
+const char *report_qp_type(uint32_t type)
 {
 	static const char *const words[] = {
 		[IBV_QPT_RC] = "RC",
@@ -91,7 +91,7 @@ static void tell_qp(const struct report_qp *qp, const struct report_fields *fiel
 		tell_number(fields, "rqpn", qp->dest_qpn);
 		tell_gid(fields, qp->dgid);
 	}
-	tell_text(fields, "type", type_word(qp->type));
+	tell_text(fields, "type", report_qp_type(qp->type));
 	tell_text(fields, "state", attr_state_name(qp->state));
 	tell_number(fields, "rq-psn", qp->rq_psn);
 	tell_number(fields, "sq-psn", qp->sq_psn);
@@ -266,4 +266,13 @@ uint64_t report_stat(const struct report_view *view, const char *name)
 			return view->stats[i].value;
 	}
 	return 0;
+}
+
+const struct report_record *report_find_qp(const struct report_view *view, uint32_t qpn)
+{
+	for (uint32_t i = 0; i < view->record_count; i++) {
+		if (view->records[i].kind == REPORT_QP && view->records[i].number == qpn)
+			return &view->records[i];
+	}
+	return NULL;
 }

@@ -60,6 +60,9 @@ struct report_fields {
 /** Return "qp", "cq", "mr" or "pd". MT-safe. */
 const char *report_kind_name(enum report_kind kind);
 
+/** Return the word for an enum ibv_qp_type, or "UNKNOWN". MT-safe. */
+const char *report_qp_type(uint32_t type);
+
 /** Pass all fields of a record to the callbacks, the number first, named as in rdma(8). MT-safe. */
 void report_tell_record(const struct report_record *record, const struct report_fields *fields);
 
@@ -72,6 +75,9 @@ void report_tell_congestion(const struct report_view *view, const struct report_
 
 /** Pass the counters to the callbacks. MT-safe. */
 void report_tell_stats(const struct report_view *view, const struct report_fields *fields);
+
+/** Return the record of a queue pair, or NULL. MT-safe. */
+const struct report_record *report_find_qp(const struct report_view *view, uint32_t qpn);
 
 /** Return a counter by its name; 0 if there is none. MT-safe. */
 uint64_t report_stat(const struct report_view *view, const char *name);
