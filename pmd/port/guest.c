@@ -99,18 +99,6 @@ static bool guest_connected(void *arg)
 	       link.link_status == RTE_ETH_LINK_UP;
 }
 
-static bool guest_link_up(void *arg, bool connected)
-{
-	(void)arg;
-	return connected;
-}
-
-static bool guest_lost(void *arg)
-{
-	(void)arg;
-	return false;
-}
-
 /*
  * Remove the rules only from a primary's port. That port continues, and must not direct more frames
  * to a queue that nobody polls. An application's own port stays open; the application may have
@@ -146,9 +134,7 @@ static const struct port_ops guest_ops = {
 	.tx_burst = guest_tx_burst,
 	.taken = guest_taken,
 	.arm = guest_arm,
-	.link_up = guest_link_up,
 	.connected = guest_connected,
-	.lost = guest_lost,
 	.close = guest_close,
 	.destroy = guest_destroy,
 };

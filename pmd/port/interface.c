@@ -90,12 +90,6 @@ static bool interface_connected(void *arg)
 	return netdev_running(interface->ifname);
 }
 
-static bool interface_link_up(void *arg, bool connected)
-{
-	(void)arg;
-	return connected;
-}
-
 /* Return true if the interface was removed, or moved to another network namespace. The kernel has
  * taken it away from the socket then, and gives the socket no other one with the same name. */
 static bool interface_lost(void *arg)
@@ -237,7 +231,6 @@ static const struct port_ops interface_ops = {
 	.rx_burst = interface_rx_burst,
 	.tx_burst = interface_tx_burst,
 	.arm = interface_arm,
-	.link_up = interface_link_up,
 	.connected = interface_connected,
 	.lost = interface_lost,
 	.lend = interface_lend,

@@ -53,22 +53,10 @@ static bool local_arm(void *arg)
 	return false;
 }
 
-static bool local_link_up(void *arg, bool connected)
-{
-	(void)arg;
-	return connected;
-}
-
 static bool local_connected(void *arg)
 {
 	(void)arg;
 	return true;
-}
-
-static bool local_lost(void *arg)
-{
-	(void)arg;
-	return false;
 }
 
 static void local_close(void *arg)
@@ -124,9 +112,7 @@ static const struct port_ops local_ops = {
 	.rx_burst = local_rx_burst,
 	.tx_burst = local_tx_burst,
 	.arm = local_arm,
-	.link_up = local_link_up,
 	.connected = local_connected,
-	.lost = local_lost,
 	.close = local_close,
 	.destroy = local_destroy,
 };

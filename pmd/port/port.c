@@ -112,5 +112,5 @@ bool port_connected(const struct port *port)
 
 bool port_link_up(struct port *port, bool connected)
 {
-	return port->ops->link_up(port->ops_arg, connected);
+	return port->ops->link_up ? port->ops->link_up(port->ops_arg, connected) : connected;
 }

@@ -65,12 +65,6 @@ static bool udp_port_connected(void *arg)
 	return netdev_running(udp_port->ifname);
 }
 
-static bool udp_port_link_up(void *arg, bool connected)
-{
-	(void)arg;
-	return connected;
-}
-
 /* Return true if the interface was removed, or another one has its name. Routes of groups and of
  * link-local addresses lead by its index. */
 static bool udp_port_lost(void *arg)
@@ -154,7 +148,6 @@ static const struct port_ops udp_port_ops = {
 	.rx_burst = udp_port_rx_burst,
 	.tx_burst = udp_port_tx_burst,
 	.arm = udp_port_arm,
-	.link_up = udp_port_link_up,
 	.connected = udp_port_connected,
 	.lost = udp_port_lost,
 	.disown = udp_port_disown,

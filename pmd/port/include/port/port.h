@@ -139,10 +139,11 @@ struct port_ops {
 	/* Make the next frame wake wake_fd, once. Return true if frames wait already, or may
 	 * (port.arms_once). MT-safe, also after close, unless port.interrupts is set. */
 	bool (*arm)(void *arg);
-	void (*disarm)(void *arg); /* undo `arm`, if port.interrupts is set */
-	bool (*link_up)(void *arg, bool connected);
+	void (*disarm)(void *arg);		    /* undo `arm`, if port.interrupts is set */
+	bool (*link_up)(void *arg, bool connected); /* NULL: as `connected` */
 	bool (*connected)(void *arg);
-	/* Return true if the port has gone for good, with all packets in it. */
+	/* Return true if the port has gone for good, with all packets in it. NULL: it never does.
+	 */
 	bool (*lost)(void *arg);
 	/* Close what a child of a fork must not keep, in the child; NULL: nothing. */
 	void (*disown)(void *arg);
