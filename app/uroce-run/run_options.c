@@ -57,7 +57,7 @@ const char options_help[] =
 	"  --log-level LEVEL  the least important messages on stderr: error, warn\n"
 	"                     (default), info or debug\n"
 	"  --stores WAY       how long packets are stored in memory that another CPU reads:\n"
-	"                     auto (default: as measured), recent, round or past-caches\n"
+	"                     auto (default: as measured), round or past-caches\n"
 	"  --without LIST     switch off optimisations, to measure what each gains\n"
 	"                     (names, separated by commas: see the manual page)\n"
 	"  --config FILE      read these settings from FILE first\n"

@@ -1,21 +1,25 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Measures how fast long packets pass, in one direction and in the other. Nothing is sent for it:
- * the way that is tried stores or reads the packets that are sent anyway.
+ * Measures how fast long packets pass, in one direction and in the other, and chooses the faster of
+ * two ways. Nothing is sent for it: the way that is tried stores or reads the packets that are sent
+ * anyway.
  *
  * A trial of a way to store lasts until the other end has taken all packets that were stored before
  * it, and then some more, which are counted. So it measures whichever of the two CPUs is slower.
  */
 #include "base/meter.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include <rte_atomic.h>
+#include <rte_common.h>
 #include <rte_cycles.h>
 
-#include "base/store.h"
 #include "base/tuning.h"
 
+#define BETTER_PART    12  /* the other way must be better by this part to be chosen */
+#define DISTANCE_RANK  13  /* of the distances, from the least: see choice_distance */
 #define BACKLOG	       16  /* packets in the ring: with fewer, latency matters more than the rate */
 #define COUNTED	       256 /* packets of a trial */
 #define GAP_TICKS      (UINT64_C(1) << 17) /* some 50 us: longer gaps are the program's */
@@ -31,23 +35,145 @@
 #define FETCH_AGAIN_MAX (UINT64_C(512) << 20)
 #define FETCH_BYTES	(UINT64_C(512) << 10) /* of a trial */
 
-void meter_init(struct meter *meter, uint8_t possible)
+static_assert(CHOICE_ROUNDS <= CHOICE_DISTANCES, "the longest list that `quantile` sorts");
+
+static enum store_way forced = STORE_WAYS;
+
+/* ---- the choice ---- */
+
+void store_force(enum store_way way)
+{
+	forced = way;
+}
+
+/* Return true if ports choose: it is neither forced nor switched off. */
+static bool store_is_free(void)
+{
+	return likely(tuning.store_choice && forced == STORE_WAYS);
+}
+
+enum store_way store_way(const struct choice *choice)
+{
+	if (likely(store_is_free()))
+		return (enum store_way)choice->now;
+	return tuning.store_choice ? forced : STORE_ROUND;
+}
+
+void choice_init(struct choice *choice, uint64_t again_min, uint64_t again_max)
+{
+	memset(choice, 0, sizeof(*choice));
+	choice->again = choice->again_min = again_min;
+	choice->again_max = again_max;
+}
+
+void choice_try(struct choice *choice)
+{
+	choice->tries = true;
+	choice->round = 0;
+	choice->invalid = 0;
+	choice->now = 0;
+}
+
+/* Return the value that comes behind `rank` others in their order. */
+static uint32_t quantile(const uint32_t *values, uint32_t count, uint32_t rank)
+{
+	uint32_t sorted[CHOICE_DISTANCES];
+
+	for (uint32_t i = 0; i < count; i++) {
+		uint32_t at = i;
+
+		for (; at > 0 && sorted[at - 1] > values[i]; at--)
+			sorted[at] = sorted[at - 1];
+		sorted[at] = values[i];
+	}
+	return sorted[rank];
+}
+
+static uint32_t median(const uint32_t *costs)
+{
+	return quantile(costs, CHOICE_ROUNDS, CHOICE_ROUNDS / 2);
+}
+
+/* Return the best way. The other way than the chosen one must be clearly better, so that two ways
+ * that are equally good do not alternate. */
+static uint8_t choice_best(const struct choice *choice)
+{
+	const uint32_t chosen = median(choice->cost[choice->chosen]);
+	const uint32_t other = median(choice->cost[!choice->chosen]);
+
+	return other < chosen - chosen / BETTER_PART ? !choice->chosen : choice->chosen;
+}
+
+/* End the trials, and use a way until `left` work is done. */
+static void choice_settle(struct choice *choice, uint8_t way, uint64_t left)
+{
+	choice->left = left;
+	choice->chosen = choice->now = way;
+	choice->tries = false;
+	choice->distance = 0;
+	choice->distance_count = 0;
+	choice->moved = false;
+}
+
+static void choice_decide(struct choice *choice)
+{
+	const uint8_t best = choice_best(choice);
+
+	if (best != choice->chosen)
+		choice->again = choice->again_min;
+	choice_settle(choice, best, choice->again);
+	choice->again = RTE_MIN(2 * choice->again, choice->again_max);
+	choice->trials++;
+}
+
+bool choice_note(struct choice *choice, uint32_t cost)
+{
+	if (cost == 0) {
+		if (++choice->invalid > CHOICE_INVALID_MAX)
+			choice_settle(choice, choice->chosen, CHOICE_RETRY);
+		return choice->tries;
+	}
+	choice->cost[choice->now][choice->round] = cost;
+	choice->round += choice->now;
+	choice->now = !choice->now;
+	if (choice->round == CHOICE_ROUNDS)
+		choice_decide(choice);
+	return choice->tries;
+}
+
+/* The line may have been in a near cache already, which takes little time, or the thread may have
+ * been interrupted. So a high quantile counts, but not the highest. Near and far CPUs differ by a
+ * factor of two and more. The second time in a row decides. */
+void choice_distance(struct choice *choice, uint32_t ticks)
+{
+	uint32_t now;
+	bool moved;
+
+	choice->distances[choice->distance_count++] = ticks;
+	if (choice->distance_count < CHOICE_DISTANCES)
+		return;
+	choice->distance_count = 0;
+	now = quantile(choice->distances, CHOICE_DISTANCES, DISTANCE_RANK);
+	if (choice->distance == 0)
+		choice->distance = now;
+	moved = now > choice->distance + choice->distance / 2 || choice->distance > now + now / 2;
+	if (moved && choice->moved) {
+		choice->left = 0;
+		choice->again = choice->again_min;
+	}
+	choice->moved = moved;
+}
+
+/* ---- the sender ---- */
+
+void meter_init(struct meter *meter)
 {
 	memset(meter, 0, sizeof(*meter));
-	choice_init(&meter->choice, possible, STORE_AGAIN_MIN, STORE_AGAIN_MAX);
+	choice_init(&meter->choice, STORE_AGAIN_MIN, STORE_AGAIN_MAX);
 }
 
-void taker_init(struct taker *taker)
-{
-	memset(taker, 0, sizeof(*taker));
-	choice_init(&taker->choice, 1 << FETCH_START | 1 << FETCH_ALL, FETCH_AGAIN_MIN,
-		    FETCH_AGAIN_MAX);
-}
-
-/* Packets after which a way shows its usual rate. The few buffers that STORE_RECENT uses get back
- * into the nearest cache slowly; STORE_ROUND must have used all. */
-static const uint32_t settle[STORE_WAYS] = {
-	[STORE_RECENT] = 2048,
+/* Packets after which a way shows its usual rate: STORE_ROUND must have used all buffers. */
+static const uint32_t settle[] = {
 	[STORE_ROUND] = 1024,
 	[STORE_PAST] = 256,
 };
@@ -146,7 +272,7 @@ void meter_push(struct meter *meter, const struct meter_ring *ring)
 
 	meter->bytes = 0;
 	meter->past_caches = false;
-	if (unlikely(!store_is_free()) || !choice_is_open(&meter->choice))
+	if (unlikely(!store_is_free()))
 		return;
 	if (unlikely(meter->choice.tries)) {
 		meter_try(meter, ring, bytes);
@@ -158,6 +284,14 @@ void meter_push(struct meter *meter, const struct meter_ring *ring)
 	}
 	if (unlikely(choice_spend(&meter->choice, bytes)))
 		meter_begin(meter, ring);
+}
+
+/* ---- the receiver ---- */
+
+void taker_init(struct taker *taker)
+{
+	memset(taker, 0, sizeof(*taker));
+	choice_init(&taker->choice, FETCH_AGAIN_MIN, FETCH_AGAIN_MAX);
 }
 
 /* Count a burst if we are slower than the other side: packets waited when it began. So the time

@@ -10,7 +10,7 @@
 #include <rte_cycles.h>
 
 #include "base/own.h"
-#include "base/store.h"
+#include "base/meter.h"
 #include "base/tuning.h"
 #include "client.h"
 #include "port/port.h"
@@ -115,7 +115,7 @@ static struct client_lane *lane_create(struct share_client *client,
 	lane->peer_fd = offer->fds[SHARE_LANE_FD_PEER];
 	own_mark(lane->peer_fd);
 	lane_init(&lane->tx, &lane->rx, memory, offer->offer.side);
-	meter_init(&lane->meter, 1 << STORE_RECENT | 1 << STORE_ROUND | 1 << STORE_PAST);
+	meter_init(&lane->meter);
 	lane_prepare_mbufs(client, lane);
 	return lane;
 }

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Builds long packets to another attached process in buffers that the lane then lends. So the way
- * to store them and the choice of the buffer can follow the lane's measurements (base/store.h).
+ * to store them and the choice of the buffer can follow the lane's measurements (base/meter.h).
  * Whatever cannot be placed takes an mbuf, and waits there for room.
  */
 #include <rte_atomic.h>
 
 #include "base/copy.h"
-#include "base/store.h"
+#include "base/meter.h"
 #include "base/tuning.h"
 #include "client.h"
 #include "port/port.h"

@@ -38,7 +38,6 @@ static const char *const uplink_names[] = {
 
 static const char *const stores_names[] = {
 	[SETTINGS_STORES_AUTO] = "auto",
-	[SETTINGS_STORES_RECENT] = "recent",
 	[SETTINGS_STORES_ROUND] = "round",
 	[SETTINGS_STORES_PAST_CACHES] = "past-caches",
 };

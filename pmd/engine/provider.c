@@ -18,7 +18,7 @@
 #include "base/guard.h"
 #include "base/log.h"
 #include "base/own.h"
-#include "base/store.h"
+#include "base/meter.h"
 #include "base/tuning.h"
 #include "config/settings.h"
 #include "device/device.h"
@@ -545,7 +545,6 @@ static enum store_way provider_stores(enum settings_stores stores)
 {
 	static const enum store_way ways[] = {
 		[SETTINGS_STORES_AUTO] = STORE_WAYS,
-		[SETTINGS_STORES_RECENT] = STORE_RECENT,
 		[SETTINGS_STORES_ROUND] = STORE_ROUND,
 		[SETTINGS_STORES_PAST_CACHES] = STORE_PAST,
 	};

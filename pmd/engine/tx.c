@@ -40,17 +40,11 @@ static void tx_drop_pending(struct tx *tx)
 /* Count how the placed packets were stored. */
 static void tx_count_stores(struct tx *tx)
 {
-	static const enum counter counter_of[STORE_WAYS] = {
-		[STORE_RECENT] = COUNTER_tx_stored_recent,
-		[STORE_ROUND] = COUNTER_tx_stored_round,
-		[STORE_PAST] = COUNTER_tx_stored_past_caches,
-	};
 	const uint32_t trials = tx->port->place_trials;
 
-	for (int way = 0; way < STORE_WAYS; way++) {
-		counters_add(tx->counters, counter_of[way], tx->stored[way]);
-		tx->stored[way] = 0;
-	}
+	counters_add(tx->counters, COUNTER_tx_stored_round, tx->stored[STORE_ROUND]);
+	counters_add(tx->counters, COUNTER_tx_stored_past_caches, tx->stored[STORE_PAST]);
+	memset(tx->stored, 0, sizeof(tx->stored));
 	counters_add(tx->counters, COUNTER_store_trials, trials - tx->store_trials);
 	tx->store_trials = trials;
 }

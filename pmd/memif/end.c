@@ -21,11 +21,7 @@
 
 void memif_end_init_meters(struct memif_end *end)
 {
-	/* A client chooses its buffers; a server takes those that its client provides, in their
-	 * order. */
-	const uint8_t recent = end->side == MEMIF_CLIENT ? 1 << STORE_RECENT : 0;
-
-	meter_init(&end->meter, (uint8_t)(recent | 1 << STORE_ROUND | 1 << STORE_PAST));
+	meter_init(&end->meter);
 	taker_init(&end->taker);
 }
 

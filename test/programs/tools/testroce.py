@@ -51,7 +51,7 @@ SWEEP_ROUNDS = 2
 # Some labels of the x axes of a sweep's plots.
 SWEEP_LABELS = {"bandwidth": {"64 B", "4 KiB", "64 KiB", "1 MiB"}, "rate-qps": {"1", "1024"}, "rate-depth": {"1", "256"},
                 "latency": {"50 %", "99 %", "99.99 %"}}
-STORES = ["auto", "recent", "round", "past-caches"]  # how long packets are stored in memif's memory
+STORES = ["auto", "round", "past-caches"]  # how long packets are stored in memif's memory
 DEFAULTS = {"qps": 1, "depth": 64, "mtu": 1024, "batch": 1, "verify": "on", "region": 0, "loss": 0, "in-capsule": 4096,
             "read-percent": 70}
 

@@ -5,7 +5,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "base/store.h"
+#include "base/meter.h"
 #include "client.h"
 #include "client_rig.h"
 #include "port/port.h"
@@ -88,7 +88,7 @@ static int set_up(TEST_STATE)
 	for (uint32_t i = 0; i < 4; i++)
 		client_keep(&client, i);
 	assert_int_equal(client_register_ops(), 0);
-	store_force(STORE_RECENT);
+	store_force(STORE_PAST);
 	open_lane(0);
 	return 0;
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Tests of lib/base/choice.c. */
+/* Tests of lib/base/meter.c: the choice between two ways by their costs. */
 #include <stdint.h>
 
-#include "base/choice.h"
+#include "base/meter.h"
 #include "test.h"
 
 #define AGAIN_MIN 1000
@@ -12,7 +12,7 @@
 static void try_all(struct choice *choice, const uint32_t *costs)
 {
 	choice_try(choice);
-	for (int i = 0; choice->tries && i < CHOICE_WAYS * CHOICE_ROUNDS; i++)
+	for (int i = 0; choice->tries && i < 2 * CHOICE_ROUNDS; i++)
 		choice_note(choice, costs[choice->now]);
 	assert_false(choice->tries);
 }
@@ -23,49 +23,40 @@ static void spend_until_trials(struct choice *choice)
 		;
 }
 
-TEST(choice_init__the_lowest_way_is_used)
+TEST(choice_init__the_first_way_is_used)
 {
 	struct choice choice;
 
-	choice_init(&choice, 0x6, AGAIN_MIN, AGAIN_MAX);
-	assert_int_equal(choice.now, 1);
-	assert_true(choice_is_open(&choice));
+	choice_init(&choice, AGAIN_MIN, AGAIN_MAX);
+	assert_int_equal(choice.now, 0);
 	/* The first work begins the trials. */
 	assert_true(choice_spend(&choice, 1));
-	choice_init(&choice, 0x4, AGAIN_MIN, AGAIN_MAX);
-	assert_int_equal(choice.now, 2);
-	assert_false(choice_is_open(&choice));
 }
 
-TEST(choice_note__tries_each_possible_way_in_each_round)
+TEST(choice_note__tries_each_way_in_each_round)
 {
 	struct choice choice;
-	uint32_t count[CHOICE_WAYS] = {0};
+	uint32_t count[2] = {0};
 
-	choice_init(&choice, 0x5, AGAIN_MIN, AGAIN_MAX);
+	choice_init(&choice, AGAIN_MIN, AGAIN_MAX);
 	choice_try(&choice);
 	do
 		count[choice.now]++;
 	while (choice_note(&choice, 100));
 	assert_int_equal(count[0], CHOICE_ROUNDS);
-	assert_int_equal(count[1], 0);
-	assert_int_equal(count[2], CHOICE_ROUNDS);
+	assert_int_equal(count[1], CHOICE_ROUNDS);
 	assert_int_equal(choice.trials, 1);
 }
 
 TEST(choice_note__the_best_median_wins)
 {
-	const uint32_t costs[CHOICE_WAYS] = {300, 200, 100};
+	static const uint32_t costs[2][2] = {{100, 200}, {200, 100}};
 
-	for (uint32_t best = 0; best < CHOICE_WAYS; best++) {
-		uint32_t turned[CHOICE_WAYS];
+	for (uint32_t best = 0; best < 2; best++) {
 		struct choice choice;
 
-		for (uint32_t way = 0; way < CHOICE_WAYS; way++)
-			turned[way] = costs[(way + CHOICE_WAYS - 1 - best) % CHOICE_WAYS];
-		turned[best] = 100;
-		choice_init(&choice, 0x7, AGAIN_MIN, AGAIN_MAX);
-		try_all(&choice, turned);
+		choice_init(&choice, AGAIN_MIN, AGAIN_MAX);
+		try_all(&choice, costs[best]);
 		assert_int_equal(choice.now, best);
 		assert_int_equal(choice.chosen, best);
 	}
@@ -81,7 +72,7 @@ TEST(choice_note__two_wrong_samples_of_five_change_nothing)
 			uint32_t seen = 0;
 			struct choice choice;
 
-			choice_init(&choice, 0x3, AGAIN_MIN, AGAIN_MAX);
+			choice_init(&choice, AGAIN_MIN, AGAIN_MAX);
 			choice_try(&choice);
 			while (choice.tries) {
 				const bool spoil = choice.now == way && seen++ < 2;
@@ -97,15 +88,15 @@ TEST(choice_note__an_equal_way_takes_no_place)
 {
 	struct choice choice;
 
-	choice_init(&choice, 0x3, AGAIN_MIN, AGAIN_MAX);
-	try_all(&choice, (const uint32_t[]){100, 95, 0});
+	choice_init(&choice, AGAIN_MIN, AGAIN_MAX);
+	try_all(&choice, (const uint32_t[]){100, 95});
 	assert_int_equal(choice.now, 0);
-	try_all(&choice, (const uint32_t[]){100, 80, 0});
+	try_all(&choice, (const uint32_t[]){100, 80});
 	assert_int_equal(choice.now, 1);
 	/* The same holds against the way that was chosen. */
-	try_all(&choice, (const uint32_t[]){75, 80, 0});
+	try_all(&choice, (const uint32_t[]){75, 80});
 	assert_int_equal(choice.now, 1);
-	try_all(&choice, (const uint32_t[]){60, 80, 0});
+	try_all(&choice, (const uint32_t[]){60, 80});
 	assert_int_equal(choice.now, 0);
 }
 
@@ -113,8 +104,8 @@ TEST(choice_note__without_results_nothing_changes)
 {
 	struct choice choice;
 
-	choice_init(&choice, 0x7, AGAIN_MIN, AGAIN_MAX);
-	try_all(&choice, (const uint32_t[]){300, 100, 200});
+	choice_init(&choice, AGAIN_MIN, AGAIN_MAX);
+	try_all(&choice, (const uint32_t[]){300, 100});
 	choice_try(&choice);
 	choice_note(&choice, 50);
 	for (int i = 0; i < CHOICE_INVALID_MAX; i++)
@@ -130,10 +121,10 @@ TEST(choice_spend__waits_longer_while_nothing_changes)
 	struct choice choice;
 	uint64_t waits[5];
 
-	choice_init(&choice, 0x3, AGAIN_MIN, AGAIN_MAX);
+	choice_init(&choice, AGAIN_MIN, AGAIN_MAX);
 	for (int i = 0; i < 5; i++) {
 		/* The third trials change the way. */
-		try_all(&choice, (const uint32_t[]){100, i < 2 ? 200 : 50, 0});
+		try_all(&choice, (const uint32_t[]){100, i < 2 ? 200 : 50});
 		waits[i] = choice.left;
 	}
 	assert_int_equal(waits[0], AGAIN_MIN);
@@ -160,8 +151,8 @@ TEST(choice_distance__other_cpus_begin_trials)
 	for (size_t i = 0; i < 2; i++) {
 		struct choice choice;
 
-		choice_init(&choice, 0x3, AGAIN_MIN, AGAIN_MAX);
-		try_all(&choice, (const uint32_t[]){100, 200, 0});
+		choice_init(&choice, AGAIN_MIN, AGAIN_MAX);
+		try_all(&choice, (const uint32_t[]){100, 200});
 		for (int k = 0; k < 10; k++)
 			tell_distances(&choice, 130 + (uint32_t)k);
 		assert_false(choice_spend(&choice, 1));
@@ -176,8 +167,8 @@ TEST(choice_distance__an_interruption_begins_none)
 {
 	struct choice choice;
 
-	choice_init(&choice, 0x3, AGAIN_MIN, AGAIN_MAX);
-	try_all(&choice, (const uint32_t[]){100, 200, 0});
+	choice_init(&choice, AGAIN_MIN, AGAIN_MAX);
+	try_all(&choice, (const uint32_t[]){100, 200});
 	for (int i = 0; i < 20 * CHOICE_DISTANCES; i++)
 		choice_distance(&choice, i % CHOICE_DISTANCES == 3 ? 4000000 : 130);
 	/* Several within a short time. */

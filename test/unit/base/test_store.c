@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Tests of lib/base/store.c, and of the copy past the caches. */
-#include "base/store.h"
+/* Tests of lib/base/meter.c: the way to store; and of the copy past the caches. */
+#include "base/meter.h"
 
 #include <string.h>
 
@@ -20,28 +20,19 @@ TEST_FIXTURE(restore, restore);
 
 TEST(store_way__chosen_forced_or_fixed)
 {
-	struct choice client, server;
+	struct choice choice;
 
-	choice_init(&client, 1 << STORE_RECENT | 1 << STORE_ROUND | 1 << STORE_PAST, 1, 1);
-	choice_init(&server, 1 << STORE_ROUND | 1 << STORE_PAST, 1, 1);
-	assert_true(store_is_free());
-	assert_int_equal(store_way(&client), STORE_RECENT);
-	assert_int_equal(store_way(&server), STORE_ROUND);
-	client.now = server.now = STORE_PAST;
-	assert_int_equal(store_way(&client), STORE_PAST);
-	store_force(STORE_RECENT);
-	assert_false(store_is_free());
-	assert_int_equal(store_way(&client), STORE_RECENT);
-	/* Not possible there. */
-	assert_int_equal(store_way(&server), STORE_ROUND);
+	choice_init(&choice, 1, 1);
+	assert_int_equal(store_way(&choice), STORE_ROUND);
+	choice.now = STORE_PAST;
+	assert_int_equal(store_way(&choice), STORE_PAST);
+	store_force(STORE_ROUND);
+	assert_int_equal(store_way(&choice), STORE_ROUND);
 	store_force(STORE_PAST);
-	client.now = server.now = STORE_ROUND;
-	assert_int_equal(store_way(&client), STORE_PAST);
-	assert_int_equal(store_way(&server), STORE_PAST);
+	choice.now = STORE_ROUND;
+	assert_int_equal(store_way(&choice), STORE_PAST);
 	assert_int_equal(tuning_without("store-choice"), 0);
-	assert_false(store_is_free());
-	assert_int_equal(store_way(&client), STORE_RECENT);
-	assert_int_equal(store_way(&server), STORE_ROUND);
+	assert_int_equal(store_way(&choice), STORE_ROUND);
 }
 
 TEST(copy_past_caches__copies_and_touches_nothing_else)

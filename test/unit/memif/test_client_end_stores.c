@@ -66,7 +66,7 @@ TEST(memif_end_place__takes_buffers_in_the_forced_way)
 	struct memif_end *client = &ends->client.end;
 	uint8_t *places[2][LONG_SIZE];
 
-	for (int way = 0; way < STORE_WAYS; way++) {
+	for (int way = STORE_ROUND; way <= STORE_PAST; way++) {
 		store_force((enum store_way)way);
 		for (uint32_t round = 0; round < 2; round++) {
 			for (uint32_t i = 0; i < LONG_SIZE; i++) {
@@ -91,7 +91,7 @@ TEST(memif_end_send__verified_data_in_each_way)
 	struct ends *ends = *state;
 	uint8_t room[ROOM];
 
-	for (int way = 0; way < STORE_WAYS; way++) {
+	for (int way = STORE_ROUND; way <= STORE_PAST; way++) {
 		store_force((enum store_way)way);
 		for (uint32_t i = 0; i < 5 * LONG_SIZE; i++) {
 			fill(room, (uint8_t)(i + way), LONG_BYTES);
@@ -137,7 +137,7 @@ TEST(memif_end_push__without_choice_tries_nothing)
 	assert_int_equal(tuning_without("store-choice"), 0);
 	for (uint32_t i = 0; i < 100; i++) {
 		assert_int_equal(fill_ring(client, (uint8_t)i), LONG_SIZE);
-		assert_int_equal(client->placing, STORE_RECENT);
+		assert_int_equal(client->placing, STORE_ROUND);
 		empty_ring(server, (uint8_t)i, LONG_SIZE);
 	}
 	assert_false(client->meter.choice.tries);

@@ -44,10 +44,9 @@ enum settings_uplink {
 	SETTINGS_UPLINK_RING,	/* through uroced */
 };
 
-/* How long packets are stored in memory that another CPU reads (base/store.h). */
+/* How long packets are stored in memory that another CPU reads (base/meter.h). */
 enum settings_stores {
 	SETTINGS_STORES_AUTO, /* the default: each end of a memif measures */
-	SETTINGS_STORES_RECENT,
 	SETTINGS_STORES_ROUND,
 	SETTINGS_STORES_PAST_CACHES,
 };

@@ -17,7 +17,6 @@
 #include <stdint.h>
 
 #include "base/meter.h"
-#include "base/store.h"
 #include "memif/protocol.h"
 
 #define MEMIF_REGIONS_MAX 4
@@ -55,7 +54,7 @@ struct memif_ring {
 /*
  * A client's buffers. A receive buffer always has the same index in the ring. Transmit buffers are
  * used last in, first out, so that the few in use stay in the cache. For long packets the buffer
- * that has been free for longest may be better: see base/store.h.
+ * that has been free for longest may be better: see base/meter.h.
  */
 struct memif_buffers {
 	uint8_t *first;	    /* transmit buffers, then receive buffers */

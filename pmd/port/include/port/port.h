@@ -12,7 +12,7 @@
 
 #include <rte_mbuf.h>
 
-#include "base/store.h"
+#include "base/meter.h"
 #include "config/devargs.h"
 #include "impair/counts.h"
 
