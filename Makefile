@@ -179,7 +179,7 @@ help:
 	@echo "make bundle        one file that needs nothing installed and no root: build-bundle/uroce-VERSION-ARCHITECTURE.tar.xz"
 	@echo "make test-bundle   the same, used in Debian 12, 13 and forky; a minute, the first time 10"
 	@echo "make perf          what it gives, beside its marks and the limits of the machine; 15 minutes"
-	@echo "make perf-doc      the same, and doc/performance.md, its plots and the README's figures anew; 25 minutes"
+	@echo "make perf-doc      the same, and doc/results/performance.md, its plots and the README's figures anew; 25 minutes"
 	@echo "make perf-rxe      uroce beside Linux's rxe, between two virtual machines"
 	@echo "make fuzz          the fuzz targets for SECONDS=600"
 	@echo "make lint          clang-tidy, GCC's analyzer, spelling, shell scripts, format; SINCE=COMMIT: only changed C files"

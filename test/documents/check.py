@@ -5,8 +5,8 @@
 usage: check.py ROOT TOOL...
 
 Each option that a tool parses is in its --help and in its manual page, and neither has an option that the tool does not
-parse. Each setting is in uroce.conf(5) and in the example file. Each file that a document links or names exists, and each test
-that doc/security.md names. What the glossary quotes from the code is in the code.
+parse. Each setting is in uroce.conf(5) and in the example file. Each file that a document links or names exists, each heading
+that it links, and each test that doc/security.md names. What the glossary quotes from the code is in the code.
 """
 
 import glob
@@ -24,7 +24,7 @@ OPTION_TABLES = {
 SETTINGS = {"pmd/config/settings.c": "SETTINGS", "pmd/config/tenant.c": "TENANTS"}  # and the section in the manual page
 SETTINGS_MANUAL = "doc/man/uroce.conf.5"
 SETTINGS_EXAMPLE = "config/uroce.conf.example"
-DOCUMENTS = ("*.md", "doc/*.md", "test/*/README.md", "test/data/wire/README.md")
+DOCUMENTS = ("*.md", "doc/*.md", "doc/*/*.md", "test/*/README.md", "test/data/wire/README.md")
 SOURCE_FOLDERS = ("app", "config", "doc", "lib", "pmd", "test", ".ci")
 # Files of other programs, and results of ours.
 OTHERS = re.compile(r"^(build/|/|linux/|results\.|verbs\.h$|rdma_verbs\.h$|dpdk-)")
@@ -35,7 +35,7 @@ QUOTED = re.compile(r"`(\w+)`")
 UNIT_TEST = re.compile(r"`([a-z]+)/(\w+)`")
 UNIT_CASE = re.compile(r"`([a-z]\w+__\w+)`")
 PROGRAM_TEST = re.compile(r"`([a-z]+): ?([^`]*)`")
-LINK = re.compile(r"\]\(([^)#:]+)(?:#[^)]*)?\)")
+LINK = re.compile(r"\]\(([^)#:]*)(?:#([^)]*))?\)")
 
 
 def read(root, path):
@@ -92,6 +92,13 @@ def source_files(root):
     return found + [name for name in os.listdir(root) if os.path.isfile(os.path.join(root, name))]
 
 
+def anchors(document):
+    """Return the names by which a link reaches the headings of a document."""
+    with open(document, encoding="utf-8") as file:
+        headings = re.findall(r"^#+ (.*)$", re.sub(r"```.*?```", "", file.read(), flags=re.S), re.M)
+    return {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
 def check_files(root):
     files = source_files(root)
     ends = {"/".join(path.split("/")[from_part:]) for path in files for from_part in range(path.count("/") + 1)}
@@ -100,9 +107,12 @@ def check_files(root):
         for document in sorted(glob.glob(os.path.join(root, pattern))):
             name = os.path.relpath(document, root)
             text = read(root, name)
-            for target in LINK.findall(text):
-                if not os.path.exists(os.path.join(os.path.dirname(document), target)):
+            for target, heading in LINK.findall(text):
+                linked = os.path.join(os.path.dirname(document), target) if target else document
+                if not os.path.exists(linked):
                     wrong.append(f"{name} links {target}, which does not exist")
+                elif heading and heading not in anchors(linked):
+                    wrong.append(f"{name} links {target}#{heading}, a heading that does not exist")
             for path in NAMED.findall(text):
                 if path not in ends and not OTHERS.search(path):
                     wrong.append(f"{name} names {path}, which does not exist")

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Write the figures, tables and plots of doc/performance.md, and the README's five figures. The input is what
+"""Write the figures, tables and plots of doc/results/performance.md, and the README's five figures. The input is what
 perf.py has measured (--json). testroce's own figures are measured here, which takes about nine minutes. The
 output replaces the text between <!-- begin NAME --> and <!-- end NAME -->; the other text is kept."""
 
@@ -23,9 +23,9 @@ from rows import HOT  # noqa: E402
 from wires import Attached, Memif, Veth, uroced  # noqa: E402
 
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-DOCUMENT = os.path.join(TOP, "doc", "performance.md")
+DOCUMENT = os.path.join(TOP, "doc", "results", "performance.md")
 README = os.path.join(TOP, "README.md")
-PLOTS = os.path.join(TOP, "doc", "performance")
+PLOTS = os.path.join(TOP, "doc", "results", "performance")
 STAGES = (("64 KiB WRITE", HOT), ("64 KiB READ", [*HOT, "--mode", "read"]), ("64 KiB SEND", [*HOT, "--mode", "send"]),
           ("8 B WRITE, lists of 32", ["--size", "8", "--batch", "32", "--depth", "256"]),
           ("8 B SEND, SRQ", ["--mode", "incast", "--size", "8", "--batch", "32", "--depth", "256"]))
