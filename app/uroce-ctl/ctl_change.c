@@ -36,16 +36,7 @@ static struct report *find_report(struct report_set *set, const struct report_vi
  * all. */
 static bool has_qp(const struct report_view *view, uint32_t qpn)
 {
-	uint32_t qps = 0;
-
-	for (uint32_t i = 0; i < view->record_count; i++) {
-		if (view->records[i].kind != REPORT_QP)
-			continue;
-		if (view->records[i].number == qpn)
-			return true;
-		qps++;
-	}
-	return qps < view->totals[REPORT_QP];
+	return report_find_qp(view, qpn) || view->record_count == REPORT_RECORDS_MAX;
 }
 
 static const char *reason(int rc)

@@ -5,30 +5,20 @@
 #include <assert.h>
 #include <string.h>
 
-#include <rte_byteorder.h>
-#include <rte_ether.h>
-
 #include "netdev/addresses.h"
-
-#define VID_MASK 0xfff
+#include "wire/frame.h"
+#include "wire/vlan.h"
 
 static_assert(TAG_LEN == sizeof(struct rte_vlan_hdr), "a tag's bytes");
 
 uint8_t *tag_remove(uint8_t *frame, size_t *len, int32_t *vlan)
 {
-	struct rte_ether_hdr eth;
-	rte_be16_t tci;
+	struct ether_frame ether;
 
 	*vlan = VLAN_NONE;
-	if (*len < sizeof(eth) + TAG_LEN)
+	if (!ether_frame_find(frame, *len, &ether) || ether.vlan_tci < 0)
 		return frame;
-	memcpy(&eth, frame, sizeof(eth));
-	if (eth.ether_type != rte_cpu_to_be_16(RTE_ETHER_TYPE_VLAN))
-		return frame;
-	memcpy(&tci, frame + sizeof(eth), sizeof(tci));
-	/* A tag of VLAN 0 carries only a priority (IEEE 802.1Q). */
-	if (rte_be_to_cpu_16(tci) & VID_MASK)
-		*vlan = rte_be_to_cpu_16(tci) & VID_MASK;
+	*vlan = vlan_of_tci(ether.vlan_tci);
 	memmove(frame + TAG_LEN, frame, 2 * RTE_ETHER_ADDR_LEN);
 	*len -= TAG_LEN;
 	return frame + TAG_LEN;
