@@ -1,14 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Copying of a received frame from memory that others may write: each byte is read once. */
-#include <netinet/in.h>
 #include <string.h>
 
 #include <rte_branch_prediction.h>
-#include <rte_ether.h>
-#include <rte_ip.h>
-#include <rte_udp.h>
 
-#include "wire/headers.h"
+#include "wire/frame.h"
 #include "wire/icrc.h"
 #include "wire/packet.h"
 
@@ -39,15 +35,10 @@ static bool is_roce(const uint8_t *frame, size_t len, size_t l3_len)
 	const struct rte_udp_hdr *udp = (const struct rte_udp_hdr *)(frame + sizeof(*eth) + l3_len);
 	size_t ip_len;
 
-	if (l3_len == sizeof(*ipv4)) {
-		ip_len = rte_be_to_cpu_16(ipv4->total_length);
-		if (ipv4->version_ihl != RTE_IPV4_VHL_DEF || ipv4->next_proto_id != IPPROTO_UDP)
-			return false;
-	} else {
-		ip_len = l3_len + rte_be_to_cpu_16(ipv6->payload_len);
-		if (ipv6->proto != IPPROTO_UDP)
-			return false;
-	}
+	if (l3_len == sizeof(*ipv4) ? !ipv4_has_udp(ipv4) : !ipv6_has_udp(ipv6))
+		return false;
+	ip_len = l3_len == sizeof(*ipv4) ? rte_be_to_cpu_16(ipv4->total_length)
+					 : l3_len + rte_be_to_cpu_16(ipv6->payload_len);
 	return ip_len == len - sizeof(*eth) &&
 	       rte_be_to_cpu_16(udp->dgram_len) == ip_len - l3_len &&
 	       udp->dst_port == rte_cpu_to_be_16(WIRE_UDP_PORT);
