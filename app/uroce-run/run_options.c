@@ -153,39 +153,23 @@ static enum options_result options_survey(int argc, char **argv, struct overview
 
 	command_line_rewind();
 	while ((code = getopt_long(argc, argv, short_options, long_options, NULL)) != -1) {
-		switch (code) {
-		case CODE_NETDEV:
-		case CODE_UDP:
-			overview->has_netdev = true;
-			break;
-		case CODE_PORT:
-			overview->has_port = true;
-			break;
-		case CODE_IP:
-			overview->has_ip = true;
-			break;
-		case CODE_SOCKET:
-			overview->has_socket = true;
-			break;
-		case CODE_ISOLATED:
-			overview->has_isolated = true;
-			break;
-		case CODE_LOCAL:
-			if (options_read_local(optarg, &overview->local))
-				break;
+		overview->has_netdev |= code == CODE_NETDEV || code == CODE_UDP;
+		overview->has_port |= code == CODE_PORT;
+		overview->has_ip |= code == CODE_IP;
+		overview->has_socket |= code == CODE_SOCKET;
+		overview->has_isolated |= code == CODE_ISOLATED;
+		if (code == CODE_CONFIG)
+			overview->config = optarg;
+		if (code == CODE_HELP)
+			return OPTIONS_HELP;
+		if (code == CODE_VERSION)
+			return OPTIONS_VERSION;
+		if (command_line_refused(code, argv, error, error_size))
+			return OPTIONS_BAD;
+		if (code == CODE_LOCAL && !options_read_local(optarg, &overview->local)) {
 			snprintf(error, error_size, "local: '%s' is no number of devices, 1 to %d",
 				 optarg, LOCAL_DEVICES_MAX);
 			return OPTIONS_BAD;
-		case CODE_CONFIG:
-			overview->config = optarg;
-			break;
-		case CODE_HELP:
-			return OPTIONS_HELP;
-		case CODE_VERSION:
-			return OPTIONS_VERSION;
-		default:
-			if (command_line_refused(code, argv, error, error_size))
-				return OPTIONS_BAD;
 		}
 	}
 	overview->program = optind;
