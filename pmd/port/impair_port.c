@@ -224,26 +224,24 @@ static void impair_destroy(void *arg)
 /* The other operations are those of the port below. They do not touch our packets, so a thread may
  * call `arm` at any time. */
 
-static int impair_open(void *arg)
-{
-	const struct impair_port *impair = arg;
-
-	return impair->below->open(impair->below_arg);
-}
-
-static bool impair_arm(void *arg)
-{
-	const struct impair_port *impair = arg;
-
-	return impair->below->arm(impair->below_arg);
-}
-
-static void impair_disarm(void *arg)
-{
-	const struct impair_port *impair = arg;
-
-	impair->below->disarm(impair->below_arg);
-}
+#define FORWARD(type, name, arg_type)                          \
+	static type impair_##name(arg_type arg)                \
+	{                                                      \
+		const struct impair_port *impair = arg;        \
+                                                               \
+		return impair->below->name(impair->below_arg); \
+	}
+FORWARD(int, open, void *)
+FORWARD(bool, arm, void *)
+FORWARD(void, disarm, void *)
+FORWARD(bool, connected, void *)
+FORWARD(bool, lost, void *)
+FORWARD(void, lose, void *)
+FORWARD(void, conn_run, void *)
+FORWARD(int, conn_fd, const void *)
+FORWARD(int, conn_ms, const void *)
+FORWARD(void, send_held, void *)
+#undef FORWARD
 
 static bool impair_link_up(void *arg, bool connected)
 {
@@ -252,60 +250,11 @@ static bool impair_link_up(void *arg, bool connected)
 	return impair->below->link_up(impair->below_arg, connected);
 }
 
-static bool impair_connected(void *arg)
-{
-	const struct impair_port *impair = arg;
-
-	return impair->below->connected(impair->below_arg);
-}
-
-static bool impair_lost(void *arg)
-{
-	const struct impair_port *impair = arg;
-
-	return impair->below->lost(impair->below_arg);
-}
-
-static void impair_lose(void *arg)
-{
-	const struct impair_port *impair = arg;
-
-	impair->below->lose(impair->below_arg);
-}
-
-static void impair_conn_run(void *arg)
-{
-	const struct impair_port *impair = arg;
-
-	impair->below->conn_run(impair->below_arg);
-}
-
-static int impair_conn_fd(const void *arg)
-{
-	const struct impair_port *impair = arg;
-
-	return impair->below->conn_fd(impair->below_arg);
-}
-
-static int impair_conn_ms(const void *arg)
-{
-	const struct impair_port *impair = arg;
-
-	return impair->below->conn_ms(impair->below_arg);
-}
-
 static bool impair_waits(void *arg, uint32_t qpn)
 {
 	const struct impair_port *impair = arg;
 
 	return impair->below->waits(impair->below_arg, qpn);
-}
-
-static void impair_send_held(void *arg)
-{
-	const struct impair_port *impair = arg;
-
-	impair->below->send_held(impair->below_arg);
 }
 
 static struct port_ops impair_table(const struct port_ops *below)
