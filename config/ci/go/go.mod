@@ -1,0 +1,3 @@
+module rdma
+
+go 1.19
