@@ -80,7 +80,7 @@ static void on_hangup(int number)
 
 static int fail(const char *error)
 {
-	fprintf(stderr, "uroced: %s\n", error);
+	fprintf(stderr, "%suroced: %s\n", log_priority(LOG_LEVEL_ERROR), error);
 	return EXIT_FAILURE;
 }
 

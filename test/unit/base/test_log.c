@@ -2,7 +2,10 @@
 /* The form of messages on stderr, and the levels that are printed. */
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/log.h"
@@ -81,6 +84,34 @@ TEST(log_print__cuts_a_long_line_and_ends_it)
 	assert_true(strlen(line) > 400 && strlen(line) < sizeof(text));
 	assert_int_equal(line[strlen(line) - 1], '\n');
 	assert_int_equal(line[strlen(line) - 2], 'x');
+}
+
+/* journalctl -p warning shows what has this priority or a higher one. */
+TEST(log_print__tells_the_journal_its_priority)
+{
+	char stream[64];
+	struct stat file;
+
+	assert_int_equal(fstat(STDERR_FILENO, &file), 0);
+	snprintf(stream, sizeof(stream), "%lu:%lu", (unsigned long)file.st_dev,
+		 (unsigned long)file.st_ino);
+	setenv("JOURNAL_STREAM", stream, 1);
+	log_find_journal();
+	log_set_level(LOG_LEVEL_DEBUG);
+	log_error("e");
+	log_warn("w");
+	log_info("i");
+	log_debug("d");
+	assert_string_equal(take_printed(), "<3>uroce: e\n<4>uroce: w\n<6>uroce: i\n<7>uroce: d\n");
+	/* stderr is another file. */
+	snprintf(stream, sizeof(stream), "%lu:%lu", (unsigned long)file.st_dev,
+		 (unsigned long)file.st_ino + 1);
+	setenv("JOURNAL_STREAM", stream, 1);
+	log_find_journal();
+	log_error("e");
+	assert_string_equal(take_printed(), "uroce: e\n");
+	unsetenv("JOURNAL_STREAM");
+	log_find_journal();
 }
 
 TEST(log_print__keeps_errno)

@@ -18,6 +18,14 @@ enum log_level {
  */
 void log_set_level(enum log_level level);
 
+/** Find out from the environment (JOURNAL_STREAM) if stderr is systemd's journal; done once at the
+ * start. Not MT-safe. */
+void log_find_journal(void);
+
+/** Return what the journal wants in front of a line: the priority of syslog(3), as "<3>"; "" if
+ * stderr is not the journal. MT-safe. */
+const char *log_priority(enum log_level level);
+
 /** Print one line that begins with "uroce: ". A newline is added. MT-safe; keeps errno. */
 void log_print(enum log_level level, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
