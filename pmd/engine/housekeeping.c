@@ -36,6 +36,9 @@ static void engine_lose(struct engine *engine)
 	if (engine_is_first(engine) && __atomic_load_n(&engine->lost_fds, __ATOMIC_RELAXED))
 		log_error("this program has closed descriptors of '%s': the device is lost",
 			  engine->device->config.name);
+	else if (engine_is_first(engine) && !engine->link->remote)
+		log_error("%s was removed: '%s' is lost", link_name(engine->link),
+			  engine->device->config.name);
 	/* No other engine may use its queue of a port that is closed. If one cannot be stopped, the
 	 * process ends. */
 	if (!engine_is_first(engine) || engines_stop_others(engine->engines))
@@ -99,6 +102,9 @@ void engine_check_link(struct engine *engine)
 	if (up == __atomic_load_n(&engine->device->link_up, __ATOMIC_RELAXED))
 		return;
 	__atomic_store_n(&engine->device->link_up, up, __ATOMIC_RELEASE);
+	/* The owner of another process's port tells this once for all. */
+	if (!engine->link->remote)
+		log_info("%s: the link is %s", link_name(engine->link), up ? "up again" : "down");
 	device_raise(engine->device, up ? IBV_EVENT_PORT_ACTIVE : IBV_EVENT_PORT_ERR);
 }
 

@@ -131,6 +131,7 @@ static bool link_has(struct link *link, int32_t vlan, const uint8_t gid[GID_LEN]
 
 bool link_refresh(struct link *link)
 {
+	struct addresses before;
 	struct netdev netdev;
 
 	if (link->remote)
@@ -150,9 +151,16 @@ bool link_refresh(struct link *link)
 		early_drop_stop(&link->early_drop);
 		return false;
 	}
+	link_tell_interface(link, &netdev);
+	before = link->addresses;
 	pthread_mutex_lock(&link->addresses_lock);
 	link_take_addresses(link, &netdev);
 	pthread_mutex_unlock(&link->addresses_lock);
+	if (addresses_same(&before, &link->addresses)) {
+		early_drop_renew(&link->early_drop);
+		return false;
+	}
+	link_tell_addresses(link, &before);
 	early_drop_set(&link->early_drop, link->ifindex, &link->addresses);
 	if (link->mute_fd >= 0)
 		(void)link_mute_vlans(link);

@@ -12,6 +12,12 @@ void link_init(struct link *link);
 /** Take the interface's addresses. Of a UDP socket's packets the kernel has the VLAN tags, too. */
 void link_take_addresses(struct link *link, const struct netdev *netdev);
 
+/** Log the addresses that have come and gone. */
+void link_tell_addresses(const struct link *link, const struct addresses *before);
+
+/** Log what else has changed at the interface since the last call. */
+void link_tell_interface(struct link *link, const struct netdev *netdev);
+
 /** Keep the kernel silent on VLAN interfaces too: mute new ones, and close the sockets of those
  * that have gone. Returns 0, or the first error. */
 int link_mute_vlans(struct link *link);

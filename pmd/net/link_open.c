@@ -33,6 +33,8 @@ int link_use_interface(struct link *link, const char *name)
 		return rc;
 	link_take_addresses(link, &netdev);
 	link->ifindex = netdev.ifindex;
+	link->told_mtu_bytes = netdev.mtu_bytes;
+	memcpy(link->told_mac, netdev.mac, sizeof(link->told_mac));
 	snprintf(link->ifname, sizeof(link->ifname), "%s", name);
 	return 0;
 }
@@ -128,18 +130,6 @@ static void link_add_own_addresses(const struct link *link, const struct setting
 	}
 }
 
-static bool are_same(const struct addresses *a, const struct addresses *b)
-{
-	for (size_t i = 0; i < a->count && i < b->count; i++) {
-		const struct address *one = &a->list[i], *two = &b->list[i];
-
-		if (memcmp(one->gid, two->gid, sizeof(one->gid)) != 0 ||
-		    one->prefix_len != two->prefix_len || one->vlan != two->vlan)
-			return false;
-	}
-	return a->count == b->count;
-}
-
 bool link_change_addresses(struct link *link, const struct settings *settings, uint64_t now_ns)
 {
 	struct addresses addresses = {.count = 0};
@@ -147,7 +137,7 @@ bool link_change_addresses(struct link *link, const struct settings *settings, u
 	if (link->ifindex != 0)
 		return false;
 	link_add_own_addresses(link, settings, &addresses);
-	if (are_same(&addresses, &link->addresses))
+	if (addresses_same(&addresses, &link->addresses))
 		return false;
 	pthread_mutex_lock(&link->addresses_lock);
 	link->addresses = addresses;

@@ -85,6 +85,19 @@ static bool same_prefix(const uint8_t *a, const uint8_t *b, unsigned int bits)
 	return bits % 8 == 0 || ((a[bytes] ^ b[bytes]) & mask) == 0;
 }
 
+bool addresses_same(const struct addresses *a, const struct addresses *b)
+{
+	for (size_t i = 0; i < a->count && i < b->count; i++) {
+		const struct address *one = &a->list[i], *two = &b->list[i];
+
+		if (memcmp(one->gid, two->gid, sizeof(one->gid)) != 0 ||
+		    one->prefix_len != two->prefix_len || one->vlan != two->vlan ||
+		    one->ifindex != two->ifindex)
+			return false;
+	}
+	return a->count == b->count;
+}
+
 bool addresses_on_link(const struct addresses *addresses, int32_t vlan, const uint8_t gid[GID_LEN])
 {
 	const bool ipv4 = gid_is_ipv4(gid);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A netlink socket in the groups of address changes. The messages' contents are not used: the
- * caller queries the addresses again. */
+/* A netlink socket in the groups of changes of addresses and interfaces. The messages' contents are
+ * not used: the caller queries the addresses again. */
 #include "netdev/watch.h"
 
 #include <errno.h>
@@ -15,7 +15,7 @@ int watch_open(void)
 {
 	const struct sockaddr_nl address = {
 		.nl_family = AF_NETLINK,
-		.nl_groups = RTMGRP_IPV4_IFADDR | RTMGRP_IPV6_IFADDR,
+		.nl_groups = RTMGRP_LINK | RTMGRP_IPV4_IFADDR | RTMGRP_IPV6_IFADDR,
 	};
 	const int fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, NETLINK_ROUTE);
 

@@ -344,11 +344,8 @@ static int control_begin(struct server *server, int fd, const struct share_messa
 			log_info("a further engine has no slot: %s", strerror(-rc));
 		return rc;
 	}
-	rc = slot_begin(server, fd, report_fd, message->holds_nothing ? SLOT_HOLDS_NOTHING : 0,
-			message->engine.count);
-	if (rc != 0)
-		log_warn("a process cannot attach: %s", strerror(-rc));
-	return rc;
+	return slot_begin(server, fd, report_fd, message->holds_nothing ? SLOT_HOLDS_NOTHING : 0,
+			  message->engine.count);
 }
 
 /* Handle a client's first message, which says what the client wants. */

@@ -10,7 +10,6 @@
 #include <string.h>
 #include <sys/socket.h>
 
-#include "base/log.h"
 #include "event.h"
 #include "listen.h"
 #include "memif/socket.h"
@@ -125,12 +124,9 @@ static int pending_client_answer(struct server *server, const struct pending_cli
 		.type = SHARE_WELCOME, .version = SHARE_VERSION, .result = -EPROTO};
 
 	if (rc == 0 && message->type == SHARE_HELLO) {
-		rc = slot_begin(server, pending->fd,
-				pending_client_is_report(report_fd) ? report_fd : -1, SLOT_ISOLATED,
-				1);
-		if (rc != 0)
-			log_info("an isolated process cannot attach: %s", strerror(-rc));
-		return rc;
+		return slot_begin(server, pending->fd,
+				  pending_client_is_report(report_fd) ? report_fd : -1,
+				  SLOT_ISOLATED, 1);
 	}
 	if (rc != -ECONNRESET) {
 		server->totals.refused++;

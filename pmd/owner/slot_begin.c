@@ -14,6 +14,7 @@
 #include "forward.h"
 #include "owner/ids.h"
 #include "psocks.h"
+#include "report/read.h"
 #include "report/set.h"
 #include "report/write.h"
 #include "server.h"
@@ -211,6 +212,20 @@ static void slot_take_report(struct server *server, struct slot *slot, int fd)
 		report_unmap(report);
 }
 
+/* Untrusted processes must not fill the log. */
+static void slot_tell_refused(int socket, bool isolated, int rc)
+{
+	struct ucred peer = {0};
+	socklen_t len = sizeof(peer);
+	char comm[32];
+
+	getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &len);
+	report_comm(peer.pid, comm);
+	log_print(isolated ? LOG_LEVEL_INFO : LOG_LEVEL_WARN,
+		  "process %d (%s) of user %u cannot attach%s: %s", peer.pid, comm, peer.uid,
+		  isolated ? ", isolated" : "", strerror(-rc));
+}
+
 int slot_begin(struct server *server, int socket, int report_fd, unsigned int flags,
 	       uint32_t engines)
 {
@@ -218,6 +233,7 @@ int slot_begin(struct server *server, int socket, int report_fd, unsigned int fl
 	const bool isolated = (flags & SLOT_ISOLATED) != 0;
 	struct share_message message = {.type = SHARE_WELCOME, .version = SHARE_VERSION};
 	struct slot *slot;
+	char comm[32];
 	int number, rc;
 
 	number = server->uplink.lost
@@ -234,12 +250,15 @@ int slot_begin(struct server *server, int socket, int report_fd, unsigned int fl
 			server->slots.live[server->slots.live_count++] = (uint16_t)number;
 			server->totals.attached++;
 			slot_take_report(server, slot, report_fd);
-			log_info("process %d attaches%s: slot %d, queue pairs from %#x", slot->pid,
-				 isolated ? ", isolated" : "", number, slot->qpn_first);
+			report_comm(slot->pid, comm);
+			log_info("process %d (%s) attaches%s: slot %d, queue pairs from %#x",
+				 slot->pid, comm, isolated ? ", isolated" : "", number,
+				 slot->qpn_first);
 			return 0;
 		}
 		slot_release(server, (uint16_t)number);
 	}
+	slot_tell_refused(socket, isolated, rc);
 	message.result = rc;
 	message.welcome.ports = server->ports;
 	message_send(socket, &message, NULL, 0);

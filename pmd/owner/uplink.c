@@ -187,7 +187,8 @@ static void uplink_lose(struct server *server)
 {
 	struct port *port = &server->uplink.link.port;
 
-	log_error("port '%s' was removed: attached programs get a fatal event", port->devargs.name);
+	log_error("%s was removed: attached programs get a fatal event",
+		  link_name(&server->uplink.link));
 	__atomic_store_n(&server->uplink.lost, true, __ATOMIC_RELEASE);
 	uplink_unwatch(server);
 	port_lose(port);
@@ -211,6 +212,10 @@ void uplink_check(struct server *server)
 		else
 			__atomic_store_n(&slot->page->link_up, up, __ATOMIC_RELAXED);
 	}
+	/* Without a report the server has not begun to serve. */
+	if (up != server->uplink.up && server->status.report)
+		log_warn("%s: the link is %s", link_name(&server->uplink.link),
+			 up ? "up again" : "down");
 	server->uplink.up = up;
 }
 

@@ -71,6 +71,7 @@ class OperateTest:
         self._check("several ports", self._ports)
         self._check("a memif wire", self._memif)
         self._check("SIGHUP and uroce-ctl log", self._read_again)
+        self._check("what the log says", self._told)
         self._capture_if_possible()
         self._check(f"{self._starts} starts", self._many_starts)
         self._check("killed, and started again", self._again)
@@ -383,6 +384,39 @@ mr = MR(pd, 1 << 20, e.IBV_ACCESS_LOCAL_WRITE)
         expect(wait_until(lambda: "read again" in owner.process.output()[said:], SECONDS), "not the file's level")
         log("debug", "net", f"local0@{owner.process.pid}")
         log("warn", "pid", str(server.pid))
+
+    def _told(self):
+        """What happens to the interface and to programs is in the log, by names that the operator knows."""
+        folder = os.path.join(self._work_dir, "told")
+        os.makedirs(folder, exist_ok=True)
+        self._here.run("ip", "link", "add", "veth4", "mtu", "4200", "type", "veth", "peer", "name", "veth5")
+        for number in (4, 5):
+            self._here.run("ip", "link", "set", f"veth{number}", "up")
+        owner = Uroced(self._here, folder, "veth4", "--file-prefix", f"{self._prefix}-told", "--log-level", "info")
+        owner.run()
+        try:
+            for command, words in (("addr add 10.9.61.1/24 dev veth4", "veth4: address 10.9.61.1 is new"),
+                                   ("link set veth5 down", "veth4: the link is down"),
+                                   ("link set veth5 up", "veth4: the link is up again"),
+                                   ("link set veth4 mtu 1500", "veth4: the MTU is now 1500; the port keeps 4200"),
+                                   ("addr del 10.9.61.1/24 dev veth4", "veth4: address 10.9.61.1 has gone"),
+                                   ("link set veth4 address 02:00:00:00:61:01", "the MAC address is now 02:00:00:00:61:01")):
+                self._here.run("ip", *command.split())
+                self._expect_told(owner, words)
+            program = self._host("--socket", owner.socket).start(["ibv_devinfo"])
+            expect(program.wait(SECONDS) == 0, "ibv_devinfo", *program.story("ibv_devinfo"))
+            self._expect_told(owner, f"process {program.pid} (ibv_devinfo) attaches")
+            self._expect_told(owner, f"process {program.pid} has ended")
+            self._here.run("ip", "link", "del", "veth4")
+            self._expect_told(owner, "veth4 was removed: attached programs get a fatal event")
+        finally:
+            owner.process.kill()
+            shutil.rmtree(f"/var/run/dpdk/{self._prefix}-told", ignore_errors=True)
+
+    @staticmethod
+    def _expect_told(owner, words):
+        expect(wait_until(lambda: re.search(re.escape(words), owner.process.output(), re.I), SECONDS),
+               f"it does not say: {words}", *owner.process.story("uroced"))
 
     def _memif(self):
         """Programs share a memif link, whose other end comes, goes, and comes again."""

@@ -49,8 +49,10 @@ struct link {
 	struct addresses addresses; /* the first is untagged and link-local */
 	/* the addresses of an interface may change; the engine's thread writes them */
 	pthread_mutex_t addresses_lock;
-	unsigned int ifindex; /* of a kernel interface that is shared or beside the port, which
-				 answers ARP itself; else 0 */
+	uint32_t told_mtu_bytes; /* the interface's, as it was last told */
+	uint8_t told_mac[6];	 /* likewise */
+	unsigned int ifindex;	 /* of a kernel interface that is shared or beside the port, which
+				    answers ARP itself; else 0 */
 	char ifname[16];
 	bool by_udp; /* the port is a UDP socket: the kernel finds next hops */
 	int mute_fd; /* keeps the kernel silent about RoCE, or -1 */
@@ -61,6 +63,14 @@ struct link {
 	struct neigh_table neighbours; /* engine's lock */
 	struct groups groups;	       /* engine's lock */
 };
+
+/** Return the name by which the user knows the port: the interface's, or the DPDK device's.
+ * MT-safe. */
+static inline const char *link_name(const struct link *link)
+{
+	return link->port.through_kernel && link->ifname[0] ? link->ifname
+							    : link->port.devargs.name;
+}
 
 /** Initialise a link whose port another process owns. The caller fills in the port. Not MT-safe. */
 void link_init_remote(struct link *link, const struct link_remote *remote, void *arg,

@@ -41,6 +41,9 @@ bool addresses_have(const struct addresses *addresses, int32_t vlan, const uint8
 /** Return true if an address is one of the port's own in any VLAN. */
 bool addresses_have_anywhere(const struct addresses *addresses, const uint8_t gid[GID_LEN]);
 
+/** Return true if both have the same addresses in the same order. */
+bool addresses_same(const struct addresses *a, const struct addresses *b);
+
 /** Return true if an address is reached without a router: it is link-local, or in the prefix of an
  * own address in that VLAN. */
 bool addresses_on_link(const struct addresses *addresses, int32_t vlan, const uint8_t gid[GID_LEN]);
