@@ -215,7 +215,11 @@ static void *attach_map(int fd, size_t bytes)
 {
 	void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 
-	return memory == MAP_FAILED ? NULL : memory;
+	if (memory == MAP_FAILED)
+		return NULL;
+	/* A core file needs no packets, which are also those of other programs. */
+	madvise(memory, bytes, MADV_DONTDUMP);
+	return memory;
 }
 
 /* Return the arena's length. It is a whole number of pages, so it may be longer than all buffers

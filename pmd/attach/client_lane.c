@@ -110,6 +110,7 @@ static struct client_lane *lane_create(struct share_client *client,
 		return NULL;
 	}
 	madvise(memory, sizeof(*memory), MADV_DONTFORK);
+	madvise(memory, sizeof(*memory), MADV_DONTDUMP);
 	lane->offer = offer->offer;
 	lane->memory = memory;
 	lane->peer_fd = offer->fds[SHARE_LANE_FD_PEER];

@@ -105,6 +105,7 @@ static uint8_t *map_memory(size_t bytes)
 		(void)madvise(memory, len, MADV_HUGEPAGE);
 	}
 	(void)madvise(memory, len, MADV_DONTFORK);
+	(void)madvise(memory, len, MADV_DONTDUMP);
 	return memory;
 }
 

@@ -77,6 +77,7 @@ static int client_map(struct memif_client *client)
 		return -errno;
 	}
 	madvise(client->memory, client->bytes, MADV_DONTFORK);
+	madvise(client->memory, client->bytes, MADV_DONTDUMP);
 	memory_populate(client->memory, client->bytes, 0);
 	return 0;
 }

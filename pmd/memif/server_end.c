@@ -122,6 +122,7 @@ static int server_map(struct memif_server *server, uint64_t bytes, int fd)
 	if (memory == MAP_FAILED)
 		return -errno;
 	madvise(memory, bytes, MADV_DONTFORK);
+	madvise(memory, bytes, MADV_DONTDUMP);
 	/* An owner has many clients: the packets of the others must not wait for this. */
 	if (server->limits->populates)
 		memory_populate(memory, bytes, server->region_bytes);

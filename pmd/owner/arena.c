@@ -63,6 +63,8 @@ static int arena_map(struct server *server, size_t page_bytes, unsigned int flag
 	memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, server->arena.fd, 0);
 	if (memory == MAP_FAILED)
 		return -errno;
+	/* A core file needs no packets, which are also those of other programs. */
+	madvise(memory, bytes, MADV_DONTDUMP);
 	server->arena.memory = memory;
 	server->arena.bytes = bytes;
 	return 0;

@@ -60,6 +60,7 @@ static int lane_map(struct server_lane *lane)
 	memory = mmap(NULL, sizeof(*lane->memory), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	if (memory == MAP_FAILED)
 		goto failed;
+	madvise(memory, sizeof(*lane->memory), MADV_DONTDUMP);
 	lane->memory = memory;
 	return fd;
 failed:

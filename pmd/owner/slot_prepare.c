@@ -90,6 +90,7 @@ static int slot_make_page(struct slot *slot, int *page_fd)
 	memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, *page_fd, 0);
 	if (memory == MAP_FAILED)
 		return -errno;
+	madvise(memory, bytes, MADV_DONTDUMP);
 	slot->page = memory;
 	for (int kind = 0; kind < SHARE_RINGS; kind++)
 		share_ring_init(&slot->rings[kind],

@@ -51,7 +51,10 @@ static int make_ring(struct psock *psock)
 		return -errno;
 	ring->memory = mmap(NULL, PSOCK_RING_BYTES, PROT_READ | PROT_WRITE,
 			    MAP_SHARED | MAP_POPULATE, psock->fd, 0);
-	return ring->memory == MAP_FAILED ? -errno : 0;
+	if (ring->memory == MAP_FAILED)
+		return -errno;
+	madvise(ring->memory, PSOCK_RING_BYTES, MADV_DONTDUMP);
+	return 0;
 }
 
 /* Set the socket's options. The ring's layout depends on the first two; the others are not

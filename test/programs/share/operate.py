@@ -72,6 +72,7 @@ class OperateTest:
         self._check("a memif wire", self._memif)
         self._check("SIGHUP and uroce-ctl log", self._read_again)
         self._check("what the log says", self._told)
+        self._check("a core has no packets", self._dumps_no_packets)
         self._capture_if_possible()
         self._check(f"{self._starts} starts", self._many_starts)
         self._check("killed, and started again", self._again)
@@ -417,6 +418,22 @@ mr = MR(pd, 1 << 20, e.IBV_ACCESS_LOCAL_WRITE)
     def _expect_told(owner, words):
         expect(wait_until(lambda: re.search(re.escape(words), owner.process.output(), re.I), SECONDS),
                f"it does not say: {words}", *owner.process.story("uroced"))
+
+    def _dumps_no_packets(self):
+        """Memory that programs and the network write is not part of a core file (VmFlags dd)."""
+        program = self._host().start(["ibv_rc_pingpong", "-d", DEVICE, "-g", "1", "-p", str(FIRST_PORT)])
+        try:
+            expect(wait_until(lambda: program.listens(FIRST_PORT), SECONDS), "no server", *program.story("server"))
+            for pid in (self._owner.process.pid, program.pid):
+                with open(f"/proc/{pid}/smaps", encoding="ascii") as file:
+                    maps = re.findall(r"^[0-9a-f]+-[0-9a-f]+ rw-s \S+ \S+ \S+ +(.*)$(?:\n[A-Z].*)*?\nVmFlags: (.*)$", file.read(),
+                                      re.M)
+                # DPDK's own memory is memfd:seg_N.
+                dumped = [name for name, flags in maps if "dd" not in flags.split()
+                          and not re.match("/memfd:(uroce-report|uroce-view|seg_)", name)]
+                expect(len(maps) > 1 and not dumped, "a core has these", pid, dumped)
+        finally:
+            program.kill()
 
     def _memif(self):
         """Programs share a memif link, whose other end comes, goes, and comes again."""
