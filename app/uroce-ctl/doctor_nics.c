@@ -3,6 +3,7 @@
 #include "doctor_checks.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -20,6 +21,7 @@ struct nic {
 	uint32_t vendor, device;
 	char kernel_driver[64];
 	char dpdk_driver[64]; /* "": no installed driver knows the NIC */
+	bool needs_verbs;     /* that driver works beside the kernel's, by rdma-core */
 	char iface[64];	      /* "": the kernel has no interface on it */
 };
 
@@ -45,8 +47,10 @@ static bool look(void *arg, const char *description)
 
 	at = at ? strchr(at, '[') + 1 : "";
 	while (sscanf(at, " [%u, %u, %*u, %*u]%n", &vendor, &device, &used) == 2 && used > 0) {
-		if (vendor == nic->vendor && (device == nic->device || device == ID_ANY))
+		if (vendor == nic->vendor && (device == nic->device || device == ID_ANY)) {
+			nic->needs_verbs = strstr(description, "ib_uverbs") != NULL;
 			return sscanf(description, "{\"name\": \"%63[^\"]", nic->dpdk_driver) != 1;
+		}
 		at += used;
 		at += *at == ',';
 		used = 0;
@@ -80,10 +84,15 @@ static void find_iface(const struct doctor *doctor, struct nic *nic)
 	doctor_list_free(names, count);
 }
 
+static bool is_nic(const struct doctor *doctor, const char *address)
+{
+	return doctor_number(doctor, 0, DEVICES "/%s/class", address) >> 16 == CLASS_NETWORK;
+}
+
 static bool look_at_nic(const struct doctor *doctor, const char *address, struct nic *nic)
 {
 	*nic = (struct nic){.address = address};
-	if (doctor_number(doctor, 0, DEVICES "/%s/class", address) >> 16 != CLASS_NETWORK)
+	if (!is_nic(doctor, address))
 		return false;
 	nic->vendor = (uint32_t)doctor_number(doctor, 0, DEVICES "/%s/vendor", address);
 	nic->device = (uint32_t)doctor_number(doctor, 0, DEVICES "/%s/device", address);
@@ -91,34 +100,99 @@ static bool look_at_nic(const struct doctor *doctor, const char *address, struct
 		    address);
 	find_iface(doctor, nic);
 	drivers_each(doctor->host->drivers, look, nic);
+	nic->needs_verbs |= drivers_need_verbs(nic->kernel_driver);
 	return true;
 }
 
-static void tell_nic(const struct doctor *doctor, const struct nic *nic)
+/* Return true if a line of the routing table is of the interface. Every host has link-local and
+ * multicast routes. */
+static bool has_route(const struct doctor *doctor, const char *table, const char *iface)
 {
+	FILE *file = doctor_open(doctor, table);
+	bool found = false;
+	char line[256];
+
+	while (file && !found && fgets(line, sizeof(line), file)) {
+		char *rest = line, *word;
+
+		while ((word = strsep(&rest, " \t\n")) != NULL && !found)
+			found = strcmp(word, iface) == 0 && strncmp(line, "fe80", 4) != 0 &&
+				strncmp(line, "ff", 2) != 0;
+	}
+	if (file)
+		fclose(file);
+	return found;
+}
+
+/* Return true if the interface is part of another one: of a bridge, a bond, a VLAN. */
+static bool has_upper(const struct doctor *doctor, const char *iface)
+{
+	char path[128], **names;
+	bool found = false;
+	size_t count;
+
+	snprintf(path, sizeof(path), "/sys/class/net/%s", iface);
+	count = doctor_list(doctor, path, &names);
+	for (size_t i = 0; i < count; i++)
+		found |= strncmp(names[i], "upper_", 6) == 0 || strcmp(names[i], "master") == 0;
+	doctor_list_free(names, count);
+	return found;
+}
+
+/* Return why nobody should take the NIC from the kernel, or NULL. */
+static const char *why_keep(const struct doctor *doctor, const struct nic *nic, size_t nics)
+{
+	if (nic->iface[0] == '\0')
+		return NULL;
+	if (nics == 1)
+		return "this host's only NIC";
+	if (has_route(doctor, "/proc/net/route", nic->iface) ||
+	    has_route(doctor, "/proc/net/ipv6_route", nic->iface) || has_upper(doctor, nic->iface))
+		return "in use by the kernel";
+	return NULL;
+}
+
+/* Say how a NIC is used that only its kernel driver can serve. */
+static void use_netdev(const struct nic *nic, char change[256])
+{
+	if (nic->iface[0] != '\0')
+		snprintf(change, 256, "use --netdev %s", nic->iface);
+	else
+		snprintf(change, 256,
+			 "give it to its kernel driver, and use --netdev with its interface");
+}
+
+static void tell_nic(const struct doctor *doctor, const struct nic *nic, size_t nics)
+{
+	const char *keep = why_keep(doctor, nic, nics);
 	const bool bound = nic->kernel_driver[0] != '\0';
 	char change[256];
 
+	use_netdev(nic, change);
 	if (nic->dpdk_driver[0] == '\0') {
-		snprintf(change, sizeof(change), "%suse --netdev %s",
-			 nic->iface[0] ? "" : "load its kernel driver, and ", nic->iface);
 		doctor_tell(doctor, "nic", nic->address, change,
 			    "%04" PRIx32 ":%04" PRIx32 ", driver %s: no installed DPDK driver "
 			    "knows it",
 			    nic->vendor, nic->device, bound ? nic->kernel_driver : "none");
-	} else if (drivers_need_verbs(nic->kernel_driver)) {
-		snprintf(change, sizeof(change), "use --netdev %s", nic->iface);
+	} else if (nic->needs_verbs) {
 		doctor_tell(doctor, "nic", nic->address, change,
 			    "%04" PRIx32 ":%04" PRIx32
 			    ", driver %s: not for --port: DPDK's %s needs rdma-core's libibverbs, "
 			    "which uroce's replaces",
-			    nic->vendor, nic->device, nic->kernel_driver, nic->dpdk_driver);
+			    nic->vendor, nic->device, bound ? nic->kernel_driver : "none",
+			    nic->dpdk_driver);
 	} else if (is_one_of(nic->kernel_driver, giving, RTE_DIM(giving))) {
 		doctor_tell(doctor, "nic", nic->address, NULL,
 			    "%04" PRIx32 ":%04" PRIx32
 			    ", driver %s: ready for --port %s, by DPDK's %s",
 			    nic->vendor, nic->device, nic->kernel_driver, nic->address,
 			    nic->dpdk_driver);
+	} else if (keep) {
+		doctor_tell(doctor, "nic", nic->address, NULL,
+			    "%04" PRIx32 ":%04" PRIx32
+			    ", driver %s, interface %s: %s, so leave it there: --netdev %s",
+			    nic->vendor, nic->device, nic->kernel_driver, nic->iface, keep,
+			    nic->iface);
 	} else {
 		doctor_tell(doctor, "nic", nic->address, NULL,
 			    "%04" PRIx32 ":%04" PRIx32 ", driver %s, %s%s: DPDK's %s could take it "
@@ -163,11 +237,11 @@ void doctor_nics(const struct doctor *doctor)
 	size_t nics = 0;
 	struct nic nic;
 
+	for (size_t i = 0; i < count; i++)
+		nics += is_nic(doctor, names[i]);
 	for (size_t i = 0; i < count; i++) {
-		if (!look_at_nic(doctor, names[i], &nic))
-			continue;
-		tell_nic(doctor, &nic);
-		nics++;
+		if (look_at_nic(doctor, names[i], &nic))
+			tell_nic(doctor, &nic, nics);
 	}
 	doctor_list_free(names, count);
 	check_iommu(doctor, nics);

@@ -290,6 +290,9 @@ TEST(doctor_nics__of_the_kernel)
 	put_nic("0x1041\n");
 	put_link(PCI "/driver", "../../../../bus/pci/drivers/virtio-pci");
 	put_dir(PCI "/virtio2/net/eth7");
+	/* Bound to vfio-pci, it would leave the host without a network. */
+	expect_ok("nic", "0000:00:03.0", "interface eth7: this host's only NIC, so leave it");
+	put("/sys/bus/pci/devices/0000:00:04.0/class", "0x020000\n");
 	expect_ok("nic", "0000:00:03.0", "1af4:1041, driver virtio-pci, interface eth7");
 	expect_ok("nic", "0000:00:03.0", "DPDK's net_card could take it");
 	expect("iommu", "", "vfio-pci cannot take a NIC", "intel_iommu=on");
@@ -298,6 +301,26 @@ TEST(doctor_nics__of_the_kernel)
 	put_dir("/sys/kernel/iommu_groups/0");
 	put_dir("/sys/kernel/iommu_groups/1");
 	expect_ok("iommu", "", "2 groups");
+}
+
+TEST(doctor_nics__in_use_by_the_kernel)
+{
+	put_nic("0x1041\n");
+	put_link(PCI "/driver", "../../../../bus/pci/drivers/virtio-pci");
+	put_dir(PCI "/virtio2/net/eth7");
+	put("/sys/bus/pci/devices/0000:00:04.0/class", "0x020000\n");
+	put("/proc/net/route", "Iface\tDestination\neth70\t00000000\n");
+	put("/proc/net/ipv6_route", "fe80000000 40 00000001 eth7\nff00000000 08 00000001 eth7\n");
+	expect_ok("nic", "0000:00:03.0", "could take it");
+	put("/proc/net/ipv6_route", "0000000000 00 00000001 eth7\n");
+	expect_ok("nic", "0000:00:03.0", "in use by the kernel, so leave it there: --netdev eth7");
+	put("/proc/net/ipv6_route", "");
+	put("/proc/net/route", "Iface\tDestination\neth7\t00000000\n");
+	expect_ok("nic", "0000:00:03.0", "in use by the kernel");
+	put("/proc/net/route", "");
+	expect_ok("nic", "0000:00:03.0", "could take it");
+	put_dir("/sys/class/net/eth7/upper_br0");
+	expect_ok("nic", "0000:00:03.0", "in use by the kernel");
 }
 
 TEST(doctor_nics__ready)
@@ -311,8 +334,21 @@ TEST(doctor_nics__of_a_driver_that_needs_verbs)
 {
 	put_nic("0x1000\n");
 	put_link(PCI "/driver", "../../../../bus/pci/drivers/mlx5_core");
+	expect("nic", "0000:00:03.0", "not for --port", "use --netdev with its interface");
 	put_dir(PCI "/net/eth9");
 	expect("nic", "0000:00:03.0", "not for --port", "use --netdev eth9");
+}
+
+/* As mlx5: it is no use to bind it to vfio-pci. */
+TEST(doctor_nics__bound_to_vfio_but_needs_verbs)
+{
+	put_nic("0x1000\n");
+	put_link(PCI "/driver", "../../../../bus/pci/drivers/vfio-pci");
+	put_driver(
+		"/librte_net_card.so.23.0",
+		"PMD_INFO_STRING= {\"name\": \"mlx5_eth\", \"kmod\": \"* ib_uverbs & mlx5_core\", "
+		"\"pci_ids\": [[6900, 4096, 65535, 65535]]}");
+	expect("nic", "0000:00:03.0", "not for --port", "give it to its kernel driver");
 }
 
 TEST(doctor_nics__unknown_to_dpdk)
