@@ -6,7 +6,8 @@ usage: check.py ROOT TOOL...
 
 Each option that a tool parses is in its --help and in its manual page, and neither has an option that the tool does not
 parse. Each setting is in uroce.conf(5) and in the example file. Each file that a document links or names exists, each heading
-that it links, and each test that doc/security.md names. What the glossary quotes from the code is in the code.
+that it links, and each test that doc/security.md and doc/conformance.md name. What the glossary and doc/conformance.md quote
+from the code is in the code.
 """
 
 import glob
@@ -31,6 +32,8 @@ OTHERS = re.compile(r"^(build/|/|linux/|results\.|verbs\.h$|rdma_verbs\.h$|dpdk-
 NAMED = re.compile(r"`([\w./-]+\.(?:c|h|def|py|md|sh|conf|example|build))`")
 SECURITY = "doc/security.md"
 GLOSSARY = "doc/glossary.md"
+CONFORMANCE = "doc/conformance.md"
+UNIT_FILE = re.compile(r"(?:unit:(\w+)/)?(test_\w+\.c)")
 QUOTED = re.compile(r"`(\w+)`")
 UNIT_TEST = re.compile(r"`([a-z]+)/(\w+)`")
 UNIT_CASE = re.compile(r"`([a-z]\w+__\w+)`")
@@ -137,17 +140,28 @@ def check_tests(root):
     return [f"{SECURITY} names the test {name}, which does not exist" for name in wrong]
 
 
-def check_glossary(root):
-    """Check that the sources have each word of code that the glossary quotes."""
+def check_quotes(root):
+    """Check that the sources have each word of code that the glossary quotes, and the functions and unit tests of each rule."""
     code = "".join(read(root, path) for path in source_files(root) if re.match(r"(app|lib|pmd)/.*\.(c|h)$", path))
     words = set(re.findall(r"\w+", code))
-    return [f"{GLOSSARY} quotes {word}, which is not in the code" for word in QUOTED.findall(read(root, GLOSSARY))
-            if word not in words]
+    wrong = [f"{GLOSSARY} quotes {word}, which is not in the code" for word in QUOTED.findall(read(root, GLOSSARY))
+             if word not in words]
+    for line in read(root, CONFORMANCE).splitlines():
+        cells = line.strip("|").split(" | ")
+        if len(cells) != 4:
+            continue
+        wrong += [f"{CONFORMANCE} names {word}, which is not in the code" for word in QUOTED.findall(cells[2]) if word not in words]
+        room = None
+        for named, file in UNIT_FILE.findall(cells[3]):
+            room = named or room
+            if not os.path.exists(os.path.join(root, "test/unit", room or "", file)):
+                wrong.append(f"{CONFORMANCE} names unit:{room}/{file}, which does not exist")
+    return wrong
 
 
 def main():
     root, *tools = sys.argv[1:]
-    wrong = check_settings(root) + check_files(root) + check_tests(root) + check_glossary(root)
+    wrong = check_settings(root) + check_files(root) + check_tests(root) + check_quotes(root)
     for tool in tools:
         wrong += check_options(root, tool)
     print("\n".join(wrong) or "The documents agree with the programs.")
