@@ -3,7 +3,7 @@
 """Tells which lines and branches of lib and pmd the unit tests run: builds them with counters (build-coverage/), runs them,
 and prints a table by room. The pages in build-coverage/html show each line.
 
-With --document the table in doc/testing.md is written anew.
+With --document the table in doc/results/coverage.md is written anew.
 """
 
 import argparse
@@ -18,7 +18,7 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from harness.checkout import TOP_DIR, configure  # noqa: E402
 
 BUILD = "build-coverage"
-PAGE = "doc/testing.md"
+PAGE = "doc/results/coverage.md"
 BEGIN, END = "<!-- coverage: begin -->\n", "<!-- coverage: end -->\n"
 # An assertion that does not hold ends the program: no test can take that branch.
 GCOVR = ["gcovr", "--root", ".", "--filter", "lib/", "--filter", "pmd/", "--exclude-branches-by-pattern", r".*\bassert\(",
