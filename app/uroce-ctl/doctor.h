@@ -8,6 +8,8 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#include "ctl_output.h"
+
 enum doctor_offload {
 	OFFLOAD_UNKNOWN,
 	OFFLOAD_MISSING, /* its driver does not have it */
@@ -77,5 +79,18 @@ FILE *doctor_open(const struct doctor *doctor, const char *path);
  */
 size_t doctor_list(const struct doctor *doctor, const char *path, char ***names);
 void doctor_list_free(char **names, size_t count);
+
+/** Make all checks, and tell the findings. */
+void doctor_run(const struct doctor *doctor);
+
+/** Show all findings about a host. */
+void doctor_show(const struct doctor_host *host, struct output *output);
+
+/* The groups of checks, each in a file of its own. */
+void doctor_memory(const struct doctor *doctor);
+void doctor_kernel(const struct doctor *doctor);
+void doctor_nics(const struct doctor *doctor);
+void doctor_ifaces(const struct doctor *doctor);
+void doctor_sockets(const struct doctor *doctor);
 
 #endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Checks of the kernel's Ethernet interfaces: state, MTU, offloads. */
-#include "doctor_checks.h"
 
 #include <inttypes.h>
 #include <net/if_arp.h>

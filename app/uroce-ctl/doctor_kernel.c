@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Checks of what the kernel allows: namespaces, packet sockets, scheduling groups, other RDMA
  * devices. */
-#include "doctor_checks.h"
 
 #include <errno.h>
 #include <inttypes.h>

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Checks of memory: huge pages, the limit of locked memory, /dev/shm, memory files. */
-#include "doctor_checks.h"
 
 #include <errno.h>
 #include <inttypes.h>

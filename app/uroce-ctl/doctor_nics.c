@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Checks PCI NICs: which driver has each of them, and whether DPDK can use it. */
-#include "doctor_checks.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The sockets at which programs attach: which process listens on each, and who may connect. */
-#include "doctor_checks.h"
 
 #include <limits.h>
 #include <string.h>

@@ -6,10 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "doctor.h"
 #include "command.h"
 #include "ctl_capture.h"
 #include "ctl_change.h"
-#include "doctor_show.h"
 #include "monitor.h"
 #include "report/metrics.h"
 #include "top.h"

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What an engine and its device need from time to time: a look at the link, addresses, reports. */
+/* What an engine and its device need from time to time: a look at the link, addresses, reports and
+ * their commands. */
+#include <errno.h>
+
 #include "base/guard.h"
 #include "base/log.h"
 #include "base/own.h"
@@ -10,8 +13,8 @@
 #include "engine/engine.h"
 #include "engine_poll.h"
 #include "gids.h"
-#include "commands.h"
 #include "qp/qp.h"
+#include "report/report_command.h"
 #include "report/write.h"
 
 #define LINK_PERIOD_NS	      UINT64_C(10000000)
@@ -128,6 +131,45 @@ static void engine_follow_xrc(struct engine *engine)
 	engines_start_others(engine->engines);
 }
 
+/* Packets that congestion control held may be allowed now. */
+static void run_changed(struct qp *qp, void *arg __rte_unused)
+{
+	engine_mark_ready(qp_home(qp)->driver, qp);
+}
+
+static int execute(struct engine *engine, const struct report_command *command)
+{
+	struct device *device = engine->device;
+
+	switch (command->kind) {
+	case REPORT_COMMAND_PARAM:
+		return cc_param_set(&device->cc_params, command->index, command->value);
+	case REPORT_COMMAND_ALGORITHM:
+		return device_change_cc(device, command->value, (enum cc_kind)command->index,
+					run_changed, NULL);
+	case REPORT_COMMAND_LOG_LEVEL:
+		return report_command_log_level(command);
+	case REPORT_COMMAND_KINDS:
+		break;
+	}
+	return -EINVAL;
+}
+
+/* Execute and answer the command of the report, if there is one. Another process wrote it, so each
+ * value is checked. */
+static void execute_command(struct engine *engine)
+{
+	struct report_command command;
+	int rc;
+
+	if (!engine->report || !report_command_take(engine->report, &command))
+		return;
+	engines_stop_others(engine->engines);
+	rc = execute(engine, &command);
+	engines_start_others(engine->engines);
+	report_command_answer(engine->report, &command, rc);
+}
+
 /* Do what a device needs from time to time. */
 static void engine_housekeeping_device(struct engine *engine)
 {
@@ -135,7 +177,7 @@ static void engine_housekeeping_device(struct engine *engine)
 	engine_follow_xrc(engine);
 	engine_report_groups(engine);
 	publish_update(engine);
-	commands_execute(engine);
+	execute_command(engine);
 	if (!engine->report || !report_is_wanted(engine->report))
 		return;
 	engines_stop_others(engine->engines);

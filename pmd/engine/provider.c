@@ -37,7 +37,6 @@
 #include "port/conn_thread.h"
 #include "port/impair.h"
 #include "report/write.h"
-#include "show.h"
 #include "transport/cc.h"
 
 #define ERROR_MAX    256
@@ -423,6 +422,29 @@ static int provider_make_port(const struct settings *settings, uint32_t number,
 	rc = engine_create(device_first(port->device), port->link, settings->progress,
 			   &port->engine);
 	return rc == 0 ? provider_add_engines(port->engine) : rc;
+}
+
+/* Write the constant facts of a device into its report, and a first report. */
+static void show_begin(struct report *report, const struct share_facts *facts,
+		       const struct link *link, struct device *device)
+{
+	const bool attached = link->remote != NULL;
+	struct report_facts *shown = &report->facts;
+
+	shown->role = attached ? REPORT_ATTACHED : REPORT_STANDALONE;
+	shown->owner_pid = facts->owner_pid;
+	shown->qpn_first = facts->qpn_first;
+	shown->qpn_count = facts->qpn_count;
+	snprintf(shown->device, sizeof(shown->device), "%s", device->config.name);
+	snprintf(shown->port, sizeof(shown->port), "%s", facts->unique);
+	shown->netdev = link->addresses.count > 0 && link->addresses.list[0].ifindex != 0;
+	shown->udp = link->by_udp;
+	shown->guid_be = device->node_guid_be;
+	shown->mtu_bytes = link->port.mtu_bytes;
+	shown->path_mtu = device->mtu;
+	shown->link_mbps = link->port.link_mbps;
+	memcpy(shown->mac, link->port.mac, sizeof(shown->mac));
+	report_write_device(report, device);
 }
 
 /* Let the engines of a port run. */

@@ -5,14 +5,67 @@
  */
 #include "report/metrics.h"
 
+#include <arpa/inet.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include <rte_common.h>
 
-#include "metrics_put.h"
+#include "qp/attr.h"
 #include "telemetry/counters.h"
+
+#define QPNS (1u << 24)
+
+/* The output of one scrape, and the views that it shows. */
+struct metrics {
+	FILE *file;
+	const struct report_devices *devices;
+	const uint32_t *views; /* indices of the views that are shown */
+	uint32_t count;
+};
+
+static const struct report_view *metrics_view(const struct metrics *metrics, uint32_t i)
+{
+	return &metrics->devices->views.list[metrics->views[i]];
+}
+
+/* ---- what each metric is made of ---- */
+
+/* Write NAME="value" with the format's escapes, and a comma if `more` labels follow. */
+static void put_label(FILE *file, const char *name, const char *value, bool more)
+{
+	fprintf(file, "%s=\"", name);
+	for (const char *c = value; *c; c++) {
+		if (*c == '\n')
+			fputs("\\n", file);
+		else if (*c == '\\' || *c == '"')
+			fprintf(file, "\\%c", *c);
+		else
+			fputc(*c, file);
+	}
+	fputs(more ? "\"," : "\"", file);
+}
+
+/* Write the labels that all series of a view have. */
+static void put_labels(const struct metrics *metrics, uint32_t i)
+{
+	const struct report_view *view = metrics_view(metrics, i);
+	FILE *file = metrics->file;
+
+	put_label(file, "device", devices_of(metrics->devices, metrics->views[i])->name, true);
+	put_label(file, "comm", view->comm, true);
+	fprintf(file, "pid=\"%d\"", view->pid);
+}
+
+/* Write the lines HELP and TYPE. */
+static void put_head(FILE *file, const char *metric, const char *type, const char *help)
+{
+	/* Our own texts have neither a backslash nor a newline. */
+	fprintf(file, "# HELP %s %c%s.\n# TYPE %s %s\n", metric,
+		help[0] >= 'a' && help[0] <= 'z' ? help[0] - 'a' + 'A' : help[0], help + 1, metric,
+		type);
+}
 
 /* ---- counters, by their names in the reports ---- */
 
@@ -70,8 +123,8 @@ static void put_stat_head(FILE *file, const char *name, bool owner, char metric[
 
 	snprintf(metric, 96, "uroce_%s%s%s", owner ? "owner_" : "", stat ? stat->metric : name,
 		 gauge ? "" : "_total");
-	metrics_put_head(file, metric, gauge ? "gauge" : "counter",
-			 stat ? stat->help : counter_meaning(name));
+	put_head(file, metric, gauge ? "gauge" : "counter",
+		 stat ? stat->help : counter_meaning(name));
 }
 
 /* Return true if an earlier view, or an earlier counter of this one, has the same counter. */
@@ -103,7 +156,7 @@ static void put_stat(const struct metrics *metrics, uint32_t at, uint32_t place)
 		if (!stat || is_owner(metrics_view(metrics, i)) != owner)
 			continue;
 		fprintf(metrics->file, "%s{", metric);
-		metrics_put_labels(metrics, i);
+		put_labels(metrics, i);
 		fprintf(metrics->file, "} %" PRIu64 "\n", stat->value);
 	}
 }
@@ -154,10 +207,10 @@ static uint64_t gauge_value(const struct report_view *view, size_t gauge)
 static void put_gauges(const struct metrics *metrics)
 {
 	for (size_t g = 0; g < RTE_DIM(gauges); g++) {
-		metrics_put_head(metrics->file, gauges[g].metric, "gauge", gauges[g].help);
+		put_head(metrics->file, gauges[g].metric, "gauge", gauges[g].help);
 		for (uint32_t i = 0; i < metrics->count; i++) {
 			fprintf(metrics->file, "%s{", gauges[g].metric);
-			metrics_put_labels(metrics, i);
+			put_labels(metrics, i);
 			fprintf(metrics->file, "} %" PRIu64 "\n",
 				gauge_value(metrics_view(metrics, i), g));
 		}
@@ -172,22 +225,110 @@ static void put_info(const struct metrics *metrics)
 		[REPORT_OWNER] = "owner",
 	};
 
-	metrics_put_head(metrics->file, "uroce_device_info", "gauge",
-			 "a process that has the device, and the port behind it");
+	put_head(metrics->file, "uroce_device_info", "gauge",
+		 "a process that has the device, and the port behind it");
 	for (uint32_t i = 0; i < metrics->count; i++) {
 		const struct report_facts *facts = &metrics_view(metrics, i)->facts;
 
 		fputs("uroce_device_info{", metrics->file);
-		metrics_put_labels(metrics, i);
+		put_labels(metrics, i);
 		fputc(',', metrics->file);
-		metrics_put_label(metrics->file, "role",
-				  facts->role < RTE_DIM(roles) ? roles[facts->role] : "unknown",
-				  true);
-		metrics_put_label(metrics->file, "port", facts->port, true);
-		metrics_put_label(metrics->file, "version", UROCE_VERSION, false);
+		put_label(metrics->file, "role",
+			  facts->role < RTE_DIM(roles) ? roles[facts->role] : "unknown", true);
+		put_label(metrics->file, "port", facts->port, true);
+		put_label(metrics->file, "version", UROCE_VERSION, false);
 		fputs("} 1\n", metrics->file);
 	}
 }
+
+/* ---- queue pairs: a report may say anything, so each number is used once ---- */
+
+enum qp_metric {
+	QP_INFO,
+	QP_SENDS,
+	QP_RECEIVES,
+	QP_SQ_PSN,
+	QP_RQ_PSN,
+	QP_METRICS,
+};
+
+static uint64_t qp_value(const struct report_qp *qp, enum qp_metric metric)
+{
+	const uint64_t values[QP_METRICS] = {1, qp->sends, qp->receives, qp->sq_psn, qp->rq_psn};
+
+	return values[metric];
+}
+
+static void put_qp(const struct metrics *metrics, uint32_t i, const struct report_record *record,
+		   enum qp_metric metric)
+{
+	char dgid[INET6_ADDRSTRLEN] = "";
+
+	put_labels(metrics, i);
+	fprintf(metrics->file, ",lqpn=\"%" PRIu32 "\"", record->number);
+	if (metric == QP_INFO) {
+		if (record->qp.dest_qpn != 0)
+			inet_ntop(AF_INET6, record->qp.dgid, dgid, sizeof(dgid));
+		fputc(',', metrics->file);
+		put_label(metrics->file, "type", report_qp_type(record->qp.type), true);
+		put_label(metrics->file, "state", attr_state_name(record->qp.state), true);
+		fprintf(metrics->file, "rqpn=\"%" PRIu32 "\",", record->qp.dest_qpn);
+		put_label(metrics->file, "dgid", dgid, false);
+	}
+	fprintf(metrics->file, "} %" PRIu64 "\n", qp_value(&record->qp, metric));
+}
+
+/* Write one metric of a view's queue pairs, each number once. `seen` has a bit for each number, all
+ * 0 before and after. */
+static void put_view(const struct metrics *metrics, uint32_t i, enum qp_metric metric,
+		     const char *name, uint8_t *seen)
+{
+	const struct report_view *view = metrics_view(metrics, i);
+
+	for (uint32_t k = 0; k < view->record_count; k++) {
+		const struct report_record *record = &view->records[k];
+		const uint8_t bit = (uint8_t)(1 << record->number % 8);
+
+		if (record->kind != REPORT_QP || record->number >= QPNS ||
+		    (seen[record->number / 8] & bit))
+			continue;
+		seen[record->number / 8] |= bit;
+		fprintf(metrics->file, "%s{", name);
+		put_qp(metrics, i, record, metric);
+	}
+	for (uint32_t k = 0; k < view->record_count; k++) {
+		if (view->records[k].kind == REPORT_QP && view->records[k].number < QPNS)
+			seen[view->records[k].number / 8] = 0;
+	}
+}
+
+static void put_qps(const struct metrics *metrics)
+{
+	static const struct {
+		const char *metric, *help;
+	} all[QP_METRICS] = {
+		[QP_INFO] = {"uroce_qp_info", "a queue pair, its peer and its state"},
+		[QP_SENDS] = {"uroce_qp_send_requests",
+			      "send work requests that are posted and not complete"},
+		[QP_RECEIVES] = {"uroce_qp_receive_requests",
+				 "receive work requests that are posted and not complete"},
+		[QP_SQ_PSN] = {"uroce_qp_sq_psn",
+			       "the packet sequence number of the next request, modulo 2^24"},
+		[QP_RQ_PSN] = {"uroce_qp_rq_psn",
+			       "the packet sequence number that is expected next, modulo 2^24"},
+	};
+
+	uint8_t *seen = calloc(QPNS / 8, 1);
+
+	for (int metric = 0; seen && metric < QP_METRICS; metric++) {
+		put_head(metrics->file, all[metric].metric, "gauge", all[metric].help);
+		for (uint32_t i = 0; i < metrics->count; i++)
+			put_view(metrics, i, (enum qp_metric)metric, all[metric].metric, seen);
+	}
+	free(seen);
+}
+
+/* ---- all ---- */
 
 /* Return true if an earlier view has the same labels, as a process can make it. */
 static bool is_second(const struct metrics *metrics, uint32_t v)
@@ -220,7 +361,7 @@ void metrics_write(FILE *file, const struct report_devices *devices,
 		put_gauges(&metrics);
 		put_stats(&metrics);
 		if (qps_too)
-			metrics_put_qps(&metrics);
+			put_qps(&metrics);
 	}
 	free(views);
 }

@@ -11,7 +11,6 @@
 #include <unistd.h>
 
 #include "doctor.h"
-#include "doctor_checks.h"
 #include "test.h"
 
 #define FINDINGS_MAX 64
