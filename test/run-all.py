@@ -241,6 +241,8 @@ def everything(total, complete):
     more = ["--all"] if complete else []
     judge_files(total)
     unit(total)
+    title("budget")
+    programs(total, "test/perf/budget.py")
     with tempfile.NamedTemporaryFile("r", errors="replace") as log:
         companion = Process([sys.executable, os.path.abspath(__file__), "--beside"], log.name, nice=0)
         try:
