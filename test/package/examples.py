@@ -21,9 +21,8 @@ def read(name):
 
 
 def readme_commands():
-    """Return the first lines of commands in README: the installation, and the line after it."""
-    lines = re.findall(r"^    (.*)$", read("README.md"), re.M)
-    return lines[0], lines[1]
+    """Return the first lines of commands in README: the installation, and two lines that run programs."""
+    return re.findall(r"^    (.*)$", read("README.md"), re.M)[:3]
 
 
 def ci_blocks(section):

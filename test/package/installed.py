@@ -77,12 +77,12 @@ class InstalledTest:
         return set(self._place.run("dpkg-query -Wf '${Package}\\n'").split())
 
     def _readme(self):
-        """Run README's first command as it is written, without sudo. The packages are installed already."""
-        install, command = readme_commands()
+        """Run README's first commands as they are written, without sudo. The packages are installed already."""
+        install, *commands = readme_commands()
         if "apt install ./uroce_*.deb" not in install:
             raise CheckFailed("README does not begin with the installation", [install])
-        output = self._place.run(command, user=True, seconds=180)
-        for pattern in (r"65536 +5000 +\d", r"ping data: rdma-ping-4", r"\[thread 0\]|Final: +\d+"):
+        output = "".join(self._place.run(command, user=True, seconds=180) for command in commands)
+        for pattern in (r"1000 iters in", r"65536 +5000 +\d", r"ping data: rdma-ping-4", r"\[thread 0\]|Final: +\d+"):
             if not re.search(pattern, output):
                 raise CheckFailed(f"nothing matches {pattern}", output.splitlines()[-40:])
 
