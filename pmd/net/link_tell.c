@@ -3,8 +3,6 @@
 #include <arpa/inet.h>
 #include <string.h>
 
-#include <rte_ether.h>
-
 #include "base/log.h"
 #include "link_internal.h"
 
@@ -41,21 +39,17 @@ void link_tell_addresses(const struct link *link, const struct addresses *before
 /* The port keeps the MTU and the MAC address that it was started with. */
 void link_tell_interface(struct link *link, const struct netdev *netdev)
 {
-	char mac[RTE_ETHER_ADDR_FMT_SIZE];
-	struct rte_ether_addr address;
+	const uint8_t *mac = netdev->mac;
 
 	if (netdev->mtu_bytes != link->told_mtu_bytes)
 		log_warn("%s: the MTU is now %u; the port keeps %u until it is started again%s",
 			 link->ifname, netdev->mtu_bytes, link->port.mtu_bytes,
 			 netdev->mtu_bytes < link->port.mtu_bytes ? ", and longer packets are lost"
 								  : "");
-	if (memcmp(netdev->mac, link->told_mac, sizeof(netdev->mac)) != 0) {
-		memcpy(address.addr_bytes, netdev->mac, sizeof(netdev->mac));
-		rte_ether_format_addr(mac, sizeof(mac), &address);
-		log_warn("%s: the MAC address is now %s; the port keeps the old one until it is "
-			 "started again, and packets are lost",
-			 link->ifname, mac);
-	}
+	if (memcmp(mac, link->told_mac, sizeof(link->told_mac)) != 0)
+		log_warn("%s: the MAC address is now %02x:%02x:%02x:%02x:%02x:%02x; the port keeps "
+			 "the old one until it is started again, and packets are lost",
+			 link->ifname, mac[0], mac[1], mac[2], mac[3], mac[4], mac[5]);
 	link->told_mtu_bytes = netdev->mtu_bytes;
-	memcpy(link->told_mac, netdev->mac, sizeof(link->told_mac));
+	memcpy(link->told_mac, mac, sizeof(link->told_mac));
 }
