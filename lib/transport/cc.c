@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Congestion control: what all algorithms share. It times packets, and tells the pacer what they
- * allow. */
+/* Congestion control: what all algorithms share. It times packets, tells the pacer what they allow,
+ * and changes the algorithm of a queue pair that may have packets in flight. */
 #include "transport/cc.h"
 
 #include <errno.h>
@@ -208,4 +208,29 @@ bool cc_marked(struct cc *cc, uint64_t now_ns)
 	cc->has_notified = true;
 	cc->notified_ns = now_ns;
 	return true;
+}
+
+int cc_change(const struct cc_attr *attr, struct pacer *pacer, const struct loss *loss)
+{
+	struct cc *former = pacer->cc;
+	const uint32_t limit_kbps = former != NULL ? former->limit_kbps : pacer->rate_kbps;
+	const uint64_t limit_burst_ns = former != NULL ? former->limit_burst_ns : pacer->burst_ns;
+	struct cc *cc;
+	const int err = cc_create(attr, pacer, loss, &cc);
+
+	if (err != 0)
+		return err;
+	pacer->cc = cc;
+	pacer->deadline_ns = PACER_NEVER;
+	if (cc != NULL) {
+		cc->limit_kbps = limit_kbps;
+		cc->limit_burst_ns = limit_burst_ns;
+		cc_apply(cc);
+	} else {
+		pacer->rate_kbps = limit_kbps;
+		pacer->burst_ns = limit_burst_ns;
+		pacer->window = UINT32_MAX;
+	}
+	cc_destroy(former);
+	return 0;
 }
