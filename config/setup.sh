@@ -29,7 +29,7 @@ INTEROP_PKGS="qemu-system-x86 cpio kmod open-iscsi e2fsprogs nvme-cli"
 LINT_PKGS="clang clang-format clang-tidy codespell pyflakes3 shellcheck"
 COVERAGE_PKGS="gcovr"
 PACKAGE_PKGS="build-essential dpkg-dev debhelper lintian mmdebstrap systemd util-linux iproute2 ibverbs-utils python3
-	podman"
+	podman catatonit"
 
 # Do the same on a system without dpkg: names of pkg-config with ".pc", and commands.
 BUILD_PARTS="pkg-config meson ninja cc libdpdk.pc libibverbs.pc libisal.pc json-c.pc cmocka.pc"

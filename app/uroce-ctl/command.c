@@ -33,10 +33,12 @@ const char command_help[] =
 	"       uroce-ctl congestion set NAME VALUE [NAME VALUE...] [qp LQPN] FILTER...\n"
 	"       uroce-ctl log level error|warn|info|debug [FILTER...]\n"
 	"       uroce-ctl [-j] doctor\n"
+	"       uroce-ctl cdi [socket PATH]\n"
 	"\n"
 	"Show uroce's RDMA devices, their objects and counters, capture their\n"
 	"packets, show and change congestion control, change the level of\n"
-	"messages, and show what this host allows.\n"
+	"messages, show what this host allows, and describe the device of an\n"
+	"uroced for container engines.\n"
 	"\n"
 	"  FILTER := { dev DEV | link DEV[/1] | net NET | pid PID }\n"
 	"\n"
@@ -60,6 +62,7 @@ static const char *const objects[] = {
 	[COMMAND_CONGESTION] = "congestion",
 	[COMMAND_LOG] = "log",
 	[COMMAND_DOCTOR] = "doctor",
+	[COMMAND_CDI] = "cdi",
 	[COMMAND_HELP] = "help",
 };
 
@@ -256,6 +259,17 @@ static bool takes_device(const struct command *command)
 	       (command->object == COMMAND_RESOURCE && command->kind < 0);
 }
 
+/* Parse what follows "cdi". */
+static bool parse_cdi(struct command *command, struct words *words)
+{
+	if (take(words, "socket")) {
+		command->socket = next(words);
+		if (!command->socket)
+			return refuse(words, "a value is missing after", "socket");
+	}
+	return words->left == 0 || refuse(words, "cdi takes no", next(words));
+}
+
 static bool parse_words(struct command *command, struct words *words)
 {
 	const char *object = next(words);
@@ -272,6 +286,8 @@ static bool parse_words(struct command *command, struct words *words)
 		return true;
 	if (command->object == COMMAND_DOCTOR)
 		return words->left == 0 || refuse(words, "doctor takes no", next(words));
+	if (command->object == COMMAND_CDI)
+		return parse_cdi(command, words);
 	if (command->object == COMMAND_LOG)
 		return parse_log(command, words);
 	if (command->object == COMMAND_CONGESTION && take(words, "set"))
@@ -328,7 +344,8 @@ static bool options_fit(const struct command *command, const struct words *words
 
 	if (command->json && command->change_count > 0)
 		return refuse(words, "no JSON of", objects[object]);
-	if (command->json && (runs_on(object) || object == COMMAND_METRICS))
+	if (command->json &&
+	    (runs_on(object) || object == COMMAND_METRICS || object == COMMAND_CDI))
 		return refuse(words, "no JSON of", objects[object]);
 	if (command->count > 0 && !runs_on(object))
 		return refuse(words, "no count for", objects[object]);
@@ -353,6 +370,7 @@ bool command_parse(int argc, char **argv, struct command *command, char *error, 
 	command->kind = -1;
 	command->ms = MS_DEFAULT;
 	command->file = CAPTURE_FILE;
+	command->socket = SETTINGS_DEFAULT_ISOLATED;
 	optind = 0;
 	opterr = 0;
 	while ((code = getopt_long(argc, argv, "jd:n:w:hV", options, NULL)) != -1) {

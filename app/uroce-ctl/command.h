@@ -25,6 +25,7 @@ enum command_object {
 	COMMAND_CONGESTION,
 	COMMAND_LOG,
 	COMMAND_DOCTOR,
+	COMMAND_CDI,
 	COMMAND_HELP,
 	COMMAND_VERSION,
 };
@@ -36,10 +37,11 @@ struct command {
 	uint32_t qpn; /* COMMAND_CAPTURE, COMMAND_CONGESTION; 0: all */
 	bool json;
 	enum colour_when colour;
-	unsigned int ms;  /* COMMAND_TOP, COMMAND_MONITOR */
-	uint32_t count;	  /* COMMAND_TOP: views, COMMAND_MONITOR: lines, COMMAND_CAPTURE: packets;
-			     0: without end */
-	const char *file; /* COMMAND_CAPTURE */
+	unsigned int ms;    /* COMMAND_TOP, COMMAND_MONITOR */
+	uint32_t count;	    /* COMMAND_TOP: views, COMMAND_MONITOR: lines, COMMAND_CAPTURE: packets;
+			       0: without end */
+	const char *file;   /* COMMAND_CAPTURE */
+	const char *socket; /* COMMAND_CDI */
 	/* COMMAND_CONGESTION, COMMAND_LOG: what to set, in this order; none: show */
 	struct report_command changes[COMMAND_CHANGES_MAX];
 	uint32_t change_count;

@@ -9,6 +9,7 @@
 #include "doctor.h"
 #include "command.h"
 #include "ctl_capture.h"
+#include "ctl_cdi.h"
 #include "ctl_change.h"
 #include "monitor.h"
 #include "report/metrics.h"
@@ -98,6 +99,10 @@ static int run(const struct command *command, char *error, size_t error_size)
 		return monitor_run(&command->filter, &terminal, command->ms, command->count);
 	if (command->object == COMMAND_DOCTOR)
 		return examine(command, &terminal);
+	if (command->object == COMMAND_CDI) {
+		cdi_run(command->socket, error, error_size);
+		return 0;
+	}
 	return look(command, &terminal, error, error_size);
 }
 

@@ -17,6 +17,7 @@ from harness.checkout import TOP_DIR  # noqa: E402
 from harness.place import USER, in_place, make_root  # noqa: E402
 from harness.process import exit_on_signals  # noqa: E402
 from harness.report import CheckFailed, Report  # noqa: E402
+from bundle_containers import BundleContainersTest  # noqa: E402
 
 BUILD = os.path.join(TOP_DIR, "build-bundle")
 SIZE_MAX = 15_000_000
@@ -112,6 +113,8 @@ class BundleTest:
         if "perftest" in self._programs:
             self._check("ib_write_bw", self._pair, "ib_write_bw -d uroce0", r"^ 65536 +5000 +\d")
             self._check("action.yml", self._action)
+        if self._name == "forky":
+            BundleContainersTest(self._report, place, self._bundle, os.path.join(BUILD, "containers")).run_all()
 
     def _check(self, what, function, *args):
         self._report.check(f"bundle: {self._name}: {what}", function, *args)

@@ -145,6 +145,11 @@ TEST(command_parse__as_rdma_does)
 	assert_int_equal(command.qpn, 0);
 	assert_true(parse("-j doctor"));
 	assert_int_equal(command.object, COMMAND_DOCTOR);
+	assert_true(parse("cdi"));
+	assert_int_equal(command.object, COMMAND_CDI);
+	assert_string_equal(command.socket, "/run/uroce/isolated.sock");
+	assert_true(parse("cdi socket /x"));
+	assert_string_equal(command.socket, "/x");
 	assert_true(parse("--color always dev"));
 	assert_int_equal(command.colour, COLOUR_ALWAYS);
 	assert_true(parse("--version"));
@@ -171,6 +176,9 @@ TEST(command_parse__refuses)
 		"capture qp 16777216",
 		"resource show qp qp 7",
 		"doctor dev",
+		"cdi /x",
+		"cdi socket",
+		"-j cdi",
 		"-j metrics",
 		"-j top",
 		"-j monitor",
