@@ -110,7 +110,7 @@ soak:
 	@mkdir -p build/soak
 	@build/test/sim/sim --hours $(or $(HOURS),1) --jobs 0 --vary --save build/soak
 
-# The transport in simulated networks: doc/network.md's tables and plots anew.
+# The transport in simulated networks: doc/results/network.md's tables and plots anew.
 simulate:
 	@$(SETUP) perf
 	@$(CONFIGURE)
@@ -169,12 +169,12 @@ help:
 	@echo "make test-sanitized  unit tests, simulator and fuzz targets under ASan, UBSan and TSan"
 	@echo "make test-all      all of that, sanitized too, with every combination, many kills, long fuzzing: for a night"
 	@echo "make soak          random programs in the simulator, on every CPU, for HOURS=1"
-	@echo "make simulate      the transport in simulated networks: doc/network.md anew; 5 minutes"
+	@echo "make simulate      the transport in simulated networks: doc/results/network.md anew; 5 minutes"
 	@echo "make test-interop  RDMA programs and storage between uroce and Linux's rxe in a virtual machine"
 	@echo "make test-interop-quick  the same with a choice of combinations"
 	@echo "make test-interop-all  the same, and every NIC model with every driver; an hour"
 	@echo "make test-package  Debian's packages, installed and used in a clean Debian; 5 minutes"
-	@echo "make test-package-all  the same, and the examples of doc/ci.md in each language"
+	@echo "make test-package-all  the same, and the examples of doc/user/ci.md in each language"
 	@echo "make test-debian13 build and test in a Debian 13, which is kept in build-debian13"
 	@echo "make bundle        one file that needs nothing installed and no root: build-bundle/uroce-VERSION-ARCHITECTURE.tar.xz"
 	@echo "make test-bundle   the same, used in Debian 12, 13 and forky; a minute, the first time 10"

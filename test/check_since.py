@@ -50,7 +50,7 @@ class SinceTest(unittest.TestCase):
         self.assertFalse({"mem", "wire", "memif"} & reached)
 
     def test_a_document_reaches_the_test_of_documents(self):
-        self.assertEqual(self.reached("doc/ci.md"), {ALWAYS})
+        self.assertEqual(self.reached("doc/user/ci.md"), {ALWAYS})
 
     def test_data_that_tests_read_reaches_all_of_them(self):
         self.assertLessEqual(self.graph.units, self.reached("test/data/wire/new.pcap"))

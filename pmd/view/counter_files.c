@@ -4,8 +4,9 @@
  *
  * A text is one line in the first page of its file, and one pwrite(2) replaces all of it. The
  * kernel copies these few bytes in one piece, and then sets the new size. It promises no more than
- * this to a read(2) at the same moment: doc/views.md says what was measured. If the text has become
- * longer, a read between the copy and the new size gets the new number without its newline.
+ * this to a read(2) at the same moment: doc/user/views.md says how often a read sees both. If the
+ * text has become longer, a read between the copy and the new size gets the new number without its
+ * newline.
  *
  * A text that becomes shorter would leave a rest of the old one for such a reader. So it gets a new
  * file. Counters only grow, so this happens only if a process writes other numbers into the table.

@@ -6,7 +6,7 @@ usage: check.py ROOT TOOL...
 
 Each option that a tool parses is in its --help and in its manual page, and neither has an option that the tool does not
 parse. Each setting is in uroce.conf(5) and in the example file. Each file that a document links or names exists, each heading
-that it links, and each test that doc/security.md and doc/conformance.md name. What the glossary and doc/conformance.md quote
+that it links, and each test that the pages security and conformance name. What the glossary and the page conformance quote
 from the code is in the code.
 """
 
@@ -30,9 +30,9 @@ SOURCE_FOLDERS = ("app", "config", "doc", "lib", "pmd", "test", ".ci")
 # Files of other programs, and results of ours.
 OTHERS = re.compile(r"^(build/|/|linux/|results\.|verbs\.h$|rdma_verbs\.h$|dpdk-)")
 NAMED = re.compile(r"`([\w./-]+\.(?:c|h|def|py|md|sh|conf|example|build))`")
-SECURITY = "doc/security.md"
-GLOSSARY = "doc/glossary.md"
-CONFORMANCE = "doc/conformance.md"
+SECURITY = "doc/operator/security.md"
+GLOSSARY = "doc/developer/glossary.md"
+CONFORMANCE = "doc/developer/conformance.md"
 UNIT_FILE = re.compile(r"(?:unit:(\w+)/)?(test_\w+\.c)")
 QUOTED = re.compile(r"`(\w+)`")
 UNIT_TEST = re.compile(r"`([a-z]+)/(\w+)`")

@@ -51,7 +51,7 @@ class CongestionTest:
     def _judge(self, sender, seen):
         ours, theirs = seen[self._ours.address], seen[self._theirs.address]
         if theirs["cnp"] != 0:
-            raise CheckFailed("rxe sent congestion notifications: doc/congestion.md says that it does not", [str(seen)])
+            raise CheckFailed("rxe sent congestion notifications: doc/operator/congestion.md says that it does not", [str(seen)])
         if ours["bad"] != 0:
             raise CheckFailed("a congestion notification of ours has the wrong form", [str(seen)])
         if (ours["cnp"] > 0) != (sender is self._theirs):
@@ -59,4 +59,4 @@ class CongestionTest:
         if ours["ecn"][CAPABLE] == 0:
             raise CheckFailed("our packets are not ECN-capable", [str(seen)])
         if theirs["ecn"][CAPABLE] > 0:
-            raise CheckFailed("rxe's packets are ECN-capable: doc/congestion.md does not say so", [str(seen)])
+            raise CheckFailed("rxe's packets are ECN-capable: doc/operator/congestion.md does not say so", [str(seen)])

@@ -39,4 +39,4 @@ class UnaskedTest:
         if client is self._ours and ours["signed"] == 0:
             raise CheckFailed("our requests do not have the sign: nothing was tested", [str(seen)])
         if theirs["signed"] != 0 or theirs["manufacturer"] != 0:
-            raise CheckFailed("rxe sends the sign back: doc/loss.md says that only old ones do", [str(seen)])
+            raise CheckFailed("rxe sends the sign back: doc/developer/loss.md says that only old ones do", [str(seen)])

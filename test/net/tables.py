@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
 """Run the large experiments in the simulated network: print their tables, and with --document write them and their plots into
-doc/network.md, between <!-- begin NAME --> and <!-- end NAME -->. Times are virtual, so the tables are the same everywhere."""
+doc/results/network.md, between <!-- begin NAME --> and <!-- end NAME -->. Times are virtual, so the tables are the same everywhere."""
 
 import argparse
 import os
@@ -14,8 +14,8 @@ from experiments import (ECN, FAT_TREE, GO_BACK_N, IRN, LEAF_SPINE, MANY, PAIR, 
                          stream, swift_queue_us)
 
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-DOCUMENT = os.path.join(TOP, "doc", "network.md")
-PLOTS = os.path.join(TOP, "doc", "network")
+DOCUMENT = os.path.join(TOP, "doc", "results", "network.md")
+PLOTS = os.path.join(TOP, "doc", "results", "network")
 SCHEMES = (("go-back-N, no window, PFC (RoCE as NICs have it)", (*ROCE, *PFC)),
            ("go-back-N, no window, no PFC", ROCE),
            ("go-back-N, window of 110, no PFC", GO_BACK_N),
@@ -204,7 +204,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--net", default=os.path.join(TOP, "build", "test", "net", "net"), help="the simulator")
     parser.add_argument("--only", choices=TABLES, help="this table only")
-    parser.add_argument("--document", action="store_true", help="write the tables into doc/network.md")
+    parser.add_argument("--document", action="store_true", help="write the tables into doc/results/network.md")
     args = parser.parse_args()
     tables = Tables(args.net, os.cpu_count())
     for name, make in TABLES.items():

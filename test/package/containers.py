@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The image of config/container, and the containers of doc/ci.md, run by podman as they are written."""
+"""The image of config/container, and the containers of doc/user/ci.md, run by podman as they are written."""
 
 import os
 import re

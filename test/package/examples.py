@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The examples of README.md and doc/ci.md, run as they are written."""
+"""The examples of README.md and doc/user/ci.md, run as they are written."""
 
 import os
 import re
@@ -26,13 +26,13 @@ def readme_commands():
 
 
 def ci_blocks(section):
-    """Return the blocks of a section of doc/ci.md: {second word of the block: text}."""
-    text = read("doc/ci.md").split(f"\n## {section}\n", 1)[1].split("\n## ", 1)[0]
+    """Return the blocks of a section of doc/user/ci.md: {second word of the block: text}."""
+    text = read("doc/user/ci.md").split(f"\n## {section}\n", 1)[1].split("\n## ", 1)[0]
     return {name: body for name, body in re.findall(r"^```\w+ (\S+)\n(.*?)^```$", text, re.M | re.S)}
 
 
 class ExamplesTest:
-    """Each example of doc/ci.md, in a place that has the package, by an ordinary user."""
+    """Each example of doc/user/ci.md, in a place that has the package, by an ordinary user."""
 
     def __init__(self, report, place, debs):
         self._report = report
@@ -43,11 +43,11 @@ class ExamplesTest:
         self._place.add_user()
         self._place.copy(self._debs.file("uroce"), "/tmp")
         self._place.install("/tmp/uroce_*.deb ibverbs-utils")
-        self._report.check("package: doc/ci.md: one line", self._one_line)
+        self._report.check("package: doc/user/ci.md: one line", self._one_line)
         for language in LANGUAGES if self._report.complete else ("c",):
-            self._report.check(f"package: doc/ci.md: {language}", self._language, language)
-        self._report.check("package: doc/ci.md: a step in a shell", self._step)
-        self._report.check("package: doc/ci.md: a step that cannot start", self._step_fails)
+            self._report.check(f"package: doc/user/ci.md: {language}", self._language, language)
+        self._report.check("package: doc/user/ci.md: a step in a shell", self._step)
+        self._report.check("package: doc/user/ci.md: a step that cannot start", self._step_fails)
 
     def _one_line(self):
         """What it says about devices and addresses is true."""

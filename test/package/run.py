@@ -26,7 +26,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--only", metavar="TEXT", help="run the checks whose name contains this, once the packages are built")
     parser.add_argument("--work", default=os.path.join(TOP, "build-package"), help="a directory for results (build-package)")
-    parser.add_argument("--all", action="store_true", help="also the examples of doc/ci.md that install a compiler of another "
+    parser.add_argument("--all", action="store_true", help="also the examples of doc/user/ci.md that install a compiler of another "
                         "language than C")
     options = parser.parse_args()
     exit_on_signals()

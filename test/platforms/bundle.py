@@ -78,15 +78,15 @@ def look_inside(bundle):
 
 
 def drivers(bundle):
-    """doc/bundle.md lists the drivers that are there."""
+    """doc/user/bundle.md lists the drivers that are there."""
     with tempfile.TemporaryDirectory() as directory:
         tell("tar", "-xf", bundle, "-C", directory)
         with open(*glob.glob(os.path.join(directory, "*/lib/uroce/liburoce.so.0")), "rb") as file:
             there = {name.decode() for name in re.findall(rb'PMD_INFO_STRING= {"name": "(\w+)"', file.read())}
-    with open(os.path.join(TOP_DIR, "doc", "bundle.md"), encoding="utf-8") as file:
+    with open(os.path.join(TOP_DIR, "doc", "user", "bundle.md"), encoding="utf-8") as file:
         told = set(re.findall(r"`(net_\w+)`", file.read()))
     if there != told:
-        raise CheckFailed("others", [f"only there: {sorted(there - told)}", f"only in doc/bundle.md: {sorted(told - there)}"])
+        raise CheckFailed("others", [f"only there: {sorted(there - told)}", f"only in doc/user/bundle.md: {sorted(told - there)}"])
 
 
 class BundleTest:

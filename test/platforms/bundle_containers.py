@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""doc/containers.md, run by podman as it is written: containers of an image that has perftest and nothing of uroce's."""
+"""doc/user/containers.md, run by podman as it is written: containers of an image that has perftest and nothing of uroce's."""
 
 import os
 import re
@@ -38,7 +38,7 @@ RESULT = re.compile(r"^ 65536 +5000 +\d", re.M)
 
 def blocks():
     """Return the blocks of the page: {second word: text}."""
-    with open(os.path.join(TOP_DIR, "doc", "containers.md"), encoding="utf-8") as file:
+    with open(os.path.join(TOP_DIR, "doc", "user", "containers.md"), encoding="utf-8") as file:
         return dict(re.findall(r"^```\w+ (\S+)\n(.*?)^```$", file.read(), re.M | re.S))
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The commands of doc/storage.md, as they are written there: the blocks of a section, run by the shells of two containers."""
+"""The commands of doc/user/storage.md, as they are written there: the blocks of a section, run by the shells of two containers."""
 
 import os
 import re
@@ -10,7 +10,7 @@ from harness.tools import UROCE_RUN
 from nvme import SECONDS, find_program, lacks
 from sides import StorageRunning
 
-DOCUMENT = os.path.normpath(os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../doc/storage.md"))
+DOCUMENT = os.path.normpath(os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../doc/user/storage.md"))
 PROGRAMS = os.path.dirname(UROCE_RUN)
 IMAGE_BYTES = 4 << 20
 POLLERS_PAGES = 60  # pollers, and the initiator's port

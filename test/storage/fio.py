@@ -20,7 +20,7 @@ HUGE_PAGES = 8
 # fio asks for no RNR retry, so its server needs many more receive requests than its client has messages. Its limit is 512.
 SERVER_DEPTH = {"write": 64, "read": 64, "send": 512}
 CLIENT_DEPTH = {"write": 16, "read": 16, "send": 1}
-# Only the receiver of messages verifies: the engine completes nothing at the server of WRITEs and READs (doc/storage.md).
+# Only the receiver of messages verifies: the engine completes nothing at the server of WRITEs and READs (doc/user/storage.md).
 VERIFY = ["--verify=crc32c", "--verify_state_save=0"]
 
 

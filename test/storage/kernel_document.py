@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The commands of doc/storage.md in which Linux is one side, as they are written there: the guest's shell runs those of Linux's
+"""The commands of doc/user/storage.md in which Linux is one side, as they are written there: the guest's shell runs those of Linux's
 machine, and the shell of a container those of uroce's."""
 
 import base64

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The only port of a host: uroced passes to the kernel all frames that are not RoCE. The setup is that of
-doc/nics.md."""
+doc/operator/nics.md."""
 
 import os
 import re
@@ -12,8 +12,8 @@ from harness.tools import DEVICE, UROCE_RUN, PerfTest, PingPong, Side, gid_index
 from programs.share.share import Uroced
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-MANUAL = os.path.join(HERE, "..", "..", "..", "doc", "nics.md")
-WIRE = "/run/wire.sock"  # the path in doc/nics.md
+MANUAL = os.path.join(HERE, "..", "..", "..", "doc", "operator", "nics.md")
+WIRE = "/run/wire.sock"  # the path in doc/operator/nics.md
 ADDRESSES = ("10.0.0.2", "10.0.0.3")
 ADDRESSES6 = ("fd00::2", "fd00::3")
 FIRST_PORT = 26500
@@ -22,7 +22,7 @@ SECONDS = 60
 
 
 def manual():
-    """Return the configuration file of doc/nics.md, and the commands that prepare the interface."""
+    """Return the configuration file of doc/operator/nics.md, and the commands that prepare the interface."""
     with open(MANUAL, encoding="utf-8") as file:
         text = file.read()
     section = text[text.index("## When it is the only NIC"):]
@@ -32,7 +32,7 @@ def manual():
 
 
 class BesideTest:
-    """Two hosts that have nothing but the two ends of a memif link. The first is set up exactly as doc/nics.md
+    """Two hosts that have nothing but the two ends of a memif link. The first is set up exactly as doc/operator/nics.md
     says."""
 
     def __init__(self, report, work_dir):
@@ -42,7 +42,7 @@ class BesideTest:
         self._port = FIRST_PORT
         config, commands = manual()
         if WIRE not in config or not any(ADDRESSES[0] in command for command in commands):
-            sys.exit("beside: doc/nics.md has another example than this test knows")
+            sys.exit("beside: doc/operator/nics.md has another example than this test knows")
         self._owners = []
         for number, namespace in enumerate(self._namespaces):
             path = os.path.join(work_dir, f"beside-{number}.conf")

@@ -80,7 +80,7 @@ static void check_start(void)
 }
 
 /* Close all descriptors but those of DPDK's interrupt thread, which checks no mark
- * (doc/guest.md). */
+ * (doc/user/guest.md). */
 static void close_all(void)
 {
 	static const char *const dpdks[] = {"pipe:", "anon_inode:[eventpoll]",

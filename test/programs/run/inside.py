@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Effects of a device on a program with its own threads, handlers and descriptors (doc/guest.md)."""
+"""Effects of a device on a program with its own threads, handlers and descriptors (doc/user/guest.md)."""
 
 import ctypes
 import os

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The programs' options: one run of each option that doc/programs.md says works and that no other check runs."""
+"""The programs' options: one run of each option that doc/user/programs.md says works and that no other check runs."""
 
 from harness.tools import PerfTest, PingPong, XrcPingPong
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Debian's conformance suite of verbs (package python3-pyverbs), unmodified. A test may skip only if the table of
-doc/conformance.md names it, with its reason."""
+doc/developer/conformance.md names it, with its reason."""
 
 import fnmatch
 import glob
@@ -18,7 +18,7 @@ from programs.share.share import Uroced
 PACKAGE = "python3-pyverbs"
 SUITE = "/usr/share/doc/rdma-core/tests"
 EXAMPLE = "/usr/share/doc/python3-pyverbs/examples/ib_devices.py"  # the only one of the package
-CONFORMANCE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "..", "doc", "conformance.md")
+CONFORMANCE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "..", "doc", "developer", "conformance.md")
 ADDRESS = "10.9.4.1"
 SECONDS = 300
 VENDORS = ("mlx5", "efa", "cuda")
@@ -188,12 +188,12 @@ class PyverbsTest:
             if verdict == "ok":
                 self._report.passed += 1
                 if patterns and not self._is_vendors(test):
-                    print(f"note  pyverbs: {test} passes, and the table of doc/conformance.md says that it skips")
+                    print(f"note  pyverbs: {test} passes, and the table of doc/developer/conformance.md says that it skips")
             elif verdict == "skipped" and patterns:
                 self._report.skipped += 1
                 skips[patterns[0]].append(test)
             elif verdict == "skipped":
-                self._report.fail(f"pyverbs: {test}", f"skips, and does not stand in doc/conformance.md: {reason}")
+                self._report.fail(f"pyverbs: {test}", f"skips, and does not stand in doc/developer/conformance.md: {reason}")
             else:
                 self._report.check(f"pyverbs: {test}", self._failed, test)
         for pattern, tests in skips.items():

@@ -81,7 +81,7 @@ struct qp_init {
 	uint8_t max_dest_rd_atomic;
 	uint16_t window_max; /* most packets in flight (transport/loss.h); 0: the default */
 	bool sack; /* RC and XRC: take part in selective acknowledgements between uroce peers, if
-		      packets are kept (doc/loss.md) */
+		      packets are kept (doc/developer/loss.md) */
 	uint32_t max_rate_kbps;
 	struct cc_attr cc;     /* congestion control; UD has none */
 	enum ibv_mtu port_mtu; /* the largest path MTU that the port carries */

@@ -3,7 +3,7 @@
  * Congestion control of a queue pair: how many packets may be in flight, how fast they leave, and
  * when the next one may. The algorithm is a table of functions, chosen when the queue pair is
  * created, and again by cc_change. They write what they allow into the pacer, which the requester
- * asks before each packet. doc/congestion.md describes the algorithms.
+ * asks before each packet. doc/operator/congestion.md describes the algorithms.
  *
  * A queue pair without congestion control has no struct cc, and pays nothing. The owner of loss
  * decides which packets are sent; congestion control decides when.

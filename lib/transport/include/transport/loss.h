@@ -2,7 +2,7 @@
 /*
  * The owner of loss: a requester's packets in flight, what is known about each of them, and what is
  * sent again. Requester and completer report events to it and ask it what to send; they keep
- * nothing of this themselves. doc/loss.md describes how the parts work together.
+ * nothing of this themselves. doc/developer/loss.md describes how the parts work together.
  */
 #ifndef TRANSPORT_LOSS_H
 #define TRANSPORT_LOSS_H

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The selective acknowledgement that a responder sends to a requester that understands it
- * (doc/loss.md). Its PSN is the expected one: everything before it is executed. Bit i of the bitmap
- * (bit i % 8 of byte i / 8) says whether the packet i + 1 PSNs behind the expected one is kept.
- * Bits behind the end of the bitmap are 0. The header's serial number grows with each one. The
- * solicited-event bit of the BTH says that no response to a request before the expected PSN is
+ * (doc/developer/loss.md). Its PSN is the expected one: everything before it is executed. Bit i of
+ * the bitmap (bit i % 8 of byte i / 8) says whether the packet i + 1 PSNs behind the expected one
+ * is kept. Bits behind the end of the bitmap are 0. The header's serial number grows with each one.
+ * The solicited-event bit of the BTH says that no response to a request before the expected PSN is
  * still to be sent: else the selective acknowledgement does not wait for those.
  */
 #ifndef TRANSPORT_SACK_H

@@ -51,7 +51,7 @@ static_assert(sizeof(struct bth) == 12, "BTH is 12 bytes");
 #define BTH_ACK_REQ   0x80
 
 /*
- * The SACK capability bits of uroce peers (doc/loss.md), in the seven reserved bits that
+ * The SACK capability bits of uroce peers (doc/developer/loss.md), in the seven reserved bits that
  * follow AckReq: senders set them to 0, and receivers ignore them (9.2). Requests and responses
  * have different bits, because older Soft-RoCE copies the bits of a request into its response. The
  * lower three bits are the binary logarithm of a number of packets, less SIGN_PSNS_LOG.

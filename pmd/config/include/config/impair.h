@@ -32,7 +32,8 @@ struct impair_config {
 	bool rx, tx; /* the directions that are damaged */
 };
 
-/** Read arguments: KEY=VALUE,... (doc/impair.md). MT-safe. 0, or -EINVAL with one line in `error`.
+/** Read arguments: KEY=VALUE,... (doc/user/bad-networks.md). MT-safe. 0, or -EINVAL with one line
+ * in `error`.
  */
 int impair_config_read(const char *text, struct impair_config *config, char *error,
 		       size_t error_size);
