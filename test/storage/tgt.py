@@ -21,7 +21,7 @@ CONTROL_PORT = 1 + os.getpid() % 32000
 # libiscsi 1.19 reads fields of a connection that it has not initialised (its commit b4ba920); glibc gives zeroed memory.
 ZEROED = ["env", "MALLOC_PERTURB_=255"]
 # What tgt 1.0.85 passes. Not the tests `Async`: they send 1,000 requests at once, libiscsi 1.19 has descriptors for 256, and
-# dies. doc/user/storage.md names the others that are left out.
+# dies. doc/developer/testing.md names the others that are left out.
 CONFORMANCE = {"reads": "SCSI.Read6,SCSI.Read10.[!A]*,SCSI.Read1[26],SCSI.ReadCapacity1?,SCSI.Verify1?,SCSI.Prefetch1?",
                "writes": "SCSI.Write10.[!A]*,SCSI.Write1[26],SCSI.WriteSame1?,SCSI.WriteVerify1?,SCSI.OrWrite",
                "others": "SCSI.TestUnitReady,SCSI.StartStopUnit,SCSI.ReportSupportedOpcodes,SCSI.Mandatory,SCSI.NoMedia,"
