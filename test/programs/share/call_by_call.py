@@ -17,7 +17,7 @@ QP_FEW = os.path.join(FOLDER, "qp_few")
 CALLS = 1500  # a program that makes more has waited for its peer
 SAMPLE = 4   # calls of a program of each kind, unless all are wanted
 AT_ONCE = 4  # programs that end at the same time
-# If the scheduler gives uroced no CPU for seconds (doc/developer/sharing.md), packets are lost, and the queue pairs of a pair wait
+# If the scheduler gives uroced no CPU for seconds (doc/operator/uroced.md), packets are lost, and the queue pairs of a pair wait
 # 4 s before they send them again. Such a program does not come to its call.
 PATIENCE = 60
 KILLED = 128 + 9

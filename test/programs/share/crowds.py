@@ -20,7 +20,7 @@ FEW_TIMES = {"attached": 30, "isolated": 12}
 
 
 def schedules_by_session():
-    """Return True if Linux schedules by session. Then uroced may get no CPU for seconds (doc/developer/sharing.md)."""
+    """Return True if Linux schedules by session. Then uroced may get no CPU for seconds (doc/operator/uroced.md)."""
     try:
         with open("/proc/sys/kernel/sched_autogroup_enabled", encoding="ascii") as file:
             return file.read().strip() != "0"
