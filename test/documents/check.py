@@ -7,7 +7,7 @@ usage: check.py ROOT TOOL...
 Each option that a tool parses is in its --help and in its manual page, and neither has an option that the tool does not
 parse. Each setting is in uroce.conf(5) and in the example file. Each file that a document links or names exists, each heading
 that it links, and each test that the pages security and conformance name. What the glossary and the page conformance quote
-from the code is in the code.
+from the code is in the code. Dated measurements are in doc/results and doc/performance.md only.
 """
 
 import glob
@@ -38,6 +38,7 @@ QUOTED = re.compile(r"`(\w+)`")
 UNIT_TEST = re.compile(r"`([a-z]+)/(\w+)`")
 UNIT_CASE = re.compile(r"`([a-z]\w+__\w+)`")
 PROGRAM_TEST = re.compile(r"`([a-z]+): ?([^`]*)`")
+DATE = re.compile(r"\b20\d\d-\d\d-\d\d\b")  # of a measurement: figures are in doc/results
 LINK = re.compile(r"\]\(([^)#:]*)(?:#([^)]*))?\)")
 
 
@@ -116,6 +117,8 @@ def check_files(root):
                     wrong.append(f"{name} links {target}, which does not exist")
                 elif heading and heading not in anchors(linked):
                     wrong.append(f"{name} links {target}#{heading}, a heading that does not exist")
+            if re.match(r"doc/(user|operator|developer|architecture)", name):
+                wrong += [f"{name} has a measurement of {date}: figures belong into doc/results" for date in DATE.findall(text)]
             for path in NAMED.findall(text):
                 if path not in ends and not OTHERS.search(path):
                     wrong.append(f"{name} names {path}, which does not exist")
