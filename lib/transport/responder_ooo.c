@@ -42,7 +42,7 @@ static uint8_t *responder_ooo_spot(const struct responder *responder, const stru
 		return NULL;
 	left = responder->write_left - ahead;
 	if (packet->payload_len != (flags & OPCODE_LAST ? left : responder->mtu) ||
-	    packet->payload_len > responder->mtu)
+	    packet->payload_len > RTE_MIN(left, responder->mtu))
 		return NULL;
 	touch.now = packet->payload_len;
 	if (mr_reach_remote(responder->pd, responder->qpn, responder->write_rkey,

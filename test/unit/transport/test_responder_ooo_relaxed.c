@@ -86,7 +86,9 @@ TEST(responder__what_does_not_fit_its_message_is_not_placed)
 	static const struct packet_fields misfits[] = {
 		{.opcode = OPCODE_WRITE_LAST, .psn = 3, .len = 9}, /* beyond the end */
 		{.opcode = OPCODE_WRITE_LAST, .psn = 3, .len = 7},
-		{.opcode = OPCODE_WRITE_LAST, .psn = 2, .len = 8}, /* too soon */
+		{.opcode = OPCODE_WRITE_LAST, .psn = 2, .len = 8},     /* too soon */
+		{.opcode = OPCODE_WRITE_MIDDLE, .psn = 3, .len = MTU}, /* beyond the end */
+		{.opcode = OPCODE_WRITE_MIDDLE, .psn = 4, .len = MTU},
 		{.opcode = OPCODE_WRITE_MIDDLE, .psn = 4, .len = MTU},
 		{.opcode = OPCODE_WRITE_MIDDLE, .psn = 2, .len = MTU - 4},
 		{.opcode = OPCODE_SEND_MIDDLE, .psn = 2, .len = MTU},
