@@ -133,8 +133,6 @@ void loss_begin(struct loss *loss)
 	loss->state = LOSS_SETTLED;
 	loss->executed = loss->una;
 	loss->recovery_point = loss->una;
-	loss->from = loss->una;
-	loss->to = loss->una;
 	scoreboard_begin(loss->board, loss->una);
 	loss->board->answered = loss->una;
 	loss->board->scanned = loss->una;

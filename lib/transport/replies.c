@@ -71,7 +71,6 @@ static int replies_resize(struct replies *replies, uint32_t entries, uint32_t re
 	replies->absent = old.absent;
 	replies->page_wait = old.page_wait;
 	replies->notice_due = old.notice_due;
-	replies->notice = old.notice;
 	replies_take_over(replies, &old);
 	replies_fini(&old);
 	return 0;
