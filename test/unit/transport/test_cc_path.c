@@ -87,6 +87,16 @@ TEST(cc_path_note__returns_the_least)
 	assert_int_equal(cc_path_note(path, 6000, 300), 6000);
 }
 
+TEST(cc_path_note__remembers_for_an_age)
+{
+	struct cc_path *path = get(1);
+
+	assert_int_equal(cc_path_note(path, 5000, CC_PATH_AGE_NS), 5000);
+	assert_int_equal(cc_path_note(path, 8000, CC_PATH_AGE_NS + 1), 5000);
+	assert_int_equal(cc_path_note(path, 9000, 2 * CC_PATH_AGE_NS - 1), 5000);
+	assert_int_equal(path->old_min_rtt_ns, 0);
+}
+
 /* A route that became longer counts after one to two ages. */
 TEST(cc_path_note__forgets_old_ones)
 {

@@ -210,3 +210,16 @@ TEST(completer_receive__out_of_order_bytes_of_two_entries_wait)
 		assert_int_equal(relaxed.bytes[MTU + i], pattern_byte(FIRST_PSN + 1, i));
 	region_tear_down(&relaxed);
 }
+
+TEST(completer_reset__drops_what_is_kept)
+{
+	let_keep();
+	post(1, IBV_WR_RDMA_READ, 2 * MTU);
+	assert_int_equal(send_all(), 1);
+	EXPECT_TAKEN(OPCODE_READ_RESPONSE_LAST, 1, .syndrome = ACK, .len = MTU);
+	assert_int_equal(rig.completer.ooo.count, 1);
+	rig.completer.page_absent = true;
+	completer_reset(&rig.completer);
+	assert_int_equal(rig.completer.ooo.count, 0);
+	assert_false(rig.completer.page_absent);
+}

@@ -92,6 +92,25 @@ TEST(completer_sack__all_holes_are_sent_again_at_once)
 	assert_int_equal(rig.loss.recovery.retransmit_ns, RECOVERY_NEVER);
 }
 
+/* Congestion control slows down once for all of them. */
+TEST(completer_sack__losses_of_one_flight_count_once)
+{
+	const uint32_t before = rig.loss.losses;
+
+	send_write(1, 20);
+	tell(1, 0x2);
+	assert_int_equal(rig.loss.losses, before + 1);
+	EXPECT_SENT(1);
+	tell(1, 0xa);
+	assert_int_equal(rig.loss.losses, before + 1);
+	EXPECT_SENT(3);
+	acknowledge(20);
+	expect_success(1);
+	send_write(2, 5);
+	tell(21, 0x2);
+	assert_int_equal(rig.loss.losses, before + 2);
+}
+
 TEST(completer_sack__it_may_be_the_first_answer)
 {
 	/* A new connection. The acknowledgement of its first packet is lost, and so is the second
@@ -463,10 +482,17 @@ TEST(completer_receive__a_refusal_returns_to_the_usual_window_for_some_time)
 /* The window follows what comes in a round trip, with as much again while there is no queue. */
 TEST(loss_widen__follows_the_rate)
 {
+	uint32_t ratings;
+
 	rig.loss.window_max = rig.loss.window = rig.board.advertised_window = LOSS_WINDOW_LIMIT;
 	rig.loss.recovery.min_rtt_ns = rig.loss.recovery.srtt_ns = 1000;
 	rate(NOW_NS + 1000);
 	assert_int_equal(rig.loss.window_max, 2 * 600 + 150);
+	/* What was counted does not count again. */
+	ratings = rig.board.ratings;
+	loss_limit(&rig.loss);
+	loss_widen(&rig.loss, true, NOW_NS + 2000);
+	assert_int_equal(rig.board.ratings, ratings);
 	/* There is a queue. */
 	rig.loss.recovery.srtt_ns = 1500;
 	rate(NOW_NS + 1000);

@@ -453,6 +453,17 @@ TEST(datagram_receive__keeps_messages_until_the_page_comes)
 	assert_int_equal(counters_get(&fixture.counters, COUNTER_page_drops), 0);
 }
 
+TEST(datagram_receive__keeps_a_single_byte)
+{
+	go(8);
+	post_receive(1, 0, GRH + 1);
+	memory.bytes[GRH] = (uint8_t)~pattern_byte(77, 0);
+	assert_int_equal(take(QKEY, 1), FAULT_NONE);
+	come_and_go();
+	assert_int_equal(fixture_completion(recv_cq, 1, IBV_WC_SUCCESS).byte_len, GRH + 1);
+	assert_int_equal(memory.bytes[GRH], pattern_byte(77, 0));
+}
+
 TEST(datagram_receive__without_room_a_message_is_lost)
 {
 	go(2);
@@ -499,6 +510,19 @@ TEST(datagram_send__waits_for_an_absent_page)
 	assert_int_equal(send_some(9, &more), FAULT_NONE);
 	assert_false(datagram.absent);
 	fixture_completion(fixture.cq, 1, IBV_WC_SUCCESS);
+}
+
+TEST(datagram_reset__drops_what_is_kept)
+{
+	go(2);
+	post_receive(1, 0, GRH + 8);
+	assert_int_equal(take(QKEY, 8), FAULT_NONE);
+	assert_int_equal(datagram.ooo.count, 1);
+	datagram.absent = true;
+	datagram_reset(&datagram);
+	assert_int_equal(datagram.ooo.count, 0);
+	assert_false(datagram.absent);
+	ooo_pool_destroy(pool);
 }
 
 TEST(datagram_flush__in_order)

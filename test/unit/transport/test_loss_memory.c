@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Tests of loss_reserve in lib/transport/loss.c: the memory for losses is allocated with the first
  * of them. Without memory an answer that shows a loss counts as lost, too. */
+#include <errno.h>
 #include <string.h>
 
 #include "base/cachelines.h"
 #include "completer_rig.h"
+#include "transport/cc.h"
 #include "transport/check.h"
 #include "test.h"
 
@@ -214,4 +216,14 @@ TEST(loss_on_sign__without_memory_the_next_answer_shows_it)
 	assert_int_equal(rig.loss.peer, LOSS_PEER_SACK);
 	assert_int_equal(send_all(), 1);
 	catcher_expect(&rig.fixture.catcher, 0, OPCODE_WRITE_MIDDLE, FIRST_PSN + 1);
+}
+
+TEST(cc_create__without_memory_fails)
+{
+	const struct cc_attr attr = {.kind = CC_SWIFT};
+	struct cc *cc;
+
+	is_full = true;
+	assert_int_equal(cc_create(&attr, &rig.fixture.pacer, &rig.loss, &cc), -ENOMEM);
+	assert_null(cc);
 }

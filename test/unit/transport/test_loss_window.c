@@ -78,6 +78,26 @@ TEST(loss_init__nothing_is_in_the_air)
 	assert_int_equal(loss.max_responses, 3);
 }
 
+TEST(loss_init__forgets_the_peer)
+{
+	loss_sent(&loss, 20);
+	nak();
+	loss.limited = true;
+	loss.back = LOSS_WENT_BACK;
+	board.rounds = 9;
+	board.rated_ns = 9;
+	board.rate = 9;
+	board.rate_before = 9;
+	loss_init(&loss, psn_make(5));
+	assert_false(loss.limited);
+	assert_int_equal(loss.back, LOSS_STARTED_OVER);
+	assert_int_equal(board.rounds, 0);
+	assert_int_equal(board.rated_ns, 0);
+	assert_int_equal(board.rate, 0);
+	assert_int_equal(board.rate_before, 0);
+	assert_true(scoreboard_is_empty(&board));
+}
+
 TEST(loss_sent__moves_on_over_the_wrap)
 {
 	loss_sent(&loss, 1);
@@ -139,6 +159,46 @@ TEST(loss_on_nak_ahead__goes_back_to_the_oldest)
 	assert_int_equal(loss.window, LOSS_WINDOW_MAX / 2);
 	/* An answer that cannot be stored yet was not lost. */
 	loss_hold(&loss);
+	assert_int_equal(loss.window, LOSS_WINDOW_MAX / 2);
+}
+
+/* What is behind a refused packet waits for it. */
+TEST(loss_on_rnr__ends_another_retransmission)
+{
+	const struct loss_request oldest = {.last = psn_make(FIRST + 3), .segment_psns = 4};
+	struct loss_range range;
+
+	loss.recovery.rnr_retry = RECOVERY_RNR_FOREVER;
+	loss.peer = LOSS_PEER_KEEPS;
+	loss_sent(&loss, 20);
+	loss_on_nak(&loss, &oldest, 0);
+	assert_true(loss_next(&loss, &range));
+	assert_int_equal(psn_diff(range.to, range.from), 4);
+	assert_true(loss_on_rnr(&loss, 1, 0));
+	assert_true(loss_next(&loss, &range));
+	assert_int_equal(psn_diff(range.to, range.from), 1);
+}
+
+TEST(loss_on_nak_ahead__ends_another_retransmission)
+{
+	struct psn from, to;
+
+	loss.peer = LOSS_PEER_KEEPS;
+	loss_sent(&loss, 20);
+	nak();
+	assert_true(scoreboard_first(&board, RANGE_MISSING, &from, &to));
+	go_back();
+	assert_false(scoreboard_first(&board, RANGE_MISSING, &from, &to));
+}
+
+TEST(loss_on_nak_ahead__does_not_count_what_was_acknowledged_before)
+{
+	loss_sent(&loss, LOSS_WINDOW_MAX);
+	acknowledge(psn_make(FIRST + LOSS_WINDOW_MAX - 1));
+	go_back();
+	assert_int_equal(loss.window, LOSS_WINDOW_MAX / 2);
+	loss_sent(&loss, 1);
+	acknowledge(loss.next);
 	assert_int_equal(loss.window, LOSS_WINDOW_MAX / 2);
 }
 
@@ -399,4 +459,23 @@ TEST(loss_holds__only_while_an_unknown_peer_is_tried)
 	loss.peer = LOSS_PEER_UNKNOWN;
 	go_back();
 	assert_false(loss_holds(&loss));
+}
+
+/* The request of a second gap has not left yet: the time until its answer is still measured. */
+TEST(loss_settle__measures_each_retransmission)
+{
+	const struct loss_request oldest = {
+		.wants_response = true, .last = psn_make(FIRST + 63), .segment_psns = 64};
+
+	loss_sent(&loss, 64);
+	loss_on_out_of_order(&loss, psn_make(FIRST + 5), true);
+	assert_true(loss_settle(&loss, &oldest, false, 0));
+	loss_sent_again(&loss, loss.una, 5);
+	loss_on_ack(&loss, psn_make(FIRST + 6), 0);
+	loss_settle(&loss, &oldest, false, 0);
+	loss_on_out_of_order(&loss, psn_make(FIRST + 9), true);
+	assert_true(loss_settle(&loss, &oldest, false, 0));
+	loss_on_out_of_order(&loss, psn_make(FIRST + 20), true);
+	assert_false(loss_settle(&loss, &oldest, false, 0));
+	assert_int_equal(loss.recovery.timed, RECOVERY_TIMED_RETRANSMISSION);
 }

@@ -38,6 +38,20 @@ TEST(recovery_reset__no_timer_runs_and_all_retries_are_left)
 	assert_int_equal(recovery_expire(&recovery, false, UINT64_MAX - 1), RECOVERY_WAIT);
 }
 
+TEST(recovery_reset__forgets_the_peer)
+{
+	const struct recovery fresh = recovery;
+
+	recovery.timed = RECOVERY_TIMED_PACKET;
+	recovery.answered = true;
+	recovery.sack_capable = true;
+	recovery.probed = 1;
+	recovery.srtt_ns = 9;
+	recovery.min_rtt_ns = 9;
+	recovery_reset(&recovery);
+	assert_memory_equal(&recovery, &fresh, sizeof(fresh));
+}
+
 TEST(recovery_sent__starts_the_timer_with_the_first_packet_only)
 {
 	recovery_sent(&recovery, NOW_NS);
@@ -667,4 +681,46 @@ TEST(recovery_pause__ends_with_progress_and_with_a_new_report)
 	recovery_progress(&recovery, NOW_NS + 50, false);
 	expect(RECOVERY_SMOOTH, RECOVERY_NEVER);
 	assert_true(recovery_deadline_ns(&recovery) == RECOVERY_NEVER);
+}
+
+/* An answer that acknowledges nothing new. */
+TEST(recovery_told__starts_the_timer_of_the_probe_anew)
+{
+	recovery.timeout_ns = UINT64_C(1) << 40;
+	recovery_told(&recovery, NOW_NS);
+	assert_int_equal(recovery.retransmit_ns, RECOVERY_NEVER);
+	recovery_sent(&recovery, NOW_NS);
+	recovery_told(&recovery, NOW_NS + 10);
+	expect(RECOVERY_SMOOTH, NOW_NS + recovery.timeout_ns);
+	assert_int_equal(recovery.retransmit_ns, NOW_NS + 10 + RECOVERY_RETRANSMIT_NS);
+	be_told_to_wait();
+	recovery_told(&recovery, NOW_NS + 20);
+	assert_int_equal(recovery.retransmit_ns, RECOVERY_NEVER);
+}
+
+/* A SACK-capable peer has time to answer the newest packet. */
+TEST(recovery_expire__a_probe_is_early_for_the_newest_packet_of_a_sack_capable_peer)
+{
+	static const struct {
+		bool sack_capable, is_retransmission, is_early;
+	} cases[] = {{true, false, true}, {true, true, false}, {false, false, false}};
+
+	recovery.timeout_ns = UINT64_C(1) << 40;
+	for (size_t i = 0; i < RTE_DIM(cases); i++) {
+		uint64_t due_ns;
+
+		recovery_reset(&recovery);
+		recovery.sack_capable = cases[i].sack_capable;
+		recovery_sent(&recovery, NOW_NS);
+		if (cases[i].is_retransmission)
+			recovery_retransmit(&recovery, NOW_NS, true);
+		due_ns = recovery.retransmit_ns;
+		recovery_sent(&recovery, NOW_NS + 10);
+		if (cases[i].is_early) {
+			assert_int_equal(recovery_expire(&recovery, false, due_ns), RECOVERY_WAIT);
+			due_ns += 10;
+			assert_int_equal(recovery.retransmit_ns, due_ns);
+		}
+		assert_int_equal(recovery_expire(&recovery, false, due_ns), RECOVERY_RETRANSMIT);
+	}
 }

@@ -138,6 +138,16 @@ TEST(replies_init__keeps_what_is_owed_and_remembered)
 	assert_int_equal(replies_find(&replies, psn_make(5))->original, 55);
 }
 
+TEST(replies_init__keeps_a_nak)
+{
+	add(atomic_of(1, 11, 1));
+	replies_nak(&replies, AETH_NAK | NAK_PSN_SEQUENCE, psn_make(2), 1);
+	assert_int_equal(replies_init(&replies, 5), 0);
+	assert_int_equal(send_all(), FAULT_NONE);
+	assert_int_equal(fixture.catcher.count, 2);
+	expect_ack(1, AETH_NAK | NAK_PSN_SEQUENCE, 2, 1);
+}
+
 TEST(replies_clear__forgets_everything)
 {
 	add(read_of(1, 0, 8, 1));
@@ -146,6 +156,20 @@ TEST(replies_clear__forgets_everything)
 	assert_null(replies_find(&replies, psn_make(1)));
 	assert_int_equal(send_all(), FAULT_NONE);
 	assert_int_equal(fixture.catcher.count, 0);
+}
+
+TEST(replies_clear__forgets_what_is_told)
+{
+	add(read_of(1, 0, 8, 1));
+	replies_nak(&replies, AETH_NAK | NAK_PSN_SEQUENCE, psn_make(2), 1);
+	replies.notice_due = true;
+	page_wait_begin(&replies.page_wait);
+	replies_clear(&replies);
+	assert_int_equal(replies.newest, 0);
+	assert_int_equal(replies.remembered, 0);
+	assert_false(replies.nak_due);
+	assert_false(replies.notice_due);
+	assert_int_equal(replies.page_wait.since_ns, PAGE_WAIT_NONE);
 }
 
 /* There can be as many resources as a byte can count. Memory for them is allocated when they are

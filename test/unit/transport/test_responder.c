@@ -288,6 +288,34 @@ TEST(responder__a_completion_that_finds_no_room_is_not_acknowledged)
 	assert_int_equal(rig.responder.msn, CQE);
 }
 
+TEST(responder_reset__forgets_the_connection)
+{
+	const struct responder fresh = rig.responder;
+
+	rig.responder.epsn = psn_make(9);
+	rig.responder.ack_psn = psn_make(9);
+	rig.responder.gap_psn = psn_make(9);
+	rig.responder.gap_hints = 1;
+	rig.responder.gap = GAP_NAKED;
+	rig.responder.refused = true;
+	rig.responder.gap_dropped = true;
+	rig.responder.asks = 0;
+	rig.responder.unsacked = 1;
+	rig.responder.ooo.reach = 9;
+	rig.responder.msn = 9;
+	rig.responder.message = MESSAGE_WRITE;
+	rig.responder.write_left = 9;
+	page_wait_begin(&rig.responder.page_wait);
+	rig.receive.taken = true;
+	rig.replies.sacks = 9;
+	rig.replies.capability = BTH_SACK_RESPONSE;
+	responder_reset(&rig.responder, psn_make(FIRST_PSN));
+	assert_memory_equal(&rig.responder, &fresh, sizeof(fresh));
+	assert_false(rig.receive.taken);
+	assert_int_equal(rig.replies.sacks, 0);
+	assert_int_equal(rig.replies.capability, 0);
+}
+
 TEST(responder_flush__in_the_order_of_posting)
 {
 	for (uint64_t i = 0; i < 4; i++)
@@ -369,6 +397,15 @@ TEST(responder__unreliable_a_gap_drops_its_message_only)
 	assert_int_equal(fixture_completion(rig.fixture.cq, 1, IBV_WC_SUCCESS).byte_len, 4);
 	expect_payload(rig.inbox.bytes, 3, 4);
 	fixture_no_completion(rig.fixture.cq);
+}
+
+TEST(responder__unreliable_a_gap_before_a_long_message_drops_none_of_it)
+{
+	rig.responder.service = OPCODE_UC;
+	rig_post(1, region_sge(&rig.inbox, 0, INBOX));
+	UC_TAKE(OPCODE_SEND_FIRST, 2, .len = MTU);
+	UC_TAKE(OPCODE_SEND_LAST, 3, .len = 8);
+	assert_int_equal(fixture_completion(rig.fixture.cq, 1, IBV_WC_SUCCESS).byte_len, MTU + 8);
 }
 
 TEST(responder__unreliable_a_write_does_not_complete_a_dropped_send)

@@ -239,6 +239,21 @@ TEST(responder__a_kept_packet_behind_a_refusal_is_asked_for)
 	expect_aeth(ACK, 2, 3);
 }
 
+/* What is kept behind a refused packet is evidence of gaps. */
+TEST(responder__a_gap_behind_a_refusal_gets_its_nak)
+{
+	EXPECT_TAKEN(OPCODE_WRITE_ONLY, 2, TO_MEMORY);
+	EXPECT_TAKEN(OPCODE_WRITE_ONLY, 4, TO_MEMORY);
+	expect_aeth(NAK_SEQUENCE, 0, 0);
+	EXPECT_TAKEN(OPCODE_SEND_ONLY, 0, .len = 4);
+	expect_aeth(AETH_RNR_NAK | RNR_TIMER, 0, 0);
+	EXPECT_TAKEN(OPCODE_WRITE_ONLY, 6, TO_MEMORY);
+	expect_no_answer();
+	rig_post(1, region_sge(&rig.inbox, 0, MTU));
+	EXPECT_TAKEN(OPCODE_SEND_ONLY, 0, .len = 4);
+	expect_aeth(NAK_SEQUENCE, 1, 1);
+}
+
 /* The refused packet arrives again, and finds a receive request, before its RNR NAK has left. */
 TEST(responder__an_rnr_nak_is_withdrawn)
 {

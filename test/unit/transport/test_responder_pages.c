@@ -281,3 +281,60 @@ TEST(replies_grow__does_not_forget_how_long_a_page_takes)
 	expect_aeth(AETH_RNR_NAK | rnr_timer_code(PAGE_WAIT_FACTOR * LONG_NS), 0, 1);
 	assert_int_equal(counters_get(&rig.fixture.counters, COUNTER_page_waits), 1);
 }
+
+TEST(replies_grow__does_not_forget_what_is_told_meanwhile)
+{
+	assert_int_equal(replies_init(&rig.replies, 8), 0);
+	EXPECT_TAKEN(OPCODE_READ_REQUEST, 0, TO_MEMORY, .dma_length = 8);
+	expect_no_answer();
+	rig.replies.page_wait.waited_ns = LONG_NS;
+	EXPECT_TAKEN(OPCODE_READ_REQUEST, 0, TO_MEMORY, .dma_length = 8);
+	for (uint32_t psn = 1; psn < 4; psn++)
+		EXPECT_TAKEN(OPCODE_READ_REQUEST, psn, TO_MEMORY, .dma_length = 8);
+	expect_aeth(AETH_RNR_NAK | rnr_timer_code(PAGE_WAIT_FACTOR * LONG_NS), 0, 1);
+}
+
+TEST(replies_clear__ends_the_wait_for_a_page)
+{
+	for (uint64_t waits = 1; waits <= 2; waits++) {
+		EXPECT_TAKEN(OPCODE_READ_REQUEST, 0, TO_MEMORY, .dma_length = 8);
+		expect_no_answer();
+		assert_int_equal(counters_get(&rig.fixture.counters, COUNTER_page_waits), waits);
+		replies_clear(&rig.replies);
+		responder_reset(&rig.responder, psn_make(FIRST_PSN));
+	}
+}
+
+/* A wait that begins anew is silent again, however often the request before was asked for. */
+TEST(responder_rnr_page__each_request_waits_for_itself)
+{
+	for (uint32_t psn = 0; psn < 2; psn++) {
+		for (unsigned int i = 0; i <= PAGE_WAIT_SILENT_TIMES; i++) {
+			EXPECT_TAKEN(OPCODE_WRITE_ONLY, psn, TO_MEMORY, .dma_length = 8, .len = 8,
+				     .ack_req = true);
+			expect_no_answer();
+		}
+		come();
+		expect_aeth(ACK, psn, psn + 1);
+		go();
+	}
+	assert_int_equal(counters_get(&rig.fixture.counters, COUNTER_page_waits), 2);
+}
+
+/* The second request was refused, and then sent again while the first one waited. */
+TEST(responder_resume__tells_of_each_refusal)
+{
+	EXPECT_TAKEN(OPCODE_SEND_ONLY, 0, .len = 8, .ack_req = true);
+	expect_aeth(AETH_RNR_NAK | 12, 0, 0);
+	EXPECT_TAKEN(OPCODE_SEND_ONLY, 1, .len = 8, .ack_req = true);
+	rig_post(1, region_sge(&rig.memory, 0, 8));
+	EXPECT_TAKEN(OPCODE_SEND_ONLY, 0, .len = 8, .ack_req = true);
+	EXPECT_TAKEN(OPCODE_SEND_ONLY, 1, .len = 8, .ack_req = true);
+	expect_no_answer();
+	come();
+	fixture_completion(rig.fixture.cq, 1, IBV_WC_SUCCESS);
+	assert_int_equal(rig_answers(), 2);
+	expect_answer(0, OPCODE_ACKNOWLEDGE, 0);
+	expect_answer(1, OPCODE_ACKNOWLEDGE, 1);
+	assert_int_equal(catcher_at(&rig.fixture.catcher, 1)->syndrome, AETH_RNR_NAK | 12);
+}

@@ -64,6 +64,7 @@ static enum fault take(uint32_t srqn, struct packet_fields fields)
 {
 	fields.psn += FIRST_PSN;
 	fixture_packet(&rig.fixture, &fields);
+	rig.fixture.packet.op = opcode_info(OPCODE_XRC | fields.opcode);
 	rig.fixture.packet.xrc_srqn = srqn;
 	return rig_receive(&rig.fixture.packet);
 }
@@ -200,4 +201,19 @@ TEST(replies_forget_pd__fails_reads_that_are_stored)
 	assert_int_equal(TAKE(NUMBER, OPCODE_READ_REQUEST, 0, TO_MEMORY, .dma_length = 8),
 			 FAULT_NONE);
 	expect_aeth(AETH_NAK | NAK_REMOTE_ACCESS, 0, 1);
+}
+
+TEST(responder__xrc_messages_of_one_psn_to_two_queues_are_dropped)
+{
+	struct ooo_pool *pool;
+
+	assert_int_equal(ooo_pool_create(8, &pool), 0);
+	rig.responder.ooo.pool = pool;
+	for (int i = 0; i < 2; i++) {
+		assert_int_equal(TAKE(NUMBER, OPCODE_SEND_ONLY, 1, .len = 5), FAULT_NONE);
+		assert_int_equal(rig.responder.ooo.count, 1);
+	}
+	assert_int_equal(TAKE(OTHER, OPCODE_SEND_ONLY, 1, .len = 5), FAULT_NONE);
+	assert_int_equal(rig.responder.ooo.count, 0);
+	ooo_pool_destroy(pool);
 }

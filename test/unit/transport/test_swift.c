@@ -172,6 +172,10 @@ TEST(swift_answered__a_small_window_has_a_higher_target)
 	set_window(100);
 	round_trip(rtt_ns);
 	assert_true(cc->swift.cwnd < 100);
+	/* Next to the end of the range it adds next to nothing. */
+	set_window(99);
+	round_trip(TARGET_NS + 1000);
+	assert_true(cc->swift.cwnd < 99);
 	set_window(0.5);
 	round_trip(rtt_ns);
 	assert_true(cc->swift.cwnd > 0.5);
