@@ -9,7 +9,7 @@
 
 #include "base/tuning.h"
 #include "mode.h"
-#include "spread.h"
+#include "sweep_plot.h"
 
 #define FIGURES	   5
 #define LIST_BYTES 128
@@ -103,7 +103,8 @@ static void ablation_print(struct table *table, FILE *file)
 		name_of(row, name);
 		fprintf(file, "| %-22s |", name);
 		for (size_t i = 0; i < FIGURES; i++) {
-			const double value = spread_of(table->values[row][i], table->rounds).median;
+			const double value =
+				sweep_plot_spread(table->values[row][i], table->rounds).median;
 
 			if (row == 0)
 				all[i] = value;

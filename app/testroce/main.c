@@ -11,16 +11,15 @@
 
 #include "ablation.h"
 #include "control_conn.h"
-#include "lcores.h"
 #include "measure.h"
 #include "nic.h"
+#include "nic_thread.h"
 #include "pair.h"
 #include "passive.h"
 #include "prompt.h"
-#include "sessions.h"
+#include "server.h"
 #include "sweep.h"
 #include "testroce_options.h"
-#include "testroce_output.h"
 
 #define LONG_TEST_NS UINT64_C(10000000000)
 
@@ -47,46 +46,25 @@ static bool start_eal(int argc, char **argv)
 		fprintf(stderr, "testroce: DPDK does not start: %s\n", rte_strerror(rte_errno));
 		return false;
 	}
-	lcores_use();
+	nic_thread_use_lcores();
 	return true;
 }
 
-static FILE *open_output(const char *path, char *error, size_t error_size)
+static bool write_json(const char *path, const struct result *result, char *error,
+		       size_t error_size)
 {
 	FILE *file = fopen(path, "w");
-
-	if (!file)
-		snprintf(error, error_size, "%s: %s", path, strerror(errno));
-	return file;
-}
-
-static bool write_results(const struct options *options, const struct result *result, char *error,
-			  size_t error_size)
-{
 	bool written;
-	FILE *file;
 
-	output_text(stdout, result);
-	if (options->json) {
-		file = open_output(options->json, error, error_size);
-		if (!file)
-			return false;
-		written = output_json(file, result);
-		fclose(file);
-		if (!written) {
-			snprintf(error, error_size, "no memory for the result as JSON");
-			return false;
-		}
+	if (!file) {
+		snprintf(error, error_size, "%s: %s", path, strerror(errno));
+		return false;
 	}
-	if (options->csv) {
-		file = open_output(options->csv, error, error_size);
-		if (!file)
-			return false;
-		output_csv_head(file);
-		output_csv(file, result);
-		fclose(file);
-	}
-	return true;
+	written = result_json(file, result);
+	fclose(file);
+	if (!written)
+		snprintf(error, error_size, "no memory for the result as JSON");
+	return written;
 }
 
 static int measure_all(struct nic *nic, struct control *control, const struct options *options)
@@ -117,8 +95,10 @@ static int measure(struct nic *nic, struct control *control, const struct option
 	struct result result;
 	char error[256] = "";
 
-	if (measure_test(nic, control, &options->plan, &how, &result, error, sizeof(error)) != 0 ||
-	    !write_results(options, &result, error, sizeof(error)))
+	if (measure_test(nic, control, &options->plan, &how, &result, error, sizeof(error)) != 0)
+		return fail(error);
+	result_text(stdout, &result);
+	if (options->json && !write_json(options->json, &result, error, sizeof(error)))
 		return fail(error);
 	return result.wrong ? EXIT_FAILURE : EXIT_SUCCESS;
 }
@@ -159,8 +139,8 @@ static int run_device(const struct options *options)
 	if (nic_open(&nic) != 0)
 		return EXIT_FAILURE;
 	if (options->listen)
-		code = sessions_serve(&nic, options->listen, (uint32_t)options->plan.threads,
-				      options->once, &stop, error, sizeof(error)) == 0
+		code = server_run(&nic, options->listen, (uint32_t)options->plan.threads,
+				  options->once, &stop, error, sizeof(error)) == 0
 			       ? EXIT_SUCCESS
 			       : fail(error);
 	else

@@ -12,10 +12,11 @@ struct passive;
 struct plan;
 struct result;
 struct run;
+struct stream_ops;
 
 struct mode {
 	const char *name;
-	const char *help; /* one line */
+	const struct stream_ops *stream; /* of modes that keep queues full; or NULL */
 
 	/* Check that the plan makes sense for this mode. 0 or -EINVAL with `error`. */
 	int (*check)(const struct plan *plan, char *error, size_t error_size);
@@ -43,6 +44,8 @@ struct mode {
 	int (*serve_qp)(struct passive *passive, unsigned int qp);
 	int (*serve_poll)(struct passive *passive);
 	void (*serve_end)(struct passive *passive);
+	/* Check a verified message that passive_receive has taken. */
+	void (*check_message)(struct passive *passive, uint32_t qp, void *bytes);
 };
 
 enum mode_index {

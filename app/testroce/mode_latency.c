@@ -311,7 +311,6 @@ static void latency_serve_end(struct passive *passive)
 
 const struct mode mode_latency = {
 	.name = "latency",
-	.help = "one message of --op at a time, and how long it takes",
 	.check = latency_check,
 	.shape = latency_shape,
 	.begin = latency_begin,

@@ -23,8 +23,8 @@ struct nic_thread {
 };
 
 /**
- * Start a thread that calls `run`, on the lcore of its number if the user has chosen lcores
- * (lcores.h), and wait until it has its handle. So threads that are started one after the other get
+ * Start a thread that calls `run`, on the lcore of its number if the user has chosen
+ * lcores, and wait until it has its handle. So threads that are started one after the other get
  * their engines in this order: the engine of a completion queue follows from the number of the
  * thread that creates it (lib/verbs/home.c). Not MT-safe.
  *
@@ -36,5 +36,15 @@ int nic_thread_start(struct nic_thread *thread, uint32_t number, const struct ni
 
 /** Wait until `run` has returned. MT-safe. */
 void nic_thread_join(struct nic_thread *thread);
+
+/**
+ * Use the lcores of the running EAL. EAL has pinned the calling thread to the main lcore, and all
+ * threads that it starts would be there, too: allow it the CPUs of all lcores. Not MT-safe.
+ */
+void nic_thread_use_lcores(void);
+
+/** Pin the calling thread to the CPUs of an lcore: number 0 is the main lcore. If there are fewer
+ * lcores, several threads share one. No effect before nic_thread_use_lcores. MT-safe. */
+void nic_thread_pin(uint32_t number);
 
 #endif

@@ -190,8 +190,7 @@ int passive_post_receives(struct passive *passive, unsigned int qp)
 	return rc;
 }
 
-int passive_receive(struct passive *passive,
-		    void (*each)(struct passive *passive, uint32_t qp, void *bytes))
+int passive_receive(struct passive *passive)
 {
 	const struct endpoint *endpoint = &passive->endpoint;
 	struct ibv_wc wc[POLL_MAX];
@@ -208,9 +207,10 @@ int passive_receive(struct passive *passive,
 			passive->messages++;
 			if (wc[i].byte_len != passive->plan.size_bytes)
 				passive->wrong++;
-			if (each)
-				each(passive, qp,
-				     endpoint->memory + slot_of(&passive->slots, qp, number));
+			if (passive->plan.verify && passive->mode->check_message)
+				passive->mode->check_message(
+					passive, qp,
+					endpoint->memory + slot_of(&passive->slots, qp, number));
 			rc = passive_post_receive(passive, qp, number);
 		}
 	} while (rc == 0 && n == POLL_MAX);

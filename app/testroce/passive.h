@@ -47,10 +47,9 @@ void passive_close(struct passive *passive);
  * slot. Returns 0 or -errno. */
 int passive_post_receives(struct passive *passive, unsigned int qp);
 
-/** Poll received messages, call `each` (may be NULL) with the queue pair and the bytes of a
- * message, and repost its receive request. Returns 0 or -errno. */
-int passive_receive(struct passive *passive,
-		    void (*each)(struct passive *passive, uint32_t qp, void *bytes));
+/** Poll received messages, let the mode check each if messages are verified, and repost its receive
+ * request. Returns 0 or -errno. */
+int passive_receive(struct passive *passive);
 
 /** Check the pattern of a received message and its place in the order. */
 void passive_check_message(struct passive *passive, uint32_t qp, void *bytes);

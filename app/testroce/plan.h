@@ -88,10 +88,6 @@ int plan_check(const struct plan *plan, char *error, size_t error_size);
  */
 void plan_share(const struct plan *plan, uint64_t thread, struct plan *share);
 
-/** Check the parts of all threads, which plan_check does after the values themselves. MT-safe.
- * Returns 0, or -EINVAL with `error`. */
-int plan_check_shares(const struct plan *plan, char *error, size_t error_size);
-
 /** Write the names of optimisations, separated by commas; "" for none. MT-safe. */
 void plan_without_names(uint64_t without, char *names, size_t size);
 

@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The prompt: DPDK's command line, with help and completion. */
+/* The prompt: DPDK's command line, with help and completion, and the thread that runs the tests. */
 #include "prompt.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
 #include <inttypes.h>
+#include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include <cmdline.h>
 #include <cmdline_parse.h>
@@ -15,19 +18,156 @@
 #include <cmdline_rdline.h>
 #include <cmdline_socket.h>
 
+#include "measure.h"
 #include "nic.h"
 #include "testroce_options.h"
-#include "testroce_output.h"
-#include "worker.h"
 
 #define ERROR_MAX 256
+#define POLL_NS	  1000000 /* longest time between polls of the device while no test runs */
+
+enum worker_state { WORKER_IDLE, WORKER_WANTED, WORKER_RUNNING, WORKER_QUIT };
+
+/* The thread that runs tests while the prompt waits for commands. */
+static struct {
+	struct nic *nic;
+	struct control *control;
+	struct run_options how;
+	pthread_t thread;
+	pthread_mutex_t lock; /* protects all members below, except stop */
+	pthread_cond_t changed;
+	enum worker_state state;
+	struct plan plan;     /* of the requested test */
+	struct result result; /* of the last complete test */
+	bool has_result;
+	bool failed;		    /* at least one test failed */
+	volatile sig_atomic_t stop; /* atomic */
+} worker = {.lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
 
 static struct {
-	struct worker worker;
-	struct nic *nic;
 	struct plan plan; /* the plan of the next start */
 	bool has_size;	  /* the user set the size, so it no longer follows the mode */
 } prompt;
+
+static void worker_test(void)
+{
+	const struct run_options how = worker.how;
+	struct result result;
+	char error[256] = "";
+	int rc;
+
+	pthread_mutex_unlock(&worker.lock);
+	rc = measure_test(worker.nic, worker.control, &worker.plan, &how, &result, error,
+			  sizeof(error));
+	if (rc == 0)
+		result_text(stdout, &result);
+	else
+		printf("error: %s\n", error);
+	fflush(stdout);
+	pthread_mutex_lock(&worker.lock);
+	worker.failed |= rc != 0 || result.wrong > 0;
+	if (rc == 0) {
+		worker.result = result;
+		worker.has_result = true;
+	}
+}
+
+static void worker_idle(void)
+{
+	struct timespec until;
+
+	clock_gettime(CLOCK_REALTIME, &until);
+	until.tv_nsec += POLL_NS;
+	if (until.tv_nsec >= 1000000000) {
+		until.tv_nsec -= 1000000000;
+		until.tv_sec++;
+	}
+	pthread_cond_timedwait(&worker.changed, &worker.lock, &until);
+	nic_poll(worker.nic);
+}
+
+static void *worker_main(void *arg)
+{
+	(void)arg;
+	pthread_mutex_lock(&worker.lock);
+	while (worker.state != WORKER_QUIT) {
+		if (worker.state != WORKER_WANTED) {
+			worker_idle();
+			continue;
+		}
+		worker.state = WORKER_RUNNING;
+		worker_test();
+		worker.state = WORKER_IDLE;
+		pthread_cond_broadcast(&worker.changed);
+	}
+	pthread_mutex_unlock(&worker.lock);
+	return NULL;
+}
+
+static int worker_start(struct nic *nic, struct control *control, uint64_t period_ns, bool stages)
+{
+	worker.nic = nic;
+	worker.control = control;
+	worker.how = (struct run_options){
+		.period_ns = period_ns, .stages = stages, .lines = stdout, .stop = &worker.stop};
+	return -pthread_create(&worker.thread, NULL, worker_main, NULL);
+}
+
+static int worker_begin(const struct plan *plan)
+{
+	int rc = -EBUSY;
+
+	pthread_mutex_lock(&worker.lock);
+	if (worker.state == WORKER_IDLE) {
+		worker.plan = *plan;
+		__atomic_store_n(&worker.stop, 0, __ATOMIC_RELAXED);
+		worker.state = WORKER_WANTED;
+		pthread_cond_broadcast(&worker.changed);
+		rc = 0;
+	}
+	pthread_mutex_unlock(&worker.lock);
+	return rc;
+}
+
+static void worker_set_stages(bool on)
+{
+	pthread_mutex_lock(&worker.lock);
+	worker.how.stages = on;
+	pthread_mutex_unlock(&worker.lock);
+}
+
+static bool worker_is_busy(void)
+{
+	bool busy;
+
+	pthread_mutex_lock(&worker.lock);
+	busy = worker.state != WORKER_IDLE;
+	pthread_mutex_unlock(&worker.lock);
+	return busy;
+}
+
+static void worker_wait(void)
+{
+	pthread_mutex_lock(&worker.lock);
+	while (worker.state != WORKER_IDLE)
+		pthread_cond_wait(&worker.changed, &worker.lock);
+	pthread_mutex_unlock(&worker.lock);
+}
+
+static void worker_stop(void)
+{
+	__atomic_store_n(&worker.stop, 1, __ATOMIC_RELAXED);
+	worker_wait();
+}
+
+static void worker_end(void)
+{
+	worker_stop();
+	pthread_mutex_lock(&worker.lock);
+	worker.state = WORKER_QUIT;
+	pthread_cond_broadcast(&worker.changed);
+	pthread_mutex_unlock(&worker.lock);
+	pthread_join(worker.thread, NULL);
+}
 
 /* A parsed command, of any kind. */
 struct command {
@@ -44,7 +184,7 @@ static void do_start(void *parsed, struct cmdline *cl, void *data)
 	(void)data;
 	if (plan_check(&prompt.plan, error, sizeof(error)) != 0)
 		cmdline_printf(cl, "error: %s\n", error);
-	else if (worker_begin(&prompt.worker, &prompt.plan) != 0)
+	else if (worker_begin(&prompt.plan) != 0)
 		cmdline_printf(cl, "error: a test is running; stop it first\n");
 }
 
@@ -52,9 +192,9 @@ static void do_stop(void *parsed, struct cmdline *cl, void *data)
 {
 	(void)parsed;
 	(void)data;
-	if (!worker_is_busy(&prompt.worker))
+	if (!worker_is_busy())
 		cmdline_printf(cl, "error: no test is running\n");
-	worker_stop(&prompt.worker);
+	worker_stop();
 }
 
 static void do_wait(void *parsed, struct cmdline *cl, void *data)
@@ -62,7 +202,7 @@ static void do_wait(void *parsed, struct cmdline *cl, void *data)
 	(void)parsed;
 	(void)cl;
 	(void)data;
-	worker_wait(&prompt.worker);
+	worker_wait();
 }
 
 static void do_quit(void *parsed, struct cmdline *cl, void *data)
@@ -77,7 +217,7 @@ static int set(const char *name, const char *value, char *error)
 	int rc;
 
 	if (strcmp(name, "stages") == 0) {
-		worker_set_stages(&prompt.worker, strcmp(value, "on") == 0);
+		worker_set_stages(strcmp(value, "on") == 0);
 		return 0;
 	}
 	if (strcmp(name, "progress") != 0) {
@@ -87,11 +227,11 @@ static int set(const char *name, const char *value, char *error)
 			plan_default_size(&prompt.plan);
 		return rc;
 	}
-	if (worker_is_busy(&prompt.worker)) {
+	if (worker_is_busy()) {
 		snprintf(error, ERROR_MAX, "a test is running; stop it first");
 		return -EBUSY;
 	}
-	rc = nic_set_progress(prompt.nic, value);
+	rc = nic_set_progress(worker.nic, value);
 	if (rc != 0)
 		snprintf(error, ERROR_MAX, "progress: '%s': %s", value, strerror(-rc));
 	return rc;
@@ -112,12 +252,12 @@ static void show_device(struct cmdline *cl)
 	struct ibv_port_attr port = {0};
 	char gid[INET6_ADDRSTRLEN];
 
-	ibv_query_port(prompt.nic->context, 1, &port);
-	inet_ntop(AF_INET6, prompt.nic->gid.raw, gid, sizeof(gid));
+	ibv_query_port(worker.nic->context, 1, &port);
+	inet_ntop(AF_INET6, worker.nic->gid.raw, gid, sizeof(gid));
 	cmdline_printf(cl, "%s: %s, path MTU up to %u, progress %s, GID %u %s\n",
-		       ibv_get_device_name(prompt.nic->context->device),
+		       ibv_get_device_name(worker.nic->context->device),
 		       ibv_port_state_str(port.state), 128u << port.active_mtu,
-		       nic_progress(prompt.nic), prompt.nic->gid_index, gid);
+		       nic_progress(worker.nic), worker.nic->gid_index, gid);
 }
 
 static void show_plan(struct cmdline *cl)
@@ -141,10 +281,10 @@ static void show_result(struct cmdline *cl, void (*show)(FILE *file, const struc
 	bool has_result = measure_peek(&result);
 
 	if (!has_result) {
-		pthread_mutex_lock(&prompt.worker.lock);
-		result = prompt.worker.result;
-		has_result = prompt.worker.has_result;
-		pthread_mutex_unlock(&prompt.worker.lock);
+		pthread_mutex_lock(&worker.lock);
+		result = worker.result;
+		has_result = worker.has_result;
+		pthread_mutex_unlock(&worker.lock);
 	}
 	if (has_result)
 		show(stdout, &result);
@@ -162,9 +302,9 @@ static void do_show(void *parsed, struct cmdline *cl, void *data)
 	else if (strcmp(command->object, "plan") == 0)
 		show_plan(cl);
 	else if (strcmp(command->object, "stats") == 0)
-		show_result(cl, output_text);
+		show_result(cl, result_text);
 	else if (strcmp(command->object, "stages") == 0)
-		show_result(cl, output_stages);
+		show_result(cl, result_stages);
 	else if (measure_each_qp(print_qp, cl) == 0)
 		cmdline_printf(cl, "no test is running\n");
 }
@@ -269,19 +409,18 @@ int prompt_run(struct nic *nic, struct control *control, const struct options *o
 	struct cmdline *cl;
 	int rc;
 
-	prompt.nic = nic;
 	prompt.plan = options->plan;
 	prompt.has_size = options->has_size;
-	rc = worker_start(&prompt.worker, nic, control, options->period_ns, options->stages);
+	rc = worker_start(nic, control, options->period_ns, options->stages);
 	cl = rc == 0 ? cmdline_stdin_new(commands, "testroce> ") : NULL;
 	if (!cl) {
 		fprintf(stderr, "testroce: no prompt: %s\n", strerror(rc ? -rc : ENOMEM));
 		if (rc == 0)
-			worker_end(&prompt.worker);
+			worker_end();
 		return EXIT_FAILURE;
 	}
 	cmdline_interact(cl);
 	cmdline_stdin_exit(cl);
-	worker_end(&prompt.worker);
-	return prompt.worker.failed ? EXIT_FAILURE : EXIT_SUCCESS;
+	worker_end();
+	return worker.failed ? EXIT_FAILURE : EXIT_SUCCESS;
 }

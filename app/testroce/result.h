@@ -5,6 +5,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <stdio.h>
 
 #include "histogram.h"
 #include "plan.h"
@@ -57,5 +58,15 @@ double result_gbps(const struct result *result);
 double result_mps(const struct result *result);
 double result_cycles_packet(const struct result *result);
 double result_cycles_byte(const struct result *result);
+
+/** Print a result in some lines. */
+void result_text(FILE *file, const struct result *result);
+
+/** Print the share of each stage in the cycles, a line a stage. */
+void result_stages(FILE *file, const struct result *result);
+
+/** Print a result as one JSON object on one line. Returns false if there was no memory for it; then
+ * nothing is printed. */
+bool result_json(FILE *file, const struct result *result);
 
 #endif

@@ -8,6 +8,7 @@
 #ifndef TESTROCE_STAGES_H
 #define TESTROCE_STAGES_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -71,5 +72,23 @@ enum stage stages_of(const char *source, const char *function);
 
 const char *stages_name(enum stage stage);
 const char *stages_meaning(enum stage stage);
+
+/* The functions of this program by address, from its own file. */
+struct symbol {
+	uintptr_t begin, end;
+	const char *source; /* the name of the file that the function is local to, or "" */
+	const char *name;
+};
+
+/** Read the symbols, once. Not MT-safe. Returns 0; -ENOENT: the program is stripped; or another
+ * -errno. */
+int stages_read_symbols(void);
+
+/** Return true for an address in this program's own code, false for a library's. Call it after
+ * stages_read_symbols. MT-safe. */
+bool stages_is_own(uintptr_t address);
+
+/** Return the function at an address, or NULL. Call it after stages_read_symbols. MT-safe. */
+const struct symbol *stages_symbol(uintptr_t address);
 
 #endif

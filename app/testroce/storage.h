@@ -12,6 +12,9 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/queue.h>
+
+#include <infiniband/verbs.h>
 
 struct passive;
 struct plan;
@@ -69,6 +72,29 @@ struct storage_layout storage_lay_target(const struct plan *plan);
  */
 int storage_check_command(const struct plan *plan, const struct storage_command *command,
 			  uint32_t bytes);
+
+/* Work requests that wait until they are posted together, for each queue pair. */
+struct storage_queue {
+	struct ibv_qp *qp;
+	struct ibv_send_wr *sends, **send_tail;
+	struct ibv_recv_wr *receives, **receive_tail;
+	bool is_ready; /* in the list of those that have something to post */
+	STAILQ_ENTRY(storage_queue) link;
+};
+
+/* The queues that have something to post. */
+STAILQ_HEAD(storage_ready, storage_queue);
+
+void storage_queue_init(struct storage_queue *queue, struct ibv_qp *qp);
+
+/** Add the requests from `first` to `last`, which are a chain. */
+void storage_queue_send(struct storage_ready *ready, struct storage_queue *queue,
+			struct ibv_send_wr *first, struct ibv_send_wr *last);
+void storage_queue_receive(struct storage_ready *ready, struct storage_queue *queue,
+			   struct ibv_recv_wr *wr);
+
+/** Post what was added, by one call for each queue pair and direction. Returns 0 or -errno. */
+int storage_queue_post(struct storage_ready *ready);
 
 /* The two sides, as struct mode has them. */
 int storage_initiator_begin(struct run *run);

@@ -17,7 +17,6 @@
 #include "result.h"
 #include "run.h"
 #include "storage.h"
-#include "storage_queue.h"
 
 #define POLL_MAX     128
 #define RESPONSE_BIT UINT64_C(1) /* of wr_id: a struct initiator_response, else an initiator_io */

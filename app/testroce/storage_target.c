@@ -15,7 +15,6 @@
 #include "passive.h"
 #include "pattern.h"
 #include "storage.h"
-#include "storage_queue.h"
 
 #define POLL_MAX  32
 #define KIND_BITS 2

@@ -11,6 +11,7 @@
 
 #include "count.h"
 #include "endpoint.h"
+#include "mode.h"
 #include "pattern.h"
 #include "run.h"
 
@@ -190,7 +191,7 @@ static void stream_prepare(struct run *run, struct stream *stream)
 	}
 }
 
-int stream_begin(struct run *run, const struct stream_ops *ops)
+int stream_begin(struct run *run)
 {
 	const uint64_t qps = run->plan.qps, messages = run->plan.messages;
 	struct stream *stream = calloc(1, sizeof(*stream) + qps * sizeof(stream->qps[0]));
@@ -199,7 +200,7 @@ int stream_begin(struct run *run, const struct stream_ops *ops)
 	if (!stream)
 		return -ENOMEM;
 	run->state = stream;
-	stream->ops = ops;
+	stream->ops = run->mode->stream;
 	stream->signal = (uint32_t)plan_signal(&run->plan);
 	stream->batch = (uint32_t)run->plan.batch;
 	stream_prepare(run, stream);

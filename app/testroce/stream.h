@@ -23,7 +23,7 @@ struct stream_ops {
 };
 
 /** Fill the queues. Returns 0 or -errno. */
-int stream_begin(struct run *run, const struct stream_ops *ops);
+int stream_begin(struct run *run);
 
 /** Take completions, and fill the queues again. Returns 0 or -errno. */
 int stream_poll(struct run *run);

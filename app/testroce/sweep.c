@@ -19,7 +19,6 @@
 #include "mode.h"
 #include "nic.h"
 #include "sweep_plot.h"
-#include "testroce_output.h"
 
 #define LOSS_FIGURE "loss"
 #define VALUE_TEXT  24
@@ -98,7 +97,7 @@ struct sweep {
 	const struct run_options *options;
 	const char *folder;
 	unsigned int rounds;
-	FILE *json, *csv;
+	FILE *json; /* the results of all tests */
 	/* of the figure that is being measured */
 	double values[SWEEP_SERIES_MAX][SWEEP_VALUES_MAX][SPREAD_ROUNDS_MAX];
 	char *error;
@@ -128,9 +127,8 @@ static int sweep_test(const struct sweep *sweep, const struct plan *plan, struct
 		snprintf(sweep->error, sweep->error_size, "stopped");
 		return -EINTR;
 	}
-	output_text(stdout, result);
-	output_csv(sweep->csv, result);
-	return output_json(sweep->json, result) ? 0 : -ENOMEM;
+	result_text(stdout, result);
+	return result_json(sweep->json, result) ? 0 : -ENOMEM;
 }
 
 /* Store the percentiles of the last test. */
@@ -218,7 +216,7 @@ static int sweep_write_figure(struct sweep *sweep, const struct figure *figure)
 	for (size_t i = 0; i < count; i++) {
 		lines[i].title = figure->series[i].name;
 		for (size_t j = 0; j < size; j++)
-			lines[i].points[j] = spread_of(sweep->values[i][j], sweep->rounds);
+			lines[i].points[j] = sweep_plot_spread(sweep->values[i][j], sweep->rounds);
 	}
 	csv = sweep_open(sweep, figure->plot.name, ".csv");
 	if (!csv)
@@ -278,7 +276,7 @@ static void sweep_plot_all(const struct sweep *sweep)
 
 	for (size_t i = 0; plotted && i < RTE_DIM(figures); i++)
 		plotted = !sweep_has(sweep, &figures[i]) || sweep_plot(&figures[i]);
-	printf("%s/: results.json and results.csv of all tests; medians of %u and their range as "
+	printf("%s/: results.json of all tests; medians of %u and their range as "
 	       "*.csv%s\n",
 	       sweep->folder, sweep->rounds, plotted ? ", and as plots, *.svg" : "");
 	if (!plotted)
@@ -302,25 +300,19 @@ int sweep_run(struct nic *nic, struct control *control, const struct plan *base,
 			      .rounds = rounds,
 			      .error = error,
 			      .error_size = error_size};
-	int rc = -EIO;
+	int rc = 0;
 
 	if (mkdir(folder, 0755) != 0 && errno != EEXIST) {
 		snprintf(error, error_size, "%s: %s", folder, strerror(errno));
 		return -errno;
 	}
 	sweep.json = sweep_open(&sweep, "results", ".json");
-	sweep.csv = sweep_open(&sweep, "results", ".csv");
-	if (sweep.json && sweep.csv) {
-		output_csv_head(sweep.csv);
-		rc = 0;
-	}
+	if (!sweep.json)
+		return -EIO;
 	for (size_t i = 0; rc == 0 && i < RTE_DIM(figures); i++)
 		if (sweep_has(&sweep, &figures[i]))
 			rc = sweep_figure(&sweep, &figures[i], base);
-	if (sweep.json)
-		fclose(sweep.json);
-	if (sweep.csv)
-		fclose(sweep.csv);
+	fclose(sweep.json);
 	if (rc == 0)
 		sweep_plot_all(&sweep);
 	return rc;

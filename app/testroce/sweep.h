@@ -8,7 +8,7 @@
 #include "measure.h"
 
 /**
- * Measure all series. Write results.json and results.csv with all tests, and for each figure its
+ * Measure all series. Write results.json with all tests, and for each figure its
  * medians and their range as CSV, a gnuplot script and an SVG, into a folder, which is created if
  * it is missing. Reports a missing gnuplot on stdout. Not MT-safe.
  *

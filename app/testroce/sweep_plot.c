@@ -3,6 +3,7 @@
 #include "sweep_plot.h"
 
 #include <inttypes.h>
+#include <stdlib.h>
 
 #define KIB 1024u
 #define MIB (1024u * 1024u)
@@ -129,4 +130,20 @@ void sweep_plot_script(const struct sweep_plot *plot, const struct sweep_line *l
 		fprintf(file, "%s$series%zu using 1:2:3:4 with yerrorlines title '%s'",
 			i ? ", " : "", i, lines[i].title);
 	fprintf(file, "\n");
+}
+
+static int compare(const void *a, const void *b)
+{
+	const double *x = a, *y = b;
+
+	return (*x > *y) - (*x < *y);
+}
+
+struct spread sweep_plot_spread(double *values, size_t count)
+{
+	qsort(values, count, sizeof(values[0]), compare);
+	/* With an even count, this is the mean of the two values in the middle. */
+	return (struct spread){.median = (values[(count - 1) / 2] + values[count / 2]) / 2,
+			       .least = values[0],
+			       .most = values[count - 1]};
 }

@@ -6,11 +6,11 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#include "spread.h"
-
 #define SWEEP_SERIES_MAX 4
 #define SWEEP_VALUES_MAX 12
 #define SWEEP_LABEL_SIZE 32
+
+#define SPREAD_ROUNDS_MAX 25
 
 /* A scale tells what the values of the x axis are. */
 enum sweep_scale {
@@ -18,6 +18,10 @@ enum sweep_scale {
 	SWEEP_BYTES,
 	SWEEP_PPM,   /* parts of a million */
 	SWEEP_ONE_IN /* all but one in so many: 100 is the percentile 99 */
+};
+
+struct spread {
+	double median, least, most;
 };
 
 struct sweep_plot {
@@ -33,6 +37,9 @@ struct sweep_line {
 	const char *title;
 	struct spread points[SWEEP_VALUES_MAX]; /* one for each value */
 };
+
+/** Sort the values, at least one, and return their spread. MT-safe. */
+struct spread sweep_plot_spread(double *values, size_t count);
 
 /** Return the number of values of a plot. MT-safe. */
 size_t sweep_plot_size(const struct sweep_plot *plot);

@@ -10,8 +10,6 @@
 
 #include <rte_common.h>
 
-#include "lcores.h"
-
 static void member_work(struct team_member *member)
 {
 	struct team *team = member->team;
@@ -54,7 +52,7 @@ static int team_add(struct team *team, struct nic *nic, struct control *control)
 	member->round = team->round;
 	if (member->number == 0) {
 		member->control = control;
-		lcores_pin(0);
+		nic_thread_pin(0);
 		rc = nic_share(nic, member->nic);
 	} else {
 		member->control = &member->own_control;

@@ -7,8 +7,8 @@
 #include <string.h>
 
 #include "config/command_line.h"
-#include "spread.h"
 #include "stages.h"
+#include "sweep_plot.h"
 
 const char options_help[] =
 	"Usage: testroce [EAL OPTION... --] [PORT] [--listen [ADDR:]PORT | --connect ADDR[:PORT]] "
@@ -63,7 +63,6 @@ const char options_help[] =
 	"  --stats-period S     print a line of figures every S seconds (default: 10 in\n"
 	"                       longer tests)\n"
 	"  --json FILE          write results as JSON, a line for each test\n"
-	"  --csv FILE           write results as CSV\n"
 	"  --stages             print the cycles by stage of the packet path\n"
 	"  --ablation           print a table of what each optimisation gains\n"
 	"  --sweep FOLDER       measure series of sizes, depths and queue pairs; write JSON,\n"
@@ -100,7 +99,6 @@ enum {
 	CODE_SWEEP,
 	CODE_REPEAT,
 	CODE_JSON,
-	CODE_CSV,
 	CODE_PERIOD,
 	CODE_HELP,
 	CODE_VERSION,
@@ -151,7 +149,6 @@ static const struct option long_options[] = {
 	{"sweep", required_argument, NULL, CODE_SWEEP},
 	{"repeat", required_argument, NULL, CODE_REPEAT},
 	{"json", required_argument, NULL, CODE_JSON},
-	{"csv", required_argument, NULL, CODE_CSV},
 	{"stats-period", required_argument, NULL, CODE_PERIOD},
 	{"help", no_argument, NULL, CODE_HELP},
 	{"version", no_argument, NULL, CODE_VERSION},
@@ -241,9 +238,6 @@ static int options_take(struct options *options, int code, const char *name, str
 		return set_repeat(options, optarg, error, error_size);
 	case CODE_JSON:
 		options->json = optarg;
-		return 0;
-	case CODE_CSV:
-		options->csv = optarg;
 		return 0;
 	default:
 		return set_period(options, optarg, error, error_size);

@@ -30,9 +30,8 @@ struct options {
 	bool ablation;
 	const char *sweep;   /* folder to write to, or NULL */
 	unsigned int repeat; /* rounds of the ablation or the sweep, 1 to SPREAD_ROUNDS_MAX */
-	const char *json;    /* files to write to, or NULL */
-	const char *csv;
-	uint64_t period_ns; /* of --stats-period; 0: default */
+	const char *json;    /* file to write to, or NULL */
+	uint64_t period_ns;  /* of --stats-period; 0: default */
 };
 
 /**

@@ -77,7 +77,7 @@ _uroce()
 		return
 	fi
 	case $prev in
-	--config | --socket | --isolated | --json | --csv | --sweep)
+	--config | --socket | --isolated | --json | --sweep)
 		_filedir
 		return
 		;;

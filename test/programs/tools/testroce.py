@@ -203,15 +203,13 @@ class TestroceTest:
         """The files agree with each other. Plots exist if gnuplot is installed."""
         folder = os.path.join(self._work_dir, "sweep")
         output = self._series(*ALONE_PORT, "--sweep", folder, "--repeat", str(SWEEP_ROUNDS))
-        with open(os.path.join(folder, "results.csv"), encoding="utf-8") as file:
-            rows = list(csv.DictReader(file))
         with open(os.path.join(folder, "results.json"), encoding="utf-8") as file:
             tests = [json.loads(line) for line in file]
-        if len(rows) < 40 * SWEEP_ROUNDS or [row["gbps"] for row in rows] != [f"{test['gbps']:.4f}" for test in tests]:
-            raise CheckFailed("the files have different numbers of rows", [str(len(rows)), str(len(tests))])
+        if len(tests) < 40 * SWEEP_ROUNDS:
+            raise CheckFailed("tests are missing", [str(len(tests))])
         for figure, labels in SWEEP_LABELS.items():
             self._sweep_figure(folder, figure, labels)
-        self._sweep_range(folder, rows)
+        self._sweep_range(folder, tests)
         if "goodput against loss is not among them" not in output:
             raise CheckFailed("the report does not say why the plot over loss is missing", output.splitlines()[-5:])
         if not shutil.which("gnuplot") and "no plots: gnuplot" not in output:
@@ -239,11 +237,11 @@ class TestroceTest:
                 raise CheckFailed(f"{figure}.svg has other labels", sorted(texts))
 
     @staticmethod
-    def _sweep_range(folder, rows):
+    def _sweep_range(folder, tests):
         """The range of a point is that of the rounds of its test."""
         with open(os.path.join(folder, "bandwidth.csv"), encoding="utf-8") as file:
             point = next(point for point in csv.DictReader(file) if (point["series"], point["label"]) == ("READ", "4 KiB"))
-        rounds = [float(row["gbps"]) for row in rows if (row["mode"], row["size"]) == ("read", "4096")]
+        rounds = [test["gbps"] for test in tests if (test["mode"], test["size"]) == ("read", 4096)]
         differences = [abs(float(point["least"]) - min(rounds, default=0)), abs(float(point["most"]) - max(rounds, default=0))]
         if len(rounds) != SWEEP_ROUNDS or max(differences) > 1e-4:
             raise CheckFailed("the range of a point is not that of its tests", [str(point), str(rounds)])

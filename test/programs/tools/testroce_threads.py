@@ -2,7 +2,6 @@
 """testroce --threads: each thread has queue pairs, a connection and an engine of its own, on both sides."""
 
 import contextlib
-import csv
 import ctypes
 import json
 import os
@@ -385,8 +384,8 @@ class TestroceThreadsTest(TestroceTest):
         """A test with fewer queue pairs than threads has a thread for each queue pair."""
         folder = os.path.join(self._work_dir, "sweep")
         self._series(*threads(2, 2), *ALONE_PORT, "--sweep", folder)
-        with open(os.path.join(folder, "results.csv"), encoding="utf-8") as file:
-            rows = list(csv.DictReader(file))
-        wrong = [row for row in rows if int(row["threads"]) != min(2, int(row["qps"]))]
-        if wrong or not any(row["threads"] == "1" for row in rows):
-            raise CheckFailed("tests have other numbers of threads", [str(row) for row in wrong])
+        with open(os.path.join(folder, "results.json"), encoding="utf-8") as file:
+            tests = [json.loads(line) for line in file]
+        wrong = [test for test in tests if test["threads"] != min(2, test["qps"])]
+        if wrong or not any(test["threads"] == 1 for test in tests):
+            raise CheckFailed("tests have other numbers of threads", [str(test) for test in wrong])

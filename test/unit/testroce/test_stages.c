@@ -7,7 +7,6 @@
 #include <unistd.h>
 
 #include "stages.h"
-#include "symbols.h"
 #include "wire/icrc.h"
 #include "test.h"
 
@@ -52,24 +51,24 @@ static void here(void)
 {
 }
 
-TEST(symbols_find__own_functions)
+TEST(stages_symbol__own_functions)
 {
 	const struct symbol *symbol;
 
-	assert_int_equal(symbols_read(), 0);
-	symbol = symbols_find((uintptr_t)stages_of);
+	assert_int_equal(stages_read_symbols(), 0);
+	symbol = stages_symbol((uintptr_t)stages_of);
 	assert_non_null(symbol);
 	assert_string_equal(symbol->name, "stages_of");
-	assert_ptr_equal(symbols_find((uintptr_t)stages_of + 1), symbol);
-	symbol = symbols_find((uintptr_t)here);
+	assert_ptr_equal(stages_symbol((uintptr_t)stages_of + 1), symbol);
+	symbol = stages_symbol((uintptr_t)here);
 	assert_non_null(symbol);
 	assert_string_equal(symbol->name, "here");
 	assert_string_equal(symbol->source, "test_stages.c");
-	assert_true(symbols_is_own((uintptr_t)stages_of));
-	assert_false(symbols_is_own((uintptr_t)getppid));
-	assert_false(symbols_is_own((uintptr_t)state));
-	assert_null(symbols_find(0));
-	assert_null(symbols_find(UINTPTR_MAX));
+	assert_true(stages_is_own((uintptr_t)stages_of));
+	assert_false(stages_is_own((uintptr_t)getppid));
+	assert_false(stages_is_own((uintptr_t)state));
+	assert_null(stages_symbol(0));
+	assert_null(stages_symbol(UINTPTR_MAX));
 }
 
 TEST(stages_begin__samples_what_runs)

@@ -162,3 +162,34 @@ TEST(sweep_plot_script__the_key_is_below_the_plot)
 	write_script(&sizes, 3);
 	assert_true(has("\nset key outside bottom center horizontal Left reverse height 1\n"));
 }
+
+static void check_spread(const struct spread *spread, double least, double median, double most)
+{
+	assert_true(spread->least == least);
+	assert_true(spread->median == median);
+	assert_true(spread->most == most);
+}
+
+TEST(sweep_plot_spread__sorts)
+{
+	double values[] = {7, 1, 5, 100, 3};
+	const struct spread spread = sweep_plot_spread(values, 5);
+
+	check_spread(&spread, 1, 5, 100);
+}
+
+TEST(sweep_plot_spread__an_even_number_has_two_in_the_middle)
+{
+	double values[] = {4, 10, 1, 2};
+	const struct spread spread = sweep_plot_spread(values, 4);
+
+	check_spread(&spread, 1, 3, 10);
+}
+
+TEST(sweep_plot_spread__one_value)
+{
+	double value = 2.5;
+	const struct spread spread = sweep_plot_spread(&value, 1);
+
+	check_spread(&spread, 2.5, 2.5, 2.5);
+}

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The server: a passive side for each client. */
-#ifndef TESTROCE_SESSIONS_H
-#define TESTROCE_SESSIONS_H
+#ifndef TESTROCE_SERVER_H
+#define TESTROCE_SERVER_H
 
 #include <signal.h>
 #include <stdbool.h>
@@ -23,7 +23,7 @@ struct nic;
  * @return
  *   0 or -errno with `error`.
  */
-int sessions_serve(struct nic *nic, const char *where, uint32_t threads, bool once,
-		   const volatile sig_atomic_t *stop, char *error, size_t error_size);
+int server_run(struct nic *nic, const char *where, uint32_t threads, bool once,
+	       const volatile sig_atomic_t *stop, char *error, size_t error_size);
 
 #endif
