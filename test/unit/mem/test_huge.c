@@ -149,6 +149,18 @@ TEST(huge_check__of_nothing_promises_nothing)
 	expect(NULL, 0, 0);
 }
 
+/* A program may have closed its standard input. */
+TEST(huge_check__takes_the_first_descriptor)
+{
+	const int input = dup(STDIN_FILENO);
+
+	close(STDIN_FILENO);
+	errno = ENOMEM;
+	expect(env.memory, env.page, -EINVAL);
+	dup2(input, STDIN_FILENO);
+	close(input);
+}
+
 /* The check needs a descriptor. Without one it cannot tell, so the error is not EINVAL. */
 TEST(huge_check__without_descriptors_is_enomem)
 {

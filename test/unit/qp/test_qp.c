@@ -175,6 +175,7 @@ TEST(qp_create__without_memory_to_pass_requests_on_is_an_error)
 	int rc;
 
 	init.type = IBV_QPT_XRC_RECV;
+	init.cc = (struct cc_attr){.kind = CC_DCQCN};
 	init.find_link = find_no_link;
 	is_full = true;
 	rc = qp_create(&init, &cap, &qp);
@@ -508,6 +509,35 @@ TEST(qp_look__shows_what_the_state_has)
 				 0);
 	}
 	expect_view(view);
+}
+
+TEST(qp_look__of_no_queue_shows_nothing)
+{
+	struct qp_init init = init_of(A);
+	struct ibv_qp_cap cap;
+	struct qp_view view;
+	struct srq *srq;
+	struct qp *qp;
+
+	assert_int_equal(srq_create(4, 1, rig.fixture.pd, &srq), 0);
+	end_recreate(A, IBV_QPT_RC, srq);
+	qp_look(A->qp, &view);
+	assert_int_equal(view.receives, 0);
+	end_recreate(A, IBV_QPT_RC, NULL);
+	assert_int_equal(srq_destroy(srq), 0);
+	init.type = IBV_QPT_XRC_SEND;
+	init.recv_cq = NULL;
+	assert_int_equal(qp_create(&init, &cap, &qp), 0);
+	qp_look(qp, &view);
+	assert_int_equal(view.receives, 0);
+	assert_int_equal(view.recv_cq, 0);
+	qp_destroy(qp);
+	init.type = IBV_QPT_XRC_RECV;
+	init.send_cq = NULL;
+	assert_int_equal(qp_create(&init, &cap, &qp), 0);
+	qp_look(qp, &view);
+	assert_int_equal(view.send_cq, 0);
+	qp_destroy(qp);
 }
 
 /* ibv_post_send(3), ibv_post_recv(3), IBTA 10.3.1: what each state does with posted work. */

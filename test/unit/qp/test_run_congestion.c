@@ -282,6 +282,10 @@ TEST(qp_run__responses_are_slowed_down)
 	sent = B->catcher.count;
 	assert_in_range(sent, 1, 8);
 	assert_in_range(qp_deadline_ns(B->qp), rig.now_ns + 1, rig.now_ns + 1000000);
+	/* Each counts with its headers. */
+	assert_int_equal(
+		B->qp->pacer.paid_ns,
+		rig.now_ns + sent * pacer_time_ns(PACKET_HDR_MAX + MTU, B->qp->pacer.rate_kbps));
 	end_deliver(B);
 	/* The notification is not due yet. */
 	assert_false(end_run(B, 64));

@@ -285,3 +285,15 @@ TEST(pass__a_request_behind_one_that_waits_for_its_page_goes_on)
 	end_sent(B, 4, IBV_WC_SUCCESS);
 	xrc_arrived(2, IBV_WC_SUCCESS);
 }
+
+/* A shared queue may end in the middle of a message, and another one get its number. */
+TEST(qp_forget_srq__ends_the_message_in_progress)
+{
+	xrc_post(xrc_near, 1, 0, 2 * MTU);
+	xrc_send_to(NEAR, 3, IBV_WR_SEND, 0, 2 * MTU, 0);
+	qp_run(B->qp, rig.now_ns, &B->catcher.sink, 1);
+	xrc_deliver(&B->catcher);
+	qp_forget_srq(A->qp, xrc_near, false);
+	xrc_run();
+	end_sent(B, 3, IBV_WC_REM_INV_REQ_ERR);
+}
