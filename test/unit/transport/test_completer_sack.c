@@ -30,7 +30,7 @@ TEST_FIXTURE(set_up, completer_rig_tear_down);
 
 /* Receive a selective acknowledgement: everything before `expected` is executed, and those in
  * `kept` are kept, a bit each from the expected one on. */
-static void tell_as(uint32_t number, uint32_t expected, uint64_t kept)
+static void tell_at(uint64_t now_ns, uint32_t number, uint32_t expected, uint64_t kept)
 {
 	uint8_t bytes[8];
 	struct packet_fields fields = {.opcode = OPCODE_SACK,
@@ -43,8 +43,13 @@ static void tell_as(uint32_t number, uint32_t expected, uint64_t kept)
 	for (uint32_t i = 0; i < sizeof(bytes); i++)
 		bytes[i] = (uint8_t)(kept >> 1 >> 8 * i);
 	assert_int_equal(
-		completer_sack(&rig.completer, fixture_packet(&rig.fixture, &fields), NOW_NS),
+		completer_sack(&rig.completer, fixture_packet(&rig.fixture, &fields), now_ns),
 		FAULT_NONE);
+}
+
+static void tell_as(uint32_t number, uint32_t expected, uint64_t kept)
+{
+	tell_at(NOW_NS, number, expected, kept);
 }
 
 static void tell(uint32_t expected, uint64_t kept)
@@ -90,6 +95,18 @@ TEST(completer_sack__all_holes_are_sent_again_at_once)
 	expect_success(1);
 	assert_int_equal(rig.loss.state, LOSS_NONE);
 	assert_int_equal(rig.loss.recovery.retransmit_ns, RECOVERY_NEVER);
+}
+
+TEST(completer_sack__is_an_answer_that_no_probe_must_ask_for)
+{
+	uint64_t probe_ns;
+
+	rig.loss.recovery.timeout_ns = UINT64_C(1) << 40;
+	send_write(1, 4);
+	tell(1, 0x2);
+	probe_ns = rig.loss.recovery.retransmit_ns;
+	tell_at(NOW_NS + 1000, ++serial, 1, 0x6);
+	assert_int_equal(rig.loss.recovery.retransmit_ns, probe_ns + 1000);
 }
 
 /* Congestion control slows down once for all of them. */
