@@ -4,7 +4,7 @@
  * share, by file. Internal errors are -errno; a call's last line converts them to -1 and errno.
  *
  * Order of locks, the outermost first: id->qp_lock, the engine's (agent_enter), id->lock, a
- * channel's own. The engine's reports (notify.c, device_event.c) take id->lock while the engine's
+ * channel's own. The engine's reports (notify.c, rdma_device.c) take id->lock while the engine's
  * is held, so no thread may enter an agent while it holds id->lock. A listener's lock comes before
  * those of its unread requests' ids. A device's ids_lock is between the engine's and id->lock.
  */
@@ -362,7 +362,7 @@ int event_complete(struct cm_id *id);
 /** Functions that agents call. */
 extern const struct agent_notify notify_agent;
 
-/* device_event.c */
+/* rdma_device.c */
 
 /** Move an id to the list of a device. Return false if the device is lost; then the id is in no
  * list. */

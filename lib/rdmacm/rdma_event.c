@@ -5,10 +5,12 @@
  * An event stays in its owner's list until it is acknowledged. `source.pending` is 0 once a reader
  * has taken it from the channel.
  */
+#include "id.h"
+
 #include <stdlib.h>
 #include <string.h>
 
-#include "id.h"
+#include "later.h"
 
 struct rdma_event_channel *rdma_create_event_channel(void)
 {
@@ -419,4 +421,34 @@ int event_complete(struct cm_id *id)
 	if (public->event->event == RDMA_CM_EVENT_REJECTED)
 		return -ECONNREFUSED;
 	return public->event->status < 0 ? public->event->status : -public->event->status;
+}
+
+const char *rdma_event_str(enum rdma_cm_event_type event)
+{
+#define NAME(event) [event] = #event
+	static const char *const names[] = {
+		NAME(RDMA_CM_EVENT_ADDR_RESOLVED),
+		NAME(RDMA_CM_EVENT_ADDR_ERROR),
+		NAME(RDMA_CM_EVENT_ROUTE_RESOLVED),
+		NAME(RDMA_CM_EVENT_ROUTE_ERROR),
+		NAME(RDMA_CM_EVENT_CONNECT_REQUEST),
+		NAME(RDMA_CM_EVENT_CONNECT_RESPONSE),
+		NAME(RDMA_CM_EVENT_CONNECT_ERROR),
+		NAME(RDMA_CM_EVENT_UNREACHABLE),
+		NAME(RDMA_CM_EVENT_REJECTED),
+		NAME(RDMA_CM_EVENT_ESTABLISHED),
+		NAME(RDMA_CM_EVENT_DISCONNECTED),
+		NAME(RDMA_CM_EVENT_DEVICE_REMOVAL),
+		NAME(RDMA_CM_EVENT_MULTICAST_JOIN),
+		NAME(RDMA_CM_EVENT_MULTICAST_ERROR),
+		NAME(RDMA_CM_EVENT_ADDR_CHANGE),
+		NAME(RDMA_CM_EVENT_TIMEWAIT_EXIT),
+		[LATER_EVENT_ADDRINFO_RESOLVED] = "RDMA_CM_EVENT_ADDRINFO_RESOLVED",
+		[LATER_EVENT_ADDRINFO_ERROR] = "RDMA_CM_EVENT_ADDRINFO_ERROR",
+		[LATER_EVENT_USER] = "RDMA_CM_EVENT_USER",
+		[LATER_EVENT_INTERNAL] = "RDMA_CM_EVENT_INTERNAL",
+	};
+#undef NAME
+
+	return (unsigned int)event < RTE_DIM(names) ? names[event] : "UNKNOWN EVENT";
 }

@@ -240,7 +240,7 @@ bool rs_table_remove(struct rsocket *s);
  * handler does not wait: it may have interrupted such a call of its own thread. */
 void rs_table_await(struct rsocket *s);
 
-/* rs_config.c */
+/* rs_option.c */
 
 /** Fill in the defaults that the administrator has configured. MT-safe. */
 void rs_config_get(struct rs_options *options);
@@ -351,7 +351,7 @@ int rs_message_post(struct rsocket *s, struct ibv_send_wr *wr);
 /** Return the wr_id of a send request: its kind, and the bytes of the buffer that it holds. */
 uint64_t rs_message_wr_id(enum rs_op op, uint32_t bytes);
 
-/* rs_send.c. The caller holds the rsocket's lock. */
+/* rs_transfer.c. The caller holds the rsocket's lock. */
 
 /** Copy len bytes and post a WRITE of them. rs_out_choose has set len and is_inline. Return 0 or
  * -errno. */
@@ -367,14 +367,10 @@ int rs_send_check(const struct rsocket *s);
 /** Return the result of a send: the bytes sent, or the error, which is then no longer pending. */
 ssize_t rs_send_result(struct rsocket *s, size_t sent, ssize_t rc);
 
-/* rs_recv.c */
-
 /** Return true if a receive need not wait. */
 bool rs_recv_is_ready(const struct rsocket *s);
 
-/* rs_vector.c */
-
-/** Return the length of a vector in bytes, or -errno. */
+/** Return the length of a vector in bytes, or -errno. MT-safe, as the next two. */
 ssize_t rs_vector_len(const struct iovec *iov, size_t count);
 
 /** Copy the next len bytes of a vector. The vector must have len bytes left. */
@@ -383,7 +379,7 @@ void rs_vector_gather(struct rs_cursor *from, void *data, size_t len);
 /** Copy data into a vector from its beginning. Return the number of bytes that fit. */
 size_t rs_vector_scatter(const struct iovec *iov, size_t count, const void *data, size_t len);
 
-/* rs_shutdown.c. The caller holds the rsocket's lock. */
+/* rs_connect.c. The caller holds the rsocket's lock. */
 
 /** Close directions, as shutdown(2) does, after an accepted connection is established. If both are
  * closed, wait until the peer has acknowledged all data, and end the connection. Return 0 or
@@ -391,7 +387,7 @@ size_t rs_vector_scatter(const struct iovec *iov, size_t count, const void *data
  */
 int rs_shutdown_stream(struct rsocket *s, int how);
 
-/* rs_keepalive.c. The caller holds the rsocket's lock. */
+/* rs_service.c. The caller holds the rsocket's lock. */
 
 int rs_keepalive_set(struct rsocket *s);
 void rs_keepalive_end(struct rsocket *s);
@@ -410,7 +406,7 @@ int rs_iomap_tell(struct rsocket *s);
 /** End all mappings. */
 void rs_iomap_end(struct rsocket *s);
 
-/* rs_name.c */
+/* rs_socket.c */
 
 /** Copy an address as getsockname(2) does. */
 void rs_name_copy(const void *from, struct sockaddr *addr, socklen_t *len);

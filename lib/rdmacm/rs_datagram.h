@@ -152,7 +152,7 @@ size_t rs_udp_get(const void *data, size_t len, sa_family_t family, enum rs_op *
 /** Receive by UDP. The service's thread calls it, without the lock. */
 void rs_datagram_serve(struct rsocket *s);
 
-/* rs_address.c */
+/* rs_datagram.c */
 
 /** Write the header of datagrams from an address. Return its length. */
 size_t rs_address_put(struct rs_datagram_wire *wire, const struct sockaddr_storage *from);
