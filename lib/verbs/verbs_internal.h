@@ -259,7 +259,7 @@ void shared_release(struct shared *shared);
 /** Destroy the objects that nobody holds, because the last context ends. */
 void shared_end(struct face_context *root);
 
-/* ibv_parent.c */
+/* ibv_pd.c */
 
 struct ibv_td *td_alloc_op(struct ibv_context *ibv, struct ibv_td_init_attr *attr);
 int td_dealloc_op(struct ibv_td *ibv);
@@ -285,7 +285,7 @@ int mw_dealloc_op(struct ibv_mw *ibv);
 struct ibv_dm *dm_alloc_op(struct ibv_context *ibv, struct ibv_alloc_dm_attr *attr);
 int dm_free_op(struct ibv_dm *ibv);
 
-/* ibv_mr.c, ibv_advise.c */
+/* ibv_mr.c */
 
 struct ibv_mr *mr_alloc_null_op(struct ibv_pd *ibv);
 struct ibv_mr *mr_reg_dm_op(struct ibv_pd *ibv, struct ibv_dm *dm, uint64_t dm_offset,
@@ -333,7 +333,7 @@ void wr_fill(struct face_qp *qp, uint64_t send_ops_flags);
 /** Make the queue pair's ibv_wr_* calls do nothing, because this is a child process. */
 void wr_disable(struct face_qp *qp);
 
-/* ibv_post.c, verbs_path.c */
+/* ibv_wr.c, verbs_path.c */
 
 int post_send_op(struct ibv_qp *ibv, struct ibv_send_wr *wr, struct ibv_send_wr **bad);
 int post_recv_op(struct ibv_qp *ibv, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad);

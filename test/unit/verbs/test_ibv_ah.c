@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Address handles. */
+/* Address handles, and reply addresses from received datagrams. */
+#include <string.h>
+
 #include "fake_provider.h"
 #include "test.h"
 
@@ -31,5 +33,123 @@ TEST(create_ah__fails_where_there_is_no_path)
 	attr.is_global = 0;
 	assert_null(ibv_create_ah(pd, &attr));
 	assert_int_equal(errno, EINVAL);
+	assert_int_equal(ibv_dealloc_pd(pd), 0);
+}
+
+/* The network header as a datagram's buffer has it. */
+union received {
+	struct ibv_grh grh;
+	uint8_t bytes[40];
+};
+
+static union received ipv6_header(void)
+{
+	union received header = {.bytes = {0x6a, 0xb1, 0x23, 0x45, 0, 100, 17, 63}};
+
+	header.grh.sgid = (union ibv_gid){.raw = {0xfd, [15] = 9}};
+	header.grh.dgid = fake.device->gids[FAKE_GID_V6].gid;
+	return header;
+}
+
+/* 10.0.0.9 to 10.0.0.1, TOS 0x28, TTL 7, with a right checksum. */
+static union received ipv4_header(void)
+{
+	return (union received){.bytes = {[20] = 0x45, 0x28, 0,	 100, 0, 0, 0x40, 0, 7, 17,
+					  0x5f,	       0x58, 10, 0,   0, 9, 10,	  0, 0, 1}};
+}
+
+TEST(init__without_grh_copies_the_local_part)
+{
+	struct ibv_wc wc = {.slid = 5, .sl = 3, .dlid_path_bits = 2};
+	struct ibv_ah_attr attr;
+
+	assert_int_equal(ibv_init_ah_from_wc(*state, 1, &wc, NULL, &attr), 0);
+	assert_int_equal(attr.is_global, 0);
+	assert_int_equal(attr.dlid, 5);
+	assert_int_equal(attr.sl, 3);
+	assert_int_equal(attr.src_path_bits, 2);
+	assert_int_equal(attr.port_num, 1);
+}
+
+TEST(init__the_packet_type_is_no_priority)
+{
+	struct ibv_wc wc = {.sl = 10};
+	struct ibv_ah_attr attr;
+
+	assert_int_equal(ibv_init_ah_from_wc(*state, 1, &wc, NULL, &attr), 0);
+	assert_int_equal(attr.sl, 0);
+}
+
+TEST(init__from_ipv6)
+{
+	struct ibv_wc wc = {.wc_flags = IBV_WC_GRH};
+	union received header = ipv6_header();
+	struct ibv_ah_attr attr;
+
+	assert_int_equal(ibv_init_ah_from_wc(*state, 1, &wc, &header.grh, &attr), 0);
+	assert_int_equal(attr.is_global, 1);
+	assert_int_equal(attr.grh.sgid_index, FAKE_GID_V6);
+	assert_memory_equal(&attr.grh.dgid, &header.grh.sgid, 16);
+	assert_int_equal(attr.grh.hop_limit, 63);
+	assert_int_equal(attr.grh.traffic_class, 0xab);
+	assert_int_equal(attr.grh.flow_label, 0x12345);
+}
+
+TEST(init__from_ipv4)
+{
+	static const uint8_t peer[16] = {[10] = 0xff, 0xff, 10, 0, 0, 9};
+	struct ibv_wc wc = {.wc_flags = IBV_WC_GRH};
+	union received header = ipv4_header();
+	struct ibv_ah_attr attr;
+
+	header.bytes[0] = 0x60; /* undefined bytes, which look like IPv6 */
+	assert_int_equal(ibv_init_ah_from_wc(*state, 1, &wc, &header.grh, &attr), 0);
+	assert_int_equal(attr.grh.sgid_index, FAKE_GID_V4);
+	assert_memory_equal(&attr.grh.dgid, peer, 16);
+	assert_int_equal(attr.grh.hop_limit, 7);
+	assert_int_equal(attr.grh.traffic_class, 0x28);
+}
+
+TEST(init__fails_for_an_address_that_is_not_ours)
+{
+	struct ibv_wc wc = {.wc_flags = IBV_WC_GRH};
+	union received header = ipv6_header();
+	struct ibv_ah_attr attr;
+
+	header.grh.dgid.raw[15] = 77;
+	errno = 0;
+	assert_int_equal(ibv_init_ah_from_wc(*state, 1, &wc, &header.grh, &attr), -1);
+	assert_int_equal(errno, ENOENT);
+}
+
+TEST(init__fails_for_other_protocols)
+{
+	struct ibv_wc wc = {.wc_flags = IBV_WC_GRH};
+	union received header = ipv6_header();
+	struct ibv_ah_attr attr;
+
+	header.grh.next_hdr = 0x1b; /* RoCE v1 */
+	assert_int_equal(ibv_init_ah_from_wc(*state, 1, &wc, &header.grh, &attr), -1);
+	assert_int_equal(errno, EPROTONOSUPPORT);
+	memset(&header, 0, sizeof(header));
+	assert_int_equal(ibv_init_ah_from_wc(*state, 1, &wc, &header.grh, &attr), -1);
+	assert_int_equal(errno, EPROTONOSUPPORT);
+	header = ipv4_header();
+	header.bytes[30] ^= 1; /* its checksum */
+	assert_int_equal(ibv_init_ah_from_wc(*state, 1, &wc, &header.grh, &attr), -1);
+	assert_int_equal(ibv_init_ah_from_wc(*state, 2, &wc, &header.grh, &attr), -1);
+	assert_int_equal(errno, EINVAL);
+}
+
+TEST(create__makes_the_handle)
+{
+	struct ibv_wc wc = {.wc_flags = IBV_WC_GRH};
+	union received header = ipv4_header();
+	struct ibv_pd *pd = ibv_alloc_pd(*state);
+	struct ibv_ah *ah = ibv_create_ah_from_wc(pd, &wc, &header.grh, 1);
+
+	assert_non_null(ah);
+	assert_int_equal(ibv_destroy_ah(ah), 0);
+	assert_null(ibv_create_ah_from_wc(pd, &wc, &header.grh, 2));
 	assert_int_equal(ibv_dealloc_pd(pd), 0);
 }
