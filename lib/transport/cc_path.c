@@ -49,7 +49,7 @@ uint64_t cc_path_note(struct cc_path *path, uint64_t rtt_ns, uint64_t now_ns)
 {
 	uint64_t min_rtt_ns;
 
-	if (path->min_rtt_ns != 0 && now_ns - path->since_ns >= CC_PATH_AGE_NS) {
+	if (now_ns - path->since_ns >= CC_PATH_AGE_NS) {
 		path->old_min_rtt_ns = path->min_rtt_ns;
 		path->min_rtt_ns = 0;
 	}

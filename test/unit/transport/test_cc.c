@@ -225,6 +225,29 @@ TEST(cc_reset__forgets_everything)
 	assert_true(cc_marked(cc, 6));
 }
 
+TEST(cc_reset__forgets_what_is_in_flight)
+{
+	static const enum cc_kind kinds[] = {CC_DCQCN, CC_SWIFT};
+
+	for (size_t i = 0; i < RTE_DIM(kinds); i++) {
+		struct cc fresh;
+
+		make(kinds[i]);
+		fresh = *cc;
+		cc->wait_ns = 9;
+		cc->timer_ns = 9;
+		cc->losses = 9;
+		cc->sent_psns = 9;
+		cc->expired = true;
+		cc->last_sent = 9;
+		cc->timed = true;
+		pacer.window = 9;
+		cc_reset(cc);
+		assert_memory_equal(cc, &fresh, sizeof(fresh));
+		assert_int_equal(pacer.window, UINT32_MAX);
+	}
+}
+
 TEST(pacer_wants_ack__of_a_timed_packet_and_in_each_window)
 {
 	make(CC_SWIFT);

@@ -199,6 +199,8 @@ TEST(completer_receive__a_read_is_stored_in_its_list)
 	assert_memory_equal(rig.memory.bytes, first + 100, MTU - 100);
 	expect_stored(MTU - 100, 1, MTU);
 	expect_stored(2 * MTU - 100, 2, 100);
+	assert_int_equal(counters_get(&rig.fixture.counters, COUNTER_rx_payload_bytes_written),
+			 2 * MTU + 100);
 	region_expect_pattern(&rig.memory, 2 * MTU, 8 * MTU, SEED);
 	assert_int_equal(rig.loss.responses, 0);
 }

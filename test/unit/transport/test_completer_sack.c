@@ -496,6 +496,64 @@ TEST(completer_receive__a_refusal_returns_to_the_usual_window_for_some_time)
 	assert_true(rig.loss.window_max > LOSS_WINDOW_MAX);
 }
 
+/* What a SACK says of the packet that is timed is its answer. */
+TEST(completer_sack__measures_the_packet_that_is_timed)
+{
+	static const struct {
+		uint32_t timed;
+		uint64_t took_ns; /* 0: unchanged */
+		enum recovery_timed then;
+	} cases[] = {{1, 0, RECOVERY_TIMED_NOTHING},
+		     {2, 5000, RECOVERY_TIMED_NOTHING},
+		     {3, 0, RECOVERY_TIMED_PACKET}};
+
+	send_write(1, 4);
+	for (size_t i = 0; i < RTE_DIM(cases); i++) {
+		rig.loss.recovery.srtt_ns = 0;
+		rig.loss.recovery.timed = RECOVERY_TIMED_PACKET;
+		rig.loss.recovery.timed_psn = psn_make(FIRST_PSN + cases[i].timed);
+		rig.loss.recovery.since_ns = NOW_NS;
+		tell_at(NOW_NS + 5000, ++serial, 1, 0x4 >> 1);
+		assert_int_equal(rig.loss.recovery.srtt_ns, cases[i].took_ns);
+		assert_int_equal(rig.loss.recovery.timed, cases[i].then);
+	}
+}
+
+/* The requester announces twice the window or four times, if the peer may keep so many packets, and
+ * the whole window has been used. */
+TEST(loss_widen__announces_a_longer_window)
+{
+	static const struct {
+		uint32_t far, srtt_ns, advertised;
+		bool widening;
+		uint8_t steps;
+	} cases[] = {{LOSS_WINDOW_MAX, 1000, LOSS_WINDOW_MAX, false, 0},
+		     {2 * LOSS_WINDOW_MAX, 1000, LOSS_WINDOW_MAX, false, 1},
+		     {4 * LOSS_WINDOW_MAX, 1000, LOSS_WINDOW_MAX, false, 2},
+		     {LOSS_WINDOW_LIMIT, 1000, LOSS_WINDOW_MAX, false, 2},
+		     /* Another one is not announced to the end yet. */
+		     {LOSS_WINDOW_LIMIT, 1000, LOSS_WINDOW_MAX, true, 0},
+		     /* The window is shorter, or there is a queue. */
+		     {LOSS_WINDOW_LIMIT, 1000, LOSS_WINDOW_LIMIT, false, 0},
+		     {LOSS_WINDOW_LIMIT, 1500, LOSS_WINDOW_MAX, false, 0}};
+	const uint8_t asks = rig.loss.asks;
+
+	/* The peer has told so in its first answer. */
+	assert_int_equal(rig.board.far, LOSS_WINDOW_MAX << 4);
+	rig.loss.recovery.min_rtt_ns = 1000;
+	for (size_t i = 0; i < RTE_DIM(cases); i++) {
+		rig.loss.asks = asks;
+		rig.loss.recovery.srtt_ns = cases[i].srtt_ns;
+		rig.board.far = cases[i].far;
+		rig.board.advertised_window = cases[i].advertised;
+		rig.board.widening = cases[i].widening;
+		rig.board.announced = rig.loss.una;
+		rate(NOW_NS + 1000);
+		assert_int_equal(rig.loss.asks, asks + cases[i].steps);
+		assert_int_equal(rig.board.widening, cases[i].widening || cases[i].steps > 0);
+	}
+}
+
 /* The window follows what comes in a round trip, with as much again while there is no queue. */
 TEST(loss_widen__follows_the_rate)
 {

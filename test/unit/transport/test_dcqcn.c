@@ -74,6 +74,14 @@ TEST(dcqcn_notified__each_cuts_by_half_of_alpha)
 	assert_near(cc->dcqcn.target_kbps, LINK_KBPS / 8.0);
 }
 
+TEST(dcqcn_notified__raises_alpha)
+{
+	cc_notified(cc, START_NS);
+	cc->dcqcn.alpha = 0.5;
+	cc_notified(cc, START_NS + CC_NOTIFY_NS);
+	assert_near(cc->dcqcn.alpha, (1 - DCQCN_G) * 0.5 + DCQCN_G);
+}
+
 TEST(dcqcn_notified__not_twice_at_once)
 {
 	assert_true(cc_notified(cc, START_NS));

@@ -124,6 +124,20 @@ TEST(recovery_lost__starts_a_timer_that_does_not_run)
 	assert_int_equal(recovery.deadline_ns, NOW_NS + TIMEOUT_NS);
 }
 
+TEST(recovery_release__starts_the_timers_that_were_held)
+{
+	recovery_sent(&recovery, NOW_NS);
+	recovery_hold(&recovery);
+	assert_int_equal(recovery_deadline_ns(&recovery), RECOVERY_NEVER);
+	recovery_release(&recovery, NOW_NS + 10);
+	expect(RECOVERY_RESENDING, NOW_NS + 10 + TIMEOUT_NS);
+	/* The wait for the RNR timer goes on. */
+	assert_true(recovery_rnr(&recovery, RNR_CODE, NOW_NS));
+	recovery_hold(&recovery);
+	recovery_release(&recovery, NOW_NS + 10);
+	expect(RECOVERY_RNR_WAIT, NOW_NS + RNR_NS);
+}
+
 TEST(recovery_rnr__waits_for_the_peers_time)
 {
 	recovery_sent(&recovery, NOW_NS);

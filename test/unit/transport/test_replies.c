@@ -579,6 +579,7 @@ TEST(replies_send__one_response_of_a_short_read)
 	assert_int_equal(send_all(), FAULT_NONE);
 	assert_int_equal(fixture.catcher.count, 1);
 	expect_read(0, OPCODE_READ_RESPONSE_ONLY, 0xffffff, 3, 5);
+	assert_int_equal(counters_get(&fixture.counters, COUNTER_tx_payload_bytes_read), 5);
 	expect_aeth(0, AETH_ACK | AETH_CREDIT_NONE, 0xabcdef);
 }
 

@@ -215,6 +215,27 @@ TEST(scoreboard_lose_again__what_has_come_is_about_the_same_kind)
 	assert_int_equal(scoreboard_at(&board, at(9)), RANGE_SENT_AGAIN);
 }
 
+TEST(scoreboard_clear__forgets_the_order)
+{
+	assert_true(scoreboard_mark_again(&board, at(1), at(2), at(20), AGAIN_REQUEST));
+	assert_true(scoreboard_mark_again(&board, at(2), at(3), at(20), AGAIN_REQUEST));
+	scoreboard_note_came(&board, at(2), at(3), AGAIN_REQUEST);
+	scoreboard_clear(&board);
+	assert_true(scoreboard_mark(&board, at(1), at(2), RANGE_SENT_AGAIN));
+	scoreboard_lose_again(&board);
+	assert_int_equal(scoreboard_at(&board, at(1)), RANGE_SENT_AGAIN);
+}
+
+/* Other packets have the bits of these. */
+TEST(scoreboard_at__knows_nothing_of_what_is_outside)
+{
+	assert_true(scoreboard_mark(&board, at(0), at(9), RANGE_MISSING));
+	assert_int_equal(scoreboard_at(&board, at(8)), RANGE_MISSING);
+	assert_int_equal(scoreboard_at(&board, at(8 + board.packets)), RANGE_SENT);
+	assert_int_equal(scoreboard_at(&board, psn_add(at(8), -(int32_t)board.packets)),
+			 RANGE_SENT);
+}
+
 /* More packets are sent again than have a place, one after the other: the oldest have no order. */
 TEST(scoreboard_mark_again__forgets_the_order_of_the_oldest)
 {
