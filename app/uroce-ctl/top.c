@@ -17,7 +17,6 @@
 #include <rte_common.h>
 
 #include "base/psn.h"
-#include "columns.h"
 #include "qp/attr.h"
 
 #define LINES_PLAIN 1000000

@@ -24,12 +24,11 @@
 #include "eal/privilege.h"
 #include "names.h"
 #include "netdev/early_drop.h"
-#include "sd_notify.h"
 #include "owner/serve.h"
-#include "passed.h"
 #include "report/set.h"
 #include "report/telemetry.h"
 #include "scrape.h"
+#include "service.h"
 #include "share/message.h"
 #include "tenant_limits.h"
 #include "uroced_options.h"
@@ -274,7 +273,7 @@ static int start_metrics(const struct settings *settings, const struct serve_con
 static int take_passed(struct serve_passed *passed)
 {
 	char error[256];
-	const int count = passed_take(passed->fds, SERVE_PASSED, error, sizeof(error));
+	const int count = service_take(passed->fds, SERVE_PASSED, error, sizeof(error));
 
 	if (count < 0) {
 		log_error("%s", error);
@@ -292,7 +291,7 @@ static int check_passed(const struct serve_passed *passed)
 
 		if (passed->fds[i] < 0)
 			continue;
-		passed_path(passed->fds[i], path, sizeof(path));
+		service_path(passed->fds[i], path, sizeof(path));
 		log_error("the service manager passes the socket %s, but no setting has this path: "
 			  "see socket and isolated",
 			  path);
@@ -364,7 +363,7 @@ static int run(const struct settings *settings, size_t count, const struct optio
 		rc = start_metrics(settings, &config);
 	if (rc == 0)
 		confine(settings, count);
-	if (rc == 0 && notify("READY=1") != 0)
+	if (rc == 0 && service_notify("READY=1") != 0)
 		log_warn("cannot tell the service manager at $NOTIFY_SOCKET that all is ready");
 	if (rc == 0) {
 		log_info("ready: programs attach at %s", settings->socket);
@@ -372,7 +371,7 @@ static int run(const struct settings *settings, size_t count, const struct optio
 		/* Report the loss of all ports as a failure: the service manager restarts uroced,
 		 * which then opens the new port. */
 		rc = rc == 0 && all_are_lost() ? -ENODEV : rc;
-		notify("STOPPING=1");
+		service_notify("STOPPING=1");
 	}
 	scrape_stop();
 	destroy_all();

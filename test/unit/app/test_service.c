@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Tests of app/uroced/passed.c: each in a child, whose descriptors from 3 on are as the service
+/* Tests of app/uroced/service.c: each in a child, whose descriptors from 3 on are as the service
  * manager passes them. */
 #include <errno.h>
 #include <fcntl.h>
@@ -11,7 +11,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "passed.h"
+#include "service.h"
 #include "test.h"
 
 #define MAX 2
@@ -81,16 +81,16 @@ static int take_two(void)
 	place_socket(3, SOCK_SEQPACKET, true);
 	place_socket(4, SOCK_SEQPACKET, true);
 	tell(getpid(), "2");
-	if (passed_take(fds, MAX, error, sizeof(error)) != 2 || fds[0] != 3 || fds[1] != 4)
+	if (service_take(fds, MAX, error, sizeof(error)) != 2 || fds[0] != 3 || fds[1] != 4)
 		return 1;
 	snprintf(expected, sizeof(expected), "%s/4", directory);
-	passed_path(fds[1], path, sizeof(path));
+	service_path(fds[1], path, sizeof(path));
 	if (strcmp(path, expected) != 0)
 		return 2;
 	if (fcntl(3, F_GETFD) != FD_CLOEXEC || fcntl(4, F_GETFD) != FD_CLOEXEC)
 		return 3;
 	/* The sockets cannot be taken a second time. */
-	return passed_take(fds, MAX, error, sizeof(error));
+	return service_take(fds, MAX, error, sizeof(error));
 }
 
 TEST(passed_take__takes_the_sockets_once)
@@ -102,7 +102,7 @@ static int take_anothers(void)
 {
 	place_socket(3, SOCK_SEQPACKET, true);
 	tell(getppid(), "1");
-	return passed_take(fds, MAX, error, sizeof(error)) != 0 || fcntl(3, F_GETFD) != 0;
+	return service_take(fds, MAX, error, sizeof(error)) != 0 || fcntl(3, F_GETFD) != 0;
 }
 
 TEST(passed_take__leaves_those_of_another_process)
@@ -114,14 +114,14 @@ static int take_stream(void)
 {
 	place_socket(3, SOCK_STREAM, true);
 	tell(getpid(), "1");
-	return passed_take(fds, MAX, error, sizeof(error)) != -ENOTSOCK;
+	return service_take(fds, MAX, error, sizeof(error)) != -ENOTSOCK;
 }
 
 static int take_deaf(void)
 {
 	place_socket(3, SOCK_SEQPACKET, false);
 	tell(getpid(), "1");
-	return passed_take(fds, MAX, error, sizeof(error)) != -ENOTSOCK;
+	return service_take(fds, MAX, error, sizeof(error)) != -ENOTSOCK;
 }
 
 static int take_file(void)
@@ -129,13 +129,13 @@ static int take_file(void)
 	if (open("/dev/null", O_RDONLY) != 3)
 		return 2;
 	tell(getpid(), "1");
-	return passed_take(fds, MAX, error, sizeof(error)) != -ENOTSOCK;
+	return service_take(fds, MAX, error, sizeof(error)) != -ENOTSOCK;
 }
 
 static int take_closed(void)
 {
 	tell(getpid(), "1");
-	return passed_take(fds, MAX, error, sizeof(error)) != -ENOTSOCK;
+	return service_take(fds, MAX, error, sizeof(error)) != -ENOTSOCK;
 }
 
 TEST(passed_take__refuses_what_is_no_socket_of_ours)
@@ -149,19 +149,19 @@ TEST(passed_take__refuses_what_is_no_socket_of_ours)
 static int take_many(void)
 {
 	tell(getpid(), "3");
-	return passed_take(fds, MAX, error, sizeof(error)) != -E2BIG;
+	return service_take(fds, MAX, error, sizeof(error)) != -E2BIG;
 }
 
 static int take_nonsense(void)
 {
 	tell(getpid(), "-1");
-	if (passed_take(fds, MAX, error, sizeof(error)) != 0)
+	if (service_take(fds, MAX, error, sizeof(error)) != 0)
 		return 1;
 	tell(getpid(), "1x");
-	if (passed_take(fds, MAX, error, sizeof(error)) != 0)
+	if (service_take(fds, MAX, error, sizeof(error)) != 0)
 		return 2;
 	tell(getpid(), "");
-	return passed_take(fds, MAX, error, sizeof(error));
+	return service_take(fds, MAX, error, sizeof(error));
 }
 
 TEST(passed_take__believes_no_other_number)

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What uroced and the service manager tell each other: sockets that it passes, as sd_listen_fds(3)
+ * says, and messages to it, as sd_notify(3) sends them. */
+#ifndef UROCED_SERVICE_H
+#define UROCED_SERVICE_H
+
+#include <stddef.h>
+
+/**
+ * Take the passed sockets: they are closed on exec, and the environment no longer tells of them.
+ * Not MT-safe.
+ *
+ * @return
+ *   Their number; 0 if none were passed to this process; -E2BIG: more than `max`; -ENOTSOCK: one
+ *   is not a listening unix socket of type SOCK_SEQPACKET with a path. `error` is then set.
+ */
+int service_take(int *fds, size_t max, char *error, size_t error_size);
+
+/** Write the path of a passed socket. */
+void service_path(int fd, char *path, size_t size);
+
+/** Send a state such as "READY=1" to the socket that $NOTIFY_SOCKET names. Returns 0, also if it
+ * names none, or -errno. */
+int service_notify(const char *state);
+
+#endif
