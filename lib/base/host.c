@@ -32,3 +32,13 @@ uint64_t hash_host(uint64_t hash)
 		hash = hash_bytes(hash, text, strnlen(text, sizeof(text)));
 	return hash;
 }
+
+uint64_t hash_unique(const char *text)
+{
+	uint64_t hash = hash_bytes(hash_host(HASH_START), text, strlen(text));
+
+	/* The last bytes have not reached the lower bits evenly: mix once more (MurmurHash3's
+	 * finish). */
+	hash = (hash ^ (hash >> 33)) * UINT64_C(0xff51afd7ed558ccd);
+	return hash ^ (hash >> 33);
+}

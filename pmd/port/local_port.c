@@ -13,9 +13,9 @@
 
 #include <rte_ether.h>
 
+#include "base/host.h"
 #include "port/port.h"
 #include "port/port_eal.h"
-#include "unique.h"
 
 #define LOCAL_MBPS 100000 /* packets stay in memory, so any value is as good */
 #define LOCAL_MTU  9000	  /* largest IP packet unless the user sets another one */
@@ -95,7 +95,7 @@ static int local_open(void *arg)
 	if (rc != 0)
 		return rc;
 	snprintf(text, sizeof(text), "%s %s", port->devargs.name, port->unique ? port->unique : "");
-	hash = unique_hash(text);
+	hash = hash_unique(text);
 	memcpy(port->mac, &hash, sizeof(port->mac));
 	port->mac[0] =
 		(uint8_t)((port->mac[0] & ~RTE_ETHER_GROUP_ADDR) | RTE_ETHER_LOCAL_ADMIN_ADDR);

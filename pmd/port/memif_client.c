@@ -8,7 +8,6 @@
 
 #include "base/log.h"
 #include "memif/socket.h"
-#include "memif_args.h"
 #include "memif_port.h"
 
 /* Make another program's text printable. */

@@ -15,7 +15,6 @@
 #include "base/own.h"
 #include "base/tuning.h"
 #include "port/drivers.h"
-#include "memif_args.h"
 #include "port/memif_direct.h"
 #include "port/port_eal.h"
 #include "wire/packet.h"

@@ -14,6 +14,10 @@
 #include "port/memif_caller.h"
 #include "port/port.h"
 
+#define MEMIF_MTU	   9000 /* a frame may use several buffers of the ring */
+#define MEMIF_BUFFER_BYTES 4608 /* holds the longest RoCE frame */
+#define MEMIF_RING_LOG2	   9
+
 #define MEMIF_PENDING_CLIENTS_MAX 8
 #define MEMIF_SPARES		  32
 
@@ -123,6 +127,10 @@ struct memif_port {
 	struct memif_client client;
 	uint32_t open_queues; /* of further engines that have not ended; their thread */
 };
+
+/** Add the arguments that the user left out: the buffer size, and a MAC address that is the same
+ * after a restart. Remove a dead server's socket. 0 or -errno (logged). */
+int memif_args_complete(struct devargs *devargs);
 
 /** Make `port` a memif port. Its device arguments have been parsed. Before EAL starts. Not MT-safe.
  * 0 or -errno (logged). */

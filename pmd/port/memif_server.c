@@ -10,7 +10,6 @@
 #include "base/own.h"
 #include "base/dir_lock.h"
 #include "memif/socket.h"
-#include "memif_args.h"
 #include "memif_port.h"
 
 /* Clients that wait, and the most that one call of server_accept accepts: the engine waits

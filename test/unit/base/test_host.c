@@ -21,3 +21,13 @@ TEST(hash_host__stays_and_goes_on)
 	assert_true(hash_host(HASH_START) != HASH_START);
 	assert_true(hash_host(HASH_START) != hash_host(1));
 }
+
+/* A caller that uses only bits in the middle gets others for a text that differs in its last byte.
+ */
+TEST(hash_unique__the_last_byte_reaches_the_middle)
+{
+	const uint64_t a = hash_unique("uroce0"), b = hash_unique("uroce1");
+
+	assert_true(hash_unique("uroce0") == a);
+	assert_int_not_equal(a >> 12 & 0xffffff, b >> 12 & 0xffffff);
+}

@@ -13,7 +13,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "memif_args.h"
+#include "memif_port.h"
 #include "test.h"
 
 #define WHILE_US 50000 /* another server takes to get from bind() to listen() */
@@ -76,7 +76,7 @@ static int prepare(const char *role, const char *more)
 
 	snprintf(text, sizeof(text), "net_memif0,role=%s,socket=%s%s", role, path, more);
 	assert_int_equal(devargs_parse(text, &d), 0);
-	return memif_prepare(&d);
+	return memif_args_complete(&d);
 }
 
 /* A socket like the driver's; says hello to who comes, if it shall. */
@@ -97,7 +97,7 @@ static int listen_at(const char *name)
 	return listen_as(name, SOCK_SEQPACKET);
 }
 
-TEST(memif_prepare__fills_in_what_the_user_left_out)
+TEST(memif_args_complete__fills_in_what_the_user_left_out)
 {
 	unsigned long number = 0;
 	char value[32];
@@ -110,7 +110,7 @@ TEST(memif_prepare__fills_in_what_the_user_left_out)
 	assert_true(devargs_get(&d, "mac", value, sizeof(value)));
 }
 
-TEST(memif_prepare__a_path_is_a_file_unless_told_otherwise)
+TEST(memif_args_complete__a_path_is_a_file_unless_told_otherwise)
 {
 	char value[8];
 
@@ -121,11 +121,11 @@ TEST(memif_prepare__a_path_is_a_file_unless_told_otherwise)
 	assert_true(devargs_get(&d, "socket-abstract", value, sizeof(value)));
 	assert_string_equal(value, "yes");
 	devargs_parse("net_memif0,socket=name", &d);
-	assert_int_equal(memif_prepare(&d), 0);
+	assert_int_equal(memif_args_complete(&d), 0);
 	assert_false(devargs_get(&d, "socket-abstract", value, sizeof(value)));
 }
 
-TEST(memif_prepare__both_ends_have_macs_that_stay)
+TEST(memif_args_complete__both_ends_have_macs_that_stay)
 {
 	char server[32], client[32], again[32], other[32];
 	unsigned int first;
@@ -145,7 +145,7 @@ TEST(memif_prepare__both_ends_have_macs_that_stay)
 	assert_int_equal(first & 3, 2); /* locally administered, no group */
 }
 
-TEST(memif_prepare__removes_what_a_killed_server_left)
+TEST(memif_args_complete__removes_what_a_killed_server_left)
 {
 	close(listen_at(path));
 	assert_int_equal(access(path, F_OK), 0);
@@ -155,7 +155,7 @@ TEST(memif_prepare__removes_what_a_killed_server_left)
 	assert_int_equal(access(path, F_OK), -1);
 }
 
-TEST(memif_prepare__leaves_a_live_server_alone)
+TEST(memif_args_complete__leaves_a_live_server_alone)
 {
 	const int fd = listen_at(path);
 
@@ -171,7 +171,7 @@ static void *run_prepare(void *result)
 }
 
 /* Another server starts at the same moment; its socket does not listen yet. */
-TEST(memif_prepare__waits_for_a_server_that_starts)
+TEST(memif_args_complete__waits_for_a_server_that_starts)
 {
 	struct sockaddr_un addr = {.sun_family = AF_UNIX};
 	const int lock = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -192,7 +192,7 @@ TEST(memif_prepare__waits_for_a_server_that_starts)
 	close(fd);
 }
 
-TEST(memif_prepare__leaves_other_programs_sockets_alone)
+TEST(memif_args_complete__leaves_other_programs_sockets_alone)
 {
 	static const int types[] = {SOCK_STREAM, SOCK_DGRAM};
 
@@ -208,28 +208,28 @@ TEST(memif_prepare__leaves_other_programs_sockets_alone)
 	}
 }
 
-TEST(memif_prepare__removes_no_ordinary_file)
+TEST(memif_args_complete__removes_no_ordinary_file)
 {
 	close(open(path, O_CREAT | O_WRONLY | O_CLOEXEC, 0600));
 	assert_int_equal(prepare("server", ",socket-abstract=no"), -EEXIST);
 	assert_int_equal(access(path, F_OK), 0);
 }
 
-TEST(memif_prepare__refuses_paths_that_cannot_work)
+TEST(memif_args_complete__refuses_paths_that_cannot_work)
 {
 	char text[256];
 
 	devargs_parse("net_memif0,role=server,socket-abstract=no,socket=relative", &d);
-	assert_int_equal(memif_prepare(&d), -EINVAL);
+	assert_int_equal(memif_args_complete(&d), -EINVAL);
 	devargs_parse("net_memif0,role=server,socket-abstract=no,socket=/nosuchdir/x", &d);
-	assert_int_equal(memif_prepare(&d), -EACCES);
+	assert_int_equal(memif_args_complete(&d), -EACCES);
 	snprintf(text, sizeof(text), "net_memif0,socket=/%0120d", 7);
 	devargs_parse(text, &d);
-	assert_int_equal(memif_prepare(&d), -EINVAL);
+	assert_int_equal(memif_args_complete(&d), -EINVAL);
 }
 
 /* DPDK's driver has more of them: an argument that is not named is never ignored. */
-TEST(memif_prepare__names_what_it_does_not_have)
+TEST(memif_args_complete__names_what_it_does_not_have)
 {
 	static const struct {
 		const char *more, *named;

@@ -307,7 +307,7 @@ TEST(memif_conn_look__ends_what_does_not_end)
 	ends_close(&client);
 }
 
-TEST(memif_prepare__refuses_what_cannot_be)
+TEST(memif_port_prepare__refuses_what_cannot_be)
 {
 	/* The last two: too few buffers, and too short, for a packet. */
 	static const char *const odd[] = {"rsize=15",

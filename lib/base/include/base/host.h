@@ -15,4 +15,8 @@ uint64_t hash_bytes(uint64_t hash, const void *data, size_t len);
 /** Add this host's id and name to the hash: the same in every process of the host. MT-safe. */
 uint64_t hash_host(uint64_t hash);
 
+/** Hash a text together with what identifies this host: every bit differs between hosts and texts.
+ * MT-safe. */
+uint64_t hash_unique(const char *text);
+
 #endif
