@@ -11,7 +11,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "mad_queue.h"
+#include "mads.h"
 #include "owner/budget.h"
 #include "owner/serve.h"
 #include "owner/tenants.h"

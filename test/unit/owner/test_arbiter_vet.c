@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Tests of pmd/owner/arbiter_vet.c: what an untrusted process may send. */
+/* Tests of pmd/owner/arbiter.c: what an untrusted process may send. */
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
