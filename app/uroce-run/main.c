@@ -34,6 +34,7 @@ static int run(struct settings *settings, const struct run_request *request)
 	struct local_network network;
 	int ret, code;
 
+	view_leave();
 	ret = launch_find_self(self, sizeof(self));
 	if (ret < 0) {
 		snprintf(error, sizeof(error),

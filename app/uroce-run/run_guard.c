@@ -33,16 +33,17 @@
  * clean up. */
 static const int forwarded[] = {SIGTERM, SIGINT, SIGHUP};
 
-enum { END_COMMAND, END_UROCED, END_SIGNAL, ENDS };
+enum { END_COMMAND, END_SIGNAL, ENDS };
 
 struct guard {
 	const struct guard_task *task;
-	int command_fd; /* pidfd; the number of an ended process may be used again */
+	int command_fd; /* pidfd; negative: the command is a child of the guard */
 	int alive_fd;	/* write end of a pipe: closed when the guard has ended */
 	int signal_fd;
 	pid_t uroced;
 	pid_t child;	   /* the command; 0: the command is no child of the guard */
 	int status;	   /* of the child, as for waitpid */
+	bool child_ended;  /* and is waited for */
 	bool uroced_ended; /* and is waited for */
 };
 
@@ -175,8 +176,10 @@ static void guard_reap(struct guard *guard)
 	while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
 		if (pid == guard->uroced)
 			guard->uroced_ended = true;
-		if (pid == guard->child)
+		if (pid == guard->child) {
 			guard->status = status;
+			guard->child_ended = true;
+		}
 	}
 }
 
@@ -188,9 +191,11 @@ static void guard_take_signal(struct guard *guard)
 		return;
 	if (info.ssi_signo == SIGCHLD)
 		guard_reap(guard);
-	else if (guard->child == 0 || info.ssi_code != SI_KERNEL)
-		/* A terminal has sent it to a command in our process group already. */
+	else if (guard->child == 0)
 		pidfd_send_signal(guard->command_fd, (int)info.ssi_signo, NULL, 0);
+	else if (!guard->child_ended && info.ssi_code != SI_KERNEL)
+		/* A terminal has sent it to a command in our process group already. */
+		kill(guard->child, (int)info.ssi_signo);
 }
 
 /* Wait until the command has ended; or uroced, if the guard has no other duty. */
@@ -198,24 +203,15 @@ static void guard_wait(struct guard *guard)
 {
 	struct pollfd ends[ENDS] = {
 		[END_COMMAND] = {.fd = guard->command_fd, .events = POLLIN},
-		[END_UROCED] = {.fd = pidfd_open(guard->uroced, 0), .events = POLLIN},
 		[END_SIGNAL] = {.fd = guard->signal_fd, .events = POLLIN},
 	};
 
-	if (ends[END_UROCED].fd < 0)
-		return;
-	for (;;) {
+	while (guard->child != 0 ? !guard->child_ended
+				 : !guard->uroced_ended && ends[END_COMMAND].revents == 0) {
 		if (poll(ends, ENDS, -1) < 0 && errno != EINTR)
 			return;
 		if (ends[END_SIGNAL].revents != 0)
 			guard_take_signal(guard);
-		if (ends[END_COMMAND].revents != 0)
-			return;
-		if (ends[END_UROCED].revents == 0)
-			continue;
-		if (guard->child == 0)
-			return;
-		ends[END_UROCED].fd = -1;
 	}
 }
 
@@ -238,7 +234,7 @@ static _Noreturn void exit_as(int status)
 
 static _Noreturn void guard_run(struct guard *guard)
 {
-	const int rc = guard->command_fd < 0 ? guard->command_fd : guard_start_uroced(guard);
+	const int rc = guard_start_uroced(guard);
 
 	if (rc == 0)
 		guard_wait(guard);
@@ -252,7 +248,7 @@ static _Noreturn void guard_run(struct guard *guard)
 		_exit(EXIT_SUCCESS);
 	/* The command sees that the guard has failed by this descriptor. */
 	close(guard->alive_fd);
-	if (rc != 0 || guard->status == 0)
+	if (!guard->child_ended)
 		waitpid(guard->child, &guard->status, 0);
 	exit_as(guard->status);
 }
@@ -260,13 +256,9 @@ static _Noreturn void guard_run(struct guard *guard)
 /* Start the guard as a grandchild, so that the command has no child that it did not start. */
 static int start_grandchild(struct guard *guard)
 {
+	pid_t child = fork();
 	int status = 0;
-	pid_t child;
 
-	guard->command_fd = raise_fd(pidfd_open(getpid(), 0));
-	if (guard->command_fd < 0)
-		return guard->command_fd;
-	child = fork();
 	if (child == 0) {
 		child = fork();
 		if (child == 0) {
@@ -289,14 +281,17 @@ static int start_grandchild(struct guard *guard)
 /* Become the guard, and return in a child that becomes the command. */
 static int start_child(struct guard *guard)
 {
+	/* The end of an ignored child could not be waited for. */
+	void (*const before)(int) = signal(SIGCHLD, SIG_DFL);
 	const pid_t child = fork();
 
-	if (child < 0)
-		return -errno;
-	if (child == 0)
-		return 0;
+	if (child <= 0) {
+		const int rc = child == 0 ? 0 : -errno;
+
+		signal(SIGCHLD, before);
+		return rc;
+	}
 	guard->child = child;
-	guard->command_fd = raise_fd(pidfd_open(child, 0));
 	guard_run(guard);
 }
 
@@ -323,7 +318,10 @@ int guard_start(const struct guard_task *task)
 	/* Blocked before the guard is there: a signal waits until the guard reads it. */
 	fill_signals(&signals);
 	sigprocmask(SIG_BLOCK, &signals, &before);
-	rc = inherits_orphans() ? start_child(&guard) : start_grandchild(&guard);
+	/* A seccomp filter may refuse the pidfd. */
+	if (!inherits_orphans())
+		guard.command_fd = raise_fd(pidfd_open(getpid(), 0));
+	rc = guard.command_fd < 0 ? start_child(&guard) : start_grandchild(&guard);
 	sigprocmask(SIG_SETMASK, &before, NULL);
 	close(guard.alive_fd);
 	if (rc == 0)

@@ -17,8 +17,9 @@ struct guard_task {
  * to that process. Not MT-safe (fork).
  *
  * A process that inherits orphans (process 1 of a container, or a subreaper) would get the guard
- * as a child that it does not know. So such a process becomes the guard itself, and the function
- * returns in a new child. The guard then ends as that child does.
+ * as a child that it does not know, and without a pidfd the guard sees the end of a child alone. So
+ * such a process becomes the guard itself, and the function returns in a new child. The guard then
+ * ends as that child does.
  *
  * @return
  *   A descriptor that is at its end when the guard has ended, or -errno: then there is no guard,

@@ -43,30 +43,41 @@ static int find_uroced(struct local_network *network, const char *bin_dir)
 
 static int make_dir_in(const char *parent, char *dir)
 {
-	if (!parent || parent[0] != '/' ||
-	    snprintf(dir, LOCAL_DIR_MAX, "%s/uroce-local-XXXXXX", parent) >= LOCAL_DIR_MAX)
+	if (snprintf(dir, LOCAL_DIR_MAX, "%s/uroce-local-XXXXXX", parent) >= LOCAL_DIR_MAX)
 		return -ENAMETOOLONG;
 	return mkdtemp(dir) ? 0 : -errno;
 }
 
-bool local_is_own_dir(const char *dir)
+bool local_is_safe_dir(const char *dir)
 {
 	struct stat status;
 
-	return dir && strpbrk(dir, "#\n\r\t ") == NULL && stat(dir, &status) == 0 &&
-	       S_ISDIR(status.st_mode) && status.st_uid == geteuid() &&
-	       (status.st_mode & (S_IWGRP | S_IWOTH)) == 0;
+	if (!dir || dir[0] != '/' || strpbrk(dir, "#\n\r\t ") != NULL || stat(dir, &status) != 0 ||
+	    !S_ISDIR(status.st_mode))
+		return false;
+	return (status.st_uid == geteuid() || status.st_uid == 0) &&
+	       ((status.st_mode & S_ISVTX) || !(status.st_mode & (S_IWGRP | S_IWOTH)));
 }
 
-/* Make the directory, with mode 0700. The user's runtime directory may be missing, another user's,
- * or have a name too long for a socket in it. */
+const char *local_env_dir(const char *name)
+{
+	const char *dir = secure_getenv(name);
+
+	return local_is_safe_dir(dir) ? dir : NULL;
+}
+
+/* Make the directory, with mode 0700. The directories of the environment may be missing, another
+ * user's, or have a name too long for a socket in it; /tmp may be read-only. */
 static int make_dir(char *dir)
 {
-	const char *runtime_dir = secure_getenv("XDG_RUNTIME_DIR");
+	const char *const parents[] = {local_env_dir("XDG_RUNTIME_DIR"), local_env_dir("TMPDIR"),
+				       "/tmp", "/dev/shm"};
+	int rc = -ENOENT;
 
-	if (local_is_own_dir(runtime_dir) && make_dir_in(runtime_dir, dir) == 0)
-		return 0;
-	return make_dir_in("/tmp", dir);
+	for (size_t i = 0; i < RTE_DIM(parents) && rc != 0; i++)
+		if (parents[i])
+			rc = make_dir_in(parents[i], dir);
+	return rc;
 }
 
 int local_write_config(const char *dir, const struct settings *settings, uint32_t devices)
@@ -146,7 +157,8 @@ int local_start(struct local_network *network, struct settings *settings, uint32
 	rc = make_dir(network->dir);
 	if (rc != 0) {
 		snprintf(error, error_size,
-			 "local: cannot make a directory in $XDG_RUNTIME_DIR or /tmp: %s",
+			 "local: cannot make a directory in $XDG_RUNTIME_DIR, $TMPDIR, /tmp or "
+			 "/dev/shm: %s",
 			 strerror(-rc));
 		return rc;
 	}

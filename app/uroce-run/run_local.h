@@ -56,13 +56,17 @@ int local_wait(struct local_network *network, char *error, size_t error_size);
 int local_write_config(const char *dir, const struct settings *settings, uint32_t devices);
 
 /**
- * Return true if nobody else can replace what we make in a directory, and if its name can stand in
- * a configuration file. After su or sudo, XDG_RUNTIME_DIR may name another user's directory.
- * MT-safe.
+ * Return true if no other user but root can replace what we make in a directory, and if its name
+ * can stand in a configuration file. After su or sudo, the environment may name another user's
+ * directory. MT-safe.
  *
  * @param dir
  *   May be NULL.
  */
-bool local_is_own_dir(const char *dir);
+bool local_is_safe_dir(const char *dir);
+
+/** Return the directory that a variable of the environment names, or NULL if it is not a safe one.
+ * Not MT-safe. */
+const char *local_env_dir(const char *name);
 
 #endif

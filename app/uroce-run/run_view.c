@@ -26,6 +26,7 @@
 
 #include "config/settings.h"
 #include "launch.h"
+#include "run_local.h"
 #include "view/mount.h"
 #include "view/view_serve.h"
 #include "view/tree.h"
@@ -37,8 +38,8 @@
  * tree. */
 static const char *const preload_dirs[] = {"view", "../viewpreload"};
 
-/* Directories for the files if they cannot be mounted. The first one that works is used. */
-static const char *const tree_parents[] = {"/dev/shm", "/tmp"};
+/* PRELOAD has it, if an outer uroce-run has it preloaded in this process. */
+void uroce_view_leave(void) __attribute__((weak));
 
 static int view_refuse(int code, const char *what, char *error, size_t error_size)
 {
@@ -168,9 +169,8 @@ static void server_run(const struct view_plan *plan, struct view_server *server,
 		return;
 	close_others(server, ready);
 	/* The program cannot have ended: it waits for `ready`. */
-	server->watched = (int)syscall(SYS_pidfd_open, program, 0);
-	if (server->watched >= 0)
-		view_serve(server, ready);
+	server->watched = program;
+	view_serve(server, ready);
 	if (plan->dir)
 		view_tree_remove(AT_FDCWD, plan->dir);
 }
@@ -235,14 +235,16 @@ static int view_by_mount(const struct settings *settings, enum view_way way, cha
 	return rc;
 }
 
-/* Make the directory of the files, and open it. */
+/* Make the directory of the files where the first attempt works, and open it. */
 static int view_make_dir(char *dir, size_t size, char *error, size_t error_size)
 {
+	const char *const parents[] = {"/dev/shm", local_env_dir("TMPDIR"), "/tmp"};
 	int root;
 
-	for (size_t i = 0; i < RTE_DIM(tree_parents); i++) {
-		snprintf(dir, size, "%s/" TREE_TEMPLATE, tree_parents[i]);
-		if (!mkdtemp(dir))
+	for (size_t i = 0; i < RTE_DIM(parents); i++) {
+		if (!parents[i] ||
+		    snprintf(dir, size, "%s/" TREE_TEMPLATE, parents[i]) >= (int)size ||
+		    !mkdtemp(dir))
 			continue;
 		root = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 		if (root >= 0 && fchmod(root, 0755) == 0 && view_begin(root) == 0)
@@ -251,7 +253,7 @@ static int view_make_dir(char *dir, size_t size, char *error, size_t error_size)
 			close(root);
 		view_tree_remove(AT_FDCWD, dir);
 	}
-	return view_refuse(errno, "no directory for its files in /dev/shm and /tmp", error,
+	return view_refuse(errno, "no directory for its files in /dev/shm, $TMPDIR and /tmp", error,
 			   error_size);
 }
 
@@ -265,7 +267,11 @@ static int view_set_preload(const char *preload, const char *dir)
 		return -ENOMEM;
 	if (!old || *old == '\0')
 		return setenv("LD_PRELOAD", preload, 1);
-	if (asprintf(&list, "%s:%s", preload, old) < 0)
+	/* An outer uroce-run has preloaded it. */
+	if (strstr(old, preload))
+		return 0;
+	/* Last: a sanitizer's library must be the first. */
+	if (asprintf(&list, "%s:%s", old, preload) < 0)
 		return -ENOMEM;
 	rc = setenv("LD_PRELOAD", list, 1);
 	free(list);
@@ -297,12 +303,17 @@ static int view_by_preload(const struct settings *settings, const char *library,
 		       : view_refuse(ENOMEM, "environment", error, error_size);
 }
 
+void view_leave(void)
+{
+	unsetenv(VIEW_VARIABLE);
+	if (uroce_view_leave)
+		uroce_view_leave();
+}
+
 int view_start(const struct settings *settings, const char *library, char *error, size_t error_size)
 {
 	enum view_way way = VIEW_WAY_NONE;
 
-	/* The view of an outer uroce-run is not this program's. */
-	unsetenv(VIEW_VARIABLE);
 	if (settings->view == SETTINGS_VIEW_NO)
 		return 0;
 	if (settings->view != SETTINGS_VIEW_PRELOAD)

@@ -8,6 +8,10 @@
 
 struct settings;
 
+/** Leave the view of an outer uroce-run: this process sees the host's files, and the program none
+ * of that view. Not MT-safe. */
+void view_leave(void);
+
 /**
  * Make the view that the settings ask for, start its server, and set the environment for the
  * program. Not MT-safe; the process must have one thread.

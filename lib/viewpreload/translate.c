@@ -20,7 +20,7 @@ static const char *const shown[] = {
 };
 #define SHOWN (sizeof(shown) / sizeof(shown[0]))
 
-/* Set by the constructor; constant afterwards. "": there is no view. */
+/* Set by the constructor. "": there is no view. */
 static char view_root[PATH_MAX];
 static size_t view_root_len;
 
@@ -32,6 +32,18 @@ static void __attribute__((constructor(101))) translate_init(void)
 		return;
 	strcpy(view_root, root);
 	view_root_len = strlen(view_root);
+}
+
+void uroce_view_leave(void)
+{
+	view_root_len = 0;
+}
+
+/* gcc's ASan ends a program in which another library comes before its own, so that nobody takes its
+ * place. Ours calls its functions. */
+const char *__asan_default_options(void)
+{
+	return "verify_asan_link_order=0";
 }
 
 /* Return the length of the view's directory that a path starts with, or 0. */

@@ -28,4 +28,11 @@ bool translate_back(char *path);
  * MT-safe. */
 bool translate_normalize(const char *path, char *buffer, size_t size);
 
+/** Show this process the host's files from now on: for uroce-run, which makes another view. Not
+ * MT-safe. */
+void uroce_view_leave(void);
+
+/** ASan's hook: its options, which ASAN_OPTIONS overrides. MT-safe. */
+const char *__asan_default_options(void);
+
 #endif

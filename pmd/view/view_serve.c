@@ -11,6 +11,7 @@
 #include <limits.h>
 #include <linux/futex.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
@@ -130,8 +131,9 @@ static bool has_ended(int32_t pid)
 	if (pid < 0)
 		return true;
 	end.fd = (int)syscall(SYS_pidfd_open, pid, 0);
+	/* A seccomp filter may refuse pidfds. */
 	if (end.fd < 0)
-		return errno == ESRCH;
+		return kill(pid, 0) < 0 && errno == ESRCH;
 	ended = poll(&end, 1, 0) == 1;
 	close(end.fd);
 	return ended;
@@ -177,11 +179,13 @@ static void doorbell_clear(int doorbell)
 
 void view_serve(const struct view_server *server, int ready)
 {
-	struct pollfd fds[] = {{.fd = server->entry.doorbell, .events = POLLIN},
-			       {.fd = server->watched, .events = POLLIN},
-			       {.fd = server->entry.door, .events = POLLIN}};
+	struct pollfd fds[] = {
+		{.fd = server->entry.doorbell, .events = POLLIN},
+		{.fd = (int)syscall(SYS_pidfd_open, server->watched, 0), .events = POLLIN},
+		{.fd = server->entry.door, .events = POLLIN}};
 	struct view_state *state = view_state_create(server);
 	unsigned int used = 0;
+	bool watching = true;
 
 	if (!state)
 		return;
@@ -195,8 +199,10 @@ void view_serve(const struct view_server *server, int ready)
 		view_table_admit(&server->entry);
 		doorbell_clear(server->entry.doorbell);
 		used = view_state_poll(state);
-		if (fds[1].revents != 0)
-			fds[1].fd = -1; /* the watched process has ended */
-	} while (used > 0 || fds[1].fd >= 0);
+		if (fds[1].fd >= 0 ? fds[1].revents != 0 : watching && has_ended(server->watched)) {
+			watching = false;
+			fds[1].fd = -1;
+		}
+	} while (used > 0 || watching);
 	view_state_destroy(state);
 }

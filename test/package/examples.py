@@ -46,6 +46,7 @@ class ExamplesTest:
         self._report.check("package: doc/user/ci.md: one line", self._one_line)
         for language in LANGUAGES if self._report.complete else ("c",):
             self._report.check(f"package: doc/user/ci.md: {language}", self._language, language)
+        self._report.check("package: doc/user/ci.md: TSan", self._tsan)
         self._report.check("package: doc/user/ci.md: a step in a shell", self._step)
         self._report.check("package: doc/user/ci.md: a step that cannot start", self._step_fails)
 
@@ -65,6 +66,12 @@ class ExamplesTest:
                                  user=True, seconds=300)
         if expected not in output:
             raise CheckFailed(f"no '{expected}'", output.splitlines()[-30:])
+
+    def _tsan(self):
+        """In the folder of the check before."""
+        output = self._place.run(f"cd ~/c\n{ci_blocks('Sanitizers')['tsan']}", user=True)
+        if LANGUAGES["c"][1] not in output:
+            raise CheckFailed("no result", output.splitlines())
 
     @staticmethod
     def _step_lines():

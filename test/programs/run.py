@@ -43,6 +43,7 @@ from programs.share.call_by_call import CallByCallTest  # noqa: E402
 from programs.share.crowds import CrowdsTest  # noqa: E402
 from programs.share.operate import OperateTest  # noqa: E402
 from programs.share.share import ShareTest  # noqa: E402
+from programs.tools.ci import CiTest  # noqa: E402
 from programs.tools.ctl import CtlTest  # noqa: E402
 from programs.tools.local import LocalTest  # noqa: E402
 from programs.tools.testroce import TestroceTest  # noqa: E402
@@ -95,6 +96,7 @@ def groups(options):
         plain("views", ViewsTest),
         plain("ctl", CtlTest),
         plain("uroce-run", UroceRunTest),
+        plain("ci", CiTest),
         plain("connections", ConnectionsTest),
         plain("migration", MigrationTest),
         plain("early drop", EarlyDropTest),

@@ -91,23 +91,27 @@ TEST(local_write_config__needs_a_directory)
 	assert_int_equal(local_write_config("/nonexistent", &settings, 1), -ENOENT);
 }
 
-TEST(local_is_own_dir__only_if_nobody_else_can_write_there)
+TEST(local_is_safe_dir__only_if_nobody_else_can_write_there)
 {
 	char own[] = "/tmp/own-dir-XXXXXX";
 
 	assert_non_null(mkdtemp(own));
-	assert_true(local_is_own_dir(own));
+	assert_true(local_is_safe_dir(own));
 	assert_int_equal(chmod(own, 0720), 0);
-	assert_false(local_is_own_dir(own));
+	assert_false(local_is_safe_dir(own));
 	assert_int_equal(chmod(own, 0702), 0);
-	assert_false(local_is_own_dir(own));
-	assert_int_equal(chmod(own, 0700), 0);
+	assert_false(local_is_safe_dir(own));
+	assert_int_equal(chmod(own, 01777), 0);
+	assert_true(local_is_safe_dir(own));
 	if (geteuid() == 0) {
 		assert_int_equal(chown(own, 65534, (gid_t)-1), 0);
-		assert_false(local_is_own_dir(own));
+		assert_false(local_is_safe_dir(own));
+		assert_int_equal(chmod(own, 0700), 0);
+		assert_false(local_is_safe_dir(own));
 	}
 	assert_int_equal(rmdir(own), 0);
-	assert_false(local_is_own_dir(own));
-	assert_false(local_is_own_dir(NULL));
-	assert_false(local_is_own_dir("/tmp/two\nlines"));
+	assert_false(local_is_safe_dir(own));
+	assert_false(local_is_safe_dir(NULL));
+	assert_false(local_is_safe_dir("/tmp/two\nlines"));
+	assert_false(local_is_safe_dir("."));
 }

@@ -13,7 +13,7 @@ struct view_server {
 	int root; /* the directory of the view */
 	struct view_entry entry;
 	struct view_table *table;
-	int watched; /* pidfd of the process for which the view was made */
+	pid_t watched; /* the process for which the view was made */
 	/* Devices as the settings describe them, until a process opens them. */
 	const struct view_facts *expected;
 	size_t expected_count;

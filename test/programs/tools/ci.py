@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What jobs of CI do and what their machines refuse: each with a small program of rdma_cm under uroce-run --local."""
+
+import os
+import re
+import shutil
+import tempfile
+
+from harness.process import ask
+from harness.report import CannotRun, CheckFailed
+from harness.tools import UROCE_RUN
+
+SECONDS = 60
+TOP_DIR = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "..")
+SOURCE = os.path.join(TOP_DIR, "config", "ci", "c", "send_test.c")
+TSAN_FILE = os.path.join(TOP_DIR, "config", "ci", "tsan.supp")
+PROGRAMS = os.path.join(os.path.dirname(UROCE_RUN), "..", "test", "programs")
+SEND_TEST, NO_PIDFD = (os.path.abspath(os.path.join(PROGRAMS, name)) for name in ("send_test", "no_pidfd"))
+TSAN_EXIT = 66  # of a program with a report
+ATTEMPTS = 50
+RESULT = "received what was sent"
+WAYS = ("mount", "preload")
+# Both threads write without an order: a race of the program's own.
+OWN_RACE = "#include <pthread.h>\nint n;\nvoid *add(void *x) { n++; return x; }\n" \
+    "int main(void) { pthread_t t; pthread_create(&t, 0, add, 0); n++; return pthread_join(t, 0); }\n"
+
+
+class CiTest:
+    """All checks."""
+
+    def __init__(self, report, _work_dir):
+        self._report = report
+        self._dir = tempfile.mkdtemp(prefix="uroce-ci-test-")
+
+    def run_all(self):
+        try:
+            self._check("gcc's ASan, preloaded view", self._asan)
+            self._check("TSan has nothing to say", self._tsan)
+            self._check("TSan tells of the program's own races", self._tsan_own)
+            for outer in WAYS:
+                for inner in WAYS:
+                    self._check(f"--view {inner} in --view {outer}", self._nested, outer, inner)
+            self._check("what the user preloads comes before the view", self._preloaded)
+            for way in (*WAYS, "no"):
+                self._check(f"no pidfd, --view {way}", self._no_pidfd, way)
+            self._check("read-only /tmp", self._read_only_tmp)
+            self._check("TMPDIR", self._tmpdir)
+            self._check("sudo: uroce-run inside", self._sudo)
+        finally:
+            shutil.rmtree(self._dir)
+
+    def _check(self, name, function, *args):
+        self._report.check(f"ci: {name}", function, *args)
+
+    def _compile(self, name, source, *options):
+        program = os.path.join(self._dir, name)
+        built = ask(["gcc", "-g", "-o", program, *options, source, "-lrdmacm", "-libverbs", "-pthread"], SECONDS)
+        if built.returncode:
+            raise CannotRun(f"gcc {' '.join(options)} fails: {built.stderr.splitlines()[-1]}")
+        return program
+
+    @staticmethod
+    def _ask(argv, expected=RESULT, status=0, **env):
+        done = ask(argv, SECONDS, env={**os.environ, **env})
+        if done.returncode != status or not re.search(expected, done.stdout):
+            raise CheckFailed(f"exit {done.returncode}", [*done.stdout.splitlines(), *done.stderr.splitlines()])
+
+    def _asan(self):
+        program = self._compile("send_asan", SOURCE, "-fsanitize=address")
+        self._ask([UROCE_RUN, "--local", "--view", "preload", "--", program], ASAN_OPTIONS="detect_leaks=0")
+
+    def _tsan(self):
+        """Without the file it reports something, but not each time."""
+        program = self._compile("send_tsan", SOURCE, "-fsanitize=thread")
+        command = [UROCE_RUN, "--local", "--", program]
+        self._ask(command, TSAN_OPTIONS=f"suppressions={TSAN_FILE}")
+        if not any(ask(command, SECONDS).returncode == TSAN_EXIT for _ in range(ATTEMPTS)):
+            raise CheckFailed(f"{TSAN_FILE} is not needed")
+
+    def _tsan_own(self):
+        source = os.path.join(self._dir, "own_race.c")
+        with open(source, "w", encoding="ascii") as file:
+            file.write(OWN_RACE)
+        program = self._compile("own_race", source, "-fsanitize=thread")
+        self._ask([UROCE_RUN, "--local", "--", program], "", TSAN_EXIT, TSAN_OPTIONS=f"suppressions={TSAN_FILE}")
+
+    def _nested(self, outer, inner):
+        """The inner program has the inner network's device, and its files."""
+        script = f"{SEND_TEST} && cat /sys/class/infiniband/uroce0/ports/1/state"
+        self._ask([UROCE_RUN, "--local", "--view", outer, "--", UROCE_RUN, "--local", "--view", inner, "--", "sh", "-c", script],
+                  f"{RESULT}\n4: ACTIVE")
+
+    def _preloaded(self):
+        self._ask([UROCE_RUN, "--local", "--view", "preload", "--", "sh", "-c", "echo $LD_PRELOAD"],
+                  r"^libm.so.6:\S+/liburoce-view.so$", LD_PRELOAD="libm.so.6")
+
+    def _no_pidfd(self, way):
+        """The exit status is still the command's, and the view's server works."""
+        script = f"{SEND_TEST} && ls /sys/class/infiniband; exit 7"
+        self._ask([NO_PIDFD, UROCE_RUN, "--local", "--view", way, "--", "sh", "-c", script],
+                  RESULT if way == "no" else f"{RESULT}\nuroce0", 7)
+
+    def _read_only_tmp(self):
+        script = 'mount -t tmpfs -o ro none /tmp && exec "$@"'
+        self._ask(["unshare", "--mount", "--propagation", "private", "sh", "-c", script, "sh", UROCE_RUN, "--local", "--",
+                   SEND_TEST])
+
+    def _tmpdir(self):
+        """Files are there while the command runs, and a directory that others may write is not used."""
+        own = os.path.join(self._dir, "tmp")
+        os.mkdir(own)
+        for mode, expected in ((0o755, own), (0o1777, own), (0o777, "/tmp")):
+            os.chmod(own, mode)
+            self._ask([UROCE_RUN, "--local", "--", "sh", "-c", "echo $UROCE_SOCKET"], f"^{expected}/uroce-local-", TMPDIR=own)
+
+    def _sudo(self):
+        """sudo removes the environment of uroce-run, so the command below it attaches by the socket."""
+        if not shutil.which("sudo") or ask(["sudo", "-n", "true"], SECONDS).returncode:
+            raise CannotRun("no sudo without a password")
+        script = f'sudo -n {UROCE_RUN} --socket "$UROCE_SOCKET" -- {SEND_TEST}'
+        self._ask([UROCE_RUN, "--local", "--view", "preload", "--", "sh", "-c", script])
