@@ -197,6 +197,34 @@ TEST(cc_answered__not_by_a_nak_or_by_what_is_not_in_flight)
 	assert_int_equal(cc->swift.rtt_ns, 1000);
 }
 
+/* Of four packets in flight the third is timed. */
+TEST(cc_told__by_a_sack_of_the_timed_packet_or_of_a_later_one)
+{
+	static const struct {
+		uint32_t expected;
+		uint8_t kept; /* behind that one */
+		bool sack, ends;
+	} cases[] = {{0, 0x1, true, false}, {0, 0x2, true, true},   {0, 0x4, true, false},
+		     {1, 0x1, true, true},  {2, 0x1, true, false},  {3, 0, true, true},
+		     {4, 0, true, true},    {5, 0xff, true, false}, {0, 0x2, false, false}};
+
+	for (size_t i = 0; i < RTE_DIM(cases); i++) {
+		struct packet sack = answer_to(cases[i].expected, OPCODE_SACK, 0);
+
+		make(CC_SWIFT);
+		send(4, 1000);
+		cc->timed_psn = psn_make(FIRST + 2);
+		loss.sack = cases[i].sack;
+		sack.payload = &cases[i].kept;
+		sack.payload_len = 1;
+		cc_told(cc, &sack, 3000);
+		assert_int_equal(cc->timed, !cases[i].ends);
+		cc_told(cc, &sack, 3000);
+		assert_int_equal(cc->timed, !cases[i].ends);
+		tear_down(state);
+	}
+}
+
 TEST(cc_marked__one_notification_in_50_us)
 {
 	make(CC_DCQCN);

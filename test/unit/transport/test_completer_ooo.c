@@ -22,6 +22,16 @@ TEST(completer_receive__an_out_of_order_response_of_another_length_is_not_kept)
 	EXPECT_FAULT(FAULT_BAD_RESPONSE, OPCODE_READ_RESPONSE_MIDDLE, 1, .len = MTU - 4);
 }
 
+TEST(completer_receive__an_out_of_order_result_of_no_atomic_is_not_kept)
+{
+	let_keep();
+	post(1, IBV_WR_RDMA_READ, 8);
+	post(2, IBV_WR_ATOMIC_WRITE, 8);
+	assert_int_equal(send_all(), 2);
+	EXPECT_TAKEN(OPCODE_ATOMIC_ACKNOWLEDGE, 1, .syndrome = ACK, .original = 5);
+	assert_int_equal(rig.completer.ooo.count, 0);
+}
+
 TEST(completer_receive__relaxed_memory_takes_out_of_order_responses_at_once)
 {
 	struct ibv_sge sge[2];

@@ -724,6 +724,19 @@ TEST(completer_sack__a_read_request_that_came_is_no_evidence_of_a_later_one)
 	assert_int_equal(send_all(), 0);
 }
 
+TEST(completer_sack__a_read_request_that_came_again_is_evidence_of_an_earlier_one)
+{
+	post(1, IBV_WR_RDMA_READ, 2 * MTU);
+	post(2, IBV_WR_RDMA_READ, 2 * MTU);
+	post(3, IBV_WR_RDMA_WRITE, 8);
+	assert_int_equal(send_all(), 3);
+	tell(1, 0x10);
+	EXPECT_SENT(1, 3);
+	tell(1, 0x14);
+	assert_int_equal(scoreboard_at(&rig.board, psn_make(FIRST_PSN + 3)), RANGE_SENT);
+	EXPECT_SENT(1);
+}
+
 TEST(requester_send__a_read_that_is_not_sent_again_is_marked)
 {
 	rig.loss.recovery.timeout_ns = UINT64_C(1) << 30;

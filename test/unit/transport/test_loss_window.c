@@ -98,6 +98,19 @@ TEST(loss_init__forgets_the_peer)
 	assert_true(scoreboard_is_empty(&board));
 }
 
+TEST(loss_set_attr__is_obeyed)
+{
+	loss_set_attr(&loss, &(struct loss_attr){.timeout_ns = 5000,
+						 .max_responses = 7,
+						 .retry_cnt = 6,
+						 .rnr_retry = 5});
+	assert_int_equal(loss.allowed_responses, 7);
+	loss_init(&loss, psn_make(5));
+	assert_int_equal(loss.recovery.timeout_ns, 5000);
+	assert_int_equal(loss.recovery.retries_left, 6);
+	assert_int_equal(loss.recovery.rnr_left, 5);
+}
+
 TEST(loss_sent__moves_on_over_the_wrap)
 {
 	loss_sent(&loss, 1);

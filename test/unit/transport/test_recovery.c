@@ -127,7 +127,9 @@ TEST(recovery_lost__starts_a_timer_that_does_not_run)
 TEST(recovery_release__starts_the_timers_that_were_held)
 {
 	recovery_sent(&recovery, NOW_NS);
+	recovery_time(&recovery, psn_make(7), NOW_NS);
 	recovery_hold(&recovery);
+	assert_int_equal(recovery.timed, RECOVERY_TIMED_NOTHING);
 	assert_int_equal(recovery_deadline_ns(&recovery), RECOVERY_NEVER);
 	recovery_release(&recovery, NOW_NS + 10);
 	expect(RECOVERY_RESENDING, NOW_NS + 10 + TIMEOUT_NS);
@@ -735,6 +737,10 @@ TEST(recovery_expire__a_probe_is_early_for_the_newest_packet_of_a_sack_capable_p
 			due_ns += 10;
 			assert_int_equal(recovery.retransmit_ns, due_ns);
 		}
+		assert_int_equal(recovery_expire(&recovery, false, due_ns), RECOVERY_RETRANSMIT);
+		/* The second time it is not. */
+		due_ns = recovery.retransmit_ns;
+		recovery_sent(&recovery, due_ns - 1);
 		assert_int_equal(recovery_expire(&recovery, false, due_ns), RECOVERY_RETRANSMIT);
 	}
 }

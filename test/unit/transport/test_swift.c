@@ -95,6 +95,15 @@ TEST(cc_destroy__leaves_the_entry_of_its_host)
 	assert_int_equal(set_up(NULL), 0);
 }
 
+TEST(cc_reset__leaves_the_entry_of_its_host)
+{
+	const struct cc_path *path = cc->path;
+
+	cc_reset(cc);
+	assert_int_equal(path->users, 0);
+	assert_null(cc->path);
+}
+
 TEST(cc_reset__measures_a_host_without_an_entry_anew)
 {
 	cc_path_put(cc->path);
