@@ -46,15 +46,22 @@ static enum cc_kind qp_cc(const struct qp_init *init)
 	return qp_may_have_cc(init->type, init->cc.kind) ? init->cc.kind : CC_NONE;
 }
 
+/* A responder that keeps nothing has nothing to report; neither side of such a queue pair takes
+ * part. */
+void qp_set_sack(struct qp *qp, bool sack)
+{
+	const uint8_t service = qp->kind->service;
+
+	qp->loss.sack = sack && qp->completer.ooo.pool != NULL &&
+			(service == OPCODE_RC || service == OPCODE_XRC);
+	qp->replies.kept = qp->loss.sack ? &qp->responder.ooo : NULL;
+}
+
 static void qp_connect_roles(struct qp *qp, const struct qp_init *init)
 {
 	const uint8_t service = qp->kind->service;
 
 	qp->loss.window_max = init->window_max;
-	/* A responder that keeps nothing has nothing to report; neither side of such a queue pair
-	 * takes part. */
-	qp->loss.sack =
-		init->sack && init->ooo != NULL && (service == OPCODE_RC || service == OPCODE_XRC);
 	qp->requester = (struct requester){.sq = &qp->sq,
 					   .pd = init->pd,
 					   .peer = &qp->peer,
@@ -75,8 +82,7 @@ static void qp_connect_roles(struct qp *qp, const struct qp_init *init)
 	qp->replies.qpn = init->qpn;
 	qp->replies.peer = &qp->peer;
 	qp->replies.counters = init->counters;
-	if (qp->loss.sack)
-		qp->replies.kept = &qp->responder.ooo;
+	qp_set_sack(qp, init->sack);
 	if (qp_is_datagram(qp)) {
 		qp->datagram = (struct datagram){.sq = &qp->sq,
 						 .rq = qp->rq,

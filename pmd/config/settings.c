@@ -36,6 +36,12 @@ static const char *const uplink_names[] = {
 	[SETTINGS_UPLINK_RING] = "ring",
 };
 
+static const char *const sack_names[] = {
+	[SETTINGS_SACK_AUTO] = "auto",
+	[SETTINGS_SACK_YES] = "yes",
+	[SETTINGS_SACK_NO] = "no",
+};
+
 static const char *const stores_names[] = {
 	[SETTINGS_STORES_AUTO] = "auto",
 	[SETTINGS_STORES_ROUND] = "round",
@@ -286,7 +292,7 @@ static const struct value values[] = {
 	{SETTING("view", choice, view), CHOICES(view_names)},
 	{SETTING("log-level", choice, log_level), CHOICES(log_level_names)},
 	{SETTING("telemetry", yes_no, telemetry)},
-	{SETTING("sack", yes_no, sack)},
+	{SETTING("sack", choice, sack), CHOICES(sack_names)},
 	{SETTING("file-prefix", word, file_prefix), .fits = names_directory,
 	 .rule = "is not the name of a directory"},
 	{SETTING("capture", choice, capture), CHOICES(capture_names)},

@@ -45,6 +45,8 @@
 
 #define PORTS_MAX SETTINGS_PORTS_MAX
 
+#define SOFT_ROCE "/sys/module/rdma_rxe"
+
 /* constant after the start */
 static struct engine *provider_engines[PORTS_MAX];
 static struct link provider_links[PORTS_MAX];
@@ -204,6 +206,21 @@ static uint32_t provider_engine_count(const struct settings *settings, const str
 	return queues;
 }
 
+/*
+ * Soft-RoCE gets each RoCE packet to an address of its host. Before a fix of 2026 it reads beyond a
+ * packet with an opcode that it does not know, and so the kernel may crash. So do not say to peers
+ * that they may send one while Soft-RoCE is loaded. Later it cannot have the UDP port that a kernel
+ * interface of ours occupies.
+ */
+static enum device_sack provider_sack(const struct settings *settings)
+{
+	if (settings->sack == SETTINGS_SACK_YES)
+		return DEVICE_SACK_ALL;
+	if (settings->sack == SETTINGS_SACK_NO || access(SOFT_ROCE, F_OK) == 0)
+		return DEVICE_SACK_NO;
+	return DEVICE_SACK_CONNECTIONS;
+}
+
 static int provider_make_device(const struct settings *settings, const struct share_facts *facts,
 				const struct link *link, struct device **device)
 {
@@ -213,7 +230,7 @@ static int provider_make_device(const struct settings *settings, const struct sh
 		.qpn_count = facts->qpn_count,
 		.qp_limit = facts->max_qp,
 		.engines = provider_engine_count(settings, &link->port),
-		.sack = settings->sack,
+		.sack = provider_sack(settings),
 		.mr_limit_bytes = facts->max_memory,
 		.port_mtu_bytes = link->port.mtu_bytes,
 		.link_mbps = link->port.link_mbps,

@@ -11,6 +11,7 @@ from harness.noticing import Notice
 from harness.process import LocalHost, Namespace, veth_pair, wait_until
 from harness.report import CheckFailed
 from harness.tools import DEVICE, UROCE_RUN, PerfTest, PingPong, Side, gid_index, gids, run_pair
+from programs.cm.rdmacm import has_our_threads, wait_until_quiet
 from programs.share.share import Uroced
 
 TESTROCE = os.path.join(os.path.dirname(UROCE_RUN), "testroce")
@@ -77,6 +78,8 @@ class ImpairedTest:
             self._check(f"veth: loss=0.01 at both ends: {program.name}", self._programs, program, "loss=0.01")
         for program in LONG if self._report.complete else LONG[1:]:
             self._check(f"veth: selective acknowledgements: {program.name}", self._told, program)
+        self._check("veth: selective acknowledgements of connections", self._connected)
+        self._check("veth: no selective acknowledgements without a connection manager", self._raw)
         self._check("veth: delay=2ms,reorder=0.05, asleep", self._programs, PingPong(["-e"], 50, 16384),
                     "delay=2ms,reorder=0.05")
         self._shared()
@@ -166,17 +169,50 @@ class ImpairedTest:
         run_pair(program, *(self._side(number, [UROCE_RUN, *self._wire("veth", number, damage), *options, "--"])
                             for number in range(2)), self._port)
 
-    def _told(self, program):
-        """Both ends say yes: the requests and the answers have signs, and the side that lacks packets tells of others."""
+    def _notice(self, run):
+        """Return what each end has sent meanwhile, by its address. Each end's interface shows what the other end sends."""
         notices = [Notice(space, self._work_dir, f"veth{number}") for number, space in enumerate(self._spaces)]
         try:
-            # swift holds the next long READ back where packets get lost: then nothing comes behind a lost request.
-            self._programs(program, "loss=0.02", "--sack", "yes", "--cc", "none")
-            # Each end's interface shows what the other end sends.
-            seen = {address: host for notice in notices for address, host in notice.end().items()}
+            run()
+            return {address: host for notice in notices for address, host in notice.end().items()}
         finally:
             for notice in notices:
                 notice.kill()
+
+    def _told(self, program):
+        """Both ends say yes: the requests and the answers have signs, and the side that lacks packets tells of others."""
+        # swift holds the next long READ back where packets get lost: then nothing comes behind a lost request.
+        self._must_tell(self._notice(lambda: self._programs(program, "loss=0.02", "--sack", "yes", "--cc", "none")))
+
+    def _connected(self):
+        """By default ends that rdma_cm connects know each other."""
+        self._must_tell(self._notice(self._rping))
+
+    def _raw(self):
+        """By default nobody else gets a sign: the peer may be any adapter."""
+        seen = self._notice(lambda: self._programs(LONG[0], "loss=0.02"))
+        if len(seen) != 2 or any(host["signed"] or host["manufacturer"] for host in seen.values()):
+            raise CheckFailed("a sign without being asked", [str(seen)])
+
+    def _rping(self):
+        prefixes = [[UROCE_RUN, *self._wire("veth", number, "loss=0.02"), "--"] for number in range(2)]
+        argv = ["rping", "-a", "10.9.8.1", "-C", "200", "-S", "60000"]
+        server = self._host(0, *prefixes[0]).start([*argv, "-s"])
+        try:
+            if not wait_until(lambda: has_our_threads(server.pid), SECONDS):
+                raise CheckFailed("rping has no device", server.story("rping"))
+            wait_until_quiet(server.pid, SECONDS)
+            client = self._host(1, *prefixes[1]).start([*argv, "-c"])
+            status = client.wait(SECONDS)
+            story = client.story("rping")
+            client.kill()
+            if status != 0:
+                raise CheckFailed("rping hangs" if status is None else f"exit {status}", story)
+        finally:
+            server.kill()
+
+    @staticmethod
+    def _must_tell(seen):
         if len(seen) != 2 or any(host["signed"] == 0 for host in seen.values()):
             raise CheckFailed("an end does not say that it takes part", [str(seen)])
         if sum(host["manufacturer"] for host in seen.values()) == 0:

@@ -67,7 +67,7 @@ TEST(settings_set__every_name)
 	set(&settings, "secondary", "1");
 	set(&settings, "log-level", "debug");
 	set(&settings, "telemetry", "yes");
-	assert_false(settings.sack);
+	assert_int_equal(settings.sack, SETTINGS_SACK_AUTO);
 	set(&settings, "sack", "yes");
 	set(&settings, "stores", "past-caches");
 	set(&settings, "file-prefix", "rdma");
@@ -86,7 +86,7 @@ TEST(settings_set__every_name)
 	assert_int_equal(settings.secondary, 1);
 	assert_int_equal(settings.log_level, LOG_LEVEL_DEBUG);
 	assert_true(settings.telemetry);
-	assert_true(settings.sack);
+	assert_int_equal(settings.sack, SETTINGS_SACK_YES);
 	assert_int_equal(settings.stores, SETTINGS_STORES_PAST_CACHES);
 	assert_string_equal(settings.file_prefix, "rdma");
 	assert_int_equal(settings.max_qp, 12);

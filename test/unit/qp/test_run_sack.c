@@ -241,6 +241,52 @@ TEST(qp_modify__to_reset_forgets_that_the_peer_is_sack_capable)
 	assert_int_equal(rig_counter(COUNTER_retransmitted_packets), 1);
 }
 
+/* The peer is known to be uroce when the connection begins. */
+TEST(qp_set_sack__is_of_the_next_connection)
+{
+	rig.sack = false;
+	end_recreate(A, IBV_QPT_RC, NULL);
+	end_recreate(B, IBV_QPT_RC, NULL);
+	qp_set_sack(A->qp, true);
+	qp_set_sack(B->qp, true);
+	rig_connect();
+	greet(A);
+	assert_int_equal(lose_one(A), 1);
+	rig_run();
+	end_sent(A, 2, IBV_WC_SUCCESS);
+	assert_int_equal(end_modify(A, IBV_QPS_RESET), 0);
+	assert_int_equal(end_modify(B, IBV_QPS_RESET), 0);
+	qp_set_sack(A->qp, false);
+	qp_set_sack(B->qp, false);
+	rig_connect();
+	assert_int_equal(end_send(A, 1, IBV_WR_RDMA_WRITE, 0, 8, 0), 0);
+	end_run(A, 64);
+	assert_int_equal(catcher_at(&A->catcher, 0)->capability, 0);
+	end_deliver(A);
+	rig_run();
+	end_sent(A, 1, IBV_WC_SUCCESS);
+	assert_int_equal(lose_one(A), 0);
+	rig_run();
+	end_sent(A, 2, IBV_WC_SUCCESS);
+}
+
+/* A queue pair that keeps no packets never takes part. */
+TEST(qp_set_sack__needs_a_pool)
+{
+	struct ooo_pool *const pool = rig.ooo;
+
+	rig.sack = false;
+	rig.ooo = NULL;
+	end_recreate(A, IBV_QPT_RC, NULL);
+	rig.ooo = pool;
+	qp_set_sack(A->qp, true);
+	rig_connect();
+	assert_int_equal(end_send(A, 1, IBV_WR_RDMA_WRITE, 0, 8, 0), 0);
+	end_run(A, 64);
+	assert_int_equal(catcher_at(&A->catcher, 0)->capability, 0);
+	rig_run();
+}
+
 TEST(qp_receive__one_that_does_not_take_part_sets_no_capability_bits)
 {
 	rig.sack = false;

@@ -108,6 +108,11 @@ void qp_retire(struct qp *qp);
 /** Destroy a retired queue pair. Outstanding work vanishes without completions. */
 void qp_destroy(struct qp *qp);
 
+/** Control: choose if the next connection of a queue pair takes part in selective acknowledgements.
+ * Before qp_modify moves it to RTR. It never does if its service has none, or it keeps no packets.
+ */
+void qp_set_sack(struct qp *qp, bool sack);
+
 /**
  * Control: do ibv_modify_qp(3).
  *

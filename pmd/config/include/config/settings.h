@@ -44,6 +44,13 @@ enum settings_uplink {
 	SETTINGS_UPLINK_RING,	/* through uroced */
 };
 
+/* Selective acknowledgements, with peers that are uroce. */
+enum settings_sack {
+	SETTINGS_SACK_AUTO, /* the default: with those that the connection manager knows */
+	SETTINGS_SACK_YES,  /* also with those that set the bits of packets */
+	SETTINGS_SACK_NO,
+};
+
 /* How long packets are stored in memory that another CPU reads (base/meter.h). */
 enum settings_stores {
 	SETTINGS_STORES_AUTO, /* the default: each end of a memif measures */
@@ -104,7 +111,7 @@ struct settings {
 	enum settings_view view; /* uroce-run's */
 	int log_level;		 /* enum log_level */
 	bool telemetry;		 /* programs with a port of their own: DPDK's telemetry socket */
-	bool sack;		 /* uroce-run: selective acknowledgements between uroce peers */
+	enum settings_sack sack; /* uroce-run */
 	uint32_t max_qp;	 /* uroced: limit per process; 0: as many as there are */
 	uint32_t max_buffers; /* uroced: packet buffers that a process may hold; 0: the maximum */
 	uint64_t max_memory;  /* uroced: bytes that a process may register; 0: no limit */
