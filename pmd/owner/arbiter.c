@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Finds the process that gets a management datagram, and decides which ones an untrusted process
  * may send. */
+#include "owner/arbiter.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "owner/arbiter.h"
 #include "wire/cm_ip.h"
 #include "wire/gid.h"
 #include "wire/vlan.h"

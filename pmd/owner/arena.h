@@ -39,12 +39,4 @@ int arena_make_pool(struct port *port);
 
 void arena_destroy(struct server *server);
 
-/* arena_pool.c */
-
-/** Make the pool in a process without EAL. NULL: no memory (rte_errno). */
-struct rte_mempool *arena_create_plain_pool(struct server *server);
-
-/** Free its memory. Nobody has a buffer of it. */
-void arena_destroy_plain_pool(struct rte_mempool *pool);
-
 #endif

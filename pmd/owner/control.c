@@ -21,9 +21,6 @@
 #include "server.h"
 #include "share/message.h"
 #include "slot.h"
-#include "slot_begin.h"
-#include "slot_engine.h"
-#include "pending_client.h"
 #include "uplink.h"
 
 #define GROUPS_MAX 256 /* of a process */

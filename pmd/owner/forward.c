@@ -15,7 +15,6 @@
 #include "server.h"
 #include "share/steer.h"
 #include "slot.h"
-#include "slot_engine.h"
 #include "wire/mad.h"
 #include "wire/qpn_block.h"
 

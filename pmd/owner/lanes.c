@@ -16,7 +16,7 @@
 #include "server.h"
 #include "share/lane.h"
 #include "share/message.h"
-#include "slot_engine.h"
+#include "slot.h"
 
 #define TRY_AT	  16 /* packets between two processes: fewer are not worth a lane */
 #define TRY_EVERY 64 /* packets until the next attempt if no lane could be made; a power of two */

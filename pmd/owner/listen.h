@@ -13,6 +13,7 @@
 
 struct serve_passed;
 struct server;
+struct share_message;
 
 #define SERVER_PENDING_CLIENTS_MAX	32 /* untrusted clients without a slot */
 #define SERVER_PENDING_CLIENTS_USER_MAX 8  /* of these, of one user; the superuser has no limit */
@@ -61,5 +62,22 @@ int listen_open(struct server *server, const struct listen_config *config, enum 
 int listen_accept(struct server *server, struct listener *listener);
 
 void listen_close(struct listener *listener);
+
+/* Untrusted clients that have connected and have no slot yet. */
+
+void pending_client_init(struct server *server);
+
+/** Accept a client at the socket for untrusted programs. */
+void pending_client_accept(struct server *server);
+
+/** Read a pending client's first message, and give it a slot or close its socket. */
+void pending_client_hello(struct server *server, int fd);
+
+/** Receive a message of an untrusted client, which may pass at most one descriptor, of any kind,
+ * with it. Returns as message_receive does; -EBUSY: descriptors that the client passed earlier are
+ * still being closed. */
+int pending_client_receive(int fd, struct share_message *message, int *passed_fd);
+
+void pending_client_close_all(struct server *server);
 
 #endif

@@ -12,7 +12,6 @@
 #include "server.h"
 #include "share/blocks.h"
 #include "slot.h"
-#include "slot_engine.h"
 
 static_assert(SERVER_FULL_SHARES <= DIVIDE_BLOCKS_MAX, "a filter has room for each socket's block");
 

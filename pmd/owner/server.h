@@ -9,7 +9,6 @@
 
 #include "arena.h"
 #include "capture.h"
-#include "change.h"
 #include "control.h"
 #include "direct.h"
 #include "kernel.h"
@@ -23,6 +22,14 @@
 #include "slot.h"
 #include "uplink.h"
 #include "xrc.h"
+
+struct change;
+
+/* Settings that were read again. */
+struct changes {
+	struct change *wanted; /* left by serve_change; NULL: none; atomic */
+	struct change *made;   /* the newest that was taken: server.tenant_limits points into it */
+};
 
 struct server {
 	/* constant */

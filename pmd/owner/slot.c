@@ -21,7 +21,6 @@
 #include "pause.h"
 #include "psocks.h"
 #include "server.h"
-#include "slot_engine.h"
 #include "server_poll.h"
 
 static_assert(SERVE_SLOTS_MAX <= SPACES_SLOTS && SERVE_SLOTS_MAX <= CONNECTIONS_SLOTS,

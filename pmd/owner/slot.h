@@ -2,7 +2,7 @@
 /*
  * Slots. A slot is what the owner keeps for one attached process: its page, its rings, its numbers,
  * and its share of the buffers. A process whose device has several engines may have a slot for each
- * engine (slot_engine.h).
+ * engine (slot_engine.c).
  */
 #ifndef OWNER_SLOT_H
 #define OWNER_SLOT_H
@@ -24,6 +24,7 @@
 struct isolated;
 struct report;
 struct server;
+struct share_engine;
 
 /* Slots of isolated processes at most, so that trusted processes always find free ones; and slots
  * of one user's, but the superuser has no limit. If a port has few slots, the limits are a half and
@@ -75,7 +76,7 @@ struct slot {
 	uint32_t qpn_count;
 	uint32_t max_qp;   /* queue pairs of its process; 0: only its numbers limit it */
 	uint32_t id_value; /* upper bits of its communication ids */
-	/* Engines of its device (slot_engine.h). */
+	/* Engines of its device (slot_engine.c). */
 	bool is_further;	/* the slot is that of a further engine */
 	uint16_t first;		/* is_further: the slot of the first engine */
 	uint32_t engine;	/* is_further: the engine's number */
@@ -152,5 +153,110 @@ static inline bool slot_is_served(const struct slot *slot)
 {
 	return slot->state == SLOT_LIVE || slot->state == SLOT_DRAINING;
 }
+
+/* slot_begin.c: the beginning of a process's time in a slot */
+
+/* Flags of slot_begin. */
+#define SLOT_ISOLATED	   0x1 /* it is not trusted with shared memory */
+#define SLOT_HOLDS_NOTHING 0x2 /* it says that it maps no memory of its earlier slots */
+
+/**
+ * Give a process a slot, and send it the welcome.
+ *
+ * @param report_fd
+ *   The process's report, or -1. The caller keeps the descriptor.
+ * @param flags
+ *   SLOT_ISOLATED, SLOT_HOLDS_NOTHING.
+ * @param engines
+ *   Of the process's device. The welcome tells if each of them may have a slot.
+ * @return
+ *   0; -errno: the process has been told, and the caller keeps the socket.
+ */
+int slot_begin(struct server *server, int socket, int report_fd, unsigned int flags,
+	       uint32_t engines);
+
+/**
+ * Give a process a slot for a further engine of its device, and send it the welcome.
+ *
+ * @return
+ *   0; -errno: the process has been told, and the caller keeps the socket.
+ */
+int slot_begin_further(struct server *server, int socket, const struct share_engine *engine);
+
+/* slot_prepare.c: what a process gets with its slot */
+
+/** Return the limits of a user. */
+const struct tenants_limits *slot_limits_of(const struct server *server, user_t user);
+
+/**
+ * Prepare all that a slot needs before the welcome.
+ *
+ * @param engines
+ *   Of the process's device.
+ * @param page_fd
+ *   Is set to the descriptor of the slot's page, which the caller closes. It stays -1 if the
+ *   process is isolated.
+ * @return
+ *   0; -errno: what was prepared before stays in the slot (slot_release).
+ */
+int slot_prepare(struct server *server, uint16_t number, int socket, bool isolated,
+		 uint32_t engines, int *page_fd);
+
+/** The same for the slot of a further engine of a process, after slot_engine_check. */
+int slot_prepare_further(struct server *server, uint16_t number, int socket,
+			 const struct share_engine *engine, int *page_fd);
+
+/*
+ * slot_engine.c: slots of the further engines of a process. A process has a slot, and one more for
+ * each further engine of its device: with rings, buffers and lanes that only this engine's thread
+ * uses. All that a process has once (queue pair numbers, communication ids, groups, its report)
+ * belongs to the slot of the first engine.
+ */
+
+/* Slots of further engines at most, so that other processes get a full share of the buffers. If a
+ * port has few slots, the limit is a quarter of them. */
+#define SERVER_FURTHER_MAX 16u
+
+/** Reserve what the further engines of a process need, if there is enough: slots and full shares of
+ * the buffers. The slot is that of the first engine. */
+void slot_engine_reserve(struct server *server, uint16_t number, uint32_t count);
+
+/**
+ * Check a request for the slot of a further engine.
+ *
+ * @param socket
+ *   The socket of the request, whose other end must be the process of the first engine.
+ * @return
+ *   0; -EINVAL: there is no such process, or nothing is reserved for this engine.
+ */
+int slot_engine_check(const struct server *server, int socket, const struct share_engine *engine);
+
+/** Make a slot that of an engine, after slot_engine_check. Its full share is not reserved any
+ * more. */
+void slot_engine_add(struct server *server, uint16_t number, const struct share_engine *engine);
+
+/** End the slots of a process together: the further ones with the first, and the first with one of
+ * the others. Called when a slot is withdrawn. */
+void slot_engine_withdraw(struct server *server, uint16_t number);
+
+/** Forget the slot of a further engine, which is freed; of another slot: do nothing. */
+void slot_engine_forget(struct server *server, uint16_t number);
+
+/** Return the number of the first engine's slot, of the process that a slot belongs to. */
+uint16_t slot_engine_first(const struct server *server, uint16_t number);
+
+/** Return the slot for packets to a queue pair, of the process whose first slot is given. */
+static inline uint16_t slot_engine_of(const struct slot *first, uint16_t number, uint32_t qpn)
+{
+	uint16_t to;
+
+	if (likely(first->engine_count <= 1))
+		return number;
+	to = first->engine_slots[qpn % first->engine_count];
+	return to == BLOCK_NONE ? number : to;
+}
+
+/** Return the engines whose packets go to a slot, as bits. */
+uint32_t slot_engine_served(const struct server *server, uint16_t number);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Gives a process a slot: checks its other slots, finds a free one, and sends the welcome. */
-#include "slot_begin.h"
+#include "slot.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -19,8 +19,6 @@
 #include "report/write.h"
 #include "server.h"
 #include "share/message.h"
-#include "slot_engine.h"
-#include "slot_prepare.h"
 #include "server_poll.h"
 
 #define SLOTS_BEFORE_MAX 4 /* slots of one process that it hung up */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Slots of the further engines of a process: who may have one, and how they end. */
-#include "slot_engine.h"
+#include "slot.h"
 
 #include <errno.h>
 #include <sys/socket.h>

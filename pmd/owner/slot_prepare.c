@@ -5,7 +5,7 @@
  * Each process gets a new page, so nothing that an earlier process left behind can access the
  * memory of a later one.
  */
-#include "slot_prepare.h"
+#include "slot.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -21,7 +21,6 @@
 #include "owner/arbiter.h"
 #include "psocks.h"
 #include "server.h"
-#include "slot_engine.h"
 
 /* Find the process at the other end, and open a pidfd that reports its end. The socket does not
  * always do so, because a child of the process may keep it open. */

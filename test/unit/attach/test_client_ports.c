@@ -26,7 +26,7 @@
 #include "pause.h"
 #include "server.h"
 #include "slot.h"
-#include "pending_client.h"
+#include "listen.h"
 #include "test.h"
 #include "wire/gid.h"
 

@@ -7,7 +7,6 @@
 #include "event.h"
 #include "share/user.h"
 #include "slot.h"
-#include "slot_begin.h"
 #include "test.h"
 
 /* Let an attached process be one of another user. */

@@ -15,7 +15,6 @@
 #include "event.h"
 #include "share/message.h"
 #include "slot.h"
-#include "slot_begin.h"
 #include "test.h"
 #include "wire/build.h"
 

@@ -30,7 +30,6 @@
 #include "server.h"
 #include "share/message.h"
 #include "slot.h"
-#include "pending_client.h"
 #include "test.h"
 
 #define USER	    54321

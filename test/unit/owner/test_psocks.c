@@ -19,7 +19,6 @@
 #include "share/blocks.h"
 #include "share/message.h"
 #include "slot.h"
-#include "slot_begin.h"
 #include "test.h"
 
 #define TIMEOUT_MS 20000

@@ -15,8 +15,7 @@
 #include "server.h"
 #include "share/message.h"
 #include "slot.h"
-#include "slot_begin.h"
-#include "pending_client.h"
+#include "listen.h"
 #include "test.h"
 
 static struct report_set reports;

@@ -19,7 +19,6 @@
 #include "server.h"
 #include "share/message.h"
 #include "slot.h"
-#include "slot_begin.h"
 #include "test.h"
 #include "server_poll.h"
 

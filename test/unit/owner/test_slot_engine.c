@@ -16,8 +16,6 @@
 #include "server.h"
 #include "share/message.h"
 #include "slot.h"
-#include "slot_begin.h"
-#include "slot_engine.h"
 #include "test.h"
 
 #define ENGINES 3

@@ -13,7 +13,7 @@
 #include "owner/tenants.h"
 
 /* Slots at once: one for each attached process, and one for each further engine that has one
- * (slot_engine.h). */
+ * (slot_engine.c). */
 #define SERVE_SLOTS_MAX 256
 #define SERVE_SLOTS_DMA 32 /* the same on a port that does DMA: their buffers are pinned memory */
 #define SERVE_PASSED	32 /* two sockets for each port that one process may share */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Tests of pmd/owner/arena_pool.c: this process does not start EAL. */
+/* Tests of the pool without EAL of pmd/owner/arena.c: this process does not start EAL. */
 #include <errno.h>
 #include <string.h>
 
