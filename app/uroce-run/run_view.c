@@ -183,7 +183,7 @@ static int view_start_server(const struct view_plan *plan, char *error, size_t e
 		.expected_count = plan->expected_count,
 	};
 	const pid_t program = getpid();
-	int ready[2], rc = 0;
+	int ready[2], status, rc = 0;
 	pid_t child;
 	char byte;
 
@@ -193,14 +193,17 @@ static int view_start_server(const struct view_plan *plan, char *error, size_t e
 	child = fork();
 	if (child == 0) {
 		/* The server must not be the program's child: the program might wait for it. */
-		if (fork() == 0)
+		child = fork();
+		if (child == 0)
 			server_run(plan, &server, ready[1], program);
-		_exit(0);
+		_exit(child < 0 ? errno : 0);
 	}
 	close(ready[1]);
 	if (child < 0)
 		rc = view_refuse(errno, "cannot start its server", error, error_size);
-	else if (waitpid(child, NULL, 0) < 0 || read(ready[0], &byte, 1) != 1)
+	else if (waitpid(child, &status, 0) == child && status != 0)
+		rc = view_refuse(WEXITSTATUS(status), "cannot start its server", error, error_size);
+	else if (read(ready[0], &byte, 1) != 1)
 		rc = view_refuse(ECHILD, "its server does not start", error, error_size);
 	close(ready[0]);
 	view_entry_close(&server.entry);

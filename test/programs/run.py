@@ -22,6 +22,7 @@ from programs.hosts.beside import BesideTest  # noqa: E402
 from programs.hosts.early_drop import EarlyDropTest  # noqa: E402
 from programs.hosts.ethernet import EthernetTest  # noqa: E402
 from programs.hosts.guests import GuestsTest  # noqa: E402
+from programs.hosts.limits import LimitsTest  # noqa: E402
 from programs.hosts.migration import MigrationTest  # noqa: E402
 from programs.hosts.udp import UdpTest  # noqa: E402
 from programs.hosts.vhost import VhostTest  # noqa: E402
@@ -98,6 +99,7 @@ def groups(options):
         plain("uroce-run", UroceRunTest),
         plain("ci", CiTest),
         plain("connections", ConnectionsTest),
+        plain("limits", LimitsTest),
         plain("migration", MigrationTest),
         plain("early drop", EarlyDropTest),
         plain("ethernet", EthernetTest),

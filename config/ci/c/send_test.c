@@ -44,7 +44,7 @@ int main(void)
 
 	assert(rdma_create_ep(&listener, address(RAI_PASSIVE), NULL, &attr) == 0);
 	assert(rdma_listen(listener, 1) == 0);
-	pthread_create(&thread, NULL, receive, listener);
+	assert(pthread_create(&thread, NULL, receive, listener) == 0);
 	assert(rdma_create_ep(&id, address(0), NULL, &attr) == 0);
 	mr = rdma_reg_msgs(id, text, sizeof(text));
 	assert(rdma_connect(id, NULL) == 0);

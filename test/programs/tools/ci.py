@@ -25,6 +25,13 @@ OWN_RACE = "#include <pthread.h>\nint n;\nvoid *add(void *x) { n++; return x; }\
     "int main(void) { pthread_t t; pthread_create(&t, 0, add, 0); n++; return pthread_join(t, 0); }\n"
 
 
+def expect(argv, expected=RESULT, status=0, **env):
+    """Run a command with these variables. Fail unless it ends with the status and prints what is expected."""
+    done = ask(argv, SECONDS, env={**os.environ, **env})
+    if done.returncode != status or not re.search(expected, done.stdout):
+        raise CheckFailed(f"exit {done.returncode}", [*done.stdout.splitlines(), *done.stderr.splitlines()])
+
+
 class CiTest:
     """All checks."""
 
@@ -59,21 +66,15 @@ class CiTest:
             raise CannotRun(f"gcc {' '.join(options)} fails: {built.stderr.splitlines()[-1]}")
         return program
 
-    @staticmethod
-    def _ask(argv, expected=RESULT, status=0, **env):
-        done = ask(argv, SECONDS, env={**os.environ, **env})
-        if done.returncode != status or not re.search(expected, done.stdout):
-            raise CheckFailed(f"exit {done.returncode}", [*done.stdout.splitlines(), *done.stderr.splitlines()])
-
     def _asan(self):
         program = self._compile("send_asan", SOURCE, "-fsanitize=address")
-        self._ask([UROCE_RUN, "--local", "--view", "preload", "--", program], ASAN_OPTIONS="detect_leaks=0")
+        expect([UROCE_RUN, "--local", "--view", "preload", "--", program], ASAN_OPTIONS="detect_leaks=0")
 
     def _tsan(self):
         """Without the file it reports something, but not each time."""
         program = self._compile("send_tsan", SOURCE, "-fsanitize=thread")
         command = [UROCE_RUN, "--local", "--", program]
-        self._ask(command, TSAN_OPTIONS=f"suppressions={TSAN_FILE}")
+        expect(command, TSAN_OPTIONS=f"suppressions={TSAN_FILE}")
         if not any(ask(command, SECONDS).returncode == TSAN_EXIT for _ in range(ATTEMPTS)):
             raise CheckFailed(f"{TSAN_FILE} is not needed")
 
@@ -82,28 +83,28 @@ class CiTest:
         with open(source, "w", encoding="ascii") as file:
             file.write(OWN_RACE)
         program = self._compile("own_race", source, "-fsanitize=thread")
-        self._ask([UROCE_RUN, "--local", "--", program], "", TSAN_EXIT, TSAN_OPTIONS=f"suppressions={TSAN_FILE}")
+        expect([UROCE_RUN, "--local", "--", program], "", TSAN_EXIT, TSAN_OPTIONS=f"suppressions={TSAN_FILE}")
 
     def _nested(self, outer, inner):
         """The inner program has the inner network's device, and its files."""
         script = f"{SEND_TEST} && cat /sys/class/infiniband/uroce0/ports/1/state"
-        self._ask([UROCE_RUN, "--local", "--view", outer, "--", UROCE_RUN, "--local", "--view", inner, "--", "sh", "-c", script],
-                  f"{RESULT}\n4: ACTIVE")
+        expect([UROCE_RUN, "--local", "--view", outer, "--", UROCE_RUN, "--local", "--view", inner, "--", "sh", "-c", script],
+               f"{RESULT}\n4: ACTIVE")
 
     def _preloaded(self):
-        self._ask([UROCE_RUN, "--local", "--view", "preload", "--", "sh", "-c", "echo $LD_PRELOAD"],
-                  r"^libm.so.6:\S+/liburoce-view.so$", LD_PRELOAD="libm.so.6")
+        expect([UROCE_RUN, "--local", "--view", "preload", "--", "sh", "-c", "echo $LD_PRELOAD"],
+               r"^libm.so.6:\S+/liburoce-view.so$", LD_PRELOAD="libm.so.6")
 
     def _no_pidfd(self, way):
         """The exit status is still the command's, and the view's server works."""
         script = f"{SEND_TEST} && ls /sys/class/infiniband; exit 7"
-        self._ask([NO_PIDFD, UROCE_RUN, "--local", "--view", way, "--", "sh", "-c", script],
-                  RESULT if way == "no" else f"{RESULT}\nuroce0", 7)
+        expect([NO_PIDFD, UROCE_RUN, "--local", "--view", way, "--", "sh", "-c", script],
+               RESULT if way == "no" else f"{RESULT}\nuroce0", 7)
 
     def _read_only_tmp(self):
         script = 'mount -t tmpfs -o ro none /tmp && exec "$@"'
-        self._ask(["unshare", "--mount", "--propagation", "private", "sh", "-c", script, "sh", UROCE_RUN, "--local", "--",
-                   SEND_TEST])
+        expect(["unshare", "--mount", "--propagation", "private", "sh", "-c", script, "sh", UROCE_RUN, "--local", "--",
+                SEND_TEST])
 
     def _tmpdir(self):
         """Files are there while the command runs, and a directory that others may write is not used."""
@@ -111,11 +112,11 @@ class CiTest:
         os.mkdir(own)
         for mode, expected in ((0o755, own), (0o1777, own), (0o777, "/tmp")):
             os.chmod(own, mode)
-            self._ask([UROCE_RUN, "--local", "--", "sh", "-c", "echo $UROCE_SOCKET"], f"^{expected}/uroce-local-", TMPDIR=own)
+            expect([UROCE_RUN, "--local", "--", "sh", "-c", "echo $UROCE_SOCKET"], f"^{expected}/uroce-local-", TMPDIR=own)
 
     def _sudo(self):
         """sudo removes the environment of uroce-run, so the command below it attaches by the socket."""
         if not shutil.which("sudo") or ask(["sudo", "-n", "true"], SECONDS).returncode:
             raise CannotRun("no sudo without a password")
         script = f'sudo -n {UROCE_RUN} --socket "$UROCE_SOCKET" -- {SEND_TEST}'
-        self._ask([UROCE_RUN, "--local", "--view", "preload", "--", "sh", "-c", script])
+        expect([UROCE_RUN, "--local", "--view", "preload", "--", "sh", "-c", script])
