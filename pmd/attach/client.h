@@ -120,8 +120,9 @@ struct share_client {
 	/* by block of queue pair numbers: 1 + the index of its lane, or of one of its lanes, with
 	 * ROUTE_ENGINES, if its process's device has several engines; 0: none */
 	uint8_t routes[BLOCKS];
-	uint32_t bursts;     /* bursts received; each begins at another source of packets */
-	uint32_t first_lane; /* index of the lane that the next burst receives from first */
+	uint32_t
+		first_source; /* of the three of client_rx_burst, that the next burst begins with */
+	uint32_t first_lane;  /* index of the lane that the next burst receives from first */
 
 	/* The engine's thread writes the lanes with the lock held, and reads them without it. */
 	pthread_mutex_t lanes_lock;

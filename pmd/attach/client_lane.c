@@ -501,18 +501,24 @@ static bool client_may_take(struct share_client *client, struct client_lane *lan
 	return true;
 }
 
+static uint32_t next_lane(uint32_t index)
+{
+	return index + 1 < SHARE_LANES_MAX ? index + 1 : 0;
+}
+
 uint16_t client_lanes_take(struct share_client *client, struct rte_mbuf **mbufs, uint16_t n)
 {
+	uint32_t at = client->first_lane;
 	uint16_t received = 0;
 
 	/* The packets of the last call have been processed since. */
 	if (client->taker.bytes > 0 || unlikely(client->taker.choice.tries))
 		taker_release(&client->taker, false);
-	client->first_lane++;
+	client->first_lane = next_lane(at);
 	for (uint32_t i = 0; i < SHARE_LANES_MAX && received < n; i++) {
-		struct client_lane *lane =
-			client->lanes[(client->first_lane + i) % SHARE_LANES_MAX];
+		struct client_lane *lane = client->lanes[at];
 
+		at = next_lane(at);
 		if (lane && client_may_take(client, lane))
 			received = (uint16_t)(received +
 					      client_take_from(client, lane, mbufs + received,

@@ -122,19 +122,20 @@ static uint16_t client_take_from_owner(struct share_client *client, struct rte_m
 
 static uint16_t client_rx_burst(void *arg, struct rte_mbuf **mbufs, uint16_t n)
 {
-	static uint16_t (*const sources[])(struct share_client * client, struct rte_mbuf * *mbufs,
-					   uint16_t n) = {client_lanes_take, client_take_from_owner,
-							  client_psock_take};
-	struct share_client *client = arg;
-	uint16_t received = 0;
-
+	typedef uint16_t take(struct share_client * client, struct rte_mbuf * *mbufs, uint16_t n);
 	/* Begin at another one each time, so that none keeps the others out for ever. */
-	client->bursts++;
-	for (uint32_t i = 0; i < RTE_DIM(sources); i++)
-		received = (uint16_t)(received +
-				      sources[(client->bursts + i) % RTE_DIM(sources)](
-					      client, mbufs + received, (uint16_t)(n - received)));
-	return received;
+	static take *const sources[] = {client_lanes_take, client_take_from_owner,
+					client_psock_take, client_lanes_take,
+					client_take_from_owner};
+	struct share_client *client = arg;
+	take *const *source = &sources[client->first_source];
+	uint16_t received;
+
+	client->first_source = client->first_source < 2 ? client->first_source + 1 : 0;
+	received = source[0](client, mbufs, n);
+	received = (uint16_t)(received +
+			      source[1](client, mbufs + received, (uint16_t)(n - received)));
+	return (uint16_t)(received + source[2](client, mbufs + received, (uint16_t)(n - received)));
 }
 
 /* The ring to the owner tells of packets that the owner has not forwarded, and the page of those
