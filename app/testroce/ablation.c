@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Measure the gain of each optimisation. Each of several rounds measures all rows in turn, so other
  * load on the machine hits every row alike, and the median of the rounds removes it. */
-#include "ablation.h"
+#include "main.h"
 
 #include <errno.h>
 

@@ -9,16 +9,11 @@
 #include <rte_eal.h>
 #include <rte_errno.h>
 
-#include "ablation.h"
 #include "control_conn.h"
-#include "measure.h"
+#include "main.h"
 #include "nic.h"
 #include "nic_thread.h"
-#include "pair.h"
 #include "passive.h"
-#include "prompt.h"
-#include "server.h"
-#include "sweep.h"
 #include "testroce_options.h"
 
 #define LONG_TEST_NS UINT64_C(10000000000)

@@ -64,12 +64,6 @@ enum mode_index {
 
 extern const struct mode mode_write, mode_read, mode_send, mode_atomic, mode_latency;
 extern const struct mode mode_source, mode_sink, mode_null, mode_storage, mode_incast;
-extern const struct mode *const modes[MODE_COUNT];
-
-/** Return the index of a mode by its name, or -ENOENT. MT-safe. */
-int mode_find(const char *name);
-
-/** Write all names, separated by commas. MT-safe. */
-void mode_list(char *text, size_t size);
+extern const struct mode *const modes[MODE_COUNT]; /* plan.c */
 
 #endif

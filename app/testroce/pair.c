@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Both sides of a test by one command. */
-#include "pair.h"
+#include "main.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -16,6 +16,8 @@
 #include <unistd.h>
 
 #include <rte_common.h>
+
+#include "testroce_options.h"
 
 /* Addresses for documentation (RFC 5737): no other host is on this link. */
 #define ADDRESS "192.0.2.%d/24"

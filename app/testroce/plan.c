@@ -20,6 +20,14 @@
 
 #define LINE_BYTES 64
 
+const struct mode *const modes[MODE_COUNT] = {
+	[MODE_WRITE] = &mode_write,	[MODE_READ] = &mode_read,
+	[MODE_SEND] = &mode_send,	[MODE_ATOMIC] = &mode_atomic,
+	[MODE_LATENCY] = &mode_latency, [MODE_SOURCE] = &mode_source,
+	[MODE_SINK] = &mode_sink,	[MODE_NULL] = &mode_null,
+	[MODE_STORAGE] = &mode_storage, [MODE_INCAST] = &mode_incast,
+};
+
 static const char *const op_names[] = {"write", "read", "send", "atomic"};
 
 const char *const plan_names[] = {
@@ -149,6 +157,24 @@ static int set_op(struct plan *plan, const char *value, char *error, size_t erro
 		}
 	}
 	return refuse(error, error_size, "op", value, "write, read, send or atomic");
+}
+
+static int mode_find(const char *name)
+{
+	for (int i = 0; i < MODE_COUNT; i++)
+		if (strcmp(modes[i]->name, name) == 0)
+			return i;
+	return -ENOENT;
+}
+
+static void mode_list(char *text, size_t size)
+{
+	size_t len = 0;
+
+	text[0] = '\0';
+	for (int i = 0; i < MODE_COUNT && len < size; i++)
+		len += (size_t)snprintf(text + len, size - len, "%s%s", i ? ", " : "",
+					modes[i]->name);
 }
 
 static int set_mode(struct plan *plan, const char *value, char *error, size_t error_size)

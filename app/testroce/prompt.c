@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The prompt: DPDK's command line, with help and completion, and the thread that runs the tests. */
-#include "prompt.h"
+#include "main.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -18,7 +18,6 @@
 #include <cmdline_rdline.h>
 #include <cmdline_socket.h>
 
-#include "measure.h"
 #include "nic.h"
 #include "testroce_options.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The server: the calling thread accepts clients, and gives them to the threads that serve. Each
  * thread serves its clients in turn, and sleeps while no test is open. */
-#include "server.h"
+#include "main.h"
 
 #include <assert.h>
 #include <errno.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Series of tests over sizes, depths and numbers of queue pairs. Each of several rounds measures
  * all points of a figure in turn, so other load on the machine hits every series alike. */
-#include "sweep.h"
+#include "main.h"
 
 #include <errno.h>
 #include <inttypes.h>

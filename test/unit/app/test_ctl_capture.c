@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Tests of app/uroce-ctl/capture_plan.c. */
+/* Tests of app/uroce-ctl/ctl_capture.c. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include <arpa/inet.h>
 
-#include "capture_plan.h"
+#include "ctl_capture.h"
 #include "test.h"
 
 #define OWNER	   100

@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What main.c starts: both sides, a server, the prompt, and series of tests. */
+#ifndef TESTROCE_MAIN_H
+#define TESTROCE_MAIN_H
+
+#include <signal.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <sys/types.h>
+
+#include "measure.h"
+
+struct control;
+struct nic;
+struct options;
+
+/* pair.c */
+
+struct pair {
+	pid_t child; /* the passive process; 0 in that process itself */
+	char folder[32];
+	char where[32]; /* the passive side listens there */
+};
+
+/**
+ * Fork; call it before DPDK starts. The child gets the options of the passive side, the parent
+ * those of the active side. Each process is pinned to CPUs of its own if at least two are allowed:
+ * one for each thread of the test, but at most half of those allowed. Not MT-safe.
+ *
+ * @return
+ *   0 in both processes, or -errno with `error`.
+ */
+int pair_fork(struct pair *pair, struct options *options, char *error, size_t error_size);
+
+/**
+ * Wait for the passive process and remove the memif socket. The passive process ends after the
+ * active side disconnects. If `was_served` is false, the active side has failed, perhaps before it
+ * connected, so the function kills the passive process.
+ */
+void pair_join(struct pair *pair, bool was_served);
+
+/* server.c */
+
+/**
+ * Serve all clients, several at a time. Not MT-safe.
+ *
+ * @param threads
+ *   The calling thread and others, up to PLAN_THREADS_MAX. A new client goes to the thread that has
+ *   the fewest.
+ * @param once
+ *   End when all clients that connected have disconnected.
+ * @param stop
+ *   Atomic: ends the server when it becomes nonzero.
+ * @return
+ *   0 or -errno with `error`.
+ */
+int server_run(struct nic *nic, const char *where, uint32_t threads, bool once,
+	       const volatile sig_atomic_t *stop, char *error, size_t error_size);
+
+/* prompt.c */
+
+/** Take commands from stdin until its end or "quit". Not MT-safe. Returns 0, or 1 if a test failed.
+ */
+int prompt_run(struct nic *nic, struct control *control, const struct options *options);
+
+/* ablation.c */
+
+/**
+ * Print the table. Not MT-safe.
+ *
+ * @param base
+ *   The plan that all tests share, above all its seconds, path MTU and queue pairs.
+ * @param rounds
+ *   How often each figure is measured, up to SPREAD_ROUNDS_MAX; the table has the medians.
+ * @return
+ *   0 or -errno with `error`.
+ */
+int ablation_run(struct nic *nic, struct control *control, const struct plan *base,
+		 const struct run_options *options, unsigned int rounds, FILE *file, char *error,
+		 size_t error_size);
+
+/* sweep.c */
+
+/**
+ * Measure all series. Write results.json with all tests, and for each figure its
+ * medians and their range as CSV, a gnuplot script and an SVG, into a folder, which is created if
+ * it is missing. Reports a missing gnuplot on stdout. Not MT-safe.
+ *
+ * @param base
+ *   The plan that all tests share.
+ * @param rounds
+ *   How often each point is measured, up to SPREAD_ROUNDS_MAX.
+ * @return
+ *   0 or -errno with `error`.
+ */
+int sweep_run(struct nic *nic, struct control *control, const struct plan *base,
+	      const struct run_options *options, unsigned int rounds, const char *folder,
+	      char *error, size_t error_size);
+
+#endif
