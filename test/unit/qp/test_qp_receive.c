@@ -182,6 +182,14 @@ TEST(qp_receive__the_first_packet_in_rtr_is_told_once)
 	assert_int_equal(A->events, 1);
 	end_expect_event(A, 0, IBV_EVENT_COMM_EST);
 	assert_int_equal(B->events, 0);
+	/* And once of the next connection. */
+	assert_int_equal(end_modify(A, IBV_QPS_RESET), 0);
+	assert_int_equal(end_modify(B, IBV_QPS_RESET), 0);
+	end_raise(A, IBV_QPS_RTR);
+	end_raise(B, IBV_QPS_RTS);
+	assert_int_equal(end_send(B, 3, IBV_WR_RDMA_WRITE, 0, 8, 0), 0);
+	rig_run();
+	assert_int_equal(A->events, 2);
 }
 
 TEST(qp_receive__answers_are_taken_from_rts_on)

@@ -192,6 +192,17 @@ TEST(loss_on_rnr__ends_another_retransmission)
 	assert_int_equal(psn_diff(range.to, range.from), 1);
 }
 
+/* The peer may drop what is behind a refused packet: only a later answer shows it. */
+TEST(loss_on_rnr__of_what_was_sent_again_does_not_tell_what_peer_it_is)
+{
+	loss.recovery.rnr_retry = RECOVERY_RNR_FOREVER;
+	loss_sent(&loss, 20);
+	nak();
+	loss_sent_again(&loss, loss.una, 1);
+	assert_true(loss_on_rnr(&loss, 1, 0));
+	assert_int_equal(loss.peer, LOSS_PEER_UNKNOWN);
+}
+
 TEST(loss_on_nak_ahead__ends_another_retransmission)
 {
 	struct psn from, to;
