@@ -163,6 +163,12 @@ static void post(const struct work *work)
 	count_post(wrs, work->one_by_one ? LIST : 1);
 }
 
+static uint32_t at_most(uint32_t n, uint32_t most)
+{
+	MUST(n <= most);
+	return n;
+}
+
 /* Complete a list. The other side's receives come before it, if there are any. */
 static void run(const struct work *work)
 {
@@ -172,8 +178,8 @@ static void run(const struct work *work)
 		pass(1);
 	post(work);
 	while (here > 0 || there > 0) {
-		there -= pass(2);
-		here -= count_poll();
+		there -= at_most(pass(2), there);
+		here -= at_most(count_poll(), here);
 	}
 }
 
