@@ -202,7 +202,8 @@ static int view_start_server(const struct view_plan *plan, char *error, size_t e
 	if (child < 0)
 		rc = view_refuse(errno, "cannot start its server", error, error_size);
 	else if (waitpid(child, &status, 0) == child && status != 0)
-		rc = view_refuse(WEXITSTATUS(status), "cannot start its server", error, error_size);
+		rc = view_refuse(WIFEXITED(status) ? WEXITSTATUS(status) : ECHILD,
+				 "cannot start its server", error, error_size);
 	else if (read(ready[0], &byte, 1) != 1)
 		rc = view_refuse(ECHILD, "its server does not start", error, error_size);
 	close(ready[0]);
