@@ -159,6 +159,7 @@ static int runtime_join(const struct runtime_config *config)
 int runtime_start(const struct runtime_config *config)
 {
 	static struct eal_args args;
+	char error[512];
 	int rc;
 
 	if (runtime_started && !runtime_is_parents)
@@ -168,6 +169,12 @@ int runtime_start(const struct runtime_config *config)
 		return runtime_join(config);
 	/* Other runs of EAL leave no files there. */
 	rc = config->shared || config->telemetry || config->secondary ? runtime_dir_check() : 0;
+	if (rc == 0 && config->secondary) {
+		rc = runtime_dir_check_primary(config->file_prefix ? config->file_prefix : "rte",
+					       error, sizeof(error));
+		if (rc != 0)
+			log_error("%s", error);
+	}
 	if (rc == 0)
 		rc = eal_log_open();
 	if (rc != 0)
