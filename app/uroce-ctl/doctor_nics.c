@@ -21,7 +21,8 @@ struct nic {
 	char kernel_driver[64];
 	char dpdk_driver[64]; /* "": no installed driver knows the NIC */
 	bool needs_verbs;     /* that driver works beside the kernel's, by rdma-core */
-	char iface[64];	      /* "": the kernel has no interface on it */
+	char iface[64];	      /* "": no interface of it is in this network namespace */
+	bool in_use;	      /* the kernel uses one of its interfaces: that is `iface` */
 };
 
 /* Kernel drivers that leave the NIC to a program. */
@@ -54,52 +55,6 @@ static bool look(void *arg, const char *description)
 		at += *at == ',';
 		used = 0;
 	}
-	return true;
-}
-
-/* Find the kernel's interface on the NIC. That of a virtio NIC is one level lower. */
-static void find_iface(const struct doctor *doctor, struct nic *nic)
-{
-	char path[256], **names;
-	size_t count;
-
-	snprintf(path, sizeof(path), DEVICES "/%s", nic->address);
-	count = doctor_list(doctor, path, &names);
-	for (size_t i = 0; i < count; i++) {
-		char **ifaces;
-		size_t found = 0;
-
-		if (strncmp(names[i], "virtio", 6) == 0)
-			snprintf(path, sizeof(path), DEVICES "/%s/%s/net", nic->address, names[i]);
-		else if (strcmp(names[i], "net") == 0)
-			snprintf(path, sizeof(path), DEVICES "/%s/net", nic->address);
-		else
-			continue;
-		found = doctor_list(doctor, path, &ifaces);
-		if (found > 0)
-			snprintf(nic->iface, sizeof(nic->iface), "%s", ifaces[0]);
-		doctor_list_free(ifaces, found);
-	}
-	doctor_list_free(names, count);
-}
-
-static bool is_nic(const struct doctor *doctor, const char *address)
-{
-	return doctor_number(doctor, 0, DEVICES "/%s/class", address) >> 16 == CLASS_NETWORK;
-}
-
-static bool look_at_nic(const struct doctor *doctor, const char *address, struct nic *nic)
-{
-	*nic = (struct nic){.address = address};
-	if (!is_nic(doctor, address))
-		return false;
-	nic->vendor = (uint32_t)doctor_number(doctor, 0, DEVICES "/%s/vendor", address);
-	nic->device = (uint32_t)doctor_number(doctor, 0, DEVICES "/%s/device", address);
-	doctor_link(doctor, nic->kernel_driver, sizeof(nic->kernel_driver), DEVICES "/%s/driver",
-		    address);
-	find_iface(doctor, nic);
-	drivers_each(doctor->host->drivers, look, nic);
-	nic->needs_verbs |= drivers_need_verbs(nic->kernel_driver);
 	return true;
 }
 
@@ -138,17 +93,75 @@ static bool has_upper(const struct doctor *doctor, const char *iface)
 	return found;
 }
 
-/* Return why nobody should take the NIC from the kernel, or NULL. */
-static const char *why_keep(const struct doctor *doctor, const struct nic *nic, size_t nics)
+/* Take an interface of the NIC. A PCI function may have several. */
+static void take_iface(const struct doctor *doctor, struct nic *nic, const char *iface)
 {
-	if (nic->iface[0] == '\0')
+	const bool in_use = has_route(doctor, "/proc/net/route", iface) ||
+			    has_route(doctor, "/proc/net/ipv6_route", iface) ||
+			    has_upper(doctor, iface);
+
+	if (nic->iface[0] == '\0' || (in_use && !nic->in_use))
+		snprintf(nic->iface, sizeof(nic->iface), "%s", iface);
+	nic->in_use |= in_use;
+}
+
+/* Find the kernel's interfaces on the NIC. That of a virtio NIC is one level lower. */
+static void find_ifaces(const struct doctor *doctor, struct nic *nic)
+{
+	char path[256], **names;
+	size_t count;
+
+	snprintf(path, sizeof(path), DEVICES "/%s", nic->address);
+	count = doctor_list(doctor, path, &names);
+	for (size_t i = 0; i < count; i++) {
+		char **ifaces;
+		size_t found = 0;
+
+		if (strncmp(names[i], "virtio", 6) == 0)
+			snprintf(path, sizeof(path), DEVICES "/%s/%s/net", nic->address, names[i]);
+		else if (strcmp(names[i], "net") == 0)
+			snprintf(path, sizeof(path), DEVICES "/%s/net", nic->address);
+		else
+			continue;
+		found = doctor_list(doctor, path, &ifaces);
+		for (size_t j = 0; j < found; j++)
+			take_iface(doctor, nic, ifaces[j]);
+		doctor_list_free(ifaces, found);
+	}
+	doctor_list_free(names, count);
+}
+
+static bool is_nic(const struct doctor *doctor, const char *address)
+{
+	return doctor_number(doctor, 0, DEVICES "/%s/class", address) >> 16 == CLASS_NETWORK;
+}
+
+static bool look_at_nic(const struct doctor *doctor, const char *address, struct nic *nic)
+{
+	*nic = (struct nic){.address = address};
+	if (!is_nic(doctor, address))
+		return false;
+	nic->vendor = (uint32_t)doctor_number(doctor, 0, DEVICES "/%s/vendor", address);
+	nic->device = (uint32_t)doctor_number(doctor, 0, DEVICES "/%s/device", address);
+	doctor_link(doctor, nic->kernel_driver, sizeof(nic->kernel_driver), DEVICES "/%s/driver",
+		    address);
+	find_ifaces(doctor, nic);
+	drivers_each(doctor->host->drivers, look, nic);
+	nic->needs_verbs |= drivers_need_verbs(nic->kernel_driver);
+	return true;
+}
+
+/* Return why nobody should take the NIC from the kernel, or NULL. */
+static const char *why_keep(const struct nic *nic, size_t nics)
+{
+	if (nic->kernel_driver[0] == '\0')
 		return NULL;
 	if (nics == 1)
 		return "this host's only NIC";
-	if (has_route(doctor, "/proc/net/route", nic->iface) ||
-	    has_route(doctor, "/proc/net/ipv6_route", nic->iface) || has_upper(doctor, nic->iface))
-		return "in use by the kernel";
-	return NULL;
+	/* sysfs shows the interfaces of one network namespace. */
+	if (nic->iface[0] == '\0')
+		return "its interface may be in another network namespace";
+	return nic->in_use ? "in use by the kernel" : NULL;
 }
 
 /* Say how a NIC is used that only its kernel driver can serve. */
@@ -163,7 +176,7 @@ static void use_netdev(const struct nic *nic, char change[256])
 
 static void tell_nic(const struct doctor *doctor, const struct nic *nic, size_t nics)
 {
-	const char *keep = why_keep(doctor, nic, nics);
+	const char *keep = why_keep(nic, nics);
 	const bool bound = nic->kernel_driver[0] != '\0';
 	char change[256];
 
@@ -189,9 +202,10 @@ static void tell_nic(const struct doctor *doctor, const struct nic *nic, size_t 
 	} else if (keep) {
 		doctor_tell(doctor, "nic", nic->address, NULL,
 			    "%04" PRIx32 ":%04" PRIx32
-			    ", driver %s, interface %s: %s, so leave it there: --netdev %s",
-			    nic->vendor, nic->device, nic->kernel_driver, nic->iface, keep,
-			    nic->iface);
+			    ", driver %s, %s%s: %s, so leave it there%s%s",
+			    nic->vendor, nic->device, nic->kernel_driver,
+			    nic->iface[0] ? "interface " : "no interface here", nic->iface, keep,
+			    nic->iface[0] ? ": --netdev " : "", nic->iface);
 	} else {
 		doctor_tell(doctor, "nic", nic->address, NULL,
 			    "%04" PRIx32 ":%04" PRIx32 ", driver %s, %s%s: DPDK's %s could take it "

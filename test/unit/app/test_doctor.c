@@ -302,6 +302,36 @@ TEST(doctor_nics__of_the_kernel)
 	expect_ok("iommu", "", "2 groups");
 }
 
+/* sysfs shows the interfaces of this network namespace alone. */
+TEST(doctor_nics__interface_in_another_network_namespace)
+{
+	put_nic("0x1041\n");
+	put_link(PCI "/driver", "../../../../bus/pci/drivers/virtio-pci");
+	expect_ok("nic", "0000:00:03.0", "no interface here: this host's only NIC, so leave it");
+	put("/sys/bus/pci/devices/0000:00:04.0/class", "0x020000\n");
+	expect_ok("nic", "0000:00:03.0", "may be in another network namespace, so leave it there");
+	assert_null(strstr(look("nic", "0000:00:03.0")->found, "devbind"));
+}
+
+TEST(doctor_nics__of_no_driver)
+{
+	put_nic("0x1041\n");
+	expect_ok("nic", "0000:00:03.0", "driver none, no interface: DPDK's net_card could take");
+}
+
+TEST(doctor_nics__any_interface_of_a_function_counts)
+{
+	put_nic("0x1041\n");
+	put_link(PCI "/driver", "../../../../bus/pci/drivers/two_ports");
+	put_dir(PCI "/net/eth7");
+	put_dir(PCI "/net/eth8");
+	put_dir(PCI "/net/eth9");
+	put("/sys/bus/pci/devices/0000:00:04.0/class", "0x020000\n");
+	expect_ok("nic", "0000:00:03.0", "could take it");
+	put("/proc/net/route", "Iface\tDestination\neth8\t00000000\n");
+	expect_ok("nic", "0000:00:03.0", "interface eth8: in use by the kernel, so leave it there");
+}
+
 TEST(doctor_nics__in_use_by_the_kernel)
 {
 	put_nic("0x1041\n");
