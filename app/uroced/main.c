@@ -77,6 +77,18 @@ static void on_hangup(int number)
 		serve_wake(server);
 }
 
+/* Handle SIGHUP. nohup ignores it, and this holds here too. Without a file, and without a service
+ * manager that could ask for it to be read, SIGHUP is the end of the terminal. */
+static void take_hangups(void)
+{
+	const bool reads = start.tenants.file || getenv("NOTIFY_SOCKET");
+	const struct sigaction action = {.sa_handler = reads ? on_hangup : on_signal};
+	struct sigaction before;
+
+	if (sigaction(SIGHUP, NULL, &before) == 0 && before.sa_handler != SIG_IGN)
+		sigaction(SIGHUP, &action, NULL);
+}
+
 static int fail(const char *error)
 {
 	fprintf(stderr, "%suroced: %s\n", log_priority(LOG_LEVEL_ERROR), error);
@@ -126,6 +138,11 @@ static void read_again(void)
 	char error[1024], names[256];
 
 	reread = 0;
+	if (!start.tenants.file) {
+		log_warn("there is nothing to read again: no file was read at the start (--config "
+			 "names one)");
+		return;
+	}
 	now = (struct start){.count = 0};
 	if (options_parse(start.argc, start.argv, SETTINGS_DEFAULT_FILE, now.settings, &now.count,
 			  &now.tenants, error, sizeof(error)) != OPTIONS_RUN ||
@@ -330,8 +347,7 @@ static int run(const struct settings *settings, size_t count, const struct optio
 		.passed = &passed,
 		.tenants = &limits,
 	};
-	const struct sigaction action = {.sa_handler = on_signal},
-			       hangup = {.sa_handler = on_hangup};
+	const struct sigaction action = {.sa_handler = on_signal};
 	int rc;
 
 	if (!names_find_user(settings->socket_owner, &config.socket_owner))
@@ -345,7 +361,7 @@ static int run(const struct settings *settings, size_t count, const struct optio
 	warn_of_idle_settings(settings);
 	sigaction(SIGTERM, &action, NULL);
 	sigaction(SIGINT, &action, NULL);
-	sigaction(SIGHUP, &hangup, NULL);
+	take_hangups();
 	/* The default timer slack ends sleeps up to 50 us late. */
 	prctl(PR_SET_TIMERSLACK, 1UL);
 	raise_descriptors();

@@ -244,6 +244,7 @@ enum options_result options_parse(int argc, char **argv, const char *default_fil
 	if (!options_read_file(&overview, default_file, settings, error, error_size) ||
 	    !options_read_tenants(&overview, tenants, error, error_size))
 		return OPTIONS_BAD;
+	tenants->file = overview.config;
 	command_line_make_way(settings, overview.has_netdev, overview.has_port,
 			      overview.has_ip || overview.has_kernel);
 	if (command_line_apply(argc, argv, ":", long_options, CODE_OTHER_SETTING, settings, error,
@@ -271,6 +272,21 @@ enum options_result options_parse(int argc, char **argv, const char *default_fil
 	return result;
 }
 
+static bool has_name(const char *names, const char *name)
+{
+	const size_t len = strlen(name);
+
+	while (names[0] != '\0') {
+		const size_t word = strcspn(names, ",");
+
+		if (word == len && memcmp(names, name, len) == 0)
+			return true;
+		names += word;
+		names += strspn(names, ", ");
+	}
+	return false;
+}
+
 /* Add the names of settings whose values differ. */
 static void name_different(const struct settings *a, const struct settings *b,
 			   const char *const *list, size_t count, char *names, size_t size)
@@ -281,7 +297,7 @@ static void name_different(const struct settings *a, const struct settings *b,
 
 		settings_get(a, list[i], value, sizeof(value));
 		settings_get(b, list[i], other, sizeof(other));
-		if (strcmp(value, other) != 0 && !strstr(names, list[i]))
+		if (strcmp(value, other) != 0 && !has_name(names, list[i]))
 			snprintf(names + len, size - len, "%s%s", len > 0 ? ", " : "", list[i]);
 	}
 }
@@ -308,15 +324,18 @@ const struct settings *options_find_port(const struct settings *ports, size_t co
 void options_name_fixed(const struct settings *before, size_t before_count,
 			const struct settings *now, size_t now_count, char *names, size_t size)
 {
+	bool is_new = false;
+
 	names[0] = '\0';
-	for (size_t i = 0; i < before_count; i++) {
-		const struct settings *same = options_find_port(now, now_count, before[i].name);
+	for (size_t i = 0; i < now_count; i++) {
+		const struct settings *same = options_find_port(before, before_count, now[i].name);
 
 		if (same)
-			name_different(&before[i], same, fixed_settings, RTE_DIM(fixed_settings),
+			name_different(same, &now[i], fixed_settings, RTE_DIM(fixed_settings),
 				       names, size);
+		is_new |= !same;
 	}
-	if (now_count > before_count)
+	if (is_new)
 		snprintf(names + strlen(names), size - strlen(names), "%sa new section [port]",
 			 names[0] ? ", " : "");
 }

@@ -16,8 +16,9 @@ enum options_result {
 	OPTIONS_BAD, /* error is set */
 };
 
-/* The tenants of the configuration file. */
+/* What only the configuration file has. */
 struct options_tenants {
+	const char *file; /* NULL: none was read */
 	struct tenant_settings list[TENANT_SETTINGS_MAX];
 	size_t count;
 };
@@ -56,7 +57,8 @@ const struct settings *options_find_port(const struct settings *ports, size_t co
  * Name the settings that differ and that a running uroced cannot change.
  *
  * @param names
- *   Set to the settings' names, separated by commas; "" if there are none.
+ *   Set to the settings' names, separated by commas, and "a new section [port]" if a device is new;
+ *   "" if there are none.
  */
 void options_name_fixed(const struct settings *before, size_t before_count,
 			const struct settings *now, size_t now_count, char *names, size_t size);

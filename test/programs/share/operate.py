@@ -71,6 +71,7 @@ class OperateTest:
         self._check("several ports", self._ports)
         self._check("a memif wire", self._memif)
         self._check("SIGHUP and uroce-ctl log", self._read_again)
+        self._check("SIGHUP without a file", self._hung_up)
         self._check("what the log says", self._told)
         self._check("a core has no packets", self._dumps_no_packets)
         self._capture_if_possible()
@@ -372,6 +373,25 @@ mr = MR(pd, 1 << 20, e.IBV_ACCESS_LOCAL_WRITE)
         finally:
             server.kill()
             owner.process.kill()
+
+    def _hung_up(self):
+        """uroced ends with its terminal, but under nohup. A service goes on, and says that it has read nothing."""
+        folder = os.path.join(self._work_dir, "hung")
+        os.makedirs(folder, exist_ok=True)
+        for before, says in (((), None), (("nohup",), ""), (("env", "NOTIFY_SOCKET=@uroce-test-hung"), "no file was read")):
+            owner = Uroced(self._here, folder, None, "--port", "local0", "--ip", "10.9.62.1/24")
+            owner.argv[0:0] = before
+            owner.run()
+            try:
+                os.kill(owner.process.pid, signal.SIGHUP)
+                if says is None:
+                    expect(owner.process.wait(SECONDS) == 0, "it does not end", *owner.process.story("uroced"))
+                    continue
+                expect(wait_until(lambda: says in owner.process.output(), SECONDS), f"it does not say: {says}",
+                       *owner.process.story("uroced"))
+                expect(owner.status() is not None, "it ends", *owner.process.story("uroced"))
+            finally:
+                owner.process.kill()
 
     @staticmethod
     def _log_level(owner, server):

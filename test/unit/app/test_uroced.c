@@ -85,10 +85,12 @@ TEST(options_parse__tenants_of_a_file)
 	assert_int_equal(parse_file("[uroce]\nnetdev = a\n[tenants]\nrate = 1G\n", NULL),
 			 OPTIONS_RUN);
 	assert_int_equal(tenants.count, 1);
+	assert_non_null(tenants.file);
 	assert_int_equal(tenants.list[0].rate, 1 << 30);
 	assert_refused("[uroce]\nnetdev = a\n[tenants]\nrate = 1\n", "section [tenants]: rate");
 	assert_int_equal(PARSE(NO_FILE, "--netdev", "a"), OPTIONS_RUN);
 	assert_int_equal(tenants.count, 0);
+	assert_null(tenants.file);
 }
 
 TEST(options_parse__another_application_s_port_is_not_shared)
@@ -152,4 +154,15 @@ TEST(options_name_fixed__what_a_running_uroced_cannot_change)
 			 OPTIONS_RUN);
 	options_name_fixed(now, 1, settings, 2, names, sizeof(names));
 	assert_string_equal(names, "mtu, socket, a new section [port]");
+	/* A port that has got another name is a new one. */
+	options_name_fixed(now, 1, &settings[1], 1, names, sizeof(names));
+	assert_string_equal(names, "a new section [port]");
+	now[1] = settings[1] = settings[0];
+	strcpy(now[1].name, "b");
+	strcpy(settings[1].name, "b");
+	strcpy(now[0].socket, settings[0].socket);
+	strcpy(settings[0].socket_owner, "root");
+	strcpy(settings[1].socket, "/y");
+	options_name_fixed(now, 2, settings, 2, names, sizeof(names));
+	assert_string_equal(names, "mtu, socket-owner, socket");
 }
