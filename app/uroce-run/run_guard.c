@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Guards the uroced of one command: waits for the end of the command, ends uroced, and removes
  * their directory. So uroce-run can exec the command, which then has its own signals, exit status
- * and children; and SIGKILL leaves nothing behind. */
+ * and children; and SIGKILL to it leaves nothing behind. Where the guard must be the command's
+ * parent (it is process 1 or a subreaper, or pidfd_open is refused), SIGKILL to the guard ends
+ * uroced, but the command goes on and the directory stays. */
 #include "run_guard.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
@@ -110,25 +113,22 @@ static _Noreturn void exec_uroced(const struct guard *guard, pid_t parent)
 	_exit(EXIT_FAILURE);
 }
 
-/* Close the descriptors that uroce-run has inherited: they are the command's. Keep ours. */
+/* Close the descriptors that uroce-run has inherited: they are the command's. Keep ours. The
+ * seccomp filters that refuse pidfd_open refuse close_range, too. */
 static void close_inherited(const struct guard *guard)
 {
-	const int kept[] = {guard->command_fd, guard->alive_fd, guard->signal_fd};
-	int first = FIRST_FD;
+	DIR *dir = opendir("/proc/self/fd");
+	struct dirent *entry;
 
-	for (;;) {
-		int next = INT_MAX;
+	while (dir && (entry = readdir(dir)) != NULL) {
+		const int fd = atoi(entry->d_name); /* 0: "." and ".." */
 
-		for (size_t i = 0; i < RTE_DIM(kept); i++) {
-			if (kept[i] >= first)
-				next = RTE_MIN(next, kept[i]);
-		}
-		if (next > first)
-			close_range((unsigned int)first, (unsigned int)next - 1, 0);
-		if (next == INT_MAX)
-			return;
-		first = next + 1;
+		if (fd >= FIRST_FD && fd != guard->command_fd && fd != guard->alive_fd &&
+		    fd != guard->signal_fd && fd != dirfd(dir))
+			close(fd);
 	}
+	if (dir)
+		closedir(dir);
 }
 
 /* Replace standard descriptors by /dev/null. A reader of the command's output waits until all

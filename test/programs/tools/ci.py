@@ -50,6 +50,7 @@ class CiTest:
             self._check("what the user preloads comes before the view", self._preloaded)
             for way in (*WAYS, "no"):
                 self._check(f"no pidfd, --view {way}", self._no_pidfd, way)
+            self._check("no pidfd: the parent has no descriptor of the command", self._keeps_nothing)
             self._check("read-only /tmp", self._read_only_tmp)
             self._check("TMPDIR", self._tmpdir)
             self._check("sudo: uroce-run inside", self._sudo)
@@ -100,6 +101,11 @@ class CiTest:
         script = f"{SEND_TEST} && ls /sys/class/infiniband; exit 7"
         expect([NO_PIDFD, UROCE_RUN, "--local", "--view", way, "--", "sh", "-c", script],
                RESULT if way == "no" else f"{RESULT}\nuroce0", 7)
+
+    def _keeps_nothing(self):
+        script = 'exec 9</dev/null; exec "$@"'
+        expect(["sh", "-c", script, "sh", NO_PIDFD, UROCE_RUN, "--local", "--view", "no", "--", "sh", "-c",
+                "test -e /proc/self/fd/9 && ! test -e /proc/$PPID/fd/9"], "")
 
     def _read_only_tmp(self):
         script = 'mount -t tmpfs -o ro none /tmp && exec "$@"'
