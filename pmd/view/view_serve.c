@@ -8,11 +8,13 @@
 #include "view/view_serve.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <linux/futex.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
@@ -37,6 +39,7 @@ struct view_state {
 	struct shown shown[VIEW_DEVICES_MAX];
 	uint32_t sequences[VIEW_SLOTS]; /* of the facts that were taken over; 0: none */
 	uint32_t numbers[VIEW_SLOTS];	/* of the slot's device */
+	uint64_t starts[VIEW_SLOTS];	/* of the slot's process; 0: not read */
 };
 
 static void state_show(struct view_state *state, const struct view_facts *facts)
@@ -108,6 +111,7 @@ static void state_free_slot(struct view_state *state, size_t i)
 	if (state->sequences[i] != 0)
 		slot_add(slot, state->shown[state->numbers[i]].ended);
 	state->sequences[i] = 0;
+	state->starts[i] = 0;
 	slot->sequence = 0;
 	slot->shown_sequence = 0;
 	memset(slot->counters, 0, sizeof(slot->counters));
@@ -121,9 +125,52 @@ static void state_show_counters(struct view_state *state, struct shown *shown)
 					  shown->sums);
 }
 
-/* Return true if the process of a slot has ended or left it. Do not wait for its parent: process 1
- * of a container may never wait for its children, and kill(2) finds a zombie. */
-static bool has_ended(int32_t pid)
+/* Read the state and the start time of a process: fields 3 and 22 of its file stat. The name, field
+ * 2, is in parentheses and may have any character. Return 0 or -errno. */
+static int read_stat(int32_t pid, char *state, uint64_t *start)
+{
+	char path[32], text[1024], *at;
+	ssize_t len = 0;
+	int fd;
+
+	snprintf(path, sizeof(path), "/proc/%d/stat", pid);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	len = read(fd, text, sizeof(text) - 1);
+	close(fd);
+	/* It ended between open and read. */
+	if (len <= 0)
+		return -ESRCH;
+	text[len] = '\0';
+	at = strrchr(text, ')');
+	if (!at || sscanf(at + 1, " %c", state) != 1)
+		return -EINVAL;
+	for (int field = 2; at && field < 22; field++)
+		at = strchr(at + 1, ' ');
+	*start = at ? strtoull(at, NULL, 10) : 0;
+	return 0;
+}
+
+/* The same as has_ended, without a pidfd. If there is no /proc, a zombie counts as alive. */
+static bool has_ended_by_stat(int32_t pid, uint64_t *start)
+{
+	uint64_t now = 0;
+	char state = '\0';
+	const int rc = read_stat(pid, &state, &now);
+
+	if (rc != 0)
+		return rc == -ESRCH || (kill(pid, 0) < 0 && errno == ESRCH);
+	/* Another process has the number if it started at another time. */
+	if (*start == 0)
+		*start = now;
+	return state == 'Z' || state == 'X' || now != *start;
+}
+
+/* Return true if a process has ended, or if the process of a slot has left it. Do not wait for its
+ * parent: process 1 of a container may never wait for its children, and kill(2) finds a zombie.
+ * `start` is 0 at the first call for a process, and kept for the next ones. */
+static bool has_ended(int32_t pid, uint64_t *start)
 {
 	struct pollfd end = {.events = POLLIN};
 	bool ended;
@@ -133,7 +180,7 @@ static bool has_ended(int32_t pid)
 	end.fd = (int)syscall(SYS_pidfd_open, pid, 0);
 	/* A seccomp filter may refuse pidfds. */
 	if (end.fd < 0)
-		return kill(pid, 0) < 0 && errno == ESRCH;
+		return has_ended_by_stat(pid, start);
 	ended = poll(&end, 1, 0) == 1;
 	close(end.fd);
 	return ended;
@@ -150,7 +197,7 @@ unsigned int view_state_poll(struct view_state *state)
 		if (pid == 0)
 			continue;
 		/* Look for the end first: what the process wrote before it is taken over. */
-		const bool ended = has_ended(pid);
+		const bool ended = has_ended(pid, &state->starts[i]);
 
 		state_take_facts(state, i);
 		if (ended)
@@ -184,6 +231,7 @@ void view_serve(const struct view_server *server, int ready)
 		{.fd = (int)syscall(SYS_pidfd_open, server->watched, 0), .events = POLLIN},
 		{.fd = server->entry.door, .events = POLLIN}};
 	struct view_state *state = view_state_create(server);
+	uint64_t watched_start = 0;
 	unsigned int used = 0;
 	bool watching = true;
 
@@ -199,7 +247,8 @@ void view_serve(const struct view_server *server, int ready)
 		view_table_admit(&server->entry);
 		doorbell_clear(server->entry.doorbell);
 		used = view_state_poll(state);
-		if (fds[1].fd >= 0 ? fds[1].revents != 0 : watching && has_ended(server->watched)) {
+		if (fds[1].fd >= 0 ? fds[1].revents != 0
+				   : watching && has_ended(server->watched, &watched_start)) {
 			watching = false;
 			fds[1].fd = -1;
 		}

@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Tests of pmd/view: serve.c and member.c. */
+#include <errno.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <signal.h>
+#include <stddef.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
@@ -169,6 +173,51 @@ TEST(view_state_poll__a_zombie_has_ended)
 	view_member_tell(&member, &facts);
 	assert_int_equal(view_state_poll(view), 1);
 	assert_int_equal(member.table->slots[1].pid, 0);
+	assert_int_equal(waitpid(child, NULL, 0), child);
+}
+
+/* Refuse pidfd_open to this process, as the seccomp filters of older container engines do. */
+static void refuse_pidfd(void)
+{
+	struct sock_filter filter[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_pidfd_open, 0, 1),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+	};
+	const struct sock_fprog program = {RTE_DIM(filter), filter};
+
+	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 ||
+	    prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) != 0)
+		_exit(2);
+}
+
+TEST(view_state_poll__without_pidfds)
+{
+	volatile int32_t *pid = &server.table->slots[1].pid;
+	const pid_t child = fork();
+	siginfo_t info;
+	pid_t polling;
+	int status;
+
+	if (child == 0)
+		_exit(0);
+	assert_int_equal(waitid(P_PID, (id_t)child, &info, WEXITED | WNOWAIT), 0);
+	polling = fork();
+	if (polling == 0) {
+		refuse_pidfd();
+		*pid = child; /* a zombie */
+		if (view_state_poll(view) != 1 || *pid != 0)
+			_exit(3);
+		*pid = 1;
+		if (view_state_poll(view) != 2)
+			_exit(4);
+		/* As if the number had gone to a process that started later. */
+		*pid = getppid();
+		_exit(view_state_poll(view) == 1 && *pid == 0 ? 0 : 5);
+	}
+	assert_int_equal(waitpid(polling, &status, 0), polling);
+	assert_int_equal(status, 0);
 	assert_int_equal(waitpid(child, NULL, 0), child);
 }
 
