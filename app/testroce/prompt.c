@@ -19,6 +19,7 @@
 #include <cmdline_socket.h>
 
 #include "nic.h"
+#include "telemetry/counters.h"
 #include "testroce_options.h"
 
 #define ERROR_MAX 256
@@ -173,6 +174,7 @@ struct command {
 	cmdline_fixed_string_t verb;
 	cmdline_fixed_string_t object;
 	cmdline_fixed_string_t value;
+	cmdline_fixed_string_t port;
 };
 
 static void do_start(void *parsed, struct cmdline *cl, void *data)
@@ -308,6 +310,40 @@ static void do_show(void *parsed, struct cmdline *cl, void *data)
 		cmdline_printf(cl, "no test is running\n");
 }
 
+/* testpmd's command. There is one port, whatever the number. */
+static void do_show_port(void *parsed, struct cmdline *cl, void *data)
+{
+	const struct command *command = parsed;
+	struct counters counters;
+
+	(void)data;
+	if (strcmp(command->value, "info") == 0) {
+		show_device(cl);
+		return;
+	}
+	nic_counters(worker.nic, &counters);
+	for (enum counter i = 0; i < COUNTER_COUNT; i++)
+		if (counters.value[i] > 0)
+			cmdline_printf(cl, "%-24s %" PRIu64 "\n", counter_name(i),
+				       counters.value[i]);
+}
+
+/* Commands of testpmd for what is different here. */
+static void do_set_verbose(void *parsed, struct cmdline *cl, void *data)
+{
+	(void)parsed;
+	(void)data;
+	cmdline_printf(cl, "error: no packets are printed here; 'uroce-ctl capture' writes them\n");
+}
+
+static void do_start_tx_first(void *parsed, struct cmdline *cl, void *data)
+{
+	(void)parsed;
+	(void)data;
+	cmdline_printf(cl,
+		       "error: nothing is forwarded here: 'start' runs the test of 'show plan'\n");
+}
+
 static void do_clear(void *parsed, struct cmdline *cl, void *data)
 {
 	(void)parsed;
@@ -332,6 +368,11 @@ TOKEN(token_show, verb, "show");
 TOKEN(token_clear, verb, "clear");
 TOKEN(token_stats, object, "stats");
 TOKEN(token_shown, object, "device#plan#qp#stats#stages");
+TOKEN(token_port, object, "port");
+TOKEN(token_port_shown, value, "info#stats");
+TOKEN(token_port_any, port, NULL);
+TOKEN(token_verbose, object, "verbose");
+TOKEN(token_tx_first, object, "tx_first");
 TOKEN(token_number, object,
       "size#qps#threads#depth#mtu#batch#signal#inline#read-percent#in-capsule#region#seconds#"
       "messages#seed#"
@@ -359,6 +400,13 @@ COMMAND(command_stop, do_stop, "stop: end the test that is running", (void *)&to
 COMMAND(command_wait, do_wait, "wait: until the test has ended by itself", (void *)&token_wait);
 COMMAND(command_show, do_show, "show device|plan|qp|stats|stages", (void *)&token_show,
 	(void *)&token_shown);
+COMMAND(command_show_port, do_show_port,
+	"show port info|stats all: the device; its counters that are not 0", (void *)&token_show,
+	(void *)&token_port, (void *)&token_port_shown, (void *)&token_port_any);
+COMMAND(command_set_verbose, do_set_verbose, "set verbose N: testpmd's, not here",
+	(void *)&token_set, (void *)&token_verbose, (void *)&token_any);
+COMMAND(command_start_tx_first, do_start_tx_first, "start tx_first: testpmd's, not here",
+	(void *)&token_start, (void *)&token_tx_first);
 COMMAND(command_clear, do_clear, "clear stats: count from here on", (void *)&token_clear,
 	(void *)&token_stats);
 COMMAND(command_set, do_set,
@@ -380,19 +428,10 @@ COMMAND(command_help, do_help, "help: this list", (void *)&token_help);
 COMMAND(command_quit, do_quit, "quit", (void *)&token_quit);
 
 static cmdline_parse_ctx_t commands[] = {
-	&command_start,
-	&command_stop,
-	&command_wait,
-	&command_show,
-	&command_clear,
-	&command_set,
-	&command_set_mode,
-	&command_set_op,
-	&command_set_verify,
-	&command_set_progress,
-	&command_help,
-	&command_quit,
-	NULL,
+	&command_start,	       &command_stop,	     &command_wait,	      &command_show,
+	&command_show_port,    &command_set_verbose, &command_start_tx_first, &command_clear,
+	&command_set,	       &command_set_mode,    &command_set_op,	      &command_set_verify,
+	&command_set_progress, &command_help,	     &command_quit,	      NULL,
 };
 
 static void do_help(void *parsed, struct cmdline *cl, void *data)

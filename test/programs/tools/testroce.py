@@ -280,12 +280,15 @@ class TestroceTest:
         prompt.expect(r"  [1-9]\d* messages in ", again="show stats")
         for command in ("clear stats", "set progress inline", "show stages", "stop", "stop", "set progress inline",
                         "show device", "set nothing 1", "set size 0", f"set messages {MESSAGES}", "set stages on",
-                        "start", "wait", "show stages"):
+                        "start", "wait", "show stages", "show port info all", "show port stats all", "set verbose 1",
+                        "start tx_first"):
             prompt.say(command)
         for pattern in ("set mode MODE", "progress hybrid", "error: a test is running", "error: no test is running",
                         "progress inline,", "Bad arguments", "error: size: '0'", "stages are not looked at",
-                        r"transport +[0-9.]+%"):
+                        r"transport +[0-9.]+%", r"tx_packets +[1-9]", "error: no packets are printed",
+                        "error: nothing is forwarded"):
             prompt.expect(pattern)
+        prompt.expect("path MTU up to", 3)
 
     def _wrong(self):
         for options in (["--mode", "fly"], ["--size", "0"], ["--connect", "127.0.0.1:1", "--listen", "1"]):
