@@ -333,7 +333,7 @@ void wr_fill(struct face_qp *qp, uint64_t send_ops_flags);
 /** Make the queue pair's ibv_wr_* calls do nothing, because this is a child process. */
 void wr_disable(struct face_qp *qp);
 
-/* ibv_wr.c, verbs_path.c */
+/* ibv_wr.c, ibv_ah.c */
 
 int post_send_op(struct ibv_qp *ibv, struct ibv_send_wr *wr, struct ibv_send_wr **bad);
 int post_recv_op(struct ibv_qp *ibv, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad);
