@@ -20,13 +20,14 @@
 
 #include "config/settings.h"
 #include "launch.h"
+#include "run_local.h"
 #include "run_view.h"
 #include "view/tree.h"
 
 #define KIND	    "uroce.io/nic"
 #define CDI_VERSION "0.3.0" /* the oldest that has all that is used here */
 #define PKEY	    0xffff
-#define VIEW_SUFFIX ".view"
+#define VIEWS	    "uroce-cdi"
 
 static void add_text(struct json_object *object, const char *name, const char *value)
 {
@@ -189,17 +190,44 @@ static bool find_facts(const char *library, const char *socket, struct view_fact
 	return known;
 }
 
-static int write_view(const char *dir, const struct view_facts *facts)
+/* Open a directory that only this user can write to, and make it if it is missing. Whoever else
+ * could write there would choose where the files go. */
+static int open_own(int at, const char *name)
 {
-	int root, rc;
+	struct stat status;
+	int dir;
 
+	if (mkdirat(at, name, 0755) != 0 && errno != EEXIST)
+		return -errno;
+	dir = openat(at, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (dir < 0)
+		return -errno;
+	if (fstat(dir, &status) == 0 && status.st_uid == geteuid() &&
+	    (status.st_mode & (S_IWGRP | S_IWOTH)) == 0)
+		return dir;
+	close(dir);
+	return -EPERM;
+}
+
+int cdi_write_view(const char *parent, const char *name, const struct view_facts *facts)
+{
+	struct settings settings;
+	char error[256];
+	int dir, root, rc;
+
+	/* The device's name comes from uroced, and becomes a part of paths. */
+	settings_init(&settings);
+	if (settings_set(&settings, "name", facts->name, error, sizeof(error)) != 0)
+		return -EINVAL;
 	/* Files that are there are replaced: a container that runs sees the new ones. */
 	umask(022);
-	if (mkdir(dir, 0755) != 0 && errno != EEXIST)
-		return -errno;
-	root = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	dir = open_own(AT_FDCWD, parent);
+	if (dir < 0)
+		return dir;
+	root = open_own(dir, name);
+	close(dir);
 	if (root < 0)
-		return -errno;
+		return root;
 	rc = view_tree_begin(root);
 	if (rc == 0)
 		rc = view_tree_show(root, facts, NULL);
@@ -219,12 +247,17 @@ static const char *find_needed(void)
 void cdi_run(const char *socket, char *error, size_t error_size)
 {
 	char self[PATH_MAX], library[PATH_MAX], preload[PATH_MAX];
-	char absolute[PATH_MAX], view[PATH_MAX + sizeof(VIEW_SUFFIX)];
+	char absolute[PATH_MAX], views[PATH_MAX], view[2 * PATH_MAX];
 	struct cdi_host host = {library, NULL, preload, absolute, view};
+	const char *run = geteuid() == 0 ? "/run" : local_env_dir("XDG_RUNTIME_DIR");
 	struct view_facts facts;
 	char *text;
 	int rc;
 
+	if (!run || snprintf(views, sizeof(views), "%s/" VIEWS, run) >= (int)sizeof(views)) {
+		snprintf(error, error_size, "XDG_RUNTIME_DIR names no directory");
+		return;
+	}
 	if (!realpath(socket, absolute)) {
 		snprintf(error, error_size, "%s: %s; start uroced with --isolated", socket,
 			 strerror(errno));
@@ -241,8 +274,8 @@ void cdi_run(const char *socket, char *error, size_t error_size)
 		snprintf(error, error_size, "%s: no device", absolute);
 		return;
 	}
-	snprintf(view, sizeof(view), "%s" VIEW_SUFFIX, absolute);
-	rc = write_view(view, &facts);
+	snprintf(view, sizeof(view), "%s/%s", views, basename(absolute));
+	rc = cdi_write_view(views, basename(absolute), &facts);
 	if (rc != 0) {
 		snprintf(error, error_size, "%s: %s", view, strerror(-rc));
 		return;

@@ -6,6 +6,8 @@
 
 #include <stddef.h>
 
+struct view_facts;
+
 /* Where a container finds them. */
 #define CDI_DIR	    "/opt/uroce"
 #define CDI_LIBRARY CDI_DIR "/lib"
@@ -27,9 +29,19 @@ struct cdi_host {
 char *cdi_text(const struct cdi_host *host);
 
 /**
+ * Write the files of a device into a directory of a directory, which are made if they are missing.
+ * Not MT-safe.
+ *
+ * @return
+ *   0; -EINVAL: the device has a name that settings refuse; -EPERM: others can write to one of the
+ *   directories; or another -errno.
+ */
+int cdi_write_view(const char *parent, const char *name, const struct view_facts *facts);
+
+/**
  * Print the specification for the uroced that listens at a socket. Attaches to it, and writes the
- * files of its device into a directory beside the socket, with ".view" after its name. Ends the
- * process if it cannot attach. Not MT-safe.
+ * files of its device into /run/uroce-cdi, for a user other than root $XDG_RUNTIME_DIR/uroce-cdi.
+ * Ends the process if it cannot attach. Not MT-safe.
  */
 void cdi_run(const char *socket, char *error, size_t error_size);
 

@@ -13,8 +13,9 @@ from harness.report import CannotRun, CheckFailed
 IMAGE = "localhost/perftest"
 # The directories that the page names, for this script alone. The uroced that it starts in the background ends with it.
 PLACES = """trap '[ -z "$!" ] || kill $!' EXIT
-mkdir -p /run/uroce /run/cdi
+mkdir -p /run/uroce /run/uroce-cdi /run/cdi
 mount -t tmpfs tmpfs /run/uroce
+mount -t tmpfs -o mode=755 tmpfs /run/uroce-cdi
 mount -t tmpfs tmpfs /run/cdi
 mount -t tmpfs tmpfs /opt
 mkdir /opt/uroce

@@ -1,18 +1,25 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Tests of app/uroce-ctl/ctl_cdi.c. */
+#include <errno.h>
+#include <fcntl.h>
 #include <json-c/json.h>
+#include <limits.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "ctl_cdi.h"
 #include "test.h"
+#include "view/tree.h"
 
 static const struct cdi_host host = {
 	.library = "/opt/bundle/lib/uroce",
 	.preload = "/opt/bundle/lib/uroce/view/liburoce-view.so",
 	.socket = "/run/uroce/isolated.sock",
-	.view = "/run/uroce/isolated.sock.view",
+	.view = "/run/uroce-cdi/isolated.sock",
 };
 
 /* Return the edits of the specification's device. The caller releases `spec`. */
@@ -86,4 +93,57 @@ TEST(cdi_text__of_libraries_that_need_another_one)
 			    "LD_LIBRARY_PATH=/opt/uroce/lib:/opt/uroce/needed");
 	assert_string_equal(right_of(edits, "/opt/uroce/needed/libisal.so.2", more.needed), "ro");
 	json_object_put(spec);
+}
+
+static char top[] = "/tmp/uroce-test-XXXXXX";
+
+static int make_top(TEST_STATE)
+{
+	strcpy(top + sizeof(top) - sizeof("XXXXXX"), "XXXXXX");
+	return mkdtemp(top) && chdir(top) == 0 ? 0 : -1;
+}
+
+static int remove_top(TEST_STATE)
+{
+	view_tree_remove(AT_FDCWD, top);
+	return chdir("/");
+}
+
+TEST_FIXTURE(make_top, remove_top);
+
+static int write_view(const char *name)
+{
+	struct view_facts facts = {.active_width = 1, .active_speed = 1};
+
+	snprintf(facts.name, sizeof(facts.name), "%s", name);
+	return cdi_write_view("views", "socket", &facts);
+}
+
+TEST(cdi_write_view__replaces_files)
+{
+	assert_int_equal(write_view("uroce0"), 0);
+	assert_int_equal(write_view("uroce0"), 0);
+	assert_int_equal(access("views/socket/" VIEW_CLASS "/uroce0/node_type", R_OK), 0);
+}
+
+TEST(cdi_write_view__only_where_nobody_else_can)
+{
+	assert_int_equal(mkdir("elsewhere", 0755), 0);
+	assert_int_equal(symlink("elsewhere", "views"), 0);
+	assert_int_equal(write_view("uroce0"), -ENOTDIR);
+	assert_int_equal(unlink("views"), 0);
+	assert_int_equal(mkdir("views", 0755), 0);
+	assert_int_equal(symlink("../elsewhere", "views/socket"), 0);
+	assert_int_equal(write_view("uroce0"), -ENOTDIR);
+	assert_int_equal(unlink("views/socket"), 0);
+	assert_int_equal(chmod("views", 0775), 0);
+	assert_int_equal(write_view("uroce0"), -EPERM);
+	assert_int_equal(rmdir("elsewhere"), 0);
+}
+
+TEST(cdi_write_view__names_that_settings_refuse)
+{
+	assert_int_equal(write_view("../../../../../uroce0"), -EINVAL);
+	assert_int_equal(write_view("a\nb"), -EINVAL);
+	assert_int_equal(access("views", F_OK), -1);
 }
