@@ -95,6 +95,21 @@ int launch_prepend_library_path(const char *dir, char *error, size_t error_size)
 	return 0;
 }
 
+#define TLS_TUNABLE "glibc.rtld.optional_static_tls="
+
+/* The last value of a tunable is the one that counts. */
+static unsigned long reserved_tls(const char *tunables)
+{
+	unsigned long bytes = 0;
+
+	for (const char *at = tunables; at != NULL && *at != '\0'; at = strchr(at, ':')) {
+		at += *at == ':';
+		if (strncmp(at, TLS_TUNABLE, strlen(TLS_TUNABLE)) == 0)
+			bytes = strtoul(at + strlen(TLS_TUNABLE), NULL, 0);
+	}
+	return bytes;
+}
+
 int launch_reserve_tls(unsigned int bytes)
 {
 	const char *old = getenv("GLIBC_TUNABLES");
@@ -102,8 +117,9 @@ int launch_reserve_tls(unsigned int bytes)
 	char *list;
 	int ret;
 
-	if (asprintf(&list, "%s%sglibc.rtld.optional_static_tls=%u", none ? "" : old,
-		     none ? "" : ":", bytes) < 0)
+	if (reserved_tls(old) >= bytes)
+		return 0;
+	if (asprintf(&list, "%s%s" TLS_TUNABLE "%u", none ? "" : old, none ? "" : ":", bytes) < 0)
 		return -ENOMEM;
 	ret = setenv("GLIBC_TUNABLES", list, 1);
 	free(list);

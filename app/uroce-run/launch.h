@@ -34,7 +34,8 @@ int launch_prepend_library_path(const char *dir, char *error, size_t error_size)
 
 /**
  * Have the C library set this many more bytes aside for thread-local variables of libraries that
- * the program loads later: liburoce.so.0 of a bundle has those of DPDK, too. Not MT-safe.
+ * the program loads later: liburoce.so.0 of a bundle has those of DPDK, too. It keeps a larger
+ * number that is there. Not MT-safe.
  *
  * @return
  *   0, or -ENOMEM.

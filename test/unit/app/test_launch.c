@@ -80,6 +80,22 @@ TEST(launch_reserve_tls__keeps_what_the_user_has_set)
 	unsetenv("GLIBC_TUNABLES");
 }
 
+TEST(launch_reserve_tls__only_if_there_is_less)
+{
+	static const char enough[] = "glibc.rtld.optional_static_tls=0x1001:glibc.malloc.check=0";
+	static const char last[] =
+		"glibc.rtld.optional_static_tls=9000:glibc.rtld.optional_static_tls=512";
+
+	setenv("GLIBC_TUNABLES", enough, 1);
+	assert_int_equal(launch_reserve_tls(4096), 0);
+	assert_string_equal(getenv("GLIBC_TUNABLES"), enough);
+	setenv("GLIBC_TUNABLES", last, 1);
+	assert_int_equal(launch_reserve_tls(4096), 0);
+	assert_string_equal(strrchr(getenv("GLIBC_TUNABLES"), ':'),
+			    ":glibc.rtld.optional_static_tls=4096");
+	unsetenv("GLIBC_TUNABLES");
+}
+
 TEST(launch_find_self__is_a_folder_with_us_in_it)
 {
 	char dir[PATH_MAX], path[PATH_MAX + 32];
