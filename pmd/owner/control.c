@@ -106,8 +106,7 @@ static int control_join(struct server *server, uint16_t number, const uint8_t gi
 
 static void control_leave(struct server *server, struct server_group *group)
 {
-	struct rte_mbuf *mbuf;
-	uint8_t gid[GID_LEN];
+	uint8_t gid[GID_LEN], frame[LINK_REPLY_MAX];
 	size_t len;
 
 	memcpy(gid, group->gid, GID_LEN);
@@ -116,21 +115,11 @@ static void control_leave(struct server *server, struct server_group *group)
 	server->totals.groups--;
 	if (find_group(server, -1, gid))
 		return;
-	for (;;) {
-		mbuf = rte_pktmbuf_alloc(server->uplink.link.port.pool);
-		if (!mbuf) {
-			server->totals.no_buffer++;
-			return;
-		}
-		if (!link_leave(&server->uplink.link, gid, server->now_ns,
-				rte_pktmbuf_mtod(mbuf, uint8_t *), &len))
-			break;
+	/* The port leaves the group even if no buffer is free for the messages that say so. */
+	while (link_leave(&server->uplink.link, gid, server->now_ns, frame, &len)) {
 		if (len > 0)
-			forward_send_own(server, mbuf, len);
-		else
-			rte_pktmbuf_free(mbuf);
+			(void)forward_send_copy(server, frame, len);
 	}
-	rte_pktmbuf_free(mbuf);
 }
 
 void control_leave_all(struct server *server, uint16_t number)

@@ -255,6 +255,19 @@ void forward_send_own(struct server *server, struct rte_mbuf *mbuf, size_t len)
 	server->totals.own_dropped++;
 }
 
+bool forward_send_copy(struct server *server, const uint8_t *frame, size_t len)
+{
+	struct rte_mbuf *mbuf = rte_pktmbuf_alloc(server->uplink.link.port.pool);
+
+	if (!mbuf) {
+		server->totals.no_buffer++;
+		return false;
+	}
+	memcpy(rte_pktmbuf_mtod(mbuf, uint8_t *), frame, len);
+	forward_send_own(server, mbuf, len);
+	return true;
+}
+
 uint8_t forward_flags_of(const struct server *server, uint16_t from)
 {
 	return server->lanes.spares_icrc && !server->slots.all[from].isolated ? SHARE_FLAG_LOCAL

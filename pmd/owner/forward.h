@@ -51,6 +51,9 @@ void forward_refill(struct server *server, uint16_t number);
 /** Send a frame of the owner's own. */
 void forward_send_own(struct server *server, struct rte_mbuf *mbuf, size_t len);
 
+/** Send a copy of a frame of the owner's own. Returns false if no buffer is free. */
+bool forward_send_copy(struct server *server, const uint8_t *frame, size_t len);
+
 /** Give the pending packets to the port. */
 void forward_flush(struct server *server);
 

@@ -270,14 +270,8 @@ static void serve_look_around(struct server *server)
 			control_send_addresses(server, server->slots.live[i]);
 	}
 	while ((len = link_report(&server->uplink.link, server->now_ns, frame)) > 0) {
-		struct rte_mbuf *mbuf = rte_pktmbuf_alloc(server->uplink.link.port.pool);
-
-		if (!mbuf) {
-			server->totals.no_buffer++;
+		if (!forward_send_copy(server, frame, len))
 			break;
-		}
-		memcpy(rte_pktmbuf_mtod(mbuf, uint8_t *), frame, len);
-		forward_send_own(server, mbuf, len);
 	}
 }
 

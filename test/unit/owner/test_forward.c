@@ -612,6 +612,41 @@ TEST(forward_send_on__counts_copies_to_a_group)
 	server.slots.all[1].tenant = server.slots.all[0].tenant;
 }
 
+/* The first process asks for something of a group. Returns the owner's answer. */
+static int ask_of_group(enum share_message_type type)
+{
+	struct share_message message = {
+		.type = type, .version = SHARE_VERSION, .gid = {0xff, 0x0e, [15] = 1}};
+
+	assert_int_equal(message_send(sockets[0], &message, NULL, 0), 0);
+	control_event(&server, EVENT_SOCKET, 0);
+	assert_int_equal(message_receive(sockets[0], &message, NULL), 0);
+	return message.result;
+}
+
+/* Programs may hold all buffers. Otherwise each join after such a leave would be one more of the
+ * port's. */
+TEST(control_event__leaves_a_group_without_a_buffer)
+{
+	static struct rte_mbuf *taken[BUFFERS_MAX];
+	struct rte_mempool *pool = server.uplink.link.port.pool;
+	const unsigned int free_count = rte_mempool_avail_count(pool);
+
+	assert_in_range(free_count, 1, BUFFERS_MAX);
+	assert_int_equal(ask_of_group(SHARE_JOIN), 0);
+	assert_int_equal(server.uplink.link.groups.memberships, 1);
+	assert_int_equal(rte_pktmbuf_alloc_bulk(pool, taken, free_count), 0);
+	assert_int_equal(ask_of_group(SHARE_LEAVE), 0);
+	rte_pktmbuf_free_bulk(taken, free_count);
+	assert_int_equal(server.uplink.link.groups.memberships, 0);
+	assert_int_equal(server.totals.no_buffer, 1);
+	assert_int_equal(server.uplink.pending_count, 0);
+	/* With a buffer, it says so. */
+	assert_int_equal(ask_of_group(SHARE_JOIN), 0);
+	assert_int_equal(ask_of_group(SHARE_LEAVE), 0);
+	assert_int_equal(server.uplink.pending_count, 1);
+}
+
 /* The tag has no room in front of a frame that begins with its buffer. */
 TEST(forward_input__counts_what_it_cannot_take_in)
 {
