@@ -37,6 +37,10 @@ static uint32_t buffers = BUFFERS;
 static uint32_t version = SHARE_VERSION; /* of the owner */
 static uint32_t granted = 1;		 /* engines that may have slots */
 static struct share_message hello;
+/* Sent instead of a welcome: the first bytes of a message of another type, and the owner's end. */
+static size_t other_bytes;
+static bool is_gone;	/* the owner ends before it sends anything */
+static bool is_bare;	/* the welcome comes without descriptors */
 static bool is_crowded; /* the process has room for one more descriptor when the welcome comes */
 
 static int memory(size_t bytes)
@@ -86,7 +90,14 @@ static void *run_owner(void *arg)
 	};
 	if (is_crowded)
 		limit_fds();
-	rc = message_send(owner_fd, &message, fds, welcome_result ? 0 : SHARE_FD_PSOCK);
+	if (is_gone || other_bytes > 0) {
+		message.type = SHARE_REPLY;
+		rc = is_gone || send(owner_fd, &message, other_bytes, 0) == (ssize_t)other_bytes;
+		close(owner_fd);
+		owner_fd = -1;
+		return rc ? arg : NULL;
+	}
+	rc = message_send(owner_fd, &message, fds, welcome_result || is_bare ? 0 : SHARE_FD_PSOCK);
 	return rc == 0 ? arg : NULL;
 }
 
@@ -301,5 +312,41 @@ TEST(share_attach__without_memory_keeps_no_descriptor)
 	buffers = 0;
 	assert_int_equal(attach(&link, &facts), -ENOMEM);
 	buffers = BUFFERS;
+	assert_int_equal(fds_count(), before);
+}
+
+/* It is killed, or is no uroced at all. */
+TEST(share_attach__without_a_welcome_keeps_no_descriptor)
+{
+	const unsigned int before = fds_count();
+	struct share_facts facts;
+	struct link link;
+
+	welcome_result = 0;
+	is_gone = true;
+	assert_int_equal(attach(&link, &facts), -ECONNRESET);
+	is_gone = false;
+	other_bytes = 1;
+	assert_int_equal(attach(&link, &facts), -EPROTO);
+	other_bytes = sizeof(struct share_message) - 1;
+	assert_int_equal(attach(&link, &facts), -EPROTO);
+	other_bytes = sizeof(struct share_message);
+	assert_int_equal(attach(&link, &facts), -EPROTO);
+	other_bytes = 0;
+	is_bare = true;
+	assert_int_equal(attach(&link, &facts), -ENOMEM);
+	is_bare = false;
+	assert_int_equal(fds_count(), before);
+}
+
+TEST(share_attach__without_an_owner_keeps_no_descriptor)
+{
+	const unsigned int before = fds_count();
+	struct share_facts facts;
+	struct link link;
+
+	memset(&link, 0, sizeof(link));
+	assert_int_equal(share_attach(&link, dir, 0, -1, &facts), -ECONNREFUSED);
+	assert_int_equal(share_attach(&link, "/nowhere/owner", 0, -1, &facts), -ENOENT);
 	assert_int_equal(fds_count(), before);
 }

@@ -24,6 +24,7 @@
 #include "memif/doorbell.h"
 #include "memif/protocol.h"
 #include "memif/socket.h"
+#include "open_fds.h"
 #include "owner/arbiter.h"
 #include "report/set.h"
 #include "pause.h"
@@ -393,4 +394,71 @@ TEST(listen_accept__tells_who_is_turned_away)
 	assert_true(server.pending_clients.spare_fd >= 0);
 	close(server.pending_clients.spare_fd);
 	close(fd);
+}
+
+/* A client that has connected to the trusted socket sends its first message. */
+static void say_first(const void *bytes, size_t len, const int *fd)
+{
+	int pair[2];
+
+	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, pair), 0);
+	assert_int_equal(event_watch(&server, pair[0], EVENT_HELLO, (uint32_t)pair[0]), 0);
+	own = pair[1];
+	if (fd)
+		assert_int_equal(message_send(own, bytes, fd, 1), 0);
+	else if (len > 0)
+		assert_int_equal(send(own, bytes, len, 0), len);
+	else
+		assert_int_equal(shutdown(own, SHUT_WR), 0);
+	control_event(&server, EVENT_HELLO, (uint32_t)pair[0]);
+}
+
+/* Return the owner's answer, after which it has closed the socket. */
+static int hear_refusal(void)
+{
+	struct share_message answer;
+
+	assert_int_equal(message_receive(own, &answer, NULL), 0);
+	assert_int_equal(answer.type, SHARE_WELCOME);
+	assert_int_equal(recv(own, &answer, 1, 0), 0);
+	close(own);
+	own = -1;
+	return answer.result;
+}
+
+TEST(control_event__refuses_a_client_that_says_no_hello)
+{
+	const struct share_message other = {.type = SHARE_HELLO, .version = SHARE_VERSION + 1},
+				   join = {.type = SHARE_JOIN, .version = SHARE_VERSION};
+	struct share_message hello[2] = {{.type = SHARE_HELLO, .version = SHARE_VERSION}};
+	const size_t lens[] = {1, sizeof(hello[0]) - 1, sizeof(hello[0]) + 1};
+	const unsigned int before = fds_count();
+
+	for (size_t i = 0; i < RTE_DIM(lens); i++) {
+		say_first(hello, lens[i], NULL);
+		assert_int_equal(hear_refusal(), -EPROTO);
+	}
+	say_first(&other, sizeof(other), NULL);
+	assert_int_equal(hear_refusal(), -EPROTO);
+	/* The descriptor that comes with it is closed. */
+	say_first(&join, sizeof(join), &server.epoll_fd);
+	assert_int_equal(hear_refusal(), -EPROTO);
+	assert_int_equal(server.totals.refused, RTE_DIM(lens) + 2);
+	/* The engine of a process that has no slot. */
+	hello[0].engine = (struct share_engine){.number = 1, .count = 2, .slot = SERVE_SLOTS_MAX};
+	say_first(hello, sizeof(hello[0]), NULL);
+	assert_int_equal(hear_refusal(), -EINVAL);
+	assert_int_equal(server.slots.live_count, 0);
+	assert_int_equal(fds_count(), before);
+}
+
+TEST(control_event__of_a_client_that_goes_is_no_refusal)
+{
+	const unsigned int before = fds_count();
+
+	say_first(NULL, 0, NULL);
+	close(own);
+	own = -1;
+	assert_int_equal(server.totals.refused, 0);
+	assert_int_equal(fds_count(), before);
 }
