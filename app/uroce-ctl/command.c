@@ -349,7 +349,9 @@ static bool options_fit(const struct command *command, const struct words *words
 		return refuse(words, "no JSON of", objects[object]);
 	if (command->count > 0 && !runs_on(object))
 		return refuse(words, "no count for", objects[object]);
-	if (strcmp(command->file, CAPTURE_FILE) != 0 && object != COMMAND_CAPTURE)
+	if (command->ms > 0 && object != COMMAND_TOP && object != COMMAND_MONITOR)
+		return refuse(words, "no delay for", objects[object]);
+	if (command->file && object != COMMAND_CAPTURE)
 		return refuse(words, "no file for", objects[object]);
 	return true;
 }
@@ -368,8 +370,6 @@ bool command_parse(int argc, char **argv, struct command *command, char *error, 
 
 	memset(command, 0, sizeof(*command));
 	command->kind = -1;
-	command->ms = MS_DEFAULT;
-	command->file = CAPTURE_FILE;
 	command->socket = SETTINGS_DEFAULT_ISOLATED;
 	optind = 0;
 	opterr = 0;
@@ -407,5 +407,11 @@ bool command_parse(int argc, char **argv, struct command *command, char *error, 
 	}
 	words.at = argv + optind;
 	words.left = argc - optind;
-	return parse_words(command, &words) && options_fit(command, &words);
+	if (!parse_words(command, &words) || !options_fit(command, &words))
+		return false;
+	if (command->ms == 0)
+		command->ms = MS_DEFAULT;
+	if (!command->file)
+		command->file = CAPTURE_FILE;
+	return true;
 }

@@ -11,6 +11,7 @@ _uroce_values()
 	--progress) echo hybrid inline dedicated ;;
 	--view) echo yes mount preload no ;;
 	--telemetry) echo yes no ;;
+	--sack) echo auto yes no ;;
 	--hand-over) echo direct checked owner ;;
 	--capture) echo no port all ;;
 	--mode) echo write read send atomic latency source sink null storage incast ;;
@@ -23,7 +24,7 @@ _uroce_values()
 # Succeed if the option $2 of the command $1 takes a value in the next word.
 _uroce_takes_value()
 {
-	"$1" --help 2>/dev/null | command grep -qE -- "(^|[ ,])$2 [A-Z]|(^|[ ,])$2 yes\|no"
+	"$1" --help 2>/dev/null | command grep -qE -- "(^|[ ,])$2 ([A-Z]|[a-z]+\|)"
 }
 
 # uroce-run: where the program begins, in _uroce_program; or fail.
@@ -53,10 +54,17 @@ _uroce_find_program()
 _uroce_ctl_words()
 {
 	case " ${words[*]:1:cword-1} " in
-	*" resource show "[qcmps]*" "* | *" top "* | *" monitor "* | *" statistic "*) echo show dev link net pid ;;
+	*" top "* | *" monitor "* | *" resource show "[qcmps]*" "* | *" log level "?*) echo dev link net pid ;;
+	*" capture "* | *" congestion set "?*) echo qp dev link net pid ;;
+	*" congestion set "*) echo algorithm ;;
+	*" congestion show "*) echo dev link net pid ;;
+	*" congestion "*) echo show set dev link net pid ;;
+	*" metrics "*) echo show qp dev link net pid ;;
+	*" statistic "*) echo show dev link net pid ;;
+	*" cdi socket "* | *" doctor "*) ;;
+	*" cdi "*) echo socket ;;
 	*" resource show "*) echo qp cq mr pd srq ctx cm_id ;;
 	*" dev "* | *" link "* | *" resource "*) echo show ;;
-	*" log level "?*) echo dev link net pid ;;
 	*" log level "*) echo error warn info debug ;;
 	*" log "*) echo level ;;
 	*) "${words[0]}" --help 2>/dev/null | command sed -n 's/^\(Usage:\|      \) uroce-ctl \(\[[^]]*\] \)*\([a-z]\+\).*/\3/p' ;;

@@ -184,6 +184,9 @@ TEST(command_parse__refuses)
 		"-j monitor",
 		"-n 3 dev",
 		"-w x dev",
+		"-w uroce.pcapng top",
+		"-d 1 dev",
+		"-d 1 capture",
 		"--color red dev",
 	};
 
