@@ -24,6 +24,9 @@ EXPECTED = COMMANDS | {
     "usr/share/uroce/systemd/on-uroce.conf", "usr/share/doc/uroce/copyright",
     "usr/share/doc/uroce/examples/uroce.conf.example",
 }
+LINK = re.compile(r"\]\(([^)#:]+)(?:#[^)]*)?\)")
+SOURCES = r"(app|config|test|doc/man)/"  # the package has the manual pages elsewhere
+PAGES = 30
 EXPECTED_DEV = {"usr/include/uroce/port.h", "usr/include/uroce/primary.h", "usr/include/uroce/verbs.h"}
 
 
@@ -77,13 +80,13 @@ class Debs:
         if found != committed:
             raise CheckFailed("the archive differs from the commit", sorted(found ^ committed)[:20])
 
-    def build(self):
-        """Debian's tools build both packages, with the version of meson.build."""
+    def build(self, command):
+        """Debian's tools build both packages by this command, with the version of meson.build."""
         with open(os.path.join(self.source, "debian", "changelog"), encoding="utf-8") as file:
             head = file.readline()
         if not head.startswith(f"uroce ({version()}) "):
             raise CheckFailed(f"debian/changelog has another version than {version()}", [head.strip()])
-        tell(["dpkg-buildpackage", "-b", "-us", "-uc"], self.source, BUILD_SECONDS,
+        tell(command.split(), self.source, BUILD_SECONDS,
              env={**os.environ, "DEB_BUILD_OPTIONS": f"nocheck parallel={os.cpu_count()}"})
         self.file("uroce")
         self.file("liburoce-dev")
@@ -122,9 +125,26 @@ class Debs:
         wrong = [path for path in libraries if not re.fullmatch(PRIVATE, path)]
         if wrong or len(libraries) != 8:
             raise CheckFailed("libraries where others find them", libraries)
+        self._links()
         special = [path for path, mode in files.items() if "s" in mode[1:]]
         if special:
             raise CheckFailed("files with more rights than their user's", special)
+
+    def _links(self):
+        """Each page that an installed page links is installed. Other files that they link are in the sources alone."""
+        tree = os.path.join(self._dir, "pages")
+        tell(["dpkg-deb", "--extract", self.file("uroce"), tree])
+        top = os.path.join(tree, "usr", "share", "doc", "uroce")
+        pages = glob.glob(os.path.join(top, "**", "*.md"), recursive=True)
+        broken = []
+        for page in pages:
+            with open(page, encoding="utf-8") as file:
+                targets = [os.path.join(os.path.dirname(page), target) for target in LINK.findall(file.read())]
+            broken += [f"{page}: {target}" for target in targets
+                       if not os.path.exists(target) and not re.match(SOURCES, os.path.relpath(target, top))]
+        shutil.rmtree(tree)
+        if broken or len(pages) < PAGES:
+            raise CheckFailed(f"{len(pages)} pages, with broken links", broken)
 
     def no_search_path(self):
         """Programs and libraries name no directory to search, and no path of the build."""

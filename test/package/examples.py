@@ -21,8 +21,9 @@ def read(name):
 
 
 def readme_commands():
-    """Return the first lines of commands in README: the installation, and two lines that run programs."""
-    return re.findall(r"^    (.*)$", read("README.md"), re.M)[:3]
+    """Return the first lines of commands in README: build dependencies, the build, the installation, and two lines that run
+    programs."""
+    return re.findall(r"^    (.*)$", read("README.md"), re.M)[:5]
 
 
 def ci_blocks(section):

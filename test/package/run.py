@@ -16,7 +16,7 @@ from harness.report import Report  # noqa: E402
 from booted import BootedTest  # noqa: E402
 from containers import ContainersTest  # noqa: E402
 from debs import TOP, Debs  # noqa: E402
-from examples import ExamplesTest  # noqa: E402
+from examples import ExamplesTest, readme_commands  # noqa: E402
 from installed import InstalledTest  # noqa: E402
 from plain import PlainTest  # noqa: E402
 from units import UnitsTest  # noqa: E402
@@ -35,7 +35,7 @@ def main():
     report = Report(options.only, complete=options.all or options.only is not None)
     debs = Debs(options.work)
     if not report.require("package: meson dist", debs.unpack_archive) or \
-            not report.require("package: dpkg-buildpackage", debs.build):
+            not report.require("package: dpkg-buildpackage", debs.build, readme_commands()[1]):
         return report.summary()
     report.check("package: contents", debs.contents)
     report.check("package: no search path", debs.no_search_path)
