@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -25,7 +26,14 @@ int runtime_dir_check_at(const char *path)
 	struct stat dir;
 
 	/* Once the directory is ours, nobody can replace it: its parent is sticky. */
-	(void)mkdir(path, 0700);
+	if (mkdir(path, 0700) != 0 && errno != EEXIST) {
+		const int rc = -errno;
+
+		log_error("DPDK's directory %s cannot be made: %s: set XDG_RUNTIME_DIR to a "
+			  "directory of this user",
+			  path, strerror(-rc));
+		return rc;
+	}
 	if (lstat(path, &dir) == 0 && S_ISDIR(dir.st_mode) && dir.st_uid == geteuid() &&
 	    (dir.st_mode & 022) == 0)
 		return 0;

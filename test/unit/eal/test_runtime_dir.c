@@ -70,6 +70,14 @@ TEST(runtime_dir_check__refuses_what_is_no_directory)
 	assert_int_equal(runtime_dir_check_at(path), -EPERM);
 }
 
+TEST(runtime_dir_check__tells_why_it_cannot_be_made)
+{
+	char below[80];
+
+	snprintf(below, sizeof(below), "%s/dpdk", path);
+	assert_int_equal(runtime_dir_check_at(below), -ENOENT);
+}
+
 /* Make a socket as a DPDK process does, with the name in parent/dpdk/test. */
 static int make_socket(const char *name, int type)
 {
