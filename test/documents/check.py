@@ -6,7 +6,7 @@ usage: check.py ROOT TOOL...
 
 Each option that a tool parses is in its --help and in its manual page, and neither has an option that the tool does not
 parse. Each setting is in uroce.conf(5) and in the example file. Each file that a document links or names exists, each heading
-that it links, and each test that the pages security and conformance name. What the glossary and the page conformance quote
+that it links, each file of doc and config that a source names, and each test that the pages security and conformance name. What the glossary and the page conformance quote
 from the code is in the code. Dated measurements are in doc/results and doc/performance.md only.
 """
 
@@ -38,6 +38,7 @@ QUOTED = re.compile(r"`(\w+)`")
 UNIT_TEST = re.compile(r"`([a-z]+)/(\w+)`")
 UNIT_CASE = re.compile(r"`([a-z]\w+__\w+)`")
 PROGRAM_TEST = re.compile(r"`([a-z]+): ?([^`]*)`")
+PLACED = re.compile(r"(?<![\w./-])((?:doc|config)/[\w./-]+\.(?:c|h|py|md|sh|conf|example|build|supp|[1-8]))\b")
 DATE = re.compile(r"\b20\d\d-\d\d-\d\d\b")  # of a measurement: figures are in doc/results
 LINK = re.compile(r"\]\(([^)#:]*)(?:#([^)]*))?\)")
 
@@ -125,6 +126,15 @@ def check_files(root):
     return wrong
 
 
+def check_sources(root):
+    """Check that the files of doc and config exist which sources name, also relative to the folder of a room."""
+    files = source_files(root)
+    ends = {"/".join(path.split("/")[from_part:]) for path in files for from_part in range(path.count("/") + 1)}
+    return [f"{name} names {path}, which does not exist" for name in sorted(files)
+            if re.search(r"\.(c|h|py|sh|build|yml)$|^(Makefile|meson_options\.txt)$", name)
+            for path in PLACED.findall(read(root, name)) if path not in ends]
+
+
 def check_tests(root):
     """Check that the tests exist which the last column of a table names. A check of a program test is named by its group and by
     words of its name."""
@@ -164,7 +174,7 @@ def check_quotes(root):
 
 def main():
     root, *tools = sys.argv[1:]
-    wrong = check_settings(root) + check_files(root) + check_tests(root) + check_quotes(root)
+    wrong = check_settings(root) + check_files(root) + check_sources(root) + check_tests(root) + check_quotes(root)
     for tool in tools:
         wrong += check_options(root, tool)
     print("\n".join(wrong) or "The documents agree with the programs.")
