@@ -12,6 +12,7 @@
 #include "ctl_cdi.h"
 #include "ctl_change.h"
 #include "monitor.h"
+#include "rdma.h"
 #include "report/metrics.h"
 #include "top.h"
 
@@ -112,6 +113,8 @@ int main(int argc, char **argv)
 	char error[512] = "";
 	int rc;
 
+	if (strcmp(program_invocation_short_name, "rdma") == 0)
+		return rdma_main(argc, argv);
 	if (!command_parse(argc, argv, &command, error, sizeof(error)))
 		return fail(error);
 	if (command.object == COMMAND_HELP)

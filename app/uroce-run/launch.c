@@ -65,10 +65,24 @@ int launch_find_self(char *dir, size_t dir_size)
 	return 0;
 }
 
+int launch_prepend(const char *variable, const char *dir)
+{
+	const char *old = getenv(variable);
+	char *list;
+	int ret;
+
+	/* An empty element would mean the current directory. */
+	if (old == NULL || *old == '\0')
+		return setenv(variable, dir, 1);
+	if (asprintf(&list, "%s:%s", dir, old) < 0)
+		return -1;
+	ret = setenv(variable, list, 1);
+	free(list);
+	return ret;
+}
+
 int launch_prepend_library_path(const char *dir, char *error, size_t error_size)
 {
-	const char *old = getenv("LD_LIBRARY_PATH");
-	char *list;
 	int ret;
 
 	if (strpbrk(dir, ":;$") != NULL) {
@@ -79,15 +93,7 @@ int launch_prepend_library_path(const char *dir, char *error, size_t error_size)
 			 dir);
 		return -EINVAL;
 	}
-	/* An empty element would mean the current directory. */
-	if (old == NULL || *old == '\0')
-		ret = setenv("LD_LIBRARY_PATH", dir, 1);
-	else if (asprintf(&list, "%s:%s", dir, old) < 0)
-		ret = -1;
-	else {
-		ret = setenv("LD_LIBRARY_PATH", list, 1);
-		free(list);
-	}
+	ret = launch_prepend("LD_LIBRARY_PATH", dir);
 	if (ret < 0) {
 		snprintf(error, error_size, "no memory");
 		return -ENOMEM;

@@ -38,6 +38,9 @@
  * tree. */
 static const char *const preload_dirs[] = {"view", "../viewpreload"};
 
+/* Where our rdma(8) is, in the same way. */
+static const char *const rdma_dirs[] = {"view", "../../app"};
+
 /* PRELOAD has it, if an outer uroce-run has it preloaded in this process. */
 void uroce_view_leave(void) __attribute__((weak));
 
@@ -307,6 +310,34 @@ static int view_by_preload(const struct settings *settings, const char *library,
 		       : view_refuse(ENOMEM, "environment", error, error_size);
 }
 
+/* Let the program find our rdma(8) first. The system's asks the kernel, which does not know the
+ * device. */
+static int view_offer_rdma(const char *library)
+{
+	const char *old = getenv("PATH");
+	char path[PATH_MAX], *dir;
+	int rc = 0;
+
+	/* A list of this directory alone would hide the C library's default. */
+	if (!old || *old == '\0')
+		return 0;
+	for (size_t i = 0; i < RTE_DIM(rdma_dirs); i++) {
+		if (snprintf(path, sizeof(path), "%s/%s/rdma", library, rdma_dirs[i]) >=
+			    (int)sizeof(path) ||
+		    access(path, X_OK) != 0)
+			continue;
+		*strrchr(path, '/') = '\0';
+		dir = realpath(path, NULL);
+		/* A list cannot contain ':', and that of an outer uroce-run has it already. */
+		if (dir && !strchr(dir, ':') &&
+		    (strncmp(old, dir, strlen(dir)) != 0 || old[strlen(dir)] != ':'))
+			rc = launch_prepend("PATH", dir);
+		free(dir);
+		break;
+	}
+	return rc;
+}
+
 void view_leave(void)
 {
 	unsetenv(VIEW_VARIABLE);
@@ -314,12 +345,11 @@ void view_leave(void)
 		uroce_view_leave();
 }
 
-int view_start(const struct settings *settings, const char *library, char *error, size_t error_size)
+static int view_begin_any(const struct settings *settings, const char *library, char *error,
+			  size_t error_size)
 {
 	enum view_way way = VIEW_WAY_NONE;
 
-	if (settings->view == SETTINGS_VIEW_NO)
-		return 0;
 	if (settings->view != SETTINGS_VIEW_PRELOAD)
 		way = view_mount_way();
 	if (way != VIEW_WAY_NONE)
@@ -331,4 +361,16 @@ int view_start(const struct settings *settings, const char *library, char *error
 	    settings->view == SETTINGS_VIEW_YES)
 		return 0;
 	return -EIO;
+}
+
+int view_start(const struct settings *settings, const char *library, char *error, size_t error_size)
+{
+	int rc;
+
+	if (settings->view == SETTINGS_VIEW_NO)
+		return 0;
+	rc = view_begin_any(settings, library, error, error_size);
+	if (rc == 0 && getenv(VIEW_VARIABLE) && view_offer_rdma(library) != 0)
+		rc = view_refuse(ENOMEM, "environment", error, error_size);
+	return rc;
 }

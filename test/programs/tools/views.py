@@ -9,7 +9,7 @@ import tempfile
 
 from harness.process import NOBODY, LocalHost, Namespace, ask, veth_pair, wait_until
 from harness.report import CheckFailed
-from harness.tools import DEVICE, UROCE_RUN, UROCE_RUN_FILE, PerfTest, Side, run_pair
+from harness.tools import DEVICE, UROCE_CTL, UROCE_RUN, UROCE_RUN_FILE, PerfTest, Side, run_pair
 
 SECONDS = 60
 FIRST_PORT = 30100
@@ -59,6 +59,41 @@ look >after
 """
 
 
+# Ask rdma(8) as the tests of newest rdma-core do, in a process that has a device, and for all that it can show.
+ASK_RDMA = """import json, os, subprocess
+from pyverbs.cq import CQ
+from pyverbs.device import Context
+from pyverbs.pd import PD
+from pyverbs.qp import QP, QPCap, QPInitAttr
+import pyverbs.enums as e
+def rdma(*words): return subprocess.run(['rdma', *words], capture_output=True, text=True)
+def ask(*words): return json.loads(subprocess.check_output(['rdma', *words]).decode())
+before = rdma('resource', 'show')
+with Context(name='{device}') as context, PD(context) as pd, CQ(context, 10) as cq, \\
+        QP(pd, QPInitAttr(qp_type=e.IBV_QPT_RC, scq=cq, rcq=cq, cap=QPCap())) as qp:
+    guid = open('/sys/class/infiniband/{device}/node_guid').read().strip()
+    said = {{'before': before.stdout, 'pid': os.getpid(), 'qpn': qp.qp_num, 'guid': guid,
+             'index': int(open('/sys/class/net/veth0/ifindex').read()),
+             'json': {{words: ask(*words.split()) for words in {json}}},
+             'text': {{words: rdma(*words.split()).stdout for words in {text}}},
+             'wrong': {{words: [rdma(*words.split()).returncode, rdma(*words.split()).stderr] for words in {wrong}}}}}
+print(json.dumps(said))
+"""
+RDMA_JSON = ("link show -j", "dev show -jp", "resource show -j", "resource show qp -j", "res -j show qp link uroce0/1",
+             "res -j show qp link uroce0/-", "res -j show cq dev uroce0 pid 1", "statistic show -j")
+RDMA_TEXT = ("link show uroce0/1", "link -d", "dev", "resource show uroce0", "resource show qp", "statistic show link uroce0/1")
+RDMA_WRONG = {"link show nope/1": "Wrong device name", "link show uroce0/2": "Wrong device name",
+              "dev show nope": "Wrong device name - nope", "resource show nope": "Unknown parameter 'nope'.",
+              "res show cq dev nope": "Wrong device name - nope", "statistic show link nope/1": "Wrong device name",
+              "dev set uroce0 name other": "rdma: dev set: not for the devices of uroce; see 'rdma help'"}
+
+
+def lines_value(text, name):
+    """Return what follows a name."""
+    words = text.split()
+    return words[words.index(name) + 1]
+
+
 class ViewsTest:
     """A veth pair with an address at each end; nothing but the programs' own view shows a device."""
 
@@ -84,6 +119,8 @@ class ViewsTest:
         for way in ("mount", "preload"):
             self._check(f"{way}: counters move, for other processes too", self._counters, way)
             self._check(f"{way}: counters move in files that stay open (perftest -W)", self._open_counters, way)
+            self._check(f"{way}: rdma(8) shows the device", self._rdma, way)
+            self._check(f"{way}: rdma(8) shows nothing of another program", self._rdma_of_another, way)
             self._check(f"{way}: a GID that comes later is there", self._later_gid, way)
             self._check(f"{way}: nothing is left behind, also after a kill", self._leaves_nothing, way)
             self._check(f"{way}: a device of another provider is not disturbed", self._undisturbed, f"--view {way}", [DEVICE],
@@ -189,6 +226,54 @@ class ViewsTest:
         finally:
             process.kill()
             self._namespaces[0].run("ip", "addr", "flush", "to", address, "dev", "veth0")
+
+    def _rdma(self, way):
+        program = ASK_RDMA.format(device=DEVICE, json=RDMA_JSON, text=RDMA_TEXT, wrong=list(RDMA_WRONG))
+        said = json.loads(self._output(["--netdev", "veth0"], way, [], *PYTHON, "-c", program))
+        link = {"ifindex": 0, "ifname": DEVICE, "port": 1, "state": "ACTIVE", "physical_state": "LINK_UP", "netdev": "veth0",
+                "netdev_index": said["index"]}
+        device = {"ifindex": 0, "ifname": DEVICE, "node_type": "ca", "protocol": "roce", "node_guid": said["guid"],
+                  "sys_image_guid": said["guid"]}
+        counts = {"pd": 1, "cq": 1, "qp": 1, "cm_id": 0, "mr": 0, "ctx": 1, "srq": 0}
+        qp = {"ifindex": 0, "ifname": DEVICE, "lqpn": said["qpn"], "type": "RC", "state": "RESET", "rq-psn": 0, "sq-psn": 0,
+              "path-mig-state": "MIGRATED", "pdn": 1, "pid": said["pid"], "comm": "python3"}
+        answers, lines = said["json"], said["text"]
+        version = answers["dev show -jp"][0].pop("fw")
+        statistic = answers.pop("statistic show -j")[0]
+        summary = " ".join(f"{name} {count}" for name, count in counts.items())
+        guids = f"node_guid {said['guid']} sys_image_guid {said['guid']}"
+        head = f"link {DEVICE}/1 state ACTIVE physical_state LINK_UP netdev veth0 "
+        counters = "".join(f"\n    {name} {lines_value(lines['statistic show link uroce0/1'], name)} " for name in statistic
+                           if name not in ("ifname", "port"))
+        for what, found, wanted in (
+                ("before it opens the device", said["before"], f"0: {DEVICE}: pd 0 cq 0 qp 0 cm_id 0 mr 0 ctx 0 srq 0 \n"),
+                ("JSON", answers, dict(zip(RDMA_JSON, ([link], [device], [{"ifindex": 0, "ifname": DEVICE, **counts}], [qp], [],
+                                                       [qp], [])))),
+                ("what is wrong", said["wrong"], {words: [1, f"{error}\n"] for words, error in RDMA_WRONG.items()}),
+                ("lines", lines, dict(zip(RDMA_TEXT, (
+                    f"{head}\n", f"{head}netdev_index {said['index']} \n",
+                    f"0: {DEVICE}: node_type ca protocol roce fw {version} {guids} \n", f"0: {DEVICE}: {summary} \n",
+                    f"link {DEVICE}/- lqpn {said['qpn']} type RC state RESET rq-psn 0 sq-psn 0 path-mig-state MIGRATED "
+                    f"pdn 1 pid {said['pid']} comm python3 \n", f"link {DEVICE}/1 {counters}\n"))))):
+            if found != wanted:
+                raise CheckFailed(what, [f"found  {found}", f"wanted {wanted}"])
+        if "tx_packets" not in statistic or statistic["port"] != 1:
+            raise CheckFailed("no counters", [str(statistic)])
+
+    def _rdma_of_another(self, way):
+        """Another program has a device of the same name; uroce-ctl shows both."""
+        host = LocalHost(f"views-other-{way}", self._work_dir, [UROCE_RUN, "--view", way, *NULL_PORT, "--"])
+        port = FIRST_PORT + 200 + len(way)
+        other = host.start(["ibv_rc_pingpong", "-g", "1", "-p", str(port)])
+        try:
+            if not wait_until(lambda: other.listens(port), SECONDS):
+                raise CheckFailed("it does not start", other.story("the other"))
+            shown = self._output(NULL_PORT, way, [], "sh", "-c", f"rdma -j resource show qp; {UROCE_CTL} resource show qp")
+        finally:
+            other.kill()
+        mine, every = shown.split("\n", 1)
+        if mine != "[]" or f"pid {other.pid} " not in every:
+            raise CheckFailed("other objects", shown.splitlines())
 
     @staticmethod
     def _remains(pid):
