@@ -102,9 +102,12 @@ class InstalledTest:
         output = place.run("grep -E 'Cap(Eff|Prm|Bnd)|NoNewPrivs' /proc/self/status; df -m /dev/shm", user=True)
         if len(re.findall(r"Cap\w+:\s+0000000000000000", output)) != 3 or " 64 " not in output:
             raise CheckFailed("this place is not restricted", output.splitlines())
-        output = place.run(f"{limit}uroce-run --local -- sh -c '{PAIR}; cat /sys/class/infiniband/uroce0/node_type'", user=True)
+        output = place.run(f"{limit}uroce-run --local -- sh -c '{PAIR}; cat /sys/class/infiniband/uroce0/node_type; rdma link'",
+                           user=True)
         if "1: CA" not in output:
             raise CheckFailed("no view of the device", output.splitlines())
+        if "link uroce0/1 state" not in output:
+            raise CheckFailed("no rdma(8) of the view", output.splitlines())
         if not wait_until(lambda: not place.run("ls -d /tmp/uroce-* /dev/shm/uroce-* 2>/dev/null || true"), 20, 0.5):
             raise CheckFailed("files are left", place.run("ls -d /tmp/uroce-* /dev/shm/uroce-*").splitlines())
 
