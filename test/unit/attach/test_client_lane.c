@@ -146,3 +146,21 @@ TEST(client_lanes_offer__ignores_an_impossible_number_of_engines)
 		way(OTHERS_FIRST / SHARE_ENGINES_MAX * SHARE_ENGINES_MAX + SHARE_ENGINES_MAX - 1),
 		2);
 }
+
+/* The process had no room for the descriptors when the offer came. */
+TEST(client_lanes_look__gives_up_an_offer_without_descriptors)
+{
+	const struct share_message message = {.offer = {.number = ++numbers,
+							.qpn_first = OTHERS_FIRST,
+							.qpn_count = BLOCK_QPNS,
+							.engines = 1}};
+	const int none[SHARE_LANE_FDS] = {-1, -1};
+
+	client.page->lanes[0] = message.offer.number;
+	client_lanes_offer(&client, &message, none);
+	client_lanes_look(&client);
+	assert_int_equal(client.offer_count, 0);
+	assert_int_equal(way(OTHERS_FIRST), -1);
+	offer(0, OTHERS_FIRST, 1, 0x1);
+	assert_int_equal(way(OTHERS_FIRST), 0);
+}

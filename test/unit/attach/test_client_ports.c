@@ -239,6 +239,28 @@ TEST(claim__fails_without_an_owner)
 	clients[0].ops->release(clients[0].user, last_id);
 }
 
+/* Take no request of the first process, but end when there is one. */
+static void *end_at_request(void *arg)
+{
+	struct pollfd asked = {.fd = server.slots.all[clients[0].slot].socket, .events = POLLIN};
+
+	assert_int_equal(poll(&asked, 1, -1), 1);
+	slot_end(&server, clients[0].slot);
+	return arg;
+}
+
+TEST(claim__fails_if_the_owner_ends_before_it_answers)
+{
+	pthread_t ends;
+
+	stop_owner();
+	assert_int_equal(pthread_create(&ends, NULL, end_at_request, NULL), 0);
+	assert_int_equal(claim(0, any(PORT)), -ENODEV);
+	pthread_join(ends, NULL);
+	assert_true(clients[0].client.lost);
+	assert_int_equal(claim(0, any(PORT)), -ENODEV);
+}
+
 /* The owner goes on after that, and answers what it was asked. */
 TEST(claim__that_was_answered_too_late_keeps_no_port)
 {

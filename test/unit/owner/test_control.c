@@ -11,6 +11,7 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -26,6 +27,7 @@
 #include "memif/socket.h"
 #include "open_fds.h"
 #include "owner/arbiter.h"
+#include "report/layout.h"
 #include "report/set.h"
 #include "pause.h"
 #include "server.h"
@@ -368,32 +370,47 @@ static struct rlimit take_all_descriptors(void)
 	return before;
 }
 
+/* Open a listener at an address that the kernel chooses. */
+static void open_listener(struct listener *listener)
+{
+	struct sockaddr_un address = {.sun_family = AF_UNIX};
+
+	listener->fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	assert_int_equal(
+		bind(listener->fd, (struct sockaddr *)&address, sizeof(address.sun_family)), 0);
+	assert_int_equal(listen(listener->fd, 1), 0);
+}
+
+static int connect_to(const struct listener *listener)
+{
+	const int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+	struct sockaddr_un address;
+	socklen_t len = sizeof(address);
+
+	assert_int_equal(getsockname(listener->fd, (struct sockaddr *)&address, &len), 0);
+	assert_int_equal(connect(fd, (struct sockaddr *)&address, len), 0);
+	return fd;
+}
+
 TEST(listen_accept__tells_who_is_turned_away)
 {
 	struct share_message message = {.type = SHARE_HELLO, .version = SHARE_VERSION};
-	struct sockaddr_un address = {.sun_family = AF_UNIX};
-	socklen_t len = sizeof(address.sun_family);
+	struct listener *listener = &server.pending_clients.trusted;
 	struct rlimit before;
-	int fd;
 
-	fd = server.pending_clients.trusted.fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK, 0);
-	assert_int_equal(bind(fd, (struct sockaddr *)&address, len), 0);
-	assert_int_equal(listen(fd, 1), 0);
-	len = sizeof(address);
-	assert_int_equal(getsockname(fd, (struct sockaddr *)&address, &len), 0);
-	own = socket(AF_UNIX, SOCK_SEQPACKET, 0);
-	assert_int_equal(connect(own, (struct sockaddr *)&address, len), 0);
+	open_listener(listener);
+	own = connect_to(listener);
 	/* The process sends faster than the owner reads. */
 	assert_int_equal(message_send(own, &message, NULL, 0), 0);
 	before = take_all_descriptors();
-	assert_int_equal(listen_accept(&server, &server.pending_clients.trusted), -EMFILE);
+	assert_int_equal(listen_accept(&server, listener), -EMFILE);
 	assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
 	assert_int_equal(message_receive(own, &message, NULL), 0);
 	assert_int_equal(message.type, SHARE_WELCOME);
 	assert_int_equal(message.result, -EMFILE);
 	assert_true(server.pending_clients.spare_fd >= 0);
 	close(server.pending_clients.spare_fd);
-	close(fd);
+	close(listener->fd);
 }
 
 /* A client that has connected to the trusted socket sends its first message. */
@@ -461,4 +478,169 @@ TEST(control_event__of_a_client_that_goes_is_no_refusal)
 	own = -1;
 	assert_int_equal(server.totals.refused, 0);
 	assert_int_equal(fds_count(), before);
+}
+
+/* Return the owner's end of the untrusted client that has come last. */
+static int last_pending(void)
+{
+	const struct pending_client *last = NULL;
+
+	for (int i = 0; i < SERVER_PENDING_CLIENTS_MAX; i++) {
+		const struct pending_client *pending = &server.pending_clients.all[i];
+
+		if (pending->fd >= 0 && (!last || pending->number > last->number))
+			last = pending;
+	}
+	assert_non_null(last);
+	return last->fd;
+}
+
+/* An untrusted client connects. Returns its end. */
+static int come(void)
+{
+	const int fd = connect_to(&server.pending_clients.isolated);
+
+	control_event(&server, EVENT_LISTEN_ISOLATED, 0);
+	return fd;
+}
+
+/* Let untrusted clients come. The first one goes at once: the owner then has open what it keeps. */
+static void open_isolated(void)
+{
+	open_listener(&server.pending_clients.isolated);
+	close(come());
+	control_event(&server, EVENT_PENDING_CLIENT, (uint32_t)last_pending());
+}
+
+static void close_isolated(void)
+{
+	close(server.pending_clients.isolated.fd);
+	close(server.pending_clients.spare_fd);
+}
+
+/* It sends its first message, perhaps with a descriptor. */
+static void come_and_say(const void *bytes, size_t len, const int *fd)
+{
+	own = come();
+	if (fd)
+		assert_int_equal(message_send(own, bytes, fd, 1), 0);
+	else
+		assert_int_equal(send(own, bytes, len, 0), len);
+	control_event(&server, EVENT_PENDING_CLIENT, (uint32_t)last_pending());
+}
+
+TEST(pending_client_hello__refuses_what_is_no_hello)
+{
+	const struct share_message other = {.type = SHARE_HELLO, .version = SHARE_VERSION + 1},
+				   join = {.type = SHARE_JOIN, .version = SHARE_VERSION};
+	struct share_message hello[2] = {{.type = SHARE_HELLO, .version = SHARE_VERSION}};
+	const size_t lens[] = {1, sizeof(hello[0]) - 1, sizeof(hello[0]) + 1};
+	unsigned int before;
+
+	open_isolated();
+	before = fds_count();
+	for (size_t i = 0; i < RTE_DIM(lens); i++) {
+		come_and_say(hello, lens[i], NULL);
+		assert_int_equal(hear_refusal(), -EPROTO);
+	}
+	come_and_say(&other, sizeof(other), NULL);
+	assert_int_equal(hear_refusal(), -EPROTO);
+	come_and_say(&join, sizeof(join), &server.epoll_fd);
+	assert_int_equal(hear_refusal(), -EPROTO);
+	assert_int_equal(server.totals.refused, RTE_DIM(lens) + 2);
+	assert_int_equal(server.slots.live_count, 0);
+	fds_wait(before);
+	close_isolated();
+}
+
+/* Its memory could shrink while the owner reads it, or grow before the owner unmaps it. */
+TEST(pending_client_hello__takes_no_report_that_may_change)
+{
+	const struct share_message hello = {.type = SHARE_HELLO, .version = SHARE_VERSION};
+	const int seals[] = {0, F_SEAL_SHRINK, F_SEAL_GROW, F_SEAL_SHRINK | F_SEAL_GROW};
+
+	open_isolated();
+	for (size_t i = 0; i < RTE_DIM(seals); i++) {
+		const int fd = memfd_create("report", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+		struct share_message answer;
+
+		assert_int_equal(ftruncate(fd, sizeof(struct report)), 0);
+		assert_int_equal(fcntl(fd, F_ADD_SEALS, seals[i]), 0);
+		come_and_say(&hello, sizeof(hello), &fd);
+		close(fd);
+		assert_int_equal(message_receive(own, &answer, NULL), 0);
+		assert_int_equal(answer.result, 0);
+		assert_int_equal(server.slots.all[answer.welcome.slot].report != NULL,
+				 i == RTE_DIM(seals) - 1);
+		slot_end(&server, answer.welcome.slot);
+		close(own);
+	}
+	own = -1;
+	close_isolated();
+}
+
+TEST(pending_client_hello__of_one_that_goes_is_no_refusal)
+{
+	unsigned int before;
+	int fd;
+
+	open_isolated();
+	before = fds_count();
+	own = come();
+	fd = last_pending();
+	close(own);
+	own = -1;
+	control_event(&server, EVENT_PENDING_CLIENT, (uint32_t)fd);
+	assert_int_equal(server.totals.refused, 0);
+	fds_wait(before);
+	/* It is nobody's any more. */
+	control_event(&server, EVENT_PENDING_CLIENT, (uint32_t)fd);
+	assert_int_equal(server.totals.refused, 0);
+	close_isolated();
+}
+
+/* Clients that connect and say nothing keep no place from the next ones. */
+TEST(pending_client_accept__ends_the_one_that_came_first)
+{
+	int fds[SERVER_PENDING_CLIENTS_MAX + 1];
+	uint32_t count = SERVER_PENDING_CLIENTS_MAX;
+	char byte;
+
+	open_isolated();
+	fds[0] = come();
+	if (user_is_limited(server.pending_clients.all[SERVER_PENDING_CLIENTS_MAX - 1].user))
+		count = SERVER_PENDING_CLIENTS_USER_MAX;
+	for (uint32_t i = 1; i <= count; i++) {
+		assert_int_equal(recv(fds[0], &byte, 1, MSG_DONTWAIT), -1);
+		fds[i] = come();
+	}
+	assert_int_equal(recv(fds[0], &byte, 1, 0), 0);
+	assert_int_equal(recv(fds[1], &byte, 1, MSG_DONTWAIT), -1);
+	pending_client_close_all(&server);
+	for (uint32_t i = 0; i <= count; i++) {
+		assert_int_equal(recv(fds[i], &byte, 1, 0), 0);
+		close(fds[i]);
+	}
+	own = -1;
+	close_isolated();
+}
+
+/* The descriptors of its user are being closed. */
+TEST(pending_client_hello__waits_until_descriptors_can_be_closed)
+{
+	const struct share_message hello = {.type = SHARE_HELLO, .version = SHARE_VERSION};
+	struct share_message answer;
+
+	open_isolated();
+	stuck = true;
+	come_and_say(&hello, sizeof(hello), NULL);
+	assert_int_equal(message_receive(own, &answer, NULL), -EAGAIN);
+	assert_int_equal(server.paused, 1);
+	stuck = false;
+	pause_check(&server);
+	assert_int_equal(server.paused, 0);
+	control_event(&server, EVENT_PENDING_CLIENT, (uint32_t)last_pending());
+	assert_int_equal(message_receive(own, &answer, NULL), 0);
+	assert_int_equal(answer.result, 0);
+	close_isolated();
 }
