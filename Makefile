@@ -176,7 +176,7 @@ help:
 	@echo "make test-package  Debian's packages, installed and used in a clean Debian; 5 minutes"
 	@echo "make test-package-all  the same, and the examples of doc/user/ci.md in each language"
 	@echo "make test-debian13 build and test in a Debian 13, which is kept in build-debian13"
-	@echo "make bundle        one file that needs nothing installed and no root: build-bundle/uroce-VERSION-ARCHITECTURE.tar.xz"
+	@echo "make bundle        one file that needs nothing installed and no root: build-bundle/uroce-VERSION-ARCHITECTURE.tar.gz"
 	@echo "make test-bundle   the same, used in Debian 12, 13 and forky; a minute, the first time 10"
 	@echo "make perf          what it gives, beside its marks and the limits of the machine; 15 minutes"
 	@echo "make perf-doc      the same, and doc/results/performance.md, its plots and the README's figures anew; 25 minutes"

@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
-# Makes build-bundle/uroce-VERSION-ARCHITECTURE.tar.xz of what was built there.
+# Makes build-bundle/uroce-VERSION-ARCHITECTURE.tar.gz of what was built there.
 #
 # usage: config/bundle/make.sh
 set -eu
@@ -26,6 +26,6 @@ cp LICENSE "$dir"
 for package in libdpdk-dev libjson-c-dev libbsd-dev; do
 	cp /usr/share/doc/$package/copyright "$dir/share/doc/uroce/licenses/$package"
 done
-tar --create --sort=name --owner=0 --group=0 --numeric-owner --directory $build "$name" | xz -9e >"$dir.tar.xz"
+tar --create --sort=name --owner=0 --group=0 --numeric-owner --directory $build "$name" | gzip -9n >"$dir.tar.gz"
 rm -rf "$dir"
-echo "$dir.tar.xz"
+echo "$dir.tar.gz"

@@ -27,8 +27,8 @@ NEEDED = re.compile(r"lib[cm]\.so\.6|ld-linux-\S+|lib(ibverbs|rdmacm)\.so\.1")
 # The name, where the root is (other tests have the same ones), the programs.
 RELEASES = (
     ("Debian 12", "bookworm", "build-package", "ibverbs-utils"),
-    ("Debian 13", "trixie", "build-debian13", "ibverbs-utils perftest xz-utils"),
-    ("forky", "forky", "build-forky", "ibverbs-utils perftest xz-utils"),
+    ("Debian 13", "trixie", "build-debian13", "ibverbs-utils perftest"),
+    ("forky", "forky", "build-forky", "ibverbs-utils perftest"),
 )
 # The client tries again until the server listens.
 PAIR = """{command} & server=$!
@@ -40,7 +40,7 @@ def tell(*argv):
 
 
 def find_bundle():
-    found = glob.glob(os.path.join(BUILD, "uroce-*.tar.xz"))
+    found = glob.glob(os.path.join(BUILD, "uroce-*.tar.gz"))
     if len(found) != 1:
         sys.exit("bundle: there is not one bundle in build-bundle; run: make test-bundle")
     return found[0]
@@ -104,8 +104,8 @@ class BundleTest:
         if place.run(f"dpkg-query -W {self._programs} >/dev/null 2>&1 || echo missing"):
             place.install(self._programs)
         place.run(f"rm -rf /home/user && mkdir --parents /home/user/anywhere && chown --recursive {USER} /home/user")
-        # Images have no xz, so it is unpacked by this machine.
-        tell("tar", "-xf", self._bundle, "-C", f"/proc/{place.pid}/root/home/user/anywhere", "--strip-components", "1")
+        place.copy(self._bundle, "/home/user")
+        place.run(f"tar -xf {os.path.basename(self._bundle)} -C anywhere --strip-components 1", user=True)
         self._check("nothing of it is installed", self._not_installed)
         self._check("uroce-run --local", self._local)
         self._check("a port of the program's own", self._port)
@@ -151,8 +151,8 @@ class BundleTest:
         output = self._run("./testroce --pair --mode latency --seconds 1", seconds=120)
         if not re.search(r"latency: p50 \d", output):
             raise CheckFailed("testroce measures nothing", output.splitlines())
-        output = self._run("./uroce-run --local -- sh -c './uroce-ctl device show; ibv_devices'")
-        if "uroce0" not in output:
+        output = self._run("./uroce-run --local -- ./uroce-ctl dev show")
+        if not re.search(r"^0: uroce0: ", output, re.M):
             raise CheckFailed("uroce-ctl shows no device", output.splitlines())
 
     def _action(self):
@@ -161,15 +161,17 @@ class BundleTest:
             head, run = file.read().split("      run: |\n")
         if head.count("- shell: bash\n") != 1 or "BUNDLE: ${{ inputs.bundle }}" not in head:
             raise CheckFailed("another step than this check knows")
-        self._place.copy(self._bundle, "/home/user")
-        self._place.run("mkdir tmp && touch env path", user=True)
-        self._place.run("bash -eo pipefail -c " + shlex.quote(run), user=True, environment=[
-            f"BUNDLE=/home/user/{os.path.basename(self._bundle)}", "DEVICES=2", "RUNNER_TEMP=/home/user/tmp",
-            "GITHUB_ENV=/home/user/env", "GITHUB_PATH=/home/user/path"])
-        output = self._place.run('export $(cat env) PATH="$(cat path):$PATH"\n'
-                                 'ibv_devices; uroce-run --version; kill $UROCE_CI_PID', user=True)
-        if "uroce0" not in output or "uroce1" not in output or "uroce-run " not in output:
-            raise CheckFailed("no two devices", output.splitlines())
+        self._place.run("mkdir tmp", user=True)
+        # A job may have the step twice.
+        for devices in 1, 2:
+            self._place.run("rm -f env path && touch env path", user=True)
+            self._place.run("bash -eo pipefail -c " + shlex.quote(run), user=True, environment=[
+                f"BUNDLE=/home/user/{os.path.basename(self._bundle)}", f"DEVICES={devices}", "RUNNER_TEMP=/home/user/tmp",
+                "GITHUB_ENV=/home/user/env", "GITHUB_PATH=/home/user/path"])
+            output = self._place.run('export $(cat env) PATH="$(cat path):$PATH"\n'
+                                     'ibv_devices; uroce-run --version; kill $UROCE_CI_PID', user=True)
+            if len(re.findall(r"\buroce\d", output)) != devices or "uroce-run " not in output:
+                raise CheckFailed(f"not {devices} devices", output.splitlines())
 
 
 def main():
