@@ -19,9 +19,11 @@
 #include "base/own.h"
 #include "client.h"
 #include "net/link.h"
-#include "share/transmit_timeout.h"
 
 #define WELCOME_MS 10000
+/* How long packets wait for a process that takes none; then they are dropped. A process that only
+ * waits for a busy CPU takes some sooner. */
+#define TRANSMIT_TIMEOUT_MS 100
 
 /* Ask the kernel to add the sender's process id to messages from now on. SO_PEERCRED would name the
  * process that made the socket, which may be the service manager instead of the owner. */
@@ -246,7 +248,7 @@ static int attach_memory(struct share_client *client, const struct share_welcome
 	client->page_bytes = share_ring_offset(SHARE_RINGS);
 	memcpy(client->mac, welcome->mac, sizeof(client->mac));
 	client->spares_icrc = welcome->spares_icrc;
-	client->transmit_timeout_tsc = welcome->tsc_hz / 1000 * (TRANSMIT_TIMEOUT_NS / 1000000);
+	client->transmit_timeout_tsc = welcome->tsc_hz / 1000 * TRANSMIT_TIMEOUT_MS;
 	client->owner_fd = fds[SHARE_FD_OWNER];
 	client->process_fd = fds[SHARE_FD_PROCESS];
 	own_mark(client->owner_fd);

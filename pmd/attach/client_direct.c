@@ -125,8 +125,10 @@ static struct direct_peer *direct_way(struct client_direct *direct, const struct
 static uint16_t direct_put(struct client_direct *direct, struct direct_peer *peer,
 			   struct rte_mbuf **mbufs, uint16_t n)
 {
-	return peer ? direct_peer_send(peer, mbufs, n)
-		    : direct->below->tx_burst(direct->below_arg, mbufs, n);
+	if (!peer)
+		return direct->below->tx_burst(direct->below_arg, mbufs, n);
+	direct_peer_send(peer, mbufs, n);
+	return n;
 }
 
 /* Send one run of packets with the same way at a time. */
@@ -227,8 +229,7 @@ static void direct_expect(void *arg, uint32_t ahead, uint32_t len)
 	direct_ops(direct)->expect(direct_ops_arg(direct), ahead, len);
 }
 
-/* This is the room for packets to the owner. Packets to a peer without room wait in tx_burst, and
- * so do the packets behind them. */
+/* This is the room for packets to the owner. Packets to a peer without room are held. */
 static bool direct_has_room(void *arg)
 {
 	const struct client_direct *direct = arg;
@@ -239,8 +240,12 @@ static bool direct_has_room(void *arg)
 static uint8_t *direct_place(void *arg, uint32_t len)
 {
 	const struct client_direct *direct = arg;
-	uint8_t *place = direct_ops(direct)->place(direct_ops_arg(direct), len);
+	uint8_t *place;
 
+	/* Packets that were sent since the peer was aimed at may have been held. */
+	if (direct->aimed && direct_peer_waits(direct->aimed))
+		return NULL;
+	place = direct_ops(direct)->place(direct_ops_arg(direct), len);
 	/* The engine reads how to store the payload from the process's own port. */
 	if (direct->aimed)
 		direct->link->port.place_way = direct->aimed->port.place_way;
@@ -253,8 +258,6 @@ static void direct_placed(void *arg, uint32_t len)
 
 	direct_ops(direct)->placed(direct_ops_arg(direct), len);
 	direct->has_placed = true;
-	if (direct->aimed)
-		direct_peer_earn(direct->aimed, 1);
 }
 
 /* Arm all ports; the port to the owner is the first, because it takes the old notifications of

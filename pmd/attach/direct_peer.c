@@ -81,6 +81,7 @@ static void peer_drop(struct direct_peer *peer, struct rte_mbuf **mbufs, uint16_
 
 static void peer_drop_held(struct direct_peer *peer)
 {
+	peer->dropped += peer->held.count;
 	peer_drop(peer, peer->held.mbufs, peer->held.count);
 	held_remove(&peer->held, peer->main, peer->held.count);
 }
@@ -123,17 +124,6 @@ static uint64_t peer_now_ns(void)
 	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
 }
 
-void direct_peer_earn(struct direct_peer *peer, uint16_t n)
-{
-	uint64_t now_ns;
-
-	if (likely(peer->transmit_timeout.since_ns == 0 && peer->transmit_timeout.spent_ns == 0))
-		return;
-	now_ns = peer_now_ns();
-	for (uint16_t i = 0; i < n; i++)
-		transmit_timeout_credit(&peer->transmit_timeout, now_ns);
-}
-
 /* Send packets of which the other process takes as many as it has room for. */
 static uint16_t peer_put(struct direct_peer *peer, struct rte_mbuf **mbufs, uint16_t n)
 {
@@ -150,30 +140,43 @@ static uint16_t peer_put(struct direct_peer *peer, struct rte_mbuf **mbufs, uint
 	sent = port_tx_burst(&peer->port, mbufs, n);
 	peer->main->tx_too_long.packets += peer->port.tx_too_long.packets - before.packets;
 	peer->main->tx_too_long.bytes += peer->port.tx_too_long.bytes - before.bytes;
-	direct_peer_earn(peer, sent);
 	return sent;
 }
 
 void direct_peer_send_held(struct direct_peer *peer)
 {
-	if (peer->held.count > 0)
-		held_remove(&peer->held, peer->main,
-			    peer_put(peer, peer->held.mbufs, peer->held.count));
+	struct held *held = &peer->held;
+	uint64_t now_ns;
+	uint16_t sent;
+
+	if (held->count == 0)
+		return;
+	now_ns = peer_now_ns();
+	sent = peer_put(peer, held->mbufs, held->count);
+	held_remove(held, peer->main, sent);
+	if (sent > 0 || held->since_ns == 0) {
+		held->since_ns = now_ns;
+	} else if (now_ns - held->since_ns >= HELD_NS) {
+		held->given_up = true;
+		peer_drop_held(peer);
+	}
 }
 
-uint16_t direct_peer_send(struct direct_peer *peer, struct rte_mbuf **mbufs, uint16_t n)
+void direct_peer_send(struct direct_peer *peer, struct rte_mbuf **mbufs, uint16_t n)
 {
+	struct held *held = &peer->held;
 	uint16_t sent = direct_peer_waits(peer) ? 0 : peer_put(peer, mbufs, n);
 
-	if (likely(sent == n))
-		return n;
-	sent = (uint16_t)(sent +
-			  held_add(&peer->held, peer->main, mbufs + sent, (uint16_t)(n - sent)));
-	if (sent == n || transmit_timeout_waits(&peer->transmit_timeout, peer_now_ns()))
-		return sent;
+	if (likely(sent == n && !held->given_up))
+		return;
+	held->given_up &= sent == 0;
+	if (held->count == 0)
+		held->since_ns = 0;
+	if (!held->given_up)
+		sent = (uint16_t)(sent +
+				  held_add(held, peer->main, mbufs + sent, (uint16_t)(n - sent)));
 	peer->dropped += n - (uint32_t)sent;
 	peer_drop(peer, mbufs + sent, (uint16_t)(n - sent));
-	return n;
 }
 
 /* Return true if packets of the direct memif may be received. The packets that the other process

@@ -13,7 +13,6 @@
 #include "port/memif_caller.h"
 #include "port/port.h"
 #include "share/message.h"
-#include "share/transmit_timeout.h"
 
 struct link;
 
@@ -41,9 +40,8 @@ struct direct_peer {
 		DIRECT_HEARS_OWNER,   /* packets that came through the owner come first */
 		DIRECT_HEARS_PEER,
 	} hears;
-	struct memif_mark arrived;		  /* DIRECT_HEARS_OWNER: these packets */
-	struct transmit_timeout transmit_timeout; /* it had no room, and `held` is full */
-	uint32_t dropped; /* packets that the other process did not take in time */
+	struct memif_mark arrived; /* DIRECT_HEARS_OWNER: these packets */
+	uint32_t dropped;	   /* packets that the other process did not take in time */
 	struct held held;
 };
 
@@ -76,21 +74,17 @@ bool direct_peer_takes(struct direct_peer *peer, uint32_t qpn);
  * packets can go this way now. */
 bool direct_peer_is_open(struct direct_peer *peer);
 
-/** Note that the other process had room for packets. */
-void direct_peer_earn(struct direct_peer *peer, uint16_t n);
-
 /** Return true if packets to the process have to wait. */
 static inline bool direct_peer_waits(const struct direct_peer *peer)
 {
 	return peer->held.count > 0;
 }
 
-/** Send held packets. */
+/** Send held packets, or drop them if the process has taken none for too long. */
 void direct_peer_send_held(struct direct_peer *peer);
 
-/** Send packets. Returns how many were taken: sent, held, or dropped because too many are held and
- * the other process has taken nothing for too long. */
-uint16_t direct_peer_send(struct direct_peer *peer, struct rte_mbuf **mbufs, uint16_t n);
+/** Send packets, or hold them. Those for which there is no room are dropped. */
+void direct_peer_send(struct direct_peer *peer, struct rte_mbuf **mbufs, uint16_t n);
 
 /** Receive up to `n` packets, without those that the other process may not send. */
 uint16_t direct_peer_receive(struct direct_peer *peer, struct rte_mbuf **mbufs, uint16_t n);

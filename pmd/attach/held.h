@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Packets that the port has taken for a process which has no room for them. They wait here, and
- * packets to others pass them. The engine builds no more packets for the process meanwhile
- * (port_ops.waits), so few have to wait here and none is lost: the queue pairs keep the rest.
+ * packets to others pass them. The engine builds no more packets of connections to the process
+ * meanwhile (port_ops.waits), so few have to wait here: the queue pairs keep the rest.
  */
 #ifndef HELD_H
 #define HELD_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
 
@@ -15,8 +16,14 @@
 /* The burst for which there was no room, and the burst that was built before the engine asks. */
 #define HELD_MAX 64
 
+/* Longer than a process waits for a CPU. A process that takes nothing for so long has stopped: what
+ * is held is dropped, and the timers of queue pairs run, until it has room. */
+#define HELD_NS UINT64_C(1000000000)
+
 /* Engine's thread. */
 struct held {
+	bool given_up;	   /* the process has stopped; nothing is held */
+	uint64_t since_ns; /* time since which it has taken none of these; 0: not known yet */
 	uint16_t count;
 	struct rte_mbuf *mbufs[HELD_MAX];
 };

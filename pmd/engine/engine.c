@@ -155,11 +155,16 @@ static bool engine_loop_is_full(struct engine *engine)
 	return true;
 }
 
-/* Return true if a queue pair sends to a process of this host that has no room. */
-static bool engine_must_wait(const struct engine *engine, const struct qp *qp)
+/* Only a queue pair in these states sends much. Others flush what is posted. */
+static bool engine_sends(enum ibv_qp_state state)
+{
+	return state == IBV_QPS_RTR || state == IBV_QPS_RTS;
+}
+
+bool engine_must_wait(const struct engine *engine, const struct qp *qp)
 {
 	return unlikely(engine->link->port.tx_held > 0) &&
-	       qp_sends_to(qp, engine->link->port.mac) &&
+	       qp_sends_to(qp, engine->link->port.mac) && engine_sends(qp_state(qp)) &&
 	       tx_must_wait(&engine->tx, qp_peer_qpn(qp));
 }
 
@@ -179,8 +184,6 @@ unsigned int engine_run_ready(struct engine *engine, bool hold)
 		engine_prefetch_next(engine, prefetches);
 		if (must_wait || (hold && engine_holds(engine, qp))) {
 			QP_LIST_INSERT_TAIL(&engine->ready, qp, ready_link);
-			if (must_wait)
-				wheel_set(&engine->wheel, qp, qp_deadline_ns(qp));
 			waits += must_wait;
 			if (!last)
 				last = qp;

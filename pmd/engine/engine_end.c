@@ -31,6 +31,19 @@ void engine_wait_for_room(struct engine *engine)
 		engine->tx.given_up = true;
 }
 
+void engine_wait_for_peer(struct engine *engine, const struct qp *qp)
+{
+	const uint64_t start_ns = clock_ns(&engine->clock);
+	const struct port *port = &engine->link->port;
+
+	while ((qp ? engine_must_wait(engine, qp) : port->tx_held > 0) &&
+	       clock_ns(&engine->clock) - start_ns < END_WAIT_NS) {
+		sched_yield();
+		engine_transmit(engine);
+	}
+	engine->tx.held_given_up = port->tx_held > 0;
+}
+
 /* Tell the peers of all connections about the end, as many at a time as there is room for. After
  * each time let the peers empty their rings, because nothing is repeated later. */
 static void engine_tell_peers(struct engine *engine)
@@ -43,6 +56,7 @@ static void engine_tell_peers(struct engine *engine)
 		engine_wait_for_room(engine);
 		polling_pause(END_PAUSE_NS);
 	}
+	engine_wait_for_peer(engine, NULL);
 }
 
 /* Run last engine polls for work that was posted just before the end, acknowledgements above all.

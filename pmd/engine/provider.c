@@ -45,7 +45,7 @@
 
 #define PORTS_MAX SETTINGS_PORTS_MAX
 
-#define SOFT_ROCE "/sys/module/rdma_rxe"
+#define MODULES "/sys/module"
 
 /* constant after the start */
 static struct engine *provider_engines[PORTS_MAX];
@@ -216,7 +216,8 @@ static enum device_sack provider_sack(const struct settings *settings)
 {
 	if (settings->sack == SETTINGS_SACK_YES)
 		return DEVICE_SACK_ALL;
-	if (settings->sack == SETTINGS_SACK_NO || access(SOFT_ROCE, F_OK) == 0)
+	if (settings->sack == SETTINGS_SACK_NO || access(MODULES, F_OK) != 0 ||
+	    access(MODULES "/rdma_rxe", F_OK) == 0)
 		return DEVICE_SACK_NO;
 	return DEVICE_SACK_CONNECTIONS;
 }

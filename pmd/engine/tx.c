@@ -124,7 +124,7 @@ void tx_send_held(struct tx *tx)
 
 	port->ops->send_held(port->ops_arg);
 	if (port->tx_held < before)
-		tx->given_up = false;
+		tx->held_given_up = false;
 	tx_count_late_drops(tx);
 }
 

@@ -493,7 +493,6 @@ static void fill(struct side *side)
 	for (uint32_t i = 1; i < HELD_MAX; i++)
 		assert_true(try_send(side, (uint8_t)(RING + i)));
 	assert_int_equal(port->tx_held, HELD_MAX);
-	assert_int_equal(port->tx_refused.packets, 0);
 }
 
 /* The other process has no CPU: nothing is lost, and packets to others need not wait. */
@@ -507,10 +506,12 @@ TEST(client_direct__holds_what_the_other_has_no_room_for)
 	uint32_t received = 0;
 	uint16_t n;
 
+	assert_true(port->ops->aim(port->ops_arg, qpn));
 	fill(&sides[0]);
 	assert_true(port->ops->waits(port->ops_arg, qpn));
 	assert_false(port->ops->waits(port->ops_arg, 1));
-	/* Nothing may overtake what is held. */
+	/* Nothing may overtake what is held, not even where it was aimed at before. */
+	assert_null(port->ops->place(port->ops_arg, 1));
 	assert_false(port->ops->aim(port->ops_arg, qpn));
 	wish.dest_qpn = 0;
 	assert_true(try_wish(&sides[0], &wish, 1));
@@ -557,20 +558,55 @@ TEST(client_direct__drops_what_the_other_does_not_take)
 	assert_true(port->ops->taken(port->ops_arg, qpn, true, &counts));
 	assert_int_equal((counts.given - counts.taken) / 65536, RING);
 	assert_int_equal(counts.dropped, 0);
-	while (port->tx_refused.packets == 0)
-		try_send(&sides[0], 2);
-	/* From now on without waiting. */
 	for (int i = 0; i < BURST; i++)
 		assert_true(try_send(&sides[0], 3));
-	assert_int_equal(port->tx_refused.packets, BURST + 1);
+	assert_int_equal(port->tx_refused.packets, BURST);
 	assert_true(port->ops->taken(port->ops_arg, qpn, true, &counts));
-	assert_int_equal(counts.dropped, BURST + 1);
+	assert_int_equal(counts.dropped, BURST);
 	/* The owner's ring is another way. */
 	counts.dropped = 0;
 	assert_true(port->ops->taken(port->ops_arg, qpn, false, &counts));
 	assert_int_equal(counts.given, counts.taken);
 	assert_int_equal(counts.dropped, 0);
 	assert_true(port->tx_refused.bytes > BURST);
+	close(kept);
+}
+
+static struct direct_peer *first_peer(struct side *side)
+{
+	for (int i = 0; i < SHARE_DIRECTS_MAX; i++) {
+		if (side->client.direct->peers[i])
+			return side->client.direct->peers[i];
+	}
+	return NULL;
+}
+
+/* The other process has stopped: the timers of queue pairs must run, and nobody waits for it. */
+TEST(client_direct__gives_up_who_takes_nothing_for_long)
+{
+	struct port *port = &sides[0].link.port;
+	const uint32_t qpn = wish_from(&sides[0]).dest_qpn;
+	const int kept = offer();
+	struct direct_peer *peer = first_peer(&sides[0]);
+	uint8_t numbers[BURST];
+
+	fill(&sides[0]);
+	port->ops->send_held(port->ops_arg);
+	assert_int_equal(port->tx_held, HELD_MAX);
+	peer->held.since_ns -= HELD_NS;
+	port->ops->send_held(port->ops_arg);
+	assert_int_equal(port->tx_held, 0);
+	assert_int_equal(port->tx_refused.packets, HELD_MAX);
+	assert_int_equal(peer->dropped, HELD_MAX);
+	assert_false(port->ops->waits(port->ops_arg, qpn));
+	/* Nothing is held again before it has room. */
+	assert_true(try_send(&sides[0], 1));
+	assert_int_equal(port->tx_held, 0);
+	assert_int_equal(port->tx_refused.packets, HELD_MAX + 1);
+	while (receive(&sides[1], numbers) > 0)
+		;
+	fill(&sides[0]);
+	assert_int_equal(port->tx_held, HELD_MAX);
 	close(kept);
 }
 

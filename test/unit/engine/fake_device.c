@@ -71,6 +71,11 @@ bool qp_sends_to(const struct qp *qp, const uint8_t mac[6])
 	return memcmp(qp->dst_mac, mac, sizeof(qp->dst_mac)) == 0;
 }
 
+enum ibv_qp_state qp_state(const struct qp *qp)
+{
+	return qp->state;
+}
+
 uint32_t qp_peer_qpn(const struct qp *qp)
 {
 	(void)qp;
@@ -209,6 +214,7 @@ void fake_qp_init(struct qp *qp, const uint8_t dst_mac[6])
 {
 	memset(qp, 0, sizeof(*qp));
 	memcpy(qp->dst_mac, dst_mac, sizeof(qp->dst_mac));
+	qp->state = IBV_QPS_RTS;
 	qp->deadline_ns = UINT64_MAX;
 }
 

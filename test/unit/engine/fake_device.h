@@ -22,6 +22,7 @@ struct qp {
 	unsigned int to_send;  /* atomic, as all that is counted here */
 	bool only_ack;	       /* may wait for company */
 	uint8_t dst_mac[6];
+	enum ibv_qp_state state;
 	uint64_t deadline_ns;
 	unsigned int runs;
 	unsigned int timeouts;

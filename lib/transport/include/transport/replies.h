@@ -103,7 +103,7 @@ struct replies {
 	struct page_wait page_wait; /* wait of the next response */
 	struct notice notice;	    /* valid while `notice_due` */
 	uint32_t sacks;		    /* selective acknowledgements sent */
-	const struct ooo *kept;	    /* set once: what they tell of; NULL: nothing is kept */
+	const struct ooo *kept;	    /* what they tell of; NULL: this side sends none */
 };
 
 /**

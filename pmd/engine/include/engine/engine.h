@@ -142,6 +142,13 @@ unsigned int engine_transmit(struct engine *engine);
  * not be there to send them later. Owner. */
 void engine_wait_for_room(struct engine *engine);
 
+/** Return true if a queue pair sends to a process of this host that has no room. Owner. */
+bool engine_must_wait(const struct engine *engine, const struct qp *qp);
+
+/** Send for a short time, until the process to which a queue pair sends has room; NULL: until the
+ * port holds no packets. Owner. */
+void engine_wait_for_peer(struct engine *engine, const struct qp *qp);
+
 /** Put a queue pair on the ready list. Owner. */
 void engine_mark_ready(struct engine *engine, struct qp *qp);
 

@@ -32,6 +32,7 @@ struct tx {
 	bool connected;	     /* false: packets reach nobody and are dropped, as without a cable */
 	bool stuck;	     /* a packet was requested since tx_begin, but there was no room */
 	bool given_up;	     /* a wait for room timed out, and the port has taken nothing since */
+	bool held_given_up;  /* the same for packets that the port holds */
 	uint16_t next_ip_id; /* IPv4 identification of the next packet */
 	uint32_t count;	     /* packets not yet taken by the port */
 	uint32_t placed;     /* packets built in the port's own memory, not sent yet */
@@ -69,7 +70,7 @@ static inline bool tx_loop_full(const struct tx *tx)
  */
 static inline bool tx_waits_for_port(const struct tx *tx)
 {
-	return tx->count > 0 || tx->port->tx_held > 0 || (tx->stuck && !tx_loop_full(tx));
+	return tx->count > 0 || (tx->stuck && !tx_loop_full(tx));
 }
 
 /** Return true if a port that holds packets back wants no more of them to a queue pair at its own

@@ -11,9 +11,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Longer than a process waits for a CPU, which is some 100 ms on a host where dozens of threads
- * poll on each CPU. */
-#define TRANSMIT_TIMEOUT_NS UINT64_C(100000000)
+/* Longer than a process waits for a CPU. */
+#define TRANSMIT_TIMEOUT_NS UINT64_C(4000000)
 
 /* Time that a taken packet earns. A process that takes packets more slowly uses up its timeout. */
 #define TRANSMIT_TIMEOUT_CREDIT_NS UINT64_C(20000)
