@@ -45,7 +45,8 @@ struct device_gid {
 	int32_t vlan_id;       /* -1: untagged */
 };
 
-/* The peers with which queue pairs take part in selective acknowledgements (doc/developer/loss.md). */
+/* The peers with which queue pairs take part in selective acknowledgements
+ * (doc/developer/loss.md). */
 enum device_sack {
 	DEVICE_SACK_NO,
 	DEVICE_SACK_CONNECTIONS, /* those whose connection manager says that they do */
