@@ -466,7 +466,8 @@ TEST(control_event__refuses_a_client_that_says_no_hello)
 	say_first(hello, sizeof(hello[0]), NULL);
 	assert_int_equal(hear_refusal(), -EINVAL);
 	assert_int_equal(server.slots.live_count, 0);
-	assert_int_equal(fds_count(), before);
+	/* Those of the test before may be closed meanwhile. */
+	assert_in_range(fds_count(), 0, before);
 }
 
 TEST(control_event__of_a_client_that_goes_is_no_refusal)
@@ -477,7 +478,7 @@ TEST(control_event__of_a_client_that_goes_is_no_refusal)
 	close(own);
 	own = -1;
 	assert_int_equal(server.totals.refused, 0);
-	assert_int_equal(fds_count(), before);
+	assert_in_range(fds_count(), 0, before);
 }
 
 /* Return the owner's end of the untrusted client that has come last. */
