@@ -355,8 +355,10 @@ static void control_hello(struct server *server, int fd)
 	if (rc == 0 && message.type == SHARE_STATUS) {
 		control_send_status(server, fd);
 	} else if (!hello && rc != -ECONNRESET) {
-		const struct share_message answer = {
-			.type = SHARE_WELCOME, .version = SHARE_VERSION, .result = -EPROTO};
+		/* -EMFILE: we have no room for its descriptor, and it may try again. */
+		const struct share_message answer = {.type = SHARE_WELCOME,
+						     .version = SHARE_VERSION,
+						     .result = rc == -EMFILE ? rc : -EPROTO};
 
 		server->totals.refused++;
 		message_send(fd, &answer, NULL, 0);

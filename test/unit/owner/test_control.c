@@ -470,6 +470,23 @@ TEST(control_event__refuses_a_client_that_says_no_hello)
 	assert_in_range(fds_count(), 0, before);
 }
 
+/* The client must not hear that the owner is of another version. */
+TEST(control_event__tells_a_client_that_descriptors_have_run_out)
+{
+	const struct share_message hello = {.type = SHARE_HELLO, .version = SHARE_VERSION};
+	struct rlimit before;
+	int pair[2];
+
+	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, pair), 0);
+	own = pair[1];
+	assert_int_equal(message_send(own, &hello, &server.epoll_fd, 1), 0);
+	before = take_all_descriptors();
+	control_event(&server, EVENT_HELLO, (uint32_t)pair[0]);
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+	close(server.pending_clients.spare_fd);
+	assert_int_equal(hear_refusal(), -EMFILE);
+}
+
 TEST(control_event__of_a_client_that_goes_is_no_refusal)
 {
 	const unsigned int before = fds_count();
