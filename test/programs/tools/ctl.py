@@ -18,6 +18,7 @@ import termios
 from harness.process import LocalHost, Namespace, Process, ask, veth_pair, wait_until
 from harness.report import CheckFailed
 from harness.tools import DEVICE, UROCE_CTL, UROCE_RUN
+from programs.cm.rdmacm import has_our_threads, wait_until_quiet
 from programs.tools.prometheus_text import parse
 from programs.share.share import SECONDS, Uroced
 
@@ -158,7 +159,10 @@ class CtlTest:
         attach = ("--socket", self._owner.socket)
         self._with_srq = self._program("srq", self._here.prefix, attach, ["ibv_srq_pingpong", "-g", "1", "-p", str(FIRST_PORT + 3), "-q", "3"])
         rping = ["rping", "-a", "10.9.31.1", "-p", str(CM_PORT), "-C", "1000000"]
-        self._rpings = [self._program(f"rping{side}", self._here.prefix, attach, [*rping, side]) for side in ("-s", "-c")]
+        server = self._program("rping-s", self._here.prefix, attach, [*rping, "-s"])
+        expect(wait_until(lambda: has_our_threads(server.pid), SECONDS), "rping has no device", *server.story("rping"))
+        wait_until_quiet(server.pid, SECONDS)
+        self._rpings = [server, self._program("rping-c", self._here.prefix, attach, [*rping, "-c"])]
 
     # ---- JSON ----
 
