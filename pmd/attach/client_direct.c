@@ -258,6 +258,9 @@ static void direct_placed(void *arg, uint32_t len)
 
 	direct_ops(direct)->placed(direct_ops_arg(direct), len);
 	direct->has_placed = true;
+	/* It had room. */
+	if (unlikely(direct->aimed && direct->aimed->held.given_up))
+		direct->aimed->held.given_up = false;
 }
 
 /* Arm all ports; the port to the owner is the first, because it takes the old notifications of

@@ -147,16 +147,15 @@ void direct_peer_send_held(struct direct_peer *peer)
 {
 	struct held *held = &peer->held;
 	uint64_t now_ns;
-	uint16_t sent;
 
 	if (held->count == 0)
 		return;
 	now_ns = peer_now_ns();
-	sent = peer_put(peer, held->mbufs, held->count);
-	held_remove(held, peer->main, sent);
-	if (sent > 0 || held->since_ns == 0) {
+	held_remove(held, peer->main, peer_put(peer, held->mbufs, held->count));
+	if (held->tried_ns == 0 || now_ns - held->tried_ns > HELD_PAUSE_NS)
 		held->since_ns = now_ns;
-	} else if (now_ns - held->since_ns >= HELD_NS) {
+	held->tried_ns = now_ns;
+	if (held->count > 0 && now_ns - held->since_ns >= HELD_NS) {
 		held->given_up = true;
 		peer_drop_held(peer);
 	}
@@ -171,7 +170,7 @@ void direct_peer_send(struct direct_peer *peer, struct rte_mbuf **mbufs, uint16_
 		return;
 	held->given_up &= sent == 0;
 	if (held->count == 0)
-		held->since_ns = 0;
+		held->tried_ns = 0;
 	if (!held->given_up)
 		sent = (uint16_t)(sent +
 				  held_add(held, peer->main, mbufs + sent, (uint16_t)(n - sent)));

@@ -16,14 +16,19 @@
 /* The burst for which there was no room, and the burst that was built before the engine asks. */
 #define HELD_MAX 64
 
-/* Longer than a process waits for a CPU. A process that takes nothing for so long has stopped: what
- * is held is dropped, and the timers of queue pairs run, until it has room. */
+/* Longer than a process waits for a CPU. A process that has not taken all that is held after so
+ * long has stopped, or is hostile: the rest is dropped, and the timers of queue pairs run, until it
+ * has room. */
 #define HELD_NS UINT64_C(1000000000)
+
+/* Time in which this process was stopped itself, and did not try to send, does not count. */
+#define HELD_PAUSE_NS UINT64_C(100000000)
 
 /* Engine's thread. */
 struct held {
 	bool given_up;	   /* the process has stopped; nothing is held */
-	uint64_t since_ns; /* time since which it has taken none of these; 0: not known yet */
+	uint64_t since_ns; /* time since which some are held; valid if tried_ns is not 0 */
+	uint64_t tried_ns; /* time of the last try to send them; 0: none yet */
 	uint16_t count;
 	struct rte_mbuf *mbufs[HELD_MAX];
 };

@@ -158,7 +158,7 @@ static bool engine_loop_is_full(struct engine *engine)
 /* Only a queue pair in these states sends much. Others flush what is posted. */
 static bool engine_sends(enum ibv_qp_state state)
 {
-	return state == IBV_QPS_RTR || state == IBV_QPS_RTS;
+	return state == IBV_QPS_RTR || state == IBV_QPS_RTS || state == IBV_QPS_SQD;
 }
 
 bool engine_must_wait(const struct engine *engine, const struct qp *qp)

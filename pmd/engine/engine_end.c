@@ -17,6 +17,7 @@
 #define END_POLLS    64
 #define END_WAIT_NS  UINT64_C(100000000)
 #define END_PAUSE_NS 1000000
+#define WAITS_NS     UINT64_C(1000000000) /* queue pairs that end wait for END_WAIT_NS in it */
 
 void engine_wait_for_room(struct engine *engine)
 {
@@ -31,17 +32,39 @@ void engine_wait_for_room(struct engine *engine)
 		engine->tx.given_up = true;
 }
 
-void engine_wait_for_peer(struct engine *engine, const struct qp *qp)
+/* Return true if a queue pair that ends has something to send, and has to wait for it. */
+static bool engine_owes(const struct engine *engine, struct qp *qp)
+{
+	return qp_sched(qp)->is_ready && engine_must_wait(engine, qp);
+}
+
+void engine_wait_for_peer(struct engine *engine, struct qp *qp)
 {
 	const uint64_t start_ns = clock_ns(&engine->clock);
-	const struct port *port = &engine->link->port;
+	uint64_t now_ns = start_ns;
 
-	while ((qp ? engine_must_wait(engine, qp) : port->tx_held > 0) &&
+	if (start_ns - engine->waits_since_ns >= WAITS_NS) {
+		engine->waits_since_ns = start_ns;
+		engine->waited_ns = 0;
+	}
+	while (engine_owes(engine, qp) && engine->waited_ns + (now_ns - start_ns) < END_WAIT_NS) {
+		sched_yield();
+		engine_transmit(engine);
+		now_ns = clock_ns(&engine->clock);
+	}
+	engine->waited_ns += now_ns - start_ns;
+}
+
+/* Let processes of this host take what the port holds for them. */
+static void engine_empty_held(struct engine *engine)
+{
+	const uint64_t start_ns = clock_ns(&engine->clock);
+
+	while (engine->link->port.tx_held > 0 &&
 	       clock_ns(&engine->clock) - start_ns < END_WAIT_NS) {
 		sched_yield();
 		engine_transmit(engine);
 	}
-	engine->tx.held_given_up = port->tx_held > 0;
 }
 
 /* Tell the peers of all connections about the end, as many at a time as there is room for. After
@@ -56,7 +79,7 @@ static void engine_tell_peers(struct engine *engine)
 		engine_wait_for_room(engine);
 		polling_pause(END_PAUSE_NS);
 	}
-	engine_wait_for_peer(engine, NULL);
+	engine_empty_held(engine);
 }
 
 /* Run last engine polls for work that was posted just before the end, acknowledgements above all.

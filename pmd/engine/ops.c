@@ -68,8 +68,7 @@ static void ops_detach(void *arg, struct qp *qp)
 	 * the last such wait, do not wait again, because many queue pairs may end at once. */
 	if (unlikely(engine->tx.stuck && !engine->tx.given_up && qp_sched(qp)->is_ready))
 		engine_wait_for_room(engine);
-	if (unlikely(!engine->tx.held_given_up && qp_sched(qp)->is_ready &&
-		     engine_must_wait(engine, qp)))
+	if (unlikely(engine->link->port.tx_held > 0))
 		engine_wait_for_peer(engine, qp);
 	engine_forget(engine, qp);
 }

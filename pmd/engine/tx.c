@@ -120,11 +120,8 @@ static uint32_t tx_burst(struct tx *tx)
 void tx_send_held(struct tx *tx)
 {
 	const struct port *port = tx->port;
-	const uint32_t before = port->tx_held;
 
 	port->ops->send_held(port->ops_arg);
-	if (port->tx_held < before)
-		tx->held_given_up = false;
 	tx_count_late_drops(tx);
 }
 

@@ -593,6 +593,11 @@ TEST(client_direct__gives_up_who_takes_nothing_for_long)
 	fill(&sides[0]);
 	port->ops->send_held(port->ops_arg);
 	assert_int_equal(port->tx_held, HELD_MAX);
+	/* It was not tried meanwhile: this process was stopped, too. */
+	peer->held.since_ns -= HELD_NS;
+	peer->held.tried_ns -= HELD_NS;
+	port->ops->send_held(port->ops_arg);
+	assert_int_equal(port->tx_held, HELD_MAX);
 	peer->held.since_ns -= HELD_NS;
 	port->ops->send_held(port->ops_arg);
 	assert_int_equal(port->tx_held, 0);

@@ -128,6 +128,10 @@ TEST(engine_poll__who_sends_to_a_full_process_waits)
 	rig_send(&other, 1);
 	rig_polls(1);
 	assert_int_equal(other.to_send, 0);
+	/* So does one that sends the rest of its messages. */
+	qp.state = IBV_QPS_SQD;
+	rig_polls(1);
+	assert_int_equal(qp.runs, runs);
 	/* One that has failed flushes its requests. */
 	qp.state = IBV_QPS_ERR;
 	rig_polls(1);

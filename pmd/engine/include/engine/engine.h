@@ -57,6 +57,7 @@ struct engine {
 	uint64_t taken_times; /* number of times the engine was taken; other threads read it,
 				 relaxed */
 	uint64_t now_ns;
+	uint64_t waits_since_ns, waited_ns; /* engine_wait_for_peer */
 	uint64_t busy_ns;     /* time of the last engine poll, or call to transmit, that had work */
 	uint32_t full_frames; /* received in consecutive bursts after which more frames waited */
 	uint32_t taken; /* frames that the last engine poll took from the port, or dropped there */
@@ -145,9 +146,9 @@ void engine_wait_for_room(struct engine *engine);
 /** Return true if a queue pair sends to a process of this host that has no room. Owner. */
 bool engine_must_wait(const struct engine *engine, const struct qp *qp);
 
-/** Send for a short time, until the process to which a queue pair sends has room; NULL: until the
- * port holds no packets. Owner. */
-void engine_wait_for_peer(struct engine *engine, const struct qp *qp);
+/** Send until the process to which a queue pair sends has room for what it owes, or the time is up
+ * that all such waits have together. Owner. */
+void engine_wait_for_peer(struct engine *engine, struct qp *qp);
 
 /** Put a queue pair on the ready list. Owner. */
 void engine_mark_ready(struct engine *engine, struct qp *qp);

@@ -32,7 +32,6 @@ struct tx {
 	bool connected;	     /* false: packets reach nobody and are dropped, as without a cable */
 	bool stuck;	     /* a packet was requested since tx_begin, but there was no room */
 	bool given_up;	     /* a wait for room timed out, and the port has taken nothing since */
-	bool held_given_up;  /* the same for packets that the port holds */
 	uint16_t next_ip_id; /* IPv4 identification of the next packet */
 	uint32_t count;	     /* packets not yet taken by the port */
 	uint32_t placed;     /* packets built in the port's own memory, not sent yet */

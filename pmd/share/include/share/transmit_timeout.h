@@ -11,7 +11,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Longer than a process waits for a CPU. */
+/* Longer than a process waits for a CPU where CPUs are not short. Meanwhile all other packets of
+ * the sender wait, too, so it is not longer: where CPUs are short, packets are dropped and sent
+ * again. */
 #define TRANSMIT_TIMEOUT_NS UINT64_C(4000000)
 
 /* Time that a taken packet earns. A process that takes packets more slowly uses up its timeout. */
