@@ -2,6 +2,7 @@
 /* Launch the program and its servers. */
 #include "launch.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <limits.h>
 #include <stdbool.h>
@@ -130,6 +131,30 @@ int launch_reserve_tls(unsigned int bytes)
 	ret = setenv("GLIBC_TUNABLES", list, 1);
 	free(list);
 	return ret < 0 ? -ENOMEM : 0;
+}
+
+static bool is_among(int fd, const int *fds, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		if (fds[i] == fd)
+			return true;
+	return false;
+}
+
+/* Old seccomp filters refuse close_range. */
+void launch_close_from(int first, const int *keep, size_t count)
+{
+	DIR *dir = opendir("/proc/self/fd");
+	struct dirent *entry;
+
+	while (dir && (entry = readdir(dir)) != NULL) {
+		const int fd = atoi(entry->d_name); /* 0: "." and ".." */
+
+		if (fd >= first && fd != dirfd(dir) && !is_among(fd, keep, count))
+			close(fd);
+	}
+	if (dir)
+		closedir(dir);
 }
 
 int launch_begin_session(void)

@@ -54,6 +54,9 @@ int launch_reserve_tls(unsigned int bytes);
  */
 int launch_begin_session(void);
 
+/** Close the descriptors from `first` on, except `count` of them. Not MT-safe. */
+void launch_close_from(int first, const int *keep, size_t count);
+
 /** Exec the program. Returns only on failure: the exit code, with `error`. */
 int launch_exec(char **program, char *error, size_t error_size);
 

@@ -6,7 +6,6 @@
  * uroced, but the command goes on and the directory stays. */
 #include "run_guard.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
@@ -113,22 +112,12 @@ static _Noreturn void exec_uroced(const struct guard *guard, pid_t parent)
 	_exit(EXIT_FAILURE);
 }
 
-/* Close the descriptors that uroce-run has inherited: they are the command's. Keep ours. The
- * seccomp filters that refuse pidfd_open refuse close_range, too. */
+/* Close the descriptors that uroce-run has inherited: they are the command's. Keep ours. */
 static void close_inherited(const struct guard *guard)
 {
-	DIR *dir = opendir("/proc/self/fd");
-	struct dirent *entry;
+	const int keep[] = {guard->command_fd, guard->alive_fd, guard->signal_fd};
 
-	while (dir && (entry = readdir(dir)) != NULL) {
-		const int fd = atoi(entry->d_name); /* 0: "." and ".." */
-
-		if (fd >= FIRST_FD && fd != guard->command_fd && fd != guard->alive_fd &&
-		    fd != guard->signal_fd && fd != dirfd(dir))
-			close(fd);
-	}
-	if (dir)
-		closedir(dir);
+	launch_close_from(FIRST_FD, keep, RTE_DIM(keep));
 }
 
 /* Replace standard descriptors by /dev/null. A reader of the command's output waits until all

@@ -93,26 +93,13 @@ static size_t view_expect(const struct settings *settings, struct view_facts *fa
 	return 1;
 }
 
-static int compare_numbers(const void *a, const void *b)
-{
-	return *(const int *)a - *(const int *)b;
-}
-
 /* Close all descriptors from 3 on except those of a server. */
 static void close_others(const struct view_server *server, int ready)
 {
-	int keep[] = {2,
-		      ready,
-		      server->root,
-		      server->entry.memory,
-		      server->entry.door,
-		      server->entry.doorbell};
+	const int keep[] = {ready, server->root, server->entry.memory, server->entry.door,
+			    server->entry.doorbell};
 
-	qsort(keep, RTE_DIM(keep), sizeof(keep[0]), compare_numbers);
-	for (size_t i = 1; i < RTE_DIM(keep); i++)
-		if (keep[i] > keep[i - 1] + 1)
-			close_range((unsigned int)keep[i - 1] + 1, (unsigned int)keep[i] - 1, 0);
-	close_range((unsigned int)keep[RTE_DIM(keep) - 1] + 1, ~0U, 0);
+	launch_close_from(3, keep, RTE_DIM(keep));
 }
 
 /* Leave the caller's session, directory and open files, and set signals to their defaults. */
