@@ -244,10 +244,18 @@ static const char *find_needed(void)
 	return loaded && dlinfo(loaded, RTLD_DI_LINKMAP, &map) == 0 ? map->l_name : NULL;
 }
 
+/* Name the view by the whole path of the socket: sockets of several uroced may have one name. */
+static void name_view(char *name, const char *socket)
+{
+	strcpy(name, socket + 1);
+	for (char *at = strchr(name, '/'); at; at = strchr(at, '/'))
+		*at = '-';
+}
+
 void cdi_run(const char *socket, char *error, size_t error_size)
 {
 	char self[PATH_MAX], library[PATH_MAX], preload[PATH_MAX];
-	char absolute[PATH_MAX], views[PATH_MAX], view[2 * PATH_MAX];
+	char absolute[PATH_MAX], name[NAME_MAX + 1], views[PATH_MAX], view[2 * PATH_MAX];
 	struct cdi_host host = {library, NULL, preload, absolute, view};
 	const char *run = geteuid() == 0 ? "/run" : local_env_dir("XDG_RUNTIME_DIR");
 	struct view_facts facts;
@@ -263,6 +271,10 @@ void cdi_run(const char *socket, char *error, size_t error_size)
 			 strerror(errno));
 		return;
 	}
+	if (strlen(absolute) > NAME_MAX) {
+		snprintf(error, error_size, "%s: the path is too long", socket);
+		return;
+	}
 	if (launch_find_self(self, sizeof(self)) != 0) {
 		snprintf(error, error_size, "cannot tell where uroce-ctl is; is /proc mounted?");
 		return;
@@ -274,8 +286,9 @@ void cdi_run(const char *socket, char *error, size_t error_size)
 		snprintf(error, error_size, "%s: no device", absolute);
 		return;
 	}
-	snprintf(view, sizeof(view), "%s/%s", views, basename(absolute));
-	rc = cdi_write_view(views, basename(absolute), &facts);
+	name_view(name, absolute);
+	snprintf(view, sizeof(view), "%s/%s", views, name);
+	rc = cdi_write_view(views, name, &facts);
 	if (rc != 0) {
 		snprintf(error, error_size, "%s: %s", view, strerror(-rc));
 		return;
