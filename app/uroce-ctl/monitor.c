@@ -30,7 +30,9 @@ static void sort_records(struct report_devices *devices)
 	for (uint32_t i = 0; i < devices->views.count; i++) {
 		struct report_view *view = &devices->views.list[i];
 
-		qsort(view->records, view->record_count, sizeof(view->records[0]), compare_records);
+		if (view->record_count > 0)
+			qsort(view->records, view->record_count, sizeof(view->records[0]),
+			      compare_records);
 	}
 }
 

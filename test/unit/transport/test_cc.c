@@ -273,6 +273,8 @@ TEST(cc_reset__forgets_what_is_in_flight)
 		cc_reset(cc);
 		assert_memory_equal(cc, &fresh, sizeof(fresh));
 		assert_int_equal(pacer.window, UINT32_MAX);
+		cc_destroy(cc);
+		cc = NULL;
 	}
 }
 
