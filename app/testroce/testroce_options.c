@@ -24,7 +24,7 @@ const char options_help[] =
 	")\n"
 	"  --impair ARGS        damage this side's packets on purpose, as for uroce-run\n"
 	"  --name NAME, --mtu BYTES, --engines N, --progress MODE, --stores WAY,\n"
-	"  --log-level LEVEL, --cc ALGORITHM, --sack no|auto|yes\n"
+	"  --log-level LEVEL, --cc ALGORITHM, --sack auto|yes|no\n"
 	"\n"
 	"The sides:\n"
 	"  --listen [ADDR:]PORT serve all active sides that connect\n"

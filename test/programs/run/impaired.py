@@ -185,18 +185,18 @@ class ImpairedTest:
         self._must_tell(self._notice(lambda: self._programs(program, "loss=0.02", "--sack", "yes", "--cc", "none")))
 
     def _connected(self):
-        """Ends that rdma_cm connects know each other."""
+        """By default ends that rdma_cm connects know each other."""
         self._must_tell(self._notice(self._rping))
 
     def _raw(self):
-        """Nobody else gets a sign: the peer may be any adapter."""
-        seen = self._notice(lambda: self._programs(LONG[0], "loss=0.02", "--sack", "auto"))
+        """By default nobody else gets a sign: the peer may be any adapter."""
+        seen = self._notice(lambda: self._programs(LONG[0], "loss=0.02"))
         if len(seen) != 2 or any(host["signed"] or host["manufacturer"] for host in seen.values()):
             raise CheckFailed("a sign without being asked", [str(seen)])
 
     def _rping(self):
         # With this seed the first MAD is not lost, which is repeated after seconds.
-        prefixes = [[UROCE_RUN, *self._wire("veth", number, "loss=0.02,seed=5"), "--sack", "auto", "--"] for number in range(2)]
+        prefixes = [[UROCE_RUN, *self._wire("veth", number, "loss=0.02,seed=5"), "--"] for number in range(2)]
         argv = ["rping", "-a", "10.9.8.1", "-C", "200", "-S", "60000"]
         server = self._host(0, *prefixes[0]).start([*argv, "-s"])
         try:

@@ -67,7 +67,7 @@ TEST(settings_set__every_name)
 	set(&settings, "secondary", "1");
 	set(&settings, "log-level", "debug");
 	set(&settings, "telemetry", "yes");
-	assert_int_equal(settings.sack, SETTINGS_SACK_NO);
+	assert_int_equal(settings.sack, SETTINGS_SACK_AUTO);
 	set(&settings, "sack", "yes");
 	set(&settings, "stores", "past-caches");
 	set(&settings, "file-prefix", "rdma");

@@ -46,9 +46,9 @@ enum settings_uplink {
 
 /* Selective acknowledgements, with peers that are uroce. */
 enum settings_sack {
-	SETTINGS_SACK_NO,   /* the default */
-	SETTINGS_SACK_AUTO, /* with those that the connection manager knows */
+	SETTINGS_SACK_AUTO, /* the default: with those that the connection manager knows */
 	SETTINGS_SACK_YES,  /* also with those that set the bits of packets */
+	SETTINGS_SACK_NO,
 };
 
 /* How long packets are stored in memory that another CPU reads (base/meter.h). */
