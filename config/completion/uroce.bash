@@ -90,7 +90,7 @@ _uroce()
 		return
 		;;
 	esac
-	if $split || _uroce_takes_value "$1" "$prev"; then
+	if $split || { [[ $prev == -* ]] && _uroce_takes_value "$1" "$prev"; }; then
 		return # a value that nobody can list
 	fi
 	case ${1##*/},$cur in
