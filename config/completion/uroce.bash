@@ -47,7 +47,8 @@ _uroce_find_program()
 			;;
 		esac
 	done
-	return 1
+	# The word that is being typed may be the program.
+	[[ $i -eq $cword && ${words[i]} == [!-]* ]] && _uroce_program=$i
 }
 
 # The words of uroce-ctl after those that are there already.
