@@ -66,7 +66,8 @@ int launch_find_self(char *dir, size_t dir_size)
 	return 0;
 }
 
-int launch_prepend(const char *variable, const char *dir)
+/* Put an element in front of a variable's list, or behind it. */
+static int extend(const char *variable, const char *element, bool in_front)
 {
 	const char *old = getenv(variable);
 	char *list;
@@ -74,12 +75,22 @@ int launch_prepend(const char *variable, const char *dir)
 
 	/* An empty element would mean the current directory. */
 	if (old == NULL || *old == '\0')
-		return setenv(variable, dir, 1);
-	if (asprintf(&list, "%s:%s", dir, old) < 0)
-		return -1;
+		return setenv(variable, element, 1) == 0 ? 0 : -ENOMEM;
+	if (asprintf(&list, "%s:%s", in_front ? element : old, in_front ? old : element) < 0)
+		return -ENOMEM;
 	ret = setenv(variable, list, 1);
 	free(list);
-	return ret;
+	return ret == 0 ? 0 : -ENOMEM;
+}
+
+int launch_prepend(const char *variable, const char *element)
+{
+	return extend(variable, element, true);
+}
+
+int launch_append(const char *variable, const char *element)
+{
+	return extend(variable, element, false);
 }
 
 int launch_prepend_library_path(const char *dir, char *error, size_t error_size)
@@ -95,11 +106,9 @@ int launch_prepend_library_path(const char *dir, char *error, size_t error_size)
 		return -EINVAL;
 	}
 	ret = launch_prepend("LD_LIBRARY_PATH", dir);
-	if (ret < 0) {
+	if (ret < 0)
 		snprintf(error, error_size, "no memory");
-		return -ENOMEM;
-	}
-	return 0;
+	return ret;
 }
 
 #define TLS_TUNABLE "glibc.rtld.optional_static_tls="
@@ -119,18 +128,12 @@ static unsigned long reserved_tls(const char *tunables)
 
 int launch_reserve_tls(unsigned int bytes)
 {
-	const char *old = getenv("GLIBC_TUNABLES");
-	const bool none = old == NULL || *old == '\0';
-	char *list;
-	int ret;
+	char tunable[64];
 
-	if (reserved_tls(old) >= bytes)
+	if (reserved_tls(getenv("GLIBC_TUNABLES")) >= bytes)
 		return 0;
-	if (asprintf(&list, "%s%s" TLS_TUNABLE "%u", none ? "" : old, none ? "" : ":", bytes) < 0)
-		return -ENOMEM;
-	ret = setenv("GLIBC_TUNABLES", list, 1);
-	free(list);
-	return ret < 0 ? -ENOMEM : 0;
+	snprintf(tunable, sizeof(tunable), TLS_TUNABLE "%u", bytes);
+	return launch_append("GLIBC_TUNABLES", tunable);
 }
 
 static bool is_among(int fd, const int *fds, size_t count)

@@ -24,9 +24,10 @@ int launch_find_library(const char *bin_dir, char *dir, size_t dir_size, char *e
 /** Get the directory of the running executable. MT-safe. Returns 0 or -errno. */
 int launch_find_self(char *dir, size_t dir_size);
 
-/** Put a directory in front of an environment variable's list. Not MT-safe. Returns 0, or -1
- * without memory. */
-int launch_prepend(const char *variable, const char *dir);
+/** Put an element in front of an environment variable's list, or behind it; ':' divides the
+ * elements. Not MT-safe. Returns 0, or -ENOMEM. */
+int launch_prepend(const char *variable, const char *element);
+int launch_append(const char *variable, const char *element);
 
 /**
  * Put a directory in front of LD_LIBRARY_PATH. Not MT-safe.

@@ -254,22 +254,14 @@ static int view_make_dir(char *dir, size_t size, char *error, size_t error_size)
 static int view_set_preload(const char *preload, const char *dir)
 {
 	const char *old = getenv("LD_PRELOAD");
-	char *list = NULL;
-	int rc;
 
 	if (setenv(VIEW_VARIABLE, dir, 1) != 0)
 		return -ENOMEM;
-	if (!old || *old == '\0')
-		return setenv("LD_PRELOAD", preload, 1);
 	/* An outer uroce-run has preloaded it. */
-	if (strstr(old, preload))
+	if (old && strstr(old, preload))
 		return 0;
 	/* Last: a sanitizer's library must be the first. */
-	if (asprintf(&list, "%s:%s", old, preload) < 0)
-		return -ENOMEM;
-	rc = setenv("LD_PRELOAD", list, 1);
-	free(list);
-	return rc;
+	return launch_append("LD_PRELOAD", preload);
 }
 
 static int view_by_preload(const struct settings *settings, const char *library, char *error,
