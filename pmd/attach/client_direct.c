@@ -258,7 +258,7 @@ static void direct_placed(void *arg, uint32_t len)
 
 	direct_ops(direct)->placed(direct_ops_arg(direct), len);
 	direct->has_placed = true;
-	/* It had room. */
+	/* The process has room again. */
 	if (unlikely(direct->aimed && direct->aimed->held.given_up))
 		direct->aimed->held.given_up = false;
 }

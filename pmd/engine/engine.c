@@ -228,7 +228,7 @@ static void engine_wake_other_end(const struct engine *engine)
 /* Owner, as the engine's lcore. */
 static unsigned int engine_send(struct engine *engine, bool hold)
 {
-	const uint32_t left = engine->tx.count + engine->link->port.tx_held;
+	const uint32_t left = tx_left(&engine->tx);
 	unsigned int work = 0;
 
 	engine->now_ns = clock_ns(&engine->clock);
@@ -245,7 +245,7 @@ static unsigned int engine_send(struct engine *engine, bool hold)
 		work += gsi_run(engine->device, engine->now_ns, &engine->tx.sink);
 	tx_flush(&engine->tx);
 	/* The port had been full: count packets that it takes now as work. */
-	return work + (engine->tx.count + engine->link->port.tx_held < left);
+	return work + (tx_left(&engine->tx) < left);
 }
 
 unsigned int engine_transmit(struct engine *engine)
@@ -504,8 +504,8 @@ void engine_empty_port(struct engine *engine)
  * could not take, packets to ourselves, and held acknowledgements. */
 static bool engine_has_left(const struct engine *engine)
 {
-	return engine->tx.count > 0 || engine->tx.stuck || engine->link->port.tx_held > 0 ||
-	       tx_loop_count(&engine->tx) > 0 || !TAILQ_EMPTY(&engine->ready) ||
+	return tx_left(&engine->tx) > 0 || engine->tx.stuck || tx_loop_count(&engine->tx) > 0 ||
+	       !TAILQ_EMPTY(&engine->ready) ||
 	       (unlikely(engine->engines) && engines_has_more(engine));
 }
 

@@ -19,17 +19,27 @@
 #define END_PAUSE_NS 1000000
 #define WAITS_NS     UINT64_C(1000000000) /* queue pairs that end wait for END_WAIT_NS in it */
 
-void engine_wait_for_room(struct engine *engine)
+/* Send for a short time, until nothing waits. */
+static void engine_send_until(struct engine *engine, bool (*waits)(const struct tx *tx))
 {
 	const uint64_t start_ns = clock_ns(&engine->clock);
 
-	while (tx_waits_for_port(&engine->tx) &&
-	       clock_ns(&engine->clock) - start_ns < END_WAIT_NS) {
+	while (waits(&engine->tx) && clock_ns(&engine->clock) - start_ns < END_WAIT_NS) {
 		sched_yield();
 		engine_transmit(engine);
 	}
+}
+
+void engine_wait_for_room(struct engine *engine)
+{
+	engine_send_until(engine, tx_waits_for_port);
 	if (tx_waits_for_port(&engine->tx))
 		engine->tx.given_up = true;
+}
+
+static bool engine_holds_packets(const struct tx *tx)
+{
+	return tx->port->tx_held > 0;
 }
 
 /* Return true if a queue pair that ends has something to send, and has to wait for it. */
@@ -55,18 +65,6 @@ void engine_wait_for_peer(struct engine *engine, struct qp *qp)
 	engine->waited_ns += now_ns - start_ns;
 }
 
-/* Let processes of this host take what the port holds for them. */
-static void engine_empty_held(struct engine *engine)
-{
-	const uint64_t start_ns = clock_ns(&engine->clock);
-
-	while (engine->link->port.tx_held > 0 &&
-	       clock_ns(&engine->clock) - start_ns < END_WAIT_NS) {
-		sched_yield();
-		engine_transmit(engine);
-	}
-}
-
 /* Tell the peers of all connections about the end, as many at a time as there is room for. After
  * each time let the peers empty their rings, because nothing is repeated later. */
 static void engine_tell_peers(struct engine *engine)
@@ -79,7 +77,8 @@ static void engine_tell_peers(struct engine *engine)
 		engine_wait_for_room(engine);
 		polling_pause(END_PAUSE_NS);
 	}
-	engine_empty_held(engine);
+	/* Processes of this host may be busy. */
+	engine_send_until(engine, engine_holds_packets);
 }
 
 /* Run last engine polls for work that was posted just before the end, acknowledgements above all.

@@ -64,6 +64,12 @@ static inline bool tx_loop_full(const struct tx *tx)
 	return tx_loop_count(tx) == TX_LOOP_MAX;
 }
 
+/** Return how many packets the port has not sent. */
+static inline uint32_t tx_left(const struct tx *tx)
+{
+	return tx->count + tx->port->tx_held;
+}
+
 /** Return true if packets wait for room in the port. Packets in the loopback queue wait for an
  * engine poll only.
  */
