@@ -11,6 +11,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "read_line.h"
+
 #define INDENT 6 /* the width of the first word, and of further lines */
 
 void doctor_tell(const struct doctor *doctor, const char *check, const char *subject,
@@ -47,20 +49,6 @@ FILE *doctor_open(const struct doctor *doctor, const char *path)
 	if (snprintf(full, sizeof(full), "%s%s", doctor->host->root, path) >= (int)sizeof(full))
 		return NULL;
 	return fopen(full, "re");
-}
-
-static bool read_line(const char *path, char *line, size_t size)
-{
-	FILE *file = fopen(path, "re");
-	bool read = false;
-
-	line[0] = '\0';
-	if (file) {
-		read = fgets(line, (int)size, file) != NULL;
-		fclose(file);
-	}
-	line[strcspn(line, "\n")] = '\0';
-	return read;
 }
 
 bool doctor_read(const struct doctor *doctor, char *line, size_t size, const char *path, ...)

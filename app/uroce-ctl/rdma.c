@@ -367,11 +367,12 @@ static int fail(const char *error)
  * PATH. Returns if there is none. */
 static void exec_next(char **argv)
 {
-	char *path = strdup(getenv("PATH") ? getenv("PATH") : ""), *rest = path, *dir;
+	const char *old = getenv("PATH");
+	char *path = old ? strdup(old) : NULL, *rest = path, *dir;
 	struct stat self, other;
 
-	if (!path || stat("/proc/self/exe", &self) != 0)
-		return;
+	if (stat("/proc/self/exe", &self) != 0)
+		rest = NULL;
 	while ((dir = strsep(&rest, ":")) != NULL) {
 		char next[PATH_MAX];
 

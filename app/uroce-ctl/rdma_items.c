@@ -14,6 +14,7 @@
 #include <json-c/json.h>
 #include <rte_common.h>
 
+#include "read_line.h"
 #include "report/devices.h"
 #include "view/table.h"
 
@@ -53,22 +54,14 @@ static void end_item(struct json_object *items, struct json_object *item)
 		json_object_put(item);
 }
 
-/* Read the first line of a file, "" if there is none. */
-static void read_line(char *line, size_t size, const char *dir, const char *name)
+/* Read the first line of a file of a directory, "" if there is none. */
+static void read_file(char *line, size_t size, const char *dir, const char *name)
 {
 	char path[PATH_MAX];
-	FILE *file;
 
 	line[0] = '\0';
-	if (snprintf(path, sizeof(path), "%s/%s", dir, name) >= (int)sizeof(path))
-		return;
-	file = fopen(path, "re");
-	if (!file)
-		return;
-	if (!fgets(line, (int)size, file))
-		line[0] = '\0';
-	fclose(file);
-	line[strcspn(line, "\n")] = '\0';
+	if (snprintf(path, sizeof(path), "%s/%s", dir, name) < (int)sizeof(path))
+		read_line(path, line, size);
 }
 
 /* Find the first entry of a directory, "" if there is none. */
@@ -108,7 +101,7 @@ static void find_devices(struct shown_devices *devices)
 		if (sscanf(entry->d_name, "uverbs%u", &shown->index) != 1)
 			continue;
 		snprintf(path, sizeof(path), "/" VIEW_CLASS_VERBS "/%s", entry->d_name);
-		read_line(shown->name, sizeof(shown->name), path, "ibdev");
+		read_file(shown->name, sizeof(shown->name), path, "ibdev");
 		if (shown->name[0] != '\0')
 			devices->count++;
 	}
@@ -146,13 +139,13 @@ static struct json_object *dev_item(const struct shown *shown)
 	char dir[PATH_MAX], line[256];
 
 	snprintf(dir, sizeof(dir), "/" VIEW_CLASS "/%s", shown->name);
-	read_line(line, sizeof(line), dir, "node_type");
+	read_file(line, sizeof(line), dir, "node_type");
 	for (char *at = line; *at != '\0'; at++)
 		*at = (char)tolower((unsigned char)*at);
 	add_text(item, "node_type", after_number(line));
 	add_text(item, "protocol", "roce");
 	for (size_t i = 0; i < RTE_DIM(fields); i++) {
-		read_line(line, sizeof(line), dir, fields[i].file);
+		read_file(line, sizeof(line), dir, fields[i].file);
 		add_text(item, fields[i].name, line);
 	}
 	return item;
@@ -173,9 +166,9 @@ static struct json_object *link_item(const struct shown *shown)
 
 	snprintf(dir, sizeof(dir), "/" VIEW_CLASS "/%s/ports/%d", shown->name, PORT);
 	add_number(item, "port", PORT);
-	read_line(line, sizeof(line), dir, "state");
+	read_file(line, sizeof(line), dir, "state");
 	add_text(item, "state", after_number(line));
-	read_line(line, sizeof(line), dir, "phys_state");
+	read_file(line, sizeof(line), dir, "phys_state");
 	number = strtoul(line, NULL, 10);
 	add_text(item, "physical_state",
 		 number < RTE_DIM(phys_states) && phys_states[number] ? phys_states[number]
@@ -208,7 +201,7 @@ static struct json_object *statistic_item(const struct shown *shown)
 	snprintf(dir, sizeof(dir), "/" VIEW_CLASS "/%s/ports/%d/hw_counters", shown->name, PORT);
 	count = scandir(dir, &names, NULL, by_name);
 	for (int i = 0; i < count; i++) {
-		read_line(line, sizeof(line), dir, names[i]->d_name);
+		read_file(line, sizeof(line), dir, names[i]->d_name);
 		/* The kernel's name for the age of the files: not a counter. */
 		if (names[i]->d_name[0] != '.' && strcmp(names[i]->d_name, "lifespan") != 0)
 			add_number(item, names[i]->d_name, strtoull(line, NULL, 10));
