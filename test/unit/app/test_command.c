@@ -6,9 +6,8 @@
 #include "base/log.h"
 #include "command.h"
 #include "test.h"
+#include "words.h"
 #include "transport/cc.h"
-
-#define WORDS_MAX 12
 
 static struct command command;
 static char error[256];
@@ -18,16 +17,10 @@ static bool parse(const char *line)
 {
 	static char text[256];
 	char *argv[WORDS_MAX + 2] = {"uroce-ctl"};
-	char *rest = text, *word;
-	int argc = 1;
 
 	error[0] = '\0';
 	strcpy(text, line);
-	while ((word = strsep(&rest, " ")) != NULL && argc <= WORDS_MAX) {
-		if (*word)
-			argv[argc++] = word;
-	}
-	return command_parse(argc, argv, &command, error, sizeof(error));
+	return command_parse(words_split(text, argv), argv, &command, error, sizeof(error));
 }
 
 TEST(command_parse__congestion)

@@ -5,8 +5,7 @@
 
 #include "rdma.h"
 #include "test.h"
-
-#define WORDS_MAX 12
+#include "words.h"
 
 static struct rdma_request request;
 static char error[256];
@@ -16,16 +15,10 @@ static bool parse(const char *line)
 {
 	static char text[256];
 	char *argv[WORDS_MAX + 2] = {"rdma"};
-	char *rest = text, *word;
-	int argc = 1;
 
 	error[0] = '\0';
 	strcpy(text, line);
-	while ((word = strsep(&rest, " ")) != NULL && argc <= WORDS_MAX) {
-		if (*word)
-			argv[argc++] = word;
-	}
-	return rdma_parse(argc, argv, &request, error, sizeof(error));
+	return rdma_parse(words_split(text, argv), argv, &request, error, sizeof(error));
 }
 
 static void expect_refused(const char *line, const char *reason)
