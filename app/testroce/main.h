@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What main.c starts: both sides, a server, the prompt, and series of tests. */
+/* Declares the functions that main.c starts: both sides, a server, the prompt, and series of tests.
+ */
 #ifndef TESTROCE_MAIN_H
 #define TESTROCE_MAIN_H
 

@@ -19,7 +19,7 @@
 
 #define SHARED_WR_MAX UINT64_C(8192)
 
-/* What all of them have. */
+/* The members that are the same in every mode. */
 #define STREAM(mode_name, ops)                                                           \
 	.name = mode_name, .stream = &(ops), .begin = stream_begin, .poll = stream_poll, \
 	.qp_messages = stream_qp_messages, .end = stream_end

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What appears and goes: devices, programs and objects. */
+/* Tells which devices, programs and objects appear and go. */
 #ifndef MONITOR_H
 #define MONITOR_H
 

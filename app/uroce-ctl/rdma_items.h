@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What rdma(8) shows of the devices of this process's view. */
+/* Makes the items that rdma(8) shows of the devices in this process's view. */
 #ifndef RDMA_ITEMS_H
 #define RDMA_ITEMS_H
 

@@ -16,7 +16,7 @@ enum options_result {
 	OPTIONS_BAD, /* error is set */
 };
 
-/* What only the configuration file has. */
+/* Settings that only the configuration file can have. */
 struct options_tenants {
 	const char *file; /* NULL: none was read */
 	struct tenant_settings list[TENANT_SETTINGS_MAX];

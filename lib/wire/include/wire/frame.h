@@ -20,7 +20,7 @@
 
 #include "wire/headers.h"
 
-/* What is behind the Ethernet header and its tag. */
+/* The fields of an Ethernet header and its tag. The packet begins at l3_off. */
 struct ether_frame {
 	uint32_t l3_off;
 	int32_t vlan_tci; /* -1 without a tag */
