@@ -8,6 +8,7 @@ change. A change that does not compile does not count.
 """
 
 import argparse
+import collections
 import filecmp
 import os
 import random
@@ -31,6 +32,7 @@ FOLDER = "build-mutate"
 CPU_FACTOR = 4
 CPU_LEAST_S = 5
 CLOCK_S = 300
+SKIPPED = 77  # the exit status of a file whose tests are all left out
 
 SWAPS = ((" < ", " <= "), (" <= ", " < "), (" > ", " >= "), (" >= ", " > "), (" == ", " != "), (" != ", " == "),
          (" && ", " || "), (" || ", " && "), (" + ", " - "), (" - ", " + "), (" & ", " | "), (" | ", " & "),
@@ -49,8 +51,11 @@ UNSEEN = re.compile(r"(?<![a-z])(?:un)?lock\(|(?i:prefetch)(?!_(?:post|cancel|wa
 # A period that is a nanosecond longer is no fault.
 BOUNDARY = (" < ", " <= ", " > ", " >= ")
 TIME = re.compile(r"_ns\b")
-# Two objects in place of one, and another distance of prefetching, make no difference.
-HIDDEN = re.compile(r"(?<=\bcalloc\()1(?=,)|\bsgl\.next = [^;]*;"
+# How a hash mixes its bits is no fault while it is the same everywhere.
+MIXING = (" + ", " - ", " & ", " | ")
+HASH = re.compile(r"hash")
+# Two objects in place of one, an array with room for one more, and another distance of prefetching, make no difference.
+HIDDEN = re.compile(r"(?<=\bcalloc\()1(?=,)|^[ \t]*(?:static |const |struct )*\w+ \*?\w+\[\d+\]|\bsgl\.next = [^;]*;"
                     r"|/\*.*?\*/|//[^\n]*|\"(?:\\.|[^\"\\\n])*\"|'(?:\\.|[^'\\\n])'|^[ \t]*#[^\n]*(?:\\\n[^\n]*)*"
                     r"|\b(?:static_)?assert\([^;]*;|\b_Static_assert\([^;]*;|\bsizeof\([^()]*\)", re.S | re.M)
 
@@ -90,7 +95,8 @@ def changes_of(path, source):
     code = visible(source)
     for old, new in SWAPS:
         for match in re.finditer(re.escape(old), code):
-            if old in BOUNDARY and new in BOUNDARY and TIME.search(line_at(code, match.start())):
+            line = line_at(code, match.start())
+            if old in BOUNDARY and new in BOUNDARY and TIME.search(line) or old in MIXING and HASH.search(line):
                 continue
             yield Change(path, match.start(), match.end(), new)
     for match in IF.finditer(code):
@@ -100,10 +106,42 @@ def changes_of(path, source):
     for match in RETURN_ERROR.finditer(code):
         yield Change(path, *match.span(), "return 0;")
     for match in NUMBER.finditer(code):
+        if HASH.search(line_at(code, match.start())):
+            continue
         yield Change(path, *match.span(), str(int(match.group()) + 1))
     for match in STATEMENT.finditer(code):
         if not match.group().lstrip().startswith(("return", "goto", ".")) and not UNSEEN.search(match.group()):
             yield Change(path, *match.span(), "\t;")
+
+
+class Test:
+    """The tests of one file, or a program that cannot run them file by file."""
+
+    def __init__(self, program, *file):
+        self._command = [program, *file]
+        self.name = file[0] if file else os.path.basename(program)
+        self._cpu_s = None
+
+    def passes(self):
+        """Run the tests up to the first one that fails. The first run, of code that is not changed, sets the CPU time of the
+        others."""
+        begin = cpu_s_of_children()
+        process = subprocess.Popen(self._command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                                   start_new_session=True, env={"UBSAN_OPTIONS": "halt_on_error=1", **os.environ})
+        if self._cpu_s is not None:
+            most = int(max(CPU_FACTOR * self._cpu_s, CPU_LEAST_S))
+            resource.prlimit(process.pid, resource.RLIMIT_CPU, (most, most))
+        clock = threading.Timer(CLOCK_S, os.killpg, (process.pid, signal.SIGKILL))
+        clock.start()
+        try:
+            return not any(b"[  FAILED  ]" in line for line in process.stdout) and process.wait() in (0, SKIPPED)
+        finally:
+            clock.cancel()
+            if process.poll() is None:
+                os.killpg(process.pid, signal.SIGKILL)
+                process.wait()
+            if self._cpu_s is None:
+                self._cpu_s = cpu_s_of_children() - begin
 
 
 class Copy:
@@ -112,9 +150,10 @@ class Copy:
     def __init__(self, room):
         self.top = os.path.join(TOP_DIR, FOLDER, "source")
         self._build = os.path.join(TOP_DIR, FOLDER, "build")
-        self._tests = os.path.join(self.top, "test", "unit", room, "")
+        self._folder = os.path.join(self.top, "test", "unit", room, "")
         self._programs = []
-        self._cpu_s = 0.0
+        self._tests = []
+        self._noticed = collections.Counter()  # by file and test
 
     def make(self):
         """Copy what has changed since the last time, build it, and see its tests pass."""
@@ -129,27 +168,34 @@ class Copy:
                   "-Db_lundef=false", compiler="clang", source=self.top)
         self._programs = self._find_programs()
         if not self._programs:
-            sys.exit(f"mutate: no program has a file below {self._tests}")
+            sys.exit(f"mutate: no program has a file below {self._folder}")
         if not self.build():
             sys.exit("mutate: the room's tests cannot be built")
-        begin = cpu_s_of_children()
-        if not self.passes(None):
-            sys.exit("mutate: the room's tests fail without any change")
-        self._cpu_s = cpu_s_of_children() - begin
+        self._tests = [test for program in self._programs for test in tests_of(os.path.join(self._build, program))]
+        for test in self._tests:
+            if not test.passes():
+                sys.exit(f"mutate: {test.name} fails without any change")
 
     def _find_programs(self):
         """Return the programs that have a file in the room's folder of unit tests."""
         return [os.path.relpath(target["filename"][0], self._build) for target in introspect(self._build, "targets")
                 if target["type"] == "executable" and any(
-                    path.startswith(self._tests) for sources in target["target_sources"] for path in sources["sources"])]
+                    path.startswith(self._folder) for sources in target["target_sources"] for path in sources["sources"])]
 
     def build(self):
         return subprocess.run(["ninja", "--quiet", "-C", self._build, *self._programs], stdout=subprocess.DEVNULL,
                               stderr=subprocess.DEVNULL, check=False).returncode == 0
 
-    def passes(self, cpu_s):
-        """Return whether all tests pass, each process of them in that CPU time."""
-        return all(passes(os.path.join(self._build, program), cpu_s) for program in self._programs)
+    def passes(self, path):
+        """Return whether all tests pass. Those come first that have noticed most changes of this file, then those whose name is
+        most like its own."""
+        stem = os.path.basename(path).removesuffix(".c")
+        for test in sorted(self._tests, key=lambda test: (-self._noticed[path, test.name],
+                                                          -len(os.path.commonprefix([stem, test.name])))):
+            if not test.passes():
+                self._noticed[path, test.name] += 1
+                return False
+        return True
 
     def judge(self, change):
         """Return None if the change does not compile, or whether a test notices it."""
@@ -160,26 +206,16 @@ class Copy:
             _write(path, source[:change.begin] + change.text + source[change.end:])
             if not self.build():
                 return None
-            return not self.passes(max(CPU_FACTOR * self._cpu_s, CPU_LEAST_S))
+            return not self.passes(change.path)
         finally:
             _write(path, source)
 
 
-def passes(program, cpu_s):
-    """Run a program up to the first test that fails."""
-    process = subprocess.Popen([program], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                               start_new_session=True, env={"UBSAN_OPTIONS": "halt_on_error=1", **os.environ})
-    if cpu_s:
-        resource.prlimit(process.pid, resource.RLIMIT_CPU, (int(cpu_s), int(cpu_s)))
-    clock = threading.Timer(CLOCK_S, os.killpg, (process.pid, signal.SIGKILL))
-    clock.start()
-    try:
-        return not any(b"[  FAILED  ]" in line for line in process.stdout) and process.wait() == 0
-    finally:
-        clock.cancel()
-        if process.poll() is None:
-            os.killpg(process.pid, signal.SIGKILL)
-            process.wait()
+def tests_of(program):
+    """Return the tests of a program, a file each."""
+    done = subprocess.run([program, "--list"], capture_output=True, text=True, check=False)
+    files = dict.fromkeys(line.split("/")[0] for line in done.stdout.splitlines()) if done.returncode == 0 else ()
+    return [Test(program, file) for file in files] or [Test(program)]
 
 
 def cpu_s_of_children():
@@ -192,9 +228,9 @@ def _write(path, text):
         file.write(text)
 
 
-def describe(change):
+def describe(change, top):
     """Return the place, its line, and the line that takes its place."""
-    with open(change.path, encoding="utf-8") as file:
+    with open(os.path.join(top, change.path), encoding="utf-8") as file:
         source = file.read()
     first = source.rfind("\n", 0, change.begin) + 1
     last = source.find("\n", change.end)
@@ -229,7 +265,7 @@ def main():
             noticed += verdict is True
             if verdict is False:
                 survived += 1
-                print(f"not noticed: {describe(change)}", flush=True)
+                print(f"not noticed: {describe(change, copy.top)}", flush=True)
             if options.count and noticed + survived == options.count:
                 break
     finally:
