@@ -223,7 +223,7 @@ static void take_req(struct cm_conn *conn, const struct cm_req *req)
 	conn->agreed.tclass = req->primary.tclass;
 	conn->max_retries = req->max_cm_retries;
 	conn->response_ns = conn_bounded_ns(req->local_response_timeout);
-	conn->life_ns = conn_bounded_ns(ack_timeout > 0 ? ack_timeout - 1 : 0);
+	conn->life_ns = conn_bounded_ns(RTE_MAX(ack_timeout, 1) - 1);
 	conn->wait_ns = conn_bounded_ns(ack_timeout);
 	conn->linger_ns = 2 * (conn_bounded_ns(req->remote_response_timeout) + 2 * conn->life_ns);
 }

@@ -185,17 +185,19 @@ static void receive_own(unsigned int first)
 					   FRAME_SOURCE_GOOD, agent_rig.now_ns, &qp));
 }
 
-void agent_rig_run(void)
+unsigned int agent_rig_run(void)
 {
-	unsigned int before, work;
+	unsigned int before, work, sum = 0;
 
 	agent_rig.locked = true;
 	do {
 		before = agent_rig.frames;
 		work = gsi_run(agent_rig.device, agent_rig.now_ns, &sink);
+		sum += work;
 		receive_own(before);
 	} while (work > 0);
 	agent_rig.locked = false;
+	return sum;
 }
 
 void agent_rig_pass(uint64_t ns)

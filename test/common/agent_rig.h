@@ -59,8 +59,8 @@ void agent_rig_fini(void);
 extern const struct agent_notify agent_rig_notify;
 
 /** Run the device's receiver of MADs if it is due. The device receives the frames that it has
- * sent. */
-void agent_rig_run(void);
+ * sent. Return the work of all passes. */
+unsigned int agent_rig_run(void);
 
 /** Advance the clock by `ns`, then do what agent_rig_run does. */
 void agent_rig_pass(uint64_t ns);

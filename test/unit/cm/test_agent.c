@@ -157,7 +157,7 @@ TEST(agent_run__mads_wait_for_room)
 	connect_to(9);
 	connect_to(9);
 	agent_rig.room = 0;
-	agent_rig_run();
+	assert_int_equal(agent_rig_run(), 0);
 	assert_int_equal(agent_rig.frames, 0);
 	assert_true(gsi_deadline_ns(agent_rig.device) == 0);
 	agent_rig.room = 1;
@@ -211,6 +211,14 @@ TEST(agent_run__timers_end_what_nobody_answers)
 	assert_int_equal(agent_rig.event_types[0], CM_EVENT_UNREACHABLE);
 	assert_int_equal(agent_rig.frames, 4);
 	assert_true(gsi_deadline_ns(agent_rig.device) == UINT64_MAX);
+}
+
+TEST(agent_run__timer_and_mads_are_work)
+{
+	connect_to(9);
+	agent_rig.now_ns += 2 * SECOND;
+	assert_int_equal(agent_rig_run(), 1 + 2);
+	assert_int_equal(agent_rig.frames, 2);
 }
 
 TEST(agent_leave__tells_what_the_call_has_brought)

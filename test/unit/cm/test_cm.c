@@ -6,7 +6,8 @@
 
 #include "cm_fixture.h"
 
-#define MANY 5000
+#define MANY   5000
+#define ALMOST 30000 /* in each bucket of the tables, but for a case in a thousand */
 
 TEST_FIXTURE(cm_fixture_set_up, cm_fixture_tear_down);
 
@@ -118,6 +119,25 @@ TEST(many__are_found_and_end)
 	while (cm_deadline_ns(rig.cm) != UINT64_MAX)
 		rig_expire(&rig);
 	assert_int_equal(cm_conn_count(rig.cm), 0);
+}
+
+static void count_conn(const struct gsi_conn *view, void *arg)
+{
+	*(unsigned int *)arg += view->qpn != 0;
+}
+
+TEST(many__are_told_and_abandoned)
+{
+	const struct cm_connect_attr attr = rig_connect_attr(&rig);
+	unsigned int told = 0;
+	struct cm_conn *conn;
+
+	for (uint32_t i = 0; i < ALMOST; i++)
+		assert_int_equal(cm_connect(rig.cm, &attr, rig.now_ns, &conn), 0);
+	cm_each(rig.cm, count_conn, &told);
+	assert_int_equal(told, ALMOST);
+	assert_int_equal(cm_abandon(rig.cm, UINT32_MAX, rig.now_ns), ALMOST);
+	assert_int_equal(rig.sent, 2 * ALMOST);
 }
 
 /* With two ids to draw from, of which 0 is none, there is one connection at a time. */

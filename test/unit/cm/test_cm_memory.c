@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Tests of the manager without memory: the linker directs its allocations here, and any of them may
- * fail. Nothing is lost but a message, which its sender repeats. */
+/* Tests of the manager without memory, or without random numbers: the linker directs these calls
+ * here, and any of them may fail. Nothing is lost but a message, which its sender repeats. */
 #include <errno.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <sys/random.h>
 
 #include "agent_rig.h"
 #include "cm_fixture.h"
@@ -14,6 +15,7 @@
 #define NO_LIMIT UINT32_MAX
 
 static uint32_t allowed = NO_LIMIT; /* allocations that succeed from now on */
+static bool no_random;
 
 static bool may_allocate(void)
 {
@@ -45,8 +47,17 @@ void *__wrap_reallocarray(void *old, size_t count, size_t size)
 	return may_allocate() ? __real_reallocarray(old, count, size) : NULL;
 }
 
+ssize_t __real_getrandom(void *buf, size_t len, unsigned int flags);
+ssize_t __wrap_getrandom(void *buf, size_t len, unsigned int flags);
+
+ssize_t __wrap_getrandom(void *buf, size_t len, unsigned int flags)
+{
+	return __real_getrandom(buf, no_random ? len - 1 : len, flags);
+}
+
 static int tear_down(void **state)
 {
+	no_random = false;
 	allowed = NO_LIMIT;
 	return cm_fixture_tear_down(state);
 }
@@ -244,4 +255,22 @@ TEST(memory__port)
 	assert_int_equal(rc, -ENOMEM);
 	assert_int_equal(cm_ports_local.claim(NULL, &claim, &id), 0);
 	cm_ports_local.release(NULL, id);
+}
+
+/* An id or a port that could be guessed is worse than none. */
+TEST(random__none)
+{
+	struct cm_port_claim claim = {.space = CM_PS_TCP, .any_address = true};
+	const struct cm_connect_attr attr = rig_connect_attr(&rig);
+	const struct cm_config config = {.sink = &rig.sink};
+	struct cm_conn *conn;
+	struct cm *cm;
+	uint32_t id;
+
+	no_random = true;
+	assert_int_equal(cm_create(&config, &cm), -EIO);
+	assert_int_equal(cm_connect(rig.cm, &attr, rig.now_ns, &conn), -ENOMEM);
+	assert_int_equal(cm_conn_count(rig.cm), 0);
+	assert_int_equal(cm_ports_local.claim(NULL, &claim, &id), -EIO);
+	assert_int_equal(claim.port, 0);
 }

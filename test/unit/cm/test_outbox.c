@@ -65,6 +65,19 @@ TEST(outbox_push__keeps_the_order_while_it_grows)
 	assert_null(outbox_first(&outbox));
 }
 
+TEST(outbox_push__uses_all_places_before_it_grows)
+{
+	uint32_t in = 0;
+
+	while (in < OUTBOX_KEPT)
+		assert_int_equal(push(in++), 0);
+	for (; in < 10 * OUTBOX_KEPT; in++) {
+		expect(in - OUTBOX_KEPT);
+		assert_int_equal(push(in), 0);
+		assert_int_equal(outbox.room, OUTBOX_KEPT);
+	}
+}
+
 TEST(outbox_push__is_bounded)
 {
 	for (uint32_t i = 0; i < OUTBOX_MAX; i++)

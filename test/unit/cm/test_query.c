@@ -173,6 +173,7 @@ TEST(agent_resolve__known_at_once)
 	memset(agent_rig.hop.mac, 0x33, sizeof(agent_rig.hop.mac));
 	assert_int_equal(resolve(MS), 0);
 	assert_address(0x33);
+	assert_memory_equal(agent_rig.routed_to, TO_IPV6, GID_LEN);
 	assert_int_equal(agent_rig.looks, 0);
 	agent_rig.hop.known = false;
 	agent_rig.answers = true;
