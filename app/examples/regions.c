@@ -6,6 +6,7 @@
 #include <stdio.h>
 
 #include <rte_common.h>
+#include <rte_eal.h>
 #include <rte_memory.h>
 
 #define NAME	    "example_regions"

@@ -12,8 +12,8 @@ import re
 import subprocess
 import sys
 
-# Functions that a sanitizer, or the count of coverage, adds to each object.
-SANITIZERS = re.compile(r'(asan|hwasan|msan|tsan|sancov)\.module_[cd]tor|_sub_[DI]_[0-9_]+$')
+# Functions that a sanitizer, or the count of coverage, adds to each object; and what arm64's objects mark code and data with.
+ADDED = re.compile(r'(asan|hwasan|msan|tsan|sancov)\.module_[cd]tor|_sub_[DI]_[0-9_]+$|\$[xd]')
 
 
 def source_of(path):
@@ -34,7 +34,7 @@ def functions_of(nm, paths):
     for line in listing.splitlines():
         path, rest = line.split(': ', 1)
         name, kind = rest.split()[:2]
-        if kind in 'tTwW' and not SANITIZERS.match(name):
+        if kind in 'tTwW' and not ADDED.match(name):
             yield path, name, kind != 't'
 
 
