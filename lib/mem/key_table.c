@@ -170,14 +170,13 @@ static int map_secrets(struct key_secrets **secrets)
 int key_table_create(uint32_t max_regions, struct key_table **table)
 {
 	struct key_table *t;
-	uint32_t bits = 1;
+	uint32_t bits;
 	size_t chunks;
 	int rc;
 
 	if (max_regions > (1u << INDEX_BITS_MAX) - QUARANTINE_INSERTIONS)
 		return -ENOMEM;
-	while ((1u << bits) < max_regions + QUARANTINE_INSERTIONS)
-		bits++;
+	bits = rte_log2_u32(max_regions + QUARANTINE_INSERTIONS);
 	chunks = ((size_t)1 << bits) / CHUNK_SLOTS;
 	t = calloc(1, sizeof(*t) + chunks * sizeof(t->chunks[0]));
 	if (!t)

@@ -286,6 +286,10 @@ TEST(dmabuf_register__ranges_are_checked)
 	assert_int_equal(reg(0, size, 0, 0, &mr), 0);
 	assert_int_equal(mr->iova, 0);
 	mr_deregister(mr);
+	/* A buffer without bytes is no error of lseek(2). */
+	assert_int_equal(ftruncate(buffer.fd, 0), 0);
+	errno = 0;
+	assert_int_equal(reg(0, 1, IOVA, 0, &mr), -EINVAL);
 }
 
 TEST(dmabuf_register__reaches_the_buffer)
