@@ -10,6 +10,7 @@ change. A change that does not compile does not count.
 import argparse
 import collections
 import filecmp
+import glob
 import os
 import random
 import re
@@ -27,10 +28,11 @@ from harness.checkout import TOP_DIR, checked_in, configure, introspect  # noqa:
 from harness.process import exit_on_signals  # noqa: E402
 
 FOLDER = "build-mutate"
-# How much more CPU time than without a change the tests may take. What sleeps for ever is ended by the clock, late: other work
-# of the machine must not make a change count as noticed.
+# How much more CPU time than without a change the tests may take. What sleeps for ever is ended, too; not what waits for a CPU:
+# other work of the machine must not make a change count as noticed.
 CPU_FACTOR = 4
 CPU_LEAST_S = 5
+ASLEEP_S = 15  # no test sleeps so long
 CLOCK_S = 300
 SKIPPED = 77  # the exit status of a file whose tests are all left out
 
@@ -131,12 +133,12 @@ class Test:
         if self._cpu_s is not None:
             most = int(max(CPU_FACTOR * self._cpu_s, CPU_LEAST_S))
             resource.prlimit(process.pid, resource.RLIMIT_CPU, (most, most))
-        clock = threading.Timer(CLOCK_S, os.killpg, (process.pid, signal.SIGKILL))
-        clock.start()
+        ended = threading.Event()
+        threading.Thread(target=end_if_asleep, args=(process.pid, ended)).start()
         try:
             return not any(b"[  FAILED  ]" in line for line in process.stdout) and process.wait() in (0, SKIPPED)
         finally:
-            clock.cancel()
+            ended.set()
             if process.poll() is None:
                 os.killpg(process.pid, signal.SIGKILL)
                 process.wait()
@@ -209,6 +211,30 @@ class Copy:
             return not self.passes(change.path)
         finally:
             _write(path, source)
+
+
+def states(session):
+    """Return the state of each thread of a session (proc_pid_stat(5))."""
+    for path in glob.glob("/proc/[0-9]*/task/[0-9]*/stat"):
+        try:
+            with open(path, encoding="utf-8", errors="replace") as file:
+                fields = file.read().rpartition(")")[2].split()
+        except OSError:
+            continue
+        if int(fields[3]) == session:
+            yield fields[0]
+
+
+def end_if_asleep(session, ended):
+    """Kill the processes of a session if all their threads sleep for long, or at the latest after CLOCK_S."""
+    asleep = 0
+    for _ in range(CLOCK_S):
+        if ended.wait(1):
+            return
+        asleep = asleep + 1 if set(states(session)) <= {"S", "Z"} else 0
+        if asleep == ASLEEP_S:
+            break
+    os.killpg(session, signal.SIGKILL)
 
 
 def tests_of(program):
