@@ -125,6 +125,12 @@ int dm_read(const struct dm *dm, uint64_t offset, void *to, size_t length)
 	return 0;
 }
 
+static void release(const struct mr *mr)
+{
+	__atomic_sub_fetch(&mr->dm->users, 1, __ATOMIC_RELEASE);
+	dm_release_hold(mr->dm);
+}
+
 int dm_register(struct pd *pd, struct dm *dm, uint64_t offset, size_t length, unsigned int access,
 		struct mr **mr)
 {
@@ -132,6 +138,7 @@ int dm_register(struct pd *pd, struct dm *dm, uint64_t offset, size_t length, un
 		.kind = MR_DEVICE,
 		.length = length,
 		.access = access,
+		.release = release,
 		.dm = dm,
 	};
 	int rc;
@@ -155,10 +162,4 @@ int dm_register(struct pd *pd, struct dm *dm, uint64_t offset, size_t length, un
 		dm_release_hold(dm);
 	}
 	return rc;
-}
-
-void dm_release(const struct mr *mr)
-{
-	__atomic_sub_fetch(&mr->dm->users, 1, __ATOMIC_RELEASE);
-	dm_release_hold(mr->dm);
 }

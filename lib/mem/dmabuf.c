@@ -92,6 +92,13 @@ static void unmap_buffer(const struct mr *mr)
 	munmap(mr->addr - mr->dmabuf.skip, mr->dmabuf.skip + mr->length);
 }
 
+static void release(const struct mr *mr)
+{
+	sync_buffer(mr->dmabuf.fd, DMA_BUF_SYNC_END);
+	unmap_buffer(mr);
+	close(mr->dmabuf.fd);
+}
+
 int dmabuf_register(struct pd *pd, uint64_t offset, size_t length, uint64_t iova, int fd,
 		    unsigned int access, struct mr **mr)
 {
@@ -100,6 +107,7 @@ int dmabuf_register(struct pd *pd, uint64_t offset, size_t length, uint64_t iova
 		.length = length,
 		.iova = iova,
 		.access = access,
+		.release = release,
 		.dmabuf.skip = offset,
 	};
 	int rc = check_arguments(offset, length, iova, access);
@@ -127,11 +135,4 @@ unmap:
 close_fd:
 	close(described.dmabuf.fd);
 	return rc;
-}
-
-void dmabuf_release(const struct mr *mr)
-{
-	sync_buffer(mr->dmabuf.fd, DMA_BUF_SYNC_END);
-	unmap_buffer(mr);
-	close(mr->dmabuf.fd);
 }

@@ -123,10 +123,8 @@ int mr_deregister(struct mr *mr)
 	if (!advise_cancel(mr))
 		return -EAGAIN;
 	key_table_remove(mr->pd->keys, mr->key);
-	if (mr->kind == MR_DEVICE)
-		dm_release(mr);
-	if (mr->kind == MR_DMABUF)
-		dmabuf_release(mr);
+	if (mr->release)
+		mr->release(mr);
 	if (mr->kind == MR_NULL)
 		pd_release_hold(mr->pd);
 	else

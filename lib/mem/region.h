@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Functions that all kinds of regions share: their creation, and the release of what some of them
- * hold. */
+/* The creation of a region, which all kinds share. */
 #ifndef MEM_REGION_H
 #define MEM_REGION_H
 
@@ -17,10 +16,5 @@ struct pd;
  *   0, -ENOMEM, or -EINVAL if the domain is destroyed.
  */
 int region_open(struct pd *pd, const struct mr *described, struct mr **mr);
-
-/** Release what a region of device memory (dm.c) or of a dma-buf (dmabuf.c) holds. Nobody uses the
- * region any more. */
-void dm_release(const struct mr *mr);
-void dmabuf_release(const struct mr *mr);
 
 #endif

@@ -34,6 +34,9 @@ struct mr {
 	uint32_t windows;    /* bound windows; engine's thread */
 	void *dma;	     /* DMA mapping for sends without a copy, or NULL; engine's lock */
 	uint32_t prefetches; /* prefetches in progress (advise.h); under that file's lock */
+	/* Release what the region holds: MR_DEVICE, MR_DMABUF; else NULL. Nobody uses the region
+	 * any more. */
+	void (*release)(const struct mr *mr);
 	union {
 		struct dm *dm;	       /* MR_DEVICE: the device memory that this is a part of */
 		struct {	       /* MR_DMABUF */
