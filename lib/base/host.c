@@ -6,15 +6,6 @@
 #include <string.h>
 #include <unistd.h>
 
-uint64_t hash_bytes(uint64_t hash, const void *data, size_t len)
-{
-	const uint8_t *bytes = data;
-
-	for (size_t i = 0; i < len; i++)
-		hash = (hash ^ bytes[i]) * UINT64_C(0x100000001b3);
-	return hash;
-}
-
 /* The id alone is not enough: containers and clones of one image share it. */
 uint64_t hash_host(uint64_t hash)
 {

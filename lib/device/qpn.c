@@ -35,8 +35,8 @@ struct qpn_page {
 };
 
 /* The table entry of an allocated number that has no queue pair yet, or none any more. */
-static char given_mark;
-#define GIVEN ((struct qp *)&given_mark)
+static const char given_mark;
+#define GIVEN ((struct qp *)(uintptr_t)&given_mark)
 
 /* Return the size of the window, in which each engine has as many numbers as one alone would. */
 static uint32_t window_qpns(const struct device *device)
