@@ -7,32 +7,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <sys/un.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "rc.h"
 
 #define ACCESS	  (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ)
-#define TRIES	  600
-#define PAUSE_NS  100000000
 #define IPV4_BYTE 10 /* the GID of an IPv4 address is ::ffff:a.b.c.d */
-
-/* A message from one side to the other. */
-struct card {
-	union ibv_gid gid;
-	uint32_t qpn;
-	uint32_t rkey;
-	uint64_t addr;
-};
-
-static void check(int bad, const char *what)
-{
-	if (!bad)
-		return;
-	fprintf(stderr, "%s: %s\n", what, strerror(errno));
-	exit(1);
-}
 
 /* Return the GID of the first IPv4 address. */
 static struct ibv_gid_entry own_gid(struct ibv_context *context)
@@ -46,7 +26,7 @@ static struct ibv_gid_entry own_gid(struct ibv_context *context)
 			return gid;
 	}
 	errno = ENOENT;
-	check(1, "an IPv4 address");
+	meet_check(1, "an IPv4 address");
 	return gid;
 }
 
@@ -61,18 +41,18 @@ static void make(struct meet *meet)
 	};
 	struct ibv_recv_wr recv = {.wr_id = 1}, *bad;
 
-	check(!context, "no RDMA device");
+	meet_check(!context, "no RDMA device");
 	meet->memory = calloc(1, MEET_BYTES);
 	meet->pd = ibv_alloc_pd(context);
-	check(!meet->memory || !meet->pd, "ibv_alloc_pd");
+	meet_check(!meet->memory || !meet->pd, "ibv_alloc_pd");
 	meet->mr = ibv_reg_mr(meet->pd, meet->memory, MEET_BYTES, ACCESS);
 	meet->cq = ibv_create_cq(context, 64, NULL, NULL, 0);
-	check(!meet->mr || !meet->cq, "ibv_reg_mr, ibv_create_cq");
+	meet_check(!meet->mr || !meet->cq, "ibv_reg_mr, ibv_create_cq");
 	init.send_cq = init.recv_cq = meet->cq;
 	meet->qp = ibv_create_qp(meet->pd, &init);
-	check(!meet->qp, "ibv_create_qp");
+	meet_check(!meet->qp, "ibv_create_qp");
 	rc_init(meet->qp, ACCESS);
-	check(ibv_post_recv(meet->qp, &recv, &bad), "ibv_post_recv");
+	meet_check(ibv_post_recv(meet->qp, &recv, &bad), "ibv_post_recv");
 	ibv_free_device_list(list);
 }
 
@@ -80,60 +60,32 @@ static void make(struct meet *meet)
 static void exchange(struct meet *meet, int fd)
 {
 	const struct ibv_gid_entry gid = own_gid(meet->qp->context);
-	const struct card own = {.gid = gid.gid,
-				 .qpn = meet->qp->qp_num,
-				 .rkey = meet->mr->rkey,
-				 .addr = (uintptr_t)meet->memory};
-	struct card peer;
+	const struct meet_card own = {.gid = gid.gid,
+				      .qpn = meet->qp->qp_num,
+				      .rkey = meet->mr->rkey,
+				      .addr = (uintptr_t)meet->memory};
+	struct meet_card peer;
 
-	check(write(fd, &own, sizeof(own)) != (ssize_t)sizeof(own) ||
-		      recv(fd, &peer, sizeof(peer), MSG_WAITALL) != (ssize_t)sizeof(peer),
-	      "exchange");
+	meet_check(write(fd, &own, sizeof(own)) != (ssize_t)sizeof(own) ||
+			   recv(fd, &peer, sizeof(peer), MSG_WAITALL) != (ssize_t)sizeof(peer),
+		   "exchange");
 	rc_connect(meet->qp, peer.qpn, &peer.gid, (uint8_t)gid.gid_index);
 	meet->peer_addr = peer.addr;
 	meet->peer_rkey = peer.rkey;
-	check(write(fd, "", 1) != 1 || recv(fd, &peer, 1, MSG_WAITALL) != 1, "exchange");
+	meet_check(write(fd, "", 1) != 1 || recv(fd, &peer, 1, MSG_WAITALL) != 1, "exchange");
 	close(fd);
-}
-
-static int make_socket(struct sockaddr_un *address, const char *path)
-{
-	const int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-
-	memset(address, 0, sizeof(*address));
-	address->sun_family = AF_UNIX;
-	snprintf(address->sun_path, sizeof(address->sun_path), "%s", path);
-	check(fd < 0, "socket");
-	return fd;
 }
 
 void meet_serve(struct meet *meet, const char *path)
 {
-	struct sockaddr_un address;
-	const int fd = make_socket(&address, path);
-	int client;
-
 	make(meet);
-	check(bind(fd, (struct sockaddr *)&address, sizeof(address)) || listen(fd, 1), path);
-	client = accept(fd, NULL, NULL);
-	check(client < 0, path);
-	close(fd);
-	unlink(path);
-	exchange(meet, client);
+	exchange(meet, meet_accept(path));
 }
 
 void meet_call(struct meet *meet, const char *path)
 {
-	const struct timespec pause = {.tv_nsec = PAUSE_NS};
-	struct sockaddr_un address;
-	const int fd = make_socket(&address, path);
-	int tries = TRIES;
-
 	make(meet);
-	while (connect(fd, (struct sockaddr *)&address, sizeof(address)) != 0 && --tries > 0)
-		nanosleep(&pause, NULL);
-	check(tries == 0, path);
-	exchange(meet, fd);
+	exchange(meet, meet_connect(path));
 }
 
 void meet_post(struct meet *meet, enum ibv_wr_opcode opcode)
@@ -148,7 +100,7 @@ void meet_post(struct meet *meet, enum ibv_wr_opcode opcode)
 	};
 	struct ibv_send_wr *bad;
 
-	check(ibv_post_send(meet->qp, &wr, &bad), "ibv_post_send");
+	meet_check(ibv_post_send(meet->qp, &wr, &bad), "ibv_post_send");
 }
 
 void meet_wait(struct meet *meet)

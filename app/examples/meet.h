@@ -10,6 +10,14 @@
 
 #define MEET_BYTES 1048576
 
+/* What each side sends to the other over the socket. */
+struct meet_card {
+	union ibv_gid gid;
+	uint32_t qpn;
+	uint32_t rkey;
+	uint64_t addr;
+};
+
 struct meet {
 	struct ibv_pd *pd;
 	struct ibv_cq *cq;
@@ -31,6 +39,14 @@ void meet_post(struct meet *meet, enum ibv_wr_opcode opcode);
 
 /** Wait until a request has completed successfully. */
 void meet_wait(struct meet *meet);
+
+/** End the program with one line if `bad` is not 0: `what` failed, with the text of errno. */
+void meet_check(int bad, const char *what);
+
+/** Wait for the other program at `path`, or look for it there for a minute. Return a connected
+ * socket. */
+int meet_accept(const char *path);
+int meet_connect(const char *path);
 
 /** Return the expected byte at an offset of the region in a round. */
 static inline uint8_t meet_byte(uint32_t at, uint32_t round)

@@ -9,15 +9,6 @@
 #define READS	  4  /* READs and atomics at the same time, each way */
 #define HOP_LIMIT 64 /* as Linux sets it */
 
-/* Each state needs its own attributes; ibv_modify_qp(3) lists them. */
-#define INIT_MASK (IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS)
-#define RTR_MASK                                                                        \
-	(IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN | \
-	 IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER)
-#define RTS_MASK                                                                               \
-	(IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN | \
-	 IBV_QP_MAX_QP_RD_ATOMIC)
-
 static void modify(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask, const char *state)
 {
 	const int error = ibv_modify_qp(qp, attr, mask);
@@ -33,7 +24,7 @@ void rc_init(struct ibv_qp *qp, int access)
 	struct ibv_qp_attr attr = {
 		.qp_state = IBV_QPS_INIT, .port_num = 1, .qp_access_flags = (unsigned int)access};
 
-	modify(qp, &attr, INIT_MASK, "INIT");
+	modify(qp, &attr, RC_INIT_MASK, "INIT");
 }
 
 void rc_connect(struct ibv_qp *qp, uint32_t peer_qpn, const union ibv_gid *peer_gid,
@@ -56,7 +47,7 @@ void rc_connect(struct ibv_qp *qp, uint32_t peer_qpn, const union ibv_gid *peer_
 				    .hop_limit = HOP_LIMIT}},
 	};
 
-	modify(qp, &attr, RTR_MASK, "RTR");
+	modify(qp, &attr, RC_RTR_MASK, "RTR");
 	attr.qp_state = IBV_QPS_RTS;
-	modify(qp, &attr, RTS_MASK, "RTS");
+	modify(qp, &attr, RC_RTS_MASK, "RTS");
 }

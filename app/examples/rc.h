@@ -8,6 +8,15 @@
 
 #include <infiniband/verbs.h>
 
+/* Each state needs its own attributes; ibv_modify_qp(3) lists them. */
+#define RC_INIT_MASK (IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS)
+#define RC_RTR_MASK                                                                     \
+	(IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN | \
+	 IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER)
+#define RC_RTS_MASK                                                                            \
+	(IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN | \
+	 IBV_QP_MAX_QP_RD_ATOMIC)
+
 /** Move a new queue pair to INIT: receive requests can be posted now. `access` is what the peer may
  * do with our memory. */
 void rc_init(struct ibv_qp *qp, int access);

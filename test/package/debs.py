@@ -27,6 +27,8 @@ EXPECTED = COMMANDS | {
 LINK = re.compile(r"\]\(([^)#:]+)(?:#[^)]*)?\)")
 SOURCES = r"(app|config|test|doc/man)/"  # the package has the manual pages elsewhere
 PAGES = 30
+EXPECTED_ROCE = {"libroce0": {"usr/lib/x86_64-linux-gnu/libroce.so.0"},
+                 "libroce-dev": {"usr/include/roce/roce.h", "usr/share/doc/libroce-dev/examples/roce_over_udp.c.gz"}}
 EXPECTED_DEV = {"usr/include/uroce/port.h", "usr/include/uroce/primary.h", "usr/include/uroce/verbs.h"}
 
 
@@ -81,7 +83,7 @@ class Debs:
             raise CheckFailed("the archive differs from the commit", sorted(found ^ committed)[:20])
 
     def build(self, command):
-        """Debian's tools build both packages by this command, with the version of meson.build."""
+        """Debian's tools build the packages by this command, with the version of meson.build."""
         with open(os.path.join(self.source, "debian", "changelog"), encoding="utf-8") as file:
             head = file.readline()
         if not head.startswith(f"uroce ({version()}) "):
@@ -89,7 +91,8 @@ class Debs:
         tell(command.split(), self.source, BUILD_SECONDS,
              env={**os.environ, "DEB_BUILD_OPTIONS": f"nocheck parallel={os.cpu_count()}"})
         self.file("uroce")
-        self.file("liburoce-dev")
+        for package in ("liburoce-dev", *EXPECTED_ROCE):
+            self.file(package)
 
     def build_later(self):
         """Make the same package with a later version, to upgrade to. Its library says so."""

@@ -142,7 +142,7 @@ printf '%s\\n' "${{COMPREPLY[@]}}\""""
         """Debian's compiler builds the example as a user would, and it finds its library by itself."""
         place = self._place
         place.run("cp -r /usr/share/doc/liburoce-dev/examples /tmp/app && cd /tmp/app && gunzip -f *.gz 2>/dev/null; "
-                  "cc -o embedded embedded.c two_ports.c meet.c rc.c $(pkg-config --cflags --libs uroce libdpdk) -lpthread")
+                  "cc -o embedded embedded.c two_ports.c meet.c meet_socket.c rc.c $(pkg-config --cflags --libs uroce libdpdk) -lpthread")
         output = place.run("ldd /tmp/app/embedded")
         if not re.search(r"libibverbs\.so\.1 => /usr/lib/[^/]+/uroce/", output):
             raise CheckFailed("it finds another library", output.splitlines())

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """RoCE by an ordinary UDP socket (--udp), as a user without any right: on one network and through a router, among each other and
-with a packet socket, which sees and checks what a NIC would."""
+with a packet socket, which sees and checks what a NIC would. And an endpoint by libroce, among its like and with uroce."""
 
 import os
 import shutil
@@ -16,6 +16,7 @@ FIRST_PORT = 31200
 SECONDS = 40
 END_SECONDS = 20
 MTU = 9000
+EXAMPLES = os.path.join(os.path.dirname(UROCE_RUN), "examples")
 # Each host's interface and addresses. The router has two; a packet between the others passes through it.
 NEAR = {"ipv4": "10.9.41.1", "ipv6": "fd09:41::1"}
 ROUTER = {"ipv4": "10.9.41.2", "ipv6": "fd09:41::2"}
@@ -99,6 +100,8 @@ class UdpTest:
         for program, options in (("ib_write_bw", ["-s", "65536"]), ("ib_read_bw", ["-s", "65536"]), ("ib_send_lat", []),
                                  ("ib_atomic_bw", [])):
             self._check(program, self._run, PerfTest(program, options, 500), "near", "default", "far", "udp", "ipv4")
+        for server, client in (("roce", "roce"), ("roce", "udp"), ("udp", "roce"), ("roce", "netdev")):
+            self._check(f"WRITEs and READs, {server} to {client}", self._meet, server, client)
         self._check("a path with a smaller MTU than the interface's", self._small_path)
         self._check("one packet of a hundred is lost", self._lossy)
         self._check("the port is taken", self._taken)
@@ -125,6 +128,23 @@ class UdpTest:
             running.expect(server, END_SECONDS, "server")
             if words and any(words not in process.output() for process in (server, client)):
                 running.fail(f"a side does not say '{words}'")
+
+    def _start_end(self, running, place, way, *options):
+        """Start a program that meets another one: on uroce, or by libroce."""
+        if way != "roce":
+            return running.start(self._host(place, way), [os.path.join(EXAMPLES, "remote_write"), *options])
+        self._names += 1
+        host = LocalHost(f"udp-{self._names}", self._work_dir, [*self._namespaces[place].prefix, *self._nobody()])
+        return running.start(host, [os.path.join(EXAMPLES, "roce_over_udp"), *options, PLACES[place][1]["ipv4"]])
+
+    def _meet(self, server_way, client_way):
+        """A program writes a megabyte into another one's memory and reads it back, and both verify it."""
+        socket = os.path.join(self._work_dir, f"meet-{server_way}-{client_way}.sock")
+        with CmRunning() as running:
+            server = self._start_end(running, "near", server_way, "-s", socket)
+            client = self._start_end(running, "far", client_way, socket)
+            running.expect(client, SECONDS, "client")
+            running.expect(server, END_SECONDS, "server")
 
     def _small_path(self):
         """The kernel drops what is too long for the path, and says so. --mtu helps."""
