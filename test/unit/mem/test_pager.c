@@ -13,6 +13,7 @@
 #include "env.h"
 #include "held_pages.h"
 #include "mem/pager.h"
+#include "open_fds.h"
 #include "test.h"
 
 #define TIMEOUT_MS 5000 /* milliseconds */
@@ -518,6 +519,17 @@ static uint64_t clock_of(void *user)
 {
 	assert_ptr_equal(user, &told);
 	return now_ns + 1000;
+}
+
+TEST(pager_destroy__leaves_no_descriptor)
+{
+	const struct pager_config config = {
+		.now_ns = &now_ns, .came = came, .user = &told, .start = start};
+	const unsigned int before = fds_count();
+
+	pager_destroy(pager);
+	assert_int_equal(fds_count(), before - 1);
+	assert_int_equal(pager_create(&config, &pager), 0);
 }
 
 /* now_ns may be the time of an idle engine. */

@@ -39,6 +39,7 @@ TEST(pages_ask__tells_of_each_page_whether_it_is_there)
 {
 	static const bool expected[ENV_PAGES] = {false, true, false, true, true};
 	const int fds[] = {pages_open(), NO_PAGEMAP};
+	bool there[ENV_PAGES];
 
 	assert_true(fds[0] >= 0);
 	assert_int_equal(fcntl(fds[0], F_GETFD), FD_CLOEXEC);
@@ -51,6 +52,11 @@ TEST(pages_ask__tells_of_each_page_whether_it_is_there)
 		expect(fds[i], 1, 1, expected);
 		expect(fds[i], 2, 3, expected);
 	}
+	/* It was there a moment ago: no answer of before is left. */
+	*(uint8_t *)at(6) = 1;
+	for (size_t i = 0; i < 2; i++)
+		pages_ask(fds[i], at(0), ENV_PAGES, false, there);
+	assert_true(there[6]);
 	assert_int_equal(munmap((void *)at(6), env.page), 0);
 	for (size_t i = 0; i < 2; i++) {
 		expect(fds[i], 0, ENV_PAGES, expected);
