@@ -40,21 +40,40 @@ static enum mr_status resolve(const struct mr *mr, const struct pd *pd, uint64_t
 			IBV_ACCESS_REMOTE_ATOMIC))
 
 /*
- * Check that the pages are in memory. Only on-demand regions can lack pages; for others nothing is
- * asked. An entry of a list may be longer than the region: the pager must not touch memory behind
- * the region, because it may be a device's.
+ * Check that the pages of an on-demand region are in memory. An entry of a list may be longer than
+ * the region: the pager must not touch memory behind the region, because it may be a device's.
  */
-static enum mr_status look(const struct mr *mr, const struct pd *pd, const uint8_t *addr,
-			   unsigned int need, struct mr_touch touch)
+static __rte_noinline enum mr_status look(const struct mr *mr, const struct pd *pd,
+					  const uint8_t *addr, unsigned int need,
+					  struct mr_touch touch)
 {
 	struct pager *pager = pd->pager;
 	uint64_t behind;
 
-	if (likely(!(mr->access & IBV_ACCESS_ON_DEMAND)) || !pager || touch.now == 0)
+	if (!pager || touch.now == 0)
 		return MR_OK;
 	behind = mr->length - (uint64_t)((uintptr_t)addr - (uintptr_t)mr->addr) - touch.now;
 	touch.ahead = (uint32_t)RTE_MIN(touch.ahead, behind);
 	return pager->look(pager, (uintptr_t)addr, touch, need & WRITES) ? MR_OK : MR_ABSENT;
+}
+
+/* Return true if a key that was used just now leads to a region whose pages are in memory: not to a
+ * window, and not on demand. Most accesses need nothing else, and so no call. */
+static bool is_usual(const struct mr *mr)
+{
+	return mr && mr->kind != MR_WINDOW && !(mr->access & IBV_ACCESS_ON_DEMAND);
+}
+
+/* Resolve an access, and check the pages. Regions that are not on demand lack none. */
+static enum mr_status reach(const struct mr *mr, const struct pd *pd, uint64_t iova,
+			    uint64_t length, unsigned int need, struct mr_touch touch,
+			    uint8_t **addr)
+{
+	const enum mr_status status = resolve(mr, pd, iova, length, need, addr);
+
+	if (unlikely(mr->access & IBV_ACCESS_ON_DEMAND) && status == MR_OK)
+		return look(mr, pd, *addr, need, touch);
+	return status;
 }
 
 static const struct mr *find_local(const struct pd *pd, uint32_t key)
@@ -76,20 +95,26 @@ enum mr_status mr_resolve(const struct pd *pd, uint32_t key, uint64_t iova, uint
 	return mr ? resolve(mr, pd, iova, length, need, addr) : MR_BAD_KEY;
 }
 
+static __rte_noinline enum mr_status reach_local(const struct pd *pd, uint32_t key, uint64_t iova,
+						 uint64_t length, unsigned int need,
+						 struct mr_touch touch, uint8_t **addr)
+{
+	const struct mr *mr = find_local(pd, key);
+
+	return mr ? reach(mr, pd, iova, length, need, touch, addr) : MR_BAD_KEY;
+}
+
 enum mr_status mr_reach(const struct pd *pd, uint32_t key, uint64_t iova, uint64_t length,
 			unsigned int need, struct mr_touch touch, uint8_t **addr)
 {
 	const struct mr *mr;
-	enum mr_status status;
 
 	*addr = NULL;
 	if (length == 0)
 		return MR_OK;
-	mr = find_local(pd, key);
-	if (unlikely(!mr))
-		return MR_BAD_KEY;
-	status = resolve(mr, pd, iova, length, need, addr);
-	return likely(status == MR_OK) ? look(mr, pd, *addr, need, touch) : status;
+	mr = key_table_recall(pd->keys, key);
+	return likely(is_usual(mr)) ? resolve(mr, pd, iova, length, need, addr)
+				    : reach_local(pd, key, iova, length, need, touch, addr);
 }
 
 /* Return true if a queue pair may use this window: one of type 2 only by the queue pair that bound
@@ -157,22 +182,28 @@ enum mr_status mr_resolve_remote(const struct pd *pd, uint32_t qpn, uint32_t key
 	return mr ? resolve(mr, pd, iova, length, need, addr) : MR_BAD_KEY;
 }
 
+static __rte_noinline enum mr_status reach_remote(const struct pd *pd, uint32_t qpn, uint32_t key,
+						  uint64_t iova, uint64_t length, unsigned int need,
+						  struct mr_touch touch, uint8_t **addr)
+{
+	struct mr copy;
+	const struct mr *mr = view_remote(pd, qpn, key, &copy);
+
+	return mr ? reach(mr, pd, iova, length, need, touch, addr) : MR_BAD_KEY;
+}
+
 enum mr_status mr_reach_remote(const struct pd *pd, uint32_t qpn, uint32_t key, uint64_t iova,
 			       uint64_t length, unsigned int need, struct mr_touch touch,
 			       uint8_t **addr)
 {
 	const struct mr *mr;
-	struct mr copy;
-	enum mr_status status;
 
 	*addr = NULL;
 	if (length == 0)
 		return MR_OK;
-	mr = view_remote(pd, qpn, key, &copy);
-	if (unlikely(!mr))
-		return MR_BAD_KEY;
-	status = resolve(mr, pd, iova, length, need, addr);
-	return likely(status == MR_OK) ? look(mr, pd, *addr, need, touch) : status;
+	mr = key_table_recall(pd->keys, key);
+	return likely(is_usual(mr)) ? resolve(mr, pd, iova, length, need, addr)
+				    : reach_remote(pd, qpn, key, iova, length, need, touch, addr);
 }
 
 enum mr_status mr_check_remote(const struct pd *pd, uint32_t qpn, uint32_t key, unsigned int need)

@@ -84,19 +84,25 @@ static inline struct mr *key_slot_region(const struct key_slot *slot, uint32_t k
 /** Do what key_table_find does for a key that is not in the cache. */
 struct mr *key_table_search(struct key_table *table, uint32_t key);
 
+/** Return the region of a key that is in the cache, or NULL. MT-safe. */
+static inline struct mr *key_table_recall(struct key_table *table, uint32_t key)
+{
+	struct key_recent *recent = (struct key_recent *)(void *)table;
+
+	if (unlikely(!tuning.key_cache))
+		return NULL;
+	/* Pairs with the release store in key_table_search: a reader of the slot's address also
+	 * sees the slot. */
+	return key_slot_region(
+		__atomic_load_n(&recent->slot[key >> 8 & (KEY_RECENT - 1)], __ATOMIC_ACQUIRE), key);
+}
+
 /** Return the region of a key, or NULL. MT-safe, wait-free, O(1). Every bit of the key is
  * compared. */
 static inline struct mr *key_table_find(struct key_table *table, uint32_t key)
 {
-	struct key_recent *recent = (struct key_recent *)(void *)table;
-	struct mr *mr = NULL;
+	struct mr *mr = key_table_recall(table, key);
 
-	/* Pairs with the release store in key_table_search: a reader of the slot's address also
-	 * sees the slot. */
-	if (likely(tuning.key_cache))
-		mr = key_slot_region(__atomic_load_n(&recent->slot[key >> 8 & (KEY_RECENT - 1)],
-						     __ATOMIC_ACQUIRE),
-				     key);
 	return likely(mr != NULL) ? mr : key_table_search(table, key);
 }
 
