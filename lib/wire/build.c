@@ -19,7 +19,7 @@ static_assert(PACKET_HDR_MAX >= sizeof(((struct path *)0)->hdr) + sizeof(struct 
 	      "the longest headers, XRC's atomics over tagged IPv6, fit");
 static_assert(PACKET_HDR_MAX <= ICRC_HEADERS_MAX, "icrc_headers takes any headers");
 
-static void seal_ipv4(const struct packet_out *out, uint32_t l4_len)
+static inline void seal_ipv4(const struct packet_out *out, uint32_t l4_len)
 {
 	struct rte_ipv4_hdr *ip = (struct rte_ipv4_hdr *)(out->frame + out->l3_off);
 	uint32_t sum;
@@ -51,7 +51,7 @@ static void seal_udp_checksum(const struct packet_out *out)
 
 /* Arguments of the guarded part of sealing. */
 struct seal {
-	const struct packet_out *out;
+	struct packet_out *out;
 	uint32_t state; /* of the CRC */
 };
 
@@ -89,8 +89,7 @@ static void seal_payload(void *arg)
 /* Copy the fragments behind the headers, without a CRC. */
 static void gather_payload(void *arg)
 {
-	const struct seal *seal = arg;
-	const struct packet_out *out = seal->out;
+	const struct packet_out *out = arg;
 	uint8_t *at = out->frame + out->hdr_len;
 	const struct packet_frag *frag;
 
@@ -106,15 +105,13 @@ static void gather_payload(void *arg)
 }
 
 /* Copy the fragments behind the headers, some of which may not be mapped. */
-static int gather_guarded(struct seal *seal)
+static int gather_guarded(struct packet_out *out)
 {
-	const struct packet_out *out = seal->out;
-
 	if (out->frags == 1 && out->copy_len == sizeof(uint64_t))
 		return guard_copy_word(out->frame + out->hdr_len, out->frag[0].addr);
 	if (out->guarded)
-		return guard_run(gather_payload, seal);
-	gather_payload(seal);
+		return guard_run(gather_payload, out);
+	gather_payload(out);
 	return 0;
 }
 
@@ -122,9 +119,9 @@ static int gather_guarded(struct seal *seal)
  * piece. */
 static int seal_short(struct seal *seal, uint8_t *tail, uint32_t pad)
 {
-	const struct packet_out *out = seal->out;
+	struct packet_out *out = seal->out;
 
-	if (unlikely(gather_guarded(seal) != 0))
+	if (unlikely(gather_guarded(out) != 0))
 		return -EFAULT;
 	memset(tail, 0, BTH_PAD_MASK); /* the ICRC follows here */
 	seal->state = icrc_headers(out->frame + out->l3_off, out->l4_off - out->l3_off,
@@ -153,19 +150,8 @@ static int seal_long(struct seal *seal, const struct bth *bth, uint8_t *tail, ui
 	return 0;
 }
 
-/* Finish an unsealed packet: the receiver checks neither ICRC nor UDP checksum, so write zeros. */
-static int seal_nothing(struct seal *seal, uint8_t *tail, uint32_t pad)
-{
-	const struct packet_out *out = seal->out;
-
-	if (unlikely(gather_guarded(seal) != 0))
-		return -EFAULT;
-	memset(tail, 0, pad + WIRE_ICRC_LEN);
-	return (int)(tail + pad + WIRE_ICRC_LEN - out->frame);
-}
-
 /* Write the lengths, which complete the headers. Return the number of pad bytes. */
-static uint32_t seal_lengths(struct packet_out *out)
+static __rte_always_inline uint32_t seal_lengths(struct packet_out *out)
 {
 	const uint32_t pad = -out->payload_len & BTH_PAD_MASK;
 	const uint32_t l4_len = packet_length(out) - out->l4_off;
@@ -190,7 +176,19 @@ static void seal_icrc(const struct seal *seal, uint8_t *at)
 		seal_udp_checksum(seal->out);
 }
 
-int packet_seal(struct packet_out *out)
+/* Finish an unsealed packet: the receiver checks neither ICRC nor UDP checksum, so write zeros. */
+static int seal_nothing(struct packet_out *out)
+{
+	const uint32_t pad = seal_lengths(out);
+	uint8_t *tail = out->frame + out->hdr_len + out->payload_len;
+
+	/* The pad is shorter than the ICRC: two stores cover both. */
+	memset(tail, 0, WIRE_ICRC_LEN);
+	memset(tail + pad, 0, WIRE_ICRC_LEN);
+	return unlikely(gather_guarded(out) != 0) ? -EFAULT : (int)packet_length(out);
+}
+
+static __rte_noinline int seal_with_icrc(struct packet_out *out)
 {
 	const uint32_t pad = seal_lengths(out);
 	uint8_t *tail = out->frame + out->hdr_len + out->payload_len;
@@ -199,8 +197,6 @@ int packet_seal(struct packet_out *out)
 	struct seal seal = {.out = out};
 	int rc;
 
-	if (out->unsealed)
-		return seal_nothing(&seal, tail, pad);
 	if ((uint32_t)(tail + pad - out->frame) - out->l3_off <= ICRC_HEADERS_MAX &&
 	    !out->icrc_repeats && tuning.short_icrc)
 		rc = seal_short(&seal, tail, pad);
@@ -210,6 +206,11 @@ int packet_seal(struct packet_out *out)
 		return rc;
 	seal_icrc(&seal, tail + pad);
 	return (int)packet_length(out);
+}
+
+int packet_seal(struct packet_out *out)
+{
+	return out->unsealed ? seal_nothing(out) : seal_with_icrc(out);
 }
 
 /* Advance the CRC over the fragments without copying them. */

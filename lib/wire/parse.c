@@ -90,6 +90,15 @@ static enum packet_status parse_ipv6(struct frame *f, struct packet *p)
 	return PACKET_OK;
 }
 
+/* Not inline: most packets have no checksum, or one that the port has verified. */
+static __rte_noinline bool udp_sum_ok(const struct frame *f, bool ipv6)
+{
+	const struct rte_udp_hdr *udp = (const struct rte_udp_hdr *)f->l4;
+
+	return (ipv6 ? rte_ipv6_udptcp_cksum_verify((const struct rte_ipv6_hdr *)f->l3, udp)
+		     : rte_ipv4_udptcp_cksum_verify((const struct rte_ipv4_hdr *)f->l3, udp)) == 0;
+}
+
 static enum packet_status parse_udp(const struct frame *f, struct packet *p)
 {
 	const struct rte_udp_hdr *udp = (const struct rte_udp_hdr *)f->l4;
@@ -99,31 +108,28 @@ static enum packet_status parse_udp(const struct frame *f, struct packet *p)
 	p->udp_sport = rte_be_to_cpu_16(udp->src_port);
 	/* 0 means "not computed"; it is accepted on IPv6 too (RFC 6935), because the ICRC covers
 	 * the packet. */
-	if (f->checksums_known_good || udp->dgram_cksum == 0)
-		return PACKET_OK;
-	if (p->ipv6 ? rte_ipv6_udptcp_cksum_verify((const struct rte_ipv6_hdr *)f->l3, udp)
-		    : rte_ipv4_udptcp_cksum_verify((const struct rte_ipv4_hdr *)f->l3, udp))
-		return PACKET_BAD_CHECKSUM;
-	return PACKET_OK;
+	return f->checksums_known_good || udp->dgram_cksum == 0 || udp_sum_ok(f, p->ipv6)
+		       ? PACKET_OK
+		       : PACKET_BAD_CHECKSUM;
 }
 
 static enum packet_status parse_bth(const struct bth *bth, struct packet *p)
 {
+	rte_be32_t words[2];
+
 	if (bth->flags & BTH_TVER_MASK)
 		return PACKET_BAD_VERSION;
 	p->opcode = bth->opcode;
-	p->op = opcode_info(bth->opcode);
+	p->op = &opcode_infos[bth->opcode];
 	if (!(p->op->flags & OPCODE_KNOWN))
 		return PACKET_BAD_OPCODE;
-	p->pad = bth->flags >> BTH_PAD_SHIFT & BTH_PAD_MASK;
-	p->solicited = bth->flags & BTH_SOLICITED;
-	p->migrated = bth->flags & BTH_MIGRATED;
-	p->fecn = bth->ecn & BTH_FECN;
-	p->becn = bth->ecn & BTH_BECN;
+	p->bth_flags = bth->flags;
+	p->ecn_byte = bth->ecn;
 	p->ack_byte = bth->ack_req;
 	p->pkey = rte_be_to_cpu_16(bth->pkey);
-	p->dest_qpn = wire_get24(bth->dest_qpn);
-	p->psn = psn_make(wire_get24(bth->psn));
+	memcpy(&words, &bth->ecn, sizeof(words));
+	p->dest_qpn = rte_be_to_cpu_32(words[0]) & WIRE_QPN_MASK;
+	p->psn = psn_make(rte_be_to_cpu_32(words[1]));
 	return PACKET_OK;
 }
 
@@ -150,61 +156,16 @@ static enum packet_status parse_lengths(const struct frame *f, struct packet *p)
 /* Copy a header, because headers are not aligned in a frame. */
 #define TAKE(header, at) (memcpy(&(header), (at), sizeof(header)), (at) += sizeof(header))
 
-static const uint8_t *parse_memory_headers(const uint8_t *at, struct packet *p)
-{
-	const uint32_t flags = p->op->flags;
-	struct feth feth;
-	struct reth reth;
-	struct atomiceth atomic;
+#define BEFORE_RETH (OPCODE_HAS_XRCETH | OPCODE_HAS_DETH | OPCODE_HAS_FETH)
+#define BEHIND_RETH                                                                          \
+	(OPCODE_HAS_ATOMICETH | OPCODE_HAS_AETH | OPCODE_HAS_ATOMICACKETH | OPCODE_HAS_IMM | \
+	 OPCODE_HAS_IETH | OPCODE_HAS_SACKETH)
 
-	if (flags & OPCODE_HAS_FETH) {
-		uint32_t bits;
-
-		TAKE(feth, at);
-		bits = rte_be_to_cpu_32(feth.bits);
-		p->flush_place = bits & FETH_PLACE_MASK;
-		p->flush_select = bits >> FETH_SELECT_SHIFT & FETH_SELECT_MASK;
-	}
-	if (flags & OPCODE_HAS_RETH) {
-		TAKE(reth, at);
-		p->iova = rte_be_to_cpu_64(reth.iova);
-		p->rkey = rte_be_to_cpu_32(reth.rkey);
-		p->dma_length = rte_be_to_cpu_32(reth.dma_length);
-	}
-	if (flags & OPCODE_HAS_ATOMICETH) {
-		TAKE(atomic, at);
-		p->iova = rte_be_to_cpu_64(atomic.iova);
-		p->rkey = rte_be_to_cpu_32(atomic.rkey);
-		p->swap_add = rte_be_to_cpu_64(atomic.swap_add);
-		p->compare = rte_be_to_cpu_64(atomic.compare);
-	}
-	return at;
-}
-
-static const uint8_t *parse_response_headers(const uint8_t *at, struct packet *p)
-{
-	const uint32_t flags = p->op->flags;
-	struct aeth aeth;
-	rte_be64_t original;
-
-	if (flags & OPCODE_HAS_AETH) {
-		TAKE(aeth, at);
-		p->syndrome = aeth.syndrome;
-		p->msn = wire_get24(aeth.msn);
-	}
-	if (flags & OPCODE_HAS_ATOMICACKETH) {
-		TAKE(original, at);
-		p->atomic_original = rte_be_to_cpu_64(original);
-	}
-	return at;
-}
-
-/* Parse the headers in the order of enum opcode_flag, which is their order in the packet.
- * parse_lengths has checked that the packet has them. */
-static void parse_extended(const uint8_t *at, struct packet *p)
+static const uint8_t *parse_before_reth(const uint8_t *at, struct packet *p)
 {
 	const uint32_t flags = p->op->flags;
 	struct deth deth;
+	struct feth feth;
 	rte_be32_t word;
 
 	if (flags & OPCODE_HAS_XRCETH) {
@@ -216,14 +177,72 @@ static void parse_extended(const uint8_t *at, struct packet *p)
 		p->qkey = rte_be_to_cpu_32(deth.qkey);
 		p->src_qpn = wire_get24(deth.src_qpn);
 	}
-	at = parse_memory_headers(at, p);
-	at = parse_response_headers(at, p);
+	if (flags & OPCODE_HAS_FETH) {
+		uint32_t bits;
+
+		TAKE(feth, at);
+		bits = rte_be_to_cpu_32(feth.bits);
+		p->flush_place = bits & FETH_PLACE_MASK;
+		p->flush_select = bits >> FETH_SELECT_SHIFT & FETH_SELECT_MASK;
+	}
+	return at;
+}
+
+static const uint8_t *parse_reth(const uint8_t *at, struct packet *p)
+{
+	struct reth reth;
+
+	TAKE(reth, at);
+	p->iova = rte_be_to_cpu_64(reth.iova);
+	p->rkey = rte_be_to_cpu_32(reth.rkey);
+	p->dma_length = rte_be_to_cpu_32(reth.dma_length);
+	return at;
+}
+
+static void parse_behind_reth(const uint8_t *at, struct packet *p)
+{
+	const uint32_t flags = p->op->flags;
+	struct atomiceth atomic;
+	rte_be64_t original;
+	struct aeth aeth;
+	rte_be32_t word;
+
+	if (flags & OPCODE_HAS_ATOMICETH) {
+		TAKE(atomic, at);
+		p->iova = rte_be_to_cpu_64(atomic.iova);
+		p->rkey = rte_be_to_cpu_32(atomic.rkey);
+		p->swap_add = rte_be_to_cpu_64(atomic.swap_add);
+		p->compare = rte_be_to_cpu_64(atomic.compare);
+	}
+	if (flags & OPCODE_HAS_AETH) {
+		TAKE(aeth, at);
+		p->syndrome = aeth.syndrome;
+		p->msn = wire_get24(aeth.msn);
+	}
+	if (flags & OPCODE_HAS_ATOMICACKETH) {
+		TAKE(original, at);
+		p->atomic_original = rte_be_to_cpu_64(original);
+	}
 	if (flags & OPCODE_HAS_IMM)
 		TAKE(p->imm_be, at);
 	if (flags & (OPCODE_HAS_IETH | OPCODE_HAS_SACKETH)) {
 		TAKE(word, at);
 		p->rkey = rte_be_to_cpu_32(word);
 	}
+}
+
+/* Parse the headers in the order of enum opcode_flag, which is their order in the packet.
+ * parse_lengths has checked that the packet has them. */
+static void parse_extended(const uint8_t *at, struct packet *p)
+{
+	const uint32_t flags = p->op->flags;
+
+	if (unlikely(flags & BEFORE_RETH))
+		at = parse_before_reth(at, p);
+	if (flags & OPCODE_HAS_RETH)
+		at = parse_reth(at, p);
+	if (flags & BEHIND_RETH)
+		parse_behind_reth(at, p);
 }
 
 enum packet_status packet_parse(const uint8_t *frame, size_t len, bool checksums_known_good,

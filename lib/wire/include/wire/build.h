@@ -105,14 +105,15 @@ struct packet_frag {
 struct packet_out {
 	uint8_t *frame; /* at least PACKET_FRAME_MAX bytes, headers first, payload contiguous behind
 			 */
-	uint16_t hdr_len; /* headers written so far */
-	uint16_t ip_id;	  /* IPv4 identification; 0 unless set before packet_seal (DF is set) */
-	uint32_t payload_len;
-	uint32_t copy_len; /* bytes of it that are read from memory */
-	bool guarded;	   /* some of them may not be mapped when they are read */
+	uint32_t ipv4_sum;
 	uint8_t l3_off;
 	uint8_t l4_off;
 	bool ipv6;
+	/* From here on packet_begin writes zeros by few stores. */
+	uint8_t frags;
+	uint32_t payload_len;
+	uint32_t copy_len;    /* bytes of it that are read from memory */
+	bool guarded;	      /* some of them may not be mapped when they are read */
 	bool udp_sum_by_port; /* IPv6: only the pseudo header's sum is written; set before
 				 packet_seal */
 	bool icrc_repeats;    /* the ICRC covers the transport headers twice; see packet_icrc_ok */
@@ -120,8 +121,8 @@ struct packet_out {
 	bool past_caches; /* set before packet_seal: store the payload with non-temporal stores */
 	bool again; /* a retransmission: its payload is copied, and it gets a packet buffer of its
 		       own */
-	uint8_t frags;
-	uint32_t ipv4_sum;
+	uint16_t ip_id;	  /* IPv4 identification; 0 unless set before packet_seal (DF is set) */
+	uint16_t hdr_len; /* headers written so far */
 	struct packet_frag frag[PACKET_FRAGS_MAX];
 };
 
@@ -204,20 +205,20 @@ static inline void packet_begin(struct packet_out *out, const struct path *path,
 	 * surplus is overwritten. */
 	memcpy(out->frame, path->hdr, sizeof(path->hdr));
 	out->hdr_len = path->len;
-	out->ip_id = 0;
-	out->payload_len = 0;
-	out->copy_len = 0;
-	out->guarded = false;
+	out->ipv4_sum = path->ipv4_sum;
 	out->l3_off = path->l3_off;
 	out->l4_off = path->l4_off;
 	out->ipv6 = path->ipv6;
+	out->frags = 0;
+	out->payload_len = 0;
+	out->copy_len = 0;
+	out->guarded = false;
 	out->udp_sum_by_port = false;
 	out->icrc_repeats = false;
 	out->unsealed = false;
 	out->past_caches = false;
 	out->again = false;
-	out->frags = 0;
-	out->ipv4_sum = path->ipv4_sum;
+	out->ip_id = 0;
 	/* Write struct bth by whole words, and not by an array of words: a larger load from an
 	 * array that was written in smaller pieces would wait until the store buffer is empty. */
 	at = packet_extend(out, sizeof(struct bth));
@@ -265,6 +266,19 @@ static inline int packet_payload(struct packet_out *out, enum frag_kind kind, co
 		out->copy_len += len;
 	out->guarded |= kind == FRAG_COPY;
 	return 0;
+}
+
+/** Give a packet its whole payload, at most WIRE_MTU_MAX bytes, in one piece. Not MT-safe per
+ * packet. */
+static inline void packet_payload_whole(struct packet_out *out, const struct packet_frag *frag)
+{
+	const uint32_t len = RTE_MIN(frag->len, (uint32_t)WIRE_MTU_MAX);
+
+	out->frag[0] = (struct packet_frag){.addr = frag->addr, .len = len, .kind = frag->kind};
+	out->frags = 1;
+	out->payload_len = len;
+	out->copy_len = frag->kind != FRAG_ZERO ? len : 0;
+	out->guarded = frag->kind == FRAG_COPY;
 }
 
 /** Return the bytes of the frame that a packet becomes, before and after it is sealed. */

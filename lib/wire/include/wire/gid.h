@@ -38,7 +38,9 @@ static inline void gid_from_ipv4(const void *ipv4, uint8_t gid[GID_LEN])
 	/* Write it by one store: the GID is next loaded in larger pieces to be compared, and such a
 	 * load stalls on several smaller stores. */
 	memcpy(&address, ipv4, sizeof(address));
-	whole = (halves){0, rte_cpu_to_be_64(UINT64_C(0xffff) << 32 | rte_be_to_cpu_32(address))};
+	whole = (halves){0, RTE_BE64(UINT64_C(0xffff) << 32) |
+				    (uint64_t)address
+					    << (RTE_BYTE_ORDER == RTE_LITTLE_ENDIAN ? 32 : 0)};
 	memcpy(gid, &whole, sizeof(whole));
 }
 

@@ -81,6 +81,12 @@ struct opcode_info {
 
 extern const struct opcode_info opcode_infos[256], opcode_undefined;
 
+/** Return enum opcode_flag of an opcode; 0 if it is not defined. MT-safe. */
+static inline uint32_t opcode_flags(uint8_t opcode)
+{
+	return opcode_infos[opcode].flags;
+}
+
 /** Return the description of an opcode; its flags are 0 if the opcode is not defined. MT-safe,
  * never NULL. */
 static inline const struct opcode_info *opcode_info(uint8_t opcode)

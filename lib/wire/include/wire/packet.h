@@ -29,7 +29,6 @@ struct packet {
 	uint32_t payload_len;	/* bytes, without pad and ICRC */
 	uint16_t headers_len;	/* from l3 to payload */
 	uint8_t l3_len;		/* 20 or 40 */
-	uint8_t pad;		/* bytes between payload and ICRC, 0 to 3 */
 	bool ipv6;
 	uint8_t tclass; /* DSCP and ECN */
 	uint8_t hop_limit;
@@ -41,10 +40,23 @@ struct packet {
 
 	const struct opcode_info *op;
 	uint8_t opcode;
-	bool solicited;
-	bool migrated;
-	bool fecn;
-	bool becn;
+	union {
+		uint8_t bth_flags;
+		struct {
+			uint8_t version : 4; /* always 0 */
+			uint8_t pad : 2;     /* bytes between payload and ICRC */
+			uint8_t migrated : 1;
+			uint8_t solicited : 1;
+		};
+	};
+	union {
+		uint8_t ecn_byte;
+		struct {
+			uint8_t ecn_reserved : 6;
+			uint8_t becn : 1;
+			uint8_t fecn : 1;
+		};
+	};
 	uint16_t pkey;
 	union {
 		uint8_t ack_byte; /* AckReq, and the seven reserved bits that follow it */
