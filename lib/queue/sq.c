@@ -23,8 +23,6 @@
  * others. */
 #define KEY_TAG_MASK 0xffu
 
-#define BIT(opcode) (1u << (opcode))
-
 int sq_init_in(const struct queue_domain *domain, struct sq *sq, const struct sq_attr *attr)
 {
 	uint32_t payload;
@@ -61,16 +59,17 @@ void sq_fini(struct sq *sq)
 /* Return the opcodes that a type may send, without those that are not supported. */
 uint32_t sq_opcodes(enum ibv_qp_type qp_type)
 {
-	const uint32_t send = BIT(IBV_WR_SEND) | BIT(IBV_WR_SEND_WITH_IMM);
-	const uint32_t write = BIT(IBV_WR_RDMA_WRITE) | BIT(IBV_WR_RDMA_WRITE_WITH_IMM);
-	const uint32_t local = BIT(IBV_WR_LOCAL_INV) | BIT(IBV_WR_BIND_MW);
+	const uint32_t send = SQ_OPCODE(IBV_WR_SEND) | SQ_OPCODE(IBV_WR_SEND_WITH_IMM);
+	const uint32_t write = SQ_OPCODE(IBV_WR_RDMA_WRITE) | SQ_OPCODE(IBV_WR_RDMA_WRITE_WITH_IMM);
+	const uint32_t local = SQ_OPCODE(IBV_WR_LOCAL_INV) | SQ_OPCODE(IBV_WR_BIND_MW);
 
 	switch (qp_type) {
 	case IBV_QPT_RC:
 	case IBV_QPT_XRC_SEND:
-		return send | write | local | BIT(IBV_WR_RDMA_READ) |
-		       BIT(IBV_WR_ATOMIC_CMP_AND_SWP) | BIT(IBV_WR_ATOMIC_FETCH_AND_ADD) |
-		       BIT(IBV_WR_SEND_WITH_INV) | BIT(IBV_WR_ATOMIC_WRITE) | BIT(LATER_WR_FLUSH);
+		return send | write | local | SQ_OPCODE(IBV_WR_RDMA_READ) |
+		       SQ_OPCODE(IBV_WR_ATOMIC_CMP_AND_SWP) |
+		       SQ_OPCODE(IBV_WR_ATOMIC_FETCH_AND_ADD) | SQ_OPCODE(IBV_WR_SEND_WITH_INV) |
+		       SQ_OPCODE(IBV_WR_ATOMIC_WRITE) | SQ_OPCODE(LATER_WR_FLUSH);
 	case IBV_QPT_UC:
 		return send | write | local;
 	case IBV_QPT_UD:
@@ -86,14 +85,16 @@ uint32_t sq_opcodes(enum ibv_qp_type qp_type)
  */
 static uint32_t doomed_opcodes(enum ibv_qp_type qp_type)
 {
-	const uint32_t answered = BIT(IBV_WR_RDMA_READ) | BIT(IBV_WR_ATOMIC_CMP_AND_SWP) |
-				  BIT(IBV_WR_ATOMIC_FETCH_AND_ADD);
+	const uint32_t answered = SQ_OPCODE(IBV_WR_RDMA_READ) |
+				  SQ_OPCODE(IBV_WR_ATOMIC_CMP_AND_SWP) |
+				  SQ_OPCODE(IBV_WR_ATOMIC_FETCH_AND_ADD);
 
 	switch (qp_type) {
 	case IBV_QPT_UC:
 		return answered;
 	case IBV_QPT_UD:
-		return answered | BIT(IBV_WR_RDMA_WRITE) | BIT(IBV_WR_RDMA_WRITE_WITH_IMM);
+		return answered | SQ_OPCODE(IBV_WR_RDMA_WRITE) |
+		       SQ_OPCODE(IBV_WR_RDMA_WRITE_WITH_IMM);
 	default:
 		return 0;
 	}
@@ -102,21 +103,18 @@ static uint32_t doomed_opcodes(enum ibv_qp_type qp_type)
 /* Return true if the request is addressed by an address handle. */
 static bool is_datagram(const struct sq *sq, enum ibv_wr_opcode opcode)
 {
-	return sq->attr.type == IBV_QPT_UD && (sq_opcodes(IBV_QPT_UD) & BIT(opcode));
+	return sq->attr.type == IBV_QPT_UD && (sq_opcodes(IBV_QPT_UD) & SQ_OPCODE(opcode));
 }
 
 /* Check all of a work request except the length of the message. */
 static int check(const struct sq *sq, uint32_t opcodes, const struct ibv_send_wr *wr)
 {
-	if ((unsigned int)wr->opcode >= 32 || !(opcodes & BIT(wr->opcode)))
-		return EINVAL;
-	/* A work request has no fields for what a FLUSH needs. */
-	if ((int)wr->opcode == LATER_WR_FLUSH)
+	if ((unsigned int)wr->opcode >= 32 || !sq_is_in(opcodes, wr->opcode))
 		return EINVAL;
 	if (wr->send_flags & ~SEND_FLAGS_KNOWN)
 		return EINVAL;
-	if (wr->num_sge < 0 || (uint32_t)wr->num_sge > sq->attr.max_sge ||
-	    (wr->num_sge > 0 && !wr->sg_list))
+	/* A negative number is above every maximum. */
+	if ((uint32_t)wr->num_sge > sq->attr.max_sge || (wr->num_sge > 0 && !wr->sg_list))
 		return EINVAL;
 	if (is_datagram(sq, wr->opcode) && !wr->wr.ud.ah)
 		return EINVAL;
@@ -236,7 +234,19 @@ static void fill_payload(struct send_wqe *wqe, const struct ibv_send_wr *wr)
 	}
 }
 
-static int fill(const struct sq *sq, uint32_t index, uint32_t opcodes, const struct ibv_send_wr *wr)
+/* Return true if a request passes all checks but that of its length, and is of one piece of memory
+ * without operands. `opcodes` are those of which that may be true. */
+static bool is_plain(uint32_t opcodes, const struct ibv_send_wr *wr)
+{
+	return (unsigned int)wr->opcode < 32 && sq_is_in(opcodes, wr->opcode) && wr->num_sge == 1 &&
+	       wr->sg_list &&
+	       !(wr->send_flags & ~(SEND_FLAGS_KNOWN & ~(unsigned int)IBV_SEND_INLINE));
+}
+
+/* Fill the next slot. For a plain request `plain` is constant, and the compiler leaves out what
+ * such a request does not need. */
+static __rte_always_inline int fill(const struct sq *sq, uint32_t index, uint32_t opcodes,
+				    const struct ibv_send_wr *wr, const bool plain)
 {
 	struct send_wqe *wqe;
 	uint64_t length;
@@ -245,13 +255,17 @@ static int fill(const struct sq *sq, uint32_t index, uint32_t opcodes, const str
 	/* Pairs with the release store in sq_pop: the requester no longer uses the slot. */
 	if (index - __atomic_load_n(&sq->cons, __ATOMIC_ACQUIRE) >= sq->attr.max_wr)
 		return ENOMEM;
-	rc = check(sq, opcodes, wr);
+	rc = plain ? 0 : check(sq, opcodes, wr);
 	if (rc != 0)
 		return rc;
-	length = sq_is_atomic(wr->opcode) ? SQ_ATOMIC_BYTES : gather_length(wr);
-	if (length > ((wr->send_flags & IBV_SEND_INLINE) ? sq->attr.max_inline : WIRE_MESSAGE_MAX))
+	if (plain)
+		length = wr->sg_list[0].length;
+	else
+		length = sq_is_atomic(wr->opcode) ? SQ_ATOMIC_BYTES : gather_length(wr);
+	if (length >
+	    (!plain && (wr->send_flags & IBV_SEND_INLINE) ? sq->attr.max_inline : WIRE_MESSAGE_MAX))
 		return EINVAL;
-	if (wr->opcode == IBV_WR_ATOMIC_WRITE && length != ATOMIC_WRITE_BYTES)
+	if (!plain && wr->opcode == IBV_WR_ATOMIC_WRITE && length != ATOMIC_WRITE_BYTES)
 		return EINVAL;
 	wqe = sq_at(sq, index);
 	*wqe = (struct send_wqe){
@@ -261,6 +275,11 @@ static int fill(const struct sq *sq, uint32_t index, uint32_t opcodes, const str
 		.opcode = (uint8_t)wr->opcode,
 		.flags = (uint8_t)(wr->send_flags | (sq->attr.sig_all ? IBV_SEND_SIGNALED : 0)),
 	};
+	if (plain) {
+		fill_remote(wqe, wr);
+		wqe->sge[0] = wr->sg_list[0];
+		return 0;
+	}
 	if (sq_is_local(wr->opcode))
 		return fill_local(wqe, wr);
 	if (is_datagram(sq, wr->opcode))
@@ -273,16 +292,29 @@ static int fill(const struct sq *sq, uint32_t index, uint32_t opcodes, const str
 	return 0;
 }
 
+static __rte_noinline int fill_any(const struct sq *sq, uint32_t index, uint32_t opcodes,
+				   const struct ibv_send_wr *wr)
+{
+	return fill(sq, index, opcodes, wr, false);
+}
+
 int sq_post(struct sq *sq, enum ibv_qp_type qp_type, struct ibv_send_wr *wr,
 	    struct ibv_send_wr **bad)
 {
-	const uint32_t opcodes = sq_opcodes(qp_type) | doomed_opcodes(qp_type);
+	/* A work request has no fields for what a FLUSH needs. */
+	const uint32_t opcodes =
+		(sq_opcodes(qp_type) | doomed_opcodes(qp_type)) & ~SQ_OPCODE(LATER_WR_FLUSH);
+	const uint32_t plain = qp_type == IBV_QPT_RC && sq->attr.max_sge > 0
+				       ? SQ_OPCODE(IBV_WR_RDMA_WRITE) | SQ_OPCODE(IBV_WR_SEND) |
+						 SQ_OPCODE(IBV_WR_RDMA_READ)
+				       : 0;
 	uint32_t prod;
 	int rc = 0;
 
 	queue_lock(&sq->lock);
 	for (prod = sq->prod; wr; wr = wr->next, prod++) {
-		rc = fill(sq, prod, opcodes, wr);
+		rc = likely(is_plain(plain, wr)) ? fill(sq, prod, opcodes, wr, true)
+						 : fill_any(sq, prod, opcodes, wr);
 		if (rc != 0) {
 			*bad = wr;
 			break;

@@ -140,22 +140,33 @@ void sq_fini(struct sq *sq);
 /** Return what a queue pair of this type may send: bits of enum ibv_wr_opcode. MT-safe. */
 uint32_t sq_opcodes(enum ibv_qp_type type);
 
+/* A set of opcodes. Every opcode in a queue is below 32 (sq_opcodes). */
+#define SQ_OPCODE(opcode) (UINT32_C(1) << (opcode))
+#define SQ_ATOMICS	  (SQ_OPCODE(IBV_WR_ATOMIC_CMP_AND_SWP) | SQ_OPCODE(IBV_WR_ATOMIC_FETCH_AND_ADD))
+#define SQ_LOCAL	  (SQ_OPCODE(IBV_WR_LOCAL_INV) | SQ_OPCODE(IBV_WR_BIND_MW))
+
+static inline bool sq_is_in(uint32_t opcodes, uint32_t opcode)
+{
+	return opcodes >> opcode & 1;
+}
+
 static inline bool sq_is_atomic(enum ibv_wr_opcode opcode)
 {
-	return opcode == IBV_WR_ATOMIC_CMP_AND_SWP || opcode == IBV_WR_ATOMIC_FETCH_AND_ADD;
+	return sq_is_in(SQ_ATOMICS, opcode);
 }
 
 /* Return true for work that this host executes itself, in order, without a packet. */
 static inline bool sq_is_local(enum ibv_wr_opcode opcode)
 {
-	return opcode == IBV_WR_LOCAL_INV || opcode == IBV_WR_BIND_MW;
+	return sq_is_in(SQ_LOCAL, opcode);
 }
 
 /* Return true if the request carries data; others ask for data, or have none. */
 static inline bool sq_has_payload(enum ibv_wr_opcode opcode)
 {
-	return opcode != IBV_WR_RDMA_READ && !sq_is_atomic(opcode) && !sq_is_local(opcode) &&
-	       (int)opcode != LATER_WR_FLUSH;
+	return !sq_is_in(SQ_OPCODE(IBV_WR_RDMA_READ) | SQ_ATOMICS | SQ_LOCAL |
+				 SQ_OPCODE(LATER_WR_FLUSH),
+			 opcode);
 }
 
 /**
