@@ -56,7 +56,7 @@ static struct mr_touch write_touch(const struct packet *packet, uint32_t left)
 	return (struct mr_touch){.now = packet->payload_len, .ahead = left - packet->payload_len};
 }
 
-static enum fault execute_write(struct responder *responder, const struct packet *packet)
+enum fault execute_write(struct responder *responder, const struct packet *packet)
 {
 	enum mr_status status;
 	uint8_t *addr;

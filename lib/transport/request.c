@@ -3,6 +3,8 @@
  * behind it when it is sent. */
 #include "request.h"
 
+#include <assert.h>
+
 #include <rte_branch_prediction.h>
 
 #include "wire/headers.h"
@@ -68,19 +70,28 @@ static void request_fit(struct request *request, uint32_t done, uint32_t psns, u
 }
 
 /* Describe the packet of a message with this PSN. */
-static struct request request_at(const struct requester *requester, const struct send_wqe *wqe,
-				 struct psn psn)
+static __rte_always_inline struct request request_at(const struct requester *requester,
+						     const struct send_wqe *wqe, struct psn psn,
+						     const bool plain)
 {
 	const struct message_ops *ops = &message_ops[wqe->opcode];
 	const uint32_t mtu = requester->peer->mtu;
-	const uint32_t done = (uint32_t)psn_diff(psn, wqe->first_psn);
-	const uint32_t psns = (uint32_t)psn_diff(wqe->last_psn, wqe->first_psn) + 1;
-	struct request request = {.wqe = wqe, .psn = psn, .position = done * mtu, .psns = 1};
+	struct request request = {.wqe = wqe, .psn = psn, .psns = 1};
+	uint32_t done, psns;
 
-	if (wqe->opcode == IBV_WR_RDMA_READ)
+	if (likely(psn_eq(wqe->first_psn, wqe->last_psn))) {
+		request.last = true;
+		request.length = wqe->length;
+		request.opcode = ops->only;
+		return request;
+	}
+	done = (uint32_t)psn_diff(psn, wqe->first_psn);
+	psns = (uint32_t)psn_diff(wqe->last_psn, wqe->first_psn) + 1;
+	request.position = done * mtu;
+	if (!plain && wqe->opcode == IBV_WR_RDMA_READ)
 		request.psns = requester_segment_psns(wqe, psn);
 	request_fit(&request, done, psns, mtu);
-	if (requester_wants_response(wqe) || (done == 0 && request.last))
+	if ((!plain && requester_wants_response(wqe)) || (done == 0 && request.last))
 		request.opcode = ops->only;
 	else if (done == 0)
 		request.opcode = ops->first;
@@ -110,24 +121,26 @@ static void request_shorten(const struct requester *requester, const struct loss
 		    requester->peer->mtu);
 }
 
-static void request_put_headers(struct packet_out *out, uint8_t service,
-				const struct request *request)
+/* The headers are in the order of enum opcode_flag. Plain requests have the RETH alone. */
+static __rte_always_inline void request_put_headers(struct packet_out *out, uint32_t flags,
+						    const struct request *request, const bool plain)
 {
-	const uint32_t flags = opcode_info(service | request->opcode)->flags;
 	const struct send_wqe *wqe = request->wqe;
 
-	if (flags & OPCODE_HAS_XRCETH)
+	if (!plain && (flags & OPCODE_HAS_XRCETH))
 		packet_put_xrceth(out, wqe->remote_srqn);
-	if (flags & OPCODE_HAS_FETH)
+	if (!plain && (flags & OPCODE_HAS_FETH))
 		packet_put_feth(out, wqe->flush_place, wqe->flush_select);
 	if (flags & OPCODE_HAS_RETH) {
-		const bool read = request->opcode == OPCODE_READ_REQUEST;
+		const bool read = !plain && request->opcode == OPCODE_READ_REQUEST;
 
 		/* A WRITE's first packet names the whole message; a READ request names its own
 		 * segment. */
 		packet_put_reth(out, wqe->remote_addr + request->position, wqe->rkey,
 				read ? request->length : wqe->length);
 	}
+	if (plain)
+		return;
 	if (flags & OPCODE_HAS_ATOMICETH) {
 		const bool swap = request->opcode == OPCODE_COMPARE_SWAP;
 
@@ -152,11 +165,18 @@ void request_stand_at(struct requester *requester, uint32_t index)
 
 /* Collect the payload's fragments before a packet is taken from the sink, because this may fail,
  * and a packet cannot be returned. */
-static enum mr_status request_gather(struct requester *requester, const struct request *request,
-				     struct packet_frag *frags, uint32_t *count)
+static __rte_always_inline enum mr_status request_gather(struct requester *requester,
+							 const struct request *request,
+							 struct packet_frag *frags, uint32_t *count,
+							 const bool plain)
 {
 	const struct send_wqe *wqe = request->wqe;
 
+	if (plain) {
+		assert(sgl_is_piece(&requester->sgl, request->length));
+		*count = 1;
+		return sgl_take_piece(&requester->sgl, requester->pd, request->length, 0, frags);
+	}
 	*count = 0;
 	if (!sq_has_payload((enum ibv_wr_opcode)wqe->opcode) || request->length == 0)
 		return MR_OK;
@@ -177,15 +197,16 @@ static bool request_is_newest(const struct requester *requester, const struct re
 	return psn_eq(psn_add(request->psn, (int32_t)request->psns), requester->loss->top);
 }
 
-static bool request_asks_ack(const struct requester *requester, const struct request *request)
+static __rte_always_inline bool request_asks_ack(const struct requester *requester,
+						 const struct request *request, const bool plain)
 {
-	if (requester->service == OPCODE_UC)
+	if (!plain && requester->service == OPCODE_UC)
 		return false;
-	if (unlikely(requester->absent) && request_is_newest(requester, request))
+	if (!plain && unlikely(requester->absent) && request_is_newest(requester, request))
 		return true;
 	/* A packet that closes the window must be acknowledged, or nothing would open it again. */
 	return request->last || request->alone ||
-	       pacer_asks_ack(requester->pacer, requester->unasked) ||
+	       (!plain && pacer_asks_ack(requester->pacer, requester->unasked)) ||
 	       requester->unasked + 1 >= REQUESTER_ACK_INTERVAL_PKTS ||
 	       loss_outstanding(requester->loss) + 1 >= requester->loss->window;
 }
@@ -213,36 +234,47 @@ static bool request_is_marked(const struct requester *requester, const struct re
 }
 
 /* Return the byte of the BTH that asks for an acknowledgement. */
-static uint8_t request_ack_byte(struct requester *requester, const struct request *request)
+static __rte_always_inline uint8_t request_ack_byte(struct requester *requester,
+						    const struct request *request, const bool plain)
 {
-	const bool announces =
-		request->opcode == OPCODE_READ_REQUEST && loss_is_widening(requester->loss);
-	const bool asks = announces || request_asks_ack(requester, request);
+	const bool announces = !plain && request->opcode == OPCODE_READ_REQUEST &&
+			       loss_is_widening(requester->loss);
+	const bool asks = announces || request_asks_ack(requester, request, plain);
 
 	requester->unasked = asks ? 0 : requester->unasked + 1;
 	/* The mark is that it asks for nothing: responses acknowledge, too. An announcement must
 	 * ask. */
-	if (request_is_marked(requester, request) && !announces)
+	if (!plain && request_is_marked(requester, request) && !announces)
 		return requester->loss->asks & ~BTH_ACK_REQ;
 	return asks ? requester->loss->asks : 0;
 }
 
-static void request_emit(struct requester *requester, const struct request *request,
-			 const struct packet_frag *frags, uint32_t count, struct packet_out *out)
+static bool request_is_solicited(const struct request *request)
 {
-	const uint8_t opcode = requester->service | request->opcode;
+	return request->last && (request->wqe->flags & IBV_SEND_SOLICITED) &&
+	       !requester_wants_response(request->wqe) && request->wqe->opcode != IBV_WR_RDMA_WRITE;
+}
+
+static __rte_always_inline void request_emit(struct requester *requester,
+					     const struct request *request,
+					     const struct packet_frag *frags, uint32_t count,
+					     struct packet_out *out, const bool plain)
+{
+	const uint8_t opcode = (plain ? OPCODE_RC : requester->service) | request->opcode;
 	struct bth_fields bth = peer_bth(requester->peer, opcode, request->psn);
 
-	bth.solicited = request->last && (request->wqe->flags & IBV_SEND_SOLICITED) &&
-			!requester_wants_response(request->wqe) &&
-			request->wqe->opcode != IBV_WR_RDMA_WRITE;
-	bth.ack_byte = request_ack_byte(requester, request);
+	bth.solicited = !plain && request_is_solicited(request);
+	bth.ack_byte = request_ack_byte(requester, request, plain);
 	packet_begin(out, &requester->peer->path, &bth);
-	out->again = psn_before(request->psn, requester->loss->top);
-	if (request->opcode == OPCODE_FLUSH)
-		request_choose_icrc(requester, request->psn, out);
-	request_put_headers(out, requester->service, request);
-	for (uint32_t i = 0; i < count; i++)
+	if (!plain) {
+		out->again = psn_before(request->psn, requester->loss->top);
+		if (request->opcode == OPCODE_FLUSH)
+			request_choose_icrc(requester, request->psn, out);
+	}
+	request_put_headers(out, opcode_flags(opcode), request, plain);
+	if (plain)
+		packet_payload_whole(out, frags);
+	for (uint32_t i = 0; i < count && !plain; i++)
 		packet_payload(out, frags[i].kind, frags[i].addr, frags[i].len);
 }
 
@@ -251,22 +283,25 @@ void request_pass(struct requester *requester)
 	const struct sq *sq = requester->sq;
 
 	request_stand_at(requester, sq->next + 1);
-	if (sq->next != sq_prod(sq)) {
+	if (unlikely(requester->loss->state != LOSS_NONE) && sq->next != sq_prod(sq)) {
 		const struct send_wqe *wqe = sq_at(sq, sq->next);
 
+		/* After going back it may have begun. The others begin with their list. */
 		sgl_seek(&requester->sgl, wqe->sge, wqe->num_sge, 0);
 	}
 }
 
 /* Advance behind the packet that was sent; to the next request if it was the last one of its
  * message. */
-static void request_advance(struct requester *requester, const struct request *request, bool again)
+static __rte_always_inline void request_advance(struct requester *requester,
+						const struct request *request, bool again,
+						const bool plain)
 {
 	struct loss *loss = requester->loss;
 
-	if (requester_wants_response(request->wqe))
+	if (!plain && requester_wants_response(request->wqe))
 		loss->responses++;
-	if (unlikely(again)) {
+	if (!plain && unlikely(again)) {
 		counters_add(requester->counters, COUNTER_retransmitted_packets, 1);
 		loss_sent(loss, request->psns);
 	} else {
@@ -305,22 +340,24 @@ static void request_seek(struct requester *requester, const struct request *requ
 	request_unlocate(requester);
 }
 
-enum put request_put(struct requester *requester, struct packet_sink *sink,
-		     const struct send_wqe *wqe, struct psn psn, const struct loss_range *again,
-		     bool copy)
+/* Build a packet and send it. For a plain request `plain` is constant, and the compiler leaves out
+ * what such a request cannot be. */
+static __rte_always_inline enum put put(struct requester *requester, struct packet_sink *sink,
+					const struct send_wqe *wqe, struct psn psn,
+					const struct loss_range *again, bool copy, const bool plain)
 {
-	struct request request = request_at(requester, wqe, psn);
+	struct request request = request_at(requester, wqe, psn, plain);
 	struct packet_frag frags[PACKET_FRAGS_MAX];
 	enum mr_status status;
 	struct packet_out *out;
 	uint32_t count;
 
-	if (unlikely(again != NULL)) {
+	if (!plain && unlikely(again != NULL)) {
 		request_shorten(requester, again, &request);
 		request_seek(requester, &request);
 	}
 	request.copy = copy;
-	status = request_gather(requester, &request, frags, &count);
+	status = request_gather(requester, &request, frags, &count, plain);
 	if (unlikely(status != MR_OK)) {
 		if (status == MR_ABSENT)
 			return PUT_ABSENT;
@@ -334,21 +371,34 @@ enum put request_put(struct requester *requester, struct packet_sink *sink,
 		request_unlocate(requester);
 		return PUT_NO_ROOM;
 	}
-	request_emit(requester, &request, frags, count, out);
+	request_emit(requester, &request, frags, count, out, plain);
 	if (sink->put(sink, out) != 0) {
 		request_stop_at(requester, request_index(requester, &request),
 				FAULT_SEND_PROTECTION);
 		return PUT_FAULTY;
 	}
 	counters_add(requester->counters, COUNTER_tx_payload_bytes_read, out->copy_len);
-	if (unlikely(requester->pacer->rate_kbps != 0))
+	if (!plain && unlikely(requester->pacer->rate_kbps != 0))
 		pacer_sent_request(requester->pacer, request.psn, request.psns, packet_length(out),
 				   out->again);
-	if (unlikely(copy))
+	if (!plain && unlikely(copy))
 		counters_add(requester->counters, COUNTER_retransmitted_packets, 1);
-	else if (unlikely(request.alone))
+	else if (!plain && unlikely(request.alone))
 		request_repeated(requester, &request);
 	else
-		request_advance(requester, &request, out->again);
+		request_advance(requester, &request, !plain && out->again, plain);
 	return PUT_DONE;
+}
+
+enum put request_put(struct requester *requester, struct packet_sink *sink,
+		     const struct send_wqe *wqe, struct psn psn, const struct loss_range *again,
+		     bool copy)
+{
+	return put(requester, sink, wqe, psn, again, copy, false);
+}
+
+enum put request_put_plain(struct requester *requester, struct packet_sink *sink,
+			   const struct send_wqe *wqe)
+{
+	return put(requester, sink, wqe, requester->loss->next, NULL, false, true);
 }

@@ -28,6 +28,20 @@ enum put {
 	PUT_ABSENT,  /* a page of its payload is not in memory: try again when it is */
 };
 
+/** Return true if a request is a SEND or WRITE from one piece of memory, without anything that
+ * few requests have. */
+static inline bool request_is_plain(const struct send_wqe *wqe)
+{
+	return sq_is_in(SQ_OPCODE(IBV_WR_RDMA_WRITE) | SQ_OPCODE(IBV_WR_SEND), wqe->opcode) &&
+	       !(wqe->flags & (IBV_SEND_FENCE | IBV_SEND_SOLICITED | IBV_SEND_INLINE)) &&
+	       wqe->num_sge == 1 && wqe->length > 0;
+}
+
+/** Do what request_put does, for the next packet of a plain request of RC, while nothing was lost,
+ * nothing limits the rate, and no page is absent. */
+enum put request_put_plain(struct requester *requester, struct packet_sink *sink,
+			   const struct send_wqe *wqe);
+
 /**
  * Build a packet of this message and send it.
  *

@@ -60,21 +60,37 @@ static void requester_locate(struct requester *requester)
 	}
 }
 
+/* Return true if only the window, and the request itself, may hold the next packet back. Nothing
+ * that is sent in this poll changes that. */
+static bool requester_is_calm(const struct requester *requester)
+{
+	return requester->state == REQUESTER_RUNNING && requester->service == OPCODE_RC &&
+	       requester->loss->state == LOSS_NONE && requester->pacer->rate_kbps == 0 &&
+	       !requester->absent;
+}
+
+/* Return true if the window holds the next packet back. */
+static bool requester_is_full(struct requester *requester)
+{
+	if (likely(!loss_full(requester->loss)))
+		return false;
+	loss_limit(requester->loss);
+	return true;
+}
+
 /* Return true if the next packet of this request may leave now. */
-static bool requester_may_send(const struct requester *requester, const struct send_wqe *wqe)
+static bool requester_may_send(struct requester *requester, const struct send_wqe *wqe)
 {
 	const struct loss *loss = requester->loss;
-	const bool begins = !wqe->started || psn_eq(wqe->first_psn, loss->next);
 
 	if (requester->state == REQUESTER_DRAINING && !wqe->started)
 		return false;
 	/* Flow control by acknowledgements is only for reliable services. */
-	if (unlikely(loss_full(loss)) && requester->service != OPCODE_UC) {
-		loss_limit(requester->loss);
+	if (requester->service != OPCODE_UC && requester_is_full(requester))
 		return false;
-	}
 	/* IBTA 10.8.3.3: a fence waits for the earlier READs and atomics. */
-	if (begins && (wqe->flags & IBV_SEND_FENCE) && loss->responses > 0)
+	if (unlikely(wqe->flags & IBV_SEND_FENCE) && loss->responses > 0 &&
+	    (!wqe->started || psn_eq(wqe->first_psn, loss->next)))
 		return false;
 	/* The responder has resources for this many READs and atomics. */
 	if (requester_wants_response(wqe) && loss->responses >= loss->allowed_responses)
@@ -85,12 +101,17 @@ static bool requester_may_send(const struct requester *requester, const struct s
 	       !pacer_waits_new(requester->pacer, loss_in_network(loss));
 }
 
-static void requester_start(struct requester *requester, struct send_wqe *wqe)
+static __rte_always_inline void requester_start(struct requester *requester, struct send_wqe *wqe,
+						const bool plain)
 {
 	wqe->first_psn = requester->loss->next;
 	wqe->last_psn = psn_add(wqe->first_psn, (int32_t)requester_psns(requester, wqe) - 1);
 	wqe->started = true;
-	sgl_seek(&requester->sgl, wqe->sge, wqe->num_sge, 0);
+	/* The one entry of a plain request is not empty. */
+	if (plain)
+		requester->sgl = (struct sgl){.sge = wqe->sge, .num_sge = 1};
+	else
+		sgl_seek(&requester->sgl, wqe->sge, wqe->num_sge, 0);
 }
 
 /*
@@ -184,6 +205,7 @@ static unsigned int requester_send_all(struct requester *requester, struct packe
 				       unsigned int budget, bool *more, bool *absent)
 {
 	unsigned int sent = 0;
+	bool calm;
 
 	*more = false;
 	*absent = false;
@@ -196,33 +218,43 @@ static unsigned int requester_send_all(struct requester *requester, struct packe
 	}
 	if (!requester_stands(requester))
 		requester_locate(requester);
+	calm = requester_is_calm(requester);
 	while (requester->state != REQUESTER_STOPPED) {
 		const struct psn psn = requester->loss->next;
 		struct send_wqe *wqe;
 		enum put put;
+		bool plain;
 
 		if (requester->sq->next == sq_prod(requester->sq))
 			break;
 		wqe = sq_at(requester->sq, requester->sq->next);
+		plain = calm && request_is_plain(wqe);
 		/* The peer allows no READ or atomic (ibv_modify_qp(3), max_rd_atomic). */
-		if (requester_wants_response(wqe) && requester->loss->max_responses == 0) {
+		if (!plain && requester_wants_response(wqe) &&
+		    requester->loss->max_responses == 0) {
 			request_stop_at(requester, requester->sq->next, FAULT_SEND_OPERATION);
 			break;
 		}
-		if (!requester_may_send(requester, wqe))
+		if (plain ? requester_is_full(requester) : !requester_may_send(requester, wqe))
 			break;
 		if (sent == budget) {
 			*more = true;
 			break;
 		}
-		if (sq_is_local((enum ibv_wr_opcode)wqe->opcode)) {
+		if (!plain && sq_is_local((enum ibv_wr_opcode)wqe->opcode)) {
 			if (!requester_execute(requester, wqe))
 				break;
 			continue;
 		}
-		if (!wqe->started)
-			requester_start(requester, wqe);
-		put = request_put(requester, sink, wqe, psn, NULL, false);
+		if (plain) {
+			if (!wqe->started)
+				requester_start(requester, wqe, true);
+			put = request_put_plain(requester, sink, wqe);
+		} else {
+			if (!wqe->started)
+				requester_start(requester, wqe, false);
+			put = request_put(requester, sink, wqe, psn, NULL, false);
+		}
 		sent += put == PUT_DONE;
 		if (put == PUT_DONE && unlikely(requester->loss->state == LOSS_SACKED))
 			sent += requester_send_copies(requester, sink, wqe, psn, NULL,

@@ -84,9 +84,8 @@ static enum fault check_psn(struct responder *responder, const struct packet *pa
 }
 
 /* C9-83: a message continues as it began. */
-static enum fault check_sequence(struct responder *responder, const struct packet *packet)
+static enum fault check_sequence(const struct responder *responder, uint32_t flags)
 {
-	const uint32_t flags = packet->op->flags;
 	enum responder_message expected = MESSAGE_NONE;
 
 	if (!(flags & OPCODE_FIRST))
@@ -121,9 +120,9 @@ static enum fault check_srq(struct responder *responder, const struct packet *pa
 }
 
 /* C9-86: the operation must be enabled on this queue pair. */
-static enum fault check_enabled(struct responder *responder, const struct packet *packet)
+static enum fault check_enabled(const struct responder *responder, const struct packet *packet,
+				uint32_t flags)
 {
-	const uint32_t flags = packet->op->flags;
 	unsigned int need = 0;
 
 	if (flags & OPCODE_IS_WRITE)
@@ -139,9 +138,9 @@ static enum fault check_enabled(struct responder *responder, const struct packet
 
 /* C9-89 to C9-93: check the payload length by the packet's place in its message, and the message's
  * length against the RETH. */
-static enum fault check_length(struct responder *responder, const struct packet *packet)
+static enum fault check_length(const struct responder *responder, const struct packet *packet,
+			       uint32_t flags)
 {
-	const uint32_t flags = packet->op->flags;
 	const uint32_t len = packet->payload_len;
 
 	if (!(flags & OPCODE_LAST) && len != responder->mtu)
@@ -178,10 +177,9 @@ static enum fault responder_not_ready(struct responder *responder, const struct 
 
 /* Take a receive request if the packet needs one: a SEND's first packet, or a WRITE's with
  * immediate data. */
-static enum fault check_receive(struct responder *responder, const struct packet *packet)
+static enum fault check_receive(struct responder *responder, const struct packet *packet,
+				uint32_t flags)
 {
-	const uint32_t flags = packet->op->flags;
-
 	if (((flags & OPCODE_IS_SEND) && (flags & OPCODE_FIRST)) ||
 	    ((flags & OPCODE_IS_WRITE) && (flags & OPCODE_HAS_IMM))) {
 		if (!receive_take(responder->receive, responder->rq, responder->srq))
@@ -204,7 +202,7 @@ static enum fault check_receive(struct responder *responder, const struct packet
  * the last call epsn has advanced by less than RESPONDER_AGE_PSNS, and by a READ's responses, at
  * most 2^23.
  */
-static void responder_age(struct responder *responder)
+static __rte_noinline void responder_age(struct responder *responder)
 {
 	if (psn_since(responder->epsn, responder->ack_psn) > RESPONDER_ACK_REACH)
 		responder->ack_psn = psn_add(responder->epsn, -(int32_t)RESPONDER_ACK_REACH - 1);
@@ -235,10 +233,9 @@ static __rte_noinline void responder_note_capability(struct responder *responder
 }
 
 /* Finish an executed packet: expect the next one, and owe an acknowledgement if it asks for one. */
-static void finish(struct responder *responder, const struct packet *packet)
+static __rte_always_inline void finish(struct responder *responder, const struct packet *packet,
+				       uint32_t flags)
 {
-	const uint32_t flags = packet->op->flags;
-
 	if (flags & (OPCODE_IS_SEND | OPCODE_IS_WRITE))
 		responder->ack_psn = responder->epsn;
 	responder->epsn = psn_add(responder->epsn, 1);
@@ -260,10 +257,8 @@ static void finish(struct responder *responder, const struct packet *packet)
 }
 
 static enum fault responder_complete_message(struct responder *responder,
-					     const struct packet *packet)
+					     const struct packet *packet, uint32_t flags)
 {
-	const uint32_t flags = packet->op->flags;
-
 	if (!(flags & OPCODE_LAST) || !(flags & (OPCODE_IS_SEND | OPCODE_HAS_IMM)))
 		return FAULT_NONE;
 	return responder_complete(responder, IBV_WC_SUCCESS, packet) == 0 ? FAULT_NONE
@@ -301,31 +296,42 @@ static enum fault responder_pass(struct responder *responder, const struct packe
 	return responder_not_ready(responder, packet);
 }
 
-/* Process a packet whose turn it may be. The order of the checks is the specification's. */
-static enum fault responder_take(struct responder *responder, const struct packet *packet)
+/* Return true if a packet is the expected one, and nothing is missing or kept. */
+static bool is_plain(const struct responder *responder, const struct packet *packet)
 {
-	enum fault fault = check_psn(responder, packet);
+	return psn_eq(packet->psn, responder->epsn) && responder->gap == GAP_NONE &&
+	       responder->ooo.count == 0 && responder->service == OPCODE_RC;
+}
+
+/* Process a packet whose turn it may be. The order of the checks is the specification's. `flags`
+ * are those of its opcode. Of a plain packet the compiler knows some, and leaves out the checks
+ * that it cannot fail. */
+static __rte_always_inline enum fault take(struct responder *responder, const struct packet *packet,
+					   uint32_t flags, const bool plain)
+{
+	enum fault fault = plain ? FAULT_NONE : check_psn(responder, packet);
 	bool passes = false;
 
 	if (fault == FAULT_NONE)
-		fault = check_sequence(responder, packet);
-	if (fault == FAULT_NONE)
+		fault = check_sequence(responder, flags);
+	if (!plain && fault == FAULT_NONE)
 		fault = check_srq(responder, packet);
-	if (unlikely(fault == RESPONDER_PASSES)) {
+	if (!plain && unlikely(fault == RESPONDER_PASSES)) {
 		passes = true;
-		fault = check_enabled(responder, packet);
+		fault = check_enabled(responder, packet, flags);
 		if (fault == FAULT_NONE)
 			fault = responder_pass(responder, packet);
 		goto judge;
 	}
 	if (fault == FAULT_NONE)
-		fault = check_enabled(responder, packet);
+		fault = check_enabled(responder, packet, flags);
 	if (fault == FAULT_NONE)
-		fault = check_length(responder, packet);
+		fault = check_length(responder, packet, flags);
+	if (fault == FAULT_NONE && (flags & (OPCODE_IS_SEND | OPCODE_HAS_IMM)))
+		fault = check_receive(responder, packet, flags);
 	if (fault == FAULT_NONE)
-		fault = check_receive(responder, packet);
-	if (fault == FAULT_NONE)
-		fault = execute_request(responder, packet);
+		fault = flags & OPCODE_IS_WRITE ? execute_write(responder, packet)
+						: execute_request(responder, packet);
 judge:
 	if (fault == RESPONDER_DONE)
 		return FAULT_NONE;
@@ -337,10 +343,15 @@ judge:
 			       : responder_fail(responder, fault);
 	/* Push the completion before owing the acknowledgement: an overrun is not acknowledged. */
 	if (likely(!passes))
-		fault = responder_complete_message(responder, packet);
+		fault = responder_complete_message(responder, packet, flags);
 	if (fault == FAULT_NONE)
-		finish(responder, packet);
+		finish(responder, packet, flags);
 	return fault;
+}
+
+static enum fault responder_take(struct responder *responder, const struct packet *packet)
+{
+	return take(responder, packet, packet->op->flags, false);
 }
 
 void responder_check(const struct responder *responder)
@@ -393,6 +404,12 @@ static enum fault responder_take_all(struct responder *responder, const struct p
 
 enum fault responder_receive(struct responder *responder, const struct packet *packet)
 {
+	const uint32_t flags = packet->op->flags;
+	const uint32_t kind = OPCODE_IS_WRITE | OPCODE_IS_SEND | OPCODE_HAS_IMM | OPCODE_HAS_IETH |
+			      OPCODE_IS_ATOMIC;
+
+	if (likely((flags & kind) == OPCODE_IS_WRITE && is_plain(responder, packet)))
+		return take(responder, packet, (flags & ~kind) | OPCODE_IS_WRITE, true);
 	return responder_take_all(responder, packet);
 }
 

@@ -8,17 +8,7 @@
 #include "base/guard.h"
 #include "mem/place.h"
 
-/* Find the next `take` bytes of an entry, whose pages must be in memory. */
-static enum mr_status sgl_reach(const struct sgl *sgl, const struct pd *pd, uint32_t take,
-				unsigned int need, uint8_t **addr)
-{
-	const struct ibv_sge *sge = &sgl->sge[sgl->index];
-	const struct mr_touch touch = {.now = take, .ahead = sge->length - sgl->offset - take};
-
-	return mr_reach(pd, sge->lkey, sge->addr + sgl->offset, take, need, touch, addr);
-}
-
-/* Find them, whether their pages are in memory or not. */
+/* Find the next `take` bytes of an entry, whether their pages are in memory or not. */
 static enum mr_status sgl_find(const struct sgl *sgl, const struct pd *pd, uint32_t take,
 			       unsigned int need, uint8_t **addr)
 {
@@ -71,36 +61,9 @@ static enum mr_status sgl_resolve(struct sgl *sgl, const struct pd *pd, uint32_t
 	return len == 0 ? MR_OK : MR_OUT_OF_RANGE;
 }
 
-/* Take a piece of the entry with the next byte, up to the entry's end. */
-static enum mr_status sgl_take_piece(struct sgl *sgl, const struct pd *pd, uint32_t len,
-				     unsigned int need, struct packet_frag *frag)
+enum mr_status sgl_gather_all(struct sgl *sgl, const struct pd *pd, uint32_t len,
+			      struct packet_frag *frags, uint32_t *count)
 {
-	uint8_t *addr;
-	const enum mr_status status = sgl_reach(sgl, pd, len, need, &addr);
-
-	if (unlikely(status != MR_OK))
-		return status;
-	*frag = (struct packet_frag){
-		.addr = addr, .len = len, .kind = addr != NULL ? FRAG_COPY : FRAG_ZERO};
-	sgl->offset += len;
-	return MR_OK;
-}
-
-/* Return true if the next bytes are of one entry, which is usual. If they end with the entry, the
- * next call finds nothing left of it. */
-static bool sgl_is_piece(const struct sgl *sgl, uint32_t len)
-{
-	return len > 0 && sgl->index < sgl->num_sge &&
-	       len <= sgl->sge[sgl->index].length - sgl->offset;
-}
-
-enum mr_status sgl_gather(struct sgl *sgl, const struct pd *pd, uint32_t len,
-			  struct packet_frag *frags, uint32_t *count)
-{
-	if (likely(sgl_is_piece(sgl, len))) {
-		*count = 1;
-		return sgl_take_piece(sgl, pd, len, 0, frags);
-	}
 	return sgl_resolve(sgl, pd, len, 0, sgl_reach, frags, count);
 }
 

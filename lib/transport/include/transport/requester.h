@@ -117,19 +117,21 @@ uint32_t requester_segment_psns(const struct send_wqe *wqe, struct psn psn);
 /* Return true if the answer to a request has data. */
 static inline bool requester_wants_data(const struct send_wqe *wqe)
 {
-	return wqe->opcode == IBV_WR_RDMA_READ || sq_is_atomic((enum ibv_wr_opcode)wqe->opcode);
+	return sq_is_in(SQ_OPCODE(IBV_WR_RDMA_READ) | SQ_ATOMICS, wqe->opcode);
 }
 
 /* Return true if the answer to a request is a READ response without payload (annex A19). */
 static inline bool requester_wants_empty_read(const struct send_wqe *wqe)
 {
-	return wqe->opcode == IBV_WR_ATOMIC_WRITE || wqe->opcode == LATER_WR_FLUSH;
+	return sq_is_in(SQ_OPCODE(IBV_WR_ATOMIC_WRITE) | SQ_OPCODE(LATER_WR_FLUSH), wqe->opcode);
 }
 
 /* Return true if a request is answered by a response of its own, and not by an acknowledgement. */
 static inline bool requester_wants_response(const struct send_wqe *wqe)
 {
-	return requester_wants_data(wqe) || requester_wants_empty_read(wqe);
+	return sq_is_in(SQ_OPCODE(IBV_WR_RDMA_READ) | SQ_ATOMICS | SQ_OPCODE(IBV_WR_ATOMIC_WRITE) |
+				SQ_OPCODE(LATER_WR_FLUSH),
+			wqe->opcode);
 }
 
 #endif

@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 #include <infiniband/verbs.h>
+#include <rte_branch_prediction.h>
 
 #include "mem/mr.h"
 #include "wire/build.h"
@@ -37,6 +38,43 @@ static inline void sgl_seek(struct sgl *sgl, const struct ibv_sge *sge, uint32_t
 	sgl->offset = (uint32_t)position;
 }
 
+/* Find the next `take` bytes of an entry, whose pages must be in memory. */
+static inline enum mr_status sgl_reach(const struct sgl *sgl, const struct pd *pd, uint32_t take,
+				       unsigned int need, uint8_t **addr)
+{
+	const struct ibv_sge *sge = &sgl->sge[sgl->index];
+	const struct mr_touch touch = {.now = take, .ahead = sge->length - sgl->offset - take};
+
+	return mr_reach(pd, sge->lkey, sge->addr + sgl->offset, take, need, touch, addr);
+}
+
+/* Take a piece of the entry with the next byte, up to the entry's end. */
+static inline enum mr_status sgl_take_piece(struct sgl *sgl, const struct pd *pd, uint32_t len,
+					    unsigned int need, struct packet_frag *frag)
+{
+	uint8_t *addr;
+	const enum mr_status status = sgl_reach(sgl, pd, len, need, &addr);
+
+	if (unlikely(status != MR_OK))
+		return status;
+	*frag = (struct packet_frag){
+		.addr = addr, .len = len, .kind = addr != NULL ? FRAG_COPY : FRAG_ZERO};
+	sgl->offset += len;
+	return MR_OK;
+}
+
+/* Return true if the next bytes are of one entry, which is usual. If they end with the entry, the
+ * next call finds nothing left of it. */
+static inline bool sgl_is_piece(const struct sgl *sgl, uint32_t len)
+{
+	return len > 0 && sgl->index < sgl->num_sge &&
+	       len <= sgl->sge[sgl->index].length - sgl->offset;
+}
+
+/** Do what sgl_gather does, for bytes of several entries. */
+enum mr_status sgl_gather_all(struct sgl *sgl, const struct pd *pd, uint32_t len,
+			      struct packet_frag *frags, uint32_t *count);
+
 /**
  * Return the next `len` bytes as fragments to read; the list has at least as many. Bytes of a null
  * region are zeros.
@@ -47,8 +85,14 @@ static inline void sgl_seek(struct sgl *sgl, const struct ibv_sge *sge, uint32_t
  *   MR_OK, or the reason why an entry may not be used; or MR_ABSENT if a page of an on-demand
  *   region is not in memory. Then the position has not changed.
  */
-enum mr_status sgl_gather(struct sgl *sgl, const struct pd *pd, uint32_t len,
-			  struct packet_frag *frags, uint32_t *count);
+static inline enum mr_status sgl_gather(struct sgl *sgl, const struct pd *pd, uint32_t len,
+					struct packet_frag *frags, uint32_t *count)
+{
+	if (unlikely(!sgl_is_piece(sgl, len)))
+		return sgl_gather_all(sgl, pd, len, frags, count);
+	*count = 1;
+	return sgl_take_piece(sgl, pd, len, 0, frags);
+}
 
 /**
  * Store `len` bytes at the next places of a list, which has at least as many. All entries are
