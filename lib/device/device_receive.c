@@ -58,16 +58,22 @@ static bool is_gid(const struct device_gid *entry, const struct packet *packet, 
 	return entry->vlan_id == vlan && memcmp(entry->gid.raw, packet->dgid, GID_LEN) == 0;
 }
 
+/* Return true if the packet is to the address of ours to which the last one was. */
+static bool is_to_us_again(const struct device_engine *engine, const struct packet *packet)
+{
+	/* A free entry is all zeros: do not accept a packet to the GID of all zeros. */
+	return is_gid(&engine->device->gids[engine->gid_hint], packet,
+		      vlan_of_tci(packet->vlan_tci)) &&
+	       !gid_is_zero(packet->dgid);
+}
+
 /* Return true if the packet is to an address of ours. An address may be in the table once for each
  * VLAN. */
-static bool is_to_us(struct device_engine *engine, const struct packet *packet)
+static __rte_noinline bool is_to_us(struct device_engine *engine, const struct packet *packet)
 {
 	const struct device *device = engine->device;
 	const int32_t vlan = vlan_of_tci(packet->vlan_tci);
 
-	/* A free entry is all zeros: do not accept a packet to the GID of all zeros. */
-	if (likely(is_gid(&device->gids[engine->gid_hint], packet, vlan)))
-		return !gid_is_zero(packet->dgid);
 	for (uint32_t i = 0; i < DEVICE_GIDS_MAX && !gid_is_zero(packet->dgid); i++) {
 		if (is_gid(&device->gids[i], packet, vlan)) {
 			engine->gid_hint = i;
@@ -82,7 +88,7 @@ static bool is_to_us(struct device_engine *engine, const struct packet *packet)
  * network is forged, or it has come back to us (RFC 1122, 3.2.1.3). Only programs of this host send
  * from our address, and their packets do not come from the network.
  */
-static bool is_from_us(const struct device *device, const struct packet *packet)
+static __rte_noinline bool is_from_us(const struct device *device, const struct packet *packet)
 {
 	for (uint32_t i = 0; i < device->gid_end; i++) {
 		if (memcmp(device->gids[i].gid.raw, packet->sgid, GID_LEN) == 0)
@@ -92,7 +98,8 @@ static bool is_from_us(const struct device *device, const struct packet *packet)
 }
 
 /* Return true if the VLAN of a packet to a group is one of the port's. */
-static bool is_of_our_network(const struct device *device, const struct packet *packet)
+static __rte_noinline bool is_of_our_network(const struct device *device,
+					     const struct packet *packet)
 {
 	const int32_t vlan = vlan_of_tci(packet->vlan_tci);
 
@@ -104,13 +111,18 @@ static bool is_of_our_network(const struct device *device, const struct packet *
 }
 
 static enum drop check(struct device_engine *engine, const struct packet *packet,
-		       unsigned int known)
+		       unsigned int known, bool *to_group)
 {
+	*to_group = false;
 	if (!(known & (FRAME_TRUSTED | FRAME_ICRC_GOOD)) && !packet_icrc_ok(packet))
 		return DROP_ICRC;
-	if (gid_is_multicast(packet->dgid) ? !is_of_our_network(engine->device, packet)
-					   : !is_to_us(engine, packet))
-		return DROP_GID;
+	if (unlikely(!is_to_us_again(engine, packet))) {
+		/* A group's address is not in the table. */
+		*to_group = gid_is_multicast(packet->dgid);
+		if (*to_group ? !is_of_our_network(engine->device, packet)
+			      : !is_to_us(engine, packet))
+			return DROP_GID;
+	}
 	if (!(known & (FRAME_TRUSTED | FRAME_SOURCE_GOOD)) && is_from_us(engine->device, packet))
 		return DROP_SOURCE;
 	if (!wire_is_our_pkey(packet->pkey))
@@ -132,12 +144,12 @@ static enum drop deliver_mad(struct device *device, const struct packet *packet,
 	}
 }
 
-static enum drop deliver(struct device_engine *engine, const struct packet *packet, uint64_t now_ns,
-			 struct qp **qp)
+static enum drop deliver(struct device_engine *engine, const struct packet *packet, bool to_group,
+			 uint64_t now_ns, struct qp **qp)
 {
 	struct device *device = engine->device;
 
-	if (gid_is_multicast(packet->dgid)) {
+	if (unlikely(to_group)) {
 		if (packet->dest_qpn != WIRE_QPN_MULTICAST)
 			return DROP_QPN;
 		/* These are datagrams, for which no queue pair owes an answer, so none needs
@@ -187,6 +199,7 @@ bool device_receive(struct device_engine *engine, const uint8_t *frame, size_t l
 	enum packet_status status;
 	struct packet packet;
 	enum drop drop;
+	bool to_group;
 
 	*qp = NULL;
 	status = packet_parse(frame, len, known & (FRAME_TRUSTED | FRAME_SUMS_GOOD), &packet);
@@ -199,11 +212,11 @@ bool device_receive(struct device_engine *engine, const uint8_t *frame, size_t l
 		counters_add(&engine->counters, COUNTER_rx_packets, 1);
 		counters_add(&engine->counters, COUNTER_rx_bytes, len);
 	}
-	drop = check_parsed(status);
+	drop = likely(status == PACKET_OK) ? DROP_NONE : check_parsed(status);
 	if (drop == DROP_NONE)
-		drop = check(engine, &packet, known);
+		drop = check(engine, &packet, known, &to_group);
 	if (drop == DROP_NONE)
-		drop = deliver(engine, &packet, now_ns, qp);
+		drop = deliver(engine, &packet, to_group, now_ns, qp);
 	if (drop != DROP_NONE)
 		counters_add(&engine->counters, drop_counters[drop], 1);
 	return true;

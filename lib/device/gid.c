@@ -23,7 +23,8 @@ int device_add_gid(struct device *device, const union ibv_gid *gid, int32_t vlan
 {
 	int free_index = -ENOSPC;
 
-	if (gid_is_zero(gid->raw) || vlan_id < -1 || vlan_id > VLAN_VID_MAX)
+	if (gid_is_zero(gid->raw) || gid_is_multicast(gid->raw) || vlan_id < -1 ||
+	    vlan_id > VLAN_VID_MAX)
 		return -EINVAL;
 	for (int i = DEVICE_GIDS_MAX - 1; i >= 0; i--) {
 		const struct device_gid *entry = &device->gids[i];

@@ -109,7 +109,7 @@ static void qp_receive_datagram(struct qp *qp, const struct packet *packet, uint
  * addresses; of those that are not trusted the owner of the port has said which one sent the
  * packet.
  */
-static bool is_of_path(const struct qp *qp, const struct packet *packet)
+static __rte_always_inline bool is_of_path(const struct qp *qp, const struct packet *packet)
 {
 	const struct path *path = &qp->peer.path;
 

@@ -99,7 +99,12 @@ TEST(device_add_gid__one_address_stands_once_a_vlan)
 
 TEST(device_add_gid__nonsense_is_refused)
 {
+	static const union ibv_gid ipv6_group = {.raw = {0xff, 0x02, [15] = 1}};
+	static const union ibv_gid ipv4_group = {.raw = {[10] = 0xff, 0xff, 239, 1, 1, 1}};
+
 	assert_int_equal(device_add_gid(device, &no_gid, -1, 0), -EINVAL);
+	assert_int_equal(device_add_gid(device, &ipv6_group, -1, 0), -EINVAL);
+	assert_int_equal(device_add_gid(device, &ipv4_group, -1, 0), -EINVAL);
 	assert_int_equal(device_add_gid(device, &ipv4_a, -2, 0), -EINVAL);
 	assert_int_equal(device_add_gid(device, &ipv4_a, 4095, 0), -EINVAL);
 	assert_int_equal(device_add_gid(device, &ipv4_a, 4094, 0), 0);

@@ -185,7 +185,7 @@ uint64_t device_counter(const struct device *device, enum counter counter);
 void device_counters(const struct device *device, struct counters *sum);
 
 /** Put an address into the first free entry of the GID table (untagged or of a VLAN). Device's
- * lock. Index, -EEXIST, -ENOSPC. */
+ * lock. Index, -EEXIST, -ENOSPC, or -EINVAL for zeros, a group's address or no VLAN. */
 int device_add_gid(struct device *device, const union ibv_gid *gid, int32_t vlan_id,
 		   uint32_t ifindex);
 
