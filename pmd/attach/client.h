@@ -388,13 +388,13 @@ void client_stop_psock(struct share_client *client);
 /* client_short.c: operations of port_ops */
 uint8_t *client_short_offer(void *arg);
 bool client_short_suits(void *arg, uint32_t qpn);
-void client_short_placed(struct share_client *client, uint32_t len);
+void client_placed(void *arg, uint32_t len);
 
 /* client_long.c: operations of port_ops */
 bool client_long_aim(void *arg, uint32_t qpn);
 uint8_t *client_long_place(void *arg, uint32_t len);
 void client_long_expect(const struct share_client *client, uint32_t ahead, uint32_t len);
-void client_placed(void *arg, uint32_t len);
+void client_long_placed(struct share_client *client, uint32_t len);
 void client_push(void *arg);
 
 /** Open the queue of a further engine: see port_ops.open_queue. */

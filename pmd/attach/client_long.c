@@ -55,8 +55,9 @@ uint8_t *client_long_place(void *arg, uint32_t len)
 	       RTE_PKTMBUF_HEADROOM;
 }
 
-static void long_placed(struct share_client *client, struct client_lane *lane, uint32_t len)
+void client_long_placed(struct share_client *client, uint32_t len)
 {
+	struct client_lane *lane = client->placing;
 	const enum store_way way = client->port->place_way;
 	const struct share_packet packet = {
 		.buffer = *client_cache_at(client, 0, way == STORE_ROUND),
@@ -72,16 +73,6 @@ static void long_placed(struct share_client *client, struct client_lane *lane, u
 	lane->full_since_tsc = 0;
 	client->last_lane = lane;
 	client->expects_long = true;
-}
-
-void client_placed(void *arg, uint32_t len)
-{
-	struct share_client *client = arg;
-
-	if (client->placing)
-		long_placed(client, client->placing, len);
-	else
-		client_short_placed(client, len);
 	client->placing = NULL;
 }
 

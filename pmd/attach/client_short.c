@@ -37,10 +37,15 @@ bool client_short_suits(void *arg, uint32_t qpn)
 	return client_lane_of(client, qpn) == client->last_lane;
 }
 
-void client_short_placed(struct share_client *client, uint32_t len)
+void client_placed(void *arg, uint32_t len)
 {
+	struct share_client *client = arg;
 	struct client_lane *lane = client->last_lane;
 
+	if (client->placing) {
+		client_long_placed(client, len);
+		return;
+	}
 	lane_placed(&lane->tx, len);
 	lane->touched = true;
 	lane->full_since_tsc = 0;

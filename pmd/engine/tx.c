@@ -211,6 +211,14 @@ static struct packet_out *tx_get(struct packet_sink *sink)
 {
 	struct tx *tx = (struct tx *)(void *)sink;
 
+	/* The last packet was built in an offered place, and what allowed that is still so. */
+	if (tx->offer_qpn != 0 && tx->placed < TX_BATCH && tx->count == 0) {
+		tx->offer = tx->port->ops->offer(tx->port->ops_arg);
+		if (likely(tx->offer)) {
+			tx->out.frame = tx->offer;
+			return &tx->out;
+		}
+	}
 	if (tx->count == TX_BATCH || tx->placed == TX_BATCH)
 		tx_flush(tx);
 	if (tx->count == TX_BATCH || tx_loop_full(tx) || tx_is_full(tx))
@@ -259,7 +267,10 @@ static const struct bth *tx_bth(const struct packet_out *out)
 /* Return the number of the destination queue pair. */
 static uint32_t tx_qpn(const struct packet_out *out)
 {
-	return wire_get24(tx_bth(out)->dest_qpn);
+	rte_be32_t word;
+
+	memcpy(&word, &tx_bth(out)->ecn, sizeof(word));
+	return rte_be_to_cpu_32(word) & WIRE_QPN_MASK;
 }
 
 /* Return true if a packet to our own address is for this device. Other processes on a shared port
@@ -415,26 +426,38 @@ static bool tx_is_short(const struct tx *tx, const struct packet_out *out)
 	return out->unsealed && tx->port->ops->offer && packet_length(out) <= PORT_OFFER_BYTES;
 }
 
-/* Finish a packet that is built in the offered place. Returns bytes; 0 if it must go another way:
- * then its headers have been moved to the buffer; or -EFAULT. */
-static int tx_put_in_offer(struct tx *tx, struct packet_out *out, uint32_t qpn)
+/* Return true if a packet to a queue pair may be sent from the offered place. Most packets are to
+ * the same one as the packet before: the port is asked once in a pass. */
+static bool tx_suits(struct tx *tx, uint32_t qpn)
 {
 	const struct port *port = tx->port;
-	int len;
 
-	if (unlikely(!tx_is_short(tx, out) || !port->ops->suits(port->ops_arg, qpn))) {
-		out->frame = rte_pktmbuf_mtod(tx->current, uint8_t *);
-		memcpy(out->frame, tx->offer, out->hdr_len);
-		tx->offer = NULL;
-		return 0;
-	}
-	len = packet_seal(out);
+	if (likely(qpn == tx->offer_qpn && qpn != 0))
+		return true;
+	tx->offer_qpn = qpn;
+	return port->ops->suits(port->ops_arg, qpn);
+}
+
+/* Finish a packet that is built in the offered place. 0 or -EFAULT. */
+static __rte_always_inline int tx_put_in_offer(struct tx *tx, struct packet_out *out)
+{
+	const struct port *port = tx->port;
+	const int len = packet_seal(out);
+
 	if (unlikely(len < 0))
 		return len;
 	port->ops->placed(port->ops_arg, (uint32_t)len);
 	tx->placed++;
 	tx->placed_bytes += (uint32_t)len;
-	return len;
+	return 0;
+}
+
+/* Move the headers of a packet that does not suit the offered place to the buffer. */
+static void tx_leave_offer(struct tx *tx, struct packet_out *out)
+{
+	out->frame = rte_pktmbuf_mtod(tx->current, uint8_t *);
+	memcpy(out->frame, tx->offer, out->hdr_len);
+	tx->offer = NULL;
 }
 
 /*
@@ -456,23 +479,16 @@ static bool tx_crosses(const struct tx *tx)
 	return tx->engine && tx->engine->engines;
 }
 
-static int tx_put(struct packet_sink *sink, struct packet_out *out)
+static __rte_noinline int tx_put_in_buffer(struct tx *tx, struct packet_out *out, bool is_local,
+					   uint32_t qpn)
 {
-	struct tx *tx = (struct tx *)(void *)sink;
-	struct rte_mbuf *mbuf = tx->current;
-	const bool is_local = tx_is_local(tx, out);
 	const bool to_group = out->frame[0] & RTE_ETHER_GROUP_ADDR;
-	const uint32_t qpn = is_local ? tx_qpn(out) : 0;
+	struct rte_mbuf *mbuf = tx->current;
 	int len;
 
-	out->unsealed = is_local && (tx->port->spares_icrc || tx->port->own_qpn_count == 0);
-	out->udp_sum_by_port = tx->port->sums_udp;
-	out->ip_id = tx_next_id(tx, out->again);
-	if (tx->offer) {
-		len = tx_put_in_offer(tx, out, qpn);
-		if (len != 0)
-			return len < 0 ? len : 0;
-	}
+	if (unlikely(tx->offer != NULL))
+		tx_leave_offer(tx, out);
+	tx->offer_qpn = 0;
 	tx->was_short = tx_is_short(tx, out);
 	if (out->payload_len >= PLACE_MIN && !to_group && tx_may_place(tx, out, is_local, qpn)) {
 		len = tx_put_in_place(tx, out);
@@ -504,6 +520,20 @@ static int tx_put(struct packet_sink *sink, struct packet_out *out)
 	tx->pending[tx->count++] = mbuf;
 	tx->pending_bytes += (uint32_t)len;
 	return 0;
+}
+
+static int tx_put(struct packet_sink *sink, struct packet_out *out)
+{
+	struct tx *tx = (struct tx *)(void *)sink;
+	const bool is_local = tx_is_local(tx, out);
+	const uint32_t qpn = is_local ? tx_qpn(out) : 0;
+
+	out->unsealed = is_local && (tx->port->spares_icrc || tx->port->own_qpn_count == 0);
+	out->udp_sum_by_port = tx->port->sums_udp;
+	out->ip_id = tx_next_id(tx, out->again);
+	if (tx->offer && likely(tx_is_short(tx, out) && tx_suits(tx, qpn)))
+		return tx_put_in_offer(tx, out);
+	return tx_put_in_buffer(tx, out, is_local, qpn);
 }
 
 /* Tell how many packets to our own queue pairs were received. Nothing is known of those that

@@ -65,15 +65,6 @@ uint32_t lane_put(struct lane_tx *tx, const struct share_packet *packets,
 	return n;
 }
 
-void lane_placed(struct lane_tx *tx, uint32_t len)
-{
-	const struct share_packet packet = {.len = (uint16_t)len};
-
-	tx->staged_buffers[tx->staged] = LANE_NO_BUFFER;
-	tx->stage[tx->staged].word = lane_word(&packet, tx->own + tx->staged);
-	tx->staged++;
-}
-
 void lane_place_buffer(struct lane_tx *tx, const struct share_packet *packet)
 {
 	tx->staged_buffers[tx->staged] = packet->buffer;

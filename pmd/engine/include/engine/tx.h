@@ -40,11 +40,14 @@ struct tx {
 	uint32_t store_trials;	     /* port.place_trials at the last push */
 	uint64_t pending_bytes;
 	struct rte_mbuf *current; /* returned by get, not yet passed to put */
-	uint8_t *offer;	  /* get returned the port's place for short packets instead; or NULL */
-	bool was_short;	  /* the last packet passed to put could have been built there */
-	bool streams;	  /* more than a few packets were sent in the last pass that sent some */
-	uint32_t in_pass; /* packets since tx_begin */
-	uint32_t spares;  /* buffers in which the next packets are built */
+	uint8_t *offer;	    /* get returned the port's place for short packets instead; or NULL */
+	uint32_t offer_qpn; /* the last packet passed to put was built there, to this queue pair;
+			       else
+			       0 */
+	bool was_short;	    /* the last packet passed to put could have been built there */
+	bool streams;	    /* more than a few packets were sent in the last pass that sent some */
+	uint32_t in_pass;   /* packets since tx_begin */
+	uint32_t spares;    /* buffers in which the next packets are built */
 	struct rte_mbuf *spare[TX_BATCH]; /* the last element is used next */
 	struct rte_mbuf *pending[TX_BATCH];
 	/* what the port has dropped, as counted */
@@ -99,6 +102,7 @@ static inline void tx_begin(struct tx *tx)
 	if (tx->in_pass > 0)
 		tx->streams = tx->in_pass >= TX_STREAM_MIN;
 	tx->in_pass = 0;
+	tx->offer_qpn = 0;
 	tx->stuck = false;
 	if (unlikely(tx->port->tx_held > 0))
 		tx_send_held(tx);

@@ -141,9 +141,6 @@ static inline uint8_t *lane_place(struct lane_tx *tx)
 	return likely(lane_has_place(tx)) ? tx->stage[tx->staged].frame : NULL;
 }
 
-/** Note that a packet of `len` bytes was built at lane_place. lane_show puts it. */
-void lane_placed(struct lane_tx *tx, uint32_t len);
-
 /** Place a packet of more than LANE_SHORT_BYTES that is in a buffer of ours, after lane_has_place.
  * lane_show puts it, and lends the buffer. */
 void lane_place_buffer(struct lane_tx *tx, const struct share_packet *packet);
@@ -165,6 +162,19 @@ static inline void lane_fetch(const struct lane_tx *tx, uint32_t ahead)
 static inline uint8_t lane_round(uint32_t index)
 {
 	return (index / LANE_WORDS) % 2 == 0 ? SHARE_FLAG_ROUND : 0;
+}
+
+/** Note that a packet of `len` bytes was built at lane_place. lane_show puts it. */
+static inline void lane_placed(struct lane_tx *tx, uint32_t len)
+{
+	const struct share_packet packet = {
+		.len = (uint16_t)len,
+		.flags = SHARE_FLAG_SHORT | lane_round(tx->own + tx->staged),
+	};
+
+	tx->staged_buffers[tx->staged] = LANE_NO_BUFFER;
+	tx->stage[tx->staged].word = share_pack(&packet);
+	tx->staged++;
 }
 
 /** Unpack the word at an index. Return false if the packet is not there yet. */
