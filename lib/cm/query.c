@@ -96,7 +96,7 @@ static int suits(const struct device_gid *entry, const uint8_t dgid[GID_LEN], ui
 int agent_choose_source(struct agent *agent, const uint8_t dgid[GID_LEN], uint32_t ifindex,
 			struct device_gid *found)
 {
-	const struct device_engine *engine = device_first(agent->device);
+	const struct device *device = agent->device;
 	struct device_gid gids[DEVICE_GIDS_MAX];
 	int best = -EADDRNOTAVAIL, best_score = -1;
 	struct device_hop hop;
@@ -109,8 +109,8 @@ int agent_choose_source(struct agent *agent, const uint8_t dgid[GID_LEN], uint32
 
 		if (score <= best_score)
 			continue;
-		if (!engine->ops->route ||
-		    engine->ops->route(engine->driver, (uint8_t)i, &to, &hop) != 0) {
+		if (!device->net ||
+		    device->net->route(device->net_user, (uint8_t)i, &to, &hop) != 0) {
 			if (best < 0)
 				best = -ENETUNREACH;
 			continue;
@@ -130,10 +130,10 @@ static void complete(struct agent_query *query, const uint8_t mac[6])
 
 static bool look(struct agent *agent, struct agent_query *query)
 {
-	const struct device_engine *engine = device_first(agent->device);
+	const struct device *device = agent->device;
 	uint8_t mac[6];
 
-	if (!engine->ops->look(engine->driver, query->sgid_index, query->hop.gid, mac))
+	if (!device->net->look(device->net_user, query->sgid_index, query->hop.gid, mac))
 		return false;
 	complete(query, mac);
 	return true;
@@ -189,7 +189,6 @@ int agent_resolve(struct agent *agent, struct agent_query *query, uint8_t sgid_i
 		  const uint8_t dgid[GID_LEN], uint64_t timeout_ns)
 {
 	struct device *device = agent->device;
-	const struct device_engine *engine = device_first(device);
 	const struct device_gid *from = &device->gids[sgid_index];
 	union ibv_gid to;
 	uint64_t now_ns;
@@ -198,8 +197,7 @@ int agent_resolve(struct agent *agent, struct agent_query *query, uint8_t sgid_i
 	memcpy(to.raw, dgid, sizeof(to.raw));
 	query->pending = false;
 	query->sgid_index = sgid_index;
-	if (!engine->ops->route ||
-	    engine->ops->route(engine->driver, sgid_index, &to, &query->hop) != 0)
+	if (!device->net || device->net->route(device->net_user, sgid_index, &to, &query->hop) != 0)
 		return -ENETUNREACH;
 	agent_enter(agent, &now_ns);
 	query->address = (struct gsi_address){.vlan_id = from->vlan_id};

@@ -8,29 +8,22 @@
 
 bool device_may_map(const struct device *device, const struct mr *mr)
 {
-	const struct device_engine *engine = device_first(device);
-
 	/* Leave on-demand regions out: their pages come and go, but a port keeps the pages that it
 	 * has mapped. */
 	if (mr->kind != MR_MEMORY || (mr->access & IBV_ACCESS_ON_DEMAND))
 		return false;
-	return engine->ops && engine->ops->maps && engine->ops->maps(engine->driver) &&
-	       mr_has_huge_pages(mr);
+	return device->dma && mr_has_huge_pages(mr);
 }
 
 void device_map(struct device *device, struct mr *mr)
 {
-	const struct device_engine *engine = device_first(device);
-
-	mr->dma = engine->ops->map(engine->driver, mr->addr, mr->length);
+	mr->dma = device->dma->map(device->dma_user, mr->addr, mr->length);
 }
 
 void device_unmap(struct device *device, struct mr *mr)
 {
-	const struct device_engine *engine = device_first(device);
-
 	if (!mr->dma)
 		return;
-	engine->ops->unmap(engine->driver, mr->dma);
+	device->dma->unmap(device->dma_user, mr->dma);
 	mr->dma = NULL;
 }

@@ -18,7 +18,6 @@
 
 enum gsi_taken gsi_receive(struct device *device, const struct packet *packet, uint64_t now_ns)
 {
-	const struct device_engine *engine = device_first(device);
 	struct gsi_address from = {
 		.vlan_id = vlan_of_tci(packet->vlan_tci),
 		.mac_known = true,
@@ -36,8 +35,8 @@ enum gsi_taken gsi_receive(struct device *device, const struct packet *packet, u
 	memcpy(from.remote, packet->sgid, sizeof(from.remote));
 	memcpy(from.mac, packet->src_mac, sizeof(from.mac));
 	cancel_state = cancel_disable();
-	if (engine->ops && engine->ops->learn)
-		engine->ops->learn(engine->driver, from.vlan_id, from.remote, from.mac);
+	if (device->net && device->net->learn)
+		device->net->learn(device->net_user, from.vlan_id, from.remote, from.mac);
 	device->gsi->receive(device->gsi_user, &from, packet->payload, packet->payload_len, now_ns);
 	cancel_restore(cancel_state);
 	return GSI_TAKEN;

@@ -55,7 +55,7 @@ static int create(struct device *device, const union ibv_gid *gid, struct mcast_
 	if (!group)
 		return -ENOMEM;
 	group->gid = *gid;
-	rc = device_first(device)->ops->join(device_first(device)->driver, gid);
+	rc = device->net->join(device->net_user, gid);
 	if (rc != 0) {
 		free(group);
 		return rc;
@@ -103,7 +103,7 @@ static void leave(struct device *device, struct mcast_group *group, struct membe
 		return;
 	LIST_REMOVE(group, link);
 	device->group_count--;
-	device_first(device)->ops->leave(device_first(device)->driver, &group->gid);
+	device->net->leave(device->net_user, &group->gid);
 	free(group);
 }
 

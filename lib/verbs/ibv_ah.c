@@ -48,7 +48,6 @@ int path_resolve(struct device *device, const struct ibv_ah_attr *attr, uint32_t
 		 uint32_t dest_qpn, struct path *path)
 {
 	const uint16_t sport = entropy_port(attr, qpn, dest_qpn);
-	const struct device_engine *first = device_first(device);
 	struct ibv_ah_attr routed = *attr;
 	uint8_t mac[6] = {0};
 	int rc;
@@ -62,7 +61,8 @@ int path_resolve(struct device *device, const struct ibv_ah_attr *attr, uint32_t
 	/* Reject an invalid address before anybody waits for an answer. */
 	rc = make_path(device, &routed, mac, sport, path);
 	if (rc == 0)
-		rc = first->ops->resolve(first->driver, attr->grh.sgid_index, &attr->grh.dgid, mac);
+		rc = device->net->resolve(device->net_user, attr->grh.sgid_index, &attr->grh.dgid,
+					  mac);
 	if (rc == 0)
 		rc = make_path(device, &routed, mac, sport, path);
 	return rc;
@@ -74,7 +74,6 @@ int ibv_resolve_eth_l2_from_gid(struct ibv_context *ibv, struct ibv_ah_attr *att
 {
 	struct face_context *context = face_context(ibv);
 	struct device *device = context->device;
-	const struct device_engine *first = device_first(device);
 	const uint8_t sgid_index = attr->grh.sgid_index;
 	int32_t vlan_id;
 	int rc;
@@ -86,7 +85,7 @@ int ibv_resolve_eth_l2_from_gid(struct ibv_context *ibv, struct ibv_ah_attr *att
 		return rc;
 	vlan_id = device->gids[sgid_index].vlan_id;
 	context_unlock(context);
-	rc = first->ops->resolve(first->driver, sgid_index, &attr->grh.dgid, eth_mac);
+	rc = device->net->resolve(device->net_user, sgid_index, &attr->grh.dgid, eth_mac);
 	if (rc == 0 && vid)
 		*vid = vlan_id < 0 ? UINT16_MAX : (uint16_t)vlan_id;
 	return rc;

@@ -344,7 +344,7 @@ int post_srq_recv_op(struct ibv_srq *ibv, struct ibv_recv_wr *wr, struct ibv_rec
  * runs.
  *
  * @return
- *   0, -EINVAL, or the error of engine_ops.resolve.
+ *   0, -EINVAL, or the error of device_net_ops.resolve.
  */
 int path_resolve(struct device *device, const struct ibv_ah_attr *attr, uint32_t qpn,
 		 uint32_t dest_qpn, struct path *path);

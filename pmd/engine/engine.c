@@ -593,8 +593,13 @@ int engine_create(struct device_engine *home, struct link *link, enum settings_p
 	engine->rx_missed = link->port.rx_missed;
 	engine->rx_too_long = link->port.rx_too_long;
 	engine->rx_refused = link->port.rx_refused;
-	if (engine_is_first(engine))
+	if (engine_is_first(engine)) {
 		device->link_up = port_link_up(&link->port, engine->tx.connected);
+		device->net = &engine_net_ops;
+		device->net_user = engine;
+		device->dma = dma_is_possible(&engine->dma) ? &engine_dma_ops : NULL;
+		device->dma_user = engine;
+	}
 	home->driver = engine;
 	home->now_ns = &engine->now_ns;
 	home->ops = &engine_ops_pmd;

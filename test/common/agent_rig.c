@@ -110,9 +110,9 @@ static const struct engine_ops ops = {
 	.unlock = rig_unlock,
 	.wait = rig_wait,
 	.now = rig_now,
-	.route = rig_route,
-	.look = rig_look,
 };
+
+static const struct device_net_ops net = {.route = rig_route, .look = rig_look};
 
 static int rig_ids(void *user, uint32_t *mask, uint32_t *value)
 {
@@ -158,6 +158,7 @@ void agent_rig_init_bare(void)
 	assert_int_equal(device_create(&config, &agent_rig.device), 0);
 	memcpy(agent_rig.device->gids, gids, sizeof(gids));
 	device_first(agent_rig.device)->ops = &ops;
+	agent_rig.device->net = &net;
 	device_first(agent_rig.device)->now_ns = &agent_rig.now_ns;
 	agent_rig.device->cm_ports = &ports;
 }

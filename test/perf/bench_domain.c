@@ -81,8 +81,8 @@ static int start(struct device **devices, size_t max)
 		.poll = engine_nothing,
 		.polled = engine_polled,
 		.wait = engine_nothing,
-		.resolve = engine_resolve,
 	};
+	static const struct device_net_ops net = {.resolve = engine_resolve};
 	const struct device_config config = {
 		.name = "bench0", .mac = {2}, .port_mtu_bytes = 1500, .unique = "bench"};
 	const union ibv_gid gid = {.raw = {[10] = 0xff, 0xff, 10, 0, 0, 1}};
@@ -91,6 +91,7 @@ static int start(struct device **devices, size_t max)
 	require(device_create(&config, &device) == 0, "device_create");
 	require(device_add_gid(device, &gid, -1, 0) == 0, "device_add_gid");
 	device_first(device)->ops = &ops;
+	device->net = &net;
 	devices[0] = device;
 	return 1;
 }

@@ -72,9 +72,9 @@ static const struct engine_ops engine_ops = {
 	.lock = ops_lock,
 	.unlock = ops_unlock,
 	.now = ops_now,
-	.route = ops_route,
-	.look = ops_look,
 };
+
+static const struct device_net_ops net_ops = {.route = ops_route, .look = ops_look};
 
 static struct cm_host *host_of_sink(struct packet_sink *sink)
 {
@@ -169,6 +169,8 @@ void cm_device_start(struct cm_host *host)
 	cm_check(host->sim, device_create(&config, &host->device) == 0, "device_create");
 	device_first(host->device)->ops = &engine_ops;
 	device_first(host->device)->driver = host;
+	host->device->net = &net_ops;
+	host->device->net_user = host;
 	cm_check(host->sim, device_add_gid(host->device, &gid, -1, 0) == 0, "device_add_gid");
 	cm_check(host->sim, agent_get(host->device, &notify, &host->agent) == 0, "agent_get");
 	host->packets = (struct packet_sink){.get = sink_get, .put = sink_put};

@@ -117,9 +117,9 @@ static const struct engine_ops sim_engine_ops = {
 	.poll = engine_poll_cq,
 	.polled = engine_polled,
 	.wait = engine_poll_cq,
-	.join = engine_join,
-	.leave = engine_leave,
 };
+
+static const struct device_net_ops net_ops = {.join = engine_join, .leave = engine_leave};
 
 /* Return true if frames wait for an engine. */
 static bool has_arrived(const struct sim_engine *engine)
@@ -384,6 +384,8 @@ static void engine_start(struct sim_engine *engine)
 
 void engines_start(struct host *host)
 {
+	host->device->net = &net_ops;
+	host->device->net_user = &host->engines[0];
 	for (uint32_t i = 0; i < host->engine_count; i++) {
 		host->engines[i].host = host;
 		host->engines[i].home = host->device->engines[i];

@@ -9,42 +9,33 @@
 #include "mem/mr.h"
 #include "test.h"
 
+static struct mr mr;
 static int maps, unmaps;
 static uint8_t memory[64];
-static bool port_reads;
 
-static bool can_map(void *engine)
+static void *map(void *user, const void *addr, size_t length)
 {
-	(void)engine;
-	return port_reads;
-}
-
-static void *map(void *engine, const void *addr, size_t length)
-{
-	(void)engine;
+	assert_ptr_equal(user, &mr);
 	maps++;
 	assert_ptr_equal(addr, memory);
 	assert_int_equal(length, sizeof(memory));
 	return &maps;
 }
 
-static void unmap(void *engine, void *mapping)
+static void unmap(void *user, void *mapping)
 {
-	(void)engine;
+	assert_ptr_equal(user, &mr);
 	unmaps++;
 	assert_ptr_equal(mapping, &maps);
 }
 
-static const struct engine_ops ops = {.maps = can_map, .map = map, .unmap = unmap};
-static struct device_engine engine;
-static struct device device = {.engines = {&engine}, .engine_count = 1};
-static struct mr mr;
+static const struct device_dma_ops dma = {.map = map, .unmap = unmap};
+static struct device device = {.dma_user = &mr};
 
 static int setup(TEST_STATE)
 {
 	maps = unmaps = 0;
-	port_reads = true;
-	engine.ops = &ops;
+	device.dma = &dma;
 	mr = (struct mr){.addr = memory,
 			 .length = sizeof(memory),
 			 .kind = MR_MEMORY,
@@ -79,12 +70,6 @@ TEST(device_may_map__leaves_other_memory_out)
 
 TEST(device_may_map__needs_a_port_that_reads)
 {
-	static const struct engine_ops plain;
-
-	port_reads = false;
-	assert_false(device_may_map(&device, &mr));
-	engine.ops = &plain;
-	assert_false(device_may_map(&device, &mr));
-	engine.ops = NULL;
+	device.dma = NULL;
 	assert_false(device_may_map(&device, &mr));
 }

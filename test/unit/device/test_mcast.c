@@ -81,7 +81,8 @@ static void leave(void *engine, const union ibv_gid *gid)
 	leaves++;
 }
 
-static const struct engine_ops ops = {.join = join, .leave = leave, .kick = kick};
+static const struct engine_ops ops = {.kick = kick};
+static const struct device_net_ops net = {.join = join, .leave = leave};
 
 static int set_up(TEST_STATE)
 {
@@ -99,6 +100,8 @@ static int set_up(TEST_STATE)
 		device->engines[i]->ops = &ops;
 		device->engines[i]->driver = i == 0 ? &joins : &others_kicks;
 	}
+	device->net = &net;
+	device->net_user = &joins;
 	return device_add_gid(device, &own_gid, -1, 0);
 }
 

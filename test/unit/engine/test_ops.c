@@ -122,20 +122,6 @@ TEST(ops_detach__does_not_wait_for_what_goes_round_inside)
 	rig_polls(200);
 }
 
-TEST(ops_resolve__finds_ourselves_and_nobody_far)
-{
-	const uint8_t own_ip[4] = {10, 0, 0, 1}, far_ip[4] = {192, 0, 2, 1};
-	union ibv_gid gid;
-	uint8_t mac[6];
-
-	gid_from_ipv4(own_ip, gid.raw);
-	rig_add_address(gid.raw);
-	assert_int_equal(ops->resolve(engine, 0, &gid, mac), 0);
-	assert_memory_equal(mac, engine->link->port.mac, 6);
-	gid_from_ipv4(far_ip, gid.raw);
-	assert_int_equal(ops->resolve(engine, 0, &gid, mac), -ENETUNREACH);
-}
-
 TEST(ops_polled__some_run_the_engine)
 {
 	for (int i = 0; i < 7; i++)

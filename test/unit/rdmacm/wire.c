@@ -280,6 +280,9 @@ static const struct engine_ops rig_ops = {
 	.polled = rig_polled,
 	.wait = rig_wait,
 	.now = rig_now,
+};
+
+static const struct device_net_ops rig_net = {
 	.join = rig_join,
 	.leave = rig_leave,
 	.resolve = rig_resolve_mac,
@@ -353,6 +356,8 @@ static void create_device(int index)
 	device_first(*device)->ops = &rig_ops;
 	device_first(*device)->driver = &drivers[index];
 	device_first(*device)->now_ns = &rig.now_ns;
+	(*device)->net = &rig_net;
+	(*device)->net_user = &drivers[index];
 	(*device)->cm_ports = &rig_ports;
 	drivers[index].sink = (struct packet_sink){.get = sink_get, .put = sink_put};
 }

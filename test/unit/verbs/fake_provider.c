@@ -211,6 +211,9 @@ static const struct engine_ops fake_ops = {
 	.polled = fake_polled,
 	.wait = fake_wait,
 	.now = fake_now,
+};
+
+static const struct device_net_ops fake_net = {
 	.join = fake_join,
 	.leave = fake_leave,
 	.resolve = fake_resolve,
@@ -238,6 +241,8 @@ static int fake_start(struct device **devices, size_t max)
 	for (int i = 0; i < 2; i++)
 		assert_int_equal(device_add_gid(fake.device, &gids[i], -1, 7), i);
 	fake.device->link_up = true;
+	fake.device->net = &fake_net;
+	fake.device->net_user = &fake.engine_waits[0];
 	for (uint32_t i = 0; i < fake.device->engine_count; i++) {
 		fake.device->engines[i]->ops = &fake_ops;
 		fake.device->engines[i]->driver = &fake.engine_waits[i];

@@ -16,6 +16,8 @@
 #include <rte_common.h>
 
 #include "device/device_engine.h"
+#include "device/device_map.h"
+#include "device/device_net.h"
 #include "device/objects.h"
 #include "device/quota.h"
 #include "mem/dm.h"
@@ -84,6 +86,13 @@ struct device {
 	struct key_table *keys;
 	struct cc_params cc_params; /* changed under the device's lock */
 	struct pager *pager; /* set by the driver of the device; NULL: accesses wait for pages */
+
+	/* Set by the driver of the device before it is used. */
+	const struct device_net_ops
+		*net; /* NULL: it has no network, and so neither peers nor groups */
+	void *net_user;
+	const struct device_dma_ops *dma; /* NULL: the port reads no memory of the program */
+	void *dma_user;
 
 	/* The first engine runs the port's addresses and neighbours, and the connection manager. */
 	struct device_engine *engines[DEVICE_ENGINES_MAX];

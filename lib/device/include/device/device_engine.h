@@ -18,17 +18,10 @@ struct cc_paths;
 struct device;
 struct ooo_pool;
 
-/* The next hop of packets to a destination. */
-struct device_hop {
-	bool known; /* mac is valid, and nothing else is needed */
-	uint8_t mac[6];
-	bool has_stale;	 /* mac is an old value, to be used if nobody answers */
-	uint8_t gid[16]; /* if not known: address of the neighbour to look for */
-};
-
 /*
- * Operations of an engine that drives a device. pmd/engine has one, and a simulator another. The
- * first argument is the driver's own data of the engine.
+ * How an engine of a device is run. pmd/engine has one table, and a simulator another. The first
+ * argument is the driver's own data of the engine. What the device needs of its network and its
+ * port are other tables (device/device_net.h, device/device_map.h).
  */
 struct engine_ops {
 	/* Stop the engine between two engine polls, and start it again; around every control call.
@@ -55,34 +48,6 @@ struct engine_ops {
 	void (*wait)(void *engine);
 	/* Return the engine's clock in nanoseconds; it advances as CLOCK_MONOTONIC. MT-safe. */
 	uint64_t (*now)(void *engine);
-	/* A multicast group has got its first member on this device, or lost its last one. Under
-	 * lock. 0 or -errno. */
-	int (*join)(void *engine, const union ibv_gid *gid);
-	void (*leave)(void *engine, const union ibv_gid *gid);
-	/* Return true if the port reads memory of the program, so that `map` may succeed. NULL: it
-	 * does not. MT-safe. */
-	bool (*maps)(void *engine);
-	/*
-	 * Map memory in huge pages, so that the port can send it without a copy: return the
-	 * argument for unmap, or NULL if it must be copied. After unmap the port reads nothing of
-	 * the memory. Under lock.
-	 */
-	void *(*map)(void *engine, const void *addr, size_t length);
-	void (*unmap)(void *engine, void *mapping);
-	/* Find the link address for packets to dgid; blocks up to some seconds. 0, -ETIMEDOUT,
-	 * -ENETUNREACH. Not under lock. */
-	int (*resolve)(void *engine, uint8_t sgid_index, const union ibv_gid *dgid, uint8_t mac[6]);
-	/*
-	 * The same in two parts, for callers that cannot block. `route` finds the next hop to dgid:
-	 * it asks the kernel; not under lock; 0 or -ENETUNREACH. The second function checks if the
-	 * neighbour is known by now, and asks for it from time to time; engine's thread or lock.
-	 */
-	int (*route)(void *engine, uint8_t sgid_index, const union ibv_gid *dgid,
-		     struct device_hop *hop);
-	bool (*look)(void *engine, uint8_t sgid_index, const uint8_t gid[16], uint8_t mac[6]);
-	/* Learn the neighbour that has sent a MAD; NULL: not used. So a connection can be accepted
-	 * without a request for its peer's address. Engine's thread or lock. */
-	void (*learn)(void *engine, int32_t vlan_id, const uint8_t gid[16], const uint8_t mac[6]);
 };
 
 /*

@@ -5,9 +5,21 @@
 #define DEVICE_DEVICE_MAP_H
 
 #include <stdbool.h>
+#include <stddef.h>
 
 struct device;
 struct mr;
+
+/* Functions of a port that reads memory of the program. The first argument is device.dma_user. */
+struct device_dma_ops {
+	/*
+	 * Map memory in huge pages, so that the port can send it without a copy: return the
+	 * argument for unmap, or NULL if it must be copied. After unmap the port reads nothing of
+	 * the memory. Under lock.
+	 */
+	void *(*map)(void *user, const void *addr, size_t length);
+	void (*unmap)(void *user, void *mapping);
+};
 
 /** Return true if the engine may map a region that is new or got other memory: its port reads
  * memory, and the region has huge pages. This may ask the kernel. MT-safe. */

@@ -23,7 +23,7 @@ struct qp;
  *   (IBV_QP_CREATE_BLOCK_SELF_MCAST_LB).
  * @return
  *   0 (or 1: it is newly attached), -EINVAL for a GID that is not a group's, -ENOMEM if the
- *   device's limits are reached, or the error of engine_ops.join.
+ *   device's limits are reached, or the error of device_net_ops.join.
  */
 int mcast_attach(struct device *device, const union ibv_gid *gid, struct qp *qp, bool blocks_own);
 

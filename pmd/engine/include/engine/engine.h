@@ -226,7 +226,17 @@ void engine_end(struct engine *engine);
  */
 void engine_disown(struct engine *engine);
 
+/** Return true if the engine has ended: no thread runs it any more. MT-safe. */
+static inline bool engine_has_ended(const struct engine *engine)
+{
+	return __atomic_load_n(&engine->ended, __ATOMIC_ACQUIRE);
+}
+
 /** The operations through which a device calls its engine. */
 extern const struct engine_ops engine_ops_pmd;
+
+/** What the first engine does for its device's network, and for regions that its port reads. */
+extern const struct device_net_ops engine_net_ops;
+extern const struct device_dma_ops engine_dma_ops;
 
 #endif
