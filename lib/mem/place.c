@@ -2,6 +2,8 @@
 /* Placing of received bytes in memory that may not be mapped. */
 #include "mem/place.h"
 
+#include <rte_branch_prediction.h>
+
 #include "base/guard.h"
 
 struct placement {
@@ -22,7 +24,10 @@ int place_guarded(uint8_t *dst, const uint8_t *src, uint32_t len, uint32_t next)
 {
 	struct placement placement = {.dst = dst, .src = src, .len = len, .next = next};
 
-	if (len == sizeof(uint64_t))
+	/* Do what place_strict does with an aligned word. */
+	if (len == sizeof(uint64_t) && likely((uintptr_t)dst % sizeof(uint64_t) == 0)) {
+		__atomic_thread_fence(__ATOMIC_RELEASE);
 		return guard_copy_word(dst, src);
+	}
 	return guard_run(place, &placement);
 }

@@ -150,9 +150,10 @@ void engine_drain_kicks(struct engine *engine)
 		struct qp_sched *sched = qp_sched(qp);
 		struct qp *next = sched->kick_next;
 
-		/* Clear this before qp_run looks for work: a later post kicks again. Pairs with the
-		 * exchange in engine_push_kick. */
-		shared_store(&sched->kicked, false, __ATOMIC_SEQ_CST);
+		/* Clear this before qp_run looks for work: a later post kicks again. This is an
+		 * exchange and not a store, so that it sees what a thread had posted whose exchange
+		 * in engine_push_kick came before. */
+		(void)shared_exchange(&sched->kicked, false);
 		engine_mark_ready(engine, qp);
 		qp = next;
 	}

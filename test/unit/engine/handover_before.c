@@ -7,6 +7,8 @@
 #include "helper.h"
 #include "interleave.h"
 
+#define shared_store(word, value, order) (shared_step(word), __atomic_store_n(word, value, order))
+
 #define SHORT_SLEEP_NS 10000
 
 static uint32_t wanted; /* an enum helper_call */

@@ -45,8 +45,7 @@ static inline unsigned int shared_wait(unsigned int tries)
 }
 #endif
 
-#define shared_load(word, order)	 (shared_step(word), __atomic_load_n(word, order))
-#define shared_store(word, value, order) (shared_step(word), __atomic_store_n(word, value, order))
+#define shared_load(word, order) (shared_step(word), __atomic_load_n(word, order))
 #define shared_exchange(word, value) \
 	(shared_step(word), __atomic_exchange_n(word, value, __ATOMIC_SEQ_CST))
 #define shared_fetch_add(word, value) \

@@ -22,9 +22,9 @@
 
 /* In shared memory; zeros are an empty ring. */
 struct share_ring_memory {
-	uint32_t prod __rte_cache_aligned; /* atomic; free-running; the putting side writes it */
-	uint32_t cons __rte_cache_aligned; /* atomic; free-running; the taking side writes it */
-	uint64_t words[] __rte_cache_aligned;
+	uint32_t prod __rte_cache_aligned;    /* atomic; free-running; the putting side writes it */
+	uint32_t cons __rte_cache_aligned;    /* atomic; free-running; the taking side writes it */
+	uint64_t words[] __rte_cache_aligned; /* atomic: the other side may change them any time */
 };
 
 /* The view of one side. Only one thread at a time may use it. */
@@ -69,7 +69,8 @@ static inline uint32_t share_ring_put(struct share_ring *ring, const uint64_t *w
 	if (n == 0)
 		return 0;
 	for (uint32_t i = 0; i < n; i++)
-		ring->memory->words[(ring->own + i) & (ring->size - 1)] = words[i];
+		__atomic_store_n(&ring->memory->words[(ring->own + i) & (ring->size - 1)], words[i],
+				 __ATOMIC_RELAXED);
 	ring->own += n;
 	/* Release: the words, and the packets that they describe, become visible before the index.
 	 * Pairs with share_ring_count. */
@@ -91,7 +92,8 @@ static inline uint32_t share_ring_peek(struct share_ring *ring, uint64_t *words,
 {
 	n = RTE_MIN(n, share_ring_count(ring));
 	for (uint32_t i = 0; i < n; i++)
-		words[i] = ring->memory->words[(ring->own + i) & (ring->size - 1)];
+		words[i] = __atomic_load_n(&ring->memory->words[(ring->own + i) & (ring->size - 1)],
+					   __ATOMIC_RELAXED);
 	return n;
 }
 
