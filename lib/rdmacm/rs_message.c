@@ -90,12 +90,13 @@ void rs_message_grant(struct rsocket *s)
 	(void)rs_message_post(s, &wr);
 }
 
-/* Take credits, and the window if the peer has written the next slot. */
+/* Take credits, and the window if the peer has written the next slot. The peer may be writing it
+ * now, with a later grant. The length is stored last (place_strict), so read it first. */
 static int take_grant(struct rsocket *s, uint32_t value)
 {
 	volatile struct rs_window_wire *slot = &s->link.target->slots[s->out.slot];
-	const struct rs_window window = {
-		.addr = slot->addr, .key = slot->key, .length = slot->length};
+	const uint32_t length = __atomic_load_n(&slot->length, __ATOMIC_ACQUIRE);
+	const struct rs_window window = {.addr = slot->addr, .key = slot->key, .length = length};
 	int rc = rs_out_allow(&s->out, (uint16_t)(value & CREDIT_MASK));
 
 	if (rc != 0 || window.length == 0)
