@@ -44,7 +44,7 @@ static int check_element(const struct pd *pd, bool write, const struct ibv_sge *
 	if (write && !(mr->access & IBV_ACCESS_LOCAL_WRITE))
 		return -EPERM;
 	offset = sge->addr - mr->iova;
-	if (offset > mr->length || sge->length > mr->length - offset)
+	if (sge->length > mr->length || offset > mr->length - sge->length)
 		return -EFAULT;
 	*range = (struct advise_range){
 		.mr = mr, .addr = (uintptr_t)mr->addr + offset, .length = sge->length};

@@ -97,7 +97,7 @@ void dm_release_hold(struct dm *dm)
 
 static bool is_in(const struct dm *dm, uint64_t offset, uint64_t length)
 {
-	return offset <= dm->length && length <= dm->length - offset;
+	return length <= dm->length && offset <= dm->length - length;
 }
 
 /* Return true if a copy is possible. Only whole words can be copied, as on adapters: a program that

@@ -28,7 +28,7 @@ static enum mr_status resolve(const struct mr *mr, const struct pd *pd, uint64_t
 	/* For an iova below the region the subtraction wraps to at least the length, because the
 	 * region's last byte does not wrap. */
 	offset = iova - mr->iova;
-	if (offset > mr->length || length > mr->length - offset)
+	if (length > mr->length || offset > mr->length - length)
 		return MR_OUT_OF_RANGE;
 	if (likely(mr->kind != MR_NULL))
 		*addr = mr->addr + offset;

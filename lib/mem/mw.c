@@ -98,7 +98,7 @@ static int check_region(const struct mr *region, const struct mw_binding *bindin
 	    !(region->access & IBV_ACCESS_LOCAL_WRITE))
 		return -EINVAL;
 	offset = binding->addr - region->iova;
-	if (offset > region->length || binding->length > region->length - offset)
+	if (binding->length > region->length || offset > region->length - binding->length)
 		return -EINVAL;
 	return 0;
 }

@@ -5,6 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/random.h>
 
 #include "mem/key_table.h"
@@ -55,6 +56,17 @@ ssize_t __wrap_getrandom(void *buffer, size_t length, unsigned int flags)
 	return (ssize_t)length;
 }
 
+static unsigned int unmapped; /* calls of munmap(2) */
+
+int __real_munmap(void *memory, size_t length);
+int __wrap_munmap(void *memory, size_t length);
+
+int __wrap_munmap(void *memory, size_t length)
+{
+	unmapped++;
+	return __real_munmap(memory, length);
+}
+
 static int reset_source(TEST_STATE)
 {
 	memset(&source, 0, sizeof(source));
@@ -68,7 +80,9 @@ TEST(key_table_create__fails_without_random_numbers)
 	struct key_table *table = NULL;
 
 	source.error = ENOSYS;
+	unmapped = 0;
 	assert_int_equal(key_table_create(16, &table), -ENOSYS);
+	assert_int_equal(unmapped, 1);
 	source.error = 0;
 	source.is_short = true;
 	for (source.most = 0; source.most < sizeof(uint32_t); source.most++)
