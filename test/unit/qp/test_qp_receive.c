@@ -113,6 +113,29 @@ TEST(qp_receive__another_service_is_not_heard)
 	assert_int_equal(rig_counter(COUNTER_rp_cnp_ignored), 1);
 }
 
+/* Only one end of an XRC connection has requests, and only the other one answers. */
+TEST(qp_receive__the_ends_of_xrc_have_one_role_each)
+{
+	static const uint8_t src_mac[6] = {2};
+	const uint8_t opcodes[] = {OPCODE_XRC | OPCODE_SEND_ONLY, OPCODE_XRC | OPCODE_ACKNOWLEDGE};
+	struct end *const ends[] = {A, B};
+
+	end_recreate(A, IBV_QPT_XRC_SEND, NULL);
+	end_recreate(B, IBV_QPT_XRC_RECV, NULL);
+	rig_connect();
+	for (size_t i = 0; i < 2; i++) {
+		struct packet packet = {.opcode = opcodes[i],
+					.op = opcode_info(opcodes[i]),
+					.src_mac = src_mac,
+					.vlan_tci = -1};
+
+		memcpy(packet.sgid, ends[!i]->gid, sizeof(packet.sgid));
+		memcpy(packet.dgid, ends[i]->gid, sizeof(packet.dgid));
+		qp_receive(ends[i]->qp, &packet, rig.now_ns);
+		assert_int_equal(rig_counter(COUNTER_rx_wrong_opcode), i + 1);
+	}
+}
+
 TEST(qp_receive__requests_are_taken_from_rtr_on)
 {
 	end_raise(B, IBV_QPS_RTS);

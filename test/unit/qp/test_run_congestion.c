@@ -300,6 +300,21 @@ TEST(qp_run__responses_are_slowed_down)
 	assert_memory_equal(A->memory.bytes, B->memory.bytes, 32 * MTU);
 }
 
+TEST(qp_run__slowed_down_within_the_budget)
+{
+	connect(CC_DCQCN, IBV_QPT_RC);
+	slow_down(B);
+	rig.now_ns += CC_NOTIFY_NS;
+	assert_true(B->qp->unusual & QP_SLOWED);
+	assert_int_equal(end_send(A, 1, IBV_WR_RDMA_READ, 0, 8 * MTU, 0), 0);
+	end_run(A, 9);
+	end_deliver(A);
+	assert_true(end_run(B, 2));
+	assert_int_equal(B->catcher.count, 2);
+	end_run(B, 3);
+	assert_int_equal(B->catcher.count, 2 + 3);
+}
+
 /* An error ends congestion control: no timer runs, and nothing is due. */
 TEST(qp_modify__an_error_forgets_held_responses)
 {
