@@ -7,6 +7,7 @@
 
 #include "away.h"
 #include "test.h"
+#include "wire/build.h"
 #include "wire/headers.h"
 #include "xrc_rig.h"
 
@@ -30,6 +31,26 @@ TEST(pass__a_message_for_the_other_process_arrives_there)
 	end_idle(A);
 	assert_int_equal(xrc_passed, 6);
 	assert_int_equal(rig_counter(COUNTER_xrc_passed), 6);
+}
+
+/* A target takes the longest lists of any queue of its domain. */
+TEST(pass__a_message_for_us_is_scattered)
+{
+	struct ibv_sge list[PACKET_FRAGS_MAX];
+	struct ibv_recv_wr wr = {.wr_id = 1, .sg_list = list, .num_sge = PACKET_FRAGS_MAX}, *bad;
+	const uint32_t part = MTU / PACKET_FRAGS_MAX;
+
+	/* In the reverse order. */
+	for (uint32_t i = 0; i < PACKET_FRAGS_MAX; i++)
+		list[i] = region_sge(&A->memory, (PACKET_FRAGS_MAX - 1 - i) * part, part);
+	assert_int_equal(rq_post(&xrc_near->rq, &wr, &bad), 0);
+	xrc_send_to(NEAR, 3, IBV_WR_SEND, 0, MTU, 0);
+	xrc_run();
+	end_sent(B, 3, IBV_WC_SUCCESS);
+	end_received(A, 1, IBV_WC_SUCCESS);
+	for (uint32_t i = 0; i < PACKET_FRAGS_MAX; i++)
+		assert_memory_equal(A->memory.bytes + (PACKET_FRAGS_MAX - 1 - i) * part,
+				    B->memory.bytes + i * part, part);
 }
 
 TEST(pass__messages_of_one_queue_pair_go_where_each_says)

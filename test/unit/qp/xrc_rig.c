@@ -6,6 +6,7 @@
 
 #include "test.h"
 #include "queues.h"
+#include "wire/build.h"
 
 struct xrc_far xrc_far;
 struct srq *xrc_near;
@@ -84,7 +85,7 @@ int xrc_set_up(void **state)
 	assert_int_equal(path_init(&xrc_link.path, &path), 0);
 	xrc_find_says = 0;
 	xrc_passed = xrc_lose_passed = xrc_lose_answer = xrc_lose_response = 0;
-	assert_int_equal(srq_create(CQE, 1, rig.fixture.pd, &xrc_near), 0);
+	assert_int_equal(srq_create(CQE, PACKET_FRAGS_MAX, rig.fixture.pd, &xrc_near), 0);
 	assert_int_equal(srq_create(CQE, 1, rig.fixture.pd, &xrc_far.srq), 0);
 	xrc_near->cq = A->recv_cq;
 	assert_int_equal(cq_create(CQE, NULL, NULL, NULL, &xrc_far.cq), 0);

@@ -383,6 +383,21 @@ TEST(loss_next__names_what_is_not_acknowledged_yet)
 	assert_int_equal(psn_diff(range.to, range.from), 3);
 }
 
+/* Two packets are to be sent again, but the answers to the first ones come before they are. */
+TEST(loss_on_nak__sends_no_fewer_again_than_before)
+{
+	loss.peer = LOSS_PEER_KEEPS;
+	loss_sent(&loss, 70);
+	nak();
+	loss_sent_again(&loss, loss.una, 1);
+	loss_on_ack(&loss, psn_add(loss.una, 1), 0);
+	nak();
+	assert_int_equal(psn_diff(loss.to, loss.una), 2);
+	loss_on_ack(&loss, loss.to, 0);
+	nak();
+	assert_int_equal(psn_diff(loss.to, loss.una), 2);
+}
+
 TEST(loss_sent_again__of_a_longer_request_ends_with_it)
 {
 	struct loss_range range;
