@@ -214,6 +214,8 @@ TEST(huge_check__believes_the_query_where_there_is_one)
 		assert_int_equal(huge_check((uintptr_t)env.memory, env.page), cases[i].rc);
 		assert_int_equal(queries, 1);
 	}
+	query_error = ENOTTY;
+	assert_int_equal(huge_check(env.page, env.page), -EFAULT); /* nothing is mapped there */
 }
 
 /* Another thread prepares in this call of getpid, counted from 1 at the next one; 0: in none. */

@@ -98,6 +98,23 @@ TEST(key_table_insert__keys_after_fork_are_the_parents_alone)
 	key_table_destroy(table);
 }
 
+TEST(key_table_insert__keeps_the_cancellation_of_the_thread)
+{
+	static const int kept[] = {PTHREAD_CANCEL_DISABLE, PTHREAD_CANCEL_ENABLE};
+	struct key_table *table;
+	uint32_t key;
+	int now;
+
+	assert_int_equal(key_table_create(16, &table), 0);
+	for (size_t i = 0; i < 2; i++) {
+		pthread_setcancelstate(kept[i], NULL);
+		assert_int_equal(key_table_insert(table, region(i), &key), 0);
+		pthread_setcancelstate(PTHREAD_CANCEL_ENABLE, &now);
+		assert_int_equal(now, kept[i]);
+	}
+	key_table_destroy(table);
+}
+
 static void *insert_when_cancelled(void *arg)
 {
 	uint32_t key;

@@ -635,6 +635,33 @@ TEST(pager_look__starts_no_more_threads_than_there_are_fetches)
 	munmap(memory, pages * env.page);
 }
 
+/* The engine asks for one more page while all fetches bring in what is behind their pages. It must
+ * hear of the first that ends, or it would never ask again. */
+TEST(pager_look__tells_when_a_fetch_is_free_again)
+{
+	const size_t bytes = (2 * PAGER_FETCHES + 1) * env.page;
+	uint8_t *memory =
+		mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	const struct mr_touch touch = {.now = 8, .ahead = (uint32_t)(2 * env.page - 8)};
+
+	assert_ptr_not_equal(memory, MAP_FAILED);
+	madvise(memory, bytes, MADV_NOHUGEPAGE);
+	staying = 0;
+	may_go = false;
+	then = stay;
+	for (unsigned int i = 0; i < PAGER_FETCHES; i++) {
+		pager->look(pager, (uintptr_t)memory + 2 * i * env.page, touch, true);
+		for (int j = 0; j < TIMEOUT_MS && __atomic_load_n(&staying, __ATOMIC_SEQ_CST) <= i;
+		     j++)
+			usleep(1000);
+	}
+	assert_false(pager->look(pager, (uintptr_t)memory + bytes - env.page,
+				 (struct mr_touch){.now = 8}, true));
+	__atomic_store_n(&may_go, true, __ATOMIC_SEQ_CST);
+	await_word(2 * PAGER_FETCHES);
+	munmap(memory, bytes);
+}
+
 TEST(pager_destroy__waits_for_who_tells)
 {
 	then = tell_slowly;

@@ -140,6 +140,24 @@ TEST(qp_create__refuses_types_that_are_not_built)
 	expect_refused(init, -EOPNOTSUPP);
 }
 
+/* The receive queue is another object's, which has capabilities of its own. */
+TEST(qp_create__grants_no_receive_queue_beside_a_shared_one)
+{
+	struct qp_init init = init_of(A);
+	struct ibv_qp_cap cap;
+	struct srq *srq;
+	struct qp *qp;
+
+	assert_int_equal(srq_create(4, 1, rig.fixture.pd, &srq), 0);
+	init.srq = srq;
+	assert_int_equal(qp_create(&init, &cap, &qp), 0);
+	assert_true(cap.max_send_wr >= 5);
+	assert_int_equal(cap.max_recv_wr, 0);
+	assert_int_equal(cap.max_recv_sge, 0);
+	qp_destroy(qp);
+	assert_int_equal(srq_destroy(srq), 0);
+}
+
 /* A queue that is never used takes no memory. */
 TEST(qp_create__xrc_has_only_the_send_queue)
 {
