@@ -307,6 +307,26 @@ TEST(pass__a_request_behind_one_that_waits_for_its_page_goes_on)
 	xrc_arrived(2, IBV_WC_SUCCESS);
 }
 
+/* The same the other way round: the answer of the other process lets the next request meet it. */
+TEST(pass__a_request_behind_an_answer_waits_for_its_page)
+{
+	away_begin(rig.fixture.pd);
+	A->memory.mr->access |= IBV_ACCESS_ON_DEMAND;
+	away_go(A->memory.bytes, MTU);
+	xrc_post(xrc_near, 1, 0, 8);
+	xrc_post(xrc_far.srq, 2, 2 * MTU, 8);
+	xrc_send_to(FAR, 3, IBV_WR_SEND, 0, 8, 0);
+	xrc_send_to(NEAR, 4, IBV_WR_SEND, 0, 8, 0);
+	xrc_run();
+	end_sent(B, 3, IBV_WC_SUCCESS);
+	fixture_no_completion(B->send_cq);
+	away_come();
+	qp_wake_waiting(&rig.waiting, note, NULL);
+	xrc_run();
+	end_sent(B, 4, IBV_WC_SUCCESS);
+	end_received(A, 1, IBV_WC_SUCCESS);
+}
+
 /* A shared queue may end in the middle of a message, and another one get its number. */
 TEST(qp_forget_srq__ends_the_message_in_progress)
 {
