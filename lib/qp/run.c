@@ -232,15 +232,15 @@ static bool qp_notify(struct qp *qp, struct packet_sink *sink)
 	return true;
 }
 
-/* Process the answers of other processes. */
-static void qp_take_answers(struct qp *qp, uint64_t now_ns)
+/* Process the answers of other processes. The rest of the engine poll finds out whether the queue
+ * pair still waits for a page. */
+static void qp_take_answers(struct qp *qp)
 {
 	enum fault fault;
 
 	if (qp->responder.pass->state == PASS_SENT)
 		return;
 	fault = responder_resume(&qp->responder);
-	qp_await_pages(qp, now_ns);
 	if (fault != FAULT_NONE)
 		qp_fail(qp, fault);
 }
@@ -284,7 +284,7 @@ static __rte_noinline bool qp_run_passing(struct qp *qp, uint64_t now_ns, struct
 
 	qp->unusual &= (uint8_t)~QP_PASSES;
 	if (qp_receives(qp))
-		qp_take_answers(qp, now_ns);
+		qp_take_answers(qp);
 	more = qp_run_unusual(qp, now_ns, sink, budget);
 	owes = replies_owe_passed(&qp->replies);
 	/* A request may wait for the end of the READs before it. */
