@@ -1,16 +1,25 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Tests of pmd/owner/serve.c: the end of an owner, whose process may go on. */
+/* Tests of pmd/owner/serve.c: an owner of a port without a network, and the end of an owner, whose
+ * process may go on. */
+#include <errno.h>
+#include <fcntl.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include "open_fds.h"
+#include "config/settings.h"
 #include "event.h"
 #include "owner/arbiter.h"
+#include "owner/serve.h"
+#include "port/drivers.h"
 #include "report/set.h"
 #include "server.h"
 #include "share/message.h"
@@ -71,5 +80,172 @@ TEST(serve_destroy__leaves_nothing_open)
 	serve_destroy(server);
 	close(gone);
 	close(there);
+	fds_wait(before);
+}
+
+/* An owner of a port without a network, as of `uroced --local`. */
+static struct {
+	char folder[32];
+	char path[64];
+	struct settings settings;
+	struct serve_tenants tenants;
+	struct serve_config config;
+} local;
+
+static int set_up_local(TEST_STATE)
+{
+	snprintf(local.folder, sizeof(local.folder), "/tmp/test-serve-XXXXXX");
+	if (!mkdtemp(local.folder))
+		return -1;
+	snprintf(local.path, sizeof(local.path), "%s/socket", local.folder);
+	settings_init(&local.settings);
+	snprintf(local.settings.port, sizeof(local.settings.port), "%s", LOCAL_DRIVER);
+	report_set_init(&reports);
+	memset(&local.tenants, 0, sizeof(local.tenants));
+	local.config = (struct serve_config){.settings = &local.settings,
+					     .ports = 1,
+					     .socket_path = local.path,
+					     .socket_mode = 0600,
+					     .socket_owner = (uid_t)-1,
+					     .socket_group = (gid_t)-1,
+					     .tenants = &local.tenants,
+					     .reports = &reports};
+	return 0;
+}
+
+static int tear_down_local(TEST_STATE)
+{
+	report_set_fini(&reports);
+	unlink(local.path);
+	return rmdir(local.folder);
+}
+
+/* Connect, and say what to the owner. Returns the process's end. */
+static int say(const struct share_message *message)
+{
+	struct sockaddr_un address;
+	const int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+
+	assert_int_equal(share_socket_path(local.path, 0, &address), 0);
+	assert_int_equal(connect(fd, (struct sockaddr *)&address, sizeof(address)), 0);
+	assert_int_equal(message_send(fd, message, NULL, 0), 0);
+	return fd;
+}
+
+static void run(struct server *server)
+{
+	for (int i = 0; i < 8; i++) {
+		serve_poll(server);
+		serve_sleep(server, 0);
+	}
+}
+
+static struct share_welcome welcome(struct server *server, int *fd)
+{
+	const struct share_message hello = {
+		.type = SHARE_HELLO, .version = SHARE_VERSION, .engine = {.count = 1}};
+	struct share_message message;
+	int fds[SHARE_FDS];
+
+	*fd = say(&hello);
+	run(server);
+	assert_int_equal(message_receive(*fd, &message, fds), 0);
+	assert_int_equal(message.type, SHARE_WELCOME);
+	assert_int_equal(message.result, 0);
+	for (int i = 0; i < SHARE_FDS; i++)
+		if (fds[i] >= 0)
+			close(fds[i]);
+	return message.welcome;
+}
+
+TEST(serve_create__of_a_local_port, .setup = set_up_local, .teardown = tear_down_local)
+{
+	const unsigned int before = fds_count();
+	struct share_message message;
+	struct server *server, *second;
+	struct stat file;
+	int fd;
+
+	assert_int_equal(serve_create(&local.config, &server), 0);
+	assert_int_equal(stat(local.path, &file), 0);
+	assert_int_equal(file.st_mode & 0777, 0600);
+	assert_int_equal(serve_create(&local.config, &second), -EADDRINUSE);
+	welcome(server, &fd);
+	assert_false(serve_is_lost(server));
+	serve_destroy(server);
+	assert_int_equal(stat(local.path, &file), -1);
+	assert_int_equal(message_receive(fd, &message, NULL), -ECONNRESET);
+	close(fd);
+	fds_wait(before);
+}
+
+/* Programs that attach after a change have the new limits. */
+TEST(serve_change__holds_from_the_next_program_on, .setup = set_up_local,
+     .teardown = tear_down_local)
+{
+	const struct serve_tenant user = {.user = user_of_uid(getuid()),
+					  .limits = {.weight = 7, .max_qp = 5}};
+	struct settings changed;
+	struct server *server;
+	int fds[2];
+
+	local.settings.max_qp = 100;
+	assert_int_equal(serve_create(&local.config, &server), 0);
+	assert_int_equal(welcome(server, &fds[0]).max_qp, 100);
+	server->slots.all[0].pid = 1;
+	changed = local.settings;
+	changed.max_qp = 50;
+	changed.max_memory = 1 << 20;
+	local.tenants.users = &user;
+	local.tenants.count = 1;
+	/* The first one is replaced before the owner has taken it. */
+	assert_int_equal(serve_change(server, &local.settings, &local.tenants), 0);
+	assert_int_equal(serve_change(server, &changed, &local.tenants), 0);
+	run(server);
+	assert_int_equal(welcome(server, &fds[1]).max_qp, 50);
+	assert_int_equal(server->slots.max_memory, 1 << 20);
+	/* One that is never taken. */
+	assert_int_equal(serve_change(server, &changed, &local.tenants), 0);
+	serve_destroy(server);
+	close(fds[0]);
+	close(fds[1]);
+}
+
+TEST(serve_status__as_text, .setup = set_up_local, .teardown = tear_down_local)
+{
+	struct server *server;
+	char text[SHARE_STATUS_MAX];
+	int fd, len;
+
+	assert_int_equal(serve_create(&local.config, &server), 0);
+	len = serve_status(server, text, sizeof(text));
+	assert_non_null(strstr(text, "\"slots\": []"));
+	welcome(server, &fd);
+	assert_in_range(serve_status(server, text, sizeof(text)), len + 1, sizeof(text));
+	assert_null(strstr(text, "\"slots\": []"));
+	assert_int_equal(serve_status(server, text, 100), -ENOSPC);
+	serve_destroy(server);
+	close(fd);
+}
+
+/* What is wrong is told, and nothing stays open. */
+TEST(serve_create__where_it_cannot_listen, .setup = set_up_local, .teardown = tear_down_local)
+{
+	const unsigned int before = fds_count();
+	char other[80];
+	struct server *server = NULL;
+	int fd;
+
+	fd = open(local.path, O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
+	close(fd);
+	assert_int_equal(serve_create(&local.config, &server), -EEXIST);
+	snprintf(other, sizeof(other), "%s/socket", local.path);
+	local.config.socket_path = other;
+	assert_int_equal(serve_create(&local.config, &server), -ENOTDIR);
+	snprintf(other, sizeof(other), "%s/second", local.folder);
+	snprintf(local.settings.isolated, sizeof(local.settings.isolated), "%s", local.path);
+	assert_int_equal(serve_create(&local.config, &server), -EEXIST);
+	assert_int_equal(access(other, F_OK), -1);
+	assert_null(server);
 	fds_wait(before);
 }

@@ -113,26 +113,35 @@ TEST(qp_receive__another_service_is_not_heard)
 	assert_int_equal(rig_counter(COUNTER_rp_cnp_ignored), 1);
 }
 
+/* Receive, at an end of an XRC connection, a packet for the role that it does not have. */
+static void receive_other_role(const struct end *from, struct end *to, uint8_t opcode)
+{
+	static const uint8_t src_mac[6] = {2};
+	struct packet packet = {.opcode = opcode,
+				.op = opcode_info(opcode),
+				.dest_qpn = to == A ? FIXTURE_QPN : FIXTURE_PEER_QPN,
+				.src_mac = src_mac,
+				.vlan_tci = -1};
+	const uint64_t before = rig_counter(COUNTER_rx_wrong_opcode);
+
+	memcpy(packet.sgid, from->gid, sizeof(packet.sgid));
+	memcpy(packet.dgid, to->gid, sizeof(packet.dgid));
+	qp_receive(to->qp, &packet, rig.now_ns);
+	assert_int_equal(rig_counter(COUNTER_rx_wrong_opcode), before + 1);
+}
+
 /* Only one end of an XRC connection has requests, and only the other one answers. */
 TEST(qp_receive__the_ends_of_xrc_have_one_role_each)
 {
-	static const uint8_t src_mac[6] = {2};
-	const uint8_t opcodes[] = {OPCODE_XRC | OPCODE_SEND_ONLY, OPCODE_XRC | OPCODE_ACKNOWLEDGE};
-	struct end *const ends[] = {A, B};
+	static const enum cc_kind kinds[] = {CC_NONE, CC_DCQCN};
 
-	end_recreate(A, IBV_QPT_XRC_SEND, NULL);
-	end_recreate(B, IBV_QPT_XRC_RECV, NULL);
-	rig_connect();
 	for (size_t i = 0; i < 2; i++) {
-		struct packet packet = {.opcode = opcodes[i],
-					.op = opcode_info(opcodes[i]),
-					.src_mac = src_mac,
-					.vlan_tci = -1};
-
-		memcpy(packet.sgid, ends[!i]->gid, sizeof(packet.sgid));
-		memcpy(packet.dgid, ends[i]->gid, sizeof(packet.dgid));
-		qp_receive(ends[i]->qp, &packet, rig.now_ns);
-		assert_int_equal(rig_counter(COUNTER_rx_wrong_opcode), i + 1);
+		rig.cc = (struct cc_attr){.kind = kinds[i], .link_mbps = 1000};
+		end_recreate(A, IBV_QPT_XRC_SEND, NULL);
+		end_recreate(B, IBV_QPT_XRC_RECV, NULL);
+		rig_connect();
+		receive_other_role(B, A, OPCODE_XRC | OPCODE_SEND_ONLY);
+		receive_other_role(A, B, OPCODE_XRC | OPCODE_ACKNOWLEDGE);
 	}
 }
 
