@@ -91,6 +91,9 @@ const struct icrc_kernel *const icrc_kernels[] = {
 #ifdef __x86_64__
 	&icrc_kernel_avx512, &icrc_kernel_pclmul,
 #endif
+#ifdef __aarch64__
+	&icrc_kernel_pmull,  &icrc_kernel_crc32,
+#endif
 	&icrc_kernel_words,  &icrc_kernel_portable, NULL,
 };
 

@@ -40,5 +40,9 @@ extern const struct icrc_kernel icrc_kernel_portable;
 extern const struct icrc_kernel icrc_kernel_avx512;
 extern const struct icrc_kernel icrc_kernel_pclmul;
 #endif
+#ifdef __aarch64__
+extern const struct icrc_kernel icrc_kernel_pmull;
+extern const struct icrc_kernel icrc_kernel_crc32;
+#endif
 
 #endif
