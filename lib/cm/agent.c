@@ -116,13 +116,6 @@ static void agent_device_event(void *user, enum ibv_event_type type)
 		notify->addresses(agent);
 }
 
-static bool agent_peer_has_sack(void *user, const struct gsi_address *peer, uint32_t qpn)
-{
-	const struct agent *agent = user;
-
-	return cm_peer_has_sack(agent->cm, peer, qpn);
-}
-
 static void agent_each_conn(void *user, gsi_tell_conn *tell, void *arg)
 {
 	const struct agent *agent = user;
@@ -138,7 +131,6 @@ static const struct gsi_ops agent_gsi_ops = {
 	.end = agent_end,
 	.device_event = agent_device_event,
 	.each_conn = agent_each_conn,
-	.peer_has_sack = agent_peer_has_sack,
 };
 
 const struct cm_ports_ops *agent_ports(const struct agent *agent, void **user)
@@ -150,9 +142,8 @@ const struct cm_ports_ops *agent_ports(const struct agent *agent, void **user)
 static int make(struct device *device, const struct agent_notify *notify, struct agent **out)
 {
 	struct agent *agent = calloc(1, sizeof(*agent));
-	const uint64_t guid = rte_be_to_cpu_64(device->node_guid_be);
 	struct cm_config config = {
-		.ca_guid = device->config.sack == DEVICE_SACK_NO ? guid : cm_sack_guid(guid),
+		.ca_guid = rte_be_to_cpu_64(device->node_guid_be),
 		.ack_delay = DEVICE_LOCAL_ACK_DELAY,
 	};
 	void *ports_user;

@@ -52,7 +52,7 @@ struct cm_conn {
 	bool in_remote;	      /* the peer's id is known, and it is in table by_remote */
 	bool in_qpn;	      /* it is in table by_qpn */
 	bool has_ip;	      /* the request has the IP header */
-	uint64_t remote_guid; /* from the REQ or REP */
+	uint64_t remote_guid; /* passive side: from the REQ */
 	uint64_t tid;	      /* TID of the exchange REQ, REP, RTU; a DREQ has its own */
 	uint64_t peer_tid;    /* TID of the peer's newest DREQ, for the DREP */
 

@@ -130,7 +130,6 @@ static void take_rep(struct cm_conn *conn, const struct cm_mad *mad)
 	struct cm_agreed *agreed = &conn->agreed;
 
 	conn->remote_id = mad->local_id;
-	conn->remote_guid = rep->ca_guid;
 	agreed->remote_qpn = cm_rep_qpn(rep);
 	agreed->remote_qkey = rep->qkey;
 	agreed->remote_srq = rep->srq;

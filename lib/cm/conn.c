@@ -121,13 +121,6 @@ struct cm_conn *conn_find_qpn(const struct cm *cm, const struct gsi_address *pee
 	return NULL;
 }
 
-bool cm_peer_has_sack(const struct cm *cm, const struct gsi_address *peer, uint32_t qpn)
-{
-	const struct cm_conn *conn = conn_find_qpn(cm, peer, qpn);
-
-	return conn && cm_guid_has_sack(conn->remote_guid);
-}
-
 void conn_enter_remote(struct cm_conn *conn)
 {
 	struct cm *cm = conn->cm;

@@ -48,12 +48,6 @@ uint64_t gsi_deadline_ns(const struct device *device)
 						       : UINT64_MAX;
 }
 
-bool gsi_peer_has_sack(const struct device *device, const struct gsi_address *peer, uint32_t qpn)
-{
-	return device->gsi && device->gsi->peer_has_sack &&
-	       device->gsi->peer_has_sack(device->gsi_user, peer, qpn);
-}
-
 void gsi_each_conn(struct device *device, gsi_tell_conn *tell, void *arg)
 {
 	if (device->gsi && device->gsi->each_conn)

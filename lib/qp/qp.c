@@ -48,20 +48,22 @@ static enum cc_kind qp_cc(const struct qp_init *init)
 
 /* A responder that keeps nothing has nothing to report; neither side of such a queue pair takes
  * part. */
-void qp_set_sack(struct qp *qp, bool sack)
+static enum sack_use qp_sack(const struct qp *qp, const struct qp_init *init)
 {
 	const uint8_t service = qp->kind->service;
 
-	qp->loss.sack = sack && qp->completer.ooo.pool != NULL &&
-			(service == OPCODE_RC || service == OPCODE_XRC);
-	qp->replies.kept = qp->loss.sack ? &qp->responder.ooo : NULL;
+	return init->ooo != NULL && (service == OPCODE_RC || service == OPCODE_XRC) ? init->sack
+										    : SACK_NEVER;
 }
 
 static void qp_connect_roles(struct qp *qp, const struct qp_init *init)
 {
 	const uint8_t service = qp->kind->service;
 
+	const enum sack_use sack = qp_sack(qp, init);
+
 	qp->loss.window_max = init->window_max;
+	qp->loss.sack_use = sack;
 	qp->requester = (struct requester){.sq = &qp->sq,
 					   .pd = init->pd,
 					   .peer = &qp->peer,
@@ -82,7 +84,7 @@ static void qp_connect_roles(struct qp *qp, const struct qp_init *init)
 	qp->replies.qpn = init->qpn;
 	qp->replies.peer = &qp->peer;
 	qp->replies.counters = init->counters;
-	qp_set_sack(qp, init->sack);
+	qp->replies.kept = sack != SACK_NEVER ? &qp->responder.ooo : NULL;
 	if (qp_is_datagram(qp)) {
 		qp->datagram = (struct datagram){.sq = &qp->sq,
 						 .rq = qp->rq,

@@ -8,6 +8,7 @@
 #include "completer_ooo.h"
 #include "transport/loss_sack.h"
 #include "transport/requester.h"
+#include "transport/sack.h"
 #include "transport/sgl.h"
 #include "wire/headers.h"
 #include "wire/packet.h"
@@ -453,6 +454,19 @@ enum fault completer_take_kept(struct completer *completer, const struct packet 
 	return fault;
 }
 
+/* Process an answer to nothing that is in flight: it came twice, or it answers nothing (9.7.5.1,
+ * ghost). Only an introduction says something. */
+static __rte_noinline void completer_ghost(struct completer *completer, const struct packet *packet)
+{
+	struct loss *loss = completer->loss;
+	const struct psn expected = psn_add(packet->psn, SACK_INTRODUCTION_PSNS);
+
+	if (!loss->sack && completer_is_ack(packet) && !psn_before(expected, loss->una) &&
+	    !psn_before(loss->top, expected) &&
+	    packet->msn == sack_introduction_msn(expected, completer->qpn))
+		loss_on_introduction(loss);
+}
+
 enum fault completer_receive(struct completer *completer, const struct packet *packet,
 			     uint64_t now_ns)
 {
@@ -461,11 +475,11 @@ enum fault completer_receive(struct completer *completer, const struct packet *p
 	/* Drop it: it will be requested again. */
 	if (unlikely(completer->page_absent))
 		return FAULT_NONE;
-	/* Drop an answer to nothing that is in flight: it came twice, or answers nothing (9.7.5.1,
-	 * ghost). */
 	if (psn_before(packet->psn, loss->una) ||
-	    (!psn_before(packet->psn, loss->top) && !completer_is_about_all(loss, packet)))
+	    (!psn_before(packet->psn, loss->top) && !completer_is_about_all(loss, packet))) {
+		completer_ghost(completer, packet);
 		return FAULT_NONE;
+	}
 	completer_note_capability(completer, packet);
 	return completer_take_kept(completer, packet, now_ns);
 }

@@ -52,6 +52,7 @@ void duplicate_answer(struct responder *responder, const struct packet *packet)
 		pass_again(responder->pass);
 	if (responder_ooo_is_marked(responder, packet))
 		return;
+	replies_introduce(responder->replies, responder->epsn);
 	replies_ask_to_wait(responder->replies, packet->psn, is_acked, responder->min_rnr_timer);
 	if (is_acked) {
 		responder_acknowledge(responder);

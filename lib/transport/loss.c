@@ -81,6 +81,7 @@ void loss_init(struct loss *loss, struct psn first)
 	loss->grows |= loss->window_max == 0;
 	if (loss->window_max == 0 || (loss->grows && loss->window_max > LOSS_WINDOW_MAX))
 		loss->window_max = LOSS_WINDOW_MAX;
+	loss->sack = loss->sack_use == SACK_ALWAYS;
 	loss->asks = BTH_ACK_REQ | (loss->sack ? capability_of(loss->window_max) : 0);
 	loss->limited = false;
 	loss->window = loss->window_max;
@@ -108,6 +109,13 @@ void loss_set_attr(struct loss *loss, const struct loss_attr *attr)
 void loss_learn(struct loss *loss, enum loss_evidence evidence)
 {
 	loss->peer = loss_peer_after(loss->peer, evidence);
+}
+
+void loss_on_introduction(struct loss *loss)
+{
+	loss->sack = loss->sack_use != SACK_NEVER;
+	if (loss->sack)
+		loss->asks = BTH_ACK_REQ | capability_of(loss->window_max);
 }
 
 bool loss_on_capability(struct loss *loss, uint8_t capability)

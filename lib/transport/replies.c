@@ -132,6 +132,7 @@ void replies_clear(struct replies *replies)
 	replies->nak_due = false;
 	replies->absent = false;
 	replies->notice_due = false;
+	replies->introduces = false;
 	page_wait_end(&replies->page_wait);
 }
 
@@ -159,6 +160,8 @@ void replies_forget_old(struct replies *replies, struct psn expected)
 			 replies_resource(replies, replies->newest - replies->remembered)->last) >=
 		       REPLIES_REACH)
 		replies->remembered--;
+	replies->introduces = replies->introduces &&
+			      psn_since(expected, replies->introduction) < SACK_INTRODUCTION_PSNS;
 }
 
 void replies_add(struct replies *replies, const struct reply *reply)

@@ -151,6 +151,23 @@ static void replies_build_sack(struct replies *replies, struct packet_out *out, 
 	counters_add(replies->counters, COUNTER_sacks_sent, 1);
 }
 
+/* Send an introduction. Return the number of packets sent. */
+static __rte_noinline unsigned int replies_send_introduction(struct replies *replies,
+							     struct packet_sink *sink)
+{
+	struct packet_out *out = sink->get(sink);
+
+	if (out == NULL)
+		return 0;
+	replies_build_acknowledge(replies, out, AETH_ACK | AETH_CREDIT_NONE,
+				  psn_add(replies->introduction, -SACK_INTRODUCTION_PSNS),
+				  sack_introduction_msn(replies->introduction, replies->peer->qpn));
+	sink->put(sink, out);
+	replies->introduces = false;
+	replies->introductions--;
+	return 1;
+}
+
 bool replies_owe_sack(const struct replies *replies)
 {
 	return replies->nak_due && replies_sack(replies) &&
@@ -183,6 +200,9 @@ static void replies_sent(struct replies *replies, struct reply *reply)
 		pass_read_done(reply->pass);
 	if (!psn_eq(psn_add(reply->first, (int32_t)reply->sent - 1), reply->last))
 		return;
+	/* A READ need not ask for an answer, so the responder has not noted it. */
+	if (unlikely(replies->introductions == SACK_INTRODUCTIONS_MAX) && !reply->repeated)
+		replies_introduce(replies, psn_add(reply->last, 1));
 	replies_pop(replies);
 	/* A response acknowledges all earlier requests (9.7.5.1.1). */
 	if (replies->ack_due && psn_before(replies->ack_psn, reply->last))
@@ -370,5 +390,7 @@ unsigned int replies_send(struct replies *replies, struct packet_sink *sink, uns
 		if (*fault != FAULT_NONE)
 			break;
 	}
+	if (unlikely(replies->introduces) && sent > 0 && sent < budget)
+		sent += replies_send_introduction(replies, sink);
 	return sent;
 }

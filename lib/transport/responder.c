@@ -21,6 +21,9 @@
 static_assert(LOSS_WINDOW_LIMIT == LOSS_WINDOW_MAX << RESPONDER_SACK_STEPS,
 	      "the longest window that a requester uses");
 
+/* No packet has this ack_byte: the first one that asks for an acknowledgement is noted. */
+#define ASKS_NOTHING 0x100
+
 void responder_reset(struct responder *responder, struct psn epsn)
 {
 	responder->epsn = epsn;
@@ -30,11 +33,13 @@ void responder_reset(struct responder *responder, struct psn epsn)
 	responder->gap = GAP_NONE;
 	responder->refused = false;
 	responder->gap_dropped = false;
-	responder->asks = BTH_ACK_REQ;
+	responder->asks = ASKS_NOTHING;
 	responder->unsacked = 0;
 	responder->ooo.reach = 0;
 	replies_set_capability(responder->replies, 0);
 	responder->replies->sacks = 0;
+	responder->replies->introductions =
+		responder->replies->kept != NULL ? SACK_INTRODUCTIONS_MAX : 0;
 	responder->msn = 0;
 	responder->message = MESSAGE_NONE;
 	responder->receive->taken = false;
@@ -225,6 +230,8 @@ static __rte_noinline void responder_note_capability(struct responder *responder
 				  responder->service != OPCODE_UC;
 
 	responder->asks = BTH_ACK_REQ | capability;
+	if (!sack_capable)
+		replies_introduce(responder->replies, responder->epsn);
 	replies_set_capability(responder->replies,
 			       sack_capable ? BTH_SACK_RESPONSE | RESPONDER_SACK_STEPS : 0);
 	responder->ooo.reach = sack_capable ? RTE_MIN(window, (uint32_t)LOSS_WINDOW_LIMIT) +

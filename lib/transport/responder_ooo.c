@@ -19,6 +19,7 @@ static void responder_ooo_nak(struct responder *responder, struct psn behind)
 	responder->gap_psn = behind;
 	replies_nak(responder->replies, AETH_NAK | NAK_PSN_SEQUENCE, responder->epsn,
 		    responder->msn);
+	replies_introduce(responder->replies, responder->epsn);
 }
 
 /*

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Queue pairs: modify, query, destroy, attach to multicast groups. */
-#include "device/gsi.h"
 #include "device/mcast.h"
 #include "device/xrcd.h"
 #include "later.h"
@@ -38,22 +37,6 @@ static void receive_first(const struct face_qp *qp, const struct ibv_qp_attr *at
 		device_engine_receive(qp->home);
 }
 
-/* By the connection manager a peer may have said that it is uroce. So no bit that other adapters
- * have no name for is sent to one of them. */
-static void choose_sack(const struct face_qp *qp, const struct ibv_qp_attr *attr, int mask)
-{
-	const struct device *device = qp->device;
-	const int rtr = IBV_QP_AV | IBV_QP_DEST_QPN;
-	struct gsi_address peer;
-
-	if (device->config.sack != DEVICE_SACK_CONNECTIONS || (mask & rtr) != rtr ||
-	    qp_state(qp->qp) != IBV_QPS_INIT)
-		return;
-	memcpy(peer.remote, attr->ah_attr.grh.dgid.raw, sizeof(peer.remote));
-	peer.vlan_id = device->gids[attr->ah_attr.grh.sgid_index].vlan_id;
-	qp_set_sack(qp->qp, gsi_peer_has_sack(device, &peer, attr->dest_qp_num));
-}
-
 int ibv_modify_qp(struct ibv_qp *ibv, struct ibv_qp_attr *attr, int mask)
 {
 	struct face_context *context = face_context(ibv->context);
@@ -77,7 +60,6 @@ int ibv_modify_qp(struct ibv_qp *ibv, struct ibv_qp_attr *attr, int mask)
 	if (rc != 0)
 		return face_errno(rc);
 	receive_first(qp, attr, mask);
-	choose_sack(qp, attr, mask);
 	rc = qp_modify(qp->qp, attr, mask, &path);
 	ibv->state = qp_state(qp->qp);
 	if (rc == 0 && ibv->state == IBV_QPS_RESET && qp->target)

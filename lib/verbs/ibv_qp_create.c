@@ -173,7 +173,7 @@ static void fill_init(const struct face_qp *qp, const struct ibv_qp_init_attr_ex
 		.home = qp->home,
 		.counters = &qp->home->counters,
 		.ooo = qp->home->ooo,
-		.sack = qp->device->config.sack == DEVICE_SACK_ALL,
+		.sack = qp->device->config.sack,
 		.waiting = &qp->home->waiting,
 		.max_rd_atomic = DEVICE_MAX_RD_ATOMIC,
 		.max_dest_rd_atomic = DEVICE_MAX_RD_ATOMIC,

@@ -212,14 +212,14 @@ static uint32_t provider_engine_count(const struct settings *settings, const str
  * that they may send one while Soft-RoCE is loaded. Later it cannot have the UDP port that a kernel
  * interface of ours occupies.
  */
-static enum device_sack provider_sack(const struct settings *settings)
+static enum sack_use provider_sack(const struct settings *settings)
 {
 	if (settings->sack == SETTINGS_SACK_YES)
-		return DEVICE_SACK_ALL;
+		return SACK_ALWAYS;
 	if (settings->sack == SETTINGS_SACK_NO || access(MODULES, F_OK) != 0 ||
 	    access(MODULES "/rdma_rxe", F_OK) == 0)
-		return DEVICE_SACK_NO;
-	return DEVICE_SACK_CONNECTIONS;
+		return SACK_NEVER;
+	return SACK_INTRODUCED;
 }
 
 static int provider_make_device(const struct settings *settings, const struct share_facts *facts,

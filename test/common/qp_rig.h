@@ -43,7 +43,7 @@ struct qp_rig {
 	struct qp_waiting waiting;
 	struct cc_attr cc;    /* of both ends, unless set before end_recreate */
 	struct ooo_pool *ooo; /* for both ends; NULL: none, unless set before end_recreate */
-	bool sack;	      /* of both ends, unless set before end_recreate */
+	enum sack_use sack;   /* of both ends, unless set before end_recreate */
 	/* A packet from this end to lose, counted from 1 at the next one; 0 for none. */
 	unsigned int lose[2];
 };

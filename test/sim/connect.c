@@ -78,7 +78,7 @@ static void connect_create(struct end *end)
 			       .max_dest_rd_atomic = DEVICE_MAX_RD_ATOMIC,
 			       .window_max = (uint16_t)sim->variant.window,
 			       .cc = device_engine_cc(home),
-			       .sack = !host->plain,
+			       .sack = host->sack,
 			       .waiting = &home->waiting,
 			       .max_rate_kbps = UINT32_MAX,
 			       .port_mtu = device->mtu,

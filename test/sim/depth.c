@@ -71,6 +71,7 @@ static void run(struct link_attr link, bool keeps)
 {
 	const struct pair_attr attr = {.seed = 1,
 				       .keeps = keeps,
+				       .sack = SACK_ALWAYS,
 				       .resources = DEPTH,
 				       .mtu = IBV_MTU_256,
 				       .bytes = WORD + (size_t)POSTED_MAX * MTU_BYTES,

@@ -182,6 +182,7 @@ static void prove(const char *name, enum ibv_wr_opcode opcode, bool relaxed)
 	const struct pair_attr attr = {
 		.seed = 7,
 		.keeps = true,
+		.sack = SACK_ALWAYS,
 		.access = relaxed ? IBV_ACCESS_RELAXED_ORDERING : 0,
 		.mtu = IBV_MTU_1024,
 		.bytes = TOTAL_BYTES,

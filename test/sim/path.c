@@ -71,6 +71,7 @@ static bool changes(enum ibv_wr_opcode opcode)
 					   2 * NEAR_NS, 10 * NEAR_NS, FAR_NS};
 	const struct pair_attr attr = {.seed = 1,
 				       .keeps = true,
+				       .sack = SACK_ALWAYS,
 				       .mtu = IBV_MTU_1024,
 				       .bytes = MESSAGE,
 				       .link = {.latency_ns = NEAR_NS, .mbps = 100000}};
@@ -109,6 +110,7 @@ static bool bulk(enum ibv_wr_opcode opcode)
 {
 	const struct pair_attr attr = {.seed = 1,
 				       .keeps = true,
+				       .sack = SACK_ALWAYS,
 				       .mtu = IBV_MTU_1024,
 				       .bytes = (size_t)BULK_FLIGHT * BULK_MESSAGE,
 				       .link = {.latency_ns = NEAR_NS, .mbps = 100000}};

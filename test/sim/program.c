@@ -76,7 +76,7 @@ static void make_hosts(struct sim *sim)
 	sim->hosts = rng_chance(&sim->rng, 200000) ? 3 : 2;
 	for (unsigned int i = 0; i < sim->hosts; i++) {
 		struct host *host = &sim->host[i];
-		struct rng plain_rng;
+		struct rng sack_rng;
 
 		host->sim = sim;
 		host->clock = &sim->clock;
@@ -90,8 +90,10 @@ static void make_hosts(struct sim *sim)
 		/* A stream of its own, so that the rest of a seed stays as it was. */
 		host->stall_rng = rng_fork(sim->seed, 550 + i);
 		host->stalled_until_ns = 0;
-		plain_rng = rng_fork(sim->seed, 510 + i);
-		host->plain = rng_chance(&plain_rng, 250000) || sim->variant.plain != 0;
+		sack_rng = rng_fork(sim->seed, 510 + i);
+		host->sack = rng_chance(&sack_rng, 250000) || sim->variant.plain != 0 ? SACK_NEVER
+			     : rng_chance(&sack_rng, 500000) ? SACK_INTRODUCED
+							     : SACK_ALWAYS;
 		host->cq_count = (unsigned int)rng_range(&sim->rng, 1, HOST_CQS_MAX);
 		/*
 		 * The port's MTU has room for the largest path MTU and the headers that count

@@ -67,8 +67,11 @@ struct row {
 
 static struct pair_attr attr_of(const struct load *load, uint64_t seed)
 {
-	struct pair_attr attr = {
-		.seed = seed, .keeps = true, .mtu = load->mtu, .link = load->faults};
+	struct pair_attr attr = {.seed = seed,
+				 .keeps = true,
+				 .sack = SACK_ALWAYS,
+				 .mtu = load->mtu,
+				 .link = load->faults};
 
 	attr.link.latency_ns = load->one_way_ns;
 	attr.link.mbps = MBPS;

@@ -21,6 +21,7 @@
 #include "queue/channel.h"
 #include "rings.h"
 #include "rng.h"
+#include "transport/sack.h"
 
 #define SIM_HOSTS_MAX	 3
 #define HOST_CQS_MAX	 3
@@ -129,8 +130,8 @@ struct host {
 	struct rng wake_rng;	   /* what the application does after an event */
 	struct host_pace pace;
 	bool ipv6;
-	bool keeps;	      /* it keeps out of order packets; else it is a go-back-N peer */
-	bool plain;	      /* it takes no part in selective acknowledgements */
+	bool keeps; /* it keeps out of order packets; else it is a go-back-N peer */
+	enum sack_use sack;
 	bool naks_behind_rnr; /* behaves as Soft-RoCE */
 	uint8_t mac[6];
 	union ibv_gid gid;

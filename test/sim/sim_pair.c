@@ -46,7 +46,7 @@ static int node_put(struct packet_sink *sink, struct packet_out *out)
 		return len;
 	/* A selective acknowledgement may harm a peer that does not understand it. */
 	must(out->frame[out->l4_off + 8] != OPCODE_SACK ||
-		     (node->pair->attr.keeps && !node->pair->attr.plain),
+		     (node->pair->attr.keeps && node->pair->attr.sack != SACK_NEVER),
 	     "a selective acknowledgement between others than uroce peers");
 	node->packets++;
 	link_send(&node->link, out->frame, (uint32_t)len);
@@ -166,7 +166,7 @@ static void node_set_up(struct node *node)
 	init.ooo = pair->attr.keeps ? device_first(node->device)->ooo : NULL;
 	init.port_mtu = node->device->mtu;
 	init.window_max = pair->attr.window_max;
-	init.sack = !pair->attr.plain || node->number == 0;
+	init.sack = pair->attr.sack;
 	must(qp_create(&init, &granted, &node->qp) == 0, "qp_create");
 	device_set_qp(node->device, node->qpn, node->qp);
 	node->sink = (struct packet_sink){.get = node_get, .put = node_put};

@@ -13,6 +13,7 @@
 #include "clock.h"
 #include "sim_link.h"
 #include "telemetry/counters.h"
+#include "transport/sack.h"
 #include "transport/sink.h"
 
 struct pair;
@@ -22,7 +23,7 @@ struct pair_attr {
 	struct link_attr link;
 	uint16_t window_max; /* limit of packets in flight; 0: the usual one */
 	uint8_t resources;   /* limit of READs and atomics in flight; 0: 16 */
-	bool plain;	     /* the second one takes no part in selective acknowledgements */
+	enum sack_use sack;  /* of both */
 	bool keeps;	     /* both keep out of order packets; else both are go-back-N peers */
 	unsigned int access; /* access flags of both memories, in addition to all rights */
 	enum ibv_mtu mtu;

@@ -61,9 +61,13 @@ static void check_signs(const struct end *end, const struct packet *packet)
 {
 	const struct host *host = end->host;
 	const struct host *to = end->peer->host;
-	const bool plain = host->plain || !host->keeps || to->plain || !to->keeps;
+	const bool plain =
+		host->sack == SACK_NEVER || !host->keeps || to->sack == SACK_NEVER || !to->keeps;
 
-	sim_check(host->sim, packet->capability == 0 || !(host->plain || !host->keeps),
+	sim_check(host->sim,
+		  packet->capability == 0 ||
+			  (host->keeps && (host->sack == SACK_ALWAYS ||
+					   (host->sack == SACK_INTRODUCED && !plain))),
 		  "qp %06x: capability bits, although SACK is off", end->qpn);
 	sim_check(host->sim, !plain || packet->opcode != OPCODE_SACK,
 		  "qp %06x: a selective acknowledgement to a peer that does not understand it",

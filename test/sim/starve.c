@@ -87,11 +87,11 @@ static void check(const struct pair *pair, const struct wanting *wanting)
 	exit(1);
 }
 
-static struct outcome measure(const struct wanting *wanting, bool keeps, bool plain)
+static struct outcome measure(const struct wanting *wanting, bool keeps, enum sack_use sack)
 {
 	const struct pair_attr attr = {.seed = 1,
 				       .keeps = keeps,
-				       .plain = plain,
+				       .sack = sack,
 				       .mtu = IBV_MTU_1024,
 				       .bytes = IN_FLIGHT * (size_t)wanting->message_bytes,
 				       .link = {.latency_ns = LATENCY_NS,
@@ -127,10 +127,10 @@ static struct outcome measure(const struct wanting *wanting, bool keeps, bool pl
 	return outcome;
 }
 
-static bool line(const struct wanting *wanting, bool plain)
+static bool line(const struct wanting *wanting, enum sack_use sack)
 {
-	const struct outcome drops = measure(wanting, false, true);
-	const struct outcome keeps = measure(wanting, true, plain);
+	const struct outcome drops = measure(wanting, false, SACK_NEVER);
+	const struct outcome keeps = measure(wanting, true, sack);
 	const double ratio_max = 1 + EXCESS_START + EXCESS_RNR * keeps.rnr / packets_of(wanting) +
 				 EXCESS_LOSS * (wanting->loss_ppm + wanting->reorder_ppm) / 1e6;
 	const double goodput =
@@ -163,9 +163,9 @@ int main(void)
 	       "drops   keeps\n",
 	       MESSAGES, MTU_BYTES, MBPS / 1000, 2 * LATENCY_NS / 1000);
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
-		good &= line(&rows[i], true);
+		good &= line(&rows[i], SACK_NEVER);
 	printf("\nThe peer that keeps packets tells which ones\n");
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
-		good &= line(&rows[i], false);
+		good &= line(&rows[i], SACK_ALWAYS);
 	return good ? 0 : 1;
 }

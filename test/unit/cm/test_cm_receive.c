@@ -49,20 +49,6 @@ static void assert_ignored_of_others(enum cm_message message, uint8_t about)
 	assert_ignored(&rig.peer, &mad);
 }
 
-/* The peer that is asked says by its REP that it takes part in selective acknowledgements. */
-TEST(receive__rep_says_that_the_peer_has_sack)
-{
-	struct cm_mad rep;
-
-	rig_bring(&rig, CM_STATE_REQ_SENT);
-	rep = rig_message(&rig, CM_REP);
-	assert_false(cm_peer_has_sack(rig.cm, &rig.peer, RIG_PEER_QPN));
-	rep.rep.ca_guid = cm_sack_guid(rep.rep.ca_guid);
-	rig_receive(&rig, &rep);
-	rig_event(&rig, CM_EVENT_REP);
-	assert_true(cm_peer_has_sack(rig.cm, &rig.peer, RIG_PEER_QPN));
-}
-
 TEST(receive__others_change_nothing)
 {
 	rig_bring(&rig, CM_STATE_REQ_SENT);

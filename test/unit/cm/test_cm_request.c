@@ -35,40 +35,6 @@ TEST(request__tells_all_to_the_caller)
 	assert_int_equal(agreed.hop_limit, 64);
 }
 
-static struct gsi_address peer_in(int32_t vlan_id)
-{
-	struct gsi_address peer = rig.peer;
-
-	peer.vlan_id = vlan_id;
-	return peer;
-}
-
-/* A device of uroce says by its GUID that it takes part in selective acknowledgements. */
-TEST(request__says_that_the_peer_has_sack)
-{
-	const struct gsi_address peer = rig.peer, other = peer_in(5);
-	struct cm_mad req = rig_req();
-
-	req.req.ca_guid = cm_sack_guid(RIG_PEER_GUID);
-	rig_receive(&rig, &req);
-	rig_event(&rig, CM_EVENT_REQ);
-	assert_true(cm_peer_has_sack(rig.cm, &peer, RIG_PEER_QPN));
-	assert_false(cm_peer_has_sack(rig.cm, &peer, RIG_PEER_QPN + 1));
-	assert_false(cm_peer_has_sack(rig.cm, &other, RIG_PEER_QPN));
-}
-
-TEST(request__of_others_says_nothing_of_sack)
-{
-	const struct cm_mad req = rig_req();
-	const struct gsi_address peer = rig.peer;
-
-	rig_receive(&rig, &req);
-	rig_event(&rig, CM_EVENT_REQ);
-	assert_false(cm_peer_has_sack(rig.cm, &peer, RIG_PEER_QPN));
-	assert_false(cm_guid_has_sack(RIG_PEER_GUID));
-	assert_true(cm_sack_guid(RIG_PEER_GUID) != cm_sack_guid(RIG_PEER_GUID + 1));
-}
-
 /* Refused, with this reason, and nothing is kept. */
 static void assert_refused(const struct cm_mad *req, enum cm_rej_reason reason)
 {

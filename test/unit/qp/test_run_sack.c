@@ -17,7 +17,7 @@ static int set_up(void **state)
 {
 	qp_rig_set_up(state);
 	assert_int_equal(ooo_pool_create(64, &rig.ooo), 0);
-	rig.sack = true;
+	rig.sack = SACK_ALWAYS;
 	end_recreate(A, IBV_QPT_RC, NULL);
 	end_recreate(B, IBV_QPT_RC, NULL);
 	return 0;
@@ -193,7 +193,7 @@ TEST(qp_receive__a_selective_acknowledgement_comes_from_the_peer_only)
 static void reconnect_to_another(void)
 {
 	assert_int_equal(end_modify(A, IBV_QPS_RESET), 0);
-	rig.sack = false;
+	rig.sack = SACK_NEVER;
 	end_recreate(B, IBV_QPT_RC, NULL);
 	rig_connect();
 }
@@ -241,55 +241,183 @@ TEST(qp_modify__to_reset_forgets_that_the_peer_is_sack_capable)
 	assert_int_equal(rig_counter(COUNTER_retransmitted_packets), 1);
 }
 
-/* The peer is known to be uroce when the connection begins. */
-TEST(qp_set_sack__is_of_the_next_connection)
+/* Connect two queue pairs that do not know each other. */
+static void connect_strangers(enum sack_use a, enum sack_use b)
 {
-	rig.sack = false;
+	rig.sack = a;
 	end_recreate(A, IBV_QPT_RC, NULL);
+	rig.sack = b;
 	end_recreate(B, IBV_QPT_RC, NULL);
-	qp_set_sack(A->qp, true);
-	qp_set_sack(B->qp, true);
 	rig_connect();
-	greet(A);
-	assert_int_equal(lose_one(A), 1);
+}
+
+/* Send a short message, and return the capability bits of its packet. */
+static uint8_t bits_of_request(struct end *from)
+{
+	uint8_t bits;
+
+	assert_int_equal(end_send(from, 1, IBV_WR_RDMA_WRITE, 0, 8, 0), 0);
+	end_run(from, 64);
+	bits = catcher_at(&from->catcher, 0)->capability;
+	end_deliver(from);
 	rig_run();
-	end_sent(A, 2, IBV_WC_SUCCESS);
-	assert_int_equal(end_modify(A, IBV_QPS_RESET), 0);
-	assert_int_equal(end_modify(B, IBV_QPS_RESET), 0);
-	qp_set_sack(A->qp, false);
-	qp_set_sack(B->qp, false);
-	rig_connect();
-	assert_int_equal(end_send(A, 1, IBV_WR_RDMA_WRITE, 0, 8, 0), 0);
+	end_sent(from, 1, IBV_WC_SUCCESS);
+	return bits;
+}
+
+/* Send a request of A, and let the introduction behind its answer get lost. */
+static void lose_introduction(enum ibv_wr_opcode opcode)
+{
+	assert_int_equal(end_send(A, 1, opcode, 0, 8, 0), 0);
 	end_run(A, 64);
-	assert_int_equal(catcher_at(&A->catcher, 0)->capability, 0);
 	end_deliver(A);
-	rig_run();
+	end_run(B, 64);
+	assert_int_equal(B->catcher.count, 2);
+	rig.lose[1] = 2;
+	end_deliver(B);
 	end_sent(A, 1, IBV_WC_SUCCESS);
-	assert_int_equal(lose_one(A), 0);
+}
+
+TEST(qp_run__strangers_take_part_after_the_first_answer)
+{
+	connect_strangers(SACK_INTRODUCED, SACK_INTRODUCED);
+	assert_int_equal(bits_of_request(A), 0);
+	assert_int_equal(bits_of_request(A), BTH_SACK_REQUEST);
+	/* It was about this direction alone. */
+	assert_int_equal(bits_of_request(B), 0);
+	assert_int_equal(lose_one(A), 1);
 	rig_run();
 	end_sent(A, 2, IBV_WC_SUCCESS);
 }
 
+TEST(qp_run__a_gap_repeats_the_introduction)
+{
+	connect_strangers(SACK_INTRODUCED, SACK_INTRODUCED);
+	lose_introduction(IBV_WR_RDMA_WRITE);
+	assert_int_equal(bits_of_request(A), 0);
+	assert_int_equal(lose_one(A), 0);
+	rig_run();
+	end_sent(A, 2, IBV_WC_SUCCESS);
+	assert_int_equal(bits_of_request(A), BTH_SACK_REQUEST);
+}
+
+/* Where answers get lost, there is no gap. */
+TEST(qp_run__a_request_that_comes_twice_repeats_the_introduction)
+{
+	connect_strangers(SACK_INTRODUCED, SACK_INTRODUCED);
+	lose_introduction(IBV_WR_RDMA_READ);
+	assert_int_equal(end_send(A, 1, IBV_WR_RDMA_READ, 0, 8, 0), 0);
+	end_run(A, 64);
+	end_deliver(A);
+	end_run(B, 64);
+	assert_int_equal(B->catcher.count, 1);
+	catcher_clear(&B->catcher);
+	rig.now_ns = qp_deadline_ns(A->qp);
+	qp_timeout(A->qp, rig.now_ns, &A->catcher.sink);
+	rig_run();
+	end_sent(A, 1, IBV_WC_SUCCESS);
+	assert_int_equal(bits_of_request(A), BTH_SACK_REQUEST);
+}
+
+/* An adapter gets a few acknowledgements of what it has acknowledged before, and no bit. */
+TEST(qp_run__introduces_itself_four_times_at_most)
+{
+	unsigned int introductions = 0;
+
+	connect_strangers(SACK_NEVER, SACK_INTRODUCED);
+	lose_introduction(IBV_WR_RDMA_WRITE);
+	for (int i = 0; i < 2 * SACK_INTRODUCTIONS_MAX; i++) {
+		assert_int_equal(end_send(A, 2, IBV_WR_RDMA_WRITE, 0, BYTES, 0), 0);
+		end_run(A, 64);
+		rig.lose[0] = 2;
+		end_deliver(A);
+		end_run(B, 64);
+		for (unsigned int k = 0; k < B->catcher.count; k++) {
+			const struct packet *packet = catcher_at(&B->catcher, k);
+
+			assert_int_equal(packet->opcode, OPCODE_ACKNOWLEDGE);
+			assert_int_equal(packet->capability, 0);
+			introductions += packet->syndrome == (AETH_ACK | AETH_CREDIT_NONE);
+		}
+		end_deliver(B);
+		rig_run();
+		end_sent(A, 2, IBV_WC_SUCCESS);
+		assert_int_equal(bits_of_request(A), 0);
+	}
+	assert_int_equal(introductions, SACK_INTRODUCTIONS_MAX - 1);
+}
+
+/* Whoever knows which PSNs are in flight can forge any answer; who does not, no introduction. */
+TEST(qp_receive__believes_an_introduction_about_what_is_in_flight)
+{
+	static const struct {
+		int psns;     /* from the oldest in flight to the PSN that it is about */
+		uint32_t msn; /* changed by this */
+		uint8_t syndrome;
+		bool believed;
+	} cases[] = {
+		{0, 0, AETH_ACK | AETH_CREDIT_NONE, true},
+		{1, 0, AETH_ACK | AETH_CREDIT_NONE, true},
+		{2, 0, AETH_ACK | AETH_CREDIT_NONE, false},
+		{-1, 0, AETH_ACK | AETH_CREDIT_NONE, false},
+		{0, 1, AETH_ACK | AETH_CREDIT_NONE, false},
+		{0, 0, AETH_NAK | NAK_PSN_SEQUENCE, false},
+	};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		const struct psn about = psn_add(psn_make(101), cases[i].psns);
+		struct packet packet = forge(B, psn_add(about, -SACK_INTRODUCTION_PSNS).v);
+
+		connect_strangers(SACK_INTRODUCED, SACK_NEVER);
+		greet(A);
+		assert_int_equal(end_send(A, 1, IBV_WR_RDMA_WRITE, 0, 8, 0), 0);
+		end_run(A, 64);
+		packet.opcode = OPCODE_RC | OPCODE_ACKNOWLEDGE;
+		packet.op = opcode_info(packet.opcode);
+		packet.syndrome = cases[i].syndrome;
+		packet.msn = sack_introduction_msn(about, packet.dest_qpn) ^ cases[i].msn;
+		packet.ack_byte = 0;
+		qp_receive(A->qp, &packet, rig.now_ns);
+		end_deliver(A);
+		rig_run();
+		end_sent(A, 1, IBV_WC_SUCCESS);
+		assert_int_equal(bits_of_request(A), cases[i].believed ? BTH_SACK_REQUEST : 0);
+	}
+}
+
+TEST(qp_receive__an_introduction_is_nothing_to_one_that_never_takes_part)
+{
+	connect_strangers(SACK_NEVER, SACK_INTRODUCED);
+	greet(A);
+	assert_int_equal(bits_of_request(A), 0);
+}
+
+TEST(qp_modify__to_reset_forgets_an_introduction)
+{
+	connect_strangers(SACK_INTRODUCED, SACK_INTRODUCED);
+	greet(A);
+	assert_int_equal(bits_of_request(A), BTH_SACK_REQUEST);
+	assert_int_equal(end_modify(A, IBV_QPS_RESET), 0);
+	assert_int_equal(end_modify(B, IBV_QPS_RESET), 0);
+	rig_connect();
+	assert_int_equal(bits_of_request(A), 0);
+}
+
 /* A queue pair that keeps no packets never takes part. */
-TEST(qp_set_sack__needs_a_pool)
+TEST(qp_create__sack_needs_a_pool)
 {
 	struct ooo_pool *const pool = rig.ooo;
 
-	rig.sack = false;
 	rig.ooo = NULL;
 	end_recreate(A, IBV_QPT_RC, NULL);
 	rig.ooo = pool;
-	qp_set_sack(A->qp, true);
 	rig_connect();
-	assert_int_equal(end_send(A, 1, IBV_WR_RDMA_WRITE, 0, 8, 0), 0);
-	end_run(A, 64);
-	assert_int_equal(catcher_at(&A->catcher, 0)->capability, 0);
-	rig_run();
+	assert_int_equal(bits_of_request(A), 0);
 }
 
 TEST(qp_receive__one_that_does_not_take_part_sets_no_capability_bits)
 {
-	rig.sack = false;
+	rig.sack = SACK_NEVER;
 	end_recreate(A, IBV_QPT_RC, NULL);
 	rig_connect();
 	assert_int_equal(end_send(A, 1, IBV_WR_RDMA_WRITE, 0, 8, 0), 0);

@@ -13,7 +13,7 @@ static uint32_t serial;
 static int set_up(void **state)
 {
 	completer_rig_set_up(state);
-	rig.loss.sack = true;
+	rig.loss.sack_use = SACK_ALWAYS;
 	loss_init(&rig.loss, rig.loss.una);
 	serial = 0;
 	/* The first message shows who the peer is. */

@@ -197,7 +197,7 @@ TEST(loss_on_sign__without_memory_the_next_answer_shows_it)
 				     .payload = &(uint8_t){1},
 				     .len = 1};
 
-	rig.loss.sack = true;
+	rig.loss.sack_use = SACK_ALWAYS;
 	loss_init(&rig.loss, rig.loss.una);
 	post(1, IBV_WR_RDMA_WRITE, 3 * MTU);
 	assert_int_equal(send_all(), 3);

@@ -206,7 +206,7 @@ static void probe_for(uint32_t psn, uint32_t psns)
 TEST(completer_timeout__probes_of_a_read_ask_for_more_and_more)
 {
 	rig.loss.recovery.timeout_ns = UINT64_C(1) << 40;
-	rig.loss.sack = true;
+	rig.loss.sack_use = SACK_ALWAYS;
 	loss_init(&rig.loss, rig.loss.una);
 	post(1, IBV_WR_RDMA_READ, 10 * MTU);
 	assert_int_equal(send_all(), 1);

@@ -2,7 +2,6 @@
 /* Queue pairs. */
 #include <string.h>
 
-#include "device/gsi.h"
 #include "fake_provider.h"
 #include "later.h"
 #include "qp/qp.h"
@@ -49,46 +48,6 @@ TEST(modify_qp__receives_before_it_flushes)
 				       IBV_QP_STATE),
 			 0);
 	assert_int_equal(fake.receives, 1);
-	fake_pair_destroy(&pair);
-}
-
-/* The peer that the connection manager is asked about. */
-static struct gsi_address asked_peer;
-static uint32_t asked_qpn;
-static unsigned int asked;
-
-static bool note_question(void *user, const struct gsi_address *peer, uint32_t qpn)
-{
-	(void)user;
-	asked_peer = *peer;
-	asked_qpn = qpn;
-	asked++;
-	return true;
-}
-
-/* Only the connection manager knows whether a peer may get what only uroce understands. */
-TEST(modify_qp__asks_the_connection_manager_about_the_peer)
-{
-	static const struct gsi_ops gsi = {.peer_has_sack = note_question};
-	struct device *device;
-	struct fake_pair pair = fake_pair_create(*state);
-
-	device = fake.device;
-	asked = 0;
-	device->gsi = &gsi;
-	device->config.sack = DEVICE_SACK_ALL;
-	assert_int_equal(fake_connect(pair.qp, 17, FAKE_GID_V4, IBV_QPS_RTS), 0);
-	assert_int_equal(asked, 0);
-	fake_pair_destroy(&pair);
-	pair = fake_pair_create(*state);
-	device->config.sack = DEVICE_SACK_CONNECTIONS;
-	assert_int_equal(fake_connect(pair.qp, 17, FAKE_GID_V4, IBV_QPS_RTS), 0);
-	assert_int_equal(asked, 1);
-	assert_int_equal(asked_qpn, 17);
-	assert_memory_equal(asked_peer.remote, device->gids[FAKE_GID_V4].gid.raw, 16);
-	assert_int_equal(asked_peer.vlan_id, device->gids[FAKE_GID_V4].vlan_id);
-	device->gsi = NULL;
-	device->config.sack = DEVICE_SACK_NO;
 	fake_pair_destroy(&pair);
 }
 

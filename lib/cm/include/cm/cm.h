@@ -42,23 +42,6 @@ struct cm_sink {
 	void (*send)(struct cm_sink *sink, const struct gsi_address *to, const uint8_t *mad);
 };
 
-/*
- * The upper half of the GUID by which a device that takes part in selective acknowledgements names
- * itself in REQ and REP: a local one, of no maker. The other half is the device's. Whoever is not
- * uroce takes it for a GUID like any other (12.6.5, 12.6.8).
- */
-#define CM_SACK_GUID (UINT64_C(0x0275726f) << 32)
-
-static inline uint64_t cm_sack_guid(uint64_t guid)
-{
-	return CM_SACK_GUID | (uint32_t)(guid ^ guid >> 32);
-}
-
-static inline bool cm_guid_has_sack(uint64_t guid)
-{
-	return (guid & ~UINT64_C(0xffffffff)) == CM_SACK_GUID;
-}
-
 struct cm_config {
 	uint64_t ca_guid;
 	uint8_t ack_delay; /* the device's, for the REP */
@@ -300,9 +283,5 @@ struct cm_agreed {
 /** Fill them in. They are complete from REP_RCVD (active side) or REQ_RCVD (passive side) on; the
  * passive side's own values from REP_SENT on. */
 void cm_conn_agreed(const struct cm_conn *conn, struct cm_agreed *agreed);
-
-/** Return true if a connection with this queue pair of a peer is known, and the peer has said that
- * it takes part in selective acknowledgements (CM_SACK_GUID). */
-bool cm_peer_has_sack(const struct cm *cm, const struct gsi_address *peer, uint32_t qpn);
 
 #endif

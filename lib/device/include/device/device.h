@@ -47,14 +47,6 @@ struct device_gid {
 	int32_t vlan_id;       /* -1: untagged */
 };
 
-/* The peers with which queue pairs take part in selective acknowledgements
- * (doc/developer/loss.md). */
-enum device_sack {
-	DEVICE_SACK_NO,
-	DEVICE_SACK_CONNECTIONS, /* those whose connection manager says that they do */
-	DEVICE_SACK_ALL,	 /* all who set the bits of packets */
-};
-
 struct device_config {
 	char name[DEVICE_NAME_MAX];
 	uint8_t mac[6];
@@ -66,8 +58,8 @@ struct device_config {
 	/* The queue pair numbers that are ours if others share the port; 0, 0: all. */
 	uint32_t qpn_first;
 	uint32_t qpn_count;
-	uint32_t qp_limit; /* most queue pairs; 0: as many as there are numbers for */
-	enum device_sack sack;
+	uint32_t qp_limit;	 /* most queue pairs; 0: as many as there are numbers for */
+	enum sack_use sack;	 /* of queue pairs */
 	uint64_t mr_limit_bytes; /* most memory in regions that keep their pages; 0: no limit */
 	const char *unique; /* distinguishes this port of this host from all others: hashed into the
 			       GUID */

@@ -57,14 +57,7 @@ struct gsi_ops {
 	void (*device_event)(void *user, enum ibv_event_type type);
 	/* Call `tell` for each connection and listener. Engine's thread or lock. May be NULL. */
 	void (*each_conn)(void *user, gsi_tell_conn *tell, void *arg);
-	/* Return true if a queue pair of a peer has a connection, and the peer has said that it
-	 * takes part in selective acknowledgements. Only `remote` and `vlan_id` of the address are
-	 * read. Engine's thread or lock. NULL: no peer has. */
-	bool (*peer_has_sack)(void *user, const struct gsi_address *peer, uint32_t qpn);
 };
-
-/** As gsi_ops.peer_has_sack. Engine's thread or lock. */
-bool gsi_peer_has_sack(const struct device *device, const struct gsi_address *peer, uint32_t qpn);
 
 /** Call `tell` for each connection and listener of the device's receiver of MADs. Engine's thread
  * or lock. */

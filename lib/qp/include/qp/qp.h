@@ -17,6 +17,7 @@
 #include <infiniband/verbs.h>
 
 #include "transport/cc.h"
+#include "transport/sack.h"
 #include "transport/sink.h"
 #include "wire/build.h"
 
@@ -80,8 +81,8 @@ struct qp_init {
 	uint8_t max_rd_atomic; /* the device's limits */
 	uint8_t max_dest_rd_atomic;
 	uint16_t window_max; /* most packets in flight (transport/loss.h); 0: the default */
-	bool sack; /* RC and XRC: take part in selective acknowledgements between uroce peers, if
-		      packets are kept (doc/developer/loss.md) */
+	enum sack_use sack;  /* RC and XRC: selective acknowledgements between uroce peers, if
+				packets are kept (doc/developer/loss.md) */
 	uint32_t max_rate_kbps;
 	struct cc_attr cc;     /* congestion control; UD has none */
 	enum ibv_mtu port_mtu; /* the largest path MTU that the port carries */
@@ -107,11 +108,6 @@ void qp_retire(struct qp *qp);
 
 /** Destroy a retired queue pair. Outstanding work vanishes without completions. */
 void qp_destroy(struct qp *qp);
-
-/** Control: choose if the next connection of a queue pair takes part in selective acknowledgements.
- * Before qp_modify moves it to RTR. It never does if its service has none, or it keeps no packets.
- */
-void qp_set_sack(struct qp *qp, bool sack);
 
 /**
  * Control: do ibv_modify_qp(3).

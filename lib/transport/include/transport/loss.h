@@ -16,6 +16,7 @@
 #include "base/psn.h"
 #include "transport/loss_peer.h"
 #include "transport/recovery.h"
+#include "transport/sack.h"
 #include "transport/scoreboard.h"
 
 #define LOSS_WINDOW_MAX \
@@ -94,8 +95,9 @@ struct loss {
 	uint8_t asks;	    /* the byte of the BTH that asks for an acknowledgement: BTH_ACK_REQ
 			       and, if `sack`, BTH_SACK_REQUEST with the advertised window */
 	bool limited;	    /* the window has held a packet back since it last grew */
-	bool sack;	    /* set once: it takes part in selective acknowledgements */
-	bool grows;	    /* window_max is the default, which may grow */
+	uint8_t sack_use : 7; /* enum sack_use; set once */
+	bool sack : 1;	      /* it takes part in selective acknowledgements */
+	bool grows;	      /* window_max is the default, which may grow */
 	uint8_t back; /* while next is before top: LOSS_WENT_BACK or LOSS_STARTED_OVER, also during
 			 a selective retransmission */
 
@@ -260,6 +262,9 @@ void loss_shrink(struct loss *loss, uint64_t now_ns);
 
 /** Set the window towards a SACK-capable peer, by what is known of the packets in flight. */
 void loss_open(struct loss *loss, uint64_t now_ns);
+
+/** The peer has introduced itself (transport/sack.h): take part from now on, if this side may. */
+void loss_on_introduction(struct loss *loss);
 
 /** Note the capability bits of an answer, which differ from the one before. Return false if there
  * is no memory: note it again with the next answer. */

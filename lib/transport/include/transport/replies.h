@@ -14,6 +14,7 @@
 #include "telemetry/counters.h"
 #include "transport/page_wait.h"
 #include "transport/peer.h"
+#include "transport/sack.h"
 #include "transport/sink.h"
 #include "transport/status.h"
 
@@ -70,6 +71,7 @@ struct replies {
 	bool nak_due;	 /* a NAK or RNR NAK for nak_psn, which is epsn until it is withdrawn */
 	bool absent;	 /* a page of the next response was not in memory: only `notice` is sent */
 	bool notice_due; /* valid while `absent`, and until the next engine poll */
+	bool introduces; /* an introduction (transport/sack.h) is owed, with the next answer */
 	struct psn ack_psn;
 	uint32_t ack_msn;
 
@@ -97,9 +99,13 @@ struct replies {
 	/* The last requests: a ring of mask + 1 entries, the newest at newest - 1. */
 	uint32_t newest;     /* counts up */
 	uint32_t remembered; /* entries that are valid, at most `resources` and mask + 1 */
+	/* If `introduces`: the PSN that was expected when the introduction was owed.
+	 * replies_forget_old drops an old one. */
+	struct psn introduction;
 	struct reply *resource;
 	struct counters *counters;
 	uint32_t qpn;		    /* our own; windows are bound for it; set once */
+	uint8_t introductions;	    /* that may still be owed to this peer */
 	struct page_wait page_wait; /* wait of the next response */
 	struct notice notice;	    /* valid while `notice_due` */
 	uint32_t sacks;		    /* selective acknowledgements sent */
@@ -235,6 +241,15 @@ void replies_set_capability(struct replies *replies, uint8_t capability);
 static inline bool replies_sack(const struct replies *replies)
 {
 	return replies->capability != 0;
+}
+
+/** Owe an introduction, unless the peer is SACK-capable or has had enough of them. */
+static inline void replies_introduce(struct replies *replies, struct psn expected)
+{
+	if (replies->introductions == 0 || replies_sack(replies))
+		return;
+	replies->introduces = true;
+	replies->introduction = expected;
 }
 
 /** Owe an acknowledgement of everything up to `psn`. */

@@ -72,10 +72,10 @@ struct responder {
 	uint32_t msn; /* messages executed, 24 bits */
 	enum responder_message message;
 	uint8_t gap;	    /* enum responder_gap */
+	bool refused;	    /* an RNR NAK was made, and the kept packets behind it come again */
 	uint16_t gap_hints; /* kept packets for which no NAK was made: at most this many NAKs are
 			       due */
-	bool refused;	    /* an RNR NAK was made, and the kept packets behind it come again */
-	uint8_t asks;	    /* packet.ack_byte of the newest executed packet that asked for an
+	uint16_t asks;	    /* packet.ack_byte of the newest executed packet that asked for an
 			       acknowledgement */
 	uint8_t unsacked;   /* packets kept since a selective acknowledgement was owed */
 	bool gap_dropped; /* while a request waited for a page, a packet behind it was not kept: it

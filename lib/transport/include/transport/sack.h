@@ -17,6 +17,36 @@
 
 struct packet;
 
+/* When a queue pair takes part in selective acknowledgements. */
+enum sack_use {
+	SACK_NEVER,
+	SACK_INTRODUCED, /* when its peer has introduced itself; before that it sets no bits */
+	SACK_ALWAYS,	 /* its first packet has the capability bits */
+};
+
+/*
+ * An introduction: an acknowledgement by which a responder says that it sends selective
+ * acknowledgements to a requester that sets the capability bits. Its PSN lies this far before the
+ * expected one. A requester drops an acknowledgement of what was acknowledged before (9.7.5.1,
+ * ghost), so a peer that does not know introductions ignores it.
+ */
+#define SACK_INTRODUCTION_PSNS (1 << 22)
+/* Most introductions to one peer, which may know none. The first one follows the first answer that
+ * the peer asks for, and the others the peer's losses, because it may be lost. */
+#define SACK_INTRODUCTIONS_MAX 4
+
+/** Return the MSN of an introduction. Hardly any other acknowledgement with such a PSN has it.
+ *
+ * @param qpn
+ *   Of the requester.
+ */
+static inline uint32_t sack_introduction_msn(struct psn expected, uint32_t qpn)
+{
+	return ((expected.v ^ UINT32_C(0x75726f)) * UINT32_C(0x9e3779b1) ^
+		qpn * UINT32_C(0x85ebca6b)) >>
+	       8;
+}
+
 /* Longest bitmap: a bit for each packet of the longest window (transport/loss.h). It is not longer
  * than the path MTU; then nothing is told about the newest packets of such a window. */
 #define SACK_BYTES_MAX 1024

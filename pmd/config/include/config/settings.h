@@ -46,8 +46,8 @@ enum settings_uplink {
 
 /* Selective acknowledgements, with peers that are uroce. */
 enum settings_sack {
-	SETTINGS_SACK_AUTO, /* the default: with those that the connection manager knows */
-	SETTINGS_SACK_YES,  /* also with those that set the bits of packets */
+	SETTINGS_SACK_AUTO, /* the default: with those that have introduced themselves */
+	SETTINGS_SACK_YES,  /* also before that */
 	SETTINGS_SACK_NO,
 };
 
