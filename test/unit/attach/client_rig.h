@@ -5,7 +5,9 @@
 
 #include <stdint.h>
 #include <string.h>
+#include <sys/eventfd.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include "client.h"
 #include "port/port.h"
@@ -28,6 +30,41 @@ static inline void client_rig_make(struct share_client *client, struct port *por
 				(uint8_t *)client->page +
 					share_ring_offset((enum share_ring_kind)kind),
 				share_ring_words((enum share_ring_kind)kind));
+}
+
+/**
+ * The owner offers a lane to a process, which is ready; the number and the count of queue pairs are
+ * filled in here.
+ *
+ * @param wake_fd
+ *   Set to a descriptor that is readable when the process is woken; NULL: none is wanted.
+ * @return
+ *   The lane's memory, which the test unmaps.
+ */
+static inline struct lane_memory *client_rig_offer(struct share_client *client,
+						   struct share_offer offer, int *wake_fd)
+{
+	static uint32_t numbers;
+	struct share_message message = {.offer = offer};
+	const int fds[SHARE_LANE_FDS] = {
+		[SHARE_LANE_FD_MEMORY] = memfd_create("lane", MFD_CLOEXEC),
+		[SHARE_LANE_FD_PEER] = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK),
+	};
+	struct lane_memory *map;
+
+	message.offer.number = ++numbers;
+	message.offer.qpn_count = BLOCK_QPNS;
+	assert_int_equal(ftruncate(fds[SHARE_LANE_FD_MEMORY], sizeof(*map)), 0);
+	map = mmap(NULL, sizeof(*map), PROT_READ | PROT_WRITE, MAP_SHARED,
+		   fds[SHARE_LANE_FD_MEMORY], 0);
+	assert_ptr_not_equal(map, MAP_FAILED);
+	if (wake_fd)
+		*wake_fd = dup(fds[SHARE_LANE_FD_PEER]);
+	map->sides[1].ready = 1;
+	client->page->lanes[offer.peer] = message.offer.number;
+	client_lanes_offer(client, &message, fds);
+	client_lanes_look(client);
+	return map;
 }
 
 #endif

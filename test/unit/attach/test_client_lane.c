@@ -18,7 +18,6 @@
 static struct share_client client;
 static struct port port;
 static struct lane_memory *lanes[PEERS]; /* by the slot of the other engine */
-static uint32_t numbers;
 
 static int set_up(TEST_STATE)
 {
@@ -47,28 +46,12 @@ static int tear_down(TEST_STATE)
 
 TEST_FIXTURE(set_up, tear_down);
 
-/* The owner offers a lane to a slot, whose process is ready. */
 static void offer(uint16_t peer, uint32_t qpn_first, uint32_t engines, uint32_t served)
 {
-	const struct share_message message = {.offer = {.number = ++numbers,
-							.peer = peer,
-							.qpn_first = qpn_first,
-							.qpn_count = BLOCK_QPNS,
-							.engines = engines,
-							.served = served}};
-	const int fds[SHARE_LANE_FDS] = {
-		[SHARE_LANE_FD_MEMORY] = memfd_create("lane", MFD_CLOEXEC),
-		[SHARE_LANE_FD_PEER] = eventfd(0, EFD_CLOEXEC),
-	};
+	const struct share_offer lane = {
+		.peer = peer, .qpn_first = qpn_first, .engines = engines, .served = served};
 
-	assert_int_equal(ftruncate(fds[SHARE_LANE_FD_MEMORY], sizeof(*lanes[0])), 0);
-	lanes[peer] = mmap(NULL, sizeof(*lanes[0]), PROT_READ | PROT_WRITE, MAP_SHARED,
-			   fds[SHARE_LANE_FD_MEMORY], 0);
-	assert_ptr_not_equal(lanes[peer], MAP_FAILED);
-	lanes[peer]->sides[1].ready = 1;
-	client.page->lanes[peer] = message.offer.number;
-	client_lanes_offer(&client, &message, fds);
-	client_lanes_look(&client);
+	lanes[peer] = client_rig_offer(&client, lane, NULL);
 }
 
 /* Return the slot that a packet to a queue pair goes to; -1: through the owner. */
@@ -150,7 +133,7 @@ TEST(client_lanes_offer__ignores_an_impossible_number_of_engines)
 /* The process had no room for the descriptors when the offer came. */
 TEST(client_lanes_look__gives_up_an_offer_without_descriptors)
 {
-	const struct share_message message = {.offer = {.number = ++numbers,
+	const struct share_message message = {.offer = {.number = 1,
 							.qpn_first = OTHERS_FIRST,
 							.qpn_count = BLOCK_QPNS,
 							.engines = 1}};

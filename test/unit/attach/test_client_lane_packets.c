@@ -33,29 +33,10 @@ static struct share_ring owner_rx, owner_tx;
 
 static struct lane_memory *offer(uint16_t peer)
 {
-	const struct share_message message = {.offer = {.number = peer + 1u,
-							.peer = peer,
-							.qpn_first = QPN + peer * BLOCK_QPNS,
-							.qpn_count = BLOCK_QPNS,
-							.engines = 1,
-							.served = 1}};
-	const int fds[SHARE_LANE_FDS] = {
-		[SHARE_LANE_FD_MEMORY] = memfd_create("lane", MFD_CLOEXEC),
-		[SHARE_LANE_FD_PEER] = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK),
-	};
-	struct lane_memory *map;
+	const struct share_offer lane = {
+		.peer = peer, .qpn_first = QPN + peer * BLOCK_QPNS, .engines = 1, .served = 1};
 
-	assert_int_equal(ftruncate(fds[SHARE_LANE_FD_MEMORY], sizeof(*map)), 0);
-	map = mmap(NULL, sizeof(*map), PROT_READ | PROT_WRITE, MAP_SHARED,
-		   fds[SHARE_LANE_FD_MEMORY], 0);
-	assert_ptr_not_equal(map, MAP_FAILED);
-	if (peer == 0)
-		wake_fd = dup(fds[SHARE_LANE_FD_PEER]);
-	map->sides[1].ready = 1;
-	client.page->lanes[peer] = message.offer.number;
-	client_lanes_offer(&client, &message, fds);
-	client_lanes_look(&client);
-	return map;
+	return client_rig_offer(&client, lane, peer == 0 ? &wake_fd : NULL);
 }
 
 static void map_ring(struct share_ring *ring, enum share_ring_kind kind)

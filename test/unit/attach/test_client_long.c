@@ -23,7 +23,6 @@ static struct port port;
 static uint8_t arena[BUFFERS * BUFFER_BYTES];
 static uint32_t cache[BUFFERS];
 static struct share_ring owner; /* the owner's end of the ring of empty buffers */
-static uint32_t numbers;
 
 /* The other process. */
 static struct peer {
@@ -33,31 +32,14 @@ static struct peer {
 	int wake_fd;
 } peers[PEERS];
 
-/* The owner offers a lane to a process, which is ready. */
 static void open_lane(uint16_t number)
 {
 	struct peer *peer = &peers[number];
-	const struct share_message message = {.offer = {.number = ++numbers,
-							.peer = number,
-							.qpn_first = BLOCK(number),
-							.qpn_count = BLOCK_QPNS,
-							.engines = 1,
-							.served = 1}};
-	const int fds[SHARE_LANE_FDS] = {
-		[SHARE_LANE_FD_MEMORY] = memfd_create("lane", MFD_CLOEXEC),
-		[SHARE_LANE_FD_PEER] = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK),
-	};
+	const struct share_offer lane = {
+		.peer = number, .qpn_first = BLOCK(number), .engines = 1, .served = 1};
 
-	assert_int_equal(ftruncate(fds[SHARE_LANE_FD_MEMORY], sizeof(*peer->memory)), 0);
-	peer->memory = mmap(NULL, sizeof(*peer->memory), PROT_READ | PROT_WRITE, MAP_SHARED,
-			    fds[SHARE_LANE_FD_MEMORY], 0);
-	assert_ptr_not_equal(peer->memory, MAP_FAILED);
-	peer->wake_fd = dup(fds[SHARE_LANE_FD_PEER]);
+	peer->memory = client_rig_offer(&client, lane, &peer->wake_fd);
 	lane_init(&peer->tx, &peer->rx, peer->memory, 1);
-	peer->memory->sides[1].ready = 1;
-	client.page->lanes[number] = message.offer.number;
-	client_lanes_offer(&client, &message, fds);
-	client_lanes_look(&client);
 }
 
 static void close_lane(uint16_t number)
