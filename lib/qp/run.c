@@ -282,7 +282,6 @@ static __rte_noinline bool qp_run_passing(struct qp *qp, uint64_t now_ns, struct
 	const bool owed = replies_owe_passed(&qp->replies);
 	bool more, owes;
 
-	qp->unusual &= (uint8_t)~QP_PASSES;
 	if (qp_receives(qp))
 		qp_take_answers(qp);
 	more = qp_run_unusual(qp, now_ns, sink, budget);

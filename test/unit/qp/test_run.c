@@ -102,6 +102,30 @@ TEST(qp_run__a_peer_that_reads_on_leaves_requests_their_share)
 	assert_int_equal(catcher_at(&A->catcher, 2)->opcode, OPCODE_READ_RESPONSE_MIDDLE);
 }
 
+/* The requests that waited have had their share: the next ones wait for acknowledgements again. */
+TEST(qp_run__requests_that_waited_go_first_once)
+{
+	rig_connect();
+	assert_int_equal(end_receive(A, 10, 0, 8), 0);
+	assert_int_equal(end_send(B, 1, IBV_WR_RDMA_READ, 0, 5 * MTU, 0), 0);
+	assert_int_equal(end_send(B, 3, IBV_WR_SEND, 0, 8, 0), 0);
+	end_run(B, 1);
+	end_deliver(B);
+	assert_int_equal(end_send(A, 2, IBV_WR_RDMA_WRITE, 0, MTU, 40 * MTU), 0);
+	assert_true(end_run(A, 4));
+	catcher_clear(&A->catcher);
+	assert_false(end_run(A, 4));
+	assert_int_equal(A->catcher.count, 2);
+	assert_int_equal(catcher_at(&A->catcher, 0)->opcode, OPCODE_WRITE_ONLY);
+	catcher_clear(&A->catcher);
+	end_run(B, 9);
+	end_deliver(B);
+	assert_int_equal(end_send(A, 4, IBV_WR_SEND, 0, 8, 0), 0);
+	assert_false(end_run(A, 9));
+	assert_int_equal(catcher_at(&A->catcher, 0)->opcode, OPCODE_ACKNOWLEDGE);
+	assert_int_equal(catcher_at(&A->catcher, 1)->opcode, OPCODE_SEND_ONLY);
+}
+
 TEST(qp_run__a_read_that_no_answer_may_be_awaited_for_fails)
 {
 	A->attr.max_rd_atomic = 0;

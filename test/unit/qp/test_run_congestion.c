@@ -393,6 +393,22 @@ TEST(qp_change_cc__not_for_every_type)
 	assert_int_equal(shown(A), CC_DCQCN);
 }
 
+TEST(qp_change_cc__looks_at_packets_from_then_on)
+{
+	connect(CC_NONE, IBV_QPT_RC);
+	for (int kind = CC_DCQCN; kind >= CC_NONE; kind -= CC_DCQCN) {
+		assert_int_equal(change(B, (enum cc_kind)kind), 0);
+		assert_int_equal(end_send(A, 1, IBV_WR_RDMA_WRITE, 0, 8, 0), 0);
+		end_run(A, 1);
+		assert_true(end_deliver_marked(A));
+		end_run(B, 9);
+		assert_int_equal(catcher_at(&B->catcher, 0)->opcode,
+				 kind == CC_DCQCN ? OPCODE_CNP : OPCODE_ACKNOWLEDGE);
+		rig_run();
+		end_sent(A, 1, IBV_WC_SUCCESS);
+	}
+}
+
 /* Every change, in the middle of a message of which packets are in flight in both directions. */
 TEST(qp_change_cc__loses_nothing)
 {
