@@ -115,7 +115,8 @@ struct cm {
  * there is no memory or no entropy. */
 struct cm_conn *conn_create(struct cm *cm, const struct gsi_address *peer);
 
-/** Free a connection and its events; nobody may have the pointer. */
+/** Free a connection that is over (IDLE), or the manager with it, and its events; nobody may have
+ * the pointer. */
 void conn_free(struct cm_conn *conn);
 
 struct cm_conn *conn_find_local(const struct cm *cm, uint32_t local_id);

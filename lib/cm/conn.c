@@ -67,17 +67,13 @@ struct cm_conn *conn_create(struct cm *cm, const struct gsi_address *peer)
 	return conn;
 }
 
+/* A connection that is over has no timer, and only table by_local has it. */
 void conn_free(struct cm_conn *conn)
 {
-	struct cm *cm = conn->cm;
-
 	events_drop(conn);
 	conn_leave_backlog(conn);
-	conn_leave_remote(conn);
-	conn_leave_qpn(conn);
-	timers_disarm(&cm->timers, &conn->timer);
 	LIST_REMOVE(conn, by_local);
-	cm->conns--;
+	conn->cm->conns--;
 	free(conn);
 }
 

@@ -57,12 +57,12 @@ int agent_find_gid(struct agent *agent, const uint8_t *gid, uint8_t ip_version, 
 int agent_find_own(const struct agent *agent, const struct gsi_address *address,
 		   struct device_gid *found)
 {
-	const struct device_gid *gids = agent->device->gids;
+	const struct device *device = agent->device;
 
 	for (int i = 0; i < DEVICE_GIDS_MAX; i++) {
-		if (gids[i].vlan_id == address->vlan_id &&
-		    is_wanted(&gids[i], address->local, 0, 0)) {
-			*found = gids[i];
+		if (device->gids[i].vlan_id == address->vlan_id &&
+		    is_wanted(&device->gids[i], address->local, 0, 0)) {
+			*found = device->gids[i];
 			return i;
 		}
 	}

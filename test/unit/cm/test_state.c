@@ -189,6 +189,20 @@ TEST(transition__every_state_can_be_destroyed)
 	}
 }
 
+/* conn_free relies on it: nothing else finds a connection that is over. */
+TEST(transition__what_is_over_has_no_timer)
+{
+	for (int from = 0; from < CM_STATE_COUNT; from++) {
+		for (int input = 0; input < CM_INPUT_COUNT; input++) {
+			const struct cm_transition *row =
+				cm_transition((enum cm_state)from, (enum cm_input)input);
+
+			if (row->defined && row->next == CM_STATE_IDLE)
+				assert_int_equal(row->timer, CM_TIMER_OFF);
+		}
+	}
+}
+
 /* A state with retries has an end of them, and a state with a timer has a row for when it fires. */
 TEST(transition__every_timer_has_an_end)
 {
