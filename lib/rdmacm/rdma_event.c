@@ -7,6 +7,7 @@
  */
 #include "id.h"
 
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -352,15 +353,31 @@ static bool take(struct id_event *event)
 	}
 }
 
+/* Return true if a call sleeps until there is an event. */
+static bool is_blocking(const struct rdma_event_channel *channel)
+{
+	return (fcntl(channel->fd, F_GETFL) & O_NONBLOCK) == 0;
+}
+
+/*
+ * Read an event. A call that does not sleep reads first, and tells the engine about a sleep only if
+ * there is none: the helper would take this CPU, receive the completions of a connection and its
+ * end at once, and this call would report the end. The program, which has found no completion a
+ * moment before, would destroy the queue pair with its completions.
+ */
 static int read_event(struct rdma_event_channel *channel, struct id_event **event)
 {
+	const bool sleeps = is_blocking(channel);
 	void *object;
 	int code, rc;
 
-	devices_wait();
+	if (sleeps)
+		devices_wait();
 	rc = cm_calls()->channel_read(&channel_of(channel)->queue, &object, &code);
 	if (rc == 0)
 		*event = object;
+	else if (!sleeps)
+		devices_wait();
 	return rc;
 }
 

@@ -27,14 +27,16 @@ static int check_modify(struct face_context *context, struct face_qp *qp,
 }
 
 /*
- * Flush a queue pair's requests: it moves to the error state. A NIC receives by itself what has
- * come until then, and so do we: the acknowledgement of a request may wait in the port when the
- * program hears by other ways that the peer has the message, and has gone. Engine's lock.
+ * Settle before the requests are flushed or dropped. A NIC receives and acknowledges by itself what
+ * has come until then, and so do we: the acknowledgement of a request may wait in the port when the
+ * program hears by other ways that the peer has the message, and has gone. A message that is
+ * received here completes, so its sender must get the acknowledgement. Engine's lock.
  */
-static void receive_first(const struct face_qp *qp, const struct ibv_qp_attr *attr, int mask)
+static void settle_first(const struct face_qp *qp, const struct ibv_qp_attr *attr, int mask)
 {
-	if ((mask & IBV_QP_STATE) && attr->qp_state == IBV_QPS_ERR)
-		device_engine_receive(qp->home);
+	if ((mask & IBV_QP_STATE) &&
+	    (attr->qp_state == IBV_QPS_ERR || attr->qp_state == IBV_QPS_RESET))
+		device_engine_settle(qp->home, qp->qp);
 }
 
 int ibv_modify_qp(struct ibv_qp *ibv, struct ibv_qp_attr *attr, int mask)
@@ -59,7 +61,7 @@ int ibv_modify_qp(struct ibv_qp *ibv, struct ibv_qp_attr *attr, int mask)
 		rc = context_lock(context);
 	if (rc != 0)
 		return face_errno(rc);
-	receive_first(qp, attr, mask);
+	settle_first(qp, attr, mask);
 	rc = qp_modify(qp->qp, attr, mask, &path);
 	ibv->state = qp_state(qp->qp);
 	if (rc == 0 && ibv->state == IBV_QPS_RESET && qp->target)

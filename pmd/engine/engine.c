@@ -415,6 +415,24 @@ void engine_receive_now(struct engine *engine)
 }
 
 /*
+ * Receive what peers sent before a MAD that has just come: acknowledgements, before the end of
+ * their connection. It may have come by another way. For example, acknowledgements come by a lane
+ * to this process, and MADs through the owner of the port; the burst with the MAD may have looked
+ * at the lane before.
+ */
+static unsigned int engine_receive_rest(struct engine *engine)
+{
+	unsigned int work = 0;
+	uint32_t frames = 0;
+
+	do {
+		work += engine_receive_held(engine);
+		frames += engine->taken;
+	} while (engine->taken >= RX_BURST && frames < ENGINE_FULL_FRAMES);
+	return work;
+}
+
+/*
  * Receive, and then raise the events of completions and connections. Before that, send what is
  * owed: an event wakes a thread that may need this CPU, and may end the process without any further
  * call (_exit), and then nobody would acknowledge the message that it has got, or answer the end of
@@ -429,6 +447,8 @@ static unsigned int engine_receive_and_tell(struct engine *engine)
 
 	if (unlikely((has_gsi && device->gsi_untold) ||
 		     moderator_has_due(moderator, engine->now_ns))) {
+		if (has_gsi && device->gsi_untold)
+			work += engine_receive_rest(engine);
 		work += engine_transmit(engine);
 		moderator_expire(moderator, engine->now_ns);
 		if (has_gsi)

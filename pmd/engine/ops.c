@@ -31,12 +31,21 @@ static void ops_unlock(void *arg)
 	engine_release(engine);
 }
 
-static void ops_receive(void *arg)
+/* Receive what has come, and send what this queue pair owes: later is too late. If the port has
+ * taken nothing since the last wait for room, do not wait again, because many queue pairs may end
+ * at once. */
+static void ops_settle(void *arg, struct qp *qp)
 {
 	struct engine *engine = arg;
 
-	if (!engine_has_ended(engine))
-		engine_receive_now(engine);
+	if (engine_has_ended(engine))
+		return;
+	engine_receive_now(engine);
+	engine_transmit(engine);
+	if (unlikely(engine->tx.stuck && !engine->tx.given_up && qp_sched(qp)->is_ready))
+		engine_wait_for_room(engine);
+	if (unlikely(engine->link->port.tx_held > 0))
+		engine_wait_for_peer(engine, qp);
 }
 
 static void ops_attach(void *arg, struct qp *qp)
@@ -50,12 +59,7 @@ static void ops_detach(void *arg, struct qp *qp)
 {
 	struct engine *engine = arg;
 
-	/* Send what this queue pair owes: later is too late. If the port has taken nothing since
-	 * the last such wait, do not wait again, because many queue pairs may end at once. */
-	if (unlikely(engine->tx.stuck && !engine->tx.given_up && qp_sched(qp)->is_ready))
-		engine_wait_for_room(engine);
-	if (unlikely(engine->link->port.tx_held > 0))
-		engine_wait_for_peer(engine, qp);
+	ops_settle(engine, qp);
 	engine_forget(engine, qp);
 }
 
@@ -67,11 +71,56 @@ static void ops_kick(void *arg, struct qp *qp)
 		engine_kick(engine, qp);
 }
 
+/* Run an engine poll, and release the engine. Return the time of the poll in `now_ns`, and for how
+ * long the engine has had no work. */
+static uint64_t poll_and_release(struct engine *engine, uint64_t *now_ns)
+{
+	uint64_t idle_ns;
+
+	engine_poll(engine);
+	/* A helper in idle sleep would have to wake for an acknowledgement that is held back. */
+	if (!TAILQ_EMPTY(&engine->ready) && handover_is_idle(engine))
+		engine_transmit(engine);
+	*now_ns = engine->now_ns;
+	idle_ns = *now_ns - engine->busy_ns;
+	engine_release(engine);
+	return idle_ns;
+}
+
+/* Let other threads run if they may need this CPU. Return true if this thread has been away. */
+static bool make_way(struct engine *engine, uint64_t now_ns, uint64_t idle_ns)
+{
+	bool away = false;
+	uint64_t vain_ns;
+
+	if (unlikely(polling_make_way(&engine->clock, now_ns)))
+		return true;
+	vain_ns = polling_vain_ns(&engine->polling, now_ns);
+	if (idle_ns > POLLING_YIELD_AFTER_NS && vain_ns > POLLING_YIELD_AFTER_NS)
+		away = polling_yield(&engine->polling, &engine->clock, now_ns);
+	if (idle_ns > POLLING_SHORT_SLEEP_AFTER_NS)
+		away |= polling_short_sleep(now_ns);
+	return away;
+}
+
+/*
+ * Look once more after a pause, because the program gets what its poll has found. Otherwise it
+ * would hear what was true before the pause, and the helper may then take an acknowledgement and
+ * the end of the connection from the port at once. The program would read the end first, and
+ * destroy the queue pair with its completion.
+ */
+static __rte_noinline void poll_again(struct engine *engine)
+{
+	uint64_t now_ns;
+
+	if (engine_try(engine))
+		poll_and_release(engine, &now_ns);
+}
+
 static void ops_poll(void *arg)
 {
 	struct engine *engine = arg;
-	uint64_t now_ns, idle_ns, vain_ns;
-	unsigned int work;
+	uint64_t now_ns, idle_ns;
 
 	if (engine->progress == SETTINGS_PROGRESS_DEDICATED)
 		return;
@@ -84,22 +133,12 @@ static void ops_poll(void *arg)
 		return;
 	}
 	polling_count_engine_poll(&engine->polling);
-	work = engine_poll(engine);
-	/* A helper in idle sleep would have to wake for an acknowledgement that is held back. */
-	if (!TAILQ_EMPTY(&engine->ready) && handover_is_idle(engine))
-		engine_transmit(engine);
-	now_ns = engine->now_ns;
-	idle_ns = now_ns - engine->busy_ns;
-	engine_release(engine);
-	if (unlikely(engine->engines) && work == 0 && engine->progress == SETTINGS_PROGRESS_INLINE)
+	idle_ns = poll_and_release(engine, &now_ns);
+	if (unlikely(engine->engines) && idle_ns > 0 &&
+	    engine->progress == SETTINGS_PROGRESS_INLINE)
 		engines_poll_others(engine);
-	if (unlikely(polling_make_way(&engine->clock, now_ns)))
-		return;
-	vain_ns = polling_vain_ns(&engine->polling, now_ns);
-	if (idle_ns > POLLING_YIELD_AFTER_NS && vain_ns > POLLING_YIELD_AFTER_NS)
-		polling_yield(&engine->polling, &engine->clock, now_ns);
-	if (idle_ns > POLLING_SHORT_SLEEP_AFTER_NS)
-		polling_short_sleep(now_ns);
+	if (unlikely(make_way(engine, now_ns, idle_ns)))
+		poll_again(engine);
 }
 
 /* Count a poll that found completions. A program that processes a backlog of completions polls as
@@ -146,7 +185,7 @@ const struct engine_ops engine_ops_pmd = {
 	.detach = ops_detach,
 	.kick = ops_kick,
 	.poll = ops_poll,
-	.receive = ops_receive,
+	.settle = ops_settle,
 	.polled = ops_polled,
 	.wait = ops_wait,
 	.now = ops_now,

@@ -59,17 +59,20 @@ void polling_name_poller(struct polling *polling)
 
 /* Yield in each poll that finds nothing, as long as another thread wants the CPU. If none does, the
  * call is useless, and is not repeated for POLLING_YIELD_AFTER_NS. */
-void polling_yield(struct polling *polling, const struct engine_clock *clock, uint64_t now_ns)
+bool polling_yield(struct polling *polling, const struct engine_clock *clock, uint64_t now_ns)
 {
-	uint64_t after_ns;
+	uint64_t before_ns, after_ns;
 
 	if (now_ns < polling_read(&polling->yield_due_ns))
-		return;
+		return false;
+	before_ns = clock_ns(clock);
 	sched_yield();
 	after_ns = clock_ns(clock);
 	store(&polling->vain_last_ns, after_ns);
-	if (after_ns - now_ns < POLLING_YIELD_AFTER_NS)
-		store(&polling->yield_due_ns, after_ns + POLLING_YIELD_AFTER_NS);
+	if (after_ns - before_ns >= POLLING_YIELD_AFTER_NS)
+		return true;
+	store(&polling->yield_due_ns, after_ns + POLLING_YIELD_AFTER_NS);
+	return false;
 }
 
 /* Return true if this thread has used much CPU time since this function last returned true. */
@@ -93,19 +96,22 @@ static bool polling_has_used_cpu(void)
  * have interrupted it. A program that sleeps uses little CPU time, and so asks seldom if CPUs are
  * short: finding out takes longer than the answer of a peer that sleeps.
  */
-void polling_short_sleep(uint64_t now_ns)
+bool polling_short_sleep(uint64_t now_ns)
 {
 	int cancel_state;
+	bool is_short;
 
 	if (now_ns < polling_thread.short_sleep_due_ns)
-		return;
+		return false;
 	polling_thread.short_sleep_due_ns = now_ns + POLLING_SHORT_SLEEP_AFTER_NS;
 	if (!polling_has_used_cpu())
-		return;
+		return false;
 	cancel_state = cancel_disable();
-	if (cpu_is_short())
+	is_short = cpu_is_short();
+	if (is_short)
 		polling_pause(SHORT_SLEEP_NS);
 	cancel_restore(cancel_state);
+	return is_short;
 }
 
 /* Return the factor by which threads sleep longer than their number alone requires, and begin new

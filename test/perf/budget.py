@@ -23,7 +23,8 @@ TOLERANCE = 0.005
 LINES_TOLERANCE = 0.3
 LISTS, ROUNDS, POLLS = 32, 5, 2  # as in budget_work.c
 # What depends on the time that has passed is not counted: callgrind leaves the counting functions there.
-PAUSES = ("engine_housekeeping", "wheel_fire", "get_ready", "polling_yield", "polling_short_sleep")
+PAUSES = ("engine_housekeeping", "wheel_fire", "get_ready", "polling_yield", "polling_short_sleep",
+          "poll_again")
 COUNTERS = ("count_post", "count_post_receives", "count_poll")
 CACHES = ("--cache-sim=yes", "--I1=32768,8,64", "--D1=32768,8,64", "--LL=2097152,16,64")
 MESSAGES = LISTS * ROUNDS

@@ -16,6 +16,22 @@ TEST_GROUP(rig_group_set_up, NULL);
 TEST_FIXTURE(rig_set_up, rig_tear_down);
 
 static unsigned int yields;
+static bool arrives; /* a frame arrives while this thread yields or sleeps */
+
+static void arrive(void)
+{
+	const uint64_t start_ns = ops->now(engine);
+
+	if (!arrives)
+		return;
+	arrives = false;
+	rig_send(&qp, 1);
+	assert_true(engine_try(engine));
+	engine_transmit(engine);
+	engine_release(engine);
+	while (ops->now(engine) - start_ns <= POLLING_YIELD_AFTER_NS)
+		;
+}
 
 int __real_sched_yield(void);
 int __wrap_sched_yield(void);
@@ -23,6 +39,7 @@ int __wrap_sched_yield(void);
 int __wrap_sched_yield(void)
 {
 	yields++;
+	arrive();
 	return __real_sched_yield();
 }
 
@@ -35,6 +52,7 @@ int __wrap_nanosleep(const struct timespec *time, struct timespec *left)
 {
 	const struct timespec longer = {time->tv_sec, time->tv_nsec + oversleep_ns};
 
+	arrive();
 	return __real_nanosleep(&longer, left);
 }
 
@@ -90,9 +108,35 @@ TEST(ops_lock__pays_what_is_owed_first)
 	assert_true(engine_try(engine));
 }
 
+/* A message that is received then completes. Its sender must hear of it, because the queue pair
+ * sends nothing more. */
+TEST(ops_settle__acknowledges_what_it_receives)
+{
+	fake_receiver = &other;
+	rig_send(&qp, 1);
+	engine_transmit(engine);
+	ops->lock(engine);
+	ops->settle(engine, &other);
+	assert_int_equal(other.received, 1);
+	assert_int_equal(other.runs, 1);
+	ops->unlock(engine);
+}
+
+static uint16_t receive_nothing(void *arg, struct rte_mbuf **mbufs, uint16_t n)
+{
+	(void)arg, (void)mbufs, (void)n;
+	return 0;
+}
+
 /* Each of many queue pairs that end may owe something. */
 TEST(ops_detach__waits_for_a_full_port_once)
 {
+	const struct port_ops *const before = engine->link->port.ops;
+	static struct port_ops deaf;
+
+	deaf = *before;
+	deaf.rx_burst = receive_nothing;
+	engine->link->port.ops = &deaf;
 	rig_send(&qp, 1000000);
 	while (engine_transmit(engine) > 0 && !engine->tx.stuck)
 		;
@@ -101,6 +145,7 @@ TEST(ops_detach__waits_for_a_full_port_once)
 	ops->detach(engine, &qp);
 	ops->unlock(engine);
 	assert_true(engine->tx.given_up);
+	engine->link->port.ops = before;
 	rig_empty_port();
 	engine_transmit(engine);
 	assert_false(engine->tx.given_up);
@@ -237,6 +282,45 @@ TEST(ops_poll__sleeps_although_others_interrupt_it)
 		nanosleep(&interruption, NULL);
 	}
 	assert_int_not_equal(times_asked, 0);
+}
+
+/* Poll until a frame has arrived in a pause, and check that the same poll has received it. */
+static void check_poll_receives_it(void)
+{
+	fake_receiver = &other;
+	arrives = true;
+	for (uint64_t start_ns = ops->now(engine);
+	     arrives && ops->now(engine) - start_ns < TIMEOUT_MS * UINT64_C(1000000);)
+		ops->poll(engine);
+	assert_false(arrives);
+	assert_int_equal(other.received, 1);
+}
+
+/* A completion and the event of a connection's end may come in the pause. A program that hears of
+ * no completion, and then reads the event, destroys the queue pair. */
+TEST(ops_poll__receives_what_came_while_it_yielded)
+{
+	check_poll_receives_it();
+}
+
+TEST(ops_poll__receives_what_came_while_it_slept_briefly)
+{
+	polling_thread.cpu_ns = 1;
+	cpu_ns = 1 + POLLING_SHORT_SLEEP_CPU_NS;
+	polling_thread.short_sleep_due_ns = 0;
+	engine->polling.yield_due_ns = UINT64_MAX;
+	is_short = true;
+	check_poll_receives_it();
+	is_short = false;
+	cpu_ns = 0;
+}
+
+TEST(ops_poll__receives_what_came_while_a_crowd_slept)
+{
+	polling_crowd.count_end_ns = UINT64_MAX;
+	polling_crowd.sleep_ns = 1000;
+	check_poll_receives_it();
+	polling_crowd.count_end_ns = polling_crowd.sleep_ns = 0;
 }
 
 /* Poll once, after the engine has had no work for long. Return how often it asked if CPUs are

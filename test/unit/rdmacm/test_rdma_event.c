@@ -47,6 +47,47 @@ TEST(rdma_get_cm_event__wrong_calls)
 	rdma_destroy_event_channel(NULL);
 }
 
+static unsigned int waits;
+
+static void count_wait(void)
+{
+	waits++;
+}
+
+/* The engine's helper runs when it hears that the program is about to sleep. It may receive
+ * completions together with the end of their connection, which the program must not hear before it
+ * polls again. */
+TEST(rdma_get_cm_event__reads_before_the_helper_runs)
+{
+	struct rig_pair pair = rig_connect();
+	struct rdma_cm_event *event;
+
+	rig.waiting = count_wait;
+	waits = 0;
+	assert_int_equal(rdma_disconnect(pair.active), 0);
+	/* The rig's wire moves packets when a call waits. */
+	rig_fails(rdma_get_cm_event(rig_channel, &event), EAGAIN);
+	assert_int_equal(waits, 1);
+	rig.waiting = count_wait;
+	assert_ptr_equal(rig_expect(RDMA_CM_EVENT_DISCONNECTED), pair.passive);
+	assert_int_equal(waits, 1);
+	rig_end(&pair);
+}
+
+/* The same thread may sleep in the call until the helper has received an event. */
+TEST(rdma_get_cm_event__of_a_blocking_channel_waits_first)
+{
+	struct rig_pair pair = rig_connect();
+	struct rdma_cm_event *event;
+
+	assert_int_equal(fcntl(rig_channel->fd, F_SETFL, 0), 0);
+	assert_int_equal(rdma_disconnect(pair.active), 0);
+	assert_int_equal(rdma_get_cm_event(rig_channel, &event), 0);
+	assert_int_equal(event->event, RDMA_CM_EVENT_DISCONNECTED);
+	assert_int_equal(rdma_ack_cm_event(event), 0);
+	rig_end(&pair);
+}
+
 static volatile sig_atomic_t signals;
 
 static void count_signal(int number)

@@ -135,11 +135,12 @@ static void fake_kick(void *engine, struct qp *qp)
 		carry();
 }
 
-static void fake_receive(void *engine)
+static void fake_settle(void *engine, struct qp *qp)
 {
-	(void)engine;
+	assert_is_engine(engine);
 	assert_true(fake.locked);
-	fake.receives++;
+	assert_non_null(qp);
+	fake.settled++;
 }
 
 static void fake_poll(void *engine)
@@ -206,7 +207,7 @@ static const struct engine_ops fake_ops = {
 	.attach = fake_attach,
 	.detach = fake_detach,
 	.kick = fake_kick,
-	.receive = fake_receive,
+	.settle = fake_settle,
 	.poll = fake_poll,
 	.polled = fake_polled,
 	.wait = fake_wait,

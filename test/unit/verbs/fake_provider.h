@@ -27,7 +27,7 @@ struct fake {
 	unsigned int locks;
 	unsigned int kicks;
 	unsigned int polls;
-	unsigned int receives;
+	unsigned int settled;
 	int found; /* completions by polls that found all they asked for */
 	unsigned int waits;
 	unsigned int engine_waits[DEVICE_ENGINES_MAX]; /* the same, by engine */

@@ -38,16 +38,20 @@ TEST(modify_qp__tells_the_engine)
 }
 
 /* What has come may complete requests that would be flushed. */
-TEST(modify_qp__receives_before_it_flushes)
+TEST(modify_qp__settles_before_it_flushes)
 {
 	struct fake_pair pair = fake_pair_create(*state);
 
 	assert_int_equal(fake_connect(pair.qp, pair.qp->qp_num, FAKE_GID_V4, IBV_QPS_RTS), 0);
-	assert_int_equal(fake.receives, 0);
+	assert_int_equal(fake.settled, 0);
 	assert_int_equal(ibv_modify_qp(pair.qp, &(struct ibv_qp_attr){.qp_state = IBV_QPS_ERR},
 				       IBV_QP_STATE),
 			 0);
-	assert_int_equal(fake.receives, 1);
+	assert_int_equal(fake.settled, 1);
+	assert_int_equal(ibv_modify_qp(pair.qp, &(struct ibv_qp_attr){.qp_state = IBV_QPS_RESET},
+				       IBV_QP_STATE),
+			 0);
+	assert_int_equal(fake.settled, 2);
 	fake_pair_destroy(&pair);
 }
 

@@ -28,10 +28,10 @@ struct engine_ops {
 	 * MT-safe, may not nest. */
 	void (*lock)(void *engine);
 	void (*unlock)(void *engine);
-	/* Receive what has come, and raise its events in the next engine poll; under lock. NULL:
-	 * the engine has no port. */
-	void (*receive)(void *engine);
-	/* Add a new queue pair, or remove one; under lock. */
+	/* Receive what has come, raise its events in the next engine poll, and send what the queue
+	 * pair owes; under lock. NULL: the engine has no port. */
+	void (*settle)(void *engine, struct qp *qp);
+	/* Add a new queue pair, or settle and remove one; under lock. */
 	void (*attach)(void *engine, struct qp *qp);
 	void (*detach)(void *engine, struct qp *qp);
 	/* Work was posted or a state changed, so the queue pair needs qp_run. MT-safe; may itself
@@ -84,12 +84,12 @@ void device_engine_destroy(struct device_engine *engine);
 /** Return what congestion control of a queue pair needs of its engine. MT-safe. */
 struct cc_attr device_engine_cc(const struct device_engine *engine);
 
-/** Receive what has come to an engine. Its events are raised later, because the caller may hold
- * locks that the receivers of events take. Engine's lock. */
-static inline void device_engine_receive(const struct device_engine *engine)
+/** Receive what has come to an engine, and send what a queue pair of it owes. Events are raised
+ * later, because the caller may hold locks that the receivers of events take. Engine's lock. */
+static inline void device_engine_settle(const struct device_engine *engine, struct qp *qp)
 {
-	if (engine->ops->receive)
-		engine->ops->receive(engine->driver);
+	if (engine->ops->settle)
+		engine->ops->settle(engine->driver, qp);
 }
 
 /** Work was posted to a queue pair of this engine, or its state changed: it needs qp_run. MT-safe;

@@ -145,11 +145,13 @@ static inline uint64_t polling_vain_ns(struct polling *polling, uint64_t now_ns)
 	return polling_passed_ns(now_ns, polling_read(&polling->vain_begin_ns));
 }
 
-/** Yield the CPU to the peer's process or the helper, which may wait for this CPU. MT-safe. */
-void polling_yield(struct polling *polling, const struct engine_clock *clock, uint64_t now_ns);
+/** Yield the CPU to the peer's process or the helper, which may wait for this CPU. Return true if
+ * another thread has had it. MT-safe. */
+bool polling_yield(struct polling *polling, const struct engine_clock *clock, uint64_t now_ns);
 
-/** Sleep briefly from time to time if more threads want to run than there are CPUs. MT-safe. */
-void polling_short_sleep(uint64_t now_ns);
+/** Sleep briefly from time to time if more threads want to run than there are CPUs. Return true if
+ * this thread has slept. MT-safe. */
+bool polling_short_sleep(uint64_t now_ns);
 
 /* Do what polling_make_way does. */
 bool polling_make_way_now(const struct engine_clock *clock, uint64_t now_ns);
