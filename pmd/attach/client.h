@@ -127,6 +127,7 @@ struct share_client {
 	/* The engine's thread writes the lanes with the lock held, and reads them without it. */
 	pthread_mutex_t lanes_lock;
 	struct client_lane *lanes[SHARE_LANES_MAX];
+	uint32_t lane_end; /* behind the last one that there has ever been */
 	struct client_lane
 		*last_lane; /* the lane of the last packet sent, or NULL; engine's thread only */
 	struct client_lane *aimed; /* engine's thread: the lane of the packet that is being built */

@@ -176,6 +176,7 @@ static bool client_accept(struct share_client *client, const struct client_offer
 	}
 	pthread_mutex_lock(&client->lanes_lock);
 	client->lanes[i] = lane;
+	client->lane_end = RTE_MAX(client->lane_end, i + 1u);
 	pthread_mutex_unlock(&client->lanes_lock);
 	client_set_routes(client, &lane->offer, 0, lane_route(lane, i));
 	lane_say_ready(lane);
@@ -417,7 +418,7 @@ uint16_t client_lane_put(struct share_client *client, struct client_lane *lane,
 
 void client_lanes_wake(struct share_client *client)
 {
-	for (int i = 0; i < SHARE_LANES_MAX; i++) {
+	for (uint32_t i = 0; i < client->lane_end; i++) {
 		struct client_lane *lane = client->lanes[i];
 		struct lane_side *peer;
 
@@ -501,9 +502,9 @@ static bool client_may_take(struct share_client *client, struct client_lane *lan
 	return true;
 }
 
-static uint32_t next_lane(uint32_t index)
+static uint32_t next_lane(const struct share_client *client, uint32_t index)
 {
-	return index + 1 < SHARE_LANES_MAX ? index + 1 : 0;
+	return index + 1 < client->lane_end ? index + 1 : 0;
 }
 
 uint16_t client_lanes_take(struct share_client *client, struct rte_mbuf **mbufs, uint16_t n)
@@ -514,12 +515,12 @@ uint16_t client_lanes_take(struct share_client *client, struct rte_mbuf **mbufs,
 	/* The packets of the last call have been processed since. */
 	if (client->taker.bytes > 0 || unlikely(client->taker.choice.tries))
 		taker_release(&client->taker, false);
-	client->first_lane = next_lane(at);
-	for (uint32_t i = 0; i < SHARE_LANES_MAX && received < n; i++) {
+	client->first_lane = next_lane(client, at);
+	for (uint32_t i = 0; i < client->lane_end && received < n; i++) {
 		struct client_lane *lane = client->lanes[at];
 
-		at = next_lane(at);
-		if (lane && client_may_take(client, lane))
+		at = next_lane(client, at);
+		if (lane && lane_has_next(&lane->rx) && client_may_take(client, lane))
 			received = (uint16_t)(received +
 					      client_take_from(client, lane, mbufs + received,
 							       (uint16_t)(n - received)));

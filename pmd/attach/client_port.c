@@ -92,8 +92,8 @@ static void client_expect(void *arg, uint32_t ahead, uint32_t len)
 		client_long_expect(client, ahead, len);
 }
 
-static uint16_t client_take_from_owner(struct share_client *client, struct rte_mbuf **mbufs,
-				       uint16_t n)
+static __rte_noinline uint16_t client_take_words(struct share_client *client,
+						 struct rte_mbuf **mbufs, uint16_t n)
 {
 	uint64_t words[BURST_MAX];
 	uint16_t received = 0;
@@ -118,6 +118,14 @@ static uint16_t client_take_from_owner(struct share_client *client, struct rte_m
 		mbufs[received++] = mbuf;
 	}
 	return received;
+}
+
+static uint16_t client_take_from_owner(struct share_client *client, struct rte_mbuf **mbufs,
+				       uint16_t n)
+{
+	return share_ring_count(&client->rings[SHARE_RING_RX]) > 0
+		       ? client_take_words(client, mbufs, n)
+		       : 0;
 }
 
 static uint16_t client_rx_burst(void *arg, struct rte_mbuf **mbufs, uint16_t n)

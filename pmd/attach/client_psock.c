@@ -150,16 +150,19 @@ static uint16_t client_pass_strays(struct share_client *client, struct rte_mbuf 
 	return left;
 }
 
-uint16_t client_psock_take(struct share_client *client, struct rte_mbuf **mbufs, uint16_t n)
+static __rte_noinline uint16_t psock_take(struct share_client *client, struct rte_mbuf **mbufs,
+					  uint16_t n)
 {
-	uint16_t received;
+	const uint16_t received = psock_rx_burst(client->psock, mbufs, n);
 
-	if (!client->psock)
-		return 0;
-	received = psock_rx_burst(client->psock, mbufs, n);
 	client->port->rx_missed = psock_missed(client->psock);
 	client->port->rx_too_long = psock_dropped(client->psock);
 	return received > 0 ? client_pass_strays(client, mbufs, received) : 0;
+}
+
+uint16_t client_psock_take(struct share_client *client, struct rte_mbuf **mbufs, uint16_t n)
+{
+	return client->psock ? psock_take(client, mbufs, n) : 0;
 }
 
 /* Also read the socket's error. An interface that goes down leaves one, and the descriptor stays

@@ -41,19 +41,28 @@ static_assert(COUNTER_impair_overflowed - COUNTER_impair_lost == IMPAIR_OVERFLOW
  * The packet pool keeps one stack of free buffers per lcore, and drivers select it by the caller's
  * lcore. So the engine's owner acts as the lcore of the engine's number while it is the owner.
  */
-static unsigned int lcore_enter(const struct engine *engine)
-{
-	const unsigned int before = RTE_PER_LCORE(_lcore_id);
+struct lcore {
+	unsigned int *place; /* of this thread's number: each look for it is a call */
+	unsigned int before;
+};
 
+static struct lcore lcore_enter(const struct engine *engine)
+{
+	unsigned int *place = &RTE_PER_LCORE(_lcore_id);
+	struct lcore lcore;
+
+	/* Otherwise the compiler looks for it anew in lcore_leave. */
+	__asm__("" : "+r"(place));
+	lcore = (struct lcore){.place = place, .before = *place};
 	/* An application that runs DPDK itself has lcores of its own; their stacks are not ours. */
 	if (!engine->link->port.lcores_are_others)
-		RTE_PER_LCORE(_lcore_id) = engine->home->number;
-	return before;
+		*place = engine->home->number;
+	return lcore;
 }
 
-static void lcore_leave(unsigned int before)
+static void lcore_leave(struct lcore lcore)
 {
-	RTE_PER_LCORE(_lcore_id) = before;
+	*lcore.place = lcore.before;
 }
 
 void engine_mark_ready(struct engine *engine, struct qp *qp)
@@ -240,7 +249,8 @@ static unsigned int engine_send(struct engine *engine, bool hold)
 		engine_wake_other_end(engine);
 	if (unlikely(__atomic_load_n(&engine->pages_came, __ATOMIC_RELAXED)))
 		paging_wake(engine);
-	work += engine_run_ready(engine, hold && likely(tuning.batch_ack));
+	if (!TAILQ_EMPTY(&engine->ready))
+		work += engine_run_ready(engine, hold && likely(tuning.batch_ack));
 	if (unlikely(engine->device->gsi) && engine_is_first(engine))
 		work += gsi_run(engine->device, engine->now_ns, &engine->tx.sink);
 	tx_flush(&engine->tx);
@@ -250,7 +260,7 @@ static unsigned int engine_send(struct engine *engine, bool hold)
 
 unsigned int engine_transmit(struct engine *engine)
 {
-	const unsigned int lcore = lcore_enter(engine);
+	const struct lcore lcore = lcore_enter(engine);
 	const unsigned int work = engine_send(engine, false);
 
 	if (work > 0)
@@ -380,7 +390,7 @@ void engine_send_frame(struct engine *engine, const uint8_t *frame, size_t len)
 
 void engine_tx_cleanup(struct engine *engine)
 {
-	const unsigned int lcore = lcore_enter(engine);
+	const struct lcore lcore = lcore_enter(engine);
 
 	tx_flush(&engine->tx);
 	for (int i = 0; i < CLEANUP_FRAMES; i++)
@@ -405,7 +415,7 @@ static unsigned int engine_receive_held(struct engine *engine)
 
 void engine_receive_now(struct engine *engine)
 {
-	const unsigned int lcore = lcore_enter(engine);
+	const struct lcore lcore = lcore_enter(engine);
 
 	if (engine_receive_held(engine) > 0)
 		engine->busy_ns = engine->now_ns;
@@ -492,7 +502,7 @@ static bool engine_may_do_housekeeping(struct engine *engine)
  */
 unsigned int engine_poll(struct engine *engine)
 {
-	const unsigned int lcore = lcore_enter(engine);
+	const struct lcore lcore = lcore_enter(engine);
 	unsigned int work = engine_send(engine, true);
 
 	work += engine_receive_and_tell(engine);

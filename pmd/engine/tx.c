@@ -125,9 +125,8 @@ void tx_send_held(struct tx *tx)
 	tx_count_late_drops(tx);
 }
 
-void tx_flush(struct tx *tx)
+void tx_flush_some(struct tx *tx)
 {
-	tx->in_pass += tx->placed + tx->count;
 	if (tx->placed > 0)
 		tx_push(tx);
 	if (tx->count == 0)
@@ -193,14 +192,14 @@ static bool tx_is_full(struct tx *tx)
 
 /*
  * Return the port's place for a short packet to another process of this host, if the next packet is
- * probably short, as the last was: such a packet needs no buffer. A single packet arrives slightly
- * sooner in a buffer. Packets that wait in buffers must be sent first.
+ * probably short, as the last was: such a packet needs no buffer. Packets that wait in buffers must
+ * be sent first.
  */
 static uint8_t *tx_find_offer(const struct tx *tx)
 {
 	const struct port *port = tx->port;
 
-	if (!tx->streams || !tx->was_short || tx->count > 0 || !tx->connected)
+	if (!tx->was_short || tx->count > 0 || !tx->connected)
 		return NULL;
 	return port->ops->offer(port->ops_arg);
 }

@@ -15,8 +15,7 @@ struct counters;
 struct dma;
 struct engine;
 
-#define TX_BATCH      32
-#define TX_STREAM_MIN 4 /* packets in a pass */
+#define TX_BATCH 32
 #define TX_LOOP_MAX \
 	512 /* packets to ourselves that wait for the next engine poll; a power of two */
 
@@ -45,8 +44,6 @@ struct tx {
 			       else
 			       0 */
 	bool was_short;	    /* the last packet passed to put could have been built there */
-	bool streams;	    /* more than a few packets were sent in the last pass that sent some */
-	uint32_t in_pass;   /* packets since tx_begin */
 	uint32_t spares;    /* buffers in which the next packets are built */
 	struct rte_mbuf *spare[TX_BATCH]; /* the last element is used next */
 	struct rte_mbuf *pending[TX_BATCH];
@@ -99,17 +96,21 @@ void tx_send_held(struct tx *tx);
 /** Begin a pass: ask the port again, which may have been full. */
 static inline void tx_begin(struct tx *tx)
 {
-	if (tx->in_pass > 0)
-		tx->streams = tx->in_pass >= TX_STREAM_MIN;
-	tx->in_pass = 0;
 	tx->offer_qpn = 0;
 	tx->stuck = false;
 	if (unlikely(tx->port->tx_held > 0))
 		tx_send_held(tx);
 }
 
+/** Do what tx_flush does, if there are packets. */
+void tx_flush_some(struct tx *tx);
+
 /** Give the pending packets to the port. Packets that it does not take stay pending. */
-void tx_flush(struct tx *tx);
+static inline void tx_flush(struct tx *tx)
+{
+	if (tx->placed + tx->count > 0)
+		tx_flush_some(tx);
+}
 
 /** Count packets that the port took and has dropped since: they count as not sent. */
 void tx_count_late_drops(struct tx *tx);

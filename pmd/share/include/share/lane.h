@@ -204,6 +204,15 @@ uint32_t lane_reclaim(struct lane_tx *tx, uint32_t *buffers);
  */
 uint32_t lane_take(struct lane_rx *rx, struct share_packet *packets, uint32_t n, uint32_t *first);
 
+/** Return false if lane_take would find nothing. */
+static inline bool lane_has_next(const struct lane_rx *rx)
+{
+	const struct lane_slot *slot = &rx->ring->slots[rx->seen % LANE_WORDS];
+	struct share_packet packet;
+
+	return lane_unpack(__atomic_load_n(&slot->word, __ATOMIC_RELAXED), rx->seen, &packet);
+}
+
 /** Return the packet at an index, if its flags have SHARE_FLAG_SHORT. */
 static inline uint8_t *lane_frame(const struct lane_rx *rx, uint32_t index)
 {
