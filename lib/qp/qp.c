@@ -43,7 +43,7 @@ const struct qp_kind *qp_kind(enum ibv_qp_type type, enum cc_kind cc)
 
 static enum cc_kind qp_cc(const struct qp_init *init)
 {
-	return qp_may_have_cc(init->type, init->cc.kind) ? init->cc.kind : CC_NONE;
+	return qp_may_have_cc(init->type, &init->cc) ? init->cc.kind : CC_NONE;
 }
 
 /* A responder that keeps nothing has nothing to report; neither side of such a queue pair takes

@@ -6,11 +6,11 @@
 #include "wire/headers.h"
 
 /* Datagrams go to many peers. Without acknowledgements, as in UC, no round trip can be measured. */
-bool qp_may_have_cc(enum ibv_qp_type type, enum cc_kind kind)
+bool qp_may_have_cc(enum ibv_qp_type type, const struct cc_attr *attr)
 {
 	if (type == IBV_QPT_UD)
-		return kind == CC_NONE;
-	return type != IBV_QPT_UC || !cc_ops(kind)->times;
+		return attr->kind == CC_NONE;
+	return type != IBV_QPT_UC || !cc_ops_of(attr)->times;
 }
 
 void qp_connect_cc(struct qp *qp)
@@ -29,7 +29,7 @@ int qp_change_cc(struct qp *qp, const struct cc_attr *attr)
 {
 	int err;
 
-	if (!qp_may_have_cc(qp->init.type, attr->kind))
+	if (!qp_may_have_cc(qp->init.type, attr))
 		return -EOPNOTSUPP;
 	err = cc_change(attr, &qp->pacer, &qp->loss);
 	if (err != 0)

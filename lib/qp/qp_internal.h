@@ -120,7 +120,7 @@ static inline bool qp_is_datagram(const struct qp *qp)
 const struct qp_kind *qp_kind(enum ibv_qp_type type, enum cc_kind cc);
 
 /* Return true if queue pairs of a type can have this congestion control. */
-bool qp_may_have_cc(enum ibv_qp_type type, enum cc_kind kind);
+bool qp_may_have_cc(enum ibv_qp_type type, const struct cc_attr *attr);
 
 /* Tell congestion control of the path to the peer, and let its packets be marked if congestion
  * control obeys marks. */

@@ -13,6 +13,7 @@
 #include "device/device.h"
 #include "device/limits.h"
 #include "frame_id.h"
+#include "given_cc.h"
 #include "mem/key_table.h"
 #include "mem/mr.h"
 #include "mem/pd.h"
@@ -32,6 +33,7 @@ static_assert(ROCE_FRAME_MAX >= PACKET_FRAME_MAX, "a frame fits in the host's me
 struct roce_qp {
 	struct roce *roce;
 	struct qp *qp;
+	struct given_cc *cc; /* NULL: the device's */
 	uint32_t qpn;
 	bool is_ready; /* it needs qp_run */
 	TAILQ_ENTRY(roce_qp) ready_link;
@@ -213,7 +215,7 @@ static bool fits(const struct ibv_qp_cap *cap)
 static int make_qp(struct roce_qp *qp, const struct roce_qp_init *init)
 {
 	struct device_engine *engine = device_first(qp->roce->device);
-	const struct qp_init made = {
+	struct qp_init made = {
 		.pd = qp->roce->pd,
 		.send_cq = qp->roce->cq,
 		.recv_cq = qp->roce->cq,
@@ -233,8 +235,13 @@ static int make_qp(struct roce_qp *qp, const struct roce_qp_init *init)
 		.user = qp,
 	};
 	struct ibv_qp_cap granted;
+	int rc = init->cc ? given_cc_create(init->cc, &made.cc, &qp->cc) : 0;
 
-	return qp_create(&made, &granted, &qp->qp);
+	if (rc == 0)
+		rc = qp_create(&made, &granted, &qp->qp);
+	if (rc != 0)
+		given_cc_destroy(qp->cc);
+	return rc;
 }
 
 int roce_qp_create(struct roce *roce, const struct roce_qp_init *init, struct roce_qp **created)
@@ -242,7 +249,7 @@ int roce_qp_create(struct roce *roce, const struct roce_qp_init *init, struct ro
 	struct roce_qp *qp;
 	int rc;
 
-	if (init->type != IBV_QPT_RC && init->type != IBV_QPT_UC)
+	if (init->type != IBV_QPT_RC && (init->type != IBV_QPT_UC || (init->cc && init->cc->times)))
 		return -EOPNOTSUPP;
 	if (!fits(&init->cap))
 		return -EINVAL;
@@ -278,6 +285,7 @@ void roce_qp_destroy(struct roce_qp *qp)
 	device_set_qp(device, qp->qpn, NULL);
 	qp_retire(qp->qp);
 	qp_destroy(qp->qp);
+	given_cc_destroy(qp->cc);
 	device_free_qpn(device, qp->qpn);
 	free(qp);
 }

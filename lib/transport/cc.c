@@ -25,6 +25,11 @@ const struct cc_ops *cc_ops(enum cc_kind kind)
 	return ops[kind];
 }
 
+const struct cc_ops *cc_ops_of(const struct cc_attr *attr)
+{
+	return attr->kind == CC_GIVEN ? attr->given : cc_ops(attr->kind);
+}
+
 enum cc_kind cc_find(const char *name)
 {
 	int kind = CC_NONE;
@@ -83,12 +88,14 @@ int cc_create(const struct cc_attr *attr, struct pacer *pacer, const struct loss
 	if (cc == NULL)
 		return -ENOMEM;
 	*cc = (struct cc){.kind = attr->kind,
-			  .ops = cc_ops(attr->kind),
+			  .ops = cc_ops_of(attr),
 			  .pacer = pacer,
 			  .loss = loss,
 			  .link_kbps = (uint32_t)RTE_MIN(1000 * mbps, UINT32_MAX - 1),
 			  .paths = attr->paths,
 			  .params = attr->params != NULL ? attr->params : &cc_params_normal};
+	if (attr->kind == CC_GIVEN)
+		cc->given = attr->given_state;
 	cc_reset(cc);
 	*out = cc;
 	return 0;

@@ -28,7 +28,7 @@ LINK = re.compile(r"\]\(([^)#:]+)(?:#[^)]*)?\)")
 SOURCES = r"(app|config|test|doc/man)/"  # the package has the manual pages elsewhere
 PAGES = 30
 EXPECTED_ROCE = {"libroce0": {"usr/lib/x86_64-linux-gnu/libroce.so.0"},
-                 "libroce-dev": {"usr/include/roce/roce.h", "usr/share/doc/libroce-dev/examples/roce_over_udp.c.gz"}}
+                 "libroce-dev": {"usr/include/roce/roce.h", "usr/share/doc/libroce-dev/examples/roce_over_udp.c"}}
 EXPECTED_DEV = {"usr/include/uroce/port.h", "usr/include/uroce/primary.h", "usr/include/uroce/verbs.h"}
 
 

@@ -15,7 +15,8 @@
 #define ACCESS                                                                       \
 	(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | \
 	 IBV_ACCESS_REMOTE_ATOMIC)
-#define ID_AT 18 /* of an IPv4 header, in an untagged frame */
+#define TOS_AT 15 /* of an IPv4 header, in an untagged frame */
+#define ID_AT  18
 
 struct frame {
 	size_t len;
@@ -429,6 +430,201 @@ TEST(roce_qp_create__checks_type_and_sizes)
 	assert_int_equal(roce_qp_create(ends[0].roce, &init, &qp), -EOPNOTSUPP);
 	init = qp_init;
 	init.cap.max_send_wr = 1 << 20;
+	assert_int_equal(roce_qp_create(ends[0].roce, &init, &qp), -EINVAL);
+}
+
+/* Congestion control that allows two packets, and one after a loss. */
+static struct {
+	struct roce_cc *cc;
+	uint32_t starts, polls, sent_bytes, answers, losses;
+	uint64_t rtt_ns;
+} seen;
+
+struct two {
+	struct roce_cc cc;
+	uint64_t mark; /* zero in a new connection */
+};
+
+static void two_start(struct roce_cc *cc)
+{
+	assert_int_equal(((struct two *)cc)->mark, 0);
+	((struct two *)cc)->mark = 1;
+	assert_int_equal(cc->window_pkts, UINT32_MAX);
+	assert_int_equal(cc->timer_ns, UINT64_MAX);
+	seen.cc = cc;
+	seen.starts++;
+	cc->window_pkts = 2;
+}
+
+static void two_poll(struct roce_cc *cc, uint64_t at_ns)
+{
+	assert_ptr_equal(cc, seen.cc);
+	assert_int_equal(at_ns, now_ns);
+	seen.polls++;
+}
+
+static void two_sent(struct roce_cc *cc, uint32_t bytes, uint32_t psns, uint64_t at_ns)
+{
+	assert_ptr_equal(cc, seen.cc);
+	assert_int_equal(psns, 1);
+	assert_int_equal(at_ns, now_ns);
+	seen.sent_bytes += bytes;
+}
+
+static void two_answered(struct roce_cc *cc, uint64_t rtt_ns, uint32_t psns, uint64_t at_ns)
+{
+	(void)cc;
+	(void)psns;
+	assert_int_equal(at_ns, now_ns);
+	seen.answers++;
+	seen.rtt_ns = rtt_ns;
+}
+
+static void two_lost(struct roce_cc *cc, uint64_t at_ns)
+{
+	(void)at_ns;
+	seen.losses++;
+	cc->window_pkts = 0;
+}
+
+static const struct roce_cc_ops two = {
+	.bytes = sizeof(struct two),
+	.times = true,
+	.start = two_start,
+	.poll = two_poll,
+	.sent = two_sent,
+	.answered = two_answered,
+	.lost = two_lost,
+};
+
+/* Give both queue pairs this congestion control; NULL: none. */
+static void control(const struct roce_cc_ops *ops, const struct roce_cc_ops *peer_ops)
+{
+	struct roce_qp_init init = qp_init;
+
+	memset(&seen, 0, sizeof(seen));
+	init.cc = ops;
+	for (int i = 0; i < 2; i++)
+		roce_qp_destroy(ends[i].qp);
+	assert_int_equal(roce_qp_create(ends[0].roce, &init, &ends[0].qp), 0);
+	init.cc = peer_ops;
+	assert_int_equal(roce_qp_create(ends[1].roce, &init, &ends[1].qp), 0);
+	connect_to(&ends[0], &ends[1], 1);
+	connect_to(&ends[1], &ends[0], 0);
+}
+
+TEST(roce_cc_ops__the_window_counts)
+{
+	control(&two, NULL);
+	fill(&ends[0]);
+	post(IBV_WR_RDMA_WRITE, BYTES);
+	assert_false(roce_run(ends[0].roce, now_ns));
+	assert_int_equal(ends[0].sent, 2);
+	assert_true(seen.starts > 0 && seen.polls > 0);
+	assert_true(seen.sent_bytes >= 2048);
+	deliver(&ends[0], &ends[1]);
+	now_ns += 5000;
+	settle();
+	expect_done(&ends[0], IBV_WC_SUCCESS);
+	assert_memory_equal(ends[0].memory, ends[1].memory, BYTES);
+	assert_true(seen.answers > 0);
+	assert_int_equal(seen.losses, 0);
+}
+
+TEST(roce_cc_ops__round_trips_are_told)
+{
+	control(&two, NULL);
+	post(IBV_WR_RDMA_WRITE, 100);
+	roce_run(ends[0].roce, now_ns);
+	deliver(&ends[0], &ends[1]);
+	now_ns += 5000;
+	settle();
+	assert_int_equal(seen.answers, 1);
+	assert_int_equal(seen.rtt_ns, 5000);
+}
+
+TEST(roce_cc_ops__a_loss_is_told)
+{
+	control(&two, NULL);
+	post(IBV_WR_RDMA_WRITE, BYTES);
+	roce_run(ends[0].roce, now_ns);
+	ends[0].sent = 0;
+	for (int i = 0; i < 10 && seen.losses == 0; i++) {
+		ends[0].sent = 0;
+		now_ns = roce_deadline_ns(ends[0].roce);
+		roce_run(ends[0].roce, now_ns);
+	}
+	assert_int_equal(seen.losses, 1);
+	settle();
+	expect_done(&ends[0], IBV_WC_SUCCESS);
+}
+
+static void slow_start(struct roce_cc *cc)
+{
+	cc->rate_kbps = 1000;
+}
+
+TEST(roce_cc_ops__the_rate_counts)
+{
+	static const struct roce_cc_ops slow = {.bytes = sizeof(struct roce_cc),
+						.start = slow_start};
+	uint64_t deadline_ns;
+
+	control(&slow, NULL);
+	post(IBV_WR_RDMA_WRITE, BYTES);
+	roce_run(ends[0].roce, now_ns);
+	assert_int_equal(ends[0].sent, 1);
+	deliver(&ends[0], &ends[1]);
+	roce_run(ends[1].roce, now_ns);
+	deliver(&ends[1], &ends[0]);
+	roce_run(ends[0].roce, now_ns);
+	assert_int_equal(ends[0].sent, 0);
+	deadline_ns = roce_deadline_ns(ends[0].roce);
+	/* A kilobyte takes 8 ms. */
+	assert_in_range(deadline_ns - now_ns, 8000000, 10000000);
+	now_ns = deadline_ns;
+	roce_run(ends[0].roce, now_ns);
+	assert_int_equal(ends[0].sent, 1);
+}
+
+static void note_notified(struct roce_cc *cc, uint64_t at_ns)
+{
+	(void)cc;
+	assert_int_equal(at_ns, now_ns);
+	seen.answers++;
+}
+
+TEST(roce_cc_ops__a_marked_packet_is_notified)
+{
+	static const struct roce_cc_ops marked = {
+		.bytes = sizeof(struct roce_cc), .marks = true, .notified = note_notified};
+	struct frame *const frame = &ends[0].frames[0];
+
+	control(&marked, &marked);
+	post(IBV_WR_RDMA_WRITE, 100);
+	roce_run(ends[0].roce, now_ns);
+	assert_int_equal(frame->bytes[TOS_AT] & 3, 2);
+	frame->bytes[TOS_AT] |= 3;
+	roce_receive(ends[1].roce, frame->bytes, frame->len, ROCE_SUMS_GOOD, now_ns);
+	roce_run(ends[1].roce, now_ns);
+	deliver(&ends[1], &ends[0]);
+	assert_int_equal(seen.answers, 1);
+	expect_done(&ends[0], IBV_WC_SUCCESS);
+}
+
+TEST(roce_qp_create__checks_congestion_control)
+{
+	struct roce_cc_ops ops = two;
+	struct roce_qp_init init = qp_init;
+	struct roce_qp *qp;
+
+	init.cc = &ops;
+	init.type = IBV_QPT_UC;
+	assert_int_equal(roce_qp_create(ends[0].roce, &init, &qp), -EOPNOTSUPP);
+	ops.times = false;
+	assert_int_equal(roce_qp_create(ends[0].roce, &init, &qp), 0);
+	roce_qp_destroy(qp);
+	ops.bytes = sizeof(struct roce_cc) - 1;
 	assert_int_equal(roce_qp_create(ends[0].roce, &init, &qp), -EINVAL);
 }
 

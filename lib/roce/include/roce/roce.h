@@ -56,6 +56,44 @@ struct roce_host {
 	void (*event)(void *user, struct roce_qp *qp, enum ibv_event_type type);
 };
 
+/** What congestion control lets a queue pair do. The state of an algorithm begins with it: the
+ * algorithm changes it in each of its functions, as it likes. */
+struct roce_cc {
+	uint32_t link_kbps;   /**< of roce_config.link_mbps, or a guess; not changed */
+	uint32_t window_pkts; /**< most packets in flight; 0 counts as 1 */
+	uint32_t rate_kbps;   /**< most in a second; 0: no limit */
+	uint64_t wait_ns;     /**< the next packet does not leave before this time */
+	/** While packets must wait, `poll` is called at this time at the latest; UINT64_MAX: they
+	 * wait for answers, or for the time that the rate or wait_ns gives. */
+	uint64_t timer_ns;
+};
+
+/** An algorithm of congestion control. A function that it does not need is NULL. The time is that
+ * of the call of roce_run or roce_receive. */
+struct roce_cc_ops {
+	/** Bytes of its state of one queue pair, at least those of struct roce_cc. */
+	size_t bytes;
+	/** Sent packets say that switches may mark them (ECN), and a peer that receives a marked
+	 * one sends a notification. */
+	bool marks;
+	/** It needs round trips: `answered` is called. For reliable queue pairs only. */
+	bool times;
+	/** Begin a connection. The state is all zeros, and struct roce_cc allows everything. */
+	void (*start)(struct roce_cc *cc);
+	/** The queue pair may send now, or must wait no longer. */
+	void (*poll)(struct roce_cc *cc, uint64_t now_ns);
+	/** A packet of `bytes` was sent. It stands for `psns` packet sequence numbers: a READ
+	 * request for those of its responses. */
+	void (*sent)(struct roce_cc *cc, uint32_t bytes, uint32_t psns, uint64_t now_ns);
+	/** A packet was answered after rtt_ns. One packet at a time is timed; `psns` sequence
+	 * numbers were sent between the one that was timed before it and this one. */
+	void (*answered)(struct roce_cc *cc, uint64_t rtt_ns, uint32_t psns, uint64_t now_ns);
+	/** Packets were lost, for the first time in this flight. */
+	void (*lost)(struct roce_cc *cc, uint64_t now_ns);
+	/** The peer sent a congestion notification. */
+	void (*notified)(struct roce_cc *cc, uint64_t now_ns);
+};
+
 /** A new device. */
 struct roce_config {
 	/** Its address: an IPv6 address, or ::ffff:a.b.c.d for an IPv4 address. */
@@ -77,6 +115,8 @@ struct roce_qp_init {
 	enum ibv_qp_type type; /**< IBV_QPT_RC or IBV_QPT_UC */
 	struct ibv_qp_cap cap; /**< the least sizes of its queues */
 	bool signal_all;       /**< each send request has a completion (sq_sig_all) */
+	/** Its congestion control, which lives as long as the queue pair; NULL: the device's. */
+	const struct roce_cc_ops *cc;
 };
 
 /** The way to a peer, beside what struct ibv_ah_attr says. */
@@ -127,8 +167,8 @@ int roce_register(struct roce *roce, void *addr, size_t length, unsigned int acc
  * region. */
 int roce_deregister(struct roce *roce, uint32_t key);
 
-/** Create a queue pair in RESET. 0; -EOPNOTSUPP for another type; -EINVAL for queues that are too
- * large; -ENOMEM. */
+/** Create a queue pair in RESET. 0; -EOPNOTSUPP for another type, or congestion control that the
+ * type cannot have; -EINVAL for queues that are too large, or too short a state; -ENOMEM. */
 int roce_qp_create(struct roce *roce, const struct roce_qp_init *init, struct roce_qp **qp);
 
 /** Destroy a queue pair. Its work ends without completions, and its completions that were not

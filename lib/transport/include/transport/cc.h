@@ -30,6 +30,7 @@ enum cc_kind {
 	CC_DCQCN, /* for networks that mark packets */
 	CC_SWIFT, /* measures delay, for networks that mark no packets */
 	CC_KINDS,
+	CC_GIVEN = CC_KINDS, /* the functions of cc_attr.given; it has no name */
 };
 
 /* A function that an algorithm does not need is NULL. */
@@ -60,6 +61,8 @@ struct cc_attr {
 	uint64_t link_mbps;		/* 0: unknown */
 	struct cc_paths *paths;		/* CC_SWIFT */
 	const struct cc_params *params; /* CC_DCQCN; NULL: the defaults */
+	const struct cc_ops *given;	/* CC_GIVEN */
+	void *given_state;		/* CC_GIVEN: the queue pair's; it lives as long as that */
 };
 
 struct cc {
@@ -105,6 +108,7 @@ struct cc {
 	union {
 		struct dcqcn dcqcn;
 		struct swift swift;
+		void *given; /* cc_attr.given_state */
 	};
 };
 
@@ -112,8 +116,11 @@ struct cc {
  * wheel, because an engine poll may come that late. */
 #define CC_BURST_NS UINT64_C(32768)
 
-/** Return the functions of an algorithm. MT-safe. */
+/** Return the functions of an algorithm that has a name. MT-safe. */
 const struct cc_ops *cc_ops(enum cc_kind kind);
+
+/** Return the functions of an algorithm. MT-safe. */
+const struct cc_ops *cc_ops_of(const struct cc_attr *attr);
 
 /** Return the algorithm of a name; CC_KINDS if there is none. MT-safe. */
 enum cc_kind cc_find(const char *name);
