@@ -59,6 +59,7 @@ HASH = re.compile(r"hash")
 # Two objects in place of one, room for one more in an array's declaration, and what else is prefetched, make no difference.
 HIDDEN = re.compile(r"(?<=\bcalloc\()1(?=,)|\b(?!return\b|else\b)\w+ \*?\w+\[\d+\]|\bsgl\.next = [^;]*;"
                     r"|^[ \t]*(?:for|if|while) \([^\n]*\)\n[ \t]+(?:rte_prefetch|prefetch_write)\w*\([^;]*;"
+                    r"|\b(?:rte_)?prefetch(?!_(?:post|cancel|wait))\w*\([^;{]*;"
                     r"|/\*.*?\*/|//[^\n]*|\"(?:\\.|[^\"\\\n])*\"|'(?:\\.|[^'\\\n])'|^[ \t]*#[^\n]*(?:\\\n[^\n]*)*"
                     r"|\b(?:static_)?assert\([^;]*;|\b_Static_assert\([^;]*;|\bsizeof\([^()]*\)", re.S | re.M)
 

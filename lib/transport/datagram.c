@@ -222,7 +222,7 @@ static void datagram_keep(struct datagram *datagram, const struct message *messa
 	struct ooo *ooo = &datagram->ooo;
 	uint8_t bytes[OOO_BYTES_MAX];
 	struct packet packet = *message->packet;
-	const struct psn before = ooo->count > 0 ? datagram->kept : psn_make(0);
+	const struct psn before = datagram->kept;
 	uint32_t place;
 
 	packet.psn = psn_add(before, 1);

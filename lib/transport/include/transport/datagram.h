@@ -60,7 +60,7 @@ struct datagram {
 	/* Messages that wait for a page of the receive request in use, and those behind them. Their
 	 * PSNs are made up, and count up from the first kept one. */
 	struct ooo ooo;
-	struct psn kept; /* PSN of the last kept message; valid only while something is kept */
+	struct psn kept; /* PSN of the message that was kept last */
 };
 
 /**
