@@ -287,11 +287,16 @@ static void attach_release(const struct share_client *client)
 	close(client->process_fd);
 }
 
+void attach_end(struct share_client *client)
+{
+	close(client->socket);
+	free(client);
+}
+
 static void attach_give_up(struct share_client *client)
 {
 	attach_release(client);
-	close(client->socket);
-	free(client);
+	attach_end(client);
 }
 
 /* Make a port a client's. */

@@ -179,6 +179,9 @@ int attach_open(const char *path, uint32_t number, int report_fd, uint32_t engin
 int attach_open_further(const struct share_client *first, uint32_t number, struct port *port,
 			struct share_client **client);
 
+/** Give the slot of a client that has no memory of the owner back, and free the client. */
+void attach_end(struct share_client *client);
+
 /** Take the device's properties from a welcome. */
 void attach_learn(struct share_client *client, struct share_message *welcome,
 		  struct share_facts *facts);

@@ -118,13 +118,17 @@ int share_isolate(struct link *link, const char *socket_path, int report_fd,
 				  message.welcome.mtu_bytes);
 	if (rc == 0)
 		rc = client_direct_prepare(client, link);
+	if (rc != 0) {
+		port_destroy(&link->port);
+		attach_end(client);
+		return attach_error(socket_path, rc);
+	}
 	link->port.make_pool = client_make_private_pool;
 	link->port.passed_on = true;
 	link->port.tsc_hz = message.welcome.tsc_hz;
 	link->port.own_qpn_first = facts->qpn_first;
 	link->port.own_qpn_count = facts->qpn_count;
 	/* The answer will be there when the port is opened. No other thread uses the client yet. */
-	if (rc == 0)
-		isolated_ask_locked(client);
-	return rc;
+	isolated_ask_locked(client);
+	return 0;
 }

@@ -17,6 +17,7 @@
 #include "memif/server_end.h"
 #include "memif/socket.h"
 #include "net/link.h"
+#include "port/memif_caller.h"
 #include "test.h"
 
 #define MTU    1500
@@ -53,11 +54,27 @@ static void *welcome(void *arg)
 	return NULL;
 }
 
-static int setup(TEST_STATE)
+static bool has_no_memory; /* for a port */
+
+int __real_memif_prepare_caller(struct port *port, const struct memif_caller *caller, void *arg,
+				const uint8_t mac[6], uint32_t mtu_bytes);
+int __wrap_memif_prepare_caller(struct port *port, const struct memif_caller *caller, void *arg,
+				const uint8_t mac[6], uint32_t mtu_bytes);
+
+int __wrap_memif_prepare_caller(struct port *port, const struct memif_caller *caller, void *arg,
+				const uint8_t mac[6], uint32_t mtu_bytes)
+{
+	return has_no_memory ? -ENOMEM
+			     : __real_memif_prepare_caller(port, caller, arg, mac, mtu_bytes);
+}
+
+/* Attach a process to an owner, which the test plays. */
+static int isolate(struct link *link)
 {
 	struct sockaddr_un address = {.sun_family = AF_UNIX};
 	const int listener = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
 	struct share_facts facts;
+	int rc;
 
 	strcpy(path + sizeof(path) - 7, "XXXXXX");
 	assert_non_null(mkdtemp(path));
@@ -65,15 +82,21 @@ static int setup(TEST_STATE)
 	assert_int_equal(bind(listener, (struct sockaddr *)&address, sizeof(address)), 0);
 	assert_int_equal(listen(listener, 1), 0);
 	assert_int_equal(pthread_create(&owner, NULL, welcome, (void *)(uintptr_t)&listener), 0);
-	memset(&link_of, 0, sizeof(link_of));
-	memif_fd = -1;
-	memif_server_init(&memif, &memif_limits_isolated);
-	assert_int_equal(share_isolate(&link_of, address.sun_path, -1, &facts), 0);
+	memset(link, 0, sizeof(*link));
+	rc = share_isolate(link, address.sun_path, -1, &facts);
 	assert_int_equal(pthread_join(owner, NULL), 0);
 	close(listener);
 	unlink(address.sun_path);
-	assert_int_equal(port_open(&link_of.port), 0);
-	return rmdir(path);
+	assert_int_equal(rmdir(path), 0);
+	return rc;
+}
+
+static int setup(TEST_STATE)
+{
+	memif_fd = -1;
+	memif_server_init(&memif, &memif_limits_isolated);
+	assert_int_equal(isolate(&link_of), 0);
+	return port_open(&link_of.port);
 }
 
 static void close_memif(void)
@@ -169,6 +192,21 @@ TEST(share_isolate__asks_for_a_connection_before_the_port_is_opened)
 	assert_int_equal(asked(), 0);
 	assert_true(port_connected(&link_of.port));
 	assert_int_equal(memif.end.state, MEMIF_STATE_CONNECTED);
+}
+
+/* The owner may give its slot to another process. */
+TEST(share_isolate__without_memory_for_a_port_closes_its_socket)
+{
+	const int before = owner_fd;
+	struct link link;
+	char byte;
+
+	has_no_memory = true;
+	assert_int_equal(isolate(&link), -ENOMEM);
+	has_no_memory = false;
+	assert_int_equal(recv(owner_fd, &byte, 1, MSG_DONTWAIT), 0);
+	close(owner_fd);
+	owner_fd = before;
 }
 
 /* The owner's doorbell comes with the answer. */
