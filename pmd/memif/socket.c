@@ -121,6 +121,7 @@ int memif_socket_receive(int fd, void *data, size_t size, int *passed_fd)
 			     .msg_control = &control,
 			     .msg_controllen = sizeof(control.room)};
 	size_t count;
+	int rc = -EPROTO;
 	ssize_t len;
 
 	*passed_fd = -1;
@@ -130,11 +131,15 @@ int memif_socket_receive(int fd, void *data, size_t size, int *passed_fd)
 	if (len < 0)
 		return errno == EINTR ? -EAGAIN : -errno;
 	count = take_all(&msg, passed_fd);
-	if (count <= (len > 0 ? 1 : 0) && !(msg.msg_flags & MSG_CTRUNC))
-		return (int)len;
+	if (count <= (len > 0 ? 1 : 0)) {
+		if (!(msg.msg_flags & MSG_CTRUNC))
+			return (int)len;
+		/* The control buffer has room for all descriptors, so this process has none. */
+		rc = -EMFILE;
+	}
 	memif_socket_discard(*passed_fd);
 	*passed_fd = -1;
-	return -EPROTO;
+	return rc;
 }
 
 bool memif_socket_is_eventfd(int fd)

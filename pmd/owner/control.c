@@ -355,13 +355,7 @@ static void control_hello(struct server *server, int fd)
 	if (rc == 0 && message.type == SHARE_STATUS) {
 		control_send_status(server, fd);
 	} else if (!hello && rc != -ECONNRESET) {
-		/* -EMFILE: we have no room for its descriptor, and it may try again. */
-		const struct share_message answer = {.type = SHARE_WELCOME,
-						     .version = SHARE_VERSION,
-						     .result = rc == -EMFILE ? rc : -EPROTO};
-
-		server->totals.refused++;
-		message_send(fd, &answer, NULL, 0);
+		listen_refuse_hello(server, fd, rc);
 	}
 	close(fd);
 }

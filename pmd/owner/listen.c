@@ -174,6 +174,17 @@ int listen_accept(struct server *server, struct listener *listener)
 	return -err;
 }
 
+void listen_refuse_hello(struct server *server, int fd, int rc)
+{
+	/* -EMFILE: we have no room for its descriptor, and it may try again. */
+	const struct share_message answer = {.type = SHARE_WELCOME,
+					     .version = SHARE_VERSION,
+					     .result = rc == -EMFILE ? rc : -EPROTO};
+
+	server->totals.refused++;
+	message_send(fd, &answer, NULL, 0);
+}
+
 void listen_close(struct listener *listener)
 {
 	if (listener->path[0] != '\0')
@@ -284,18 +295,13 @@ static bool pending_client_is_report(int fd)
 static int pending_client_answer(struct server *server, const struct pending_client *pending,
 				 const struct share_message *message, int report_fd, int rc)
 {
-	const struct share_message answer = {
-		.type = SHARE_WELCOME, .version = SHARE_VERSION, .result = -EPROTO};
-
 	if (rc == 0 && message->type == SHARE_HELLO) {
 		return slot_begin(server, pending->fd,
 				  pending_client_is_report(report_fd) ? report_fd : -1,
 				  SLOT_ISOLATED, 1);
 	}
-	if (rc != -ECONNRESET) {
-		server->totals.refused++;
-		message_send(pending->fd, &answer, NULL, 0);
-	}
+	if (rc != -ECONNRESET)
+		listen_refuse_hello(server, pending->fd, rc);
 	return -EPROTO;
 }
 

@@ -61,6 +61,10 @@ int listen_open(struct server *server, const struct listen_config *config, enum 
 /** Accept a client. Returns its socket, or -errno: no client waits, or the listener is paused. */
 int listen_accept(struct server *server, struct listener *listener);
 
+/** Tell a client why its first message is refused: `rc` of receiving it. The caller closes its
+ * socket. */
+void listen_refuse_hello(struct server *server, int fd, int rc);
+
 void listen_close(struct listener *listener);
 
 /* Untrusted clients that have connected and have no slot yet. */

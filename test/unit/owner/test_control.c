@@ -571,6 +571,22 @@ TEST(pending_client_hello__refuses_what_is_no_hello)
 	close_isolated();
 }
 
+TEST(pending_client_hello__tells_a_client_that_descriptors_have_run_out)
+{
+	const struct share_message hello = {.type = SHARE_HELLO, .version = SHARE_VERSION};
+	struct rlimit before;
+
+	open_isolated();
+	own = come();
+	assert_int_equal(message_send(own, &hello, &server.epoll_fd, 1), 0);
+	before = take_all_descriptors();
+	control_event(&server, EVENT_PENDING_CLIENT, (uint32_t)last_pending());
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+	assert_int_equal(hear_refusal(), -EMFILE);
+	assert_int_equal(server.totals.refused, 1);
+	close_isolated();
+}
+
 /* Its memory could shrink while the owner reads it, or grow before the owner unmaps it. */
 TEST(pending_client_hello__takes_no_report_that_may_change)
 {

@@ -20,8 +20,9 @@ int memif_socket_send_with(int fd, const void *data, size_t len, int passed_fd);
  *   Set to the descriptor, or to -1; always -1 if the result is 0 or less.
  * @return
  *   Its length, which is more than `size` if it did not fit; 0: the other end has closed; -EPROTO:
- *   several descriptors came, or one without data; -EBUSY: a descriptor waits, but too many are
- *   being closed already (memif_socket_is_stuck); another -errno.
+ *   several descriptors came, or one without data; -EMFILE: this process has no room for the
+ *   descriptor, and the message is lost; -EBUSY: a descriptor waits, but too many are being closed
+ *   already (memif_socket_is_stuck); another -errno.
  */
 int memif_socket_receive(int fd, void *data, size_t size, int *passed_fd);
 
