@@ -258,7 +258,7 @@ static bool qp_run_unusual(struct qp *qp, uint64_t now_ns, struct packet_sink *s
 	}
 	/* Only in an engine poll that runs to its end: there a role that lacks a page again is put
 	 * back among those that wait. */
-	if (qp->unusual & QP_MET_ABSENT) {
+	if (qp->woken) {
 		qp_resume(qp, now_ns);
 		/* A request for another process was behind the one that waited for its page. */
 		owes = qp_owes_pass(qp);

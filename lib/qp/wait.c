@@ -60,8 +60,6 @@ void qp_resume(struct qp *qp, uint64_t now_ns)
 {
 	enum fault fault = FAULT_NONE;
 
-	if (!qp->woken)
-		return;
 	qp->woken = false;
 	completer_resume(&qp->completer, now_ns);
 	if (qp_keeps(qp))
