@@ -51,6 +51,8 @@ struct roce {
 	struct pd *pd;
 	struct cq *cq;
 	uint64_t now_ns; /* of the last call that was told the time */
+	/* No deadline of a queue pair is earlier: qp_run alone brings one forward. */
+	uint64_t due_ns;
 	struct roce_qp_list ready;
 	LIST_HEAD(, roce_qp) qps;
 	uint32_t regions;
@@ -153,6 +155,7 @@ int roce_create(const struct roce_config *config, const struct roce_host *host, 
 	roce->sink = (struct packet_sink){.get = sink_get, .put = sink_put};
 	roce->host = host;
 	roce->user = user;
+	roce->due_ns = UINT64_MAX;
 	TAILQ_INIT(&roce->ready);
 	LIST_INIT(&roce->qps);
 	rc = make(roce, config);
@@ -348,16 +351,20 @@ bool roce_receive(struct roce *roce, uint8_t *frame, size_t len, unsigned int kn
 	return true;
 }
 
+/* Look at all queue pairs only if the deadline of one may have come. */
 static void expire(struct roce *roce)
 {
 	struct roce_qp *qp;
 
+	if (roce->now_ns < roce->due_ns)
+		return;
 	LIST_FOREACH (qp, &roce->qps, link) {
 		if (qp_deadline_ns(qp->qp) > roce->now_ns)
 			continue;
 		qp_timeout(qp->qp, roce->now_ns, &roce->sink);
 		want_run(qp);
 	}
+	roce->due_ns = roce_deadline_ns(roce);
 }
 
 bool roce_run(struct roce *roce, uint64_t now_ns)
@@ -373,6 +380,7 @@ bool roce_run(struct roce *roce, uint64_t now_ns)
 		qp->is_ready = false;
 		if (qp_run(qp->qp, now_ns, &roce->sink, BUDGET_PKTS))
 			want_run(qp);
+		roce->due_ns = RTE_MIN(roce->due_ns, qp_deadline_ns(qp->qp));
 		if (qp == last)
 			break;
 	}
