@@ -140,6 +140,24 @@ TEST(many__are_told_and_abandoned)
 	assert_int_equal(rig.sent, 2 * ALMOST);
 }
 
+/* The number of requests that wait may be another manager's, too. */
+TEST(destroy__gives_places_in_the_backlog_back)
+{
+	uint32_t waiting = 3;
+	const struct cm_listen_attr attr = {
+		.service_id = RIG_SERVICE, .any_address = true, .waiting = &waiting};
+	const struct cm_config config = {0};
+	const struct cm_mad req = rig_req();
+
+	cm_unlisten(rig.listener, rig.now_ns);
+	assert_int_equal(cm_listen(rig.cm, &attr, &rig.listener), 0);
+	rig_receive(&rig, &req);
+	assert_int_equal(waiting, 4);
+	rig_fini(&rig);
+	assert_int_equal(waiting, 3);
+	rig_init_with(&rig, &config);
+}
+
 /* With two ids to draw from, of which 0 is none, there is one connection at a time. */
 TEST(connect__ids_are_not_used_twice)
 {

@@ -112,6 +112,18 @@ TEST(qp_receive__at_most_one_notification_in_50_us)
 }
 
 /* A full port delays it; it is not lost. */
+TEST(qp_run__a_notification_is_within_the_budget)
+{
+	connect(CC_DCQCN, IBV_QPT_RC);
+	assert_int_equal(end_send(A, 1, IBV_WR_RDMA_WRITE, 0, 8, 0), 0);
+	assert_int_equal(end_send(A, 2, IBV_WR_RDMA_READ, 8 * MTU, 4 * MTU, 0), 0);
+	end_run(A, 9);
+	assert_true(end_deliver_marked(A));
+	assert_true(end_run(B, 2));
+	assert_int_equal(B->catcher.count, 2);
+	assert_int_equal(catcher_at(&B->catcher, 0)->opcode, OPCODE_CNP);
+}
+
 TEST(qp_run__a_notification_waits_for_room)
 {
 	connect(CC_DCQCN, IBV_QPT_RC);
