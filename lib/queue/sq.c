@@ -292,18 +292,19 @@ static __rte_always_inline int fill(const struct sq *sq, uint32_t index, uint32_
 	return 0;
 }
 
-static __rte_noinline int fill_any(const struct sq *sq, uint32_t index, uint32_t opcodes,
+static __rte_noinline int fill_any(const struct sq *sq, uint32_t index, enum ibv_qp_type qp_type,
 				   const struct ibv_send_wr *wr)
 {
+	/* A work request has no fields for what a FLUSH needs. */
+	const uint32_t opcodes =
+		(sq_opcodes(qp_type) | doomed_opcodes(qp_type)) & ~SQ_OPCODE(LATER_WR_FLUSH);
+
 	return fill(sq, index, opcodes, wr, false);
 }
 
 int sq_post(struct sq *sq, enum ibv_qp_type qp_type, struct ibv_send_wr *wr,
 	    struct ibv_send_wr **bad)
 {
-	/* A work request has no fields for what a FLUSH needs. */
-	const uint32_t opcodes =
-		(sq_opcodes(qp_type) | doomed_opcodes(qp_type)) & ~SQ_OPCODE(LATER_WR_FLUSH);
 	const uint32_t plain = qp_type == IBV_QPT_RC && sq->attr.max_sge > 0
 				       ? SQ_OPCODE(IBV_WR_RDMA_WRITE) | SQ_OPCODE(IBV_WR_SEND) |
 						 SQ_OPCODE(IBV_WR_RDMA_READ)
@@ -313,8 +314,8 @@ int sq_post(struct sq *sq, enum ibv_qp_type qp_type, struct ibv_send_wr *wr,
 
 	queue_lock(&sq->lock);
 	for (prod = sq->prod; wr; wr = wr->next, prod++) {
-		rc = likely(is_plain(plain, wr)) ? fill(sq, prod, opcodes, wr, true)
-						 : fill_any(sq, prod, opcodes, wr);
+		rc = likely(is_plain(plain, wr)) ? fill(sq, prod, plain, wr, true)
+						 : fill_any(sq, prod, qp_type, wr);
 		if (rc != 0) {
 			*bad = wr;
 			break;

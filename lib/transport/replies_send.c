@@ -95,7 +95,7 @@ static void replies_build_read(const struct replies *replies, const struct reply
 
 	packet_begin(out, &replies->peer->path, &bth);
 	out->again = reply->repeated;
-	if (opcode_info(bth.opcode)->flags & OPCODE_HAS_AETH)
+	if (opcode_flags(bth.opcode) & OPCODE_HAS_AETH)
 		replies_put_aeth(out, AETH_ACK | AETH_CREDIT_NONE, reply->msn);
 	if (len > 0)
 		packet_payload(out, FRAG_COPY, addr, len);

@@ -7,34 +7,13 @@
 
 #define BATCH_MAX 64
 
-/* Segments of one pool, which go back to it together. */
-struct batch {
-	struct rte_mbuf *segments[BATCH_MAX];
-	unsigned int count;
-};
-
-static void batch_put(struct batch *batch)
-{
-	if (batch->count > 0)
-		rte_mempool_put_bulk(batch->segments[0]->pool, (void **)batch->segments,
-				     batch->count);
-	batch->count = 0;
-}
-
-static void batch_add(struct batch *batch, struct rte_mbuf *segment)
-{
-	if (batch->count == BATCH_MAX ||
-	    (batch->count > 0 && batch->segments[0]->pool != segment->pool))
-		batch_put(batch);
-	batch->segments[batch->count++] = segment;
-}
-
-/* Free packets, some of which may be NULL. */
+/* Free packets, some of which may be NULL. Segments of one pool go back to it together. */
 void rte_pktmbuf_free_bulk(struct rte_mbuf **mbufs, unsigned int count)
 {
-	struct batch batch;
+	struct rte_mbuf *batch[BATCH_MAX];
+	struct rte_mempool *pool = NULL;
+	unsigned int n = 0;
 
-	batch.count = 0;
 	for (unsigned int i = 0; i < count; i++) {
 		struct rte_mbuf *segment = mbufs[i], *next;
 
@@ -42,11 +21,19 @@ void rte_pktmbuf_free_bulk(struct rte_mbuf **mbufs, unsigned int count)
 			next = segment->next;
 			/* NULL: somebody else still has a reference. */
 			segment = rte_pktmbuf_prefree_seg(segment);
-			if (segment)
-				batch_add(&batch, segment);
+			if (!segment)
+				continue;
+			if (unlikely(segment->pool != pool || n == BATCH_MAX)) {
+				if (n > 0)
+					rte_mempool_put_bulk(pool, (void **)batch, n);
+				pool = segment->pool;
+				n = 0;
+			}
+			batch[n++] = segment;
 		}
 	}
-	batch_put(&batch);
+	if (n > 0)
+		rte_mempool_put_bulk(pool, (void **)batch, n);
 }
 
 /* Copy `len` bytes of a packet, from `offset` on. The packet has that many. */
