@@ -17,9 +17,9 @@
 #include "owner/tenants.h"
 #include "share/blocks.h"
 #include "share/layout.h"
-#include "share/transmit_timeout.h"
 #include "share/ring.h"
 #include "share/user.h"
+#include "transmit_timeout.h"
 
 struct isolated;
 struct report;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Tests of pmd/share/include/share/transmit_timeout.h. */
+/* Tests of pmd/owner/transmit_timeout.h. */
 #include <stdint.h>
 
-#include "share/transmit_timeout.h"
+#include "transmit_timeout.h"
 #include "test.h"
 
 #define START	1000

@@ -5,8 +5,8 @@
  * one packet now and then, and so make all others wait. Therefore it earns only a little time with
  * each packet that it takes.
  */
-#ifndef SHARE_TRANSMIT_TIMEOUT_H
-#define SHARE_TRANSMIT_TIMEOUT_H
+#ifndef OWNER_TRANSMIT_TIMEOUT_H
+#define OWNER_TRANSMIT_TIMEOUT_H
 
 #include <stdbool.h>
 #include <stdint.h>
