@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* uroced: owns a network port, and shares it between the processes that attach. */
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
 #include <sched.h>
@@ -77,11 +78,22 @@ static void on_hangup(int number)
 		serve_wake(server);
 }
 
-/* Handle SIGHUP. nohup ignores it, and this holds here too. Without a file, and without a service
- * manager that could ask for it to be read, SIGHUP is the end of the terminal. */
+/* Return true if this process ends with a terminal. One that a supervisor started has none,
+ * whatever the supervisor: its SIGHUP asks for the file to be read again. */
+static bool has_terminal(void)
+{
+	const int fd = open("/dev/tty", O_RDONLY | O_NOCTTY | O_CLOEXEC);
+
+	if (fd >= 0)
+		close(fd);
+	return fd >= 0;
+}
+
+/* Handle SIGHUP. nohup ignores it, and this holds here too. Without a file, SIGHUP is the end of
+ * the terminal, unless this is a service. */
 static void take_hangups(void)
 {
-	const bool reads = start.tenants.file || getenv("NOTIFY_SOCKET");
+	const bool reads = start.tenants.file || getenv("NOTIFY_SOCKET") || !has_terminal();
 	const struct sigaction action = {.sa_handler = reads ? on_hangup : on_signal};
 	struct sigaction before;
 

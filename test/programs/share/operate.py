@@ -375,18 +375,22 @@ mr = MR(pd, 1 << 20, e.IBV_ACCESS_LOCAL_WRITE)
             owner.process.kill()
 
     def _hung_up(self):
-        """uroced ends with its terminal, but under nohup. A service goes on, and says that it has read nothing."""
+        """uroced ends with its terminal, but under nohup. A service, and one without a terminal, goes on, and says that
+        it has read nothing."""
         folder = os.path.join(self._work_dir, "hung")
         os.makedirs(folder, exist_ok=True)
-        for before, says in (((), None), (("nohup",), ""), (("env", "NOTIFY_SOCKET=@uroce-test-hung"), "no file was read")):
+        terminal = (sys.executable, "-c", "import pty, sys; pty.spawn(sys.argv[1:])")
+        for before, says in ((terminal, None), (("nohup",), ""), ((), "no file was read"),
+                             (("env", "NOTIFY_SOCKET=@uroce-test-hung"), "no file was read")):
             owner = Uroced(self._here, folder, None, "--port", "local0", "--ip", "10.9.62.1/24")
             owner.argv[0:0] = before
             owner.run()
             try:
-                os.kill(owner.process.pid, signal.SIGHUP)
                 if says is None:
-                    expect(owner.process.wait(SECONDS) == 0, "it does not end", *owner.process.story("uroced"))
+                    os.kill(owner.process.pid, signal.SIGKILL)  # the terminal goes
+                    expect(wait_until(lambda: owner.status() is None, SECONDS), "it does not end")
                     continue
+                os.kill(owner.process.pid, signal.SIGHUP)
                 expect(wait_until(lambda: says in owner.process.output(), SECONDS), f"it does not say: {says}",
                        *owner.process.story("uroced"))
                 expect(owner.status() is not None, "it ends", *owner.process.story("uroced"))
