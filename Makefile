@@ -9,7 +9,7 @@ CONFIGURE = umask 022; test -f build/build.ninja || meson setup build $(MESONFLA
 # What the demonstration runs, and no more: a newcomer waits for it.
 DEMO_TARGETS = lib/verbs/libibverbs.so.1 lib/verbs/liburoce.so.0 lib/verbs/liburoce-attached.so app/uroce-run
 
-.PHONY: all build tests demo check test test-since test-sanitized test-all soak simulate test-interop test-interop-quick test-interop-all test-package test-package-all test-debian13 bundle test-bundle perf perf-doc perf-rxe fuzz lint mutate coverage clean distclean help
+.PHONY: all build tests demo check test test-since test-sanitized test-all soak simulate test-interop test-interop-quick test-interop-all test-package test-package-all test-debian13 test-arm64 bundle test-bundle perf perf-doc perf-rxe fuzz lint mutate coverage clean distclean help
 
 all: build
 
@@ -87,6 +87,11 @@ test-debian13:
 	@$(SETUP) package
 	@test/platforms/run.py
 
+# Built for arm64 in build-arm64, and tested there in qemu-user.
+test-arm64:
+	@$(SETUP) package
+	@test/platforms/arm64.py
+
 # One file with all that a host needs, for any Linux whose C library is not older than this machine's: a release is made on
 # Debian 12.
 bundle:
@@ -157,7 +162,7 @@ clean:
 	rm -rf build build-asan build-tsan build-coverage build-mutate build-package build-bundle
 
 distclean: clean
-	rm -rf build-interop build-interop-backports build-debian13 build-forky
+	rm -rf build-interop build-interop-backports build-debian13 build-forky build-arm64
 
 help:
 	@echo "make               build what is installed (gets the packages it needs, as root); make tests: the tests, too"
@@ -176,6 +181,7 @@ help:
 	@echo "make test-package  Debian's packages, installed and used in a clean Debian; 5 minutes"
 	@echo "make test-package-all  the same, and the examples of doc/user/ci.md in each language"
 	@echo "make test-debian13 build and test in a Debian 13, which is kept in build-debian13"
+	@echo "make test-arm64    build for arm64, and test in qemu-user; both are kept in build-arm64"
 	@echo "make bundle        one file that needs nothing installed and no root: build-bundle/uroce-VERSION-ARCHITECTURE.tar.gz"
 	@echo "make test-bundle   the same, used in Debian 12, 13 and forky; a minute, the first time 10"
 	@echo "make perf          what it gives, beside its marks and the limits of the machine; 15 minutes"
