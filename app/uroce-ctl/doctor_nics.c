@@ -207,12 +207,16 @@ static void tell_nic(const struct doctor *doctor, const struct nic *nic, size_t 
 			    nic->iface[0] ? "interface " : "no interface here", nic->iface, keep,
 			    nic->iface[0] ? ": --netdev " : "", nic->iface);
 	} else {
-		doctor_tell(doctor, "nic", nic->address, NULL,
-			    "%04" PRIx32 ":%04" PRIx32 ", driver %s, %s%s: DPDK's %s could take it "
-			    "from the kernel (dpdk-devbind.py -b vfio-pci %s)",
-			    nic->vendor, nic->device, bound ? nic->kernel_driver : "none",
-			    nic->iface[0] ? "interface " : "no interface", nic->iface,
-			    nic->dpdk_driver, nic->address);
+		/* A function may have a second interface, which sysfs shows in its own network
+		 * namespace only. */
+		doctor_tell(
+			doctor, "nic", nic->address, NULL,
+			"%04" PRIx32 ":%04" PRIx32 ", driver %s, %s%s: DPDK's %s could take it "
+			"from the kernel%s (dpdk-devbind.py -b vfio-pci %s)",
+			nic->vendor, nic->device, bound ? nic->kernel_driver : "none",
+			nic->iface[0] ? "interface " : "no interface", nic->iface, nic->dpdk_driver,
+			nic->iface[0] ? ", with all its interfaces in any network namespace" : "",
+			nic->address);
 	}
 }
 
