@@ -16,7 +16,8 @@ MEMORY = {"aligned_alloc", "calloc", "free", "malloc", "posix_memalign", "madvis
 BYTES = {"memchr", "memcmp", "memcpy", "memmove", "memset", "strcmp", "strlen"}
 # The rooms lock tables of a device, of which several threads may use others in uroce.
 LOCKS = {"pthread_mutex_destroy", "pthread_mutex_init", "pthread_mutex_lock", "pthread_mutex_unlock", "pthread_setcancelstate"}
-CALLS = MEMORY | BYTES | LOCKS | {"__errno_location", "getrandom", "crc32_gzip_refl"}
+# What the processor can do (arm64), random numbers, ISA-L.
+CALLS = MEMORY | BYTES | LOCKS | {"__errno_location", "getauxval", "getrandom", "crc32_gzip_refl"}
 # Checks that compilers add.
 COMPILER = {"__assert_fail", "__stack_chk_fail", "__memcpy_chk", "__memset_chk", "__memmove_chk"}
 # The choice of a CRC for the processor, and its tables. They are constant after the library was loaded.
