@@ -55,6 +55,22 @@ TEST(responder_receive__of_an_absent_page_waits_silently)
 	assert_int_equal(counters_get(&rig.fixture.counters, COUNTER_page_waits), 1);
 }
 
+/* The pager learns how much of the message is still to come. */
+TEST(responder_receive__tells_what_is_ahead_of_a_packet)
+{
+	EXPECT_TAKEN(OPCODE_WRITE_FIRST, 0, TO_MEMORY, .dma_length = 2 * MTU + 8, .len = MTU);
+	assert_int_equal(away.touch.now, MTU);
+	assert_int_equal(away.touch.ahead, MTU + 8);
+	come();
+	EXPECT_TAKEN(OPCODE_WRITE_MIDDLE, 1, .len = MTU);
+	assert_int_equal(away.touch.now, MTU);
+	assert_int_equal(away.touch.ahead, 8);
+	EXPECT_TAKEN(OPCODE_WRITE_LAST, 2, .len = 8, .ack_req = true);
+	assert_int_equal(away.touch.now, 8);
+	assert_int_equal(away.touch.ahead, 0);
+	expect_aeth(ACK, 2, 1);
+}
+
 TEST(responder_receive__that_comes_again_for_long_is_told_to_wait_as_long)
 {
 	EXPECT_TAKEN(OPCODE_WRITE_ONLY, 0, TO_MEMORY, .dma_length = 8, .len = 8, .ack_req = true);
