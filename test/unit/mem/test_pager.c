@@ -658,8 +658,8 @@ TEST(pager_look__tells_when_a_fetch_is_free_again)
 	assert_false(pager->look(pager, (uintptr_t)memory + bytes - env.page,
 				 (struct mr_touch){.now = 8}, true));
 	__atomic_store_n(&may_go, true, __ATOMIC_SEQ_CST);
-	await_word(2 * PAGER_FETCHES);
-	munmap(memory, bytes);
+	await_word(PAGER_FETCHES + 1);
+	/* The memory stays: threads still touch it. */
 }
 
 TEST(pager_destroy__waits_for_who_tells)
