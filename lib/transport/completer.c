@@ -467,8 +467,9 @@ static __rte_noinline void completer_ghost(struct completer *completer, const st
 	struct loss *loss = completer->loss;
 	const struct psn expected = psn_add(packet->psn, SACK_INTRODUCTION_PSNS);
 
-	if (!loss->sack && completer_is_ack(packet) && !psn_before(expected, loss->una) &&
-	    !psn_before(loss->top, expected) &&
+	/* Packets that came after it was owed may be acknowledged, too. */
+	if (!loss->sack && completer_is_ack(packet) &&
+	    psn_diff(expected, loss->una) >= -LOSS_WINDOW_MAX && !psn_before(loss->top, expected) &&
 	    packet->msn == sack_introduction_msn(expected, completer->qpn))
 		loss_on_introduction(loss);
 }

@@ -71,6 +71,7 @@ static int replies_resize(struct replies *replies, uint32_t entries, uint32_t re
 	replies->absent = old.absent;
 	replies->page_wait = old.page_wait;
 	replies->notice_due = old.notice_due;
+	replies->introduces = old.introduces;
 	replies_take_over(replies, &old);
 	replies_fini(&old);
 	return 0;
@@ -160,8 +161,8 @@ void replies_forget_old(struct replies *replies, struct psn expected)
 			 replies_resource(replies, replies->newest - replies->remembered)->last) >=
 		       REPLIES_REACH)
 		replies->remembered--;
-	replies->introduces = replies->introduces &&
-			      psn_since(expected, replies->introduction) < SACK_INTRODUCTION_PSNS;
+	replies->introduces = replies->introduces && psn_since(expected, replies->introduction) <
+							     SACK_INTRODUCTION_PSNS / 2;
 }
 
 void replies_add(struct replies *replies, const struct reply *reply)

@@ -230,6 +230,10 @@ static __rte_noinline void responder_note_capability(struct responder *responder
 				  responder->service != OPCODE_UC;
 
 	responder->asks = BTH_ACK_REQ | capability;
+	/* Packets that were sent before the peer knew us have no bits, and may come behind others.
+	 * What the peer uses now must not be taken back. */
+	if (!sack_capable && replies_sack(responder->replies))
+		return;
 	if (!sack_capable)
 		replies_introduce(responder->replies, responder->epsn);
 	replies_set_capability(responder->replies,

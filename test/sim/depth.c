@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * READs and atomics at the maximum depth of a queue pair: on a link so long that all are sent
- * before the first response comes, and on links that lose, repeat and reorder.
+ * before the first response comes, and on links that lose, repeat and reorder. And many READs of a
+ * requester that learns only meanwhile that its peer has more resources than it says.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,6 +17,10 @@
 #define WORD	   8u
 #define LATENCY_NS 1000000
 #define MTU_BYTES  256u
+/* Of strangers. */
+#define FEW    2
+#define WRITES 12u
+#define SEEDS  200u
 
 static void must(bool condition, const char *what)
 {
@@ -100,6 +105,36 @@ static void run(struct link_attr link, bool keeps)
 	pair_tear_down(&pair);
 }
 
+/*
+ * The first requests are WRITEs. They leave before the requester knows its peer, so they have no
+ * capability bits, and some of them come behind retransmissions that have. The READs use what the
+ * peer has by then.
+ */
+static void run_strangers(uint64_t seed)
+{
+	const struct pair_attr attr = {
+		.seed = seed,
+		.keeps = true,
+		.sack = SACK_INTRODUCED,
+		.resources = FEW,
+		.mtu = IBV_MTU_256,
+		.bytes = WORD + (size_t)POSTED_MAX * MTU_BYTES,
+		.link = {.latency_ns = LATENCY_NS, .mbps = 100000, .loss_ppm = 100000}};
+	unsigned int complete = 0;
+	struct pair pair;
+
+	pair_set_up(&pair, &attr);
+	for (unsigned int i = 0; i < POSTED_MAX; i++)
+		pair_post(&pair, i < WRITES ? IBV_WR_RDMA_WRITE : IBV_WR_RDMA_READ, place(i),
+			  MTU_BYTES, place(i));
+	while (complete < POSTED_MAX) {
+		pair_step(&pair);
+		complete += pair_poll(&pair);
+	}
+	must(pair_counted(&pair, 1, COUNTER_resp_invalid_request) == 0, "more than the peer has");
+	pair_tear_down(&pair);
+}
+
 int main(void)
 {
 	const struct link_attr sound = {.latency_ns = LATENCY_NS, .mbps = 100000};
@@ -112,6 +147,8 @@ int main(void)
 	bad.reorder_ns = LATENCY_NS / 10;
 	run(bad, true);
 	run(bad, false);
+	for (uint64_t seed = 1; seed <= SEEDS; seed++)
+		run_strangers(seed);
 	printf("depth: %u READs and atomics at a time\n", DEPTH);
 	return 0;
 }

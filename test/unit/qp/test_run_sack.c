@@ -290,6 +290,49 @@ TEST(qp_run__strangers_take_part_after_the_first_answer)
 	end_sent(A, 2, IBV_WC_SUCCESS);
 }
 
+TEST(qp_run__one_introduction_is_enough_for_two_messages)
+{
+	connect_strangers(SACK_INTRODUCED, SACK_INTRODUCED);
+	assert_int_equal(end_send(A, 1, IBV_WR_RDMA_WRITE, 0, 8, 0), 0);
+	assert_int_equal(end_send(A, 2, IBV_WR_RDMA_WRITE, 0, 8, 0), 0);
+	rig_run();
+	end_sent(A, 1, IBV_WC_SUCCESS);
+	end_sent(A, 2, IBV_WC_SUCCESS);
+	assert_int_equal(bits_of_request(A), BTH_SACK_REQUEST);
+}
+
+/* Congestion control lets one answer leave at a time. */
+TEST(qp_run__introduces_itself_with_any_budget)
+{
+	connect_strangers(SACK_INTRODUCED, SACK_INTRODUCED);
+	assert_int_equal(end_send(A, 1, IBV_WR_RDMA_WRITE, 0, 8, 0), 0);
+	end_run(A, 64);
+	end_deliver(A);
+	end_run(B, 1);
+	assert_int_equal(B->catcher.count, 2);
+	end_deliver(B);
+	end_sent(A, 1, IBV_WC_SUCCESS);
+	assert_int_equal(bits_of_request(A), BTH_SACK_REQUEST);
+}
+
+/* Soft-RoCE takes an old acknowledgement between two responses for the end of a READ. */
+TEST(qp_run__does_not_introduce_itself_between_responses)
+{
+	connect_strangers(SACK_INTRODUCED, SACK_INTRODUCED);
+	assert_int_equal(end_send(A, 1, IBV_WR_RDMA_WRITE, 0, 8, 0), 0);
+	assert_int_equal(end_send(A, 2, IBV_WR_RDMA_READ, 0, 3 * MTU, 0), 0);
+	end_run(A, 64);
+	end_deliver(A);
+	for (unsigned int i = 0; i < 3; i++) {
+		end_run(B, 1);
+		assert_int_equal(B->catcher.count, i < 2 ? 1 : 2);
+		end_deliver(B);
+	}
+	end_sent(A, 1, IBV_WC_SUCCESS);
+	end_sent(A, 2, IBV_WC_SUCCESS);
+	assert_int_equal(bits_of_request(A), BTH_SACK_REQUEST);
+}
+
 TEST(qp_run__a_gap_repeats_the_introduction)
 {
 	connect_strangers(SACK_INTRODUCED, SACK_INTRODUCED);
@@ -359,7 +402,9 @@ TEST(qp_receive__believes_an_introduction_about_what_is_in_flight)
 		{0, 0, AETH_ACK | AETH_CREDIT_NONE, true},
 		{1, 0, AETH_ACK | AETH_CREDIT_NONE, true},
 		{2, 0, AETH_ACK | AETH_CREDIT_NONE, false},
-		{-1, 0, AETH_ACK | AETH_CREDIT_NONE, false},
+		/* Others that came in the same poll are acknowledged, too. */
+		{-LOSS_WINDOW_MAX, 0, AETH_ACK | AETH_CREDIT_NONE, true},
+		{-LOSS_WINDOW_MAX - 1, 0, AETH_ACK | AETH_CREDIT_NONE, false},
 		{0, 1, AETH_ACK | AETH_CREDIT_NONE, false},
 		{0, 0, AETH_NAK | NAK_PSN_SEQUENCE, false},
 	};

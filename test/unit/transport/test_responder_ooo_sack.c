@@ -57,14 +57,16 @@ TEST(responder__tells_a_peer_that_understands_which_packets_it_keeps)
 }
 
 /* It announces with each AckReq, and may be another one now. */
-TEST(responder__tells_nothing_once_the_peer_no_longer_announces)
+/* A packet without capability bits was sent before the requester knew us. */
+TEST(responder__does_not_forget_what_the_peer_understands)
 {
 	let_tell();
 	EXPECT_TAKEN(OPCODE_WRITE_ONLY, 1, TO_MEMORY, .dma_length = 4, .len = 4, .ack_req = true);
 	expect_aeth(ACK, 1, 2);
-	assert_int_equal(catcher_at(&rig.fixture.catcher, 0)->capability, 0);
+	assert_int_equal(catcher_at(&rig.fixture.catcher, 0)->capability & BTH_SACK_KIND,
+			 BTH_SACK_RESPONSE);
 	EXPECT_TAKEN(OPCODE_WRITE_ONLY, 3, TO_MEMORY, .dma_length = 4, .len = 4);
-	expect_aeth(NAK_SEQUENCE, 2, 2);
+	expect_sack(2, 0x01);
 }
 
 /* The requester shall not wait for the responses before it sends what is missing. Whether it may
