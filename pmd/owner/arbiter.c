@@ -40,19 +40,33 @@ void arbiter_destroy(struct arbiter *arbiter)
 	free(arbiter);
 }
 
-int arbiter_begin(struct arbiter *arbiter, uint16_t slot, user_t user, uint64_t now_ns,
-		  uint32_t *id_value)
+static void arbiter_add(struct arbiter *arbiter, uint16_t slot, user_t user, uint32_t id_value)
 {
 	struct arbiter_slot *begun = &arbiter->slots[slot];
-	const int rc = ids_alloc(&arbiter->ids, slot, now_ns, user, id_value);
 
-	if (rc != 0)
-		return rc;
 	begun->live = true;
 	begun->generation++;
 	begun->user = user;
-	begun->id_value = *id_value;
-	return 0;
+	begun->id_value = id_value;
+}
+
+int arbiter_begin(struct arbiter *arbiter, uint16_t slot, user_t user, uint64_t now_ns,
+		  uint32_t *id_value)
+{
+	const int rc = ids_alloc(&arbiter->ids, slot, now_ns, user, id_value);
+
+	if (rc == 0)
+		arbiter_add(arbiter, slot, user, *id_value);
+	return rc;
+}
+
+int arbiter_begin_again(struct arbiter *arbiter, uint16_t slot, user_t user, uint32_t id_value)
+{
+	const int rc = ids_take(&arbiter->ids, id_value, slot, user);
+
+	if (rc == 0)
+		arbiter_add(arbiter, slot, user, id_value);
+	return rc;
 }
 
 void arbiter_end(struct arbiter *arbiter, uint16_t slot, uint64_t now_ns)

@@ -18,6 +18,7 @@
 #include "memif/socket.h"
 #include "pause.h"
 #include "psocks.h"
+#include "resume.h"
 #include "server.h"
 #include "share/message.h"
 #include "slot.h"
@@ -255,6 +256,10 @@ static int control_handle(struct server *server, uint16_t number, struct share_m
 		return isolated_plug(server, number, message);
 	if (message->type == SHARE_XRC && !slot->is_further)
 		return control_xrc(server, number, message);
+	if (message->type == SHARE_RETURNED) {
+		resume_note_returned(server, number);
+		return 0;
+	}
 	is_answered = message->type != SHARE_RELEASE;
 	message->result = control_answer(server, number, message);
 	return is_answered ? control_reply(server, number, message) : 0;
@@ -293,7 +298,8 @@ void control_send_addresses(struct server *server, uint16_t number)
 	const struct share_message message = {.type = SHARE_ADDRESSES,
 					      .version = SHARE_VERSION,
 					      .addresses = server->uplink.link.addresses,
-					      .link_up = server->uplink.up};
+					      .link_up = server->uplink.up,
+					      .away_ms = server->resume.away_ms};
 
 	/* If the process has stopped and its socket is full, it is told when there is room
 	 * again. */
@@ -325,13 +331,13 @@ static int control_begin(struct server *server, int fd, const struct share_messa
 	int rc;
 
 	if (message->engine.number > 0) {
-		rc = slot_begin_further(server, fd, &message->engine);
+		rc = slot_begin_further(server, fd, message);
 		if (rc != 0)
 			log_info("a further engine has no slot: %s", strerror(-rc));
 		return rc;
 	}
 	return slot_begin(server, fd, report_fd, message->holds_nothing ? SLOT_HOLDS_NOTHING : 0,
-			  message->engine.count);
+			  message);
 }
 
 /* Handle a client's first message, which says what the client wants. */
@@ -352,9 +358,12 @@ static void control_hello(struct server *server, int fd)
 	}
 	if (hello && rc == 0)
 		return;
+	/* The next owner keeps its connection until this one has left. */
+	if (rc == 0 && message.type == SHARE_REPLACE && resume_replace(server, fd, &message) == 0)
+		return;
 	if (rc == 0 && message.type == SHARE_STATUS) {
 		control_send_status(server, fd);
-	} else if (!hello && rc != -ECONNRESET) {
+	} else if (!hello && rc != -ECONNRESET && !(rc == 0 && message.type == SHARE_REPLACE)) {
 		listen_refuse_hello(server, fd, rc);
 	}
 	close(fd);

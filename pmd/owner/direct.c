@@ -81,7 +81,10 @@ static void direct_shut(const struct server *server, struct direct *direct)
 {
 	const uint64_t before = memif_socket_charge(direct->user);
 
-	if (direct->socket_fd >= 0)
+	/* The two processes go on without an owner that hands over. */
+	if (server->resume.hands_over)
+		memif_socket_discard(direct->socket_fd);
+	else if (direct->socket_fd >= 0)
 		memif_socket_end(server->epoll_fd, direct->socket_fd);
 	memif_socket_charge(before);
 	direct->socket_fd = -1;

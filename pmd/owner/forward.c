@@ -12,6 +12,7 @@
 #include "lanes.h"
 #include "mads.h"
 #include "psock/psock.h"
+#include "resume.h"
 #include "server.h"
 #include "share/steer.h"
 #include "slot.h"
@@ -362,6 +363,9 @@ bool forward_send_on(struct server *server, uint16_t number, struct rte_mbuf *mb
 	}
 	if (to != BLOCK_NONE)
 		return forward_hand_over(server, number, to, mbuf);
+	/* Its process may come back, and uses up no retry meanwhile. */
+	if (unlikely(resume_awaits(server, steering.qpn)))
+		forward_tell_dropped(&server->slots.all[number]);
 	server->totals.unknown_qpn++;
 	rte_pktmbuf_free(mbuf);
 	return true;

@@ -69,3 +69,17 @@ void ids_free(struct ids *ids, uint32_t value, uint64_t now_ns)
 
 	quarantine_take_back(&quarantine, value >> IDS_SHIFT, now_ns);
 }
+
+void ids_keep(struct ids *ids, uint32_t value, uint64_t until_ns, user_t user)
+{
+	const struct quarantine quarantine = ids_quarantine(ids);
+
+	quarantine_keep(&quarantine, value >> IDS_SHIFT, until_ns, user);
+}
+
+int ids_take(struct ids *ids, uint32_t value, uint16_t slot, user_t user)
+{
+	const struct quarantine quarantine = ids_quarantine(ids);
+
+	return quarantine_take(&quarantine, value >> IDS_SHIFT, slot, user);
+}

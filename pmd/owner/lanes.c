@@ -102,6 +102,9 @@ static int lane_offer(struct server *server, const struct server_lane *lane, uns
 /* Remove the lane from the pages of its processes. A process whose page says so closes the lane. */
 static void lane_withdraw(struct server *server, const struct server_lane *lane)
 {
+	/* They go on without this owner. */
+	if (server->resume.hands_over)
+		return;
 	for (unsigned int side = 0; side < 2; side++) {
 		const struct slot *slot = &server->slots.all[lane->slots[side]];
 

@@ -44,7 +44,8 @@ static void listen_make_directory(const char *path)
 }
 
 /* Take the passed socket that has this address. Returns -1 if there is none. */
-static int listen_take_passed(const struct sockaddr_un *address, struct serve_passed *passed)
+static int listen_take_passed(const struct sockaddr_un *address, struct serve_passed *passed,
+			      bool *removes)
 {
 	for (size_t i = 0; passed && i < passed->count; i++) {
 		struct sockaddr_un bound = {0};
@@ -55,6 +56,7 @@ static int listen_take_passed(const struct sockaddr_un *address, struct serve_pa
 		    strncmp(bound.sun_path, address->sun_path, sizeof(bound.sun_path)) != 0)
 			continue;
 		passed->fds[i] = -1;
+		*removes = passed->removes[i];
 		return fd;
 	}
 	return -1;
@@ -101,12 +103,15 @@ int listen_open(struct server *server, const struct listen_config *config, enum 
 		struct listener *listener)
 {
 	struct sockaddr_un address = {.sun_family = AF_UNIX};
+	bool removes = false;
 	int passed, rc;
 
 	rc = share_socket_path(config->path, server->number, &address);
 	if (rc != 0)
 		return rc;
-	passed = listen_take_passed(&address, config->passed);
+	passed = listen_take_passed(&address, config->passed, &removes);
+	if (removes)
+		strcpy(listener->path, address.sun_path);
 	rc = passed >= 0 ? listen_adopt(passed, listener) : listen_make(&address, config, listener);
 	return rc == 0 ? event_watch(server, listener->fd, event, 0) : rc;
 }
@@ -298,7 +303,7 @@ static int pending_client_answer(struct server *server, const struct pending_cli
 	if (rc == 0 && message->type == SHARE_HELLO) {
 		return slot_begin(server, pending->fd,
 				  pending_client_is_report(report_fd) ? report_fd : -1,
-				  SLOT_ISOLATED, 1);
+				  SLOT_ISOLATED, message);
 	}
 	if (rc != -ECONNRESET)
 		listen_refuse_hello(server, pending->fd, rc);

@@ -4,6 +4,7 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <net/if.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -93,6 +94,22 @@ int psocks_lend(struct server *server, uint16_t number)
 	}
 	server->psocks.count++;
 	return fd;
+}
+
+bool psocks_keep(struct server *server, uint16_t number, uint32_t ifindex)
+{
+	struct slot *slot = &server->slots.all[number];
+
+	if (ifindex == 0 || !psocks_may(server, slot) ||
+	    ifindex != if_nametoindex(server->gsi.netdev))
+		return false;
+	slot->has_psock = true;
+	if (!slot->is_further && psocks_update(server) != 0) {
+		slot->has_psock = false;
+		return false;
+	}
+	server->psocks.count++;
+	return true;
 }
 
 int psocks_end(struct server *server, uint16_t number)

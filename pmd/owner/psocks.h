@@ -30,6 +30,10 @@ void psocks_init(struct server *server, const struct settings *settings);
  */
 int psocks_lend(struct server *server, uint16_t number);
 
+/** Let a process use the packet socket that it has from the last owner, if that is on our
+ * interface. From now on the port does not receive its packets. Return false if it may not. */
+bool psocks_keep(struct server *server, uint16_t number, uint32_t ifindex);
+
 /** Receive the packets of a slot again, because its process does not use its socket, nor those of
  * its further engines, or has ended. 0; -errno: later (psocks_check). */
 int psocks_end(struct server *server, uint16_t number);

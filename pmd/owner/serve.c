@@ -30,6 +30,7 @@
 #include "pause.h"
 #include "psocks.h"
 #include "report/set.h"
+#include "resume.h"
 #include "serve_status.h"
 #include "server.h"
 #include "server_poll.h"
@@ -164,6 +165,16 @@ static int serve_open_events(struct server *server)
 	return rc;
 }
 
+bool serve_must_leave(const struct server *server)
+{
+	return __atomic_load_n(&server->resume.must_leave, __ATOMIC_ACQUIRE);
+}
+
+int serve_table(const struct server *server)
+{
+	return server->resume.fd;
+}
+
 bool serve_is_lost(const struct server *server)
 {
 	return __atomic_load_n(&server->uplink.lost, __ATOMIC_ACQUIRE);
@@ -178,7 +189,7 @@ static void serve_init(struct server *server, const struct serve_config *config)
 		-1;
 	server->status.report_fd = server->pending_clients.isolated.fd = server->uplink.port_fd =
 		server->pending_clients.spare_fd = -1;
-	server->gsi.manager_fd = -1;
+	server->gsi.manager_fd = server->resume.fd = -1;
 	pending_client_init(server);
 	if (settings->capture != SETTINGS_CAPTURE_NO)
 		snprintf(server->capture.prefix, sizeof(server->capture.prefix), "%s",
@@ -226,6 +237,7 @@ int serve_create(const struct serve_config *config, struct server **out)
 	if (rc != 0)
 		goto failed;
 	psocks_init(server, settings);
+	resume_open(server, config);
 	rc = serve_open_events(server);
 	if (rc != 0)
 		log_error("cannot wait for processes: %s", strerror(-rc));
@@ -336,6 +348,8 @@ static int serve_longest_ms(const struct server *server, int ms)
 	ms = serve_until_ms(server->tenants.due_ns, now_ns, ms);
 	ms = mad_queue_longest_ms(server, ms);
 	ms = serve_port_ms(server, ms);
+	if (unlikely(server->resume.gathers))
+		ms = RTE_MIN(ms, POLL_MS);
 	return pause_longest_ms(server, ms);
 }
 
@@ -347,6 +361,7 @@ void serve_sleep(struct server *server, int ms)
 		uplink_conn_run(server);
 	change_take(server);
 	serve_look_around(server);
+	resume_check(server);
 	pause_check(server);
 	mads_disconnect_orphans(server);
 	/* Some of these messages may be for processes of this owner. */
@@ -402,6 +417,12 @@ void serve_destroy(struct server *server)
 {
 	/* Close the sockets first: a client that connects from now on learns that no owner is
 	 * here. */
+	const bool hands_over = resume_hand_over(server);
+
+	/* The next owner has our listening sockets, or makes its own. */
+	if (__atomic_load_n(&server->resume.must_leave, __ATOMIC_RELAXED))
+		server->pending_clients.trusted.path[0] = server->pending_clients.isolated.path[0] =
+			'\0';
 	listen_close(&server->pending_clients.trusted);
 	listen_close(&server->pending_clients.isolated);
 	pending_client_close_all(server);
@@ -409,7 +430,8 @@ void serve_destroy(struct server *server)
 		slot_close(server, server->slots.live[0]);
 	kernel_close(server);
 	if (server->uplink.link.port.started) {
-		serve_tell_peers(server);
+		if (!hands_over)
+			serve_tell_peers(server);
 		forward_flush(server);
 		port_close(&server->uplink.link.port);
 	}
@@ -424,6 +446,7 @@ void serve_destroy(struct server *server)
 	close_fd(server->pending_clients.spare_fd);
 	close_fd(server->gsi.manager_fd);
 	arena_destroy(server);
+	resume_close(server);
 	arbiter_destroy(server->gsi.arbiter);
 	change_fini(server);
 	if (server->capture.prefix[0] != '\0')

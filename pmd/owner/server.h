@@ -18,6 +18,7 @@
 #include "owner/serve.h"
 #include "owner/tenants.h"
 #include "psocks.h"
+#include "resume.h"
 #include "serve_status.h"
 #include "slot.h"
 #include "uplink.h"
@@ -62,6 +63,7 @@ struct server {
 	struct capture capture;
 	struct status status;
 	struct serve_totals totals;
+	struct resume resume;
 };
 
 static inline uint32_t arena_buffer(const struct server *server, const struct rte_mbuf *mbuf)

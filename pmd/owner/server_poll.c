@@ -118,6 +118,8 @@ bool server_poll_waits(struct server *server)
 {
 	const uint64_t now_ns = server->tenants.are_many ? event_now_ns() : 0;
 
+	if (unlikely(server->resume.gathers))
+		return false;
 	for (uint16_t i = 0; i < server->slots.live_count; i++) {
 		struct slot *slot = &server->slots.all[server->slots.live[i]];
 
@@ -232,6 +234,8 @@ unsigned int server_poll_run(struct server *server)
 	unsigned int work;
 
 	server->now_ns = event_now_ns();
+	if (unlikely(server->resume.gathers))
+		return 0;
 	work = server_poll_receive(server);
 	work += kernel_poll(server);
 	/* Each slot is first in turn, because the port has limited room. Copy the list, because

@@ -20,6 +20,7 @@
 #include "report/set.h"
 #include "pause.h"
 #include "psocks.h"
+#include "resume.h"
 #include "server.h"
 #include "server_poll.h"
 
@@ -89,6 +90,7 @@ void slot_release(struct server *server, uint16_t number)
 {
 	struct slot *slot = &server->slots.all[number];
 
+	resume_forget(server, number);
 	ownership_reclaim(&server->arena.ownership, number, free_buffer, server);
 	(void)psocks_end(server, number);
 	if (slot->qpn_first != 0 && !slot->is_further)
@@ -163,6 +165,7 @@ static void slot_withdraw(struct server *server, uint16_t number)
 	struct slot *slot = &server->slots.all[number];
 
 	slot->state = SLOT_CLOSING;
+	resume_forget(server, number);
 	slot_leave_live(server, number);
 	mad_queue_drop(server, number);
 	control_leave_all(server, number);
@@ -188,8 +191,9 @@ static void slot_free(struct server *server, uint16_t number)
 {
 	struct slot *slot = &server->slots.all[number];
 
-	log_info("process %d has ended: slot %u is free, %u buffers come back", slot->pid, number,
-		 server->arena.ownership.held[number]);
+	if (!server->resume.hands_over)
+		log_info("process %d has ended: slot %u is free, %u buffers come back", slot->pid,
+			 number, server->arena.ownership.held[number]);
 	server->totals.ended += !slot->is_further;
 	slot_take_back(server, number);
 }

@@ -23,8 +23,10 @@
 
 struct isolated;
 struct report;
+struct resume_awaited;
 struct server;
 struct share_engine;
+struct share_message;
 
 /* Slots of isolated processes at most, so that trusted processes always find free ones; and slots
  * of one user's, but the superuser has no limit. If a port has few slots, the limits are a half and
@@ -74,8 +76,10 @@ struct slot {
 	struct report *report; /* the process's own report, in the set; or NULL */
 	uint32_t qpn_first;
 	uint32_t qpn_count;
-	uint32_t max_qp;   /* queue pairs of its process; 0: only its numbers limit it */
-	uint32_t id_value; /* upper bits of its communication ids */
+	uint32_t max_qp;       /* queue pairs of its process; 0: only its numbers limit it */
+	uint32_t id_value;     /* upper bits of its communication ids */
+	uint16_t resume_entry; /* 1 + the index of its entry in the resume table; 0: it has none */
+	bool returns; /* its process was the last owner's, and has not told all that it has */
 	/* Engines of its device (slot_engine.c). */
 	bool is_further;	/* the slot is that of a further engine */
 	uint16_t first;		/* is_further: the slot of the first engine */
@@ -167,13 +171,13 @@ static inline bool slot_is_served(const struct slot *slot)
  *   The process's report, or -1. The caller keeps the descriptor.
  * @param flags
  *   SLOT_ISOLATED, SLOT_HOLDS_NOTHING.
- * @param engines
- *   Of the process's device. The welcome tells if each of them may have a slot.
+ * @param hello
+ *   The process's request. The welcome tells if each of its engines may have a slot.
  * @return
  *   0; -errno: the process has been told, and the caller keeps the socket.
  */
 int slot_begin(struct server *server, int socket, int report_fd, unsigned int flags,
-	       uint32_t engines);
+	       const struct share_message *hello);
 
 /**
  * Give a process a slot for a further engine of its device, and send it the welcome.
@@ -181,7 +185,7 @@ int slot_begin(struct server *server, int socket, int report_fd, unsigned int fl
  * @return
  *   0; -errno: the process has been told, and the caller keeps the socket.
  */
-int slot_begin_further(struct server *server, int socket, const struct share_engine *engine);
+int slot_begin_further(struct server *server, int socket, const struct share_message *hello);
 
 /* slot_prepare.c: what a process gets with its slot */
 
@@ -193,6 +197,8 @@ const struct tenants_limits *slot_limits_of(const struct server *server, user_t 
  *
  * @param engines
  *   Of the process's device.
+ * @param kept
+ *   What the process had with the last owner; NULL: it is new.
  * @param page_fd
  *   Is set to the descriptor of the slot's page, which the caller closes. It stays -1 if the
  *   process is isolated.
@@ -200,7 +206,7 @@ const struct tenants_limits *slot_limits_of(const struct server *server, user_t 
  *   0; -errno: what was prepared before stays in the slot (slot_release).
  */
 int slot_prepare(struct server *server, uint16_t number, int socket, bool isolated,
-		 uint32_t engines, int *page_fd);
+		 uint32_t engines, const struct resume_awaited *kept, int *page_fd);
 
 /** The same for the slot of a further engine of a process, after slot_engine_check. */
 int slot_prepare_further(struct server *server, uint16_t number, int socket,

@@ -14,6 +14,7 @@
 #include "forward.h"
 #include "owner/ids.h"
 #include "psocks.h"
+#include "resume.h"
 #include "report/read.h"
 #include "report/set.h"
 #include "report/write.h"
@@ -127,6 +128,7 @@ static void slot_welcome(const struct server *server, uint16_t number,
 	memcpy(welcome->unique, server->unique, sizeof(welcome->unique));
 	message->addresses = server->uplink.link.addresses;
 	message->link_up = server->uplink.up;
+	message->away_ms = server->resume.away_ms;
 }
 
 /* Return a packet socket for the process, or a negative value: its packets pass through us. */
@@ -141,6 +143,7 @@ static int slot_lend_psock(struct server *server, uint16_t number)
 }
 
 static int slot_tell(struct server *server, uint16_t number, int page_fd,
+		     const struct share_message *hello, const struct resume_awaited *kept,
 		     struct share_message *message)
 {
 	struct slot *slot = &server->slots.all[number];
@@ -155,11 +158,16 @@ static int slot_tell(struct server *server, uint16_t number, int page_fd,
 
 	slot->state = SLOT_LIVE;
 	slot_welcome(server, number, message);
+	resume_enter(server, number, kept, message);
 	if (slot->isolated)
 		return message_send(slot->socket, message, NULL, 0);
 	slot->page->link_up = server->uplink.connected;
 	forward_refill(server, number);
-	fds[SHARE_FD_PSOCK] = slot_lend_psock(server, number);
+	/* A process that is back, or a further engine of it, has one, or none. */
+	if (psocks_keep(server, number, hello->psock_ifindex))
+		message->psock_ifindex = hello->psock_ifindex;
+	else if (!kept && hello->psock_ifindex == 0)
+		fds[SHARE_FD_PSOCK] = slot_lend_psock(server, number);
 	rc = message_send(slot->socket, message, fds, SHARE_FDS - (fds[SHARE_FD_PSOCK] < 0));
 	/* The process alone has it open, so it goes with the process. */
 	if (fds[SHARE_FD_PSOCK] >= 0)
@@ -171,8 +179,10 @@ static int slot_tell(struct server *server, uint16_t number, int page_fd,
 
 /* Fill in a slot, and tell the process. */
 static int slot_open(struct server *server, uint16_t number, int socket, bool isolated,
-		     const struct share_engine *engine, struct share_message *message)
+		     const struct share_message *hello, const struct resume_awaited *kept,
+		     struct share_message *message)
 {
+	const struct share_engine *engine = &hello->engine;
 	struct slot *slot = &server->slots.all[number];
 	int page_fd = -1;
 	int rc;
@@ -185,11 +195,11 @@ static int slot_open(struct server *server, uint16_t number, int socket, bool is
 			      .lanes_fd = -1,
 			      .wake_set_fd = -1,
 			      .doorbell_fd = -1};
-	rc = engine->number > 0
-		     ? slot_prepare_further(server, number, socket, engine, &page_fd)
-		     : slot_prepare(server, number, socket, isolated, engine->count, &page_fd);
+	rc = engine->number > 0 ? slot_prepare_further(server, number, socket, engine, &page_fd)
+				: slot_prepare(server, number, socket, isolated,
+					       isolated ? 1 : engine->count, kept, &page_fd);
 	if (rc == 0)
-		rc = slot_tell(server, number, page_fd, message);
+		rc = slot_tell(server, number, page_fd, hello, kept, message);
 	if (page_fd >= 0)
 		close(page_fd);
 	return rc;
@@ -224,34 +234,49 @@ static void slot_tell_refused(int socket, bool isolated, int rc)
 		  isolated ? ", isolated" : "", strerror(-rc));
 }
 
-int slot_begin(struct server *server, int socket, int report_fd, unsigned int flags,
-	       uint32_t engines)
+/* Find what is kept for the process of a token. 1; 0: the token is zero; -ESTALE: nothing is. */
+static int slot_find_kept(struct server *server, int socket, bool isolated, const uint8_t *token,
+			  struct resume_awaited *kept)
 {
-	const struct share_engine engine = {.count = engines};
+	static const uint8_t none[SHARE_TOKEN_BYTES];
+	int rc;
+
+	if (memcmp(token, none, sizeof(none)) == 0)
+		return 0;
+	rc = resume_take(server, token, isolated, isolated ? user_of(socket) : USER_TRUSTED, kept);
+	return rc == 0 ? 1 : rc;
+}
+
+int slot_begin(struct server *server, int socket, int report_fd, unsigned int flags,
+	       const struct share_message *hello)
+{
 	const bool isolated = (flags & SLOT_ISOLATED) != 0;
 	struct share_message message = {.type = SHARE_WELCOME, .version = SHARE_VERSION};
 	struct slot *slot;
+	struct resume_awaited kept;
 	char comm[32];
-	int number, rc;
+	int number, found, rc;
 
 	number = server->uplink.lost
 			 ? -ENODEV
 			 : slot_check_others(server, socket, (flags & SLOT_HOLDS_NOTHING) != 0);
+	found = slot_find_kept(server, socket, isolated, hello->token, &kept);
 	if (number == 0)
-		number = slot_find_free(server);
+		number = found < 0 ? found : slot_find_free(server);
 	rc = number;
 
 	if (number >= 0) {
 		slot = &server->slots.all[number];
-		rc = slot_open(server, (uint16_t)number, socket, isolated, &engine, &message);
+		rc = slot_open(server, (uint16_t)number, socket, isolated, hello,
+			       found ? &kept : NULL, &message);
 		if (rc == 0) {
 			server->slots.live[server->slots.live_count++] = (uint16_t)number;
 			server->totals.attached++;
 			slot_take_report(server, slot, report_fd);
 			report_comm(slot->pid, comm);
-			log_info("process %d (%s) attaches%s: slot %d, queue pairs from %#x",
-				 slot->pid, comm, isolated ? ", isolated" : "", number,
-				 slot->qpn_first);
+			log_info("process %d (%s) attaches%s%s: slot %d, queue pairs from %#x",
+				 slot->pid, comm, found ? " again" : "",
+				 isolated ? ", isolated" : "", number, slot->qpn_first);
 			return 0;
 		}
 		slot_release(server, (uint16_t)number);
@@ -263,8 +288,9 @@ int slot_begin(struct server *server, int socket, int report_fd, unsigned int fl
 	return rc;
 }
 
-int slot_begin_further(struct server *server, int socket, const struct share_engine *engine)
+int slot_begin_further(struct server *server, int socket, const struct share_message *hello)
 {
+	const struct share_engine *engine = &hello->engine;
 	struct share_message message = {.type = SHARE_WELCOME, .version = SHARE_VERSION};
 	int number = server->uplink.lost ? -ENODEV : slot_engine_check(server, socket, engine);
 	int rc;
@@ -273,7 +299,7 @@ int slot_begin_further(struct server *server, int socket, const struct share_eng
 		number = slot_find_free(server);
 	rc = number;
 	if (number >= 0) {
-		rc = slot_open(server, (uint16_t)number, socket, false, engine, &message);
+		rc = slot_open(server, (uint16_t)number, socket, false, hello, NULL, &message);
 		if (rc == 0) {
 			server->slots.live[server->slots.live_count++] = (uint16_t)number;
 			log_info("process %d: slot %d for engine %u", server->slots.all[number].pid,

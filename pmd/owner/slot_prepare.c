@@ -20,6 +20,7 @@
 #include "isolated.h"
 #include "owner/arbiter.h"
 #include "psocks.h"
+#include "resume.h"
 #include "server.h"
 
 /* Find the process at the other end, and open a pidfd that reports its end. The socket does not
@@ -214,8 +215,24 @@ static int slot_limit_qp(struct server *server, uint16_t number)
 	return 0;
 }
 
+/* Give a slot new numbers. 0 or -errno. */
+static int slot_give_numbers(struct server *server, uint16_t number)
+{
+	struct slot *slot = &server->slots.all[number];
+	const int rc = blocks_alloc(&server->slots.blocks, number, server->now_ns, slot->user);
+
+	if (rc < 0)
+		return rc;
+	slot->qpn_first = (uint32_t)rc;
+	psocks_check(server);
+	if (psocks_leave_out(server, slot->qpn_first))
+		return -ENOMEM;
+	return arbiter_begin(server->gsi.arbiter, number, slot->user, server->now_ns,
+			     &slot->id_value);
+}
+
 int slot_prepare(struct server *server, uint16_t number, int socket, bool isolated,
-		 uint32_t engines, int *page_fd)
+		 uint32_t engines, const struct resume_awaited *kept, int *page_fd)
 {
 	struct slot *slot = &server->slots.all[number];
 	int rc;
@@ -229,18 +246,15 @@ int slot_prepare(struct server *server, uint16_t number, int socket, bool isolat
 	if (rc != 0)
 		return rc;
 	slot_engine_reserve(server, number, engines);
-	rc = blocks_alloc(&server->slots.blocks, number, server->now_ns, slot->user);
-	if (rc < 0)
-		return rc;
-	slot->qpn_first = (uint32_t)rc;
-	psocks_check(server);
-	if (psocks_leave_out(server, slot->qpn_first))
-		return -ENOMEM;
-	rc = arbiter_begin(server->gsi.arbiter, number, slot->user, server->now_ns,
-			   &slot->id_value);
-	if (rc != 0)
-		return rc;
-	rc = slot_limit_qp(server, number);
+	rc = kept ? resume_give_numbers(server, number, &kept->entry)
+		  : slot_give_numbers(server, number);
+	if (rc == 0)
+		rc = slot_limit_qp(server, number);
+	/* A process that is back has its queue pairs, whatever new ones may have now. */
+	if (kept && (rc == 0 || rc == -EDQUOT)) {
+		slot->qpn_count = kept->entry.qpn_count;
+		rc = 0;
+	}
 	if (rc != 0)
 		return rc;
 	return slot_watch(server, number, socket);

@@ -19,6 +19,7 @@
 #include "netdev/manager.h"
 #include "port/drivers.h"
 #include "port/guest.h"
+#include "resume.h"
 #include "server.h"
 #include "slot.h"
 #include "server_poll.h"
@@ -137,6 +138,9 @@ int uplink_open(struct server *server, const struct serve_config *config)
 	if (rc != 0)
 		return rc;
 	serve_begin(server);
+	/* All that does not need the port is ready now. */
+	if (config->take_over)
+		config->take_over(config->take_over_arg);
 	rc = link_open(link, settings);
 	if (rc != 0)
 		return rc;
@@ -192,6 +196,7 @@ static void uplink_lose(struct server *server)
 	__atomic_store_n(&server->uplink.lost, true, __ATOMIC_RELEASE);
 	uplink_unwatch(server);
 	port_lose(port);
+	resume_give_up(server);
 	while (server->slots.live_count > 0)
 		slot_dismiss(server, server->slots.live[0]);
 }

@@ -19,13 +19,6 @@ static struct quarantine blocks_quarantine(struct blocks *blocks)
 	};
 }
 
-/* Return true if a block may be given. The first block has QP 0 and QP 1, and the last one has
- * the multicast number. No process may have these. */
-static bool may_be_given(uint32_t block)
-{
-	return block != 0 && block != BLOCKS - 1;
-}
-
 void blocks_init(struct blocks *blocks)
 {
 	const struct quarantine quarantine = blocks_quarantine(blocks);
@@ -42,11 +35,11 @@ static uint32_t blocks_choose(const struct blocks *blocks, uint64_t now_ns, uint
 	uint32_t first = BLOCKS, reusable = 0;
 
 	for (uint32_t i = 0; i < BLOCKS; i++)
-		reusable += may_be_given(i) && blocks->slots[i] == BLOCK_NONE &&
+		reusable += blocks_may_give(i) && blocks->slots[i] == BLOCK_NONE &&
 			    blocks->quarantine_end_ns[i] <= now_ns;
 	random = reusable > 0 ? random % reusable : 0;
 	for (uint32_t i = 0; i < BLOCKS; i++) {
-		if (!may_be_given(i) || blocks->slots[i] != BLOCK_NONE)
+		if (!blocks_may_give(i) || blocks->slots[i] != BLOCK_NONE)
 			continue;
 		if (blocks->quarantine_end_ns[i] <= now_ns && random-- == 0)
 			return i;
@@ -79,4 +72,20 @@ void blocks_free(struct blocks *blocks, uint32_t qpn_first, uint64_t now_ns)
 
 	if (quarantine_take_back(&quarantine, blocks_index(qpn_first), now_ns))
 		blocks->used--;
+}
+
+void blocks_keep(struct blocks *blocks, uint32_t qpn_first, uint64_t until_ns, user_t user)
+{
+	const struct quarantine quarantine = blocks_quarantine(blocks);
+
+	quarantine_keep(&quarantine, blocks_index(qpn_first), until_ns, user);
+}
+
+int blocks_take(struct blocks *blocks, uint32_t qpn_first, uint16_t slot, user_t user)
+{
+	const struct quarantine quarantine = blocks_quarantine(blocks);
+	const int rc = quarantine_take(&quarantine, blocks_index(qpn_first), slot, user);
+
+	blocks->used += rc == 0;
+	return rc;
 }

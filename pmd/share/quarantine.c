@@ -50,3 +50,19 @@ bool quarantine_take_back(const struct quarantine *quarantine, uint32_t index, u
 	quarantine->quarantine_end_ns[index] = now_ns + quarantine->quarantine_ns;
 	return true;
 }
+
+void quarantine_keep(const struct quarantine *quarantine, uint32_t index, uint64_t until_ns,
+		     user_t user)
+{
+	quarantine->quarantine_end_ns[index] = until_ns;
+	quarantine->users[index] = user;
+}
+
+int quarantine_take(const struct quarantine *quarantine, uint32_t index, uint16_t slot, user_t user)
+{
+	if (quarantine->slots[index] != SLOT_NONE)
+		return -EBUSY;
+	quarantine->users[index] = user;
+	quarantine->slots[index] = slot;
+	return 0;
+}

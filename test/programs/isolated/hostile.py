@@ -18,6 +18,7 @@ BUFFERS_MAX = 768  # the limit that uroced was started with
 BEFORE_MAX = 4     # earlier slots that may still count for a process
 # Descriptors in a welcome: buffers, rings, the two eventfds, and a packet socket if the process gets one.
 FDS = (4, 5)
+TOKEN_FROM_END, TOKEN_BYTES = 204, 16  # where a message has the token of the last owner: zero in one of a new program
 ENGINE_FROM_END = 88  # where the asking engine's number begins in a message: 0 is the first engine
 ROUNDS = 40
 WAIT_SECONDS = 20
@@ -75,6 +76,8 @@ class Hostile:
     def _hello(self, *engine):
         """Return a hello that is noise, but for the engine: its number, and more of what a further one says."""
         message = bytearray(self._message(HELLO, noise=True))
+        token = self._bytes - TOKEN_FROM_END
+        message[token:token + TOKEN_BYTES] = bytes(TOKEN_BYTES)
         struct.pack_into(f"<{len(engine)}I", message, self._bytes - ENGINE_FROM_END, *engine)
         return bytes(message)
 

@@ -22,11 +22,12 @@ static void become(struct server *server, uint16_t number, user_t user)
 
 int attach_rig(struct server *server, uid_t uid, struct share_message *welcome)
 {
+	const struct share_message hello = {.engine.count = 1};
 	int pair[2];
 
 	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, pair), 0);
 	assert_int_equal(event_watch(server, pair[0], EVENT_PENDING_CLIENT, 0), 0);
-	assert_int_equal(slot_begin(server, pair[0], -1, SLOT_ISOLATED, 1), 0);
+	assert_int_equal(slot_begin(server, pair[0], -1, SLOT_ISOLATED, &hello), 0);
 	assert_int_equal(message_receive(pair[1], welcome, NULL), 0);
 	become(server, welcome->welcome.slot, user_of_uid(uid));
 	return pair[1];

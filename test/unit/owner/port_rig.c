@@ -75,7 +75,8 @@ static void attach(uint16_t n)
 
 	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, pair), 0);
 	assert_int_equal(event_watch(&server, pair[0], EVENT_HELLO, 0), 0);
-	assert_int_equal(slot_begin(&server, pair[0], -1, 0, 1), 0);
+	assert_int_equal(
+		slot_begin(&server, pair[0], -1, 0, &(struct share_message){.engine.count = 1}), 0);
 	assert_int_equal(message_receive(pair[1], message, fds), 0);
 	assert_int_equal(message->welcome.slot, n);
 	for (int i = 0; i < SHARE_FDS; i++)

@@ -531,6 +531,40 @@ TEST(forward_take__tells_a_process_how_many_packets_others_did_not_take)
 	close(socket_fd);
 }
 
+/* The same for packets to a process that has not come back to this owner yet. */
+TEST(forward_take__tells_of_packets_to_a_process_that_is_awaited)
+{
+	struct resume_awaited awaited = {.entry.qpn_first = 77 << BLOCK_SHIFT};
+	const uint32_t qpn_first = server.slots.all[1].qpn_first;
+
+	server.slots.all[1].qpn_first = 77 << BLOCK_SHIFT; /* where packets to it go */
+	send_by(0, false, 1, 3);
+	poll_until_taken(0);
+	assert_int_equal(server.totals.unknown_qpn, 3);
+	assert_int_equal(server.slots.all[0].page->dropped, 0);
+	server.resume.awaited = &awaited;
+	server.resume.awaited_count = 1;
+	send_by(0, false, 1, 4);
+	poll_until_taken(0);
+	assert_int_equal(server.slots.all[0].page->dropped, 4);
+	server.slots.all[1].qpn_first = qpn_first;
+	server.resume.awaited_count = 0;
+	server.resume.awaited = NULL;
+}
+
+/* Packets wait where they are until the processes of the last owner are back. */
+TEST(server_poll_run__moves_no_packets_while_the_owner_gathers)
+{
+	server.resume.gathers = true;
+	send_by(0, false, 1, 3);
+	assert_int_equal(server_poll_run(&server), 0);
+	assert_false(server_poll_waits(&server));
+	assert_int_equal(receive_by(1), 0);
+	server.resume.gathers = false;
+	poll_until_taken(0);
+	assert_int_equal(receive_by(1), 3);
+}
+
 /* A frame from the port, to a queue pair. */
 static struct rte_mbuf *frame_to(uint32_t qpn)
 {

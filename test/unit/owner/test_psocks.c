@@ -103,7 +103,8 @@ static bool attach(struct share_message *message, unsigned int flags)
 
 	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, pair), 0);
 	assert_int_equal(event_watch(&server, pair[0], EVENT_HELLO, 0), 0);
-	if (slot_begin(&server, pair[0], -1, flags, 1) != 0)
+	if (slot_begin(&server, pair[0], -1, flags, &(struct share_message){.engine.count = 1}) !=
+	    0)
 		close(pair[0]);
 	assert_int_equal(message_receive(pair[1], message, fds), 0);
 	lent = fds[SHARE_FD_PSOCK] >= 0;
@@ -125,15 +126,17 @@ static int attach_engines(struct share_message messages[2], int ends[2])
 	int fds[SHARE_FDS], pair[2], lent = 0;
 
 	for (uint32_t i = 0; i < 2; i++) {
-		const struct share_engine engine = {.number = 1,
-						    .count = 2,
-						    .slot = messages[0].welcome.slot,
-						    .generation = messages[0].welcome.generation};
+		const struct share_message further = {
+			.engine = {.number = 1,
+				   .count = 2,
+				   .slot = messages[0].welcome.slot,
+				   .generation = messages[0].welcome.generation}};
 
 		assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, pair), 0);
 		assert_int_equal(event_watch(&server, pair[0], EVENT_HELLO, 0), 0);
-		assert_int_equal(i == 0 ? slot_begin(&server, pair[0], -1, 0, 2)
-					: slot_begin_further(&server, pair[0], &engine),
+		assert_int_equal(i == 0 ? slot_begin(&server, pair[0], -1, 0,
+						     &(struct share_message){.engine.count = 2})
+					: slot_begin_further(&server, pair[0], &further),
 				 0);
 		assert_int_equal(message_receive(pair[1], &messages[i], fds), 0);
 		assert_int_equal(messages[i].welcome.engines, i == 0 ? 2 : 1);

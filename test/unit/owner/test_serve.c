@@ -57,12 +57,13 @@ static struct server *create(void)
 /* Returns the process's end. */
 static int attach(struct server *server, bool isolated)
 {
+	const struct share_message hello = {.engine.count = 1};
 	struct share_message message;
 	int pair[2];
 
 	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, pair), 0);
 	assert_int_equal(event_watch(server, pair[0], EVENT_HELLO, 0), 0);
-	assert_int_equal(slot_begin(server, pair[0], -1, isolated ? SLOT_ISOLATED : 0, 1), 0);
+	assert_int_equal(slot_begin(server, pair[0], -1, isolated ? SLOT_ISOLATED : 0, &hello), 0);
 	assert_int_equal(message_receive(pair[1], &message, NULL), 0);
 	/* With its real pid, this process would be found to have a slot already. */
 	server->slots.all[message.welcome.slot].pid = 1;

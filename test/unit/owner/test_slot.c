@@ -65,7 +65,7 @@ static int attach_as(unsigned int flags, struct share_message *message, int *rc,
 
 	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, pair), 0);
 	assert_int_equal(event_watch(&server, pair[0], EVENT_HELLO, 0), 0);
-	*rc = slot_begin(&server, pair[0], -1, flags, 1);
+	*rc = slot_begin(&server, pair[0], -1, flags, &(struct share_message){.engine.count = 1});
 	if (*rc != 0)
 		close(pair[0]);
 	assert_int_equal(message_receive(pair[1], message, fds), 0);
@@ -396,7 +396,8 @@ static int attach_isolated(uid_t uid, uint32_t count)
 	server.slots.isolated_count = count;
 	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, pair), 0);
 	assert_int_equal(event_watch(&server, pair[0], EVENT_PENDING_CLIENT, 0), 0);
-	rc = slot_begin(&server, pair[0], -1, SLOT_ISOLATED, 1);
+	rc = slot_begin(&server, pair[0], -1, SLOT_ISOLATED,
+			&(struct share_message){.engine.count = 1});
 	if (rc != 0)
 		close(pair[0]);
 	assert_int_equal(message_receive(pair[1], &message, NULL), 0);

@@ -30,13 +30,17 @@ static uint16_t first; /* the slot of this process's first engine */
 /* Ask for a slot; `engine` NULL: for the first engine. Returns what is answered. */
 static int ask(const struct share_engine *engine, struct share_message *message)
 {
+	struct share_message hello = {.engine.count = ENGINES};
 	int fds[SHARE_FDS];
 	int pair[2], rc;
 
+	if (engine)
+		hello.engine = *engine;
+
 	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, pair), 0);
 	assert_int_equal(event_watch(&server, pair[0], EVENT_HELLO, 0), 0);
-	rc = engine ? slot_begin_further(&server, pair[0], engine)
-		    : slot_begin(&server, pair[0], -1, 0, ENGINES);
+	rc = engine ? slot_begin_further(&server, pair[0], &hello)
+		    : slot_begin(&server, pair[0], -1, 0, &hello);
 	assert_int_equal(message_receive(pair[1], message, fds), 0);
 	assert_int_equal(message->type, SHARE_WELCOME);
 	assert_int_equal(message->result, rc);
@@ -216,6 +220,7 @@ TEST(slot_begin_further__only_engines_that_the_device_has)
 /* Another process attaches, with so many engines. Returns how many of them may have slots. */
 static uint32_t granted(uint32_t engines)
 {
+	const struct share_message hello = {.engine.count = engines};
 	struct share_message message;
 	int fds[SHARE_FDS];
 	int pair[2];
@@ -223,7 +228,7 @@ static uint32_t granted(uint32_t engines)
 	server.slots.all[first].pid = -1;
 	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, pair), 0);
 	assert_int_equal(event_watch(&server, pair[0], EVENT_HELLO, 0), 0);
-	assert_int_equal(slot_begin(&server, pair[0], -1, 0, engines), 0);
+	assert_int_equal(slot_begin(&server, pair[0], -1, 0, &hello), 0);
 	assert_int_equal(message_receive(pair[1], &message, fds), 0);
 	for (int i = 0; i < SHARE_FDS; i++) {
 		if (fds[i] >= 0)
@@ -272,13 +277,13 @@ TEST(slot_end__gives_back_what_was_reserved)
 /* Nothing of a further engine's slot remains if its process cannot be told. */
 TEST(slot_begin_further__to_a_process_that_hears_nothing)
 {
-	const struct share_engine engine = engine_of(1);
+	const struct share_message hello = {.engine = engine_of(1)};
 	int pair[2];
 
 	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, pair), 0);
 	assert_int_equal(event_watch(&server, pair[0], EVENT_HELLO, 0), 0);
 	close(pair[1]);
-	assert_int_equal(slot_begin_further(&server, pair[0], &engine), -EPIPE);
+	assert_int_equal(slot_begin_further(&server, pair[0], &hello), -EPIPE);
 	close(pair[0]);
 	assert_int_equal(slot_engine_served(&server, first), 0x7);
 	assert_int_equal(server.slots.full_shares, ENGINES - 1);
@@ -402,6 +407,7 @@ TEST(slot_begin__to_a_process_that_hung_up_with_all_its_engines)
 TEST(slot_begin__to_a_process_that_holds_nothing_of_its_engines)
 {
 	struct share_message message;
+	const struct share_message hello = {.engine.count = ENGINES};
 	int pair[2];
 
 	for (int i = 0; i < 12; i++) {
@@ -410,7 +416,7 @@ TEST(slot_begin__to_a_process_that_holds_nothing_of_its_engines)
 		close_ends();
 		assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, pair), 0);
 		assert_int_equal(event_watch(&server, pair[0], EVENT_HELLO, 0), 0);
-		assert_int_equal(slot_begin(&server, pair[0], -1, SLOT_HOLDS_NOTHING, ENGINES), 0);
+		assert_int_equal(slot_begin(&server, pair[0], -1, SLOT_HOLDS_NOTHING, &hello), 0);
 		assert_int_equal(message_receive(pair[1], &message, NULL), 0);
 		ends[end_count++] = pair[1];
 		first = message.welcome.slot;

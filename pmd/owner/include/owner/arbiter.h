@@ -76,6 +76,9 @@ void arbiter_destroy(struct arbiter *arbiter);
 int arbiter_begin(struct arbiter *arbiter, uint16_t slot, user_t user, uint64_t now_ns,
 		  uint32_t *id_value);
 
+/** Add a process that an earlier owner had, with its communication ids. 0, or -EBUSY. */
+int arbiter_begin_again(struct arbiter *arbiter, uint16_t slot, user_t user, uint32_t id_value);
+
 /** Remove a process that has ended: its ports are free at once, its ids are in quarantine, and its
  * peers will be told. Does nothing if the process was not added. */
 void arbiter_end(struct arbiter *arbiter, uint16_t slot, uint64_t now_ns);

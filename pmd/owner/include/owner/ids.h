@@ -50,6 +50,12 @@ void ids_init(struct ids *ids);
  */
 int ids_alloc(struct ids *ids, uint16_t slot, uint64_t now_ns, user_t user, uint32_t *value);
 
+/** Keep a block of ids for the process that had it: nobody else gets it until then. */
+void ids_keep(struct ids *ids, uint32_t value, uint64_t until_ns, user_t user);
+
+/** Give a certain block. 0; -EBUSY: another slot has it. */
+int ids_take(struct ids *ids, uint32_t value, uint16_t slot, user_t user);
+
 /** Take back a block. Does nothing if the block is free. */
 void ids_free(struct ids *ids, uint32_t value, uint64_t now_ns);
 

@@ -42,6 +42,7 @@ struct settings;
  * path is that of such a socket uses it, and sets its entry to -1. */
 struct serve_passed {
 	int fds[SERVE_PASSED];
+	bool removes[SERVE_PASSED]; /* this process removes its file at the end */
 	size_t count;
 };
 
@@ -53,9 +54,17 @@ struct serve_config {
 	uint32_t number;     /* this port's index among them; the first is 0 */
 	const char *socket_path; /* of the first port; the others append ".1" and so on */
 	mode_t socket_mode;
-	uid_t socket_owner;		     /* (uid_t)-1: the process's own */
-	gid_t socket_group;		     /* (gid_t)-1: the process's own */
-	struct serve_passed *passed;	     /* NULL: none */
+	uid_t socket_owner;	     /* (uid_t)-1: the process's own */
+	gid_t socket_group;	     /* (gid_t)-1: the process's own */
+	struct serve_passed *passed; /* NULL: none */
+	/* By port: the resume table of the last owner, or -1; set to -1 if it is used. NULL:
+	 * processes do not survive the end of this one. */
+	int *tables;
+	bool tables_are_kept; /* somebody keeps the tables when this process ends */
+	/* Called when all is ready but the port, which the last owner may have until it returns;
+	 * NULL: nothing is. */
+	void (*take_over)(void *arg);
+	void *take_over_arg;
 	const struct serve_tenants *tenants; /* until serve_destroy; NULL: all have a weight of 1,
 						and no limits */
 	struct report_set *reports;	     /* gets the reports of processes and the owner's own */
@@ -101,6 +110,13 @@ void serve_wake(struct server *server);
  */
 int serve_change(struct server *server, const struct settings *settings,
 		 const struct serve_tenants *tenants);
+
+/** Return true if the next owner waits for the port (uroced --replace). MT-safe. */
+bool serve_must_leave(const struct server *server);
+
+/** Return the descriptor of the resume table, which somebody may keep for the next owner; -1: there
+ * is none. */
+int serve_table(const struct server *server);
 
 /** Return true if the port was unplugged: the processes have been told, and no process can attach.
  * MT-safe. */

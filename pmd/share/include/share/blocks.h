@@ -47,8 +47,21 @@ void blocks_init(struct blocks *blocks);
  */
 int blocks_alloc(struct blocks *blocks, uint16_t slot, uint64_t now_ns, user_t user);
 
+/** Keep a free block for the process that had it: nobody else gets it until then. */
+void blocks_keep(struct blocks *blocks, uint32_t qpn_first, uint64_t until_ns, user_t user);
+
+/** Give the block that begins with a number. 0; -EBUSY: another slot has it. */
+int blocks_take(struct blocks *blocks, uint32_t qpn_first, uint16_t slot, user_t user);
+
 /** Take back the block that begins with a number. */
 void blocks_free(struct blocks *blocks, uint32_t qpn_first, uint64_t now_ns);
+
+/** Return true if a process may have a block. The first block has QP 0 and QP 1, and the last one
+ * has the multicast number. */
+static inline bool blocks_may_give(uint32_t block)
+{
+	return block != 0 && block != BLOCKS - 1;
+}
 
 /** Return the index of the block of a number. */
 static inline uint32_t blocks_index(uint32_t qpn)

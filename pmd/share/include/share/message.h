@@ -13,10 +13,11 @@
 #include "netdev/addresses.h"
 
 /* Both ends must be of one build. An end with another number is refused with a message. */
-#define SHARE_VERSION 16
+#define SHARE_VERSION 17
 
-#define SHARE_UNIQUE_MAX 512
-#define SHARE_STATUS_MAX 98304
+#define SHARE_UNIQUE_MAX  512
+#define SHARE_STATUS_MAX  98304
+#define SHARE_TOKEN_BYTES 16
 
 enum share_message_type {
 	/* process: request for a slot; for the first engine: with its report's descriptor */
@@ -46,6 +47,12 @@ enum share_message_type {
 	/* process: what it does with XRC domains; some have a reply. owner: what other processes do
 	 * with them */
 	SHARE_XRC,
+	/* process: it has told the next owner all that it had; no reply */
+	SHARE_RETURNED,
+	/* The next owner asks for what it needs to go on here (number: 0), and then that this one
+	 * leaves (1). owner: the answer to the first, with descriptors; the end of the connection
+	 * is the answer to the second. */
+	SHARE_REPLACE,
 };
 
 /* Descriptors that come with a welcome, in this order. */
@@ -147,8 +154,16 @@ struct share_message {
 	/* SHARE_HELLO: the process maps no memory of an earlier slot: it has not attached here
 	 * since its last exec. */
 	uint8_t holds_nothing;
-	struct address from;	    /* SHARE_ROUTE, SHARE_RESOLVE */
-	uint8_t gid[GID_LEN];	    /* SHARE_ROUTE, RESOLVE, JOIN, LEAVE */
+	struct address from;  /* SHARE_ROUTE, SHARE_RESOLVE */
+	uint8_t gid[GID_LEN]; /* SHARE_ROUTE, RESOLVE, JOIN, LEAVE */
+	/* SHARE_WELCOME, SHARE_ADDRESSES: the time that the process waits for the next owner if
+	 * this one ends; 0: the port is lost then */
+	uint32_t away_ms;
+	/* SHARE_WELCOME: for the next owner. SHARE_HELLO: of the last owner; zero: none. */
+	uint8_t token[SHARE_TOKEN_BYTES];
+	/* SHARE_HELLO: the interface of the packet socket that the process has from the last owner;
+	 * 0: it has none. SHARE_WELCOME: the same if it may use it, else 0. */
+	uint32_t psock_ifindex;
 	struct share_offer offer;   /* SHARE_LANE, SHARE_DIRECT */
 	struct xrc_note xrc;	    /* SHARE_XRC */
 	struct share_engine engine; /* SHARE_HELLO */
@@ -156,6 +171,14 @@ struct share_message {
 	uint8_t mac[6];		    /* reply to SHARE_RESOLVE */
 	/* SHARE_CLAIM and its reply, SHARE_LISTEN, SHARE_CHANGE, SHARE_RELEASE */
 	struct share_claim claim;
+};
+
+/* Descriptors of the answer to SHARE_REPLACE, in this order. */
+enum share_replace_fd {
+	SHARE_REPLACE_FD_TABLE,	   /* owner/resume_table.h */
+	SHARE_REPLACE_FD_TRUSTED,  /* the listening socket */
+	SHARE_REPLACE_FD_ISOLATED, /* the same for untrusted programs, or absent */
+	SHARE_REPLACE_FDS,
 };
 
 struct sockaddr_un;

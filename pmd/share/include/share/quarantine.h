@@ -41,6 +41,14 @@ void quarantine_init(const struct quarantine *quarantine);
 int quarantine_give(const struct quarantine *quarantine, uint32_t index, uint16_t slot,
 		    uint64_t now_ns, user_t user);
 
+/** Keep a free one for the slot that will take it: no other gets it until then. */
+void quarantine_keep(const struct quarantine *quarantine, uint32_t index, uint64_t until_ns,
+		     user_t user);
+
+/** Give a certain one, also one in quarantine. 0; -EBUSY: another slot has it. */
+int quarantine_take(const struct quarantine *quarantine, uint32_t index, uint16_t slot,
+		    user_t user);
+
 /** Take one back. Return false if it is free. */
 bool quarantine_take_back(const struct quarantine *quarantine, uint32_t index, uint64_t now_ns);
 

@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * How an owner goes on where the last one ended. Processes keep their own state, and attach again
+ * with the numbers that they had (share/message.h, token). Until all of them have told what they
+ * have, or RESUME_GATHER_NS have passed, the owner moves no packets: else a packet for a process
+ * that is not back yet would be lost, and a connection request answered as if nobody listened.
+ */
+#ifndef OWNER_RESUME_H
+#define OWNER_RESUME_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "owner/resume_table.h"
+#include "share/user.h"
+
+#define RESUME_GATHER_NS UINT64_C(100000000)
+#define RESUME_AWAY_MS	 10000 /* processes wait so long for the next owner */
+
+struct serve_config;
+struct server;
+struct share_message;
+
+struct resume_awaited {
+	struct resume_entry entry;
+	uint32_t index; /* in the table */
+};
+
+struct resume {
+	int fd;			    /* of the table; -1: there is none */
+	struct resume_table *table; /* NULL: processes cannot attach to the next owner */
+	uint32_t away_ms;	    /* 0: nobody keeps the table */
+	bool hands_over;	    /* this owner ends, and the processes go on with the next one */
+	bool must_leave;	    /* the next owner waits for the port; atomic */
+	bool gathers;		    /* no packets are moved yet */
+	uint64_t begun_ns;
+	uint32_t count;	   /* processes of the last owner */
+	uint32_t returned; /* of these, those that are back */
+	struct resume_awaited *awaited;
+	uint32_t awaited_count; /* that have no slot yet */
+};
+
+/** Take the table of the last owner, if there is one and it is right, or make one. After the port
+ * is open. */
+void resume_open(struct server *server, const struct serve_config *config);
+
+void resume_close(struct server *server);
+
+/** The owner ends. Return true if its processes go on with the next one. */
+bool resume_hand_over(struct server *server);
+
+/** Take what is kept for the process that has a token. 0; -ESTALE: nothing is. */
+int resume_take(struct server *server, const uint8_t token[SHARE_TOKEN_BYTES], bool isolated,
+		user_t user, struct resume_awaited *kept);
+
+/** Return true if a process that is not back yet has a queue pair number. */
+bool resume_awaits(const struct server *server, uint32_t qpn);
+
+/** Give a slot the numbers that its process had. 0 or -errno. */
+int resume_give_numbers(struct server *server, uint16_t number, const struct resume_entry *entry);
+
+/** Enter a slot into the table, and put its token into the welcome. A process that is back (`kept`)
+ * has its entry. */
+void resume_enter(struct server *server, uint16_t number, const struct resume_awaited *kept,
+		  struct share_message *welcome);
+
+/** Remove a slot from the table: its process has ended, or is not served any more. */
+void resume_forget(struct server *server, uint16_t number);
+
+/** Note that a process has told all that it has. */
+void resume_note_returned(struct server *server, uint16_t number);
+
+/** Do what is due: move packets from now on, give up processes that have not come. */
+void resume_check(struct server *server);
+
+/** Tell all processes that the port is lost for good, before they are dismissed. */
+void resume_give_up(struct server *server);
+
+/** Answer the next owner's request on its connection. 0, or -errno: the connection is closed. */
+int resume_replace(struct server *server, int fd, const struct share_message *message);
+
+#endif

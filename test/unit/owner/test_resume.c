@@ -1,0 +1,254 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Tests of pmd/owner/resume.c: an owner without a port ends, and the next one gets its table. */
+#include "resume.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "config/settings.h"
+#include "event.h"
+#include "owner/arbiter.h"
+#include "report/set.h"
+#include "server.h"
+#include "server_poll.h"
+#include "share/message.h"
+#include "slot.h"
+#include "test.h"
+
+static struct server server;
+static struct report_set reports;
+static struct settings settings;
+static int table; /* that somebody keeps */
+static int ends[8], end_count;
+
+static void begin_owner(bool kept)
+{
+	struct serve_config config = {
+		.settings = &settings, .tables = &table, .tables_are_kept = kept};
+
+	memset(&server, 0, sizeof(server));
+	LIST_INIT(&server.groups);
+	LIST_INIT(&server.lanes.list);
+	report_set_init(&reports);
+	server.status.reports = &reports;
+	server.resume.fd = -1;
+	server.arena.fd = server.wake_fd = server.epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+	assert_true(server.epoll_fd >= 0);
+	blocks_init(&server.slots.blocks);
+	assert_int_equal(arbiter_create(&server.gsi.arbiter), 0);
+	assert_int_equal(ownership_init(&server.arena.ownership, 1, 256, SERVE_SLOTS_MAX, 0), 0);
+	server.slots.max = SERVE_SLOTS_MAX;
+	strcpy(server.unique, "eth1");
+	resume_open(&server, &config);
+	assert_non_null(server.resume.table);
+}
+
+/* End the owner as a signal does; somebody keeps the table. */
+static void end_owner(void)
+{
+	table = dup(server.resume.fd);
+	(void)resume_hand_over(&server);
+	for (uint16_t i = 0; i < SERVE_SLOTS_MAX; i++)
+		slot_abandon(&server, i);
+	resume_close(&server);
+	ownership_fini(&server.arena.ownership);
+	arbiter_destroy(server.gsi.arbiter);
+	close(server.epoll_fd);
+}
+
+static int setup(TEST_STATE)
+{
+	settings_init(&settings);
+	strcpy(settings.netdev, "eth1");
+	table = -1;
+	end_count = 0;
+	begin_owner(true);
+	return 0;
+}
+
+static int teardown(TEST_STATE)
+{
+	end_owner();
+	close(table);
+	while (end_count > 0)
+		close(ends[--end_count]);
+	return 0;
+}
+
+TEST_FIXTURE(setup, teardown);
+
+/* Ask for a slot with a token, or NULL. */
+static int ask(bool isolated, const uint8_t *token, struct share_message *welcome)
+{
+	struct share_message hello = {.engine.count = 1};
+	int fds[SHARE_FDS], pair[2], rc;
+
+	if (token)
+		memcpy(hello.token, token, sizeof(hello.token));
+	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, pair), 0);
+	assert_int_equal(event_watch(&server, pair[0], EVENT_HELLO, 0), 0);
+	rc = slot_begin(&server, pair[0], -1, isolated ? SLOT_ISOLATED : 0, &hello);
+	assert_int_equal(message_receive(pair[1], welcome, fds), 0);
+	for (int i = 0; i < SHARE_FDS; i++) {
+		if (fds[i] >= 0)
+			close(fds[i]);
+	}
+	assert_int_equal(welcome->result, rc);
+	ends[end_count++] = pair[1];
+	if (rc != 0)
+		close(pair[0]);
+	else /* with its real pid, this process would be found to have a slot already */
+		server.slots.all[welcome->welcome.slot].pid = end_count;
+	return rc;
+}
+
+TEST(resume__a_program_gets_its_numbers_again)
+{
+	struct share_message before[2], again;
+
+	assert_int_equal(ask(false, NULL, &before[0]), 0);
+	assert_int_equal(ask(true, NULL, &before[1]), 0);
+	assert_int_equal(before[0].away_ms, RESUME_AWAY_MS);
+	assert_memory_not_equal(before[0].token, before[1].token, SHARE_TOKEN_BYTES);
+	end_owner();
+	begin_owner(true);
+	assert_int_equal(table, -1);
+	for (int i = 1; i >= 0; i--) {
+		assert_true(resume_awaits(&server, before[i].welcome.qpn_first + 5));
+		assert_true(server.resume.gathers);
+		assert_int_equal(ask(i == 1, before[i].token, &again), 0);
+		assert_int_equal(again.welcome.qpn_first, before[i].welcome.qpn_first);
+		assert_int_equal(again.welcome.qpn_count, before[i].welcome.qpn_count);
+		assert_int_equal(again.welcome.id_value, before[i].welcome.id_value);
+		assert_memory_equal(again.token, before[i].token, SHARE_TOKEN_BYTES);
+		assert_false(resume_awaits(&server, before[i].welcome.qpn_first + 5));
+		resume_note_returned(&server, again.welcome.slot);
+	}
+	assert_false(server.resume.gathers);
+	assert_int_equal(server.totals.resumed, 1);
+	assert_int_equal(server.totals.returned, 2);
+}
+
+/* Numbers that are kept go to nobody else. */
+TEST(resume__new_programs_get_other_numbers)
+{
+	struct share_message before, other;
+
+	assert_int_equal(ask(false, NULL, &before), 0);
+	end_owner();
+	begin_owner(true);
+	for (int i = 0; i < 4; i++) {
+		assert_int_equal(ask(false, NULL, &other), 0);
+		assert_int_not_equal(other.welcome.qpn_first, before.welcome.qpn_first);
+		assert_int_not_equal(other.welcome.id_value, before.welcome.id_value);
+	}
+}
+
+TEST(resume__a_token_is_good_once_and_for_its_kind)
+{
+	struct share_message before, again;
+	uint8_t token[SHARE_TOKEN_BYTES];
+
+	assert_int_equal(ask(false, NULL, &before), 0);
+	memcpy(token, before.token, sizeof(token));
+	/* The owner is there: it waits for nobody. */
+	assert_int_equal(ask(false, token, &again), -ESTALE);
+	end_owner();
+	begin_owner(true);
+	assert_int_equal(ask(true, token, &again), -ESTALE);
+	token[SHARE_TOKEN_BYTES - 1] ^= 1;
+	assert_int_equal(ask(false, token, &again), -ESTALE);
+	token[SHARE_TOKEN_BYTES - 1] ^= 1;
+	assert_int_equal(ask(false, token, &again), 0);
+	assert_int_equal(ask(false, token, &again), -ESTALE);
+}
+
+/* A program that does not come delays the others for a while, and is then forgotten. */
+TEST(resume__who_does_not_come_is_given_up)
+{
+	struct share_message before[2], again;
+
+	assert_int_equal(ask(false, NULL, &before[0]), 0);
+	assert_int_equal(ask(false, NULL, &before[1]), 0);
+	end_owner();
+	begin_owner(true);
+	assert_int_equal(ask(false, before[0].token, &again), 0);
+	resume_note_returned(&server, again.welcome.slot);
+	server.resume.begun_ns = event_now_ns();
+	resume_check(&server);
+	assert_true(server.resume.gathers);
+	server.resume.begun_ns -= RESUME_GATHER_NS;
+	resume_check(&server);
+	assert_false(server.resume.gathers);
+	assert_int_equal(server.resume.awaited_count, 1);
+	server.resume.begun_ns -= RESUME_AWAY_MS * UINT64_C(1000000);
+	resume_check(&server);
+	assert_int_equal(server.resume.awaited_count, 0);
+	assert_int_equal(ask(false, before[1].token, &again), -ESTALE);
+	/* The next owner does not wait for it either. */
+	end_owner();
+	begin_owner(true);
+	assert_int_equal(server.resume.count, 1);
+}
+
+/* While the owner gathers, a second end loses nobody. */
+TEST(resume__survives_a_second_end)
+{
+	struct share_message before[2], again;
+
+	assert_int_equal(ask(false, NULL, &before[0]), 0);
+	assert_int_equal(ask(false, NULL, &before[1]), 0);
+	end_owner();
+	begin_owner(true);
+	assert_int_equal(ask(false, before[0].token, &again), 0);
+	end_owner();
+	begin_owner(true);
+	assert_int_equal(server.totals.resumed, 2);
+	assert_int_equal(ask(false, before[0].token, &again), 0);
+	assert_int_equal(ask(false, before[1].token, &again), 0);
+}
+
+TEST(resume__a_program_that_has_ended_is_not_kept)
+{
+	struct share_message before;
+
+	assert_int_equal(ask(false, NULL, &before), 0);
+	slot_end(&server, before.welcome.slot);
+	end_owner();
+	begin_owner(true);
+	assert_int_equal(server.resume.count, 0);
+	assert_false(server.resume.gathers);
+}
+
+TEST(resume__a_wrong_table_is_thrown_away)
+{
+	struct share_message before, again;
+
+	assert_int_equal(ask(false, NULL, &before), 0);
+	server.resume.table->entries[0].qpn_first++;
+	end_owner();
+	begin_owner(true);
+	/* It is left to whoever keeps it. */
+	assert_true(table >= 0);
+	close(table);
+	assert_int_equal(server.resume.count, 0);
+	assert_int_equal(ask(false, before.token, &again), -ESTALE);
+	assert_int_equal(ask(false, NULL, &again), 0);
+}
+
+/* Without anybody who keeps the table, programs must not wait. */
+TEST(resume__is_told_only_if_the_table_is_kept)
+{
+	struct share_message welcome;
+
+	end_owner();
+	close(table);
+	table = -1;
+	begin_owner(false);
+	assert_int_equal(ask(false, NULL, &welcome), 0);
+	assert_int_equal(welcome.away_ms, 0);
+	assert_false(resume_hand_over(&server));
+}
