@@ -25,9 +25,9 @@
  * waits for a busy CPU takes some sooner. */
 #define TRANSMIT_TIMEOUT_MS 100
 
-/* Ask the kernel to add the sender's process id to messages from now on. SO_PEERCRED would name the
- * process that made the socket, which may be the service manager instead of the owner. */
-static void attach_ask_sender(int fd, int ask)
+/* SO_PEERCRED would name the process that made the socket, which may be the service manager instead
+ * of the owner. */
+void attach_ask_sender(int fd, int ask)
 {
 	if (setsockopt(fd, SOL_SOCKET, SO_PASSCRED, &ask, sizeof(ask)) != 0)
 		log_debug("the owner's process id is unknown: %s", strerror(errno));
@@ -135,10 +135,8 @@ static int attach_hello(int fd, struct share_message *message, int report_fd, in
 	return rc;
 }
 
-/* Connect a client, and ask for its slot by the hello in `message`, which the welcome then
- * replaces. */
-static int attach_begin(struct share_client *client, struct share_message *message, int report_fd,
-			int *fds)
+int attach_begin(struct share_client *client, struct share_message *message, int report_fd,
+		 int *fds)
 {
 	int rc = attach_connect(&client->address);
 
@@ -154,6 +152,10 @@ static int attach_begin(struct share_client *client, struct share_message *messa
 	client->slot = message->welcome.slot;
 	client->generation = message->welcome.generation;
 	client->engines = message->welcome.engines;
+	client->away.ms = message->away_ms;
+	client->away.pid = getpid();
+	client->away.report_fd = report_fd;
+	memcpy(client->away.token, message->token, sizeof(client->away.token));
 	return 0;
 }
 
@@ -168,6 +170,7 @@ static struct share_client *attach_new(void)
 	pthread_mutex_init(&client->xrc_lock, NULL);
 	STAILQ_INIT(&client->xrc_in);
 	STAILQ_INIT(&client->xrc_out);
+	LIST_INIT(&client->away.promises);
 	return client;
 }
 
@@ -224,14 +227,21 @@ static void *attach_map(int fd, size_t bytes)
 	return memory;
 }
 
-/* Return the arena's length. It is a whole number of pages, so it may be longer than all buffers
- * together. */
-static size_t attach_arena_bytes(const struct share_client *client, int fd)
+size_t attach_arena_bytes(const struct share_client *client, int fd)
 {
 	const size_t bytes = (size_t)client->buffers * client->buffer_stride;
 	struct stat status;
 
 	return fstat(fd, &status) == 0 ? RTE_MAX((size_t)status.st_size, bytes) : bytes;
+}
+
+void attach_init_rings(struct share_client *client)
+{
+	for (int kind = 0; kind < SHARE_RINGS; kind++)
+		share_ring_init(&client->rings[kind],
+				(uint8_t *)client->page +
+					share_ring_offset((enum share_ring_kind)kind),
+				share_ring_words((enum share_ring_kind)kind));
 }
 
 static int attach_memory(struct share_client *client, const struct share_welcome *welcome,
@@ -249,6 +259,7 @@ static int attach_memory(struct share_client *client, const struct share_welcome
 	memcpy(client->mac, welcome->mac, sizeof(client->mac));
 	client->spares_icrc = welcome->spares_icrc;
 	client->transmit_timeout_tsc = welcome->tsc_hz / 1000 * TRANSMIT_TIMEOUT_MS;
+	client->wake_fd = -1;
 	client->owner_fd = fds[SHARE_FD_OWNER];
 	client->process_fd = fds[SHARE_FD_PROCESS];
 	own_mark(client->owner_fd);
@@ -266,11 +277,7 @@ static int attach_memory(struct share_client *client, const struct share_welcome
 	/* A child process does not need these mappings, and would keep the memory. */
 	madvise(client->arena, client->arena_bytes, MADV_DONTFORK);
 	madvise(client->page, client->page_bytes, MADV_DONTFORK);
-	for (int kind = 0; kind < SHARE_RINGS; kind++)
-		share_ring_init(&client->rings[kind],
-				(uint8_t *)client->page +
-					share_ring_offset((enum share_ring_kind)kind),
-				share_ring_words((enum share_ring_kind)kind));
+	attach_init_rings(client);
 	return client_make_pool(client);
 }
 

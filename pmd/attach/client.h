@@ -16,6 +16,7 @@
 
 #include "base/meter.h"
 #include "base/own.h"
+#include "client_away.h"
 #include "memif/socket.h"
 #include "netdev/addresses.h"
 #include "psock/psock.h"
@@ -65,8 +66,9 @@ struct client_offer {
 
 /* The memif connection that an isolated process asks the owner for. */
 struct client_memif {
-	bool asked; /* the owner has not answered yet */
-	bool given; /* `fds` are those of a connection that is not used yet */
+	bool asked;   /* the owner has not answered yet */
+	bool renewed; /* it was asked for because the owner is another one */
+	bool given;   /* `fds` are those of a connection that is not used yet */
 	int fds[SHARE_MEMIF_FDS];
 };
 
@@ -100,6 +102,7 @@ struct share_client {
 	struct rte_mempool *pool;
 	struct port *port;
 	struct client_direct *direct; /* isolated: direct memifs; else NULL */
+	struct psock *last_psock;     /* stopped: other threads may look at it */
 	struct psock *psock; /* NULL: packets to and from other hosts pass through the owner */
 	uint8_t mac[6];
 	bool spares_icrc;	       /* packets between processes need no ICRC */
@@ -141,6 +144,7 @@ struct share_client {
 	pthread_mutex_t lock;	    /* protects the socket and all members below */
 	struct client_notes xrc_in; /* for the engine's thread */
 	uint32_t requests;
+	struct client_away away;
 	bool lost;    /* the owner has ended, or ended our slot; atomic */
 	bool link_up; /* isolated: the owner's port is up; atomic */
 	bool addresses_changed;
@@ -182,9 +186,24 @@ int attach_open_further(const struct share_client *first, uint32_t number, struc
 /** Give the slot of a client that has no memory of the owner back, and free the client. */
 void attach_end(struct share_client *client);
 
+/** Connect a client, and ask for its slot by the hello in `message`, which the welcome then
+ * replaces. 0 or -errno. */
+int attach_begin(struct share_client *client, struct share_message *message, int report_fd,
+		 int *fds);
+
+/** Return the arena's length. It is a whole number of pages, so it may be longer than all buffers
+ * together. */
+size_t attach_arena_bytes(const struct share_client *client, int fd);
+
+/** Use the rings of the client's page, which are still empty. */
+void attach_init_rings(struct share_client *client);
+
 /** Take the device's properties from a welcome. */
 void attach_learn(struct share_client *client, struct share_message *welcome,
 		  struct share_facts *facts);
+
+/** Ask the kernel to add the sender's process id to a socket's messages from now on, or no more. */
+void attach_ask_sender(int fd, int ask);
 
 /** Log why there is no slot. Returns `rc`. */
 int attach_error(const char *path, int rc);
@@ -230,6 +249,27 @@ static inline void client_prepare_mbuf(struct rte_mbuf *mbuf, struct rte_mempool
 
 /** Handle the owner's unrequested messages, and notice if the owner has ended. MT-safe. */
 void client_listen(struct share_client *client);
+
+/** Return true if no owner answers now, but one may come back. Any thread. */
+static inline bool client_is_away(const struct share_client *client)
+{
+	const enum client_presence presence =
+		__atomic_load_n(&client->away.presence, __ATOMIC_RELAXED);
+
+	return presence == CLIENT_AWAY || presence == CLIENT_GREETED;
+}
+
+/** Return true until an isolated process has its memif connection with the next owner. Any
+ * thread. */
+static inline bool client_is_between(const struct share_client *client)
+{
+	return __atomic_load_n(&client->away.presence, __ATOMIC_RELAXED) != CLIENT_HERE ||
+	       __atomic_load_n(&client->memif.renewed, __ATOMIC_RELAXED);
+}
+
+/** Send a request to an owner that is there, and wait for the reply in `message`. The caller holds
+ * client->lock. 0 or -errno. */
+int client_exchange_locked(struct share_client *client, struct share_message *message);
 
 /** Send a request to the owner, and wait for the reply in `message`. MT-safe. 0 or -errno. */
 int client_ask(struct share_client *client, struct share_message *message);
@@ -304,6 +344,12 @@ static inline bool client_has_sockets(const int fds[SHARE_MEMIF_FDS])
 void client_isolated_answer(struct share_client *client, const struct share_message *message,
 			    const int *fds);
 
+/** Ask the next owner for a memif connection; that of the last one is of no use. */
+void client_isolated_renew_locked(struct share_client *client);
+
+/** Return true if the answer of the next owner has come. */
+bool client_isolated_was_answered(struct share_client *client);
+
 /* client_lane.c; engine's thread, unless stated otherwise */
 
 /** Open the lanes that were offered, and close those whose other process has ended. */
@@ -374,6 +420,9 @@ int client_use_psock(struct share_client *client, const struct share_welcome *we
  * no packet would reach us. */
 int client_decline_psocks(struct share_client *client);
 
+/** The same while the engines are stopped and the caller holds client->lock. */
+int client_decline_psocks_locked(struct share_client *client);
+
 /** Return true if a packet that is not for a lane leaves by the socket, not through the owner. */
 bool client_psock_sends(const struct share_client *client, const struct rte_mbuf *mbuf);
 
@@ -400,6 +449,23 @@ uint8_t *client_long_place(void *arg, uint32_t len);
 void client_long_expect(const struct share_client *client, uint32_t ahead, uint32_t len);
 void client_long_placed(struct share_client *client, uint32_t len);
 void client_push(void *arg);
+
+/** Use the memory of the next owner: see port_ops.renew (client_renew.c). */
+int client_renew(void *arg);
+
+/** Close all lanes at once: their processes attach to the next owner. No packet of them is in
+ * use. */
+void client_lanes_drop(struct share_client *client);
+
+/** Empty the free-buffer cache: all buffers were the last owner's. */
+void client_forget_buffers(struct share_client *client, uint32_t quota);
+
+/** Go on with the packet socket of the last owner, or stop it. Its wake-ups are the next owner's.
+ * 0 or -errno. */
+int client_renew_psock(struct share_client *client, bool keeps);
+
+/** Return the interface of the packet socket; 0: there is none. */
+uint32_t client_psock_ifindex(const struct share_client *client);
 
 /** Open the queue of a further engine: see port_ops.open_queue. */
 int client_open_queue(void *arg, uint32_t number, uint32_t count, struct port *queue);

@@ -288,6 +288,20 @@ static void direct_disarm(void *arg)
 	}
 }
 
+/* Between two owners nothing is taken, and nothing is lost for good. */
+static bool direct_taken_below(const struct client_direct *direct, uint32_t qpn, bool is_local,
+			       struct port_taken *taken)
+{
+	bool known = true;
+
+	if (unlikely(client_is_between(direct->client)))
+		*taken = (struct port_taken){.given = 1};
+	else
+		known = direct->below->taken(direct->below_arg, qpn, is_local, taken);
+	taken->dropped += direct->client->away.times;
+	return known;
+}
+
 static bool direct_taken(void *arg, uint32_t qpn, bool is_local, struct port_taken *taken)
 {
 	struct client_direct *direct = arg;
@@ -296,7 +310,7 @@ static bool direct_taken(void *arg, uint32_t qpn, bool is_local, struct port_tak
 	/* Until the direct memif is open, its first packets wait for those on the way to the owner.
 	 */
 	if (!peer || !direct_peer_is_open(peer))
-		return direct->below->taken(direct->below_arg, qpn, is_local, taken);
+		return direct_taken_below(direct, qpn, is_local, taken);
 	if (!peer->port.ops->taken(peer->port.ops_arg, qpn, is_local, taken))
 		return false;
 	taken->dropped += peer->dropped;
@@ -331,7 +345,8 @@ static bool direct_connected(void *arg)
 {
 	const struct client_direct *direct = arg;
 
-	return direct->below->connected(direct->below_arg);
+	/* Between two owners direct memifs go on. */
+	return direct->below->connected(direct->below_arg) || client_is_between(direct->client);
 }
 
 /* This is called some times a second, and reads the owner's messages. */
@@ -342,7 +357,39 @@ static bool direct_lost(void *arg)
 
 	if (!lost)
 		direct_take_offers(direct);
+	/* The next owner has answered: do not wait until the connection is looked at. */
+	if (unlikely(client_isolated_was_answered(direct->client)))
+		direct->below->conn_run(direct->below_arg);
 	return lost;
+}
+
+static bool direct_returned(void *arg)
+{
+	const struct client_direct *direct = arg;
+
+	return client_returned(direct->client);
+}
+
+/* A direct memif must not outlive the owner that has made it: the next one does not end it when the
+ * other program ends (pmd/owner/direct.c). */
+static int direct_renew(void *arg)
+{
+	struct client_direct *direct = arg;
+	struct share_client *client = direct->client;
+
+	for (uint8_t place = 0; place < SHARE_DIRECTS_MAX; place++) {
+		if (direct->peers[place])
+			direct_end(direct, place);
+	}
+	pthread_mutex_lock(&client->lock);
+	while (direct->offer_count > 0)
+		direct_peer_refuse(direct->offers[--direct->offer_count].fds);
+	if (client_returned(client)) {
+		client_isolated_renew_locked(client);
+		client_settle_locked(client);
+	}
+	pthread_mutex_unlock(&client->lock);
+	return 0;
 }
 
 static void direct_lose(void *arg)
@@ -449,6 +496,8 @@ static const struct port_ops direct_port_ops = {
 	.connected = direct_connected,
 	.lost = direct_lost,
 	.lose = direct_lose,
+	.returned = direct_returned,
+	.renew = direct_renew,
 	.conn_run = direct_conn_run,
 	.conn_fd = direct_conn_fd,
 	.conn_ms = direct_conn_ms,

@@ -39,12 +39,42 @@ static void isolated_ask_locked(struct share_client *client)
 		client->memif.asked = message_send(client->socket, &message, NULL, 0) == 0;
 }
 
+void client_isolated_renew_locked(struct share_client *client)
+{
+	struct client_memif *memif = &client->memif;
+
+	if (memif->given && client_has_sockets(memif->fds)) {
+		for (int i = 0; i < SHARE_MEMIF_FDS; i++)
+			memif_socket_discard(memif->fds[i]);
+	}
+	*memif = (struct client_memif){.renewed = true};
+	isolated_ask_locked(client);
+}
+
+bool client_isolated_was_answered(struct share_client *client)
+{
+	struct client_memif *memif = &client->memif;
+	bool answered;
+
+	if (likely(!__atomic_load_n(&memif->renewed, __ATOMIC_RELAXED)) ||
+	    pthread_mutex_trylock(&client->lock) != 0)
+		return false;
+	answered = memif->given;
+	if (answered)
+		memif->renewed = false;
+	pthread_mutex_unlock(&client->lock);
+	return answered;
+}
+
 static int isolated_call_locked(struct share_client *client, int *doorbell_fd)
 {
 	struct client_memif *memif = &client->memif;
 
 	if (client->lost || !own_is(client->socket))
 		return -ENETDOWN;
+	/* Those of the last owner lead nowhere. */
+	if (client->away.presence != CLIENT_HERE)
+		return -EAGAIN;
 	if (!memif->given) {
 		isolated_ask_locked(client);
 		return -EAGAIN;
@@ -113,6 +143,7 @@ int share_isolate(struct link *link, const char *socket_path, int report_fd,
 	facts->ports = 1;
 	client->addresses = message.addresses;
 	client->link_up = message.link_up;
+	client->port = &link->port;
 	link_init_remote(link, &client_link_remote, client, &message.addresses);
 	rc = memif_prepare_caller(&link->port, &isolated_caller, client, message.welcome.mac,
 				  message.welcome.mtu_bytes);

@@ -237,6 +237,24 @@ static void client_look_at(struct share_client *client, uint8_t index)
 	lane_destroy(lane);
 }
 
+void client_lanes_drop(struct share_client *client)
+{
+	for (uint8_t i = 0; i < SHARE_LANES_MAX; i++) {
+		struct client_lane *lane = client->lanes[i];
+
+		pthread_mutex_lock(&client->lanes_lock);
+		client->lanes[i] = NULL;
+		pthread_mutex_unlock(&client->lanes_lock);
+		if (lane)
+			lane_destroy(lane);
+	}
+	memset(client->routes, 0, sizeof(client->routes));
+	client->last_lane = client->aimed = client->placing = NULL;
+	/* Offers of the last owner. */
+	while (client->offer_count > 0)
+		close_fds(client->offers[--client->offer_count].fds);
+}
+
 void client_lanes_look(struct share_client *client)
 {
 	uint32_t left = 0;

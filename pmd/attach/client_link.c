@@ -13,7 +13,8 @@
 
 static void client_lose(struct share_client *client)
 {
-	__atomic_store_n(&client->lost, true, __ATOMIC_RELAXED);
+	if (!client_go_away_locked(client))
+		__atomic_store_n(&client->lost, true, __ATOMIC_RELAXED);
 }
 
 /* Remember a claim that is given up: the owner may still answer it. */
@@ -71,6 +72,7 @@ static int client_receive_locked(struct share_client *client, struct share_messa
 	if (message->type == SHARE_ADDRESSES && message->addresses.count <= ADDRESSES_MAX) {
 		client->addresses = message->addresses;
 		client->addresses_changed = true;
+		client->away.ms = message->away_ms;
 		__atomic_store_n(&client->link_up, message->link_up, __ATOMIC_RELAXED);
 	}
 	if (message->type == SHARE_REPLY && unlikely(client->abandoned_count > 0))
@@ -85,8 +87,11 @@ void client_listen(struct share_client *client)
 	/* A thread that holds the lock is sending a request, and also handles these messages. */
 	if (pthread_mutex_trylock(&client->lock) != 0)
 		return;
+	if (unlikely(client_is_away(client)) && !client->lost)
+		client_seek_locked(client);
 	client_xrc_flush_locked(client);
-	while (!client->lost && client_receive_locked(client, &message) == 0)
+	while (!client->lost && !client_is_away(client) &&
+	       client_receive_locked(client, &message) == 0)
 		;
 	pthread_mutex_unlock(&client->lock);
 }
@@ -135,6 +140,48 @@ static int client_wait_locked(struct share_client *client, uint32_t number,
 	return rc;
 }
 
+int client_exchange_locked(struct share_client *client, struct share_message *message)
+{
+	const uint32_t number = ++client->requests;
+	const bool claims = message->type == SHARE_CLAIM;
+	int rc;
+
+	message->version = SHARE_VERSION;
+	message->number = number;
+	rc = client_send_locked(client, message);
+	if (rc == -EPIPE || rc == -ECONNRESET || rc == -ENOTCONN)
+		client_lose(client);
+	if (rc == 0)
+		rc = client_wait_locked(client, number, message);
+	if (rc == -ETIMEDOUT && claims)
+		client_abandon_locked(client, number);
+	return rc;
+}
+
+/* Ask the owner, or the next one if this one ends before it has answered. */
+static int client_ask_locked(struct share_client *client, struct share_message *message)
+{
+	const struct share_message request = *message;
+	int rc;
+
+	do {
+		rc = client_await_locked(client);
+		if (rc != 0)
+			return rc;
+		client_xrc_flush_locked(client);
+		*message = request;
+		client_translate_locked(client, message);
+		rc = client_exchange_locked(client, message);
+	} while (rc != 0 && client_is_away(client) && !client->lost);
+	if (rc != 0)
+		return rc;
+	if (request.type == SHARE_CLAIM && message->result == 0)
+		message->claim.id = client_promise_claim_locked(client, &message->claim);
+	else
+		client_promise_locked(client, &request, message);
+	return 0;
+}
+
 int client_ask(struct share_client *client, struct share_message *message)
 {
 	int rc = -ENETDOWN, cancel_state;
@@ -142,20 +189,8 @@ int client_ask(struct share_client *client, struct share_message *message)
 	/* A thread that is cancelled while it waits would never release the lock. */
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state);
 	pthread_mutex_lock(&client->lock);
-	if (!client->lost && own_is(client->socket)) {
-		const uint32_t number = ++client->requests;
-		const bool claims = message->type == SHARE_CLAIM;
-
-		message->version = SHARE_VERSION;
-		message->number = number;
-		client_xrc_flush_locked(client);
-		rc = client_send_locked(client, message);
-		if (rc == 0) {
-			rc = client_wait_locked(client, number, message);
-			if (rc == -ETIMEDOUT && claims)
-				client_abandon_locked(client, number);
-		}
-	}
+	if (!client->lost && own_is(client->socket))
+		rc = client_ask_locked(client, message);
 	pthread_mutex_unlock(&client->lock);
 	pthread_setcancelstate(cancel_state, NULL);
 	return rc;
@@ -163,13 +198,16 @@ int client_ask(struct share_client *client, struct share_message *message)
 
 void client_tell(struct share_client *client, struct share_message *message)
 {
+	const struct share_message told = *message;
 	int cancel_state;
 
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state);
 	pthread_mutex_lock(&client->lock);
 	message->version = SHARE_VERSION;
+	client_translate_locked(client, message);
+	client_forget_locked(client, &told);
 	/* An owner that has gone, or has stopped for good, knows nothing of us any more. */
-	if (!client->lost && own_is(client->socket))
+	if (!client->lost && !client_is_away(client) && own_is(client->socket))
 		(void)client_send_locked(client, message);
 	pthread_mutex_unlock(&client->lock);
 	pthread_setcancelstate(cancel_state, NULL);
@@ -239,6 +277,9 @@ static bool client_resolve(struct link *link, const struct address *from,
 {
 	struct share_message message;
 
+	/* The caller has the engine, which must go on, and asks again. */
+	if (client_is_away(link->remote_arg))
+		return false;
 	client_request(&message, SHARE_RESOLVE, gid)->from = *from;
 	if (client_ask(link->remote_arg, &message) != 0 || message.result == 0)
 		return false;

@@ -190,13 +190,20 @@ int client_register_ops(void)
 	return 0;
 }
 
+void client_forget_buffers(struct share_client *client, uint32_t quota)
+{
+	client->quota = quota;
+	client->cache_max = RTE_MIN((uint32_t)CACHE_MAX, quota / CACHE_PART);
+	client->cache_count = 0;
+}
+
 int client_make_pool(struct share_client *client)
 {
 	const int rc = client_register_ops();
 
 	if (rc != 0)
 		return rc;
-	client->cache_max = RTE_MIN((uint32_t)CACHE_MAX, client->quota / CACHE_PART);
+	client_forget_buffers(client, client->quota);
 	client->cache_mask = rte_align32pow2(client->buffers) - 1;
 	client->cache = malloc((client->cache_mask + (size_t)1) * sizeof(client->cache[0]));
 	client->pool =

@@ -160,6 +160,13 @@ static bool client_taken(void *arg, uint32_t qpn, bool is_local, struct port_tak
 		return lane_tell_taken(&lane->tx, &taken->given, &taken->taken);
 	if (client->psock && !is_local)
 		return false;
+	taken->dropped += client->away.times;
+	if (unlikely(client_is_away(client))) {
+		/* Nothing is taken, and nothing is lost for good, until the next owner is there. */
+		taken->given = ring->own + 1;
+		taken->taken = ring->own;
+		return true;
+	}
 	taken->given = ring->own;
 	/* Acquire: the owner has counted what it dropped of the packets that it took. It drops only
 	 * packets to processes of this host. */
@@ -217,6 +224,11 @@ static bool client_lost(void *arg)
 	return __atomic_load_n(&client->lost, __ATOMIC_RELAXED);
 }
 
+static bool client_port_returned(void *arg)
+{
+	return client_returned(arg);
+}
+
 /* Wake the owner when the process ends: the packets that were sent are in the ring, and the
  * owner takes them from there. */
 static void client_close(void *arg)
@@ -250,6 +262,8 @@ const struct port_ops client_port_ops = {
 	.connected = client_connected,
 	.lost = client_lost,
 	.lose = client_give_up,
+	.returned = client_port_returned,
+	.renew = client_renew,
 	.open_queue = client_open_queue,
 	.close = client_close,
 };

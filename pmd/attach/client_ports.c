@@ -86,6 +86,13 @@ static const struct cm_ports_ops client_ports = {
 	.ids = ports_ids,
 };
 
+int32_t share_owner_pid(const struct link *link)
+{
+	const struct share_client *client = link->remote_arg;
+
+	return client->owner_pid;
+}
+
 const struct cm_ports_ops *share_ports(const struct link *link, void **user)
 {
 	if (link->remote != &client_link_remote)

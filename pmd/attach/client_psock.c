@@ -4,6 +4,7 @@
  * from them, take it instead of the owner's rings, in buffers that the process holds.
  */
 #include <errno.h>
+#include <linux/if_packet.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
@@ -98,6 +99,54 @@ int client_decline_psocks(struct share_client *client)
 	SLIST_FOREACH(further, &client->further, link)
 	client_drop_psock(further);
 	return client_decline(client);
+}
+
+uint32_t client_psock_ifindex(const struct share_client *client)
+{
+	struct sockaddr_ll address = {0};
+	socklen_t len = sizeof(address);
+
+	if (!client->psock || !own_is(psock_fd(client->psock)) ||
+	    getsockname(psock_fd(client->psock), (struct sockaddr *)&address, &len) != 0)
+		return 0;
+	return (uint32_t)address.sll_ifindex;
+}
+
+/* Other threads may look at it, so it is not freed. */
+static void client_end_psock(struct share_client *client)
+{
+	if (!client->psock)
+		return;
+	psock_stop(client->psock);
+	client->last_psock = client->psock;
+	client->psock = NULL;
+	client->port->kernel_beyond = false;
+}
+
+int client_renew_psock(struct share_client *client, bool keeps)
+{
+	if (!client->psock)
+		return 0;
+	psock_forget(client->psock);
+	if (!keeps)
+		client_end_psock(client);
+	/* The set has lost the last owner's descriptor with its file. */
+	return watch(client->wake_fd, client->process_fd);
+}
+
+int client_decline_psocks_locked(struct share_client *first)
+{
+	struct share_message message = {.type = SHARE_DECLINE};
+	struct share_client *client = first;
+	int rc;
+
+	for (; client;
+	     client = client == first ? SLIST_FIRST(&first->further) : SLIST_NEXT(client, link)) {
+		client_end_psock(client);
+	}
+	log_info("packets pass through uroced: no packet socket of the next one");
+	rc = client_exchange_locked(first, &message);
+	return rc == 0 ? message.result : rc;
 }
 
 bool client_psock_sends(const struct share_client *client, const struct rte_mbuf *mbuf)

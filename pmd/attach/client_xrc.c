@@ -44,6 +44,9 @@ void client_xrc_flush_locked(struct share_client *client)
 	struct share_message message;
 	int rc = 0;
 
+	/* The next owner is told. */
+	if (client_is_away(client) && !client->lost)
+		return;
 	memset(&message, 0, sizeof(message));
 	message.type = SHARE_XRC;
 	message.version = SHARE_VERSION;
@@ -52,6 +55,8 @@ void client_xrc_flush_locked(struct share_client *client)
 		message.xrc = STAILQ_FIRST(&client->xrc_out)->note;
 		rc = own_is(client->socket) ? message_send(client->socket, &message, NULL, 0)
 					    : -EBADF;
+		if (rc == 0)
+			client_forget_locked(client, &message);
 		/* A lost owner knows nothing of us any more. */
 		if (rc != -EAGAIN)
 			drop_first(&client->xrc_out);

@@ -639,7 +639,7 @@ int engine_create(struct device_engine *home, struct link *link, enum settings_p
 
 void engine_destroy(struct engine *engine)
 {
-	tx_fini(&engine->tx);
+	tx_give_back(&engine->tx);
 	dma_fini(&engine->dma);
 	free(engine);
 }

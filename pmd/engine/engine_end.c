@@ -142,7 +142,7 @@ void engine_end(struct engine *engine)
 	if (engine_is_first(engine))
 		engine_log_counters(engine);
 	if (owned) {
-		tx_fini(&engine->tx);
+		tx_give_back(&engine->tx);
 		port_close(&engine->link->port);
 	}
 }

@@ -3,6 +3,7 @@
  * their commands. */
 #include <errno.h>
 
+#include "attach/attach.h"
 #include "base/guard.h"
 #include "base/log.h"
 #include "base/own.h"
@@ -77,6 +78,40 @@ static int engine_check_other(struct engine *engine, void *arg)
 	return 0;
 }
 
+static int engine_give_back(struct engine *engine, void *arg)
+{
+	(void)arg;
+	tx_give_back(&engine->tx);
+	return 0;
+}
+
+static int engine_follow_port(struct engine *engine, void *arg)
+{
+	(void)arg;
+	/* It may have another way to other hosts now. */
+	engine_set_holds(engine);
+	return 0;
+}
+
+/* Use what the next owner of the port has given. What the engines have not sent yet is lost, as
+ * packets on a network are. */
+static void engine_renew(struct engine *first)
+{
+	struct port *port = &first->link->port;
+
+	if (engines_stop_others(first->engines)) {
+		engine_give_back(first, NULL);
+		(void)engines_each_other(first->engines, engine_give_back, NULL);
+		if (port->ops->renew(port->ops_arg) == 0) {
+			engine_follow_port(first, NULL);
+			(void)engines_each_other(first->engines, engine_follow_port, NULL);
+		}
+		if (first->report)
+			first->report->facts.owner_pid = share_owner_pid(first->link);
+	}
+	engines_start_others(first->engines);
+}
+
 /* Let the other engines look at the port. The program may use any of them as soon as it hears that
  * the link is up, which it may hear from the first engine's tx.connected, and an engine drops
  * packets while it does not know of that. So the first engine looks last. */
@@ -96,6 +131,8 @@ void engine_check_link(struct engine *engine)
 	if (!engine->lost &&
 	    unlikely(port_lost(port) || engines_lost_port(engine) || engine_has_lost_fds(engine)))
 		engine_lose(engine);
+	if (unlikely(port_returned(port)) && engine_is_first(engine) && !engine->lost)
+		engine_renew(engine);
 	if (engine_is_first(engine) && port_connected(port) != engine->tx.connected)
 		engine_check_others(engine);
 	engine_check_connected(engine);

@@ -593,7 +593,7 @@ uint16_t tx_loop_burst(struct tx *tx, struct rte_mbuf **mbufs, uint16_t n)
 	return taken;
 }
 
-void tx_fini(struct tx *tx)
+void tx_give_back(struct tx *tx)
 {
 	tx_drop_pending(tx);
 	rte_pktmbuf_free_bulk(tx->spare, tx->spares);

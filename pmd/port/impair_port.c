@@ -237,6 +237,8 @@ FORWARD(void, disarm, void *)
 FORWARD(bool, connected, void *)
 FORWARD(bool, lost, void *)
 FORWARD(void, lose, void *)
+FORWARD(bool, returned, void *)
+FORWARD(int, renew, void *)
 FORWARD(void, conn_run, void *)
 FORWARD(int, conn_fd, const void *)
 FORWARD(int, conn_ms, const void *)
@@ -275,6 +277,8 @@ static struct port_ops impair_table(const struct port_ops *below)
 		.conn_fd = below->conn_fd ? impair_conn_fd : NULL,
 		.conn_ms = below->conn_ms ? impair_conn_ms : NULL,
 		.lose = below->lose ? impair_lose : NULL,
+		.returned = below->returned ? impair_returned : NULL,
+		.renew = below->renew ? impair_renew : NULL,
 		.close = impair_close,
 		.destroy = impair_destroy,
 	};

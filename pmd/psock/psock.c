@@ -148,13 +148,20 @@ int psock_start(struct psock *psock, unsigned int ifindex)
 	return psock_bind(psock->fd, ifindex);
 }
 
-void psock_stop(struct psock *psock)
+void psock_forget(struct psock *psock)
 {
 	struct psock_held *held = &psock->held;
-	const int fd = psock->fd;
 
 	rte_pktmbuf_free_bulk(held->mbufs + held->first, held->count);
+	held->first = 0;
 	__atomic_store_n(&held->count, 0, __ATOMIC_RELAXED);
+}
+
+void psock_stop(struct psock *psock)
+{
+	const int fd = psock->fd;
+
+	psock_forget(psock);
 	if (psock->ring.memory != MAP_FAILED)
 		munmap(psock->ring.memory, PSOCK_RING_BYTES);
 	psock->ring.memory = MAP_FAILED;

@@ -74,7 +74,7 @@ static void send_all(bool through_kernel)
 	tx_begin(&tx);
 	qp_run(A->qp, rig.now_ns, &tx.sink, 9);
 	tx_flush(&tx);
-	tx_fini(&tx);
+	tx_give_back(&tx);
 }
 
 TEST(tx__a_write_is_not_there_without_the_acknowledgement)

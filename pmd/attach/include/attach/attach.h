@@ -40,6 +40,10 @@ struct share_facts {
 int share_attach(struct link *link, const char *socket_path, uint32_t number, int report_fd,
 		 struct share_facts *facts);
 
+/** Return the process id of the owner that an attached process has now; 0: it is not known.
+ * Engine's thread. */
+int32_t share_owner_pid(const struct link *link);
+
 /** Return the operations by which an attached process gets CM ports, for device->cm_ports. NULL:
  * the process owns the link itself. MT-safe. */
 const struct cm_ports_ops *share_ports(const struct link *link, void **user);

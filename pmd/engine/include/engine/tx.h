@@ -87,8 +87,8 @@ static inline bool tx_must_wait(const struct tx *tx, uint32_t qpn)
 
 void tx_init(struct tx *tx, struct port *port, struct counters *counters);
 
-/** Free all buffers; they may belong to another process. Nothing may be sent after this. */
-void tx_fini(struct tx *tx);
+/** Free all buffers; they may belong to another process. */
+void tx_give_back(struct tx *tx);
 
 /** Let the port send packets that it holds back. */
 void tx_send_held(struct tx *tx);

@@ -145,6 +145,14 @@ struct port_ops {
 	/* Return true if the port has gone for good, with all packets in it. NULL: it never does.
 	 */
 	bool (*lost)(void *arg);
+	/*
+	 * For a port whose owner may end, and be followed by another one; NULL: it may not.
+	 * `returned` says that the next owner is there, and that the packets in the port are lost.
+	 * Then all engines of the device are stopped, and give back all buffers of the port's
+	 * pools; `renew` makes the port work again. It returns 0, or -errno: the port is lost.
+	 */
+	bool (*returned)(void *arg);
+	int (*renew)(void *arg);
 	/* Close what a child of a fork must not keep, in the child; NULL: nothing. */
 	void (*disown)(void *arg);
 	/*
@@ -333,6 +341,12 @@ bool port_link_up(struct port *port, bool connected);
 
 /** Return true if the port has gone for good. Engine's lock. */
 bool port_lost(const struct port *port);
+
+/** Return true if the port's next owner is there (port_ops.returned). Engine's lock. */
+static inline bool port_returned(const struct port *port)
+{
+	return port->ops->returned && port->ops->returned(port->ops_arg);
+}
 
 /** Give up a port that has gone. Engine's lock. */
 void port_lose(struct port *port);

@@ -98,6 +98,9 @@ uint16_t psock_tx_burst(struct psock *psock, struct rte_mbuf **mbufs, uint16_t n
 /** Return true if packets wait that the descriptor does not report. MT-safe. */
 bool psock_holds(const struct psock *psock);
 
+/** Free the packets that it holds: the pool is about to lose its buffers. */
+void psock_forget(struct psock *psock);
+
 /** Close the socket, and free its resources. MT-safe functions may still be called. */
 void psock_stop(struct psock *psock);
 
