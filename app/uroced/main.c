@@ -27,6 +27,7 @@
 #include "netdev/early_drop.h"
 #include "owner/serve.h"
 #include "report/set.h"
+#include "replace.h"
 #include "report/telemetry.h"
 #include "scrape.h"
 #include "service.h"
@@ -48,6 +49,7 @@ struct start {
 	struct settings settings[SETTINGS_PORTS_MAX];
 	size_t count;
 	struct options_tenants tenants;
+	bool replaces; /* another uroced that runs */
 };
 
 static struct start start;
@@ -157,7 +159,8 @@ static void read_again(void)
 	}
 	now = (struct start){.count = 0};
 	if (options_parse(start.argc, start.argv, SETTINGS_DEFAULT_FILE, now.settings, &now.count,
-			  &now.tenants, error, sizeof(error)) != OPTIONS_RUN ||
+			  &now.tenants, error,
+			  sizeof(error)) != (start.replaces ? OPTIONS_REPLACE : OPTIONS_RUN) ||
 	    tenant_limits_find(now.tenants.list, now.tenants.count, users, &limits, error,
 			       sizeof(error)) != 0) {
 		log_error("the settings stay as they are: %s", error);
@@ -200,7 +203,7 @@ static void serve(struct server *server)
 		if (reread && server == servers[0])
 			read_again();
 		polls = 0;
-		if (serve_is_lost(server) && all_are_lost())
+		if (serve_must_leave(server) || (serve_is_lost(server) && all_are_lost()))
 			on_signal(0);
 	}
 }
@@ -299,10 +302,11 @@ static int start_metrics(const struct settings *settings, const struct serve_con
 }
 
 /* Take the sockets that the service manager has opened. */
-static int take_passed(struct serve_passed *passed)
+static int take_passed(struct serve_passed *passed, int *tables)
 {
 	char error[256];
-	const int count = service_take(passed->fds, SERVE_PASSED, error, sizeof(error));
+	const int count = service_take(passed->fds, SERVE_PASSED, tables, SETTINGS_PORTS_MAX, error,
+				       sizeof(error));
 
 	if (count < 0) {
 		log_error("%s", error);
@@ -321,12 +325,38 @@ static int check_passed(const struct serve_passed *passed)
 		if (passed->fds[i] < 0)
 			continue;
 		service_path(passed->fds[i], path, sizeof(path));
+		/* The replaced uroced had more sockets. */
+		if (passed->removes[i])
+			(void)unlink(path);
+		if (start.replaces) {
+			close(passed->fds[i]);
+			continue;
+		}
 		log_error("the service manager passes the socket %s, but no setting has this path: "
 			  "see socket and isolated",
 			  path);
 		return -1;
 	}
 	return 0;
+}
+
+/* Let the service manager keep the tables that it does not have yet. */
+static void keep_tables(int *const tables, const bool *are_kept, size_t count)
+{
+	for (size_t i = 0; i < count; i++) {
+		int rc = 0;
+
+		/* It is wrong, or of a port that is not there any more. */
+		if (tables[i] >= 0)
+			close(tables[i]);
+		if (service_keeps() && serve_table(servers[i]) >= 0 &&
+		    (!are_kept[i] || tables[i] >= 0))
+			rc = service_keep_table(serve_table(servers[i]), i);
+		if (rc != 0)
+			log_warn("the service manager does not keep what programs need to go on: "
+				 "%s",
+				 strerror(-rc));
+	}
 }
 
 /* From here on uroced can do no more than serve. Where the kernel does not allow to confine it, it
@@ -349,6 +379,8 @@ static int run(const struct settings *settings, size_t count, const struct optio
 	struct serve_tenants limits;
 	char error[256];
 	struct serve_passed passed = {0};
+	int tables[SETTINGS_PORTS_MAX];
+	bool are_kept[SETTINGS_PORTS_MAX];
 	struct serve_config config = {
 		.ports = (uint32_t)count,
 		.socket_path = settings->socket,
@@ -358,6 +390,8 @@ static int run(const struct settings *settings, size_t count, const struct optio
 		.reports = &reports,
 		.passed = &passed,
 		.tenants = &limits,
+		.tables_are_kept = service_keeps(),
+		.take_over = replace_take_over,
 	};
 	const struct sigaction action = {.sa_handler = on_signal};
 	int rc;
@@ -380,11 +414,21 @@ static int run(const struct settings *settings, size_t count, const struct optio
 	early_drop_try_filter();
 	privilege_reach();
 	report_set_init(&reports);
-	rc = take_passed(&passed);
+	for (size_t i = 0; i < SETTINGS_PORTS_MAX; i++)
+		tables[i] = -1;
+	/* An uroced of one command ends with it. */
+	config.tables = getenv("UROCED_PARENT") ? NULL : tables;
+	rc = take_passed(&passed, tables);
+	for (size_t i = 0; i < SETTINGS_PORTS_MAX; i++)
+		are_kept[i] = tables[i] >= 0;
+	if (rc == 0 && start.replaces)
+		rc = replace_ask(settings, count, &passed, tables);
 	if (rc == 0)
 		rc = create_all(&config, settings, count);
 	if (rc == 0)
 		rc = check_passed(&passed);
+	if (rc == 0)
+		keep_tables(tables, are_kept, count);
 	if (rc == 0 && report_telemetry_start(&reports) != 0)
 		log_warn("cannot register /uroce with telemetry");
 	if (rc == 0)
@@ -447,6 +491,9 @@ int main(int argc, char **argv)
 	start.argv = argv;
 	switch (options_parse(argc, argv, SETTINGS_DEFAULT_FILE, start.settings, &start.count,
 			      &start.tenants, error, sizeof(error))) {
+	case OPTIONS_REPLACE:
+		start.replaces = true;
+		/* fall through */
 	case OPTIONS_RUN:
 		return run(start.settings, start.count, &start.tenants);
 	case OPTIONS_STATUS:

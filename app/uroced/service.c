@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,7 +14,8 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#define FIRST_FD 3 /* sd_listen_fds(3): the passed descriptors begin here */
+#define PASSED_MAX 64 /* sockets and tables */
+#define FIRST_FD   3  /* sd_listen_fds(3): the passed descriptors begin here */
 
 void service_path(int fd, char *path, size_t size)
 {
@@ -56,23 +58,73 @@ static long service_number(const char *variable)
 	return *end == '\0' && number > 0 ? number : 0;
 }
 
-int service_take(int *fds, size_t max, char *error, size_t error_size)
+/* Return the port of a passed table; -1: the descriptor has another name. */
+static long service_table(const char *name, size_t len)
+{
+	const size_t prefix = strlen(SERVICE_TABLE);
+	char number[8];
+	char *end;
+	long port;
+
+	if (len <= prefix || len - prefix >= sizeof(number) ||
+	    memcmp(name, SERVICE_TABLE, prefix) != 0)
+		return -1;
+	snprintf(number, sizeof(number), "%.*s", (int)(len - prefix), name + prefix);
+	port = strtol(number, &end, 10);
+	return *end == '\0' && port >= 0 ? port : -1;
+}
+
+/* Take the tables out of the passed descriptors, which have names that ':' separates. Returns how
+ * many descriptors are left. */
+static size_t service_take_tables(int *fds, size_t count, const char *names, int *tables,
+				  size_t table_count)
+{
+	size_t left = 0;
+
+	for (size_t i = 0; i < count; i++) {
+		const size_t len = strcspn(names, ":");
+		const long port = service_table(names, len);
+
+		if (port < 0)
+			fds[left++] = fds[i];
+		else if ((size_t)port < table_count && tables[port] < 0)
+			tables[port] = fds[i];
+		else
+			close(fds[i]);
+		names += len;
+		names += *names == ':';
+	}
+	return left;
+}
+
+int service_take(int *fds, size_t max, int *tables, size_t table_count, char *error,
+		 size_t error_size)
 {
 	/* A child inherits the variables, but the descriptors are for the process that LISTEN_PID
 	 * names. */
 	const bool are_ours = service_number("LISTEN_PID") == getpid();
-	const long count = are_ours ? service_number("LISTEN_FDS") : 0;
+	long count = are_ours ? service_number("LISTEN_FDS") : 0;
+	const char *names = getenv("LISTEN_FDNAMES");
+	int passed[PASSED_MAX];
+	char copy[4096];
 
+	snprintf(copy, sizeof(copy), "%s", names ? names : "");
 	unsetenv("LISTEN_PID");
 	unsetenv("LISTEN_FDS");
 	unsetenv("LISTEN_FDNAMES");
+	for (long i = 0; i < count && i < PASSED_MAX; i++) {
+		passed[i] = FIRST_FD + (int)i;
+		fcntl(passed[i], F_SETFD, FD_CLOEXEC);
+	}
+	if (count <= PASSED_MAX)
+		count = (long)service_take_tables(passed, (size_t)count, copy, tables, table_count);
 	if (count > (long)max) {
 		snprintf(error, error_size, "%ld sockets are passed, but uroced takes at most %zu",
 			 count, max);
 		return -E2BIG;
 	}
+	memcpy(fds, passed, (size_t)count * sizeof(fds[0]));
 	for (int i = 0; i < count; i++) {
-		fds[i] = FIRST_FD + i;
 		if (!service_fits(fds[i])) {
 			snprintf(error, error_size,
 				 "the passed descriptor %d is not a listening unix socket with "
@@ -80,14 +132,20 @@ int service_take(int *fds, size_t max, char *error, size_t error_size)
 				 fds[i]);
 			return -ENOTSOCK;
 		}
-		fcntl(fds[i], F_SETFD, FD_CLOEXEC);
 	}
 	return (int)count;
 }
 
-int service_notify(const char *state)
+/* Send a state to the service manager, with a descriptor if it is not -1. 0 or -errno. */
+static int service_send(const char *state, int passed)
 {
+	union {
+		struct cmsghdr head;
+		char bytes[CMSG_SPACE(sizeof(int))];
+	} control = {0};
 	struct sockaddr_un address = {.sun_family = AF_UNIX};
+	struct iovec text = {.iov_base = (void *)(uintptr_t)state, .iov_len = strlen(state)};
+	struct msghdr message = {.msg_name = &address, .msg_iov = &text, .msg_iovlen = 1};
 	const char *path = getenv("NOTIFY_SOCKET");
 	size_t len;
 	int fd, rc = 0;
@@ -104,9 +162,40 @@ int service_notify(const char *state)
 	fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 	if (fd < 0)
 		return -errno;
-	if (sendto(fd, state, strlen(state), MSG_NOSIGNAL, (struct sockaddr *)&address,
-		   (socklen_t)(offsetof(struct sockaddr_un, sun_path) + len)) < 0)
+	message.msg_namelen = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + len);
+	if (passed >= 0) {
+		message.msg_control = control.bytes;
+		message.msg_controllen = sizeof(control.bytes);
+		control.head.cmsg_level = SOL_SOCKET;
+		control.head.cmsg_type = SCM_RIGHTS;
+		control.head.cmsg_len = CMSG_LEN(sizeof(int));
+		memcpy(CMSG_DATA(&control.head), &passed, sizeof(passed));
+	}
+	if (sendmsg(fd, &message, MSG_NOSIGNAL) < 0)
 		rc = -errno;
 	close(fd);
 	return rc;
+}
+
+int service_notify(const char *state)
+{
+	return service_send(state, -1);
+}
+
+bool service_keeps(void)
+{
+	return getenv("NOTIFY_SOCKET") && service_number("FDSTORE") > 0;
+}
+
+int service_keep_table(int fd, size_t number)
+{
+	char state[128];
+	int rc;
+
+	snprintf(state, sizeof(state), "FDSTOREREMOVE=1\nFDNAME=" SERVICE_TABLE "%zu", number);
+	rc = service_notify(state);
+	if (rc != 0)
+		return rc;
+	snprintf(state, sizeof(state), "FDSTORE=1\nFDNAME=" SERVICE_TABLE "%zu", number);
+	return service_send(state, fd);
 }

@@ -4,17 +4,25 @@
 #ifndef UROCED_SERVICE_H
 #define UROCED_SERVICE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
+/* The name by which the service manager keeps the resume table of a port; its number follows. */
+#define SERVICE_TABLE "uroce-resume-"
+
 /**
- * Take the passed sockets: they are closed on exec, and the environment no longer tells of them.
- * Not MT-safe.
+ * Take the passed sockets, and the resume tables that an earlier process has let the service
+ * manager keep: they are closed on exec, and the environment no longer tells of them. Not MT-safe.
  *
+ * @param tables
+ *   By port: set to the descriptor of its table, if there is one. It is of any kind.
  * @return
- *   Their number; 0 if none were passed to this process; -E2BIG: more than `max`; -ENOTSOCK: one
- *   is not a listening unix socket of type SOCK_SEQPACKET with a path. `error` is then set.
+ *   The number of sockets; 0 if none were passed to this process; -E2BIG: more than `max`;
+ * -ENOTSOCK: one is not a listening unix socket of type SOCK_SEQPACKET with a path. `error` is then
+ * set.
  */
-int service_take(int *fds, size_t max, char *error, size_t error_size);
+int service_take(int *fds, size_t max, int *tables, size_t table_count, char *error,
+		 size_t error_size);
 
 /** Write the path of a passed socket. */
 void service_path(int fd, char *path, size_t size);
@@ -22,5 +30,12 @@ void service_path(int fd, char *path, size_t size);
 /** Send a state such as "READY=1" to the socket that $NOTIFY_SOCKET names. Returns 0, also if it
  * names none, or -errno. */
 int service_notify(const char *state);
+
+/** Return true if the service manager keeps descriptors for the next process. */
+bool service_keeps(void);
+
+/** Let the service manager keep the resume table of a port, in place of an earlier one. 0 or
+ * -errno. */
+int service_keep_table(int fd, size_t number);
 
 #endif

@@ -63,6 +63,7 @@ const char options_help[] =
 	"                       (default), info or debug\n"
 	"  --config FILE        read these settings from FILE first\n"
 	"                       (default: " SETTINGS_DEFAULT_FILE ", if no port is named)\n"
+	"  --replace            take the place of the uroced at --socket: its programs go on\n"
 	"  --status             print the state of a running uroced and its programs as JSON\n"
 	"  --help, --version\n";
 
@@ -74,6 +75,7 @@ enum {
 	CODE_KERNEL,
 	CODE_OTHER_SETTING,
 	CODE_CONFIG,
+	CODE_REPLACE,
 	CODE_STATUS,
 	CODE_HELP,
 	CODE_VERSION,
@@ -105,6 +107,7 @@ static const struct option long_options[] = {
 	{"uplink", required_argument, NULL, CODE_OTHER_SETTING},
 	{"log-level", required_argument, NULL, CODE_OTHER_SETTING},
 	{"config", required_argument, NULL, CODE_CONFIG},
+	{"replace", no_argument, NULL, CODE_REPLACE},
 	{"status", no_argument, NULL, CODE_STATUS},
 	{"help", no_argument, NULL, CODE_HELP},
 	{"version", no_argument, NULL, CODE_VERSION},
@@ -126,7 +129,7 @@ static const char *const fixed_settings[] = {
 struct overview {
 	const char *config;
 	bool has_netdev, has_port, has_ip, has_kernel;
-	bool status;
+	bool replace, status;
 };
 
 static enum options_result options_survey(int argc, char **argv, struct overview *overview,
@@ -140,6 +143,7 @@ static enum options_result options_survey(int argc, char **argv, struct overview
 		overview->has_port |= code == CODE_PORT;
 		overview->has_ip |= code == CODE_IP;
 		overview->has_kernel |= code == CODE_KERNEL;
+		overview->replace |= code == CODE_REPLACE;
 		overview->status |= code == CODE_STATUS;
 		if (code == CODE_CONFIG)
 			overview->config = optarg;
@@ -154,7 +158,9 @@ static enum options_result options_survey(int argc, char **argv, struct overview
 		command_line_no_option(argv[optind], error, error_size);
 		return OPTIONS_BAD;
 	}
-	return overview->status ? OPTIONS_STATUS : OPTIONS_RUN;
+	if (overview->status)
+		return OPTIONS_STATUS;
+	return overview->replace ? OPTIONS_REPLACE : OPTIONS_RUN;
 }
 
 static bool options_read_file(struct overview *overview, const char *default_file,
@@ -238,7 +244,7 @@ enum options_result options_parse(int argc, char **argv, const char *default_fil
 	enum options_result result = options_survey(argc, argv, &overview, error, error_size);
 	int rc;
 
-	if (result != OPTIONS_RUN && result != OPTIONS_STATUS)
+	if (result != OPTIONS_RUN && result != OPTIONS_REPLACE && result != OPTIONS_STATUS)
 		return result;
 	settings_init(settings);
 	if (!options_read_file(&overview, default_file, settings, error, error_size) ||

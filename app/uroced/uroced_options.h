@@ -9,8 +9,9 @@
 #include "config/tenant.h"
 
 enum options_result {
-	OPTIONS_RUN,	/* settings are set */
-	OPTIONS_STATUS, /* print the status of the uroced at settings.socket */
+	OPTIONS_RUN,	 /* settings are set */
+	OPTIONS_REPLACE, /* the same, in place of the uroced at settings.socket */
+	OPTIONS_STATUS,	 /* print the status of the uroced at settings.socket */
 	OPTIONS_HELP,
 	OPTIONS_VERSION,
 	OPTIONS_BAD, /* error is set */

@@ -43,6 +43,7 @@ from programs.share.attached_engines import AttachedEnginesTest  # noqa: E402
 from programs.share.call_by_call import CallByCallTest  # noqa: E402
 from programs.share.crowds import CrowdsTest  # noqa: E402
 from programs.share.operate import OperateTest  # noqa: E402
+from programs.share.restart import RestartTest  # noqa: E402
 from programs.share.share import ShareTest  # noqa: E402
 from programs.tools.ci import CiTest  # noqa: E402
 from programs.tools.ctl import CtlTest  # noqa: E402
@@ -79,6 +80,7 @@ def groups(options):
         Group("rdmacm", run_rdmacm),
         drawn("attack", AttackTest),
         drawn("operate", OperateTest, options.starts or (40 if options.all else 10)),
+        plain("restart", RestartTest),
         wired("memif engines", MemifEnginesTest, MemifWire),
         wired("veth engines", EnginePortsTest, VethWire),
         drawn("attached engines", AttachedEnginesTest),

@@ -14,10 +14,12 @@
 #include "service.h"
 #include "test.h"
 
-#define MAX 2
+#define MAX    2
+#define TABLES 2
 
 static char directory[] = "/tmp/uroced-passed-XXXXXX";
 static int fds[MAX];
+static int tables[TABLES] = {-1, -1};
 static char error[256];
 
 static int setup(TEST_STATE)
@@ -81,7 +83,8 @@ static int take_two(void)
 	place_socket(3, SOCK_SEQPACKET, true);
 	place_socket(4, SOCK_SEQPACKET, true);
 	tell(getpid(), "2");
-	if (service_take(fds, MAX, error, sizeof(error)) != 2 || fds[0] != 3 || fds[1] != 4)
+	if (service_take(fds, MAX, tables, TABLES, error, sizeof(error)) != 2 || fds[0] != 3 ||
+	    fds[1] != 4)
 		return 1;
 	snprintf(expected, sizeof(expected), "%s/4", directory);
 	service_path(fds[1], path, sizeof(path));
@@ -90,7 +93,7 @@ static int take_two(void)
 	if (fcntl(3, F_GETFD) != FD_CLOEXEC || fcntl(4, F_GETFD) != FD_CLOEXEC)
 		return 3;
 	/* The sockets cannot be taken a second time. */
-	return service_take(fds, MAX, error, sizeof(error));
+	return service_take(fds, MAX, tables, TABLES, error, sizeof(error));
 }
 
 TEST(passed_take__takes_the_sockets_once)
@@ -102,7 +105,72 @@ static int take_anothers(void)
 {
 	place_socket(3, SOCK_SEQPACKET, true);
 	tell(getppid(), "1");
-	return service_take(fds, MAX, error, sizeof(error)) != 0 || fcntl(3, F_GETFD) != 0;
+	return service_take(fds, MAX, tables, TABLES, error, sizeof(error)) != 0 ||
+	       fcntl(3, F_GETFD) != 0;
+}
+
+static int take_tables(void)
+{
+	place_socket(3, SOCK_SEQPACKET, true);
+	for (int fd = 4; fd < 8; fd++)
+		if (dup2(1, fd) != fd)
+			abort();
+	tell(getpid(), "5");
+	setenv("LISTEN_FDNAMES",
+	       "uroced.socket:uroce-resume-1:uroce-resume-2:uroce-resume-1:uroce-resume-x", 1);
+	/* The last one is no table, and thus a socket. */
+	if (service_take(fds, MAX, tables, TABLES, error, sizeof(error)) != -ENOTSOCK)
+		return 1;
+	if (tables[0] != -1 || tables[1] != 4)
+		return 2;
+	return fcntl(5, F_GETFD) >= 0 || fcntl(6, F_GETFD) >= 0 || getenv("LISTEN_FDNAMES") ? 3 : 0;
+}
+
+TEST(passed_take__knows_tables_by_their_names)
+{
+	assert_int_equal(in_child(take_tables), 0);
+}
+
+static int keep_table(void)
+{
+	char control[CMSG_SPACE(sizeof(int))], text[128], path[128];
+	struct iovec iov = {.iov_base = text, .iov_len = sizeof(text) - 1};
+	struct msghdr message = {.msg_iov = &iov, .msg_iovlen = 1};
+	struct sockaddr_un address = {.sun_family = AF_UNIX};
+	const int manager = socket(AF_UNIX, SOCK_DGRAM, 0);
+	ssize_t len;
+
+	snprintf(path, sizeof(path), "%s/notify", directory);
+	snprintf(address.sun_path, sizeof(address.sun_path), "%s/notify", directory);
+	unlink(path);
+	if (bind(manager, (struct sockaddr *)&address, sizeof(address)) != 0)
+		return 1;
+	if (service_keeps())
+		return 2;
+	setenv("NOTIFY_SOCKET", path, 1);
+	setenv("FDSTORE", "0", 1);
+	if (service_keeps())
+		return 3;
+	setenv("FDSTORE", "8", 1);
+	if (!service_keeps() || service_keep_table(1, 7) != 0)
+		return 4;
+	/* The earlier one goes first. */
+	len = recv(manager, text, sizeof(text) - 1, 0);
+	text[len > 0 ? len : 0] = '\0';
+	if (strcmp(text, "FDSTOREREMOVE=1\nFDNAME=uroce-resume-7") != 0)
+		return 5;
+	message.msg_control = control;
+	message.msg_controllen = sizeof(control);
+	len = recvmsg(manager, &message, 0);
+	text[len > 0 ? len : 0] = '\0';
+	if (strcmp(text, "FDSTORE=1\nFDNAME=uroce-resume-7") != 0)
+		return 6;
+	return message.msg_controllen == CMSG_SPACE(sizeof(int)) ? 0 : 7;
+}
+
+TEST(service_keep_table__sends_the_descriptor)
+{
+	assert_int_equal(in_child(keep_table), 0);
 }
 
 TEST(passed_take__leaves_those_of_another_process)
@@ -114,14 +182,14 @@ static int take_stream(void)
 {
 	place_socket(3, SOCK_STREAM, true);
 	tell(getpid(), "1");
-	return service_take(fds, MAX, error, sizeof(error)) != -ENOTSOCK;
+	return service_take(fds, MAX, tables, TABLES, error, sizeof(error)) != -ENOTSOCK;
 }
 
 static int take_deaf(void)
 {
 	place_socket(3, SOCK_SEQPACKET, false);
 	tell(getpid(), "1");
-	return service_take(fds, MAX, error, sizeof(error)) != -ENOTSOCK;
+	return service_take(fds, MAX, tables, TABLES, error, sizeof(error)) != -ENOTSOCK;
 }
 
 static int take_file(void)
@@ -129,13 +197,13 @@ static int take_file(void)
 	if (open("/dev/null", O_RDONLY) != 3)
 		return 2;
 	tell(getpid(), "1");
-	return service_take(fds, MAX, error, sizeof(error)) != -ENOTSOCK;
+	return service_take(fds, MAX, tables, TABLES, error, sizeof(error)) != -ENOTSOCK;
 }
 
 static int take_closed(void)
 {
 	tell(getpid(), "1");
-	return service_take(fds, MAX, error, sizeof(error)) != -ENOTSOCK;
+	return service_take(fds, MAX, tables, TABLES, error, sizeof(error)) != -ENOTSOCK;
 }
 
 TEST(passed_take__refuses_what_is_no_socket_of_ours)
@@ -149,19 +217,19 @@ TEST(passed_take__refuses_what_is_no_socket_of_ours)
 static int take_many(void)
 {
 	tell(getpid(), "3");
-	return service_take(fds, MAX, error, sizeof(error)) != -E2BIG;
+	return service_take(fds, MAX, tables, TABLES, error, sizeof(error)) != -E2BIG;
 }
 
 static int take_nonsense(void)
 {
 	tell(getpid(), "-1");
-	if (service_take(fds, MAX, error, sizeof(error)) != 0)
+	if (service_take(fds, MAX, tables, TABLES, error, sizeof(error)) != 0)
 		return 1;
 	tell(getpid(), "1x");
-	if (service_take(fds, MAX, error, sizeof(error)) != 0)
+	if (service_take(fds, MAX, tables, TABLES, error, sizeof(error)) != 0)
 		return 2;
 	tell(getpid(), "");
-	return service_take(fds, MAX, error, sizeof(error));
+	return service_take(fds, MAX, tables, TABLES, error, sizeof(error));
 }
 
 TEST(passed_take__believes_no_other_number)

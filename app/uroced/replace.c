@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Takes the place of a running uroced. */
+#include "replace.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <rte_common.h>
+
+#include "base/log.h"
+#include "config/settings.h"
+#include "owner/serve.h"
+#include "share/message.h"
+
+#define ANSWER_MS 5000
+#define LEAVE_MS  10000
+
+static int others[SETTINGS_PORTS_MAX]; /* connections to the other uroced, by port */
+static size_t other_count;
+
+static int replace_connect(const struct settings *settings, uint32_t number)
+{
+	struct sockaddr_un address;
+	int fd, rc;
+
+	rc = share_socket_path(settings->socket, number, &address);
+	if (rc != 0)
+		return rc;
+	fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+	if (fd < 0)
+		return -errno;
+	if (connect(fd, (const struct sockaddr *)&address, sizeof(address)) == 0)
+		return fd;
+	rc = -errno;
+	close(fd);
+	return rc;
+}
+
+/* Wait for a message, or for the end of the connection. */
+static int replace_wait(int fd, int ms)
+{
+	struct pollfd poll_fd = {.fd = fd, .events = POLLIN};
+	int rc;
+
+	do
+		rc = poll(&poll_fd, 1, ms);
+	while (rc < 0 && errno == EINTR);
+	if (rc == 0)
+		return -ETIMEDOUT;
+	return rc < 0 ? -errno : 0;
+}
+
+static int replace_tell(int fd, uint32_t number)
+{
+	const struct share_message message = {
+		.type = SHARE_REPLACE, .version = SHARE_VERSION, .number = number};
+
+	return message_send(fd, &message, NULL, 0);
+}
+
+static void replace_keep_socket(struct serve_passed *passed, int fd, bool removes)
+{
+	if (fd < 0)
+		return;
+	if (passed->count == SERVE_PASSED) {
+		close(fd);
+		return;
+	}
+	passed->removes[passed->count] = removes;
+	passed->fds[passed->count++] = fd;
+}
+
+/* Ask for what a port has. 0 or -errno. */
+static int replace_ask_port(int fd, struct serve_passed *passed, int *table)
+{
+	struct share_message answer;
+	int fds[SHARE_FDS];
+	int rc = replace_tell(fd, 0);
+
+	if (rc == 0)
+		rc = replace_wait(fd, ANSWER_MS);
+	if (rc == 0)
+		rc = message_receive(fd, &answer, fds);
+	if (rc != 0)
+		return rc;
+	if (answer.type != SHARE_REPLACE || answer.result != 0 || fds[SHARE_REPLACE_FD_TABLE] < 0) {
+		for (int i = 0; i < SHARE_FDS; i++) {
+			if (fds[i] >= 0)
+				close(fds[i]);
+		}
+		return answer.result < 0 ? answer.result : -EPROTO;
+	}
+	*table = fds[SHARE_REPLACE_FD_TABLE];
+	replace_keep_socket(passed, fds[SHARE_REPLACE_FD_TRUSTED], answer.number & 1);
+	replace_keep_socket(passed, fds[SHARE_REPLACE_FD_ISOLATED], answer.number & 2);
+	return 0;
+}
+
+static int replace_say_why(const char *path, int rc)
+{
+	if (rc == -EPERM)
+		log_error("--replace: the uroced at %s is another user's", path);
+	else if (rc == -EOPNOTSUPP)
+		log_error("--replace: the uroced at %s has a port that starts anew with it: stop "
+			  "it first; its programs get a fatal event",
+			  path);
+	else if (rc == -EPROTO)
+		log_error("--replace: the uroced at %s is of another version: stop it first; its "
+			  "programs get a fatal event",
+			  path);
+	else
+		log_error("--replace: the uroced at %s: %s", path, strerror(-rc));
+	return rc;
+}
+
+int replace_ask(const struct settings *settings, size_t count, struct serve_passed *passed,
+		int *tables)
+{
+	for (size_t i = 0; i < count; i++) {
+		const int fd = replace_connect(settings, (uint32_t)i);
+		int rc;
+
+		if (i == 0 && (fd == -ENOENT || fd == -ECONNREFUSED)) {
+			log_info("no uroced is there to be replaced");
+			return 0;
+		}
+		/* It has fewer ports. */
+		if (fd < 0 && i > 0)
+			break;
+		if (fd < 0)
+			return replace_say_why(settings->socket, fd);
+		others[other_count++] = fd;
+		rc = replace_ask_port(fd, passed, &tables[i]);
+		if (rc != 0)
+			return replace_say_why(settings->socket, rc);
+	}
+	return 0;
+}
+
+void replace_take_over(void *arg)
+{
+	(void)arg;
+	for (size_t i = 0; i < other_count; i++)
+		(void)replace_tell(others[i], 1);
+	/* They end with the process. */
+	for (size_t i = 0; i < other_count; i++) {
+		if (replace_wait(others[i], LEAVE_MS) != 0)
+			log_warn("--replace: the other uroced does not end");
+		close(others[i]);
+	}
+	other_count = 0;
+}

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Takes the place of a running uroced (--replace): its sockets, its programs, then its ports. */
+#ifndef UROCED_REPLACE_H
+#define UROCED_REPLACE_H
+
+#include <stddef.h>
+
+struct serve_passed;
+struct settings;
+
+/**
+ * Ask the uroced at the socket of these settings for what its programs need to go on with this one.
+ * It goes on until replace_take_over.
+ *
+ * @param passed
+ *   Gets its listening sockets.
+ * @param tables
+ *   By port: set to the resume table.
+ * @return
+ *   0, also if no uroced is there; -errno (logged).
+ */
+int replace_ask(const struct settings *settings, size_t count, struct serve_passed *passed,
+		int *tables);
+
+/** Let the other uroced leave, and wait until it has. Does nothing after the first call.
+ * serve_config.take_over. */
+void replace_take_over(void *arg);
+
+#endif
