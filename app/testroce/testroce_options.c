@@ -20,6 +20,8 @@ const char options_help[] =
 	"  --netdev IFACE       a kernel interface\n"
 	"  --port DEVARGS       a DPDK device\n"
 	"  --ip ADDR/LEN        an address of --port; may be repeated\n"
+	"  --gateway ADDR, --route \"PREFIX/LEN via ADDR\"\n"
+	"                       its routers to other networks\n"
 	"  --socket PATH        the uroced that listens there (default: " SETTINGS_DEFAULT_SOCKET
 	")\n"
 	"  --impair ARGS        damage this side's packets on purpose, as for uroce-run\n"
@@ -110,6 +112,8 @@ static const struct option long_options[] = {
 	{"netdev", required_argument, NULL, CODE_NETDEV},
 	{"port", required_argument, NULL, CODE_PORT},
 	{"ip", required_argument, NULL, CODE_IP},
+	{"gateway", required_argument, NULL, CODE_LAST_SETTING},
+	{"route", required_argument, NULL, CODE_LAST_SETTING},
 	{"socket", required_argument, NULL, CODE_SOCKET},
 	{"cc", required_argument, NULL, CODE_LAST_SETTING},
 	{"impair", required_argument, NULL, CODE_LAST_SETTING},

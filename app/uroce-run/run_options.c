@@ -26,6 +26,9 @@ const char options_help[] =
 	"  --port DEVARGS     a DPDK device: its driver's name and arguments, or a PCI address\n"
 	"  --ip ADDR/LEN      an address of --port, IPv4 or IPv6; may be repeated\n"
 	"                     (ADDR/LEN@VID: in that 802.1Q VLAN)\n"
+	"  --gateway ADDR     the router of --port to all other networks\n"
+	"  --route \"PREFIX/LEN via ADDR\"\n"
+	"                     the router to one network; may be repeated\n"
 	"  --socket PATH      the port of the uroced that listens there\n"
 	"                     (default, if no port is named: " SETTINGS_DEFAULT_SOCKET ")\n"
 	"  --isolated[=PATH]  the same without shared memory, for untrusted programs\n"
@@ -93,6 +96,8 @@ static const struct option long_options[] = {
 	{"udp", optional_argument, NULL, CODE_UDP},
 	{"port", required_argument, NULL, CODE_PORT},
 	{"ip", required_argument, NULL, CODE_IP},
+	{"gateway", required_argument, NULL, CODE_OTHER_SETTING},
+	{"route", required_argument, NULL, CODE_OTHER_SETTING},
 	{"socket", required_argument, NULL, CODE_SOCKET},
 	{"isolated", optional_argument, NULL, CODE_ISOLATED},
 	{"impair", required_argument, NULL, CODE_OTHER_SETTING},

@@ -27,6 +27,9 @@ const char options_help[] =
 	"  --port DEVARGS       a DPDK device: its driver's name and arguments\n"
 	"  --ip ADDR/LEN        an address of --port, IPv4 or IPv6; may be repeated\n"
 	"                       (ADDR/LEN@VID: in that 802.1Q VLAN)\n"
+	"  --gateway ADDR       the router of --port to all other networks\n"
+	"  --route \"PREFIX/LEN via ADDR\"\n"
+	"                       the router to one network; may be repeated\n"
 	"  --kernel IFACE       make a kernel interface of that name. It gets the frames of\n"
 	"                       --port that are not RoCE; its addresses are used\n"
 	"  --impair ARGS        damage packets on purpose, as a bad network does\n"
@@ -87,6 +90,8 @@ static const struct option long_options[] = {
 	{"udp", optional_argument, NULL, CODE_UDP},
 	{"port", required_argument, NULL, CODE_PORT},
 	{"ip", required_argument, NULL, CODE_IP},
+	{"gateway", required_argument, NULL, CODE_OTHER_SETTING},
+	{"route", required_argument, NULL, CODE_OTHER_SETTING},
 	{"kernel", required_argument, NULL, CODE_KERNEL},
 	{"impair", required_argument, NULL, CODE_OTHER_SETTING},
 	{"mtu", required_argument, NULL, CODE_OTHER_SETTING},

@@ -43,6 +43,7 @@ void command_line_make_way(struct settings *settings, bool netdev, bool port, bo
 		settings->udp = false;
 	if (netdev || ip) {
 		settings->ip_count = 0;
+		settings->route_count = 0;
 		settings->kernel[0] = '\0';
 	}
 }

@@ -22,6 +22,8 @@ static const struct variable {
 	{PREFIX "PORT", "port"},
 	{PREFIX "IMPAIR", "impair"},
 	{PREFIX "IP", "ip"},
+	{PREFIX "GATEWAY", "gateway"},
+	{PREFIX "ROUTE", "route"},
 	{PREFIX "SOCKET", "socket"},
 	{PREFIX "ISOLATED", "isolated"},
 	{PREFIX "NAME", "name"},
@@ -38,8 +40,8 @@ static const struct variable {
 	{PREFIX "STORES", "stores"},
 };
 
-/* Longest value: a full list of addresses. */
-#define VALUE_MAX ((size_t)SETTINGS_IPS_MAX * ADDRESS_TEXT_MAX)
+/* Longest value: a full list of routes. */
+#define VALUE_MAX LIST_TEXT_MAX
 static_assert(VALUE_MAX >= sizeof(((struct settings *)NULL)->port), "device arguments fit too");
 
 int settings_export(const struct settings *settings)

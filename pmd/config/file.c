@@ -23,8 +23,8 @@ static const char whitespace[] = " \t\r\n";
 
 /* The settings of a section [port NAME]. All others belong to uroced as a whole, or are not
  * uroced's. */
-static const char *const port_settings[] = {"netdev", "udp",	"port", "impair",
-					    "ip",     "kernel", "mtu",	"name"};
+static const char *const port_settings[] = {"netdev",  "udp",	"port",	  "impair", "ip",
+					    "gateway", "route", "kernel", "mtu",    "name"};
 
 /* Return why rte_cfgfile would skip or refuse a line; NULL: it takes the line. It names such a line
  * only in its log, which a running process needs for other messages. */

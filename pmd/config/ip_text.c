@@ -45,8 +45,8 @@ static const char *address_check_ipv6(const struct in6_addr *addr)
 	return NULL;
 }
 
-/* Parse a decimal number from 1 to `max`. Return -1 for anything else. */
-static int address_parse_number(const char *text, int max)
+/* Parse a decimal number from `min` to `max`. Return -1 for anything else. */
+static int address_parse_number(const char *text, int min, int max)
 {
 	int value = 0;
 
@@ -57,7 +57,7 @@ static int address_parse_number(const char *text, int max)
 			return -1;
 		value = value * 10 + *text - '0';
 	}
-	return value >= 1 && value <= max ? value : -1;
+	return value >= min && value <= max ? value : -1;
 }
 
 int address_parse(const char *text, struct settings_ip *ip, char *error, size_t error_size)
@@ -74,7 +74,7 @@ int address_parse(const char *text, struct settings_ip *ip, char *error, size_t 
 	at = strchr(addr, '@');
 	if (at != NULL) {
 		*at = '\0';
-		vlan = address_parse_number(at + 1, VLAN_MAX);
+		vlan = address_parse_number(at + 1, 1, VLAN_MAX);
 		if (vlan < 0)
 			return address_refuse(error, error_size, text,
 					      "a VLAN is a number from 1 to 4094");
@@ -88,14 +88,14 @@ int address_parse(const char *text, struct settings_ip *ip, char *error, size_t 
 
 	memset(ip, 0, sizeof(*ip));
 	if (inet_pton(AF_INET, addr, &v4) == 1) {
-		prefix_len = address_parse_number(slash + 1, 32);
+		prefix_len = address_parse_number(slash + 1, 1, 32);
 		if (prefix_len < 0)
 			return address_refuse(error, error_size, text,
 					      "the prefix length of IPv4 is a number from 1 to 32");
 		why = address_check_ipv4(ntohl(v4.s_addr), (unsigned int)prefix_len);
 		gid_from_ipv4(&v4, ip->gid);
 	} else if (inet_pton(AF_INET6, addr, &v6) == 1) {
-		prefix_len = address_parse_number(slash + 1, 128);
+		prefix_len = address_parse_number(slash + 1, 1, 128);
 		if (prefix_len < 0)
 			return address_refuse(
 				error, error_size, text,
@@ -114,15 +114,110 @@ int address_parse(const char *text, struct settings_ip *ip, char *error, size_t 
 	return 0;
 }
 
+static void gid_format(const uint8_t gid[GID_LEN], char text[INET6_ADDRSTRLEN])
+{
+	const bool is_ipv4 = gid_is_ipv4(gid);
+
+	inet_ntop(is_ipv4 ? AF_INET : AF_INET6, is_ipv4 ? gid + GID_IPV4_OFFSET : gid, text,
+		  INET6_ADDRSTRLEN);
+}
+
 void address_format(const struct settings_ip *ip, char *text)
 {
-	const bool is_ipv4 = gid_is_ipv4(ip->gid);
 	char addr[INET6_ADDRSTRLEN];
 
-	inet_ntop(is_ipv4 ? AF_INET : AF_INET6, is_ipv4 ? ip->gid + GID_IPV4_OFFSET : ip->gid, addr,
-		  sizeof(addr));
+	gid_format(ip->gid, addr);
 	if (ip->vlan < 0)
 		snprintf(text, ADDRESS_TEXT_MAX, "%s/%u", addr, ip->prefix_len);
 	else
 		snprintf(text, ADDRESS_TEXT_MAX, "%s/%u@%d", addr, ip->prefix_len, ip->vlan);
+}
+
+static bool gid_parse(const char *text, uint8_t gid[GID_LEN])
+{
+	struct in_addr v4;
+
+	if (inet_pton(AF_INET, text, &v4) == 1) {
+		gid_from_ipv4(&v4, gid);
+		return true;
+	}
+	return inet_pton(AF_INET6, text, gid) == 1 && !gid_is_ipv4(gid);
+}
+
+static bool gid_is_host(const uint8_t gid[GID_LEN])
+{
+	struct in6_addr v6;
+	uint32_t addr;
+
+	memcpy(&v6, gid, sizeof(v6));
+	if (!gid_is_ipv4(gid))
+		return address_check_ipv6(&v6) == NULL;
+	memcpy(&addr, gid + GID_IPV4_OFFSET, sizeof(addr));
+	return address_check_ipv4(ntohl(addr), 32) == NULL;
+}
+
+static int route_refuse(char *error, size_t error_size, const char *text, const char *why)
+{
+	snprintf(error, error_size, "route '%s': %s", text, why);
+	return -EINVAL;
+}
+
+/* Parse PREFIX/LEN. Return what is wrong, or NULL. */
+static const char *prefix_parse(char *text, struct settings_route *route)
+{
+	char *slash = strchr(text, '/');
+	unsigned int before;
+	int len;
+
+	if (slash == NULL)
+		return "write PREFIX/LEN via GATEWAY, as in 10.2.0.0/16 via 10.0.0.254";
+	*slash = '\0';
+	if (!gid_parse(text, route->prefix) || gid_is_multicast(route->prefix))
+		return "not the prefix of a network";
+	before = gid_is_ipv4(route->prefix) ? GID_IPV4_BITS : 0;
+	len = address_parse_number(slash + 1, 0, (int)(8 * GID_LEN - before));
+	if (len < 0)
+		return "the prefix length is a number up to 32, or 128 for IPv6";
+	route->prefix_len = (uint8_t)len;
+	for (unsigned int bit = before + (unsigned int)len; bit < 8 * GID_LEN; bit++) {
+		if (route->prefix[bit / 8] & 0x80 >> bit % 8)
+			return "the prefix has bits behind its length";
+	}
+	return NULL;
+}
+
+int route_parse(const char *text, bool is_gateway, struct settings_route *route, char *error,
+		size_t error_size)
+{
+	char prefix[ROUTE_TEXT_MAX], gateway[ROUTE_TEXT_MAX], end;
+	const char *why = NULL;
+
+	memset(route, 0, sizeof(*route));
+	if (strlen(text) >= ROUTE_TEXT_MAX)
+		return route_refuse(error, error_size, text, "too long");
+	if (is_gateway)
+		snprintf(gateway, sizeof(gateway), "%s", text);
+	else if (sscanf(text, "%s via %s %c", prefix, gateway, &end) != 2)
+		why = "write PREFIX/LEN via GATEWAY, as in 10.2.0.0/16 via 10.0.0.254";
+	else
+		why = prefix_parse(prefix, route);
+	if (why == NULL && (!gid_parse(gateway, route->gateway) || !gid_is_host(route->gateway)))
+		why = "the gateway is not the address of a host";
+	if (is_gateway && why == NULL && gid_is_ipv4(route->gateway))
+		gid_from_ipv4(&(uint32_t){0}, route->prefix);
+	if (why == NULL && gid_is_ipv4(route->prefix) != gid_is_ipv4(route->gateway))
+		why = "prefix and gateway are of different IP versions";
+	return why != NULL ? route_refuse(error, error_size, text, why) : 0;
+}
+
+void route_format(const struct settings_route *route, char *text)
+{
+	char prefix[INET6_ADDRSTRLEN], gateway[INET6_ADDRSTRLEN];
+
+	gid_format(route->prefix, prefix);
+	gid_format(route->gateway, gateway);
+	if (route->prefix_len == 0)
+		snprintf(text, ROUTE_TEXT_MAX, "%s", gateway);
+	else
+		snprintf(text, ROUTE_TEXT_MAX, "%s/%u via %s", prefix, route->prefix_len, gateway);
 }

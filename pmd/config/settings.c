@@ -13,6 +13,7 @@
 #include "base/tuning.h"
 #include "config/impair.h"
 #include "value.h"
+#include "wire/gid.h"
 #include "wire/headers.h"
 
 #define SECONDARY_MAX 1023				 /* queues of a port */
@@ -117,16 +118,42 @@ static int add_ip(struct settings *settings, const char *text, struct text *why)
 	return 0;
 }
 
-/* Add one address, or several separated by commas: a file says `ip = a, b`. */
-static int set_ip(const struct value *value, void *member, const char *text, struct text *why)
+static int add_route(struct settings *settings, const char *text, bool is_gateway, struct text *why)
+{
+	struct settings_route route;
+	const int rc = route_parse(text, is_gateway, &route, why->at, why->size);
+
+	if (rc < 0)
+		return rc;
+	for (size_t i = 0; i < settings->route_count; i++)
+		if (settings->routes[i].prefix_len == route.prefix_len &&
+		    memcmp(settings->routes[i].prefix, route.prefix, sizeof(route.prefix)) == 0)
+			return text_refuse(why, "route '%s': there are two to that network", text);
+	if (settings->route_count == SETTINGS_ROUTES_MAX)
+		return text_refuse(why, "route '%s': there are more than %d", text,
+				   SETTINGS_ROUTES_MAX);
+	settings->routes[settings->route_count++] = route;
+	return 0;
+}
+
+static int add_to_list(struct settings *settings, const char *name, const char *text,
+		       struct text *why)
+{
+	if (strcmp(name, "ip") == 0)
+		return add_ip(settings, text, why);
+	return add_route(settings, text, strcmp(name, "gateway") == 0, why);
+}
+
+/* Add one address or route, or several separated by commas: a file says `ip = a, b`. */
+static int set_list(const struct value *value, void *member, const char *text, struct text *why)
 {
 	struct settings *settings = member;
-	char list[SETTINGS_IPS_MAX * ADDRESS_TEXT_MAX];
+	char list[LIST_TEXT_MAX];
 	char *word, *rest = list;
 	int ret;
 
 	if (snprintf(list, sizeof(list), "%s", text) >= (int)sizeof(list))
-		return text_refuse(why, "%s: the list of addresses is too long", value->name);
+		return text_refuse(why, "%s: the list is too long", value->name);
 	while ((word = strsep(&rest, ",")) != NULL) {
 		char *end;
 
@@ -136,7 +163,7 @@ static int set_ip(const struct value *value, void *member, const char *text, str
 		if (*word == '\0')
 			return text_refuse(why, "%s: an address is missing in '%s'", value->name,
 					   text);
-		ret = add_ip(settings, word, why);
+		ret = add_to_list(settings, value->name, word, why);
 		if (ret < 0)
 			return ret;
 	}
@@ -155,7 +182,24 @@ static void get_ip(const struct value *value, const void *member, struct text *t
 	}
 }
 
-static const struct value_kind value_ip = {set_ip, get_ip};
+static void get_routes(const struct value *value, const void *member, struct text *text)
+{
+	const bool is_gateway = strcmp(value->name, "gateway") == 0;
+	const struct settings *settings = member;
+	char route[ROUTE_TEXT_MAX];
+	bool first = true;
+
+	for (size_t i = 0; i < settings->route_count; i++) {
+		if ((settings->routes[i].prefix_len == 0) != is_gateway)
+			continue;
+		route_format(&settings->routes[i], route);
+		text_add(text, "%s%s", first ? "" : ",", route);
+		first = false;
+	}
+}
+
+static const struct value_kind value_ip = {set_list, get_ip};
+static const struct value_kind value_routes = {set_list, get_routes};
 
 static int set_without(const struct value *value, void *member, const char *text, struct text *why)
 {
@@ -279,7 +323,10 @@ static const struct value values[] = {
 	{SETTING("metrics", path, metrics), .assumed = SETTINGS_DEFAULT_METRICS},
 	{SETTING("hand-over", choice, hand_over), CHOICES(hand_over_names)},
 	{SETTING("uplink", choice, uplink), CHOICES(uplink_names)},
-	{.name = "ip", .kind = &value_ip}, /* it sets several members */
+	/* These set several members. */
+	{.name = "ip", .kind = &value_ip},
+	{.name = "gateway", .kind = &value_routes},
+	{.name = "route", .kind = &value_routes},
 	{SETTING("name", word, name), .fits = names_device,
 	 .rule = "may only have letters, digits, '.', '_' and '-', and starts with a letter or "
 		 "digit"},
@@ -351,6 +398,43 @@ int settings_get(const struct settings *settings, const char *name, char *value,
 	return text.len < value_size ? 0 : -ENOSPC;
 }
 
+/* Return a gateway that is in no network of our addresses, or NULL. A link-local one is on each
+ * link. */
+static const struct settings_route *find_lost_gateway(const struct settings *settings)
+{
+	for (size_t i = 0; i < settings->route_count; i++) {
+		const struct settings_route *route = &settings->routes[i];
+		bool found = gid_is_link_local(route->gateway);
+
+		for (size_t k = 0; k < settings->ip_count; k++) {
+			const struct settings_ip *ip = &settings->ips[k];
+
+			found |= gid_is_ipv4(ip->gid) == gid_is_ipv4(route->gateway) &&
+				 gid_same_prefix(ip->gid, route->gateway,
+						 ip->prefix_len + (gid_is_ipv4(ip->gid)
+									   ? GID_IPV4_BITS
+									   : 0u));
+		}
+		if (!found)
+			return route;
+	}
+	return NULL;
+}
+
+static int check_routes(const struct settings *settings, struct text *why)
+{
+	const struct settings_route *lost = find_lost_gateway(settings);
+	char text[ROUTE_TEXT_MAX];
+
+	if (settings->route_count > 0 && settings->ip_count == 0)
+		return text_refuse(why, "gateway and route are for a port with ip; elsewhere the "
+					"kernel's routes are used: 'ip route add'");
+	if (!lost)
+		return 0;
+	route_format(lost, text);
+	return text_refuse(why, "route '%s': the gateway is in no network of ip", text);
+}
+
 int settings_check(const struct settings *settings, char *error, size_t error_size)
 {
 	struct text why = {error, error_size, 0};
@@ -393,5 +477,5 @@ int settings_check(const struct settings *settings, char *error, size_t error_si
 			settings->kernel);
 	if (has_port && !has_kernel && settings->ip_count == 0)
 		return text_refuse(&why, "port needs an address; set ip to ADDR/LEN");
-	return 0;
+	return check_routes(settings, &why);
 }

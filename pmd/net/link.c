@@ -15,6 +15,7 @@
 #include "link_internal.h"
 #include "net/arp.h"
 #include "net/echo.h"
+#include "net/icmp.h"
 #include "net/membership.h"
 #include "net/nd.h"
 #include "net/tag.h"
@@ -224,11 +225,57 @@ static size_t link_input_nd(struct link *link, int32_t vlan, const struct nd *nd
 	return nd_build_advertisement(reply, link->port.mac, nd);
 }
 
+static int link_find_hop(struct link *link, int32_t vlan, const uint8_t to[GID_LEN],
+			 uint8_t hop[GID_LEN])
+{
+	int rc;
+
+	pthread_mutex_lock(&link->addresses_lock);
+	rc = routes_find(&link->routes, &link->addresses, vlan, to, hop);
+	pthread_mutex_unlock(&link->addresses_lock);
+	return rc;
+}
+
+/*
+ * Believe a redirect only if it comes from the gateway that the packets go to now, and names a
+ * neighbour (RFC 1122, 3.2.2.2; RFC 4861, 8.1). An IPv6 gateway tells by its link-local address, so
+ * it is known by its MAC address.
+ */
+static void link_redirect(struct link *link, int32_t vlan, const struct icmp_notice *notice,
+			  uint64_t now_ns)
+{
+	uint8_t hop[GID_LEN];
+
+	if (link_find_hop(link, vlan, notice->to, hop) != 0 ||
+	    memcmp(hop, notice->to, GID_LEN) == 0 ||
+	    (gid_is_ipv4(hop) && memcmp(hop, notice->from, GID_LEN) != 0) ||
+	    !neigh_has_mac(&link->neighbours, vlan, hop, notice->mac, now_ns) ||
+	    addresses_have(&link->addresses, vlan, notice->gateway) ||
+	    (memcmp(notice->gateway, notice->to, GID_LEN) != 0 &&
+	     !addresses_on_link(&link->addresses, vlan, notice->gateway)))
+		return;
+	pthread_mutex_lock(&link->addresses_lock);
+	routes_redirect(&link->routes, vlan, notice->to, notice->gateway);
+	pthread_mutex_unlock(&link->addresses_lock);
+}
+
+static void link_input_icmp(struct link *link, int32_t vlan, const struct icmp_notice *notice,
+			    uint64_t now_ns)
+{
+	if (notice->kind == ICMP_REDIRECT) {
+		link_redirect(link, vlan, notice, now_ns);
+	} else if (memcmp(link->told_too_long, notice->to, GID_LEN) != 0) {
+		memcpy(link->told_too_long, notice->to, GID_LEN);
+		link_tell_too_long(link, notice);
+	}
+}
+
 /* Handle a frame whose tag was removed: the protocols are the same in every VLAN. */
 static size_t link_input_untagged(struct link *link, int32_t vlan, const uint8_t *frame, size_t len,
 				  uint64_t now_ns, uint8_t *reply)
 {
 	struct membership_query query;
+	struct icmp_notice notice;
 	struct arp arp;
 	struct nd nd;
 
@@ -240,6 +287,10 @@ static size_t link_input_untagged(struct link *link, int32_t vlan, const uint8_t
 		return 0;
 	if (membership_parse(frame, len, &query)) {
 		groups_asked(&link->groups, vlan, &query, now_ns);
+		return 0;
+	}
+	if (icmp_parse(&link->addresses, vlan, frame, len, &notice)) {
+		link_input_icmp(link, vlan, &notice, now_ns);
 		return 0;
 	}
 	return echo_reply(&link->addresses, vlan, link->port.mac, frame, len, reply,
@@ -343,8 +394,7 @@ int link_route(struct link *link, const struct address *from, const uint8_t dgid
 	}
 	if (from->ifindex != 0)
 		return link_route_kernel(link, from->ifindex, dgid, hop);
-	memcpy(hop->gid, dgid, GID_LEN);
-	return addresses_on_link(&link->addresses, from->vlan, dgid) ? 0 : -ENETUNREACH;
+	return link_find_hop(link, from->vlan, dgid, hop->gid);
 }
 
 bool link_resolve(struct link *link, uint16_t asker, const struct address *from,

@@ -3,6 +3,7 @@
 #ifndef LINK_INTERNAL_H
 #define LINK_INTERNAL_H
 
+#include "net/icmp.h"
 #include "net/link.h"
 #include "netdev/netdev.h"
 
@@ -17,6 +18,9 @@ void link_tell_addresses(const struct link *link, const struct addresses *before
 
 /** Log what else has changed at the interface since the last call. */
 void link_tell_interface(struct link *link, const struct netdev *netdev);
+
+/** Log that packets to a destination are longer than a router lets pass. */
+void link_tell_too_long(const struct link *link, const struct icmp_notice *notice);
 
 /** Keep the kernel silent on VLAN interfaces too: mute new ones, and close the sockets of those
  * that have gone. Returns 0, or the first error. */

@@ -130,18 +130,35 @@ static void link_add_own_addresses(const struct link *link, const struct setting
 	}
 }
 
+static void link_add_routes(struct routes *routes, const struct settings *settings)
+{
+	for (size_t i = 0; i < settings->route_count; i++) {
+		const struct settings_route *route = &settings->routes[i];
+
+		(void)routes_add(routes, route->prefix,
+				 route->prefix_len +
+					 (gid_is_ipv4(route->gateway) ? GID_IPV4_BITS : 0u),
+				 route->gateway);
+	}
+}
+
 bool link_change_addresses(struct link *link, const struct settings *settings, uint64_t now_ns)
 {
 	struct addresses addresses = {.count = 0};
+	struct routes routes = {.count = 0};
+	bool same;
 
 	if (link->ifindex != 0)
 		return false;
 	link_add_own_addresses(link, settings, &addresses);
-	if (addresses_same(&addresses, &link->addresses))
-		return false;
+	link_add_routes(&routes, settings);
+	same = addresses_same(&addresses, &link->addresses);
 	pthread_mutex_lock(&link->addresses_lock);
 	link->addresses = addresses;
+	link->routes = routes;
 	pthread_mutex_unlock(&link->addresses_lock);
+	if (same)
+		return false;
 	groups_follow(&link->groups, &link->addresses, now_ns);
 	return true;
 }
@@ -153,8 +170,10 @@ int link_open(struct link *link, const struct settings *settings)
 	groups_init(&link->groups);
 	rc = port_open(&link->port);
 	link->port.tsc_hz = runtime_tsc_hz();
-	if (rc == 0 && link->ifindex == 0)
+	if (rc == 0 && link->ifindex == 0) {
 		link_add_own_addresses(link, settings, &link->addresses);
+		link_add_routes(&link->routes, settings);
+	}
 	return rc;
 }
 

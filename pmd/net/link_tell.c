@@ -6,15 +6,20 @@
 #include "base/log.h"
 #include "link_internal.h"
 
+static void gid_text(const uint8_t gid[GID_LEN], char text[INET6_ADDRSTRLEN])
+{
+	const bool is_ipv4 = gid_is_ipv4(gid);
+
+	inet_ntop(is_ipv4 ? AF_INET : AF_INET6, is_ipv4 ? gid + GID_IPV4_OFFSET : gid, text,
+		  INET6_ADDRSTRLEN);
+}
+
 static void tell_address(const struct link *link, enum log_level level,
 			 const struct address *address, const char *what)
 {
-	char text[INET6_ADDRSTRLEN] = "";
+	char text[INET6_ADDRSTRLEN];
 
-	if (gid_is_ipv4(address->gid))
-		inet_ntop(AF_INET, address->gid + GID_IPV4_OFFSET, text, sizeof(text));
-	else
-		inet_ntop(AF_INET6, address->gid, text, sizeof(text));
+	gid_text(address->gid, text);
 	log_print(level, "%s: address %s %s", link->ifname, text, what);
 }
 
@@ -52,4 +57,17 @@ void link_tell_interface(struct link *link, const struct netdev *netdev)
 			 link->ifname, mac[0], mac[1], mac[2], mac[3], mac[4], mac[5]);
 	link->told_mtu_bytes = netdev->mtu_bytes;
 	memcpy(link->told_mac, mac, sizeof(link->told_mac));
+}
+
+/* A RoCE packet is as long as its queue pair's path MTU says, so nothing can be made shorter now.
+ */
+void link_tell_too_long(const struct link *link, const struct icmp_notice *notice)
+{
+	char to[INET6_ADDRSTRLEN], from[INET6_ADDRSTRLEN];
+
+	gid_text(notice->to, to);
+	gid_text(notice->from, from);
+	log_warn("%s: router %s drops packets to %s, because it passes %u bytes at most: use a "
+		 "shorter path MTU",
+		 link_name(link), from, to, notice->mtu_bytes);
 }

@@ -37,6 +37,15 @@ bool neigh_is_known(const struct neigh_table *table, int32_t vlan, const uint8_t
 	return i < NEIGH_MAX && neigh_is_fresh(&table->entries[i], now_ns);
 }
 
+bool neigh_has_mac(const struct neigh_table *table, int32_t vlan, const uint8_t gid[GID_LEN],
+		   const uint8_t mac[6], uint64_t now_ns)
+{
+	const size_t i = neigh_index(table, vlan, gid);
+
+	return i < NEIGH_MAX && neigh_is_fresh(&table->entries[i], now_ns) &&
+	       memcmp(table->entries[i].mac, mac, sizeof(table->entries[i].mac)) == 0;
+}
+
 /* Return true if nobody waits for a wanted neighbour any more: a waiting asker would have asked
  * again.
  */

@@ -5,8 +5,6 @@
 #include <errno.h>
 #include <string.h>
 
-#define IPV4_BITS (8 * GID_IPV4_OFFSET)
-
 void address_link_local(const uint8_t mac[6], uint8_t gid[GID_LEN])
 {
 	memset(gid, 0, GID_LEN);
@@ -75,16 +73,6 @@ bool addresses_first_of_vlan(const struct addresses *addresses, size_t index)
 	return true;
 }
 
-static bool same_prefix(const uint8_t *a, const uint8_t *b, unsigned int bits)
-{
-	const unsigned int bytes = bits / 8;
-	const uint8_t mask = (uint8_t)(0xff00 >> (bits % 8));
-
-	if (memcmp(a, b, bytes) != 0)
-		return false;
-	return bits % 8 == 0 || ((a[bytes] ^ b[bytes]) & mask) == 0;
-}
-
 bool addresses_same(const struct addresses *a, const struct addresses *b)
 {
 	for (size_t i = 0; i < a->count && i < b->count; i++) {
@@ -106,10 +94,10 @@ bool addresses_on_link(const struct addresses *addresses, int32_t vlan, const ui
 		return true;
 	for (size_t i = 0; i < addresses->count; i++) {
 		const struct address *own = &addresses->list[i];
-		const unsigned int bits = own->prefix_len + (ipv4 ? IPV4_BITS : 0u);
+		const unsigned int bits = own->prefix_len + (ipv4 ? GID_IPV4_BITS : 0u);
 
 		if (own->vlan == vlan && gid_is_ipv4(own->gid) == ipv4 && bits <= 8 * GID_LEN &&
-		    same_prefix(own->gid, gid, bits))
+		    gid_same_prefix(own->gid, gid, bits))
 			return true;
 	}
 	return false;

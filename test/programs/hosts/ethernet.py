@@ -22,6 +22,8 @@ ROCE = "udp port 4791 or (vlan and udp port 4791)"
 
 
 PREFIXES = {"ipv4": "10.9.5.", "ipv6": "fd09:5::"}  # addresses in the VLAN
+# Networks 1 and 2 behind a router, whose address in each ends with fe
+ROUTED = {"ipv4": ("10.9.{}.", "24", "254"), "ipv6": ("fd09:{}::", "64", "fe")}
 GROUPS = {"ipv4": "239.1.2.3", "ipv6": "ff0e::7"}  # the groups whose GIDs MULTICAST_GIDS names
 
 
@@ -75,6 +77,8 @@ class EthernetTest:
         for family, group in GROUPS.items():
             self._report.check(f"multicast: {family} is joined and left in every network", self._joins, family, group)
         self._report.check("tap: the kernel resolves and pings us", self._pings)
+        for family in ROUTED:
+            self._report.check(f"routes: {family} to hosts behind routers", self._routes, family)
         self._report.check("events: an address comes and goes, the link goes and comes", self._events)
 
     def _pings(self):
@@ -99,6 +103,32 @@ class EthernetTest:
                 raise CheckFailed("the program has ended", server.story("program"))
         finally:
             server.kill()
+
+    def _routes(self, family):
+        """Two ports that only uroce uses, and the kernel of a third namespace, which forwards between them. The programs meet
+        by a link of their own."""
+        prefix, length, last = ROUTED[family]
+        networks = [prefix.format(41 + number) for number in range(2)]
+        other = f"{networks[0]}{'0' if family == 'ipv4' else ''}/{length}"
+        ways = (["--gateway", f"{networks[0]}{last}"], ["--route", f"{other} via {networks[1]}{last}"])
+        router, *ends = [Namespace(role) for role in ("router", "end0", "end1")]
+        try:
+            router.run("sysctl", "-qw", "net.ipv4.ip_forward=1", "net.ipv6.conf.all.forwarding=1")
+            veth_pair(*ends, ("10.9.40.1", "10.9.40.2"))
+            for number, end in enumerate(ends):
+                router.run("ip", "link", "add", f"to{number}", "type", "veth", "peer", "name", "eth0", "netns", end.name)
+                router.run("ip", "addr", "add", f"{networks[number]}{last}/{length}", "dev", f"to{number}")
+                router.run("ip", "link", "set", f"to{number}", "up")
+                end.run("ip", "link", "set", "eth0", "up")
+            hosts = [LocalHost(f"routed-{number}", self._work_dir, [
+                *ends[number].prefix, UROCE_RUN, "--port", "net_af_packet0,iface=eth0",
+                "--ip", f"{networks[number]}1/{length}", *ways[number], "--"], number % os.cpu_count()) for number in range(2)]
+            self._port += 1
+            run_pair(PingPong([], 200, 4096), *(Side(host, DEVICE, "10.9.40.1", gid_index(gids(host, DEVICE), f"{network}1"))
+                                                for host, network in zip(hosts, networks)), self._port)
+        finally:
+            for namespace in (router, *ends):
+                namespace.remove()
 
     def _joins(self, family, group):
         """Check that the receiver of a group sends reports, which snooping switches need: untagged, and in each VLAN."""

@@ -153,6 +153,76 @@ TEST(settings_set__too_many_ips)
 	assert_int_equal(settings.ip_count, SETTINGS_IPS_MAX);
 }
 
+TEST(settings_set__routes)
+{
+	struct settings settings;
+	char text[256];
+
+	settings_init(&settings);
+	set(&settings, "gateway", "10.0.0.254, fe80::1");
+	set(&settings, "route", "10.2.0.0/16 via 10.0.0.253,fd02::/16  via fd00::2");
+	set(&settings, "route", "0.0.0.0/1 via 10.0.0.253");
+	assert_int_equal(settings.route_count, 5);
+	assert_int_equal(settings_get(&settings, "gateway", text, sizeof(text)), 0);
+	assert_string_equal(text, "10.0.0.254,fe80::1");
+	assert_int_equal(settings_get(&settings, "route", text, sizeof(text)), 0);
+	assert_string_equal(text, "10.2.0.0/16 via 10.0.0.253,fd02::/16 via fd00::2,"
+				  "0.0.0.0/1 via 10.0.0.253");
+	assert_refused("gateway", "10.0.0.0/8", "not the address of a host");
+	assert_refused("gateway", "224.0.0.1", "not the address of a host");
+	assert_refused("gateway", "::", "not the address of a host");
+	assert_refused("route", "10.2.0.0/16", "PREFIX/LEN via GATEWAY");
+	assert_refused("route", "10.2.0.0 via 10.0.0.1", "PREFIX/LEN via GATEWAY");
+	assert_refused("route", "10.2.0.0/16 via 10.0.0.1 dev", "PREFIX/LEN via GATEWAY");
+	assert_refused("route", "10.2.0.0/33 via 10.0.0.1", "prefix length");
+	assert_refused("route", "fd00::/129 via fe80::1", "prefix length");
+	assert_refused("route", "10.2.0.1/16 via 10.0.0.1", "bits behind its length");
+	assert_refused("route", "224.0.0.0/4 via 10.0.0.1", "not the prefix of a network");
+	assert_refused("route", "x/16 via 10.0.0.1", "not the prefix of a network");
+	assert_refused("route", "10.2.0.0/16 via fe80::1", "different IP versions");
+}
+
+TEST(settings_set__a_network_has_one_route)
+{
+	struct settings settings;
+	char error[256], text[64];
+
+	settings_init(&settings);
+	set(&settings, "gateway", "10.0.0.254");
+	assert_int_equal(settings_set(&settings, "gateway", "10.0.0.253", error, sizeof(error)),
+			 -EINVAL);
+	assert_non_null(strstr(error, "two to that network"));
+	set(&settings, "gateway", "fe80::1");
+	for (int i = 2; i < SETTINGS_ROUTES_MAX; i++) {
+		snprintf(text, sizeof(text), "10.%d.0.0/16 via 10.0.0.254", i);
+		set(&settings, "route", text);
+	}
+	assert_int_equal(settings_set(&settings, "route", "10.99.0.0/16 via 10.0.0.254", error,
+				      sizeof(error)),
+			 -EINVAL);
+	assert_non_null(strstr(error, "more than 16"));
+}
+
+TEST(settings_check__a_gateway_is_a_neighbour)
+{
+	struct settings settings;
+	char error[256];
+
+	settings_init(&settings);
+	set(&settings, "port", "net_null0");
+	set(&settings, "ip", "10.0.0.1/24");
+	set(&settings, "gateway", "10.0.0.254,fe80::1");
+	assert_int_equal(settings_check(&settings, error, sizeof(error)), 0);
+	set(&settings, "route", "10.2.0.0/16 via 10.0.1.254");
+	assert_int_equal(settings_check(&settings, error, sizeof(error)), -EINVAL);
+	assert_non_null(strstr(error, "in no network of ip"));
+	settings_init(&settings);
+	set(&settings, "netdev", "eth1");
+	set(&settings, "gateway", "fe80::1");
+	assert_int_equal(settings_check(&settings, error, sizeof(error)), -EINVAL);
+	assert_non_null(strstr(error, "ip route add"));
+}
+
 TEST(settings_set__mtu_range)
 {
 	static const char *const bad[] = {

@@ -13,6 +13,7 @@
 #define GID_LEN		16
 #define GID_IPV4_OFFSET 12 /* offset of the IPv4 address in its GID */
 #define GID_IPV4_LEN	4
+#define GID_IPV4_BITS	(8 * GID_IPV4_OFFSET) /* before the address */
 
 static inline bool gid_is_zero(const uint8_t gid[GID_LEN])
 {
@@ -42,6 +43,16 @@ static inline void gid_from_ipv4(const void *ipv4, uint8_t gid[GID_LEN])
 				    (uint64_t)address
 					    << (RTE_BYTE_ORDER == RTE_LITTLE_ENDIAN ? 32 : 0)};
 	memcpy(gid, &whole, sizeof(whole));
+}
+
+/** Return true if the first bits of two GIDs are the same; at most 8 * GID_LEN. */
+static inline bool gid_same_prefix(const uint8_t a[GID_LEN], const uint8_t b[GID_LEN],
+				   unsigned int bits)
+{
+	const unsigned int bytes = bits / 8;
+	const uint8_t mask = (uint8_t)(0xff00 >> (bits % 8));
+
+	return memcmp(a, b, bytes) == 0 && (bits % 8 == 0 || ((a[bytes] ^ b[bytes]) & mask) == 0);
 }
 
 /** Return true for ::1 and 127.0.0.0/8, which no packet may have. */

@@ -11,6 +11,7 @@
 #define SETTINGS_ENGINES_MAX	  16 /* of a device */
 #define SETTINGS_ENGINES_AUTO	  UINT32_MAX
 #define SETTINGS_IPS_MAX	  16
+#define SETTINGS_ROUTES_MAX	  16
 #define SETTINGS_PORTS_MAX	  16 /* of one uroced */
 #define SETTINGS_DEFAULT_FILE	  "/etc/uroce/uroce.conf"
 #define SETTINGS_DEFAULT_SOCKET	  "/run/uroce/uroced.sock"
@@ -79,6 +80,13 @@ struct settings_ip {
 	int16_t vlan;	    /* 802.1Q VLAN id, 5 in 10.0.0.1/24@5; -1: untagged */
 };
 
+/* A route of a port whose addresses are ours. */
+struct settings_route {
+	uint8_t prefix[16];  /* as a GID */
+	uint8_t prefix_len;  /* as written: 16 in 10.2.0.0/16; 0: the gateway of all else */
+	uint8_t gateway[16]; /* of the same IP version */
+};
+
 struct settings {
 	char netdev[64];  /* a kernel interface, or "" */
 	bool udp;	  /* its packets pass through a UDP socket */
@@ -100,6 +108,8 @@ struct settings {
 	enum settings_uplink uplink;	   /* uroced's */
 	struct settings_ip ips[SETTINGS_IPS_MAX];
 	size_t ip_count;
+	struct settings_route routes[SETTINGS_ROUTES_MAX];
+	size_t route_count;
 	uint32_t secondary; /* our number among the processes of the DPDK primary that owns the
 			       port; 0: the port is ours */
 	char name[64];	    /* "uroce0" */
@@ -130,8 +140,9 @@ void settings_init(struct settings *settings);
  * "socket-group", "socket-mode", "isolated", "isolated-mode", "metrics", "hand-over", "ip", "name",
  * "mtu", "engines", "progress", "log-level", "telemetry", "file-prefix", "max-qp", "max-memory",
  * "max-buffers", "capture", "cc", "sack", "stores", "without", "secondary", "kernel", "view",
- * "uplink"). The command line and the file both use it. "ip" may be set several times. "netdev" and
- * "port" also take "impair,ARGS,next=PORT", which sets "impair" too.
+ * "uplink", "gateway", "route"). The command line and the file both use it. "ip", "gateway" and
+ * "route" may be set several times. "netdev" and "port" also take "impair,ARGS,next=PORT", which
+ * sets "impair" too.
  *
  * @param error
  *   On failure: one line that says what is wrong with the value and what would be right.

@@ -10,6 +10,7 @@
 
 #include "net/groups.h"
 #include "net/neigh.h"
+#include "net/routes.h"
 #include "netdev/addresses.h"
 #include "netdev/early_drop.h"
 #include "port/port.h"
@@ -48,20 +49,22 @@ struct link {
 	void *remote_arg;
 	struct addresses addresses; /* the first is untagged and link-local */
 	/* the addresses of an interface may change; the engine's thread writes them */
-	pthread_mutex_t addresses_lock;
-	uint32_t told_mtu_bytes; /* the interface's, as it was last told */
-	uint8_t told_mac[6];	 /* likewise */
-	unsigned int ifindex;	 /* of a kernel interface that is shared or beside the port, which
-				    answers ARP itself; else 0 */
+	pthread_mutex_t addresses_lock; /* protects `routes`, too */
+	struct routes routes;		/* of a port whose addresses are the user's */
+	uint32_t told_mtu_bytes;	/* the interface's, as it was last told */
+	uint8_t told_mac[6];		/* likewise */
+	unsigned int ifindex; /* of a kernel interface that is shared or beside the port, which
+				 answers ARP itself; else 0 */
 	char ifname[16];
 	bool by_udp; /* the port is a UDP socket: the kernel finds next hops */
 	int mute_fd; /* keeps the kernel silent about RoCE, or -1 */
 	struct link_mute mutes[ADDRESSES_MAX];
 	size_t mute_count;
-	struct early_drop early_drop;  /* engine's thread */
-	int watch_fd;		       /* readable when addresses have changed; or -1 */
-	struct neigh_table neighbours; /* engine's lock */
-	struct groups groups;	       /* engine's lock */
+	struct early_drop early_drop;	/* engine's thread */
+	int watch_fd;			/* readable when addresses have changed; or -1 */
+	struct neigh_table neighbours;	/* engine's lock */
+	struct groups groups;		/* engine's lock */
+	uint8_t told_too_long[GID_LEN]; /* engine's lock: the last destination that was logged */
 };
 
 /** Return the name by which the user knows the port: the interface's, or the DPDK device's.
@@ -95,8 +98,8 @@ void link_close(struct link *link);
  */
 int link_use_interface(struct link *link, const char *name);
 
-/** Give a port that is not a kernel interface the addresses of new settings. Return true if they
- * are others. Engine's thread. */
+/** Give a port that is not a kernel interface the addresses and routes of new settings. Return true
+ * if the addresses are others. Engine's thread. */
 bool link_change_addresses(struct link *link, const struct settings *settings, uint64_t now_ns);
 
 /** Read the interface's addresses again if the kernel reports a change. Return true if it did.
@@ -149,8 +152,8 @@ struct link_hop {
 	uint8_t gid[GID_LEN]; /* not known: the neighbour to resolve */
 };
 
-/** Find the next hop from one of our addresses, by our prefixes or the kernel's routes. MT-safe;
- * queries the kernel. 0 or -ENETUNREACH. */
+/** Find the next hop from one of our addresses, by our routes or the kernel's. MT-safe; queries the
+ * kernel. 0 or -ENETUNREACH. */
 int link_route(struct link *link, const struct address *from, const uint8_t dgid[GID_LEN],
 	       struct link_hop *hop);
 

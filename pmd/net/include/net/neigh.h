@@ -45,6 +45,10 @@ struct neigh_table {
 bool neigh_is_known(const struct neigh_table *table, int32_t vlan, const uint8_t gid[GID_LEN],
 		    uint64_t now_ns);
 
+/** Return true if a neighbour is known, not too old, and has this MAC address. Changes nothing. */
+bool neigh_has_mac(const struct neigh_table *table, int32_t vlan, const uint8_t gid[GID_LEN],
+		   const uint8_t mac[6], uint64_t now_ns);
+
 /**
  * Look up a neighbour. If it is unknown or its entry too old, the entry becomes wanted.
  *

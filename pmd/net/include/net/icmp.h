@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What routers tell about packets of ours: a better gateway, or that a packet was too long. */
+#ifndef NET_ICMP_H
+#define NET_ICMP_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "netdev/addresses.h"
+
+enum icmp_kind {
+	ICMP_REDIRECT, /* RFC 792 type 5; RFC 4861 type 137 */
+	ICMP_TOO_LONG, /* RFC 1191; RFC 4443 type 2 */
+};
+
+struct icmp_notice {
+	enum icmp_kind kind;
+	uint8_t mac[6];		  /* that the frame came from */
+	uint8_t from[GID_LEN];	  /* the router that tells */
+	uint8_t to[GID_LEN];	  /* where the packet goes that it is about */
+	uint8_t gateway[GID_LEN]; /* ICMP_REDIRECT: the better one; `to` itself: it is on the link
+				   */
+	uint32_t mtu_bytes; /* ICMP_TOO_LONG: the longest IP packet that passes; 0: not told */
+};
+
+/**
+ * Parse a message to one of our addresses in a VLAN. The frame has no tag. MT-safe.
+ *
+ * @return
+ *   False if it is none of these, or malformed, or not about a RoCE packet that we can have sent.
+ * An IPv6 redirect need not contain the packet.
+ */
+bool icmp_parse(const struct addresses *own, int32_t vlan, const uint8_t *frame, size_t len,
+		struct icmp_notice *notice);
+
+#endif

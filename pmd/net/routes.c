@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Routes and redirects. */
+#include "net/routes.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include <rte_common.h>
+
+bool routes_add(struct routes *routes, const uint8_t prefix[GID_LEN], unsigned int bits,
+		const uint8_t gateway[GID_LEN])
+{
+	struct route *route = &routes->list[routes->count];
+
+	if (routes->count == ROUTES_MAX)
+		return false;
+	memcpy(route->prefix, prefix, GID_LEN);
+	memcpy(route->gateway, gateway, GID_LEN);
+	route->bits = (uint8_t)bits;
+	routes->count++;
+	return true;
+}
+
+static struct route_redirect *find_redirect(const struct routes *routes, int32_t vlan,
+					    const uint8_t to[GID_LEN])
+{
+	const uint32_t count = RTE_MIN(routes->redirect_count, (uint32_t)ROUTES_REDIRECTS_MAX);
+
+	for (uint32_t i = 0; i < count; i++) {
+		const struct route_redirect *redirect = &routes->redirects[i];
+
+		if (redirect->vlan == vlan && memcmp(redirect->to, to, GID_LEN) == 0)
+			return (struct route_redirect *)(uintptr_t)redirect;
+	}
+	return NULL;
+}
+
+/* An IPv4 address has the prefix of no IPv6 network but ::/0, which is not its gateway's. */
+static bool route_fits(const struct route *route, const struct addresses *own, int32_t vlan,
+		       const uint8_t to[GID_LEN])
+{
+	return gid_is_ipv4(route->gateway) == gid_is_ipv4(to) &&
+	       gid_same_prefix(route->prefix, to, route->bits) &&
+	       addresses_on_link(own, vlan, route->gateway);
+}
+
+int routes_find(const struct routes *routes, const struct addresses *own, int32_t vlan,
+		const uint8_t to[GID_LEN], uint8_t hop[GID_LEN])
+{
+	const struct route_redirect *redirect = find_redirect(routes, vlan, to);
+	const struct route *best = NULL;
+
+	memcpy(hop, to, GID_LEN);
+	if (addresses_on_link(own, vlan, to))
+		return 0;
+	if (redirect) {
+		memcpy(hop, redirect->gateway, GID_LEN);
+		return 0;
+	}
+	for (uint32_t i = 0; i < routes->count; i++) {
+		const struct route *route = &routes->list[i];
+
+		if (route_fits(route, own, vlan, to) && (!best || route->bits > best->bits))
+			best = route;
+	}
+	if (!best)
+		return -ENETUNREACH;
+	memcpy(hop, best->gateway, GID_LEN);
+	return 0;
+}
+
+void routes_redirect(struct routes *routes, int32_t vlan, const uint8_t to[GID_LEN],
+		     const uint8_t gateway[GID_LEN])
+{
+	struct route_redirect *redirect = find_redirect(routes, vlan, to);
+
+	if (!redirect)
+		redirect = &routes->redirects[routes->redirect_count++ % ROUTES_REDIRECTS_MAX];
+	memcpy(redirect->to, to, GID_LEN);
+	memcpy(redirect->gateway, gateway, GID_LEN);
+	redirect->vlan = vlan;
+}
