@@ -398,8 +398,7 @@ int settings_get(const struct settings *settings, const char *name, char *value,
 	return text.len < value_size ? 0 : -ENOSPC;
 }
 
-/* Return a gateway that is in no network of our addresses, or NULL. A link-local one is on each
- * link. */
+/* Return a gateway that is no neighbour, or NULL. A link-local one is on each link. */
 static const struct settings_route *find_lost_gateway(const struct settings *settings)
 {
 	for (size_t i = 0; i < settings->route_count; i++) {
@@ -409,6 +408,8 @@ static const struct settings_route *find_lost_gateway(const struct settings *set
 		for (size_t k = 0; k < settings->ip_count; k++) {
 			const struct settings_ip *ip = &settings->ips[k];
 
+			if (memcmp(ip->gid, route->gateway, sizeof(ip->gid)) == 0)
+				return route;
 			found |= gid_is_ipv4(ip->gid) == gid_is_ipv4(route->gateway) &&
 				 gid_same_prefix(ip->gid, route->gateway,
 						 ip->prefix_len + (gid_is_ipv4(ip->gid)
@@ -432,7 +433,8 @@ static int check_routes(const struct settings *settings, struct text *why)
 	if (!lost)
 		return 0;
 	route_format(lost, text);
-	return text_refuse(why, "route '%s': the gateway is in no network of ip", text);
+	return text_refuse(
+		why, "route '%s': the gateway is an address of ip, or in no network of ip", text);
 }
 
 int settings_check(const struct settings *settings, char *error, size_t error_size)

@@ -424,6 +424,9 @@ void engine_receive_now(struct engine *engine)
 	lcore_leave(lcore);
 }
 
+/* Frames that may come before a MAD is told. Answers wait meanwhile. */
+#define REST_FRAMES 256
+
 /*
  * Receive what peers sent before a MAD that has just come: acknowledgements, before the end of
  * their connection. It may have come by another way. For example, acknowledgements come by a lane
@@ -438,7 +441,7 @@ static unsigned int engine_receive_rest(struct engine *engine)
 	do {
 		work += engine_receive_held(engine);
 		frames += engine->taken;
-	} while (engine->taken >= RX_BURST && frames < ENGINE_FULL_FRAMES);
+	} while (engine->taken >= RX_BURST && frames < REST_FRAMES);
 	return work;
 }
 
@@ -531,11 +534,12 @@ void engine_empty_port(struct engine *engine)
 }
 
 /* Return true if work is left that waits for no timer: packets that one engine poll or the port
- * could not take, packets to ourselves, and held acknowledgements. */
+ * could not take, packets to ourselves, held acknowledgements, and events that were not told. */
 static bool engine_has_left(const struct engine *engine)
 {
 	return tx_left(&engine->tx) > 0 || engine->tx.stuck || tx_loop_count(&engine->tx) > 0 ||
 	       !TAILQ_EMPTY(&engine->ready) ||
+	       (engine_is_first(engine) && engine->device->gsi_untold) ||
 	       (unlikely(engine->engines) && engines_has_more(engine));
 }
 

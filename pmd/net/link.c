@@ -25,6 +25,9 @@
 #include "netdev/watch.h"
 #include "port/udp_port.h"
 
+/* Whoever can reach us may tell that a packet was too long, and must not fill the log. */
+#define TOO_LONG_PERIOD_NS UINT64_C(10000000000)
+
 static void link_close_fd(int fd)
 {
 	if (fd >= 0)
@@ -251,11 +254,11 @@ static void link_redirect(struct link *link, int32_t vlan, const struct icmp_not
 	    (gid_is_ipv4(hop) && memcmp(hop, notice->from, GID_LEN) != 0) ||
 	    !neigh_has_mac(&link->neighbours, vlan, hop, notice->mac, now_ns) ||
 	    addresses_have(&link->addresses, vlan, notice->gateway) ||
-	    (memcmp(notice->gateway, notice->to, GID_LEN) != 0 &&
+	    ((gid_is_ipv4(hop) || memcmp(notice->gateway, notice->to, GID_LEN) != 0) &&
 	     !addresses_on_link(&link->addresses, vlan, notice->gateway)))
 		return;
 	pthread_mutex_lock(&link->addresses_lock);
-	routes_redirect(&link->routes, vlan, notice->to, notice->gateway);
+	routes_redirect(&link->routes, vlan, notice->to, notice->gateway, now_ns);
 	pthread_mutex_unlock(&link->addresses_lock);
 }
 
@@ -264,8 +267,8 @@ static void link_input_icmp(struct link *link, int32_t vlan, const struct icmp_n
 {
 	if (notice->kind == ICMP_REDIRECT) {
 		link_redirect(link, vlan, notice, now_ns);
-	} else if (memcmp(link->told_too_long, notice->to, GID_LEN) != 0) {
-		memcpy(link->told_too_long, notice->to, GID_LEN);
+	} else if (now_ns >= link->too_long_due_ns) {
+		link->too_long_due_ns = now_ns + TOO_LONG_PERIOD_NS;
 		link_tell_too_long(link, notice);
 	}
 }
@@ -347,6 +350,9 @@ size_t link_report(struct link *link, uint64_t now_ns, uint8_t *frame)
 {
 	if (link->remote)
 		return 0;
+	pthread_mutex_lock(&link->addresses_lock);
+	routes_age(&link->routes, now_ns);
+	pthread_mutex_unlock(&link->addresses_lock);
 	return groups_report(&link->groups, now_ns, link->port.mac, &link->addresses, frame);
 }
 

@@ -192,6 +192,7 @@ int link_open_guest(struct link *link, struct guest *guest, const struct setting
 	if (rc != 0)
 		return rc;
 	link_add_own_addresses(link, settings, &link->addresses);
+	link_add_routes(&link->routes, settings);
 	guest_steer(guest, &link->addresses);
 	return 0;
 }

@@ -67,7 +67,7 @@ void link_tell_too_long(const struct link *link, const struct icmp_notice *notic
 
 	gid_text(notice->to, to);
 	gid_text(notice->from, from);
-	log_warn("%s: router %s drops packets to %s, because it passes %u bytes at most: use a "
-		 "shorter path MTU",
+	log_warn("%s: router %s drops packets to %s, because they are too long: use a shorter path "
+		 "MTU (it passes %u bytes; 0: it does not say)",
 		 link_name(link), from, to, notice->mtu_bytes);
 }

@@ -70,7 +70,7 @@ int routes_find(const struct routes *routes, const struct addresses *own, int32_
 }
 
 void routes_redirect(struct routes *routes, int32_t vlan, const uint8_t to[GID_LEN],
-		     const uint8_t gateway[GID_LEN])
+		     const uint8_t gateway[GID_LEN], uint64_t now_ns)
 {
 	struct route_redirect *redirect = find_redirect(routes, vlan, to);
 
@@ -79,4 +79,18 @@ void routes_redirect(struct routes *routes, int32_t vlan, const uint8_t to[GID_L
 	memcpy(redirect->to, to, GID_LEN);
 	memcpy(redirect->gateway, gateway, GID_LEN);
 	redirect->vlan = vlan;
+	redirect->at_ns = now_ns;
+}
+
+/* Nothing is sent to the address zero, so such an entry is never found. */
+void routes_age(struct routes *routes, uint64_t now_ns)
+{
+	const uint32_t count = RTE_MIN(routes->redirect_count, (uint32_t)ROUTES_REDIRECTS_MAX);
+
+	for (uint32_t i = 0; i < count; i++) {
+		struct route_redirect *redirect = &routes->redirects[i];
+
+		if (now_ns - redirect->at_ns > ROUTES_REDIRECT_NS)
+			memset(redirect->to, 0, sizeof(redirect->to));
+	}
 }

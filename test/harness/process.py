@@ -203,8 +203,8 @@ class LocalHost:
         if cpu is not None:
             self._prefix = ["taskset", "-c", str(cpu), *self._prefix]
 
-    def start(self, argv):
-        return Process([*self._prefix, *argv], os.path.join(self._log_dir, f"{self.name}.log"))
+    def start(self, argv, nice=PRECEDENCE):
+        return Process([*self._prefix, *argv], os.path.join(self._log_dir, f"{self.name}.log"), nice)
 
 
 class Namespace:

@@ -58,7 +58,8 @@ static const char usage[] =
 	"  --sample-us N        look at flows and queues so often\n"
 	"  --until-us N         end at that time\n"
 	"  --cc none|dcqcn|swift  congestion control (none)\n"
-	"  --peer keeps|drops   what receivers do with packets out of order (keeps)\n"
+	"  --peer KIND          what receivers do with packets out of order: keeps (default),\n"
+	"                       drops, or uroce, which also tells of them\n"
 	"  --window N           most packets in flight of a queue pair\n"
 	"  --timeout N          of queue pairs: 4.096 us * 2^N (6)\n"
 	"  --mtu N              path MTU (1024)\n"
@@ -237,7 +238,7 @@ static void take_topology(struct topology_attr *attr, int code, const char *name
 static void take_traffic(struct traffic_attr *attr, int code, const char *name, const char *text)
 {
 	static const char *const kinds[] = {"poisson", "incast", "permutation", "stream", NULL};
-	static const char *const peers[] = {"drops", "keeps", NULL};
+	static const char *const peers[] = {"drops", "keeps", "uroce", NULL};
 	static const char *const mtus[] = {"256", "512", "1024", "2048", "4096", NULL};
 
 	switch (code) {
@@ -274,7 +275,7 @@ static void take_traffic(struct traffic_attr *attr, int code, const char *name, 
 			bad(name, text);
 		break;
 	case CODE_PEER:
-		attr->conn.keeps = word(name, text, peers) == 1;
+		attr->conn.peer = (enum conn_peer)word(name, text, peers);
 		break;
 	case CODE_WINDOW:
 		attr->conn.window_max = (uint16_t)number(name, text, 1, 4096);
@@ -309,7 +310,7 @@ static void take_options(struct experiment *experiment, int argc, char **argv)
 			    .senders = 1,
 			    .rounds = 1,
 			    .bytes = 1000000,
-			    .conn = {.mtu = IBV_MTU_1024, .timeout = 6, .keeps = true},
+			    .conn = {.mtu = IBV_MTU_1024, .timeout = 6, .peer = CONN_PEER_KEEPS},
 			    .seed = 1},
 		.until_ns = UINT64_C(1000000) * UNTIL_MS,
 	};

@@ -288,23 +288,25 @@ void host_fini(struct host *host)
 
 static void conn_init(struct conn *conn, struct host *host, const struct conn_attr *attr)
 {
-	struct qp_init init = {.pd = host->pd,
-			       .send_cq = host->cq,
-			       .recv_cq = host->cq,
-			       .type = IBV_QPT_RC,
-			       .cap = {.max_send_wr = DEPTH,
-				       .max_recv_wr = DEPTH,
-				       .max_send_sge = 1,
-				       .max_recv_sge = 1},
-			       .home = device_first(host->device),
-			       .counters = &device_first(host->device)->counters,
-			       .ooo = attr->keeps ? device_first(host->device)->ooo : NULL,
-			       .max_rd_atomic = 1,
-			       .max_dest_rd_atomic = 1,
-			       .window_max = attr->window_max,
-			       .cc = device_engine_cc(device_first(host->device)),
-			       .port_mtu = host->device->mtu,
-			       .user = conn};
+	struct qp_init init = {
+		.pd = host->pd,
+		.send_cq = host->cq,
+		.recv_cq = host->cq,
+		.type = IBV_QPT_RC,
+		.cap = {.max_send_wr = DEPTH,
+			.max_recv_wr = DEPTH,
+			.max_send_sge = 1,
+			.max_recv_sge = 1},
+		.home = device_first(host->device),
+		.counters = &device_first(host->device)->counters,
+		.ooo = attr->peer != CONN_PEER_DROPS ? device_first(host->device)->ooo : NULL,
+		.sack = attr->peer == CONN_PEER_UROCE ? SACK_INTRODUCED : SACK_NEVER,
+		.max_rd_atomic = 1,
+		.max_dest_rd_atomic = 1,
+		.window_max = attr->window_max,
+		.cc = device_engine_cc(device_first(host->device)),
+		.port_mtu = host->device->mtu,
+		.user = conn};
 	struct ibv_qp_cap granted;
 
 	*conn = (struct conn){.host = host, .timer_ns = UINT64_MAX};

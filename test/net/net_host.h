@@ -24,13 +24,20 @@ struct mr;
 struct pd;
 struct qp;
 
+/* What receivers do with packets that come out of order. */
+enum conn_peer {
+	CONN_PEER_DROPS, /* go-back-N */
+	CONN_PEER_KEEPS,
+	CONN_PEER_UROCE, /* keeps them, and tells of them */
+};
+
 /* Attributes of every queue pair. */
 struct conn_attr {
 	enum ibv_mtu mtu;
 	uint16_t window_max; /* packets in flight; 0: the default */
 	uint8_t timeout;     /* 4.096 us * 2^timeout */
-	bool keeps;	     /* packets that come out of order; else the peer is go-back-N */
-	enum cc_kind cc;     /* congestion control */
+	enum conn_peer peer;
+	enum cc_kind cc; /* congestion control */
 };
 
 /* One end of a connection. */

@@ -25,7 +25,7 @@ INCAST_SENDERS = (5, 10, 20, 30, 40, 50)
 INCAST_BYTES = 150000000
 LOSSES = (10, 30, 100, 300, 1000, 3000, 10000, 30000, 100000)  # of a million
 LOSS_LINK = (*PAIR[:4], "--gbps", "100", "--latency-ns", "2500", "--buffer", "4000000", "--timeout", "8")
-LOSS_PEERS = (("receiver drops (go-back-N)", "drops"), ("receiver keeps", "keeps"))
+LOSS_PEERS = (("receiver drops (go-back-N)", "drops"), ("receiver keeps", "keeps"), ("uroce", "uroce"))
 ALGORITHMS = ("none", "dcqcn", "swift")
 # Ten long flows to one host: two of them until 20 ms, all from then on.
 SHARE_BYTES, SHARE_STAGGER_US, SHARE_UNTIL_US = 800000000, 10000, 40000

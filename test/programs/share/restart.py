@@ -13,6 +13,8 @@ from programs.share.share import SECONDS, Uroced
 
 FIRST_PORT = 26000
 TIMES = 10
+SOME = 3  # in place of TIMES in each run but a complete one
+NICE = 10  # of the programs that work all the time: an uroced that starts needs a CPU
 TABLE = "uroce-resume-0"
 ADDRESS = "10.9.6.1"
 RESUMED = re.compile(r"resumed (\d+) of (\d+) programs in (\d+) ms")
@@ -36,9 +38,9 @@ class RestartTest:
     def run_all(self):
         if not self._report.require("restart: uroced starts", self._start):
             return
-        times = TIMES if self._report.complete else 3
+        times = TIMES if self._report.complete else SOME
         if self._report.require("restart: programs start", self._begin):
-            self._check(f"--replace, {TIMES} times", self._replaced, TIMES)
+            self._check(f"--replace, {times} times", self._replaced, times)
             self._check(f"killed and started again, {times} times", self._started_again, signal.SIGKILL, times)
             self._check(f"ended and started again, {times} times", self._started_again, signal.SIGTERM, times)
             self._check("another program connects", self._connects)
@@ -66,11 +68,11 @@ class RestartTest:
 
     def _run_pair(self, hosts, argv, port, ready):
         """Start a server and a client, which run until they are killed."""
-        server = hosts[0].start(argv(None))
+        server = hosts[0].start(argv(None), NICE)
         self._programs.append(server)
         if not wait_until(lambda: ready(server, port), SECONDS):
             raise CheckFailed("the server does not listen", server.story("server"))
-        self._programs.append(hosts[1].start(argv(ADDRESS)))
+        self._programs.append(hosts[1].start(argv(ADDRESS), NICE))
 
     def _begin(self):
         def bw(port):

@@ -217,6 +217,12 @@ TEST(settings_check__a_gateway_is_a_neighbour)
 	assert_int_equal(settings_check(&settings, error, sizeof(error)), -EINVAL);
 	assert_non_null(strstr(error, "in no network of ip"));
 	settings_init(&settings);
+	set(&settings, "port", "net_null0");
+	set(&settings, "ip", "10.0.0.1/24");
+	set(&settings, "gateway", "10.0.0.1");
+	assert_int_equal(settings_check(&settings, error, sizeof(error)), -EINVAL);
+	assert_non_null(strstr(error, "an address of ip"));
+	settings_init(&settings);
 	set(&settings, "netdev", "eth1");
 	set(&settings, "gateway", "fe80::1");
 	assert_int_equal(settings_check(&settings, error, sizeof(error)), -EINVAL);

@@ -125,14 +125,23 @@ TEST(routes_redirect__forgets_the_oldest)
 
 	for (unsigned int i = 0; i <= ROUTES_REDIRECTS_MAX; i++) {
 		to[15] = (uint8_t)i;
-		routes_redirect(&link.routes, VLAN_NONE, to, other4);
-		routes_redirect(&link.routes, VLAN_NONE, to, other4);
+		routes_redirect(&link.routes, VLAN_NONE, to, other4, 1);
+		routes_redirect(&link.routes, VLAN_NONE, to, other4, 1);
 	}
 	assert_memory_equal(hop_to(to), other4, GID_LEN);
 	to[15] = 1;
 	assert_memory_equal(hop_to(to), other4, GID_LEN);
 	to[15] = 0;
 	assert_memory_equal(hop_to(to), router4, GID_LEN);
+}
+
+TEST(link_report__forgets_old_redirects)
+{
+	routes_redirect(&link.routes, VLAN_NONE, far4, other4, 1);
+	assert_int_equal(link_report(&link, 1 + ROUTES_REDIRECT_NS, reply), 0);
+	assert_memory_equal(hop_to(far4), other4, GID_LEN);
+	assert_int_equal(link_report(&link, 2 + ROUTES_REDIRECT_NS, reply), 0);
+	assert_memory_equal(hop_to(far4), router4, GID_LEN);
 }
 
 /* What a message of a router has. */
@@ -265,11 +274,9 @@ TEST(link_input__believes_redirects_of_the_gateway_alone)
 		REFUSES(cut, 1);
 		REFUSES(spoilt, true);
 	}
-	/* The host is a neighbour after all. */
 	told = good;
-	told.gateway = far4;
-	assert_true(believes(&told, true));
-	assert_memory_equal(hop_to(far4), far4, GID_LEN);
+	told.gateway = far4; /* only IPv6 lets a router say that a host is a neighbour */
+	assert_false(believes(&told, true));
 }
 
 TEST(link_input__believes_ipv6_redirects_of_the_gateway_alone)
@@ -306,7 +313,7 @@ TEST(link_input__no_redirect_of_a_neighbour)
 	const uint8_t to[GID_LEN] = GID4(10, 0, 0, 9);
 
 	assert_memory_equal(hop_to(to), to, GID_LEN);
-	routes_redirect(&link.routes, VLAN_NONE, to, other4);
+	routes_redirect(&link.routes, VLAN_NONE, to, other4, 1);
 	assert_memory_equal(hop_to(to), to, GID_LEN);
 }
 

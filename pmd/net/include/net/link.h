@@ -60,11 +60,11 @@ struct link {
 	int mute_fd; /* keeps the kernel silent about RoCE, or -1 */
 	struct link_mute mutes[ADDRESSES_MAX];
 	size_t mute_count;
-	struct early_drop early_drop;	/* engine's thread */
-	int watch_fd;			/* readable when addresses have changed; or -1 */
-	struct neigh_table neighbours;	/* engine's lock */
-	struct groups groups;		/* engine's lock */
-	uint8_t told_too_long[GID_LEN]; /* engine's lock: the last destination that was logged */
+	struct early_drop early_drop;  /* engine's thread */
+	int watch_fd;		       /* readable when addresses have changed; or -1 */
+	struct neigh_table neighbours; /* engine's lock */
+	struct groups groups;	       /* engine's lock */
+	uint64_t too_long_due_ns;      /* engine's thread: no such message is logged before */
 };
 
 /** Return the name by which the user knows the port: the interface's, or the DPDK device's.

@@ -11,6 +11,8 @@
 
 #define ROUTES_MAX	     16
 #define ROUTES_REDIRECTS_MAX 64
+/* A redirect is forgotten then: only the gateway that it names could correct it. */
+#define ROUTES_REDIRECT_NS UINT64_C(600000000000)
 
 struct route {
 	uint8_t prefix[GID_LEN];
@@ -21,6 +23,7 @@ struct route {
 struct route_redirect {
 	uint8_t to[GID_LEN];
 	int32_t vlan;
+	uint64_t at_ns;
 	uint8_t gateway[GID_LEN]; /* `to` itself: it is on the link */
 };
 
@@ -50,6 +53,9 @@ int routes_find(const struct routes *routes, const struct addresses *own, int32_
 /** Send packets to a destination to this gateway from now on. The oldest redirect may be forgotten.
  */
 void routes_redirect(struct routes *routes, int32_t vlan, const uint8_t to[GID_LEN],
-		     const uint8_t gateway[GID_LEN]);
+		     const uint8_t gateway[GID_LEN], uint64_t now_ns);
+
+/** Forget old redirects. Call it now and then. */
+void routes_age(struct routes *routes, uint64_t now_ns);
 
 #endif
