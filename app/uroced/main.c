@@ -175,6 +175,16 @@ static void read_again(void)
 	log_info("settings are read again");
 }
 
+/* Return true if each port's programs have been told that another uroced takes over. */
+static bool all_must_leave(void)
+{
+	for (size_t i = 0; i < server_count; i++) {
+		if (!serve_must_leave(servers[i]))
+			return false;
+	}
+	return true;
+}
+
 /* Serve a port until uroced ends. Each port has a thread. */
 static void serve(struct server *server)
 {
@@ -203,7 +213,8 @@ static void serve(struct server *server)
 		if (reread && server == servers[0])
 			read_again();
 		polls = 0;
-		if (serve_must_leave(server) || (serve_is_lost(server) && all_are_lost()))
+		if ((serve_must_leave(server) && all_must_leave()) ||
+		    (serve_is_lost(server) && all_are_lost()))
 			on_signal(0);
 	}
 }

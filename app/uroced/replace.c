@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <poll.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -149,8 +150,10 @@ void replace_take_over(void *arg)
 		(void)replace_tell(others[i], 1);
 	/* They end with the process. */
 	for (size_t i = 0; i < other_count; i++) {
-		if (replace_wait(others[i], LEAVE_MS) != 0)
-			log_warn("--replace: the other uroced does not end");
+		if (replace_wait(others[i], LEAVE_MS) != 0) {
+			log_error("--replace: the other uroced does not end");
+			exit(EXIT_FAILURE);
+		}
 		close(others[i]);
 	}
 	other_count = 0;

@@ -453,12 +453,18 @@ void client_push(void *arg);
 /** Use the memory of the next owner: see port_ops.renew (client_renew.c). */
 int client_renew(void *arg);
 
+/** Close offers of the last owner. The caller holds client->lock. */
+void client_offers_drop_locked(struct share_client *client);
+
 /** Close all lanes at once: their processes attach to the next owner. No packet of them is in
  * use. */
 void client_lanes_drop(struct share_client *client);
 
 /** Empty the free-buffer cache: all buffers were the last owner's. */
 void client_forget_buffers(struct share_client *client, uint32_t quota);
+
+/** Free the packets that the socket holds back. */
+void client_empty_psock(struct share_client *client);
 
 /** Go on with the packet socket of the last owner, or stop it. Its wake-ups are the next owner's.
  * 0 or -errno. */

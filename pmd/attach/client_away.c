@@ -185,6 +185,7 @@ static void come_back(struct share_client *client, int rc)
 	client->addresses_changed = true;
 	__atomic_store_n(&client->link_up, away->welcome.link_up, __ATOMIC_RELAXED);
 	client->abandoned_count = 0;
+	client_offers_drop_locked(client);
 	set_presence(client, CLIENT_BACK);
 	renew_promises(client);
 }

@@ -250,7 +250,10 @@ void client_lanes_drop(struct share_client *client)
 	}
 	memset(client->routes, 0, sizeof(client->routes));
 	client->last_lane = client->aimed = client->placing = NULL;
-	/* Offers of the last owner. */
+}
+
+void client_offers_drop_locked(struct share_client *client)
+{
 	while (client->offer_count > 0)
 		close_fds(client->offers[--client->offer_count].fds);
 }
@@ -265,8 +268,10 @@ void client_lanes_look(struct share_client *client)
 	}
 	if (pthread_mutex_trylock(&client->lock) != 0)
 		return;
+	/* The next owner's lanes are accepted when its memory is in place. */
 	for (uint32_t i = 0; i < client->offer_count; i++) {
-		if (!client_accept(client, &client->offers[i]))
+		if (client_is_away(client) || client_returned(client) ||
+		    !client_accept(client, &client->offers[i]))
 			client->offers[left++] = client->offers[i];
 	}
 	client->offer_count = left;

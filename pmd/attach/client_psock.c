@@ -123,11 +123,16 @@ static void client_end_psock(struct share_client *client)
 	client->port->kernel_beyond = false;
 }
 
+void client_empty_psock(struct share_client *client)
+{
+	if (client->psock)
+		psock_forget(client->psock);
+}
+
 int client_renew_psock(struct share_client *client, bool keeps)
 {
 	if (!client->psock)
 		return 0;
-	psock_forget(client->psock);
 	if (!keeps)
 		client_end_psock(client);
 	/* The set has lost the last owner's descriptor with its file. */

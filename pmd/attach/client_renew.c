@@ -47,6 +47,8 @@ static int renew_memory(struct share_client *client, const struct share_welcome 
 			close(fds[i]);
 		return -EINVAL;
 	}
+	/* What these hold are buffers of the last arena, which go to the ring in its page. */
+	client_empty_psock(client);
 	client_lanes_drop(client);
 	rc = renew_map(client->arena, client->arena_bytes, fds[SHARE_FD_ARENA]);
 	fails = renew_map(client->page, client->page_bytes, fds[SHARE_FD_PAGE]);
@@ -72,6 +74,9 @@ static int renew_further(struct share_client *first, struct share_client *client
 	int fds[SHARE_FDS];
 	int rc;
 
+	pthread_mutex_lock(&client->lock);
+	client_offers_drop_locked(client);
+	pthread_mutex_unlock(&client->lock);
 	if (own_is(client->socket))
 		close(client->socket);
 	rc = attach_begin(client, &message, -1, fds);
@@ -111,6 +116,12 @@ static int renew_all(struct share_client *first)
 	return rc;
 }
 
+/* Return true if an error says that the owner has ended, too. */
+static bool has_ended(int rc)
+{
+	return rc == -ECONNRESET || rc == -ECONNREFUSED || rc == -EPIPE || rc == -ENOENT;
+}
+
 int client_renew(void *arg)
 {
 	struct share_client *client = arg;
@@ -122,6 +133,8 @@ int client_renew(void *arg)
 		rc = renew_all(client);
 		if (rc == 0)
 			client_settle_locked(client);
+		else if (has_ended(rc) && client_go_away_locked(client))
+			rc = 0;
 		else
 			__atomic_store_n(&client->lost, true, __ATOMIC_RELAXED);
 	}

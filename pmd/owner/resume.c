@@ -125,7 +125,7 @@ bool resume_hand_over(struct server *server)
 	return server->resume.hands_over;
 }
 
-int resume_take(struct server *server, const uint8_t token[SHARE_TOKEN_BYTES], bool isolated,
+int resume_find(struct server *server, const uint8_t token[SHARE_TOKEN_BYTES], bool isolated,
 		user_t user, struct resume_awaited *kept)
 {
 	struct resume *resume = &server->resume;
@@ -138,10 +138,32 @@ int resume_take(struct server *server, const uint8_t token[SHARE_TOKEN_BYTES], b
 		if (entry->user != user || entry->isolated != isolated)
 			break;
 		*kept = resume->awaited[i];
-		resume->awaited[i] = resume->awaited[--resume->awaited_count];
 		return 0;
 	}
 	return -ESTALE;
+}
+
+void resume_taken(struct server *server, const struct resume_awaited *kept)
+{
+	struct resume *resume = &server->resume;
+
+	for (uint32_t i = 0; i < resume->awaited_count; i++) {
+		if (resume->awaited[i].index != kept->index)
+			continue;
+		resume->awaited[i] = resume->awaited[--resume->awaited_count];
+		return;
+	}
+}
+
+void resume_put_back(struct server *server, uint16_t number, const struct resume_awaited *kept)
+{
+	struct slot *slot = &server->slots.all[number];
+
+	slot->resume_entry = 0;
+	slot->returns = false;
+	slot_release(server, number);
+	blocks_keep(&server->slots.blocks, kept->entry.qpn_first, until_ns(&server->resume),
+		    kept->entry.user);
 }
 
 bool resume_awaits(const struct server *server, uint32_t qpn)
@@ -247,11 +269,16 @@ void resume_check(struct server *server)
 		resume_table_clear(resume->table, resume->awaited[--resume->awaited_count].index);
 }
 
+static void resume_tell_all(struct server *server)
+{
+	for (uint16_t i = 0; i < server->slots.live_count; i++)
+		control_send_addresses(server, server->slots.live[i]);
+}
+
 void resume_give_up(struct server *server)
 {
 	server->resume.away_ms = 0;
-	for (uint16_t i = 0; i < server->slots.live_count; i++)
-		control_send_addresses(server, server->slots.live[i]);
+	resume_tell_all(server);
 }
 
 /* Return true if the process at the other end may take over: it has our rights, or more. */
@@ -266,6 +293,7 @@ static bool resume_may_replace(int fd)
 
 int resume_replace(struct server *server, int fd, const struct share_message *message)
 {
+	const uint32_t away_ms = server->resume.away_ms;
 	const struct pending_clients *clients = &server->pending_clients;
 	const int fds[SHARE_REPLACE_FDS] = {server->resume.fd, clients->trusted.fd,
 					    clients->isolated.fd};
@@ -276,15 +304,17 @@ int resume_replace(struct server *server, int fd, const struct share_message *me
 		(void)message_send(fd, &answer, NULL, 0);
 		return answer.result;
 	}
+	server->resume.away_ms = RESUME_AWAY_MS;
+	resume_tell_all(server);
 	if (message->number == 0) {
+		/* Processes have been told early, because one may ask us something while we leave.
+		 * But we leave only when the next owner says so. */
+		server->resume.away_ms = away_ms;
 		/* The number tells which sockets' files the next owner has to remove. */
 		answer.number = (clients->trusted.path[0] != '\0') |
 				(clients->isolated.path[0] != '\0') << 1;
 		return message_send(fd, &answer, fds, SHARE_REPLACE_FDS - (fds[2] < 0));
 	}
-	server->resume.away_ms = RESUME_AWAY_MS;
-	for (uint16_t i = 0; i < server->slots.live_count; i++)
-		control_send_addresses(server, server->slots.live[i]);
 	__atomic_store_n(&server->resume.must_leave, true, __ATOMIC_RELEASE);
 	return 0;
 }

@@ -49,9 +49,15 @@ void resume_close(struct server *server);
 /** The owner ends. Return true if its processes go on with the next one. */
 bool resume_hand_over(struct server *server);
 
-/** Take what is kept for the process that has a token. 0; -ESTALE: nothing is. */
-int resume_take(struct server *server, const uint8_t token[SHARE_TOKEN_BYTES], bool isolated,
+/** Find what is kept for the process that has a token. 0; -ESTALE: nothing is. */
+int resume_find(struct server *server, const uint8_t token[SHARE_TOKEN_BYTES], bool isolated,
 		user_t user, struct resume_awaited *kept);
+
+/** The process is back: nothing is kept for it any more. */
+void resume_taken(struct server *server, const struct resume_awaited *kept);
+
+/** Release the slot of a process that could not come back. It may try again. */
+void resume_put_back(struct server *server, uint16_t number, const struct resume_awaited *kept);
 
 /** Return true if a process that is not back yet has a queue pair number. */
 bool resume_awaits(const struct server *server, uint32_t qpn);

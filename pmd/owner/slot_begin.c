@@ -128,7 +128,6 @@ static void slot_welcome(const struct server *server, uint16_t number,
 	memcpy(welcome->unique, server->unique, sizeof(welcome->unique));
 	message->addresses = server->uplink.link.addresses;
 	message->link_up = server->uplink.up;
-	message->away_ms = server->resume.away_ms;
 }
 
 /* Return a packet socket for the process, or a negative value: its packets pass through us. */
@@ -159,6 +158,8 @@ static int slot_tell(struct server *server, uint16_t number, int page_fd,
 	slot->state = SLOT_LIVE;
 	slot_welcome(server, number, message);
 	resume_enter(server, number, kept, message);
+	/* A process without a token could not come back. */
+	message->away_ms = slot->resume_entry > 0 || slot->is_further ? server->resume.away_ms : 0;
 	if (slot->isolated)
 		return message_send(slot->socket, message, NULL, 0);
 	slot->page->link_up = server->uplink.connected;
@@ -243,7 +244,7 @@ static int slot_find_kept(struct server *server, int socket, bool isolated, cons
 
 	if (memcmp(token, none, sizeof(none)) == 0)
 		return 0;
-	rc = resume_take(server, token, isolated, isolated ? user_of(socket) : USER_TRUSTED, kept);
+	rc = resume_find(server, token, isolated, isolated ? user_of(socket) : USER_TRUSTED, kept);
 	return rc == 0 ? 1 : rc;
 }
 
@@ -271,6 +272,8 @@ int slot_begin(struct server *server, int socket, int report_fd, unsigned int fl
 			       found ? &kept : NULL, &message);
 		if (rc == 0) {
 			server->slots.live[server->slots.live_count++] = (uint16_t)number;
+			if (found > 0)
+				resume_taken(server, &kept);
 			server->totals.attached++;
 			slot_take_report(server, slot, report_fd);
 			report_comm(slot->pid, comm);
@@ -279,7 +282,11 @@ int slot_begin(struct server *server, int socket, int report_fd, unsigned int fl
 				 isolated ? ", isolated" : "", number, slot->qpn_first);
 			return 0;
 		}
-		slot_release(server, (uint16_t)number);
+		/* It may ask again: the numbers stay its own. */
+		if (found > 0)
+			resume_put_back(server, (uint16_t)number, &kept);
+		else
+			slot_release(server, (uint16_t)number);
 	}
 	slot_tell_refused(socket, isolated, rc);
 	message.result = rc;

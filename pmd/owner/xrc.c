@@ -102,7 +102,8 @@ static void xrc_send(struct server *server, uint16_t number, const struct xrc_no
 	struct xrc_queue *queue = &server->xrc.processes[number].queue;
 	struct xrc_waiting *waiting;
 
-	if (server->slots.all[number].state != SLOT_LIVE)
+	/* Links go on with the next owner. */
+	if (server->slots.all[number].state != SLOT_LIVE || server->resume.hands_over)
 		return;
 	if (queue->count == 0 && xrc_send_now(server, number, note) != -EAGAIN)
 		return;

@@ -238,12 +238,27 @@ FORWARD(bool, connected, void *)
 FORWARD(bool, lost, void *)
 FORWARD(void, lose, void *)
 FORWARD(bool, returned, void *)
-FORWARD(int, renew, void *)
 FORWARD(void, conn_run, void *)
 FORWARD(int, conn_fd, const void *)
 FORWARD(int, conn_ms, const void *)
 FORWARD(void, send_held, void *)
 #undef FORWARD
+
+/* The buffers of packets that are held back may be those of the last owner. They are lost, as
+ * others at such a moment. */
+static int impair_renew(void *arg)
+{
+	struct impair_port *impair = arg;
+	struct rte_mbuf *mbufs[IMPAIR_BURST];
+	uint16_t n;
+
+	rte_pktmbuf_free_bulk(impair->out, impair->out_count);
+	impair->out_count = 0;
+	while ((n = impair_path_get(&impair->rx, mbufs, IMPAIR_BURST, UINT64_MAX)) > 0 ||
+	       (n = impair_path_get(&impair->tx, mbufs, IMPAIR_BURST, UINT64_MAX)) > 0)
+		rte_pktmbuf_free_bulk(mbufs, n);
+	return impair->below->renew(impair->below_arg);
+}
 
 static bool impair_link_up(void *arg, bool connected)
 {

@@ -80,7 +80,6 @@ def groups(options):
         Group("rdmacm", run_rdmacm),
         drawn("attack", AttackTest),
         drawn("operate", OperateTest, options.starts or (40 if options.all else 10)),
-        plain("restart", RestartTest),
         wired("memif engines", MemifEnginesTest, MemifWire),
         wired("veth engines", EnginePortsTest, VethWire),
         drawn("attached engines", AttachedEnginesTest),
@@ -112,6 +111,7 @@ def groups(options):
         Group("local", lambda report, _: LocalTest(report, options.starts).run_all()),
         Group("inside", lambda report, _: InsideTest(report).run_all()),
         drawn("fuzz", FuzzTest, alone=True, needs_root="it has fuzzers of several users"),
+        plain("restart", RestartTest, alone=True),
         plain("crowds", CrowdsTest, alone=True),
         Group("local crowds", lambda report, _: LocalTest(report, options.starts).run_crowds(), alone=True),
     ]

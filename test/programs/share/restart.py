@@ -14,7 +14,7 @@ from programs.share.share import SECONDS, Uroced
 FIRST_PORT = 26000
 TIMES = 10
 SOME = 3  # in place of TIMES in each run but a complete one
-NICE = 10  # of the programs that work all the time: an uroced that starts needs a CPU
+NICE = 0  # of the programs that work all the time: an uroced that starts needs a CPU
 TABLE = "uroce-resume-0"
 ADDRESS = "10.9.6.1"
 RESUMED = re.compile(r"resumed (\d+) of (\d+) programs in (\d+) ms")

@@ -132,6 +132,32 @@ TEST(resume__a_program_gets_its_numbers_again)
 	assert_int_equal(server.totals.returned, 2);
 }
 
+/* No slot is free, or its welcome cannot be sent: the numbers wait for the next try. */
+TEST(resume__a_program_that_fails_may_ask_again)
+{
+	struct share_message before, again;
+	int arena_fd;
+
+	assert_int_equal(ask(false, NULL, &before), 0);
+	end_owner();
+	begin_owner(true);
+	server.slots.max = 0;
+	assert_int_equal(ask(false, before.token, &again), -ENOSPC);
+	assert_true(resume_awaits(&server, before.welcome.qpn_first));
+	server.slots.max = SERVE_SLOTS_MAX;
+	arena_fd = server.arena.fd;
+	server.arena.fd = -1;
+	assert_int_equal(ask(false, before.token, &again), -EBADF);
+	assert_true(resume_awaits(&server, before.welcome.qpn_first));
+	assert_true(server.resume.gathers);
+	server.arena.fd = arena_fd;
+	assert_int_equal(ask(false, before.token, &again), 0);
+	assert_int_equal(again.welcome.qpn_first, before.welcome.qpn_first);
+	assert_int_equal(again.welcome.id_value, before.welcome.id_value);
+	assert_memory_equal(again.token, before.token, SHARE_TOKEN_BYTES);
+	assert_false(resume_awaits(&server, before.welcome.qpn_first));
+}
+
 /* Numbers that are kept go to nobody else. */
 TEST(resume__new_programs_get_other_numbers)
 {
