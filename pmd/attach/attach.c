@@ -153,6 +153,7 @@ int attach_begin(struct share_client *client, struct share_message *message, int
 	client->generation = message->welcome.generation;
 	client->engines = message->welcome.engines;
 	client->away.ms = message->away_ms;
+	client->away.owner = client_peer_user(client->socket);
 	client->away.pid = getpid();
 	client->away.report_fd = report_fd;
 	memcpy(client->away.token, message->token, sizeof(client->away.token));

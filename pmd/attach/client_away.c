@@ -59,6 +59,23 @@ bool client_go_away_locked(struct share_client *client)
 	return true;
 }
 
+uid_t client_peer_user(int fd)
+{
+	struct ucred peer = {.uid = (uid_t)-1};
+	socklen_t len = sizeof(peer);
+
+	return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) == 0 ? peer.uid : (uid_t)-1;
+}
+
+/* Return true if the next owner is of the last one's user, or root's. The last one has removed its
+ * socket, and another user may have put one in its place. */
+static bool is_owners(const struct share_client *client, int fd)
+{
+	const uid_t user = client_peer_user(fd);
+
+	return user == 0 || user == client->away.owner;
+}
+
 /* Connect again, by the same descriptor, and send the hello. Return false if nobody listens. */
 static bool greet(struct share_client *client)
 {
@@ -74,6 +91,7 @@ static bool greet(struct share_client *client)
 	hello.psock_ifindex = client_psock_ifindex(client);
 	greeted = connect(fd, (const struct sockaddr *)&client->address, sizeof(client->address)) ==
 			  0 &&
+		  is_owners(client, fd) &&
 		  message_send(fd, &hello, &client->away.report_fd, client->away.report_fd >= 0) ==
 			  0 &&
 		  own_is(client->socket) && dup3(fd, client->socket, O_CLOEXEC) >= 0;

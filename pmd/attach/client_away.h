@@ -52,6 +52,7 @@ struct client_away {
 	enum client_presence presence; /* atomic */
 	uint32_t ms;		       /* how long to wait for the next owner; 0: not at all */
 	uint8_t token[SHARE_TOKEN_BYTES];
+	uid_t owner;   /* the user who listened when the process attached */
 	pid_t pid;     /* a child of fork(2) does not take its parent's place */
 	int report_fd; /* of the process; it has it as long as it runs */
 	uint64_t end_ns;
@@ -62,6 +63,9 @@ struct client_away {
 	int fds[SHARE_FDS];		 /* BACK: of the welcome */
 	uint32_t times;			 /* engine's thread: that packets in rings were lost */
 };
+
+/** Return the user who listens at the other end of a socket. */
+uid_t client_peer_user(int fd);
 
 /** The owner's socket has ended. Return false if no other owner is waited for. */
 bool client_go_away_locked(struct share_client *client);

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/own.h"
@@ -236,6 +237,25 @@ TEST(client_seek__until_somebody_listens_and_answers)
 	client_settle_locked(&client);
 	assert_int_equal(client.away.presence, CLIENT_HERE);
 	assert_int_equal(client.away.times, 1);
+}
+
+/* Another user has put a socket in the place of the owner's. */
+TEST(client_seek__greets_no_other_user)
+{
+	if (geteuid() != 0)
+		skip();
+	go_away();
+	client.away.owner = 1;
+	assert_int_equal(chmod(dir, 0777), 0);
+	assert_int_equal(seteuid(65534), 0);
+	owner_listens();
+	assert_int_equal(seteuid(0), 0);
+	seek();
+	assert_int_equal(client.away.presence, CLIENT_AWAY);
+	client.away.owner = 65534;
+	client.away.tried_ns = 0;
+	seek();
+	assert_int_equal(client.away.presence, CLIENT_GREETED);
 }
 
 /* The owner that had the socket, and not answered, has ended too. */
