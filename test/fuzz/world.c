@@ -239,7 +239,7 @@ static void make_qp(struct world *world, unsigned int i)
 			       .qpn = (uint32_t)qpn,
 			       .counters = &device_first(world->device)->counters,
 			       .ooo = device_first(world->device)->ooo,
-			       .sack = i % 2 ? SACK_ALWAYS : SACK_INTRODUCED,
+			       .sack = SACK_ALWAYS,
 			       .max_rd_atomic = 16,
 			       .max_dest_rd_atomic = 16,
 			       .port_mtu = world->device->mtu,

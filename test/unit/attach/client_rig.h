@@ -4,6 +4,7 @@
 #define TEST_ATTACH_CLIENT_RIG_H
 
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
@@ -65,6 +66,17 @@ static inline struct lane_memory *client_rig_offer(struct share_client *client,
 	client_lanes_offer(client, &message, fds);
 	client_lanes_look(client);
 	return map;
+}
+
+/* Forget what an owner has granted, as a process never does. */
+static inline void client_rig_forget(struct share_client *client)
+{
+	struct client_promise *promise;
+
+	while ((promise = LIST_FIRST(&client->away.promises)) != NULL) {
+		LIST_REMOVE(promise, link);
+		free(promise);
+	}
 }
 
 #endif

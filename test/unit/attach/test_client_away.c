@@ -60,12 +60,7 @@ static int setup(TEST_STATE)
 
 static int teardown(TEST_STATE)
 {
-	struct client_promise *promise;
-
-	while ((promise = LIST_FIRST(&client.away.promises)) != NULL) {
-		LIST_REMOVE(promise, link);
-		free(promise);
-	}
+	client_rig_forget(&client);
 	close(client.socket);
 	if (listen_fd >= 0)
 		close(listen_fd);

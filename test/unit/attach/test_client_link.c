@@ -43,6 +43,7 @@ static int set_up(TEST_STATE)
 
 static int tear_down(TEST_STATE)
 {
+	client_rig_forget(&client);
 	close(client.socket);
 	close(owner);
 	munmap(client.page, client.page_bytes);

@@ -17,6 +17,7 @@
 #include "attach_rig.h"
 #include "base/own.h"
 #include "client.h"
+#include "client_rig.h"
 #include "cm/ports.h"
 #include "control.h"
 #include "event.h"
@@ -140,8 +141,10 @@ static int teardown(TEST_STATE)
 	for (uint16_t i = 0; i < SERVE_SLOTS_MAX; i++)
 		slot_end(&server, i);
 	assert_int_equal(server.gsi.arbiter->spaces.count, 0);
-	for (int i = 0; i < CLIENTS; i++)
+	for (int i = 0; i < CLIENTS; i++) {
+		client_rig_forget(&clients[i].client);
 		close(clients[i].client.socket);
+	}
 	ownership_fini(&server.arena.ownership);
 	arbiter_destroy(server.gsi.arbiter);
 	close(server.epoll_fd);
