@@ -9,6 +9,7 @@
 #include <rte_icmp.h>
 #include <rte_ip.h>
 
+#include "net/icmp.h"
 #include "wire/headers.h"
 
 /* RFC 792. DPDK's names for these numbers changed with its release 24.03. */
@@ -34,28 +35,15 @@ static size_t echo_reply_ipv4(const struct addresses *own, int32_t vlan, const u
 	const size_t l3 = sizeof(struct rte_ether_hdr);
 	const size_t l4 = l3 + sizeof(struct rte_ipv4_hdr);
 	struct rte_ipv4_hdr ip;
+	const size_t l4_len = icmp_check_ipv4(own, vlan, frame + l3, len - l3, &ip);
 	struct rte_icmp_hdr icmp;
-	uint8_t gid[GID_LEN];
-	size_t total;
 
-	if (len < l4 + sizeof(icmp))
-		return 0;
-	memcpy(&ip, frame + l3, sizeof(ip));
-	total = rte_be_to_cpu_16(ip.total_length);
-	/* Requests with IP options are rare, and get no reply. */
-	if (ip.version_ihl != RTE_IPV4_VHL_DEF || ip.next_proto_id != IPPROTO_ICMP ||
-	    (ip.fragment_offset &
-	     rte_cpu_to_be_16(RTE_IPV4_HDR_MF_FLAG | RTE_IPV4_HDR_OFFSET_MASK)) ||
-	    total < sizeof(ip) + sizeof(icmp) || total > len - l3 ||
-	    rte_raw_cksum(frame + l3, sizeof(ip)) != 0xffff ||
-	    rte_raw_cksum(frame + l4, total - sizeof(ip)) != 0xffff)
+	if (l4_len == 0)
 		return 0;
 	memcpy(&icmp, frame + l4, sizeof(icmp));
-	gid_from_ipv4((const uint8_t *)&ip.dst_addr, gid);
-	if (icmp.icmp_type != ICMP_ECHO_REQUEST || icmp.icmp_code != 0 ||
-	    !addresses_have(own, vlan, gid))
+	if (icmp.icmp_type != ICMP_ECHO_REQUEST || icmp.icmp_code != 0)
 		return 0;
-	memcpy(reply, frame, l3 + total);
+	memcpy(reply, frame, l4 + l4_len);
 	echo_eth(mac, frame, reply);
 	RTE_SWAP(ip.src_addr, ip.dst_addr);
 	ip.time_to_live = WIRE_HOP_LIMIT;
@@ -65,9 +53,9 @@ static size_t echo_reply_ipv4(const struct addresses *own, int32_t vlan, const u
 	icmp.icmp_type = ICMP_ECHO_REPLY;
 	icmp.icmp_cksum = 0;
 	memcpy(reply + l4, &icmp, sizeof(icmp));
-	icmp.icmp_cksum = (rte_be16_t)~rte_raw_cksum(reply + l4, total - sizeof(ip));
+	icmp.icmp_cksum = (rte_be16_t)~rte_raw_cksum(reply + l4, l4_len);
 	memcpy(reply + l4, &icmp, sizeof(icmp));
-	return l3 + total;
+	return l4 + l4_len;
 }
 
 static size_t echo_reply_ipv6(const struct addresses *own, int32_t vlan, const uint8_t mac[6],
@@ -76,20 +64,14 @@ static size_t echo_reply_ipv6(const struct addresses *own, int32_t vlan, const u
 	const size_t l3 = sizeof(struct rte_ether_hdr);
 	const size_t l4 = l3 + sizeof(struct rte_ipv6_hdr);
 	struct rte_ipv6_hdr ip;
+	const size_t l4_len = icmp_check_ipv6(own, vlan, frame + l3, len - l3, &ip);
 	struct rte_icmp_hdr icmp; /* ICMPv6's echo has the same layout */
 	uint8_t to[16];
-	size_t l4_len;
 
-	if (len < l4 + sizeof(icmp))
+	if (l4_len == 0 || gid_is_multicast((const uint8_t *)&ip.src_addr))
 		return 0;
-	memcpy(&ip, frame + l3, sizeof(ip));
 	memcpy(&icmp, frame + l4, sizeof(icmp));
-	l4_len = rte_be_to_cpu_16(ip.payload_len);
-	if ((rte_be_to_cpu_32(ip.vtc_flow) >> 28) != 6 || ip.proto != IPPROTO_ICMPV6 ||
-	    l4_len < sizeof(icmp) || l4_len > len - l4 || icmp.icmp_type != ICMPV6_ECHO_REQUEST ||
-	    icmp.icmp_code != 0 || !addresses_have(own, vlan, (const uint8_t *)&ip.dst_addr) ||
-	    gid_is_multicast((const uint8_t *)&ip.src_addr) ||
-	    rte_ipv6_udptcp_cksum_verify(&ip, frame + l4) != 0)
+	if (icmp.icmp_type != ICMPV6_ECHO_REQUEST || icmp.icmp_code != 0)
 		return 0;
 	memcpy(reply, frame, l4 + l4_len);
 	echo_eth(mac, frame, reply);

@@ -2,6 +2,7 @@
 /* Checks what routers tell about packets of ours. */
 #include "net/icmp.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include <rte_byteorder.h>
@@ -28,11 +29,53 @@ struct message {
 	uint8_t word[4];
 };
 
+static_assert(sizeof(struct message) == ICMP_MIN, "the shortest message");
+
 /* RFC 4861, 4.5: behind the message. */
 struct redirect6 {
 	uint8_t target[GID_LEN];
 	uint8_t to[GID_LEN];
 };
+
+size_t icmp_check_ipv4(const struct addresses *own, int32_t vlan, const uint8_t *l3, size_t len,
+		       struct rte_ipv4_hdr *ip)
+{
+	uint8_t gid[GID_LEN];
+	size_t total;
+
+	if (len < sizeof(*ip) + ICMP_MIN)
+		return 0;
+	memcpy(ip, l3, sizeof(*ip));
+	total = rte_be_to_cpu_16(ip->total_length);
+	gid_from_ipv4(&ip->dst_addr, gid);
+	/* Packets with IP options are rare, and not taken. */
+	if (ip->version_ihl != RTE_IPV4_VHL_DEF || ip->next_proto_id != IPPROTO_ICMP ||
+	    (ip->fragment_offset &
+	     rte_cpu_to_be_16(RTE_IPV4_HDR_MF_FLAG | RTE_IPV4_HDR_OFFSET_MASK)) ||
+	    total < sizeof(*ip) + ICMP_MIN || total > len ||
+	    rte_raw_cksum(l3, sizeof(*ip)) != 0xffff ||
+	    rte_raw_cksum(l3 + sizeof(*ip), total - sizeof(*ip)) != 0xffff ||
+	    !addresses_have(own, vlan, gid))
+		return 0;
+	return total - sizeof(*ip);
+}
+
+size_t icmp_check_ipv6(const struct addresses *own, int32_t vlan, const uint8_t *l3, size_t len,
+		       struct rte_ipv6_hdr *ip)
+{
+	size_t l4_len;
+
+	if (len < sizeof(*ip) + ICMP_MIN)
+		return 0;
+	memcpy(ip, l3, sizeof(*ip));
+	l4_len = rte_be_to_cpu_16(ip->payload_len);
+	if ((rte_be_to_cpu_32(ip->vtc_flow) >> 28) != 6 || ip->proto != IPPROTO_ICMPV6 ||
+	    l4_len < ICMP_MIN || l4_len > len - sizeof(*ip) ||
+	    !addresses_have(own, vlan, (const uint8_t *)&ip->dst_addr) ||
+	    rte_ipv6_udptcp_cksum_verify(ip, l3 + sizeof(*ip)) != 0)
+		return 0;
+	return l4_len;
+}
 
 static bool is_roce(const uint8_t *l4)
 {
@@ -75,26 +118,16 @@ static bool is_our_ipv6(const struct addresses *own, int32_t vlan, const uint8_t
 static bool parse_ipv4(const struct addresses *own, int32_t vlan, const uint8_t *l3, size_t len,
 		       struct icmp_notice *notice)
 {
-	struct message message;
 	struct rte_ipv4_hdr ip;
-	uint8_t gid[GID_LEN];
+	const size_t l4_len = icmp_check_ipv4(own, vlan, l3, len, &ip);
+	const uint8_t *l4 = l3 + sizeof(ip);
+	struct message message;
 	rte_be16_t mtu;
-	size_t total;
 
-	if (len < sizeof(ip) + sizeof(message))
+	if (l4_len == 0)
 		return false;
-	memcpy(&ip, l3, sizeof(ip));
-	memcpy(&message, l3 + sizeof(ip), sizeof(message));
-	total = rte_be_to_cpu_16(ip.total_length);
-	gid_from_ipv4(&ip.dst_addr, gid);
-	if (ip.version_ihl != RTE_IPV4_VHL_DEF || ip.next_proto_id != IPPROTO_ICMP ||
-	    (ip.fragment_offset &
-	     rte_cpu_to_be_16(RTE_IPV4_HDR_MF_FLAG | RTE_IPV4_HDR_OFFSET_MASK)) ||
-	    total < sizeof(ip) + sizeof(message) || total > len ||
-	    !addresses_have(own, vlan, gid) || rte_raw_cksum(l3, sizeof(ip)) != 0xffff ||
-	    rte_raw_cksum(l3 + sizeof(ip), total - sizeof(ip)) != 0xffff ||
-	    !is_our_ipv4(own, vlan, l3 + sizeof(ip) + sizeof(message),
-			 total - sizeof(ip) - sizeof(message), notice->to))
+	memcpy(&message, l4, sizeof(message));
+	if (!is_our_ipv4(own, vlan, l4 + sizeof(message), l4_len - sizeof(message), notice->to))
 		return false;
 	gid_from_ipv4(&ip.src_addr, notice->from);
 	if (message.type == TYPE_REDIRECT) {
@@ -111,25 +144,19 @@ static bool parse_ipv4(const struct addresses *own, int32_t vlan, const uint8_t 
 static bool parse_ipv6(const struct addresses *own, int32_t vlan, const uint8_t *l3, size_t len,
 		       struct icmp_notice *notice)
 {
+	struct rte_ipv6_hdr ip;
+	size_t left = icmp_check_ipv6(own, vlan, l3, len, &ip);
+	const uint8_t *rest = l3 + sizeof(ip) + sizeof(struct message);
 	struct redirect6 redirect;
 	struct message message;
-	struct rte_ipv6_hdr ip;
-	const uint8_t *rest;
 	rte_be32_t mtu;
-	size_t left;
 
-	if (len < sizeof(ip) + sizeof(message))
+	if (left == 0)
 		return false;
-	memcpy(&ip, l3, sizeof(ip));
 	memcpy(&message, l3 + sizeof(ip), sizeof(message));
-	left = rte_be_to_cpu_16(ip.payload_len);
-	if ((rte_be_to_cpu_32(ip.vtc_flow) >> 28) != 6 || ip.proto != IPPROTO_ICMPV6 ||
-	    left < sizeof(message) || left > len - sizeof(ip) || message.code != 0 ||
-	    !addresses_have(own, vlan, (const uint8_t *)&ip.dst_addr) ||
-	    rte_ipv6_udptcp_cksum_verify(&ip, l3 + sizeof(ip)) != 0)
+	if (message.code != 0)
 		return false;
 	memcpy(notice->from, &ip.src_addr, sizeof(notice->from));
-	rest = l3 + sizeof(ip) + sizeof(message);
 	left -= sizeof(message);
 	if (message.type == TYPE6_TOO_LONG) {
 		notice->kind = ICMP_TOO_LONG;

@@ -21,18 +21,21 @@ bool routes_add(struct routes *routes, const uint8_t prefix[GID_LEN], unsigned i
 	return true;
 }
 
-static struct route_redirect *find_redirect(const struct routes *routes, int32_t vlan,
-					    const uint8_t to[GID_LEN])
+static uint32_t redirect_count(const struct routes *routes)
 {
-	const uint32_t count = RTE_MIN(routes->redirect_count, (uint32_t)ROUTES_REDIRECTS_MAX);
+	return RTE_MIN(routes->redirect_count, (uint32_t)ROUTES_REDIRECTS_MAX);
+}
 
-	for (uint32_t i = 0; i < count; i++) {
-		const struct route_redirect *redirect = &routes->redirects[i];
+/* Return the index of a destination's redirect; redirect_count: there is none. */
+static uint32_t find_redirect(const struct routes *routes, int32_t vlan, const uint8_t to[GID_LEN])
+{
+	const uint32_t count = redirect_count(routes);
+	uint32_t i = 0;
 
-		if (redirect->vlan == vlan && memcmp(redirect->to, to, GID_LEN) == 0)
-			return (struct route_redirect *)(uintptr_t)redirect;
-	}
-	return NULL;
+	while (i < count && (routes->redirects[i].vlan != vlan ||
+			     memcmp(routes->redirects[i].to, to, GID_LEN) != 0))
+		i++;
+	return i;
 }
 
 /* An IPv4 address has the prefix of no IPv6 network but ::/0, which is not its gateway's. */
@@ -47,14 +50,14 @@ static bool route_fits(const struct route *route, const struct addresses *own, i
 int routes_find(const struct routes *routes, const struct addresses *own, int32_t vlan,
 		const uint8_t to[GID_LEN], uint8_t hop[GID_LEN])
 {
-	const struct route_redirect *redirect = find_redirect(routes, vlan, to);
+	const uint32_t redirect = find_redirect(routes, vlan, to);
 	const struct route *best = NULL;
 
 	memcpy(hop, to, GID_LEN);
 	if (addresses_on_link(own, vlan, to))
 		return 0;
-	if (redirect) {
-		memcpy(hop, redirect->gateway, GID_LEN);
+	if (redirect < redirect_count(routes)) {
+		memcpy(hop, routes->redirects[redirect].gateway, GID_LEN);
 		return 0;
 	}
 	for (uint32_t i = 0; i < routes->count; i++) {
@@ -72,10 +75,12 @@ int routes_find(const struct routes *routes, const struct addresses *own, int32_
 void routes_redirect(struct routes *routes, int32_t vlan, const uint8_t to[GID_LEN],
 		     const uint8_t gateway[GID_LEN], uint64_t now_ns)
 {
-	struct route_redirect *redirect = find_redirect(routes, vlan, to);
+	uint32_t index = find_redirect(routes, vlan, to);
+	struct route_redirect *redirect;
 
-	if (!redirect)
-		redirect = &routes->redirects[routes->redirect_count++ % ROUTES_REDIRECTS_MAX];
+	if (index == redirect_count(routes))
+		index = routes->redirect_count++ % ROUTES_REDIRECTS_MAX;
+	redirect = &routes->redirects[index];
 	memcpy(redirect->to, to, GID_LEN);
 	memcpy(redirect->gateway, gateway, GID_LEN);
 	redirect->vlan = vlan;
@@ -85,9 +90,7 @@ void routes_redirect(struct routes *routes, int32_t vlan, const uint8_t to[GID_L
 /* Nothing is sent to the address zero, so such an entry is never found. */
 void routes_age(struct routes *routes, uint64_t now_ns)
 {
-	const uint32_t count = RTE_MIN(routes->redirect_count, (uint32_t)ROUTES_REDIRECTS_MAX);
-
-	for (uint32_t i = 0; i < count; i++) {
+	for (uint32_t i = 0; i < redirect_count(routes); i++) {
 		struct route_redirect *redirect = &routes->redirects[i];
 
 		if (now_ns - redirect->at_ns > ROUTES_REDIRECT_NS)

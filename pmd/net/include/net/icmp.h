@@ -7,7 +7,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <rte_ip.h>
+
 #include "netdev/addresses.h"
+
+#define ICMP_MIN 8 /* bytes of the shortest message */
 
 enum icmp_kind {
 	ICMP_REDIRECT, /* RFC 792 type 5; RFC 4861 type 137 */
@@ -23,6 +27,16 @@ struct icmp_notice {
 				   */
 	uint32_t mtu_bytes; /* ICMP_TOO_LONG: the longest IP packet that passes; 0: not told */
 };
+
+/** Check the headers and the checksums of an ICMP packet to one of our addresses in a VLAN, which
+ * is no fragment and has no IP options. MT-safe. Returns the length of the message behind the IP
+ * header, at least ICMP_MIN; 0: it is none. */
+size_t icmp_check_ipv4(const struct addresses *own, int32_t vlan, const uint8_t *l3, size_t len,
+		       struct rte_ipv4_hdr *ip);
+
+/** The same for ICMPv6. */
+size_t icmp_check_ipv6(const struct addresses *own, int32_t vlan, const uint8_t *l3, size_t len,
+		       struct rte_ipv6_hdr *ip);
 
 /**
  * Parse a message to one of our addresses in a VLAN. The frame has no tag. MT-safe.
