@@ -357,7 +357,7 @@ static void keep_tables(int *const tables, const bool *are_kept, size_t count)
 	for (size_t i = 0; i < count; i++) {
 		int rc = 0;
 
-		/* It is wrong, or of a port that is not there any more. */
+		/* A table that is left is wrong, or its port is not there any more. */
 		if (tables[i] >= 0)
 			close(tables[i]);
 		if (service_keeps() && serve_table(servers[i]) >= 0 &&

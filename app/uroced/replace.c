@@ -130,7 +130,7 @@ int replace_ask(const struct settings *settings, size_t count, struct serve_pass
 			log_info("no uroced is there to be replaced");
 			return 0;
 		}
-		/* It has fewer ports. */
+		/* The other uroced has fewer ports. */
 		if (fd < 0 && i > 0)
 			break;
 		if (fd < 0)

@@ -48,11 +48,12 @@ static int attach_connect(const struct sockaddr_un *address)
 	return rc;
 }
 
-static void attach_close_fds(const int *fds)
+void attach_close_fds(int *fds)
 {
 	for (int i = 0; i < SHARE_FDS; i++) {
 		if (fds[i] >= 0)
 			close(fds[i]);
+		fds[i] = -1;
 	}
 }
 

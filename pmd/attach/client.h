@@ -191,6 +191,9 @@ void attach_end(struct share_client *client);
 int attach_begin(struct share_client *client, struct share_message *message, int report_fd,
 		 int *fds);
 
+/** Close the descriptors of a welcome, as far as they came (else -1), and forget them. */
+void attach_close_fds(int *fds);
+
 /** Return the arena's length. It is a whole number of pages, so it may be longer than all buffers
  * together. */
 size_t attach_arena_bytes(const struct share_client *client, int fd);

@@ -30,15 +30,6 @@ static void set_presence(struct share_client *client, enum client_presence prese
 	__atomic_store_n(&client->away.presence, presence, __ATOMIC_RELEASE);
 }
 
-static void close_fds(int *fds)
-{
-	for (int i = 0; i < SHARE_FDS; i++) {
-		if (fds[i] >= 0)
-			close(fds[i]);
-		fds[i] = -1;
-	}
-}
-
 static void lose(struct share_client *client)
 {
 	__atomic_store_n(&client->lost, true, __ATOMIC_RELAXED);
@@ -51,7 +42,7 @@ bool client_go_away_locked(struct share_client *client)
 	if (away->ms == 0 || away->pid != getpid() || !own_is(client->socket))
 		return false;
 	if (away->presence == CLIENT_BACK)
-		close_fds(away->fds);
+		attach_close_fds(away->fds);
 	if (away->presence != CLIENT_AWAY && away->presence != CLIENT_GREETED)
 		away->end_ns = now_ns() + away->ms * NS_PER_MS;
 	away->tried_ns = 0;
@@ -190,7 +181,7 @@ static void come_back(struct share_client *client, int rc)
 	const char *reason = rc == 0 ? differs(client, &away->welcome) : refusal(rc);
 
 	if (reason) {
-		close_fds(away->fds);
+		attach_close_fds(away->fds);
 		log_error("the next uroced at %s has %s: the device is lost",
 			  client->address.sun_path, reason);
 		lose(client);
@@ -238,9 +229,9 @@ void client_seek_locked(struct share_client *client)
 		rc = -EPROTO;
 	if (rc == 0)
 		rc = away->welcome.result;
-	/* It has ended again, or one of the two has no descriptors just now. */
+	/* The owner has ended again, or one of the two has no descriptors just now. */
 	if (rc == -ECONNRESET || rc == -EPIPE || rc == -EMFILE) {
-		close_fds(away->fds);
+		attach_close_fds(away->fds);
 		set_presence(client, CLIENT_AWAY);
 		return;
 	}

@@ -72,7 +72,7 @@ static int isolated_call_locked(struct share_client *client, int *doorbell_fd)
 
 	if (client->lost || !own_is(client->socket))
 		return -ENETDOWN;
-	/* Those of the last owner lead nowhere. */
+	/* Sockets of the last owner lead nowhere. */
 	if (client->away.presence != CLIENT_HERE)
 		return -EAGAIN;
 	if (!memif->given) {

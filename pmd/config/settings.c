@@ -323,7 +323,7 @@ static const struct value values[] = {
 	{SETTING("metrics", path, metrics), .assumed = SETTINGS_DEFAULT_METRICS},
 	{SETTING("hand-over", choice, hand_over), CHOICES(hand_over_names)},
 	{SETTING("uplink", choice, uplink), CHOICES(uplink_names)},
-	/* These set several members. */
+	/* Each of these sets several members. */
 	{.name = "ip", .kind = &value_ip},
 	{.name = "gateway", .kind = &value_routes},
 	{.name = "route", .kind = &value_routes},

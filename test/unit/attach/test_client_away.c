@@ -160,7 +160,8 @@ static void seek(void)
 	pthread_mutex_unlock(&client.lock);
 }
 
-static void come_back(void)
+/* The process is away, and the next owner has answered its hello. */
+static void meet_owner(void)
 {
 	const struct share_message message = welcome();
 
@@ -170,6 +171,11 @@ static void come_back(void)
 	owner_hears();
 	owner_answers(&message);
 	assert_int_equal(pthread_create(&owner, NULL, run_owner, NULL), 0);
+}
+
+static void come_back(void)
+{
+	meet_owner();
 	seek();
 }
 
@@ -387,15 +393,9 @@ TEST(client_promise__gives_each_claim_an_id_of_its_own)
 /* Between two owners a request waits, and nothing counts as lost. */
 TEST(client_ask__waits_for_the_next_owner)
 {
-	const struct share_message message = welcome();
 	struct share_message claim = claim_of(4000);
 
-	go_away();
-	owner_listens();
-	seek();
-	owner_hears();
-	owner_answers(&message);
-	assert_int_equal(pthread_create(&owner, NULL, run_owner, NULL), 0);
+	meet_owner();
 	assert_int_equal(client_ask(&client, &claim), 0);
 	assert_int_equal(claim.result, 0);
 	assert_int_equal(claim.claim.id, 501);
