@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A DPDK application that forwards between two ports, and serves RDMA on the first of them:
+ * A DPDK application that forwards between two ports, and serves RDMA on both:
  *
- *     embedded EAL-OPTIONS -- ADDR/LEN SOCKET
+ *     embedded EAL-OPTIONS -- ADDR/LEN SOCKET ADDR/LEN SOCKET
  *
- * uroce takes RoCE frames, and the frames by which other hosts resolve its address. The application
- * forwards all others. A thread waits at SOCKET for a program that writes into its memory
- * (remote_write), and verifies the written data.
+ * uroce takes RoCE frames, and the frames by which other hosts resolve its addresses. The
+ * application forwards all others. A thread for each port waits at SOCKET for a program that writes
+ * into its memory (remote_write), and verifies the written data.
  */
 #include <pthread.h>
 #include <stdio.h>
@@ -22,36 +22,45 @@
 
 #define BURST  32
 #define ROUNDS 8 /* the default of remote_write */
+#define PORTS  2
 
-static void forward(struct uroce_port *uroce)
+/* A port whose device serves. */
+struct served {
+	struct uroce_port *uroce;
+	struct meet meet;
+	const char *path;
+};
+
+static void forward(const struct served *served)
 {
 	struct rte_mbuf *mbufs[BURST];
 	uint16_t n;
 
 	while (forward_goes_on()) {
-		n = rte_eth_rx_burst(0, 0, mbufs, BURST);
-		n = uroce_port_input(uroce, mbufs, n);
-		forward_send(1, mbufs, n);
-		n = rte_eth_rx_burst(1, 0, mbufs, BURST);
-		forward_send(0, mbufs, n);
-		n = uroce_port_output(uroce, mbufs, BURST);
-		forward_send(0, mbufs, n);
+		for (uint16_t id = 0; id < PORTS; id++) {
+			n = rte_eth_rx_burst(id, 0, mbufs, BURST);
+			n = uroce_port_input(served[id].uroce, mbufs, n);
+			forward_send(!id, mbufs, n);
+			n = uroce_port_output(served[id].uroce, mbufs, BURST);
+			forward_send(id, mbufs, n);
+		}
 	}
 }
 
-static void *serve(void *path)
+static void *serve(void *arg)
 {
-	struct meet meet;
+	struct served *served = arg;
+	struct meet *meet = &served->meet;
 
-	meet_serve(&meet, path);
-	meet_wait(&meet);
+	meet_serve(meet, served->path);
+	meet_wait(meet);
 	for (uint32_t i = 0; i < MEET_BYTES; i++) {
-		if (meet.memory[i] != meet_byte(i, ROUNDS))
+		if (meet->memory[i] != meet_byte(i, ROUNDS))
 			rte_exit(EXIT_FAILURE, "byte %u is wrong\n", i);
 	}
-	meet_post(&meet, IBV_WR_SEND);
-	meet_wait(&meet);
-	printf("%d bytes were written correctly\n", MEET_BYTES);
+	meet_post(meet, IBV_WR_SEND);
+	meet_wait(meet);
+	printf("port %d: %d bytes were written correctly\n", meet->device, MEET_BYTES);
 	fflush(stdout);
 	return NULL;
 }
@@ -59,20 +68,27 @@ static void *serve(void *path)
 int main(int argc, char **argv)
 {
 	struct uroce_port_config config = {.rx_queue = UROCE_NO_QUEUE, .tx_queue = UROCE_NO_QUEUE};
-	struct uroce_port *uroce;
+	struct served served[PORTS] = {0};
 	struct rte_mempool *pool;
 	pthread_t thread;
 	const int used = rte_eal_init(argc, argv);
 
-	if (used < 0 || argc - used != 3)
-		rte_exit(EXIT_FAILURE, "usage: embedded EAL-OPTIONS -- ADDR/LEN SOCKET\n");
-	pool = forward_prepare(2);
-	forward_start_port(0, 1, pool);
-	forward_start_port(1, 1, pool);
-	config.ips = argv[used + 1];
-	if (uroce_attach_port(&config, &uroce) != 0)
-		return EXIT_FAILURE;
-	pthread_create(&thread, NULL, serve, argv[used + 2]);
-	forward(uroce);
+	if (used < 0 || argc - used != 1 + 2 * PORTS)
+		rte_exit(EXIT_FAILURE, "usage: embedded EAL-OPTIONS -- ADDR/LEN SOCKET ADDR/LEN "
+				       "SOCKET\n");
+	pool = forward_prepare(PORTS);
+	for (uint16_t id = 0; id < PORTS; id++) {
+		forward_start_port(id, 1, pool);
+		config.port_id = id;
+		config.ips = argv[used + 1 + 2 * id];
+		served[id].path = argv[used + 2 + 2 * id];
+		served[id].meet.device = id;
+		if (uroce_attach_port(&config, &served[id].uroce) != 0)
+			return EXIT_FAILURE;
+	}
+	/* The first thread that asks for devices ends the time for attaching ports. */
+	for (uint16_t id = 0; id < PORTS; id++)
+		pthread_create(&thread, NULL, serve, &served[id]);
+	forward(served);
 	return EXIT_SUCCESS;
 }

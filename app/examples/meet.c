@@ -32,8 +32,10 @@ static struct ibv_gid_entry own_gid(struct ibv_context *context)
 
 static void make(struct meet *meet)
 {
-	struct ibv_device **list = ibv_get_device_list(NULL);
-	struct ibv_context *context = list && list[0] ? ibv_open_device(list[0]) : NULL;
+	int count = 0;
+	struct ibv_device **list = ibv_get_device_list(&count);
+	struct ibv_context *context =
+		meet->device < count ? ibv_open_device(list[meet->device]) : NULL;
 	struct ibv_qp_init_attr init = {
 		.cap = {.max_send_wr = 16, .max_recv_wr = 16, .max_send_sge = 1, .max_recv_sge = 1},
 		.qp_type = IBV_QPT_RC,

@@ -19,6 +19,7 @@ struct meet_card {
 };
 
 struct meet {
+	int device; /* set by the program before it connects: which one of the list */
 	struct ibv_pd *pd;
 	struct ibv_cq *cq;
 	struct ibv_qp *qp; /* ready to send */

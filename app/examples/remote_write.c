@@ -30,7 +30,7 @@ static void verify(const struct meet *meet, uint32_t round)
 
 static void call(const char *path, uint32_t rounds)
 {
-	struct meet meet;
+	struct meet meet = {0};
 
 	meet_call(&meet, path);
 	for (uint32_t round = 1; round <= rounds; round++) {
@@ -51,7 +51,7 @@ static void call(const char *path, uint32_t rounds)
 
 static void serve(const char *path)
 {
-	struct meet meet;
+	struct meet meet = {0};
 
 	meet_serve(&meet, path);
 	meet_wait(&meet);

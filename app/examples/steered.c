@@ -59,7 +59,7 @@ static void look(struct uroce_port *uroce, uint16_t port)
 
 static void *serve(void *path)
 {
-	struct meet meet;
+	struct meet meet = {0};
 
 	meet_serve(&meet, path);
 	/* Wait for the message that the peer has written all data. */

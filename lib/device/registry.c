@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The devices of this process, which the provider starts once, on first need. */
+/* The devices of this process, which the provider starts on first need, or one by one before. */
 #include "device/registry.h"
 
+#include <errno.h>
 #include <pthread.h>
 #include <stdbool.h>
 
@@ -13,11 +14,23 @@ static pthread_mutex_t registry_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct device *registry_list[REGISTRY_DEVICES_MAX];
 static bool registry_started;
 static __thread bool registry_starts; /* this thread is in the provider's start */
-static int registry_result;	      /* count, or -errno of the only attempt */
+static int registry_result;	      /* count, or -errno of the only start */
 
 void registry_set_provider(const struct device_provider *provider)
 {
 	registry_provider = provider;
+}
+
+/* Let the provider start devices behind those that are there. Return their number or -errno. */
+static int registry_start(void)
+{
+	int count;
+
+	registry_starts = true;
+	count = registry_provider->start(registry_list + registry_result,
+					 REGISTRY_DEVICES_MAX - (size_t)registry_result);
+	registry_starts = false;
+	return count;
 }
 
 int registry_devices(struct device *const **devices)
@@ -31,9 +44,8 @@ int registry_devices(struct device *const **devices)
 		return 0;
 	pthread_mutex_lock(&registry_lock);
 	if (!registry_started && registry_provider) {
-		registry_starts = true;
-		registry_result = registry_provider->start(registry_list, REGISTRY_DEVICES_MAX);
-		registry_starts = false;
+		if (registry_result == 0)
+			registry_result = registry_start();
 		/* Do not try again after a failure: it would only print the same message again. */
 		registry_started = true;
 	}
@@ -42,12 +54,17 @@ int registry_devices(struct device *const **devices)
 	return result;
 }
 
-void registry_retry(void)
+int registry_add(void)
 {
+	int count = -EBUSY;
+
 	pthread_mutex_lock(&registry_lock);
-	if (registry_result < 0)
-		registry_started = false;
+	if (!registry_started)
+		count = registry_result < REGISTRY_DEVICES_MAX ? registry_start() : -ENOSPC;
+	if (count > 0)
+		registry_result += count;
 	pthread_mutex_unlock(&registry_lock);
+	return count;
 }
 
 void registry_forget(void)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* uroce_attach_port: a device on a port of the program that runs DPDK itself (uroce/port.h). */
+/* uroce_attach_port: devices on ports of a program that runs DPDK itself (uroce/port.h). */
 #include <dlfcn.h>
 #include <errno.h>
 #include <limits.h>
@@ -31,56 +31,75 @@ struct uroce_port {
 	struct link *link; /* set when there is a device */
 };
 
-static struct uroce_port embedded; /* one per process, as the device */
-static bool embed_asked;
+static struct uroce_port embed_ports[SETTINGS_PORTS_MAX];
+static uint32_t embed_count;
+static struct uroce_port *embed_newest; /* also the one that is being attached; NULL: none */
 
 const struct settings *embed_settings(void)
 {
-	return embed_asked ? &embedded.settings : NULL;
+	return embed_newest ? &embed_newest->settings : NULL;
 }
 
 int embed_open_link(struct link *link)
 {
-	const int rc = link_open_guest(link, &embedded.guest, &embedded.settings);
+	const int rc = link_open_guest(link, &embed_newest->guest, &embed_newest->settings);
 
 	if (rc == 0)
-		embedded.link = link;
+		embed_newest->link = link;
 	else
 		link_close(link);
 	return rc;
 }
 
-static int embed_set(const char *name, const char *value)
+static int embed_set(struct uroce_port *port, const char *name, const char *value)
 {
 	char error[ERROR_MAX];
 
-	if (!value || settings_set(&embedded.settings, name, value, error, sizeof(error)) == 0)
+	if (!value || settings_set(&port->settings, name, value, error, sizeof(error)) == 0)
 		return 0;
 	log_error("%s", error);
 	return -EINVAL;
 }
 
-static int embed_prepare(const struct uroce_port_config *config)
+/* Return 0 if no other port has this number, or gives its device this name. */
+static int embed_check_new(const struct uroce_port *port)
 {
+	for (uint32_t i = 0; i < embed_count; i++) {
+		if (embed_ports[i].guest.port_id == port->guest.port_id) {
+			log_error("port %u has a device already", port->guest.port_id);
+			return -EBUSY;
+		}
+		if (strcmp(embed_ports[i].settings.name, port->settings.name) == 0) {
+			log_error("there is a device '%s' already", port->settings.name);
+			return -EINVAL;
+		}
+	}
+	return 0;
+}
+
+static int embed_prepare(struct uroce_port *port, const struct uroce_port_config *config)
+{
+	char name[sizeof(port->settings.name)];
 	int rc;
 
 	if (!config->ips) {
 		log_error("port %u has no address", config->port_id);
 		return -EINVAL;
 	}
-	settings_init(&embedded.settings);
-	rc = embed_set("ip", config->ips);
+	settings_init(&port->settings);
+	snprintf(name, sizeof(name), "uroce%u", embed_count);
+	rc = embed_set(port, "ip", config->ips);
 	if (rc == 0)
-		rc = embed_set("name", config->name);
+		rc = embed_set(port, "name", config->name ? config->name : name);
 	if (rc == 0)
-		rc = embed_set("progress", config->progress);
-	embedded.guest = (struct guest){
+		rc = embed_set(port, "progress", config->progress);
+	port->guest = (struct guest){
 		.port_id = config->port_id,
 		.rx_queue = config->rx_queue,
 		.tx_queue = config->tx_queue,
 		.pool = config->pool,
 	};
-	return rc;
+	return rc == 0 ? embed_check_new(port) : rc;
 }
 
 /* Return true if the program's verbs have chosen the library without this function already: they
@@ -91,7 +110,7 @@ static bool embed_comes_too_late(void)
 	Dl_info object;
 	char *name;
 
-	if (dladdr(&embedded, &object) == 0 || !object.dli_fname ||
+	if (dladdr(embed_ports, &object) == 0 || !object.dli_fname ||
 	    !realpath(object.dli_fname, path))
 		return false;
 	name = strrchr(path, '/') + 1;
@@ -101,27 +120,24 @@ static bool embed_comes_too_late(void)
 
 EXPORTED int uroce_attach_port(const struct uroce_port_config *config, struct uroce_port **port)
 {
-	struct device *const *devices;
+	struct uroce_port *next = &embed_ports[embed_count];
 	int rc;
 
-	if (embed_asked || embed_comes_too_late())
+	if (embed_comes_too_late())
 		return -EBUSY;
-	rc = embed_prepare(config);
+	if (embed_count == RTE_DIM(embed_ports))
+		return -ENOSPC;
+	rc = embed_prepare(next, config);
 	if (rc != 0)
 		return rc;
-	embed_asked = true;
-	rc = registry_devices(&devices);
+	embed_newest = next;
+	rc = registry_add();
 	if (rc < 0) {
-		/* Nothing is left of this attempt. */
-		embed_asked = false;
-		embedded.link = NULL;
-		registry_retry();
+		embed_newest = embed_count > 0 ? &embed_ports[embed_count - 1] : NULL;
 		return rc;
 	}
-	/* The program has asked for devices before. */
-	if (!embedded.link)
-		return -EBUSY;
-	*port = &embedded;
+	embed_count++;
+	*port = next;
 	return 0;
 }
 

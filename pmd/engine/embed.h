@@ -6,7 +6,8 @@
 struct link;
 struct settings;
 
-/** Return the settings of the port that the program has attached; NULL if it has attached none. */
+/** Return the settings of the port that the program attaches, or has attached last; NULL if it has
+ * attached none. */
 const struct settings *embed_settings(void);
 
 /** Open the link on that port. Returns 0 or -errno (logged). */

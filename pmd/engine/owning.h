@@ -12,8 +12,8 @@ struct report;
 struct settings;
 
 struct owning {
-	/* Return the settings of the port that the program has attached (uroce_attach_port); NULL
-	 * if it has attached none. */
+	/* Return the settings of the port that the program attaches (uroce_attach_port), or has
+	 * attached last; NULL if it has attached none. */
 	const struct settings *(*attached_port)(void);
 	/* Open the link on that port, or else on the one that the settings name. 0 or -errno
 	 * (logged). */

@@ -543,19 +543,21 @@ static int provider_bring_port(const struct settings *settings, uint32_t number,
 /* Open the devices. An owner may share several ports. */
 static int provider_bring(const struct settings *settings, struct device **devices, size_t max)
 {
+	const uint32_t first = provider_count; /* not 0: the program attaches one more port */
+	const uint32_t room = (uint32_t)RTE_MIN(max, (size_t)(PORTS_MAX - first));
 	uint32_t ports = 1;
 	int rc = 0;
 
-	for (uint32_t i = 0;
-	     i < RTE_MIN(ports, (uint32_t)RTE_MIN(max, (size_t)PORTS_MAX)) && rc == 0; i++) {
-		rc = provider_bring_port(settings, i, &devices[provider_count], &ports);
+	for (uint32_t i = 0; i < RTE_MIN(ports, room) && rc == 0; i++) {
+		rc = provider_bring_port(settings, first + i, &devices[provider_count - first],
+					 &ports);
 		/* Continue with the other ports if one was pulled out. */
 		if (rc == -ENODEV && ports > 1)
 			rc = 0;
 	}
-	if (rc == 0 && provider_count == 0)
+	if (rc == 0 && provider_count == first)
 		rc = -ENODEV;
-	if (rc == 0)
+	if (rc == 0 && first == 0)
 		provider_watch();
 	return rc;
 }

@@ -43,7 +43,7 @@ struct uroce_port_config {
 	uint16_t tx_queue;
 	const char *ips;  /* the device's addresses: "10.0.0.1/24,fd00::1/64,10.0.5.1/24@5" (@: in
 			     that VLAN) */
-	const char *name; /* the device's name; NULL: "uroce0" */
+	const char *name; /* the device's name; NULL: "uroce0", of the second port "uroce1", ... */
 	/* NULL or "hybrid": a thread of uroce continues the work while the application does not
 	 * poll its completion queues; "inline": there is no such thread; "dedicated": only that
 	 * thread does the work. */
@@ -55,15 +55,16 @@ struct uroce_port_config {
 
 /**
  * Make a port an RDMA device. Not MT-safe. Call it after EAL's start and before the first
- * ibv_get_device_list, for one port of a process. Errors are also written to stderr; after an error
- * nothing is left of the attempt, and the application may try again. The device ends with
- * the process. An application that calls rte_eal_cleanup before it exits chooses progress "inline"
- * and destroys its queue pairs first; it calls no verbs afterwards.
+ * ibv_get_device_list, once for each port, up to 16. The devices are in the order of the calls.
+ * Errors are also written to stderr; after an error nothing is left of the attempt, and the
+ * application may try again. A device ends with the process. An application that calls
+ * rte_eal_cleanup before it exits chooses progress "inline" and destroys its queue pairs first; it
+ * calls no verbs afterwards.
  *
  * @return
- *   0; -EINVAL: no such port or queue, a port that is not started, a pool with small buffers, or an
- *   invalid address; -EBUSY: there is a device already; or another
- *   -errno.
+ *   0; -EINVAL: no such port or queue, a port that is not started, a pool with small buffers, an
+ *   invalid address, or the name of another device; -EBUSY: the port has a device already, or the
+ *   application has asked for devices before; -ENOSPC: there are 16 devices; or another -errno.
  */
 int uroce_attach_port(const struct uroce_port_config *config, struct uroce_port **port);
 

@@ -55,7 +55,7 @@ class GuestsTest:
         return os.path.join(self._work_dir, f"guests-{name}-{self._names}.log")
 
     def run_all(self):
-        self._report.check("embedded: verified data", self._embedded)
+        self._report.check("embedded: verified data on two ports", self._embedded)
         self._report.check("embedded: frames that are not its own go through", self._through)
         self._stop()
         self._pollers_check()
@@ -197,11 +197,12 @@ class GuestsTest:
         return [*self._ends[end].prefix, UROCE_RUN, "--netdev", "veth0", "--without", "runs", "--"]
 
     def _embedded(self):
-        socket = os.path.join(self._work_dir, "embedded.sock")
-        self._start("embedded", "10.9.7.1/24", socket)
-        self._remote_write(self._attach(0), [socket])
-        if not wait_until(lambda: "were written correctly" in self._application.output(), SECONDS):
-            raise CheckFailed("the application fails", self._application.story("application"))
+        sockets = [os.path.join(self._work_dir, f"embedded-{end}.sock") for end in range(2)]
+        self._start("embedded", "10.9.7.1/24", sockets[0], "10.9.7.4/24", sockets[1])
+        for end, socket in enumerate(sockets):
+            self._remote_write(self._attach(end), [socket])
+            if not wait_until(lambda text=f"port {end}: ": text in self._application.output(), SECONDS):
+                raise CheckFailed(f"the application fails on port {end}", self._application.story("application"))
         if self._application.poll() is not None:
             raise CheckFailed("the application has ended", self._application.story("application"))
 

@@ -112,20 +112,31 @@ static int from_its_own_start(void)
 	return nested == 0 && starts == 1 ? 0 : 2;
 }
 
-/* A program that corrects its settings. */
-static int after_retry(void)
+/* A program that attaches its ports one by one, and corrects its settings. */
+static int after_add(void)
 {
 	struct device *const *devices;
 
 	registry_set_provider(&failing);
-	if (registry_devices(&devices) != -ENODEV)
+	if (registry_add() != -ENODEV)
 		return 1;
-	registry_retry();
 	registry_set_provider(&two);
-	if (registry_devices(&devices) != 2 || starts != 2)
+	if (registry_add() != 2 || registry_add() != 2 || starts != 3)
 		return 2;
-	registry_retry();
-	return registry_devices(&devices) == 2 && starts == 2 ? 0 : 3;
+	if (registry_devices(&devices) != 4 || starts != 3)
+		return 3;
+	return devices[3] == (struct device *)&objects[1] && registry_add() == -EBUSY ? 0 : 4;
+}
+
+static int add_until_full(void)
+{
+	struct device *const *devices;
+	int count = 0, rc;
+
+	registry_set_provider(&two);
+	while ((rc = registry_add()) > 0)
+		count += rc;
+	return rc == -ENOSPC && registry_devices(&devices) == count ? 0 : 1;
 }
 
 static void *ask(void *arg)
@@ -178,7 +189,12 @@ TEST(registry_devices__has_none_in_its_own_start)
 	assert_passes_in_child(from_its_own_start);
 }
 
-TEST(registry_retry__starts_again_after_a_failure)
+TEST(registry_add__starts_further_devices_before_the_first_need)
 {
-	assert_passes_in_child(after_retry);
+	assert_passes_in_child(after_add);
+}
+
+TEST(registry_add__starts_no_more_than_have_room)
+{
+	assert_passes_in_child(add_until_full);
 }

@@ -9,9 +9,10 @@ struct device;
 
 struct device_provider {
 	/*
-	 * Start the devices that the process is configured to use. Called once, on first need, and
-	 * again in a child of fork(), under the registry's lock. Fills at most `max` devices, which
-	 * live until the process ends. Returns their number, or -errno (already logged).
+	 * Start the devices that the process is configured to use. Called under the registry's
+	 * lock: once, on first need, and again in a child of fork(); or by registry_add. Fills at
+	 * most `max` devices, which live until the process ends. Returns their number, or -errno
+	 * (already logged).
 	 */
 	int (*start)(struct device **devices, size_t max);
 };
@@ -23,10 +24,10 @@ void registry_set_provider(const struct device_provider *provider);
  * in a call from the provider's own start), or -errno. */
 int registry_devices(struct device *const **devices);
 
-/** Let the next call of registry_devices start the devices again if they could not be started.
- * MT-safe.
- */
-void registry_retry(void);
+/** Start further devices, before the first call of registry_devices, which then starts none.
+ * MT-safe. Returns their number; -EBUSY after that call; -ENOSPC; or the provider's -errno, after
+ * which nothing has changed. */
+int registry_add(void);
 
 /** Forget the devices in a child of fork(), because they are the parent's. The next call of
  * registry_devices starts new ones. Not MT-safe. */
